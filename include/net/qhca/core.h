@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What qhca.ko offers to the drivers on its auxiliary devices: typed access to
+ * the command queue, doorbells, completion and asynchronous events.
+ */
+#ifndef NET_QHCA_CORE_H
+#define NET_QHCA_CORE_H
+
+#include <linux/auxiliary_bus.h>
+#include <linux/bitfield.h>
+#include <linux/completion.h>
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
+#include <linux/pci.h>
+#include <linux/refcount.h>
+
+#include <qhca/cmd.h>
+#include <qhca/queues.h>
+#include <qhca/regs.h>
+
+#define QHCA_DRV_NAME		"qhca"
+#define QHCA_RDMA_DEV_NAME	"rdma"	/* auxiliary device: qhca.rdma.N */
+
+struct qhca_dev;
+
+/**
+ * struct qhca_adev - the auxiliary device qhca.ko publishes
+ * @adev: the device; a driver gets the rest by container_of()
+ * @dev: the function behind it, valid from probe() until remove() returns
+ */
+struct qhca_adev {
+	struct auxiliary_device adev;
+	struct qhca_dev *dev;
+};
+
+/**
+ * struct qhca_limits - struct qhca_device_attr in CPU order
+ */
+struct qhca_limits {
+	u64 fw_version;
+	u64 node_guid;
+	u64 max_mr_size;
+	u64 caps;
+	u32 max_pd;
+	u32 max_mr;
+	u32 max_cq;
+	u32 max_qp;
+	u32 max_ethq;
+	u32 max_uar;
+	u32 max_gid;
+	u32 max_mcast;
+	u32 max_table_blocks;
+	u32 max_cqe_log;
+	u32 max_sq_wr_log;
+	u32 max_rq_wr_log;
+	u32 max_ethq_log;
+	u32 max_send_sge;
+	u32 max_recv_sge;
+	u32 max_inline;
+	u32 max_rd_atomic;
+	u32 reserved_lkey;
+	u32 max_msg_size;
+};
+
+/* Facts about the function; all constant while an auxiliary driver is bound. */
+struct pci_dev *qhca_pdev(struct qhca_dev *dev);
+struct net_device *qhca_netdev(struct qhca_dev *dev);
+const struct qhca_limits *qhca_limits(struct qhca_dev *dev);
+/* EQNs for completion events: one per completion vector. */
+unsigned int qhca_num_comp_vectors(struct qhca_dev *dev);
+u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector);
+/* IRQ number of a completion vector, for affinity queries; -EINVAL if none. */
+int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector);
+/* True from the moment the device is known dead: FATAL, timeout, or unplugged. */
+bool qhca_is_dead(struct qhca_dev *dev);
+/* Device clock, ns. */
+u64 qhca_read_clock(struct qhca_dev *dev);
+
+/**
+ * struct qhca_mbox - what goes along with a command beyond its 48 bytes
+ * @in: copied to the mailbox before the command, or NULL
+ * @in_len: bytes of @in, at most QHCA_PAGE_SIZE
+ * @out: filled from the mailbox after success, or NULL
+ * @out_len: bytes of @out, at most QHCA_PAGE_SIZE
+ */
+struct qhca_mbox {
+	const void *in;
+	size_t in_len;
+	void *out;
+	size_t out_len;
+};
+
+/**
+ * qhca_cmd_exec - run one command and wait for its completion
+ * @dev: the function
+ * @cmd: opcode and body; token and mailbox address are filled in here
+ * @mbox: mailbox contents, or NULL for a command without one
+ * @obj: object number of the completion, or NULL
+ *
+ * Context: process, may sleep for the device's command timeout. Any number of
+ * callers at once.
+ * Return: 0; the errno of the device's status (table in cmd.c); -ETIMEDOUT when
+ * this very command was lost, which makes the device dead; -EIO for every
+ * command to a dead device. On a dead device DESTROY, DEALLOC and DEREG succeed,
+ * since nothing is left to destroy; memory may be freed then, because the
+ * function has been reset or has lost bus mastering by that time.
+ */
+int qhca_cmd_exec(struct qhca_dev *dev, struct qhca_cmd *cmd,
+		  const struct qhca_mbox *mbox, u32 *obj);
+
+/* qhca_cmd_obj - qhca_cmd_exec() for the commands that take an object only. */
+int qhca_cmd_obj(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
+
+/**
+ * struct qhca_cq_core - the part of a CQ that qhca.ko needs to deliver events
+ * @cqn: CQN
+ * @comp: a COMP event for the arm @arm_sn came; hard IRQ context
+ * @error: a CQ_ERR event came; hard IRQ context
+ */
+struct qhca_cq_core {
+	u32 cqn;
+	void (*comp)(struct qhca_cq_core *cq, u32 arm_sn);
+	void (*error)(struct qhca_cq_core *cq);
+	/* private to qhca.ko */
+	refcount_t refs;
+	struct completion released;
+	struct rcu_head rcu;
+};
+
+/**
+ * qhca_cq_create - CREATE_CQ and start of event delivery
+ * @dev: the function
+ * @cq: comp and error are set; the rest is filled in
+ * @body: buf, uar, eqn and log_size are set
+ *
+ * Context: process. The events may come before this returns.
+ */
+int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
+		   const struct qhca_cmd_create_cq *body);
+
+/**
+ * qhca_cq_destroy - DESTROY_CQ, after which no callback runs or will run
+ *
+ * Context: process. Return: as qhca_cmd_exec(); on error (-EBUSY: in use by a
+ * queue) the CQ lives on.
+ */
+int qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq);
+
+/**
+ * qhca_register_events - hear of every asynchronous event but COMP and CQ_ERR
+ *
+ * The notifier is called in hard IRQ context (or from the health work in process context for
+ * QHCA_EVENT_DEVICE_FATAL) with an enum qhca_event as action and a pointer to
+ * the u32 object number as data. It may not sleep.
+ */
+int qhca_register_events(struct qhca_dev *dev, struct notifier_block *nb);
+void qhca_unregister_events(struct qhca_dev *dev, struct notifier_block *nb);
+
+/* qhca_db - the doorbell value for an object number and an index. */
+static inline u64 qhca_db(u32 obj, u32 index)
+{
+	return FIELD_PREP(QHCA_DB_OBJ, obj) | FIELD_PREP(QHCA_DB_INDEX, index);
+}
+
+/* qhca_ring - write a doorbell of page 0. Any context. */
+void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value);
+
+/* Doorbell pages other than page 0. */
+int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar);
+void qhca_uar_free(struct qhca_dev *dev, u32 uar);
+phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar);
+
+/**
+ * struct qhca_table - guest memory described for the device
+ * @buf: goes into a command
+ *
+ * The table pages behind @buf can be freed when the command has completed.
+ */
+struct qhca_table {
+	struct qhca_buf buf;
+	/* private to qhca.ko */
+	struct device *dma_dev;
+	void *pages;
+};
+
+/**
+ * qhca_table_init - start a table of @num_blocks blocks of 2^@block_shift bytes
+ * qhca_table_set - set the DMA address of block @index
+ * qhca_table_free - free the table pages; the described memory is the caller's
+ *
+ * Context: process for init and free. Blocks may be set in any order; all have to be
+ * set before the command.
+ */
+int qhca_table_init(struct qhca_dev *dev, struct qhca_table *t, u32 num_blocks,
+		    u8 block_shift);
+void qhca_table_set(struct qhca_table *t, u32 index, dma_addr_t addr);
+void qhca_table_free(struct qhca_table *t);
+
+/**
+ * struct qhca_ring_mem - memory of a kernel ring: zeroed and virtually contiguous
+ * @va: kernel address
+ * @size: bytes
+ * @dma: DMA address
+ */
+struct qhca_ring_mem {
+	void *va;
+	size_t size;
+	dma_addr_t dma;
+};
+
+/* A coherent ring; @buf is what a command says of it. Context: process. */
+int qhca_ring_mem_alloc(struct qhca_dev *dev, struct qhca_ring_mem *mem,
+			size_t size, struct qhca_buf *buf);
+void qhca_ring_mem_free(struct qhca_dev *dev, struct qhca_ring_mem *mem);
+
+#endif /* NET_QHCA_CORE_H */

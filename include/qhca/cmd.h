@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * qhca device interface: the command queue.
+ *
+ * The driver fills the ring entry at its producer index and rings QHCA_DB_CMD;
+ * the device executes commands in ring order and answers each with one entry of
+ * the completion ring. An entry, and the mailbox it names, stay with the device
+ * until its completion has come; then the entry may be used again.
+ */
+#ifndef QHCA_CMD_H
+#define QHCA_CMD_H
+
+#include "base.h"
+#include "queues.h"
+
+/* Opcodes. "in" and "out" name what the mailbox holds before and after. */
+enum qhca_cmd_opcode {
+	QHCA_CMD_NOP = 0x00,
+	QHCA_CMD_QUERY_DEVICE = 0x01,	/* out: struct qhca_device_attr */
+	QHCA_CMD_QUERY_PORT = 0x02,	/* out: struct qhca_port_attr */
+	QHCA_CMD_SET_PORT = 0x03,
+	QHCA_CMD_SET_MCAST = 0x04,	/* in: struct qhca_mcast_list */
+	QHCA_CMD_SET_GID = 0x05,
+	QHCA_CMD_QUERY_COUNTERS = 0x06,	/* out: __le64[QHCA_CNT_MAX] */
+
+	QHCA_CMD_CREATE_EQ = 0x10,
+	QHCA_CMD_DESTROY_EQ = 0x11,
+	QHCA_CMD_CREATE_ETHQ = 0x12,
+	QHCA_CMD_DESTROY_ETHQ = 0x13,
+
+	QHCA_CMD_ALLOC_PD = 0x20,
+	QHCA_CMD_DEALLOC_PD = 0x21,
+
+	QHCA_CMD_REG_MR = 0x28,
+	QHCA_CMD_REREG_MR = 0x29,
+	QHCA_CMD_DEREG_MR = 0x2a,
+
+	QHCA_CMD_CREATE_CQ = 0x30,
+	QHCA_CMD_DESTROY_CQ = 0x31,
+	QHCA_CMD_QUERY_CQ = 0x32,	/* out: struct qhca_cqc */
+	QHCA_CMD_RESIZE_CQ = 0x33,
+
+	QHCA_CMD_CREATE_QP = 0x40,	/* in: struct qhca_create_qp */
+	QHCA_CMD_MODIFY_QP = 0x41,	/* in: struct qhca_qp_attr */
+	QHCA_CMD_QUERY_QP = 0x42,	/* out: struct qhca_qpc */
+	QHCA_CMD_DESTROY_QP = 0x43,
+};
+
+/* How a command ended. Documentation/hardware.rst gives the errno of each. */
+enum qhca_cmd_status {
+	QHCA_OK = 0,
+	QHCA_ERR_OPCODE = 1,	/* no such command */
+	QHCA_ERR_PARAM = 2,	/* a field has a value that is never right */
+	QHCA_ERR_LIMIT = 3,	/* a size above the advertised limit */
+	QHCA_ERR_OBJ = 4,	/* no object of that number */
+	QHCA_ERR_BUSY = 5,	/* the object is in use by another */
+	QHCA_ERR_STATE = 6,	/* not in the state the object is in */
+	QHCA_ERR_NO_RESOURCE = 7,	/* all objects of that kind exist already */
+	QHCA_ERR_DMA = 8,	/* mailbox or table cannot be read or written */
+	QHCA_ERR_NOT_SUPPORTED = 9,	/* known, not offered */
+	QHCA_ERR_PERM = 10,	/* the object belongs to another PD or page */
+};
+
+/* Bodies: bytes 16 to 63 of a command. */
+
+struct qhca_cmd_set_port {	/* QHCA_CMD_SET_PORT */
+	__u8	mac[6];		/* unicast address to receive */
+	__u8	port;		/* 1 */
+	__u8	flags;		/* QHCA_PORT_* */
+	__le32	mtu;		/* largest Ethernet payload, in and out */
+};
+
+#define QHCA_PORT_ENABLE	0x01	/* receive and send at all */
+#define QHCA_PORT_PROMISC	0x02	/* every frame to the Ethernet queue */
+#define QHCA_PORT_ALLMULTI	0x04	/* every multicast frame to it */
+
+struct qhca_cmd_set_mcast {	/* QHCA_CMD_SET_MCAST replaces the whole list */
+	__le32	count;
+};
+
+struct qhca_cmd_set_gid {	/* QHCA_CMD_SET_GID */
+	__u8	gid[16];	/* network order; IPv4 as ::ffff:a.b.c.d */
+	__u8	smac[6];	/* source Ethernet address of its frames */
+	__le16	vlan;		/* VLAN identifier, or QHCA_NO_VLAN */
+	__le16	index;
+	__u8	port;
+	__u8	valid;		/* 0 clears the entry; the rest is then ignored */
+};
+
+#define QHCA_NO_VLAN		0xffff
+
+struct qhca_cmd_create_eq {	/* QHCA_CMD_CREATE_EQ */
+	struct qhca_buf buf;	/* ring of struct qhca_eqe */
+	__le16	vector;		/* MSI-X vector to raise */
+	__u8	log_size;	/* log2 of the entries */
+	__u8	flags;		/* QHCA_EQ_* */
+};
+
+#define QHCA_EQ_ASYNC		0x01	/* takes all but COMP events; one may exist */
+
+struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
+	struct qhca_buf buf;	/* ring of struct qhca_eth_wqe */
+	__le32	cqn;
+	__u8	log_size;
+	__u8	dir;		/* enum qhca_eth_dir; one queue of each may exist */
+};
+
+enum qhca_eth_dir {
+	QHCA_ETH_TX = 0,
+	QHCA_ETH_RX = 1,
+};
+
+struct qhca_cmd_reg_mr {	/* QHCA_CMD_REG_MR, QHCA_CMD_REREG_MR */
+	struct qhca_buf buf;
+	__le64	iova;		/* address by which WQEs name the first byte */
+	__le64	length;
+	__le32	pdn;
+	__le32	key;		/* REREG_MR: key of the region */
+	__le16	access;		/* QHCA_ACCESS_* */
+	__u8	type;		/* enum qhca_mr_type */
+	__u8	rereg;		/* REREG_MR: QHCA_REREG_*, what to change */
+};
+
+enum qhca_mr_type {
+	QHCA_MR_MEM = 0,	/* @buf, whose first byte of interest is at iova's
+				 * offset within a block
+				 */
+	QHCA_MR_DMA = 1,	/* all of DMA space, iova = DMA address; local use */
+};
+
+#define QHCA_ACCESS_LOCAL_WRITE		0x0001
+#define QHCA_ACCESS_REMOTE_WRITE	0x0002
+#define QHCA_ACCESS_REMOTE_READ		0x0004
+#define QHCA_ACCESS_REMOTE_ATOMIC	0x0008
+#define QHCA_ACCESS_MW_BIND		0x0010
+#define QHCA_ACCESS_MASK		0x001f
+
+#define QHCA_REREG_TRANS	0x01
+#define QHCA_REREG_PD		0x02
+#define QHCA_REREG_ACCESS	0x04
+
+struct qhca_cmd_create_cq {	/* QHCA_CMD_CREATE_CQ, QHCA_CMD_RESIZE_CQ */
+	struct qhca_buf buf;	/* ring of struct qhca_cqe, then qhca_cq_dbrec */
+	__le32	uar;		/* doorbell page */
+	__le32	eqn;		/* where its COMP events go */
+	__le32	cqn;		/* RESIZE_CQ: the queue; uar and eqn are ignored */
+	__u8	log_size;	/* log2 of the entries */
+};
+
+struct qhca_cmd_modify_qp {	/* QHCA_CMD_MODIFY_QP */
+	__le32	qpn;
+	__le32	attr_mask;	/* QHCA_QP_*: what the mailbox holds */
+};
+
+struct qhca_cmd_obj {		/* every DESTROY, DEREG, DEALLOC and QUERY */
+	__le32	obj;		/* object number, MR key, or port */
+};
+
+/* struct qhca_cmd - one command, written by the driver. */
+struct qhca_cmd {
+	__le16	opcode;		/* enum qhca_cmd_opcode */
+	__u8	rsvd[2];
+	__le32	token;		/* chosen by the driver, echoed */
+	__le64	mailbox;	/* DMA address, QHCA_PAGE_SIZE aligned; or 0 */
+	union {
+		__u8	body[48];
+		struct qhca_cmd_obj obj;
+		struct qhca_cmd_set_port set_port;
+		struct qhca_cmd_set_mcast set_mcast;
+		struct qhca_cmd_set_gid set_gid;
+		struct qhca_cmd_create_eq create_eq;
+		struct qhca_cmd_create_ethq create_ethq;
+		struct qhca_cmd_reg_mr reg_mr;
+		struct qhca_cmd_create_cq create_cq;
+		struct qhca_cmd_modify_qp modify_qp;
+	};
+};
+QHCA_ASSERT_SIZE(struct qhca_cmd, 64);
+QHCA_ASSERT_OFFSET(struct qhca_cmd, body, 16);
+
+/* struct qhca_cmd_comp - one command completion, written by the device. */
+struct qhca_cmd_comp {
+	__le16	opcode;		/* echoed */
+	__le16	slot;		/* ring position of the command */
+	__le32	token;		/* echoed */
+	__u8	status;		/* enum qhca_cmd_status */
+	__u8	rsvd0[7];
+	__le32	obj;		/* CREATE, ALLOC: object number; REG_MR: key */
+	__u8	rsvd1[43];
+	__u8	owner;		/* phase in bit 0 */
+};
+QHCA_ASSERT_SIZE(struct qhca_cmd_comp, 64);
+QHCA_ASSERT_OFFSET(struct qhca_cmd_comp, obj, 16);
+QHCA_ASSERT_OFFSET(struct qhca_cmd_comp, owner, 63);
+
+/* Mailboxes: QHCA_PAGE_SIZE bytes each. */
+
+/* struct qhca_device_attr - limits. Each works when used to the full. */
+struct qhca_device_attr {
+	__le64	fw_version;	/* major << 32 | minor << 16 | patch */
+	__le64	node_guid;	/* EUI-64 of the permanent MAC, as a number */
+	__le64	max_mr_size;
+	__le64	caps;		/* QHCA_CAP_* */
+	__le32	max_pd;
+	__le32	max_mr;
+	__le32	max_cq;
+	__le32	max_qp;
+	__le32	max_ethq;
+	__le32	max_uar;	/* doorbell pages, page 0 included */
+	__le32	max_gid;
+	__le32	max_mcast;	/* Ethernet multicast addresses */
+	__le32	max_table_blocks;	/* block addresses over all objects */
+	__le32	max_cqe_log;
+	__le32	max_sq_wr_log;
+	__le32	max_rq_wr_log;
+	__le32	max_ethq_log;
+	__le32	max_send_sge;
+	__le32	max_recv_sge;
+	__le32	max_inline;
+	__le32	max_rd_atomic;	/* as initiator and as responder, per QP */
+	__le32	reserved_lkey;	/* QHCA_QP_RESERVED_LKEY: names DMA addresses */
+	__le32	max_msg_size;
+	__le32	rsvd;
+};
+QHCA_ASSERT_SIZE(struct qhca_device_attr, 112);
+
+#define QHCA_CAP_RC		0x01ull
+#define QHCA_CAP_UC		0x02ull
+#define QHCA_CAP_UD		0x04ull
+#define QHCA_CAP_ATOMIC		0x08ull	/* atomic among the device's QPs */
+#define QHCA_CAP_RESIZE_CQ	0x10ull
+#define QHCA_CAP_REREG_MR	0x20ull
+
+struct qhca_port_attr {
+	__le32	speed;		/* Mb/s */
+	__u8	link_up;
+	__u8	rsvd[3];
+	__le32	max_mtu;	/* largest Ethernet payload */
+	__le32	mtu;
+	__le32	bad_pkey_cntr;	/* stops at 0xffff */
+	__le32	qkey_viol_cntr;	/* stops at 0xffff */
+};
+QHCA_ASSERT_SIZE(struct qhca_port_attr, 24);
+
+struct qhca_mcast_list {
+	__u8	mac[512][8];	/* bytes 6 and 7 reserved */
+};
+QHCA_ASSERT_SIZE(struct qhca_mcast_list, 4096);
+
+/* struct qhca_cqc - CQ context as the device has it. */
+struct qhca_cqc {
+	__le32	cqn;
+	__le32	uar;
+	__le32	eqn;
+	__le32	pi;		/* free-running producer index */
+	__le32	ci;		/* as last read from the doorbell record */
+	__le32	arm_sn;		/* of the last arm */
+	__u8	log_size;
+	__u8	state;		/* enum qhca_cq_state */
+	__u8	arm;		/* enum qhca_cq_arm */
+	__u8	rsvd;
+	__le32	users;		/* queues that complete here */
+};
+QHCA_ASSERT_SIZE(struct qhca_cqc, 32);
+
+enum qhca_cq_state {
+	QHCA_CQ_OK = 0,
+	QHCA_CQ_ERROR = 1,	/* overrun or unwritable: only destroy helps */
+};
+
+enum qhca_cq_arm {
+	QHCA_CQ_NOT_ARMED = 0,
+	QHCA_CQ_ARM_SOLICITED = 1,
+	QHCA_CQ_ARM_NEXT = 2,
+};
+
+enum qhca_qp_type {
+	QHCA_QPT_GSI = 1,	/* QPN 1; numbers as enum ib_qp_type */
+	QHCA_QPT_RC = 2,
+	QHCA_QPT_UC = 3,
+	QHCA_QPT_UD = 4,
+};
+
+/* Same numbers as enum ib_qp_state. */
+enum qhca_qp_state {
+	QHCA_QPS_RESET = 0,
+	QHCA_QPS_INIT = 1,
+	QHCA_QPS_RTR = 2,
+	QHCA_QPS_RTS = 3,
+	QHCA_QPS_SQD = 4,
+	QHCA_QPS_SQE = 5,
+	QHCA_QPS_ERR = 6,
+};
+
+struct qhca_create_qp {
+	struct qhca_buf sq;	/* ring of send WQEs */
+	struct qhca_buf rq;	/* ring of receive WQEs */
+	__le32	pdn;
+	__le32	uar;
+	__le32	send_cqn;
+	__le32	recv_cqn;
+	__u8	type;		/* enum qhca_qp_type */
+	__u8	flags;		/* QHCA_QP_FLAG_* */
+	__u8	sq_log_size;	/* log2 of the WQEs; no queue: num_blocks is 0 */
+	__u8	sq_log_stride;
+	__u8	rq_log_size;
+	__u8	rq_log_stride;
+	__u8	rsvd0[2];
+	__le32	max_send_sge;
+	__le32	max_recv_sge;
+	__le32	max_inline;
+	__le32	rsvd1;
+};
+QHCA_ASSERT_SIZE(struct qhca_create_qp, 72);
+
+#define QHCA_QP_FLAG_SIGNAL_ALL		0x01	/* sq_sig_all */
+#define QHCA_QP_FLAG_RESERVED_LKEY	0x02	/* kernel QP: may use reserved_lkey */
+
+/* attr_mask of MODIFY_QP: same bits as enum ib_qp_attr_mask. */
+#define QHCA_QP_STATE			0x00000001
+#define QHCA_QP_CUR_STATE		0x00000002
+#define QHCA_QP_EN_SQD_ASYNC_NOTIFY	0x00000004
+#define QHCA_QP_ACCESS_FLAGS		0x00000008
+#define QHCA_QP_PKEY_INDEX		0x00000010
+#define QHCA_QP_PORT			0x00000020
+#define QHCA_QP_QKEY			0x00000040
+#define QHCA_QP_AV			0x00000080
+#define QHCA_QP_PATH_MTU		0x00000100
+#define QHCA_QP_TIMEOUT			0x00000200
+#define QHCA_QP_RETRY_CNT		0x00000400
+#define QHCA_QP_RNR_RETRY		0x00000800
+#define QHCA_QP_RQ_PSN			0x00001000
+#define QHCA_QP_MAX_QP_RD_ATOMIC	0x00002000
+#define QHCA_QP_MIN_RNR_TIMER		0x00008000
+#define QHCA_QP_SQ_PSN			0x00010000
+#define QHCA_QP_MAX_DEST_RD_ATOMIC	0x00020000
+#define QHCA_QP_DEST_QPN		0x00100000
+
+/* struct qhca_qp_attr - attributes of a QP, valued as in struct ib_qp_attr. */
+struct qhca_qp_attr {
+	struct qhca_av av;
+	__le32	qkey;
+	__le32	rq_psn;
+	__le32	sq_psn;
+	__le32	dest_qpn;
+	__le16	access;		/* QHCA_ACCESS_REMOTE_* */
+	__le16	pkey_index;
+	__u8	state;		/* enum qhca_qp_state */
+	__u8	cur_state;
+	__u8	path_mtu;	/* 1 to 5: 256 to 4096 bytes */
+	__u8	max_rd_atomic;
+	__u8	max_dest_rd_atomic;
+	__u8	min_rnr_timer;
+	__u8	timeout;
+	__u8	retry_cnt;
+	__u8	rnr_retry;
+	__u8	en_sqd_async_notify;
+	__u8	port;
+	__u8	rsvd[9];
+};
+QHCA_ASSERT_SIZE(struct qhca_qp_attr, 80);
+QHCA_ASSERT_OFFSET(struct qhca_qp_attr, state, 60);
+
+/* struct qhca_qpc - QP context: what was set, and where the QP stands. */
+struct qhca_qpc {
+	struct qhca_qp_attr attr;
+	__le32	qpn;
+	__le32	pdn;
+	__le32	uar;
+	__le32	send_cqn;
+	__le32	recv_cqn;
+	__le32	sq_pi;		/* doorbell index of the send queue */
+	__le32	sq_next;	/* next send WQE to start */
+	__le32	sq_ci;		/* oldest send WQE not complete */
+	__le32	rq_pi;
+	__le32	rq_ci;
+	__le32	next_psn;	/* of the next new request packet */
+	__le32	una_psn;	/* oldest request packet not acknowledged */
+	__le32	epsn;		/* expected by the responder */
+	__le32	msn;
+	__u8	type;
+	__u8	flags;
+	__u8	sq_draining;	/* 1: in SQD and not yet quiet */
+	__u8	retries_left;
+	__u8	rnr_retries_left;
+	__u8	rsvd[3];
+};
+QHCA_ASSERT_SIZE(struct qhca_qpc, 144);
+QHCA_ASSERT_OFFSET(struct qhca_qpc, type, 136);
+
+/*
+ * Counters: QUERY_COUNTERS returns one __le64 each, all monotonic, zero after
+ * reset of the whole machine only.
+ */
+enum qhca_counter {
+	QHCA_CNT_TX_PKTS,		/* RoCE packets sent, loopback included */
+	QHCA_CNT_TX_BYTES,
+	QHCA_CNT_RX_PKTS,		/* RoCE packets accepted */
+	QHCA_CNT_RX_BYTES,
+	QHCA_CNT_RX_ICRC,		/* dropped: bad ICRC */
+	QHCA_CNT_RX_MALFORMED,		/* dropped: headers or lengths do not fit */
+	QHCA_CNT_RX_NO_QP,		/* dropped: no such QP, or one of another type */
+	QHCA_CNT_RX_BAD_STATE,		/* dropped: QP state does not take it */
+	QHCA_CNT_RX_BAD_ADDR,		/* dropped: not from the peer, or to no GID */
+	QHCA_CNT_RX_BAD_PKEY,
+	QHCA_CNT_RX_BAD_QKEY,
+	QHCA_CNT_RX_DUPLICATE,		/* duplicate requests */
+	QHCA_CNT_RX_OUT_OF_SEQ,		/* requests ahead of the ePSN */
+	QHCA_CNT_TX_ACK,
+	QHCA_CNT_TX_NAK_SEQ,
+	QHCA_CNT_TX_NAK_INV_REQ,
+	QHCA_CNT_TX_NAK_ACCESS,
+	QHCA_CNT_TX_NAK_OP,
+	QHCA_CNT_TX_RNR_NAK,
+	QHCA_CNT_RX_NAK_SEQ,
+	QHCA_CNT_RX_NAK_FATAL,		/* NAKs that end a work request */
+	QHCA_CNT_RX_RNR_NAK,
+	QHCA_CNT_TIMEOUT,		/* ACK timer expiries */
+	QHCA_CNT_RETRANSMIT,		/* request packets sent again */
+	QHCA_CNT_RETRY_EXC,
+	QHCA_CNT_RNR_RETRY_EXC,
+	QHCA_CNT_CQ_OVERRUN,
+	QHCA_CNT_BAD_DOORBELL,
+	QHCA_CNT_BAD_CMD,		/* commands answered with an error */
+	QHCA_CNT_BAD_WQE,		/* WQEs that break a rule or cannot be read */
+	QHCA_CNT_BAD_KEY,		/* local and remote key or range violations */
+	QHCA_CNT_DMA_ERR,		/* guest memory that could not be accessed */
+	QHCA_CNT_BAD_REG,		/* register accesses with no meaning */
+	QHCA_CNT_ETH_TX_PKTS,
+	QHCA_CNT_ETH_TX_BYTES,
+	QHCA_CNT_ETH_RX_PKTS,
+	QHCA_CNT_ETH_RX_BYTES,
+	QHCA_CNT_ETH_RX_NO_BUF,
+	QHCA_CNT_ETH_TX_ERR,
+	QHCA_CNT_MAX
+};
+
+#endif /* QHCA_CMD_H */

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * qhca device interface: what stands in the rings of the data path.
+ * Work queue entries (WQE), completion queue entries (CQE), event queue entries
+ * (EQE), and the descriptors of the Ethernet queues.
+ */
+#ifndef QHCA_QUEUES_H
+#define QHCA_QUEUES_H
+
+#include "base.h"
+
+/* One scatter/gather element. Length 0: skipped, address and key unchecked. */
+struct qhca_sge {
+	__le64	addr;
+	__le32	length;
+	__le32	lkey;
+};
+QHCA_ASSERT_SIZE(struct qhca_sge, 16);
+
+/*
+ * struct qhca_av - address vector: how to reach a peer.
+ * @dgid: destination GID, network order
+ * @dmac: destination Ethernet address
+ * @sgid_index: entry of the port's GID table to send from
+ * @hop_limit: IPv4 TTL or IPv6 hop limit
+ * @flow_label: low 20 bits IPv6 flow label; also feeds the UDP source port
+ * @pdn: protection domain of the address handle (UD); ignored in a QPC
+ * @tclass: IPv4 TOS or IPv6 traffic class
+ * @sl: service level, the VLAN priority of tagged GIDs
+ * @port: port number, 1
+ */
+struct qhca_av {
+	__u8	dgid[16];
+	__u8	dmac[6];
+	__u8	sgid_index;
+	__u8	hop_limit;
+	__le32	flow_label;
+	__le32	pdn;
+	__u8	tclass;
+	__u8	sl;
+	__u8	port;
+	__u8	rsvd[5];
+};
+QHCA_ASSERT_SIZE(struct qhca_av, 40);
+QHCA_ASSERT_OFFSET(struct qhca_av, flow_label, 24);
+
+/* Opcodes of send WQEs. */
+enum qhca_wr_opcode {
+	QHCA_WR_SEND = 0,
+	QHCA_WR_SEND_WITH_IMM = 1,
+	QHCA_WR_SEND_WITH_INV = 2,
+	QHCA_WR_RDMA_WRITE = 3,
+	QHCA_WR_RDMA_WRITE_WITH_IMM = 4,
+	QHCA_WR_RDMA_READ = 5,
+	QHCA_WR_ATOMIC_CMP_AND_SWP = 6,
+	QHCA_WR_ATOMIC_FETCH_AND_ADD = 7,
+	QHCA_WR_BIND_MW = 8,
+	QHCA_WR_LOCAL_INV = 9,
+	QHCA_WR_REG_MR = 10,
+};
+
+/* Flags of send WQEs. */
+#define QHCA_WQE_SIGNALED	0x01	/* a CQE on success */
+#define QHCA_WQE_SOLICITED	0x02	/* sets BTH.SE */
+#define QHCA_WQE_FENCE		0x04	/* after all earlier READs and atomics */
+#define QHCA_WQE_INLINE		0x08	/* data stands in the WQE */
+
+/*
+ * struct qhca_sq_wqe - a send WQE, followed by @count SGEs, or, with
+ * QHCA_WQE_INLINE, by @count bytes of data. The ring's stride is a power of two
+ * from QHCA_SQ_STRIDE_MIN to QHCA_SQ_STRIDE_MAX. Written by the consumer; the
+ * device reads it once, after the doorbell that covers it.
+ * @wr_id: returned in the CQE
+ * @opcode: enum qhca_wr_opcode
+ * @flags: QHCA_WQE_*
+ * @count: SGEs, or bytes of inline data
+ * @imm: immediate data in network order; for SEND_WITH_INV and LOCAL_INV the
+ *       key to invalidate, little-endian (@inv_key)
+ */
+struct qhca_sq_wqe {
+	__le64	wr_id;
+	__u8	opcode;
+	__u8	flags;
+	__le16	count;
+	union {
+		__be32	imm;
+		__le32	inv_key;
+	};
+	union {
+		struct {
+			__le64	addr;	/* remote virtual address */
+			__le32	rkey;
+		} rdma;
+		struct {
+			__le64	addr;	/* remote virtual address, 8-byte aligned */
+			__le32	rkey;
+			__le32	rsvd;
+			__le64	swap_add;
+			__le64	compare;
+		} atomic;
+		struct {
+			struct qhca_av av;
+			__le32	qpn;
+			__le32	qkey;
+		} ud;
+		__u8	rsvd[48];
+	};
+};
+QHCA_ASSERT_SIZE(struct qhca_sq_wqe, 64);
+QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, imm, 12);
+QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, rdma, 16);
+
+#define QHCA_SQ_STRIDE_MIN	128
+#define QHCA_SQ_STRIDE_MAX	1024
+#define QHCA_MAX_SEND_SGE	32
+#define QHCA_MAX_INLINE		512
+
+/* struct qhca_rq_wqe - a receive WQE, followed by @num_sge SGEs. */
+struct qhca_rq_wqe {
+	__le64	wr_id;
+	__le16	num_sge;
+	__u8	rsvd[6];
+};
+QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
+
+#define QHCA_RQ_STRIDE_MIN	32
+#define QHCA_RQ_STRIDE_MAX	1024
+#define QHCA_MAX_RECV_SGE	32
+
+/* What kind of work a CQE completes. */
+enum qhca_cqe_opcode {
+	QHCA_CQE_SEND = 0,
+	QHCA_CQE_RDMA_WRITE = 1,
+	QHCA_CQE_RDMA_READ = 2,
+	QHCA_CQE_COMP_SWAP = 3,
+	QHCA_CQE_FETCH_ADD = 4,
+	QHCA_CQE_BIND_MW = 5,
+	QHCA_CQE_LOCAL_INV = 6,
+	QHCA_CQE_REG_MR = 7,
+	QHCA_CQE_RECV = 0x80,
+	QHCA_CQE_RECV_RDMA_WITH_IMM = 0x81,
+	QHCA_CQE_ETH_TX = 0xc0,
+	QHCA_CQE_ETH_RX = 0xc1,
+};
+
+/* Completion status: same meaning and number as enum ibv_wc_status. */
+enum qhca_cqe_status {
+	QHCA_WC_SUCCESS = 0,
+	QHCA_WC_LOC_LEN_ERR = 1,
+	QHCA_WC_LOC_QP_OP_ERR = 2,
+	QHCA_WC_LOC_PROT_ERR = 4,
+	QHCA_WC_WR_FLUSH_ERR = 5,
+	QHCA_WC_MW_BIND_ERR = 6,
+	QHCA_WC_BAD_RESP_ERR = 7,
+	QHCA_WC_LOC_ACCESS_ERR = 8,
+	QHCA_WC_REM_INV_REQ_ERR = 9,
+	QHCA_WC_REM_ACCESS_ERR = 10,
+	QHCA_WC_REM_OP_ERR = 11,
+	QHCA_WC_RETRY_EXC_ERR = 12,
+	QHCA_WC_RNR_RETRY_EXC_ERR = 13,
+	QHCA_WC_REM_ABORT_ERR = 16,
+	QHCA_WC_FATAL_ERR = 19,
+	QHCA_WC_GENERAL_ERR = 21,
+};
+
+/* Flags of CQEs. */
+#define QHCA_CQE_SQ		0x0001	/* completes a send WQE */
+#define QHCA_CQE_GRH		0x0002	/* 40 bytes of GRH precede the payload */
+#define QHCA_CQE_IMM		0x0004	/* @imm is valid */
+#define QHCA_CQE_INV		0x0008	/* @inv_key is valid */
+#define QHCA_CQE_SOLICITED	0x0010	/* the message carried BTH.SE */
+#define QHCA_CQE_IPV4		0x0020	/* UD: the GRH holds an IPv4 header */
+#define QHCA_CQE_VLAN		0x0040	/* @vlan_tci is valid */
+#define QHCA_CQE_SRQ		0x0080	/* @wqe_index counts in the SRQ */
+#define QHCA_CQE_CSUM_OK	0x0100	/* Ethernet RX: IP, TCP, UDP checksums hold */
+
+/*
+ * struct qhca_cqe - written by the device, @owner last.
+ * @wr_id: of the WQE
+ * @timestamp: device time in ns
+ * @qpn: local QPN, or Ethernet queue number
+ * @byte_len: bytes received, read, or exchanged
+ * @imm: immediate data in network order, if QHCA_CQE_IMM
+ * @inv_key: key the peer invalidated, if QHCA_CQE_INV
+ * @src_qp: sender's QPN (UD)
+ * @wqe_index: free-running index of the WQE; every earlier one of that queue
+ *             is complete too (SRQ: that one only)
+ * @vendor_err: 0, or the syndrome that Documentation/hardware.rst lists
+ * @smac: sender's Ethernet address (UD)
+ * @opcode: enum qhca_cqe_opcode, valid for errors as well
+ * @status: enum qhca_cqe_status
+ * @owner: phase in bit 0
+ */
+struct qhca_cqe {
+	__le64	wr_id;
+	__le64	timestamp;
+	__le32	qpn;
+	__le32	byte_len;
+	union {
+		__be32	imm;
+		__le32	inv_key;
+	};
+	__le32	src_qp;
+	__le32	wqe_index;
+	__le32	vendor_err;
+	__le16	flags;
+	__le16	pkey_index;
+	__le16	vlan_tci;
+	__u8	smac[6];
+	__u8	sl;
+	__u8	rsvd[8];
+	__u8	opcode;
+	__u8	status;
+	__u8	owner;
+};
+QHCA_ASSERT_SIZE(struct qhca_cqe, 64);
+QHCA_ASSERT_OFFSET(struct qhca_cqe, flags, 40);
+QHCA_ASSERT_OFFSET(struct qhca_cqe, owner, 63);
+
+/*
+ * struct qhca_cq_dbrec - doorbell record of a CQ, directly behind its ring.
+ * @ci: free-running consumer index, written by the consumer after it has taken
+ *      CQEs; the device reads it to know what is free
+ */
+struct qhca_cq_dbrec {
+	__le32	ci;
+	__u8	rsvd[60];
+};
+QHCA_ASSERT_SIZE(struct qhca_cq_dbrec, 64);
+
+/* Event types. The affiliated ones name their object in @obj. */
+enum qhca_event {
+	QHCA_EVENT_COMP = 1,		/* CQN, arm_sn of the arm it answers */
+	QHCA_EVENT_CQ_ERR = 2,		/* CQN */
+	QHCA_EVENT_QP_FATAL = 3,	/* QPN, this one to LAST_WQE_REACHED */
+	QHCA_EVENT_QP_REQ_ERR = 4,
+	QHCA_EVENT_QP_ACCESS_ERR = 5,
+	QHCA_EVENT_COMM_EST = 6,
+	QHCA_EVENT_SQ_DRAINED = 7,
+	QHCA_EVENT_LAST_WQE_REACHED = 8,
+	QHCA_EVENT_SRQ_LIMIT_REACHED = 9,	/* SRQN */
+	QHCA_EVENT_SRQ_ERR = 10,	/* SRQN */
+	QHCA_EVENT_LINK_UP = 11,	/* port number */
+	QHCA_EVENT_LINK_DOWN = 12,	/* port number */
+	QHCA_EVENT_DEVICE_FATAL = 13,	/* enum qhca_fatal */
+};
+
+/* struct qhca_eqe - written by the device, @owner last. */
+struct qhca_eqe {
+	__u8	type;		/* enum qhca_event */
+	__u8	rsvd0[3];
+	__le32	obj;
+	__le32	arm_sn;
+	__le32	rsvd1;
+	__le64	timestamp;	/* device time in ns */
+	__u8	rsvd2[7];
+	__u8	owner;
+};
+QHCA_ASSERT_SIZE(struct qhca_eqe, 32);
+QHCA_ASSERT_OFFSET(struct qhca_eqe, owner, 31);
+
+/* Flags of Ethernet WQEs. */
+#define QHCA_ETH_MORE		0x0001	/* TX: the frame goes on in the next WQE */
+#define QHCA_ETH_CSUM		0x0002	/* TX: fill in a 16-bit ones-complement checksum */
+#define QHCA_ETH_VLAN		0x0004	/* TX: insert @vlan_tci */
+
+/*
+ * struct qhca_eth_wqe - one buffer of an Ethernet queue. TX: a fragment of a
+ * frame; csum_* and vlan_tci of the first fragment count. RX: room for a whole
+ * frame. One CQE (of the last fragment) per frame.
+ * @csum_start: offset in the frame where checksumming starts
+ * @csum_offset: offset from @csum_start where the result goes
+ */
+struct qhca_eth_wqe {
+	__le64	wr_id;
+	__le64	addr;
+	__le32	length;
+	__le16	flags;
+	__le16	vlan_tci;
+	__le16	csum_start;
+	__le16	csum_offset;
+	__u8	rsvd[4];
+};
+QHCA_ASSERT_SIZE(struct qhca_eth_wqe, 32);
+
+#define QHCA_ETH_MAX_FRAGS	20
+#define QHCA_ETH_MTU_MIN	68
+#define QHCA_ETH_MTU_MAX	9000
+
+#endif /* QHCA_QUEUES_H */

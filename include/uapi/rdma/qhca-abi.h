@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB */
+/*
+ * User ABI of qhca_ib: requests and responses of the verbs that carry driver
+ * data. CPU order, as every RDMA user ABI.
+ */
+#ifndef QHCA_ABI_USER_H
+#define QHCA_ABI_USER_H
+
+#include <linux/types.h>
+
+/* Raised only for changes an older provider or driver cannot live with. */
+#define QHCA_UVERBS_ABI_VERSION	1
+
+/* mmap() this offset and length of the command fd for the doorbell page. */
+struct qhca_alloc_ucontext_resp {
+	__aligned_u64 db_mmap_key;
+	__u32 db_page_size;
+	__u32 max_send_sge;
+	__u32 max_recv_sge;
+	__u32 max_inline;
+};
+
+struct qhca_alloc_pd_resp {
+	__u32 pdn;
+	__u32 reserved;
+};
+
+/* Ring of 2^n struct qhca_cqe, then one struct qhca_cq_dbrec. */
+struct qhca_create_cq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_len;
+	__u32 log_size;
+};
+
+struct qhca_create_cq_resp {
+	__u32 cqn;
+	__u32 reserved;
+};
+
+struct qhca_resize_cq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_len;
+	__u32 log_size;
+};
+
+/* A queue that the QP does not have: length 0. */
+struct qhca_create_qp_req {
+	__aligned_u64 sq_addr;
+	__aligned_u64 rq_addr;
+	__u32 sq_len;
+	__u32 rq_len;
+	__u8 sq_log_size;
+	__u8 sq_log_stride;
+	__u8 rq_log_size;
+	__u8 rq_log_stride;
+	__u8 reserved[4];
+};
+
+struct qhca_create_qp_resp {
+	__u32 qpn;
+	__u32 reserved;
+};
+
+#endif /* QHCA_ABI_USER_H */
