@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the HCA itself, as plain C.
+ *
+ * The engine is passive. It never creates a thread, never blocks, never reads a
+ * clock and knows nothing of QEMU: it is called with events and the time, and
+ * calls back through struct qhca_engine_ops. The same objects are linked into
+ * the QEMU device, the unit tests, the simulator and the fuzzers.
+ *
+ * Locking: the caller serialises all calls on one engine. Callbacks may not call
+ * back into the engine.
+ *
+ * Time: @now is nanoseconds on a clock of the caller's choice that never runs
+ * backwards; every entry point that can start work takes it.
+ */
+#ifndef QHCA_ENGINE_H
+#define QHCA_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qhca/base.h"
+#include "qhca/cmd.h"
+#include "qhca/queues.h"
+#include "qhca/regs.h"
+
+struct qhca_engine;
+
+/* Points of the data path that a caller can trace; see engine/trace.h's table. */
+enum qhca_trace_point {
+    QHCA_TRACE_CMD,             /* opcode, slot, status */
+    QHCA_TRACE_DOORBELL,        /* page, offset, value */
+    QHCA_TRACE_WQE,             /* qpn, index, opcode */
+    QHCA_TRACE_TX,              /* qpn, BTH opcode, psn */
+    QHCA_TRACE_RX,              /* qpn, BTH opcode, psn */
+    QHCA_TRACE_CQE,             /* cqn, qpn, status */
+    QHCA_TRACE_EVENT,           /* type, object, eqn */
+    QHCA_TRACE_QP_STATE,        /* qpn, from, to */
+    QHCA_TRACE_DROP,            /* qpn, enum qhca_counter, psn */
+    QHCA_TRACE_RETRY,           /* qpn, psn, retries left */
+    QHCA_TRACE_FATAL,           /* enum qhca_fatal */
+    QHCA_TRACE_MAX
+};
+
+/**
+ * struct qhca_engine_ops - what the engine needs from the world
+ * @dma_read: copy @len bytes of guest memory at DMA address @addr to @buf; true
+ *            if all of it could be read
+ * @dma_write: copy to guest memory; a write returns after the guest can see it,
+ *             and writes are seen in the order of the calls
+ * @atomic_cas: compare-and-swap 8 guest-endian bytes at the 8-byte aligned @addr,
+ *              giving the value found in @old; atomic against the guest's CPUs
+ *              where the host can do that
+ * @atomic_add: fetch-and-add, likewise
+ * @send_frame: hand an Ethernet frame without FCS to the network; false means
+ *              "not now": the engine keeps it and waits for qhca_engine_tx_ready()
+ * @raise_irq: raise MSI-X vector @vector
+ * @set_timer: call qhca_engine_tick() at @deadline; replaces the deadline before;
+ *             UINT64_MAX cancels
+ * @schedule: bounded work was cut off; call qhca_engine_run() soon, not from here
+ * @guest_error: the guest did something a correct driver does not; @msg is one line
+ * @trace: a point of enum qhca_trace_point was passed
+ */
+struct qhca_engine_ops {
+    bool (*dma_read)(void *opaque, uint64_t addr, void *buf, size_t len);
+    bool (*dma_write)(void *opaque, uint64_t addr, const void *buf, size_t len);
+    bool (*atomic_cas)(void *opaque, uint64_t addr, uint64_t compare,
+                       uint64_t swap, uint64_t *old);
+    bool (*atomic_add)(void *opaque, uint64_t addr, uint64_t add,
+                       uint64_t *old);
+    bool (*send_frame)(void *opaque, const uint8_t *frame, size_t len);
+    void (*raise_irq)(void *opaque, unsigned vector);
+    void (*set_timer)(void *opaque, uint64_t deadline);
+    void (*schedule)(void *opaque);
+    void (*guest_error)(void *opaque, const char *msg);
+    void (*trace)(void *opaque, enum qhca_trace_point point, uint64_t a,
+                  uint64_t b, uint64_t c);
+};
+
+/**
+ * struct qhca_engine_config - what the person who starts the VM chooses
+ * @mac: permanent MAC address
+ * @num_vectors: MSI-X vectors, at least 2
+ * @num_uars: doorbell pages, page 0 included
+ * @max_qp: queue pairs that may exist
+ * @cmd_timeout_ms: what the command timeout register says
+ * @seed: of the object numbers, keys and the like; equal seeds, equal runs
+ */
+struct qhca_engine_config {
+    uint8_t mac[6];
+    unsigned num_vectors;
+    unsigned num_uars;
+    unsigned max_qp;
+    unsigned cmd_timeout_ms;
+    uint64_t seed;
+};
+
+/* Returns NULL if there is no memory or the configuration makes no sense. */
+struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
+                                    const struct qhca_engine_ops *ops,
+                                    void *opaque);
+void qhca_engine_free(struct qhca_engine *e);
+
+/*
+ * Back to power-on: all objects are gone, no DMA, interrupt or frame follows.
+ * Counters survive (they describe the machine's whole life).
+ */
+void qhca_engine_reset(struct qhca_engine *e, uint64_t now);
+
+/* 32-bit register accesses; @off is within BAR0 and 4-byte aligned. */
+uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now, unsigned off);
+void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
+                           uint32_t val);
+
+/* 64-bit write of @val at @off of doorbell page @page; runs what it starts. */
+void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
+                          unsigned off, uint64_t val);
+
+/* A doorbell BAR access the contract has no meaning for (size, read). */
+void qhca_engine_bad_doorbell(struct qhca_engine *e);
+
+/* A frame (no FCS) arrived. */
+void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
+                          const uint8_t *frame, size_t len);
+/* Whether a received Ethernet frame would find a buffer now. */
+bool qhca_engine_can_receive(struct qhca_engine *e);
+
+/* The network takes frames again after send_frame returned false. */
+void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now);
+
+/* The deadline given to set_timer has come. */
+void qhca_engine_tick(struct qhca_engine *e, uint64_t now);
+
+/* Goes on with work that was cut off; see ops->schedule. */
+void qhca_engine_run(struct qhca_engine *e, uint64_t now);
+
+/* Carrier of the port. */
+void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up);
+
+/* Stops the device with QHCA_FATAL_INJECTED, as the operator asks. */
+void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now);
+
+uint64_t qhca_engine_counter(const struct qhca_engine *e,
+                             enum qhca_counter which);
+/* Lower-case name of a counter, as the driver and QOM show it. */
+const char *qhca_counter_name(enum qhca_counter which);
+
+/* Number of live objects of all kinds, for leak checks and monitoring. */
+unsigned qhca_engine_num_objects(const struct qhca_engine *e);
+
+#endif /* QHCA_ENGINE_H */
