@@ -1,0 +1,149 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# build-image.sh [--path]
+#
+# Make the guest: a Debian root file system with the kernel whose headers are
+# in the build root, rdma-core, pyverbs with its tests, perftest and friends.
+# Prints the directory with vmlinuz, initrd, rootfs.ext4, release, modules.
+#
+# The image holds nothing of this project. Modules, provider and tests come in
+# at every start on a second disk (see scripts/vm), so an edit never costs an
+# image. --path: only print where the image is or would be.
+
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+PACKAGES=(
+	# base
+	kmod iproute2 procps psmisc iputils-ping ethtool pciutils tcpdump strace
+	gdb-minimal less file python3
+	# RDMA
+	rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags
+	perftest qperf python3-pyverbs libfabric-bin ucx-utils iperf3
+	# storage over RDMA
+	nvme-cli fio srptools nfs-common nfs-kernel-server
+	# kbuild and verbs programs must build in the guest, too
+	gcc make libc6-dev libibverbs-dev librdmacm-dev
+)
+# What the initrd loads to reach the root file system.
+INITRD_MODULES='virtio_pci virtio_blk ext4'
+
+case ${1:-} in
+-h|--help) usage; exit 0 ;;
+''|--path|--assemble) ;;
+*) die "unknown option $1, see --help" ;;
+esac
+
+br=$(buildroot_dir)
+release=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '%f\n' |
+	sed 's/^linux-headers-//' | sort -V | tail -n 1)
+[ -n "$release" ] || die "no kernel headers in the build root"
+PACKAGES+=("linux-image-$release" "linux-headers-$release")
+guest=$QHCA_TOP/scripts/guest
+key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" \
+	"$(hash_tree "$guest/image-init.sh" "$guest/initrd-init.sh" "$0")")
+OUT=$QHCA_CACHE/image-$key
+if [ "${1:-}" = --path ]; then
+	echo "$OUT"
+	exit 0
+fi
+
+# Options that keep dpkg from work that nobody uses: no initramfs (we bring our
+# own), no manual pages, no fsync.
+bootstrap()
+{
+	local root=$1 mirror divert
+	divert="dpkg-divert --quiet --local --rename --divert /usr/sbin/update-initramfs.real"
+	mirror=$(debian_mirror)
+	# shellcheck disable=SC2016 # mmdebstrap expands $1
+	as_root unshare --mount --propagation private \
+		mmdebstrap --mode=root --variant=minbase \
+		--aptopt='Acquire::Languages "none"' \
+		--aptopt='Acquire::Retries "3"' \
+		--dpkgopt=force-unsafe-io \
+		--dpkgopt='path-exclude=/usr/share/man/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' \
+		--essential-hook="chroot \"\$1\" $divert --add /usr/sbin/update-initramfs" \
+		--essential-hook='ln -s /bin/true "$1/usr/sbin/update-initramfs"' \
+		--include="$(IFS=,; echo "${PACKAGES[*]}")" \
+		"$QHCA_SUITE" "$root" "deb $mirror $QHCA_SUITE main"
+}
+
+# One throw-away machine with a root password of none.
+configure()
+{
+	local root=$1
+	install -m 755 "$guest/image-init.sh" "$root/sbin/qhca-init"
+	echo qhca >"$root/etc/hostname"
+	printf '127.0.0.1 localhost qhca\n::1 localhost\n' >"$root/etc/hosts"
+	rm -f "$root/etc/resolv.conf"
+	mkdir -p "$root/opt/qhca"
+	# pyverbs' tests come compressed in part; make a copy that runs.
+	mkdir -p "$root/opt/pyverbs"
+	cp -r "$root/usr/share/doc/rdma-core/tests" "$root/opt/pyverbs/"
+	find "$root/opt/pyverbs" -name '*.gz' -exec gunzip {} +
+	chroot "$root" depmod "$release"
+}
+
+# A 2 MB initrd: busybox, the modules below the root disk, a 20-line script.
+make_initrd()
+{
+	local root=$1 out=$2 work
+	work=$(mktemp -d "$QHCA_CACHE/tmp/initrd.XXXXXX")
+	mkdir -p "$work/bin" "$work/mod" "$work/dev" "$work/proc" "$work/root"
+	cp "$br/usr/bin/busybox" "$work/bin/busybox"
+	install -m 755 "$guest/initrd-init.sh" "$work/init"
+	local module path
+	for module in $INITRD_MODULES; do
+		chroot "$root" modprobe -S "$release" --show-depends "$module"
+	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' |
+	while read -r path; do
+		cp "$root$path" "$work/mod/"
+		[ "${path%.xz}" = "$path" ] || xz -d "$work/mod/$(basename "$path")"
+		basename "$path" .xz >>"$work/mod/order"
+	done
+	( cd "$work" && find . | cpio --quiet -o -H newc | gzip -1 ) >"$out"
+	rm -rf "$work"
+}
+
+# Everything below runs as root, in one go: see the call of this script there.
+assemble()
+{
+	local tmp=$1 root=$1/root
+	configure "$root"
+	make_initrd "$root" "$tmp/initrd"
+	cp "$root/boot/vmlinuz-$release" "$tmp/vmlinuz"
+	echo "$release" >"$tmp/release"
+	cp "$root/var/lib/dpkg/status" "$tmp/packages"
+	rm -rf "${root:?}/boot" "$root/var/cache/apt" "$root/var/lib/apt/lists"
+	truncate -s 4G "$tmp/rootfs.ext4"
+	# No journal: the disk is a snapshot that is thrown away with the VM.
+	mke2fs -q -t ext4 -O ^has_journal,^metadata_csum -E lazy_itable_init=1 \
+		-L qhca -d "$root" "$tmp/rootfs.ext4"
+	rm -rf --one-file-system "$root"
+	chown -R "$2" "$tmp"
+}
+
+make_image()
+{
+	local tmp=$QHCA_CACHE/tmp/image-$key
+	have "$OUT" && return
+	"$QHCA_TOP/scripts/host-deps.sh"
+	as_root rm -rf --one-file-system "$tmp"
+	mkdir -p "$tmp"
+	if ! run_step "guest packages" bootstrap "$tmp/root"; then
+		log "if the mirror has moved on from $release: make clean-buildroot"
+		return 1
+	fi
+	run_step "guest image" as_root env HOME="$HOME" QHCA_CACHE="$QHCA_CACHE" \
+		"$0" --assemble "$tmp" "$(id -u):$(id -g)"
+	publish "$tmp" "$OUT"
+}
+
+if [ "${1:-}" = --assemble ]; then	# ourselves again, now as root
+	assemble "$2" "$3"
+	exit 0
+fi
+have "$OUT" || with_lock "image-$key" make_image
+cache_trim image 3
+echo "$OUT"

@@ -1,0 +1,184 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# build-qemu.sh [--debug] [--no-device] [--tree]
+#
+# Build QEMU from Debian's source with the qhca device in it; print the
+# directory with the result. DIR/qemu-system-x86_64 there runs on any Linux
+# machine without privileges: it brings its own loader, libraries and firmware.
+#
+#   --debug      with AddressSanitizer and UBSan (a tree of its own)
+#   --no-device  without qemu-device/ (a stock QEMU)
+#   --tree       print the QEMU source tree instead, e.g. for checkpatch
+#
+# Two caches: the configured and built tree, which depends only on the QEMU
+# version, the options and the hooks below, and the finished binary, which
+# depends on that and on qemu-device/ and include/qhca/. After an edit of the
+# device only its own objects are compiled again.
+
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+VERSION=10.0
+OPTIONS=(
+	--target-list=x86_64-softmmu --without-default-features
+	--enable-system --enable-tcg --enable-kvm --enable-slirp
+	--enable-fdt=system --enable-trace-backends=log
+	--enable-werror --disable-install-blobs
+)
+FIRMWARE='/usr/share/seabios/bios-256k.bin /usr/share/qemu/kvmvapic.bin
+	/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/pvh.bin
+	/usr/share/qemu/qboot.rom'
+
+debug='' device=1 action=build
+while [ $# -gt 0 ]; do
+	case $1 in
+	--debug) debug=1 ;;
+	--no-device) device='' ;;
+	--tree) action=tree ;;
+	-h|--help) usage; exit 0 ;;
+	*) die "unknown option $1, see --help" ;;
+	esac
+	shift
+done
+[ -d "$QHCA_TOP/qemu-device" ] || { warn "no qemu-device/ here: building without it"; device=''; }
+if [ -n "$debug" ]; then
+	OPTIONS+=(--enable-debug-info --enable-asan --enable-ubsan)
+else
+	# -g1: line numbers for backtraces at a third of the size of -g.
+	OPTIONS+=(--disable-debug-info --extra-cflags=-g1)
+fi
+
+# What a QEMU tree needs in order to take the device in. This and the two
+# overlaid directories are all that differs from Debian's QEMU.
+hook_tree()
+{
+	local tree=$1
+	grep -q "subdir('qhca')" "$tree/hw/net/meson.build" ||
+		echo "subdir('qhca')" >>"$tree/hw/net/meson.build"
+	grep -q 'source qhca/Kconfig' "$tree/hw/net/Kconfig" ||
+		echo 'source qhca/Kconfig' >>"$tree/hw/net/Kconfig"
+	grep -q "'hw/net/qhca'" "$tree/meson.build" ||
+		sed -i "s|^\( *\)'hw/net/can',|&\n\1'hw/net/qhca',|" "$tree/meson.build"
+	grep -q "'hw/net/qhca'" "$tree/meson.build" || die "no place for the trace-events hook"
+}
+
+# The empty device that stands in until the real one is overlaid.
+placeholder()
+{
+	mkdir -p "$1/device" "$1/include"
+	: >"$1/device/meson.build"
+	: >"$1/device/Kconfig"
+	echo '# no events' >"$1/device/trace-events"
+}
+
+stage_device()
+{
+	if [ -z "$device" ]; then
+		placeholder "$1"
+		return
+	fi
+	mkdir -p "$1/device" "$1/include"
+	rsync -r --exclude=/tests/ --exclude='*.o' --exclude='*.d' \
+		--exclude='.*' "$QHCA_TOP/qemu-device/" "$1/device/"
+	rsync -r --exclude='.*' "$QHCA_TOP/include/qhca/" "$1/include/"
+}
+
+# By content, with the time of the copy: ninja must see a file that went back
+# to an older version as changed, and one merely touched as unchanged.
+overlay()
+{
+	mkdir -p "$2/hw/net/qhca" "$2/include/qhca"
+	rsync -rc --delete "$1/device/" "$2/hw/net/qhca/"
+	rsync -rc --delete "$1/include/" "$2/include/qhca/"
+}
+
+base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree placeholder)")
+TREE=$QHCA_CACHE/qemu-tree${debug:+-debug}-$base_key
+
+fetch_source()
+{
+	in_buildroot true
+	with_lock buildroot-apt run_step "Debian's package lists" \
+		"$QHCA_TOP/scripts/buildroot.sh" --root -- apt-get -q update
+	# shellcheck disable=SC2016 # expands inside
+	run_step "QEMU source" in_buildroot sh -ec '
+		cd "$1"
+		apt-get -q source --only-source qemu
+		mv qemu-"$2"*/ qemu
+	' sh "$(br_path "$1")" "$VERSION"
+}
+
+make_base()
+{
+	local tmp=$TREE.tmp none
+	have "$TREE" && return
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	fetch_source "$tmp"
+	rm -f "$tmp"/*.tar.* "$tmp"/*.dsc
+	hook_tree "$tmp/qemu"
+	none=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
+	placeholder "$none"
+	overlay "$none" "$tmp/qemu"
+	rm -rf "$none"
+	# meson bakes the path in, so the tree is configured under its final
+	# name; a tree without .complete counts as absent.
+	rm -rf "$TREE"
+	mv -T "$tmp" "$TREE"
+	# shellcheck disable=SC2016
+	run_step "QEMU configure" in_buildroot sh -ec '
+		mkdir -p "$1/build"; cd "$1/build"; shift; ../configure "$@"
+	' sh "$(br_path "$TREE/qemu")" "${OPTIONS[@]}"
+	run_step "QEMU build, once${debug:+ (sanitizers)}" in_buildroot \
+		ninja -C "$(br_path "$TREE/qemu/build")" qemu-system-x86_64
+	touch "$TREE/.complete"
+}
+
+# Copy the binary with its loader, libraries and firmware.
+collect()
+{
+	# shellcheck disable=SC2016,SC2086 # expands inside; FIRMWARE is a list
+	in_buildroot sh -ec '
+		build=$1 out=$2
+		shift 2
+		mkdir -p "$out/lib" "$out/pc-bios"
+		cp "$build/qemu-system-x86_64" "$out/qemu-system-x86_64.bin"
+		ldd "$out/qemu-system-x86_64.bin" | grep -o "/[^ ]*" |
+			xargs cp -L -t "$out/lib"
+		cp -L "$@" "$out/pc-bios"
+	' sh "$(br_path "$TREE/qemu/build")" "$(br_path "$1")" $FIRMWARE
+	cat >"$1/qemu-system-x86_64" <<-'WRAPPER'
+	#!/bin/sh
+	# Generated: run QEMU with the C library it was built for.
+	d=$(dirname "$(readlink -f "$0")")
+	exec "$d/lib/ld-linux-x86-64.so.2" --library-path "$d/lib" \
+		--argv0 qemu-system-x86_64 "$d/qemu-system-x86_64.bin" -L "$d/pc-bios" "$@"
+	WRAPPER
+	chmod +x "$1/qemu-system-x86_64"
+}
+
+make_final()
+{
+	local stage=$1 out=$2 tmp=$2.tmp
+	have "$out" && return
+	overlay "$stage" "$TREE/qemu"
+	QHCA_LOG_LINES=60 run_step "QEMU build with the device" in_buildroot \
+		ninja -C "$(br_path "$TREE/qemu/build")" qemu-system-x86_64
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	collect "$tmp"
+	publish "$tmp" "$out"
+}
+
+have "$TREE" || with_lock "qemu-$base_key" make_base
+if [ "$action" = tree ]; then
+	echo "$TREE/qemu"
+	exit 0
+fi
+stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
+trap 'rm -rf "$stage"' EXIT
+stage_device "$stage"
+out=$QHCA_CACHE/qemu-bin${debug:+-debug}-$(hash_text "$base_key" "$(hash_tree "$stage")")
+have "$out" || with_lock "qemu-$base_key" make_final "$stage" "$out"
+cache_trim qemu-bin 10
+echo "$out"

@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# buildroot.sh [--extra] [--root] -- COMMAND…   run COMMAND in the build root
+# buildroot.sh [--extra] --path                 print where the build root is
+#
+# A Debian root with everything needed to build QEMU, the modules, the provider
+# and the selftests: the right compiler for the guest's kernel headers and the
+# right C library for the guest, whatever the machine itself runs. Made once
+# with mmdebstrap, cached by the package list.
+#
+# Inside, the repository is /qhca and the cache /qhca-cache; COMMAND starts in
+# /qhca, as the calling user (--root: as root). --extra adds the packages that
+# only lint, coverage and fuzzing need, on first use.
+
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+PACKAGES=(
+	# compilers and build systems
+	gcc g++ libc6-dev make ninja-build meson cmake pkg-config flex bison bc
+	dpkg-dev patch file rsync bzip2 xz-utils cpio kmod python3 python3-venv
+	ca-certificates gdb
+	# QEMU: glib, slirp, fdt; its firmware as packages, because Debian's
+	# source tarball carries none
+	libglib2.0-dev libfdt-dev libslirp-dev zlib1g-dev libpixman-1-dev
+	seabios qemu-system-data
+	# kernel modules and the RDMA user space
+	linux-headers-amd64 libelf-dev libnl-3-dev libnl-route-3-dev libudev-dev
+	libibverbs-dev librdmacm-dev
+	# for the initrd
+	busybox-static
+)
+EXTRA=(
+	sparse coccinelle clang clang-format clang-tidy clang-tools shellcheck
+	codespell perl python3-ply python3-git llvm lld
+)
+
+key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" v1)
+ROOT=$QHCA_CACHE/buildroot-$key
+
+make_root()
+{
+	local tmp=$QHCA_CACHE/tmp/buildroot-$key mirror
+	have "$ROOT" && return
+	"$QHCA_TOP/scripts/host-deps.sh"
+	mirror=$(debian_mirror)
+	as_root rm -rf --one-file-system "$tmp"
+	# In its own mount namespace, so that not even a killed run leaves the
+	# root's /proc mounted.
+	run_step "build root ($QHCA_SUITE)" as_root unshare --mount --propagation private \
+		mmdebstrap --mode=root --variant=minbase \
+		--aptopt='Acquire::Languages "none"' \
+		--aptopt='Acquire::Retries "3"' \
+		--dpkgopt=force-unsafe-io \
+		--dpkgopt='path-exclude=/usr/share/man/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' \
+		--include="$(IFS=,; echo "${PACKAGES[*]}")" \
+		--customize-hook="mkdir -p \"\$1$QHCA_BR_TOP\" \"\$1$QHCA_BR_CACHE\"" \
+		"$QHCA_SUITE" "$tmp" \
+		"deb $mirror $QHCA_SUITE main" "deb-src $mirror $QHCA_SUITE main"
+	as_root touch "$tmp/.complete"
+	as_root mv -T "$tmp" "$ROOT"
+}
+
+add_extra()
+{
+	local stamp
+	stamp=$ROOT/.extra-$(hash_text "${EXTRA[@]}")
+	[ -e "$stamp" ] && return
+	run_step "build root: lint and fuzzing packages" enter root /bin/sh -c \
+		"apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends ${EXTRA[*]}"
+	as_root touch "$stamp"
+}
+
+# enter root|user COMMAND…: a private mount namespace goes away with its last
+# process, so no bind mount can be left behind.
+enter()
+{
+	local who=$1 ids
+	shift
+	ids=$(id -u):$(id -g)
+	[ "$who" = root ] && ids=0:0
+	# shellcheck disable=SC2016 # expands in the inner shell
+	as_root unshare --mount --propagation private /bin/sh -ec '
+		root=$1 top=$2 cache=$3 ids=$4 br_top=$5 br_cache=$6
+		shift 6
+		mount --rbind /dev "$root/dev"
+		mount -t proc proc "$root/proc"
+		mount --rbind /sys "$root/sys"
+		mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+		mount --bind "$top" "$root$br_top"
+		mount --bind "$cache" "$root$br_cache"
+		[ ! -e /etc/resolv.conf ] || { : >>"$root/etc/resolv.conf"
+			mount --bind "$(readlink -f /etc/resolv.conf)" "$root/etc/resolv.conf"; }
+		exec chroot --userspec="$ids" "$root" /usr/bin/env -i \
+			PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8 \
+			TERM="${TERM:-dumb}" ${http_proxy:+http_proxy="$http_proxy"} \
+			${https_proxy:+https_proxy="$https_proxy"} \
+			/bin/sh -c "cd $br_top && exec \"\$@\"" sh "$@"
+	' sh "$ROOT" "$QHCA_TOP" "$QHCA_CACHE" "$ids" "$QHCA_BR_TOP" "$QHCA_BR_CACHE" "$@"
+}
+
+action='' who=user extra=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	--path) action=path ;;
+	--extra) extra=1 ;;
+	--root) who=root ;;
+	--) action=run; shift; break ;;
+	-h|--help) usage; exit 0 ;;
+	*) die "unknown option $1, see --help" ;;
+	esac
+	shift
+done
+[ -n "$action" ] || { usage >&2; exit 2; }
+
+have "$ROOT" || with_lock buildroot make_root
+[ -z "$extra" ] || with_lock buildroot add_extra
+if [ "$action" = path ]; then
+	echo "$ROOT"
+else
+	[ $# -gt 0 ] || die "no command after --"
+	enter "$who" "$@"
+fi

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Helpers shared by every script here. Source it, do not run it:
+#	. "$(dirname "$(readlink -f "$0")")/lib.sh"
+#
+# Conventions: progress and logs go to stderr; a build script prints exactly
+# one line on stdout, the directory that holds its result.
+
+set -euo pipefail
+umask 022
+PATH=$PATH:/usr/sbin:/sbin
+
+QHCA_TOP=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+QHCA_CACHE=${QHCA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/qhca}
+QHCA_SUITE=${QHCA_SUITE:-trixie}
+export QHCA_TOP QHCA_CACHE QHCA_SUITE
+# Where the build root sees the repository and the cache.
+# shellcheck disable=SC2034 # used by the scripts that source this file
+QHCA_BR_TOP=/qhca QHCA_BR_CACHE=/qhca-cache
+
+mkdir -p "$QHCA_CACHE/locks" "$QHCA_CACHE/logs" "$QHCA_CACHE/tmp"
+
+log()  { printf '[%4ds] %s: %s\n' "$SECONDS" "$(basename "$0" .sh)" "$*" >&2; }
+warn() { log "warning: $*"; }
+die()  { log "error: $*"; exit 1; }
+
+# Print the leading comment block of the calling script as its --help.
+usage()
+{
+	awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"
+}
+
+as_root()
+{
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo -E "$@"
+	else
+		die "needs root (or sudo) for: $1"
+	fi
+}
+
+# run_step LABEL COMMAND…: run COMMAND with its output in a log file, say every
+# ten seconds that it is still at work, show the end of the log if it fails.
+# The command gets its own process group, so that Ctrl-C takes all of it down.
+run_step()
+{
+	local label=$1 start=$SECONDS next=10 pid rc=0 file
+	shift
+	file=$QHCA_CACHE/logs/$(basename "$0" .sh)-$(tr -cs 'A-Za-z0-9\n' - <<<"$label").log
+	log "$label"
+	set -m
+	"$@" >"$file" 2>&1 </dev/null &
+	pid=$!
+	set +m
+	# shellcheck disable=SC2064 # pid and file are meant to be fixed now
+	trap "kill -TERM -- -$pid 2>/dev/null; wait $pid; exit 130" INT TERM
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 0.2
+		[ $((SECONDS - start)) -lt $next ] && continue
+		log "$label: $((SECONDS - start)) s so far: $(last_line "$file")"
+		next=$((next + 10))
+	done
+	wait "$pid" || rc=$?
+	trap - INT TERM
+	if [ $rc != 0 ]; then
+		tail -n "${QHCA_LOG_LINES:-40}" "$file" >&2
+		log "$label: failed with status $rc, whole log in $file"
+		return $rc
+	fi
+	[ $((SECONDS - start)) -lt 2 ] || log "$label: done in $((SECONDS - start)) s"
+}
+
+last_line()
+{
+	tail -c 400 "$1" | tr '\r' '\n' | tail -n 1 | cut -c 1-100
+}
+
+# hash_text ARG…: a short key of the arguments themselves.
+hash_text()
+{
+	printf '%s\n' "$@" | sha256sum | cut -c 1-16
+}
+
+# hash_tree PATH…: a short key of file names, modes and contents below PATHs.
+# Relative names only, so that two checkouts of one state share a cache entry.
+hash_tree()
+{
+	local path
+	for path; do
+		if [ -d "$path" ]; then
+			( cd "$path" && find . -type f -printf '%m %p\n' | LC_ALL=C sort
+			  find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum )
+		elif [ -e "$path" ]; then
+			sha256sum <"$path"
+		else
+			echo absent
+		fi
+	done | sha256sum | cut -c 1-16
+}
+
+# with_lock NAME COMMAND…: one run at a time per NAME; says what it waits for.
+# The descriptor closes with the subshell, so the lock cannot outlive the run.
+with_lock()
+{
+	local name=$1
+	shift
+	(
+		exec 9>"$QHCA_CACHE/locks/$name"
+		flock -n 9 || { log "waiting for another run ($name)"; flock 9; }
+		"$@"
+	)
+}
+
+# publish TMPDIR FINAL: a result appears under its name complete or not at all.
+publish()
+{
+	touch "$1/.complete"
+	sync -f "$1" 2>/dev/null || :
+	mv -T "$1" "$2"
+}
+
+have() { [ -e "$1/.complete" ] && touch -c "$1/.complete" 2>/dev/null; }
+
+# cache_trim PREFIX KEEP: drop all but the KEEP results used last, sparing
+# anything used within the hour: it may be in use right now.
+cache_trim()
+{
+	local dir
+	find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/$1-*/.complete" \
+		-printf '%T@ %h\n' | sort -rn | tail -n +"$(($2 + 1))" |
+	while read -r _ dir; do
+		[ -n "$(find "$dir/.complete" -mmin +60)" ] || continue
+		as_root rm -rf --one-file-system "$dir"
+	done
+}
+
+# The Debian mirror this machine already uses. Nothing is written into the tree.
+debian_mirror()
+{
+	local uri
+	if [ -n "${QHCA_MIRROR:-}" ]; then
+		echo "$QHCA_MIRROR"
+		return
+	fi
+	# shellcheck disable=SC2016 # apt expands these
+	uri=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' \
+		"Created-By: Packages" 2>/dev/null |
+		awk -F'|' '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
+	[ -n "$uri" ] || die "no Debian mirror in the apt configuration: run apt-get update, or set QHCA_MIRROR"
+	echo "${uri%/}"
+}
+
+buildroot_dir() { "$QHCA_TOP/scripts/buildroot.sh" --path; }
+
+# in_buildroot COMMAND…: run it there, see buildroot.sh for what is mounted.
+in_buildroot() { "$QHCA_TOP/scripts/buildroot.sh" -- "$@"; }
+
+# Translate a path below the cache into the build root's view of it.
+br_path() { echo "$QHCA_BR_CACHE${1#"$QHCA_CACHE"}"; }

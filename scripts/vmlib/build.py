@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Ask the build scripts for their results; they answer at once when cached."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPTS = os.path.join(TOP, 'scripts')
+CACHE = os.environ.get('QHCA_CACHE') or os.path.join(
+    os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'qhca')
+
+# What of ours a script needs in the tree before it can build anything.
+SOURCES = {
+    'build-modules.sh': 'drivers',
+    'build-provider.sh': 'providers/qhca',
+    'build-selftests.sh': 'selftests',
+}
+
+
+class BuildError(Exception):
+    pass
+
+
+def script(name, *args):
+    """Run one build script; its only line on stdout is the result."""
+    source = SOURCES.get(name)
+    if source and not os.path.isdir(os.path.join(TOP, source)):
+        return None
+    done = subprocess.run([os.path.join(SCRIPTS, name), *args],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True, check=False)
+    if done.returncode:
+        raise BuildError(f'{name} failed with status {done.returncode}')
+    return done.stdout.strip().splitlines()[-1]
+
+
+def everything(opts):
+    """Build what this run needs; returns a dict of directories (or None).
+
+    QEMU takes longest and compiles; the image mostly downloads. Side by side
+    they cost little more than QEMU alone. The build root comes first because
+    both need it.
+    """
+    script('buildroot.sh', '--path')
+    qemu_args = []
+    if opts.debug_qemu:
+        qemu_args.append('--debug')
+    if opts.no_device:
+        qemu_args.append('--no-device')
+
+    def payload():
+        wanted = {'modules': 'build-modules.sh', 'provider': 'build-provider.sh',
+                  'selftests': 'build-selftests.sh'}
+        out = {}
+        for key, name in wanted.items():
+            skip = opts.no_device and key != 'selftests'
+            out[key] = None if skip else script(name)
+        return out
+
+    with ThreadPoolExecutor(2) as pool:
+        qemu = pool.submit(lambda: opts.qemu or os.path.join(
+            script('build-qemu.sh', *qemu_args), 'qemu-system-x86_64'))
+        rest = pool.submit(lambda: {'image': script('build-image.sh'), **payload()})
+        return {'qemu': qemu.result(), **rest.result()}
+
+
+def note(text):
+    print(f'vm: {text}', file=sys.stderr, flush=True)

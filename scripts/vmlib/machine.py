@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Compose the QEMU command line of one test machine."""
+
+import os
+import platform
+
+from .build import CACHE
+
+PORTS = ('ctl', 'out', 'files', 'host')
+
+
+def accel_marker():
+    """Where it is noted that KVM does not work on this machine and kernel."""
+    return os.path.join(CACHE, f'accel-tcg-{platform.node()}-{platform.release()}')
+
+
+def kvm_usable():
+    """/dev/kvm alone proves little: nested setups have it without the CPU."""
+    if not os.access('/dev/kvm', os.R_OK | os.W_OK):
+        return False
+    if os.path.exists(accel_marker()):
+        return False
+    with open('/proc/cpuinfo', encoding='ascii', errors='replace') as info:
+        flags = next((line.split() for line in info if line.startswith('flags')), [])
+    return 'vmx' in flags or 'svm' in flags
+
+
+def choose_accel(wish):
+    if wish != 'auto':
+        return wish
+    return 'kvm' if kvm_usable() else 'tcg'
+
+
+class Nic:
+    """One network function: its device line, its backend, its address."""
+
+    def __init__(self, kind, index, machine, backend, device_args=()):
+        self.kind, self.index, self.backend = kind, index, backend
+        self.subnet = 77 + index
+        self.ip = f'192.168.{self.subnet}.{machine + 1}'
+        self.peer = f'192.168.{self.subnet}.{2 - machine}'
+        self.mac = f'52:54:00:00:{self.subnet:02x}:{machine + 1:02x}'
+        self.device_args = device_args
+
+    def args(self):
+        netdev = f'n{self.index}'
+        out = ['-netdev', f'{self.backend},id={netdev}']
+        if self.kind == 'qhca':
+            # Behind a root port, so that it can be unplugged and replugged.
+            out += ['-device', 'pcie-root-port,id=rp0,chassis=1,slot=1',
+                    '-device', ','.join(['qhca', 'id=qhca0', 'bus=rp0', f'netdev={netdev}',
+                                         f'mac={self.mac}', *self.device_args])]
+        else:
+            out += ['-device', f'virtio-net-pci,netdev={netdev},mac={self.mac},'
+                               'host_mtu=9000,romfile=']
+        return out
+
+
+def user_backend(index):
+    """slirp, closed to the outside; its gateway answers pings at .254."""
+    net = f'192.168.{77 + index}'
+    return f'user,restrict=on,net={net}.0/24,host={net}.254,dns={net}.253,dhcpstart={net}.200'
+
+
+def link_backends(kind, directory, index):
+    """The two ends of a cable between a pair of machines."""
+    if kind == 'stream':
+        path = os.path.join(directory, f'link{index}')
+        return (f'stream,server=on,addr.type=unix,addr.path={path}',
+                f'stream,server=off,addr.type=unix,addr.path={path},reconnect-ms=100')
+    ends = [os.path.join(directory, f'link{index}{side}') for side in 'ab']
+    if kind == 'dgram':
+        return tuple(f'dgram,local.type=unix,local.path={ends[me]},'
+                     f'remote.type=unix,remote.path={ends[1 - me]}' for me in (0, 1))
+    # UDP on the loopback interface: ports from the process id, out of the
+    # ephemeral range, so that two pairs do not meet.
+    port = 10000 + (os.getpid() * 8 + index * 2) % 20000
+    return tuple(f'dgram,local.type=inet,local.host=127.0.0.1,local.port={port + me},'
+                 f'remote.type=inet,remote.host=127.0.0.1,remote.port={port + 1 - me}'
+                 for me in (0, 1))
+
+
+def _kernel_args(opts, console_level):
+    words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
+             'net.ifnames=0', 'random.trust_cpu=on', 'tsc=reliable', 'nokaslr',
+             'printk.devkmsg=on', 'mitigations=off', 'rw']
+    if opts.iommu:
+        words.append('intel_iommu=on')
+    return ' '.join(words + opts.kernel_arg)
+
+
+def command(opts, dirs, machine):
+    """machine: a Session with accel, nics, sock_dir, run_dir, payload, interactive."""
+    accel = machine.accel
+    image = dirs['image']
+    level = 7 if opts.console else 5
+    split = ',kernel-irqchip=split' if opts.iommu and accel == 'kvm' else ''
+    args = [dirs['qemu'], '-name', f'qhca-{machine.role}',
+            '-machine', f'q35,vmport=off,smbus=off,sata=off{split}',
+            '-accel', 'tcg,thread=multi' if accel == 'tcg' else accel,
+            '-cpu', 'max' if accel == 'tcg' else 'host',
+            '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',
+            '-no-reboot', '-kernel', os.path.join(image, 'vmlinuz'),
+            '-initrd', os.path.join(image, 'initrd'),
+            '-append', _kernel_args(opts, level)]
+    if opts.iommu:
+        args += ['-device', 'intel-iommu,intremap=on,device-iotlb=on']
+    args += ['-drive', f'if=none,id=root,format=raw,snapshot=on,file={image}/rootfs.ext4',
+             '-device', 'virtio-blk-pci,drive=root',
+             '-drive', f'if=none,id=payload,format=raw,readonly=on,file={machine.payload}',
+             '-device', 'virtio-blk-pci,drive=payload',
+             '-device', 'virtio-rng-pci']
+    args += _ports(machine)
+    for nic in machine.nics:
+        args += nic.args()
+    if opts.pcap and machine.role == 'a':
+        args += ['-object', f'filter-dump,id=pcap0,netdev=n0,file={opts.pcap}']
+    args += ['-d', 'guest_errors', '-D', os.path.join(machine.run_dir, 'qemu.log')]
+    for pattern in opts.trace:
+        args += ['-trace', pattern]
+    if opts.gdb:
+        args += ['-s', '-S']
+    return args + opts.qemu_arg
+
+
+def _ports(machine):
+    sock = machine.sock_dir
+    args = ['-qmp', f'unix:{sock}/qmp,server=on,wait=off', '-device', 'virtio-serial-pci']
+    for port in PORTS:
+        args += ['-chardev', f'socket,id={port},path={sock}/{port}',
+                 '-device', f'virtserialport,chardev={port},name=qhca.{port}']
+    if machine.interactive:
+        args += ['-chardev', 'stdio,id=con,mux=on,signal=off,'
+                             f'logfile={machine.run_dir}/console.log',
+                 '-mon', 'chardev=con']
+    else:
+        args += ['-chardev', f'socket,id=con,path={sock}/con']
+    return args + ['-serial', 'chardev:con']

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One running machine: its process, its channels, what became of it."""
+
+import ctypes
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from . import machine, qmp, splat
+from .build import note
+
+SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
+
+
+def _die_with_parent():
+    """Even if this launcher is killed with -9, no QEMU stays behind."""
+    ctypes.CDLL(None).prctl(SIGKILL_WITH_PARENT, signal.SIGKILL)
+
+
+class Session:
+    def __init__(self, role, accel, run_dir, sock_dir, interactive=False):
+        self.role, self.accel, self.interactive = role, accel, interactive
+        self.run_dir = os.path.join(run_dir, role)
+        self.sock_dir = os.path.join(sock_dir, role)
+        os.makedirs(self.run_dir)
+        os.makedirs(self.sock_dir)
+        self.payload = os.path.join(self.sock_dir, 'payload.tar')
+        self.nics = []
+        self.prefix = b''               # put before each line of output
+        self.console_to = None          # stream for a live kernel log
+        self.status = None              # exit status of the job
+        self.up_after = None            # seconds from power-on to the init
+        self.waiting = None             # name of the barrier it waits at
+        self.host = None                # channel for requests to the launcher
+        self.process = None
+        self.buffers = {}
+        self.listeners = {}
+
+    def path(self, name):
+        return os.path.join(self.run_dir, name)
+
+    def listen(self):
+        ports = machine.PORTS + (() if self.interactive else ('con',))
+        for name in ports:
+            sock = socket.socket(socket.AF_UNIX)
+            sock.bind(os.path.join(self.sock_dir, name))
+            sock.listen(1)
+            self.listeners[name] = sock
+
+    def start(self, args, selector):
+        self.listen()
+        with open(self.path('command'), 'w', encoding='utf-8') as file:
+            file.write('\n'.join(args) + '\n')
+        own_tty = None if self.interactive else subprocess.DEVNULL
+        out = None if self.interactive else open(self.path('qemu.err'), 'wb')
+        env = dict(os.environ, ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', 'detect_leaks=0'),
+                   UBSAN_OPTIONS=os.environ.get('UBSAN_OPTIONS', 'print_stacktrace=1'))
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            args, stdin=own_tty, stdout=out, stderr=out, env=env,
+            start_new_session=not self.interactive, preexec_fn=_die_with_parent)
+        if out:
+            out.close()
+        self._accept(selector)
+
+    def _accept(self, selector):
+        """QEMU connects to every channel before the guest runs."""
+        for name, sock in self.listeners.items():
+            sock.settimeout(0.2)
+            while True:
+                try:
+                    conn = sock.accept()[0]
+                    break
+                except socket.timeout:
+                    if self.process.poll() is not None:
+                        return
+            sock.close()
+            conn.setblocking(False)
+            if name == 'host':
+                self.host = conn
+            selector.register(conn, selectors.EVENT_READ, (self, name))
+
+    def receive(self, name, data):
+        """Bytes from one channel; text channels are handled line by line."""
+        if name == 'files':
+            with open(self.path('files.tar'), 'ab') as file:
+                file.write(data)
+            return []
+        if name == 'con':
+            with open(self.path('console.log'), 'ab') as file:
+                file.write(data)
+            if self.console_to:
+                self.console_to.write(data)
+                self.console_to.flush()
+            return []
+        if name == 'out' and not self.prefix:
+            self._output(data)
+            return []
+        data = self.buffers.get(name, b'') + data
+        *lines, self.buffers[name] = data.split(b'\n')
+        if name == 'out':
+            for line in lines:
+                self._output(self.prefix + line + b'\n')
+            return []
+        return [line.decode(errors='replace') for line in lines]
+
+    def _output(self, data):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        with open(self.path('output'), 'ab') as file:
+            file.write(data)
+
+    def control(self, line):
+        word, _, rest = line.partition(' ')
+        if word == 'up':
+            self.up_after = time.monotonic() - self.started
+        elif word == 'exit':
+            self.status = int(rest)
+            self.stop()
+
+    def request(self, line):
+        """A request of the guest to its launcher; None: no answer yet."""
+        word, _, rest = line.partition(' ')
+        if word == 'sync':
+            self.waiting = rest
+            return None
+        if word == 'qmp':
+            return qmp.execute(os.path.join(self.sock_dir, 'qmp'), rest)
+        return '{"error": "unknown request"}'
+
+    def answer(self, text):
+        self.host.setblocking(True)
+        self.host.sendall(text.encode() + b'\n')
+        self.host.setblocking(False)
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+
+    def reap(self, patience=10):
+        """After stop(): wait, then insist. Only ever our own child."""
+        if not self.process:
+            return None
+        try:
+            return self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            note(f'{self.role}: QEMU does not stop, killing it')
+            self.process.kill()
+            return self.process.wait()
+
+    def complaint(self):
+        """What the kernel had to complain about, if anything."""
+        for name in ('dmesg', 'console.log'):
+            try:
+                with open(self.path(name), errors='replace', encoding='utf-8') as file:
+                    found = splat.find(file.read())
+            except OSError:
+                continue
+            if found:
+                return found
+        return None
+
+    def tail(self, name, count=25):
+        try:
+            with open(self.path(name), errors='replace', encoding='utf-8') as file:
+                return ''.join(file.readlines()[-count:])
+        except OSError:
+            return ''

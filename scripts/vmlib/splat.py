@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Recognise a kernel that complains: any of these fails the run."""
+
+import re
+
+SPLAT = re.compile(
+    r'WARNING: (CPU|possible|suspicious|inconsistent|bad unlock|Nested lock)'
+    r'|BUG: |kernel BUG at|Oops: |Call Trace:|Kernel panic'
+    r'|general protection fault|Unable to handle kernel'
+    r'|INFO: task .* blocked for more than|INFO: (possible|suspicious|trying to register)'
+    r'|rcu: INFO: |soft lockup|hard LOCKUP|detected stalls'
+    r'|KASAN|UBSAN:|KCSAN:|kmemleak: \d+ new|DMA-API:'
+    r'|refcount_t: |list_(add|del) corruption|Slab corruption|Redzone|Poison overwritten'
+    r'|unregister_netdevice: waiting for|Object remaining')
+
+# Lines that match and mean nothing: boot messages of healthy kernels.
+HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabled')
+
+
+def find(text, context=30):
+    """The first complaint with the lines after it, or None."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if SPLAT.search(line) and not HARMLESS.search(line):
+            return '\n'.join(lines[max(0, number - 2):number + context])
+    return None
