@@ -40,7 +40,10 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[ -d "$QHCA_TOP/qemu-device" ] || { warn "no qemu-device/ here: building without it"; device=''; }
+[ -z "$device" ] || [ -e "$QHCA_TOP/qemu-device/meson.build" ] || {
+	warn "no qemu-device/meson.build yet: building without the device"
+	device=''
+}
 if [ -n "$debug" ]; then
 	OPTIONS+=(--enable-debug-info --enable-asan --enable-ubsan)
 else

@@ -13,9 +13,9 @@ CACHE = os.environ.get('QHCA_CACHE') or os.path.join(
 
 # What of ours a script needs in the tree before it can build anything.
 SOURCES = {
-    'build-modules.sh': 'drivers',
-    'build-provider.sh': 'providers/qhca',
-    'build-selftests.sh': 'selftests',
+    'build-modules.sh': 'Kbuild',
+    'build-provider.sh': 'providers/qhca/CMakeLists.txt',
+    'build-selftests.sh': 'selftests/Makefile',
 }
 
 
@@ -26,7 +26,7 @@ class BuildError(Exception):
 def script(name, *args):
     """Run one build script; its only line on stdout is the result."""
     source = SOURCES.get(name)
-    if source and not os.path.isdir(os.path.join(TOP, source)):
+    if source and not os.path.exists(os.path.join(TOP, source)):
         return None
     done = subprocess.run([os.path.join(SCRIPTS, name), *args],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# setup.sh [qhca] [rxe] [net]     (in the guest)
+#
+# Bring the machine into a state where RDMA works; without arguments: whatever
+# the launcher asked for. qhca: load our modules, install the provider, give
+# the netdev its address. rxe: rdma_rxe on the virtio netdev. net: addresses
+# only. What was found goes to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID,
+# QHCA_RXE_DEV, QHCA_RXE_GID). Safe to run twice.
+
+. /opt/qhca/job/env
+DIR=/opt/qhca
+MTU=${QHCA_MTU:-4200}	# room for a path MTU of 4096 with all headers
+
+fail() { echo "setup: $*" >&2; exit 1; }
+
+remember()
+{
+	mkdir -p /run/qhca
+	sed -i "/^export $1=/d" /run/qhca/env 2>/dev/null
+	echo "export $1=$2" >>/run/qhca/env
+}
+
+netdev_of_mac()
+{
+	local dev mac end=$((SECONDS + 5))
+	while [ $SECONDS -lt $end ]; do
+		for dev in /sys/class/net/*; do
+			read -r mac 2>/dev/null <"$dev/address" || continue
+			[ "$mac" = "$1" ] && { echo "${dev##*/}"; return; }
+		done
+		sleep 0.02
+	done
+	return 1
+}
+
+# address MAC IP: netdev up, MTU, IPv4 address; prints its name.
+address()
+{
+	local dev
+	dev=$(netdev_of_mac "$1") || return 1
+	ip link set dev "$dev" mtu "$MTU" || ip link set dev "$dev" mtu 1500
+	ip link set dev "$dev" up
+	ip addr replace "$2/24" dev "$dev" || return 1
+	echo "$dev"
+}
+
+# Our modules are not in the module tree: depmod would take seconds here.
+insert()
+{
+	local ko=$1 name dep
+	name=$(basename "$ko" .ko)
+	[ -d "/sys/module/${name//-/_}" ] && return
+	for dep in $(modinfo -F depends "$ko" | tr , ' '); do
+		if [ -e "$DIR/modules/$dep.ko" ]; then
+			insert "$DIR/modules/$dep.ko"
+		else
+			modprobe "$dep" || fail "modprobe $dep"
+		fi
+	done
+	insmod "$ko" || fail "insmod $ko"
+}
+
+install_provider()
+{
+	local lib=/usr/lib/x86_64-linux-gnu/libibverbs
+	[ -d "$DIR/provider" ] || { echo "setup: no provider in the payload" >&2; return; }
+	cp "$DIR"/provider/libqhca-rdmav*.so "$lib/"
+	mkdir -p /etc/libibverbs.d
+	cp "$DIR/provider/qhca.driver" /etc/libibverbs.d/
+}
+
+rdma_core()
+{
+	modprobe -a ib_uverbs rdma_ucm || fail "no RDMA core"
+	ip link set dev lo up
+}
+
+setup_qhca()
+{
+	local dev
+	[ "$QHCA_INSMOD" = 1 ] || return 0
+	if [ ! -e "$DIR/modules/qhca.ko" ]; then
+		echo "setup: no qhca.ko in the payload" >&2
+		return 0
+	fi
+	rdma_core
+	insert "$DIR/modules/qhca.ko"
+	[ ! -e "$DIR/modules/qhca_ib.ko" ] || insert "$DIR/modules/qhca_ib.ko"
+	install_provider
+	if dev=$(address "$QHCA_MAC" "$QHCA_IP"); then
+		remember QHCA_IF "$dev"
+	else
+		fail "no netdev with address $QHCA_MAC: $(lspci -nn -d 1af4:10f0)"
+	fi
+	[ -e "$DIR/modules/qhca_ib.ko" ] || return 0
+	dev=$(basename "$(find /sys/class/infiniband -name 'qhca*' 2>/dev/null | head -n 1)")
+	[ -n "$dev" ] || fail "no qhca RDMA device"
+	remember QHCA_DEV "$dev"
+	remember QHCA_GID "$(qhca-gid "$dev" "$QHCA_IP")"
+}
+
+setup_rxe()
+{
+	local dev
+	[ -n "$QHCA_VIRTIO_MAC" ] || fail "rxe needs a virtio-net: vm --rxe"
+	rdma_core
+	modprobe rdma_rxe || fail "no rdma_rxe in this kernel"
+	dev=$(address "$QHCA_VIRTIO_MAC" "$QHCA_VIRTIO_IP") || fail "no virtio netdev"
+	[ -e /sys/class/infiniband/rxe0 ] || rdma link add rxe0 type rxe netdev "$dev" ||
+		fail "rdma link add"
+	remember QHCA_RXE_IF "$dev"
+	remember QHCA_RXE_DEV rxe0
+	remember QHCA_RXE_GID "$(qhca-gid rxe0 "$QHCA_VIRTIO_IP")"
+}
+
+setup_net()
+{
+	ip link set dev lo up
+	[ -n "$QHCA_VIRTIO_MAC" ] || return 0
+	modprobe virtio_net	# nobody loads drivers by themselves here
+	remember QHCA_VIRTIO_IF "$(address "$QHCA_VIRTIO_MAC" "$QHCA_VIRTIO_IP")"
+}
+
+if [ $# = 0 ]; then
+	set -- net qhca
+	[ "$QHCA_RXE" = 1 ] && set -- "$@" rxe
+fi
+export PATH=$DIR/guest/bin:$PATH
+for what; do
+	case $what in
+	net) setup_net ;;
+	qhca) setup_qhca ;;
+	rxe) setup_rxe ;;
+	*) fail "unknown argument $what" ;;
+	esac
+done
+# A machine whose only RDMA device is rxe: jobs that name no device get that one.
+if [ -e /sys/class/infiniband/rxe0 ] && ! grep -qs QHCA_DEV= /run/qhca/env; then
+	remember QHCA_DEV rxe0
+	remember QHCA_IF "$(cat /sys/class/infiniband/rxe0/parent)"
+	remember QHCA_GID "$(qhca-gid rxe0 "$QHCA_VIRTIO_IP")"
+	remember QHCA_IP "$QHCA_VIRTIO_IP"
+	remember QHCA_PEER "$QHCA_VIRTIO_PEER"
+fi
+exit 0

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run the sessions to their end and judge the outcome."""
+
+import os
+import selectors
+import shutil
+import signal
+import sys
+import time
+
+from . import machine, payload
+from .build import note
+
+BOOT_LIMIT = {'kvm': 25, 'tcg': 120}    # seconds to the guest's first word
+TIMEOUT, SPLAT, DIED = 124, 123, 125
+
+
+class NoBoot(Exception):
+    pass
+
+
+def targets(gets, role):
+    """--get options for this machine: guest path -> host path."""
+    out = {}
+    for item in gets:
+        owner = 'a'
+        if item[:2] in ('a:', 'b:'):
+            owner, item = item[0], item[2:]
+        guest, _, host = item.partition(':')
+        if owner == role:
+            out[guest] = host or os.path.basename(guest)
+    return out
+
+
+def trim(base, keep):
+    """Old run directories go; the newest stay for a look afterwards."""
+    names = sorted((os.path.join(base, name) for name in os.listdir(base)),
+                   key=os.path.getmtime)
+    for name in names[:-keep]:
+        if time.time() - os.path.getmtime(name) > 3600:
+            shutil.rmtree(name, ignore_errors=True)
+
+
+def _interrupt(_signo, _frame):
+    raise KeyboardInterrupt
+
+
+def run(opts, dirs, sessions):
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    selector = selectors.DefaultSelector()
+    start = time.monotonic()
+    timed_out = False
+    try:
+        for session in sessions:
+            session.start(machine.command(opts, dirs, session), selector)
+        timed_out = not _loop(opts, sessions, selector, start)
+    finally:
+        for session in sessions:
+            session.stop()
+        codes = [session.reap() for session in sessions]
+        selector.close()
+    if opts.mode == 'shell':
+        return 0
+    results = [_judge(opts, session, code, timed_out)
+               for session, code in zip(sessions, codes)]
+    if not opts.quiet:
+        ups = ', '.join(f'{s.up_after:.1f}' for s in sessions if s.up_after)
+        note(f'{sessions[0].accel}: init after {ups} s, {time.monotonic() - start:.1f} s in all')
+    return next((code for code in results if code), 0)
+
+
+def _loop(opts, sessions, selector, start):
+    """Until every channel is closed; False on timeout."""
+    if opts.mode == 'shell':
+        return _loop_shell(sessions[0], selector)
+    while selector.get_map():
+        elapsed = time.monotonic() - start
+        if elapsed > opts.timeout and not opts.gdb:
+            return False
+        for session in sessions:
+            limit = BOOT_LIMIT[session.accel]
+            if session.up_after is None and elapsed > limit and not opts.gdb:
+                raise NoBoot(f'{session.role}: no sign of life after {limit} s\n'
+                             + session.tail('console.log'))
+        _serve(sessions, selector, 0.5)
+        if any(s.process.poll() is not None and s.status is None for s in sessions):
+            # One machine is dead: let the channels run dry, then stop all.
+            _drain(sessions, selector)
+            return True
+    return True
+
+
+def _loop_shell(session, selector):
+    while session.process.poll() is None:
+        _serve([session], selector, 0.2)
+    return True
+
+
+def _drain(sessions, selector):
+    deadline = time.monotonic() + 3
+    for session in sessions:
+        if session.process.poll() is None and session.status is None:
+            session.stop()
+    while selector.get_map() and time.monotonic() < deadline:
+        _serve(sessions, selector, 0.2)
+
+
+def _serve(sessions, selector, timeout):
+    if not selector.get_map():
+        time.sleep(timeout)
+        return
+    for key, _ in selector.select(timeout):
+        session, name = key.data
+        try:
+            data = key.fileobj.recv(1 << 16)
+        except BlockingIOError:
+            continue
+        except OSError:
+            data = b''
+        if not data:
+            selector.unregister(key.fileobj)
+            key.fileobj.close()
+            continue
+        for line in session.receive(name, data):
+            if name == 'ctl':
+                session.control(line)
+            elif name == 'host':
+                reply = session.request(line)
+                if reply is not None:
+                    session.answer(reply)
+    _release_barrier(sessions)
+
+
+def _release_barrier(sessions):
+    """Everybody waits at the same name: go on. A machine that is done with
+    its job no longer holds the other one up."""
+    alive = [session for session in sessions if session.status is None]
+    names = {session.waiting for session in alive}
+    if alive and None not in names and len(names) == 1:
+        for session in alive:
+            session.waiting = None
+            session.answer('ok')
+
+
+def _judge(opts, session, code, timed_out):
+    """The exit status for one machine; says what went wrong."""
+    _collect(session)
+    result = session.status
+    label = f'machine {session.role}'
+    if result is None:
+        if timed_out:
+            note(f'{label}: timeout after {opts.timeout:g} s')
+            result = TIMEOUT
+        else:
+            note(f'{label}: gone before its job was done (QEMU status {code})')
+            result = DIED
+        sys.stderr.write(session.tail('console.log') + session.tail('qemu.err'))
+    elif code not in (0, -signal.SIGTERM):
+        note(f'{label}: QEMU itself failed, status {code}')
+        sys.stderr.write(session.tail('qemu.err', 60))
+        result = result or DIED
+    complaint = None if opts.allow_splat else session.complaint()
+    if complaint:
+        note(f'{label}: the kernel complained:')
+        sys.stderr.write(complaint + '\n')
+        result = result or SPLAT
+    if 'runtime error:' in session.tail('qemu.err', 10000):
+        note(f'{label}: undefined behaviour in QEMU:')
+        sys.stderr.write(session.tail('qemu.err', 40))
+        result = result or DIED
+    if result:
+        note(f'{label}: status {result}, logs in {session.run_dir}')
+    return result
+
+
+def _collect(session):
+    """Files that came back: what was asked for, and always the kernel log."""
+    archive = session.path('files.tar')
+    if not os.path.exists(archive):
+        return
+    wanted = dict(session.gets, **{'/run/qhca/dmesg': session.path('dmesg')})
+    try:
+        for name in payload.unpack_results(archive, wanted):
+            note(f'machine {session.role}: {name} did not come back')
+            if name in session.gets:
+                session.status = session.status or 1
+    except Exception as err:    # pylint: disable=broad-except
+        note(f'machine {session.role}: broken result archive: {err}')
+    os.unlink(archive)
