@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the objects the transport works with and on: protection domains,
+ * memory regions, event and completion queues, the port.
+ */
+#ifndef QHCA_ENGINE_OBJECTS_H
+#define QHCA_ENGINE_OBJECTS_H
+
+#include "util.h"
+
+/* ---- pd.c, mr.c ---- */
+
+struct qhca_pd {
+    uint32_t pdn;
+    uint32_t users;             /* MRs and QPs; DEALLOC_PD needs 0 */
+};
+
+struct qhca_mr {
+    uint32_t key;               /* number << 8 | variant */
+    uint16_t access;
+    uint8_t type;
+    struct qhca_pd *pd;
+    uint64_t iova, length;
+    struct qhca_mem mem;
+};
+
+/* Who uses a key: @reserved allows QHCA_RESERVED_LKEY (kernel QPs). */
+struct qhca_key_user {
+    const struct qhca_pd *pd;
+    bool reserved;
+};
+
+/*
+ * Whether @key gives @user @access (QHCA_ACCESS_*; 0: local read) to all of
+ * [@addr, @addr + @len), conformance F-004. NULL if not, counted as
+ * QHCA_CNT_BAD_KEY. @len must not be 0 (a zero-length access is not checked).
+ * DMA MRs and the reserved key never serve remote access.
+ */
+struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
+                              const struct qhca_key_user *user, uint32_t key,
+                              uint64_t addr, uint64_t len, uint16_t access);
+/* Copy to or from a range that qhca_mr_check() passed. False: DMA failed. */
+bool qhca_mr_read(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
+                  void *buf, size_t len);
+bool qhca_mr_write(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
+                   const void *buf, size_t len);
+/* 8-byte atomics on a checked, aligned address. */
+bool qhca_mr_cas(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
+                 uint64_t compare, uint64_t swap, uint64_t *old);
+bool qhca_mr_add(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
+                 uint64_t add, uint64_t *old);
+
+/* One SGE in CPU order. */
+struct qhca_seg {
+    uint64_t addr;
+    uint32_t length;
+    uint32_t lkey;
+};
+
+enum qhca_seg_result {
+    QHCA_SEG_OK = 0,
+    QHCA_SEG_KEY,               /* key, range or right missing */
+    QHCA_SEG_DMA,               /* guest memory failed */
+};
+
+/*
+ * Copies @len bytes between @buf and the byte range of the SGE list that starts
+ * @off bytes in. Keys of the touched segments are checked each time (they may
+ * have gone since). The range must be inside the list.
+ */
+enum qhca_seg_result qhca_segs_read(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    const struct qhca_seg *segs, unsigned n,
+                                    uint64_t off, void *buf, size_t len);
+enum qhca_seg_result qhca_segs_write(struct qhca_engine *e,
+                                     const struct qhca_key_user *user,
+                                     const struct qhca_seg *segs, unsigned n,
+                                     uint64_t off, const void *buf, size_t len);
+/* Whether every non-empty segment is valid for @access over its whole length. */
+bool qhca_segs_check(struct qhca_engine *e, const struct qhca_key_user *user,
+                     const struct qhca_seg *segs, unsigned n, uint16_t access);
+
+/* ---- eq.c, cq.c ---- */
+
+struct qhca_eq {
+    bool used, async, armed;
+    uint16_t vector;
+    uint8_t log_size;
+    uint32_t pi, ci;
+    uint32_t users;             /* CQs that report here */
+    struct qhca_mem mem;
+    struct qhca_list pending;   /* CQs whose COMP event found the EQ full */
+};
+
+struct qhca_cq {
+    uint32_t cqn, uar;
+    struct qhca_eq *eq;
+    struct qhca_mem mem;
+    uint8_t log_size, state, arm;
+    uint32_t pi, ci;            /* ci: as last read from the doorbell record */
+    uint32_t arm_sn, event_sn;
+    uint32_t users;             /* queues that complete here */
+    struct qhca_list pending;   /* node in eq->pending */
+    struct qhca_list failed;    /* node in e->failed_cqs */
+};
+
+/* The EQ of number @eqn, or NULL. EQN 0 does not exist. */
+struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn);
+uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq);
+/* EQ doorbell: consumer index, arm. False: no such EQ, or index out of range. */
+bool qhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci);
+/* COMP event of @cq for the arm event_sn, now or when its EQ has room. */
+void qhca_eq_comp(struct qhca_engine *e, struct qhca_cq *cq);
+/* The last event of a device that stops, and its interrupt. */
+void qhca_eq_fatal(struct qhca_engine *e);
+/* Arm doorbell. False: no such CQ on that page. */
+bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
+                          bool solicited, uint32_t sn);
+/* Tells the owner and the QPs of one CQ that failed; false: there is none. */
+bool qhca_cq_failed_work(struct qhca_engine *e);
+
+/* Async event to the async EQ, if there is one. */
+void qhca_event(struct qhca_engine *e, enum qhca_event type, uint32_t obj);
+struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn);
+/*
+ * Appends @cqe (timestamp and owner are filled in here), raises the COMP event if
+ * the CQ is armed for it: NEXT by any CQE, SOLICITED by an error or by
+ * @solicited. On overrun, or if the ring cannot be written: state ERROR at once;
+ * the CQ_ERR event and qhca_qp_cq_failed() for the QPs follow from the run loop
+ * (never from inside this call: one failed CQ can lead to the next). A CQ in
+ * ERROR swallows CQEs.
+ */
+void qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
+                  struct qhca_cqe *cqe, bool solicited);
+
+/* ---- port.c, steer.c, tx.c, eth.c ---- */
+
+struct qhca_gid {
+    bool valid;
+    bool ipv4;                  /* ::ffff:a.b.c.d */
+    uint8_t gid[16];
+    uint8_t smac[6];
+    uint16_t vlan;              /* QHCA_NO_VLAN: untagged */
+};
+
+struct qhca_port {
+    struct qhca_gid gid[QHCA_MAX_GID];
+    uint8_t mac[6];
+    uint8_t flags;              /* QHCA_PORT_* */
+    uint32_t mtu;
+    bool link;                  /* carrier; survives a reset */
+    uint32_t num_gid;           /* one past the last valid entry */
+    uint32_t num_mcast;
+    uint8_t mcast[QHCA_MAX_MCAST][6];
+    uint32_t bad_pkey, qkey_viol;
+};
+
+/* Index of @gid (16 bytes) on VLAN @vlan in the port's table, or -1. */
+int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
+                  uint16_t vlan);
+
+void qhca_port_reset(struct qhca_engine *e);
+void qhca_port_set_link(struct qhca_engine *e, bool up);
+/* Whether frames leave and arrive: enabled, and there is a carrier. */
+bool qhca_port_up(const struct qhca_engine *e);
+
+/*
+ * Gives a frame to the transport, the Ethernet queue, or nobody. @loop: the port
+ * sent it to itself, the address filter does not apply.
+ */
+void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                bool loop);
+
+/* A received frame of the Ethernet queue's. */
+void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                 bool csum_ok);
+
+/*
+ * Sends a RoCE frame: @loop puts it in the port's own receive path (processed
+ * by the run loop, never from inside this call), else it goes to the network,
+ * waiting in the transmit FIFO while the network does not take frames. The frame
+ * is copied. False: no room; the caller keeps the packet and is scheduled again
+ * when there is (requests, READ responses); an ACK that finds no room is lost.
+ */
+bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len, bool loop);
+/* Whether @n more frames of any size would fit. */
+bool qhca_tx_room(struct qhca_engine *e, bool loop, unsigned n);
+
+/* Hands the network what waits for it, as long as it takes frames. */
+void qhca_tx_flush(struct qhca_engine *e);
+
+/* Takes up to @budget WQEs off the Ethernet send queue; returns how many. */
+unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget);
+bool qhca_eth_tx_ready(const struct qhca_engine *e);
+/* False: no such queue, or index out of range. */
+bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
+void qhca_eth_free_all(struct qhca_engine *e);
+
+/* Ones-complement sum of @len bytes in network order, on top of @sum. */
+uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
+/* The 16-bit checksum of such a sum. */
+uint16_t qhca_csum_fold(uint32_t sum);
+/* Whether a frame whose network header is at @l3 has only checksums that hold. */
+bool qhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
+                      uint16_t ethertype);
+
+#endif /* QHCA_ENGINE_OBJECTS_H */
