@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The device as libibverbs finds it, and the context a process opens on it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "qhca.h"
+#include "qhca-abi.h"
+
+static int qhca_query_device_ex(struct ibv_context *ibctx,
+				const struct ibv_query_device_ex_input *input,
+				struct ibv_device_attr_ex *attr,
+				size_t attr_size)
+{
+	struct ib_uverbs_ex_query_device_resp resp = {};
+	size_t resp_size = sizeof(resp);
+	uint64_t fw;
+	int err;
+
+	err = ibv_cmd_query_device_any(ibctx, input, attr, attr_size, &resp,
+				       &resp_size);
+	if (err)
+		return err;
+
+	fw = resp.base.fw_ver;
+	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
+		 "%u.%u.%u", (uint32_t)(fw >> 32), (uint32_t)(fw >> 16) & 0xffff,
+		 (uint32_t)fw & 0xffff);
+	return 0;
+}
+
+static void qhca_free_context(struct ibv_context *ibctx)
+{
+	struct qhca_context *ctx = to_qctx(ibctx);
+
+	munmap(ctx->db, ctx->db_size);
+	verbs_uninit_context(&ctx->ibv_ctx);
+	free(ctx);
+}
+
+static const struct verbs_context_ops qhca_ctx_ops = {
+	.alloc_pd = qhca_alloc_pd,
+	.create_cq = qhca_create_cq,
+	.create_qp = qhca_create_qp,
+	.dealloc_pd = qhca_dealloc_pd,
+	.dereg_mr = qhca_dereg_mr,
+	.destroy_cq = qhca_destroy_cq,
+	.destroy_qp = qhca_destroy_qp,
+	.free_context = qhca_free_context,
+	.modify_qp = qhca_modify_qp,
+	.poll_cq = qhca_poll_cq,
+	.post_recv = qhca_post_recv,
+	.post_send = qhca_post_send,
+	.query_device_ex = qhca_query_device_ex,
+	.query_port = qhca_query_port,
+	.query_qp = qhca_query_qp,
+	.reg_mr = qhca_reg_mr,
+	.req_notify_cq = qhca_req_notify_cq,
+	.rereg_mr = qhca_rereg_mr,
+	.resize_cq = qhca_resize_cq,
+};
+
+/* Send opcodes that exist only together with a device capability. */
+static uint32_t offered_send_ops(const struct ibv_device_attr *attr)
+{
+	const uint32_t atomics = 1u << IBV_WR_ATOMIC_CMP_AND_SWP |
+				 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
+	const uint32_t keys = 1u << IBV_WR_LOCAL_INV | 1u << IBV_WR_SEND_WITH_INV;
+	const unsigned int windows = IBV_DEVICE_MEM_WINDOW |
+				     IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+				     IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	uint32_t ops = ~0u;
+
+	if (attr->atomic_cap == IBV_ATOMIC_NONE)
+		ops &= ~atomics;
+	if (!(attr->device_cap_flags & windows))
+		ops &= ~(1u << IBV_WR_BIND_MW);
+	if (!(attr->device_cap_flags & (windows | IBV_DEVICE_MEM_MGT_EXTENSIONS)))
+		ops &= ~keys;
+	return ops;
+}
+
+/* The limits that the queue code needs, so that it refuses before it allocates. */
+static int read_limits(struct qhca_context *ctx)
+{
+	struct ibv_device_attr_ex attr = {};
+	int err;
+
+	err = qhca_query_device_ex(&ctx->ibv_ctx.context, NULL, &attr,
+				   sizeof(attr));
+	if (err)
+		return err;
+
+	ctx->max_cqe = attr.orig_attr.max_cqe;
+	ctx->max_qp_wr = attr.orig_attr.max_qp_wr;
+	ctx->send_ops = offered_send_ops(&attr.orig_attr);
+	return 0;
+}
+
+static int map_doorbells(struct qhca_context *ctx, int cmd_fd,
+			 const struct qhca_alloc_ucontext_resp *resp)
+{
+	void *db;
+
+	if (resp->db_page_size < QHCA_DB_PAGE_SIZE)
+		return EPROTO;
+	db = mmap(NULL, resp->db_page_size, PROT_WRITE, MAP_SHARED, cmd_fd,
+		  resp->db_mmap_key);
+	if (db == MAP_FAILED)
+		return errno;
+	ctx->db = db;
+	ctx->db_size = resp->db_page_size;
+	return 0;
+}
+
+static bool env_true(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value && strcmp(value, "0");
+}
+
+static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
+						int cmd_fd, void *private_data)
+{
+	struct uqhca_alloc_ucontext_resp resp = {};
+	struct ibv_get_context cmd = {};
+	struct qhca_context *ctx;
+	int err;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, ibv_ctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+
+	err = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd),
+				  &resp.ibv_resp, sizeof(resp));
+	if (err)
+		goto err_uninit;
+	err = map_doorbells(ctx, cmd_fd, &resp.drv_payload);
+	if (err)
+		goto err_uninit;
+	err = read_limits(ctx);
+	if (err)
+		goto err_unmap;
+
+	ctx->max_send_sge = resp.max_send_sge;
+	ctx->max_recv_sge = resp.max_recv_sge;
+	ctx->max_inline = resp.max_inline;
+	ctx->single_threaded = env_true("QHCA_SINGLE_THREADED");
+	verbs_set_ops(&ctx->ibv_ctx, &qhca_ctx_ops);
+	return &ctx->ibv_ctx;
+
+err_unmap:
+	munmap(ctx->db, ctx->db_size);
+err_uninit:
+	verbs_uninit_context(&ctx->ibv_ctx);
+	free(ctx);
+	errno = err;
+	return NULL;
+}
+
+int qhca_mem_alloc(struct qhca_mem *mem, size_t len)
+{
+	int err;
+
+	mem->len = align(len, sysconf(_SC_PAGESIZE));
+	mem->addr = mmap(NULL, mem->len, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem->addr == MAP_FAILED) {
+		mem->addr = NULL;
+		return errno;
+	}
+	err = ibv_dontfork_range(mem->addr, mem->len);
+	if (err) {
+		munmap(mem->addr, mem->len);
+		mem->addr = NULL;
+		return errno ? errno : ENOMEM;
+	}
+	return 0;
+}
+
+void qhca_mem_free(struct qhca_mem *mem)
+{
+	if (!mem->addr)
+		return;
+	ibv_dofork_range(mem->addr, mem->len);
+	munmap(mem->addr, mem->len);
+	mem->addr = NULL;
+}
+
+static struct verbs_device *qhca_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	return calloc(1, sizeof(struct verbs_device));
+}
+
+static void qhca_uninit_device(struct verbs_device *vdev)
+{
+	free(vdev);
+}
+
+static const struct verbs_match_ent qhca_match_table[] = {
+	VERBS_PCI_MATCH(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID, NULL),
+	{},
+};
+
+static const struct verbs_device_ops qhca_dev_ops = {
+	.name = "qhca",
+	.match_min_abi_version = QHCA_UVERBS_ABI_VERSION,
+	.match_max_abi_version = QHCA_UVERBS_ABI_VERSION,
+	.match_table = qhca_match_table,
+	.alloc_device = qhca_alloc_device,
+	.uninit_device = qhca_uninit_device,
+	.alloc_context = qhca_alloc_context,
+};
+PROVIDER_DRIVER(qhca, qhca_dev_ops);

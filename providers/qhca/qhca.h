@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#ifndef QHCA_H
+#define QHCA_H
+
+#include <endian.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ccan/array_size.h>
+
+#include <infiniband/driver.h>
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+#include <util/util.h>
+
+#include <qhca/queues.h>
+#include <qhca/regs.h>
+
+/* A spinlock that costs nothing if the user promised to need none. */
+struct qhca_lock {
+	pthread_spinlock_t lock;
+	bool skip;
+};
+
+/* Memory shared with the device: whole pages, kept out of fork()'s children. */
+struct qhca_mem {
+	void *addr;
+	size_t len;
+};
+
+struct qhca_context {
+	struct verbs_context ibv_ctx;
+	void *db;		/* doorbell page */
+	size_t db_size;
+	bool single_threaded;
+	uint32_t send_ops;	/* bit per enum ibv_wr_opcode the device offers */
+	uint32_t max_cqe;
+	uint32_t max_qp_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline;
+};
+
+struct qhca_pd {
+	struct ibv_pd ibv_pd;
+	uint32_t pdn;
+};
+
+/* One work queue. pi belongs to the poster; ci to whoever polls the CQ. */
+struct qhca_wq {
+	struct qhca_lock lock;
+	struct qhca_mem mem;
+	uint32_t size;		/* in WQEs, a power of two; 0: no such queue */
+	uint32_t stride_shift;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	uint32_t pi;
+	_Atomic(uint32_t) ci;
+};
+
+struct qhca_qp;
+
+/* How a CQ knows a QP that completes on it: an entry of its table. */
+struct qhca_qp_link {
+	struct qhca_qp_link *next;
+	struct qhca_qp *qp;
+};
+
+struct qhca_qp {
+	struct verbs_qp vqp;
+	void *db;
+	uint32_t qpn;
+	uint32_t send_ops;	/* bit per enum ibv_wr_opcode allowed here */
+	struct qhca_wq sq;
+	struct qhca_wq rq;
+	struct qhca_qp_link send_link;
+	struct qhca_qp_link recv_link;
+};
+
+/*
+ * The QPs that complete on a CQ, by number. Written and read under the lock of
+ * the CQ only, so a QP that has left the table is out of reach of every poller.
+ */
+struct qhca_qp_map {
+	struct qhca_qp_link **bucket;
+	uint32_t num_buckets;	/* a power of two */
+	uint32_t count;
+	struct qhca_qp *last;	/* looked up last */
+};
+
+struct qhca_cq {
+	struct verbs_cq vcq;
+	struct qhca_lock lock;
+	struct qhca_mem mem;
+	struct qhca_cqe *ring;
+	struct qhca_cq_dbrec *dbrec;
+	void *db;
+	uint32_t log_size;
+	uint32_t cqn;
+	uint32_t ci;
+	_Atomic(uint32_t) arm_sn;
+	struct qhca_qp_map qps;
+};
+
+static inline struct qhca_context *to_qctx(struct ibv_context *ibctx)
+{
+	return container_of(ibctx, struct qhca_context, ibv_ctx.context);
+}
+
+static inline struct qhca_pd *to_qpd(struct ibv_pd *ibpd)
+{
+	return container_of(ibpd, struct qhca_pd, ibv_pd);
+}
+
+static inline struct qhca_cq *to_qcq(struct ibv_cq *ibcq)
+{
+	return container_of(ibcq, struct qhca_cq, vcq.cq);
+}
+
+static inline struct qhca_qp *to_qqp(struct ibv_qp *ibqp)
+{
+	return container_of(ibqp, struct qhca_qp, vqp.qp);
+}
+
+static inline int qhca_lock_init(struct qhca_lock *lock,
+				 const struct qhca_context *ctx)
+{
+	lock->skip = ctx->single_threaded;
+	return pthread_spin_init(&lock->lock, PTHREAD_PROCESS_PRIVATE);
+}
+
+static inline void qhca_lock(struct qhca_lock *lock)
+{
+	if (!lock->skip)
+		pthread_spin_lock(&lock->lock);
+}
+
+static inline void qhca_unlock(struct qhca_lock *lock)
+{
+	if (!lock->skip)
+		pthread_spin_unlock(&lock->lock);
+}
+
+/* Ring a doorbell: everything written to memory before is visible by then. */
+static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
+			     uint32_t index)
+{
+	udma_to_device_barrier();
+	mmio_write64_le((uint8_t *)page + reg,
+			htole64(QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj));
+}
+
+int qhca_mem_alloc(struct qhca_mem *mem, size_t len);
+void qhca_mem_free(struct qhca_mem *mem);
+
+int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
+		    struct ibv_port_attr *attr);
+struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx);
+int qhca_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
+			   uint64_t hca_va, int access);
+int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
+		  void *addr, size_t length, int access);
+int qhca_dereg_mr(struct verbs_mr *vmr);
+
+struct ibv_cq *qhca_create_cq(struct ibv_context *ibctx, int cqe,
+			      struct ibv_comp_channel *channel,
+			      int comp_vector);
+int qhca_resize_cq(struct ibv_cq *ibcq, int cqe);
+int qhca_destroy_cq(struct ibv_cq *ibcq);
+int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+int qhca_cq_add_qp(struct qhca_cq *cq, struct qhca_qp_link *link);
+void qhca_cq_del_qp(struct qhca_cq *cq, struct qhca_qp_link *link);
+void qhca_cq_clean(struct qhca_cq *cq, uint32_t qpn);
+
+struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
+			      struct ibv_qp_init_attr *attr);
+int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+		   int attr_mask);
+int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr);
+int qhca_destroy_qp(struct ibv_qp *ibqp);
+
+uint32_t qhca_send_ops(enum ibv_qp_type type);
+int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad_wr);
+int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr);
+
+#endif /* QHCA_H */

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs: their rings, their life, their states.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ccan/ilog.h>
+#include <ccan/minmax.h>
+
+#include "qhca.h"
+#include "qhca-abi.h"
+
+static uint32_t log2_ceil(uint32_t n)
+{
+	return n ? ilog32(n - 1) : 0;
+}
+
+static int check_cap(const struct qhca_context *ctx,
+		     const struct ibv_qp_cap *cap)
+{
+	if (cap->max_send_wr > ctx->max_qp_wr ||
+	    cap->max_recv_wr > ctx->max_qp_wr ||
+	    cap->max_send_sge > ctx->max_send_sge ||
+	    cap->max_recv_sge > ctx->max_recv_sge ||
+	    cap->max_inline_data > ctx->max_inline)
+		return EINVAL;
+	return 0;
+}
+
+/*
+ * Sizes of both queues from what the user asked for. All that fits into the
+ * stride is given to him.
+ */
+static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
+			const struct ibv_qp_cap *cap)
+{
+	const uint32_t sq_head = sizeof(struct qhca_sq_wqe);
+	const uint32_t rq_head = sizeof(struct qhca_rq_wqe);
+	const uint32_t sge = sizeof(struct qhca_sge);
+	uint32_t stride;
+
+	qp->sq.max_sge = cap->max_send_sge;
+	qp->sq.max_inline = cap->max_inline_data;
+	if (cap->max_send_wr) {
+		qp->sq.size = 1u << log2_ceil(cap->max_send_wr);
+		stride = sq_head + max(sge * cap->max_send_sge,
+				       cap->max_inline_data);
+		stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_SQ_STRIDE_MIN));
+		qp->sq.stride_shift = ilog32_nz(stride) - 1;
+		qp->sq.max_sge = min((stride - sq_head) / sge, ctx->max_send_sge);
+		qp->sq.max_inline = min(stride - sq_head, ctx->max_inline);
+	}
+
+	qp->rq.max_sge = cap->max_recv_sge;
+	if (cap->max_recv_wr) {
+		qp->rq.size = 1u << log2_ceil(cap->max_recv_wr);
+		stride = rq_head + sge * cap->max_recv_sge;
+		stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_RQ_STRIDE_MIN));
+		qp->rq.stride_shift = ilog32_nz(stride) - 1;
+		qp->rq.max_sge = min((stride - rq_head) / sge, ctx->max_recv_sge);
+	}
+}
+
+static size_t wq_len(const struct qhca_wq *wq)
+{
+	return (size_t)wq->size << wq->stride_shift;
+}
+
+static int alloc_queues(struct qhca_qp *qp)
+{
+	int err;
+
+	if (qp->sq.size) {
+		err = qhca_mem_alloc(&qp->sq.mem, wq_len(&qp->sq));
+		if (err)
+			return err;
+	}
+	if (qp->rq.size) {
+		err = qhca_mem_alloc(&qp->rq.mem, wq_len(&qp->rq));
+		if (err) {
+			qhca_mem_free(&qp->sq.mem);
+			return err;
+		}
+	}
+	return 0;
+}
+
+static void free_queues(struct qhca_qp *qp)
+{
+	qhca_mem_free(&qp->sq.mem);
+	qhca_mem_free(&qp->rq.mem);
+}
+
+static void fill_queues(struct uqhca_create_qp *cmd, const struct qhca_qp *qp)
+{
+	if (qp->sq.size) {
+		cmd->sq_addr = (uintptr_t)qp->sq.mem.addr;
+		cmd->sq_len = wq_len(&qp->sq);
+		cmd->sq_log_size = ilog32_nz(qp->sq.size) - 1;
+		cmd->sq_log_stride = qp->sq.stride_shift;
+	}
+	if (qp->rq.size) {
+		cmd->rq_addr = (uintptr_t)qp->rq.mem.addr;
+		cmd->rq_len = wq_len(&qp->rq);
+		cmd->rq_log_size = ilog32_nz(qp->rq.size) - 1;
+		cmd->rq_log_stride = qp->rq.stride_shift;
+	}
+}
+
+static void fill_cap(struct ibv_qp_cap *cap, const struct qhca_qp *qp)
+{
+	cap->max_send_wr = qp->sq.size;
+	cap->max_send_sge = qp->sq.max_sge;
+	cap->max_inline_data = qp->sq.max_inline;
+	cap->max_recv_wr = qp->rq.size;
+	cap->max_recv_sge = qp->rq.max_sge;
+}
+
+/* Make the QP known to its CQs, once if both are the same. */
+static int join_cqs(struct qhca_qp *qp)
+{
+	struct qhca_cq *send_cq = to_qcq(qp->vqp.qp.send_cq);
+	struct qhca_cq *recv_cq = to_qcq(qp->vqp.qp.recv_cq);
+	int err;
+
+	qp->send_link.qp = qp;
+	qp->recv_link.qp = qp;
+	err = qhca_cq_add_qp(send_cq, &qp->send_link);
+	if (err || recv_cq == send_cq)
+		return err;
+	err = qhca_cq_add_qp(recv_cq, &qp->recv_link);
+	if (err)
+		qhca_cq_del_qp(send_cq, &qp->send_link);
+	return err;
+}
+
+static void clean_cqs(struct qhca_qp *qp)
+{
+	struct qhca_cq *send_cq = to_qcq(qp->vqp.qp.send_cq);
+	struct qhca_cq *recv_cq = to_qcq(qp->vqp.qp.recv_cq);
+
+	qhca_cq_clean(send_cq, qp->qpn);
+	if (recv_cq != send_cq)
+		qhca_cq_clean(recv_cq, qp->qpn);
+}
+
+static void leave_cqs(struct qhca_qp *qp)
+{
+	struct qhca_cq *send_cq = to_qcq(qp->vqp.qp.send_cq);
+	struct qhca_cq *recv_cq = to_qcq(qp->vqp.qp.recv_cq);
+
+	qhca_cq_del_qp(send_cq, &qp->send_link);
+	if (recv_cq != send_cq)
+		qhca_cq_del_qp(recv_cq, &qp->recv_link);
+}
+
+static int cmd_create_qp(struct ibv_pd *ibpd, struct qhca_qp *qp,
+			 struct ibv_qp_init_attr *attr)
+{
+	struct uqhca_create_qp_resp resp = {};
+	struct ibv_qp_init_attr true_attr = *attr;
+	struct uqhca_create_qp cmd = {};
+	int err;
+
+	fill_queues(&cmd, qp);
+	fill_cap(&true_attr.cap, qp);
+	err = ibv_cmd_create_qp(ibpd, &qp->vqp.qp, &true_attr, &cmd.ibv_cmd,
+				sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (err)
+		return err;
+	qp->qpn = resp.qpn;
+	fill_cap(&attr->cap, qp);
+	return 0;
+}
+
+struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
+			      struct ibv_qp_init_attr *attr)
+{
+	struct qhca_context *ctx = to_qctx(ibpd->context);
+	struct qhca_qp *qp = NULL;
+	int err;
+
+	err = check_cap(ctx, &attr->cap);
+	if (err)
+		goto err_free;
+	err = EINVAL;
+	if (!attr->send_cq || !attr->recv_cq)
+		goto err_free;
+	err = EOPNOTSUPP;
+	if (attr->srq || !qhca_send_ops(attr->qp_type))
+		goto err_free;
+
+	err = ENOMEM;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		goto err_free;
+	qp->db = ctx->db;
+	qp->send_ops = qhca_send_ops(attr->qp_type) & ctx->send_ops;
+	size_queues(ctx, qp, &attr->cap);
+	qhca_lock_init(&qp->sq.lock, ctx);
+	qhca_lock_init(&qp->rq.lock, ctx);
+
+	err = alloc_queues(qp);
+	if (err)
+		goto err_free;
+	err = cmd_create_qp(ibpd, qp, attr);
+	if (err)
+		goto err_queues;
+	err = join_cqs(qp);
+	if (err)
+		goto err_destroy;
+	return &qp->vqp.qp;
+
+err_destroy:
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
+err_queues:
+	free_queues(qp);
+err_free:
+	free(qp);
+	errno = err;
+	return NULL;
+}
+
+static void wq_reset(struct qhca_wq *wq)
+{
+	qhca_lock(&wq->lock);
+	wq->pi = 0;
+	atomic_store(&wq->ci, 0);
+	qhca_unlock(&wq->lock);
+}
+
+int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+		   int attr_mask)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+	struct ibv_modify_qp cmd = {};
+	int err;
+
+	err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+
+	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
+		clean_cqs(qp);
+		wq_reset(&qp->sq);
+		wq_reset(&qp->rq);
+	}
+	return 0;
+}
+
+int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr)
+{
+	struct ibv_query_qp cmd;
+
+	return ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
+				sizeof(cmd));
+}
+
+int qhca_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+	int err;
+
+	err = ibv_cmd_destroy_qp(ibqp);
+	if (err)
+		return err;
+
+	clean_cqs(qp);
+	leave_cqs(qp);
+	pthread_spin_destroy(&qp->sq.lock.lock);
+	pthread_spin_destroy(&qp->rq.lock.lock);
+	free_queues(qp);
+	free(qp);
+	return 0;
+}
