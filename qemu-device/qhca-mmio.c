@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca PCIe device: registers (BAR 0) and doorbells (BAR 2).
+ *
+ * Both regions take accesses of every size and alignment and judge them here,
+ * so that what the contract has no meaning for is counted and logged rather
+ * than split by the memory core.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/bitops.h"
+
+#include "qhca.h"
+#include "trace.h"
+
+/* A register that does not exist: the engine counts accesses to it. */
+#define QHCA_REG_NONE (QHCA_BAR_REGS_SIZE - 4)
+
+static bool qhca_mmio_enter(QHCAState *s, const char *bar, hwaddr off)
+{
+    if (qhca_enter(s)) {
+        return true;
+    }
+    s->nested++;
+    trace_qhca_mmio_nested(s->id, bar, off);
+    qemu_log_mask(LOG_GUEST_ERROR, "%s: %s+0x%" HWADDR_PRIx
+                  ": access from within the device's own work\n",
+                  s->id, bar, off);
+    return false;
+}
+
+static void qhca_mmio_bad(QHCAState *s, const char *bar, hwaddr off,
+                          unsigned size, bool write)
+{
+    trace_qhca_mmio_bad(s->id, bar, off, size, write);
+    qemu_log_mask(LOG_GUEST_ERROR, "%s: %s+0x%" HWADDR_PRIx
+                  ": bad %s of %u bytes\n",
+                  s->id, bar, off, write ? "write" : "read", size);
+}
+
+static uint64_t qhca_regs_read(void *opaque, hwaddr off, unsigned size)
+{
+    QHCAState *s = opaque;
+    uint32_t val;
+
+    if (!qhca_mmio_enter(s, "regs", off)) {
+        return 0;
+    }
+    if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
+        val = qhca_engine_reg_read(s->engine, qhca_now(), off);
+        trace_qhca_reg_read(s->id, off, val);
+    } else {
+        qhca_mmio_bad(s, "regs", off, size, false);
+        qhca_engine_reg_read(s->engine, qhca_now(), QHCA_REG_NONE);
+        val = 0;
+    }
+    qhca_leave(s);
+    return val;
+}
+
+static void qhca_regs_write(void *opaque, hwaddr off, uint64_t val,
+                            unsigned size)
+{
+    QHCAState *s = opaque;
+
+    if (!qhca_mmio_enter(s, "regs", off)) {
+        return;
+    }
+    if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
+        trace_qhca_reg_write(s->id, off, val);
+        qhca_engine_reg_write(s->engine, qhca_now(), off, val);
+    } else {
+        qhca_mmio_bad(s, "regs", off, size, true);
+        qhca_engine_reg_write(s->engine, qhca_now(), QHCA_REG_NONE, 0);
+    }
+    qhca_leave(s);
+}
+
+static uint64_t qhca_db_read(void *opaque, hwaddr off, unsigned size)
+{
+    QHCAState *s = opaque;
+
+    if (qhca_mmio_enter(s, "db", off)) {
+        qhca_mmio_bad(s, "db", off, size, false);
+        qhca_engine_bad_doorbell(s->engine);
+        qhca_leave(s);
+    }
+    return 0;
+}
+
+static void qhca_db_write(void *opaque, hwaddr off, uint64_t val,
+                          unsigned size)
+{
+    QHCAState *s = opaque;
+
+    if (!qhca_mmio_enter(s, "db", off)) {
+        return;
+    }
+    if (size == 8 && QEMU_IS_ALIGNED(off, 8)) {
+        qhca_engine_doorbell(s->engine, qhca_now(), off / QHCA_DB_PAGE_SIZE,
+                             off % QHCA_DB_PAGE_SIZE, val);
+    } else {
+        qhca_mmio_bad(s, "db", off, size, true);
+        qhca_engine_bad_doorbell(s->engine);
+    }
+    qhca_leave(s);
+}
+
+static const MemoryRegionOps qhca_regs_ops = {
+    .read = qhca_regs_read,
+    .write = qhca_regs_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+    .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+};
+
+static const MemoryRegionOps qhca_db_ops = {
+    .read = qhca_db_read,
+    .write = qhca_db_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+    .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+};
+
+void qhca_mmio_init(QHCAState *s)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+
+    memory_region_init_io(&s->regs, OBJECT(s), &qhca_regs_ops, s, "qhca-regs",
+                          QHCA_BAR_REGS_SIZE);
+    memory_region_init_io(&s->db, OBJECT(s), &qhca_db_ops, s, "qhca-db",
+                          (uint64_t)s->uars * QHCA_DB_PAGE_SIZE);
+
+    /*
+     * qhca_enter() is the guard of these two. It also covers timers and the
+     * network, for which the memory core's does not know the device as busy,
+     * and it counts what it drops.
+     */
+    s->regs.disable_reentrancy_guard = true;
+    s->db.disable_reentrancy_guard = true;
+
+    pci_register_bar(pci, QHCA_BAR_REGS, PCI_BASE_ADDRESS_SPACE_MEMORY |
+                     PCI_BASE_ADDRESS_MEM_TYPE_64, &s->regs);
+    /* Prefetchable: it grows with @uars and may lie above 4 GiB. */
+    pci_register_bar(pci, QHCA_BAR_DB, PCI_BASE_ADDRESS_SPACE_MEMORY |
+                     PCI_BASE_ADDRESS_MEM_TYPE_64 |
+                     PCI_BASE_ADDRESS_MEM_PREFETCH, &s->db);
+}

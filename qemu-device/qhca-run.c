@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca PCIe device: when the engine runs, and its callbacks.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "hw/pci/msix.h"
+
+#include "qhca.h"
+#include "trace.h"
+
+uint64_t qhca_now(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+/* False if the engine is busy; then the caller must not call it. */
+bool qhca_enter(QHCAState *s)
+{
+    if (s->busy) {
+        return false;
+    }
+    s->busy = true;
+    return true;
+}
+
+void qhca_leave(QHCAState *s)
+{
+    s->busy = false;
+    qhca_net_rx_update(s);
+    if (s->todo) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+/* Leave work for the bottom half. */
+void qhca_kick(QHCAState *s, unsigned todo)
+{
+    s->todo |= todo;
+    qemu_bh_schedule(s->bh);
+}
+
+static void qhca_bh(void *opaque)
+{
+    QHCAState *s = opaque;
+    unsigned todo = s->todo;
+
+    /*
+     * A stopped machine's memory must not change any more: what there is to do
+     * is done when it goes on. Only a reset is due in any case.
+     */
+    if (!runstate_is_running()) {
+        todo &= QHCA_TODO_RESET;
+    }
+    if (!todo || !qhca_enter(s)) {
+        return;
+    }
+    s->todo &= ~todo;
+    trace_qhca_bh(s->id, todo);
+
+    if (todo & QHCA_TODO_RESET) {
+        qhca_run_reset(s);
+    }
+    if (todo & QHCA_TODO_LINK) {
+        qhca_engine_set_link(s->engine, qhca_now(), qhca_net_link_up(s));
+    }
+    if (todo & QHCA_TODO_FATAL) {
+        qhca_engine_inject_fatal(s->engine, qhca_now());
+    }
+    if (todo & QHCA_TODO_TX_READY) {
+        qhca_engine_tx_ready(s->engine, qhca_now());
+    }
+    if (todo & QHCA_TODO_RUN) {
+        qhca_engine_run(s->engine, qhca_now());
+    }
+    qhca_leave(s);
+
+    if (todo & QHCA_TODO_RX_FLUSH) {
+        qhca_net_flush(s);
+    }
+}
+
+static void qhca_vm_change(void *opaque, bool running, RunState state)
+{
+    QHCAState *s = opaque;
+
+    if (running && s->todo) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+static void qhca_timer(void *opaque)
+{
+    QHCAState *s = opaque;
+
+    if (qhca_enter(s)) {
+        qhca_engine_tick(s->engine, qhca_now());
+        qhca_leave(s);
+    }
+}
+
+static void qhca_set_timer(void *opaque, uint64_t deadline)
+{
+    QHCAState *s = opaque;
+
+    trace_qhca_timer(s->id, deadline);
+    if (deadline == UINT64_MAX) {
+        timer_del(s->timer);
+    } else {
+        timer_mod(s->timer, MIN(deadline, INT64_MAX));
+    }
+}
+
+static void qhca_schedule(void *opaque)
+{
+    qhca_kick(opaque, QHCA_TODO_RUN);
+}
+
+static void qhca_raise_irq(void *opaque, unsigned vector)
+{
+    QHCAState *s = opaque;
+
+    if (vector < s->vectors) {
+        trace_qhca_irq(s->id, vector);
+        msix_notify(PCI_DEVICE(s), vector);
+    }
+}
+
+static void qhca_guest_error(void *opaque, const char *msg)
+{
+    QHCAState *s = opaque;
+
+    qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", s->id, msg);
+}
+
+static void qhca_trace(void *opaque, enum qhca_trace_point point, uint64_t a,
+                       uint64_t b, uint64_t c)
+{
+    QHCAState *s = opaque;
+
+    switch (point) {
+    case QHCA_TRACE_CMD:
+        trace_qhca_cmd(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_DOORBELL:
+        trace_qhca_doorbell(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_WQE:
+        trace_qhca_wqe(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_TX:
+        trace_qhca_tx(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_RX:
+        trace_qhca_rx(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_CQE:
+        trace_qhca_cqe(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_EVENT:
+        trace_qhca_event(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_QP_STATE:
+        trace_qhca_qp_state(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_DROP:
+        trace_qhca_drop(s->id, a, b < QHCA_CNT_MAX ? qhca_counter_name(b) : "?",
+                        c);
+        break;
+    case QHCA_TRACE_RETRY:
+        trace_qhca_retry(s->id, a, b, c);
+        break;
+    case QHCA_TRACE_FATAL:
+        trace_qhca_fatal(s->id, a);
+        break;
+    case QHCA_TRACE_MAX:
+        break;
+    }
+}
+
+const struct qhca_engine_ops qhca_engine_callbacks = {
+    .dma_read = qhca_dma_read,
+    .dma_write = qhca_dma_write,
+    .atomic_cas = qhca_dma_cas,
+    .atomic_add = qhca_dma_add,
+    .send_frame = qhca_net_send,
+    .raise_irq = qhca_raise_irq,
+    .set_timer = qhca_set_timer,
+    .schedule = qhca_schedule,
+    .guest_error = qhca_guest_error,
+    .trace = qhca_trace,
+};
+
+void qhca_run_init(QHCAState *s)
+{
+    DeviceState *dev = DEVICE(s);
+
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer, s);
+    s->bh = qemu_bh_new_guarded(qhca_bh, s, &dev->mem_reentrancy_guard);
+    s->vm_change = qdev_add_vm_change_state_handler(dev, qhca_vm_change, s);
+}
+
+/* Called with the engine entered. */
+void qhca_run_reset(QHCAState *s)
+{
+    qhca_engine_reset(s->engine, qhca_now());
+    timer_del(s->timer);
+    s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
+    qhca_net_reset(s);
+    qhca_engine_set_link(s->engine, qhca_now(), qhca_net_link_up(s));
+}
+
+void qhca_run_exit(QHCAState *s)
+{
+    qemu_del_vm_change_state_handler(s->vm_change);
+    qemu_bh_delete(s->bh);
+    timer_free(s->timer);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca PCIe device: what the operator of the VM can see and do with qom-get
+ * and qom-set.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "hw/qdev-core.h"
+
+#include "qhca.h"
+
+static bool qhca_is_realized(QHCAState *s, Error **errp)
+{
+    if (!s->engine) {
+        error_setg(errp, "the device is not realized");
+        return false;
+    }
+    return true;
+}
+
+/* All counters of the contract, and those of the front end, as one struct. */
+static void qhca_get_counters(Object *obj, Visitor *v, const char *name,
+                              void *opaque, Error **errp)
+{
+    QHCAState *s = QHCA(obj);
+    bool ok = true;
+    int i;
+
+    if (!qhca_is_realized(s, errp) ||
+        !visit_start_struct(v, name, NULL, 0, errp)) {
+        return;
+    }
+    for (i = 0; ok && i < QHCA_CNT_MAX; i++) {
+        uint64_t val = qhca_engine_counter(s->engine, i);
+
+        ok = visit_type_uint64(v, qhca_counter_name(i), &val, errp);
+    }
+    if (ok && visit_type_uint64(v, "nested-mmio", &s->nested, errp)) {
+        visit_check_struct(v, errp);
+    }
+    visit_end_struct(v, NULL);
+}
+
+static void qhca_get_objects(Object *obj, Visitor *v, const char *name,
+                             void *opaque, Error **errp)
+{
+    QHCAState *s = QHCA(obj);
+    uint32_t val;
+
+    if (qhca_is_realized(s, errp)) {
+        val = qhca_engine_num_objects(s->engine);
+        visit_type_uint32(v, name, &val, errp);
+    }
+}
+
+/* Reads as false: this is a push-button. */
+static bool qhca_get_inject_fatal(Object *obj, Error **errp)
+{
+    return false;
+}
+
+static void qhca_set_inject_fatal(Object *obj, bool value, Error **errp)
+{
+    QHCAState *s = QHCA(obj);
+
+    if (value && qhca_is_realized(s, errp)) {
+        qhca_kick(s, QHCA_TODO_FATAL);
+    }
+}
+
+void qhca_stats_class_init(ObjectClass *oc)
+{
+    object_class_property_add(oc, "counters", "qhca-counters",
+                              qhca_get_counters, NULL, NULL, NULL);
+    object_class_property_set_description(oc, "counters",
+        "Counters since the machine was started");
+
+    object_class_property_add(oc, "objects", "uint32",
+                              qhca_get_objects, NULL, NULL, NULL);
+    object_class_property_set_description(oc, "objects",
+        "Objects (PD, MR, CQ, QP, ...) that exist now");
+
+    object_class_property_add_bool(oc, "inject-fatal", qhca_get_inject_fatal,
+                                   qhca_set_inject_fatal);
+    object_class_property_set_description(oc, "inject-fatal",
+        "Write true to stop the device with a fatal error");
+}

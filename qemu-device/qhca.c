@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca PCIe device: a virtual RDMA host channel adapter with an Ethernet port.
+ *
+ * This file holds the PCI function, its properties and its life cycle.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/guest-random.h"
+#include "qemu/module.h"
+#include "hw/pci/msi.h"
+#include "hw/pci/msix.h"
+#include "hw/pci/pcie.h"
+#include "hw/pci/pcie_aer.h"
+#include "hw/qdev-properties.h"
+#include "migration/vmstate.h"
+#include "net/eth.h"
+
+#include "qhca.h"
+#include "trace.h"
+
+#define QHCA_PCIE_AER_OFFSET 0x100
+#define QHCA_PCIE_DSN_OFFSET 0x148
+
+#define QHCA_MAX_VECTORS 256
+#define QHCA_MAX_UARS 32768
+#define QHCA_MAX_CMD_TIMEOUT_MS (10 * 60 * 1000)
+
+static bool qhca_check_properties(QHCAState *s, Error **errp)
+{
+    if (s->vectors < 2 || s->vectors > QHCA_MAX_VECTORS) {
+        error_setg(errp, "'vectors' must be between 2 and %d",
+                   QHCA_MAX_VECTORS);
+    } else if (s->uars < 2 || s->uars > QHCA_MAX_UARS ||
+               !is_power_of_2(s->uars)) {
+        error_setg(errp, "'uars' must be a power of two between 2 and %d",
+                   QHCA_MAX_UARS);
+    } else if (s->max_qp < 2) {
+        error_setg(errp, "'max-qp' must be at least 2");
+    } else if (!s->cmd_timeout_ms ||
+               s->cmd_timeout_ms > QHCA_MAX_CMD_TIMEOUT_MS) {
+        error_setg(errp, "'cmd-timeout-ms' must be between 1 and %d",
+                   QHCA_MAX_CMD_TIMEOUT_MS);
+    } else if (is_multicast_ether_addr(s->conf.macaddr.a)) {
+        error_setg(errp, "'mac' must be a unicast address");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static bool qhca_init_engine(QHCAState *s, Error **errp)
+{
+    struct qhca_engine_config cfg = {
+        .num_vectors = s->vectors,
+        .num_uars = s->uars,
+        .max_qp = s->max_qp,
+        .cmd_timeout_ms = s->cmd_timeout_ms,
+        .seed = s->seed,
+    };
+
+    memcpy(cfg.mac, s->conf.macaddr.a, sizeof(cfg.mac));
+    if (!cfg.seed) {
+        /* Follows -seed, and is replayed by record/replay. */
+        qemu_guest_getrandom_nofail(&cfg.seed, sizeof(cfg.seed));
+    }
+    s->engine = qhca_engine_new(&cfg, &qhca_engine_callbacks, s);
+    if (!s->engine) {
+        error_setg(errp, "no memory for the device, or 'max-qp' is too large");
+    }
+    return s->engine;
+}
+
+/* As msix_init_exclusive_bar() does, but with a 64-bit BAR. */
+static bool qhca_init_msix(QHCAState *s, Error **errp)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+    uint32_t half = MAX(pow2ceil(s->vectors * PCI_MSIX_ENTRY_SIZE),
+                        QHCA_PAGE_SIZE / 2);
+    uint32_t i;
+
+    memory_region_init(&s->msix, OBJECT(s), "qhca-msix", 2 * half);
+    if (msix_init(pci, s->vectors, &s->msix, QHCA_BAR_MSIX, 0,
+                  &s->msix, QHCA_BAR_MSIX, half, 0, errp)) {
+        return false;
+    }
+    for (i = 0; i < s->vectors; i++) {
+        msix_vector_use(pci, i);
+    }
+    pci_register_bar(pci, QHCA_BAR_MSIX, PCI_BASE_ADDRESS_SPACE_MEMORY |
+                     PCI_BASE_ADDRESS_MEM_TYPE_64, &s->msix);
+    return true;
+}
+
+static bool qhca_init_pm(PCIDevice *pci, Error **errp)
+{
+    int pos = pci_pm_init(pci, 0, errp);
+
+    if (pos < 0) {
+        return false;
+    }
+    pci_set_word(pci->config + pos + PCI_PM_PMC, PCI_PM_CAP_VER_1_2);
+    /* The device keeps its state in D3hot; the driver resets it anyway. */
+    pci_set_word(pci->config + pos + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
+    pci_set_word(pci->wmask + pos + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK);
+    return true;
+}
+
+/* EUI-64 of the MAC address, as PCIe wants it in the serial number. */
+static uint64_t qhca_serial_number(const uint8_t *mac)
+{
+    const uint8_t eui[8] = { mac[0], mac[1], mac[2], 0xff, 0xfe,
+                             mac[3], mac[4], mac[5] };
+
+    return ldq_be_p(eui);
+}
+
+static bool qhca_init_pcie(QHCAState *s, Error **errp)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+
+    if (pcie_endpoint_cap_init(pci, 0) < 0) {
+        error_setg(errp, "no room for the PCI Express capability");
+        return false;
+    }
+    pcie_cap_flr_init(pci);
+    pcie_cap_deverr_init(pci);
+    if (pcie_aer_init(pci, PCI_ERR_VER, QHCA_PCIE_AER_OFFSET, PCI_ERR_SIZEOF,
+                      errp) < 0) {
+        pcie_cap_exit(pci);
+        return false;
+    }
+    pcie_dev_ser_num_init(pci, QHCA_PCIE_DSN_OFFSET,
+                          qhca_serial_number(s->conf.macaddr.a));
+    return true;
+}
+
+static void qhca_config_write(PCIDevice *pci, uint32_t addr, uint32_t val,
+                              int len)
+{
+    pci_default_write_config(pci, addr, val, len);
+    pcie_cap_flr_write_config(pci, addr, val, len);
+    pcie_aer_write_config(pci, addr, val, len);
+}
+
+static void qhca_realize(PCIDevice *pci, Error **errp)
+{
+    QHCAState *s = QHCA(pci);
+
+    qemu_macaddr_default_if_unset(&s->conf.macaddr);
+    if (!qhca_check_properties(s, errp) || !qhca_init_engine(s, errp)) {
+        return;
+    }
+    s->id = DEVICE(s)->id ?: TYPE_QHCA;
+    pci->config_write = qhca_config_write;
+    if (!qhca_init_pm(pci, errp) || !qhca_init_pcie(s, errp)) {
+        goto err_engine;
+    }
+    if (!qhca_init_msix(s, errp)) {
+        goto err_pcie;
+    }
+    qhca_mmio_init(s);
+    qhca_run_init(s);
+    qhca_net_init(s);
+    return;
+
+err_pcie:
+    pcie_aer_exit(pci);
+    pcie_cap_exit(pci);
+err_engine:
+    qhca_engine_free(s->engine);
+    s->engine = NULL;
+}
+
+static void qhca_exit(PCIDevice *pci)
+{
+    QHCAState *s = QHCA(pci);
+
+    qhca_net_exit(s);
+    qhca_run_exit(s);
+    qhca_engine_free(s->engine);
+    s->engine = NULL;
+    msix_unuse_all_vectors(pci);
+    msix_uninit(pci, &s->msix, &s->msix);
+    pcie_aer_exit(pci);
+    pcie_cap_exit(pci);
+}
+
+static void qhca_reset_hold(Object *obj, ResetType type)
+{
+    QHCAState *s = QHCA(obj);
+    bool now = qhca_enter(s);
+
+    trace_qhca_reset(s->id, type, !now);
+    if (now) {
+        qhca_run_reset(s);
+        qhca_leave(s);
+    } else {
+        qhca_kick(s, QHCA_TODO_RESET);
+    }
+}
+
+/* Until the engine can write down its state there is nothing to load. */
+static const VMStateDescription qhca_vmstate = {
+    .name = TYPE_QHCA,
+    .unmigratable = 1,
+};
+
+static const Property qhca_properties[] = {
+    DEFINE_NIC_PROPERTIES(QHCAState, conf),
+    DEFINE_PROP_UINT32("vectors", QHCAState, vectors, 5),
+    DEFINE_PROP_UINT32("uars", QHCAState, uars, 1024),
+    DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
+    DEFINE_PROP_UINT32("cmd-timeout-ms", QHCAState, cmd_timeout_ms, 10000),
+    DEFINE_PROP_UINT64("seed", QHCAState, seed, 0),
+};
+
+static void qhca_class_init(ObjectClass *oc, void *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(oc);
+    ResettableClass *rc = RESETTABLE_CLASS(oc);
+    PCIDeviceClass *pc = PCI_DEVICE_CLASS(oc);
+
+    pc->realize = qhca_realize;
+    pc->exit = qhca_exit;
+    pc->vendor_id = QHCA_PCI_VENDOR_ID;
+    pc->device_id = QHCA_PCI_DEVICE_ID;
+    pc->subsystem_vendor_id = QHCA_PCI_VENDOR_ID;
+    pc->subsystem_id = QHCA_PCI_DEVICE_ID;
+    pc->revision = QHCA_PCI_REVISION;
+    pc->class_id = PCI_CLASS_NETWORK_ETHERNET;
+
+    rc->phases.hold = qhca_reset_hold;
+
+    dc->desc = "Virtual RDMA host channel adapter (RoCEv2) with Ethernet port";
+    dc->vmsd = &qhca_vmstate;
+    set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+    device_class_set_props(dc, qhca_properties);
+    qhca_stats_class_init(oc);
+}
+
+static const TypeInfo qhca_types[] = {
+    {
+        .name = TYPE_QHCA,
+        .parent = TYPE_PCI_DEVICE,
+        .instance_size = sizeof(QHCAState),
+        .class_init = qhca_class_init,
+        .interfaces = (InterfaceInfo[]) {
+            { INTERFACE_PCIE_DEVICE },
+            { }
+        },
+    },
+};
+
+DEFINE_TYPES(qhca_types)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca PCIe device: what the files of the front end share.
+ *
+ * The front end owns everything that is QEMU: PCI, memory, interrupts, time,
+ * the network, properties. What the HCA does is in engine/, which is called
+ * through engine.h and calls back through qhca_engine_callbacks.
+ *
+ * All of it runs under the BQL. A call into the engine is bracketed by
+ * qhca_enter() and qhca_leave(), and the engine is never entered twice: what
+ * happens while it is busy (a guest pointing an MSI-X message or another
+ * device's DMA at our BARs, a frame looped back by the network) is dropped, or
+ * left in @todo for the bottom half.
+ */
+#ifndef HW_NET_QHCA_H
+#define HW_NET_QHCA_H
+
+#include "hw/pci/pci_device.h"
+#include "net/net.h"
+#include "qemu/timer.h"
+#include "system/runstate.h"
+
+#include "engine/engine.h"
+
+#define TYPE_QHCA "qhca"
+OBJECT_DECLARE_SIMPLE_TYPE(QHCAState, QHCA)
+
+/* Work left for the bottom half. */
+enum {
+    QHCA_TODO_RUN = 1 << 0,         /* qhca_engine_run() */
+    QHCA_TODO_TX_READY = 1 << 1,    /* the network takes frames again */
+    QHCA_TODO_RX_FLUSH = 1 << 2,    /* the network holds frames for us */
+    QHCA_TODO_LINK = 1 << 3,        /* the carrier changed */
+    QHCA_TODO_FATAL = 1 << 4,       /* the operator wants a fatal error */
+    QHCA_TODO_RESET = 1 << 5,       /* a reset came while the engine ran */
+};
+
+struct QHCAState {
+    PCIDevice parent_obj;
+
+    MemoryRegion regs;
+    MemoryRegion db;
+    MemoryRegion msix;
+
+    NICState *nic;
+    NICConf conf;
+    uint32_t vectors;
+    uint32_t uars;
+    uint32_t max_qp;
+    uint32_t cmd_timeout_ms;
+    uint64_t seed;
+
+    struct qhca_engine *engine;
+    const char *id;                 /* names the device in traces and logs */
+    QEMUTimer *timer;
+    QEMUBH *bh;
+    VMChangeStateEntry *vm_change;
+    unsigned todo;                  /* QHCA_TODO_* */
+    bool busy;                      /* inside the engine */
+    uint64_t nested;                /* accesses dropped because of that */
+
+    QEMUTimer *rx_timer;            /* bounds how long the network waits */
+    unsigned rx_budget;             /* frames until the next bottom half */
+    bool rx_blocked;                /* the network was told to wait */
+    bool rx_giveup;                 /* it has waited long enough */
+    bool tx_blocked;                /* a frame of ours is queued in the net */
+    bool tx_refused;                /* the engine waits for tx_ready */
+};
+
+/* qhca-run.c */
+extern const struct qhca_engine_ops qhca_engine_callbacks;
+bool qhca_enter(QHCAState *s);
+void qhca_leave(QHCAState *s);
+void qhca_kick(QHCAState *s, unsigned todo);
+uint64_t qhca_now(void);
+void qhca_run_init(QHCAState *s);
+void qhca_run_reset(QHCAState *s);
+void qhca_run_exit(QHCAState *s);
+
+/* qhca-mmio.c */
+void qhca_mmio_init(QHCAState *s);
+
+/* qhca-dma.c: the engine's dma_* and atomic_* callbacks */
+bool qhca_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);
+bool qhca_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len);
+bool qhca_dma_cas(void *opaque, uint64_t addr, uint64_t compare, uint64_t swap,
+                  uint64_t *old);
+bool qhca_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old);
+
+/* qhca-net.c */
+void qhca_net_init(QHCAState *s);
+void qhca_net_reset(QHCAState *s);
+void qhca_net_exit(QHCAState *s);
+void qhca_net_flush(QHCAState *s);
+void qhca_net_rx_update(QHCAState *s);
+bool qhca_net_link_up(QHCAState *s);
+bool qhca_net_send(void *opaque, const uint8_t *frame, size_t len);
+
+/* qhca-stats.c */
+void qhca_stats_class_init(ObjectClass *oc);
+
+#endif /* HW_NET_QHCA_H */
