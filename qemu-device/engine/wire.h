@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: RoCEv2 packets. Header layouts are those of the IBTA
+ * specification volume 1 chapter 9 and annex A17 (RoCEv2).
+ */
+#ifndef QHCA_ENGINE_WIRE_H
+#define QHCA_ENGINE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROCE_UDP_PORT       4791
+#define PSN_MASK            0x00ffffffu
+#define PKEY_DEFAULT        0xffff
+
+#define ETH_LEN             14
+#define VLAN_LEN            4
+#define IPV4_LEN            20
+#define IPV6_LEN            40
+#define UDP_LEN             8
+#define BTH_LEN             12
+#define ICRC_LEN            4
+/* Ethernet, tag, IPv6, UDP, BTH, AtomicETH (the largest), ICRC and padding. */
+#define ROCE_MAX_OVERHEAD   (ETH_LEN + VLAN_LEN + IPV6_LEN + UDP_LEN + \
+                             BTH_LEN + 28 + ICRC_LEN + 3)
+#define ROCE_MAX_FRAME      (4096 + ROCE_MAX_OVERHEAD)
+
+/* What an opcode does, whatever the transport service. */
+enum roce_op {
+    OP_NONE = 0,            /* reserved opcode */
+    OP_SEND,
+    OP_WRITE,
+    OP_READ_REQ,
+    OP_READ_RESP,
+    OP_ACK,
+    OP_ATOMIC_ACK,
+    OP_CAS,
+    OP_FAA,
+};
+
+/* Place in the message, and the extension headers that follow the BTH. */
+#define OPF_FIRST       0x001   /* opens a message */
+#define OPF_LAST        0x002   /* closes it */
+#define OPF_RETH        0x004
+#define OPF_ATOMICETH   0x008
+#define OPF_AETH        0x010
+#define OPF_ATOMICACK   0x020
+#define OPF_IMM         0x040
+#define OPF_DETH        0x080
+#define OPF_PAYLOAD     0x100   /* may carry payload */
+#define OPF_RESPONSE    0x200   /* from responder to requester */
+
+struct roce_opcode_info {
+    uint8_t op;             /* enum roce_op */
+    uint16_t flags;         /* OPF_* */
+};
+
+/* Indexed by all 8 bits of BTH.OpCode; op OP_NONE: reserved or not offered. */
+const struct roce_opcode_info *roce_opcode(uint8_t opcode);
+
+/* Transport service: top three bits of the opcode. */
+#define SVC_RC          0x00
+#define SVC_UC          0x20
+#define SVC_UD          0x60
+#define SVC_MASK        0xe0
+
+/* RC opcodes (IBTA table 38); those of UC are the same plus SVC_UC. */
+#define RC_SEND_FIRST           0x00
+#define RC_SEND_MIDDLE          0x01
+#define RC_SEND_LAST            0x02
+#define RC_SEND_LAST_IMM        0x03
+#define RC_SEND_ONLY            0x04
+#define RC_SEND_ONLY_IMM        0x05
+#define RC_WRITE_FIRST          0x06
+#define RC_WRITE_MIDDLE         0x07
+#define RC_WRITE_LAST           0x08
+#define RC_WRITE_LAST_IMM       0x09
+#define RC_WRITE_ONLY           0x0a
+#define RC_WRITE_ONLY_IMM       0x0b
+#define RC_READ_REQUEST         0x0c
+#define RC_READ_RESP_FIRST      0x0d
+#define RC_READ_RESP_MIDDLE     0x0e
+#define RC_READ_RESP_LAST       0x0f
+#define RC_READ_RESP_ONLY       0x10
+#define RC_ACKNOWLEDGE          0x11
+#define RC_ATOMIC_ACKNOWLEDGE   0x12
+#define RC_CMP_SWAP             0x13
+#define RC_FETCH_ADD            0x14
+
+/* AETH syndromes (IBTA 9.7.5.1). */
+#define AETH_ACK                0x1f    /* no credit information */
+#define AETH_RNR_NAK            0x20    /* | RNR timer code */
+#define AETH_NAK                0x60
+#define AETH_NAK_SEQ            0x60
+#define AETH_NAK_INV_REQ        0x61
+#define AETH_NAK_ACCESS         0x62
+#define AETH_NAK_OP             0x63
+#define AETH_TYPE(syndrome)     ((syndrome) & 0x60)
+#define AETH_CODE(syndrome)     ((syndrome) & 0x1f)
+
+/* struct roce_packet - a packet in CPU order, to be built or as parsed. */
+struct roce_packet {
+    /* Addressing */
+    uint8_t smac[6], dmac[6];
+    uint16_t vlan;              /* identifier, or QHCA_NO_VLAN */
+    uint8_t sl;                 /* VLAN priority */
+    bool ipv4;
+    uint8_t sgid[16], dgid[16];
+    uint8_t tclass, hop_limit;
+    uint32_t flow_label;
+    uint16_t sport;
+    const uint8_t *ip;          /* parsed: the IP header in the frame */
+
+    /* BTH */
+    uint8_t opcode;
+    bool solicited, ackreq;
+    uint16_t pkey;
+    uint32_t dest_qp, psn;
+
+    /* Extension headers; the opcode tells which are there */
+    uint64_t va;                /* RETH, AtomicETH */
+    uint32_t rkey, dma_len;
+    uint64_t swap_add, compare;
+    uint8_t syndrome;           /* AETH */
+    uint32_t msn;
+    uint64_t atomic_orig;
+    uint32_t imm;               /* as on the wire: never swapped */
+    uint32_t qkey, src_qp;      /* DETH */
+
+    const uint8_t *payload;     /* parsed: in the frame */
+    size_t payload_len;
+};
+
+/*
+ * Offset at which the payload of @p will stand in the frame, so that it can be
+ * put there before roce_finish().
+ */
+size_t roce_payload_offset(const struct roce_packet *p);
+/*
+ * Writes all headers, padding and the ICRC around the @p->payload_len bytes of
+ * payload that already stand in @frame. Returns the length of the frame.
+ */
+size_t roce_finish(const struct roce_packet *p, uint8_t *frame);
+
+enum roce_parse_result {
+    ROCE_OK = 0,
+    ROCE_MALFORMED,             /* lengths, versions or opcode do not fit */
+    ROCE_BAD_ICRC,
+};
+
+/* Parses a frame; pointers in @p refer to @frame. Never reads past @len. */
+enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
+                                  size_t len);
+
+/* Source UDP port of a flow (annex A17.9.3; E-036), 0xc000 to 0xffff. */
+uint16_t roce_sport(uint32_t flow_label, uint32_t src_qpn, uint32_t dst_qpn);
+
+/* CRC-32 (Ethernet polynomial, reflected), running value without complement. */
+uint32_t roce_crc32(uint32_t crc, const uint8_t *data, size_t len);
+/*
+ * ICRC over the frame from its IP header @ip on; @len counts to the end of the
+ * padding. IBTA 7.8.1 and annex A17: variant fields count as ones.
+ */
+uint32_t roce_icrc(const uint8_t *ip, bool ipv4, size_t len);
+
+/* PSN arithmetic is modulo 2^24; the distance is signed, in half windows. */
+static inline uint32_t psn_add(uint32_t psn, uint32_t n)
+{
+    return (psn + n) & PSN_MASK;
+}
+
+static inline int32_t psn_diff(uint32_t a, uint32_t b)
+{
+    return (int32_t)((a - b) << 8) >> 8;
+}
+
+static inline uint16_t get_be16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static inline uint32_t get_be24(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+}
+
+static inline uint32_t get_be32(const uint8_t *p)
+{
+    return (uint32_t)get_be16(p) << 16 | get_be16(p + 2);
+}
+
+static inline uint64_t get_be64(const uint8_t *p)
+{
+    return (uint64_t)get_be32(p) << 32 | get_be32(p + 4);
+}
+
+static inline void put_be16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+
+static inline void put_be24(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t)(v >> 16);
+    put_be16(p + 1, (uint16_t)v);
+}
+
+static inline void put_be32(uint8_t *p, uint32_t v)
+{
+    put_be16(p, (uint16_t)(v >> 16));
+    put_be16(p + 2, (uint16_t)v);
+}
+
+static inline void put_be64(uint8_t *p, uint64_t v)
+{
+    put_be32(p, (uint32_t)(v >> 32));
+    put_be32(p + 4, (uint32_t)v);
+}
+
+#endif /* QHCA_ENGINE_WIRE_H */
