@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: queue pairs.
+ *
+ * A QP is a requester (send queue: requester.c starts and repeats requests,
+ * completer.c takes the answers) and a responder (receive queue, responder.c
+ * executes requests, response.c sends the answers). All four keep their state
+ * in struct qhca_qp, the QPC, and meet only there.
+ */
+#ifndef QHCA_ENGINE_QP_H
+#define QHCA_ENGINE_QP_H
+
+#include "internal.h"
+#include "wire.h"
+
+/* Send WQEs a QP may have started and not completed. */
+#define QHCA_INFLIGHT       64u
+/* Request packets a QP may have sent and not seen acknowledged. */
+#define QHCA_WINDOW         64u
+/* An acknowledgement is asked for at least every so many packets. */
+#define QHCA_ACKREQ_EVERY   16u
+/* Packets or flushed WQEs per turn of a QP: what bounds qhca_qp_work(). */
+#define QHCA_BURST          32u
+/* Frames a request leaves free, so that answers always find room. */
+#define QHCA_TX_RESERVE     64u
+/* Answers waiting for their turn: READs and atomics, ACKs between, one NAK. */
+#define QHCA_RESPONSES      (2 * QHCA_MAX_RD_ATOMIC + 4)
+
+/* struct qhca_wq - a send or receive queue in guest memory */
+struct qhca_wq {
+    struct qhca_mem mem;
+    bool present;
+    uint8_t log_size, log_stride;
+    uint32_t max_sge;
+    uint32_t pi;                /* from the doorbell */
+    uint32_t next;              /* send queue: next WQE to start */
+    uint32_t ci;                /* oldest WQE not complete */
+};
+
+static inline uint32_t qhca_wq_size(const struct qhca_wq *wq)
+{
+    return wq->present ? 1u << wq->log_size : 0;
+}
+
+/*
+ * struct qhca_swr - a send work request that has been started: the one copy of
+ * its WQE, and which PSNs it owns.
+ */
+struct qhca_swr {
+    uint64_t wr_id;
+    uint64_t raddr;
+    uint64_t swap_add, compare;
+    uint32_t rkey;
+    uint32_t imm;               /* network order */
+    uint32_t length;
+    uint32_t first_psn, num_psn;
+    uint16_t num_seg;
+    uint8_t opcode;             /* enum qhca_wr_opcode */
+    uint8_t flags;              /* QHCA_WQE_* */
+    uint8_t fail;               /* status to fail with once it is the oldest */
+    union {
+        struct qhca_seg seg[QHCA_MAX_SEND_SGE];
+        uint8_t inline_data[QHCA_MAX_INLINE];
+    };
+};
+
+/* struct qhca_requester - the sending half of a QP; IBTA 9.9.2 */
+struct qhca_requester {
+    struct qhca_swr *swr;       /* QHCA_INFLIGHT of them, by WQE index */
+    uint32_t next_psn;          /* of the next WQE to be started */
+    uint32_t snd_psn;           /* of the next packet to send */
+    uint32_t max_psn;           /* one past the highest PSN ever sent */
+    uint32_t una_psn;           /* oldest PSN not acknowledged */
+    uint32_t snd_wqe;           /* WQE that owns snd_psn */
+    uint32_t unasked;           /* packets since the last AckReq */
+    uint8_t rd_atomic;          /* READs and atomics outstanding */
+    uint8_t retries, rnr_retries;   /* left */
+    bool rewound;               /* went back for this una_psn already */
+    bool rnr_wait;
+    bool stopped;               /* a WR has failed: start no other */
+    struct qhca_timer timer;    /* ACK timer, or the RNR wait */
+};
+
+/* A READ or atomic the responder can replay, and where its answer stands. */
+struct qhca_rd_resource {
+    bool valid, atomic;
+    uint32_t psn, num_psn;      /* of the request */
+    uint64_t va;
+    uint32_t rkey, length;
+    uint64_t orig;              /* atomic: the value found */
+};
+
+enum qhca_response_kind {
+    QHCA_RESP_ACK,              /* or NAK, by the syndrome */
+    QHCA_RESP_READ,
+    QHCA_RESP_ATOMIC,
+};
+
+/* struct qhca_response - an answer in line; answers leave in order (D-013) */
+struct qhca_response {
+    uint8_t kind;               /* enum qhca_response_kind */
+    uint8_t syndrome;
+    bool replay;                /* answers a duplicate: frees no resource */
+    uint32_t psn;               /* of the next packet of it */
+    uint32_t msn;
+    uint64_t va, orig;
+    uint32_t rkey;
+    uint32_t length, done;      /* READ: bytes in all, bytes sent */
+};
+
+/* struct qhca_rwr - the receive work request in use */
+struct qhca_rwr {
+    bool taken;
+    uint64_t wr_id;
+    uint64_t length;            /* room in all segments */
+    unsigned num_seg;
+    struct qhca_seg seg[QHCA_MAX_RECV_SGE];
+};
+
+/* struct qhca_responder - the receiving half of a QP; IBTA 9.9.3 */
+struct qhca_responder {
+    uint32_t epsn, msn;
+    uint8_t op;                 /* enum roce_op of the message in progress */
+    bool nak_sent;              /* NAK or RNR NAK out for this ePSN */
+    bool failing;               /* fatal NAK is in line: no more requests */
+    uint8_t fail_event;         /* to raise when it has left */
+    bool comm_est;              /* event raised since RTR */
+    struct qhca_rwr rwr;
+    uint64_t offset;            /* bytes of the message so far */
+    uint64_t va;                /* WRITE: from the RETH */
+    uint32_t rkey, dma_len;
+    struct qhca_rd_resource res[QHCA_MAX_RD_ATOMIC];
+    uint32_t res_next;          /* slot the next READ or atomic takes */
+    uint32_t rd_pending;        /* of them not yet answered */
+    struct qhca_response queue[QHCA_RESPONSES];
+    uint32_t q_head, q_tail;
+};
+
+struct qhca_qp {
+    struct qhca_list ready;     /* node in the engine's ready list */
+    uint32_t qpn, uar;
+    uint8_t type, flags, state;
+    bool sqd_notify;            /* SQ_DRAINED is owed */
+    bool tx_wait;               /* waits for the network to take frames */
+    struct qhca_pd *pd;
+    struct qhca_cq *scq, *rcq;
+    struct qhca_key_user user;
+    uint32_t max_inline;
+    struct qhca_qp_attr attr;   /* as set; little-endian */
+    uint32_t mtu;               /* bytes */
+    struct qhca_wq sq, rq;
+    struct qhca_requester req;
+    struct qhca_responder rsp;
+};
+
+/* ---- qp.c ---- */
+
+struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn);
+/*
+ * To ERR; @event is raised if it is not 0. Outstanding WRs are flushed by the
+ * run loop behind whatever CQEs have been pushed before. Does nothing in ERR.
+ */
+void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event);
+/* The oldest send WR succeeds: its CQE, if one is asked for. */
+void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp);
+/*
+ * The oldest send WR fails with @status: its CQE, then ERR, where the rest is
+ * flushed (A-096).
+ */
+void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
+                  enum qhca_cqe_status status);
+/* Fails the oldest send WR if it was found bad while others were before it. */
+void qhca_sq_reap(struct qhca_engine *e, struct qhca_qp *qp);
+/* Completes the receive WR in use with a CQE filled in by the caller. */
+void qhca_rq_complete(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_cqe *cqe, bool solicited);
+/* Back to the empty queues of a new QP, without CQEs. */
+void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp);
+/* Raises SQ_DRAINED if it is owed and the send queue is quiet. */
+void qhca_qp_check_drained(struct qhca_engine *e, struct qhca_qp *qp);
+static inline bool qhca_qp_draining(const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_SQD && qp->sq.ci != qp->sq.next;
+}
+
+/* ---- qp_state.c ---- */
+
+/*
+ * Whether @mask is legal for moving a QP of @type from @from to @to, conformance
+ * A.2 and A.3: all required attributes, no others than optional ones.
+ */
+bool qhca_qp_transition_ok(uint8_t type, uint8_t from, uint8_t to,
+                           uint32_t mask);
+
+/* ---- wqe.c ---- */
+
+enum qhca_wqe_result {
+    QHCA_WQE_OK = 0,
+    QHCA_WQE_BAD,               /* breaks a rule: LOC_QP_OP_ERR */
+    QHCA_WQE_UNREADABLE,        /* the ring cannot be read: QP_FATAL */
+};
+
+/*
+ * Reads send WQE @index into @wr. On BAD, wr->fail says why; wr_id and opcode
+ * are valid unless UNREADABLE.
+ */
+enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
+                                         struct qhca_qp *qp, uint32_t index,
+                                         struct qhca_swr *wr);
+/* Reads receive WQE @index. */
+enum qhca_wqe_result qhca_wqe_fetch_recv(struct qhca_engine *e,
+                                         struct qhca_qp *qp, uint32_t index,
+                                         struct qhca_rwr *rwr);
+
+/* Packets of a message of @length bytes. */
+static inline uint32_t qhca_packets_of(uint32_t length, uint32_t mtu)
+{
+    return length ? (uint32_t)(((uint64_t)length + mtu - 1) / mtu) : 1;
+}
+
+/* ---- requester.c ---- */
+
+static inline struct qhca_swr *qhca_swr_at(struct qhca_qp *qp, uint32_t index)
+{
+    return &qp->req.swr[index % QHCA_INFLIGHT];
+}
+
+static inline bool qhca_swr_is_rd_atomic(const struct qhca_swr *wr)
+{
+    return wr->opcode == QHCA_WR_RDMA_READ ||
+           wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ||
+           wr->opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Sends up to @budget request packets; returns how many. */
+unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
+                             unsigned budget);
+/* Whether there is something to send now. */
+bool qhca_requester_ready(struct qhca_qp *qp);
+/* Entering SQD: a WR read from the ring but not begun on the wire goes back. */
+void qhca_requester_hold(struct qhca_qp *qp);
+/* Goes back to the oldest unacknowledged PSN and sends again from there. */
+void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp);
+/* As above, at the cost of one retry; fails the WR when none is left. */
+void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp);
+/* (Re)starts or stops the ACK timer according to what is outstanding. */
+void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp);
+void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t);
+
+/* ---- completer.c, responder.c, replay.c, response.c ---- */
+
+void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct roce_packet *p);
+void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct roce_packet *p);
+/* A request whose PSN is behind the ePSN. */
+void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
+                              const struct roce_packet *p);
+/* Puts an ACK or NAK of @psn in line, merging it with an ACK before it. */
+void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
+                       uint8_t syndrome, uint32_t psn);
+/* Puts a READ or atomic answer in line; false: no room, drop the request. */
+bool qhca_response_add(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct qhca_response *r);
+/* Sends up to @budget packets of answers; returns how many. */
+unsigned qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp,
+                            unsigned budget);
+static inline bool qhca_response_ready(const struct qhca_qp *qp)
+{
+    return qp->rsp.q_head != qp->rsp.q_tail;
+}
+
+/* ---- roce.c ---- */
+
+/* struct qhca_txbuf - a packet under construction */
+struct qhca_txbuf {
+    struct roce_packet p;
+    uint8_t frame[ROCE_MAX_FRAME];
+};
+
+/*
+ * Fills in addressing and BTH of a packet to the peer of a connected QP. Returns
+ * where its payload goes.
+ */
+uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
+                           struct qhca_txbuf *b, uint8_t opcode, uint32_t psn);
+/* Finishes and sends it. The caller has made sure that there is room. */
+void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_txbuf *b);
+/* Whether @reserve + 1 frames of this QP can be sent now; else it waits. */
+bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
+                      unsigned reserve);
+/* The network takes frames again: QPs that wait for it go on. */
+void qhca_qp_tx_ready(struct qhca_engine *e);
+/* RNR timer code to nanoseconds (IBTA table 45; D-035 to D-038). */
+uint64_t qhca_rnr_ns(uint8_t code);
+
+#endif /* QHCA_ENGINE_QP_H */

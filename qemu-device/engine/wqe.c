@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: reading WQEs. Each is copied from guest memory in one read and
+ * only the copy is judged, so the guest cannot change it in between.
+ */
+#include "qp.h"
+
+/* What a send opcode may do on an RC QP; absent: not offered. */
+enum {
+    WR_OK = 0x1,
+    WR_INLINE = 0x2,            /* may carry inline data */
+    WR_ATOMIC = 0x4,            /* exactly 8 bytes of result (B-032) */
+    WR_RD_ATOMIC = 0x8,         /* needs max_rd_atomic (D-067) */
+};
+
+static const uint8_t rc_wr_rules[] = {
+    [QHCA_WR_SEND]                 = WR_OK | WR_INLINE,
+    [QHCA_WR_SEND_WITH_IMM]        = WR_OK | WR_INLINE,
+    [QHCA_WR_RDMA_WRITE]           = WR_OK | WR_INLINE,
+    [QHCA_WR_RDMA_WRITE_WITH_IMM]  = WR_OK | WR_INLINE,
+    [QHCA_WR_RDMA_READ]            = WR_OK | WR_RD_ATOMIC,
+    [QHCA_WR_ATOMIC_CMP_AND_SWP]   = WR_OK | WR_ATOMIC | WR_RD_ATOMIC,
+    [QHCA_WR_ATOMIC_FETCH_AND_ADD] = WR_OK | WR_ATOMIC | WR_RD_ATOMIC,
+};
+
+static enum qhca_wqe_result bad_wqe(struct qhca_engine *e, struct qhca_qp *qp,
+                                    struct qhca_swr *wr, uint8_t status,
+                                    const char *why)
+{
+    qhca_count(e, QHCA_CNT_BAD_WQE);
+    qhca_guest_error(e, "QP 0x%x: send WQE with %s", qp->qpn, why);
+    wr->fail = status;
+    return QHCA_WQE_BAD;
+}
+
+/* Copies @n SGEs at @src; returns the sum of their lengths. */
+static uint64_t parse_sges(struct qhca_seg *seg, const uint8_t *src, unsigned n)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct qhca_sge sge;
+
+        memcpy(&sge, src + i * sizeof(sge), sizeof(sge));
+        seg[i].addr = le64toh(sge.addr);
+        seg[i].length = le32toh(sge.length);
+        seg[i].lkey = le32toh(sge.lkey);
+        sum += seg[i].length;
+    }
+    return sum;
+}
+
+static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
+{
+    wr->wr_id = le64toh(w->wr_id);
+    wr->opcode = w->opcode;
+    wr->flags = w->flags;
+    wr->imm = w->imm;
+    wr->fail = 0;
+    wr->raddr = le64toh(w->rdma.addr);
+    wr->rkey = le32toh(w->rdma.rkey);
+    wr->swap_add = le64toh(w->atomic.swap_add);
+    wr->compare = le64toh(w->atomic.compare);
+}
+
+enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
+                                         struct qhca_qp *qp, uint32_t index,
+                                         struct qhca_swr *wr)
+{
+    uint8_t raw[QHCA_SQ_STRIDE_MAX];
+    struct qhca_sq_wqe w;
+    uint64_t off = (uint64_t)(index & (qhca_wq_size(&qp->sq) - 1))
+                   << qp->sq.log_stride;
+
+    if (!qhca_mem_read(e, &qp->sq.mem, off, raw, 1u << qp->sq.log_stride)) {
+        return QHCA_WQE_UNREADABLE;
+    }
+    memcpy(&w, raw, sizeof(w));
+    parse_send_header(&w, wr);
+
+    uint8_t rules = w.opcode < ARRAY_SIZE(rc_wr_rules) ?
+                    rc_wr_rules[w.opcode] : 0;
+    unsigned count = le16toh(w.count);
+    uint64_t length = count;
+
+    qhca_trace(e, QHCA_TRACE_WQE, qp->qpn, index, w.opcode);
+    if (!rules) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
+    }
+    if ((rules & WR_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR,
+                       "READ or atomic, but max_rd_atomic 0");
+    }
+    if (w.flags & QHCA_WQE_INLINE) {
+        if (!(rules & WR_INLINE) || count > qp->max_inline) {
+            return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "bad inline data");
+        }
+        memcpy(wr->inline_data, raw + sizeof(w), count);
+        wr->num_seg = 0;
+    } else {
+        if (count > qp->sq.max_sge) {
+            return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "too many SGEs");
+        }
+        length = parse_sges(wr->seg, raw + sizeof(w), count);
+        wr->num_seg = (uint16_t)count;
+    }
+    if (length > QHCA_MAX_MSG || ((rules & WR_ATOMIC) && length != 8)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_LEN_ERR, "a bad length");
+    }
+    wr->length = (uint32_t)length;
+    return QHCA_WQE_OK;
+}
+
+enum qhca_wqe_result qhca_wqe_fetch_recv(struct qhca_engine *e,
+                                         struct qhca_qp *qp, uint32_t index,
+                                         struct qhca_rwr *rwr)
+{
+    uint8_t raw[QHCA_RQ_STRIDE_MAX];
+    struct qhca_rq_wqe w;
+    uint64_t off = (uint64_t)(index & (qhca_wq_size(&qp->rq) - 1))
+                   << qp->rq.log_stride;
+
+    if (!qhca_mem_read(e, &qp->rq.mem, off, raw, 1u << qp->rq.log_stride)) {
+        return QHCA_WQE_UNREADABLE;
+    }
+    memcpy(&w, raw, sizeof(w));
+    rwr->taken = true;
+    rwr->wr_id = le64toh(w.wr_id);
+    rwr->num_seg = le16toh(w.num_sge);
+    rwr->length = 0;
+    if (rwr->num_seg > qp->rq.max_sge) {
+        qhca_count(e, QHCA_CNT_BAD_WQE);
+        qhca_guest_error(e, "QP 0x%x: receive WQE with too many SGEs", qp->qpn);
+        rwr->num_seg = 0;
+        return QHCA_WQE_BAD;
+    }
+    rwr->length = parse_sges(rwr->seg, raw + sizeof(w), rwr->num_seg);
+    return QHCA_WQE_OK;
+}
