@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: RC requester, the sending half (IBTA 9.7.2 and 9.9.2).
+ *
+ * A WQE is started by copying it and giving it PSNs; from then on it lives in
+ * qp->req.swr until it completes. One cursor (snd_psn, snd_wqe) walks over the
+ * started WRs; going back N is moving the cursor to una_psn.
+ */
+#include "qp.h"
+
+#define NS_PER_TIMEOUT_UNIT 4096ull     /* IBTA 9.7.6.1.3: 4.096 us * 2^t */
+/* A READ longer than this many packets is asked for in pieces: PSNs are
+ * compared in half windows of 2^23, so no request may span as many (D-003).
+ */
+#define READ_PIECE          65536u
+
+/* PSNs between the oldest unacknowledged one and the cursor. */
+static uint32_t unacked(const struct qhca_requester *r)
+{
+    return psn_add(r->snd_psn, -r->una_psn);
+}
+
+/* ---- starting WRs ---- */
+
+static bool can_start(const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_RTS && !qp->req.stopped &&
+           qp->sq.next != qp->sq.pi &&
+           qp->sq.next - qp->sq.ci < QHCA_INFLIGHT;
+}
+
+/* Local buffers of a WR, as they have to be before a byte leaves (I-001). */
+static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
+                       struct qhca_swr *wr)
+{
+    return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
+                           qhca_swr_is_rd_atomic(wr) ?
+                           QHCA_ACCESS_LOCAL_WRITE : 0);
+}
+
+/* Reads the next WQE and gives it its PSNs. */
+static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+    struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.next);
+    enum qhca_wqe_result res = qhca_wqe_fetch_send(e, qp, qp->sq.next, wr);
+
+    if (res == QHCA_WQE_UNREADABLE) {
+        qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+        return;
+    }
+    if (res == QHCA_WQE_OK && !buffers_ok(e, qp, wr)) {
+        wr->fail = QHCA_WC_LOC_PROT_ERR;
+    }
+    wr->first_psn = r->next_psn;
+    wr->num_psn = 0;
+    qp->sq.next++;
+    if (wr->fail) {
+        r->stopped = true;
+        qhca_sq_reap(e, qp);
+        return;
+    }
+    wr->num_psn = wr->opcode == QHCA_WR_RDMA_READ ||
+                  !qhca_swr_is_rd_atomic(wr) ?
+                  qhca_packets_of(wr->length, qp->mtu) : 1;
+    r->next_psn = psn_add(r->next_psn, wr->num_psn);
+}
+
+void qhca_requester_hold(struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    if (r->snd_wqe != qp->sq.next) {
+        struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+
+        if (!wr->fail && psn_diff(r->max_psn, wr->first_psn) <= 0) {
+            qp->sq.next = r->snd_wqe;
+            r->next_psn = wr->first_psn;
+        }
+    }
+}
+
+/* ---- what may be sent now ---- */
+
+/* A WR's first packet waits for a fence or for a READ resource (B-051, D-067). */
+static bool held_back(const struct qhca_qp *qp, const struct qhca_swr *wr)
+{
+    const struct qhca_requester *r = &qp->req;
+
+    if (r->snd_psn != wr->first_psn) {
+        /* The next piece of a READ follows when all of the last one is in. */
+        return wr->opcode == QHCA_WR_RDMA_READ && r->una_psn != r->snd_psn;
+    }
+    if ((wr->flags & QHCA_WQE_FENCE) && r->rd_atomic) {
+        return true;
+    }
+    return qhca_swr_is_rd_atomic(wr) &&
+           r->rd_atomic >= qp->attr.max_rd_atomic;
+}
+
+bool qhca_requester_ready(struct qhca_qp *qp)
+{
+    const struct qhca_requester *r = &qp->req;
+
+    if ((qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD) ||
+        r->rnr_wait || unacked(r) >= QHCA_WINDOW) {
+        return false;
+    }
+    if (r->snd_wqe == qp->sq.next) {
+        return can_start(qp);
+    }
+
+    const struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+
+    return !wr->fail && !held_back(qp, wr);
+}
+
+/* ---- packets ---- */
+
+/* Opcodes of SEND and WRITE by place: middle, first, last, only; last with imm. */
+static uint8_t data_opcode(const struct qhca_swr *wr, bool first, bool last)
+{
+    static const uint8_t send[] = {
+        RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY,
+        RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM,
+    };
+    static const uint8_t write[] = {
+        RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY,
+        RC_WRITE_LAST_IMM, RC_WRITE_ONLY_IMM,
+    };
+    bool is_write = wr->opcode == QHCA_WR_RDMA_WRITE ||
+                    wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
+    bool imm = wr->opcode == QHCA_WR_SEND_WITH_IMM ||
+               wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
+    unsigned i = (unsigned)last * 2 + first;
+
+    if (last && imm) {
+        i += 2;
+    }
+    return is_write ? write[i] : send[i];
+}
+
+static enum qhca_seg_result gather(struct qhca_engine *e, struct qhca_qp *qp,
+                                   struct qhca_swr *wr, uint64_t off,
+                                   uint8_t *dst, size_t len)
+{
+    if (wr->flags & QHCA_WQE_INLINE) {
+        memcpy(dst, wr->inline_data + off, len);
+        return QHCA_SEG_OK;
+    }
+    return qhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
+}
+
+/* One packet of a SEND or WRITE; false: the buffers have gone bad meanwhile. */
+static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_swr *wr)
+{
+    struct qhca_requester *r = &qp->req;
+    uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
+    uint64_t off = (uint64_t)n * qp->mtu;
+    size_t len = MIN_OF((size_t)qp->mtu, (size_t)(wr->length - off));
+    bool first = n == 0, last = n == wr->num_psn - 1;
+    struct qhca_txbuf b;
+    uint8_t *payload = qhca_packet_start(e, qp, &b,
+                                         data_opcode(wr, first, last),
+                                         r->snd_psn);
+
+    if (gather(e, qp, wr, off, payload, len) != QHCA_SEG_OK) {
+        return false;
+    }
+    b.p.payload_len = len;
+    b.p.va = wr->raddr;
+    b.p.rkey = wr->rkey;
+    b.p.dma_len = wr->length;
+    b.p.imm = wr->imm;
+    /* SE only where a receive WR is consumed (B-045). */
+    b.p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
+                    wr->opcode != QHCA_WR_RDMA_WRITE;
+    b.p.ackreq = last || ++r->unasked >= QHCA_ACKREQ_EVERY ||
+                 unacked(r) + 1 >= QHCA_WINDOW;
+    if (b.p.ackreq) {
+        r->unasked = 0;
+    }
+    qhca_packet_send(e, qp, &b);
+    r->snd_psn = psn_add(r->snd_psn, 1);
+    return true;
+}
+
+/* The request of a READ, or of what is still missing of it (D-006). */
+static void send_read(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_swr *wr)
+{
+    struct qhca_requester *r = &qp->req;
+    uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
+    uint64_t off = (uint64_t)n * qp->mtu;
+    uint32_t piece = MIN_OF(wr->num_psn - n, READ_PIECE);
+    struct qhca_txbuf b;
+
+    qhca_packet_start(e, qp, &b, RC_READ_REQUEST, r->snd_psn);
+    b.p.va = wr->raddr + off;
+    b.p.rkey = wr->rkey;
+    b.p.dma_len = (uint32_t)MIN_OF(wr->length - off, (uint64_t)piece * qp->mtu);
+    b.p.ackreq = true;
+    qhca_packet_send(e, qp, &b);
+    r->snd_psn = psn_add(r->snd_psn, piece);
+}
+
+static void send_atomic(struct qhca_engine *e, struct qhca_qp *qp,
+                        struct qhca_swr *wr)
+{
+    struct qhca_requester *r = &qp->req;
+    bool cas = wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP;
+    struct qhca_txbuf b;
+
+    qhca_packet_start(e, qp, &b, cas ? RC_CMP_SWAP : RC_FETCH_ADD, r->snd_psn);
+    b.p.va = wr->raddr;
+    b.p.rkey = wr->rkey;
+    b.p.swap_add = wr->swap_add;
+    b.p.compare = cas ? wr->compare : 0;
+    b.p.ackreq = true;
+    qhca_packet_send(e, qp, &b);
+    r->snd_psn = psn_add(r->snd_psn, 1);
+}
+
+/* Sends one packet at the cursor. False: the WR failed locally. */
+static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+    struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+    bool opens = r->snd_psn == wr->first_psn;
+
+    if (psn_diff(r->snd_psn, r->max_psn) < 0) {
+        qhca_count(e, QHCA_CNT_RETRANSMIT);
+    }
+    if (wr->opcode == QHCA_WR_RDMA_READ) {
+        send_read(e, qp, wr);
+    } else if (qhca_swr_is_rd_atomic(wr)) {
+        send_atomic(e, qp, wr);
+    } else if (!send_data(e, qp, wr)) {
+        wr->fail = QHCA_WC_LOC_PROT_ERR;
+        r->stopped = true;
+        qhca_sq_reap(e, qp);
+        return false;
+    }
+    /* A READ that is asked for again from its middle counts as well. */
+    if (qhca_swr_is_rd_atomic(wr) && (opens || !r->rd_atomic)) {
+        r->rd_atomic++;
+    }
+    if (psn_diff(r->snd_psn, r->max_psn) > 0) {
+        r->max_psn = r->snd_psn;
+    }
+    if (r->snd_psn == psn_add(wr->first_psn, wr->num_psn)) {
+        r->snd_wqe++;
+    }
+    return true;
+}
+
+unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
+                             unsigned budget)
+{
+    struct qhca_requester *r = &qp->req;
+    unsigned n = 0;
+
+    while (n < budget && qhca_requester_ready(qp) &&
+           qhca_packet_room(e, qp, QHCA_TX_RESERVE)) {
+        n++;
+        if (r->snd_wqe == qp->sq.next) {
+            start_wqe(e, qp);
+            continue;           /* it may be bad, or have to wait */
+        }
+        if (!send_one(e, qp)) {
+            break;
+        }
+    }
+    if (n && !r->timer.pos) {
+        qhca_requester_timer(e, qp);
+    }
+    return n;
+}
+
+/* ---- going back ---- */
+
+void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    r->snd_psn = r->una_psn;
+    r->snd_wqe = qp->sq.ci;
+    r->rd_atomic = 0;
+    r->unasked = 0;
+    r->rewound = true;
+    qhca_requester_timer(e, qp);
+    qhca_qp_schedule(e, qp);
+}
+
+void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    qhca_trace(e, QHCA_TRACE_RETRY, qp->qpn, r->una_psn, r->retries);
+    if (!r->retries) {
+        qhca_count(e, QHCA_CNT_RETRY_EXC);
+        qhca_sq_fail(e, qp, QHCA_WC_RETRY_EXC_ERR);
+        return;
+    }
+    r->retries--;
+    qhca_requester_rewind(e, qp);
+}
+
+void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    if (r->rnr_wait) {
+        return;                 /* the timer runs for the RNR wait (D-033) */
+    }
+    if (r->max_psn == r->una_psn || !qp->attr.timeout) {
+        qhca_timer_cancel(e, &r->timer);
+        return;
+    }
+    qhca_timer_set(e, &r->timer,
+                   e->now + (NS_PER_TIMEOUT_UNIT << qp->attr.timeout));
+}
+
+void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t)
+{
+    struct qhca_qp *qp = container_of(t, struct qhca_qp, req.timer);
+
+    if (qp->req.rnr_wait) {
+        qp->req.rnr_wait = false;
+        qhca_requester_timer(e, qp);
+        qhca_qp_schedule(e, qp);
+        return;
+    }
+    /*
+     * Frames that still wait in this device are not lost, however late the
+     * host is to let it work: look again when they have been handled.
+     */
+    if (e->loop.head != e->loop.tail || e->tx_blocked) {
+        qhca_requester_timer(e, qp);
+        return;
+    }
+    qhca_count(e, QHCA_CNT_TIMEOUT);
+    qhca_requester_retry(e, qp);
+}

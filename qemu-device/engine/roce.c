@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: where RoCE packets enter and leave: finding the QP a packet is
+ * for, and addressing a packet to a QP's peer.
+ */
+#include "qp.h"
+
+uint64_t qhca_rnr_ns(uint8_t code)
+{
+    /* Units of 10 us. */
+    static const uint32_t timer[32] = {
+        65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+        256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+        16384, 24576, 32768, 49152,
+    };
+
+    return timer[code & 31] * 10000ull;
+}
+
+/* ---- in ---- */
+
+static void drop(struct qhca_engine *e, const struct roce_packet *p,
+                 enum qhca_counter why)
+{
+    qhca_count(e, why);
+    qhca_trace(e, QHCA_TRACE_DROP, p->dest_qp, why, p->psn);
+}
+
+/* Only the peer of the AV may talk to a connected QP (D-083). */
+static bool from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
+                      const struct roce_packet *p)
+{
+    const struct qhca_gid *local = &e->port.gid[qp->attr.av.sgid_index];
+
+    return local->valid && p->vlan == local->vlan &&
+           !memcmp(p->dgid, local->gid, 16) &&
+           !memcmp(p->sgid, qp->attr.av.dgid, 16);
+}
+
+/* States in which requests and responses are looked at. */
+static const struct {
+    bool request, response;
+} takes[] = {
+    [QHCA_QPS_RTR] = { true, false },
+    [QHCA_QPS_RTS] = { true, true },
+    [QHCA_QPS_SQD] = { true, true },
+    [QHCA_QPS_SQE] = { true, false },
+    [QHCA_QPS_ERR] = { false, false },
+};
+
+static void deliver(struct qhca_engine *e, const struct roce_packet *p,
+                    size_t len)
+{
+    const struct roce_opcode_info *info = roce_opcode(p->opcode);
+    struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
+    bool response = info->flags & OPF_RESPONSE;
+
+    if (!qp || (p->opcode & SVC_MASK) != SVC_RC) {
+        drop(e, p, QHCA_CNT_RX_NO_QP);
+        return;
+    }
+    if (response ? !takes[qp->state].response : !takes[qp->state].request) {
+        drop(e, p, QHCA_CNT_RX_BAD_STATE);
+        return;
+    }
+    if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
+        e->port.bad_pkey += e->port.bad_pkey < 0xffff;
+        drop(e, p, QHCA_CNT_RX_BAD_PKEY);
+        return;
+    }
+    if (!from_peer(e, qp, p)) {
+        drop(e, p, QHCA_CNT_RX_BAD_ADDR);
+        return;
+    }
+    qhca_count(e, QHCA_CNT_RX_PKTS);
+    e->cnt[QHCA_CNT_RX_BYTES] += len;
+    qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
+    if (response) {
+        qhca_completer_rx(e, qp, p);
+    } else {
+        qhca_responder_rx(e, qp, p);
+    }
+}
+
+void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
+{
+    struct roce_packet p;
+
+    switch (roce_parse(&p, frame, len)) {
+    case ROCE_OK:
+        deliver(e, &p, len);
+        break;
+    case ROCE_BAD_ICRC:
+        drop(e, &p, QHCA_CNT_RX_ICRC);
+        break;
+    default:
+        drop(e, &p, QHCA_CNT_RX_MALFORMED);
+        break;
+    }
+}
+
+/* ---- out ---- */
+
+uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
+                           struct qhca_txbuf *b, uint8_t opcode, uint32_t psn)
+{
+    const struct qhca_av *av = &qp->attr.av;
+    const struct qhca_gid *local = &e->port.gid[av->sgid_index];
+    struct roce_packet *p = &b->p;
+
+    memset(p, 0, sizeof(*p));
+    memcpy(p->smac, local->smac, 6);
+    memcpy(p->dmac, av->dmac, 6);
+    p->vlan = local->vlan;
+    p->sl = av->sl & 7;
+    p->ipv4 = local->ipv4;
+    memcpy(p->sgid, local->gid, 16);
+    memcpy(p->dgid, av->dgid, 16);
+    p->tclass = av->tclass;
+    p->hop_limit = av->hop_limit;
+    p->flow_label = le32toh(av->flow_label) & 0xfffff;
+    p->dest_qp = le32toh(qp->attr.dest_qpn);
+    p->sport = roce_sport(p->flow_label, qp->qpn, p->dest_qp);
+    p->opcode = opcode;
+    p->pkey = PKEY_DEFAULT;
+    p->psn = psn;
+    return b->frame + roce_payload_offset(p);
+}
+
+/* Whether the peer is a GID of this very port. */
+static bool loops_back(const struct qhca_engine *e, const struct qhca_qp *qp)
+{
+    const struct qhca_gid *local = &e->port.gid[qp->attr.av.sgid_index];
+
+    return !memcmp(local->gid, qp->attr.av.dgid, 16) ||
+           qhca_gid_find(e, qp->attr.av.dgid, local->vlan) >= 0;
+}
+
+void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_txbuf *b)
+{
+    /* A GID that was taken away sends nothing from anywhere (G-015). */
+    if (!e->port.gid[qp->attr.av.sgid_index].valid) {
+        drop(e, &b->p, QHCA_CNT_RX_BAD_ADDR);
+        return;
+    }
+
+    size_t len = roce_finish(&b->p, b->frame);
+
+    qhca_trace(e, QHCA_TRACE_TX, qp->qpn, b->p.opcode, b->p.psn);
+    if (qhca_tx(e, b->frame, len, loops_back(e, qp))) {
+        qhca_count(e, QHCA_CNT_TX_PKTS);
+        e->cnt[QHCA_CNT_TX_BYTES] += len;
+    }
+}
+
+bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
+                      unsigned reserve)
+{
+    bool loop = loops_back(e, qp);
+
+    if (qhca_tx_room(e, loop, reserve + 1)) {
+        return true;
+    }
+    /* The run loop empties the loopback FIFO; the network calls back. */
+    qp->tx_wait = !loop;
+    return false;
+}
