@@ -5,7 +5,7 @@
 #
 # Make the guest: a Debian root file system with the kernel whose headers are
 # in the build root, rdma-core, pyverbs with its tests, perftest and friends.
-# Prints the directory with vmlinuz, initrd, rootfs.ext4, release, modules.
+# Prints the directory with vmlinux (or vmlinuz), initrd, rootfs.ext4, release.
 #
 # The image holds nothing of this project. Modules, provider and tests come in
 # at every start on a second disk (see scripts/vm), so an edit never costs an
@@ -27,6 +27,9 @@ PACKAGES=(
 )
 # What the initrd loads to reach the root file system.
 INITRD_MODULES='virtio_pci virtio_blk ext4'
+# What most runs load after that. Decompressing and checking the signature of a
+# module is slow without KVM, so these (and the initrd's) lie there plain.
+HOT_MODULES='virtio_console virtio_net virtio_rng rdma_rxe rdma_ucm ib_uverbs ib_umad nvme_rdma nvmet_rdma'
 
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
@@ -40,7 +43,7 @@ release=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '
 [ -n "$release" ] || die "no kernel headers in the build root"
 PACKAGES+=("linux-image-$release" "linux-headers-$release")
 guest=$QHCA_TOP/scripts/guest
-key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" \
+key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" "$HOT_MODULES" \
 	"$(hash_tree "$guest/image-init.sh" "$guest/initrd-init.sh" "$0")")
 OUT=$QHCA_CACHE/image-$key
 if [ "${1:-}" = --path ]; then
@@ -82,7 +85,45 @@ configure()
 	mkdir -p "$root/opt/pyverbs"
 	cp -r "$root/usr/share/doc/rdma-core/tests" "$root/opt/pyverbs/"
 	find "$root/opt/pyverbs" -name '*.gz' -exec gunzip {} +
+	plain_modules "$root"
+}
+
+# depends MODULE…: their files and those of what they need, in loading order.
+depends()
+{
+	local root=$1 module
+	shift
+	for module; do
+		chroot "$root" modprobe -S "$release" --show-depends "$module"
+	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
+}
+
+plain_modules()
+{
+	local root=$1
+	# strip drops the signature, too
+	# shellcheck disable=SC2086,SC2016 # two lists; expands inside
+	depends "$root" $INITRD_MODULES $HOT_MODULES | sed "s|^|$(br_path "$root")|" |
+		"$QHCA_TOP/scripts/buildroot.sh" --root -- sh -ec '
+			while read -r path; do
+				[ "${path%.xz}" = "$path" ] || xz -d "$path"
+				strip --strip-debug "${path%.xz}"
+			done'
 	chroot "$root" depmod "$release"
+}
+
+# The kernel proper out of the bzImage: QEMU starts it through its PVH entry,
+# and the guest is spared decompressing itself (a second or more without KVM).
+extract_kernel()
+{
+	local root=$1 out=$2 offset
+	cp "$root/boot/vmlinuz-$release" "$out/vmlinuz"
+	offset=$(LC_ALL=C grep -abo -m1 -P '\x28\xb5\x2f\xfd' "$out/vmlinuz" | head -n 1 | cut -d: -f1)
+	if [ -n "$offset" ]; then
+		tail -c "+$((offset + 1))" "$out/vmlinuz" |
+			chroot "$br" zstd -dc >"$out/vmlinux" 2>/dev/null || :
+	fi
+	[ "$(head -c 4 "$out/vmlinux" | tail -c 3)" = ELF ] || rm -f "$out/vmlinux"
 }
 
 # A 2 MB initrd: busybox, the modules below the root disk, a 20-line script.
@@ -93,14 +134,11 @@ make_initrd()
 	mkdir -p "$work/bin" "$work/mod" "$work/dev" "$work/proc" "$work/root"
 	cp "$br/usr/bin/busybox" "$work/bin/busybox"
 	install -m 755 "$guest/initrd-init.sh" "$work/init"
-	local module path
-	for module in $INITRD_MODULES; do
-		chroot "$root" modprobe -S "$release" --show-depends "$module"
-	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' |
-	while read -r path; do
+	local path
+	# shellcheck disable=SC2086 # a list
+	depends "$root" $INITRD_MODULES | while read -r path; do
 		cp "$root$path" "$work/mod/"
-		[ "${path%.xz}" = "$path" ] || xz -d "$work/mod/$(basename "$path")"
-		basename "$path" .xz >>"$work/mod/order"
+		basename "$path" >>"$work/mod/order"
 	done
 	( cd "$work" && find . | cpio --quiet -o -H newc | gzip -1 ) >"$out"
 	rm -rf "$work"
@@ -112,7 +150,7 @@ assemble()
 	local tmp=$1 root=$1/root
 	configure "$root"
 	make_initrd "$root" "$tmp/initrd"
-	cp "$root/boot/vmlinuz-$release" "$tmp/vmlinuz"
+	extract_kernel "$root" "$tmp"
 	echo "$release" >"$tmp/release"
 	cp "$root/var/lib/dpkg/status" "$tmp/packages"
 	rm -rf "${root:?}/boot" "$root/var/cache/apt" "$root/var/lib/apt/lists"

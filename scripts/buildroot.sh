@@ -27,8 +27,8 @@ PACKAGES=(
 	# kernel modules and the RDMA user space
 	linux-headers-amd64 libelf-dev libnl-3-dev libnl-route-3-dev libudev-dev
 	libibverbs-dev librdmacm-dev
-	# for the initrd
-	busybox-static
+	# for the guest image: its initrd and its kernel
+	busybox-static zstd
 )
 EXTRA=(
 	sparse coccinelle clang clang-format clang-tidy clang-tools shellcheck

@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
-# First process of the guest, in the initrd: reach the root disk, switch to it.
+# First process of the guest, in the initrd: reach the root disk, mount the
+# usual (busybox does that faster than the real tools), switch over.
 b=/bin/busybox
 $b mount -t devtmpfs dev /dev
 while read -r m; do
@@ -18,4 +19,14 @@ until [ -b /dev/vda ]; do
 done
 $b mount -t ext4 -o noatime /dev/vda /root
 $b mount --move /dev /root/dev
+$b mount -t proc proc /root/proc
+$b mount -t sysfs sys /root/sys
+$b mount -t debugfs debugfs /root/sys/kernel/debug
+$b mount -t tmpfs -o mode=755 run /root/run
+$b mount -t tmpfs -o mode=1777 tmp /root/tmp
+$b mkdir -p /root/dev/pts /root/dev/shm /root/run/lock
+$b mount -t devpts -o gid=5,mode=620 devpts /root/dev/pts
+$b mount -t tmpfs -o mode=1777 shm /root/dev/shm
+$b ln -s /proc/self/fd /root/dev/fd
+$b hostname qhca
 exec $b switch_root /root /sbin/qhca-init

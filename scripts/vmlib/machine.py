@@ -89,6 +89,12 @@ def _kernel_args(opts, console_level):
     return ' '.join(words + opts.kernel_arg)
 
 
+def _kernel(image):
+    """The uncompressed kernel where there is one: it starts a second earlier."""
+    plain = os.path.join(image, 'vmlinux')
+    return plain if os.path.exists(plain) else os.path.join(image, 'vmlinuz')
+
+
 def command(opts, dirs, machine):
     """machine: a Session with accel, nics, sock_dir, run_dir, payload, interactive."""
     accel = machine.accel
@@ -100,7 +106,7 @@ def command(opts, dirs, machine):
             '-accel', 'tcg,thread=multi' if accel == 'tcg' else accel,
             '-cpu', 'max' if accel == 'tcg' else 'host',
             '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',
-            '-no-reboot', '-kernel', os.path.join(image, 'vmlinuz'),
+            '-no-reboot', '-kernel', _kernel(image),
             '-initrd', os.path.join(image, 'initrd'),
             '-append', _kernel_args(opts, level)]
     if opts.iommu:

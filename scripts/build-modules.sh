@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# build-modules.sh [--kdir DIR] [--quiet] [VARIABLE=VALUE…]
+#
+# Build qhca.ko and qhca_ib.ko for the guest's kernel in the build root; print
+# the directory with them. Variables go to make: W=1, C=2, V=1, EXTRA_CFLAGS=…
+# With C or W the warnings are shown and nothing is taken from the cache.
+#
+#   --kdir DIR   other kernel headers (a path inside the build root)
+#
+# This is `make modules KDIR=…` of the repository, run on a copy, so that no
+# object files end up in the source tree.
+
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+kdir='' vars=() show=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	--kdir) kdir=$2; shift ;;
+	-h|--help) usage; exit 0 ;;
+	C=*|W=*) vars+=("$1"); show=1 ;;
+	*=*) vars+=("$1") ;;
+	*) die "unknown option $1, see --help" ;;
+	esac
+	shift
+done
+[ -e "$QHCA_TOP/Kbuild" ] || die "no Kbuild at the top yet"
+
+br=$(buildroot_dir)
+if [ -z "$kdir" ]; then
+	kdir=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' | sort -V | tail -n 1)
+	kdir=${kdir#"$br"}
+fi
+[ -d "$br$kdir" ] || die "no kernel headers in the build root at $kdir"
+
+base_key=$(hash_text "$(basename "$br")" "$kdir" "${vars[@]}")
+TREE=$QHCA_CACHE/modules-tree-$base_key
+
+stage_sources()
+{
+	rsync -r --exclude='.*' --exclude='*.o' --exclude='*.ko' --exclude='*.mod*' \
+		"$QHCA_TOP/Kbuild" "$QHCA_TOP/Makefile" "$QHCA_TOP/drivers" \
+		"$QHCA_TOP/include" "$1/"
+}
+
+compile()
+{
+	local extra=()
+	[ -z "$show" ] || extra=(--extra)
+	"$QHCA_TOP/scripts/buildroot.sh" "${extra[@]}" -- \
+		make -j "$(nproc)" -C "$(br_path "$TREE/src")" modules KDIR="$kdir" "${vars[@]}"
+}
+
+make_final()
+{
+	local stage=$1 out=$2 tmp=$2.tmp log
+	[ -n "$show" ] || ! have "$out" || return 0
+	[ -z "$show" ] || rm -rf "$TREE"	# warnings only come from compiling
+	mkdir -p "$TREE/src"
+	# By content and without times, see build-qemu.sh. What the compiler
+	# left there stays, apart from what belongs to a source that is gone.
+	rsync -rc --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod*' \
+		--exclude='.*' --exclude='modules.order' --exclude='Module.symvers' \
+		"$stage/" "$TREE/src/"
+	run_step "modules for $(basename "$kdir")" compile
+	if [ -n "$show" ]; then
+		log=$(find "$QHCA_CACHE/logs" -name 'build-modules-modules-for*' -printf '%T@ %p\n' |
+			sort -n | tail -n 1 | cut -d' ' -f2)
+		grep -E -A6 'warning:|error:' "$log" >&2 || :
+	fi
+	rm -rf "$tmp" "$out"
+	mkdir -p "$tmp"
+	find "$TREE/src" -name '*.ko' -exec cp -t "$tmp" {} +
+	publish "$tmp" "$out"
+}
+
+stage=$(mktemp -d "$QHCA_CACHE/tmp/modules.XXXXXX")
+trap 'rm -rf "$stage"' EXIT
+stage_sources "$stage"
+out=$QHCA_CACHE/modules-$(hash_text "$base_key" "$(hash_tree "$stage")")
+if [ -n "$show" ] || ! have "$out"; then
+	with_lock "modules-$base_key" make_final "$stage" "$out"
+fi
+cache_trim modules 10
+echo "$out"

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# build-provider.sh
+#
+# Build the rdma-core provider inside the source of the rdma-core release that
+# the guest runs (its private provider headers come with nothing else); print
+# the directory with libqhca-rdmav*.so and qhca.driver.
+#
+# providers/qhca and include/ are laid over the unpacked source, one line in
+# its CMakeLists.txt takes them in. The tree stays in the cache, so an edit
+# compiles only what it touches.
+
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+case ${1:-} in
+-h|--help) usage; exit 0 ;;
+'') ;;
+*) die "unknown option $1, see --help" ;;
+esac
+[ -e "$QHCA_TOP/providers/qhca/CMakeLists.txt" ] || die "no providers/qhca/CMakeLists.txt"
+
+OPTIONS=(-DNO_MAN_PAGES=1 -DNO_PYVERBS=1 -DCMAKE_BUILD_TYPE=RelWithDebInfo)
+HOOK='add_subdirectory(providers/qhca)'
+base_key=$(hash_text "$QHCA_SUITE" "${OPTIONS[@]}" "$HOOK")
+TREE=$QHCA_CACHE/rdma-core-$base_key
+
+# Only the original tarball: apt checks it against the signed index, and not
+# every mirror has the rest of the source package.
+fetch_source()
+{
+	with_lock buildroot-apt run_step "Debian's package lists" \
+		"$QHCA_TOP/scripts/buildroot.sh" --root -- apt-get -q update
+	# shellcheck disable=SC2016 # expands inside
+	run_step "rdma-core source" in_buildroot sh -ec '
+		cd "$1"
+		apt-get -q source --download-only --tar-only rdma-core
+		tar -xf rdma-core_*.orig.tar.*
+		mv rdma-core-*/ src
+	' sh "$(br_path "$1")"
+}
+
+make_tree()
+{
+	local tmp=$TREE.tmp
+	have "$TREE" && return
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	fetch_source "$tmp"
+	rm -f "$tmp"/*.tar.*
+	sed -i "0,/^add_subdirectory(providers\/erdma)/s||&\n$HOOK|" "$tmp/src/CMakeLists.txt"
+	grep -qF "$HOOK" "$tmp/src/CMakeLists.txt" || die "no place for the hook"
+	publish "$tmp" "$TREE"
+}
+
+stage_provider()
+{
+	mkdir -p "$1/include"
+	rsync -r --exclude='.*' "$QHCA_TOP/providers/qhca/" "$1/"
+	rsync -r --exclude='.*' "$QHCA_TOP/include/qhca" "$QHCA_TOP/include/uapi" "$1/include/"
+}
+
+compile()
+{
+	# shellcheck disable=SC2016 # expands inside
+	in_buildroot sh -ec '
+		mkdir -p "$1/build"
+		cd "$1/build"
+		shift
+		[ -e build.ninja ] || cmake -GNinja "$@" ../src
+		# Its name carries the version of the private ABI.
+		exec ninja $(ninja -t targets all | grep -o "^lib/libqhca-rdmav[0-9]*.so")
+	' sh "$(br_path "$TREE")" "${OPTIONS[@]}"
+}
+
+make_final()
+{
+	local stage=$1 out=$2 tmp=$2.tmp
+	have "$out" && return
+	mkdir -p "$TREE/src/providers/qhca"
+	# By content and without times, see build-qemu.sh.
+	rsync -rc --delete "$stage/" "$TREE/src/providers/qhca/"
+	run_step "provider" compile
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	cp -L "$TREE"/build/lib/libqhca-rdmav*.so "$tmp/"
+	cp "$TREE"/build/etc/libibverbs.d/qhca.driver "$tmp/"
+	publish "$tmp" "$out"
+}
+
+have "$TREE" || with_lock "rdma-core-$base_key" make_tree
+stage=$(mktemp -d "$QHCA_CACHE/tmp/provider.XXXXXX")
+trap 'rm -rf "$stage"' EXIT
+stage_provider "$stage"
+out=$QHCA_CACHE/provider-$(hash_text "$base_key" "$(hash_tree "$stage")")
+have "$out" || with_lock "rdma-core-$base_key" make_final "$stage" "$out"
+cache_trim provider 10
+echo "$out"

@@ -1,0 +1,192 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# check.sh [kselftest] [tools] [perftest] [pyverbs [FILE…]]     (in the guest)
+#
+# The guest's part of `make check`, on the device QHCA_DEV; without arguments
+# everything. Ends with one line: N passed, N failed, N skipped. Exit status 0
+# if something passed and nothing failed.
+
+. /opt/qhca/guest/perf.sh
+PASS=0 FAIL=0 SKIP=0
+LOGS=/run/qhca/logs
+mkdir -p $LOGS
+
+# result ok|fail|skip NAME [REASON]
+result()
+{
+	case $1 in
+	ok) PASS=$((PASS + 1)); echo "ok $2" ;;
+	skip) SKIP=$((SKIP + 1)); echo "ok $2 # SKIP ${3:-}" ;;
+	*) FAIL=$((FAIL + 1)); echo "not ok $2${3:+ # $3}" ;;
+	esac
+}
+
+# ---- kselftests: every executable below selftests/, TAP on stdout
+
+# Count the test points of one TAP log; a plan that was not kept is a failure.
+tap()
+{
+	local name=$1 log=$2 rc=$3 ok bad skip plan
+	skip=$(grep -ciE '^ok .*# skip' "$log")
+	ok=$(($(grep -c '^ok ' "$log") - skip))
+	bad=$(grep -c '^not ok ' "$log")
+	plan=$(sed -n 's/^1\.\.\([0-9]*\).*/\1/p' "$log" | head -n 1)
+	grep -E '^(not )?ok |^# ' "$log" | sed "s|^|$name: |"
+	PASS=$((PASS + ok)) SKIP=$((SKIP + skip)) FAIL=$((FAIL + bad))
+	if [ "$rc" = 4 ] && [ $((ok + bad + skip)) = 0 ]; then
+		result skip "$name" "$(tail -n 1 "$log")"
+	elif [ -z "$plan" ] || [ "$plan" != $((ok + bad + skip)) ]; then
+		tail -n 5 "$log" | sed 's/^/    /'
+		result fail "$name" "stopped after $((ok + bad + skip)) of ${plan:-?} tests, status $rc"
+	elif [ "$rc" != 0 ] && [ "$rc" != 4 ] && [ "$bad" = 0 ]; then
+		result fail "$name" "status $rc"
+	fi
+}
+
+kselftest()
+{
+	local test name rc
+	[ -d /opt/qhca/selftests ] || { result skip kselftest "none in the payload"; return; }
+	while read -r test; do
+		name=${test#/opt/qhca/selftests/} rc=0
+		( cd "$(dirname "$test")" && timeout "${KSELFTEST_TIMEOUT:-120}" "$test" ) \
+			>"$LOGS/ks.log" 2>&1 || rc=$?
+		tap "kselftest/$name" $LOGS/ks.log $rc
+	done < <(find /opt/qhca/selftests -type f -perm -u+x ! -name '*.so' ! -path '*/lib/*' | sort)
+}
+
+# ---- rdma-core's own tools
+
+# What a device may decline without failing: a service it does not offer.
+NOT_OFFERED="Couldn't create (QP|SRQ)|not support|No such device|EOPNOTSUPP"
+
+tool()
+{
+	local name=$1 log=$LOGS/tool.log
+	shift
+	if "$@" >$log 2>&1; then
+		result ok "$name"
+	elif grep -qE "$NOT_OFFERED" $log && [ "$name" != tools/ibv_rc_pingpong ]; then
+		result skip "$name" "$(grep -m1 -E "$NOT_OFFERED" $log)"
+	else
+		tail -n 4 $log | sed 's/^/    /'
+		result fail "$name"
+	fi
+}
+
+pingpong() { cat $LOGS/pp.*; false; }
+
+tools()
+{
+	local t port=18515
+	tool tools/ibv_devinfo ibv_devinfo -d "$QHCA_DEV" -v
+	tool "tools/rdma res" rdma res show
+	for t in ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong; do
+		port=$((port + 1))
+		if both 60 $LOGS/pp.server $LOGS/pp.client $port \
+			$t -d "$QHCA_DEV" -g "$QHCA_GID" -p $port; then
+			result ok "tools/$t"
+		else
+			tool "tools/$t" pingpong
+		fi
+	done
+}
+
+# ---- perftest over RC: the figures do not matter here, the data must flow
+
+PERFTESTS='
+ib_write_bw 65536 100
+ib_write_bw 8 500
+ib_read_bw 65536 100
+ib_send_bw 65536 100
+ib_send_bw 8 500
+ib_write_lat 8 200
+ib_read_lat 8 200
+ib_send_lat 8 200
+ib_atomic_bw 8 200
+ib_atomic_lat 8 200
+'
+
+perftest()
+{
+	local name size iters figures
+	while read -r name size iters; do
+		[ -n "$name" ] || continue
+		if figures=$(perf "$QHCA_DEV" "$QHCA_GID" "$name" "$size" "$iters"); then
+			result ok "perftest/$name-$size"
+		elif [[ $name == ib_atomic* ]] &&
+			! ibv_devinfo -v -d "$QHCA_DEV" | grep -qE 'atomic_cap:.*(HCA|GLOB)'; then
+			result skip "perftest/$name-$size" "no atomics"
+		else
+			perf_why
+			result fail "perftest/$name-$size" "$figures"
+		fi
+	done <<<"$PERFTESTS"
+}
+
+# ---- pyverbs: the vendor-neutral files, one process each, so that a crash
+# costs one file only
+
+PYVERBS='addr atomic cq cq_events cqex device fork mr odp parent_domain pd qp qpex
+	rdmacm relaxed_ordering rss_traffic shared_pd srq tag_matching flow'
+
+# Every test of a unittest -v log: "test_x (tests.y.Z.test_x) ... ok"; what the
+# test prints may come in between, so take the verdict wherever it stands.
+pyverbs_file()
+{
+	local file=$1 log=$LOGS/pyverbs-$1.log rc=0 ran verdicts
+	( cd /opt/pyverbs && timeout "${PYVERBS_TIMEOUT:-180}" python3 tests/run_tests.py -v \
+		--dev "$QHCA_DEV" --port 1 --gid "$QHCA_GID" -k "tests.test_$file." ) \
+		>"$log" 2>&1 || rc=$?
+	verdicts=$(awk -v f="$file" '
+		match($0, /^test_[A-Za-z0-9_]+ /) { name = substr($0, 1, RLENGTH - 1) }
+		name == "" { next }
+		/\.\.\. ok$|^ok$/ { print "ok", f "/" name; name = "" }
+		/\.\.\. skipped |^skipped / { r = $0; sub(/.*skipped /, "", r)
+			print "skip", f "/" name, r; name = "" }
+		/\.\.\. (FAIL|ERROR)$|^(FAIL|ERROR)$/ { print "fail", f "/" name; name = "" }
+	' "$log")
+	while read -r verdict name reason; do
+		[ -z "$verdict" ] || result "$verdict" "pyverbs/$name" "$reason"
+	done <<<"$verdicts"
+	ran=$(sed -n 's/^Ran \([0-9]*\) test.*/\1/p' "$log")
+	if [ -z "$ran" ]; then
+		tail -n 4 "$log" | sed 's/^/    /'
+		result fail "pyverbs/$file" "did not finish, status $rc"
+	elif [ $rc -ge 128 ] && grep -q '^ok' <<<"$verdicts"; then
+		# (pyverbs itself crashes on its way out where the device offered
+		# nothing a file needs; there all tests are skipped.)
+		result fail "pyverbs/$file" "crashed at exit, status $rc"
+	elif grep -qE '^(FAIL|ERROR): ' "$log"; then
+		sed -n '/^=====/,$p' "$log" | head -n "${PYVERBS_LINES:-60}" | sed 's/^/    /'
+	fi
+}
+
+pyverbs()
+{
+	local file
+	# Three tests map huge pages.
+	echo 16 >/proc/sys/vm/nr_hugepages
+	# shellcheck disable=SC2086 # a list
+	[ $# -gt 0 ] || set -- $PYVERBS
+	for file; do
+		[ -e "/opt/pyverbs/tests/test_$file.py" ] || continue
+		pyverbs_file "$file"
+	done
+}
+
+[ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
+[ $# -gt 0 ] || set -- kselftest tools perftest pyverbs
+while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
+	case $1 in
+	kselftest) kselftest ;;
+	tools) tools ;;
+	perftest) perftest ;;
+	pyverbs) shift; pyverbs "$@"; break ;;
+	*) echo "unknown part $1"; exit 2 ;;
+	esac
+	shift
+done
+echo "$PASS passed, $FAIL failed, $SKIP skipped"
+[ $FAIL = 0 ] && [ $PASS -gt 0 ]
