@@ -57,7 +57,10 @@ void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi);
 /* Starts the queue that the base registers describe; false: they are wrong. */
 bool qhca_cmdq_start(struct qhca_engine *e);
 
-/* ---- regs.c, doorbell.c ---- */
+/* ---- run.c, regs.c, doorbell.c ---- */
+
+/* The run loop: the tail of every entry point. */
+void qhca_run(struct qhca_engine *e);
 
 uint32_t qhca_reg_read(struct qhca_engine *e, unsigned off);
 void qhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val);

@@ -100,6 +100,7 @@ struct qhca_cq {
     uint32_t pi, ci;            /* ci: as last read from the doorbell record */
     uint32_t arm_sn, event_sn;
     uint32_t users;             /* queues that complete here */
+    bool ever_armed;            /* arm_sn means something */
     struct qhca_list pending;   /* node in eq->pending */
     struct qhca_list failed;    /* node in e->failed_cqs */
 };

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: bounded FIFO of frames. Its memory is taken with the first frame,
+ * so that a device that never loops back or waits pays nothing.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+static uint8_t *fifo_slot(const struct qhca_fifo *f, uint32_t index)
+{
+    return f->data + (size_t)(index % QHCA_FIFO_FRAMES) * QHCA_MAX_FRAME;
+}
+
+/**
+ * qhca_fifo_push() - appends a copy of a frame
+ * @f: the FIFO
+ * @frame: the frame
+ * @len: its length
+ *
+ * Return: false if there is no room for it.
+ */
+bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len)
+{
+    if (len > QHCA_MAX_FRAME || qhca_fifo_used(f) == QHCA_FIFO_FRAMES) {
+        return false;
+    }
+    if (!f->data) {
+        f->data = malloc((size_t)QHCA_FIFO_FRAMES * QHCA_MAX_FRAME);
+        if (!f->data) {
+            return false;
+        }
+    }
+    memcpy(fifo_slot(f, f->tail), frame, len);
+    f->len[f->tail % QHCA_FIFO_FRAMES] = (uint16_t)len;
+    f->tail++;
+    return true;
+}
+
+/**
+ * qhca_fifo_peek() - the oldest frame
+ * @f: the FIFO
+ * @len: set to its length
+ */
+const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len)
+{
+    if (!qhca_fifo_used(f)) {
+        return NULL;
+    }
+    *len = f->len[f->head % QHCA_FIFO_FRAMES];
+    return fifo_slot(f, f->head);
+}
+
+/**
+ * qhca_fifo_pop() - takes the oldest frame out
+ * @f: the FIFO, not empty
+ */
+void qhca_fifo_pop(struct qhca_fifo *f)
+{
+    f->head++;
+}
+
+/**
+ * qhca_fifo_free() - empties the FIFO and gives its memory back
+ * @f: the FIFO
+ */
+void qhca_fifo_free(struct qhca_fifo *f)
+{
+    free(f->data);
+    f->data = NULL;
+    f->head = f->tail = 0;
+}
