@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: completion queues.
+ *
+ * The device owns the producer index; the consumer index stands in a doorbell
+ * record behind the ring and is looked at only when the ring seems full.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+static uint32_t cq_size(const struct qhca_cq *cq)
+{
+    return 1u << cq->log_size;
+}
+
+/* Ring and doorbell record. */
+static uint64_t cq_bytes(unsigned log_size)
+{
+    return ((uint64_t)sizeof(struct qhca_cqe) << log_size) +
+           sizeof(struct qhca_cq_dbrec);
+}
+
+/**
+ * qhca_cq_get() - the CQ of a number, or NULL
+ * @e: the engine
+ * @cqn: any value, also from the guest
+ */
+struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn)
+{
+    return qhca_table_get(&e->cq, cqn);
+}
+
+/* Reads the consumer index; one that takes back or invents CQEs is refused. */
+static bool read_ci(struct qhca_engine *e, struct qhca_cq *cq)
+{
+    uint64_t off = (uint64_t)sizeof(struct qhca_cqe) << cq->log_size;
+    uint32_t ci;
+
+    if (!qhca_mem_read(e, &cq->mem, off, &ci, sizeof(ci))) {
+        return false;
+    }
+    ci = le32toh(ci);
+    if (cq->pi - ci > cq->pi - cq->ci) {
+        qhca_guest_error(e, "CQ 0x%x: consumer index %u, was %u, producer at %u",
+                         cq->cqn, ci, cq->ci, cq->pi);
+        return false;
+    }
+    cq->ci = ci;
+    return true;
+}
+
+static void cq_fail(struct qhca_engine *e, struct qhca_cq *cq)
+{
+    if (!qhca_running(e)) {
+        return;         /* the device stopped, not the CQ */
+    }
+    cq->state = QHCA_CQ_ERROR;
+    qhca_list_add_tail(&e->failed_cqs, &cq->failed);
+}
+
+/**
+ * qhca_cq_failed_work() - reports a failed CQ to its owner and its QPs
+ * @e: the engine
+ *
+ * Return: whether there was one.
+ */
+bool qhca_cq_failed_work(struct qhca_engine *e)
+{
+    struct qhca_cq *cq;
+
+    if (qhca_list_empty(&e->failed_cqs)) {
+        return false;
+    }
+    cq = container_of(e->failed_cqs.next, struct qhca_cq, failed);
+    qhca_list_del(&cq->failed);
+    qhca_event(e, QHCA_EVENT_CQ_ERR, cq->cqn);
+    qhca_qp_cq_failed(e, cq);
+    return true;
+}
+
+static bool put_cqe(struct qhca_engine *e, const struct qhca_mem *mem,
+                    unsigned log_size, uint32_t index, struct qhca_cqe *cqe)
+{
+    uint64_t off = (uint64_t)(index & ((1u << log_size) - 1)) * sizeof(*cqe);
+    const size_t owner = offsetof(struct qhca_cqe, owner);
+
+    cqe->owner = (index >> log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
+    return qhca_mem_write(e, mem, off, cqe, owner) &&
+           qhca_mem_write(e, mem, off + owner, &cqe->owner, 1);
+}
+
+static void maybe_notify(struct qhca_engine *e, struct qhca_cq *cq,
+                         const struct qhca_cqe *cqe, bool solicited)
+{
+    if (cq->arm == QHCA_CQ_ARM_NEXT ||
+        (cq->arm == QHCA_CQ_ARM_SOLICITED &&
+         (solicited || cqe->status != QHCA_WC_SUCCESS))) {
+        cq->arm = QHCA_CQ_NOT_ARMED;
+        cq->event_sn = cq->arm_sn;
+        qhca_eq_comp(e, cq);
+    }
+}
+
+/**
+ * qhca_cq_push() - appends a CQE
+ * @e: the engine
+ * @cq: the CQ
+ * @cqe: the CQE; timestamp and owner are filled in
+ * @solicited: it is of the kind a solicited-only arm waits for
+ */
+void qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
+                  struct qhca_cqe *cqe, bool solicited)
+{
+    if (cq->state != QHCA_CQ_OK || !qhca_running(e)) {
+        return;
+    }
+    if (cq->pi - cq->ci == cq_size(cq) &&
+        (!read_ci(e, cq) || cq->pi - cq->ci == cq_size(cq))) {
+        qhca_count(e, QHCA_CNT_CQ_OVERRUN);
+        qhca_guest_error(e, "CQ 0x%x: overrun", cq->cqn);
+        cq_fail(e, cq);
+        return;
+    }
+    cqe->timestamp = htole64(e->now);
+    if (!put_cqe(e, &cq->mem, cq->log_size, cq->pi, cqe)) {
+        qhca_guest_error(e, "CQ 0x%x: ring cannot be written", cq->cqn);
+        cq_fail(e, cq);
+        return;
+    }
+    cq->pi++;
+    qhca_trace(e, QHCA_TRACE_CQE, cq->cqn, le32toh(cqe->qpn), cqe->status);
+    maybe_notify(e, cq, cqe, solicited);
+}
+
+/**
+ * qhca_cq_doorbell_arm() - arms a CQ
+ * @e: the engine
+ * @page: doorbell page that was rung
+ * @cqn: number of the CQ
+ * @solicited: wait for a solicited or failed CQE only
+ * @sn: sequence number of the arm; the one before, repeated, does nothing
+ */
+bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
+                          bool solicited, uint32_t sn)
+{
+    struct qhca_cq *cq = qhca_cq_get(e, cqn);
+
+    if (!cq || cq->uar != page) {
+        return false;
+    }
+    if (cq->ever_armed && sn == cq->arm_sn) {
+        return true;
+    }
+    cq->ever_armed = true;
+    cq->arm_sn = sn;
+    if (!solicited || cq->arm == QHCA_CQ_ARM_NEXT) {    /* C-018 */
+        cq->arm = QHCA_CQ_ARM_NEXT;
+    } else {
+        cq->arm = QHCA_CQ_ARM_SOLICITED;
+    }
+    return true;
+}
+
+static int init_cq(struct qhca_engine *e, struct qhca_cq *cq,
+                   const struct qhca_cmd_create_cq *r)
+{
+    cq->uar = le32toh(r->uar);
+    cq->eq = qhca_eq_get(e, le32toh(r->eqn));
+    cq->log_size = r->log_size;
+    qhca_list_init(&cq->pending);
+    qhca_list_init(&cq->failed);
+    if (cq->log_size > QHCA_CQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (!cq->eq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (cq->uar >= e->cfg.num_uars || cq->eq->async) {
+        return QHCA_ERR_PARAM;
+    }
+    return qhca_mem_import(e, &cq->mem, &r->buf, cq_bytes(r->log_size));
+}
+
+/**
+ * qhca_cmd_create_cq() - CREATE_CQ
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_cq *cq = calloc(1, sizeof(*cq));
+    int status;
+
+    if (!cq) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    status = init_cq(e, cq, &c->cmd->create_cq);
+    if (status == QHCA_OK) {
+        cq->cqn = qhca_table_add(&e->cq, cq);
+        if (!cq->cqn) {
+            qhca_mem_release(e, &cq->mem);
+            status = QHCA_ERR_NO_RESOURCE;
+        }
+    }
+    if (status != QHCA_OK) {
+        free(cq);
+        return status;
+    }
+    cq->eq->users++;
+    c->obj = cq->cqn;
+    return QHCA_OK;
+}
+
+static void free_cq(struct qhca_engine *e, struct qhca_cq *cq)
+{
+    qhca_list_del(&cq->pending);
+    qhca_list_del(&cq->failed);
+    qhca_table_del(&e->cq, cq->cqn);
+    qhca_mem_release(e, &cq->mem);
+    cq->eq->users--;
+    free(cq);
+}
+
+/**
+ * qhca_cmd_destroy_cq() - DESTROY_CQ
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_destroy_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_cq *cq = qhca_cq_get(e, le32toh(c->cmd->obj.obj));
+
+    if (!cq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (cq->users) {
+        return QHCA_ERR_BUSY;
+    }
+    free_cq(e, cq);
+    return QHCA_OK;
+}
+
+/**
+ * qhca_cq_free_all() - frees every CQ (reset)
+ * @e: the engine
+ */
+void qhca_cq_free_all(struct qhca_engine *e)
+{
+    struct qhca_cq *cq;
+    uint32_t i;
+
+    for (i = 0; i < e->cq.size; i++) {
+        cq = qhca_table_at(&e->cq, i);
+        if (cq) {
+            free_cq(e, cq);
+        }
+    }
+}
+
+/**
+ * qhca_cmd_query_cq() - QUERY_CQ
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_query_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_cq *cq = qhca_cq_get(e, le32toh(c->cmd->obj.obj));
+    struct qhca_cqc *out = (struct qhca_cqc *)(void *)c->mbox;
+
+    if (!cq) {
+        return QHCA_ERR_OBJ;
+    }
+    out->cqn = htole32(cq->cqn);
+    out->uar = htole32(cq->uar);
+    out->eqn = htole32(qhca_eqn(e, cq->eq));
+    out->pi = htole32(cq->pi);
+    out->ci = htole32(cq->ci);
+    out->arm_sn = htole32(cq->arm_sn);
+    out->log_size = cq->log_size;
+    out->state = cq->state;
+    out->arm = cq->arm;
+    out->users = htole32(cq->users);
+    return QHCA_OK;
+}
+
+/* Moves what was not consumed to the start of the new ring, in order. */
+static int copy_pending(struct qhca_engine *e, const struct qhca_cq *cq,
+                        const struct qhca_mem *mem, unsigned log_size)
+{
+    uint32_t i, pending = cq->pi - cq->ci;
+    struct qhca_cqe cqe;
+    uint64_t off;
+
+    for (i = 0; i < pending; i++) {
+        off = (uint64_t)((cq->ci + i) & (cq_size(cq) - 1)) * sizeof(cqe);
+        if (!qhca_mem_read(e, &cq->mem, off, &cqe, sizeof(cqe)) ||
+            !put_cqe(e, mem, log_size, i, &cqe)) {
+            return QHCA_ERR_DMA;
+        }
+    }
+    return QHCA_OK;
+}
+
+/**
+ * qhca_cmd_resize_cq() - RESIZE_CQ
+ * @e: the engine
+ * @c: the command
+ *
+ * The new ring begins anew: the CQEs that were pending are its entries 0, 1, 2
+ * and so on in their first phase, and both indexes count from 0.
+ */
+int qhca_cmd_resize_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_create_cq *r = &c->cmd->create_cq;
+    struct qhca_cq *cq = qhca_cq_get(e, le32toh(r->cqn));
+    struct qhca_mem mem;
+    int status;
+
+    if (!cq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (r->log_size > QHCA_CQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (cq->state != QHCA_CQ_OK) {
+        return QHCA_ERR_STATE;
+    }
+    if (!read_ci(e, cq)) {
+        return QHCA_ERR_DMA;
+    }
+    if (cq->pi - cq->ci > 1u << r->log_size) {
+        return QHCA_ERR_STATE;
+    }
+    status = qhca_mem_import(e, &mem, &r->buf, cq_bytes(r->log_size));
+    if (status != QHCA_OK) {
+        return status;
+    }
+    status = copy_pending(e, cq, &mem, r->log_size);
+    if (status != QHCA_OK) {
+        qhca_mem_release(e, &mem);
+        return status;
+    }
+    qhca_mem_release(e, &cq->mem);
+    cq->mem = mem;
+    cq->pi -= cq->ci;
+    cq->ci = 0;
+    cq->log_size = r->log_size;
+    return QHCA_OK;
+}

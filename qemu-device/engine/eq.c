@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: event queues. A completion EQ that is full makes its CQs wait in
+ * line; the asynchronous EQ must never be full, since nothing can wait for it.
+ */
+#include "internal.h"
+
+/**
+ * qhca_eq_get() - the EQ of a number
+ * @e: the engine
+ * @eqn: any value, also from the guest
+ */
+struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn)
+{
+    struct qhca_eq *eq;
+
+    if (eqn == 0 || eqn > QHCA_MAX_EQ) {
+        return NULL;
+    }
+    eq = &e->eq[eqn - 1];
+    return eq->used ? eq : NULL;
+}
+
+/**
+ * qhca_eqn() - the number of an EQ
+ * @e: the engine
+ * @eq: the EQ
+ */
+uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq)
+{
+    return (uint32_t)(eq - e->eq) + 1;
+}
+
+static struct qhca_eq *async_eq(struct qhca_engine *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_MAX_EQ; i++) {
+        if (e->eq[i].used && e->eq[i].async) {
+            return &e->eq[i];
+        }
+    }
+    return NULL;
+}
+
+static bool eq_full(const struct qhca_eq *eq)
+{
+    return eq->pi - eq->ci == 1u << eq->log_size;
+}
+
+/* Writes an event where there is room for it; the owner byte makes it valid. */
+static bool eq_put(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
+                   uint32_t obj, uint32_t arm_sn)
+{
+    struct qhca_eqe eqe = {
+        .type = type,
+        .obj = htole32(obj),
+        .arm_sn = htole32(arm_sn),
+        .timestamp = htole64(e->now),
+        .owner = (eq->pi >> eq->log_size) & 1 ? 0 : QHCA_OWNER_PHASE,
+    };
+    uint64_t off = (uint64_t)(eq->pi & ((1u << eq->log_size) - 1)) *
+                   sizeof(eqe);
+    const size_t owner = offsetof(struct qhca_eqe, owner);
+
+    if (!qhca_mem_write(e, &eq->mem, off, &eqe, owner) ||
+        !qhca_mem_write(e, &eq->mem, off + owner, &eqe.owner, 1)) {
+        return false;
+    }
+    eq->pi++;
+    qhca_trace(e, QHCA_TRACE_EVENT, type, obj, qhca_eqn(e, eq));
+    return true;
+}
+
+static void eq_notify(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    if (eq->armed) {
+        eq->armed = false;
+        qhca_raise_irq(e, eq->vector);
+    }
+}
+
+static void eq_post(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
+                    uint32_t obj, uint32_t arm_sn)
+{
+    if (!eq_put(e, eq, type, obj, arm_sn)) {
+        qhca_guest_error(e, "EQ %u: ring cannot be written", qhca_eqn(e, eq));
+        qhca_fatal(e, QHCA_FATAL_EQ_DMA);
+        return;
+    }
+    eq_notify(e, eq);
+}
+
+/**
+ * qhca_event() - raises an asynchronous event
+ * @e: the engine
+ * @type: what happened
+ * @obj: the object concerned
+ */
+void qhca_event(struct qhca_engine *e, enum qhca_event type, uint32_t obj)
+{
+    struct qhca_eq *eq = async_eq(e);
+
+    if (!eq || !qhca_running(e)) {
+        return;
+    }
+    if (eq_full(eq)) {
+        qhca_guest_error(e, "EQ %u: async event queue full", qhca_eqn(e, eq));
+        qhca_fatal(e, QHCA_FATAL_EQ_OVERRUN);
+        return;
+    }
+    eq_post(e, eq, (uint8_t)type, obj, 0);
+}
+
+/**
+ * qhca_eq_fatal() - the DEVICE_FATAL event
+ * @e: the engine, about to stop, its reason in e->fatal
+ *
+ * The interrupt comes even if there is no room for the event or the EQ is not
+ * armed: this is the last chance to make the driver look.
+ */
+void qhca_eq_fatal(struct qhca_engine *e)
+{
+    struct qhca_eq *eq = async_eq(e);
+
+    if (eq && !eq_full(eq)) {
+        eq_put(e, eq, QHCA_EVENT_DEVICE_FATAL, e->fatal, 0);
+    }
+    qhca_raise_irq(e, eq ? eq->vector : 0);
+}
+
+/**
+ * qhca_eq_comp() - raises the COMP event of a CQ
+ * @e: the engine
+ * @cq: the CQ, event_sn set
+ */
+void qhca_eq_comp(struct qhca_engine *e, struct qhca_cq *cq)
+{
+    if (!qhca_list_empty(&cq->pending)) {
+        return;         /* in line already; it will carry the new event_sn */
+    }
+    if (eq_full(cq->eq) || !qhca_list_empty(&cq->eq->pending)) {
+        qhca_list_add_tail(&cq->eq->pending, &cq->pending);
+        return;
+    }
+    eq_post(e, cq->eq, QHCA_EVENT_COMP, cq->cqn, cq->event_sn);
+}
+
+static void serve_pending(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    struct qhca_cq *cq;
+
+    while (!eq_full(eq) && !qhca_list_empty(&eq->pending) && qhca_running(e)) {
+        cq = container_of(eq->pending.next, struct qhca_cq, pending);
+        qhca_list_del(&cq->pending);
+        eq_post(e, eq, QHCA_EVENT_COMP, cq->cqn, cq->event_sn);
+    }
+}
+
+/**
+ * qhca_eq_doorbell() - the driver has taken events, and wants the next interrupt
+ * @e: the engine
+ * @eqn: number of the EQ
+ * @ci: consumer index
+ */
+bool qhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci)
+{
+    struct qhca_eq *eq = qhca_eq_get(e, eqn);
+
+    if (!eq || eq->pi - ci > eq->pi - eq->ci) {
+        return false;
+    }
+    eq->ci = ci;
+    eq->armed = true;
+    serve_pending(e, eq);
+    if (eq->pi != eq->ci) {
+        eq_notify(e, eq);
+    }
+    return true;
+}
+
+static int check_create(struct qhca_engine *e,
+                        const struct qhca_cmd_create_eq *r)
+{
+    if (r->log_size > QHCA_EQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (r->flags & ~QHCA_EQ_ASYNC || le16toh(r->vector) >= e->cfg.num_vectors) {
+        return QHCA_ERR_PARAM;
+    }
+    if (r->flags & QHCA_EQ_ASYNC && async_eq(e)) {
+        return QHCA_ERR_BUSY;
+    }
+    return QHCA_OK;
+}
+
+static struct qhca_eq *free_eq(struct qhca_engine *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_MAX_EQ; i++) {
+        if (!e->eq[i].used) {
+            return &e->eq[i];
+        }
+    }
+    return NULL;
+}
+
+/**
+ * qhca_cmd_create_eq() - CREATE_EQ; the new EQ is armed
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_create_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_create_eq *r = &c->cmd->create_eq;
+    struct qhca_eq *eq = free_eq(e);
+    int status = check_create(e, r);
+
+    if (status != QHCA_OK) {
+        return status;
+    }
+    if (!eq) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    memset(eq, 0, sizeof(*eq));
+    status = qhca_mem_import(e, &eq->mem, &r->buf,
+                             sizeof(struct qhca_eqe) << r->log_size);
+    if (status != QHCA_OK) {
+        return status;
+    }
+    eq->used = true;
+    eq->armed = true;
+    eq->async = r->flags & QHCA_EQ_ASYNC;
+    eq->vector = le16toh(r->vector);
+    eq->log_size = r->log_size;
+    qhca_list_init(&eq->pending);
+    c->obj = qhca_eqn(e, eq);
+    return QHCA_OK;
+}
+
+/**
+ * qhca_cmd_destroy_eq() - DESTROY_EQ
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_destroy_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_eq *eq = qhca_eq_get(e, le32toh(c->cmd->obj.obj));
+
+    if (!eq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (eq->users) {
+        return QHCA_ERR_BUSY;
+    }
+    qhca_mem_release(e, &eq->mem);
+    eq->used = false;
+    return QHCA_OK;
+}
+
+/**
+ * qhca_eq_free_all() - frees every EQ (reset)
+ * @e: the engine
+ */
+void qhca_eq_free_all(struct qhca_engine *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_MAX_EQ; i++) {
+        if (e->eq[i].used) {
+            qhca_mem_release(e, &e->eq[i].mem);
+            e->eq[i].used = false;
+        }
+    }
+}
