@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the Ethernet queues, one to send and one to receive, which make
+ * the function a network card as well.
+ */
+#include "internal.h"
+
+#define ETH_HLEN        14
+#define ETH_ZLEN        60      /* shortest frame without FCS */
+#define TYPE_VLAN       0x8100
+
+static uint32_t ethq_size(const struct qhca_ethq *q)
+{
+    return 1u << q->log_size;
+}
+
+/* Queue numbers: direction plus one, so that 0 is none. */
+static struct qhca_ethq *ethq_get(struct qhca_engine *e, uint32_t number)
+{
+    if (number == 0 || number > QHCA_MAX_ETHQ || !e->ethq[number - 1].used) {
+        return NULL;
+    }
+    return &e->ethq[number - 1];
+}
+
+/* The frame being put together, without the room for a tag. */
+static uint8_t *gather_frame(struct qhca_eth_gather *g)
+{
+    return g->data + QHCA_VLAN_ROOM;
+}
+
+/**
+ * qhca_eth_doorbell() - the driver has filled WQEs
+ * @e: the engine
+ * @number: of the queue
+ * @pi: its new producer index
+ */
+bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi)
+{
+    struct qhca_ethq *q = ethq_get(e, number);
+
+    if (!q || pi - q->ci > ethq_size(q) || pi - q->ci < q->pi - q->ci) {
+        return false;
+    }
+    q->pi = pi;
+    return true;
+}
+
+/* Takes the next WQE; the guest's copy is not looked at again. */
+static bool take_wqe(struct qhca_engine *e, struct qhca_ethq *q,
+                     struct qhca_eth_wqe *wqe)
+{
+    uint64_t off = (uint64_t)(q->ci & (ethq_size(q) - 1)) * sizeof(*wqe);
+
+    q->ci++;
+    return qhca_mem_read(e, &q->mem, off, wqe, sizeof(*wqe));
+}
+
+static void push_cqe(struct qhca_engine *e, struct qhca_ethq *q,
+                     struct qhca_cqe *cqe)
+{
+    cqe->qpn = htole32(q->number);
+    cqe->wqe_index = htole32(q->ci - 1);
+    qhca_cq_push(e, q->cq, cqe, false);
+}
+
+/* ---- sending ---- */
+
+static void gather_fail(struct qhca_eth_gather *g, enum qhca_cqe_status status)
+{
+    if (g->status == QHCA_WC_SUCCESS) {
+        g->status = (uint8_t)status;
+    }
+}
+
+static void gather_start(struct qhca_eth_gather *g,
+                         const struct qhca_eth_wqe *wqe)
+{
+    g->active = true;
+    g->status = QHCA_WC_SUCCESS;
+    g->flags = le16toh(wqe->flags);
+    g->vlan_tci = le16toh(wqe->vlan_tci);
+    g->csum_start = le16toh(wqe->csum_start);
+    g->csum_offset = le16toh(wqe->csum_offset);
+    g->frags = 0;
+    g->len = 0;
+}
+
+static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
+{
+    struct qhca_eth_gather *g = &e->gather;
+    uint32_t n = le32toh(wqe->length);
+
+    if (g->status != QHCA_WC_SUCCESS) {
+        return;
+    }
+    if (++g->frags > QHCA_ETH_MAX_FRAGS) {
+        gather_fail(g, QHCA_WC_LOC_QP_OP_ERR);
+    } else if (n > QHCA_MAX_FRAME - g->len) {
+        gather_fail(g, QHCA_WC_LOC_LEN_ERR);
+    } else if (n > 0 && !qhca_dma_read(e, le64toh(wqe->addr),
+                                       gather_frame(g) + g->len, n)) {
+        gather_fail(g, QHCA_WC_LOC_PROT_ERR);
+    } else {
+        g->len += n;
+    }
+}
+
+static bool fill_csum(struct qhca_eth_gather *g)
+{
+    uint8_t *frame = gather_frame(g);
+    uint32_t at = (uint32_t)g->csum_start + g->csum_offset;
+    uint16_t csum;
+
+    if (at + sizeof(csum) > g->len) {
+        return false;
+    }
+    csum = qhca_csum_fold(qhca_csum_add(0, frame + g->csum_start,
+                                        g->len - g->csum_start));
+    if (csum == 0) {
+        csum = 0xffff;          /* 0 would say "none" in UDP */
+    }
+    frame[at] = (uint8_t)(csum >> 8);
+    frame[at + 1] = (uint8_t)csum;
+    return true;
+}
+
+static uint8_t *insert_vlan(struct qhca_eth_gather *g)
+{
+    uint8_t *frame = g->data;
+
+    memmove(frame, frame + QHCA_VLAN_ROOM, 12);
+    frame[12] = TYPE_VLAN >> 8;
+    frame[13] = TYPE_VLAN & 0xff;
+    frame[14] = (uint8_t)(g->vlan_tci >> 8);
+    frame[15] = (uint8_t)g->vlan_tci;
+    g->len += QHCA_VLAN_ROOM;
+    return frame;
+}
+
+static bool is_tagged(const uint8_t *frame)
+{
+    return frame[12] == TYPE_VLAN >> 8 && frame[13] == (TYPE_VLAN & 0xff);
+}
+
+/* Makes the gathered bytes a frame, or fails it. */
+static uint8_t *gather_finish(struct qhca_engine *e)
+{
+    struct qhca_eth_gather *g = &e->gather;
+    uint8_t *frame = gather_frame(g);
+    uint32_t header;
+
+    if (g->len < ETH_HLEN) {
+        gather_fail(g, QHCA_WC_LOC_LEN_ERR);
+        return NULL;
+    }
+    if (g->flags & QHCA_ETH_CSUM && !fill_csum(g)) {
+        gather_fail(g, QHCA_WC_LOC_QP_OP_ERR);
+        return NULL;
+    }
+    if (g->flags & QHCA_ETH_VLAN) {
+        frame = insert_vlan(g);
+    }
+    header = ETH_HLEN + (is_tagged(frame) ? QHCA_VLAN_ROOM : 0);
+    if (g->len > header + e->port.mtu) {
+        gather_fail(g, QHCA_WC_LOC_LEN_ERR);
+        return NULL;
+    }
+    if (g->len < ETH_ZLEN) {
+        memset(frame + g->len, 0, ETH_ZLEN - g->len);
+        g->len = ETH_ZLEN;
+    }
+    return frame;
+}
+
+static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q,
+                         const struct qhca_eth_wqe *last)
+{
+    struct qhca_eth_gather *g = &e->gather;
+    struct qhca_cqe cqe = {
+        .wr_id = last->wr_id,
+        .opcode = QHCA_CQE_ETH_TX,
+        .flags = htole16(QHCA_CQE_SQ),
+    };
+    uint8_t *frame = NULL;
+
+    if (g->status == QHCA_WC_SUCCESS) {
+        frame = gather_finish(e);
+    }
+    if (frame && qhca_tx(e, frame, g->len, false)) {
+        qhca_count(e, QHCA_CNT_ETH_TX_PKTS);
+        e->cnt[QHCA_CNT_ETH_TX_BYTES] += g->len;
+        cqe.byte_len = htole32(g->len);
+    } else {
+        gather_fail(g, QHCA_WC_GENERAL_ERR);
+        qhca_count(e, QHCA_CNT_ETH_TX_ERR);
+        qhca_guest_error(e, "Ethernet frame of %u bytes, %u fragments: status %u",
+                         g->len, g->frags, g->status);
+    }
+    cqe.status = g->status;
+    g->active = false;
+    push_cqe(e, q, &cqe);
+}
+
+/**
+ * qhca_eth_tx_ready() - whether a send WQE can be taken now
+ * @e: the engine
+ *
+ * None is taken while the network does not take frames: the guest's queue is the
+ * buffer then, and the guest notices.
+ */
+bool qhca_eth_tx_ready(const struct qhca_engine *e)
+{
+    const struct qhca_ethq *q = &e->ethq[QHCA_ETH_TX];
+
+    return q->used && q->pi != q->ci && !e->tx_blocked;
+}
+
+/**
+ * qhca_eth_tx_work() - sends frames
+ * @e: the engine
+ * @budget: WQEs to take at most
+ *
+ * Return: WQEs taken.
+ */
+unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
+{
+    struct qhca_ethq *q = &e->ethq[QHCA_ETH_TX];
+    struct qhca_eth_wqe wqe;
+    unsigned n;
+
+    for (n = 0; n < budget && qhca_eth_tx_ready(e) && qhca_running(e); n++) {
+        if (!take_wqe(e, q, &wqe)) {
+            memset(&wqe, 0, sizeof(wqe));
+            gather_start(&e->gather, &wqe);
+            gather_fail(&e->gather, QHCA_WC_GENERAL_ERR);
+        }
+        if (!e->gather.active) {
+            gather_start(&e->gather, &wqe);
+        }
+        gather_add(e, &wqe);
+        if (!(le16toh(wqe.flags) & QHCA_ETH_MORE)) {
+            finish_frame(e, q, &wqe);
+        }
+    }
+    return n;
+}
+
+/* ---- receiving ---- */
+
+/**
+ * qhca_engine_can_receive() - whether an Ethernet frame would find a buffer
+ * @e: the engine
+ */
+bool qhca_engine_can_receive(struct qhca_engine *e)
+{
+    const struct qhca_ethq *q = &e->ethq[QHCA_ETH_RX];
+
+    return qhca_running(e) && q->used && q->pi != q->ci;
+}
+
+/* Writes the frame without its tag, which goes to the CQE. */
+static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
+                    const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
+{
+    uint64_t addr = le64toh(wqe->addr);
+    size_t tag = is_tagged(frame) && len >= ETH_HLEN + QHCA_VLAN_ROOM ?
+                 QHCA_VLAN_ROOM : 0;
+
+    if (len - tag > le32toh(wqe->length)) {
+        cqe->status = QHCA_WC_LOC_LEN_ERR;
+        return false;
+    }
+    if (tag) {
+        cqe->vlan_tci = htole16((uint16_t)(frame[14] << 8 | frame[15]));
+        cqe->flags |= htole16(QHCA_CQE_VLAN);
+    }
+    cqe->byte_len = htole32((uint32_t)(len - tag));
+    if ((tag && !qhca_dma_write(e, addr, frame, 12)) ||
+        !qhca_dma_write(e, addr + (tag ? 12 : 0), frame + (tag ? 16 : 0),
+                        len - (tag ? 16 : 0))) {
+        cqe->status = QHCA_WC_LOC_PROT_ERR;
+        return false;
+    }
+    return true;
+}
+
+/**
+ * qhca_eth_rx() - gives a frame to the guest's network stack
+ * @e: the engine
+ * @frame: the frame
+ * @len: its length, at least that of an Ethernet header
+ * @csum_ok: its checksums hold
+ */
+void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                 bool csum_ok)
+{
+    struct qhca_ethq *q = &e->ethq[QHCA_ETH_RX];
+    struct qhca_cqe cqe = {
+        .opcode = QHCA_CQE_ETH_RX,
+        .flags = htole16(csum_ok ? QHCA_CQE_CSUM_OK : 0),
+    };
+    struct qhca_eth_wqe wqe;
+
+    if (!qhca_engine_can_receive(e)) {
+        qhca_count(e, QHCA_CNT_ETH_RX_NO_BUF);
+        return;
+    }
+    if (!take_wqe(e, q, &wqe)) {
+        cqe.status = QHCA_WC_GENERAL_ERR;
+    } else {
+        cqe.wr_id = wqe.wr_id;
+        if (deliver(e, &wqe, frame, len, &cqe)) {
+            qhca_count(e, QHCA_CNT_ETH_RX_PKTS);
+            e->cnt[QHCA_CNT_ETH_RX_BYTES] += len;
+        }
+    }
+    if (cqe.status != QHCA_WC_SUCCESS) {
+        qhca_count(e, QHCA_CNT_BAD_WQE);
+        qhca_guest_error(e, "Ethernet buffer %u for %zu bytes: status %u",
+                         q->ci - 1, len, cqe.status);
+    }
+    push_cqe(e, q, &cqe);
+}

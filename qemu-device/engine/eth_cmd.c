@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: creation and destruction of the Ethernet queues.
+ */
+#include "internal.h"
+
+/**
+ * qhca_cmd_create_ethq() - CREATE_ETHQ
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_create_ethq *r = &c->cmd->create_ethq;
+    struct qhca_cq *cq = qhca_cq_get(e, le32toh(r->cqn));
+    struct qhca_ethq *q;
+    int status;
+
+    if (r->dir >= QHCA_MAX_ETHQ) {
+        return QHCA_ERR_PARAM;
+    }
+    if (r->log_size > QHCA_ETHQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (!cq) {
+        return QHCA_ERR_OBJ;
+    }
+    q = &e->ethq[r->dir];
+    if (q->used) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    memset(q, 0, sizeof(*q));
+    status = qhca_mem_import(e, &q->mem, &r->buf,
+                             sizeof(struct qhca_eth_wqe) << r->log_size);
+    if (status != QHCA_OK) {
+        return status;
+    }
+    q->used = true;
+    q->log_size = r->log_size;
+    q->number = r->dir + 1u;
+    q->cq = cq;
+    cq->users++;
+    c->obj = q->number;
+    return QHCA_OK;
+}
+
+static void free_ethq(struct qhca_engine *e, struct qhca_ethq *q)
+{
+    if (q == &e->ethq[QHCA_ETH_TX]) {
+        e->gather.active = false;
+    }
+    qhca_mem_release(e, &q->mem);
+    q->cq->users--;
+    q->used = false;
+}
+
+/**
+ * qhca_cmd_destroy_ethq() - DESTROY_ETHQ
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_destroy_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    uint32_t number = le32toh(c->cmd->obj.obj);
+
+    if (number == 0 || number > QHCA_MAX_ETHQ || !e->ethq[number - 1].used) {
+        return QHCA_ERR_OBJ;
+    }
+    free_ethq(e, &e->ethq[number - 1]);
+    return QHCA_OK;
+}
+
+/**
+ * qhca_eth_free_all() - frees the Ethernet queues (reset)
+ * @e: the engine
+ */
+void qhca_eth_free_all(struct qhca_engine *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_MAX_ETHQ; i++) {
+        if (e->ethq[i].used) {
+            free_ethq(e, &e->ethq[i]);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the port's settings: address, filters, GID table, carrier.
+ */
+#include "internal.h"
+
+#define PORT_NUMBER     1
+#define PORT_SPEED_MBPS 100000u
+#define PORT_FLAGS      (QHCA_PORT_ENABLE | QHCA_PORT_PROMISC | \
+                         QHCA_PORT_ALLMULTI)
+#define VLAN_ID_MAX     4094
+
+static bool mac_is_unicast(const uint8_t *mac)
+{
+    static const uint8_t zero[6];
+
+    return !(mac[0] & 1) && memcmp(mac, zero, sizeof(zero)) != 0;
+}
+
+static bool gid_is_ipv4(const uint8_t *gid)
+{
+    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+    return memcmp(gid, prefix, sizeof(prefix)) == 0;
+}
+
+static bool gid_is_unicast(const uint8_t *gid)
+{
+    static const uint8_t zero[16];
+
+    if (gid_is_ipv4(gid)) {
+        return gid[12] != 0 && gid[12] < 224;
+    }
+    return gid[0] != 0xff && memcmp(gid, zero, sizeof(zero)) != 0;
+}
+
+/**
+ * qhca_port_reset() - settings of power-on; the carrier is not a setting
+ * @e: the engine
+ */
+void qhca_port_reset(struct qhca_engine *e)
+{
+    bool link = e->port.link;
+
+    memset(&e->port, 0, sizeof(e->port));
+    memcpy(e->port.mac, e->cfg.mac, sizeof(e->port.mac));
+    e->port.mtu = 1500;
+    e->port.link = link;
+}
+
+/**
+ * qhca_port_set_link() - carrier came or went
+ * @e: the engine
+ * @up: came
+ */
+void qhca_port_set_link(struct qhca_engine *e, bool up)
+{
+    if (up == e->port.link) {
+        return;         /* the events alternate strictly (H-012) */
+    }
+    e->port.link = up;
+    qhca_event(e, up ? QHCA_EVENT_LINK_UP : QHCA_EVENT_LINK_DOWN, PORT_NUMBER);
+}
+
+/**
+ * qhca_port_up() - whether frames leave and arrive
+ * @e: the engine
+ */
+bool qhca_port_up(const struct qhca_engine *e)
+{
+    return e->port.link && e->port.flags & QHCA_PORT_ENABLE;
+}
+
+/**
+ * qhca_cmd_query_port() - QUERY_PORT
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_query_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_port_attr *out = (struct qhca_port_attr *)(void *)c->mbox;
+
+    if (le32toh(c->cmd->obj.obj) != PORT_NUMBER) {
+        return QHCA_ERR_PARAM;
+    }
+    out->speed = htole32(PORT_SPEED_MBPS);
+    out->link_up = e->port.link;
+    out->max_mtu = htole32(QHCA_ETH_MTU_MAX);
+    out->mtu = htole32(e->port.mtu);
+    out->bad_pkey_cntr = htole32(e->port.bad_pkey);
+    out->qkey_viol_cntr = htole32(e->port.qkey_viol);
+    return QHCA_OK;
+}
+
+/**
+ * qhca_cmd_set_port() - SET_PORT
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_set_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_set_port *r = &c->cmd->set_port;
+    uint32_t mtu = le32toh(r->mtu);
+
+    if (r->port != PORT_NUMBER || r->flags & ~PORT_FLAGS ||
+        !mac_is_unicast(r->mac) || mtu < QHCA_ETH_MTU_MIN) {
+        return QHCA_ERR_PARAM;
+    }
+    if (mtu > QHCA_ETH_MTU_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    memcpy(e->port.mac, r->mac, sizeof(e->port.mac));
+    e->port.flags = r->flags;
+    e->port.mtu = mtu;
+    return QHCA_OK;
+}
+
+/**
+ * qhca_cmd_set_mcast() - SET_MCAST: a new list, or the old one on error
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_set_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_mcast_list *list = (const void *)c->mbox;
+    uint32_t i, count = le32toh(c->cmd->set_mcast.count);
+
+    if (count > QHCA_MAX_MCAST) {
+        return QHCA_ERR_LIMIT;
+    }
+    for (i = 0; i < count; i++) {
+        if (!(list->mac[i][0] & 1)) {
+            return QHCA_ERR_PARAM;
+        }
+    }
+    for (i = 0; i < count; i++) {
+        memcpy(e->port.mcast[i], list->mac[i], sizeof(e->port.mcast[i]));
+    }
+    e->port.num_mcast = count;
+    return QHCA_OK;
+}
+
+/* Keeps searches as short as the table is full. */
+static void update_num_gid(struct qhca_port *p)
+{
+    p->num_gid = QHCA_MAX_GID;
+    while (p->num_gid > 0 && !p->gid[p->num_gid - 1].valid) {
+        p->num_gid--;
+    }
+}
+
+static bool gid_entry_ok(const struct qhca_cmd_set_gid *r)
+{
+    uint16_t vlan = le16toh(r->vlan);
+
+    return gid_is_unicast(r->gid) && mac_is_unicast(r->smac) &&
+           (vlan == QHCA_NO_VLAN || (vlan >= 1 && vlan <= VLAN_ID_MAX));
+}
+
+/**
+ * qhca_cmd_set_gid() - SET_GID
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_set_gid *r = &c->cmd->set_gid;
+    uint16_t index = le16toh(r->index);
+    struct qhca_gid *g;
+
+    if (r->port != PORT_NUMBER || r->valid > 1) {
+        return QHCA_ERR_PARAM;
+    }
+    if (index >= QHCA_MAX_GID) {
+        return QHCA_ERR_LIMIT;
+    }
+    g = &e->port.gid[index];
+    if (r->valid) {
+        if (!gid_entry_ok(r)) {
+            return QHCA_ERR_PARAM;
+        }
+        memcpy(g->gid, r->gid, sizeof(g->gid));
+        memcpy(g->smac, r->smac, sizeof(g->smac));
+        g->vlan = le16toh(r->vlan);
+        g->ipv4 = gid_is_ipv4(g->gid);
+        g->valid = true;
+    } else {
+        memset(g, 0, sizeof(*g));
+    }
+    update_num_gid(&e->port);
+    return QHCA_OK;
+}
+
+/**
+ * qhca_gid_find() - the entry of a GID
+ * @e: the engine
+ * @gid: 16 bytes, network order
+ * @vlan: VLAN identifier, or QHCA_NO_VLAN
+ *
+ * Return: its index, or -1.
+ */
+int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
+                  uint16_t vlan)
+{
+    const struct qhca_gid *g;
+    uint32_t i;
+
+    for (i = 0; i < e->port.num_gid; i++) {
+        g = &e->port.gid[i];
+        if (g->valid && g->vlan == vlan &&
+            memcmp(g->gid, gid, sizeof(g->gid)) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}

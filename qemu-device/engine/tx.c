@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the way out. Frames of both kinds, RoCE and Ethernet, leave in
+ * the order in which they come here.
+ */
+#include "internal.h"
+
+static bool send_now(struct qhca_engine *e, const uint8_t *frame, size_t len)
+{
+    if (e->tx_blocked || qhca_fifo_used(&e->tx)) {
+        return false;
+    }
+    if (!e->ops->send_frame(e->opaque, frame, len)) {
+        e->tx_blocked = true;
+        return false;
+    }
+    return true;
+}
+
+/**
+ * qhca_tx() - sends a frame
+ * @e: the engine
+ * @frame: the frame, copied
+ * @len: its length
+ * @loop: to the port itself instead of the network
+ *
+ * A frame for a port that is down goes nowhere, as on a cable that is not
+ * plugged in, and counts as sent.
+ *
+ * Return: false if there is no room for it.
+ */
+bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len, bool loop)
+{
+    if (!qhca_running(e)) {
+        return false;
+    }
+    if (!qhca_port_up(e)) {
+        return true;
+    }
+    if (loop) {
+        return qhca_fifo_push(&e->loop, frame, len);
+    }
+    return send_now(e, frame, len) || qhca_fifo_push(&e->tx, frame, len);
+}
+
+/**
+ * qhca_tx_room() - whether frames would fit
+ * @e: the engine
+ * @loop: to the port itself
+ * @n: how many
+ */
+bool qhca_tx_room(struct qhca_engine *e, bool loop, unsigned n)
+{
+    const struct qhca_fifo *f = loop ? &e->loop : &e->tx;
+
+    return qhca_fifo_used(f) + n <= QHCA_FIFO_FRAMES;
+}
+
+/**
+ * qhca_tx_flush() - the network takes frames again
+ * @e: the engine
+ */
+void qhca_tx_flush(struct qhca_engine *e)
+{
+    const uint8_t *frame;
+    size_t len;
+
+    e->tx_blocked = false;
+    while (qhca_running(e) && (frame = qhca_fifo_peek(&e->tx, &len))) {
+        if (qhca_port_up(e) && !e->ops->send_frame(e->opaque, frame, len)) {
+            e->tx_blocked = true;
+            return;
+        }
+        qhca_fifo_pop(&e->tx);
+    }
+}
