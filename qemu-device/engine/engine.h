@@ -135,7 +135,7 @@ void qhca_engine_tick(struct qhca_engine *e, uint64_t now);
 /* Goes on with work that was cut off; see ops->schedule. */
 void qhca_engine_run(struct qhca_engine *e, uint64_t now);
 
-/* Carrier of the port. */
+/* Carrier of the port; there is one until this says otherwise. */
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up);
 
 /* Stops the device with QHCA_FATAL_INJECTED, as the operator asks. */

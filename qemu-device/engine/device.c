@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: what the device says about itself: limits and counters.
+ */
+#include "internal.h"
+
+#define FW_VERSION  ((uint64_t)0 << 32 | (uint64_t)1 << 16 | 0)
+
+/* UC and UD join when qp_cmd.c creates them: nothing is advertised before. */
+#define DEVICE_CAPS (QHCA_CAP_RC | \
+                     QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | QHCA_CAP_REREG_MR)
+
+/* Lower-case counter names; the order is enum qhca_counter's. */
+static const char *const counter_name[QHCA_CNT_MAX] = {
+    [QHCA_CNT_TX_PKTS] = "tx_pkts",
+    [QHCA_CNT_TX_BYTES] = "tx_bytes",
+    [QHCA_CNT_RX_PKTS] = "rx_pkts",
+    [QHCA_CNT_RX_BYTES] = "rx_bytes",
+    [QHCA_CNT_RX_ICRC] = "rx_icrc",
+    [QHCA_CNT_RX_MALFORMED] = "rx_malformed",
+    [QHCA_CNT_RX_NO_QP] = "rx_no_qp",
+    [QHCA_CNT_RX_BAD_STATE] = "rx_bad_state",
+    [QHCA_CNT_RX_BAD_ADDR] = "rx_bad_addr",
+    [QHCA_CNT_RX_BAD_PKEY] = "rx_bad_pkey",
+    [QHCA_CNT_RX_BAD_QKEY] = "rx_bad_qkey",
+    [QHCA_CNT_RX_DUPLICATE] = "rx_duplicate",
+    [QHCA_CNT_RX_OUT_OF_SEQ] = "rx_out_of_seq",
+    [QHCA_CNT_TX_ACK] = "tx_ack",
+    [QHCA_CNT_TX_NAK_SEQ] = "tx_nak_seq",
+    [QHCA_CNT_TX_NAK_INV_REQ] = "tx_nak_inv_req",
+    [QHCA_CNT_TX_NAK_ACCESS] = "tx_nak_access",
+    [QHCA_CNT_TX_NAK_OP] = "tx_nak_op",
+    [QHCA_CNT_TX_RNR_NAK] = "tx_rnr_nak",
+    [QHCA_CNT_RX_NAK_SEQ] = "rx_nak_seq",
+    [QHCA_CNT_RX_NAK_FATAL] = "rx_nak_fatal",
+    [QHCA_CNT_RX_RNR_NAK] = "rx_rnr_nak",
+    [QHCA_CNT_TIMEOUT] = "timeout",
+    [QHCA_CNT_RETRANSMIT] = "retransmit",
+    [QHCA_CNT_RETRY_EXC] = "retry_exc",
+    [QHCA_CNT_RNR_RETRY_EXC] = "rnr_retry_exc",
+    [QHCA_CNT_CQ_OVERRUN] = "cq_overrun",
+    [QHCA_CNT_BAD_DOORBELL] = "bad_doorbell",
+    [QHCA_CNT_BAD_CMD] = "bad_cmd",
+    [QHCA_CNT_BAD_WQE] = "bad_wqe",
+    [QHCA_CNT_BAD_KEY] = "bad_key",
+    [QHCA_CNT_DMA_ERR] = "dma_err",
+    [QHCA_CNT_BAD_REG] = "bad_reg",
+    [QHCA_CNT_ETH_TX_PKTS] = "eth_tx_pkts",
+    [QHCA_CNT_ETH_TX_BYTES] = "eth_tx_bytes",
+    [QHCA_CNT_ETH_RX_PKTS] = "eth_rx_pkts",
+    [QHCA_CNT_ETH_RX_BYTES] = "eth_rx_bytes",
+    [QHCA_CNT_ETH_RX_NO_BUF] = "eth_rx_no_buf",
+    [QHCA_CNT_ETH_TX_ERR] = "eth_tx_err",
+};
+
+/**
+ * qhca_counter_name() - lower-case name of a counter
+ * @which: the counter
+ */
+const char *qhca_counter_name(enum qhca_counter which)
+{
+    return (unsigned)which < QHCA_CNT_MAX ? counter_name[which] : NULL;
+}
+
+/**
+ * qhca_engine_counter() - value of a counter
+ * @e: the engine
+ * @which: the counter
+ */
+uint64_t qhca_engine_counter(const struct qhca_engine *e,
+                             enum qhca_counter which)
+{
+    return (unsigned)which < QHCA_CNT_MAX ? e->cnt[which] : 0;
+}
+
+/* Modified EUI-64 of the permanent MAC, first byte most significant. */
+static uint64_t node_guid(const uint8_t *mac)
+{
+    const uint8_t eui[8] = {
+        (uint8_t)(mac[0] ^ 2), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4],
+        mac[5],
+    };
+    uint64_t guid = 0;
+    unsigned i;
+
+    for (i = 0; i < sizeof(eui); i++) {
+        guid = guid << 8 | eui[i];
+    }
+    return guid;
+}
+
+/**
+ * qhca_cmd_query_device() - QUERY_DEVICE
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_device_attr attr = {
+        .fw_version = htole64(FW_VERSION),
+        .node_guid = htole64(node_guid(e->cfg.mac)),
+        .max_mr_size = htole64(QHCA_MAX_MR_SIZE),
+        .caps = htole64(DEVICE_CAPS),
+        .max_pd = htole32(QHCA_MAX_PD),
+        .max_mr = htole32(QHCA_MAX_MR),
+        .max_cq = htole32(QHCA_MAX_CQ),
+        .max_qp = htole32(e->cfg.max_qp),
+        .max_ethq = htole32(QHCA_MAX_ETHQ),
+        .max_uar = htole32(e->cfg.num_uars),
+        .max_gid = htole32(QHCA_MAX_GID),
+        .max_mcast = htole32(QHCA_MAX_MCAST),
+        .max_table_blocks = htole32(QHCA_MAX_TABLE_BLOCKS),
+        .max_cqe_log = htole32(QHCA_CQ_LOG_MAX),
+        .max_sq_wr_log = htole32(QHCA_WQ_LOG_MAX),
+        .max_rq_wr_log = htole32(QHCA_WQ_LOG_MAX),
+        .max_ethq_log = htole32(QHCA_ETHQ_LOG_MAX),
+        .max_send_sge = htole32(QHCA_MAX_SEND_SGE),
+        .max_recv_sge = htole32(QHCA_MAX_RECV_SGE),
+        .max_inline = htole32(QHCA_MAX_INLINE),
+        .max_rd_atomic = htole32(QHCA_MAX_RD_ATOMIC),
+        .reserved_lkey = htole32(QHCA_RESERVED_LKEY),
+        .max_msg_size = htole32(QHCA_MAX_MSG),
+    };
+
+    memcpy(c->mbox, &attr, sizeof(attr));
+    return QHCA_OK;
+}
+
+/**
+ * qhca_cmd_query_counters() - QUERY_COUNTERS
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_query_counters(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    uint64_t v;
+    unsigned i;
+
+    for (i = 0; i < QHCA_CNT_MAX; i++) {
+        v = htole64(e->cnt[i]);
+        memcpy(c->mbox + i * sizeof(v), &v, sizeof(v));
+    }
+    return QHCA_OK;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: life cycle and entry points. What an entry point starts, run.c
+ * carries on.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+#define MAX_VECTORS     2048u   /* of MSI-X */
+#define MAX_QP          (1u << 18)
+
+/* ---- services ---- */
+
+/**
+ * qhca_guest_error() - a line for the author of the guest's driver
+ * @e: the engine
+ * @fmt: as printf()
+ */
+void qhca_guest_error(struct qhca_engine *e, const char *fmt, ...)
+{
+    char msg[160];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof(msg), fmt, ap);
+    va_end(ap);
+    e->ops->guest_error(e->opaque, msg);
+}
+
+/**
+ * qhca_raise_irq() - raises an interrupt, unless all must be silent
+ * @e: the engine
+ * @vector: MSI-X vector
+ */
+void qhca_raise_irq(struct qhca_engine *e, unsigned vector)
+{
+    if (qhca_running(e)) {
+        e->ops->raise_irq(e->opaque, vector);
+    }
+}
+
+/**
+ * qhca_fatal() - stops the device
+ * @e: the engine
+ * @reason: why
+ */
+void qhca_fatal(struct qhca_engine *e, enum qhca_fatal reason)
+{
+    if (e->fatal) {
+        return;
+    }
+    e->fatal = (uint8_t)reason;
+    qhca_trace(e, QHCA_TRACE_FATAL, reason, 0, 0);
+    if (qhca_running(e)) {
+        qhca_eq_fatal(e);
+    }
+    e->state = QHCA_STATE_FATAL;
+}
+
+/**
+ * qhca_reset() - back to power-on
+ * @e: the engine
+ */
+void qhca_reset(struct qhca_engine *e)
+{
+    /* Nothing that is freed below may cause DMA or an interrupt. */
+    e->state = QHCA_STATE_RESET;
+    e->fatal = QHCA_FATAL_NONE;
+    qhca_qp_free_all(e);
+    qhca_eth_free_all(e);
+    qhca_cq_free_all(e);
+    qhca_eq_free_all(e);
+    qhca_mr_free_all(e);
+    qhca_pd_free_all(e);
+    qhca_list_init(&e->ready);
+    qhca_list_init(&e->failed_cqs);
+    qhca_fifo_free(&e->loop);
+    qhca_fifo_free(&e->tx);
+    qhca_fifo_free(&e->late);
+    qhca_port_reset(e);
+    e->timers.used = e->timers.reserved = 0;
+    e->tx_blocked = false;
+    e->reset_wanted = e->tx_wanted = e->run_wanted = false;
+    memset(&e->cmdq, 0, sizeof(e->cmdq));
+}
+
+/* ---- life cycle ---- */
+
+static bool config_ok(const struct qhca_engine_config *cfg)
+{
+    return cfg->num_vectors >= 2 && cfg->num_vectors <= MAX_VECTORS &&
+           cfg->num_uars >= 1 && cfg->num_uars <= QHCA_DB_CAPS_PAGES &&
+           cfg->max_qp >= 1 && cfg->max_qp <= MAX_QP && !(cfg->mac[0] & 1);
+}
+
+static bool ops_ok(const struct qhca_engine_ops *ops)
+{
+    return ops->dma_read && ops->dma_write && ops->atomic_cas &&
+           ops->atomic_add && ops->send_frame && ops->raise_irq &&
+           ops->set_timer && ops->schedule && ops->guest_error && ops->trace;
+}
+
+static bool init_tables(struct qhca_engine *e)
+{
+    return qhca_table_init(&e->pd, QHCA_MAX_PD, &e->rng) &&
+           qhca_table_init(&e->mr, QHCA_MAX_MR, &e->rng) &&
+           qhca_table_init(&e->cq, QHCA_MAX_CQ, &e->rng) &&
+           qhca_table_init(&e->qp, e->cfg.max_qp, &e->rng);
+}
+
+/**
+ * qhca_engine_new() - a device, in reset, with a carrier
+ * @cfg: copied
+ * @ops: every member set; must outlive the device
+ * @opaque: handed to the callbacks
+ */
+struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
+                                    const struct qhca_engine_ops *ops,
+                                    void *opaque)
+{
+    struct qhca_engine *e;
+
+    if (!config_ok(cfg) || !ops_ok(ops)) {
+        return NULL;
+    }
+    e = calloc(1, sizeof(*e));
+    if (!e) {
+        return NULL;
+    }
+    e->cfg = *cfg;
+    e->ops = ops;
+    e->opaque = opaque;
+    e->rng = cfg->seed;
+    e->timers.armed = UINT64_MAX;
+    e->port.link = true;
+    e->reserved_mr.key = QHCA_RESERVED_LKEY;
+    e->reserved_mr.type = QHCA_MR_DMA;
+    e->reserved_mr.access = QHCA_ACCESS_LOCAL_WRITE;
+    if (!init_tables(e)) {
+        qhca_engine_free(e);
+        return NULL;
+    }
+    qhca_reset(e);
+    return e;
+}
+
+/**
+ * qhca_engine_free() - frees a device and all it has
+ * @e: the engine, or NULL
+ */
+void qhca_engine_free(struct qhca_engine *e)
+{
+    if (!e) {
+        return;
+    }
+    if (e->qp.slot) {           /* the last of the tables is there: all are */
+        qhca_reset(e);
+    }
+    qhca_table_free(&e->pd);
+    qhca_table_free(&e->mr);
+    qhca_table_free(&e->cq);
+    qhca_table_free(&e->qp);
+    free(e->timers.heap);
+    free(e);
+}
+
+/**
+ * qhca_engine_num_objects() - live objects of all kinds
+ * @e: the engine
+ */
+unsigned qhca_engine_num_objects(const struct qhca_engine *e)
+{
+    unsigned i, n = e->pd.used + e->mr.used + e->cq.used + e->qp.used;
+
+    for (i = 0; i < QHCA_MAX_EQ; i++) {
+        n += e->eq[i].used;
+    }
+    for (i = 0; i < QHCA_MAX_ETHQ; i++) {
+        n += e->ethq[i].used;
+    }
+    return n;
+}
+
+/* ---- entry points: each is enter(), what it is about, leave() ---- */
+
+static bool enter(struct qhca_engine *e, uint64_t now)
+{
+    if (e->busy) {
+        return false;
+    }
+    e->busy = true;
+    e->now = MAX_OF(e->now, now);
+    return true;
+}
+
+static void leave(struct qhca_engine *e)
+{
+    qhca_run(e);
+    if (e->reset_wanted) {
+        qhca_reset(e);
+    }
+    qhca_timers_sync(e);
+    e->busy = false;
+}
+
+/**
+ * qhca_engine_reset() - back to power-on, from outside (FLR, machine reset)
+ * @e: the engine
+ * @now: time
+ */
+void qhca_engine_reset(struct qhca_engine *e, uint64_t now)
+{
+    if (!enter(e, now)) {
+        e->reset_wanted = true;     /* silent from here on, reset in leave() */
+        return;
+    }
+    qhca_reset(e);
+    leave(e);
+}
+
+/**
+ * qhca_engine_reg_read() - the guest reads a register
+ * @e: the engine
+ * @now: time
+ * @off: offset in BAR0
+ */
+uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now, unsigned off)
+{
+    uint32_t val;
+
+    if (!enter(e, now)) {
+        qhca_count(e, QHCA_CNT_BAD_REG);
+        return UINT32_MAX;
+    }
+    val = qhca_reg_read(e, off);
+    e->busy = false;            /* a read starts nothing */
+    return val;
+}
+
+/**
+ * qhca_engine_reg_write() - the guest writes a register
+ * @e: the engine
+ * @now: time
+ * @off: offset in BAR0
+ * @val: the value
+ */
+void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
+                           uint32_t val)
+{
+    if (!enter(e, now)) {
+        qhca_count(e, QHCA_CNT_BAD_REG);
+        return;
+    }
+    qhca_reg_write(e, off, val);
+    leave(e);
+}
+
+/**
+ * qhca_engine_doorbell() - the guest rings
+ * @e: the engine
+ * @now: time
+ * @page: doorbell page
+ * @off: offset in it
+ * @val: value written
+ */
+void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
+                          unsigned off, uint64_t val)
+{
+    if (!enter(e, now)) {
+        qhca_count(e, QHCA_CNT_BAD_DOORBELL);
+        return;
+    }
+    qhca_doorbell(e, page, off, val);
+    leave(e);
+}
+
+/**
+ * qhca_engine_bad_doorbell() - a doorbell access that means nothing
+ * @e: the engine
+ */
+void qhca_engine_bad_doorbell(struct qhca_engine *e)
+{
+    qhca_count(e, QHCA_CNT_BAD_DOORBELL);
+    qhca_guest_error(e, "doorbell access of another kind than a 64-bit write");
+}
+
+/**
+ * qhca_engine_rx_frame() - a frame arrived
+ * @e: the engine
+ * @now: time
+ * @frame: the frame, without FCS
+ * @len: its length
+ */
+void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
+                          const uint8_t *frame, size_t len)
+{
+    if (!enter(e, now)) {
+        qhca_fifo_push(&e->late, frame, len);   /* full: the network loses it */
+        return;
+    }
+    qhca_steer(e, frame, len, false);
+    leave(e);
+}
+
+/**
+ * qhca_engine_tx_ready() - the network takes frames again
+ * @e: the engine
+ * @now: time
+ */
+void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
+{
+    e->tx_wanted = true;
+    qhca_engine_run(e, now);
+}
+
+/**
+ * qhca_engine_tick() - the deadline has come
+ * @e: the engine
+ * @now: time
+ */
+void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
+{
+    e->timers.armed = UINT64_MAX;       /* it is spent */
+    if (!enter(e, now)) {
+        e->run_wanted = true;
+        return;
+    }
+    qhca_timers_expire(e);
+    leave(e);
+}
+
+/**
+ * qhca_engine_run() - goes on with what was cut off
+ * @e: the engine
+ * @now: time
+ */
+void qhca_engine_run(struct qhca_engine *e, uint64_t now)
+{
+    if (!enter(e, now)) {
+        e->run_wanted = true;
+        return;
+    }
+    leave(e);
+}
+
+/**
+ * qhca_engine_set_link() - carrier of the port
+ * @e: the engine
+ * @now: time
+ * @up: there is one
+ */
+void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
+{
+    e->link_changed = true;
+    e->link_wanted = up;
+    qhca_engine_run(e, now);
+}
+
+/**
+ * qhca_engine_inject_fatal() - the operator stops the device
+ * @e: the engine
+ * @now: time
+ */
+void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now)
+{
+    if (!enter(e, now)) {
+        return;
+    }
+    if (e->state == QHCA_STATE_RUNNING) {
+        qhca_fatal(e, QHCA_FATAL_INJECTED);
+    }
+    leave(e);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the run loop. One turn gives every source of work its share; a
+ * budget bounds what one doorbell or frame can keep the caller busy with.
+ */
+#include "internal.h"
+
+/* Units of work (packets, frames, WQEs) per entry: about 100 us of it. */
+#define RUN_BUDGET      256u
+/* Ethernet WQEs per turn. */
+#define ETH_SHARE       16u
+
+/* What arrived at the entry points while one of them was busy. */
+static void serve_late_calls(struct qhca_engine *e)
+{
+    if (e->link_changed) {
+        e->link_changed = false;
+        qhca_port_set_link(e, e->link_wanted);
+    }
+    if (e->run_wanted) {
+        e->run_wanted = false;
+        qhca_timers_expire(e);
+    }
+    if (e->tx_wanted) {
+        e->tx_wanted = false;
+        qhca_tx_flush(e);
+        if (!e->tx_blocked) {
+            qhca_qp_tx_ready(e);
+        }
+    }
+}
+
+/* Steers the frames that are in @f now, not those they bring about. */
+static unsigned drain(struct qhca_engine *e, struct qhca_fifo *f, bool loop)
+{
+    unsigned n, used = qhca_fifo_used(f);
+    const uint8_t *frame;
+    size_t len;
+
+    for (n = 0; n < used && qhca_running(e); n++) {
+        frame = qhca_fifo_peek(f, &len);
+        qhca_steer(e, frame, len, loop);
+        qhca_fifo_pop(f);
+    }
+    return n;
+}
+
+/* Failed CQs come first: their QPs must not go on as if nothing were. */
+static unsigned run_failed_cqs(struct qhca_engine *e)
+{
+    return qhca_cq_failed_work(e) ? 1 : 0;
+}
+
+/* The QP whose turn it is; it goes to the back if it has more to do. */
+static unsigned run_qp(struct qhca_engine *e)
+{
+    struct qhca_list *node = e->ready.next;
+    unsigned cost;
+
+    if (qhca_list_empty(&e->ready)) {
+        return 0;
+    }
+    cost = qhca_qp_work(e, qhca_qp_of_ready(node));
+    if (e->ready.next == node) {
+        qhca_list_del(node);
+        qhca_list_add_tail(&e->ready, node);
+    }
+    return MAX_OF(cost, 1u);
+}
+
+static unsigned turn(struct qhca_engine *e)
+{
+    unsigned cost = run_failed_cqs(e);
+
+    cost += drain(e, &e->loop, true);
+    cost += drain(e, &e->late, false);
+    if (qhca_running(e)) {
+        cost += run_qp(e);
+    }
+    if (qhca_running(e)) {
+        cost += qhca_eth_tx_work(e, ETH_SHARE);
+    }
+    return cost;
+}
+
+static bool work_left(const struct qhca_engine *e)
+{
+    return !qhca_list_empty(&e->ready) || !qhca_list_empty(&e->failed_cqs) ||
+           qhca_fifo_used(&e->loop) || qhca_fifo_used(&e->late) ||
+           qhca_eth_tx_ready(e) || e->run_wanted || e->tx_wanted ||
+           e->link_changed;
+}
+
+/**
+ * qhca_run() - does what can be done, up to the budget
+ * @e: the engine
+ */
+void qhca_run(struct qhca_engine *e)
+{
+    unsigned cost, spent = 0;
+
+    serve_late_calls(e);
+    do {
+        cost = qhca_running(e) ? turn(e) : 0;
+        spent += cost;
+    } while (cost > 0 && spent < RUN_BUDGET);
+    if (qhca_running(e) && work_left(e)) {
+        e->ops->schedule(e->opaque);
+    }
+}
