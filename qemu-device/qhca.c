@@ -22,7 +22,7 @@
 #define QHCA_PCIE_AER_OFFSET 0x100
 #define QHCA_PCIE_DSN_OFFSET 0x148
 
-#define QHCA_MAX_VECTORS 256
+#define QHCA_MAX_VECTORS 64     /* the engine has as many event queues */
 #define QHCA_MAX_UARS 32768
 #define QHCA_MAX_CMD_TIMEOUT_MS (10 * 60 * 1000)
 

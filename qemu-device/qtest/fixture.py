@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What most tests start from."""
+
+import contextlib
+
+import contract as c
+from hca import Hca, SLOT, wait_for
+from machine import Machine
+
+MAC = "52:54:00:12:34:56"
+MAC_BYTES = bytes.fromhex(MAC.replace(":", ""))
+
+
+@contextlib.contextmanager
+def mapped(qemu, props="", args=()):
+    """A device whose BARs are mapped and which may master the bus."""
+    device = "qhca,id=hca0,addr=%d,mac=%s" % (SLOT, MAC)
+    with Machine(qemu, *args, "-device", device + props) as machine:
+        hca = Hca(machine)
+        hca.map_bars()
+        yield hca
+
+
+@contextlib.contextmanager
+def running(qemu, props="", args=()):
+    """A device with a command queue and MSI-X."""
+    with mapped(qemu, props, args) as hca:
+        hca.enable_msix()
+        hca.start()
+        assert hca.state == c.STATE_RUNNING, "state %d" % hca.state
+        yield hca
+
+
+def expect_fatal(hca, reason):
+    wait_for(lambda: hca.state == c.STATE_FATAL, "FATAL state")
+    assert hca.fatal == reason, "reason %d" % hca.fatal
+
+
+def equal(got, expected):
+    assert got == expected, "got %r, expected %r" % (got, expected)

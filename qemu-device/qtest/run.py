@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Test the qhca PCIe device in a QEMU without a guest.
+
+Each test starts its own QEMU (no CPU, no firmware needed), programs the device
+as a driver would, and prints one line of TAP. Exit status: 0 if all passed, 1
+if one failed, 2 if the tests cannot run.
+
+Needs nothing but Python and the QEMU that scripts/build-qemu.sh builds.
+"""
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+import traceback
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life",
+           "test_net")
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--qemu", metavar="PATH",
+                        help="qemu-system-x86_64 to test; by default the one\n"
+                        "scripts/build-qemu.sh builds (it is built if needed)")
+    parser.add_argument("--list", action="store_true",
+                        help="only print the names of the tests")
+    parser.add_argument("pattern", nargs="*",
+                        help="run the tests whose names contain one of these")
+    return parser.parse_args()
+
+
+def build_qemu():
+    script = os.path.join(HERE, "..", "..", "scripts", "build-qemu.sh")
+    result = subprocess.run([script], stdout=subprocess.PIPE, check=False,
+                            text=True)
+    if result.returncode:
+        print("Bail out! QEMU cannot be built")
+        sys.exit(2)
+    return os.path.join(result.stdout.strip(), "qemu-system-x86_64")
+
+
+def collect(patterns):
+    tests = []
+    for name in MODULES:
+        module = importlib.import_module(name)
+        tests += [("%s.%s" % (name[5:], key[5:]), value)
+                  for key, value in vars(module).items()
+                  if key.startswith("test_")]
+    return [(name, function) for name, function in tests
+            if not patterns or any(p in name for p in patterns)]
+
+
+def run_one(number, name, function, qemu):
+    label = "%d - %s: %s" % (number, name, function.__doc__)
+    try:
+        function(qemu)
+    except Exception:  # pylint: disable=broad-except
+        print("not ok " + label)
+        for line in traceback.format_exc().splitlines():
+            print("# " + line)
+        return False
+    print("ok " + label)
+    return True
+
+
+def main():
+    args = parse_args()
+    tests = collect(args.pattern)
+    if args.list:
+        for name, function in tests:
+            print("%-28s %s" % (name, function.__doc__))
+        return 0
+    if not tests:
+        print("Bail out! no such test")
+        return 2
+    qemu = args.qemu or build_qemu()
+    if not os.access(qemu, os.X_OK):
+        print("Bail out! cannot execute %s" % qemu)
+        return 2
+    print("TAP version 13\n1..%d" % len(tests), flush=True)
+    failed = 0
+    for number, (name, function) in enumerate(tests, 1):
+        failed += not run_one(number, name, function, qemu)
+        sys.stdout.flush()
+    print("# %d of %d failed" % (failed, len(tests)))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

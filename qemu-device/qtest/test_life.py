@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Resets, hot-plug, stop and continue, migration."""
+
+import contract as c
+from fixture import MAC, equal, running
+from hca import Hca, wait_for
+from machine import Machine, MachineError
+
+PCIE_DEVCTL, PCIE_FLR = 8, 0x8000
+SLOT_CONTROL, SLOT_OFF = 0x18, 0x0700      # power controller and indicator off
+
+
+def make_objects(hca):
+    hca.create_cq(hca.create_eq(vector=1))
+    hca.ok(c.CMD_ALLOC_PD)
+    hca.m.mmio_write(4, hca.db_addr("SQ"), 0)   # one bad doorbell
+
+
+def check_fresh(hca):
+    equal((hca.state, hca.fatal), (c.STATE_RESET, c.FATAL_NONE))
+    equal(hca.m.qom_get(hca.path, "objects"), 0)
+    equal(hca.counter("bad_doorbell"), 1)       # counters survive
+    hca.start()
+    equal(hca.cmd(c.CMD_NOP).status, c.OK)
+    make_objects(hca)
+
+
+def test_reset_register(qemu):
+    """RESET empties the device and leaves PCI alone"""
+    with running(qemu) as hca:
+        make_objects(hca)
+        hca.set_reg("RESET", 1)
+        equal(hca.state, c.STATE_RUNNING)
+        hca.set_reg("RESET", c.RESET_KEY)
+        check_fresh(hca)
+
+
+def test_flr(qemu):
+    """function level reset empties the device and its configuration"""
+    with running(qemu) as hca:
+        make_objects(hca)
+        pos = hca.pci.capability(0x10)
+        control = hca.pci.read(pos + PCIE_DEVCTL, 2)
+        hca.pci.write(pos + PCIE_DEVCTL, 2, control | PCIE_FLR)
+        equal(hca.pci.read(pos + PCIE_DEVCTL, 2) & PCIE_FLR, 0)
+        equal(hca.pci.read(0x04, 2) & 0x6, 0)
+        msix = hca.pci.capability(0x11)
+        equal(hca.pci.read(msix + 2, 2) & 0x8000, 0)
+        hca.map_bars()
+        check_fresh(hca)
+
+
+def test_system_reset(qemu):
+    """a reset of the machine empties the device"""
+    with running(qemu) as hca:
+        make_objects(hca)
+        hca.m.qmp("system_reset")
+        wait_for(lambda: hca.pci.read(0x04, 2) & 0x6 == 0 or
+                 hca.pci.read(0x00, 2) != c.PCI_VENDOR_ID, "reset")
+        hca.m.map_ecam()
+        hca.map_bars()
+        check_fresh(hca)
+
+
+def test_reset_from_fatal(qemu):
+    """FLR gets a dead device back"""
+    with running(qemu) as hca:
+        hca.doorbell("CMD", 0, 0x80000000)
+        equal(hca.state, c.STATE_FATAL)
+        pos = hca.pci.capability(0x10)
+        hca.pci.write(pos + PCIE_DEVCTL, 2, PCIE_FLR)
+        hca.map_bars()
+        equal((hca.state, hca.fatal), (c.STATE_RESET, c.FATAL_NONE))
+        hca.start()
+        equal(hca.cmd(c.CMD_NOP).status, c.OK)
+
+
+def test_power_state(qemu):
+    """D3hot hides the BARs and keeps the state"""
+    with running(qemu) as hca:
+        pos = hca.pci.capability(0x01)
+        hca.pci.write(pos + 4, 2, 3)
+        assert hca.reg("MAGIC") != c.MAGIC
+        hca.pci.write(pos + 4, 2, 0)
+        equal((hca.reg("MAGIC"), hca.state), (c.MAGIC, c.STATE_RUNNING))
+        equal(hca.cmd(c.CMD_NOP).status, c.OK)
+
+
+def test_stop_cont(qemu):
+    """a stopped machine's memory does not change; work waits for cont"""
+    args = ("-netdev", "hubport,hubid=0,id=net0")
+    with running(qemu, ",netdev=net0", args) as hca:
+        eqn = hca.create_eq(flags=c.EQ_ASYNC)
+        hca.m.qmp("stop")
+        hca.m.qmp("set_link", name="net0", up=False)
+        hca.m.qmp("qom-set", path=hca.path, property="inject-fatal",
+                  value=True)
+        for _ in range(20):
+            equal(hca.poll_eq(eqn), None)
+            equal(hca.state, c.STATE_RUNNING)
+        hca.m.qmp("cont")
+        wait_for(lambda: hca.state == c.STATE_FATAL, "pending work")
+        equal(hca.poll_eq(eqn)[0], c.EVENT_LINK_DOWN)
+        equal(hca.poll_eq(eqn)[0], c.EVENT_DEVICE_FATAL)
+
+
+def test_migration_refused(qemu):
+    """migration says that the device does not migrate"""
+    with running(qemu) as hca:
+        try:
+            hca.m.qmp("migrate", uri="exec:cat >/dev/null")
+        except MachineError as e:
+            assert "qhca" in str(e), e
+        else:
+            raise AssertionError("migration started")
+
+
+def test_hotplug(qemu):
+    """hot-plug behind a root port, surprise removal while it works"""
+    with Machine(qemu, "-device", "pcie-root-port,id=port,addr=3,slot=1",
+                 "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+                 ) as machine:
+        port = machine.pci(0, 3)
+        port.write(0x18, 4, 0x010100)           # bus 1
+        port.write(0x20, 4, 0xeff0e000)         # memory window
+        port.write(0x24, 8, 0xeff1e001)         # prefetchable, 64-bit
+        port.write(0x04, 2, 0x6)
+        slot = port.capability(0x10) + SLOT_CONTROL
+        for _ in range(3):
+            port.write(slot, 2, 0x0100)         # power on
+            machine.qmp("device_add", driver="qhca", id="hca0", bus="port",
+                        mac=MAC)
+            hca = Hca(machine, pci=machine.pci(1, 0))
+            hca.map_bars()
+            hca.enable_msix()
+            hca.start()
+            make_objects(hca)
+            hca.queue(c.CMD_NOP)
+            hca.ring()
+            port.write(slot, 2, SLOT_OFF)
+            wait_for(lambda: all(d["name"] != "hca0" for d in machine.qmp(
+                "qom-list", path="/machine/peripheral")), "removal")
+            equal(hca.pci.read(0, 4), 0xffffffff)

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Frames between the device and a network backend."""
+
+import contextlib
+import os
+import socket
+import tempfile
+
+import contract as c
+from fixture import MAC_BYTES, equal, running
+from hca import PAGE, wait_for
+
+PEER = bytes.fromhex("525400abcdef")
+RING_LOG = 3
+
+
+@contextlib.contextmanager
+def wired(qemu):
+    """A running device and the socket at the other end of its wire."""
+    with tempfile.TemporaryDirectory(prefix="qhca-net-") as d:
+        ours, theirs = os.path.join(d, "a"), os.path.join(d, "b")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
+            wire.bind(ours)
+            wire.settimeout(10)
+            net = ("dgram,id=net0,local.type=unix,local.path=%s,"
+                   "remote.type=unix,remote.path=%s" % (theirs, ours))
+            with running(qemu, ",netdev=net0", ("-netdev", net)) as hca:
+                hca.set_port(MAC_BYTES, c.PORT_ENABLE)
+                hca.peer = theirs
+                hca.wire = wire
+                yield hca
+
+
+def frame(number, dst=MAC_BYTES, src=PEER, size=100):
+    head = dst + src + b"\x88\xb5" + number.to_bytes(4, "big")
+    return head.ljust(size, b"\x5a")
+
+
+def make_queue(hca, direction):
+    cq = hca.create_cq(hca.create_eq(vector=1))
+    queue = hca.create_ethq(cq, direction, RING_LOG)
+    return cq, queue
+
+
+def test_transmit(qemu):
+    """frames leave as they were posted"""
+    with wired(qemu) as hca:
+        cq, tx = make_queue(hca, c.ETH_TX)
+        buf = hca.alloc()
+        for i in range(20):
+            data = frame(i, PEER, MAC_BYTES, 60 + 70 * i)
+            hca.m.write(buf, data)
+            tx.post(buf, len(data))
+            tx.ring_doorbell()
+            equal(wait_for(cq.poll, "CQE")[:2],
+                  (c.CQE_ETH_TX, c.WC_SUCCESS))
+            equal(hca.wire.recv(65536), data)
+        equal(hca.counter("eth_tx_pkts"), 20)
+
+
+def test_transmit_back_pressure(qemu):
+    """nothing is lost or doubled when the network does not keep up"""
+    with wired(qemu) as hca:
+        cq, tx = make_queue(hca, c.ETH_TX)
+        buf = hca.alloc(64)
+        got = []
+        for i in range(64):
+            data = frame(i, PEER, MAC_BYTES)
+            hca.m.write(buf + PAGE * i, data)
+        for i in range(64):
+            while tx.pi - cq.ci == 1 << RING_LOG:   # ring full: let some out
+                if not cq.poll():
+                    got.append(hca.wire.recv(65536))
+            tx.post(buf + PAGE * i, 100)
+            tx.ring_doorbell()
+        while len(got) < 64:
+            got.append(hca.wire.recv(65536))
+        equal(got, [frame(i, PEER, MAC_BYTES) for i in range(64)])
+        hca.wire.setblocking(False)
+        try:
+            hca.wire.recv(65536)
+        except BlockingIOError:
+            pass
+        else:
+            raise AssertionError("a frame came twice")
+
+
+def receive(hca, rx, cq, buf, count):
+    """Post buffers for @count frames and return what arrives."""
+    frames = []
+    while len(frames) < count:
+        batch = min(1 << RING_LOG, count - len(frames))
+        for i in range(batch):
+            rx.post(buf + PAGE * i, PAGE)
+        rx.ring_doorbell()
+        for i in range(batch):
+            opcode, status, length, _ = wait_for(cq.poll, "frame")
+            equal((opcode, status), (c.CQE_ETH_RX, c.WC_SUCCESS))
+            frames.append(hca.m.read(buf + PAGE * i, length))
+    return frames
+
+
+def test_receive_waits(qemu):
+    """frames wait for buffers, and come in order when there are some"""
+    with wired(qemu) as hca:
+        cq, rx = make_queue(hca, c.ETH_RX)
+        buf = hca.alloc(1 << RING_LOG)
+        for i in range(8):      # what a unix socket holds
+            hca.wire.sendto(frame(i), hca.peer)
+        equal(receive(hca, rx, cq, buf, 8), [frame(i) for i in range(8)])
+        equal(hca.counter("eth_rx_no_buf"), 0)
+        equal(hca.counter("eth_rx_pkts"), 8)
+
+
+def test_receive_gives_up(qemu):
+    """frames do not wait for ever: RoCE is behind them"""
+    with wired(qemu) as hca:
+        cq, rx = make_queue(hca, c.ETH_RX)
+        buf = hca.alloc(1 << RING_LOG)
+        hca.wire.sendto(frame(1), hca.peer)
+
+        def dropped():
+            hca.m.clock_step(5_000_000)
+            return hca.counter("eth_rx_no_buf")
+        equal(wait_for(dropped, "drop"), 1)
+        hca.wire.sendto(frame(2), hca.peer)
+        wait_for(lambda: hca.counter("eth_rx_no_buf") == 2, "second drop")
+        # With buffers again, frames wait again.
+        equal(receive_one(hca, rx, cq, buf, frame(3)), frame(3))
+        hca.wire.sendto(frame(4), hca.peer)
+        for _ in range(20):
+            equal(hca.counter("eth_rx_no_buf"), 2)
+        equal(receive(hca, rx, cq, buf, 1), [frame(4)])
+
+
+def receive_one(hca, rx, cq, buf, data):
+    rx.post(buf, PAGE)
+    rx.ring_doorbell()
+    hca.wire.sendto(data, hca.peer)
+    _, _, length, _ = wait_for(cq.poll, "frame")
+    return hca.m.read(buf, length)
+
+
+def test_no_queue_no_wait(qemu):
+    """without an Ethernet queue frames are dropped at once"""
+    with wired(qemu) as hca:
+        for i in range(100):
+            hca.wire.sendto(frame(i), hca.peer)
+        equal(hca.counter("eth_rx_pkts"), 0)
+
+
+def test_filter(qemu):
+    """frames to others are not received, unless asked for"""
+    with wired(qemu) as hca:
+        cq, rx = make_queue(hca, c.ETH_RX)
+        buf = hca.alloc(1 << RING_LOG)
+        for _ in range(4):
+            rx.post(buf, PAGE)
+        rx.ring_doorbell()
+        other = bytes.fromhex("525400999999")
+        multicast = bytes.fromhex("01005e000001")
+        broadcast = b"\xff" * 6
+
+        def arrives(dst):
+            before = cq.ci
+            hca.wire.sendto(frame(1, dst), hca.peer)
+            hca.wire.sendto(frame(2, MAC_BYTES), hca.peer)
+            wait_for(lambda: hca.m.read(buf, 18)[:18] == frame(2)[:18] and
+                     cq.poll(), "frame to us")
+            more = cq.poll() is not None
+            while cq.poll():
+                pass
+            hca.m.write(buf, bytes(18))
+            for _ in range(cq.ci - before):
+                rx.post(buf, PAGE)
+            rx.ring_doorbell()
+            return more
+        equal([arrives(d) for d in (other, multicast, broadcast)],
+              [False, False, True])
+        hca.set_port(MAC_BYTES, c.PORT_ENABLE | c.PORT_ALLMULTI)
+        equal([arrives(d) for d in (other, multicast, broadcast)],
+              [False, True, True])
+        hca.set_port(MAC_BYTES, c.PORT_ENABLE | c.PORT_PROMISC)
+        equal([arrives(d) for d in (other, multicast, broadcast)],
+              [True, True, True])
+
+
+def test_link_down(qemu):
+    """without carrier frames are dropped, and completed"""
+    with wired(qemu) as hca:
+        cq, tx = make_queue(hca, c.ETH_TX)
+        buf = hca.alloc()
+        hca.m.write(buf, frame(1, PEER, MAC_BYTES))
+        hca.m.qmp("set_link", name="net0", up=False)
+        wait_for(lambda: not hca.reg("STATUS") & c.STATUS_LINK_UP, "link down")
+        tx.post(buf, 100)
+        tx.ring_doorbell()
+        wait_for(cq.poll, "CQE")
+        hca.m.qmp("set_link", name="net0", up=True)
+        wait_for(lambda: hca.reg("STATUS") & c.STATUS_LINK_UP, "link up")
+        hca.m.write(buf, frame(2, PEER, MAC_BYTES))
+        tx.post(buf, 100)
+        tx.ring_doorbell()
+        equal(hca.wire.recv(65536), frame(2, PEER, MAC_BYTES))

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""PCI identity, BARs, capabilities, properties."""
+
+import contract as c
+from fixture import MAC_BYTES, equal, mapped
+from hca import SLOT
+from machine import Machine, MachineError
+
+BAR_64BIT, BAR_PREFETCH = 4, 8
+
+
+def test_identity(qemu):
+    """vendor, device, class, revision and subsystem"""
+    with mapped(qemu) as hca:
+        equal(hca.pci.read(0x00, 4),
+              c.PCI_DEVICE_ID << 16 | c.PCI_VENDOR_ID)
+        equal(hca.pci.read(0x08, 4), 0x020000 << 8 | c.PCI_REVISION)
+        equal(hca.pci.read(0x2c, 4),
+              c.PCI_DEVICE_ID << 16 | c.PCI_VENDOR_ID)
+
+
+def test_bars(qemu):
+    """BAR sizes and types follow the properties"""
+    for uars, vectors, msix in ((1024, 5, 4096), (2, 2, 4096),
+                                (32768, 64, 4096)):
+        with mapped(qemu, ",uars=%d,vectors=%d" % (uars, vectors)) as hca:
+            hca.command(0)
+            equal(hca.pci.bar_info(c.BAR_REGS),
+                  (c.BAR_REGS_SIZE, BAR_64BIT))
+            equal(hca.pci.bar_info(c.BAR_DB),
+                  (uars * c.DB_PAGE_SIZE, BAR_64BIT | BAR_PREFETCH))
+            equal(hca.pci.bar_info(c.BAR_MSIX), (msix, BAR_64BIT))
+            pos = hca.pci.capability(0x11)
+            equal(hca.pci.read(pos + 2, 2) & 0x7ff, vectors - 1)
+
+
+def test_capabilities(qemu):
+    """PM, MSI-X, PCI Express with FLR, AER, serial number"""
+    with mapped(qemu) as hca:
+        assert hca.pci.capability(0x01), "no power management"
+        msix = hca.pci.capability(0x11)
+        equal(hca.pci.read(msix + 4, 4), c.BAR_MSIX)
+        equal(hca.pci.read(msix + 8, 4), 2048 | c.BAR_MSIX)
+        pcie = hca.pci.capability(0x10)
+        assert hca.pci.read(pcie + 4, 4) & 1 << 28, "no FLR"
+        assert hca.pci.ext_capability(0x0001), "no AER"
+        dsn = hca.pci.ext_capability(0x0003)
+        eui = hca.pci.read(dsn + 8, 4) << 32 | hca.pci.read(dsn + 4, 4)
+        equal(eui.to_bytes(8, "big"),
+              MAC_BYTES[:3] + b"\xff\xfe" + MAC_BYTES[3:])
+
+
+def test_bad_properties(qemu):
+    """properties that make no sense are refused by name"""
+    for prop, value in (("vectors", 1), ("vectors", 65), ("uars", 1),
+                        ("uars", 1000), ("uars", 65536), ("max-qp", 1),
+                        ("max-qp", 0xffffffff), ("cmd-timeout-ms", 0),
+                        ("cmd-timeout-ms", 600001),
+                        ("mac", "53:54:00:12:34:56")):
+        try:
+            with Machine(qemu, "-device", "qhca,%s=%s" % (prop, value)):
+                pass
+        except MachineError as e:
+            assert "'%s'" % prop in str(e), "%s=%s: %s" % (prop, value, e)
+        else:
+            raise AssertionError("%s=%s was accepted" % (prop, value))
+
+
+def test_conventional_bus(qemu):
+    """works in a slot of conventional PCI"""
+    with Machine(qemu, "-device", "pcie-pci-bridge,id=pci,addr=3",
+                 "-device", "qhca,bus=pci,addr=%d" % SLOT) as machine:
+        bridge = machine.pci(0, 3)
+        bridge.write(0x18, 4, 0x010100)
+        equal(machine.pci(1, SLOT).read(0, 4),
+              c.PCI_DEVICE_ID << 16 | c.PCI_VENDOR_ID)
