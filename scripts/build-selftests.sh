@@ -4,8 +4,7 @@
 # build-selftests.sh
 #
 # Build selftests/ in the build root (`make -C selftests`, against the stock
-# libibverbs and include/uapi) and print the directory with the result, laid
-# out like selftests/.
+# libibverbs and include/uapi) and print the directory they are installed in.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -28,11 +27,10 @@ make_final()
 	# files and programs of a former build do no harm: make has the times.
 	mkdir -p "$TREE"
 	rsync -rpc "$stage/" "$TREE/"
-	run_step "selftests" in_buildroot make -j "$(nproc)" -C "$(br_path "$TREE/selftests")"
 	rm -rf "$tmp"
 	mkdir -p "$tmp"
-	rsync -a --exclude='*.o' --exclude='*.d' --exclude='*.c' --exclude='*.h' \
-		"$TREE/selftests/" "$tmp/"
+	run_step "selftests" in_buildroot make -j "$(nproc)" -C "$(br_path "$TREE/selftests")" \
+		all install INSTALL_PATH="$(br_path "$tmp")"
 	publish "$tmp" "$out"
 }
 

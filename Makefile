@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# qhca: the only front door. `make help` lists what is behind it.
+#
+# Everything but `modules` and `modules_install` brings its own tools along in
+# a cached build root, see scripts/README.
+
+# `make run SHELL=1` asks for a prompt instead of the demo. SHELL is also make's
+# own variable for the shell of its recipes: take the wish, restore the variable.
+ifeq ($(SHELL),1)
+RUN_SHELL := 1
+endif
+override SHELL := /bin/bash
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+VM := scripts/vm
+VMFLAGS ?=
+
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make run              boot a VM, load the drivers, run perftest, compare with rdma_rxe"
+	@echo "make run SHELL=1      the same machine with a root prompt (also: make shell)"
+	@echo "make check            all tests; ends with: N passed, N failed, N skipped"
+	@echo "make check-engine     only the tests that need no VM"
+	@echo "make lint             checkpatch, sparse, W=1, coccinelle, clang-tidy, shellcheck"
+	@echo "make qemu             QEMU with the device"
+	@echo "make image            the guest: kernel, initrd, root file system"
+	@echo "make modules          qhca.ko, qhca_ib.ko; KDIR=<headers> builds them here,"
+	@echo "                      for that kernel (C=1, W=1 as usual)"
+	@echo "make modules_install  into the running system, or INSTALL_MOD_PATH"
+	@echo "make provider         the rdma-core provider"
+	@echo "make selftests        the kselftests"
+	@echo "make clean            objects in this tree"
+	@echo "make distclean        and the cache with everything built and downloaded"
+	@echo
+	@echo "VMFLAGS=… goes to scripts/vm (see scripts/vm --help); QHCA_ACCEL=kvm|tcg"
+
+run:
+ifdef RUN_SHELL
+	@$(VM) shell --rxe $(VMFLAGS)
+else
+	@$(VM) run --rxe $(VMFLAGS) -- /opt/qhca/guest/demo.sh
+endif
+
+shell:
+	@$(VM) shell --rxe $(VMFLAGS)
+
+check:
+	@VMFLAGS="$(VMFLAGS)" scripts/check.sh
+
+check-engine:
+	@scripts/check.sh engine
+
+lint:
+	@scripts/lint.sh
+
+qemu:
+	@scripts/build-qemu.sh
+
+image:
+	@scripts/build-image.sh
+
+provider:
+	@scripts/build-provider.sh
+
+selftests:
+	@scripts/build-selftests.sh
+
+# With kernel headers (given, or the running kernel's): plain kbuild, in place,
+# on any machine. Without: for the guest's kernel, in the build root.
+modules:
+ifneq ($(wildcard $(KDIR)/Makefile),)
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+else
+	@scripts/build-modules.sh
+endif
+
+modules_install:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+
+# By hand, because kbuild's own clean needs kernel headers.
+clean:
+	@find drivers -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
+		-o -name '.*.cmd' -o -name 'modules.order' -o -name 'Module.symvers' | xargs -r rm -f
+	@rm -f .*.cmd modules.order Module.symvers *.o
+	@[ ! -e selftests/Makefile ] || $(MAKE) -s -C selftests clean
+	@[ ! -e qemu-device/tests/Makefile ] || $(MAKE) -s -C qemu-device/tests clean
+
+clean-buildroot distclean:
+	@scripts/clean-cache.sh $@
+
+.PHONY: help run shell check check-engine lint qemu image provider selftests \
+	modules modules_install clean clean-buildroot distclean

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# check.sh [engine] [guest [PART…]]
+#
+# The tests: those of the engine, without a VM, then guest/check.sh in one.
+# Without arguments all of them. Ends with the sum, on a line of its own:
+# N passed, N failed, N skipped. VMFLAGS goes to scripts/vm.
+
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+PASS=0 FAIL=0 SKIP=0
+OUT=$(mktemp "$QHCA_CACHE/tmp/check.XXXXXX")
+trap 'rm -f "$OUT"' EXIT
+
+# Add up the last summary line of a part. A part that fails without having
+# counted a failure, or that reports nothing, counts as one failure itself.
+account()
+{
+	local name=$1 rc=$2 line p f s
+	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$OUT" | tail -n 1)
+	read -r p f s <<<"$(tr -cs '0-9\n' ' ' <<<"$line")"
+	PASS=$((PASS + ${p:-0})) FAIL=$((FAIL + ${f:-0})) SKIP=$((SKIP + ${s:-0}))
+	if [ -z "$line" ] || { [ "$rc" != 0 ] && [ "${f:-0}" = 0 ]; }; then
+		echo "not ok $name # status $rc"
+		FAIL=$((FAIL + 1))
+	fi
+	log "$name: ${line:-no summary}, status $rc, after $SECONDS s"
+}
+
+# On a copy, so that no objects end up in the source tree.
+engine()
+{
+	local tree=$QHCA_CACHE/engine-tree rc=0
+	if [ ! -e "$QHCA_TOP/qemu-device/tests/Makefile" ]; then
+		warn "no qemu-device/tests yet"
+		return
+	fi
+	mkdir -p "$tree"
+	log "engine tests"
+	with_lock engine-tree engine_run "$tree" | tee "$OUT" || rc=$?
+	account engine $rc
+}
+
+engine_run()
+{
+	rsync -rpc --delete --exclude='*.o' --exclude='*.d' --exclude=/qemu-device/tests/build \
+		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$1/"
+	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$1/qemu-device/tests")" check 2>&1
+}
+
+guest()
+{
+	local rc=0
+	log "tests in the guest"
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" run --strict --timeout 1200 ${VMFLAGS:-} -- \
+		/opt/qhca/guest/check.sh "$@" | tee "$OUT" || rc=$?
+	account guest $rc
+}
+
+case ${1:-} in
+-h|--help) usage; exit 0 ;;
+'') engine; guest ;;
+engine) engine ;;
+guest) shift; guest "$@" ;;
+*) die "unknown part $1, see --help" ;;
+esac
+echo "$PASS passed, $FAIL failed, $SKIP skipped"
+[ "$FAIL" = 0 ]

@@ -1,0 +1,199 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# lint.sh [PART…]
+#
+# Everything that judges source text; parts, in this order:
+#   shell       shellcheck on all shell scripts
+#   python      all Python files compile
+#   size        no source file over 450 lines
+#   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
+#   qemu        QEMU's checkpatch on qemu-device/
+#   w1          the modules with W=1
+#   sparse      the modules with C=2
+#   cocci       the kernel's coccinelle scripts, patch-free report mode
+#   tidy        gcc -Wconversion and clang-tidy on the engine
+# Ends with: N passed, N failed, N skipped (parts). Findings are printed as
+# file:line: message.
+
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+cd "$QHCA_TOP"
+PARTS=(shell python size checkpatch qemu w1 sparse cocci tidy)
+SKIPPED=77
+
+br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
+
+# The files below PATHs that git knows or would add.
+files()
+{
+	git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do
+		[ -f "$f" ] && echo "$f"
+	done
+}
+
+# ---- scripts/checkpatch.pl and scripts/coccinelle of the guest's kernel
+
+kernel_tools()
+{
+	local dir tmp
+	dir=$QHCA_CACHE/kernel-tools-$(basename "$(buildroot_dir)")
+	tmp=$dir.tmp
+	if ! have "$dir"; then
+		rm -rf "$tmp"
+		mkdir -p "$tmp"
+		with_lock buildroot-apt run_step "Debian's package lists" \
+			"$QHCA_TOP/scripts/buildroot.sh" --root -- apt-get -q update >&2
+		# shellcheck disable=SC2016 # expands inside
+		run_step "kernel's own checkers" in_buildroot sh -ec '
+			cd "$1"
+			apt-get -q download linux-source-6.12
+			mkdir deb
+			dpkg-deb --fsys-tarfile linux-source-*.deb |
+				tar -xO --wildcards "./usr/src/linux-source-*.tar.xz" |
+				tar -xJ --strip-components=1 --wildcards \
+					"*/scripts/checkpatch.pl" "*/scripts/spelling.txt" \
+					"*/scripts/const_structs.checkpatch" \
+					"*/scripts/coccinelle" "*/scripts/coccicheck"
+			rm -rf ./*.deb deb
+		' sh "$(br_path "$tmp")" >&2
+		publish "$tmp" "$dir"
+	fi
+	echo "$dir"
+}
+
+lint_checkpatch()
+{
+	local list rc=0
+	list=$(files 'drivers/*.[ch]' 'include/net/*.h' 'include/uapi/*.h' 'include/trace/*.h')
+	# shellcheck disable=SC2086 # a list
+	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES $list || rc=1
+	# Code that user space and QEMU compile, too, cannot use kernel types and
+	# helpers; a size assertion belongs right under its structure.
+	list=$(files 'include/qhca/*.h' 'selftests/*.[ch]')
+	# shellcheck disable=SC2086
+	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,LINE_SPACING,MACRO_ARG_REUSE \
+		$list || rc=1
+	return $rc
+}
+
+# checkpatch IGNORE FILE…
+checkpatch()
+{
+	local tools ignore=$1
+	shift
+	tools=$(kernel_tools)
+	br_extra perl "$(br_path "$tools")/scripts/checkpatch.pl" --strict --no-tree --terse \
+		--no-summary --show-types --ignore "$ignore" --max-line-length=100 -f "$@"
+}
+
+lint_qemu()
+{
+	local tree list
+	list=$(files 'qemu-device/*.[ch]')
+	[ -n "$list" ] || return $SKIPPED
+	tree=$("$QHCA_TOP/scripts/build-qemu.sh" --tree)
+	# shellcheck disable=SC2086 # a list
+	br_extra perl "$(br_path "$tree")/scripts/checkpatch.pl" --strict --no-tree \
+		--terse --no-summary -f $list
+}
+
+lint_shell()
+{
+	local list=()
+	mapfile -t list < <(git grep --untracked -lE '^#!.*\b(ba|da|)sh\b|shellcheck shell=' -- \
+		scripts .ci selftests qemu-device providers)
+	br_extra shellcheck -f gcc "${list[@]}"
+}
+
+lint_python()
+{
+	local list=()
+	mapfile -t list < <(git grep --untracked -lE '^#!.*python|^"""' -- scripts)
+	python3 - "${list[@]}" <<-'PY'
+	import sys
+	for name in sys.argv[1:]:
+	    with open(name, encoding='utf-8') as file:
+	        compile(file.read(), name, 'exec')
+	PY
+}
+
+lint_size()
+{
+	local bad=0 lines name
+	while read -r lines name; do
+		if [ "$lines" -gt 450 ] && [ "$name" != total ]; then
+			echo "$name:450: file has $lines lines"
+			bad=1
+		fi
+	done < <(files '*.[ch]' '*.sh' '*.py' scripts/vm | xargs wc -l)
+	return $bad
+}
+
+# build-modules shows the warnings; any is a failure.
+warnings()
+{
+	local out
+	[ -e Kbuild ] || return $SKIPPED
+	out=$("$QHCA_TOP/scripts/build-modules.sh" "$@" 2>&1 >/dev/null) || { echo "$out"; return 1; }
+	grep -E 'warning:|error:' <<<"$out" && return 1
+	return 0
+}
+
+lint_w1() { warnings W=1; }
+lint_sparse() { warnings C=2 CHECK="sparse"; }
+
+lint_cocci()
+{
+	local tools out script
+	[ -d drivers ] || return $SKIPPED
+	tools=$(kernel_tools)
+	# Those that need the whole kernel, or cannot report, are left out by
+	# virtue of printing nothing.
+	# shellcheck disable=SC2016 # expands inside
+	out=$(br_extra sh -c 'cd "$1/scripts/coccinelle"
+		find . -name "*.cocci" | sort | while read -r script; do
+			grep -q "virtual report" "$script" || continue
+			timeout 120 spatch --very-quiet -D report --no-show-diff \
+				--include-headers -I "$2/include" --cocci-file "$script" \
+				--dir "$2/drivers" 2>/dev/null
+		done' sh "$(br_path "$tools")" "$QHCA_BR_TOP")
+	script=$(grep -vE '^ *$|^warning: |Coccinelle:' <<<"$out" || :)
+	[ -z "$script" ] || { echo "$script"; return 1; }
+}
+
+lint_tidy()
+{
+	local list rc=0
+	list=$(files 'qemu-device/engine/*.c')
+	[ -n "$list" ] || return $SKIPPED
+	# The engine is plain C on purpose: it needs no build system to be checked.
+	# shellcheck disable=SC2086 # a list
+	br_extra gcc -std=gnu11 -O1 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow \
+		-Wno-sign-conversion -Wno-unused-parameter -Iinclude -Iqemu-device/engine \
+		$list 2>&1 | grep -E 'warning:|error:' && rc=1
+	# shellcheck disable=SC2086
+	br_extra clang-tidy --quiet --checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-assignment-in-if-condition,-bugprone-narrowing-conversions,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' \
+		$list -- -std=gnu11 -Iinclude -Iqemu-device/engine 2>/dev/null |
+		grep -E 'warning:|error:' && rc=1
+	return $rc
+}
+
+case ${1:-} in
+-h|--help) usage; exit 0 ;;
+esac
+[ $# -gt 0 ] || set -- "${PARTS[@]}"
+pass=0 fail=0 skip=0
+for part; do
+	declare -F "lint_$part" >/dev/null || die "unknown part $part, see --help"
+	log "$part"
+	rc=0
+	( "lint_$part" ) || rc=$?
+	case $rc in
+	0) pass=$((pass + 1)); echo "ok $part" ;;
+	"$SKIPPED") skip=$((skip + 1)); echo "ok $part # SKIP nothing to check yet" ;;
+	*) fail=$((fail + 1)); echo "not ok $part" ;;
+	esac
+done
+echo "$pass passed, $fail failed, $skip skipped"
+[ "$fail" = 0 ]
