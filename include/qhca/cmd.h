@@ -139,6 +139,12 @@ enum qhca_mr_type {
 #define QHCA_REREG_PD		0x02
 #define QHCA_REREG_ACCESS	0x04
 
+/*
+ * RESIZE_CQ moves the CQ to a new ring, zeroed like every ring. CQEs that were not
+ * consumed (by the doorbell record of the old ring) are its entries 0, 1, 2 ... in
+ * their old order and in the first phase; both indices count from 0 again. An arm
+ * stays in force. On error the old ring stays in use as it was.
+ */
 struct qhca_cmd_create_cq {	/* QHCA_CMD_CREATE_CQ, QHCA_CMD_RESIZE_CQ */
 	struct qhca_buf buf;	/* ring of struct qhca_cqe, then qhca_cq_dbrec */
 	__le32	uar;		/* doorbell page */
