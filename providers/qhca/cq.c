@@ -320,32 +320,6 @@ err_free:
 	return NULL;
 }
 
-/*
- * The device goes over to the new ring with indices unchanged and leaves the
- * CQEs in the old one that have not been polled: they move here.
- */
-static void cq_move(struct qhca_cq *cq, const struct qhca_mem *mem,
-		    uint32_t log_size)
-{
-	struct qhca_cq old = *cq;
-	struct qhca_cqe *from, *to;
-	uint32_t i;
-
-	cq_use_mem(cq, mem, log_size);
-	for (i = old.ci; i - old.ci < 1u << old.log_size; i++) {
-		from = cqe_at(&old, i);
-		to = cqe_at(cq, i);
-		if (!cqe_valid(&old, from, i))
-			break;
-		if (cqe_valid(cq, to, i))
-			continue;
-		udma_from_device_barrier();
-		*to = *from;
-		to->owner = valid_phase(cq, i);
-	}
-	cq_write_ci(cq);
-}
-
 int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct qhca_context *ctx = to_qctx(ibcq->context);
@@ -371,8 +345,11 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	old = cq->mem;
 	err = ibv_cmd_resize_cq(ibcq, cqe, &cmd.ibv_cmd, sizeof(cmd), &resp,
 				sizeof(resp));
-	if (!err)
-		cq_move(cq, &mem, log_size);
+	if (!err) {
+		/* The device has moved the CQEs that were not polled. */
+		cq_use_mem(cq, &mem, log_size);
+		cq->ci = 0;
+	}
 	qhca_unlock(&cq->lock);
 
 	qhca_mem_free(err ? &mem : &old);
