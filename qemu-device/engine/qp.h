@@ -290,8 +290,6 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
 /* Whether @reserve + 1 frames of this QP can be sent now; else it waits. */
 bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
                       unsigned reserve);
-/* The network takes frames again: QPs that wait for it go on. */
-void qhca_qp_tx_ready(struct qhca_engine *e);
 /* RNR timer code to nanoseconds (IBTA table 45; D-035 to D-038). */
 uint64_t qhca_rnr_ns(uint8_t code);
 
