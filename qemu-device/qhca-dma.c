@@ -35,12 +35,13 @@ static bool qhca_dma_rw(QHCAState *s, uint64_t addr, void *buf, size_t len,
     return false;
 }
 
-bool qhca_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
+bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     return qhca_dma_rw(opaque, addr, buf, len, DMA_DIRECTION_TO_DEVICE);
 }
 
-bool qhca_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
+bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
+                        size_t len)
 {
     return qhca_dma_rw(opaque, addr, (void *)buf, len,
                        DMA_DIRECTION_FROM_DEVICE);
@@ -99,8 +100,8 @@ static uint64_t qhca_cmpxchg(uint64_t *p, uint64_t old, uint64_t new)
 #endif
 }
 
-bool qhca_dma_cas(void *opaque, uint64_t addr, uint64_t compare, uint64_t swap,
-                  uint64_t *old)
+bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
+                      uint64_t swap, uint64_t *old)
 {
     QHCAState *s = opaque;
     uint64_t *p = qhca_dma_map_atomic(s, addr);
@@ -113,7 +114,7 @@ bool qhca_dma_cas(void *opaque, uint64_t addr, uint64_t compare, uint64_t swap,
     return true;
 }
 
-bool qhca_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
+bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
 {
     QHCAState *s = opaque;
     uint64_t *p = qhca_dma_map_atomic(s, addr);

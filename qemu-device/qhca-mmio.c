@@ -18,7 +18,7 @@
 
 static bool qhca_mmio_enter(QHCAState *s, const char *bar, hwaddr off)
 {
-    if (qhca_enter(s)) {
+    if (qhca_dev_enter(s)) {
         return true;
     }
     s->nested++;
@@ -47,14 +47,14 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr off, unsigned size)
         return 0;
     }
     if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
-        val = qhca_engine_reg_read(s->engine, qhca_now(), off);
+        val = qhca_engine_reg_read(s->engine, qhca_dev_now(), off);
         trace_qhca_reg_read(s->id, off, val);
     } else {
         qhca_mmio_bad(s, "regs", off, size, false);
-        qhca_engine_reg_read(s->engine, qhca_now(), QHCA_REG_NONE);
+        qhca_engine_reg_read(s->engine, qhca_dev_now(), QHCA_REG_NONE);
         val = 0;
     }
-    qhca_leave(s);
+    qhca_dev_leave(s);
     return val;
 }
 
@@ -68,12 +68,12 @@ static void qhca_regs_write(void *opaque, hwaddr off, uint64_t val,
     }
     if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
         trace_qhca_reg_write(s->id, off, val);
-        qhca_engine_reg_write(s->engine, qhca_now(), off, val);
+        qhca_engine_reg_write(s->engine, qhca_dev_now(), off, val);
     } else {
         qhca_mmio_bad(s, "regs", off, size, true);
-        qhca_engine_reg_write(s->engine, qhca_now(), QHCA_REG_NONE, 0);
+        qhca_engine_reg_write(s->engine, qhca_dev_now(), QHCA_REG_NONE, 0);
     }
-    qhca_leave(s);
+    qhca_dev_leave(s);
 }
 
 static uint64_t qhca_db_read(void *opaque, hwaddr off, unsigned size)
@@ -83,7 +83,7 @@ static uint64_t qhca_db_read(void *opaque, hwaddr off, unsigned size)
     if (qhca_mmio_enter(s, "db", off)) {
         qhca_mmio_bad(s, "db", off, size, false);
         qhca_engine_bad_doorbell(s->engine);
-        qhca_leave(s);
+        qhca_dev_leave(s);
     }
     return 0;
 }
@@ -97,13 +97,13 @@ static void qhca_db_write(void *opaque, hwaddr off, uint64_t val,
         return;
     }
     if (size == 8 && QEMU_IS_ALIGNED(off, 8)) {
-        qhca_engine_doorbell(s->engine, qhca_now(), off / QHCA_DB_PAGE_SIZE,
+        qhca_engine_doorbell(s->engine, qhca_dev_now(), off / QHCA_DB_PAGE_SIZE,
                              off % QHCA_DB_PAGE_SIZE, val);
     } else {
         qhca_mmio_bad(s, "db", off, size, true);
         qhca_engine_bad_doorbell(s->engine);
     }
-    qhca_leave(s);
+    qhca_dev_leave(s);
 }
 
 static const MemoryRegionOps qhca_regs_ops = {
@@ -122,7 +122,7 @@ static const MemoryRegionOps qhca_db_ops = {
     .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
 };
 
-void qhca_mmio_init(QHCAState *s)
+void qhca_dev_mmio_init(QHCAState *s)
 {
     PCIDevice *pci = PCI_DEVICE(s);
 
@@ -132,7 +132,7 @@ void qhca_mmio_init(QHCAState *s)
                           (uint64_t)s->uars * QHCA_DB_PAGE_SIZE);
 
     /*
-     * qhca_enter() is the guard of these two. It also covers timers and the
+     * qhca_dev_enter() is the guard of these two. It also covers timers and the
      * network, for which the memory core's does not know the device as busy,
      * and it counts what it drops.
      */

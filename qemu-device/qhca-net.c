@@ -31,10 +31,10 @@ static bool qhca_net_can_receive(NetClientState *nc)
     if (!s->rx_blocked) {
         trace_qhca_net_rx_wait(s->id);
         s->rx_blocked = true;
-        timer_mod(s->rx_timer, qhca_now() + QHCA_RX_WAIT_NS);
+        timer_mod(s->rx_timer, qhca_dev_now() + QHCA_RX_WAIT_NS);
     }
     if (!s->rx_budget) {
-        qhca_kick(s, QHCA_TODO_RX_FLUSH);
+        qhca_dev_kick(s, QHCA_TODO_RX_FLUSH);
     }
     return false;
 }
@@ -50,9 +50,9 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
     }
     trace_qhca_net_rx(s->id, size);
     s->rx_budget--;
-    qhca_enter(s);
-    qhca_engine_rx_frame(s->engine, qhca_now(), buf, size);
-    qhca_leave(s);
+    qhca_dev_enter(s);
+    qhca_engine_rx_frame(s->engine, qhca_dev_now(), buf, size);
+    qhca_dev_leave(s);
     return size;
 }
 
@@ -61,7 +61,7 @@ static void qhca_net_link_changed(NetClientState *nc)
     QHCAState *s = qemu_get_nic_opaque(nc);
 
     trace_qhca_net_link(s->id, !nc->link_down);
-    qhca_kick(s, QHCA_TODO_LINK);
+    qhca_dev_kick(s, QHCA_TODO_LINK);
 }
 
 static NetClientInfo qhca_net_info = {
@@ -73,17 +73,17 @@ static NetClientInfo qhca_net_info = {
 };
 
 /* The engine was left, and may have got what the network waits for. */
-void qhca_net_rx_update(QHCAState *s)
+void qhca_dev_net_rx_update(QHCAState *s)
 {
     if ((s->rx_blocked || s->rx_giveup) &&
         qhca_engine_can_receive(s->engine)) {
         s->rx_giveup = false;
-        qhca_kick(s, QHCA_TODO_RX_FLUSH);
+        qhca_dev_kick(s, QHCA_TODO_RX_FLUSH);
     }
 }
 
 /* From the bottom half: take what the network holds for us. */
-void qhca_net_flush(QHCAState *s)
+void qhca_dev_net_flush(QHCAState *s)
 {
     timer_del(s->rx_timer);
     s->rx_blocked = false;
@@ -97,10 +97,10 @@ static void qhca_net_rx_timeout(void *opaque)
 
     trace_qhca_net_rx_giveup(s->id);
     s->rx_giveup = true;
-    qhca_kick(s, QHCA_TODO_RX_FLUSH);
+    qhca_dev_kick(s, QHCA_TODO_RX_FLUSH);
 }
 
-/* Any time after qhca_net_send() saw a frame queued. */
+/* Any time after qhca_dev_net_send() saw a frame queued. */
 static void qhca_net_sent(NetClientState *nc, ssize_t ret)
 {
     QHCAState *s = qemu_get_nic_opaque(nc);
@@ -109,7 +109,7 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
     s->tx_blocked = false;
     if (s->tx_refused) {
         s->tx_refused = false;
-        qhca_kick(s, QHCA_TODO_TX_READY);
+        qhca_dev_kick(s, QHCA_TODO_TX_READY);
     }
 }
 
@@ -117,7 +117,7 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
  * The engine's send_frame. A frame that the network queues is taken: only the
  * one after it is refused.
  */
-bool qhca_net_send(void *opaque, const uint8_t *frame, size_t len)
+bool qhca_dev_net_send(void *opaque, const uint8_t *frame, size_t len)
 {
     QHCAState *s = opaque;
 
@@ -131,12 +131,12 @@ bool qhca_net_send(void *opaque, const uint8_t *frame, size_t len)
     return !s->tx_refused;
 }
 
-bool qhca_net_link_up(QHCAState *s)
+bool qhca_dev_net_link_up(QHCAState *s)
 {
     return !qemu_get_queue(s->nic)->link_down;
 }
 
-void qhca_net_init(QHCAState *s)
+void qhca_dev_net_init(QHCAState *s)
 {
     DeviceState *dev = DEVICE(s);
 
@@ -148,14 +148,14 @@ void qhca_net_init(QHCAState *s)
 }
 
 /* After a reset nothing of what was sent before may still go out. */
-void qhca_net_reset(QHCAState *s)
+void qhca_dev_net_reset(QHCAState *s)
 {
     s->tx_refused = false;
     s->rx_giveup = false;
     qemu_purge_queued_packets(qemu_get_queue(s->nic));
 }
 
-void qhca_net_exit(QHCAState *s)
+void qhca_dev_net_exit(QHCAState *s)
 {
     /* What the peer has queued would otherwise name a sender that is gone. */
     qemu_purge_queued_packets(qemu_get_queue(s->nic));

@@ -10,13 +10,13 @@
 #include "qhca.h"
 #include "trace.h"
 
-uint64_t qhca_now(void)
+uint64_t qhca_dev_now(void)
 {
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
 /* False if the engine is busy; then the caller must not call it. */
-bool qhca_enter(QHCAState *s)
+bool qhca_dev_enter(QHCAState *s)
 {
     if (s->busy) {
         return false;
@@ -25,17 +25,17 @@ bool qhca_enter(QHCAState *s)
     return true;
 }
 
-void qhca_leave(QHCAState *s)
+void qhca_dev_leave(QHCAState *s)
 {
     s->busy = false;
-    qhca_net_rx_update(s);
+    qhca_dev_net_rx_update(s);
     if (s->todo) {
         qemu_bh_schedule(s->bh);
     }
 }
 
 /* Leave work for the bottom half. */
-void qhca_kick(QHCAState *s, unsigned todo)
+void qhca_dev_kick(QHCAState *s, unsigned todo)
 {
     s->todo |= todo;
     qemu_bh_schedule(s->bh);
@@ -53,31 +53,32 @@ static void qhca_bh(void *opaque)
     if (!runstate_is_running()) {
         todo &= QHCA_TODO_RESET;
     }
-    if (!todo || !qhca_enter(s)) {
+    if (!todo || !qhca_dev_enter(s)) {
         return;
     }
     s->todo &= ~todo;
     trace_qhca_bh(s->id, todo);
 
     if (todo & QHCA_TODO_RESET) {
-        qhca_run_reset(s);
+        qhca_dev_run_reset(s);
     }
     if (todo & QHCA_TODO_LINK) {
-        qhca_engine_set_link(s->engine, qhca_now(), qhca_net_link_up(s));
+        qhca_engine_set_link(s->engine, qhca_dev_now(),
+                             qhca_dev_net_link_up(s));
     }
     if (todo & QHCA_TODO_FATAL) {
-        qhca_engine_inject_fatal(s->engine, qhca_now());
+        qhca_engine_inject_fatal(s->engine, qhca_dev_now());
     }
     if (todo & QHCA_TODO_TX_READY) {
-        qhca_engine_tx_ready(s->engine, qhca_now());
+        qhca_engine_tx_ready(s->engine, qhca_dev_now());
     }
     if (todo & QHCA_TODO_RUN) {
-        qhca_engine_run(s->engine, qhca_now());
+        qhca_engine_run(s->engine, qhca_dev_now());
     }
-    qhca_leave(s);
+    qhca_dev_leave(s);
 
     if (todo & QHCA_TODO_RX_FLUSH) {
-        qhca_net_flush(s);
+        qhca_dev_net_flush(s);
     }
 }
 
@@ -94,9 +95,9 @@ static void qhca_timer(void *opaque)
 {
     QHCAState *s = opaque;
 
-    if (qhca_enter(s)) {
-        qhca_engine_tick(s->engine, qhca_now());
-        qhca_leave(s);
+    if (qhca_dev_enter(s)) {
+        qhca_engine_tick(s->engine, qhca_dev_now());
+        qhca_dev_leave(s);
     }
 }
 
@@ -114,7 +115,7 @@ static void qhca_set_timer(void *opaque, uint64_t deadline)
 
 static void qhca_schedule(void *opaque)
 {
-    qhca_kick(opaque, QHCA_TODO_RUN);
+    qhca_dev_kick(opaque, QHCA_TODO_RUN);
 }
 
 static void qhca_raise_irq(void *opaque, unsigned vector)
@@ -179,12 +180,12 @@ static void qhca_trace(void *opaque, enum qhca_trace_point point, uint64_t a,
     }
 }
 
-const struct qhca_engine_ops qhca_engine_callbacks = {
-    .dma_read = qhca_dma_read,
-    .dma_write = qhca_dma_write,
-    .atomic_cas = qhca_dma_cas,
-    .atomic_add = qhca_dma_add,
-    .send_frame = qhca_net_send,
+const struct qhca_engine_ops qhca_dev_callbacks = {
+    .dma_read = qhca_dev_dma_read,
+    .dma_write = qhca_dev_dma_write,
+    .atomic_cas = qhca_dev_dma_cas,
+    .atomic_add = qhca_dev_dma_add,
+    .send_frame = qhca_dev_net_send,
     .raise_irq = qhca_raise_irq,
     .set_timer = qhca_set_timer,
     .schedule = qhca_schedule,
@@ -192,7 +193,7 @@ const struct qhca_engine_ops qhca_engine_callbacks = {
     .trace = qhca_trace,
 };
 
-void qhca_run_init(QHCAState *s)
+void qhca_dev_run_init(QHCAState *s)
 {
     DeviceState *dev = DEVICE(s);
 
@@ -202,16 +203,16 @@ void qhca_run_init(QHCAState *s)
 }
 
 /* Called with the engine entered. */
-void qhca_run_reset(QHCAState *s)
+void qhca_dev_run_reset(QHCAState *s)
 {
-    qhca_engine_reset(s->engine, qhca_now());
+    qhca_engine_reset(s->engine, qhca_dev_now());
     timer_del(s->timer);
     s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
-    qhca_net_reset(s);
-    qhca_engine_set_link(s->engine, qhca_now(), qhca_net_link_up(s));
+    qhca_dev_net_reset(s);
+    qhca_engine_set_link(s->engine, qhca_dev_now(), qhca_dev_net_link_up(s));
 }
 
-void qhca_run_exit(QHCAState *s)
+void qhca_dev_run_exit(QHCAState *s)
 {
     qemu_del_vm_change_state_handler(s->vm_change);
     qemu_bh_delete(s->bh);

@@ -65,11 +65,11 @@ static void qhca_set_inject_fatal(Object *obj, bool value, Error **errp)
     QHCAState *s = QHCA(obj);
 
     if (value && qhca_is_realized(s, errp)) {
-        qhca_kick(s, QHCA_TODO_FATAL);
+        qhca_dev_kick(s, QHCA_TODO_FATAL);
     }
 }
 
-void qhca_stats_class_init(ObjectClass *oc)
+void qhca_dev_stats_class_init(ObjectClass *oc)
 {
     object_class_property_add(oc, "counters", "qhca-counters",
                               qhca_get_counters, NULL, NULL, NULL);

@@ -64,7 +64,7 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
         /* Follows -seed, and is replayed by record/replay. */
         qemu_guest_getrandom_nofail(&cfg.seed, sizeof(cfg.seed));
     }
-    s->engine = qhca_engine_new(&cfg, &qhca_engine_callbacks, s);
+    s->engine = qhca_engine_new(&cfg, &qhca_dev_callbacks, s);
     if (!s->engine) {
         error_setg(errp, "no memory for the device, or 'max-qp' is too large");
     }
@@ -159,9 +159,9 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
     if (!qhca_init_msix(s, errp)) {
         goto err_pcie;
     }
-    qhca_mmio_init(s);
-    qhca_run_init(s);
-    qhca_net_init(s);
+    qhca_dev_mmio_init(s);
+    qhca_dev_run_init(s);
+    qhca_dev_net_init(s);
     return;
 
 err_pcie:
@@ -176,8 +176,8 @@ static void qhca_exit(PCIDevice *pci)
 {
     QHCAState *s = QHCA(pci);
 
-    qhca_net_exit(s);
-    qhca_run_exit(s);
+    qhca_dev_net_exit(s);
+    qhca_dev_run_exit(s);
     qhca_engine_free(s->engine);
     s->engine = NULL;
     msix_unuse_all_vectors(pci);
@@ -189,14 +189,14 @@ static void qhca_exit(PCIDevice *pci)
 static void qhca_reset_hold(Object *obj, ResetType type)
 {
     QHCAState *s = QHCA(obj);
-    bool now = qhca_enter(s);
+    bool now = qhca_dev_enter(s);
 
     trace_qhca_reset(s->id, type, !now);
     if (now) {
-        qhca_run_reset(s);
-        qhca_leave(s);
+        qhca_dev_run_reset(s);
+        qhca_dev_leave(s);
     } else {
-        qhca_kick(s, QHCA_TODO_RESET);
+        qhca_dev_kick(s, QHCA_TODO_RESET);
     }
 }
 
@@ -236,7 +236,7 @@ static void qhca_class_init(ObjectClass *oc, void *data)
     dc->vmsd = &qhca_vmstate;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, qhca_properties);
-    qhca_stats_class_init(oc);
+    qhca_dev_stats_class_init(oc);
 }
 
 static const TypeInfo qhca_types[] = {

@@ -4,13 +4,15 @@
  *
  * The front end owns everything that is QEMU: PCI, memory, interrupts, time,
  * the network, properties. What the HCA does is in engine/, which is called
- * through engine.h and calls back through qhca_engine_callbacks.
+ * through engine.h and calls back through qhca_dev_callbacks.
  *
  * All of it runs under the BQL. A call into the engine is bracketed by
- * qhca_enter() and qhca_leave(), and the engine is never entered twice: what
- * happens while it is busy (a guest pointing an MSI-X message or another
- * device's DMA at our BARs, a frame looped back by the network) is dropped, or
- * left in @todo for the bottom half.
+ * qhca_dev_enter() and qhca_dev_leave(), and the engine is never entered
+ * twice: what happens while it is busy (a guest pointing an MSI-X message or
+ * another device's DMA at our BARs, a frame looped back by the network) is
+ * dropped, or left in @todo for the bottom half.
+ *
+ * Names: qhca_dev_* are the front end's own, all others the engine's.
  */
 #ifndef HW_NET_QHCA_H
 #define HW_NET_QHCA_H
@@ -68,35 +70,36 @@ struct QHCAState {
 };
 
 /* qhca-run.c */
-extern const struct qhca_engine_ops qhca_engine_callbacks;
-bool qhca_enter(QHCAState *s);
-void qhca_leave(QHCAState *s);
-void qhca_kick(QHCAState *s, unsigned todo);
-uint64_t qhca_now(void);
-void qhca_run_init(QHCAState *s);
-void qhca_run_reset(QHCAState *s);
-void qhca_run_exit(QHCAState *s);
+extern const struct qhca_engine_ops qhca_dev_callbacks;
+bool qhca_dev_enter(QHCAState *s);
+void qhca_dev_leave(QHCAState *s);
+void qhca_dev_kick(QHCAState *s, unsigned todo);
+uint64_t qhca_dev_now(void);
+void qhca_dev_run_init(QHCAState *s);
+void qhca_dev_run_reset(QHCAState *s);
+void qhca_dev_run_exit(QHCAState *s);
 
 /* qhca-mmio.c */
-void qhca_mmio_init(QHCAState *s);
+void qhca_dev_mmio_init(QHCAState *s);
 
 /* qhca-dma.c: the engine's dma_* and atomic_* callbacks */
-bool qhca_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);
-bool qhca_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len);
-bool qhca_dma_cas(void *opaque, uint64_t addr, uint64_t compare, uint64_t swap,
-                  uint64_t *old);
-bool qhca_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old);
+bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);
+bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
+                        size_t len);
+bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
+                      uint64_t swap, uint64_t *old);
+bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old);
 
 /* qhca-net.c */
-void qhca_net_init(QHCAState *s);
-void qhca_net_reset(QHCAState *s);
-void qhca_net_exit(QHCAState *s);
-void qhca_net_flush(QHCAState *s);
-void qhca_net_rx_update(QHCAState *s);
-bool qhca_net_link_up(QHCAState *s);
-bool qhca_net_send(void *opaque, const uint8_t *frame, size_t len);
+void qhca_dev_net_init(QHCAState *s);
+void qhca_dev_net_reset(QHCAState *s);
+void qhca_dev_net_exit(QHCAState *s);
+void qhca_dev_net_flush(QHCAState *s);
+void qhca_dev_net_rx_update(QHCAState *s);
+bool qhca_dev_net_link_up(QHCAState *s);
+bool qhca_dev_net_send(void *opaque, const uint8_t *frame, size_t len);
 
 /* qhca-stats.c */
-void qhca_stats_class_init(ObjectClass *oc);
+void qhca_dev_stats_class_init(ObjectClass *oc);
 
 #endif /* HW_NET_QHCA_H */
