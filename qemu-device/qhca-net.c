@@ -141,17 +141,21 @@ void qhca_dev_net_init(QHCAState *s)
     DeviceState *dev = DEVICE(s);
 
     s->rx_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_net_rx_timeout, s);
+    s->rx_giveup = true;
     s->rx_budget = QHCA_RX_BUDGET;
     s->nic = qemu_new_nic(&qhca_net_info, &s->conf, TYPE_QHCA, dev->id,
                           &dev->mem_reentrancy_guard, s);
     qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
 }
 
-/* After a reset nothing of what was sent before may still go out. */
+/*
+ * After a reset nothing of what was sent before may still go out, and there is
+ * no ring to wait for until one has been filled.
+ */
 void qhca_dev_net_reset(QHCAState *s)
 {
     s->tx_refused = false;
-    s->rx_giveup = false;
+    s->rx_giveup = true;
     qemu_purge_queued_packets(qemu_get_queue(s->nic));
 }
 

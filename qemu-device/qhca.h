@@ -64,7 +64,7 @@ struct QHCAState {
     QEMUTimer *rx_timer;            /* bounds how long the network waits */
     unsigned rx_budget;             /* frames until the next bottom half */
     bool rx_blocked;                /* the network was told to wait */
-    bool rx_giveup;                 /* it has waited long enough */
+    bool rx_giveup;                 /* it need not wait any more */
     bool tx_blocked;                /* a frame of ours is queued in the net */
     bool tx_refused;                /* the engine waits for tx_ready */
 };

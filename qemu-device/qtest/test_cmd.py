@@ -29,7 +29,7 @@ def test_batch(qemu):
 def test_log_sizes(qemu):
     """rings of every size that is advertised"""
     with running(qemu) as hca:
-        for log_size in range(1, (hca.reg("CMD_CAPS") &
+        for log_size in range(0, (hca.reg("CMD_CAPS") &
                                   c.CMD_CAPS_LOG_MAX) + 1):
             hca.set_reg("RESET", c.RESET_KEY)
             hca.start(log_size)
@@ -52,7 +52,7 @@ def test_query_device(qemu):
         equal(guid.to_bytes(8, "big"), bytes([MAC_BYTES[0] ^ 2]) +
               MAC_BYTES[1:3] + b"\xff\xfe" + MAC_BYTES[3:])
         equal((max_qp, max_uar), (100, 64))
-        assert caps & c.CAP_RC and caps & c.CAP_UC and caps & c.CAP_UD
+        assert caps & c.CAP_RC, "no RC"
 
 
 def test_query_counters(qemu):

@@ -117,7 +117,7 @@ def test_migration_refused(qemu):
 
 def test_hotplug(qemu):
     """hot-plug behind a root port, surprise removal while it works"""
-    with Machine(qemu, "-device", "pcie-root-port,id=port,addr=3,slot=1",
+    with Machine(qemu, "-device", "pcie-root-port,id=rp0,addr=3,slot=1",
                  "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
                  ) as machine:
         port = machine.pci(0, 3)
@@ -128,7 +128,7 @@ def test_hotplug(qemu):
         slot = port.capability(0x10) + SLOT_CONTROL
         for _ in range(3):
             port.write(slot, 2, 0x0100)         # power on
-            machine.qmp("device_add", driver="qhca", id="hca0", bus="port",
+            machine.qmp("device_add", driver="qhca", id="hca0", bus="rp0",
                         mac=MAC)
             hca = Hca(machine, pci=machine.pci(1, 0))
             hca.map_bars()

@@ -100,16 +100,25 @@ def receive(hca, rx, cq, buf, count):
     return frames
 
 
+def receive_one(hca, rx, cq, buf, data):
+    rx.post(buf, PAGE)
+    rx.ring_doorbell()
+    hca.wire.sendto(data, hca.peer)
+    _, _, length, _ = wait_for(cq.poll, "frame")
+    return hca.m.read(buf, length)
+
+
 def test_receive_waits(qemu):
     """frames wait for buffers, and come in order when there are some"""
     with wired(qemu) as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         buf = hca.alloc(1 << RING_LOG)
+        equal(receive_one(hca, rx, cq, buf, frame(0)), frame(0))
         for i in range(8):      # what a unix socket holds
             hca.wire.sendto(frame(i), hca.peer)
         equal(receive(hca, rx, cq, buf, 8), [frame(i) for i in range(8)])
         equal(hca.counter("eth_rx_no_buf"), 0)
-        equal(hca.counter("eth_rx_pkts"), 8)
+        equal(hca.counter("eth_rx_pkts"), 9)
 
 
 def test_receive_gives_up(qemu):
@@ -117,28 +126,20 @@ def test_receive_gives_up(qemu):
     with wired(qemu) as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         buf = hca.alloc(1 << RING_LOG)
-        hca.wire.sendto(frame(1), hca.peer)
 
-        def dropped():
+        def dropped(count):
             hca.m.clock_step(5_000_000)
-            return hca.counter("eth_rx_no_buf")
-        equal(wait_for(dropped, "drop"), 1)
-        hca.wire.sendto(frame(2), hca.peer)
-        wait_for(lambda: hca.counter("eth_rx_no_buf") == 2, "second drop")
-        # With buffers again, frames wait again.
-        equal(receive_one(hca, rx, cq, buf, frame(3)), frame(3))
-        hca.wire.sendto(frame(4), hca.peer)
-        for _ in range(20):
-            equal(hca.counter("eth_rx_no_buf"), 2)
-        equal(receive(hca, rx, cq, buf, 1), [frame(4)])
-
-
-def receive_one(hca, rx, cq, buf, data):
-    rx.post(buf, PAGE)
-    rx.ring_doorbell()
-    hca.wire.sendto(data, hca.peer)
-    _, _, length, _ = wait_for(cq.poll, "frame")
-    return hca.m.read(buf, length)
+            return hca.counter("eth_rx_no_buf") == count
+        for drops in (0, 2):
+            # One that finds a buffer, so that the next ones wait for more.
+            equal(receive_one(hca, rx, cq, buf, frame(1)), frame(1))
+            hca.wire.sendto(frame(2), hca.peer)
+            for _ in range(20):
+                equal(hca.counter("eth_rx_no_buf"), drops)
+            wait_for(lambda: dropped(drops + 1), "drop")
+            hca.wire.sendto(frame(3), hca.peer)
+            wait_for(lambda: hca.counter("eth_rx_no_buf") == drops + 2,
+                     "drop without waiting")
 
 
 def test_no_queue_no_wait(qemu):

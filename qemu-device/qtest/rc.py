@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reliable connections between queue pairs of one device."""
+
+import struct
+
+import contract as c
+from hca import PAGE, wait_for
+
+LOG_WQES = 4
+SQ_STRIDE, RQ_STRIDE = 128, 32
+GID = bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 1])
+ALL_ACCESS = (c.ACCESS_LOCAL_WRITE | c.ACCESS_REMOTE_WRITE |
+              c.ACCESS_REMOTE_READ | c.ACCESS_REMOTE_ATOMIC)
+
+
+class Mr:
+    """A memory region of whole pages, named by its DMA address."""
+
+    def __init__(self, hca, pdn, addr, length=PAGE, access=ALL_ACCESS):
+        pages = -(-length // PAGE)
+        self.addr = addr
+        self.key = hca.ok(c.CMD_REG_MR, hca.buf(addr, pages) + struct.pack(
+            "<QQIIHBB", addr, length, pdn, 0, access, c.MR_MEM, 0))
+
+
+class Qp:
+    """A queue pair whose peer is another one of the same port."""
+
+    def __init__(self, hca, pdn, cq):
+        self.hca, self.cq = hca, cq
+        self.sq, self.rq = hca.alloc(), hca.alloc()
+        self.sq_pi = self.rq_pi = 0
+        self.box = hca.alloc()
+        hca.m.write(self.box, hca.buf(self.sq) + hca.buf(self.rq) +
+                    struct.pack("<IIIIBBBBBB2xIIII", pdn, 0, cq.cqn, cq.cqn,
+                                c.QPT_RC, 0, LOG_WQES, 7, LOG_WQES, 5,
+                                1, 1, 0, 0))
+        self.qpn = hca.ok(c.CMD_CREATE_QP, mailbox=self.box)
+
+    def modify(self, mask, state, peer=0):
+        """Set the attributes of @mask to what every test uses."""
+        av = GID + self.hca.pci_mac + struct.pack("<BBIIBBB5x", 0, 64, 0, 0,
+                                                  0, 0, 1)
+        attr = av + struct.pack(
+            "<IIIIHH11B9x", 0, 1000, 1000, peer, ALL_ACCESS, 0, state, 0,
+            3, 4, 4, 12, 14, 3, 3, 0, 1)
+        self.hca.m.write(self.box, attr)
+        self.hca.ok(c.CMD_MODIFY_QP, struct.pack("<II", self.qpn, mask |
+                                                 c.QP_STATE), self.box)
+
+    def connect(self, peer):
+        self.modify(c.QP_PKEY_INDEX | c.QP_PORT | c.QP_ACCESS_FLAGS,
+                    c.QPS_INIT)
+        self.modify(c.QP_AV | c.QP_PATH_MTU | c.QP_DEST_QPN | c.QP_RQ_PSN |
+                    c.QP_MAX_DEST_RD_ATOMIC | c.QP_MIN_RNR_TIMER,
+                    c.QPS_RTR, peer)
+        self.modify(c.QP_TIMEOUT | c.QP_RETRY_CNT | c.QP_RNR_RETRY |
+                    c.QP_SQ_PSN | c.QP_MAX_QP_RD_ATOMIC, c.QPS_RTS)
+
+    def post(self, opcode, local, length, body=b"", offset=0):
+        """Post one signaled send WQE with one SGE."""
+        wqe = struct.pack("<QBBHI", self.sq_pi, opcode, c.WQE_SIGNALED, 1, 0)
+        wqe = (wqe + body).ljust(64, b"\0") + struct.pack(
+            "<QII", local.addr + offset, length, local.key)
+        slot = self.sq_pi % (1 << LOG_WQES)
+        self.hca.m.write(self.sq + SQ_STRIDE * slot, wqe)
+        self.sq_pi += 1
+        self.hca.doorbell("SQ", self.qpn, self.sq_pi)
+
+    def post_recv(self, local, length):
+        slot = self.rq_pi % (1 << LOG_WQES)
+        self.hca.m.write(self.rq + RQ_STRIDE * slot, struct.pack(
+            "<QH6xQII", self.rq_pi, 1, local.addr, length, local.key))
+        self.rq_pi += 1
+        self.hca.doorbell("RQ", self.qpn, self.rq_pi)
+
+    def done(self):
+        """(opcode, status) of the next completion."""
+        return wait_for(self.cq.poll, "completion")[:2]
+
+
+class Pair:
+    """Two connected queue pairs, @a with a CQ of its own."""
+
+    def __init__(self, hca, mac):
+        hca.pci_mac = mac
+        hca.set_port(mac, c.PORT_ENABLE)
+        hca.ok(c.CMD_SET_GID, GID + mac + struct.pack("<HHBB", c.NO_VLAN, 0,
+                                                      1, 1))
+        self.hca = hca
+        self.pdn = hca.ok(c.CMD_ALLOC_PD)
+        eqn = hca.create_eq(vector=1)
+        self.a = Qp(hca, self.pdn, hca.create_cq(eqn))
+        self.b = Qp(hca, self.pdn, hca.create_cq(eqn))
+        self.a.connect(self.b.qpn)
+        self.b.connect(self.a.qpn)
+
+    def memory(self):
+        return Mr(self.hca, self.pdn, self.hca.alloc())
+
+    @staticmethod
+    def rdma(remote, offset=0):
+        return struct.pack("<QI", remote.addr + offset, remote.key)
+
+    @staticmethod
+    def atomic(remote, swap_add, compare=0, offset=0):
+        return struct.pack("<QI4xQQ", remote.addr + offset, remote.key,
+                           swap_add, compare)
