@@ -124,7 +124,6 @@ struct qhca_cq_core {
 	/* private to qhca.ko */
 	refcount_t refs;
 	struct completion released;
-	struct rcu_head rcu;
 };
 
 /**
@@ -200,15 +199,18 @@ void qhca_table_free(struct qhca_table *t);
  * struct qhca_ring_mem - memory of a kernel ring: zeroed and virtually contiguous
  * @va: kernel address
  * @size: bytes
- * @dma: DMA address
+ * @dma: DMA address, if the ring is contiguous there as well: one allocated
+ *       without a @buf always is
  */
 struct qhca_ring_mem {
 	void *va;
 	size_t size;
 	dma_addr_t dma;
+	/* private to qhca.ko */
+	struct qhca_table table;
 };
 
-/* A coherent ring; @buf is what a command says of it. Context: process. */
+/* A coherent ring; @buf is what a command says of it, or NULL. Context: process. */
 int qhca_ring_mem_alloc(struct qhca_dev *dev, struct qhca_ring_mem *mem,
 			size_t size, struct qhca_buf *buf);
 void qhca_ring_mem_free(struct qhca_dev *dev, struct qhca_ring_mem *mem);

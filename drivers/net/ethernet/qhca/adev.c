@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca.ko: the auxiliary device that qhca_ib binds to. */
+#include <linux/slab.h>
+
+#include "qhca.h"
+
+/* Numbers of the auxiliary devices, which are unique over all functions. */
+static DEFINE_IDA(qhca_adev_ids);
+
+static void qhca_adev_release(struct device *d)
+{
+	struct qhca_adev *qadev = container_of(d, struct qhca_adev, adev.dev);
+
+	ida_free(&qhca_adev_ids, qadev->adev.id);
+	kfree(qadev);
+}
+
+/**
+ * qhca_adev_add - publish the auxiliary device
+ * @dev: the function, running, its netdev registered
+ *
+ * Context: process. A driver may be bound to it when this returns.
+ * Return: 0 or a negative errno.
+ */
+int qhca_adev_add(struct qhca_dev *dev)
+{
+	struct qhca_adev *qadev;
+	int ret, id;
+
+	qadev = kzalloc(sizeof(*qadev), GFP_KERNEL);
+	if (!qadev)
+		return -ENOMEM;
+	id = ida_alloc(&qhca_adev_ids, GFP_KERNEL);
+	if (id < 0) {
+		kfree(qadev);
+		return id;
+	}
+
+	qadev->dev = dev;
+	qadev->adev.id = id;
+	qadev->adev.name = QHCA_RDMA_DEV_NAME;
+	qadev->adev.dev.parent = &dev->pdev->dev;
+	qadev->adev.dev.release = qhca_adev_release;
+	ret = auxiliary_device_init(&qadev->adev);
+	if (ret) {
+		ida_free(&qhca_adev_ids, id);
+		kfree(qadev);
+		return ret;
+	}
+
+	ret = auxiliary_device_add(&qadev->adev);
+	if (ret) {
+		auxiliary_device_uninit(&qadev->adev);
+		return ret;
+	}
+	dev->adev = qadev;
+	return 0;
+}
+
+/**
+ * qhca_adev_del - withdraw the auxiliary device; no driver is bound to it after
+ * @dev: the function
+ */
+void qhca_adev_del(struct qhca_dev *dev)
+{
+	if (!dev->adev)
+		return;
+	auxiliary_device_delete(&dev->adev->adev);
+	auxiliary_device_uninit(&dev->adev->adev);
+	dev->adev = NULL;
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: the command queue.
+ *
+ * A command takes the ring position at the producer index, its slot, together
+ * with the mailbox of that slot. The device answers in ring order, but the
+ * callers take their answers when they get to run, so a poster may find the slot
+ * at the producer index in use while later ones are free; it waits for that one.
+ *
+ * The device is not trusted: an answer has to name a slot that is waiting, and to
+ * echo its opcode and token. A slot whose answer did not come in time is lost for
+ * good, since the device may still write to its mailbox; that kills the device.
+ */
+#include "qhca.h"
+
+#define QHCA_CMDQ_LOG_SIZE	5
+
+/* What a register may make us wait for. */
+#define QHCA_CMD_TIMEOUT_MIN_MS	100
+#define QHCA_CMD_TIMEOUT_MAX_MS	60000
+
+/* The errno of each status, the one table for it. */
+static const int qhca_status_errno[] = {
+	[QHCA_OK] = 0,
+	[QHCA_ERR_OPCODE] = -EOPNOTSUPP,
+	[QHCA_ERR_PARAM] = -EINVAL,
+	[QHCA_ERR_LIMIT] = -EINVAL,
+	[QHCA_ERR_OBJ] = -ENOENT,
+	[QHCA_ERR_BUSY] = -EBUSY,
+	[QHCA_ERR_STATE] = -EINVAL,
+	[QHCA_ERR_NO_RESOURCE] = -ENOMEM,
+	[QHCA_ERR_DMA] = -EFAULT,
+	[QHCA_ERR_NOT_SUPPORTED] = -EOPNOTSUPP,
+	[QHCA_ERR_PERM] = -EPERM,
+};
+
+static int qhca_status_to_errno(u8 status)
+{
+	return status < ARRAY_SIZE(qhca_status_errno) ? qhca_status_errno[status] : -EIO;
+}
+
+/* Whether all that @opcode does has been done by a reset as well. */
+static bool qhca_cmd_is_destroy(u16 opcode)
+{
+	switch (opcode) {
+	case QHCA_CMD_DESTROY_EQ:
+	case QHCA_CMD_DESTROY_ETHQ:
+	case QHCA_CMD_DEALLOC_PD:
+	case QHCA_CMD_DEREG_MR:
+	case QHCA_CMD_DESTROY_CQ:
+	case QHCA_CMD_DESTROY_QP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static u32 qhca_cmdq_pos(const struct qhca_cmdq *q, u32 index)
+{
+	return index & (BIT(q->log_size) - 1);
+}
+
+static void *qhca_cmdq_mbox(const struct qhca_cmdq *q, u32 pos)
+{
+	return q->mbox.va + (size_t)pos * QHCA_PAGE_SIZE;
+}
+
+/* True if the poster need not wait: the slot is free, or never will be. */
+static bool qhca_cmdq_may_post(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
+{
+	/* Pairs with the release in qhca_slot_put(). */
+	return smp_load_acquire(&slot->state) == QHCA_SLOT_FREE || qhca_is_dead(dev);
+}
+
+static void qhca_cmdq_write(struct qhca_cmdq *q, u32 pos, const struct qhca_cmd *cmd,
+			    const struct qhca_mbox *mbox, u32 token)
+{
+	struct qhca_cmd *entry = q->sq.va + pos * sizeof(*entry);
+	void *page = qhca_cmdq_mbox(q, pos);
+
+	*entry = *cmd;
+	entry->token = cpu_to_le32(token);
+	entry->mailbox = 0;
+	if (!mbox)
+		return;
+
+	entry->mailbox = cpu_to_le64(q->mbox.dma + (u64)pos * QHCA_PAGE_SIZE);
+	/* Zeroed: an answer that is too short must not show one of before. */
+	memset(page, 0, QHCA_PAGE_SIZE);
+	if (mbox->in)
+		memcpy(page, mbox->in, mbox->in_len);
+}
+
+/* Takes the slot at the producer index from free to posted, unless dead. */
+static int qhca_slot_get(struct qhca_dev *dev, struct qhca_cmd_slot *slot, u16 opcode,
+			 u32 token)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	int ret = -EIO;
+
+	spin_lock_irq(&q->lock);
+	/* Under the lock, so that qhca_cmdq_kill() sees either the slot or nobody. */
+	if (!qhca_is_dead(dev)) {
+		slot->opcode = opcode;
+		slot->token = token;
+		reinit_completion(&slot->done);
+		slot->state = QHCA_SLOT_POSTED;
+		ret = 0;
+	}
+	spin_unlock_irq(&q->lock);
+	return ret;
+}
+
+static void qhca_slot_put(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
+{
+	/* The answer was read before the slot is used again. */
+	smp_store_release(&slot->state, QHCA_SLOT_FREE);
+	wake_up(&q->slot_wait);
+}
+
+/* Gives the command to the device. Returns the slot's position or an errno. */
+static int qhca_cmd_post(struct qhca_dev *dev, const struct qhca_cmd *cmd,
+			 const struct qhca_mbox *mbox)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	struct qhca_cmd_slot *slot;
+	u32 pos;
+	int ret;
+
+	mutex_lock(&q->post_lock);
+	pos = qhca_cmdq_pos(q, q->pi);
+	slot = &q->slots[pos];
+	/* Ends: the command in the slot is answered, or times out and kills. */
+	wait_event(q->slot_wait, qhca_cmdq_may_post(dev, slot));
+	ret = qhca_slot_get(dev, slot, le16_to_cpu(cmd->opcode), ++q->token);
+	if (!ret) {
+		qhca_cmdq_write(q, pos, cmd, mbox, q->token);
+		q->pi++;
+		qhca_ring(dev, QHCA_DB_CMD, qhca_db(0, q->pi));
+		ret = pos;
+	}
+	mutex_unlock(&q->post_lock);
+	return ret;
+}
+
+/* The wait is over. Returns whether the slot has an answer; otherwise it is lost. */
+static bool qhca_slot_answered(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
+{
+	bool answered;
+
+	spin_lock_irq(&q->lock);
+	answered = slot->state == QHCA_SLOT_DONE;
+	if (!answered)
+		slot->state = QHCA_SLOT_LOST;
+	spin_unlock_irq(&q->lock);
+	return answered;
+}
+
+static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	unsigned long left;
+
+	left = wait_for_completion_timeout(&slot->done, q->timeout);
+	if (!left)
+		qhca_cmdq_poll(dev);	/* in case only the interrupt was lost */
+	if (qhca_slot_answered(q, slot)) {
+		if (!left)
+			dev_warn_ratelimited(&dev->pdev->dev,
+					     "command %#x: answer without interrupt\n",
+					     slot->opcode);
+		return 0;
+	}
+	if (left || qhca_is_dead(dev))
+		return -EIO;	/* woken by qhca_cmdq_kill() */
+
+	dev_err(&dev->pdev->dev, "command %#x: no answer\n", slot->opcode);
+	qhca_health_die(dev, "a command was lost");
+	return -ETIMEDOUT;
+}
+
+/* Takes the answer out of the slot and gives the slot back. */
+static int qhca_cmd_finish(struct qhca_dev *dev, u32 pos, const struct qhca_mbox *mbox,
+			   u32 *obj)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	struct qhca_cmd_slot *slot = &q->slots[pos];
+	int ret = qhca_status_to_errno(slot->status);
+
+	if (ret)
+		dev_dbg(&dev->pdev->dev, "command %#x: status %u\n", slot->opcode,
+			slot->status);
+	if (!ret && mbox && mbox->out)
+		memcpy(mbox->out, qhca_cmdq_mbox(q, pos), mbox->out_len);
+	if (!ret && obj)
+		*obj = slot->obj;
+	qhca_slot_put(q, slot);
+	return ret;
+}
+
+/*
+ * The command did not reach the device, or its answer did not reach us. The
+ * caller will free memory next, whatever the error.
+ */
+static int qhca_cmd_failed(struct qhca_dev *dev, u16 opcode, int err)
+{
+	qhca_health_quiesce(dev);
+	return qhca_cmd_is_destroy(opcode) ? 0 : err;
+}
+
+static bool qhca_mbox_fits(const struct qhca_mbox *mbox)
+{
+	return mbox->in_len <= QHCA_PAGE_SIZE && mbox->out_len <= QHCA_PAGE_SIZE;
+}
+
+int qhca_cmd_exec(struct qhca_dev *dev, struct qhca_cmd *cmd,
+		  const struct qhca_mbox *mbox, u32 *obj)
+{
+	u16 opcode = le16_to_cpu(cmd->opcode);
+	int pos, ret;
+
+	might_sleep();
+	if (mbox && WARN_ON_ONCE(!qhca_mbox_fits(mbox)))
+		return -EINVAL;
+
+	pos = qhca_is_dead(dev) ? -EIO : qhca_cmd_post(dev, cmd, mbox);
+	if (pos < 0)
+		return qhca_cmd_failed(dev, opcode, pos);
+	ret = qhca_cmd_wait(dev, &dev->cmdq.slots[pos]);
+	if (ret)
+		return qhca_cmd_failed(dev, opcode, ret);
+	return qhca_cmd_finish(dev, pos, mbox, obj);
+}
+EXPORT_SYMBOL(qhca_cmd_exec);
+
+/**
+ * qhca_cmd_obj - run a command that takes an object number only
+ * @dev: the function
+ * @opcode: the command
+ * @obj: the object
+ *
+ * Context: process.
+ * Return: as qhca_cmd_exec().
+ */
+int qhca_cmd_obj(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(opcode),
+		.obj.obj = cpu_to_le32(obj),
+	};
+
+	return qhca_cmd_exec(dev, &cmd, NULL, NULL);
+}
+EXPORT_SYMBOL(qhca_cmd_obj);
+
+/**
+ * qhca_cmd_destroy - destroy an object whose memory is freed next, come what may
+ * @dev: the function
+ * @opcode: the command
+ * @obj: the object
+ *
+ * A device that will not let go of an object has to be stopped instead.
+ *
+ * Context: process.
+ */
+void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj)
+{
+	int ret = qhca_cmd_obj(dev, opcode, obj);
+
+	if (!ret)
+		return;
+	dev_err(&dev->pdev->dev, "command %#x of %#x: %d\n", opcode, obj, ret);
+	qhca_health_die(dev, "an object could not be destroyed");
+	qhca_health_quiesce(dev);
+}
+
+/* Matches one answer with its slot. False: the device makes no sense. */
+static bool qhca_cmd_complete(struct qhca_cmdq *q, const struct qhca_cmd_comp *comp)
+{
+	u16 pos = le16_to_cpu(comp->slot);
+	struct qhca_cmd_slot *slot;
+
+	if (pos >= BIT(q->log_size))
+		return false;
+	slot = &q->slots[pos];
+	if (slot->state == QHCA_SLOT_LOST)
+		return true;	/* late; nobody waits, and the device is dead */
+	if (slot->state != QHCA_SLOT_POSTED ||
+	    slot->opcode != le16_to_cpu(comp->opcode) ||
+	    slot->token != le32_to_cpu(comp->token))
+		return false;
+
+	slot->status = comp->status;
+	slot->obj = le32_to_cpu(comp->obj);
+	slot->state = QHCA_SLOT_DONE;
+	complete(&slot->done);
+	return true;
+}
+
+/* Copies the next answer out of the ring, where the device could change it. */
+static bool qhca_cmdq_next(struct qhca_cmdq *q, struct qhca_cmd_comp *comp)
+{
+	const struct qhca_cmd_comp *entry = q->cq.va;
+
+	entry += qhca_cmdq_pos(q, q->ci);
+	if ((READ_ONCE(entry->owner) & QHCA_OWNER_PHASE) != qhca_phase(q->ci, q->log_size))
+		return false;
+	dma_rmb();	/* the rest of the entry was written before the phase */
+	*comp = *entry;
+	q->ci++;
+	return true;
+}
+
+/**
+ * qhca_cmdq_poll - take the answers that have come
+ * @dev: the function
+ *
+ * Context: any.
+ * Return: the number of answers, at most one for each slot.
+ */
+unsigned int qhca_cmdq_poll(struct qhca_dev *dev)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	unsigned int n, max = BIT(q->log_size);
+	struct qhca_cmd_comp comp;
+	unsigned long flags;
+	bool sane = true;
+
+	spin_lock_irqsave(&q->lock, flags);
+	for (n = 0; sane && n < max && qhca_cmdq_next(q, &comp); n++)
+		sane = qhca_cmd_complete(q, &comp);
+	spin_unlock_irqrestore(&q->lock, flags);
+	if (!sane)
+		qhca_health_die(dev, "a command completion makes no sense");
+	return n;
+}
+
+/**
+ * qhca_cmdq_kill - wake everybody who waits for the command queue
+ * @dev: the function, not running any more
+ *
+ * Context: any.
+ */
+void qhca_cmdq_kill(struct qhca_dev *dev)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	unsigned long flags;
+	unsigned int i;
+
+	spin_lock_irqsave(&q->lock, flags);
+	for (i = 0; i < BIT(q->log_size); i++) {
+		if (q->slots[i].state != QHCA_SLOT_POSTED)
+			continue;
+		q->slots[i].state = QHCA_SLOT_LOST;
+		complete(&q->slots[i].done);
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	wake_up_all(&q->slot_wait);
+}
+
+static int qhca_cmdq_alloc(struct qhca_dev *dev)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	size_t n = BIT(q->log_size);
+	int ret;
+
+	q->slots = kcalloc(n, sizeof(*q->slots), GFP_KERNEL);
+	if (!q->slots)
+		return -ENOMEM;
+	ret = qhca_ring_mem_alloc(dev, &q->sq, n * sizeof(struct qhca_cmd), NULL);
+	if (ret)
+		goto err_slots;
+	ret = qhca_ring_mem_alloc(dev, &q->cq, n * sizeof(struct qhca_cmd_comp), NULL);
+	if (ret)
+		goto err_sq;
+	ret = qhca_ring_mem_alloc(dev, &q->mbox, n * QHCA_PAGE_SIZE, NULL);
+	if (ret)
+		goto err_cq;
+	return 0;
+
+err_cq:
+	qhca_ring_mem_free(dev, &q->cq);
+err_sq:
+	qhca_ring_mem_free(dev, &q->sq);
+err_slots:
+	kfree(q->slots);
+	return ret;
+}
+
+/**
+ * qhca_cmdq_init - make a command queue
+ * @dev: the function, reset and down
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int qhca_cmdq_init(struct qhca_dev *dev)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	u32 caps = qhca_read_reg(dev, QHCA_REG_CMD_CAPS);
+	u32 timeout = qhca_read_reg(dev, QHCA_REG_CMD_TIMEOUT);
+	unsigned int i;
+	int ret;
+
+	memset(q, 0, sizeof(*q));
+	q->log_size = min_t(u32, QHCA_CMDQ_LOG_SIZE, FIELD_GET(QHCA_CMD_CAPS_LOG_MAX, caps));
+	q->timeout = msecs_to_jiffies(clamp_t(u32, timeout, QHCA_CMD_TIMEOUT_MIN_MS,
+					      QHCA_CMD_TIMEOUT_MAX_MS));
+	/* Not zero, so that an answer of zeroes is never right. */
+	q->token = get_random_u32();
+	mutex_init(&q->post_lock);
+	spin_lock_init(&q->lock);
+	init_waitqueue_head(&q->slot_wait);
+	ret = qhca_cmdq_alloc(dev);
+	if (ret)
+		return ret;
+	for (i = 0; i < BIT(q->log_size); i++)
+		init_completion(&q->slots[i].done);
+	return 0;
+}
+
+/**
+ * qhca_cmdq_cleanup - free the command queue
+ * @dev: the function, reset and down; nobody issues commands
+ */
+void qhca_cmdq_cleanup(struct qhca_dev *dev)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+
+	qhca_ring_mem_free(dev, &q->mbox);
+	qhca_ring_mem_free(dev, &q->cq);
+	qhca_ring_mem_free(dev, &q->sq);
+	kfree(q->slots);
+}

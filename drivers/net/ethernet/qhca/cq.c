@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: delivery of completion events to the owners of CQs.
+ *
+ * Handlers find a CQ by its number and hold a reference while they call its
+ * owner. The way from the lookup to the reference is covered by waiting for all
+ * handlers in qhca_cq_destroy(), which costs much less than a grace period.
+ */
+#include "qhca.h"
+
+static struct qhca_cq_core *qhca_cq_get(struct qhca_dev *dev, u32 cqn)
+{
+	struct qhca_cq_core *cq;
+
+	rcu_read_lock();
+	cq = xa_load(&dev->cqs, cqn);
+	if (cq && !refcount_inc_not_zero(&cq->refs))
+		cq = NULL;
+	rcu_read_unlock();
+	return cq;
+}
+
+static void qhca_cq_put(struct qhca_cq_core *cq)
+{
+	if (refcount_dec_and_test(&cq->refs))
+		complete(&cq->released);
+}
+
+/**
+ * qhca_cq_comp - a COMP event came
+ * @dev: the function
+ * @cqn: CQN, as the device says
+ * @arm_sn: of the arm that it answers
+ *
+ * Context: hard IRQ. The CQ may have been destroyed since.
+ */
+void qhca_cq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn)
+{
+	struct qhca_cq_core *cq = qhca_cq_get(dev, cqn);
+
+	if (!cq)
+		return;
+	cq->comp(cq, arm_sn);
+	qhca_cq_put(cq);
+}
+
+/**
+ * qhca_cq_error - a CQ_ERR event came
+ * @dev: the function
+ * @cqn: CQN, as the device says
+ *
+ * Context: hard IRQ.
+ */
+void qhca_cq_error(struct qhca_dev *dev, u32 cqn)
+{
+	struct qhca_cq_core *cq = qhca_cq_get(dev, cqn);
+
+	if (!cq)
+		return;
+	if (cq->error)
+		cq->error(cq);
+	qhca_cq_put(cq);
+}
+
+int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
+		   const struct qhca_cmd_create_cq *body)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_CREATE_CQ),
+		.create_cq = *body,
+	};
+	int ret;
+
+	refcount_set(&cq->refs, 1);
+	init_completion(&cq->released);
+	ret = qhca_cmd_exec(dev, &cmd, NULL, &cq->cqn);
+	if (ret)
+		return ret;
+
+	/*
+	 * Not xa_insert(): the number may be that of a CQ which is destroyed but
+	 * whose destroyer did not yet get to take it out.
+	 */
+	ret = xa_err(xa_store(&dev->cqs, cq->cqn, cq, GFP_KERNEL));
+	if (ret)
+		qhca_cmd_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	return ret;
+}
+EXPORT_SYMBOL(qhca_cq_create);
+
+int qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq)
+{
+	int ret;
+
+	ret = qhca_cmd_obj(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	if (ret)
+		return ret;
+	xa_cmpxchg(&dev->cqs, cq->cqn, cq, NULL, 0);
+	qhca_eqs_synchronize(dev);
+	qhca_cq_put(cq);
+	wait_for_completion(&cq->released);
+	return 0;
+}
+EXPORT_SYMBOL(qhca_cq_destroy);

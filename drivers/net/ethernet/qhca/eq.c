@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: interrupts and event queues.
+ *
+ * Every MSI-X vector has one event queue. Vector 0 reports command completions as
+ * well, and has to do so before its queue exists.
+ */
+#include <linux/cpumask.h>
+#include <linux/interrupt.h>
+
+#include "qhca.h"
+
+/* Events taken by one interrupt; the device raises another for the rest. */
+#define QHCA_EQ_BUDGET		256u
+
+#define QHCA_EQ_COMP_LOG	12
+#define QHCA_EQ_ASYNC_LOG_MIN	12
+
+static bool qhca_eq_is_async(const struct qhca_eq *eq)
+{
+	return eq->vector == QHCA_VECTOR_ASYNC;
+}
+
+/* Copies the next event out of the ring, where the device could change it. */
+static bool qhca_eq_next(struct qhca_eq *eq, struct qhca_eqe *eqe)
+{
+	const struct qhca_eqe *entry = eq->mem.va;
+
+	entry += eq->ci & (BIT(eq->log_size) - 1);
+	if ((READ_ONCE(entry->owner) & QHCA_OWNER_PHASE) != qhca_phase(eq->ci, eq->log_size))
+		return false;
+	dma_rmb();	/* the rest of the entry was written before the phase */
+	*eqe = *entry;
+	eq->ci++;
+	return true;
+}
+
+static void qhca_eq_handle(struct qhca_eq *eq, const struct qhca_eqe *eqe)
+{
+	u32 obj = le32_to_cpu(eqe->obj);
+
+	if (eqe->type == QHCA_EVENT_COMP)
+		qhca_cq_comp(eq->dev, obj, le32_to_cpu(eqe->arm_sn));
+	else if (!qhca_eq_is_async(eq))
+		dev_warn_ratelimited(&eq->dev->pdev->dev,
+				     "event %u in a completion queue\n", eqe->type);
+	else
+		qhca_event(eq->dev, eqe->type, obj);
+}
+
+/* Writing the consumer index arms the queue again. */
+static void qhca_eq_arm(struct qhca_eq *eq)
+{
+	qhca_ring(eq->dev, QHCA_DB_EQ, qhca_db(eq->eqn, eq->ci));
+}
+
+static unsigned int qhca_eq_poll(struct qhca_eq *eq)
+{
+	unsigned int n, max = min(QHCA_EQ_BUDGET, 1u << eq->log_size);
+	struct qhca_eqe eqe;
+
+	for (n = 0; n < max && qhca_eq_next(eq, &eqe); n++)
+		qhca_eq_handle(eq, &eqe);
+	qhca_eq_arm(eq);
+	return n;
+}
+
+static irqreturn_t qhca_irq_async(int irq, void *data)
+{
+	struct qhca_eq *eq = data;
+	unsigned int n = qhca_cmdq_poll(eq->dev);
+
+	if (eq->live)
+		n += qhca_eq_poll(eq);
+	/* A device that stops raises its last interrupt even without an event. */
+	if (!n)
+		qhca_health_check(eq->dev);
+	return IRQ_HANDLED;
+}
+
+static irqreturn_t qhca_irq_comp(int irq, void *data)
+{
+	qhca_eq_poll(data);
+	return IRQ_HANDLED;
+}
+
+static int qhca_eq_request_irq(struct qhca_eq *eq, irq_handler_t handler, const char *what)
+{
+	struct pci_dev *pdev = eq->dev->pdev;
+	int ret;
+
+	snprintf(eq->name, sizeof(eq->name), "qhca-%s%u@%s", what, eq->vector,
+		 pci_name(pdev));
+	ret = request_irq(eq->irq, handler, 0, eq->name, eq);
+	if (!ret)
+		eq->irq_requested = true;
+	return ret;
+}
+
+static void qhca_eq_free_irq(struct qhca_eq *eq)
+{
+	if (!eq->irq_requested)
+		return;
+	irq_update_affinity_hint(eq->irq, NULL);
+	free_irq(eq->irq, eq);
+	eq->irq_requested = false;
+}
+
+/* Completion vectors go round the CPUs, the near ones first. */
+static void qhca_eq_spread(struct qhca_eq *eq)
+{
+	unsigned int cpu = cpumask_local_spread(eq->vector - QHCA_VECTOR_COMP,
+						dev_to_node(&eq->dev->pdev->dev));
+
+	irq_set_affinity_and_hint(eq->irq, cpumask_of(cpu));
+}
+
+/**
+ * qhca_irqs_init - take MSI-X vectors and install the handler of vector 0
+ * @dev: the function, down, with its command queue in memory
+ *
+ * One completion vector per CPU is as many as is of use; one in all is enough.
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int qhca_irqs_init(struct qhca_dev *dev)
+{
+	u32 max = min_t(u32, qhca_read_reg(dev, QHCA_REG_VECTORS),
+			QHCA_VECTOR_COMP + num_online_cpus());
+	unsigned int i;
+	int n, ret;
+
+	max = min_t(u32, max, FIELD_GET(QHCA_EQ_CAPS_MAX,
+					qhca_read_reg(dev, QHCA_REG_EQ_CAPS)));
+	if (max < QHCA_VECTORS_MIN)
+		return dev_err_probe(&dev->pdev->dev, -ENODEV, "%u vectors are too few\n", max);
+
+	n = pci_alloc_irq_vectors(dev->pdev, QHCA_VECTORS_MIN, max, PCI_IRQ_MSIX);
+	if (n < 0)
+		return dev_err_probe(&dev->pdev->dev, n, "no MSI-X vectors\n");
+
+	dev->eqs = kcalloc(n, sizeof(*dev->eqs), GFP_KERNEL);
+	if (!dev->eqs) {
+		ret = -ENOMEM;
+		goto err_vectors;
+	}
+	dev->num_eqs = n;
+	for (i = 0; i < n; i++) {
+		dev->eqs[i].dev = dev;
+		dev->eqs[i].vector = i;
+		dev->eqs[i].irq = pci_irq_vector(dev->pdev, i);
+	}
+	ret = qhca_eq_request_irq(&dev->eqs[QHCA_VECTOR_ASYNC], qhca_irq_async, "async");
+	if (ret)
+		goto err_eqs;
+	return 0;
+
+err_eqs:
+	dev->num_eqs = 0;
+	kfree(dev->eqs);
+err_vectors:
+	pci_free_irq_vectors(dev->pdev);
+	return ret;
+}
+
+/**
+ * qhca_irqs_cleanup - undo qhca_irqs_init()
+ * @dev: the function, reset and down
+ */
+void qhca_irqs_cleanup(struct qhca_dev *dev)
+{
+	qhca_eq_free_irq(&dev->eqs[QHCA_VECTOR_ASYNC]);
+	dev->num_eqs = 0;
+	kfree(dev->eqs);
+	pci_free_irq_vectors(dev->pdev);
+}
+
+/**
+ * qhca_eqs_synchronize - wait until no handler runs that has begun before
+ * @dev: the function
+ *
+ * Context: process.
+ */
+void qhca_eqs_synchronize(struct qhca_dev *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->num_eqs; i++)
+		if (dev->eqs[i].irq_requested)
+			synchronize_irq(dev->eqs[i].irq);
+}
+
+static unsigned int qhca_eq_log_size(struct qhca_eq *eq)
+{
+	unsigned int max = FIELD_GET(QHCA_EQ_CAPS_LOG_MAX,
+				     qhca_read_reg(eq->dev, QHCA_REG_EQ_CAPS));
+	unsigned int log = QHCA_EQ_COMP_LOG;
+
+	/* The device stops when this one is full: room for all QPs failing at once. */
+	if (qhca_eq_is_async(eq))
+		log = max(QHCA_EQ_ASYNC_LOG_MIN, ilog2(eq->dev->limits.max_qp | 1) + 2);
+	/* The device asks for less, or the largest contiguous allocation does. */
+	return min3(log, max, 17u);
+}
+
+static int qhca_eq_cmd_create(struct qhca_eq *eq, const struct qhca_buf *buf)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_CREATE_EQ),
+		.create_eq = {
+			.buf = *buf,
+			.vector = cpu_to_le16(eq->vector),
+			.log_size = eq->log_size,
+			.flags = qhca_eq_is_async(eq) ? QHCA_EQ_ASYNC : 0,
+		},
+	};
+
+	return qhca_cmd_exec(eq->dev, &cmd, NULL, &eq->eqn);
+}
+
+static int qhca_eq_create(struct qhca_eq *eq)
+{
+	struct qhca_buf buf;
+	int ret;
+
+	eq->ci = 0;
+	eq->log_size = qhca_eq_log_size(eq);
+	ret = qhca_ring_mem_alloc(eq->dev, &eq->mem,
+				  sizeof(struct qhca_eqe) << eq->log_size, &buf);
+	if (ret)
+		return ret;
+	ret = qhca_eq_cmd_create(eq, &buf);
+	if (ret)
+		goto err_mem;
+	if (!qhca_eq_is_async(eq)) {
+		ret = qhca_eq_request_irq(eq, qhca_irq_comp, "comp");
+		if (ret)
+			goto err_destroy;
+		qhca_eq_spread(eq);
+	}
+	/* Arms it; the handler, which owns @ci, has to keep out meanwhile. */
+	disable_irq(eq->irq);
+	eq->live = true;
+	qhca_eq_poll(eq);
+	enable_irq(eq->irq);
+	return 0;
+
+err_destroy:
+	qhca_cmd_destroy(eq->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
+err_mem:
+	qhca_ring_mem_free(eq->dev, &eq->mem);
+	return ret;
+}
+
+static void qhca_eq_destroy(struct qhca_eq *eq)
+{
+	qhca_cmd_destroy(eq->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
+	/* Vector 0 goes on to report commands. */
+	disable_irq(eq->irq);
+	eq->live = false;
+	enable_irq(eq->irq);
+	if (!qhca_eq_is_async(eq))
+		qhca_eq_free_irq(eq);
+	qhca_ring_mem_free(eq->dev, &eq->mem);
+}
+
+/**
+ * qhca_eqs_create - make the event queues of all vectors
+ * @dev: the function, running, its limits known
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int qhca_eqs_create(struct qhca_dev *dev)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < dev->num_eqs; i++) {
+		ret = qhca_eq_create(&dev->eqs[i]);
+		if (ret)
+			goto err;
+	}
+	return 0;
+
+err:
+	while (i--)
+		qhca_eq_destroy(&dev->eqs[i]);
+	return ret;
+}
+
+/**
+ * qhca_eqs_destroy - undo qhca_eqs_create()
+ * @dev: the function
+ */
+void qhca_eqs_destroy(struct qhca_dev *dev)
+{
+	unsigned int i = dev->num_eqs;
+
+	while (i--)
+		qhca_eq_destroy(&dev->eqs[i]);
+}
+
+/**
+ * qhca_num_comp_vectors - how many completion vectors there are
+ * @dev: the function
+ *
+ * Return: at least 1.
+ */
+unsigned int qhca_num_comp_vectors(struct qhca_dev *dev)
+{
+	return dev->num_eqs - QHCA_VECTOR_COMP;
+}
+EXPORT_SYMBOL(qhca_num_comp_vectors);
+
+/**
+ * qhca_comp_eqn - where a CQ's events go to reach a completion vector
+ * @dev: the function
+ * @vector: completion vector, less than qhca_num_comp_vectors()
+ *
+ * Return: EQN.
+ */
+u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector)
+{
+	return dev->eqs[QHCA_VECTOR_COMP + vector].eqn;
+}
+EXPORT_SYMBOL(qhca_comp_eqn);
+
+/**
+ * qhca_comp_irq - interrupt number of a completion vector
+ * @dev: the function
+ * @vector: completion vector
+ *
+ * Return: interrupt number, -EINVAL if there is no such vector.
+ */
+int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector)
+{
+	if (vector >= qhca_num_comp_vectors(dev))
+		return -EINVAL;
+	return dev->eqs[QHCA_VECTOR_COMP + vector].irq;
+}
+EXPORT_SYMBOL(qhca_comp_irq);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * qhca.ko: the Ethernet port.
+ *
+ * struct qhca_nic is the netdev's own. What exists only while the interface is up
+ * is a struct qhca_chan: a send and a receive queue, each with its CQ, and one
+ * NAPI instance for both. A new MTU or ring size means a new channel, whose memory
+ * is there before the old one is given up.
+ */
+#ifndef QHCA_ETH_H
+#define QHCA_ETH_H
+
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/skbuff.h>
+
+#include "qhca.h"
+
+#define QHCA_RING_MIN		64u
+#define QHCA_RING_DEFAULT	512u
+#define QHCA_RING_MAX		4096u
+
+/* Completion vector of the port's CQs. */
+#define QHCA_ETH_COMP_VECTOR	0
+
+#define QHCA_PORT_NUM		1
+
+/**
+ * struct qhca_eth_cq - CQ of an Ethernet queue
+ * @core: event delivery
+ * @mem: ring and doorbell record
+ * @dbrec: doorbell record
+ * @nic: whose NAPI its events wake
+ * @log_size: log2 of the CQEs
+ * @ci: consumer index
+ * @arm_sn: of the last arm
+ */
+struct qhca_eth_cq {
+	struct qhca_cq_core core;
+	struct qhca_ring_mem mem;
+	struct qhca_cq_dbrec *dbrec;
+	struct qhca_nic *nic;
+	u8 log_size;
+	u32 ci;
+	u32 arm_sn;
+};
+
+/**
+ * struct qhca_tx_buf - what belongs to a send WQE
+ * @skb: in the last WQE of a frame, else NULL
+ * @dma: where the fragment is mapped
+ * @len: bytes of it
+ * @is_page: mapped as a page
+ */
+struct qhca_tx_buf {
+	struct sk_buff *skb;
+	dma_addr_t dma;
+	u32 len;
+	bool is_page;
+};
+
+/**
+ * struct qhca_txq - the send queue
+ * @cq: where it completes
+ * @mem: ring of struct qhca_eth_wqe
+ * @buf: one for each WQE
+ * @log_size: log2 of the WQEs
+ * @number: of the queue, for doorbells
+ * @pi: producer index; the sender's
+ * @ci: oldest WQE not complete; NAPI's
+ */
+struct qhca_txq {
+	struct qhca_eth_cq cq;
+	struct qhca_ring_mem mem;
+	struct qhca_tx_buf *buf;
+	u8 log_size;
+	u32 number;
+	u32 pi;
+	u32 ci ____cacheline_aligned_in_smp;
+};
+
+/**
+ * struct qhca_rxq - the receive queue
+ * @cq: where it completes
+ * @mem: ring of struct qhca_eth_wqe
+ * @page: of each WQE
+ * @pool: where pages come from
+ * @log_size: log2 of the WQEs
+ * @order: log2 of the pages of one buffer
+ * @room: bytes of a buffer that the device may fill
+ * @number: of the queue, for doorbells
+ * @pi: producer index
+ * @rung: producer index that the device knows
+ * @ci: next WQE to complete
+ */
+struct qhca_rxq {
+	struct qhca_eth_cq cq;
+	struct qhca_ring_mem mem;
+	struct page **page;
+	struct page_pool *pool;
+	u8 log_size;
+	u8 order;
+	u32 room;
+	u32 number;
+	u32 pi;
+	u32 rung;
+	u32 ci;
+};
+
+/* struct qhca_chan - the queues of an interface that is up */
+struct qhca_chan {
+	struct qhca_nic *nic;
+	struct qhca_txq tx;
+	struct qhca_rxq rx;
+};
+
+/* struct qhca_chan_params - what a channel is made for */
+struct qhca_chan_params {
+	u32 mtu;
+	u32 tx_entries;
+	u32 rx_entries;
+};
+
+/**
+ * struct qhca_nic - private data of the netdev
+ * @netdev: the netdev
+ * @dev: the function
+ * @chan: the queues, or NULL; changes under RTNL
+ * @napi: polls both CQs
+ * @params: of @chan, or of the next one
+ * @speed: of the port, Mb/s
+ * @port_lock: serialises SET_PORT and SET_MCAST
+ * @port_on: the port may be on; under @port_lock
+ * @rx_mode_work: brings the address filter to the device, which sleeps
+ * @restart_work: new queues after a failure
+ * @link_lock: keeps carrier changes in the order of the register's
+ * @nb: asynchronous events
+ */
+struct qhca_nic {
+	struct net_device *netdev;
+	struct qhca_dev *dev;
+	struct qhca_chan *chan;
+	struct napi_struct napi;
+	struct qhca_chan_params params;
+	u32 speed;
+	struct mutex port_lock;		/* SET_PORT and SET_MCAST */
+	bool port_on;
+	struct work_struct rx_mode_work;
+	struct work_struct restart_work;
+	spinlock_t link_lock;		/* carrier */
+	struct notifier_block nb;
+};
+
+/* netdev.c */
+int qhca_nic_change(struct qhca_nic *nic, const struct qhca_chan_params *params);
+
+/* port.c */
+int qhca_port_query(struct qhca_nic *nic, struct qhca_port_attr *attr);
+int qhca_port_set(struct qhca_nic *nic, bool on);
+int qhca_port_sync(struct qhca_nic *nic);
+void qhca_port_rx_mode_work(struct work_struct *work);
+void qhca_port_update_carrier(struct qhca_nic *nic);
+
+/* chan.c */
+struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_params *params);
+void qhca_chan_free(struct qhca_chan *chan);
+int qhca_chan_start(struct qhca_chan *chan);
+void qhca_chan_stop(struct qhca_chan *chan);
+int qhca_eth_poll(struct napi_struct *napi, int budget);
+bool qhca_eth_cq_next(struct qhca_eth_cq *cq, struct qhca_cqe *cqe);
+void qhca_eth_cq_update(struct qhca_eth_cq *cq);
+
+/* tx.c */
+int qhca_txq_alloc(struct qhca_chan *chan, u32 entries);
+void qhca_txq_free(struct qhca_chan *chan);
+void qhca_txq_drain(struct qhca_chan *chan);
+void qhca_tx_poll(struct qhca_chan *chan, int budget);
+netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev);
+
+/* rx.c */
+int qhca_rxq_alloc(struct qhca_chan *chan, u32 entries, u32 mtu);
+void qhca_rxq_free(struct qhca_chan *chan);
+void qhca_rxq_drain(struct qhca_chan *chan);
+bool qhca_rxq_fill(struct qhca_chan *chan);
+int qhca_rx_poll(struct qhca_chan *chan, int budget);
+
+/* ethtool.c */
+extern const struct ethtool_ops qhca_ethtool_ops;
+
+#endif /* QHCA_ETH_H */

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca.ko: ethtool. */
+#include <linux/ethtool.h>
+#include <linux/log2.h>
+
+#include "eth.h"
+
+/* Names of the device's counters, which are those that QEMU shows as well. */
+static const char qhca_counter_names[QHCA_CNT_MAX][ETH_GSTRING_LEN] = {
+	[QHCA_CNT_TX_PKTS] = "tx_pkts",
+	[QHCA_CNT_TX_BYTES] = "tx_bytes",
+	[QHCA_CNT_RX_PKTS] = "rx_pkts",
+	[QHCA_CNT_RX_BYTES] = "rx_bytes",
+	[QHCA_CNT_RX_ICRC] = "rx_icrc",
+	[QHCA_CNT_RX_MALFORMED] = "rx_malformed",
+	[QHCA_CNT_RX_NO_QP] = "rx_no_qp",
+	[QHCA_CNT_RX_BAD_STATE] = "rx_bad_state",
+	[QHCA_CNT_RX_BAD_ADDR] = "rx_bad_addr",
+	[QHCA_CNT_RX_BAD_PKEY] = "rx_bad_pkey",
+	[QHCA_CNT_RX_BAD_QKEY] = "rx_bad_qkey",
+	[QHCA_CNT_RX_DUPLICATE] = "rx_duplicate",
+	[QHCA_CNT_RX_OUT_OF_SEQ] = "rx_out_of_seq",
+	[QHCA_CNT_TX_ACK] = "tx_ack",
+	[QHCA_CNT_TX_NAK_SEQ] = "tx_nak_seq",
+	[QHCA_CNT_TX_NAK_INV_REQ] = "tx_nak_inv_req",
+	[QHCA_CNT_TX_NAK_ACCESS] = "tx_nak_access",
+	[QHCA_CNT_TX_NAK_OP] = "tx_nak_op",
+	[QHCA_CNT_TX_RNR_NAK] = "tx_rnr_nak",
+	[QHCA_CNT_RX_NAK_SEQ] = "rx_nak_seq",
+	[QHCA_CNT_RX_NAK_FATAL] = "rx_nak_fatal",
+	[QHCA_CNT_RX_RNR_NAK] = "rx_rnr_nak",
+	[QHCA_CNT_TIMEOUT] = "timeout",
+	[QHCA_CNT_RETRANSMIT] = "retransmit",
+	[QHCA_CNT_RETRY_EXC] = "retry_exc",
+	[QHCA_CNT_RNR_RETRY_EXC] = "rnr_retry_exc",
+	[QHCA_CNT_CQ_OVERRUN] = "cq_overrun",
+	[QHCA_CNT_BAD_DOORBELL] = "bad_doorbell",
+	[QHCA_CNT_BAD_CMD] = "bad_cmd",
+	[QHCA_CNT_BAD_WQE] = "bad_wqe",
+	[QHCA_CNT_BAD_KEY] = "bad_key",
+	[QHCA_CNT_DMA_ERR] = "dma_err",
+	[QHCA_CNT_BAD_REG] = "bad_reg",
+	[QHCA_CNT_ETH_TX_PKTS] = "eth_tx_pkts",
+	[QHCA_CNT_ETH_TX_BYTES] = "eth_tx_bytes",
+	[QHCA_CNT_ETH_RX_PKTS] = "eth_rx_pkts",
+	[QHCA_CNT_ETH_RX_BYTES] = "eth_rx_bytes",
+	[QHCA_CNT_ETH_RX_NO_BUF] = "eth_rx_no_buf",
+	[QHCA_CNT_ETH_TX_ERR] = "eth_tx_err",
+};
+
+static void qhca_get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	u64 fw = nic->dev->limits.fw_version;
+
+	strscpy(info->driver, QHCA_DRV_NAME, sizeof(info->driver));
+	strscpy(info->bus_info, pci_name(nic->dev->pdev), sizeof(info->bus_info));
+	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u.%u", (u32)(fw >> 32),
+		 (u32)(fw >> 16) & 0xffff, (u32)fw & 0xffff);
+}
+
+static int qhca_get_link_ksettings(struct net_device *netdev,
+				   struct ethtool_link_ksettings *settings)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	bool up = netif_carrier_ok(netdev);
+
+	settings->base.speed = up ? nic->speed : SPEED_UNKNOWN;
+	settings->base.duplex = up ? DUPLEX_FULL : DUPLEX_UNKNOWN;
+	settings->base.port = PORT_OTHER;
+	settings->base.autoneg = AUTONEG_DISABLE;
+	return 0;
+}
+
+static u32 qhca_max_entries(const struct qhca_nic *nic)
+{
+	return min_t(u64, QHCA_RING_MAX, BIT_ULL(nic->dev->limits.max_ethq_log));
+}
+
+static void qhca_get_ringparam(struct net_device *netdev, struct ethtool_ringparam *ring,
+			       struct kernel_ethtool_ringparam *kernel_ring,
+			       struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+
+	ring->tx_max_pending = qhca_max_entries(nic);
+	ring->rx_max_pending = qhca_max_entries(nic);
+	ring->tx_pending = nic->params.tx_entries;
+	ring->rx_pending = nic->params.rx_entries;
+}
+
+static int qhca_set_ringparam(struct net_device *netdev, struct ethtool_ringparam *ring,
+			      struct kernel_ethtool_ringparam *kernel_ring,
+			      struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_chan_params params = nic->params;
+
+	/* The core has checked the maximum; jumbo and mini rings have none. */
+	if (ring->tx_pending < QHCA_RING_MIN || ring->rx_pending < QHCA_RING_MIN) {
+		NL_SET_ERR_MSG_FMT_MOD(extack, "at least %u entries", QHCA_RING_MIN);
+		return -EINVAL;
+	}
+	params.tx_entries = roundup_pow_of_two(ring->tx_pending);
+	params.rx_entries = roundup_pow_of_two(ring->rx_pending);
+	return qhca_nic_change(nic, &params);
+}
+
+static int qhca_get_sset_count(struct net_device *netdev, int sset)
+{
+	return sset == ETH_SS_STATS ? QHCA_CNT_MAX : -EOPNOTSUPP;
+}
+
+static void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
+{
+	if (sset == ETH_SS_STATS)
+		memcpy(data, qhca_counter_names, sizeof(qhca_counter_names));
+}
+
+static void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats,
+				   u64 *data)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_QUERY_COUNTERS) };
+	struct qhca_nic *nic = netdev_priv(netdev);
+	__le64 counters[QHCA_CNT_MAX] = {};
+	struct qhca_mbox mbox = { .out = counters, .out_len = sizeof(counters) };
+	unsigned int i;
+
+	/* There is no way to report an error; a dead device shows zeroes. */
+	qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
+	for (i = 0; i < QHCA_CNT_MAX; i++)
+		data[i] = le64_to_cpu(counters[i]);
+}
+
+const struct ethtool_ops qhca_ethtool_ops = {
+	.get_drvinfo = qhca_get_drvinfo,
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = qhca_get_link_ksettings,
+	.get_ringparam = qhca_get_ringparam,
+	.set_ringparam = qhca_set_ringparam,
+	.get_sset_count = qhca_get_sset_count,
+	.get_strings = qhca_get_strings,
+	.get_ethtool_stats = qhca_get_ethtool_stats,
+	.get_ts_info = ethtool_op_get_ts_info,
+};

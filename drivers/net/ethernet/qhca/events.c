@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca.ko: who hears of asynchronous events. */
+#include "qhca.h"
+
+/**
+ * qhca_event - pass an asynchronous event on
+ * @dev: the function
+ * @type: what happened
+ * @obj: to which object
+ *
+ * Context: hard IRQ; process for a DEVICE_FATAL that qhca_health_die() led to.
+ */
+void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj)
+{
+	if (type == QHCA_EVENT_CQ_ERR)
+		qhca_cq_error(dev, obj);
+	else if (type == QHCA_EVENT_DEVICE_FATAL && !qhca_is_dead(dev))
+		/* Comes back here, once the device is known to be quiet. */
+		qhca_health_die(dev, "it says so");
+	else
+		atomic_notifier_call_chain(&dev->events, type, &obj);
+}
+
+int qhca_register_events(struct qhca_dev *dev, struct notifier_block *nb)
+{
+	return atomic_notifier_chain_register(&dev->events, nb);
+}
+EXPORT_SYMBOL(qhca_register_events);
+
+/**
+ * qhca_unregister_events - undo qhca_register_events()
+ * @dev: the function
+ * @nb: the notifier, which is not running any more when this returns
+ *
+ * Context: process.
+ */
+void qhca_unregister_events(struct qhca_dev *dev, struct notifier_block *nb)
+{
+	atomic_notifier_chain_unregister(&dev->events, nb);
+}
+EXPORT_SYMBOL(qhca_unregister_events);

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: the PCI function, from probe() to remove().
+ *
+ * Three layers, each undone in the opposite order:
+ *   PCI resources	as long as the driver is bound
+ *   the device up	command queue, interrupts, event queues
+ *   its users		the netdev, which sleeps while the device is down, and the
+ *			auxiliary device, which goes away
+ *
+ * Reset, suspend and PCI errors take the upper two down and up again.
+ */
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
+
+#include "qhca.h"
+
+static int qhca_dev_up(struct qhca_dev *dev)
+{
+	int ret;
+
+	/* Whatever ran before us may have left the device running. */
+	ret = qhca_hw_reset(dev);
+	if (ret)
+		return dev_err_probe(&dev->pdev->dev, ret, "no reset\n");
+	ret = qhca_cmdq_init(dev);
+	if (ret)
+		return ret;
+	ret = qhca_irqs_init(dev);
+	if (ret)
+		goto err_cmdq;
+	pci_set_master(dev->pdev);
+	ret = qhca_health_start(dev);
+	if (ret)
+		goto err_irqs;
+	ret = qhca_hw_query(dev);
+	if (ret)
+		goto err_health;
+	ret = qhca_eqs_create(dev);
+	if (ret)
+		goto err_health;
+	qhca_health_watch(dev);
+	dev->up = true;
+	return 0;
+
+err_health:
+	qhca_health_stop(dev);
+err_irqs:
+	pci_clear_master(dev->pdev);
+	qhca_irqs_cleanup(dev);
+err_cmdq:
+	qhca_cmdq_cleanup(dev);
+	return ret;
+}
+
+static void qhca_dev_down(struct qhca_dev *dev)
+{
+	if (!dev->up)
+		return;
+	dev->up = false;
+	qhca_eqs_destroy(dev);
+	qhca_health_stop(dev);
+	pci_clear_master(dev->pdev);
+	qhca_irqs_cleanup(dev);
+	qhca_cmdq_cleanup(dev);
+	WARN_ON(!xa_empty(&dev->cqs));
+}
+
+/* Takes everything down that a reset of the function destroys. */
+static void qhca_detach(struct qhca_dev *dev)
+{
+	qhca_adev_del(dev);
+	qhca_netdev_suspend(dev);
+	qhca_dev_down(dev);
+}
+
+/* The device comes back with all its users, or not at all. */
+static int qhca_attach(struct qhca_dev *dev)
+{
+	int ret;
+
+	ret = qhca_dev_up(dev);
+	if (ret)
+		return ret;
+	ret = qhca_netdev_resume(dev);
+	if (ret)
+		goto err_dev;
+	ret = qhca_adev_add(dev);
+	if (ret)
+		goto err_netdev;
+	return 0;
+
+err_netdev:
+	qhca_netdev_suspend(dev);
+err_dev:
+	qhca_dev_down(dev);
+	return ret;
+}
+
+static int qhca_map_bars(struct qhca_dev *dev)
+{
+	struct pci_dev *pdev = dev->pdev;
+
+	if (pci_resource_len(pdev, QHCA_BAR_REGS) < QHCA_BAR_REGS_SIZE ||
+	    pci_resource_len(pdev, QHCA_BAR_DB) < QHCA_DB_PAGE_SIZE)
+		return dev_err_probe(&pdev->dev, -ENODEV, "BARs too small\n");
+
+	dev->regs = ioremap(pci_resource_start(pdev, QHCA_BAR_REGS), QHCA_BAR_REGS_SIZE);
+	if (!dev->regs)
+		return -ENOMEM;
+	/* The kernel's own page; the others are mapped into processes only. */
+	dev->db = ioremap(qhca_uar_phys(dev, 0), QHCA_DB_PAGE_SIZE);
+	if (!dev->db) {
+		iounmap(dev->regs);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void qhca_unmap_bars(struct qhca_dev *dev)
+{
+	iounmap(dev->db);
+	iounmap(dev->regs);
+}
+
+static int qhca_pci_init(struct qhca_dev *dev)
+{
+	struct pci_dev *pdev = dev->pdev;
+	int ret;
+
+	ret = pci_enable_device_mem(pdev);
+	if (ret)
+		return ret;
+	ret = pci_request_mem_regions(pdev, QHCA_DRV_NAME);
+	if (ret)
+		goto err_disable;
+	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (ret)
+		goto err_regions;
+	dma_set_max_seg_size(&pdev->dev, U32_MAX);
+	ret = qhca_map_bars(dev);
+	if (ret)
+		goto err_regions;
+	pci_save_state(pdev);	/* for qhca_slot_reset() */
+	return 0;
+
+err_regions:
+	pci_release_mem_regions(pdev);
+err_disable:
+	pci_disable_device(pdev);
+	return ret;
+}
+
+static void qhca_pci_cleanup(struct qhca_dev *dev)
+{
+	qhca_unmap_bars(dev);
+	pci_release_mem_regions(dev->pdev);
+	pci_disable_device(dev->pdev);
+}
+
+static struct qhca_dev *qhca_dev_alloc(struct pci_dev *pdev)
+{
+	struct qhca_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return NULL;
+	dev->pdev = pdev;
+	ida_init(&dev->uars);
+	xa_init(&dev->cqs);
+	ATOMIC_INIT_NOTIFIER_HEAD(&dev->events);
+	spin_lock_init(&dev->clock_lock);
+	qhca_health_init(dev);
+	pci_set_drvdata(pdev, dev);
+	return dev;
+}
+
+static void qhca_dev_free(struct qhca_dev *dev)
+{
+	ida_destroy(&dev->uars);
+	xa_destroy(&dev->cqs);
+	kfree(dev);
+}
+
+static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct qhca_dev *dev;
+	int ret;
+
+	dev = qhca_dev_alloc(pdev);
+	if (!dev)
+		return -ENOMEM;
+	ret = qhca_pci_init(dev);
+	if (ret)
+		goto err_free;
+	ret = qhca_hw_identify(dev);
+	if (ret)
+		goto err_pci;
+	ret = qhca_dev_up(dev);
+	if (ret)
+		goto err_pci;
+	ret = qhca_netdev_register(dev);
+	if (ret)
+		goto err_dev;
+	ret = qhca_adev_add(dev);
+	if (ret)
+		goto err_netdev;
+	return 0;
+
+err_netdev:
+	qhca_netdev_unregister(dev);
+err_dev:
+	qhca_dev_down(dev);
+err_pci:
+	qhca_pci_cleanup(dev);
+err_free:
+	qhca_dev_free(dev);
+	return ret;
+}
+
+static void qhca_remove(struct pci_dev *pdev)
+{
+	struct qhca_dev *dev = pci_get_drvdata(pdev);
+
+	/* If it was unplugged, know now and not at the first command's timeout. */
+	qhca_health_check(dev);
+	qhca_adev_del(dev);
+	qhca_netdev_unregister(dev);
+	qhca_dev_down(dev);
+	qhca_pci_cleanup(dev);
+	qhca_dev_free(dev);
+}
+
+/* Before the next kernel: no DMA. Users stay, and find the device dead. */
+static void qhca_shutdown(struct pci_dev *pdev)
+{
+	struct qhca_dev *dev = pci_get_drvdata(pdev);
+
+	if (!dev->up)
+		return;
+	rtnl_lock();
+	netif_device_detach(dev->netdev);
+	rtnl_unlock();
+	qhca_health_stop(dev);
+	pci_clear_master(pdev);
+}
+
+static int qhca_suspend(struct device *d)
+{
+	qhca_detach(dev_get_drvdata(d));
+	return 0;
+}
+
+static int qhca_resume(struct device *d)
+{
+	return qhca_attach(dev_get_drvdata(d));
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(qhca_pm_ops, qhca_suspend, qhca_resume);
+
+static void qhca_reset_prepare(struct pci_dev *pdev)
+{
+	struct qhca_dev *dev = pci_get_drvdata(pdev);
+
+	qhca_health_check(dev);
+	qhca_detach(dev);
+}
+
+static void qhca_reset_done(struct pci_dev *pdev)
+{
+	int ret = qhca_attach(pci_get_drvdata(pdev));
+
+	if (ret)
+		pci_err(pdev, "not up again after reset: %d\n", ret);
+}
+
+static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	struct qhca_dev *dev = pci_get_drvdata(pdev);
+
+	qhca_health_die(dev, "PCI error");
+	qhca_detach(dev);
+	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
+						      PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
+{
+	pci_restore_state(pdev);
+	pci_save_state(pdev);	/* restoring uses it up */
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
+static const struct pci_error_handlers qhca_err_handlers = {
+	.error_detected = qhca_error_detected,
+	.slot_reset = qhca_slot_reset,
+	.resume = qhca_reset_done,
+	.reset_prepare = qhca_reset_prepare,
+	.reset_done = qhca_reset_done,
+};
+
+static const struct pci_device_id qhca_pci_ids[] = {
+	{ PCI_DEVICE(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, qhca_pci_ids);
+
+static struct pci_driver qhca_pci_driver = {
+	.name = QHCA_DRV_NAME,
+	.id_table = qhca_pci_ids,
+	.probe = qhca_probe,
+	.remove = qhca_remove,
+	.shutdown = qhca_shutdown,
+	.err_handler = &qhca_err_handlers,
+	.driver.pm = pm_sleep_ptr(&qhca_pm_ops),
+};
+module_pci_driver(qhca_pci_driver);
+
+MODULE_DESCRIPTION("QHCA virtual RDMA host channel adapter: PCI function and Ethernet");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: memory of kernel rings.
+ *
+ * A ring is one coherent allocation if there is one to be had. If not (the page
+ * allocator ends at a few megabytes, the device's limits do not), it is made of
+ * single pages and a table, provided that their streaming mappings need no
+ * synchronisation and are thus as good as coherent.
+ */
+#include <linux/mm.h>
+#include <linux/vmalloc.h>
+
+#include "qhca.h"
+
+static void qhca_ring_mem_unmap(struct qhca_ring_mem *mem, u32 num)
+{
+	while (num--)
+		dma_unmap_page(mem->table.dma_dev, qhca_table_get(&mem->table, num),
+			       PAGE_SIZE, DMA_BIDIRECTIONAL);
+}
+
+static int qhca_ring_mem_map(struct qhca_ring_mem *mem, u32 num)
+{
+	struct device *dma_dev = mem->table.dma_dev;
+	bool bounced = false;
+	dma_addr_t addr;
+	u32 i;
+
+	for (i = 0; i < num; i++) {
+		addr = dma_map_page(dma_dev, vmalloc_to_page(mem->va + i * PAGE_SIZE), 0,
+				    PAGE_SIZE, DMA_BIDIRECTIONAL);
+		if (dma_mapping_error(dma_dev, addr))
+			break;
+		qhca_table_set(&mem->table, i, addr);
+		bounced |= dma_need_sync(dma_dev, addr);
+	}
+	if (i == num && !bounced)
+		return 0;
+	qhca_ring_mem_unmap(mem, i);
+	return -ENOMEM;
+}
+
+static int qhca_ring_mem_alloc_paged(struct qhca_dev *dev, struct qhca_ring_mem *mem)
+{
+	u32 num = mem->size >> PAGE_SHIFT;
+	int ret;
+
+	ret = qhca_table_init(dev, &mem->table, num, PAGE_SHIFT);
+	if (ret)
+		return ret;
+	mem->va = vzalloc(mem->size);
+	ret = mem->va ? qhca_ring_mem_map(mem, num) : -ENOMEM;
+	if (!ret)
+		return 0;
+	vfree(mem->va);
+	qhca_table_free(&mem->table);
+	return ret;
+}
+
+/**
+ * qhca_ring_mem_alloc - allocate the memory of a ring
+ * @dev: the function
+ * @mem: filled in
+ * @size: bytes; rounded up to whole pages
+ * @buf: filled in with what a command says of the ring; NULL if the ring has to be
+ *       one contiguous piece
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int qhca_ring_mem_alloc(struct qhca_dev *dev, struct qhca_ring_mem *mem,
+			size_t size, struct qhca_buf *buf)
+{
+	int ret;
+
+	memset(mem, 0, sizeof(*mem));
+	mem->size = PAGE_ALIGN(size);
+	mem->va = dma_alloc_coherent(&dev->pdev->dev, mem->size, &mem->dma,
+				     GFP_KERNEL | __GFP_NOWARN);
+	if (mem->va) {
+		mem->table.buf.addr = cpu_to_le64(mem->dma);
+		mem->table.buf.num_blocks = cpu_to_le32(mem->size >> QHCA_PAGE_SHIFT);
+		mem->table.buf.block_shift = QHCA_PAGE_SHIFT;
+	} else {
+		ret = buf ? qhca_ring_mem_alloc_paged(dev, mem) : -ENOMEM;
+		if (ret)
+			return ret;
+	}
+	if (buf)
+		*buf = mem->table.buf;
+	return 0;
+}
+EXPORT_SYMBOL(qhca_ring_mem_alloc);
+
+/**
+ * qhca_ring_mem_free - free the memory of a ring
+ * @dev: the function
+ * @mem: the ring, which the device does not know any more
+ *
+ * Context: process.
+ */
+void qhca_ring_mem_free(struct qhca_dev *dev, struct qhca_ring_mem *mem)
+{
+	if (mem->table.dma_dev) {
+		qhca_ring_mem_unmap(mem, mem->size >> PAGE_SHIFT);
+		vfree(mem->va);
+		qhca_table_free(&mem->table);
+	} else {
+		dma_free_coherent(&dev->pdev->dev, mem->size, mem->va, mem->dma);
+	}
+	mem->va = NULL;
+}
+EXPORT_SYMBOL(qhca_ring_mem_free);

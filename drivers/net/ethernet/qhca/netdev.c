@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: the netdev.
+ *
+ * It lives as long as the driver is bound. While the device is down for a reset or
+ * for suspend it is detached and has no queues, but keeps its settings. RoCE never
+ * comes through here: the device takes those frames out, and qhca_ib has the netdev
+ * for its addresses only.
+ */
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+
+#include "eth.h"
+
+static int qhca_nic_start(struct qhca_nic *nic)
+{
+	struct qhca_chan *chan;
+	int ret;
+
+	chan = qhca_chan_alloc(nic, &nic->params);
+	if (!chan)
+		return -ENOMEM;
+	ret = qhca_chan_start(chan);
+	if (ret)
+		qhca_chan_free(chan);
+	return ret;
+}
+
+static void qhca_nic_stop(struct qhca_nic *nic)
+{
+	struct qhca_chan *chan = nic->chan;
+
+	if (!chan)
+		return;
+	qhca_chan_stop(chan);
+	qhca_chan_free(chan);
+}
+
+static bool qhca_nic_is_up(const struct qhca_nic *nic)
+{
+	return netif_running(nic->netdev) && netif_device_present(nic->netdev);
+}
+
+/* Puts @new in the place of the queues there are, and those back if it fails. */
+static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
+			    const struct qhca_chan_params *params)
+{
+	struct qhca_chan_params old_params = nic->params;
+	struct qhca_chan *old = nic->chan;
+	int ret;
+
+	if (old)
+		qhca_chan_stop(old);
+	nic->params = *params;
+	ret = qhca_chan_start(new);
+	if (!ret) {
+		if (old)
+			qhca_chan_free(old);
+		return 0;
+	}
+
+	qhca_chan_free(new);
+	nic->params = old_params;
+	if (old && qhca_chan_start(old)) {
+		netdev_err(nic->netdev, "no queues\n");
+		qhca_chan_free(old);
+	}
+	return ret;
+}
+
+/**
+ * qhca_nic_change - change what the queues are made for
+ * @nic: the port
+ * @params: what they are to be made for
+ *
+ * Context: process, RTNL.
+ * Return: 0 or a negative errno, and nothing has changed.
+ */
+int qhca_nic_change(struct qhca_nic *nic, const struct qhca_chan_params *params)
+{
+	struct qhca_chan *new;
+
+	if (!qhca_nic_is_up(nic)) {
+		nic->params = *params;
+		return 0;
+	}
+	new = qhca_chan_alloc(nic, params);
+	return new ? qhca_nic_replace(nic, new, params) : -ENOMEM;
+}
+
+static void qhca_nic_restart_work(struct work_struct *work)
+{
+	struct qhca_nic *nic = container_of(work, struct qhca_nic, restart_work);
+	struct qhca_chan_params params;
+
+	rtnl_lock();
+	params = nic->params;
+	/* New queues for a dead device are no use. */
+	if (qhca_nic_is_up(nic) && !qhca_is_dead(nic->dev) &&
+	    qhca_nic_change(nic, &params))
+		netdev_err(nic->netdev, "restart failed\n");
+	rtnl_unlock();
+}
+
+static int qhca_open(struct net_device *netdev)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	int ret = qhca_nic_start(nic);
+
+	if (!ret)
+		qhca_port_update_carrier(nic);
+	return ret;
+}
+
+static int qhca_stop(struct net_device *netdev)
+{
+	qhca_nic_stop(netdev_priv(netdev));
+	return 0;
+}
+
+static void qhca_set_rx_mode(struct net_device *netdev)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+
+	schedule_work(&nic->rx_mode_work);
+}
+
+static int qhca_set_mac_address(struct net_device *netdev, void *addr)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	u8 old[ETH_ALEN];
+	int ret;
+
+	ret = eth_prepare_mac_addr_change(netdev, addr);
+	if (ret)
+		return ret;
+	ether_addr_copy(old, netdev->dev_addr);
+	eth_commit_mac_addr_change(netdev, addr);
+	ret = qhca_port_sync(nic);
+	if (ret)
+		eth_hw_addr_set(netdev, old);
+	return ret;
+}
+
+static int qhca_change_mtu(struct net_device *netdev, int mtu)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_chan_params params = nic->params;
+	int ret;
+
+	params.mtu = mtu;
+	ret = qhca_nic_change(nic, &params);
+	if (!ret)
+		WRITE_ONCE(netdev->mtu, mtu);
+	return ret;
+}
+
+static void qhca_tx_timeout(struct net_device *netdev, unsigned int txqueue)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+
+	netdev_err(netdev, "send queue %u does not move\n", txqueue);
+	schedule_work(&nic->restart_work);
+}
+
+static const struct net_device_ops qhca_netdev_ops = {
+	.ndo_open = qhca_open,
+	.ndo_stop = qhca_stop,
+	.ndo_start_xmit = qhca_xmit,
+	.ndo_set_rx_mode = qhca_set_rx_mode,
+	.ndo_set_mac_address = qhca_set_mac_address,
+	.ndo_validate_addr = eth_validate_addr,
+	.ndo_change_mtu = qhca_change_mtu,
+	.ndo_get_stats64 = dev_get_tstats64,
+	.ndo_tx_timeout = qhca_tx_timeout,
+};
+
+static int qhca_nic_event(struct notifier_block *nb, unsigned long type, void *obj)
+{
+	struct qhca_nic *nic = container_of(nb, struct qhca_nic, nb);
+
+	switch (type) {
+	case QHCA_EVENT_LINK_UP:
+	case QHCA_EVENT_LINK_DOWN:
+	case QHCA_EVENT_DEVICE_FATAL:
+		qhca_port_update_carrier(nic);
+		return NOTIFY_OK;
+	default:
+		return NOTIFY_DONE;
+	}
+}
+
+static void qhca_netdev_init_features(struct net_device *netdev)
+{
+	netdev->vlan_features = NETIF_F_SG | NETIF_F_HIGHDMA | NETIF_F_HW_CSUM;
+	netdev->hw_features = NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_RXCSUM |
+			      NETIF_F_HW_VLAN_CTAG_TX;
+	/* Tags are always stripped. */
+	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA | NETIF_F_HW_VLAN_CTAG_RX;
+	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
+}
+
+static void qhca_netdev_init_addr(struct qhca_dev *dev, struct net_device *netdev)
+{
+	u8 mac[ETH_ALEN];
+
+	qhca_hw_mac(dev, mac);
+	if (is_valid_ether_addr(mac))
+		eth_hw_addr_set(netdev, mac);
+	else
+		eth_hw_addr_random(netdev);
+}
+
+static void qhca_nic_init(struct qhca_dev *dev, struct net_device *netdev)
+{
+	u32 max_entries = BIT(min(dev->limits.max_ethq_log, 12u));
+	struct qhca_nic *nic = netdev_priv(netdev);
+
+	nic->netdev = netdev;
+	nic->dev = dev;
+	nic->params.mtu = netdev->mtu;
+	nic->params.tx_entries = min(QHCA_RING_DEFAULT, max_entries);
+	nic->params.rx_entries = min(QHCA_RING_DEFAULT, max_entries);
+	nic->nb.notifier_call = qhca_nic_event;
+	mutex_init(&nic->port_lock);
+	spin_lock_init(&nic->link_lock);
+	INIT_WORK(&nic->rx_mode_work, qhca_port_rx_mode_work);
+	INIT_WORK(&nic->restart_work, qhca_nic_restart_work);
+	netif_napi_add(netdev, &nic->napi, qhca_eth_poll);
+}
+
+/* What only the device knows. */
+static int qhca_nic_query(struct qhca_nic *nic)
+{
+	struct net_device *netdev = nic->netdev;
+	struct qhca_port_attr attr;
+	int ret;
+
+	if (BIT(nic->dev->limits.max_ethq_log) < QHCA_RING_MIN)
+		return -EINVAL;
+	ret = qhca_port_query(nic, &attr);
+	if (ret)
+		return ret;
+	nic->speed = le32_to_cpu(attr.speed);
+	netdev->min_mtu = QHCA_ETH_MTU_MIN;
+	netdev->max_mtu = clamp_t(u32, le32_to_cpu(attr.max_mtu), ETH_DATA_LEN,
+				  QHCA_ETH_MTU_MAX);
+	return 0;
+}
+
+/**
+ * qhca_netdev_register - make the netdev
+ * @dev: the function, running
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int qhca_netdev_register(struct qhca_dev *dev)
+{
+	struct net_device *netdev;
+	struct qhca_nic *nic;
+	int ret;
+
+	netdev = alloc_etherdev(sizeof(*nic));
+	if (!netdev)
+		return -ENOMEM;
+	SET_NETDEV_DEV(netdev, &dev->pdev->dev);
+	netdev->dev_port = 0;
+	netdev->netdev_ops = &qhca_netdev_ops;
+	netdev->ethtool_ops = &qhca_ethtool_ops;
+	netdev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+	qhca_netdev_init_features(netdev);
+	qhca_netdev_init_addr(dev, netdev);
+	qhca_nic_init(dev, netdev);
+	nic = netdev_priv(netdev);
+	ret = qhca_nic_query(nic);
+	if (ret)
+		goto err_free;
+
+	dev->netdev = netdev;
+	qhca_register_events(dev, &nic->nb);
+	qhca_port_update_carrier(nic);
+	ret = register_netdev(netdev);
+	if (ret)
+		goto err_events;
+	return 0;
+
+err_events:
+	qhca_unregister_events(dev, &nic->nb);
+	dev->netdev = NULL;
+err_free:
+	free_netdev(netdev);
+	return ret;
+}
+
+/**
+ * qhca_netdev_unregister - undo qhca_netdev_register()
+ * @dev: the function
+ */
+void qhca_netdev_unregister(struct qhca_dev *dev)
+{
+	struct net_device *netdev = dev->netdev;
+	struct qhca_nic *nic = netdev_priv(netdev);
+
+	unregister_netdev(netdev);
+	cancel_work_sync(&nic->restart_work);
+	cancel_work_sync(&nic->rx_mode_work);
+	qhca_unregister_events(dev, &nic->nb);
+	dev->netdev = NULL;
+	free_netdev(netdev);
+}
+
+/**
+ * qhca_netdev_suspend - the device is about to go down
+ * @dev: the function
+ *
+ * Context: process. No command comes from the netdev after this.
+ */
+void qhca_netdev_suspend(struct qhca_dev *dev)
+{
+	struct qhca_nic *nic = netdev_priv(dev->netdev);
+
+	rtnl_lock();
+	netif_device_detach(dev->netdev);
+	qhca_nic_stop(nic);
+	netif_carrier_off(dev->netdev);
+	rtnl_unlock();
+}
+
+/**
+ * qhca_netdev_resume - the device is up again
+ * @dev: the function, running
+ *
+ * Context: process.
+ * Return: 0, or a negative errno and the netdev stays detached.
+ */
+int qhca_netdev_resume(struct qhca_dev *dev)
+{
+	struct net_device *netdev = dev->netdev;
+	struct qhca_nic *nic = netdev_priv(netdev);
+	int ret = 0;
+
+	rtnl_lock();
+	if (netif_running(netdev))
+		ret = qhca_nic_start(nic);
+	if (!ret) {
+		netif_device_attach(netdev);
+		qhca_port_update_carrier(nic);
+	}
+	rtnl_unlock();
+	return ret;
+}

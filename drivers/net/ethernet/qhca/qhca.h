@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * qhca.ko: what its files share. What other modules may use is in
+ * <net/qhca/core.h>.
+ */
+#ifndef QHCA_H
+#define QHCA_H
+
+#include <linux/atomic.h>
+#include <linux/idr.h>
+#include <linux/io.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include <net/qhca/core.h>
+
+/* MSI-X vector of command completions and asynchronous events. */
+#define QHCA_VECTOR_ASYNC	0
+/* The first of the completion vectors, which go to the end. */
+#define QHCA_VECTOR_COMP	1
+#define QHCA_VECTORS_MIN	2
+
+/*
+ * enum qhca_dev_state - whether the function takes commands
+ * @QHCA_DEV_DOWN: not brought up, or taken down on purpose
+ * @QHCA_DEV_RUNNING: up
+ * @QHCA_DEV_DEAD: failed while it was up; only down and up again helps
+ *
+ * DOWN to RUNNING and back are steps of the owner (probe, remove, reset,
+ * suspend); RUNNING to DEAD may come at any time from any context.
+ */
+enum qhca_dev_state {
+	QHCA_DEV_DOWN,
+	QHCA_DEV_RUNNING,
+	QHCA_DEV_DEAD,
+};
+
+/*
+ * enum qhca_slot_state - who owns a command slot
+ * @QHCA_SLOT_FREE: nobody
+ * @QHCA_SLOT_POSTED: the device
+ * @QHCA_SLOT_DONE: the caller, who has yet to take the answer
+ * @QHCA_SLOT_LOST: the device, forever: no answer came
+ */
+enum qhca_slot_state {
+	QHCA_SLOT_FREE,
+	QHCA_SLOT_POSTED,
+	QHCA_SLOT_DONE,
+	QHCA_SLOT_LOST,
+};
+
+/* struct qhca_cmd_slot - a ring position of the command queue */
+struct qhca_cmd_slot {
+	enum qhca_slot_state state;
+	u16 opcode;
+	u32 token;
+	u8 status;
+	u32 obj;
+	struct completion done;
+};
+
+/**
+ * struct qhca_cmdq - the command queue
+ * @sq: ring of struct qhca_cmd
+ * @cq: ring of struct qhca_cmd_comp
+ * @mbox: one mailbox of QHCA_PAGE_SIZE per slot
+ * @slots: one per ring position
+ * @log_size: log2 of the slots
+ * @timeout: in jiffies, after which a command is lost
+ * @post_lock: serialises posting; taken before @lock
+ * @slot_wait: where the poster waits for the slot at @pi
+ * @pi: producer index; under @post_lock
+ * @token: of the command before; under @post_lock
+ * @lock: protects @ci and the slots' states; hard IRQ safe
+ * @ci: index of the next completion
+ */
+struct qhca_cmdq {
+	struct qhca_ring_mem sq;
+	struct qhca_ring_mem cq;
+	struct qhca_ring_mem mbox;
+	struct qhca_cmd_slot *slots;
+	unsigned int log_size;
+	unsigned long timeout;
+	struct mutex post_lock;		/* @pi and @token */
+	wait_queue_head_t slot_wait;
+	u32 pi;
+	u32 token;
+	spinlock_t lock;		/* @ci and slot states */
+	u32 ci;
+};
+
+/**
+ * struct qhca_eq - an event queue and the MSI-X vector it raises
+ * @dev: the function
+ * @mem: ring of struct qhca_eqe
+ * @eqn: EQN
+ * @ci: consumer index; only the interrupt handler uses it
+ * @log_size: log2 of the entries
+ * @vector: MSI-X vector
+ * @irq: Linux interrupt number of @vector
+ * @irq_requested: the handler is installed
+ * @live: the device knows the queue; read by the handler, which vector 0 has
+ *        before its queue exists
+ * @name: of the interrupt
+ */
+struct qhca_eq {
+	struct qhca_dev *dev;
+	struct qhca_ring_mem mem;
+	u32 eqn;
+	u32 ci;
+	u8 log_size;
+	unsigned int vector;
+	int irq;
+	bool irq_requested;
+	bool live;
+	char name[40];
+};
+
+/**
+ * struct qhca_health - how the function dies
+ * @lock: serialises proving that DMA has stopped
+ * @quiesced: proven; the device touches no memory any more
+ * @reason: what the driver saw
+ * @fatal: the device's own reason, enum qhca_fatal
+ * @work: tells everybody
+ * @poll: looks at the status register once in a while
+ */
+struct qhca_health {
+	struct mutex lock;		/* @quiesced */
+	bool quiesced;
+	const char *reason;
+	u32 fatal;
+	struct work_struct work;
+	struct delayed_work poll;
+};
+
+/**
+ * struct qhca_dev - the PCI function
+ * @pdev: its PCI device
+ * @regs: BAR0
+ * @db: page 0 of BAR2
+ * @num_uars: doorbell pages there are, page 0 included
+ * @uars: doorbell pages in use
+ * @state: enum qhca_dev_state
+ * @up: qhca_dev_up() is to be undone; the owner's
+ * @limits: what QUERY_DEVICE said
+ * @cmdq: command queue
+ * @eqs: event queues, one for each vector
+ * @num_eqs: vectors there are
+ * @cqs: struct qhca_cq_core by CQN
+ * @events: who wants to hear of asynchronous events
+ * @health: how it dies
+ * @clock_lock: keeps the two halves of the clock together
+ * @netdev: Ethernet port
+ * @adev: auxiliary device, or NULL while the function is down
+ */
+struct qhca_dev {
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	void __iomem *db;
+	u32 num_uars;
+	struct ida uars;
+	atomic_t state;
+	bool up;
+	struct qhca_limits limits;
+	struct qhca_cmdq cmdq;
+	struct qhca_eq *eqs;
+	unsigned int num_eqs;
+	struct xarray cqs;
+	struct atomic_notifier_head events;
+	struct qhca_health health;
+	spinlock_t clock_lock;		/* clock registers */
+	struct net_device *netdev;
+	struct qhca_adev *adev;
+};
+
+static inline u32 qhca_read_reg(struct qhca_dev *dev, unsigned int reg)
+{
+	return readl(dev->regs + reg);
+}
+
+static inline void qhca_write_reg(struct qhca_dev *dev, unsigned int reg, u32 val)
+{
+	writel(val, dev->regs + reg);
+}
+
+/* The phase that entry @index of a ring of 2^@log_size entries has when new. */
+static inline u8 qhca_phase(u32 index, unsigned int log_size)
+{
+	return (index >> log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
+}
+
+/* hw.c */
+int qhca_hw_identify(struct qhca_dev *dev);
+int qhca_hw_reset(struct qhca_dev *dev);
+int qhca_hw_enable(struct qhca_dev *dev);
+bool qhca_hw_link_up(struct qhca_dev *dev);
+void qhca_hw_mac(struct qhca_dev *dev, u8 *mac);
+int qhca_hw_query(struct qhca_dev *dev);
+
+/* cmd.c */
+int qhca_cmdq_init(struct qhca_dev *dev);
+void qhca_cmdq_cleanup(struct qhca_dev *dev);
+unsigned int qhca_cmdq_poll(struct qhca_dev *dev);
+void qhca_cmdq_kill(struct qhca_dev *dev);
+void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
+
+/* eq.c */
+int qhca_irqs_init(struct qhca_dev *dev);
+void qhca_irqs_cleanup(struct qhca_dev *dev);
+int qhca_eqs_create(struct qhca_dev *dev);
+void qhca_eqs_destroy(struct qhca_dev *dev);
+void qhca_eqs_synchronize(struct qhca_dev *dev);
+
+/* events.c */
+void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj);
+
+/* cq.c */
+void qhca_cq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn);
+void qhca_cq_error(struct qhca_dev *dev, u32 cqn);
+
+/* health.c */
+void qhca_health_init(struct qhca_dev *dev);
+int qhca_health_start(struct qhca_dev *dev);
+void qhca_health_watch(struct qhca_dev *dev);
+void qhca_health_stop(struct qhca_dev *dev);
+void qhca_health_die(struct qhca_dev *dev, const char *reason);
+void qhca_health_quiesce(struct qhca_dev *dev);
+bool qhca_health_check(struct qhca_dev *dev);
+
+/* table.c */
+dma_addr_t qhca_table_get(struct qhca_table *t, u32 index);
+
+/* adev.c */
+int qhca_adev_add(struct qhca_dev *dev);
+void qhca_adev_del(struct qhca_dev *dev);
+
+/* netdev.c */
+int qhca_netdev_register(struct qhca_dev *dev);
+void qhca_netdev_unregister(struct qhca_dev *dev);
+void qhca_netdev_suspend(struct qhca_dev *dev);
+int qhca_netdev_resume(struct qhca_dev *dev);
+
+#endif /* QHCA_H */

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: receiving. Every WQE is a buffer for a whole frame, taken from a page
+ * pool, and becomes the linear part of an skb.
+ */
+#include <net/page_pool/helpers.h>
+
+#include "eth.h"
+
+/* In front of the frame: what the stack likes, with the IP header aligned. */
+#define QHCA_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
+#define QHCA_RX_TAILROOM	SKB_DATA_ALIGN(sizeof(struct skb_shared_info))
+
+/* A doorbell costs more than a few buffers that the device does not have yet. */
+#define QHCA_RX_RING_BATCH	16
+
+static u32 qhca_rx_pos(const struct qhca_rxq *rx, u32 index)
+{
+	return index & (BIT(rx->log_size) - 1);
+}
+
+static void qhca_rx_write_wqe(struct qhca_rxq *rx, u32 index, struct page *page)
+{
+	struct qhca_eth_wqe *wqe = rx->mem.va;
+	u32 pos = qhca_rx_pos(rx, index);
+
+	rx->page[pos] = page;
+	wqe[pos] = (struct qhca_eth_wqe) {
+		.wr_id = cpu_to_le64(index),
+		.addr = cpu_to_le64(page_pool_get_dma_addr(page) + QHCA_RX_HEADROOM),
+		.length = cpu_to_le32(rx->room),
+	};
+}
+
+/**
+ * qhca_rxq_fill - give buffers to the device
+ * @chan: the channel
+ *
+ * Context: NAPI.
+ * Return: false if the device has hardly any and there is no memory for more.
+ */
+bool qhca_rxq_fill(struct qhca_chan *chan)
+{
+	struct qhca_rxq *rx = &chan->rx;
+	u32 size = BIT(rx->log_size);
+	struct page *page;
+
+	while (rx->pi - rx->ci < size) {
+		page = page_pool_dev_alloc_pages(rx->pool);
+		if (!page)
+			break;
+		qhca_rx_write_wqe(rx, rx->pi, page);
+		rx->pi++;
+	}
+	if (rx->pi - rx->rung >= min(QHCA_RX_RING_BATCH, size / 4)) {
+		rx->rung = rx->pi;
+		qhca_ring(chan->nic->dev, QHCA_DB_ETH, qhca_db(rx->number, rx->pi));
+	}
+	return rx->rung - rx->ci >= size / 4 || qhca_is_dead(chan->nic->dev);
+}
+
+static struct sk_buff *qhca_rx_build_skb(struct qhca_chan *chan, struct page *page, u32 len)
+{
+	struct qhca_rxq *rx = &chan->rx;
+	struct sk_buff *skb;
+
+	dma_sync_single_range_for_cpu(&chan->nic->dev->pdev->dev,
+				      page_pool_get_dma_addr(page), QHCA_RX_HEADROOM,
+				      len, DMA_FROM_DEVICE);
+	skb = napi_build_skb(page_address(page), PAGE_SIZE << rx->order);
+	if (!skb)
+		return NULL;
+	skb_mark_for_recycle(skb);
+	skb_reserve(skb, QHCA_RX_HEADROOM);
+	skb_put(skb, len);
+	return skb;
+}
+
+static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
+			    const struct qhca_cqe *cqe)
+{
+	struct net_device *netdev = chan->nic->netdev;
+	u16 flags = le16_to_cpu(cqe->flags);
+
+	skb_record_rx_queue(skb, 0);
+	skb->protocol = eth_type_trans(skb, netdev);
+	if (netdev->features & NETIF_F_RXCSUM && flags & QHCA_CQE_CSUM_OK)
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	if (flags & QHCA_CQE_VLAN)
+		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->vlan_tci));
+	napi_gro_receive(&chan->nic->napi, skb);
+}
+
+/* One buffer has come back. Returns the bytes of its frame, 0 if it had none. */
+static u32 qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe)
+{
+	struct net_device *netdev = chan->nic->netdev;
+	u32 len = le32_to_cpu(cqe->byte_len);
+	struct qhca_rxq *rx = &chan->rx;
+	struct page *page = rx->page[qhca_rx_pos(rx, rx->ci)];
+	struct sk_buff *skb = NULL;
+
+	rx->page[qhca_rx_pos(rx, rx->ci)] = NULL;
+	rx->ci++;
+	if (cqe->status != QHCA_WC_SUCCESS)
+		DEV_STATS_INC(netdev, rx_errors);
+	else if (len < ETH_HLEN || len > rx->room)
+		DEV_STATS_INC(netdev, rx_length_errors);
+	else
+		skb = qhca_rx_build_skb(chan, page, len);
+
+	if (!skb) {
+		page_pool_recycle_direct(rx->pool, page);
+		DEV_STATS_INC(netdev, rx_dropped);
+		return 0;
+	}
+	qhca_rx_deliver(chan, skb, cqe);
+	return len;
+}
+
+/**
+ * qhca_rx_poll - hand received frames to the stack
+ * @chan: the channel
+ * @budget: frames at most
+ *
+ * Context: NAPI.
+ * Return: CQEs taken.
+ */
+int qhca_rx_poll(struct qhca_chan *chan, int budget)
+{
+	struct net_device *netdev = chan->nic->netdev;
+	struct qhca_rxq *rx = &chan->rx;
+	struct qhca_cqe cqe;
+	u32 len;
+	int n;
+
+	for (n = 0; n < budget && qhca_eth_cq_next(&rx->cq, &cqe); n++) {
+		/* The device takes buffers in order, and has to have this one. */
+		if (le32_to_cpu(cqe.wqe_index) != rx->ci || rx->ci == rx->rung) {
+			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
+			break;
+		}
+		len = qhca_rx_one(chan, &cqe);
+		if (len)
+			dev_sw_netstats_rx_add(netdev, len);
+	}
+	if (n)
+		qhca_eth_cq_update(&rx->cq);
+	return n;
+}
+
+/**
+ * qhca_rxq_drain - take back the buffers that were not used
+ * @chan: the channel, its queue destroyed
+ *
+ * Context: process.
+ */
+void qhca_rxq_drain(struct qhca_chan *chan)
+{
+	struct qhca_rxq *rx = &chan->rx;
+
+	for (; rx->ci != rx->pi; rx->ci++)
+		page_pool_put_full_page(rx->pool, rx->page[qhca_rx_pos(rx, rx->ci)], false);
+}
+
+static int qhca_rx_pool_create(struct qhca_chan *chan)
+{
+	struct qhca_rxq *rx = &chan->rx;
+	struct page_pool_params params = {
+		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
+		.order = rx->order,
+		.pool_size = BIT(rx->log_size),
+		.nid = dev_to_node(&chan->nic->dev->pdev->dev),
+		.dev = &chan->nic->dev->pdev->dev,
+		.napi = &chan->nic->napi,
+		.netdev = chan->nic->netdev,
+		.dma_dir = DMA_FROM_DEVICE,
+		.offset = QHCA_RX_HEADROOM,
+		.max_len = rx->room,
+	};
+
+	rx->pool = page_pool_create(&params);
+	return PTR_ERR_OR_ZERO(rx->pool);
+}
+
+/**
+ * qhca_rxq_alloc - get the memory of the receive queue, its buffers apart
+ * @chan: the channel
+ * @entries: WQEs, a power of two
+ * @mtu: of the frames to come
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_rxq_alloc(struct qhca_chan *chan, u32 entries, u32 mtu)
+{
+	struct qhca_rxq *rx = &chan->rx;
+	struct qhca_buf buf;
+	int ret;
+
+	rx->log_size = ilog2(entries);
+	/* A tag that the device does not strip has to fit as well. */
+	rx->room = ETH_HLEN + VLAN_HLEN + mtu;
+	rx->order = get_order(SKB_DATA_ALIGN(QHCA_RX_HEADROOM + rx->room) + QHCA_RX_TAILROOM);
+	rx->page = kvcalloc(entries, sizeof(*rx->page), GFP_KERNEL);
+	if (!rx->page)
+		return -ENOMEM;
+	ret = qhca_ring_mem_alloc(chan->nic->dev, &rx->mem,
+				  entries * sizeof(struct qhca_eth_wqe), &buf);
+	if (ret)
+		goto err_page;
+	ret = qhca_rx_pool_create(chan);
+	if (ret)
+		goto err_mem;
+	return 0;
+
+err_mem:
+	qhca_ring_mem_free(chan->nic->dev, &rx->mem);
+err_page:
+	kvfree(rx->page);
+	return ret;
+}
+
+/**
+ * qhca_rxq_free - undo qhca_rxq_alloc()
+ * @chan: the channel, stopped
+ */
+void qhca_rxq_free(struct qhca_chan *chan)
+{
+	struct qhca_rxq *rx = &chan->rx;
+
+	page_pool_destroy(rx->pool);
+	qhca_ring_mem_free(chan->nic->dev, &rx->mem);
+	kvfree(rx->page);
+}

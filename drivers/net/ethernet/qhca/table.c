@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: tables of block addresses, up to three levels of pages.
+ *
+ * The pages are coherent memory: a table lives as long as one command, and this
+ * way its owner may set the entries in any order and whenever it likes.
+ */
+#include <linux/mm.h>
+
+#include "qhca.h"
+
+/* struct qhca_table_page - a page of 512 device addresses */
+struct qhca_table_page {
+	__le64 *va;
+	dma_addr_t dma;
+};
+
+/* struct qhca_table_pages - the pages of all levels, the leaves first */
+struct qhca_table_pages {
+	u32 num;
+	struct qhca_table_page page[] __counted_by(num);
+};
+
+/* Pages in the level above @entries entries. */
+static u32 qhca_table_level(u32 entries)
+{
+	return (entries - 1) / QHCA_TABLE_ENTRIES + 1;
+}
+
+static struct qhca_table_pages *qhca_table_alloc(struct qhca_table *t, u32 num)
+{
+	struct qhca_table_pages *pages;
+	u32 i;
+
+	pages = kvzalloc(struct_size(pages, page, num), GFP_KERNEL);
+	if (!pages)
+		return NULL;
+	pages->num = num;
+	t->pages = pages;
+	for (i = 0; i < num; i++) {
+		pages->page[i].va = dma_alloc_coherent(t->dma_dev, QHCA_PAGE_SIZE,
+						       &pages->page[i].dma, GFP_KERNEL);
+		if (!pages->page[i].va) {
+			qhca_table_free(t);
+			return NULL;
+		}
+	}
+	return pages;
+}
+
+/* Enters the pages of each level in those of the next; the last page is the root. */
+static void qhca_table_link(struct qhca_table_pages *pages, u32 leaves)
+{
+	u32 child = 0, width = leaves, parent, i;
+
+	while (width > 1) {
+		parent = child + width;
+		for (i = 0; i < width; i++)
+			pages->page[parent + i / QHCA_TABLE_ENTRIES]
+				.va[i % QHCA_TABLE_ENTRIES] =
+				cpu_to_le64(pages->page[child + i].dma);
+		child = parent;
+		width = qhca_table_level(width);
+	}
+}
+
+/**
+ * qhca_table_init - start a table
+ * @dev: the function
+ * @t: the table
+ * @num_blocks: blocks it will describe
+ * @block_shift: log2 of their size
+ *
+ * Context: process.
+ * Return: 0; -EINVAL for a table that cannot be; -ENOMEM, also for one larger than
+ * the device takes.
+ */
+int qhca_table_init(struct qhca_dev *dev, struct qhca_table *t, u32 num_blocks,
+		    u8 block_shift)
+{
+	struct qhca_table_pages *pages;
+	u32 leaves, width, num;
+	u8 depth = 1;
+
+	if (!num_blocks || block_shift < QHCA_BLOCK_SHIFT_MIN ||
+	    block_shift > QHCA_BLOCK_SHIFT_MAX)
+		return -EINVAL;
+	memset(t, 0, sizeof(*t));
+	t->dma_dev = &dev->pdev->dev;
+	t->buf.num_blocks = cpu_to_le32(num_blocks);
+	t->buf.block_shift = block_shift;
+	if (num_blocks == 1)
+		return 0;
+	if (num_blocks > dev->limits.max_table_blocks)
+		return -ENOMEM;
+
+	leaves = qhca_table_level(num_blocks);
+	num = leaves;
+	for (width = leaves; width > 1; depth++) {
+		width = qhca_table_level(width);
+		num += width;
+	}
+	if (depth > QHCA_BUF_MAX_DEPTH)
+		return -EINVAL;
+
+	pages = qhca_table_alloc(t, num);
+	if (!pages)
+		return -ENOMEM;
+	qhca_table_link(pages, leaves);
+	t->buf.depth = depth;
+	t->buf.addr = cpu_to_le64(pages->page[num - 1].dma);
+	return 0;
+}
+EXPORT_SYMBOL(qhca_table_init);
+
+static __le64 *qhca_table_entry(struct qhca_table *t, u32 index)
+{
+	struct qhca_table_pages *pages = t->pages;
+
+	if (!pages)
+		return &t->buf.addr;
+	return &pages->page[index / QHCA_TABLE_ENTRIES].va[index % QHCA_TABLE_ENTRIES];
+}
+
+/**
+ * qhca_table_set - set the address of a block
+ * @t: the table
+ * @index: the block, less than the number given to qhca_table_init()
+ * @addr: its DMA address, aligned to the block size
+ */
+void qhca_table_set(struct qhca_table *t, u32 index, dma_addr_t addr)
+{
+	*qhca_table_entry(t, index) = cpu_to_le64(addr);
+}
+EXPORT_SYMBOL(qhca_table_set);
+
+/**
+ * qhca_table_get - look up the address of a block
+ * @t: the table
+ * @index: the block
+ *
+ * Return: what qhca_table_set() was given.
+ */
+dma_addr_t qhca_table_get(struct qhca_table *t, u32 index)
+{
+	return le64_to_cpu(*qhca_table_entry(t, index));
+}
+
+/**
+ * qhca_table_free - free the table pages
+ * @t: the table; what it describes is the caller's
+ *
+ * Context: process. May be called again, and for a table that is all zero.
+ */
+void qhca_table_free(struct qhca_table *t)
+{
+	struct qhca_table_pages *pages = t->pages;
+	u32 i;
+
+	if (!pages)
+		return;
+	for (i = 0; i < pages->num && pages->page[i].va; i++)
+		dma_free_coherent(t->dma_dev, QHCA_PAGE_SIZE, pages->page[i].va,
+				  pages->page[i].dma);
+	kvfree(pages);
+	t->pages = NULL;
+}
+EXPORT_SYMBOL(qhca_table_free);

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca.ko: sending. One WQE for each fragment, one CQE for each frame.
+ *
+ * The sender owns the producer index and NAPI the consumer index; the buffers
+ * between them belong to the device.
+ */
+#include "eth.h"
+
+/* WQEs a frame can take; the queue stops while fewer are free. */
+#define QHCA_TX_STOP		QHCA_ETH_MAX_FRAGS
+/* More than that before it is woken, so that it does not flutter. */
+#define QHCA_TX_WAKE		(QHCA_TX_STOP + 8)
+
+static u32 qhca_tx_pos(const struct qhca_txq *tx, u32 index)
+{
+	return index & (BIT(tx->log_size) - 1);
+}
+
+static u32 qhca_tx_room(const struct qhca_txq *tx)
+{
+	return BIT(tx->log_size) - (READ_ONCE(tx->pi) - READ_ONCE(tx->ci));
+}
+
+static void qhca_tx_unmap(struct qhca_chan *chan, const struct qhca_tx_buf *buf)
+{
+	struct device *dma_dev = &chan->nic->dev->pdev->dev;
+
+	if (buf->is_page)
+		dma_unmap_page(dma_dev, buf->dma, buf->len, DMA_TO_DEVICE);
+	else if (buf->len)
+		dma_unmap_single(dma_dev, buf->dma, buf->len, DMA_TO_DEVICE);
+}
+
+/* Writes the WQE at @index for the fragment that is mapped in its buffer. */
+static void qhca_tx_write_wqe(struct qhca_txq *tx, u32 index)
+{
+	struct qhca_eth_wqe *wqe = tx->mem.va;
+	u32 pos = qhca_tx_pos(tx, index);
+
+	wqe[pos] = (struct qhca_eth_wqe) {
+		.wr_id = cpu_to_le64(index),
+		.addr = cpu_to_le64(tx->buf[pos].dma),
+		.length = cpu_to_le32(tx->buf[pos].len),
+		.flags = cpu_to_le16(QHCA_ETH_MORE),
+	};
+}
+
+/* What the device should do to the frame stands in its first WQE. */
+static void qhca_tx_offload(struct qhca_eth_wqe *first, const struct sk_buff *skb)
+{
+	if (skb->ip_summed == CHECKSUM_PARTIAL) {
+		first->flags |= cpu_to_le16(QHCA_ETH_CSUM);
+		first->csum_start = cpu_to_le16(skb_checksum_start_offset(skb));
+		first->csum_offset = cpu_to_le16(skb->csum_offset);
+	}
+	if (skb_vlan_tag_present(skb)) {
+		first->flags |= cpu_to_le16(QHCA_ETH_VLAN);
+		first->vlan_tci = cpu_to_le16(skb_vlan_tag_get(skb));
+	}
+}
+
+/* Maps fragment @i of the frame, the linear part being number 0. */
+static int qhca_tx_map(struct qhca_chan *chan, struct sk_buff *skb, unsigned int i,
+		       struct qhca_tx_buf *buf)
+{
+	struct device *dma_dev = &chan->nic->dev->pdev->dev;
+	const skb_frag_t *frag;
+
+	buf->skb = NULL;
+	buf->is_page = i > 0;
+	if (i > 0) {
+		frag = &skb_shinfo(skb)->frags[i - 1];
+		buf->len = skb_frag_size(frag);
+		buf->dma = skb_frag_dma_map(dma_dev, frag, 0, buf->len, DMA_TO_DEVICE);
+	} else {
+		buf->len = skb_headlen(skb);
+		buf->dma = dma_map_single(dma_dev, skb->data, buf->len, DMA_TO_DEVICE);
+	}
+	return dma_mapping_error(dma_dev, buf->dma) ? -ENOMEM : 0;
+}
+
+/* Enters the frame in the ring behind the producer index. Returns its WQEs. */
+static int qhca_tx_write_frame(struct qhca_chan *chan, struct sk_buff *skb)
+{
+	struct qhca_txq *tx = &chan->tx;
+	unsigned int i, n = 1 + skb_shinfo(skb)->nr_frags;
+	struct qhca_eth_wqe *wqe = tx->mem.va;
+	u32 last = qhca_tx_pos(tx, tx->pi + n - 1);
+
+	for (i = 0; i < n; i++) {
+		if (qhca_tx_map(chan, skb, i, &tx->buf[qhca_tx_pos(tx, tx->pi + i)]))
+			goto err;
+		qhca_tx_write_wqe(tx, tx->pi + i);
+	}
+	qhca_tx_offload(&wqe[qhca_tx_pos(tx, tx->pi)], skb);
+	wqe[last].flags &= ~cpu_to_le16(QHCA_ETH_MORE);
+	tx->buf[last].skb = skb;
+	return n;
+
+err:
+	while (i--)
+		qhca_tx_unmap(chan, &tx->buf[qhca_tx_pos(tx, tx->pi + i)]);
+	return -ENOMEM;
+}
+
+/* Stops the queue if the next frame might not fit. */
+static void qhca_tx_maybe_stop(struct qhca_txq *tx, struct netdev_queue *nq)
+{
+	if (likely(qhca_tx_room(tx) >= QHCA_TX_STOP))
+		return;
+	netif_tx_stop_queue(nq);
+	/* Either we see what NAPI has freed, or it sees that the queue is stopped. */
+	smp_mb();
+	if (qhca_tx_room(tx) >= QHCA_TX_WAKE)
+		netif_tx_start_queue(nq);
+}
+
+/**
+ * qhca_xmit - ndo_start_xmit
+ * @skb: the frame
+ * @netdev: the netdev
+ *
+ * Return: NETDEV_TX_OK; the queue is stopped in time.
+ */
+netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
+{
+	struct netdev_queue *nq = netdev_get_tx_queue(netdev, 0);
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_chan *chan = nic->chan;
+	unsigned int len = skb->len;
+	struct qhca_txq *tx = &chan->tx;
+	int n;
+
+	if (skb_shinfo(skb)->nr_frags + 1 > QHCA_ETH_MAX_FRAGS && skb_linearize(skb))
+		goto drop;
+	n = qhca_tx_write_frame(chan, skb);
+	if (n < 0)
+		goto drop;
+
+	skb_tx_timestamp(skb);
+	/* NAPI must find the buffers that the index covers. */
+	smp_store_release(&tx->pi, tx->pi + n);
+	qhca_tx_maybe_stop(tx, nq);
+	/* From the doorbell on the frame is not ours any more. */
+	if (__netdev_tx_sent_queue(nq, len, netdev_xmit_more()))
+		qhca_ring(nic->dev, QHCA_DB_ETH, qhca_db(tx->number, tx->pi));
+	return NETDEV_TX_OK;
+
+drop:
+	dev_kfree_skb_any(skb);
+	DEV_STATS_INC(netdev, tx_dropped);
+	/* Frames before this one may have been left to its doorbell. */
+	if (!netdev_xmit_more())
+		qhca_ring(nic->dev, QHCA_DB_ETH, qhca_db(tx->number, tx->pi));
+	return NETDEV_TX_OK;
+}
+
+struct qhca_tx_sum {
+	unsigned int packets;
+	unsigned int bytes;
+};
+
+/* Frees the buffers up to and including @index. */
+static void qhca_tx_free_to(struct qhca_chan *chan, u32 index, int budget,
+			    struct qhca_tx_sum *sum)
+{
+	struct qhca_txq *tx = &chan->tx;
+	struct qhca_tx_buf *buf;
+	u32 ci = tx->ci;
+
+	do {
+		buf = &tx->buf[qhca_tx_pos(tx, ci)];
+		qhca_tx_unmap(chan, buf);
+		if (!buf->skb)
+			continue;
+		sum->packets++;
+		sum->bytes += buf->skb->len;
+		napi_consume_skb(buf->skb, budget);
+		buf->skb = NULL;
+	} while (ci++ != index);
+	/* The sender may use what is free from here on. */
+	smp_store_release(&tx->ci, ci);
+}
+
+/* Whether the CQE is for the end of a frame that the device has. */
+static bool qhca_tx_cqe_ok(const struct qhca_txq *tx, u32 index)
+{
+	/* Pairs with the release in qhca_xmit(). */
+	u32 pending = smp_load_acquire(&tx->pi) - tx->ci;
+
+	return index - tx->ci < pending && tx->buf[qhca_tx_pos(tx, index)].skb;
+}
+
+static void qhca_tx_wake(struct qhca_txq *tx, struct netdev_queue *nq)
+{
+	/* Pairs with the barrier in qhca_tx_maybe_stop(). */
+	smp_mb();
+	if (unlikely(netif_tx_queue_stopped(nq)) && qhca_tx_room(tx) >= QHCA_TX_WAKE)
+		netif_tx_wake_queue(nq);
+}
+
+/**
+ * qhca_tx_poll - free what has been sent
+ * @chan: the channel
+ * @budget: that of NAPI, for the skb cache
+ *
+ * Context: NAPI, or netpoll.
+ */
+void qhca_tx_poll(struct qhca_chan *chan, int budget)
+{
+	struct net_device *netdev = chan->nic->netdev;
+	struct netdev_queue *nq = netdev_get_tx_queue(netdev, 0);
+	struct qhca_txq *tx = &chan->tx;
+	unsigned int left = BIT(tx->log_size);
+	struct qhca_tx_sum sum = {};
+	struct qhca_cqe cqe;
+	u32 index;
+
+	while (left-- && qhca_eth_cq_next(&tx->cq, &cqe)) {
+		index = le32_to_cpu(cqe.wqe_index);
+		if (!qhca_tx_cqe_ok(tx, index)) {
+			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
+			break;
+		}
+		if (cqe.status != QHCA_WC_SUCCESS)
+			DEV_STATS_INC(netdev, tx_errors);
+		qhca_tx_free_to(chan, index, budget, &sum);
+	}
+	if (!sum.packets)
+		return;
+	qhca_eth_cq_update(&tx->cq);
+	dev_sw_netstats_tx_add(netdev, sum.packets, sum.bytes);
+	netdev_tx_completed_queue(nq, sum.packets, sum.bytes);
+	qhca_tx_wake(tx, nq);
+}
+
+/**
+ * qhca_txq_drain - free what will never be sent
+ * @chan: the channel, its queue destroyed
+ *
+ * Context: process.
+ */
+void qhca_txq_drain(struct qhca_chan *chan)
+{
+	struct qhca_tx_sum sum = {};
+	struct qhca_txq *tx = &chan->tx;
+
+	if (tx->ci == tx->pi)
+		return;
+	qhca_tx_free_to(chan, tx->pi - 1, 0, &sum);
+	DEV_STATS_ADD(chan->nic->netdev, tx_dropped, sum.packets);
+}
+
+/**
+ * qhca_txq_alloc - get the memory of the send queue
+ * @chan: the channel
+ * @entries: WQEs, a power of two
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int qhca_txq_alloc(struct qhca_chan *chan, u32 entries)
+{
+	struct qhca_txq *tx = &chan->tx;
+	struct qhca_buf buf;
+	int ret;
+
+	tx->log_size = ilog2(entries);
+	tx->buf = kvcalloc(entries, sizeof(*tx->buf), GFP_KERNEL);
+	if (!tx->buf)
+		return -ENOMEM;
+	ret = qhca_ring_mem_alloc(chan->nic->dev, &tx->mem,
+				  entries * sizeof(struct qhca_eth_wqe), &buf);
+	if (ret)
+		kvfree(tx->buf);
+	return ret;
+}
+
+/**
+ * qhca_txq_free - undo qhca_txq_alloc()
+ * @chan: the channel, stopped
+ */
+void qhca_txq_free(struct qhca_chan *chan)
+{
+	qhca_ring_mem_free(chan->nic->dev, &chan->tx.mem);
+	kvfree(chan->tx.buf);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca.ko: doorbells and doorbell pages. */
+#include "qhca.h"
+
+void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value)
+{
+	writeq(value, dev->db + offset);
+}
+EXPORT_SYMBOL(qhca_ring);
+
+/**
+ * qhca_uar_alloc - allocate a doorbell page
+ * @dev: the function
+ * @uar: its number, not 0
+ *
+ * Context: process.
+ * Return: 0, -ENOMEM if all pages are taken.
+ */
+int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar)
+{
+	int ret;
+
+	if (dev->limits.max_uar < 2)
+		return -ENOMEM;
+	ret = ida_alloc_range(&dev->uars, 1, dev->limits.max_uar - 1, GFP_KERNEL);
+	if (ret < 0)
+		return -ENOMEM;
+	*uar = ret;
+	return 0;
+}
+EXPORT_SYMBOL(qhca_uar_alloc);
+
+/**
+ * qhca_uar_free - free a doorbell page, which nobody has mapped any more
+ * @dev: the function
+ * @uar: its number
+ */
+void qhca_uar_free(struct qhca_dev *dev, u32 uar)
+{
+	ida_free(&dev->uars, uar);
+}
+EXPORT_SYMBOL(qhca_uar_free);
+
+/**
+ * qhca_uar_phys - where a doorbell page is
+ * @dev: the function
+ * @uar: its number
+ *
+ * Return: its physical address.
+ */
+phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar)
+{
+	return pci_resource_start(dev->pdev, QHCA_BAR_DB) +
+	       (phys_addr_t)uar * QHCA_DB_PAGE_SIZE;
+}
+EXPORT_SYMBOL(qhca_uar_phys);
