@@ -60,9 +60,14 @@ void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq)
     for (uint32_t i = 0; i < e->qp.size; i++) {
         struct qhca_qp *qp = qhca_table_at(&e->qp, i);
 
-        if (qp && (qp->scq == cq || qp->rcq == cq)) {
-            qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+        if (!qp || (qp->scq != cq && qp->rcq != cq)) {
+            continue;
         }
+        if (qp->state == QHCA_QPS_ERR) {
+            /* Flushed CQEs were lost: that is news, whatever came before. */
+            qhca_event(e, QHCA_EVENT_QP_FATAL, qp->qpn);
+        }
+        qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
     }
 }
 

@@ -71,6 +71,7 @@ static int import_queue(struct qhca_engine *e, struct qhca_wq *wq,
 
 static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
 {
+    qhca_timer_unreserve(e, 1);
     qhca_mem_release(e, &qp->sq.mem);
     qhca_mem_release(e, &qp->rq.mem);
     free(qp->req.swr);
@@ -87,6 +88,9 @@ static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
     qp->uar = le32toh(c->uar);
     if (!qp->pd || !qp->scq || !qp->rcq) {
         return QHCA_ERR_OBJ;
+    }
+    if (qp->scq->state != QHCA_CQ_OK || qp->rcq->state != QHCA_CQ_OK) {
+        return QHCA_ERR_STATE;          /* usable only for destroy (C-028) */
     }
     return qp->uar < e->cfg.num_uars ? QHCA_OK : QHCA_ERR_PARAM;
 }
@@ -133,6 +137,7 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     }
     qp = calloc(1, sizeof(*qp));
     if (!qp) {
+        qhca_timer_unreserve(e, 1);
         return QHCA_ERR_NO_RESOURCE;
     }
     qhca_list_init(&qp->ready);
