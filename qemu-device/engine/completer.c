@@ -29,6 +29,7 @@ static void progress(struct qhca_qp *qp, uint32_t una)
     r->retries = qp->attr.retry_cnt;
     r->rnr_retries = qp->attr.rnr_retry;
     r->rewound = false;
+    r->grace = false;
 }
 
 static bool alive(const struct qhca_qp *qp)
@@ -248,6 +249,7 @@ void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
         rx_ack(e, qp, p);
         break;
     }
+    qhca_sq_reap(e, qp);
     if (!alive(qp)) {
         return;
     }

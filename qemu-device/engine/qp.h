@@ -76,6 +76,7 @@ struct qhca_requester {
     uint8_t rd_atomic;          /* READs and atomics outstanding */
     uint8_t retries, rnr_retries;   /* left */
     bool rewound;               /* went back for this una_psn already */
+    bool grace;                 /* a timeout has been let pass */
     bool rnr_wait;
     bool stopped;               /* a WR has failed: start no other */
     struct qhca_timer timer;    /* ACK timer, or the RNR wait */

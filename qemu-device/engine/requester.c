@@ -33,9 +33,13 @@ static bool can_start(const struct qhca_qp *qp)
 static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
                        struct qhca_swr *wr)
 {
-    return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
-                           qhca_swr_is_rd_atomic(wr) ?
-                           QHCA_ACCESS_LOCAL_WRITE : 0);
+    if (qhca_swr_is_rd_atomic(wr)) {
+        return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
+                               QHCA_ACCESS_LOCAL_WRITE);
+    }
+    /* Gathering its only packet checks all there is to check. */
+    return wr->num_psn == 1 ||
+           qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg, 0);
 }
 
 /* Reads the next WQE and gives it its PSNs. */
@@ -49,20 +53,22 @@ static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
         qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
         return;
     }
-    if (res == QHCA_WQE_OK && !buffers_ok(e, qp, wr)) {
-        wr->fail = QHCA_WC_LOC_PROT_ERR;
-    }
     wr->first_psn = r->next_psn;
     wr->num_psn = 0;
     qp->sq.next++;
+    if (res == QHCA_WQE_OK) {
+        /* An atomic has 8 bytes, so it comes out as one packet as well. */
+        wr->num_psn = qhca_packets_of(wr->length, qp->mtu);
+        if (!buffers_ok(e, qp, wr)) {
+            wr->fail = QHCA_WC_LOC_PROT_ERR;
+        }
+    }
     if (wr->fail) {
+        wr->num_psn = 0;
         r->stopped = true;
         qhca_sq_reap(e, qp);
         return;
     }
-    wr->num_psn = wr->opcode == QHCA_WR_RDMA_READ ||
-                  !qhca_swr_is_rd_atomic(wr) ?
-                  qhca_packets_of(wr->length, qp->mtu) : 1;
     r->next_psn = psn_add(r->next_psn, wr->num_psn);
 }
 
@@ -70,12 +76,14 @@ void qhca_requester_hold(struct qhca_qp *qp)
 {
     struct qhca_requester *r = &qp->req;
 
-    if (r->snd_wqe != qp->sq.next) {
-        struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+    if (qp->sq.ci != qp->sq.next) {
+        /* Only the last one read can be: the next follows when it is sent. */
+        struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.next - 1);
 
-        if (!wr->fail && psn_diff(r->max_psn, wr->first_psn) <= 0) {
-            qp->sq.next = r->snd_wqe;
+        if (psn_diff(r->max_psn, wr->first_psn) <= 0) {
+            qp->sq.next--;
             r->next_psn = wr->first_psn;
+            r->stopped = false;     /* if it was a bad one: judged again then */
         }
     }
 }
@@ -289,6 +297,7 @@ void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp)
     r->rd_atomic = 0;
     r->unasked = 0;
     r->rewound = true;
+    r->grace = false;
     qhca_requester_timer(e, qp);
     qhca_qp_schedule(e, qp);
 }
@@ -334,9 +343,11 @@ void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t)
     }
     /*
      * Frames that still wait in this device are not lost, however late the
-     * host is to let it work: look again when they have been handled.
+     * host is to let it work: look again when they have been handled. Once:
+     * the frames of others must not keep this QP from noticing a dead peer.
      */
-    if (e->loop.head != e->loop.tail || e->tx_blocked) {
+    if ((qhca_fifo_used(&e->loop) || e->tx_blocked) && !qp->req.grace) {
+        qp->req.grace = true;
         qhca_requester_timer(e, qp);
         return;
     }

@@ -158,11 +158,9 @@ bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
                       unsigned reserve)
 {
     bool loop = loops_back(e, qp);
+    bool room = qhca_tx_room(e, loop, reserve + 1);
 
-    if (qhca_tx_room(e, loop, reserve + 1)) {
-        return true;
-    }
     /* The run loop empties the loopback FIFO; the network calls back. */
-    qp->tx_wait = !loop;
-    return false;
+    qp->tx_wait = !room && !loop;
+    return room;
 }
