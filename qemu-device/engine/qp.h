@@ -23,8 +23,11 @@
 #define QHCA_BURST          32u
 /* Frames a request leaves free, so that answers always find room. */
 #define QHCA_TX_RESERVE     64u
-/* Answers waiting for their turn: READs and atomics, ACKs between, one NAK. */
-#define QHCA_RESPONSES      (2 * QHCA_MAX_RD_ATOMIC + 4)
+/*
+ * Answers waiting for their turn: READs and atomics, new ones and replays, at
+ * most one ACK or NAK behind each. A power of two: indices run free.
+ */
+#define QHCA_RESPONSES      64u
 
 /* struct qhca_wq - a send or receive queue in guest memory */
 struct qhca_wq {
@@ -131,7 +134,7 @@ struct qhca_responder {
     uint64_t va;                /* WRITE: from the RETH */
     uint32_t rkey, dma_len;
     struct qhca_rd_resource res[QHCA_MAX_RD_ATOMIC];
-    uint32_t res_next;          /* slot the next READ or atomic takes */
+    uint32_t res_last;          /* slot of the latest READ or atomic */
     uint32_t rd_pending;        /* of them not yet answered */
     struct qhca_response queue[QHCA_RESPONSES];
     uint32_t q_head, q_tail;
@@ -257,7 +260,7 @@ void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
 /* A request whose PSN is behind the ePSN. */
 void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
                               const struct roce_packet *p);
-/* Puts an ACK or NAK of @psn in line, merging it with an ACK before it. */
+/* Puts an ACK or NAK of @psn in line, in the place of one right before it. */
 void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
                        uint8_t syndrome, uint32_t psn);
 /* Puts a READ or atomic answer in line; false: no room, drop the request. */
@@ -269,6 +272,11 @@ unsigned qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp,
 static inline bool qhca_response_ready(const struct qhca_qp *qp)
 {
     return qp->rsp.q_head != qp->rsp.q_tail;
+}
+/* Whether one would fit: the last place is kept for the ACK or NAK that follows. */
+static inline bool qhca_response_room(const struct qhca_qp *qp)
+{
+    return qp->rsp.q_tail - qp->rsp.q_head < QHCA_RESPONSES - 1;
 }
 
 /* ---- roce.c ---- */

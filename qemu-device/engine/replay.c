@@ -5,16 +5,41 @@
  */
 #include "qp.h"
 
-static struct qhca_rd_resource *find_resource(struct qhca_qp *qp, uint32_t psn)
+/* The latest first: two long READs can cover the same PSNs, a lap apart. */
+static const struct qhca_rd_resource *find_resource(const struct qhca_qp *qp,
+                                                    uint32_t psn)
 {
-    for (unsigned i = 0; i < qp->attr.max_dest_rd_atomic; i++) {
-        struct qhca_rd_resource *r = &qp->rsp.res[i];
+    unsigned n = qp->attr.max_dest_rd_atomic;
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct qhca_rd_resource *r =
+            &qp->rsp.res[(qp->rsp.res_last + n - i) % n];
 
         if (r->valid && psn_add(psn, -r->psn) < r->num_psn) {
             return r;
         }
     }
     return NULL;
+}
+
+/*
+ * What to acknowledge a duplicate SEND or WRITE @psn with: all that has been
+ * received, but nothing from the next READ or atomic on, whose own answer may
+ * have been lost: the requester would take that as a reason to go back (D-014).
+ */
+static uint32_t ack_psn(const struct qhca_qp *qp, uint32_t psn)
+{
+    uint32_t ack = psn_add(qp->rsp.epsn, -1u);
+
+    for (unsigned i = 0; i < qp->attr.max_dest_rd_atomic; i++) {
+        const struct qhca_rd_resource *r = &qp->rsp.res[i];
+
+        if (r->valid && psn_diff(r->psn, psn) > 0 &&
+            psn_diff(r->psn, ack) <= 0) {
+            ack = psn_add(r->psn, -1u);
+        }
+    }
+    return ack;
 }
 
 /* An answer still in line will cover @psn without being asked again. */
@@ -37,25 +62,28 @@ static bool answer_in_line(const struct qhca_qp *qp, uint32_t psn)
 static void replay_read(struct qhca_engine *e, struct qhca_qp *qp,
                         const struct roce_packet *p)
 {
-    struct qhca_rd_resource *res = find_resource(qp, p->psn);
+    const struct qhca_rd_resource *res = find_resource(qp, p->psn);
     struct qhca_response r = {
         .kind = QHCA_RESP_READ, .replay = true, .psn = p->psn, .va = p->va,
         .rkey = p->rkey, .length = p->dma_len, .msn = qp->rsp.msn,
     };
+    uint64_t off;
 
-    /* Only what the original request covered (D-051). */
-    if (!res || res->atomic || p->rkey != res->rkey || p->va < res->va ||
-        p->va - res->va > res->length ||
-        p->dma_len > res->length - (p->va - res->va)) {
+    if (!res || res->atomic) {
         return;
     }
-    qhca_response_add(e, qp, &r);
+    /* Only what the original request covered, from a packet on (D-051). */
+    off = (uint64_t)psn_add(p->psn, -res->psn) * qp->mtu;
+    if (p->rkey == res->rkey && p->va == res->va + off &&
+        p->dma_len <= res->length - off) {
+        qhca_response_add(e, qp, &r);
+    }
 }
 
 static void replay_atomic(struct qhca_engine *e, struct qhca_qp *qp,
                           const struct roce_packet *p)
 {
-    struct qhca_rd_resource *res = find_resource(qp, p->psn);
+    const struct qhca_rd_resource *res = find_resource(qp, p->psn);
     struct qhca_response r = {
         .kind = QHCA_RESP_ATOMIC, .replay = true, .psn = p->psn,
         .msn = qp->rsp.msn,
@@ -84,7 +112,7 @@ void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
         }
         break;
     default:
-        qhca_response_ack(e, qp, AETH_ACK, psn_add(qp->rsp.epsn, -1u));
+        qhca_response_ack(e, qp, AETH_ACK, ack_psn(qp, p->psn));
         break;
     }
 }

@@ -112,6 +112,23 @@ static void complete_rwr(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- moving on ---- */
 
+/* The payload lengths of D-064 that the opcode alone decides. */
+static bool payload_ok(const struct qhca_qp *qp, const struct roce_packet *p)
+{
+    uint16_t flags = roce_opcode(p->opcode)->flags;
+
+    if (((p->payload_len + p->pad) & 3) || p->payload_len > qp->mtu) {
+        return false;
+    }
+    if (!(flags & OPF_PAYLOAD)) {
+        return p->payload_len == 0;
+    }
+    if (!(flags & OPF_LAST)) {
+        return p->payload_len == qp->mtu;
+    }
+    return (flags & OPF_FIRST) || p->payload_len > 0;
+}
+
 /* The packet has been executed: expect the next, answer if asked. */
 static void accept_packet(struct qhca_engine *e, struct qhca_qp *qp,
                           const struct roce_packet *p)
@@ -138,13 +155,12 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
 {
     struct qhca_responder *s = &qp->rsp;
     bool last = roce_opcode(p->opcode)->flags & OPF_LAST;
-    uint64_t total;
+    uint64_t total = s->offset + p->payload_len;
 
     if (!take_rwr(e, qp, p)) {
         return;
     }
-    total = s->offset + p->payload_len;
-    if (total > s->rwr.length) {
+    if (!payload_ok(qp, p) || total > s->rwr.length) {
         refuse_length(e, qp, p);
         return;
     }
@@ -161,38 +177,33 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- WRITE ---- */
 
-/* Takes the RETH and checks the whole range at once (D-065). */
-static bool begin_write(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p)
+static bool write_length_ok(const struct qhca_qp *qp,
+                            const struct roce_packet *p)
 {
-    struct qhca_responder *s = &qp->rsp;
+    const struct qhca_responder *s = &qp->rsp;
+    uint64_t total = s->offset + p->payload_len;
+    bool last = roce_opcode(p->opcode)->flags & OPF_LAST;
 
-    if (p->dma_len > QHCA_MAX_MSG) {
-        refuse_length(e, qp, p);
-        return false;
-    }
-    if (p->dma_len && !qhca_mr_check(e, &qp->user, p->rkey, p->va, p->dma_len,
-                                     QHCA_ACCESS_REMOTE_WRITE)) {
-        refuse_access(e, qp, p);
-        return false;
-    }
-    s->va = p->va;
-    s->rkey = p->rkey;
-    s->dma_len = p->dma_len;
-    return true;
+    return payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
+           (last ? total == s->dma_len : total < s->dma_len);
 }
 
 static bool write_payload(struct qhca_engine *e, struct qhca_qp *qp,
                           const struct roce_packet *p)
 {
     struct qhca_responder *s = &qp->rsp;
+    /* The first packet checks the whole range (D-065), then all check theirs:
+     * the region may have gone.
+     */
+    bool first = roce_opcode(p->opcode)->flags & OPF_FIRST;
     struct qhca_mr *mr;
 
     if (!p->payload_len) {
         return true;
     }
     mr = qhca_mr_check(e, &qp->user, s->rkey, s->va + s->offset,
-                       p->payload_len, QHCA_ACCESS_REMOTE_WRITE);
+                       first ? s->dma_len : p->payload_len,
+                       QHCA_ACCESS_REMOTE_WRITE);
     if (!mr) {
         refuse_access(e, qp, p);
         return false;
@@ -209,16 +220,17 @@ static void rx_write(struct qhca_engine *e, struct qhca_qp *qp,
 {
     struct qhca_responder *s = &qp->rsp;
     uint16_t flags = roce_opcode(p->opcode)->flags;
-    uint64_t total = s->offset + p->payload_len;
 
-    if ((flags & OPF_FIRST) && !begin_write(e, qp, p)) {
-        return;
-    }
-    if (total > s->dma_len || ((flags & OPF_LAST) && total != s->dma_len)) {
-        refuse_length(e, qp, p);
-        return;
-    }
     if ((flags & OPF_IMM) && !take_rwr(e, qp, p)) {
+        return;
+    }
+    if (flags & OPF_FIRST) {
+        s->va = p->va;
+        s->rkey = p->rkey;
+        s->dma_len = p->dma_len;
+    }
+    if (!write_length_ok(qp, p)) {
+        refuse_length(e, qp, p);
         return;
     }
     if (!write_payload(e, qp, p)) {
@@ -237,7 +249,8 @@ static void keep_resource(struct qhca_qp *qp, const struct qhca_rd_resource *r)
 {
     struct qhca_responder *s = &qp->rsp;
 
-    s->res[s->res_next++ % qp->attr.max_dest_rd_atomic] = *r;
+    s->res_last = (s->res_last + 1) % qp->attr.max_dest_rd_atomic;
+    s->res[s->res_last] = *r;
     s->rd_pending++;
 }
 
@@ -268,7 +281,7 @@ static void rx_read(struct qhca_engine *e, struct qhca_qp *qp,
     if (!has_resource(e, qp, p)) {
         return;
     }
-    if (p->dma_len > QHCA_MAX_MSG) {
+    if (!payload_ok(qp, p) || p->dma_len > QHCA_MAX_MSG) {
         refuse_length(e, qp, p);
         return;
     }
@@ -308,6 +321,10 @@ static void rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
     if (!has_resource(e, qp, p)) {
         return;
     }
+    if (!payload_ok(qp, p)) {
+        refuse_length(e, qp, p);
+        return;
+    }
     if (p->va & 7) {
         refuse(e, qp, p, AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR,
                QHCA_WC_REM_INV_REQ_ERR);
@@ -319,8 +336,8 @@ static void rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
         refuse_access(e, qp, p);
         return;
     }
-    if (s->q_tail - s->q_head >= QHCA_RESPONSES - 1) {
-        return;
+    if (!qhca_response_room(qp)) {
+        return;                 /* before memory changes */
     }
     if (!execute_atomic(e, mr, p, &res.orig)) {
         refuse_operation(e, qp, p, QHCA_WC_LOC_ACCESS_ERR);
@@ -336,23 +353,13 @@ static void rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- the way in ---- */
 
-/* D-061, D-062, and the payload lengths of D-064 that the opcode alone decides. */
+/* D-061, D-062 */
 static bool sequence_ok(const struct qhca_qp *qp, const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     uint8_t expected = info->flags & OPF_FIRST ? OP_NONE : info->op;
 
-    if (info->op == OP_NONE || qp->rsp.op != expected ||
-        p->payload_len > qp->mtu) {
-        return false;
-    }
-    if (!(info->flags & OPF_PAYLOAD)) {
-        return p->payload_len == 0;
-    }
-    if (!(info->flags & OPF_LAST)) {
-        return p->payload_len == qp->mtu;
-    }
-    return (info->flags & OPF_FIRST) || p->payload_len > 0;
+    return info->op != OP_NONE && qp->rsp.op == expected;
 }
 
 /* The right a request needs in the QP's access flags, by enum roce_op (D-063). */
@@ -372,6 +379,10 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
     if (!sequence_ok(qp, p) || (access & ~le16toh(qp->attr.access))) {
         refuse_request(e, qp, p);
         return;
+    }
+    if (qp->state == QHCA_QPS_RTR && !qp->rsp.comm_est) {
+        qp->rsp.comm_est = true;        /* once, by a valid request */
+        qhca_event(e, QHCA_EVENT_COMM_EST, qp->qpn);
     }
     switch (op) {
     case OP_SEND:
@@ -397,10 +408,6 @@ void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
 
     if (s->failing) {
         return;
-    }
-    if (qp->state == QHCA_QPS_RTR && !s->comm_est) {
-        s->comm_est = true;
-        qhca_event(e, QHCA_EVENT_COMM_EST, qp->qpn);
     }
     if (ahead < 0) {
         qhca_responder_duplicate(e, qp, p);

@@ -16,8 +16,7 @@ bool qhca_response_add(struct qhca_engine *e, struct qhca_qp *qp,
 {
     struct qhca_responder *s = &qp->rsp;
 
-    /* The last place is kept for the ACK or NAK that may follow. */
-    if (s->q_tail - s->q_head >= QHCA_RESPONSES - 1) {
+    if (!qhca_response_room(qp)) {
         return false;
     }
     *response_at(s, s->q_tail++) = *r;
@@ -39,15 +38,19 @@ void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
     if (s->q_head != s->q_tail) {
         struct qhca_response *last = response_at(s, s->q_tail - 1);
 
-        /* One acknowledgement covers all before it; a NAK says so too. */
-        if (last->kind == QHCA_RESP_ACK && last->syndrome == AETH_ACK) {
-            *last = r;
+        /*
+         * One ACK or NAK says all that those before it said, except that the
+         * ACK of a duplicate takes back no NAK. As two never stand in a row,
+         * the place qhca_response_add() leaves free is enough.
+         */
+        if (last->kind == QHCA_RESP_ACK) {
+            if (psn_diff(psn, last->psn) >= 0) {
+                *last = r;
+            }
             return;
         }
     }
-    if (s->q_tail - s->q_head < QHCA_RESPONSES) {
-        *response_at(s, s->q_tail++) = r;
-    }
+    *response_at(s, s->q_tail++) = r;
     qhca_qp_schedule(e, qp);
 }
 

@@ -346,6 +346,7 @@ enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
     if ((bth[1] & 0x0f) || total < headers + pad + ICRC_LEN) {
         return ROCE_MALFORMED;
     }
+    p->pad = (uint8_t)pad;
     p->payload = p->ip + headers;
     p->payload_len = total - headers - pad - ICRC_LEN;
     if (!icrc_matches(p, p->ip + total - ICRC_LEN)) {

@@ -96,7 +96,8 @@ const struct roce_opcode_info *roce_opcode(uint8_t opcode);
 #define AETH_NAK_INV_REQ        0x61
 #define AETH_NAK_ACCESS         0x62
 #define AETH_NAK_OP             0x63
-#define AETH_TYPE(syndrome)     ((syndrome) & 0x60)
+/* Bit 7 is reserved: with it, the type is none that is known (D-024). */
+#define AETH_TYPE(syndrome)     ((syndrome) & 0xe0)
 #define AETH_CODE(syndrome)     ((syndrome) & 0x1f)
 
 /* struct roce_packet - a packet in CPU order, to be built or as parsed. */
@@ -115,6 +116,7 @@ struct roce_packet {
     /* BTH */
     uint8_t opcode;
     bool solicited, ackreq;
+    uint8_t pad;                /* parsed */
     uint16_t pkey;
     uint32_t dest_qp, psn;
 
