@@ -12,6 +12,7 @@ import time
 TIMEOUT = 20        # seconds for any one answer
 ECAM = 0xb0000000   # where PCI Express configuration space is mapped
 RAM_SIZE = 64 << 20
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class MachineError(Exception):
