@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: address vectors and address handles. A handle is an address vector
+ * that goes into the WQE; the device does not know of it.
+ */
+#include <linux/etherdevice.h>
+#include <rdma/ib_cache.h>
+
+#include "qhca_ib.h"
+
+/**
+ * qhca_ib_check_ah_attr - whether the device can reach that address
+ * @dev: the HCA
+ * @attr: the address
+ *
+ * Return: 0 or -EINVAL.
+ */
+int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *attr)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+
+	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE || !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH))
+		return -EINVAL;
+	if (rdma_ah_get_port_num(attr) != QHCA_IB_PORT || rdma_ah_get_sl(attr) > 15)
+		return -EINVAL;
+	if (grh->sgid_index >= qhca_ib_gid_len(dev))
+		return -EINVAL;
+	if (!grh->sgid_attr || grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * qhca_ib_av_from_attr - address vector of an address
+ * @av: filled in
+ * @attr: the address, checked
+ * @pdn: PD of an address handle, or 0
+ *
+ * A flow label of 0 stays 0; the device then takes the UDP source port from the
+ * two QPNs.
+ */
+void qhca_ib_av_from_attr(struct qhca_av *av, const struct rdma_ah_attr *attr, u32 pdn)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+
+	memset(av, 0, sizeof(*av));
+	memcpy(av->dgid, grh->dgid.raw, sizeof(av->dgid));
+	ether_addr_copy(av->dmac, attr->roce.dmac);
+	av->sgid_index = grh->sgid_index;
+	av->hop_limit = grh->hop_limit;
+	av->flow_label = cpu_to_le32(grh->flow_label & IB_GRH_FLOWLABEL_MASK);
+	av->pdn = cpu_to_le32(pdn);
+	av->tclass = grh->traffic_class;
+	av->sl = rdma_ah_get_sl(attr);
+	av->port = rdma_ah_get_port_num(attr);
+}
+
+/**
+ * qhca_ib_av_to_attr - address of an address vector
+ * @dev: the HCA
+ * @attr: filled in
+ * @av: the address vector
+ */
+void qhca_ib_av_to_attr(struct qhca_ib_dev *dev, struct rdma_ah_attr *attr,
+			const struct qhca_av *av)
+{
+	union ib_gid dgid;
+
+	memset(attr, 0, sizeof(*attr));
+	memcpy(dgid.raw, av->dgid, sizeof(dgid.raw));
+	attr->type = rdma_ah_find_type(&dev->ibdev, QHCA_IB_PORT);
+	rdma_ah_set_grh(attr, &dgid, le32_to_cpu(av->flow_label), av->sgid_index,
+			av->hop_limit, av->tclass);
+	rdma_ah_set_sl(attr, av->sl);
+	rdma_ah_set_port_num(attr, av->port);
+	ether_addr_copy(attr->roce.dmac, av->dmac);
+}
+
+/**
+ * qhca_ib_create_ah - create_ah verb, for the kernel and for users
+ * @ibah: the address handle
+ * @init_attr: the address
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
+		      struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibah->device);
+	int ret;
+
+	ret = qhca_ib_udata_check(udata, 0, 0);
+	if (ret)
+		return ret;
+	ret = qhca_ib_check_ah_attr(dev, init_attr->ah_attr);
+	if (ret)
+		return ret;
+	if (!atomic_add_unless(&dev->num_ah, 1, QHCA_IB_MAX_AH))
+		return -ENOMEM;
+	qhca_ib_av_from_attr(&to_qah(ibah)->av, init_attr->ah_attr, to_qpd(ibah->pd)->pdn);
+	return 0;
+}
+
+/**
+ * qhca_ib_query_ah - query_ah verb
+ * @ibah: the address handle
+ * @attr: filled in
+ *
+ * Return: 0.
+ */
+int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	qhca_ib_av_to_attr(to_qdev(ibah->device), attr, &to_qah(ibah)->av);
+	return 0;
+}
+
+/**
+ * qhca_ib_destroy_ah - destroy_ah verb
+ * @ibah: the address handle
+ * @flags: RDMA_DESTROY_AH_SLEEPABLE or not; nothing sleeps here
+ *
+ * Return: 0.
+ */
+int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags)
+{
+	atomic_dec(&to_qdev(ibah->device)->num_ah);
+	return 0;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: what every verb needs of commands and of the user ABI. */
+#include "qhca_ib.h"
+
+/**
+ * qhca_ib_query - run a command that asks for something
+ * @dev: the HCA
+ * @opcode: the command
+ * @obj: object number or port
+ * @out: where the answer goes
+ * @len: bytes of @out
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
+		  size_t len)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(opcode),
+		.obj.obj = cpu_to_le32(obj),
+	};
+	struct qhca_mbox mbox = {
+		.out = out,
+		.out_len = len,
+	};
+
+	return qhca_cmd_exec(dev->core, &cmd, &mbox, NULL);
+}
+
+/**
+ * qhca_ib_udata_check - whether a user's request fits this ABI
+ * @udata: from the user; NULL from the kernel, which asks for nothing
+ * @inlen: bytes that the request has here
+ * @outlen: bytes that the response has here
+ *
+ * A longer request is of a newer provider; what it adds must be zero, so that
+ * nothing is asked for that would be ignored.
+ *
+ * Return: 0, -EINVAL if something is missing, -EOPNOTSUPP if there is too much.
+ */
+int qhca_ib_udata_check(struct ib_udata *udata, size_t inlen, size_t outlen)
+{
+	if (!udata)
+		return 0;
+	if (udata->inlen < inlen || udata->outlen < outlen)
+		return -EINVAL;
+	if (udata->inlen > inlen && !ib_is_udata_cleared(udata, inlen, udata->inlen - inlen))
+		return -EOPNOTSUPP;
+	return 0;
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: life of completion queues. */
+#include <rdma/uverbs_ioctl.h>
+
+#include "qhca_ib.h"
+
+static u64 qhca_ib_cq_bytes(u8 log_size)
+{
+	return ((u64)sizeof(struct qhca_cqe) << log_size) + sizeof(struct qhca_cq_dbrec);
+}
+
+/* A COMP event came. Hard IRQ. */
+static void qhca_ib_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
+{
+	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
+
+	WRITE_ONCE(cq->armed, false);
+	if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
+/* A CQ_ERR event came. Hard IRQ. */
+static void qhca_ib_cq_error(struct qhca_cq_core *core)
+{
+	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
+	struct ib_event event = {
+		.device = cq->ibcq.device,
+		.element.cq = &cq->ibcq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	if (cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
+}
+
+/**
+ * qhca_ib_flush_work - the device is dead: wake kernel consumers
+ * @work: flush_work of the HCA
+ *
+ * There will be no event for what qhca_ib_poll_cq() flushes from now on. Only
+ * who is armed wants to be woken.
+ */
+void qhca_ib_flush_work(struct work_struct *work)
+{
+	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev, flush_work);
+	struct qhca_ib_cq *cq;
+	unsigned long flags;
+	bool armed;
+
+	spin_lock_irqsave(&dev->cqs_lock, flags);
+	list_for_each_entry(cq, &dev->kernel_cqs, list) {
+		spin_lock(&cq->lock);
+		armed = cq->armed;
+		cq->armed = false;
+		spin_unlock(&cq->lock);
+		if (armed && cq->ibcq.comp_handler)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	}
+	spin_unlock_irqrestore(&dev->cqs_lock, flags);
+}
+
+static bool qhca_ib_cq_size_ok(struct qhca_ib_dev *dev, u32 entries, u32 log_size)
+{
+	return log_size <= dev->limits->max_cqe_log && BIT(log_size) >= entries;
+}
+
+static int qhca_ib_cq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 entries,
+			       struct ib_udata *udata)
+{
+	struct qhca_create_cq_req req;
+	int ret;
+
+	ret = qhca_ib_udata_check(udata, sizeof(req), sizeof(struct qhca_create_cq_resp));
+	if (!ret)
+		ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	if (ret)
+		return ret;
+	if (!qhca_ib_cq_size_ok(dev, entries, req.log_size))
+		return -EINVAL;
+	cq->log_size = req.log_size;
+	return qhca_ib_qmem_get_user(dev, &cq->mem, req.buf_addr, req.buf_len,
+				     qhca_ib_cq_bytes(req.log_size));
+}
+
+static int qhca_ib_cq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 entries)
+{
+	cq->log_size = order_base_2(entries);
+	return qhca_ib_qmem_get_kernel(dev, &cq->mem, qhca_ib_cq_bytes(cq->log_size));
+}
+
+static int qhca_ib_cq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
+				u32 vector)
+{
+	struct qhca_cmd_create_cq body = {
+		.buf = cq->mem.buf,
+		.uar = cpu_to_le32(uar),
+		.eqn = cpu_to_le32(qhca_comp_eqn(dev->core, vector)),
+		.log_size = cq->log_size,
+	};
+
+	return qhca_cq_create(dev->core, &cq->core, &body);
+}
+
+static void qhca_ib_cq_publish(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
+{
+	if (!qhca_ib_is_kernel_cq(cq))
+		return;
+	spin_lock_irq(&dev->cqs_lock);
+	list_add_tail(&cq->list, &dev->kernel_cqs);
+	spin_unlock_irq(&dev->cqs_lock);
+}
+
+static void qhca_ib_cq_hide(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
+{
+	if (!qhca_ib_is_kernel_cq(cq))
+		return;
+	spin_lock_irq(&dev->cqs_lock);
+	list_del(&cq->list);
+	spin_unlock_irq(&dev->cqs_lock);
+	xa_destroy(&cq->qps);
+}
+
+static void qhca_ib_cq_init(struct qhca_ib_cq *cq)
+{
+	mutex_init(&cq->resize);
+	spin_lock_init(&cq->lock);
+	xa_init(&cq->qps);
+	cq->core.comp = qhca_ib_cq_comp;
+	cq->core.error = qhca_ib_cq_error;
+}
+
+static int qhca_ib_cq_respond(struct qhca_ib_cq *cq, struct ib_udata *udata)
+{
+	struct qhca_create_cq_resp resp = { .cqn = cq->core.cqn };
+
+	return udata ? ib_copy_to_udata(udata, &resp, sizeof(resp)) : 0;
+}
+
+/**
+ * qhca_ib_create_cq - create_cq verb
+ * @ibcq: the CQ
+ * @attr: what the consumer wants
+ * @attrs: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		      struct uverbs_attr_bundle *attrs)
+{
+	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	int ret;
+
+	if (attr->flags)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > BIT(dev->limits->max_cqe_log) ||
+	    attr->comp_vector >= dev->ibdev.num_comp_vectors)
+		return -EINVAL;
+
+	qhca_ib_cq_init(cq);
+	ret = udata ? qhca_ib_cq_get_user(dev, cq, attr->cqe, udata) :
+		      qhca_ib_cq_get_kernel(dev, cq, attr->cqe);
+	if (ret)
+		return ret;
+	ret = qhca_ib_cq_create_hw(dev, cq, qhca_ib_udata_uar(udata), attr->comp_vector);
+	qhca_ib_qmem_told(&cq->mem);
+	if (ret)
+		goto err_mem;
+	ret = qhca_ib_cq_respond(cq, udata);
+	if (ret)
+		goto err_hw;
+	ibcq->cqe = BIT(cq->log_size);
+	qhca_ib_cq_publish(dev, cq);
+	return 0;
+
+err_hw:
+	qhca_cq_destroy(dev->core, &cq->core);
+err_mem:
+	qhca_ib_qmem_put(dev, &cq->mem);
+	return ret;
+}
+
+/**
+ * qhca_ib_destroy_cq - destroy_cq verb
+ * @ibcq: the CQ
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno, and the CQ lives on.
+ */
+int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	int ret;
+
+	ret = qhca_cq_destroy(dev->core, &cq->core);
+	if (ret)
+		return ret;
+	qhca_ib_cq_hide(dev, cq);
+	qhca_ib_qmem_put(dev, &cq->mem);
+	return 0;
+}
+
+/* Moves the CQ over to @mem, which gets the old memory; or changes nothing. */
+static int qhca_ib_cq_move(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
+			   struct qhca_ib_qmem *mem, u8 log_size)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_RESIZE_CQ),
+		.create_cq.buf = mem->buf,
+		.create_cq.cqn = cpu_to_le32(cq->core.cqn),
+		.create_cq.log_size = log_size,
+	};
+	int ret;
+
+	mutex_lock(&cq->resize);
+	ret = qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
+	if (!ret) {
+		swap(cq->mem, *mem);
+		cq->log_size = log_size;
+		cq->ibcq.cqe = BIT(log_size);
+	}
+	mutex_unlock(&cq->resize);
+	return ret;
+}
+
+/**
+ * qhca_ib_resize_cq - resize_cq verb
+ * @ibcq: the CQ
+ * @entries: how many CQEs it is to hold
+ * @udata: the user's; kernel CQs keep their size
+ *
+ * Return: 0, or a negative errno and nothing has changed.
+ */
+int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_qmem mem = {};
+	struct qhca_resize_cq_req req;
+	struct qhca_table table;
+	int ret;
+
+	if (!udata)
+		return -EOPNOTSUPP;
+	if (entries < 1)
+		return -EINVAL;
+	ret = qhca_ib_udata_check(udata, sizeof(req), 0);
+	if (!ret)
+		ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	if (ret)
+		return ret;
+	if (!qhca_ib_cq_size_ok(dev, entries, req.log_size))
+		return -EINVAL;
+
+	ret = qhca_ib_qmem_get_user(dev, &mem, req.buf_addr, req.buf_len,
+				    qhca_ib_cq_bytes(req.log_size));
+	if (ret)
+		return ret;
+	table = mem.table;
+	ret = qhca_ib_cq_move(dev, to_qcq(ibcq), &mem, req.log_size);
+	qhca_table_free(&table);
+	qhca_ib_qmem_put(dev, &mem);
+	return ret;
+}

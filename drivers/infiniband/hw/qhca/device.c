@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: attributes of the device. */
+#include <linux/irq.h>
+
+#include "qhca_ib.h"
+
+/*
+ * Log2 of the longest time, in units of 4.096 us, that an answer of this device
+ * takes: 134 ms, for a vCPU thread that answers may have to wait for a turn.
+ */
+#define QHCA_IB_CA_ACK_DELAY	15
+
+static int qhca_ib_int(u64 val)
+{
+	return min_t(u64, val, INT_MAX);
+}
+
+static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
+{
+	u64 flags = IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
+		    IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_CURR_QP_STATE_MOD;
+
+	if (qhca_ib_has(dev, QHCA_CAP_RC))
+		flags |= IB_DEVICE_RC_RNR_NAK_GEN;
+	if (qhca_ib_has(dev, QHCA_CAP_UD))
+		flags |= IB_DEVICE_BAD_QKEY_CNTR | IB_DEVICE_UD_AV_PORT_ENFORCE;
+	return flags;
+}
+
+static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_device_attr *attr)
+{
+	const struct qhca_limits *l = dev->limits;
+
+	attr->max_mr_size = l->max_mr_size;
+	attr->page_size_cap = QHCA_IB_PAGE_SIZES;
+	attr->max_qp = qhca_ib_int(l->max_qp);
+	attr->max_qp_wr = BIT(min(l->max_sq_wr_log, l->max_rq_wr_log));
+	attr->max_send_sge = qhca_ib_int(l->max_send_sge);
+	attr->max_recv_sge = qhca_ib_int(l->max_recv_sge);
+	attr->max_sge_rd = attr->max_send_sge;
+	attr->max_cq = qhca_ib_int(l->max_cq);
+	attr->max_cqe = BIT(l->max_cqe_log);
+	attr->max_mr = qhca_ib_int(l->max_mr);
+	attr->max_pd = qhca_ib_int(l->max_pd);
+	attr->max_qp_rd_atom = qhca_ib_int(l->max_rd_atomic);
+	attr->max_qp_init_rd_atom = qhca_ib_int(l->max_rd_atomic);
+	attr->max_res_rd_atom = qhca_ib_int((u64)l->max_qp * l->max_rd_atomic);
+	attr->max_ah = qhca_ib_has(dev, QHCA_CAP_UD) ? QHCA_IB_MAX_AH : 0;
+	attr->max_pkeys = 1;
+}
+
+/**
+ * qhca_ib_query_device - query_device verb
+ * @ibdev: the HCA
+ * @attr: zero; filled in
+ * @udata: the user's, who has nothing to ask here
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			 struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibdev);
+	struct pci_dev *pdev = qhca_pdev(dev->core);
+	int ret;
+
+	ret = qhca_ib_udata_check(udata, 0, 0);
+	if (ret)
+		return ret;
+
+	attr->fw_ver = dev->limits->fw_version;
+	attr->sys_image_guid = ibdev->node_guid;
+	attr->vendor_id = pdev->vendor;
+	attr->vendor_part_id = pdev->device;
+	attr->hw_ver = pdev->revision;
+	attr->device_cap_flags = qhca_ib_cap_flags(dev);
+	if (dev->limits->reserved_lkey)
+		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	attr->atomic_cap = qhca_ib_has(dev, QHCA_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
+	attr->local_ca_ack_delay = QHCA_IB_CA_ACK_DELAY;
+	qhca_ib_device_limits(dev, attr);
+	return 0;
+}
+
+/**
+ * qhca_ib_modify_device - modify_device verb
+ * @ibdev: the HCA
+ * @mask: what to change
+ * @modify: values
+ *
+ * Return: 0, or -EOPNOTSUPP for all but the node description.
+ */
+int qhca_ib_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify)
+{
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	if (mask & IB_DEVICE_MODIFY_NODE_DESC)
+		memcpy(ibdev->node_desc, modify->node_desc, IB_DEVICE_NODE_DESC_MAX);
+	return 0;
+}
+
+/**
+ * qhca_ib_get_dev_fw_str - firmware version for people
+ * @ibdev: the HCA
+ * @str: IB_FW_VERSION_NAME_MAX bytes
+ */
+void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	u64 v = to_qdev(ibdev)->limits->fw_version;
+
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", upper_32_bits(v),
+		 lower_32_bits(v) >> 16, lower_32_bits(v) & 0xffff);
+}
+
+/**
+ * qhca_ib_get_vector_affinity - which CPUs a completion vector interrupts
+ * @ibdev: the HCA
+ * @comp_vector: completion vector
+ *
+ * Return: the mask, or NULL if not known.
+ */
+const struct cpumask *qhca_ib_get_vector_affinity(struct ib_device *ibdev, int comp_vector)
+{
+	int irq = qhca_comp_irq(to_qdev(ibdev)->core, comp_vector);
+
+	return irq < 0 ? NULL : irq_get_affinity_mask(irq);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: asynchronous events, to and from.
+ *
+ * Those of QPs are kept in the QP and delivered from a work item, which is where
+ * consumers expect them. Those of the port and the device follow from what can be
+ * seen when the work item runs, so PORT_ACTIVE and PORT_ERR alternate whatever
+ * the order in which netdev and device report.
+ */
+#include <linux/netdevice.h>
+
+#include "qhca_ib.h"
+
+static const enum ib_event_type qhca_ib_qp_events[] = {
+	[QHCA_EVENT_QP_FATAL] = IB_EVENT_QP_FATAL,
+	[QHCA_EVENT_QP_REQ_ERR] = IB_EVENT_QP_REQ_ERR,
+	[QHCA_EVENT_QP_ACCESS_ERR] = IB_EVENT_QP_ACCESS_ERR,
+	[QHCA_EVENT_COMM_EST] = IB_EVENT_COMM_EST,
+	[QHCA_EVENT_SQ_DRAINED] = IB_EVENT_SQ_DRAINED,
+	[QHCA_EVENT_LAST_WQE_REACHED] = IB_EVENT_QP_LAST_WQE_REACHED,
+};
+
+/**
+ * qhca_ib_qp_event_work - deliver the events of a QP
+ * @work: event_work of the QP
+ */
+void qhca_ib_qp_event_work(struct work_struct *work)
+{
+	struct qhca_ib_qp *qp = container_of(work, struct qhca_ib_qp, event_work);
+	struct ib_event event = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+	};
+	u8 type;
+
+	while (kfifo_get(&qp->events, &type)) {
+		event.event = qhca_ib_qp_events[type];
+		if (qp->ibqp.event_handler)
+			qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+	}
+}
+
+static void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
+{
+	struct qhca_ib_qp *qp;
+	unsigned long flags;
+
+	/* The lock keeps the QP; whoever takes it out cancels the work next. */
+	xa_lock_irqsave(&dev->qps, flags);
+	qp = xa_load(&dev->qps, qpn);
+	if (qp) {
+		if (!kfifo_put(&qp->events, type))
+			ibdev_err_ratelimited(&dev->ibdev, "QP %#x: too many events\n", qpn);
+		queue_work(dev->wq, &qp->event_work);
+	}
+	xa_unlock_irqrestore(&dev->qps, flags);
+}
+
+static int qhca_ib_event(struct notifier_block *nb, unsigned long type, void *data)
+{
+	struct qhca_ib_dev *dev = container_of(nb, struct qhca_ib_dev, events_nb);
+	const u32 *obj = data;
+
+	switch (type) {
+	case QHCA_EVENT_QP_FATAL ... QHCA_EVENT_LAST_WQE_REACHED:
+		qhca_ib_qp_event(dev, type, *obj);
+		return NOTIFY_OK;
+	case QHCA_EVENT_DEVICE_FATAL:
+		queue_work(dev->wq, &dev->flush_work);
+		fallthrough;
+	case QHCA_EVENT_LINK_UP:
+	case QHCA_EVENT_LINK_DOWN:
+		queue_work(dev->wq, &dev->port_work);
+		return NOTIFY_OK;
+	default:
+		return NOTIFY_DONE;
+	}
+}
+
+static void qhca_ib_dispatch(struct qhca_ib_dev *dev, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = QHCA_IB_PORT,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+static void qhca_ib_port_work(struct work_struct *work)
+{
+	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev, port_work);
+	bool active = qhca_ib_port_is_active(dev);
+
+	/* Before registration nobody listens, after it nobody may. */
+	if (!READ_ONCE(dev->announce))
+		return;
+	if (active != dev->port_active) {
+		dev->port_active = active;
+		qhca_ib_dispatch(dev, active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+	}
+	if (qhca_is_dead(dev->core) && !dev->fatal_told) {
+		dev->fatal_told = true;
+		qhca_ib_dispatch(dev, IB_EVENT_DEVICE_FATAL);
+	}
+}
+
+static int qhca_ib_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct qhca_ib_dev *dev = container_of(nb, struct qhca_ib_dev, netdev_nb);
+	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
+
+	switch (event) {
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+		if (ndev != dev->ndev)
+			return NOTIFY_DONE;
+		queue_work(dev->wq, &dev->port_work);
+		return NOTIFY_OK;
+	case NETDEV_CHANGEADDR:
+		/* GIDs of a VLAN or a bond have its address. */
+		if (ndev != dev->ndev && !netdev_has_upper_dev(dev->ndev, ndev))
+			return NOTIFY_DONE;
+		queue_work(dev->wq, &dev->gid_work);
+		return NOTIFY_OK;
+	default:
+		return NOTIFY_DONE;
+	}
+}
+
+/**
+ * qhca_ib_events_init - get ready for events of QPs
+ * @dev: the HCA, not registered yet
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_events_init(struct qhca_ib_dev *dev)
+{
+	int ret;
+
+	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	INIT_WORK(&dev->port_work, qhca_ib_port_work);
+	INIT_WORK(&dev->gid_work, qhca_ib_gid_work);
+	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
+	/* Consumers destroy QPs, and wait for their events, to get memory freed. */
+	dev->wq = alloc_ordered_workqueue("qhca_ib", WQ_MEM_RECLAIM);
+	if (!dev->wq)
+		return -ENOMEM;
+	dev->events_nb.notifier_call = qhca_ib_event;
+	ret = qhca_register_events(dev->core, &dev->events_nb);
+	if (ret)
+		destroy_workqueue(dev->wq);
+	return ret;
+}
+
+/**
+ * qhca_ib_events_cleanup - undo qhca_ib_events_init()
+ * @dev: the HCA, not registered any more
+ */
+void qhca_ib_events_cleanup(struct qhca_ib_dev *dev)
+{
+	qhca_unregister_events(dev->core, &dev->events_nb);
+	destroy_workqueue(dev->wq);
+	xa_destroy(&dev->qps);
+}
+
+/**
+ * qhca_ib_announce - tell consumers of the port and the device from now on
+ * @dev: the HCA, registered
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_announce(struct qhca_ib_dev *dev)
+{
+	int ret;
+
+	dev->netdev_nb.notifier_call = qhca_ib_netdev_event;
+	ret = register_netdevice_notifier(&dev->netdev_nb);
+	if (ret)
+		return ret;
+	WRITE_ONCE(dev->announce, true);
+	/* The port may be up already, or the device dead. */
+	queue_work(dev->wq, &dev->port_work);
+	return 0;
+}
+
+/**
+ * qhca_ib_silence - undo qhca_ib_announce()
+ * @dev: the HCA, still registered
+ */
+void qhca_ib_silence(struct qhca_ib_dev *dev)
+{
+	unregister_netdevice_notifier(&dev->netdev_nb);
+	WRITE_ONCE(dev->announce, false);
+	cancel_work_sync(&dev->port_work);
+	cancel_work_sync(&dev->gid_work);
+}

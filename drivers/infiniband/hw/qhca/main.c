@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: binding to the function, and the verbs it offers. */
+#include <linux/auxiliary_bus.h>
+#include <linux/module.h>
+
+#include "qhca_ib.h"
+
+MODULE_DESCRIPTION("QHCA virtual RDMA host channel adapter: verbs");
+MODULE_LICENSE("Dual BSD/GPL");
+
+static const struct ib_device_ops qhca_ib_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_abi_ver = QHCA_UVERBS_ABI_VERSION,
+
+	.add_gid = qhca_ib_add_gid,
+	.alloc_hw_port_stats = qhca_ib_alloc_hw_port_stats,
+	.alloc_pd = qhca_ib_alloc_pd,
+	.alloc_ucontext = qhca_ib_alloc_ucontext,
+	.create_cq = qhca_ib_create_cq,
+	.create_qp = qhca_ib_create_qp,
+	.dealloc_pd = qhca_ib_dealloc_pd,
+	.dealloc_ucontext = qhca_ib_dealloc_ucontext,
+	.del_gid = qhca_ib_del_gid,
+	.dereg_mr = qhca_ib_dereg_mr,
+	.destroy_cq = qhca_ib_destroy_cq,
+	.destroy_qp = qhca_ib_destroy_qp,
+	.disassociate_ucontext = qhca_ib_disassociate_ucontext,
+	.fill_res_cq_entry = qhca_ib_fill_res_cq_entry,
+	.fill_res_cq_entry_raw = qhca_ib_fill_res_cq_entry_raw,
+	.fill_res_mr_entry = qhca_ib_fill_res_mr_entry,
+	.fill_res_qp_entry = qhca_ib_fill_res_qp_entry,
+	.fill_res_qp_entry_raw = qhca_ib_fill_res_qp_entry_raw,
+	.get_dev_fw_str = qhca_ib_get_dev_fw_str,
+	.get_dma_mr = qhca_ib_get_dma_mr,
+	.get_hw_stats = qhca_ib_get_hw_stats,
+	.get_link_layer = qhca_ib_get_link_layer,
+	.get_port_immutable = qhca_ib_get_port_immutable,
+	.get_vector_affinity = qhca_ib_get_vector_affinity,
+	.mmap = qhca_ib_mmap,
+	.mmap_free = qhca_ib_mmap_free,
+	.modify_device = qhca_ib_modify_device,
+	.modify_qp = qhca_ib_modify_qp,
+	.poll_cq = qhca_ib_poll_cq,
+	.post_recv = qhca_ib_post_recv,
+	.post_send = qhca_ib_post_send,
+	.query_device = qhca_ib_query_device,
+	.query_pkey = qhca_ib_query_pkey,
+	.query_port = qhca_ib_query_port,
+	.query_qp = qhca_ib_query_qp,
+	.reg_user_mr = qhca_ib_reg_user_mr,
+	.req_notify_cq = qhca_ib_req_notify_cq,
+
+	INIT_RDMA_OBJ_SIZE(ib_cq, qhca_ib_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_pd, qhca_ib_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, qhca_ib_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, qhca_ib_ucontext, ibucontext),
+};
+
+static const struct ib_device_ops qhca_ib_resize_cq_ops = {
+	.resize_cq = qhca_ib_resize_cq,
+};
+
+static const struct ib_device_ops qhca_ib_rereg_mr_ops = {
+	.rereg_user_mr = qhca_ib_rereg_user_mr,
+};
+
+static const struct ib_device_ops qhca_ib_ud_ops = {
+	.create_ah = qhca_ib_create_ah,
+	.create_user_ah = qhca_ib_create_ah,
+	.destroy_ah = qhca_ib_destroy_ah,
+	.query_ah = qhca_ib_query_ah,
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, qhca_ib_ah, ibah),
+};
+
+/* Verbs that only some devices have. */
+static const struct {
+	u64 cap;
+	const struct ib_device_ops *ops;
+} qhca_ib_optional_ops[] = {
+	{ QHCA_CAP_RESIZE_CQ, &qhca_ib_resize_cq_ops },
+	{ QHCA_CAP_REREG_MR, &qhca_ib_rereg_mr_ops },
+	{ QHCA_CAP_UD, &qhca_ib_ud_ops },
+};
+
+static void qhca_ib_set_ops(struct qhca_ib_dev *dev)
+{
+	unsigned int i;
+
+	ib_set_device_ops(&dev->ibdev, &qhca_ib_ops);
+	for (i = 0; i < ARRAY_SIZE(qhca_ib_optional_ops); i++)
+		if (qhca_ib_has(dev, qhca_ib_optional_ops[i].cap))
+			ib_set_device_ops(&dev->ibdev, qhca_ib_optional_ops[i].ops);
+}
+
+static void qhca_ib_init(struct qhca_ib_dev *dev, struct qhca_dev *core)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+
+	dev->core = core;
+	dev->limits = qhca_limits(core);
+	dev->ndev = qhca_netdev(core);
+	mutex_init(&dev->gid_lock);
+	spin_lock_init(&dev->cqs_lock);
+	INIT_LIST_HEAD(&dev->kernel_cqs);
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->node_guid = cpu_to_be64(dev->limits->node_guid);
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = qhca_num_comp_vectors(core);
+	ibdev->local_dma_lkey = dev->limits->reserved_lkey;
+	ibdev->dev.parent = &qhca_pdev(core)->dev;
+	strscpy(ibdev->node_desc, "qhca virtual HCA", sizeof(ibdev->node_desc));
+	qhca_ib_set_ops(dev);
+}
+
+static int qhca_ib_register(struct qhca_ib_dev *dev)
+{
+	int ret;
+
+	ret = ib_device_set_netdev(&dev->ibdev, dev->ndev, QHCA_IB_PORT);
+	if (ret)
+		return ret;
+	ret = ib_register_device(&dev->ibdev, "qhca%d", &qhca_pdev(dev->core)->dev);
+	if (ret)
+		return ret;
+	ret = qhca_ib_announce(dev);
+	if (ret)
+		ib_unregister_device(&dev->ibdev);
+	return ret;
+}
+
+static int qhca_ib_probe(struct auxiliary_device *adev, const struct auxiliary_device_id *id)
+{
+	struct qhca_adev *qadev = container_of(adev, struct qhca_adev, adev);
+	struct qhca_ib_dev *dev;
+	int ret;
+
+	dev = ib_alloc_device(qhca_ib_dev, ibdev);
+	if (!dev)
+		return -ENOMEM;
+	qhca_ib_init(dev, qadev->dev);
+	ret = qhca_ib_events_init(dev);
+	if (ret)
+		goto err_dealloc;
+	ret = qhca_ib_register(dev);
+	if (ret)
+		goto err_events;
+	auxiliary_set_drvdata(adev, dev);
+	return 0;
+
+err_events:
+	qhca_ib_events_cleanup(dev);
+err_dealloc:
+	ib_dealloc_device(&dev->ibdev);
+	return ret;
+}
+
+static void qhca_ib_remove(struct auxiliary_device *adev)
+{
+	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
+
+	qhca_ib_silence(dev);
+	ib_unregister_device(&dev->ibdev);
+	qhca_ib_events_cleanup(dev);
+	ib_dealloc_device(&dev->ibdev);
+}
+
+static const struct auxiliary_device_id qhca_ib_id_table[] = {
+	{ .name = QHCA_DRV_NAME "." QHCA_RDMA_DEV_NAME },
+	{ }
+};
+MODULE_DEVICE_TABLE(auxiliary, qhca_ib_id_table);
+
+static struct auxiliary_driver qhca_ib_driver = {
+	.name = QHCA_RDMA_DEV_NAME,
+	.probe = qhca_ib_probe,
+	.remove = qhca_ib_remove,
+	.id_table = qhca_ib_id_table,
+};
+module_auxiliary_driver(qhca_ib_driver);

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: attributes of queue pairs.
+ *
+ * The core's table says which attributes go with which transition; the values are
+ * checked here. The device checks both again.
+ */
+#include "qhca_ib.h"
+
+/* The masks have the same bits. */
+static_assert(IB_QP_STATE == QHCA_QP_STATE && IB_QP_AV == QHCA_QP_AV &&
+	      IB_QP_MIN_RNR_TIMER == QHCA_QP_MIN_RNR_TIMER &&
+	      IB_QP_DEST_QPN == QHCA_QP_DEST_QPN);
+
+/* All but the alternate path, which RoCE does not have. */
+#define QHCA_IB_QP_ATTRS	(IB_QP_ATTR_STANDARD_BITS & ~(IB_QP_CAP | IB_QP_ALT_PATH | \
+							      IB_QP_PATH_MIG_STATE))
+
+/* Bits without a meaning for a device without FLUSH are kept, but not passed on. */
+#define QHCA_IB_QP_REMOTE	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |	\
+				 IB_ACCESS_REMOTE_ATOMIC)
+#define QHCA_IB_QP_ACCESS	(QHCA_IB_QP_REMOTE | IB_ACCESS_LOCAL_WRITE |		\
+				 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |		\
+				 IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL)
+
+#define ATTR(attr, ib, hw, max)	{ IB_QP_##attr, offsetof(struct ib_qp_attr, ib),	\
+				  offsetof(struct qhca_qp_attr, hw), max }
+
+/* Attributes of one byte: where they stand, and the largest value. */
+static const struct {
+	u32 bit;
+	u16 ib, hw;
+	u8 max;
+} qhca_ib_attr8[] = {
+	ATTR(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify, en_sqd_async_notify, 1),
+	ATTR(TIMEOUT, timeout, timeout, 31),
+	ATTR(RETRY_CNT, retry_cnt, retry_cnt, 7),
+	ATTR(RNR_RETRY, rnr_retry, rnr_retry, 7),
+	ATTR(MIN_RNR_TIMER, min_rnr_timer, min_rnr_timer, 31),
+	ATTR(MAX_QP_RD_ATOMIC, max_rd_atomic, max_rd_atomic, U8_MAX),
+	ATTR(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, max_dest_rd_atomic, U8_MAX),
+};
+
+/* Attributes of four bytes. */
+static const struct {
+	u32 bit;
+	u16 ib, hw;
+	u32 max;
+} qhca_ib_attr32[] = {
+	ATTR(QKEY, qkey, qkey, U32_MAX),
+	ATTR(RQ_PSN, rq_psn, rq_psn, QHCA_OBJ_MASK),
+	ATTR(SQ_PSN, sq_psn, sq_psn, QHCA_OBJ_MASK),
+	ATTR(DEST_QPN, dest_qp_num, dest_qpn, QHCA_OBJ_MASK),
+};
+
+/* Takes the attributes of the two tables over. False: one is too large. */
+static bool qhca_ib_take_attrs(struct qhca_qp_attr *hw, const struct ib_qp_attr *attr, int mask)
+{
+	unsigned int i;
+	u32 val;
+
+	for (i = 0; i < ARRAY_SIZE(qhca_ib_attr8); i++) {
+		if (!(mask & qhca_ib_attr8[i].bit))
+			continue;
+		val = *((const u8 *)attr + qhca_ib_attr8[i].ib);
+		if (val > qhca_ib_attr8[i].max)
+			return false;
+		*((u8 *)hw + qhca_ib_attr8[i].hw) = val;
+	}
+	for (i = 0; i < ARRAY_SIZE(qhca_ib_attr32); i++) {
+		if (!(mask & qhca_ib_attr32[i].bit))
+			continue;
+		val = *(const u32 *)((const u8 *)attr + qhca_ib_attr32[i].ib);
+		if (val > qhca_ib_attr32[i].max)
+			return false;
+		*(__le32 *)((u8 *)hw + qhca_ib_attr32[i].hw) = cpu_to_le32(val);
+	}
+	return true;
+}
+
+static void qhca_ib_give_attrs(struct ib_qp_attr *attr, const struct qhca_qp_attr *hw)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(qhca_ib_attr8); i++)
+		*((u8 *)attr + qhca_ib_attr8[i].ib) = *((const u8 *)hw + qhca_ib_attr8[i].hw);
+	for (i = 0; i < ARRAY_SIZE(qhca_ib_attr32); i++)
+		*(u32 *)((u8 *)attr + qhca_ib_attr32[i].ib) =
+			le32_to_cpu(*(const __le32 *)((const u8 *)hw + qhca_ib_attr32[i].hw));
+}
+
+static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr *attr, int mask)
+{
+	if ((mask & IB_QP_PORT) && attr->port_num != QHCA_IB_PORT)
+		return -EINVAL;
+	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
+		return -EINVAL;
+	if ((mask & IB_QP_PATH_MTU) &&
+	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > qhca_ib_active_mtu(dev)))
+		return -EINVAL;
+	if ((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
+	    attr->max_rd_atomic > dev->limits->max_rd_atomic)
+		return -EINVAL;
+	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) &&
+	    attr->max_dest_rd_atomic > dev->limits->max_rd_atomic)
+		return -EINVAL;
+	if ((mask & IB_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~QHCA_IB_QP_ACCESS))
+		return -EINVAL;
+	if ((mask & IB_QP_PATH_MIG_STATE) && attr->path_mig_state != IB_MIG_MIGRATED)
+		return -EINVAL;
+	return mask & IB_QP_AV ? qhca_ib_check_ah_attr(dev, &attr->ah_attr) : 0;
+}
+
+static int qhca_ib_query_qpc(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			     struct qhca_qpc *qpc)
+{
+	int ret;
+
+	ret = qhca_ib_query(dev, QHCA_CMD_QUERY_QP, qp->qpn, qpc, sizeof(*qpc));
+	if (ret)
+		return ret;
+	/* The core uses it as an index. */
+	if (qpc->attr.state > QHCA_QPS_ERR)
+		return -EIO;
+	WRITE_ONCE(qp->state, qpc->attr.state);
+	return 0;
+}
+
+/* The device leaves these states by itself, when something goes wrong. */
+static int qhca_ib_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	struct qhca_qpc qpc;
+
+	if (qp->state < IB_QPS_RTR || qp->state == IB_QPS_ERR)
+		return 0;
+	return qhca_ib_query_qpc(dev, qp, &qpc);
+}
+
+static int qhca_ib_modify_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			     const struct ib_qp_attr *attr, int mask,
+			     enum ib_qp_state next)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_MODIFY_QP),
+		.modify_qp.qpn = cpu_to_le32(qp->qpn),
+		.modify_qp.attr_mask = cpu_to_le32(mask & QHCA_IB_QP_ATTRS),
+	};
+	struct qhca_qp_attr hw = { .state = next, .cur_state = qp->state };
+	struct qhca_mbox mbox = { .in = &hw, .in_len = sizeof(hw) };
+
+	if (!qhca_ib_take_attrs(&hw, attr, mask))
+		return -EINVAL;
+	if (mask & IB_QP_AV)
+		qhca_ib_av_from_attr(&hw.av, &attr->ah_attr, 0);
+	if (mask & IB_QP_ACCESS_FLAGS)
+		hw.access = cpu_to_le16(attr->qp_access_flags & QHCA_IB_QP_REMOTE);
+	if (mask & IB_QP_PKEY_INDEX)
+		hw.pkey_index = cpu_to_le16(attr->pkey_index);
+	if (mask & IB_QP_PATH_MTU)
+		hw.path_mtu = attr->path_mtu;
+	if (mask & IB_QP_PORT)
+		hw.port = attr->port_num;
+	return qhca_cmd_exec(dev->core, &cmd, &mbox, NULL);
+}
+
+static void qhca_ib_reset_wq(struct qhca_ib_cq *cq, struct qhca_ib_wq *wq)
+{
+	spin_lock_irq(&cq->lock);
+	spin_lock(&wq->lock);
+	wq->pi = 0;
+	wq->ci = 0;
+	spin_unlock(&wq->lock);
+	spin_unlock_irq(&cq->lock);
+}
+
+/* Forgets what the queues of a kernel QP hold, as the device has done. */
+static void qhca_ib_reset_queues(struct qhca_ib_qp *qp)
+{
+	if (!qhca_ib_is_kernel_qp(qp))
+		return;
+	qhca_ib_qp_clean(qp);
+	qhca_ib_reset_wq(to_qcq(qp->ibqp.send_cq), &qp->sq);
+	qhca_ib_reset_wq(to_qcq(qp->ibqp.recv_cq), &qp->rq);
+}
+
+static void qhca_ib_modified(struct qhca_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
+			     enum ib_qp_state next)
+{
+	if (mask & IB_QP_ACCESS_FLAGS)
+		qp->access = attr->qp_access_flags;
+	WRITE_ONCE(qp->state, next);
+	if (next != IB_QPS_RESET)
+		return;
+	qp->access = 0;
+	qhca_ib_reset_queues(qp);
+}
+
+/*
+ * Kernel consumers of a dead device can still stop and drain their QPs, see
+ * qhca_ib_poll_cq(); without that they wait, or complain.
+ */
+static bool qhca_ib_modify_dead(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
+				const struct ib_qp_attr *attr, int mask)
+{
+	return qhca_is_dead(dev->core) && qhca_ib_is_kernel_qp(qp) && (mask & IB_QP_STATE) &&
+	       (attr->qp_state == IB_QPS_ERR || attr->qp_state == IB_QPS_RESET);
+}
+
+static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			     const struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state next;
+	int ret;
+
+	if (qhca_ib_modify_dead(dev, qp, attr, mask)) {
+		qhca_ib_modified(qp, attr, mask, attr->qp_state);
+		return 0;
+	}
+	ret = qhca_ib_refresh_state(dev, qp);
+	if (ret)
+		return ret;
+	next = mask & IB_QP_STATE ? attr->qp_state : qp->state;
+	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != qp->state)
+		return -EINVAL;
+	if (!ib_modify_qp_is_ok(qp->state, next, qp->ibqp.qp_type, mask))
+		return -EINVAL;
+	ret = qhca_ib_check_attrs(dev, attr, mask);
+	if (!ret)
+		ret = qhca_ib_modify_hw(dev, qp, attr, mask, next);
+	if (!ret)
+		qhca_ib_modified(qp, attr, mask, next);
+	return ret;
+}
+
+/**
+ * qhca_ib_modify_qp - modify_qp verb
+ * @ibqp: the QP
+ * @attr: values
+ * @mask: IB_QP_*: which of them
+ * @udata: the user's, or NULL
+ *
+ * Return: 0, or a negative errno and nothing has changed.
+ */
+int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		      struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	int ret;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	ret = qhca_ib_udata_check(udata, 0, 0);
+	if (ret)
+		return ret;
+
+	mutex_lock(&qp->mutex);
+	ret = qhca_ib_do_modify(dev, qp, attr, mask);
+	mutex_unlock(&qp->mutex);
+	return ret;
+}
+
+static void qhca_ib_fill_init_attr(struct qhca_ib_qp *qp, struct ib_qp_init_attr *init_attr)
+{
+	init_attr->event_handler = qp->ibqp.event_handler;
+	init_attr->qp_context = qp->ibqp.qp_context;
+	init_attr->send_cq = qp->ibqp.send_cq;
+	init_attr->recv_cq = qp->ibqp.recv_cq;
+	init_attr->srq = qp->ibqp.srq;
+	init_attr->qp_type = qp->ibqp.qp_type;
+	init_attr->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init_attr->cap.max_send_wr = qp->sq.size;
+	init_attr->cap.max_recv_wr = qp->rq.size;
+	init_attr->cap.max_send_sge = qp->sq.max_sge;
+	init_attr->cap.max_recv_sge = qp->rq.max_sge;
+	init_attr->cap.max_inline_data = qp->max_inline;
+}
+
+/**
+ * qhca_ib_query_qp - query_qp verb
+ * @ibqp: the QP
+ * @attr: filled in, all of it
+ * @mask: what the consumer looks at
+ * @init_attr: filled in
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		     struct ib_qp_init_attr *init_attr)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	struct qhca_qpc qpc;
+	int ret;
+
+	memset(attr, 0, sizeof(*attr));
+	memset(init_attr, 0, sizeof(*init_attr));
+	mutex_lock(&qp->mutex);
+	ret = qhca_ib_query_qpc(dev, qp, &qpc);
+	attr->qp_access_flags = qp->access;
+	mutex_unlock(&qp->mutex);
+	if (ret)
+		return ret;
+
+	qhca_ib_give_attrs(attr, &qpc.attr);
+	attr->qp_state = qpc.attr.state;
+	attr->cur_qp_state = qpc.attr.state;
+	attr->path_mtu = qpc.attr.path_mtu;
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	attr->pkey_index = le16_to_cpu(qpc.attr.pkey_index);
+	attr->port_num = qpc.attr.port;
+	attr->sq_draining = qpc.sq_draining;
+	if (qpc.attr.av.port)
+		qhca_ib_av_to_attr(dev, &attr->ah_attr, &qpc.attr.av);
+	qhca_ib_fill_init_attr(qp, init_attr);
+	attr->cap = init_attr->cap;
+	return 0;
+}

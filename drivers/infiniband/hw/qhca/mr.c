@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: memory regions. */
+#include "qhca_ib.h"
+
+/* Flags that mean something to the device; IB_ACCESS_* has the same numbers. */
+#define QHCA_IB_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |	\
+				 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |	\
+				 IB_ACCESS_MW_BIND)
+static_assert(QHCA_IB_MR_ACCESS == QHCA_ACCESS_MASK);
+
+/* Flags that are taken: huge pages are found without being told of. */
+#define QHCA_IB_MR_TAKEN	(QHCA_IB_MR_ACCESS | IB_ZERO_BASED | IB_ACCESS_HUGETLB | \
+				 IB_ACCESS_OPTIONAL)
+
+static_assert(IB_MR_REREG_TRANS == QHCA_REREG_TRANS && IB_MR_REREG_PD == QHCA_REREG_PD &&
+	      IB_MR_REREG_ACCESS == QHCA_REREG_ACCESS);
+
+static int qhca_ib_check_access(int access)
+{
+	return access & ~QHCA_IB_MR_TAKEN ? -EOPNOTSUPP : 0;
+}
+
+/* The address of the first byte. A block starts where its iova does, so ... */
+static int qhca_ib_mr_iova(u64 start, int access, u64 *iova)
+{
+	if (!(access & IB_ZERO_BASED))
+		return 0;
+	/* ... 0 is one of a region that starts with a page. */
+	if (start & (QHCA_PAGE_SIZE - 1))
+		return -EINVAL;
+	*iova = 0;
+	return 0;
+}
+
+/* Pins the memory and puts its description into @table and @body. */
+static struct ib_umem *qhca_ib_mr_pin(struct qhca_ib_dev *dev, u64 start, u64 length, u64 iova,
+				      int access, struct qhca_table *table,
+				      struct qhca_cmd_reg_mr *body)
+{
+	struct ib_umem *umem;
+	unsigned long pgsz;
+	int ret;
+
+	ret = qhca_ib_mr_iova(start, access, &iova);
+	if (ret)
+		return ERR_PTR(ret);
+	if (!length || length > dev->limits->max_mr_size || iova + length < iova)
+		return ERR_PTR(-EINVAL);
+
+	umem = ib_umem_get(&dev->ibdev, start, length, access);
+	if (IS_ERR(umem))
+		return umem;
+	pgsz = ib_umem_find_best_pgsz(umem, QHCA_IB_PAGE_SIZES, iova);
+	ret = pgsz ? qhca_ib_umem_table(dev, umem, pgsz, table) : -EINVAL;
+	if (ret) {
+		ib_umem_release(umem);
+		return ERR_PTR(ret);
+	}
+	body->buf = table->buf;
+	body->iova = cpu_to_le64(iova);
+	body->length = cpu_to_le64(length);
+	return umem;
+}
+
+static int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
+			     struct qhca_cmd *cmd, struct ib_pd *ibpd)
+{
+	u32 key;
+	int ret;
+
+	cmd->opcode = cpu_to_le16(QHCA_CMD_REG_MR);
+	cmd->reg_mr.pdn = cpu_to_le32(to_qpd(ibpd)->pdn);
+	cmd->reg_mr.access = cpu_to_le16(mr->access & QHCA_IB_MR_ACCESS);
+	ret = qhca_cmd_exec(dev->core, cmd, NULL, &key);
+	if (ret)
+		return ret;
+	mr->ibmr.lkey = key;
+	mr->ibmr.rkey = key;
+	return 0;
+}
+
+/**
+ * qhca_ib_get_dma_mr - get_dma_mr verb: all memory, for local use
+ * @ibpd: the PD
+ * @access: IB_ACCESS_LOCAL_WRITE or nothing
+ *
+ * Return: the MR or an error; -EOPNOTSUPP for remote access to everything.
+ */
+struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_DMA };
+	struct qhca_ib_mr *mr;
+	int ret;
+
+	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_OPTIONAL))
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->access = access;
+	ret = qhca_ib_mr_create(to_qdev(ibpd->device), mr, &cmd, ibpd);
+	if (ret) {
+		kfree(mr);
+		return ERR_PTR(ret);
+	}
+	return &mr->ibmr;
+}
+
+/**
+ * qhca_ib_reg_user_mr - reg_user_mr verb
+ * @ibpd: the PD
+ * @start: the user's address
+ * @length: bytes
+ * @iova: address in work requests
+ * @access: IB_ACCESS_*
+ * @udata: the user's
+ *
+ * Return: the MR or an error.
+ */
+struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				  int access, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_MEM };
+	struct qhca_table table;
+	struct qhca_ib_mr *mr;
+	int ret;
+
+	ret = qhca_ib_udata_check(udata, 0, 0);
+	if (!ret)
+		ret = qhca_ib_check_access(access);
+	if (ret)
+		return ERR_PTR(ret);
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->access = access;
+	mr->umem = qhca_ib_mr_pin(dev, start, length, iova, access, &table, &cmd.reg_mr);
+	if (IS_ERR(mr->umem)) {
+		ret = PTR_ERR(mr->umem);
+		goto err_mr;
+	}
+	ret = qhca_ib_mr_create(dev, mr, &cmd, ibpd);
+	qhca_table_free(&table);
+	if (ret)
+		goto err_umem;
+	return &mr->ibmr;
+
+err_umem:
+	ib_umem_release(mr->umem);
+err_mr:
+	kfree(mr);
+	return ERR_PTR(ret);
+}
+
+/* What stays the same is said as well; the device looks at @flags. */
+static int qhca_ib_mr_change(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, int flags,
+			     int access, struct ib_pd *ibpd, struct qhca_cmd *cmd)
+{
+	cmd->opcode = cpu_to_le16(QHCA_CMD_REREG_MR);
+	cmd->reg_mr.key = cpu_to_le32(mr->ibmr.lkey);
+	cmd->reg_mr.pdn = cpu_to_le32(to_qpd(ibpd)->pdn);
+	cmd->reg_mr.access = cpu_to_le16(access & QHCA_IB_MR_ACCESS);
+	cmd->reg_mr.rereg = flags;
+	return qhca_cmd_exec(dev->core, cmd, NULL, NULL);
+}
+
+/**
+ * qhca_ib_rereg_user_mr - rereg_user_mr verb
+ * @ibmr: the MR
+ * @flags: IB_MR_REREG_*
+ * @start: new address of the user
+ * @length: new length
+ * @iova: new address in work requests
+ * @access: new IB_ACCESS_*
+ * @ibpd: the PD, new or not
+ * @udata: the user's
+ *
+ * Return: NULL, for the MR keeps its keys; or an error, and nothing has changed.
+ */
+struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				    u64 iova, int access, struct ib_pd *ibpd,
+				    struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
+	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_MEM };
+	struct qhca_ib_mr *mr = to_qmr(ibmr);
+	struct ib_umem *umem = mr->umem;
+	struct qhca_table table;
+	int ret;
+
+	ret = qhca_ib_udata_check(udata, 0, 0);
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = mr->access;
+	if (!ret)
+		ret = qhca_ib_check_access(access);
+	if (!ret)
+		ret = ib_umem_check_rereg(umem, flags, access);
+	if (ret)
+		return ERR_PTR(ret);
+
+	if (flags & IB_MR_REREG_TRANS) {
+		umem = qhca_ib_mr_pin(dev, start, length, iova, access, &table, &cmd.reg_mr);
+		if (IS_ERR(umem))
+			return ERR_CAST(umem);
+	}
+	ret = qhca_ib_mr_change(dev, mr, flags, access, ibpd, &cmd);
+	if (flags & IB_MR_REREG_TRANS) {
+		qhca_table_free(&table);
+		/* Whichever of the two the device does not use now. */
+		ib_umem_release(ret ? umem : mr->umem);
+	}
+	if (ret)
+		return ERR_PTR(ret);
+	mr->umem = umem;
+	mr->access = access;
+	return NULL;
+}
+
+/**
+ * qhca_ib_dereg_mr - dereg_mr verb
+ * @ibmr: the MR
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno, and the MR lives on.
+ */
+int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct qhca_ib_mr *mr = to_qmr(ibmr);
+	int ret;
+
+	ret = qhca_cmd_obj(to_qdev(ibmr->device)->core, QHCA_CMD_DEREG_MR, ibmr->lkey);
+	if (ret)
+		return ret;
+	if (mr->umem)
+		ib_umem_release(mr->umem);
+	kfree(mr);
+	return 0;
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: completions of kernel consumers.
+ *
+ * The device is not believed: a CQE has to name a QP of this CQ and a WQE that is
+ * outstanding, and the wr_id, a pointer as likely as not, is our own record of it.
+ */
+#include <linux/if_vlan.h>
+
+#include "qhca_ib.h"
+
+static const enum ib_wc_opcode qhca_ib_wc_opcodes[] = {
+	[QHCA_CQE_SEND] = IB_WC_SEND,
+	[QHCA_CQE_RDMA_WRITE] = IB_WC_RDMA_WRITE,
+	[QHCA_CQE_RDMA_READ] = IB_WC_RDMA_READ,
+	[QHCA_CQE_COMP_SWAP] = IB_WC_COMP_SWAP,
+	[QHCA_CQE_FETCH_ADD] = IB_WC_FETCH_ADD,
+	[QHCA_CQE_BIND_MW] = IB_WC_BIND_MW,
+	[QHCA_CQE_LOCAL_INV] = IB_WC_LOCAL_INV,
+	[QHCA_CQE_REG_MR] = IB_WC_REG_MR,
+	[QHCA_CQE_RECV] = IB_WC_RECV,
+	[QHCA_CQE_RECV_RDMA_WITH_IMM] = IB_WC_RECV_RDMA_WITH_IMM,
+};
+
+/* Same numbers, so that a status needs no table. */
+static_assert(QHCA_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR &&
+	      QHCA_WC_REM_ACCESS_ERR == (int)IB_WC_REM_ACCESS_ERR &&
+	      QHCA_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR &&
+	      QHCA_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
+
+static struct qhca_cqe *qhca_ib_cqe(const struct qhca_ib_cq *cq, u32 index)
+{
+	return (struct qhca_cqe *)cq->mem.ring.va + (index & (BIT(cq->log_size) - 1));
+}
+
+static bool qhca_ib_cqe_valid(const struct qhca_ib_cq *cq, u32 index)
+{
+	u8 phase = index >> cq->log_size & 1 ? 0 : QHCA_OWNER_PHASE;
+
+	return (READ_ONCE(qhca_ib_cqe(cq, index)->owner) & QHCA_OWNER_PHASE) == phase;
+}
+
+/* Gives the CQEs before @cq->ci back to the device. */
+static void qhca_ib_cq_write_ci(struct qhca_ib_cq *cq)
+{
+	struct qhca_cq_dbrec *dbrec = cq->mem.ring.va + (sizeof(struct qhca_cqe) << cq->log_size);
+
+	/* They have been read by now. */
+	dma_mb();
+	WRITE_ONCE(dbrec->ci, cpu_to_le32(cq->ci));
+}
+
+static struct qhca_ib_wq *qhca_ib_cqe_wq(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, bool sq)
+{
+	if ((sq ? qp->ibqp.send_cq : qp->ibqp.recv_cq) != &cq->ibcq)
+		return NULL;
+	return sq ? &qp->sq : &qp->rq;
+}
+
+/* Marks the WQE at @index complete, and all before it, and returns its wr_id. */
+static bool qhca_ib_wq_complete(struct qhca_ib_wq *wq, u32 index, u64 *wr_id)
+{
+	/* Pairs with the release in qhca_ib_wq_push(). */
+	if (index - wq->ci >= smp_load_acquire(&wq->pi) - wq->ci)
+		return false;
+	*wr_id = wq->wr_id[index & (wq->size - 1)];
+	/* The slots are reused from here on; pairs with qhca_ib_wq_full(). */
+	smp_store_release(&wq->ci, index + 1);
+	return true;
+}
+
+static void qhca_ib_fill_wc_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
+{
+	wc->src_qp = le32_to_cpu(cqe->src_qp);
+	wc->pkey_index = le16_to_cpu(cqe->pkey_index);
+	wc->sl = cqe->sl;
+	wc->port_num = QHCA_IB_PORT;
+	wc->network_hdr_type = flags & QHCA_CQE_IPV4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
+	memcpy(wc->smac, cqe->smac, sizeof(wc->smac));
+	wc->wc_flags |= IB_WC_GRH | IB_WC_WITH_SMAC | IB_WC_WITH_NETWORK_HDR_TYPE;
+	if (flags & QHCA_CQE_VLAN) {
+		wc->vlan_id = le16_to_cpu(cqe->vlan_tci) & VLAN_VID_MASK;
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+	}
+}
+
+static void qhca_ib_fill_wc(struct ib_wc *wc, struct qhca_ib_qp *qp, u64 wr_id,
+			    const struct qhca_cqe *cqe)
+{
+	u16 flags = le16_to_cpu(cqe->flags);
+
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = wr_id;
+	wc->qp = &qp->ibqp;
+	wc->status = min_t(u8, cqe->status, IB_WC_GENERAL_ERR);
+	wc->vendor_err = le32_to_cpu(cqe->vendor_err);
+	if (cqe->opcode < ARRAY_SIZE(qhca_ib_wc_opcodes))
+		wc->opcode = qhca_ib_wc_opcodes[cqe->opcode];
+	if (wc->status != IB_WC_SUCCESS)
+		return;
+
+	wc->byte_len = le32_to_cpu(cqe->byte_len);
+	if (flags & QHCA_CQE_IMM) {
+		wc->ex.imm_data = cqe->imm;
+		wc->wc_flags |= IB_WC_WITH_IMM;
+	} else if (flags & QHCA_CQE_INV) {
+		wc->ex.invalidate_rkey = le32_to_cpu(cqe->inv_key);
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+	}
+	if (flags & QHCA_CQE_GRH)
+		qhca_ib_fill_wc_ud(wc, cqe, flags);
+}
+
+static bool qhca_ib_take_cqe(struct qhca_ib_cq *cq, const struct qhca_cqe *cqe,
+			     struct ib_wc *wc)
+{
+	struct qhca_ib_qp *qp = xa_load(&cq->qps, le32_to_cpu(cqe->qpn));
+	struct qhca_ib_wq *wq;
+	u64 wr_id;
+
+	wq = qp ? qhca_ib_cqe_wq(cq, qp, le16_to_cpu(cqe->flags) & QHCA_CQE_SQ) : NULL;
+	if (!wq || !qhca_ib_wq_complete(wq, le32_to_cpu(cqe->wqe_index), &wr_id)) {
+		ibdev_err_ratelimited(cq->ibcq.device, "CQ %#x: CQE of QP %#x makes no sense\n",
+				      cq->core.cqn, le32_to_cpu(cqe->qpn));
+		return false;
+	}
+	qhca_ib_fill_wc(wc, qp, wr_id, cqe);
+	return true;
+}
+
+static int qhca_ib_poll_ring(struct qhca_ib_cq *cq, int num_entries, struct ib_wc *wc)
+{
+	u32 left = BIT(cq->log_size), first = cq->ci;
+	struct qhca_cqe cqe;
+	int n = 0;
+
+	while (n < num_entries && left-- && qhca_ib_cqe_valid(cq, cq->ci)) {
+		dma_rmb();	/* the rest of the CQE was written before the phase */
+		cqe = *qhca_ib_cqe(cq, cq->ci++);
+		if (qhca_ib_take_cqe(cq, &cqe, &wc[n]))
+			n++;
+	}
+	if (cq->ci != first)
+		qhca_ib_cq_write_ci(cq);
+	return n;
+}
+
+/* What a device that is dead owes to a queue. */
+static int qhca_ib_flush_wq(struct qhca_ib_qp *qp, struct qhca_ib_wq *wq, int num_entries,
+			    struct ib_wc *wc)
+{
+	u64 wr_id;
+	int n;
+
+	for (n = 0; n < num_entries && qhca_ib_wq_complete(wq, wq->ci, &wr_id); n++) {
+		memset(&wc[n], 0, sizeof(wc[n]));
+		wc[n].wr_id = wr_id;
+		wc[n].qp = &qp->ibqp;
+		wc[n].status = IB_WC_WR_FLUSH_ERR;
+	}
+	return n;
+}
+
+static int qhca_ib_flush_cq(struct qhca_ib_cq *cq, int num_entries, struct ib_wc *wc)
+{
+	struct qhca_ib_qp *qp;
+	unsigned long qpn;
+	int n = 0;
+
+	xa_for_each(&cq->qps, qpn, qp) {
+		if (qp->ibqp.send_cq == &cq->ibcq)
+			n += qhca_ib_flush_wq(qp, &qp->sq, num_entries - n, wc + n);
+		if (qp->ibqp.recv_cq == &cq->ibcq)
+			n += qhca_ib_flush_wq(qp, &qp->rq, num_entries - n, wc + n);
+	}
+	return n;
+}
+
+static bool qhca_ib_cq_to_flush(struct qhca_ib_cq *cq)
+{
+	struct qhca_ib_qp *qp;
+	unsigned long qpn;
+
+	xa_for_each(&cq->qps, qpn, qp) {
+		if (qp->ibqp.send_cq == &cq->ibcq && qp->sq.ci != READ_ONCE(qp->sq.pi))
+			return true;
+		if (qp->ibqp.recv_cq == &cq->ibcq && qp->rq.ci != READ_ONCE(qp->rq.pi))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * qhca_ib_poll_cq - poll_cq verb
+ * @ibcq: the CQ, of a kernel consumer
+ * @num_entries: room in @wc
+ * @wc: filled in
+ *
+ * Context: any.
+ * Return: how many completions were taken.
+ */
+int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	unsigned long flags;
+	int n;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	n = qhca_ib_poll_ring(cq, num_entries, wc);
+	if (n < num_entries && unlikely(qhca_is_dead(dev->core)))
+		n += qhca_ib_flush_cq(cq, num_entries - n, wc + n);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return n;
+}
+
+/**
+ * qhca_ib_req_notify_cq - req_notify_cq verb
+ * @ibcq: the CQ, of a kernel consumer
+ * @flags: what to wait for
+ *
+ * Context: any.
+ * Return: 1 if there is something to poll that no event will tell of, if asked
+ * for; otherwise 0.
+ */
+int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	unsigned long irq_flags;
+	bool missed = false;
+	u64 db;
+
+	spin_lock_irqsave(&cq->lock, irq_flags);
+	cq->armed = true;
+	db = qhca_db(cq->core.cqn, ++cq->arm_sn);
+	qhca_ring(dev->core, QHCA_DB_CQ_ARM, solicited ? db | QHCA_DB_SOLICITED : db);
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
+		/* The arm is in force when a register has been read. */
+		qhca_read_clock(dev->core);
+		missed = qhca_ib_cqe_valid(cq, cq->ci);
+	}
+	if (unlikely(qhca_is_dead(dev->core)) && qhca_ib_cq_to_flush(cq)) {
+		missed = true;
+		queue_work(dev->wq, &dev->flush_work);
+	}
+	spin_unlock_irqrestore(&cq->lock, irq_flags);
+	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && missed;
+}
+
+/**
+ * qhca_ib_cq_clean - remove the CQEs of a QP
+ * @cq: the CQ, of a kernel consumer
+ * @qpn: of a QP that completes nothing any more
+ *
+ * The CQEs of other QPs close up towards the newer end, where the device goes on.
+ */
+void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn)
+{
+	u32 end, i, freed = 0;
+	struct qhca_cqe *to;
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	end = cq->ci;
+	while (end - cq->ci < BIT(cq->log_size) && qhca_ib_cqe_valid(cq, end))
+		end++;
+	dma_rmb();	/* the rest of the CQEs was written before the phases */
+
+	for (i = end; i != cq->ci; i--) {
+		if (le32_to_cpu(qhca_ib_cqe(cq, i - 1)->qpn) == qpn) {
+			freed++;
+		} else if (freed) {
+			to = qhca_ib_cqe(cq, i - 1 + freed);
+			/* All but the owner, which belongs to the place. */
+			memcpy(to, qhca_ib_cqe(cq, i - 1), offsetof(struct qhca_cqe, owner));
+		}
+	}
+	if (freed) {
+		cq->ci += freed;
+		qhca_ib_cq_write_ci(cq);
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: the port, its GID table and its one P_Key. */
+#include <linux/etherdevice.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_mad.h>
+#include <rdma/ib_pma.h>
+
+#include "qhca_ib.h"
+
+/* IBTA's PortPhysicalState. */
+enum qhca_ib_phys_state {
+	QHCA_IB_PHYS_POLLING = 2,
+	QHCA_IB_PHYS_DISABLED = 3,
+	QHCA_IB_PHYS_LINK_UP = 5,
+};
+
+/* IBTA's VLCap: one data VL. */
+#define QHCA_IB_VL_CAP_1	1
+
+/**
+ * qhca_ib_port_is_active - whether RoCE packets go out and come in
+ * @dev: the HCA
+ *
+ * Context: any.
+ */
+bool qhca_ib_port_is_active(struct qhca_ib_dev *dev)
+{
+	return netif_running(dev->ndev) && netif_carrier_ok(dev->ndev) &&
+	       !qhca_is_dead(dev->core);
+}
+
+/**
+ * qhca_ib_active_mtu - largest path MTU that fits into a frame now
+ * @dev: the HCA
+ *
+ * Return: an enum ib_mtu; IB_MTU_256 also for frames too small for any.
+ */
+int qhca_ib_active_mtu(const struct qhca_ib_dev *dev)
+{
+	return iboe_get_mtu(READ_ONCE(dev->ndev->mtu)) ?: IB_MTU_256;
+}
+
+static u8 qhca_ib_phys_state(struct qhca_ib_dev *dev)
+{
+	if (qhca_ib_port_is_active(dev))
+		return QHCA_IB_PHYS_LINK_UP;
+	return netif_running(dev->ndev) ? QHCA_IB_PHYS_POLLING : QHCA_IB_PHYS_DISABLED;
+}
+
+/**
+ * qhca_ib_query_port - query_port verb
+ * @ibdev: the HCA
+ * @port: port number, valid
+ * @attr: zero; filled in
+ *
+ * Context: process, without RTNL.
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibdev);
+	struct qhca_port_attr hw;
+	int ret;
+
+	ret = qhca_ib_query(dev, QHCA_CMD_QUERY_PORT, port, &hw, sizeof(hw));
+	if (ret)
+		return ret;
+	ret = ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width);
+	if (ret)
+		return ret;
+
+	attr->state = qhca_ib_port_is_active(dev) ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	attr->phys_state = qhca_ib_phys_state(dev);
+	attr->max_mtu = iboe_get_mtu(le32_to_cpu(hw.max_mtu)) ?: IB_MTU_256;
+	attr->active_mtu = qhca_ib_active_mtu(dev);
+	attr->phys_mtu = ib_mtu_enum_to_int(attr->active_mtu);
+	attr->gid_tbl_len = qhca_ib_gid_len(dev);
+	attr->ip_gids = true;
+	if (qhca_ib_has(dev, QHCA_CAP_UD))
+		attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->max_msg_sz = dev->limits->max_msg_size;
+	attr->bad_pkey_cntr = le32_to_cpu(hw.bad_pkey_cntr);
+	attr->qkey_viol_cntr = le32_to_cpu(hw.qkey_viol_cntr);
+	attr->pkey_tbl_len = 1;
+	attr->max_vl_num = QHCA_IB_VL_CAP_1;
+	return 0;
+}
+
+/**
+ * qhca_ib_get_port_immutable - what never changes of the port
+ * @ibdev: the HCA
+ * @port: port number
+ * @immutable: filled in
+ *
+ * MADs, and with them the CM, need a GSI QP; without it the port is RoCE v2 all
+ * the same.
+ *
+ * Return: 0.
+ */
+int qhca_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
+			       struct ib_port_immutable *immutable)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibdev);
+
+	immutable->gid_tbl_len = qhca_ib_gid_len(dev);
+	immutable->pkey_tbl_len = 1;
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_ETH_AH;
+	if (qhca_ib_has(dev, QHCA_CAP_UD)) {
+		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	}
+	return 0;
+}
+
+/**
+ * qhca_ib_get_link_layer - get_link_layer verb
+ * @ibdev: the HCA
+ * @port: port number
+ */
+enum rdma_link_layer qhca_ib_get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return IB_LINK_LAYER_ETHERNET;
+}
+
+/**
+ * qhca_ib_query_pkey - query_pkey verb
+ * @ibdev: the HCA
+ * @port: port number
+ * @index: entry of the table
+ * @pkey: filled in
+ *
+ * Return: 0, or -EINVAL if there is no such entry.
+ */
+int qhca_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	if (index)
+		return -EINVAL;
+	*pkey = IB_DEFAULT_PKEY_FULL;
+	return 0;
+}
+
+static int qhca_ib_set_gid(struct qhca_ib_dev *dev, const struct ib_gid_attr *attr)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_SET_GID) };
+	struct qhca_cmd_set_gid *body = &cmd.set_gid;
+	u16 vlan;
+	int ret;
+
+	ret = rdma_read_gid_l2_fields(attr, &vlan, body->smac);
+	if (ret)
+		return ret;
+	memcpy(body->gid, attr->gid.raw, sizeof(body->gid));
+	body->vlan = cpu_to_le16(vlan < VLAN_N_VID ? vlan : QHCA_NO_VLAN);
+	body->index = cpu_to_le16(attr->index);
+	body->port = attr->port_num;
+	body->valid = 1;
+	return qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
+}
+
+/**
+ * qhca_ib_add_gid - the core has a new entry of the GID table
+ * @attr: the entry
+ * @context: not needed
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct qhca_ib_dev *dev = to_qdev(attr->device);
+	int ret;
+
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP || attr->index >= QHCA_IB_MAX_GID)
+		return -EINVAL;
+
+	mutex_lock(&dev->gid_lock);
+	ret = qhca_ib_set_gid(dev, attr);
+	if (!ret)
+		set_bit(attr->index, dev->gid_valid);
+	mutex_unlock(&dev->gid_lock);
+	return ret;
+}
+
+/**
+ * qhca_ib_del_gid - the core has removed an entry of the GID table
+ * @attr: the entry
+ * @context: not needed
+ *
+ * Return: 0; a dead device uses no GID either.
+ */
+int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct qhca_ib_dev *dev = to_qdev(attr->device);
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_SET_GID),
+		.set_gid.index = cpu_to_le16(attr->index),
+		.set_gid.port = attr->port_num,
+	};
+	int ret;
+
+	mutex_lock(&dev->gid_lock);
+	clear_bit(attr->index, dev->gid_valid);
+	ret = qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
+	mutex_unlock(&dev->gid_lock);
+	if (ret && !qhca_is_dead(dev->core))
+		ibdev_warn(&dev->ibdev, "GID %u not cleared: %d\n", attr->index, ret);
+	return 0;
+}
+
+static void qhca_ib_refresh_gid(struct qhca_ib_dev *dev, unsigned int index)
+{
+	const struct ib_gid_attr *attr;
+	int ret = 0;
+
+	mutex_lock(&dev->gid_lock);
+	/* Under the lock, so that an entry just deleted does not come back. */
+	if (test_bit(index, dev->gid_valid)) {
+		attr = rdma_get_gid_attr(&dev->ibdev, QHCA_IB_PORT, index);
+		if (!IS_ERR(attr)) {
+			ret = qhca_ib_set_gid(dev, attr);
+			rdma_put_gid_attr(attr);
+		}
+	}
+	mutex_unlock(&dev->gid_lock);
+	if (ret)
+		ibdev_warn(&dev->ibdev, "GID %u keeps its old MAC address: %d\n", index, ret);
+}
+
+/**
+ * qhca_ib_gid_work - a MAC address has changed
+ * @work: gid_work of the HCA
+ *
+ * The core replaces the default GIDs then, but leaves those of IP addresses
+ * alone, whose frames have to come from the new address as well.
+ */
+void qhca_ib_gid_work(struct work_struct *work)
+{
+	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev, gid_work);
+	unsigned int index;
+
+	for_each_set_bit(index, dev->gid_valid, QHCA_IB_MAX_GID)
+		qhca_ib_refresh_gid(dev, index);
+}

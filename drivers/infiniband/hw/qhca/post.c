@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: work requests of kernel consumers become WQEs. */
+#include "qhca_ib.h"
+
+#define QPT(type)	BIT(IB_QPT_##type)
+
+/* Parts of a send WQE that an opcode has besides its data. */
+enum {
+	QHCA_IB_IMM = BIT(0),
+	QHCA_IB_RDMA = BIT(1),
+	QHCA_IB_ATOMIC = BIT(2),
+	QHCA_IB_MAY_INLINE = BIT(3),
+};
+
+/* Which opcode goes with which QP type; a type that no row has takes none. */
+static const struct qhca_ib_send_op {
+	u8 opcode;
+	u8 parts;
+	u16 qp_types;
+} qhca_ib_send_ops[] = {
+	[IB_WR_SEND] = { QHCA_WR_SEND, QHCA_IB_MAY_INLINE,
+			 QPT(RC) | QPT(UC) | QPT(UD) | QPT(GSI) },
+	[IB_WR_SEND_WITH_IMM] = { QHCA_WR_SEND_WITH_IMM, QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
+				  QPT(RC) | QPT(UC) | QPT(UD) },
+	[IB_WR_RDMA_WRITE] = { QHCA_WR_RDMA_WRITE, QHCA_IB_RDMA | QHCA_IB_MAY_INLINE,
+			       QPT(RC) | QPT(UC) },
+	[IB_WR_RDMA_WRITE_WITH_IMM] = { QHCA_WR_RDMA_WRITE_WITH_IMM,
+					QHCA_IB_RDMA | QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
+					QPT(RC) | QPT(UC) },
+	[IB_WR_RDMA_READ] = { QHCA_WR_RDMA_READ, QHCA_IB_RDMA, QPT(RC) },
+	[IB_WR_ATOMIC_CMP_AND_SWP] = { QHCA_WR_ATOMIC_CMP_AND_SWP, QHCA_IB_ATOMIC, QPT(RC) },
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_IB_ATOMIC,
+					 QPT(RC) },
+};
+
+static const struct qhca_ib_send_op *qhca_ib_send_op(const struct qhca_ib_qp *qp, u32 opcode)
+{
+	const struct qhca_ib_send_op *op;
+
+	if (opcode >= ARRAY_SIZE(qhca_ib_send_ops))
+		return NULL;
+	op = &qhca_ib_send_ops[opcode];
+	if (!(op->qp_types & BIT(qp->ibqp.qp_type)))
+		return NULL;
+	if ((op->parts & QHCA_IB_ATOMIC) &&
+	    !qhca_ib_has(to_qdev(qp->ibqp.device), QHCA_CAP_ATOMIC))
+		return NULL;
+	return op;
+}
+
+static bool qhca_ib_wq_full(const struct qhca_ib_wq *wq)
+{
+	/* Pairs with the release in qhca_ib_wq_complete(). */
+	return wq->pi - smp_load_acquire(&wq->ci) >= wq->size;
+}
+
+static void *qhca_ib_wqe(const struct qhca_ib_wq *wq)
+{
+	return wq->mem.ring.va + ((size_t)(wq->pi & (wq->size - 1)) << wq->log_stride);
+}
+
+static void qhca_ib_wq_push(struct qhca_ib_wq *wq, u64 wr_id)
+{
+	wq->wr_id[wq->pi & (wq->size - 1)] = wr_id;
+	/* Pairs with the acquire in qhca_ib_wq_complete(). */
+	smp_store_release(&wq->pi, wq->pi + 1);
+}
+
+static void qhca_ib_put_sges(struct qhca_sge *to, const struct ib_sge *from, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		to[i].addr = cpu_to_le64(from[i].addr);
+		to[i].length = cpu_to_le32(from[i].length);
+		to[i].lkey = cpu_to_le32(from[i].lkey);
+	}
+}
+
+/* Inline data stands at kernel addresses. Returns its length or -EINVAL. */
+static int qhca_ib_put_inline(const struct qhca_ib_qp *qp, void *to,
+			      const struct ib_send_wr *wr)
+{
+	u32 len = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ib_sge *sge = &wr->sg_list[i];
+
+		if (sge->length > qp->max_inline - len)
+			return -EINVAL;
+		memcpy(to + len, (const void *)(uintptr_t)sge->addr, sge->length);
+		len += sge->length;
+	}
+	return len;
+}
+
+static void qhca_ib_put_atomic(struct qhca_sq_wqe *wqe, const struct ib_send_wr *wr)
+{
+	const struct ib_atomic_wr *atomic = atomic_wr(wr);
+	bool swap = wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP;
+
+	wqe->atomic.addr = cpu_to_le64(atomic->remote_addr);
+	wqe->atomic.rkey = cpu_to_le32(atomic->rkey);
+	wqe->atomic.swap_add = cpu_to_le64(swap ? atomic->swap : atomic->compare_add);
+	wqe->atomic.compare = cpu_to_le64(swap ? atomic->compare_add : 0);
+}
+
+static void qhca_ib_put_parts(const struct qhca_ib_qp *qp, struct qhca_sq_wqe *wqe,
+			      const struct ib_send_wr *wr, u8 parts)
+{
+	if (parts & QHCA_IB_IMM)
+		wqe->imm = wr->ex.imm_data;
+	if (parts & QHCA_IB_RDMA) {
+		wqe->rdma.addr = cpu_to_le64(rdma_wr(wr)->remote_addr);
+		wqe->rdma.rkey = cpu_to_le32(rdma_wr(wr)->rkey);
+	}
+	if (parts & QHCA_IB_ATOMIC)
+		qhca_ib_put_atomic(wqe, wr);
+	if (BIT(qp->ibqp.qp_type) & (QPT(UD) | QPT(GSI))) {
+		wqe->ud.av = to_qah(ud_wr(wr)->ah)->av;
+		wqe->ud.qpn = cpu_to_le32(ud_wr(wr)->remote_qpn);
+		wqe->ud.qkey = cpu_to_le32(ud_wr(wr)->remote_qkey);
+	}
+}
+
+static u8 qhca_ib_wqe_flags(int send_flags)
+{
+	return (send_flags & IB_SEND_SIGNALED ? QHCA_WQE_SIGNALED : 0) |
+	       (send_flags & IB_SEND_SOLICITED ? QHCA_WQE_SOLICITED : 0) |
+	       (send_flags & IB_SEND_FENCE ? QHCA_WQE_FENCE : 0);
+}
+
+static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr *wr)
+{
+	const struct qhca_ib_send_op *op = qhca_ib_send_op(qp, wr->opcode);
+	struct qhca_sq_wqe *wqe;
+	int count;
+
+	if (!op || wr->num_sge < 0 || wr->num_sge > qp->sq.max_sge)
+		return -EINVAL;
+	if ((wr->send_flags & IB_SEND_INLINE) && !(op->parts & QHCA_IB_MAY_INLINE))
+		return -EINVAL;
+	if (qhca_ib_wq_full(&qp->sq))
+		return -ENOMEM;
+
+	wqe = qhca_ib_wqe(&qp->sq);
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = cpu_to_le64(wr->wr_id);
+	wqe->opcode = op->opcode;
+	wqe->flags = qhca_ib_wqe_flags(wr->send_flags);
+	qhca_ib_put_parts(qp, wqe, wr, op->parts);
+	count = wr->num_sge;
+	if (wr->send_flags & IB_SEND_INLINE) {
+		count = qhca_ib_put_inline(qp, wqe + 1, wr);
+		if (count < 0)
+			return count;
+		wqe->flags |= QHCA_WQE_INLINE;
+	} else {
+		qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, count);
+	}
+	wqe->count = cpu_to_le16(count);
+	qhca_ib_wq_push(&qp->sq, wr->wr_id);
+	return 0;
+}
+
+/* A dead device completes nothing; then we do. */
+static void qhca_ib_ring(struct qhca_ib_qp *qp, unsigned int offset, u32 pi)
+{
+	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
+
+	qhca_ring(dev->core, offset, qhca_db(qp->qpn, pi));
+	if (unlikely(qhca_is_dead(dev->core)))
+		queue_work(dev->wq, &dev->flush_work);
+}
+
+/**
+ * qhca_ib_post_send - post_send verb
+ * @ibqp: the QP, of a kernel consumer
+ * @wr: list of work requests
+ * @bad_wr: the first that was not taken, on error
+ *
+ * Context: any.
+ * Return: 0; -EINVAL for what is never right, -ENOMEM if the queue is full.
+ */
+int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad_wr)
+{
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	unsigned long flags;
+	int ret = 0;
+	u32 first;
+
+	spin_lock_irqsave(&qp->sq.lock, flags);
+	if (READ_ONCE(qp->state) < IB_QPS_RTS)
+		ret = -EINVAL;
+	for (first = qp->sq.pi; !ret && wr; wr = ret ? wr : wr->next)
+		ret = qhca_ib_post_one_send(qp, wr);
+	if (qp->sq.pi != first)
+		qhca_ib_ring(qp, QHCA_DB_SQ, qp->sq.pi);
+	spin_unlock_irqrestore(&qp->sq.lock, flags);
+	if (ret)
+		*bad_wr = wr;
+	return ret;
+}
+
+static int qhca_ib_post_one_recv(struct qhca_ib_qp *qp, const struct ib_recv_wr *wr)
+{
+	struct qhca_rq_wqe *wqe;
+
+	if (wr->num_sge < 0 || wr->num_sge > qp->rq.max_sge)
+		return -EINVAL;
+	if (qhca_ib_wq_full(&qp->rq))
+		return -ENOMEM;
+
+	wqe = qhca_ib_wqe(&qp->rq);
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = cpu_to_le64(wr->wr_id);
+	wqe->num_sge = cpu_to_le16(wr->num_sge);
+	qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
+	qhca_ib_wq_push(&qp->rq, wr->wr_id);
+	return 0;
+}
+
+/**
+ * qhca_ib_post_recv - post_recv verb
+ * @ibqp: the QP, of a kernel consumer
+ * @wr: list of work requests
+ * @bad_wr: the first that was not taken, on error
+ *
+ * Context: any.
+ * Return: 0; -EINVAL for what is never right, -ENOMEM if the queue is full.
+ */
+int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr)
+{
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	unsigned long flags;
+	int ret = 0;
+	u32 first;
+
+	spin_lock_irqsave(&qp->rq.lock, flags);
+	if (READ_ONCE(qp->state) == IB_QPS_RESET)
+		ret = -EINVAL;
+	for (first = qp->rq.pi; !ret && wr; wr = ret ? wr : wr->next)
+		ret = qhca_ib_post_one_recv(qp, wr);
+	if (qp->rq.pi != first)
+		qhca_ib_ring(qp, QHCA_DB_RQ, qp->rq.pi);
+	spin_unlock_irqrestore(&qp->rq.lock, flags);
+	if (ret)
+		*bad_wr = wr;
+	return ret;
+}

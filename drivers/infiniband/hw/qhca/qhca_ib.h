@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * qhca_ib.ko: verbs of the qhca HCA. One file per verbs object; the device is
+ * reached through <net/qhca/core.h> only.
+ */
+#ifndef QHCA_IB_H
+#define QHCA_IB_H
+
+#include <linux/kfifo.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include <net/qhca/core.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/qhca-abi.h>
+
+#define QHCA_IB_PORT		1
+#define QHCA_IB_MAX_AH		65536
+/* An address vector has 8 bits for the index. */
+#define QHCA_IB_MAX_GID		256
+/* Sizes of blocks that a struct qhca_buf can be made of. */
+#define QHCA_IB_PAGE_SIZES	GENMASK_ULL(QHCA_BLOCK_SHIFT_MAX, QHCA_BLOCK_SHIFT_MIN)
+
+/**
+ * struct qhca_ib_dev - one HCA
+ * @ibdev: the verbs device
+ * @core: the function behind it
+ * @limits: what the device offers
+ * @ndev: its Ethernet port
+ * @wq: ordered, so that events stay in order
+ * @qps: QPN to QP, for events; its lock is taken in hard IRQ
+ * @events_nb: hears of asynchronous events
+ * @netdev_nb: hears of changes of @ndev
+ * @port_work: finds out what the port and the device have become
+ * @gid_work: tells the device new MAC addresses
+ * @flush_work: wakes kernel consumers once the device is dead
+ * @announce: port and device events may be dispatched
+ * @port_active: what the last port event said
+ * @fatal_told: DEVICE_FATAL has been dispatched
+ * @gid_lock: order of SET_GID commands
+ * @gid_valid: entries the device has
+ * @num_ah: address handles that exist
+ * @cqs_lock: protects @kernel_cqs
+ * @kernel_cqs: struct qhca_ib_cq of kernel consumers
+ */
+struct qhca_ib_dev {
+	struct ib_device ibdev;
+	struct qhca_dev *core;
+	const struct qhca_limits *limits;
+	struct net_device *ndev;
+
+	struct workqueue_struct *wq;
+	struct xarray qps;
+	struct notifier_block events_nb;
+	struct notifier_block netdev_nb;
+	struct work_struct port_work;
+	struct work_struct gid_work;
+	struct work_struct flush_work;
+	bool announce;
+	bool port_active;
+	bool fatal_told;
+
+	struct mutex gid_lock;	/* see above */
+	DECLARE_BITMAP(gid_valid, QHCA_IB_MAX_GID);
+
+	atomic_t num_ah;
+
+	spinlock_t cqs_lock;	/* see above */
+	struct list_head kernel_cqs;
+};
+
+struct qhca_ib_mmap_entry {
+	struct rdma_user_mmap_entry rdma;
+	phys_addr_t addr;
+};
+
+struct qhca_ib_ucontext {
+	struct ib_ucontext ibucontext;
+	struct qhca_ib_mmap_entry *db;
+	u32 uar;
+};
+
+struct qhca_ib_pd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+struct qhca_ib_ah {
+	struct ib_ah ibah;
+	struct qhca_av av;
+};
+
+struct qhca_ib_mr {
+	struct ib_mr ibmr;
+	struct ib_umem *umem;
+	int access;
+};
+
+/**
+ * struct qhca_ib_qmem - memory of a ring, the user's or the kernel's
+ * @buf: what a command says of it
+ * @table: behind @buf until the command has completed
+ * @umem: the user's
+ * @ring: the kernel's
+ */
+struct qhca_ib_qmem {
+	struct qhca_buf buf;
+	struct qhca_table table;
+	struct ib_umem *umem;
+	struct qhca_ring_mem ring;
+};
+
+/**
+ * struct qhca_ib_cq - completion queue
+ * @ibcq: the verbs object
+ * @core: for events
+ * @mem: ring and doorbell record
+ * @log_size: log2 of the entries
+ * @resize: protects @mem and @log_size of user CQs
+ * @lock: kernel CQs, here and below: protects everything below
+ * @ci: free-running consumer index
+ * @arm_sn: of the last arm
+ * @armed: an event is owed to the consumer
+ * @qps: QPN to QP, of the QPs that complete here; none is freed while in it
+ * @list: in struct qhca_ib_dev.kernel_cqs
+ */
+struct qhca_ib_cq {
+	struct ib_cq ibcq;
+	struct qhca_cq_core core;
+	struct qhca_ib_qmem mem;
+	u8 log_size;
+	struct mutex resize;	/* see above */
+
+	spinlock_t lock;	/* see above */
+	u32 ci;
+	u32 arm_sn;
+	bool armed;
+	struct xarray qps;
+	struct list_head list;
+};
+
+/**
+ * struct qhca_ib_wq - send or receive queue
+ * @mem: ring
+ * @size: WQEs, a power of two; 0: the QP has no such queue
+ * @log_stride: log2 of the bytes of a WQE
+ * @max_sge: as created
+ * @lock: kernel QPs, here and below: serialises posting
+ * @pi: free-running producer index, written under @lock
+ * @ci: index of the oldest WQE without completion, written under the CQ's lock
+ * @wr_id: of the WQE at each ring position; a device is not believed in this
+ */
+struct qhca_ib_wq {
+	struct qhca_ib_qmem mem;
+	u32 size;
+	u8 log_stride;
+	u32 max_sge;
+
+	spinlock_t lock;	/* see above */
+	u32 pi;
+	u32 ci;
+	u64 *wr_id;
+};
+
+/**
+ * struct qhca_ib_qp - queue pair
+ * @ibqp: the verbs object
+ * @mutex: serialises MODIFY_QP
+ * @state: last one known; the device may have gone to SQE or ERR since
+ * @qpn: QPN, as doorbells and CQEs name it
+ * @sig_all: every send WQE gives a CQE
+ * @max_inline: as created
+ * @access: qp_access_flags as set, those included that mean nothing here
+ * @sq: send queue
+ * @rq: receive queue
+ * @events: enum qhca_event of those not yet delivered
+ * @event_work: delivers them
+ */
+struct qhca_ib_qp {
+	struct ib_qp ibqp;
+	struct mutex mutex;	/* see above */
+	enum ib_qp_state state;
+	u32 qpn;
+	bool sig_all;
+	u32 max_inline;
+	int access;
+	struct qhca_ib_wq sq;
+	struct qhca_ib_wq rq;
+
+	DECLARE_KFIFO(events, u8, 16);
+	struct work_struct event_work;
+};
+
+static inline struct qhca_ib_dev *to_qdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct qhca_ib_dev, ibdev);
+}
+
+static inline struct qhca_ib_ucontext *to_qctx(struct ib_ucontext *ibctx)
+{
+	return container_of(ibctx, struct qhca_ib_ucontext, ibucontext);
+}
+
+static inline struct qhca_ib_pd *to_qpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct qhca_ib_pd, ibpd);
+}
+
+static inline struct qhca_ib_ah *to_qah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct qhca_ib_ah, ibah);
+}
+
+static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct qhca_ib_mr, ibmr);
+}
+
+static inline struct qhca_ib_cq *to_qcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct qhca_ib_cq, ibcq);
+}
+
+static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct qhca_ib_qp, ibqp);
+}
+
+static inline bool qhca_ib_has(const struct qhca_ib_dev *dev, u64 cap)
+{
+	return dev->limits->caps & cap;
+}
+
+static inline int qhca_ib_gid_len(const struct qhca_ib_dev *dev)
+{
+	return min_t(u32, dev->limits->max_gid, QHCA_IB_MAX_GID);
+}
+
+static inline bool qhca_ib_is_kernel_qp(const struct qhca_ib_qp *qp)
+{
+	return !qp->ibqp.uobject;
+}
+
+static inline bool qhca_ib_is_kernel_cq(const struct qhca_ib_cq *cq)
+{
+	return !cq->ibcq.uobject;
+}
+
+/* cmd.c */
+int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
+		  size_t len);
+int qhca_ib_udata_check(struct ib_udata *udata, size_t inlen, size_t outlen);
+
+/* qmem.c */
+int qhca_ib_umem_table(struct qhca_ib_dev *dev, struct ib_umem *umem, unsigned long pgsz,
+		       struct qhca_table *table);
+int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64 addr, u32 len,
+			  u64 min_len);
+int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, size_t len);
+void qhca_ib_qmem_told(struct qhca_ib_qmem *mem);
+void qhca_ib_qmem_put(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem);
+
+/* events.c */
+int qhca_ib_events_init(struct qhca_ib_dev *dev);
+void qhca_ib_events_cleanup(struct qhca_ib_dev *dev);
+int qhca_ib_announce(struct qhca_ib_dev *dev);
+void qhca_ib_silence(struct qhca_ib_dev *dev);
+void qhca_ib_qp_event_work(struct work_struct *work);
+
+/* device.c */
+int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			 struct ib_udata *udata);
+int qhca_ib_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify);
+void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str);
+const struct cpumask *qhca_ib_get_vector_affinity(struct ib_device *ibdev, int comp_vector);
+
+/* port.c */
+bool qhca_ib_port_is_active(struct qhca_ib_dev *dev);
+int qhca_ib_active_mtu(const struct qhca_ib_dev *dev);
+int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
+int qhca_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
+			       struct ib_port_immutable *immutable);
+enum rdma_link_layer qhca_ib_get_link_layer(struct ib_device *ibdev, u32 port);
+int qhca_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context);
+int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context);
+void qhca_ib_gid_work(struct work_struct *work);
+
+/* counters.c */
+struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
+int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
+			 int index);
+
+/* restrack.c */
+int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
+int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
+
+/* ucontext.c */
+int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata);
+void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx);
+int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
+void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
+void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibctx);
+u32 qhca_ib_udata_uar(struct ib_udata *udata);
+
+/* pd.c */
+int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* ah.c */
+void qhca_ib_av_from_attr(struct qhca_av *av, const struct rdma_ah_attr *attr, u32 pdn);
+void qhca_ib_av_to_attr(struct qhca_ib_dev *dev, struct rdma_ah_attr *attr,
+			const struct qhca_av *av);
+int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *attr);
+int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
+		      struct ib_udata *udata);
+int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* mr.c */
+struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				  int access, struct ib_udata *udata);
+struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				    u64 iova, int access, struct ib_pd *ibpd,
+				    struct ib_udata *udata);
+int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* cq.c */
+int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		      struct uverbs_attr_bundle *attrs);
+int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata);
+int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+void qhca_ib_flush_work(struct work_struct *work);
+
+/* poll.c */
+int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
+int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn);
+
+/* qp.c */
+int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		      struct ib_udata *udata);
+int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+void qhca_ib_qp_clean(struct qhca_ib_qp *qp);
+
+/* modify.c */
+int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		      struct ib_udata *udata);
+int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		     struct ib_qp_init_attr *init_attr);
+
+/* post.c */
+int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad_wr);
+int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr);
+
+#endif /* QHCA_IB_H */

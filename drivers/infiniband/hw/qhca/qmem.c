@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: memory that the device is told of. */
+#include <rdma/ib_umem.h>
+#include <rdma/iter.h>
+
+#include "qhca_ib.h"
+
+/**
+ * qhca_ib_umem_table - describe pinned memory to the device
+ * @dev: the HCA
+ * @umem: the memory
+ * @pgsz: size of the blocks, as found for @umem
+ * @table: initialised here; the caller frees it after the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_umem_table(struct qhca_ib_dev *dev, struct ib_umem *umem, unsigned long pgsz,
+		       struct qhca_table *table)
+{
+	size_t num_blocks = ib_umem_num_dma_blocks(umem, pgsz);
+	struct ib_block_iter biter;
+	u32 i = 0;
+	int ret;
+
+	if (!num_blocks || num_blocks > U32_MAX)
+		return -EINVAL;
+	ret = qhca_table_init(dev->core, table, num_blocks, ilog2(pgsz));
+	if (ret)
+		return ret;
+	rdma_umem_for_each_dma_block(umem, &biter, pgsz)
+		qhca_table_set(table, i++, rdma_block_iter_dma_address(&biter));
+	return 0;
+}
+
+/**
+ * qhca_ib_qmem_get_user - use a user's memory for a ring
+ * @dev: the HCA
+ * @mem: initialised here
+ * @addr: the user's address, of a whole page
+ * @len: the user's length
+ * @min_len: bytes that the ring takes
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64 addr, u32 len,
+			  u64 min_len)
+{
+	unsigned long pgsz;
+	int ret;
+
+	if (len < min_len || !IS_ALIGNED(addr, QHCA_PAGE_SIZE))
+		return -EINVAL;
+
+	mem->umem = ib_umem_get(&dev->ibdev, addr, len, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(mem->umem)) {
+		ret = PTR_ERR(mem->umem);
+		mem->umem = NULL;
+		return ret;
+	}
+	/* The ring has to start with a block. */
+	pgsz = ib_umem_find_best_pgoff(mem->umem, QHCA_IB_PAGE_SIZES, 0);
+	if (!pgsz) {
+		ret = -EINVAL;
+		goto err;
+	}
+	ret = qhca_ib_umem_table(dev, mem->umem, pgsz, &mem->table);
+	if (ret)
+		goto err;
+	mem->buf = mem->table.buf;
+	return 0;
+
+err:
+	ib_umem_release(mem->umem);
+	mem->umem = NULL;
+	return ret;
+}
+
+/**
+ * qhca_ib_qmem_get_kernel - allocate a ring
+ * @dev: the HCA
+ * @mem: initialised here
+ * @len: bytes
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, size_t len)
+{
+	return qhca_ring_mem_alloc(dev->core, &mem->ring, len, &mem->buf);
+}
+
+/**
+ * qhca_ib_qmem_told - the command with @mem->buf has completed, either way
+ * @mem: the memory
+ */
+void qhca_ib_qmem_told(struct qhca_ib_qmem *mem)
+{
+	if (mem->umem)
+		qhca_table_free(&mem->table);
+}
+
+/**
+ * qhca_ib_qmem_put - give the memory back, which the device does not know any more
+ * @dev: the HCA
+ * @mem: the memory, or all zero
+ */
+void qhca_ib_qmem_put(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem)
+{
+	if (mem->umem)
+		ib_umem_release(mem->umem);
+	else if (mem->ring.va)
+		qhca_ring_mem_free(dev->core, &mem->ring);
+	mem->umem = NULL;
+	mem->ring.va = NULL;
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: life of queue pairs. */
+#include "qhca_ib.h"
+
+static_assert(QHCA_QPT_GSI == (int)IB_QPT_GSI && QHCA_QPT_RC == (int)IB_QPT_RC &&
+	      QHCA_QPT_UC == (int)IB_QPT_UC && QHCA_QPT_UD == (int)IB_QPT_UD);
+
+/* What a device needs to offer for a QP of each type; none: no such type. */
+static const u64 qhca_ib_qp_caps[] = {
+	[IB_QPT_GSI] = QHCA_CAP_UD,
+	[IB_QPT_RC] = QHCA_CAP_RC,
+	[IB_QPT_UC] = QHCA_CAP_UC,
+	[IB_QPT_UD] = QHCA_CAP_UD,
+};
+
+static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_attr *attr,
+			      bool kernel)
+{
+	u32 type = attr->qp_type;
+
+	if (type >= ARRAY_SIZE(qhca_ib_qp_caps) || !qhca_ib_has(dev, qhca_ib_qp_caps[type]))
+		return -EOPNOTSUPP;
+	if (attr->create_flags || attr->srq || attr->xrcd || attr->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (!attr->send_cq || !attr->recv_cq || (type == IB_QPT_GSI && !kernel))
+		return -EINVAL;
+	return 0;
+}
+
+static int qhca_ib_check_cap(struct qhca_ib_dev *dev, const struct ib_qp_cap *cap)
+{
+	u32 max_wr = dev->ibdev.attrs.max_qp_wr;
+
+	if (cap->max_send_wr > max_wr || cap->max_recv_wr > max_wr ||
+	    cap->max_send_sge > dev->limits->max_send_sge ||
+	    cap->max_recv_sge > dev->limits->max_recv_sge ||
+	    cap->max_inline_data > dev->limits->max_inline)
+		return -EINVAL;
+	return 0;
+}
+
+static u32 qhca_ib_sq_stride(const struct ib_qp_cap *cap)
+{
+	u32 payload = max_t(u32, cap->max_send_sge * sizeof(struct qhca_sge),
+			    cap->max_inline_data);
+
+	return max_t(u32, QHCA_SQ_STRIDE_MIN,
+		     roundup_pow_of_two(sizeof(struct qhca_sq_wqe) + payload));
+}
+
+static u32 qhca_ib_rq_stride(const struct ib_qp_cap *cap)
+{
+	u32 payload = cap->max_recv_sge * sizeof(struct qhca_sge);
+
+	return max_t(u32, QHCA_RQ_STRIDE_MIN,
+		     roundup_pow_of_two(sizeof(struct qhca_rq_wqe) + payload));
+}
+
+/* struct qhca_ib_user_wq - what a user says of one queue */
+struct qhca_ib_user_wq {
+	u64 addr;
+	u32 len;
+	u8 log_size;
+	u8 log_stride;
+};
+
+static int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr,
+			       u32 stride, u32 max_stride, const struct qhca_ib_user_wq *user)
+{
+	if (!max_wr)
+		return user->len ? -EINVAL : 0;
+	if (user->log_size > ilog2(dev->ibdev.attrs.max_qp_wr) || BIT(user->log_size) < max_wr)
+		return -EINVAL;
+	if (user->log_stride > ilog2(max_stride) || BIT(user->log_stride) < stride)
+		return -EINVAL;
+
+	wq->size = BIT(user->log_size);
+	wq->log_stride = user->log_stride;
+	return qhca_ib_qmem_get_user(dev, &wq->mem, user->addr, user->len,
+				     (u64)wq->size << wq->log_stride);
+}
+
+static int qhca_ib_wq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr,
+				 u32 stride)
+{
+	if (!max_wr)
+		return 0;
+	wq->size = roundup_pow_of_two(max_wr);
+	wq->log_stride = ilog2(stride);
+	wq->wr_id = kvcalloc(wq->size, sizeof(*wq->wr_id), GFP_KERNEL);
+	if (!wq->wr_id)
+		return -ENOMEM;
+	return qhca_ib_qmem_get_kernel(dev, &wq->mem, (size_t)wq->size << wq->log_stride);
+}
+
+static void qhca_ib_wq_put(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq)
+{
+	qhca_ib_qmem_put(dev, &wq->mem);
+	kvfree(wq->wr_id);
+}
+
+static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			       const struct ib_qp_cap *cap, struct ib_udata *udata)
+{
+	struct qhca_ib_user_wq user;
+	struct qhca_create_qp_req req;
+	int ret;
+
+	ret = qhca_ib_udata_check(udata, sizeof(req), sizeof(struct qhca_create_qp_resp));
+	if (!ret)
+		ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	if (ret)
+		return ret;
+	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
+		return -EOPNOTSUPP;
+
+	user = (struct qhca_ib_user_wq) { req.sq_addr, req.sq_len, req.sq_log_size,
+					  req.sq_log_stride };
+	ret = qhca_ib_wq_get_user(dev, &qp->sq, cap->max_send_wr, qhca_ib_sq_stride(cap),
+				  QHCA_SQ_STRIDE_MAX, &user);
+	if (ret)
+		return ret;
+	user = (struct qhca_ib_user_wq) { req.rq_addr, req.rq_len, req.rq_log_size,
+					  req.rq_log_stride };
+	return qhca_ib_wq_get_user(dev, &qp->rq, cap->max_recv_wr, qhca_ib_rq_stride(cap),
+				   QHCA_RQ_STRIDE_MAX, &user);
+}
+
+static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+				 const struct ib_qp_cap *cap)
+{
+	int ret;
+
+	ret = qhca_ib_wq_get_kernel(dev, &qp->sq, cap->max_send_wr, qhca_ib_sq_stride(cap));
+	if (ret)
+		return ret;
+	return qhca_ib_wq_get_kernel(dev, &qp->rq, cap->max_recv_wr, qhca_ib_rq_stride(cap));
+}
+
+static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	qhca_ib_wq_put(dev, &qp->rq);
+	qhca_ib_wq_put(dev, &qp->sq);
+}
+
+static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr *attr)
+{
+	mutex_init(&qp->mutex);
+	spin_lock_init(&qp->sq.lock);
+	spin_lock_init(&qp->rq.lock);
+	INIT_KFIFO(qp->events);
+	INIT_WORK(&qp->event_work, qhca_ib_qp_event_work);
+	qp->state = IB_QPS_RESET;
+	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->sq.max_sge = attr->cap.max_send_sge;
+	qp->rq.max_sge = attr->cap.max_recv_sge;
+	qp->max_inline = attr->cap.max_inline_data;
+}
+
+static u8 qhca_ib_qp_flags(const struct qhca_ib_qp *qp)
+{
+	u8 flags = qp->sig_all ? QHCA_QP_FLAG_SIGNAL_ALL : 0;
+
+	return qhca_ib_is_kernel_qp(qp) ? flags | QHCA_QP_FLAG_RESERVED_LKEY : flags;
+}
+
+static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+				const struct ib_qp_init_attr *attr, u32 uar)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_CREATE_QP) };
+	struct qhca_create_qp in = {
+		.sq = qp->sq.mem.buf,
+		.rq = qp->rq.mem.buf,
+		.pdn = cpu_to_le32(to_qpd(qp->ibqp.pd)->pdn),
+		.uar = cpu_to_le32(uar),
+		.send_cqn = cpu_to_le32(to_qcq(attr->send_cq)->core.cqn),
+		.recv_cqn = cpu_to_le32(to_qcq(attr->recv_cq)->core.cqn),
+		.type = attr->qp_type,
+		.flags = qhca_ib_qp_flags(qp),
+		.sq_log_size = qp->sq.size ? ilog2(qp->sq.size) : 0,
+		.sq_log_stride = qp->sq.log_stride,
+		.rq_log_size = qp->rq.size ? ilog2(qp->rq.size) : 0,
+		.rq_log_stride = qp->rq.log_stride,
+		.max_send_sge = cpu_to_le32(qp->sq.max_sge),
+		.max_recv_sge = cpu_to_le32(qp->rq.max_sge),
+		.max_inline = cpu_to_le32(qp->max_inline),
+	};
+	struct qhca_mbox mbox = { .in = &in, .in_len = sizeof(in) };
+
+	return qhca_cmd_exec(dev->core, &cmd, &mbox, &qp->qpn);
+}
+
+static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	if (qhca_ib_is_kernel_qp(qp)) {
+		xa_cmpxchg(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, NULL, 0);
+		xa_cmpxchg(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp, NULL, 0);
+		/* Under the CQs' locks, so that no poller has the QP afterwards. */
+		qhca_ib_qp_clean(qp);
+	}
+	xa_lock_irq(&dev->qps);
+	__xa_cmpxchg(&dev->qps, qp->qpn, qp, NULL, 0);
+	xa_unlock_irq(&dev->qps);
+	cancel_work_sync(&qp->event_work);
+}
+
+/*
+ * From here on the QP is found by its number. Stored rather than inserted: the
+ * number may be that of a QP which is destroyed but was not yet taken out.
+ */
+static int qhca_ib_qp_link(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	int ret;
+
+	ret = xa_err(xa_store_irq(&dev->qps, qp->qpn, qp, GFP_KERNEL));
+	if (ret || !qhca_ib_is_kernel_qp(qp))
+		return ret;
+	ret = xa_err(xa_store(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, GFP_KERNEL));
+	if (!ret)
+		ret = xa_err(xa_store(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp,
+				      GFP_KERNEL));
+	if (ret)
+		qhca_ib_qp_unlink(dev, qp);
+	return ret;
+}
+
+static int qhca_ib_qp_respond(struct qhca_ib_qp *qp, struct ib_qp_init_attr *attr,
+			      struct ib_udata *udata)
+{
+	struct qhca_create_qp_resp resp = { .qpn = qp->qpn };
+
+	/* The ring's size is the true limit; the others are as asked for. */
+	attr->cap.max_send_wr = qp->sq.size;
+	attr->cap.max_recv_wr = qp->rq.size;
+	qp->ibqp.qp_num = attr->qp_type == IB_QPT_GSI ? 1 : qp->qpn;
+	return udata ? ib_copy_to_udata(udata, &resp, sizeof(resp)) : 0;
+}
+
+/**
+ * qhca_ib_create_qp - create_qp verb
+ * @ibqp: the QP
+ * @attr: what the consumer wants; the capacities become what it gets
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		      struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	int ret;
+
+	ret = qhca_ib_check_type(dev, attr, !udata);
+	if (!ret)
+		ret = qhca_ib_check_cap(dev, &attr->cap);
+	if (ret)
+		return ret;
+
+	qhca_ib_qp_init(qp, attr);
+	ret = udata ? qhca_ib_qp_get_user(dev, qp, &attr->cap, udata) :
+		      qhca_ib_qp_get_kernel(dev, qp, &attr->cap);
+	if (!ret)
+		ret = qhca_ib_qp_create_hw(dev, qp, attr, qhca_ib_udata_uar(udata));
+	qhca_ib_qmem_told(&qp->sq.mem);
+	qhca_ib_qmem_told(&qp->rq.mem);
+	if (ret)
+		goto err_mem;
+	ret = qhca_ib_qp_link(dev, qp);
+	if (ret)
+		goto err_hw;
+	ret = qhca_ib_qp_respond(qp, attr, udata);
+	if (ret)
+		goto err_link;
+	return 0;
+
+err_link:
+	qhca_ib_qp_unlink(dev, qp);
+err_hw:
+	qhca_cmd_obj(dev->core, QHCA_CMD_DESTROY_QP, qp->qpn);
+err_mem:
+	qhca_ib_qp_put(dev, qp);
+	return ret;
+}
+
+/**
+ * qhca_ib_destroy_qp - destroy_qp verb
+ * @ibqp: the QP
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno, and the QP lives on.
+ */
+int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	int ret;
+
+	ret = qhca_cmd_obj(dev->core, QHCA_CMD_DESTROY_QP, qp->qpn);
+	if (ret)
+		return ret;
+	qhca_ib_qp_unlink(dev, qp);
+	qhca_ib_qp_put(dev, qp);
+	return 0;
+}
+
+/**
+ * qhca_ib_qp_clean - the queues of a kernel QP are empty, and so are its CQs of it
+ * @qp: the QP, which completes nothing any more
+ */
+void qhca_ib_qp_clean(struct qhca_ib_qp *qp)
+{
+	struct qhca_ib_cq *send_cq = to_qcq(qp->ibqp.send_cq);
+	struct qhca_ib_cq *recv_cq = to_qcq(qp->ibqp.recv_cq);
+
+	qhca_ib_cq_clean(send_cq, qp->qpn);
+	if (recv_cq != send_cq)
+		qhca_ib_cq_clean(recv_cq, qp->qpn);
+}

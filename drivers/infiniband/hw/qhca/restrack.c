@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: what "rdma resource show" says of an object beyond the core's part. */
+#include <rdma/restrack.h>
+
+#include "qhca_ib.h"
+
+struct qhca_ib_res_attr {
+	const char *name;
+	u32 value;
+};
+
+static int qhca_ib_put_attrs(struct sk_buff *msg, const struct qhca_ib_res_attr *attr,
+			     unsigned int n)
+{
+	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	unsigned int i;
+
+	if (!nest)
+		return -EMSGSIZE;
+	for (i = 0; i < n; i++) {
+		if (rdma_nl_put_driver_u32(msg, attr[i].name, attr[i].value)) {
+			nla_nest_cancel(msg, nest);
+			return -EMSGSIZE;
+		}
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
+/**
+ * qhca_ib_fill_res_mr_entry - details of an MR
+ * @msg: where to
+ * @ibmr: the MR
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct qhca_ib_mr *mr = to_qmr(ibmr);
+	const struct qhca_ib_res_attr attrs[] = {
+		{ "access", mr->access },
+		{ "pdn", to_qpd(ibmr->pd)->pdn },
+	};
+
+	return qhca_ib_put_attrs(msg, attrs, ARRAY_SIZE(attrs));
+}
+
+static int qhca_ib_query_cqc(struct ib_cq *ibcq, struct qhca_cqc *cqc)
+{
+	return qhca_ib_query(to_qdev(ibcq->device), QHCA_CMD_QUERY_CQ, to_qcq(ibcq)->core.cqn,
+			     cqc, sizeof(*cqc));
+}
+
+/**
+ * qhca_ib_fill_res_cq_entry - details of a CQ, as the device has it
+ * @msg: where to
+ * @ibcq: the CQ
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct qhca_cqc cqc;
+	int ret;
+
+	ret = qhca_ib_query_cqc(ibcq, &cqc);
+	if (ret)
+		return ret;
+
+	const struct qhca_ib_res_attr attrs[] = {
+		{ "hw_cqn", le32_to_cpu(cqc.cqn) },
+		{ "eqn", le32_to_cpu(cqc.eqn) },
+		{ "uar", le32_to_cpu(cqc.uar) },
+		{ "pi", le32_to_cpu(cqc.pi) },
+		{ "ci", le32_to_cpu(cqc.ci) },
+		{ "arm", cqc.arm },
+		{ "arm_sn", le32_to_cpu(cqc.arm_sn) },
+		{ "error", cqc.state == QHCA_CQ_ERROR },
+	};
+
+	return qhca_ib_put_attrs(msg, attrs, ARRAY_SIZE(attrs));
+}
+
+/**
+ * qhca_ib_fill_res_cq_entry_raw - the context of a CQ (struct qhca_cqc)
+ * @msg: where to
+ * @ibcq: the CQ
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct qhca_cqc cqc;
+	int ret;
+
+	ret = qhca_ib_query_cqc(ibcq, &cqc);
+	if (ret)
+		return ret;
+	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(cqc), &cqc);
+}
+
+static int qhca_ib_query_qpc(struct ib_qp *ibqp, struct qhca_qpc *qpc)
+{
+	return qhca_ib_query(to_qdev(ibqp->device), QHCA_CMD_QUERY_QP, to_qqp(ibqp)->qpn, qpc,
+			     sizeof(*qpc));
+}
+
+/**
+ * qhca_ib_fill_res_qp_entry - details of a QP, as the device has it
+ * @msg: where to
+ * @ibqp: the QP
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	struct qhca_qpc qpc;
+	int ret;
+
+	ret = qhca_ib_query_qpc(ibqp, &qpc);
+	if (ret)
+		return ret;
+
+	const struct qhca_ib_res_attr attrs[] = {
+		{ "uar", le32_to_cpu(qpc.uar) },
+		{ "sq_size", qp->sq.size },
+		{ "sq_pi", le32_to_cpu(qpc.sq_pi) },
+		{ "sq_next", le32_to_cpu(qpc.sq_next) },
+		{ "sq_ci", le32_to_cpu(qpc.sq_ci) },
+		{ "rq_size", qp->rq.size },
+		{ "rq_pi", le32_to_cpu(qpc.rq_pi) },
+		{ "rq_ci", le32_to_cpu(qpc.rq_ci) },
+		{ "next_psn", le32_to_cpu(qpc.next_psn) },
+		{ "una_psn", le32_to_cpu(qpc.una_psn) },
+		{ "epsn", le32_to_cpu(qpc.epsn) },
+		{ "msn", le32_to_cpu(qpc.msn) },
+		{ "retries_left", qpc.retries_left },
+		{ "rnr_retries_left", qpc.rnr_retries_left },
+	};
+
+	return qhca_ib_put_attrs(msg, attrs, ARRAY_SIZE(attrs));
+}
+
+/**
+ * qhca_ib_fill_res_qp_entry_raw - the context of a QP (struct qhca_qpc)
+ * @msg: where to
+ * @ibqp: the QP
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct qhca_qpc qpc;
+	int ret;
+
+	ret = qhca_ib_query_qpc(ibqp, &qpc);
+	if (ret)
+		return ret;
+	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(qpc), &qpc);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: user contexts: one doorbell page each. */
+#include <rdma/uverbs_ioctl.h>
+
+#include "qhca_ib.h"
+
+static int qhca_ib_db_insert(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx)
+{
+	struct qhca_ib_mmap_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	int ret;
+
+	if (!entry)
+		return -ENOMEM;
+	entry->addr = qhca_uar_phys(dev->core, ctx->uar);
+	ret = rdma_user_mmap_entry_insert(&ctx->ibucontext, &entry->rdma, PAGE_SIZE);
+	if (ret) {
+		kfree(entry);
+		return ret;
+	}
+	ctx->db = entry;
+	return 0;
+}
+
+static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx,
+				  struct qhca_alloc_ucontext_resp *resp)
+{
+	resp->db_mmap_key = rdma_user_mmap_get_offset(&ctx->db->rdma);
+	resp->db_page_size = QHCA_DB_PAGE_SIZE;
+	resp->max_send_sge = dev->limits->max_send_sge;
+	resp->max_recv_sge = dev->limits->max_recv_sge;
+	resp->max_inline = dev->limits->max_inline;
+}
+
+/**
+ * qhca_ib_alloc_ucontext - alloc_ucontext verb
+ * @ibctx: the context
+ * @udata: the user's
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibctx->device);
+	struct qhca_alloc_ucontext_resp resp = {};
+	struct qhca_ib_ucontext *ctx = to_qctx(ibctx);
+	int ret;
+
+	/* A larger page would hold the doorbells of others as well. */
+	if (PAGE_SIZE != QHCA_DB_PAGE_SIZE)
+		return -EOPNOTSUPP;
+	ret = qhca_ib_udata_check(udata, 0, sizeof(resp));
+	if (ret)
+		return ret;
+
+	ret = qhca_uar_alloc(dev->core, &ctx->uar);
+	if (ret)
+		return ret;
+	ret = qhca_ib_db_insert(dev, ctx);
+	if (ret)
+		goto err_uar;
+	qhca_ib_ucontext_resp(dev, ctx, &resp);
+	ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	if (ret)
+		goto err_entry;
+	return 0;
+
+err_entry:
+	rdma_user_mmap_entry_remove(&ctx->db->rdma);
+err_uar:
+	qhca_uar_free(dev->core, ctx->uar);
+	return ret;
+}
+
+/**
+ * qhca_ib_dealloc_ucontext - dealloc_ucontext verb
+ * @ibctx: the context; nothing is mapped any more
+ */
+void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
+{
+	struct qhca_ib_ucontext *ctx = to_qctx(ibctx);
+
+	rdma_user_mmap_entry_remove(&ctx->db->rdma);
+	qhca_uar_free(to_qdev(ibctx->device)->core, ctx->uar);
+}
+
+/**
+ * qhca_ib_mmap - mmap() of the command file: the doorbell page
+ * @ibctx: the context
+ * @vma: where to
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *rdma_entry;
+	struct qhca_ib_mmap_entry *entry;
+	int ret;
+
+	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
+	if (!rdma_entry)
+		return -EINVAL;
+	entry = container_of(rdma_entry, struct qhca_ib_mmap_entry, rdma);
+	ret = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->addr), PAGE_SIZE,
+				pgprot_noncached(vma->vm_page_prot), rdma_entry);
+	rdma_user_mmap_entry_put(rdma_entry);
+	return ret;
+}
+
+/**
+ * qhca_ib_mmap_free - the last mapping of an entry has gone
+ * @rdma_entry: the entry
+ */
+void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
+{
+	kfree(container_of(rdma_entry, struct qhca_ib_mmap_entry, rdma));
+}
+
+/**
+ * qhca_ib_disassociate_ucontext - the device goes away under its users
+ * @ibctx: the context
+ *
+ * The core replaces the mappings; that this exists says that it may.
+ */
+void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibctx)
+{
+}
+
+/**
+ * qhca_ib_udata_uar - doorbell page of the caller
+ * @udata: the user's, or NULL for a kernel consumer
+ *
+ * Return: the page; 0 is the kernel's.
+ */
+u32 qhca_ib_udata_uar(struct ib_udata *udata)
+{
+	struct qhca_ib_ucontext *ctx;
+
+	if (!udata)
+		return 0;
+	ctx = rdma_udata_to_drv_context(udata, struct qhca_ib_ucontext, ibucontext);
+	return ctx->uar;
+}
