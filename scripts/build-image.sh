@@ -26,10 +26,10 @@ PACKAGES=(
 	gcc make libc6-dev libibverbs-dev librdmacm-dev
 )
 # What the initrd loads to reach the root file system.
-INITRD_MODULES='virtio_pci virtio_blk ext4'
+INITRD_MODULES='virtio_pci virtio_blk ext4 virtio_console'
 # What most runs load after that. Decompressing and checking the signature of a
 # module is slow without KVM, so these (and the initrd's) lie there plain.
-HOT_MODULES='virtio_console virtio_net virtio_rng rdma_rxe rdma_ucm ib_uverbs ib_umad nvme_rdma nvmet_rdma'
+HOT_MODULES='virtio_net virtio_rng rdma_rxe rdma_ucm ib_uverbs ib_umad nvme_rdma nvmet_rdma'
 
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
@@ -44,7 +44,7 @@ release=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '
 PACKAGES+=("linux-image-$release" "linux-headers-$release")
 guest=$QHCA_TOP/scripts/guest
 key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" "$HOT_MODULES" \
-	"$(hash_tree "$guest/image-init.sh" "$guest/initrd-init.sh" "$0")")
+	"$(hash_tree "$guest/initrd-init.sh" "$0")")
 OUT=$QHCA_CACHE/image-$key
 if [ "${1:-}" = --path ]; then
 	echo "$OUT"
@@ -76,7 +76,6 @@ bootstrap()
 configure()
 {
 	local root=$1
-	install -m 755 "$guest/image-init.sh" "$root/sbin/qhca-init"
 	echo qhca >"$root/etc/hostname"
 	printf '127.0.0.1 localhost qhca\n::1 localhost\n' >"$root/etc/hosts"
 	rm -f "$root/etc/resolv.conf"
@@ -126,20 +125,42 @@ extract_kernel()
 	[ "$(head -c 4 "$out/vmlinux" | tail -c 3)" = ELF ] || rm -f "$out/vmlinux"
 }
 
+# What the initrd mounts, with one command. /root/dev comes from a second mount
+# of the one devtmpfs there is.
+fstab()
+{
+	cat <<-'FSTAB'
+	devtmpfs  /dev                     devtmpfs  defaults           0 0
+	/dev/vda  /root                    ext4      noatime            0 0
+	devtmpfs  /root/dev                devtmpfs  defaults           0 0
+	proc      /root/proc               proc      defaults           0 0
+	sysfs     /root/sys                sysfs     defaults           0 0
+	debugfs   /root/sys/kernel/debug   debugfs   defaults           0 0
+	tmpfs     /root/run                tmpfs     mode=755           0 0
+	tmpfs     /root/tmp                tmpfs     mode=1777          0 0
+	FSTAB
+}
+
 # A 2 MB initrd: busybox, the modules below the root disk, a 20-line script.
 make_initrd()
 {
-	local root=$1 out=$2 work
+	local root=$1 out=$2 work path modules
 	work=$(mktemp -d "$QHCA_CACHE/tmp/initrd.XXXXXX")
-	mkdir -p "$work/bin" "$work/mod" "$work/dev" "$work/proc" "$work/root"
+	modules=$work/lib/modules/$release
+	mkdir -p "$work/bin" "$work/etc" "$work/dev" "$work/proc" "$work/root" "$modules"
 	cp "$br/usr/bin/busybox" "$work/bin/busybox"
 	install -m 755 "$guest/initrd-init.sh" "$work/init"
-	local path
+	fstab >"$work/etc/fstab"
+	# All names, in order: busybox's modprobe knows no soft dependencies
+	# (ext4 needs crc32c).
 	# shellcheck disable=SC2086 # a list
 	depends "$root" $INITRD_MODULES | while read -r path; do
-		cp "$root$path" "$work/mod/"
-		basename "$path" >>"$work/mod/order"
+		cp "$root$path" "$modules/"
+		basename "$path" .ko >>"$work/etc/modules"
 	done
+	cp "$root/lib/modules/$release/modules.builtin" "$modules/"
+	# depmod of the build root, at a path it can see.
+	"$QHCA_TOP/scripts/buildroot.sh" --root -- depmod -b "$(br_path "$work")" "$release"
 	( cd "$work" && find . | cpio --quiet -o -H newc | gzip -1 ) >"$out"
 	rm -rf "$work"
 }

@@ -72,7 +72,7 @@ lint_checkpatch()
 	# helpers; a size assertion belongs right under its structure.
 	list=$(files 'include/qhca/*.h' 'selftests/*.[ch]')
 	# shellcheck disable=SC2086
-	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,LINE_SPACING,MACRO_ARG_REUSE \
+	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,LINE_SPACING,MACRO_ARG_REUSE,PREFER_DEFINED_ATTRIBUTE_MACRO \
 		$list || rc=1
 	return $rc
 }
@@ -173,7 +173,7 @@ lint_tidy()
 		-Wno-sign-conversion -Wno-unused-parameter -Iinclude -Iqemu-device/engine \
 		$list 2>&1 | grep -E 'warning:|error:' && rc=1
 	# shellcheck disable=SC2086
-	br_extra clang-tidy --quiet --checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-assignment-in-if-condition,-bugprone-narrowing-conversions,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' \
+	br_extra clang-tidy --quiet --checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-assignment-in-if-condition,-bugprone-narrowing-conversions,-bugprone-casting-through-void,-bugprone-multi-level-implicit-pointer-conversion,-bugprone-implicit-widening-of-multiplication-result,-clang-analyzer-optin.performance.Padding,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' \
 		$list -- -std=gnu11 -Iinclude -Iqemu-device/engine 2>/dev/null |
 		grep -E 'warning:|error:' && rc=1
 	return $rc

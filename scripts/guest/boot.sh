@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Second half of the guest's init (the first is in the image): report to the
+# Second half of the guest's init (the first is in the initrd): report to the
 # launcher, set the device up, run the job, send results back, power off.
 
 cd / || exit
@@ -9,23 +9,23 @@ export PATH=/opt/qhca/guest/bin:$PATH
 ulimit -l unlimited
 ulimit -c 0
 mkdir -p /run/qhca
-modprobe virtio_console
 
-# The virtio-serial port with the given name; it appears a moment after modprobe.
+# PORT: the virtio-serial port with the given name; it appears a moment after
+# its driver.
 port()
 {
-	local n name
-	for n in $(seq 500); do
-		for name in /sys/class/virtio-ports/*/name; do
-			if [ "$(cat "$name" 2>/dev/null)" = "qhca.$1" ]; then
-				name=${name%/name}
-				echo "/dev/${name##*/}"
+	local dir name end=$((SECONDS + 5))
+	while [ $SECONDS -lt $end ]; do
+		for dir in /sys/class/virtio-ports/*; do
+			read -r name 2>/dev/null <"$dir/name" || continue
+			if [ "$name" = "qhca.$1" ]; then
+				PORT=/dev/${dir##*/}
 				return
 			fi
 		done
 		sleep 0.01
 	done
-	echo "qhca: no port $1 (try $n)" >/dev/console
+	echo "qhca: no port $1" >/dev/console
 }
 
 power_off()
@@ -35,10 +35,14 @@ power_off()
 	sleep 60
 }
 
-CTL=$(port ctl) OUT=$(port out) FILES=$(port files)
-ln -s "$(port host)" /run/qhca/host
-exec 3>"$CTL"
+port ctl
+exec 3>"$PORT"
 echo up >&3
+mount -t devpts -o gid=5,mode=620 devpts /dev/pts
+mount -t tmpfs -o mode=1777 shm /dev/shm
+port out; OUT=$PORT
+port files; FILES=$PORT
+port host; ln -s "$PORT" /run/qhca/host
 
 console=/dev/console
 [ "$QHCA_INTERACTIVE" = 1 ] || console=$OUT

@@ -81,7 +81,7 @@ def link_backends(kind, directory, index):
 
 
 def _kernel_args(opts, console_level):
-    words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
+    words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic', 'hostname=qhca',
              'net.ifnames=0', 'random.trust_cpu=on', 'tsc=reliable',
              'printk.devkmsg=on', 'mitigations=off', 'rw']
     if opts.iommu:
