@@ -72,13 +72,16 @@ static NetClientInfo qhca_net_info = {
     .link_status_changed = qhca_net_link_changed,
 };
 
-/* The engine was left, and may have got what the network waits for. */
+/* The engine was left, and the network may not have to wait any more. */
 void qhca_dev_net_rx_update(QHCAState *s)
 {
-    if ((s->rx_blocked || s->rx_giveup) &&
-        qhca_engine_can_receive(s->engine)) {
-        s->rx_giveup = false;
+    bool room = qhca_engine_can_receive(s->engine);
+
+    if (s->rx_blocked && (room || s->rx_giveup)) {
         qhca_dev_kick(s, QHCA_TODO_RX_FLUSH);
+    }
+    if (room) {
+        s->rx_giveup = false;
     }
 }
 

@@ -2,6 +2,7 @@
 """What most tests start from."""
 
 import contextlib
+import struct
 
 import contract as c
 from hca import Hca, SLOT, wait_for
@@ -29,6 +30,24 @@ def running(qemu, props="", args=()):
         hca.start()
         assert hca.state == c.STATE_RUNNING, "state %d" % hca.state
         yield hca
+
+
+@contextlib.contextmanager
+def running_two(qemu):
+    """Two running devices on one hub."""
+    args = []
+    for i in range(2):
+        args += ["-netdev", "hubport,hubid=0,id=net%d" % i, "-device",
+                 "qhca,id=hca%d,addr=%d,netdev=net%d" % (i, SLOT + i, i)]
+    with Machine(qemu, *args) as machine:
+        hcas = [Hca(machine, i) for i in range(2)]
+        for hca in hcas:
+            hca.map_bars()
+            hca.enable_msix()
+            hca.start()
+            low, high = hca.reg("MAC_LO"), hca.reg("MAC_HI")
+            hca.mac = struct.pack("<IH", low, high)
+        yield hcas
 
 
 def expect_fatal(hca, reason):

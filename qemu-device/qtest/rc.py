@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reliable connections between queue pairs of one device."""
+"""Reliable connections between queue pairs, of one device or of two."""
 
 import struct
 
@@ -8,7 +8,6 @@ from hca import PAGE, wait_for
 
 LOG_WQES = 4
 SQ_STRIDE, RQ_STRIDE = 128, 32
-GID = bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 1])
 ALL_ACCESS = (c.ACCESS_LOCAL_WRITE | c.ACCESS_REMOTE_WRITE |
               c.ACCESS_REMOTE_READ | c.ACCESS_REMOTE_ATOMIC)
 
@@ -16,33 +15,52 @@ ALL_ACCESS = (c.ACCESS_LOCAL_WRITE | c.ACCESS_REMOTE_WRITE |
 class Mr:
     """A memory region of whole pages, named by its DMA address."""
 
-    def __init__(self, hca, pdn, addr, length=PAGE, access=ALL_ACCESS):
+    def __init__(self, port, addr, length=PAGE, access=ALL_ACCESS):
+        hca = port.hca
         pages = -(-length // PAGE)
         self.addr = addr
         self.key = hca.ok(c.CMD_REG_MR, hca.buf(addr, pages) + struct.pack(
-            "<QQIIHBB", addr, length, pdn, 0, access, c.MR_MEM, 0))
+            "<QQIIHBB", addr, length, port.pdn, 0, access, c.MR_MEM, 0))
+
+
+class Port:
+    """What the connections of a device share: address, PD, EQ."""
+
+    def __init__(self, hca, mac, host=1):
+        self.hca, self.mac = hca, mac
+        self.gid = bytes(10) + b"\xff\xff" + bytes([10, 0, 0, host])
+        hca.set_port(mac, c.PORT_ENABLE)
+        hca.ok(c.CMD_SET_GID, self.gid + mac + struct.pack(
+            "<HHBB", c.NO_VLAN, 0, 1, 1))
+        self.pdn = hca.ok(c.CMD_ALLOC_PD)
+        self.eqn = hca.create_eq(vector=1)
+
+    def memory(self):
+        return Mr(self, self.hca.alloc())
 
 
 class Qp:
-    """A queue pair whose peer is another one of the same port."""
+    """A queue pair with a completion queue."""
 
-    def __init__(self, hca, pdn, cq):
-        self.hca, self.cq = hca, cq
-        self.sq, self.rq = hca.alloc(), hca.alloc()
+    def __init__(self, port):
+        self.port, self.hca = port, port.hca
+        self.cq = self.hca.create_cq(port.eqn)
+        self.sq, self.rq = self.hca.alloc(), self.hca.alloc()
         self.sq_pi = self.rq_pi = 0
-        self.box = hca.alloc()
-        hca.m.write(self.box, hca.buf(self.sq) + hca.buf(self.rq) +
-                    struct.pack("<IIIIBBBBBB2xIIII", pdn, 0, cq.cqn, cq.cqn,
-                                c.QPT_RC, 0, LOG_WQES, 7, LOG_WQES, 5,
-                                1, 1, 0, 0))
-        self.qpn = hca.ok(c.CMD_CREATE_QP, mailbox=self.box)
+        self.box = self.hca.alloc()
+        self.hca.m.write(
+            self.box, self.hca.buf(self.sq) + self.hca.buf(self.rq) +
+            struct.pack("<IIIIBBBBBB2xIIII", port.pdn, 0, self.cq.cqn,
+                        self.cq.cqn, c.QPT_RC, 0, LOG_WQES, 7, LOG_WQES, 5,
+                        1, 1, 0, 0))
+        self.qpn = self.hca.ok(c.CMD_CREATE_QP, mailbox=self.box)
 
-    def modify(self, mask, state, peer=0):
+    def modify(self, mask, state, peer):
         """Set the attributes of @mask to what every test uses."""
-        av = GID + self.hca.pci_mac + struct.pack("<BBIIBBB5x", 0, 64, 0, 0,
-                                                  0, 0, 1)
+        av = peer.port.gid + peer.port.mac + struct.pack(
+            "<BBIIBBB5x", 0, 64, 0, 0, 0, 0, 1)
         attr = av + struct.pack(
-            "<IIIIHH11B9x", 0, 1000, 1000, peer, ALL_ACCESS, 0, state, 0,
+            "<IIIIHH11B9x", 0, 1000, 1000, peer.qpn, ALL_ACCESS, 0, state, 0,
             3, 4, 4, 12, 14, 3, 3, 0, 1)
         self.hca.m.write(self.box, attr)
         self.hca.ok(c.CMD_MODIFY_QP, struct.pack("<II", self.qpn, mask |
@@ -50,12 +68,12 @@ class Qp:
 
     def connect(self, peer):
         self.modify(c.QP_PKEY_INDEX | c.QP_PORT | c.QP_ACCESS_FLAGS,
-                    c.QPS_INIT)
+                    c.QPS_INIT, peer)
         self.modify(c.QP_AV | c.QP_PATH_MTU | c.QP_DEST_QPN | c.QP_RQ_PSN |
                     c.QP_MAX_DEST_RD_ATOMIC | c.QP_MIN_RNR_TIMER,
                     c.QPS_RTR, peer)
         self.modify(c.QP_TIMEOUT | c.QP_RETRY_CNT | c.QP_RNR_RETRY |
-                    c.QP_SQ_PSN | c.QP_MAX_QP_RD_ATOMIC, c.QPS_RTS)
+                    c.QP_SQ_PSN | c.QP_MAX_QP_RD_ATOMIC, c.QPS_RTS, peer)
 
     def post(self, opcode, local, length, body=b"", offset=0):
         """Post one signaled send WQE with one SGE."""
@@ -79,30 +97,19 @@ class Qp:
         return wait_for(self.cq.poll, "completion")[:2]
 
 
-class Pair:
-    """Two connected queue pairs, @a with a CQ of its own."""
+def connected(port_a, port_b=None):
+    """Two connected queue pairs; by default of one port."""
+    a, b = Qp(port_a), Qp(port_b or port_a)
+    a.connect(b)
+    b.connect(a)
+    return a, b
 
-    def __init__(self, hca, mac):
-        hca.pci_mac = mac
-        hca.set_port(mac, c.PORT_ENABLE)
-        hca.ok(c.CMD_SET_GID, GID + mac + struct.pack("<HHBB", c.NO_VLAN, 0,
-                                                      1, 1))
-        self.hca = hca
-        self.pdn = hca.ok(c.CMD_ALLOC_PD)
-        eqn = hca.create_eq(vector=1)
-        self.a = Qp(hca, self.pdn, hca.create_cq(eqn))
-        self.b = Qp(hca, self.pdn, hca.create_cq(eqn))
-        self.a.connect(self.b.qpn)
-        self.b.connect(self.a.qpn)
 
-    def memory(self):
-        return Mr(self.hca, self.pdn, self.hca.alloc())
+def rdma(remote, offset=0):
+    """What an RDMA WQE says of its target."""
+    return struct.pack("<QI", remote.addr + offset, remote.key)
 
-    @staticmethod
-    def rdma(remote, offset=0):
-        return struct.pack("<QI", remote.addr + offset, remote.key)
 
-    @staticmethod
-    def atomic(remote, swap_add, compare=0, offset=0):
-        return struct.pack("<QI4xQQ", remote.addr + offset, remote.key,
-                           swap_add, compare)
+def atomic(remote, swap_add, compare=0, offset=0):
+    return struct.pack("<QI4xQQ", remote.addr + offset, remote.key,
+                       swap_add, compare)

@@ -3,8 +3,8 @@
 """Test the qhca PCIe device in a QEMU without a guest.
 
 Each test starts its own QEMU (no CPU, no firmware needed), programs the device
-as a driver would, and prints one line of TAP. Exit status: 0 if all passed, 1
-if one failed, 2 if the tests cannot run.
+as a driver would, and prints one line of TAP; the last line has the totals.
+Exit status: 0 if all passed, 1 if one failed, 2 if the tests cannot run.
 
 Needs nothing but Python and the QEMU that scripts/build-qemu.sh builds.
 """
@@ -90,7 +90,7 @@ def main():
     for number, (name, function) in enumerate(tests, 1):
         failed += not run_one(number, name, function, qemu)
         sys.stdout.flush()
-    print("# %d of %d failed" % (failed, len(tests)))
+    print("%d passed, %d failed, 0 skipped" % (len(tests) - failed, failed))
     return 1 if failed else 0
 
 

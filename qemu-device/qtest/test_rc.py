@@ -1,44 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The data path as far as it depends on QEMU: guest memory."""
+"""The data path as far as it depends on QEMU: guest memory, time, network."""
 
 import struct
 
 import contract as c
-from fixture import MAC_BYTES, equal, running
+from fixture import MAC_BYTES, equal, running, running_two
 from hca import NO_MEMORY, PAGE
-from rc import Mr, Pair
+from rc import Mr, Port, atomic, connected, rdma
 
 
 def test_send(qemu):
     """SEND arrives in the buffer of the peer"""
     with running(qemu) as hca:
-        pair = Pair(hca, MAC_BYTES)
-        src, dst = pair.memory(), pair.memory()
+        port = Port(hca, MAC_BYTES)
+        a, b = connected(port)
+        src, dst = port.memory(), port.memory()
         for i in range(40):
             data = bytes([i]) * (100 + 50 * i)
             hca.m.write(src.addr, data)
-            pair.b.post_recv(dst, PAGE)
-            pair.a.post(c.WR_SEND, src, len(data))
-            equal(pair.a.done(), (c.CQE_SEND, c.WC_SUCCESS))
-            equal(pair.b.done(), (c.CQE_RECV, c.WC_SUCCESS))
-            equal(hca.m.read(dst.addr, len(data) + 1), data + hca.m.read(
-                dst.addr + len(data), 1))
+            b.post_recv(dst, PAGE)
+            a.post(c.WR_SEND, src, len(data))
+            equal(a.done(), (c.CQE_SEND, c.WC_SUCCESS))
+            equal(b.done(), (c.CQE_RECV, c.WC_SUCCESS))
+            equal(hca.m.read(dst.addr, len(data)), data)
 
 
 def test_write_and_read(qemu):
     """RDMA WRITE and READ move exactly the bytes they name"""
     with running(qemu) as hca:
-        pair = Pair(hca, MAC_BYTES)
-        src, dst = pair.memory(), pair.memory()
+        port = Port(hca, MAC_BYTES)
+        a, _ = connected(port)
+        src, dst = port.memory(), port.memory()
         data = bytes(i * 7 & 0xff for i in range(PAGE))
         hca.m.write(src.addr, data)
-        pair.a.post(c.WR_RDMA_WRITE, src, 3001, pair.rdma(dst, 5))
-        equal(pair.a.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+        a.post(c.WR_RDMA_WRITE, src, 3001, rdma(dst, 5))
+        equal(a.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
         equal(hca.m.read(dst.addr, PAGE),
               bytes(5) + data[:3001] + bytes(PAGE - 3006))
         hca.m.write(src.addr, bytes(PAGE))
-        pair.a.post(c.WR_RDMA_READ, src, 2999, pair.rdma(dst, 6), 1)
-        equal(pair.a.done(), (c.CQE_RDMA_READ, c.WC_SUCCESS))
+        a.post(c.WR_RDMA_READ, src, 2999, rdma(dst, 6), 1)
+        equal(a.done(), (c.CQE_RDMA_READ, c.WC_SUCCESS))
         equal(hca.m.read(src.addr, 3001),
               bytes(1) + data[1:3000] + bytes(1))
 
@@ -46,52 +47,46 @@ def test_write_and_read(qemu):
 def test_atomics(qemu):
     """compare-and-swap and fetch-and-add on guest memory"""
     with running(qemu) as hca:
-        pair = Pair(hca, MAC_BYTES)
-        result, target = pair.memory(), pair.memory()
+        port = Port(hca, MAC_BYTES)
+        a, _ = connected(port)
+        result, target = port.memory(), port.memory()
 
-        def atomic(opcode, *args):
-            pair.a.post(opcode, result, 8, pair.atomic(target, *args))
-            equal(pair.a.done()[1], c.WC_SUCCESS)
+        def run(opcode, *args):
+            a.post(opcode, result, 8, atomic(target, *args, offset=8))
+            equal(a.done()[1], c.WC_SUCCESS)
             return (struct.unpack("<Q", hca.m.read(result.addr, 8))[0],
                     struct.unpack("<Q", hca.m.read(target.addr + 8, 8))[0])
         start = 0xfffffffffffffffe
         hca.m.write(target.addr + 8, struct.pack("<Q", start))
         add, cas = c.WR_ATOMIC_FETCH_AND_ADD, c.WR_ATOMIC_CMP_AND_SWP
-        equal(atomic(add, 1, 0, 8), (start, start + 1))
-        equal(atomic(add, 2, 0, 8), (start + 1, 1))
-        equal(atomic(cas, 77, 2, 8), (1, 1))
-        equal(atomic(cas, 77, 1, 8), (1, 77))
+        equal(run(add, 1), (start, start + 1))
+        equal(run(add, 2), (start + 1, 1))
+        equal(run(cas, 77, 2), (1, 1))
+        equal(run(cas, 77, 1), (1, 77))
         equal(hca.m.read(target.addr, 8), bytes(8))
         equal(hca.m.read(target.addr + 16, 8), bytes(8))
-
-
-def bad_targets(hca):
-    """Where registered memory may turn out to be something else."""
-    return (NO_MEMORY, hca.bar[c.BAR_REGS], hca.bar[c.BAR_DB],
-            hca.bar[c.BAR_MSIX], 0xfee00000, 0xffff_ffff_ffff_f000)
 
 
 def test_not_memory(qemu):
     """regions that are not RAM: an error, and no access to devices"""
     with running(qemu) as hca:
-        def fails(opcode, body, length):
-            pair = Pair(hca, MAC_BYTES)
-            src = pair.memory()
-            errors = hca.counter("dma_err")
-            pair.a.post(opcode, src, length, body(pair))
-            opcode, status = pair.a.done()
-            assert status in (c.WC_REM_OP_ERR, c.WC_REM_ACCESS_ERR), status
-            assert hca.counter("dma_err") > errors
-        for addr in bad_targets(hca):
-            def rdma(pair, addr=addr):
-                return pair.rdma(Mr(hca, pair.pdn, addr))
-
-            def atomic(pair, addr=addr):
-                return pair.atomic(Mr(hca, pair.pdn, addr), 1)
-            fails(c.WR_RDMA_WRITE, rdma, 64)
-            fails(c.WR_RDMA_READ, rdma, 64)
-            fails(c.WR_ATOMIC_FETCH_AND_ADD, atomic, 8)
-            fails(c.WR_ATOMIC_CMP_AND_SWP, atomic, 8)
+        port = Port(hca, MAC_BYTES)
+        src = port.memory()
+        for addr in (NO_MEMORY, hca.bar[c.BAR_REGS], hca.bar[c.BAR_DB],
+                     hca.bar[c.BAR_MSIX], 0xfee00000, 0xffff_ffff_ffff_f000):
+            mr = Mr(port, addr)
+            for opcode, body in (
+                    (c.WR_RDMA_WRITE, rdma(mr)),
+                    (c.WR_RDMA_READ, rdma(mr)),
+                    (c.WR_ATOMIC_FETCH_AND_ADD, atomic(mr, 1)),
+                    (c.WR_ATOMIC_CMP_AND_SWP, atomic(mr, 1))):
+                a, _ = connected(port)
+                errors = hca.counter("dma_err")
+                a.post(opcode, src, 8, body)
+                status = a.done()[1]
+                assert status in (c.WC_REM_OP_ERR,
+                                  c.WC_REM_ACCESS_ERR), status
+                assert hca.counter("dma_err") > errors
         equal(hca.state, c.STATE_RUNNING)
         equal(hca.counter("nested-mmio"), 0)
         equal(hca.counter("bad_doorbell"), 0)
@@ -100,40 +95,66 @@ def test_not_memory(qemu):
 
 def test_local_not_memory(qemu):
     """a send buffer that is not RAM ends with a local error"""
-    for addr in (NO_MEMORY, 0xe0000000, 0xfee00000):
-        with running(qemu) as hca:
-            pair = Pair(hca, MAC_BYTES)
-            pair.a.post(c.WR_RDMA_WRITE, Mr(hca, pair.pdn, addr), 64,
-                        pair.rdma(pair.memory()))
-            opcode, status = pair.a.done()
-            equal(opcode, c.CQE_RDMA_WRITE)
-            assert status not in (c.WC_SUCCESS, c.WC_REM_OP_ERR), status
+    with running(qemu) as hca:
+        port = Port(hca, MAC_BYTES)
+        dst = port.memory()
+        for addr in (NO_MEMORY, hca.bar[c.BAR_REGS], 0xfee00000):
+            a, _ = connected(port)
+            a.post(c.WR_RDMA_WRITE, Mr(port, addr), 64, rdma(dst))
+            equal(a.done(), (c.CQE_RDMA_WRITE, c.WC_LOC_PROT_ERR))
 
 
 def test_bus_master_off(qemu):
     """bus mastering goes away in the middle: nothing more is written"""
     with running(qemu) as hca:
-        pair = Pair(hca, MAC_BYTES)
-        src, dst = pair.memory(), pair.memory()
+        port = Port(hca, MAC_BYTES)
+        a, _ = connected(port)
+        src, dst = port.memory(), port.memory()
         hca.m.write(src.addr, b"x" * 64)
         hca.command(0x2)
-        pair.a.post(c.WR_RDMA_WRITE, src, 64, pair.rdma(dst))
+        a.post(c.WR_RDMA_WRITE, src, 64, rdma(dst))
         for _ in range(10):
             hca.m.clock_step(100_000_000)
         equal(hca.m.read(dst.addr, 64), bytes(64))
-        equal(pair.a.cq.poll(), None)
+        equal(a.cq.poll(), None)
 
 
 def test_retransmission_timer(qemu):
     """an answer that never comes: the timer of the QP runs on guest time"""
     with running(qemu) as hca:
-        pair = Pair(hca, MAC_BYTES)
-        src, dst = pair.memory(), pair.memory()
-        hca.ok(c.CMD_DESTROY_QP, struct.pack("<I", pair.b.qpn))
-        pair.a.post(c.WR_RDMA_WRITE, src, 64, pair.rdma(dst))
-        equal(pair.a.cq.poll(), None)
+        port = Port(hca, MAC_BYTES)
+        a, b = connected(port)
+        src, dst = port.memory(), port.memory()
+        hca.ok(c.CMD_DESTROY_QP, struct.pack("<I", b.qpn))
+        a.post(c.WR_RDMA_WRITE, src, 64, rdma(dst))
+        equal(a.cq.poll(), None)
         for _ in range(20):     # 4 timeouts of 67 ms, and up to 4 times that
             hca.m.clock_step(67_200_000)
-        equal(pair.a.done(), (c.CQE_RDMA_WRITE, c.WC_RETRY_EXC_ERR))
+        equal(a.done(), (c.CQE_RDMA_WRITE, c.WC_RETRY_EXC_ERR))
         equal(hca.counter("timeout"), 4)
         equal(hca.counter("retransmit"), 3)
+
+
+def test_two_devices(qemu):
+    """two devices of one machine: answers come before the send returns"""
+    with running_two(qemu) as hcas:
+        ports = [Port(hca, hca.mac, i + 1) for i, hca in enumerate(hcas)]
+        pairs = [connected(*ports) for _ in range(4)]
+        src, dst = ports[0].memory(), ports[1].memory()
+        data = bytes(range(250)) * 16
+        hcas[0].m.write(src.addr, data)
+        for i in range(6):
+            for a, b in pairs:
+                b.post_recv(dst, PAGE)
+                a.post(c.WR_SEND, src, len(data) - i)
+                a.post(c.WR_RDMA_READ, src, len(data) - i, rdma(dst))
+                b.post(c.WR_RDMA_WRITE, dst, 100, rdma(src))
+        for _ in range(6):
+            for a, b in pairs:
+                for qp in (a, a, b, b):
+                    equal(qp.done()[1], c.WC_SUCCESS)
+        equal(hcas[0].m.read(src.addr, 3900), data[:3900])
+        equal(hcas[1].m.read(dst.addr, 3900), data[:3900])
+        for hca in hcas:
+            equal([hca.counter(n) for n in ("timeout", "rx_icrc",
+                                            "rx_malformed")], [0, 0, 0])
