@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the make-believe machine: memory, callbacks, commands.
+ */
+#include "harness.h"
+#include "internal.h"   /* the state, where a register cannot be read */
+#include "net.h"
+
+#include <stdio.h>
+
+#define MAX_GUESTS  64
+
+const uint8_t test_mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
+
+static struct guest *guests[MAX_GUESTS];
+
+/* ---- the world of one engine ---- */
+
+static bool ram_ok(struct guest *g, uint64_t addr, size_t len)
+{
+    bool bad = addr < g->bad_to && addr + len > g->bad_from;
+
+    g->dma_after_stop += g->e->state != QHCA_STATE_RUNNING;
+    return !bad && addr >= RAM_BASE && len <= RAM_SIZE &&
+           addr - RAM_BASE <= RAM_SIZE - len;
+}
+
+static bool dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    struct guest *g = opaque;
+
+    g->reads++;
+    if (!ram_ok(g, addr, len)) {
+        return false;
+    }
+    memcpy(buf, g->ram + (addr - RAM_BASE), len);
+    if (g->on_dma) {
+        g->on_dma(g, addr, len, false);
+    }
+    return true;
+}
+
+static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
+{
+    struct guest *g = opaque;
+
+    g->writes++;
+    if (!ram_ok(g, addr, len)) {
+        return false;
+    }
+    memcpy(g->ram + (addr - RAM_BASE), buf, len);
+    if (g->on_dma) {
+        g->on_dma(g, addr, len, true);
+    }
+    return true;
+}
+
+static bool atomic_cas(void *opaque, uint64_t addr, uint64_t compare,
+                       uint64_t swap, uint64_t *old)
+{
+    struct guest *g = opaque;
+
+    if (!ram_ok(g, addr, 8) || addr % 8) {
+        return false;
+    }
+    memcpy(old, g->ram + (addr - RAM_BASE), 8);
+    if (*old == compare) {
+        memcpy(g->ram + (addr - RAM_BASE), &swap, 8);
+    }
+    return true;
+}
+
+static bool atomic_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
+{
+    struct guest *g = opaque;
+    uint64_t sum;
+
+    if (!ram_ok(g, addr, 8) || addr % 8) {
+        return false;
+    }
+    memcpy(old, g->ram + (addr - RAM_BASE), 8);
+    sum = *old + add;
+    memcpy(g->ram + (addr - RAM_BASE), &sum, 8);
+    return true;
+}
+
+static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
+{
+    struct guest *g = opaque;
+    struct sent *s;
+
+    if (g->net_blocked) {
+        return false;
+    }
+    if (len > MAX_FRAME) {
+        tap_fail(__FILE__, __LINE__, "frame too long");
+        return true;
+    }
+    if (g->on_send) {
+        g->on_send(g, frame, len);
+    }
+    if (g->net) {
+        net_send(g->net, g->net_port, frame, len);
+        return true;
+    }
+    g->sent = realloc(g->sent, (g->num_sent + 1) * sizeof(*g->sent));
+    s = &g->sent[g->num_sent++];
+    s->len = len;
+    memcpy(s->data, frame, len);
+    return true;
+}
+
+static void raise_irq(void *opaque, unsigned vector)
+{
+    struct guest *g = opaque;
+
+    REQUIRE(vector < NUM_VECTORS);
+    g->irqs[vector]++;
+}
+
+static void set_timer(void *opaque, uint64_t deadline)
+{
+    ((struct guest *)opaque)->deadline = deadline;
+}
+
+static void schedule(void *opaque)
+{
+    ((struct guest *)opaque)->scheduled = true;
+}
+
+static void guest_error(void *opaque, const char *msg)
+{
+    struct guest *g = opaque;
+
+    g->errors++;
+    snprintf(g->last_error, sizeof(g->last_error), "%s", msg);
+    if (getenv("QHCA_TEST_VERBOSE")) {
+        printf("# %p %llu: %s\n", opaque, (unsigned long long)*g->clock, msg);
+    }
+}
+
+static void trace(void *opaque, enum qhca_trace_point point, uint64_t a,
+                  uint64_t b, uint64_t c)
+{
+    static const char *const name[QHCA_TRACE_MAX] = {
+        "CMD", "DOORBELL", "WQE", "TX", "RX", "CQE", "EVENT", "QP_STATE",
+        "DROP", "RETRY", "FATAL",
+    };
+    struct guest *g = opaque;
+
+    if (getenv("QHCA_TEST_VERBOSE")) {
+        printf("# %p %llu: %s %llx %llx %llx\n", opaque,
+               (unsigned long long)*g->clock, name[point], (unsigned long long)a,
+               (unsigned long long)b, (unsigned long long)c);
+    }
+}
+
+static const struct qhca_engine_ops ops = {
+    .dma_read = dma_read,
+    .dma_write = dma_write,
+    .atomic_cas = atomic_cas,
+    .atomic_add = atomic_add,
+    .send_frame = send_frame,
+    .raise_irq = raise_irq,
+    .set_timer = set_timer,
+    .schedule = schedule,
+    .guest_error = guest_error,
+    .trace = trace,
+};
+
+/* ---- life ---- */
+
+struct guest *guest_new_seed(uint64_t seed)
+{
+    const struct qhca_engine_config cfg = {
+        .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
+        .num_vectors = NUM_VECTORS,
+        .num_uars = NUM_UARS,
+        .max_qp = 1024,
+        .cmd_timeout_ms = 5000,
+        .seed = seed,
+    };
+    struct guest *g = calloc(1, sizeof(*g));
+    unsigned i;
+
+    REQUIRE(g);
+    for (i = 0; i < MAX_GUESTS && guests[i]; i++) {
+        continue;
+    }
+    REQUIRE(i < MAX_GUESTS);
+    guests[i] = g;
+    g->ram = calloc(1, RAM_SIZE);
+    REQUIRE(g->ram);
+    g->brk = RAM_BASE;
+    g->clock = &g->own_clock;
+    g->own_clock = 1000000;
+    g->deadline = UINT64_MAX;
+    g->e = qhca_engine_new(&cfg, &ops, g);
+    REQUIRE(g->e);
+    return g;
+}
+
+struct guest *guest_new(void)
+{
+    return guest_new_seed(1);
+}
+
+struct guest *guest_start(void)
+{
+    struct guest *g = guest_new();
+
+    guest_enable(g, 5);
+    return g;
+}
+
+void guest_free(struct guest *g)
+{
+    unsigned i;
+
+    for (i = 0; i < MAX_GUESTS; i++) {
+        if (guests[i] == g) {
+            guests[i] = NULL;
+        }
+    }
+    qhca_engine_free(g->e);
+    free(g->ram);
+    free(g->sent);
+    free(g);
+}
+
+void harness_cleanup(void)
+{
+    unsigned i;
+
+    for (i = 0; i < MAX_GUESTS; i++) {
+        if (guests[i]) {
+            guest_free(guests[i]);
+        }
+    }
+    net_cleanup();
+    gbuf_cleanup();
+}
+
+void guest_enable(struct guest *g, unsigned cmd_log)
+{
+    if (!g->cmd_sq) {
+        g->cmd_sq = guest_alloc(g, 256 * sizeof(struct qhca_cmd), 4096);
+        g->cmd_cq = guest_alloc(g, 256 * sizeof(struct qhca_cmd_comp), 4096);
+        g->mbox = guest_alloc(g, 4096, 4096);
+    }
+    memset(guest_ptr(g, g->cmd_cq, 256 * 64), 0, 256 * 64);
+    g->cmd_log = cmd_log;
+    g->cmd_pi = g->cmd_ci = 0;
+    reg_write(g, QHCA_REG_CMD_SQ_LO, (uint32_t)g->cmd_sq);
+    reg_write(g, QHCA_REG_CMD_SQ_HI, (uint32_t)(g->cmd_sq >> 32));
+    reg_write(g, QHCA_REG_CMD_CQ_LO, (uint32_t)g->cmd_cq);
+    reg_write(g, QHCA_REG_CMD_CQ_HI, (uint32_t)(g->cmd_cq >> 32));
+    reg_write(g, QHCA_REG_CMD_LOG_SIZE, cmd_log);
+    reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+    REQUIRE(dev_state(g) == QHCA_STATE_RUNNING);
+}
+
+/* ---- registers and doorbells ---- */
+
+uint32_t reg_read(struct guest *g, unsigned off)
+{
+    return qhca_engine_reg_read(g->e, *g->clock, off);
+}
+
+void reg_write(struct guest *g, unsigned off, uint32_t val)
+{
+    qhca_engine_reg_write(g->e, *g->clock, off, val);
+}
+
+unsigned dev_state(struct guest *g)
+{
+    return reg_read(g, QHCA_REG_STATUS) & QHCA_STATUS_STATE;
+}
+
+void ring(struct guest *g, unsigned page, unsigned off, uint32_t obj,
+          uint32_t index)
+{
+    qhca_engine_doorbell(g->e, *g->clock, page, off,
+                         (uint64_t)index << 32 | obj);
+}
+
+uint64_t counter(struct guest *g, enum qhca_counter which)
+{
+    return qhca_engine_counter(g->e, which);
+}
+
+/* ---- commands ---- */
+
+int guest_cmd(struct guest *g, struct qhca_cmd *cmd, uint32_t *obj)
+{
+    uint32_t size = 1u << g->cmd_log, slot = g->cmd_pi % size;
+    struct qhca_cmd_comp *comp;
+    uint8_t phase = g->cmd_ci / size % 2 ? 0 : QHCA_OWNER_PHASE;
+
+    cmd->token = htole32(0xabc00000u + g->cmd_pi);
+    memcpy(guest_ptr(g, g->cmd_sq + slot * sizeof(*cmd), sizeof(*cmd)), cmd,
+           sizeof(*cmd));
+    g->cmd_pi++;
+    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    comp = guest_ptr(g, g->cmd_cq + g->cmd_ci % size * sizeof(*comp),
+                     sizeof(*comp));
+    if ((comp->owner & QHCA_OWNER_PHASE) != phase) {
+        return -1;              /* no answer: the device has stopped */
+    }
+    g->cmd_ci++;
+    CHECK_EQ(comp->opcode, cmd->opcode);
+    CHECK_EQ(comp->token, cmd->token);
+    CHECK_EQ(le16toh(comp->slot), slot);
+    if (obj) {
+        *obj = le32toh(comp->obj);
+    }
+    return comp->status;
+}
+
+int guest_cmd_mbox(struct guest *g, struct qhca_cmd *cmd, const void *in,
+                   size_t in_len, void *out, size_t out_len, uint32_t *obj)
+{
+    int status;
+
+    memset(guest_ptr(g, g->mbox, 4096), 0x5a, 4096);
+    if (in) {
+        memcpy(guest_ptr(g, g->mbox, in_len), in, in_len);
+    }
+    cmd->mailbox = htole64(g->mbox);
+    status = guest_cmd(g, cmd, obj);
+    if (out) {
+        memcpy(out, guest_ptr(g, g->mbox, out_len), out_len);
+    }
+    return status;
+}
+
+int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16((uint16_t)opcode),
+        .obj.obj = htole32(obj),
+    };
+
+    return guest_cmd(g, &cmd, NULL);
+}
+
+uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd)
+{
+    uint32_t obj = 0;
+    int status = guest_cmd(g, cmd, &obj);
+
+    if (status != QHCA_OK) {
+        tap_note("command 0x%x: status %d, %s", le16toh(cmd->opcode), status,
+                 g->last_error);
+    }
+    REQUIRE(status == QHCA_OK);
+    return obj;
+}
+
+/* ---- time ---- */
+
+void guest_settle(struct guest *g)
+{
+    unsigned limit = 1000000;
+
+    while (g->scheduled && limit-- > 0) {
+        g->scheduled = false;
+        qhca_engine_run(g->e, *g->clock);
+    }
+    CHECK(!g->scheduled);       /* or it spins */
+}
+
+void guest_advance(struct guest *g, uint64_t ns)
+{
+    uint64_t end = *g->clock + ns;
+
+    guest_settle(g);
+    while (g->deadline <= end) {
+        *g->clock = g->deadline > *g->clock ? g->deadline : *g->clock;
+        g->deadline = UINT64_MAX;
+        qhca_engine_tick(g->e, *g->clock);
+        guest_settle(g);
+    }
+    *g->clock = end;
+}

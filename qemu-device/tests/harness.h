@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: a make-believe machine around an engine. Memory is a flat
+ * array, time is a variable, interrupts and frames are noted or go to a simulated
+ * network. A "guest" here is the driver that the tests play.
+ */
+#ifndef QHCA_TESTS_HARNESS_H
+#define QHCA_TESTS_HARNESS_H
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "tap.h"
+
+#ifndef ARRAY_SIZE
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#endif
+
+#define RAM_BASE        0x40000000ull
+#define RAM_SIZE        (48u << 20)
+#define MAX_FRAME       9100
+#define NUM_VECTORS     8
+#define NUM_UARS        16
+
+struct net;
+
+/* struct sent - a frame a guest without a network has sent */
+struct sent {
+    size_t len;
+    uint8_t data[MAX_FRAME];
+};
+
+/* struct guest - one machine with one HCA */
+struct guest {
+    struct qhca_engine *e;
+    uint8_t *ram;
+    uint64_t brk;               /* end of what guest_alloc() has given out */
+    uint64_t *clock;            /* own_clock, or the network's */
+    uint64_t own_clock;
+    uint64_t deadline;          /* of set_timer */
+    bool scheduled;
+    unsigned irqs[NUM_VECTORS];
+    unsigned errors;            /* guest_error calls */
+    char last_error[200];
+    uint64_t reads, writes;     /* DMA, calls */
+    uint64_t dma_after_stop;    /* accesses the device should not have made */
+
+    /* Provocations. */
+    uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
+    bool net_blocked;           /* send_frame says "not now" */
+    void (*on_dma)(struct guest *g, uint64_t addr, size_t len, bool write);
+    void (*on_send)(struct guest *g, const uint8_t *frame, size_t len);
+
+    struct net *net;
+    unsigned net_port;
+    struct sent *sent;          /* without a network: frames, oldest first */
+    unsigned num_sent;
+
+    uint64_t cmd_sq, cmd_cq, mbox;
+    unsigned cmd_log;
+    uint32_t cmd_pi, cmd_ci;
+};
+
+/* ---- life ---- */
+
+struct guest *guest_new(void);
+struct guest *guest_new_seed(uint64_t seed);
+/* A guest whose command queue runs. */
+struct guest *guest_start(void);
+void guest_enable(struct guest *g, unsigned cmd_log);
+void guest_free(struct guest *g);
+/* Frees all guests and networks; after each test case. */
+void harness_cleanup(void);
+
+/* ---- memory ---- */
+
+uint64_t guest_alloc(struct guest *g, size_t len, size_t align);
+void *guest_ptr(struct guest *g, uint64_t addr, size_t len);
+void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed);
+bool guest_is_filled(struct guest *g, uint64_t addr, size_t len, unsigned seed);
+
+/* struct gbuf - memory for the device, of blocks in any place */
+struct gbuf {
+    struct qhca_buf desc;
+    unsigned shift;
+    uint32_t num_blocks;
+    uint64_t *block;            /* addresses; freed with the guest */
+};
+/* Depth 0: contiguous; else blocks in reverse order with gaps. */
+struct gbuf guest_buf(struct guest *g, uint64_t len, unsigned shift,
+                      unsigned depth);
+uint64_t gbuf_addr(const struct gbuf *b, uint64_t off);
+
+/* ---- registers, doorbells, commands ---- */
+
+uint32_t reg_read(struct guest *g, unsigned off);
+void reg_write(struct guest *g, unsigned off, uint32_t val);
+unsigned dev_state(struct guest *g);
+void ring(struct guest *g, unsigned page, unsigned off, uint32_t obj,
+          uint32_t index);
+uint64_t counter(struct guest *g, enum qhca_counter which);
+
+/* Runs one command; @cmd's token and ring position are chosen here. */
+int guest_cmd(struct guest *g, struct qhca_cmd *cmd, uint32_t *obj);
+/* The same with a mailbox that holds @in before and is copied to @out after. */
+int guest_cmd_mbox(struct guest *g, struct qhca_cmd *cmd, const void *in,
+                   size_t in_len, void *out, size_t out_len, uint32_t *obj);
+int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj);
+/* Runs a command in @opcode's shape and requires that it succeeds. */
+uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd);
+
+/* ---- objects ---- */
+
+struct geq {
+    struct guest *g;
+    uint32_t eqn, ci;
+    unsigned log;
+    struct gbuf buf;
+};
+struct geq eq_create(struct guest *g, unsigned vector, unsigned log,
+                     unsigned flags);
+bool eq_next(struct geq *eq, struct qhca_eqe *eqe);
+void eq_arm(struct geq *eq);
+/* The next event; fails the test if there is none or it is another. */
+void eq_expect(struct geq *eq, unsigned type, uint32_t obj);
+
+struct gcq {
+    struct guest *g;
+    uint32_t cqn, uar, ci, sn;
+    unsigned log;
+    struct gbuf buf;
+};
+struct gcq cq_create(struct guest *g, const struct geq *eq, uint32_t uar,
+                     unsigned log);
+bool cq_poll(struct gcq *cq, struct qhca_cqe *cqe);
+void cq_arm(struct gcq *cq, bool solicited);
+struct qhca_cqc cq_query(struct gcq *cq);
+
+uint32_t pd_create(struct guest *g);
+
+struct gmr {
+    struct guest *g;
+    uint32_t key;
+    uint64_t addr, len;         /* as WQEs name it; here iova == DMA address */
+};
+struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
+                     unsigned access);
+
+/* ---- the port ---- */
+
+extern const uint8_t test_mac[6];
+void port_enable(struct guest *g, const uint8_t *mac, unsigned flags,
+                 uint32_t mtu);
+/* GID @index: ::ffff:10.0.0.@host. */
+void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
+                  const uint8_t *mac);
+void guest_rx(struct guest *g, const uint8_t *frame, size_t len);
+
+/* Lets time pass on a guest without a network: timers, deferred work. */
+void guest_settle(struct guest *g);
+void guest_advance(struct guest *g, uint64_t ns);
+
+#endif /* QHCA_TESTS_HARNESS_H */

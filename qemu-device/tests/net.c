@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the simulated network and its virtual time.
+ */
+#include "net.h"
+
+#define MAX_NETS    16
+
+static struct net *nets[MAX_NETS];
+
+uint64_t test_random(uint64_t *state)
+{
+    uint64_t x = *state;
+
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    *state = x;
+    return x * 0x2545f4914f6cdd1dull;
+}
+
+static bool chance(struct net *n, unsigned per_mille)
+{
+    return per_mille && (test_random(&n->rng) >> 33) % 1000 < per_mille;
+}
+
+struct net *net_new(uint64_t seed)
+{
+    struct net *n = calloc(1, sizeof(*n));
+    unsigned i;
+
+    REQUIRE(n);
+    for (i = 0; nets[i]; i++) {
+        REQUIRE(i + 1 < MAX_NETS);
+    }
+    nets[i] = n;
+    n->rng = seed * 2 + 1;
+    n->clock = 1000000;
+    n->latency = 1000;
+    n->jitter = 20000;
+    return n;
+}
+
+unsigned net_attach(struct net *n, struct guest *g)
+{
+    REQUIRE(n->num_guests < NET_MAX_PORTS);
+    g->net = n;
+    g->net_port = n->num_guests;
+    g->clock = &n->clock;
+    n->guest[n->num_guests] = g;
+    return n->num_guests++;
+}
+
+static void enqueue(struct net *n, unsigned from, unsigned to,
+                    const uint8_t *frame, size_t len, uint64_t when)
+{
+    struct net_frame *f;
+
+    n->frame = realloc(n->frame, (n->num_frames + 1) * sizeof(*n->frame));
+    f = &n->frame[n->num_frames++];
+    f->when = when;
+    f->order = n->order++;
+    f->from = from;
+    f->to = to;
+    f->len = len;
+    f->data = malloc(len);
+    memcpy(f->data, frame, len);
+}
+
+static void send_to(struct net *n, unsigned from, unsigned to,
+                    const uint8_t *frame, size_t len)
+{
+    uint64_t when = n->clock + n->latency;
+
+    if (chance(n, n->loss)) {
+        n->lost++;
+        return;
+    }
+    if (chance(n, n->reorder)) {
+        n->delayed++;
+        when += (test_random(&n->rng) >> 20) % (n->jitter + 1);
+    }
+    enqueue(n, from, to, frame, len, when);
+    if (chance(n, n->dup)) {
+        n->doubled++;
+        enqueue(n, from, to, frame, len, when + n->latency / 2);
+    }
+}
+
+void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len)
+{
+    uint8_t copy[MAX_FRAME];
+    unsigned to;
+
+    memcpy(copy, frame, len);
+    n->sent++;
+    if (n->cut || (n->filter && !n->filter(n, from, copy, len))) {
+        n->lost++;
+        return;
+    }
+    if (chance(n, n->corrupt)) {
+        n->corrupted++;
+        copy[(test_random(&n->rng) >> 20) % len] ^=
+            (uint8_t)(1u << (test_random(&n->rng) >> 40) % 8);
+    }
+    for (to = 0; to < n->num_guests; to++) {
+        if (to != from) {
+            send_to(n, from, to, copy, len);
+        }
+    }
+}
+
+static int next_frame(const struct net *n)
+{
+    int best = -1;
+    unsigned i;
+
+    for (i = 0; i < n->num_frames; i++) {
+        if (best < 0 || n->frame[i].when < n->frame[best].when ||
+            (n->frame[i].when == n->frame[best].when &&
+             n->frame[i].order < n->frame[best].order)) {
+            best = (int)i;
+        }
+    }
+    return best;
+}
+
+static void deliver(struct net *n, unsigned i)
+{
+    struct net_frame f = n->frame[i];
+
+    n->frame[i] = n->frame[--n->num_frames];
+    guest_rx(n->guest[f.to], f.data, f.len);
+    free(f.data);
+}
+
+/* Deferred work comes before time goes on; false: there was none. */
+static bool run_scheduled(struct net *n)
+{
+    bool any = false;
+    unsigned i;
+
+    for (i = 0; i < n->num_guests; i++) {
+        if (n->guest[i]->scheduled) {
+            n->guest[i]->scheduled = false;
+            qhca_engine_run(n->guest[i]->e, n->clock);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* The next thing to happen at or before @end; false: nothing. */
+static bool step(struct net *n, uint64_t end)
+{
+    uint64_t when = UINT64_MAX;
+    struct guest *timed = NULL;
+    int frame = next_frame(n);
+    unsigned i;
+
+    if (run_scheduled(n)) {
+        return true;
+    }
+    if (frame >= 0) {
+        when = n->frame[frame].when;
+    }
+    for (i = 0; i < n->num_guests; i++) {
+        if (n->guest[i]->deadline < when) {
+            when = n->guest[i]->deadline;
+            timed = n->guest[i];
+        }
+    }
+    if (when > end || when == UINT64_MAX) {
+        return false;
+    }
+    n->clock = when > n->clock ? when : n->clock;
+    if (timed) {
+        timed->deadline = UINT64_MAX;
+        qhca_engine_tick(timed->e, n->clock);
+    } else {
+        deliver(n, (unsigned)frame);
+    }
+    return true;
+}
+
+void net_run(struct net *n, uint64_t limit)
+{
+    uint64_t end = n->clock + limit;
+
+    while (step(n, end)) {
+        continue;
+    }
+}
+
+bool net_run_until(struct net *n, bool (*done)(void *arg), void *arg,
+                   uint64_t limit)
+{
+    uint64_t end = n->clock + limit;
+
+    while (!done(arg)) {
+        if (!step(n, end)) {
+            return done(arg);
+        }
+    }
+    return true;
+}
+
+void net_cleanup(void)
+{
+    unsigned i, j;
+
+    for (i = 0; i < MAX_NETS; i++) {
+        if (nets[i]) {
+            for (j = 0; j < nets[i]->num_frames; j++) {
+                free(nets[i]->frame[j].data);
+            }
+            free(nets[i]->frame);
+            free(nets[i]);
+            nets[i] = NULL;
+        }
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: a simulated network in virtual time. Seeded: the same seed
+ * loses, doubles, delays and damages the same frames.
+ */
+#ifndef QHCA_TESTS_NET_H
+#define QHCA_TESTS_NET_H
+
+#include "harness.h"
+
+#define NET_MAX_PORTS 8
+
+struct net_frame {
+    uint64_t when, order;
+    unsigned from, to;
+    size_t len;
+    uint8_t *data;
+};
+
+struct net {
+    uint64_t clock;
+    uint64_t rng;
+    struct guest *guest[NET_MAX_PORTS];
+    unsigned num_guests;
+    struct net_frame *frame;
+    unsigned num_frames;
+    uint64_t order;
+
+    /* Per mille of frames. */
+    unsigned loss, dup, reorder, corrupt;
+    uint64_t latency, jitter;   /* ns; jitter applies to reordered frames */
+    bool cut;                   /* the cable is out */
+    /* Judges each frame before chance does; false: lost. */
+    bool (*filter)(struct net *n, unsigned from, uint8_t *frame, size_t len);
+    unsigned sent, lost, doubled, delayed, corrupted;
+};
+
+struct net *net_new(uint64_t seed);
+unsigned net_attach(struct net *n, struct guest *g);
+void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len);
+/* Runs until nothing happens any more or @limit ns have passed. */
+void net_run(struct net *n, uint64_t limit);
+/* Runs until @done says so; false: it did not within @limit ns. */
+bool net_run_until(struct net *n, bool (*done)(void *arg), void *arg,
+                   uint64_t limit);
+void net_cleanup(void);
+void gbuf_cleanup(void);
+uint64_t test_random(uint64_t *state);
+
+#endif /* QHCA_TESTS_NET_H */

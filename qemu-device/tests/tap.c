@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tap.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_REPORTS 8           /* per case: the first ones tell the story */
+
+static jmp_buf end_of_test;
+static unsigned failures;
+static const char *skipped;
+
+static bool reported(void)
+{
+    return ++failures > MAX_REPORTS;
+}
+
+void tap_fail(const char *file, int line, const char *what)
+{
+    if (!reported()) {
+        printf("# %s:%d: %s\n", file, line, what);
+    }
+}
+
+void tap_check_eq(const char *file, int line, const char *what, long long a,
+                  long long b)
+{
+    if (a != b && !reported()) {
+        printf("# %s:%d: %s: %lld (0x%llx) against %lld (0x%llx)\n", file, line,
+               what, a, (unsigned long long)a, b, (unsigned long long)b);
+    }
+}
+
+void tap_end(void)
+{
+    longjmp(end_of_test, 1);
+}
+
+void tap_skip(const char *why)
+{
+    skipped = why;
+    longjmp(end_of_test, 1);
+}
+
+void tap_note(const char *fmt, ...)
+{
+    va_list ap;
+
+    printf("# ");
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    printf("\n");
+}
+
+static void run_one(const struct test *t, unsigned number,
+                    void (*cleanup)(void))
+{
+    failures = 0;
+    skipped = NULL;
+    if (!setjmp(end_of_test)) {
+        t->run();
+    }
+    cleanup();
+    printf("%s %u - %s", failures ? "not ok" : "ok", number, t->name);
+    if (skipped) {
+        printf(" # SKIP %s", skipped);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+int tap_main(int argc, char **argv, const struct test *tests, size_t n,
+             void (*cleanup)(void))
+{
+    unsigned bad = 0, number = 0;
+    size_t i;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (i = 0; i < n; i++) {
+        if (argc > 1 && !strstr(tests[i].name, argv[1])) {
+            continue;
+        }
+        run_one(&tests[i], ++number, cleanup);
+        bad += failures > 0;
+    }
+    printf("1..%u\n", number);
+    return bad ? 1 : 0;
+}
