@@ -43,13 +43,6 @@ release=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '
 [ -n "$release" ] || die "no kernel headers in the build root"
 PACKAGES+=("linux-image-$release" "linux-headers-$release")
 guest=$QHCA_TOP/scripts/guest
-key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" "$HOT_MODULES" \
-	"$(hash_tree "$guest/initrd-init.sh" "$0")")
-OUT=$QHCA_CACHE/image-$key
-if [ "${1:-}" = --path ]; then
-	echo "$OUT"
-	exit 0
-fi
 
 # Options that keep dpkg from work that nobody uses: no initramfs (we bring our
 # own), no manual pages, no fsync.
@@ -199,6 +192,16 @@ make_image()
 	publish "$tmp" "$OUT"
 }
 
+# What the image depends on: the lists above, the initrd's script, and the
+# functions that make it (not this file: a comment costs no image).
+key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" "$INITRD_MODULES" "$HOT_MODULES" \
+	"$(hash_tree "$guest/initrd-init.sh")" "$(declare -f bootstrap configure depends \
+	plain_modules extract_kernel fstab make_initrd assemble)")
+OUT=$QHCA_CACHE/image-$key
+if [ "${1:-}" = --path ]; then
+	echo "$OUT"
+	exit 0
+fi
 if [ "${1:-}" = --assemble ]; then	# ourselves again, now as root
 	assemble "$2" "$3"
 	exit 0
