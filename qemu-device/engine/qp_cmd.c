@@ -220,6 +220,20 @@ static const struct {
 
 #define ATTRS_KNOWN 0x0013bfffu     /* the bits above, STATE and CUR_STATE */
 
+/* A GID of this port to send from, and a peer of the same family. */
+static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
+{
+    static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
+    const struct qhca_gid *local;
+
+    if (av->port != 1 || av->sgid_index >= QHCA_MAX_GID) {
+        return false;
+    }
+    local = &e->port.gid[av->sgid_index];
+    return local->valid &&
+           local->ipv4 == !memcmp(av->dgid, v4_prefix, sizeof(v4_prefix));
+}
+
 /* Value checks of. */
 static bool values_ok(const struct qhca_engine *e, const struct qhca_qp_attr *a,
                       uint32_t mask)
@@ -238,9 +252,7 @@ static bool values_ok(const struct qhca_engine *e, const struct qhca_qp_attr *a,
          (le16toh(a->access) & ~QHCA_ACCESS_MASK))) {
         return false;
     }
-    return !(mask & QHCA_QP_AV) ||
-           (a->av.port == 1 && a->av.sgid_index < QHCA_MAX_GID &&
-            e->port.gid[a->av.sgid_index].valid);
+    return !(mask & QHCA_QP_AV) || av_ok(e, &a->av);
 }
 
 /* What entering a state sets going, after the attributes have been taken. */

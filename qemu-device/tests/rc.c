@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: nodes and RC queue pairs.
+ */
+#include "rc.h"
+
+/* ---- nodes ---- */
+
+void node_gid(const struct node *n, uint8_t *gid, uint8_t *mac)
+{
+    memset(gid, 0, 16);
+    if (n->ipv6) {
+        gid[0] = 0xfd;
+    } else {
+        gid[10] = gid[11] = 0xff;
+        gid[12] = 10;
+    }
+    gid[15] = (uint8_t)n->host;
+    memcpy(mac, test_mac, 6);
+    mac[5] = (uint8_t)n->host;
+}
+
+void node_set_gid(struct node *n, bool ipv6, uint16_t vlan)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_GID) };
+
+    n->ipv6 = ipv6;
+    n->vlan = vlan;
+    node_gid(n, cmd.set_gid.gid, cmd.set_gid.smac);
+    cmd.set_gid.vlan = htole16(vlan);
+    cmd.set_gid.port = 1;
+    cmd.set_gid.valid = 1;
+    CHECK_EQ(guest_cmd(n->g, &cmd, NULL), QHCA_OK);
+}
+
+struct node node_on(struct guest *g, unsigned host)
+{
+    struct node n = { .g = g, .host = host, .vlan = QHCA_NO_VLAN };
+    uint8_t gid[16], mac[6];
+
+    node_gid(&n, gid, mac);
+    port_enable(g, mac, 0, 9000);
+    node_set_gid(&n, false, QHCA_NO_VLAN);
+    n.async = eq_create(g, 0, 7, QHCA_EQ_ASYNC);
+    n.comp = eq_create(g, 1, 7, 0);
+    n.pdn = pd_create(g);
+    n.mr = mr_create(g, n.pdn, NODE_MEM,
+                     REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
+    return n;
+}
+
+struct node node_new(struct net *net, unsigned host)
+{
+    struct guest *g = guest_new_seed(host);
+
+    if (net) {
+        net_attach(net, g);
+    }
+    guest_enable(g, 5);
+    return node_on(g, host);
+}
+
+/* ---- queue pairs ---- */
+
+int rc_create_raw(struct guest *g, const struct qhca_create_qp *c,
+                  uint32_t *qpn)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_QP) };
+
+    return guest_cmd_mbox(g, &cmd, c, sizeof(*c), NULL, 0, qpn);
+}
+
+static unsigned log2_of(size_t n, unsigned min)
+{
+    unsigned log = min;
+
+    while (1ull << log < n) {
+        log++;
+    }
+    return log;
+}
+
+static void create(struct rc_qp *q)
+{
+    const struct rc_opts *o = &q->o;
+    struct guest *g = q->n->g;
+    size_t data = o->sges * sizeof(struct qhca_sge);
+    struct qhca_create_qp c = { .type = QHCA_QPT_RC };
+
+    data = data > o->max_inline ? data : o->max_inline;
+    q->sq_stride = log2_of(sizeof(struct qhca_sq_wqe) + data, 7);
+    q->rq_stride = log2_of(sizeof(struct qhca_rq_wqe) +
+                           o->sges * sizeof(struct qhca_sge), 5);
+    q->sq = guest_buf(g, 1ull << (o->sq_log + q->sq_stride), 12, 1);
+    q->rq = guest_buf(g, 1ull << (o->rq_log + q->rq_stride), 12, 1);
+    c.sq = q->sq.desc;
+    c.rq = q->rq.desc;
+    c.pdn = htole32(q->n->pdn);
+    c.uar = htole32(1);
+    c.send_cqn = htole32(q->scq.cqn);
+    c.recv_cqn = htole32(q->rcq.cqn);
+    c.flags = (uint8_t)o->qp_flags;
+    c.sq_log_size = (uint8_t)o->sq_log;
+    c.rq_log_size = (uint8_t)o->rq_log;
+    c.sq_log_stride = (uint8_t)q->sq_stride;
+    c.rq_log_stride = (uint8_t)q->rq_stride;
+    c.max_send_sge = c.max_recv_sge = htole32(o->sges);
+    c.max_inline = htole32(o->max_inline);
+    REQUIRE(rc_create_raw(g, &c, &q->qpn) == QHCA_OK);
+}
+
+struct rc_qp rc_create(struct node *n, const struct rc_opts *o)
+{
+    struct rc_qp q = { .n = n, .o = *o };
+
+    q.scq = cq_create(n->g, &n->comp, 1, o->cq_log);
+    q.rcq = cq_create(n->g, &n->comp, 1, o->cq_log);
+    create(&q);
+    return q;
+}
+
+struct rc_qp rc_create_shared(const struct rc_qp *with, const struct rc_opts *o)
+{
+    struct rc_qp q = {
+        .n = with->n, .o = *o, .scq = with->scq, .rcq = with->rcq,
+    };
+
+    create(&q);
+    return q;
+}
+
+int rc_destroy(struct rc_qp *q)
+{
+    return guest_cmd_obj(q->n->g, QHCA_CMD_DESTROY_QP, q->qpn);
+}
+
+int rc_modify(struct rc_qp *q, const struct qhca_qp_attr *a, uint32_t mask)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_MODIFY_QP),
+        .modify_qp = { .qpn = htole32(q->qpn), .attr_mask = htole32(mask) },
+    };
+
+    return guest_cmd_mbox(q->n->g, &cmd, a, sizeof(*a), NULL, 0, NULL);
+}
+
+int rc_set_state(struct rc_qp *q, unsigned state)
+{
+    struct qhca_qp_attr a = { .state = (uint8_t)state };
+
+    if (state == QHCA_QPS_RESET) {
+        q->sq_pi = q->rq_pi = 0;
+    }
+    return rc_modify(q, &a, QHCA_QP_STATE);
+}
+
+struct qhca_qpc rc_query(struct rc_qp *q)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_QUERY_QP), .obj.obj = htole32(q->qpn),
+    };
+    struct qhca_qpc c;
+
+    REQUIRE(guest_cmd_mbox(q->n->g, &cmd, NULL, 0, &c, sizeof(c), NULL) == 0);
+    return c;
+}
+
+unsigned rc_state(struct rc_qp *q)
+{
+    return rc_query(q).attr.state;
+}
+
+struct qhca_qp_attr rc_attr(const struct rc_qp *q)
+{
+    const struct rc_opts *o = &q->o;
+    struct qhca_qp_attr a = {
+        .rq_psn = htole32(o->rq_psn), .sq_psn = htole32(o->sq_psn),
+        .dest_qpn = htole32(q->peer_qpn), .access = htole16(o->access),
+        .path_mtu = o->mtu, .max_rd_atomic = o->rd_atomic,
+        .max_dest_rd_atomic = o->dest_rd_atomic, .min_rnr_timer = o->min_rnr,
+        .timeout = o->timeout, .retry_cnt = o->retry,
+        .rnr_retry = o->rnr_retry, .port = 1,
+    };
+
+    memcpy(a.av.dgid, q->peer_gid, 16);
+    memcpy(a.av.dmac, q->peer_mac, 6);
+    a.av.hop_limit = 64;
+    a.av.port = 1;
+    return a;
+}
+
+void rc_bring_up(struct rc_qp *q, unsigned state)
+{
+    static const uint32_t mask[] = {
+        [QHCA_QPS_INIT] = RC_INIT_MASK,
+        [QHCA_QPS_RTR] = RC_RTR_MASK,
+        [QHCA_QPS_RTS] = RC_RTS_MASK,
+        [QHCA_QPS_SQD] = QHCA_QP_STATE,
+        [QHCA_QPS_ERR] = QHCA_QP_STATE,
+    };
+    struct qhca_qp_attr a = rc_attr(q);
+
+    for (unsigned s = QHCA_QPS_INIT; s <= state && s <= QHCA_QPS_SQD; s++) {
+        if (s == QHCA_QPS_SQD && state != s) {
+            continue;
+        }
+        a.state = (uint8_t)s;
+        REQUIRE(rc_modify(q, &a, mask[s]) == QHCA_OK);
+    }
+    if (state == QHCA_QPS_ERR) {
+        REQUIRE(rc_set_state(q, state) == QHCA_OK);
+    }
+}
+
+void rc_set_peer(struct rc_qp *q, const struct node *n, uint32_t qpn)
+{
+    node_gid(n, q->peer_gid, q->peer_mac);
+    q->peer_qpn = qpn;
+}
+
+void rc_connect(struct rc_qp *a, struct rc_qp *b)
+{
+    rc_set_peer(a, b->n, b->qpn);
+    rc_set_peer(b, a->n, a->qpn);
+    b->o.sq_psn = a->o.rq_psn;
+    b->o.rq_psn = a->o.sq_psn;
+    rc_bring_up(a, QHCA_QPS_RTS);
+    if (a != b) {
+        rc_bring_up(b, QHCA_QPS_RTS);
+    }
+}
+
+/* ---- work requests ---- */
+
+struct rc_wr rc_wr(const struct rc_qp *q, uint8_t opcode, uint64_t off,
+                   uint32_t len)
+{
+    return (struct rc_wr) {
+        .wr_id = 0x1000u + q->sq_pi, .opcode = opcode,
+        .flags = QHCA_WQE_SIGNALED, .num_sge = 1,
+        .sge = { { q->n->mr.addr + off, len, q->n->mr.key } },
+    };
+}
+
+void rc_aim(struct rc_wr *wr, const struct node *n, uint64_t off)
+{
+    wr->raddr = n->mr.addr + off;
+    wr->rkey = n->mr.key;
+}
+
+static void put_sges(uint8_t *dst, const struct qhca_seg_le *src, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct qhca_sge s = {
+            .addr = htole64(src[i].addr), .length = htole32(src[i].length),
+            .lkey = htole32(src[i].lkey),
+        };
+
+        memcpy(dst + i * sizeof(s), &s, sizeof(s));
+    }
+}
+
+/* Copies to a ring entry; entries can lie across blocks. */
+static void put_entry(struct guest *g, const struct gbuf *b, uint32_t index,
+                      unsigned log_size, unsigned stride, const uint8_t *src)
+{
+    uint64_t off = (uint64_t)(index & ((1u << log_size) - 1)) << stride;
+
+    memcpy(guest_ptr(g, gbuf_addr(b, off), 1u << stride), src, 1u << stride);
+}
+
+void rc_put(struct rc_qp *q, const struct rc_wr *wr)
+{
+    uint8_t raw[QHCA_SQ_STRIDE_MAX] = { 0 };
+    struct qhca_sq_wqe w = {
+        .wr_id = htole64(wr->wr_id), .opcode = wr->opcode, .flags = wr->flags,
+        .imm = wr->imm,
+    };
+    unsigned n = wr->num_sge < 8 ? wr->num_sge : 8;
+
+    w.count = htole16((uint16_t)wr->num_sge);
+    w.atomic.addr = htole64(wr->raddr);
+    w.atomic.rkey = htole32(wr->rkey);
+    w.atomic.swap_add = htole64(wr->swap_add);
+    w.atomic.compare = htole64(wr->compare);
+    if (wr->flags & QHCA_WQE_INLINE) {
+        w.count = htole16((uint16_t)wr->inline_len);
+        if (wr->inline_data) {
+            memcpy(raw + sizeof(w), wr->inline_data, wr->inline_len);
+        }
+    } else {
+        put_sges(raw + sizeof(w), wr->sge, n);
+    }
+    memcpy(raw, &w, sizeof(w));
+    put_entry(q->n->g, &q->sq, q->sq_pi++, q->o.sq_log, q->sq_stride, raw);
+}
+
+void rc_ring(struct rc_qp *q)
+{
+    ring(q->n->g, 1, QHCA_DB_SQ, q->qpn, q->sq_pi);
+}
+
+void rc_post(struct rc_qp *q, const struct rc_wr *wr)
+{
+    rc_put(q, wr);
+    rc_ring(q);
+}
+
+void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
+                 const struct qhca_seg_le *sge)
+{
+    uint8_t raw[QHCA_RQ_STRIDE_MAX] = { 0 };
+    struct qhca_rq_wqe w = {
+        .wr_id = htole64(wr_id), .num_sge = htole16((uint16_t)num_sge),
+    };
+
+    memcpy(raw, &w, sizeof(w));
+    put_sges(raw + sizeof(w), sge, num_sge < q->o.sges ? num_sge : q->o.sges);
+    put_entry(q->n->g, &q->rq, q->rq_pi++, q->o.rq_log, q->rq_stride, raw);
+    ring(q->n->g, 1, QHCA_DB_RQ, q->qpn, q->rq_pi);
+}
+
+void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len)
+{
+    const struct qhca_seg_le sge = {
+        q->n->mr.addr + off, len, q->n->mr.key,
+    };
+
+    rc_recv_raw(q, wr_id, 1, &sge);
+}
+
+struct qhca_cqe rc_expect(struct gcq *cq, uint64_t wr_id, unsigned status)
+{
+    struct qhca_cqe cqe = { 0 };
+
+    if (!cq_poll(cq, &cqe)) {
+        tap_note("no CQE, expected WR 0x%llx with status %u",
+                 (unsigned long long)wr_id, status);
+        tap_fail(__FILE__, __LINE__, "CQE");
+        return cqe;
+    }
+    CHECK_EQ(le64toh(cqe.wr_id), wr_id);
+    CHECK_EQ(cqe.status, status);
+    return cqe;
+}
+
+void rc_expect_none(struct gcq *cq)
+{
+    struct qhca_cqe cqe;
+
+    if (cq_poll(cq, &cqe)) {
+        tap_note("CQE of WR 0x%llx, status %u",
+                 (unsigned long long)le64toh(cqe.wr_id), cqe.status);
+        tap_fail(__FILE__, __LINE__, "no CQE");
+    }
+}

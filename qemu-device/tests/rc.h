@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what a driver and a verbs program do with RC queue pairs,
+ * and a scripted peer that sends and looks at single packets.
+ */
+#ifndef QHCA_TESTS_RC_H
+#define QHCA_TESTS_RC_H
+
+#include "net.h"
+#include "wire.h"
+
+#define NODE_MEM    (1u << 20)
+
+/* struct node - a guest, ready to make queue pairs */
+struct node {
+    struct guest *g;
+    unsigned host;              /* last byte of its addresses */
+    bool ipv6;
+    uint16_t vlan;
+    struct geq async, comp;
+    uint32_t pdn;
+    struct gmr mr;              /* NODE_MEM bytes, every right */
+};
+
+/* On @net, or alone with a scripted peer if that is NULL. */
+struct node node_new(struct net *net, unsigned host);
+/* The same with the objects alone on a guest that runs. */
+struct node node_on(struct guest *g, unsigned host);
+/* Makes GID entry 0 what @ipv6 and @vlan say. */
+void node_set_gid(struct node *n, bool ipv6, uint16_t vlan);
+void node_gid(const struct node *n, uint8_t *gid, uint8_t *mac);
+
+/* struct rc_opts - how QPs are made and connected; RC_OPTS is a good start */
+struct rc_opts {
+    unsigned sq_log, rq_log, cq_log, sges, max_inline, qp_flags;
+    uint8_t mtu;                /* 1 to 5 */
+    uint8_t rd_atomic, dest_rd_atomic;
+    uint8_t timeout, retry, rnr_retry, min_rnr;
+    uint16_t access;
+    uint32_t sq_psn, rq_psn;
+};
+
+#define REMOTE_ALL (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
+                    QHCA_ACCESS_REMOTE_ATOMIC)
+#define RC_OPTS ((struct rc_opts) { \
+    .sq_log = 6, .rq_log = 6, .cq_log = 8, .sges = 4, .max_inline = 64, \
+    .mtu = 3, .rd_atomic = 4, .dest_rd_atomic = 4, .timeout = 10, .retry = 7, \
+    .rnr_retry = 7, .min_rnr = 1, .access = REMOTE_ALL, \
+    .sq_psn = 0x111111, .rq_psn = 0x222222 })
+
+/* struct rc_qp - a queue pair with completion queues of its own */
+struct rc_qp {
+    struct node *n;
+    uint32_t qpn;
+    struct rc_opts o;
+    struct gcq scq, rcq;
+    struct gbuf sq, rq;
+    unsigned sq_stride, rq_stride;  /* log2 */
+    uint32_t sq_pi, rq_pi;
+    uint32_t peer_qpn;
+    uint8_t peer_gid[16], peer_mac[6];
+};
+
+struct rc_qp rc_create(struct node *n, const struct rc_opts *o);
+/* A QP whose CQs are @q's. */
+struct rc_qp rc_create_shared(const struct rc_qp *q, const struct rc_opts *o);
+/* Status of a CREATE_QP with those parameters as they are. */
+int rc_create_raw(struct guest *g, const struct qhca_create_qp *c,
+                  uint32_t *qpn);
+int rc_modify(struct rc_qp *q, const struct qhca_qp_attr *a, uint32_t mask);
+int rc_set_state(struct rc_qp *q, unsigned state);
+struct qhca_qpc rc_query(struct rc_qp *q);
+unsigned rc_state(struct rc_qp *q);
+/* The attributes of each step, from @q->o and the peer. */
+struct qhca_qp_attr rc_attr(const struct rc_qp *q);
+#define RC_INIT_MASK (QHCA_QP_STATE | QHCA_QP_PKEY_INDEX | QHCA_QP_PORT | \
+                      QHCA_QP_ACCESS_FLAGS)
+#define RC_RTR_MASK (QHCA_QP_STATE | QHCA_QP_AV | QHCA_QP_PATH_MTU | \
+                     QHCA_QP_DEST_QPN | QHCA_QP_RQ_PSN | \
+                     QHCA_QP_MAX_DEST_RD_ATOMIC | QHCA_QP_MIN_RNR_TIMER)
+#define RC_RTS_MASK (QHCA_QP_STATE | QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT | \
+                     QHCA_QP_RNR_RETRY | QHCA_QP_SQ_PSN | \
+                     QHCA_QP_MAX_QP_RD_ATOMIC)
+/* From RESET up to @state (INIT, RTR, RTS; SQD and ERR through RTS). */
+void rc_bring_up(struct rc_qp *q, unsigned state);
+void rc_set_peer(struct rc_qp *q, const struct node *n, uint32_t qpn);
+/* Both to RTS; @b's PSNs are made to match @a's. */
+void rc_connect(struct rc_qp *a, struct rc_qp *b);
+int rc_destroy(struct rc_qp *q);
+
+/* ---- work requests ---- */
+
+struct rc_wr {
+    uint64_t wr_id;
+    uint8_t opcode, flags;
+    uint32_t imm;
+    unsigned num_sge;
+    struct qhca_seg_le {
+        uint64_t addr;
+        uint32_t length, lkey;
+    } sge[8];
+    const void *inline_data;    /* with QHCA_WQE_INLINE */
+    unsigned inline_len;
+    uint64_t raddr;
+    uint32_t rkey;
+    uint64_t swap_add, compare;
+};
+
+/* A signaled WR of one SGE at @off of the node's memory. */
+struct rc_wr rc_wr(const struct rc_qp *q, uint8_t opcode, uint64_t off,
+                   uint32_t len);
+/* Aims it at @off of @n's memory. */
+void rc_aim(struct rc_wr *wr, const struct node *n, uint64_t off);
+void rc_put(struct rc_qp *q, const struct rc_wr *wr);
+void rc_ring(struct rc_qp *q);
+void rc_post(struct rc_qp *q, const struct rc_wr *wr);  /* put and ring */
+void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len);
+void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
+                 const struct qhca_seg_le *sge);
+
+/* The next CQE must be there and have that; the whole of it comes back. */
+struct qhca_cqe rc_expect(struct gcq *cq, uint64_t wr_id, unsigned status);
+void rc_expect_none(struct gcq *cq);
+
+/* ---- the scripted peer of a node without a network ---- */
+
+/* A packet from @q's peer to @q. */
+struct roce_packet peer_packet(const struct rc_qp *q, uint8_t opcode,
+                               uint32_t psn);
+void peer_inject(struct rc_qp *q, const struct roce_packet *p,
+                 const void *payload, size_t len);
+/* Shorthands: AETH answers. */
+void peer_ack(struct rc_qp *q, uint32_t psn);
+void peer_nak(struct rc_qp *q, uint8_t syndrome, uint32_t psn);
+/* The next frame @q's guest has sent, parsed; false: no more. */
+bool peer_next(struct rc_qp *q, struct roce_packet *p);
+/* It must be there, with this opcode and PSN. */
+struct roce_packet peer_expect(struct rc_qp *q, uint8_t opcode, uint32_t psn);
+void peer_expect_none(struct rc_qp *q);
+/* How many frames wait, all of which are thrown away. */
+unsigned peer_drain(struct rc_qp *q);
+
+#endif /* QHCA_TESTS_RC_H */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the scripted peer. It speaks the wire format directly, so it
+ * can say what no engine would.
+ */
+#include "rc.h"
+
+struct roce_packet peer_packet(const struct rc_qp *q, uint8_t opcode,
+                               uint32_t psn)
+{
+    struct roce_packet p = {
+        .vlan = q->n->vlan, .ipv4 = !q->n->ipv6, .hop_limit = 64,
+        .sport = 0xc123, .opcode = opcode, .pkey = PKEY_DEFAULT,
+        .psn = psn & PSN_MASK, .dest_qp = q->qpn, .syndrome = AETH_ACK,
+        .ackreq = true,
+    };
+
+    memcpy(p.smac, q->peer_mac, 6);
+    memcpy(p.sgid, q->peer_gid, 16);
+    node_gid(q->n, p.dgid, p.dmac);
+    if (roce_opcode(opcode)->flags & OPF_RESPONSE) {
+        p.ackreq = false;
+    }
+    return p;
+}
+
+void peer_inject(struct rc_qp *q, const struct roce_packet *p,
+                 const void *payload, size_t len)
+{
+    uint8_t frame[MAX_FRAME];
+    struct roce_packet out = *p;
+
+    out.payload_len = len;
+    if (len) {
+        memcpy(frame + roce_payload_offset(p), payload, len);
+    }
+    guest_rx(q->n->g, frame, roce_finish(&out, frame));
+    guest_settle(q->n->g);
+}
+
+void peer_nak(struct rc_qp *q, uint8_t syndrome, uint32_t psn)
+{
+    struct roce_packet p = peer_packet(q, RC_ACKNOWLEDGE, psn);
+
+    p.syndrome = syndrome;
+    peer_inject(q, &p, NULL, 0);
+}
+
+void peer_ack(struct rc_qp *q, uint32_t psn)
+{
+    peer_nak(q, AETH_ACK, psn);
+}
+
+/* Payload of the frame returned last: frames move when one is taken out. */
+static uint8_t last_frame[MAX_FRAME];
+
+bool peer_next(struct rc_qp *q, struct roce_packet *p)
+{
+    struct guest *g = q->n->g;
+    size_t len;
+
+    if (!g->num_sent) {
+        return false;
+    }
+    len = g->sent[0].len;
+    memcpy(last_frame, g->sent[0].data, len);
+    memmove(g->sent, g->sent + 1, --g->num_sent * sizeof(*g->sent));
+    CHECK_EQ(roce_parse(p, last_frame, len), ROCE_OK);
+    CHECK_EQ(p->dest_qp, q->peer_qpn);
+    CHECK(!memcmp(p->dmac, q->peer_mac, 6));
+    CHECK(!memcmp(p->dgid, q->peer_gid, 16));
+    CHECK_EQ(p->pkey, 0xffff);
+    return true;
+}
+
+struct roce_packet peer_expect(struct rc_qp *q, uint8_t opcode, uint32_t psn)
+{
+    struct roce_packet p = { 0 };
+
+    if (!peer_next(q, &p)) {
+        tap_note("no packet, expected opcode 0x%02x PSN 0x%06x", opcode,
+                 psn & PSN_MASK);
+        tap_fail(__FILE__, __LINE__, "packet");
+        return p;
+    }
+    CHECK_EQ(p.opcode, opcode);
+    CHECK_EQ(p.psn, psn & PSN_MASK);
+    return p;
+}
+
+void peer_expect_none(struct rc_qp *q)
+{
+    struct roce_packet p;
+
+    if (peer_next(q, &p)) {
+        tap_note("opcode 0x%02x PSN 0x%06x syndrome 0x%02x", p.opcode, p.psn,
+                 p.syndrome);
+        tap_fail(__FILE__, __LINE__, "no packet");
+    }
+}
+
+unsigned peer_drain(struct rc_qp *q)
+{
+    unsigned n = q->n->g->num_sent;
+
+    q->n->g->num_sent = 0;
+    return n;
+}
