@@ -91,14 +91,31 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     }
 }
 
+/*
+ * The engine moves its deadline with every packet, nearly always to a later
+ * time, and moving a QEMU timer wakes up the main loop. So the timer is only
+ * ever moved forward, and looks when it expires whether it really is time.
+ */
+static void qhca_arm_timer(QHCAState *s)
+{
+    if (s->deadline < s->armed) {
+        s->armed = s->deadline;
+        timer_mod(s->timer, MIN(s->armed, INT64_MAX));
+    }
+}
+
 static void qhca_timer(void *opaque)
 {
     QHCAState *s = opaque;
+    uint64_t now = qhca_dev_now();
 
-    if (qhca_dev_enter(s)) {
-        qhca_engine_tick(s->engine, qhca_dev_now());
+    s->armed = UINT64_MAX;
+    if (now >= s->deadline && qhca_dev_enter(s)) {
+        s->deadline = UINT64_MAX;
+        qhca_engine_tick(s->engine, now);
         qhca_dev_leave(s);
     }
+    qhca_arm_timer(s);
 }
 
 static void qhca_set_timer(void *opaque, uint64_t deadline)
@@ -106,11 +123,8 @@ static void qhca_set_timer(void *opaque, uint64_t deadline)
     QHCAState *s = opaque;
 
     trace_qhca_timer(s->id, deadline);
-    if (deadline == UINT64_MAX) {
-        timer_del(s->timer);
-    } else {
-        timer_mod(s->timer, MIN(deadline, INT64_MAX));
-    }
+    s->deadline = deadline;
+    qhca_arm_timer(s);
 }
 
 static void qhca_schedule(void *opaque)
@@ -197,6 +211,8 @@ void qhca_dev_run_init(QHCAState *s)
 {
     DeviceState *dev = DEVICE(s);
 
+    s->deadline = UINT64_MAX;
+    s->armed = UINT64_MAX;
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer, s);
     s->bh = qemu_bh_new_guarded(qhca_bh, s, &dev->mem_reentrancy_guard);
     s->vm_change = qdev_add_vm_change_state_handler(dev, qhca_vm_change, s);
@@ -206,7 +222,6 @@ void qhca_dev_run_init(QHCAState *s)
 void qhca_dev_run_reset(QHCAState *s)
 {
     qhca_engine_reset(s->engine, qhca_dev_now());
-    timer_del(s->timer);
     s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
     qhca_dev_net_reset(s);
     qhca_engine_set_link(s->engine, qhca_dev_now(), qhca_dev_net_link_up(s));

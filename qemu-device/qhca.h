@@ -55,6 +55,8 @@ struct QHCAState {
     struct qhca_engine *engine;
     const char *id;                 /* names the device in traces and logs */
     QEMUTimer *timer;
+    uint64_t deadline;              /* when the engine wants qhca_engine_tick */
+    uint64_t armed;                 /* when @timer expires, not later */
     QEMUBH *bh;
     VMChangeStateEntry *vm_change;
     unsigned todo;                  /* QHCA_TODO_* */
