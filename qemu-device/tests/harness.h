@@ -86,8 +86,10 @@ struct gbuf {
     struct qhca_buf desc;
     unsigned shift;
     uint32_t num_blocks;
-    uint64_t *block;            /* addresses; freed with the guest */
+    uint64_t *block;            /* addresses; freed after the test */
 };
+/* Room for @n addresses, freed after the test case. */
+uint64_t *address_list(uint32_t n);
 /* Depth 0: contiguous; else blocks in reverse order with gaps. */
 struct gbuf guest_buf(struct guest *g, uint64_t len, unsigned shift,
                       unsigned depth);

@@ -65,7 +65,7 @@ void gbuf_cleanup(void)
     block_lists = NULL;
 }
 
-static uint64_t *new_block_list(uint32_t n)
+uint64_t *address_list(uint32_t n)
 {
     uint64_t *list = calloc(n, sizeof(*list));
 
@@ -105,7 +105,7 @@ struct gbuf guest_buf(struct guest *g, uint64_t len, unsigned shift,
     uint64_t gap = depth ? size : 0, base;
     uint32_t i;
 
-    b.block = new_block_list(b.num_blocks);
+    b.block = address_list(b.num_blocks);
     base = guest_alloc(g, b.num_blocks * (size + gap), size);
     for (i = 0; i < b.num_blocks; i++) {
         b.block[i] = depth ? base + (b.num_blocks - 1 - i) * (size + gap) :

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: Ethernet frames and Ethernet queues.
+ */
+#ifndef QHCA_TESTS_FRAMES_H
+#define QHCA_TESTS_FRAMES_H
+
+#include "harness.h"
+#include "net.h"
+
+struct frame {
+    size_t len;
+    uint8_t data[9100];
+};
+
+/* UDP from 10.0.0.@from to 10.0.0.@to with @payload bytes, checksums right. */
+struct frame udp_frame(const uint8_t *dmac, unsigned from, unsigned to,
+                       unsigned dport, size_t payload);
+struct frame udp6_frame(const uint8_t *dmac, const uint8_t *dst, unsigned dport,
+                        size_t payload);
+void frame_add_vlan(struct frame *f, unsigned tci);
+
+/* struct eth_rx - the driver's side of the receive queue */
+struct eth_rx {
+    struct guest *g;
+    struct gcq cq;
+    uint32_t number, pi;
+    unsigned log;
+    uint32_t buf_len;
+    struct gbuf ring;
+    uint64_t *buf;              /* addresses, wr_id is the index */
+};
+struct eth_rx eth_rx_create(struct guest *g, const struct geq *eq, unsigned log,
+                            uint32_t buf_len);
+/* Hands all completed buffers back. */
+void eth_rx_refill(struct eth_rx *q);
+
+/* struct eth_tx - the driver's side of the send queue */
+struct eth_tx {
+    struct guest *g;
+    struct gcq cq;
+    uint32_t number, pi;
+    unsigned log;
+    struct gbuf ring;
+};
+struct eth_tx eth_tx_create(struct guest *g, const struct geq *eq, unsigned log);
+/* Puts a WQE in the ring without ringing; returns it for changes. */
+struct qhca_eth_wqe *eth_tx_post(struct eth_tx *q, uint64_t addr, uint32_t len,
+                                 unsigned flags);
+void eth_tx_ring(struct eth_tx *q);
+
+#endif /* QHCA_TESTS_FRAMES_H */
