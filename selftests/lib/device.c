@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Devices, memory, counters, time.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rdma.h"
+
+void sleep_ms(unsigned int ms)
+{
+	usleep(ms * 1000);
+}
+
+int64_t time_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
+}
+
+const char *dev_name(void)
+{
+	const char *name = getenv("RDMA_DEVICE");
+
+	if (!name || !*name)
+		name = getenv("QHCA_DEV");
+	return name && *name ? name : "qhca0";
+}
+
+static struct ibv_context *open_by_name(const char *name)
+{
+	struct ibv_context *ctx = NULL;
+	struct ibv_device **list;
+	int i, n = 0;
+
+	list = ibv_get_device_list(&n);
+	for (i = 0; list && i < n; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), name))
+			continue;
+		ctx = ibv_open_device(list[i]);
+		if (!ctx)
+			FAIL("cannot open %s: %s", name, strerror(errno));
+		REQUIRE(ctx);
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return ctx;
+}
+
+/* The port's first IPv4 address with RoCE v2. */
+static bool find_gid(struct dev *d)
+{
+	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
+	struct ibv_gid_entry e[256];
+	ssize_t i, n;
+
+	n = ibv_query_gid_table(d->ctx, e, ARRAY_SIZE(e), 0);
+	for (i = 0; i < n; i++) {
+		if (e[i].port_num != PORT ||
+		    e[i].gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		    memcmp(e[i].gid.raw, v4, sizeof(v4)))
+			continue;
+		d->gid = e[i].gid;
+		d->gid_index = e[i].gid_index;
+		return true;
+	}
+	return false;
+}
+
+struct dev *dev_open(void)
+{
+	struct dev *d = calloc(1, sizeof(*d));
+
+	REQUIRE(d);
+	d->ctx = open_by_name(dev_name());
+	if (!d->ctx && getenv("RDMA_DEVICE")) {
+		FAIL("no RDMA device %s", dev_name());
+		test_die();
+	}
+	if (!d->ctx)
+		test_skip("no RDMA device %s", dev_name());
+	d->qhca = !strncmp(dev_name(), "qhca", 4);
+	REQUIRE_OK(ibv_query_device(d->ctx, &d->attr));
+	REQUIRE_OK(ibv_query_port(d->ctx, PORT, &d->port));
+	if (!find_gid(d)) {
+		FAIL("%s has no GID for IPv4 and RoCE v2", dev_name());
+		test_die();
+	}
+	d->pd = ibv_alloc_pd(d->ctx);
+	REQUIRE(d->pd);
+	return d;
+}
+
+struct dev *dev_open_qhca(void)
+{
+	struct dev *d = dev_open();
+
+	if (!d->qhca)
+		test_skip("qhca only");
+	return d;
+}
+
+uint32_t mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128u << mtu;
+}
+
+struct buf buf_new(struct ibv_pd *pd, size_t len, int access)
+{
+	struct buf b = { .len = len };
+
+	b.addr = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(b.addr != MAP_FAILED);
+	b.mr = ibv_reg_mr(pd, b.addr, len, access);
+	REQUIRE(b.mr);
+	return b;
+}
+
+struct ibv_sge buf_sge(const struct buf *b, size_t off, uint32_t len)
+{
+	return (struct ibv_sge){
+		.addr = (uintptr_t)b->addr + off,
+		.length = len,
+		.lkey = b->mr->lkey,
+	};
+}
+
+/* A byte that depends on the place, and not with the period of a page. */
+static uint8_t pattern(size_t i, uint32_t seed)
+{
+	return (uint8_t)((i + seed) * 2654435761u >> 13);
+}
+
+void fill(void *p, size_t len, uint32_t seed)
+{
+	uint8_t *b = p;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		b[i] = pattern(i, seed);
+}
+
+ssize_t find_bad(const void *p, size_t len, uint32_t seed)
+{
+	const uint8_t *b = p;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (b[i] != pattern(i, seed))
+			return i;
+	return -1;
+}
+
+void check_fill(const void *p, size_t len, uint32_t seed, const char *what)
+{
+	ssize_t bad = find_bad(p, len, seed);
+
+	if (bad >= 0)
+		FAIL("%s: byte %zd of %zu is %#x, not %#x", what, bad, len,
+		     ((const uint8_t *)p)[bad], pattern(bad, seed));
+}
+
+static bool counter_read(const char *name, uint64_t *value)
+{
+	char path[512];
+	FILE *f;
+	int n;
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/infiniband/%s/ports/%d/hw_counters/%s",
+		 dev_name(), PORT, name);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	n = fscanf(f, "%" SCNu64, value);
+	fclose(f);
+	return n == 1;
+}
+
+bool counter_exists(const char *name)
+{
+	uint64_t value;
+
+	return counter_read(name, &value);
+}
+
+uint64_t counter(const char *name)
+{
+	uint64_t value = 0, lifespan = 10;
+
+	/* The core shows values up to this many milliseconds old. */
+	counter_read("lifespan", &lifespan);
+	sleep_ms(lifespan + 5);
+	if (!counter_read(name, &value)) {
+		FAIL("no hardware counter %s", name);
+		test_die();
+	}
+	return value;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A test program is a list of TEST() functions and this harness, which has
+ * main(): it runs each test in a process of its own and reports TAP 13.
+ *
+ *	prog [-l] [-v] [-t TEXT]...	list; show details; only names with TEXT
+ *
+ * A name starts with the conformance statement that the test is about.
+ */
+#ifndef SELFTESTS_HARNESS_H
+#define SELFTESTS_HARNESS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define KSFT_PASS	0
+#define KSFT_FAIL	1
+#define KSFT_SKIP	4
+
+void test_add(int line, const char *title, const char *row_name,
+	      void (*fn)(const void *row), const void *row);
+void test_fail(const char *file, int line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void test_die(void) __attribute__((noreturn));
+void test_skip(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Gives a test that needs it more than the usual time. */
+void test_timeout(unsigned int seconds);
+
+/* TEST(function, "A-000 what it shows") { ... } */
+#define TEST(fn, title)							\
+	static void fn(void);						\
+	static void fn##_run(const void *row)				\
+	{								\
+		(void)row;						\
+		fn();							\
+	}								\
+	__attribute__((constructor)) static void fn##_add(void)		\
+	{								\
+		test_add(__LINE__, title, NULL, fn##_run, NULL);	\
+	}								\
+	static void fn(void)
+
+/*
+ * TEST_ROWS(function, "A-000 what it shows", rows) { ... row->member ... }
+ * One test per element of the array @rows, whose type has a member "name".
+ */
+#define TEST_ROWS(fn, title, rows)					\
+	static void fn(const __typeof__((rows)[0]) *row);		\
+	static void fn##_run(const void *row)				\
+	{								\
+		fn(row);						\
+	}								\
+	__attribute__((constructor)) static void fn##_add(void)		\
+	{								\
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++)		\
+			test_add(__LINE__, title, (rows)[i].name,	\
+				 fn##_run, &(rows)[i]);			\
+	}								\
+	static void fn(const __typeof__((rows)[0]) *row)
+
+/* The test fails and goes on. */
+#define FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
+
+#define CHECK(cond)							\
+	do {								\
+		if (!(cond))						\
+			FAIL("%s", #cond);				\
+	} while (0)
+
+/* The test fails and ends. */
+#define REQUIRE(cond)							\
+	do {								\
+		if (!(cond)) {						\
+			FAIL("%s (errno: %s)", #cond, strerror(errno));	\
+			test_die();					\
+		}							\
+	} while (0)
+
+#define CHECK_EQ(a, b)							\
+	do {								\
+		long long a_ = (long long)(a), b_ = (long long)(b);	\
+		if (a_ != b_)						\
+			FAIL("%s is %lld (%#llx), not %lld (%#llx)",	\
+			     #a, a_, a_, b_, b_);			\
+	} while (0)
+
+/* A call that returns an errno value, as most verbs do. */
+#define CHECK_ERR(call, want)						\
+	do {								\
+		int got_ = (call);					\
+		if (got_ != (want))					\
+			FAIL("%s: %s, not %s", #call,			\
+			     got_ ? strerror(got_) : "success",		\
+			     (want) ? strerror(want) : "success");	\
+	} while (0)
+
+#define REQUIRE_OK(call)						\
+	do {								\
+		int got_ = (call);					\
+		if (got_) {						\
+			FAIL("%s: %s", #call, strerror(got_));		\
+			test_die();					\
+		}							\
+	} while (0)
+
+#endif /* SELFTESTS_HARNESS_H */

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queue pairs: making, connecting, and the states on the way.
+ */
+#include <stdlib.h>
+
+#include "rdma.h"
+
+struct ibv_cq *cq_new(struct dev *d, int cqe, struct ibv_comp_channel *ch)
+{
+	struct ibv_cq *cq = ibv_create_cq(d->ctx, cqe, NULL, ch, 0);
+
+	REQUIRE(cq);
+	return cq;
+}
+
+struct end end_new(struct dev *d, const struct qp_opts *o)
+{
+	struct end e = { .dev = d };
+	struct ibv_qp_init_attr init = {
+		.cap = {
+			.max_send_wr = o->send_wr,
+			.max_recv_wr = o->recv_wr,
+			.max_send_sge = o->send_sge,
+			.max_recv_sge = o->recv_sge,
+			.max_inline_data = o->inline_data,
+		},
+		.qp_type = o->type,
+		.sq_sig_all = o->sig_all,
+	};
+
+	e.send_cq = o->send_cq ? o->send_cq : cq_new(d, o->cqe, NULL);
+	e.recv_cq = o->recv_cq ? o->recv_cq : cq_new(d, o->cqe, NULL);
+	init.send_cq = e.send_cq;
+	init.recv_cq = e.recv_cq;
+	e.qp = ibv_create_qp(o->pd ? o->pd : d->pd, &init);
+	REQUIRE(e.qp);
+	e.cap = init.cap;
+	return e;
+}
+
+int attr_init(struct ibv_qp_attr *a, const struct conn *c)
+{
+	*a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_INIT,
+		.port_num = PORT,
+		.qp_access_flags = c->access,
+	};
+	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+	       IBV_QP_ACCESS_FLAGS;
+}
+
+int attr_rtr(struct ibv_qp_attr *a, const struct dev *d, const struct conn *c)
+{
+	*a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = c->mtu,
+		.dest_qp_num = c->dest_qpn,
+		.rq_psn = c->rq_psn,
+		.max_dest_rd_atomic = c->dest_rd_atomic,
+		.min_rnr_timer = c->min_rnr_timer,
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = PORT,
+			.grh = {
+				.dgid = d->gid,
+				.sgid_index = d->gid_index,
+				.hop_limit = 64,
+			},
+		},
+	};
+	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+	       IBV_QP_MIN_RNR_TIMER;
+}
+
+int attr_rts(struct ibv_qp_attr *a, const struct conn *c)
+{
+	*a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS,
+		.timeout = c->timeout,
+		.retry_cnt = c->retry_cnt,
+		.rnr_retry = c->rnr_retry,
+		.sq_psn = c->sq_psn,
+		.max_rd_atomic = c->rd_atomic,
+	};
+	return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+	       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+}
+
+int set_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr a = { .qp_state = state };
+
+	return ibv_modify_qp(qp, &a, IBV_QP_STATE);
+}
+
+enum ibv_qp_state get_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	REQUIRE_OK(ibv_query_qp(qp, &a, IBV_QP_STATE, &init));
+	return a.qp_state;
+}
+
+bool wait_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	int64_t end = time_ms() + WAIT_MS;
+
+	while (get_state(qp) != state) {
+		if (time_ms() > end)
+			return false;
+		sleep_ms(1);
+	}
+	return true;
+}
+
+void qp_bring(struct end *e, const struct conn *c, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr a;
+	int mask;
+
+	if (state == IBV_QPS_RESET)
+		return;
+	mask = attr_init(&a, c);
+	REQUIRE_OK(ibv_modify_qp(e->qp, &a, mask));
+	if (state == IBV_QPS_ERR)
+		REQUIRE_OK(set_state(e->qp, IBV_QPS_ERR));
+	if (state == IBV_QPS_INIT || state == IBV_QPS_ERR)
+		return;
+	mask = attr_rtr(&a, e->dev, c);
+	REQUIRE_OK(ibv_modify_qp(e->qp, &a, mask));
+	if (state == IBV_QPS_RTR)
+		return;
+	mask = attr_rts(&a, c);
+	REQUIRE_OK(ibv_modify_qp(e->qp, &a, mask));
+	if (state == IBV_QPS_SQD)
+		REQUIRE_OK(set_state(e->qp, IBV_QPS_SQD));
+}
+
+void pair_connect(struct pair *p, const struct conn *c)
+{
+	struct conn a = *c, b = *c;
+
+	a.dest_qpn = p->b.qp->qp_num;
+	b.dest_qpn = p->a.qp->qp_num;
+	b.rq_psn = c->sq_psn;
+	b.sq_psn = c->rq_psn;
+	qp_bring(&p->a, &a, IBV_QPS_RTR);
+	qp_bring(&p->b, &b, IBV_QPS_RTR);
+	struct ibv_qp_attr attr;
+	int mask = attr_rts(&attr, &a);
+
+	REQUIRE_OK(ibv_modify_qp(p->a.qp, &attr, mask));
+	mask = attr_rts(&attr, &b);
+	REQUIRE_OK(ibv_modify_qp(p->b.qp, &attr, mask));
+}
+
+struct pair pair_new(struct dev *d, const struct qp_opts *o,
+		     const struct conn *c)
+{
+	struct pair p = { .dev = d };
+
+	p.a = end_new(d, o);
+	p.b = end_new(d, o);
+	pair_connect(&p, c);
+	return p;
+}
+
+struct pair pair_default(void)
+{
+	return pair_new(dev_open(), &QP_OPTS, &CONN);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests need of verbs. A function here that returns no error ends the
+ * test when it fails; what it made goes away with the test's process.
+ */
+#ifndef SELFTESTS_RDMA_H
+#define SELFTESTS_RDMA_H
+
+#include <infiniband/verbs.h>
+
+#include "harness.h"
+
+#define PORT		1
+#define LOCAL		IBV_ACCESS_LOCAL_WRITE
+#define REMOTE		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+			 IBV_ACCESS_REMOTE_READ)
+
+/* How long something that must come may take, and how long nothing is waited for. */
+#define WAIT_MS		20000
+#define QUIET_MS	100
+
+/* struct dev - an open device with a PD */
+struct dev {
+	struct ibv_context *ctx;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	struct ibv_pd *pd;
+	int gid_index;
+	union ibv_gid gid;
+	bool qhca;
+};
+
+/* Skips the test if there is no device and none was asked for by name. */
+struct dev *dev_open(void);
+/* Skips the test on devices of others, which need not share the property. */
+struct dev *dev_open_qhca(void);
+const char *dev_name(void);
+uint32_t mtu_bytes(enum ibv_mtu mtu);
+
+/* struct buf - memory with an MR, filled with a pattern that depends on @seed */
+struct buf {
+	uint8_t *addr;
+	size_t len;
+	struct ibv_mr *mr;
+};
+
+struct buf buf_new(struct ibv_pd *pd, size_t len, int access);
+struct ibv_sge buf_sge(const struct buf *b, size_t off, uint32_t len);
+void fill(void *p, size_t len, uint32_t seed);
+/* Offset of the first byte that does not hold the pattern, or -1. */
+ssize_t find_bad(const void *p, size_t len, uint32_t seed);
+/* Fails the test if [p, p + len) does not hold the pattern. */
+void check_fill(const void *p, size_t len, uint32_t seed, const char *what);
+
+/* struct qp_opts - how qp_new() makes a QP; QP_OPTS has sensible values */
+struct qp_opts {
+	enum ibv_qp_type type;
+	uint32_t send_wr, recv_wr, send_sge, recv_sge, inline_data;
+	int sig_all;
+	int cqe;
+	struct ibv_pd *pd;		/* NULL: the device's */
+	struct ibv_cq *send_cq;		/* NULL: one of its own */
+	struct ibv_cq *recv_cq;
+};
+
+#define QP_OPTS ((struct qp_opts){ .type = IBV_QPT_RC, .send_wr = 16,	\
+		.recv_wr = 16, .send_sge = 1, .recv_sge = 1, .cqe = 64 })
+
+/* struct end - a QP and what belongs to it */
+struct end {
+	struct dev *dev;
+	struct ibv_qp *qp;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp_cap cap;
+};
+
+struct end end_new(struct dev *d, const struct qp_opts *o);
+struct ibv_cq *cq_new(struct dev *d, int cqe, struct ibv_comp_channel *ch);
+
+/* struct conn - attributes of a connection; CONN has sensible values */
+struct conn {
+	enum ibv_mtu mtu;
+	uint32_t rq_psn, sq_psn;
+	uint32_t dest_qpn;
+	int access;
+	uint8_t rd_atomic, dest_rd_atomic;
+	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
+};
+
+#define CONN ((struct conn){ .mtu = IBV_MTU_1024, .rq_psn = 0x123456,	\
+		.sq_psn = 0x123456, .rd_atomic = 4, .dest_rd_atomic = 4,\
+		.access = REMOTE,					\
+		.min_rnr_timer = 12, .timeout = 14, .retry_cnt = 7,	\
+		.rnr_retry = 7 })
+
+/* Attributes and mask for one legal step; change some, then ibv_modify_qp(). */
+int attr_init(struct ibv_qp_attr *a, const struct conn *c);
+int attr_rtr(struct ibv_qp_attr *a, const struct dev *d, const struct conn *c);
+int attr_rts(struct ibv_qp_attr *a, const struct conn *c);
+int set_state(struct ibv_qp *qp, enum ibv_qp_state state);
+enum ibv_qp_state get_state(struct ibv_qp *qp);
+/* From RESET to @state (INIT, RTR, RTS, SQD or ERR), connected to c->dest_qpn. */
+void qp_bring(struct end *e, const struct conn *c, enum ibv_qp_state state);
+/* Waits until @qp is in @state; false: it is not after WAIT_MS. */
+bool wait_state(struct ibv_qp *qp, enum ibv_qp_state state);
+
+/* struct pair - two QPs of one device, connected to each other, in RTS */
+struct pair {
+	struct dev *dev;
+	struct end a, b;
+};
+
+struct pair pair_new(struct dev *d, const struct qp_opts *o,
+		     const struct conn *c);
+/* Both from RESET to RTS, with c's PSNs from a to b and the other way. */
+void pair_connect(struct pair *p, const struct conn *c);
+struct pair pair_default(void);
+
+/* Work requests, signaled. */
+struct ibv_send_wr wr_send(uint64_t id, struct ibv_sge *sge, int num_sge);
+struct ibv_send_wr wr_rdma(uint64_t id, enum ibv_wr_opcode opcode,
+			   struct ibv_sge *sge, int num_sge, uint64_t raddr,
+			   uint32_t rkey);
+int post_send(struct end *e, struct ibv_send_wr *wr);
+int post_recv(struct end *e, uint64_t id, struct ibv_sge *sge, int num_sge);
+
+/* Polling: one completion or none. */
+bool poll_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
+struct ibv_wc poll_get(struct ibv_cq *cq);
+/* One completion, with this wr_id and status. */
+struct ibv_wc poll_expect_at(struct ibv_cq *cq, uint64_t id,
+			     enum ibv_wc_status status, const char *file,
+			     int line);
+#define poll_expect(cq, id, status) \
+	poll_expect_at(cq, id, status, __FILE__, __LINE__)
+#define poll_ok(cq, id) poll_expect(cq, id, IBV_WC_SUCCESS)
+void poll_none_at(struct ibv_cq *cq, int ms, const char *file, int line);
+#define poll_none(cq) poll_none_at(cq, QUIET_MS, __FILE__, __LINE__)
+/* As poll_none(), for something that would be there already. */
+#define poll_empty(cq) poll_none_at(cq, 0, __FILE__, __LINE__)
+/* One SEND of a few bytes from @from to @to and its completions. */
+void ping(struct end *from, struct end *to);
+void ping_pong(struct pair *p);
+
+/* Completion channel: an event within @ms, acknowledged. */
+bool cq_event_wait(struct ibv_comp_channel *ch, struct ibv_cq **cq, int ms);
+/* Asynchronous event within @ms, acknowledged; false: none came. */
+bool async_wait(struct ibv_context *ctx, struct ibv_async_event *ev, int ms);
+/* Waits for @type and its element; GID_CHANGE and the like in between are skipped. */
+void async_expect(struct ibv_context *ctx, enum ibv_event_type type,
+		  void *element);
+void async_none(struct ibv_context *ctx, enum ibv_event_type type);
+
+/* Hardware counter of the port; ends the test if there is none. */
+uint64_t counter(const char *name);
+bool counter_exists(const char *name);
+
+void sleep_ms(unsigned int ms);
+int64_t time_ms(void);
+
+#endif /* SELFTESTS_RDMA_H */

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Values of QP attributes: which are refused, and that query returns what was
+ * set.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/rdma.h"
+
+enum step { TO_INIT, TO_RTR, TO_RTS };
+
+/* The steps to RTS, one at a time, so that a test can spoil one of them. */
+static int mask_of(struct ibv_qp_attr *a, const struct end *e, enum step step)
+{
+	struct conn c = CONN;
+
+	c.dest_qpn = e->qp->qp_num;
+	switch (step) {
+	case TO_INIT:
+		return attr_init(a, &c);
+	case TO_RTR:
+		return attr_rtr(a, e->dev, &c);
+	default:
+		return attr_rts(a, &c);
+	}
+}
+
+static struct end end_before(struct dev *d, enum step step)
+{
+	static const enum ibv_qp_state state[] = {
+		[TO_INIT] = IBV_QPS_RESET,
+		[TO_RTR] = IBV_QPS_INIT,
+		[TO_RTS] = IBV_QPS_RTR,
+	};
+	struct end e = end_new(d, &QP_OPTS);
+	struct conn c = CONN;
+
+	c.dest_qpn = e.qp->qp_num;
+	qp_bring(&e, &c, state[step]);
+	return e;
+}
+
+#define U8(member)	offsetof(struct ibv_qp_attr, member), 1
+#define U16(member)	offsetof(struct ibv_qp_attr, member), 2
+#define U32(member)	offsetof(struct ibv_qp_attr, member), 4
+
+static const struct value {
+	const char *name;
+	enum step step;
+	size_t off, size;
+	uint32_t value;
+	bool ok;
+} values[] = {
+	{ "port 0", TO_INIT, U8(port_num), 0, false },
+	{ "port 2", TO_INIT, U8(port_num), 2, false },
+	{ "P_Key index 1", TO_INIT, U16(pkey_index), 1, false },
+	{ "P_Key index 65535", TO_INIT, U16(pkey_index), 65535, false },
+	{ "unknown access flag", TO_INIT, U32(qp_access_flags), 1 << 15, false },
+	{ "no access", TO_INIT, U32(qp_access_flags), 0, true },
+	{ "path MTU 0", TO_RTR, U32(path_mtu), 0, false },
+	{ "path MTU 6", TO_RTR, U32(path_mtu), 6, false },
+	{ "path MTU 256", TO_RTR, U32(path_mtu), IBV_MTU_256, true },
+	{ "destination QPN 2^24", TO_RTR, U32(dest_qp_num), 1 << 24, false },
+	{ "destination QPN 2^24-1", TO_RTR, U32(dest_qp_num), 0xffffff, true },
+	{ "RNR timer 31", TO_RTR, U8(min_rnr_timer), 31, true },
+	{ "RNR timer 32", TO_RTR, U8(min_rnr_timer), 32, false },
+	{ "RNR timer 255", TO_RTR, U8(min_rnr_timer), 255, false },
+	{ "responder depth 0", TO_RTR, U8(max_dest_rd_atomic), 0, true },
+	{ "responder depth 255", TO_RTR, U8(max_dest_rd_atomic), 255, false },
+	{ "AV: port 2", TO_RTR, U8(ah_attr.port_num), 2, false },
+	{ "AV: GID index 255", TO_RTR, U8(ah_attr.grh.sgid_index), 255, false },
+	{ "AV: no GRH", TO_RTR, U8(ah_attr.is_global), 0, false },
+	{ "timeout 0", TO_RTS, U8(timeout), 0, true },
+	{ "timeout 31", TO_RTS, U8(timeout), 31, true },
+	{ "timeout 32", TO_RTS, U8(timeout), 32, false },
+	{ "retries 7", TO_RTS, U8(retry_cnt), 7, true },
+	{ "retries 8", TO_RTS, U8(retry_cnt), 8, false },
+	{ "RNR retries 0", TO_RTS, U8(rnr_retry), 0, true },
+	{ "RNR retries 8", TO_RTS, U8(rnr_retry), 8, false },
+	{ "initiator depth 0", TO_RTS, U8(max_rd_atomic), 0, true },
+	{ "initiator depth 255", TO_RTS, U8(max_rd_atomic), 255, false },
+};
+
+static void put(struct ibv_qp_attr *a, const struct value *v)
+{
+	memcpy((uint8_t *)a + v->off, &v->value, v->size);
+}
+
+TEST_ROWS(value, "A-062..A-065 value", values)
+{
+	struct dev *d = dev_open_qhca();
+	struct end e = end_before(d, row->step);
+	struct ibv_qp_attr a;
+	int mask = mask_of(&a, &e, row->step), err;
+	enum ibv_qp_state before = get_state(e.qp);
+
+	put(&a, row);
+	err = ibv_modify_qp(e.qp, &a, mask);
+	if (row->ok) {
+		CHECK_EQ(err, 0);
+		return;
+	}
+	CHECK(err);
+	if (row->off < offsetof(struct ibv_qp_attr, ah_attr) ||
+	    row->off >= offsetof(struct ibv_qp_attr, alt_ah_attr))
+		CHECK_EQ(err, EINVAL);
+	CHECK_EQ(get_state(e.qp), before);
+	/* And the step still works. */
+	mask = mask_of(&a, &e, row->step);
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
+}
+
+TEST(depths, "A-064 depths of READ and atomics, to the limit and beyond")
+{
+	struct dev *d = dev_open_qhca();
+	struct end e = end_before(d, TO_RTR);
+	struct ibv_qp_attr a;
+	int mask = mask_of(&a, &e, TO_RTR);
+
+	a.max_dest_rd_atomic = d->attr.max_qp_rd_atom + 1;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), EINVAL);
+	a.max_dest_rd_atomic = d->attr.max_qp_rd_atom;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
+	mask = mask_of(&a, &e, TO_RTS);
+	a.max_rd_atomic = d->attr.max_qp_init_rd_atom + 1;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), EINVAL);
+	a.max_rd_atomic = d->attr.max_qp_init_rd_atom;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
+}
+
+TEST(path_mtu, "A-063 a path MTU above the port's is refused")
+{
+	struct dev *d = dev_open_qhca();
+	struct end e = end_before(d, TO_RTR);
+	struct ibv_qp_attr a;
+	int mask = mask_of(&a, &e, TO_RTR);
+
+	if (d->port.active_mtu == IBV_MTU_4096)
+		test_skip("the port has the largest MTU there is");
+	a.path_mtu = d->port.active_mtu + 1;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), EINVAL);
+	a.path_mtu = d->port.active_mtu;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
+}
+
+TEST(empty_gid, "A-065 an AV with an empty GID index is refused")
+{
+	struct dev *d = dev_open();
+	struct end e = end_before(d, TO_RTR);
+	struct ibv_qp_attr a;
+	int mask = mask_of(&a, &e, TO_RTR);
+
+	a.ah_attr.grh.sgid_index = d->port.gid_tbl_len > 256 ? 255 :
+				   d->port.gid_tbl_len - 1;
+	CHECK(ibv_modify_qp(e.qp, &a, mask));
+	CHECK_EQ(get_state(e.qp), IBV_QPS_INIT);
+}
+
+static const struct {
+	const char *name;
+	int cur, err;
+} cur_states[] = {
+	{ "RESET", IBV_QPS_RESET, EINVAL },
+	{ "INIT", IBV_QPS_INIT, EINVAL },
+	{ "RTR (wrong)", IBV_QPS_RTR, EINVAL },
+	{ "RTS (right)", IBV_QPS_RTS, 0 },
+	{ "SQD (wrong)", IBV_QPS_SQD, EINVAL },
+	{ "ERR", IBV_QPS_ERR, EINVAL },
+};
+
+TEST_ROWS(cur_state, "A-066 CUR_STATE in RTS", cur_states)
+{
+	struct dev *d = dev_open_qhca();
+	struct end e = end_before(d, TO_RTS);
+	struct ibv_qp_attr a;
+	int mask = mask_of(&a, &e, TO_RTS);
+
+	REQUIRE_OK(ibv_modify_qp(e.qp, &a, mask));
+	a.cur_qp_state = row->cur;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE),
+		  row->err);
+	CHECK_EQ(get_state(e.qp), IBV_QPS_RTS);
+}
+
+TEST(psn_mask, "A-067 a PSN above 24 bits is cut to 24 bits")
+{
+	struct dev *d = dev_open();
+	struct end e = end_before(d, TO_RTR);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+	int mask = mask_of(&a, &e, TO_RTR);
+
+	a.rq_psn = 0xab123456;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
+	mask = mask_of(&a, &e, TO_RTS);
+	a.sq_psn = 0xcd654321;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
+	REQUIRE_OK(ibv_query_qp(e.qp, &a, IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, &init));
+	CHECK_EQ(a.rq_psn, 0x123456);
+	CHECK_EQ(a.sq_psn, 0x654321);
+}
+
+static void check_av(const struct ibv_ah_attr *got, const struct ibv_ah_attr *want)
+{
+	CHECK(!memcmp(&got->grh.dgid, &want->grh.dgid, sizeof(got->grh.dgid)));
+	CHECK_EQ(got->grh.sgid_index, want->grh.sgid_index);
+	/* The core replaces it with what the route says. */
+	CHECK(got->grh.hop_limit);
+	CHECK_EQ(got->grh.traffic_class, want->grh.traffic_class);
+	CHECK_EQ(got->grh.flow_label, want->grh.flow_label);
+	CHECK_EQ(got->sl, want->sl);
+	CHECK_EQ(got->port_num, want->port_num);
+	CHECK_EQ(got->is_global, 1);
+}
+
+TEST(query, "A-017 query returns every attribute as it was set")
+{
+	struct dev *d = dev_open_qhca();
+	struct end e = end_before(d, TO_INIT);
+	struct ibv_qp_attr init, rtr, rts, got = { 0 };
+	struct ibv_qp_init_attr created = { 0 };
+	int mask;
+
+	mask = mask_of(&init, &e, TO_INIT);
+	init.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+	REQUIRE_OK(ibv_modify_qp(e.qp, &init, mask));
+	mask = mask_of(&rtr, &e, TO_RTR);
+	rtr.path_mtu = IBV_MTU_512;
+	rtr.dest_qp_num = 0x00abcdef;
+	rtr.rq_psn = 0xfffffe;
+	rtr.max_dest_rd_atomic = 3;
+	rtr.min_rnr_timer = 21;
+	rtr.ah_attr.grh.traffic_class = 0x5c;
+	rtr.ah_attr.grh.flow_label = 0xabcde;
+	rtr.ah_attr.sl = 5;
+	REQUIRE_OK(ibv_modify_qp(e.qp, &rtr, mask));
+	mask = mask_of(&rts, &e, TO_RTS);
+	rts.timeout = 19;
+	rts.retry_cnt = 3;
+	rts.rnr_retry = 6;
+	rts.sq_psn = 0x800001;
+	rts.max_rd_atomic = 5;
+	REQUIRE_OK(ibv_modify_qp(e.qp, &rts, mask));
+
+	REQUIRE_OK(ibv_query_qp(e.qp, &got, 2 * IBV_QP_DEST_QPN - 1, &created));
+	CHECK_EQ(got.qp_state, IBV_QPS_RTS);
+	CHECK_EQ(got.cur_qp_state, IBV_QPS_RTS);
+	CHECK_EQ(got.qp_access_flags, IBV_ACCESS_REMOTE_READ);
+	CHECK_EQ(got.pkey_index, 0);
+	CHECK_EQ(got.port_num, PORT);
+	CHECK_EQ(got.path_mtu, rtr.path_mtu);
+	CHECK_EQ(got.dest_qp_num, rtr.dest_qp_num);
+	CHECK_EQ(got.rq_psn, rtr.rq_psn);
+	CHECK_EQ(got.max_dest_rd_atomic, rtr.max_dest_rd_atomic);
+	CHECK_EQ(got.min_rnr_timer, rtr.min_rnr_timer);
+	check_av(&got.ah_attr, &rtr.ah_attr);
+	CHECK_EQ(got.timeout, rts.timeout);
+	CHECK_EQ(got.retry_cnt, rts.retry_cnt);
+	CHECK_EQ(got.rnr_retry, rts.rnr_retry);
+	CHECK_EQ(got.sq_psn, rts.sq_psn);
+	CHECK_EQ(got.max_rd_atomic, rts.max_rd_atomic);
+	CHECK_EQ(got.sq_draining, 0);
+	CHECK_EQ(created.cap.max_send_wr, e.cap.max_send_wr);
+	CHECK_EQ(created.cap.max_recv_wr, e.cap.max_recv_wr);
+	CHECK_EQ(created.cap.max_send_sge, e.cap.max_send_sge);
+	CHECK_EQ(created.cap.max_recv_sge, e.cap.max_recv_sge);
+	CHECK_EQ(created.cap.max_inline_data, e.cap.max_inline_data);
+	CHECK_EQ(created.qp_type, IBV_QPT_RC);
+	CHECK_EQ(created.sq_sig_all, 0);
+}
+
+TEST(query_sig_all, "A-017 query returns sq_sig_all")
+{
+	struct qp_opts o = QP_OPTS;
+	struct ibv_qp_init_attr init = { 0 };
+	struct ibv_qp_attr a;
+	struct end e;
+
+	o.sig_all = 1;
+	e = end_new(dev_open_qhca(), &o);
+	REQUIRE_OK(ibv_query_qp(e.qp, &a, IBV_QP_STATE, &init));
+	CHECK_EQ(init.sq_sig_all, 1);
+}
