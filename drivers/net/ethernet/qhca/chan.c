@@ -8,15 +8,15 @@ static void qhca_eth_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
 {
 	struct qhca_eth_cq *cq = container_of(core, struct qhca_eth_cq, core);
 
-	napi_schedule(&cq->nic->napi);
+	napi_schedule(&cq->chan->napi);
 }
 
 static void qhca_eth_cq_error(struct qhca_cq_core *core)
 {
 	struct qhca_eth_cq *cq = container_of(core, struct qhca_eth_cq, core);
 
-	netdev_err(cq->nic->netdev, "CQ %#x failed\n", core->cqn);
-	schedule_work(&cq->nic->restart_work);
+	netdev_err(cq->chan->nic->netdev, "CQ %#x failed\n", core->cqn);
+	schedule_work(&cq->chan->nic->restart_work);
 }
 
 /**
@@ -61,37 +61,38 @@ void qhca_eth_cq_update(struct qhca_eth_cq *cq)
 
 static void qhca_eth_cq_arm(struct qhca_eth_cq *cq)
 {
-	qhca_ring(cq->nic->dev, QHCA_DB_CQ_ARM, qhca_db(cq->core.cqn, ++cq->arm_sn));
+	qhca_ring(cq->chan->nic->dev, QHCA_DB_CQ_ARM, qhca_db(cq->core.cqn, ++cq->arm_sn));
 }
 
-static int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_nic *nic, u8 log_size)
+static int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_size)
 {
+	struct qhca_dev *dev = chan->nic->dev;
 	struct qhca_cmd_create_cq body = {
-		.eqn = cpu_to_le32(qhca_comp_eqn(nic->dev, QHCA_ETH_COMP_VECTOR)),
+		.eqn = cpu_to_le32(qhca_comp_eqn(dev, QHCA_ETH_COMP_VECTOR)),
 		.log_size = log_size,
 	};
 	size_t ring = sizeof(struct qhca_cqe) << log_size;
 	int ret;
 
-	cq->nic = nic;
+	cq->chan = chan;
 	cq->log_size = log_size;
 	cq->ci = 0;
 	cq->arm_sn = 0;
 	cq->core.comp = qhca_eth_cq_comp;
 	cq->core.error = qhca_eth_cq_error;
-	ret = qhca_ring_mem_alloc(nic->dev, &cq->mem, ring + sizeof(*cq->dbrec), &body.buf);
+	ret = qhca_ring_mem_alloc(dev, &cq->mem, ring + sizeof(*cq->dbrec), &body.buf);
 	if (ret)
 		return ret;
 	cq->dbrec = cq->mem.va + ring;
-	ret = qhca_cq_create(nic->dev, &cq->core, &body);
+	ret = qhca_cq_create(dev, &cq->core, &body);
 	if (ret)
-		qhca_ring_mem_free(nic->dev, &cq->mem);
+		qhca_ring_mem_free(dev, &cq->mem);
 	return ret;
 }
 
 static void qhca_eth_cq_destroy(struct qhca_eth_cq *cq)
 {
-	struct qhca_dev *dev = cq->nic->dev;
+	struct qhca_dev *dev = cq->chan->nic->dev;
 
 	if (qhca_cq_destroy(dev, &cq->core)) {
 		qhca_health_die(dev, "a CQ could not be destroyed");
@@ -99,6 +100,39 @@ static void qhca_eth_cq_destroy(struct qhca_eth_cq *cq)
 		qhca_cq_destroy(dev, &cq->core);
 	}
 	qhca_ring_mem_free(dev, &cq->mem);
+}
+
+/* ---- NAPI ---- */
+
+/*
+ * An arm reports CQEs that are younger than it only, so those that came before
+ * have to be looked for after it. The register read makes sure that the device has
+ * acted on the arm by then.
+ */
+static bool qhca_eth_arm(struct qhca_chan *chan)
+{
+	qhca_eth_cq_arm(&chan->tx.cq);
+	qhca_eth_cq_arm(&chan->rx.cq);
+	qhca_read_reg(chan->nic->dev, QHCA_REG_STATUS);
+	return qhca_eth_cq_is_empty(&chan->tx.cq) && qhca_eth_cq_is_empty(&chan->rx.cq);
+}
+
+/* A budget of 0 is netpoll's, which only wants to send. */
+static int qhca_eth_poll(struct napi_struct *napi, int budget)
+{
+	struct qhca_chan *chan = container_of(napi, struct qhca_chan, napi);
+	int done;
+
+	qhca_tx_poll(chan, budget);
+	if (!budget)
+		return 0;
+	done = qhca_rx_poll(chan, budget);
+	/* Without buffers no frame would come to make us try for some again. */
+	if (!qhca_rxq_fill(chan) || done == budget)
+		return budget;
+	if (napi_complete_done(napi, done) && !qhca_eth_arm(chan))
+		napi_schedule(napi);
+	return done;
 }
 
 /* ---- queues ---- */
@@ -127,7 +161,7 @@ static int qhca_tx_start(struct qhca_chan *chan)
 	tx->pi = 0;
 	tx->ci = 0;
 	/* A frame takes at least one WQE, so that this CQ cannot overrun. */
-	ret = qhca_eth_cq_create(&tx->cq, chan->nic, tx->log_size);
+	ret = qhca_eth_cq_create(&tx->cq, chan, tx->log_size);
 	if (ret)
 		return ret;
 	ret = qhca_ethq_create(chan->nic, QHCA_ETH_TX, &tx->mem, tx->log_size,
@@ -152,7 +186,7 @@ static int qhca_rx_start(struct qhca_chan *chan)
 	rx->pi = 0;
 	rx->rung = 0;
 	rx->ci = 0;
-	ret = qhca_eth_cq_create(&rx->cq, chan->nic, rx->log_size);
+	ret = qhca_eth_cq_create(&rx->cq, chan, rx->log_size);
 	if (ret)
 		return ret;
 	ret = qhca_ethq_create(chan->nic, QHCA_ETH_RX, &rx->mem, rx->log_size,
@@ -174,7 +208,7 @@ static void qhca_rx_stop(struct qhca_chan *chan)
  * @nic: the port
  * @params: sizes
  *
- * Context: process. Nothing in hardware changes.
+ * Context: process, RTNL. Nothing in hardware changes.
  * Return: the channel or NULL.
  */
 struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_params *params)
@@ -184,6 +218,7 @@ struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_p
 	if (!chan)
 		return NULL;
 	chan->nic = nic;
+	netif_napi_add(nic->netdev, &chan->napi, qhca_eth_poll);
 	if (qhca_txq_alloc(chan, params->tx_entries))
 		goto err_chan;
 	if (qhca_rxq_alloc(chan, params->rx_entries, params->mtu))
@@ -193,6 +228,7 @@ struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_p
 err_tx:
 	qhca_txq_free(chan);
 err_chan:
+	netif_napi_del(&chan->napi);
 	kfree(chan);
 	return NULL;
 }
@@ -200,11 +236,14 @@ err_chan:
 /**
  * qhca_chan_free - undo qhca_chan_alloc()
  * @chan: the channel, stopped
+ *
+ * Context: process, RTNL.
  */
 void qhca_chan_free(struct qhca_chan *chan)
 {
 	qhca_rxq_free(chan);
 	qhca_txq_free(chan);
+	netif_napi_del(&chan->napi);
 	kfree(chan);
 }
 
@@ -229,10 +268,10 @@ int qhca_chan_start(struct qhca_chan *chan)
 
 	nic->chan = chan;
 	netdev_tx_reset_queue(netdev_get_tx_queue(nic->netdev, 0));
-	napi_enable(&nic->napi);
+	napi_enable(&chan->napi);
 	/* The first poll fills the receive ring and arms the CQs. */
 	local_bh_disable();
-	napi_schedule(&nic->napi);
+	napi_schedule(&chan->napi);
 	local_bh_enable();
 
 	ret = qhca_port_set(nic, true);
@@ -242,7 +281,7 @@ int qhca_chan_start(struct qhca_chan *chan)
 	return 0;
 
 err_rx:
-	napi_disable(&nic->napi);
+	napi_disable(&chan->napi);
 	nic->chan = NULL;
 	qhca_rx_stop(chan);
 err_tx:
@@ -262,49 +301,9 @@ void qhca_chan_stop(struct qhca_chan *chan)
 
 	qhca_port_set(nic, false);
 	/* In this order: NAPI would wake the queue again. */
-	napi_disable(&nic->napi);
+	napi_disable(&chan->napi);
 	netif_tx_disable(nic->netdev);
 	nic->chan = NULL;
 	qhca_rx_stop(chan);
 	qhca_tx_stop(chan);
-}
-
-/* ---- NAPI ---- */
-
-/*
- * An arm reports CQEs that are younger than it only, so those that came before
- * have to be looked for after it. The register read makes sure that the device has
- * acted on the arm by then.
- */
-static bool qhca_eth_arm(struct qhca_chan *chan)
-{
-	qhca_eth_cq_arm(&chan->tx.cq);
-	qhca_eth_cq_arm(&chan->rx.cq);
-	qhca_read_reg(chan->nic->dev, QHCA_REG_STATUS);
-	return qhca_eth_cq_is_empty(&chan->tx.cq) && qhca_eth_cq_is_empty(&chan->rx.cq);
-}
-
-/**
- * qhca_eth_poll - NAPI poll of both CQs
- * @napi: the instance
- * @budget: frames to receive at most; 0 from netpoll, which only wants to send
- *
- * Return: frames received, @budget to be called again.
- */
-int qhca_eth_poll(struct napi_struct *napi, int budget)
-{
-	struct qhca_nic *nic = container_of(napi, struct qhca_nic, napi);
-	struct qhca_chan *chan = nic->chan;
-	int done;
-
-	qhca_tx_poll(chan, budget);
-	if (!budget)
-		return 0;
-	done = qhca_rx_poll(chan, budget);
-	/* Without buffers no frame would come to make us try for some again. */
-	if (!qhca_rxq_fill(chan) || done == budget)
-		return budget;
-	if (napi_complete_done(napi, done) && !qhca_eth_arm(chan))
-		napi_schedule(napi);
-	return done;
 }

@@ -12,6 +12,7 @@
  * good, since the device may still write to its mailbox; that kills the device.
  */
 #include "qhca.h"
+#include "trace.h"
 
 #define QHCA_CMDQ_LOG_SIZE	5
 
@@ -136,6 +137,7 @@ static int qhca_cmd_post(struct qhca_dev *dev, const struct qhca_cmd *cmd,
 	if (!ret) {
 		qhca_cmdq_write(q, pos, cmd, mbox, q->token);
 		q->pi++;
+		trace_qhca_cmd_post(dev, slot->opcode, pos, q->token);
 		qhca_ring(dev, QHCA_DB_CMD, qhca_db(0, q->pi));
 		ret = pos;
 	}
@@ -159,19 +161,24 @@ static bool qhca_slot_answered(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
 static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 {
 	struct qhca_cmdq *q = &dev->cmdq;
-	unsigned long left;
+	unsigned long end = jiffies + q->timeout;
+	bool woken;
 
-	left = wait_for_completion_timeout(&slot->done, q->timeout);
-	if (!left)
-		qhca_cmdq_poll(dev);	/* in case only the interrupt was lost */
+	/* In steps, for it may be only the interrupt that is lost. */
+	do {
+		woken = wait_for_completion_timeout(&slot->done, min(q->timeout, HZ));
+		if (!woken)
+			qhca_cmdq_poll(dev);
+	} while (!woken && !completion_done(&slot->done) && time_before(jiffies, end));
+
 	if (qhca_slot_answered(q, slot)) {
-		if (!left)
+		if (!woken)
 			dev_warn_ratelimited(&dev->pdev->dev,
 					     "command %#x: answer without interrupt\n",
 					     slot->opcode);
 		return 0;
 	}
-	if (left || qhca_is_dead(dev))
+	if (qhca_is_dead(dev))
 		return -EIO;	/* woken by qhca_cmdq_kill() */
 
 	dev_err(&dev->pdev->dev, "command %#x: no answer\n", slot->opcode);
@@ -187,9 +194,7 @@ static int qhca_cmd_finish(struct qhca_dev *dev, u32 pos, const struct qhca_mbox
 	struct qhca_cmd_slot *slot = &q->slots[pos];
 	int ret = qhca_status_to_errno(slot->status);
 
-	if (ret)
-		dev_dbg(&dev->pdev->dev, "command %#x: status %u\n", slot->opcode,
-			slot->status);
+	trace_qhca_cmd_done(dev, slot->opcode, pos, slot->token, slot->status, slot->obj);
 	if (!ret && mbox && mbox->out)
 		memcpy(mbox->out, qhca_cmdq_mbox(q, pos), mbox->out_len);
 	if (!ret && obj)

@@ -9,6 +9,7 @@
 #include <linux/interrupt.h>
 
 #include "qhca.h"
+#include "trace.h"
 
 /* Events taken by one interrupt; the device raises another for the rest. */
 #define QHCA_EQ_BUDGET		256u
@@ -39,6 +40,7 @@ static void qhca_eq_handle(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 {
 	u32 obj = le32_to_cpu(eqe->obj);
 
+	trace_qhca_eqe(eq->dev, eq->eqn, eqe->type, obj, le32_to_cpu(eqe->arm_sn));
 	if (eqe->type == QHCA_EVENT_COMP)
 		qhca_cq_comp(eq->dev, obj, le32_to_cpu(eqe->arm_sn));
 	else if (!qhca_eq_is_async(eq))
@@ -61,7 +63,8 @@ static unsigned int qhca_eq_poll(struct qhca_eq *eq)
 
 	for (n = 0; n < max && qhca_eq_next(eq, &eqe); n++)
 		qhca_eq_handle(eq, &eqe);
-	qhca_eq_arm(eq);
+	if (n)
+		qhca_eq_arm(eq);
 	return n;
 }
 
@@ -80,7 +83,10 @@ static irqreturn_t qhca_irq_async(int irq, void *data)
 
 static irqreturn_t qhca_irq_comp(int irq, void *data)
 {
-	qhca_eq_poll(data);
+	struct qhca_eq *eq = data;
+
+	if (eq->live)
+		qhca_eq_poll(eq);
 	return IRQ_HANDLED;
 }
 
@@ -239,10 +245,10 @@ static int qhca_eq_create(struct qhca_eq *eq)
 			goto err_destroy;
 		qhca_eq_spread(eq);
 	}
-	/* Arms it; the handler, which owns @ci, has to keep out meanwhile. */
+	/* The handler, which owns @ci, has to keep out until the queue is armed. */
 	disable_irq(eq->irq);
 	eq->live = true;
-	qhca_eq_poll(eq);
+	qhca_eq_arm(eq);
 	enable_irq(eq->irq);
 	return 0;
 
@@ -255,11 +261,12 @@ err_mem:
 
 static void qhca_eq_destroy(struct qhca_eq *eq)
 {
-	qhca_cmd_destroy(eq->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
-	/* Vector 0 goes on to report commands. */
+	/* Whoever wanted its events is gone, and it is not to be armed any more. */
 	disable_irq(eq->irq);
 	eq->live = false;
 	enable_irq(eq->irq);
+	qhca_cmd_destroy(eq->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
+	/* Vector 0 goes on to report commands. */
 	if (!qhca_eq_is_async(eq))
 		qhca_eq_free_irq(eq);
 	qhca_ring_mem_free(eq->dev, &eq->mem);

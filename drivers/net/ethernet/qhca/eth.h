@@ -30,7 +30,7 @@
  * @core: event delivery
  * @mem: ring and doorbell record
  * @dbrec: doorbell record
- * @nic: whose NAPI its events wake
+ * @chan: whose NAPI its events wake
  * @log_size: log2 of the CQEs
  * @ci: consumer index
  * @arm_sn: of the last arm
@@ -39,7 +39,7 @@ struct qhca_eth_cq {
 	struct qhca_cq_core core;
 	struct qhca_ring_mem mem;
 	struct qhca_cq_dbrec *dbrec;
-	struct qhca_nic *nic;
+	struct qhca_chan *chan;
 	u8 log_size;
 	u32 ci;
 	u32 arm_sn;
@@ -110,6 +110,7 @@ struct qhca_rxq {
 /* struct qhca_chan - the queues of an interface that is up */
 struct qhca_chan {
 	struct qhca_nic *nic;
+	struct napi_struct napi;	/* polls both CQs */
 	struct qhca_txq tx;
 	struct qhca_rxq rx;
 };
@@ -126,7 +127,6 @@ struct qhca_chan_params {
  * @netdev: the netdev
  * @dev: the function
  * @chan: the queues, or NULL; changes under RTNL
- * @napi: polls both CQs
  * @params: of @chan, or of the next one
  * @speed: of the port, Mb/s
  * @port_lock: serialises SET_PORT and SET_MCAST
@@ -140,7 +140,6 @@ struct qhca_nic {
 	struct net_device *netdev;
 	struct qhca_dev *dev;
 	struct qhca_chan *chan;
-	struct napi_struct napi;
 	struct qhca_chan_params params;
 	u32 speed;
 	struct mutex port_lock;		/* SET_PORT and SET_MCAST */
@@ -166,7 +165,6 @@ struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_p
 void qhca_chan_free(struct qhca_chan *chan);
 int qhca_chan_start(struct qhca_chan *chan);
 void qhca_chan_stop(struct qhca_chan *chan);
-int qhca_eth_poll(struct napi_struct *napi, int budget);
 bool qhca_eth_cq_next(struct qhca_eth_cq *cq, struct qhca_cqe *cqe);
 void qhca_eth_cq_update(struct qhca_eth_cq *cq);
 

@@ -16,7 +16,7 @@ void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj)
 		qhca_cq_error(dev, obj);
 	else if (type == QHCA_EVENT_DEVICE_FATAL && !qhca_is_dead(dev))
 		/* Comes back here, once the device is known to be quiet. */
-		qhca_health_die(dev, "it says so");
+		qhca_health_die(dev, "it reported a fatal error");
 	else
 		atomic_notifier_call_chain(&dev->events, type, &obj);
 }

@@ -15,6 +15,7 @@
  * in sysfs), which keeps the network device.
  */
 #include "qhca.h"
+#include "trace.h"
 
 /* An idle device costs one register read in this time. */
 #define QHCA_HEALTH_POLL	(2 * HZ)
@@ -51,6 +52,7 @@ void qhca_health_die(struct qhca_dev *dev, const char *reason)
 	dev->health.reason = reason;
 	/* Now, for the reset that is to come clears it. */
 	dev->health.fatal = qhca_read_reg(dev, QHCA_REG_FATAL);
+	trace_qhca_dead(dev, dev->health.fatal);
 	schedule_work(&dev->health.work);
 	qhca_cmdq_kill(dev);
 }

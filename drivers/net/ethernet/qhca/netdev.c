@@ -226,7 +226,6 @@ static void qhca_nic_init(struct qhca_dev *dev, struct net_device *netdev)
 	spin_lock_init(&nic->link_lock);
 	INIT_WORK(&nic->rx_mode_work, qhca_port_rx_mode_work);
 	INIT_WORK(&nic->restart_work, qhca_nic_restart_work);
-	netif_napi_add(netdev, &nic->napi, qhca_eth_poll);
 }
 
 /* What only the device knows. */

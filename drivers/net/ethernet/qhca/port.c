@@ -138,7 +138,7 @@ void qhca_port_rx_mode_work(struct work_struct *work)
 	struct qhca_nic *nic = container_of(work, struct qhca_nic, rx_mode_work);
 	int ret = qhca_port_sync(nic);
 
-	if (ret)
+	if (ret && !qhca_is_dead(nic->dev))
 		netdev_warn(nic->netdev, "address filter not set: %d\n", ret);
 }
 

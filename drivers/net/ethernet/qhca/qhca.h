@@ -102,8 +102,8 @@ struct qhca_cmdq {
  * @vector: MSI-X vector
  * @irq: Linux interrupt number of @vector
  * @irq_requested: the handler is installed
- * @live: the device knows the queue; read by the handler, which vector 0 has
- *        before its queue exists
+ * @live: the handler may look at the queue; vector 0 has its handler longer than
+ *        it has the queue
  * @name: of the interrupt
  */
 struct qhca_eq {

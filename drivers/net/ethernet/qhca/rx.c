@@ -88,7 +88,7 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 	if (flags & QHCA_CQE_VLAN)
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->vlan_tci));
-	napi_gro_receive(&chan->nic->napi, skb);
+	napi_gro_receive(&chan->napi, skb);
 }
 
 /* One buffer has come back. Returns the bytes of its frame, 0 if it had none. */
@@ -172,7 +172,7 @@ static int qhca_rx_pool_create(struct qhca_chan *chan)
 		.pool_size = BIT(rx->log_size),
 		.nid = dev_to_node(&chan->nic->dev->pdev->dev),
 		.dev = &chan->nic->dev->pdev->dev,
-		.napi = &chan->nic->napi,
+		.napi = &chan->napi,
 		.netdev = chan->nic->netdev,
 		.dma_dir = DMA_FROM_DEVICE,
 		.offset = QHCA_RX_HEADROOM,

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca.ko: home of the tracepoints. */
+#include "qhca.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
