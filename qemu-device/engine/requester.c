@@ -323,7 +323,9 @@ void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp)
     if (r->rnr_wait) {
         return;                 /* the timer runs for the RNR wait (D-033) */
     }
-    if (r->max_psn == r->una_psn || !qp->attr.timeout) {
+    /* It can be asked to start by the turn in which the QP failed. */
+    if (r->max_psn == r->una_psn || !qp->attr.timeout ||
+        qp->state == QHCA_QPS_ERR) {
         qhca_timer_cancel(e, &r->timer);
         return;
     }
