@@ -11,10 +11,31 @@
 static jmp_buf end_of_test;
 static unsigned failures;
 static const char *skipped;
+static unsigned long long seed_in_use;
+static bool seed_known;
 
 static bool reported(void)
 {
     return ++failures > MAX_REPORTS;
+}
+
+/* There only with sanitizers. */
+void __sanitizer_set_death_callback(void (*fn)(void)) __attribute__((weak));
+
+static void say_seed(void)
+{
+    if (seed_known) {
+        tap_note("seed %llu", seed_in_use);
+    }
+}
+
+void tap_seed(unsigned long long seed)
+{
+    if (__sanitizer_set_death_callback) {
+        __sanitizer_set_death_callback(say_seed);
+    }
+    seed_in_use = seed;
+    seed_known = true;
 }
 
 void tap_fail(const char *file, int line, const char *what)
@@ -60,8 +81,12 @@ static void run_one(const struct test *t, unsigned number,
 {
     failures = 0;
     skipped = NULL;
+    seed_known = false;
     if (!setjmp(end_of_test)) {
         t->run();
+    }
+    if (failures) {
+        say_seed();
     }
     cleanup();
     printf("%s %u - %s", failures ? "not ok" : "ok", number, t->name);

@@ -34,6 +34,9 @@ __attribute__((noreturn)) void tap_skip(const char *why);
 /* Adds to the diagnostics of a failure, printf-formatted. */
 __attribute__((format(printf, 1, 2))) void tap_note(const char *fmt, ...);
 
+/* Names the random seed in use, for the report of a failure. */
+void tap_seed(unsigned long long seed);
+
 /*
  * main() of a test program: all of @tests, or those whose name contains argv[1].
  * @cleanup runs after each. Returns the exit status.
