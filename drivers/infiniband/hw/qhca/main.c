@@ -119,6 +119,9 @@ static int qhca_ib_register(struct qhca_ib_dev *dev)
 {
 	int ret;
 
+	ret = qhca_ib_port_init(dev);
+	if (ret)
+		return ret;
 	ret = ib_device_set_netdev(&dev->ibdev, dev->ndev, QHCA_IB_PORT);
 	if (ret)
 		return ret;

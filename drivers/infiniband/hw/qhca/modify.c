@@ -12,7 +12,7 @@ static_assert(IB_QP_STATE == QHCA_QP_STATE && IB_QP_AV == QHCA_QP_AV &&
 	      IB_QP_MIN_RNR_TIMER == QHCA_QP_MIN_RNR_TIMER &&
 	      IB_QP_DEST_QPN == QHCA_QP_DEST_QPN);
 
-/* All but the alternate path, which RoCE does not have. */
+/* All but resizing, and the alternate path, which RoCE does not have. */
 #define QHCA_IB_QP_ATTRS	(IB_QP_ATTR_STANDARD_BITS & ~(IB_QP_CAP | IB_QP_ALT_PATH | \
 							      IB_QP_PATH_MIG_STATE))
 
@@ -91,6 +91,8 @@ static void qhca_ib_give_attrs(struct ib_qp_attr *attr, const struct qhca_qp_att
 
 static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr *attr, int mask)
 {
+	if (mask & ~QHCA_IB_QP_ATTRS)
+		return -EINVAL;
 	if ((mask & IB_QP_PORT) && attr->port_num != QHCA_IB_PORT)
 		return -EINVAL;
 	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
@@ -105,8 +107,6 @@ static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr 
 	    attr->max_dest_rd_atomic > dev->limits->max_rd_atomic)
 		return -EINVAL;
 	if ((mask & IB_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~QHCA_IB_QP_ACCESS))
-		return -EINVAL;
-	if ((mask & IB_QP_PATH_MIG_STATE) && attr->path_mig_state != IB_MIG_MIGRATED)
 		return -EINVAL;
 	return mask & IB_QP_AV ? qhca_ib_check_ah_attr(dev, &attr->ah_attr) : 0;
 }
@@ -143,7 +143,7 @@ static int qhca_ib_modify_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	struct qhca_cmd cmd = {
 		.opcode = cpu_to_le16(QHCA_CMD_MODIFY_QP),
 		.modify_qp.qpn = cpu_to_le32(qp->qpn),
-		.modify_qp.attr_mask = cpu_to_le32(mask & QHCA_IB_QP_ATTRS),
+		.modify_qp.attr_mask = cpu_to_le32(mask),
 	};
 	struct qhca_qp_attr hw = { .state = next, .cur_state = qp->state };
 	struct qhca_mbox mbox = { .in = &hw, .in_len = sizeof(hw) };

@@ -41,11 +41,34 @@ int qhca_ib_active_mtu(const struct qhca_ib_dev *dev)
 	return iboe_get_mtu(READ_ONCE(dev->ndev->mtu)) ?: IB_MTU_256;
 }
 
-static u8 qhca_ib_phys_state(struct qhca_ib_dev *dev)
+/**
+ * qhca_ib_port_init - learn what is constant of the port
+ * @dev: the HCA
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_port_init(struct qhca_ib_dev *dev)
 {
-	if (qhca_ib_port_is_active(dev))
-		return QHCA_IB_PHYS_LINK_UP;
-	return netif_running(dev->ndev) ? QHCA_IB_PHYS_POLLING : QHCA_IB_PHYS_DISABLED;
+	struct qhca_port_attr hw;
+	int ret;
+
+	ret = qhca_ib_query(dev, QHCA_CMD_QUERY_PORT, QHCA_IB_PORT, &hw, sizeof(hw));
+	if (ret)
+		return ret;
+	dev->max_mtu = iboe_get_mtu(le32_to_cpu(hw.max_mtu));
+	return dev->max_mtu ? 0 : -EINVAL;
+}
+
+static void qhca_ib_port_state(struct qhca_ib_dev *dev, struct ib_port_attr *attr)
+{
+	if (qhca_ib_port_is_active(dev)) {
+		attr->state = IB_PORT_ACTIVE;
+		attr->phys_state = QHCA_IB_PHYS_LINK_UP;
+		return;
+	}
+	attr->state = IB_PORT_DOWN;
+	attr->phys_state = netif_running(dev->ndev) ? QHCA_IB_PHYS_POLLING :
+						      QHCA_IB_PHYS_DISABLED;
 }
 
 /**
@@ -54,25 +77,27 @@ static u8 qhca_ib_phys_state(struct qhca_ib_dev *dev)
  * @port: port number, valid
  * @attr: zero; filled in
  *
+ * The port of a dead device is down. It must not be an error, for then the core
+ * would keep PORT_ERR to itself.
+ *
  * Context: process, without RTNL.
  * Return: 0 or a negative errno.
  */
 int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibdev);
-	struct qhca_port_attr hw;
+	struct qhca_port_attr hw = {};
 	int ret;
 
 	ret = qhca_ib_query(dev, QHCA_CMD_QUERY_PORT, port, &hw, sizeof(hw));
-	if (ret)
+	if (ret && !qhca_is_dead(dev->core))
 		return ret;
 	ret = ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width);
 	if (ret)
 		return ret;
 
-	attr->state = qhca_ib_port_is_active(dev) ? IB_PORT_ACTIVE : IB_PORT_DOWN;
-	attr->phys_state = qhca_ib_phys_state(dev);
-	attr->max_mtu = iboe_get_mtu(le32_to_cpu(hw.max_mtu)) ?: IB_MTU_256;
+	qhca_ib_port_state(dev, attr);
+	attr->max_mtu = dev->max_mtu;
 	attr->active_mtu = qhca_ib_active_mtu(dev);
 	attr->phys_mtu = ib_mtu_enum_to_int(attr->active_mtu);
 	attr->gid_tbl_len = qhca_ib_gid_len(dev);

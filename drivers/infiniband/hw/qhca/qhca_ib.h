@@ -30,6 +30,7 @@
  * @core: the function behind it
  * @limits: what the device offers
  * @ndev: its Ethernet port
+ * @max_mtu: largest path MTU, an enum ib_mtu
  * @wq: ordered, so that events stay in order
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
  * @events_nb: hears of asynchronous events
@@ -51,6 +52,7 @@ struct qhca_ib_dev {
 	struct qhca_dev *core;
 	const struct qhca_limits *limits;
 	struct net_device *ndev;
+	enum ib_mtu max_mtu;
 
 	struct workqueue_struct *wq;
 	struct xarray qps;
@@ -278,6 +280,7 @@ void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str);
 const struct cpumask *qhca_ib_get_vector_affinity(struct ib_device *ibdev, int comp_vector);
 
 /* port.c */
+int qhca_ib_port_init(struct qhca_ib_dev *dev);
 bool qhca_ib_port_is_active(struct qhca_ib_dev *dev);
 int qhca_ib_active_mtu(const struct qhca_ib_dev *dev);
 int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
