@@ -192,6 +192,14 @@ void net_run(struct net *n, uint64_t limit)
     }
 }
 
+void net_advance(struct net *n, uint64_t ns)
+{
+    uint64_t end = n->clock + ns;
+
+    net_run(n, ns);
+    n->clock = end;
+}
+
 bool net_run_until(struct net *n, bool (*done)(void *arg), void *arg,
                    uint64_t limit)
 {
@@ -205,15 +213,20 @@ bool net_run_until(struct net *n, bool (*done)(void *arg), void *arg,
     return true;
 }
 
+void net_clear(struct net *n)
+{
+    while (n->num_frames > 0) {
+        free(n->frame[--n->num_frames].data);
+    }
+}
+
 void net_cleanup(void)
 {
-    unsigned i, j;
+    unsigned i;
 
     for (i = 0; i < MAX_NETS; i++) {
         if (nets[i]) {
-            for (j = 0; j < nets[i]->num_frames; j++) {
-                free(nets[i]->frame[j].data);
-            }
+            net_clear(nets[i]);
             free(nets[i]->frame);
             free(nets[i]);
             nets[i] = NULL;

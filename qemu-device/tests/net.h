@@ -40,6 +40,10 @@ unsigned net_attach(struct net *n, struct guest *g);
 void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len);
 /* Runs until nothing happens any more or @limit ns have passed. */
 void net_run(struct net *n, uint64_t limit);
+/* Lets exactly @ns pass. */
+void net_advance(struct net *n, uint64_t ns);
+/* Throws away the frames on their way. */
+void net_clear(struct net *n);
 /* Runs until @done says so; false: it did not within @limit ns. */
 bool net_run_until(struct net *n, bool (*done)(void *arg), void *arg,
                    uint64_t limit);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the simulator's model of what RC queue pairs have to do.
+ */
+#ifndef QHCA_TESTS_SIM_H
+#define QHCA_TESTS_SIM_H
+
+#include "rc.h"
+
+#define SIM_MAX_NODES   3
+#define SIM_MAX_PAIRS   4
+#define SIM_MAX_WR      48
+
+/* What happens to a schedule besides a bad network. */
+enum sim_kind {
+    SIM_PLAIN,
+    SIM_DRAIN,                  /* QPs go to SQD and back */
+    SIM_PRESSURE,               /* the network often takes no frames */
+    SIM_CUT,                    /* the cable comes out for good */
+    SIM_TO_ERR,                 /* one QP is moved to ERR */
+    SIM_TO_RESET,               /* one QP is moved to RESET */
+    SIM_DESTROY,                /* one QP goes */
+    SIM_BAD_WR,                 /* WRs that cannot work, here and there */
+    SIM_KINDS
+};
+
+/* struct sim_wr - a send WR and what must come of it */
+struct sim_wr {
+    struct rc_wr wr;
+    uint32_t len;
+    uint64_t local, remote;     /* addresses of the data */
+    unsigned seed;              /* pattern of the data */
+    uint64_t old;               /* atomic: what it must find */
+    bool bad;                   /* must not succeed */
+};
+
+/* struct sim_qp - a QP, what it sends and what its receive WRs get */
+struct sim_qp {
+    struct rc_qp q;
+    struct sim_qp *peer;
+    bool gone, may_fail;        /* destroyed or reset; errors are to be expected */
+    bool failed;                /* a CQE said so */
+    bool drained_owed, held;    /* in SQD: event not yet seen */
+    struct sim_wr wr[SIM_MAX_WR];
+    unsigned num_wr, posted, done, freed;
+    /* The peer's WRs that take a receive WR of this QP, in order. */
+    unsigned taker[SIM_MAX_WR], num_rr, rr_posted, rr_done;
+    uint64_t rr_addr[SIM_MAX_WR];
+    uint64_t word;              /* at the peer, for atomics */
+};
+
+struct sim {
+    uint64_t seed, rng;
+    enum sim_kind kind;
+    struct net *net;
+    struct node node[SIM_MAX_NODES];
+    uint64_t used[SIM_MAX_NODES];   /* of the node's region */
+    unsigned num_nodes, num_qps;
+    struct sim_qp qp[2 * SIM_MAX_PAIRS];
+    bool failed;
+};
+
+unsigned sim_rand(struct sim *s, unsigned below);
+/* @len bytes of @n's region that nothing else uses. */
+uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len);
+/* Notes that an invariant does not hold. */
+__attribute__((format(printf, 2, 3)))
+void sim_fail(struct sim *s, const char *fmt, ...);
+
+/* Plans all WRs of @a; @b's receive WRs follow. */
+void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b);
+/* Posts up to @max WRs, or receive WRs, as far as there is room. */
+void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max);
+void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max);
+/* Takes what is in both CQs and holds it against the plan. */
+void sim_poll(struct sim *s, struct sim_qp *q);
+
+#endif /* QHCA_TESTS_SIM_H */
