@@ -4,7 +4,7 @@
  *
  * A function that fails goes from RUNNING to DEAD once, whoever sees it first:
  * the event of the device, the poll of its status, a command without an answer,
- * an answer that makes no sense, or reads of all ones after it was unplugged.
+ * an answer that makes no sense, or registers that are not there any more.
  * From then on no command reaches it. Memory that the device may know of is given
  * back only after qhca_health_quiesce(), which every command to a dead device
  * goes through; so a caller that sees an error, or a destroy that succeeds,
@@ -115,12 +115,9 @@ bool qhca_health_check(struct qhca_dev *dev)
 {
 	u32 status = qhca_read_reg(dev, QHCA_REG_STATUS);
 
-	if (status == U32_MAX)
-		qhca_health_die(dev, "it is gone");
-	else if (FIELD_GET(QHCA_STATUS_STATE, status) != QHCA_STATE_RUNNING)
-		qhca_health_die(dev, "it has stopped");
-	else
+	if (FIELD_GET(QHCA_STATUS_STATE, status) == QHCA_STATE_RUNNING)
 		return true;
+	qhca_health_die(dev, qhca_hw_present(dev) ? "it has stopped" : "it is gone");
 	return false;
 }
 

@@ -36,6 +36,22 @@ int qhca_hw_identify(struct qhca_dev *dev)
 }
 
 /**
+ * qhca_hw_present - whether registers can be read
+ * @dev: the function
+ *
+ * What other reads give when the device is gone is up to the bridge above it: all
+ * ones most of the time, which no register but the clock has; or zero, which would
+ * look like a device in reset.
+ *
+ * Context: any.
+ * Return: false if the device is gone.
+ */
+bool qhca_hw_present(struct qhca_dev *dev)
+{
+	return qhca_read_reg(dev, QHCA_REG_MAGIC) == QHCA_MAGIC;
+}
+
+/**
  * qhca_hw_reset - reset the device and see that it is done
  * @dev: the function
  *
@@ -55,7 +71,7 @@ int qhca_hw_reset(struct qhca_dev *dev)
 				FIELD_GET(QHCA_STATUS_STATE, status) == QHCA_STATE_RESET,
 				QHCA_HW_POLL_US, QHCA_HW_TIMEOUT_US, false,
 				dev, QHCA_REG_STATUS);
-	return status == U32_MAX ? -ENODEV : ret;
+	return qhca_hw_present(dev) ? ret : -ENODEV;
 }
 
 static void qhca_write_base(struct qhca_dev *dev, unsigned int reg_lo, dma_addr_t addr)
@@ -102,10 +118,8 @@ int qhca_hw_enable(struct qhca_dev *dev)
  */
 bool qhca_hw_link_up(struct qhca_dev *dev)
 {
-	u32 status = qhca_read_reg(dev, QHCA_REG_STATUS);
-
-	/* All ones is a device that has been unplugged. */
-	return status != U32_MAX && (status & QHCA_STATUS_LINK_UP);
+	return (qhca_read_reg(dev, QHCA_REG_STATUS) & QHCA_STATUS_LINK_UP) &&
+	       qhca_hw_present(dev);
 }
 
 /**

@@ -195,6 +195,7 @@ static inline u8 qhca_phase(u32 index, unsigned int log_size)
 
 /* hw.c */
 int qhca_hw_identify(struct qhca_dev *dev);
+bool qhca_hw_present(struct qhca_dev *dev);
 int qhca_hw_reset(struct qhca_dev *dev);
 int qhca_hw_enable(struct qhca_dev *dev);
 bool qhca_hw_link_up(struct qhca_dev *dev);
