@@ -31,7 +31,7 @@ static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 	attr_rts(&b, &c);
 	a.qp_state = to;
 	a.cur_qp_state = from;
-	a.path_mig_state = IBV_MIG_MIGRATED;
+	a.path_mig_state = IBV_MIG_REARM;
 	a.qkey = 0x1111;
 	a.sq_psn = b.sq_psn;
 	a.timeout = b.timeout;
@@ -62,8 +62,9 @@ static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 			 IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | \
 			 IBV_QP_MIN_RNR_TIMER)
 /*
- * The core lets these through in some steps, a RoCE port has no use for them
- * (A-068), so they are refused everywhere.
+ * The core lets these through in some steps, but a RoCE port has no path
+ * migration (A-068): refused everywhere, but for the state MIGRATED, in which
+ * every QP is.
  */
 #define MIGRATION	(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
