@@ -7,7 +7,8 @@
 
 /* struct sg_walk - the part of a list that a copy touches, piece by piece */
 struct sg_walk {
-    const struct qhca_seg *seg, *end;
+    const struct qhca_seg *seg;
+    unsigned segs_left;
     uint64_t off;               /* in *seg */
     size_t left;
 };
@@ -16,7 +17,7 @@ static void walk_start(struct sg_walk *w, const struct qhca_seg *segs,
                        unsigned n, uint64_t off, size_t len)
 {
     w->seg = segs;
-    w->end = segs + n;
+    w->segs_left = n;
     w->off = off;
     w->left = len;
 }
@@ -26,11 +27,12 @@ static size_t walk_next(struct sg_walk *w, uint64_t *addr)
 {
     size_t n;
 
-    while (w->seg < w->end && w->off >= w->seg->length) {
+    while (w->segs_left > 0 && w->off >= w->seg->length) {
         w->off -= w->seg->length;
         w->seg++;
+        w->segs_left--;
     }
-    if (w->seg == w->end || w->left == 0) {
+    if (w->segs_left == 0 || w->left == 0) {
         return 0;
     }
     n = (size_t)MIN_OF(w->seg->length - w->off, (uint64_t)w->left);
