@@ -56,6 +56,8 @@ job()
 	[ ! -e /run/qhca/env ] || . /run/qhca/env
 	if [ "$QHCA_INTERACTIVE" = 1 ]; then
 		echo "qhca: root prompt. Our files are in /opt/qhca; leave with 'exit' or Ctrl-A X."
+		# shellcheck disable=SC2086 # words for stty
+		stty $QHCA_TTY
 		( cd /root && setsid -c -w bash --login )
 		return 0
 	fi

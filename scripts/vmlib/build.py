@@ -19,6 +19,9 @@ SOURCES = {
 }
 
 
+RUNNING = []    # build scripts at work, to be stopped when we are
+
+
 class BuildError(Exception):
     pass
 
@@ -28,12 +31,14 @@ def script(name, *args):
     source = SOURCES.get(name)
     if source and not os.path.exists(os.path.join(TOP, source)):
         return None
-    done = subprocess.run([os.path.join(SCRIPTS, name), *args],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          text=True, check=False)
-    if done.returncode:
-        raise BuildError(f'{name} failed with status {done.returncode}')
-    return done.stdout.strip().splitlines()[-1]
+    with subprocess.Popen([os.path.join(SCRIPTS, name), *args], text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as child:
+        RUNNING.append(child)
+        out = child.communicate()[0]
+        RUNNING.remove(child)
+    if child.returncode:
+        raise BuildError(f'{name} failed with status {child.returncode}')
+    return out.strip().splitlines()[-1]
 
 
 def everything(opts):
@@ -71,7 +76,12 @@ def everything(opts):
         qemu = pool.submit(lambda: opts.qemu or os.path.join(
             script('build-qemu.sh', *qemu_args), 'qemu-system-x86_64'))
         rest = pool.submit(lambda: {'image': script('build-image.sh'), **payload()})
-        return {'qemu': qemu.result(), **rest.result()}
+        try:
+            return {'qemu': qemu.result(), **rest.result()}
+        except KeyboardInterrupt:
+            for child in list(RUNNING):
+                child.terminate()
+            raise
 
 
 def note(text):

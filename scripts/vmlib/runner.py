@@ -45,9 +45,13 @@ def _interrupt(_signo, _frame):
     raise KeyboardInterrupt
 
 
+def clean_exit_on_signals():
+    """Also SIGINT: a shell script's background job starts with it ignored."""
+    for signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signo, _interrupt)
+
+
 def run(opts, dirs, sessions):
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
     selector = selectors.DefaultSelector()
     start = time.monotonic()
     timed_out = False
