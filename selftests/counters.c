@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Hardware counters of the port.
+ */
+#include <stdlib.h>
+
+#include "lib/rdma.h"
+
+static const char *const names[] = {
+	"tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes", "rx_icrc",
+	"rx_malformed", "rx_no_qp", "rx_bad_state", "rx_bad_addr",
+	"rx_bad_pkey", "rx_bad_qkey", "rx_duplicate", "rx_out_of_seq",
+	"tx_ack", "tx_nak_seq", "tx_nak_inv_req", "tx_nak_access",
+	"tx_nak_op", "tx_rnr_nak", "rx_nak_seq", "rx_nak_fatal",
+	"rx_rnr_nak", "timeout", "retransmit", "retry_exc", "rnr_retry_exc",
+	"cq_overrun", "bad_doorbell", "bad_cmd", "bad_wqe", "bad_key",
+	"dma_err", "bad_reg", "eth_tx_pkts", "eth_tx_bytes", "eth_rx_pkts",
+	"eth_rx_bytes", "eth_rx_no_buf", "eth_tx_err",
+};
+
+static void read_all(uint64_t *value)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		value[i] = counter(names[i]);
+}
+
+TEST(exist, "J-017 every counter can be read")
+{
+	size_t i;
+
+	dev_open_qhca();
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!counter_exists(names[i]))
+			FAIL("no counter %s", names[i]);
+}
+
+static void one_send(struct pair *p, uint32_t len)
+{
+	struct buf src = buf_new(p->dev->pd, len, LOCAL);
+	struct buf dst = buf_new(p->dev->pd, len, LOCAL);
+	struct ibv_sge out = buf_sge(&src, 0, len), in = buf_sge(&dst, 0, len);
+	struct ibv_send_wr wr = wr_send(1, &out, 1);
+
+	REQUIRE_OK(post_recv(&p->b, 2, &in, 1));
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_ok(p->b.recv_cq, 2);
+	poll_ok(p->a.send_cq, 1);
+}
+
+TEST(traffic, "J-017 packets and bytes of one message")
+{
+	const uint32_t len = 3000;	/* 3 packets of 1024 at most */
+	struct dev *d = dev_open_qhca();
+	struct pair p = pair_new(d, &QP_OPTS, &CONN);
+	uint64_t tx = counter("tx_pkts"), rx = counter("rx_pkts");
+	uint64_t tx_bytes = counter("tx_bytes"), rx_bytes = counter("rx_bytes");
+	uint64_t ack = counter("tx_ack");
+	uint64_t acks, pkts, bytes;
+
+	one_send(&p, len);
+	acks = counter("tx_ack") - ack;
+	pkts = counter("tx_pkts") - tx;
+	bytes = counter("tx_bytes") - tx_bytes;
+	CHECK(acks >= 1 && acks <= 3);
+	CHECK_EQ(pkts, 3 + acks);
+	CHECK_EQ(counter("rx_pkts") - rx, pkts);
+	CHECK_EQ(counter("rx_bytes") - rx_bytes, bytes);
+	CHECK(bytes >= len + pkts * 48);
+	CHECK(bytes <= len + pkts * 80);
+}
+
+/* An error of each kind, and the counter that has to show it. */
+
+static void rnr(struct pair *p, struct buf *b)
+{
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_expect(p->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+}
+
+static void no_peer(struct pair *p, struct buf *b)
+{
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	REQUIRE_OK(set_state(p->b.qp, IBV_QPS_ERR));
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_expect(p->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+}
+
+static void gone_peer(struct pair *p, struct buf *b)
+{
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	REQUIRE_OK(ibv_destroy_qp(p->b.qp));
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_expect(p->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+}
+
+static void bad_rkey(struct pair *p, struct buf *b)
+{
+	struct ibv_sge sge = buf_sge(b, 0, 8);
+	struct ibv_send_wr wr = wr_rdma(1, IBV_WR_RDMA_WRITE, &sge, 1,
+					(uintptr_t)b->addr, b->mr->rkey ^ 1);
+
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_expect(p->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void short_rr(struct pair *p, struct buf *b)
+{
+	struct ibv_sge sge = buf_sge(b, 0, 8);
+	struct ibv_send_wr wr = wr_send(1, &sge, 1);
+
+	REQUIRE_OK(post_recv(&p->b, 2, NULL, 0));
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_expect(p->a.send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
+}
+
+static void bad_rr(struct pair *p, struct buf *b)
+{
+	struct ibv_sge out = buf_sge(b, 0, 8), in = buf_sge(b, 0, 8);
+	struct ibv_send_wr wr = wr_send(1, &out, 1);
+
+	in.lkey ^= 1;
+	REQUIRE_OK(post_recv(&p->b, 2, &in, 1));
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_expect(p->a.send_cq, 1, IBV_WC_REM_OP_ERR);
+}
+
+static void wrong_psn(struct pair *p, struct buf *b)
+{
+	struct conn c = CONN;
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	/* The peer expects an earlier packet. */
+	REQUIRE_OK(set_state(p->b.qp, IBV_QPS_RESET));
+	c.dest_qpn = p->a.qp->qp_num;
+	c.rq_psn = c.sq_psn - 1;
+	qp_bring(&p->b, &c, IBV_QPS_RTS);
+	REQUIRE_OK(post_recv(&p->b, 2, NULL, 0));
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_expect(p->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+}
+
+static void duplicate(struct pair *p, struct buf *b)
+{
+	struct conn c = CONN;
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	/* The peer is ahead, so the packet is an old one to it. */
+	REQUIRE_OK(set_state(p->b.qp, IBV_QPS_RESET));
+	c.dest_qpn = p->a.qp->qp_num;
+	c.rq_psn = c.sq_psn + 1;
+	qp_bring(&p->b, &c, IBV_QPS_RTS);
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_get(p->a.send_cq);
+}
+
+static const struct {
+	const char *name;
+	void (*provoke)(struct pair *p, struct buf *b);
+	const char *counter[4];
+	uint64_t at_least;
+} causes[] = {
+	{ "receiver not ready", rnr,
+	  { "tx_rnr_nak", "rx_rnr_nak" }, 2 },
+	{ "RNR retries exceeded", rnr, { "rnr_retry_exc" }, 1 },
+	{ "peer in ERR", no_peer,
+	  { "rx_bad_state", "timeout", "retransmit" }, 1 },
+	{ "retries exceeded", no_peer, { "retry_exc" }, 1 },
+	{ "peer gone", gone_peer, { "rx_no_qp" }, 2 },
+	{ "bad rkey", bad_rkey,
+	  { "tx_nak_access", "rx_nak_fatal", "bad_key" }, 1 },
+	{ "short receive request", short_rr,
+	  { "tx_nak_inv_req", "rx_nak_fatal" }, 1 },
+	{ "bad receive request", bad_rr,
+	  { "tx_nak_op", "rx_nak_fatal", "bad_key" }, 1 },
+	/* The NAK names a PSN that was never sent, so nobody counts it (D-015). */
+	{ "sequence error", wrong_psn, { "rx_out_of_seq", "tx_nak_seq" }, 1 },
+	{ "duplicate", duplicate, { "rx_duplicate" }, 1 },
+};
+
+TEST_ROWS(cause, "J-017 what counts", causes)
+{
+	struct dev *d = dev_open_qhca();
+	struct buf b = buf_new(d->pd, 64, REMOTE);
+	uint64_t before[ARRAY_SIZE(row->counter)], now;
+	struct conn c = CONN;
+	struct pair p;
+	size_t i, n;
+
+	c.rnr_retry = 1;
+	c.min_rnr_timer = 1;
+	c.timeout = 10;
+	c.retry_cnt = 2;
+	p = pair_new(d, &QP_OPTS, &c);
+	for (n = 0; n < ARRAY_SIZE(row->counter) && row->counter[n]; n++)
+		before[n] = counter(row->counter[n]);
+	row->provoke(&p, &b);
+	for (i = 0; i < n; i++) {
+		now = counter(row->counter[i]);
+		if (now - before[i] < row->at_least)
+			FAIL("%s: %llu, was %llu", row->counter[i],
+			     (unsigned long long)now,
+			     (unsigned long long)before[i]);
+	}
+}
+
+TEST(monotonic, "J-017 no counter ever goes back")
+{
+	uint64_t before[ARRAY_SIZE(names)], after[ARRAY_SIZE(names)];
+	struct dev *d = dev_open_qhca();
+	size_t i;
+	int n;
+
+	test_timeout(120);
+	read_all(before);
+	for (n = 0; n < 3; n++) {
+		struct pair p = pair_new(d, &QP_OPTS, &CONN);
+		struct buf b = buf_new(d->pd, 64, REMOTE);
+
+		one_send(&p, 100000);
+		bad_rkey(&p, &b);
+		read_all(after);
+		for (i = 0; i < ARRAY_SIZE(names); i++)
+			if (after[i] < before[i])
+				FAIL("%s went back", names[i]);
+		memcpy(before, after, sizeof(before));
+	}
+}
+
+TEST(quiet, "J-017 a healthy connection counts no error")
+{
+	static const char *const errors[] = {
+		"rx_icrc", "rx_malformed", "rx_no_qp", "rx_bad_state",
+		"rx_bad_addr", "rx_bad_pkey", "rx_bad_qkey", "rx_duplicate",
+		"rx_out_of_seq", "tx_nak_seq", "tx_nak_inv_req",
+		"tx_nak_access", "tx_nak_op", "rx_nak_fatal", "timeout",
+		"retransmit", "bad_doorbell", "bad_cmd", "bad_wqe", "bad_key",
+		"dma_err", "bad_reg",
+	};
+	struct dev *d = dev_open_qhca();
+	struct pair p = pair_new(d, &QP_OPTS, &CONN);
+	uint64_t before[ARRAY_SIZE(errors)];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(errors); i++)
+		before[i] = counter(errors[i]);
+	for (i = 0; i < 50; i++)
+		one_send(&p, 100000);
+	for (i = 0; i < ARRAY_SIZE(errors); i++)
+		if (counter(errors[i]) != before[i])
+			FAIL("%s moved", errors[i]);
+}

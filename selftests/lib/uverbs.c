@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The kernel's verbs without libibverbs, by write() on the command file.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <qhca/queues.h>
+
+#include "uverbs.h"
+
+#define MAX_CMD		512
+
+/* Every request begins with the address of its response. */
+static int command(struct uv *uv, uint32_t command, void *req, size_t req_len,
+		   const void *drv, size_t drv_len, void *resp, size_t resp_len)
+{
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = command,
+		.in_words = (sizeof(hdr) + req_len + drv_len) / 4,
+		.out_words = resp_len / 4,
+	};
+	uint64_t resp_addr = (uintptr_t)resp;
+	uint8_t buf[MAX_CMD];
+	size_t len = sizeof(hdr) + req_len + drv_len;
+
+	REQUIRE(len <= sizeof(buf) && len % 4 == 0);
+	if (resp)
+		memcpy(req, &resp_addr, sizeof(resp_addr));
+	memcpy(buf, &hdr, sizeof(hdr));
+	memcpy(buf + sizeof(hdr), req, req_len);
+	if (drv_len)
+		memcpy(buf + sizeof(hdr) + req_len, drv, drv_len);
+	return write(uv->fd, buf, len) == (ssize_t)len ? 0 : errno;
+}
+
+struct uv uv_open(struct dev *d)
+{
+	struct {
+		struct ib_uverbs_get_context_resp core;
+		struct qhca_alloc_ucontext_resp drv;
+	} ctx = { 0 };
+	struct {
+		struct ib_uverbs_alloc_pd_resp core;
+		struct qhca_alloc_pd_resp drv;
+	} pd = { 0 };
+	struct ib_uverbs_get_context get = { 0 };
+	struct ib_uverbs_alloc_pd alloc = { 0 };
+	struct uv uv = { 0 };
+	char path[256];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s",
+		 d->ctx->device->dev_name);
+	uv.fd = open(path, O_RDWR | O_CLOEXEC);
+	REQUIRE(uv.fd >= 0);
+	REQUIRE_OK(command(&uv, IB_USER_VERBS_CMD_GET_CONTEXT, &get,
+			   sizeof(get), NULL, 0, &ctx, sizeof(ctx)));
+	uv.ctx = ctx.drv;
+	uv.db = mmap(NULL, uv.ctx.db_page_size, PROT_WRITE, MAP_SHARED, uv.fd,
+		     uv.ctx.db_mmap_key);
+	REQUIRE(uv.db != MAP_FAILED);
+	REQUIRE_OK(command(&uv, IB_USER_VERBS_CMD_ALLOC_PD, &alloc,
+			   sizeof(alloc), NULL, 0, &pd, sizeof(pd)));
+	uv.pd = pd.core.pd_handle;
+	return uv;
+}
+
+int uv_create_cq(struct uv *uv, int cqe, const void *drv, size_t drv_len,
+		 struct uv_cq *cq)
+{
+	struct ib_uverbs_create_cq req = { .cqe = cqe, .comp_channel = -1 };
+	struct {
+		struct ib_uverbs_create_cq_resp core;
+		struct qhca_create_cq_resp drv;
+	} resp = { 0 };
+	int err;
+
+	err = command(uv, IB_USER_VERBS_CMD_CREATE_CQ, &req, sizeof(req), drv,
+		      drv_len, &resp, sizeof(resp));
+	cq->handle = resp.core.cq_handle;
+	cq->cqe = resp.core.cqe;
+	cq->cqn = resp.drv.cqn;
+	return err;
+}
+
+int uv_resize_cq(struct uv *uv, struct uv_cq *cq, int cqe, const void *drv,
+		 size_t drv_len)
+{
+	struct ib_uverbs_resize_cq req = { .cq_handle = cq->handle, .cqe = cqe };
+	struct ib_uverbs_resize_cq_resp resp = { 0 };
+	int err;
+
+	err = command(uv, IB_USER_VERBS_CMD_RESIZE_CQ, &req, sizeof(req), drv,
+		      drv_len, &resp, sizeof(resp));
+	if (!err)
+		cq->cqe = resp.cqe;
+	return err;
+}
+
+int uv_destroy_cq(struct uv *uv, const struct uv_cq *cq)
+{
+	struct ib_uverbs_destroy_cq req = { .cq_handle = cq->handle };
+	struct ib_uverbs_destroy_cq_resp resp;
+
+	return command(uv, IB_USER_VERBS_CMD_DESTROY_CQ, &req, sizeof(req),
+		       NULL, 0, &resp, sizeof(resp));
+}
+
+int uv_create_qp(struct uv *uv, const struct uv_cq *cq,
+		 const struct ibv_qp_cap *cap, const void *drv, size_t drv_len,
+		 struct uv_qp *qp)
+{
+	struct ib_uverbs_create_qp req = {
+		.pd_handle = uv->pd,
+		.send_cq_handle = cq->handle,
+		.recv_cq_handle = cq->handle,
+		.max_send_wr = cap->max_send_wr,
+		.max_recv_wr = cap->max_recv_wr,
+		.max_send_sge = cap->max_send_sge,
+		.max_recv_sge = cap->max_recv_sge,
+		.max_inline_data = cap->max_inline_data,
+		.qp_type = IBV_QPT_RC,
+	};
+	struct {
+		struct ib_uverbs_create_qp_resp core;
+		struct qhca_create_qp_resp drv;
+	} resp = { 0 };
+	int err;
+
+	err = command(uv, IB_USER_VERBS_CMD_CREATE_QP, &req, sizeof(req), drv,
+		      drv_len, &resp, sizeof(resp));
+	qp->handle = resp.core.qp_handle;
+	qp->qpn = resp.drv.qpn;
+	return err;
+}
+
+int uv_qp_to_init(struct uv *uv, const struct uv_qp *qp)
+{
+	struct ib_uverbs_modify_qp req = {
+		.qp_handle = qp->handle,
+		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			     IBV_QP_ACCESS_FLAGS,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = PORT,
+	};
+
+	return command(uv, IB_USER_VERBS_CMD_MODIFY_QP, &req, sizeof(req),
+		       NULL, 0, NULL, 0);
+}
+
+int uv_destroy_qp(struct uv *uv, const struct uv_qp *qp)
+{
+	struct ib_uverbs_destroy_qp req = { .qp_handle = qp->handle };
+	struct ib_uverbs_destroy_qp_resp resp;
+
+	return command(uv, IB_USER_VERBS_CMD_DESTROY_QP, &req, sizeof(req),
+		       NULL, 0, &resp, sizeof(resp));
+}
+
+void *uv_mem(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	REQUIRE(p != MAP_FAILED);
+	return p;
+}
+
+struct qhca_create_cq_req uv_cq_req(void *mem, uint32_t log_size)
+{
+	return (struct qhca_create_cq_req){
+		.buf_addr = (uintptr_t)mem,
+		.buf_len = (sizeof(struct qhca_cqe) << log_size) +
+			   sizeof(struct qhca_cq_dbrec),
+		.log_size = log_size,
+	};
+}
+
+/* For up to 4 send SGEs and 1 receive SGE. */
+struct qhca_create_qp_req uv_qp_req(void *sq, void *rq, uint32_t log_size)
+{
+	return (struct qhca_create_qp_req){
+		.sq_addr = (uintptr_t)sq,
+		.rq_addr = (uintptr_t)rq,
+		.sq_len = QHCA_SQ_STRIDE_MIN << log_size,
+		.rq_len = QHCA_RQ_STRIDE_MIN << log_size,
+		.sq_log_size = log_size,
+		.sq_log_stride = __builtin_ctz(QHCA_SQ_STRIDE_MIN),
+		.rq_log_size = log_size,
+		.rq_log_stride = __builtin_ctz(QHCA_RQ_STRIDE_MIN),
+	};
+}

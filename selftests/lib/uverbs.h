@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel's verbs without libibverbs: a second context that says what it
+ * likes, for tests of the user ABI and of doorbell pages.
+ */
+#ifndef SELFTESTS_UVERBS_H
+#define SELFTESTS_UVERBS_H
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/qhca-abi.h>
+
+#include "rdma.h"
+
+/* struct uv - a context with a PD */
+struct uv {
+	int fd;
+	struct qhca_alloc_ucontext_resp ctx;
+	void *db;		/* mapped doorbell page */
+	uint32_t pd;
+};
+
+struct uv uv_open(struct dev *d);
+
+/*
+ * Each takes the driver's part of the request with a length of the caller's
+ * choice; 0 or an errno value.
+ */
+struct uv_cq {
+	uint32_t handle, cqe, cqn;
+};
+
+int uv_create_cq(struct uv *uv, int cqe, const void *drv, size_t drv_len,
+		 struct uv_cq *cq);
+int uv_resize_cq(struct uv *uv, struct uv_cq *cq, int cqe, const void *drv,
+		 size_t drv_len);
+int uv_destroy_cq(struct uv *uv, const struct uv_cq *cq);
+
+struct uv_qp {
+	uint32_t handle, qpn;
+};
+
+int uv_create_qp(struct uv *uv, const struct uv_cq *cq,
+		 const struct ibv_qp_cap *cap, const void *drv, size_t drv_len,
+		 struct uv_qp *qp);
+int uv_qp_to_init(struct uv *uv, const struct uv_qp *qp);
+int uv_destroy_qp(struct uv *uv, const struct uv_qp *qp);
+
+/* Page-aligned memory of whole pages; good requests that use it. */
+void *uv_mem(size_t len);
+struct qhca_create_cq_req uv_cq_req(void *mem, uint32_t log_size);
+struct qhca_create_qp_req uv_qp_req(void *sq, void *rq, uint32_t log_size);
+
+#endif /* SELFTESTS_UVERBS_H */
