@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import time
 TIMEOUT = 20        # seconds for any one answer
 ECAM = 0xb0000000   # where PCI Express configuration space is mapped
 RAM_SIZE = 64 << 20
+SANITIZERS = r"runtime error:|Sanitizer|SUMMARY"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -97,10 +99,17 @@ class Machine:
     def __enter__(self):
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, kind, value, trace):
+        self.stop()
+        complaints = [line for line in self.stderr().splitlines()
+                      if re.search(SANITIZERS, line)]
+        status = self.process.returncode
         self.close()
+        if kind is None and (complaints or status):
+            raise MachineError("QEMU ended with status %d: %s" % (
+                status, "; ".join(complaints)))
 
-    def close(self):
+    def stop(self):
         if self.process:
             self.process.terminate()
             try:
@@ -108,6 +117,9 @@ class Machine:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+
+    def close(self):
+        self.stop()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def stderr(self):
