@@ -155,7 +155,7 @@ static int import_blocks(struct qhca_engine *e, struct qhca_mem *mem,
     if (mem->num_blocks > QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
         return QHCA_ERR_LIMIT;
     }
-    im.block = malloc(mem->num_blocks * sizeof(*im.block));
+    im.block = calloc(mem->num_blocks, sizeof(*im.block));
     if (!im.block) {
         return QHCA_ERR_NO_RESOURCE;
     }

@@ -217,16 +217,12 @@ static bool in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len)
            len <= mr->length - (addr - mr->iova);
 }
 
-static struct qhca_mr *find_for(struct qhca_engine *e,
-                                const struct qhca_key_user *user, uint32_t key)
+static bool permits(const struct qhca_mr *mr, uint64_t addr, uint64_t len,
+                    uint16_t access)
 {
-    struct qhca_mr *mr;
-
-    if (key == QHCA_RESERVED_LKEY) {
-        return user->reserved ? &e->reserved_mr : NULL;
-    }
-    mr = mr_by_key(e, key);
-    return mr && mr->pd == user->pd ? mr : NULL;
+    return (mr->access & access) == access &&
+           !(mr->type == QHCA_MR_DMA && access & ACCESS_REMOTE) &&
+           in_range(mr, addr, len);
 }
 
 /**
@@ -244,15 +240,20 @@ struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
                               const struct qhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access)
 {
-    struct qhca_mr *mr = find_for(e, user, key);
+    struct qhca_mr *mr;
 
-    if (!mr || (mr->access & access) != access ||
-        (mr->type == QHCA_MR_DMA && access & ACCESS_REMOTE) ||
-        !in_range(mr, addr, len)) {
-        qhca_count(e, QHCA_CNT_BAD_KEY);
-        return NULL;
+    if (key == QHCA_RESERVED_LKEY) {
+        if (user->reserved && permits(&e->reserved_mr, addr, len, access)) {
+            return &e->reserved_mr;
+        }
+    } else {
+        mr = mr_by_key(e, key);
+        if (mr && mr->pd == user->pd && permits(mr, addr, len, access)) {
+            return mr;
+        }
     }
-    return mr;
+    qhca_count(e, QHCA_CNT_BAD_KEY);
+    return NULL;
 }
 
 /* Offset in mr->mem; iova starts at its own offset within the first block. */
