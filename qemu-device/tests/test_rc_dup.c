@@ -260,11 +260,12 @@ static void test_nak_stays(void)
 static void test_index_wrap(void)
 {
     start(3);
-    engine_qp()->rsp.q_head = engine_qp()->rsp.q_tail = UINT32_MAX - 2;
     g->net_blocked = true;
     for (unsigned i = 0; i < 128; i++) {
         inject(RC_SEND_ONLY, PSN - 1, 8);
     }
+    CHECK(engine_qp()->rsp.q_head == engine_qp()->rsp.q_tail);
+    engine_qp()->rsp.q_head = engine_qp()->rsp.q_tail = UINT32_MAX - 2;
     for (unsigned i = 0; i < 3; i++) {
         inject_add(PSN + i, i + 1);
         inject(RC_WRITE_ONLY, PSN - 1, 8);
