@@ -8,9 +8,10 @@
 #include "qhca_ib.h"
 
 /* The masks have the same bits. */
-static_assert(IB_QP_STATE == QHCA_QP_STATE && IB_QP_AV == QHCA_QP_AV &&
-	      IB_QP_MIN_RNR_TIMER == QHCA_QP_MIN_RNR_TIMER &&
-	      IB_QP_DEST_QPN == QHCA_QP_DEST_QPN);
+static_assert(QHCA_QP_STATE == (int)IB_QP_STATE);
+static_assert(QHCA_QP_AV == (int)IB_QP_AV);
+static_assert(QHCA_QP_MIN_RNR_TIMER == (int)IB_QP_MIN_RNR_TIMER);
+static_assert(QHCA_QP_DEST_QPN == (int)IB_QP_DEST_QPN);
 
 /* All but resizing, and the alternate path, which RoCE does not have. */
 #define QHCA_IB_QP_ATTRS	(IB_QP_ATTR_STANDARD_BITS & ~(IB_QP_CAP | IB_QP_ALT_PATH | \
