@@ -98,7 +98,7 @@ static int qhca_set_ringparam(struct net_device *netdev, struct ethtool_ringpara
 
 	/* The core has checked the maximum; jumbo and mini rings have none. */
 	if (ring->tx_pending < QHCA_RING_MIN || ring->rx_pending < QHCA_RING_MIN) {
-		NL_SET_ERR_MSG_FMT_MOD(extack, "at least %u entries", QHCA_RING_MIN);
+		NL_SET_ERR_MSG_MOD(extack, "rings have 64 entries at least");
 		return -EINVAL;
 	}
 	params.tx_entries = roundup_pow_of_two(ring->tx_pending);

@@ -172,8 +172,6 @@ static int qhca_rx_pool_create(struct qhca_chan *chan)
 		.pool_size = BIT(rx->log_size),
 		.nid = dev_to_node(&chan->nic->dev->pdev->dev),
 		.dev = &chan->nic->dev->pdev->dev,
-		.napi = &chan->napi,
-		.netdev = chan->nic->netdev,
 		.dma_dir = DMA_FROM_DEVICE,
 		.offset = QHCA_RX_HEADROOM,
 		.max_len = rx->room,
