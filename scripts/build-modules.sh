@@ -36,6 +36,7 @@ fi
 
 base_key=$(hash_text "$(basename "$br")" "$kdir" "${vars[@]}")
 TREE=$QHCA_CACHE/modules-tree-$base_key
+STEP_TAG=$base_key
 
 stage_sources()
 {
@@ -54,7 +55,7 @@ compile()
 
 make_final()
 {
-	local stage=$1 out=$2 tmp=$2.tmp log
+	local stage=$1 out=$2 tmp=$2.tmp
 	[ -n "$show" ] || ! have "$out" || return 0
 	[ -z "$show" ] || rm -rf "$TREE"	# warnings only come from compiling
 	mkdir -p "$TREE/src"
@@ -65,9 +66,7 @@ make_final()
 		"$stage/" "$TREE/src/"
 	run_step "modules for $(basename "$kdir")" compile
 	if [ -n "$show" ]; then
-		log=$(find "$QHCA_CACHE/logs" -name 'build-modules-modules-for*' -printf '%T@ %p\n' |
-			sort -n | tail -n 1 | cut -d' ' -f2)
-		grep -E -A6 'warning:|error:' "$log" >&2 || :
+		grep -E -A6 'warning:|error:' "$STEP_LOG" >&2 || :
 	fi
 	rm -rf "$tmp" "$out"
 	mkdir -p "$tmp"

@@ -97,6 +97,7 @@ overlay()
 
 base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree placeholder)")
 TREE=$QHCA_CACHE/qemu-tree${debug:+-debug}-$base_key
+STEP_TAG=$base_key
 
 fetch_source()
 {
@@ -137,7 +138,7 @@ make_base()
 	touch "$TREE/.complete"
 }
 
-# Copy the binary with its loader, libraries and firmware.
+# collect DIR FINAL: the binary with its loader, libraries and firmware.
 collect()
 {
 	# shellcheck disable=SC2016,SC2086 # expands inside; FIRMWARE is a list
@@ -150,12 +151,22 @@ collect()
 			xargs cp -L -t "$out/lib"
 		cp -L "$@" "$out/pc-bios"
 	' sh "$(br_path "$TREE/qemu/build")" "$(br_path "$1")" $FIRMWARE
-	cat >"$1/qemu-system-x86_64" <<-'WRAPPER'
+	# Through its own loader the program is, to itself, the loader. Fine for
+	# use, but the sanitizers then find no symbols: point theirs at its
+	# loader for good, at the price that this directory must not move.
+	if [ -n "$debug" ]; then
+		"$QHCA_TOP/scripts/buildroot.sh" --extra -- patchelf \
+			--set-interpreter "$2/lib/ld-linux-x86-64.so.2" \
+			--set-rpath "$2/lib" "$(br_path "$1")/qemu-system-x86_64.bin"
+	fi
+	cat >"$1/qemu-system-x86_64" <<-WRAPPER
 	#!/bin/sh
 	# Generated: run QEMU with the C library it was built for.
-	d=$(dirname "$(readlink -f "$0")")
-	exec "$d/lib/ld-linux-x86-64.so.2" --library-path "$d/lib" \
-		--argv0 qemu-system-x86_64 "$d/qemu-system-x86_64.bin" -L "$d/pc-bios" "$@"
+	d=\$(dirname "\$(readlink -f "\$0")")
+	set -- "\$d/qemu-system-x86_64.bin" -L "\$d/pc-bios" "\$@"
+	[ -n "$debug" ] || set -- "\$d/lib/ld-linux-x86-64.so.2" \\
+		--library-path "\$d/lib" --argv0 qemu-system-x86_64 "\$@"
+	exec "\$@"
 	WRAPPER
 	chmod +x "$1/qemu-system-x86_64"
 }
@@ -169,7 +180,7 @@ make_final()
 		ninja -C "$(br_path "$TREE/qemu/build")" qemu-system-x86_64
 	rm -rf "$tmp"
 	mkdir -p "$tmp"
-	collect "$tmp"
+	collect "$tmp" "$out"
 	publish "$tmp" "$out"
 }
 
@@ -181,7 +192,7 @@ fi
 stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 stage_device "$stage"
-out=$QHCA_CACHE/qemu-bin${debug:+-debug}-$(hash_text "$base_key" "$(hash_tree "$stage")")
+out=$QHCA_CACHE/qemu-bin${debug:+-debug}-$(hash_text "$base_key" "$(declare -f collect)" "$(hash_tree "$stage")")
 have "$out" || with_lock "qemu-$base_key" make_final "$stage" "$out"
 cache_trim qemu-bin 10
 echo "$out"

@@ -32,7 +32,7 @@ PACKAGES=(
 )
 EXTRA=(
 	sparse coccinelle clang clang-format clang-tidy clang-tools shellcheck
-	codespell perl python3-ply python3-git llvm lld
+	codespell perl python3-ply python3-git llvm lld patchelf
 )
 
 key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" v1)

@@ -45,11 +45,15 @@ as_root()
 # run_step LABEL COMMAND…: run COMMAND with its output in a log file, say every
 # ten seconds that it is still at work, show the end of the log if it fails.
 # The command gets its own process group, so that Ctrl-C takes all of it down.
+# STEP_LOG is the log; STEP_TAG keeps apart those of different variants.
 run_step()
 {
 	local label=$1 start=$SECONDS next=10 pid rc=0 file
 	shift
-	file=$QHCA_CACHE/logs/$(basename "$0" .sh)-$(tr -cs 'A-Za-z0-9\n' - <<<"$label").log
+	file=$QHCA_CACHE/logs/$(basename "$0" .sh)${STEP_TAG:+-$STEP_TAG}
+	file+=-$(tr -cs 'A-Za-z0-9\n' - <<<"$label").log
+	# shellcheck disable=SC2034 # for the caller
+	STEP_LOG=$file
 	log "$label"
 	set -m
 	"$@" >"$file" 2>&1 </dev/null &

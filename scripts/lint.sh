@@ -83,8 +83,12 @@ checkpatch()
 	local tools ignore=$1
 	shift
 	tools=$(kernel_tools)
-	br_extra perl "$(br_path "$tools")/scripts/checkpatch.pl" --strict --no-tree --terse \
-		--no-summary --show-types --ignore "$ignore" --max-line-length=100 -f "$@"
+	# In /tmp: it leaves a cache file behind where it runs.
+	# shellcheck disable=SC2016 # expands inside
+	br_extra sh -c 'cd /tmp; exec "$@"' sh \
+		perl "$(br_path "$tools")/scripts/checkpatch.pl" --strict --no-tree --terse \
+		--no-summary --show-types --ignore "$ignore" --max-line-length=100 -f \
+		"${@/#/$QHCA_BR_TOP/}" | sed "s|^$QHCA_BR_TOP/||"
 }
 
 lint_qemu()

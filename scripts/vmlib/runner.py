@@ -169,9 +169,9 @@ def _judge(opts, session, code, timed_out):
         note(f'{label}: the kernel complained:')
         sys.stderr.write(complaint + '\n')
         result = result or SPLAT
-    if 'runtime error:' in session.tail('qemu.err', 10000):
-        note(f'{label}: undefined behaviour in QEMU:')
-        sys.stderr.write(session.tail('qemu.err', 40))
+    if undefined := session.undefined_behaviour():
+        note(f'{label}: undefined behaviour in the device:')
+        sys.stderr.write(undefined)
         result = result or DIED
     if result:
         note(f'{label}: status {result}, logs in {session.run_dir}')

@@ -164,6 +164,14 @@ class Session:
                 return found
         return None
 
+    def undefined_behaviour(self):
+        """What UBSan reports about our part of QEMU; the rest has its own."""
+        lines = self.tail('qemu.err', 10000).splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            if 'runtime error:' in line and 'qhca' in line.partition('runtime error:')[0]:
+                return ''.join(lines[number:number + 20])
+        return ''
+
     def tail(self, name, count=25):
         try:
             with open(self.path(name), errors='replace', encoding='utf-8') as file:
