@@ -23,6 +23,12 @@ static struct qhca_ethq *ethq_get(struct qhca_engine *e, uint32_t number)
     return &e->ethq[number - 1];
 }
 
+/* WQEs are there, and their completions have somewhere to go. */
+static bool has_wqe(const struct qhca_ethq *q)
+{
+    return q->used && q->pi != q->ci && q->cq->state == QHCA_CQ_OK;
+}
+
 /* The frame being put together, without the room for a tag. */
 static uint8_t *gather_frame(struct qhca_eth_gather *g)
 {
@@ -211,9 +217,7 @@ static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q,
  */
 bool qhca_eth_tx_ready(const struct qhca_engine *e)
 {
-    const struct qhca_ethq *q = &e->ethq[QHCA_ETH_TX];
-
-    return q->used && q->pi != q->ci && !e->tx_blocked;
+    return has_wqe(&e->ethq[QHCA_ETH_TX]) && !e->tx_blocked;
 }
 
 /**
@@ -254,9 +258,7 @@ unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
  */
 bool qhca_engine_can_receive(struct qhca_engine *e)
 {
-    const struct qhca_ethq *q = &e->ethq[QHCA_ETH_RX];
-
-    return qhca_running(e) && q->used && q->pi != q->ci;
+    return qhca_running(e) && has_wqe(&e->ethq[QHCA_ETH_RX]);
 }
 
 /* Writes the frame without its tag, which goes to the CQE. */

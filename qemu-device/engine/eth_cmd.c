@@ -25,6 +25,9 @@ int qhca_cmd_create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!cq) {
         return QHCA_ERR_OBJ;
     }
+    if (cq->state != QHCA_CQ_OK) {
+        return QHCA_ERR_STATE;
+    }
     q = &e->ethq[r->dir];
     if (q->used) {
         return QHCA_ERR_NO_RESOURCE;

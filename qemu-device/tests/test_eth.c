@@ -430,6 +430,28 @@ static void rx_bad_buffers(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_PKTS), 1);
 }
 
+/* A failed CQ stops its queues: nothing is consumed that nobody hears of. */
+static void failed_cq(void)
+{
+    struct setup s = start();
+    struct frame f = udp_frame(test_mac, 1, 2, 99, 500);
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_ETHQ) };
+
+    qhca_cq_get(s.g->e, s.tx.cq.cqn)->state = QHCA_CQ_ERROR;
+    qhca_cq_get(s.g->e, s.rx.cq.cqn)->state = QHCA_CQ_ERROR;
+    eth_tx_post(&s.tx, s.mem, 100, 0);
+    eth_tx_ring(&s.tx);
+    guest_settle(s.g);
+    CHECK_EQ(s.g->num_sent, 0);
+    CHECK(!qhca_engine_can_receive(s.g->e));
+    guest_rx(s.g, f.data, f.len);
+    CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_NO_BUF), 1);
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_ETHQ, s.tx.number), QHCA_OK);
+    cmd.create_ethq.buf = s.tx.ring.desc;
+    cmd.create_ethq.cqn = htole32(s.tx.cq.cqn);
+    CHECK_EQ(guest_cmd(s.g, &cmd, NULL), QHCA_ERR_STATE);
+}
+
 static void creation(void)
 {
     struct setup s = start();
@@ -480,6 +502,7 @@ static const struct test tests[] = {
     { "RX checksums", rx_checksums },
     { "RX without buffers", rx_no_buffer },
     { "RX bad buffers", rx_bad_buffers },
+    { "queues of a failed CQ stop", failed_cq },
     { "creation, destruction, refusals", creation },
 };
 
