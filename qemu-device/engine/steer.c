@@ -146,7 +146,9 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
     }
     if (is_roce(e, &p, frame, loop)) {
         qhca_roce_rx(e, frame, len);
-    } else if (!loop && eth_accepts(&e->port, frame)) {
+    } else if (loop) {
+        qhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has gone meanwhile */
+    } else if (eth_accepts(&e->port, frame)) {
         qhca_eth_rx(e, frame, len, qhca_csum_verify(frame, len, p.l3, p.type));
     }
 }

@@ -14,6 +14,16 @@ const uint8_t test_mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
 
 static struct guest *guests[MAX_GUESTS];
 
+static bool verbose(void)
+{
+    static int wanted = -1;
+
+    if (wanted < 0) {
+        wanted = getenv("QHCA_TEST_VERBOSE") != NULL;
+    }
+    return wanted;
+}
+
 /* ---- the world of one engine ---- */
 
 static bool ram_ok(struct guest *g, uint64_t addr, size_t len)
@@ -134,7 +144,7 @@ static void guest_error(void *opaque, const char *msg)
 
     g->errors++;
     snprintf(g->last_error, sizeof(g->last_error), "%s", msg);
-    if (getenv("QHCA_TEST_VERBOSE")) {
+    if (verbose()) {
         printf("# %p %llu: %s\n", opaque, (unsigned long long)*g->clock, msg);
     }
 }
@@ -148,7 +158,7 @@ static void trace(void *opaque, enum qhca_trace_point point, uint64_t a,
     };
     struct guest *g = opaque;
 
-    if (getenv("QHCA_TEST_VERBOSE")) {
+    if (verbose()) {
         printf("# %p %llu: %s %llx %llx %llx\n", opaque,
                (unsigned long long)*g->clock, name[point], (unsigned long long)a,
                (unsigned long long)b, (unsigned long long)c);
