@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [engine] [guest [PART…]]
+# check.sh [engine | qtest | guest [PART…]]
 #
-# The tests: those of the engine, without a VM, then guest/check.sh in one.
-# Without arguments all of them. Ends with the sum, on a line of its own:
+# The tests: those of the engine, without a VM; those of the QEMU device, without
+# a guest; then guest/check.sh in one. Without arguments all of them. Ends with the sum, on a line of its own:
 # N passed, N failed, N skipped. VMFLAGS goes to scripts/vm.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -49,6 +49,16 @@ engine_run()
 	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$1/qemu-device/tests")" check 2>&1
 }
 
+qtest()
+{
+	local rc=0 qemu
+	qemu=$("$QHCA_TOP/scripts/build-qemu.sh") || die "QEMU does not build"
+	log "device tests"
+	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" |
+		tee "$OUT" || rc=$?
+	account qtest $rc
+}
+
 guest()
 {
 	local rc=0
@@ -61,8 +71,9 @@ guest()
 
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
-'') engine; guest ;;
+'') engine; qtest; guest ;;
 engine) engine ;;
+qtest) qtest ;;
 guest) shift; guest "$@" ;;
 *) die "unknown part $1, see --help" ;;
 esac
