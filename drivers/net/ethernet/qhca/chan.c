@@ -130,6 +130,7 @@ static int qhca_eth_poll(struct napi_struct *napi, int budget)
 	/* Without buffers no frame would come to make us try for some again. */
 	if (!qhca_rxq_fill(chan) || done == budget)
 		return budget;
+	/* From here on only qhca_chan_silence() keeps the channel alive. */
 	if (napi_complete_done(napi, done) && !qhca_eth_arm(chan))
 		napi_schedule(napi);
 	return done;
@@ -247,6 +248,19 @@ void qhca_chan_free(struct qhca_chan *chan)
 	kfree(chan);
 }
 
+/* Returns when nobody looks at the queues any more. */
+static void qhca_chan_silence(struct qhca_chan *chan)
+{
+	struct qhca_nic *nic = chan->nic;
+
+	/* In this order: NAPI would wake the queue again. */
+	napi_disable(&chan->napi);
+	netif_tx_disable(nic->netdev);
+	nic->chan = NULL;
+	/* A poll goes on for a moment after it has completed, see qhca_eth_poll(). */
+	synchronize_net();
+}
+
 /**
  * qhca_chan_start - make the queues in hardware and let frames come
  * @chan: the channel, new or stopped
@@ -281,8 +295,7 @@ int qhca_chan_start(struct qhca_chan *chan)
 	return 0;
 
 err_rx:
-	napi_disable(&chan->napi);
-	nic->chan = NULL;
+	qhca_chan_silence(chan);
 	qhca_rx_stop(chan);
 err_tx:
 	qhca_tx_stop(chan);
@@ -297,13 +310,8 @@ err_tx:
  */
 void qhca_chan_stop(struct qhca_chan *chan)
 {
-	struct qhca_nic *nic = chan->nic;
-
-	qhca_port_set(nic, false);
-	/* In this order: NAPI would wake the queue again. */
-	napi_disable(&chan->napi);
-	netif_tx_disable(nic->netdev);
-	nic->chan = NULL;
+	qhca_port_set(chan->nic, false);
+	qhca_chan_silence(chan);
 	qhca_rx_stop(chan);
 	qhca_tx_stop(chan);
 }

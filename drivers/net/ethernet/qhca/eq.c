@@ -46,6 +46,11 @@ static void qhca_eq_handle(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 	else if (!qhca_eq_is_async(eq))
 		dev_warn_ratelimited(&eq->dev->pdev->dev,
 				     "event %u in a completion queue\n", eqe->type);
+	else if (eqe->type == QHCA_EVENT_CQ_ERR)
+		qhca_cq_error(eq->dev, obj);
+	else if (eqe->type == QHCA_EVENT_DEVICE_FATAL)
+		/* Everybody hears of it, once, when the device is known to be quiet. */
+		qhca_health_die(eq->dev, "it reported a fatal error");
 	else
 		qhca_event(eq->dev, eqe->type, obj);
 }
@@ -206,8 +211,7 @@ static unsigned int qhca_eq_log_size(struct qhca_eq *eq)
 	/* The device stops when this one is full: room for all QPs failing at once. */
 	if (qhca_eq_is_async(eq))
 		log = max(QHCA_EQ_ASYNC_LOG_MIN, ilog2(eq->dev->limits.max_qp | 1) + 2);
-	/* The device asks for less, or the largest contiguous allocation does. */
-	return min3(log, max, 17u);
+	return min(log, max);
 }
 
 static int qhca_eq_cmd_create(struct qhca_eq *eq, const struct qhca_buf *buf)

@@ -8,17 +8,11 @@
  * @type: what happened
  * @obj: to which object
  *
- * Context: hard IRQ; process for a DEVICE_FATAL that qhca_health_die() led to.
+ * Context: hard IRQ; process for DEVICE_FATAL.
  */
 void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj)
 {
-	if (type == QHCA_EVENT_CQ_ERR)
-		qhca_cq_error(dev, obj);
-	else if (type == QHCA_EVENT_DEVICE_FATAL && !qhca_is_dead(dev))
-		/* Comes back here, once the device is known to be quiet. */
-		qhca_health_die(dev, "it reported a fatal error");
-	else
-		atomic_notifier_call_chain(&dev->events, type, &obj);
+	atomic_notifier_call_chain(&dev->events, type, &obj);
 }
 
 int qhca_register_events(struct qhca_dev *dev, struct notifier_block *nb)

@@ -37,7 +37,7 @@ static void qhca_rx_write_wqe(struct qhca_rxq *rx, u32 index, struct page *page)
  * @chan: the channel
  *
  * Context: NAPI.
- * Return: false if the device has hardly any and there is no memory for more.
+ * Return: false if the device has none and there is no memory for any.
  */
 bool qhca_rxq_fill(struct qhca_chan *chan)
 {
@@ -52,11 +52,13 @@ bool qhca_rxq_fill(struct qhca_chan *chan)
 		qhca_rx_write_wqe(rx, rx->pi, page);
 		rx->pi++;
 	}
-	if (rx->pi - rx->rung >= min(QHCA_RX_RING_BATCH, size / 4)) {
+	/* Few are worth a doorbell only if there will not be more. */
+	if (rx->pi - rx->rung >= QHCA_RX_RING_BATCH ||
+	    (rx->pi != rx->rung && rx->pi - rx->ci < size)) {
 		rx->rung = rx->pi;
 		qhca_ring(chan->nic->dev, QHCA_DB_ETH, qhca_db(rx->number, rx->pi));
 	}
-	return rx->rung - rx->ci >= size / 4 || qhca_is_dead(chan->nic->dev);
+	return rx->rung != rx->ci;
 }
 
 static struct sk_buff *qhca_rx_build_skb(struct qhca_chan *chan, struct page *page, u32 len)
