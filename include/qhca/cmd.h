@@ -5,7 +5,8 @@
  * The driver fills the ring entry at its producer index and rings QHCA_DB_CMD;
  * the device executes commands in ring order and answers each with one entry of
  * the completion ring. An entry, and the mailbox it names, stay with the device
- * until its completion has come; then the entry may be used again.
+ * until its completion has come; then the entry may be used again. Vector 0 is
+ * raised once for each batch of completions.
  */
 #ifndef QHCA_CMD_H
 #define QHCA_CMD_H
@@ -89,6 +90,7 @@ struct qhca_cmd_set_gid {	/* QHCA_CMD_SET_GID */
 
 #define QHCA_NO_VLAN		0xffff
 
+/* A new EQ is armed: its first event raises the vector. */
 struct qhca_cmd_create_eq {	/* QHCA_CMD_CREATE_EQ */
 	struct qhca_buf buf;	/* ring of struct qhca_eqe */
 	__le16	vector;		/* MSI-X vector to raise */
@@ -204,7 +206,7 @@ QHCA_ASSERT_OFFSET(struct qhca_cmd_comp, owner, 63);
 /* struct qhca_device_attr - limits. Each works when used to the full. */
 struct qhca_device_attr {
 	__le64	fw_version;	/* major << 32 | minor << 16 | patch */
-	__le64	node_guid;	/* EUI-64 of the permanent MAC, as a number */
+	__le64	node_guid;	/* modified EUI-64 of the permanent MAC */
 	__le64	max_mr_size;
 	__le64	caps;		/* QHCA_CAP_* */
 	__le32	max_pd;

@@ -185,7 +185,7 @@ enum qhca_cqe_status {
  * @src_qp: sender's QPN (UD)
  * @wqe_index: free-running index of the WQE; every earlier one of that queue
  *             is complete too (SRQ: that one only)
- * @vendor_err: 0, or the syndrome that Documentation/hardware.rst lists
+ * @vendor_err: 0 in this version
  * @smac: sender's Ethernet address (UD)
  * @opcode: enum qhca_cqe_opcode, valid for errors as well
  * @status: enum qhca_cqe_status
@@ -242,7 +242,9 @@ enum qhca_event {
 	QHCA_EVENT_SRQ_ERR = 10,	/* SRQN */
 	QHCA_EVENT_LINK_UP = 11,	/* port number */
 	QHCA_EVENT_LINK_DOWN = 12,	/* port number */
-	QHCA_EVENT_DEVICE_FATAL = 13,	/* enum qhca_fatal */
+	QHCA_EVENT_DEVICE_FATAL = 13,	/* enum qhca_fatal; interrupts even a
+					 * driver that has not armed the EQ
+					 */
 };
 
 /* struct qhca_eqe - written by the device, @owner last. */
@@ -267,7 +269,8 @@ QHCA_ASSERT_OFFSET(struct qhca_eqe, owner, 31);
 /*
  * struct qhca_eth_wqe - one buffer of an Ethernet queue. TX: a fragment of a
  * frame; csum_* and vlan_tci of the first fragment count. RX: room for a whole
- * frame. One CQE (of the last fragment) per frame.
+ * frame. One CQE (of the last fragment) per frame, whose byte_len is that of
+ * the frame on the wire: an inserted tag counts.
  * @csum_start: offset in the frame where checksumming starts
  * @csum_offset: offset from @csum_start where the result goes
  */
