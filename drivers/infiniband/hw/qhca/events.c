@@ -70,7 +70,7 @@ static int qhca_ib_event(struct notifier_block *nb, unsigned long type, void *da
 		fallthrough;
 	case QHCA_EVENT_LINK_UP:
 	case QHCA_EVENT_LINK_DOWN:
-		queue_work(dev->wq, &dev->port_work);
+		schedule_work(&dev->port_work);
 		return NOTIFY_OK;
 	default:
 		return NOTIFY_DONE;
@@ -102,6 +102,8 @@ static void qhca_ib_port_work(struct work_struct *work)
 	}
 	if (qhca_is_dead(dev->core) && !dev->fatal_told) {
 		dev->fatal_told = true;
+		/* The last event of all; the core dispatches from many workers. */
+		flush_workqueue(ib_wq);
 		qhca_ib_dispatch(dev, IB_EVENT_DEVICE_FATAL);
 	}
 }
@@ -117,7 +119,7 @@ static int qhca_ib_netdev_event(struct notifier_block *nb, unsigned long event, 
 	case NETDEV_CHANGE:
 		if (ndev != dev->ndev)
 			return NOTIFY_DONE;
-		queue_work(dev->wq, &dev->port_work);
+		schedule_work(&dev->port_work);
 		return NOTIFY_OK;
 	case NETDEV_CHANGEADDR:
 		/* GIDs of a VLAN or a bond have its address. */
@@ -162,6 +164,7 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 void qhca_ib_events_cleanup(struct qhca_ib_dev *dev)
 {
 	qhca_unregister_events(dev->core, &dev->events_nb);
+	cancel_work_sync(&dev->port_work);
 	destroy_workqueue(dev->wq);
 	xa_destroy(&dev->qps);
 }
@@ -182,7 +185,7 @@ int qhca_ib_announce(struct qhca_ib_dev *dev)
 		return ret;
 	WRITE_ONCE(dev->announce, true);
 	/* The port may be up already, or the device dead. */
-	queue_work(dev->wq, &dev->port_work);
+	schedule_work(&dev->port_work);
 	return 0;
 }
 

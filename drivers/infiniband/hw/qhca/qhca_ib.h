@@ -31,11 +31,12 @@
  * @limits: what the device offers
  * @ndev: its Ethernet port
  * @max_mtu: largest path MTU, an enum ib_mtu
- * @wq: ordered, so that events stay in order
+ * @wq: ordered, so that events of a QP stay in order
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
  * @events_nb: hears of asynchronous events
  * @netdev_nb: hears of changes of @ndev
- * @port_work: finds out what the port and the device have become
+ * @port_work: finds out what the port and the device have become; not in @wq,
+ *             which memory reclaim may wait for, as it waits for the core
  * @gid_work: tells the device new MAC addresses
  * @flush_work: wakes kernel consumers once the device is dead
  * @announce: port and device events may be dispatched
