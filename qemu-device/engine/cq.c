@@ -250,7 +250,7 @@ void qhca_cq_free_all(struct qhca_engine *e)
     struct qhca_cq *cq;
     uint32_t i;
 
-    for (i = 0; i < e->cq.size; i++) {
+    for (i = 0; i < e->cq.size && e->cq.used > 0; i++) {
         cq = qhca_table_at(&e->cq, i);
         if (cq) {
             free_cq(e, cq);

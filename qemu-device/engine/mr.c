@@ -199,7 +199,7 @@ void qhca_mr_free_all(struct qhca_engine *e)
     struct qhca_mr *mr;
     uint32_t i;
 
-    for (i = 0; i < e->mr.size; i++) {
+    for (i = 0; i < e->mr.size && e->mr.used > 0; i++) {
         mr = qhca_table_at(&e->mr, i);
         if (mr) {
             free_mr(e, mr);

@@ -57,7 +57,7 @@ void qhca_pd_free_all(struct qhca_engine *e)
     struct qhca_pd *pd;
     uint32_t i;
 
-    for (i = 0; i < e->pd.size; i++) {
+    for (i = 0; i < e->pd.size && e->pd.used > 0; i++) {
         pd = qhca_table_at(&e->pd, i);
         if (pd) {
             qhca_table_del(&e->pd, pd->pdn);

@@ -47,6 +47,8 @@ struct guest {
     uint64_t reads, writes;     /* DMA, calls */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
 
+    bool lenient;               /* completions may have been written over */
+
     /* Provocations. */
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
     bool net_blocked;           /* send_frame says "not now" */

@@ -76,8 +76,7 @@ void tap_note(const char *fmt, ...)
     printf("\n");
 }
 
-static void run_one(const struct test *t, unsigned number,
-                    void (*cleanup)(void))
+bool tap_quiet(const struct test *t, void (*cleanup)(void))
 {
     failures = 0;
     skipped = NULL;
@@ -89,12 +88,21 @@ static void run_one(const struct test *t, unsigned number,
         say_seed();
     }
     cleanup();
-    printf("%s %u - %s", failures ? "not ok" : "ok", number, t->name);
+    return !failures;
+}
+
+static bool run_one(const struct test *t, unsigned number,
+                    void (*cleanup)(void))
+{
+    bool ok = tap_quiet(t, cleanup);
+
+    printf("%s %u - %s", ok ? "ok" : "not ok", number, t->name);
     if (skipped) {
         printf(" # SKIP %s", skipped);
     }
     printf("\n");
     fflush(stdout);
+    return ok;
 }
 
 int tap_main(int argc, char **argv, const struct test *tests, size_t n,
@@ -108,8 +116,7 @@ int tap_main(int argc, char **argv, const struct test *tests, size_t n,
         if (argc > 1 && !strstr(tests[i].name, argv[1])) {
             continue;
         }
-        run_one(&tests[i], ++number, cleanup);
-        bad += failures > 0;
+        bad += !run_one(&tests[i], ++number, cleanup);
     }
     printf("1..%u\n", number);
     return bad ? 1 : 0;

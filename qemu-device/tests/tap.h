@@ -44,4 +44,7 @@ void tap_seed(unsigned long long seed);
 int tap_main(int argc, char **argv, const struct test *tests, size_t n,
              void (*cleanup)(void));
 
+/* Runs one case without its line; false: it failed. */
+bool tap_quiet(const struct test *t, void (*cleanup)(void));
+
 #endif /* QHCA_TESTS_TAP_H */

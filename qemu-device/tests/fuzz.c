@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: sessions of a hostile guest in a hostile network: doorbells,
+ * ring contents, frames and failures against two connected QPs. What is checked is
+ * what must hold whatever comes: no sanitizer report, no endless work, no DMA
+ * after the device has stopped, the engine's own books in order.
+ */
+#include "fuzz.h"
+#include "internal.h"
+#include "qp.h"
+
+/* ---- doorbells and rings ---- */
+
+static void random_doorbell(struct fuzz *f)
+{
+    static const uint8_t offs[] = {
+        QHCA_DB_SQ, QHCA_DB_RQ, QHCA_DB_SRQ, QHCA_DB_CQ_ARM, QHCA_DB_EQ,
+        QHCA_DB_ETH,
+    };
+    static const enum fuzz_kind kinds[] = { QP, QP, QP, CQ, EQ, ETHQ };
+    unsigned which = (unsigned)rnd(f, sizeof(offs));
+    uint32_t index = one_in(f, 4) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 70);
+
+    ring(f->n.g, one_in(f, 6) ? (unsigned)nasty(f) : which >= 4 ? 0 : 1,
+         one_in(f, 20) ? (unsigned)rnd(f, 4096) : offs[which],
+         some(f, kinds[which]), index);
+    if (one_in(f, 1000)) {
+        ring(f->n.g, 0, QHCA_DB_CMD, 0, (uint32_t)nasty(f));
+    }
+}
+
+static void random_wr(struct fuzz *f, struct rc_qp *q)
+{
+    struct rc_wr wr = rc_wr(q, (uint8_t)rnd(f, 9), rnd(f, NODE_MEM / 2),
+                            (uint32_t)rnd(f, 20000));
+    unsigned i;
+
+    wr.num_sge = (unsigned)rnd(f, 5);
+    wr.flags = (uint8_t)rnd(f, one_in(f, 5) ? 256 : 8);
+    wr.inline_len = (unsigned)rnd(f, 70);
+    wr.imm = (uint32_t)nasty(f);
+    for (i = 0; i < wr.num_sge; i++) {
+        wr.sge[i].addr = some_addr(f);
+        wr.sge[i].length = one_in(f, 9) ? (uint32_t)nasty(f) :
+                                          (uint32_t)rnd(f, 9000);
+        wr.sge[i].lkey = one_in(f, 9) ? some(f, MR) : f->n.mr.key;
+    }
+    rc_aim(&wr, &f->n, rnd(f, NODE_MEM / 2) & ~7ull);
+    if (one_in(f, 9)) {
+        wr.raddr = nasty(f);
+        wr.rkey = some(f, MR);
+    }
+    rc_put(q, &wr);
+    if (!one_in(f, 3)) {
+        rc_ring(q);
+    }
+}
+
+static void random_recv(struct fuzz *f, struct rc_qp *q)
+{
+    struct qhca_seg_le sge[4] = { { 0 } };
+    unsigned i, n = (unsigned)rnd(f, 4);
+
+    for (i = 0; i < n; i++) {
+        sge[i].addr = some_addr(f);
+        sge[i].length = (uint32_t)rnd(f, 20000);
+        sge[i].lkey = one_in(f, 12) ? some(f, MR) : f->n.mr.key;
+    }
+    rc_recv_raw(q, rnd(f, 100), one_in(f, 20) ? (unsigned)nasty(f) & 0xffff : n,
+                sge);
+}
+
+/* Writes over whatever stands in guest memory below the heap's end. */
+static void corrupt_memory(struct fuzz *f)
+{
+    struct guest *g = f->n.g;
+    uint64_t addr = RAM_BASE + rnd(f, g->brk - RAM_BASE - 8), v = nasty(f);
+
+    memcpy(guest_ptr(g, addr, 8), &v, 1 + rnd(f, 8));
+}
+
+/* ---- frames ---- */
+
+static void random_frame(struct fuzz *f)
+{
+    struct rc_qp *q = one_in(f, 2) ? &f->a : &f->b;
+    struct qhca_qp *dev = qhca_qp_get(f->n.g->e, q->qpn);
+    struct roce_packet p = peer_packet(q, (uint8_t)rnd(f, 0x16), 0);
+    uint8_t frame[MAX_FRAME] = { 0 };
+    size_t len;
+
+    if (dev) {
+        p.psn = (roce_opcode(p.opcode)->flags & OPF_RESPONSE ?
+                 dev->req.una_psn : dev->rsp.epsn) + (uint32_t)rnd(f, 4);
+        p.psn = (p.psn - (uint32_t)rnd(f, 3)) & PSN_MASK;
+    }
+    if (one_in(f, 10)) {
+        p.psn = (uint32_t)nasty(f) & PSN_MASK;
+        p.opcode = (uint8_t)nasty(f);
+    }
+    p.va = some_addr(f);
+    p.rkey = one_in(f, 6) ? some(f, MR) : f->n.mr.key;
+    p.dma_len = one_in(f, 6) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 5000);
+    p.syndrome = one_in(f, 3) ? (uint8_t)nasty(f) : AETH_ACK;
+    p.payload_len = one_in(f, 3) ? 1024 : rnd(f, 1100);
+    if (!(roce_opcode(p.opcode)->flags & OPF_PAYLOAD) && !one_in(f, 10)) {
+        p.payload_len = 0;
+    }
+    len = roce_finish(&p, frame);
+    while (one_in(f, 3)) {
+        frame[rnd(f, len)] ^= (uint8_t)(1u << rnd(f, 8));
+    }
+    if (one_in(f, 10)) {
+        len = rnd(f, len + 40);
+    }
+    guest_rx(f->n.g, frame, len);
+}
+
+/* ---- circumstances ---- */
+
+static void random_trouble(struct fuzz *f)
+{
+    struct guest *g = f->n.g;
+
+    switch (rnd(f, 8)) {
+    case 0:
+        g->bad_from = RAM_BASE + rnd(f, g->brk - RAM_BASE);
+        g->bad_to = g->bad_from + (1ull << rnd(f, 14));
+        break;
+    case 1:
+        g->bad_from = g->bad_to = 0;
+        break;
+    case 2:
+        g->net_blocked = !g->net_blocked;
+        if (!g->net_blocked) {
+            qhca_engine_tx_ready(g->e, *g->clock);
+        }
+        break;
+    case 3:
+        qhca_engine_set_link(g->e, *g->clock, rnd(f, 2));
+        break;
+    case 4:
+        reg_write(g, (unsigned)rnd(f, 0x60), (uint32_t)nasty(f));
+        reg_read(g, (unsigned)rnd(f, 0x60));
+        break;
+    case 5:
+        qhca_engine_tick(g->e, *g->clock);
+        break;
+    default:
+        guest_advance(g, rnd(f, 2) ? rnd(f, 100000) : 20000000);
+        break;
+    }
+}
+
+static uint64_t check_qp(const struct qhca_qp *qp)
+{
+    REQUIRE(qp->sq.pi - qp->sq.ci <= qhca_wq_size(&qp->sq));
+    REQUIRE(qp->rq.pi - qp->rq.ci <= qhca_wq_size(&qp->rq));
+    REQUIRE(qp->sq.next - qp->sq.ci <= qp->sq.pi - qp->sq.ci);
+    return (qp->sq.mem.block ? qp->sq.mem.num_blocks : 0) +
+           (qp->rq.mem.block ? qp->rq.mem.num_blocks : 0);
+}
+
+/* Calls @check for each object of a table; the sum of the answers. */
+#define FOR_ALL(table, type, check, sum) \
+    for (uint32_t i = 0, left = (table)->used; left > 0; i++) { \
+        type *obj = qhca_table_at(table, i); \
+        REQUIRE(i < (table)->size); \
+        if (obj) { \
+            left--; \
+            sum += check(obj); \
+        } \
+    }
+
+static uint64_t check_cq(const struct qhca_cq *cq)
+{
+    REQUIRE(cq->pi - cq->ci <= 1u << cq->log_size);
+    return cq->mem.block ? cq->mem.num_blocks : 0;
+}
+
+static uint64_t check_mr(const struct qhca_mr *mr)
+{
+    return mr->mem.block ? mr->mem.num_blocks : 0;
+}
+
+static void check_books(struct fuzz *f)
+{
+    struct qhca_engine *e = f->n.g->e;
+    uint64_t blocks = 0;
+
+    REQUIRE(!e->busy);
+    REQUIRE(f->n.g->dma_after_stop == 0);
+    REQUIRE(e->timers.used <= e->timers.reserved);
+    FOR_ALL(&e->cq, struct qhca_cq, check_cq, blocks);
+    FOR_ALL(&e->mr, struct qhca_mr, check_mr, blocks);
+    FOR_ALL(&e->qp, struct qhca_qp, check_qp, blocks);
+    REQUIRE(blocks <= e->table_blocks);
+}
+
+static void begin(struct fuzz *f)
+{
+    struct rc_opts o = RC_OPTS;
+    unsigned i;
+
+    f->n = node_new(NULL, 1);
+    f->n.g->lenient = true;
+    f->rng |= 1;
+    o.timeout = 4;
+    o.retry = 2;
+    o.cq_log = 5;
+    f->a = rc_create(&f->n, &o);
+    f->b = rc_create(&f->n, &o);
+    rc_connect(&f->a, &f->b);
+    for (i = 0; i < 4; i++) {
+        f->mem[i] = guest_buf(f->n.g, 12 << 12, 12, i);
+    }
+    memset(f->num, 0, sizeof(f->num));
+    remember(f, PD, f->n.pdn);
+    remember(f, MR, f->n.mr.key);
+    remember(f, CQ, f->a.scq.cqn);
+    remember(f, CQ, f->b.rcq.cqn);
+    remember(f, EQ, f->n.comp.eqn);
+    remember(f, EQ, f->n.async.eqn);
+    remember(f, QP, f->a.qpn);
+    remember(f, QP, f->b.qpn);
+}
+
+static void step(struct fuzz *f)
+{
+    uint64_t what = rnd(f, 100);
+    struct rc_qp *q = one_in(f, 2) ? &f->a : &f->b;
+
+    if (what < 25) {
+        random_command(f);
+    } else if (what < 40) {
+        random_doorbell(f);
+    } else if (what < 58) {
+        random_wr(f, q);
+    } else if (what < 70) {
+        random_recv(f, q);
+    } else if (what < 85) {
+        random_frame(f);
+    } else if (what < 92) {
+        corrupt_memory(f);
+    } else {
+        random_trouble(f);
+    }
+    guest_settle(f->n.g);
+}
+
+void fuzz_session(struct fuzz *f, unsigned steps)
+{
+    unsigned i;
+
+    begin(f);
+    for (i = 0; i < steps && dev_state(f->n.g) == QHCA_STATE_RUNNING &&
+                (!f->input || f->input_len > 0); i++) {
+        step(f);
+        if (i % 16 == 0) {
+            check_books(f);
+        }
+    }
+    f->fatals += dev_state(f->n.g) == QHCA_STATE_FATAL;
+    guest_advance(f->n.g, 1000000000);
+    check_books(f);
+    qhca_engine_reset(f->n.g->e, *f->n.g->clock);
+    REQUIRE(qhca_engine_num_objects(f->n.g->e) == 0);
+    REQUIRE(f->n.g->e->table_blocks == 0);
+    REQUIRE(f->n.g->deadline == UINT64_MAX);
+    harness_cleanup();
+}

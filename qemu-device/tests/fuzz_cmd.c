@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the hostile guest's commands, and where it gets its numbers.
+ */
+#include "fuzz.h"
+
+/* The next number of the stream. */
+static uint64_t draw(struct fuzz *f)
+{
+    uint64_t v = 0;
+    size_t n = f->input_len < 3 ? f->input_len : 3;
+
+    if (n == 0) {               /* no input, or no more of it */
+        return test_random(&f->rng) >> 11;
+    }
+    memcpy(&v, f->input, n);
+    f->input += n;
+    f->input_len -= n;
+    return v;
+}
+
+uint64_t rnd(struct fuzz *f, uint64_t n)
+{
+    return draw(f) % n;
+}
+
+bool one_in(struct fuzz *f, unsigned n)
+{
+    return rnd(f, n) == 0;
+}
+
+uint64_t nasty(struct fuzz *f)
+{
+    uint64_t v = 1ull << rnd(f, 64);
+
+    switch (rnd(f, 5)) {
+    case 0:
+        return rnd(f, 20);
+    case 1:
+        return v - rnd(f, 3);
+    case 2:
+        return v + rnd(f, 3);
+    case 3:
+        return UINT64_MAX - rnd(f, 20);
+    default:
+        return draw(f) << 16 ^ draw(f);
+    }
+}
+
+uint32_t some(struct fuzz *f, enum fuzz_kind k)
+{
+    if (f->num[k] && !one_in(f, 12)) {
+        return f->pool[k][rnd(f, f->num[k])];
+    }
+    return (uint32_t)nasty(f);
+}
+
+void remember(struct fuzz *f, enum fuzz_kind k, uint32_t obj)
+{
+    if (f->num[k] < FUZZ_POOL) {
+        f->pool[k][f->num[k]++] = obj;
+    } else {
+        f->pool[k][rnd(f, FUZZ_POOL)] = obj;
+    }
+}
+
+uint64_t some_addr(struct fuzz *f)
+{
+    if (one_in(f, 8)) {
+        return nasty(f);
+    }
+    return f->n.mr.addr + rnd(f, NODE_MEM);
+}
+
+/* ---- commands ---- */
+
+static struct qhca_buf some_buf(struct fuzz *f)
+{
+    struct qhca_buf b = f->mem[rnd(f, 4)].desc;
+
+    if (one_in(f, 6)) {
+        ((uint8_t *)&b)[rnd(f, sizeof(b))] = (uint8_t)nasty(f);
+    }
+    return b;
+}
+
+static void some_body(struct fuzz *f, struct qhca_cmd *c)
+{
+    switch (le16toh(c->opcode)) {
+    case QHCA_CMD_CREATE_EQ:
+        c->create_eq.buf = some_buf(f);
+        c->create_eq.vector = htole16((uint16_t)rnd(f, NUM_VECTORS + 1));
+        c->create_eq.log_size = (uint8_t)rnd(f, 9);
+        break;
+    case QHCA_CMD_CREATE_ETHQ:
+        c->create_ethq.buf = some_buf(f);
+        c->create_ethq.cqn = htole32(some(f, CQ));
+        c->create_ethq.log_size = (uint8_t)rnd(f, 8);
+        c->create_ethq.dir = (uint8_t)rnd(f, 3);
+        break;
+    case QHCA_CMD_REG_MR:
+    case QHCA_CMD_REREG_MR:
+        c->reg_mr.buf = some_buf(f);
+        c->reg_mr.iova = htole64(some_addr(f));
+        c->reg_mr.length = htole64(one_in(f, 5) ? nasty(f) : rnd(f, 40000));
+        c->reg_mr.pdn = htole32(some(f, PD));
+        c->reg_mr.key = htole32(some(f, MR));
+        c->reg_mr.access = htole16((uint16_t)rnd(f, 0x22));
+        c->reg_mr.type = (uint8_t)(one_in(f, 10) ? rnd(f, 3) : 0);
+        c->reg_mr.rereg = (uint8_t)rnd(f, 9);
+        break;
+    case QHCA_CMD_CREATE_CQ:
+    case QHCA_CMD_RESIZE_CQ:
+        c->create_cq.buf = some_buf(f);
+        c->create_cq.uar = htole32((uint32_t)rnd(f, NUM_UARS + 1));
+        c->create_cq.eqn = htole32(some(f, EQ));
+        c->create_cq.cqn = htole32(some(f, CQ));
+        c->create_cq.log_size = (uint8_t)rnd(f, 10);
+        break;
+    case QHCA_CMD_MODIFY_QP:
+        c->modify_qp.qpn = htole32(some(f, QP));
+        c->modify_qp.attr_mask = htole32((uint32_t)nasty(f) | QHCA_QP_STATE);
+        break;
+    case QHCA_CMD_SET_PORT:
+        memcpy(c->set_port.mac, test_mac, 6);
+        c->set_port.port = 1;
+        c->set_port.flags = (uint8_t)rnd(f, 9);
+        c->set_port.mtu = htole32((uint32_t)rnd(f, 9100));
+        break;
+    default:
+        c->obj.obj = htole32(some(f, (enum fuzz_kind)rnd(f, FUZZ_KINDS)));
+        break;
+    }
+}
+
+/* Mailboxes: a QP to create or attributes, with a byte or two wrong. */
+static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
+{
+    struct qhca_create_qp c = {
+        .sq = some_buf(f), .rq = some_buf(f), .pdn = htole32(some(f, PD)),
+        .uar = htole32(1), .send_cqn = htole32(some(f, CQ)),
+        .recv_cqn = htole32(some(f, CQ)), .type = QHCA_QPT_RC,
+        .sq_log_size = (uint8_t)rnd(f, 5), .sq_log_stride = 7,
+        .rq_log_size = (uint8_t)rnd(f, 5), .rq_log_stride = 6,
+        .max_send_sge = htole32(4), .max_recv_sge = htole32(3),
+    };
+    struct qhca_qp_attr a = rc_attr(&f->a);
+
+    a.state = (uint8_t)rnd(f, 8);
+    memset(mbox, 0, 4096);
+    if (opcode == QHCA_CMD_CREATE_QP) {
+        memcpy(mbox, &c, sizeof(c));
+    } else if (opcode == QHCA_CMD_MODIFY_QP) {
+        memcpy(mbox, &a, sizeof(a));
+    }
+    if (one_in(f, 3)) {
+        mbox[rnd(f, 80)] = (uint8_t)nasty(f);
+    }
+}
+
+void random_command(struct fuzz *f)
+{
+    static const uint8_t opcodes[] = {
+        0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x20,
+        0x20, 0x21, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x30, 0x30, 0x31, 0x32, 0x33,
+        0x33, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43,
+    };
+    static const struct {
+        uint8_t opcode, kind;
+    } creates[] = {
+        { QHCA_CMD_ALLOC_PD, PD }, { QHCA_CMD_REG_MR, MR },
+        { QHCA_CMD_CREATE_CQ, CQ }, { QHCA_CMD_CREATE_EQ, EQ },
+        { QHCA_CMD_CREATE_QP, QP }, { QHCA_CMD_CREATE_ETHQ, ETHQ },
+    };
+    struct qhca_cmd c = { 0 };
+    uint32_t obj = 0;
+    unsigned i;
+    int status;
+
+    c.opcode = htole16(one_in(f, 30) ? (uint16_t)nasty(f) :
+                       opcodes[rnd(f, sizeof(opcodes))]);
+    some_body(f, &c);
+    if (one_in(f, 8)) {
+        c.body[rnd(f, sizeof(c.body))] = (uint8_t)nasty(f);
+    }
+    c.mailbox = htole64(one_in(f, 20) ? nasty(f) : f->n.g->mbox);
+    fill_mbox(f, le16toh(c.opcode), guest_ptr(f->n.g, f->n.g->mbox, 4096));
+    status = guest_cmd(f->n.g, &c, &obj);
+    f->ok += status == QHCA_OK;
+    f->refused += status > 0;
+    for (i = 0; status == QHCA_OK && i < ARRAY_SIZE(creates); i++) {
+        if (creates[i].opcode == le16toh(c.opcode)) {
+            remember(f, (enum fuzz_kind)creates[i].kind, obj);
+        }
+    }
+}
