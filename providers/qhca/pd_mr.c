@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Port, protection domains and memory regions: the kernel does all the work.
+ * Port, protection domains and memory regions: the kernel does most of the work.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,15 +35,92 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx)
 	return &pd->ibv_pd;
 }
 
+static void dealloc_parent_domain(struct qhca_pd *pd)
+{
+	atomic_fetch_sub(&pd->inner->refs, 1);
+	if (pd->td)
+		atomic_fetch_sub(&pd->td->refs, 1);
+	free(pd);
+}
+
 int qhca_dealloc_pd(struct ibv_pd *ibpd)
 {
+	struct qhca_pd *pd = to_qpd(ibpd);
 	int err;
 
+	if (atomic_load(&pd->refs))
+		return EBUSY;
+	if (pd->inner) {
+		dealloc_parent_domain(pd);
+		return 0;
+	}
 	err = ibv_cmd_dealloc_pd(ibpd);
 	if (err)
 		return err;
-	free(to_qpd(ibpd));
+	free(pd);
 	return 0;
+}
+
+struct ibv_td *qhca_alloc_td(struct ibv_context *ibctx,
+			     struct ibv_td_init_attr *attr)
+{
+	struct qhca_td *td;
+
+	if (attr->comp_mask) {
+		errno = EINVAL;
+		return NULL;
+	}
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->ibv_td.context = ibctx;
+	return &td->ibv_td;
+}
+
+int qhca_dealloc_td(struct ibv_td *ibtd)
+{
+	struct qhca_td *td = to_qtd(ibtd);
+
+	if (atomic_load(&td->refs))
+		return EBUSY;
+	free(td);
+	return 0;
+}
+
+struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
+					struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t allocators = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	const uint32_t pd_context = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	struct qhca_pd *pd;
+
+	if (ibv_check_alloc_parent_domain(attr))
+		return NULL;
+	if (!check_comp_mask(attr->comp_mask, allocators | pd_context) ||
+	    (attr->comp_mask & allocators && (!attr->alloc || !attr->free)) ||
+	    to_qpd(attr->pd)->inner) {
+		errno = EINVAL;
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+
+	pd->inner = to_qpd(attr->pd);
+	pd->pdn = pd->inner->pdn;
+	atomic_fetch_add(&pd->inner->refs, 1);
+	if (attr->td) {
+		pd->td = to_qtd(attr->td);
+		atomic_fetch_add(&pd->td->refs, 1);
+	}
+	ibv_initialize_parent_domain(&pd->ibv_pd, attr->pd);
+	if (attr->comp_mask & allocators) {
+		pd->alloc = attr->alloc;
+		pd->free = attr->free;
+	}
+	if (attr->comp_mask & pd_context)
+		pd->pd_context = attr->pd_context;
+	return &pd->ibv_pd;
 }
 
 struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,

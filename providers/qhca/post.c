@@ -5,29 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "qhca.h"
+#include "wqe.h"
 
 #define QPT(type)	(1u << IBV_QPT_##type)
-#define QPS(state)	(1u << IBV_QPS_##state)
-
-/* Parts of a send WQE that an opcode has besides its SGEs. */
-enum {
-	HAS_IMM		= 1 << 0,
-	HAS_KEY		= 1 << 1,	/* to invalidate */
-	HAS_RDMA	= 1 << 2,
-	HAS_ATOMIC	= 1 << 3,
-	MAY_INLINE	= 1 << 4,
-	NO_DATA		= 1 << 5,
-};
-
-struct send_op {
-	uint8_t opcode;		/* enum qhca_wr_opcode */
-	uint8_t parts;
-	uint16_t qp_types;
-};
 
 /* Which opcode goes with which QP type: conformance B.1. */
-static const struct send_op send_ops[] = {
+static const struct qhca_send_op send_ops[QHCA_NUM_SEND_OPS] = {
 	[IBV_WR_SEND] = {
 		QHCA_WR_SEND, MAY_INLINE, QPT(RC) | QPT(UC) },
 	[IBV_WR_SEND_WITH_IMM] = {
@@ -44,22 +27,18 @@ static const struct send_op send_ops[] = {
 	[IBV_WR_RDMA_READ] = {
 		QHCA_WR_RDMA_READ, HAS_RDMA, QPT(RC) },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
-		QHCA_WR_ATOMIC_CMP_AND_SWP, HAS_ATOMIC, QPT(RC) },
+		QHCA_WR_ATOMIC_CMP_AND_SWP, HAS_CAS, QPT(RC) },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
-		QHCA_WR_ATOMIC_FETCH_AND_ADD, HAS_ATOMIC, QPT(RC) },
+		QHCA_WR_ATOMIC_FETCH_AND_ADD, HAS_ADD, QPT(RC) },
 	[IBV_WR_LOCAL_INV] = {
 		QHCA_WR_LOCAL_INV, HAS_KEY | NO_DATA, QPT(RC) | QPT(UC) },
 };
 
-/* Indexed by the lowest three bits of send_flags: FENCE, SIGNALED, SOLICITED. */
-static const uint8_t wqe_flags[] = {
-#define FLAGS(n) [n] = ((n) & IBV_SEND_FENCE ? QHCA_WQE_FENCE : 0) |	\
-		       ((n) & IBV_SEND_SIGNALED ? QHCA_WQE_SIGNALED : 0) | \
-		       ((n) & IBV_SEND_SOLICITED ? QHCA_WQE_SOLICITED : 0)
-	FLAGS(0), FLAGS(1), FLAGS(2), FLAGS(3),
-	FLAGS(4), FLAGS(5), FLAGS(6), FLAGS(7),
-#undef FLAGS
-};
+/* How to build a WQE of @opcode, which is one that qhca_send_ops() offers. */
+const struct qhca_send_op *qhca_send_op(enum ibv_wr_opcode opcode)
+{
+	return &send_ops[opcode];
+}
 
 /* Bit per enum ibv_wr_opcode that a QP of @type takes; 0: no such type here. */
 uint32_t qhca_send_ops(enum ibv_qp_type type)
@@ -67,34 +46,12 @@ uint32_t qhca_send_ops(enum ibv_qp_type type)
 	uint32_t ops = 0;
 	unsigned int i;
 
+	if ((unsigned int)type >= 8 * sizeof(send_ops[0].qp_types))
+		return 0;
 	for (i = 0; i < ARRAY_SIZE(send_ops); i++)
 		if (send_ops[i].qp_types & 1u << type)
 			ops |= 1u << i;
 	return ops;
-}
-
-static void *wqe_at(const struct qhca_wq *wq, uint32_t index)
-{
-	return (uint8_t *)wq->mem.addr +
-	       ((size_t)(index & (wq->size - 1)) << wq->stride_shift);
-}
-
-static bool wq_full(struct qhca_wq *wq)
-{
-	return wq->pi - atomic_load_explicit(&wq->ci, memory_order_acquire) >=
-	       wq->size;
-}
-
-static void put_sges(struct qhca_sge *to, const struct ibv_sge *from,
-		     unsigned int num_sge)
-{
-	unsigned int i;
-
-	for (i = 0; i < num_sge; i++) {
-		to[i].addr = htole64(from[i].addr);
-		to[i].length = htole32(from[i].length);
-		to[i].lkey = htole32(from[i].lkey);
-	}
 }
 
 /* Returns the number of bytes, or more than @room if they do not fit. */
@@ -125,30 +82,24 @@ static void put_inline(uint8_t *to, const struct ibv_send_wr *wr)
 static void put_parts(struct qhca_sq_wqe *wqe, const struct ibv_send_wr *wr,
 		      unsigned int parts)
 {
-	wqe->imm = 0;
 	if (parts & HAS_IMM)
 		wqe->imm = wr->imm_data;
 	if (parts & HAS_KEY)
 		wqe->inv_key = htole32(wr->invalidate_rkey);
-	if (parts & HAS_RDMA) {
-		wqe->rdma.addr = htole64(wr->wr.rdma.remote_addr);
-		wqe->rdma.rkey = htole32(wr->wr.rdma.rkey);
-	}
-	if (parts & HAS_ATOMIC) {
-		wqe->atomic.addr = htole64(wr->wr.atomic.remote_addr);
-		wqe->atomic.rkey = htole32(wr->wr.atomic.rkey);
-		wqe->atomic.rsvd = 0;
-		wqe->atomic.swap_add = htole64(wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ?
-					       wr->wr.atomic.swap :
-					       wr->wr.atomic.compare_add);
-		wqe->atomic.compare = htole64(wr->wr.atomic.compare_add);
-	}
+	if (parts & HAS_RDMA)
+		put_rdma(wqe, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+	if (parts & HAS_CAS)
+		put_atomic(wqe, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey,
+			   wr->wr.atomic.swap, wr->wr.atomic.compare_add);
+	if (parts & HAS_ADD)
+		put_atomic(wqe, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey,
+			   wr->wr.atomic.compare_add, 0);
 }
 
 static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct qhca_wq *sq = &qp->sq;
-	const struct send_op *op;
+	const struct qhca_send_op *op;
 	struct qhca_sq_wqe *wqe;
 	uint32_t count;
 	uint8_t flags;
@@ -160,7 +111,7 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 	if (unlikely((unsigned int)wr->num_sge > sq->max_sge))
 		return EINVAL;
 	count = op->parts & NO_DATA ? 0 : wr->num_sge;
-	flags = wqe_flags[wr->send_flags & 7];
+	flags = wqe_flags(wr->send_flags);
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		if (unlikely(!(op->parts & MAY_INLINE)))
 			return EINVAL;
@@ -173,10 +124,7 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 		return ENOMEM;
 
 	wqe = wqe_at(sq, sq->pi);
-	wqe->wr_id = htole64(wr->wr_id);
-	wqe->opcode = op->opcode;
-	wqe->flags = flags;
-	wqe->count = htole16(count);
+	put_header(wqe, wr->wr_id, op->opcode, flags, count);
 	put_parts(wqe, wr, op->parts);
 	if (flags & QHCA_WQE_INLINE)
 		put_inline((uint8_t *)(wqe + 1), wr);
@@ -189,12 +137,11 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
 {
-	const unsigned int states = QPS(RTS) | QPS(SQD) | QPS(SQE) | QPS(ERR);
 	struct qhca_qp *qp = to_qqp(ibqp);
 	uint32_t first;
 	int err = 0;
 
-	if (unlikely(!(states & 1u << ibqp->state))) {
+	if (unlikely(!may_post_send(ibqp))) {
 		*bad_wr = wr;
 		return EINVAL;
 	}

@@ -43,10 +43,15 @@ static void qhca_free_context(struct ibv_context *ibctx)
 }
 
 static const struct verbs_context_ops qhca_ctx_ops = {
+	.alloc_parent_domain = qhca_alloc_parent_domain,
 	.alloc_pd = qhca_alloc_pd,
+	.alloc_td = qhca_alloc_td,
 	.create_cq = qhca_create_cq,
+	.create_cq_ex = qhca_create_cq_ex,
 	.create_qp = qhca_create_qp,
+	.create_qp_ex = qhca_create_qp_ex,
 	.dealloc_pd = qhca_dealloc_pd,
+	.dealloc_td = qhca_dealloc_td,
 	.dereg_mr = qhca_dereg_mr,
 	.destroy_cq = qhca_destroy_cq,
 	.destroy_qp = qhca_destroy_qp,
@@ -164,22 +169,51 @@ err_uninit:
 	return NULL;
 }
 
-int qhca_mem_alloc(struct qhca_mem *mem, size_t len)
+/* From the parent domain's allocator, unless that leaves it to us. */
+static int mem_get(struct qhca_mem *mem, struct qhca_pd *pd, size_t page)
 {
-	int err;
-
-	mem->len = align(len, sysconf(_SC_PAGESIZE));
+	if (pd && pd->alloc) {
+		mem->addr = pd->alloc(&pd->ibv_pd, pd->pd_context, mem->len,
+				      page, mem->type);
+		if (!mem->addr)
+			return ENOMEM;
+		if (mem->addr != IBV_ALLOCATOR_USE_DEFAULT) {
+			memset(mem->addr, 0, mem->len);
+			mem->pd = pd;
+			return 0;
+		}
+	}
 	mem->addr = mmap(NULL, mem->len, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem->addr == MAP_FAILED) {
-		mem->addr = NULL;
-		return errno;
-	}
-	err = ibv_dontfork_range(mem->addr, mem->len);
-	if (err) {
+	return mem->addr == MAP_FAILED ? errno : 0;
+}
+
+static void mem_put(struct qhca_mem *mem)
+{
+	struct qhca_pd *pd = mem->pd;
+
+	if (pd)
+		pd->free(&pd->ibv_pd, pd->pd_context, mem->addr, mem->type);
+	else
 		munmap(mem->addr, mem->len);
+	mem->addr = NULL;
+}
+
+int qhca_mem_alloc(struct qhca_mem *mem, size_t len, struct qhca_pd *pd,
+		   enum qhca_mem_type type)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	int err;
+
+	*mem = (struct qhca_mem){ .len = align(len, page), .type = type };
+	err = mem_get(mem, pd, page);
+	if (err) {
 		mem->addr = NULL;
-		return errno ? errno : ENOMEM;
+		return err;
+	}
+	if (ibv_dontfork_range(mem->addr, mem->len)) {
+		mem_put(mem);
+		return ENOMEM;
 	}
 	return 0;
 }
@@ -189,8 +223,7 @@ void qhca_mem_free(struct qhca_mem *mem)
 	if (!mem->addr)
 		return;
 	ibv_dofork_range(mem->addr, mem->len);
-	munmap(mem->addr, mem->len);
-	mem->addr = NULL;
+	mem_put(mem);
 }
 
 static struct verbs_device *qhca_alloc_device(struct verbs_sysfs_dev *sysfs_dev)

@@ -25,10 +25,21 @@ struct qhca_lock {
 	bool skip;
 };
 
+struct qhca_pd;
+
+/* What memory is for: resource_type of a parent domain's allocator. */
+enum qhca_mem_type {
+	QHCA_MEM_CQ = 1,
+	QHCA_MEM_SQ = 2,
+	QHCA_MEM_RQ = 3,
+};
+
 /* Memory shared with the device: whole pages, kept out of fork()'s children. */
 struct qhca_mem {
 	void *addr;
 	size_t len;
+	enum qhca_mem_type type;
+	struct qhca_pd *pd;	/* whose allocator it came from, or NULL */
 };
 
 struct qhca_context {
@@ -44,9 +55,23 @@ struct qhca_context {
 	uint32_t max_inline;
 };
 
+struct qhca_td {
+	struct ibv_td ibv_td;
+	atomic_uint refs;	/* parent domains */
+};
+
+/* A protection domain, or a parent domain around one. */
 struct qhca_pd {
 	struct ibv_pd ibv_pd;
 	uint32_t pdn;
+	atomic_uint refs;	/* parent domains around it, QPs created in it */
+	struct qhca_pd *inner;	/* parent domain: what it is around; else NULL */
+	struct qhca_td *td;
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *pd_context;
 };
 
 /* One work queue. pi belongs to the poster; ci to whoever polls the CQ. */
@@ -62,6 +87,7 @@ struct qhca_wq {
 };
 
 struct qhca_qp;
+struct qhca_send_op;
 
 /* How a CQ knows a QP that completes on it: an entry of its table. */
 struct qhca_qp_link {
@@ -78,6 +104,11 @@ struct qhca_qp {
 	struct qhca_wq rq;
 	struct qhca_qp_link send_link;
 	struct qhca_qp_link recv_link;
+	/* ibv_wr_*, from wr_start() to wr_complete(), under the lock of sq: */
+	uint32_t wr_first;	/* pi at wr_start() */
+	int wr_err;		/* first error */
+	struct qhca_sq_wqe *wr_wqe;	/* being built, NULL after an error */
+	const struct qhca_send_op *wr_op;
 };
 
 /*
@@ -103,6 +134,7 @@ struct qhca_cq {
 	uint32_t ci;
 	_Atomic(uint32_t) arm_sn;
 	struct qhca_qp_map qps;
+	struct qhca_cqe *cur;	/* between start_poll() and end_poll() */
 };
 
 static inline struct qhca_context *to_qctx(struct ibv_context *ibctx)
@@ -113,6 +145,11 @@ static inline struct qhca_context *to_qctx(struct ibv_context *ibctx)
 static inline struct qhca_pd *to_qpd(struct ibv_pd *ibpd)
 {
 	return container_of(ibpd, struct qhca_pd, ibv_pd);
+}
+
+static inline struct qhca_td *to_qtd(struct ibv_td *ibtd)
+{
+	return container_of(ibtd, struct qhca_td, ibv_td);
 }
 
 static inline struct qhca_cq *to_qcq(struct ibv_cq *ibcq)
@@ -126,9 +163,10 @@ static inline struct qhca_qp *to_qqp(struct ibv_qp *ibqp)
 }
 
 static inline int qhca_lock_init(struct qhca_lock *lock,
-				 const struct qhca_context *ctx)
+				 const struct qhca_context *ctx,
+				 bool single_threaded)
 {
-	lock->skip = ctx->single_threaded;
+	lock->skip = single_threaded || ctx->single_threaded;
 	return pthread_spin_init(&lock->lock, PTHREAD_PROCESS_PRIVATE);
 }
 
@@ -153,13 +191,19 @@ static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
 			htole64(QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj));
 }
 
-int qhca_mem_alloc(struct qhca_mem *mem, size_t len);
+int qhca_mem_alloc(struct qhca_mem *mem, size_t len, struct qhca_pd *pd,
+		   enum qhca_mem_type type);
 void qhca_mem_free(struct qhca_mem *mem);
 
 int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
 		    struct ibv_port_attr *attr);
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx);
 int qhca_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_td *qhca_alloc_td(struct ibv_context *ibctx,
+			     struct ibv_td_init_attr *attr);
+int qhca_dealloc_td(struct ibv_td *ibtd);
+struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
+					struct ibv_parent_domain_init_attr *attr);
 struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 			   uint64_t hca_va, int access);
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
@@ -169,16 +213,21 @@ int qhca_dereg_mr(struct verbs_mr *vmr);
 struct ibv_cq *qhca_create_cq(struct ibv_context *ibctx, int cqe,
 			      struct ibv_comp_channel *channel,
 			      int comp_vector);
+struct ibv_cq_ex *qhca_create_cq_ex(struct ibv_context *ibctx,
+				    struct ibv_cq_init_attr_ex *attr);
 int qhca_resize_cq(struct ibv_cq *ibcq, int cqe);
 int qhca_destroy_cq(struct ibv_cq *ibcq);
 int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq);
 int qhca_cq_add_qp(struct qhca_cq *cq, struct qhca_qp_link *link);
 void qhca_cq_del_qp(struct qhca_cq *cq, struct qhca_qp_link *link);
 void qhca_cq_clean(struct qhca_cq *cq, uint32_t qpn);
 
 struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
 			      struct ibv_qp_init_attr *attr);
+struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
+				 struct ibv_qp_init_attr_ex *attr);
 int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask);
 int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
@@ -190,5 +239,6 @@ int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
 int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
+int qhca_qp_fill_ops(struct qhca_qp *qp, uint64_t send_ops_flags);
 
 #endif /* QHCA_H */

@@ -68,17 +68,19 @@ static size_t wq_len(const struct qhca_wq *wq)
 	return (size_t)wq->size << wq->stride_shift;
 }
 
-static int alloc_queues(struct qhca_qp *qp)
+static int alloc_queues(struct qhca_qp *qp, struct qhca_pd *pd)
 {
 	int err;
 
 	if (qp->sq.size) {
-		err = qhca_mem_alloc(&qp->sq.mem, wq_len(&qp->sq));
+		err = qhca_mem_alloc(&qp->sq.mem, wq_len(&qp->sq), pd,
+				     QHCA_MEM_SQ);
 		if (err)
 			return err;
 	}
 	if (qp->rq.size) {
-		err = qhca_mem_alloc(&qp->rq.mem, wq_len(&qp->rq));
+		err = qhca_mem_alloc(&qp->rq.mem, wq_len(&qp->rq), pd,
+				     QHCA_MEM_RQ);
 		if (err) {
 			qhca_mem_free(&qp->sq.mem);
 			return err;
@@ -156,18 +158,19 @@ static void leave_cqs(struct qhca_qp *qp)
 		qhca_cq_del_qp(recv_cq, &qp->recv_link);
 }
 
-static int cmd_create_qp(struct ibv_pd *ibpd, struct qhca_qp *qp,
-			 struct ibv_qp_init_attr *attr)
+static int cmd_create_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
+			 struct ibv_qp_init_attr_ex *attr)
 {
+	struct ibv_qp_init_attr_ex true_attr = *attr;
 	struct uqhca_create_qp_resp resp = {};
-	struct ibv_qp_init_attr true_attr = *attr;
 	struct uqhca_create_qp cmd = {};
 	int err;
 
 	fill_queues(&cmd, qp);
 	fill_cap(&true_attr.cap, qp);
-	err = ibv_cmd_create_qp(ibpd, &qp->vqp.qp, &true_attr, &cmd.ibv_cmd,
-				sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	true_attr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;	/* none is set */
+	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, &true_attr, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (err)
 		return err;
 	qp->qpn = resp.qpn;
@@ -175,42 +178,74 @@ static int cmd_create_qp(struct ibv_pd *ibpd, struct qhca_qp *qp,
 	return 0;
 }
 
-struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
-			      struct ibv_qp_init_attr *attr)
+static int check_qp_attr(const struct qhca_context *ctx,
+			 const struct ibv_qp_init_attr_ex *attr)
 {
-	struct qhca_context *ctx = to_qctx(ibpd->context);
+	const uint32_t known = IBV_QP_INIT_ATTR_PD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+	if (!check_comp_mask(attr->comp_mask, known) ||
+	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+	     attr->create_flags) ||
+	    attr->srq || !qhca_send_ops(attr->qp_type))
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
+	    !attr->recv_cq)
+		return EINVAL;
+	return check_cap(ctx, &attr->cap);
+}
+
+static void qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
+		    const struct ibv_qp_init_attr_ex *attr)
+{
+	bool single_threaded = to_qpd(attr->pd)->td;
+
+	qp->db = ctx->db;
+	qp->send_ops = qhca_send_ops(attr->qp_type) & ctx->send_ops;
+	size_queues(ctx, qp, &attr->cap);
+	qhca_lock_init(&qp->sq.lock, ctx, single_threaded);
+	qhca_lock_init(&qp->rq.lock, ctx, single_threaded);
+}
+
+static int qp_extend(struct qhca_qp *qp, const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return 0;
+	return qhca_qp_fill_ops(qp, attr->send_ops_flags);
+}
+
+struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
+				 struct ibv_qp_init_attr_ex *attr)
+{
+	struct qhca_context *ctx = to_qctx(ibctx);
 	struct qhca_qp *qp = NULL;
 	int err;
 
-	err = check_cap(ctx, &attr->cap);
+	err = check_qp_attr(ctx, attr);
 	if (err)
 		goto err_free;
-	err = EINVAL;
-	if (!attr->send_cq || !attr->recv_cq)
-		goto err_free;
-	err = EOPNOTSUPP;
-	if (attr->srq || !qhca_send_ops(attr->qp_type))
-		goto err_free;
-
 	err = ENOMEM;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		goto err_free;
-	qp->db = ctx->db;
-	qp->send_ops = qhca_send_ops(attr->qp_type) & ctx->send_ops;
-	size_queues(ctx, qp, &attr->cap);
-	qhca_lock_init(&qp->sq.lock, ctx);
-	qhca_lock_init(&qp->rq.lock, ctx);
-
-	err = alloc_queues(qp);
+	qp_init(qp, ctx, attr);
+	err = qp_extend(qp, attr);
 	if (err)
 		goto err_free;
-	err = cmd_create_qp(ibpd, qp, attr);
+	err = alloc_queues(qp, to_qpd(attr->pd));
+	if (err)
+		goto err_free;
+	err = cmd_create_qp(ibctx, qp, attr);
 	if (err)
 		goto err_queues;
 	err = join_cqs(qp);
 	if (err)
 		goto err_destroy;
+
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	atomic_fetch_add(&to_qpd(attr->pd)->refs, 1);
 	return &qp->vqp.qp;
 
 err_destroy:
@@ -221,6 +256,22 @@ err_free:
 	free(qp);
 	errno = err;
 	return NULL;
+}
+
+struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
+			      struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex attr_ex = {};
+	struct ibv_qp *ibqp;
+
+	/* The extended attributes begin with the plain ones. */
+	memcpy(&attr_ex, attr, sizeof(*attr));
+	attr_ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+	attr_ex.pd = ibpd;
+	ibqp = qhca_create_qp_ex(ibpd->context, &attr_ex);
+	if (ibqp)
+		attr->cap = attr_ex.cap;
+	return ibqp;
 }
 
 static void wq_reset(struct qhca_wq *wq)
@@ -261,6 +312,7 @@ int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 
 int qhca_destroy_qp(struct ibv_qp *ibqp)
 {
+	struct qhca_pd *pd = to_qpd(ibqp->pd);
 	struct qhca_qp *qp = to_qqp(ibqp);
 	int err;
 
@@ -274,5 +326,6 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 	pthread_spin_destroy(&qp->rq.lock.lock);
 	free_queues(qp);
 	free(qp);
+	atomic_fetch_sub(&pd->refs, 1);
 	return 0;
 }

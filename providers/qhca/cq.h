@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The ring of a CQ: what its life (cq.c) and polling it (poll.c) share.
+ */
+#ifndef QHCA_CQ_H
+#define QHCA_CQ_H
+
+#include "qhca.h"
+
+static inline struct qhca_cqe *cqe_at(const struct qhca_cq *cq, uint32_t index)
+{
+	return cq->ring + (index & ((1u << cq->log_size) - 1));
+}
+
+/* The phase that marks a valid CQE alternates with every pass over the ring. */
+static inline bool cqe_valid(const struct qhca_cq *cq,
+			     const struct qhca_cqe *cqe, uint32_t index)
+{
+	uint8_t phase = index >> cq->log_size & 1 ? 0 : QHCA_OWNER_PHASE;
+	uint8_t owner = *(const volatile uint8_t *)&cqe->owner;
+
+	return (owner & QHCA_OWNER_PHASE) == phase;
+}
+
+/* Give what has been consumed back to the device, after the last read of it. */
+static inline void cq_write_ci(struct qhca_cq *cq)
+{
+	atomic_thread_fence(memory_order_release);
+	udma_to_device_barrier();
+	*(volatile __le32 *)&cq->dbrec->ci = htole32(cq->ci);
+}
+
+static inline struct qhca_qp_link **qp_bucket(struct qhca_qp_map *map,
+					      uint32_t qpn)
+{
+	return &map->bucket[qpn & (map->num_buckets - 1)];
+}
+
+#endif /* QHCA_CQ_H */

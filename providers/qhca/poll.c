@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Taking completions: ibv_poll_cq(), the extended CQ's way, and arming.
+ */
+#include <errno.h>
+
+#include "cq.h"
+
+static const uint8_t wc_opcode[] = {
+	[QHCA_CQE_SEND] = IBV_WC_SEND,
+	[QHCA_CQE_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+	[QHCA_CQE_RDMA_READ] = IBV_WC_RDMA_READ,
+	[QHCA_CQE_COMP_SWAP] = IBV_WC_COMP_SWAP,
+	[QHCA_CQE_FETCH_ADD] = IBV_WC_FETCH_ADD,
+	[QHCA_CQE_BIND_MW] = IBV_WC_BIND_MW,
+	[QHCA_CQE_LOCAL_INV] = IBV_WC_LOCAL_INV,
+	[QHCA_CQE_RECV] = IBV_WC_RECV,
+	[QHCA_CQE_RECV_RDMA_WITH_IMM] = IBV_WC_RECV_RDMA_WITH_IMM,
+};
+
+static enum ibv_wc_opcode cqe_opcode(const struct qhca_cqe *cqe)
+{
+	return cqe->opcode < ARRAY_SIZE(wc_opcode) ? wc_opcode[cqe->opcode] : 0;
+}
+
+static unsigned int cqe_flags(const struct qhca_cqe *cqe)
+{
+	uint16_t flags = le16toh(cqe->flags);
+
+	return (flags & QHCA_CQE_GRH ? IBV_WC_GRH : 0) |
+	       (flags & QHCA_CQE_IMM ? IBV_WC_WITH_IMM : 0) |
+	       (flags & QHCA_CQE_INV ? IBV_WC_WITH_INV : 0);
+}
+
+/* Immediate data, or in the same place the invalidated key in CPU order. */
+static __be32 cqe_imm(const struct qhca_cqe *cqe)
+{
+	if (le16toh(cqe->flags) & QHCA_CQE_INV)
+		return (__force __be32)le32toh(cqe->inv_key);
+	return cqe->imm;
+}
+
+static struct qhca_qp *find_qp(struct qhca_qp_map *map, uint32_t qpn)
+{
+	struct qhca_qp_link *link;
+
+	if (likely(map->last && map->last->qpn == qpn))
+		return map->last;
+	if (!map->count)
+		return NULL;
+	for (link = *qp_bucket(map, qpn); link; link = link->next) {
+		if (link->qp->qpn == qpn) {
+			map->last = link->qp;
+			return link->qp;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Take the next CQE; it stays readable until the consumer index is written. It
+ * frees its WQE and all before it; errors and flushes are no exception.
+ */
+static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
+{
+	struct qhca_cqe *cqe;
+	struct qhca_qp *qp;
+	struct qhca_wq *wq;
+
+	for (;;) {
+		cqe = cqe_at(cq, cq->ci);
+		if (!cqe_valid(cq, cqe, cq->ci))
+			return NULL;
+		udma_from_device_barrier();
+		cq->ci++;
+
+		qp = find_qp(&cq->qps, le32toh(cqe->qpn));
+		if (likely(qp))
+			break;
+		/* Nobody is left to tell. */
+	}
+	wq = le16toh(cqe->flags) & QHCA_CQE_SQ ? &qp->sq : &qp->rq;
+	atomic_store_explicit(&wq->ci, le32toh(cqe->wqe_index) + 1,
+			      memory_order_release);
+	return cqe;
+}
+
+static void fill_wc(struct ibv_wc *wc, const struct qhca_cqe *cqe)
+{
+	wc->wr_id = le64toh(cqe->wr_id);
+	wc->status = cqe->status;
+	wc->opcode = cqe_opcode(cqe);
+	wc->vendor_err = le32toh(cqe->vendor_err);
+	wc->byte_len = le32toh(cqe->byte_len);
+	wc->imm_data = cqe_imm(cqe);
+	wc->qp_num = le32toh(cqe->qpn);
+	wc->src_qp = le32toh(cqe->src_qp);
+	wc->wc_flags = cqe_flags(cqe);
+	wc->pkey_index = le16toh(cqe->pkey_index);
+	wc->slid = 0;
+	wc->sl = cqe->sl;
+	wc->dlid_path_bits = 0;
+}
+
+int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct qhca_cq *cq = to_qcq(ibcq);
+	struct qhca_cqe *cqe;
+	uint32_t first;
+	int n = 0;
+
+	qhca_lock(&cq->lock);
+	first = cq->ci;
+	while (n < num_entries && (cqe = next_cqe(cq)))
+		fill_wc(&wc[n++], cqe);
+	if (cq->ci != first)
+		cq_write_ci(cq);
+	qhca_unlock(&cq->lock);
+	return n;
+}
+
+int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct qhca_cq *cq = to_qcq(ibcq);
+	uint64_t obj = cq->cqn;
+	uint32_t sn;
+
+	if (solicited_only)
+		obj |= QHCA_DB_SOLICITED;
+	sn = atomic_fetch_add_explicit(&cq->arm_sn, 1, memory_order_relaxed);
+	qhca_ring(cq->db, QHCA_DB_CQ_ARM, obj, sn + 1);
+	return 0;
+}
+
+/* The extended CQ: start_poll() takes the lock, end_poll() gives it back. */
+
+static struct qhca_cq *to_qcq_ex(struct ibv_cq_ex *ibcq)
+{
+	return container_of(ibcq, struct qhca_cq, vcq.cq_ex);
+}
+
+static int next_poll(struct ibv_cq_ex *ibcq)
+{
+	struct qhca_cq *cq = to_qcq_ex(ibcq);
+	struct qhca_cqe *cqe = next_cqe(cq);
+
+	if (!cqe)
+		return ENOENT;
+	cq->cur = cqe;
+	ibcq->wr_id = le64toh(cqe->wr_id);
+	ibcq->status = cqe->status;
+	return 0;
+}
+
+static void end_poll(struct ibv_cq_ex *ibcq)
+{
+	struct qhca_cq *cq = to_qcq_ex(ibcq);
+
+	cq_write_ci(cq);
+	qhca_unlock(&cq->lock);
+}
+
+static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
+{
+	struct qhca_cq *cq = to_qcq_ex(ibcq);
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	qhca_lock(&cq->lock);
+	err = next_poll(ibcq);
+	if (err)
+		qhca_unlock(&cq->lock);
+	return err;
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)
+{
+	return cqe_opcode(to_qcq_ex(ibcq)->cur);
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->vendor_err);
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->byte_len);
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
+{
+	return cqe_imm(to_qcq_ex(ibcq)->cur);
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->qpn);
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->src_qp);
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ibcq)
+{
+	return cqe_flags(to_qcq_ex(ibcq)->cur);
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *ibcq)
+{
+	return to_qcq_ex(ibcq)->cur->sl;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq)
+{
+	ibcq->start_poll = start_poll;
+	ibcq->next_poll = next_poll;
+	ibcq->end_poll = end_poll;
+	ibcq->read_opcode = read_opcode;
+	ibcq->read_vendor_err = read_vendor_err;
+	ibcq->read_byte_len = read_byte_len;
+	ibcq->read_imm_data = read_imm_data;
+	ibcq->read_qp_num = read_qp_num;
+	ibcq->read_src_qp = read_src_qp;
+	ibcq->read_wc_flags = read_wc_flags;
+	ibcq->read_slid = read_slid;
+	ibcq->read_sl = read_sl;
+	ibcq->read_dlid_path_bits = read_dlid_path_bits;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Pieces of WQEs: what ibv_post_send() (post.c) and ibv_wr_*() (wr.c) share.
+ */
+#ifndef QHCA_WQE_H
+#define QHCA_WQE_H
+
+#include "qhca.h"
+
+#define QPS(state)	(1u << IBV_QPS_##state)
+
+/* Parts of a send WQE that an opcode has besides its SGEs. */
+enum {
+	HAS_IMM		= 1 << 0,
+	HAS_KEY		= 1 << 1,	/* to invalidate */
+	HAS_RDMA	= 1 << 2,
+	HAS_CAS		= 1 << 3,
+	HAS_ADD		= 1 << 4,
+	MAY_INLINE	= 1 << 5,
+	NO_DATA		= 1 << 6,
+};
+
+struct qhca_send_op {
+	uint8_t opcode;		/* enum qhca_wr_opcode */
+	uint8_t parts;
+	uint16_t qp_types;
+};
+
+#define QHCA_NUM_SEND_OPS	(IBV_WR_SEND_WITH_INV + 1)
+
+const struct qhca_send_op *qhca_send_op(enum ibv_wr_opcode opcode);
+
+static inline bool may_post_send(const struct ibv_qp *ibqp)
+{
+	return (QPS(RTS) | QPS(SQD) | QPS(SQE) | QPS(ERR)) & 1u << ibqp->state;
+}
+
+static inline void *wqe_at(const struct qhca_wq *wq, uint32_t index)
+{
+	return (uint8_t *)wq->mem.addr +
+	       ((size_t)(index & (wq->size - 1)) << wq->stride_shift);
+}
+
+static inline bool wq_full(struct qhca_wq *wq)
+{
+	return wq->pi - atomic_load_explicit(&wq->ci, memory_order_acquire) >=
+	       wq->size;
+}
+
+static inline uint8_t wqe_flags(unsigned int send_flags)
+{
+	return (send_flags & IBV_SEND_FENCE ? QHCA_WQE_FENCE : 0) |
+	       (send_flags & IBV_SEND_SIGNALED ? QHCA_WQE_SIGNALED : 0) |
+	       (send_flags & IBV_SEND_SOLICITED ? QHCA_WQE_SOLICITED : 0);
+}
+
+static inline void put_header(struct qhca_sq_wqe *wqe, uint64_t wr_id,
+			      uint8_t opcode, uint8_t flags, uint32_t count)
+{
+	wqe->wr_id = htole64(wr_id);
+	wqe->opcode = opcode;
+	wqe->flags = flags;
+	wqe->count = htole16(count);
+	wqe->imm = 0;
+}
+
+static inline void put_rdma(struct qhca_sq_wqe *wqe, uint64_t addr,
+			    uint32_t rkey)
+{
+	wqe->rdma.addr = htole64(addr);
+	wqe->rdma.rkey = htole32(rkey);
+}
+
+static inline void put_atomic(struct qhca_sq_wqe *wqe, uint64_t addr,
+			      uint32_t rkey, uint64_t swap_add,
+			      uint64_t compare)
+{
+	wqe->atomic.addr = htole64(addr);
+	wqe->atomic.rkey = htole32(rkey);
+	wqe->atomic.rsvd = 0;
+	wqe->atomic.swap_add = htole64(swap_add);
+	wqe->atomic.compare = htole64(compare);
+}
+
+static inline void put_sges(struct qhca_sge *to, const struct ibv_sge *from,
+			    unsigned int num_sge)
+{
+	unsigned int i;
+
+	for (i = 0; i < num_sge; i++) {
+		to[i].addr = htole64(from[i].addr);
+		to[i].length = htole32(from[i].length);
+		to[i].lkey = htole32(from[i].lkey);
+	}
+}
+
+#endif /* QHCA_WQE_H */
