@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The Ethernet queues.
+ * The Ethernet queues: sending, and their life.
  */
 #include "frames.h"
 #include "harness.h"
@@ -305,131 +305,6 @@ static void bad_doorbells(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_BAD_DOORBELL), 5);
 }
 
-/* ---- receiving ---- */
-
-static void simple_rx(void)
-{
-    struct setup s = start();
-    struct frame f = udp_frame(test_mac, 1, 2, 99, 500);
-    struct qhca_cqe cqe;
-    unsigned i;
-
-    for (i = 0; i < 100; i++) {
-        f.data[6] = (uint8_t)i;
-        guest_rx(s.g, f.data, f.len);
-        REQUIRE(cq_poll(&s.rx.cq, &cqe));
-        CHECK_EQ(cqe.status, 0);
-        CHECK_EQ(cqe.opcode, QHCA_CQE_ETH_RX);
-        CHECK_EQ(le32toh(cqe.byte_len), f.len);
-        CHECK_EQ(le32toh(cqe.wqe_index), i);
-        CHECK_EQ(le16toh(cqe.flags), QHCA_CQE_CSUM_OK);
-        CHECK_EQ(le32toh(cqe.qpn), s.rx.number);
-        CHECK(memcmp(guest_ptr(s.g, s.rx.buf[le64toh(cqe.wr_id)], f.len),
-                     f.data, f.len) == 0);
-        s.rx.cq.ci--;               /* refill polls again */
-        eth_rx_refill(&s.rx);
-    }
-    CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_PKTS), 100);
-}
-
-static void rx_vlan(void)
-{
-    struct setup s = start();
-    struct frame f = udp_frame(test_mac, 1, 2, 99, 500), plain = f;
-    struct qhca_cqe cqe;
-
-    frame_add_vlan(&f, 0x6123);
-    guest_rx(s.g, f.data, f.len);
-    REQUIRE(cq_poll(&s.rx.cq, &cqe));
-    CHECK_EQ(le16toh(cqe.flags), QHCA_CQE_VLAN | QHCA_CQE_CSUM_OK);
-    CHECK_EQ(le16toh(cqe.vlan_tci), 0x6123);
-    CHECK_EQ(le32toh(cqe.byte_len), plain.len);
-    CHECK(memcmp(guest_ptr(s.g, s.rx.buf[le64toh(cqe.wr_id)], plain.len),
-                 plain.data, plain.len) == 0);
-    /* A frame that ends in its tag. */
-    guest_rx(s.g, f.data, 16);
-    REQUIRE(cq_poll(&s.rx.cq, &cqe));
-    CHECK_EQ(le32toh(cqe.byte_len), 16);
-    guest_rx(s.g, f.data, 18);
-    REQUIRE(cq_poll(&s.rx.cq, &cqe));
-    CHECK_EQ(le32toh(cqe.byte_len), 14);
-}
-
-static void rx_checksums(void)
-{
-    static const uint8_t v6[16] = { 0xfd, [15] = 9 };
-    struct setup s = start();
-    struct qhca_cqe cqe;
-    struct frame f;
-
-#define TRY(make, change, ok) \
-    do { \
-        f = make; \
-        change; \
-        guest_rx(s.g, f.data, f.len); \
-        REQUIRE(cq_poll(&s.rx.cq, &cqe)); \
-        CHECK_EQ(le16toh(cqe.flags) & QHCA_CQE_CSUM_OK, \
-                 (ok) ? QHCA_CQE_CSUM_OK : 0); \
-        s.rx.cq.ci--; \
-        eth_rx_refill(&s.rx); \
-    } while (0)
-    TRY(udp_frame(test_mac, 1, 2, 5, 101), (void)0, true);
-    TRY(udp_frame(test_mac, 1, 2, 5, 101), f.data[60] ^= 1, false);
-    TRY(udp_frame(test_mac, 1, 2, 5, 101), f.data[22] ^= 1, false);   /* TTL */
-    TRY(udp_frame(test_mac, 1, 2, 5, 101), f.len -= 1, false);
-    TRY(udp_frame(test_mac, 1, 2, 5, 101), f.len += 20, true);        /* pad */
-    TRY(udp_frame(test_mac, 1, 2, 5, 101), f.data[40] = f.data[41] = 0, false);
-    TRY(udp6_frame(test_mac, v6, 5, 77), (void)0, true);
-    TRY(udp6_frame(test_mac, v6, 5, 77), f.data[70] ^= 4, false);
-    TRY(udp6_frame(test_mac, v6, 5, 77), f.data[19] = 200, false);
-#undef TRY
-}
-
-static void rx_no_buffer(void)
-{
-    struct setup s = start();
-    struct frame f = udp_frame(test_mac, 1, 2, 99, 500);
-    struct qhca_cqe cqe;
-    unsigned i, n = 0;
-
-    CHECK(qhca_engine_can_receive(s.g->e));
-    for (i = 0; i < 20; i++) {
-        guest_rx(s.g, f.data, f.len);
-    }
-    CHECK(!qhca_engine_can_receive(s.g->e));
-    CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_NO_BUF), 4);
-    while (cq_poll(&s.rx.cq, &cqe)) {
-        n++;
-    }
-    CHECK_EQ(n, 16);
-}
-
-static void rx_bad_buffers(void)
-{
-    struct setup s = start();
-    struct frame f = udp_frame(test_mac, 1, 2, 99, 500);
-    struct qhca_eth_wqe *w = guest_ptr(s.g, gbuf_addr(&s.rx.ring, 0), 128);
-    struct qhca_cqe cqe;
-
-    w[0].length = htole32((uint32_t)f.len - 1);
-    w[1].length = htole32((uint32_t)f.len);
-    w[2].addr = htole64(UINT64_MAX - 5);
-    w[3].addr = htole64(RAM_BASE + RAM_SIZE - 100);
-    for (unsigned i = 0; i < 4; i++) {
-        guest_rx(s.g, f.data, f.len);
-    }
-    CHECK(cq_poll(&s.rx.cq, &cqe));
-    CHECK_EQ(cqe.status, QHCA_WC_LOC_LEN_ERR);
-    CHECK(cq_poll(&s.rx.cq, &cqe));
-    CHECK_EQ(cqe.status, QHCA_WC_SUCCESS);
-    CHECK(cq_poll(&s.rx.cq, &cqe));
-    CHECK_EQ(cqe.status, QHCA_WC_LOC_PROT_ERR);
-    CHECK(cq_poll(&s.rx.cq, &cqe));
-    CHECK_EQ(cqe.status, QHCA_WC_LOC_PROT_ERR);
-    CHECK_EQ(counter(s.g, QHCA_CNT_BAD_WQE), 3);
-    CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_PKTS), 1);
-}
-
 /* A failed CQ stops its queues: nothing is consumed that nobody hears of. */
 static void failed_cq(void)
 {
@@ -486,22 +361,17 @@ static void creation(void)
 }
 
 static const struct test tests[] = {
-    { "TX frames leave in order", simple_tx },
-    { "TX fragments over several doorbells", fragments },
-    { "TX short frames are padded", short_frames },
-    { "TX long frames are refused", long_frames },
-    { "TX too many fragments", too_many_fragments },
-    { "TX memory that cannot be read", bad_memory },
-    { "TX checksum and VLAN offload", checksum_offload },
-    { "TX bad checksum offsets", bad_checksum_offsets },
-    { "TX back-pressure", back_pressure },
-    { "TX with the port down", port_down },
+    { "frames leave in order", simple_tx },
+    { "fragments over several doorbells", fragments },
+    { "short frames are padded", short_frames },
+    { "long frames are refused", long_frames },
+    { "too many fragments", too_many_fragments },
+    { "memory that cannot be read", bad_memory },
+    { "checksum and VLAN offload", checksum_offload },
+    { "bad checksum offsets", bad_checksum_offsets },
+    { "back-pressure", back_pressure },
+    { "with the port down", port_down },
     { "bad doorbells", bad_doorbells },
-    { "RX frames and buffers", simple_rx },
-    { "RX VLAN tag goes to the CQE", rx_vlan },
-    { "RX checksums", rx_checksums },
-    { "RX without buffers", rx_no_buffer },
-    { "RX bad buffers", rx_bad_buffers },
     { "queues of a failed CQ stop", failed_cq },
     { "creation, destruction, refusals", creation },
 };
