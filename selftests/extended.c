@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Extended verbs: ibv_wr_*(), extended CQs, parent and thread domains.
+ */
+#include <stdlib.h>
+
+#include "lib/rdma.h"
+
+#define ALL_OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |	\
+		 IBV_QP_EX_WITH_RDMA_WRITE |				\
+		 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ)
+
+static struct end end_ex(struct dev *d, struct ibv_pd *pd, struct ibv_cq *cq,
+			 uint64_t ops)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { 16, 16, 3, 3, 64 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+		.send_ops_flags = ops,
+	};
+	struct end e = { .dev = d, .send_cq = cq, .recv_cq = cq };
+
+	e.qp = ibv_create_qp_ex(d->ctx, &init);
+	if (!e.qp && errno == EOPNOTSUPP)
+		test_skip("no extended QPs here");
+	REQUIRE(e.qp);
+	e.cap = init.cap;
+	return e;
+}
+
+static struct pair pair_ex(struct dev *d)
+{
+	struct pair p = { .dev = d };
+
+	p.a = end_ex(d, d->pd, cq_new(d, 64, NULL), ALL_OPS);
+	p.b = end_ex(d, d->pd, cq_new(d, 64, NULL), ALL_OPS);
+	pair_connect(&p, &CONN);
+	return p;
+}
+
+static struct ibv_qp_ex *start(struct pair *p, uint64_t id)
+{
+	struct ibv_qp_ex *q = ibv_qp_to_qp_ex(p->a.qp);
+
+	REQUIRE(q);
+	ibv_wr_start(q);
+	q->wr_id = id;
+	q->wr_flags = IBV_SEND_SIGNALED;
+	return q;
+}
+
+TEST(wr_ops, "B-035 every operation by ibv_wr_*, in one batch")
+{
+	struct pair p = pair_ex(dev_open());
+	struct buf src = buf_new(p.dev->pd, 4096, REMOTE);
+	struct buf dst = buf_new(p.dev->pd, 4096, REMOTE);
+	uint64_t at = (uintptr_t)dst.addr;
+	struct ibv_sge in = buf_sge(&dst, 0, 100), sge[3];
+	struct ibv_data_buf inl[2] = { { "abc", 3 }, { "defgh", 5 } };
+	struct ibv_qp_ex *q;
+	struct ibv_wc wc;
+	int i;
+
+	fill(src.addr, src.len, 1);
+	REQUIRE_OK(post_recv(&p.b, 100, &in, 1));
+	in = buf_sge(&dst, 100, 100);
+	REQUIRE_OK(post_recv(&p.b, 101, &in, 1));
+	REQUIRE_OK(post_recv(&p.b, 102, NULL, 0));
+
+	q = start(&p, 0);
+	ibv_wr_send(q);
+	ibv_wr_set_sge(q, src.mr->lkey, (uintptr_t)src.addr, 100);
+	q->wr_id = 1;
+	ibv_wr_send_imm(q, htobe32(0x11223344));
+	ibv_wr_set_inline_data_list(q, 2, inl);
+	q->wr_id = 2;
+	ibv_wr_rdma_write(q, dst.mr->rkey, at + 200);
+	sge[0] = buf_sge(&src, 0, 10);
+	sge[1] = buf_sge(&src, 10, 20);
+	sge[2] = buf_sge(&src, 30, 30);
+	ibv_wr_set_sge_list(q, 3, sge);
+	q->wr_id = 3;
+	ibv_wr_rdma_write_imm(q, dst.mr->rkey, at + 300, htobe32(0x55667788));
+	ibv_wr_set_inline_data(q, "xyz", 3);
+	q->wr_id = 4;
+	ibv_wr_rdma_read(q, dst.mr->rkey, at + 200);
+	ibv_wr_set_sge(q, src.mr->lkey, (uintptr_t)src.addr + 2000, 60);
+	CHECK_ERR(ibv_wr_complete(q), 0);
+
+	for (i = 0; i < 5; i++)
+		poll_ok(p.a.send_cq, i);
+	CHECK_EQ(poll_ok(p.b.recv_cq, 100).byte_len, 100);
+	wc = poll_ok(p.b.recv_cq, 101);
+	CHECK_EQ(wc.byte_len, 8);
+	CHECK_EQ(be32toh(wc.imm_data), 0x11223344);
+	wc = poll_ok(p.b.recv_cq, 102);
+	CHECK_EQ(wc.byte_len, 3);
+	CHECK_EQ(be32toh(wc.imm_data), 0x55667788);
+	check_fill(dst.addr, 100, 1, "sent");
+	CHECK(!memcmp(dst.addr + 100, "abcdefgh", 9));
+	check_fill(dst.addr + 200, 60, 1, "written");
+	CHECK(!memcmp(dst.addr + 300, "xyz", 4));
+	check_fill(src.addr + 2000, 60, 1, "read back");
+}
+
+TEST(wr_abort, "B-035 abort discards all of the batch")
+{
+	struct pair p = pair_ex(dev_open());
+	struct ibv_qp_ex *q;
+	int i;
+
+	for (i = 0; i < 40; i++) {
+		q = start(&p, 1);
+		ibv_wr_send(q);
+		ibv_wr_send(q);
+		ibv_wr_abort(q);
+	}
+	poll_none(p.a.send_cq);
+	ping_pong(&p);
+}
+
+TEST(wr_errors, "B-035 after an error complete fails and posts nothing")
+{
+	struct dev *d = dev_open_qhca();
+	struct pair p = pair_ex(d);
+	struct ibv_sge sge[64] = { 0 };
+	char big[4096] = "";
+	struct ibv_qp_ex *q;
+	uint32_t i;
+
+	q = start(&p, 1);
+	ibv_wr_send(q);
+	ibv_wr_send(q);
+	ibv_wr_set_sge_list(q, p.a.cap.max_send_sge + 1, sge);
+	ibv_wr_send(q);
+	CHECK_ERR(ibv_wr_complete(q), EINVAL);
+
+	q = start(&p, 1);
+	ibv_wr_send(q);
+	ibv_wr_set_inline_data(q, big, p.a.cap.max_inline_data + 1);
+	CHECK_ERR(ibv_wr_complete(q), EINVAL);
+
+	q = start(&p, 1);
+	ibv_wr_rdma_read(q, 0, 0);
+	ibv_wr_set_inline_data(q, big, 1);
+	CHECK_ERR(ibv_wr_complete(q), EINVAL);
+
+	q = start(&p, 1);
+	for (i = 0; i <= p.a.cap.max_send_wr; i++)
+		ibv_wr_send(q);
+	CHECK_ERR(ibv_wr_complete(q), ENOMEM);
+
+	q = start(&p, 1);
+	CHECK_ERR(ibv_wr_complete(q), 0);
+	poll_none(p.a.send_cq);
+	ping_pong(&p);
+	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RESET));
+	q = start(&p, 1);
+	ibv_wr_send(q);
+	CHECK_ERR(ibv_wr_complete(q), EINVAL);
+}
+
+TEST(wr_offered, "B-036 operations that RC does not have")
+{
+	const uint64_t ops[] = { IBV_QP_EX_WITH_TSO, 1ull << 40,
+				 IBV_QP_EX_WITH_SEND | 1ull << 63 };
+	struct dev *d = dev_open_qhca();
+	struct ibv_cq *cq = cq_new(d, 4, NULL);
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 4, 4, 1, 1, 0 },
+		.qp_type = IBV_QPT_RC, .pd = d->pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		init.send_ops_flags = ops[i];
+		errno = 0;
+		CHECK(!ibv_create_qp_ex(d->ctx, &init));
+		CHECK_EQ(errno, EOPNOTSUPP);
+	}
+}
+
+static struct ibv_cq_ex *cq_ex(struct dev *d, uint64_t wc_flags, uint32_t flags)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 32, .wc_flags = wc_flags,
+		.comp_mask = flags ? IBV_CQ_INIT_ATTR_MASK_FLAGS : 0,
+		.flags = flags,
+	};
+
+	return ibv_create_cq_ex(d->ctx, &attr);
+}
+
+static const struct {
+	const char *name;
+	uint32_t flags;
+} locking[] = {
+	{ "plain", 0 },
+	{ "single threaded", IBV_CREATE_CQ_ATTR_SINGLE_THREADED },
+};
+
+TEST_ROWS(poll_ex, "C-030 extended CQ", locking)
+{
+	struct dev *d = dev_open();
+	struct ibv_cq_ex *cq = cq_ex(d, IBV_WC_STANDARD_FLAGS, row->flags);
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct pair p = { .dev = d };
+	struct qp_opts o = QP_OPTS;
+	struct ibv_send_wr wr = wr_send(7, NULL, 0);
+	int round, i;
+
+	if (!cq && errno == EOPNOTSUPP)
+		test_skip("no extended CQs here");
+	REQUIRE(cq);
+	p.a = end_new(d, &o);
+	o.recv_cq = ibv_cq_ex_to_cq(cq);
+	p.b = end_new(d, &o);
+	pair_connect(&p, &CONN);
+	CHECK_ERR(ibv_start_poll(cq, &attr), ENOENT);
+	wr.opcode = IBV_WR_SEND_WITH_IMM;
+	wr.imm_data = htobe32(0xfeed);
+	for (round = 0; round < 30; round++) {
+		for (i = 0; i < 5; i++) {
+			REQUIRE_OK(post_recv(&p.b, i, NULL, 0));
+			REQUIRE_OK(post_send(&p.a, &wr));
+			poll_ok(p.a.send_cq, 7);
+		}
+		sleep_ms(round ? 0 : 50);
+		REQUIRE_OK(ibv_start_poll(cq, &attr));
+		for (i = 0; i < 5; i++) {
+			CHECK_EQ(cq->wr_id, i);
+			CHECK_EQ(cq->status, IBV_WC_SUCCESS);
+			CHECK_EQ(ibv_wc_read_opcode(cq), IBV_WC_RECV);
+			CHECK_EQ(ibv_wc_read_byte_len(cq), 0);
+			CHECK_EQ(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM);
+			CHECK_EQ(be32toh(ibv_wc_read_imm_data(cq)), 0xfeed);
+			CHECK_EQ(ibv_wc_read_qp_num(cq), p.b.qp->qp_num);
+			CHECK_EQ(ibv_next_poll(cq), i < 4 ? 0 : ENOENT);
+		}
+		ibv_end_poll(cq);
+		CHECK_ERR(ibv_start_poll(cq, &attr), ENOENT);
+	}
+	/* The plain way works on it, too. */
+	ping_pong(&p);
+	attr.comp_mask = 1;
+	CHECK_ERR(ibv_start_poll(cq, &attr), EINVAL);
+}
+
+TEST(cq_ex_flags, "C-030 what an extended CQ does not offer")
+{
+	const uint64_t wc[] = { IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG,
+				IBV_WC_EX_WITH_TM_INFO, 1ull << 30 };
+	struct dev *d = dev_open_qhca();
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(wc); i++)
+		CHECK(!cq_ex(d, wc[i], 0));
+	CHECK(!cq_ex(d, 0, 1 << 5));
+}
+
+static int allocated, freed;
+
+static void *my_alloc(struct ibv_pd *pd, void *pd_context, size_t size,
+		      size_t alignment, uint64_t resource_type)
+{
+	void *p = NULL;
+
+	CHECK(pd_context == &allocated);
+	if (posix_memalign(&p, alignment, size))
+		return NULL;
+	memset(p, 0xff, size);
+	allocated++;
+	return p;
+}
+
+static void my_free(struct ibv_pd *pd, void *pd_context, void *ptr,
+		    uint64_t resource_type)
+{
+	freed++;
+	free(ptr);
+}
+
+TEST(parent_domain, "parent domain: allocators, thread domain, references")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_td_init_attr td_attr = { 0 };
+	struct ibv_td *td = ibv_alloc_td(d->ctx, &td_attr);
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = d->pd, .td = td,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+		.alloc = my_alloc, .free = my_free, .pd_context = &allocated,
+	};
+	struct ibv_pd *pd = ibv_alloc_parent_domain(d->ctx, &attr);
+	struct qp_opts o = QP_OPTS;
+	struct pair p;
+
+	REQUIRE(td && pd);
+	o.pd = pd;
+	p = pair_new(d, &o, &CONN);
+	CHECK_EQ(allocated, 4);
+	ping_pong(&p);
+	CHECK_ERR(ibv_dealloc_pd(d->pd), EBUSY);
+	CHECK_ERR(ibv_dealloc_td(td), EBUSY);
+	CHECK_ERR(ibv_dealloc_pd(pd), EBUSY);
+	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
+	CHECK_ERR(ibv_destroy_qp(p.b.qp), 0);
+	CHECK_EQ(freed, 4);
+	CHECK_ERR(ibv_dealloc_pd(pd), 0);
+	CHECK_ERR(ibv_dealloc_td(td), 0);
+}
