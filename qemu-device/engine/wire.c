@@ -140,7 +140,7 @@ static uint8_t *build_bth(const struct roce_packet *p, uint8_t *h, unsigned pad)
 {
     h[0] = p->opcode;
     /* MigReq is constantly 1, the migrated state (E-031). */
-    h[1] = (uint8_t)(p->solicited << 7 | 1 << 6 | pad << 4);
+    h[1] = (uint8_t)((unsigned)p->solicited << 7 | 1u << 6 | pad << 4);
     put_be16(h + 2, p->pkey);
     put_be32(h + 4, p->dest_qp);
     put_be32(h + 8, (uint32_t)p->ackreq << 31 | p->psn);
