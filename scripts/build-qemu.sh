@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-qemu.sh [--debug] [--no-device] [--tree]
+# build-qemu.sh [--debug] [--any] [--tree]
 #
 # Build QEMU from Debian's source with the qhca device in it; print the
 # directory with the result. DIR/qemu-system-x86_64 there runs on any Linux
 # machine without privileges: it brings its own loader, libraries and firmware.
 #
 #   --debug      with AddressSanitizer and UBSan (a tree of its own)
-#   --no-device  without qemu-device/ (a stock QEMU)
+#   --any        whatever QEMU is already there, e.g. to run without the device
 #   --tree       print the QEMU source tree instead, e.g. for checkpatch
 #
 # Two caches: the configured and built tree, which depends only on the QEMU
@@ -29,21 +29,17 @@ FIRMWARE='/usr/share/seabios/bios-256k.bin /usr/share/qemu/kvmvapic.bin
 	/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/pvh.bin
 	/usr/share/qemu/qboot.rom'
 
-debug='' device=1 action=build
+debug='' any='' action=build
 while [ $# -gt 0 ]; do
 	case $1 in
 	--debug) debug=1 ;;
-	--no-device) device='' ;;
+	--any) any=1 ;;
 	--tree) action=tree ;;
 	-h|--help) usage; exit 0 ;;
 	*) die "unknown option $1, see --help" ;;
 	esac
 	shift
 done
-[ -z "$device" ] || [ -e "$QHCA_TOP/qemu-device/meson.build" ] || {
-	warn "no qemu-device/meson.build yet: building without the device"
-	device=''
-}
 if [ -n "$debug" ]; then
 	OPTIONS+=(--enable-debug-info --enable-asan --enable-ubsan)
 else
@@ -65,24 +61,21 @@ hook_tree()
 	grep -q "'hw/net/qhca'" "$tree/meson.build" || die "no place for the trace-events hook"
 }
 
-# The empty device that stands in until the real one is overlaid.
+# An empty device for the first build. It has the real one's configuration
+# symbols: when those change, all of QEMU is compiled again.
 placeholder()
 {
 	mkdir -p "$1/device" "$1/include"
 	: >"$1/device/meson.build"
-	: >"$1/device/Kconfig"
+	cp "$QHCA_TOP/qemu-device/Kconfig" "$1/device/"
 	echo '# no events' >"$1/device/trace-events"
 }
 
 stage_device()
 {
-	if [ -z "$device" ]; then
-		placeholder "$1"
-		return
-	fi
 	mkdir -p "$1/device" "$1/include"
-	rsync -r --exclude=/tests/ --exclude='*.o' --exclude='*.d' \
-		--exclude='.*' "$QHCA_TOP/qemu-device/" "$1/device/"
+	rsync -r --exclude=/tests/ --exclude=/qtest/ --exclude=/docs/ --exclude='*.o' \
+		--exclude='*.d' --exclude='.*' "$QHCA_TOP/qemu-device/" "$1/device/"
 	rsync -r --exclude='.*' "$QHCA_TOP/include/qhca/" "$1/include/"
 }
 
@@ -95,7 +88,7 @@ overlay()
 	rsync -rc --delete "$1/include/" "$2/include/qhca/"
 }
 
-base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree placeholder)")
+base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree)")
 TREE=$QHCA_CACHE/qemu-tree${debug:+-debug}-$base_key
 STEP_TAG=$base_key
 
@@ -184,6 +177,11 @@ make_final()
 	publish "$tmp" "$out"
 }
 
+if [ -n "$any" ]; then
+	out=$(find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/qemu-bin${debug:+-debug}-*/.complete" \
+		-printf '%T@ %h\n' | sort -rn | head -n 1 | cut -d' ' -f2-)
+	[ -z "$out" ] || { echo "$out"; exit 0; }
+fi
 have "$TREE" || with_lock "qemu-$base_key" make_base
 if [ "$action" = tree ]; then
 	echo "$TREE/qemu"

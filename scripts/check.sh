@@ -4,8 +4,9 @@
 # check.sh [engine | qtest | guest [PART…]]
 #
 # The tests: those of the engine, without a VM; those of the QEMU device, without
-# a guest; then guest/check.sh in one. Without arguments all of them. Ends with the sum, on a line of its own:
-# N passed, N failed, N skipped. VMFLAGS goes to scripts/vm.
+# a guest; then guest/check.sh in one. Without arguments all of them. Ends with
+# the sum, on a line of its own: N passed, N failed, N skipped. VMFLAGS goes to
+# scripts/vm.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 

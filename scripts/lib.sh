@@ -106,16 +106,15 @@ hash_tree()
 }
 
 # with_lock NAME COMMAND…: one run at a time per NAME; says what it waits for.
-# The descriptor closes with the subshell, so the lock cannot outlive the run.
+# Not in a subshell: a signal to this script must reach what holds the lock.
 with_lock()
 {
-	local name=$1
+	local name=$1 fd
 	shift
-	(
-		exec 9>"$QHCA_CACHE/locks/$name"
-		flock -n 9 || { log "waiting for another run ($name)"; flock 9; }
-		"$@"
-	)
+	exec {fd}>"$QHCA_CACHE/locks/$name"
+	flock -n "$fd" || { log "waiting for another run ($name)"; flock "$fd"; }
+	"$@"
+	exec {fd}>&-
 }
 
 # publish TMPDIR FINAL: a result appears under its name complete or not at all.

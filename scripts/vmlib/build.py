@@ -2,6 +2,7 @@
 """Ask the build scripts for their results; they answer at once when cached."""
 
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -31,8 +32,10 @@ def script(name, *args):
     source = SOURCES.get(name)
     if source and not os.path.exists(os.path.join(TOP, source)):
         return None
+    # In a process group of its own, so that all of it can be stopped.
     with subprocess.Popen([os.path.join(SCRIPTS, name), *args], text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as child:
+                          process_group=0, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE) as child:
         RUNNING.append(child)
         out = child.communicate()[0]
         RUNNING.remove(child)
@@ -53,7 +56,7 @@ def everything(opts):
     if opts.debug_qemu:
         qemu_args.append('--debug')
     if opts.no_device:
-        qemu_args.append('--no-device')
+        qemu_args.append('--any')
 
     def payload():
         wanted = {'modules': 'build-modules.sh', 'provider': 'build-provider.sh',
@@ -80,7 +83,7 @@ def everything(opts):
             return {'qemu': qemu.result(), **rest.result()}
         except KeyboardInterrupt:
             for child in list(RUNNING):
-                child.terminate()
+                os.killpg(child.pid, signal.SIGTERM)
             raise
 
 
