@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from . import machine, payload
+from . import build, machine, payload
 from .build import note
 
 BOOT_LIMIT = {'kvm': 25, 'tcg': 120}    # seconds to the guest's first word
@@ -42,6 +42,7 @@ def trim(base, keep):
 
 
 def _interrupt(_signo, _frame):
+    build.stop()
     raise KeyboardInterrupt
 
 
