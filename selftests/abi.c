@@ -23,19 +23,21 @@ static struct uv open_raw(void)
 /* What a case changes in a good request. */
 struct change {
 	const char *name;
-	size_t off, size;
+	struct {
+		size_t off, size;
+	} at;
 	uint64_t value;
 	int err;
 };
 
-#define CQ_FIELD(member) offsetof(struct qhca_create_cq_req, member), \
-			 sizeof(((struct qhca_create_cq_req *)0)->member)
-#define QP_FIELD(member) offsetof(struct qhca_create_qp_req, member), \
-			 sizeof(((struct qhca_create_qp_req *)0)->member)
+#define CQ_FIELD(member) { offsetof(struct qhca_create_cq_req, member), \
+			   sizeof(((struct qhca_create_cq_req *)0)->member) }
+#define QP_FIELD(member) { offsetof(struct qhca_create_qp_req, member), \
+			   sizeof(((struct qhca_create_qp_req *)0)->member) }
 
 static void apply(void *req, const struct change *c)
 {
-	memcpy((uint8_t *)req + c->off, &c->value, c->size);
+	memcpy((uint8_t *)req + c->at.off, &c->value, c->at.size);
 }
 
 static const struct change cq_changes[] = {

@@ -23,7 +23,7 @@ static void read_all(uint64_t *value)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++)
-		value[i] = counter(names[i]);
+		value[i] = hw_counter(names[i]);
 }
 
 TEST(exist, "J-017 every counter can be read")
@@ -32,7 +32,7 @@ TEST(exist, "J-017 every counter can be read")
 
 	dev_open_qhca();
 	for (i = 0; i < ARRAY_SIZE(names); i++)
-		if (!counter_exists(names[i]))
+		if (!hw_counter_exists(names[i]))
 			FAIL("no counter %s", names[i]);
 }
 
@@ -54,19 +54,19 @@ TEST(traffic, "J-017 packets and bytes of one message")
 	const uint32_t len = 3000;	/* 3 packets of 1024 at most */
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);
-	uint64_t tx = counter("tx_pkts"), rx = counter("rx_pkts");
-	uint64_t tx_bytes = counter("tx_bytes"), rx_bytes = counter("rx_bytes");
-	uint64_t ack = counter("tx_ack");
+	uint64_t tx = hw_counter("tx_pkts"), rx = hw_counter("rx_pkts");
+	uint64_t tx_bytes = hw_counter("tx_bytes"), rx_bytes = hw_counter("rx_bytes");
+	uint64_t ack = hw_counter("tx_ack");
 	uint64_t acks, pkts, bytes;
 
 	one_send(&p, len);
-	acks = counter("tx_ack") - ack;
-	pkts = counter("tx_pkts") - tx;
-	bytes = counter("tx_bytes") - tx_bytes;
+	acks = hw_counter("tx_ack") - ack;
+	pkts = hw_counter("tx_pkts") - tx;
+	bytes = hw_counter("tx_bytes") - tx_bytes;
 	CHECK(acks >= 1 && acks <= 3);
 	CHECK_EQ(pkts, 3 + acks);
-	CHECK_EQ(counter("rx_pkts") - rx, pkts);
-	CHECK_EQ(counter("rx_bytes") - rx_bytes, bytes);
+	CHECK_EQ(hw_counter("rx_pkts") - rx, pkts);
+	CHECK_EQ(hw_counter("rx_bytes") - rx_bytes, bytes);
 	CHECK(bytes >= len + pkts * 48);
 	CHECK(bytes <= len + pkts * 80);
 }
@@ -198,10 +198,10 @@ TEST_ROWS(cause, "J-017 what counts", causes)
 	c.retry_cnt = 2;
 	p = pair_new(d, &QP_OPTS, &c);
 	for (n = 0; n < ARRAY_SIZE(row->counter) && row->counter[n]; n++)
-		before[n] = counter(row->counter[n]);
+		before[n] = hw_counter(row->counter[n]);
 	row->provoke(&p, &b);
 	for (i = 0; i < n; i++) {
-		now = counter(row->counter[i]);
+		now = hw_counter(row->counter[i]);
 		if (now - before[i] < row->at_least)
 			FAIL("%s: %llu, was %llu", row->counter[i],
 			     (unsigned long long)now,
@@ -248,10 +248,10 @@ TEST(quiet, "J-017 a healthy connection counts no error")
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(errors); i++)
-		before[i] = counter(errors[i]);
+		before[i] = hw_counter(errors[i]);
 	for (i = 0; i < 50; i++)
 		one_send(&p, 100000);
 	for (i = 0; i < ARRAY_SIZE(errors); i++)
-		if (counter(errors[i]) != before[i])
+		if (hw_counter(errors[i]) != before[i])
 			FAIL("%s moved", errors[i]);
 }

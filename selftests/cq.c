@@ -4,6 +4,7 @@
  * RESET and destroy leave in them.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "lib/rdma.h"
@@ -69,11 +70,11 @@ TEST(overflow, "C-028 C-029 I-041 one completion too many")
 	struct pair other = pair_on(d, cq, 4), apart = pair_new(d, &QP_OPTS, &CONN);
 	struct ibv_wc wc;
 	int i, n = cq->cqe;
-	uint64_t before = counter("cq_overrun");
+	uint64_t before = hw_counter("cq_overrun");
 
 	send_many(&p.a, &p.b, 0, n + 1);
 	async_expect(d->ctx, IBV_EVENT_CQ_ERR, cq);
-	CHECK_EQ(counter("cq_overrun") - before, 1);
+	CHECK_EQ(hw_counter("cq_overrun") - before, 1);
 	CHECK(wait_state(p.b.qp, IBV_QPS_ERR));
 	CHECK(wait_state(other.b.qp, IBV_QPS_ERR));
 	/* What is there is right; nothing more comes. */
@@ -170,7 +171,7 @@ TEST(poll_count, "C-004 poll returns what was asked for, or all there is")
 
 struct poller {
 	struct ibv_cq *cq;
-	_Atomic int *left;
+	atomic_int *left;
 	uint8_t *seen;
 	pthread_t thread;
 };
@@ -197,7 +198,7 @@ TEST(poll_threads, "C-004 two threads poll one CQ: nothing twice, nothing lost")
 	static uint8_t seen[2][POLLS];
 	struct qp_opts o = QP_OPTS;
 	struct ibv_send_wr wr = wr_send(0, NULL, 0);
-	_Atomic int left = POLLS;
+	atomic_int left = POLLS;
 	struct poller t[2];
 	struct pair p;
 	int i, err;
@@ -228,7 +229,7 @@ static int resize(struct ibv_cq *cq, int cqe)
 {
 	int err = ibv_resize_cq(cq, cqe);
 
-	if (err == EOPNOTSUPP || err == ENOSYS)
+	if (err == EOPNOTSUPP)
 		test_skip("no resizing here");
 	return err;
 }

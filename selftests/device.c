@@ -290,9 +290,9 @@ TEST_ROWS(qp_type, "A-012 A-016 unsupported service type", types)
 }
 
 /* Creates up to @max of a kind, destroys all, and does it once more. */
-#define FILL(type, max, make, destroy)					\
+#define FILL(max, make, destroy)					\
 	do {								\
-		type *list[MANY];					\
+		void *list[MANY];					\
 		int limit = (max) < MANY ? (max) : MANY, first = 0, n, r;\
 		for (r = 0; r < 2; r++) {				\
 			for (n = 0; n < limit; n++) {			\
@@ -301,7 +301,7 @@ TEST_ROWS(qp_type, "A-012 A-016 unsupported service type", types)
 					break;				\
 			}						\
 			if (n < limit)					\
-				test_note(#type ": %d of %d", n, limit);\
+				test_note("%d of %d", n, limit);	\
 			if (r)						\
 				CHECK_EQ(n, first);			\
 			first = n;					\
@@ -315,16 +315,15 @@ TEST(many_pds, "J-001 many PDs, twice")
 {
 	struct dev *d = dev_open();
 
-	FILL(struct ibv_pd, d->attr.max_pd, ibv_alloc_pd(d->ctx),
-	     ibv_dealloc_pd);
+	FILL(d->attr.max_pd, ibv_alloc_pd(d->ctx), ibv_dealloc_pd);
 }
 
 TEST(many_cqs, "J-001 many CQs, twice")
 {
 	struct dev *d = dev_open();
 
-	FILL(struct ibv_cq, d->attr.max_cq,
-	     ibv_create_cq(d->ctx, 16, NULL, NULL, 0), ibv_destroy_cq);
+	FILL(d->attr.max_cq, ibv_create_cq(d->ctx, 16, NULL, NULL, 0),
+	     ibv_destroy_cq);
 }
 
 TEST(many_mrs, "J-001 many MRs of one buffer, twice")
@@ -332,8 +331,8 @@ TEST(many_mrs, "J-001 many MRs of one buffer, twice")
 	struct dev *d = dev_open();
 	static char page[4096];
 
-	FILL(struct ibv_mr, d->attr.max_mr,
-	     ibv_reg_mr(d->pd, page, sizeof(page), LOCAL), ibv_dereg_mr);
+	FILL(d->attr.max_mr, ibv_reg_mr(d->pd, page, sizeof(page), LOCAL),
+	     ibv_dereg_mr);
 }
 
 TEST(many_qps, "J-001 many QPs, twice")
@@ -342,7 +341,7 @@ TEST(many_qps, "J-001 many QPs, twice")
 	struct ibv_cq *cq = cq_new(d, 16, NULL);
 	struct ibv_qp_cap cap = { 4, 4, 1, 1, 0 };
 
-	FILL(struct ibv_qp, d->attr.max_qp, try_qp(d, cq, IBV_QPT_RC, &cap),
+	FILL(d->attr.max_qp, try_qp(d, cq, IBV_QPT_RC, &cap),
 	     ibv_destroy_qp);
 }
 

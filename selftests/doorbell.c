@@ -3,6 +3,7 @@
  * Doorbell pages: what rings nothing is counted and does no harm, and a page
  * rings the objects of its own context only.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include <qhca/queues.h>
@@ -12,10 +13,15 @@
 
 #define PAGE	4096
 
+static void ring_raw(void *page, uint32_t reg, uint64_t value)
+{
+	atomic_store_explicit((atomic_ullong *)((uint8_t *)page + reg), value,
+			      memory_order_relaxed);
+}
+
 static void ring(void *page, uint32_t reg, uint64_t obj, uint32_t index)
 {
-	*(volatile uint64_t *)((uint8_t *)page + reg) =
-		QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj;
+	ring_raw(page, reg, QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj);
 }
 
 /* struct scene - a pair by libibverbs, and a raw context with CQ and QP (INIT) */
@@ -41,13 +47,13 @@ static struct scene scene_new(void)
 	REQUIRE_OK(uv_create_qp(&s.uv, &s.cq, &cap, &qp, sizeof(qp), &s.qp));
 	REQUIRE_OK(uv_qp_to_init(&s.uv, &s.qp));
 	ping_pong(&s.p);
-	s.bad = counter("bad_doorbell");
+	s.bad = hw_counter("bad_doorbell");
 	return s;
 }
 
 static void check_counted(struct scene *s, unsigned int n)
 {
-	uint64_t now = counter("bad_doorbell");
+	uint64_t now = hw_counter("bad_doorbell");
 
 	CHECK_EQ(now - s->bad, n);
 	s->bad = now;
@@ -82,7 +88,7 @@ TEST(foreign_rq, "J-020 another context's page does not ring a receive queue")
 	struct ibv_send_wr wr = wr_send(1, NULL, 0);
 
 	ring(s.uv.db, QHCA_DB_RQ, s.p.b.qp->qp_num, 2);
-	CHECK_EQ(counter("bad_doorbell") - s.bad, 1);
+	CHECK_EQ(hw_counter("bad_doorbell") - s.bad, 1);
 	/* Had it been taken, this would find an empty receive request. */
 	REQUIRE_OK(post_send(&s.p.a, &wr));
 	poll_none(s.p.b.recv_cq);
@@ -203,12 +209,16 @@ TEST(other_offsets, "J-020 offsets without a meaning")
 TEST(other_sizes, "J-020 accesses that are no 64-bit write")
 {
 	struct scene s = scene_new();
-	volatile uint8_t *db = s.uv.db;
+	uint8_t *db = s.uv.db;
 
-	*(volatile uint32_t *)(db + QHCA_DB_SQ) = s.qp.qpn;
-	*(volatile uint32_t *)(db + QHCA_DB_SQ + 4) = 1;
-	*(volatile uint16_t *)(db + QHCA_DB_RQ) = 1;
-	*(volatile uint8_t *)(db + QHCA_DB_CQ_ARM) = 1;
+	atomic_store_explicit((atomic_uint *)(db + QHCA_DB_SQ), s.qp.qpn,
+			      memory_order_relaxed);
+	atomic_store_explicit((atomic_uint *)(db + QHCA_DB_SQ + 4), 1,
+			      memory_order_relaxed);
+	atomic_store_explicit((atomic_ushort *)(db + QHCA_DB_RQ), 1,
+			      memory_order_relaxed);
+	atomic_store_explicit((atomic_uchar *)(db + QHCA_DB_CQ_ARM), 1,
+			      memory_order_relaxed);
 	check_counted(&s, 4);
 }
 
@@ -221,10 +231,9 @@ TEST(junk, "J-020 ten thousand random doorbells do no harm")
 		uint64_t v = (uint64_t)rand_r(&seed) << 33 ^
 			     (uint64_t)rand_r(&seed) << 8 ^ rand_r(&seed);
 
-		*(volatile uint64_t *)((uint8_t *)s.uv.db +
-				       (rand_r(&seed) & 0x78)) = v;
+		ring_raw(s.uv.db, rand_r(&seed) & 0x78, v);
 	}
-	CHECK(counter("bad_doorbell") - s.bad >= 9000);
+	CHECK(hw_counter("bad_doorbell") - s.bad >= 9000);
 	ping_pong(&s.p);
 	CHECK(ibv_alloc_pd(s.d->ctx));
 }

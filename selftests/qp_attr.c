@@ -41,14 +41,16 @@ static struct end end_before(struct dev *d, enum step step)
 	return e;
 }
 
-#define U8(member)	offsetof(struct ibv_qp_attr, member), 1
-#define U16(member)	offsetof(struct ibv_qp_attr, member), 2
-#define U32(member)	offsetof(struct ibv_qp_attr, member), 4
+#define U8(member)	{ offsetof(struct ibv_qp_attr, member), 1 }
+#define U16(member)	{ offsetof(struct ibv_qp_attr, member), 2 }
+#define U32(member)	{ offsetof(struct ibv_qp_attr, member), 4 }
 
 static const struct value {
 	const char *name;
 	enum step step;
-	size_t off, size;
+	struct {
+		size_t off, size;
+	} at;
 	uint32_t value;
 	bool ok;
 } values[] = {
@@ -84,7 +86,7 @@ static const struct value {
 
 static void put(struct ibv_qp_attr *a, const struct value *v)
 {
-	memcpy((uint8_t *)a + v->off, &v->value, v->size);
+	memcpy((uint8_t *)a + v->at.off, &v->value, v->at.size);
 }
 
 TEST_ROWS(value, "A-062..A-065 value", values)
@@ -102,8 +104,8 @@ TEST_ROWS(value, "A-062..A-065 value", values)
 		return;
 	}
 	CHECK(err);
-	if (row->off < offsetof(struct ibv_qp_attr, ah_attr) ||
-	    row->off >= offsetof(struct ibv_qp_attr, alt_ah_attr))
+	if (row->at.off < offsetof(struct ibv_qp_attr, ah_attr) ||
+	    row->at.off >= offsetof(struct ibv_qp_attr, alt_ah_attr))
 		CHECK_EQ(err, EINVAL);
 	CHECK_EQ(get_state(e.qp), before);
 	/* And the step still works. */

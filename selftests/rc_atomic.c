@@ -3,6 +3,7 @@
  * Atomic operations.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "lib/rdma.h"
@@ -34,14 +35,14 @@ static struct scene scene_new(int qp_access, int mr_access)
 	return s;
 }
 
-static volatile uint64_t *word(struct scene *s)
+static atomic_ullong *word(struct scene *s)
 {
-	return (volatile uint64_t *)s->word.addr;
+	return (atomic_ullong *)s->word.addr;
 }
 
 static uint64_t found(struct scene *s)
 {
-	return *(volatile uint64_t *)s->found.addr;
+	return *(atomic_ullong *)s->found.addr;
 }
 
 static struct ibv_send_wr wr_atomic(struct scene *s, enum ibv_wr_opcode opcode,
@@ -261,6 +262,6 @@ TEST(queued, "D-067 more atomics than may be outstanding, in order")
 	}
 	for (i = 0; i < 16; i++) {
 		poll_ok(s.p.a.send_cq, i);
-		CHECK_EQ(((volatile uint64_t *)s.found.addr)[i], i);
+		CHECK_EQ(((atomic_ullong *)s.found.addr)[i], i);
 	}
 }

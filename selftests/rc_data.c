@@ -74,16 +74,32 @@ struct combination {
 	enum ibv_mtu mtu;
 };
 
-#define ALL_OPS(text, mtu)						\
-	{ "SEND, " text, 0, mtu }, { "SEND_WITH_IMM, " text, 1, mtu },	\
-	{ "RDMA_WRITE, " text, 2, mtu },				\
-	{ "RDMA_WRITE_WITH_IMM, " text, 3, mtu },			\
-	{ "RDMA_READ, " text, 4, mtu }
-
 static const struct combination combinations[] = {
-	ALL_OPS("MTU 256", IBV_MTU_256), ALL_OPS("MTU 512", IBV_MTU_512),
-	ALL_OPS("MTU 1024", IBV_MTU_1024), ALL_OPS("MTU 2048", IBV_MTU_2048),
-	ALL_OPS("MTU 4096", IBV_MTU_4096),
+	{ "SEND, MTU 256", 0, IBV_MTU_256 },
+	{ "SEND_WITH_IMM, MTU 256", 1, IBV_MTU_256 },
+	{ "RDMA_WRITE, MTU 256", 2, IBV_MTU_256 },
+	{ "RDMA_WRITE_WITH_IMM, MTU 256", 3, IBV_MTU_256 },
+	{ "RDMA_READ, MTU 256", 4, IBV_MTU_256 },
+	{ "SEND, MTU 512", 0, IBV_MTU_512 },
+	{ "SEND_WITH_IMM, MTU 512", 1, IBV_MTU_512 },
+	{ "RDMA_WRITE, MTU 512", 2, IBV_MTU_512 },
+	{ "RDMA_WRITE_WITH_IMM, MTU 512", 3, IBV_MTU_512 },
+	{ "RDMA_READ, MTU 512", 4, IBV_MTU_512 },
+	{ "SEND, MTU 1024", 0, IBV_MTU_1024 },
+	{ "SEND_WITH_IMM, MTU 1024", 1, IBV_MTU_1024 },
+	{ "RDMA_WRITE, MTU 1024", 2, IBV_MTU_1024 },
+	{ "RDMA_WRITE_WITH_IMM, MTU 1024", 3, IBV_MTU_1024 },
+	{ "RDMA_READ, MTU 1024", 4, IBV_MTU_1024 },
+	{ "SEND, MTU 2048", 0, IBV_MTU_2048 },
+	{ "SEND_WITH_IMM, MTU 2048", 1, IBV_MTU_2048 },
+	{ "RDMA_WRITE, MTU 2048", 2, IBV_MTU_2048 },
+	{ "RDMA_WRITE_WITH_IMM, MTU 2048", 3, IBV_MTU_2048 },
+	{ "RDMA_READ, MTU 2048", 4, IBV_MTU_2048 },
+	{ "SEND, MTU 4096", 0, IBV_MTU_4096 },
+	{ "SEND_WITH_IMM, MTU 4096", 1, IBV_MTU_4096 },
+	{ "RDMA_WRITE, MTU 4096", 2, IBV_MTU_4096 },
+	{ "RDMA_WRITE_WITH_IMM, MTU 4096", 3, IBV_MTU_4096 },
+	{ "RDMA_READ, MTU 4096", 4, IBV_MTU_4096 },
 };
 
 TEST_ROWS(lengths, "B-001..B-006 C-007 D-004 lengths from 0 to MiB",

@@ -55,7 +55,7 @@ TEST_ROWS(rnr, "D-031 D-032 no receive request", not_ready)
 	c.min_rnr_timer = row->timer;
 	p = pair_new(d, &QP_OPTS, &c);
 	if (d->qhca)
-		naks = counter("rx_rnr_nak");
+		naks = hw_counter("rx_rnr_nak");
 	start = time_ms();
 	REQUIRE_OK(post_send(&p.a, &wr));
 	poll_expect(p.a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -65,7 +65,7 @@ TEST_ROWS(rnr, "D-031 D-032 no receive request", not_ready)
 	CHECK_EQ(get_state(p.b.qp), IBV_QPS_RTS);
 	poll_none(p.b.recv_cq);
 	if (d->qhca)
-		CHECK_EQ(counter("rx_rnr_nak") - naks, row->rnr_retry + 1);
+		CHECK_EQ(hw_counter("rx_rnr_nak") - naks, row->rnr_retry + 1);
 }
 
 TEST(rnr_forever, "I-019 D-032 with 7 retries a late receive request is in time")
@@ -143,7 +143,7 @@ TEST_ROWS(no_peer, "I-021 D-045 D-046 A-020 nobody answers", peers)
 	else
 		qp_bring(&b, &c, row->state);
 	if (d->qhca)
-		timeouts = counter("timeout");
+		timeouts = hw_counter("timeout");
 	start = time_ms();
 	REQUIRE_OK(post_send(&a, &wr));
 	poll_expect(a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
@@ -153,7 +153,7 @@ TEST_ROWS(no_peer, "I-021 D-045 D-046 A-020 nobody answers", peers)
 	CHECK(took >= 4 * 33);
 	if (d->qhca) {
 		CHECK(took <= 4 * 4 * 34 + 1000);
-		CHECK_EQ(counter("timeout") - timeouts, 4);
+		CHECK_EQ(hw_counter("timeout") - timeouts, 4);
 	}
 }
 

@@ -3,7 +3,6 @@
  * Devices, memory, counters, time.
  */
 #define _GNU_SOURCE
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -170,6 +169,7 @@ void check_fill(const void *p, size_t len, uint32_t seed, const char *what)
 
 static bool counter_read(const char *name, uint64_t *value)
 {
+	unsigned long long v;
 	char path[512];
 	FILE *f;
 	int n;
@@ -180,19 +180,21 @@ static bool counter_read(const char *name, uint64_t *value)
 	f = fopen(path, "r");
 	if (!f)
 		return false;
-	n = fscanf(f, "%" SCNu64, value);
+	n = fscanf(f, "%llu", &v);
 	fclose(f);
+	if (n == 1)
+		*value = v;
 	return n == 1;
 }
 
-bool counter_exists(const char *name)
+bool hw_counter_exists(const char *name)
 {
 	uint64_t value;
 
 	return counter_read(name, &value);
 }
 
-uint64_t counter(const char *name)
+uint64_t hw_counter(const char *name)
 {
 	uint64_t value = 0, lifespan = 10;
 

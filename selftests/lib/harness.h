@@ -26,7 +26,7 @@ void test_add(int line, const char *title, const char *row_name,
 	      void (*fn)(const void *row), const void *row);
 void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void test_die(void) __attribute__((noreturn));
+__attribute__((noreturn)) void test_die(void);
 void test_skip(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -51,19 +51,22 @@ void test_timeout(unsigned int seconds);
  * TEST_ROWS(function, "A-000 what it shows", rows) { ... row->member ... }
  * One test per element of the array @rows, whose type has a member "name".
  */
-#define TEST_ROWS(fn, title, rows)					\
-	static void fn(const __typeof__((rows)[0]) *row);		\
+#define TEST_ROWS(fn, title, rows) \
+	TEST_SOME_ROWS(fn, title, rows, ARRAY_SIZE(rows))
+/* The first @n of them only. */
+#define TEST_SOME_ROWS(fn, title, rows, n)				\
+	static void fn(const __typeof__((rows)[0]) row[]);		\
 	static void fn##_run(const void *row)				\
 	{								\
 		fn(row);						\
 	}								\
 	__attribute__((constructor)) static void fn##_add(void)		\
 	{								\
-		for (size_t i = 0; i < ARRAY_SIZE(rows); i++)		\
+		for (size_t i = 0; i < (n); i++)			\
 			test_add(__LINE__, title, (rows)[i].name,	\
 				 fn##_run, &(rows)[i]);			\
 	}								\
-	static void fn(const __typeof__((rows)[0]) *row)
+	static void fn(const __typeof__((rows)[0]) row[])
 
 /* The test fails and goes on. */
 #define FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)

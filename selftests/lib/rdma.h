@@ -152,8 +152,8 @@ void async_expect(struct ibv_context *ctx, enum ibv_event_type type,
 void async_none(struct ibv_context *ctx, enum ibv_event_type type);
 
 /* Hardware counter of the port; ends the test if there is none. */
-uint64_t counter(const char *name);
-bool counter_exists(const char *name);
+uint64_t hw_counter(const char *name);
+bool hw_counter_exists(const char *name);
 
 void sleep_ms(unsigned int ms);
 int64_t time_ms(void);
