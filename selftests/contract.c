@@ -7,6 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include <qhca/cmd.h>
+#include <qhca/counters.h>
 #include <qhca/queues.h>
 #include <qhca/regs.h>
 #include <rdma/qhca-abi.h>
@@ -185,4 +186,16 @@ TEST(overlay, "contract: places that different readers rely on")
 	CHECK(sizeof(cmd.create_cq) <= sizeof(cmd.body));
 	CHECK(sizeof(cmd.set_gid) <= sizeof(cmd.body));
 	CHECK_EQ(sizeof(wqe.ud), 48);
+}
+
+TEST(counters, "contract: every counter has a name of its own")
+{
+	int i, j;
+
+	for (i = 0; i < QHCA_CNT_MAX; i++) {
+		REQUIRE(qhca_counter_names[i]);
+		for (j = 0; j < i; j++)
+			CHECK(strcmp(qhca_counter_names[i],
+				     qhca_counter_names[j]));
+	}
 }

@@ -4,26 +4,16 @@
  */
 #include <stdlib.h>
 
-#include "lib/rdma.h"
+#include <qhca/counters.h>
 
-static const char *const names[] = {
-	"tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes", "rx_icrc",
-	"rx_malformed", "rx_no_qp", "rx_bad_state", "rx_bad_addr",
-	"rx_bad_pkey", "rx_bad_qkey", "rx_duplicate", "rx_out_of_seq",
-	"tx_ack", "tx_nak_seq", "tx_nak_inv_req", "tx_nak_access",
-	"tx_nak_op", "tx_rnr_nak", "rx_nak_seq", "rx_nak_fatal",
-	"rx_rnr_nak", "timeout", "retransmit", "retry_exc", "rnr_retry_exc",
-	"cq_overrun", "bad_doorbell", "bad_cmd", "bad_wqe", "bad_key",
-	"dma_err", "bad_reg", "eth_tx_pkts", "eth_tx_bytes", "eth_rx_pkts",
-	"eth_rx_bytes", "eth_rx_no_buf", "eth_tx_err",
-};
+#include "lib/rdma.h"
 
 static void read_all(uint64_t *value)
 {
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(names); i++)
-		value[i] = hw_counter(names[i]);
+	for (i = 0; i < QHCA_CNT_MAX; i++)
+		value[i] = hw_counter(qhca_counter_names[i]);
 }
 
 TEST(exist, "J-017 every counter can be read")
@@ -31,9 +21,9 @@ TEST(exist, "J-017 every counter can be read")
 	size_t i;
 
 	dev_open_qhca();
-	for (i = 0; i < ARRAY_SIZE(names); i++)
-		if (!hw_counter_exists(names[i]))
-			FAIL("no counter %s", names[i]);
+	for (i = 0; i < QHCA_CNT_MAX; i++)
+		if (!hw_counter_exists(qhca_counter_names[i]))
+			FAIL("no counter %s", qhca_counter_names[i]);
 }
 
 static void one_send(struct pair *p, uint32_t len)
@@ -211,7 +201,7 @@ TEST_ROWS(cause, "J-017 what counts", causes)
 
 TEST(monotonic, "J-017 no counter ever goes back")
 {
-	uint64_t before[ARRAY_SIZE(names)], after[ARRAY_SIZE(names)];
+	uint64_t before[QHCA_CNT_MAX], after[QHCA_CNT_MAX];
 	struct dev *d = dev_open_qhca();
 	size_t i;
 	int n;
@@ -225,9 +215,9 @@ TEST(monotonic, "J-017 no counter ever goes back")
 		one_send(&p, 100000);
 		bad_rkey(&p, &b);
 		read_all(after);
-		for (i = 0; i < ARRAY_SIZE(names); i++)
+		for (i = 0; i < QHCA_CNT_MAX; i++)
 			if (after[i] < before[i])
-				FAIL("%s went back", names[i]);
+				FAIL("%s went back", qhca_counter_names[i]);
 		memcpy(before, after, sizeof(before));
 	}
 }
