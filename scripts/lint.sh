@@ -91,15 +91,21 @@ checkpatch()
 		"${@/#/$QHCA_BR_TOP/}" | sed "s|^$QHCA_BR_TOP/||"
 }
 
+# What QEMU's script takes for something else: rows of a table in a macro, an
+# enumerator that starts with E, libFuzzer's entry point; and helpers of QEMU that
+# code without QEMU cannot use.
+QEMU_MISTAKEN='Macros with multiple statements|return of an errno|externs should be avoided|qemu_strto'
+
 lint_qemu()
 {
-	local tree list
+	local tree list out
 	list=$(files 'qemu-device/*.[ch]')
 	[ -n "$list" ] || return $SKIPPED
 	tree=$("$QHCA_TOP/scripts/build-qemu.sh" --tree)
 	# shellcheck disable=SC2086 # a list
-	br_extra perl "$(br_path "$tree")/scripts/checkpatch.pl" --strict --no-tree \
-		--terse --no-summary -f $list
+	out=$(br_extra perl "$(br_path "$tree")/scripts/checkpatch.pl" --strict --no-tree \
+		--terse --no-summary -f $list | grep -vE "$QEMU_MISTAKEN")
+	[ -z "$out" ] || { echo "$out"; return 1; }
 }
 
 lint_shell()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the command queue. A ring of commands, a ring of completions, one
- * table that says what to do for each opcode.
+ * qhca engine: the command queue. A ring of commands, a ring of completions,
+ * one table that says what to do for each opcode.
  */
 #include "internal.h"
 

@@ -72,6 +72,19 @@ static bool ack_through(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
     return alive(qp) && psn_diff(psn, r->una_psn) < 0;
 }
 
+/* An answer to @psn says all before it is done. False: that cannot be. */
+static bool accept_before(struct qhca_engine *e, struct qhca_qp *qp,
+                          uint32_t psn)
+{
+    if (psn == qp->req.una_psn || ack_through(e, qp, psn_add(psn, -1u))) {
+        return true;
+    }
+    if (alive(qp)) {
+        implied_nak(e, qp);
+    }
+    return false;
+}
+
 /* The oldest WR if it is a READ or atomic that @psn answers. */
 static struct qhca_swr *answered(struct qhca_qp *qp, uint32_t psn)
 {
@@ -99,10 +112,7 @@ static void rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
 {
     struct qhca_swr *wr;
 
-    if (p->psn != qp->req.una_psn && !ack_through(e, qp, psn_add(p->psn, -1u))) {
-        if (alive(qp)) {
-            implied_nak(e, qp);
-        }
+    if (!accept_before(e, qp, p->psn)) {
         return;
     }
     wr = answered(qp, p->psn);
@@ -136,10 +146,7 @@ static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
 {
     struct qhca_swr *wr;
 
-    if (p->psn != qp->req.una_psn && !ack_through(e, qp, psn_add(p->psn, -1u))) {
-        if (alive(qp)) {
-            implied_nak(e, qp);
-        }
+    if (!accept_before(e, qp, p->psn)) {
         return;
     }
     wr = answered(qp, p->psn);
@@ -195,10 +202,7 @@ static void rx_nak(struct qhca_engine *e, struct qhca_qp *qp,
                    const struct roce_packet *p)
 {
     /* A NAK of @psn acknowledges all before it (D-020, D-025). */
-    if (p->psn != qp->req.una_psn && !ack_through(e, qp, psn_add(p->psn, -1u))) {
-        if (alive(qp)) {
-            implied_nak(e, qp);
-        }
+    if (!accept_before(e, qp, p->psn)) {
         return;
     }
     if (AETH_TYPE(p->syndrome) == AETH_RNR_NAK) {

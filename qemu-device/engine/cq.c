@@ -42,7 +42,8 @@ static bool read_ci(struct qhca_engine *e, struct qhca_cq *cq)
     }
     ci = le32toh(ci);
     if (cq->pi - ci > cq->pi - cq->ci) {
-        qhca_guest_error(e, "CQ 0x%x: consumer index %u, was %u, producer at %u",
+        qhca_guest_error(e,
+                         "CQ 0x%x: consumer index %u, was %u, producer at %u",
                          cq->cqn, ci, cq->ci, cq->pi);
         return false;
     }

@@ -87,7 +87,7 @@ static bool verify_ipv4(const uint8_t *ip, size_t len)
     total = be16(ip + 2);
     if (hdr < 20 || total < hdr || total > len ||
         qhca_csum_fold(qhca_csum_add(0, ip, hdr)) != 0 ||
-        be16(ip + 6) & 0x3fff) {        /* a fragment has no checksum of its own */
+        be16(ip + 6) & 0x3fff) {     /* a fragment has no checksum of its own */
         return false;
     }
     return verify_l4(ip + hdr, total - hdr, ip[9],

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: doorbells. A page of BAR2 rings only what was created for it; the
- * object files check that, this one only finds the way to them.
+ * qhca engine: doorbells. A page of BAR2 rings only what was created for it;
+ * the object files check that, this one only finds the way to them.
  */
 #include "internal.h"
 

@@ -7,8 +7,8 @@
  * calls back through struct qhca_engine_ops. The same objects are linked into
  * the QEMU device, the unit tests, the simulator and the fuzzers.
  *
- * Locking: the caller serialises all calls on one engine. Callbacks may not call
- * back into the engine.
+ * Locking: the caller serialises all calls on one engine. Callbacks may not
+ * call back into the engine.
  *
  * Time: @now is nanoseconds on a clock of the caller's choice that never runs
  * backwards; every entry point that can start work takes it.
@@ -27,7 +27,9 @@
 
 struct qhca_engine;
 
-/* Points of the data path that a caller can trace; see engine/trace.h's table. */
+/*
+ * Points of the data path that a caller can trace; see engine/trace.h's table.
+ */
 enum qhca_trace_point {
     QHCA_TRACE_CMD,             /* opcode, slot, status */
     QHCA_TRACE_DOORBELL,        /* page, offset, value */
@@ -49,17 +51,20 @@ enum qhca_trace_point {
  *            if all of it could be read
  * @dma_write: copy to guest memory; a write returns after the guest can see it,
  *             and writes are seen in the order of the calls
- * @atomic_cas: compare-and-swap 8 guest-endian bytes at the 8-byte aligned @addr,
- *              giving the value found in @old; atomic against the guest's CPUs
- *              where the host can do that
+ * @atomic_cas: compare-and-swap 8 guest-endian bytes at the 8-byte aligned
+ *              @addr, giving the value found in @old; atomic against the
+ *              guest's CPUs where the host can do that
  * @atomic_add: fetch-and-add, likewise
  * @send_frame: hand an Ethernet frame without FCS to the network; false means
- *              "not now": the engine keeps it and waits for qhca_engine_tx_ready()
+ *              "not now": the engine keeps it and waits for
+ *              qhca_engine_tx_ready()
  * @raise_irq: raise MSI-X vector @vector
- * @set_timer: call qhca_engine_tick() at @deadline; replaces the deadline before;
- *             UINT64_MAX cancels
- * @schedule: bounded work was cut off; call qhca_engine_run() soon, not from here
- * @guest_error: the guest did something a correct driver does not; @msg is one line
+ * @set_timer: call qhca_engine_tick() at @deadline; replaces the deadline
+ *             before; UINT64_MAX cancels
+ * @schedule: bounded work was cut off; call qhca_engine_run() soon, not from
+ *            here
+ * @guest_error: the guest did something a correct driver does not; @msg is one
+ *               line
  * @trace: a point of enum qhca_trace_point was passed
  */
 struct qhca_engine_ops {
@@ -109,7 +114,8 @@ void qhca_engine_free(struct qhca_engine *e);
 void qhca_engine_reset(struct qhca_engine *e, uint64_t now);
 
 /* 32-bit register accesses; @off is within BAR0 and 4-byte aligned. */
-uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now, unsigned off);
+uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now,
+                              unsigned off);
 void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
                            uint32_t val);
 

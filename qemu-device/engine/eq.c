@@ -158,7 +158,8 @@ static void serve_pending(struct qhca_engine *e, struct qhca_eq *eq)
 }
 
 /**
- * qhca_eq_doorbell() - the driver has taken events, and wants the next interrupt
+ * qhca_eq_doorbell() - the driver has taken events, and wants the next
+ * interrupt
  * @e: the engine
  * @eqn: number of the EQ
  * @ci: consumer index

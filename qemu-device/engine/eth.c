@@ -200,7 +200,8 @@ static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q,
     } else {
         gather_fail(g, QHCA_WC_GENERAL_ERR);
         qhca_count(e, QHCA_CNT_ETH_TX_ERR);
-        qhca_guest_error(e, "Ethernet frame of %u bytes, %u fragments: status %u",
+        qhca_guest_error(e,
+                         "Ethernet frame of %u bytes, %u fragments: status %u",
                          g->len, g->frags, g->status);
     }
     cqe.status = g->status;
@@ -212,8 +213,8 @@ static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q,
  * qhca_eth_tx_ready() - whether a send WQE can be taken now
  * @e: the engine
  *
- * None is taken while the network does not take frames: the guest's queue is the
- * buffer then, and the guest notices.
+ * None is taken while the network does not take frames: the guest's queue is
+ * the buffer then, and the guest notices.
  */
 bool qhca_eth_tx_ready(const struct qhca_engine *e)
 {

@@ -78,7 +78,9 @@ void qhca_eq_free_all(struct qhca_engine *e);
 
 struct qhca_qp;
 
-/* SQ and RQ doorbells. False: no such QP on that page, or index out of range. */
+/*
+ * SQ and RQ doorbells. False: no such QP on that page, or index out of range.
+ */
 bool qhca_qp_doorbell_sq(struct qhca_engine *e, unsigned page, uint32_t qpn,
                          uint32_t pi);
 bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
@@ -127,8 +129,8 @@ struct qhca_ethq {
 /*
  * struct qhca_eth_gather - the Ethernet frame that is being put together
  *
- * It outlives a doorbell: each WQE is read once and its data taken then, however
- * many doorbells a frame is spread over.
+ * It outlives a doorbell: each WQE is read once and its data taken then,
+ * however many doorbells a frame is spread over.
  */
 struct qhca_eth_gather {
     bool active;
@@ -150,7 +152,7 @@ struct qhca_engine {
     uint8_t fatal;              /* enum qhca_fatal */
     uint32_t clock_hi;          /* latched by reading CLOCK_LO */
     struct qhca_cmdq cmdq;
-    _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];   /* of the command in execution */
+    _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];  /* of the command in execution */
 
     struct qhca_eq eq[QHCA_MAX_EQ];
     struct qhca_table pd, mr, cq, qp;
@@ -169,10 +171,10 @@ struct qhca_engine {
     bool tx_blocked;
 
     /*
-     * Callbacks should not call back into the engine, but a guest can aim DMA at
-     * the device's own BARs, and a network of the same process can answer a frame
-     * before the call that sends it returns. What comes while @busy is put here
-     * (or refused) and served when the entry point is about to return.
+     * Callbacks should not call back into the engine, but a guest can aim DMA
+     * at the device's own BARs, and a network of the same process can answer a
+     * frame before the call that sends it returns. What comes while @busy is
+     * put here (or refused) and served when the entry point is about to return.
      */
     bool busy;
     bool reset_wanted, link_changed, link_wanted, run_wanted, tx_wanted;
@@ -203,7 +205,9 @@ void qhca_raise_irq(struct qhca_engine *e, unsigned vector);
 /* Back to power-on; the caller is at no place that holds an object. */
 void qhca_reset(struct qhca_engine *e);
 
-/* The guest's driver made a mistake: one printf-formatted line for its author. */
+/*
+ * The guest's driver made a mistake: one printf-formatted line for its author.
+ */
 __attribute__((format(printf, 2, 3)))
 void qhca_guest_error(struct qhca_engine *e, const char *fmt, ...);
 

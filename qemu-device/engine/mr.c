@@ -319,7 +319,8 @@ bool qhca_mr_cas(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
     if (!qhca_running(e)) {
         return false;
     }
-    if (!e->ops->atomic_cas(e->opaque, dma_addr(mr, addr), compare, swap, old)) {
+    if (!e->ops->atomic_cas(e->opaque, dma_addr(mr, addr), compare, swap,
+                            old)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
     }

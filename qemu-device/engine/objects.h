@@ -76,7 +76,9 @@ enum qhca_seg_result qhca_segs_write(struct qhca_engine *e,
                                      const struct qhca_key_user *user,
                                      const struct qhca_seg *segs, unsigned n,
                                      uint64_t off, const void *buf, size_t len);
-/* Whether every non-empty segment is valid for @access over its whole length. */
+/*
+ * Whether every non-empty segment is valid for @access over its whole length.
+ */
 bool qhca_segs_check(struct qhca_engine *e, const struct qhca_key_user *user,
                      const struct qhca_seg *segs, unsigned n, uint16_t access);
 
@@ -108,7 +110,9 @@ struct qhca_cq {
 /* The EQ of number @eqn, or NULL. EQN 0 does not exist. */
 struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn);
 uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq);
-/* EQ doorbell: consumer index, arm. False: no such EQ, or index out of range. */
+/*
+ * EQ doorbell: consumer index, arm. False: no such EQ, or index out of range.
+ */
 bool qhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci);
 /* COMP event of @cq for the arm event_sn, now or when its EQ has room. */
 void qhca_eq_comp(struct qhca_engine *e, struct qhca_cq *cq);
@@ -124,12 +128,12 @@ bool qhca_cq_failed_work(struct qhca_engine *e);
 void qhca_event(struct qhca_engine *e, enum qhca_event type, uint32_t obj);
 struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn);
 /*
- * Appends @cqe (timestamp and owner are filled in here), raises the COMP event if
- * the CQ is armed for it: NEXT by any CQE, SOLICITED by an error or by
- * @solicited. On overrun, or if the ring cannot be written: state ERROR at once;
- * the CQ_ERR event and qhca_qp_cq_failed() for the QPs follow from the run loop
- * (never from inside this call: one failed CQ can lead to the next). A CQ in
- * ERROR swallows CQEs.
+ * Appends @cqe (timestamp and owner are filled in here), raises the COMP event
+ * if the CQ is armed for it: NEXT by any CQE, SOLICITED by an error or by
+ * @solicited. On overrun, or if the ring cannot be written: state ERROR at
+ * once; the CQ_ERR event and qhca_qp_cq_failed() for the QPs follow from the
+ * run loop (never from inside this call: one failed CQ can lead to the next). A
+ * CQ in ERROR swallows CQEs.
  */
 void qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited);
@@ -166,8 +170,8 @@ void qhca_port_set_link(struct qhca_engine *e, bool up);
 bool qhca_port_up(const struct qhca_engine *e);
 
 /*
- * Gives a frame to the transport, the Ethernet queue, or nobody. @loop: the port
- * sent it to itself, the address filter does not apply.
+ * Gives a frame to the transport, the Ethernet queue, or nobody. @loop: the
+ * port sent it to itself, the address filter does not apply.
  */
 void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
                 bool loop);
@@ -179,11 +183,13 @@ void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 /*
  * Sends a RoCE frame: @loop puts it in the port's own receive path (processed
  * by the run loop, never from inside this call), else it goes to the network,
- * waiting in the transmit FIFO while the network does not take frames. The frame
- * is copied. False: no room; the caller keeps the packet and is scheduled again
- * when there is (requests, READ responses); an ACK that finds no room is lost.
+ * waiting in the transmit FIFO while the network does not take frames. The
+ * frame is copied. False: no room; the caller keeps the packet and is scheduled
+ * again when there is (requests, READ responses); an ACK that finds no room is
+ * lost.
  */
-bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len, bool loop);
+bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+             bool loop);
 /* Whether @n more frames of any size would fit. */
 bool qhca_tx_room(struct qhca_engine *e, bool loop, unsigned n);
 
@@ -201,7 +207,9 @@ void qhca_eth_free_all(struct qhca_engine *e);
 uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
 /* The 16-bit checksum of such a sum. */
 uint16_t qhca_csum_fold(uint32_t sum);
-/* Whether a frame whose network header is at @l3 has only checksums that hold. */
+/*
+ * Whether a frame whose network header is at @l3 has only checksums that hold.
+ */
 bool qhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
                       uint16_t ethertype);
 

@@ -190,8 +190,9 @@ static inline bool qhca_qp_draining(const struct qhca_qp *qp)
 /* ---- qp_state.c ---- */
 
 /*
- * Whether @mask is legal for moving a QP of @type from @from to @to, conformance
- * A.2 and A.3: all required attributes, no others than optional ones.
+ * Whether @mask is legal for moving a QP of @type from @from to @to,
+ * conformance A.2 and A.3: all required attributes, no others than optional
+ * ones.
  */
 bool qhca_qp_transition_ok(uint8_t type, uint8_t from, uint8_t to,
                            uint32_t mask);
@@ -273,7 +274,10 @@ static inline bool qhca_response_ready(const struct qhca_qp *qp)
 {
     return qp->rsp.q_head != qp->rsp.q_tail;
 }
-/* Whether one would fit: the last place is kept for the ACK or NAK that follows. */
+/*
+ * Whether one would fit: the last place is kept for the ACK or NAK that
+ * follows.
+ */
 static inline bool qhca_response_room(const struct qhca_qp *qp)
 {
     return qp->rsp.q_tail - qp->rsp.q_head < QHCA_RESPONSES - 1;
@@ -288,8 +292,8 @@ struct qhca_txbuf {
 };
 
 /*
- * Fills in addressing and BTH of a packet to the peer of a connected QP. Returns
- * where its payload goes.
+ * Fills in addressing and BTH of a packet to the peer of a connected QP.
+ * Returns where its payload goes.
  */
 uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
                            struct qhca_txbuf *b, uint8_t opcode, uint32_t psn);

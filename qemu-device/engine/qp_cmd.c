@@ -8,7 +8,9 @@
 
 /* ---- create and destroy ---- */
 
-/* Shape of one queue; a queue the QP does not have is described by zero blocks. */
+/*
+ * Shape of one queue; a queue the QP does not have is described by zero blocks.
+ */
 static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
                        uint8_t log_stride, uint32_t min, uint32_t max,
                        uint32_t needed)

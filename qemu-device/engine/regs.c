@@ -207,7 +207,8 @@ static uint32_t read_clock_hi(struct qhca_engine *e)
 
 #define REG_RO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, read_##fn, NULL }
 #define REG_WO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, NULL, write_##fn }
-#define REG_RW(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, read_##fn, write_##fn }
+#define REG_RW(reg, fn) \
+    [QHCA_REG_##reg / 4] = { #reg, read_##fn, write_##fn }
 
 static const struct reg regs[] = {
     REG_RO(MAGIC, magic),

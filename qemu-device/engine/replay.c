@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RC responder, duplicate requests (IBTA 9.7.5.1.4; D-050 to D-055).
- * SENDs, WRITEs and atomics are not executed again; READs are.
+ * qhca engine: RC responder, duplicate requests (IBTA 9.7.5.1.4; D-050 to
+ * D-055). SENDs, WRITEs and atomics are not executed again; READs are.
  */
 #include "qp.h"
 

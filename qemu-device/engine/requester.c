@@ -9,7 +9,8 @@
 #include "qp.h"
 
 #define NS_PER_TIMEOUT_UNIT 4096ull     /* IBTA 9.7.6.1.3: 4.096 us * 2^t */
-/* A READ longer than this many packets is asked for in pieces: PSNs are
+/*
+ * A READ longer than this many packets is asked for in pieces: PSNs are
  * compared in half windows of 2^23, so no request may span as many (D-003).
  */
 #define READ_PIECE          65536u
@@ -90,7 +91,9 @@ void qhca_requester_hold(struct qhca_qp *qp)
 
 /* ---- what may be sent now ---- */
 
-/* A WR's first packet waits for a fence or for a READ resource (B-051, D-067). */
+/*
+ * A WR's first packet waits for a fence or for a READ resource (B-051, D-067).
+ */
 static bool held_back(const struct qhca_qp *qp, const struct qhca_swr *wr)
 {
     const struct qhca_requester *r = &qp->req;
@@ -125,7 +128,9 @@ bool qhca_requester_ready(struct qhca_qp *qp)
 
 /* ---- packets ---- */
 
-/* Opcodes of SEND and WRITE by place: middle, first, last, only; last with imm. */
+/*
+ * Opcodes of SEND and WRITE by place: middle, first, last, only; last with imm.
+ */
 static uint8_t data_opcode(const struct qhca_swr *wr, bool first, bool last)
 {
     static const uint8_t send[] = {

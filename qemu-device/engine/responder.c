@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RC responder, executing requests (IBTA 9.7.1 to 9.7.4). The checks
- * come in the order of D-060: PSN, opcode sequence, operation enabled, receive
- * WR available, length, R_Key.
+ * qhca engine: RC responder, executing requests (IBTA 9.7.1 to 9.7.4). The
+ * checks come in the order of D-060: PSN, opcode sequence, operation enabled,
+ * receive WR available, length, R_Key.
  */
 #include "qp.h"
 
@@ -192,7 +192,8 @@ static bool write_payload(struct qhca_engine *e, struct qhca_qp *qp,
                           const struct roce_packet *p)
 {
     struct qhca_responder *s = &qp->rsp;
-    /* The first packet checks the whole range (D-065), then all check theirs:
+    /*
+     * The first packet checks the whole range (D-065), then all check theirs:
      * the region may have gone.
      */
     bool first = roce_opcode(p->opcode)->flags & OPF_FIRST;
@@ -292,7 +293,7 @@ static void rx_read(struct qhca_engine *e, struct qhca_qp *qp,
     }
     r.msn = psn_add(s->msn, 1);
     if (!qhca_response_add(e, qp, &r)) {
-        return;                 /* replays crowd the line: it will be repeated */
+        return;                /* replays crowd the line: it will be repeated */
     }
     keep_resource(qp, &res);
     s->msn = r.msn;
@@ -362,7 +363,9 @@ static bool sequence_ok(const struct qhca_qp *qp, const struct roce_packet *p)
     return info->op != OP_NONE && qp->rsp.op == expected;
 }
 
-/* The right a request needs in the QP's access flags, by enum roce_op (D-063). */
+/*
+ * The right a request needs in the QP's access flags, by enum roce_op (D-063).
+ */
 static const uint16_t op_access[] = {
     [OP_WRITE] = QHCA_ACCESS_REMOTE_WRITE,
     [OP_READ_REQ] = QHCA_ACCESS_REMOTE_READ,

@@ -5,7 +5,9 @@
  */
 #include "internal.h"
 
-/* Units of work (packets, frames, WQEs) per entry: about a millisecond of it. */
+/*
+ * Units of work (packets, frames, WQEs) per entry: about a millisecond of it.
+ */
 #define RUN_BUDGET      256u
 /* Ethernet WQEs per turn. */
 #define ETH_SHARE       16u

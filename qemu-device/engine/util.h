@@ -112,8 +112,9 @@ struct qhca_mem {
 };
 
 /*
- * Reads the tables of @buf once. Returns QHCA_OK, QHCA_ERR_PARAM (shape, or less
- * than @min_len bytes), QHCA_ERR_LIMIT or QHCA_ERR_DMA; @mem is empty on error.
+ * Reads the tables of @buf once. Returns QHCA_OK, QHCA_ERR_PARAM (shape, or
+ * less than @min_len bytes), QHCA_ERR_LIMIT or QHCA_ERR_DMA; @mem is empty on
+ * error.
  */
 int qhca_mem_import(struct qhca_engine *e, struct qhca_mem *mem,
                     const struct qhca_buf *buf, uint64_t min_len);
@@ -146,16 +147,19 @@ struct qhca_timers {
 };
 
 /*
- * (Re)starts @t to expire at @deadline; cannot fail: space is kept in advance by
- * qhca_timer_reserve(), which object creation calls once per timer, and given
- * back by qhca_timer_unreserve() when the object goes, its timers cancelled.
+ * (Re)starts @t to expire at @deadline; cannot fail: space is kept in advance
+ * by qhca_timer_reserve(), which object creation calls once per timer, and
+ * given back by qhca_timer_unreserve() when the object goes, its timers
+ * cancelled.
  */
 bool qhca_timer_reserve(struct qhca_engine *e, unsigned num_timers);
 void qhca_timer_unreserve(struct qhca_engine *e, unsigned num_timers);
 void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
                     uint64_t deadline);
 void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t);
-/* Runs what is due; a timer that its own function sets again waits for a tick. */
+/*
+ * Runs what is due; a timer that its own function sets again waits for a tick.
+ */
 void qhca_timers_expire(struct qhca_engine *e);
 /* Tells ops->set_timer when that is next, if it has changed. */
 void qhca_timers_sync(struct qhca_engine *e);
@@ -167,7 +171,7 @@ void qhca_timers_sync(struct qhca_engine *e);
 struct qhca_fifo {
     uint8_t *data;              /* QHCA_FIFO_FRAMES * QHCA_MAX_FRAME, lazily */
     uint16_t len[QHCA_FIFO_FRAMES];
-    uint32_t head, tail;        /* free-running: read at head, written at tail */
+    uint32_t head, tail;       /* free-running: read at head, written at tail */
 };
 
 bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len);

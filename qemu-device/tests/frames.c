@@ -28,7 +28,8 @@ static void put16(uint8_t *p, unsigned v)
     p[1] = (uint8_t)v;
 }
 
-static void put_udp(uint8_t *udp, unsigned dport, size_t payload, uint32_t pseudo)
+static void put_udp(uint8_t *udp, unsigned dport, size_t payload,
+                    uint32_t pseudo)
 {
     size_t i, len = 8 + payload;
 

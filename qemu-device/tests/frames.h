@@ -43,7 +43,8 @@ struct eth_tx {
     unsigned log;
     struct gbuf ring;
 };
-struct eth_tx eth_tx_create(struct guest *g, const struct geq *eq, unsigned log);
+struct eth_tx eth_tx_create(struct guest *g, const struct geq *eq,
+                            unsigned log);
 /* Puts a WQE in the ring without ringing; returns it for changes. */
 struct qhca_eth_wqe *eth_tx_post(struct eth_tx *q, uint64_t addr, uint32_t len,
                                  unsigned flags);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: sessions of a hostile guest in a hostile network: doorbells,
- * ring contents, frames and failures against two connected QPs. What is checked is
- * what must hold whatever comes: no sanitizer report, no endless work, no DMA
- * after the device has stopped, the engine's own books in order.
+ * qhca engine tests: sessions of a hostile guest in a hostile network:
+ * doorbells, ring contents, frames and failures against two connected QPs. What
+ * is checked is what must hold whatever comes: no sanitizer report, no endless
+ * work, no DMA after the device has stopped, the engine's own books in order.
  */
 #include "fuzz.h"
 #include "internal.h"

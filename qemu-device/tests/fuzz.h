@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: a hostile guest and a hostile network. Everything they do is
- * decided by a stream of numbers: from a seed, or from a fuzzer's input.
+ * qhca engine tests: a hostile guest and a hostile network. Everything they do
+ * is decided by a stream of numbers: from a seed, or from a fuzzer's input.
  */
 #ifndef QHCA_TESTS_FUZZ_H
 #define QHCA_TESTS_FUZZ_H
@@ -38,8 +38,8 @@ uint64_t some_addr(struct fuzz *f);
 void random_command(struct fuzz *f);
 
 /*
- * A device's life, until FATAL, @steps, or the end of the input. Checks that the
- * engine's books are in order, and empty after the reset at the end.
+ * A device's life, until FATAL, @steps, or the end of the input. Checks that
+ * the engine's books are in order, and empty after the reset at the end.
  */
 void fuzz_session(struct fuzz *f, unsigned steps);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the hostile guest's commands, and where it gets its numbers.
+ * qhca engine tests: the hostile guest's commands, and where it gets its
+ * numbers.
  */
 #include "fuzz.h"
 

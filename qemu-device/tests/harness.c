@@ -160,8 +160,9 @@ static void trace(void *opaque, enum qhca_trace_point point, uint64_t a,
 
     if (verbose()) {
         printf("# %p %llu: %s %llx %llx %llx\n", opaque,
-               (unsigned long long)*g->clock, name[point], (unsigned long long)a,
-               (unsigned long long)b, (unsigned long long)c);
+               (unsigned long long)*g->clock, name[point],
+               (unsigned long long)a, (unsigned long long)b,
+               (unsigned long long)c);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: a make-believe machine around an engine. Memory is a flat
- * array, time is a variable, interrupts and frames are noted or go to a simulated
- * network. A "guest" here is the driver that the tests play.
+ * array, time is a variable, interrupts and frames are noted or go to a
+ * simulated network. A "guest" here is the driver that the tests play.
  */
 #ifndef QHCA_TESTS_HARNESS_H
 #define QHCA_TESTS_HARNESS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the scripted peer. It speaks the wire format directly, so it
- * can say what no engine would.
+ * qhca engine tests: the scripted peer. It speaks the wire format directly, so
+ * it can say what no engine would.
  */
 #include "rc.h"
 

@@ -3,8 +3,8 @@
  * qhca engine tests: a simulator of RC queue pairs on a bad network.
  *
  * A seed decides everything: how many machines and queue pairs, their work
- * requests, what the network does and when the program gets round to posting. It
- * plays in virtual time and holds each completion against what was planned:
+ * requests, what the network does and when the program gets round to posting.
+ * It plays in virtual time and holds each completion against what was planned:
  *
  *   sim                         a bounded run of every kind, as TAP
  *   sim --seed S --count N      schedules S, S + 1 and so on
@@ -16,7 +16,6 @@
 
 #include "sim.h"
 
-#define REGION          (24u << 20)
 #define DEFAULT_COUNT   2000u
 #define LIMIT_ROUNDS    20000u
 
@@ -58,99 +57,8 @@ uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len)
     uint64_t addr = n->mr.addr + s->used[n - s->node];
 
     s->used[n - s->node] += len + 1;
-    REQUIRE(s->used[n - s->node] <= REGION);
+    REQUIRE(s->used[n - s->node] <= SIM_REGION);
     return addr;
-}
-
-/* ---- machines: made once, reset before each schedule ---- */
-
-static struct guest *machines[SIM_MAX_NODES];
-
-static void recycle(struct sim *s, unsigned i)
-{
-    struct node *n = &s->node[i];
-    struct guest *g = machines[i];
-
-    if (!g) {
-        g = machines[i] = guest_new_seed(i + 1);
-    } else if (n->mr.addr) {
-        uint64_t end = n->mr.addr + REGION;
-
-        reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
-        memset(g->ram, 0, n->mr.addr - RAM_BASE + s->used[i]);
-        memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
-    }
-    g->brk = RAM_BASE;
-    g->cmd_sq = 0;
-    g->scheduled = false;
-    g->net_blocked = false;
-    net_attach(s->net, g);
-    guest_enable(g, 5);
-    *n = node_on(g, i + 1);
-    n->mr = mr_create(g, n->pdn, REGION, REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
-    s->used[i] = 0;
-}
-
-static void setup_net(struct sim *s)
-{
-    struct net *n = s->net;
-    bool clean = !sim_rand(s, 6);
-
-    net_clear(n);
-    n->num_guests = 0;
-    n->rng = s->seed * 2 + 1;
-    n->cut = false;
-    n->latency = 100 + sim_rand(s, 20000);
-    n->jitter = sim_rand(s, 100000);
-    n->loss = clean ? 0 : sim_rand(s, 40);
-    n->corrupt = clean ? 0 : sim_rand(s, 10);
-    n->dup = clean ? 0 : sim_rand(s, 100);
-    n->reorder = clean ? 0 : sim_rand(s, 100);
-}
-
-static void setup_pair(struct sim *s, unsigned i)
-{
-    struct node *na = &s->node[sim_rand(s, s->num_nodes)];
-    struct node *nb = &s->node[sim_rand(s, s->num_nodes)];
-    struct sim_qp *a = &s->qp[2 * i], *b = a + 1;
-    struct rc_opts o = RC_OPTS;
-
-    o.sq_log = 2 + sim_rand(s, 4);
-    o.rq_log = 2 + sim_rand(s, 4);
-    o.mtu = (uint8_t)(1 + sim_rand(s, 1 + sim_rand(s, 5)));     /* rather small */
-    o.rd_atomic = (uint8_t)(1 + sim_rand(s, 4) * sim_rand(s, 5));
-    o.dest_rd_atomic = o.rd_atomic;
-    o.timeout = (uint8_t)(8 + sim_rand(s, 3));
-    o.min_rnr = (uint8_t)(1 + sim_rand(s, 8));
-    o.sq_psn = sim_rand(s, 2) ? 0xfffff0 + sim_rand(s, 16) : sim_rand(s, 1u << 24);
-    o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
-                                sim_rand(s, 1u << 24);
-    a->q = rc_create(na, &o);
-    b->q = rc_create(nb, &o);
-    rc_connect(&a->q, &b->q);
-    sim_plan(s, a, b);
-    sim_plan(s, b, a);
-}
-
-static void setup(struct sim *s, uint64_t seed, enum sim_kind kind)
-{
-    unsigned pairs;
-
-    s->seed = seed;
-    s->rng = seed * 0x9e3779b97f4a7c15u + 88172645463325252u;
-    s->kind = kind;
-    s->failed = false;
-    memset(s->qp, 0, sizeof(s->qp));
-    setup_net(s);
-    s->num_nodes = 1 + sim_rand(s, SIM_MAX_NODES);
-    for (unsigned i = 0; i < s->num_nodes; i++) {
-        recycle(s, i);
-    }
-    pairs = 1 + sim_rand(s, SIM_MAX_PAIRS);
-    s->num_qps = 2 * pairs;
-    for (unsigned i = 0; i < pairs; i++) {
-        setup_pair(s, i);
-    }
 }
 
 /* ---- what happens ---- */
@@ -327,8 +235,10 @@ static void check_quiet(struct sim *s)
         if (s->kind != SIM_DESTROY || !q->gone) {
             CHECK_EQ(rc_destroy(&q->q), 0);
         }
-        CHECK_EQ(guest_cmd_obj(q->q.n->g, QHCA_CMD_DESTROY_CQ, q->q.scq.cqn), 0);
-        CHECK_EQ(guest_cmd_obj(q->q.n->g, QHCA_CMD_DESTROY_CQ, q->q.rcq.cqn), 0);
+        CHECK_EQ(guest_cmd_obj(q->q.n->g, QHCA_CMD_DESTROY_CQ,
+                               q->q.scq.cqn), 0);
+        CHECK_EQ(guest_cmd_obj(q->q.n->g, QHCA_CMD_DESTROY_CQ,
+                               q->q.rcq.cqn), 0);
     }
     for (unsigned i = 0; i < s->num_nodes; i++) {
         struct guest *g = s->node[i].g;
@@ -350,12 +260,13 @@ static bool run(struct sim *s, uint64_t seed, enum sim_kind kind)
 {
     unsigned strike_at, round = 0, limit = LIMIT_ROUNDS;
 
-    setup(s, seed, kind);
+    sim_setup(s, seed, kind);
     strike_at = sim_rand(s, 60);
     if (kind >= SIM_CUT) {
         limit = strike_at + 400;
     }
-    while (!s->failed && round < limit && (!complete(s) || round <= strike_at)) {
+    while (!s->failed && round < limit &&
+           (!complete(s) || round <= strike_at)) {
         net_advance(s->net, 1 + sim_rand(s, 40000));
         act(s, round++, strike_at);
     }
@@ -411,7 +322,7 @@ static void print_counters(void)
         uint64_t sum = 0;
 
         for (unsigned j = 0; j < SIM_MAX_NODES; j++) {
-            sum += machines[j] ? counter(machines[j], which[i]) : 0;
+            sum += sim_machine[j] ? counter(sim_machine[j], which[i]) : 0;
         }
         printf("# %s %llu\n", qhca_counter_name(which[i]),
                (unsigned long long)sum);

@@ -38,7 +38,7 @@ struct sim_wr {
 struct sim_qp {
     struct rc_qp q;
     struct sim_qp *peer;
-    bool gone, may_fail;        /* destroyed or reset; errors are to be expected */
+    bool gone, may_fail;     /* destroyed or reset; errors are to be expected */
     bool failed;                /* a CQE said so */
     bool drained_owed, held;    /* in SQD: event not yet seen */
     struct sim_wr wr[SIM_MAX_WR];
@@ -59,6 +59,17 @@ struct sim {
     struct sim_qp qp[2 * SIM_MAX_PAIRS];
     bool failed;
 };
+
+/* ---- sim_setup.c ---- */
+
+/* Bytes of each node's region. */
+#define SIM_REGION      (24u << 20)
+
+extern struct guest *sim_machine[SIM_MAX_NODES];    /* NULL: not needed yet */
+/* Everything a schedule needs, as its seed wants it. */
+void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
+
+/* ---- sim.c, sim_wr.c ---- */
 
 unsigned sim_rand(struct sim *s, unsigned below);
 /* @len bytes of @n's region that nothing else uses. */

@@ -38,7 +38,8 @@ __attribute__((format(printf, 1, 2))) void tap_note(const char *fmt, ...);
 void tap_seed(unsigned long long seed);
 
 /*
- * main() of a test program: all of @tests, or those whose name contains argv[1].
+ * main() of a test program: all of @tests, or those whose name contains
+ * argv[1].
  * @cleanup runs after each. Returns the exit status.
  */
 int tap_main(int argc, char **argv, const struct test *tests, size_t n,

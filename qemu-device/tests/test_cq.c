@@ -326,7 +326,11 @@ static void creation(void)
     good.create_cq.log_size = 4;
     before = qhca_engine_num_objects(s.g->e);
 #define TRY(change, status) \
-    do { cmd = good; change; CHECK_EQ(guest_cmd(s.g, &cmd, NULL), status); } while (0)
+    do { \
+        cmd = good; \
+        change; \
+        CHECK_EQ(guest_cmd(s.g, &cmd, NULL), status); \
+    } while (0)
     TRY(cmd.create_cq.log_size = 18, QHCA_ERR_LIMIT);
     TRY(cmd.create_cq.log_size = 255, QHCA_ERR_LIMIT);
     TRY(cmd.create_cq.uar = htole32(NUM_UARS), QHCA_ERR_PARAM);

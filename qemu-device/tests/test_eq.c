@@ -135,7 +135,11 @@ static void creation(void)
     good.create_eq.vector = htole16(1);
     good.create_eq.log_size = 4;
 #define TRY(change, status) \
-    do { cmd = good; change; CHECK_EQ(guest_cmd(g, &cmd, NULL), status); } while (0)
+    do { \
+        cmd = good; \
+        change; \
+        CHECK_EQ(guest_cmd(g, &cmd, NULL), status); \
+    } while (0)
     TRY(cmd.create_eq.flags = QHCA_EQ_ASYNC, QHCA_ERR_BUSY);
     TRY(cmd.create_eq.flags = 2, QHCA_ERR_PARAM);
     TRY(cmd.create_eq.vector = htole16(NUM_VECTORS), QHCA_ERR_PARAM);

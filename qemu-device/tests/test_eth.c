@@ -211,7 +211,8 @@ static void checksum_offload(void)
     CHECK(memcmp(s.g->sent[0].data + 40, &want, 2) == 0);
     CHECK(qhca_csum_verify(s.g->sent[0].data, s.g->sent[0].len, 14, 0x0800));
 
-    w = eth_tx_post(&s.tx, s.mem, (uint32_t)f.len, QHCA_ETH_CSUM | QHCA_ETH_VLAN);
+    w = eth_tx_post(&s.tx, s.mem, (uint32_t)f.len,
+                    QHCA_ETH_CSUM | QHCA_ETH_VLAN);
     w->csum_start = htole16(34);
     w->csum_offset = htole16(6);
     w->vlan_tci = htole16(0x2005);
@@ -336,11 +337,15 @@ static void creation(void)
     good.create_ethq.cqn = htole32(s.tx.cq.cqn);
     good.create_ethq.log_size = 6;
 #define TRY(change, status) \
-    do { cmd = good; change; CHECK_EQ(guest_cmd(s.g, &cmd, NULL), status); } while (0)
+    do { \
+        cmd = good; \
+        change; \
+        CHECK_EQ(guest_cmd(s.g, &cmd, NULL), status); \
+    } while (0)
     TRY((void)0, QHCA_ERR_NO_RESOURCE);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, s.tx.cq.cqn),
              QHCA_ERR_BUSY);
-    eth_tx_post(&s.tx, s.mem, 100, QHCA_ETH_MORE);      /* goes with the queue */
+    eth_tx_post(&s.tx, s.mem, 100, QHCA_ETH_MORE);     /* goes with the queue */
     eth_tx_ring(&s.tx);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_ETHQ, s.tx.number), QHCA_OK);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_ETHQ, s.tx.number),

@@ -54,8 +54,8 @@ static void depths(void)
         bool scattered = cases[i].depth && cases[i].blocks > 1;
 
         CHECK_EQ(qhca_mem_import(g->e, &mem, &b.desc, len), QHCA_OK);
-        CHECK(!mem.block == !scattered);
-        CHECK_EQ(g->e->table_blocks, scattered ? cases[i].blocks : 0);
+        CHECK((mem.block != NULL) == scattered);
+        CHECK_EQ(g->e->table_blocks, cases[i].blocks * scattered);
         check_content(g, &mem, &b, len);
         qhca_mem_release(g->e, &mem);
         CHECK_EQ(g->e->table_blocks, 0);
@@ -127,7 +127,11 @@ static void bad_shapes(void)
     struct qhca_buf d;
 
 #define TRY(change, len, status) \
-    do { d = b.desc; change; CHECK_EQ(try_import(g, &d, len), status); } while (0)
+    do { \
+        d = b.desc; \
+        change; \
+        CHECK_EQ(try_import(g, &d, len), status); \
+    } while (0)
     TRY((void)0, 4 << 12, QHCA_OK);
     TRY((void)0, (4 << 12) + 1, QHCA_ERR_PARAM);
     TRY(d.depth = 4, 1, QHCA_ERR_PARAM);
@@ -138,7 +142,7 @@ static void bad_shapes(void)
     TRY(d.block_shift = 255, 1, QHCA_ERR_PARAM);
     TRY(d.num_blocks = htole32(513), 1, QHCA_ERR_PARAM);
     TRY(d.addr += 8, 1, QHCA_ERR_PARAM);
-    TRY(d.block_shift = 13, 1, QHCA_ERR_PARAM);     /* blocks not aligned to it */
+    TRY(d.block_shift = 13, 1, QHCA_ERR_PARAM);   /* blocks not aligned to it */
     TRY((d.depth = 3, d.num_blocks = 0xffffffff), 1, QHCA_ERR_PARAM);
     TRY((d.depth = 3, d.num_blocks = htole32(QHCA_MAX_TABLE_BLOCKS + 1)), 1,
         QHCA_ERR_LIMIT);

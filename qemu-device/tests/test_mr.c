@@ -159,7 +159,9 @@ static void bad_registrations(void)
     CHECK_EQ(g->e->table_blocks, 0);
 }
 
-/* DMA regions and the reserved key: all of memory, for kernel QPs only (F-016). */
+/*
+ * DMA regions and the reserved key: all of memory, for kernel QPs only (F-016).
+ */
 static void dma_regions(void)
 {
     struct guest *g = guest_start();

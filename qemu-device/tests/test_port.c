@@ -22,7 +22,11 @@ static void settings(void)
     good.set_port.flags = 7;
     good.set_port.mtu = htole32(4200);
 #define TRY(change, status) \
-    do { cmd = good; change; CHECK_EQ(guest_cmd(g, &cmd, NULL), status); } while (0)
+    do { \
+        cmd = good; \
+        change; \
+        CHECK_EQ(guest_cmd(g, &cmd, NULL), status); \
+    } while (0)
     TRY((void)0, QHCA_OK);
     TRY(cmd.set_port.mac[0] |= 1, QHCA_ERR_PARAM);
     TRY(memset(cmd.set_port.mac, 0, 6), QHCA_ERR_PARAM);

@@ -309,7 +309,8 @@ static void test_stream(void)
             rc_recv(&p->qb, p->qb.rq_pi, 0, 4096);
         }
         while (sent - 2 * done < 128) {
-            struct rc_wr wr = rc_wr(&p->qa, QHCA_WR_SEND, sent % 512, sent % 999);
+            struct rc_wr wr = rc_wr(&p->qa, QHCA_WR_SEND, sent % 512,
+                                    sent % 999);
 
             wr.wr_id = sent;
             wr.flags = sent & 1 ? QHCA_WQE_SIGNALED : 0;        /* B-042 */
@@ -344,7 +345,8 @@ static void test_large(void)
     o.sq_psn = 0xffff00;
     p = pair_new(false, &o, false, QHCA_NO_VLAN);
     ma = mr_create(p->na.g, p->na.pdn, len, QHCA_ACCESS_LOCAL_WRITE);
-    mb = mr_create(p->nb.g, p->nb.pdn, len, REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
+    mb = mr_create(p->nb.g, p->nb.pdn, len,
+                   REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
     for (unsigned i = 0; i < 2; i++) {
         wr = rc_wr(&p->qa, i ? QHCA_WR_RDMA_READ : QHCA_WR_RDMA_WRITE, 0, len);
         wr.sge[0].addr = ma.addr;
@@ -383,12 +385,14 @@ static void test_zero_rkey(void)
 static const struct test tests[] = {
     { "B-001..B-006 B-028 C-007 D-001..D-005 D-085 loopback, all MTUs",
       test_loop },
-    { "B-001..B-006 B-028 C-007 D-001..D-005 between two, all MTUs", test_wire },
+    { "B-001..B-006 B-028 C-007 D-001..D-005 between two, all MTUs",
+      test_wire },
     { "E-001 E-002 IPv6 and VLANs", test_wire_v6 },
     { "B-053 inline data of every length", test_inline },
     { "B-007 B-008 B-072 F-021 atomics", test_atomics },
     { "D-085 a QP to itself", test_self },
-    { "B-037 B-042 B-064 B-065 C-012 three times round the rings", test_stream },
+    { "B-037 B-042 B-064 B-065 C-012 three times round the rings",
+      test_stream },
     { "B-026 D-003 a message of 19532 packets each way", test_large },
     { "B-029 nothing at an arbitrary address", test_zero_rkey },
 };

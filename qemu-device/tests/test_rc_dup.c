@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: duplicate requests at the RC responder, conformance D-050 to
- * D-055, and the line of answers.
+ * qhca engine tests: duplicate requests at the RC responder, conformance D-050
+ * to D-055, and the line of answers.
  */
 #include "internal.h"
 #include "qp.h"
@@ -198,8 +198,8 @@ static struct qhca_qp *engine_qp(void)
 }
 
 /*
- * A peer that repeats itself without end while no answer can leave: the line has
- * an end, the fatal NAK still finds its place, and order is kept (D-013).
+ * A peer that repeats itself without end while no answer can leave: the line
+ * has an end, the fatal NAK still finds its place, and order is kept (D-013).
  */
 static void test_crowd(void)
 {

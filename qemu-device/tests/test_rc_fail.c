@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what goes wrong around RC queue pairs: completion queues that
- * overrun, local keys, lengths, rings that are gone, packets of strangers.
+ * qhca engine tests: what goes wrong around RC queue pairs: completion queues
+ * that overrun, local keys, lengths, rings that are gone, packets of strangers.
  */
 #include "internal.h"
 #include "rc.h"

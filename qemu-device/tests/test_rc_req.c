@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the RC requester against a scripted peer: what it sends, and
- * how WRs end.
+ * qhca engine tests: the RC requester against a scripted peer: what it sends,
+ * and how WRs end.
  */
 #include "rc.h"
 

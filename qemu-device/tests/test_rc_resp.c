@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the RC responder against a scripted peer: order, opcodes and
- * sizes.
+ * qhca engine tests: the RC responder against a scripted peer: order, opcodes
+ * and sizes.
  */
 #include <stdio.h>
 
@@ -143,7 +143,9 @@ static void test_rnr(void)
     }
 }
 
-/* D-061, D-062, D-064, D-060: first packets in @seq are good, the last is not. */
+/*
+ * D-061, D-062, D-064, D-060: first packets in @seq are good, the last is not.
+ */
 static void test_sequence(void)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the RC requester against a scripted peer: when it sends what
- * again, to the nanosecond.
+ * qhca engine tests: the RC requester against a scripted peer: when it sends
+ * what again, to the nanosecond.
  */
 #include "rc.h"
 

@@ -10,7 +10,8 @@ static void identity(void)
 
     CHECK_EQ(reg_read(g, QHCA_REG_MAGIC), QHCA_MAGIC);
     CHECK_EQ(reg_read(g, QHCA_REG_VERSION), QHCA_VERSION);
-    CHECK_EQ(QHCA_GET(QHCA_CMD_CAPS_LOG_MAX, reg_read(g, QHCA_REG_CMD_CAPS)), 8);
+    CHECK_EQ(QHCA_GET(QHCA_CMD_CAPS_LOG_MAX,
+                      reg_read(g, QHCA_REG_CMD_CAPS)), 8);
     CHECK_EQ(reg_read(g, QHCA_REG_CMD_TIMEOUT), 5000);
     CHECK_EQ(QHCA_GET(QHCA_DB_CAPS_PAGES, reg_read(g, QHCA_REG_DB_CAPS)),
              NUM_UARS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Object numbers, timers, FIFOs, checksums: the services below the objects, from
- * inside.
+ * Object numbers, timers, FIFOs, checksums: the services below the objects,
+ * from inside.
  */
 #include "harness.h"
 #include "internal.h"

@@ -118,7 +118,7 @@ static enum roce_parse_result parse_copy(struct roce_packet *p,
     memcpy(copy, frame, len);
     res = roce_parse(p, copy, len);
     if (res == ROCE_OK) {
-        volatile uint8_t sum = 0;
+        volatile uint8_t sum = 0;   /* volatile: the reads must happen */
 
         for (size_t i = 0; i < p->payload_len; i++) {
             sum = (uint8_t)(sum + p->payload[i]);

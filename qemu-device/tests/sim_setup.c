@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what a schedule of the simulator starts with: machines,
+ * which are made once and reset before each schedule, a network, queue pairs.
+ */
+#include "sim.h"
+
+struct guest *sim_machine[SIM_MAX_NODES];
+
+static void recycle(struct sim *s, unsigned i)
+{
+    struct node *n = &s->node[i];
+    struct guest *g = sim_machine[i];
+
+    if (!g) {
+        g = sim_machine[i] = guest_new_seed(i + 1);
+    } else if (n->mr.addr) {
+        uint64_t end = n->mr.addr + SIM_REGION;
+
+        reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+        memset(g->ram, 0, n->mr.addr - RAM_BASE + s->used[i]);
+        memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
+    }
+    g->brk = RAM_BASE;
+    g->cmd_sq = 0;
+    g->scheduled = false;
+    g->net_blocked = false;
+    net_attach(s->net, g);
+    guest_enable(g, 5);
+    *n = node_on(g, i + 1);
+    n->mr = mr_create(g, n->pdn, SIM_REGION,
+                      REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
+    s->used[i] = 0;
+}
+
+static void setup_net(struct sim *s)
+{
+    struct net *n = s->net;
+    bool clean = !sim_rand(s, 6);
+
+    net_clear(n);
+    n->num_guests = 0;
+    n->rng = s->seed * 2 + 1;
+    n->cut = false;
+    n->latency = 100 + sim_rand(s, 20000);
+    n->jitter = sim_rand(s, 100000);
+    n->loss = clean ? 0 : sim_rand(s, 40);
+    n->corrupt = clean ? 0 : sim_rand(s, 10);
+    n->dup = clean ? 0 : sim_rand(s, 100);
+    n->reorder = clean ? 0 : sim_rand(s, 100);
+}
+
+static void setup_pair(struct sim *s, unsigned i)
+{
+    struct node *na = &s->node[sim_rand(s, s->num_nodes)];
+    struct node *nb = &s->node[sim_rand(s, s->num_nodes)];
+    struct sim_qp *a = &s->qp[2 * i], *b = a + 1;
+    struct rc_opts o = RC_OPTS;
+
+    o.sq_log = 2 + sim_rand(s, 4);
+    o.rq_log = 2 + sim_rand(s, 4);
+    o.mtu = (uint8_t)(1 + sim_rand(s, 1 + sim_rand(s, 5)));   /* rather small */
+    o.rd_atomic = (uint8_t)(1 + sim_rand(s, 4) * sim_rand(s, 5));
+    o.dest_rd_atomic = o.rd_atomic;
+    o.timeout = (uint8_t)(8 + sim_rand(s, 3));
+    o.min_rnr = (uint8_t)(1 + sim_rand(s, 8));
+    o.sq_psn = sim_rand(s, 2) ? 0xfffff0 + sim_rand(s, 16) :
+                                sim_rand(s, 1u << 24);
+    o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
+                                sim_rand(s, 1u << 24);
+    a->q = rc_create(na, &o);
+    b->q = rc_create(nb, &o);
+    rc_connect(&a->q, &b->q);
+    sim_plan(s, a, b);
+    sim_plan(s, b, a);
+}
+
+void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
+{
+    unsigned pairs;
+
+    s->seed = seed;
+    s->rng = seed * 0x9e3779b97f4a7c15u + 88172645463325252u;
+    s->kind = kind;
+    s->failed = false;
+    memset(s->qp, 0, sizeof(s->qp));
+    setup_net(s);
+    s->num_nodes = 1 + sim_rand(s, SIM_MAX_NODES);
+    for (unsigned i = 0; i < s->num_nodes; i++) {
+        recycle(s, i);
+    }
+    pairs = 1 + sim_rand(s, SIM_MAX_PAIRS);
+    s->num_qps = 2 * pairs;
+    for (unsigned i = 0; i < pairs; i++) {
+        setup_pair(s, i);
+    }
+}
