@@ -72,7 +72,7 @@ lint_checkpatch()
 	# helpers; a size assertion belongs right under its structure.
 	list=$(files 'include/qhca/*.h' 'selftests/*.[ch]')
 	# shellcheck disable=SC2086
-	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,LINE_SPACING,MACRO_ARG_REUSE,PREFER_DEFINED_ATTRIBUTE_MACRO \
+	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,CAMELCASE,LINE_SPACING,MACRO_ARG_REUSE,PREFER_DEFINED_ATTRIBUTE_MACRO \
 		$list || rc=1
 	return $rc
 }

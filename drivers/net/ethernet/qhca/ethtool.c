@@ -7,7 +7,6 @@
 
 #include "eth.h"
 
-
 static void qhca_get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
