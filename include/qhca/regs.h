@@ -100,7 +100,8 @@ enum qhca_fatal {
 
 /*
  * Indexes are free-running 32-bit counters; the ring position is the index
- * modulo the ring size. The arm sequence number is one a consumer has not used
+ * modulo the ring size. They start at 0 in a new queue, and again in those of a QP
+ * that has gone to RESET. The arm sequence number is one a consumer has not used
  * in the arm before: the same number again is a repeat and is ignored.
  */
 #define QHCA_DB_OBJ		0x0000000000ffffffull
