@@ -74,9 +74,10 @@ static void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 {
 	unsigned int i;
 
-	if (sset == ETH_SS_STATS)
-		for (i = 0; i < QHCA_CNT_MAX; i++)
-			ethtool_puts(&data, qhca_counter_names[i]);
+	if (sset != ETH_SS_STATS)
+		return;
+	for (i = 0; i < QHCA_CNT_MAX; i++)
+		strscpy(data + i * ETH_GSTRING_LEN, qhca_counter_names[i], ETH_GSTRING_LEN);
 }
 
 static void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats,
