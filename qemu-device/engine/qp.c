@@ -144,17 +144,6 @@ void qhca_sq_reap(struct qhca_engine *e, struct qhca_qp *qp)
     }
 }
 
-void qhca_rq_complete(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_cqe *cqe, bool solicited)
-{
-    cqe->wr_id = htole64(qp->rsp.rwr.wr_id);
-    cqe->qpn = htole32(qp->qpn);
-    cqe->wqe_index = htole32(qp->rq.ci);
-    qp->rsp.rwr.taken = false;
-    qp->rq.ci++;
-    qhca_cq_push(e, qp->rcq, cqe, solicited);
-}
-
 void qhca_qp_check_drained(struct qhca_engine *e, struct qhca_qp *qp)
 {
     if (qp->sqd_notify && qp->state == QHCA_QPS_SQD && !qhca_qp_draining(qp)) {
@@ -180,20 +169,6 @@ static void flush_one_send(struct qhca_engine *e, struct qhca_qp *qp)
     push_send_cqe(e, qp, wr, QHCA_WC_WR_FLUSH_ERR);
 }
 
-static void flush_one_recv(struct qhca_engine *e, struct qhca_qp *qp)
-{
-    struct qhca_cqe cqe = {
-        .opcode = QHCA_CQE_RECV,
-        .status = QHCA_WC_WR_FLUSH_ERR,
-    };
-
-    if (!qp->rsp.rwr.taken) {
-        qp->rsp.rwr.wr_id = 0;
-        (void)qhca_wqe_fetch_recv(e, qp, qp->rq.ci, &qp->rsp.rwr);
-    }
-    qhca_rq_complete(e, qp, &cqe, false);
-}
-
 static unsigned flush(struct qhca_engine *e, struct qhca_qp *qp,
                       unsigned budget)
 {
@@ -203,7 +178,7 @@ static unsigned flush(struct qhca_engine *e, struct qhca_qp *qp,
         flush_one_send(e, qp);
     }
     for (; n < budget && qp->rq.ci != qp->rq.pi; n++) {
-        flush_one_recv(e, qp);
+        qhca_recv_flush_one(e, qp);
     }
     return n;
 }

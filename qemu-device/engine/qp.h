@@ -175,9 +175,6 @@ void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
                   enum qhca_cqe_status status);
 /* Fails the oldest send WR if it was found bad while others were before it. */
 void qhca_sq_reap(struct qhca_engine *e, struct qhca_qp *qp);
-/* Completes the receive WR in use with a CQE filled in by the caller. */
-void qhca_rq_complete(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_cqe *cqe, bool solicited);
 /* Back to the empty queues of a new QP, without CQEs. */
 void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp);
 /* Raises SQ_DRAINED if it is owed and the send queue is quiet. */
@@ -203,6 +200,7 @@ enum qhca_wqe_result {
     QHCA_WQE_OK = 0,
     QHCA_WQE_BAD,               /* breaks a rule: LOC_QP_OP_ERR */
     QHCA_WQE_UNREADABLE,        /* the ring cannot be read: QP_FATAL */
+    QHCA_WQE_NONE,              /* receive: none has been posted */
 };
 
 /*
@@ -212,16 +210,29 @@ enum qhca_wqe_result {
 enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
                                          struct qhca_qp *qp, uint32_t index,
                                          struct qhca_swr *wr);
-/* Reads receive WQE @index. */
-enum qhca_wqe_result qhca_wqe_fetch_recv(struct qhca_engine *e,
-                                         struct qhca_qp *qp, uint32_t index,
-                                         struct qhca_rwr *rwr);
+/* Copies @n SGEs at @src; returns the sum of their lengths. */
+uint64_t qhca_wqe_parse_sges(struct qhca_seg *seg, const uint8_t *src,
+                             unsigned n);
 
 /* Packets of a message of @length bytes. */
 static inline uint32_t qhca_packets_of(uint32_t length, uint32_t mtu)
 {
     return length ? (uint32_t)(((uint64_t)length + mtu - 1) / mtu) : 1;
 }
+
+/* ---- recv.c ---- */
+
+/* Makes the next receive WR the one in use, unless one is. */
+enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp);
+/* The receive WR in use has its message, of which @p is the last packet. */
+void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct roce_packet *p, uint8_t opcode,
+                        uint32_t byte_len);
+/* The receive WR in use fails; what that means for the QP is the caller's. */
+void qhca_recv_fail(struct qhca_engine *e, struct qhca_qp *qp,
+                    enum qhca_cqe_status status);
+/* Flushes the oldest receive WR. */
+void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp);
 
 /* ---- requester.c ---- */
 

@@ -21,13 +21,8 @@ static void refuse(struct qhca_engine *e, struct qhca_qp *qp,
     s->failing = true;
     s->fail_event = event;
     if (s->rwr.taken) {
-        struct qhca_cqe cqe = {
-            .opcode = QHCA_CQE_RECV,
-            .status = (uint8_t)status,
-        };
-
         s->fail_event = 0;      /* the CQE says it */
-        qhca_rq_complete(e, qp, &cqe, true);
+        qhca_recv_fail(e, qp, status);
     }
     if (qp->state != QHCA_QPS_ERR) {
         qhca_response_ack(e, qp, syndrome, p->psn);
@@ -68,20 +63,14 @@ static void refuse_operation(struct qhca_engine *e, struct qhca_qp *qp,
 static bool take_rwr(struct qhca_engine *e, struct qhca_qp *qp,
                      const struct roce_packet *p)
 {
-    struct qhca_responder *s = &qp->rsp;
-
-    if (s->rwr.taken) {
-        return true;
-    }
-    if (qp->rq.ci == qp->rq.pi) {
-        /* ePSN stays; whatever follows is dropped without a NAK (D-030). */
-        s->nak_sent = true;
-        qhca_response_ack(e, qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
-        return false;
-    }
-    switch (qhca_wqe_fetch_recv(e, qp, qp->rq.ci, &s->rwr)) {
+    switch (qhca_recv_take(e, qp)) {
     case QHCA_WQE_OK:
         return true;
+    case QHCA_WQE_NONE:
+        /* ePSN stays; whatever follows is dropped without a NAK (D-030). */
+        qp->rsp.nak_sent = true;
+        qhca_response_ack(e, qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
+        return false;
     case QHCA_WQE_BAD:
         refuse_operation(e, qp, p, QHCA_WC_LOC_QP_OP_ERR);
         return false;
@@ -89,25 +78,6 @@ static bool take_rwr(struct qhca_engine *e, struct qhca_qp *qp,
         refuse_operation(e, qp, p, QHCA_WC_FATAL_ERR);
         return false;
     }
-}
-
-static void complete_rwr(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct roce_packet *p, uint8_t opcode,
-                         uint32_t byte_len)
-{
-    struct qhca_cqe cqe = {
-        .opcode = opcode,
-        .byte_len = htole32(byte_len),
-        .src_qp = qp->attr.dest_qpn,
-        .imm = p->imm,
-    };
-    uint16_t flags = p->solicited ? QHCA_CQE_SOLICITED : 0;
-
-    if (roce_opcode(p->opcode)->flags & OPF_IMM) {
-        flags |= QHCA_CQE_IMM;
-    }
-    cqe.flags = htole16(flags);
-    qhca_rq_complete(e, qp, &cqe, p->solicited);
 }
 
 /* ---- moving on ---- */
@@ -171,7 +141,7 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     }
     accept_packet(e, qp, p);
     if (last) {
-        complete_rwr(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
+        qhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
     }
 }
 
@@ -239,7 +209,7 @@ static void rx_write(struct qhca_engine *e, struct qhca_qp *qp,
     }
     accept_packet(e, qp, p);
     if (flags & OPF_IMM) {
-        complete_rwr(e, qp, p, QHCA_CQE_RECV_RDMA_WITH_IMM, s->dma_len);
+        qhca_recv_complete(e, qp, p, QHCA_CQE_RECV_RDMA_WITH_IMM, s->dma_len);
     }
 }
 

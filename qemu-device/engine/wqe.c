@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: reading WQEs. Each is copied from guest memory in one read and
+ * qhca engine: reading send WQEs. Each is copied from guest memory in one read and
  * only the copy is judged, so the guest cannot change it in between.
  */
 #include "qp.h"
@@ -33,8 +33,8 @@ static enum qhca_wqe_result bad_wqe(struct qhca_engine *e, struct qhca_qp *qp,
     return QHCA_WQE_BAD;
 }
 
-/* Copies @n SGEs at @src; returns the sum of their lengths. */
-static uint64_t parse_sges(struct qhca_seg *seg, const uint8_t *src, unsigned n)
+uint64_t qhca_wqe_parse_sges(struct qhca_seg *seg, const uint8_t *src,
+                             unsigned n)
 {
     uint64_t sum = 0;
 
@@ -101,39 +101,12 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
         if (count > qp->sq.max_sge) {
             return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "too many SGEs");
         }
-        length = parse_sges(wr->seg, raw + sizeof(w), count);
+        length = qhca_wqe_parse_sges(wr->seg, raw + sizeof(w), count);
         wr->num_seg = (uint16_t)count;
     }
     if (length > QHCA_MAX_MSG || ((rules & WR_ATOMIC) && length != 8)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_LEN_ERR, "a bad length");
     }
     wr->length = (uint32_t)length;
-    return QHCA_WQE_OK;
-}
-
-enum qhca_wqe_result qhca_wqe_fetch_recv(struct qhca_engine *e,
-                                         struct qhca_qp *qp, uint32_t index,
-                                         struct qhca_rwr *rwr)
-{
-    uint8_t raw[QHCA_RQ_STRIDE_MAX];
-    struct qhca_rq_wqe w;
-    uint64_t off = (uint64_t)(index & (qhca_wq_size(&qp->rq) - 1))
-                   << qp->rq.log_stride;
-
-    if (!qhca_mem_read(e, &qp->rq.mem, off, raw, 1u << qp->rq.log_stride)) {
-        return QHCA_WQE_UNREADABLE;
-    }
-    memcpy(&w, raw, sizeof(w));
-    rwr->taken = true;
-    rwr->wr_id = le64toh(w.wr_id);
-    rwr->num_seg = le16toh(w.num_sge);
-    rwr->length = 0;
-    if (rwr->num_seg > qp->rq.max_sge) {
-        qhca_count(e, QHCA_CNT_BAD_WQE);
-        qhca_guest_error(e, "QP 0x%x: receive WQE with too many SGEs", qp->qpn);
-        rwr->num_seg = 0;
-        return QHCA_WQE_BAD;
-    }
-    rwr->length = parse_sges(rwr->seg, raw + sizeof(w), rwr->num_seg);
     return QHCA_WQE_OK;
 }
