@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: reading send WQEs. Each is copied from guest memory in one read and
- * only the copy is judged, so the guest cannot change it in between.
+ * qhca engine: reading send WQEs. Each is copied from guest memory in one read
+ * and only the copy is judged, so the guest cannot change it in between.
  */
 #include "qp.h"
 

@@ -345,6 +345,34 @@ static void test_arithmetic(void)
     CHECK_EQ(~roce_crc32(~0u, (const uint8_t *)"123456789", 9), 0xcbf43926);
 }
 
+/* A bit at a time, as the polynomial is written. */
+static uint32_t crc32_bits(uint32_t crc, const uint8_t *data, size_t len)
+{
+    for (size_t i = 0; i < len * 8; i++) {
+        uint32_t bit = (crc ^ (uint32_t)data[i / 8] >> i % 8) & 1;
+
+        crc = (crc >> 1) ^ (bit ? 0xedb88320u : 0);
+    }
+    return crc;
+}
+
+/* Whatever way the CRC takes for a length and an alignment (E-032). */
+static void test_crc_lengths(void)
+{
+    uint8_t data[16 + 300];
+    uint32_t x = 1;
+
+    for (size_t i = 0; i < sizeof(data); i++) {
+        x = x * 1103515245 + 12345;
+        data[i] = (uint8_t)(x >> 16);
+    }
+    for (size_t len = 0; len <= 300; len++) {
+        const uint8_t *p = data + len % 16;
+
+        CHECK_EQ(roce_crc32(x, p, len), crc32_bits(x, p, len));
+    }
+}
+
 /* As Linux rdma_get_udp_sport() has it (E-036). */
 static void test_sport(void)
 {
@@ -361,6 +389,7 @@ static const struct test tests[] = {
       test_build_write_imm },
     { "E-006 E-007 E-011 acknowledgements and atomics", test_build_answers },
     { "E-004..E-009 parsing frames of another maker", test_parse },
+    { "E-032 CRC of every length", test_crc_lengths },
     { "E-033 E-034 every bit flipped", test_icrc_coverage },
     { "E-002 E-045 malformed headers", test_malformed },
     { "E-046 every truncation, padding behind the frame", test_truncation },
