@@ -125,11 +125,24 @@ void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp)
     }
 }
 
+static void enter_sqe(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    qhca_trace(e, QHCA_TRACE_QP_STATE, qp->qpn, qp->state, QHCA_QPS_SQE);
+    qp->state = QHCA_QPS_SQE;
+    qp->sqd_notify = false;
+    qhca_requester_abandon(qp);
+    qhca_qp_schedule(e, qp);
+}
+
 void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
                   enum qhca_cqe_status status)
 {
     push_send_cqe(e, qp, qhca_swr_at(qp, qp->sq.ci), status);
-    qhca_qp_error(e, qp, 0);
+    if (qp->type == QHCA_QPT_RC) {
+        qhca_qp_error(e, qp, 0);
+    } else {
+        enter_sqe(e, qp);
+    }
 }
 
 void qhca_sq_reap(struct qhca_engine *e, struct qhca_qp *qp)
@@ -169,15 +182,39 @@ static void flush_one_send(struct qhca_engine *e, struct qhca_qp *qp)
     push_send_cqe(e, qp, wr, QHCA_WC_WR_FLUSH_ERR);
 }
 
+/* Index up to which send WRs are to be flushed. */
+static uint32_t sq_flush_end(const struct qhca_qp *qp)
+{
+    if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
+        return qp->sq.pi;
+    }
+    return qp->req.flushing ? qp->req.flush_to : qp->sq.ci;
+}
+
+static bool to_flush(const struct qhca_qp *qp)
+{
+    return qp->sq.ci != sq_flush_end(qp) ||
+           (qp->state == QHCA_QPS_ERR && qp->rq.ci != qp->rq.pi);
+}
+
 static unsigned flush(struct qhca_engine *e, struct qhca_qp *qp,
                       unsigned budget)
 {
+    uint32_t end = sq_flush_end(qp);
     unsigned n = 0;
 
-    for (; n < budget && qp->sq.ci != qp->sq.pi; n++) {
+    for (; n < budget && qp->sq.ci != end; n++) {
         flush_one_send(e, qp);
     }
-    for (; n < budget && qp->rq.ci != qp->rq.pi; n++) {
+    if (n) {
+        qp->req.snd_wqe = qp->sq.ci;
+    }
+    if (qp->req.flushing && qp->sq.ci == end) {
+        qp->req.flushing = false;
+        qhca_qp_check_drained(e, qp);
+    }
+    for (; n < budget && qp->state == QHCA_QPS_ERR && qp->rq.ci != qp->rq.pi;
+         n++) {
         qhca_recv_flush_one(e, qp);
     }
     return n;
@@ -187,10 +224,10 @@ static unsigned flush(struct qhca_engine *e, struct qhca_qp *qp,
 
 static bool has_work(struct qhca_qp *qp)
 {
-    if (qp->state == QHCA_QPS_ERR) {
-        return qp->sq.ci != qp->sq.pi || qp->rq.ci != qp->rq.pi;
+    if (to_flush(qp)) {
+        return true;
     }
-    return !qp->tx_wait &&
+    return qp->state != QHCA_QPS_ERR && !qp->tx_wait &&
            (qhca_response_ready(qp) || qhca_requester_ready(qp));
 }
 
@@ -204,7 +241,7 @@ unsigned qhca_qp_work(struct qhca_engine *e, struct qhca_qp *qp)
     if (qp->state != QHCA_QPS_ERR && n < QHCA_BURST) {
         n += qhca_requester_work(e, qp, QHCA_BURST - n);
     }
-    if (qp->state == QHCA_QPS_ERR && n < QHCA_BURST) {
+    if (n < QHCA_BURST) {
         n += flush(e, qp, QHCA_BURST - n);
     }
 

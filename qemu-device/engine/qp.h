@@ -82,6 +82,8 @@ struct qhca_requester {
     bool grace;                 /* a timeout has been let pass */
     bool rnr_wait;
     bool stopped;               /* a WR has failed: start no other */
+    bool flushing;              /* left SQE with WRs before flush_to in it */
+    uint32_t flush_to;
     struct qhca_timer timer;    /* ACK timer, or the RNR wait */
 };
 
@@ -168,8 +170,9 @@ void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event);
 /* The oldest send WR succeeds: its CQE, if one is asked for. */
 void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp);
 /*
- * The oldest send WR fails with @status: its CQE, then ERR, where the rest is
- * flushed (A-096).
+ * The oldest send WR fails with @status: its CQE, then the state where the rest
+ * is flushed: ERR for RC (A-096), SQE for the others, whose receive queue goes
+ * on (A-091 to A-093).
  */
 void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
                   enum qhca_cqe_status status);
@@ -181,7 +184,8 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp);
 void qhca_qp_check_drained(struct qhca_engine *e, struct qhca_qp *qp);
 static inline bool qhca_qp_draining(const struct qhca_qp *qp)
 {
-    return qp->state == QHCA_QPS_SQD && qp->sq.ci != qp->sq.next;
+    return qp->state == QHCA_QPS_SQD &&
+           (qp->sq.ci != qp->sq.next || qp->req.flushing);
 }
 
 /* ---- qp_state.c ---- */
@@ -255,6 +259,11 @@ unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
 bool qhca_requester_ready(struct qhca_qp *qp);
 /* Entering SQD: a WR read from the ring but not begun on the wire goes back. */
 void qhca_requester_hold(struct qhca_qp *qp);
+/*
+ * What was started and is not sent never will be; the PSNs go on behind what
+ * was.
+ */
+void qhca_requester_abandon(struct qhca_qp *qp);
 /* Goes back to the oldest unacknowledged PSN and sends again from there. */
 void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp);
 /* As above, at the cost of one retry; fails the WR when none is left. */

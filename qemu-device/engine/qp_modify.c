@@ -91,6 +91,11 @@ static void enter_state(struct qhca_engine *e, struct qhca_qp *qp, uint8_t from,
         qp->req.retries = qp->attr.retry_cnt;
         qp->req.rnr_retries = qp->attr.rnr_retry;
     }
+    if (from == QHCA_QPS_SQE) {
+        /* What was posted until now is flushed all the same. */
+        qp->req.flush_to = qp->sq.pi;
+        qp->req.flushing = qp->sq.pi != qp->sq.ci;
+    }
     if (from == QHCA_QPS_RTS && to == QHCA_QPS_SQD) {
         qhca_requester_hold(qp);
         qp->sqd_notify = (mask & QHCA_QP_EN_SQD_ASYNC_NOTIFY) &&

@@ -89,6 +89,14 @@ void qhca_requester_hold(struct qhca_qp *qp)
     }
 }
 
+void qhca_requester_abandon(struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    r->next_psn = r->max_psn = r->una_psn = r->snd_psn;
+    r->stopped = false;
+}
+
 /* ---- what may be sent now ---- */
 
 /*
@@ -114,7 +122,7 @@ bool qhca_requester_ready(struct qhca_qp *qp)
     const struct qhca_requester *r = &qp->req;
 
     if ((qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD) ||
-        r->rnr_wait || unacked(r) >= QHCA_WINDOW) {
+        r->rnr_wait || r->flushing || unacked(r) >= QHCA_WINDOW) {
         return false;
     }
     if (r->snd_wqe == qp->sq.next) {

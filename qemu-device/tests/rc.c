@@ -189,15 +189,20 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
     return a;
 }
 
+/* What each type needs on the way up: INIT, RTR, RTS. */
+static const uint32_t step_mask[][QHCA_QPS_SQD + 1] = {
+    [QHCA_QPT_RC] = {
+        0, RC_INIT_MASK, RC_RTR_MASK, RC_RTS_MASK, QHCA_QP_STATE,
+    },
+    [QHCA_QPT_UC] = {
+        0, RC_INIT_MASK, UC_RTR_MASK, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
+        QHCA_QP_STATE,
+    },
+};
+
 void rc_bring_up(struct rc_qp *q, unsigned state)
 {
-    static const uint32_t mask[] = {
-        [QHCA_QPS_INIT] = RC_INIT_MASK,
-        [QHCA_QPS_RTR] = RC_RTR_MASK,
-        [QHCA_QPS_RTS] = RC_RTS_MASK,
-        [QHCA_QPS_SQD] = QHCA_QP_STATE,
-        [QHCA_QPS_ERR] = QHCA_QP_STATE,
-    };
+    const uint32_t *mask = step_mask[rc_query(q).type];
     struct qhca_qp_attr a = rc_attr(q);
 
     for (unsigned s = QHCA_QPS_INIT; s <= state && s <= QHCA_QPS_SQD; s++) {

@@ -78,6 +78,8 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q);
 #define RC_RTR_MASK (QHCA_QP_STATE | QHCA_QP_AV | QHCA_QP_PATH_MTU | \
                      QHCA_QP_DEST_QPN | QHCA_QP_RQ_PSN | \
                      QHCA_QP_MAX_DEST_RD_ATOMIC | QHCA_QP_MIN_RNR_TIMER)
+#define UC_RTR_MASK (QHCA_QP_STATE | QHCA_QP_AV | QHCA_QP_PATH_MTU | \
+                     QHCA_QP_DEST_QPN | QHCA_QP_RQ_PSN)
 #define RC_RTS_MASK (QHCA_QP_STATE | QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT | \
                      QHCA_QP_RNR_RETRY | QHCA_QP_SQ_PSN | \
                      QHCA_QP_MAX_QP_RD_ATOMIC)
