@@ -322,6 +322,35 @@ TEST_ROWS(iova, "F-010 F-011 access by an address of one's own", iovas)
 		CHECK(find_bad(mem + 16, 64, 10) >= 0);
 }
 
+static const struct {
+	const char *name;
+	size_t off;		/* in the page */
+	uint32_t len;
+} zero_based[] = {
+	{ "page aligned", 0, 5000 },
+	{ "unaligned", 17, 5000 },
+	{ "last byte of a page", PAGE - 1, 2 },
+};
+
+TEST_ROWS(zero, "F-011 ZERO_BASED: addresses count from the first byte", zero_based)
+{
+	struct pair p = pair_default();
+	struct buf src = buf_new(p.dev->pd, 8192, LOCAL);
+	uint8_t *mem = map(3 * PAGE, PROT_READ | PROT_WRITE, 0);
+	struct ibv_mr *mr;
+
+	REQUIRE(mem);
+	fill(src.addr, src.len, 10);
+	mr = ibv_reg_mr(p.dev->pd, mem + row->off, row->len,
+			REMOTE | IBV_ACCESS_ZERO_BASED);
+	REQUIRE(mr);
+	CHECK_EQ(write_to(&p, &src, row->len, 0, mr->rkey), IBV_WC_SUCCESS);
+	check_fill(mem + row->off, row->len, 10, "written");
+	CHECK(!row->off || !mem[row->off - 1]);
+	CHECK_EQ(mem[row->off + row->len], 0);
+	CHECK_EQ(write_to(&p, &src, 1, row->len, mr->rkey), IBV_WC_REM_ACCESS_ERR);
+}
+
 TEST(iova_offset, "F-010 the address of one's own keeps the offset in the page")
 {
 	struct dev *d = dev_open();

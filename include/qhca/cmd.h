@@ -121,12 +121,11 @@ struct qhca_cmd_reg_mr {	/* QHCA_CMD_REG_MR, QHCA_CMD_REREG_MR */
 	__le16	access;		/* QHCA_ACCESS_* */
 	__u8	type;		/* enum qhca_mr_type */
 	__u8	rereg;		/* REREG_MR: QHCA_REREG_*, what to change */
+	__le32	offset;		/* of the first byte in the first block */
 };
 
 enum qhca_mr_type {
-	QHCA_MR_MEM = 0,	/* @buf, whose first byte of interest is at iova's
-				 * offset within a block
-				 */
+	QHCA_MR_MEM = 0,	/* @buf from @offset on */
 	QHCA_MR_DMA = 1,	/* all of DMA space, iova = DMA address; local use */
 };
 

@@ -42,19 +42,20 @@ static int set_translation(struct qhca_engine *e, struct qhca_mr *mr,
 {
     uint64_t iova = le64toh(r->iova);
     uint64_t length = le64toh(r->length);
-    uint64_t skip;
+    uint32_t offset = le32toh(r->offset);
 
     if (length > QHCA_MAX_MR_SIZE) {
         return QHCA_ERR_LIMIT;
     }
     if (length == 0 || length - 1 > UINT64_MAX - iova ||
-        r->buf.block_shift > QHCA_BLOCK_SHIFT_MAX) {
+        r->buf.block_shift > QHCA_BLOCK_SHIFT_MAX ||
+        offset >= 1ull << r->buf.block_shift) {
         return QHCA_ERR_PARAM;
     }
-    skip = iova & ((1ull << r->buf.block_shift) - 1);
     mr->iova = iova;
     mr->length = length;
-    return qhca_mem_import(e, &mr->mem, &r->buf, skip + length);
+    mr->offset = offset;
+    return qhca_mem_import(e, &mr->mem, &r->buf, offset + length);
 }
 
 static int init_mr(struct qhca_engine *e, struct qhca_mr *mr,
@@ -256,10 +257,10 @@ struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
     return NULL;
 }
 
-/* Offset in mr->mem; iova starts at its own offset within the first block. */
+/* Offset in mr->mem. */
 static uint64_t mem_offset(const struct qhca_mr *mr, uint64_t addr)
 {
-    return addr - (mr->iova & ~((1ull << mr->mem.block_shift) - 1));
+    return addr - mr->iova + mr->offset;
 }
 
 /**

@@ -21,6 +21,7 @@ struct qhca_mr {
     uint8_t type;
     struct qhca_pd *pd;
     uint64_t iova, length;
+    uint32_t offset;            /* of the byte at iova, in the first block */
     struct qhca_mem mem;
 };
 

@@ -103,6 +103,7 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
     case QHCA_CMD_REREG_MR:
         c->reg_mr.buf = some_buf(f);
         c->reg_mr.iova = htole64(some_addr(f));
+        c->reg_mr.offset = htole32(rnd(f, one_in(f, 10) ? 1u << 31 : 4096));
         c->reg_mr.length = htole64(one_in(f, 5) ? nasty(f) : rnd(f, 40000));
         c->reg_mr.pdn = htole32(some(f, PD));
         c->reg_mr.key = htole32(some(f, MR));

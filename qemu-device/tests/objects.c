@@ -247,6 +247,7 @@ struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
     mr.addr = b.block[0];
     cmd.reg_mr.buf = b.desc;
     cmd.reg_mr.iova = htole64(mr.addr);
+    cmd.reg_mr.offset = htole32(mr.addr & ((1u << b.shift) - 1));
     cmd.reg_mr.length = htole64(len);
     cmd.reg_mr.pdn = htole32(pdn);
     cmd.reg_mr.access = htole16((uint16_t)access);

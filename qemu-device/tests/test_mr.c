@@ -15,6 +15,7 @@ static struct qhca_cmd reg_cmd(const struct gbuf *b, uint32_t pd, uint64_t iova,
 
     cmd.reg_mr.buf = b->desc;
     cmd.reg_mr.iova = htole64(iova);
+    cmd.reg_mr.offset = htole32(iova & ((1u << b->shift) - 1));
     cmd.reg_mr.length = htole64(len);
     cmd.reg_mr.pdn = htole32(pd);
     cmd.reg_mr.access = htole16((uint16_t)access);
@@ -100,6 +101,39 @@ static void extreme_iova(void)
     CHECK(!allowed(g, pd, key, UINT64_MAX, 7, 0));
 }
 
+/* The address of the first byte says nothing about where in a block it is. */
+static void offsets(void)
+{
+    static const uint64_t iovas[] = { 0, 5, 0xfff, 0x12345678, 1ull << 63 };
+    struct guest *g = guest_start();
+    uint32_t pd = pd_create(g), key;
+    struct gbuf b = guest_buf(g, 4 << 12, 12, 1);
+    struct qhca_key_user user = user_of(g, pd);
+    uint8_t out[8000];
+    struct qhca_mr *mr;
+
+    for (size_t i = 0; i < ARRAY_SIZE(iovas); i++) {
+        struct qhca_cmd cmd = reg_cmd(&b, pd, iovas[i], (4 << 12) - 4095, RW);
+
+        cmd.reg_mr.offset = htole32(4095);
+        key = guest_create(g, &cmd);
+        CHECK(!allowed(g, pd, key, iovas[i] - 1, 1, 0));
+        CHECK(!allowed(g, pd, key, iovas[i], (4 << 12) - 4094, 0));
+        mr = qhca_mr_check(g->e, &user, key, iovas[i], sizeof(out), 0);
+        REQUIRE(mr);
+        memset(out, (int)i + 1, sizeof(out));
+        CHECK(qhca_mr_write(g->e, mr, iovas[i], out, sizeof(out)));
+        CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4094), 1), 0);
+        CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095), 1), i + 1);
+        CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095 + 7999), 1),
+                 i + 1);
+        CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095 + 8000), 1), 0);
+        memset(out, 0, sizeof(out));
+        CHECK(qhca_mr_read(g->e, mr, iovas[i] + 1, out, sizeof(out) - 1));
+        CHECK_EQ(out[sizeof(out) - 2], i + 1);
+    }
+}
+
 static void rights(void)
 {
     static const unsigned all[] = {
@@ -149,6 +183,9 @@ static void bad_registrations(void)
     TRY(0, (4 << 12) + 1, (void)0, QHCA_ERR_PARAM);
     TRY(0x10, 4 << 12, (void)0, QHCA_ERR_PARAM);    /* offset eats into it */
     TRY(0, QHCA_MAX_MR_SIZE + 1, (void)0, QHCA_ERR_LIMIT);
+    TRY(0, 100, cmd.reg_mr.offset = htole32(4096), QHCA_ERR_PARAM);
+    TRY(0, 100, cmd.reg_mr.offset = htole32(UINT32_MAX), QHCA_ERR_PARAM);
+    TRY(0, (4 << 12) - 4094, cmd.reg_mr.offset = htole32(4095), QHCA_ERR_PARAM);
     TRY(0, 100, cmd.reg_mr.pdn = htole32(pd ^ 1), QHCA_ERR_OBJ);
     TRY(0, 100, cmd.reg_mr.type = 2, QHCA_ERR_PARAM);
     TRY(0, 100, cmd.reg_mr.type = QHCA_MR_DMA, QHCA_ERR_PARAM);    /* remote */
@@ -417,6 +454,7 @@ static const struct test tests[] = {
     { "F-004 keys and domains", keys },
     { "F-004 byte-exact ranges", ranges },
     { "F-004 ends of the address space", extreme_iova },
+    { "F-010, F-011 addresses of one's own", offsets },
     { "F-002, F-003 rights", rights },
     { "bad registrations are refused", bad_registrations },
     { "F-016 DMA regions and the reserved key", dma_regions },

@@ -20,18 +20,6 @@ static int qhca_ib_check_access(int access)
 	return access & ~QHCA_IB_MR_TAKEN ? -EOPNOTSUPP : 0;
 }
 
-/* The address of the first byte. A block starts where its iova does, so ... */
-static int qhca_ib_mr_iova(u64 start, int access, u64 *iova)
-{
-	if (!(access & IB_ZERO_BASED))
-		return 0;
-	/* ... 0 is one of a region that starts with a page. */
-	if (start & (QHCA_PAGE_SIZE - 1))
-		return -EINVAL;
-	*iova = 0;
-	return 0;
-}
-
 /* Pins the memory and puts its description into @table and @body. */
 static struct ib_umem *qhca_ib_mr_pin(struct qhca_ib_dev *dev, u64 start, u64 length, u64 iova,
 				      int access, struct qhca_table *table,
@@ -41,22 +29,23 @@ static struct ib_umem *qhca_ib_mr_pin(struct qhca_ib_dev *dev, u64 start, u64 le
 	unsigned long pgsz;
 	int ret;
 
-	ret = qhca_ib_mr_iova(start, access, &iova);
-	if (ret)
-		return ERR_PTR(ret);
+	if (access & IB_ZERO_BASED)
+		iova = 0;
 	if (!length || length > dev->limits->max_mr_size || iova + length < iova)
 		return ERR_PTR(-EINVAL);
 
 	umem = ib_umem_get(&dev->ibdev, start, length, access);
 	if (IS_ERR(umem))
 		return umem;
-	pgsz = ib_umem_find_best_pgsz(umem, QHCA_IB_PAGE_SIZES, iova);
+	/* The device does not care how iova is aligned: only the memory counts. */
+	pgsz = ib_umem_find_best_pgoff(umem, QHCA_IB_PAGE_SIZES, U64_MAX);
 	ret = pgsz ? qhca_ib_umem_table(dev, umem, pgsz, table) : -EINVAL;
 	if (ret) {
 		ib_umem_release(umem);
 		return ERR_PTR(ret);
 	}
 	body->buf = table->buf;
+	body->offset = cpu_to_le32(ib_umem_dma_offset(umem, pgsz));
 	body->iova = cpu_to_le64(iova);
 	body->length = cpu_to_le64(length);
 	return umem;
