@@ -23,6 +23,7 @@ help:
 	@echo "make run SHELL=1      the same machine with a root prompt (also: make shell)"
 	@echo "make check            all tests; ends with: N passed, N failed, N skipped"
 	@echo "make check-engine     only the tests that need no VM"
+	@echo "make soak             schedules of the network simulator: COUNT=1000000 SEED=1"
 	@echo "make lint             checkpatch, sparse, W=1, coccinelle, clang-tidy, shellcheck"
 	@echo "make qemu             QEMU with the device"
 	@echo "make image            the guest: kernel, initrd, root file system"
@@ -51,6 +52,9 @@ check:
 
 check-engine:
 	@scripts/check.sh engine
+
+soak:
+	@COUNT=$(COUNT) SEED=$(SEED) scripts/check.sh soak
 
 lint:
 	@scripts/lint.sh
@@ -90,5 +94,5 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell check check-engine lint qemu image provider selftests \
+.PHONY: help run shell check check-engine soak lint qemu image provider selftests \
 	modules modules_install clean clean-buildroot distclean

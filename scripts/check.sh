@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [engine | qtest | guest [PART…]]
+# check.sh [engine | soak | qtest | guest [PART…]]
 #
-# The tests: those of the engine, without a VM; those of the QEMU device, without
-# a guest; then guest/check.sh in one. Without arguments all of them. Ends with
-# the sum, on a line of its own: N passed, N failed, N skipped. VMFLAGS goes to
-# scripts/vm.
+# The tests: those of the engine, without a VM (soak: only its simulator, COUNT
+# schedules from SEED on); those of the QEMU device, without a guest; then
+# guest/check.sh in one. Without arguments all of them. Ends with the sum, on a
+# line of its own: N passed, N failed, N skipped. VMFLAGS goes to scripts/vm.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -39,15 +39,28 @@ engine()
 	fi
 	mkdir -p "$tree"
 	log "engine tests"
-	with_lock engine-tree engine_run "$tree" | tee "$OUT" || rc=$?
+	with_lock engine-tree engine_run "$tree" check | tee "$OUT" || rc=$?
 	account engine $rc
+}
+
+soak()
+{
+	local tree=$QHCA_CACHE/engine-tree rc=0
+	mkdir -p "$tree"
+	with_lock engine-tree engine_run "$tree" soak COUNT="${COUNT:-}" SEED="${SEED:-}" |
+		tee "$OUT" || rc=$?
+	PASS=$(grep -c '^ok' "$OUT") || :
+	FAIL=$(grep -c '^not ok' "$OUT") || :
+	[ "$rc" = 0 ] || [ "$FAIL" != 0 ] || FAIL=1
 }
 
 engine_run()
 {
+	local tree=$1
+	shift
 	rsync -rpc --delete --exclude='*.o' --exclude='*.d' --exclude=/qemu-device/tests/build \
-		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$1/"
-	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$1/qemu-device/tests")" check 2>&1
+		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$tree/"
+	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$tree/qemu-device/tests")" "$@" 2>&1
 }
 
 qtest()
@@ -82,6 +95,7 @@ case ${1:-} in
 -h|--help) usage; exit 0 ;;
 '') build; engine; qtest; guest ;;
 engine) engine ;;
+soak) soak ;;
 qtest) qtest ;;
 guest) shift; guest "$@" ;;
 *) die "unknown part $1, see --help" ;;

@@ -5,6 +5,7 @@
 #include "harness.h"
 #include "internal.h"   /* the state, where a register cannot be read */
 #include "net.h"
+#include "story.h"
 
 #include <stdio.h>
 
@@ -13,16 +14,6 @@
 const uint8_t test_mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
 
 static struct guest *guests[MAX_GUESTS];
-
-static bool verbose(void)
-{
-    static int wanted = -1;
-
-    if (wanted < 0) {
-        wanted = getenv("QHCA_TEST_VERBOSE") != NULL;
-    }
-    return wanted;
-}
 
 /* ---- the world of one engine ---- */
 
@@ -144,26 +135,15 @@ static void guest_error(void *opaque, const char *msg)
 
     g->errors++;
     snprintf(g->last_error, sizeof(g->last_error), "%s", msg);
-    if (verbose()) {
-        printf("# %p %llu: %s\n", opaque, (unsigned long long)*g->clock, msg);
-    }
+    story_say("guest", g->net_port, *g->clock, "%s", msg);
 }
 
 static void trace(void *opaque, enum qhca_trace_point point, uint64_t a,
                   uint64_t b, uint64_t c)
 {
-    static const char *const name[QHCA_TRACE_MAX] = {
-        "CMD", "DOORBELL", "WQE", "TX", "RX", "CQE", "EVENT", "QP_STATE",
-        "DROP", "RETRY", "FATAL",
-    };
-    struct guest *g = opaque;
+    const struct guest *g = opaque;
 
-    if (verbose()) {
-        printf("# %p %llu: %s %llx %llx %llx\n", opaque,
-               (unsigned long long)*g->clock, name[point],
-               (unsigned long long)a, (unsigned long long)b,
-               (unsigned long long)c);
-    }
+    story_engine(g->net_port, *g->clock, point, a, b, c);
 }
 
 static const struct qhca_engine_ops ops = {

@@ -3,6 +3,7 @@
  * qhca engine tests: the simulated network and its virtual time.
  */
 #include "net.h"
+#include "story.h"
 
 #define MAX_NETS    16
 
@@ -73,15 +74,19 @@ static void send_to(struct net *n, unsigned from, unsigned to,
     uint64_t when = n->clock + n->latency;
 
     if (chance(n, n->loss)) {
+        story_say("net", from, n->clock, "loses a frame of %zu bytes", len);
         n->lost++;
         return;
     }
     if (chance(n, n->reorder)) {
         n->delayed++;
         when += (test_random(&n->rng) >> 20) % (n->jitter + 1);
+        story_say("net", from, n->clock, "keeps a frame for %llu ns",
+                  (unsigned long long)(when - n->clock));
     }
     enqueue(n, from, to, frame, len, when);
     if (chance(n, n->dup)) {
+        story_say("net", from, n->clock, "doubles a frame");
         n->doubled++;
         enqueue(n, from, to, frame, len, when + n->latency / 2);
     }
@@ -99,6 +104,7 @@ void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len)
         return;
     }
     if (chance(n, n->corrupt)) {
+        story_say("net", from, n->clock, "damages a frame");
         n->corrupted++;
         copy[(test_random(&n->rng) >> 20) % len] ^=
             (uint8_t)(1u << (test_random(&n->rng) >> 40) % 8);

@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: a simulator of RC queue pairs on a bad network.
- *
- * A seed decides everything: how many machines and queue pairs, their work
- * requests, what the network does and when the program gets round to posting.
- * It plays in virtual time and holds each completion against what was planned:
- *
- *   sim                         a bounded run of every kind, as TAP
- *   sim --seed S --count N      schedules S, S + 1 and so on
- *   sim --seed S --count N --kind K     of one kind only (0 to 7)
+ * qhca engine tests: one schedule of the simulator. It plays in virtual time
+ * and holds each completion against what was planned.
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "sim.h"
-
-#define DEFAULT_COUNT   2000u
 #define LIMIT_ROUNDS    20000u
-
-static const char *const kind_name[SIM_KINDS] = {
-    [SIM_PLAIN] = "D-049 B-060..B-067 loss, doubles, disorder, damage",
-    [SIM_DRAIN] = "A-084..A-089 A-112 SQD and back",
-    [SIM_PRESSURE] = "D-049 the network takes no frames",
-    [SIM_CUT] = "I-021 D-046 the cable comes out",
-    [SIM_TO_ERR] = "A-097..A-100 A-115 moved to ERR",
-    [SIM_TO_RESET] = "A-103 A-120 moved to RESET",
-    [SIM_DESTROY] = "A-020 destroyed",
-    [SIM_BAD_WR] = "I-052 bad WRs in between",
-};
-
-static struct sim sim;
 
 unsigned sim_rand(struct sim *s, unsigned below)
 {
@@ -50,6 +27,12 @@ void sim_fail(struct sim *s, const char *fmt, ...)
         printf("\n");
     }
     s->failed = true;
+}
+
+void sim_stream(struct sim *s, unsigned which)
+{
+    s->rng = (s->seed * 64 + which) * 0x9e3779b97f4a7c15u + 88172645463325252u;
+    sim_rand(s, 2);
 }
 
 uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len)
@@ -256,11 +239,12 @@ static void check_quiet(struct sim *s)
     }
 }
 
-static bool run(struct sim *s, uint64_t seed, enum sim_kind kind)
+bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind)
 {
     unsigned strike_at, round = 0, limit = LIMIT_ROUNDS;
 
     sim_setup(s, seed, kind);
+    sim_stream(s, SIM_STREAM_PLAY);
     strike_at = sim_rand(s, 60);
     if (kind >= SIM_CUT) {
         limit = strike_at + 400;
@@ -278,95 +262,4 @@ static bool run(struct sim *s, uint64_t seed, enum sim_kind kind)
         check_quiet(s);
     }
     return !s->failed;
-}
-
-/* ---- main ---- */
-
-static unsigned count = DEFAULT_COUNT;
-static uint64_t first_seed = 1;
-static int only_kind = -1;
-
-static void run_kind(enum sim_kind kind, unsigned n)
-{
-    if (!sim.net) {
-        sim.net = net_new(1);
-    }
-    for (unsigned i = 0; i < n; i++) {
-        CHECK(run(&sim, first_seed + i, kind));
-    }
-}
-
-/* One after the other, in the order of enum sim_kind. */
-static void next_kind(void)
-{
-    static int kind = -1;
-
-    kind = only_kind >= 0 ? only_kind : kind + 1;
-    run_kind((enum sim_kind)kind, count / SIM_KINDS);
-}
-
-static void keep(void)
-{
-}
-
-/* What the schedules were like: none of these should be 0. */
-static void print_counters(void)
-{
-    static const enum qhca_counter which[] = {
-        QHCA_CNT_TX_PKTS, QHCA_CNT_RETRANSMIT, QHCA_CNT_TIMEOUT,
-        QHCA_CNT_RX_DUPLICATE, QHCA_CNT_RX_OUT_OF_SEQ, QHCA_CNT_RX_NAK_SEQ,
-        QHCA_CNT_RX_RNR_NAK, QHCA_CNT_RX_ICRC, QHCA_CNT_RETRY_EXC,
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(which); i++) {
-        uint64_t sum = 0;
-
-        for (unsigned j = 0; j < SIM_MAX_NODES; j++) {
-            sum += sim_machine[j] ? counter(sim_machine[j], which[i]) : 0;
-        }
-        printf("# %s %llu\n", qhca_counter_name(which[i]),
-               (unsigned long long)sum);
-    }
-}
-
-int main(int argc, char **argv)
-{
-    struct test tests[SIM_KINDS];
-    struct timespec t0, t1;
-    double seconds;
-    unsigned first = 0, n = SIM_KINDS;
-    int status;
-
-    for (int i = 1; i + 1 < argc; i += 2) {
-        uint64_t v = strtoull(argv[i + 1], NULL, 0);
-
-        if (!strcmp(argv[i], "--seed")) {
-            first_seed = v;
-        } else if (!strcmp(argv[i], "--count")) {
-            count = (unsigned)v;
-        } else if (!strcmp(argv[i], "--kind") && v < SIM_KINDS) {
-            only_kind = (int)v;
-        } else {
-            fprintf(stderr, "usage: sim [--seed S] [--count N] [--kind K]\n");
-            return 2;
-        }
-    }
-    for (unsigned i = 0; i < SIM_KINDS; i++) {
-        tests[i] = (struct test) { kind_name[i], next_kind };
-    }
-    if (only_kind >= 0) {
-        first = (unsigned)only_kind;
-        n = 1;
-        count *= SIM_KINDS;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &t0);
-    status = tap_main(1, argv, tests + first, n, keep);
-    clock_gettime(CLOCK_MONOTONIC, &t1);
-    seconds = (double)(t1.tv_sec - t0.tv_sec) +
-              (double)(t1.tv_nsec - t0.tv_nsec) / 1e9;
-    printf("# %u schedules, %.0f per second\n", count / SIM_KINDS * n,
-           count / SIM_KINDS * n / seconds);
-    print_counters();
-    harness_cleanup();
-    return status;
 }

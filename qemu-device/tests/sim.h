@@ -40,6 +40,7 @@ struct sim_qp {
     struct sim_qp *peer;
     bool gone, may_fail;     /* destroyed or reset; errors are to be expected */
     bool failed;                /* a CQE said so */
+    bool idle;                  /* left out: has no WRs */
     bool drained_owed, held;    /* in SQD: event not yet seen */
     struct sim_wr wr[SIM_MAX_WR];
     unsigned num_wr, posted, done, freed;
@@ -47,6 +48,22 @@ struct sim_qp {
     unsigned taker[SIM_MAX_WR], num_rr, rr_posted, rr_done;
     uint64_t rr_addr[SIM_MAX_WR];
     uint64_t word;              /* at the peer, for atomics */
+};
+
+/* struct sim_limits - what is left out of schedules, to find what matters */
+struct sim_limits {
+    unsigned pairs;             /* bit i: pair i has WRs */
+    unsigned wr;                /* WRs of a QP */
+    unsigned no_loss, no_corrupt, no_dup, no_reorder;   /* 1: none at all */
+};
+
+extern struct sim_limits sim_limits;
+
+/* Streams of random numbers: one part may change without the others. */
+enum {
+    SIM_STREAM_SETUP,
+    SIM_STREAM_PLAY,
+    SIM_STREAM_PAIR,            /* the first of SIM_MAX_PAIRS */
 };
 
 struct sim {
@@ -71,7 +88,11 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
 
 /* ---- sim.c, sim_wr.c ---- */
 
+/* Plays a schedule; false: an invariant did not hold, and was reported. */
+bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind);
 unsigned sim_rand(struct sim *s, unsigned below);
+/* The random numbers of this schedule from here on are those of one stream. */
+void sim_stream(struct sim *s, unsigned which);
 /* @len bytes of @n's region that nothing else uses. */
 uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len);
 /* Notes that an invariant does not hold. */

@@ -3,8 +3,10 @@
  * qhca engine tests: what a schedule of the simulator starts with: machines,
  * which are made once and reset before each schedule, a network, queue pairs.
  */
+#include "internal.h"   /* the source of object numbers */
 #include "sim.h"
 
+struct sim_limits sim_limits = { .pairs = ~0u, .wr = SIM_MAX_WR };
 struct guest *sim_machine[SIM_MAX_NODES];
 
 static void recycle(struct sim *s, unsigned i)
@@ -21,6 +23,7 @@ static void recycle(struct sim *s, unsigned i)
         memset(g->ram, 0, n->mr.addr - RAM_BASE + s->used[i]);
         memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
     }
+    g->e->rng = s->seed * 2 + 1;        /* whatever was played before */
     g->brk = RAM_BASE;
     g->cmd_sq = 0;
     g->scheduled = false;
@@ -48,15 +51,21 @@ static void setup_net(struct sim *s)
     n->corrupt = clean ? 0 : sim_rand(s, 10);
     n->dup = clean ? 0 : sim_rand(s, 100);
     n->reorder = clean ? 0 : sim_rand(s, 100);
+    n->loss *= !sim_limits.no_loss;
+    n->corrupt *= !sim_limits.no_corrupt;
+    n->dup *= !sim_limits.no_dup;
+    n->reorder *= !sim_limits.no_reorder;
 }
 
 static void setup_pair(struct sim *s, unsigned i)
 {
-    struct node *na = &s->node[sim_rand(s, s->num_nodes)];
-    struct node *nb = &s->node[sim_rand(s, s->num_nodes)];
     struct sim_qp *a = &s->qp[2 * i], *b = a + 1;
     struct rc_opts o = RC_OPTS;
+    struct node *na, *nb;
 
+    sim_stream(s, SIM_STREAM_PAIR + i);
+    na = &s->node[sim_rand(s, s->num_nodes)];
+    nb = &s->node[sim_rand(s, s->num_nodes)];
     o.sq_log = 2 + sim_rand(s, 4);
     o.rq_log = 2 + sim_rand(s, 4);
     o.mtu = (uint8_t)(1 + sim_rand(s, 1 + sim_rand(s, 5)));   /* rather small */
@@ -71,6 +80,7 @@ static void setup_pair(struct sim *s, unsigned i)
     a->q = rc_create(na, &o);
     b->q = rc_create(nb, &o);
     rc_connect(&a->q, &b->q);
+    a->idle = b->idle = !(sim_limits.pairs >> i & 1);
     sim_plan(s, a, b);
     sim_plan(s, b, a);
 }
@@ -80,10 +90,10 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
     unsigned pairs;
 
     s->seed = seed;
-    s->rng = seed * 0x9e3779b97f4a7c15u + 88172645463325252u;
     s->kind = kind;
     s->failed = false;
     memset(s->qp, 0, sizeof(s->qp));
+    sim_stream(s, SIM_STREAM_SETUP);
     setup_net(s);
     s->num_nodes = 1 + sim_rand(s, SIM_MAX_NODES);
     for (unsigned i = 0; i < s->num_nodes; i++) {

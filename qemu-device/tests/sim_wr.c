@@ -3,6 +3,7 @@
  * qhca engine tests: the simulator's work requests: planning, posting, judging.
  */
 #include "sim.h"
+#include "util.h"
 
 /* ---- planning ---- */
 
@@ -153,13 +154,16 @@ void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
 
     a->peer = b;
     a->num_wr = 1 + sim_rand(s, SIM_MAX_WR);
+    a->num_wr = a->idle ? 0 : MIN_OF(a->num_wr, sim_limits.wr);
     a->word = sim_alloc(s, b->q.n, 8 + 7);
     a->word = (a->word + 7) & ~7ull;
     memset(guest_ptr(b->q.n->g, a->word, 8), 0, 8);
     for (unsigned i = 0; i < a->num_wr; i++) {
         plan_one(s, a, b, i, &value);
     }
-    a->wr[a->num_wr - 1].wr.flags |= QHCA_WQE_SIGNALED;
+    if (a->num_wr) {
+        a->wr[a->num_wr - 1].wr.flags |= QHCA_WQE_SIGNALED;
+    }
 }
 
 /* ---- posting ---- */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what happened, told line by line for a person to read.
+ * With QHCA_TEST_VERBOSE in the environment, or when a program asks for it.
+ */
+#ifndef QHCA_TESTS_STORY_H
+#define QHCA_TESTS_STORY_H
+
+#include "engine.h"
+
+bool story_wanted(void);
+void story_want(bool wanted);
+
+/* A trace point of machine @node. */
+void story_engine(unsigned node, uint64_t now, enum qhca_trace_point point,
+                  uint64_t a, uint64_t b, uint64_t c);
+/* Anything else; @who is "net", "guest" or the like. */
+__attribute__((format(printf, 4, 5)))
+void story_say(const char *who, unsigned node, uint64_t now, const char *fmt,
+               ...);
+
+#endif /* QHCA_TESTS_STORY_H */
