@@ -439,6 +439,7 @@ enum qhca_counter {
 	QHCA_CNT_ETH_RX_BYTES,
 	QHCA_CNT_ETH_RX_NO_BUF,
 	QHCA_CNT_ETH_TX_ERR,
+	QHCA_CNT_RX_REFUSED,		/* UC, UD: messages not executed */
 	QHCA_CNT_MAX
 };
 

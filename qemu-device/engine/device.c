@@ -7,8 +7,8 @@
 
 #define FW_VERSION  ((uint64_t)0 << 32 | (uint64_t)1 << 16 | 0)
 
-/* UC and UD join when qp_cmd.c creates them: nothing is advertised before. */
-#define DEVICE_CAPS (QHCA_CAP_RC | \
+/* UD joins when qp_cmd.c creates such QPs: nothing is advertised before. */
+#define DEVICE_CAPS (QHCA_CAP_RC | QHCA_CAP_UC | \
                      QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | QHCA_CAP_REREG_MR)
 
 /**

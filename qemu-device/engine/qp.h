@@ -4,8 +4,8 @@
  *
  * A QP is a requester (send queue: requester.c starts and repeats requests,
  * completer.c takes the answers) and a responder (receive queue, responder.c
- * executes requests, response.c sends the answers). All four keep their state
- * in struct qhca_qp, the QPC, and meet only there.
+ * executes requests, or uc.c those of UC, response.c sends the answers). All of
+ * them keep their state in struct qhca_qp, the QPC, and meet only there.
  */
 #ifndef QHCA_ENGINE_QP_H
 #define QHCA_ENGINE_QP_H
@@ -272,12 +272,30 @@ void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp);
 void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp);
 void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t);
 
-/* ---- completer.c, responder.c, replay.c, response.c ---- */
+/* ---- completer.c, responder.c, uc.c, replay.c, response.c ---- */
 
 void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
 void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
+void qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                const struct roce_packet *p);
+/* What RC and UC responders have in common: */
+/* The payload lengths of D-064 that the opcode alone decides. */
+bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p);
+/* Whether the QP's access flags allow what the packet asks for (D-063). */
+bool qhca_operation_enabled(const struct qhca_qp *qp,
+                            const struct roce_packet *p);
+/* A request was found valid: COMM_EST, if it is the first in RTR. */
+void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp);
+/* The first packet of a WRITE says where it goes. */
+void qhca_write_begin(struct qhca_qp *qp, const struct roce_packet *p);
+/* D-064, as far as a WRITE is concerned. */
+bool qhca_write_length_ok(const struct qhca_qp *qp,
+                          const struct roce_packet *p);
+/* Writes the payload; AETH_ACK, or the NAK that says why not. */
+uint8_t qhca_write_payload(struct qhca_engine *e, struct qhca_qp *qp,
+                           const struct roce_packet *p);
 /* A request whose PSN is behind the ePSN. */
 void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
                               const struct roce_packet *p);
@@ -304,6 +322,9 @@ static inline bool qhca_response_room(const struct qhca_qp *qp)
 }
 
 /* ---- roce.c ---- */
+
+/* Transport service of the QP's type: SVC_*, part of all its opcodes. */
+uint8_t qhca_qp_service(const struct qhca_qp *qp);
 
 /* struct qhca_txbuf - a packet under construction */
 struct qhca_txbuf {

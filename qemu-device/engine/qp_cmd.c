@@ -29,13 +29,18 @@ static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
     return QHCA_OK;
 }
 
+static bool type_offered(uint8_t type)
+{
+    return type == QHCA_QPT_RC || type == QHCA_QPT_UC;
+}
+
 static int check_create(const struct qhca_create_qp *c)
 {
     uint32_t sge = le32toh(c->max_send_sge), rsge = le32toh(c->max_recv_sge);
     uint32_t inl = le32toh(c->max_inline);
     int ret;
 
-    if (c->type != QHCA_QPT_RC) {
+    if (!type_offered(c->type)) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
     if (c->flags & ~(QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY)) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RC requester, the sending half (IBTA 9.7.2 and 9.9.2).
+ * qhca engine: requester, the sending half (IBTA 9.7.2, 9.9.2; of UC 9.8.2).
  *
  * A WQE is started by copying it and giving it PSNs; from then on it lives in
  * qp->req.swr until it completes. One cursor (snd_psn, snd_wqe) walks over the
- * started WRs; going back N is moving the cursor to una_psn.
+ * started WRs; going back N is moving the cursor to una_psn. A UC requester is
+ * one whose packets are acknowledged by being sent.
  */
 #include "qp.h"
 
@@ -94,6 +95,7 @@ void qhca_requester_abandon(struct qhca_qp *qp)
     struct qhca_requester *r = &qp->req;
 
     r->next_psn = r->max_psn = r->una_psn = r->snd_psn;
+    r->snd_wqe = qp->sq.ci;
     r->stopped = false;
 }
 
@@ -172,6 +174,22 @@ static enum qhca_seg_result gather(struct qhca_engine *e, struct qhca_qp *qp,
     return qhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
 }
 
+/* D-010 */
+static bool ask_for_ack(struct qhca_qp *qp, bool last)
+{
+    struct qhca_requester *r = &qp->req;
+
+    if (qp->type != QHCA_QPT_RC) {
+        return false;
+    }
+    if (last || ++r->unasked >= QHCA_ACKREQ_EVERY ||
+        unacked(r) + 1 >= QHCA_WINDOW) {
+        r->unasked = 0;
+        return true;
+    }
+    return false;
+}
+
 /* One packet of a SEND or WRITE; false: the buffers have gone bad meanwhile. */
 static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_swr *wr)
@@ -182,7 +200,7 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     size_t len = MIN_OF((size_t)qp->mtu, (size_t)(wr->length - off));
     bool first = n == 0, last = n == wr->num_psn - 1;
     struct qhca_txbuf b;
-    uint8_t *payload = qhca_packet_start(e, qp, &b,
+    uint8_t *payload = qhca_packet_start(e, qp, &b, qhca_qp_service(qp) |
                                          data_opcode(wr, first, last),
                                          r->snd_psn);
 
@@ -197,11 +215,7 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     /* SE only where a receive WR is consumed (B-045). */
     b.p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
                     wr->opcode != QHCA_WR_RDMA_WRITE;
-    b.p.ackreq = last || ++r->unasked >= QHCA_ACKREQ_EVERY ||
-                 unacked(r) + 1 >= QHCA_WINDOW;
-    if (b.p.ackreq) {
-        r->unasked = 0;
-    }
+    b.p.ackreq = ask_for_ack(qp, last);
     qhca_packet_send(e, qp, &b);
     r->snd_psn = psn_add(r->snd_psn, 1);
     return true;
@@ -243,6 +257,21 @@ static void send_atomic(struct qhca_engine *e, struct qhca_qp *qp,
     r->snd_psn = psn_add(r->snd_psn, 1);
 }
 
+/*
+ * Nobody will acknowledge what has been sent: the WR is complete when its last
+ * packet has left (B-061).
+ */
+static void sent_for_good(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    r->una_psn = r->snd_psn;
+    if (r->snd_wqe != qp->sq.ci) {
+        qhca_sq_complete(e, qp);
+        qhca_qp_check_drained(e, qp);
+    }
+}
+
 /* Sends one packet at the cursor. False: the WR failed locally. */
 static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
 {
@@ -272,6 +301,9 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
     }
     if (r->snd_psn == psn_add(wr->first_psn, wr->num_psn)) {
         r->snd_wqe++;
+    }
+    if (qp->type != QHCA_QPT_RC) {
+        sent_for_good(e, qp);
     }
     return true;
 }

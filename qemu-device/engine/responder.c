@@ -82,8 +82,7 @@ static bool take_rwr(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- moving on ---- */
 
-/* The payload lengths of D-064 that the opcode alone decides. */
-static bool payload_ok(const struct qhca_qp *qp, const struct roce_packet *p)
+bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p)
 {
     uint16_t flags = roce_opcode(p->opcode)->flags;
 
@@ -130,7 +129,7 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     if (!take_rwr(e, qp, p)) {
         return;
     }
-    if (!payload_ok(qp, p) || total > s->rwr.length) {
+    if (!qhca_payload_ok(qp, p) || total > s->rwr.length) {
         refuse_length(e, qp, p);
         return;
     }
@@ -147,19 +146,30 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- WRITE ---- */
 
-static bool write_length_ok(const struct qhca_qp *qp,
-                            const struct roce_packet *p)
+void qhca_write_begin(struct qhca_qp *qp, const struct roce_packet *p)
+{
+    struct qhca_responder *s = &qp->rsp;
+
+    if (roce_opcode(p->opcode)->flags & OPF_FIRST) {
+        s->va = p->va;
+        s->rkey = p->rkey;
+        s->dma_len = p->dma_len;
+    }
+}
+
+bool qhca_write_length_ok(const struct qhca_qp *qp,
+                          const struct roce_packet *p)
 {
     const struct qhca_responder *s = &qp->rsp;
     uint64_t total = s->offset + p->payload_len;
     bool last = roce_opcode(p->opcode)->flags & OPF_LAST;
 
-    return payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
+    return qhca_payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
            (last ? total == s->dma_len : total < s->dma_len);
 }
 
-static bool write_payload(struct qhca_engine *e, struct qhca_qp *qp,
-                          const struct roce_packet *p)
+uint8_t qhca_write_payload(struct qhca_engine *e, struct qhca_qp *qp,
+                           const struct roce_packet *p)
 {
     struct qhca_responder *s = &qp->rsp;
     /*
@@ -170,20 +180,16 @@ static bool write_payload(struct qhca_engine *e, struct qhca_qp *qp,
     struct qhca_mr *mr;
 
     if (!p->payload_len) {
-        return true;
+        return AETH_ACK;
     }
     mr = qhca_mr_check(e, &qp->user, s->rkey, s->va + s->offset,
                        first ? s->dma_len : p->payload_len,
                        QHCA_ACCESS_REMOTE_WRITE);
     if (!mr) {
-        refuse_access(e, qp, p);
-        return false;
+        return AETH_NAK_ACCESS;
     }
-    if (!qhca_mr_write(e, mr, s->va + s->offset, p->payload, p->payload_len)) {
-        refuse_operation(e, qp, p, QHCA_WC_LOC_ACCESS_ERR);
-        return false;
-    }
-    return true;
+    return qhca_mr_write(e, mr, s->va + s->offset, p->payload,
+                         p->payload_len) ? AETH_ACK : AETH_NAK_OP;
 }
 
 static void rx_write(struct qhca_engine *e, struct qhca_qp *qp,
@@ -195,16 +201,19 @@ static void rx_write(struct qhca_engine *e, struct qhca_qp *qp,
     if ((flags & OPF_IMM) && !take_rwr(e, qp, p)) {
         return;
     }
-    if (flags & OPF_FIRST) {
-        s->va = p->va;
-        s->rkey = p->rkey;
-        s->dma_len = p->dma_len;
-    }
-    if (!write_length_ok(qp, p)) {
+    qhca_write_begin(qp, p);
+    if (!qhca_write_length_ok(qp, p)) {
         refuse_length(e, qp, p);
         return;
     }
-    if (!write_payload(e, qp, p)) {
+    switch (qhca_write_payload(e, qp, p)) {
+    case AETH_ACK:
+        break;
+    case AETH_NAK_ACCESS:
+        refuse_access(e, qp, p);
+        return;
+    default:
+        refuse_operation(e, qp, p, QHCA_WC_LOC_ACCESS_ERR);
         return;
     }
     accept_packet(e, qp, p);
@@ -252,7 +261,7 @@ static void rx_read(struct qhca_engine *e, struct qhca_qp *qp,
     if (!has_resource(e, qp, p)) {
         return;
     }
-    if (!payload_ok(qp, p) || p->dma_len > QHCA_MAX_MSG) {
+    if (!qhca_payload_ok(qp, p) || p->dma_len > QHCA_MAX_MSG) {
         refuse_length(e, qp, p);
         return;
     }
@@ -292,7 +301,7 @@ static void rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
     if (!has_resource(e, qp, p)) {
         return;
     }
-    if (!payload_ok(qp, p)) {
+    if (!qhca_payload_ok(qp, p)) {
         refuse_length(e, qp, p);
         return;
     }
@@ -343,21 +352,30 @@ static const uint16_t op_access[] = {
     [OP_FAA] = QHCA_ACCESS_REMOTE_ATOMIC,
 };
 
+bool qhca_operation_enabled(const struct qhca_qp *qp,
+                            const struct roce_packet *p)
+{
+    return !(op_access[roce_opcode(p->opcode)->op] &
+             ~le16toh(qp->attr.access));
+}
+
+void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qp->state == QHCA_QPS_RTR && !qp->rsp.comm_est) {
+        qp->rsp.comm_est = true;
+        qhca_event(e, QHCA_EVENT_COMM_EST, qp->qpn);
+    }
+}
+
 static void execute(struct qhca_engine *e, struct qhca_qp *qp,
                     const struct roce_packet *p)
 {
-    uint8_t op = roce_opcode(p->opcode)->op;
-    uint16_t access = op_access[op];
-
-    if (!sequence_ok(qp, p) || (access & ~le16toh(qp->attr.access))) {
+    if (!sequence_ok(qp, p) || !qhca_operation_enabled(qp, p)) {
         refuse_request(e, qp, p);
         return;
     }
-    if (qp->state == QHCA_QPS_RTR && !qp->rsp.comm_est) {
-        qp->rsp.comm_est = true;        /* once, by a valid request */
-        qhca_event(e, QHCA_EVENT_COMM_EST, qp->qpn);
-    }
-    switch (op) {
+    qhca_comm_established(e, qp);
+    switch (roce_opcode(p->opcode)->op) {
     case OP_SEND:
         rx_send(e, qp, p);
         break;

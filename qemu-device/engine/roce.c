@@ -17,6 +17,16 @@ uint64_t qhca_rnr_ns(uint8_t code)
     return timer[code & 31] * 10000ull;
 }
 
+uint8_t qhca_qp_service(const struct qhca_qp *qp)
+{
+    static const uint8_t service[] = {
+        [QHCA_QPT_RC] = SVC_RC,
+        [QHCA_QPT_UC] = SVC_UC,
+    };
+
+    return service[qp->type];
+}
+
 /* ---- in ---- */
 
 static void drop(struct qhca_engine *e, const struct roce_packet *p,
@@ -55,7 +65,7 @@ static void deliver(struct qhca_engine *e, const struct roce_packet *p,
     struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
     bool response = info->flags & OPF_RESPONSE;
 
-    if (!qp || (p->opcode & SVC_MASK) != SVC_RC) {
+    if (!qp || (p->opcode & SVC_MASK) != qhca_qp_service(qp)) {
         drop(e, p, QHCA_CNT_RX_NO_QP);
         return;
     }
@@ -76,7 +86,9 @@ static void deliver(struct qhca_engine *e, const struct roce_packet *p,
     e->cnt[QHCA_CNT_RX_BYTES] += len;
     qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
     if (response) {
-        qhca_completer_rx(e, qp, p);
+        qhca_completer_rx(e, qp, p);    /* of RC: no other service has them */
+    } else if (qp->type == QHCA_QPT_UC) {
+        qhca_uc_rx(e, qp, p);
     } else {
         qhca_responder_rx(e, qp, p);
     }

@@ -5,23 +5,34 @@
  */
 #include "qp.h"
 
-/* What a send opcode may do on an RC QP; absent: not offered. */
+#define TY(t)       (1u << QHCA_QPT_##t)
+#define CONNECTED   (TY(RC) | TY(UC))
+
 enum {
-    WR_OK = 0x1,
-    WR_INLINE = 0x2,            /* may carry inline data */
-    WR_ATOMIC = 0x4,            /* exactly 8 bytes of result (B-032) */
-    WR_RD_ATOMIC = 0x8,         /* needs max_rd_atomic (D-067) */
+    WR_INLINE = 0x1,            /* may carry inline data */
+    WR_ATOMIC = 0x2,            /* exactly 8 bytes of result (B-032) */
+    WR_RD_ATOMIC = 0x4,         /* needs max_rd_atomic (D-067) */
 };
 
-static const uint8_t rc_wr_rules[] = {
-    [QHCA_WR_SEND]                 = WR_OK | WR_INLINE,
-    [QHCA_WR_SEND_WITH_IMM]        = WR_OK | WR_INLINE,
-    [QHCA_WR_RDMA_WRITE]           = WR_OK | WR_INLINE,
-    [QHCA_WR_RDMA_WRITE_WITH_IMM]  = WR_OK | WR_INLINE,
-    [QHCA_WR_RDMA_READ]            = WR_OK | WR_RD_ATOMIC,
-    [QHCA_WR_ATOMIC_CMP_AND_SWP]   = WR_OK | WR_ATOMIC | WR_RD_ATOMIC,
-    [QHCA_WR_ATOMIC_FETCH_AND_ADD] = WR_OK | WR_ATOMIC | WR_RD_ATOMIC,
+/* Which opcode a QP of which type takes (B.1), and what the WR may do. */
+static const struct {
+    uint8_t types;              /* set of QP types; empty: not offered */
+    uint8_t rules;
+} wr_rules[] = {
+    [QHCA_WR_SEND]                 = { CONNECTED, WR_INLINE },
+    [QHCA_WR_SEND_WITH_IMM]        = { CONNECTED, WR_INLINE },
+    [QHCA_WR_RDMA_WRITE]           = { CONNECTED, WR_INLINE },
+    [QHCA_WR_RDMA_WRITE_WITH_IMM]  = { CONNECTED, WR_INLINE },
+    [QHCA_WR_RDMA_READ]            = { TY(RC), WR_RD_ATOMIC },
+    [QHCA_WR_ATOMIC_CMP_AND_SWP]   = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
+    [QHCA_WR_ATOMIC_FETCH_AND_ADD] = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
 };
+
+static bool opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
+{
+    return opcode < ARRAY_SIZE(wr_rules) &&
+           (wr_rules[opcode].types & 1u << qp->type);
+}
 
 static enum qhca_wqe_result bad_wqe(struct qhca_engine *e, struct qhca_qp *qp,
                                     struct qhca_swr *wr, uint8_t status,
@@ -78,15 +89,15 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
     memcpy(&w, raw, sizeof(w));
     parse_send_header(&w, wr);
 
-    uint8_t rules = w.opcode < ARRAY_SIZE(rc_wr_rules) ?
-                    rc_wr_rules[w.opcode] : 0;
+    qhca_trace(e, QHCA_TRACE_WQE, qp->qpn, index, w.opcode);
+    if (!opcode_ok(qp, w.opcode)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
+    }
+
+    uint8_t rules = wr_rules[w.opcode].rules;
     unsigned count = le16toh(w.count);
     uint64_t length = count;
 
-    qhca_trace(e, QHCA_TRACE_WQE, qp->qpn, index, w.opcode);
-    if (!rules) {
-        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
-    }
     if ((rules & WR_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR,
                        "READ or atomic, but max_rd_atomic 0");

@@ -141,7 +141,7 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
     struct qhca_create_qp c = {
         .sq = some_buf(f), .rq = some_buf(f), .pdn = htole32(some(f, PD)),
         .uar = htole32(1), .send_cqn = htole32(some(f, CQ)),
-        .recv_cqn = htole32(some(f, CQ)), .type = QHCA_QPT_RC,
+        .recv_cqn = htole32(some(f, CQ)), .type = (uint8_t)rnd(f, 6),
         .sq_log_size = (uint8_t)rnd(f, 5), .sq_log_stride = 7,
         .rq_log_size = (uint8_t)rnd(f, 5), .rq_log_stride = 6,
         .max_send_sge = htole32(4), .max_recv_sge = htole32(3),

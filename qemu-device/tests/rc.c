@@ -85,7 +85,7 @@ static void create(struct rc_qp *q)
     const struct rc_opts *o = &q->o;
     struct guest *g = q->n->g;
     size_t data = o->sges * sizeof(struct qhca_sge);
-    struct qhca_create_qp c = { .type = QHCA_QPT_RC };
+    struct qhca_create_qp c = { .type = o->type };
 
     data = data > o->max_inline ? data : o->max_inline;
     q->sq_stride = log2_of(sizeof(struct qhca_sq_wqe) + data, 7);
@@ -202,7 +202,7 @@ static const uint32_t step_mask[][QHCA_QPS_SQD + 1] = {
 
 void rc_bring_up(struct rc_qp *q, unsigned state)
 {
-    const uint32_t *mask = step_mask[rc_query(q).type];
+    const uint32_t *mask = step_mask[q->o.type];
     struct qhca_qp_attr a = rc_attr(q);
 
     for (unsigned s = QHCA_QPS_INIT; s <= state && s <= QHCA_QPS_SQD; s++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what a driver and a verbs program do with RC queue pairs,
+ * qhca engine tests: what a driver and a verbs program do with queue pairs,
  * and a scripted peer that sends and looks at single packets.
  */
 #ifndef QHCA_TESTS_RC_H
@@ -32,6 +32,7 @@ void node_gid(const struct node *n, uint8_t *gid, uint8_t *mac);
 
 /* struct rc_opts - how QPs are made and connected; RC_OPTS is a good start */
 struct rc_opts {
+    uint8_t type;               /* enum qhca_qp_type */
     unsigned sq_log, rq_log, cq_log, sges, max_inline, qp_flags;
     uint8_t mtu;                /* 1 to 5 */
     uint8_t rd_atomic, dest_rd_atomic;
@@ -43,10 +44,10 @@ struct rc_opts {
 #define REMOTE_ALL (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
                     QHCA_ACCESS_REMOTE_ATOMIC)
 #define RC_OPTS ((struct rc_opts) { \
-    .sq_log = 6, .rq_log = 6, .cq_log = 8, .sges = 4, .max_inline = 64, \
-    .mtu = 3, .rd_atomic = 4, .dest_rd_atomic = 4, .timeout = 10, .retry = 7, \
-    .rnr_retry = 7, .min_rnr = 1, .access = REMOTE_ALL, \
-    .sq_psn = 0x111111, .rq_psn = 0x222222 })
+    .type = QHCA_QPT_RC, .sq_log = 6, .rq_log = 6, .cq_log = 8, .sges = 4, \
+    .max_inline = 64, .mtu = 3, .rd_atomic = 4, .dest_rd_atomic = 4, \
+    .timeout = 10, .retry = 7, .rnr_retry = 7, .min_rnr = 1, \
+    .access = REMOTE_ALL, .sq_psn = 0x111111, .rq_psn = 0x222222 })
 
 /* struct rc_qp - a queue pair with completion queues of its own */
 struct rc_qp {

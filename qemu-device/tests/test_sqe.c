@@ -2,11 +2,11 @@
 /*
  * qhca engine tests: SQE, where a send error takes a QP that is not RC.
  */
-#include "qp.h"
 #include "rc.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define BAD     0x66            /* no opcode */
+#define UC_SEND_ONLY    (SVC_UC | RC_SEND_ONLY)
 
 static struct node node;
 static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
@@ -17,8 +17,8 @@ static void start(struct rc_opts *o, unsigned state)
 {
     node = node_new(NULL, 1);
     g = node.g;
+    o->type = QHCA_QPT_UC;
     qp = rc_create(&node, o);
-    qhca_qp_get(g->e, qp.qpn)->type = QHCA_QPT_UC;
     rc_set_peer(&qp, &far, 0x77);
     rc_bring_up(&qp, state);
 }
@@ -58,6 +58,7 @@ static void no_event(void)
 static void test_enter(void)
 {
     struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
 
     start(&o, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);
@@ -79,10 +80,12 @@ static void test_enter(void)
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQE), QHCA_ERR_STATE);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_ERR_STATE);
     rc_expect_none(&qp.scq);
-    rc_expect_none(&qp.rcq);            /* */
+    rc_expect_none(&qp.rcq);
+    p = peer_packet(&qp, UC_SEND_ONLY, 0x222222);
+    peer_inject(&qp, &p, "12345678", 8);
+    rc_expect(&qp.rcq, 1, 0);           /* */
     peer_expect_none(&qp);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
-    rc_expect(&qp.rcq, 1, QHCA_WC_WR_FLUSH_ERR);
     rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
     rc_expect_none(&qp.scq);
     no_event();
@@ -99,7 +102,6 @@ static void test_resume(void)
         post(QHCA_WR_SEND);
         CHECK(peer_next(&qp, &p));
         CHECK_EQ(p.psn, PSN + i);
-        peer_ack(&qp, PSN + i);
         done(3 * i, 0);
         post(BAD);
         done(3 * i + 1, QHCA_WC_LOC_QP_OP_ERR);
@@ -143,7 +145,6 @@ static void test_resume_early(void)
     for (unsigned i = 1; i < 2000; i++) {
         done(i, QHCA_WC_WR_FLUSH_ERR);
     }
-    peer_ack(&qp, PSN);
     done(2000, 0);
 
     put(BAD, true);
@@ -166,7 +167,9 @@ static void test_resume_early(void)
 /* A-095, and both commands that end SQE for good. */
 static void test_leave(void)
 {
+    static const struct qhca_seg_le none[5];
     struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
 
     o.cq_log = 2;
     start(&o, QHCA_QPS_RTS);
@@ -178,6 +181,20 @@ static void test_leave(void)
     eq_expect(&node.async, QHCA_EVENT_CQ_ERR, qp.scq.cqn);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    harness_cleanup();
+
+    o.cq_log = 8;                       /* a receive-side error */
+    start(&o, QHCA_QPS_RTS);
+    post(BAD);
+    done(0, QHCA_WC_LOC_QP_OP_ERR);
+    rc_recv_raw(&qp, 1, 5, none);       /* made for 4 */
+    rc_recv(&qp, 2, 0, 8);
+    p = peer_packet(&qp, UC_SEND_ONLY, 0x222222);
+    peer_inject(&qp, &p, "12345678", 8);
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
+    rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    no_event();
     harness_cleanup();
 
     start(&o, QHCA_QPS_RTS);
