@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Which tests cover which statements of Documentation/conformance.md.
+
+  conformance.py            write Documentation/conformance.rst
+  conformance.py --check    say what is wrong with it: a statement that neither
+                            a test names nor the section "Not covered" excuses,
+                            an excuse that is not needed, a file out of date
+  conformance.py --missing  the statements without a test
+
+A test names a statement by its identifier, alone (D-049) or as the ends of a
+range (A-084..A-089), in its title or beside the code that shows it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+STATEMENTS = 'Documentation/conformance.md'
+RESULT = 'Documentation/conformance.rst'
+TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/guest')
+ID = r'\b([A-K])[-_](\d{3})\b'
+
+
+def expand(text):
+    """The identifiers in a text, ranges filled in."""
+    found = set()
+    for part in re.finditer(rf'{ID}(?:\.\.{ID})?', text):
+        letter, first, letter2, last = part.groups()
+        last = last if letter2 == letter else first
+        found.update(f'{letter}-{n:03d}' for n in range(int(first), int(last) + 1))
+    return found
+
+
+def read(name):
+    with open(os.path.join(TOP, name), encoding='utf-8') as file:
+        return file.read()
+
+
+def statements(text):
+    """Identifier to (section, what it says), in the order of the document."""
+    out, section = {}, ''
+    for line in text.split('\n## Decisions')[0].splitlines():
+        if line.startswith('## '):
+            section = line[3:]
+        match = re.match(rf'\| {ID} \| *([^|]*)\|', line)
+        if match:
+            out[f'{match[1]}-{match[2]}'] = (section, match[3].strip())
+    return out
+
+
+def excuses(text):
+    """Identifier to reason, of the table in the section "Not covered"."""
+    out = {}
+    for line in text.partition('\n## Not covered')[2].splitlines():
+        cells = [cell.strip() for cell in line.strip('|').split('|')]
+        if len(cells) == 2 and re.search(ID, cells[0]):
+            out.update(dict.fromkeys(expand(cells[0]), cells[1]))
+    return out
+
+
+def naming():
+    """Identifier to the set of files that name it."""
+    files = subprocess.run(
+        ['git', '-C', TOP, 'ls-files', '--cached', '--others', '--exclude-standard', '--', *TESTS],
+        check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    out = {}
+    for name in files:
+        if re.search(r'\.(c|h|py|sh)$', name) and os.path.exists(os.path.join(TOP, name)):
+            for key in expand(read(name)):
+                out.setdefault(key, set()).add(name)
+    return out
+
+
+def render(known, tests, reasons):
+    covered = [key for key in known if key in tests]
+    lines = [
+        '.. SPDX-License-Identifier: GPL-2.0-or-later',
+        '.. Written by scripts/conformance.py from the identifiers in the tests.', '',
+        '=====================', 'Conformance: coverage', '=====================', '',
+        f'{len(covered)} of the {len(known)} statements of ``conformance.md`` are named by a test.', '',
+        'Not covered', '===========', '',
+        '.. list-table::', '   :header-rows: 1', '   :widths: 12 48 40', '',
+        '   * - statement', '     - says', '     - why there is no test']
+    for key in known:
+        if key not in tests:
+            lines += [f'   * - {key}', f'     - {escape(known[key][1]) or key}',
+                      f'     - {escape(reasons.get(key, "not yet"))}']
+    section = None
+    for key in covered:
+        if known[key][0] != section:
+            section = known[key][0]
+            lines += ['', section, '=' * len(section), '']
+            lines += ['.. list-table::', '   :widths: 12 88', '']
+        lines += [f'   * - {key}', '     - ' + ', '.join(f'``{name}``' for name in sorted(tests[key]))]
+    return '\n'.join(lines) + '\n'
+
+
+def escape(text):
+    return re.sub(r'([*`_\\])', r'\\\1', text)
+
+
+def main():
+    text = read(STATEMENTS)
+    known, reasons = statements(text), excuses(text)
+    tests = {key: names for key, names in naming().items() if key in known}
+    missing = [key for key in known if key not in tests]
+    rendered = render(known, tests, reasons)
+
+    if '--missing' in sys.argv:
+        print('\n'.join(missing))
+        return 0
+    if '--check' not in sys.argv:
+        with open(os.path.join(TOP, RESULT), 'w', encoding='utf-8') as file:
+            file.write(rendered)
+        print(f'{len(known) - len(missing)} of {len(known)} statements are named by a test')
+        return 0
+
+    wrong = [f'{STATEMENTS}:1: {key}: no test names it, and no reason is given'
+             for key in missing if key not in reasons]
+    wrong += [f'{STATEMENTS}:1: {key}: "Not covered" excuses it, but a test names it'
+              for key in reasons if key in tests]
+    wrong += [f'{STATEMENTS}:1: {key}: excused, but no statement' for key in reasons if key not in known]
+    if not os.path.exists(os.path.join(TOP, RESULT)) or read(RESULT) != rendered:
+        wrong.append(f'{RESULT}:1: out of date: run scripts/conformance.py')
+    print('\n'.join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
