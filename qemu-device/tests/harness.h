@@ -81,6 +81,8 @@ void harness_cleanup(void);
 uint64_t guest_alloc(struct guest *g, size_t len, size_t align);
 void *guest_ptr(struct guest *g, uint64_t addr, size_t len);
 void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed);
+/* What byte @i of it is. */
+uint8_t guest_pattern(size_t i, unsigned seed);
 bool guest_is_filled(struct guest *g, uint64_t addr, size_t len, unsigned seed);
 
 /* struct gbuf - memory for the device, of blocks in any place */

@@ -22,7 +22,7 @@ void *guest_ptr(struct guest *g, uint64_t addr, size_t len)
     return g->ram + (addr - RAM_BASE);
 }
 
-static uint8_t pattern(size_t i, unsigned seed)
+uint8_t guest_pattern(size_t i, unsigned seed)
 {
     return (uint8_t)(i * 7 + (i >> 8) * 13 + seed * 101);
 }
@@ -33,7 +33,7 @@ void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed)
     size_t i;
 
     for (i = 0; i < len; i++) {
-        p[i] = pattern(i, seed);
+        p[i] = guest_pattern(i, seed);
     }
 }
 
@@ -43,9 +43,9 @@ bool guest_is_filled(struct guest *g, uint64_t addr, size_t len, unsigned seed)
     size_t i;
 
     for (i = 0; i < len; i++) {
-        if (p[i] != pattern(i, seed)) {
+        if (p[i] != guest_pattern(i, seed)) {
             tap_note("byte %zu of %zu is 0x%x, not 0x%x", i, len, p[i],
-                     pattern(i, seed));
+                     guest_pattern(i, seed));
             return false;
         }
     }

@@ -126,6 +126,14 @@ static void set_blocked(struct sim *s, struct guest *g, bool blocked)
     g->net_blocked = blocked;
 }
 
+/* To RTS: what has been posted is flushed, not executed. */
+static void leave_sqe(struct sim_qp *q)
+{
+    CHECK_EQ(rc_set_state(&q->q, QHCA_QPS_RTS), 0);
+    q->flushed = q->posted;
+    q->sqe = false;
+}
+
 static void act(struct sim *s, unsigned round, unsigned strike_at)
 {
     struct sim_qp *q = &s->qp[sim_rand(s, s->num_qps)];
@@ -150,6 +158,9 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
         if (!q->gone && !sim_rand(s, 2)) {
             sim_poll(s, q);
         }
+        if (!q->gone && q->sqe && !sim_rand(s, 3)) {
+            leave_sqe(q);
+        }
     }
     for (unsigned i = 0; i < s->num_nodes; i++) {
         take_events(s, &s->node[i]);
@@ -161,9 +172,7 @@ static bool complete(const struct sim *s)
     for (unsigned i = 0; i < s->num_qps; i++) {
         const struct sim_qp *q = &s->qp[i];
 
-        if (!q->gone && !q->failed &&
-            (q->done < q->num_wr || q->held ||
-             (!q->may_fail && q->rr_done < q->num_rr))) {
+        if (!q->gone && !q->model->complete(q)) {
             return false;
         }
     }
@@ -184,7 +193,8 @@ static void finish(struct sim *s)
             struct sim_qp *q = &s->qp[i];
 
             if (!q->gone && round == 0) {
-                if (!complete(s)) {
+                /* UC receive WRs without a message are left over. */
+                if (!complete(s) || q->model == &sim_uc) {
                     q->may_fail = true;
                 }
                 if (q->may_fail) {
@@ -214,6 +224,9 @@ static void check_quiet(struct sim *s)
         if (!q->gone && (q->done < q->num_wr || q->rr_done < q->num_rr)) {
             sim_fail(s, "QP %u: %u of %u WRs, %u of %u receive WRs complete", i,
                      q->done, q->num_wr, q->rr_done, q->num_rr);
+        }
+        if (q->model->check_memory) {
+            q->model->check_memory(s, q);
         }
         if (s->kind != SIM_DESTROY || !q->gone) {
             CHECK_EQ(rc_destroy(&q->q), 0);

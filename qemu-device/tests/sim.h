@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the simulator's model of what RC queue pairs have to do.
+ * qhca engine tests: the simulator's model of what queue pairs have to do.
  */
 #ifndef QHCA_TESTS_SIM_H
 #define QHCA_TESTS_SIM_H
@@ -34,9 +34,32 @@ struct sim_wr {
     bool bad;                   /* must not succeed */
 };
 
+struct sim;
+struct sim_qp;
+
+/* struct sim_model - what a transport service promises */
+struct sim_model {
+    /* Plans all WRs of @a; @b's receive WRs follow. */
+    void (*plan)(struct sim *s, struct sim_qp *a, struct sim_qp *b);
+    /* The next receive WR. */
+    void (*put_recv)(struct sim *s, struct sim_qp *q);
+    /* Hold a CQE against the plan. */
+    void (*judge_send)(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c);
+    void (*judge_recv)(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c);
+    /* Whether all that must happen has happened. */
+    bool (*complete)(const struct sim_qp *q);
+    /* What memory must look like in the end; may be NULL. */
+    void (*check_memory)(struct sim *s, struct sim_qp *q);
+};
+
+extern const struct sim_model sim_rc, sim_uc;
+
 /* struct sim_qp - a QP, what it sends and what its receive WRs get */
 struct sim_qp {
     struct rc_qp q;
+    const struct sim_model *model;
     struct sim_qp *peer;
     bool gone, may_fail;     /* destroyed or reset; errors are to be expected */
     bool failed;                /* a CQE said so */
@@ -48,6 +71,11 @@ struct sim_qp {
     unsigned taker[SIM_MAX_WR], num_rr, rr_posted, rr_done;
     uint64_t rr_addr[SIM_MAX_WR];
     uint64_t word;              /* at the peer, for atomics */
+    /* UC: room of each receive WR; the peer's message that came last, plus 1 */
+    uint32_t rr_room[SIM_MAX_WR];
+    unsigned received;
+    bool sqe;                   /* a WR has failed, those behind are flushed */
+    unsigned flushed;           /* WRs before this one have been in SQE */
 };
 
 /* struct sim_limits - what is left out of schedules, to find what matters */
@@ -86,7 +114,7 @@ extern struct guest *sim_machine[SIM_MAX_NODES];    /* NULL: not needed yet */
 /* Everything a schedule needs, as its seed wants it. */
 void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
 
-/* ---- sim.c, sim_wr.c ---- */
+/* ---- sim.c, sim_wr.c, sim_uc.c ---- */
 
 /* Plays a schedule; false: an invariant did not hold, and was reported. */
 bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind);
@@ -99,8 +127,16 @@ uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len);
 __attribute__((format(printf, 2, 3)))
 void sim_fail(struct sim *s, const char *fmt, ...);
 
-/* Plans all WRs of @a; @b's receive WRs follow. */
+/* Plans all WRs of @a, as its model and the limits want them. */
 void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b);
+/* Spreads the data of @w over one to three SGEs. */
+void sim_plan_sges(struct sim *s, struct sim_wr *w, uint32_t key);
+bool sim_takes_rr(uint8_t opcode);
+/* Whether that can be the next CQE of the queue: of WR @i, posted, not done. */
+bool sim_send_in_order(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c, unsigned *i);
+bool sim_recv_in_order(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c, unsigned *i);
 /* Posts up to @max WRs, or receive WRs, as far as there is room. */
 void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max);
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max);

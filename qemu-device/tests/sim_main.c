@@ -213,6 +213,7 @@ static void print_counters(void)
         QHCA_CNT_TX_PKTS, QHCA_CNT_RETRANSMIT, QHCA_CNT_TIMEOUT,
         QHCA_CNT_RX_DUPLICATE, QHCA_CNT_RX_OUT_OF_SEQ, QHCA_CNT_RX_NAK_SEQ,
         QHCA_CNT_RX_RNR_NAK, QHCA_CNT_RX_ICRC, QHCA_CNT_RETRY_EXC,
+        QHCA_CNT_RX_REFUSED,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(which); i++) {

@@ -66,6 +66,7 @@ static void setup_pair(struct sim *s, unsigned i)
     sim_stream(s, SIM_STREAM_PAIR + i);
     na = &s->node[sim_rand(s, s->num_nodes)];
     nb = &s->node[sim_rand(s, s->num_nodes)];
+    o.type = sim_rand(s, 3) ? QHCA_QPT_RC : QHCA_QPT_UC;
     o.sq_log = 2 + sim_rand(s, 4);
     o.rq_log = 2 + sim_rand(s, 4);
     o.mtu = (uint8_t)(1 + sim_rand(s, 1 + sim_rand(s, 5)));   /* rather small */
@@ -80,6 +81,7 @@ static void setup_pair(struct sim *s, unsigned i)
     a->q = rc_create(na, &o);
     b->q = rc_create(nb, &o);
     rc_connect(&a->q, &b->q);
+    a->model = b->model = o.type == QHCA_QPT_RC ? &sim_rc : &sim_uc;
     a->idle = b->idle = !(sim_limits.pairs >> i & 1);
     sim_plan(s, a, b);
     sim_plan(s, b, a);

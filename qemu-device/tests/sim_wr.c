@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the simulator's work requests: planning, posting, judging.
+ * qhca engine tests: the simulator's work requests: planning, posting, judging;
+ * what RC promises about them.
  */
 #include "sim.h"
 #include "util.h"
@@ -42,14 +43,14 @@ static bool is_atomic(uint8_t op)
            op == QHCA_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static bool takes_rr(uint8_t op)
+bool sim_takes_rr(uint8_t op)
 {
     return op == QHCA_WR_SEND || op == QHCA_WR_SEND_WITH_IMM ||
            op == QHCA_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* Its SGEs: one to three, sometimes an empty one. */
-static void plan_sges(struct sim *s, struct sim_wr *w, uint32_t key)
+void sim_plan_sges(struct sim *s, struct sim_wr *w, uint32_t key)
 {
     unsigned n = is_atomic(w->wr.opcode) ? 1 : 1 + sim_rand(s, 3);
     uint64_t addr = w->local;
@@ -136,31 +137,36 @@ static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
         guest_fill(a->q.n->g, w->local, w->len, w->seed);
     }
     w->wr.raddr = w->remote;
-    plan_sges(s, w, a->q.n->mr.key);
+    sim_plan_sges(s, w, a->q.n->mr.key);
     if (s->kind == SIM_BAD_WR && !sim_rand(s, 20)) {
         plan_bad(s, a, w);
         a->may_fail = b->may_fail = true;
     }
-    if (takes_rr(w->wr.opcode)) {
+    if (sim_takes_rr(w->wr.opcode)) {
         b->rr_addr[b->num_rr] = w->wr.opcode == QHCA_WR_RDMA_WRITE_WITH_IMM ?
                                 sim_alloc(s, b->q.n, 0) : w->remote;
         b->taker[b->num_rr++] = i;
     }
 }
 
-void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
+static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
 {
     uint64_t value = 0;
 
-    a->peer = b;
-    a->num_wr = 1 + sim_rand(s, SIM_MAX_WR);
-    a->num_wr = a->idle ? 0 : MIN_OF(a->num_wr, sim_limits.wr);
     a->word = sim_alloc(s, b->q.n, 8 + 7);
     a->word = (a->word + 7) & ~7ull;
     memset(guest_ptr(b->q.n->g, a->word, 8), 0, 8);
     for (unsigned i = 0; i < a->num_wr; i++) {
         plan_one(s, a, b, i, &value);
     }
+}
+
+void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
+{
+    a->peer = b;
+    a->num_wr = 1 + sim_rand(s, SIM_MAX_WR);
+    a->num_wr = a->idle ? 0 : MIN_OF(a->num_wr, sim_limits.wr);
+    a->model->plan(s, a, b);
     if (a->num_wr) {
         a->wr[a->num_wr - 1].wr.flags |= QHCA_WQE_SIGNALED;
     }
@@ -189,21 +195,26 @@ void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max)
     }
 }
 
+static void put_recv(struct sim *s, struct sim_qp *q)
+{
+    unsigned i = q->rr_posted++;
+    const struct sim_wr *w = &q->peer->wr[q->taker[i]];
+    bool imm_only = w->wr.opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
+    uint32_t len = imm_only ? 0 : w->len, cut = sim_rand(s, len + 1);
+    struct qhca_seg_le sge[3] = {
+        { q->rr_addr[i], cut, q->q.n->mr.key },
+        { 0, 0, 0 },
+        { q->rr_addr[i] + cut, len - cut, q->q.n->mr.key },
+    };
+
+    rc_recv_raw(&q->q, i, imm_only ? 0 : 3, sge);
+}
+
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max)
 {
     while (max-- > 0 && !q->gone && q->rr_posted < q->num_rr &&
            q->rr_posted - q->rr_done < 1u << q->q.o.rq_log) {
-        unsigned i = q->rr_posted++;
-        const struct sim_wr *w = &q->peer->wr[q->taker[i]];
-        bool imm_only = w->wr.opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
-        uint32_t len = imm_only ? 0 : w->len, cut = sim_rand(s, len + 1);
-        struct qhca_seg_le sge[3] = {
-            { q->rr_addr[i], cut, q->q.n->mr.key },
-            { 0, 0, 0 },
-            { q->rr_addr[i] + cut, len - cut, q->q.n->mr.key },
-        };
-
-        rc_recv_raw(&q->q, i, imm_only ? 0 : 3, sge);
+        q->model->put_recv(s, q);
     }
 }
 
@@ -232,14 +243,36 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
     }
 }
 
+bool sim_send_in_order(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c, unsigned *i)
+{
+    *i = (unsigned)le64toh(c->wr_id) & 0xffffff;
+    if (le64toh(c->wr_id) >> 32 == q->q.qpn && *i >= q->done &&
+        *i < q->posted && le32toh(c->wqe_index) == *i) {
+        return true;
+    }
+    sim_fail(s, "CQE of WR %u, %u posted, %u done", *i, q->posted, q->done);
+    return false;
+}
+
+bool sim_recv_in_order(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c, unsigned *i)
+{
+    *i = (unsigned)le64toh(c->wr_id);
+    if (*i == q->rr_done && *i < q->rr_posted) {
+        return true;
+    }
+    sim_fail(s, "CQE of receive WR %u, %u posted, %u done", *i, q->rr_posted,
+             q->rr_done);
+    return false;
+}
+
 static void judge_send(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c)
 {
-    unsigned i = (unsigned)le64toh(c->wr_id) & 0xffffff;
+    unsigned i;
 
-    if (le64toh(c->wr_id) >> 32 != q->q.qpn || i < q->done || i >= q->posted ||
-        le32toh(c->wqe_index) != i) {
-        sim_fail(s, "CQE of WR %u, %u posted, %u done", i, q->posted, q->done);
+    if (!sim_send_in_order(s, q, c, &i)) {
         return;
     }
     /* Those between were unsignaled and have succeeded, all else has a CQE. */
@@ -266,14 +299,13 @@ static void judge_send(struct sim *s, struct sim_qp *q,
 static void judge_recv(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c)
 {
-    unsigned i = (unsigned)le64toh(c->wr_id);
-    const struct sim_wr *w = &q->peer->wr[q->taker[i]];
+    const struct sim_wr *w;
+    unsigned i;
 
-    if (i != q->rr_done || i >= q->rr_posted) {
-        sim_fail(s, "CQE of receive WR %u, %u posted, %u done", i,
-                 q->rr_posted, q->rr_done);
+    if (!sim_recv_in_order(s, q, c, &i)) {
         return;
     }
+    w = &q->peer->wr[q->taker[i]];
     q->rr_done++;
     if (c->status != QHCA_WC_SUCCESS) {
         if (!q->may_fail) {
@@ -291,14 +323,28 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
     }
 }
 
+static bool complete(const struct sim_qp *q)
+{
+    return q->failed || (q->done == q->num_wr && !q->held &&
+                         (q->may_fail || q->rr_done == q->num_rr));
+}
+
+const struct sim_model sim_rc = {
+    .plan = plan,
+    .put_recv = put_recv,
+    .judge_send = judge_send,
+    .judge_recv = judge_recv,
+    .complete = complete,
+};
+
 void sim_poll(struct sim *s, struct sim_qp *q)
 {
     struct qhca_cqe c;
 
     while (cq_poll(&q->q.scq, &c)) {
-        judge_send(s, q, &c);
+        q->model->judge_send(s, q, &c);
     }
     while (cq_poll(&q->q.rcq, &c)) {
-        judge_recv(s, q, &c);
+        q->model->judge_recv(s, q, &c);
     }
 }
