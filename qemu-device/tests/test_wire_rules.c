@@ -73,7 +73,8 @@ static void test_av_v4(void)
     CHECK_EQ(bth[1] & 0x0f, 0);
     CHECK_EQ(bth[4], 0);
     CHECK_EQ(bth[8] & 0x7f, 0);
-    CHECK_EQ(g->sent[0].len, get_be16(udp + 4) + IPV4_LEN + ETH_LEN); /* E-010 */
+    CHECK_EQ(g->sent[0].len,                                    /* E-010 */
+             get_be16(udp + 4) + IPV4_LEN + ETH_LEN);
 }
 
 static void test_av_v6(void)
