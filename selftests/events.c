@@ -83,7 +83,7 @@ TEST(nonblocking, "H-021 no event, nobody waits")
 
 struct destroyer {
 	struct ibv_qp *qp;
-	_Atomic(bool) done;
+	_Atomic bool done;
 	int err;
 };
 

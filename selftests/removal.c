@@ -12,40 +12,86 @@
 
 #include "lib/rdma.h"
 
-#define DRIVER	"/sys/bus/auxiliary/drivers/qhca_ib.rdma"
+#define RDMA_DRIVER	"/sys/bus/auxiliary/drivers/qhca_ib.rdma"
+#define PCI_DRIVER	"/sys/bus/pci/drivers/qhca"
 
-static char function[64];	/* the auxiliary device the driver is bound to */
-
-static void find_function(void)
+/* The first entry of @dir that begins with @start, or nothing: a skip. */
+static void find_entry(const char *dir, const char *start, char *name, size_t len)
 {
 	struct dirent *e;
-	DIR *dir;
+	DIR *d;
 
 	if (geteuid())
 		test_skip("needs root");
-	dir = opendir(DRIVER);
-	if (!dir)
-		test_skip("no %s", DRIVER);
-	while ((e = readdir(dir)))
-		if (!strncmp(e->d_name, "qhca.", 5))
-			snprintf(function, sizeof(function), "%s", e->d_name);
-	closedir(dir);
-	if (!*function)
-		test_skip("the driver has no device");
+	*name = '\0';
+	d = opendir(dir);
+	while (d && (e = readdir(d)))
+		if (!strncmp(e->d_name, start, strlen(start)))
+			snprintf(name, len, "%s", e->d_name);
+	if (d)
+		closedir(d);
+	if (!*name)
+		test_skip("nothing in %s", dir);
 }
 
-static void tell_driver(const char *what)
+static void put(const char *path, const char *text)
 {
-	char path[128];
-	int fd;
+	int fd = open(path, O_WRONLY);
 
-	snprintf(path, sizeof(path), DRIVER "/%s", what);
-	fd = open(path, O_WRONLY);
 	REQUIRE(fd >= 0);
-	if (write(fd, function, strlen(function)) < 0)
-		FAIL("%s %s: %s", what, function, strerror(errno));
+	if (write(fd, text, strlen(text)) < 0)
+		FAIL("%s to %s: %s", text, path, strerror(errno));
 	close(fd);
 }
+
+/* The auxiliary device that the RDMA driver is bound to. */
+static char function[64];
+
+static void unbind(void)
+{
+	put(RDMA_DRIVER "/unbind", function);
+}
+
+static void bind(void)
+{
+	put(RDMA_DRIVER "/bind", function);
+}
+
+static void pci_reset(void)
+{
+	char name[64], path[128];
+
+	find_entry(PCI_DRIVER, "0000:", name, sizeof(name));
+	snprintf(path, sizeof(path), PCI_DRIVER "/%s/reset", name);
+	put(path, "1");
+}
+
+/* Asks QEMU, through the launcher's channel. */
+static void fatal(void)
+{
+	static const char cmd[] =
+		"qhca-host qmp '{\"execute\": \"qom-set\", \"arguments\": "
+		"{\"path\": \"/machine/peripheral/qhca0\", "
+		"\"property\": \"inject-fatal\", \"value\": true}}' >/dev/null 2>&1";
+
+	if (system(cmd))
+		test_skip("the host takes no orders");
+}
+
+static void nothing(void)
+{
+}
+
+/* Ways to lose the device, and to get it again. */
+static const struct way {
+	const char *name;
+	void (*go)(void);
+	void (*back)(void);
+} ways[] = {
+	{ "driver unbound", unbind, bind },
+	{ "function reset", pci_reset, nothing },
+	{ "fatal error, then reset", fatal, pci_reset },
+};
 
 static bool usable(void)
 {
@@ -60,13 +106,13 @@ static bool usable(void)
 	return found;
 }
 
-/* Bound again, with its GIDs: the next test finds what this one found. */
-static void bring_back(int gid_index)
+/* Here again, with its GIDs: the next test finds what this one found. */
+static void bring_back(const struct way *way, int gid_index)
 {
 	int64_t end = time_ms() + WAIT_MS;
 	char path[128];
 
-	tell_driver("bind");
+	way->back();
 	while (!usable() && time_ms() < end)
 		sleep_ms(20);
 	CHECK(usable());
@@ -84,27 +130,32 @@ static void bring_back(int gid_index)
 	FAIL("the GID is not back");
 }
 
-TEST(unbind_idle, "J-019 H-015 DEVICE_FATAL, then every verb fails")
+static struct dev *start(void)
 {
 	struct dev *d = dev_open_qhca();
+
+	test_timeout(120);
+	find_entry(RDMA_DRIVER, "qhca.", function, sizeof(function));
+	return d;
+}
+
+TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
+{
+	struct dev *d = start();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);
 	struct buf b = buf_new(d->pd, 4096, REMOTE);
-	struct ibv_port_attr port;
 
-	find_function();
 	ping_pong(&p);
-	tell_driver("unbind");
+	row->go();
 	async_expect(d->ctx, IBV_EVENT_DEVICE_FATAL, NULL);
-	CHECK(ibv_query_port(d->ctx, PORT, &port));
 	CHECK(!ibv_alloc_pd(d->ctx));
 	CHECK(!ibv_reg_mr(d->pd, b.addr, 4096, REMOTE));
 	CHECK(set_state(p.a.qp, IBV_QPS_ERR));
-	CHECK(!usable());
-	/* Taking everything down works; the kernel has done it already. */
+	/* Taking everything down works, whoever has done it already. */
 	ibv_destroy_qp(p.a.qp);
 	ibv_destroy_qp(p.b.qp);
 	ibv_dereg_mr(b.mr);
-	bring_back(d->gid_index);
+	bring_back(row, d->gid_index);
 }
 
 /* Posts and polls until the verbs say that it is over. */
@@ -129,40 +180,31 @@ static void *traffic(void *arg)
 	}
 }
 
-TEST(unbind_busy, "J-019 J-021 doorbells rung while the driver goes")
+TEST_ROWS(busy, "J-019 J-021 doorbells rung while the device goes", ways)
 {
-	struct dev *d = dev_open_qhca();
+	struct dev *d = start();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);
 	pthread_t thread;
 	void *posted;
 
-	find_function();
-	test_timeout(90);
 	REQUIRE_OK(pthread_create(&thread, NULL, traffic, &p));
 	sleep_ms(200);
-	tell_driver("unbind");
+	row->go();
 	REQUIRE_OK(pthread_join(thread, &posted));
 	CHECK((long)posted > 0);
-	bring_back(d->gid_index);
+	bring_back(row, d->gid_index);
 }
 
-TEST(again, "J-019 A-105 the device works after each return of its driver")
+TEST_ROWS(again, "J-019 J-021 the device works after each return", ways)
 {
-	struct dev *d;
-	int i, index;
+	int i;
 
-	test_timeout(90);
-	find_function();
 	for (i = 0; i < 3; i++) {
-		d = dev_open_qhca();
-		index = d->gid_index;
-		tell_driver("unbind");
-		bring_back(index);
-		d = dev_open_qhca();
-		{
-			struct pair p = pair_new(d, &QP_OPTS, &CONN);
+		struct dev *d = start();
+		struct pair p = pair_new(d, &QP_OPTS, &CONN);
 
-			ping_pong(&p);
-		}
+		ping_pong(&p);
+		row->go();
+		bring_back(row, d->gid_index);
 	}
 }
