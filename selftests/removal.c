@@ -67,12 +67,10 @@ static void pci_reset(void)
 }
 
 /* Asks QEMU, through the launcher's channel. */
-static void fatal(void)
+static void break_device(void)
 {
 	static const char cmd[] =
-		"qhca-host qmp '{\"execute\": \"qom-set\", \"arguments\": "
-		"{\"path\": \"/machine/peripheral/qhca0\", "
-		"\"property\": \"inject-fatal\", \"value\": true}}' >/dev/null 2>&1";
+		"qhca-host qmp '{\"execute\": \"qom-set\", \"arguments\": {\"path\": \"/machine/peripheral/qhca0\", \"property\": \"inject-fatal\", \"value\": true}}' >/dev/null 2>&1";
 
 	if (system(cmd))
 		test_skip("the host takes no orders");
@@ -90,7 +88,7 @@ static const struct way {
 } ways[] = {
 	{ "driver unbound", unbind, bind },
 	{ "function reset", pci_reset, nothing },
-	{ "fatal error, then reset", fatal, pci_reset },
+	{ "fatal error, then reset", break_device, pci_reset },
 };
 
 static bool usable(void)
