@@ -69,9 +69,13 @@ static void pci_reset(void)
 /* Asks QEMU, through the launcher's channel. */
 static void break_device(void)
 {
-	static const char cmd[] =
-		"qhca-host qmp '{\"execute\": \"qom-set\", \"arguments\": {\"path\": \"/machine/peripheral/qhca0\", \"property\": \"inject-fatal\", \"value\": true}}' >/dev/null 2>&1";
+	static const char object[] = "\"path\": \"/machine/peripheral/qhca0\"";
+	static const char value[] = "\"property\": \"inject-fatal\", \"value\": true";
+	char cmd[256];
 
+	snprintf(cmd, sizeof(cmd),
+		 "qhca-host qmp '{\"execute\": \"qom-set\", \"arguments\": {%s, %s}}' >/dev/null",
+		 object, value);
 	if (system(cmd))
 		test_skip("the host takes no orders");
 }
