@@ -47,12 +47,12 @@ static void put(const char *path, const char *text)
 /* The auxiliary device that the RDMA driver is bound to. */
 static char function[64];
 
-static void unbind(void)
+static void take_driver(void)
 {
 	put(RDMA_DRIVER "/unbind", function);
 }
 
-static void bind(void)
+static void give_driver(void)
 {
 	put(RDMA_DRIVER "/bind", function);
 }
@@ -90,7 +90,7 @@ static const struct way {
 	void (*go)(void);
 	void (*back)(void);
 } ways[] = {
-	{ "driver unbound", unbind, bind },
+	{ "driver unbound", take_driver, give_driver },
 	{ "function reset", pci_reset, nothing },
 	{ "fatal error, then reset", break_device, pci_reset },
 };
