@@ -207,6 +207,19 @@ static bool qhca_ib_modify_dead(struct qhca_ib_dev *dev, const struct qhca_ib_qp
 	       (attr->qp_state == IB_QPS_ERR || attr->qp_state == IB_QPS_RESET);
 }
 
+/*
+ * Uverbs adds PORT to the AV of any QP in SQD, but the core's table takes it for
+ * RC only. With one port it says nothing.
+ */
+static int qhca_ib_drop_added_port(const struct qhca_ib_qp *qp, const struct ib_qp_attr *attr,
+				   int mask)
+{
+	if (qp->ibqp.qp_type == IB_QPT_UC && qp->state == IB_QPS_SQD && (mask & IB_QP_AV) &&
+	    attr->port_num == QHCA_IB_PORT)
+		mask &= ~IB_QP_PORT;
+	return mask;
+}
+
 static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			     const struct ib_qp_attr *attr, int mask)
 {
@@ -220,6 +233,7 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	ret = qhca_ib_refresh_state(dev, qp);
 	if (ret)
 		return ret;
+	mask = qhca_ib_drop_added_port(qp, attr, mask);
 	next = mask & IB_QP_STATE ? attr->qp_state : qp->state;
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != qp->state)
 		return -EINVAL;
