@@ -34,6 +34,8 @@ struct end end_new(struct dev *d, const struct qp_opts *o)
 	init.send_cq = e.send_cq;
 	init.recv_cq = e.recv_cq;
 	e.qp = ibv_create_qp(o->pd ? o->pd : d->pd, &init);
+	if (!e.qp && errno == EOPNOTSUPP && o->type != IBV_QPT_RC)
+		test_skip("the device has no such QPs");
 	REQUIRE(e.qp);
 	e.cap = init.cap;
 	return e;
@@ -45,6 +47,7 @@ int attr_init(struct ibv_qp_attr *a, const struct conn *c)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = PORT,
 		.qp_access_flags = c->access,
+		.qkey = c->qkey,
 	};
 	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 	       IBV_QP_ACCESS_FLAGS;
@@ -88,6 +91,25 @@ int attr_rts(struct ibv_qp_attr *a, const struct conn *c)
 	       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
+int attr_mask(enum ibv_qp_type type, int mask)
+{
+	const int rc_only = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER |
+			    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			      IBV_QP_RQ_PSN | IBV_QP_ACCESS_FLAGS;
+
+	if (type == IBV_QPT_RC)
+		return mask;
+	mask &= ~rc_only;
+	if (type == IBV_QPT_UC)
+		return mask;
+	/* Where the others take their rights, UD takes its Q_Key. */
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		mask |= IBV_QP_QKEY;
+	return mask & ~connected;
+}
+
 int set_state(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr a = { .qp_state = state };
@@ -116,27 +138,56 @@ bool wait_state(struct ibv_qp *qp, enum ibv_qp_state state)
 	return true;
 }
 
+void qp_spoil(struct end *e)
+{
+	struct ibv_sge bad = { .addr = 4096, .length = 8, .lkey = 0x5a };
+	struct ibv_send_wr wr = wr_send(0xbad, &bad, 1);
+	struct ibv_ah_attr ah = {
+		.is_global = 1,
+		.port_num = PORT,
+		.grh = {
+			.dgid = e->dev->gid,
+			.sgid_index = e->dev->gid_index,
+			.hop_limit = 1,
+		},
+	};
+
+	if (e->qp->qp_type == IBV_QPT_UD) {
+		wr.wr.ud.ah = ibv_create_ah(e->qp->pd, &ah);
+		REQUIRE(wr.wr.ud.ah);
+		wr.wr.ud.remote_qpn = e->qp->qp_num;
+	}
+	REQUIRE_OK(post_send(e, &wr));
+	poll_expect(e->send_cq, 0xbad, IBV_WC_LOC_PROT_ERR);
+	if (wr.wr.ud.ah && e->qp->qp_type == IBV_QPT_UD)
+		ibv_destroy_ah(wr.wr.ud.ah);
+	REQUIRE(get_state(e->qp) == IBV_QPS_SQE);	/* */
+}
+
 void qp_bring(struct end *e, const struct conn *c, enum ibv_qp_state state)
 {
+	enum ibv_qp_type type = e->qp->qp_type;
 	struct ibv_qp_attr a;
 	int mask;
 
 	if (state == IBV_QPS_RESET)
 		return;
-	mask = attr_init(&a, c);
+	mask = attr_mask(type, attr_init(&a, c));
 	REQUIRE_OK(ibv_modify_qp(e->qp, &a, mask));
 	if (state == IBV_QPS_ERR)
 		REQUIRE_OK(set_state(e->qp, IBV_QPS_ERR));
 	if (state == IBV_QPS_INIT || state == IBV_QPS_ERR)
 		return;
-	mask = attr_rtr(&a, e->dev, c);
+	mask = attr_mask(type, attr_rtr(&a, e->dev, c));
 	REQUIRE_OK(ibv_modify_qp(e->qp, &a, mask));
 	if (state == IBV_QPS_RTR)
 		return;
-	mask = attr_rts(&a, c);
+	mask = attr_mask(type, attr_rts(&a, c));
 	REQUIRE_OK(ibv_modify_qp(e->qp, &a, mask));
 	if (state == IBV_QPS_SQD)
 		REQUIRE_OK(set_state(e->qp, IBV_QPS_SQD));
+	if (state == IBV_QPS_SQE)
+		qp_spoil(e);
 }
 
 void pair_connect(struct pair *p, const struct conn *c)
@@ -150,10 +201,10 @@ void pair_connect(struct pair *p, const struct conn *c)
 	qp_bring(&p->a, &a, IBV_QPS_RTR);
 	qp_bring(&p->b, &b, IBV_QPS_RTR);
 	struct ibv_qp_attr attr;
-	int mask = attr_rts(&attr, &a);
+	int mask = attr_mask(p->a.qp->qp_type, attr_rts(&attr, &a));
 
 	REQUIRE_OK(ibv_modify_qp(p->a.qp, &attr, mask));
-	mask = attr_rts(&attr, &b);
+	mask = attr_mask(p->b.qp->qp_type, attr_rts(&attr, &b));
 	REQUIRE_OK(ibv_modify_qp(p->b.qp, &attr, mask));
 }
 

@@ -74,6 +74,7 @@ struct end {
 	struct ibv_qp_cap cap;
 };
 
+/* Skips the test if the device has no QPs of that type. */
 struct end end_new(struct dev *d, const struct qp_opts *o);
 struct ibv_cq *cq_new(struct dev *d, int cqe, struct ibv_comp_channel *ch);
 
@@ -85,22 +86,27 @@ struct conn {
 	int access;
 	uint8_t rd_atomic, dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
+	uint32_t qkey;			/* UD */
 };
 
 #define CONN ((struct conn){ .mtu = IBV_MTU_1024, .rq_psn = 0x123456,	\
 		.sq_psn = 0x123456, .rd_atomic = 4, .dest_rd_atomic = 4,\
 		.access = REMOTE,					\
 		.min_rnr_timer = 12, .timeout = 14, .retry_cnt = 7,	\
-		.rnr_retry = 7 })
+		.rnr_retry = 7, .qkey = 0x11111111 })
 
-/* Attributes and mask for one legal step; change some, then ibv_modify_qp(). */
+/* Attributes and RC's mask for one legal step; change some, ibv_modify_qp(). */
 int attr_init(struct ibv_qp_attr *a, const struct conn *c);
 int attr_rtr(struct ibv_qp_attr *a, const struct dev *d, const struct conn *c);
 int attr_rts(struct ibv_qp_attr *a, const struct conn *c);
+/* What remains of RC's mask of a step for a QP of @type, and UD's Q_Key. */
+int attr_mask(enum ibv_qp_type type, int mask);
 int set_state(struct ibv_qp *qp, enum ibv_qp_state state);
 enum ibv_qp_state get_state(struct ibv_qp *qp);
-/* From RESET to @state (INIT, RTR, RTS, SQD or ERR), connected to c->dest_qpn. */
+/* From RESET to @state, connected to c->dest_qpn; RC has no SQE. */
 void qp_bring(struct end *e, const struct conn *c, enum ibv_qp_state state);
+/* From RTS to SQE, by a request that fails; UC and UD only. */
+void qp_spoil(struct end *e);
 /* Waits until @qp is in @state; false: it is not after WAIT_MS. */
 bool wait_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
