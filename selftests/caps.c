@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the device says it can do, it can; what it does not say, it refuses.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "lib/rdma.h"
+
+static int probe_mw(struct dev *d, enum ibv_mw_type type)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(d->pd, type);
+
+	return mw ? ibv_dealloc_mw(mw) : errno;
+}
+
+static int probe_mw_1(struct dev *d)
+{
+	return probe_mw(d, IBV_MW_TYPE_1);
+}
+
+static int probe_mw_2(struct dev *d)
+{
+	return probe_mw(d, IBV_MW_TYPE_2);
+}
+
+static int probe_xrc(struct dev *d)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(d->ctx, &attr);
+
+	return xrcd ? ibv_close_xrcd(xrcd) : errno;
+}
+
+static int probe_srq_resize(struct dev *d)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	struct ibv_srq_attr attr = { .max_wr = 64 };
+	struct ibv_srq *srq = ibv_create_srq(d->pd, &init);
+	int err;
+
+	if (!srq)
+		return errno;
+	err = ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
+	ibv_destroy_srq(srq);
+	return err;
+}
+
+static int probe_qp_resize(struct dev *d)
+{
+	struct end e = end_new(d, &QP_OPTS);
+	struct ibv_qp_attr attr = { .cap = e.cap };
+	struct conn c = CONN;
+
+	qp_bring(&e, &c, IBV_QPS_INIT);
+	attr.cap.max_send_wr *= 2;
+	return ibv_modify_qp(e.qp, &attr, IBV_QP_CAP);
+}
+
+static int probe_cur_state(struct dev *d)
+{
+	struct conn c = CONN;
+	struct pair p = pair_new(d, &QP_OPTS, &c);
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.cur_qp_state = IBV_QPS_RTS,
+	};
+
+	return ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE);
+}
+
+static int probe_path_mig(struct dev *d)
+{
+	struct conn c = CONN;
+	struct pair p = pair_new(d, &QP_OPTS, &c);
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.path_mig_state = IBV_MIG_REARM,
+	};
+
+	return ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE);
+}
+
+static const struct probe {
+	const char *name;
+	uint32_t flags;		/* any of these is the promise */
+	int (*probe)(struct dev *d);
+} probes[] = {
+	{ "MEM_WINDOW", IBV_DEVICE_MEM_WINDOW, probe_mw_1 },
+	{ "MEM_WINDOW_TYPE_2", IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+	  IBV_DEVICE_MEM_WINDOW_TYPE_2B, probe_mw_2 },
+	{ "XRC", IBV_DEVICE_XRC, probe_xrc },
+	{ "SRQ_RESIZE", IBV_DEVICE_SRQ_RESIZE, probe_srq_resize },
+	{ "RESIZE_MAX_WR", IBV_DEVICE_RESIZE_MAX_WR, probe_qp_resize },
+	{ "CURR_QP_STATE_MOD", IBV_DEVICE_CURR_QP_STATE_MOD, probe_cur_state },
+	{ "AUTO_PATH_MIG", IBV_DEVICE_AUTO_PATH_MIG, probe_path_mig },
+};
+
+TEST_ROWS(promise, "J-004 kept if made, refused if not", probes)
+{
+	struct dev *d = dev_open_qhca();
+	int err = row->probe(d);
+
+	if (d->attr.device_cap_flags & row->flags)
+		CHECK_ERR(err, 0);
+	else
+		CHECK(err != 0);
+}
+
+TEST(windows, "J-004 F-035 one sort of type 2 window at most")
+{
+	struct dev *d = dev_open_qhca();
+	uint32_t both = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+
+	CHECK((d->attr.device_cap_flags & both) != both);
+}
+
+TEST(always, "J-004 H-012 A-084 what every port of this device can do")
+{
+	struct dev *d = dev_open_qhca();
+	uint32_t want = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
+			IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_BAD_PKEY_CNTR;
+
+	CHECK_EQ(d->attr.device_cap_flags & want, want);
+}
+
+/* INIT to RTR to RTS with these depths; the first error. */
+static int connect_with(struct dev *d, unsigned int init_depth, unsigned int depth)
+{
+	struct end e = end_new(d, &QP_OPTS);
+	struct conn c = CONN;
+	struct ibv_qp_attr a;
+	int mask, err;
+
+	c.dest_qpn = e.qp->qp_num;
+	qp_bring(&e, &c, IBV_QPS_INIT);
+	mask = attr_rtr(&a, d, &c);
+	a.max_dest_rd_atomic = depth;
+	err = ibv_modify_qp(e.qp, &a, mask);
+	if (err)
+		return err;
+	mask = attr_rts(&a, &c);
+	a.max_rd_atomic = init_depth;
+	return ibv_modify_qp(e.qp, &a, mask);
+}
+
+TEST(depths, "J-003 A-064 READ and atomic depths, to the limit and beyond")
+{
+	struct dev *d = dev_open_qhca();
+	int init = d->attr.max_qp_init_rd_atom, resp = d->attr.max_qp_rd_atom;
+
+	CHECK(init > 0 && resp > 0);
+	CHECK(d->attr.max_res_rd_atom >= resp);
+	CHECK_ERR(connect_with(d, init, resp), 0);
+	CHECK_ERR(connect_with(d, 0, 0), 0);
+	CHECK_ERR(connect_with(d, init + 1, resp), EINVAL);
+	CHECK_ERR(connect_with(d, init, resp + 1), EINVAL);
+}
