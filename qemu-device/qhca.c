@@ -56,6 +56,7 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
         .num_uars = s->uars,
         .max_qp = s->max_qp,
         .cmd_timeout_ms = s->cmd_timeout_ms,
+        .mw_2a = s->mw2a,
         .seed = s->seed,
     };
 
@@ -211,6 +212,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("vectors", QHCAState, vectors, 5),
     DEFINE_PROP_UINT32("uars", QHCAState, uars, 1024),
     DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
+    DEFINE_PROP_BOOL("mw2a", QHCAState, mw2a, false),
     DEFINE_PROP_UINT32("cmd-timeout-ms", QHCAState, cmd_timeout_ms, 10000),
     DEFINE_PROP_UINT64("seed", QHCAState, seed, 0),
 };

@@ -50,6 +50,7 @@ struct QHCAState {
     uint32_t uars;
     uint32_t max_qp;
     uint32_t cmd_timeout_ms;
+    bool mw2a;
     uint64_t seed;
 
     struct qhca_engine *engine;

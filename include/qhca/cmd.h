@@ -12,6 +12,7 @@
 #define QHCA_CMD_H
 
 #include "base.h"
+#include "mr.h"
 #include "queues.h"
 
 /* Opcodes. "in" and "out" name what the mailbox holds before and after. */
@@ -35,6 +36,8 @@ enum qhca_cmd_opcode {
 	QHCA_CMD_REG_MR = 0x28,
 	QHCA_CMD_REREG_MR = 0x29,
 	QHCA_CMD_DEREG_MR = 0x2a,
+	QHCA_CMD_ALLOC_MW = 0x2c,
+	QHCA_CMD_DEALLOC_MW = 0x2d,
 
 	QHCA_CMD_CREATE_CQ = 0x30,
 	QHCA_CMD_DESTROY_CQ = 0x31,
@@ -112,34 +115,6 @@ enum qhca_eth_dir {
 	QHCA_ETH_RX = 1,
 };
 
-struct qhca_cmd_reg_mr {	/* QHCA_CMD_REG_MR, QHCA_CMD_REREG_MR */
-	struct qhca_buf buf;
-	__le64	iova;		/* address by which WQEs name the first byte */
-	__le64	length;
-	__le32	pdn;
-	__le32	key;		/* REREG_MR: key of the region */
-	__le16	access;		/* QHCA_ACCESS_* */
-	__u8	type;		/* enum qhca_mr_type */
-	__u8	rereg;		/* REREG_MR: QHCA_REREG_*, what to change */
-	__le32	offset;		/* of the first byte in the first block */
-};
-
-enum qhca_mr_type {
-	QHCA_MR_MEM = 0,	/* @buf from @offset on */
-	QHCA_MR_DMA = 1,	/* all of DMA space, iova = DMA address; local use */
-};
-
-#define QHCA_ACCESS_LOCAL_WRITE		0x0001
-#define QHCA_ACCESS_REMOTE_WRITE	0x0002
-#define QHCA_ACCESS_REMOTE_READ		0x0004
-#define QHCA_ACCESS_REMOTE_ATOMIC	0x0008
-#define QHCA_ACCESS_MW_BIND		0x0010
-#define QHCA_ACCESS_MASK		0x001f
-
-#define QHCA_REREG_TRANS	0x01
-#define QHCA_REREG_PD		0x02
-#define QHCA_REREG_ACCESS	0x04
-
 /*
  * RESIZE_CQ moves the CQ to a new ring, zeroed like every ring. CQEs that were not
  * consumed (by the doorbell record of the old ring) are its entries 0, 1, 2 ... in
@@ -178,6 +153,7 @@ struct qhca_cmd {
 		struct qhca_cmd_create_eq create_eq;
 		struct qhca_cmd_create_ethq create_ethq;
 		struct qhca_cmd_reg_mr reg_mr;
+		struct qhca_cmd_alloc_mw alloc_mw;
 		struct qhca_cmd_create_cq create_cq;
 		struct qhca_cmd_modify_qp modify_qp;
 	};
@@ -192,7 +168,7 @@ struct qhca_cmd_comp {
 	__le32	token;		/* echoed */
 	__u8	status;		/* enum qhca_cmd_status */
 	__u8	rsvd0[7];
-	__le32	obj;		/* CREATE, ALLOC: object number; REG_MR: key */
+	__le32	obj;		/* object number; REG_MR, ALLOC_MW: key */
 	__u8	rsvd1[43];
 	__u8	owner;		/* phase in bit 0 */
 };
@@ -227,9 +203,11 @@ struct qhca_device_attr {
 	__le32	max_rd_atomic;	/* as initiator and as responder, per QP */
 	__le32	reserved_lkey;	/* QHCA_QP_RESERVED_LKEY: names DMA addresses */
 	__le32	max_msg_size;
+	__le32	max_fast_reg_blocks;	/* of a region of type FAST */
+	__le32	max_mw;
 	__le32	rsvd;
 };
-QHCA_ASSERT_SIZE(struct qhca_device_attr, 112);
+QHCA_ASSERT_SIZE(struct qhca_device_attr, 120);
 
 #define QHCA_CAP_RC		0x01ull
 #define QHCA_CAP_UC		0x02ull
@@ -237,6 +215,10 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 112);
 #define QHCA_CAP_ATOMIC		0x08ull	/* atomic among the device's QPs */
 #define QHCA_CAP_RESIZE_CQ	0x10ull
 #define QHCA_CAP_REREG_MR	0x20ull
+#define QHCA_CAP_MEM_MGT	0x40ull	/* FAST regions, REG_MR, invalidation */
+#define QHCA_CAP_MW		0x80ull	/* windows of type 1, and of one more: */
+#define QHCA_CAP_MW_2A		0x100ull
+#define QHCA_CAP_MW_2B		0x200ull
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

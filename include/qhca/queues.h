@@ -103,6 +103,23 @@ struct qhca_sq_wqe {
 			__le32	qpn;
 			__le32	qkey;
 		} ud;
+		struct {		/* REG_MR */
+			__le64	iova;	/* address that names the first byte */
+			__le64	length;
+			__le64	table;	/* DMA address of the block addresses */
+			__le32	key;	/* of the region, its low byte new */
+			__le32	num_blocks;
+			__le32	offset;	/* of the first byte in the first block */
+			__le16	access;	/* QHCA_ACCESS_* */
+			__u8	block_shift;
+		} reg;
+		struct {		/* BIND_MW */
+			__le64	addr;	/* as the key of the region names it */
+			__le64	length;
+			__le32	mw_key;	/* of the window, its low byte new */
+			__le32	mr_key;
+			__le16	access;	/* QHCA_ACCESS_REMOTE_*, ZERO_BASED */
+		} bind;
 		__u8	rsvd[48];
 	};
 };

@@ -45,6 +45,8 @@ static const struct command commands[] = {
     CMD(REG_MR, qhca_cmd_reg_mr),
     CMD(REREG_MR, qhca_cmd_rereg_mr),
     CMD(DEREG_MR, qhca_cmd_dereg_mr),
+    CMD(ALLOC_MW, qhca_cmd_alloc_mw),
+    CMD(DEALLOC_MW, qhca_cmd_dealloc_mw),
     CMD(CREATE_CQ, qhca_cmd_create_cq),
     CMD(DESTROY_CQ, qhca_cmd_destroy_cq),
     CMD_OUT(QUERY_CQ, qhca_cmd_query_cq, struct qhca_cqc),

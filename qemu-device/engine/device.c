@@ -9,7 +9,8 @@
 
 /* UD joins when qp_cmd.c creates such QPs: nothing is advertised before. */
 #define DEVICE_CAPS (QHCA_CAP_RC | QHCA_CAP_UC | \
-                     QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | QHCA_CAP_REREG_MR)
+                     QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | \
+                     QHCA_CAP_REREG_MR | QHCA_CAP_MEM_MGT | QHCA_CAP_MW)
 
 /**
  * qhca_counter_name() - lower-case name of a counter
@@ -58,7 +59,8 @@ int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .fw_version = htole64(FW_VERSION),
         .node_guid = htole64(node_guid(e->cfg.mac)),
         .max_mr_size = htole64(QHCA_MAX_MR_SIZE),
-        .caps = htole64(DEVICE_CAPS),
+        .caps = htole64(DEVICE_CAPS | (e->cfg.mw_2a ? QHCA_CAP_MW_2A :
+                                                      QHCA_CAP_MW_2B)),
         .max_pd = htole32(QHCA_MAX_PD),
         .max_mr = htole32(QHCA_MAX_MR),
         .max_cq = htole32(QHCA_MAX_CQ),
@@ -78,6 +80,8 @@ int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .max_rd_atomic = htole32(QHCA_MAX_RD_ATOMIC),
         .reserved_lkey = htole32(QHCA_RESERVED_LKEY),
         .max_msg_size = htole32(QHCA_MAX_MSG),
+        .max_fast_reg_blocks = htole32(QHCA_MAX_FAST_REG),
+        .max_mw = htole32(QHCA_MAX_MW),
     };
 
     memcpy(c->mbox, &attr, sizeof(attr));

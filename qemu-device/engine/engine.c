@@ -73,6 +73,7 @@ void qhca_reset(struct qhca_engine *e)
     qhca_eth_free_all(e);
     qhca_cq_free_all(e);
     qhca_eq_free_all(e);
+    qhca_mw_free_all(e);
     qhca_mr_free_all(e);
     qhca_pd_free_all(e);
     qhca_list_init(&e->ready);
@@ -106,7 +107,7 @@ static bool ops_ok(const struct qhca_engine_ops *ops)
 static bool init_tables(struct qhca_engine *e)
 {
     return qhca_table_init(&e->pd, QHCA_MAX_PD, &e->rng) &&
-           qhca_table_init(&e->mr, QHCA_MAX_MR, &e->rng) &&
+           qhca_table_init(&e->mr, QHCA_MAX_MR + QHCA_MAX_MW, &e->rng) &&
            qhca_table_init(&e->cq, QHCA_MAX_CQ, &e->rng) &&
            qhca_table_init(&e->qp, e->cfg.max_qp, &e->rng);
 }

@@ -90,6 +90,7 @@ struct qhca_engine_ops {
  * @num_uars: doorbell pages, page 0 included
  * @max_qp: queue pairs that may exist
  * @cmd_timeout_ms: what the command timeout register says
+ * @mw_2a: memory windows of type 2 are of type 2A, not 2B
  * @seed: of the object numbers, keys and the like; equal seeds, equal runs
  */
 struct qhca_engine_config {
@@ -98,6 +99,7 @@ struct qhca_engine_config {
     unsigned num_uars;
     unsigned max_qp;
     unsigned cmd_timeout_ms;
+    bool mw_2a;
     uint64_t seed;
 };
 

@@ -43,6 +43,8 @@ int qhca_cmd_dealloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_dereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_dealloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_destroy_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_query_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
@@ -70,6 +72,7 @@ void qhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
 /* ---- object files: everything of a kind goes (reset), without events ---- */
 
 void qhca_pd_free_all(struct qhca_engine *e);
+void qhca_mw_free_all(struct qhca_engine *e);
 void qhca_mr_free_all(struct qhca_engine *e);
 void qhca_cq_free_all(struct qhca_engine *e);
 void qhca_eq_free_all(struct qhca_engine *e);
@@ -156,7 +159,9 @@ struct qhca_engine {
 
     struct qhca_eq eq[QHCA_MAX_EQ];
     struct qhca_table pd, mr, cq, qp;
-    uint8_t mr_variant[QHCA_MAX_MR];    /* last one used, by table slot */
+    uint32_t num_mw;            /* objects in mr that are windows */
+    /* Last one used, by table slot. */
+    uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];
     struct qhca_mr reserved_mr;         /* what the reserved key stands for */
     struct qhca_ethq ethq[QHCA_MAX_ETHQ];
     struct qhca_eth_gather gather;

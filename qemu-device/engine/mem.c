@@ -208,6 +208,60 @@ int qhca_mem_import(struct qhca_engine *e, struct qhca_mem *mem,
 }
 
 /**
+ * qhca_mem_reserve() - room for block addresses that come later
+ * @e: the engine
+ * @mem: filled in; empty on error
+ * @num_blocks: how many at most
+ *
+ * Return: enum qhca_cmd_status.
+ */
+int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
+                     uint32_t num_blocks)
+{
+    memset(mem, 0, sizeof(*mem));
+    if (num_blocks > QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
+        return QHCA_ERR_LIMIT;
+    }
+    mem->block = calloc(num_blocks, sizeof(*mem->block));
+    if (!mem->block) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    mem->num_blocks = num_blocks;
+    e->table_blocks += num_blocks;
+    return QHCA_OK;
+}
+
+/**
+ * qhca_mem_fill() - reads block addresses into the room kept for them
+ * @e: the engine
+ * @mem: of qhca_mem_reserve(); on error what it describes is undefined
+ * @table: DMA address of a list of block addresses
+ * @num_blocks: entries of the list, no more than there is room for
+ * @block_shift: log2 of the size of a block
+ *
+ * Return: QHCA_OK, QHCA_ERR_PARAM or QHCA_ERR_DMA.
+ */
+int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
+                  uint32_t num_blocks, uint8_t block_shift)
+{
+    struct import im = {
+        .e = e,
+        .block = mem->block,
+        .align_mask = (1ull << block_shift) - 1,
+    };
+
+    if (table & 7) {
+        return QHCA_ERR_PARAM;
+    }
+    if (!qhca_dma_read(e, table, mem->block,
+                       num_blocks * sizeof(*mem->block))) {
+        return QHCA_ERR_DMA;
+    }
+    mem->block_shift = block_shift;
+    return import_leaf(&im, mem->block, num_blocks);
+}
+
+/**
  * qhca_mem_release() - forgets guest memory
  * @e: the engine
  * @mem: imported, or empty

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: memory regions. A key is an object number and a variant byte;
- * whoever uses it is checked here, each time (conformance F-004).
+ * qhca engine: memory regions: the commands, fast registration, invalidation.
+ * How their keys are used is in key.c.
  */
 #include <stdlib.h>
 
 #include "internal.h"
-
-#define ACCESS_REMOTE   (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
-                         QHCA_ACCESS_REMOTE_ATOMIC)
-
-static struct qhca_mr *mr_by_key(struct qhca_engine *e, uint32_t key)
-{
-    struct qhca_mr *mr = qhca_table_get(&e->mr, key >> 8);
-
-    return mr && mr->key == key ? mr : NULL;
-}
 
 /* A variant other than the last one this slot had (F-007). */
 static uint32_t new_key(struct qhca_engine *e, uint32_t number)
@@ -27,13 +17,25 @@ static uint32_t new_key(struct qhca_engine *e, uint32_t number)
 }
 
 /* F-002: a peer's write is a write of the local memory. */
-static bool access_ok(uint16_t access)
+bool qhca_access_ok(uint16_t access)
 {
-    if (access & ~QHCA_ACCESS_MASK) {
+    if (access & ~(QHCA_ACCESS_MASK | QHCA_ACCESS_ZERO_BASED)) {
         return false;
     }
     return !(access & (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_ATOMIC)) ||
            (access & QHCA_ACCESS_LOCAL_WRITE);
+}
+
+bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr)
+{
+    uint32_t number = qhca_table_add(&e->mr, mr);
+
+    if (!number) {
+        return false;
+    }
+    mr->key = new_key(e, number);
+    mr->pd->users++;
+    return true;
 }
 
 /* Reads @r's translation into @mr; @mr->mem is empty on error. */
@@ -58,23 +60,42 @@ static int set_translation(struct qhca_engine *e, struct qhca_mr *mr,
     return qhca_mem_import(e, &mr->mem, &r->buf, offset + length);
 }
 
+/* Room for the addresses that REG_MR will bring: it must not fail for that. */
+static int init_fast(struct qhca_engine *e, struct qhca_mr *mr,
+                     const struct qhca_cmd_reg_mr *r)
+{
+    uint64_t blocks = le64toh(r->length);
+
+    if (!blocks || mr->access) {
+        return QHCA_ERR_PARAM;
+    }
+    if (blocks > QHCA_MAX_FAST_REG) {
+        return QHCA_ERR_LIMIT;
+    }
+    mr->valid = false;
+    return qhca_mem_reserve(e, &mr->mem, (uint32_t)blocks);
+}
+
 static int init_mr(struct qhca_engine *e, struct qhca_mr *mr,
                    const struct qhca_cmd_reg_mr *r)
 {
+    mr->valid = true;
     mr->pd = qhca_table_get(&e->pd, le32toh(r->pdn));
     mr->access = le16toh(r->access);
     mr->type = r->type;
     if (!mr->pd) {
         return QHCA_ERR_OBJ;
     }
-    if (!access_ok(mr->access)) {
+    if (!qhca_access_ok(mr->access)) {
         return QHCA_ERR_PARAM;
     }
     switch (mr->type) {
     case QHCA_MR_MEM:
         return set_translation(e, mr, r);
     case QHCA_MR_DMA:
-        return mr->access & ACCESS_REMOTE ? QHCA_ERR_PARAM : QHCA_OK;
+        return mr->access & ~QHCA_ACCESS_LOCAL_WRITE ? QHCA_ERR_PARAM : QHCA_OK;
+    case QHCA_MR_FAST:
+        return init_fast(e, mr, r);
     default:
         return QHCA_ERR_PARAM;
     }
@@ -87,10 +108,13 @@ static int init_mr(struct qhca_engine *e, struct qhca_mr *mr,
  */
 int qhca_cmd_reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    struct qhca_mr *mr = calloc(1, sizeof(*mr));
-    uint32_t number;
+    struct qhca_mr *mr;
     int status;
 
+    if (e->mr.used - e->num_mw >= QHCA_MAX_MR) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    mr = calloc(1, sizeof(*mr));
     if (!mr) {
         return QHCA_ERR_NO_RESOURCE;
     }
@@ -99,14 +123,11 @@ int qhca_cmd_reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         free(mr);
         return status;
     }
-    number = qhca_table_add(&e->mr, mr);
-    if (!number) {
+    if (!qhca_mr_add_key(e, mr)) {
         qhca_mem_release(e, &mr->mem);
         free(mr);
         return QHCA_ERR_NO_RESOURCE;
     }
-    mr->key = new_key(e, number);
-    mr->pd->users++;
     c->obj = mr->key;
     return QHCA_OK;
 }
@@ -123,7 +144,7 @@ static int prepare_rereg(struct qhca_engine *e, struct qhca_mr *mr,
     }
     if (r->rereg & QHCA_REREG_ACCESS) {
         mr->access = le16toh(r->access);
-        if (!access_ok(mr->access)) {
+        if (!qhca_access_ok(mr->access)) {
             return QHCA_ERR_PARAM;
         }
     }
@@ -142,15 +163,18 @@ int qhca_cmd_rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
     const uint8_t all = QHCA_REREG_TRANS | QHCA_REREG_PD | QHCA_REREG_ACCESS;
-    struct qhca_mr *mr = mr_by_key(e, le32toh(r->key));
+    struct qhca_mr *mr = qhca_mr_get(e, le32toh(r->key));
     struct qhca_mr next;
     int status;
 
-    if (!mr) {
+    if (!mr || mr->window) {
         return QHCA_ERR_OBJ;
     }
     if (r->rereg == 0 || r->rereg & ~all || mr->type != QHCA_MR_MEM) {
         return QHCA_ERR_PARAM;
+    }
+    if (mr->windows) {
+        return QHCA_ERR_BUSY;
     }
     next = *mr;
     status = prepare_rereg(e, &next, r);
@@ -167,10 +191,16 @@ int qhca_cmd_rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-static void free_mr(struct qhca_engine *e, struct qhca_mr *mr)
+void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr)
 {
+    e->mr_variant[(mr->key >> 8) & e->mr.slot_mask] = (uint8_t)mr->key;
     qhca_table_del(&e->mr, mr->key >> 8);
     mr->pd->users--;
+}
+
+static void free_mr(struct qhca_engine *e, struct qhca_mr *mr)
+{
+    qhca_mr_del_key(e, mr);
     qhca_mem_release(e, &mr->mem);
     free(mr);
 }
@@ -182,17 +212,22 @@ static void free_mr(struct qhca_engine *e, struct qhca_mr *mr)
  */
 int qhca_cmd_dereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    struct qhca_mr *mr = mr_by_key(e, le32toh(c->cmd->obj.obj));
+    uint32_t key = le32toh(c->cmd->obj.obj);
+    struct qhca_mr *mr = qhca_mr_by_number(e, key);
 
-    if (!mr) {
+    /* The variant of a FAST region is not for the driver to know. */
+    if (!mr || mr->window || (mr->key != key && mr->type != QHCA_MR_FAST)) {
         return QHCA_ERR_OBJ;
+    }
+    if (mr->windows) {
+        return QHCA_ERR_BUSY;           /* F-009 */
     }
     free_mr(e, mr);
     return QHCA_OK;
 }
 
 /**
- * qhca_mr_free_all() - frees every MR (reset)
+ * qhca_mr_free_all() - frees every MR (reset); the windows have gone before
  * @e: the engine
  */
 void qhca_mr_free_all(struct qhca_engine *e)
@@ -208,143 +243,99 @@ void qhca_mr_free_all(struct qhca_engine *e)
     }
 }
 
-/* Byte-exact, and without the sum of two guest values that could wrap. */
-static bool in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len)
-{
-    if (mr->type == QHCA_MR_DMA) {
-        return len - 1 <= UINT64_MAX - addr;
-    }
-    return addr >= mr->iova && addr - mr->iova < mr->length &&
-           len <= mr->length - (addr - mr->iova);
-}
+/* ---- work requests ---- */
 
-static bool permits(const struct qhca_mr *mr, uint64_t addr, uint64_t len,
-                    uint16_t access)
+/* F-025, F-026 */
+static bool may_fast_reg(const struct qhca_mr *mr,
+                         const struct qhca_key_user *user,
+                         const struct qhca_memop *op)
 {
-    return (mr->access & access) == access &&
-           !(mr->type == QHCA_MR_DMA && access & ACCESS_REMOTE) &&
-           in_range(mr, addr, len);
+    return mr && !mr->window && mr->type == QHCA_MR_FAST && !mr->valid &&
+           mr->pd == user->pd && qhca_access_ok(op->access) &&
+           op->num_blocks <= mr->mem.num_blocks &&
+           op->block_shift >= QHCA_BLOCK_SHIFT_MIN &&
+           op->block_shift <= QHCA_BLOCK_SHIFT_MAX &&
+           op->offset < 1ull << op->block_shift && op->length &&
+           op->length <= QHCA_MAX_MR_SIZE &&
+           op->length - 1 <= UINT64_MAX - op->addr &&
+           op->offset + op->length <=
+           (uint64_t)op->num_blocks << op->block_shift;
 }
 
 /**
- * qhca_mr_check() - whether a key gives access to a range
+ * qhca_mr_fast_reg() - REG_MR: a Free region gets memory, rights and a key
  * @e: the engine
- * @user: who uses it
- * @key: the key
- * @addr: first byte
- * @len: bytes, not 0
- * @access: QHCA_ACCESS_*, 0 for local read
+ * @user: the QP
+ * @op: what to do
+ */
+enum qhca_cqe_status qhca_mr_fast_reg(struct qhca_engine *e,
+                                      const struct qhca_key_user *user,
+                                      const struct qhca_memop *op)
+{
+    struct qhca_mr *mr = qhca_mr_by_number(e, op->key);
+    int status = QHCA_ERR_PARAM;
+
+    if (may_fast_reg(mr, user, op)) {
+        status = qhca_mem_fill(e, &mr->mem, op->table, op->num_blocks,
+                               op->block_shift);
+    }
+    switch (status) {
+    case QHCA_OK:
+        mr->key = op->key;
+        mr->iova = op->addr;
+        mr->length = op->length;
+        mr->offset = op->offset;
+        mr->access = op->access;
+        mr->valid = true;
+        return QHCA_WC_SUCCESS;
+    case QHCA_ERR_DMA:
+        return QHCA_WC_LOC_PROT_ERR;
+    default:
+        qhca_count(e, QHCA_CNT_BAD_KEY);
+        return QHCA_WC_MW_BIND_ERR;
+    }
+}
+
+/* F-028, F-029, F-049, F-050 */
+static bool may_invalidate(const struct qhca_mr *mr,
+                           const struct qhca_key_user *user, bool remote)
+{
+    switch (mr->window) {
+    case 0:
+        return mr->type == QHCA_MR_FAST && mr->pd == user->pd && !mr->windows &&
+               (!remote || (mr->access & QHCA_ACCESS_REMOTE));
+    case QHCA_MW_1:
+        return false;
+    default:
+        if (!mr->valid) {
+            return mr->pd == user->pd;
+        }
+        return mr->qpn == user->qpn &&
+               (mr->window == QHCA_MW_2A || mr->pd == user->pd);
+    }
+}
+
+/**
+ * qhca_mr_invalidate() - a key is good for nothing any more
+ * @e: the engine
+ * @user: the QP
+ * @key: the key; one that is Free already stays so
+ * @remote: the peer asks for it
  *
- * Return: the region, or NULL.
+ * Return: false if it must not be invalidated, or not by this QP.
  */
-struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
-                              const struct qhca_key_user *user, uint32_t key,
-                              uint64_t addr, uint64_t len, uint16_t access)
+bool qhca_mr_invalidate(struct qhca_engine *e, const struct qhca_key_user *user,
+                        uint32_t key, bool remote)
 {
-    struct qhca_mr *mr;
+    struct qhca_mr *mr = qhca_mr_get(e, key);
 
-    if (key == QHCA_RESERVED_LKEY) {
-        if (user->reserved && permits(&e->reserved_mr, addr, len, access)) {
-            return &e->reserved_mr;
-        }
-    } else {
-        mr = mr_by_key(e, key);
-        if (mr && mr->pd == user->pd && permits(mr, addr, len, access)) {
-            return mr;
-        }
-    }
-    qhca_count(e, QHCA_CNT_BAD_KEY);
-    return NULL;
-}
-
-/* Offset in mr->mem. */
-static uint64_t mem_offset(const struct qhca_mr *mr, uint64_t addr)
-{
-    return addr - mr->iova + mr->offset;
-}
-
-/**
- * qhca_mr_read() - copies from a checked range
- * @e: the engine
- * @mr: as qhca_mr_check() returned it
- * @addr: first byte
- * @buf: where to put it
- * @len: bytes
- */
-bool qhca_mr_read(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
-                  void *buf, size_t len)
-{
-    if (mr->type == QHCA_MR_DMA) {
-        return qhca_dma_read(e, addr, buf, len);
-    }
-    return qhca_mem_read(e, &mr->mem, mem_offset(mr, addr), buf, len);
-}
-
-/**
- * qhca_mr_write() - copies to a checked range
- * @e: the engine
- * @mr: as qhca_mr_check() returned it
- * @addr: first byte
- * @buf: what to write
- * @len: bytes
- */
-bool qhca_mr_write(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
-                   const void *buf, size_t len)
-{
-    if (mr->type == QHCA_MR_DMA) {
-        return qhca_dma_write(e, addr, buf, len);
-    }
-    return qhca_mem_write(e, &mr->mem, mem_offset(mr, addr), buf, len);
-}
-
-static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)
-{
-    if (mr->type == QHCA_MR_DMA) {
-        return addr;
-    }
-    return qhca_mem_addr(&mr->mem, mem_offset(mr, addr));
-}
-
-/**
- * qhca_mr_cas() - compare-and-swap of 8 bytes in a checked range
- * @e: the engine
- * @mr: as qhca_mr_check() returned it
- * @addr: 8-byte aligned
- * @compare: value to find
- * @swap: value to put
- * @old: value found
- */
-bool qhca_mr_cas(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
-                 uint64_t compare, uint64_t swap, uint64_t *old)
-{
-    if (!qhca_running(e)) {
+    if (!mr || !may_invalidate(mr, user, remote)) {
+        qhca_count(e, QHCA_CNT_BAD_KEY);
         return false;
     }
-    if (!e->ops->atomic_cas(e->opaque, dma_addr(mr, addr), compare, swap,
-                            old)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
-        return false;
+    if (mr->window) {
+        qhca_mw_unbind(e, mr);
     }
-    return true;
-}
-
-/**
- * qhca_mr_add() - fetch-and-add of 8 bytes in a checked range
- * @e: the engine
- * @mr: as qhca_mr_check() returned it
- * @addr: 8-byte aligned
- * @add: what to add
- * @old: value found
- */
-bool qhca_mr_add(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
-                 uint64_t add, uint64_t *old)
-{
-    if (!qhca_running(e)) {
-        return false;
-    }
-    if (!e->ops->atomic_add(e->opaque, dma_addr(mr, addr), add, old)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
-        return false;
-    }
+    mr->valid = false;
     return true;
 }

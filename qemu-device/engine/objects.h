@@ -8,28 +8,84 @@
 
 #include "util.h"
 
-/* ---- pd.c, mr.c ---- */
+/* ---- pd.c, mr.c, mw.c, key.c ---- */
 
 struct qhca_pd {
     uint32_t pdn;
-    uint32_t users;             /* MRs and QPs; DEALLOC_PD needs 0 */
+    uint32_t users;             /* MRs, MWs and QPs; DEALLOC_PD needs 0 */
 };
 
+/* struct qhca_mr - what a key names: a memory region, or a window on one */
 struct qhca_mr {
     uint32_t key;               /* number << 8 | variant */
     uint16_t access;
-    uint8_t type;
+    uint8_t type;               /* enum qhca_mr_type */
+    uint8_t window;             /* enum qhca_mw_type, 0: a region */
+    bool valid;                 /* registered, bound; else IBTA's state Free */
     struct qhca_pd *pd;
     uint64_t iova, length;
+    /* A region's: */
     uint32_t offset;            /* of the byte at iova, in the first block */
+    uint32_t windows;           /* bound to it */
     struct qhca_mem mem;
+    /* A valid window's: */
+    struct qhca_mr *region;
+    uint64_t base;              /* address in the region of the byte at iova */
+    uint32_t qpn;               /* type 2: of the QP it was bound on */
 };
+
+#define QHCA_ACCESS_REMOTE  (QHCA_ACCESS_REMOTE_WRITE | \
+                             QHCA_ACCESS_REMOTE_READ | \
+                             QHCA_ACCESS_REMOTE_ATOMIC)
 
 /* Who uses a key: @reserved allows QHCA_RESERVED_LKEY (kernel QPs). */
 struct qhca_key_user {
     const struct qhca_pd *pd;
+    uint32_t qpn;
     bool reserved;
 };
+
+/* struct qhca_memop - REG_MR, BIND_MW or LOCAL_INV, in CPU order */
+struct qhca_memop {
+    uint32_t key;               /* the new one; LOCAL_INV: the one to go */
+    uint32_t mr_key;            /* BIND_MW: the region */
+    uint64_t addr, length;
+    uint64_t table;             /* REG_MR: this and the next three */
+    uint32_t num_blocks, offset;
+    uint8_t block_shift;
+    uint16_t access;
+};
+
+/* The object of that very key, valid or not, or NULL. */
+struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key);
+/* The object of @key's number, whatever the variant. */
+struct qhca_mr *qhca_mr_by_number(struct qhca_engine *e, uint32_t key);
+/* A new object's number and key. False: there are too many. */
+bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr);
+/* They go; the next object of that number will have another variant (F-007). */
+void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr);
+/* Whether a region may have these rights (F-002). */
+bool qhca_access_ok(uint16_t access);
+/* Byte-exact, and without the sum of two guest values that could wrap. */
+bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len);
+
+/*
+ * Memory management work requests of a QP; enum qhca_cqe_status. The caller has
+ * put them in order.
+ */
+enum qhca_cqe_status qhca_mr_fast_reg(struct qhca_engine *e,
+                                      const struct qhca_key_user *user,
+                                      const struct qhca_memop *op);
+enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
+                                  const struct qhca_key_user *user,
+                                  const struct qhca_memop *op);
+/* Makes @key's object Free. @remote: the peer of the user asks for it. */
+bool qhca_mr_invalidate(struct qhca_engine *e, const struct qhca_key_user *user,
+                        uint32_t key, bool remote);
+/* Takes a window off its region, if it is bound. */
+void qhca_mw_unbind(struct qhca_engine *e, struct qhca_mr *mw);
+/* The QP goes: false if windows keep it (F-054), else they are unbound. */
+bool qhca_mw_release_qp(struct qhca_engine *e, uint32_t qpn);
 
 /*
  * Whether @key gives @user @access (QHCA_ACCESS_*; 0: local read) to all of
@@ -41,15 +97,15 @@ struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
                               const struct qhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access);
 /* Copy to or from a range that qhca_mr_check() passed. False: DMA failed. */
-bool qhca_mr_read(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
-                  void *buf, size_t len);
-bool qhca_mr_write(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
-                   const void *buf, size_t len);
+bool qhca_mr_read(struct qhca_engine *e, const struct qhca_mr *mr,
+                  uint64_t addr, void *buf, size_t len);
+bool qhca_mr_write(struct qhca_engine *e, const struct qhca_mr *mr,
+                   uint64_t addr, const void *buf, size_t len);
 /* 8-byte atomics on a checked, aligned address. */
-bool qhca_mr_cas(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
-                 uint64_t compare, uint64_t swap, uint64_t *old);
-bool qhca_mr_add(struct qhca_engine *e, struct qhca_mr *mr, uint64_t addr,
-                 uint64_t add, uint64_t *old);
+bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
+                 uint64_t addr, uint64_t compare, uint64_t swap, uint64_t *old);
+bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
+                 uint64_t addr, uint64_t add, uint64_t *old);
 
 /* One SGE in CPU order. */
 struct qhca_seg {

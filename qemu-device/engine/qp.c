@@ -109,6 +109,17 @@ static void push_send_cqe(struct qhca_engine *e, struct qhca_qp *qp,
     qhca_cq_push(e, qp->scq, &cqe, false);
 }
 
+static void complete_one(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct qhca_swr *wr)
+{
+    if ((wr->flags & QHCA_WQE_SIGNALED) ||
+        (qp->flags & QHCA_QP_FLAG_SIGNAL_ALL)) {
+        push_send_cqe(e, qp, wr, QHCA_WC_SUCCESS);
+    } else {
+        qp->sq.ci++;
+    }
+}
+
 void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
@@ -117,11 +128,15 @@ void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp)
     if (qhca_swr_is_rd_atomic(wr) && qp->req.rd_atomic) {
         qp->req.rd_atomic--;
     }
-    if ((wr->flags & QHCA_WQE_SIGNALED) ||
-        (qp->flags & QHCA_QP_FLAG_SIGNAL_ALL)) {
-        push_send_cqe(e, qp, wr, QHCA_WC_SUCCESS);
-    } else {
-        qp->sq.ci++;
+    complete_one(e, qp, wr);
+    for (; qp->sq.ci != qp->sq.next; complete_one(e, qp, wr)) {
+        wr = qhca_swr_at(qp, qp->sq.ci);
+        if (!wr->executed) {
+            break;
+        }
+        if (qp->req.snd_wqe == qp->sq.ci) {
+            qp->req.snd_wqe++;          /* the cursor was on its way again */
+        }
     }
 }
 

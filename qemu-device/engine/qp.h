@@ -55,13 +55,16 @@ struct qhca_swr {
     uint64_t swap_add, compare;
     uint32_t rkey;
     uint32_t imm;               /* network order */
+    uint32_t inv_key;
     uint32_t length;
     uint32_t first_psn, num_psn;
     uint16_t num_seg;
     uint8_t opcode;             /* enum qhca_wr_opcode */
     uint8_t flags;              /* QHCA_WQE_* */
     uint8_t fail;               /* status to fail with once it is the oldest */
+    bool executed;              /* one without packets: it has been done */
     union {
+        struct qhca_memop memop;
         struct qhca_seg seg[QHCA_MAX_SEND_SGE];
         uint8_t inline_data[QHCA_MAX_INLINE];
     };
@@ -151,6 +154,7 @@ struct qhca_qp {
     struct qhca_pd *pd;
     struct qhca_cq *scq, *rcq;
     struct qhca_key_user user;
+    uint32_t windows;           /* of type 2, bound on it */
     uint32_t max_inline;
     struct qhca_qp_attr attr;   /* as set; little-endian */
     uint32_t mtu;               /* bytes */
@@ -167,7 +171,10 @@ struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn);
  * run loop behind whatever CQEs have been pushed before. Does nothing in ERR.
  */
 void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event);
-/* The oldest send WR succeeds: its CQE, if one is asked for. */
+/*
+ * The oldest send WR succeeds: its CQE, if one is asked for. So do those behind
+ * it that have no packets and are done.
+ */
 void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp);
 /*
  * The oldest send WR fails with @status: its CQE, then the state where the rest
@@ -251,6 +258,16 @@ static inline bool qhca_swr_is_rd_atomic(const struct qhca_swr *wr)
            wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ||
            wr->opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD;
 }
+
+/* Whether it has no packets: REG_MR, BIND_MW, LOCAL_INV. */
+static inline bool qhca_swr_is_memop(const struct qhca_swr *wr)
+{
+    return wr->opcode == QHCA_WR_BIND_MW || wr->opcode == QHCA_WR_LOCAL_INV ||
+           wr->opcode == QHCA_WR_REG_MR;
+}
+
+/* memop.c: executes the one at the cursor, which goes on. */
+void qhca_memop_step(struct qhca_engine *e, struct qhca_qp *qp);
 
 /* Sends up to @budget request packets; returns how many. */
 unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,

@@ -159,6 +159,7 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         return ret;
     }
     qp->user.pd = qp->pd;
+    qp->user.qpn = qp->qpn;
     qp->user.reserved = qp->flags & QHCA_QP_FLAG_RESERVED_LKEY;
     qp->pd->users++;
     qp->scq->users++;
@@ -173,6 +174,9 @@ int qhca_cmd_destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
 
     if (!qp) {
         return QHCA_ERR_OBJ;
+    }
+    if (qp->windows && !qhca_mw_release_qp(e, qp->qpn)) {
+        return QHCA_ERR_BUSY;           /* F-054 */
     }
     qhca_qp_clear(e, qp);
     qp->pd->users--;

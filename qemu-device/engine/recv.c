@@ -70,6 +70,10 @@ void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
     if (roce_opcode(p->opcode)->flags & OPF_IMM) {
         flags |= QHCA_CQE_IMM;
     }
+    if (roce_opcode(p->opcode)->flags & OPF_IETH) {
+        flags |= QHCA_CQE_INV;
+        cqe.inv_key = htole32(p->inv_key);
+    }
     cqe.flags = htole16(flags);
     complete(e, qp, &cqe, p->solicited);
 }

@@ -35,6 +35,9 @@ static bool can_start(const struct qhca_qp *qp)
 static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
                        struct qhca_swr *wr)
 {
+    if (qhca_swr_is_memop(wr)) {
+        return true;
+    }
     if (qhca_swr_is_rd_atomic(wr)) {
         return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
                                QHCA_ACCESS_LOCAL_WRITE);
@@ -60,7 +63,8 @@ static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
     qp->sq.next++;
     if (res == QHCA_WQE_OK) {
         /* An atomic has 8 bytes, so it comes out as one packet as well. */
-        wr->num_psn = qhca_packets_of(wr->length, qp->mtu);
+        wr->num_psn = qhca_swr_is_memop(wr) ? 0 :
+                      qhca_packets_of(wr->length, qp->mtu);
         if (!buffers_ok(e, qp, wr)) {
             wr->fail = QHCA_WC_LOC_PROT_ERR;
         }
@@ -82,7 +86,7 @@ void qhca_requester_hold(struct qhca_qp *qp)
         /* Only the last one read can be: the next follows when it is sent. */
         struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.next - 1);
 
-        if (psn_diff(r->max_psn, wr->first_psn) <= 0) {
+        if (psn_diff(r->max_psn, wr->first_psn) <= 0 && !wr->executed) {
             qp->sq.next--;
             r->next_psn = wr->first_psn;
             r->stopped = false;     /* if it was a bad one: judged again then */
@@ -108,12 +112,18 @@ static bool held_back(const struct qhca_qp *qp, const struct qhca_swr *wr)
 {
     const struct qhca_requester *r = &qp->req;
 
+    if (wr->executed) {
+        return false;
+    }
     if (r->snd_psn != wr->first_psn) {
         /* The next piece of a READ follows when all of the last one is in. */
         return wr->opcode == QHCA_WR_RDMA_READ && r->una_psn != r->snd_psn;
     }
     if ((wr->flags & QHCA_WQE_FENCE) && r->rd_atomic) {
         return true;
+    }
+    if (wr->opcode == QHCA_WR_LOCAL_INV) {
+        return r->snd_wqe != qp->sq.ci;     /* all before it is over (B-052) */
     }
     return qhca_swr_is_rd_atomic(wr) &&
            r->rd_atomic >= qp->attr.max_rd_atomic;
@@ -139,13 +149,14 @@ bool qhca_requester_ready(struct qhca_qp *qp)
 /* ---- packets ---- */
 
 /*
- * Opcodes of SEND and WRITE by place: middle, first, last, only; last with imm.
+ * Opcodes of SEND and WRITE by place: middle, first, last, only; then last and
+ * only with immediate data, with a key to invalidate.
  */
 static uint8_t data_opcode(const struct qhca_swr *wr, bool first, bool last)
 {
     static const uint8_t send[] = {
         RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY,
-        RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM,
+        RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM, RC_SEND_LAST_INV, RC_SEND_ONLY_INV,
     };
     static const uint8_t write[] = {
         RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY,
@@ -159,6 +170,8 @@ static uint8_t data_opcode(const struct qhca_swr *wr, bool first, bool last)
 
     if (last && imm) {
         i += 2;
+    } else if (last && wr->opcode == QHCA_WR_SEND_WITH_INV) {
+        i += 4;
     }
     return is_write ? write[i] : send[i];
 }
@@ -212,6 +225,7 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     b.p.rkey = wr->rkey;
     b.p.dma_len = wr->length;
     b.p.imm = wr->imm;
+    b.p.inv_key = wr->inv_key;
     /* SE only where a receive WR is consumed (B-045). */
     b.p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
                     wr->opcode != QHCA_WR_RDMA_WRITE;
@@ -318,10 +332,10 @@ unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
            qhca_packet_room(e, qp, QHCA_TX_RESERVE)) {
         n++;
         if (r->snd_wqe == qp->sq.next) {
-            start_wqe(e, qp);
-            continue;           /* it may be bad, or have to wait */
-        }
-        if (!send_one(e, qp)) {
+            start_wqe(e, qp);   /* it may be bad, or have to wait */
+        } else if (qhca_swr_is_memop(qhca_swr_at(qp, r->snd_wqe))) {
+            qhca_memop_step(e, qp);
+        } else if (!send_one(e, qp)) {
             break;
         }
     }

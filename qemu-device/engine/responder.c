@@ -138,6 +138,12 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
         refuse_operation(e, qp, p, QHCA_WC_LOC_PROT_ERR);
         return;
     }
+    /* The key goes before anyone is told (B-070), but after the data came. */
+    if ((roce_opcode(p->opcode)->flags & OPF_IETH) &&
+        !qhca_mr_invalidate(e, &qp->user, p->inv_key, true)) {
+        refuse_access(e, qp, p);
+        return;
+    }
     accept_packet(e, qp, p);
     if (last) {
         qhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);

@@ -20,6 +20,8 @@
 /* Limits; qhca_fill_device_attr() in device.c advertises them. */
 #define QHCA_MAX_PD             4096u
 #define QHCA_MAX_MR             65536u
+#define QHCA_MAX_MW             65536u
+#define QHCA_MAX_FAST_REG       512u
 #define QHCA_MAX_CQ             16384u
 #define QHCA_MAX_EQ             64u
 #define QHCA_MAX_GID            128u
@@ -118,6 +120,11 @@ struct qhca_mem {
  */
 int qhca_mem_import(struct qhca_engine *e, struct qhca_mem *mem,
                     const struct qhca_buf *buf, uint64_t min_len);
+/* Room for @num_blocks addresses, which qhca_mem_fill() reads from a list. */
+int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
+                     uint32_t num_blocks);
+int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
+                  uint32_t num_blocks, uint8_t block_shift);
 void qhca_mem_release(struct qhca_engine *e, struct qhca_mem *mem);
 /* Copies at byte offset @off; the range must be inside. False: DMA failed. */
 bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,

@@ -45,6 +45,8 @@ static const struct roce_opcode_info opcodes[256] = {
                                 OPF_ATOMICACK },
     [RC_CMP_SWAP]           = { OP_CAS, ONLY | OPF_ATOMICETH },
     [RC_FETCH_ADD]          = { OP_FAA, ONLY | OPF_ATOMICETH },
+    [RC_SEND_LAST_INV]      = { OP_SEND, LAST | PAY | OPF_IETH },
+    [RC_SEND_ONLY_INV]      = { OP_SEND, ONLY | PAY | OPF_IETH },
     [SVC_UD | RC_SEND_ONLY] = { OP_SEND, ONLY | PAY | OPF_DETH },
     [SVC_UD | RC_SEND_ONLY_IMM] = { OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM },
 };
@@ -60,7 +62,7 @@ static const struct {
     uint8_t len;
 } ext_headers[] = {
     { OPF_DETH, 8 }, { OPF_RETH, 16 }, { OPF_ATOMICETH, 28 },
-    { OPF_AETH, 4 }, { OPF_ATOMICACK, 8 }, { OPF_IMM, 4 },
+    { OPF_AETH, 4 }, { OPF_ATOMICACK, 8 }, { OPF_IMM, 4 }, { OPF_IETH, 4 },
 };
 
 static size_t ext_len(uint16_t flags)
@@ -180,6 +182,10 @@ static uint8_t *build_ext(const struct roce_packet *p, uint8_t *h)
     }
     if (flags & OPF_IMM) {
         memcpy(h, &p->imm, 4);
+        h += 4;
+    }
+    if (flags & OPF_IETH) {
+        put_be32(h, p->inv_key);
         h += 4;
     }
     return h;
@@ -302,6 +308,10 @@ static void parse_ext(struct roce_packet *p, const uint8_t *h, uint16_t flags)
     }
     if (flags & OPF_IMM) {
         memcpy(&p->imm, h, 4);
+        h += 4;
+    }
+    if (flags & OPF_IETH) {
+        p->inv_key = get_be32(h);
     }
 }
 

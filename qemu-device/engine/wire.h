@@ -50,6 +50,7 @@ enum roce_op {
 #define OPF_DETH        0x080
 #define OPF_PAYLOAD     0x100   /* may carry payload */
 #define OPF_RESPONSE    0x200   /* from responder to requester */
+#define OPF_IETH        0x400
 
 struct roce_opcode_info {
     uint8_t op;             /* enum roce_op */
@@ -87,6 +88,8 @@ const struct roce_opcode_info *roce_opcode(uint8_t opcode);
 #define RC_ATOMIC_ACKNOWLEDGE   0x12
 #define RC_CMP_SWAP             0x13
 #define RC_FETCH_ADD            0x14
+#define RC_SEND_LAST_INV        0x16
+#define RC_SEND_ONLY_INV        0x17
 
 /* AETH syndromes (IBTA 9.7.5.1). */
 #define AETH_ACK                0x1f    /* no credit information */
@@ -129,6 +132,7 @@ struct roce_packet {
     uint64_t atomic_orig;
     uint32_t imm;               /* as on the wire: never swapped */
     uint32_t qkey, src_qp;      /* DETH */
+    uint32_t inv_key;           /* IETH */
 
     const uint8_t *payload;     /* parsed: in the frame */
     size_t payload_len;

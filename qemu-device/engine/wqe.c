@@ -12,6 +12,7 @@ enum {
     WR_INLINE = 0x1,            /* may carry inline data */
     WR_ATOMIC = 0x2,            /* exactly 8 bytes of result (B-032) */
     WR_RD_ATOMIC = 0x4,         /* needs max_rd_atomic (D-067) */
+    WR_NO_DATA = 0x8,
 };
 
 /* Which opcode a QP of which type takes (B.1), and what the WR may do. */
@@ -21,11 +22,15 @@ static const struct {
 } wr_rules[] = {
     [QHCA_WR_SEND]                 = { CONNECTED, WR_INLINE },
     [QHCA_WR_SEND_WITH_IMM]        = { CONNECTED, WR_INLINE },
+    [QHCA_WR_SEND_WITH_INV]        = { TY(RC), WR_INLINE },
     [QHCA_WR_RDMA_WRITE]           = { CONNECTED, WR_INLINE },
     [QHCA_WR_RDMA_WRITE_WITH_IMM]  = { CONNECTED, WR_INLINE },
     [QHCA_WR_RDMA_READ]            = { TY(RC), WR_RD_ATOMIC },
     [QHCA_WR_ATOMIC_CMP_AND_SWP]   = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
     [QHCA_WR_ATOMIC_FETCH_AND_ADD] = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
+    [QHCA_WR_BIND_MW]              = { CONNECTED, WR_NO_DATA },
+    [QHCA_WR_LOCAL_INV]            = { CONNECTED, WR_NO_DATA },
+    [QHCA_WR_REG_MR]               = { CONNECTED, WR_NO_DATA },
 };
 
 static bool opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
@@ -67,11 +72,51 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
     wr->opcode = w->opcode;
     wr->flags = w->flags;
     wr->imm = w->imm;
+    wr->inv_key = le32toh(w->inv_key);
     wr->fail = 0;
+    wr->executed = false;
     wr->raddr = le64toh(w->rdma.addr);
     wr->rkey = le32toh(w->rdma.rkey);
     wr->swap_add = le64toh(w->atomic.swap_add);
     wr->compare = le64toh(w->atomic.compare);
+}
+
+static enum qhca_wqe_result fetch_memop(struct qhca_engine *e,
+                                        struct qhca_qp *qp,
+                                        const struct qhca_sq_wqe *w,
+                                        struct qhca_swr *wr)
+{
+    struct qhca_memop *op = &wr->memop;
+
+    if (w->count || (w->flags & QHCA_WQE_INLINE)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "data it cannot have");
+    }
+    wr->length = 0;
+    wr->num_seg = 0;
+    memset(op, 0, sizeof(*op));
+    switch (w->opcode) {
+    case QHCA_WR_REG_MR:
+        op->key = le32toh(w->reg.key);
+        op->addr = le64toh(w->reg.iova);
+        op->length = le64toh(w->reg.length);
+        op->table = le64toh(w->reg.table);
+        op->num_blocks = le32toh(w->reg.num_blocks);
+        op->offset = le32toh(w->reg.offset);
+        op->block_shift = w->reg.block_shift;
+        op->access = le16toh(w->reg.access);
+        break;
+    case QHCA_WR_BIND_MW:
+        op->key = le32toh(w->bind.mw_key);
+        op->mr_key = le32toh(w->bind.mr_key);
+        op->addr = le64toh(w->bind.addr);
+        op->length = le64toh(w->bind.length);
+        op->access = le16toh(w->bind.access);
+        break;
+    default:
+        op->key = le32toh(w->inv_key);
+        break;
+    }
+    return QHCA_WQE_OK;
 }
 
 enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
@@ -101,6 +146,9 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
     if ((rules & WR_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR,
                        "READ or atomic, but max_rd_atomic 0");
+    }
+    if (rules & WR_NO_DATA) {
+        return fetch_memop(e, qp, &w, wr);
     }
     if (w.flags & QHCA_WQE_INLINE) {
         if (!(rules & WR_INLINE) || count > qp->max_inline) {

@@ -29,9 +29,28 @@ static void random_doorbell(struct fuzz *f)
     }
 }
 
+/* REG_MR, BIND_MW, LOCAL_INV, some of which work. */
+static void random_memop(struct fuzz *f, struct rc_wr *wr)
+{
+    uint32_t key = some(f, MR);
+
+    wr->opcode = (uint8_t)(8 + rnd(f, 4));
+    wr->num_sge = one_in(f, 10);
+    wr->flags &= (uint8_t)~QHCA_WQE_INLINE;
+    wr->imm = wr->key = key ^ (uint32_t)rnd(f, 2);
+    wr->mr_key = one_in(f, 4) ? some(f, MR) : f->n.mr.key;
+    wr->num_blocks = (uint32_t)rnd(f, 20);
+    wr->offset = (uint32_t)rnd(f, one_in(f, 10) ? 10000 : 4096);
+    wr->addr = one_in(f, 9) ? nasty(f) : f->n.mr.addr + rnd(f, 1000);
+    wr->length = one_in(f, 9) ? nasty(f) : rnd(f, 9000);
+    wr->table = some_addr(f) & ~7ull;
+    wr->access = (unsigned)rnd(f, 0x42);
+    wr->block_shift = 12 + (unsigned)rnd(f, 3);
+}
+
 static void random_wr(struct fuzz *f, struct rc_qp *q)
 {
-    struct rc_wr wr = rc_wr(q, (uint8_t)rnd(f, 9), rnd(f, NODE_MEM / 2),
+    struct rc_wr wr = rc_wr(q, (uint8_t)rnd(f, 8), rnd(f, NODE_MEM / 2),
                             (uint32_t)rnd(f, 20000));
     unsigned i;
 
@@ -49,6 +68,9 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
     if (one_in(f, 9)) {
         wr.raddr = nasty(f);
         wr.rkey = some(f, MR);
+    }
+    if (one_in(f, 4)) {
+        random_memop(f, &wr);
     }
     rc_put(q, &wr);
     if (!one_in(f, 3)) {
@@ -184,6 +206,29 @@ static uint64_t check_mr(const struct qhca_mr *mr)
     return mr->mem.block ? mr->mem.num_blocks : 0;
 }
 
+/* Every bound window is counted at its region and, if of type 2, at its QP. */
+static void check_windows(struct qhca_engine *e)
+{
+    uint64_t bound = 0, on_qps = 0, at_regions = 0, at_qps = 0;
+
+    for (uint32_t i = 0; i < e->mr.size; i++) {
+        const struct qhca_mr *mr = qhca_table_at(&e->mr, i);
+
+        if (mr && mr->window && mr->valid) {
+            REQUIRE(qhca_mr_get(e, mr->region->key) == mr->region);
+            bound++;
+            on_qps += mr->window != QHCA_MW_1;
+        }
+        at_regions += mr ? mr->windows : 0;
+    }
+    for (uint32_t i = 0; i < e->qp.size; i++) {
+        const struct qhca_qp *qp = qhca_table_at(&e->qp, i);
+
+        at_qps += qp ? qp->windows : 0;
+    }
+    REQUIRE(bound == at_regions && on_qps == at_qps);
+}
+
 static void check_books(struct fuzz *f)
 {
     struct qhca_engine *e = f->n.g->e;
@@ -195,6 +240,7 @@ static void check_books(struct fuzz *f)
     FOR_ALL(&e->cq, struct qhca_cq, check_cq, blocks);
     FOR_ALL(&e->mr, struct qhca_mr, check_mr, blocks);
     FOR_ALL(&e->qp, struct qhca_qp, check_qp, blocks);
+    check_windows(e);
     REQUIRE(blocks <= e->table_blocks);
 }
 

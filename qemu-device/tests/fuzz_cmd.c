@@ -107,9 +107,13 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->reg_mr.length = htole64(one_in(f, 5) ? nasty(f) : rnd(f, 40000));
         c->reg_mr.pdn = htole32(some(f, PD));
         c->reg_mr.key = htole32(some(f, MR));
-        c->reg_mr.access = htole16((uint16_t)rnd(f, 0x22));
-        c->reg_mr.type = (uint8_t)(one_in(f, 10) ? rnd(f, 3) : 0);
+        c->reg_mr.access = htole16((uint16_t)rnd(f, 0x42));
+        c->reg_mr.type = (uint8_t)(one_in(f, 10) ? rnd(f, 4) : 0);
         c->reg_mr.rereg = (uint8_t)rnd(f, 9);
+        break;
+    case QHCA_CMD_ALLOC_MW:
+        c->alloc_mw.pdn = htole32(some(f, PD));
+        c->alloc_mw.type = (uint8_t)rnd(f, 5);
         break;
     case QHCA_CMD_CREATE_CQ:
     case QHCA_CMD_RESIZE_CQ:
@@ -164,13 +168,14 @@ void random_command(struct fuzz *f)
 {
     static const uint8_t opcodes[] = {
         0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x20,
-        0x20, 0x21, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x30, 0x30, 0x31, 0x32, 0x33,
-        0x33, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43,
+        0x20, 0x21, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d, 0x30, 0x30,
+        0x31, 0x32, 0x33, 0x33, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43,
     };
     static const struct {
         uint8_t opcode, kind;
     } creates[] = {
         { QHCA_CMD_ALLOC_PD, PD }, { QHCA_CMD_REG_MR, MR },
+        { QHCA_CMD_ALLOC_MW, MR },
         { QHCA_CMD_CREATE_CQ, CQ }, { QHCA_CMD_CREATE_EQ, EQ },
         { QHCA_CMD_CREATE_QP, QP }, { QHCA_CMD_CREATE_ETHQ, ETHQ },
     };

@@ -45,7 +45,8 @@ struct node node_on(struct guest *g, unsigned host)
     n.comp = eq_create(g, 1, 7, 0);
     n.pdn = pd_create(g);
     n.mr = mr_create(g, n.pdn, NODE_MEM,
-                     REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
+                     REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE |
+                     QHCA_ACCESS_MW_BIND);
     return n;
 }
 
@@ -274,6 +275,35 @@ static void put_entry(struct guest *g, const struct gbuf *b, uint32_t index,
     memcpy(guest_ptr(g, gbuf_addr(b, off), 1u << stride), src, 1u << stride);
 }
 
+static void put_body(struct qhca_sq_wqe *w, const struct rc_wr *wr)
+{
+    switch (wr->opcode) {
+    case QHCA_WR_REG_MR:
+        w->reg.iova = htole64(wr->addr);
+        w->reg.length = htole64(wr->length);
+        w->reg.table = htole64(wr->table);
+        w->reg.key = htole32(wr->key);
+        w->reg.num_blocks = htole32(wr->num_blocks);
+        w->reg.offset = htole32(wr->offset);
+        w->reg.access = htole16((uint16_t)wr->access);
+        w->reg.block_shift = (uint8_t)wr->block_shift;
+        break;
+    case QHCA_WR_BIND_MW:
+        w->bind.addr = htole64(wr->addr);
+        w->bind.length = htole64(wr->length);
+        w->bind.mw_key = htole32(wr->key);
+        w->bind.mr_key = htole32(wr->mr_key);
+        w->bind.access = htole16((uint16_t)wr->access);
+        break;
+    default:
+        w->atomic.addr = htole64(wr->raddr);
+        w->atomic.rkey = htole32(wr->rkey);
+        w->atomic.swap_add = htole64(wr->swap_add);
+        w->atomic.compare = htole64(wr->compare);
+        break;
+    }
+}
+
 void rc_put(struct rc_qp *q, const struct rc_wr *wr)
 {
     uint8_t raw[QHCA_SQ_STRIDE_MAX] = { 0 };
@@ -284,10 +314,7 @@ void rc_put(struct rc_qp *q, const struct rc_wr *wr)
     unsigned n = wr->num_sge < 8 ? wr->num_sge : 8;
 
     w.count = htole16((uint16_t)wr->num_sge);
-    w.atomic.addr = htole64(wr->raddr);
-    w.atomic.rkey = htole32(wr->rkey);
-    w.atomic.swap_add = htole64(wr->swap_add);
-    w.atomic.compare = htole64(wr->compare);
+    put_body(&w, wr);
     if (wr->flags & QHCA_WQE_INLINE) {
         w.count = htole16((uint16_t)wr->inline_len);
         if (wr->inline_data) {

@@ -107,6 +107,10 @@ struct rc_wr {
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add, compare;
+    /* REG_MR, BIND_MW: */
+    uint32_t key, mr_key, num_blocks, offset;
+    uint64_t addr, length, table;
+    unsigned access, block_shift;
 };
 
 /* A signaled WR of one SGE at @off of the node's memory. */

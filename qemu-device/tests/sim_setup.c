@@ -32,7 +32,8 @@ static void recycle(struct sim *s, unsigned i)
     guest_enable(g, 5);
     *n = node_on(g, i + 1);
     n->mr = mr_create(g, n->pdn, SIM_REGION,
-                      REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
+                      REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE |
+                      QHCA_ACCESS_MW_BIND);
     s->used[i] = 0;
 }
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * qhca device interface: memory regions and windows: what their commands say
+ * (in bytes 16 to 63), and rights. Work requests change some of them; these are
+ * in queues.h.
+ */
+#ifndef QHCA_MR_H
+#define QHCA_MR_H
+
+#include "base.h"
+
+struct qhca_cmd_reg_mr {	/* QHCA_CMD_REG_MR, QHCA_CMD_REREG_MR */
+	struct qhca_buf buf;
+	__le64	iova;		/* address by which WQEs name the first byte */
+	__le64	length;		/* QHCA_MR_FAST: blocks it can hold */
+	__le32	pdn;
+	__le32	key;		/* REREG_MR: key of the region */
+	__le16	access;		/* QHCA_ACCESS_* */
+	__u8	type;		/* enum qhca_mr_type */
+	__u8	rereg;		/* REREG_MR: QHCA_REREG_*, what to change */
+	__le32	offset;		/* of the first byte in the first block */
+};
+
+enum qhca_mr_type {
+	QHCA_MR_MEM = 0,	/* @buf from @offset on */
+	QHCA_MR_DMA = 1,	/* all of DMA space, iova = DMA address; local use */
+	QHCA_MR_FAST = 2,	/* of no memory, until QHCA_WR_REG_MR says which */
+};
+
+#define QHCA_ACCESS_LOCAL_WRITE		0x0001
+#define QHCA_ACCESS_REMOTE_WRITE	0x0002
+#define QHCA_ACCESS_REMOTE_READ		0x0004
+#define QHCA_ACCESS_REMOTE_ATOMIC	0x0008
+#define QHCA_ACCESS_MW_BIND		0x0010
+#define QHCA_ACCESS_MASK		0x001f	/* all rights */
+#define QHCA_ACCESS_ZERO_BASED		0x0020	/* no right: see hardware.rst */
+
+#define QHCA_REREG_TRANS	0x01
+#define QHCA_REREG_PD		0x02
+#define QHCA_REREG_ACCESS	0x04
+
+/* A window gives its rights to a part of a region that QHCA_WR_BIND_MW names. */
+struct qhca_cmd_alloc_mw {	/* QHCA_CMD_ALLOC_MW */
+	__le32	pdn;
+	__u8	type;		/* enum qhca_mw_type */
+};
+
+enum qhca_mw_type {
+	QHCA_MW_1 = 1,		/* for all QPs of its PD */
+	QHCA_MW_2A = 2,		/* for the QP it was bound on */
+	QHCA_MW_2B = 3,		/* likewise, which must be of its PD */
+};
+
+#endif /* QHCA_MR_H */

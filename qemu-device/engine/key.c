@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: memory keys in use. A key is an object number, of a region or of
+ * a window, and a variant byte; whoever uses it is checked here, each time
+ * (conformance F-004).
+ */
+#include "internal.h"
+
+struct qhca_mr *qhca_mr_by_number(struct qhca_engine *e, uint32_t key)
+{
+    return qhca_table_get(&e->mr, key >> 8);
+}
+
+struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key)
+{
+    struct qhca_mr *mr = qhca_mr_by_number(e, key);
+
+    return mr && mr->key == key ? mr : NULL;
+}
+
+bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len)
+{
+    if (mr->type == QHCA_MR_DMA) {
+        return len - 1 <= UINT64_MAX - addr;
+    }
+    return addr >= mr->iova && addr - mr->iova < mr->length &&
+           len <= mr->length - (addr - mr->iova);
+}
+
+/*
+ * Whether the object takes work of @user at all: what is not valid none, type 2
+ * windows that of the QP they were bound on, all but those of type 2A that of
+ * their PD (F-045 to F-047).
+ */
+static bool accepts(const struct qhca_mr *mr, const struct qhca_key_user *user)
+{
+    if (!mr->valid || (mr->window != QHCA_MW_2A && mr->pd != user->pd)) {
+        return false;
+    }
+    return mr->window <= QHCA_MW_1 || mr->qpn == user->qpn;
+}
+
+static bool permits(const struct qhca_mr *mr, uint64_t addr, uint64_t len,
+                    uint16_t access)
+{
+    if (access & QHCA_ACCESS_REMOTE ? mr->type == QHCA_MR_DMA : mr->window) {
+        return false;
+    }
+    return (mr->access & access) == access &&
+           qhca_mr_in_range(mr, addr, len);
+}
+
+/**
+ * qhca_mr_check() - whether a key gives access to a range
+ * @e: the engine
+ * @user: who uses it
+ * @key: the key
+ * @addr: first byte
+ * @len: bytes, not 0
+ * @access: QHCA_ACCESS_*, 0 for local read
+ *
+ * Return: the region or window, or NULL.
+ */
+struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
+                              const struct qhca_key_user *user, uint32_t key,
+                              uint64_t addr, uint64_t len, uint16_t access)
+{
+    struct qhca_mr *mr;
+
+    if (key == QHCA_RESERVED_LKEY) {
+        if (user->reserved && permits(&e->reserved_mr, addr, len, access)) {
+            return &e->reserved_mr;
+        }
+    } else {
+        mr = qhca_mr_get(e, key);
+        if (mr && accepts(mr, user) && permits(mr, addr, len, access)) {
+            return mr;
+        }
+    }
+    qhca_count(e, QHCA_CNT_BAD_KEY);
+    return NULL;
+}
+
+/* The region behind a window, and what @addr is there. */
+static const struct qhca_mr *resolve(const struct qhca_mr *mr, uint64_t *addr)
+{
+    if (mr->window) {
+        *addr = *addr - mr->iova + mr->base;
+        return mr->region;
+    }
+    return mr;
+}
+
+/* Offset in mr->mem. */
+static uint64_t mem_offset(const struct qhca_mr *mr, uint64_t addr)
+{
+    return addr - mr->iova + mr->offset;
+}
+
+/**
+ * qhca_mr_read() - copies from a checked range
+ * @e: the engine
+ * @mr: as qhca_mr_check() returned it
+ * @addr: first byte
+ * @buf: where to put it
+ * @len: bytes
+ */
+bool qhca_mr_read(struct qhca_engine *e, const struct qhca_mr *mr,
+                  uint64_t addr, void *buf, size_t len)
+{
+    mr = resolve(mr, &addr);
+    if (mr->type == QHCA_MR_DMA) {
+        return qhca_dma_read(e, addr, buf, len);
+    }
+    return qhca_mem_read(e, &mr->mem, mem_offset(mr, addr), buf, len);
+}
+
+/**
+ * qhca_mr_write() - copies to a checked range
+ * @e: the engine
+ * @mr: as qhca_mr_check() returned it
+ * @addr: first byte
+ * @buf: what to write
+ * @len: bytes
+ */
+bool qhca_mr_write(struct qhca_engine *e, const struct qhca_mr *mr,
+                   uint64_t addr, const void *buf, size_t len)
+{
+    mr = resolve(mr, &addr);
+    if (mr->type == QHCA_MR_DMA) {
+        return qhca_dma_write(e, addr, buf, len);
+    }
+    return qhca_mem_write(e, &mr->mem, mem_offset(mr, addr), buf, len);
+}
+
+static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)
+{
+    mr = resolve(mr, &addr);
+    if (mr->type == QHCA_MR_DMA) {
+        return addr;
+    }
+    return qhca_mem_addr(&mr->mem, mem_offset(mr, addr));
+}
+
+/**
+ * qhca_mr_cas() - compare-and-swap of 8 bytes in a checked range
+ * @e: the engine
+ * @mr: as qhca_mr_check() returned it
+ * @addr: 8-byte aligned
+ * @compare: value to find
+ * @swap: value to put
+ * @old: value found
+ */
+bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
+                 uint64_t addr, uint64_t compare, uint64_t swap, uint64_t *old)
+{
+    if (!qhca_running(e)) {
+        return false;
+    }
+    if (!e->ops->atomic_cas(e->opaque, dma_addr(mr, addr), compare, swap,
+                            old)) {
+        qhca_count(e, QHCA_CNT_DMA_ERR);
+        return false;
+    }
+    return true;
+}
+
+/**
+ * qhca_mr_add() - fetch-and-add of 8 bytes in a checked range
+ * @e: the engine
+ * @mr: as qhca_mr_check() returned it
+ * @addr: 8-byte aligned
+ * @add: what to add
+ * @old: value found
+ */
+bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
+                 uint64_t addr, uint64_t add, uint64_t *old)
+{
+    if (!qhca_running(e)) {
+        return false;
+    }
+    if (!e->ops->atomic_add(e->opaque, dma_addr(mr, addr), add, old)) {
+        qhca_count(e, QHCA_CNT_DMA_ERR);
+        return false;
+    }
+    return true;
+}

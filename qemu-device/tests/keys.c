@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: regions of type FAST, memory windows.
+ */
+#include "internal.h"
+#include "keys.h"
+
+struct fast fast_create(struct node *n, uint32_t max_blocks, uint32_t blocks)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
+    struct fast f = { .buf = guest_buf(n->g, (uint64_t)blocks << 12, 12, 1) };
+    uint64_t *list;
+
+    cmd.reg_mr.type = QHCA_MR_FAST;
+    cmd.reg_mr.length = htole64(max_blocks);
+    cmd.reg_mr.pdn = htole32(n->pdn);
+    f.key = guest_create(n->g, &cmd);
+    f.table = guest_alloc(n->g, blocks * sizeof(*list), 8);
+    list = guest_ptr(n->g, f.table, blocks * sizeof(*list));
+    for (uint32_t i = 0; i < blocks; i++) {
+        list[i] = htole64(f.buf.block[i]);
+    }
+    return f;
+}
+
+struct rc_wr wr_reg(const struct rc_qp *q, const struct fast *f, uint32_t key,
+                    uint64_t iova, unsigned access)
+{
+    return (struct rc_wr) {
+        .wr_id = 0x1000u + q->sq_pi, .opcode = QHCA_WR_REG_MR,
+        .flags = QHCA_WQE_SIGNALED, .key = key, .addr = iova,
+        .length = (uint64_t)f->buf.num_blocks << 12, .table = f->table,
+        .num_blocks = f->buf.num_blocks, .block_shift = 12, .access = access,
+    };
+}
+
+struct rc_wr wr_inv(const struct rc_qp *q, uint8_t opcode, uint32_t key)
+{
+    return (struct rc_wr) {
+        .wr_id = 0x1000u + q->sq_pi, .opcode = opcode,
+        .flags = QHCA_WQE_SIGNALED, .imm = htole32(key),
+    };
+}
+
+struct rc_wr wr_bind(const struct rc_qp *q, uint32_t key, uint64_t off,
+                     uint64_t len, unsigned access)
+{
+    return (struct rc_wr) {
+        .wr_id = 0x1000u + q->sq_pi, .opcode = QHCA_WR_BIND_MW,
+        .flags = QHCA_WQE_SIGNALED, .key = key, .mr_key = q->n->mr.key,
+        .addr = q->n->mr.addr + off, .length = len, .access = access,
+    };
+}
+
+uint32_t mw_create(struct guest *g, uint32_t pdn, unsigned type)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOC_MW) };
+
+    cmd.alloc_mw.pdn = htole32(pdn);
+    cmd.alloc_mw.type = (uint8_t)type;
+    return guest_create(g, &cmd);
+}
+
+void do_memop(struct rc_qp *q, const struct rc_wr *wr, unsigned status)
+{
+    rc_post(q, wr);
+    guest_settle(q->n->g);
+    rc_expect(&q->scq, wr->wr_id, status);
+}
+
+bool key_allows(struct guest *g, uint32_t pdn, uint32_t qpn, uint32_t key,
+                uint64_t addr, uint64_t len, unsigned access)
+{
+    struct qhca_key_user u = {
+        .pd = qhca_table_get(&g->e->pd, pdn), .qpn = qpn,
+    };
+
+    return qhca_mr_check(g->e, &u, key, addr, len, (uint16_t)access) != NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: keys that work requests make and unmake: regions of type
+ * FAST, memory windows.
+ */
+#ifndef QHCA_TESTS_KEYS_H
+#define QHCA_TESTS_KEYS_H
+
+#include "rc.h"
+
+/* struct fast - a region of type FAST and memory to register with it */
+struct fast {
+    uint32_t key;
+    struct gbuf buf;
+    uint64_t table;             /* DMA address of the list of its blocks */
+};
+
+struct fast fast_create(struct node *n, uint32_t max_blocks, uint32_t blocks);
+/* Signaled WRs. Registers all of @f's memory, from @iova on, under @key. */
+struct rc_wr wr_reg(const struct rc_qp *q, const struct fast *f, uint32_t key,
+                    uint64_t iova, unsigned access);
+struct rc_wr wr_inv(const struct rc_qp *q, uint8_t opcode, uint32_t key);
+/* [@off, @off + @len) of the node's memory becomes @key's window. */
+struct rc_wr wr_bind(const struct rc_qp *q, uint32_t key, uint64_t off,
+                     uint64_t len, unsigned access);
+uint32_t mw_create(struct guest *g, uint32_t pdn, unsigned type);
+/* The key with the next variant. */
+static inline uint32_t next_key(uint32_t key)
+{
+    return (key & ~0xffu) | ((key + 1) & 0xff);
+}
+
+/* Posts a WR that has no packets and requires that it ends with @status. */
+void do_memop(struct rc_qp *q, const struct rc_wr *wr, unsigned status);
+/* Whether @pdn's QP @qpn may use @key. */
+bool key_allows(struct guest *g, uint32_t pdn, uint32_t qpn, uint32_t key,
+                uint64_t addr, uint64_t len, unsigned access);
+
+#endif /* QHCA_TESTS_KEYS_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what the tests of memory windows start with: a machine and
+ * pairs of QPs on it.
+ */
+#ifndef QHCA_TESTS_WINDOWS_H
+#define QHCA_TESTS_WINDOWS_H
+
+#include "internal.h"
+#include "keys.h"
+
+#define RD      QHCA_ACCESS_REMOTE_READ
+#define WR      QHCA_ACCESS_REMOTE_WRITE
+#define ATOMIC  QHCA_ACCESS_REMOTE_ATOMIC
+#define ZERO    QHCA_ACCESS_ZERO_BASED
+
+#define NUM_TYPES   3
+
+extern struct node node;
+extern struct rc_qp qp, peer, other, other_peer;
+extern struct guest *g;
+extern const unsigned types[NUM_TYPES];     /* of windows */
+
+/* @qp and @peer; then @other and @other_peer as well. */
+void start(void);
+/* The kind of type 2 is the operator's choice. */
+void start_for(unsigned type);
+void start_two_pairs(unsigned type);
+
+/* Another region of the QPs' domain, where the node's is. */
+uint32_t region(unsigned access, unsigned type);
+
+/* Address of a byte of the node's memory. */
+uint64_t at(uint64_t off);
+/* These must end with @status. */
+void bind_window(struct rc_qp *q, uint32_t key, uint64_t off, uint64_t len,
+                 unsigned access, unsigned status);
+void invalidate(struct rc_qp *q, uint32_t key, unsigned status);
+/* Whether work of @q, or of its peer, may use @key. */
+bool usable(const struct rc_qp *q, uint32_t key, uint64_t addr, uint64_t len,
+            unsigned access);
+/* An operation of @from's on the window, over the wire: how it ends. */
+unsigned use(struct rc_qp *from, uint8_t opcode, uint32_t key, uint64_t addr,
+             uint32_t len);
+
+#endif /* QHCA_TESTS_WINDOWS_H */
