@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sizes beyond what the machine has: a few MiB of memory, mapped again and again,
+ * stand behind gigabytes of addresses.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/rdma.h"
+
+#define MIB		(1ull << 20)
+#define GIB		(1ull << 30)
+#define PIECE		(16 * MIB)
+#define MAX_MSG		(1u << 31)
+
+/* Huge pages if there are any: a quarter of the time to pin. */
+static int piece(void)
+{
+	FILE *f = fopen("/proc/sys/vm/nr_hugepages", "r+");
+	int have = 0, fd;
+
+	if (f && fscanf(f, "%d", &have) == 1 && have < 16) {
+		rewind(f);
+		fprintf(f, "16\n");
+	}
+	if (f)
+		fclose(f);
+	fd = memfd_create("piece", MFD_HUGETLB);
+	if (fd >= 0 && !ftruncate(fd, PIECE) && !fallocate(fd, 0, 0, PIECE))
+		return fd;
+	test_note("no huge pages");
+	fd = memfd_create("piece", 0);
+	REQUIRE(fd >= 0 && !ftruncate(fd, PIECE));
+	return fd;
+}
+
+/* Addresses of @len bytes, a multiple of PIECE; all pieces are the same memory. */
+static uint8_t *map_again(size_t len)
+{
+	int fd = piece();
+	uint8_t *addr;
+	size_t off;
+
+	/* Room to begin where a huge page can. */
+	addr = mmap(NULL, len + PIECE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(addr != MAP_FAILED);
+	addr += -(uintptr_t)addr & (PIECE - 1);
+	for (off = 0; off < len; off += PIECE)
+		REQUIRE(mmap(addr + off, PIECE, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_FIXED, fd, 0) == addr + off);
+	close(fd);
+	return addr;
+}
+
+static struct buf big_buf(struct dev *d, size_t len)
+{
+	struct buf b = { .addr = map_again(len), .len = len };
+
+	b.mr = ibv_reg_mr(d->pd, b.addr, len, REMOTE);
+	if (!b.mr && errno == ENOMEM)
+		test_skip("this machine cannot pin so much");
+	REQUIRE(b.mr);
+	return b;
+}
+
+/* One RDMA operation of @len bytes; its status. */
+static enum ibv_wc_status rdma(struct pair *p, enum ibv_wr_opcode opcode,
+			       const struct buf *local, uint32_t len,
+			       uint64_t raddr, uint32_t rkey)
+{
+	struct ibv_sge sge = buf_sge(local, 0, len);
+	struct ibv_send_wr wr = wr_rdma(1, opcode, &sge, 1, raddr, rkey);
+	struct ibv_wc wc;
+
+	REQUIRE_OK(post_send(&p->a, &wr));
+	wc = poll_get(p->a.send_cq);
+	if (opcode == IBV_WR_RDMA_READ && wc.status == IBV_WC_SUCCESS)
+		CHECK_EQ(wc.byte_len, len);
+	return wc.status;
+}
+
+TEST(region, "F-014 an MR of 5 GiB: beyond 32 bits, to the last byte")
+{
+	const size_t len = 5 * GIB;
+	struct pair p = pair_default();
+	struct buf src = buf_new(p.dev->pd, 4096, LOCAL);
+	struct buf big = big_buf(p.dev, len);
+	const size_t at[] = { 0, 4 * GIB - 5, 4 * GIB + 3 * PIECE + 7, len - 10 };
+	size_t i;
+
+	test_timeout(120);
+	fill(src.addr, 4096, 9);
+	for (i = 0; i < ARRAY_SIZE(at); i++) {
+		memset(big.addr + at[i], 0, 10);
+		CHECK_EQ(rdma(&p, IBV_WR_RDMA_WRITE, &src, 10,
+			      (uintptr_t)big.addr + at[i], big.mr->rkey),
+			 IBV_WC_SUCCESS);
+		check_fill(big.addr + at[i], 10, 9, "written");
+	}
+	CHECK_EQ(rdma(&p, IBV_WR_RDMA_WRITE, &src, 10,
+		      (uintptr_t)big.addr + len - 9, big.mr->rkey),
+		 IBV_WC_REM_ACCESS_ERR);
+	CHECK_ERR(ibv_dereg_mr(big.mr), 0);
+}
+
+static struct pair patient_pair(struct dev *d)
+{
+	struct conn c = CONN;
+
+	c.mtu = d->port.active_mtu;
+	c.timeout = 18;
+	return pair_new(d, &QP_OPTS, &c);
+}
+
+/* Source and sink of the longest message, with a pattern and without. */
+static void two_gib(struct dev *d, struct buf *src, struct buf *dst)
+{
+	test_timeout(180);
+	*src = big_buf(d, MAX_MSG);
+	*dst = big_buf(d, MAX_MSG);
+	fill(src->addr, PIECE, 3);
+	memset(dst->addr, 0, PIECE);
+}
+
+static const struct {
+	const char *name;
+	enum ibv_wr_opcode opcode;
+} ops[] = {
+	{ "RDMA WRITE", IBV_WR_RDMA_WRITE },
+	{ "RDMA READ", IBV_WR_RDMA_READ },
+};
+
+TEST_ROWS(message, "B-026 one message of 2^31 bytes", ops)
+{
+	struct dev *d = dev_open_qhca();
+	struct pair p = patient_pair(d);
+	struct buf src, dst;
+
+	two_gib(d, &src, &dst);
+	if (row->opcode == IBV_WR_RDMA_READ)
+		CHECK_EQ(rdma(&p, row->opcode, &dst, MAX_MSG,
+			      (uintptr_t)src.addr, src.mr->rkey), IBV_WC_SUCCESS);
+	else
+		CHECK_EQ(rdma(&p, row->opcode, &src, MAX_MSG,
+			      (uintptr_t)dst.addr, dst.mr->rkey), IBV_WC_SUCCESS);
+	check_fill(dst.addr, PIECE, 3, "sink");
+}
+
+TEST(send, "B-026 a SEND of 2^31 bytes")
+{
+	struct dev *d = dev_open_qhca();
+	struct pair p = patient_pair(d);
+	struct buf src, dst;
+	struct ibv_send_wr wr;
+	struct ibv_sge in, out;
+
+	two_gib(d, &src, &dst);
+	in = buf_sge(&dst, 0, MAX_MSG);
+	out = buf_sge(&src, 0, MAX_MSG);
+	REQUIRE_OK(post_recv(&p.b, 2, &in, 1));
+	wr = wr_send(1, &out, 1);
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_ok(p.a.send_cq, 1);
+	CHECK_EQ(poll_ok(p.b.recv_cq, 2).byte_len, MAX_MSG);
+	check_fill(dst.addr, PIECE, 3, "sink");
+}
