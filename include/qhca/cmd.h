@@ -13,6 +13,7 @@
 
 #include "base.h"
 #include "mr.h"
+#include "qp.h"
 #include "queues.h"
 
 /* Opcodes. "in" and "out" name what the mailbox holds before and after. */
@@ -43,6 +44,12 @@ enum qhca_cmd_opcode {
 	QHCA_CMD_DESTROY_CQ = 0x31,
 	QHCA_CMD_QUERY_CQ = 0x32,	/* out: struct qhca_cqc */
 	QHCA_CMD_RESIZE_CQ = 0x33,
+
+	QHCA_CMD_CREATE_SRQ = 0x38,
+	QHCA_CMD_DESTROY_SRQ = 0x39,
+	QHCA_CMD_MODIFY_SRQ = 0x3a,
+	QHCA_CMD_QUERY_SRQ = 0x3b,	/* out: struct qhca_srqc */
+	QHCA_CMD_RESIZE_SRQ = 0x3c,
 
 	QHCA_CMD_CREATE_QP = 0x40,	/* in: struct qhca_create_qp */
 	QHCA_CMD_MODIFY_QP = 0x41,	/* in: struct qhca_qp_attr */
@@ -129,6 +136,33 @@ struct qhca_cmd_create_cq {	/* QHCA_CMD_CREATE_CQ, QHCA_CMD_RESIZE_CQ */
 	__u8	log_size;	/* log2 of the entries */
 };
 
+/*
+ * RESIZE_SRQ moves the SRQ to a new ring with WQEs of the same stride. Indices go
+ * on: the WQE of index i that no QP has taken is at i modulo the new size. With
+ * QHCA_SRQ_LIMIT it sets the limit as well. On error nothing has changed.
+ */
+struct qhca_cmd_create_srq {	/* QHCA_CMD_CREATE_SRQ, QHCA_CMD_RESIZE_SRQ */
+	struct qhca_buf buf;	/* ring of receive WQEs */
+	__le32	pdn;		/* L_Keys of its WQEs are of this PD */
+	__le32	uar;		/* doorbell page */
+	__le32	max_sge;
+	__le32	srqn;		/* RESIZE_SRQ: the queue; pdn, uar, max_sge and
+				 * log_stride are ignored
+				 */
+	__le32	limit;		/* RESIZE_SRQ with QHCA_SRQ_LIMIT: new limit */
+	__u8	log_size;	/* log2 of the WQEs */
+	__u8	log_stride;
+	__u8	flags;		/* QHCA_SRQ_* */
+};
+
+#define QHCA_SRQ_RESERVED_LKEY	0x01	/* CREATE_SRQ: kernel SRQ */
+#define QHCA_SRQ_LIMIT		0x02	/* RESIZE_SRQ: sets @limit */
+
+struct qhca_cmd_modify_srq {	/* QHCA_CMD_MODIFY_SRQ */
+	__le32	srqn;
+	__le32	limit;		/* SRQ_LIMIT_REACHED below so many WQEs; 0: never */
+};
+
 struct qhca_cmd_modify_qp {	/* QHCA_CMD_MODIFY_QP */
 	__le32	qpn;
 	__le32	attr_mask;	/* QHCA_QP_*: what the mailbox holds */
@@ -155,6 +189,8 @@ struct qhca_cmd {
 		struct qhca_cmd_reg_mr reg_mr;
 		struct qhca_cmd_alloc_mw alloc_mw;
 		struct qhca_cmd_create_cq create_cq;
+		struct qhca_cmd_create_srq create_srq;
+		struct qhca_cmd_modify_srq modify_srq;
 		struct qhca_cmd_modify_qp modify_qp;
 	};
 };
@@ -205,9 +241,11 @@ struct qhca_device_attr {
 	__le32	max_msg_size;
 	__le32	max_fast_reg_blocks;	/* of a region of type FAST */
 	__le32	max_mw;
-	__le32	rsvd;
+	__le32	max_srq;
+	__le32	max_srq_wr_log;
+	__le32	max_srq_sge;
 };
-QHCA_ASSERT_SIZE(struct qhca_device_attr, 120);
+QHCA_ASSERT_SIZE(struct qhca_device_attr, 128);
 
 #define QHCA_CAP_RC		0x01ull
 #define QHCA_CAP_UC		0x02ull
@@ -219,6 +257,8 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 120);
 #define QHCA_CAP_MW		0x80ull	/* windows of type 1, and of one more: */
 #define QHCA_CAP_MW_2A		0x100ull
 #define QHCA_CAP_MW_2B		0x200ull
+#define QHCA_CAP_SRQ		0x400ull
+#define QHCA_CAP_RESIZE_SRQ	0x800ull
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */
@@ -263,119 +303,23 @@ enum qhca_cq_arm {
 	QHCA_CQ_ARM_NEXT = 2,
 };
 
-enum qhca_qp_type {
-	QHCA_QPT_GSI = 1,	/* QPN 1; numbers as enum ib_qp_type */
-	QHCA_QPT_RC = 2,
-	QHCA_QPT_UC = 3,
-	QHCA_QPT_UD = 4,
-};
-
-/* Same numbers as enum ib_qp_state. */
-enum qhca_qp_state {
-	QHCA_QPS_RESET = 0,
-	QHCA_QPS_INIT = 1,
-	QHCA_QPS_RTR = 2,
-	QHCA_QPS_RTS = 3,
-	QHCA_QPS_SQD = 4,
-	QHCA_QPS_SQE = 5,
-	QHCA_QPS_ERR = 6,
-};
-
-struct qhca_create_qp {
-	struct qhca_buf sq;	/* ring of send WQEs */
-	struct qhca_buf rq;	/* ring of receive WQEs */
+/* struct qhca_srqc - SRQ context as the device has it. */
+struct qhca_srqc {
+	__le32	srqn;
 	__le32	pdn;
 	__le32	uar;
-	__le32	send_cqn;
-	__le32	recv_cqn;
-	__u8	type;		/* enum qhca_qp_type */
-	__u8	flags;		/* QHCA_QP_FLAG_* */
-	__u8	sq_log_size;	/* log2 of the WQEs; no queue: num_blocks is 0 */
-	__u8	sq_log_stride;
-	__u8	rq_log_size;
-	__u8	rq_log_stride;
-	__u8	rsvd0[2];
-	__le32	max_send_sge;
-	__le32	max_recv_sge;
-	__le32	max_inline;
-	__le32	rsvd1;
+	__le32	pi;		/* free-running index from the doorbell */
+	__le32	ci;		/* next WQE to be read */
+	__le32	returned;	/* WQEs read and given back by QPs that reset */
+	__le32	limit;		/* 0: not armed */
+	__le32	max_sge;
+	__le32	users;		/* QPs */
+	__u8	log_size;
+	__u8	log_stride;
+	__u8	flags;		/* QHCA_SRQ_RESERVED_LKEY */
+	__u8	rsvd;
 };
-QHCA_ASSERT_SIZE(struct qhca_create_qp, 72);
-
-#define QHCA_QP_FLAG_SIGNAL_ALL		0x01	/* sq_sig_all */
-#define QHCA_QP_FLAG_RESERVED_LKEY	0x02	/* kernel QP: may use reserved_lkey */
-
-/* attr_mask of MODIFY_QP: same bits as enum ib_qp_attr_mask. */
-#define QHCA_QP_STATE			0x00000001
-#define QHCA_QP_CUR_STATE		0x00000002
-#define QHCA_QP_EN_SQD_ASYNC_NOTIFY	0x00000004
-#define QHCA_QP_ACCESS_FLAGS		0x00000008
-#define QHCA_QP_PKEY_INDEX		0x00000010
-#define QHCA_QP_PORT			0x00000020
-#define QHCA_QP_QKEY			0x00000040
-#define QHCA_QP_AV			0x00000080
-#define QHCA_QP_PATH_MTU		0x00000100
-#define QHCA_QP_TIMEOUT			0x00000200
-#define QHCA_QP_RETRY_CNT		0x00000400
-#define QHCA_QP_RNR_RETRY		0x00000800
-#define QHCA_QP_RQ_PSN			0x00001000
-#define QHCA_QP_MAX_QP_RD_ATOMIC	0x00002000
-#define QHCA_QP_MIN_RNR_TIMER		0x00008000
-#define QHCA_QP_SQ_PSN			0x00010000
-#define QHCA_QP_MAX_DEST_RD_ATOMIC	0x00020000
-#define QHCA_QP_DEST_QPN		0x00100000
-
-/* struct qhca_qp_attr - attributes of a QP, valued as in struct ib_qp_attr. */
-struct qhca_qp_attr {
-	struct qhca_av av;
-	__le32	qkey;
-	__le32	rq_psn;
-	__le32	sq_psn;
-	__le32	dest_qpn;
-	__le16	access;		/* QHCA_ACCESS_REMOTE_* */
-	__le16	pkey_index;
-	__u8	state;		/* enum qhca_qp_state */
-	__u8	cur_state;
-	__u8	path_mtu;	/* 1 to 5: 256 to 4096 bytes */
-	__u8	max_rd_atomic;
-	__u8	max_dest_rd_atomic;
-	__u8	min_rnr_timer;
-	__u8	timeout;
-	__u8	retry_cnt;
-	__u8	rnr_retry;
-	__u8	en_sqd_async_notify;
-	__u8	port;
-	__u8	rsvd[9];
-};
-QHCA_ASSERT_SIZE(struct qhca_qp_attr, 80);
-QHCA_ASSERT_OFFSET(struct qhca_qp_attr, state, 60);
-
-/* struct qhca_qpc - QP context: what was set, and where the QP stands. */
-struct qhca_qpc {
-	struct qhca_qp_attr attr;
-	__le32	qpn;
-	__le32	pdn;
-	__le32	uar;
-	__le32	send_cqn;
-	__le32	recv_cqn;
-	__le32	sq_pi;		/* doorbell index of the send queue */
-	__le32	sq_next;	/* next send WQE to start */
-	__le32	sq_ci;		/* oldest send WQE not complete */
-	__le32	rq_pi;
-	__le32	rq_ci;
-	__le32	next_psn;	/* of the next new request packet */
-	__le32	una_psn;	/* oldest request packet not acknowledged */
-	__le32	epsn;		/* expected by the responder */
-	__le32	msn;
-	__u8	type;
-	__u8	flags;
-	__u8	sq_draining;	/* 1: in SQD and not yet quiet */
-	__u8	retries_left;
-	__u8	rnr_retries_left;
-	__u8	rsvd[3];
-};
-QHCA_ASSERT_SIZE(struct qhca_qpc, 144);
-QHCA_ASSERT_OFFSET(struct qhca_qpc, type, 136);
+QHCA_ASSERT_SIZE(struct qhca_srqc, 40);
 
 /*
  * Counters: QUERY_COUNTERS returns one __le64 each, all monotonic, zero after

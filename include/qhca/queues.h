@@ -201,7 +201,7 @@ enum qhca_cqe_status {
  * @inv_key: key the peer invalidated, if QHCA_CQE_INV
  * @src_qp: sender's QPN (UD)
  * @wqe_index: free-running index of the WQE; every earlier one of that queue
- *             is complete too (SRQ: that one only)
+ *             is complete too (SRQ: that one only, see hardware.rst)
  * @vendor_err: 0 in this version
  * @smac: sender's Ethernet address (UD)
  * @opcode: enum qhca_cqe_opcode, valid for errors as well

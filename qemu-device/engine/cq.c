@@ -109,29 +109,32 @@ static void maybe_notify(struct qhca_engine *e, struct qhca_cq *cq,
  * @cq: the CQ
  * @cqe: the CQE; timestamp and owner are filled in
  * @solicited: it is of the kind a solicited-only arm waits for
+ *
+ * Return: false if the CQE is lost.
  */
-void qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
+bool qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited)
 {
     if (cq->state != QHCA_CQ_OK || !qhca_running(e)) {
-        return;
+        return false;
     }
     if (cq->pi - cq->ci == cq_size(cq) &&
         (!read_ci(e, cq) || cq->pi - cq->ci == cq_size(cq))) {
         qhca_count(e, QHCA_CNT_CQ_OVERRUN);
         qhca_guest_error(e, "CQ 0x%x: overrun", cq->cqn);
         cq_fail(e, cq);
-        return;
+        return false;
     }
     cqe->timestamp = htole64(e->now);
     if (!put_cqe(e, &cq->mem, cq->log_size, cq->pi, cqe)) {
         qhca_guest_error(e, "CQ 0x%x: ring cannot be written", cq->cqn);
         cq_fail(e, cq);
-        return;
+        return false;
     }
     cq->pi++;
     qhca_trace(e, QHCA_TRACE_CQE, cq->cqn, le32toh(cqe->qpn), cqe->status);
     maybe_notify(e, cq, cqe, solicited);
+    return true;
 }
 
 /**

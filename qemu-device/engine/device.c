@@ -10,7 +10,8 @@
 /* UD joins when qp_cmd.c creates such QPs: nothing is advertised before. */
 #define DEVICE_CAPS (QHCA_CAP_RC | QHCA_CAP_UC | \
                      QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | \
-                     QHCA_CAP_REREG_MR | QHCA_CAP_MEM_MGT | QHCA_CAP_MW)
+                     QHCA_CAP_REREG_MR | QHCA_CAP_MEM_MGT | QHCA_CAP_MW | \
+                     QHCA_CAP_SRQ | QHCA_CAP_RESIZE_SRQ)
 
 /**
  * qhca_counter_name() - lower-case name of a counter
@@ -82,6 +83,9 @@ int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .max_msg_size = htole32(QHCA_MAX_MSG),
         .max_fast_reg_blocks = htole32(QHCA_MAX_FAST_REG),
         .max_mw = htole32(QHCA_MAX_MW),
+        .max_srq = htole32(QHCA_MAX_SRQ),
+        .max_srq_wr_log = htole32(QHCA_SRQ_LOG_MAX),
+        .max_srq_sge = htole32(QHCA_MAX_RECV_SGE),
     };
 
     memcpy(c->mbox, &attr, sizeof(attr));

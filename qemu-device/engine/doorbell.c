@@ -30,6 +30,12 @@ static bool ring_rq(struct qhca_engine *e, unsigned page, uint32_t obj,
     return qhca_qp_doorbell_rq(e, page, obj, index_of(val));
 }
 
+static bool ring_srq(struct qhca_engine *e, unsigned page, uint32_t obj,
+                     uint64_t val)
+{
+    return qhca_srq_doorbell(e, page, obj, index_of(val));
+}
+
 static bool ring_cq_arm(struct qhca_engine *e, unsigned page, uint32_t obj,
                         uint64_t val)
 {
@@ -65,6 +71,7 @@ static bool ring_eth(struct qhca_engine *e, unsigned page, uint32_t obj,
 static const struct doorbell doorbells[] = {
     [QHCA_DB_SQ / 8] = { "SQ", ring_sq, false },
     [QHCA_DB_RQ / 8] = { "RQ", ring_rq, false },
+    [QHCA_DB_SRQ / 8] = { "SRQ", ring_srq, false },
     [QHCA_DB_CQ_ARM / 8] = { "CQ_ARM", ring_cq_arm, false },
     [QHCA_DB_EQ / 8] = { "EQ", ring_eq, true },
     [QHCA_DB_CMD / 8] = { "CMD", ring_cmd, true },

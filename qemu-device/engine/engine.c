@@ -70,6 +70,7 @@ void qhca_reset(struct qhca_engine *e)
     e->state = QHCA_STATE_RESET;
     e->fatal = QHCA_FATAL_NONE;
     qhca_qp_free_all(e);
+    qhca_srq_free_all(e);
     qhca_eth_free_all(e);
     qhca_cq_free_all(e);
     qhca_eq_free_all(e);
@@ -109,6 +110,7 @@ static bool init_tables(struct qhca_engine *e)
     return qhca_table_init(&e->pd, QHCA_MAX_PD, &e->rng) &&
            qhca_table_init(&e->mr, QHCA_MAX_MR + QHCA_MAX_MW, &e->rng) &&
            qhca_table_init(&e->cq, QHCA_MAX_CQ, &e->rng) &&
+           qhca_table_init(&e->srq, QHCA_MAX_SRQ, &e->rng) &&
            qhca_table_init(&e->qp, e->cfg.max_qp, &e->rng);
 }
 
@@ -163,6 +165,7 @@ void qhca_engine_free(struct qhca_engine *e)
     qhca_table_free(&e->pd);
     qhca_table_free(&e->mr);
     qhca_table_free(&e->cq);
+    qhca_table_free(&e->srq);
     qhca_table_free(&e->qp);
     free(e->timers.heap);
     free(e);
@@ -174,7 +177,8 @@ void qhca_engine_free(struct qhca_engine *e)
  */
 unsigned qhca_engine_num_objects(const struct qhca_engine *e)
 {
-    unsigned i, n = e->pd.used + e->mr.used + e->cq.used + e->qp.used;
+    unsigned i, n = e->pd.used + e->mr.used + e->cq.used +
+                    e->srq.used + e->qp.used;
 
     for (i = 0; i < QHCA_MAX_EQ; i++) {
         n += e->eq[i].used;

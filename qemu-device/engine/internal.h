@@ -49,6 +49,11 @@ int qhca_cmd_create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_destroy_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_query_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_resize_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_create_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_destroy_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_modify_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_resize_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_modify_qp(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *c);
@@ -75,6 +80,7 @@ void qhca_pd_free_all(struct qhca_engine *e);
 void qhca_mw_free_all(struct qhca_engine *e);
 void qhca_mr_free_all(struct qhca_engine *e);
 void qhca_cq_free_all(struct qhca_engine *e);
+void qhca_srq_free_all(struct qhca_engine *e);
 void qhca_eq_free_all(struct qhca_engine *e);
 
 /* ---- what the transport (qp.c, roce.c) gives the rest ---- */
@@ -82,12 +88,15 @@ void qhca_eq_free_all(struct qhca_engine *e);
 struct qhca_qp;
 
 /*
- * SQ and RQ doorbells. False: no such QP on that page, or index out of range.
+ * SQ, RQ and SRQ doorbells. False: no such queue on that page, or index out of
+ * range.
  */
 bool qhca_qp_doorbell_sq(struct qhca_engine *e, unsigned page, uint32_t qpn,
                          uint32_t pi);
 bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
                          uint32_t pi);
+bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
+                       uint32_t pi);
 /* CQ @cq failed: QPs that use it get QP_FATAL and go to ERR (H-002, C-029). */
 void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq);
 /*
@@ -158,7 +167,7 @@ struct qhca_engine {
     _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];  /* of the command in execution */
 
     struct qhca_eq eq[QHCA_MAX_EQ];
-    struct qhca_table pd, mr, cq, qp;
+    struct qhca_table pd, mr, cq, srq, qp;
     uint32_t num_mw;            /* objects in mr that are windows */
     /* Last one used, by table slot. */
     uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];

@@ -12,7 +12,7 @@
 
 struct qhca_pd {
     uint32_t pdn;
-    uint32_t users;             /* MRs, MWs and QPs; DEALLOC_PD needs 0 */
+    uint32_t users;             /* MRs, MWs, SRQs, QPs; DEALLOC_PD needs 0 */
 };
 
 /* struct qhca_mr - what a key names: a memory region, or a window on one */
@@ -190,9 +190,9 @@ struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn);
  * @solicited. On overrun, or if the ring cannot be written: state ERROR at
  * once; the CQ_ERR event and qhca_qp_cq_failed() for the QPs follow from the
  * run loop (never from inside this call: one failed CQ can lead to the next). A
- * CQ in ERROR swallows CQEs.
+ * CQ in ERROR swallows CQEs. False: the CQE is lost.
  */
-void qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
+bool qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited);
 
 /* ---- port.c, steer.c, tx.c, eth.c ---- */

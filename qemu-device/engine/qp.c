@@ -28,13 +28,16 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
 
     qhca_timer_cancel(e, &qp->req.timer);
     qhca_list_del(&qp->ready);
+    if (qp->srq && qp->rsp.rwr.taken) {
+        qhca_srq_give_back(qp);                                 /* G-008 */
+    }
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->rsp, 0, sizeof(qp->rsp));
     qp->req.swr = swr;
     qp->req.timer.fn = qhca_requester_timeout;
     qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
     qp->rq.pi = qp->rq.ci = 0;
-    qp->sqd_notify = qp->tx_wait = false;
+    qp->sqd_notify = qp->tx_wait = qp->last_wqe_owed = false;
     qp->mtu = 0;
     memset(&qp->attr, 0, sizeof(qp->attr));
 }
@@ -48,6 +51,7 @@ void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event)
     qp->state = QHCA_QPS_ERR;
     qhca_timer_cancel(e, &qp->req.timer);
     qp->sqd_notify = false;
+    qp->last_wqe_owed = qp->srq;
     qp->rsp.q_head = qp->rsp.q_tail;
     if (event) {
         qhca_event(e, (enum qhca_event)event, qp->qpn);
@@ -209,7 +213,7 @@ static uint32_t sq_flush_end(const struct qhca_qp *qp)
 static bool to_flush(const struct qhca_qp *qp)
 {
     return qp->sq.ci != sq_flush_end(qp) ||
-           (qp->state == QHCA_QPS_ERR && qp->rq.ci != qp->rq.pi);
+           (qp->state == QHCA_QPS_ERR && qhca_recv_to_flush(qp));
 }
 
 static unsigned flush(struct qhca_engine *e, struct qhca_qp *qp,
@@ -228,7 +232,7 @@ static unsigned flush(struct qhca_engine *e, struct qhca_qp *qp,
         qp->req.flushing = false;
         qhca_qp_check_drained(e, qp);
     }
-    for (; n < budget && qp->state == QHCA_QPS_ERR && qp->rq.ci != qp->rq.pi;
+    for (; n < budget && qp->state == QHCA_QPS_ERR && qhca_recv_to_flush(qp);
          n++) {
         qhca_recv_flush_one(e, qp);
     }
@@ -280,14 +284,6 @@ void qhca_qp_tx_ready(struct qhca_engine *e)
     }
 }
 
-/* A producer index may only move forward, and not past the free entries. */
-static bool index_ok(const struct qhca_wq *wq, uint32_t pi)
-{
-    uint32_t used = wq->pi - wq->ci;
-
-    return wq->present && pi - wq->pi <= qhca_wq_size(wq) - used;
-}
-
 /* States in which a doorbell means anything. */
 static const bool takes_sq[] = {
     [QHCA_QPS_RTS] = true, [QHCA_QPS_SQD] = true, [QHCA_QPS_SQE] = true,
@@ -300,7 +296,7 @@ bool qhca_qp_doorbell_sq(struct qhca_engine *e, unsigned page, uint32_t qpn,
     struct qhca_qp *qp = qhca_qp_get(e, qpn);
 
     if (!qp || qp->uar != page || !takes_sq[qp->state] ||
-        !index_ok(&qp->sq, pi)) {
+        !qhca_wq_index_ok(&qp->sq, pi)) {
         return false;
     }
     qp->sq.pi = pi;
@@ -314,7 +310,7 @@ bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
     struct qhca_qp *qp = qhca_qp_get(e, qpn);
 
     if (!qp || qp->uar != page || qp->state == QHCA_QPS_RESET ||
-        !index_ok(&qp->rq, pi)) {
+        !qhca_wq_index_ok(&qp->rq, pi)) {
         return false;
     }
     qp->rq.pi = pi;

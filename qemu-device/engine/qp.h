@@ -45,6 +45,19 @@ static inline uint32_t qhca_wq_size(const struct qhca_wq *wq)
     return wq->present ? 1u << wq->log_size : 0;
 }
 
+static inline uint64_t qhca_wq_offset(const struct qhca_wq *wq, uint32_t index)
+{
+    return (uint64_t)(index & (qhca_wq_size(wq) - 1)) << wq->log_stride;
+}
+
+/* A producer index may only move forward, and not past the free entries. */
+static inline bool qhca_wq_index_ok(const struct qhca_wq *wq, uint32_t pi)
+{
+    uint32_t used = wq->pi - wq->ci;
+
+    return wq->present && pi - wq->pi <= qhca_wq_size(wq) - used;
+}
+
 /*
  * struct qhca_swr - a send work request that has been started: the one copy of
  * its WQE, and which PSNs it owns.
@@ -117,9 +130,11 @@ struct qhca_response {
     uint32_t length, done;      /* READ: bytes in all, bytes sent */
 };
 
-/* struct qhca_rwr - the receive work request in use */
+/* struct qhca_rwr - the receive work request in use, the one copy of its WQE */
 struct qhca_rwr {
     bool taken;
+    bool bad;                   /* the WQE breaks a rule */
+    uint32_t index;             /* of the WQE */
     uint64_t wr_id;
     uint64_t length;            /* room in all segments */
     unsigned num_seg;
@@ -145,6 +160,25 @@ struct qhca_responder {
     uint32_t q_head, q_tail;
 };
 
+/* struct qhca_rwr_node - a receive WR that a QP has given back to its SRQ */
+struct qhca_rwr_node {
+    struct qhca_list list;      /* node in srq->returned */
+    struct qhca_rwr rwr;
+};
+
+/* struct qhca_srq - a shared receive queue */
+struct qhca_srq {
+    uint32_t srqn, uar;
+    struct qhca_pd *pd;
+    struct qhca_key_user user;
+    struct qhca_wq wq;          /* ci: next WQE to be taken */
+    struct qhca_list returned;  /* oldest first; before those of the ring */
+    uint32_t num_returned;
+    uint32_t limit;             /* 0: not armed */
+    uint32_t users;             /* QPs */
+    bool failed;                /* only destroy helps (G-010) */
+};
+
 struct qhca_qp {
     struct qhca_list ready;     /* node in the engine's ready list */
     uint32_t qpn, uar;
@@ -153,6 +187,9 @@ struct qhca_qp {
     bool tx_wait;               /* waits for the network to take frames */
     struct qhca_pd *pd;
     struct qhca_cq *scq, *rcq;
+    struct qhca_srq *srq;       /* instead of rq, or NULL */
+    struct qhca_rwr_node *spare;    /* to give back a WR of srq in */
+    bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
     struct qhca_key_user user;
     uint32_t windows;           /* of type 2, bound on it */
     uint32_t max_inline;
@@ -233,8 +270,17 @@ static inline uint32_t qhca_packets_of(uint32_t length, uint32_t mtu)
 
 /* ---- recv.c ---- */
 
-/* Makes the next receive WR the one in use, unless one is. */
+/*
+ * Makes the next receive WR, of the QP or of its SRQ, the one in use, unless
+ * one is.
+ */
 enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp);
+/*
+ * Scatters @len bytes over the receive WR in use, from byte @off of it on; the
+ * range is inside. Keys are those of the QP's PD, or of its SRQ's (G-003).
+ */
+enum qhca_seg_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
+                                     uint64_t off, const void *buf, size_t len);
 /* The receive WR in use has its message, of which @p is the last packet. */
 void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
                         const struct roce_packet *p, uint8_t opcode,
@@ -242,8 +288,22 @@ void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
 /* The receive WR in use fails; what that means for the QP is the caller's. */
 void qhca_recv_fail(struct qhca_engine *e, struct qhca_qp *qp,
                     enum qhca_cqe_status status);
-/* Flushes the oldest receive WR. */
+/* Whether a QP in ERR has receive WRs to flush, or LAST_WQE_REACHED to say. */
+bool qhca_recv_to_flush(const struct qhca_qp *qp);
+/* Flushes the oldest receive WR; of an SRQ's, only the one in use. */
 void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp);
+/* Reads WQE @index of a receive queue; wr_id is valid unless UNREADABLE. */
+enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
+                                    const struct qhca_wq *wq, uint32_t index,
+                                    struct qhca_rwr *rwr);
+
+/* ---- srq.c ---- */
+
+struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn);
+/* qhca_recv_take() of a QP with an SRQ and no receive WR in use. */
+enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp);
+/* The receive WR in use goes back to the SRQ, for the next QP to take. */
+void qhca_srq_give_back(struct qhca_qp *qp);
 
 /* ---- requester.c ---- */
 

@@ -34,6 +34,11 @@ static bool type_offered(uint8_t type)
     return type == QHCA_QPT_RC || type == QHCA_QPT_UC;
 }
 
+static bool takes_srq(uint8_t type)
+{
+    return type == QHCA_QPT_RC || type == QHCA_QPT_UD;
+}
+
 static int check_create(const struct qhca_create_qp *c)
 {
     uint32_t sge = le32toh(c->max_send_sge), rsge = le32toh(c->max_recv_sge);
@@ -44,6 +49,10 @@ static int check_create(const struct qhca_create_qp *c)
         return QHCA_ERR_NOT_SUPPORTED;
     }
     if (c->flags & ~(QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY)) {
+        return QHCA_ERR_PARAM;
+    }
+    /* A-015; no receive queue of its own besides */
+    if (c->srqn && (!takes_srq(c->type) || le32toh(c->rq.num_blocks))) {
         return QHCA_ERR_PARAM;
     }
     if (sge > QHCA_MAX_SEND_SGE || rsge > QHCA_MAX_RECV_SGE ||
@@ -83,6 +92,7 @@ static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
     qhca_mem_release(e, &qp->sq.mem);
     qhca_mem_release(e, &qp->rq.mem);
     free(qp->req.swr);
+    free(qp->spare);
     free(qp);
 }
 
@@ -94,7 +104,10 @@ static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
     qp->scq = qhca_cq_get(e, le32toh(c->send_cqn));
     qp->rcq = qhca_cq_get(e, le32toh(c->recv_cqn));
     qp->uar = le32toh(c->uar);
-    if (!qp->pd || !qp->scq || !qp->rcq) {
+    if (c->srqn) {
+        qp->srq = qhca_srq_get(e, le32toh(c->srqn));
+    }
+    if (!qp->pd || !qp->scq || !qp->rcq || (c->srqn && !qp->srq)) {
         return QHCA_ERR_OBJ;
     }
     if (qp->scq->state != QHCA_CQ_OK || qp->rcq->state != QHCA_CQ_OK) {
@@ -164,6 +177,9 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     qp->pd->users++;
     qp->scq->users++;
     qp->rcq->users++;
+    if (qp->srq) {
+        qp->srq->users++;
+    }
     ctx->obj = qp->qpn;
     return QHCA_OK;
 }
@@ -182,6 +198,9 @@ int qhca_cmd_destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     qp->pd->users--;
     qp->scq->users--;
     qp->rcq->users--;
+    if (qp->srq) {
+        qp->srq->users--;
+    }
     qhca_table_del(&e->qp, qp->qpn);
     free_qp(e, qp);
     return QHCA_OK;
@@ -231,6 +250,7 @@ int qhca_cmd_query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         .sq_draining = qhca_qp_draining(qp),
         .retries_left = qp->req.retries,
         .rnr_retries_left = qp->req.rnr_retries,
+        .srqn = htole32(qp->srq ? qp->srq->srqn : 0),
     };
 
     qpc.attr.state = qpc.attr.cur_state = qp->state;

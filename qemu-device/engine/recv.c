@@ -5,26 +5,28 @@
  */
 #include "qp.h"
 
-/* Reads receive WQE @index; wr_id is valid unless UNREADABLE. */
-static enum qhca_wqe_result fetch(struct qhca_engine *e, struct qhca_qp *qp,
-                                  uint32_t index, struct qhca_rwr *rwr)
+enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
+                                    const struct qhca_wq *wq, uint32_t index,
+                                    struct qhca_rwr *rwr)
 {
     uint8_t raw[QHCA_RQ_STRIDE_MAX];
     struct qhca_rq_wqe w;
-    uint64_t off = (uint64_t)(index & (qhca_wq_size(&qp->rq) - 1))
-                   << qp->rq.log_stride;
 
-    if (!qhca_mem_read(e, &qp->rq.mem, off, raw, 1u << qp->rq.log_stride)) {
+    if (!qhca_mem_read(e, &wq->mem, qhca_wq_offset(wq, index), raw,
+                       1u << wq->log_stride)) {
         return QHCA_WQE_UNREADABLE;
     }
     memcpy(&w, raw, sizeof(w));
     rwr->taken = true;
+    rwr->index = index;
     rwr->wr_id = le64toh(w.wr_id);
     rwr->num_seg = le16toh(w.num_sge);
     rwr->length = 0;
-    if (rwr->num_seg > qp->rq.max_sge) {
+    rwr->bad = rwr->num_seg > wq->max_sge;
+    if (rwr->bad) {
         qhca_count(e, QHCA_CNT_BAD_WQE);
-        qhca_guest_error(e, "QP 0x%x: receive WQE with too many SGEs", qp->qpn);
+        qhca_guest_error(e, "receive WQE %u: %u SGEs, not up to %u", index,
+                         rwr->num_seg, wq->max_sge);
         rwr->num_seg = 0;
         return QHCA_WQE_BAD;
     }
@@ -37,10 +39,22 @@ enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp)
     if (qp->rsp.rwr.taken) {
         return QHCA_WQE_OK;
     }
+    if (qp->srq) {
+        return qhca_srq_take(e, qp);
+    }
     if (qp->rq.ci == qp->rq.pi) {
         return QHCA_WQE_NONE;
     }
-    return fetch(e, qp, qp->rq.ci, &qp->rsp.rwr);
+    return qhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
+}
+
+enum qhca_seg_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
+                                     uint64_t off, const void *buf, size_t len)
+{
+    const struct qhca_rwr *rwr = &qp->rsp.rwr;
+
+    return qhca_segs_write(e, qp->srq ? &qp->srq->user : &qp->user, rwr->seg,
+                           rwr->num_seg, off, buf, len);
 }
 
 /* Completes the receive WR in use with a CQE filled in by the caller. */
@@ -49,10 +63,19 @@ static void complete(struct qhca_engine *e, struct qhca_qp *qp,
 {
     cqe->wr_id = htole64(qp->rsp.rwr.wr_id);
     cqe->qpn = htole32(qp->qpn);
-    cqe->wqe_index = htole32(qp->rq.ci);
-    qp->rsp.rwr.taken = false;
-    qp->rq.ci++;
-    qhca_cq_push(e, qp->rcq, cqe, solicited);
+    cqe->wqe_index = htole32(qp->rsp.rwr.index);
+    if (!qp->srq) {
+        qp->rsp.rwr.taken = false;
+        qp->rq.ci++;
+        qhca_cq_push(e, qp->rcq, cqe, solicited);
+        return;
+    }
+    cqe->flags |= htole16(QHCA_CQE_SRQ);
+    if (qhca_cq_push(e, qp->rcq, cqe, solicited)) {
+        qp->rsp.rwr.taken = false;
+    } else {
+        qhca_srq_give_back(qp);         /* nobody will hear of it */
+    }
 }
 
 void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
@@ -89,11 +112,30 @@ void qhca_recv_fail(struct qhca_engine *e, struct qhca_qp *qp,
     complete(e, qp, &cqe, false);
 }
 
+bool qhca_recv_to_flush(const struct qhca_qp *qp)
+{
+    return qp->srq ? qp->last_wqe_owed : qp->rq.ci != qp->rq.pi;
+}
+
+static void flush_last(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qp->rsp.rwr.taken) {
+        qhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
+    }
+    qp->last_wqe_owed = false;
+    qhca_event(e, QHCA_EVENT_LAST_WQE_REACHED, qp->qpn);        /* H-008 */
+}
+
 void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp)
 {
+    if (qp->srq) {
+        flush_last(e, qp);
+        return;
+    }
     if (!qp->rsp.rwr.taken) {
         qp->rsp.rwr.wr_id = 0;
-        (void)fetch(e, qp, qp->rq.ci, &qp->rsp.rwr);
+        (void)qhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
+        qp->rsp.rwr.index = qp->rq.ci;  /* also if it cannot be read */
     }
     qhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
 }

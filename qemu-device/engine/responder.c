@@ -133,8 +133,8 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
         refuse_length(e, qp, p);
         return;
     }
-    if (qhca_segs_write(e, &qp->user, s->rwr.seg, s->rwr.num_seg, s->offset,
-                        p->payload, p->payload_len) != QHCA_SEG_OK) {
+    if (qhca_recv_write(e, qp, s->offset, p->payload, p->payload_len) !=
+        QHCA_SEG_OK) {
         refuse_operation(e, qp, p, QHCA_WC_LOC_PROT_ERR);
         return;
     }

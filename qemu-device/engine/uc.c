@@ -73,8 +73,8 @@ static bool rx_send(struct qhca_engine *e, struct qhca_qp *qp,
         refuse(e, qp);
         return false;
     }
-    if (qhca_segs_write(e, &qp->user, s->rwr.seg, s->rwr.num_seg, s->offset,
-                        p->payload, p->payload_len) != QHCA_SEG_OK) {
+    if (qhca_recv_write(e, qp, s->offset, p->payload, p->payload_len) !=
+        QHCA_SEG_OK) {
         fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return false;
     }

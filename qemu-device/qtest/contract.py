@@ -9,7 +9,7 @@ them out byte by byte, as a second opinion on the layout.
 import os
 import re
 
-HEADERS = ("base.h", "regs.h", "mr.h", "queues.h", "cmd.h")
+HEADERS = ("base.h", "regs.h", "mr.h", "queues.h", "qp.h", "cmd.h")
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                        "..", "..", "include", "qhca")
 

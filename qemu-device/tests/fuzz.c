@@ -17,7 +17,7 @@ static void random_doorbell(struct fuzz *f)
         QHCA_DB_SQ, QHCA_DB_RQ, QHCA_DB_SRQ, QHCA_DB_CQ_ARM, QHCA_DB_EQ,
         QHCA_DB_ETH,
     };
-    static const enum fuzz_kind kinds[] = { QP, QP, QP, CQ, EQ, ETHQ };
+    static const enum fuzz_kind kinds[] = { QP, QP, SRQ, CQ, EQ, ETHQ };
     unsigned which = (unsigned)rnd(f, sizeof(offs));
     uint32_t index = one_in(f, 4) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 70);
 
@@ -88,8 +88,17 @@ static void random_recv(struct fuzz *f, struct rc_qp *q)
         sge[i].length = (uint32_t)rnd(f, 20000);
         sge[i].lkey = one_in(f, 12) ? some(f, MR) : f->n.mr.key;
     }
-    rc_recv_raw(q, rnd(f, 100), one_in(f, 20) ? (unsigned)nasty(f) & 0xffff : n,
-                sge);
+    uint64_t wr_id = rnd(f, 100);
+
+    if (one_in(f, 20)) {
+        n = (unsigned)nasty(f) & 0xffff;
+    }
+    if (q->o.srqn) {
+        srq_put(&f->srq, wr_id, n, sge);
+        srq_ring(&f->srq);
+    } else {
+        rc_recv_raw(q, wr_id, n, sge);
+    }
 }
 
 /* Writes over whatever stands in guest memory below the heap's end. */
@@ -201,6 +210,13 @@ static uint64_t check_cq(const struct qhca_cq *cq)
     return cq->mem.block ? cq->mem.num_blocks : 0;
 }
 
+static uint64_t check_srq(const struct qhca_srq *srq)
+{
+    REQUIRE(srq->wq.pi - srq->wq.ci <= qhca_wq_size(&srq->wq));
+    REQUIRE(!srq->num_returned == qhca_list_empty(&srq->returned));
+    return srq->wq.mem.block ? srq->wq.mem.num_blocks : 0;
+}
+
 static uint64_t check_mr(const struct qhca_mr *mr)
 {
     return mr->mem.block ? mr->mem.num_blocks : 0;
@@ -239,6 +255,7 @@ static void check_books(struct fuzz *f)
     REQUIRE(e->timers.used <= e->timers.reserved);
     FOR_ALL(&e->cq, struct qhca_cq, check_cq, blocks);
     FOR_ALL(&e->mr, struct qhca_mr, check_mr, blocks);
+    FOR_ALL(&e->srq, struct qhca_srq, check_srq, blocks);
     FOR_ALL(&e->qp, struct qhca_qp, check_qp, blocks);
     check_windows(e);
     REQUIRE(blocks <= e->table_blocks);
@@ -257,6 +274,10 @@ static void begin(struct fuzz *f)
     o.cq_log = 5;
     o.type = one_in(f, 3) ? QHCA_QPT_UC : QHCA_QPT_RC;
     f->a = rc_create(&f->n, &o);
+    f->srq = srq_create(&f->n, f->n.pdn, 5, 3);
+    if (o.type == QHCA_QPT_RC && one_in(f, 2)) {
+        o.srqn = f->srq.srqn;
+    }
     f->b = rc_create(&f->n, &o);
     rc_connect(&f->a, &f->b);
     for (i = 0; i < 4; i++) {
@@ -267,6 +288,7 @@ static void begin(struct fuzz *f)
     remember(f, MR, f->n.mr.key);
     remember(f, CQ, f->a.scq.cqn);
     remember(f, CQ, f->b.rcq.cqn);
+    remember(f, SRQ, f->srq.srqn);
     remember(f, EQ, f->n.comp.eqn);
     remember(f, EQ, f->n.async.eqn);
     remember(f, QP, f->a.qpn);

@@ -6,12 +6,12 @@
 #ifndef QHCA_TESTS_FUZZ_H
 #define QHCA_TESTS_FUZZ_H
 
-#include "rc.h"
+#include "srq.h"
 
 #define FUZZ_STEPS  400         /* per session, at most */
 #define FUZZ_POOL   24          /* object numbers remembered per kind */
 
-enum fuzz_kind { PD, MR, CQ, EQ, QP, ETHQ, FUZZ_KINDS };
+enum fuzz_kind { PD, MR, CQ, EQ, QP, SRQ, ETHQ, FUZZ_KINDS };
 
 struct fuzz {
     uint64_t rng;
@@ -19,6 +19,7 @@ struct fuzz {
     size_t input_len;
     struct node n;
     struct rc_qp a, b;
+    struct gsrq srq;            /* b receives from it, perhaps */
     uint32_t pool[FUZZ_KINDS][FUZZ_POOL];
     unsigned num[FUZZ_KINDS];
     struct gbuf mem[4];         /* for rings and regions, one per depth */

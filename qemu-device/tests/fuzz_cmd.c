@@ -123,6 +123,22 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->create_cq.cqn = htole32(some(f, CQ));
         c->create_cq.log_size = (uint8_t)rnd(f, 10);
         break;
+    case QHCA_CMD_CREATE_SRQ:
+    case QHCA_CMD_RESIZE_SRQ:
+        c->create_srq.buf = some_buf(f);
+        c->create_srq.pdn = htole32(some(f, PD));
+        c->create_srq.uar = htole32(1);
+        c->create_srq.max_sge = htole32((uint32_t)rnd(f, 4));
+        c->create_srq.srqn = htole32(some(f, SRQ));
+        c->create_srq.limit = htole32((uint32_t)rnd(f, 9));
+        c->create_srq.log_size = (uint8_t)rnd(f, 6);
+        c->create_srq.log_stride = 6;
+        c->create_srq.flags = (uint8_t)rnd(f, 3);
+        break;
+    case QHCA_CMD_MODIFY_SRQ:
+        c->modify_srq.srqn = htole32(some(f, SRQ));
+        c->modify_srq.limit = htole32((uint32_t)rnd(f, 40));
+        break;
     case QHCA_CMD_MODIFY_QP:
         c->modify_qp.qpn = htole32(some(f, QP));
         c->modify_qp.attr_mask = htole32((uint32_t)nasty(f) | QHCA_QP_STATE);
@@ -152,6 +168,10 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
     };
     struct qhca_qp_attr a = rc_attr(&f->a);
 
+    if (one_in(f, 2)) {
+        c.srqn = htole32(some(f, SRQ));
+        c.rq.num_blocks = one_in(f, 9);
+    }
     a.state = (uint8_t)rnd(f, 8);
     memset(mbox, 0, 4096);
     if (opcode == QHCA_CMD_CREATE_QP) {
@@ -169,7 +189,8 @@ void random_command(struct fuzz *f)
     static const uint8_t opcodes[] = {
         0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x20,
         0x20, 0x21, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d, 0x30, 0x30,
-        0x31, 0x32, 0x33, 0x33, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43,
+        0x31, 0x32, 0x33, 0x33, 0x38, 0x38, 0x39, 0x3a, 0x3b, 0x3c, 0x40, 0x40,
+        0x41, 0x41, 0x41, 0x42, 0x43,
     };
     static const struct {
         uint8_t opcode, kind;
@@ -177,7 +198,8 @@ void random_command(struct fuzz *f)
         { QHCA_CMD_ALLOC_PD, PD }, { QHCA_CMD_REG_MR, MR },
         { QHCA_CMD_ALLOC_MW, MR },
         { QHCA_CMD_CREATE_CQ, CQ }, { QHCA_CMD_CREATE_EQ, EQ },
-        { QHCA_CMD_CREATE_QP, QP }, { QHCA_CMD_CREATE_ETHQ, ETHQ },
+        { QHCA_CMD_CREATE_SRQ, SRQ }, { QHCA_CMD_CREATE_QP, QP },
+        { QHCA_CMD_CREATE_ETHQ, ETHQ },
     };
     struct qhca_cmd c = { 0 };
     uint32_t obj = 0;

@@ -107,6 +107,10 @@ static void create(struct rc_qp *q)
     c.rq_log_stride = (uint8_t)q->rq_stride;
     c.max_send_sge = c.max_recv_sge = htole32(o->sges);
     c.max_inline = htole32(o->max_inline);
+    c.srqn = htole32(o->srqn);
+    if (o->srqn) {
+        memset(&c.rq, 0, sizeof(c.rq));
+    }
     REQUIRE(rc_create_raw(g, &c, &q->qpn) == QHCA_OK);
 }
 

@@ -39,6 +39,7 @@ struct rc_opts {
     uint8_t timeout, retry, rnr_retry, min_rnr;
     uint16_t access;
     uint32_t sq_psn, rq_psn;
+    uint32_t srqn;              /* instead of a receive queue */
 };
 
 #define REMOTE_ALL (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \

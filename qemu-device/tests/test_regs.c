@@ -180,7 +180,7 @@ static void doorbell_addressing(void)
     uint64_t bad = 0;
     unsigned off;
 
-    /* Offsets without a doorbell, and SRQ, which there is none of yet. */
+    /* Offsets without a doorbell, and an SRQ that does not exist. */
     for (off = 0; off < QHCA_DB_PAGE_SIZE; off++) {
         if (off % 8 == 0 && (off <= QHCA_DB_CQ_ARM || (off >= QHCA_DB_EQ &&
                                                       off <= QHCA_DB_ETH))) {

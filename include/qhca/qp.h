@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * qhca device interface: queue pairs, as the mailboxes of their commands hold them.
+ */
+#ifndef QHCA_QP_H
+#define QHCA_QP_H
+
+#include "base.h"
+#include "queues.h"
+
+enum qhca_qp_type {
+	QHCA_QPT_GSI = 1,	/* QPN 1; numbers as enum ib_qp_type */
+	QHCA_QPT_RC = 2,
+	QHCA_QPT_UC = 3,
+	QHCA_QPT_UD = 4,
+};
+
+/* Same numbers as enum ib_qp_state. */
+enum qhca_qp_state {
+	QHCA_QPS_RESET = 0,
+	QHCA_QPS_INIT = 1,
+	QHCA_QPS_RTR = 2,
+	QHCA_QPS_RTS = 3,
+	QHCA_QPS_SQD = 4,
+	QHCA_QPS_SQE = 5,
+	QHCA_QPS_ERR = 6,
+};
+
+struct qhca_create_qp {
+	struct qhca_buf sq;	/* ring of send WQEs */
+	struct qhca_buf rq;	/* ring of receive WQEs */
+	__le32	pdn;
+	__le32	uar;
+	__le32	send_cqn;
+	__le32	recv_cqn;
+	__u8	type;		/* enum qhca_qp_type */
+	__u8	flags;		/* QHCA_QP_FLAG_* */
+	__u8	sq_log_size;	/* log2 of the WQEs; no queue: num_blocks is 0 */
+	__u8	sq_log_stride;
+	__u8	rq_log_size;
+	__u8	rq_log_stride;
+	__u8	rsvd0[2];
+	__le32	max_send_sge;
+	__le32	max_recv_sge;
+	__le32	max_inline;
+	__le32	srqn;		/* receives from this SRQ, has no rq; 0: none */
+};
+QHCA_ASSERT_SIZE(struct qhca_create_qp, 72);
+
+#define QHCA_QP_FLAG_SIGNAL_ALL		0x01	/* sq_sig_all */
+#define QHCA_QP_FLAG_RESERVED_LKEY	0x02	/* kernel QP: may use reserved_lkey */
+
+/* attr_mask of MODIFY_QP: same bits as enum ib_qp_attr_mask. */
+#define QHCA_QP_STATE			0x00000001
+#define QHCA_QP_CUR_STATE		0x00000002
+#define QHCA_QP_EN_SQD_ASYNC_NOTIFY	0x00000004
+#define QHCA_QP_ACCESS_FLAGS		0x00000008
+#define QHCA_QP_PKEY_INDEX		0x00000010
+#define QHCA_QP_PORT			0x00000020
+#define QHCA_QP_QKEY			0x00000040
+#define QHCA_QP_AV			0x00000080
+#define QHCA_QP_PATH_MTU		0x00000100
+#define QHCA_QP_TIMEOUT			0x00000200
+#define QHCA_QP_RETRY_CNT		0x00000400
+#define QHCA_QP_RNR_RETRY		0x00000800
+#define QHCA_QP_RQ_PSN			0x00001000
+#define QHCA_QP_MAX_QP_RD_ATOMIC	0x00002000
+#define QHCA_QP_MIN_RNR_TIMER		0x00008000
+#define QHCA_QP_SQ_PSN			0x00010000
+#define QHCA_QP_MAX_DEST_RD_ATOMIC	0x00020000
+#define QHCA_QP_DEST_QPN		0x00100000
+
+/* struct qhca_qp_attr - attributes of a QP, valued as in struct ib_qp_attr. */
+struct qhca_qp_attr {
+	struct qhca_av av;
+	__le32	qkey;
+	__le32	rq_psn;
+	__le32	sq_psn;
+	__le32	dest_qpn;
+	__le16	access;		/* QHCA_ACCESS_REMOTE_* */
+	__le16	pkey_index;
+	__u8	state;		/* enum qhca_qp_state */
+	__u8	cur_state;
+	__u8	path_mtu;	/* 1 to 5: 256 to 4096 bytes */
+	__u8	max_rd_atomic;
+	__u8	max_dest_rd_atomic;
+	__u8	min_rnr_timer;
+	__u8	timeout;
+	__u8	retry_cnt;
+	__u8	rnr_retry;
+	__u8	en_sqd_async_notify;
+	__u8	port;
+	__u8	rsvd[9];
+};
+QHCA_ASSERT_SIZE(struct qhca_qp_attr, 80);
+QHCA_ASSERT_OFFSET(struct qhca_qp_attr, state, 60);
+
+/* struct qhca_qpc - QP context: what was set, and where the QP stands. */
+struct qhca_qpc {
+	struct qhca_qp_attr attr;
+	__le32	qpn;
+	__le32	pdn;
+	__le32	uar;
+	__le32	send_cqn;
+	__le32	recv_cqn;
+	__le32	sq_pi;		/* doorbell index of the send queue */
+	__le32	sq_next;	/* next send WQE to start */
+	__le32	sq_ci;		/* oldest send WQE not complete */
+	__le32	rq_pi;
+	__le32	rq_ci;
+	__le32	next_psn;	/* of the next new request packet */
+	__le32	una_psn;	/* oldest request packet not acknowledged */
+	__le32	epsn;		/* expected by the responder */
+	__le32	msn;
+	__u8	type;
+	__u8	flags;
+	__u8	sq_draining;	/* 1: in SQD and not yet quiet */
+	__u8	retries_left;
+	__u8	rnr_retries_left;
+	__u8	rsvd[3];
+	__le32	srqn;		/* 0: none */
+	__le32	rsvd1;
+};
+QHCA_ASSERT_SIZE(struct qhca_qpc, 152);
+QHCA_ASSERT_OFFSET(struct qhca_qpc, type, 136);
+
+#endif /* QHCA_QP_H */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: shared receive queues.
+ */
+#ifndef QHCA_TESTS_SRQ_H
+#define QHCA_TESTS_SRQ_H
+
+#include "rc.h"
+
+/* struct gsrq - a shared receive queue on doorbell page 1 */
+struct gsrq {
+    struct node *n;
+    uint32_t srqn;
+    unsigned log, stride, sges;     /* log2 of size and stride */
+    struct gbuf ring;
+    uint32_t pi;
+};
+
+/* In PD @pdn. */
+struct gsrq srq_create(struct node *n, uint32_t pdn, unsigned log,
+                       unsigned sges);
+void srq_put(struct gsrq *q, uint64_t wr_id, unsigned num_sge,
+             const struct qhca_seg_le *sge);
+void srq_ring(struct gsrq *q);
+/* One WR of @len bytes at @off of the node's memory: put and ring. */
+void srq_post(struct gsrq *q, uint64_t wr_id, uint64_t off, uint32_t len);
+/* Statuses of commands. */
+int srq_limit(struct gsrq *q, uint32_t limit);
+int srq_query(struct gsrq *q, struct qhca_srqc *c);
+/* RESIZE_SRQ; @flags as in the command. The ring changes on success. */
+int srq_resize(struct gsrq *q, unsigned log, unsigned flags, uint32_t limit);
+int srq_destroy(struct gsrq *q);
+
+#endif /* QHCA_TESTS_SRQ_H */
