@@ -160,3 +160,38 @@ TEST(depths, "J-003 A-064 READ and atomic depths, to the limit and beyond")
 	CHECK_ERR(connect_with(d, init + 1, resp), EINVAL);
 	CHECK_ERR(connect_with(d, init, resp + 1), EINVAL);
 }
+
+static const struct {
+	const char *name;
+	enum ibv_qp_type type;
+} refused_types[] = {
+	{ "XRC_SEND", IBV_QPT_XRC_SEND },
+	{ "XRC_RECV", IBV_QPT_XRC_RECV },
+	{ "RAW_PACKET", IBV_QPT_RAW_PACKET },
+	{ "none of the enum's", 7 },
+};
+
+TEST_ROWS(type, "G-011 A-016 QP types that are not offered", refused_types)
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_cq *cq = cq_new(d, 16, NULL);
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = row->type,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = d->pd,
+	};
+
+	errno = 0;
+	CHECK(!ibv_create_qp_ex(d->ctx, &attr));
+	CHECK(errno == EOPNOTSUPP || errno == EINVAL);
+}
+
+TEST(xrc, "G-011 no XRC domains")
+{
+	struct dev *d = dev_open_qhca();
+
+	CHECK_ERR(probe_xrc(d), EOPNOTSUPP);
+}
