@@ -54,7 +54,6 @@ static const struct {
 } opcodes[] = {
 	{ "TSO", IBV_WR_TSO },
 	{ "driver 1", IBV_WR_DRIVER1 },
-	{ "bind memory window", IBV_WR_BIND_MW },
 	{ "12", 12 }, { "31", 31 }, { "32", 32 }, { "-1", -1 },
 };
 

@@ -32,6 +32,8 @@ static const struct qhca_send_op send_ops[QHCA_NUM_SEND_OPS] = {
 		QHCA_WR_ATOMIC_FETCH_AND_ADD, HAS_ADD, QPT(RC) },
 	[IBV_WR_LOCAL_INV] = {
 		QHCA_WR_LOCAL_INV, HAS_KEY | NO_DATA, QPT(RC) | QPT(UC) },
+	[IBV_WR_BIND_MW] = {
+		QHCA_WR_BIND_MW, HAS_BIND | NO_DATA, QPT(RC) | QPT(UC) },
 };
 
 /* How to build a WQE of @opcode, which is one that qhca_send_ops() offers. */
@@ -94,6 +96,8 @@ static void put_parts(struct qhca_sq_wqe *wqe, const struct ibv_send_wr *wr,
 	if (parts & HAS_ADD)
 		put_atomic(wqe, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey,
 			   wr->wr.atomic.compare_add, 0);
+	if (parts & HAS_BIND)
+		put_bind(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 }
 
 static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
@@ -109,6 +113,8 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 		return EINVAL;
 	op = &send_ops[wr->opcode];
 	if (unlikely((unsigned int)wr->num_sge > sq->max_sge))
+		return EINVAL;
+	if (op->parts & HAS_BIND && check_bind(&wr->bind_mw.bind_info))
 		return EINVAL;
 	count = op->parts & NO_DATA ? 0 : wr->num_sge;
 	flags = wqe_flags(wr->send_flags);
@@ -134,6 +140,28 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+/* Windows of type 1 are bound with ibv_bind_mw(), which chooses their keys. */
+static bool is_type_1(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_BIND_MW &&
+	       wr->bind_mw.mw->type != IBV_MW_TYPE_2;
+}
+
+int qhca_post_bind(struct ibv_qp *ibqp, const struct ibv_send_wr *wr)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+	int err;
+
+	if (!may_post_send(ibqp))
+		return EINVAL;
+	qhca_lock(&qp->sq.lock);
+	err = post_one_send(qp, wr);
+	if (!err)
+		qhca_ring(qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
+	qhca_unlock(&qp->sq.lock);
+	return err;
+}
+
 int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
 {
@@ -148,7 +176,7 @@ int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	qhca_lock(&qp->sq.lock);
 	first = qp->sq.pi;
 	for (; wr; wr = wr->next) {
-		err = post_one_send(qp, wr);
+		err = is_type_1(wr) ? EINVAL : post_one_send(qp, wr);
 		if (unlikely(err)) {
 			*bad_wr = wr;
 			break;

@@ -43,13 +43,16 @@ static void qhca_free_context(struct ibv_context *ibctx)
 }
 
 static const struct verbs_context_ops qhca_ctx_ops = {
+	.alloc_mw = qhca_alloc_mw,
 	.alloc_parent_domain = qhca_alloc_parent_domain,
 	.alloc_pd = qhca_alloc_pd,
 	.alloc_td = qhca_alloc_td,
+	.bind_mw = qhca_bind_mw,
 	.create_cq = qhca_create_cq,
 	.create_cq_ex = qhca_create_cq_ex,
 	.create_qp = qhca_create_qp,
 	.create_qp_ex = qhca_create_qp_ex,
+	.dealloc_mw = qhca_dealloc_mw,
 	.dealloc_pd = qhca_dealloc_pd,
 	.dealloc_td = qhca_dealloc_td,
 	.dereg_mr = qhca_dereg_mr,

@@ -209,6 +209,10 @@ struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 		  void *addr, size_t length, int access);
 int qhca_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mw *qhca_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);
+int qhca_dealloc_mw(struct ibv_mw *mw);
+int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
+		 struct ibv_mw_bind *bind);
 
 struct ibv_cq *qhca_create_cq(struct ibv_context *ibctx, int cqe,
 			      struct ibv_comp_channel *channel,
@@ -237,6 +241,7 @@ int qhca_destroy_qp(struct ibv_qp *ibqp);
 uint32_t qhca_send_ops(enum ibv_qp_type type);
 int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
+int qhca_post_bind(struct ibv_qp *ibqp, const struct ibv_send_wr *wr);
 int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
 int qhca_qp_fill_ops(struct qhca_qp *qp, uint64_t send_ops_flags);

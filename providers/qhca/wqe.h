@@ -5,6 +5,8 @@
 #ifndef QHCA_WQE_H
 #define QHCA_WQE_H
 
+#include <errno.h>
+
 #include "qhca.h"
 
 #define QPS(state)	(1u << IBV_QPS_##state)
@@ -18,6 +20,7 @@ enum {
 	HAS_ADD		= 1 << 4,
 	MAY_INLINE	= 1 << 5,
 	NO_DATA		= 1 << 6,
+	HAS_BIND	= 1 << 7,
 };
 
 struct qhca_send_op {
@@ -80,6 +83,30 @@ static inline void put_atomic(struct qhca_sq_wqe *wqe, uint64_t addr,
 	wqe->atomic.rsvd = 0;
 	wqe->atomic.swap_add = htole64(swap_add);
 	wqe->atomic.compare = htole64(compare);
+}
+
+/* What can be bound at all; whether it can be bound here the device says. */
+static inline int check_bind(const struct ibv_mw_bind_info *info)
+{
+	const unsigned int taken = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_ZERO_BASED;
+
+	return info->mw_access_flags & ~taken || (!info->mr && info->length) ?
+	       EINVAL : 0;
+}
+
+static inline void put_bind(struct qhca_sq_wqe *wqe, uint32_t rkey,
+			    const struct ibv_mw_bind_info *info)
+{
+	wqe->bind.addr = htole64(info->addr);
+	wqe->bind.length = htole64(info->length);
+	wqe->bind.mw_key = htole32(rkey);
+	wqe->bind.mr_key = htole32(info->mr ? info->mr->lkey : 0);
+	/* Same bits; local write means nothing here, but is often set. */
+	wqe->bind.access = htole16(info->mw_access_flags &
+				   ~IBV_ACCESS_LOCAL_WRITE);
 }
 
 static inline void put_sges(struct qhca_sge *to, const struct ibv_sge *from,

@@ -119,6 +119,20 @@ static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 		wqe->inv_key = htole32(invalidate_rkey);
 }
 
+static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct qhca_sq_wqe *wqe = wr_begin(ibqp, IBV_WR_BIND_MW);
+
+	if (unlikely(!wqe))
+		return;
+	if (unlikely(mw->type != IBV_MW_TYPE_2 || check_bind(info))) {
+		wr_fail(to_qqp_ex(ibqp), EINVAL);
+		return;
+	}
+	put_bind(wqe, rkey, info);
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 			    const struct ibv_sge *sg_list)
 {
@@ -126,7 +140,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 
 	if (unlikely(!qp->wr_wqe))
 		return;
-	if (unlikely(num_sge > qp->sq.max_sge)) {
+	if (unlikely(num_sge > qp->sq.max_sge || qp->wr_op->parts & NO_DATA)) {
 		wr_fail(qp, EINVAL);
 		return;
 	}
@@ -222,6 +236,7 @@ static const struct {
 	{ IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD },
 	{ IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV },
 	{ IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV },
+	{ IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW },
 };
 
 /* Whether the QP can do all that is asked for. */
@@ -254,6 +269,7 @@ int qhca_qp_fill_ops(struct qhca_qp *qp, uint64_t send_ops_flags)
 	ibqp->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ibqp->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ibqp->wr_local_inv = wr_local_inv;
+	ibqp->wr_bind_mw = wr_bind_mw;
 	ibqp->wr_set_sge = wr_set_sge;
 	ibqp->wr_set_sge_list = wr_set_sge_list;
 	ibqp->wr_set_inline_data = wr_set_inline_data;

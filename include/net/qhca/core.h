@@ -60,6 +60,8 @@ struct qhca_limits {
 	u32 max_rd_atomic;
 	u32 reserved_lkey;
 	u32 max_msg_size;
+	u32 max_fast_reg_blocks;
+	u32 max_mw;
 };
 
 /* Facts about the function; all constant while an auxiliary driver is bound. */

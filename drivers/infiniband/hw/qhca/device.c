@@ -24,6 +24,15 @@ static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_RC_RNR_NAK_GEN;
 	if (qhca_ib_has(dev, QHCA_CAP_UD))
 		flags |= IB_DEVICE_BAD_QKEY_CNTR | IB_DEVICE_UD_AV_PORT_ENFORCE;
+	if (qhca_ib_has(dev, QHCA_CAP_MEM_MGT))
+		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+	if (qhca_ib_has(dev, QHCA_CAP_MW))
+		flags |= IB_DEVICE_MEM_WINDOW;
+	/* One of the two at most: they are told apart by this only. */
+	if (qhca_ib_has(dev, QHCA_CAP_MW_2B))
+		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
+	else if (qhca_ib_has(dev, QHCA_CAP_MW_2A))
+		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2A;
 	return flags;
 }
 
@@ -41,6 +50,10 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	attr->max_cq = qhca_ib_int(l->max_cq);
 	attr->max_cqe = BIT(l->max_cqe_log);
 	attr->max_mr = qhca_ib_int(l->max_mr);
+	if (qhca_ib_has(dev, QHCA_CAP_MW))
+		attr->max_mw = qhca_ib_int(l->max_mw);
+	if (qhca_ib_has(dev, QHCA_CAP_MEM_MGT))
+		attr->max_fast_reg_page_list_len = l->max_fast_reg_blocks;
 	attr->max_pd = qhca_ib_int(l->max_pd);
 	attr->max_qp_rd_atom = qhca_ib_int(l->max_rd_atomic);
 	attr->max_qp_init_rd_atom = qhca_ib_int(l->max_rd_atomic);

@@ -65,6 +65,18 @@ static const struct ib_device_ops qhca_ib_rereg_mr_ops = {
 	.rereg_user_mr = qhca_ib_rereg_user_mr,
 };
 
+static const struct ib_device_ops qhca_ib_mem_mgt_ops = {
+	.alloc_mr = qhca_ib_alloc_mr,
+	.map_mr_sg = qhca_ib_map_mr_sg,
+};
+
+static const struct ib_device_ops qhca_ib_mw_ops = {
+	.alloc_mw = qhca_ib_alloc_mw,
+	.dealloc_mw = qhca_ib_dealloc_mw,
+
+	INIT_RDMA_OBJ_SIZE(ib_mw, qhca_ib_mw, ibmw),
+};
+
 static const struct ib_device_ops qhca_ib_ud_ops = {
 	.create_ah = qhca_ib_create_ah,
 	.create_user_ah = qhca_ib_create_ah,
@@ -81,6 +93,8 @@ static const struct {
 } qhca_ib_optional_ops[] = {
 	{ QHCA_CAP_RESIZE_CQ, &qhca_ib_resize_cq_ops },
 	{ QHCA_CAP_REREG_MR, &qhca_ib_rereg_mr_ops },
+	{ QHCA_CAP_MEM_MGT, &qhca_ib_mem_mgt_ops },
+	{ QHCA_CAP_MW, &qhca_ib_mw_ops },
 	{ QHCA_CAP_UD, &qhca_ib_ud_ops },
 };
 

@@ -6,7 +6,7 @@
 #define QHCA_IB_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |	\
 				 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |	\
 				 IB_ACCESS_MW_BIND)
-static_assert(QHCA_IB_MR_ACCESS == QHCA_ACCESS_MASK);
+static_assert(QHCA_IB_MR_ACCESS == QHCA_ACCESS_MASK && IB_ZERO_BASED == QHCA_ACCESS_ZERO_BASED);
 
 /* Flags that are taken: huge pages are found without being told of. */
 #define QHCA_IB_MR_TAKEN	(QHCA_IB_MR_ACCESS | IB_ZERO_BASED | IB_ACCESS_HUGETLB | \
@@ -51,15 +51,29 @@ static struct ib_umem *qhca_ib_mr_pin(struct qhca_ib_dev *dev, u64 start, u64 le
 	return umem;
 }
 
-static int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
-			     struct qhca_cmd *cmd, struct ib_pd *ibpd)
+static __le16 qhca_ib_mr_rights(int access)
+{
+	return cpu_to_le16(access & (QHCA_IB_MR_ACCESS | IB_ZERO_BASED));
+}
+
+/**
+ * qhca_ib_mr_create - run REG_MR
+ * @dev: the HCA
+ * @mr: gets its keys
+ * @cmd: all but opcode, PD and access rights are set
+ * @ibpd: the PD
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhca_cmd *cmd,
+		      struct ib_pd *ibpd)
 {
 	u32 key;
 	int ret;
 
 	cmd->opcode = cpu_to_le16(QHCA_CMD_REG_MR);
 	cmd->reg_mr.pdn = cpu_to_le32(to_qpd(ibpd)->pdn);
-	cmd->reg_mr.access = cpu_to_le16(mr->access & QHCA_IB_MR_ACCESS);
+	cmd->reg_mr.access = qhca_ib_mr_rights(mr->access);
 	ret = qhca_cmd_exec(dev->core, cmd, NULL, &key);
 	if (ret)
 		return ret;
@@ -150,7 +164,7 @@ static int qhca_ib_mr_change(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, int
 	cmd->opcode = cpu_to_le16(QHCA_CMD_REREG_MR);
 	cmd->reg_mr.key = cpu_to_le32(mr->ibmr.lkey);
 	cmd->reg_mr.pdn = cpu_to_le32(to_qpd(ibpd)->pdn);
-	cmd->reg_mr.access = cpu_to_le16(access & QHCA_IB_MR_ACCESS);
+	cmd->reg_mr.access = qhca_ib_mr_rights(access);
 	cmd->reg_mr.rereg = flags;
 	return qhca_cmd_exec(dev->core, cmd, NULL, NULL);
 }
@@ -224,6 +238,7 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		return ret;
 	if (mr->umem)
 		ib_umem_release(mr->umem);
+	qhca_ib_free_pages(to_qdev(ibmr->device), mr);
 	kfree(mr);
 	return 0;
 }

@@ -10,6 +10,9 @@ enum {
 	QHCA_IB_RDMA = BIT(1),
 	QHCA_IB_ATOMIC = BIT(2),
 	QHCA_IB_MAY_INLINE = BIT(3),
+	QHCA_IB_KEY = BIT(4),		/* to invalidate */
+	QHCA_IB_REG = BIT(5),
+	QHCA_IB_NO_DATA = BIT(6),
 };
 
 /* Which opcode goes with which QP type; a type that no row has takes none. */
@@ -17,20 +20,28 @@ static const struct qhca_ib_send_op {
 	u8 opcode;
 	u8 parts;
 	u16 qp_types;
+	u64 cap;		/* that a device needs for it */
 } qhca_ib_send_ops[] = {
 	[IB_WR_SEND] = { QHCA_WR_SEND, QHCA_IB_MAY_INLINE,
 			 QPT(RC) | QPT(UC) | QPT(UD) | QPT(GSI) },
 	[IB_WR_SEND_WITH_IMM] = { QHCA_WR_SEND_WITH_IMM, QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
 				  QPT(RC) | QPT(UC) | QPT(UD) },
+	[IB_WR_SEND_WITH_INV] = { QHCA_WR_SEND_WITH_INV, QHCA_IB_KEY | QHCA_IB_MAY_INLINE,
+				  QPT(RC), QHCA_CAP_MEM_MGT },
 	[IB_WR_RDMA_WRITE] = { QHCA_WR_RDMA_WRITE, QHCA_IB_RDMA | QHCA_IB_MAY_INLINE,
 			       QPT(RC) | QPT(UC) },
 	[IB_WR_RDMA_WRITE_WITH_IMM] = { QHCA_WR_RDMA_WRITE_WITH_IMM,
 					QHCA_IB_RDMA | QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
 					QPT(RC) | QPT(UC) },
 	[IB_WR_RDMA_READ] = { QHCA_WR_RDMA_READ, QHCA_IB_RDMA, QPT(RC) },
-	[IB_WR_ATOMIC_CMP_AND_SWP] = { QHCA_WR_ATOMIC_CMP_AND_SWP, QHCA_IB_ATOMIC, QPT(RC) },
+	[IB_WR_ATOMIC_CMP_AND_SWP] = { QHCA_WR_ATOMIC_CMP_AND_SWP, QHCA_IB_ATOMIC, QPT(RC),
+				       QHCA_CAP_ATOMIC },
 	[IB_WR_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_IB_ATOMIC,
-					 QPT(RC) },
+					 QPT(RC), QHCA_CAP_ATOMIC },
+	[IB_WR_LOCAL_INV] = { QHCA_WR_LOCAL_INV, QHCA_IB_KEY | QHCA_IB_NO_DATA,
+			      QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
+	[IB_WR_REG_MR] = { QHCA_WR_REG_MR, QHCA_IB_REG | QHCA_IB_NO_DATA,
+			   QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
 };
 
 static const struct qhca_ib_send_op *qhca_ib_send_op(const struct qhca_ib_qp *qp, u32 opcode)
@@ -42,8 +53,7 @@ static const struct qhca_ib_send_op *qhca_ib_send_op(const struct qhca_ib_qp *qp
 	op = &qhca_ib_send_ops[opcode];
 	if (!(op->qp_types & BIT(qp->ibqp.qp_type)))
 		return NULL;
-	if ((op->parts & QHCA_IB_ATOMIC) &&
-	    !qhca_ib_has(to_qdev(qp->ibqp.device), QHCA_CAP_ATOMIC))
+	if (op->cap && !qhca_ib_has(to_qdev(qp->ibqp.device), op->cap))
 		return NULL;
 	return op;
 }
@@ -106,6 +116,29 @@ static void qhca_ib_put_atomic(struct qhca_sq_wqe *wqe, const struct ib_send_wr 
 	wqe->atomic.compare = cpu_to_le64(swap ? atomic->compare_add : 0);
 }
 
+/* Whether a REG_MR names an MR and a key that go together. */
+static bool qhca_ib_reg_ok(const struct ib_send_wr *wr)
+{
+	const struct qhca_ib_mr *mr = to_qmr(reg_wr(wr)->mr);
+
+	return mr->pages && !((reg_wr(wr)->key ^ mr->ibmr.lkey) & ~0xff) &&
+	       !(reg_wr(wr)->access & ~(QHCA_ACCESS_MASK | IB_ACCESS_OPTIONAL));
+}
+
+static void qhca_ib_put_reg(struct qhca_sq_wqe *wqe, const struct ib_reg_wr *wr)
+{
+	const struct qhca_ib_mr *mr = to_qmr(wr->mr);
+
+	wqe->reg.iova = cpu_to_le64(mr->ibmr.iova);
+	wqe->reg.length = cpu_to_le64(mr->ibmr.length);
+	wqe->reg.table = cpu_to_le64(mr->pages_dma);
+	wqe->reg.key = cpu_to_le32(wr->key);
+	wqe->reg.num_blocks = cpu_to_le32(mr->num_pages);
+	wqe->reg.offset = cpu_to_le32(mr->offset);
+	wqe->reg.access = cpu_to_le16(wr->access & QHCA_ACCESS_MASK);
+	wqe->reg.block_shift = ilog2(mr->ibmr.page_size);
+}
+
 static void qhca_ib_put_parts(const struct qhca_ib_qp *qp, struct qhca_sq_wqe *wqe,
 			      const struct ib_send_wr *wr, u8 parts)
 {
@@ -117,6 +150,10 @@ static void qhca_ib_put_parts(const struct qhca_ib_qp *qp, struct qhca_sq_wqe *w
 	}
 	if (parts & QHCA_IB_ATOMIC)
 		qhca_ib_put_atomic(wqe, wr);
+	if (parts & QHCA_IB_KEY)
+		wqe->inv_key = cpu_to_le32(wr->ex.invalidate_rkey);
+	if (parts & QHCA_IB_REG)
+		qhca_ib_put_reg(wqe, reg_wr(wr));
 	if (BIT(qp->ibqp.qp_type) & (QPT(UD) | QPT(GSI))) {
 		wqe->ud.av = to_qah(ud_wr(wr)->ah)->av;
 		wqe->ud.qpn = cpu_to_le32(ud_wr(wr)->remote_qpn);
@@ -141,6 +178,8 @@ static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr 
 		return -EINVAL;
 	if ((wr->send_flags & IB_SEND_INLINE) && !(op->parts & QHCA_IB_MAY_INLINE))
 		return -EINVAL;
+	if ((op->parts & QHCA_IB_REG) && !qhca_ib_reg_ok(wr))
+		return -EINVAL;
 	if (qhca_ib_wq_full(&qp->sq))
 		return -ENOMEM;
 
@@ -150,7 +189,7 @@ static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr 
 	wqe->opcode = op->opcode;
 	wqe->flags = qhca_ib_wqe_flags(wr->send_flags);
 	qhca_ib_put_parts(qp, wqe, wr, op->parts);
-	count = wr->num_sge;
+	count = op->parts & QHCA_IB_NO_DATA ? 0 : wr->num_sge;
 	if (wr->send_flags & IB_SEND_INLINE) {
 		count = qhca_ib_put_inline(qp, wqe + 1, wr);
 		if (count < 0)

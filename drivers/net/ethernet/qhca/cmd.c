@@ -46,6 +46,7 @@ static bool qhca_cmd_is_destroy(u16 opcode)
 	switch (opcode) {
 	case QHCA_CMD_DESTROY_EQ:
 	case QHCA_CMD_DESTROY_ETHQ:
+	case QHCA_CMD_DEALLOC_MW:
 	case QHCA_CMD_DEALLOC_PD:
 	case QHCA_CMD_DEREG_MR:
 	case QHCA_CMD_DESTROY_CQ:

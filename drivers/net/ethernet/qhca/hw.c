@@ -182,6 +182,8 @@ static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_at
 	l->max_rd_atomic = le32_to_cpu(a->max_rd_atomic);
 	l->reserved_lkey = le32_to_cpu(a->reserved_lkey);
 	l->max_msg_size = le32_to_cpu(a->max_msg_size);
+	l->max_fast_reg_blocks = le32_to_cpu(a->max_fast_reg_blocks);
+	l->max_mw = le32_to_cpu(a->max_mw);
 }
 
 /**

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: fast registration: memory regions of kernel consumers. */
+#include "qhca_ib.h"
+
+static struct device *qhca_ib_dma_dev(struct qhca_ib_dev *dev)
+{
+	return &qhca_pdev(dev->core)->dev;
+}
+
+/**
+ * qhca_ib_free_pages - give the list of pages back, if there is one
+ * @dev: the HCA
+ * @mr: the MR, which the device does not know any more
+ */
+void qhca_ib_free_pages(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
+{
+	if (mr->pages)
+		dma_free_coherent(qhca_ib_dma_dev(dev), mr->max_pages * sizeof(*mr->pages),
+				  mr->pages, mr->pages_dma);
+}
+
+/**
+ * qhca_ib_alloc_mr - alloc_mr verb
+ * @ibpd: the PD
+ * @type: IB_MR_TYPE_MEM_REG
+ * @max_num_sg: pages that may be registered at a time
+ *
+ * Return: an MR that is good for nothing until a REG_MR work request, or an error.
+ */
+struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_FAST };
+	struct qhca_ib_mr *mr;
+	int ret;
+
+	if (type != IB_MR_TYPE_MEM_REG)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_num_sg || max_num_sg > dev->limits->max_fast_reg_blocks)
+		return ERR_PTR(-EINVAL);
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->max_pages = max_num_sg;
+	mr->pages = dma_alloc_coherent(qhca_ib_dma_dev(dev), max_num_sg * sizeof(*mr->pages),
+				       &mr->pages_dma, GFP_KERNEL);
+	if (!mr->pages) {
+		ret = -ENOMEM;
+		goto err;
+	}
+	cmd.reg_mr.length = cpu_to_le64(max_num_sg);
+	ret = qhca_ib_mr_create(dev, mr, &cmd, ibpd);
+	if (ret)
+		goto err;
+	return &mr->ibmr;
+
+err:
+	qhca_ib_free_pages(dev, mr);
+	kfree(mr);
+	return ERR_PTR(ret);
+}
+
+static int qhca_ib_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct qhca_ib_mr *mr = to_qmr(ibmr);
+
+	if (mr->num_pages == mr->max_pages)
+		return -ENOMEM;
+	mr->pages[mr->num_pages++] = cpu_to_le64(addr);
+	return 0;
+}
+
+/**
+ * qhca_ib_map_mr_sg - map_mr_sg verb
+ * @ibmr: the MR; its page size is set
+ * @sg: mapped for DMA
+ * @sg_nents: entries of @sg
+ * @sg_offset: offset of the first byte in @sg, updated; or NULL
+ *
+ * Context: any; the MR is not registered.
+ * Return: how many entries fit, which ends at a gap, or a negative errno.
+ */
+int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		      unsigned int *sg_offset)
+{
+	struct qhca_ib_mr *mr = to_qmr(ibmr);
+	int n;
+
+	if (!is_power_of_2(ibmr->page_size) || !(ibmr->page_size & QHCA_IB_PAGE_SIZES))
+		return -EINVAL;
+	mr->num_pages = 0;
+	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, qhca_ib_set_page);
+	/* Now: a consumer may choose another iova after this. */
+	mr->offset = ibmr->iova & (ibmr->page_size - 1);
+	return n;
+}

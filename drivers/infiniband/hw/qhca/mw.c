@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca_ib.ko: memory windows. */
+#include "qhca_ib.h"
+
+/**
+ * qhca_ib_alloc_mw - alloc_mw verb
+ * @ibmw: the window; its type is set
+ * @udata: the user's
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_ALLOC_MW) };
+	struct qhca_ib_dev *dev = to_qdev(ibmw->device);
+	int ret;
+
+	ret = qhca_ib_udata_check(udata, 0, 0);
+	if (ret)
+		return ret;
+
+	cmd.alloc_mw.pdn = cpu_to_le32(to_qpd(ibmw->pd)->pdn);
+	switch (ibmw->type) {
+	case IB_MW_TYPE_1:
+		cmd.alloc_mw.type = QHCA_MW_1;
+		break;
+	case IB_MW_TYPE_2:
+		cmd.alloc_mw.type = qhca_ib_has(dev, QHCA_CAP_MW_2B) ? QHCA_MW_2B : QHCA_MW_2A;
+		break;
+	default:
+		return -EINVAL;
+	}
+	return qhca_cmd_exec(dev->core, &cmd, NULL, &ibmw->rkey);
+}
+
+/**
+ * qhca_ib_dealloc_mw - dealloc_mw verb
+ * @ibmw: the window, bound or not
+ *
+ * Return: 0 or a negative errno, and the window lives on.
+ */
+int qhca_ib_dealloc_mw(struct ib_mw *ibmw)
+{
+	return qhca_cmd_obj(to_qdev(ibmw->device)->core, QHCA_CMD_DEALLOC_MW, ibmw->rkey);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Memory windows. What fails here without returning an error ends the test. */
+#ifndef SELFTESTS_WINDOW_H
+#define SELFTESTS_WINDOW_H
+
+#include "rdma.h"
+
+#define BINDABLE	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
+#define MW_RW		(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+/* The device; skips the test if it has no windows of @type. */
+struct dev *dev_open_mw(enum ibv_mw_type type);
+struct ibv_mw *mw_new(struct dev *d, enum ibv_mw_type type);
+/* [@off, @off + @len) of @b. */
+struct ibv_mw_bind_info mw_part(const struct buf *b, size_t off, size_t len,
+				int access);
+/* Binds on @e; the status of that. The new key is in mw->rkey, if there is one. */
+enum ibv_wc_status mw_bind(struct end *e, struct ibv_mw *mw,
+			   struct ibv_mw_bind_info info);
+/* Type 2 only: the same with a key of one's own. */
+enum ibv_wc_status mw_bind_key(struct end *e, struct ibv_mw *mw, uint32_t rkey,
+			       struct ibv_mw_bind_info info);
+enum ibv_wc_status local_inv(struct end *e, uint32_t rkey);
+
+/* RDMA by @e of @len bytes of @b's start, its status. */
+enum ibv_wc_status rdma(struct end *e, enum ibv_wr_opcode opcode,
+			const struct buf *b, uint32_t len, const void *raddr,
+			uint32_t rkey);
+
+#endif /* SELFTESTS_WINDOW_H */
