@@ -115,7 +115,12 @@ struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
 	__le32	cqn;
 	__u8	log_size;
 	__u8	dir;		/* enum qhca_eth_dir; one queue of each may exist */
+	__u8	flags;		/* QHCA_ETHQ_* */
+	__u8	rsvd;
+	__le32	pi;		/* producer index to begin with: WQEs in the ring already */
 };
+
+#define QHCA_ETHQ_REPLACE	0x01	/* destroy the queue of that direction, if any */
 
 enum qhca_eth_dir {
 	QHCA_ETH_TX = 0,

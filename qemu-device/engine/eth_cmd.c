@@ -4,49 +4,6 @@
  */
 #include "internal.h"
 
-/**
- * qhca_cmd_create_ethq() - CREATE_ETHQ
- * @e: the engine
- * @c: the command
- */
-int qhca_cmd_create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
-{
-    const struct qhca_cmd_create_ethq *r = &c->cmd->create_ethq;
-    struct qhca_cq *cq = qhca_cq_get(e, le32toh(r->cqn));
-    struct qhca_ethq *q;
-    int status;
-
-    if (r->dir >= QHCA_MAX_ETHQ) {
-        return QHCA_ERR_PARAM;
-    }
-    if (r->log_size > QHCA_ETHQ_LOG_MAX) {
-        return QHCA_ERR_LIMIT;
-    }
-    if (!cq) {
-        return QHCA_ERR_OBJ;
-    }
-    if (cq->state != QHCA_CQ_OK) {
-        return QHCA_ERR_STATE;
-    }
-    q = &e->ethq[r->dir];
-    if (q->used) {
-        return QHCA_ERR_NO_RESOURCE;
-    }
-    memset(q, 0, sizeof(*q));
-    status = qhca_mem_import(e, &q->mem, &r->buf,
-                             sizeof(struct qhca_eth_wqe) << r->log_size);
-    if (status != QHCA_OK) {
-        return status;
-    }
-    q->used = true;
-    q->log_size = r->log_size;
-    q->number = r->dir + 1u;
-    q->cq = cq;
-    cq->users++;
-    c->obj = q->number;
-    return QHCA_OK;
-}
-
 static void free_ethq(struct qhca_engine *e, struct qhca_ethq *q)
 {
     if (q == &e->ethq[QHCA_ETH_TX]) {
@@ -55,6 +12,69 @@ static void free_ethq(struct qhca_engine *e, struct qhca_ethq *q)
     qhca_mem_release(e, &q->mem);
     q->cq->users--;
     q->used = false;
+}
+
+/* What is wrong with the command, if anything. */
+static int check_create(struct qhca_engine *e,
+                        const struct qhca_cmd_create_ethq *r)
+{
+    struct qhca_cq *cq = qhca_cq_get(e, le32toh(r->cqn));
+
+    if (r->dir >= QHCA_MAX_ETHQ || r->flags & ~QHCA_ETHQ_REPLACE) {
+        return QHCA_ERR_PARAM;
+    }
+    if (r->log_size > QHCA_ETHQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (le32toh(r->pi) > 1u << r->log_size) {
+        return QHCA_ERR_PARAM;
+    }
+    if (!cq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (cq->state != QHCA_CQ_OK) {
+        return QHCA_ERR_STATE;
+    }
+    if (e->ethq[r->dir].used && !(r->flags & QHCA_ETHQ_REPLACE)) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    return QHCA_OK;
+}
+
+/**
+ * qhca_cmd_create_ethq() - CREATE_ETHQ
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_create_ethq *r = &c->cmd->create_ethq;
+    int status = check_create(e, r);
+    struct qhca_ethq *q;
+    struct qhca_mem mem;
+
+    if (status == QHCA_OK) {
+        status = qhca_mem_import(e, &mem, &r->buf,
+                                 sizeof(struct qhca_eth_wqe) << r->log_size);
+    }
+    if (status != QHCA_OK) {
+        return status;
+    }
+    q = &e->ethq[r->dir];
+    if (q->used) {
+        free_ethq(e, q);
+    }
+    *q = (struct qhca_ethq) {
+        .used = true,
+        .log_size = r->log_size,
+        .number = r->dir + 1u,
+        .pi = le32toh(r->pi),
+        .cq = qhca_cq_get(e, le32toh(r->cqn)),
+        .mem = mem,
+    };
+    q->cq->users++;
+    c->obj = q->number;
+    return QHCA_OK;
 }
 
 /**

@@ -143,12 +143,68 @@ static void rx_bad_buffers(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_PKTS), 1);
 }
 
+/* A queue that takes over: what it has in its ring from the start is used. */
+static void replacement(void)
+{
+    struct setup s = start();
+    struct geq eq = eq_create(s.g, 2, 6, 0);
+    struct gcq cq = cq_create(s.g, &eq, 0, 5);
+    struct gbuf ring_buf = guest_buf(s.g, 32 << 5, 12, 1);
+    struct qhca_eth_wqe *w = guest_ptr(s.g, gbuf_addr(&ring_buf, 0), 32 << 5);
+    struct frame f = udp_frame(test_mac, 1, 2, 99, 500);
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_ETHQ) };
+    struct qhca_cqe cqe;
+    uint32_t number;
+
+    for (unsigned i = 0; i < 3; i++) {
+        w[i].wr_id = htole64(100 + i);
+        w[i].addr = htole64(guest_alloc(s.g, 1600, 64));
+        w[i].length = htole32(1600);
+    }
+    guest_rx(s.g, f.data, f.len);
+    cmd.create_ethq.buf = ring_buf.desc;
+    cmd.create_ethq.cqn = htole32(cq.cqn);
+    cmd.create_ethq.log_size = 5;
+    cmd.create_ethq.dir = QHCA_ETH_RX;
+    cmd.create_ethq.pi = htole32(3);
+    cmd.create_ethq.flags = 2;
+    CHECK_EQ(guest_cmd(s.g, &cmd, NULL), QHCA_ERR_PARAM);
+    cmd.create_ethq.flags = QHCA_ETHQ_REPLACE;
+    cmd.create_ethq.pi = htole32(33);
+    CHECK_EQ(guest_cmd(s.g, &cmd, NULL), QHCA_ERR_PARAM);
+    cmd.create_ethq.pi = htole32(3);
+    cmd.create_ethq.log_size = 9;               /* more than the buffer holds */
+    CHECK_EQ(guest_cmd(s.g, &cmd, NULL), QHCA_ERR_PARAM);
+    guest_rx(s.g, f.data, f.len);               /* the old queue goes on */
+    cmd.create_ethq.log_size = 5;
+    CHECK_EQ(guest_cmd(s.g, &cmd, &number), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, cq.cqn), QHCA_ERR_BUSY);
+    guest_rx(s.g, f.data, f.len);
+
+    CHECK(cq_poll(&s.rx.cq, &cqe));
+    CHECK(cq_poll(&s.rx.cq, &cqe));
+    CHECK(!cq_poll(&s.rx.cq, &cqe));
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, s.rx.cq.cqn), QHCA_OK);
+    REQUIRE(cq_poll(&cq, &cqe));
+    CHECK_EQ(le64toh(cqe.wr_id), 100);
+    CHECK_EQ(le32toh(cqe.qpn), number);
+    CHECK(memcmp(guest_ptr(s.g, le64toh(w[0].addr), f.len), f.data, f.len) == 0);
+    ring(s.g, 0, QHCA_DB_ETH, number, 2);       /* takes one back */
+    CHECK_EQ(counter(s.g, QHCA_CNT_BAD_DOORBELL), 1);
+    guest_rx(s.g, f.data, f.len);
+    guest_rx(s.g, f.data, f.len);
+    CHECK(!qhca_engine_can_receive(s.g->e));
+    CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_PKTS), 5);
+    CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_NO_BUF), 0);
+}
+
 static const struct test tests[] = {
     { "frames and buffers", simple_rx },
     { "VLAN tag goes to the CQE", rx_vlan },
     { "checksums", rx_checksums },
     { "without buffers", rx_no_buffer },
     { "bad buffers", rx_bad_buffers },
+    { "a queue takes over from another", replacement },
 };
 
 int main(int argc, char **argv)
