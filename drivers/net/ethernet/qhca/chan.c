@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca.ko: the queues of the Ethernet port together, their CQs, and NAPI. */
+#include <linux/delay.h>
+
 #include "eth.h"
+
+/* How long queues that are to be replaced may take to send what they have. */
+#define QHCA_CHAN_DRAIN_MS	100
 
 /* ---- CQs ---- */
 
@@ -121,6 +126,7 @@ static bool qhca_eth_arm(struct qhca_chan *chan)
 static int qhca_eth_poll(struct napi_struct *napi, int budget)
 {
 	struct qhca_chan *chan = container_of(napi, struct qhca_chan, napi);
+	bool closing = READ_ONCE(chan->closing);
 	int done;
 
 	qhca_tx_poll(chan, budget);
@@ -128,80 +134,100 @@ static int qhca_eth_poll(struct napi_struct *napi, int budget)
 		return 0;
 	done = qhca_rx_poll(chan, budget);
 	/* Without buffers no frame would come to make us try for some again. */
-	if (!qhca_rxq_fill(chan) || done == budget)
+	if (done == budget || (!closing && !qhca_rxq_fill(chan)))
 		return budget;
 	/* From here on only qhca_chan_silence() keeps the channel alive. */
-	if (napi_complete_done(napi, done) && !qhca_eth_arm(chan))
+	if (napi_complete_done(napi, done) && !closing && !qhca_eth_arm(chan))
 		napi_schedule(napi);
 	return done;
 }
 
+static void qhca_chan_kick(struct qhca_chan *chan)
+{
+	local_bh_disable();
+	napi_schedule(&chan->napi);
+	local_bh_enable();
+}
+
 /* ---- queues ---- */
 
+/* In the place of a queue of that direction, if there is one. */
 static int qhca_ethq_create(struct qhca_nic *nic, enum qhca_eth_dir dir,
-			    const struct qhca_ring_mem *mem, u8 log_size, u32 cqn, u32 *number)
+			    const struct qhca_cmd_create_ethq *body, u32 *number)
 {
 	struct qhca_cmd cmd = {
 		.opcode = cpu_to_le16(QHCA_CMD_CREATE_ETHQ),
-		.create_ethq = {
-			.buf = mem->table.buf,
-			.cqn = cpu_to_le32(cqn),
-			.log_size = log_size,
-			.dir = dir,
-		},
+		.create_ethq = *body,
 	};
 
+	cmd.create_ethq.dir = dir;
+	cmd.create_ethq.flags = QHCA_ETHQ_REPLACE;
 	return qhca_cmd_exec(nic->dev, &cmd, NULL, number);
 }
 
-static int qhca_tx_start(struct qhca_chan *chan)
+/* Object number 0 is none: a queue that does not exist may be destroyed. */
+static void qhca_ethq_destroy(struct qhca_nic *nic, u32 *number)
+{
+	if (*number)
+		qhca_cmd_destroy(nic->dev, QHCA_CMD_DESTROY_ETHQ, *number);
+	*number = 0;
+}
+
+static int qhca_tx_create(struct qhca_chan *chan)
 {
 	struct qhca_txq *tx = &chan->tx;
-	int ret;
+	struct qhca_cmd_create_ethq body = {
+		.buf = tx->mem.table.buf,
+		.cqn = cpu_to_le32(tx->cq.core.cqn),
+		.log_size = tx->log_size,
+	};
 
-	tx->pi = 0;
-	tx->ci = 0;
-	/* A frame takes at least one WQE, so that this CQ cannot overrun. */
-	ret = qhca_eth_cq_create(&tx->cq, chan, tx->log_size);
-	if (ret)
-		return ret;
-	ret = qhca_ethq_create(chan->nic, QHCA_ETH_TX, &tx->mem, tx->log_size,
-			       tx->cq.core.cqn, &tx->number);
-	if (ret)
-		qhca_eth_cq_destroy(&tx->cq);
-	return ret;
+	return qhca_ethq_create(chan->nic, QHCA_ETH_TX, &body, &tx->number);
 }
 
-static void qhca_tx_stop(struct qhca_chan *chan)
-{
-	qhca_cmd_destroy(chan->nic->dev, QHCA_CMD_DESTROY_ETHQ, chan->tx.number);
-	qhca_eth_cq_destroy(&chan->tx.cq);
-	qhca_txq_drain(chan);
-}
-
-static int qhca_rx_start(struct qhca_chan *chan)
+static int qhca_rx_create(struct qhca_chan *chan)
 {
 	struct qhca_rxq *rx = &chan->rx;
+	struct qhca_cmd_create_ethq body = {
+		.buf = rx->mem.table.buf,
+		.cqn = cpu_to_le32(rx->cq.core.cqn),
+		.log_size = rx->log_size,
+	};
+
+	qhca_rxq_prefill(chan);
+	body.pi = cpu_to_le32(rx->pi);
+	return qhca_ethq_create(chan->nic, QHCA_ETH_RX, &body, &rx->number);
+}
+
+static int qhca_chan_create_cqs(struct qhca_chan *chan)
+{
 	int ret;
 
-	rx->pi = 0;
-	rx->rung = 0;
-	rx->ci = 0;
-	ret = qhca_eth_cq_create(&rx->cq, chan, rx->log_size);
+	chan->closing = false;
+	chan->tx.pi = 0;
+	chan->tx.ci = 0;
+	chan->rx.pi = 0;
+	chan->rx.rung = 0;
+	chan->rx.ci = 0;
+	/* A frame takes at least one WQE, so that these CQs cannot overrun. */
+	ret = qhca_eth_cq_create(&chan->tx.cq, chan, chan->tx.log_size);
 	if (ret)
 		return ret;
-	ret = qhca_ethq_create(chan->nic, QHCA_ETH_RX, &rx->mem, rx->log_size,
-			       rx->cq.core.cqn, &rx->number);
+	ret = qhca_eth_cq_create(&chan->rx.cq, chan, chan->rx.log_size);
 	if (ret)
-		qhca_eth_cq_destroy(&rx->cq);
+		qhca_eth_cq_destroy(&chan->tx.cq);
 	return ret;
 }
 
-static void qhca_rx_stop(struct qhca_chan *chan)
+/* What is left of a channel that NAPI does not look at. */
+static void qhca_chan_destroy(struct qhca_chan *chan)
 {
-	qhca_cmd_destroy(chan->nic->dev, QHCA_CMD_DESTROY_ETHQ, chan->rx.number);
+	qhca_ethq_destroy(chan->nic, &chan->rx.number);
 	qhca_eth_cq_destroy(&chan->rx.cq);
 	qhca_rxq_drain(chan);
+	qhca_ethq_destroy(chan->nic, &chan->tx.number);
+	qhca_eth_cq_destroy(&chan->tx.cq);
+	qhca_txq_drain(chan);
 }
 
 /**
@@ -248,6 +274,18 @@ void qhca_chan_free(struct qhca_chan *chan)
 	kfree(chan);
 }
 
+/* The queues are there: frames may come from both sides. */
+static void qhca_chan_go(struct qhca_chan *chan)
+{
+	struct qhca_nic *nic = chan->nic;
+
+	nic->chan = chan;
+	netdev_tx_reset_queue(netdev_get_tx_queue(nic->netdev, 0));
+	napi_enable(&chan->napi);
+	/* The first poll arms the CQs. */
+	qhca_chan_kick(chan);
+}
+
 /* Returns when nobody looks at the queues any more. */
 static void qhca_chan_silence(struct qhca_chan *chan)
 {
@@ -270,35 +308,29 @@ static void qhca_chan_silence(struct qhca_chan *chan)
  */
 int qhca_chan_start(struct qhca_chan *chan)
 {
-	struct qhca_nic *nic = chan->nic;
 	int ret;
 
-	ret = qhca_tx_start(chan);
+	ret = qhca_chan_create_cqs(chan);
 	if (ret)
 		return ret;
-	ret = qhca_rx_start(chan);
+	ret = qhca_tx_create(chan);
 	if (ret)
-		goto err_tx;
-
-	nic->chan = chan;
-	netdev_tx_reset_queue(netdev_get_tx_queue(nic->netdev, 0));
-	napi_enable(&chan->napi);
-	/* The first poll fills the receive ring and arms the CQs. */
-	local_bh_disable();
-	napi_schedule(&chan->napi);
-	local_bh_enable();
-
-	ret = qhca_port_set(nic, true);
+		goto err;
+	ret = qhca_rx_create(chan);
 	if (ret)
-		goto err_rx;
-	netif_start_queue(nic->netdev);
+		goto err;
+
+	qhca_chan_go(chan);
+	ret = qhca_port_set(chan->nic, true);
+	if (ret)
+		goto err_silence;
+	netif_start_queue(chan->nic->netdev);
 	return 0;
 
-err_rx:
+err_silence:
 	qhca_chan_silence(chan);
-	qhca_rx_stop(chan);
-err_tx:
-	qhca_tx_stop(chan);
+err:
+	qhca_chan_destroy(chan);
 	return ret;
 }
 
@@ -312,6 +344,88 @@ void qhca_chan_stop(struct qhca_chan *chan)
 {
 	qhca_port_set(chan->nic, false);
 	qhca_chan_silence(chan);
-	qhca_rx_stop(chan);
-	qhca_tx_stop(chan);
+	qhca_chan_destroy(chan);
+}
+
+/* ---- one channel in the place of another ---- */
+
+/*
+ * Has NAPI finish what the device has completed (@all: what it was given to send
+ * as well). The network may be stuck, so there is an end to patience.
+ */
+static void qhca_chan_drain(struct qhca_chan *chan, bool all)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(QHCA_CHAN_DRAIN_MS);
+	struct qhca_txq *tx = &chan->tx;
+
+	while (!qhca_eth_cq_is_empty(&tx->cq) || !qhca_eth_cq_is_empty(&chan->rx.cq) ||
+	       (all && READ_ONCE(tx->ci) != tx->pi)) {
+		if (time_after(jiffies, end) || qhca_is_dead(chan->nic->dev))
+			return;
+		qhca_chan_kick(chan);
+		usleep_range(50, 200);
+	}
+}
+
+/* No more frames to send; those that there are leave. */
+static void qhca_chan_close_tx(struct qhca_chan *chan)
+{
+	/* A poll that began before could still wake the queue. */
+	WRITE_ONCE(chan->closing, true);
+	napi_synchronize(&chan->napi);
+	/* A queue that was idle must not look like one that hangs. */
+	netif_trans_update(chan->nic->netdev);
+	netif_tx_disable(chan->nic->netdev);
+	qhca_chan_drain(chan, true);
+}
+
+/*
+ * The port stays on. What the stack sends meanwhile waits in the stack; what comes
+ * in finds the one receive queue or the other.
+ */
+static int qhca_chan_swap(struct qhca_chan *old, struct qhca_chan *new)
+{
+	int ret;
+
+	qhca_chan_close_tx(old);
+	ret = qhca_tx_create(new);
+	if (ret)
+		return ret;
+	old->tx.number = 0;
+	ret = qhca_rx_create(new);
+	if (!ret)
+		old->rx.number = 0;
+	return ret;
+}
+
+/**
+ * qhca_chan_replace - let new queues take over from old ones without loss
+ * @old: the channel that is up; afterwards stopped, whatever is returned
+ * @new: its successor, never started
+ *
+ * Context: process, RTNL.
+ * Return: 0, or a negative errno: then neither is up.
+ */
+int qhca_chan_replace(struct qhca_chan *old, struct qhca_chan *new)
+{
+	struct qhca_nic *nic = old->nic;
+	int ret;
+
+	ret = qhca_chan_create_cqs(new);
+	if (!ret) {
+		ret = qhca_chan_swap(old, new);
+		if (ret)
+			qhca_chan_destroy(new);
+	}
+	if (ret) {
+		qhca_chan_stop(old);
+		return ret;
+	}
+	/* What came in first is delivered first. */
+	qhca_chan_drain(old, false);
+	qhca_chan_silence(old);
+	qhca_chan_go(new);
+	netif_tx_wake_all_queues(nic->netdev);
+	qhca_chan_destroy(old);
+	return 0;
 }

@@ -5,7 +5,7 @@
  * struct qhca_nic is the netdev's own. What exists only while the interface is up
  * is a struct qhca_chan: a send and a receive queue, each with its CQ, and one
  * NAPI instance for both. A new MTU or ring size means a new channel, whose memory
- * is there before the old one is given up.
+ * is there before the old one is given up, and which takes over without loss.
  */
 #ifndef QHCA_ETH_H
 #define QHCA_ETH_H
@@ -65,7 +65,7 @@ struct qhca_tx_buf {
  * @mem: ring of struct qhca_eth_wqe
  * @buf: one for each WQE
  * @log_size: log2 of the WQEs
- * @number: of the queue, for doorbells
+ * @number: of the queue, for doorbells; 0 if the device has none
  * @pi: producer index; the sender's
  * @ci: oldest WQE not complete; NAPI's
  */
@@ -88,7 +88,7 @@ struct qhca_txq {
  * @log_size: log2 of the WQEs
  * @order: log2 of the pages of one buffer
  * @room: bytes of a buffer that the device may fill
- * @number: of the queue, for doorbells
+ * @number: of the queue, for doorbells; 0 if the device has none
  * @pi: producer index
  * @rung: producer index that the device knows
  * @ci: next WQE to complete
@@ -111,6 +111,7 @@ struct qhca_rxq {
 struct qhca_chan {
 	struct qhca_nic *nic;
 	struct napi_struct napi;	/* polls both CQs */
+	bool closing;			/* NAPI only finishes what there is */
 	struct qhca_txq tx;
 	struct qhca_rxq rx;
 };
@@ -123,11 +124,63 @@ struct qhca_chan_params {
 };
 
 /**
+ * struct qhca_tx_stats - what the send queue has done since probe()
+ * @packets: frames that the device sent; NAPI's, as the next three
+ * @bytes: of them, as the device counts: with tag and padding
+ * @errors: frames that the device did not send
+ * @wakes: times the queue was woken
+ * @dropped: frames that did not get to the device; the sender's, as all below
+ * @stops: times the queue was stopped for lack of room
+ * @doorbells: rung
+ * @linearized: frames in too many pieces
+ *
+ * Each has one writer at a time, and anybody may read.
+ */
+struct qhca_tx_stats {
+	u64 packets;
+	u64 bytes;
+	u64 errors;
+	u64 wakes;
+	u64 dropped;
+	u64 stops;
+	u64 doorbells;
+	u64 linearized;
+};
+
+/**
+ * struct qhca_rx_stats - what the receive queue has done since probe(); NAPI's
+ * @packets: frames given to the stack
+ * @bytes: of them, with the tag that the device took out
+ * @errors: frames that the device could not deliver
+ * @length_errors: frames of a length that makes no sense
+ * @dropped: frames for which there was no memory
+ * @csum_ok: frames whose checksums the device vouched for
+ * @polls: runs of NAPI
+ */
+struct qhca_rx_stats {
+	u64 packets;
+	u64 bytes;
+	u64 errors;
+	u64 length_errors;
+	u64 dropped;
+	u64 csum_ok;
+	u64 polls;
+};
+
+/* Adds to a counter that others read meanwhile. */
+static inline void qhca_stat_add(u64 *stat, u64 n)
+{
+	WRITE_ONCE(*stat, *stat + n);
+}
+
+/**
  * struct qhca_nic - private data of the netdev
  * @netdev: the netdev
  * @dev: the function
  * @chan: the queues, or NULL; changes under RTNL
  * @params: of @chan, or of the next one
+ * @tx_stats: of the send queue
+ * @rx_stats: of the receive queue
  * @speed: of the port, Mb/s
  * @port_lock: serialises SET_PORT and SET_MCAST
  * @port_on: the port may be on; under @port_lock
@@ -141,6 +194,8 @@ struct qhca_nic {
 	struct qhca_dev *dev;
 	struct qhca_chan *chan;
 	struct qhca_chan_params params;
+	struct qhca_tx_stats tx_stats;
+	struct qhca_rx_stats rx_stats;
 	u32 speed;
 	struct mutex port_lock;		/* SET_PORT and SET_MCAST */
 	bool port_on;
@@ -165,6 +220,7 @@ struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_p
 void qhca_chan_free(struct qhca_chan *chan);
 int qhca_chan_start(struct qhca_chan *chan);
 void qhca_chan_stop(struct qhca_chan *chan);
+int qhca_chan_replace(struct qhca_chan *old, struct qhca_chan *new);
 bool qhca_eth_cq_next(struct qhca_eth_cq *cq, struct qhca_cqe *cqe);
 void qhca_eth_cq_update(struct qhca_eth_cq *cq);
 
@@ -179,6 +235,7 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev);
 int qhca_rxq_alloc(struct qhca_chan *chan, u32 entries, u32 mtu);
 void qhca_rxq_free(struct qhca_chan *chan);
 void qhca_rxq_drain(struct qhca_chan *chan);
+void qhca_rxq_prefill(struct qhca_chan *chan);
 bool qhca_rxq_fill(struct qhca_chan *chan);
 int qhca_rx_poll(struct qhca_chan *chan, int budget);
 

@@ -65,9 +65,42 @@ static int qhca_set_ringparam(struct net_device *netdev, struct ethtool_ringpara
 	return qhca_nic_change(nic, &params);
 }
 
+/* One queue in each direction, which share an interrupt. */
+static void qhca_get_channels(struct net_device *netdev, struct ethtool_channels *channels)
+{
+	channels->max_combined = 1;
+	channels->combined_count = 1;
+}
+
+/* What the driver counts; the device's own counters come first. */
+static const struct {
+	char name[ETH_GSTRING_LEN];
+	size_t offset;
+} qhca_queue_stats[] = {
+#define QHCA_STAT(dir, stat) { #dir "0_" #stat, offsetof(struct qhca_nic, dir##_stats.stat) }
+	QHCA_STAT(tx, packets),
+	QHCA_STAT(tx, bytes),
+	QHCA_STAT(tx, errors),
+	QHCA_STAT(tx, dropped),
+	QHCA_STAT(tx, doorbells),
+	QHCA_STAT(tx, linearized),
+	QHCA_STAT(tx, stops),
+	QHCA_STAT(tx, wakes),
+	QHCA_STAT(rx, packets),
+	QHCA_STAT(rx, bytes),
+	QHCA_STAT(rx, errors),
+	QHCA_STAT(rx, length_errors),
+	QHCA_STAT(rx, dropped),
+	QHCA_STAT(rx, csum_ok),
+	QHCA_STAT(rx, polls),
+#undef QHCA_STAT
+};
+
 static int qhca_get_sset_count(struct net_device *netdev, int sset)
 {
-	return sset == ETH_SS_STATS ? QHCA_CNT_MAX : -EOPNOTSUPP;
+	if (sset != ETH_SS_STATS)
+		return -EOPNOTSUPP;
+	return QHCA_CNT_MAX + ARRAY_SIZE(qhca_queue_stats);
 }
 
 static void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
@@ -76,8 +109,10 @@ static void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 
 	if (sset != ETH_SS_STATS)
 		return;
-	for (i = 0; i < QHCA_CNT_MAX; i++)
-		strscpy(data + i * ETH_GSTRING_LEN, qhca_counter_names[i], ETH_GSTRING_LEN);
+	for (i = 0; i < QHCA_CNT_MAX; i++, data += ETH_GSTRING_LEN)
+		strscpy(data, qhca_counter_names[i], ETH_GSTRING_LEN);
+	for (i = 0; i < ARRAY_SIZE(qhca_queue_stats); i++, data += ETH_GSTRING_LEN)
+		memcpy(data, qhca_queue_stats[i].name, ETH_GSTRING_LEN);
 }
 
 static void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats,
@@ -92,7 +127,9 @@ static void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_sta
 	/* There is no way to report an error; a dead device shows zeroes. */
 	qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
 	for (i = 0; i < QHCA_CNT_MAX; i++)
-		data[i] = le64_to_cpu(counters[i]);
+		*data++ = le64_to_cpu(counters[i]);
+	for (i = 0; i < ARRAY_SIZE(qhca_queue_stats); i++)
+		*data++ = READ_ONCE(*(u64 *)((void *)nic + qhca_queue_stats[i].offset));
 }
 
 const struct ethtool_ops qhca_ethtool_ops = {
@@ -101,6 +138,7 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.get_link_ksettings = qhca_get_link_ksettings,
 	.get_ringparam = qhca_get_ringparam,
 	.set_ringparam = qhca_set_ringparam,
+	.get_channels = qhca_get_channels,
 	.get_sset_count = qhca_get_sset_count,
 	.get_strings = qhca_get_strings,
 	.get_ethtool_stats = qhca_get_ethtool_stats,

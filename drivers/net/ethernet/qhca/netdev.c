@@ -41,7 +41,16 @@ static bool qhca_nic_is_up(const struct qhca_nic *nic)
 	return netif_running(nic->netdev) && netif_device_present(nic->netdev);
 }
 
-/* Puts @new in the place of the queues there are, and those back if it fails. */
+/* After a failure: the queues that there were, with their settings. */
+static void qhca_nic_restore(struct qhca_nic *nic, struct qhca_chan *old)
+{
+	if (old && qhca_chan_start(old)) {
+		netdev_err(nic->netdev, "no queues\n");
+		qhca_chan_free(old);
+	}
+}
+
+/* Puts @new in the place of the queues there are, if there are any. */
 static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
 			    const struct qhca_chan_params *params)
 {
@@ -49,23 +58,25 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
 	struct qhca_chan *old = nic->chan;
 	int ret;
 
+	/* The device must not put a frame into a buffer that is too small for it. */
+	nic->params.mtu = min(old_params.mtu, params->mtu);
+	ret = qhca_port_sync(nic);
+	if (ret) {
+		nic->params = old_params;
+		qhca_chan_free(new);
+		return ret;
+	}
+	ret = old ? qhca_chan_replace(old, new) : qhca_chan_start(new);
+	if (ret) {
+		nic->params = old_params;
+		qhca_chan_free(new);
+		qhca_nic_restore(nic, old);
+		return ret;
+	}
 	if (old)
-		qhca_chan_stop(old);
-	nic->params = *params;
-	ret = qhca_chan_start(new);
-	if (!ret) {
-		if (old)
-			qhca_chan_free(old);
-		return 0;
-	}
-
-	qhca_chan_free(new);
-	nic->params = old_params;
-	if (old && qhca_chan_start(old)) {
-		netdev_err(nic->netdev, "no queues\n");
 		qhca_chan_free(old);
-	}
-	return ret;
+	nic->params = *params;
+	return qhca_port_sync(nic);
 }
 
 /**
@@ -155,6 +166,23 @@ static int qhca_change_mtu(struct net_device *netdev, int mtu)
 	return ret;
 }
 
+static void qhca_get_stats64(struct net_device *netdev, struct rtnl_link_stats64 *s)
+{
+	const struct qhca_nic *nic = netdev_priv(netdev);
+	const struct qhca_tx_stats *tx = &nic->tx_stats;
+	const struct qhca_rx_stats *rx = &nic->rx_stats;
+
+	s->tx_packets = READ_ONCE(tx->packets);
+	s->tx_bytes = READ_ONCE(tx->bytes);
+	s->tx_errors = READ_ONCE(tx->errors);
+	s->tx_dropped = READ_ONCE(tx->dropped);
+	s->rx_packets = READ_ONCE(rx->packets);
+	s->rx_bytes = READ_ONCE(rx->bytes);
+	s->rx_length_errors = READ_ONCE(rx->length_errors);
+	s->rx_errors = READ_ONCE(rx->errors) + s->rx_length_errors;
+	s->rx_dropped = READ_ONCE(rx->dropped);
+}
+
 static void qhca_tx_timeout(struct net_device *netdev, unsigned int txqueue)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
@@ -171,7 +199,7 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_set_mac_address = qhca_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,
 	.ndo_change_mtu = qhca_change_mtu,
-	.ndo_get_stats64 = dev_get_tstats64,
+	.ndo_get_stats64 = qhca_get_stats64,
 	.ndo_tx_timeout = qhca_tx_timeout,
 };
 
@@ -267,7 +295,6 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	netdev->dev_port = 0;
 	netdev->netdev_ops = &qhca_netdev_ops;
 	netdev->ethtool_ops = &qhca_ethtool_ops;
-	netdev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	qhca_netdev_init_features(netdev);
 	qhca_netdev_init_addr(dev, netdev);
 	qhca_nic_init(dev, netdev);

@@ -32,6 +32,32 @@ static void qhca_rx_write_wqe(struct qhca_rxq *rx, u32 index, struct page *page)
 	};
 }
 
+/* Puts buffers into all free places of the ring, as far as there is memory. */
+static void qhca_rxq_add(struct qhca_rxq *rx)
+{
+	struct page *page;
+
+	while (rx->pi - rx->ci < BIT(rx->log_size)) {
+		page = page_pool_dev_alloc_pages(rx->pool);
+		if (!page)
+			break;
+		qhca_rx_write_wqe(rx, rx->pi, page);
+		rx->pi++;
+	}
+}
+
+/**
+ * qhca_rxq_prefill - put buffers into the ring of a queue to be created
+ * @chan: the channel
+ *
+ * Context: process.
+ */
+void qhca_rxq_prefill(struct qhca_chan *chan)
+{
+	qhca_rxq_add(&chan->rx);
+	chan->rx.rung = chan->rx.pi;
+}
+
 /**
  * qhca_rxq_fill - give buffers to the device
  * @chan: the channel
@@ -42,19 +68,11 @@ static void qhca_rx_write_wqe(struct qhca_rxq *rx, u32 index, struct page *page)
 bool qhca_rxq_fill(struct qhca_chan *chan)
 {
 	struct qhca_rxq *rx = &chan->rx;
-	u32 size = BIT(rx->log_size);
-	struct page *page;
 
-	while (rx->pi - rx->ci < size) {
-		page = page_pool_dev_alloc_pages(rx->pool);
-		if (!page)
-			break;
-		qhca_rx_write_wqe(rx, rx->pi, page);
-		rx->pi++;
-	}
+	qhca_rxq_add(rx);
 	/* Few are worth a doorbell only if there will not be more. */
 	if (rx->pi - rx->rung >= QHCA_RX_RING_BATCH ||
-	    (rx->pi != rx->rung && rx->pi - rx->ci < size)) {
+	    (rx->pi != rx->rung && rx->pi - rx->ci < BIT(rx->log_size))) {
 		rx->rung = rx->pi;
 		qhca_ring(chan->nic->dev, QHCA_DB_ETH, qhca_db(rx->number, rx->pi));
 	}
@@ -86,38 +104,44 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 
 	skb_record_rx_queue(skb, 0);
 	skb->protocol = eth_type_trans(skb, netdev);
-	if (netdev->features & NETIF_F_RXCSUM && flags & QHCA_CQE_CSUM_OK)
+	if (netdev->features & NETIF_F_RXCSUM && flags & QHCA_CQE_CSUM_OK) {
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
+		qhca_stat_add(&chan->nic->rx_stats.csum_ok, 1);
+	}
 	if (flags & QHCA_CQE_VLAN)
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), le16_to_cpu(cqe->vlan_tci));
 	napi_gro_receive(&chan->napi, skb);
 }
 
-/* One buffer has come back. Returns the bytes of its frame, 0 if it had none. */
-static u32 qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe)
+/* One buffer has come back. */
+static void qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe)
 {
-	struct net_device *netdev = chan->nic->netdev;
+	struct qhca_rx_stats *stats = &chan->nic->rx_stats;
 	u32 len = le32_to_cpu(cqe->byte_len);
 	struct qhca_rxq *rx = &chan->rx;
 	struct page *page = rx->page[qhca_rx_pos(rx, rx->ci)];
 	struct sk_buff *skb = NULL;
+	u64 *why = &stats->dropped;
 
 	rx->page[qhca_rx_pos(rx, rx->ci)] = NULL;
 	rx->ci++;
 	if (cqe->status != QHCA_WC_SUCCESS)
-		DEV_STATS_INC(netdev, rx_errors);
+		why = &stats->errors;
 	else if (len < ETH_HLEN || len > rx->room)
-		DEV_STATS_INC(netdev, rx_length_errors);
+		why = &stats->length_errors;
 	else
 		skb = qhca_rx_build_skb(chan, page, len);
 
 	if (!skb) {
 		page_pool_recycle_direct(rx->pool, page);
-		DEV_STATS_INC(netdev, rx_dropped);
-		return 0;
+		qhca_stat_add(why, 1);
+		return;
 	}
+	if (cqe->flags & cpu_to_le16(QHCA_CQE_VLAN))
+		len += VLAN_HLEN;
+	qhca_stat_add(&stats->packets, 1);
+	qhca_stat_add(&stats->bytes, len);
 	qhca_rx_deliver(chan, skb, cqe);
-	return len;
 }
 
 /**
@@ -130,21 +154,18 @@ static u32 qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe)
  */
 int qhca_rx_poll(struct qhca_chan *chan, int budget)
 {
-	struct net_device *netdev = chan->nic->netdev;
 	struct qhca_rxq *rx = &chan->rx;
 	struct qhca_cqe cqe;
-	u32 len;
 	int n;
 
+	qhca_stat_add(&chan->nic->rx_stats.polls, 1);
 	for (n = 0; n < budget && qhca_eth_cq_next(&rx->cq, &cqe); n++) {
 		/* The device takes buffers in order, and has to have this one. */
 		if (le32_to_cpu(cqe.wqe_index) != rx->ci || rx->ci == rx->rung) {
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;
 		}
-		len = qhca_rx_one(chan, &cqe);
-		if (len)
-			dev_sw_netstats_rx_add(netdev, len);
+		qhca_rx_one(chan, &cqe);
 	}
 	if (n)
 		qhca_eth_cq_update(&rx->cq);

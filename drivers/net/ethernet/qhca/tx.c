@@ -105,15 +105,33 @@ err:
 }
 
 /* Stops the queue if the next frame might not fit. */
-static void qhca_tx_maybe_stop(struct qhca_txq *tx, struct netdev_queue *nq)
+static void qhca_tx_maybe_stop(struct qhca_chan *chan, struct netdev_queue *nq)
 {
+	struct qhca_txq *tx = &chan->tx;
+
 	if (likely(qhca_tx_room(tx) >= QHCA_TX_STOP))
 		return;
 	netif_tx_stop_queue(nq);
+	qhca_stat_add(&chan->nic->tx_stats.stops, 1);
 	/* Either we see what NAPI has freed, or it sees that the queue is stopped. */
 	smp_mb();
 	if (qhca_tx_room(tx) >= QHCA_TX_WAKE)
 		netif_tx_start_queue(nq);
+}
+
+static void qhca_tx_ring(struct qhca_chan *chan)
+{
+	qhca_ring(chan->nic->dev, QHCA_DB_ETH, qhca_db(chan->tx.number, chan->tx.pi));
+	qhca_stat_add(&chan->nic->tx_stats.doorbells, 1);
+}
+
+/* Whether the frame fits, after some work perhaps. */
+static bool qhca_tx_fits(struct qhca_nic *nic, struct sk_buff *skb)
+{
+	if (likely(skb_shinfo(skb)->nr_frags + 1 <= QHCA_ETH_MAX_FRAGS))
+		return true;
+	qhca_stat_add(&nic->tx_stats.linearized, 1);
+	return !skb_linearize(skb);
 }
 
 /**
@@ -132,7 +150,7 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	struct qhca_txq *tx = &chan->tx;
 	int n;
 
-	if (skb_shinfo(skb)->nr_frags + 1 > QHCA_ETH_MAX_FRAGS && skb_linearize(skb))
+	if (!qhca_tx_fits(nic, skb))
 		goto drop;
 	n = qhca_tx_write_frame(chan, skb);
 	if (n < 0)
@@ -141,21 +159,22 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	skb_tx_timestamp(skb);
 	/* NAPI must find the buffers that the index covers. */
 	smp_store_release(&tx->pi, tx->pi + n);
-	qhca_tx_maybe_stop(tx, nq);
+	qhca_tx_maybe_stop(chan, nq);
 	/* From the doorbell on the frame is not ours any more. */
 	if (__netdev_tx_sent_queue(nq, len, netdev_xmit_more()))
-		qhca_ring(nic->dev, QHCA_DB_ETH, qhca_db(tx->number, tx->pi));
+		qhca_tx_ring(chan);
 	return NETDEV_TX_OK;
 
 drop:
 	dev_kfree_skb_any(skb);
-	DEV_STATS_INC(netdev, tx_dropped);
+	qhca_stat_add(&nic->tx_stats.dropped, 1);
 	/* Frames before this one may have been left to its doorbell. */
 	if (!netdev_xmit_more())
-		qhca_ring(nic->dev, QHCA_DB_ETH, qhca_db(tx->number, tx->pi));
+		qhca_tx_ring(chan);
 	return NETDEV_TX_OK;
 }
 
+/* For the byte queue limits, which want what they were told when it was sent. */
 struct qhca_tx_sum {
 	unsigned int packets;
 	unsigned int bytes;
@@ -192,12 +211,25 @@ static bool qhca_tx_cqe_ok(const struct qhca_txq *tx, u32 index)
 	return index - tx->ci < pending && tx->buf[qhca_tx_pos(tx, index)].skb;
 }
 
-static void qhca_tx_wake(struct qhca_txq *tx, struct netdev_queue *nq)
+static void qhca_tx_wake(struct qhca_chan *chan, struct netdev_queue *nq)
 {
 	/* Pairs with the barrier in qhca_tx_maybe_stop(). */
 	smp_mb();
-	if (unlikely(netif_tx_queue_stopped(nq)) && qhca_tx_room(tx) >= QHCA_TX_WAKE)
-		netif_tx_wake_queue(nq);
+	if (likely(!netif_tx_queue_stopped(nq)) || READ_ONCE(chan->closing) ||
+	    qhca_tx_room(&chan->tx) < QHCA_TX_WAKE)
+		return;
+	qhca_stat_add(&chan->nic->tx_stats.wakes, 1);
+	netif_tx_wake_queue(nq);
+}
+
+static void qhca_tx_count(struct qhca_tx_stats *stats, const struct qhca_cqe *cqe)
+{
+	if (cqe->status != QHCA_WC_SUCCESS) {
+		qhca_stat_add(&stats->errors, 1);
+		return;
+	}
+	qhca_stat_add(&stats->packets, 1);
+	qhca_stat_add(&stats->bytes, le32_to_cpu(cqe->byte_len));
 }
 
 /**
@@ -223,16 +255,14 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;
 		}
-		if (cqe.status != QHCA_WC_SUCCESS)
-			DEV_STATS_INC(netdev, tx_errors);
+		qhca_tx_count(&chan->nic->tx_stats, &cqe);
 		qhca_tx_free_to(chan, index, budget, &sum);
 	}
 	if (!sum.packets)
 		return;
 	qhca_eth_cq_update(&tx->cq);
-	dev_sw_netstats_tx_add(netdev, sum.packets, sum.bytes);
 	netdev_tx_completed_queue(nq, sum.packets, sum.bytes);
-	qhca_tx_wake(tx, nq);
+	qhca_tx_wake(chan, nq);
 }
 
 /**
@@ -249,7 +279,7 @@ void qhca_txq_drain(struct qhca_chan *chan)
 	if (tx->ci == tx->pi)
 		return;
 	qhca_tx_free_to(chan, tx->pi - 1, 0, &sum);
-	DEV_STATS_ADD(chan->nic->netdev, tx_dropped, sum.packets);
+	qhca_stat_add(&chan->nic->tx_stats.dropped, sum.packets);
 }
 
 /**
