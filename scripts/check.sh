@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [engine | soak | qtest | guest [PART…]]
+# check.sh [engine | soak | qtest | guest [PART…] | pair]
 #
 # The tests: those of the engine, without a VM (soak: only its simulator, COUNT
 # schedules from SEED on); those of the QEMU device, without a guest; then
-# guest/check.sh in one. Without arguments all of them. Ends with the sum, on a
-# line of its own: N passed, N failed, N skipped. VMFLAGS goes to scripts/vm.
+# guest/check.sh in one, and guest/pair.sh in two. Without arguments all of them.
+# Ends with the sum, on a line of its own: N passed, N failed, N skipped. VMFLAGS
+# goes to scripts/vm.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -91,13 +92,28 @@ guest()
 	account guest $rc
 }
 
+# Both machines count; the sum goes where account() looks for it.
+pair()
+{
+	local rc=0 sum
+	log "tests in a pair of guests"
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" pair --strict --timeout 600 ${VMFLAGS:-} -- \
+		/opt/qhca/guest/pair.sh -- /opt/qhca/guest/pair.sh | tee "$OUT" || rc=$?
+	sum=$(awk '/^[ab]\| [0-9]+ passed, / { p += $2; f += $4; s += $6 }
+		END { printf "%d passed, %d failed, %d skipped", p, f, s }' "$OUT")
+	echo "$sum" >>"$OUT"
+	account pair $rc
+}
+
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
-'') build; engine; qtest; guest ;;
+'') build; engine; qtest; guest; pair ;;
 engine) engine ;;
 soak) soak ;;
 qtest) qtest ;;
 guest) shift; guest "$@" ;;
+pair) pair ;;
 *) die "unknown part $1, see --help" ;;
 esac
 echo "$PASS passed, $FAIL failed, $SKIP skipped"

@@ -1,26 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [kselftest] [tools] [perftest] [pyverbs [FILE…]]     (in the guest)
+# check.sh [eth] [kselftest] [tools] [perftest] [pyverbs [FILE…]]     (in the guest)
 #
 # The guest's part of `make check`, on the device QHCA_DEV; without arguments
 # everything. Ends with one line: N passed, N failed, N skipped. Exit status 0
 # if something passed and nothing failed.
 
-. /opt/qhca/guest/perf.sh
-PASS=0 FAIL=0 SKIP=0
 LOGS=/run/qhca/logs
-mkdir -p $LOGS
-
-# result ok|fail|skip NAME [REASON]
-result()
-{
-	case $1 in
-	ok) PASS=$((PASS + 1)); echo "ok $2" ;;
-	skip) SKIP=$((SKIP + 1)); echo "ok $2 # SKIP ${3:-}" ;;
-	*) FAIL=$((FAIL + 1)); echo "not ok $2${3:+ # $3}" ;;
-	esac
-}
+. /opt/qhca/guest/perf.sh
+. /opt/qhca/guest/result.sh
+. /opt/qhca/guest/eth.sh
 
 # ---- kselftests: the programs named in tests.list, TAP on stdout
 
@@ -185,9 +175,10 @@ pyverbs()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- kselftest tools perftest pyverbs
+[ $# -gt 0 ] || set -- eth kselftest tools perftest pyverbs
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
+	eth) eth ;;
 	kselftest) kselftest ;;
 	tools) tools ;;
 	perftest) perftest ;;
@@ -196,5 +187,4 @@ while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	esac
 	shift
 done
-echo "$PASS passed, $FAIL failed, $SKIP skipped"
-[ $FAIL = 0 ] && [ $PASS -gt 0 ]
+summary

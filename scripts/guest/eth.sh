@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh: the function as a network card, alone in its machine. The
+# gateway behind the user network answers pings; nobody else is there.
+
+GATEWAY=${QHCA_PEER%.*}.254
+VLAN_IF=$QHCA_IF.7
+VLAN_NET=192.168.207
+
+# until_true SECONDS COMMAND…
+until_true()
+{
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
+counter() { cat "/sys/class/net/$QHCA_IF/statistics/$1"; }
+ethtool_counter() { ethtool -S "$QHCA_IF" | awk -v n="$1:" '$1 == n { print $2 }'; }
+carrier_is() { [ "$(cat "/sys/class/net/$QHCA_IF/carrier")" = "$1" ]; }
+port_is() { rdma link show "$QHCA_DEV/1" | grep -q "state $1 "; }
+qmp() { qhca-host qmp "$1"; }
+
+# flood COUNT SIZE: pings as fast as they are answered, none lost. The gateway
+# sends no frames above 1500 bytes; it has to be allowed to send fragments.
+flood() { ping -q -f -n -M dont -c "$1" -s "$2" -W 5 "$GATEWAY"; }
+no_loss() { ! grep -v ' 0% packet loss' < <(grep 'packet loss' "$1"); }
+
+sizes()
+{
+	local size
+	for size in 0 1 17 18 19 255 1471 1472 1473 4172 9000 60000; do
+		ping -q -n -M dont -c 2 -i 0.01 -W 5 -s "$size" "$GATEWAY" || return 1
+	done
+}
+
+# Every frame is counted once, by the device and by the driver, each at its
+# length on the wire. Without IPv6, whose chatter comes when it likes.
+figures()
+{
+	local before=() after=() i names=(tx_packets tx_bytes rx_packets rx_bytes)
+	local dev=(eth_tx_pkts eth_tx_bytes eth_rx_pkts eth_rx_bytes)
+	local queue=(tx0_packets tx0_bytes rx0_packets rx0_bytes)
+	flood 50 100
+	for i in 0 1 2 3; do before[i]=$(ethtool_counter "${dev[i]}"); done
+	for i in 0 1 2 3; do before[i + 4]=$(counter "${names[i]}"); done
+	for i in 0 1 2 3; do before[i + 8]=$(ethtool_counter "${queue[i]}"); done
+	flood 200 700
+	for i in 0 1 2 3; do after[i]=$(ethtool_counter "${dev[i]}"); done
+	for i in 0 1 2 3; do after[i + 4]=$(counter "${names[i]}"); done
+	for i in 0 1 2 3; do after[i + 8]=$(ethtool_counter "${queue[i]}"); done
+	for i in 0 1 2 3; do
+		same "device and driver, ${names[i]}" $((after[i] - before[i])) \
+			$((after[i + 4] - before[i + 4])) || return 1
+		same "driver and queue, ${names[i]}" $((after[i + 4] - before[i + 4])) \
+			$((after[i + 8] - before[i + 8])) || return 1
+	done
+	[ $((after[0] - before[0])) -ge 200 ] || return 1
+	[ $((after[1] - before[1])) -ge $((200 * 742)) ]
+}
+
+driver_info()
+{
+	ethtool -i "$QHCA_IF" | grep -x 'driver: qhca' &&
+		ethtool "$QHCA_IF" | grep 'Speed: 100000Mb/s' &&
+		ethtool "$QHCA_IF" | grep 'Link detected: yes' &&
+		ethtool -l "$QHCA_IF" | grep -E 'Combined:\s+1$'
+}
+
+features()
+{
+	local f
+	for f in scatter-gather tx-checksumming rx-checksumming generic-receive-offload \
+		tx-vlan-offload rx-vlan-offload; do
+		ethtool -k "$QHCA_IF" | grep "^$f: on" || return 1
+	done
+	for f in sg tx rx gro txvlan; do
+		ethtool -K "$QHCA_IF" "$f" off && flood 50 3000 || return 1
+	done
+	for f in sg tx rx gro txvlan; do
+		ethtool -K "$QHCA_IF" "$f" on && flood 50 3000 || return 1
+	done
+}
+
+# under_traffic COMMAND…: while pings fly, none of which may get lost.
+under_traffic()
+{
+	local pings log=$LOGS/eth.flood rc=0
+	ping -q -i 0.002 -n -c 400 -W 5 -s 1000 "$GATEWAY" >"$log" 2>&1 &
+	pings=$!
+	sleep 0.2
+	"$@" || rc=1
+	wait "$pings"
+	cat "$log"
+	no_loss "$log" && [ $rc = 0 ]
+}
+
+change_mtu()
+{
+	local mtu
+	for mtu in 1500 9000 1280 4200 9000 4200; do
+		ip link set dev "$QHCA_IF" mtu "$mtu" || return 1
+		sleep 0.1
+	done
+	! ip link set dev "$QHCA_IF" mtu 9001 2>/dev/null
+}
+
+change_rings()
+{
+	local n
+	for n in 64 4096 100 512; do
+		ethtool -G "$QHCA_IF" rx "$n" tx "$n" || return 1
+		sleep 0.1
+	done
+	! ethtool -G "$QHCA_IF" rx 63 2>/dev/null && ! ethtool -G "$QHCA_IF" tx 4097 2>/dev/null
+}
+
+change_filter()
+{
+	local i
+	for i in 1 2 3 4 5; do
+		ip maddr add "01:00:5e:01:02:0$i" dev "$QHCA_IF" || return 1
+		ip link set dev "$QHCA_IF" promisc on
+		ip link set dev "$QHCA_IF" allmulticast on
+		ip maddr del "01:00:5e:01:02:0$i" dev "$QHCA_IF" || return 1
+		ip link set dev "$QHCA_IF" promisc off
+		ip link set dev "$QHCA_IF" allmulticast off
+	done
+}
+
+# More groups than the device has room for: it then lets all of them in.
+many_groups()
+{
+	local i n
+	for i in $(seq 600); do
+		printf 'maddr add 01:00:5e:02:%02x:%02x dev %s\n' $((i / 256)) $((i % 256)) "$QHCA_IF"
+	done >/run/qhca/groups
+	ip -batch /run/qhca/groups && flood 20 100 || return 1
+	sed -i "s/maddr add/maddr del/" /run/qhca/groups
+	ip -batch /run/qhca/groups && flood 20 100
+}
+
+change_mac()
+{
+	local mac
+	mac=$(cat "/sys/class/net/$QHCA_IF/address")
+	ip link set dev "$QHCA_IF" address 52:54:00:99:88:77 || return 1
+	until_true 5 flood 50 500 || return 1
+	ip link set dev "$QHCA_IF" address "$mac" && until_true 5 flood 50 500
+}
+
+link_state() { qmp "{\"execute\":\"set_link\",\"arguments\":{\"name\":\"qhca0\",\"up\":$1}}"; }
+
+# Twice, so that the way back is not an accident.
+change_link()
+{
+	local i rc=0
+	for i in 1 2; do
+		link_state false && until_true 5 carrier_is 0 && until_true 5 port_is DOWN || rc=1
+		ethtool "$QHCA_IF" | grep 'Link detected: no' || rc=1
+		link_state true && until_true 5 carrier_is 1 && until_true 5 port_is ACTIVE || rc=1
+		until_true 5 flood 50 500 || rc=1
+	done
+	return $rc
+}
+
+# ---- a VLAN: addresses, a GID with its number, RC traffic that is tagged
+
+vlan_gid() { QHCA_NO_WAIT=1 qhca-gid "$QHCA_DEV" "$VLAN_NET.1"; }
+
+vlan_rc()
+{
+	local gid
+	ip link add link "$QHCA_IF" name "$VLAN_IF" type vlan id 7 || return 1
+	ip addr add "$VLAN_NET.1/24" dev "$VLAN_IF" && ip link set dev "$VLAN_IF" up || return 1
+	gid=$(qhca-gid "$QHCA_DEV" "$VLAN_NET.1") || return 1
+	same "interface of the GID" "$(cat "/sys/class/infiniband/$QHCA_DEV/ports/1/gid_attrs/ndevs/$gid")" \
+		"$VLAN_IF" || return 1
+	both 60 "$LOGS/pp.server" "$LOGS/pp.client" 18700 \
+		ibv_rc_pingpong -d "$QHCA_DEV" -g "$gid" -p 18700 -n 200 || { cat "$LOGS"/pp.*; return 1; }
+}
+
+vlan_gone()
+{
+	local gid
+	gid=$(vlan_gid) || return 1
+	ip link del dev "$VLAN_IF" || return 1
+	until_true 5 eval "! grep -qs . /sys/class/infiniband/$QHCA_DEV/ports/1/gid_attrs/ndevs/$gid"
+}
+
+# Nobody answers behind the user network: what counts is that frames leave with
+# the tag, four bytes longer than without.
+vlan_frames()
+{
+	local before after
+	before=$(ethtool_counter eth_tx_bytes)
+	ping -q -n -c 3 -i 0.2 -W 1 -s 1000 -I "$VLAN_IF" 224.0.0.1
+	after=$(ethtool_counter eth_tx_bytes)
+	[ $((after - before)) -ge $((3 * 1046)) ]
+}
+
+eth()
+{
+	local start=$SECONDS
+	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=1"
+	expect "eth/driver and link settings" driver_info
+	expect "eth/ping, sizes up to 60000" sizes
+	expect "eth/flood ping" flood 1000 1000
+	expect "eth/statistics: device, driver, ethtool agree" figures
+	expect "eth/offloads on and off" features
+	expect "eth/MTU changes under traffic" under_traffic change_mtu
+	expect "eth/ring sizes change under traffic" under_traffic change_rings
+	expect "eth/filters change under traffic" under_traffic change_filter
+	expect "eth/more multicast groups than fit" many_groups
+	expect "eth/MAC address changes" change_mac
+	expect "eth/J-009 H-012 set_link: carrier and port" change_link
+	expect "eth/J-013 E-001 VLAN: GID and RC traffic" vlan_rc
+	expect "eth/VLAN: tagged frames" vlan_frames
+	expect "eth/J-013 VLAN: the GID goes with it" vlan_gone
+	ip link del dev "$VLAN_IF" 2>/dev/null
+	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=0"
+	echo "# eth: $((SECONDS - start)) s"
+}

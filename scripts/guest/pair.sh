@@ -1,0 +1,195 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# pair.sh     (in both guests of a pair)
+#
+# The network card and RC between two machines. Machine b is the client of every
+# test; a serves, and counts what reaches it. Each ends with one line:
+# N passed, N failed, N skipped.
+
+LOGS=/run/qhca/logs
+. /opt/qhca/guest/perf.sh
+. /opt/qhca/guest/result.sh
+
+VLAN_IF=$QHCA_IF.7
+VLAN_IP=${QHCA_IP/192.168.77/192.168.207}
+VLAN_PEER=${QHCA_PEER/192.168.77/192.168.207}
+MAC_OF_A=52:54:00:00:4d:01
+
+a() { [ "$QHCA_ROLE" = a ]; }
+
+# Both machines are at this point.
+STEP=0
+step() { STEP=$((STEP + 1)); qhca-host sync "step$STEP" || exit 1; }
+
+# serve COMMAND… / client NAME COMMAND…: a starts its side in the background, b
+# runs the test while it is there.
+serve() { a || return 0; "$@" >"$LOGS/server.log" 2>&1 & SERVER=$!; }
+client() { step; a || expect "pair/$1" "${@:2}"; step; a && [ -n "$SERVER" ] && stop_server; }
+
+stop_server()
+{
+	kill "$SERVER" 2>/dev/null
+	wait "$SERVER" 2>/dev/null
+	SERVER=
+}
+
+# ---- the network card
+
+flood() { ping -q -f -n -c "$1" -s "$2" -W 5 "${3:-$QHCA_PEER}"; }
+big() { ping -q -n -c 3 -i 0.1 -s 60000 -W 5 "$QHCA_PEER"; }
+
+iperf()
+{
+	local figure
+	figure=$(iperf3 -c "$QHCA_PEER" -t 2 -f m "$@" | awk '/receiver/ { print $(NF - 2), $(NF - 1) }')
+	echo "# iperf3 $*: $figure" >&3
+	[ "${figure%%[. ]*}" -gt 0 ]
+}
+
+# While b's pings fly, a changes what its queues are made for.
+change()
+{
+	local n
+	for n in 1500 9000 1600 4200; do
+		ip link set dev "$QHCA_IF" mtu "$n"
+		sleep 0.1
+	done
+	for n in 64 4096 512; do
+		ethtool -G "$QHCA_IF" rx "$n" tx "$n"
+		sleep 0.1
+	done
+}
+
+no_loss()
+{
+	ping -q -n -i 0.002 -c 400 -W 5 -s 1000 "$QHCA_PEER" >"$LOGS/ping" 2>&1
+	cat "$LOGS/ping"
+	grep -q ' 0% packet loss' "$LOGS/ping"
+}
+
+# ---- what the address filter lets in
+
+start_counter()
+{
+	a || return 0
+	coproc COUNTER { python3 /opt/qhca/guest/frames.py count "$QHCA_IF" "$@"; }
+	read -r _ <&"${COUNTER[0]}"
+}
+
+stop_counter()
+{
+	local stdin
+	a || return 0
+	stdin=${COUNTER[1]}
+	exec {stdin}>&-
+}
+
+ask() { echo >&"${COUNTER[1]}"; read -r COUNT <&"${COUNTER[0]}"; }
+count_is() { ask; same "frames" "$COUNT" "$1"; }
+
+# filter NAME EXPECTED ADDRESS COMMAND_OF_A…
+filter()
+{
+	a && "${@:4}" && ask
+	step
+	a || python3 /opt/qhca/guest/frames.py send "$QHCA_IF" "$3" 20
+	step
+	! a || expect "pair/filter: $1" count_is "$2"
+}
+
+set_link() { ip link set dev "$QHCA_IF" "$@"; }
+
+filters()
+{
+	local group=01:00:5e:07:08:09
+	start_counter
+	filter "own address" 20 "$MAC_OF_A" true
+	filter "broadcast" 20 ff:ff:ff:ff:ff:ff true
+	filter "another address" 0 52:54:00:11:22:33 true
+	filter "another address, promiscuous" 20 52:54:00:11:22:33 set_link promisc on
+	filter "another address, promiscuous no more" 0 52:54:00:11:22:33 set_link promisc off
+	filter "a group" 0 "$group" true
+	filter "a group that was joined" 20 "$group" ip maddr add "$group" dev "$QHCA_IF"
+	filter "a group that was left" 0 "$group" ip maddr del "$group" dev "$QHCA_IF"
+	filter "any group" 20 "$group" set_link allmulticast on
+	filter "any group no more" 0 "$group" set_link allmulticast off
+	filter "a new address" 20 52:54:00:55:66:77 set_link address 52:54:00:55:66:77
+	filter "the address before" 0 "$MAC_OF_A" true
+	filter "the address before, again" 20 "$MAC_OF_A" set_link address "$MAC_OF_A"
+	stop_counter
+}
+
+# ---- RC over the cable, and what the stack sees of it (E-047)
+
+PORT=18800
+# rc NAME TOOL SIZE ITERATIONS [GID ADDRESS]
+rc()
+{
+	local gid=${5:-$QHCA_GID}
+	PORT=$((PORT + 1))
+	if a; then
+		timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p $PORT -s "$3" -n "$4" -F \
+			>"$LOGS/server.log" 2>&1 &
+		SERVER=$!
+		wait_listening $PORT $SERVER
+	fi
+	client "$1" timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p $PORT -s "$3" -n "$4" -F \
+		"${6:-$QHCA_PEER}"
+}
+
+vlan()
+{
+	local gid
+	ip link add link "$QHCA_IF" name "$VLAN_IF" type vlan id 7
+	ip addr add "$VLAN_IP/24" dev "$VLAN_IF"
+	ip link set dev "$VLAN_IF" up
+	gid=$(qhca-gid "$QHCA_DEV" "$VLAN_IP")
+	client "VLAN: flood ping" flood 200 1400 "$VLAN_PEER"
+	rc "J-013 E-001 VLAN: ib_write_bw" ib_write_bw 4096 100 "$gid" "$VLAN_PEER"
+	# The untagged peer is another one.
+	ip link del dev "$VLAN_IF"
+}
+
+# Nobody on the stack's side sees RoCE; without the RDMA driver it is UDP like any.
+isolation()
+{
+	local adev driver
+	driver=$(dirname "$(find /sys/bus/auxiliary/drivers/*/ -maxdepth 1 -name 'qhca.*' | head -n 1)")
+	adev=$(basename "$(find "$driver" -maxdepth 1 -name 'qhca.*' | head -n 1)")
+	start_counter roce
+	rc "ib_write_bw under watch" ib_write_bw 4096 50
+	! a || expect "pair/E-047 RoCE does not reach the stack" count_is 0
+	step
+	a || python3 /opt/qhca/guest/frames.py udp "$QHCA_PEER" 4791 20
+	step
+	! a || expect "pair/E-047 nor does what only looks like RoCE" count_is 0
+	! a || echo "$adev" >"$driver/unbind"
+	step
+	a || python3 /opt/qhca/guest/frames.py udp "$QHCA_PEER" 4791 20
+	step
+	! a || expect "pair/E-047 without the RDMA driver it is UDP" count_is 20
+	! a || echo "$adev" >"$driver/bind"
+	! a || qhca-gid "$QHCA_DEV" "$QHCA_IP" >/dev/null
+	step
+	stop_counter
+	rc "and back again" ib_write_bw 4096 50
+}
+
+exec 3>&1
+sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=1"
+client "flood ping, MTU 4200" flood 500 4000
+client "ping of 60000 bytes" big
+serve iperf3 -s -1
+client "iperf3, b sends" iperf
+serve iperf3 -s -1
+client "iperf3, a sends" iperf -R
+serve change
+client "no loss while the peer changes MTU and rings" no_loss
+rc "ib_write_bw" ib_write_bw 65536 200
+rc "ib_read_bw" ib_read_bw 65536 100
+rc "ib_send_lat" ib_send_lat 64 200
+filters
+vlan
+isolation
+summary

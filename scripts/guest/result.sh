@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by the scripts that test: how a result is reported and counted. What
+# tests print goes to files in LOGS, which is to be set before.
+
+PASS=0 FAIL=0 SKIP=0
+mkdir -p "$LOGS"
+
+# result ok|fail|skip NAME [REASON]
+result()
+{
+	case $1 in
+	ok) PASS=$((PASS + 1)); echo "ok $2" ;;
+	skip) SKIP=$((SKIP + 1)); echo "ok $2 # SKIP ${3:-}" ;;
+	*) FAIL=$((FAIL + 1)); echo "not ok $2${3:+ # $3}" ;;
+	esac
+}
+
+# expect NAME COMMAND…: a test that is one command.
+expect()
+{
+	local name=$1 log=$LOGS/expect.log
+	shift
+	if "$@" >"$log" 2>&1; then
+		result ok "$name"
+	else
+		tail -n 4 "$log" | sed 's/^/    /'
+		result fail "$name"
+	fi
+}
+
+# same WHAT A B
+same()
+{
+	[ "$2" = "$3" ] && return
+	echo "$1: $2, not $3"
+	return 1
+}
+
+# The last line of all; the status is the script's.
+summary()
+{
+	echo "$PASS passed, $FAIL failed, $SKIP skipped"
+	[ $FAIL = 0 ] && [ $PASS -gt 0 ]
+}
