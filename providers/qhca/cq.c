@@ -93,7 +93,7 @@ void qhca_cq_del_qp(struct qhca_cq *cq, struct qhca_qp_link *link)
  * of other QPs close up, newest first, so none is lost if the device goes on
  * writing behind them.
  */
-void qhca_cq_clean(struct qhca_cq *cq, uint32_t qpn)
+void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
 {
 	uint32_t end, i, freed = 0;
 	struct qhca_cqe *from, *to;
@@ -107,7 +107,10 @@ void qhca_cq_clean(struct qhca_cq *cq, uint32_t qpn)
 
 	for (i = end; i != cq->ci; i--) {
 		from = cqe_at(cq, i - 1);
-		if (le32toh(from->qpn) == qpn) {
+		if (le32toh(from->qpn) == qp->qpn) {
+			/* The WR, whose completion nobody will see, is over. */
+			if (qp->srq && !(le16toh(from->flags) & QHCA_CQE_SQ))
+				srq_free_one(qp->srq);
 			freed++;
 		} else if (freed) {
 			to = cqe_at(cq, i - 1 + freed);

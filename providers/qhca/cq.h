@@ -36,4 +36,10 @@ static inline struct qhca_qp_link **qp_bucket(struct qhca_qp_map *map,
 	return &map->bucket[qpn & (map->num_buckets - 1)];
 }
 
+/* Other CQs complete WRs of the same SRQ, perhaps at this moment. */
+static inline void srq_free_one(struct qhca_srq *srq)
+{
+	atomic_fetch_add_explicit(&srq->wq.ci, 1, memory_order_release);
+}
+
 #endif /* QHCA_CQ_H */

@@ -58,14 +58,28 @@ static struct qhca_qp *find_qp(struct qhca_qp_map *map, uint32_t qpn)
 }
 
 /*
- * Take the next CQE; it stays readable until the consumer index is written. It
- * frees its WQE and all before it; errors and flushes are no exception.
+ * The CQE frees its WQE and all before it, or one of the SRQ; errors and flushes
+ * are no exception.
+ */
+static inline void cqe_free_wqes(struct qhca_qp *qp, const struct qhca_cqe *cqe)
+{
+	bool sq = le16toh(cqe->flags) & QHCA_CQE_SQ;
+
+	if (!sq && qp->srq)
+		srq_free_one(qp->srq);
+	else
+		atomic_store_explicit(sq ? &qp->sq.ci : &qp->rq.ci,
+				      le32toh(cqe->wqe_index) + 1,
+				      memory_order_release);
+}
+
+/*
+ * Take the next CQE; it stays readable until the consumer index is written.
  */
 static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 {
 	struct qhca_cqe *cqe;
 	struct qhca_qp *qp;
-	struct qhca_wq *wq;
 
 	for (;;) {
 		cqe = cqe_at(cq, cq->ci);
@@ -79,9 +93,7 @@ static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 			break;
 		/* Nobody is left to tell. */
 	}
-	wq = le16toh(cqe->flags) & QHCA_CQE_SQ ? &qp->sq : &qp->rq;
-	atomic_store_explicit(&wq->ci, le32toh(cqe->wqe_index) + 1,
-			      memory_order_release);
+	cqe_free_wqes(qp, cqe);
 	return cqe;
 }
 

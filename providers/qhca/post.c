@@ -205,28 +205,36 @@ static int post_one_recv(struct qhca_wq *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
-		   struct ibv_recv_wr **bad_wr)
+/* Posts to the receive queue, or SRQ, of that number and doorbell register. */
+int post_recv_list(struct qhca_wq *rq, void *db, uint32_t reg, uint32_t number,
+		   struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	struct qhca_qp *qp = to_qqp(ibqp);
 	uint32_t first;
 	int err = 0;
 
-	if (unlikely(ibqp->state == IBV_QPS_RESET)) {
-		*bad_wr = wr;
-		return EINVAL;
-	}
-	qhca_lock(&qp->rq.lock);
-	first = qp->rq.pi;
+	qhca_lock(&rq->lock);
+	first = rq->pi;
 	for (; wr; wr = wr->next) {
-		err = post_one_recv(&qp->rq, wr);
+		err = post_one_recv(rq, wr);
 		if (unlikely(err)) {
 			*bad_wr = wr;
 			break;
 		}
 	}
-	if (qp->rq.pi != first)
-		qhca_ring(qp->db, QHCA_DB_RQ, qp->qpn, qp->rq.pi);
-	qhca_unlock(&qp->rq.lock);
+	if (rq->pi != first)
+		qhca_ring(db, reg, number, rq->pi);
+	qhca_unlock(&rq->lock);
 	return err;
+}
+
+int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+
+	if (unlikely(ibqp->state == IBV_QPS_RESET || qp->srq)) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return post_recv_list(&qp->rq, qp->db, QHCA_DB_RQ, qp->qpn, wr, bad_wr);
 }

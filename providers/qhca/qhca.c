@@ -52,20 +52,25 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.create_cq_ex = qhca_create_cq_ex,
 	.create_qp = qhca_create_qp,
 	.create_qp_ex = qhca_create_qp_ex,
+	.create_srq = qhca_create_srq,
 	.dealloc_mw = qhca_dealloc_mw,
 	.dealloc_pd = qhca_dealloc_pd,
 	.dealloc_td = qhca_dealloc_td,
 	.dereg_mr = qhca_dereg_mr,
 	.destroy_cq = qhca_destroy_cq,
 	.destroy_qp = qhca_destroy_qp,
+	.destroy_srq = qhca_destroy_srq,
 	.free_context = qhca_free_context,
 	.modify_qp = qhca_modify_qp,
+	.modify_srq = qhca_modify_srq,
 	.poll_cq = qhca_poll_cq,
 	.post_recv = qhca_post_recv,
 	.post_send = qhca_post_send,
+	.post_srq_recv = qhca_post_srq_recv,
 	.query_device_ex = qhca_query_device_ex,
 	.query_port = qhca_query_port,
 	.query_qp = qhca_query_qp,
+	.query_srq = qhca_query_srq,
 	.reg_mr = qhca_reg_mr,
 	.req_notify_cq = qhca_req_notify_cq,
 	.rereg_mr = qhca_rereg_mr,
@@ -105,6 +110,8 @@ static int read_limits(struct qhca_context *ctx)
 
 	ctx->max_cqe = attr.orig_attr.max_cqe;
 	ctx->max_qp_wr = attr.orig_attr.max_qp_wr;
+	ctx->max_srq_wr = attr.orig_attr.max_srq_wr;
+	ctx->max_srq_sge = attr.orig_attr.max_srq_sge;
 	ctx->send_ops = offered_send_ops(&attr.orig_attr);
 	return 0;
 }

@@ -32,6 +32,7 @@ enum qhca_mem_type {
 	QHCA_MEM_CQ = 1,
 	QHCA_MEM_SQ = 2,
 	QHCA_MEM_RQ = 3,
+	QHCA_MEM_SRQ = 4,
 };
 
 /* Memory shared with the device: whole pages, kept out of fork()'s children. */
@@ -53,6 +54,8 @@ struct qhca_context {
 	uint32_t max_send_sge;
 	uint32_t max_recv_sge;
 	uint32_t max_inline;
+	uint32_t max_srq_wr;
+	uint32_t max_srq_sge;
 };
 
 struct qhca_td {
@@ -64,7 +67,7 @@ struct qhca_td {
 struct qhca_pd {
 	struct ibv_pd ibv_pd;
 	uint32_t pdn;
-	atomic_uint refs;	/* parent domains around it, QPs created in it */
+	atomic_uint refs;	/* parent domains around it, QPs and SRQs in it */
 	struct qhca_pd *inner;	/* parent domain: what it is around; else NULL */
 	struct qhca_td *td;
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
@@ -86,6 +89,14 @@ struct qhca_wq {
 	_Atomic(uint32_t) ci;
 };
 
+/* wq.ci counts completions here, whichever WRs they were of. */
+struct qhca_srq {
+	struct verbs_srq vsrq;
+	void *db;
+	uint32_t srqn;
+	struct qhca_wq wq;
+};
+
 struct qhca_qp;
 struct qhca_send_op;
 
@@ -102,6 +113,7 @@ struct qhca_qp {
 	uint32_t send_ops;	/* bit per enum ibv_wr_opcode allowed here */
 	struct qhca_wq sq;
 	struct qhca_wq rq;
+	struct qhca_srq *srq;	/* instead of rq, or NULL */
 	struct qhca_qp_link send_link;
 	struct qhca_qp_link recv_link;
 	/* ibv_wr_*, from wr_start() to wr_complete(), under the lock of sq: */
@@ -160,6 +172,11 @@ static inline struct qhca_cq *to_qcq(struct ibv_cq *ibcq)
 static inline struct qhca_qp *to_qqp(struct ibv_qp *ibqp)
 {
 	return container_of(ibqp, struct qhca_qp, vqp.qp);
+}
+
+static inline struct qhca_srq *to_qsrq(struct ibv_srq *ibsrq)
+{
+	return container_of(ibsrq, struct qhca_srq, vsrq.srq);
 }
 
 static inline int qhca_lock_init(struct qhca_lock *lock,
@@ -226,7 +243,16 @@ int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq);
 int qhca_cq_add_qp(struct qhca_cq *cq, struct qhca_qp_link *link);
 void qhca_cq_del_qp(struct qhca_cq *cq, struct qhca_qp_link *link);
-void qhca_cq_clean(struct qhca_cq *cq, uint32_t qpn);
+void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp);
+
+struct ibv_srq *qhca_create_srq(struct ibv_pd *ibpd,
+				struct ibv_srq_init_attr *attr);
+int qhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+		    int attr_mask);
+int qhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int qhca_destroy_srq(struct ibv_srq *ibsrq);
+int qhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
 
 struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
 			      struct ibv_qp_init_attr *attr);

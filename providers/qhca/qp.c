@@ -9,8 +9,8 @@
 #include <ccan/ilog.h>
 #include <ccan/minmax.h>
 
-#include "qhca.h"
 #include "qhca-abi.h"
+#include "wqe.h"
 
 static uint32_t log2_ceil(uint32_t n)
 {
@@ -61,11 +61,6 @@ static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 		qp->rq.stride_shift = ilog32_nz(stride) - 1;
 		qp->rq.max_sge = min((stride - rq_head) / sge, ctx->max_recv_sge);
 	}
-}
-
-static size_t wq_len(const struct qhca_wq *wq)
-{
-	return (size_t)wq->size << wq->stride_shift;
 }
 
 static int alloc_queues(struct qhca_qp *qp, struct qhca_pd *pd)
@@ -143,9 +138,9 @@ static void clean_cqs(struct qhca_qp *qp)
 	struct qhca_cq *send_cq = to_qcq(qp->vqp.qp.send_cq);
 	struct qhca_cq *recv_cq = to_qcq(qp->vqp.qp.recv_cq);
 
-	qhca_cq_clean(send_cq, qp->qpn);
+	qhca_cq_clean(send_cq, qp);
 	if (recv_cq != send_cq)
-		qhca_cq_clean(recv_cq, qp->qpn);
+		qhca_cq_clean(recv_cq, qp);
 }
 
 static void leave_cqs(struct qhca_qp *qp)
@@ -188,8 +183,11 @@ static int check_qp_attr(const struct qhca_context *ctx,
 	if (!check_comp_mask(attr->comp_mask, known) ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
 	     attr->create_flags) ||
-	    attr->srq || !qhca_send_ops(attr->qp_type))
+	    !qhca_send_ops(attr->qp_type))
 		return EOPNOTSUPP;
+	if (attr->srq && attr->qp_type != IBV_QPT_RC &&
+	    attr->qp_type != IBV_QPT_UD)
+		return EINVAL;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
 	    !attr->recv_cq)
 		return EINVAL;
@@ -202,6 +200,7 @@ static void qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
 	bool single_threaded = to_qpd(attr->pd)->td;
 
 	qp->db = ctx->db;
+	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
 	qp->send_ops = qhca_send_ops(attr->qp_type) & ctx->send_ops;
 	size_queues(ctx, qp, &attr->cap);
 	qhca_lock_init(&qp->sq.lock, ctx, single_threaded);
@@ -222,6 +221,11 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 	struct qhca_qp *qp = NULL;
 	int err;
 
+	if (attr->srq) {
+		/* What is said of a receive queue means nothing. */
+		attr->cap.max_recv_wr = 0;
+		attr->cap.max_recv_sge = 0;
+	}
 	err = check_qp_attr(ctx, attr);
 	if (err)
 		goto err_free;

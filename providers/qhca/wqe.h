@@ -50,6 +50,11 @@ static inline bool wq_full(struct qhca_wq *wq)
 	       wq->size;
 }
 
+static inline size_t wq_len(const struct qhca_wq *wq)
+{
+	return (size_t)wq->size << wq->stride_shift;
+}
+
 static inline uint8_t wqe_flags(unsigned int send_flags)
 {
 	return (send_flags & IBV_SEND_FENCE ? QHCA_WQE_FENCE : 0) |
@@ -120,5 +125,8 @@ static inline void put_sges(struct qhca_sge *to, const struct ibv_sge *from,
 		to[i].lkey = htole32(from[i].lkey);
 	}
 }
+
+int post_recv_list(struct qhca_wq *rq, void *db, uint32_t reg, uint32_t number,
+		   struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 #endif /* QHCA_WQE_H */

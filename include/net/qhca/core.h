@@ -62,6 +62,9 @@ struct qhca_limits {
 	u32 max_msg_size;
 	u32 max_fast_reg_blocks;
 	u32 max_mw;
+	u32 max_srq;
+	u32 max_srq_wr_log;
+	u32 max_srq_sge;
 };
 
 /* Facts about the function; all constant while an auxiliary driver is bound. */

@@ -43,6 +43,27 @@ struct qhca_resize_cq_req {
 	__u32 log_size;
 };
 
+/* Ring of 2^log_size receive WQEs of 2^log_stride bytes. */
+struct qhca_create_srq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_len;
+	__u8 log_size;
+	__u8 log_stride;
+	__u8 reserved[2];
+};
+
+struct qhca_create_srq_resp {
+	__u32 srqn;
+	__u32 reserved;
+};
+
+/* With IB_SRQ_MAX_WR: the new ring, of the same stride. */
+struct qhca_modify_srq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_len;
+	__u32 log_size;
+};
+
 /* A queue that the QP does not have: length 0. */
 struct qhca_create_qp_req {
 	__aligned_u64 sq_addr;

@@ -33,6 +33,8 @@ static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	else if (qhca_ib_has(dev, QHCA_CAP_MW_2A))
 		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2A;
+	if (qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
+		flags |= IB_DEVICE_SRQ_RESIZE;
 	return flags;
 }
 
@@ -60,6 +62,11 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	attr->max_res_rd_atom = qhca_ib_int((u64)l->max_qp * l->max_rd_atomic);
 	attr->max_ah = qhca_ib_has(dev, QHCA_CAP_UD) ? QHCA_IB_MAX_AH : 0;
 	attr->max_pkeys = 1;
+	if (qhca_ib_has(dev, QHCA_CAP_SRQ)) {
+		attr->max_srq = qhca_ib_int(l->max_srq);
+		attr->max_srq_wr = BIT(l->max_srq_wr_log);
+		attr->max_srq_sge = qhca_ib_int(l->max_srq_sge);
+	}
 }
 
 /**

@@ -2,7 +2,7 @@
 /*
  * qhca_ib.ko: asynchronous events, to and from.
  *
- * Those of QPs are kept in the QP and delivered from a work item, which is where
+ * Those of QPs and SRQs are kept in these and delivered from a work item, which is where
  * consumers expect them. Those of the port and the device follow from what can be
  * seen when the work item runs, so PORT_ACTIVE and PORT_ERR alternate whatever
  * the order in which netdev and device report.
@@ -40,7 +40,15 @@ void qhca_ib_qp_event_work(struct work_struct *work)
 	}
 }
 
-static void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
+/**
+ * qhca_ib_qp_event - an event of a QP came
+ * @dev: the HCA
+ * @type: enum qhca_event, one that QPs have
+ * @qpn: as the device says
+ *
+ * Context: any.
+ */
+void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
 {
 	struct qhca_ib_qp *qp;
 	unsigned long flags;
@@ -64,6 +72,10 @@ static int qhca_ib_event(struct notifier_block *nb, unsigned long type, void *da
 	switch (type) {
 	case QHCA_EVENT_QP_FATAL ... QHCA_EVENT_LAST_WQE_REACHED:
 		qhca_ib_qp_event(dev, type, *obj);
+		return NOTIFY_OK;
+	case QHCA_EVENT_SRQ_LIMIT_REACHED:
+	case QHCA_EVENT_SRQ_ERR:
+		qhca_ib_srq_event(dev, type, *obj);
 		return NOTIFY_OK;
 	case QHCA_EVENT_DEVICE_FATAL:
 		queue_work(dev->wq, &dev->flush_work);
@@ -143,6 +155,7 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 	int ret;
 
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
 	INIT_WORK(&dev->port_work, qhca_ib_port_work);
 	INIT_WORK(&dev->gid_work, qhca_ib_gid_work);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
@@ -167,6 +180,7 @@ void qhca_ib_events_cleanup(struct qhca_ib_dev *dev)
 	cancel_work_sync(&dev->port_work);
 	destroy_workqueue(dev->wq);
 	xa_destroy(&dev->qps);
+	xa_destroy(&dev->srqs);
 }
 
 /**

@@ -86,6 +86,20 @@ static const struct ib_device_ops qhca_ib_ud_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ah, qhca_ib_ah, ibah),
 };
 
+static const struct ib_device_ops qhca_ib_srq_ops = {
+	.create_srq = qhca_ib_create_srq,
+	.destroy_srq = qhca_ib_destroy_srq,
+#ifdef QHCA_HAVE_FILL_RES_SRQ
+	.fill_res_srq_entry = qhca_ib_fill_res_srq_entry,
+	.fill_res_srq_entry_raw = qhca_ib_fill_res_srq_entry_raw,
+#endif
+	.modify_srq = qhca_ib_modify_srq,
+	.post_srq_recv = qhca_ib_post_srq_recv,
+	.query_srq = qhca_ib_query_srq,
+
+	INIT_RDMA_OBJ_SIZE(ib_srq, qhca_ib_srq, ibsrq),
+};
+
 /* Verbs that only some devices have. */
 static const struct {
 	u64 cap;
@@ -96,6 +110,7 @@ static const struct {
 	{ QHCA_CAP_MEM_MGT, &qhca_ib_mem_mgt_ops },
 	{ QHCA_CAP_MW, &qhca_ib_mw_ops },
 	{ QHCA_CAP_UD, &qhca_ib_ud_ops },
+	{ QHCA_CAP_SRQ, &qhca_ib_srq_ops },
 };
 
 static void qhca_ib_set_ops(struct qhca_ib_dev *dev)

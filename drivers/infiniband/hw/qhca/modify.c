@@ -227,6 +227,9 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	int ret;
 
 	if (qhca_ib_modify_dead(dev, qp, attr, mask)) {
+		/* Who drains a QP with an SRQ waits for this. */
+		if (qp->ibqp.srq && attr->qp_state == IB_QPS_ERR && qp->state != IB_QPS_ERR)
+			qhca_ib_qp_event(dev, QHCA_EVENT_LAST_WQE_REACHED, qp->qpn);
 		qhca_ib_modified(qp, attr, mask, attr->qp_state);
 		return 0;
 	}

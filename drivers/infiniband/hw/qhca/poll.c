@@ -50,13 +50,6 @@ static void qhca_ib_cq_write_ci(struct qhca_ib_cq *cq)
 	WRITE_ONCE(dbrec->ci, cpu_to_le32(cq->ci));
 }
 
-static struct qhca_ib_wq *qhca_ib_cqe_wq(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, bool sq)
-{
-	if ((sq ? qp->ibqp.send_cq : qp->ibqp.recv_cq) != &cq->ibcq)
-		return NULL;
-	return sq ? &qp->sq : &qp->rq;
-}
-
 /* Marks the WQE at @index complete, and all before it, and returns its wr_id. */
 static bool qhca_ib_wq_complete(struct qhca_ib_wq *wq, u32 index, u64 *wr_id)
 {
@@ -67,6 +60,20 @@ static bool qhca_ib_wq_complete(struct qhca_ib_wq *wq, u32 index, u64 *wr_id)
 	/* The slots are reused from here on; pairs with qhca_ib_wq_full(). */
 	smp_store_release(&wq->ci, index + 1);
 	return true;
+}
+
+/* The WQE that a CQE names is complete. False: there is no such WQE. */
+static bool qhca_ib_complete(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+			     const struct qhca_cqe *cqe, u64 *wr_id)
+{
+	bool sq = le16_to_cpu(cqe->flags) & QHCA_CQE_SQ;
+
+	if ((sq ? qp->ibqp.send_cq : qp->ibqp.recv_cq) != &cq->ibcq)
+		return false;
+	if (!sq && qp->ibqp.srq)
+		return qhca_ib_srq_complete(to_qsrq(qp->ibqp.srq), le64_to_cpu(cqe->wr_id),
+					    wr_id);
+	return qhca_ib_wq_complete(sq ? &qp->sq : &qp->rq, le32_to_cpu(cqe->wqe_index), wr_id);
 }
 
 static void qhca_ib_fill_wc_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
@@ -115,11 +122,9 @@ static bool qhca_ib_take_cqe(struct qhca_ib_cq *cq, const struct qhca_cqe *cqe,
 			     struct ib_wc *wc)
 {
 	struct qhca_ib_qp *qp = xa_load(&cq->qps, le32_to_cpu(cqe->qpn));
-	struct qhca_ib_wq *wq;
 	u64 wr_id;
 
-	wq = qp ? qhca_ib_cqe_wq(cq, qp, le16_to_cpu(cqe->flags) & QHCA_CQE_SQ) : NULL;
-	if (!wq || !qhca_ib_wq_complete(wq, le32_to_cpu(cqe->wqe_index), &wr_id)) {
+	if (!qp || !qhca_ib_complete(cq, qp, cqe, &wr_id)) {
 		ibdev_err_ratelimited(cq->ibcq.device, "CQ %#x: CQE of QP %#x makes no sense\n",
 				      cq->core.cqn, le32_to_cpu(cqe->qpn));
 		return false;
@@ -249,14 +254,23 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && missed;
 }
 
+/* A WR of an SRQ whose completion nobody will see is not outstanding any more. */
+static void qhca_ib_forget_cqe(struct qhca_ib_qp *qp, const struct qhca_cqe *cqe)
+{
+	u64 wr_id;
+
+	if (qp->ibqp.srq && !(le16_to_cpu(cqe->flags) & QHCA_CQE_SQ))
+		qhca_ib_srq_complete(to_qsrq(qp->ibqp.srq), le64_to_cpu(cqe->wr_id), &wr_id);
+}
+
 /**
  * qhca_ib_cq_clean - remove the CQEs of a QP
  * @cq: the CQ, of a kernel consumer
- * @qpn: of a QP that completes nothing any more
+ * @qp: a QP that completes nothing any more
  *
  * The CQEs of other QPs close up towards the newer end, where the device goes on.
  */
-void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn)
+void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp)
 {
 	u32 end, i, freed = 0;
 	struct qhca_cqe *to;
@@ -269,7 +283,8 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn)
 	dma_rmb();	/* the rest of the CQEs was written before the phases */
 
 	for (i = end; i != cq->ci; i--) {
-		if (le32_to_cpu(qhca_ib_cqe(cq, i - 1)->qpn) == qpn) {
+		if (le32_to_cpu(qhca_ib_cqe(cq, i - 1)->qpn) == qp->qpn) {
+			qhca_ib_forget_cqe(qp, qhca_ib_cqe(cq, i - 1));
 			freed++;
 		} else if (freed) {
 			to = qhca_ib_cqe(cq, i - 1 + freed);

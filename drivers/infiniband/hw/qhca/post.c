@@ -243,20 +243,28 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return ret;
 }
 
+/**
+ * qhca_ib_put_recv_wqe - write a receive WQE
+ * @wqe: where to
+ * @wr_id: what the device is to echo
+ * @wr: the work request, its num_sge checked
+ */
+void qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_recv_wr *wr)
+{
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = cpu_to_le64(wr_id);
+	wqe->num_sge = cpu_to_le16(wr->num_sge);
+	qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
+}
+
 static int qhca_ib_post_one_recv(struct qhca_ib_qp *qp, const struct ib_recv_wr *wr)
 {
-	struct qhca_rq_wqe *wqe;
-
 	if (wr->num_sge < 0 || wr->num_sge > qp->rq.max_sge)
 		return -EINVAL;
 	if (qhca_ib_wq_full(&qp->rq))
 		return -ENOMEM;
 
-	wqe = qhca_ib_wqe(&qp->rq);
-	memset(wqe, 0, sizeof(*wqe));
-	wqe->wr_id = cpu_to_le64(wr->wr_id);
-	wqe->num_sge = cpu_to_le16(wr->num_sge);
-	qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
+	qhca_ib_put_recv_wqe(qhca_ib_wqe(&qp->rq), wr->wr_id, wr);
 	qhca_ib_wq_push(&qp->rq, wr->wr_id);
 	return 0;
 }
@@ -279,7 +287,7 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	u32 first;
 
 	spin_lock_irqsave(&qp->rq.lock, flags);
-	if (READ_ONCE(qp->state) == IB_QPS_RESET)
+	if (READ_ONCE(qp->state) == IB_QPS_RESET || ibqp->srq)
 		ret = -EINVAL;
 	for (first = qp->rq.pi; !ret && wr; wr = ret ? wr : wr->next)
 		ret = qhca_ib_post_one_recv(qp, wr);

@@ -33,6 +33,7 @@
  * @max_mtu: largest path MTU, an enum ib_mtu
  * @wq: ordered, so that events of a QP stay in order
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
+ * @srqs: SRQN to SRQ, likewise
  * @events_nb: hears of asynchronous events
  * @netdev_nb: hears of changes of @ndev
  * @port_work: finds out what the port and the device have become; not in @wq,
@@ -57,6 +58,7 @@ struct qhca_ib_dev {
 
 	struct workqueue_struct *wq;
 	struct xarray qps;
+	struct xarray srqs;
 	struct notifier_block events_nb;
 	struct notifier_block netdev_nb;
 	struct work_struct port_work;
@@ -218,6 +220,50 @@ struct qhca_ib_qp {
 	struct work_struct event_work;
 };
 
+/**
+ * struct qhca_ib_srq_slot - a WR of a kernel SRQ, or a place for one
+ * @wr_id: the consumer's
+ * @next: next free slot, or a value that says that the WR is out
+ */
+struct qhca_ib_srq_slot {
+	u64 wr_id;
+	u32 next;
+};
+
+/**
+ * struct qhca_ib_srq - shared receive queue
+ * @ibsrq: the verbs object
+ * @srqn: its number
+ * @mutex: serialises changes of @mem and @size of user SRQs
+ * @mem: ring
+ * @size: WQEs, a power of two
+ * @log_stride: log2 of the bytes of a WQE
+ * @max_sge: as created
+ * @lock: kernel SRQs, here and below to @slots: protects what follows
+ * @pi: free-running producer index
+ * @free: first free slot
+ * @slots: as many as WQEs; NULL: the SRQ is a user's
+ * @events: enum qhca_event of those not yet delivered
+ * @event_work: delivers them
+ */
+struct qhca_ib_srq {
+	struct ib_srq ibsrq;
+	u32 srqn;
+	struct mutex mutex;	/* see above */
+	struct qhca_ib_qmem mem;
+	u32 size;
+	u8 log_stride;
+	u32 max_sge;
+
+	spinlock_t lock;	/* see above */
+	u32 pi;
+	u32 free;
+	struct qhca_ib_srq_slot *slots;
+
+	DECLARE_KFIFO(events, u8, 16);
+	struct work_struct event_work;
+};
+
 static inline struct qhca_ib_dev *to_qdev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct qhca_ib_dev, ibdev);
@@ -251,6 +297,11 @@ static inline struct qhca_ib_cq *to_qcq(struct ib_cq *ibcq)
 static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct qhca_ib_qp, ibqp);
+}
+
+static inline struct qhca_ib_srq *to_qsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct qhca_ib_srq, ibsrq);
 }
 
 static inline bool qhca_ib_has(const struct qhca_ib_dev *dev, u64 cap)
@@ -293,6 +344,7 @@ void qhca_ib_events_cleanup(struct qhca_ib_dev *dev);
 int qhca_ib_announce(struct qhca_ib_dev *dev);
 void qhca_ib_silence(struct qhca_ib_dev *dev);
 void qhca_ib_qp_event_work(struct work_struct *work);
+void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn);
 
 /* device.c */
 int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -325,6 +377,8 @@ int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
 int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
 int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
+int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 /* ucontext.c */
 int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata);
@@ -379,7 +433,7 @@ void qhca_ib_flush_work(struct work_struct *work);
 /* poll.c */
 int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
-void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn);
+void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp);
 
 /* qp.c */
 int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
@@ -393,7 +447,21 @@ int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		     struct ib_qp_init_attr *init_attr);
 
+/* srq.c */
+int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
+		       struct ib_udata *udata);
+int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		       enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad_wr);
+int qhca_ib_query_srqc(struct qhca_ib_srq *srq, struct qhca_srqc *srqc);
+bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, u64 *wr_id);
+void qhca_ib_srq_event(struct qhca_ib_dev *dev, u8 type, u32 srqn);
+
 /* post.c */
+void qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_recv_wr *wr);
 int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr);
 int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,

@@ -20,8 +20,10 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 
 	if (type >= ARRAY_SIZE(qhca_ib_qp_caps) || !qhca_ib_has(dev, qhca_ib_qp_caps[type]))
 		return -EOPNOTSUPP;
-	if (attr->create_flags || attr->srq || attr->xrcd || attr->rwq_ind_tbl)
+	if (attr->create_flags || attr->xrcd || attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
+	if (attr->srq && type != IB_QPT_RC && type != IB_QPT_UD)
+		return -EINVAL;
 	if (!attr->send_cq || !attr->recv_cq || (type == IB_QPT_GSI && !kernel))
 		return -EINVAL;
 	return 0;
@@ -184,6 +186,7 @@ static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		.max_send_sge = cpu_to_le32(qp->sq.max_sge),
 		.max_recv_sge = cpu_to_le32(qp->rq.max_sge),
 		.max_inline = cpu_to_le32(qp->max_inline),
+		.srqn = cpu_to_le32(attr->srq ? to_qsrq(attr->srq)->srqn : 0),
 	};
 	struct qhca_mbox mbox = { .in = &in, .in_len = sizeof(in) };
 
@@ -251,6 +254,10 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int ret;
 
+	if (attr->srq) {
+		attr->cap.max_recv_wr = 0;
+		attr->cap.max_recv_sge = 0;
+	}
 	ret = qhca_ib_check_type(dev, attr, !udata);
 	if (!ret)
 		ret = qhca_ib_check_cap(dev, &attr->cap);
@@ -313,7 +320,7 @@ void qhca_ib_qp_clean(struct qhca_ib_qp *qp)
 	struct qhca_ib_cq *send_cq = to_qcq(qp->ibqp.send_cq);
 	struct qhca_ib_cq *recv_cq = to_qcq(qp->ibqp.recv_cq);
 
-	qhca_ib_cq_clean(send_cq, qp->qpn);
+	qhca_ib_cq_clean(send_cq, qp);
 	if (recv_cq != send_cq)
-		qhca_ib_cq_clean(recv_cq, qp->qpn);
+		qhca_ib_cq_clean(recv_cq, qp);
 }

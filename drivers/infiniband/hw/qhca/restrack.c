@@ -159,3 +159,51 @@ int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 		return ret;
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(qpc), &qpc);
 }
+
+/**
+ * qhca_ib_fill_res_srq_entry - details of an SRQ, as the device has it
+ * @msg: where to
+ * @ibsrq: the SRQ
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct qhca_srqc srqc;
+	int ret;
+
+	ret = qhca_ib_query_srqc(to_qsrq(ibsrq), &srqc);
+	if (ret)
+		return ret;
+
+	const struct qhca_ib_res_attr attrs[] = {
+		{ "hw_srqn", le32_to_cpu(srqc.srqn) },
+		{ "uar", le32_to_cpu(srqc.uar) },
+		{ "size", to_qsrq(ibsrq)->size },
+		{ "pi", le32_to_cpu(srqc.pi) },
+		{ "ci", le32_to_cpu(srqc.ci) },
+		{ "returned", le32_to_cpu(srqc.returned) },
+		{ "limit", le32_to_cpu(srqc.limit) },
+		{ "users", le32_to_cpu(srqc.users) },
+	};
+
+	return qhca_ib_put_attrs(msg, attrs, ARRAY_SIZE(attrs));
+}
+
+/**
+ * qhca_ib_fill_res_srq_entry_raw - the context of an SRQ (struct qhca_srqc)
+ * @msg: where to
+ * @ibsrq: the SRQ
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct qhca_srqc srqc;
+	int ret;
+
+	ret = qhca_ib_query_srqc(to_qsrq(ibsrq), &srqc);
+	if (ret)
+		return ret;
+	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(srqc), &srqc);
+}

@@ -184,6 +184,9 @@ static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_at
 	l->max_msg_size = le32_to_cpu(a->max_msg_size);
 	l->max_fast_reg_blocks = le32_to_cpu(a->max_fast_reg_blocks);
 	l->max_mw = le32_to_cpu(a->max_mw);
+	l->max_srq = le32_to_cpu(a->max_srq);
+	l->max_srq_wr_log = le32_to_cpu(a->max_srq_wr_log);
+	l->max_srq_sge = le32_to_cpu(a->max_srq_sge);
 }
 
 /**

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Shared receive queues.
+ *
+ * WRs complete in any order, but the device reads them in order: as long as no
+ * more than the ring has entries are posted and not complete, the next entry has
+ * been read. So counting completions, on whatever CQs they come, is enough.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/ilog.h>
+#include <ccan/minmax.h>
+
+#include "qhca-abi.h"
+#include "wqe.h"
+
+static uint32_t log2_ceil(uint32_t n)
+{
+	return n ? ilog32(n - 1) : 0;
+}
+
+static int cmd_create_srq(struct ibv_pd *ibpd, struct qhca_srq *srq,
+			  struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr true_attr = *attr;
+	struct uqhca_create_srq_resp resp = {};
+	struct uqhca_create_srq cmd = {};
+	int err;
+
+	cmd.buf_addr = (uintptr_t)srq->wq.mem.addr;
+	cmd.buf_len = wq_len(&srq->wq);
+	cmd.log_size = ilog32_nz(srq->wq.size) - 1;
+	cmd.log_stride = srq->wq.stride_shift;
+	true_attr.attr.max_wr = srq->wq.size;
+	true_attr.attr.max_sge = srq->wq.max_sge;
+	err = ibv_cmd_create_srq(ibpd, &srq->vsrq.srq, &true_attr, &cmd.ibv_cmd,
+				 sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (err)
+		return err;
+	srq->srqn = resp.srqn;
+	attr->attr = true_attr.attr;
+	return 0;
+}
+
+static void size_srq(const struct qhca_context *ctx, struct qhca_wq *wq,
+		     const struct ibv_srq_attr *attr)
+{
+	const uint32_t head = sizeof(struct qhca_rq_wqe);
+	const uint32_t sge = sizeof(struct qhca_sge);
+	uint32_t stride = head + sge * attr->max_sge;
+
+	stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_RQ_STRIDE_MIN));
+	wq->size = 1u << log2_ceil(attr->max_wr);
+	wq->stride_shift = ilog32_nz(stride) - 1;
+	/* All that fits into the stride is given to the user. */
+	wq->max_sge = min((stride - head) / sge, ctx->max_srq_sge);
+}
+
+struct ibv_srq *qhca_create_srq(struct ibv_pd *ibpd,
+				struct ibv_srq_init_attr *attr)
+{
+	struct qhca_context *ctx = to_qctx(ibpd->context);
+	struct qhca_pd *pd = to_qpd(ibpd);
+	struct qhca_srq *srq = NULL;
+	int err = EINVAL;
+
+	if (!attr->attr.max_wr || attr->attr.max_wr > ctx->max_srq_wr ||
+	    attr->attr.max_sge > ctx->max_srq_sge)
+		goto err_free;
+	err = ENOMEM;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		goto err_free;
+	srq->db = ctx->db;
+	size_srq(ctx, &srq->wq, &attr->attr);
+	err = qhca_mem_alloc(&srq->wq.mem, wq_len(&srq->wq), pd, QHCA_MEM_SRQ);
+	if (err)
+		goto err_free;
+	qhca_lock_init(&srq->wq.lock, ctx, pd->td);
+	err = cmd_create_srq(ibpd, srq, attr);
+	if (err)
+		goto err_mem;
+	atomic_fetch_add(&pd->refs, 1);
+	return &srq->vsrq.srq;
+
+err_mem:
+	pthread_spin_destroy(&srq->wq.lock.lock);
+	qhca_mem_free(&srq->wq.mem);
+err_free:
+	free(srq);
+	errno = err;
+	return NULL;
+}
+
+/* Under the lock of the SRQ, so that nothing is posted to a ring on its way. */
+static int resize_srq(struct qhca_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct qhca_context *ctx = to_qctx(srq->vsrq.srq.context);
+	struct uqhca_modify_srq cmd = {};
+	struct qhca_wq wq = srq->wq;
+	int err;
+
+	if (!attr->max_wr || attr->max_wr > ctx->max_srq_wr)
+		return EINVAL;
+	wq.size = 1u << log2_ceil(attr->max_wr);
+	if (wq.pi - atomic_load_explicit(&srq->wq.ci, memory_order_acquire) >
+	    wq.size)
+		return EINVAL;
+	err = qhca_mem_alloc(&wq.mem, wq_len(&wq), srq->wq.mem.pd,
+			     QHCA_MEM_SRQ);
+	if (err)
+		return err;
+
+	cmd.buf_addr = (uintptr_t)wq.mem.addr;
+	cmd.buf_len = wq_len(&wq);
+	cmd.log_size = ilog32_nz(wq.size) - 1;
+	err = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, mask, &cmd.ibv_cmd,
+				 sizeof(cmd));
+	if (err) {
+		qhca_mem_free(&wq.mem);
+		return err;
+	}
+	/* The device has moved what no QP has taken. */
+	qhca_mem_free(&srq->wq.mem);
+	srq->wq.mem = wq.mem;
+	srq->wq.size = wq.size;
+	return 0;
+}
+
+int qhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+		    int attr_mask)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	struct ibv_modify_srq cmd = {};
+	int err;
+
+	if (!(attr_mask & IBV_SRQ_MAX_WR))
+		return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd,
+					  sizeof(cmd));
+	qhca_lock(&srq->wq.lock);
+	err = resize_srq(srq, attr, attr_mask);
+	qhca_unlock(&srq->wq.lock);
+	return err;
+}
+
+int qhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+}
+
+int qhca_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	struct qhca_pd *pd = to_qpd(ibsrq->pd);
+	int err;
+
+	err = ibv_cmd_destroy_srq(ibsrq);
+	if (err)
+		return err;
+	pthread_spin_destroy(&srq->wq.lock.lock);
+	qhca_mem_free(&srq->wq.mem);
+	free(srq);
+	atomic_fetch_sub(&pd->refs, 1);
+	return 0;
+}
+
+int qhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+
+	return post_recv_list(&srq->wq, srq->db, QHCA_DB_SRQ, srq->srqn, wr,
+			      bad_wr);
+}
