@@ -82,6 +82,13 @@ tools()
 			tool "tools/$t" pingpong
 		fi
 	done
+	port=$((port + 1))
+	if both 60 $LOGS/pp.server $LOGS/pp.client $port \
+		ibv_srq_pingpong -d "$QHCA_DEV" -g "$QHCA_GID" -p $port -q 16 -r 500; then
+		result ok "tools/ibv_srq_pingpong-16"
+	else
+		tool "tools/ibv_srq_pingpong-16" pingpong
+	fi
 }
 
 # ---- perftest over RC: the figures do not matter here, the data must flow
@@ -97,21 +104,25 @@ ib_read_lat 8 200
 ib_send_lat 8 200
 ib_atomic_bw 8 200
 ib_atomic_lat 8 200
+ib_send_bw 4096 200 --use-srq
+ib_send_bw 512 100 --use-srq -q 8
+ib_send_lat 8 200 --use-srq
 '
 
 perftest()
 {
-	local name size iters figures
-	while read -r name size iters; do
+	local name size iters options figures
+	while read -r name size iters options; do
 		[ -n "$name" ] || continue
-		if figures=$(perf "$QHCA_DEV" "$QHCA_GID" "$name" "$size" "$iters"); then
-			result ok "perftest/$name-$size"
+		# shellcheck disable=SC2086 # a list
+		if figures=$(perf "$QHCA_DEV" "$QHCA_GID" "$name" "$size" "$iters" $options); then
+			result ok "perftest/$name-$size${options// /}"
 		elif [[ $name == ib_atomic* ]] &&
 			! ibv_devinfo -v -d "$QHCA_DEV" | grep -qE 'atomic_cap:.*(HCA|GLOB)'; then
 			result skip "perftest/$name-$size" "no atomics"
 		else
 			perf_why
-			result fail "perftest/$name-$size" "$figures"
+			result fail "perftest/$name-$size${options// /}" "$figures"
 		fi
 	done <<<"$PERFTESTS"
 }

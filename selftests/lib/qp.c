@@ -27,6 +27,7 @@ struct end end_new(struct dev *d, const struct qp_opts *o)
 		},
 		.qp_type = o->type,
 		.sq_sig_all = o->sig_all,
+		.srq = o->srq,
 	};
 
 	e.send_cq = o->send_cq ? o->send_cq : cq_new(d, o->cqe, NULL);
@@ -39,6 +40,29 @@ struct end end_new(struct dev *d, const struct qp_opts *o)
 	REQUIRE(e.qp);
 	e.cap = init.cap;
 	return e;
+}
+
+struct ibv_srq *srq_new(struct dev *d, uint32_t max_wr, uint32_t max_sge)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = max_wr, .max_sge = max_sge },
+	};
+	struct ibv_srq *srq = ibv_create_srq(d->pd, &init);
+
+	if (!srq && errno == EOPNOTSUPP)
+		test_skip("no SRQs here");
+	REQUIRE(srq);
+	return srq;
+}
+
+int srq_post(struct ibv_srq *srq, uint64_t id, const struct buf *b, size_t off,
+	     uint32_t len)
+{
+	struct ibv_sge sge = buf_sge(b, off, len);
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr *bad;
+
+	return ibv_post_srq_recv(srq, &wr, &bad);
 }
 
 int attr_init(struct ibv_qp_attr *a, const struct conn *c)

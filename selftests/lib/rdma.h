@@ -61,10 +61,17 @@ struct qp_opts {
 	struct ibv_pd *pd;		/* NULL: the device's */
 	struct ibv_cq *send_cq;		/* NULL: one of its own */
 	struct ibv_cq *recv_cq;
+	struct ibv_srq *srq;
 };
 
 #define QP_OPTS ((struct qp_opts){ .type = IBV_QPT_RC, .send_wr = 16,	\
 		.recv_wr = 16, .send_sge = 1, .recv_sge = 1, .cqe = 64 })
+
+/* An SRQ of the device's PD; skips the test if there are none. */
+struct ibv_srq *srq_new(struct dev *d, uint32_t max_wr, uint32_t max_sge);
+/* Posts @len bytes at @off of @b. */
+int srq_post(struct ibv_srq *srq, uint64_t id, const struct buf *b, size_t off,
+	     uint32_t len);
 
 /* struct end - a QP and what belongs to it */
 struct end {

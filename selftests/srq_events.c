@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shared receive queues: limit, resize, and what QPs in ERR and RESET leave to
+ * others.
+ */
+#include "lib/rdma.h"
+
+#define MSG	64
+
+static struct dev *d;
+static struct ibv_srq *srq;
+static struct buf tx, rx;
+static struct pair pair;
+
+static void setup(uint32_t max_wr)
+{
+	struct qp_opts o = QP_OPTS;
+
+	d = dev_open();
+	srq = srq_new(d, max_wr, 1);
+	tx = buf_new(d->pd, 4 * 4096, LOCAL);
+	rx = buf_new(d->pd, 4 * 4096, LOCAL);
+	pair.dev = d;
+	pair.a = end_new(d, &o);
+	o.srq = srq;
+	pair.b = end_new(d, &o);
+	pair_connect(&pair, &CONN);
+}
+
+static void post(uint64_t id)
+{
+	REQUIRE_OK(srq_post(srq, id, &rx, 0, MSG));
+}
+
+static void send(uint64_t id)
+{
+	struct ibv_sge sge = buf_sge(&tx, 0, MSG);
+	struct ibv_send_wr wr = wr_send(id, &sge, 1);
+
+	REQUIRE_OK(post_send(&pair.a, &wr));
+	poll_ok(pair.a.send_cq, id);
+	poll_ok(pair.b.recv_cq, id);
+}
+
+static int set_limit(uint32_t limit)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	return ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT);
+}
+
+static int resize(uint32_t max_wr, int limit)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr, .srq_limit = limit };
+
+	return ibv_modify_srq(srq, &attr,
+			      IBV_SRQ_MAX_WR | (limit < 0 ? 0 : IBV_SRQ_LIMIT));
+}
+
+static struct ibv_srq_attr query(void)
+{
+	struct ibv_srq_attr attr;
+
+	REQUIRE_OK(ibv_query_srq(srq, &attr));
+	return attr;
+}
+
+TEST(limit, "G-005 H-009 10 posted, limit 7: the fourth message raises the event")
+{
+	int i;
+
+	setup(16);
+	for (i = 0; i < 10; i++)
+		post(i);
+	REQUIRE_OK(set_limit(7));
+	for (i = 0; i < 3; i++)
+		send(i);
+	async_none(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED);
+	CHECK_EQ(query().srq_limit, 7);
+	send(3);
+	async_expect(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+	CHECK_EQ(query().srq_limit, 0);
+	send(4);
+	async_none(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED);
+	REQUIRE_OK(set_limit(5));
+	send(5);
+	async_expect(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+}
+
+TEST(limit_below, "G-006 a limit that is passed already raises the event at once")
+{
+	setup(16);
+	post(0);
+	REQUIRE_OK(set_limit(1));
+	async_none(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED);
+	REQUIRE_OK(set_limit(2));
+	async_expect(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+	CHECK_EQ(query().srq_limit, 0);
+}
+
+TEST(limit_bad, "G-007 a limit above the size is refused and changes nothing")
+{
+	struct ibv_srq_attr attr = { 0 };
+
+	setup(16);
+	post(0);
+	REQUIRE_OK(set_limit(1));
+	CHECK_ERR(set_limit(query().max_wr + 1), EINVAL);
+	CHECK_EQ(query().srq_limit, 1);
+	CHECK(ibv_modify_srq(srq, &attr, 4) != 0);
+	CHECK_EQ(query().srq_limit, 1);
+	send(0);
+	async_expect(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+}
+
+static void need_resize(void)
+{
+	setup(8);
+	if (!(d->attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE))
+		test_skip("no resizing here");
+}
+
+TEST(grow, "G-007 resize: pending WRs are kept, in order")
+{
+	int i;
+
+	need_resize();
+	for (i = 0; i < 8; i++)
+		post(i);
+	send(0);
+	REQUIRE_OK(resize(100, -1));
+	CHECK(query().max_wr >= 100);
+	for (i = 8; i < 101; i++)
+		post(i);
+	for (i = 1; i < 101; i++)
+		send(i);
+	for (i = 101; i < 300; i++) {
+		post(i);
+		send(i);
+	}
+}
+
+TEST(shrink, "G-007 resize below what is pending, or below the limit, is refused")
+{
+	uint32_t max;
+	int i;
+
+	need_resize();
+	max = query().max_wr;
+	for (i = 0; i < 5; i++)
+		post(i);
+	CHECK_ERR(resize(4, -1), EINVAL);
+	CHECK_ERR(resize(0, -1), EINVAL);
+	CHECK_ERR(resize(d->attr.max_srq_wr + 1, -1), EINVAL);
+	CHECK_EQ(query().max_wr, max);
+	for (i = 0; i < 3; i++)
+		send(i);
+	REQUIRE_OK(set_limit(2));
+	CHECK_ERR(resize(1, -1), EINVAL);
+	CHECK_ERR(resize(2, 3), EINVAL);
+	CHECK_EQ(query().max_wr, max);
+	CHECK_EQ(query().srq_limit, 2);
+	REQUIRE_OK(resize(2, 1));
+	CHECK_EQ(query().srq_limit, 1);
+	CHECK_ERR(srq_post(srq, 9, &rx, 0, MSG), ENOMEM);
+	send(3);
+	async_none(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED);
+	send(4);
+	async_expect(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+	for (i = 5; i < 20; i++) {
+		post(i);
+		send(i);
+	}
+}
+
+/* Completions not polled count: their slots are not free. */
+TEST(shrink_unpolled, "G-007 resize below the outstanding count is refused")
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	int i;
+
+	need_resize();
+	sge = buf_sge(&tx, 0, MSG);
+	for (i = 0; i < 5; i++) {
+		post(i);
+		wr = wr_send(i, &sge, 1);
+		REQUIRE_OK(post_send(&pair.a, &wr));
+		poll_ok(pair.a.send_cq, i);
+	}
+	CHECK_ERR(resize(4, -1), EINVAL);
+	poll_ok(pair.b.recv_cq, 0);
+	REQUIRE_OK(resize(4, -1));
+	CHECK_ERR(srq_post(srq, 9, &rx, 0, MSG), ENOMEM);
+	for (i = 1; i < 5; i++)
+		poll_ok(pair.b.recv_cq, i);
+	for (i = 5; i < 9; i++)
+		post(i);
+	for (i = 5; i < 9; i++)
+		send(i);
+}
+
+TEST(last_wqe, "A-102 H-008 LAST_WQE_REACHED once per way into ERR; WRs stay in the SRQ")
+{
+	int i;
+
+	setup(16);
+	for (i = 0; i < 4; i++)
+		post(i);
+	send(0);
+	REQUIRE_OK(set_state(pair.b.qp, IBV_QPS_ERR));
+	async_expect(d->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp);
+	poll_empty(pair.b.recv_cq);
+	REQUIRE_OK(set_state(pair.b.qp, IBV_QPS_ERR));
+	async_none(d->ctx, IBV_EVENT_QP_LAST_WQE_REACHED);
+
+	REQUIRE_OK(set_state(pair.a.qp, IBV_QPS_RESET));
+	REQUIRE_OK(set_state(pair.b.qp, IBV_QPS_RESET));
+	pair_connect(&pair, &CONN);
+	for (i = 1; i < 4; i++)
+		send(i);
+	REQUIRE_OK(set_state(pair.b.qp, IBV_QPS_ERR));
+	async_expect(d->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp);
+}
+
+TEST(last_wqe_error, "A-102 also when an error takes the QP to ERR, after its CQE")
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+
+	setup(16);
+	sge = buf_sge(&tx, 0, 2 * MSG);
+	wr = wr_send(1, &sge, 1);
+	post(1);
+	post(2);
+	REQUIRE_OK(post_send(&pair.a, &wr));	/* too long for its WR */
+	async_expect(d->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp);
+	poll_expect(pair.b.recv_cq, 1, IBV_WC_LOC_LEN_ERR);
+	poll_empty(pair.b.recv_cq);
+	poll_expect(pair.a.send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	REQUIRE_OK(set_state(pair.a.qp, IBV_QPS_RESET));
+	REQUIRE_OK(set_state(pair.b.qp, IBV_QPS_RESET));
+	pair_connect(&pair, &CONN);
+	send(2);
+}
+
+TEST(imm, "G-002 RDMA WRITE with immediate data takes a WR of the SRQ")
+{
+	struct buf target;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct ibv_wc wc;
+
+	setup(4);
+	target = buf_new(d->pd, MSG, REMOTE);
+	sge = buf_sge(&tx, 0, MSG);
+	wr = wr_rdma(1, IBV_WR_RDMA_WRITE_WITH_IMM, &sge, 1,
+		     (uintptr_t)target.addr, target.mr->rkey);
+	wr.imm_data = htobe32(77);
+	post(3);
+	REQUIRE_OK(post_send(&pair.a, &wr));
+	poll_ok(pair.a.send_cq, 1);
+	wc = poll_ok(pair.b.recv_cq, 3);
+	CHECK_EQ(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	CHECK_EQ(be32toh(wc.imm_data), 77);
+}
