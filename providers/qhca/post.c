@@ -12,10 +12,10 @@
 /* Which opcode goes with which QP type: conformance B.1. */
 static const struct qhca_send_op send_ops[QHCA_NUM_SEND_OPS] = {
 	[IBV_WR_SEND] = {
-		QHCA_WR_SEND, MAY_INLINE, QPT(RC) | QPT(UC) },
+		QHCA_WR_SEND, MAY_INLINE, QPT(RC) | QPT(UC) | QPT(UD) },
 	[IBV_WR_SEND_WITH_IMM] = {
 		QHCA_WR_SEND_WITH_IMM, HAS_IMM | MAY_INLINE,
-		QPT(RC) | QPT(UC) },
+		QPT(RC) | QPT(UC) | QPT(UD) },
 	[IBV_WR_SEND_WITH_INV] = {
 		QHCA_WR_SEND_WITH_INV, HAS_KEY | MAY_INLINE, QPT(RC) },
 	[IBV_WR_RDMA_WRITE] = {
@@ -132,6 +132,9 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 	wqe = wqe_at(sq, sq->pi);
 	put_header(wqe, wr->wr_id, op->opcode, flags, count);
 	put_parts(wqe, wr, op->parts);
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+		put_ud(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+		       wr->wr.ud.remote_qkey);
 	if (flags & QHCA_WQE_INLINE)
 		put_inline((uint8_t *)(wqe + 1), wr);
 	else

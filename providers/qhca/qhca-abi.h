@@ -10,6 +10,8 @@ DECLARE_DRV_CMD(uqhca_alloc_ucontext, IB_USER_VERBS_CMD_GET_CONTEXT,
 		empty, qhca_alloc_ucontext_resp);
 DECLARE_DRV_CMD(uqhca_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD,
 		empty, qhca_alloc_pd_resp);
+DECLARE_DRV_CMD(uqhca_create_ah, IB_USER_VERBS_CMD_CREATE_AH,
+		empty, qhca_create_ah_resp);
 DECLARE_DRV_CMD(uqhca_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ,
 		qhca_create_cq_req, qhca_create_cq_resp);
 DECLARE_DRV_CMD(uqhca_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,

@@ -77,6 +77,12 @@ struct qhca_pd {
 	void *pd_context;
 };
 
+/* An address handle: what goes into each WQE that uses it. */
+struct qhca_ah {
+	struct ibv_ah ibv_ah;
+	struct qhca_av av;
+};
+
 /* One work queue. pi belongs to the poster; ci to whoever polls the CQ. */
 struct qhca_wq {
 	struct qhca_lock lock;
@@ -164,6 +170,11 @@ static inline struct qhca_td *to_qtd(struct ibv_td *ibtd)
 	return container_of(ibtd, struct qhca_td, ibv_td);
 }
 
+static inline struct qhca_ah *to_qah(struct ibv_ah *ibah)
+{
+	return container_of(ibah, struct qhca_ah, ibv_ah);
+}
+
 static inline struct qhca_cq *to_qcq(struct ibv_cq *ibcq)
 {
 	return container_of(ibcq, struct qhca_cq, vcq.cq);
@@ -230,6 +241,9 @@ struct ibv_mw *qhca_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);
 int qhca_dealloc_mw(struct ibv_mw *mw);
 int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind);
+
+struct ibv_ah *qhca_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr);
+int qhca_destroy_ah(struct ibv_ah *ibah);
 
 struct ibv_cq *qhca_create_cq(struct ibv_context *ibctx, int cqe,
 			      struct ibv_comp_channel *channel,

@@ -114,6 +114,14 @@ static inline void put_bind(struct qhca_sq_wqe *wqe, uint32_t rkey,
 				   ~IBV_ACCESS_LOCAL_WRITE);
 }
 
+static inline void put_ud(struct qhca_sq_wqe *wqe, struct ibv_ah *ah,
+			  uint32_t qpn, uint32_t qkey)
+{
+	wqe->ud.av = to_qah(ah)->av;
+	wqe->ud.qpn = htole32(qpn);
+	wqe->ud.qkey = htole32(qkey);
+}
+
 static inline void put_sges(struct qhca_sge *to, const struct ibv_sge *from,
 			    unsigned int num_sge)
 {

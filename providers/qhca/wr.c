@@ -191,6 +191,15 @@ static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
 	wr_set_inline_data_list(ibqp, 1, &buf);
 }
 
+static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
+			   uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct qhca_qp *qp = to_qqp_ex(ibqp);
+
+	if (likely(qp->wr_wqe))
+		put_ud(qp->wr_wqe, ah, remote_qpn, remote_qkey);
+}
+
 static void wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct qhca_qp *qp = to_qqp_ex(ibqp);
@@ -270,6 +279,7 @@ int qhca_qp_fill_ops(struct qhca_qp *qp, uint64_t send_ops_flags)
 	ibqp->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ibqp->wr_local_inv = wr_local_inv;
 	ibqp->wr_bind_mw = wr_bind_mw;
+	ibqp->wr_set_ud_addr = wr_set_ud_addr;
 	ibqp->wr_set_sge = wr_set_sge;
 	ibqp->wr_set_sge_list = wr_set_sge_list;
 	ibqp->wr_set_inline_data = wr_set_inline_data;

@@ -82,4 +82,11 @@ struct qhca_create_qp_resp {
 	__u32 reserved;
 };
 
+/* What the kernel has found out about the way to the destination. */
+struct qhca_create_ah_resp {
+	__u8 dmac[6];
+	__u8 hop_limit;
+	__u8 reserved;
+};
+
 #endif /* QHCA_ABI_USER_H */

@@ -76,6 +76,15 @@ void qhca_ib_av_to_attr(struct qhca_ib_dev *dev, struct rdma_ah_attr *attr,
 	ether_addr_copy(attr->roce.dmac, av->dmac);
 }
 
+/* The user's provider puts the address vector together itself. */
+static int qhca_ib_ah_respond(const struct qhca_av *av, struct ib_udata *udata)
+{
+	struct qhca_create_ah_resp resp = { .hop_limit = av->hop_limit };
+
+	ether_addr_copy(resp.dmac, av->dmac);
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
 /**
  * qhca_ib_create_ah - create_ah verb, for the kernel and for users
  * @ibah: the address handle
@@ -88,9 +97,10 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 		      struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibah->device);
+	struct qhca_av *av = &to_qah(ibah)->av;
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, 0, 0);
+	ret = qhca_ib_udata_check(udata, 0, sizeof(struct qhca_create_ah_resp));
 	if (ret)
 		return ret;
 	ret = qhca_ib_check_ah_attr(dev, init_attr->ah_attr);
@@ -98,8 +108,11 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 		return ret;
 	if (!atomic_add_unless(&dev->num_ah, 1, QHCA_IB_MAX_AH))
 		return -ENOMEM;
-	qhca_ib_av_from_attr(&to_qah(ibah)->av, init_attr->ah_attr, to_qpd(ibah->pd)->pdn);
-	return 0;
+	qhca_ib_av_from_attr(av, init_attr->ah_attr, to_qpd(ibah->pd)->pdn);
+	ret = udata ? qhca_ib_ah_respond(av, udata) : 0;
+	if (ret)
+		atomic_dec(&dev->num_ah);
+	return ret;
 }
 
 /**
