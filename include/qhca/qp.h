@@ -15,6 +15,9 @@ enum qhca_qp_type {
 	QHCA_QPT_UD = 4,
 };
 
+#define QHCA_QPN_GSI		1
+#define QHCA_QPN_MCAST		QHCA_OBJ_MASK	/* destination of multicast packets */
+
 /* Same numbers as enum ib_qp_state. */
 enum qhca_qp_state {
 	QHCA_QPS_RESET = 0,

@@ -44,6 +44,11 @@ struct qhca_av {
 QHCA_ASSERT_SIZE(struct qhca_av, 40);
 QHCA_ASSERT_OFFSET(struct qhca_av, flow_label, 24);
 
+/* Q_Key of the GSI QP, whatever the QP or the WQE say. */
+#define QHCA_QKEY_GSI		0x80010000u
+/* A WQE whose Q_Key has this bit uses the one of its QP. */
+#define QHCA_QKEY_OWN		0x80000000u
+
 /* Opcodes of send WQEs. */
 enum qhca_wr_opcode {
 	QHCA_WR_SEND = 0,

@@ -2,7 +2,7 @@
 /*
  * qhca engine: RC requester, the answers (IBTA 9.7.5 and 9.7.6).
  */
-#include "qp.h"
+#include "packet.h"
 
 static void complete_oldest(struct qhca_engine *e, struct qhca_qp *qp)
 {

@@ -7,8 +7,7 @@
 
 #define FW_VERSION  ((uint64_t)0 << 32 | (uint64_t)1 << 16 | 0)
 
-/* UD joins when qp_cmd.c creates such QPs: nothing is advertised before. */
-#define DEVICE_CAPS (QHCA_CAP_RC | QHCA_CAP_UC | \
+#define DEVICE_CAPS (QHCA_CAP_RC | QHCA_CAP_UC | QHCA_CAP_UD | \
                      QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | \
                      QHCA_CAP_REREG_MR | QHCA_CAP_MEM_MGT | QHCA_CAP_MW | \
                      QHCA_CAP_SRQ | QHCA_CAP_RESIZE_SRQ)

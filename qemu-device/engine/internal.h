@@ -168,6 +168,7 @@ struct qhca_engine {
 
     struct qhca_eq eq[QHCA_MAX_EQ];
     struct qhca_table pd, mr, cq, srq, qp;
+    struct qhca_qp *gsi;                /* QP 1, or NULL */
     uint32_t num_mw;            /* objects in mr that are windows */
     /* Last one used, by table slot. */
     uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];

@@ -221,8 +221,12 @@ struct qhca_port {
 int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
                   uint16_t vlan);
 
+/* Whether it is an IPv4 address, ::ffff:a.b.c.d. */
+bool qhca_gid_is_ipv4(const uint8_t *gid);
+
 void qhca_port_reset(struct qhca_engine *e);
 void qhca_port_set_link(struct qhca_engine *e, bool up);
+uint32_t qhca_port_path_mtu(const struct qhca_engine *e);
 /* Whether frames leave and arrive: enabled, and there is a carrier. */
 bool qhca_port_up(const struct qhca_engine *e);
 

@@ -9,6 +9,10 @@
 #define PORT_FLAGS      (QHCA_PORT_ENABLE | QHCA_PORT_PROMISC | \
                          QHCA_PORT_ALLMULTI)
 #define VLAN_ID_MAX     4094
+#define PATH_MTU_MIN    256u
+#define PATH_MTU_MAX    4096u
+/* IPv6, UDP, BTH, XRCETH, AtomicETH and ICRC: the largest that goes along. */
+#define PATH_MTU_HEADERS    (40u + 8 + 12 + 4 + 28 + 4)
 
 static bool mac_is_unicast(const uint8_t *mac)
 {
@@ -17,7 +21,7 @@ static bool mac_is_unicast(const uint8_t *mac)
     return !(mac[0] & 1) && memcmp(mac, zero, sizeof(zero)) != 0;
 }
 
-static bool gid_is_ipv4(const uint8_t *gid)
+bool qhca_gid_is_ipv4(const uint8_t *gid)
 {
     static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -28,7 +32,7 @@ static bool gid_is_unicast(const uint8_t *gid)
 {
     static const uint8_t zero[16];
 
-    if (gid_is_ipv4(gid)) {
+    if (qhca_gid_is_ipv4(gid)) {
         return gid[12] != 0 && gid[12] < 224;
     }
     return gid[0] != 0xff && memcmp(gid, zero, sizeof(zero)) != 0;
@@ -69,6 +73,20 @@ void qhca_port_set_link(struct qhca_engine *e, bool up)
 bool qhca_port_up(const struct qhca_engine *e)
 {
     return e->port.link && e->port.flags & QHCA_PORT_ENABLE;
+}
+
+/**
+ * qhca_port_path_mtu() - largest payload of a packet, 0 if there is no room
+ * @e: the engine
+ */
+uint32_t qhca_port_path_mtu(const struct qhca_engine *e)
+{
+    uint32_t mtu = PATH_MTU_MAX;
+
+    while (mtu + PATH_MTU_HEADERS > e->port.mtu && mtu >= PATH_MTU_MIN) {
+        mtu /= 2;
+    }
+    return mtu < PATH_MTU_MIN ? 0 : mtu;
 }
 
 /**
@@ -182,7 +200,7 @@ int qhca_cmd_set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         memcpy(g->gid, r->gid, sizeof(g->gid));
         memcpy(g->smac, r->smac, sizeof(g->smac));
         g->vlan = le16toh(r->vlan);
-        g->ipv4 = gid_is_ipv4(g->gid);
+        g->ipv4 = qhca_gid_is_ipv4(g->gid);
         g->valid = true;
     } else {
         memset(g, 0, sizeof(*g));

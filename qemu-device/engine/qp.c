@@ -7,7 +7,10 @@
 
 struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn)
 {
-    return qhca_table_get(&e->qp, qpn);
+    struct qhca_qp *qp = qpn == QHCA_QPN_GSI ? e->gsi :
+                                               qhca_table_get(&e->qp, qpn);
+
+    return qp && qp->qpn == qpn ? qp : NULL;
 }
 
 void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp)

@@ -4,8 +4,9 @@
  *
  * A QP is a requester (send queue: requester.c starts and repeats requests,
  * completer.c takes the answers) and a responder (receive queue, responder.c
- * executes requests, or uc.c those of UC, response.c sends the answers). All of
- * them keep their state in struct qhca_qp, the QPC, and meet only there.
+ * executes requests, or uc.c those of UC, response.c sends the answers);
+ * datagram.c is both for UD. All of them keep their state in struct qhca_qp,
+ * the QPC, and meet only there.
  */
 #ifndef QHCA_ENGINE_QP_H
 #define QHCA_ENGINE_QP_H
@@ -66,6 +67,10 @@ struct qhca_swr {
     uint64_t wr_id;
     uint64_t raddr;
     uint64_t swap_add, compare;
+    struct {
+        struct qhca_av av;      /* port, GID index and PD have been checked */
+        uint32_t qpn, qkey;
+    } ud;
     uint32_t rkey;
     uint32_t imm;               /* network order */
     uint32_t inv_key;
@@ -182,6 +187,7 @@ struct qhca_srq {
 struct qhca_qp {
     struct qhca_list ready;     /* node in the engine's ready list */
     uint32_t qpn, uar;
+    uint32_t slot;              /* number in the table of QPs, not 1 for GSI */
     uint8_t type, flags, state;
     bool sqd_notify;            /* SQ_DRAINED is owed */
     bool tx_wait;               /* waits for the network to take frames */
@@ -199,6 +205,12 @@ struct qhca_qp {
     struct qhca_requester req;
     struct qhca_responder rsp;
 };
+
+/* Whether the peer and the way to it are those of the WQE. */
+static inline bool qhca_qp_is_datagram(const struct qhca_qp *qp)
+{
+    return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
+}
 
 /* ---- qp.c ---- */
 
@@ -329,6 +341,17 @@ static inline bool qhca_swr_is_memop(const struct qhca_swr *wr)
 /* memop.c: executes the one at the cursor, which goes on. */
 void qhca_memop_step(struct qhca_engine *e, struct qhca_qp *qp);
 
+/* Where the packets of @wr go. */
+static inline const struct qhca_av *qhca_swr_av(const struct qhca_qp *qp,
+                                                const struct qhca_swr *wr)
+{
+    return qhca_qp_is_datagram(qp) ? &wr->ud.av : &qp->attr.av;
+}
+
+/* Copies @len bytes of the WR's data, inline or not, from byte @off on. */
+enum qhca_seg_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
+                                     const struct qhca_swr *wr, uint64_t off,
+                                     uint8_t *dst, size_t len);
 /* Sends up to @budget request packets; returns how many. */
 unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
                              unsigned budget);
@@ -357,6 +380,14 @@ void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
 void qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
                 const struct roce_packet *p);
+/*
+ * Takes the next receive WR of a QP that is not RC. False: there is none, and
+ * the message is refused, or it is bad, and the QP in ERR.
+ */
+bool qhca_unreliable_take(struct qhca_engine *e, struct qhca_qp *qp);
+/* The fault is on this side: ERR; the receive WR in use says why (I-044). */
+void qhca_unreliable_fail(struct qhca_engine *e, struct qhca_qp *qp,
+                          enum qhca_cqe_status status);
 /* What RC and UC responders have in common: */
 /* The payload lengths of D-064 that the opcode alone decides. */
 bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p);
@@ -397,31 +428,5 @@ static inline bool qhca_response_room(const struct qhca_qp *qp)
 {
     return qp->rsp.q_tail - qp->rsp.q_head < QHCA_RESPONSES - 1;
 }
-
-/* ---- roce.c ---- */
-
-/* Transport service of the QP's type: SVC_*, part of all its opcodes. */
-uint8_t qhca_qp_service(const struct qhca_qp *qp);
-
-/* struct qhca_txbuf - a packet under construction */
-struct qhca_txbuf {
-    struct roce_packet p;
-    uint8_t frame[ROCE_MAX_FRAME];
-};
-
-/*
- * Fills in addressing and BTH of a packet to the peer of a connected QP.
- * Returns where its payload goes.
- */
-uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
-                           struct qhca_txbuf *b, uint8_t opcode, uint32_t psn);
-/* Finishes and sends it. The caller has made sure that there is room. */
-void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_txbuf *b);
-/* Whether @reserve + 1 frames of this QP can be sent now; else it waits. */
-bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
-                      unsigned reserve);
-/* RNR timer code to nanoseconds (IBTA table 45; D-035 to D-038). */
-uint64_t qhca_rnr_ns(uint8_t code);
 
 #endif /* QHCA_ENGINE_QP_H */

@@ -31,7 +31,7 @@ static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
 
 static bool type_offered(uint8_t type)
 {
-    return type == QHCA_QPT_RC || type == QHCA_QPT_UC;
+    return type >= QHCA_QPT_GSI && type <= QHCA_QPT_UD;
 }
 
 static bool takes_srq(uint8_t type)
@@ -86,6 +86,15 @@ static int import_queue(struct qhca_engine *e, struct qhca_wq *wq,
     return qhca_mem_import(e, &wq->mem, buf, 1ull << (log_size + log_stride));
 }
 
+/* Out of the table, so that nobody finds it any more. */
+static void unlist(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (e->gsi == qp) {
+        e->gsi = NULL;
+    }
+    qhca_table_del(&e->qp, qp->slot);
+}
+
 static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
 {
     qhca_timer_unreserve(e, 1);
@@ -138,8 +147,9 @@ static int build_qp(struct qhca_engine *e, struct qhca_qp *qp,
             return QHCA_ERR_NO_RESOURCE;
         }
     }
-    qp->qpn = qhca_table_add(&e->qp, qp);
-    return qp->qpn ? QHCA_OK : QHCA_ERR_NO_RESOURCE;
+    qp->slot = qhca_table_add(&e->qp, qp);
+    qp->qpn = qp->type == QHCA_QPT_GSI ? QHCA_QPN_GSI : qp->slot;
+    return qp->slot ? QHCA_OK : QHCA_ERR_NO_RESOURCE;
 }
 
 int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
@@ -153,7 +163,8 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     if (ret) {
         return ret;
     }
-    if (e->qp.used == e->qp.size || !qhca_timer_reserve(e, 1)) {
+    if (e->qp.used == e->qp.size || (c.type == QHCA_QPT_GSI && e->gsi) ||
+        !qhca_timer_reserve(e, 1)) {
         return QHCA_ERR_NO_RESOURCE;
     }
     qp = calloc(1, sizeof(*qp));
@@ -180,6 +191,9 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     if (qp->srq) {
         qp->srq->users++;
     }
+    if (qp->type == QHCA_QPT_GSI) {
+        e->gsi = qp;
+    }
     ctx->obj = qp->qpn;
     return QHCA_OK;
 }
@@ -201,7 +215,7 @@ int qhca_cmd_destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     if (qp->srq) {
         qp->srq->users--;
     }
-    qhca_table_del(&e->qp, qp->qpn);
+    unlist(e, qp);
     free_qp(e, qp);
     return QHCA_OK;
 }
@@ -213,7 +227,7 @@ void qhca_qp_free_all(struct qhca_engine *e)
 
         if (qp) {
             qhca_qp_clear(e, qp);
-            qhca_table_del(&e->qp, qp->qpn);
+            unlist(e, qp);
             free_qp(e, qp);
         }
     }

@@ -38,7 +38,6 @@ static const struct {
 /* A GID of this port to send from, and a peer of the same family. */
 static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
 {
-    static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
     const struct qhca_gid *local;
 
     if (av->port != 1 || av->sgid_index >= QHCA_MAX_GID) {
@@ -46,7 +45,7 @@ static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
     }
     local = &e->port.gid[av->sgid_index];
     return local->valid &&
-           local->ipv4 == !memcmp(av->dgid, v4_prefix, sizeof(v4_prefix));
+           local->ipv4 == qhca_gid_is_ipv4(av->dgid);
 }
 
 /* Value checks of. */

@@ -3,7 +3,7 @@
  * qhca engine: receive work requests: taking one off the receive queue,
  * completing it, flushing.
  */
-#include "qp.h"
+#include "packet.h"
 
 enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
                                     const struct qhca_wq *wq, uint32_t index,
@@ -98,6 +98,9 @@ void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
         cqe.inv_key = htole32(p->inv_key);
     }
     cqe.flags = htole16(flags);
+    if (qhca_qp_is_datagram(qp)) {
+        qhca_datagram_fill_cqe(&cqe, p);
+    }
     complete(e, qp, &cqe, p->solicited);
 }
 

@@ -7,7 +7,7 @@
  * started WRs; going back N is moving the cursor to una_psn. A UC requester is
  * one whose packets are acknowledged by being sent.
  */
-#include "qp.h"
+#include "packet.h"
 
 #define NS_PER_TIMEOUT_UNIT 4096ull     /* IBTA 9.7.6.1.3: 4.096 us * 2^t */
 /*
@@ -47,6 +47,15 @@ static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
            qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg, 0);
 }
 
+static uint32_t packets_of(const struct qhca_qp *qp, const struct qhca_swr *wr)
+{
+    if (qhca_swr_is_memop(wr)) {
+        return 0;
+    }
+    /* An atomic has 8 bytes, so it comes out as one packet as well. */
+    return qhca_qp_is_datagram(qp) ? 1 : qhca_packets_of(wr->length, qp->mtu);
+}
+
 /* Reads the next WQE and gives it its PSNs. */
 static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
 {
@@ -62,9 +71,7 @@ static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
     wr->num_psn = 0;
     qp->sq.next++;
     if (res == QHCA_WQE_OK) {
-        /* An atomic has 8 bytes, so it comes out as one packet as well. */
-        wr->num_psn = qhca_swr_is_memop(wr) ? 0 :
-                      qhca_packets_of(wr->length, qp->mtu);
+        wr->num_psn = packets_of(qp, wr);
         if (!buffers_ok(e, qp, wr)) {
             wr->fail = QHCA_WC_LOC_PROT_ERR;
         }
@@ -176,9 +183,9 @@ static uint8_t data_opcode(const struct qhca_swr *wr, bool first, bool last)
     return is_write ? write[i] : send[i];
 }
 
-static enum qhca_seg_result gather(struct qhca_engine *e, struct qhca_qp *qp,
-                                   struct qhca_swr *wr, uint64_t off,
-                                   uint8_t *dst, size_t len)
+enum qhca_seg_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
+                                     const struct qhca_swr *wr, uint64_t off,
+                                     uint8_t *dst, size_t len)
 {
     if (wr->flags & QHCA_WQE_INLINE) {
         memcpy(dst, wr->inline_data + off, len);
@@ -217,7 +224,7 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
                                          data_opcode(wr, first, last),
                                          r->snd_psn);
 
-    if (gather(e, qp, wr, off, payload, len) != QHCA_SEG_OK) {
+    if (qhca_swr_gather(e, qp, wr, off, payload, len) != QHCA_SEG_OK) {
         return false;
     }
     b.p.payload_len = len;
@@ -300,7 +307,8 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
         send_read(e, qp, wr);
     } else if (qhca_swr_is_rd_atomic(wr)) {
         send_atomic(e, qp, wr);
-    } else if (!send_data(e, qp, wr)) {
+    } else if (!(qhca_qp_is_datagram(qp) ? qhca_datagram_send(e, qp, wr) :
+                                           send_data(e, qp, wr))) {
         wr->fail = QHCA_WC_LOC_PROT_ERR;
         r->stopped = true;
         qhca_sq_reap(e, qp);
@@ -328,16 +336,19 @@ unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
     struct qhca_requester *r = &qp->req;
     unsigned n = 0;
 
-    while (n < budget && qhca_requester_ready(qp) &&
-           qhca_packet_room(e, qp, QHCA_TX_RESERVE)) {
-        n++;
+    while (n < budget && qhca_requester_ready(qp)) {
+        struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+
         if (r->snd_wqe == qp->sq.next) {
             start_wqe(e, qp);   /* it may be bad, or have to wait */
-        } else if (qhca_swr_is_memop(qhca_swr_at(qp, r->snd_wqe))) {
+        } else if (qhca_swr_is_memop(wr)) {
             qhca_memop_step(e, qp);
-        } else if (!send_one(e, qp)) {
+        } else if (!qhca_packet_room(e, qp, qhca_swr_av(qp, wr),
+                                     QHCA_TX_RESERVE) ||
+                   !send_one(e, qp)) {
             break;
         }
+        n++;
     }
     if (n && !r->timer.pos) {
         qhca_requester_timer(e, qp);

@@ -4,7 +4,7 @@
  * (IBTA 9.7.5; D-013). A READ is read from memory piece by piece when its turn
  * comes, so an answer of any length costs bounded work and memory.
  */
-#include "qp.h"
+#include "packet.h"
 
 static struct qhca_response *response_at(struct qhca_responder *s, uint32_t i)
 {
@@ -200,7 +200,7 @@ unsigned qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp,
         /* READ data leaves room for others' ACKs, as requests do. */
         unsigned reserve = r->kind == QHCA_RESP_READ ? QHCA_TX_RESERVE / 2 : 0;
 
-        if (!qhca_packet_room(e, qp, reserve)) {
+        if (!qhca_packet_room(e, qp, &qp->attr.av, reserve)) {
             break;
         }
         send_one(e, qp, r);

@@ -3,7 +3,7 @@
  * qhca engine: where RoCE packets enter and leave: finding the QP a packet is
  * for, and addressing a packet to a QP's peer.
  */
-#include "qp.h"
+#include "packet.h"
 
 uint64_t qhca_rnr_ns(uint8_t code)
 {
@@ -22,6 +22,8 @@ uint8_t qhca_qp_service(const struct qhca_qp *qp)
     static const uint8_t service[] = {
         [QHCA_QPT_RC] = SVC_RC,
         [QHCA_QPT_UC] = SVC_UC,
+        [QHCA_QPT_UD] = SVC_UD,
+        [QHCA_QPT_GSI] = SVC_UD,
     };
 
     return service[qp->type];
@@ -58,6 +60,44 @@ static const struct {
     [QHCA_QPS_ERR] = { false, false },
 };
 
+/* Whether the sender may talk to the QP; if not, that is counted. */
+static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
+                      const struct roce_packet *p)
+{
+    if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
+        e->port.bad_pkey += e->port.bad_pkey < 0xffff;
+        drop(e, p, QHCA_CNT_RX_BAD_PKEY);
+        return false;
+    }
+    if (qhca_qp_is_datagram(qp)) {
+        if (!qhca_datagram_allowed(qp, p)) {
+            e->port.qkey_viol += e->port.qkey_viol < 0xffff;
+            drop(e, p, QHCA_CNT_RX_BAD_QKEY);
+            return false;
+        }
+        return true;
+    }
+    if (!from_peer(e, qp, p)) {
+        drop(e, p, QHCA_CNT_RX_BAD_ADDR);
+        return false;
+    }
+    return true;
+}
+
+static void execute(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct roce_packet *p)
+{
+    if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
+        qhca_completer_rx(e, qp, p);    /* of RC: no other service has them */
+    } else if (qp->type == QHCA_QPT_RC) {
+        qhca_responder_rx(e, qp, p);
+    } else if (qp->type == QHCA_QPT_UC) {
+        qhca_uc_rx(e, qp, p);
+    } else {
+        qhca_datagram_rx(e, qp, p);
+    }
+}
+
 static void deliver(struct qhca_engine *e, const struct roce_packet *p,
                     size_t len)
 {
@@ -69,29 +109,21 @@ static void deliver(struct qhca_engine *e, const struct roce_packet *p,
         drop(e, p, QHCA_CNT_RX_NO_QP);
         return;
     }
+    if (qhca_qp_is_datagram(qp) && info->op == OP_NONE) {
+        drop(e, p, QHCA_CNT_RX_MALFORMED);      /* nothing says no to it */
+        return;
+    }
     if (response ? !takes[qp->state].response : !takes[qp->state].request) {
         drop(e, p, QHCA_CNT_RX_BAD_STATE);
         return;
     }
-    if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
-        e->port.bad_pkey += e->port.bad_pkey < 0xffff;
-        drop(e, p, QHCA_CNT_RX_BAD_PKEY);
-        return;
-    }
-    if (!from_peer(e, qp, p)) {
-        drop(e, p, QHCA_CNT_RX_BAD_ADDR);
+    if (!sender_ok(e, qp, p)) {
         return;
     }
     qhca_count(e, QHCA_CNT_RX_PKTS);
     e->cnt[QHCA_CNT_RX_BYTES] += len;
     qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
-    if (response) {
-        qhca_completer_rx(e, qp, p);    /* of RC: no other service has them */
-    } else if (qp->type == QHCA_QPT_UC) {
-        qhca_uc_rx(e, qp, p);
-    } else {
-        qhca_responder_rx(e, qp, p);
-    }
+    execute(e, qp, p);
 }
 
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
@@ -113,13 +145,25 @@ void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
 
 /* ---- out ---- */
 
-uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
-                           struct qhca_txbuf *b, uint8_t opcode, uint32_t psn)
+/* Whether the destination is a GID of this very port. */
+static bool loops_back(const struct qhca_engine *e, const struct qhca_av *av)
 {
-    const struct qhca_av *av = &qp->attr.av;
+    const struct qhca_gid *local = &e->port.gid[av->sgid_index];
+
+    return !memcmp(local->gid, av->dgid, 16) ||
+           qhca_gid_find(e, av->dgid, local->vlan) >= 0;
+}
+
+uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
+                              struct qhca_txbuf *b, const struct qhca_av *av,
+                              uint32_t dest_qp, uint8_t opcode, uint32_t psn)
+{
     const struct qhca_gid *local = &e->port.gid[av->sgid_index];
     struct roce_packet *p = &b->p;
 
+    /* A GID that was taken away sends nothing from anywhere (G-015). */
+    b->lost = !local->valid || local->ipv4 != qhca_gid_is_ipv4(av->dgid);
+    b->loop = loops_back(e, av);
     memset(p, 0, sizeof(*p));
     memcpy(p->smac, local->smac, 6);
     memcpy(p->dmac, av->dmac, 6);
@@ -131,28 +175,25 @@ uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
     p->tclass = av->tclass;
     p->hop_limit = av->hop_limit;
     p->flow_label = le32toh(av->flow_label) & 0xfffff;
-    p->dest_qp = le32toh(qp->attr.dest_qpn);
-    p->sport = roce_sport(p->flow_label, qp->qpn, p->dest_qp);
+    p->dest_qp = dest_qp;
+    p->sport = roce_sport(p->flow_label, qp->qpn, dest_qp);
     p->opcode = opcode;
     p->pkey = PKEY_DEFAULT;
     p->psn = psn;
     return b->frame + roce_payload_offset(p);
 }
 
-/* Whether the peer is a GID of this very port. */
-static bool loops_back(const struct qhca_engine *e, const struct qhca_qp *qp)
+uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
+                           struct qhca_txbuf *b, uint8_t opcode, uint32_t psn)
 {
-    const struct qhca_gid *local = &e->port.gid[qp->attr.av.sgid_index];
-
-    return !memcmp(local->gid, qp->attr.av.dgid, 16) ||
-           qhca_gid_find(e, qp->attr.av.dgid, local->vlan) >= 0;
+    return qhca_packet_start_to(e, qp, b, &qp->attr.av,
+                                le32toh(qp->attr.dest_qpn), opcode, psn);
 }
 
 void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_txbuf *b)
 {
-    /* A GID that was taken away sends nothing from anywhere (G-015). */
-    if (!e->port.gid[qp->attr.av.sgid_index].valid) {
+    if (b->lost) {
         drop(e, &b->p, QHCA_CNT_RX_BAD_ADDR);
         return;
     }
@@ -160,16 +201,16 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
     size_t len = roce_finish(&b->p, b->frame);
 
     qhca_trace(e, QHCA_TRACE_TX, qp->qpn, b->p.opcode, b->p.psn);
-    if (qhca_tx(e, b->frame, len, loops_back(e, qp))) {
+    if (qhca_tx(e, b->frame, len, b->loop)) {
         qhca_count(e, QHCA_CNT_TX_PKTS);
         e->cnt[QHCA_CNT_TX_BYTES] += len;
     }
 }
 
 bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
-                      unsigned reserve)
+                      const struct qhca_av *av, unsigned reserve)
 {
-    bool loop = loops_back(e, qp);
+    bool loop = loops_back(e, av);
     bool room = qhca_tx_room(e, loop, reserve + 1);
 
     /* The run loop empties the loopback FIFO; the network calls back. */

@@ -27,12 +27,8 @@ static void refuse(struct qhca_engine *e, struct qhca_qp *qp)
     drop_message(qp);
 }
 
-/*
- * The fault is on this side: ERR (I-044). The receive WR in use says why, or an
- * event if there is none.
- */
-static void fail(struct qhca_engine *e, struct qhca_qp *qp,
-                 enum qhca_cqe_status status)
+void qhca_unreliable_fail(struct qhca_engine *e, struct qhca_qp *qp,
+                          enum qhca_cqe_status status)
 {
     bool told = qp->rsp.rwr.taken;
 
@@ -42,8 +38,7 @@ static void fail(struct qhca_engine *e, struct qhca_qp *qp,
     qhca_qp_error(e, qp, told ? 0 : QHCA_EVENT_QP_FATAL);
 }
 
-/* Takes the next receive WR. False: there is none, or it is bad; dealt with. */
-static bool take_rwr(struct qhca_engine *e, struct qhca_qp *qp)
+bool qhca_unreliable_take(struct qhca_engine *e, struct qhca_qp *qp)
 {
     switch (qhca_recv_take(e, qp)) {
     case QHCA_WQE_OK:
@@ -52,10 +47,10 @@ static bool take_rwr(struct qhca_engine *e, struct qhca_qp *qp)
         refuse(e, qp);
         return false;
     case QHCA_WQE_BAD:
-        fail(e, qp, QHCA_WC_LOC_QP_OP_ERR);
+        qhca_unreliable_fail(e, qp, QHCA_WC_LOC_QP_OP_ERR);
         return false;
     default:
-        fail(e, qp, QHCA_WC_FATAL_ERR);
+        qhca_unreliable_fail(e, qp, QHCA_WC_FATAL_ERR);
         return false;
     }
 }
@@ -66,7 +61,7 @@ static bool rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     struct qhca_responder *s = &qp->rsp;
     uint64_t total = s->offset + p->payload_len;
 
-    if (!take_rwr(e, qp)) {
+    if (!qhca_unreliable_take(e, qp)) {
         return false;
     }
     if (!qhca_payload_ok(qp, p) || total > s->rwr.length) {
@@ -75,7 +70,7 @@ static bool rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     }
     if (qhca_recv_write(e, qp, s->offset, p->payload, p->payload_len) !=
         QHCA_SEG_OK) {
-        fail(e, qp, QHCA_WC_LOC_PROT_ERR);
+        qhca_unreliable_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return false;
     }
     if (roce_opcode(p->opcode)->flags & OPF_LAST) {
@@ -89,7 +84,7 @@ static bool rx_write(struct qhca_engine *e, struct qhca_qp *qp,
 {
     bool imm = roce_opcode(p->opcode)->flags & OPF_IMM;
 
-    if (imm && !take_rwr(e, qp)) {
+    if (imm && !qhca_unreliable_take(e, qp)) {
         return false;
     }
     qhca_write_begin(qp, p);
@@ -104,7 +99,7 @@ static bool rx_write(struct qhca_engine *e, struct qhca_qp *qp,
         refuse(e, qp);
         return false;
     default:
-        fail(e, qp, QHCA_WC_LOC_ACCESS_ERR);
+        qhca_unreliable_fail(e, qp, QHCA_WC_LOC_ACCESS_ERR);
         return false;
     }
     if (imm) {

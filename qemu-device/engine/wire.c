@@ -366,6 +366,20 @@ enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
     return ROCE_OK;
 }
 
+void roce_grh(const struct roce_packet *p, uint8_t *grh)
+{
+    uint8_t *ipv4 = grh + GRH_LEN - IPV4_LEN;
+
+    if (!p->ipv4) {
+        memcpy(grh, p->ip, GRH_LEN);
+        return;
+    }
+    memset(grh, 0, GRH_LEN - IPV4_LEN);
+    memcpy(ipv4, p->ip, IPV4_LEN);
+    put_be16(ipv4 + 10, 0);
+    put_be16(ipv4 + 10, ipv4_checksum(ipv4));
+}
+
 uint16_t roce_sport(uint32_t flow_label, uint32_t src_qpn, uint32_t dst_qpn)
 {
     if (!flow_label) {

@@ -149,6 +149,14 @@ size_t roce_payload_offset(const struct roce_packet *p);
  */
 size_t roce_finish(const struct roce_packet *p, uint8_t *frame);
 
+#define GRH_LEN             40
+/*
+ * The 40 bytes in front of a received datagram: the IPv6 header, or nothing and
+ * the IPv4 header (D-076). Routers may have changed the latter: its checksum is
+ * made to hold again.
+ */
+void roce_grh(const struct roce_packet *p, uint8_t *grh);
+
 enum roce_parse_result {
     ROCE_OK = 0,
     ROCE_MALFORMED,             /* lengths, versions or opcode do not fit */

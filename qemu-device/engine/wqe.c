@@ -7,6 +7,7 @@
 
 #define TY(t)       (1u << QHCA_QPT_##t)
 #define CONNECTED   (TY(RC) | TY(UC))
+#define DATAGRAM    (TY(UD) | TY(GSI))
 
 enum {
     WR_INLINE = 0x1,            /* may carry inline data */
@@ -20,8 +21,8 @@ static const struct {
     uint8_t types;              /* set of QP types; empty: not offered */
     uint8_t rules;
 } wr_rules[] = {
-    [QHCA_WR_SEND]                 = { CONNECTED, WR_INLINE },
-    [QHCA_WR_SEND_WITH_IMM]        = { CONNECTED, WR_INLINE },
+    [QHCA_WR_SEND]                 = { CONNECTED | DATAGRAM, WR_INLINE },
+    [QHCA_WR_SEND_WITH_IMM]        = { CONNECTED | TY(UD), WR_INLINE },
     [QHCA_WR_SEND_WITH_INV]        = { TY(RC), WR_INLINE },
     [QHCA_WR_RDMA_WRITE]           = { CONNECTED, WR_INLINE },
     [QHCA_WR_RDMA_WRITE_WITH_IMM]  = { CONNECTED, WR_INLINE },
@@ -79,6 +80,16 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
     wr->rkey = le32toh(w->rdma.rkey);
     wr->swap_add = le64toh(w->atomic.swap_add);
     wr->compare = le64toh(w->atomic.compare);
+    wr->ud.av = w->ud.av;
+    wr->ud.qpn = le32toh(w->ud.qpn) & QHCA_OBJ_MASK;
+    wr->ud.qkey = le32toh(w->ud.qkey);
+}
+
+/* An address of this port, made in the QP's PD (B-031, I-046). */
+static bool address_ok(const struct qhca_qp *qp, const struct qhca_av *av)
+{
+    return av->port == 1 && av->sgid_index < QHCA_MAX_GID &&
+           le32toh(av->pdn) == qp->pd->pdn;
 }
 
 static enum qhca_wqe_result fetch_memop(struct qhca_engine *e,
@@ -137,6 +148,10 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
     qhca_trace(e, QHCA_TRACE_WQE, qp->qpn, index, w.opcode);
     if (!opcode_ok(qp, w.opcode)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
+    }
+
+    if (qhca_qp_is_datagram(qp) && !address_ok(qp, &wr->ud.av)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad address");
     }
 
     uint8_t rules = wr_rules[w.opcode].rules;

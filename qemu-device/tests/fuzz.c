@@ -116,7 +116,10 @@ static void random_frame(struct fuzz *f)
 {
     struct rc_qp *q = one_in(f, 2) ? &f->a : &f->b;
     struct qhca_qp *dev = qhca_qp_get(f->n.g->e, q->qpn);
-    uint8_t service = q->o.type == QHCA_QPT_UC ? SVC_UC : SVC_RC;
+    static const uint8_t services[] = {
+        [QHCA_QPT_RC] = SVC_RC, [QHCA_QPT_UC] = SVC_UC, [QHCA_QPT_UD] = SVC_UD,
+    };
+    uint8_t service = services[q->o.type];
     struct roce_packet p = peer_packet(q, service | (uint8_t)rnd(f, 0x16), 0);
     uint8_t frame[MAX_FRAME] = { 0 };
     size_t len;
@@ -272,7 +275,7 @@ static void begin(struct fuzz *f)
     o.timeout = 4;
     o.retry = 2;
     o.cq_log = 5;
-    o.type = one_in(f, 3) ? QHCA_QPT_UC : QHCA_QPT_RC;
+    o.type = (uint8_t)(one_in(f, 3) ? QHCA_QPT_RC + rnd(f, 3) : QHCA_QPT_RC);
     f->a = rc_create(&f->n, &o);
     f->srq = srq_create(&f->n, f->n.pdn, 5, 3);
     if (o.type == QHCA_QPT_RC && one_in(f, 2)) {

@@ -175,6 +175,11 @@ unsigned rc_state(struct rc_qp *q)
     return rc_query(q).attr.state;
 }
 
+static bool is_datagram(const struct rc_qp *q)
+{
+    return q->o.type == QHCA_QPT_UD || q->o.type == QHCA_QPT_GSI;
+}
+
 struct qhca_qp_attr rc_attr(const struct rc_qp *q)
 {
     const struct rc_opts *o = &q->o;
@@ -187,6 +192,9 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
         .rnr_retry = o->rnr_retry, .port = 1,
     };
 
+    if (is_datagram(q)) {
+        a.qkey = htole32(o->qkey);
+    }
     memcpy(a.av.dgid, q->peer_gid, 16);
     memcpy(a.av.dmac, q->peer_mac, 6);
     a.av.hop_limit = 64;
@@ -202,6 +210,14 @@ static const uint32_t step_mask[][QHCA_QPS_SQD + 1] = {
     [QHCA_QPT_UC] = {
         0, RC_INIT_MASK, UC_RTR_MASK, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
         QHCA_QP_STATE,
+    },
+    [QHCA_QPT_UD] = {
+        0, UD_INIT_MASK, QHCA_QP_STATE, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
+        QHCA_QP_STATE,
+    },
+    [QHCA_QPT_GSI] = {
+        0, UD_INIT_MASK & ~QHCA_QP_PORT, QHCA_QP_STATE,
+        QHCA_QP_STATE | QHCA_QP_SQ_PSN, QHCA_QP_STATE,
     },
 };
 
@@ -245,11 +261,15 @@ void rc_connect(struct rc_qp *a, struct rc_qp *b)
 struct rc_wr rc_wr(const struct rc_qp *q, uint8_t opcode, uint64_t off,
                    uint32_t len)
 {
-    return (struct rc_wr) {
+    struct rc_wr wr = {
         .wr_id = 0x1000u + q->sq_pi, .opcode = opcode,
         .flags = QHCA_WQE_SIGNALED, .num_sge = 1,
         .sge = { { q->n->mr.addr + off, len, q->n->mr.key } },
+        .av = rc_attr(q).av, .qpn = q->peer_qpn, .qkey = q->o.qkey,
     };
+
+    wr.av.pdn = htole32(q->n->pdn);
+    return wr;
 }
 
 void rc_aim(struct rc_wr *wr, const struct node *n, uint64_t off)
@@ -318,7 +338,13 @@ void rc_put(struct rc_qp *q, const struct rc_wr *wr)
     unsigned n = wr->num_sge < 8 ? wr->num_sge : 8;
 
     w.count = htole16((uint16_t)wr->num_sge);
-    put_body(&w, wr);
+    if (is_datagram(q)) {
+        w.ud.av = wr->av;
+        w.ud.qpn = htole32(wr->qpn);
+        w.ud.qkey = htole32(wr->qkey);
+    } else {
+        put_body(&w, wr);
+    }
     if (wr->flags & QHCA_WQE_INLINE) {
         w.count = htole16((uint16_t)wr->inline_len);
         if (wr->inline_data) {

@@ -40,6 +40,7 @@ struct rc_opts {
     uint16_t access;
     uint32_t sq_psn, rq_psn;
     uint32_t srqn;              /* instead of a receive queue */
+    uint32_t qkey;
 };
 
 #define REMOTE_ALL (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
@@ -48,7 +49,8 @@ struct rc_opts {
     .type = QHCA_QPT_RC, .sq_log = 6, .rq_log = 6, .cq_log = 8, .sges = 4, \
     .max_inline = 64, .mtu = 3, .rd_atomic = 4, .dest_rd_atomic = 4, \
     .timeout = 10, .retry = 7, .rnr_retry = 7, .min_rnr = 1, \
-    .access = REMOTE_ALL, .sq_psn = 0x111111, .rq_psn = 0x222222 })
+    .access = REMOTE_ALL, .sq_psn = 0x111111, .rq_psn = 0x222222, \
+    .qkey = 0x12345678 })
 
 /* struct rc_qp - a queue pair with completion queues of its own */
 struct rc_qp {
@@ -82,6 +84,8 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q);
                      QHCA_QP_MAX_DEST_RD_ATOMIC | QHCA_QP_MIN_RNR_TIMER)
 #define UC_RTR_MASK (QHCA_QP_STATE | QHCA_QP_AV | QHCA_QP_PATH_MTU | \
                      QHCA_QP_DEST_QPN | QHCA_QP_RQ_PSN)
+#define UD_INIT_MASK (QHCA_QP_STATE | QHCA_QP_PKEY_INDEX | QHCA_QP_PORT | \
+                      QHCA_QP_QKEY)
 #define RC_RTS_MASK (QHCA_QP_STATE | QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT | \
                      QHCA_QP_RNR_RETRY | QHCA_QP_SQ_PSN | \
                      QHCA_QP_MAX_QP_RD_ATOMIC)
@@ -112,9 +116,14 @@ struct rc_wr {
     uint32_t key, mr_key, num_blocks, offset;
     uint64_t addr, length, table;
     unsigned access, block_shift;
+    struct qhca_av av;          /* these of UD */
+    uint32_t qpn, qkey;
 };
 
-/* A signaled WR of one SGE at @off of the node's memory. */
+/*
+ * A signaled WR of one SGE at @off of the node's memory; that of a UD QP goes
+ * to its peer.
+ */
 struct rc_wr rc_wr(const struct rc_qp *q, uint8_t opcode, uint64_t off,
                    uint32_t len);
 /* Aims it at @off of @n's memory. */

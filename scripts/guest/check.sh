@@ -91,7 +91,7 @@ tools()
 	fi
 }
 
-# ---- perftest over RC: the figures do not matter here, the data must flow
+# ---- perftest, over RC and UD: the figures do not matter here, the data must flow
 
 PERFTESTS='
 ib_write_bw 65536 100
@@ -107,22 +107,29 @@ ib_atomic_lat 8 200
 ib_send_bw 4096 200 --use-srq
 ib_send_bw 512 100 --use-srq -q 8
 ib_send_lat 8 200 --use-srq
+ib_send_bw 1024 500 -c UD
+ib_send_bw 1024 200 -c UD -b
+ib_send_bw 1024 200 -c UD -e
+ib_send_bw 256 50 -c UD -a
+ib_send_lat 8 200 -c UD
+ib_send_lat 64 50 -c UD -a
 '
 
 perftest()
 {
-	local name size iters options figures
-	while read -r name size iters options; do
+	local name size iters opts test figures
+	while read -r name size iters opts; do
 		[ -n "$name" ] || continue
+		test=perftest/$name-$size${opts// /}
 		# shellcheck disable=SC2086 # a list
-		if figures=$(perf "$QHCA_DEV" "$QHCA_GID" "$name" "$size" "$iters" $options); then
-			result ok "perftest/$name-$size${options// /}"
+		if figures=$(perf "$QHCA_DEV" "$QHCA_GID" "$name" "$size" "$iters" $opts); then
+			result ok "$test"
 		elif [[ $name == ib_atomic* ]] &&
 			! ibv_devinfo -v -d "$QHCA_DEV" | grep -qE 'atomic_cap:.*(HCA|GLOB)'; then
-			result skip "perftest/$name-$size" "no atomics"
+			result skip "$test" "no atomics"
 		else
 			perf_why
-			result fail "perftest/$name-$size${options// /}" "$figures"
+			result fail "$test" "$figures"
 		fi
 	done <<<"$PERFTESTS"
 }

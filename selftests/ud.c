@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Datagrams and address handles.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/rdma.h"
+
+#define GRH	40
+#define QKEY	0x12345678u
+#define OWN	0x80000000u	/* bit of a Q_Key: use that of the QP */
+
+static struct dev *d;
+static struct buf out, in;
+
+static struct ibv_ah_attr own_address(void)
+{
+	return (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = PORT,
+		.grh = {
+			.dgid = d->gid,
+			.sgid_index = d->gid_index,
+			.hop_limit = 64,
+		},
+	};
+}
+
+static struct ibv_ah *ah_new(struct ibv_pd *pd)
+{
+	struct ibv_ah_attr attr = own_address();
+	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+
+	REQUIRE(ah);
+	return ah;
+}
+
+static struct pair ud_pair(void)
+{
+	struct qp_opts o = QP_OPTS;
+	struct conn c = CONN;
+
+	d = dev_open();
+	o.type = IBV_QPT_UD;
+	o.inline_data = 64;
+	c.qkey = QKEY;
+	out = buf_new(d->pd, 8192, LOCAL);
+	in = buf_new(d->pd, 8192, LOCAL);
+	fill(out.addr, out.len, 1);
+	return pair_new(d, &o, &c);
+}
+
+static struct ibv_send_wr wr_ud(struct ibv_sge *sge, struct ibv_ah *ah,
+				const struct end *to)
+{
+	struct ibv_send_wr wr = wr_send(1, sge, 1);
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = to->qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	return wr;
+}
+
+static void send_len(struct pair *p, struct ibv_ah *ah, uint32_t len)
+{
+	struct ibv_sge sge = buf_sge(&out, 0, len);
+	struct ibv_send_wr wr = wr_ud(&sge, ah, &p->b);
+
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_ok(p->a.send_cq, 1);
+}
+
+static void room(struct end *e, uint64_t id, uint32_t len)
+{
+	struct ibv_sge sge = buf_sge(&in, 0, len);
+
+	REQUIRE_OK(post_recv(e, id, &sge, 1));
+}
+
+static const struct len {
+	const char *name;
+	uint32_t len;
+	unsigned int flags;
+	bool imm;
+} lens[] = {
+	{ "nothing", 0, 0, false },
+	{ "1 byte", 1, 0, false },
+	{ "1024 bytes", 1024, 0, false },
+	{ "immediate data", 100, 0, true },
+	{ "immediate data only", 0, 0, true },
+	{ "inline", 64, IBV_SEND_INLINE, false },
+	{ "inline, immediate data, solicited", 63,
+	  IBV_SEND_INLINE | IBV_SEND_SOLICITED, true },
+};
+
+TEST_ROWS(message, "D-075 D-076 C-007 C-008 message", lens)
+{
+	struct pair p = ud_pair();
+	struct ibv_sge sge = buf_sge(&out, 0, row->len);
+	struct ibv_send_wr wr = wr_ud(&sge, ah_new(d->pd), &p.b);
+	struct ibv_wc wc;
+
+	wr.send_flags |= row->flags;
+	if (row->imm) {
+		wr.opcode = IBV_WR_SEND_WITH_IMM;
+		wr.imm_data = htobe32(0x01020304);
+	}
+	room(&p.b, 2, GRH + row->len);
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_ok(p.a.send_cq, 1);
+	wc = poll_ok(p.b.recv_cq, 2);
+	CHECK_EQ(wc.opcode, IBV_WC_RECV);
+	CHECK_EQ(wc.byte_len, GRH + row->len);
+	CHECK_EQ(wc.src_qp, p.a.qp->qp_num);
+	CHECK_EQ(wc.qp_num, p.b.qp->qp_num);
+	CHECK(wc.wc_flags & IBV_WC_GRH);
+	CHECK_EQ(!(wc.wc_flags & IBV_WC_WITH_IMM), !row->imm);
+	if (row->imm)
+		CHECK_EQ(be32toh(wc.imm_data), 0x01020304);
+	check_fill(in.addr + GRH, row->len, 1, "payload");
+}
+
+TEST(path_mtu, "B-030 I-049 a message of the path MTU, and of a byte more")
+{
+	struct pair p = ud_pair();
+	struct ibv_ah *ah = ah_new(d->pd);
+	uint32_t mtu = mtu_bytes(d->port.active_mtu);
+
+	room(&p.b, 2, 8192);
+	send_len(&p, ah, mtu + 1);
+	poll_none(p.b.recv_cq);
+	send_len(&p, ah, mtu);
+	CHECK_EQ(poll_ok(p.b.recv_cq, 2).byte_len, GRH + mtu);
+	check_fill(in.addr + GRH, mtu, 1, "payload");
+}
+
+/* Back to the sender by what the completion and the GRH say of it. */
+TEST(reply, "G-016 D-076 an address handle from a completion")
+{
+	struct pair p = ud_pair();
+	struct ibv_ah *ah = ah_new(d->pd);
+	struct ibv_sge sge = buf_sge(&out, 0, 32);
+	struct ibv_send_wr wr;
+	struct ibv_wc wc;
+
+	room(&p.b, 2, GRH + 32);
+	send_len(&p, ah, 32);
+	wc = poll_ok(p.b.recv_cq, 2);
+	ah = ibv_create_ah_from_wc(d->pd, &wc, (struct ibv_grh *)in.addr, PORT);
+	REQUIRE(ah);
+	wr = wr_ud(&sge, ah, &p.a);
+	wr.wr.ud.remote_qpn = wc.src_qp;
+	memset(in.addr, 0, 100);
+	room(&p.a, 3, GRH + 32);
+	REQUIRE_OK(post_send(&p.b, &wr));
+	poll_ok(p.b.send_cq, 1);
+	CHECK_EQ(poll_ok(p.a.recv_cq, 3).src_qp, p.b.qp->qp_num);
+	check_fill(in.addr + GRH, 32, 1, "payload");
+	CHECK_ERR(ibv_destroy_ah(ah), 0);
+}
+
+static struct ibv_port_attr port_now(void)
+{
+	struct ibv_port_attr port;
+
+	REQUIRE_OK(ibv_query_port(d->ctx, PORT, &port));
+	return port;
+}
+
+TEST(qkey, "I-047 D-078 D-079 J-016 Q_Keys that fit, or not")
+{
+	struct pair p = ud_pair();
+	struct ibv_ah *ah = ah_new(d->pd);
+	struct ibv_sge sge = buf_sge(&out, 0, 8);
+	struct ibv_send_wr wr = wr_ud(&sge, ah, &p.b);
+	struct ibv_qp_attr a = { .qkey = 0x42 };
+	unsigned int before = port_now().qkey_viol_cntr;
+
+	room(&p.b, 2, GRH + 8);
+	room(&p.b, 3, GRH + 8);
+	wr.wr.ud.remote_qkey = QKEY + 1;
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_ok(p.a.send_cq, 1);
+	poll_none(p.b.recv_cq);
+	CHECK_EQ(port_now().qkey_viol_cntr, before + 1);
+	wr.wr.ud.remote_qkey = OWN;		/* that of a, and b's */
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_ok(p.a.send_cq, 1);
+	poll_ok(p.b.recv_cq, 2);
+	REQUIRE_OK(ibv_modify_qp(p.b.qp, &a, IBV_QP_QKEY));	/* */
+	wr.wr.ud.remote_qkey = 0x42;
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_ok(p.a.send_cq, 1);
+	poll_ok(p.b.recv_cq, 3);
+	CHECK_EQ(port_now().qkey_viol_cntr, before + 1);
+}
+
+TEST(privileged_qkey, "A-070 a Q_Key with bit 31 is not for everybody")
+{
+	struct pair p = ud_pair();
+	struct ibv_qp_attr a = { .qkey = OWN | 1 };
+
+	if (geteuid() != 0)
+		test_skip("needs root, to give it up");
+	REQUIRE(!setuid(65534));
+	CHECK_ERR(ibv_modify_qp(p.b.qp, &a, IBV_QP_QKEY), EPERM);
+	a.qkey = OWN - 1;
+	CHECK_ERR(ibv_modify_qp(p.b.qp, &a, IBV_QP_QKEY), 0);
+}
+
+TEST(no_room, "I-048 D-077 no receive request, or too small a one")
+{
+	struct pair p = ud_pair();
+	struct ibv_ah *ah = ah_new(d->pd);
+
+	send_len(&p, ah, 8);
+	room(&p.b, 2, GRH + 7);
+	send_len(&p, ah, 8);
+	poll_none(p.b.recv_cq);
+	send_len(&p, ah, 7);
+	CHECK_EQ(poll_ok(p.b.recv_cq, 2).byte_len, GRH + 7);
+	CHECK_EQ(get_state(p.b.qp), IBV_QPS_RTS);
+}
+
+TEST(bad_recv, "I-050 a receive request with a bad key")
+{
+	struct pair p = ud_pair();
+	struct ibv_sge sge = buf_sge(&in, 0, 100);
+
+	sge.lkey ^= 0x100;
+	REQUIRE_OK(post_recv(&p.b, 2, &sge, 1));
+	room(&p.b, 3, 100);
+	send_len(&p, ah_new(d->pd), 8);
+	poll_expect(p.b.recv_cq, 2, IBV_WC_LOC_PROT_ERR);
+	poll_expect(p.b.recv_cq, 3, IBV_WC_WR_FLUSH_ERR);
+	CHECK(wait_state(p.b.qp, IBV_QPS_ERR));
+	CHECK_EQ(get_state(p.a.qp), IBV_QPS_RTS);
+}
+
+static const struct bad_send {
+	const char *name;
+	enum ibv_wc_status status;
+} bad_sends[] = {
+	{ "bad key", IBV_WC_LOC_PROT_ERR },
+	{ "AH of another PD", IBV_WC_LOC_QP_OP_ERR },
+};
+
+TEST_ROWS(bad_send, "I-045 I-046 B-031 A-091", bad_sends)
+{
+	struct pair p = ud_pair();
+	struct ibv_sge sge = buf_sge(&out, 0, 8);
+	struct ibv_send_wr wr;
+	struct ibv_ah *ah;
+	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
+
+	REQUIRE(pd);
+	if (row->status == IBV_WC_LOC_PROT_ERR) {
+		sge.lkey ^= 0x100;
+		ah = ah_new(d->pd);
+	} else {
+		ah = ah_new(pd);
+	}
+	room(&p.b, 2, 100);
+	wr = wr_ud(&sge, ah, &p.b);
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_expect(p.a.send_cq, 1, row->status);
+	CHECK(wait_state(p.a.qp, IBV_QPS_SQE));
+	poll_none(p.b.recv_cq);
+	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RTS));
+	send_len(&p, ah_new(d->pd), 8);
+	poll_ok(p.b.recv_cq, 2);
+}
+
+TEST(opcodes, "B-020 what UD does not have is refused when posted")
+{
+	const enum ibv_wr_opcode ops[] = {
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND_WITH_INV,
+		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV,
+	};
+	struct pair p = ud_pair();
+	struct ibv_sge sge = buf_sge(&out, 0, 8);
+	struct ibv_send_wr wr = wr_ud(&sge, ah_new(d->pd), &p.b);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		wr.opcode = ops[i];
+		CHECK_ERR(post_send(&p.a, &wr), EINVAL);
+	}
+}
+
+static const struct bad_ah {
+	const char *name;
+	bool no_grh, empty_gid;
+	uint8_t port;
+	int gid_index;
+} bad_ahs[] = {
+	{ "no GRH", true, false, PORT, -1 },
+	{ "port 0", false, false, 0, -1 },
+	{ "port 2", false, false, 2, -1 },
+	{ "GID index 255", false, false, PORT, 255 },
+	{ "empty GID entry", false, true, PORT, -1 },
+};
+
+static int empty_gid(void)
+{
+	struct ibv_gid_entry e;
+	int i;
+
+	for (i = 0; i < d->port.gid_tbl_len; i++)
+		if (ibv_query_gid_ex(d->ctx, PORT, i, &e, 0) == ENODATA)
+			return i;
+	test_skip("the GID table is full");
+}
+
+TEST_ROWS(bad_ah, "G-014 A-065 address handle", bad_ahs)
+{
+	struct ibv_ah_attr attr;
+
+	d = dev_open();
+	attr = own_address();
+	attr.is_global = !row->no_grh;
+	attr.port_num = row->port;
+	if (row->gid_index >= 0)
+		attr.grh.sgid_index = row->gid_index;
+	if (row->empty_gid)
+		attr.grh.sgid_index = empty_gid();
+	CHECK(!ibv_create_ah(d->pd, &attr));
+}
+
+TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy")
+{
+	struct ibv_ah_attr attr;
+	struct ibv_ah **ah;
+	struct ibv_pd *pd;
+	int i, n;
+
+	d = dev_open_qhca();
+	test_timeout(120);
+	n = d->attr.max_ah;
+	REQUIRE(n > 0);
+	pd = ibv_alloc_pd(d->ctx);
+	ah = calloc(n, sizeof(*ah));
+	REQUIRE(pd && ah);
+	attr = own_address();
+	for (i = 0; i < n; i++) {
+		ah[i] = ibv_create_ah(pd, &attr);
+		REQUIRE(ah[i]);
+	}
+	CHECK(!ibv_create_ah(pd, &attr));
+	CHECK_EQ(errno, ENOMEM);
+	CHECK_ERR(ibv_dealloc_pd(pd), EBUSY);
+	for (i = 0; i < n; i++)
+		REQUIRE_OK(ibv_destroy_ah(ah[i]));
+	CHECK_ERR(ibv_dealloc_pd(pd), 0);
+}
+
+TEST(loop, "D-085 B-064 a QP to itself, and many messages in a row")
+{
+	struct pair p = ud_pair();
+	struct ibv_sge sge = buf_sge(&out, 0, 16);
+	struct ibv_send_wr wr = wr_ud(&sge, ah_new(d->pd), &p.a);
+	struct ibv_wc wc;
+	int i, j;
+
+	for (i = 0; i < 50; i++) {
+		for (j = 0; j < 16; j++)
+			room(&p.a, 100 + j, GRH + 16);
+		for (j = 0; j < 16; j++) {
+			wr.wr_id = j;
+			wr.opcode = IBV_WR_SEND_WITH_IMM;
+			wr.imm_data = htobe32(j);
+			REQUIRE_OK(post_send(&p.a, &wr));
+		}
+		for (j = 0; j < 16; j++) {
+			poll_ok(p.a.send_cq, j);
+			wc = poll_ok(p.a.recv_cq, 100 + j);
+			CHECK_EQ(be32toh(wc.imm_data), j);
+			CHECK_EQ(wc.src_qp, p.a.qp->qp_num);
+		}
+	}
+}
+
+TEST(gsi, "A-015 E-043 QP 1 is the kernel's")
+{
+	struct ibv_qp_init_attr init = { .qp_type = 1 };	/* IB_QPT_GSI */
+	struct ibv_cq *cq;
+
+	d = dev_open();
+	cq = cq_new(d, 4, NULL);
+	init.send_cq = cq;
+	init.recv_cq = cq;
+	CHECK(!ibv_create_qp(d->pd, &init));
+}
