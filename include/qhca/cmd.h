@@ -44,6 +44,7 @@ enum qhca_cmd_opcode {
 	QHCA_CMD_DESTROY_CQ = 0x31,
 	QHCA_CMD_QUERY_CQ = 0x32,	/* out: struct qhca_cqc */
 	QHCA_CMD_RESIZE_CQ = 0x33,
+	QHCA_CMD_MODIFY_CQ = 0x34,
 
 	QHCA_CMD_CREATE_SRQ = 0x38,
 	QHCA_CMD_DESTROY_SRQ = 0x39,
@@ -141,6 +142,13 @@ struct qhca_cmd_create_cq {	/* QHCA_CMD_CREATE_CQ, QHCA_CMD_RESIZE_CQ */
 	__u8	log_size;	/* log2 of the entries */
 };
 
+/* An event waits for @count CQEs or @period us, whichever comes first. */
+struct qhca_cmd_modify_cq {	/* QHCA_CMD_MODIFY_CQ */
+	__le32	cqn;
+	__le32	count;		/* 0, 1: events are not held back */
+	__le32	period;		/* us; 0 likewise */
+};
+
 /*
  * RESIZE_SRQ moves the SRQ to a new ring with WQEs of the same stride. Indices go
  * on: the WQE of index i that no QP has taken is at i modulo the new size. With
@@ -194,6 +202,7 @@ struct qhca_cmd {
 		struct qhca_cmd_reg_mr reg_mr;
 		struct qhca_cmd_alloc_mw alloc_mw;
 		struct qhca_cmd_create_cq create_cq;
+		struct qhca_cmd_modify_cq modify_cq;
 		struct qhca_cmd_create_srq create_srq;
 		struct qhca_cmd_modify_srq modify_srq;
 		struct qhca_cmd_modify_qp modify_qp;
@@ -249,8 +258,10 @@ struct qhca_device_attr {
 	__le32	max_srq;
 	__le32	max_srq_wr_log;
 	__le32	max_srq_sge;
+	__le32	max_cq_count;	/* of MODIFY_CQ */
+	__le32	max_cq_period;	/* us */
 };
-QHCA_ASSERT_SIZE(struct qhca_device_attr, 128);
+QHCA_ASSERT_SIZE(struct qhca_device_attr, 136);
 
 #define QHCA_CAP_RC		0x01ull
 #define QHCA_CAP_UC		0x02ull
@@ -264,6 +275,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 128);
 #define QHCA_CAP_MW_2B		0x200ull
 #define QHCA_CAP_SRQ		0x400ull
 #define QHCA_CAP_RESIZE_SRQ	0x800ull
+#define QHCA_CAP_MODIFY_CQ	0x1000ull
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */
@@ -294,8 +306,10 @@ struct qhca_cqc {
 	__u8	arm;		/* enum qhca_cq_arm */
 	__u8	rsvd;
 	__le32	users;		/* queues that complete here */
+	__le32	count;		/* as MODIFY_CQ set it */
+	__le32	period;		/* likewise, us */
 };
-QHCA_ASSERT_SIZE(struct qhca_cqc, 32);
+QHCA_ASSERT_SIZE(struct qhca_cqc, 40);
 
 enum qhca_cq_state {
 	QHCA_CQ_OK = 0,

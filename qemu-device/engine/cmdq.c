@@ -51,6 +51,7 @@ static const struct command commands[] = {
     CMD(DESTROY_CQ, qhca_cmd_destroy_cq),
     CMD_OUT(QUERY_CQ, qhca_cmd_query_cq, struct qhca_cqc),
     CMD(RESIZE_CQ, qhca_cmd_resize_cq),
+    CMD(MODIFY_CQ, qhca_cmd_modify_cq),
     CMD(CREATE_SRQ, qhca_cmd_create_srq),
     CMD(DESTROY_SRQ, qhca_cmd_destroy_srq),
     CMD(MODIFY_SRQ, qhca_cmd_modify_srq),

@@ -91,15 +91,37 @@ static bool put_cqe(struct qhca_engine *e, const struct qhca_mem *mem,
            qhca_mem_write(e, mem, off + owner, &cqe->owner, 1);
 }
 
+static void notify(struct qhca_engine *e, struct qhca_cq *cq)
+{
+    qhca_timer_cancel(e, &cq->timer);
+    cq->held = 0;
+    cq->arm = QHCA_CQ_NOT_ARMED;
+    cq->event_sn = cq->arm_sn;
+    qhca_eq_comp(e, cq);
+}
+
+/* The CQEs that came did not make the count: the event has waited enough. */
+static void moderation_timeout(struct qhca_engine *e, struct qhca_timer *t)
+{
+    notify(e, container_of(t, struct qhca_cq, timer));
+}
+
+/*
+ * The CQE that the arm asks for makes an event due; with moderation it is held
+ * back for some more CQEs of any kind, or some time.
+ */
 static void maybe_notify(struct qhca_engine *e, struct qhca_cq *cq,
                          const struct qhca_cqe *cqe, bool solicited)
 {
-    if (cq->arm == QHCA_CQ_ARM_NEXT ||
-        (cq->arm == QHCA_CQ_ARM_SOLICITED &&
-         (solicited || cqe->status != QHCA_WC_SUCCESS))) {
-        cq->arm = QHCA_CQ_NOT_ARMED;
-        cq->event_sn = cq->arm_sn;
-        qhca_eq_comp(e, cq);
+    if (!cq->held && cq->arm != QHCA_CQ_ARM_NEXT &&
+        (cq->arm != QHCA_CQ_ARM_SOLICITED ||
+         (!solicited && cqe->status == QHCA_WC_SUCCESS))) {
+        return;
+    }
+    if (++cq->held >= cq->count || !cq->period) {
+        notify(e, cq);
+    } else if (cq->held == 1) {
+        qhca_timer_set(e, &cq->timer, e->now + cq->period * 1000ull);
     }
 }
 
@@ -174,6 +196,7 @@ static int init_cq(struct qhca_engine *e, struct qhca_cq *cq,
     cq->log_size = r->log_size;
     qhca_list_init(&cq->pending);
     qhca_list_init(&cq->failed);
+    cq->timer.fn = moderation_timeout;
     if (cq->log_size > QHCA_CQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
@@ -218,6 +241,10 @@ int qhca_cmd_create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 
 static void free_cq(struct qhca_engine *e, struct qhca_cq *cq)
 {
+    qhca_timer_cancel(e, &cq->timer);
+    if (cq->timer_reserved) {
+        qhca_timer_unreserve(e, 1);
+    }
     qhca_list_del(&cq->pending);
     qhca_list_del(&cq->failed);
     qhca_table_del(&e->cq, cq->cqn);
@@ -285,6 +312,37 @@ int qhca_cmd_query_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     out->state = cq->state;
     out->arm = cq->arm;
     out->users = htole32(cq->users);
+    out->count = htole32(cq->count);
+    out->period = htole32(cq->period);
+    return QHCA_OK;
+}
+
+/**
+ * qhca_cmd_modify_cq() - MODIFY_CQ: how long events are held back
+ * @e: the engine
+ * @c: the command
+ */
+int qhca_cmd_modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_modify_cq *r = &c->cmd->modify_cq;
+    struct qhca_cq *cq = qhca_cq_get(e, le32toh(r->cqn));
+
+    if (!cq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (le32toh(r->count) > QHCA_MAX_CQ_COUNT ||
+        le32toh(r->period) > QHCA_MAX_CQ_PERIOD) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (!cq->timer_reserved && !qhca_timer_reserve(e, 1)) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    cq->timer_reserved = true;
+    cq->count = le32toh(r->count);
+    cq->period = le32toh(r->period);
+    if (cq->held) {
+        notify(e, cq);          /* an event of the old rules waits no longer */
+    }
     return QHCA_OK;
 }
 

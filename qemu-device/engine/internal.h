@@ -49,6 +49,7 @@ int qhca_cmd_create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_destroy_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_query_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_resize_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_create_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_destroy_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_modify_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c);

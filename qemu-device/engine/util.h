@@ -34,6 +34,8 @@
 #define QHCA_WQ_LOG_MAX         14
 #define QHCA_MAX_SRQ            4096u
 #define QHCA_SRQ_LOG_MAX        14
+#define QHCA_MAX_CQ_COUNT       65535u
+#define QHCA_MAX_CQ_PERIOD      65535u
 #define QHCA_EQ_LOG_MAX         15
 #define QHCA_ETHQ_LOG_MAX       12
 #define QHCA_MAX_RD_ATOMIC      16

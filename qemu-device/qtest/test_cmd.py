@@ -48,7 +48,7 @@ def test_query_device(qemu):
         box = hca.alloc()
         hca.ok(c.CMD_QUERY_DEVICE, mailbox=box)
         (_, guid, _, caps, _, _, _, max_qp, _, max_uar, *_) = struct.unpack(
-            "<4Q24I", hca.m.read(box, 128))
+            "<4Q26I", hca.m.read(box, 136))
         equal(guid.to_bytes(8, "big"), bytes([MAC_BYTES[0] ^ 2]) +
               MAC_BYTES[1:3] + b"\xff\xfe" + MAC_BYTES[3:])
         equal((max_qp, max_uar), (100, 64))
