@@ -195,3 +195,26 @@ TEST(xrc, "G-011 no XRC domains")
 
 	CHECK_ERR(probe_xrc(d), EOPNOTSUPP);
 }
+
+TEST(partitions, "A-070 J-016 a privileged Q_Key is for the privileged")
+{
+	struct dev *d = dev_open_qhca();
+	struct qp_opts o = QP_OPTS;
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = PORT,
+		.qkey = 0x80010000,
+	};
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+	struct end e;
+
+	o.type = IBV_QPT_UD;
+	e = end_new(d, &o);
+	/* Root may: the kernel asks for CAP_NET_RAW. */
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), geteuid() ? EPERM : 0);
+	REQUIRE_OK(set_state(e.qp, IBV_QPS_RESET));
+	REQUIRE(!seteuid(65534));
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), EPERM);
+	a.qkey = 0x7fffffff;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
+}
