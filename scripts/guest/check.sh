@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [eth] [kselftest] [tools] [perftest] [pyverbs [FILE…]]     (in the guest)
+# check.sh [eth] [kselftest] [tools] [perftest] [cm] [pyverbs [FILE…]]
+#     (in the guest)
 #
 # The guest's part of `make check`, on the device QHCA_DEV; without arguments
 # everything. Ends with one line: N passed, N failed, N skipped. Exit status 0
@@ -11,6 +12,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
 . /opt/qhca/guest/result.sh
 . /opt/qhca/guest/eth.sh
+. /opt/qhca/guest/cm.sh
 
 # ---- kselftests: the programs named in tests.list, TAP on stdout
 
@@ -193,13 +195,14 @@ pyverbs()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- eth kselftest tools perftest pyverbs
+[ $# -gt 0 ] || set -- eth kselftest tools perftest cm pyverbs
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
 	eth) eth ;;
 	kselftest) kselftest ;;
 	tools) tools ;;
 	perftest) perftest ;;
+	cm) cm ;;
 	pyverbs) shift; pyverbs "$@"; break ;;
 	*) echo "unknown part $1"; exit 2 ;;
 	esac

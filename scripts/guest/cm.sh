@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh: the connection manager and what runs over it, server and
+# client in this machine, both on the device's own address.
+
+# cm_listening PID: an identifier waits for connections, while PID lives.
+cm_listening()
+{
+	local end=$((SECONDS + 10))
+	until rdma res show cm_id 2>/dev/null | grep -q LISTEN; do
+		[ $SECONDS -lt $end ] && kill -0 "$1" 2>/dev/null || return 1
+		sleep 0.05
+	done
+}
+
+# cm_pair NAME SERVER CLIENT: both commands must succeed.
+cm_pair()
+{
+	local name=$1 server rc=0 src
+	# shellcheck disable=SC2086 # a command
+	timeout 60 $2 >"$LOGS/cm.server" 2>&1 &
+	server=$!
+	if cm_listening $server; then
+		# shellcheck disable=SC2086 # a command
+		timeout 60 $3 >"$LOGS/cm.client" 2>&1 || rc=$?
+	else
+		rc="none, no server" ; : >"$LOGS/cm.client"
+	fi
+	[ "$rc" = 0 ] || kill $server 2>/dev/null
+	src=0; wait $server || src=$?
+	if [ "$rc" = 0 ] && [ $src = 0 ]; then
+		result ok "$name"
+		return
+	fi
+	tail -n 3 "$LOGS/cm.server" "$LOGS/cm.client" | sed 's/^/    /'
+	result fail "$name" "client $rc, server $src"
+}
+
+cm()
+{
+	local ip=$QHCA_IP send
+	have_cm || { result fail cm "no GSI QP"; return; }
+	# K-001 K-002 K-005 K-012 K-013: bind, listen, connect, disconnect
+	cm_pair cm/rping "rping -s -V -C 20 -S 4000 -a $ip" \
+		"rping -c -V -C 20 -S 4000 -a $ip"
+	cm_pair cm/ucmatose "ucmatose -b $ip -c 5 -C 20 -S 2000" \
+		"ucmatose -s $ip -c 5 -C 20 -S 2000"
+	# K-001: the wildcard address
+	cm_pair cm/rdma_client "rdma_server -p 7471" "rdma_client -s $ip -p 7471"
+	# K-014
+	cm_pair cm/udaddy "udaddy -b $ip -c 4 -C 10 -S 512" \
+		"udaddy -s $ip -c 4 -C 10 -S 512"
+	# K-016
+	cm_pair cm/rstream "rstream -b $ip -S 1000 -C 200 -I 5" \
+		"rstream -s $ip -S 1000 -C 200 -I 5"
+	cm_pair cm/riostream "riostream -b $ip -S 1000 -C 200 -I 5" \
+		"riostream -s $ip -S 1000 -C 200 -I 5"
+	send="ib_send_bw -R -d $QHCA_DEV -x $QHCA_GID -n 300 -F"
+	cm_pair cm/ib_send_bw "$send -s 4096" "$send -s 4096 $ip"
+	cm_pair cm/ib_send_bw-UD "$send -s 1024 -c UD" "$send -s 1024 -c UD $ip"
+	# K-010: nobody listens there
+	if timeout 60 rping -c -C 1 -a "$ip" -p 9999 >"$LOGS/cm.client" 2>&1 ||
+		! grep -q CM_EVENT_REJECTED "$LOGS/cm.client"; then
+		result fail cm/refused "$(tail -n 1 "$LOGS/cm.client")"
+	else
+		result ok cm/refused
+	fi
+	# Its datagrams ask for an address handle without GRH, which RoCE has not.
+	result skip cm/udpong "librdmacm's datagram sockets are not for RoCE"
+}
