@@ -111,6 +111,12 @@ static void strike(struct sim *s, struct sim_qp *q)
         CHECK_EQ(rc_destroy(&q->q), 0);
         q->gone = true;
         break;
+    case SIM_UNBIND:
+        sim_strike_windows(s);
+        for (unsigned i = 0; i < s->num_qps; i++) {
+            s->qp[i].may_fail = true;
+        }
+        return;
     default:
         return;
     }
@@ -236,6 +242,7 @@ static void check_quiet(struct sim *s)
         CHECK_EQ(guest_cmd_obj(q->q.n->g, QHCA_CMD_DESTROY_CQ,
                                q->q.rcq.cqn), 0);
     }
+    sim_free_keys(s);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         struct guest *g = s->node[i].g;
 

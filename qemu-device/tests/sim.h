@@ -21,6 +21,7 @@ enum sim_kind {
     SIM_TO_RESET,               /* one QP is moved to RESET */
     SIM_DESTROY,                /* one QP goes */
     SIM_BAD_WR,                 /* WRs that cannot work, here and there */
+    SIM_UNBIND,                 /* windows are taken away while in use */
     SIM_KINDS
 };
 
@@ -32,6 +33,7 @@ struct sim_wr {
     unsigned seed;              /* pattern of the data */
     uint64_t old;               /* atomic: what it must find */
     bool bad;                   /* must not succeed */
+    bool memop;                 /* has no data */
 };
 
 struct sim;
@@ -76,6 +78,7 @@ struct sim_qp {
     unsigned received;
     bool sqe;                   /* a WR has failed, those behind are flushed */
     unsigned flushed;           /* WRs before this one have been in SQE */
+    uint32_t fast_key;          /* of its region of type FAST, 0: none */
 };
 
 /* struct sim_limits - what is left out of schedules, to find what matters */
@@ -94,6 +97,15 @@ enum {
     SIM_STREAM_PAIR,            /* the first of SIM_MAX_PAIRS */
 };
 
+#define SIM_MAX_KEYS    256
+#define SIM_FAST_BLOCKS 20
+
+/* struct sim_key - a window or region of type FAST that a schedule has made */
+struct sim_key {
+    struct guest *g;
+    uint32_t key;
+};
+
 struct sim {
     uint64_t seed, rng;
     enum sim_kind kind;
@@ -102,6 +114,8 @@ struct sim {
     uint64_t used[SIM_MAX_NODES];   /* of the node's region */
     unsigned num_nodes, num_qps;
     struct sim_qp qp[2 * SIM_MAX_PAIRS];
+    struct sim_key keys[SIM_MAX_KEYS];
+    unsigned num_keys;
     bool failed;
 };
 
@@ -132,6 +146,21 @@ void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b);
 /* Spreads the data of @w over one to three SGEs. */
 void sim_plan_sges(struct sim *s, struct sim_wr *w, uint32_t key);
 bool sim_takes_rr(uint8_t opcode);
+
+/* ---- sim_keys.c ---- */
+
+/* WRs @i and @i + 2 of @q register what the one between uses, and end that. */
+void sim_plan_fast(struct sim *s, struct sim_qp *q, unsigned i);
+/* WR @i of @a uses a window of the peer's, which WR @i + 1 invalidates. */
+void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i);
+/* @c, of @q, says which key the message @w has invalidated. */
+void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
+                   const struct qhca_cqe *c);
+/* Some windows go, whoever uses them. */
+void sim_strike_windows(struct sim *s);
+void sim_free_keys(struct sim *s);
+/* ---- sim_wr.c ---- */
+
 /* Whether that can be the next CQE of the queue: of WR @i, posted, not done. */
 bool sim_send_in_order(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c, unsigned *i);

@@ -36,6 +36,7 @@ static const char *const kind_name[SIM_KINDS] = {
     [SIM_TO_RESET] = "A-103 A-120 moved to RESET",
     [SIM_DESTROY] = "A-020 destroyed",
     [SIM_BAD_WR] = "I-052 bad WRs in between",
+    [SIM_UNBIND] = "F-055 windows go while in use",
 };
 
 /* What the processes tell each other. */

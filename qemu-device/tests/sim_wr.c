@@ -46,7 +46,7 @@ static bool is_atomic(uint8_t op)
 bool sim_takes_rr(uint8_t op)
 {
     return op == QHCA_WR_SEND || op == QHCA_WR_SEND_WITH_IMM ||
-           op == QHCA_WR_RDMA_WRITE_WITH_IMM;
+           op == QHCA_WR_SEND_WITH_INV || op == QHCA_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* Its SGEs: one to three, sometimes an empty one. */
@@ -108,11 +108,11 @@ static void plan_bad(struct sim *s, struct sim_qp *a, struct sim_wr *w)
 }
 
 static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
-                     unsigned i, uint64_t *value)
+                     unsigned i, uint8_t opcode, uint64_t *value)
 {
     struct sim_wr *w = &a->wr[i], *before = i ? &a->wr[i - 1] : NULL;
 
-    w->wr.opcode = random_op(s);
+    w->wr.opcode = opcode;
     w->wr.wr_id = (uint64_t)a->q.qpn << 32 | i;
     w->wr.imm = (uint32_t)test_random(&s->rng);
     w->wr.flags = sim_rand(s, 4) ? QHCA_WQE_SIGNALED : 0;
@@ -157,7 +157,22 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     a->word = (a->word + 7) & ~7ull;
     memset(guest_ptr(b->q.n->g, a->word, 8), 0, 8);
     for (unsigned i = 0; i < a->num_wr; i++) {
-        plan_one(s, a, b, i, &value);
+        unsigned left = a->num_wr - i, what = sim_rand(s, 8);
+
+        if (what == 0 && left >= 3) {
+            plan_one(s, a, b, i + 1, random_op(s), &value);
+            sim_plan_fast(s, a, i);
+            i += 2;
+        } else if (what == 1 && left >= 2) {
+            plan_one(s, a, b, i, sim_rand(s, 2) ? QHCA_WR_RDMA_WRITE :
+                                                  QHCA_WR_RDMA_READ, &value);
+            if (a->wr[i].len && !a->wr[i].bad) {
+                plan_one(s, a, b, i + 1, QHCA_WR_SEND_WITH_INV, &value);
+                sim_plan_window(s, a, i++);
+            }
+        } else {
+            plan_one(s, a, b, i, random_op(s), &value);
+        }
     }
 }
 
@@ -227,6 +242,8 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
 
     if (w->bad) {
         sim_fail(s, "bad WR %u succeeded", i);
+    } else if (w->memop) {
+        return;                 /* what it is good for, others show */
     } else if (is_atomic(w->wr.opcode)) {
         memcpy(&old, guest_ptr(q->q.n->g, w->local, 8), 8);
         if (le64toh(old) != w->old) {
@@ -317,7 +334,9 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
         !guest_is_filled(q->q.n->g, w->remote, w->len, w->seed)) {
         sim_fail(s, "receive WR %u has wrong data", i);
     }
-    if (w->wr.opcode != QHCA_WR_SEND &&
+    if (w->wr.opcode == QHCA_WR_SEND_WITH_INV) {
+        sim_judge_inv(s, q, w, c);
+    } else if (w->wr.opcode != QHCA_WR_SEND &&
         (c->imm != w->wr.imm || !(le16toh(c->flags) & QHCA_CQE_IMM))) {
         sim_fail(s, "receive WR %u has wrong immediate data", i);
     }
@@ -329,12 +348,29 @@ static bool complete(const struct sim_qp *q)
                          (q->may_fail || q->rr_done == q->num_rr));
 }
 
+/* The byte behind what each WR reads or writes is nobody's. */
+static void check_memory(struct sim *s, struct sim_qp *q)
+{
+    for (unsigned i = 0; i < q->num_wr; i++) {
+        const struct sim_wr *w = &q->wr[i];
+
+        if (w->bad || w->memop || is_atomic(w->wr.opcode)) {
+            continue;
+        }
+        if (*(uint8_t *)guest_ptr(q->q.n->g, w->local + w->len, 1) ||
+            *(uint8_t *)guest_ptr(q->peer->q.n->g, w->remote + w->len, 1)) {
+            sim_fail(s, "WR %u has touched what is behind its data", i);
+        }
+    }
+}
+
 const struct sim_model sim_rc = {
     .plan = plan,
     .put_recv = put_recv,
     .judge_send = judge_send,
     .judge_recv = judge_recv,
     .complete = complete,
+    .check_memory = check_memory,
 };
 
 void sim_poll(struct sim *s, struct sim_qp *q)
