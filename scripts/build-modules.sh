@@ -3,8 +3,8 @@
 #
 # build-modules.sh [--kdir DIR] [--quiet] [VARIABLE=VALUE…]
 #
-# Build qhca.ko and qhca_ib.ko for the guest's kernel in the build root; print
-# the directory with them. Variables go to make: W=1, C=2, V=1, EXTRA_CFLAGS=…
+# Build qhca.ko, qhca_ib.ko and the test module qhca_kverbs_test.ko for the guest's
+# kernel in the build root; print the directory with them. Variables go to make: W=1, C=2, V=1, EXTRA_CFLAGS=…
 # With C or W the warnings are shown and nothing is taken from the cache.
 #
 #   --kdir DIR   other kernel headers (a path inside the build root)
@@ -43,6 +43,8 @@ stage_sources()
 	rsync -r --exclude='.*' --exclude='*.o' --exclude='*.ko' --exclude='*.mod*' \
 		"$QHCA_TOP/Kbuild" "$QHCA_TOP/Makefile" "$QHCA_TOP/drivers" \
 		"$QHCA_TOP/include" "$1/"
+	rsync -rR --exclude='.*' --exclude='*.o' --exclude='*.ko' --exclude='*.mod*' \
+		"$QHCA_TOP/./selftests/kmod" "$1/"
 }
 
 compile()
@@ -50,7 +52,8 @@ compile()
 	local extra=()
 	[ -z "$show" ] || extra=(--extra)
 	"$QHCA_TOP/scripts/buildroot.sh" "${extra[@]}" -- \
-		make -j "$(nproc)" -C "$(br_path "$TREE/src")" modules KDIR="$kdir" "${vars[@]}"
+		make -j "$(nproc)" -C "$(br_path "$TREE/src")" modules KDIR="$kdir" QHCA_TESTS=1 \
+		"${vars[@]}"
 }
 
 make_final()

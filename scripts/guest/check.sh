@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [eth] [kselftest] [tools] [perftest] [cm] [pyverbs [FILE…]]
+# check.sh [eth] [kselftest] [kverbs] [tools] [perftest] [cm] [pyverbs [FILE…]]
 #     (in the guest)
 #
 # The guest's part of `make check`, on the device QHCA_DEV; without arguments
@@ -47,6 +47,20 @@ kselftest()
 			>"$LOGS/ks-$name.log" 2>&1 || rc=$?
 		tap "kselftest/$name" "$LOGS/ks-$name.log" $rc
 	done </opt/qhca/selftests/tests.list
+}
+
+# ---- verbs as the kernel's own consumers use them: a test module
+
+kverbs()
+{
+	local log=$LOGS/kverbs.log run=/sys/kernel/debug/qhca_kverbs_test/run rc=0
+	[ -e /opt/qhca/modules/qhca_kverbs_test.ko ] ||
+		{ result skip kverbs "no test module in the payload"; return; }
+	insmod /opt/qhca/modules/qhca_kverbs_test.ko device="$QHCA_DEV" gid_index="$QHCA_GID" ||
+		{ result fail kverbs "insmod"; return; }
+	timeout "${KVERBS_TIMEOUT:-300}" cat $run >"$log" 2>&1 || rc=$?
+	tap kverbs "$log" $rc
+	rmmod qhca_kverbs_test || result fail kverbs "rmmod"
 }
 
 # ---- rdma-core's own tools
@@ -195,11 +209,12 @@ pyverbs()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- eth kselftest tools perftest cm pyverbs
+[ $# -gt 0 ] || set -- eth kselftest kverbs tools perftest cm pyverbs
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
 	eth) eth ;;
 	kselftest) kselftest ;;
+	kverbs) kverbs ;;
 	tools) tools ;;
 	perftest) perftest ;;
 	cm) cm ;;

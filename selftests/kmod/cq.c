@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of verbs in the kernel: data with the local DMA key, completion queues in
+ * every polling context, posting from every context, draining.
+ */
+#include <linux/delay.h>
+#include <linux/irq_work.h>
+
+#include "kverbs.h"
+
+static struct ib_sge kv_sge(struct kv_rig *r, struct kv_buf *b, unsigned int page, u32 len)
+{
+	return (struct ib_sge){
+		.addr = kv_dma(b, page),
+		.length = len,
+		.lkey = r->pd->local_dma_lkey,
+	};
+}
+
+/* Messages of one page and a half, with SGEs in two pages, each looked at. */
+static void kv_messages(struct kv *kv, enum ib_poll_context ctx)
+{
+	struct kv_done sent, received;
+	struct ib_sge out[2], in[2];
+	struct kv_buf src, dst;
+	struct kv_rig r;
+	int i;
+
+	if (!kv_rig_open(kv, &r, ctx))
+		return;
+	if (!kv_buf_open(kv, &src, 2))
+		goto out_rig;
+	if (!kv_buf_open(kv, &dst, 2))
+		goto out_src;
+	for (i = 0; i < 2; i++) {
+		out[i] = kv_sge(&r, &src, i, PAGE_SIZE);
+		in[i] = kv_sge(&r, &dst, i, PAGE_SIZE);
+	}
+	for (i = 0; i < 1000 && !kv->failed; i++) {
+		kv_fill(&src, i);
+		KV_CHECK_EQ(kv, kv_recv(&r.b, &received, in, 2), 0);
+		KV_CHECK_EQ(kv, kv_send(&r.a, &sent, out, 2), 0);
+		KV_CHECK_EQ(kv, kv_wait(&r, &r.b, &received), IB_WC_SUCCESS);
+		KV_CHECK_EQ(kv, kv_wait(&r, &r.a, &sent), IB_WC_SUCCESS);
+		KV_CHECK_EQ(kv, received.wc.byte_len, 2 * PAGE_SIZE);
+		KV_CHECK(kv, kv_is_filled(&dst, i));
+	}
+	kv_buf_close(kv, &dst);
+out_src:
+	kv_buf_close(kv, &src);
+out_rig:
+	kv_rig_close(kv, &r);
+}
+
+static void kv_direct(struct kv *kv)
+{
+	kv_messages(kv, IB_POLL_DIRECT);
+}
+
+static void kv_softirq(struct kv *kv)
+{
+	kv_messages(kv, IB_POLL_SOFTIRQ);
+}
+
+static void kv_workqueue(struct kv *kv)
+{
+	kv_messages(kv, IB_POLL_WORKQUEUE);
+}
+
+static void kv_unbound(struct kv *kv)
+{
+	kv_messages(kv, IB_POLL_UNBOUND_WORKQUEUE);
+}
+
+/* Everything outstanding is flushed before ib_drain_qp() returns. */
+static void kv_drain(struct kv *kv)
+{
+	static struct kv_done d[60];
+	struct kv_rig r;
+	int i, round;
+
+	for (round = 0; round < 20 && !kv->failed; round++) {
+		if (!kv_rig_open(kv, &r, round % 2 ? IB_POLL_SOFTIRQ : IB_POLL_WORKQUEUE))
+			return;
+		for (i = 0; i < ARRAY_SIZE(d); i++)
+			KV_CHECK_EQ(kv, i % 2 ? kv_send(&r.a, &d[i], NULL, 0) :
+						kv_recv(&r.a, &d[i], NULL, 0), 0);
+		ib_drain_qp(r.a.qp);
+		for (i = 0; i < ARRAY_SIZE(d); i++) {
+			KV_CHECK(kv, completion_done(&d[i].done));
+			KV_CHECK_EQ(kv, d[i].wc.status, IB_WC_WR_FLUSH_ERR);
+		}
+		ib_drain_qp(r.a.qp);		/* once more is no harm */
+		kv_rig_close(kv, &r);
+	}
+}
+
+static void kv_pool(struct kv *kv)
+{
+	struct ib_cq *cq[8];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cq); i++) {
+		cq[i] = ib_cq_pool_get(kv->dev, 128, -1, IB_POLL_SOFTIRQ);
+		KV_CHECK(kv, !IS_ERR(cq[i]));
+	}
+	for (i = 0; i < ARRAY_SIZE(cq); i++)
+		if (!IS_ERR(cq[i]))
+			ib_cq_pool_put(cq[i], 128);
+}
+
+/* ---- a plain CQ, used in interrupts ---- */
+
+struct kv_irq {
+	struct irq_work work;
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	int posted, polled, bad, events;
+};
+
+/* In hard IRQ: a receive, a send to oneself, arming, and what has completed. */
+static void kv_in_irq(struct irq_work *work)
+{
+	struct kv_irq *irq = container_of(work, struct kv_irq, work);
+	struct ib_send_wr swr = { .opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED };
+	struct ib_recv_wr rwr = {};
+	struct ib_wc wc[4];
+	int i, n;
+
+	if (irq->posted < 500) {
+		if (ib_post_recv(irq->qp, &rwr, NULL) || ib_post_send(irq->qp, &swr, NULL))
+			irq->bad++;
+		irq->posted++;
+	}
+	ib_req_notify_cq(irq->cq, IB_CQ_NEXT_COMP);
+	n = ib_poll_cq(irq->cq, ARRAY_SIZE(wc), wc);
+	for (i = 0; i < n; i++)
+		irq->bad += wc[i].status != IB_WC_SUCCESS;
+	irq->polled += n;
+	irq->bad += !in_hardirq();
+}
+
+static void kv_comp(struct ib_cq *cq, void *context)
+{
+	struct kv_irq *irq = context;
+
+	irq->events++;
+}
+
+static void kv_hard_irq(struct kv *kv)
+{
+	struct ib_cq_init_attr cq_attr = { .cqe = 256 };
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.cap = { .max_send_wr = 64, .max_recv_wr = 64 },
+	};
+	struct kv_irq irq = { .work = IRQ_WORK_INIT_HARD(kv_in_irq) };
+	unsigned long end = jiffies + KV_WAIT;
+	struct kv_end e = {};
+	struct ib_pd *pd;
+
+	pd = ib_alloc_pd(kv->dev, 0);
+	if (!KV_CHECK(kv, !IS_ERR(pd)))
+		return;
+	irq.cq = ib_create_cq(kv->dev, kv_comp, NULL, &irq, &cq_attr);
+	if (!KV_CHECK(kv, !IS_ERR(irq.cq)))
+		goto out_pd;
+	init.send_cq = irq.cq;
+	init.recv_cq = irq.cq;
+	irq.qp = ib_create_qp(pd, &init);
+	if (!KV_CHECK(kv, !IS_ERR(irq.qp)))
+		goto out_cq;
+	e.qp = irq.qp;
+	if (!kv_connect(kv, &e, &e))
+		goto out_qp;
+
+	while (irq.polled < 1000 && !irq.bad && time_before(jiffies, end)) {
+		irq_work_queue(&irq.work);
+		irq_work_sync(&irq.work);
+		usleep_range(50, 100);
+	}
+	KV_CHECK_EQ(kv, irq.bad, 0);
+	KV_CHECK_EQ(kv, irq.polled, 1000);
+	KV_CHECK(kv, irq.events > 0);
+out_qp:
+	KV_CHECK_EQ(kv, ib_destroy_qp(irq.qp), 0);
+out_cq:
+	ib_destroy_cq(irq.cq);
+out_pd:
+	ib_dealloc_pd(pd);
+}
+
+const struct kv_test kv_cq_tests[] = {
+	{ "F-016 local_dma_lkey, CQ polled by hand", kv_direct },
+	{ "C-020 CQ polled in softirq", kv_softirq },
+	{ "C-020 CQ polled in a work queue", kv_workqueue },
+	{ "C-020 CQ polled in an unbound work queue", kv_unbound },
+	{ "A-099 ib_drain_qp", kv_drain },
+	{ "CQ pool", kv_pool },
+	{ "B-034 post, poll and notify in hard IRQ", kv_hard_irq },
+	{ }
+};

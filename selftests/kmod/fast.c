@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tests of verbs in the kernel: fast registration, as storage protocols use it. */
+#include <linux/scatterlist.h>
+#include <linux/string.h>
+
+#include "kverbs.h"
+
+#define KV_RIGHTS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
+
+/* A rig, memory and an MR for all of it. */
+struct kv_fast {
+	struct kv_rig r;
+	struct kv_buf src, dst;
+	struct ib_mr *mr;
+};
+
+static void kv_fast_close(struct kv *kv, struct kv_fast *f)
+{
+	if (f->mr)
+		KV_CHECK_EQ(kv, ib_dereg_mr(f->mr), 0);
+	kv_buf_close(kv, &f->src);
+	kv_buf_close(kv, &f->dst);
+	kv_rig_close(kv, &f->r);
+}
+
+static bool kv_fast_open(struct kv *kv, struct kv_fast *f, unsigned int num_pages)
+{
+	memset(f, 0, sizeof(*f));
+	if (!(kv->dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS)) {
+		kv->skip = "no memory management extensions";
+		return false;
+	}
+	if (!kv_rig_open(kv, &f->r, IB_POLL_SOFTIRQ))
+		return false;
+	if (kv_buf_open(kv, &f->src, num_pages) && kv_buf_open(kv, &f->dst, num_pages)) {
+		f->mr = ib_alloc_mr(f->r.pd, IB_MR_TYPE_MEM_REG, num_pages);
+		if (KV_CHECK(kv, !IS_ERR(f->mr)))
+			return true;
+		f->mr = NULL;
+	}
+	kv_fast_close(kv, f);
+	return false;
+}
+
+static void kv_map(struct kv *kv, struct kv_fast *f, unsigned int offset)
+{
+	unsigned int sg_offset = offset;
+
+	KV_CHECK_EQ(kv, ib_map_mr_sg(f->mr, f->dst.sgt.sgl, f->dst.nents, &sg_offset,
+				     PAGE_SIZE), f->dst.nents);
+	KV_CHECK_EQ(kv, f->mr->length, f->dst.num_pages * PAGE_SIZE - offset);
+}
+
+static void kv_reg_ok(struct kv *kv, struct kv_fast *f)
+{
+	struct kv_done d;
+
+	ib_update_fast_reg_key(f->mr, ib_inc_rkey(f->mr->rkey));
+	KV_CHECK_EQ(kv, kv_reg(&f->r.b, &d, f->mr, f->mr->rkey, KV_RIGHTS), 0);
+	KV_CHECK_EQ(kv, kv_wait(&f->r, &f->r.b, &d), IB_WC_SUCCESS);
+	KV_CHECK_EQ(kv, d.wc.opcode, IB_WC_REG_MR);
+}
+
+/* @f->src's first page goes to @raddr through the MR; how that ends. */
+static int kv_write(struct kv_fast *f, u64 raddr, u32 len, u32 rkey)
+{
+	struct ib_sge sge = {
+		.addr = kv_dma(&f->src, 0),
+		.length = len,
+		.lkey = f->r.pd->local_dma_lkey,
+	};
+	struct kv_done d;
+	int ret;
+
+	ret = kv_rdma(&f->r.a, &d, IB_WR_RDMA_WRITE, &sge, raddr, rkey);
+	return ret ? ret : kv_wait(&f->r, &f->r.a, &d);
+}
+
+/* The peer writes every page, then one of both has the key invalidated. */
+static void kv_cycle(struct kv *kv, struct kv_fast *f, int i)
+{
+	struct kv_done inv, received;
+	unsigned int page;
+
+	kv_fill(&f->src, i);
+	kv_map(kv, f, 0);
+	kv_reg_ok(kv, f);
+	for (page = 0; page < f->dst.num_pages; page++)
+		KV_CHECK_EQ(kv, kv_write(f, f->mr->iova + page * PAGE_SIZE, PAGE_SIZE,
+					 f->mr->rkey), IB_WC_SUCCESS);
+	for (page = 0; page < f->dst.num_pages; page++)
+		KV_CHECK(kv, !memchr_inv(kv_page(&f->dst, page), (u8)i, PAGE_SIZE));
+	if (i % 2) {
+		KV_CHECK_EQ(kv, kv_local_inv(&f->r.b, &inv, f->mr->rkey), 0);
+		KV_CHECK_EQ(kv, kv_wait(&f->r, &f->r.b, &inv), IB_WC_SUCCESS);
+		KV_CHECK_EQ(kv, inv.wc.opcode, IB_WC_LOCAL_INV);
+		return;
+	}
+	KV_CHECK_EQ(kv, kv_recv(&f->r.b, &received, NULL, 0), 0);
+	KV_CHECK_EQ(kv, kv_send_inv(&f->r.a, &inv, f->mr->rkey), 0);
+	KV_CHECK_EQ(kv, kv_wait(&f->r, &f->r.b, &received), IB_WC_SUCCESS);
+	KV_CHECK_EQ(kv, kv_wait(&f->r, &f->r.a, &inv), IB_WC_SUCCESS);
+	KV_CHECK(kv, received.wc.wc_flags & IB_WC_WITH_INVALIDATE);
+	KV_CHECK_EQ(kv, received.wc.ex.invalidate_rkey, f->mr->rkey);
+}
+
+static void kv_cycles(struct kv *kv)
+{
+	struct kv_fast f;
+	int i;
+
+	if (!kv_fast_open(kv, &f, 3))
+		return;
+	for (i = 0; i < 1000 && !kv->failed; i++)
+		kv_cycle(kv, &f, i);
+	kv_fast_close(kv, &f);
+}
+
+/* REG_MR, a SEND of what it registered, LOCAL_INV: posted at once. */
+static void kv_chain(struct kv *kv)
+{
+	struct kv_done d[3], received;
+	struct ib_sge sge, in;
+	struct kv_fast f;
+	int i;
+
+	if (!kv_fast_open(kv, &f, 2))
+		return;
+	in.addr = kv_dma(&f.src, 0);
+	in.length = PAGE_SIZE;
+	in.lkey = f.r.pd->local_dma_lkey;
+	for (i = 0; i < 200 && !kv->failed; i++) {
+		kv_fill(&f.dst, i);
+		kv_map(kv, &f, 100);
+		ib_update_fast_reg_key(f.mr, ib_inc_rkey(f.mr->rkey));
+		sge.addr = f.mr->iova;
+		sge.length = PAGE_SIZE;
+		sge.lkey = f.mr->lkey;
+		KV_CHECK_EQ(kv, kv_recv(&f.r.a, &received, &in, 1), 0);
+		KV_CHECK_EQ(kv, kv_reg(&f.r.b, &d[0], f.mr, f.mr->lkey, KV_RIGHTS), 0);
+		KV_CHECK_EQ(kv, kv_send(&f.r.b, &d[1], &sge, 1), 0);
+		KV_CHECK_EQ(kv, kv_local_inv(&f.r.b, &d[2], f.mr->lkey), 0);
+		KV_CHECK_EQ(kv, kv_wait(&f.r, &f.r.b, &d[0]), IB_WC_SUCCESS);
+		KV_CHECK_EQ(kv, kv_wait(&f.r, &f.r.b, &d[1]), IB_WC_SUCCESS);
+		KV_CHECK_EQ(kv, kv_wait(&f.r, &f.r.b, &d[2]), IB_WC_SUCCESS);
+		KV_CHECK_EQ(kv, kv_wait(&f.r, &f.r.a, &received), IB_WC_SUCCESS);
+		KV_CHECK(kv, !memchr_inv(kv_page(&f.src, 0), (u8)i, PAGE_SIZE - 100));
+		KV_CHECK(kv, !memchr_inv(kv_page(&f.src, 0) + PAGE_SIZE - 100, (u8)(i + 1),
+					 100));
+	}
+	kv_fast_close(kv, &f);
+}
+
+static void kv_iova(struct kv *kv)
+{
+	static const u64 iovas[] = { 0, 0x123456789abc, 1 };
+	struct kv_done d;
+	struct kv_fast f;
+	int i;
+
+	if (!kv_fast_open(kv, &f, 2))
+		return;
+	for (i = 0; i < ARRAY_SIZE(iovas); i++) {
+		kv_fill(&f.src, 50 + i);
+		kv_fill(&f.dst, 0);
+		kv_map(kv, &f, 200);
+		f.mr->iova = iovas[i];
+		kv_reg_ok(kv, &f);
+		KV_CHECK_EQ(kv, kv_write(&f, iovas[i], 100, f.mr->rkey), IB_WC_SUCCESS);
+		KV_CHECK(kv, !memchr_inv(kv_page(&f.dst, 0), 0, 200));
+		KV_CHECK(kv, !memchr_inv(kv_page(&f.dst, 0) + 200, 50 + i, 100));
+		KV_CHECK(kv, !memchr_inv(kv_page(&f.dst, 0) + 300, 0, PAGE_SIZE - 300));
+		KV_CHECK_EQ(kv, kv_local_inv(&f.r.b, &d, f.mr->rkey), 0);
+		KV_CHECK_EQ(kv, kv_wait(&f.r, &f.r.b, &d), IB_WC_SUCCESS);
+	}
+	kv_fast_close(kv, &f);
+}
+
+/* As many pages as the device takes, used to the last byte. */
+static void kv_full(struct kv *kv)
+{
+	unsigned int max = kv->dev->attrs.max_fast_reg_page_list_len;
+	struct kv_fast f;
+
+	KV_CHECK(kv, max >= 257 ||
+		 !(kv->dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS));
+	if (!kv_fast_open(kv, &f, max))
+		return;
+	kv_fill(&f.src, 9);
+	kv_map(kv, &f, 0);
+	kv_reg_ok(kv, &f);
+	KV_CHECK_EQ(kv, kv_write(&f, f.mr->iova + (max - 1) * PAGE_SIZE, PAGE_SIZE,
+				 f.mr->rkey), IB_WC_SUCCESS);
+	KV_CHECK(kv, !memchr_inv(kv_page(&f.dst, max - 1), 9, PAGE_SIZE));
+	KV_CHECK(kv, !memchr_inv(kv_page(&f.dst, max - 2), 0, PAGE_SIZE));
+	KV_CHECK_EQ(kv, kv_write(&f, f.mr->iova + max * PAGE_SIZE - 1, 2, f.mr->rkey),
+		    IB_WC_REM_ACCESS_ERR);
+	kv_fast_close(kv, &f);
+}
+
+/* map_mr_sg stops where the list is full, and where pages have a gap. */
+static void kv_gaps(struct kv *kv)
+{
+	struct scatterlist *sg;
+	unsigned int offset;
+	struct kv_fast f;
+	struct ib_mr *mr;
+
+	if (!kv_fast_open(kv, &f, 6))
+		return;
+	mr = ib_alloc_mr(f.r.pd, IB_MR_TYPE_MEM_REG, 4);
+	if (KV_CHECK(kv, !IS_ERR(mr))) {
+		KV_CHECK_EQ(kv, ib_map_mr_sg(mr, f.dst.sgt.sgl, 6, NULL, PAGE_SIZE), 4);
+		KV_CHECK_EQ(kv, mr->length, 4 * PAGE_SIZE);
+		KV_CHECK_EQ(kv, ib_dereg_mr(mr), 0);
+	}
+	sg = sg_next(sg_next(f.dst.sgt.sgl));
+	sg_dma_len(sg) -= 8;
+	KV_CHECK_EQ(kv, ib_map_mr_sg(f.mr, f.dst.sgt.sgl, 6, NULL, PAGE_SIZE), 3);
+	KV_CHECK_EQ(kv, f.mr->length, 3 * PAGE_SIZE - 8);
+	sg_dma_len(sg) += 8;
+	offset = 8;
+	KV_CHECK_EQ(kv, ib_map_mr_sg(f.mr, f.dst.sgt.sgl, 1, &offset, PAGE_SIZE), 1);
+	KV_CHECK_EQ(kv, f.mr->length, PAGE_SIZE - 8);
+	KV_CHECK(kv, ib_map_mr_sg(f.mr, f.dst.sgt.sgl, 1, NULL, 2048) < 0);
+	kv_fast_close(kv, &f);
+}
+
+const struct kv_test kv_fast_tests[] = {
+	{ "F-025..F-028 B-003 B-010 B-011 1,000 registrations", kv_cycles },
+	{ "F-027 B-052 REG_MR, SEND and LOCAL_INV posted at once", kv_chain },
+	{ "F-011 B-011 an iova of one's own", kv_iova },
+	{ "F-030 as many pages as the device takes", kv_full },
+	{ "F-030 map_mr_sg stops at gaps", kv_gaps },
+	{ }
+};

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of verbs in the kernel: two connected QPs of one device, and a list of
+ * functions that use them. What fails is noted in the test's report.
+ */
+#ifndef KVERBS_H
+#define KVERBS_H
+
+#include <linux/completion.h>
+#include <linux/seq_file.h>
+#include <rdma/ib_verbs.h>
+
+#define KV_WAIT		(30 * HZ)
+
+/**
+ * struct kv - a run of the tests
+ * @dev: the device under test
+ * @gid_index: entry of its GID table
+ * @m: the report
+ * @failed: this test has
+ * @skip: why this test cannot be done, or NULL
+ */
+struct kv {
+	struct ib_device *dev;
+	int gid_index;
+	struct seq_file *m;
+	bool failed;
+	const char *skip;
+};
+
+#define KV_CHECK(kv, cond)						\
+	({								\
+		bool kv_ok = (cond);					\
+									\
+		if (!kv_ok) {						\
+			(kv)->failed = true;				\
+			seq_printf((kv)->m, "# %s:%d: %s\n", kbasename(__FILE__), \
+				   __LINE__, #cond);			\
+		}							\
+		kv_ok;							\
+	})
+
+#define KV_CHECK_EQ(kv, a, b)						\
+	({								\
+		long long kv_a = (a), kv_b = (b);			\
+									\
+		if (kv_a != kv_b) {					\
+			(kv)->failed = true;				\
+			seq_printf((kv)->m, "# %s:%d: %s is %lld, not %lld\n", \
+				   kbasename(__FILE__), __LINE__, #a, kv_a, kv_b); \
+		}							\
+		kv_a == kv_b;						\
+	})
+
+struct kv_test {
+	const char *name;
+	void (*fn)(struct kv *kv);
+};
+
+extern const struct kv_test kv_cq_tests[], kv_fast_tests[], kv_refused_tests[];
+
+/* struct kv_end - a QP, with one CQ for both of its queues */
+struct kv_end {
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+};
+
+/* struct kv_rig - two QPs of one PD, connected to each other */
+struct kv_rig {
+	struct ib_pd *pd;
+	enum ib_poll_context ctx;
+	struct kv_end a, b;
+};
+
+/* struct kv_buf - pages, mapped for the device, that need not be neighbours */
+struct kv_buf {
+	struct sg_table sgt;
+	unsigned int num_pages;
+	int nents;
+};
+
+/* struct kv_done - a work request that will complete, and how it did */
+struct kv_done {
+	struct ib_cqe cqe;
+	struct ib_wc wc;
+	struct completion done;
+};
+
+/* False, and noted, if something could not be had. */
+bool kv_rig_open(struct kv *kv, struct kv_rig *r, enum ib_poll_context ctx);
+void kv_rig_close(struct kv *kv, struct kv_rig *r);
+/* RESET to RTS, each the other's peer; they may be the same. */
+bool kv_connect(struct kv *kv, struct kv_end *a, struct kv_end *b);
+
+bool kv_buf_open(struct kv *kv, struct kv_buf *b, unsigned int num_pages);
+void kv_buf_close(struct kv *kv, struct kv_buf *b);
+void *kv_page(struct kv_buf *b, unsigned int i);
+dma_addr_t kv_dma(struct kv_buf *b, unsigned int i);
+void kv_fill(struct kv_buf *b, u8 seed);
+bool kv_is_filled(struct kv_buf *b, u8 seed);
+
+void kv_expect(struct kv_done *d);
+/* Waits for it, polling if nobody else does; the status, or -ETIMEDOUT. */
+int kv_wait(struct kv_rig *r, struct kv_end *e, struct kv_done *d);
+
+/* Each posts one work request, and sets @d up for its completion. */
+int kv_recv(struct kv_end *e, struct kv_done *d, struct ib_sge *sge, int num_sge);
+int kv_send(struct kv_end *e, struct kv_done *d, struct ib_sge *sge, int num_sge);
+int kv_send_inv(struct kv_end *e, struct kv_done *d, u32 rkey);
+int kv_rdma(struct kv_end *e, struct kv_done *d, enum ib_wr_opcode opcode,
+	    struct ib_sge *sge, u64 raddr, u32 rkey);
+int kv_reg(struct kv_end *e, struct kv_done *d, struct ib_mr *mr, u32 key, int access);
+int kv_local_inv(struct kv_end *e, struct kv_done *d, u32 key);
+
+#endif /* KVERBS_H */

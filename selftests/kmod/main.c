@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of verbs in the kernel. Reading the file "run" of the directory
+ * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP.
+ *
+ *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
+ */
+#include <linux/debugfs.h>
+#include <linux/module.h>
+
+#include "kverbs.h"
+
+MODULE_DESCRIPTION("Tests of verbs as kernel consumers use them");
+MODULE_LICENSE("GPL");
+
+static char *device = "qhca0";
+module_param(device, charp, 0444);
+MODULE_PARM_DESC(device, "RDMA device to test");
+
+static int gid_index;
+module_param(gid_index, int, 0444);
+MODULE_PARM_DESC(gid_index, "GID to connect with");
+
+static DEFINE_MUTEX(kv_lock);	/* of kv_dev, held while tests run */
+static struct ib_device *kv_dev;
+static struct dentry *kv_dir;
+
+static const struct kv_test *const kv_lists[] = {
+	kv_cq_tests, kv_fast_tests, kv_refused_tests,
+};
+
+static void kv_run(struct kv *kv, const struct kv_test *t, unsigned int n)
+{
+	kv->failed = false;
+	kv->skip = NULL;
+	t->fn(kv);
+	if (kv->skip && !kv->failed)
+		seq_printf(kv->m, "ok %u - %s # SKIP %s\n", n, t->name, kv->skip);
+	else
+		seq_printf(kv->m, "%sok %u - %s\n", kv->failed ? "not " : "", n, t->name);
+}
+
+static int kv_run_show(struct seq_file *m, void *unused)
+{
+	struct kv kv = { .gid_index = gid_index, .m = m };
+	const struct kv_test *t;
+	unsigned int i, n = 0;
+
+	mutex_lock(&kv_lock);
+	kv.dev = kv_dev;
+	seq_puts(m, "KTAP version 1\n");
+	for (i = 0; kv.dev && i < ARRAY_SIZE(kv_lists); i++)
+		for (t = kv_lists[i]; t->name; t++)
+			kv_run(&kv, t, ++n);
+	seq_printf(m, "1..%u\n", n);
+	mutex_unlock(&kv_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(kv_run);
+
+static int kv_add(struct ib_device *dev)
+{
+	if (strcmp(dev_name(&dev->dev), device))
+		return -EOPNOTSUPP;
+	mutex_lock(&kv_lock);
+	kv_dev = dev;
+	mutex_unlock(&kv_lock);
+	return 0;
+}
+
+static void kv_remove(struct ib_device *dev, void *data)
+{
+	mutex_lock(&kv_lock);
+	kv_dev = NULL;
+	mutex_unlock(&kv_lock);
+}
+
+static struct ib_client kv_client = {
+	.name = "qhca_kverbs_test",
+	.add = kv_add,
+	.remove = kv_remove,
+};
+
+static int __init kv_init(void)
+{
+	int ret;
+
+	ret = ib_register_client(&kv_client);
+	if (ret)
+		return ret;
+	kv_dir = debugfs_create_dir("qhca_kverbs_test", NULL);
+	debugfs_create_file("run", 0400, kv_dir, NULL, &kv_run_fops);
+	return 0;
+}
+module_init(kv_init);
+
+static void __exit kv_exit(void)
+{
+	debugfs_remove(kv_dir);
+	ib_unregister_client(&kv_client);
+}
+module_exit(kv_exit);

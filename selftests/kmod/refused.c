@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tests of verbs in the kernel: what must not work, and how it does not. */
+#include "kverbs.h"
+
+/* struct kv_wrong - a rig and two regions, of which the first is Valid */
+struct kv_wrong {
+	struct kv_rig r;
+	struct kv_buf buf;
+	struct ib_mr *valid, *unused;
+};
+
+static struct ib_mr *kv_new_mr(struct kv *kv, struct kv_wrong *w)
+{
+	struct ib_mr *mr = ib_alloc_mr(w->r.pd, IB_MR_TYPE_MEM_REG, 4);
+
+	if (!KV_CHECK(kv, !IS_ERR(mr)))
+		return NULL;
+	KV_CHECK_EQ(kv, ib_map_mr_sg(mr, w->buf.sgt.sgl, 2, NULL, PAGE_SIZE), 2);
+	return mr;
+}
+
+static bool kv_wrong_open(struct kv *kv, struct kv_wrong *w)
+{
+	struct kv_done d;
+
+	memset(w, 0, sizeof(*w));
+	if (!(kv->dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS)) {
+		kv->skip = "no memory management extensions";
+		return false;
+	}
+	if (!kv_rig_open(kv, &w->r, IB_POLL_WORKQUEUE) || !kv_buf_open(kv, &w->buf, 2))
+		return false;
+	w->valid = kv_new_mr(kv, w);
+	w->unused = kv_new_mr(kv, w);
+	if (!w->valid || !w->unused)
+		return false;
+	KV_CHECK_EQ(kv, kv_reg(&w->r.b, &d, w->valid, w->valid->rkey,
+			       IB_ACCESS_REMOTE_READ), 0);
+	return KV_CHECK_EQ(kv, kv_wait(&w->r, &w->r.b, &d), IB_WC_SUCCESS);
+}
+
+static void kv_wrong_close(struct kv *kv, struct kv_wrong *w)
+{
+	if (w->valid)
+		KV_CHECK_EQ(kv, ib_dereg_mr(w->valid), 0);
+	if (w->unused)
+		KV_CHECK_EQ(kv, ib_dereg_mr(w->unused), 0);
+	kv_buf_close(kv, &w->buf);
+	kv_rig_close(kv, &w->r);
+}
+
+/* Each takes the QP to ERR, so that each has one of its own. */
+static int kv_again(struct kv_wrong *w, struct kv_done *d)
+{
+	return kv_reg(&w->r.b, d, w->valid, ib_inc_rkey(w->valid->rkey), 0);
+}
+
+static int kv_inv_unknown(struct kv_wrong *w, struct kv_done *d)
+{
+	return kv_local_inv(&w->r.b, d, w->valid->rkey ^ 0x5500);
+}
+
+static int kv_inv_variant(struct kv_wrong *w, struct kv_done *d)
+{
+	return kv_local_inv(&w->r.b, d, w->valid->rkey ^ 1);
+}
+
+static int kv_reg_nothing(struct kv_wrong *w, struct kv_done *d)
+{
+	w->unused->length = 0;
+	return kv_reg(&w->r.b, d, w->unused, w->unused->rkey, 0);
+}
+
+static int kv_reg_too_long(struct kv_wrong *w, struct kv_done *d)
+{
+	w->unused->length = 2 * PAGE_SIZE + 1;
+	return kv_reg(&w->r.b, d, w->unused, w->unused->rkey, 0);
+}
+
+static int kv_reg_write_alone(struct kv_wrong *w, struct kv_done *d)
+{
+	return kv_reg(&w->r.b, d, w->unused, w->unused->rkey, IB_ACCESS_REMOTE_WRITE);
+}
+
+static int (*const kv_wrongs[])(struct kv_wrong *w, struct kv_done *d) = {
+	kv_again, kv_inv_unknown, kv_inv_variant, kv_reg_nothing, kv_reg_too_long,
+	kv_reg_write_alone,
+};
+
+static void kv_bad_work(struct kv *kv)
+{
+	struct kv_wrong w;
+	struct kv_done d;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kv_wrongs) && !kv->failed && !kv->skip; i++) {
+		if (kv_wrong_open(kv, &w)) {
+			KV_CHECK_EQ(kv, kv_wrongs[i](&w, &d), 0);
+			KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.b, &d), IB_WC_MW_BIND_ERR);
+		}
+		kv_wrong_close(kv, &w);
+	}
+}
+
+/* The peer is told, and why. */
+static void kv_bad_peer(struct kv *kv)
+{
+	struct kv_done d, received;
+	struct kv_wrong w;
+	int i;
+
+	for (i = 0; i < 3 && !kv->failed && !kv->skip; i++) {
+		struct ib_sge sge = {};
+
+		if (!kv_wrong_open(kv, &w))
+			goto next;
+		sge.addr = kv_dma(&w.buf, 0);
+		sge.length = 8;
+		sge.lkey = w.r.pd->local_dma_lkey;
+		KV_CHECK_EQ(kv, kv_recv(&w.r.b, &received, NULL, 0), 0);
+		if (i == 0)		/* not registered */
+			KV_CHECK_EQ(kv, kv_rdma(&w.r.a, &d, IB_WR_RDMA_READ, &sge, 0,
+						w.unused->rkey), 0);
+		else if (i == 1)	/* no right */
+			KV_CHECK_EQ(kv, kv_rdma(&w.r.a, &d, IB_WR_RDMA_WRITE, &sge,
+						w.valid->iova, w.valid->rkey), 0);
+		else			/* another key */
+			KV_CHECK_EQ(kv, kv_send_inv(&w.r.a, &d, w.valid->rkey ^ 1), 0);
+		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.a, &d), IB_WC_REM_ACCESS_ERR);
+		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.b, &received),
+			    i == 2 ? IB_WC_LOC_ACCESS_ERR : IB_WC_WR_FLUSH_ERR);
+next:
+		kv_wrong_close(kv, &w);
+	}
+}
+
+/* What is refused before it gets to the device. */
+static void kv_at_once(struct kv *kv)
+{
+	unsigned int max = kv->dev->attrs.max_fast_reg_page_list_len;
+	struct kv_wrong w;
+	struct kv_done d;
+	struct ib_mr *mr;
+
+	if (kv_wrong_open(kv, &w)) {
+		KV_CHECK_EQ(kv, kv_reg(&w.r.b, &d, w.valid, w.unused->rkey, 0), -EINVAL);
+		mr = ib_alloc_mr(w.r.pd, IB_MR_TYPE_MEM_REG, max + 1);
+		KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(mr), -EINVAL);
+		mr = ib_alloc_mr(w.r.pd, IB_MR_TYPE_SG_GAPS, 4);
+		KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(mr), -EOPNOTSUPP);
+		mr = w.r.pd->device->ops.get_dma_mr(w.r.pd, IB_ACCESS_REMOTE_WRITE);
+		KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(mr), -EOPNOTSUPP);
+	}
+	kv_wrong_close(kv, &w);
+}
+
+/* The local DMA key is none for the peer. */
+static void kv_dma_key(struct kv *kv)
+{
+	struct ib_sge sge = { .length = 8 };
+	struct kv_buf buf;
+	struct kv_done d;
+	struct kv_rig r;
+
+	if (!kv_rig_open(kv, &r, IB_POLL_WORKQUEUE))
+		return;
+	if (kv_buf_open(kv, &buf, 1)) {
+		sge.addr = kv_dma(&buf, 0);
+		sge.lkey = r.pd->local_dma_lkey;
+		KV_CHECK_EQ(kv, kv_rdma(&r.a, &d, IB_WR_RDMA_READ, &sge, sge.addr,
+					r.pd->local_dma_lkey), 0);
+		KV_CHECK_EQ(kv, kv_wait(&r, &r.a, &d), IB_WC_REM_ACCESS_ERR);
+		kv_buf_close(kv, &buf);
+	}
+	kv_rig_close(kv, &r);
+}
+
+const struct kv_test kv_refused_tests[] = {
+	{ "F-026 F-028 F-029 I-035 work requests that break a rule", kv_bad_work },
+	{ "F-025 F-056 I-010 I-033 what the peer may not", kv_bad_peer },
+	{ "F-026 F-030 refused at once", kv_at_once },
+	{ "F-016 the local DMA key is not for the peer", kv_dma_key },
+	{ }
+};
