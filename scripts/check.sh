@@ -87,7 +87,7 @@ guest()
 	local rc=0
 	log "tests in the guest"
 	# shellcheck disable=SC2086 # a list of options
-	"$QHCA_TOP/scripts/vm" run --strict --timeout 1200 ${VMFLAGS:-} -- \
+	"$QHCA_TOP/scripts/vm" run --strict --timeout 1800 ${VMFLAGS:-} -- \
 		/opt/qhca/guest/check.sh "$@" | tee "$OUT" || rc=$?
 	account guest $rc
 }
