@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [eth] [kselftest] [kverbs] [tools] [perftest] [matrix] [cm]
+# check.sh [eth] [kselftest] [kverbs] [tools] [perftest] [matrix] [cm] [nvme]
 #     [pyverbs [FILE…]]     (in the guest)
 #
 # The guest's part of `make check`, on the device QHCA_DEV; without arguments
@@ -14,6 +14,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/eth.sh
 . /opt/qhca/guest/cm.sh
 . /opt/qhca/guest/matrix.sh
+. /opt/qhca/guest/nvme.sh
 
 # ---- kselftests: the programs named in tests.list, TAP on stdout
 
@@ -211,7 +212,7 @@ pyverbs()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- eth kselftest kverbs tools perftest matrix cm pyverbs
+[ $# -gt 0 ] || set -- eth kselftest kverbs tools perftest matrix cm nvme pyverbs
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
 	eth) eth ;;
@@ -221,6 +222,7 @@ while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	perftest) perftest ;;
 	cm) cm ;;
 	matrix) matrix ;;
+	nvme) nvme_rdma ;;
 	pyverbs) shift; pyverbs "$@"; break ;;
 	*) echo "unknown part $1"; exit 2 ;;
 	esac

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh: NVMe over RDMA, target and host in this machine, both on
+# the device's own address. It uses verbs as storage in the kernel does: CM,
+# fast registration, invalidation by the peer, CQ pools, draining.
+
+NVMET=/sys/kernel/config/nvmet
+NQN=qhca-check
+
+nvme_target()
+{
+	modprobe brd rd_nr=1 rd_size=131072 && modprobe -a nvmet-rdma nvme-rdma || return 1
+	mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+	mkdir $NVMET/subsystems/$NQN $NVMET/subsystems/$NQN/namespaces/1 $NVMET/ports/1 || return 1
+	echo 1 >$NVMET/subsystems/$NQN/attr_allow_any_host
+	echo /dev/ram0 >$NVMET/subsystems/$NQN/namespaces/1/device_path
+	echo 1 >$NVMET/subsystems/$NQN/namespaces/1/enable
+	echo rdma >$NVMET/ports/1/addr_trtype
+	echo ipv4 >$NVMET/ports/1/addr_adrfam
+	echo "$QHCA_IP" >$NVMET/ports/1/addr_traddr
+	echo 4420 >$NVMET/ports/1/addr_trsvcid
+	ln -s $NVMET/subsystems/$NQN $NVMET/ports/1/subsystems/$NQN
+}
+
+nvme_target_remove()
+{
+	rm $NVMET/ports/1/subsystems/$NQN
+	rmdir $NVMET/ports/1 $NVMET/subsystems/$NQN/namespaces/1 $NVMET/subsystems/$NQN &&
+		modprobe -r nvmet-rdma nvme-rdma && modprobe -r brd
+}
+
+# The block device of the host, once it is there.
+nvme_disk()
+{
+	local end=$((SECONDS + 30)) dev
+	while [ $SECONDS -lt $end ]; do
+		for dev in /sys/class/nvme-subsystem/*/nvme*n1; do
+			[ -b "/dev/${dev##*/}" ] && echo "/dev/${dev##*/}" && return
+		done
+		sleep 0.1
+	done
+	return 1
+}
+
+# nvme_fio DEPTH SIZE: what is written is read again and must be the same.
+nvme_fio()
+{
+	expect "nvme/fio-depth-$1" timeout 240 fio --name=check --filename="$disk" \
+		--ioengine=libaio --direct=1 --rw=randwrite --bssplit=512/20:4k/40:128k/40 \
+		--size="$2" --iodepth="$1" --verify=crc32c --verify_fatal=1 \
+		--randseed="$1"
+}
+
+nvme_rdma()
+{
+	local disk
+	have_cm || { result fail nvme "no GSI QP"; return; }
+	expect nvme/target nvme_target
+	expect nvme/connect timeout 60 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n $NQN -i 2 \
+		-q $NQN-host -I 8d6a3b5e-0f64-4d28-9f5f-0d9f2a6c1b7e
+	if disk=$(nvme_disk); then
+		nvme_fio 1 8m
+		nvme_fio 128 64m
+		expect nvme/flush blockdev --flushbufs "$disk"
+		expect nvme/reset timeout 60 nvme reset "${disk%n1}"
+		nvme_fio 16 8m
+	else
+		result fail nvme/disk "none has come"
+	fi
+	expect nvme/disconnect timeout 60 nvme disconnect -n $NQN
+	expect nvme/remove nvme_target_remove
+}
