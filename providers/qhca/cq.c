@@ -148,7 +148,7 @@ static int check_cq_attr(const struct qhca_context *ctx,
 			 const struct ibv_cq_init_attr_ex *attr)
 {
 	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
-	    !check_comp_mask(attr->wc_flags, IBV_WC_STANDARD_FLAGS))
+	    !check_comp_mask(attr->wc_flags, ctx->wc_flags))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	    !check_comp_mask(attr->flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
@@ -261,6 +261,13 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	qhca_mem_free(err ? &mem : &old);
 	return err;
+}
+
+int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
 int qhca_destroy_cq(struct ibv_cq *ibcq)

@@ -3,6 +3,7 @@
  * Taking completions: ibv_poll_cq(), the extended CQ's way, and arming.
  */
 #include <errno.h>
+#include <time.h>
 
 #include "cq.h"
 
@@ -236,6 +237,36 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ibcq)
 	return 0;
 }
 
+static uint16_t read_cvlan(struct ibv_cq_ex *ibcq)
+{
+	const struct qhca_cqe *cqe = to_qcq_ex(ibcq)->cur;
+
+	return le16toh(cqe->flags) & QHCA_CQE_VLAN ? le16toh(cqe->vlan_tci) : 0;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
+{
+	return le64toh(to_qcq_ex(ibcq)->cur->timestamp);
+}
+
+/* The two clocks drift apart, slowly: compare them once a second. */
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibcq)
+{
+	const uint64_t second = 1000000000;
+	struct qhca_cq *cq = to_qcq_ex(ibcq);
+	uint64_t now, device_ns, real_ns;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	now = ts.tv_sec * second + ts.tv_nsec;
+	if ((!cq->wall_checked || now - cq->wall_checked > second) &&
+	    !qhca_query_clock(ibcq->context, &device_ns, &real_ns)) {
+		cq->wall_offset = real_ns - device_ns;
+		cq->wall_checked = now;
+	}
+	return read_completion_ts(ibcq) + cq->wall_offset;
+}
+
 void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq)
 {
 	ibcq->start_poll = start_poll;
@@ -251,4 +282,7 @@ void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq)
 	ibcq->read_slid = read_slid;
 	ibcq->read_sl = read_sl;
 	ibcq->read_dlid_path_bits = read_dlid_path_bits;
+	ibcq->read_cvlan = read_cvlan;
+	ibcq->read_completion_ts = read_completion_ts;
+	ibcq->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }

@@ -8,6 +8,8 @@
 
 DECLARE_DRV_CMD(uqhca_alloc_ucontext, IB_USER_VERBS_CMD_GET_CONTEXT,
 		empty, qhca_alloc_ucontext_resp);
+DECLARE_DRV_CMD(uqhca_query_device_ex, IB_USER_VERBS_EX_CMD_QUERY_DEVICE,
+		empty, qhca_query_device_ex_resp);
 DECLARE_DRV_CMD(uqhca_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD,
 		empty, qhca_alloc_pd_resp);
 DECLARE_DRV_CMD(uqhca_create_ah, IB_USER_VERBS_CMD_CREATE_AH,

@@ -33,6 +33,45 @@ static int qhca_query_device_ex(struct ibv_context *ibctx,
 	return 0;
 }
 
+/* Device time, and wall-clock time at that moment. */
+int qhca_query_clock(struct ibv_context *ibctx, uint64_t *device_ns,
+		     uint64_t *real_ns)
+{
+	struct uqhca_query_device_ex_resp resp = {};
+	struct ibv_device_attr_ex attr;
+	size_t size = sizeof(resp);
+	int err;
+
+	err = ibv_cmd_query_device_any(ibctx, NULL, &attr, sizeof(attr),
+				       &resp.ibv_resp, &size);
+	if (err)
+		return err;
+	*device_ns = resp.clock_ns;
+	*real_ns = resp.real_ns;
+	return resp.clock_ns ? 0 : EOPNOTSUPP;
+}
+
+static int qhca_query_rt_values(struct ibv_context *ibctx,
+				struct ibv_values_ex *values)
+{
+	uint64_t device_ns, real_ns;
+	int err;
+
+	if (!check_comp_mask(values->comp_mask, IBV_VALUES_MASK_RAW_CLOCK))
+		return EINVAL;
+	if (!values->comp_mask)
+		return 0;
+	err = qhca_query_clock(ibctx, &device_ns, &real_ns);
+	if (err) {
+		values->comp_mask = 0;
+		return err;
+	}
+	/* All in tv_nsec, to compare with timestamps of completions. */
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = device_ns;
+	return 0;
+}
+
 static void qhca_free_context(struct ibv_context *ibctx)
 {
 	struct qhca_context *ctx = to_qctx(ibctx);
@@ -63,6 +102,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.destroy_qp = qhca_destroy_qp,
 	.destroy_srq = qhca_destroy_srq,
 	.free_context = qhca_free_context,
+	.modify_cq = qhca_modify_cq,
 	.modify_qp = qhca_modify_qp,
 	.modify_srq = qhca_modify_srq,
 	.poll_cq = qhca_poll_cq,
@@ -72,6 +112,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.query_device_ex = qhca_query_device_ex,
 	.query_port = qhca_query_port,
 	.query_qp = qhca_query_qp,
+	.query_rt_values = qhca_query_rt_values,
 	.query_srq = qhca_query_srq,
 	.reg_mr = qhca_reg_mr,
 	.req_notify_cq = qhca_req_notify_cq,
@@ -111,6 +152,10 @@ static int read_limits(struct qhca_context *ctx)
 		return err;
 
 	ctx->max_cqe = attr.orig_attr.max_cqe;
+	ctx->wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN;
+	if (attr.completion_timestamp_mask)
+		ctx->wc_flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	ctx->max_qp_wr = attr.orig_attr.max_qp_wr;
 	ctx->max_srq_wr = attr.orig_attr.max_srq_wr;
 	ctx->max_srq_sge = attr.orig_attr.max_srq_sge;

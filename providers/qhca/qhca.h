@@ -56,6 +56,7 @@ struct qhca_context {
 	uint32_t max_inline;
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
+	uint64_t wc_flags;	/* what extended CQs may be asked for */
 };
 
 struct qhca_td {
@@ -153,6 +154,8 @@ struct qhca_cq {
 	_Atomic(uint32_t) arm_sn;
 	struct qhca_qp_map qps;
 	struct qhca_cqe *cur;	/* between start_poll() and end_poll() */
+	uint64_t wall_offset;	/* of device time, as of wall_checked */
+	uint64_t wall_checked;	/* monotonic time, 0: never */
 };
 
 static inline struct qhca_context *to_qctx(struct ibv_context *ibctx)
@@ -223,6 +226,8 @@ int qhca_mem_alloc(struct qhca_mem *mem, size_t len, struct qhca_pd *pd,
 		   enum qhca_mem_type type);
 void qhca_mem_free(struct qhca_mem *mem);
 
+int qhca_query_clock(struct ibv_context *ibctx, uint64_t *device_ns,
+		     uint64_t *real_ns);
 int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
 		    struct ibv_port_attr *attr);
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx);
@@ -251,6 +256,7 @@ struct ibv_cq *qhca_create_cq(struct ibv_context *ibctx, int cqe,
 struct ibv_cq_ex *qhca_create_cq_ex(struct ibv_context *ibctx,
 				    struct ibv_cq_init_attr_ex *attr);
 int qhca_resize_cq(struct ibv_cq *ibcq, int cqe);
+int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int qhca_destroy_cq(struct ibv_cq *ibcq);
 int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);

@@ -65,6 +65,8 @@ struct qhca_limits {
 	u32 max_srq;
 	u32 max_srq_wr_log;
 	u32 max_srq_sge;
+	u32 max_cq_count;
+	u32 max_cq_period;
 };
 
 /* Facts about the function; all constant while an auxiliary driver is bound. */

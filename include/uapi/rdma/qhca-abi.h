@@ -20,6 +20,15 @@ struct qhca_alloc_ucontext_resp {
 	__u32 max_inline;
 };
 
+/*
+ * Extended query_device. The two clocks were read one right after the other;
+ * CQEs carry the first one.
+ */
+struct qhca_query_device_ex_resp {
+	__aligned_u64 clock_ns;		/* device time */
+	__aligned_u64 real_ns;		/* since the epoch */
+};
+
 struct qhca_alloc_pd_resp {
 	__u32 pdn;
 	__u32 reserved;

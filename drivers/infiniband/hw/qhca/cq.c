@@ -152,7 +152,8 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	int ret;
 
-	if (attr->flags)
+	/* CQEs have a timestamp, asked for or not. */
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > BIT(dev->limits->max_cqe_log) ||
 	    attr->comp_vector >= dev->ibdev.num_comp_vectors)
@@ -262,4 +263,25 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 	qhca_table_free(&table);
 	qhca_ib_qmem_put(dev, &mem);
 	return ret;
+}
+
+/**
+ * qhca_ib_modify_cq - modify_cq verb: event moderation
+ * @ibcq: the CQ
+ * @count: CQEs that an event waits for
+ * @period: microseconds that it waits at most
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_MODIFY_CQ),
+		.modify_cq.cqn = cpu_to_le32(to_qcq(ibcq)->core.cqn),
+		.modify_cq.count = cpu_to_le32(count),
+		.modify_cq.period = cpu_to_le32(period),
+	};
+
+	return qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 }

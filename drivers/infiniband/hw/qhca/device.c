@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca_ib.ko: attributes of the device. */
 #include <linux/irq.h>
+#include <linux/timekeeping.h>
 
 #include "qhca_ib.h"
 
@@ -62,6 +63,10 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	attr->max_res_rd_atom = qhca_ib_int((u64)l->max_qp * l->max_rd_atomic);
 	attr->max_ah = qhca_ib_has(dev, QHCA_CAP_UD) ? QHCA_IB_MAX_AH : 0;
 	attr->max_pkeys = 1;
+	if (qhca_ib_has(dev, QHCA_CAP_MODIFY_CQ)) {
+		attr->cq_caps.max_cq_moderation_count = min_t(u32, l->max_cq_count, U16_MAX);
+		attr->cq_caps.max_cq_moderation_period = min_t(u32, l->max_cq_period, U16_MAX);
+	}
 	if (qhca_ib_has(dev, QHCA_CAP_SRQ)) {
 		attr->max_srq = qhca_ib_int(l->max_srq);
 		attr->max_srq_wr = BIT(l->max_srq_wr_log);
@@ -69,11 +74,23 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	}
 }
 
+/* The device's clock, for those who compare it with the timestamps of CQEs. */
+static int qhca_ib_query_clock(struct qhca_ib_dev *dev, struct ib_udata *udata)
+{
+	struct qhca_query_device_ex_resp resp;
+
+	if (!udata || udata->outlen < sizeof(resp))
+		return 0;
+	resp.clock_ns = qhca_read_clock(dev->core);
+	resp.real_ns = ktime_get_real_ns();
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
 /**
  * qhca_ib_query_device - query_device verb
  * @ibdev: the HCA
  * @attr: zero; filled in
- * @udata: the user's, who has nothing to ask here
+ * @udata: the user's, who may want to know the time
  *
  * Return: 0 or a negative errno.
  */
@@ -98,8 +115,10 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	attr->atomic_cap = qhca_ib_has(dev, QHCA_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->local_ca_ack_delay = QHCA_IB_CA_ACK_DELAY;
+	attr->timestamp_mask = U64_MAX;
+	attr->hca_core_clock = NSEC_PER_SEC / MSEC_PER_SEC;	/* kHz */
 	qhca_ib_device_limits(dev, attr);
-	return 0;
+	return qhca_ib_query_clock(dev, udata);
 }
 
 /**

@@ -61,6 +61,10 @@ static const struct ib_device_ops qhca_ib_resize_cq_ops = {
 	.resize_cq = qhca_ib_resize_cq,
 };
 
+static const struct ib_device_ops qhca_ib_modify_cq_ops = {
+	.modify_cq = qhca_ib_modify_cq,
+};
+
 static const struct ib_device_ops qhca_ib_rereg_mr_ops = {
 	.rereg_user_mr = qhca_ib_rereg_user_mr,
 };
@@ -106,6 +110,7 @@ static const struct {
 	const struct ib_device_ops *ops;
 } qhca_ib_optional_ops[] = {
 	{ QHCA_CAP_RESIZE_CQ, &qhca_ib_resize_cq_ops },
+	{ QHCA_CAP_MODIFY_CQ, &qhca_ib_modify_cq_ops },
 	{ QHCA_CAP_REREG_MR, &qhca_ib_rereg_mr_ops },
 	{ QHCA_CAP_MEM_MGT, &qhca_ib_mem_mgt_ops },
 	{ QHCA_CAP_MW, &qhca_ib_mw_ops },

@@ -220,50 +220,6 @@ struct qhca_ib_qp {
 	struct work_struct event_work;
 };
 
-/**
- * struct qhca_ib_srq_slot - a WR of a kernel SRQ, or a place for one
- * @wr_id: the consumer's
- * @next: next free slot, or a value that says that the WR is out
- */
-struct qhca_ib_srq_slot {
-	u64 wr_id;
-	u32 next;
-};
-
-/**
- * struct qhca_ib_srq - shared receive queue
- * @ibsrq: the verbs object
- * @srqn: its number
- * @mutex: serialises changes of @mem and @size of user SRQs
- * @mem: ring
- * @size: WQEs, a power of two
- * @log_stride: log2 of the bytes of a WQE
- * @max_sge: as created
- * @lock: kernel SRQs, here and below to @slots: protects what follows
- * @pi: free-running producer index
- * @free: first free slot
- * @slots: as many as WQEs; NULL: the SRQ is a user's
- * @events: enum qhca_event of those not yet delivered
- * @event_work: delivers them
- */
-struct qhca_ib_srq {
-	struct ib_srq ibsrq;
-	u32 srqn;
-	struct mutex mutex;	/* see above */
-	struct qhca_ib_qmem mem;
-	u32 size;
-	u8 log_stride;
-	u32 max_sge;
-
-	spinlock_t lock;	/* see above */
-	u32 pi;
-	u32 free;
-	struct qhca_ib_srq_slot *slots;
-
-	DECLARE_KFIFO(events, u8, 16);
-	struct work_struct event_work;
-};
-
 static inline struct qhca_ib_dev *to_qdev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct qhca_ib_dev, ibdev);
@@ -297,11 +253,6 @@ static inline struct qhca_ib_cq *to_qcq(struct ib_cq *ibcq)
 static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct qhca_ib_qp, ibqp);
-}
-
-static inline struct qhca_ib_srq *to_qsrq(struct ib_srq *ibsrq)
-{
-	return container_of(ibsrq, struct qhca_ib_srq, ibsrq);
 }
 
 static inline bool qhca_ib_has(const struct qhca_ib_dev *dev, u64 cap)
@@ -427,6 +378,7 @@ int qhca_ib_dealloc_mw(struct ib_mw *ibmw);
 int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		      struct uverbs_attr_bundle *attrs);
 int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata);
+int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 void qhca_ib_flush_work(struct work_struct *work);
 
@@ -447,24 +399,13 @@ int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		     struct ib_qp_init_attr *init_attr);
 
-/* srq.c */
-int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
-		       struct ib_udata *udata);
-int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
-		       enum ib_srq_attr_mask mask, struct ib_udata *udata);
-int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
-int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
-int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
-			  const struct ib_recv_wr **bad_wr);
-int qhca_ib_query_srqc(struct qhca_ib_srq *srq, struct qhca_srqc *srqc);
-bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, u64 *wr_id);
-void qhca_ib_srq_event(struct qhca_ib_dev *dev, u8 type, u32 srqn);
-
 /* post.c */
 void qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_recv_wr *wr);
 int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr);
 int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr);
+
+#include "srq.h"
 
 #endif /* QHCA_IB_H */

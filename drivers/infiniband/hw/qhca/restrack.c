@@ -75,6 +75,8 @@ int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 		{ "ci", le32_to_cpu(cqc.ci) },
 		{ "arm", cqc.arm },
 		{ "arm_sn", le32_to_cpu(cqc.arm_sn) },
+		{ "mod_count", le32_to_cpu(cqc.count) },
+		{ "mod_period", le32_to_cpu(cqc.period) },
 		{ "error", cqc.state == QHCA_CQ_ERROR },
 	};
 

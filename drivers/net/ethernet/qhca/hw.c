@@ -187,6 +187,8 @@ static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_at
 	l->max_srq = le32_to_cpu(a->max_srq);
 	l->max_srq_wr_log = le32_to_cpu(a->max_srq_wr_log);
 	l->max_srq_sge = le32_to_cpu(a->max_srq_sge);
+	l->max_cq_count = le32_to_cpu(a->max_cq_count);
+	l->max_cq_period = le32_to_cpu(a->max_cq_period);
 }
 
 /**

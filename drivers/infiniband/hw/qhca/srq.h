@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* qhca_ib.ko: shared receive queues; included by qhca_ib.h. */
+#ifndef QHCA_IB_SRQ_H
+#define QHCA_IB_SRQ_H
+
+/**
+ * struct qhca_ib_srq_slot - a WR of a kernel SRQ, or a place for one
+ * @wr_id: the consumer's
+ * @next: next free slot, or a value that says that the WR is out
+ */
+struct qhca_ib_srq_slot {
+	u64 wr_id;
+	u32 next;
+};
+
+/**
+ * struct qhca_ib_srq - shared receive queue
+ * @ibsrq: the verbs object
+ * @srqn: its number
+ * @mutex: serialises changes of @mem and @size of user SRQs
+ * @mem: ring
+ * @size: WQEs, a power of two
+ * @log_stride: log2 of the bytes of a WQE
+ * @max_sge: as created
+ * @lock: kernel SRQs, here and below to @slots: protects what follows
+ * @pi: free-running producer index
+ * @free: first free slot
+ * @slots: as many as WQEs; NULL: the SRQ is a user's
+ * @events: enum qhca_event of those not yet delivered
+ * @event_work: delivers them
+ */
+struct qhca_ib_srq {
+	struct ib_srq ibsrq;
+	u32 srqn;
+	struct mutex mutex;	/* see above */
+	struct qhca_ib_qmem mem;
+	u32 size;
+	u8 log_stride;
+	u32 max_sge;
+
+	spinlock_t lock;	/* see above */
+	u32 pi;
+	u32 free;
+	struct qhca_ib_srq_slot *slots;
+
+	DECLARE_KFIFO(events, u8, 16);
+	struct work_struct event_work;
+};
+
+static inline struct qhca_ib_srq *to_qsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct qhca_ib_srq, ibsrq);
+}
+
+int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
+		       struct ib_udata *udata);
+int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		       enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad_wr);
+int qhca_ib_query_srqc(struct qhca_ib_srq *srq, struct qhca_srqc *srqc);
+bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, u64 *wr_id);
+void qhca_ib_srq_event(struct qhca_ib_dev *dev, u8 type, u32 srqn);
+
+#endif /* QHCA_IB_SRQ_H */
