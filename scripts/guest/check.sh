@@ -102,6 +102,13 @@ tools()
 	done
 	port=$((port + 1))
 	if both 60 $LOGS/pp.server $LOGS/pp.client $port \
+		ibv_rc_pingpong -d "$QHCA_DEV" -g "$QHCA_GID" -p $port -t; then
+		result ok "tools/ibv_rc_pingpong-ts"
+	else
+		tool "tools/ibv_rc_pingpong-ts" pingpong
+	fi
+	port=$((port + 1))
+	if both 60 $LOGS/pp.server $LOGS/pp.client $port \
 		ibv_srq_pingpong -d "$QHCA_DEV" -g "$QHCA_GID" -p $port -q 16 -r 500; then
 		result ok "tools/ibv_srq_pingpong-16"
 	else

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Time and completion queues: timestamps of completions, moderation of events,
+ * resizing and arming while completions come in.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "lib/rdma.h"
+
+#define MS	1000000ull		/* ns */
+
+static uint64_t wall_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * 1000 * MS + ts.tv_nsec;
+}
+
+static uint64_t device_ns(struct dev *d)
+{
+	struct ibv_values_ex v = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	REQUIRE_OK(ibv_query_rt_values_ex(d->ctx, &v));
+	CHECK(v.comp_mask & IBV_VALUES_MASK_RAW_CLOCK);
+	return v.raw_clock.tv_nsec;
+}
+
+/* A message without data that p->b receives. */
+static void send_empty(struct pair *p)
+{
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	REQUIRE_OK(post_recv(&p->b, 2, NULL, 0));
+	REQUIRE_OK(post_send(&p->a, &wr));
+	poll_ok(p->a.send_cq, 1);
+}
+
+/* ---- timestamps ---- */
+
+TEST(raw_clock, "C-030 the device's clock: nanoseconds, and it runs")
+{
+	struct ibv_values_ex v = { .comp_mask = 0 };
+	struct dev *d = dev_open_qhca();
+	struct ibv_device_attr_ex attr;
+	uint64_t before, after;
+	int64_t wall;
+
+	REQUIRE_OK(ibv_query_device_ex(d->ctx, NULL, &attr));
+	CHECK(attr.completion_timestamp_mask == UINT64_MAX);
+	CHECK_EQ(attr.hca_core_clock, 1000000);		/* kHz */
+	wall = time_ms();
+	before = device_ns(d);
+	sleep_ms(100);
+	after = device_ns(d);
+	wall = time_ms() - wall;
+	CHECK(after - before >= 90 * MS);
+	CHECK(after - before <= (wall + 10) * MS);
+	CHECK_ERR(ibv_query_rt_values_ex(d->ctx, &v), 0);
+	v.comp_mask = 1 << 5;
+	CHECK_ERR(ibv_query_rt_values_ex(d->ctx, &v), EINVAL);
+}
+
+TEST(timestamps, "C-030 completions have the time of the device, and of the wall")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 64,
+		.wc_flags = IBV_WC_STANDARD_FLAGS |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(d->ctx, &init);
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct pair p = { .dev = d };
+	struct qp_opts o = QP_OPTS;
+	uint64_t last = 0;
+	int i;
+
+	REQUIRE(cq);
+	p.a = end_new(d, &o);
+	o.recv_cq = ibv_cq_ex_to_cq(cq);
+	p.b = end_new(d, &o);
+	pair_connect(&p, &CONN);
+	for (i = 0; i < 20; i++) {
+		uint64_t before = device_ns(d), wall_before = wall_ns();
+		uint64_t ts, wall, after, wall_after;
+
+		send_empty(&p);
+		after = device_ns(d);
+		wall_after = wall_ns();
+		REQUIRE_OK(ibv_start_poll(cq, &attr));
+		ts = ibv_wc_read_completion_ts(cq);
+		wall = ibv_wc_read_completion_wallclock_ns(cq);
+		ibv_end_poll(cq);
+		CHECK(before <= ts && ts <= after && ts >= last);
+		/* The two clocks are read one after the other. */
+		CHECK(wall + 50 * MS >= wall_before);
+		CHECK(wall <= wall_after + 50 * MS);
+		last = ts;
+	}
+}
+
+/* ---- moderation ---- */
+
+static int moderate(struct ibv_cq *cq, uint16_t count, uint16_t period)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = count, .cq_period = period },
+	};
+
+	return ibv_modify_cq(cq, &attr);
+}
+
+static struct ibv_comp_channel *channel;
+
+/* A pair whose receiving CQ reports to @channel. */
+static struct pair moderated_pair(void)
+{
+	struct dev *d = dev_open_qhca();
+	struct pair p = { .dev = d };
+	struct qp_opts o = QP_OPTS;
+
+	channel = ibv_create_comp_channel(d->ctx);
+	REQUIRE(channel);
+	p.a = end_new(d, &o);
+	o.recv_cq = cq_new(d, 64, channel);
+	p.b = end_new(d, &o);
+	pair_connect(&p, &CONN);
+	return p;
+}
+
+TEST(mod_caps, "C-032 limits of moderation, used to the full")
+{
+	struct pair p = moderated_pair();
+	struct ibv_device_attr_ex attr;
+
+	REQUIRE_OK(ibv_query_device_ex(p.dev->ctx, NULL, &attr));
+	CHECK(attr.cq_mod_caps.max_cq_count > 0);
+	CHECK(attr.cq_mod_caps.max_cq_period > 0);
+	CHECK_ERR(moderate(p.b.recv_cq, attr.cq_mod_caps.max_cq_count,
+			   attr.cq_mod_caps.max_cq_period), 0);
+	CHECK_ERR(moderate(p.b.recv_cq, 0, 0), 0);
+}
+
+TEST(mod_count, "C-032 the event comes with the fourth completion, not before")
+{
+	struct pair p = moderated_pair();
+	struct ibv_cq *cq;
+	int i;
+
+	/* The longest period there is: 65 ms. */
+	REQUIRE_OK(moderate(p.b.recv_cq, 4, 65535));
+	REQUIRE_OK(ibv_req_notify_cq(p.b.recv_cq, 0));
+	for (i = 0; i < 4; i++)
+		send_empty(&p);
+	CHECK(cq_event_wait(channel, &cq, WAIT_MS));
+	CHECK(!cq_event_wait(channel, &cq, QUIET_MS));
+}
+
+TEST(mod_lone, "C-032 a lone completion is told of when the period is over")
+{
+	struct pair p = moderated_pair();
+	uint64_t before, after;
+	struct ibv_cq *cq;
+
+	REQUIRE_OK(moderate(p.b.recv_cq, 1000, 50000));
+	REQUIRE_OK(ibv_req_notify_cq(p.b.recv_cq, 0));
+	before = device_ns(p.dev);
+	send_empty(&p);
+	CHECK(cq_event_wait(channel, &cq, WAIT_MS));
+	after = device_ns(p.dev);
+	CHECK(after - before >= 50 * MS);
+	CHECK(!cq_event_wait(channel, &cq, QUIET_MS));
+	/* Off again. */
+	REQUIRE_OK(moderate(p.b.recv_cq, 0, 0));
+	REQUIRE_OK(ibv_req_notify_cq(p.b.recv_cq, 0));
+	send_empty(&p);
+	CHECK(cq_event_wait(channel, &cq, WAIT_MS));
+}
+
+/* ---- while completions come in ---- */
+
+#define MESSAGES	2000
+
+static atomic_bool stop;
+
+static void *traffic(void *arg)
+{
+	struct pair *p = arg;
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < MESSAGES; i++) {
+		REQUIRE_OK(post_send(&p->a, &wr));
+		wc = poll_get(p->a.send_cq);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	}
+	return NULL;
+}
+
+/* Takes what there is; returns the number of the next completion. */
+static int drain(struct pair *p, int next)
+{
+	struct ibv_wc wc[8];
+	int i, n;
+
+	while ((n = ibv_poll_cq(p->b.recv_cq, 8, wc)) > 0) {
+		for (i = 0; i < n; i++) {
+			CHECK_EQ(wc[i].status, IBV_WC_SUCCESS);
+			CHECK_EQ(wc[i].wr_id, next++);
+			REQUIRE_OK(post_recv(&p->b, next + 15, NULL, 0));
+		}
+	}
+	CHECK_EQ(n, 0);
+	return next;
+}
+
+static void *resizer(void *arg)
+{
+	static const int size[] = { 64, 17, 500, 33, 4096, 100 };
+	struct ibv_cq *cq = arg;
+	int i;
+
+	for (i = 0; !atomic_load(&stop); i++)
+		REQUIRE_OK(ibv_resize_cq(cq, size[i % ARRAY_SIZE(size)]));
+	test_note("%d resizes", i);
+	return NULL;
+}
+
+/*
+ * Receives all of it by sleeping on the channel. A lost event ends in a timeout,
+ * a lost, doubled or misplaced completion in a wrong number.
+ */
+static void receive_by_events(struct pair *p)
+{
+	pthread_t sender;
+	struct ibv_cq *cq;
+	int i, next = 0, events = 0;
+
+	for (i = 0; i < 16; i++)
+		REQUIRE_OK(post_recv(&p->b, i, NULL, 0));
+	REQUIRE(!pthread_create(&sender, NULL, traffic, p));
+	while (next < MESSAGES) {
+		REQUIRE_OK(ibv_req_notify_cq(p->b.recv_cq, 0));
+		next = drain(p, next);
+		if (next == MESSAGES)
+			break;
+		if (!cq_event_wait(channel, &cq, WAIT_MS)) {
+			FAIL("no event after %d completions", next);
+			break;
+		}
+		events++;
+	}
+	pthread_join(sender, NULL);
+	CHECK_EQ(next, MESSAGES);
+	CHECK(events <= MESSAGES);
+	poll_empty(p->b.recv_cq);
+}
+
+TEST(resize_traffic, "C-026 C-019 resizing under traffic, armed: nothing lost, in order")
+{
+	struct pair p = moderated_pair();
+	pthread_t thread;
+
+	test_timeout(100);
+	REQUIRE(!pthread_create(&thread, NULL, resizer, p.b.recv_cq));
+	receive_by_events(&p);
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+}
+
+static const struct {
+	const char *name;
+	int count, period;
+} moderations[] = {
+	{ "off", 0, 0 },
+	{ "by count", 3, 20000 },
+	{ "by time", 1000, 500 },
+};
+
+TEST_ROWS(wakeups, "C-017 C-019 C-032 sleeping between completions, moderation", moderations)
+{
+	struct pair p = moderated_pair();
+
+	test_timeout(100);
+	REQUIRE_OK(moderate(p.b.recv_cq, row->count, row->period));
+	receive_by_events(&p);
+}
+
+static void *armer(void *arg)
+{
+	unsigned int i;
+
+	for (i = 0; !atomic_load(&stop); i++)
+		REQUIRE_OK(ibv_req_notify_cq(arg, i & 1));
+	return NULL;
+}
+
+TEST(armers, "C-017 C-018 two threads arm at any time: no event is lost to the receiver")
+{
+	struct pair p = moderated_pair();
+	pthread_t thread[2];
+	int i;
+
+	test_timeout(100);
+	for (i = 0; i < 2; i++)
+		REQUIRE(!pthread_create(&thread[i], NULL, armer, p.b.recv_cq));
+	receive_by_events(&p);
+	atomic_store(&stop, true);
+	for (i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+}
