@@ -305,6 +305,31 @@ TEST_ROWS(other_qp, "F-045..F-047 I-011 through another QP", mw_types)
 	CHECK_EQ(write_mw(&r, 0, 100), IBV_WC_SUCCESS);
 }
 
+TEST_ROWS(uc, "B-009 B-010 I-043 I-034 windows on UC", mw_types)
+{
+	struct dev *d = dev_open_mw(row->type);
+	struct qp_opts o = QP_OPTS;
+	struct rig r = {};
+
+	o.type = IBV_QPT_UC;
+	r.p = pair_new(d, &o, &CONN);
+	r.src = buf_new(d->pd, PAGE, LOCAL);
+	r.dst = buf_new(d->pd, 2 * PAGE, BINDABLE);
+	r.mw = mw_new(d, row->type);
+	fill(r.src.addr, PAGE, 1);
+	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
+	CHECK_EQ(write_mw(&r, 0, PAGE), IBV_WC_SUCCESS);
+	CHECK_EQ(write_mw(&r, PAGE, PAGE), IBV_WC_SUCCESS);	/* dropped */
+	CHECK_EQ(write_mw(&r, 0, PAGE), IBV_WC_SUCCESS);
+	sleep_ms(QUIET_MS);
+	check_fill(r.dst.addr, PAGE, 1, "written");
+	CHECK_EQ(r.dst.addr[PAGE], 0);
+	if (row->type == IBV_MW_TYPE_2)
+		CHECK_EQ(local_inv(&r.p.b, r.mw->rkey), IBV_WC_SUCCESS);
+	CHECK_EQ(local_inv(&r.p.b, r.src.mr->rkey), IBV_WC_MW_BIND_ERR);
+	CHECK(wait_state(r.p.b.qp, IBV_QPS_SQE));
+}
+
 TEST_ROWS(dereg, "F-009 a region stays while a window is bound to it", mw_types)
 {
 	struct rig r = rig_new(row->type);

@@ -55,6 +55,24 @@ def test_query_device(qemu):
         assert caps & c.CAP_RC, "no RC"
 
 
+def test_windows(qemu):
+    """type 2 memory windows are of the type that mw2a says"""
+    for props, cap, mine, other in (
+            ("", c.CAP_MW_2B, c.MW_2B, c.MW_2A),
+            (",mw2a=on", c.CAP_MW_2A, c.MW_2A, c.MW_2B)):
+        with running(qemu, props) as hca:
+            box = hca.alloc()
+            hca.ok(c.CMD_QUERY_DEVICE, mailbox=box)
+            caps = struct.unpack("<4Q", hca.m.read(box, 32))[3]
+            equal(caps & (c.CAP_MW_2A | c.CAP_MW_2B), cap)
+            pdn = hca.ok(c.CMD_ALLOC_PD)
+            key = hca.ok(c.CMD_ALLOC_MW, struct.pack("<IB", pdn, mine))
+            equal(hca.cmd(c.CMD_ALLOC_MW, struct.pack("<IB", pdn, other)).status,
+                  c.ERR_NOT_SUPPORTED)
+            hca.ok(c.CMD_DEALLOC_MW, struct.pack("<I", key))
+            hca.ok(c.CMD_DEALLOC_PD, struct.pack("<I", pdn))
+
+
 def test_query_counters(qemu):
     """the command and QOM show the same counters"""
     with running(qemu) as hca:
@@ -87,8 +105,8 @@ def test_no_object(qemu):
     with running(qemu) as hca:
         box = hca.alloc()
         for opcode in (c.CMD_DESTROY_EQ, c.CMD_DESTROY_ETHQ, c.CMD_DEALLOC_PD,
-                       c.CMD_DEREG_MR, c.CMD_DESTROY_CQ, c.CMD_QUERY_CQ,
-                       c.CMD_DESTROY_QP, c.CMD_QUERY_QP):
+                       c.CMD_DEREG_MR, c.CMD_DEALLOC_MW, c.CMD_DESTROY_CQ,
+                       c.CMD_QUERY_CQ, c.CMD_DESTROY_QP, c.CMD_QUERY_QP):
             for obj in (0, 0x123456, 0xffffff, 0xffffffff):
                 comp = hca.cmd(opcode, struct.pack("<I", obj), box)
                 equal((opcode, obj, comp.status), (opcode, obj, c.ERR_OBJ))

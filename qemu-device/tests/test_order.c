@@ -355,6 +355,60 @@ static void unsignaled(void)
     }
 }
 
+/* On UC, where nothing is acknowledged, and a failure leads to SQE. */
+static void unreliable(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.type = QHCA_QPT_UC;
+    start();
+    qp = rc_create(&node, &o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    put(QHCA_WR_SEND, 10);
+    put_inv(f.key);
+    put_inv(next_key(f.key));
+    put_reg(f.key, 0);
+    go();
+    CHECK_EQ(peer_drain(&qp), 2);
+    for (unsigned i = 0; i < 4; i++) {
+        done(i, QHCA_WC_SUCCESS);
+    }
+    done(4, QHCA_WC_MW_BIND_ERR);
+    done(5, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    CHECK(!usable(f.key));
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    put_reg(f.key, 0);
+    go();
+    done(6, QHCA_WC_SUCCESS);
+    CHECK(usable(f.key));
+}
+
+/* UD has no use for keys of its own. */
+static void datagrams(void)
+{
+    static const uint8_t ops[] = {
+        QHCA_WR_REG_MR, QHCA_WR_LOCAL_INV, QHCA_WR_BIND_MW,
+        QHCA_WR_SEND_WITH_INV,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        struct rc_opts o = RC_OPTS;
+        struct rc_wr wr;
+
+        o.type = QHCA_QPT_UD;
+        start();
+        qp = rc_create(&node, &o);
+        rc_bring_up(&qp, QHCA_QPS_RTS);
+        wr = wr_inv(&qp, ops[i], f.key);
+        do_memop(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
+        harness_cleanup();
+    }
+}
+
 /* SGEs and inline data make no sense here. */
 static void malformed(void)
 {
@@ -382,6 +436,8 @@ static const struct test tests[] = {
     { "A-097 A-099 flushed", flush },
     { "more than a QP starts at a time", many },
     { "B-043 B-044 unsignaled", unsignaled },
+    { "B-009..B-011 A-091 UC", unreliable },
+    { "B-009..B-011 B-020 not on UD", datagrams },
     { "no data", malformed },
 };
 
