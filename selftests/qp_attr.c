@@ -14,31 +14,51 @@ enum step { TO_INIT, TO_RTR, TO_RTS };
 static int mask_of(struct ibv_qp_attr *a, const struct end *e, enum step step)
 {
 	struct conn c = CONN;
+	int mask;
 
 	c.dest_qpn = e->qp->qp_num;
 	switch (step) {
 	case TO_INIT:
-		return attr_init(a, &c);
+		mask = attr_init(a, &c);
+		break;
 	case TO_RTR:
-		return attr_rtr(a, e->dev, &c);
+		mask = attr_rtr(a, e->dev, &c);
+		break;
 	default:
-		return attr_rts(a, &c);
+		mask = attr_rts(a, &c);
+		break;
 	}
+	return attr_mask(e->qp->qp_type, mask);
 }
 
-static struct end end_before(struct dev *d, enum step step)
+static struct end end_of_type(struct dev *d, enum ibv_qp_type type,
+			      enum ibv_qp_state state)
+{
+	struct qp_opts o = QP_OPTS;
+	struct conn c = CONN;
+	struct end e;
+
+	o.type = type;
+	e = end_new(d, &o);
+	c.dest_qpn = e.qp->qp_num;
+	qp_bring(&e, &c, state);
+	return e;
+}
+
+static enum ibv_qp_state state_before(enum step step)
 {
 	static const enum ibv_qp_state state[] = {
 		[TO_INIT] = IBV_QPS_RESET,
 		[TO_RTR] = IBV_QPS_INIT,
 		[TO_RTS] = IBV_QPS_RTR,
 	};
-	struct end e = end_new(d, &QP_OPTS);
-	struct conn c = CONN;
 
-	c.dest_qpn = e.qp->qp_num;
-	qp_bring(&e, &c, state[step]);
-	return e;
+	return state[step];
+}
+
+static struct end end_before(struct dev *d, enum step step)
+{
+	return end_of_type(d, IBV_QPT_RC, state_before(step));
 }
 
 #define U8(member)	{ offsetof(struct ibv_qp_attr, member), 1 }
@@ -89,28 +109,42 @@ static void put(struct ibv_qp_attr *a, const struct value *v)
 	memcpy((uint8_t *)a + v->at.off, &v->value, v->at.size);
 }
 
-TEST_ROWS(value, "A-062..A-065 value", values)
+static void check_value(const struct value *v, enum ibv_qp_type type)
 {
 	struct dev *d = dev_open_qhca();
-	struct end e = end_before(d, row->step);
+	struct end e = end_of_type(d, type, state_before(v->step));
 	struct ibv_qp_attr a;
-	int mask = mask_of(&a, &e, row->step), err;
+	int mask = mask_of(&a, &e, v->step), err;
 	enum ibv_qp_state before = get_state(e.qp);
 
-	put(&a, row);
+	put(&a, v);
 	err = ibv_modify_qp(e.qp, &a, mask);
-	if (row->ok) {
+	if (v->ok) {
 		CHECK_EQ(err, 0);
 		return;
 	}
 	CHECK(err);
-	if (row->at.off < offsetof(struct ibv_qp_attr, ah_attr) ||
-	    row->at.off >= offsetof(struct ibv_qp_attr, alt_ah_attr))
+	if (v->at.off < offsetof(struct ibv_qp_attr, ah_attr) ||
+	    v->at.off >= offsetof(struct ibv_qp_attr, alt_ah_attr))
 		CHECK_EQ(err, EINVAL);
 	CHECK_EQ(get_state(e.qp), before);
 	/* And the step still works. */
-	mask = mask_of(&a, &e, row->step);
+	mask = mask_of(&a, &e, v->step);
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
+}
+
+TEST_ROWS(value, "A-062..A-065 value", values)
+{
+	check_value(row, IBV_QPT_RC);
+	/* What UC has of them, and UD. */
+	if (row->step == TO_RTS ||
+	    row->at.off == offsetof(struct ibv_qp_attr, min_rnr_timer) ||
+	    row->at.off == offsetof(struct ibv_qp_attr, max_dest_rd_atomic))
+		return;
+	check_value(row, IBV_QPT_UC);
+	if (row->step == TO_INIT &&
+	    row->at.off != offsetof(struct ibv_qp_attr, qp_access_flags))
+		check_value(row, IBV_QPT_UD);
 }
 
 TEST(depths, "A-064 depths of READ and atomics, to the limit and beyond")
@@ -159,30 +193,37 @@ TEST(empty_gid, "A-065 an AV with an empty GID index is refused")
 	CHECK_EQ(get_state(e.qp), IBV_QPS_INIT);
 }
 
+#define CUR(type, state, cur, err) \
+	{ #type " in " #state ", CUR_STATE " #cur, IBV_QPT_##type, \
+	  IBV_QPS_##state, IBV_QPS_##cur, err }
+
 static const struct {
 	const char *name;
+	enum ibv_qp_type type;
+	enum ibv_qp_state state;
 	int cur, err;
 } cur_states[] = {
-	{ "RESET", IBV_QPS_RESET, EINVAL },
-	{ "INIT", IBV_QPS_INIT, EINVAL },
-	{ "RTR (wrong)", IBV_QPS_RTR, EINVAL },
-	{ "RTS (right)", IBV_QPS_RTS, 0 },
-	{ "SQD (wrong)", IBV_QPS_SQD, EINVAL },
-	{ "ERR", IBV_QPS_ERR, EINVAL },
+	CUR(RC, RTS, RESET, EINVAL), CUR(RC, RTS, INIT, EINVAL),
+	CUR(RC, RTS, RTR, EINVAL), CUR(RC, RTS, RTS, 0),
+	CUR(RC, RTS, SQD, EINVAL), CUR(RC, RTS, ERR, EINVAL),
+	CUR(RC, SQD, SQD, 0), CUR(RC, SQD, RTS, EINVAL),
+	CUR(UC, RTS, RTS, 0), CUR(UC, RTS, SQE, EINVAL),
+	CUR(UC, SQD, SQD, 0), CUR(UC, SQD, RTS, EINVAL),
+	CUR(UC, SQE, SQE, 0), CUR(UC, SQE, RTS, EINVAL),
+	CUR(UD, RTS, RTS, 0), CUR(UD, RTS, SQE, EINVAL),
+	CUR(UD, SQD, SQD, 0), CUR(UD, SQD, RTS, EINVAL),
+	CUR(UD, SQE, SQE, 0), CUR(UD, SQE, RTS, EINVAL),
 };
 
-TEST_ROWS(cur_state, "A-066 CUR_STATE in RTS", cur_states)
+TEST_ROWS(cur_state, "A-066 to RTS with CUR_STATE", cur_states)
 {
-	struct dev *d = dev_open_qhca();
-	struct end e = end_before(d, TO_RTS);
-	struct ibv_qp_attr a;
-	int mask = mask_of(&a, &e, TO_RTS);
+	struct end e = end_of_type(dev_open_qhca(), row->type, row->state);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS,
+				 .cur_qp_state = row->cur };
 
-	REQUIRE_OK(ibv_modify_qp(e.qp, &a, mask));
-	a.cur_qp_state = row->cur;
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE),
 		  row->err);
-	CHECK_EQ(get_state(e.qp), IBV_QPS_RTS);
+	CHECK_EQ(get_state(e.qp), row->err ? row->state : IBV_QPS_RTS);
 }
 
 TEST(psn_mask, "A-067 a PSN above 24 bits is cut to 24 bits")
@@ -270,6 +311,64 @@ TEST(query, "A-017 query returns every attribute as it was set")
 	CHECK_EQ(created.cap.max_inline_data, e.cap.max_inline_data);
 	CHECK_EQ(created.qp_type, IBV_QPT_RC);
 	CHECK_EQ(created.sq_sig_all, 0);
+}
+
+TEST(query_uc, "A-017 query of a UC QP")
+{
+	struct end e = end_of_type(dev_open_qhca(), IBV_QPT_UC, IBV_QPS_RESET);
+	struct ibv_qp_attr init, rtr, rts, got = { 0 };
+	struct ibv_qp_init_attr created = { 0 };
+	int mask;
+
+	mask = mask_of(&init, &e, TO_INIT);
+	init.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	REQUIRE_OK(ibv_modify_qp(e.qp, &init, mask));
+	mask = mask_of(&rtr, &e, TO_RTR);
+	rtr.path_mtu = IBV_MTU_256;
+	rtr.dest_qp_num = 0x00fedcba;
+	rtr.rq_psn = 0x7fffff;
+	rtr.ah_attr.grh.traffic_class = 0x20;
+	rtr.ah_attr.grh.flow_label = 0x12345;
+	rtr.ah_attr.sl = 3;
+	REQUIRE_OK(ibv_modify_qp(e.qp, &rtr, mask));
+	mask = mask_of(&rts, &e, TO_RTS);
+	rts.sq_psn = 0xffffff;
+	REQUIRE_OK(ibv_modify_qp(e.qp, &rts, mask));
+
+	REQUIRE_OK(ibv_query_qp(e.qp, &got, 2 * IBV_QP_DEST_QPN - 1, &created));
+	CHECK_EQ(got.qp_state, IBV_QPS_RTS);
+	CHECK_EQ(got.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
+	CHECK_EQ(got.path_mtu, rtr.path_mtu);
+	CHECK_EQ(got.dest_qp_num, rtr.dest_qp_num);
+	CHECK_EQ(got.rq_psn, rtr.rq_psn);
+	CHECK_EQ(got.sq_psn, rts.sq_psn);
+	CHECK_EQ(got.port_num, PORT);
+	check_av(&got.ah_attr, &rtr.ah_attr);
+	CHECK_EQ(created.qp_type, IBV_QPT_UC);
+}
+
+TEST(query_ud, "A-017 query of a UD QP")
+{
+	struct end e = end_of_type(dev_open_qhca(), IBV_QPT_UD, IBV_QPS_RESET);
+	struct ibv_qp_init_attr created = { 0 };
+	struct ibv_qp_attr a, got = { 0 };
+	int mask;
+
+	mask = mask_of(&a, &e, TO_INIT);
+	a.qkey = 0x7fedcba9;
+	REQUIRE_OK(ibv_modify_qp(e.qp, &a, mask));
+	mask = mask_of(&a, &e, TO_RTR);
+	REQUIRE_OK(ibv_modify_qp(e.qp, &a, mask));
+	mask = mask_of(&a, &e, TO_RTS);
+	a.sq_psn = 0x123456;
+	REQUIRE_OK(ibv_modify_qp(e.qp, &a, mask));
+	REQUIRE_OK(ibv_query_qp(e.qp, &got, 2 * IBV_QP_DEST_QPN - 1, &created));
+	CHECK_EQ(got.qp_state, IBV_QPS_RTS);
+	CHECK_EQ(got.qkey, 0x7fedcba9);
+	CHECK_EQ(got.sq_psn, 0x123456);
+	CHECK_EQ(got.port_num, PORT);
+	CHECK_EQ(got.pkey_index, 0);
+	CHECK_EQ(created.qp_type, IBV_QPT_UD);
 }
 
 TEST(query_sig_all, "A-017 query returns sq_sig_all")
