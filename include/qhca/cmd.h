@@ -56,6 +56,9 @@ enum qhca_cmd_opcode {
 	QHCA_CMD_MODIFY_QP = 0x41,	/* in: struct qhca_qp_attr */
 	QHCA_CMD_QUERY_QP = 0x42,	/* out: struct qhca_qpc */
 	QHCA_CMD_DESTROY_QP = 0x43,
+
+	QHCA_CMD_ATTACH_MCAST = 0x48,
+	QHCA_CMD_DETACH_MCAST = 0x49,
 };
 
 /* How a command ended. Documentation/hardware.rst gives the errno of each. */
@@ -181,6 +184,11 @@ struct qhca_cmd_modify_qp {	/* QHCA_CMD_MODIFY_QP */
 	__le32	attr_mask;	/* QHCA_QP_*: what the mailbox holds */
 };
 
+struct qhca_cmd_mcast {		/* QHCA_CMD_ATTACH_MCAST, QHCA_CMD_DETACH_MCAST */
+	__u8	gid[16];	/* network order; IPv4 as ::ffff:a.b.c.d */
+	__le32	qpn;		/* of type UD */
+};
+
 struct qhca_cmd_obj {		/* every DESTROY, DEREG, DEALLOC and QUERY */
 	__le32	obj;		/* object number, MR key, or port */
 };
@@ -206,6 +214,7 @@ struct qhca_cmd {
 		struct qhca_cmd_create_srq create_srq;
 		struct qhca_cmd_modify_srq modify_srq;
 		struct qhca_cmd_modify_qp modify_qp;
+		struct qhca_cmd_mcast mcast;
 	};
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd, 64);
@@ -260,8 +269,10 @@ struct qhca_device_attr {
 	__le32	max_srq_sge;
 	__le32	max_cq_count;	/* of MODIFY_CQ */
 	__le32	max_cq_period;	/* us */
+	__le32	max_mcast_grp;	/* multicast groups of UD QPs */
+	__le32	max_mcast_qp;	/* QPs in one of them */
 };
-QHCA_ASSERT_SIZE(struct qhca_device_attr, 136);
+QHCA_ASSERT_SIZE(struct qhca_device_attr, 144);
 
 #define QHCA_CAP_RC		0x01ull
 #define QHCA_CAP_UC		0x02ull

@@ -61,6 +61,8 @@ static const struct command commands[] = {
     CMD_IN(MODIFY_QP, qhca_cmd_modify_qp, struct qhca_qp_attr),
     CMD_OUT(QUERY_QP, qhca_cmd_query_qp, struct qhca_qpc),
     CMD(DESTROY_QP, qhca_cmd_destroy_qp),
+    CMD(ATTACH_MCAST, qhca_cmd_attach_mcast),
+    CMD(DETACH_MCAST, qhca_cmd_detach_mcast),
 };
 
 _Static_assert(sizeof(__le64[QHCA_CNT_MAX]) <= QHCA_PAGE_SIZE,

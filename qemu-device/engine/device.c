@@ -69,6 +69,8 @@ int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .max_uar = htole32(e->cfg.num_uars),
         .max_gid = htole32(QHCA_MAX_GID),
         .max_mcast = htole32(QHCA_MAX_MCAST),
+        .max_mcast_grp = htole32(QHCA_MAX_MCAST_GRP),
+        .max_mcast_qp = htole32(QHCA_MAX_MCAST_QP),
         .max_table_blocks = htole32(QHCA_MAX_TABLE_BLOCKS),
         .max_cqe_log = htole32(QHCA_CQ_LOG_MAX),
         .max_sq_wr_log = htole32(QHCA_WQ_LOG_MAX),

@@ -69,6 +69,7 @@ void qhca_reset(struct qhca_engine *e)
     /* Nothing that is freed below may cause DMA or an interrupt. */
     e->state = QHCA_STATE_RESET;
     e->fatal = QHCA_FATAL_NONE;
+    qhca_mcast_free_all(e);
     qhca_qp_free_all(e);
     qhca_srq_free_all(e);
     qhca_eth_free_all(e);

@@ -59,6 +59,8 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_modify_qp(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_attach_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_detach_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 
 /* Command doorbell: executes what is new. */
 void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi);
@@ -83,6 +85,7 @@ void qhca_mr_free_all(struct qhca_engine *e);
 void qhca_cq_free_all(struct qhca_engine *e);
 void qhca_srq_free_all(struct qhca_engine *e);
 void qhca_eq_free_all(struct qhca_engine *e);
+void qhca_mcast_free_all(struct qhca_engine *e);
 
 /* ---- what the transport (qp.c, roce.c) gives the rest ---- */
 
@@ -107,6 +110,10 @@ void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq);
  * header, @len ends with the ICRC or Ethernet padding.
  */
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len);
+/* Whether RoCE packets to a multicast GID are wanted; mcast.c. */
+bool qhca_mcast_wanted(const struct qhca_engine *e, const uint8_t *gid);
+/* The Ethernet address of a multicast GID. */
+void qhca_mcast_mac(const uint8_t *gid, uint8_t *mac);
 /*
  * Does a bounded part of the work the QP at the head of e->ready has; takes it
  * off the list when nothing is left that can be done now. Returns the cost in
@@ -170,6 +177,8 @@ struct qhca_engine {
     struct qhca_eq eq[QHCA_MAX_EQ];
     struct qhca_table pd, mr, cq, srq, qp;
     struct qhca_qp *gsi;                /* QP 1, or NULL */
+    uint32_t num_mcast_grp;
+    struct qhca_mcast_group *mcast_grp[QHCA_MAX_MCAST_GRP];
     uint32_t num_mw;            /* objects in mr that are windows */
     /* Last one used, by table slot. */
     uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];

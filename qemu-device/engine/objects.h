@@ -227,6 +227,9 @@ int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
 
 /* Whether it is an IPv4 address, ::ffff:a.b.c.d. */
 bool qhca_gid_is_ipv4(const uint8_t *gid);
+bool qhca_gid_is_multicast(const uint8_t *gid);
+/* Whether the port has a GID on that VLAN. */
+bool qhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan);
 
 void qhca_port_reset(struct qhca_engine *e);
 void qhca_port_set_link(struct qhca_engine *e, bool up);

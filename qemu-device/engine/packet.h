@@ -12,10 +12,14 @@
 /* Transport service of the QP's type: SVC_*, part of all its opcodes. */
 uint8_t qhca_qp_service(const struct qhca_qp *qp);
 
+/* Gives @qp a packet of @len bytes if it is one that the QP takes. */
+void qhca_roce_deliver(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct roce_packet *p, size_t len);
+
 /* struct qhca_txbuf - a packet under construction */
 struct qhca_txbuf {
     struct roce_packet p;
-    bool loop;                  /* to a GID of this very port */
+    bool loop, net;             /* to this very port, to the network */
     bool lost;                  /* its source GID is not there any more */
     uint8_t frame[ROCE_MAX_FRAME];
 };
@@ -40,6 +44,12 @@ bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct qhca_av *av, unsigned reserve);
 /* RNR timer code to nanoseconds (IBTA table 45; D-035 to D-038). */
 uint64_t qhca_rnr_ns(uint8_t code);
+
+/* ---- mcast.c ---- */
+
+/* A copy of the packet for every QP of the group (D-084). */
+void qhca_mcast_rx(struct qhca_engine *e, const struct roce_packet *p,
+                   size_t len);
 
 /* ---- datagram.c ---- */
 

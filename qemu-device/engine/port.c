@@ -28,6 +28,11 @@ bool qhca_gid_is_ipv4(const uint8_t *gid)
     return memcmp(gid, prefix, sizeof(prefix)) == 0;
 }
 
+bool qhca_gid_is_multicast(const uint8_t *gid)
+{
+    return qhca_gid_is_ipv4(gid) ? gid[12] >> 4 == 14 : gid[0] == 0xff;
+}
+
 static bool gid_is_unicast(const uint8_t *gid)
 {
     static const uint8_t zero[16];
@@ -207,6 +212,21 @@ int qhca_cmd_set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     }
     update_num_gid(&e->port);
     return QHCA_OK;
+}
+
+/**
+ * qhca_gid_on_vlan() - whether the port has a GID on a VLAN
+ * @e: the engine
+ * @vlan: VLAN identifier, or QHCA_NO_VLAN
+ */
+bool qhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan)
+{
+    for (uint32_t i = 0; i < e->port.num_gid; i++) {
+        if (e->port.gid[i].valid && e->port.gid[i].vlan == vlan) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /**

@@ -187,6 +187,7 @@ struct qhca_srq {
 struct qhca_qp {
     struct qhca_list ready;     /* node in the engine's ready list */
     uint32_t qpn, uar;
+    uint32_t groups;            /* multicast groups it is in */
     uint32_t slot;              /* number in the table of QPs, not 1 for GSI */
     uint8_t type, flags, state;
     bool sqd_notify;            /* SQ_DRAINED is owed */

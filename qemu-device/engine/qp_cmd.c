@@ -208,6 +208,9 @@ int qhca_cmd_destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     if (qp->windows && !qhca_mw_release_qp(e, qp->qpn)) {
         return QHCA_ERR_BUSY;           /* F-054 */
     }
+    if (qp->groups) {
+        return QHCA_ERR_BUSY;           /* */
+    }
     qhca_qp_clear(e, qp);
     qp->pd->users--;
     qp->scq->users--;

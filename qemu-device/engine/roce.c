@@ -98,14 +98,13 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
     }
 }
 
-static void deliver(struct qhca_engine *e, const struct roce_packet *p,
-                    size_t len)
+void qhca_roce_deliver(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct roce_packet *p, size_t len)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
-    struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
     bool response = info->flags & OPF_RESPONSE;
 
-    if (!qp || (p->opcode & SVC_MASK) != qhca_qp_service(qp)) {
+    if ((p->opcode & SVC_MASK) != qhca_qp_service(qp)) {
         drop(e, p, QHCA_CNT_RX_NO_QP);
         return;
     }
@@ -126,13 +125,31 @@ static void deliver(struct qhca_engine *e, const struct roce_packet *p,
     execute(e, qp, p);
 }
 
+static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
+                       size_t len)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
+    bool group = qhca_gid_is_multicast(p->dgid);
+
+    /* Both must name a group, or neither (E-045). */
+    if (group && p->dest_qp == QHCA_QPN_MCAST) {
+        qhca_mcast_rx(e, p, len);
+    } else if (group) {
+        drop(e, p, QHCA_CNT_RX_BAD_ADDR);
+    } else if (!qp) {
+        drop(e, p, QHCA_CNT_RX_NO_QP);
+    } else {
+        qhca_roce_deliver(e, qp, p, len);
+    }
+}
+
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
 {
     struct roce_packet p;
 
     switch (roce_parse(&p, frame, len)) {
     case ROCE_OK:
-        deliver(e, &p, len);
+        find_taker(e, &p, len);
         break;
     case ROCE_BAD_ICRC:
         drop(e, &p, QHCA_CNT_RX_ICRC);
@@ -145,13 +162,20 @@ void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
 
 /* ---- out ---- */
 
-/* Whether the destination is a GID of this very port. */
-static bool loops_back(const struct qhca_engine *e, const struct qhca_av *av)
+/* Where packets to @av go: to this port, to the network, or both. */
+static void route(const struct qhca_engine *e, const struct qhca_av *av,
+                  bool *loop, bool *net)
 {
     const struct qhca_gid *local = &e->port.gid[av->sgid_index];
 
-    return !memcmp(local->gid, av->dgid, 16) ||
-           qhca_gid_find(e, av->dgid, local->vlan) >= 0;
+    if (qhca_gid_is_multicast(av->dgid)) {
+        *net = true;
+        *loop = qhca_mcast_wanted(e, av->dgid);
+        return;
+    }
+    *loop = !memcmp(local->gid, av->dgid, 16) ||
+            qhca_gid_find(e, av->dgid, local->vlan) >= 0;
+    *net = !*loop;
 }
 
 uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
@@ -163,7 +187,7 @@ uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
 
     /* A GID that was taken away sends nothing from anywhere (G-015). */
     b->lost = !local->valid || local->ipv4 != qhca_gid_is_ipv4(av->dgid);
-    b->loop = loops_back(e, av);
+    route(e, av, &b->loop, &b->net);
     memset(p, 0, sizeof(*p));
     memcpy(p->smac, local->smac, 6);
     memcpy(p->dmac, av->dmac, 6);
@@ -199,9 +223,11 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
     }
 
     size_t len = roce_finish(&b->p, b->frame);
+    bool looped = b->loop && qhca_tx(e, b->frame, len, true);
+    bool sent = b->net && qhca_tx(e, b->frame, len, false);
 
     qhca_trace(e, QHCA_TRACE_TX, qp->qpn, b->p.opcode, b->p.psn);
-    if (qhca_tx(e, b->frame, len, b->loop)) {
+    if (looped || sent) {
         qhca_count(e, QHCA_CNT_TX_PKTS);
         e->cnt[QHCA_CNT_TX_BYTES] += len;
     }
@@ -210,10 +236,10 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
 bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct qhca_av *av, unsigned reserve)
 {
-    bool loop = loops_back(e, av);
-    bool room = qhca_tx_room(e, loop, reserve + 1);
+    bool loop, net;
 
+    route(e, av, &loop, &net);
     /* The run loop empties the loopback FIFO; the network calls back. */
-    qp->tx_wait = !room && !loop;
-    return room;
+    qp->tx_wait = net && !qhca_tx_room(e, false, reserve + 1);
+    return !qp->tx_wait && (!loop || qhca_tx_room(e, true, reserve + 1));
 }

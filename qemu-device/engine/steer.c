@@ -76,6 +76,17 @@ static bool mac_equal(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, 6) == 0;
 }
 
+/* To a group of the port's, with the address that goes with it (E-039). */
+static bool is_wanted_mcast(const struct qhca_engine *e, const struct parsed *p,
+                            const uint8_t *dmac)
+{
+    uint8_t mac[6];
+
+    qhca_mcast_mac(p->dgid, mac);
+    return mac_equal(dmac, mac) && qhca_gid_on_vlan(e, p->vlan) &&
+           qhca_mcast_wanted(e, p->dgid);
+}
+
 static bool is_roce(const struct qhca_engine *e, const struct parsed *p,
                     const uint8_t *dmac, bool loop)
 {
@@ -83,6 +94,9 @@ static bool is_roce(const struct qhca_engine *e, const struct parsed *p,
 
     if (!p->udp || p->dport != ROCE_UDP_PORT) {
         return false;
+    }
+    if (qhca_gid_is_multicast(p->dgid)) {
+        return is_wanted_mcast(e, p, dmac);
     }
     index = qhca_gid_find(e, p->dgid, p->vlan);
     if (index < 0) {

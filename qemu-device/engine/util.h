@@ -26,6 +26,8 @@
 #define QHCA_MAX_EQ             64u
 #define QHCA_MAX_GID            128u
 #define QHCA_MAX_MCAST          512u
+#define QHCA_MAX_MCAST_GRP      512u
+#define QHCA_MAX_MCAST_QP       128u
 #define QHCA_MAX_ETHQ           2u
 #define QHCA_MAX_TABLE_BLOCKS   (16u << 20)
 #define QHCA_MAX_MR_SIZE        (1ull << 36)

@@ -36,6 +36,32 @@ cm_pair()
 	result fail "$name" "client $rc, server $src"
 }
 
+# cm_mckey NAME: a member of a multicast group gets what another one sends.
+cm_mckey()
+{
+	local args="-m 239.1.1.1 -b $QHCA_IP -C 20 -S 512" member rc=0 end=$((SECONDS + 20))
+	# shellcheck disable=SC2086 # options
+	timeout 60 mckey $args >"$LOGS/cm.server" 2>&1 &
+	member=$!
+	# It has joined when the kernel has, and has attached its QP soon after.
+	until grep -q 010101EF /proc/net/igmp || [ $SECONDS -ge $end ]; do
+		sleep 0.1
+	done
+	sleep 1
+	# shellcheck disable=SC2086 # options
+	timeout 60 mckey $args -s >"$LOGS/cm.client" 2>&1 || rc=$?
+	[ $rc = 0 ] || kill $member 2>/dev/null
+	wait $member || rc="$rc, member $?"
+	if [ "$rc" != 0 ]; then
+		tail -n 3 "$LOGS/cm.server" "$LOGS/cm.client" | sed 's/^/    /'
+		result fail "$1" "sender $rc"
+	elif grep -q 010101EF /proc/net/igmp; then
+		result fail "$1" "still in the group"
+	else
+		result ok "$1"
+	fi
+}
+
 cm()
 {
 	local ip=$QHCA_IP send
@@ -50,6 +76,8 @@ cm()
 	# K-014
 	cm_pair cm/udaddy "udaddy -b $ip -c 4 -C 10 -S 512" \
 		"udaddy -s $ip -c 4 -C 10 -S 512"
+	# K-015
+	cm_mckey cm/mckey
 	# K-016
 	cm_pair cm/rstream "rstream -b $ip -S 1000 -C 200 -I 5" \
 		"rstream -s $ip -S 1000 -C 200 -I 5"

@@ -67,6 +67,8 @@ struct qhca_limits {
 	u32 max_srq_sge;
 	u32 max_cq_count;
 	u32 max_cq_period;
+	u32 max_mcast_grp;
+	u32 max_mcast_qp;
 };
 
 /* Facts about the function; all constant while an auxiliary driver is bound. */

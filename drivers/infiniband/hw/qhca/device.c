@@ -62,6 +62,9 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	attr->max_qp_init_rd_atom = qhca_ib_int(l->max_rd_atomic);
 	attr->max_res_rd_atom = qhca_ib_int((u64)l->max_qp * l->max_rd_atomic);
 	attr->max_ah = qhca_ib_has(dev, QHCA_CAP_UD) ? QHCA_IB_MAX_AH : 0;
+	attr->max_mcast_grp = qhca_ib_int(l->max_mcast_grp);
+	attr->max_mcast_qp_attach = qhca_ib_int(l->max_mcast_qp);
+	attr->max_total_mcast_qp_attach = qhca_ib_int((u64)l->max_mcast_grp * l->max_mcast_qp);
 	attr->max_pkeys = 1;
 	if (qhca_ib_has(dev, QHCA_CAP_MODIFY_CQ)) {
 		attr->cq_caps.max_cq_moderation_count = min_t(u32, l->max_cq_count, U16_MAX);

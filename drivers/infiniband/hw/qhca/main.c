@@ -82,9 +82,11 @@ static const struct ib_device_ops qhca_ib_mw_ops = {
 };
 
 static const struct ib_device_ops qhca_ib_ud_ops = {
+	.attach_mcast = qhca_ib_attach_mcast,
 	.create_ah = qhca_ib_create_ah,
 	.create_user_ah = qhca_ib_create_ah,
 	.destroy_ah = qhca_ib_destroy_ah,
+	.detach_mcast = qhca_ib_detach_mcast,
 	.query_ah = qhca_ib_query_ah,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, qhca_ib_ah, ibah),

@@ -353,6 +353,10 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
 
+/* mcast.c */
+int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
 /* mr.c */
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,

@@ -189,6 +189,8 @@ static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_at
 	l->max_srq_sge = le32_to_cpu(a->max_srq_sge);
 	l->max_cq_count = le32_to_cpu(a->max_cq_count);
 	l->max_cq_period = le32_to_cpu(a->max_cq_period);
+	l->max_mcast_grp = le32_to_cpu(a->max_mcast_grp);
+	l->max_mcast_qp = le32_to_cpu(a->max_mcast_qp);
 }
 
 /**

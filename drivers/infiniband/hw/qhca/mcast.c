@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: multicast groups of UD QPs. The device filters for itself: RoCE
+ * packets to a group never come by the netdev.
+ */
+#include "qhca_ib.h"
+
+static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
+			 enum qhca_cmd_opcode opcode)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(opcode),
+		.mcast.qpn = cpu_to_le32(to_qqp(ibqp)->qpn),
+	};
+
+	memcpy(cmd.mcast.gid, gid->raw, sizeof(cmd.mcast.gid));
+	return qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
+}
+
+/**
+ * qhca_ib_attach_mcast - attach_mcast verb
+ * @ibqp: the QP, of type UD
+ * @gid: a multicast GID
+ * @lid: means nothing here
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	return qhca_ib_mcast(ibqp, gid, QHCA_CMD_ATTACH_MCAST);
+}
+
+/**
+ * qhca_ib_detach_mcast - detach_mcast verb
+ * @ibqp: the QP
+ * @gid: a multicast GID
+ * @lid: means nothing here
+ *
+ * Return: 0 or a negative errno; 0 from a dead device, which has no groups.
+ */
+int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	int ret = qhca_ib_mcast(ibqp, gid, QHCA_CMD_DETACH_MCAST);
+
+	return qhca_is_dead(to_qdev(ibqp->device)->core) ? 0 : ret;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Multicast groups.
+ */
+#include <stdlib.h>
+
+#include "lib/rdma.h"
+
+#define GRH	40
+#define QKEY	0x12345678u
+#define MCAST	0xffffff
+
+static struct dev *d;
+static struct buf out, in;
+
+/* 239.1.2.@n */
+static union ibv_gid group(unsigned int n)
+{
+	union ibv_gid gid = { .raw = { [10] = 0xff, 0xff, 239, 1, 2, n } };
+
+	return gid;
+}
+
+static struct pair ud_pair(void)
+{
+	struct qp_opts o = QP_OPTS;
+	struct conn c = CONN;
+
+	d = dev_open();
+	if (!d->attr.max_mcast_grp)
+		test_skip("no multicast");
+	o.type = IBV_QPT_UD;
+	c.qkey = QKEY;
+	out = buf_new(d->pd, 1024, LOCAL);
+	in = buf_new(d->pd, 1024, LOCAL);
+	fill(out.addr, out.len, 1);
+	return pair_new(d, &o, &c);
+}
+
+static void room(struct end *e, uint64_t id)
+{
+	struct ibv_sge sge = buf_sge(&in, 0, GRH + 64);
+
+	REQUIRE_OK(post_recv(e, id, &sge, 1));
+}
+
+static void send_to(struct end *from, const union ibv_gid *gid)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = PORT,
+		.grh = {
+			.dgid = *gid,
+			.sgid_index = d->gid_index,
+			.hop_limit = 1,
+		},
+	};
+	struct ibv_ah *ah = ibv_create_ah(d->pd, &attr);
+	struct ibv_sge sge = buf_sge(&out, 0, 64);
+	struct ibv_send_wr wr = wr_send(1, &sge, 1);
+
+	REQUIRE(ah);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = MCAST;
+	wr.wr.ud.remote_qkey = QKEY;
+	REQUIRE_OK(post_send(from, &wr));
+	poll_ok(from->send_cq, 1);
+	CHECK_ERR(ibv_destroy_ah(ah), 0);
+}
+
+TEST(traffic, "D-084 G-018 G-019 one copy to every member, none after that")
+{
+	struct pair p = ud_pair();
+	union ibv_gid gid = group(1), other = group(2);
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		CHECK_ERR(ibv_attach_mcast(p.a.qp, &gid, 0), 0);
+	CHECK_ERR(ibv_attach_mcast(p.b.qp, &gid, 0), 0);
+	CHECK_ERR(ibv_attach_mcast(p.b.qp, &other, 0), 0);
+	for (i = 0; i < 3; i++) {
+		room(&p.a, i);
+		room(&p.b, i);
+	}
+	send_to(&p.a, &gid);
+	wc = poll_ok(p.b.recv_cq, 0);
+	CHECK_EQ(wc.src_qp, p.a.qp->qp_num);
+	CHECK_EQ(wc.byte_len, GRH + 64);
+	check_fill(in.addr + GRH, 64, 1, "payload");
+	poll_ok(p.a.recv_cq, 0);
+	send_to(&p.a, &other);
+	poll_ok(p.b.recv_cq, 1);
+	poll_none(p.a.recv_cq);
+	CHECK_ERR(ibv_detach_mcast(p.b.qp, &gid, 0), 0);
+	send_to(&p.a, &gid);
+	poll_ok(p.a.recv_cq, 1);
+	poll_none(p.b.recv_cq);
+}
+
+TEST(checks, "G-018 G-019 A-021 what cannot be attached, detached, destroyed")
+{
+	struct pair p = ud_pair();
+	struct end rc = end_new(d, &QP_OPTS);
+	union ibv_gid gid = group(1);
+
+	CHECK_ERR(ibv_attach_mcast(p.a.qp, &d->gid, 0), EINVAL);
+	CHECK_ERR(ibv_attach_mcast(rc.qp, &gid, 0), EINVAL);
+	CHECK_ERR(ibv_detach_mcast(p.a.qp, &gid, 0), EINVAL);
+	CHECK_ERR(ibv_attach_mcast(p.a.qp, &gid, 0), 0);
+	CHECK_ERR(ibv_detach_mcast(p.b.qp, &gid, 0), EINVAL);
+	CHECK_ERR(ibv_destroy_qp(p.a.qp), EBUSY);
+	CHECK_ERR(ibv_detach_mcast(p.a.qp, &gid, 0), 0);
+	CHECK_ERR(ibv_detach_mcast(p.a.qp, &gid, 0), EINVAL);
+	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
+}
+
+/* The rest goes with the process: twice, so that what was left would show. */
+TEST(limit, "J-001 as many groups as promised")
+{
+	struct pair p = ud_pair();
+	union ibv_gid gid = { .raw = { 0xff, 0x0e } };
+	int i;
+
+	for (i = 0; i <= d->attr.max_mcast_grp; i++) {
+		gid.raw[14] = i >> 8;
+		gid.raw[15] = i;
+		CHECK_ERR(ibv_attach_mcast(p.a.qp, &gid, 0),
+			  i < d->attr.max_mcast_grp ? 0 : ENOMEM);
+	}
+}
+
+TEST(again, "J-018 groups of a process go with it")
+{
+	limit();
+}
