@@ -60,7 +60,7 @@ static void take_events(struct sim *s, struct node *n)
         }
         if (q && e.type == QHCA_EVENT_SQ_DRAINED && q->drained_owed) {
             q->drained_owed = false;
-        } else if (!q || !q->may_fail) {
+        } else if (!sim_srq_event(s, n, &e) && (!q || !q->may_fail)) {
             sim_fail(s, "event %u", e.type);
         }
     }
@@ -227,7 +227,9 @@ static void check_quiet(struct sim *s)
     for (unsigned i = 0; i < s->num_qps; i++) {
         struct sim_qp *q = &s->qp[i];
 
-        if (!q->gone && (q->done < q->num_wr || q->rr_done < q->num_rr)) {
+        if (!q->gone && (q->done < q->num_wr ||
+                         (q->rr_done < q->num_rr &&
+                          !(q->q.o.srqn && q->may_fail)))) {
             sim_fail(s, "QP %u: %u of %u WRs, %u of %u receive WRs complete", i,
                      q->done, q->num_wr, q->rr_done, q->num_rr);
         }
@@ -243,6 +245,9 @@ static void check_quiet(struct sim *s)
                                q->q.rcq.cqn), 0);
     }
     sim_free_keys(s);
+    for (unsigned i = 0; i < s->num_nodes; i++) {
+        sim_srq_check(s, &s->node[i]);
+    }
     for (unsigned i = 0; i < s->num_nodes; i++) {
         struct guest *g = s->node[i].g;
 

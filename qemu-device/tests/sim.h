@@ -5,7 +5,7 @@
 #ifndef QHCA_TESTS_SIM_H
 #define QHCA_TESTS_SIM_H
 
-#include "rc.h"
+#include "srq.h"
 
 #define SIM_MAX_NODES   3
 #define SIM_MAX_PAIRS   4
@@ -56,7 +56,7 @@ struct sim_model {
     void (*check_memory)(struct sim *s, struct sim_qp *q);
 };
 
-extern const struct sim_model sim_rc, sim_uc;
+extern const struct sim_model sim_rc, sim_uc, sim_srq;
 
 /* struct sim_qp - a QP, what it sends and what its receive WRs get */
 struct sim_qp {
@@ -106,11 +106,22 @@ struct sim_key {
     uint32_t key;
 };
 
+/* struct sim_srq - the SRQ of a node, and which of its WRs are out */
+struct sim_srq {
+    struct gsrq q;
+    uint64_t id[16];            /* wr_id of each, 0: not posted */
+    uint64_t addr[16];
+    uint64_t last_id;
+    unsigned out;
+    bool armed;                 /* a limit is set */
+};
+
 struct sim {
     uint64_t seed, rng;
     enum sim_kind kind;
     struct net *net;
     struct node node[SIM_MAX_NODES];
+    struct sim_srq srq[SIM_MAX_NODES];
     uint64_t used[SIM_MAX_NODES];   /* of the node's region */
     unsigned num_nodes, num_qps;
     struct sim_qp qp[2 * SIM_MAX_PAIRS];
@@ -166,10 +177,23 @@ bool sim_send_in_order(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c, unsigned *i);
 bool sim_recv_in_order(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c, unsigned *i);
+/* The message of @w has come, its data is at @addr: @c must say the same. */
+void sim_judge_message(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
+                       const struct qhca_cqe *c, uint64_t addr);
 /* Posts up to @max WRs, or receive WRs, as far as there is room. */
 void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max);
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max);
 /* Takes what is in both CQs and holds it against the plan. */
 void sim_poll(struct sim *s, struct sim_qp *q);
+
+/* ---- sim_srq.c ---- */
+
+void sim_srq_create(struct sim *s, struct node *n);
+/* Posts up to @max WRs to the SRQ of @q; sometimes arms its limit. */
+void sim_srq_post(struct sim *s, struct sim_qp *q, unsigned max);
+/* Whether an event is of the node's SRQ and due. */
+bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e);
+/* All QPs are gone: every WR has completed or is in the SRQ, which goes, too. */
+void sim_srq_check(struct sim *s, struct node *n);
 
 #endif /* QHCA_TESTS_SIM_H */

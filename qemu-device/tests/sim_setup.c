@@ -80,9 +80,15 @@ static void setup_pair(struct sim *s, unsigned i)
     o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
                                 sim_rand(s, 1u << 24);
     a->q = rc_create(na, &o);
+    if (o.type == QHCA_QPT_RC && sim_rand(s, 2)) {
+        o.srqn = s->srq[nb - s->node].q.srqn;
+    }
     b->q = rc_create(nb, &o);
     rc_connect(&a->q, &b->q);
     a->model = b->model = o.type == QHCA_QPT_RC ? &sim_rc : &sim_uc;
+    if (o.srqn) {
+        b->model = &sim_srq;
+    }
     a->idle = b->idle = !(sim_limits.pairs >> i & 1);
     sim_plan(s, a, b);
     sim_plan(s, b, a);
@@ -102,6 +108,7 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
     s->num_nodes = 1 + sim_rand(s, SIM_MAX_NODES);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         recycle(s, i);
+        sim_srq_create(s, &s->node[i]);
     }
     pairs = 1 + sim_rand(s, SIM_MAX_PAIRS);
     s->num_qps = 2 * pairs;

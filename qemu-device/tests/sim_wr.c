@@ -227,6 +227,10 @@ static void put_recv(struct sim *s, struct sim_qp *q)
 
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max)
 {
+    if (q->q.o.srqn) {
+        sim_srq_post(s, q, max);
+        return;
+    }
     while (max-- > 0 && !q->gone && q->rr_posted < q->num_rr &&
            q->rr_posted - q->rr_done < 1u << q->q.o.rq_log) {
         q->model->put_recv(s, q);
@@ -254,6 +258,8 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
     } else if (w->wr.opcode == QHCA_WR_RDMA_READ &&
                !guest_is_filled(q->q.n->g, w->local, w->len, w->seed)) {
         sim_fail(s, "READ %u has wrong data", i);
+    } else if (q->peer->q.o.srqn && sim_takes_rr(w->wr.opcode)) {
+        return;                 /* the receiver knows where it is */
     } else if (w->wr.opcode != QHCA_WR_RDMA_READ && !q->peer->gone &&
                !guest_is_filled(q->peer->q.n->g, w->remote, w->len, w->seed)) {
         sim_fail(s, "WR %u is complete, its data not there", i);
@@ -313,6 +319,21 @@ static void judge_send(struct sim *s, struct sim_qp *q,
     q->failed = q->failed || c->status != QHCA_WC_SUCCESS;
 }
 
+void sim_judge_message(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
+                       const struct qhca_cqe *c, uint64_t addr)
+{
+    if (le32toh(c->byte_len) != w->len ||
+        !guest_is_filled(q->q.n->g, addr, w->len, w->seed)) {
+        sim_fail(s, "receive WR %u has wrong data", q->rr_done - 1);
+    }
+    if (w->wr.opcode == QHCA_WR_SEND_WITH_INV) {
+        sim_judge_inv(s, q, w, c);
+    } else if (w->wr.opcode != QHCA_WR_SEND &&
+        (c->imm != w->wr.imm || !(le16toh(c->flags) & QHCA_CQE_IMM))) {
+        sim_fail(s, "receive WR %u has wrong immediate data", q->rr_done - 1);
+    }
+}
+
 static void judge_recv(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c)
 {
@@ -330,16 +351,7 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
         }
         return;
     }
-    if (le32toh(c->byte_len) != w->len ||
-        !guest_is_filled(q->q.n->g, w->remote, w->len, w->seed)) {
-        sim_fail(s, "receive WR %u has wrong data", i);
-    }
-    if (w->wr.opcode == QHCA_WR_SEND_WITH_INV) {
-        sim_judge_inv(s, q, w, c);
-    } else if (w->wr.opcode != QHCA_WR_SEND &&
-        (c->imm != w->wr.imm || !(le16toh(c->flags) & QHCA_CQE_IMM))) {
-        sim_fail(s, "receive WR %u has wrong immediate data", i);
-    }
+    sim_judge_message(s, q, w, c, w->remote);
 }
 
 static bool complete(const struct sim_qp *q)
