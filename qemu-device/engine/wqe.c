@@ -14,6 +14,7 @@ enum {
     WR_ATOMIC = 0x2,            /* exactly 8 bytes of result (B-032) */
     WR_RD_ATOMIC = 0x4,         /* needs max_rd_atomic (D-067) */
     WR_NO_DATA = 0x8,
+    WR_KERNEL = 0x10,           /* names DMA addresses: not for processes */
 };
 
 /* Which opcode a QP of which type takes (B.1), and what the WR may do. */
@@ -31,13 +32,14 @@ static const struct {
     [QHCA_WR_ATOMIC_FETCH_AND_ADD] = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
     [QHCA_WR_BIND_MW]              = { CONNECTED, WR_NO_DATA },
     [QHCA_WR_LOCAL_INV]            = { CONNECTED, WR_NO_DATA },
-    [QHCA_WR_REG_MR]               = { CONNECTED, WR_NO_DATA },
+    [QHCA_WR_REG_MR]               = { CONNECTED, WR_NO_DATA | WR_KERNEL },
 };
 
 static bool opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
 {
     return opcode < ARRAY_SIZE(wr_rules) &&
-           (wr_rules[opcode].types & 1u << qp->type);
+           (wr_rules[opcode].types & 1u << qp->type) &&
+           (!(wr_rules[opcode].rules & WR_KERNEL) || qp->user.reserved);
 }
 
 static enum qhca_wqe_result bad_wqe(struct qhca_engine *e, struct qhca_qp *qp,

@@ -276,7 +276,9 @@ static void begin(struct fuzz *f)
     o.retry = 2;
     o.cq_log = 5;
     o.type = (uint8_t)(one_in(f, 3) ? QHCA_QPT_RC + rnd(f, 3) : QHCA_QPT_RC);
+    o.qp_flags = KERNEL_QP;
     f->a = rc_create(&f->n, &o);
+    o.qp_flags = 0;
     f->srq = srq_create(&f->n, f->n.pdn, 5, 3);
     if (o.type == QHCA_QPT_RC && one_in(f, 2)) {
         o.srqn = f->srq.srqn;

@@ -45,6 +45,8 @@ struct rc_opts {
 
 #define REMOTE_ALL (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
                     QHCA_ACCESS_REMOTE_ATOMIC)
+/* For o.qp_flags: a QP of the kernel's. */
+#define KERNEL_QP   QHCA_QP_FLAG_RESERVED_LKEY
 #define RC_OPTS ((struct rc_opts) { \
     .type = QHCA_QPT_RC, .sq_log = 6, .rq_log = 6, .cq_log = 8, .sges = 4, \
     .max_inline = 64, .mtu = 3, .rd_atomic = 4, .dest_rd_atomic = 4, \

@@ -68,6 +68,7 @@ static void setup_pair(struct sim *s, unsigned i)
     na = &s->node[sim_rand(s, s->num_nodes)];
     nb = &s->node[sim_rand(s, s->num_nodes)];
     o.type = sim_rand(s, 3) ? QHCA_QPT_RC : QHCA_QPT_UC;
+    o.qp_flags = KERNEL_QP;     /* all opcodes */
     o.sq_log = 2 + sim_rand(s, 4);
     o.rq_log = 2 + sim_rand(s, 4);
     o.mtu = (uint8_t)(1 + sim_rand(s, 1 + sim_rand(s, 5)));   /* rather small */

@@ -22,6 +22,7 @@ static void start(void)
 {
     struct rc_opts o = RC_OPTS;
 
+    o.qp_flags = KERNEL_QP;
     node = node_new(NULL, 1);
     g = node.g;
     qp = rc_create(&node, &o);
@@ -34,6 +35,7 @@ static void start_scripted(void)
 {
     struct rc_opts o = RC_OPTS;
 
+    o.qp_flags = KERNEL_QP;
     node = node_new(NULL, 1);
     g = node.g;
     qp = rc_create(&node, &o);
@@ -254,6 +256,25 @@ static void limits(void)
     CHECK_EQ(g->e->table_blocks, before);
 }
 
+/*
+ * A process can write any WQE into its ring: one with DMA addresses must not
+ * work, even if there were a region for it.
+ */
+static void not_for_processes(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct fast f;
+
+    start();
+    f = fast_create(&node, 4, 3);
+    qp = rc_create(&node, &o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    reg(&f, f.key, QHCA_WC_LOC_QP_OP_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    CHECK(!usable(f.key, IOVA, 1, 0));
+}
+
 /* ---- SEND_WITH_INV ---- */
 
 static void send_inv(void)
@@ -362,6 +383,7 @@ static const struct test tests[] = {
     { "F-026 I-035 REG_MR with bad parameters", refused_regs },
     { "F-026 F-028 F-029 I-035 not that object", wrong_objects },
     { "F-025 F-030 limits of fast regions", limits },
+    { "B-011 J-020 REG_MR is not for processes", not_for_processes },
     { "B-003 B-070 F-027 SEND_WITH_INV", send_inv },
     { "E-009 E-020 SEND_WITH_INV on the wire", wire },
     { "F-056 I-033 SEND_WITH_INV of another key", refused_send_inv },

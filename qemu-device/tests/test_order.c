@@ -23,6 +23,7 @@ static void start(void)
     struct rc_opts o = RC_OPTS;
 
     o.sq_log = 8;
+    o.qp_flags = KERNEL_QP;
     o.cq_log = 9;
     node = node_new(NULL, 1);
     g = node.g;
@@ -361,6 +362,7 @@ static void unreliable(void)
     struct rc_opts o = RC_OPTS;
 
     o.type = QHCA_QPT_UC;
+    o.qp_flags = KERNEL_QP;
     start();
     qp = rc_create(&node, &o);
     rc_set_peer(&qp, &far, 0x77);

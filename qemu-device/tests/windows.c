@@ -14,6 +14,7 @@ void start(void)
 {
     struct rc_opts o = RC_OPTS;
 
+    o.qp_flags = KERNEL_QP;
     node = node_new(NULL, 1);
     g = node.g;
     qp = rc_create(&node, &o);
