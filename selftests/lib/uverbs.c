@@ -109,6 +109,46 @@ int uv_destroy_cq(struct uv *uv, const struct uv_cq *cq)
 		       NULL, 0, &resp, sizeof(resp));
 }
 
+int uv_create_srq(struct uv *uv, uint32_t max_wr, uint32_t max_sge,
+		  const void *drv, size_t drv_len, struct uv_srq *srq)
+{
+	struct ib_uverbs_create_srq req = {
+		.pd_handle = uv->pd, .max_wr = max_wr, .max_sge = max_sge,
+	};
+	struct {
+		struct ib_uverbs_create_srq_resp core;
+		struct qhca_create_srq_resp drv;
+	} resp = { 0 };
+	int err;
+
+	err = command(uv, IB_USER_VERBS_CMD_CREATE_SRQ, &req, sizeof(req), drv,
+		      drv_len, &resp, sizeof(resp));
+	srq->handle = resp.core.srq_handle;
+	srq->srqn = resp.drv.srqn;
+	return err;
+}
+
+int uv_resize_srq(struct uv *uv, const struct uv_srq *srq, uint32_t max_wr,
+		  const void *drv, size_t drv_len)
+{
+	struct ib_uverbs_modify_srq req = {
+		.srq_handle = srq->handle, .attr_mask = IBV_SRQ_MAX_WR,
+		.max_wr = max_wr,
+	};
+
+	return command(uv, IB_USER_VERBS_CMD_MODIFY_SRQ, &req, sizeof(req), drv,
+		       drv_len, NULL, 0);
+}
+
+int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq)
+{
+	struct ib_uverbs_destroy_srq req = { .srq_handle = srq->handle };
+	struct ib_uverbs_destroy_srq_resp resp;
+
+	return command(uv, IB_USER_VERBS_CMD_DESTROY_SRQ, &req, sizeof(req),
+		       NULL, 0, &resp, sizeof(resp));
+}
+
 int uv_create_qp(struct uv *uv, const struct uv_cq *cq,
 		 const struct ibv_qp_cap *cap, const void *drv, size_t drv_len,
 		 struct uv_qp *qp)

@@ -45,6 +45,17 @@ int uv_create_qp(struct uv *uv, const struct uv_cq *cq,
 int uv_qp_to_init(struct uv *uv, const struct uv_qp *qp);
 int uv_destroy_qp(struct uv *uv, const struct uv_qp *qp);
 
+struct uv_srq {
+	uint32_t handle, srqn;
+};
+
+int uv_create_srq(struct uv *uv, uint32_t max_wr, uint32_t max_sge,
+		  const void *drv, size_t drv_len, struct uv_srq *srq);
+/* The ring of @drv has room for @max_wr. */
+int uv_resize_srq(struct uv *uv, const struct uv_srq *srq, uint32_t max_wr,
+		  const void *drv, size_t drv_len);
+int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq);
+
 /* Page-aligned memory of whole pages; good requests that use it. */
 void *uv_mem(size_t len);
 struct qhca_create_cq_req uv_cq_req(void *mem, uint32_t log_size);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shared receive queues for a program that says what it likes: requests of the
+ * user ABI, and doorbells.
+ */
+#include <endian.h>
+
+#include <qhca/queues.h>
+#include <qhca/regs.h>
+
+#include "lib/uverbs.h"
+
+#define PAGE	4096
+#define MAX_WR	32
+#define MAX_SGE	3			/* fill a stride of 64 */
+
+static struct dev *dev;
+
+static struct uv open_raw(void)
+{
+	dev = dev_open_qhca();
+	return uv_open(dev);
+}
+
+static struct qhca_create_srq_req good_req(void)
+{
+	return (struct qhca_create_srq_req){
+		.buf_addr = (uintptr_t)uv_mem(PAGE), .buf_len = 64 * MAX_WR,
+		.log_size = 5, .log_stride = 6,
+	};
+}
+
+static struct uv_srq good_srq(struct uv *uv)
+{
+	struct qhca_create_srq_req req = good_req();
+	struct uv_srq srq;
+
+	REQUIRE_OK(uv_create_srq(uv, MAX_WR, MAX_SGE, &req, sizeof(req), &srq));
+	return srq;
+}
+
+/* What a case changes in a good request, and the error, if it has to be that. */
+struct change {
+	const char *name;
+	size_t off, size;
+	uint64_t value;
+	int err;
+};
+
+#define CREATE(member) offsetof(struct qhca_create_srq_req, member), \
+		       sizeof(((struct qhca_create_srq_req *)0)->member)
+#define MODIFY(member) offsetof(struct qhca_modify_srq_req, member), \
+		       sizeof(((struct qhca_modify_srq_req *)0)->member)
+
+static const struct change creations[] = {
+	{ "address not of a page", CREATE(buf_addr), 0x10000040, EINVAL },
+	{ "nothing mapped there", CREATE(buf_addr), 0x10000000, EFAULT },
+	{ "kernel address", CREATE(buf_addr), 0xffff888000000000, 0 },
+	{ "length 0", CREATE(buf_len), 0, EINVAL },
+	{ "no room for the last WQE", CREATE(buf_len), 64 * MAX_WR - 1, EINVAL },
+	{ "length beyond the mapping", CREATE(buf_len), 0x7fffffff, EFAULT },
+	{ "fewer WQEs than asked for", CREATE(log_size), 4, EINVAL },
+	{ "log size 15", CREATE(log_size), 15, EINVAL },
+	{ "log size 255", CREATE(log_size), 255, EINVAL },
+	{ "stride too small for the SGEs", CREATE(log_stride), 5, EINVAL },
+	{ "stride above the largest", CREATE(log_stride), 11, EINVAL },
+	{ "stride 2^255", CREATE(log_stride), 255, EINVAL },
+	{ "reserved bytes", CREATE(reserved), 1, EOPNOTSUPP },
+};
+
+static void apply(void *req, const struct change *c)
+{
+	memcpy((uint8_t *)req + c->off, &c->value, c->size);
+}
+
+static void check_refused(int err, int want)
+{
+	if (!err)
+		FAIL("accepted");
+	else if (want && err != want)
+		FAIL("%s, not %s", strerror(err), strerror(want));
+}
+
+TEST_ROWS(create, "abi: create_srq, bad request", creations)
+{
+	struct uv uv = open_raw();
+	struct qhca_create_srq_req req = good_req();
+	struct uv_srq srq;
+
+	apply(&req, row);
+	check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &req, sizeof(req),
+				    &srq), row->err);
+	srq = good_srq(&uv);
+	CHECK_ERR(uv_destroy_srq(&uv, &srq), 0);
+}
+
+static const struct change resizes[] = {
+	{ "address not of a page", MODIFY(buf_addr), 0x10000040, EINVAL },
+	{ "nothing mapped there", MODIFY(buf_addr), 0x10000000, EFAULT },
+	{ "length 0", MODIFY(buf_len), 0, EINVAL },
+	{ "no room for the last WQE", MODIFY(buf_len), 64 * 64 - 1, EINVAL },
+	{ "fewer WQEs than asked for", MODIFY(log_size), 5, EINVAL },
+	{ "log size 15", MODIFY(log_size), 15, EINVAL },
+	{ "log size 2^32-1", MODIFY(log_size), ~0u, EINVAL },
+};
+
+TEST_ROWS(resize, "abi: modify_srq, bad request", resizes)
+{
+	struct uv uv = open_raw();
+	struct uv_srq srq = good_srq(&uv);
+	struct qhca_modify_srq_req good = {
+		.buf_addr = (uintptr_t)uv_mem(PAGE), .buf_len = PAGE,
+		.log_size = 6,
+	};
+	struct qhca_modify_srq_req req = good;
+
+	apply(&req, row);
+	check_refused(uv_resize_srq(&uv, &srq, 64, &req, sizeof(req)), row->err);
+	CHECK_ERR(uv_resize_srq(&uv, &srq, 64, &good, sizeof(good)), 0);
+	CHECK_ERR(uv_destroy_srq(&uv, &srq), 0);
+}
+
+TEST(lengths, "abi: SRQ requests that are too short, or longer with a tail")
+{
+	struct uv uv = open_raw();
+	struct {
+		struct qhca_create_srq_req req;
+		uint32_t tail[2];
+	} c = { .req = good_req() };
+	struct uv_srq srq;
+	size_t len;
+
+	for (len = 0; len < sizeof(c.req); len += 4)
+		check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &c.req, len,
+					    &srq), EINVAL);
+	c.tail[1] = 1;
+	check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &c, sizeof(c), &srq),
+		      EOPNOTSUPP);
+	c.tail[1] = 0;
+	CHECK_ERR(uv_create_srq(&uv, MAX_WR, MAX_SGE, &c, sizeof(c), &srq), 0);
+	for (len = 0; len < sizeof(struct qhca_modify_srq_req); len += 4)
+		check_refused(uv_resize_srq(&uv, &srq, 64, &c, len), EINVAL);
+}
+
+static void ring(void *page, uint32_t number, uint32_t index)
+{
+	*(volatile uint64_t *)((uint8_t *)page + QHCA_DB_SRQ) =
+		htole64((uint64_t)index << 32 | number);
+}
+
+/* The counter is read by a command, which comes after the doorbells. */
+TEST(doorbells, "J-020 doorbells of an SRQ: its own page, indices that are free")
+{
+	struct uv uv = open_raw(), other = uv_open(dev);
+	struct uv_srq srq = good_srq(&uv);
+	uint64_t bad = hw_counter("bad_doorbell");
+
+	ring(uv.db, srq.srqn, 1);
+	ring(uv.db, srq.srqn, 1);
+	ring(uv.db, srq.srqn, 10);
+	CHECK_EQ(hw_counter("bad_doorbell") - bad, 0);
+	ring(uv.db, srq.srqn, 9);		/* back */
+	ring(uv.db, srq.srqn, 33);		/* beyond */
+	ring(uv.db, srq.srqn, 0x80000000);
+	ring(other.db, srq.srqn, 11);		/* not its page */
+	CHECK_EQ(hw_counter("bad_doorbell") - bad, 4);
+	ring(uv.db, srq.srqn, 32);
+	CHECK_EQ(hw_counter("bad_doorbell") - bad, 4);
+	REQUIRE_OK(uv_destroy_srq(&uv, &srq));
+	ring(uv.db, srq.srqn, 32);
+	CHECK_EQ(hw_counter("bad_doorbell") - bad, 5);
+}
