@@ -333,7 +333,7 @@ static const struct path paths[] = {
 	     RTS),
 };
 
-TEST_ROWS(path, "A-001..A-007 A-097..A-099 path", paths)
+TEST_ROWS(path, "A-001..A-007 A-097..A-099 I-039 path", paths)
 {
 	struct walk w = walk_new(dev_open_qhca(), row->type);
 	int i;

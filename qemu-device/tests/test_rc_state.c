@@ -340,7 +340,7 @@ static void test_destroy_midway(void)
 }
 
 static const struct test tests[] = {
-    { "A-097 A-098 A-099 A-100 A-101 A-115 A-118 flush", test_flush },
+    { "A-097 A-098 A-099 A-100 A-101 A-115 A-118 I-039 flush", test_flush },
     { "A-116 A-117 flush from INIT and RTR", test_flush_early },
     { "A-097 C-012 flush of full rings", test_flush_many },
     { "A-005 A-019 A-085 A-087 A-088 A-112 A-113 SQD", test_sqd },

@@ -147,10 +147,18 @@ static void test_send_errors(void)
         CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
         CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     }
+    wr = rc_wr(&qp, QHCA_WR_LOCAL_INV, 0, 0);
+    wr.num_sge = 0;
+    rc_post(&qp, &wr);                  /* of key 0 */
+    post(QHCA_WR_SEND, 8);
+    done(4, QHCA_WC_MW_BIND_ERR);
+    done(5, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 3 * MTU);
     wr.sge[0].lkey ^= 1;
     rc_post(&qp, &wr);
-    done(4, QHCA_WC_LOC_PROT_ERR);
+    done(6, QHCA_WC_LOC_PROT_ERR);
     peer_expect_none(&qp);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
 
@@ -212,7 +220,7 @@ static const struct test tests[] = {
     { "B-061 D-001 D-004 D-005 D-010 E-025 packets of each WR", test_packets },
     { "A-084 A-085 A-087 A-088 B-061 SQD with a blocked network",
       test_blocked },
-    { "A-091 A-094 I-042 I-051 B-020 send errors", test_send_errors },
+    { "A-091 A-094 I-035 I-042 I-051 B-020 send errors", test_send_errors },
     { "D-085 a message in one piece within the device", test_loopback },
 };
 
