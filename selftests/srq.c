@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "lib/rdma.h"
 
@@ -273,6 +274,82 @@ TEST(unpolled, "B-023 G-008 CQEs that go with their QP give their slots back")
 		REQUIRE_OK(ibv_destroy_qp(p[1].b.qp));
 		REQUIRE_OK(ibv_destroy_qp(p[0].b.qp));
 	}
+}
+
+/* As many as promised, and one more; then all of it again. */
+TEST(many, "J-001 as many SRQs as promised, twice")
+{
+	struct dev *d = dev_open();
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_srq **list;
+	int i, n, round;
+
+	if (!d->attr.max_srq)
+		test_skip("no SRQs here");
+	test_timeout(100);
+	list = calloc(d->attr.max_srq, sizeof(*list));
+	REQUIRE(list);
+	for (round = 0; round < 2; round++) {
+		for (n = 0; n < d->attr.max_srq; n++) {
+			list[n] = ibv_create_srq(d->pd, &init);
+			if (!list[n])
+				break;
+		}
+		CHECK_EQ(n, d->attr.max_srq);
+		if (n == d->attr.max_srq)
+			CHECK(!ibv_create_srq(d->pd, &init));
+		for (i = 0; i < n; i++)
+			REQUIRE_OK(ibv_destroy_srq(list[i]));
+	}
+	free(list);
+}
+
+#define GRH	40
+
+TEST(datagrams, "G-002 G-004 G-009 datagrams: into a WR, without one, into one too small")
+{
+	struct dev *d = dev_open();
+	struct ibv_srq *srq = srq_new(d, 4, 1);
+	struct buf tx = buf_new(d->pd, MSG, LOCAL);
+	struct buf rx = buf_new(d->pd, GRH + MSG, LOCAL);
+	struct ibv_ah_attr av = {
+		.is_global = 1, .port_num = PORT,
+		.grh = { .dgid = d->gid, .sgid_index = d->gid_index,
+			 .hop_limit = 64 },
+	};
+	struct qp_opts o = QP_OPTS;
+	struct conn c = CONN;
+	struct pair p = { .dev = d };
+	struct ibv_sge sge = buf_sge(&tx, 0, MSG);
+	struct ibv_send_wr wr = wr_send(1, &sge, 1);
+
+	o.type = IBV_QPT_UD;
+	c.qkey = 0x1234;
+	p.a = end_new(d, &o);
+	o.srq = srq;
+	p.b = end_new(d, &o);
+	pair_connect(&p, &c);
+	wr.wr.ud.ah = ibv_create_ah(d->pd, &av);
+	REQUIRE(wr.wr.ud.ah);
+	wr.wr.ud.remote_qpn = p.b.qp->qp_num;
+	wr.wr.ud.remote_qkey = c.qkey;
+	fill(tx.addr, MSG, 3);
+
+	REQUIRE_OK(post_send(&p.a, &wr));	/* is dropped */
+	poll_ok(p.a.send_cq, 1);
+	REQUIRE_OK(srq_post(srq, 5, &rx, 0, GRH + MSG));
+	REQUIRE_OK(srq_post(srq, 6, &rx, 0, GRH + MSG - 1));
+	REQUIRE_OK(srq_post(srq, 7, &rx, 0, GRH + MSG));
+	poll_none(p.b.recv_cq);
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_ok(p.a.send_cq, 1);
+	poll_ok(p.b.recv_cq, 5);
+	check_fill(rx.addr + GRH, MSG, 3, "datagram");
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_expect(p.b.recv_cq, 6, IBV_WC_LOC_LEN_ERR);
+	CHECK_EQ(get_state(p.b.qp), IBV_QPS_RTS);
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_ok(p.b.recv_cq, 7);
 }
 
 static struct ibv_srq *shared;
