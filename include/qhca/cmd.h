@@ -271,8 +271,10 @@ struct qhca_device_attr {
 	__le32	max_cq_period;	/* us */
 	__le32	max_mcast_grp;	/* multicast groups of UD QPs */
 	__le32	max_mcast_qp;	/* QPs in one of them */
+	__le32	max_tso;	/* bytes of a frame that the device cuts up; 0: it does not */
+	__le32	rsvd;
 };
-QHCA_ASSERT_SIZE(struct qhca_device_attr, 144);
+QHCA_ASSERT_SIZE(struct qhca_device_attr, 152);
 
 #define QHCA_CAP_RC		0x01ull
 #define QHCA_CAP_UC		0x02ull

@@ -287,14 +287,17 @@ QHCA_ASSERT_OFFSET(struct qhca_eqe, owner, 31);
 #define QHCA_ETH_MORE		0x0001	/* TX: the frame goes on in the next WQE */
 #define QHCA_ETH_CSUM		0x0002	/* TX: fill in a 16-bit ones-complement checksum */
 #define QHCA_ETH_VLAN		0x0004	/* TX: insert @vlan_tci */
+#define QHCA_ETH_TSO		0x0008	/* TX: send TCP in pieces of @mss bytes */
 
 /*
  * struct qhca_eth_wqe - one buffer of an Ethernet queue. TX: a fragment of a
- * frame; csum_* and vlan_tci of the first fragment count. RX: room for a whole
- * frame. One CQE (of the last fragment) per frame, whose byte_len is that of
- * the frame on the wire: an inserted tag counts.
- * @csum_start: offset in the frame where checksumming starts
- * @csum_offset: offset from @csum_start where the result goes
+ * frame; csum_*, mss and vlan_tci of the first fragment count. RX: room for a
+ * whole frame. One CQE (of the last fragment) per frame, whose byte_len is that
+ * of the frame on the wire, or of the frames: an inserted tag counts.
+ * @csum_start: offset in the frame where checksumming starts; TSO: of the TCP
+ *		header
+ * @csum_offset: offset from @csum_start where the result goes; not used with TSO
+ * @mss: TSO: payload bytes of each frame but the last
  */
 struct qhca_eth_wqe {
 	__le64	wr_id;
@@ -304,7 +307,8 @@ struct qhca_eth_wqe {
 	__le16	vlan_tci;
 	__le16	csum_start;
 	__le16	csum_offset;
-	__u8	rsvd[4];
+	__le16	mss;
+	__u8	rsvd[2];
 };
 QHCA_ASSERT_SIZE(struct qhca_eth_wqe, 32);
 

@@ -89,6 +89,7 @@ int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .max_srq_sge = htole32(QHCA_MAX_RECV_SGE),
         .max_cq_count = htole32(QHCA_MAX_CQ_COUNT),
         .max_cq_period = htole32(QHCA_MAX_CQ_PERIOD),
+        .max_tso = htole32(QHCA_MAX_TSO),
     };
 
     memcpy(c->mbox, &attr, sizeof(attr));

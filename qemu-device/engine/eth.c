@@ -88,6 +88,7 @@ static void gather_start(struct qhca_eth_gather *g,
     g->vlan_tci = le16toh(wqe->vlan_tci);
     g->csum_start = le16toh(wqe->csum_start);
     g->csum_offset = le16toh(wqe->csum_offset);
+    g->mss = le16toh(wqe->mss);
     g->frags = 0;
     g->len = 0;
 }
@@ -95,6 +96,7 @@ static void gather_start(struct qhca_eth_gather *g,
 static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
 {
     struct qhca_eth_gather *g = &e->gather;
+    uint32_t max = g->flags & QHCA_ETH_TSO ? QHCA_MAX_TSO : QHCA_MAX_FRAME;
     uint32_t n = le32toh(wqe->length);
 
     if (g->status != QHCA_WC_SUCCESS) {
@@ -102,7 +104,7 @@ static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
     }
     if (++g->frags > QHCA_ETH_MAX_FRAGS) {
         gather_fail(g, QHCA_WC_LOC_QP_OP_ERR);
-    } else if (n > QHCA_MAX_FRAME - g->len) {
+    } else if (n > max - g->len) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
     } else if (n > 0 && !qhca_dma_read(e, le64toh(wqe->addr),
                                        gather_frame(g) + g->len, n)) {
@@ -179,38 +181,80 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     return frame;
 }
 
-static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q,
-                         const struct qhca_eth_wqe *last)
+/* The frame, or all that it was cut into, has been sent, or cannot be. */
+static void complete_frame(struct qhca_engine *e, struct qhca_ethq *q,
+                           uint32_t byte_len)
 {
     struct qhca_eth_gather *g = &e->gather;
     struct qhca_cqe cqe = {
-        .wr_id = last->wr_id,
+        .wr_id = g->wr_id,
         .opcode = QHCA_CQE_ETH_TX,
         .flags = htole16(QHCA_CQE_SQ),
+        .status = g->status,
     };
-    uint8_t *frame = NULL;
 
     if (g->status == QHCA_WC_SUCCESS) {
-        frame = gather_finish(e);
-    }
-    if (frame && qhca_tx(e, frame, g->len, false)) {
-        qhca_count(e, QHCA_CNT_ETH_TX_PKTS);
-        e->cnt[QHCA_CNT_ETH_TX_BYTES] += g->len;
-        cqe.byte_len = htole32(g->len);
+        cqe.byte_len = htole32(byte_len);
     } else {
-        gather_fail(g, QHCA_WC_GENERAL_ERR);
         qhca_count(e, QHCA_CNT_ETH_TX_ERR);
         qhca_guest_error(e,
                          "Ethernet frame of %u bytes, %u fragments: status %u",
                          g->len, g->frags, g->status);
     }
-    cqe.status = g->status;
     g->active = false;
     push_cqe(e, q, &cqe);
 }
 
 /**
- * qhca_eth_tx_ready() - whether a send WQE can be taken now
+ * qhca_eth_send() - sends a frame of the Ethernet queue
+ * @e: the engine
+ * @frame: the frame
+ * @len: its length
+ */
+bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len)
+{
+    if (!qhca_tx(e, frame, len, false)) {
+        return false;
+    }
+    qhca_count(e, QHCA_CNT_ETH_TX_PKTS);
+    e->cnt[QHCA_CNT_ETH_TX_BYTES] += len;
+    return true;
+}
+
+static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q)
+{
+    struct qhca_eth_gather *g = &e->gather;
+    uint8_t *frame;
+
+    if (g->status == QHCA_WC_SUCCESS && g->flags & QHCA_ETH_TSO) {
+        gather_fail(g, qhca_tso_start(g, e->port.mtu));
+        if (g->status == QHCA_WC_SUCCESS) {
+            return;             /* send_piece() goes on */
+        }
+    }
+    frame = g->status == QHCA_WC_SUCCESS ? gather_finish(e) : NULL;
+    if (!frame || !qhca_eth_send(e, frame, g->len)) {
+        gather_fail(g, QHCA_WC_GENERAL_ERR);
+    }
+    complete_frame(e, q, g->len);
+}
+
+/* The next part of what is too large for one frame. */
+static void send_piece(struct qhca_engine *e, struct qhca_ethq *q)
+{
+    struct qhca_eth_gather *g = &e->gather;
+
+    if (!qhca_tso_send(e)) {
+        gather_fail(g, QHCA_WC_GENERAL_ERR);
+        g->tso.active = false;
+    }
+    if (!g->tso.active) {
+        complete_frame(e, q, g->tso.wire_len);
+    }
+}
+
+/**
+ * qhca_eth_tx_ready() - whether a send WQE can be taken, or gone on with, now
  * @e: the engine
  *
  * None is taken while the network does not take frames: the guest's queue is
@@ -218,15 +262,17 @@ static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q,
  */
 bool qhca_eth_tx_ready(const struct qhca_engine *e)
 {
-    return has_wqe(&e->ethq[QHCA_ETH_TX]) && !e->tx_blocked;
+    const struct qhca_ethq *q = &e->ethq[QHCA_ETH_TX];
+
+    return (has_wqe(q) || e->gather.tso.active) && !e->tx_blocked;
 }
 
 /**
  * qhca_eth_tx_work() - sends frames
  * @e: the engine
- * @budget: WQEs to take at most
+ * @budget: WQEs to take, or frames to send, at most
  *
- * Return: WQEs taken.
+ * Return: how many it were.
  */
 unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
 {
@@ -235,6 +281,10 @@ unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
     unsigned n;
 
     for (n = 0; n < budget && qhca_eth_tx_ready(e) && qhca_running(e); n++) {
+        if (e->gather.tso.active) {
+            send_piece(e, q);
+            continue;
+        }
         if (!take_wqe(e, q, &wqe)) {
             memset(&wqe, 0, sizeof(wqe));
             gather_start(&e->gather, &wqe);
@@ -245,7 +295,8 @@ unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
         }
         gather_add(e, &wqe);
         if (!(le16toh(wqe.flags) & QHCA_ETH_MORE)) {
-            finish_frame(e, q, &wqe);
+            e->gather.wr_id = wqe.wr_id;
+            finish_frame(e, q);
         }
     }
     return n;

@@ -8,6 +8,7 @@ static void free_ethq(struct qhca_engine *e, struct qhca_ethq *q)
 {
     if (q == &e->ethq[QHCA_ETH_TX]) {
         e->gather.active = false;
+        e->gather.tso.active = false;
     }
     qhca_mem_release(e, &q->mem);
     q->cq->users--;

@@ -146,6 +146,25 @@ struct qhca_ethq {
     struct qhca_mem mem;
 };
 
+#define QHCA_TSO_HDR    256     /* Ethernet, IP and TCP headers with options */
+
+/*
+ * struct qhca_tso - the way of a large TCP segment
+ *
+ * Each frame's headers are put in front of its part of the payload, over what
+ * has been sent before; @hdr is what they are made from.
+ */
+struct qhca_tso {
+    bool active;                /* not all of it is sent */
+    bool ipv4;
+    uint16_t l3, l4, hdr_len;   /* offsets in @hdr, its length */
+    uint16_t mss, pieces;       /* that are sent */
+    uint32_t payload;           /* where it starts in the gathered data */
+    uint32_t len, done;         /* bytes of payload: all, sent */
+    uint32_t wire_len;          /* bytes of all frames sent */
+    uint8_t hdr[QHCA_TSO_HDR + QHCA_VLAN_ROOM];
+};
+
 /*
  * struct qhca_eth_gather - the Ethernet frame that is being put together
  *
@@ -155,10 +174,13 @@ struct qhca_ethq {
 struct qhca_eth_gather {
     bool active;
     uint8_t status;             /* enum qhca_cqe_status the frame will have */
-    uint16_t flags, vlan_tci, csum_start, csum_offset;  /* first fragment's */
+    /* The first fragment's: */
+    uint16_t flags, vlan_tci, csum_start, csum_offset, mss;
     uint32_t frags;
     uint32_t len;
-    uint8_t data[QHCA_VLAN_ROOM + QHCA_MAX_FRAME];   /* room to insert a tag */
+    uint64_t wr_id;             /* last fragment's, as it came */
+    struct qhca_tso tso;
+    uint8_t data[QHCA_VLAN_ROOM + QHCA_MAX_TSO];    /* room to insert a tag */
 };
 
 struct qhca_engine {

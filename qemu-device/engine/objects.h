@@ -267,6 +267,12 @@ void qhca_tx_flush(struct qhca_engine *e);
 /* Takes up to @budget WQEs off the Ethernet send queue; returns how many. */
 unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget);
 bool qhca_eth_tx_ready(const struct qhca_engine *e);
+/* Sends and counts a frame of that queue; false: there is no room for it. */
+bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len);
+/* The gathered frame is to be cut up; SUCCESS: qhca_tso_send() sends a piece. */
+struct qhca_eth_gather;
+enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu);
+bool qhca_tso_send(struct qhca_engine *e);
 /* False: no such queue, or index out of range. */
 bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
 void qhca_eth_free_all(struct qhca_engine *e);

@@ -188,7 +188,8 @@ static void replacement(void)
     REQUIRE(cq_poll(&cq, &cqe));
     CHECK_EQ(le64toh(cqe.wr_id), 100);
     CHECK_EQ(le32toh(cqe.qpn), number);
-    CHECK(memcmp(guest_ptr(s.g, le64toh(w[0].addr), f.len), f.data, f.len) == 0);
+    CHECK(memcmp(guest_ptr(s.g, le64toh(w[0].addr), f.len), f.data,
+                 f.len) == 0);
     ring(s.g, 0, QHCA_DB_ETH, number, 2);       /* takes one back */
     CHECK_EQ(counter(s.g, QHCA_CNT_BAD_DOORBELL), 1);
     guest_rx(s.g, f.data, f.len);

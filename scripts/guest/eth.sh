@@ -73,14 +73,14 @@ driver_info()
 features()
 {
 	local f
-	for f in scatter-gather tx-checksumming rx-checksumming generic-receive-offload \
-		tx-vlan-offload rx-vlan-offload; do
+	for f in scatter-gather tx-checksumming tcp-segmentation-offload rx-checksumming \
+		generic-receive-offload tx-vlan-offload rx-vlan-offload; do
 		ethtool -k "$QHCA_IF" | grep "^$f: on" || return 1
 	done
-	for f in sg tx rx gro txvlan; do
+	for f in tso sg tx rx gro txvlan; do
 		ethtool -K "$QHCA_IF" "$f" off && flood 50 3000 || return 1
 	done
-	for f in sg tx rx gro txvlan; do
+	for f in sg tx tso rx gro txvlan; do
 		ethtool -K "$QHCA_IF" "$f" on && flood 50 3000 || return 1
 	done
 }

@@ -69,6 +69,7 @@ struct qhca_limits {
 	u32 max_cq_period;
 	u32 max_mcast_grp;
 	u32 max_mcast_qp;
+	u32 max_tso;
 };
 
 /* Facts about the function; all constant while an auxiliary driver is bound. */

@@ -17,7 +17,8 @@
 #include "qhca.h"
 
 #define QHCA_RING_MIN		64u
-#define QHCA_RING_DEFAULT	512u
+#define QHCA_TX_RING_DEFAULT	512u
+#define QHCA_RX_RING_DEFAULT	1024u
 #define QHCA_RING_MAX		4096u
 
 /* Completion vector of the port's CQs. */
@@ -125,8 +126,9 @@ struct qhca_chan_params {
 
 /**
  * struct qhca_tx_stats - what the send queue has done since probe()
- * @packets: frames that the device sent; NAPI's, as the next three
+ * @packets: frames that the device sent; NAPI's, as the next four
  * @bytes: of them, as the device counts: with tag and padding
+ * @tso: frames that the device cut up
  * @errors: frames that the device did not send
  * @wakes: times the queue was woken
  * @dropped: frames that did not get to the device; the sender's, as all below
@@ -139,6 +141,7 @@ struct qhca_chan_params {
 struct qhca_tx_stats {
 	u64 packets;
 	u64 bytes;
+	u64 tso;
 	u64 errors;
 	u64 wakes;
 	u64 dropped;

@@ -80,6 +80,7 @@ static const struct {
 #define QHCA_STAT(dir, stat) { #dir "0_" #stat, offsetof(struct qhca_nic, dir##_stats.stat) }
 	QHCA_STAT(tx, packets),
 	QHCA_STAT(tx, bytes),
+	QHCA_STAT(tx, tso),
 	QHCA_STAT(tx, errors),
 	QHCA_STAT(tx, dropped),
 	QHCA_STAT(tx, doorbells),

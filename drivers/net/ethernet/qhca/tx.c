@@ -54,6 +54,10 @@ static void qhca_tx_offload(struct qhca_eth_wqe *first, const struct sk_buff *sk
 		first->csum_start = cpu_to_le16(skb_checksum_start_offset(skb));
 		first->csum_offset = cpu_to_le16(skb->csum_offset);
 	}
+	if (skb_is_gso(skb)) {
+		first->flags |= cpu_to_le16(QHCA_ETH_TSO);
+		first->mss = cpu_to_le16(skb_shinfo(skb)->gso_size);
+	}
 	if (skb_vlan_tag_present(skb)) {
 		first->flags |= cpu_to_le16(QHCA_ETH_VLAN);
 		first->vlan_tci = cpu_to_le16(skb_vlan_tag_get(skb));
@@ -222,13 +226,15 @@ static void qhca_tx_wake(struct qhca_chan *chan, struct netdev_queue *nq)
 	netif_tx_wake_queue(nq);
 }
 
-static void qhca_tx_count(struct qhca_tx_stats *stats, const struct qhca_cqe *cqe)
+static void qhca_tx_count(struct qhca_tx_stats *stats, const struct sk_buff *skb,
+			  const struct qhca_cqe *cqe)
 {
 	if (cqe->status != QHCA_WC_SUCCESS) {
 		qhca_stat_add(&stats->errors, 1);
 		return;
 	}
-	qhca_stat_add(&stats->packets, 1);
+	qhca_stat_add(&stats->packets, skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1);
+	qhca_stat_add(&stats->tso, skb_is_gso(skb));
 	qhca_stat_add(&stats->bytes, le32_to_cpu(cqe->byte_len));
 }
 
@@ -255,7 +261,7 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;
 		}
-		qhca_tx_count(&chan->nic->tx_stats, &cqe);
+		qhca_tx_count(&chan->nic->tx_stats, tx->buf[qhca_tx_pos(tx, index)].skb, &cqe);
 		qhca_tx_free_to(chan, index, budget, &sum);
 	}
 	if (!sum.packets)
