@@ -118,6 +118,18 @@ change_rings()
 	! ethtool -G "$QHCA_IF" rx 63 2>/dev/null && ! ethtool -G "$QHCA_IF" tx 4097 2>/dev/null
 }
 
+# Frames are held back, but not for ever, and not lost.
+moderation()
+{
+	ethtool -C "$QHCA_IF" rx-usecs 2000 rx-frames 16 tx-usecs 500 tx-frames 8 || return 1
+	ethtool -c "$QHCA_IF" | grep -x 'rx-usecs:\s2000' || return 1
+	flood 50 500 || return 1
+	ethtool -C "$QHCA_IF" rx-usecs 100 rx-frames 0 && flood 50 500 || return 1
+	! ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 9 2>/dev/null &&
+		! ethtool -C "$QHCA_IF" rx-usecs 10000000 2>/dev/null || return 1
+	ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0
+}
+
 change_filter()
 {
 	local i
@@ -213,6 +225,7 @@ eth()
 	expect "eth/offloads on and off" features
 	expect "eth/MTU changes under traffic" under_traffic change_mtu
 	expect "eth/ring sizes change under traffic" under_traffic change_rings
+	expect "eth/interrupt moderation" under_traffic moderation
 	expect "eth/filters change under traffic" under_traffic change_filter
 	expect "eth/more multicast groups than fit" many_groups
 	expect "eth/MAC address changes" change_mac

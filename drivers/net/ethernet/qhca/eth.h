@@ -108,11 +108,19 @@ struct qhca_rxq {
 	u32 ci;
 };
 
+/* struct qhca_moderation - how long events of a CQ are held back; all 0: not */
+struct qhca_moderation {
+	u32 usecs;
+	u32 frames;	/* 0: any number */
+};
+
 /* struct qhca_chan - the queues of an interface that is up */
 struct qhca_chan {
 	struct qhca_nic *nic;
 	struct napi_struct napi;	/* polls both CQs */
 	bool closing;			/* NAPI only finishes what there is */
+	struct qhca_moderation tx_mod;
+	struct qhca_moderation rx_mod;
 	struct qhca_txq tx;
 	struct qhca_rxq rx;
 };
@@ -122,6 +130,8 @@ struct qhca_chan_params {
 	u32 mtu;
 	u32 tx_entries;
 	u32 rx_entries;
+	struct qhca_moderation tx_mod;
+	struct qhca_moderation rx_mod;
 };
 
 /**
@@ -224,8 +234,15 @@ void qhca_chan_free(struct qhca_chan *chan);
 int qhca_chan_start(struct qhca_chan *chan);
 void qhca_chan_stop(struct qhca_chan *chan);
 int qhca_chan_replace(struct qhca_chan *old, struct qhca_chan *new);
+
+/* eth_cq.c */
+int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_size,
+		       const struct qhca_moderation *mod);
+void qhca_eth_cq_destroy(struct qhca_eth_cq *cq);
 bool qhca_eth_cq_next(struct qhca_eth_cq *cq, struct qhca_cqe *cqe);
+bool qhca_eth_cq_is_empty(const struct qhca_eth_cq *cq);
 void qhca_eth_cq_update(struct qhca_eth_cq *cq);
+void qhca_eth_cq_arm(struct qhca_eth_cq *cq);
 
 /* tx.c */
 int qhca_txq_alloc(struct qhca_chan *chan, u32 entries);

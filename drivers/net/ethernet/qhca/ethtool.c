@@ -65,6 +65,63 @@ static int qhca_set_ringparam(struct net_device *netdev, struct ethtool_ringpara
 	return qhca_nic_change(nic, &params);
 }
 
+static bool qhca_can_moderate(const struct qhca_nic *nic)
+{
+	return nic->dev->limits.caps & QHCA_CAP_MODIFY_CQ;
+}
+
+static int qhca_get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
+			     struct kernel_ethtool_coalesce *kernel_c,
+			     struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+
+	if (!qhca_can_moderate(nic))
+		return -EOPNOTSUPP;
+	c->tx_coalesce_usecs = nic->params.tx_mod.usecs;
+	c->tx_max_coalesced_frames = nic->params.tx_mod.frames;
+	c->rx_coalesce_usecs = nic->params.rx_mod.usecs;
+	c->rx_max_coalesced_frames = nic->params.rx_mod.frames;
+	return 0;
+}
+
+static int qhca_check_moderation(const struct qhca_nic *nic, const struct qhca_moderation *mod,
+				 struct netlink_ext_ack *extack)
+{
+	const struct qhca_limits *limits = &nic->dev->limits;
+
+	if (mod->usecs > limits->max_cq_period || mod->frames > limits->max_cq_count) {
+		NL_SET_ERR_MSG_MOD(extack, "more than the device can wait for");
+		return -ERANGE;
+	}
+	/* The last frames of a burst would never be reported. */
+	if (mod->frames && !mod->usecs) {
+		NL_SET_ERR_MSG_MOD(extack, "a number of frames needs a time limit");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int qhca_set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
+			     struct kernel_ethtool_coalesce *kernel_c,
+			     struct netlink_ext_ack *extack)
+{
+	struct qhca_nic *nic = netdev_priv(netdev);
+	struct qhca_chan_params params = nic->params;
+	int ret;
+
+	if (!qhca_can_moderate(nic))
+		return -EOPNOTSUPP;
+	params.tx_mod.usecs = c->tx_coalesce_usecs;
+	params.tx_mod.frames = c->tx_max_coalesced_frames;
+	params.rx_mod.usecs = c->rx_coalesce_usecs;
+	params.rx_mod.frames = c->rx_max_coalesced_frames;
+	ret = qhca_check_moderation(nic, &params.tx_mod, extack);
+	if (!ret)
+		ret = qhca_check_moderation(nic, &params.rx_mod, extack);
+	return ret ?: qhca_nic_change(nic, &params);
+}
+
 /* One queue in each direction, which share an interrupt. */
 static void qhca_get_channels(struct net_device *netdev, struct ethtool_channels *channels)
 {
@@ -134,11 +191,14 @@ static void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_sta
 }
 
 const struct ethtool_ops qhca_ethtool_ops = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_USECS | ETHTOOL_COALESCE_MAX_FRAMES,
 	.get_drvinfo = qhca_get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = qhca_get_link_ksettings,
 	.get_ringparam = qhca_get_ringparam,
 	.set_ringparam = qhca_set_ringparam,
+	.get_coalesce = qhca_get_coalesce,
+	.set_coalesce = qhca_set_coalesce,
 	.get_channels = qhca_get_channels,
 	.get_sset_count = qhca_get_sset_count,
 	.get_strings = qhca_get_strings,

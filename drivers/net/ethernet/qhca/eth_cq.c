@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca.ko: the CQs of the Ethernet queues. */
+#include "eth.h"
+
+static void qhca_eth_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
+{
+	struct qhca_eth_cq *cq = container_of(core, struct qhca_eth_cq, core);
+
+	napi_schedule(&cq->chan->napi);
+}
+
+static void qhca_eth_cq_error(struct qhca_cq_core *core)
+{
+	struct qhca_eth_cq *cq = container_of(core, struct qhca_eth_cq, core);
+
+	netdev_err(cq->chan->nic->netdev, "CQ %#x failed\n", core->cqn);
+	schedule_work(&cq->chan->nic->restart_work);
+}
+
+/**
+ * qhca_eth_cq_next - take the next CQE
+ * @cq: the CQ
+ * @cqe: where it goes: in the ring the device could change it
+ *
+ * Context: NAPI.
+ * Return: whether there was one.
+ */
+bool qhca_eth_cq_next(struct qhca_eth_cq *cq, struct qhca_cqe *cqe)
+{
+	const struct qhca_cqe *entry = cq->mem.va;
+
+	entry += cq->ci & (BIT(cq->log_size) - 1);
+	if ((READ_ONCE(entry->owner) & QHCA_OWNER_PHASE) != qhca_phase(cq->ci, cq->log_size))
+		return false;
+	dma_rmb();	/* the rest of the entry was written before the phase */
+	*cqe = *entry;
+	cq->ci++;
+	return true;
+}
+
+/**
+ * qhca_eth_cq_is_empty - whether there is no CQE to take
+ * @cq: the CQ
+ */
+bool qhca_eth_cq_is_empty(const struct qhca_eth_cq *cq)
+{
+	const struct qhca_cqe *entry = cq->mem.va;
+
+	entry += cq->ci & (BIT(cq->log_size) - 1);
+	return (READ_ONCE(entry->owner) & QHCA_OWNER_PHASE) !=
+	       qhca_phase(cq->ci, cq->log_size);
+}
+
+/**
+ * qhca_eth_cq_update - tell the device which CQEs have been taken
+ * @cq: the CQ
+ */
+void qhca_eth_cq_update(struct qhca_eth_cq *cq)
+{
+	dma_mb();	/* the CQEs were read before the device may write new ones */
+	WRITE_ONCE(cq->dbrec->ci, cpu_to_le32(cq->ci));
+}
+
+/**
+ * qhca_eth_cq_arm - ask for an event at the next CQE
+ * @cq: the CQ
+ */
+void qhca_eth_cq_arm(struct qhca_eth_cq *cq)
+{
+	qhca_ring(cq->chan->nic->dev, QHCA_DB_CQ_ARM, qhca_db(cq->core.cqn, ++cq->arm_sn));
+}
+
+static int qhca_eth_cq_moderate(struct qhca_eth_cq *cq, const struct qhca_moderation *mod)
+{
+	struct qhca_dev *dev = cq->chan->nic->dev;
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_MODIFY_CQ),
+		.modify_cq = {
+			.cqn = cpu_to_le32(cq->core.cqn),
+			.count = cpu_to_le32(mod->frames ?: dev->limits.max_cq_count),
+			.period = cpu_to_le32(mod->usecs),
+		},
+	};
+
+	return mod->usecs ? qhca_cmd_exec(dev, &cmd, NULL, NULL) : 0;
+}
+
+/**
+ * qhca_eth_cq_destroy - undo qhca_eth_cq_create()
+ * @cq: the CQ, which no queue uses
+ *
+ * Context: process.
+ */
+void qhca_eth_cq_destroy(struct qhca_eth_cq *cq)
+{
+	struct qhca_dev *dev = cq->chan->nic->dev;
+
+	if (qhca_cq_destroy(dev, &cq->core)) {
+		qhca_health_die(dev, "a CQ could not be destroyed");
+		/* Cannot fail any more. */
+		qhca_cq_destroy(dev, &cq->core);
+	}
+	qhca_ring_mem_free(dev, &cq->mem);
+}
+
+/**
+ * qhca_eth_cq_create - make a CQ whose events wake NAPI
+ * @cq: the CQ
+ * @chan: whose NAPI
+ * @log_size: log2 of its CQEs
+ * @mod: how its events are held back
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_size,
+		       const struct qhca_moderation *mod)
+{
+	struct qhca_dev *dev = chan->nic->dev;
+	struct qhca_cmd_create_cq body = {
+		.eqn = cpu_to_le32(qhca_comp_eqn(dev, QHCA_ETH_COMP_VECTOR)),
+		.log_size = log_size,
+	};
+	size_t ring = sizeof(struct qhca_cqe) << log_size;
+	int ret;
+
+	cq->chan = chan;
+	cq->log_size = log_size;
+	cq->ci = 0;
+	cq->arm_sn = 0;
+	cq->core.comp = qhca_eth_cq_comp;
+	cq->core.error = qhca_eth_cq_error;
+	ret = qhca_ring_mem_alloc(dev, &cq->mem, ring + sizeof(*cq->dbrec), &body.buf);
+	if (ret)
+		return ret;
+	cq->dbrec = cq->mem.va + ring;
+	ret = qhca_cq_create(dev, &cq->core, &body);
+	if (ret) {
+		qhca_ring_mem_free(dev, &cq->mem);
+		return ret;
+	}
+	ret = qhca_eth_cq_moderate(cq, mod);
+	if (ret)
+		qhca_eth_cq_destroy(cq);
+	return ret;
+}
