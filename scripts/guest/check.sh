@@ -229,7 +229,7 @@ while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	perftest) perftest ;;
 	cm) cm ;;
 	matrix) matrix ;;
-	nvme) nvme_rdma ;;
+	nvme) nvme_rdma; nvme_srq ;;
 	pyverbs) shift; pyverbs "$@"; break ;;
 	*) echo "unknown part $1"; exit 2 ;;
 	esac

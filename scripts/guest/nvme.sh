@@ -7,9 +7,11 @@
 NVMET=/sys/kernel/config/nvmet
 NQN=qhca-check
 
+# nvme_target [y]: with a shared receive queue for its connections
 nvme_target()
 {
-	modprobe brd rd_nr=1 rd_size=131072 && modprobe -a nvmet-rdma nvme-rdma || return 1
+	modprobe brd rd_nr=1 rd_size=131072 && modprobe nvmet-rdma use_srq="${1:-n}" &&
+		modprobe nvme-rdma || return 1
 	mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 	mkdir $NVMET/subsystems/$NQN $NVMET/subsystems/$NQN/namespaces/1 $NVMET/ports/1 || return 1
 	echo 1 >$NVMET/subsystems/$NQN/attr_allow_any_host
@@ -51,13 +53,18 @@ nvme_fio()
 		--randseed="$1"
 }
 
+nvme_connect()
+{
+	timeout 60 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n $NQN -i 2 \
+		-q $NQN-host -I 8d6a3b5e-0f64-4d28-9f5f-0d9f2a6c1b7e
+}
+
 nvme_rdma()
 {
 	local disk
 	have_cm || { result fail nvme "no GSI QP"; return; }
 	expect nvme/target nvme_target
-	expect nvme/connect timeout 60 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n $NQN -i 2 \
-		-q $NQN-host -I 8d6a3b5e-0f64-4d28-9f5f-0d9f2a6c1b7e
+	expect nvme/connect nvme_connect
 	if disk=$(nvme_disk); then
 		nvme_fio 1 8m
 		nvme_fio 128 64m
@@ -69,4 +76,23 @@ nvme_rdma()
 	fi
 	expect nvme/disconnect timeout 60 nvme disconnect -n $NQN
 	expect nvme/remove nvme_target_remove
+}
+
+# The target's connections receive from shared receive queues, and drain them.
+nvme_srq()
+{
+	local disk
+	have_cm || { result fail nvme-srq "no GSI QP"; return; }
+	expect nvme-srq/target nvme_target y
+	expect nvme-srq/connect nvme_connect
+	expect nvme-srq/used eval "rdma res show srq | grep -q nvmet_rdma"
+	if disk=$(nvme_disk); then
+		nvme_fio 64 16m
+		expect nvme-srq/reset timeout 60 nvme reset "${disk%n1}"
+		nvme_fio 8 4m
+	else
+		result fail nvme-srq/disk "none has come"
+	fi
+	expect nvme-srq/disconnect timeout 60 nvme disconnect -n $NQN
+	expect nvme-srq/remove nvme_target_remove
 }
