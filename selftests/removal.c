@@ -210,3 +210,24 @@ TEST_ROWS(again, "J-019 J-021 the device works after each return", ways)
 		bring_back(row, d->gid_index);
 	}
 }
+
+TEST(dead_destroy, "J-021 every kind of object of a dead device can be destroyed")
+{
+	const struct way *fatal = &ways[ARRAY_SIZE(ways) - 1];
+	struct dev *d = start();
+	struct qp_opts o = QP_OPTS;
+	struct buf b = buf_new(d->pd, 4096, REMOTE);
+	struct end e;
+
+	o.srq = srq_new(d, 4, 1);
+	e = end_new(d, &o);
+	fatal->go();
+	async_expect(d->ctx, IBV_EVENT_DEVICE_FATAL, NULL);
+	CHECK_ERR(ibv_destroy_qp(e.qp), 0);
+	CHECK_ERR(ibv_destroy_srq(o.srq), 0);
+	CHECK_ERR(ibv_destroy_cq(e.send_cq), 0);
+	CHECK_ERR(ibv_destroy_cq(e.recv_cq), 0);
+	CHECK_ERR(ibv_dereg_mr(b.mr), 0);
+	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
+	bring_back(fatal, d->gid_index);
+}

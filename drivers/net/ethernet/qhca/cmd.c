@@ -50,6 +50,7 @@ static bool qhca_cmd_is_destroy(u16 opcode)
 	case QHCA_CMD_DEALLOC_PD:
 	case QHCA_CMD_DEREG_MR:
 	case QHCA_CMD_DESTROY_CQ:
+	case QHCA_CMD_DESTROY_SRQ:
 	case QHCA_CMD_DESTROY_QP:
 		return true;
 	default:
