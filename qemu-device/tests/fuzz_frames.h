@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: a hostile network. Its input is a sequence of frames, each
+ * with what is to be put right in it before it is sent, so that a change
+ * anywhere gets past the checks in front of the code that it is aimed at: the
+ * ICRC, lengths, addresses, QP number and PSN, keys.
+ */
+#ifndef QHCA_TESTS_FUZZ_FRAMES_H
+#define QHCA_TESTS_FUZZ_FRAMES_H
+
+#include "fuzz.h"
+
+#define FRAMES_MAX_INPUT    16384
+
+/*
+ * The input: a byte of FRAMES_CFG_*, then records. The data follow a record of
+ * kind FRAMES_FRAME only; for others, the length says how much is posted.
+ */
+struct frames_rec {
+    uint8_t kind;               /* enum frames_kind, modulo FRAMES_KINDS */
+    uint8_t fix;                /* FRAMES_FIX_* */
+    uint8_t aim;                /* 1:0 QP; 7:4 PSN ahead plus 4, or opcode */
+    uint8_t len[2];             /* little-endian */
+};
+
+#define FRAMES_CFG_IPV6     0x01    /* the port's GID */
+#define FRAMES_CFG_VLAN     0x02
+#define FRAMES_CFG_SMALL    0x04    /* path MTU 256, port MTU 1500 */
+#define FRAMES_CFG_PROMISC  0x08
+
+enum frames_kind {
+    FRAMES_FRAME, FRAMES_RECV, FRAMES_SEND, FRAMES_TIME, FRAMES_KINDS
+};
+
+#define FRAMES_FIX_ICRC     0x01
+#define FRAMES_FIX_LENGTH   0x02    /* of IP and UDP, and IPv4's checksum */
+#define FRAMES_FIX_QP       0x04
+#define FRAMES_FIX_PSN      0x08
+#define FRAMES_FIX_KEY      0x10    /* remote address and key; Q_Key */
+#define FRAMES_FIX_ADDR     0x20    /* Ethernet and IP addresses */
+#define FRAMES_FIX_ALL      0x3f
+
+/*
+ * One device's life among these frames. Checks its books and what it sends.
+ * Returns how many frames got past the checks.
+ */
+uint64_t frames_session(const uint8_t *data, size_t size);
+
+/* Good input number @n, in which every check is passed; 0: no more. */
+size_t frames_seed(unsigned n, uint8_t *data);
+
+/* Changes records, frames and fields. Returns the new size, at most @max. */
+size_t frames_mutate(uint8_t *data, size_t size, size_t max, uint64_t *rng);
+
+#endif /* QHCA_TESTS_FUZZ_FRAMES_H */

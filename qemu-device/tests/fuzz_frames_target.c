@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the hostile network of fuzz_frames.h, driven by libFuzzer.
+ */
+#include "fuzz_frames.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
+                               unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+
+static const uint8_t *input;
+static size_t input_len;
+
+static void run(void)
+{
+    frames_session(input, input_len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct test session = { "session", run };
+
+    input = data;
+    input_len = size;
+    if (!tap_quiet(&session, harness_cleanup)) {
+        abort();
+    }
+    return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
+                               unsigned seed)
+{
+    uint64_t rng = seed * 0x9e3779b97f4a7c15u + 1;
+
+    if (seed % 4 == 0 || size == 0) {
+        return LLVMFuzzerMutate(data, size, max_size);
+    }
+    return frames_mutate(data, size, max_size, &rng);
+}
