@@ -269,7 +269,7 @@ unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget);
 bool qhca_eth_tx_ready(const struct qhca_engine *e);
 /* Sends and counts a frame of that queue; false: there is no room for it. */
 bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len);
-/* The gathered frame is to be cut up; SUCCESS: qhca_tso_send() sends a piece. */
+/* Gathered is what is to be cut up; SUCCESS: qhca_tso_send() sends a piece. */
 struct qhca_eth_gather;
 enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu);
 bool qhca_tso_send(struct qhca_engine *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: where the input of fuzz_frames.h comes from: sessions that
- * are good, and changes to them that know what a record, a frame and a header are.
+ * qhca engine tests: where the input of fuzz_frames.h comes from: good sessions
+ * and changes to them that know what a record, a frame and a header are.
  */
 #include "fuzz_frames.h"
 #include "frames.h"
