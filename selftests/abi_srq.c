@@ -42,15 +42,17 @@ static struct uv_srq good_srq(struct uv *uv)
 /* What a case changes in a good request, and the error, if it has to be that. */
 struct change {
 	const char *name;
-	size_t off, size;
+	struct {
+		size_t off, size;
+	} at;
 	uint64_t value;
 	int err;
 };
 
-#define CREATE(member) offsetof(struct qhca_create_srq_req, member), \
-		       sizeof(((struct qhca_create_srq_req *)0)->member)
-#define MODIFY(member) offsetof(struct qhca_modify_srq_req, member), \
-		       sizeof(((struct qhca_modify_srq_req *)0)->member)
+#define CREATE(member) { offsetof(struct qhca_create_srq_req, member), \
+			 sizeof(((struct qhca_create_srq_req *)0)->member) }
+#define MODIFY(member) { offsetof(struct qhca_modify_srq_req, member), \
+			 sizeof(((struct qhca_modify_srq_req *)0)->member) }
 
 static const struct change creations[] = {
 	{ "address not of a page", CREATE(buf_addr), 0x10000040, EINVAL },
@@ -70,7 +72,7 @@ static const struct change creations[] = {
 
 static void apply(void *req, const struct change *c)
 {
-	memcpy((uint8_t *)req + c->off, &c->value, c->size);
+	memcpy((uint8_t *)req + c->at.off, &c->value, c->at.size);
 }
 
 static void check_refused(int err, int want)
@@ -144,8 +146,11 @@ TEST(lengths, "abi: SRQ requests that are too short, or longer with a tail")
 
 static void ring(void *page, uint32_t number, uint32_t index)
 {
-	*(volatile uint64_t *)((uint8_t *)page + QHCA_DB_SRQ) =
-		htole64((uint64_t)index << 32 | number);
+	uint64_t *reg = (uint64_t *)((uint8_t *)page + QHCA_DB_SRQ);
+
+	/* One plain store: the page cannot be read. */
+	__atomic_store_n(reg, htole64((uint64_t)index << 32 | number),
+			 __ATOMIC_RELAXED);
 }
 
 /* The counter is read by a command, which comes after the doorbells. */
