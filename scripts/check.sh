@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [engine | soak | qtest | guest [PART…] | pair]
+# check.sh [engine | soak | qtest | guest [PART…] | pair | rxe]
 #
 # The tests: those of the engine, without a VM (soak: only its simulator, COUNT
 # schedules from SEED on); those of the QEMU device, without a guest; then
-# guest/check.sh in one, and guest/pair.sh in two. Without arguments all of them.
+# guest/check.sh in one, guest/pair.sh and guest/pair-rdma.sh in two, the latter
+# with rdma_rxe in one of them (rxe) as well. Without arguments all of them.
 # Ends with the sum, on a line of its own: N passed, N failed, N skipped. VMFLAGS
 # goes to scripts/vm.
 
@@ -92,28 +93,40 @@ guest()
 	account guest $rc
 }
 
-# Both machines count; the sum goes where account() looks for it.
-pair()
+# two NAME SCRIPT [OPTION…]: both machines count; the sum goes where account()
+# looks for it.
+two()
 {
-	local rc=0 sum
-	log "tests in a pair of guests"
+	local name=$1 script=/opt/qhca/guest/$2 rc=0 sum
+	shift 2
+	log "tests in a pair of guests: $name"
 	# shellcheck disable=SC2086 # a list of options
-	"$QHCA_TOP/scripts/vm" pair --strict --timeout 600 ${VMFLAGS:-} -- \
-		/opt/qhca/guest/pair.sh -- /opt/qhca/guest/pair.sh | tee "$OUT" || rc=$?
+	"$QHCA_TOP/scripts/vm" pair --strict --timeout 600 "$@" ${VMFLAGS:-} -- \
+		"$script" -- "$script" | tee "$OUT" || rc=$?
 	sum=$(awk '/^[ab]\| [0-9]+ passed, / { p += $2; f += $4; s += $6 }
 		END { printf "%d passed, %d failed, %d skipped", p, f, s }' "$OUT")
 	echo "$sum" >>"$OUT"
-	account pair $rc
+	account "$name" $rc
+}
+
+# rdma_rxe at the other end.
+rxe() { two rxe pair-rdma.sh --nic-b virtio; }
+
+pair()
+{
+	two pair pair.sh
+	two pair-rdma pair-rdma.sh
 }
 
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
-'') build; engine; qtest; guest; pair ;;
+'') build; engine; qtest; guest; pair; rxe ;;
 engine) engine ;;
 soak) soak ;;
 qtest) qtest ;;
 guest) shift; guest "$@" ;;
 pair) pair ;;
+rxe) rxe ;;
 *) die "unknown part $1, see --help" ;;
 esac
 echo "$PASS passed, $FAIL failed, $SKIP skipped"

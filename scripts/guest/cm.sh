@@ -47,7 +47,7 @@ cm_mckey()
 	until grep -q 010101EF /proc/net/igmp || [ $SECONDS -ge $end ]; do
 		sleep 0.1
 	done
-	sleep 1
+	sleep 2
 	# shellcheck disable=SC2086 # options
 	timeout 60 mckey $args -s >"$LOGS/cm.client" 2>&1 || rc=$?
 	[ $rc = 0 ] || kill $member 2>/dev/null
