@@ -199,8 +199,9 @@ static void finish(struct sim *s)
             struct sim_qp *q = &s->qp[i];
 
             if (!q->gone && round == 0) {
-                /* UC receive WRs without a message are left over. */
-                if (!complete(s) || q->model == &sim_uc) {
+                /* UC and UD receive WRs without a message are left over. */
+                if (!complete(s) || q->model == &sim_uc ||
+                    q->model == &sim_ud) {
                     q->may_fail = true;
                 }
                 if (q->may_fail) {

@@ -56,7 +56,7 @@ struct sim_model {
     void (*check_memory)(struct sim *s, struct sim_qp *q);
 };
 
-extern const struct sim_model sim_rc, sim_uc, sim_srq;
+extern const struct sim_model sim_rc, sim_uc, sim_ud, sim_srq;
 
 /* struct sim_qp - a QP, what it sends and what its receive WRs get */
 struct sim_qp {
@@ -76,6 +76,9 @@ struct sim_qp {
     /* UC: room of each receive WR; the peer's message that came last, plus 1 */
     uint32_t rr_room[SIM_MAX_WR];
     unsigned received;
+    /* UD: how often each of the peer's messages came, and what got one */
+    uint8_t copies[SIM_MAX_WR];
+    bool rr_filled[SIM_MAX_WR];
     bool sqe;                   /* a WR has failed, those behind are flushed */
     unsigned flushed;           /* WRs before this one have been in SQE */
     uint32_t fast_key;          /* of its region of type FAST, 0: none */

@@ -58,6 +58,20 @@ static void setup_net(struct sim *s)
     n->reorder *= !sim_limits.no_reorder;
 }
 
+static const struct sim_model *const models[] = {
+    [QHCA_QPT_RC] = &sim_rc, [QHCA_QPT_UC] = &sim_uc, [QHCA_QPT_UD] = &sim_ud,
+};
+
+static uint8_t random_type(struct sim *s)
+{
+    static const uint8_t types[] = {
+        QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_UC,
+        QHCA_QPT_UD,
+    };
+
+    return types[sim_rand(s, ARRAY_SIZE(types))];
+}
+
 static void setup_pair(struct sim *s, unsigned i)
 {
     struct sim_qp *a = &s->qp[2 * i], *b = a + 1;
@@ -67,7 +81,7 @@ static void setup_pair(struct sim *s, unsigned i)
     sim_stream(s, SIM_STREAM_PAIR + i);
     na = &s->node[sim_rand(s, s->num_nodes)];
     nb = &s->node[sim_rand(s, s->num_nodes)];
-    o.type = sim_rand(s, 3) ? QHCA_QPT_RC : QHCA_QPT_UC;
+    o.type = random_type(s);
     o.qp_flags = KERNEL_QP;     /* all opcodes */
     o.sq_log = 2 + sim_rand(s, 4);
     o.rq_log = 2 + sim_rand(s, 4);
@@ -86,7 +100,7 @@ static void setup_pair(struct sim *s, unsigned i)
     }
     b->q = rc_create(nb, &o);
     rc_connect(&a->q, &b->q);
-    a->model = b->model = o.type == QHCA_QPT_RC ? &sim_rc : &sim_uc;
+    a->model = b->model = models[o.type];
     if (o.srqn) {
         b->model = &sim_srq;
     }
