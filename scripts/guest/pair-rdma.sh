@@ -59,12 +59,13 @@ visit()
 	result fail "$name" "client $rc"
 }
 
+# The machines in ROLES are servers; both if it is not set.
 # both_ways NAME PORT|cm|group-HEX SERVER_OPTIONS CLIENT_OPTIONS TOOL OPTION…
 both_ways()
 {
 	local name=$1 where=$2 server=$3 client=$4 role
 	shift 4
-	for role in a b; do
+	for role in ${ROLES:-a b}; do
 		STEP=$((STEP + 1))
 		# shellcheck disable=SC2086 # lists
 		if [ "$role" = "$QHCA_ROLE" ]; then
@@ -88,6 +89,11 @@ perf_pair()
 # A group has no server: each is a member while the other one sends.
 mckey_pair()
 {
+	local ROLES='a b'
+	if [ "$QHCA_NIC_B" = virtio ]; then
+		ROLES=b
+		result skip "pair/mckey, rdma_rxe sends" "mckey is gone before it has"
+	fi
 	both_ways pair/mckey group-010101EF "" -s mckey -m 239.1.1.1 -b "$QHCA_IP" -C 20 -S 512
 }
 
