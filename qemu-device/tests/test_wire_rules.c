@@ -258,6 +258,103 @@ static void test_error_cqe(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);                      /* */
 }
 
+/* ---- a link on which every frame is spoilt in the same way ---- */
+
+static unsigned spoil_at;       /* byte of the frame that is changed */
+static bool refit;              /* the ICRC is made to fit */
+
+static bool spoil(struct net *n, unsigned from, uint8_t *frame, size_t len)
+{
+    size_t end = len - ICRC_LEN;
+    uint32_t icrc;
+
+    (void)n;
+    (void)from;
+    frame[spoil_at] ^= 0x20;
+    icrc = roce_icrc(frame + ETH_LEN, true, end - ETH_LEN);
+    for (int i = 0; refit && i < ICRC_LEN; i++) {
+        frame[end + (size_t)i] = (uint8_t)(icrc >> (8 * i));
+    }
+    return true;
+}
+
+static void spoilt(unsigned at, bool fit, enum qhca_counter counts)
+{
+    struct net *net = net_new(1);
+    struct node a = node_new(net, 1), b = node_new(net, 2);
+    struct rc_qp qa = rc_create(&a, &RC_OPTS), qb = rc_create(&b, &RC_OPTS);
+    struct rc_wr wr;
+
+    rc_connect(&qa, &qb);
+    rc_recv(&qb, 1, 0, 64);
+    net->filter = spoil;
+    spoil_at = at;
+    refit = fit;
+    wr = rc_wr(&qa, QHCA_WR_SEND, 0, 64);
+    rc_post(&qa, &wr);
+    net_run(net, 10000000000ull);
+    rc_expect(&qa.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
+    CHECK_EQ(rc_state(&qa), QHCA_QPS_ERR);
+    CHECK_EQ(rc_state(&qb), QHCA_QPS_RTS);
+    rc_expect_none(&qb.rcq);
+    CHECK_EQ(counter(b.g, counts), RC_OPTS.retry + 1);
+    harness_cleanup();
+}
+
+static void test_spoilt(void)
+{
+    const unsigned ip = ETH_LEN, bth = ETH_LEN + IPV4_LEN + UDP_LEN;
+
+    spoilt(bth + 2, true, QHCA_CNT_RX_BAD_PKEY);
+    spoilt(ip + 15, true, QHCA_CNT_RX_BAD_ADDR);        /* source */
+    spoilt(bth + 20, false, QHCA_CNT_RX_ICRC);          /* payload */
+}
+
+/* ---- what is written when ---- */
+
+static uint64_t cqe_at, data_at;
+static unsigned data_writes, cqe_writes, early, owner_writes;
+
+static void watch(struct guest *guest, uint64_t addr, size_t len, bool write)
+{
+    const uint8_t *owner = guest_ptr(guest, cqe_at + 63, 1);
+
+    if (!write) {
+        return;
+    }
+    if (addr >= data_at && addr < data_at + 64) {
+        data_writes++;
+        early += cqe_writes;
+    }
+    if (addr >= cqe_at && addr < cqe_at + 64) {
+        bool last = addr + len == cqe_at + 64;
+
+        cqe_writes++;
+        owner_writes += last;
+        early += !last && (*owner & QHCA_OWNER_PHASE);
+    }
+}
+
+static void test_order(void)
+{
+    struct roce_packet p;
+    uint8_t payload[64] = { 1 };
+
+    start(false, 0, 64, 0);
+    rc_recv(&qp, 1, 0, 64);
+    cqe_at = gbuf_addr(&qp.rcq.buf, 0);
+    data_at = node.mr.addr;
+    data_writes = cqe_writes = early = owner_writes = 0;
+    g->on_dma = watch;
+    p = peer_packet(&qp, RC_SEND_ONLY, PSN);
+    peer_inject(&qp, &p, payload, sizeof(payload));
+    g->on_dma = NULL;
+    CHECK(data_writes > 0 && cqe_writes > 0);
+    CHECK_EQ(owner_writes, 1);
+    CHECK_EQ(early, 0);
+    rc_expect(&qp.rcq, 1, QHCA_WC_SUCCESS);
+}
+
 static const struct test tests[] = {
     { "E-002 E-003 E-010 E-031 E-037 E-038 E-040 headers over IPv4",
       test_av_v4 },
@@ -267,6 +364,8 @@ static const struct test tests[] = {
     { "E-042 the largest packets fit", test_fits },
     { "B-068 immediate data", test_imm },
     { "C-010 A-096 an error CQE", test_error_cqe },
+    { "I-024 P_Key, address or ICRC wrong, for ever", test_spoilt },
+    { "C-013 B-062 payload, then the CQE, its owner last", test_order },
 };
 
 int main(int argc, char **argv)
