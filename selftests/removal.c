@@ -160,6 +160,25 @@ TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
 	bring_back(row, d->gid_index);
 }
 
+TEST_ROWS(group, "J-019 G-019 a QP that is in a multicast group when the device goes", ways)
+{
+	static const union ibv_gid mgid = {
+		.raw = { [10] = 0xff, 0xff, 239, 1, 2, 3 },
+	};
+	struct dev *d = start();
+	struct qp_opts o = QP_OPTS;
+	struct end e;
+
+	o.type = IBV_QPT_UD;
+	e = end_new(d, &o);
+	REQUIRE_OK(ibv_attach_mcast(e.qp, &mgid, 0));
+	row->go();
+	async_expect(d->ctx, IBV_EVENT_DEVICE_FATAL, NULL);
+	ibv_detach_mcast(e.qp, &mgid, 0);
+	CHECK_ERR(ibv_destroy_qp(e.qp), 0);
+	bring_back(row, d->gid_index);
+}
+
 /* Posts and polls until the verbs say that it is over. */
 static void *traffic(void *arg)
 {

@@ -40,7 +40,5 @@ int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
  */
 int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	int ret = qhca_ib_mcast(ibqp, gid, QHCA_CMD_DETACH_MCAST);
-
-	return qhca_is_dead(to_qdev(ibqp->device)->core) ? 0 : ret;
+	return qhca_ib_mcast(ibqp, gid, QHCA_CMD_DETACH_MCAST);
 }

@@ -52,6 +52,7 @@ static bool qhca_cmd_is_destroy(u16 opcode)
 	case QHCA_CMD_DESTROY_CQ:
 	case QHCA_CMD_DESTROY_SRQ:
 	case QHCA_CMD_DESTROY_QP:
+	case QHCA_CMD_DETACH_MCAST:
 		return true;
 	default:
 		return false;
