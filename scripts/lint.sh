@@ -6,6 +6,7 @@
 # Everything that judges source text; parts, in this order:
 #   shell       shellcheck on all shell scripts
 #   python      all Python files compile
+#   conformance every statement has a test or a reason, the list is up to date
 #   size        no source file over 450 lines
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
 #   qemu        QEMU's checkpatch on qemu-device/
@@ -19,7 +20,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(shell python size checkpatch qemu w1 sparse cocci tidy)
+PARTS=(shell python conformance size checkpatch qemu w1 sparse cocci tidy)
 SKIPPED=77
 
 br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
@@ -129,6 +130,8 @@ lint_python()
 	        compile(file.read(), name, 'exec')
 	PY
 }
+
+lint_conformance() { scripts/conformance.py --check; }
 
 lint_size()
 {

@@ -196,7 +196,7 @@ void sim_srq_create(struct sim *s, struct node *n);
 void sim_srq_post(struct sim *s, struct sim_qp *q, unsigned max);
 /* Whether an event is of the node's SRQ and due. */
 bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e);
-/* All QPs are gone: every WR has completed or is in the SRQ, which goes, too. */
+/* All QPs are gone: each WR is complete or in the SRQ, which goes, too. */
 void sim_srq_check(struct sim *s, struct node *n);
 
 #endif /* QHCA_TESTS_SIM_H */
