@@ -39,10 +39,15 @@ stop_server()
 flood() { ping -q -f -n -c "$1" -s "$2" -W 5 "${3:-$QHCA_PEER}"; }
 big() { ping -q -n -c 3 -i 0.1 -s 60000 -W 5 "$QHCA_PEER"; }
 
+# The server may not listen yet.
 iperf()
 {
-	local figure
-	figure=$(iperf3 -c "$QHCA_PEER" -t 2 -f m "$@" | awk '/receiver/ { print $(NF - 2), $(NF - 1) }')
+	local out figure end=$((SECONDS + 10))
+	until out=$(iperf3 -c "$QHCA_PEER" -t 2 -f m "$@"); do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.2
+	done
+	figure=$(awk '/receiver/ { print $(NF - 2), $(NF - 1) }' <<<"$out")
 	echo "# iperf3 $*: $figure" >&3
 	[ "${figure%%[. ]*}" -gt 0 ]
 }
