@@ -7,7 +7,8 @@
 # kernel in the build root; print the directory with them. Variables go to make: W=1, C=2, V=1, EXTRA_CFLAGS=…
 # With C or W the warnings are shown and nothing is taken from the cache.
 #
-#   --kdir DIR   other kernel headers (a path inside the build root)
+#   --kdir DIR   other kernel headers: a path inside the build root, or a kernel
+#                built below the cache
 #
 # This is `make modules KDIR=…` of the repository, run on a copy, so that no
 # object files end up in the source tree.
@@ -32,7 +33,10 @@ if [ -z "$kdir" ]; then
 	kdir=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' | sort -V | tail -n 1)
 	kdir=${kdir#"$br"}
 fi
-[ -d "$br$kdir" ] || die "no kernel headers in the build root at $kdir"
+case $kdir in
+"$QHCA_CACHE"/*) [ -d "$kdir" ] || die "no kernel at $kdir"; kdir=$(br_path "$kdir") ;;
+*) [ -d "$br$kdir" ] || die "no kernel headers in the build root at $kdir" ;;
+esac
 
 base_key=$(hash_text "$(basename "$br")" "$kdir" "${vars[@]}")
 TREE=$QHCA_CACHE/modules-tree-$base_key

@@ -35,6 +35,9 @@ power_off()
 	sleep 60
 }
 
+# A kernel that is not the image's own brings the list of what is built into it.
+[ ! -d /opt/qhca/kernel ] || cp -r /opt/qhca/kernel/lib/modules/. /lib/modules/
+
 port ctl
 exec 3>"$PORT"
 echo up >&3
@@ -69,6 +72,15 @@ job 3>&- <"$([ "$QHCA_INTERACTIVE" = 1 ] && echo /dev/ttyS0 || echo /dev/null)" 
 	>"${console/console/ttyS0}" 2>&1
 rc=$?
 [ "$QHCA_INTERACTIVE" = 1 ] && power_off
+
+# kmemleak believes what it has seen twice, and only of what is a while old.
+leaks=/sys/kernel/debug/kmemleak
+if [ -e $leaks ]; then
+	sleep 6
+	echo scan >$leaks
+	echo scan >$leaks
+	cat $leaks >/dev/kmsg
+fi
 
 # Give the kernel a moment to say what it has to say, then collect.
 dmesg >/run/qhca/dmesg

@@ -65,15 +65,21 @@ def everything(opts):
         qemu_args.append('--debug')
     if opts.no_device:
         qemu_args.append('--any')
+    kernel = script('build-kernel.sh') if opts.debug_kernel else None
+
+    def modules():
+        if not kernel:
+            return script('build-modules.sh')
+        return script('build-modules.sh', '--kdir', os.path.join(kernel, 'build'))
 
     def payload():
-        wanted = {'modules': 'build-modules.sh', 'provider': 'build-provider.sh',
-                  'selftests': 'build-selftests.sh'}
-        out = {}
-        for key, name in wanted.items():
+        wanted = {'modules': modules, 'provider': lambda: script('build-provider.sh'),
+                  'selftests': lambda: script('build-selftests.sh')}
+        out = {'kernel': kernel}
+        for key, make in wanted.items():
             skip = opts.no_device and key != 'selftests'
             try:
-                out[key] = None if skip else script(name)
+                out[key] = None if skip else make()
             except BuildError as err:
                 # Tests that do not build must not keep anyone from a VM,
                 # only from a verdict.

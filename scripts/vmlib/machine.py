@@ -89,8 +89,9 @@ def _kernel_args(opts, console_level):
     return ' '.join(words + opts.kernel_arg)
 
 
-def _kernel(image):
+def _kernel(dirs):
     """The uncompressed kernel where there is one: it starts a second earlier."""
+    image = dirs['kernel'] or dirs['image']
     plain = os.path.join(image, 'vmlinux')
     return plain if os.path.exists(plain) else os.path.join(image, 'vmlinuz')
 
@@ -106,7 +107,7 @@ def command(opts, dirs, machine):
             '-accel', 'tcg,thread=multi' if accel == 'tcg' else accel,
             '-cpu', 'max' if accel == 'tcg' else 'host',
             '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',
-            '-no-reboot', '-kernel', _kernel(image),
+            '-no-reboot', '-kernel', _kernel(dirs),
             '-initrd', os.path.join(image, 'initrd'),
             '-append', _kernel_args(opts, level)]
     if opts.iommu:
