@@ -19,7 +19,8 @@ static uint32_t find_group(const struct qhca_engine *e, const uint8_t *gid)
 {
     uint32_t i = 0;
 
-    while (i < e->num_mcast_grp && memcmp(e->mcast_grp[i]->gid, gid, 16)) {
+    while (i < e->num_mcast_grp &&
+           memcmp(e->mcast_grp[i]->gid, gid, 16) != 0) {
         i++;
     }
     return i;

@@ -73,10 +73,13 @@ static inline void qhca_list_add_tail(struct qhca_list *head,
     head->prev = n;
 }
 
-/* Safe on a node that is on no list, as long as it was initialised. */
+/*
+ * Safe on a node that is on no list, as long as it was initialised. (The
+ * analyzer does not see that a node is off the list when it is freed.)
+ */
 static inline void qhca_list_del(struct qhca_list *n)
 {
-    n->prev->next = n->next;
+    n->prev->next = n->next;    /* NOLINT(clang-analyzer-unix.Malloc) */
     n->next->prev = n->prev;
     qhca_list_init(n);
 }
