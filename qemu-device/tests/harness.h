@@ -83,6 +83,9 @@ void *guest_ptr(struct guest *g, uint64_t addr, size_t len);
 void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed);
 /* What byte @i of it is. */
 uint8_t guest_pattern(size_t i, unsigned seed);
+bool guest_has_pattern(struct guest *g, uint64_t addr, size_t len,
+                       unsigned seed);
+/* The same, for a test that fails if not: says where. */
 bool guest_is_filled(struct guest *g, uint64_t addr, size_t len, unsigned seed);
 
 /* struct gbuf - memory for the device, of blocks in any place */

@@ -37,19 +37,33 @@ void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed)
     }
 }
 
+/* Offset of the first byte that does not have the pattern, or @len. */
+static size_t first_bad(const uint8_t *p, size_t len, unsigned seed)
+{
+    size_t i = 0;
+
+    while (i < len && p[i] == guest_pattern(i, seed)) {
+        i++;
+    }
+    return i;
+}
+
+bool guest_has_pattern(struct guest *g, uint64_t addr, size_t len,
+                       unsigned seed)
+{
+    return first_bad(guest_ptr(g, addr, len), len, seed) == len;
+}
+
 bool guest_is_filled(struct guest *g, uint64_t addr, size_t len, unsigned seed)
 {
     const uint8_t *p = guest_ptr(g, addr, len);
-    size_t i;
+    size_t i = first_bad(p, len, seed);
 
-    for (i = 0; i < len; i++) {
-        if (p[i] != guest_pattern(i, seed)) {
-            tap_note("byte %zu of %zu is 0x%x, not 0x%x", i, len, p[i],
-                     guest_pattern(i, seed));
-            return false;
-        }
+    if (i < len) {
+        tap_note("byte %zu of %zu is 0x%x, not 0x%x", i, len, p[i],
+                 guest_pattern(i, seed));
     }
-    return true;
+    return i == len;
 }
 
 /* Block lists of all buffers of a test case. */

@@ -112,19 +112,6 @@ static void judge_send(struct sim *s, struct sim_qp *q,
     }
 }
 
-static bool has_pattern(struct sim_qp *q, uint64_t addr, uint32_t len,
-                        unsigned seed)
-{
-    const uint8_t *p = guest_ptr(q->q.n->g, addr, len);
-
-    for (uint32_t i = 0; i < len; i++) {
-        if (p[i] != guest_pattern(i, seed)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Whether receive WR @rr of @q can have completed with the peer's WR @w. */
 static bool is_message(struct sim_qp *q, unsigned rr, const struct sim_wr *w,
                        const struct qhca_cqe *c)
@@ -139,7 +126,8 @@ static bool is_message(struct sim_qp *q, unsigned rr, const struct sim_wr *w,
         (!write && w->len > q->rr_room[rr])) {
         return false;
     }
-    return has_pattern(q, write ? w->remote : q->rr_addr[rr], w->len, w->seed);
+    return guest_has_pattern(q->q.n->g, write ? w->remote : q->rr_addr[rr],
+                             w->len, w->seed);
 }
 
 static void judge_recv(struct sim *s, struct sim_qp *q,

@@ -46,19 +46,6 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     }
 }
 
-static bool has_pattern(struct sim_qp *q, uint64_t addr, uint32_t len,
-                        unsigned seed)
-{
-    const uint8_t *p = guest_ptr(q->q.n->g, addr, len);
-
-    for (uint32_t i = 0; i < len; i++) {
-        if (p[i] != guest_pattern(i, seed)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Whether receive WR @rr of @q can have completed with the peer's WR @w. */
 static bool is_message(struct sim_qp *q, unsigned rr, const struct sim_wr *w,
                        const struct qhca_cqe *c)
@@ -69,7 +56,7 @@ static bool is_message(struct sim_qp *q, unsigned rr, const struct sim_wr *w,
            le32toh(c->byte_len) == GRH + w->len &&
            imm == !!(le16toh(c->flags) & QHCA_CQE_IMM) &&
            (!imm || c->imm == w->wr.imm) &&
-           has_pattern(q, q->rr_addr[rr] + GRH, w->len, w->seed);
+           guest_has_pattern(q->q.n->g, q->rr_addr[rr] + GRH, w->len, w->seed);
 }
 
 static void judge_recv(struct sim *s, struct sim_qp *q,
