@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Extended verbs: ibv_wr_*(), extended CQs, parent and thread domains.
+ * Extended verbs: ibv_wr_*(), extended CQs.
  */
-#include <stdlib.h>
-
 #include "lib/rdma.h"
 
 #define ALL_OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |	\
@@ -264,56 +262,4 @@ TEST(cq_ex_flags, "C-030 what an extended CQ does not offer")
 		CHECK(!cq_ex(d, wc[i], 0));
 	CHECK(!cq_ex(d, 0, 1 << 5));
 	CHECK(!cq_ex(d, 0, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN));
-}
-
-static int allocated, freed;
-
-static void *my_alloc(struct ibv_pd *pd, void *pd_context, size_t size,
-		      size_t alignment, uint64_t resource_type)
-{
-	void *p = NULL;
-
-	CHECK(pd_context == &allocated);
-	if (posix_memalign(&p, alignment, size))
-		return NULL;
-	memset(p, 0xff, size);
-	allocated++;
-	return p;
-}
-
-static void my_free(struct ibv_pd *pd, void *pd_context, void *ptr,
-		    uint64_t resource_type)
-{
-	freed++;
-	free(ptr);
-}
-
-TEST(parent_domain, "parent domain: allocators, thread domain, references")
-{
-	struct dev *d = dev_open_qhca();
-	struct ibv_td_init_attr td_attr = { 0 };
-	struct ibv_td *td = ibv_alloc_td(d->ctx, &td_attr);
-	struct ibv_parent_domain_init_attr attr = {
-		.pd = d->pd, .td = td,
-		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
-		.alloc = my_alloc, .free = my_free, .pd_context = &allocated,
-	};
-	struct ibv_pd *pd = ibv_alloc_parent_domain(d->ctx, &attr);
-	struct qp_opts o = QP_OPTS;
-	struct pair p;
-
-	REQUIRE(td && pd);
-	o.pd = pd;
-	p = pair_new(d, &o, &CONN);
-	CHECK_EQ(allocated, 4);
-	ping_pong(&p);
-	CHECK_ERR(ibv_dealloc_pd(d->pd), EBUSY);
-	CHECK_ERR(ibv_dealloc_td(td), EBUSY);
-	CHECK_ERR(ibv_dealloc_pd(pd), EBUSY);
-	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
-	CHECK_ERR(ibv_destroy_qp(p.b.qp), 0);
-	CHECK_EQ(freed, 4);
-	CHECK_ERR(ibv_dealloc_pd(pd), 0);
-	CHECK_ERR(ibv_dealloc_td(td), 0);
 }

@@ -43,7 +43,7 @@ struct ibv_ah *qhca_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 		return NULL;
 	}
 	fill_av(&ah->av, attr, &resp.drv_payload, pd->pdn);
-	atomic_fetch_add(&pd->refs, 1);
+	qhca_pd_get(pd);
 	return &ah->ibv_ah;
 }
 
@@ -56,6 +56,6 @@ int qhca_destroy_ah(struct ibv_ah *ibah)
 	if (err)
 		return err;
 	free(to_qah(ibah));
-	atomic_fetch_sub(&pd->refs, 1);
+	qhca_pd_put(pd);
 	return 0;
 }

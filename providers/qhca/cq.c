@@ -147,21 +147,37 @@ static int cmd_create_cq(struct ibv_context *ibctx, struct qhca_cq *cq,
 static int check_cq_attr(const struct qhca_context *ctx,
 			 const struct ibv_cq_init_attr_ex *attr)
 {
-	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+	const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS |
+			       IBV_CQ_INIT_ATTR_MASK_PD;
+
+	if (!check_comp_mask(attr->comp_mask, known) ||
 	    !check_comp_mask(attr->wc_flags, ctx->wc_flags))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	    !check_comp_mask(attr->flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
 		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (!attr->parent_domain || !to_qpd(attr->parent_domain)->inner))
+		return EINVAL;
 	if (attr->cqe < 1 || attr->cqe > ctx->max_cqe)
 		return EINVAL;
 	return 0;
 }
 
+static struct qhca_pd *parent_domain(const struct ibv_cq_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD))
+		return NULL;
+	return to_qpd(attr->parent_domain);
+}
+
 static bool is_single_threaded(const struct ibv_cq_init_attr_ex *attr)
 {
-	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
-	       attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	const struct qhca_pd *pd = parent_domain(attr);
+
+	return (pd && pd->td) ||
+	       (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+		attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 }
 
 static struct qhca_cq *create_cq(struct ibv_context *ibctx,
@@ -181,7 +197,8 @@ static struct qhca_cq *create_cq(struct ibv_context *ibctx,
 	if (!cq)
 		goto err_free;
 	log_size = ilog32(attr->cqe - 1);
-	err = qhca_mem_alloc(&mem, cq_mem_len(log_size), NULL, QHCA_MEM_CQ);
+	cq->pd = parent_domain(attr);
+	err = qhca_mem_alloc(&mem, cq_mem_len(log_size), cq->pd, QHCA_MEM_CQ);
 	if (err)
 		goto err_free;
 	cq_use_mem(cq, &mem, log_size);
@@ -189,6 +206,8 @@ static struct qhca_cq *create_cq(struct ibv_context *ibctx,
 	if (err)
 		goto err_mem;
 
+	if (cq->pd)
+		qhca_pd_get(cq->pd);
 	cq->db = ctx->db;
 	qhca_lock_init(&cq->lock, ctx, is_single_threaded(attr));
 	return cq;
@@ -241,7 +260,7 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 		return EINVAL;
 
 	log_size = ilog32(cqe - 1);
-	err = qhca_mem_alloc(&mem, cq_mem_len(log_size), NULL, QHCA_MEM_CQ);
+	err = qhca_mem_alloc(&mem, cq_mem_len(log_size), cq->pd, QHCA_MEM_CQ);
 	if (err)
 		return err;
 
@@ -281,6 +300,8 @@ int qhca_destroy_cq(struct ibv_cq *ibcq)
 
 	pthread_spin_destroy(&cq->lock.lock);
 	qhca_mem_free(&cq->mem);
+	if (cq->pd)
+		qhca_pd_put(cq->pd);
 	free(cq->qps.bucket);
 	free(cq);
 	return 0;

@@ -25,17 +25,20 @@ struct ibv_mw *qhca_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 		errno = err;
 		return NULL;
 	}
+	qhca_pd_get(to_qpd(ibpd));
 	return mw;
 }
 
 int qhca_dealloc_mw(struct ibv_mw *mw)
 {
+	struct qhca_pd *pd = to_qpd(mw->pd);
 	int err;
 
 	err = ibv_cmd_dealloc_mw(mw);
 	if (err)
 		return err;
 	free(mw);
+	qhca_pd_put(pd);
 	return 0;
 }
 

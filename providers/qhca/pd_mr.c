@@ -16,13 +16,22 @@ int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
 	return ibv_cmd_query_port(ibctx, port, attr, &cmd, sizeof(cmd));
 }
 
+static struct qhca_pd *new_pd(void)
+{
+	struct qhca_pd *pd = calloc(1, sizeof(*pd));
+
+	if (pd)
+		atomic_init(&pd->refs, 1);
+	return pd;
+}
+
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx)
 {
 	struct uqhca_alloc_pd_resp resp = {};
 	struct ibv_alloc_pd cmd;
 	struct qhca_pd *pd;
 
-	pd = calloc(1, sizeof(*pd));
+	pd = new_pd();
 	if (!pd)
 		return NULL;
 
@@ -35,9 +44,13 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx)
 	return &pd->ibv_pd;
 }
 
-static void dealloc_parent_domain(struct qhca_pd *pd)
+/* The kernel knows nothing of parent domains. */
+void qhca_pd_put(struct qhca_pd *pd)
 {
-	atomic_fetch_sub(&pd->inner->refs, 1);
+	if (atomic_fetch_sub(&pd->refs, 1) != 1)
+		return;
+	if (pd->inner)
+		qhca_pd_put(pd->inner);
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->refs, 1);
 	free(pd);
@@ -48,16 +61,14 @@ int qhca_dealloc_pd(struct ibv_pd *ibpd)
 	struct qhca_pd *pd = to_qpd(ibpd);
 	int err;
 
-	if (atomic_load(&pd->refs))
+	if (atomic_load(&pd->refs) != 1)
 		return EBUSY;
-	if (pd->inner) {
-		dealloc_parent_domain(pd);
-		return 0;
+	if (!pd->inner) {
+		err = ibv_cmd_dealloc_pd(ibpd);
+		if (err)
+			return err;
 	}
-	err = ibv_cmd_dealloc_pd(ibpd);
-	if (err)
-		return err;
-	free(pd);
+	qhca_pd_put(pd);
 	return 0;
 }
 
@@ -102,13 +113,13 @@ struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
 		errno = EINVAL;
 		return NULL;
 	}
-	pd = calloc(1, sizeof(*pd));
+	pd = new_pd();
 	if (!pd)
 		return NULL;
 
 	pd->inner = to_qpd(attr->pd);
 	pd->pdn = pd->inner->pdn;
-	atomic_fetch_add(&pd->inner->refs, 1);
+	qhca_pd_get(pd->inner);
 	if (attr->td) {
 		pd->td = to_qtd(attr->td);
 		atomic_fetch_add(&pd->td->refs, 1);
@@ -142,6 +153,7 @@ struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 		errno = err;
 		return NULL;
 	}
+	qhca_pd_get(to_qpd(ibpd));
 	return &vmr->ibv_mr;
 }
 
@@ -150,10 +162,16 @@ int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 {
 	struct ib_uverbs_rereg_mr_resp resp;
 	struct ibv_rereg_mr cmd;
+	int err;
 
-	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
-				access, ibpd, &cmd, sizeof(cmd), &resp,
-				sizeof(resp));
+	err = ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
+			       access, ibpd, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+	if (!err && flags & IBV_REREG_MR_CHANGE_PD) {
+		qhca_pd_get(to_qpd(ibpd));
+		qhca_pd_put(to_qpd(vmr->ibv_mr.pd));
+	}
+	return err;
 }
 
 int qhca_dereg_mr(struct verbs_mr *vmr)
@@ -163,6 +181,7 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 	err = ibv_cmd_dereg_mr(vmr);
 	if (err)
 		return err;
+	qhca_pd_put(to_qpd(vmr->ibv_mr.pd));
 	free(vmr);
 	return 0;
 }

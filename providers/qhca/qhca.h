@@ -68,7 +68,7 @@ struct qhca_td {
 struct qhca_pd {
 	struct ibv_pd ibv_pd;
 	uint32_t pdn;
-	atomic_uint refs;	/* parent domains around it, QPs and SRQs in it */
+	atomic_uint refs;	/* its owner and all that was made of it */
 	struct qhca_pd *inner;	/* parent domain: what it is around; else NULL */
 	struct qhca_td *td;
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
@@ -145,6 +145,7 @@ struct qhca_cq {
 	struct verbs_cq vcq;
 	struct qhca_lock lock;
 	struct qhca_mem mem;
+	struct qhca_pd *pd;	/* parent domain, or NULL */
 	struct qhca_cqe *ring;
 	struct qhca_cq_dbrec *dbrec;
 	void *db;
@@ -166,6 +167,11 @@ static inline struct qhca_context *to_qctx(struct ibv_context *ibctx)
 static inline struct qhca_pd *to_qpd(struct ibv_pd *ibpd)
 {
 	return container_of(ibpd, struct qhca_pd, ibv_pd);
+}
+
+static inline void qhca_pd_get(struct qhca_pd *pd)
+{
+	atomic_fetch_add(&pd->refs, 1);
 }
 
 static inline struct qhca_td *to_qtd(struct ibv_td *ibtd)
@@ -231,6 +237,7 @@ int qhca_query_clock(struct ibv_context *ibctx, uint64_t *device_ns,
 int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
 		    struct ibv_port_attr *attr);
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx);
+void qhca_pd_put(struct qhca_pd *pd);
 int qhca_dealloc_pd(struct ibv_pd *ibpd);
 struct ibv_td *qhca_alloc_td(struct ibv_context *ibctx,
 			     struct ibv_td_init_attr *attr);

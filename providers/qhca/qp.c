@@ -249,7 +249,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp->vqp.comp_mask |= VERBS_QP_EX;
-	atomic_fetch_add(&to_qpd(attr->pd)->refs, 1);
+	qhca_pd_get(to_qpd(attr->pd));
 	return &qp->vqp.qp;
 
 err_destroy:
@@ -330,6 +330,6 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 	pthread_spin_destroy(&qp->rq.lock.lock);
 	free_queues(qp);
 	free(qp);
-	atomic_fetch_sub(&pd->refs, 1);
+	qhca_pd_put(pd);
 	return 0;
 }

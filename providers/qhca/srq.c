@@ -81,7 +81,7 @@ struct ibv_srq *qhca_create_srq(struct ibv_pd *ibpd,
 	err = cmd_create_srq(ibpd, srq, attr);
 	if (err)
 		goto err_mem;
-	atomic_fetch_add(&pd->refs, 1);
+	qhca_pd_get(pd);
 	return &srq->vsrq.srq;
 
 err_mem:
@@ -163,7 +163,7 @@ int qhca_destroy_srq(struct ibv_srq *ibsrq)
 	pthread_spin_destroy(&srq->wq.lock.lock);
 	qhca_mem_free(&srq->wq.mem);
 	free(srq);
-	atomic_fetch_sub(&pd->refs, 1);
+	qhca_pd_put(pd);
 	return 0;
 }
 
