@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <infiniband/cmd_write.h>
+
 #include "qhca.h"
 #include "qhca-abi.h"
 
@@ -44,7 +46,7 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx)
 	return &pd->ibv_pd;
 }
 
-/* The kernel knows nothing of parent domains. */
+/* The kernel knows nothing of parent domains, and of imported PDs not who uses them. */
 void qhca_pd_put(struct qhca_pd *pd)
 {
 	if (atomic_fetch_sub(&pd->refs, 1) != 1)
@@ -70,6 +72,36 @@ int qhca_dealloc_pd(struct ibv_pd *ibpd)
 	}
 	qhca_pd_put(pd);
 	return 0;
+}
+
+struct ibv_pd *qhca_import_pd(struct ibv_context *ibctx, uint32_t handle)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_PD, QHCA_METHOD_PD_QUERY, 2);
+	struct qhca_alloc_pd_resp resp = {};
+	struct qhca_pd *pd;
+	int err;
+
+	pd = new_pd();
+	if (!pd)
+		return NULL;
+
+	fill_attr_in_obj(cmd, QHCA_ATTR_PD_QUERY_HANDLE, handle);
+	fill_attr_out_ptr(cmd, QHCA_ATTR_PD_QUERY_RESP, &resp);
+	err = execute_ioctl(ibctx, cmd);
+	if (err) {
+		free(pd);
+		errno = err;
+		return NULL;
+	}
+	pd->ibv_pd.context = ibctx;
+	pd->ibv_pd.handle = handle;
+	pd->pdn = resp.pdn;
+	return &pd->ibv_pd;
+}
+
+void qhca_unimport_pd(struct ibv_pd *ibpd)
+{
+	qhca_pd_put(to_qpd(ibpd));
 }
 
 struct ibv_td *qhca_alloc_td(struct ibv_context *ibctx,
@@ -174,6 +206,31 @@ int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 	return err;
 }
 
+struct ibv_mr *qhca_import_mr(struct ibv_pd *ibpd, uint32_t handle)
+{
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	err = ibv_cmd_query_mr(ibpd, vmr, handle);
+	if (err) {
+		free(vmr);
+		errno = err;
+		return NULL;
+	}
+	qhca_pd_get(to_qpd(ibpd));
+	return &vmr->ibv_mr;
+}
+
+void qhca_unimport_mr(struct ibv_mr *ibmr)
+{
+	qhca_pd_put(to_qpd(ibmr->pd));
+	free(verbs_get_mr(ibmr));
+}
+
 int qhca_dereg_mr(struct verbs_mr *vmr)
 {
 	int err;
@@ -181,7 +238,6 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 	err = ibv_cmd_dereg_mr(vmr);
 	if (err)
 		return err;
-	qhca_pd_put(to_qpd(vmr->ibv_mr.pd));
-	free(vmr);
+	qhca_unimport_mr(&vmr->ibv_mr);
 	return 0;
 }

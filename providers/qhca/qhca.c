@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <infiniband/cmd_write.h>
+
 #include "qhca.h"
 #include "qhca-abi.h"
 
@@ -104,6 +106,8 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.destroy_srq = qhca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = qhca_free_context,
+	.import_mr = qhca_import_mr,
+	.import_pd = qhca_import_pd,
 	.modify_cq = qhca_modify_cq,
 	.modify_qp = qhca_modify_qp,
 	.modify_srq = qhca_modify_srq,
@@ -120,6 +124,8 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.req_notify_cq = qhca_req_notify_cq,
 	.rereg_mr = qhca_rereg_mr,
 	.resize_cq = qhca_resize_cq,
+	.unimport_mr = qhca_unimport_mr,
+	.unimport_pd = qhca_unimport_pd,
 };
 
 /* Send opcodes that exist only together with a device capability. */
@@ -188,6 +194,36 @@ static bool env_true(const char *name)
 	return value && *value && strcmp(value, "0");
 }
 
+/* All but what only the kernel knows of the context. */
+static int context_init(struct qhca_context *ctx, int cmd_fd,
+			const struct qhca_alloc_ucontext_resp *resp)
+{
+	int err;
+
+	err = map_doorbells(ctx, cmd_fd, resp);
+	if (err)
+		return err;
+	err = read_limits(ctx);
+	if (err) {
+		munmap(ctx->db, ctx->db_size);
+		return err;
+	}
+	ctx->max_send_sge = resp->max_send_sge;
+	ctx->max_recv_sge = resp->max_recv_sge;
+	ctx->max_inline = resp->max_inline;
+	ctx->single_threaded = env_true("QHCA_SINGLE_THREADED");
+	verbs_set_ops(&ctx->ibv_ctx, &qhca_ctx_ops);
+	return 0;
+}
+
+static struct verbs_context *context_failed(struct qhca_context *ctx, int err)
+{
+	verbs_uninit_context(&ctx->ibv_ctx);
+	free(ctx);
+	errno = err;
+	return NULL;
+}
+
 static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 						int cmd_fd, void *private_data)
 {
@@ -203,29 +239,31 @@ static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 
 	err = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd),
 				  &resp.ibv_resp, sizeof(resp));
-	if (err)
-		goto err_uninit;
-	err = map_doorbells(ctx, cmd_fd, &resp.drv_payload);
-	if (err)
-		goto err_uninit;
-	err = read_limits(ctx);
-	if (err)
-		goto err_unmap;
+	if (!err)
+		err = context_init(ctx, cmd_fd, &resp.drv_payload);
+	return err ? context_failed(ctx, err) : &ctx->ibv_ctx;
+}
 
-	ctx->max_send_sge = resp.max_send_sge;
-	ctx->max_recv_sge = resp.max_recv_sge;
-	ctx->max_inline = resp.max_inline;
-	ctx->single_threaded = env_true("QHCA_SINGLE_THREADED");
-	verbs_set_ops(&ctx->ibv_ctx, &qhca_ctx_ops);
-	return &ctx->ibv_ctx;
+/* A context that exists already, made by whoever gave us the command fd. */
+static struct verbs_context *qhca_import_context(struct ibv_device *device,
+						 int cmd_fd)
+{
+	DECLARE_COMMAND_BUFFER_LINK(query, UVERBS_OBJECT_DEVICE,
+				    UVERBS_METHOD_QUERY_CONTEXT, 1, NULL);
+	struct qhca_alloc_ucontext_resp resp = {};
+	struct qhca_context *ctx;
+	int err;
 
-err_unmap:
-	munmap(ctx->db, ctx->db_size);
-err_uninit:
-	verbs_uninit_context(&ctx->ibv_ctx);
-	free(ctx);
-	errno = err;
-	return NULL;
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, ibv_ctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+
+	fill_attr_out_ptr(query, QHCA_ATTR_QUERY_CONTEXT_RESP, &resp);
+	err = ibv_cmd_query_context(&ctx->ibv_ctx.context, query);
+	if (!err)
+		err = context_init(ctx, cmd_fd, &resp);
+	return err ? context_failed(ctx, err) : &ctx->ibv_ctx;
 }
 
 /* From the parent domain's allocator, unless that leaves it to us. */
@@ -308,5 +346,6 @@ static const struct verbs_device_ops qhca_dev_ops = {
 	.alloc_device = qhca_alloc_device,
 	.uninit_device = qhca_uninit_device,
 	.alloc_context = qhca_alloc_context,
+	.import_context = qhca_import_context,
 };
 PROVIDER_DRIVER(qhca, qhca_dev_ops);

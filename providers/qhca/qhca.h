@@ -64,7 +64,10 @@ struct qhca_td {
 	atomic_uint refs;	/* parent domains */
 };
 
-/* A protection domain, or a parent domain around one. */
+/*
+ * A protection domain, or a parent domain around one; it may have been imported.
+ * Unimported, it stays until the last that was made of it has gone.
+ */
 struct qhca_pd {
 	struct ibv_pd ibv_pd;
 	uint32_t pdn;
@@ -239,6 +242,8 @@ int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx);
 void qhca_pd_put(struct qhca_pd *pd);
 int qhca_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_pd *qhca_import_pd(struct ibv_context *ibctx, uint32_t handle);
+void qhca_unimport_pd(struct ibv_pd *ibpd);
 struct ibv_td *qhca_alloc_td(struct ibv_context *ibctx,
 			     struct ibv_td_init_attr *attr);
 int qhca_dealloc_td(struct ibv_td *ibtd);
@@ -249,6 +254,8 @@ struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 		  void *addr, size_t length, int access);
 int qhca_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *qhca_import_mr(struct ibv_pd *ibpd, uint32_t handle);
+void qhca_unimport_mr(struct ibv_mr *ibmr);
 struct ibv_mw *qhca_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);
 int qhca_dealloc_mw(struct ibv_mw *mw);
 int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,

@@ -7,6 +7,7 @@
 #define QHCA_ABI_USER_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 /* Raised only for changes an older provider or driver cannot live with. */
 #define QHCA_UVERBS_ABI_VERSION	1
@@ -32,6 +33,23 @@ struct qhca_query_device_ex_resp {
 struct qhca_alloc_pd_resp {
 	__u32 pdn;
 	__u32 reserved;
+};
+
+/*
+ * What another process needs that got the command fd: the responses once more,
+ * struct qhca_alloc_ucontext_resp and struct qhca_alloc_pd_resp.
+ */
+enum qhca_attrs_query_context {
+	QHCA_ATTR_QUERY_CONTEXT_RESP = 1U << UVERBS_ID_NS_SHIFT,
+};
+
+enum qhca_methods_pd {
+	QHCA_METHOD_PD_QUERY = 1U << UVERBS_ID_NS_SHIFT,
+};
+
+enum qhca_attrs_pd_query {
+	QHCA_ATTR_PD_QUERY_HANDLE = 1U << UVERBS_ID_NS_SHIFT,
+	QHCA_ATTR_PD_QUERY_RESP,
 };
 
 /* Ring of 2^n struct qhca_cqe, then one struct qhca_cq_dbrec. */

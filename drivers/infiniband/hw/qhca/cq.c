@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca_ib.ko: life of completion queues. */
-#include <rdma/uverbs_ioctl.h>
-
 #include "qhca_ib.h"
 
 static u64 qhca_ib_cq_bytes(u8 log_size)

@@ -48,6 +48,7 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.query_pkey = qhca_ib_query_pkey,
 	.query_port = qhca_ib_query_port,
 	.query_qp = qhca_ib_query_qp,
+	.query_ucontext = qhca_ib_query_ucontext,
 	.reg_user_mr = qhca_ib_reg_user_mr,
 	.req_notify_cq = qhca_ib_req_notify_cq,
 
@@ -106,6 +107,13 @@ static const struct ib_device_ops qhca_ib_srq_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, qhca_ib_srq, ibsrq),
 };
 
+/* The driver's own additions to the user interface. */
+static const struct uapi_definition qhca_ib_defs[] = {
+	UAPI_DEF_CHAIN(qhca_ib_ucontext_defs),
+	UAPI_DEF_CHAIN(qhca_ib_pd_defs),
+	{},
+};
+
 /* Verbs that only some devices have. */
 static const struct {
 	u64 cap;
@@ -148,6 +156,7 @@ static void qhca_ib_init(struct qhca_ib_dev *dev, struct qhca_dev *core)
 	ibdev->local_dma_lkey = dev->limits->reserved_lkey;
 	ibdev->dev.parent = &qhca_pdev(core)->dev;
 	strscpy(ibdev->node_desc, "qhca virtual HCA", sizeof(ibdev->node_desc));
+	ibdev->driver_def = qhca_ib_defs;
 	qhca_ib_set_ops(dev);
 }
 

@@ -2,6 +2,9 @@
 /* qhca_ib.ko: protection domains. */
 #include "qhca_ib.h"
 
+#define UVERBS_MODULE_NAME qhca_ib
+#include <rdma/uverbs_named_ioctl.h>
+
 /**
  * qhca_ib_alloc_pd - alloc_pd verb
  * @ibpd: the PD
@@ -44,3 +47,27 @@ int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return qhca_cmd_obj(to_qdev(ibpd->device)->core, QHCA_CMD_DEALLOC_PD,
 			    to_qpd(ibpd)->pdn);
 }
+
+/* A PD for one more process: the response of alloc_pd again. */
+static int UVERBS_HANDLER(QHCA_METHOD_PD_QUERY)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_pd *ibpd = uverbs_attr_get_obj(attrs, QHCA_ATTR_PD_QUERY_HANDLE);
+	struct qhca_alloc_pd_resp resp = { .pdn = to_qpd(ibpd)->pdn };
+
+	return uverbs_copy_to_struct_or_zero(attrs, QHCA_ATTR_PD_QUERY_RESP, &resp, sizeof(resp));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(QHCA_METHOD_PD_QUERY,
+			    UVERBS_ATTR_IDR(QHCA_ATTR_PD_QUERY_HANDLE, UVERBS_OBJECT_PD,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(QHCA_ATTR_PD_QUERY_RESP,
+						UVERBS_ATTR_STRUCT(struct qhca_alloc_pd_resp,
+								   reserved),
+						UA_MANDATORY));
+
+ADD_UVERBS_METHODS(qhca_ib_pd_methods, UVERBS_OBJECT_PD, &UVERBS_METHOD(QHCA_METHOD_PD_QUERY));
+
+const struct uapi_definition qhca_ib_pd_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_PD, &qhca_ib_pd_methods),
+	{},
+};

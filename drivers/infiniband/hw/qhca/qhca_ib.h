@@ -16,6 +16,7 @@
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/qhca-abi.h>
+#include <rdma/uverbs_ioctl.h>
 
 #define QHCA_IB_PORT		1
 #define QHCA_IB_MAX_AH		65536
@@ -332,14 +333,17 @@ int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
 int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 /* ucontext.c */
+extern const struct uapi_definition qhca_ib_ucontext_defs[];
 int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata);
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx);
+int qhca_ib_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle *attrs);
 int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibctx);
 u32 qhca_ib_udata_uar(struct ib_udata *udata);
 
 /* pd.c */
+extern const struct uapi_definition qhca_ib_pd_defs[];
 int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca_ib.ko: user contexts: one doorbell page each. */
-#include <rdma/uverbs_ioctl.h>
-
 #include "qhca_ib.h"
+
+#define UVERBS_MODULE_NAME qhca_ib
+#include <rdma/uverbs_named_ioctl.h>
 
 static int qhca_ib_db_insert(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx)
 {
@@ -69,6 +70,23 @@ err_entry:
 err_uar:
 	qhca_uar_free(dev->core, ctx->uar);
 	return ret;
+}
+
+/**
+ * qhca_ib_query_ucontext - query_ucontext verb: the context for one more process
+ * @ibctx: the context
+ * @attrs: the request; its response is that of alloc_ucontext, for the doorbell
+ *         page is the context's, whoever maps it
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_alloc_ucontext_resp resp = {};
+
+	qhca_ib_ucontext_resp(to_qdev(ibctx->device), to_qctx(ibctx), &resp);
+	return uverbs_copy_to_struct_or_zero(attrs, QHCA_ATTR_QUERY_CONTEXT_RESP, &resp,
+					     sizeof(resp));
 }
 
 /**
@@ -140,3 +158,15 @@ u32 qhca_ib_udata_uar(struct ib_udata *udata)
 	ctx = rdma_udata_to_drv_context(udata, struct qhca_ib_ucontext, ibucontext);
 	return ctx->uar;
 }
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_ib_query_context_def, UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(QHCA_ATTR_QUERY_CONTEXT_RESP,
+						 UVERBS_ATTR_STRUCT(struct qhca_alloc_ucontext_resp,
+								    max_inline),
+						 UA_MANDATORY));
+
+const struct uapi_definition qhca_ib_ucontext_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_ib_query_context_def),
+	{},
+};
