@@ -29,6 +29,9 @@ FIRMWARE='/usr/share/seabios/bios-256k.bin /usr/share/qemu/kvmvapic.bin
 	/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/pvh.bin
 	/usr/share/qemu/qboot.rom'
 
+# Mistakes of this QEMU that our tests run into; each file says which.
+PATCHES=("$QHCA_TOP"/qemu-device/patches/*.patch)
+
 debug='' any='' action=build
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -47,11 +50,15 @@ else
 	OPTIONS+=(--disable-debug-info --extra-cflags=-g1)
 fi
 
-# What a QEMU tree needs in order to take the device in. This and the two
-# overlaid directories are all that differs from Debian's QEMU.
+# What a QEMU tree needs in order to take the device in. This, the patches and the
+# two overlaid directories are all that differs from Debian's QEMU.
 hook_tree()
 {
-	local tree=$1
+	local tree=$1 patch
+	for patch in "${PATCHES[@]}"; do
+		in_buildroot patch -d "$(br_path "$tree")" -p1 -s -f <"$patch" ||
+			die "${patch##*/} does not apply"
+	done
 	grep -q "subdir('qhca')" "$tree/hw/net/meson.build" ||
 		echo "subdir('qhca')" >>"$tree/hw/net/meson.build"
 	grep -q 'source qhca/Kconfig' "$tree/hw/net/Kconfig" ||
@@ -74,8 +81,8 @@ placeholder()
 stage_device()
 {
 	mkdir -p "$1/device" "$1/include"
-	rsync -r --exclude=/tests/ --exclude=/qtest/ --exclude=/docs/ --exclude='*.o' \
-		--exclude='*.d' --exclude='.*' "$QHCA_TOP/qemu-device/" "$1/device/"
+	rsync -r --exclude=/tests/ --exclude=/qtest/ --exclude=/docs/ --exclude=/patches/ \
+		--exclude='*.o' --exclude='*.d' --exclude='.*' "$QHCA_TOP/qemu-device/" "$1/device/"
 	rsync -r --exclude='.*' "$QHCA_TOP/include/qhca/" "$1/include/"
 }
 
@@ -88,7 +95,8 @@ overlay()
 	rsync -rc --delete "$1/include/" "$2/include/qhca/"
 }
 
-base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree)")
+base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree)" \
+	"$(cat "${PATCHES[@]}")")
 TREE=$QHCA_CACHE/qemu-tree${debug:+-debug}-$base_key
 STEP_TAG=$base_key
 

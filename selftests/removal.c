@@ -208,14 +208,6 @@ TEST_ROWS(busy, "J-019 J-021 doorbells rung while the device goes", ways)
 	pthread_t thread;
 	void *posted;
 
-	/*
-	 * Once in some hundred times, and under TCG only as far as is known, a
-	 * CPU of the guest gets no interrupt any more after this, its timer's
-	 * included. Nobody knows yet whose mistake that is.
-	 */
-	if (row->go != take_driver && !getenv("QHCA_TEST_RISKY"))
-		test_skip("may stop a CPU under TCG; QHCA_TEST_RISKY=1 runs it");
-
 	REQUIRE_OK(pthread_create(&thread, NULL, traffic, &p));
 	sleep_ms(200);
 	row->go();
