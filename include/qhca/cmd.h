@@ -398,6 +398,8 @@ enum qhca_counter {
 	QHCA_CNT_ETH_RX_NO_BUF,
 	QHCA_CNT_ETH_TX_ERR,
 	QHCA_CNT_RX_REFUSED,		/* UC, UD: messages not executed */
+	QHCA_CNT_RX_ECN_MARKED,		/* accepted ones with the CE mark */
+	QHCA_CNT_RX_CNP,		/* congestion notification packets accepted */
 	QHCA_CNT_MAX
 };
 

@@ -49,6 +49,8 @@ static const char *const qhca_counter_names[QHCA_CNT_MAX] = {
 	[QHCA_CNT_ETH_RX_NO_BUF] = "eth_rx_no_buf",
 	[QHCA_CNT_ETH_TX_ERR] = "eth_tx_err",
 	[QHCA_CNT_RX_REFUSED] = "rx_refused",
+	[QHCA_CNT_RX_ECN_MARKED] = "rx_ecn_marked",
+	[QHCA_CNT_RX_CNP] = "rx_cnp",
 };
 
 #endif /* QHCA_COUNTERS_H */

@@ -64,24 +64,53 @@ static const struct {
 static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
                       const struct roce_packet *p)
 {
+    bool datagram = qhca_qp_is_datagram(qp);
+
     if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
         e->port.bad_pkey += e->port.bad_pkey < 0xffff;
         drop(e, p, QHCA_CNT_RX_BAD_PKEY);
         return false;
     }
-    if (qhca_qp_is_datagram(qp)) {
-        if (!qhca_datagram_allowed(qp, p)) {
-            e->port.qkey_viol += e->port.qkey_viol < 0xffff;
-            drop(e, p, QHCA_CNT_RX_BAD_QKEY);
-            return false;
-        }
-        return true;
-    }
-    if (!from_peer(e, qp, p)) {
+    if (!datagram && !from_peer(e, qp, p)) {
         drop(e, p, QHCA_CNT_RX_BAD_ADDR);
         return false;
     }
+    if (datagram && (roce_opcode(p->opcode)->flags & OPF_DETH) &&
+        !qhca_datagram_allowed(qp, p)) {
+        e->port.qkey_viol += e->port.qkey_viol < 0xffff;
+        drop(e, p, QHCA_CNT_RX_BAD_QKEY);
+        return false;
+    }
     return true;
+}
+
+static void accept(struct qhca_engine *e, const struct qhca_qp *qp,
+                   const struct roce_packet *p, size_t len)
+{
+    qhca_count(e, QHCA_CNT_RX_PKTS);
+    e->cnt[QHCA_CNT_RX_BYTES] += len;
+    if ((p->tclass & IP_ECN_MASK) == IP_ECN_CE) {
+        qhca_count(e, QHCA_CNT_RX_ECN_MARKED);
+    }
+    qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
+}
+
+/*
+ * A congestion notification: the peer got a packet of this QP that the network
+ * had marked. There is no rate control to tell, so it is counted and touches
+ * nothing of the QP (E-041).
+ */
+static void cnp_rx(struct qhca_engine *e, const struct qhca_qp *qp,
+                   const struct roce_packet *p, size_t len)
+{
+    if (p->payload_len != CNP_LEN || p->pad) {
+        drop(e, p, QHCA_CNT_RX_MALFORMED);
+    } else if (!takes[qp->state].request) {
+        drop(e, p, QHCA_CNT_RX_BAD_STATE);
+    } else if (sender_ok(e, qp, p)) {
+        accept(e, qp, p, len);
+        qhca_count(e, QHCA_CNT_RX_CNP);
+    }
 }
 
 static void execute(struct qhca_engine *e, struct qhca_qp *qp,
@@ -119,9 +148,7 @@ void qhca_roce_deliver(struct qhca_engine *e, struct qhca_qp *qp,
     if (!sender_ok(e, qp, p)) {
         return;
     }
-    qhca_count(e, QHCA_CNT_RX_PKTS);
-    e->cnt[QHCA_CNT_RX_BYTES] += len;
-    qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
+    accept(e, qp, p, len);
     execute(e, qp, p);
 }
 
@@ -138,6 +165,8 @@ static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
         drop(e, p, QHCA_CNT_RX_BAD_ADDR);
     } else if (!qp) {
         drop(e, p, QHCA_CNT_RX_NO_QP);
+    } else if (roce_opcode(p->opcode)->op == OP_CNP) {
+        cnp_rx(e, qp, p, len);
     } else {
         qhca_roce_deliver(e, qp, p, len);
     }

@@ -49,6 +49,7 @@ static const struct roce_opcode_info opcodes[256] = {
     [RC_SEND_ONLY_INV]      = { OP_SEND, ONLY | PAY | OPF_IETH },
     [SVC_UD | RC_SEND_ONLY] = { OP_SEND, ONLY | PAY | OPF_DETH },
     [SVC_UD | RC_SEND_ONLY_IMM] = { OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM },
+    [ROCE_CNP]              = { OP_CNP, ONLY | PAY },
 };
 
 const struct roce_opcode_info *roce_opcode(uint8_t opcode)

@@ -37,6 +37,7 @@ enum roce_op {
     OP_ATOMIC_ACK,
     OP_CAS,
     OP_FAA,
+    OP_CNP,                 /* congestion notification, of no service */
 };
 
 /* Place in the message, and the extension headers that follow the BTH. */
@@ -90,6 +91,13 @@ const struct roce_opcode_info *roce_opcode(uint8_t opcode);
 #define RC_FETCH_ADD            0x14
 #define RC_SEND_LAST_INV        0x16
 #define RC_SEND_ONLY_INV        0x17
+
+#define ROCE_CNP                0x81
+#define CNP_LEN                 16      /* reserved bytes behind its BTH */
+
+/* The two low bits of the traffic class (RFC 3168). */
+#define IP_ECN_MASK             3
+#define IP_ECN_CE               3       /* marked by the network */
 
 /* AETH syndromes (IBTA 9.7.5.1). */
 #define AETH_ACK                0x1f    /* no credit information */

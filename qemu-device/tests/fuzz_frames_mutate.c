@@ -78,6 +78,8 @@ static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
 
     if (payload && !(info->flags & OPF_LAST)) {
         payload = mtu;
+    } else if (info->op == OP_CNP) {
+        payload = CNP_LEN;
     }
     data[n++] = cfg;
     n += put_rec(data + n, FRAMES_RECV, 0, qp, NULL, 5000);
