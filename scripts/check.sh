@@ -5,8 +5,8 @@
 #
 # The tests: those of the engine, without a VM (soak: only its simulator, COUNT
 # schedules from SEED on); those of the QEMU device, without a guest; then
-# guest/check.sh in one, guest/pair.sh and guest/pair-rdma.sh in two, the latter
-# with rdma_rxe in one of them (rxe) as well. Without arguments all of them.
+# guest/check.sh in one guest; what needs several, of which one can have rdma_rxe
+# instead of the device (rxe). Without arguments all of them.
 # Ends with the sum, on a line of its own: N passed, N failed, N skipped. VMFLAGS
 # goes to scripts/vm.
 
@@ -93,29 +93,50 @@ guest()
 	account guest $rc
 }
 
-# two NAME SCRIPT [OPTION…]: both machines count; the sum goes where account()
-# looks for it.
-two()
+# machines COUNT NAME COMMAND [OPTION…]: all run COMMAND, and all count; the sum
+# goes where account() looks for it.
+machines()
 {
-	local name=$1 script=/opt/qhca/guest/$2 rc=0 sum
-	shift 2
-	log "tests in a pair of guests: $name"
+	local count=$1 name=$2 command=/opt/qhca/guest/$3 rc=0 sum where=()
+	shift 3
+	[[ $* != *--link\ bridge:* ]] || where=("${BRIDGED[@]}")
+	log "tests in $count guests: $name"
 	# shellcheck disable=SC2086 # a list of options
-	"$QHCA_TOP/scripts/vm" pair --strict --timeout 600 "$@" ${VMFLAGS:-} -- \
-		"$script" -- "$script" | tee "$OUT" || rc=$?
-	sum=$(awk '/^[ab]\| [0-9]+ passed, / { p += $2; f += $4; s += $6 }
+	"${where[@]}" "$QHCA_TOP/scripts/vm" net -n "$count" --strict --timeout 600 "$@" ${VMFLAGS:-} -- \
+		"$command" | tee "$OUT" || rc=$?
+	sum=$(awk '/^[a-z]\| [0-9]+ passed, / { p += $2; f += $4; s += $6 }
 		END { printf "%d passed, %d failed, %d skipped", p, f, s }' "$OUT")
 	echo "$sum" >>"$OUT"
 	account "$name" $rc
 }
 
+# In a network namespace of its own, where there is a bridge.
+BRIDGED=(unshare --map-root-user --net sh -ec '
+	ip link add br0 type bridge
+	ip link set br0 up
+	exec "$@"' sh)
+
+# Three machines at a bridge of the host's, or at the launcher's hub.
+mcast()
+{
+	local link=hub
+	"${BRIDGED[@]}" ip tuntap add dev probe mode tap 2>/dev/null && link=bridge:br0
+	machines 3 "mcast ($link)" net-mcast.sh --link $link
+}
+
 # rdma_rxe at the other end.
-rxe() { two rxe pair-rdma.sh --nic-b virtio; }
+rxe()
+{
+	machines 2 rxe pair-rdma.sh --nic-b virtio
+	machines 2 rxe-loss 'pair-rdma.sh loss' --nic-b virtio --loss 1
+}
 
 pair()
 {
-	two pair pair.sh
-	two pair-rdma pair-rdma.sh
+	machines 2 pair pair.sh
+	machines 2 pair-rdma 'pair-rdma.sh perf ipv6 cm'
+	machines 2 pair-loss 'pair-rdma.sh loss' --loss 1
+	mcast
 }
 
 case ${1:-} in

@@ -1,121 +1,134 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# pair-rdma.sh     (in both guests of `scripts/vm pair`)
+# pair-rdma.sh [PART…]     (in both guests of `scripts/vm pair`)
 #
 # Two machines on one cable: perftest and the connection manager, each machine
 # being server and client in turn. The second one may have another RDMA device,
-# such as rdma_rxe. Each ends with one line: N passed, N failed, N skipped.
+# such as rdma_rxe. Parts: perf mtu ipv6 cm (these without arguments), loss.
+# Each ends with one line: N passed, N failed, N skipped.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
 . /opt/qhca/guest/result.sh
-STEP=0
+. /opt/qhca/guest/peers.sh
 
-# Whether a server is there: it listens on a TCP port, or on an RDMA CM
-# identifier, or has joined a multicast group (in hex, as the kernel has it).
-ready()
+rxe_there() { [ "$QHCA_NIC_B" = virtio ]; }
+
+# Every operation of every service. For READs and atomics both ends must want the
+# same depth, or perftest gives up.
+perf()
 {
-	case $1 in
-	cm) rdma res show cm_id 2>/dev/null | grep -q LISTEN ;;
-	group-*) grep -q "${1#group-}" /proc/net/igmp && sleep 3 ;;
-	*) listening "$1" ;;
-	esac
+	perf_table pair <<-'EOF'
+	ib_send_bw -s 65536 -n 200
+	ib_write_bw -s 65536 -n 200
+	ib_read_bw -s 65536 -n 200 -o 8
+	ib_atomic_bw -n 200 -o 8
+	ib_atomic_bw -A CMP_AND_SWAP -n 200 -o 8
+	ib_write_lat -s 8 -n 200
+	ib_send_bw -s 4096 -n 200 --use-srq
+	ib_send_bw -s 1024 -n 50 --use-srq -q 4
+	ib_send_bw -c UC -s 20000 -n 50
+	ib_write_bw -c UC -s 20000 -n 50
+	ib_send_lat -c UD -s 1024 -n 200
+	ib_send_bw -c UD -s 1024 -n 100 --use-srq
+	EOF
 }
 
-# The complaints come first, before what the buffer of stdout held back.
-why()
+# 1024 is what the others use.
+mtu()
 {
-	{ head -n 4 "$1"; echo ...; tail -n 3 "$1"; } | sed 's/^/    /'
+	perf_table pair/mtu <<-'EOF'
+	ib_send_bw -m 256 -s 20000 -n 30
+	ib_write_bw -m 256 -s 20000 -n 30
+	ib_read_bw -m 256 -s 20000 -n 30 -o 8
+	ib_write_bw -m 512 -s 20000 -n 30
+	ib_read_bw -m 512 -s 20000 -n 30 -o 8
+	ib_write_bw -m 2048 -s 20000 -n 30
+	ib_read_bw -m 2048 -s 20000 -n 30 -o 8
+	ib_send_bw -m 4096 -s 20000 -n 30
+	ib_write_bw -m 4096 -s 20000 -n 30
+	ib_read_bw -m 4096 -s 20000 -n 30 -o 8
+	EOF
 }
 
-serve()
+# Addresses fd00:77::1 and ::2 on the netdevs.
+ipv6()
 {
-	local name=$1 where=$2 server rc=0 end=$((SECONDS + 15))
-	shift 2
-	timeout 90 "$@" >$LOGS/server 2>&1 &
-	server=$!
-	until ready "$where" || [ $SECONDS -ge $end ]; do sleep 0.1; done
-	qhca-host sync "up$STEP" >/dev/null
-	qhca-host sync "down$STEP" >/dev/null
-	end=$((SECONDS + 10))
-	while kill -0 $server 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
-	kill $server 2>/dev/null
-	wait $server || rc=$?
-	[ $rc = 0 ] && result ok "$name" && return
-	why $LOGS/server
-	result fail "$name" "server $rc"
-}
-
-visit()
-{
-	local name=$1 rc=0
-	shift
-	qhca-host sync "up$STEP" >/dev/null
-	timeout 60 "$@" >$LOGS/client 2>&1 || rc=$?
-	qhca-host sync "down$STEP" >/dev/null
-	[ $rc = 0 ] && result ok "$name" && return
-	why $LOGS/client
-	result fail "$name" "client $rc"
-}
-
-# The machines in ROLES are servers; both if it is not set.
-# both_ways NAME PORT|cm|group-HEX SERVER_OPTIONS CLIENT_OPTIONS TOOL OPTION…
-both_ways()
-{
-	local name=$1 where=$2 server=$3 client=$4 role
-	shift 4
-	for role in ${ROLES:-a b}; do
-		STEP=$((STEP + 1))
-		# shellcheck disable=SC2086 # lists
-		if [ "$role" = "$QHCA_ROLE" ]; then
-			serve "$name (server)" "$where" "$@" $server
-		else
-			visit "$name (client)" "$@" $client
-		fi
-	done
-}
-
-PORT=18700
-perf_pair()
-{
-	local name=$1
-	shift
-	PORT=$((PORT + 1))
-	both_ways "pair/$name" $PORT "" "$QHCA_PEER" "$@" -d "$QHCA_DEV" -x "$QHCA_GID" \
-		-p $PORT -F
+	local GID IP6=fd00:77::${QHCA_IP##*.} PEER6=fd00:77::${QHCA_PEER##*.}
+	ip addr replace "$IP6/64" dev "$QHCA_IF" nodad
+	GID=$(qhca-gid "$QHCA_DEV" "$IP6")
+	perf_table pair/ipv6 <<-'EOF'
+	ib_send_bw -s 65536 -n 100
+	ib_write_bw -m 4096 -s 65536 -n 100
+	ib_read_bw -s 65536 -n 50 -o 8
+	ib_atomic_bw -n 100 -o 8
+	ib_write_bw -c UC -s 20000 -n 50
+	ib_send_lat -c UD -s 1024 -n 100
+	EOF
+	both_ways pair/ipv6/rping cm "-s -a $IP6" "-c -a $PEER6" rping -V -C 20 -S 4000
 }
 
 # A group has no server: each is a member while the other one sends.
 mckey_pair()
 {
 	local ROLES='a b'
-	if [ "$QHCA_NIC_B" = virtio ]; then
+	if rxe_there; then
 		ROLES=b
 		result skip "pair/mckey, rdma_rxe sends" "mckey is gone before it has"
 	fi
 	both_ways pair/mckey group-010101EF "" -s mckey -m 239.1.1.1 -b "$QHCA_IP" -C 20 -S 512
 }
 
-# rdma_rxe asks the kernel's routes for the way to a group.
-ip route replace 224.0.0.0/4 dev "$QHCA_IF"
+cm()
+{
+	local CONNECTIONS=1000
+	! rxe_there || CONNECTIONS=100
+	# rdma_rxe asks the kernel's routes for the way to a group.
+	ip route replace 224.0.0.0/4 dev "$QHCA_IF"
+	# K-001..K-005 K-012
+	both_ways pair/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 20 -S 4000
+	both_ways pair/ucmatose cm "-b $QHCA_IP" "-s $QHCA_PEER" ucmatose -c 5 -C 20 -S 2000
+	# K-014
+	both_ways pair/udaddy cm "-b $QHCA_IP" "-s $QHCA_PEER" udaddy -c 4 -C 10 -S 512
+	# K-017
+	both_ways pair/cmtime cm "-b $QHCA_IP" "-s $QHCA_PEER" cmtime -c $CONNECTIONS -n 4
+	# K-015
+	mckey_pair
+}
+
+# Both sides must have seen loss: qhca counts what it repeats, rdma_rxe the gaps.
+gaps()
+{
+	local dir=/sys/class/infiniband/$QHCA_DEV/ports/1/hw_counters
+	cat $dir/retransmit 2>/dev/null || cat $dir/out_of_seq_request
+}
+
+# For a cable that loses frames (vm --loss): nobody may notice but by the clock.
+loss()
+{
+	local before
+	before=$(gaps)
+	perf_table pair/loss <<-'EOF'
+	ib_send_bw -s 65536 -n 50
+	ib_write_bw -s 65536 -n 50
+	ib_read_bw -s 65536 -n 30 -o 8
+	ib_atomic_bw -n 100 -o 8
+	ib_write_lat -s 8 -n 100
+	ib_send_bw -s 4096 -n 100 --use-srq
+	EOF
+	both_ways pair/loss/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 50 -S 20000
+	both_ways pair/loss/ucmatose cm "-b $QHCA_IP" "-s $QHCA_PEER" ucmatose -c 5 -C 20 -S 2000
+	expect "pair/loss/frames were lost" [ "$(gaps)" -gt "$before" ]
+}
+
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
+[ $# -gt 0 ] || set -- perf mtu ipv6 cm
 # E-048
-perf_pair ib_send_bw ib_send_bw -s 65536 -n 200
-perf_pair ib_write_bw ib_write_bw -s 65536 -n 200
-# Both ends must want the same depth, or perftest gives up.
-perf_pair ib_read_bw ib_read_bw -s 65536 -n 200 -o 8
-perf_pair ib_atomic_bw ib_atomic_bw -n 200 -o 8
-perf_pair ib_write_lat ib_write_lat -s 8 -n 200
-perf_pair ib_send_bw-UC ib_send_bw -c UC -s 1024 -n 100
-perf_pair ib_send_lat-UD ib_send_lat -c UD -s 1024 -n 200
-# K-001..K-005 K-012
-both_ways pair/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 20 -S 4000
-both_ways pair/ucmatose cm "-b $QHCA_IP" "-s $QHCA_PEER" ucmatose -c 5 -C 20 -S 2000
-# K-014
-both_ways pair/udaddy cm "-b $QHCA_IP" "-s $QHCA_PEER" udaddy -c 4 -C 10 -S 512
-# K-017
-both_ways pair/cmtime cm "-b $QHCA_IP" "-s $QHCA_PEER" cmtime -c 50
-# K-015
-mckey_pair
+for part; do
+	case $part in
+	perf|mtu|ipv6|cm|loss) $part ;;
+	*) echo "unknown part $part"; exit 2 ;;
+	esac
+done
 summary

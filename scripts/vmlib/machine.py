@@ -32,14 +32,16 @@ def choose_accel(wish):
 
 
 class Nic:
-    """One network function: its device line, its backend, its address."""
+    """One network function: its device line, its backend, its address and those
+    of the others on its cable, the next machine's first."""
 
-    def __init__(self, kind, index, machine, backend, device_args=()):
+    def __init__(self, kind, index, machine, count, backend, device_args=()):
         self.kind, self.index, self.backend = kind, index, backend
-        self.subnet = 77 + index
-        self.ip = f'192.168.{self.subnet}.{machine + 1}'
-        self.peer = f'192.168.{self.subnet}.{2 - machine}'
-        self.mac = f'52:54:00:00:{self.subnet:02x}:{machine + 1:02x}'
+        subnet = 77 + index
+        count = max(count, 2)
+        self.ip, *self.peers = [f'192.168.{subnet}.{(machine + n) % count + 1}'
+                                for n in range(count)]
+        self.mac = f'52:54:00:00:{subnet:02x}:{machine + 1:02x}'
         self.device_args = device_args
 
     def args(self):
@@ -54,30 +56,6 @@ class Nic:
             out += ['-device', f'virtio-net-pci,netdev={netdev},mac={self.mac},'
                                'host_mtu=9000,romfile=']
         return out
-
-
-def user_backend(index):
-    """slirp, closed to the outside; its gateway answers pings at .254."""
-    net = f'192.168.{77 + index}'
-    return f'user,restrict=on,net={net}.0/24,host={net}.254,dns={net}.253,dhcpstart={net}.200'
-
-
-def link_backends(kind, directory, index):
-    """The two ends of a cable between a pair of machines."""
-    if kind == 'stream':
-        path = os.path.join(directory, f'link{index}')
-        return (f'stream,server=on,addr.type=unix,addr.path={path}',
-                f'stream,server=off,addr.type=unix,addr.path={path},reconnect-ms=100')
-    ends = [os.path.join(directory, f'link{index}{side}') for side in 'ab']
-    if kind == 'dgram':
-        return tuple(f'dgram,local.type=unix,local.path={ends[me]},'
-                     f'remote.type=unix,remote.path={ends[1 - me]}' for me in (0, 1))
-    # UDP on the loopback interface: ports from the process id, out of the
-    # ephemeral range, so that two pairs do not meet.
-    port = 10000 + (os.getpid() * 8 + index * 2) % 20000
-    return tuple(f'dgram,local.type=inet,local.host=127.0.0.1,local.port={port + me},'
-                 f'remote.type=inet,remote.host=127.0.0.1,remote.port={port + 1 - me}'
-                 for me in (0, 1))
 
 
 def _kernel_args(opts, console_level):
@@ -120,8 +98,8 @@ def command(opts, dirs, machine):
     args += _ports(machine)
     for nic in machine.nics:
         args += nic.args()
-    if opts.pcap and machine.role == 'a':
-        args += ['-object', f'filter-dump,id=pcap0,netdev=n0,file={opts.pcap}']
+    for number, file in enumerate(machine.captures):
+        args += ['-object', f'filter-dump,id=pcap{number},netdev=n0,file={file}']
     args += ['-d', 'guest_errors', '-D', os.path.join(machine.run_dir, 'qemu.log')]
     for pattern in opts.trace:
         args += ['-trace', pattern]

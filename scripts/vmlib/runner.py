@@ -2,6 +2,7 @@
 """Run the sessions to their end and judge the outcome."""
 
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -19,17 +20,17 @@ class NoBoot(Exception):
     pass
 
 
+def for_role(items, role):
+    """Those of a list of options that are meant for this machine: X: in front
+    names machine x; without it, a."""
+    named = [(item[0], item[2:]) if re.match('[a-z]:', item) else ('a', item) for item in items]
+    return [item for owner, item in named if owner == role]
+
+
 def targets(gets, role):
     """--get options for this machine: guest path -> host path."""
-    out = {}
-    for item in gets:
-        owner = 'a'
-        if item[:2] in ('a:', 'b:'):
-            owner, item = item[0], item[2:]
-        guest, _, host = item.partition(':')
-        if owner == role:
-            out[guest] = host or os.path.basename(guest)
-    return out
+    pairs = [item.partition(':')[::2] for item in for_role(gets, role)]
+    return {guest: host or os.path.basename(guest) for guest, host in pairs}
 
 
 def trim(base, keep):

@@ -16,7 +16,7 @@ from .build import note
 SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
 
 
-def _die_with_parent():
+def die_with_parent():
     """Even if this launcher is killed with -9, no QEMU stays behind."""
     ctypes.CDLL(None).prctl(SIGKILL_WITH_PARENT, signal.SIGKILL)
 
@@ -30,6 +30,7 @@ class Session:
         os.makedirs(self.sock_dir)
         self.payload = os.path.join(self.sock_dir, 'payload.tar')
         self.nics = []
+        self.captures = []
         self.prefix = b''               # put before each line of output
         self.console_to = None          # stream for a live kernel log
         self.status = None              # exit status of the job
@@ -62,7 +63,7 @@ class Session:
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             args, stdin=own_tty, stdout=out, stderr=out, env=env,
-            start_new_session=not self.interactive, preexec_fn=_die_with_parent)
+            start_new_session=not self.interactive, preexec_fn=die_with_parent)
         if out:
             out.close()
         self._accept(selector)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by the scripts that several machines run: one is the server of a test,
+# the others visit it. Needs result.sh and perf.sh, and all to run the same tests
+# in the same order.
+
+STEP=0
+PORT=18700
+
+# Whether a server is there: it listens on a TCP port, or on an RDMA CM
+# identifier, or has joined a multicast group (in hex, as the kernel has it).
+ready()
+{
+	case $1 in
+	cm) rdma res show cm_id 2>/dev/null | grep -q LISTEN ;;
+	group-*) grep -q "${1#group-}" /proc/net/igmp && sleep 3 ;;
+	*) listening "$1" ;;
+	esac
+}
+
+# The complaints come first, before what the buffer of stdout held back.
+why()
+{
+	{ head -n 4 "$1"; echo ...; tail -n 3 "$1"; } | sed 's/^/    /'
+}
+
+serve()
+{
+	local name=$1 where=$2 server rc=0 end=$((SECONDS + 15))
+	shift 2
+	timeout 90 "$@" >"$LOGS"/server 2>&1 &
+	server=$!
+	until ready "$where" || [ $SECONDS -ge $end ]; do sleep 0.1; done
+	qhca-host sync "up$STEP" >/dev/null
+	qhca-host sync "down$STEP" >/dev/null
+	end=$((SECONDS + 10))
+	while kill -0 $server 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
+	kill $server 2>/dev/null
+	wait $server || rc=$?
+	[ $rc = 0 ] && result ok "$name" && return
+	why "$LOGS"/server
+	result fail "$name" "server $rc"
+}
+
+visit()
+{
+	local name=$1 rc=0
+	shift
+	qhca-host sync "up$STEP" >/dev/null
+	timeout 60 "$@" >"$LOGS"/client 2>&1 || rc=$?
+	qhca-host sync "down$STEP" >/dev/null
+	[ $rc = 0 ] && result ok "$name" && return
+	why "$LOGS"/client
+	result fail "$name" "client $rc"
+}
+
+# The machines in ROLES are servers; both if it is not set.
+# both_ways NAME PORT|cm|group-HEX SERVER_OPTIONS CLIENT_OPTIONS TOOL OPTION…
+both_ways()
+{
+	local name=$1 where=$2 server=$3 client=$4 role
+	shift 4
+	for role in ${ROLES:-a b}; do
+		STEP=$((STEP + 1))
+		# shellcheck disable=SC2086 # lists
+		if [ "$role" = "$QHCA_ROLE" ]; then
+			serve "$name (server)" "$where" "$@" $server
+		else
+			visit "$name (client)" "$@" $client
+		fi
+	done
+}
+
+# perf_pair NAME TOOL OPTION…: perftest, with GID (default: that of the IPv4
+# address); what both say to each other goes over TCP and IPv4.
+perf_pair()
+{
+	local name=$1
+	shift
+	PORT=$((PORT + 1))
+	both_ways "$name" $PORT "" "$QHCA_PEER" "$@" -d "$QHCA_DEV" -x "${GID:-$QHCA_GID}" \
+		-p $PORT -F
+}
+
+# perf_table NAME: perf_pair for each line of standard input.
+perf_table()
+{
+	local line
+	while read -r line; do
+		# shellcheck disable=SC2086 # a list
+		[ -z "$line" ] || perf_pair "$1/${line// /}" $line </dev/null
+	done
+}
