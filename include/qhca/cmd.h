@@ -33,6 +33,8 @@ enum qhca_cmd_opcode {
 
 	QHCA_CMD_ALLOC_PD = 0x20,
 	QHCA_CMD_DEALLOC_PD = 0x21,
+	QHCA_CMD_ALLOC_XRCD = 0x24,
+	QHCA_CMD_DEALLOC_XRCD = 0x25,
 
 	QHCA_CMD_REG_MR = 0x28,
 	QHCA_CMD_REREG_MR = 0x29,
@@ -169,6 +171,9 @@ struct qhca_cmd_create_srq {	/* QHCA_CMD_CREATE_SRQ, QHCA_CMD_RESIZE_SRQ */
 	__u8	log_size;	/* log2 of the WQEs */
 	__u8	log_stride;
 	__u8	flags;		/* QHCA_SRQ_* */
+	__u8	rsvd;
+	__le32	xrcdn;		/* CREATE_SRQ: its XRC domain; 0: none */
+	__le32	cqn;		/* CREATE_SRQ with xrcdn: where it completes */
 };
 
 #define QHCA_SRQ_RESERVED_LKEY	0x01	/* CREATE_SRQ: kernel SRQ */
@@ -272,7 +277,7 @@ struct qhca_device_attr {
 	__le32	max_mcast_grp;	/* multicast groups of UD QPs */
 	__le32	max_mcast_qp;	/* QPs in one of them */
 	__le32	max_tso;	/* bytes of a frame that the device cuts up; 0: it does not */
-	__le32	rsvd;
+	__le32	max_xrcd;
 };
 QHCA_ASSERT_SIZE(struct qhca_device_attr, 152);
 
@@ -289,6 +294,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 152);
 #define QHCA_CAP_SRQ		0x400ull
 #define QHCA_CAP_RESIZE_SRQ	0x800ull
 #define QHCA_CAP_MODIFY_CQ	0x1000ull
+#define QHCA_CAP_XRC		0x2000ull
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */
@@ -350,8 +356,10 @@ struct qhca_srqc {
 	__u8	log_stride;
 	__u8	flags;		/* QHCA_SRQ_RESERVED_LKEY */
 	__u8	rsvd;
+	__le32	xrcdn;		/* 0: none */
+	__le32	cqn;		/* 0: none of its own */
 };
-QHCA_ASSERT_SIZE(struct qhca_srqc, 40);
+QHCA_ASSERT_SIZE(struct qhca_srqc, 48);
 
 /*
  * Counters: QUERY_COUNTERS returns one __le64 each, all monotonic, zero after

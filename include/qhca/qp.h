@@ -13,6 +13,8 @@ enum qhca_qp_type {
 	QHCA_QPT_RC = 2,
 	QHCA_QPT_UC = 3,
 	QHCA_QPT_UD = 4,
+	QHCA_QPT_XRC_INI = 9,	/* sends only */
+	QHCA_QPT_XRC_TGT = 10,	/* receives only, from the SRQs of its XRC domain */
 };
 
 #define QHCA_QPN_GSI		1
@@ -47,8 +49,10 @@ struct qhca_create_qp {
 	__le32	max_recv_sge;
 	__le32	max_inline;
 	__le32	srqn;		/* receives from this SRQ, has no rq; 0: none */
+	__le32	xrcdn;		/* XRC_TGT: its XRC domain; others: 0 */
+	__le32	rsvd1;
 };
-QHCA_ASSERT_SIZE(struct qhca_create_qp, 72);
+QHCA_ASSERT_SIZE(struct qhca_create_qp, 80);
 
 #define QHCA_QP_FLAG_SIGNAL_ALL		0x01	/* sq_sig_all */
 #define QHCA_QP_FLAG_RESERVED_LKEY	0x02	/* kernel QP: may use reserved_lkey */
@@ -121,8 +125,8 @@ struct qhca_qpc {
 	__u8	retries_left;
 	__u8	rnr_retries_left;
 	__u8	rsvd[3];
-	__le32	srqn;		/* 0: none */
-	__le32	rsvd1;
+	__le32	srqn;		/* 0: none; XRC_TGT: of the latest request */
+	__le32	xrcdn;		/* 0: none */
 };
 QHCA_ASSERT_SIZE(struct qhca_qpc, 152);
 QHCA_ASSERT_OFFSET(struct qhca_qpc, type, 136);

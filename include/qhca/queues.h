@@ -95,11 +95,12 @@ struct qhca_sq_wqe {
 		struct {
 			__le64	addr;	/* remote virtual address */
 			__le32	rkey;
+			__le32	srqn;	/* XRC: the peer's SRQ; SENDs have it as well */
 		} rdma;
 		struct {
 			__le64	addr;	/* remote virtual address, 8-byte aligned */
 			__le32	rkey;
-			__le32	rsvd;
+			__le32	srqn;	/* where rdma has it */
 			__le64	swap_add;
 			__le64	compare;
 		} atomic;
@@ -131,6 +132,8 @@ struct qhca_sq_wqe {
 QHCA_ASSERT_SIZE(struct qhca_sq_wqe, 64);
 QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, imm, 12);
 QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, rdma, 16);
+QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, rdma.srqn, 28);
+QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, atomic.srqn, 28);
 
 #define QHCA_SQ_STRIDE_MIN	128
 #define QHCA_SQ_STRIDE_MAX	1024
@@ -195,6 +198,7 @@ enum qhca_cqe_status {
 #define QHCA_CQE_VLAN		0x0040	/* @vlan_tci is valid */
 #define QHCA_CQE_SRQ		0x0080	/* @wqe_index counts in the SRQ */
 #define QHCA_CQE_CSUM_OK	0x0100	/* Ethernet RX: IP, TCP, UDP checksums hold */
+#define QHCA_CQE_XRC		0x0200	/* @srqn is valid; @qpn may be another process's */
 
 /*
  * struct qhca_cqe - written by the device, @owner last.
@@ -209,6 +213,7 @@ enum qhca_cqe_status {
  *             is complete too (SRQ: that one only, see hardware.rst)
  * @vendor_err: 0 in this version
  * @smac: sender's Ethernet address (UD)
+ * @srqn: SRQ of the WQE, if QHCA_CQE_XRC
  * @opcode: enum qhca_cqe_opcode, valid for errors as well
  * @status: enum qhca_cqe_status
  * @owner: phase in bit 0
@@ -230,13 +235,16 @@ struct qhca_cqe {
 	__le16	vlan_tci;
 	__u8	smac[6];
 	__u8	sl;
-	__u8	rsvd[8];
+	__u8	rsvd0[3];
+	__le32	srqn;
+	__u8	rsvd1;
 	__u8	opcode;
 	__u8	status;
 	__u8	owner;
 };
 QHCA_ASSERT_SIZE(struct qhca_cqe, 64);
 QHCA_ASSERT_OFFSET(struct qhca_cqe, flags, 40);
+QHCA_ASSERT_OFFSET(struct qhca_cqe, srqn, 56);
 QHCA_ASSERT_OFFSET(struct qhca_cqe, owner, 63);
 
 /*

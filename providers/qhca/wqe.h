@@ -85,7 +85,7 @@ static inline void put_atomic(struct qhca_sq_wqe *wqe, uint64_t addr,
 {
 	wqe->atomic.addr = htole64(addr);
 	wqe->atomic.rkey = htole32(rkey);
-	wqe->atomic.rsvd = 0;
+	wqe->atomic.srqn = 0;
 	wqe->atomic.swap_add = htole64(swap_add);
 	wqe->atomic.compare = htole64(compare);
 }

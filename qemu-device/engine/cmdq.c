@@ -42,6 +42,8 @@ static const struct command commands[] = {
     CMD(DESTROY_ETHQ, qhca_cmd_destroy_ethq),
     CMD(ALLOC_PD, qhca_cmd_alloc_pd),
     CMD(DEALLOC_PD, qhca_cmd_dealloc_pd),
+    CMD(ALLOC_XRCD, qhca_cmd_alloc_xrcd),
+    CMD(DEALLOC_XRCD, qhca_cmd_dealloc_xrcd),
     CMD(REG_MR, qhca_cmd_reg_mr),
     CMD(REREG_MR, qhca_cmd_rereg_mr),
     CMD(DEREG_MR, qhca_cmd_dereg_mr),

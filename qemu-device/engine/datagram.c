@@ -4,6 +4,7 @@
  * packet, and that it has left is all its sender learns.
  */
 #include "packet.h"
+#include "recv.h"
 
 /* D-079, D-080 */
 static uint32_t own_qkey(const struct qhca_qp *qp)

@@ -10,7 +10,8 @@
 #define DEVICE_CAPS (QHCA_CAP_RC | QHCA_CAP_UC | QHCA_CAP_UD | \
                      QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | \
                      QHCA_CAP_REREG_MR | QHCA_CAP_MEM_MGT | QHCA_CAP_MW | \
-                     QHCA_CAP_SRQ | QHCA_CAP_RESIZE_SRQ | QHCA_CAP_MODIFY_CQ)
+                     QHCA_CAP_SRQ | QHCA_CAP_RESIZE_SRQ | \
+                     QHCA_CAP_MODIFY_CQ | QHCA_CAP_XRC)
 
 /**
  * qhca_counter_name() - lower-case name of a counter
@@ -90,6 +91,7 @@ int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .max_cq_count = htole32(QHCA_MAX_CQ_COUNT),
         .max_cq_period = htole32(QHCA_MAX_CQ_PERIOD),
         .max_tso = htole32(QHCA_MAX_TSO),
+        .max_xrcd = htole32(QHCA_MAX_XRCD),
     };
 
     memcpy(c->mbox, &attr, sizeof(attr));

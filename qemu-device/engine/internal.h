@@ -40,6 +40,8 @@ int qhca_cmd_create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_destroy_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_alloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_dealloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_alloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_dealloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_dereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c);
@@ -80,6 +82,7 @@ void qhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
 /* ---- object files: everything of a kind goes (reset), without events ---- */
 
 void qhca_pd_free_all(struct qhca_engine *e);
+void qhca_xrcd_free_all(struct qhca_engine *e);
 void qhca_mw_free_all(struct qhca_engine *e);
 void qhca_mr_free_all(struct qhca_engine *e);
 void qhca_cq_free_all(struct qhca_engine *e);
@@ -197,7 +200,7 @@ struct qhca_engine {
     _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];  /* of the command in execution */
 
     struct qhca_eq eq[QHCA_MAX_EQ];
-    struct qhca_table pd, mr, cq, srq, qp;
+    struct qhca_table pd, mr, cq, srq, qp, xrcd;
     struct qhca_qp *gsi;                /* QP 1, or NULL */
     uint32_t num_mcast_grp;
     struct qhca_mcast_group *mcast_grp[QHCA_MAX_MCAST_GRP];

@@ -9,9 +9,6 @@
 
 /* ---- roce.c ---- */
 
-/* Transport service of the QP's type: SVC_*, part of all its opcodes. */
-uint8_t qhca_qp_service(const struct qhca_qp *qp);
-
 /* Gives @qp a packet of @len bytes if it is one that the QP takes. */
 void qhca_roce_deliver(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p, size_t len);
@@ -25,12 +22,12 @@ struct qhca_txbuf {
 };
 
 /*
- * Fills in addressing and BTH of a packet to the peer of a connected QP.
- * Returns where its payload goes.
+ * Fills in addressing and BTH of a packet to the peer of a connected QP;
+ * @opcode is that of RC. Returns where its payload goes.
  */
 uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
                            struct qhca_txbuf *b, uint8_t opcode, uint32_t psn);
-/* The same for a packet to QP @dest_qp at @av. */
+/* The same for a packet to QP @dest_qp at @av, and any opcode. */
 uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
                               struct qhca_txbuf *b, const struct qhca_av *av,
                               uint32_t dest_qp, uint8_t opcode, uint32_t psn);

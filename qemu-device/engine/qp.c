@@ -3,7 +3,7 @@
  * qhca engine: life of a QP between creation and destruction: completions,
  * errors, flushing, doorbells. Its commands are in qp_cmd.c.
  */
-#include "qp.h"
+#include "recv.h"
 
 struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn)
 {
@@ -42,6 +42,10 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
     qp->rq.pi = qp->rq.ci = 0;
     qp->sqd_notify = qp->tx_wait = qp->last_wqe_owed = false;
     qp->mtu = 0;
+    if (qp->xrcd) {
+        qp->srq = NULL;
+        qp->user.pd = NULL;
+    }
     memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
@@ -54,7 +58,7 @@ void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event)
     qp->state = QHCA_QPS_ERR;
     qhca_timer_cancel(e, &qp->req.timer);
     qp->sqd_notify = false;
-    qp->last_wqe_owed = qp->srq;
+    qp->last_wqe_owed = qhca_qp_shares_rq(qp);
     qp->rsp.q_head = qp->rsp.q_tail;
     if (event) {
         qhca_event(e, (enum qhca_event)event, qp->qpn);
@@ -76,6 +80,7 @@ void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq)
         }
         qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
     }
+    qhca_xrc_cq_failed(e, cq);
 }
 
 /* ---- completions ---- */
@@ -160,7 +165,7 @@ void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
                   enum qhca_cqe_status status)
 {
     push_send_cqe(e, qp, qhca_swr_at(qp, qp->sq.ci), status);
-    if (qp->type == QHCA_QPT_RC) {
+    if (qhca_qp_is_reliable(qp)) {
         qhca_qp_error(e, qp, 0);
     } else {
         enter_sqe(e, qp);

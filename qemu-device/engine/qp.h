@@ -72,6 +72,7 @@ struct qhca_swr {
         uint32_t qpn, qkey;
     } ud;
     uint32_t rkey;
+    uint32_t srqn;              /* XRC: where it goes */
     uint32_t imm;               /* network order */
     uint32_t inv_key;
     uint32_t length;
@@ -114,6 +115,7 @@ struct qhca_rd_resource {
     uint32_t psn, num_psn;      /* of the request */
     uint64_t va;
     uint32_t rkey, length;
+    uint32_t srqn;              /* XRC: that it named */
     uint64_t orig;              /* atomic: the value found */
 };
 
@@ -131,7 +133,7 @@ struct qhca_response {
     uint32_t psn;               /* of the next packet of it */
     uint32_t msn;
     uint64_t va, orig;
-    uint32_t rkey;
+    uint32_t rkey, srqn;        /* srqn: XRC */
     uint32_t length, done;      /* READ: bytes in all, bytes sent */
 };
 
@@ -165,25 +167,6 @@ struct qhca_responder {
     uint32_t q_head, q_tail;
 };
 
-/* struct qhca_rwr_node - a receive WR that a QP has given back to its SRQ */
-struct qhca_rwr_node {
-    struct qhca_list list;      /* node in srq->returned */
-    struct qhca_rwr rwr;
-};
-
-/* struct qhca_srq - a shared receive queue */
-struct qhca_srq {
-    uint32_t srqn, uar;
-    struct qhca_pd *pd;
-    struct qhca_key_user user;
-    struct qhca_wq wq;          /* ci: next WQE to be taken */
-    struct qhca_list returned;  /* oldest first; before those of the ring */
-    uint32_t num_returned;
-    uint32_t limit;             /* 0: not armed */
-    uint32_t users;             /* QPs */
-    bool failed;                /* only destroy helps (G-010) */
-};
-
 struct qhca_qp {
     struct qhca_list ready;     /* node in the engine's ready list */
     uint32_t qpn, uar;
@@ -192,9 +175,11 @@ struct qhca_qp {
     uint8_t type, flags, state;
     bool sqd_notify;            /* SQ_DRAINED is owed */
     bool tx_wait;               /* waits for the network to take frames */
+    /* What its type does not have is NULL. */
     struct qhca_pd *pd;
     struct qhca_cq *scq, *rcq;
-    struct qhca_srq *srq;       /* instead of rq, or NULL */
+    struct qhca_xrcd *xrcd;
+    struct qhca_srq *srq;       /* instead of rq; XRC_TGT: the latest named */
     struct qhca_rwr_node *spare;    /* to give back a WR of srq in */
     bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
     struct qhca_key_user user;
@@ -211,6 +196,19 @@ struct qhca_qp {
 static inline bool qhca_qp_is_datagram(const struct qhca_qp *qp)
 {
     return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
+}
+
+/* Whether its requests are acknowledged. */
+static inline bool qhca_qp_is_reliable(const struct qhca_qp *qp)
+{
+    return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_XRC_INI ||
+           qp->type == QHCA_QPT_XRC_TGT;
+}
+
+/* Whether its receive WRs are those of others as well. */
+static inline bool qhca_qp_shares_rq(const struct qhca_qp *qp)
+{
+    return qp->srq || qp->type == QHCA_QPT_XRC_TGT;
 }
 
 /* ---- qp.c ---- */
@@ -280,43 +278,6 @@ static inline uint32_t qhca_packets_of(uint32_t length, uint32_t mtu)
 {
     return length ? (uint32_t)(((uint64_t)length + mtu - 1) / mtu) : 1;
 }
-
-/* ---- recv.c ---- */
-
-/*
- * Makes the next receive WR, of the QP or of its SRQ, the one in use, unless
- * one is.
- */
-enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp);
-/*
- * Scatters @len bytes over the receive WR in use, from byte @off of it on; the
- * range is inside. Keys are those of the QP's PD, or of its SRQ's (G-003).
- */
-enum qhca_seg_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
-                                     uint64_t off, const void *buf, size_t len);
-/* The receive WR in use has its message, of which @p is the last packet. */
-void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p, uint8_t opcode,
-                        uint32_t byte_len);
-/* The receive WR in use fails; what that means for the QP is the caller's. */
-void qhca_recv_fail(struct qhca_engine *e, struct qhca_qp *qp,
-                    enum qhca_cqe_status status);
-/* Whether a QP in ERR has receive WRs to flush, or LAST_WQE_REACHED to say. */
-bool qhca_recv_to_flush(const struct qhca_qp *qp);
-/* Flushes the oldest receive WR; of an SRQ's, only the one in use. */
-void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp);
-/* Reads WQE @index of a receive queue; wr_id is valid unless UNREADABLE. */
-enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
-                                    const struct qhca_wq *wq, uint32_t index,
-                                    struct qhca_rwr *rwr);
-
-/* ---- srq.c ---- */
-
-struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn);
-/* qhca_recv_take() of a QP with an SRQ and no receive WR in use. */
-enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp);
-/* The receive WR in use goes back to the SRQ, for the next QP to take. */
-void qhca_srq_give_back(struct qhca_qp *qp);
 
 /* ---- requester.c ---- */
 

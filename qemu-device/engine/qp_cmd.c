@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "qp.h"
+#include "recv.h"
 
 /* ---- create and destroy ---- */
 
@@ -29,14 +29,32 @@ static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
     return QHCA_OK;
 }
 
-static bool type_offered(uint8_t type)
-{
-    return type >= QHCA_QPT_GSI && type <= QHCA_QPT_UD;
-}
+enum {
+    HAS_SQ = 0x1,               /* and PD and send CQ */
+    HAS_RQ = 0x2,               /* and receive CQ */
+    MAY_SRQ = 0x4,              /* instead of the receive queue */
+    HAS_XRCD = 0x8,
+};
 
-static bool takes_srq(uint8_t type)
+/* What a QP of which type is made of; nothing: no such type. */
+static const uint8_t parts_of[] = {
+    [QHCA_QPT_GSI] = HAS_SQ | HAS_RQ,
+    [QHCA_QPT_RC] = HAS_SQ | HAS_RQ | MAY_SRQ,
+    [QHCA_QPT_UC] = HAS_SQ | HAS_RQ,
+    [QHCA_QPT_UD] = HAS_SQ | HAS_RQ | MAY_SRQ,
+    [QHCA_QPT_XRC_INI] = HAS_SQ,
+    [QHCA_QPT_XRC_TGT] = HAS_XRCD,
+};
+
+/* a queue the type does not have, or an SRQ and one more. */
+static bool parts_ok(const struct qhca_create_qp *c)
 {
-    return type == QHCA_QPT_RC || type == QHCA_QPT_UD;
+    uint8_t parts = parts_of[c->type];
+
+    return (parts & HAS_SQ || !le32toh(c->sq.num_blocks)) &&
+           (parts & HAS_RQ || !le32toh(c->rq.num_blocks)) &&
+           (!c->srqn || (parts & MAY_SRQ && !le32toh(c->rq.num_blocks))) &&
+           (parts & HAS_XRCD || !c->xrcdn);
 }
 
 static int check_create(const struct qhca_create_qp *c)
@@ -45,14 +63,11 @@ static int check_create(const struct qhca_create_qp *c)
     uint32_t inl = le32toh(c->max_inline);
     int ret;
 
-    if (!type_offered(c->type)) {
+    if (c->type >= ARRAY_SIZE(parts_of) || !parts_of[c->type]) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
-    if (c->flags & ~(QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY)) {
-        return QHCA_ERR_PARAM;
-    }
-    /* A-015; no receive queue of its own besides */
-    if (c->srqn && (!takes_srq(c->type) || le32toh(c->rq.num_blocks))) {
+    if (c->flags & ~(QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY) ||
+        !parts_ok(c)) {
         return QHCA_ERR_PARAM;
     }
     if (sge > QHCA_MAX_SEND_SGE || rsge > QHCA_MAX_RECV_SGE ||
@@ -105,24 +120,66 @@ static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
     free(qp);
 }
 
+/* A CQ in ERROR is usable only for destroy (C-028). */
+static bool cq_ok(const struct qhca_cq *cq)
+{
+    return !cq || cq->state == QHCA_CQ_OK;
+}
+
 /* Finds the objects a QP refers to; the counts are taken when all is well. */
 static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
                         const struct qhca_create_qp *c)
 {
-    qp->pd = qhca_table_get(&e->pd, le32toh(c->pdn));
-    qp->scq = qhca_cq_get(e, le32toh(c->send_cqn));
-    qp->rcq = qhca_cq_get(e, le32toh(c->recv_cqn));
+    uint8_t parts = parts_of[c->type];
+    bool found = true;
+
     qp->uar = le32toh(c->uar);
+    if (parts & HAS_SQ) {
+        qp->pd = qhca_table_get(&e->pd, le32toh(c->pdn));
+        qp->scq = qhca_cq_get(e, le32toh(c->send_cqn));
+        found = qp->pd && qp->scq;
+    }
+    if (parts & HAS_RQ) {
+        qp->rcq = qhca_cq_get(e, le32toh(c->recv_cqn));
+        found = found && qp->rcq;
+    }
+    if (parts & HAS_XRCD) {
+        qp->xrcd = qhca_xrcd_get(e, le32toh(c->xrcdn));
+        found = qp->xrcd;
+    }
     if (c->srqn) {
         qp->srq = qhca_srq_get(e, le32toh(c->srqn));
+        found = found && qp->srq;
     }
-    if (!qp->pd || !qp->scq || !qp->rcq || (c->srqn && !qp->srq)) {
+    if (!found) {
         return QHCA_ERR_OBJ;
     }
-    if (qp->scq->state != QHCA_CQ_OK || qp->rcq->state != QHCA_CQ_OK) {
-        return QHCA_ERR_STATE;          /* usable only for destroy (C-028) */
+    if (qp->srq && qp->srq->xrcd) {
+        return QHCA_ERR_PARAM;          /* named by packets only */
+    }
+    if (!cq_ok(qp->scq) || !cq_ok(qp->rcq)) {
+        return QHCA_ERR_STATE;
     }
     return qp->uar < e->cfg.num_uars ? QHCA_OK : QHCA_ERR_PARAM;
+}
+
+/* The objects it refers to have one user more, or less. */
+static void count_users(struct qhca_qp *qp, int by)
+{
+    if (qp->pd) {
+        qp->pd->users += (uint32_t)by;
+    }
+    if (qp->scq) {
+        qp->scq->users += (uint32_t)by;
+    }
+    if (qp->rcq) {
+        qp->rcq->users += (uint32_t)by;
+    }
+    if (qp->xrcd) {
+        qp->xrcd->users += (uint32_t)by;
+    } else if (qp->srq) {
+        qp->srq->users += (uint32_t)by;
+    }
 }
 
 static int build_qp(struct qhca_engine *e, struct qhca_qp *qp,
@@ -185,12 +242,7 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     qp->user.pd = qp->pd;
     qp->user.qpn = qp->qpn;
     qp->user.reserved = qp->flags & QHCA_QP_FLAG_RESERVED_LKEY;
-    qp->pd->users++;
-    qp->scq->users++;
-    qp->rcq->users++;
-    if (qp->srq) {
-        qp->srq->users++;
-    }
+    count_users(qp, 1);
     if (qp->type == QHCA_QPT_GSI) {
         e->gsi = qp;
     }
@@ -212,12 +264,7 @@ int qhca_cmd_destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         return QHCA_ERR_BUSY;           /* */
     }
     qhca_qp_clear(e, qp);
-    qp->pd->users--;
-    qp->scq->users--;
-    qp->rcq->users--;
-    if (qp->srq) {
-        qp->srq->users--;
-    }
+    count_users(qp, -1);
     unlist(e, qp);
     free_qp(e, qp);
     return QHCA_OK;
@@ -249,10 +296,10 @@ int qhca_cmd_query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     struct qhca_qpc qpc = {
         .attr = qp->attr,
         .qpn = htole32(qp->qpn),
-        .pdn = htole32(qp->pd->pdn),
+        .pdn = htole32(qp->pd ? qp->pd->pdn : 0),
         .uar = htole32(qp->uar),
-        .send_cqn = htole32(qp->scq->cqn),
-        .recv_cqn = htole32(qp->rcq->cqn),
+        .send_cqn = htole32(qp->scq ? qp->scq->cqn : 0),
+        .recv_cqn = htole32(qp->rcq ? qp->rcq->cqn : 0),
         .sq_pi = htole32(qp->sq.pi),
         .sq_next = htole32(qp->sq.next),
         .sq_ci = htole32(qp->sq.ci),
@@ -268,6 +315,7 @@ int qhca_cmd_query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         .retries_left = qp->req.retries,
         .rnr_retries_left = qp->req.rnr_retries,
         .srqn = htole32(qp->srq ? qp->srq->srqn : 0),
+        .xrcdn = htole32(qp->xrcd ? qp->xrcd->xrcdn : 0),
     };
 
     qpc.attr.state = qpc.attr.cur_state = qp->state;

@@ -8,7 +8,8 @@
 
 #define ST(s)       (1u << QHCA_QPS_##s)
 #define TY(t)       (1u << QHCA_QPT_##t)
-#define CONNECTED   (TY(RC) | TY(UC))
+#define XRC         (TY(XRC_INI) | TY(XRC_TGT))
+#define CONNECTED   (TY(RC) | TY(UC) | XRC)
 #define DATAGRAM    (TY(UD) | TY(GSI))
 #define ANY_TYPE    (CONNECTED | DATAGRAM)
 #define ANY_STATE   0x7fu
@@ -17,12 +18,20 @@
 #define RTR_COMMON  (QHCA_QP_AV | QHCA_QP_PATH_MTU | QHCA_QP_DEST_QPN | \
                      QHCA_QP_RQ_PSN)
 #define RTR_OPT     (QHCA_QP_ACCESS_FLAGS | QHCA_QP_PKEY_INDEX)
+#define RTS_INITIATOR (QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT | \
+                       QHCA_QP_RNR_RETRY | QHCA_QP_SQ_PSN | \
+                       QHCA_QP_MAX_QP_RD_ATOMIC)
 #define RUN_OPT     (QHCA_QP_CUR_STATE | QHCA_QP_ACCESS_FLAGS)
+#define SQD_COMMON  (QHCA_QP_PORT | QHCA_QP_AV | QHCA_QP_TIMEOUT | \
+                     QHCA_QP_ACCESS_FLAGS | QHCA_QP_PKEY_INDEX)
+#define SQD_INITIATOR (QHCA_QP_RETRY_CNT | QHCA_QP_RNR_RETRY | \
+                       QHCA_QP_MAX_QP_RD_ATOMIC)
+#define SQD_TARGET  (QHCA_QP_MAX_DEST_RD_ATOMIC | QHCA_QP_MIN_RNR_TIMER)
 
 /* STATE itself is implied; a pair of states that no row names is illegal. */
 static const struct {
     uint8_t from, to;           /* sets of states */
-    uint8_t types;              /* set of QP types */
+    uint16_t types;             /* set of QP types */
     uint32_t required, optional;
 } transitions[] = {
     { ANY_STATE, ST(RESET), ANY_TYPE, 0, 0 },
@@ -33,29 +42,29 @@ static const struct {
     { ST(INIT), ST(INIT), CONNECTED, 0, PORT_PKEY | QHCA_QP_ACCESS_FLAGS },
     { ST(INIT), ST(INIT), TY(UD), 0, PORT_PKEY | QHCA_QP_QKEY },
     { ST(INIT), ST(INIT), TY(GSI), 0, QHCA_QP_PKEY_INDEX | QHCA_QP_QKEY },
-    { ST(INIT), ST(RTR), TY(RC),
+    { ST(INIT), ST(RTR), TY(RC) | TY(XRC_TGT),
       RTR_COMMON | QHCA_QP_MAX_DEST_RD_ATOMIC | QHCA_QP_MIN_RNR_TIMER,
       RTR_OPT },
-    { ST(INIT), ST(RTR), TY(UC), RTR_COMMON, RTR_OPT },
+    { ST(INIT), ST(RTR), TY(UC) | TY(XRC_INI), RTR_COMMON, RTR_OPT },
     { ST(INIT), ST(RTR), DATAGRAM, 0, QHCA_QP_PKEY_INDEX | QHCA_QP_QKEY },
-    { ST(RTR), ST(RTS), TY(RC),
-      QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT | QHCA_QP_RNR_RETRY |
-      QHCA_QP_SQ_PSN | QHCA_QP_MAX_QP_RD_ATOMIC,
+    { ST(RTR), ST(RTS), TY(RC), RTS_INITIATOR,
+      RUN_OPT | QHCA_QP_MIN_RNR_TIMER },
+    { ST(RTR), ST(RTS), TY(XRC_INI), RTS_INITIATOR, RUN_OPT },
+    { ST(RTR), ST(RTS), TY(XRC_TGT), QHCA_QP_TIMEOUT | QHCA_QP_SQ_PSN,
       RUN_OPT | QHCA_QP_MIN_RNR_TIMER },
     { ST(RTR), ST(RTS), TY(UC), QHCA_QP_SQ_PSN, RUN_OPT },
     { ST(RTR), ST(RTS), DATAGRAM, QHCA_QP_SQ_PSN,
       QHCA_QP_CUR_STATE | QHCA_QP_QKEY },
-    { ST(RTS) | ST(SQD), ST(RTS), TY(RC), 0, RUN_OPT | QHCA_QP_MIN_RNR_TIMER },
-    { ST(RTS) | ST(SQD), ST(RTS), TY(UC), 0, RUN_OPT },
+    { ST(RTS) | ST(SQD), ST(RTS), TY(RC) | TY(XRC_TGT), 0,
+      RUN_OPT | QHCA_QP_MIN_RNR_TIMER },
+    { ST(RTS) | ST(SQD), ST(RTS), TY(UC) | TY(XRC_INI), 0, RUN_OPT },
     { ST(RTS) | ST(SQD) | ST(SQE), ST(RTS), DATAGRAM, 0,
       QHCA_QP_CUR_STATE | QHCA_QP_QKEY },
     { ST(SQE), ST(RTS), TY(UC), 0, RUN_OPT },
     { ST(RTS), ST(SQD), ANY_TYPE, 0, QHCA_QP_EN_SQD_ASYNC_NOTIFY },
-    { ST(SQD), ST(SQD), TY(RC), 0,
-      QHCA_QP_PORT | QHCA_QP_AV | QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT |
-      QHCA_QP_RNR_RETRY | QHCA_QP_MAX_QP_RD_ATOMIC |
-      QHCA_QP_MAX_DEST_RD_ATOMIC | QHCA_QP_ACCESS_FLAGS |
-      QHCA_QP_PKEY_INDEX | QHCA_QP_MIN_RNR_TIMER },
+    { ST(SQD), ST(SQD), TY(RC), 0, SQD_COMMON | SQD_INITIATOR | SQD_TARGET },
+    { ST(SQD), ST(SQD), TY(XRC_INI), 0, SQD_COMMON | SQD_INITIATOR },
+    { ST(SQD), ST(SQD), TY(XRC_TGT), 0, SQD_COMMON | SQD_TARGET },
     { ST(SQD), ST(SQD), TY(UC), 0,
       QHCA_QP_AV | QHCA_QP_ACCESS_FLAGS | QHCA_QP_PKEY_INDEX },
     { ST(SQD), ST(SQD), DATAGRAM, 0, QHCA_QP_PKEY_INDEX | QHCA_QP_QKEY },

@@ -4,6 +4,7 @@
  * completing it, flushing.
  */
 #include "packet.h"
+#include "recv.h"
 
 enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
                                     const struct qhca_wq *wq, uint32_t index,
@@ -57,10 +58,30 @@ enum qhca_seg_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
                            rwr->num_seg, off, buf, len);
 }
 
+/*
+ * A receive WR of an XRC SRQ completes where the SRQ does. Its QP does not know
+ * that CQ: a message that nobody will hear of ends it here (H-002).
+ */
+static bool push_xrc(struct qhca_engine *e, struct qhca_qp *qp,
+                     struct qhca_cqe *cqe, bool solicited)
+{
+    bool pushed;
+
+    cqe->flags |= htole16(QHCA_CQE_XRC);
+    cqe->srqn = htole32(qp->srq->srqn);
+    pushed = qhca_cq_push(e, qp->srq->cq, cqe, solicited);
+    if (!pushed) {
+        qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+    }
+    return pushed;
+}
+
 /* Completes the receive WR in use with a CQE filled in by the caller. */
 static void complete(struct qhca_engine *e, struct qhca_qp *qp,
                      struct qhca_cqe *cqe, bool solicited)
 {
+    bool pushed;
+
     cqe->wr_id = htole64(qp->rsp.rwr.wr_id);
     cqe->qpn = htole32(qp->qpn);
     cqe->wqe_index = htole32(qp->rsp.rwr.index);
@@ -71,7 +92,9 @@ static void complete(struct qhca_engine *e, struct qhca_qp *qp,
         return;
     }
     cqe->flags |= htole16(QHCA_CQE_SRQ);
-    if (qhca_cq_push(e, qp->rcq, cqe, solicited)) {
+    pushed = qp->xrcd ? push_xrc(e, qp, cqe, solicited) :
+                        qhca_cq_push(e, qp->rcq, cqe, solicited);
+    if (pushed) {
         qp->rsp.rwr.taken = false;
     } else {
         qhca_srq_give_back(qp);         /* nobody will hear of it */
@@ -117,7 +140,7 @@ void qhca_recv_fail(struct qhca_engine *e, struct qhca_qp *qp,
 
 bool qhca_recv_to_flush(const struct qhca_qp *qp)
 {
-    return qp->srq ? qp->last_wqe_owed : qp->rq.ci != qp->rq.pi;
+    return qhca_qp_shares_rq(qp) ? qp->last_wqe_owed : qp->rq.ci != qp->rq.pi;
 }
 
 static void flush_last(struct qhca_engine *e, struct qhca_qp *qp)
@@ -131,7 +154,7 @@ static void flush_last(struct qhca_engine *e, struct qhca_qp *qp)
 
 void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp)
 {
-    if (qp->srq) {
+    if (qhca_qp_shares_rq(qp)) {
         flush_last(e, qp);
         return;
     }

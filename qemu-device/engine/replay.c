@@ -66,6 +66,7 @@ static void replay_read(struct qhca_engine *e, struct qhca_qp *qp,
     struct qhca_response r = {
         .kind = QHCA_RESP_READ, .replay = true, .psn = p->psn, .va = p->va,
         .rkey = p->rkey, .length = p->dma_len, .msn = qp->rsp.msn,
+        .srqn = p->srqn,
     };
     uint64_t off;
 
@@ -74,7 +75,8 @@ static void replay_read(struct qhca_engine *e, struct qhca_qp *qp,
     }
     /* Only what the original request covered, from a packet on (D-051). */
     off = (uint64_t)psn_add(p->psn, -res->psn) * qp->mtu;
-    if (p->rkey == res->rkey && p->va == res->va + off &&
+    if (p->rkey == res->rkey && p->srqn == res->srqn &&
+        p->va == res->va + off &&
         p->dma_len <= res->length - off) {
         qhca_response_add(e, qp, &r);
     }

@@ -199,7 +199,7 @@ static bool ask_for_ack(struct qhca_qp *qp, bool last)
 {
     struct qhca_requester *r = &qp->req;
 
-    if (qp->type != QHCA_QPT_RC) {
+    if (!qhca_qp_is_reliable(qp)) {
         return false;
     }
     if (last || ++r->unasked >= QHCA_ACKREQ_EVERY ||
@@ -220,7 +220,7 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     size_t len = MIN_OF((size_t)qp->mtu, (size_t)(wr->length - off));
     bool first = n == 0, last = n == wr->num_psn - 1;
     struct qhca_txbuf b;
-    uint8_t *payload = qhca_packet_start(e, qp, &b, qhca_qp_service(qp) |
+    uint8_t *payload = qhca_packet_start(e, qp, &b,
                                          data_opcode(wr, first, last),
                                          r->snd_psn);
 
@@ -233,6 +233,7 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     b.p.dma_len = wr->length;
     b.p.imm = wr->imm;
     b.p.inv_key = wr->inv_key;
+    b.p.srqn = wr->srqn;
     /* SE only where a receive WR is consumed (B-045). */
     b.p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
                     wr->opcode != QHCA_WR_RDMA_WRITE;
@@ -256,6 +257,7 @@ static void send_read(struct qhca_engine *e, struct qhca_qp *qp,
     b.p.va = wr->raddr + off;
     b.p.rkey = wr->rkey;
     b.p.dma_len = (uint32_t)MIN_OF(wr->length - off, (uint64_t)piece * qp->mtu);
+    b.p.srqn = wr->srqn;
     b.p.ackreq = true;
     qhca_packet_send(e, qp, &b);
     r->snd_psn = psn_add(r->snd_psn, piece);
@@ -273,6 +275,7 @@ static void send_atomic(struct qhca_engine *e, struct qhca_qp *qp,
     b.p.rkey = wr->rkey;
     b.p.swap_add = wr->swap_add;
     b.p.compare = cas ? wr->compare : 0;
+    b.p.srqn = wr->srqn;
     b.p.ackreq = true;
     qhca_packet_send(e, qp, &b);
     r->snd_psn = psn_add(r->snd_psn, 1);
@@ -324,7 +327,7 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
     if (r->snd_psn == psn_add(wr->first_psn, wr->num_psn)) {
         r->snd_wqe++;
     }
-    if (qp->type != QHCA_QPT_RC) {
+    if (!qhca_qp_is_reliable(qp)) {
         sent_for_good(e, qp);
     }
     return true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RC responder, executing requests (IBTA 9.7.1 to 9.7.4). The
- * checks come in the order of D-060: PSN, opcode sequence, operation enabled,
- * receive WR available, length, R_Key.
+ * qhca engine: RC and XRC responder, executing requests (IBTA 9.7.1 to 9.7.4).
+ * The checks come in the order of D-060: PSN, opcode sequence, operation
+ * enabled, XRCETH, receive WR available, length, R_Key.
  */
-#include "qp.h"
+#include "recv.h"
 
 /* ---- refusing ---- */
 
@@ -33,6 +33,14 @@ static void refuse_request(struct qhca_engine *e, struct qhca_qp *qp,
                            const struct roce_packet *p)
 {
     refuse(e, qp, p, AETH_NAK_INV_REQ, QHCA_EVENT_QP_REQ_ERR,
+           QHCA_WC_REM_INV_REQ_ERR);
+}
+
+/* Too many READs, an odd address, or an XRCETH that is wrong (G-012). */
+static void refuse_argument(struct qhca_engine *e, struct qhca_qp *qp,
+                            const struct roce_packet *p)
+{
+    refuse(e, qp, p, AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR,
            QHCA_WC_REM_INV_REQ_ERR);
 }
 
@@ -244,8 +252,7 @@ static bool has_resource(struct qhca_engine *e, struct qhca_qp *qp,
                          const struct roce_packet *p)
 {
     if (qp->rsp.rd_pending >= qp->attr.max_dest_rd_atomic) {
-        refuse(e, qp, p, AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR,
-               QHCA_WC_REM_INV_REQ_ERR);
+        refuse_argument(e, qp, p);
         return false;
     }
     return true;
@@ -258,10 +265,11 @@ static void rx_read(struct qhca_engine *e, struct qhca_qp *qp,
     struct qhca_rd_resource res = {
         .valid = true, .psn = p->psn, .va = p->va, .rkey = p->rkey,
         .length = p->dma_len, .num_psn = qhca_packets_of(p->dma_len, qp->mtu),
+        .srqn = p->srqn,
     };
     struct qhca_response r = {
         .kind = QHCA_RESP_READ, .psn = p->psn, .va = p->va, .rkey = p->rkey,
-        .length = p->dma_len,
+        .length = p->dma_len, .srqn = p->srqn,
     };
 
     if (!has_resource(e, qp, p)) {
@@ -312,8 +320,7 @@ static void rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
         return;
     }
     if (p->va & 7) {
-        refuse(e, qp, p, AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR,
-               QHCA_WC_REM_INV_REQ_ERR);
+        refuse_argument(e, qp, p);
         return;
     }
     mr = qhca_mr_check(e, &qp->user, p->rkey, p->va, 8,
@@ -378,6 +385,10 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
 {
     if (!sequence_ok(qp, p) || !qhca_operation_enabled(qp, p)) {
         refuse_request(e, qp, p);
+        return;
+    }
+    if (!qhca_xrc_select(e, qp, p)) {
+        refuse_argument(e, qp, p);
         return;
     }
     qhca_comm_established(e, qp);

@@ -5,6 +5,7 @@
  * comes, so an answer of any length costs bounded work and memory.
  */
 #include "packet.h"
+#include "recv.h"
 
 static struct qhca_response *response_at(struct qhca_responder *s, uint32_t i)
 {
@@ -109,12 +110,16 @@ static uint8_t read_memory(struct qhca_engine *e, struct qhca_qp *qp,
                            const struct qhca_response *r, uint8_t *dst,
                            size_t len)
 {
+    struct qhca_key_user user;
     struct qhca_mr *mr;
 
     if (!len) {
         return AETH_ACK;
     }
-    mr = qhca_mr_check(e, &qp->user, r->rkey, r->va + r->done, len,
+    if (!qhca_xrc_user(e, qp, r->srqn, &user)) {
+        return AETH_NAK_ACCESS;
+    }
+    mr = qhca_mr_check(e, &user, r->rkey, r->va + r->done, len,
                        QHCA_ACCESS_REMOTE_READ);
     if (!mr) {
         return AETH_NAK_ACCESS;

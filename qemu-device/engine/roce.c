@@ -17,13 +17,16 @@ uint64_t qhca_rnr_ns(uint8_t code)
     return timer[code & 31] * 10000ull;
 }
 
-uint8_t qhca_qp_service(const struct qhca_qp *qp)
+/* Transport service of the QP's type: SVC_*, part of all its opcodes. */
+static uint8_t service_of(const struct qhca_qp *qp)
 {
     static const uint8_t service[] = {
         [QHCA_QPT_RC] = SVC_RC,
         [QHCA_QPT_UC] = SVC_UC,
         [QHCA_QPT_UD] = SVC_UD,
         [QHCA_QPT_GSI] = SVC_UD,
+        [QHCA_QPT_XRC_INI] = SVC_XRC,
+        [QHCA_QPT_XRC_TGT] = SVC_XRC,
     };
 
     return service[qp->type];
@@ -117,8 +120,8 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
                     const struct roce_packet *p)
 {
     if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
-        qhca_completer_rx(e, qp, p);    /* of RC: no other service has them */
-    } else if (qp->type == QHCA_QPT_RC) {
+        qhca_completer_rx(e, qp, p);    /* only reliable services have them */
+    } else if (qhca_qp_is_reliable(qp)) {
         qhca_responder_rx(e, qp, p);
     } else if (qp->type == QHCA_QPT_UC) {
         qhca_uc_rx(e, qp, p);
@@ -127,13 +130,19 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
     }
 }
 
+/* Each QP of XRC has one half only: it takes the packets of that (E-045). */
+static bool has_half(const struct qhca_qp *qp, bool response)
+{
+    return qp->type != (response ? QHCA_QPT_XRC_TGT : QHCA_QPT_XRC_INI);
+}
+
 void qhca_roce_deliver(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p, size_t len)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     bool response = info->flags & OPF_RESPONSE;
 
-    if ((p->opcode & SVC_MASK) != qhca_qp_service(qp)) {
+    if ((p->opcode & SVC_MASK) != service_of(qp) || !has_half(qp, response)) {
         drop(e, p, QHCA_CNT_RX_NO_QP);
         return;
     }
@@ -240,7 +249,8 @@ uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
                            struct qhca_txbuf *b, uint8_t opcode, uint32_t psn)
 {
     return qhca_packet_start_to(e, qp, b, &qp->attr.av,
-                                le32toh(qp->attr.dest_qpn), opcode, psn);
+                                le32toh(qp->attr.dest_qpn),
+                                service_of(qp) | opcode, psn);
 }
 
 void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,

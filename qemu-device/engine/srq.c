@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "qp.h"
+#include "recv.h"
 
 struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn)
 {
@@ -146,6 +146,16 @@ static int check_create(const struct qhca_engine *e,
     return QHCA_OK;
 }
 
+/* The objects it refers to have one user more, or less. */
+static void count_users(struct qhca_srq *srq, int by)
+{
+    srq->pd->users += (uint32_t)by;
+    if (srq->xrcd) {
+        srq->xrcd->users += (uint32_t)by;
+        srq->cq->users += (uint32_t)by;
+    }
+}
+
 static int build_srq(struct qhca_engine *e, struct qhca_srq *srq,
                      const struct qhca_cmd_create_srq *r)
 {
@@ -155,6 +165,16 @@ static int build_srq(struct qhca_engine *e, struct qhca_srq *srq,
     srq->pd = qhca_table_get(&e->pd, le32toh(r->pdn));
     if (!srq->pd) {
         return QHCA_ERR_OBJ;
+    }
+    if (r->xrcdn) {
+        srq->xrcd = qhca_xrcd_get(e, le32toh(r->xrcdn));
+        srq->cq = qhca_cq_get(e, le32toh(r->cqn));
+        if (!srq->xrcd || !srq->cq) {
+            return QHCA_ERR_OBJ;
+        }
+        if (srq->cq->state != QHCA_CQ_OK) {
+            return QHCA_ERR_STATE;      /* usable only for destroy (C-028) */
+        }
     }
     srq->uar = le32toh(r->uar);
     srq->user.pd = srq->pd;
@@ -199,7 +219,7 @@ int qhca_cmd_create_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         free(srq);
         return status;
     }
-    srq->pd->users++;
+    count_users(srq, 1);
     c->obj = srq->srqn;
     return QHCA_OK;
 }
@@ -211,7 +231,7 @@ static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
     while (srq->num_returned) {
         (void)take_returned(srq, &rwr);
     }
-    srq->pd->users--;
+    count_users(srq, -1);
     qhca_table_del(&e->srq, srq->srqn);
     qhca_mem_release(e, &srq->wq.mem);
     free(srq);
@@ -231,6 +251,9 @@ int qhca_cmd_destroy_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     }
     if (srq->users) {
         return QHCA_ERR_BUSY;
+    }
+    if (srq->xrcd) {
+        qhca_xrc_srq_gone(e, srq);
     }
     free_srq(e, srq);
     return QHCA_OK;
@@ -303,6 +326,8 @@ int qhca_cmd_query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     out->log_size = srq->wq.log_size;
     out->log_stride = srq->wq.log_stride;
     out->flags = srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0;
+    out->xrcdn = htole32(srq->xrcd ? srq->xrcd->xrcdn : 0);
+    out->cqn = htole32(srq->cq ? srq->cq->cqn : 0);
     return QHCA_OK;
 }
 

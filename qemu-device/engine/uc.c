@@ -5,7 +5,7 @@
  * tried afresh. A receive WR that a dropped SEND had in use stays in use for
  * the next one (D-070).
  */
-#include "qp.h"
+#include "recv.h"
 
 /*
  * Packets so little behind the ePSN have been overtaken or doubled on the way.

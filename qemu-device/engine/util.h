@@ -35,6 +35,7 @@
 #define QHCA_CQ_LOG_MAX         17
 #define QHCA_WQ_LOG_MAX         14
 #define QHCA_MAX_SRQ            4096u
+#define QHCA_MAX_XRCD           4096u
 #define QHCA_SRQ_LOG_MAX        14
 #define QHCA_MAX_CQ_COUNT       65535u
 #define QHCA_MAX_CQ_PERIOD      65535u

@@ -15,38 +15,49 @@
 #define ONLY    (OPF_FIRST | OPF_LAST)
 #define PAY     OPF_PAYLOAD
 
-/* The opcodes RC and UC share, for service @svc. */
-#define CONNECTED_OPCODES(svc) \
-    [(svc) | RC_SEND_FIRST]     = { OP_SEND, FIRST | PAY }, \
-    [(svc) | RC_SEND_MIDDLE]    = { OP_SEND, PAY }, \
-    [(svc) | RC_SEND_LAST]      = { OP_SEND, LAST | PAY }, \
-    [(svc) | RC_SEND_LAST_IMM]  = { OP_SEND, LAST | PAY | OPF_IMM }, \
-    [(svc) | RC_SEND_ONLY]      = { OP_SEND, ONLY | PAY }, \
-    [(svc) | RC_SEND_ONLY_IMM]  = { OP_SEND, ONLY | PAY | OPF_IMM }, \
-    [(svc) | RC_WRITE_FIRST]    = { OP_WRITE, FIRST | PAY | OPF_RETH }, \
-    [(svc) | RC_WRITE_MIDDLE]   = { OP_WRITE, PAY }, \
-    [(svc) | RC_WRITE_LAST]     = { OP_WRITE, LAST | PAY }, \
-    [(svc) | RC_WRITE_LAST_IMM] = { OP_WRITE, LAST | PAY | OPF_IMM }, \
-    [(svc) | RC_WRITE_ONLY]     = { OP_WRITE, ONLY | PAY | OPF_RETH }, \
-    [(svc) | RC_WRITE_ONLY_IMM] = { OP_WRITE, ONLY | PAY | OPF_RETH | OPF_IMM }
+/*
+ * The opcodes RC, UC and XRC share, for service @svc. @ext: what requests of
+ * that service carry besides.
+ */
+#define CONNECTED_OPCODES(svc, ext) \
+    [(svc) | RC_SEND_FIRST]     = { OP_SEND, FIRST | PAY | (ext) }, \
+    [(svc) | RC_SEND_MIDDLE]    = { OP_SEND, PAY | (ext) }, \
+    [(svc) | RC_SEND_LAST]      = { OP_SEND, LAST | PAY | (ext) }, \
+    [(svc) | RC_SEND_LAST_IMM]  = { OP_SEND, LAST | PAY | OPF_IMM | (ext) }, \
+    [(svc) | RC_SEND_ONLY]      = { OP_SEND, ONLY | PAY | (ext) }, \
+    [(svc) | RC_SEND_ONLY_IMM]  = { OP_SEND, ONLY | PAY | OPF_IMM | (ext) }, \
+    [(svc) | RC_WRITE_FIRST]    = { OP_WRITE, FIRST | PAY | OPF_RETH | \
+                                    (ext) }, \
+    [(svc) | RC_WRITE_MIDDLE]   = { OP_WRITE, PAY | (ext) }, \
+    [(svc) | RC_WRITE_LAST]     = { OP_WRITE, LAST | PAY | (ext) }, \
+    [(svc) | RC_WRITE_LAST_IMM] = { OP_WRITE, LAST | PAY | OPF_IMM | (ext) }, \
+    [(svc) | RC_WRITE_ONLY]     = { OP_WRITE, ONLY | PAY | OPF_RETH | (ext) }, \
+    [(svc) | RC_WRITE_ONLY_IMM] = { OP_WRITE, ONLY | PAY | OPF_RETH | \
+                                    OPF_IMM | (ext) }
 
 #define RESP    (OPF_RESPONSE | OPF_PAYLOAD)
 
+/* And those RC and XRC share. */
+#define RELIABLE_OPCODES(svc, ext) \
+    [(svc) | RC_READ_REQUEST]    = { OP_READ_REQ, ONLY | OPF_RETH | (ext) }, \
+    [(svc) | RC_READ_RESP_FIRST] = { OP_READ_RESP, FIRST | RESP | OPF_AETH }, \
+    [(svc) | RC_READ_RESP_MIDDLE] = { OP_READ_RESP, RESP }, \
+    [(svc) | RC_READ_RESP_LAST]  = { OP_READ_RESP, LAST | RESP | OPF_AETH }, \
+    [(svc) | RC_READ_RESP_ONLY]  = { OP_READ_RESP, ONLY | RESP | OPF_AETH }, \
+    [(svc) | RC_ACKNOWLEDGE]     = { OP_ACK, ONLY | OPF_RESPONSE | OPF_AETH }, \
+    [(svc) | RC_ATOMIC_ACKNOWLEDGE] = { OP_ATOMIC_ACK, ONLY | OPF_RESPONSE | \
+                                        OPF_AETH | OPF_ATOMICACK }, \
+    [(svc) | RC_CMP_SWAP]        = { OP_CAS, ONLY | OPF_ATOMICETH | (ext) }, \
+    [(svc) | RC_FETCH_ADD]       = { OP_FAA, ONLY | OPF_ATOMICETH | (ext) }, \
+    [(svc) | RC_SEND_LAST_INV]   = { OP_SEND, LAST | PAY | OPF_IETH | (ext) }, \
+    [(svc) | RC_SEND_ONLY_INV]   = { OP_SEND, ONLY | PAY | OPF_IETH | (ext) }
+
 static const struct roce_opcode_info opcodes[256] = {
-    CONNECTED_OPCODES(SVC_RC),
-    CONNECTED_OPCODES(SVC_UC),
-    [RC_READ_REQUEST]       = { OP_READ_REQ, ONLY | OPF_RETH },
-    [RC_READ_RESP_FIRST]    = { OP_READ_RESP, FIRST | RESP | OPF_AETH },
-    [RC_READ_RESP_MIDDLE]   = { OP_READ_RESP, RESP },
-    [RC_READ_RESP_LAST]     = { OP_READ_RESP, LAST | RESP | OPF_AETH },
-    [RC_READ_RESP_ONLY]     = { OP_READ_RESP, ONLY | RESP | OPF_AETH },
-    [RC_ACKNOWLEDGE]        = { OP_ACK, ONLY | OPF_RESPONSE | OPF_AETH },
-    [RC_ATOMIC_ACKNOWLEDGE] = { OP_ATOMIC_ACK, ONLY | OPF_RESPONSE | OPF_AETH |
-                                OPF_ATOMICACK },
-    [RC_CMP_SWAP]           = { OP_CAS, ONLY | OPF_ATOMICETH },
-    [RC_FETCH_ADD]          = { OP_FAA, ONLY | OPF_ATOMICETH },
-    [RC_SEND_LAST_INV]      = { OP_SEND, LAST | PAY | OPF_IETH },
-    [RC_SEND_ONLY_INV]      = { OP_SEND, ONLY | PAY | OPF_IETH },
+    CONNECTED_OPCODES(SVC_RC, 0),
+    RELIABLE_OPCODES(SVC_RC, 0),
+    CONNECTED_OPCODES(SVC_UC, 0),
+    CONNECTED_OPCODES(SVC_XRC, OPF_XRCETH),
+    RELIABLE_OPCODES(SVC_XRC, OPF_XRCETH),
     [SVC_UD | RC_SEND_ONLY] = { OP_SEND, ONLY | PAY | OPF_DETH },
     [SVC_UD | RC_SEND_ONLY_IMM] = { OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM },
     [ROCE_CNP]              = { OP_CNP, ONLY | PAY },
@@ -62,7 +73,7 @@ static const struct {
     uint16_t flag;
     uint8_t len;
 } ext_headers[] = {
-    { OPF_DETH, 8 }, { OPF_RETH, 16 }, { OPF_ATOMICETH, 28 },
+    { OPF_XRCETH, 4 }, { OPF_DETH, 8 }, { OPF_RETH, 16 }, { OPF_ATOMICETH, 28 },
     { OPF_AETH, 4 }, { OPF_ATOMICACK, 8 }, { OPF_IMM, 4 }, { OPF_IETH, 4 },
 };
 
@@ -154,6 +165,10 @@ static uint8_t *build_ext(const struct roce_packet *p, uint8_t *h)
 {
     uint16_t flags = opcodes[p->opcode].flags;
 
+    if (flags & OPF_XRCETH) {
+        put_be32(h, p->srqn);
+        h += 4;
+    }
     if (flags & OPF_DETH) {
         put_be32(h, p->qkey);
         put_be32(h + 4, p->src_qp);
@@ -279,6 +294,10 @@ static size_t parse_ip(struct roce_packet *p, size_t avail)
 
 static void parse_ext(struct roce_packet *p, const uint8_t *h, uint16_t flags)
 {
+    if (flags & OPF_XRCETH) {
+        p->srqn = get_be24(h + 1);
+        h += 4;
+    }
     if (flags & OPF_DETH) {
         p->qkey = get_be32(h);
         p->src_qp = get_be24(h + 5);

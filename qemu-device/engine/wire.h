@@ -21,9 +21,12 @@
 #define UDP_LEN             8
 #define BTH_LEN             12
 #define ICRC_LEN            4
-/* Ethernet, tag, IPv6, UDP, BTH, AtomicETH (the largest), ICRC and padding. */
+/*
+ * Ethernet, tag, IPv6, UDP, BTH, XRCETH and AtomicETH (the longest), ICRC and
+ * padding.
+ */
 #define ROCE_MAX_OVERHEAD   (ETH_LEN + VLAN_LEN + IPV6_LEN + UDP_LEN + \
-                             BTH_LEN + 28 + ICRC_LEN + 3)
+                             BTH_LEN + 4 + 28 + ICRC_LEN + 3)
 #define ROCE_MAX_FRAME      (4096 + ROCE_MAX_OVERHEAD)
 
 /* What an opcode does, whatever the transport service. */
@@ -52,6 +55,7 @@ enum roce_op {
 #define OPF_PAYLOAD     0x100   /* may carry payload */
 #define OPF_RESPONSE    0x200   /* from responder to requester */
 #define OPF_IETH        0x400
+#define OPF_XRCETH      0x1000
 
 struct roce_opcode_info {
     uint8_t op;             /* enum roce_op */
@@ -65,9 +69,13 @@ const struct roce_opcode_info *roce_opcode(uint8_t opcode);
 #define SVC_RC          0x00
 #define SVC_UC          0x20
 #define SVC_UD          0x60
+#define SVC_XRC         0xa0
 #define SVC_MASK        0xe0
 
-/* RC opcodes (IBTA table 38); those of UC are the same plus SVC_UC. */
+/*
+ * RC opcodes (IBTA table 38); those of UC and XRC are the same plus SVC_UC or
+ * SVC_XRC.
+ */
 #define RC_SEND_FIRST           0x00
 #define RC_SEND_MIDDLE          0x01
 #define RC_SEND_LAST            0x02
@@ -141,6 +149,7 @@ struct roce_packet {
     uint32_t imm;               /* as on the wire: never swapped */
     uint32_t qkey, src_qp;      /* DETH */
     uint32_t inv_key;           /* IETH */
+    uint32_t srqn;              /* XRCETH */
 
     const uint8_t *payload;     /* parsed: in the frame */
     size_t payload_len;

@@ -6,7 +6,8 @@
 #include "qp.h"
 
 #define TY(t)       (1u << QHCA_QPT_##t)
-#define CONNECTED   (TY(RC) | TY(UC))
+#define RELIABLE    (TY(RC) | TY(XRC_INI))
+#define CONNECTED   (RELIABLE | TY(UC))
 #define DATAGRAM    (TY(UD) | TY(GSI))
 
 enum {
@@ -19,20 +20,21 @@ enum {
 
 /* Which opcode a QP of which type takes (B.1), and what the WR may do. */
 static const struct {
-    uint8_t types;              /* set of QP types; empty: not offered */
+    uint16_t types;             /* set of QP types; empty: not offered */
     uint8_t rules;
 } wr_rules[] = {
     [QHCA_WR_SEND]                 = { CONNECTED | DATAGRAM, WR_INLINE },
     [QHCA_WR_SEND_WITH_IMM]        = { CONNECTED | TY(UD), WR_INLINE },
-    [QHCA_WR_SEND_WITH_INV]        = { TY(RC), WR_INLINE },
+    [QHCA_WR_SEND_WITH_INV]        = { RELIABLE, WR_INLINE },
     [QHCA_WR_RDMA_WRITE]           = { CONNECTED, WR_INLINE },
     [QHCA_WR_RDMA_WRITE_WITH_IMM]  = { CONNECTED, WR_INLINE },
-    [QHCA_WR_RDMA_READ]            = { TY(RC), WR_RD_ATOMIC },
-    [QHCA_WR_ATOMIC_CMP_AND_SWP]   = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
-    [QHCA_WR_ATOMIC_FETCH_AND_ADD] = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
+    [QHCA_WR_RDMA_READ]            = { RELIABLE, WR_RD_ATOMIC },
+    [QHCA_WR_ATOMIC_CMP_AND_SWP]   = { RELIABLE, WR_ATOMIC | WR_RD_ATOMIC },
+    [QHCA_WR_ATOMIC_FETCH_AND_ADD] = { RELIABLE, WR_ATOMIC | WR_RD_ATOMIC },
     [QHCA_WR_BIND_MW]              = { CONNECTED, WR_NO_DATA },
     [QHCA_WR_LOCAL_INV]            = { CONNECTED, WR_NO_DATA },
-    [QHCA_WR_REG_MR]               = { CONNECTED, WR_NO_DATA | WR_KERNEL },
+    [QHCA_WR_REG_MR]               = { TY(RC) | TY(UC),
+                                       WR_NO_DATA | WR_KERNEL },
 };
 
 static bool opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
@@ -80,6 +82,7 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
     wr->executed = false;
     wr->raddr = le64toh(w->rdma.addr);
     wr->rkey = le32toh(w->rdma.rkey);
+    wr->srqn = le32toh(w->rdma.srqn) & QHCA_OBJ_MASK;
     wr->swap_add = le64toh(w->atomic.swap_add);
     wr->compare = le64toh(w->atomic.compare);
     wr->ud.av = w->ud.av;

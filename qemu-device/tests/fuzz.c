@@ -7,7 +7,7 @@
  */
 #include "fuzz.h"
 #include "internal.h"
-#include "qp.h"
+#include "recv.h"
 
 /* ---- doorbells and rings ---- */
 
@@ -65,6 +65,7 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
         wr.sge[i].lkey = one_in(f, 9) ? some(f, MR) : f->n.mr.key;
     }
     rc_aim(&wr, &f->n, rnd(f, NODE_MEM / 2) & ~7ull);
+    wr.srqn = one_in(f, 9) ? some(f, SRQ) : f->srq.srqn;
     if (one_in(f, 9)) {
         wr.raddr = nasty(f);
         wr.rkey = some(f, MR);
@@ -93,10 +94,10 @@ static void random_recv(struct fuzz *f, struct rc_qp *q)
     if (one_in(f, 20)) {
         n = (unsigned)nasty(f) & 0xffff;
     }
-    if (q->o.srqn) {
+    if (q->o.srqn || q->o.type == QHCA_QPT_XRC_TGT) {
         srq_put(&f->srq, wr_id, n, sge);
         srq_ring(&f->srq);
-    } else {
+    } else if (q->o.type != QHCA_QPT_XRC_INI) {
         rc_recv_raw(q, wr_id, n, sge);
     }
 }
@@ -118,12 +119,14 @@ static void random_frame(struct fuzz *f)
     struct qhca_qp *dev = qhca_qp_get(f->n.g->e, q->qpn);
     static const uint8_t services[] = {
         [QHCA_QPT_RC] = SVC_RC, [QHCA_QPT_UC] = SVC_UC, [QHCA_QPT_UD] = SVC_UD,
+        [QHCA_QPT_XRC_INI] = SVC_XRC, [QHCA_QPT_XRC_TGT] = SVC_XRC,
     };
     uint8_t service = services[q->o.type];
     struct roce_packet p = peer_packet(q, service | (uint8_t)rnd(f, 0x16), 0);
     uint8_t frame[MAX_FRAME] = { 0 };
     size_t len;
 
+    p.srqn = one_in(f, 9) ? some(f, SRQ) : f->srq.srqn;
     if (dev) {
         p.psn = (roce_opcode(p.opcode)->flags & OPF_RESPONSE ?
                  dev->req.una_psn : dev->rsp.epsn) + (uint32_t)rnd(f, 4);
@@ -248,6 +251,31 @@ static void check_windows(struct qhca_engine *e)
     REQUIRE(bound == at_regions && on_qps == at_qps);
 }
 
+/* Everything in an XRC domain is counted there. */
+static void check_domains(struct qhca_engine *e)
+{
+    uint64_t users = 0, in_one = 0;
+
+    for (uint32_t i = 0; i < e->xrcd.size; i++) {
+        const struct qhca_xrcd *xrcd = qhca_table_at(&e->xrcd, i);
+
+        users += xrcd ? xrcd->users : 0;
+    }
+    for (uint32_t i = 0; i < e->srq.size; i++) {
+        const struct qhca_srq *srq = qhca_table_at(&e->srq, i);
+
+        in_one += srq && srq->xrcd;
+        REQUIRE(!srq || !srq->xrcd == !srq->cq);
+    }
+    for (uint32_t i = 0; i < e->qp.size; i++) {
+        const struct qhca_qp *qp = qhca_table_at(&e->qp, i);
+
+        in_one += qp && qp->xrcd;
+        REQUIRE(!qp || !qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
+    }
+    REQUIRE(users == in_one);
+}
+
 static void check_books(struct fuzz *f)
 {
     struct qhca_engine *e = f->n.g->e;
@@ -261,7 +289,34 @@ static void check_books(struct fuzz *f)
     FOR_ALL(&e->srq, struct qhca_srq, check_srq, blocks);
     FOR_ALL(&e->qp, struct qhca_qp, check_qp, blocks);
     check_windows(e);
+    check_domains(e);
     REQUIRE(blocks <= e->table_blocks);
+}
+
+/* @a sends to the SRQ of an XRC domain, and @b receives for it. */
+static void create_xrc(struct fuzz *f, struct rc_opts *o)
+{
+    o->type = QHCA_QPT_XRC_INI;
+    f->a = rc_create(&f->n, o);
+    o->type = QHCA_QPT_XRC_TGT;
+    o->xrcdn = xrcd_create(f->n.g);
+    f->srq = srq_create_xrc(&f->n, f->n.pdn, 5, 3, o->xrcdn);
+    f->b = rc_create(&f->n, o);
+    remember(f, XRCD, o->xrcdn);
+    remember(f, CQ, f->srq.cq.cqn);
+}
+
+static void create_pair(struct fuzz *f, struct rc_opts *o)
+{
+    o->type = (uint8_t)(one_in(f, 3) ? QHCA_QPT_RC + rnd(f, 3) : QHCA_QPT_RC);
+    o->qp_flags = KERNEL_QP;
+    f->a = rc_create(&f->n, o);
+    o->qp_flags = 0;
+    f->srq = srq_create(&f->n, f->n.pdn, 5, 3);
+    if (o->type == QHCA_QPT_RC && one_in(f, 2)) {
+        o->srqn = f->srq.srqn;
+    }
+    f->b = rc_create(&f->n, o);
 }
 
 static void begin(struct fuzz *f)
@@ -275,20 +330,16 @@ static void begin(struct fuzz *f)
     o.timeout = 4;
     o.retry = 2;
     o.cq_log = 5;
-    o.type = (uint8_t)(one_in(f, 3) ? QHCA_QPT_RC + rnd(f, 3) : QHCA_QPT_RC);
-    o.qp_flags = KERNEL_QP;
-    f->a = rc_create(&f->n, &o);
-    o.qp_flags = 0;
-    f->srq = srq_create(&f->n, f->n.pdn, 5, 3);
-    if (o.type == QHCA_QPT_RC && one_in(f, 2)) {
-        o.srqn = f->srq.srqn;
+    memset(f->num, 0, sizeof(f->num));
+    if (one_in(f, 4)) {
+        create_xrc(f, &o);
+    } else {
+        create_pair(f, &o);
     }
-    f->b = rc_create(&f->n, &o);
     rc_connect(&f->a, &f->b);
     for (i = 0; i < 4; i++) {
         f->mem[i] = guest_buf(f->n.g, 12 << 12, 12, i);
     }
-    memset(f->num, 0, sizeof(f->num));
     remember(f, PD, f->n.pdn);
     remember(f, MR, f->n.mr.key);
     remember(f, CQ, f->a.scq.cqn);

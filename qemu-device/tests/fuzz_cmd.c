@@ -141,6 +141,8 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->create_srq.log_size = (uint8_t)rnd(f, 6);
         c->create_srq.log_stride = 6;
         c->create_srq.flags = (uint8_t)rnd(f, 3);
+        c->create_srq.xrcdn = htole32(one_in(f, 2) ? some(f, XRCD) : 0);
+        c->create_srq.cqn = htole32(some(f, CQ));
         break;
     case QHCA_CMD_MODIFY_SRQ:
         c->modify_srq.srqn = htole32(some(f, SRQ));
@@ -168,6 +170,20 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
     }
 }
 
+/* A QP of either type of XRC, which lacks most of what others have. */
+static void some_xrc(struct fuzz *f, struct qhca_create_qp *c)
+{
+    bool tgt = one_in(f, 2);
+
+    c->type = tgt ? QHCA_QPT_XRC_TGT : QHCA_QPT_XRC_INI;
+    c->srqn = 0;
+    c->rq.num_blocks = one_in(f, 9);
+    if (tgt) {
+        c->sq.num_blocks = one_in(f, 9);
+        c->xrcdn = htole32(some(f, XRCD));
+    }
+}
+
 /* Mailboxes: a QP to create or attributes, with a byte or two wrong. */
 static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
 {
@@ -185,6 +201,9 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
         c.srqn = htole32(some(f, SRQ));
         c.rq.num_blocks = one_in(f, 9);
     }
+    if (one_in(f, 3)) {
+        some_xrc(f, &c);
+    }
     a.state = (uint8_t)rnd(f, 8);
     memset(mbox, 0, 4096);
     if (opcode == QHCA_CMD_CREATE_QP) {
@@ -201,15 +220,15 @@ void random_command(struct fuzz *f)
 {
     static const uint8_t opcodes[] = {
         0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x20,
-        0x20, 0x21, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d, 0x30, 0x30,
-        0x31, 0x32, 0x33, 0x33, 0x34, 0x38, 0x38, 0x39, 0x3a, 0x3b, 0x3c,
-        0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43, 0x48, 0x48, 0x49,
+        0x20, 0x21, 0x24, 0x25, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d,
+        0x30, 0x30, 0x31, 0x32, 0x33, 0x33, 0x34, 0x38, 0x38, 0x39, 0x3a, 0x3b,
+        0x3c, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43, 0x48, 0x48, 0x49,
     };
     static const struct {
         uint8_t opcode, kind;
     } creates[] = {
-        { QHCA_CMD_ALLOC_PD, PD }, { QHCA_CMD_REG_MR, MR },
-        { QHCA_CMD_ALLOC_MW, MR },
+        { QHCA_CMD_ALLOC_PD, PD }, { QHCA_CMD_ALLOC_XRCD, XRCD },
+        { QHCA_CMD_REG_MR, MR }, { QHCA_CMD_ALLOC_MW, MR },
         { QHCA_CMD_CREATE_CQ, CQ }, { QHCA_CMD_CREATE_EQ, EQ },
         { QHCA_CMD_CREATE_SRQ, SRQ }, { QHCA_CMD_CREATE_QP, QP },
         { QHCA_CMD_CREATE_ETHQ, ETHQ },

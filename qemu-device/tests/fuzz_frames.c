@@ -5,18 +5,25 @@
 #include "frames.h"
 #include "fuzz_frames.h"
 #include "internal.h"
-#include "qp.h"
+#include "recv.h"
 
-#define NUM_QPS     4
+#define NUM_QPS     6
 #define MAX_RECORDS 200
 
 /* struct target - the device and what it has */
 struct target {
     struct node n, peer;
     struct rc_qp qp[NUM_QPS];
+    struct gsrq srq;            /* in a domain, with the XRC_TGT QP */
     struct eth_rx rx;
     uint8_t gid[16], mac[6];
 };
+
+/* The QP that @aim means: one of the first four, or of XRC. */
+static unsigned qp_of(uint8_t aim)
+{
+    return aim & 8 ? 4u + (aim & 1) : aim & 3u;
+}
 
 /* ---- putting a frame right ---- */
 
@@ -82,14 +89,14 @@ static void fix_length(const struct place *at, uint8_t *f, size_t len)
 static void fix_qp(const struct target *t, const struct place *at, uint8_t *f,
                    uint8_t aim)
 {
-    put_be(f + at->bth + 5, t->qp[aim % NUM_QPS].qpn, 3);
+    put_be(f + at->bth + 5, t->qp[qp_of(aim)].qpn, 3);
 }
 
 static void fix_psn(const struct target *t, const struct place *at, uint8_t *f,
                     uint8_t aim)
 {
     struct qhca_qp *qp = qhca_qp_get(t->n.g->e,
-                                     t->qp[aim % NUM_QPS].qpn);
+                                     t->qp[qp_of(aim)].qpn);
     bool response = roce_opcode(f[at->bth])->flags & OPF_RESPONSE;
 
     if (qp) {
@@ -104,8 +111,12 @@ static void fix_key(const struct target *t, const struct place *at, uint8_t *f,
     uint16_t flags = roce_opcode(f[at->bth])->flags;
     uint8_t *va = f + at->bth + BTH_LEN;
 
-    if (len < at->bth + BTH_LEN + 16) {
+    if (len < at->bth + BTH_LEN + 4 + 16) {
         return;
+    }
+    if (flags & OPF_XRCETH) {
+        put_be(va, t->srq.srqn, 4);
+        va += 4;
     }
     if (flags & OPF_DETH) {
         put_be(va, t->qp[3].o.qkey, 4);
@@ -164,6 +175,7 @@ static void begin(struct target *t, uint8_t cfg)
 {
     static const uint8_t type[NUM_QPS] = {
         QHCA_QPT_RC, QHCA_QPT_UC, QHCA_QPT_RC, QHCA_QPT_UD,
+        QHCA_QPT_XRC_TGT, QHCA_QPT_XRC_INI,
     };
     struct rc_opts o = RC_OPTS;
     unsigned i;
@@ -179,6 +191,8 @@ static void begin(struct target *t, uint8_t cfg)
     t->peer = t->n;
     t->peer.host = 2;
     o.mtu = cfg & FRAMES_CFG_SMALL ? 1 : 3;
+    o.xrcdn = xrcd_create(t->n.g);
+    t->srq = srq_create_xrc(&t->n, t->n.pdn, 6, 4, o.xrcdn);
     for (i = 0; i < NUM_QPS; i++) {
         o.type = type[i];
         o.dest_rd_atomic = o.rd_atomic = i ? 1 : 4;
@@ -237,7 +251,7 @@ static void post_send(struct target *t, const struct frames_rec *r,
         QHCA_WR_SEND, QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ,
         QHCA_WR_ATOMIC_FETCH_AND_ADD,
     };
-    struct rc_qp *q = &t->qp[r->aim & 1];
+    struct rc_qp *q = &t->qp[r->aim & 8 ? 5 : r->aim & 1];
     struct qhca_qp *dev = qhca_qp_get(t->n.g->e, q->qpn);
     struct rc_wr wr = rc_wr(q, opcode[r->aim >> 4 & 3], 0, len % 20000);
 
@@ -246,6 +260,7 @@ static void post_send(struct target *t, const struct frames_rec *r,
     }
     wr.raddr = 0x1000;
     wr.rkey = 0x42;
+    wr.srqn = 0x43;
     if (dev && dev->sq.pi - dev->sq.ci < qhca_wq_size(&dev->sq)) {
         rc_post(q, &wr);
     }
@@ -254,10 +269,16 @@ static void post_send(struct target *t, const struct frames_rec *r,
 static void post_recv(struct target *t, const struct frames_rec *r,
                       uint32_t len)
 {
-    struct rc_qp *q = &t->qp[r->aim % NUM_QPS];
+    struct rc_qp *q = &t->qp[qp_of(r->aim)];
     struct qhca_qp *dev = qhca_qp_get(t->n.g->e, q->qpn);
 
-    if (dev && dev->rq.pi - dev->rq.ci < qhca_wq_size(&dev->rq)) {
+    if (q->o.type == QHCA_QPT_XRC_TGT) {
+        struct qhca_srq *srq = qhca_srq_get(t->n.g->e, t->srq.srqn);
+
+        if (srq->wq.pi - srq->wq.ci < qhca_wq_size(&srq->wq)) {
+            srq_post(&t->srq, 1, 0, len);
+        }
+    } else if (dev && dev->rq.pi - dev->rq.ci < qhca_wq_size(&dev->rq)) {
         rc_recv(q, 1, 0, len);
     }
 }
@@ -328,6 +349,7 @@ uint64_t frames_session(const uint8_t *data, size_t size)
             empty_cq(&t.qp[i].scq);
             empty_cq(&t.qp[i].rcq);
         }
+        empty_cq(&t.srq.cq);
         eth_rx_refill(&t.rx);
     }
     REQUIRE(dev_state(t.n.g) == QHCA_STATE_RUNNING);

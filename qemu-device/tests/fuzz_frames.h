@@ -19,7 +19,7 @@
 struct frames_rec {
     uint8_t kind;               /* enum frames_kind, modulo FRAMES_KINDS */
     uint8_t fix;                /* FRAMES_FIX_* */
-    uint8_t aim;                /* 1:0 QP; 7:4 PSN ahead plus 4, or opcode */
+    uint8_t aim;                /* 3, 1:0 QP; 7:4 PSN ahead plus 4, or opcode */
     uint8_t len[2];             /* little-endian */
 };
 
@@ -36,7 +36,7 @@ enum frames_kind {
 #define FRAMES_FIX_LENGTH   0x02    /* of IP and UDP, and IPv4's checksum */
 #define FRAMES_FIX_QP       0x04
 #define FRAMES_FIX_PSN      0x08
-#define FRAMES_FIX_KEY      0x10    /* remote address and key; Q_Key */
+#define FRAMES_FIX_KEY      0x10    /* remote address and key; Q_Key; SRQ */
 #define FRAMES_FIX_ADDR     0x20    /* Ethernet and IP addresses */
 #define FRAMES_FIX_ALL      0x3f
 

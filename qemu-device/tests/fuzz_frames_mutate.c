@@ -70,7 +70,8 @@ static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
 {
     const struct roce_opcode_info *info = roce_opcode(opcode);
     uint8_t service = opcode & SVC_MASK;
-    uint8_t qp = service == SVC_UC ? 1 : service == SVC_UD ? 3 : 0;
+    uint8_t qp = service == SVC_UC ? 1 : service == SVC_UD ? 3 :
+                 service == SVC_RC ? 0 : info->flags & OPF_RESPONSE ? 9 : 8;
     uint8_t aim = 0x40 | qp;
     size_t mtu = cfg & FRAMES_CFG_SMALL ? 256 : 1024, n = 0;
     size_t payload = info->flags & OPF_PAYLOAD ? 100 : 0;
@@ -224,7 +225,7 @@ static size_t graft(uint8_t *data, size_t size, size_t max, size_t at,
                     uint64_t *rng)
 {
     static uint8_t seed[FRAMES_MAX_INPUT];
-    size_t len = frames_seed((unsigned)pick(rng, 400), seed), off = 1, n;
+    size_t len = frames_seed((unsigned)pick(rng, 500), seed), off = 1, n;
 
     if (len == 0 || at == 0) {
         return size;

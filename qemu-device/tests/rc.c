@@ -94,12 +94,18 @@ static void create(struct rc_qp *q)
                            o->sges * sizeof(struct qhca_sge), 5);
     q->sq = guest_buf(g, 1ull << (o->sq_log + q->sq_stride), 12, 1);
     q->rq = guest_buf(g, 1ull << (o->rq_log + q->rq_stride), 12, 1);
-    c.sq = q->sq.desc;
-    c.rq = q->rq.desc;
-    c.pdn = htole32(q->n->pdn);
+    if (o->type == QHCA_QPT_XRC_TGT) {
+        c.xrcdn = htole32(o->xrcdn);
+    } else {
+        c.sq = q->sq.desc;
+        c.pdn = htole32(q->n->pdn);
+        c.send_cqn = htole32(q->scq.cqn);
+    }
+    if (o->type != QHCA_QPT_XRC_TGT && o->type != QHCA_QPT_XRC_INI) {
+        c.rq = q->rq.desc;
+        c.recv_cqn = htole32(q->rcq.cqn);
+    }
     c.uar = htole32(1);
-    c.send_cqn = htole32(q->scq.cqn);
-    c.recv_cqn = htole32(q->rcq.cqn);
     c.flags = (uint8_t)o->qp_flags;
     c.sq_log_size = (uint8_t)o->sq_log;
     c.rq_log_size = (uint8_t)o->rq_log;
@@ -215,6 +221,12 @@ static const uint32_t step_mask[][QHCA_QPS_SQD + 1] = {
         0, UD_INIT_MASK, QHCA_QP_STATE, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
         QHCA_QP_STATE,
     },
+    [QHCA_QPT_XRC_INI] = {
+        0, RC_INIT_MASK, UC_RTR_MASK, RC_RTS_MASK, QHCA_QP_STATE,
+    },
+    [QHCA_QPT_XRC_TGT] = {
+        0, RC_INIT_MASK, RC_RTR_MASK, XRC_TGT_RTS_MASK, QHCA_QP_STATE,
+    },
     [QHCA_QPT_GSI] = {
         0, UD_INIT_MASK & ~QHCA_QP_PORT, QHCA_QP_STATE,
         QHCA_QP_STATE | QHCA_QP_SQ_PSN, QHCA_QP_STATE,
@@ -322,6 +334,7 @@ static void put_body(struct qhca_sq_wqe *w, const struct rc_wr *wr)
     default:
         w->atomic.addr = htole64(wr->raddr);
         w->atomic.rkey = htole32(wr->rkey);
+        w->atomic.srqn = htole32(wr->srqn);
         w->atomic.swap_add = htole64(wr->swap_add);
         w->atomic.compare = htole64(wr->compare);
         break;

@@ -40,6 +40,7 @@ struct rc_opts {
     uint16_t access;
     uint32_t sq_psn, rq_psn;
     uint32_t srqn;              /* instead of a receive queue */
+    uint32_t xrcdn;             /* of XRC_TGT */
     uint32_t qkey;
 };
 
@@ -91,6 +92,7 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q);
 #define RC_RTS_MASK (QHCA_QP_STATE | QHCA_QP_TIMEOUT | QHCA_QP_RETRY_CNT | \
                      QHCA_QP_RNR_RETRY | QHCA_QP_SQ_PSN | \
                      QHCA_QP_MAX_QP_RD_ATOMIC)
+#define XRC_TGT_RTS_MASK (QHCA_QP_STATE | QHCA_QP_TIMEOUT | QHCA_QP_SQ_PSN)
 /* From RESET up to @state (INIT, RTR, RTS; SQD and ERR through RTS). */
 void rc_bring_up(struct rc_qp *q, unsigned state);
 void rc_set_peer(struct rc_qp *q, const struct node *n, uint32_t qpn);
@@ -113,6 +115,7 @@ struct rc_wr {
     unsigned inline_len;
     uint64_t raddr;
     uint32_t rkey;
+    uint32_t srqn;              /* XRC */
     uint64_t swap_add, compare;
     /* REG_MR, BIND_MW: */
     uint32_t key, mr_key, num_blocks, offset;

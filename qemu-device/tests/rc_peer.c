@@ -12,8 +12,8 @@ struct roce_packet peer_packet(const struct rc_qp *q, uint8_t opcode,
         .vlan = q->n->vlan, .ipv4 = !q->n->ipv6, .hop_limit = 64,
         .sport = 0xc123, .opcode = opcode, .pkey = PKEY_DEFAULT,
         .psn = psn & PSN_MASK, .dest_qp = q->qpn, .syndrome = AETH_ACK,
-        .ackreq = q->o.type == QHCA_QPT_RC, .qkey = q->o.qkey,
-        .src_qp = q->peer_qpn,
+        .ackreq = q->o.type != QHCA_QPT_UC && q->o.type != QHCA_QPT_UD,
+        .qkey = q->o.qkey, .src_qp = q->peer_qpn,
     };
 
     memcpy(p.smac, q->peer_mac, 6);

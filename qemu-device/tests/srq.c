@@ -4,8 +4,8 @@
  */
 #include "srq.h"
 
-struct gsrq srq_create(struct node *n, uint32_t pdn, unsigned log,
-                       unsigned sges)
+static struct gsrq create(struct node *n, uint32_t pdn, unsigned log,
+                          unsigned sges, uint32_t xrcdn, uint32_t cqn)
 {
     struct gsrq q = { .n = n, .log = log, .stride = 5, .sges = sges };
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_SRQ) };
@@ -22,8 +22,33 @@ struct gsrq srq_create(struct node *n, uint32_t pdn, unsigned log,
     cmd.create_srq.max_sge = htole32(sges);
     cmd.create_srq.log_size = (uint8_t)log;
     cmd.create_srq.log_stride = (uint8_t)q.stride;
+    cmd.create_srq.xrcdn = htole32(xrcdn);
+    cmd.create_srq.cqn = htole32(cqn);
     q.srqn = guest_create(n->g, &cmd);
     return q;
+}
+
+struct gsrq srq_create(struct node *n, uint32_t pdn, unsigned log,
+                       unsigned sges)
+{
+    return create(n, pdn, log, sges, 0, 0);
+}
+
+struct gsrq srq_create_xrc(struct node *n, uint32_t pdn, unsigned log,
+                           unsigned sges, uint32_t xrcdn)
+{
+    struct gcq cq = cq_create(n->g, &n->comp, 1, 8);
+    struct gsrq q = create(n, pdn, log, sges, xrcdn, cq.cqn);
+
+    q.cq = cq;
+    return q;
+}
+
+uint32_t xrcd_create(struct guest *g)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOC_XRCD) };
+
+    return guest_create(g, &cmd);
 }
 
 void srq_put(struct gsrq *q, uint64_t wr_id, unsigned num_sge,

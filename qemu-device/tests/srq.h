@@ -14,11 +14,16 @@ struct gsrq {
     unsigned log, stride, sges;     /* log2 of size and stride */
     struct gbuf ring;
     uint32_t pi;
+    struct gcq cq;                  /* of XRC: where it completes */
 };
 
 /* In PD @pdn. */
 struct gsrq srq_create(struct node *n, uint32_t pdn, unsigned log,
                        unsigned sges);
+/* The same in XRC domain @xrcdn, with a CQ of its own. */
+struct gsrq srq_create_xrc(struct node *n, uint32_t pdn, unsigned log,
+                           unsigned sges, uint32_t xrcdn);
+uint32_t xrcd_create(struct guest *g);
 void srq_put(struct gsrq *q, uint64_t wr_id, unsigned num_sge,
              const struct qhca_seg_le *sge);
 void srq_ring(struct gsrq *q);

@@ -11,49 +11,63 @@
 #define UC      (1u << QHCA_QPT_UC)
 #define UD      (1u << QHCA_QPT_UD)
 #define GSI     (1u << QHCA_QPT_GSI)
+#define INI     (1u << QHCA_QPT_XRC_INI)
+#define TGT     (1u << QHCA_QPT_XRC_TGT)
+#define ALL     (RC | UC | UD | GSI | INI | TGT)
 #define A(a)    QHCA_QP_##a
 
-/* Conformance A.3, row by row, XRC aside. */
+/* Conformance A.3, row by row. */
 static const struct row {
     const char *id;
     uint8_t from, to;
     unsigned types;
     uint32_t required, optional;
 } rows[] = {
-    { "A-040", S(RESET), S(INIT), RC | UC,
+    { "A-040", S(RESET), S(INIT), RC | UC | INI | TGT,
       A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS), 0 },
     { "A-041", S(RESET), S(INIT), UD, A(PKEY_INDEX) | A(PORT) | A(QKEY), 0 },
     { "A-042", S(RESET), S(INIT), GSI, A(PKEY_INDEX) | A(QKEY), 0 },
-    { "A-043", S(INIT), S(INIT), RC | UC, 0,
+    { "A-043", S(INIT), S(INIT), RC | UC | INI | TGT, 0,
       A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS) },
     { "A-043", S(INIT), S(INIT), UD, 0, A(PKEY_INDEX) | A(PORT) | A(QKEY) },
     { "A-043", S(INIT), S(INIT), GSI, 0, A(PKEY_INDEX) | A(QKEY) },
-    { "A-044", S(INIT), S(RTR), RC,
+    { "A-044", S(INIT), S(RTR), RC | TGT,
       A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN) | A(MAX_DEST_RD_ATOMIC) |
       A(MIN_RNR_TIMER), A(ACCESS_FLAGS) | A(PKEY_INDEX) },
-    { "A-045", S(INIT), S(RTR), UC,
+    { "A-045", S(INIT), S(RTR), UC | INI,
       A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN),
       A(ACCESS_FLAGS) | A(PKEY_INDEX) },
     { "A-046", S(INIT), S(RTR), UD | GSI, 0, A(PKEY_INDEX) | A(QKEY) },
     { "A-047", S(RTR), S(RTS), RC,
       A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) |
       A(MAX_QP_RD_ATOMIC), A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+    { "A-047", S(RTR), S(RTS), INI,
+      A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) |
+      A(MAX_QP_RD_ATOMIC), A(CUR_STATE) | A(ACCESS_FLAGS) },
     { "A-048", S(RTR), S(RTS), UC, A(SQ_PSN), A(CUR_STATE) | A(ACCESS_FLAGS) },
     { "A-049", S(RTR), S(RTS), UD | GSI, A(SQ_PSN), A(CUR_STATE) | A(QKEY) },
-    { "A-051", S(RTS), S(RTS), RC, 0,
+    { "A-050", S(RTR), S(RTS), TGT, A(TIMEOUT) | A(SQ_PSN),
       A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
-    { "A-051", S(SQD), S(RTS), RC, 0,
+    { "A-051", S(RTS), S(RTS), RC | TGT, 0,
       A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
-    { "A-052", S(RTS), S(RTS), UC, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
-    { "A-052", S(SQD), S(RTS), UC, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
+    { "A-051", S(SQD), S(RTS), RC | TGT, 0,
+      A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+    { "A-052", S(RTS), S(RTS), UC | INI, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
+    { "A-052", S(SQD), S(RTS), UC | INI, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
     { "A-053", S(RTS), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
     { "A-053", S(SQD), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
     { "A-053", S(SQE), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
     { "A-054", S(SQE), S(RTS), UC, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
-    { "A-055", S(RTS), S(SQD), RC | UC | UD | GSI, 0, A(EN_SQD_ASYNC_NOTIFY) },
+    { "A-055", S(RTS), S(SQD), ALL, 0, A(EN_SQD_ASYNC_NOTIFY) },
     { "A-056", S(SQD), S(SQD), RC, 0,
       A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |
       A(MAX_QP_RD_ATOMIC) | A(MAX_DEST_RD_ATOMIC) | A(ACCESS_FLAGS) |
+      A(PKEY_INDEX) | A(MIN_RNR_TIMER) },
+    { "A-056", S(SQD), S(SQD), INI, 0,
+      A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |
+      A(MAX_QP_RD_ATOMIC) | A(ACCESS_FLAGS) | A(PKEY_INDEX) },
+    { "A-056", S(SQD), S(SQD), TGT, 0,
+      A(PORT) | A(AV) | A(TIMEOUT) | A(MAX_DEST_RD_ATOMIC) | A(ACCESS_FLAGS) |
       A(PKEY_INDEX) | A(MIN_RNR_TIMER) },
     { "A-057", S(SQD), S(SQD), UC, 0, A(AV) | A(ACCESS_FLAGS) | A(PKEY_INDEX) },
     { "A-058", S(SQD), S(SQD), UD | GSI, 0, A(PKEY_INDEX) | A(QKEY) },
@@ -85,7 +99,10 @@ static void check_ok(unsigned type, const struct row *r, uint32_t mask, bool ok)
 
 static void test_table(void)
 {
-    for (unsigned type = QHCA_QPT_GSI; type <= QHCA_QPT_UD; type++) {
+    for (unsigned type = QHCA_QPT_GSI; type <= QHCA_QPT_XRC_TGT; type++) {
+        if (!(ALL & 1u << type)) {
+            continue;
+        }
         for (unsigned pair = 0; pair < 49; pair++) {
             bool legal;
             struct row r = row_of(type, (uint8_t)(pair / 7),
@@ -276,7 +293,8 @@ static void test_create_errors(void)
     REFUSE(send_cqn, htole32(cq.cqn ^ 1), QHCA_ERR_OBJ);
     REFUSE(recv_cqn, 0, QHCA_ERR_OBJ);
     REFUSE(uar, htole32(NUM_UARS), QHCA_ERR_PARAM);
-    REFUSE(type, 9, QHCA_ERR_NOT_SUPPORTED);
+    REFUSE(type, 8, QHCA_ERR_NOT_SUPPORTED);
+    REFUSE(type, 11, QHCA_ERR_NOT_SUPPORTED);
     REFUSE(flags, 0x80, QHCA_ERR_PARAM);
     REFUSE(sq_log_size, 15, QHCA_ERR_LIMIT);
     REFUSE(rq_log_size, 255, QHCA_ERR_LIMIT);

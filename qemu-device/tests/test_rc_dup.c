@@ -4,7 +4,7 @@
  * to D-055, and the line of answers.
  */
 #include "internal.h"
-#include "qp.h"
+#include "recv.h"
 #include "rc.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */

@@ -108,6 +108,37 @@ static void test_build_answers(void)
     check_build(&p, "", atomic_ack_v6, sizeof(atomic_ack_v6));
 }
 
+static void test_xrc(void)
+{
+    struct roce_packet p = packet(true, SVC_XRC | RC_WRITE_ONLY_IMM, 6);
+
+    p.solicited = p.ackreq = true;
+    p.srqn = 0xabcdef;
+    p.va = 0x2000;
+    p.rkey = 0x43;
+    p.dma_len = p.payload_len = 5;
+    memcpy(&p.imm, "\5\6\7\10", 4);
+    check_build(&p, "12345", xrc_write_imm_v4, sizeof(xrc_write_imm_v4));
+
+    p = packet(false, SVC_XRC | RC_CMP_SWAP, 7);
+    p.ackreq = true;
+    p.srqn = 1;
+    p.va = 0x3000;
+    p.rkey = 0x44;
+    p.swap_add = 1;
+    p.compare = 2;
+    check_build(&p, "", xrc_cmp_swap_v6, sizeof(xrc_cmp_swap_v6));
+
+    CHECK_EQ(roce_parse(&p, xrc_write_imm_v4, sizeof(xrc_write_imm_v4)),
+             ROCE_OK);
+    CHECK_EQ(p.srqn, 0xabcdef);
+    CHECK(p.va == 0x2000 && p.rkey == 0x43 && p.dma_len == 5);
+    CHECK(p.payload_len == 5 && !memcmp(p.payload, "12345", 5));
+    CHECK_EQ(roce_parse(&p, xrc_cmp_swap_v6, sizeof(xrc_cmp_swap_v6)),
+             ROCE_OK);
+    CHECK(p.srqn == 1 && p.va == 0x3000 && p.swap_add == 1 && p.compare == 2);
+}
+
 /* In a block of its own, so that the sanitizer sees a read past it. */
 static enum roce_parse_result parse_copy(struct roce_packet *p,
                                          const uint8_t *frame, size_t len)
@@ -290,6 +321,7 @@ static void test_round_trip(void)
             p.vlan = op & 2 ? 7 : QHCA_NO_VLAN;
             p.va = test_random(&rng);
             p.rkey = (uint32_t)test_random(&rng);
+            p.srqn = (uint32_t)test_random(&rng) & PSN_MASK;
             p.dma_len = (uint32_t)test_random(&rng);
             p.payload_len = len;
             memset(frame + roce_payload_offset(&p), (int)op, len);
@@ -300,6 +332,7 @@ static void test_round_trip(void)
             CHECK(q.vlan == p.vlan && q.ipv4 == p.ipv4);
             CHECK(!(flags & OPF_RETH) ||
                   (q.va == p.va && q.rkey == p.rkey && q.dma_len == p.dma_len));
+            CHECK(q.srqn == (flags & OPF_XRCETH ? p.srqn : 0));
         }
     }
 }
@@ -388,12 +421,13 @@ static const struct test tests[] = {
     { "E-001 E-002 E-005 E-009 WRITE_ONLY_IMM over IPv6, VLAN",
       test_build_write_imm },
     { "E-006 E-007 E-011 acknowledgements and atomics", test_build_answers },
+    { "E-009 E-027 requests of XRC", test_xrc },
     { "E-004..E-009 parsing frames of another maker", test_parse },
     { "E-032 CRC of every length", test_crc_lengths },
     { "E-033 E-034 every bit flipped", test_icrc_coverage },
     { "E-002 E-045 malformed headers", test_malformed },
     { "E-046 every truncation, padding behind the frame", test_truncation },
-    { "E-020..E-026 every opcode and many lengths there and back",
+    { "E-020..E-027 every opcode and many lengths there and back",
       test_round_trip },
     { "E-046 random frames with a fitting ICRC", test_fuzz },
     { "D-003 PSN arithmetic, CRC-32", test_arithmetic },

@@ -166,7 +166,7 @@ static void test_tolerated(void)
     }
 }
 
-/* Classes that are not offered: nothing answers or changes. */
+/* Classes that are not offered, or not the QP's: nothing answers or changes. */
 static void test_other_classes(void)
 {
     static const uint8_t opcodes[] = {

@@ -83,3 +83,10 @@ show("atomic_ack_v6", frame(
     True, None, 0x12, 0, 0, 0x11, 5,
     struct.pack("!IQ", 0x1f << 24 | 9, 0x0102030405060708), b"", 0xffff, 0,
     64))
+show("xrc_write_imm_v4", frame(
+    False, None, 0xab, 1, 1, 0x11, 6,
+    struct.pack("!IQII", 0xabcdef, 0x2000, 0x43, 5) + b"\5\6\7\10", b"12345",
+    0xffff, 0, 64))
+show("xrc_cmp_swap_v6", frame(
+    True, None, 0xb3, 0, 1, 0x11, 7,
+    struct.pack("!IQIQQ", 0x000001, 0x3000, 0x44, 1, 2), b"", 0xffff, 0, 64))

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: an XRC domain with two SRQs, and QPs that send to them.
+ */
+#ifndef QHCA_TESTS_XRC_H
+#define QHCA_TESTS_XRC_H
+
+#include "srq.h"
+
+#define XRC(opcode) (SVC_XRC | (opcode))
+#define XRC_PSN     0x222222u       /* rq_psn of RC_OPTS */
+
+/* struct xrc - everything on one guest */
+struct xrc {
+    struct node n;
+    struct guest *g;
+    uint32_t xrcdn;
+    struct gsrq srq[2];         /* in PDs of their own */
+    uint32_t pdn[2];
+    struct gmr mr[2];           /* of those PDs, 4096 bytes, every right */
+    struct rc_qp ini, tgt;
+};
+
+/* The one there is, with @o's attributes; @ini and @tgt are in RESET. */
+struct xrc *xrc_new(const struct rc_opts *o);
+/* A QP of @x's guest. */
+struct rc_qp xrc_ini(struct xrc *x, const struct rc_opts *o);
+struct rc_qp xrc_tgt(struct xrc *x, const struct rc_opts *o);
+/* @ini and @tgt talk to each other. */
+struct xrc *xrc_loop(void);
+/* @q, which is one of them, talks to a scripted peer. */
+void xrc_alone(struct rc_qp *q);
+/* A receive WR of @len bytes at the start of SRQ @i's region. */
+void xrc_recv(struct xrc *x, unsigned i, uint64_t wr_id, uint32_t len);
+/* A WR of @ini's to SRQ @i, aimed at that one's region. */
+struct rc_wr xrc_wr(struct xrc *x, unsigned i, uint8_t opcode, uint32_t len);
+/* Posts it and lets it happen. */
+void xrc_do(struct xrc *x, const struct rc_wr *wr);
+/* A request of @tgt's peer to SRQ @i, aimed likewise. */
+struct roce_packet xrc_packet(struct xrc *x, unsigned i, uint8_t opcode,
+                              uint32_t psn, uint32_t dma_len);
+
+#endif /* QHCA_TESTS_XRC_H */
