@@ -239,7 +239,7 @@ static void test_strangers(void)
     CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, &port, sizeof(port), NULL), 0);
     CHECK_EQ(le32toh(port.bad_pkey_cntr), 1);
     for (unsigned i = 0; i < 5; i++) {                          /* E-045 */
-        static const uint8_t ops[] = { 0x24, 0x64, 0x44, 0x81, 0xc4 };
+        static const uint8_t ops[] = { 0x24, 0x64, 0x44, 0xe4, 0xc4 };
 
         p = good;
         p.opcode = ops[i];
