@@ -80,6 +80,7 @@ void qhca_reset(struct qhca_engine *e)
     qhca_pd_free_all(e);
     qhca_xrcd_free_all(e);
     qhca_list_init(&e->ready);
+    qhca_list_init(&e->tx_wait);
     qhca_list_init(&e->failed_cqs);
     qhca_fifo_free(&e->loop);
     qhca_fifo_free(&e->tx);

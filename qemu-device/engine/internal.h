@@ -215,6 +215,7 @@ struct qhca_engine {
 
     struct qhca_timers timers;
     struct qhca_list ready;     /* QPs with work to do */
+    struct qhca_list tx_wait;   /* QPs that the network had no room for */
     struct qhca_list failed_cqs;
     struct qhca_fifo loop;      /* frames to the port itself */
     struct qhca_fifo tx;        /* frames the network did not take */

@@ -31,6 +31,7 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
 
     qhca_timer_cancel(e, &qp->req.timer);
     qhca_list_del(&qp->ready);
+    qhca_list_del(&qp->tx_wait);
     if (qp->srq && qp->rsp.rwr.taken) {
         qhca_srq_give_back(qp);                                 /* G-008 */
     }
@@ -40,7 +41,7 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
     qp->req.timer.fn = qhca_requester_timeout;
     qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
     qp->rq.pi = qp->rq.ci = 0;
-    qp->sqd_notify = qp->tx_wait = qp->last_wqe_owed = false;
+    qp->sqd_notify = qp->last_wqe_owed = false;
     qp->mtu = 0;
     if (qp->xrcd) {
         qp->srq = NULL;
@@ -254,7 +255,7 @@ static bool has_work(struct qhca_qp *qp)
     if (to_flush(qp)) {
         return true;
     }
-    return qp->state != QHCA_QPS_ERR && !qp->tx_wait &&
+    return qp->state != QHCA_QPS_ERR && qhca_list_empty(&qp->tx_wait) &&
            (qhca_response_ready(qp) || qhca_requester_ready(qp));
 }
 
@@ -282,13 +283,12 @@ unsigned qhca_qp_work(struct qhca_engine *e, struct qhca_qp *qp)
 
 void qhca_qp_tx_ready(struct qhca_engine *e)
 {
-    for (uint32_t i = 0; i < e->qp.size; i++) {
-        struct qhca_qp *qp = qhca_table_at(&e->qp, i);
+    while (!qhca_list_empty(&e->tx_wait)) {
+        struct qhca_qp *qp = container_of(e->tx_wait.next, struct qhca_qp,
+                                          tx_wait);
 
-        if (qp && qp->tx_wait) {
-            qp->tx_wait = false;
-            qhca_qp_schedule(e, qp);
-        }
+        qhca_list_del(&qp->tx_wait);
+        qhca_qp_schedule(e, qp);
     }
 }
 

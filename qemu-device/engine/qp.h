@@ -168,13 +168,13 @@ struct qhca_responder {
 };
 
 struct qhca_qp {
-    struct qhca_list ready;     /* node in the engine's ready list */
+    struct qhca_list ready;     /* node in the engine's list of that name */
+    struct qhca_list tx_wait;   /* likewise */
     uint32_t qpn, uar;
     uint32_t groups;            /* multicast groups it is in */
     uint32_t slot;              /* number in the table of QPs, not 1 for GSI */
     uint8_t type, flags, state;
     bool sqd_notify;            /* SQ_DRAINED is owed */
-    bool tx_wait;               /* waits for the network to take frames */
     /* What its type does not have is NULL. */
     struct qhca_pd *pd;
     struct qhca_cq *scq, *rcq;

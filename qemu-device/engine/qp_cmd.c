@@ -230,6 +230,7 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         return QHCA_ERR_NO_RESOURCE;
     }
     qhca_list_init(&qp->ready);
+    qhca_list_init(&qp->tx_wait);
     qp->type = c.type;
     qp->flags = c.flags;
     qp->max_inline = le32toh(c.max_inline);

@@ -279,6 +279,10 @@ bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
 
     route(e, av, &loop, &net);
     /* The run loop empties the loopback FIFO; the network calls back. */
-    qp->tx_wait = net && !qhca_tx_room(e, false, reserve + 1);
-    return !qp->tx_wait && (!loop || qhca_tx_room(e, true, reserve + 1));
+    qhca_list_del(&qp->tx_wait);
+    if (net && !qhca_tx_room(e, false, reserve + 1)) {
+        qhca_list_add_tail(&e->tx_wait, &qp->tx_wait);
+        return false;
+    }
+    return !loop || qhca_tx_room(e, true, reserve + 1);
 }
