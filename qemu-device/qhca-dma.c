@@ -9,7 +9,7 @@
  * translated by a vIOMMU, and they mark memory dirty.
  *
  * This is the only file that knows how guest memory is reached; a cache of
- * translations belongs behind these four functions.
+ * translations belongs behind these five functions.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -129,6 +129,27 @@ bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
         found = qhca_cmpxchg(p, seen, tswap64(tswap64(seen) + add));
     }
     *old = tswap64(found);
+    qhca_dma_unmap_atomic(s, p);
+    return true;
+}
+
+bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
+{
+    QHCAState *s = opaque;
+    uint64_t *p = qhca_dma_map_atomic(s, addr);
+    uint64_t val;
+
+    if (!p) {
+        return false;
+    }
+    memcpy(&val, bytes, sizeof(val));
+    /* Whoever sees it is to see the writes before it. */
+    smp_wmb();
+#ifdef CONFIG_ATOMIC64
+    qatomic_set__nocheck(p, val);
+#else
+    *p = val;
+#endif
     qhca_dma_unmap_atomic(s, p);
     return true;
 }

@@ -199,6 +199,7 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .dma_write = qhca_dev_dma_write,
     .atomic_cas = qhca_dev_dma_cas,
     .atomic_add = qhca_dev_dma_add,
+    .atomic_store = qhca_dev_dma_store,
     .send_frame = qhca_dev_net_send,
     .raise_irq = qhca_raise_irq,
     .set_timer = qhca_set_timer,

@@ -92,6 +92,7 @@ bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
 bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
                       uint64_t swap, uint64_t *old);
 bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old);
+bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes);
 
 /* qhca-net.c */
 void qhca_dev_net_init(QHCAState *s);

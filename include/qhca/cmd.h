@@ -295,6 +295,8 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 152);
 #define QHCA_CAP_RESIZE_SRQ	0x800ull
 #define QHCA_CAP_MODIFY_CQ	0x1000ull
 #define QHCA_CAP_XRC		0x2000ull
+#define QHCA_CAP_FLUSH_GLOBAL	0x4000ull	/* FLUSH, for visibility */
+#define QHCA_CAP_ATOMIC_WRITE	0x8000ull
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

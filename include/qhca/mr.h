@@ -32,8 +32,10 @@ enum qhca_mr_type {
 #define QHCA_ACCESS_REMOTE_READ		0x0004
 #define QHCA_ACCESS_REMOTE_ATOMIC	0x0008
 #define QHCA_ACCESS_MW_BIND		0x0010
-#define QHCA_ACCESS_MASK		0x001f	/* all rights */
 #define QHCA_ACCESS_ZERO_BASED		0x0020	/* no right: see hardware.rst */
+#define QHCA_ACCESS_FLUSH_GLOBAL	0x0100	/* for the peer's FLUSH */
+#define QHCA_ACCESS_FLUSH_PERSISTENT	0x0200	/* of QPs only: no memory here has it */
+#define QHCA_ACCESS_MASK		0x011f	/* all rights that memory can have */
 
 #define QHCA_REREG_TRANS	0x01
 #define QHCA_REREG_PD		0x02

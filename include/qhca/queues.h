@@ -62,13 +62,25 @@ enum qhca_wr_opcode {
 	QHCA_WR_BIND_MW = 8,
 	QHCA_WR_LOCAL_INV = 9,
 	QHCA_WR_REG_MR = 10,
+	QHCA_WR_FLUSH = 11,
+	QHCA_WR_ATOMIC_WRITE = 12,
 };
 
 /* Flags of send WQEs. */
 #define QHCA_WQE_SIGNALED	0x01	/* a CQE on success */
 #define QHCA_WQE_SOLICITED	0x02	/* sets BTH.SE */
-#define QHCA_WQE_FENCE		0x04	/* after all earlier READs and atomics */
+#define QHCA_WQE_FENCE		0x04	/* after all earlier READs, atomics, FLUSHes */
 #define QHCA_WQE_INLINE		0x08	/* data stands in the WQE */
+
+/* What a FLUSH is to make of the writes before it; as in the packet. */
+#define QHCA_FLUSH_GLOBAL	0x01	/* visible to all */
+#define QHCA_FLUSH_PERSISTENT	0x02	/* safe from loss of power */
+
+/* Which writes a FLUSH is about; as in the packet. */
+enum qhca_flush_level {
+	QHCA_FLUSH_RANGE = 0,	/* those to the range it names */
+	QHCA_FLUSH_MR = 1,	/* those to the region or window of its key */
+};
 
 /*
  * struct qhca_sq_wqe - a send WQE, followed by @count SGEs, or, with
@@ -104,6 +116,14 @@ struct qhca_sq_wqe {
 			__le64	swap_add;
 			__le64	compare;
 		} atomic;
+		struct {		/* FLUSH: neither SGEs nor inline data */
+			__le64	addr;	/* remote virtual address */
+			__le32	rkey;
+			__le32	rsvd;
+			__le32	length;	/* QHCA_FLUSH_RANGE: bytes */
+			__u8	type;	/* QHCA_FLUSH_*, at least one */
+			__u8	level;	/* enum qhca_flush_level */
+		} flush;
 		struct {
 			struct qhca_av av;
 			__le32	qpn;
@@ -162,6 +182,8 @@ enum qhca_cqe_opcode {
 	QHCA_CQE_BIND_MW = 5,
 	QHCA_CQE_LOCAL_INV = 6,
 	QHCA_CQE_REG_MR = 7,
+	QHCA_CQE_FLUSH = 8,
+	QHCA_CQE_ATOMIC_WRITE = 9,
 	QHCA_CQE_RECV = 0x80,
 	QHCA_CQE_RECV_RDMA_WITH_IMM = 0x81,
 	QHCA_CQE_ETH_TX = 0xc0,

@@ -85,7 +85,7 @@ static bool accept_before(struct qhca_engine *e, struct qhca_qp *qp,
     return false;
 }
 
-/* The oldest WR if it is a READ or atomic that @psn answers. */
+/* The oldest WR if @psn answers it, and it is one with an answer of its own. */
 static struct qhca_swr *answered(struct qhca_qp *qp, uint32_t psn)
 {
     if (qp->sq.ci == qp->sq.next || psn != qp->req.una_psn) {
@@ -116,17 +116,18 @@ static void rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
         return;
     }
     wr = answered(qp, p->psn);
-    if (!wr || wr->opcode != QHCA_WR_RDMA_READ) {
+    if (!wr || qhca_swr_is_atomic(wr)) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;
     }
 
     uint32_t n = psn_add(p->psn, -wr->first_psn);
     uint64_t off = (uint64_t)n * qp->mtu;
+    uint64_t left = qhca_swr_has_result(wr) ? wr->length - off : 0;
     bool last = n == wr->num_psn - 1;
 
     /* A retried READ is answered in other pieces: only lengths are certain. */
-    if (p->payload_len != MIN_OF((uint64_t)qp->mtu, wr->length - off) ||
+    if (p->payload_len != MIN_OF((uint64_t)qp->mtu, left) ||
         (last && !(roce_opcode(p->opcode)->flags & OPF_LAST))) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;
@@ -150,7 +151,7 @@ static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
         return;
     }
     wr = answered(qp, p->psn);
-    if (!wr || wr->opcode == QHCA_WR_RDMA_READ) {
+    if (!wr || !qhca_swr_is_atomic(wr)) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;
     }

@@ -11,7 +11,8 @@
                      QHCA_CAP_ATOMIC | QHCA_CAP_RESIZE_CQ | \
                      QHCA_CAP_REREG_MR | QHCA_CAP_MEM_MGT | QHCA_CAP_MW | \
                      QHCA_CAP_SRQ | QHCA_CAP_RESIZE_SRQ | \
-                     QHCA_CAP_MODIFY_CQ | QHCA_CAP_XRC)
+                     QHCA_CAP_MODIFY_CQ | QHCA_CAP_XRC | \
+                     QHCA_CAP_FLUSH_GLOBAL | QHCA_CAP_ATOMIC_WRITE)
 
 /**
  * qhca_counter_name() - lower-case name of a counter

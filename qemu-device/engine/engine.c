@@ -104,8 +104,9 @@ static bool config_ok(const struct qhca_engine_config *cfg)
 static bool ops_ok(const struct qhca_engine_ops *ops)
 {
     return ops->dma_read && ops->dma_write && ops->atomic_cas &&
-           ops->atomic_add && ops->send_frame && ops->raise_irq &&
-           ops->set_timer && ops->schedule && ops->guest_error && ops->trace;
+           ops->atomic_add && ops->atomic_store && ops->send_frame &&
+           ops->raise_irq && ops->set_timer && ops->schedule &&
+           ops->guest_error && ops->trace;
 }
 
 static bool init_tables(struct qhca_engine *e)

@@ -55,6 +55,8 @@ enum qhca_trace_point {
  *              @addr, giving the value found in @old; atomic against the
  *              guest's CPUs where the host can do that
  * @atomic_add: fetch-and-add, likewise
+ * @atomic_store: write 8 bytes to the 8-byte aligned @addr at once; it is seen
+ *                after all writes before it
  * @send_frame: hand an Ethernet frame without FCS to the network; false means
  *              "not now": the engine keeps it and waits for
  *              qhca_engine_tx_ready()
@@ -74,6 +76,7 @@ struct qhca_engine_ops {
                        uint64_t swap, uint64_t *old);
     bool (*atomic_add)(void *opaque, uint64_t addr, uint64_t add,
                        uint64_t *old);
+    bool (*atomic_store)(void *opaque, uint64_t addr, const uint8_t *bytes);
     bool (*send_frame)(void *opaque, const uint8_t *frame, size_t len);
     void (*raise_irq)(void *opaque, unsigned vector);
     void (*set_timer)(void *opaque, uint64_t deadline);

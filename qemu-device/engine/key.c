@@ -40,14 +40,27 @@ static bool accepts(const struct qhca_mr *mr, const struct qhca_key_user *user)
     return mr->window <= QHCA_MW_1 || mr->qpn == user->qpn;
 }
 
-static bool permits(const struct qhca_mr *mr, uint64_t addr, uint64_t len,
-                    uint16_t access)
+static bool permits(const struct qhca_mr *mr, uint16_t access)
 {
     if (access & QHCA_ACCESS_REMOTE ? mr->type == QHCA_MR_DMA : mr->window) {
         return false;
     }
-    return (mr->access & access) == access &&
-           qhca_mr_in_range(mr, addr, len);
+    return (mr->access & access) == access;
+}
+
+/* What @key stands for if it gives @user that access, or NULL. */
+static struct qhca_mr *lookup(struct qhca_engine *e,
+                              const struct qhca_key_user *user, uint32_t key,
+                              uint16_t access)
+{
+    struct qhca_mr *mr = qhca_mr_get(e, key);
+
+    if (key == QHCA_RESERVED_LKEY) {
+        mr = user->reserved ? &e->reserved_mr : NULL;
+    } else if (mr && !accepts(mr, user)) {
+        mr = NULL;
+    }
+    return mr && permits(mr, access) ? mr : NULL;
 }
 
 /**
@@ -65,20 +78,34 @@ struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
                               const struct qhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access)
 {
-    struct qhca_mr *mr;
+    struct qhca_mr *mr = lookup(e, user, key, access);
 
-    if (key == QHCA_RESERVED_LKEY) {
-        if (user->reserved && permits(&e->reserved_mr, addr, len, access)) {
-            return &e->reserved_mr;
-        }
-    } else {
-        mr = qhca_mr_get(e, key);
-        if (mr && accepts(mr, user) && permits(mr, addr, len, access)) {
-            return mr;
-        }
+    if (!mr || !qhca_mr_in_range(mr, addr, len)) {
+        qhca_count(e, QHCA_CNT_BAD_KEY);
+        return NULL;
     }
-    qhca_count(e, QHCA_CNT_BAD_KEY);
-    return NULL;
+    return mr;
+}
+
+/**
+ * qhca_mr_check_whole() - whether a key gives access to what it stands for
+ * @e: the engine
+ * @user: who uses it
+ * @key: the key
+ * @access: QHCA_ACCESS_*
+ *
+ * Return: the region or window, or NULL.
+ */
+struct qhca_mr *qhca_mr_check_whole(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    uint32_t key, uint16_t access)
+{
+    struct qhca_mr *mr = lookup(e, user, key, access);
+
+    if (!mr) {
+        qhca_count(e, QHCA_CNT_BAD_KEY);
+    }
+    return mr;
 }
 
 /* The region behind a window, and what @addr is there. */
@@ -180,6 +207,26 @@ bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
         return false;
     }
     if (!e->ops->atomic_add(e->opaque, dma_addr(mr, addr), add, old)) {
+        qhca_count(e, QHCA_CNT_DMA_ERR);
+        return false;
+    }
+    return true;
+}
+
+/**
+ * qhca_mr_store() - stores 8 bytes in a checked range at once
+ * @e: the engine
+ * @mr: as qhca_mr_check() returned it
+ * @addr: 8-byte aligned
+ * @bytes: in the order of memory
+ */
+bool qhca_mr_store(struct qhca_engine *e, const struct qhca_mr *mr,
+                   uint64_t addr, const uint8_t *bytes)
+{
+    if (!qhca_running(e)) {
+        return false;
+    }
+    if (!e->ops->atomic_store(e->opaque, dma_addr(mr, addr), bytes)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
     }

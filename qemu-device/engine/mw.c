@@ -116,19 +116,22 @@ void qhca_mw_free_all(struct qhca_engine *e)
 
 /* ---- binding ---- */
 
-/* C10-73 to C10-75; F-039 */
+/* C10-73 to C10-75; F-039. What memory can do, a window does not add to. */
 static bool region_ok(const struct qhca_mr *mr,
                       const struct qhca_key_user *user,
                       const struct qhca_memop *op)
 {
     const uint16_t writes = QHCA_ACCESS_REMOTE_WRITE |
                             QHCA_ACCESS_REMOTE_ATOMIC;
+    const uint16_t flushes = QHCA_ACCESS_FLUSH_GLOBAL |
+                             QHCA_ACCESS_FLUSH_PERSISTENT;
 
     return mr && !mr->window && mr->valid && mr->type != QHCA_MR_DMA &&
            mr->pd == user->pd && (mr->access & QHCA_ACCESS_MW_BIND) &&
            !(mr->access & QHCA_ACCESS_ZERO_BASED) &&
            (!(op->access & writes) ||
             (mr->access & QHCA_ACCESS_LOCAL_WRITE)) &&
+           !(op->access & flushes & ~mr->access) &&
            qhca_mr_in_range(mr, op->addr, op->length);
 }
 

@@ -36,7 +36,9 @@ struct qhca_mr {
 
 #define QHCA_ACCESS_REMOTE  (QHCA_ACCESS_REMOTE_WRITE | \
                              QHCA_ACCESS_REMOTE_READ | \
-                             QHCA_ACCESS_REMOTE_ATOMIC)
+                             QHCA_ACCESS_REMOTE_ATOMIC | \
+                             QHCA_ACCESS_FLUSH_GLOBAL | \
+                             QHCA_ACCESS_FLUSH_PERSISTENT)
 
 /* Who uses a key: @reserved allows QHCA_RESERVED_LKEY (kernel QPs). */
 struct qhca_key_user {
@@ -96,6 +98,10 @@ bool qhca_mw_release_qp(struct qhca_engine *e, uint32_t qpn);
 struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
                               const struct qhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access);
+/* The same for all there is behind @key, whatever the range. */
+struct qhca_mr *qhca_mr_check_whole(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    uint32_t key, uint16_t access);
 /* Copy to or from a range that qhca_mr_check() passed. False: DMA failed. */
 bool qhca_mr_read(struct qhca_engine *e, const struct qhca_mr *mr,
                   uint64_t addr, void *buf, size_t len);
@@ -106,6 +112,8 @@ bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
                  uint64_t addr, uint64_t compare, uint64_t swap, uint64_t *old);
 bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
                  uint64_t addr, uint64_t add, uint64_t *old);
+bool qhca_mr_store(struct qhca_engine *e, const struct qhca_mr *mr,
+                   uint64_t addr, const uint8_t *bytes);
 
 /* One SGE in CPU order. */
 struct qhca_seg {

@@ -98,6 +98,8 @@ static const uint8_t cqe_opcode[] = {
     [QHCA_WR_BIND_MW] = QHCA_CQE_BIND_MW,
     [QHCA_WR_LOCAL_INV] = QHCA_CQE_LOCAL_INV,
     [QHCA_WR_REG_MR] = QHCA_CQE_REG_MR,
+    [QHCA_WR_FLUSH] = QHCA_CQE_FLUSH,
+    [QHCA_WR_ATOMIC_WRITE] = QHCA_CQE_ATOMIC_WRITE,
 };
 
 /* CQE of the send WQE at sq.ci, which is then done with. */
@@ -115,7 +117,7 @@ static void push_send_cqe(struct qhca_engine *e, struct qhca_qp *qp,
         .status = (uint8_t)status,
     };
 
-    if (qhca_swr_is_rd_atomic(wr)) {
+    if (qhca_swr_has_result(wr)) {
         cqe.byte_len = htole32(wr->length);
     }
     qp->sq.ci++;

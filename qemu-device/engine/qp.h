@@ -76,6 +76,8 @@ struct qhca_swr {
     uint32_t imm;               /* network order */
     uint32_t inv_key;
     uint32_t length;
+    uint32_t flush_len;         /* FLUSH: as in the WQE */
+    uint8_t flush_type, flush_level;
     uint32_t first_psn, num_psn;
     uint16_t num_seg;
     uint8_t opcode;             /* enum qhca_wr_opcode */
@@ -98,7 +100,7 @@ struct qhca_requester {
     uint32_t una_psn;           /* oldest PSN not acknowledged */
     uint32_t snd_wqe;           /* WQE that owns snd_psn */
     uint32_t unasked;           /* packets since the last AckReq */
-    uint8_t rd_atomic;          /* READs and atomics outstanding */
+    uint8_t rd_atomic;          /* WRs outstanding that take a resource */
     uint8_t retries, rnr_retries;   /* left */
     bool rewound;               /* went back for this una_psn already */
     bool grace;                 /* a timeout has been let pass */
@@ -109,9 +111,10 @@ struct qhca_requester {
     struct qhca_timer timer;    /* ACK timer, or the RNR wait */
 };
 
-/* A READ or atomic the responder can replay, and where its answer stands. */
+/* A request the responder can replay: READ, atomic, FLUSH, ATOMIC WRITE. */
 struct qhca_rd_resource {
-    bool valid, atomic;
+    bool valid;
+    uint8_t op;                 /* enum roce_op */
     uint32_t psn, num_psn;      /* of the request */
     uint64_t va;
     uint32_t rkey, length;
@@ -121,7 +124,7 @@ struct qhca_rd_resource {
 
 enum qhca_response_kind {
     QHCA_RESP_ACK,              /* or NAK, by the syndrome */
-    QHCA_RESP_READ,
+    QHCA_RESP_READ,             /* of no bytes for FLUSH and ATOMIC WRITE */
     QHCA_RESP_ATOMIC,
 };
 
@@ -161,7 +164,7 @@ struct qhca_responder {
     uint64_t va;                /* WRITE: from the RETH */
     uint32_t rkey, dma_len;
     struct qhca_rd_resource res[QHCA_MAX_RD_ATOMIC];
-    uint32_t res_last;          /* slot of the latest READ or atomic */
+    uint32_t res_last;          /* slot of the latest */
     uint32_t rd_pending;        /* of them not yet answered */
     struct qhca_response queue[QHCA_RESPONSES];
     uint32_t q_head, q_tail;
@@ -286,11 +289,23 @@ static inline struct qhca_swr *qhca_swr_at(struct qhca_qp *qp, uint32_t index)
     return &qp->req.swr[index % QHCA_INFLIGHT];
 }
 
+static inline bool qhca_swr_is_atomic(const struct qhca_swr *wr)
+{
+    return wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ||
+           wr->opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Whether its answer brings data for its SGEs. */
+static inline bool qhca_swr_has_result(const struct qhca_swr *wr)
+{
+    return wr->opcode == QHCA_WR_RDMA_READ || qhca_swr_is_atomic(wr);
+}
+
+/* Whether it takes a resource of the responder, who answers with no ACK. */
 static inline bool qhca_swr_is_rd_atomic(const struct qhca_swr *wr)
 {
-    return wr->opcode == QHCA_WR_RDMA_READ ||
-           wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ||
-           wr->opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD;
+    return qhca_swr_has_result(wr) || wr->opcode == QHCA_WR_FLUSH ||
+           wr->opcode == QHCA_WR_ATOMIC_WRITE;
 }
 
 /* Whether it has no packets: REG_MR, BIND_MW, LOCAL_INV. */
@@ -334,7 +349,7 @@ void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp);
 void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp);
 void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t);
 
-/* ---- completer.c, responder.c, uc.c, replay.c, response.c ---- */
+/* ---- completer.c, responder.c, resource.c, uc.c, replay.c, response.c ---- */
 
 void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
@@ -372,7 +387,7 @@ void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
 /* Puts an ACK or NAK of @psn in line, in the place of one right before it. */
 void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
                        uint8_t syndrome, uint32_t psn);
-/* Puts a READ or atomic answer in line; false: no room, drop the request. */
+/* Puts an answer in line; false: no room, drop the request. */
 bool qhca_response_add(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct qhca_response *r);
 /* Sends up to @budget packets of answers; returns how many. */

@@ -63,7 +63,8 @@ static bool values_ok(const struct qhca_engine *e, const struct qhca_qp_attr *a,
         ((mask & QHCA_QP_PKEY_INDEX) && le16toh(a->pkey_index)) ||
         ((mask & QHCA_QP_DEST_QPN) && le32toh(a->dest_qpn) > QHCA_OBJ_MASK) ||
         ((mask & QHCA_QP_ACCESS_FLAGS) &&
-         (le16toh(a->access) & ~QHCA_ACCESS_MASK))) {
+         (le16toh(a->access) &
+          ~(QHCA_ACCESS_MASK | QHCA_ACCESS_FLUSH_PERSISTENT)))) {
         return false;
     }
     return !(mask & QHCA_QP_AV) || av_ok(e, &a->av);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: RC responder, duplicate requests (IBTA 9.7.5.1.4; D-050 to
- * D-055). SENDs, WRITEs and atomics are not executed again; READs are.
+ * D-055). READs are executed again, nothing else is.
  */
 #include "qp.h"
 
@@ -70,7 +70,7 @@ static void replay_read(struct qhca_engine *e, struct qhca_qp *qp,
     };
     uint64_t off;
 
-    if (!res || res->atomic) {
+    if (!res || res->op != OP_READ_REQ) {
         return;
     }
     /* Only what the original request covered, from a packet on (D-051). */
@@ -82,16 +82,19 @@ static void replay_read(struct qhca_engine *e, struct qhca_qp *qp,
     }
 }
 
-static void replay_atomic(struct qhca_engine *e, struct qhca_qp *qp,
-                          const struct roce_packet *p)
+/* The answer that was given: what was found, or that it is done. */
+static void replay_done(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct roce_packet *p)
 {
     const struct qhca_rd_resource *res = find_resource(qp, p->psn);
+    uint8_t op = roce_opcode(p->opcode)->op;
     struct qhca_response r = {
-        .kind = QHCA_RESP_ATOMIC, .replay = true, .psn = p->psn,
-        .msn = qp->rsp.msn,
+        .kind = op == OP_CAS || op == OP_FAA ? QHCA_RESP_ATOMIC :
+                                               QHCA_RESP_READ,
+        .replay = true, .psn = p->psn, .msn = qp->rsp.msn,
     };
 
-    if (res && res->atomic) {
+    if (res && res->op == op) {
         r.orig = res->orig;
         qhca_response_add(e, qp, &r);
     }
@@ -109,8 +112,10 @@ void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
         break;
     case OP_CAS:
     case OP_FAA:
+    case OP_FLUSH:
+    case OP_ATOMIC_WRITE:
         if (!answer_in_line(qp, p->psn)) {
-            replay_atomic(e, qp, p);
+            replay_done(e, qp, p);
         }
         break;
     default:

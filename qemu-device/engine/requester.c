@@ -38,7 +38,7 @@ static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
     if (qhca_swr_is_memop(wr)) {
         return true;
     }
-    if (qhca_swr_is_rd_atomic(wr)) {
+    if (qhca_swr_has_result(wr)) {
         return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
                                QHCA_ACCESS_LOCAL_WRITE);
     }
@@ -52,7 +52,7 @@ static uint32_t packets_of(const struct qhca_qp *qp, const struct qhca_swr *wr)
     if (qhca_swr_is_memop(wr)) {
         return 0;
     }
-    /* An atomic has 8 bytes, so it comes out as one packet as well. */
+    /* Atomics have 8 bytes, FLUSH none, so they come out as one as well. */
     return qhca_qp_is_datagram(qp) ? 1 : qhca_packets_of(wr->length, qp->mtu);
 }
 
@@ -175,6 +175,9 @@ static uint8_t data_opcode(const struct qhca_swr *wr, bool first, bool last)
                wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
     unsigned i = (unsigned)last * 2 + first;
 
+    if (wr->opcode == QHCA_WR_ATOMIC_WRITE) {
+        return RC_ATOMIC_WRITE;
+    }
     if (last && imm) {
         i += 2;
     } else if (last && wr->opcode == QHCA_WR_SEND_WITH_INV) {
@@ -236,7 +239,8 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     b.p.srqn = wr->srqn;
     /* SE only where a receive WR is consumed (B-045). */
     b.p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
-                    wr->opcode != QHCA_WR_RDMA_WRITE;
+                    wr->opcode != QHCA_WR_RDMA_WRITE &&
+                    wr->opcode != QHCA_WR_ATOMIC_WRITE;
     b.p.ackreq = ask_for_ack(qp, last);
     qhca_packet_send(e, qp, &b);
     r->snd_psn = psn_add(r->snd_psn, 1);
@@ -263,19 +267,27 @@ static void send_read(struct qhca_engine *e, struct qhca_qp *qp,
     r->snd_psn = psn_add(r->snd_psn, piece);
 }
 
-static void send_atomic(struct qhca_engine *e, struct qhca_qp *qp,
-                        struct qhca_swr *wr)
+/* A request without payload: atomic or FLUSH. */
+static void send_bare(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_swr *wr)
 {
+    static const uint8_t opcode[] = {
+        [QHCA_WR_ATOMIC_CMP_AND_SWP] = RC_CMP_SWAP,
+        [QHCA_WR_ATOMIC_FETCH_AND_ADD] = RC_FETCH_ADD,
+        [QHCA_WR_FLUSH] = RC_FLUSH,
+    };
     struct qhca_requester *r = &qp->req;
-    bool cas = wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP;
     struct qhca_txbuf b;
 
-    qhca_packet_start(e, qp, &b, cas ? RC_CMP_SWAP : RC_FETCH_ADD, r->snd_psn);
+    qhca_packet_start(e, qp, &b, opcode[wr->opcode], r->snd_psn);
     b.p.va = wr->raddr;
     b.p.rkey = wr->rkey;
     b.p.swap_add = wr->swap_add;
-    b.p.compare = cas ? wr->compare : 0;
+    b.p.compare = opcode[wr->opcode] == RC_CMP_SWAP ? wr->compare : 0;
     b.p.srqn = wr->srqn;
+    b.p.dma_len = wr->flush_len;
+    b.p.flush_type = wr->flush_type;
+    b.p.flush_level = wr->flush_level;
     b.p.ackreq = true;
     qhca_packet_send(e, qp, &b);
     r->snd_psn = psn_add(r->snd_psn, 1);
@@ -308,8 +320,8 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
     }
     if (wr->opcode == QHCA_WR_RDMA_READ) {
         send_read(e, qp, wr);
-    } else if (qhca_swr_is_rd_atomic(wr)) {
-        send_atomic(e, qp, wr);
+    } else if (qhca_swr_is_atomic(wr) || wr->opcode == QHCA_WR_FLUSH) {
+        send_bare(e, qp, wr);
     } else if (!(qhca_qp_is_datagram(qp) ? qhca_datagram_send(e, qp, wr) :
                                            send_data(e, qp, wr))) {
         wr->fail = QHCA_WC_LOC_PROT_ERR;

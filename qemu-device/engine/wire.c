@@ -58,6 +58,8 @@ static const struct roce_opcode_info opcodes[256] = {
     CONNECTED_OPCODES(SVC_UC, 0),
     CONNECTED_OPCODES(SVC_XRC, OPF_XRCETH),
     RELIABLE_OPCODES(SVC_XRC, OPF_XRCETH),
+    [RC_FLUSH]              = { OP_FLUSH, ONLY | OPF_FETH | OPF_RETH },
+    [RC_ATOMIC_WRITE]       = { OP_ATOMIC_WRITE, ONLY | PAY | OPF_RETH },
     [SVC_UD | RC_SEND_ONLY] = { OP_SEND, ONLY | PAY | OPF_DETH },
     [SVC_UD | RC_SEND_ONLY_IMM] = { OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM },
     [ROCE_CNP]              = { OP_CNP, ONLY | PAY },
@@ -73,7 +75,8 @@ static const struct {
     uint16_t flag;
     uint8_t len;
 } ext_headers[] = {
-    { OPF_XRCETH, 4 }, { OPF_DETH, 8 }, { OPF_RETH, 16 }, { OPF_ATOMICETH, 28 },
+    { OPF_XRCETH, 4 }, { OPF_DETH, 8 }, { OPF_FETH, 4 }, { OPF_RETH, 16 },
+    { OPF_ATOMICETH, 28 },
     { OPF_AETH, 4 }, { OPF_ATOMICACK, 8 }, { OPF_IMM, 4 }, { OPF_IETH, 4 },
 };
 
@@ -173,6 +176,10 @@ static uint8_t *build_ext(const struct roce_packet *p, uint8_t *h)
         put_be32(h, p->qkey);
         put_be32(h + 4, p->src_qp);
         h += 8;
+    }
+    if (flags & OPF_FETH) {
+        put_be32(h, (uint32_t)p->flush_level << 4 | p->flush_type);
+        h += 4;
     }
     if (flags & (OPF_RETH | OPF_ATOMICETH)) {
         put_be64(h, p->va);
@@ -302,6 +309,11 @@ static void parse_ext(struct roce_packet *p, const uint8_t *h, uint16_t flags)
         p->qkey = get_be32(h);
         p->src_qp = get_be24(h + 5);
         h += 8;
+    }
+    if (flags & OPF_FETH) {
+        p->flush_type = h[3] & 0xf;
+        p->flush_level = h[3] >> 4 & 3;
+        h += 4;
     }
     if (flags & (OPF_RETH | OPF_ATOMICETH)) {
         p->va = get_be64(h);

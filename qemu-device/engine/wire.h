@@ -40,6 +40,8 @@ enum roce_op {
     OP_ATOMIC_ACK,
     OP_CAS,
     OP_FAA,
+    OP_FLUSH,
+    OP_ATOMIC_WRITE,
     OP_CNP,                 /* congestion notification, of no service */
 };
 
@@ -55,6 +57,7 @@ enum roce_op {
 #define OPF_PAYLOAD     0x100   /* may carry payload */
 #define OPF_RESPONSE    0x200   /* from responder to requester */
 #define OPF_IETH        0x400
+#define OPF_FETH        0x800
 #define OPF_XRCETH      0x1000
 
 struct roce_opcode_info {
@@ -99,6 +102,8 @@ const struct roce_opcode_info *roce_opcode(uint8_t opcode);
 #define RC_FETCH_ADD            0x14
 #define RC_SEND_LAST_INV        0x16
 #define RC_SEND_ONLY_INV        0x17
+#define RC_FLUSH                0x1c    /* annex A19, and the next */
+#define RC_ATOMIC_WRITE         0x1d
 
 #define ROCE_CNP                0x81
 #define CNP_LEN                 16      /* reserved bytes behind its BTH */
@@ -150,6 +155,8 @@ struct roce_packet {
     uint32_t qkey, src_qp;      /* DETH */
     uint32_t inv_key;           /* IETH */
     uint32_t srqn;              /* XRCETH */
+    uint8_t flush_type;         /* FETH: placement type, selectivity level */
+    uint8_t flush_level;
 
     const uint8_t *payload;     /* parsed: in the frame */
     size_t payload_len;

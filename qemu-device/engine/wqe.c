@@ -12,10 +12,11 @@
 
 enum {
     WR_INLINE = 0x1,            /* may carry inline data */
-    WR_ATOMIC = 0x2,            /* exactly 8 bytes of result (B-032) */
+    WR_ATOMIC = 0x2,            /* exactly 8 bytes (B-032, B-074) */
     WR_RD_ATOMIC = 0x4,         /* needs max_rd_atomic (D-067) */
     WR_NO_DATA = 0x8,
     WR_KERNEL = 0x10,           /* names DMA addresses: not for processes */
+    WR_FLUSH = 0x20,
 };
 
 /* Which opcode a QP of which type takes (B.1), and what the WR may do. */
@@ -35,6 +36,10 @@ static const struct {
     [QHCA_WR_LOCAL_INV]            = { CONNECTED, WR_NO_DATA },
     [QHCA_WR_REG_MR]               = { TY(RC) | TY(UC),
                                        WR_NO_DATA | WR_KERNEL },
+    [QHCA_WR_FLUSH]                = { TY(RC), WR_RD_ATOMIC | WR_NO_DATA |
+                                               WR_FLUSH },
+    [QHCA_WR_ATOMIC_WRITE]         = { TY(RC), WR_INLINE | WR_ATOMIC |
+                                               WR_RD_ATOMIC },
 };
 
 static bool opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
@@ -97,18 +102,30 @@ static bool address_ok(const struct qhca_qp *qp, const struct qhca_av *av)
            le32toh(av->pdn) == qp->pd->pdn;
 }
 
-static enum qhca_wqe_result fetch_memop(struct qhca_engine *e,
+static enum qhca_wqe_result fetch_flush(struct qhca_engine *e,
                                         struct qhca_qp *qp,
                                         const struct qhca_sq_wqe *w,
                                         struct qhca_swr *wr)
 {
+    const uint8_t types = QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT;
+
+    wr->flush_type = w->flush.type;
+    wr->flush_level = w->flush.level;
+    wr->flush_len = le32toh(w->flush.length);
+    if (!wr->flush_type || (wr->flush_type & ~types) ||
+        wr->flush_level > QHCA_FLUSH_MR) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad kind of FLUSH");
+    }
+    if (wr->flush_len > QHCA_MAX_MSG) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_LEN_ERR, "a bad length");
+    }
+    return QHCA_WQE_OK;
+}
+
+static void fetch_memop(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
+{
     struct qhca_memop *op = &wr->memop;
 
-    if (w->count || (w->flags & QHCA_WQE_INLINE)) {
-        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "data it cannot have");
-    }
-    wr->length = 0;
-    wr->num_seg = 0;
     memset(op, 0, sizeof(*op));
     switch (w->opcode) {
     case QHCA_WR_REG_MR:
@@ -132,6 +149,22 @@ static enum qhca_wqe_result fetch_memop(struct qhca_engine *e,
         op->key = le32toh(w->inv_key);
         break;
     }
+}
+
+static enum qhca_wqe_result fetch_no_data(struct qhca_engine *e,
+                                          struct qhca_qp *qp,
+                                          const struct qhca_sq_wqe *w,
+                                          struct qhca_swr *wr)
+{
+    if (w->count || (w->flags & QHCA_WQE_INLINE)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "data it cannot have");
+    }
+    wr->length = 0;
+    wr->num_seg = 0;
+    if (wr_rules[w->opcode].rules & WR_FLUSH) {
+        return fetch_flush(e, qp, w, wr);
+    }
+    fetch_memop(w, wr);
     return QHCA_WQE_OK;
 }
 
@@ -165,13 +198,16 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
 
     if ((rules & WR_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR,
-                       "READ or atomic, but max_rd_atomic 0");
+                       "an opcode that needs max_rd_atomic");
     }
     if (rules & WR_NO_DATA) {
-        return fetch_memop(e, qp, &w, wr);
+        return fetch_no_data(e, qp, &w, wr);
     }
     if (w.flags & QHCA_WQE_INLINE) {
-        if (!(rules & WR_INLINE) || count > qp->max_inline) {
+        /* Every stride has room for the word of an ATOMIC WRITE. */
+        uint32_t room = rules & WR_ATOMIC ? 8 : qp->max_inline;
+
+        if (!(rules & WR_INLINE) || count > room) {
             return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "bad inline data");
         }
         memcpy(wr->inline_data, raw + sizeof(w), count);

@@ -29,12 +29,19 @@ static void random_doorbell(struct fuzz *f)
     }
 }
 
-/* REG_MR, BIND_MW, LOCAL_INV, some of which work. */
+/* REG_MR, BIND_MW, LOCAL_INV, FLUSH, some of which work, and what is none. */
 static void random_memop(struct fuzz *f, struct rc_wr *wr)
 {
+    static const uint8_t opcodes[] = {
+        QHCA_WR_BIND_MW, QHCA_WR_LOCAL_INV, QHCA_WR_REG_MR, QHCA_WR_FLUSH,
+        QHCA_WR_ATOMIC_WRITE + 1,
+    };
     uint32_t key = some(f, MR);
 
-    wr->opcode = (uint8_t)(8 + rnd(f, 4));
+    wr->opcode = opcodes[rnd(f, sizeof(opcodes))];
+    wr->flush_type = (uint8_t)rnd(f, one_in(f, 9) ? 256 : 3);
+    wr->flush_level = (uint8_t)rnd(f, one_in(f, 9) ? 256 : 2);
+    wr->flush_len = one_in(f, 9) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 9000);
     wr->num_sge = one_in(f, 10);
     wr->flags &= (uint8_t)~QHCA_WQE_INLINE;
     wr->imm = wr->key = key ^ (uint32_t)rnd(f, 2);
@@ -44,14 +51,20 @@ static void random_memop(struct fuzz *f, struct rc_wr *wr)
     wr->addr = one_in(f, 9) ? nasty(f) : f->n.mr.addr + rnd(f, 1000);
     wr->length = one_in(f, 9) ? nasty(f) : rnd(f, 9000);
     wr->table = some_addr(f) & ~7ull;
-    wr->access = (unsigned)rnd(f, 0x42);
+    wr->access = (unsigned)rnd(f, 0x42) | (unsigned)rnd(f, 4) << 8;
     wr->block_shift = 12 + (unsigned)rnd(f, 3);
 }
 
 static void random_wr(struct fuzz *f, struct rc_qp *q)
 {
-    struct rc_wr wr = rc_wr(q, (uint8_t)rnd(f, 8), rnd(f, NODE_MEM / 2),
-                            (uint32_t)rnd(f, 20000));
+    static const uint8_t opcodes[] = {
+        QHCA_WR_SEND, QHCA_WR_SEND_WITH_IMM, QHCA_WR_SEND_WITH_INV,
+        QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_WRITE_WITH_IMM, QHCA_WR_RDMA_READ,
+        QHCA_WR_ATOMIC_CMP_AND_SWP, QHCA_WR_ATOMIC_FETCH_AND_ADD,
+        QHCA_WR_ATOMIC_WRITE,
+    };
+    struct rc_wr wr = rc_wr(q, opcodes[rnd(f, sizeof(opcodes))],
+                            rnd(f, NODE_MEM / 2), (uint32_t)rnd(f, 20000));
     unsigned i;
 
     wr.num_sge = (unsigned)rnd(f, 5);
@@ -122,7 +135,7 @@ static void random_frame(struct fuzz *f)
         [QHCA_QPT_XRC_INI] = SVC_XRC, [QHCA_QPT_XRC_TGT] = SVC_XRC,
     };
     uint8_t service = services[q->o.type];
-    struct roce_packet p = peer_packet(q, service | (uint8_t)rnd(f, 0x16), 0);
+    struct roce_packet p = peer_packet(q, service | (uint8_t)rnd(f, 0x1e), 0);
     uint8_t frame[MAX_FRAME] = { 0 };
     size_t len;
 
@@ -139,8 +152,13 @@ static void random_frame(struct fuzz *f)
     p.va = some_addr(f);
     p.rkey = one_in(f, 6) ? some(f, MR) : f->n.mr.key;
     p.dma_len = one_in(f, 6) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 5000);
+    p.flush_type = (uint8_t)rnd(f, one_in(f, 9) ? 16 : 3);
+    p.flush_level = (uint8_t)rnd(f, 2);
     p.syndrome = one_in(f, 3) ? (uint8_t)nasty(f) : AETH_ACK;
     p.payload_len = one_in(f, 3) ? 1024 : rnd(f, 1100);
+    if (p.opcode == RC_ATOMIC_WRITE && one_in(f, 2)) {
+        p.payload_len = p.dma_len = 8;
+    }
     if (!(roce_opcode(p.opcode)->flags & OPF_PAYLOAD) && !one_in(f, 10)) {
         p.payload_len = 0;
     }

@@ -109,7 +109,7 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->reg_mr.length = htole64(one_in(f, 5) ? nasty(f) : rnd(f, 40000));
         c->reg_mr.pdn = htole32(some(f, PD));
         c->reg_mr.key = htole32(some(f, MR));
-        c->reg_mr.access = htole16((uint16_t)rnd(f, 0x42));
+        c->reg_mr.access = htole16((uint16_t)(rnd(f, 0x42) | rnd(f, 3) << 8));
         c->reg_mr.type = (uint8_t)(one_in(f, 10) ? rnd(f, 4) : 0);
         c->reg_mr.rereg = (uint8_t)rnd(f, 9);
         break;

@@ -111,7 +111,7 @@ static void fix_key(const struct target *t, const struct place *at, uint8_t *f,
     uint16_t flags = roce_opcode(f[at->bth])->flags;
     uint8_t *va = f + at->bth + BTH_LEN;
 
-    if (len < at->bth + BTH_LEN + 4 + 16) {
+    if (len < at->bth + BTH_LEN + 20) {
         return;
     }
     if (flags & OPF_XRCETH) {
@@ -120,6 +120,9 @@ static void fix_key(const struct target *t, const struct place *at, uint8_t *f,
     }
     if (flags & OPF_DETH) {
         put_be(va, t->qp[3].o.qkey, 4);
+    }
+    if (flags & OPF_FETH) {
+        va += 4;
     }
     if (!(flags & (OPF_RETH | OPF_ATOMICETH))) {
         return;
@@ -249,14 +252,19 @@ static void post_send(struct target *t, const struct frames_rec *r,
 {
     static const uint8_t opcode[] = {
         QHCA_WR_SEND, QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ,
-        QHCA_WR_ATOMIC_FETCH_AND_ADD,
+        QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE,
     };
     struct rc_qp *q = &t->qp[r->aim & 8 ? 5 : r->aim & 1];
     struct qhca_qp *dev = qhca_qp_get(t->n.g->e, q->qpn);
-    struct rc_wr wr = rc_wr(q, opcode[r->aim >> 4 & 3], 0, len % 20000);
+    struct rc_wr wr = rc_wr(q, opcode[(r->aim >> 4) % sizeof(opcode)], 0,
+                            len % 20000);
 
-    if (wr.opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD) {
+    if (wr.opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD ||
+        wr.opcode == QHCA_WR_ATOMIC_WRITE) {
         wr.sge[0].length = 8;
+    } else if (wr.opcode == QHCA_WR_FLUSH) {
+        wr.num_sge = 0;
+        wr.flush_type = QHCA_FLUSH_GLOBAL;
     }
     wr.raddr = 0x1000;
     wr.rkey = 0x42;

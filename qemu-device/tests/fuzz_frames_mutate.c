@@ -52,7 +52,8 @@ static size_t put_packet(uint8_t *out, uint8_t cfg, uint8_t opcode,
         .vlan = cfg & FRAMES_CFG_VLAN ? 7 : QHCA_NO_VLAN,
         .ipv4 = !(cfg & FRAMES_CFG_IPV6), .hop_limit = 64, .sport = 0xc123,
         .opcode = opcode, .pkey = PKEY_DEFAULT, .syndrome = AETH_ACK,
-        .dma_len = 100, .payload_len = payload, .ackreq = true,
+        .dma_len = opcode == RC_ATOMIC_WRITE ? 8 : 100,
+        .payload_len = payload, .ackreq = true, .flush_type = QHCA_FLUSH_GLOBAL,
     };
     uint8_t frame[MAX_FRAME] = { 0 };
 
@@ -82,9 +83,12 @@ static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
     } else if (info->op == OP_CNP) {
         payload = CNP_LEN;
     }
+    if (info->op == OP_ATOMIC_WRITE) {
+        payload = 8;
+    }
     data[n++] = cfg;
     n += put_rec(data + n, FRAMES_RECV, 0, qp, NULL, 5000);
-    for (kind = 0; kind < 4 && info->flags & OPF_RESPONSE; kind++) {
+    for (kind = 0; kind < 6 && info->flags & OPF_RESPONSE; kind++) {
         n += put_rec(data + n, FRAMES_SEND, 0, (uint8_t)(kind << 4 | qp), NULL,
                      mtu + 100);
     }
@@ -158,8 +162,8 @@ static const struct {
     { 14, 1 }, { 16, 2 }, { 20, 2 }, { 23, 1 }, { 30, 4 },  /* IPv4 */
     { 36, 2 }, { 38, 2 },                                   /* UDP */
     { 42, 1 }, { 43, 1 }, { 44, 2 }, { 47, 3 }, { 50, 1 }, { 51, 3 }, /* BTH */
-    { 54, 8 }, { 54, 1 }, { 58, 4 }, { 62, 4 }, { 66, 4 },  /* RETH, AETH … */
-    { 66, 8 }, { 74, 8 },
+    { 54, 8 }, { 54, 1 }, { 57, 1 }, { 58, 4 }, { 62, 4 },  /* FETH, RETH … */
+    { 66, 4 }, { 66, 8 }, { 74, 8 },
 };
 
 static void change_field(uint8_t *frame, size_t len, uint64_t *rng)

@@ -87,6 +87,18 @@ static bool atomic_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
     return true;
 }
 
+static bool atomic_store(void *opaque, uint64_t addr, const uint8_t *bytes)
+{
+    struct guest *g = opaque;
+
+    if (!ram_ok(g, addr, 8) || addr % 8) {
+        return false;
+    }
+    memcpy(g->ram + (addr - RAM_BASE), bytes, 8);
+    g->stores++;
+    return true;
+}
+
 static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
 {
     struct guest *g = opaque;
@@ -153,6 +165,7 @@ static const struct qhca_engine_ops ops = {
     .dma_write = dma_write,
     .atomic_cas = atomic_cas,
     .atomic_add = atomic_add,
+    .atomic_store = atomic_store,
     .send_frame = send_frame,
     .raise_irq = raise_irq,
     .set_timer = set_timer,

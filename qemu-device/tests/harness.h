@@ -45,6 +45,7 @@ struct guest {
     unsigned errors;            /* guest_error calls */
     char last_error[200];
     uint64_t reads, writes;     /* DMA, calls */
+    uint64_t stores;            /* of 8 bytes at once */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
 
     bool lenient;               /* completions may have been written over */

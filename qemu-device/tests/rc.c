@@ -331,6 +331,13 @@ static void put_body(struct qhca_sq_wqe *w, const struct rc_wr *wr)
         w->bind.mr_key = htole32(wr->mr_key);
         w->bind.access = htole16((uint16_t)wr->access);
         break;
+    case QHCA_WR_FLUSH:
+        w->flush.addr = htole64(wr->raddr);
+        w->flush.rkey = htole32(wr->rkey);
+        w->flush.length = htole32(wr->flush_len);
+        w->flush.type = wr->flush_type;
+        w->flush.level = wr->flush_level;
+        break;
     default:
         w->atomic.addr = htole64(wr->raddr);
         w->atomic.rkey = htole32(wr->rkey);

@@ -45,7 +45,7 @@ struct rc_opts {
 };
 
 #define REMOTE_ALL (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
-                    QHCA_ACCESS_REMOTE_ATOMIC)
+                    QHCA_ACCESS_REMOTE_ATOMIC | QHCA_ACCESS_FLUSH_GLOBAL)
 /* For o.qp_flags: a QP of the kernel's. */
 #define KERNEL_QP   QHCA_QP_FLAG_RESERVED_LKEY
 #define RC_OPTS ((struct rc_opts) { \
@@ -117,6 +117,8 @@ struct rc_wr {
     uint32_t rkey;
     uint32_t srqn;              /* XRC */
     uint64_t swap_add, compare;
+    uint32_t flush_len;         /* FLUSH: this and the next two */
+    uint8_t flush_type, flush_level;
     /* REG_MR, BIND_MW: */
     uint32_t key, mr_key, num_blocks, offset;
     uint64_t addr, length, table;

@@ -73,6 +73,7 @@ struct sim_qp {
     unsigned taker[SIM_MAX_WR], num_rr, rr_posted, rr_done;
     uint64_t rr_addr[SIM_MAX_WR];
     uint64_t word;              /* at the peer, for atomics */
+    uint64_t store_word;        /* likewise, for ATOMIC WRITE */
     /* UC: room of each receive WR; the peer's message that came last, plus 1 */
     uint32_t rr_room[SIM_MAX_WR];
     unsigned received;
@@ -173,6 +174,20 @@ void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
 /* Some windows go, whoever uses them. */
 void sim_strike_windows(struct sim *s);
 void sim_free_keys(struct sim *s);
+
+/* ---- sim_place.c ---- */
+
+/* The word at @b that ATOMIC WRITEs of @a take turns to write. */
+void sim_place_setup(struct sim *s, struct sim_qp *a, struct sim_qp *b);
+/* WR @i of @a, a FLUSH. */
+void sim_plan_flush(struct sim *s, struct sim_qp *a, unsigned i);
+/* WR @i of @a, an ATOMIC WRITE: where to. */
+void sim_plan_store(struct sim *s, struct sim_qp *a, unsigned i);
+/* ATOMIC WRITE @i of @q is complete: its word holds that, or a later one. */
+void sim_judge_store(struct sim *s, struct sim_qp *q, unsigned i);
+/* All is over: no ATOMIC WRITE has been done again after a later one. */
+void sim_check_store(struct sim *s, struct sim_qp *q);
+
 /* ---- sim_wr.c ---- */
 
 /* Whether that can be the next CQE of the queue: of WR @i, posted, not done. */

@@ -31,7 +31,7 @@ static uint8_t random_op(struct sim *s)
         QHCA_WR_SEND, QHCA_WR_SEND, QHCA_WR_SEND_WITH_IMM, QHCA_WR_RDMA_WRITE,
         QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_WRITE_WITH_IMM, QHCA_WR_RDMA_READ,
         QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
-        QHCA_WR_ATOMIC_FETCH_AND_ADD,
+        QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE,
     };
 
     return ops[sim_rand(s, ARRAY_SIZE(ops))];
@@ -119,7 +119,10 @@ static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
     w->wr.flags |= sim_rand(s, 6) ? 0 : QHCA_WQE_FENCE;
     w->wr.rkey = b->q.n->mr.key;
     w->seed = s->seed * 31 + i * 7 + a->q.qpn;
-    w->len = is_atomic(w->wr.opcode) ? 8 : random_len(s, 128u << a->q.o.mtu);
+    w->len = random_len(s, 128u << a->q.o.mtu);
+    if (is_atomic(w->wr.opcode) || w->wr.opcode == QHCA_WR_ATOMIC_WRITE) {
+        w->len = 8;
+    }
     w->local = sim_alloc(s, a->q.n, w->len);
     w->remote = sim_alloc(s, b->q.n, w->len);
     if (is_atomic(w->wr.opcode)) {
@@ -136,8 +139,14 @@ static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
     } else {
         guest_fill(a->q.n->g, w->local, w->len, w->seed);
     }
+    if (w->wr.opcode == QHCA_WR_ATOMIC_WRITE) {
+        sim_plan_store(s, a, i);
+    }
     w->wr.raddr = w->remote;
     sim_plan_sges(s, w, a->q.n->mr.key);
+    if (w->wr.opcode == QHCA_WR_FLUSH) {
+        sim_plan_flush(s, a, i);
+    }
     if (s->kind == SIM_BAD_WR && !sim_rand(s, 20)) {
         plan_bad(s, a, w);
         a->may_fail = b->may_fail = true;
@@ -156,6 +165,7 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     a->word = sim_alloc(s, b->q.n, 8 + 7);
     a->word = (a->word + 7) & ~7ull;
     memset(guest_ptr(b->q.n->g, a->word, 8), 0, 8);
+    sim_place_setup(s, a, b);
     for (unsigned i = 0; i < a->num_wr; i++) {
         unsigned left = a->num_wr - i, what = sim_rand(s, 8);
 
@@ -248,6 +258,8 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
         sim_fail(s, "bad WR %u succeeded", i);
     } else if (w->memop) {
         return;                 /* what it is good for, others show */
+    } else if (w->wr.opcode == QHCA_WR_ATOMIC_WRITE) {
+        sim_judge_store(s, q, i);
     } else if (is_atomic(w->wr.opcode)) {
         memcpy(&old, guest_ptr(q->q.n->g, w->local, 8), 8);
         if (le64toh(old) != w->old) {
@@ -374,6 +386,7 @@ static void check_memory(struct sim *s, struct sim_qp *q)
             sim_fail(s, "WR %u has touched what is behind its data", i);
         }
     }
+    sim_check_store(s, q);
 }
 
 const struct sim_model sim_rc = {

@@ -140,18 +140,21 @@ static void rights(void)
     static const unsigned all[] = {
         QHCA_ACCESS_LOCAL_WRITE, QHCA_ACCESS_REMOTE_WRITE,
         QHCA_ACCESS_REMOTE_READ, QHCA_ACCESS_REMOTE_ATOMIC,
+        QHCA_ACCESS_FLUSH_GLOBAL,
     };
+    /* Not FLUSH_PERSISTENT: no memory is promised to be that. */
+    const unsigned rights = 0x011f | QHCA_ACCESS_ZERO_BASED;
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g);
     struct gbuf b = guest_buf(g, 4096, 12, 0);
     unsigned access, i;
     uint32_t key;
 
-    for (access = 0; access < 0x80; access++) {
+    for (access = 0; access < 0x800; access++) {
         struct qhca_cmd cmd = reg_cmd(&b, pd, 0x1000, 4096, access);
         bool writes = access & (QHCA_ACCESS_REMOTE_WRITE |
                                 QHCA_ACCESS_REMOTE_ATOMIC);
-        bool ok = access <= (QHCA_ACCESS_MASK | QHCA_ACCESS_ZERO_BASED) &&
+        bool ok = !(access & ~rights) &&
                   (!writes || access & QHCA_ACCESS_LOCAL_WRITE);
 
         CHECK_EQ(guest_cmd(g, &cmd, &key), ok ? QHCA_OK : QHCA_ERR_PARAM);

@@ -43,6 +43,14 @@ static bool yes_add(void *o, uint64_t a, uint64_t v, uint64_t *old)
     return true;
 }
 
+static bool yes_store(void *o, uint64_t a, const uint8_t *b)
+{
+    (void)o;
+    (void)a;
+    (void)b;
+    return true;
+}
+
 static bool yes_send(void *o, const uint8_t *f, size_t n)
 {
     (void)o;
@@ -85,8 +93,8 @@ static void no_trace(void *o, enum qhca_trace_point p, uint64_t a, uint64_t b,
 }
 
 static const struct qhca_engine_ops ops = {
-    yes_read, yes_write, yes_cas, yes_add, yes_send, no_irq, no_timer,
-    no_schedule, no_error, no_trace,
+    yes_read, yes_write, yes_cas, yes_add, yes_store, yes_send, no_irq,
+    no_timer, no_schedule, no_error, no_trace,
 };
 
 static const struct qhca_engine_config good = {

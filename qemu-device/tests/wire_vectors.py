@@ -90,3 +90,11 @@ show("xrc_write_imm_v4", frame(
 show("xrc_cmp_swap_v6", frame(
     True, None, 0xb3, 0, 1, 0x11, 7,
     struct.pack("!IQIQQ", 0x000001, 0x3000, 0x44, 1, 2), b"", 0xffff, 0, 64))
+show("flush_v6", frame(
+    True, None, 0x1c, 0, 1, 0x11, 5,
+    struct.pack("!IQII", 1 << 4 | 3, 0x1122334455667788, 0xcafe0001, 0x1234),
+    b"", 0xffff, 0, 64))
+show("atomic_write_v4", frame(
+    False, None, 0x1d, 0, 1, 0x11, 5,
+    struct.pack("!QII", 0x1122334455667788, 0xcafe0001, 8), b"\1\2\3\4\5\6\7\x08",
+    0xffff, 0, 64))

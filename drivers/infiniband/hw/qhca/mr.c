@@ -5,7 +5,7 @@
 /* Flags that mean something to the device; IB_ACCESS_* has the same numbers. */
 #define QHCA_IB_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |	\
 				 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |	\
-				 IB_ACCESS_MW_BIND)
+				 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL)
 static_assert(QHCA_IB_MR_ACCESS == QHCA_ACCESS_MASK && IB_ZERO_BASED == QHCA_ACCESS_ZERO_BASED);
 
 /* Flags that are taken: huge pages are found without being told of. */
