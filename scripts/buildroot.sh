@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# buildroot.sh [--extra] [--root] -- COMMAND…   run COMMAND in the build root
-# buildroot.sh [--extra] --path                 print where the build root is
+# buildroot.sh [--extra|--tshark] [--root] -- COMMAND…   run COMMAND in the build root
+# buildroot.sh [--extra|--tshark] --path                 print where it is
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -11,7 +11,8 @@
 #
 # Inside, the repository is /qhca and the cache /qhca-cache; COMMAND starts in
 # /qhca, as the calling user (--root: as root). --extra adds the packages that
-# only lint, coverage and fuzzing need, on first use.
+# only lint, coverage and fuzzing need, on first use; --tshark a dissector that
+# knows nothing of us, to judge captured frames with.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -62,13 +63,15 @@ make_root()
 	as_root mv -T "$tmp" "$ROOT"
 }
 
-add_extra()
+# add NAME PACKAGE…
+add()
 {
-	local stamp
-	stamp=$ROOT/.extra-$(hash_text "${EXTRA[@]}")
+	local name=$1 stamp
+	shift
+	stamp=$ROOT/.$name-$(hash_text "$@")
 	[ -e "$stamp" ] && return
-	run_step "build root: lint and fuzzing packages" enter root /bin/sh -c \
-		"apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends ${EXTRA[*]}"
+	run_step "build root: packages for $name" enter root /bin/sh -c \
+		"apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $*"
 	as_root touch "$stamp"
 }
 
@@ -100,11 +103,12 @@ enter()
 	' sh "$ROOT" "$QHCA_TOP" "$QHCA_CACHE" "$ids" "$QHCA_BR_TOP" "$QHCA_BR_CACHE" "$@"
 }
 
-action='' who=user extra=''
+action='' who=user added=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--path) action=path ;;
-	--extra) extra=1 ;;
+	--extra) added+=' extra' ;;
+	--tshark) added+=' tshark' ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
 	-h|--help) usage; exit 0 ;;
@@ -115,7 +119,12 @@ done
 [ -n "$action" ] || { usage >&2; exit 2; }
 
 have "$ROOT" || with_lock buildroot make_root
-[ -z "$extra" ] || with_lock buildroot add_extra
+for group in $added; do
+	case $group in
+	extra) with_lock buildroot add extra "${EXTRA[@]}" ;;
+	tshark) with_lock buildroot add tshark tshark ;;
+	esac
+done
 if [ "$action" = path ]; then
 	echo "$ROOT"
 else

@@ -124,9 +124,22 @@ mcast()
 	machines 3 "mcast ($link)" net-mcast.sh --link $link
 }
 
+# wire NAME [OPTION…]: two machines, and a judge of what went between them.
+wire()
+{
+	local name=$1 file=$QHCA_CACHE/tmp/capture.$$ rc=0
+	shift
+	machines 2 "$name" pair-wire.sh --pcap "$file" "$@"
+	log "$name: the capture"
+	python3 "$QHCA_TOP/scripts/capture.py" --wire "$file" | tee "$OUT" || rc=$?
+	account "$name, captured" $rc
+	rm -f "$file"
+}
+
 # rdma_rxe at the other end.
 rxe()
 {
+	wire rxe-wire --nic-b virtio
 	machines 2 rxe pair-rdma.sh --nic-b virtio
 	machines 2 rxe-loss 'pair-rdma.sh loss' --nic-b virtio --loss 1
 }
@@ -136,6 +149,7 @@ pair()
 	machines 2 pair pair.sh
 	machines 2 pair-rdma 'pair-rdma.sh perf ipv6 cm'
 	machines 2 pair-loss 'pair-rdma.sh loss' --loss 1
+	wire wire
 	mcast
 }
 

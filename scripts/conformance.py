@@ -20,7 +20,8 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STATEMENTS = 'Documentation/conformance.md'
 RESULT = 'Documentation/conformance.rst'
-TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/guest')
+TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/guest',
+         'scripts/capture.py')
 ID = r'\b([A-K])[-_](\d{3})\b'
 
 

@@ -18,7 +18,7 @@ quiet() { same "packets from a group of others" "$(($(received) - $1))" 0; }
 # group ADDRESS HEX MEMBERS: HEX is the address as /proc/net/igmp has it.
 group()
 {
-	local tool=(timeout 60 mckey -m "$1" -b "$QHCA_IP" -C $COUNT -S 512) member='' before
+	local tool=(timeout 60 mckey -m "$1" -b "$QHCA_IP" -C "$COUNT" -S 512) member='' before
 	if [[ $3 == *"$QHCA_ROLE"* ]]; then
 		"${tool[@]}" >"$LOGS/member" 2>&1 &
 		member=$!

@@ -8,6 +8,7 @@
 # such as rdma_rxe. Parts: perf mtu ipv6 cm (these without arguments), loss.
 # Each ends with one line: N passed, N failed, N skipped.
 
+# shellcheck disable=SC2034 # for what is sourced
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
 . /opt/qhca/guest/result.sh
@@ -55,8 +56,10 @@ mtu()
 # Addresses fd00:77::1 and ::2 on the netdevs.
 ipv6()
 {
+	# shellcheck disable=SC2034 # for perf_pair
 	local GID IP6=fd00:77::${QHCA_IP##*.} PEER6=fd00:77::${QHCA_PEER##*.}
 	ip addr replace "$IP6/64" dev "$QHCA_IF" nodad
+	# shellcheck disable=SC2034
 	GID=$(qhca-gid "$QHCA_DEV" "$IP6")
 	perf_table pair/ipv6 <<-'EOF'
 	ib_send_bw -s 65536 -n 100
@@ -72,8 +75,10 @@ ipv6()
 # A group has no server: each is a member while the other one sends.
 mckey_pair()
 {
+	# shellcheck disable=SC2034 # for both_ways
 	local ROLES='a b'
 	if rxe_there; then
+		# shellcheck disable=SC2034
 		ROLES=b
 		result skip "pair/mckey, rdma_rxe sends" "mckey is gone before it has"
 	fi
@@ -101,7 +106,7 @@ cm()
 gaps()
 {
 	local dir=/sys/class/infiniband/$QHCA_DEV/ports/1/hw_counters
-	cat $dir/retransmit 2>/dev/null || cat $dir/out_of_seq_request
+	cat "$dir/retransmit" 2>/dev/null || cat "$dir/out_of_seq_request"
 }
 
 # For a cable that loses frames (vm --loss): nobody may notice but by the clock.

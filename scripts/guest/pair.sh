@@ -181,6 +181,34 @@ isolation()
 	rc "and back again" ib_write_bw 4096 50
 }
 
+# ---- frames nobody should send, from b's stack to a
+
+EACH=20
+counters()
+{
+	local name
+	for name in rx_cnp rx_ecn_marked rx_icrc rx_malformed rx_no_qp rx_bad_pkey rx_bad_qkey; do
+		echo "$name $(cat "/sys/class/infiniband/$QHCA_DEV/ports/1/hw_counters/$name")"
+	done
+}
+
+# E-031 E-034 E-040 E-041 E-045 E-046: how often each counter is in the list
+hostile()
+{
+	local name was now before list
+	before=$(counters)
+	step
+	a || python3 /opt/qhca/guest/frames.py hostile "$QHCA_IF" "$QHCA_PEER" $MAC_OF_A $EACH
+	step
+	a || return 0
+	sleep 0.5
+	list=$(python3 /opt/qhca/guest/frames.py hostile)
+	while read -r name was _ now; do
+		expect "pair/hostile: $name" same "$name / $EACH" $(((now - was) / EACH)) \
+			"$(grep -cw "$name" <<<"$list")"
+	done < <(paste -d ' ' <(echo "$before") <(counters))
+}
+
 exec 3>&1
 sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=1"
 client "flood ping, MTU 4200" flood 500 4000
@@ -195,6 +223,8 @@ rc "ib_write_bw" ib_write_bw 65536 200
 rc "ib_read_bw" ib_read_bw 65536 100
 rc "ib_send_lat" ib_send_lat 64 200
 filters
+hostile
+rc "ib_send_bw after that" ib_send_bw 65536 50
 vlan
 isolation
 summary

@@ -37,6 +37,27 @@ same()
 	return 1
 }
 
+# tap NAME LOG STATUS: count the test points of a TAP log; a plan that was not
+# kept is a failure.
+tap()
+{
+	local name=$1 log=$2 rc=$3 ok bad skip plan
+	skip=$(grep -ciE '^ok .*# skip' "$log")
+	ok=$(($(grep -c '^ok ' "$log") - skip))
+	bad=$(grep -c '^not ok ' "$log")
+	plan=$(sed -n 's/^1\.\.\([0-9]*\).*/\1/p' "$log" | head -n 1)
+	grep -E '^(not )?ok |^# ' "$log" | sed "s|^|$name: |"
+	PASS=$((PASS + ok)) SKIP=$((SKIP + skip)) FAIL=$((FAIL + bad))
+	if [ "$rc" = 4 ] && [ $((ok + bad + skip)) = 0 ]; then
+		result skip "$name" "$(tail -n 1 "$log")"
+	elif [ -z "$plan" ] || [ "$plan" != $((ok + bad + skip)) ]; then
+		tail -n 5 "$log" | sed 's/^/    /'
+		result fail "$name" "stopped after $((ok + bad + skip)) of ${plan:-?} tests, status $rc"
+	elif [ "$rc" != 0 ] && [ "$rc" != 4 ] && [ "$bad" = 0 ]; then
+		result fail "$name" "status $rc"
+	fi
+}
+
 # The last line of all; the status is the script's.
 summary()
 {

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections between two machines, each of which runs this program at the same
+ * time: RDMA_ROLE is server in one and client in the other, RDMA_IP its address,
+ * RDMA_PEER that of the other, and "$RDMA_BARRIER NAME" returns when both have
+ * called it. It needs no particular device.
+ */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/rdma.h"
+
+#define BUF_LEN		4096
+#define REQ_DATA	56
+#define REJ_DATA	148
+
+/* struct window - where the peer may write; goes along as private data */
+struct window {
+	uint64_t addr;
+	uint32_t rkey;
+};
+
+static bool serving;
+static struct rdma_event_channel *ch;
+static struct rdma_cm_id *listener, *id;
+static struct rdma_cm_event *event;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct window peer;
+static unsigned char buf[2 * BUF_LEN];	/* written by the peer; read by us */
+
+/* First of all in every test. */
+static void two_machines(void)
+{
+	if (!getenv("RDMA_ROLE") || !getenv("RDMA_IP") || !getenv("RDMA_PEER") ||
+	    !getenv("RDMA_BARRIER"))
+		test_skip("no other machine");
+	serving = !strcmp(getenv("RDMA_ROLE"), "server");
+	test_timeout(90);
+}
+
+static void barrier(const char *name)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "%s %s-%d >/dev/null", getenv("RDMA_BARRIER"),
+		 name, atoi(getenv("RDMA_ROUND") ?: "0"));
+	REQUIRE(!system(command));
+}
+
+static struct sockaddr_in address(const char *variable)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(7500) };
+
+	REQUIRE(inet_pton(AF_INET, getenv(variable), &a.sin_addr) == 1);
+	return a;
+}
+
+static void expect(enum rdma_cm_event_type type)
+{
+	struct pollfd pfd = { .fd = ch->fd, .events = POLLIN };
+
+	if (event)
+		rdma_ack_cm_event(event);
+	event = NULL;
+	REQUIRE(poll(&pfd, 1, WAIT_MS) == 1);
+	REQUIRE(!rdma_get_cm_event(ch, &event));
+	if (event->event != type)
+		FAIL("%s, status %d, not %s", rdma_event_str(event->event), event->status,
+		     rdma_event_str(type));
+	REQUIRE(event->event == type);
+}
+
+static void make_qp(void)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+
+	cq = ibv_create_cq(id->verbs, 32, NULL, NULL, 0);
+	REQUIRE(cq);
+	init.send_cq = cq;
+	init.recv_cq = cq;
+	REQUIRE(!rdma_create_qp(id, NULL, &init));
+	mr = ibv_reg_mr(id->pd, buf, sizeof(buf), REMOTE);
+	REQUIRE(mr);
+	fill(buf + BUF_LEN, BUF_LEN, serving);
+}
+
+static void post_recvs(int n)
+{
+	struct ibv_recv_wr wr = { .wr_id = 100 }, *bad;
+
+	while (n--)
+		REQUIRE_OK(ibv_post_recv(id->qp, &wr, &bad));
+}
+
+/*
+ * Up to where the passive side has a request and the active side has sent it.
+ * @name keeps apart the barriers of different tests.
+ */
+static void start(const char *name, int recvs, struct rdma_conn_param *param)
+{
+	struct sockaddr_in own = address("RDMA_IP"), other = address("RDMA_PEER");
+	struct window mine;
+
+	ch = rdma_create_event_channel();
+	REQUIRE(ch);
+	if (serving) {
+		REQUIRE(!rdma_create_id(ch, &listener, NULL, RDMA_PS_TCP));
+		REQUIRE(!rdma_bind_addr(listener, (struct sockaddr *)&own));
+		REQUIRE(!rdma_listen(listener, 4));
+		barrier(name);
+		expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+		id = event->id;
+		memcpy(&peer, event->param.conn.private_data, sizeof(peer));
+		make_qp();
+		post_recvs(recvs);
+		return;
+	}
+	barrier(name);
+	REQUIRE(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP));
+	REQUIRE(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&other, 5000));
+	expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+	REQUIRE(!rdma_resolve_route(id, 5000));
+	expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+	make_qp();
+	post_recvs(recvs);
+	mine = (struct window){ .addr = (uintptr_t)buf, .rkey = mr->rkey };
+	if (!param->private_data) {
+		param->private_data = &mine;
+		param->private_data_len = sizeof(mine);
+	}
+	REQUIRE(!rdma_connect(id, param));
+}
+
+static struct rdma_conn_param defaults(void)
+{
+	return (struct rdma_conn_param){
+		.responder_resources = 1, .initiator_depth = 1, .retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+}
+
+/* A connection, and on both sides where the other one may write. */
+static void connect_both(const char *name, int recvs, unsigned int retries)
+{
+	struct rdma_conn_param param = defaults();
+	struct window mine;
+
+	param.retry_count = retries;
+
+	start(name, recvs, &param);
+	if (serving) {
+		mine = (struct window){ .addr = (uintptr_t)buf, .rkey = mr->rkey };
+		param.private_data = &mine;
+		param.private_data_len = sizeof(mine);
+		REQUIRE(!rdma_accept(id, &param));
+	}
+	expect(RDMA_CM_EVENT_ESTABLISHED);
+	if (!serving)
+		memcpy(&peer, event->param.conn.private_data, sizeof(peer));
+}
+
+static void write_imm(uint32_t len, uint32_t off)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)buf + BUF_LEN + off, .length = len, .lkey = mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = len, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htonl(0xabc00000 | len),
+		.wr.rdma = { .remote_addr = peer.addr + off, .rkey = peer.rkey },
+	}, *bad;
+
+	REQUIRE_OK(ibv_post_send(id->qp, &wr, &bad));
+}
+
+/* What the peer has written, by the immediate data that announces it. */
+static void written(uint32_t len, uint32_t off)
+{
+	unsigned char want[BUF_LEN];
+	struct ibv_wc wc = poll_expect(cq, 100, IBV_WC_SUCCESS);
+
+	CHECK_EQ(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	CHECK_EQ(wc.byte_len, len);
+	CHECK_EQ(ntohl(wc.imm_data), 0xabc00000 | len);
+	fill(want, sizeof(want), !serving);
+	CHECK(!memcmp(buf + off, want + off, len));
+}
+
+static void finish(void)
+{
+	if (serving) {
+		expect(RDMA_CM_EVENT_DISCONNECTED);
+		REQUIRE(!rdma_disconnect(id));
+	} else {
+		REQUIRE(!rdma_disconnect(id));
+		expect(RDMA_CM_EVENT_DISCONNECTED);
+	}
+}
+
+TEST(writes, "K-003 K-004 two writes with immediate data forth, one back")
+{
+	two_machines();
+	connect_both("writes", serving ? 2 : 1, 7);
+	if (serving) {
+		written(52, 0);
+		written(16, 64);
+		write_imm(16, 128);
+		poll_ok(cq, 16);
+	} else {
+		write_imm(52, 0);
+		poll_ok(cq, 52);
+		write_imm(16, 64);
+		poll_ok(cq, 16);
+		written(16, 128);
+	}
+	finish();
+}
+
+TEST(disconnect, "K-012 a disconnected QP gives back what waits")
+{
+	two_machines();
+	connect_both("disconnect", 3, 7);
+	finish();
+	for (int i = 0; i < 3; i++)
+		poll_expect(cq, 100, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST(reject, "K-009 K-010 a refusal, with its reason and data")
+{
+	struct rdma_conn_param param = defaults();
+	uint8_t data[256];
+
+	two_machines();
+	fill(data, sizeof(data), 5);
+	param.private_data = data;
+	param.private_data_len = REQ_DATA;
+	start("reject", 0, &param);
+	if (serving) {
+		check_fill(event->param.conn.private_data, REQ_DATA, 5, "private data");
+		REQUIRE(!rdma_reject(id, data, REJ_DATA));
+	} else {
+		expect(RDMA_CM_EVENT_REJECTED);
+		CHECK_EQ(event->status, 28);	/* consumer defined */
+		check_fill(event->param.conn.private_data, REJ_DATA, 5, "private data");
+	}
+	barrier("rejected");
+}
+
+/* The kernel says good-bye for a process that cannot. */
+TEST(killed, "K-012 J-018 the peer's process is killed")
+{
+	int connected[2];
+	pid_t child;
+	char c;
+
+	two_machines();
+	if (!serving) {
+		connect_both("killed", 1, 7);
+		expect(RDMA_CM_EVENT_DISCONNECTED);
+		REQUIRE(!rdma_disconnect(id));
+		poll_expect(cq, 100, IBV_WC_WR_FLUSH_ERR);
+		return;
+	}
+	REQUIRE(!pipe(connected));
+	child = fork();
+	if (child == 0) {
+		connect_both("killed", 1, 7);
+		REQUIRE(write(connected[1], "", 1) == 1);
+		pause();
+	}
+	REQUIRE(child > 0);
+	close(connected[1]);
+	REQUIRE(read(connected[0], &c, 1) == 1);
+	kill(child, SIGKILL);
+}
+
+/* RDMA_CABLE down|up: of the server's; nobody there says anything. */
+static void cable(const char *what)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "%s %s >/dev/null", getenv("RDMA_CABLE"), what);
+	REQUIRE(!system(command));
+}
+
+TEST(silent, "K-010 the peer falls silent: the QP gives up")
+{
+	two_machines();
+	if (!getenv("RDMA_CABLE"))
+		test_skip("nobody can pull the cable");
+	connect_both("silent", 0, 1);
+	if (serving)
+		cable("down");
+	barrier("down");
+	if (!serving) {
+		write_imm(16, 0);
+		poll_expect(cq, 16, IBV_WC_RETRY_EXC_ERR);
+	}
+	barrier("gave-up");
+	if (serving)
+		cable("up");
+	barrier("up");
+}
+
+TEST(no_host, "K-010 an address that is nobody's")
+{
+	struct sockaddr_in other;
+
+	two_machines();
+	other = address("RDMA_PEER");
+	((uint8_t *)&other.sin_addr)[3] = 77;
+	ch = rdma_create_event_channel();
+	REQUIRE(ch);
+	REQUIRE(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP));
+	REQUIRE(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&other, 500));
+	expect(RDMA_CM_EVENT_ADDR_ERROR);
+	CHECK_EQ(event->status, -ETIMEDOUT);
+}
