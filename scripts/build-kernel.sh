@@ -66,7 +66,7 @@ make_kernel()
 	# .complete it counts as absent.
 	mv -T "$tmp" "$OUT"
 	configure "$OUT"
-	run_step "kernel with KASAN, lockdep, kmemleak" nice in_buildroot \
+	run_step "kernel with KASAN, lockdep, kmemleak" in_buildroot nice \
 		make -s -j "$(nproc)" -C "$(br_path "$OUT/build")" bzImage modules
 	# Not vmlinux: KASAN is not ready for what runs first behind the PVH entry.
 	cp "$OUT/build/arch/x86/boot/bzImage" "$OUT/vmlinuz"
