@@ -24,6 +24,7 @@ help:
 	@echo "make check            all tests; ends with: N passed, N failed, N skipped"
 	@echo "make check-engine     only the tests that need no VM"
 	@echo "make soak             schedules of the network simulator: COUNT=1000000 SEED=1"
+	@echo "make bench-pair       two VMs: the device against rdma_rxe over virtio-net"
 	@echo "make lint             checkpatch, sparse, W=1, coccinelle, clang-tidy, shellcheck"
 	@echo "make qemu             QEMU with the device"
 	@echo "make image            the guest: kernel, initrd, root file system"
@@ -55,6 +56,9 @@ check-engine:
 
 soak:
 	@COUNT=$(COUNT) SEED=$(SEED) scripts/check.sh soak
+
+bench-pair:
+	@$(VM) pair --rxe -n 2 $(VMFLAGS) -- /opt/qhca/guest/bench-pair.sh
 
 lint:
 	@scripts/lint.sh
@@ -94,5 +98,5 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell check check-engine soak lint qemu image provider selftests \
+.PHONY: help run shell check check-engine soak bench-pair lint qemu image provider selftests \
 	modules modules_install clean clean-buildroot distclean
