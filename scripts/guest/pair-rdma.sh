@@ -72,17 +72,19 @@ ipv6()
 	both_ways pair/ipv6/rping cm "-s -a $IP6" "-c -a $PEER6" rping -V -C 20 -S 4000
 }
 
-# A group has no server: each is a member while the other one sends.
-mckey_pair()
+# A group has no server: each is a member while the other one sends. As a sender on
+# rdma_rxe, mckey is gone before its messages are; and rdma_rxe hears IPv4 groups
+# only when IGMP has joined them, which mckey's connection manager does (see
+# networks.rst).
+group()
 {
+	local send=(ib_send_bw -c UD -s 512 -n 50 --mcg)
 	# shellcheck disable=SC2034 # for both_ways
 	local ROLES='a b'
-	if rxe_there; then
-		# shellcheck disable=SC2034
-		ROLES=b
-		result skip "pair/mckey, rdma_rxe sends" "mckey is gone before it has"
-	fi
+	! rxe_there || ROLES=b
 	both_ways pair/mckey group-010101EF "" -s mckey -m 239.1.1.1 -b "$QHCA_IP" -C 20 -S 512
+	! rxe_there || ROLES=a
+	perf_pair pair/mcg "${send[@]}" --MGID=0:0:0:0:0:0:0:0:0:0:255:255:239:1:1:5
 }
 
 cm()
@@ -99,7 +101,7 @@ cm()
 	# K-017
 	both_ways pair/cmtime cm "-b $QHCA_IP" "-s $QHCA_PEER" cmtime -c $CONNECTIONS -n 4
 	# K-015
-	mckey_pair
+	group
 }
 
 # Both sides must have seen loss: qhca counts what it repeats, rdma_rxe the gaps.
