@@ -26,6 +26,8 @@ make_final()
 	# The tests find the headers at ../include, as in the repository. Object
 	# files and programs of a former build do no harm: make has the times.
 	mkdir -p "$TREE"
+	# Sources of another tree would be built too; what was built may stay.
+	rsync -rpc --delete --include='*/' --include='*.[ch]' --exclude='*' "$stage/" "$TREE/"
 	rsync -rpc "$stage/" "$TREE/"
 	rm -rf "$tmp"
 	mkdir -p "$tmp"
