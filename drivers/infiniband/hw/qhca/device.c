@@ -36,6 +36,10 @@ static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2A;
 	if (qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
 		flags |= IB_DEVICE_SRQ_RESIZE;
+	if (qhca_ib_has(dev, QHCA_CAP_FLUSH_GLOBAL))
+		flags |= IB_DEVICE_FLUSH_GLOBAL;
+	if (qhca_ib_has(dev, QHCA_CAP_ATOMIC_WRITE))
+		flags |= IB_DEVICE_ATOMIC_WRITE;
 	return flags;
 }
 

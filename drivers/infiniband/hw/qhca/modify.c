@@ -17,12 +17,12 @@ static_assert(QHCA_QP_DEST_QPN == (int)IB_QP_DEST_QPN);
 #define QHCA_IB_QP_ATTRS	(IB_QP_ATTR_STANDARD_BITS & ~(IB_QP_CAP | IB_QP_ALT_PATH | \
 							      IB_QP_PATH_MIG_STATE))
 
-/* Bits without a meaning for a device without FLUSH are kept, but not passed on. */
 #define QHCA_IB_QP_REMOTE	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |	\
 				 IB_ACCESS_REMOTE_ATOMIC)
-#define QHCA_IB_QP_ACCESS	(QHCA_IB_QP_REMOTE | IB_ACCESS_LOCAL_WRITE |		\
-				 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |		\
-				 IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL)
+#define QHCA_IB_QP_FLUSH	(IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
+#define QHCA_IB_QP_ACCESS	(QHCA_IB_QP_REMOTE | QHCA_IB_QP_FLUSH |			\
+				 IB_ACCESS_LOCAL_WRITE | IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
+static_assert(QHCA_IB_QP_FLUSH == (QHCA_ACCESS_FLUSH_GLOBAL | QHCA_ACCESS_FLUSH_PERSISTENT));
 
 #define ATTR(attr, ib, hw, max)	{ IB_QP_##attr, offsetof(struct ib_qp_attr, ib),	\
 				  offsetof(struct qhca_qp_attr, hw), max }
@@ -137,6 +137,16 @@ static int qhca_ib_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	return qhca_ib_query_qpc(dev, qp, &qpc);
 }
 
+/* Bits without a meaning for the device are kept, but not passed on. */
+static __le16 qhca_ib_qp_rights(const struct qhca_ib_dev *dev, int access)
+{
+	int rights = QHCA_IB_QP_REMOTE;
+
+	if (qhca_ib_has(dev, QHCA_CAP_FLUSH_GLOBAL))
+		rights |= QHCA_IB_QP_FLUSH;
+	return cpu_to_le16(access & rights);
+}
+
 static int qhca_ib_modify_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			     const struct ib_qp_attr *attr, int mask,
 			     enum ib_qp_state next)
@@ -154,7 +164,7 @@ static int qhca_ib_modify_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (mask & IB_QP_AV)
 		qhca_ib_av_from_attr(&hw.av, &attr->ah_attr, 0);
 	if (mask & IB_QP_ACCESS_FLAGS)
-		hw.access = cpu_to_le16(attr->qp_access_flags & QHCA_IB_QP_REMOTE);
+		hw.access = qhca_ib_qp_rights(dev, attr->qp_access_flags);
 	if (mask & IB_QP_PKEY_INDEX)
 		hw.pkey_index = cpu_to_le16(attr->pkey_index);
 	if (mask & IB_QP_PATH_MTU)

@@ -40,6 +40,9 @@ static const struct qhca_ib_send_op {
 					 QPT(RC), QHCA_CAP_ATOMIC },
 	[IB_WR_LOCAL_INV] = { QHCA_WR_LOCAL_INV, QHCA_IB_KEY | QHCA_IB_NO_DATA,
 			      QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
+	/* Not FLUSH: struct ib_send_wr has no place for its type and level. */
+	[IB_WR_ATOMIC_WRITE] = { QHCA_WR_ATOMIC_WRITE, QHCA_IB_RDMA | QHCA_IB_MAY_INLINE,
+				 QPT(RC), QHCA_CAP_ATOMIC_WRITE },
 	[IB_WR_REG_MR] = { QHCA_WR_REG_MR, QHCA_IB_REG | QHCA_IB_NO_DATA,
 			   QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
 };
