@@ -2,59 +2,15 @@
 /*
  * Extended verbs: ibv_wr_*(), extended CQs.
  */
-#include "lib/rdma.h"
+#include "lib/wr_ex.h"
 
 #define ALL_OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |	\
 		 IBV_QP_EX_WITH_RDMA_WRITE |				\
 		 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ)
 
-static struct end end_ex(struct dev *d, struct ibv_pd *pd, struct ibv_cq *cq,
-			 uint64_t ops)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = { 16, 16, 3, 3, 64 },
-		.qp_type = IBV_QPT_RC,
-		.comp_mask = IBV_QP_INIT_ATTR_PD |
-			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = pd,
-		.send_ops_flags = ops,
-	};
-	struct end e = { .dev = d, .send_cq = cq, .recv_cq = cq };
-
-	e.qp = ibv_create_qp_ex(d->ctx, &init);
-	if (!e.qp && errno == EOPNOTSUPP)
-		test_skip("no extended QPs here");
-	REQUIRE(e.qp);
-	e.cap = init.cap;
-	return e;
-}
-
-static struct pair pair_ex(struct dev *d)
-{
-	struct pair p = { .dev = d };
-
-	p.a = end_ex(d, d->pd, cq_new(d, 64, NULL), ALL_OPS);
-	p.b = end_ex(d, d->pd, cq_new(d, 64, NULL), ALL_OPS);
-	pair_connect(&p, &CONN);
-	return p;
-}
-
-static struct ibv_qp_ex *start(struct pair *p, uint64_t id)
-{
-	struct ibv_qp_ex *q = ibv_qp_to_qp_ex(p->a.qp);
-
-	REQUIRE(q);
-	ibv_wr_start(q);
-	q->wr_id = id;
-	q->wr_flags = IBV_SEND_SIGNALED;
-	return q;
-}
-
 TEST(wr_ops, "B-035 every operation by ibv_wr_*, in one batch")
 {
-	struct pair p = pair_ex(dev_open());
+	struct pair p = pair_ex(dev_open(), ALL_OPS, &CONN);
 	struct buf src = buf_new(p.dev->pd, 4096, REMOTE);
 	struct buf dst = buf_new(p.dev->pd, 4096, REMOTE);
 	uint64_t at = (uintptr_t)dst.addr;
@@ -70,7 +26,7 @@ TEST(wr_ops, "B-035 every operation by ibv_wr_*, in one batch")
 	REQUIRE_OK(post_recv(&p.b, 101, &in, 1));
 	REQUIRE_OK(post_recv(&p.b, 102, NULL, 0));
 
-	q = start(&p, 0);
+	q = wr_start(&p.a, 0);
 	ibv_wr_send(q);
 	ibv_wr_set_sge(q, src.mr->lkey, (uintptr_t)src.addr, 100);
 	q->wr_id = 1;
@@ -108,12 +64,12 @@ TEST(wr_ops, "B-035 every operation by ibv_wr_*, in one batch")
 
 TEST(wr_abort, "B-035 abort discards all of the batch")
 {
-	struct pair p = pair_ex(dev_open());
+	struct pair p = pair_ex(dev_open(), ALL_OPS, &CONN);
 	struct ibv_qp_ex *q;
 	int i;
 
 	for (i = 0; i < 40; i++) {
-		q = start(&p, 1);
+		q = wr_start(&p.a, 1);
 		ibv_wr_send(q);
 		ibv_wr_send(q);
 		ibv_wr_abort(q);
@@ -125,64 +81,99 @@ TEST(wr_abort, "B-035 abort discards all of the batch")
 TEST(wr_errors, "B-035 after an error complete fails and posts nothing")
 {
 	struct dev *d = dev_open_qhca();
-	struct pair p = pair_ex(d);
+	struct pair p = pair_ex(d, ALL_OPS, &CONN);
 	struct ibv_sge sge[64] = { 0 };
 	char big[4096] = "";
 	struct ibv_qp_ex *q;
 	uint32_t i;
 
-	q = start(&p, 1);
+	q = wr_start(&p.a, 1);
 	ibv_wr_send(q);
 	ibv_wr_send(q);
 	ibv_wr_set_sge_list(q, p.a.cap.max_send_sge + 1, sge);
 	ibv_wr_send(q);
 	CHECK_ERR(ibv_wr_complete(q), EINVAL);
 
-	q = start(&p, 1);
+	q = wr_start(&p.a, 1);
 	ibv_wr_send(q);
 	ibv_wr_set_inline_data(q, big, p.a.cap.max_inline_data + 1);
 	CHECK_ERR(ibv_wr_complete(q), EINVAL);
 
-	q = start(&p, 1);
+	q = wr_start(&p.a, 1);
 	ibv_wr_rdma_read(q, 0, 0);
 	ibv_wr_set_inline_data(q, big, 1);
 	CHECK_ERR(ibv_wr_complete(q), EINVAL);
 
-	q = start(&p, 1);
+	q = wr_start(&p.a, 1);
 	for (i = 0; i <= p.a.cap.max_send_wr; i++)
 		ibv_wr_send(q);
 	CHECK_ERR(ibv_wr_complete(q), ENOMEM);
 
-	q = start(&p, 1);
+	q = wr_start(&p.a, 1);
 	CHECK_ERR(ibv_wr_complete(q), 0);
 	poll_none(p.a.send_cq);
 	ping_pong(&p);
 	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RESET));
-	q = start(&p, 1);
+	q = wr_start(&p.a, 1);
 	ibv_wr_send(q);
 	CHECK_ERR(ibv_wr_complete(q), EINVAL);
 }
 
-TEST(wr_offered, "B-036 operations that RC does not have")
+/* Which operations go with which type: conformance B.1. */
+#define CONNECTED_OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |	\
+			 IBV_QP_EX_WITH_RDMA_WRITE |				\
+			 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |			\
+			 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
+
+static const struct {
+	const char *name;
+	enum ibv_qp_type type;
+	uint64_t ops;
+} offers[] = {
+	{ "RC", IBV_QPT_RC, CONNECTED_OPS | IBV_QP_EX_WITH_RDMA_READ |
+	  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+	  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV |
+	  IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE },
+	{ "UC", IBV_QPT_UC, CONNECTED_OPS },
+	{ "UD", IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM },
+};
+
+/* 0 or errno of creating a QP that shall do @ops. */
+static int try_ops(struct dev *d, struct ibv_cq *cq, enum ibv_qp_type type,
+		   uint64_t ops)
 {
-	const uint64_t ops[] = { IBV_QP_EX_WITH_TSO, 1ull << 40,
-				 IBV_QP_EX_WITH_SEND | 1ull << 63 };
-	struct dev *d = dev_open_qhca();
-	struct ibv_cq *cq = cq_new(d, 4, NULL);
 	struct ibv_qp_init_attr_ex init = {
 		.send_cq = cq, .recv_cq = cq, .cap = { 4, 4, 1, 1, 0 },
-		.qp_type = IBV_QPT_RC, .pd = d->pd,
+		.qp_type = type, .pd = d->pd, .send_ops_flags = ops,
 		.comp_mask = IBV_QP_INIT_ATTR_PD |
 			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 	};
-	size_t i;
+	struct ibv_qp *qp;
 
-	for (i = 0; i < ARRAY_SIZE(ops); i++) {
-		init.send_ops_flags = ops[i];
-		errno = 0;
-		CHECK(!ibv_create_qp_ex(d->ctx, &init));
-		CHECK_EQ(errno, EOPNOTSUPP);
+	errno = 0;
+	qp = ibv_create_qp_ex(d->ctx, &init);
+	return qp ? ibv_destroy_qp(qp) : errno;
+}
+
+TEST_ROWS(wr_offered, "B-036 B-001..B-014 every operation asked for, of type",
+	  offers)
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_cq *cq = cq_new(d, 4, NULL);
+	unsigned int bit;
+
+	for (bit = 0; bit < 64; bit++) {
+		uint64_t op = 1ull << bit;
+		int err = try_ops(d, cq, row->type, op);
+
+		if (err != (row->ops & op ? 0 : EOPNOTSUPP))
+			FAIL("operation 0x%llx: %s", (unsigned long long)op,
+			     strerror(err));
+		/* One that is not offered spoils those that are. */
+		CHECK_ERR(try_ops(d, cq, row->type, row->ops | op),
+			  row->ops & op ? 0 : EOPNOTSUPP);
 	}
+	CHECK_ERR(try_ops(d, cq, row->type, 0), 0);
 }
 
 static struct ibv_cq_ex *cq_ex(struct dev *d, uint64_t wc_flags, uint32_t flags)

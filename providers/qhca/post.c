@@ -34,6 +34,11 @@ static const struct qhca_send_op send_ops[QHCA_NUM_SEND_OPS] = {
 		QHCA_WR_LOCAL_INV, HAS_KEY | NO_DATA, QPT(RC) | QPT(UC) },
 	[IBV_WR_BIND_MW] = {
 		QHCA_WR_BIND_MW, HAS_BIND | NO_DATA, QPT(RC) | QPT(UC) },
+	[IBV_WR_FLUSH] = {
+		QHCA_WR_FLUSH, NO_DATA | EX_ONLY, QPT(RC) },
+	[IBV_WR_ATOMIC_WRITE] = {
+		QHCA_WR_ATOMIC_WRITE, HAS_RDMA | MAY_INLINE | EX_OWN_DATA,
+		QPT(RC) },
 };
 
 /* How to build a WQE of @opcode, which is one that qhca_send_ops() offers. */
@@ -112,7 +117,8 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 		     !(qp->send_ops & 1u << wr->opcode)))
 		return EINVAL;
 	op = &send_ops[wr->opcode];
-	if (unlikely((unsigned int)wr->num_sge > sq->max_sge))
+	if (unlikely((unsigned int)wr->num_sge > sq->max_sge ||
+		     op->parts & EX_ONLY))
 		return EINVAL;
 	if (op->parts & HAS_BIND && check_bind(&wr->bind_mw.bind_info))
 		return EINVAL;

@@ -129,7 +129,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 };
 
 /* Send opcodes that exist only together with a device capability. */
-static uint32_t offered_send_ops(const struct ibv_device_attr *attr)
+static uint32_t offered_send_ops(const struct ibv_device_attr_ex *ex)
 {
 	const uint32_t atomics = 1u << IBV_WR_ATOMIC_CMP_AND_SWP |
 				 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -137,6 +137,7 @@ static uint32_t offered_send_ops(const struct ibv_device_attr *attr)
 	const unsigned int windows = IBV_DEVICE_MEM_WINDOW |
 				     IBV_DEVICE_MEM_WINDOW_TYPE_2A |
 				     IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	const struct ibv_device_attr *attr = &ex->orig_attr;
 	uint32_t ops = ~0u;
 
 	if (attr->atomic_cap == IBV_ATOMIC_NONE)
@@ -145,6 +146,10 @@ static uint32_t offered_send_ops(const struct ibv_device_attr *attr)
 		ops &= ~(1u << IBV_WR_BIND_MW);
 	if (!(attr->device_cap_flags & (windows | IBV_DEVICE_MEM_MGT_EXTENSIONS)))
 		ops &= ~keys;
+	if (!(ex->device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_GLOBAL))
+		ops &= ~(1u << IBV_WR_FLUSH);
+	if (!(ex->device_cap_flags_ex & IB_UVERBS_DEVICE_ATOMIC_WRITE))
+		ops &= ~(1u << IBV_WR_ATOMIC_WRITE);
 	return ops;
 }
 
@@ -167,7 +172,7 @@ static int read_limits(struct qhca_context *ctx)
 	ctx->max_qp_wr = attr.orig_attr.max_qp_wr;
 	ctx->max_srq_wr = attr.orig_attr.max_srq_wr;
 	ctx->max_srq_sge = attr.orig_attr.max_srq_sge;
-	ctx->send_ops = offered_send_ops(&attr.orig_attr);
+	ctx->send_ops = offered_send_ops(&attr);
 	return 0;
 }
 

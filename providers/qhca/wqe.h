@@ -21,15 +21,17 @@ enum {
 	MAY_INLINE	= 1 << 5,
 	NO_DATA		= 1 << 6,
 	HAS_BIND	= 1 << 7,
+	EX_ONLY		= 1 << 8,	/* ibv_post_send() cannot say it */
+	EX_OWN_DATA	= 1 << 9,	/* ibv_wr_*() gets the data at once */
 };
 
 struct qhca_send_op {
 	uint8_t opcode;		/* enum qhca_wr_opcode */
-	uint8_t parts;
+	uint16_t parts;
 	uint16_t qp_types;
 };
 
-#define QHCA_NUM_SEND_OPS	(IBV_WR_SEND_WITH_INV + 1)
+#define QHCA_NUM_SEND_OPS	(IBV_WR_ATOMIC_WRITE + 1)
 
 const struct qhca_send_op *qhca_send_op(enum ibv_wr_opcode opcode);
 
@@ -96,6 +98,7 @@ static inline int check_bind(const struct ibv_mw_bind_info *info)
 	const unsigned int taken = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_FLUSH_GLOBAL |
 				   IBV_ACCESS_ZERO_BASED;
 
 	return info->mw_access_flags & ~taken || (!info->mr && info->length) ?

@@ -133,6 +133,42 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 	put_bind(wqe, rkey, info);
 }
 
+/* The length of a range has 32 bits in the packet; of a region it says nothing. */
+static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey,
+		     uint64_t remote_addr, size_t len, uint8_t type,
+		     uint8_t level)
+{
+	struct qhca_sq_wqe *wqe = wr_begin(ibqp, IBV_WR_FLUSH);
+	bool range = level == IBV_FLUSH_RANGE;
+
+	if (unlikely(!wqe))
+		return;
+	if (unlikely(!type ||
+		     type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) ||
+		     level > IBV_FLUSH_MR || (range && len > UINT32_MAX))) {
+		wr_fail(to_qqp_ex(ibqp), EINVAL);
+		return;
+	}
+	put_rdma(wqe, remote_addr, rkey);
+	wqe->flush.length = htole32(range ? len : 0);
+	/* As IBTA numbers them. */
+	wqe->flush.type = type;
+	wqe->flush.level = level;
+}
+
+static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			    uint64_t remote_addr, const void *atomic_wr)
+{
+	struct qhca_sq_wqe *wqe = wr_begin(ibqp, IBV_WR_ATOMIC_WRITE);
+
+	if (unlikely(!wqe))
+		return;
+	put_rdma(wqe, remote_addr, rkey);
+	memcpy(wqe + 1, atomic_wr, sizeof(uint64_t));
+	wqe->flags |= QHCA_WQE_INLINE;
+	wqe->count = htole16(sizeof(uint64_t));
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 			    const struct ibv_sge *sg_list)
 {
@@ -140,7 +176,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 
 	if (unlikely(!qp->wr_wqe))
 		return;
-	if (unlikely(num_sge > qp->sq.max_sge || qp->wr_op->parts & NO_DATA)) {
+	if (unlikely(num_sge > qp->sq.max_sge ||
+		     qp->wr_op->parts & (NO_DATA | EX_OWN_DATA))) {
 		wr_fail(qp, EINVAL);
 		return;
 	}
@@ -167,7 +204,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 
 	if (unlikely(!wqe))
 		return;
-	if (unlikely(!(qp->wr_op->parts & MAY_INLINE))) {
+	if (unlikely(!(qp->wr_op->parts & MAY_INLINE) ||
+		     qp->wr_op->parts & EX_OWN_DATA)) {
 		wr_fail(qp, EINVAL);
 		return;
 	}
@@ -246,6 +284,8 @@ static const struct {
 	{ IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV },
 	{ IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV },
 	{ IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW },
+	{ IBV_QP_EX_WITH_FLUSH, IBV_WR_FLUSH },
+	{ IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE },
 };
 
 /* Whether the QP can do all that is asked for. */
@@ -279,6 +319,8 @@ int qhca_qp_fill_ops(struct qhca_qp *qp, uint64_t send_ops_flags)
 	ibqp->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ibqp->wr_local_inv = wr_local_inv;
 	ibqp->wr_bind_mw = wr_bind_mw;
+	ibqp->wr_flush = wr_flush;
+	ibqp->wr_atomic_write = wr_atomic_write;
 	ibqp->wr_set_ud_addr = wr_set_ud_addr;
 	ibqp->wr_set_sge = wr_set_sge;
 	ibqp->wr_set_sge_list = wr_set_sge_list;
