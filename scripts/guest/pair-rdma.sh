@@ -114,7 +114,8 @@ gaps()
 # For a cable that loses frames (vm --loss): nobody may notice but by the clock.
 loss()
 {
-	local before
+	# shellcheck disable=SC2034 # for perf_pair: every loss of a last packet costs it
+	local before ACK_TIMEOUT=16
 	before=$(gaps)
 	perf_table pair/loss <<-'EOF'
 	ib_send_bw -s 65536 -n 50

@@ -134,12 +134,12 @@ rc()
 	local gid=${5:-$QHCA_GID}
 	PORT=$((PORT + 1))
 	if a; then
-		timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p $PORT -s "$3" -n "$4" -F \
+		timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p $PORT -s "$3" -n "$4" -F -u 18 \
 			>"$LOGS/server.log" 2>&1 &
 		SERVER=$!
 		wait_listening $PORT $SERVER
 	fi
-	client "$1" timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p $PORT -s "$3" -n "$4" -F \
+	client "$1" timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p $PORT -s "$3" -n "$4" -F -u 18 \
 		"${6:-$QHCA_PEER}"
 }
 

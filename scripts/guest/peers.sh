@@ -72,14 +72,16 @@ both_ways()
 }
 
 # perf_pair NAME TOOL OPTION…: perftest, with GID (default: that of the IPv4
-# address); what both say to each other goes over TCP and IPv4.
+# address); what both say to each other goes over TCP and IPv4. perftest's own ACK
+# timeout is 67 ms (14), and gives up after half a second: a busy host keeps a
+# machine from running for longer than that. ACK_TIMEOUT (18: 1.1 s) is another.
 perf_pair()
 {
 	local name=$1
 	shift
 	PORT=$((PORT + 1))
 	both_ways "$name" $PORT "" "$QHCA_PEER" "$@" -d "$QHCA_DEV" -x "${GID:-$QHCA_GID}" \
-		-p $PORT -F
+		-p $PORT -F -u "${ACK_TIMEOUT:-18}"
 }
 
 # perf_table NAME: perf_pair for each line of standard input.
