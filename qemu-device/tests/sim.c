@@ -230,7 +230,7 @@ static void check_quiet(struct sim *s)
 
         if (!q->gone && (q->done < q->num_wr ||
                          (q->rr_done < q->num_rr &&
-                          !(q->q.o.srqn && q->may_fail)))) {
+                          !(sim_shares_rq(q) && q->may_fail)))) {
             sim_fail(s, "QP %u: %u of %u WRs, %u of %u receive WRs complete", i,
                      q->done, q->num_wr, q->rr_done, q->num_rr);
         }

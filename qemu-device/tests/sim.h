@@ -110,7 +110,7 @@ struct sim_key {
     uint32_t key;
 };
 
-/* struct sim_srq - the SRQ of a node, and which of its WRs are out */
+/* struct sim_srq - an SRQ of a node, and which of its WRs are out */
 struct sim_srq {
     struct gsrq q;
     uint64_t id[16];            /* wr_id of each, 0: not posted */
@@ -126,6 +126,8 @@ struct sim {
     struct net *net;
     struct node node[SIM_MAX_NODES];
     struct sim_srq srq[SIM_MAX_NODES];
+    struct sim_srq xsrq[SIM_MAX_NODES];     /* in domain xrcdn */
+    uint32_t xrcdn[SIM_MAX_NODES];
     uint64_t used[SIM_MAX_NODES];   /* of the node's region */
     unsigned num_nodes, num_qps;
     struct sim_qp qp[2 * SIM_MAX_PAIRS];
@@ -206,12 +208,21 @@ void sim_poll(struct sim *s, struct sim_qp *q);
 
 /* ---- sim_srq.c ---- */
 
+/* Whether what the QP receives with is shared: an SRQ, of XRC or not. */
+static inline bool sim_shares_rq(const struct sim_qp *q)
+{
+    return q->q.o.srqn || q->q.o.type == QHCA_QPT_XRC_TGT;
+}
+
+/* Both SRQs of the node, and the XRC domain of one of them. */
 void sim_srq_create(struct sim *s, struct node *n);
+/* Takes what is in the CQ of the XRC SRQ, whichever QPs it came for. */
+void sim_xrc_poll(struct sim *s, struct node *n);
 /* Posts up to @max WRs to the SRQ of @q; sometimes arms its limit. */
 void sim_srq_post(struct sim *s, struct sim_qp *q, unsigned max);
-/* Whether an event is of the node's SRQ and due. */
+/* Whether an event is of one of the node's SRQs and due. */
 bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e);
-/* All QPs are gone: each WR is complete or in the SRQ, which goes, too. */
+/* All QPs are gone: each WR is complete or in its SRQ, which goes, too. */
 void sim_srq_check(struct sim *s, struct node *n);
 
 #endif /* QHCA_TESTS_SIM_H */

@@ -60,16 +60,26 @@ static void setup_net(struct sim *s)
 
 static const struct sim_model *const models[] = {
     [QHCA_QPT_RC] = &sim_rc, [QHCA_QPT_UC] = &sim_uc, [QHCA_QPT_UD] = &sim_ud,
+    [QHCA_QPT_XRC_INI] = &sim_rc,
 };
 
 static uint8_t random_type(struct sim *s)
 {
     static const uint8_t types[] = {
         QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_UC,
-        QHCA_QPT_UD,
+        QHCA_QPT_UD, QHCA_QPT_XRC_INI,
     };
 
     return types[sim_rand(s, ARRAY_SIZE(types))];
+}
+
+/* All of @a's messages are for the SRQ of its peer's node; @b sends none. */
+static void plan_xrc(struct sim *s, struct sim_qp *a, struct sim_qp *b)
+{
+    for (unsigned i = 0; i < a->num_wr; i++) {
+        a->wr[i].wr.srqn = s->xsrq[b->q.n - s->node].q.srqn;
+    }
+    b->peer = a;
 }
 
 static void setup_pair(struct sim *s, unsigned i)
@@ -98,15 +108,23 @@ static void setup_pair(struct sim *s, unsigned i)
     if (o.type == QHCA_QPT_RC && sim_rand(s, 2)) {
         o.srqn = s->srq[nb - s->node].q.srqn;
     }
+    a->model = b->model = models[o.type];
+    if (o.type == QHCA_QPT_XRC_INI) {
+        o.type = QHCA_QPT_XRC_TGT;
+        o.xrcdn = s->xrcdn[nb - s->node];
+    }
     b->q = rc_create(nb, &o);
     rc_connect(&a->q, &b->q);
-    a->model = b->model = models[o.type];
-    if (o.srqn) {
+    if (sim_shares_rq(b)) {
         b->model = &sim_srq;
     }
     a->idle = b->idle = !(sim_limits.pairs >> i & 1);
     sim_plan(s, a, b);
-    sim_plan(s, b, a);
+    if (o.type == QHCA_QPT_XRC_TGT) {
+        plan_xrc(s, a, b);
+    } else {
+        sim_plan(s, b, a);
+    }
 }
 
 void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)

@@ -1,37 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the simulator's shared receive queues: one per node, that
- * QPs of different pairs receive from. Which WR a message gets cannot be
- * planned; what counts is that each WR goes to one message, and that none gets
- * lost: in the end each has completed or is still in the SRQ, whatever became
- * of the QPs.
+ * qhca engine tests: the simulator's shared receive queues: one per node for RC,
+ * and one of XRC, that QPs of different pairs receive from. Which WR a message
+ * gets cannot be planned; what counts is that each WR goes to one message, and
+ * that none gets lost: in the end each has completed or is still in the SRQ,
+ * whatever became of the QPs.
  */
 #include "sim.h"
 
 /* Room for any message of a plan. */
 #define ROOM    (16u * 4096)
 
-static struct sim_srq *srq_of(struct sim *s, const struct node *n)
+static struct sim_srq *srq_of(struct sim *s, const struct sim_qp *qp)
 {
-    return &s->srq[n - s->node];
+    unsigned i = (unsigned)(qp->q.n - s->node);
+
+    return qp->q.o.type == QHCA_QPT_XRC_TGT ? &s->xsrq[i] : &s->srq[i];
+}
+
+static struct sim_srq new_srq(struct sim *s, struct node *n, struct gsrq q)
+{
+    struct sim_srq srq = { .q = q };
+
+    for (unsigned i = 0; i < 1u << q.log; i++) {
+        srq.addr[i] = sim_alloc(s, n, ROOM);
+    }
+    return srq;
 }
 
 void sim_srq_create(struct sim *s, struct node *n)
 {
-    struct sim_srq *q = srq_of(s, n);
+    unsigned i = (unsigned)(n - s->node);
 
-    memset(q, 0, sizeof(*q));
-    q->q = srq_create(n, n->pdn, 1 + sim_rand(s, 4), 3);
-    for (unsigned i = 0; i < 1u << q->q.log; i++) {
-        q->addr[i] = sim_alloc(s, n, ROOM);
-    }
+    s->srq[i] = new_srq(s, n, srq_create(n, n->pdn, 1 + sim_rand(s, 4), 3));
+    s->xrcdn[i] = xrcd_create(n->g);
+    s->xsrq[i] = new_srq(s, n, srq_create_xrc(n, n->pdn, 1 + sim_rand(s, 4), 3,
+                                              s->xrcdn[i]));
 }
 
 /* ---- posting ---- */
 
 void sim_srq_post(struct sim *s, struct sim_qp *qp, unsigned max)
 {
-    struct sim_srq *q = srq_of(s, qp->q.n);
+    struct sim_srq *q = srq_of(s, qp);
     uint32_t key = qp->q.n->mr.key;
     bool any = false;
 
@@ -61,10 +72,8 @@ void sim_srq_post(struct sim *s, struct sim_qp *qp, unsigned max)
     }
 }
 
-bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e)
+static bool limit_due(struct sim_srq *q, const struct qhca_eqe *e)
 {
-    struct sim_srq *q = srq_of(s, n);
-
     if (e->type != QHCA_EVENT_SRQ_LIMIT_REACHED ||
         le32toh(e->obj) != q->q.srqn || !q->armed) {
         return false;
@@ -73,13 +82,19 @@ bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e)
     return true;
 }
 
+bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e)
+{
+    return limit_due(&s->srq[n - s->node], e) ||
+           limit_due(&s->xsrq[n - s->node], e);
+}
+
 /* ---- judging ---- */
 
 /* The WR of a CQE comes back to the program; returns its buffer, 0: bad CQE. */
 static uint64_t take_back(struct sim *s, struct sim_qp *qp,
                           const struct qhca_cqe *c)
 {
-    struct sim_srq *q = srq_of(s, qp->q.n);
+    struct sim_srq *q = srq_of(s, qp);
     uint64_t id = le64toh(c->wr_id);
     unsigned i = id & 0xff;
 
@@ -143,10 +158,52 @@ const struct sim_model sim_srq = {
     .complete = complete,
 };
 
+static struct sim_qp *find_qp(struct sim *s, const struct node *n, uint32_t qpn)
+{
+    for (unsigned i = 0; i < s->num_qps; i++) {
+        if (s->qp[i].q.n == n && s->qp[i].q.qpn == qpn) {
+            return &s->qp[i];
+        }
+    }
+    return NULL;
+}
+
+void sim_xrc_poll(struct sim *s, struct node *n)
+{
+    struct sim_srq *q = &s->xsrq[n - s->node];
+    struct qhca_cqe c;
+
+    while (cq_poll(&q->q.cq, &c)) {
+        struct sim_qp *qp = find_qp(s, n, le32toh(c.qpn));
+
+        if (!qp || qp->q.o.type != QHCA_QPT_XRC_TGT ||
+            !(le16toh(c.flags) & QHCA_CQE_XRC) ||
+            le32toh(c.srqn) != q->q.srqn) {
+            sim_fail(s, "CQE of QP 0x%x, SRQ 0x%x", le32toh(c.qpn),
+                     le32toh(c.srqn));
+        } else if (qp->gone) {
+            (void)take_back(s, qp, &c);
+        } else {
+            judge_recv(s, qp, &c);
+        }
+    }
+}
+
+static void check_srq(struct sim *s, struct sim_srq *q)
+{
+    struct qhca_srqc c;
+
+    CHECK_EQ(srq_query(&q->q, &c), 0);
+    if (le32toh(c.pi) - le32toh(c.ci) + le32toh(c.returned) != q->out) {
+        sim_fail(s, "SRQ: %u WRs out, %u to be read, %u given back", q->out,
+                 le32toh(c.pi) - le32toh(c.ci), le32toh(c.returned));
+    }
+    CHECK_EQ(srq_destroy(&q->q), 0);
+}
+
 void sim_srq_check(struct sim *s, struct node *n)
 {
-    struct sim_srq *q = srq_of(s, n);
-    struct qhca_srqc c;
+    unsigned node = (unsigned)(n - s->node);
 
     /* CQEs of QPs that are gone: nobody has polled them. */
     for (unsigned i = 0; i < s->num_qps; i++) {
@@ -157,10 +214,10 @@ void sim_srq_check(struct sim *s, struct node *n)
             (void)take_back(s, qp, &cqe);
         }
     }
-    CHECK_EQ(srq_query(&q->q, &c), 0);
-    if (le32toh(c.pi) - le32toh(c.ci) + le32toh(c.returned) != q->out) {
-        sim_fail(s, "SRQ: %u WRs out, %u to be read, %u given back", q->out,
-                 le32toh(c.pi) - le32toh(c.ci), le32toh(c.returned));
-    }
-    CHECK_EQ(srq_destroy(&q->q), 0);
+    sim_xrc_poll(s, n);
+    check_srq(s, &s->srq[node]);
+    check_srq(s, &s->xsrq[node]);
+    CHECK_EQ(guest_cmd_obj(n->g, QHCA_CMD_DESTROY_CQ, s->xsrq[node].q.cq.cqn),
+             0);
+    CHECK_EQ(guest_cmd_obj(n->g, QHCA_CMD_DEALLOC_XRCD, s->xrcdn[node]), 0);
 }

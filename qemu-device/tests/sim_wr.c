@@ -25,7 +25,8 @@ static uint32_t random_len(struct sim *s, uint32_t mtu)
     }
 }
 
-static uint8_t random_op(struct sim *s)
+/* The last two are for RC alone. */
+static uint8_t random_op(struct sim *s, const struct sim_qp *q)
 {
     static const uint8_t ops[] = {
         QHCA_WR_SEND, QHCA_WR_SEND, QHCA_WR_SEND_WITH_IMM, QHCA_WR_RDMA_WRITE,
@@ -34,7 +35,9 @@ static uint8_t random_op(struct sim *s)
         QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE,
     };
 
-    return ops[sim_rand(s, ARRAY_SIZE(ops))];
+    unsigned n = ARRAY_SIZE(ops) - (q->q.o.type == QHCA_QPT_RC ? 0 : 2);
+
+    return ops[sim_rand(s, n)];
 }
 
 static bool is_atomic(uint8_t op)
@@ -160,6 +163,7 @@ static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
 
 static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
 {
+    bool keys = a->q.o.type == QHCA_QPT_RC;     /* both ends make some */
     uint64_t value = 0;
 
     a->word = sim_alloc(s, b->q.n, 8 + 7);
@@ -169,11 +173,11 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     for (unsigned i = 0; i < a->num_wr; i++) {
         unsigned left = a->num_wr - i, what = sim_rand(s, 8);
 
-        if (what == 0 && left >= 3) {
-            plan_one(s, a, b, i + 1, random_op(s), &value);
+        if (keys && what == 0 && left >= 3) {
+            plan_one(s, a, b, i + 1, random_op(s, a), &value);
             sim_plan_fast(s, a, i);
             i += 2;
-        } else if (what == 1 && left >= 2) {
+        } else if (keys && what == 1 && left >= 2) {
             plan_one(s, a, b, i, sim_rand(s, 2) ? QHCA_WR_RDMA_WRITE :
                                                   QHCA_WR_RDMA_READ, &value);
             if (a->wr[i].len && !a->wr[i].bad) {
@@ -181,7 +185,7 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
                 sim_plan_window(s, a, i++);
             }
         } else {
-            plan_one(s, a, b, i, random_op(s), &value);
+            plan_one(s, a, b, i, random_op(s, a), &value);
         }
     }
 }
@@ -237,7 +241,7 @@ static void put_recv(struct sim *s, struct sim_qp *q)
 
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max)
 {
-    if (q->q.o.srqn) {
+    if (sim_shares_rq(q)) {
         sim_srq_post(s, q, max);
         return;
     }
@@ -270,7 +274,7 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
     } else if (w->wr.opcode == QHCA_WR_RDMA_READ &&
                !guest_is_filled(q->q.n->g, w->local, w->len, w->seed)) {
         sim_fail(s, "READ %u has wrong data", i);
-    } else if (q->peer->q.o.srqn && sim_takes_rr(w->wr.opcode)) {
+    } else if (sim_shares_rq(q->peer) && sim_takes_rr(w->wr.opcode)) {
         return;                 /* the receiver knows where it is */
     } else if (w->wr.opcode != QHCA_WR_RDMA_READ && !q->peer->gone &&
                !guest_is_filled(q->peer->q.n->g, w->remote, w->len, w->seed)) {
@@ -407,5 +411,8 @@ void sim_poll(struct sim *s, struct sim_qp *q)
     }
     while (cq_poll(&q->q.rcq, &c)) {
         q->model->judge_recv(s, q, &c);
+    }
+    if (q->q.o.type == QHCA_QPT_XRC_TGT) {
+        sim_xrc_poll(s, q->q.n);
     }
 }
