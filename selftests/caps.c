@@ -165,13 +165,11 @@ static const struct {
 	const char *name;
 	enum ibv_qp_type type;
 } refused_types[] = {
-	{ "XRC_SEND", IBV_QPT_XRC_SEND },
-	{ "XRC_RECV", IBV_QPT_XRC_RECV },
 	{ "RAW_PACKET", IBV_QPT_RAW_PACKET },
 	{ "none of the enum's", 7 },
 };
 
-TEST_ROWS(type, "G-011 A-016 QP types that are not offered", refused_types)
+TEST_ROWS(type, "A-016 QP types that are not offered", refused_types)
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq *cq = cq_new(d, 16, NULL);
@@ -187,13 +185,6 @@ TEST_ROWS(type, "G-011 A-016 QP types that are not offered", refused_types)
 	errno = 0;
 	CHECK(!ibv_create_qp_ex(d->ctx, &attr));
 	CHECK(errno == EOPNOTSUPP || errno == EINVAL);
-}
-
-TEST(xrc, "G-011 no XRC domains")
-{
-	struct dev *d = dev_open_qhca();
-
-	CHECK_ERR(probe_xrc(d), EOPNOTSUPP);
 }
 
 TEST(partitions, "A-070 J-016 a privileged Q_Key is for the privileged")

@@ -269,7 +269,6 @@ static const struct {
 	int type;
 } types[] = {
 	{ "raw packet", IBV_QPT_RAW_PACKET },
-	{ "XRC initiator", IBV_QPT_XRC_SEND },
 	{ "reliable datagram", 5 },	/* in no enum: libibverbs never had it */
 	{ "driver", IBV_QPT_DRIVER },
 	{ "zero", 0 },

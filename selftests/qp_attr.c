@@ -135,11 +135,16 @@ static void check_value(const struct value *v, enum ibv_qp_type type)
 
 TEST_ROWS(value, "A-062..A-065 value", values)
 {
+	bool target = row->at.off == offsetof(struct ibv_qp_attr, min_rnr_timer) ||
+		      row->at.off == offsetof(struct ibv_qp_attr, max_dest_rd_atomic);
+
 	check_value(row, IBV_QPT_RC);
-	/* What UC has of them, and UD. */
-	if (row->step == TO_RTS ||
-	    row->at.off == offsetof(struct ibv_qp_attr, min_rnr_timer) ||
-	    row->at.off == offsetof(struct ibv_qp_attr, max_dest_rd_atomic))
+	/* What the others have of them. */
+	if (!target)
+		check_value(row, IBV_QPT_XRC_SEND);
+	if (row->step != TO_RTS || row->at.off == offsetof(struct ibv_qp_attr, timeout))
+		check_value(row, IBV_QPT_XRC_RECV);
+	if (row->step == TO_RTS || target)
 		return;
 	check_value(row, IBV_QPT_UC);
 	if (row->step == TO_INIT &&

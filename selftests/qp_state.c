@@ -19,8 +19,8 @@ static struct end end_in(struct dev *d, enum ibv_qp_type type,
 	struct conn c = CONN;
 	struct end e;
 
-	if (type == IBV_QPT_RC && state == IBV_QPS_SQE)
-		test_skip("an RC QP is never in SQE (A-091)");
+	if (state == IBV_QPS_SQE && type != IBV_QPT_UC && type != IBV_QPT_UD)
+		test_skip("an RC or XRC QP is never in SQE (A-091)");
 	o.type = type;
 	e = end_new(d, &o);
 	c.dest_qpn = e.qp->qp_num;
@@ -79,6 +79,10 @@ static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 			 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | \
 			 IBV_QP_MIN_RNR_TIMER)
 #define UD_MAY_SQD	UD_MAY_RTR
+/* What the halves of RC do not have; the core takes it away unseen. */
+#define NO_SEND		(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define NO_RECV		(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | \
+			 IBV_QP_RNR_RETRY)
 /*
  * The core lets these through in some steps, but a RoCE port has no path
  * migration (A-068): refused everywhere, but for the state MIGRATED, in which
@@ -97,8 +101,6 @@ struct step {
 	{ #type ", " #f " to " #t, IBV_QPT_##type, IBV_QPS_##f, IBV_QPS_##t, \
 	  need, may }
 
-#define OUT(type, f, t)	STEP(type, f, t, 0, 0)
-
 /* First those that need attributes, then those that may have some. */
 static const struct step steps[] = {
 	STEP(RC, RESET, INIT, RC_INIT, 0),
@@ -109,7 +111,13 @@ static const struct step steps[] = {
 	STEP(RC, RTR, RTS, RC_RTS, RC_MAY_RTS),
 	STEP(UC, RTR, RTS, IBV_QP_SQ_PSN, UC_MAY_RTS),
 	STEP(UD, RTR, RTS, IBV_QP_SQ_PSN, UD_MAY_RTS),
-#define NUM_NEED	8
+	STEP(XRC_SEND, RESET, INIT, RC_INIT, 0),
+	STEP(XRC_RECV, RESET, INIT, RC_INIT, 0),
+	STEP(XRC_SEND, INIT, RTR, UC_RTR, MAY_RTR),
+	STEP(XRC_RECV, INIT, RTR, RC_RTR, MAY_RTR),
+	STEP(XRC_SEND, RTR, RTS, RC_RTS, UC_MAY_RTS),
+	STEP(XRC_RECV, RTR, RTS, RC_RTS & ~NO_RECV, RC_MAY_RTS),
+#define NUM_NEED	14
 	STEP(UD, INIT, RTR, 0, UD_MAY_RTR),
 	STEP(RC, INIT, INIT, 0, RC_INIT),
 	STEP(UC, INIT, INIT, 0, UC_INIT),
@@ -128,96 +136,86 @@ static const struct step steps[] = {
 	STEP(UD, SQD, SQD, 0, UD_MAY_SQD),
 	STEP(UC, SQE, RTS, 0, UC_MAY_RTS),
 	STEP(UD, SQE, RTS, 0, UD_MAY_RTS),
-#define NUM_MAY		26
-	/* nothing goes with the ways out. */
-	OUT(RC, RESET, RESET), OUT(UC, RESET, RESET), OUT(UD, RESET, RESET),
-	OUT(RC, INIT, RESET), OUT(UC, INIT, RESET), OUT(UD, INIT, RESET),
-	OUT(RC, RTR, RESET), OUT(UC, RTR, RESET), OUT(UD, RTR, RESET),
-	OUT(RC, RTS, RESET), OUT(UC, RTS, RESET), OUT(UD, RTS, RESET),
-	OUT(RC, SQD, RESET), OUT(UC, SQD, RESET), OUT(UD, SQD, RESET),
-	OUT(RC, SQE, RESET), OUT(UC, SQE, RESET), OUT(UD, SQE, RESET),
-	OUT(RC, ERR, RESET), OUT(UC, ERR, RESET), OUT(UD, ERR, RESET),
-	OUT(RC, INIT, ERR), OUT(UC, INIT, ERR), OUT(UD, INIT, ERR),
-	OUT(RC, RTR, ERR), OUT(UC, RTR, ERR), OUT(UD, RTR, ERR),
-	OUT(RC, RTS, ERR), OUT(UC, RTS, ERR), OUT(UD, RTS, ERR),
-	OUT(RC, SQD, ERR), OUT(UC, SQD, ERR), OUT(UD, SQD, ERR),
-	OUT(RC, SQE, ERR), OUT(UC, SQE, ERR), OUT(UD, SQE, ERR),
-	OUT(RC, ERR, ERR), OUT(UC, ERR, ERR), OUT(UD, ERR, ERR),
+	STEP(XRC_SEND, INIT, INIT, 0, RC_INIT),
+	STEP(XRC_RECV, INIT, INIT, 0, RC_INIT),
+	STEP(XRC_SEND, RTS, RTS, 0, UC_MAY_RTS),
+	STEP(XRC_RECV, RTS, RTS, 0, RC_MAY_RTS),
+	STEP(XRC_SEND, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	STEP(XRC_RECV, RTS, SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	STEP(XRC_SEND, SQD, RTS, 0, UC_MAY_RTS),
+	STEP(XRC_RECV, SQD, RTS, 0, RC_MAY_RTS),
+	STEP(XRC_SEND, SQD, SQD, 0, RC_MAY_SQD & ~NO_SEND),
+	STEP(XRC_RECV, SQD, SQD, 0, RC_MAY_SQD & ~NO_RECV),
 };
+
+static const struct {
+	const char *name;
+	enum ibv_qp_type type;
+} types[] = {
+	{ "RC", IBV_QPT_RC },
+	{ "UC", IBV_QPT_UC },
+	{ "UD", IBV_QPT_UD },
+	{ "XRC_SEND", IBV_QPT_XRC_SEND },
+	{ "XRC_RECV", IBV_QPT_XRC_RECV },
+};
+
+static const char *const states[] = {
+	[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
+	[IBV_QPS_RTS] = "RTS", [IBV_QPS_SQD] = "SQD", [IBV_QPS_SQE] = "SQE",
+	[IBV_QPS_ERR] = "ERR",
+};
+
+/* Every pair of states for every type; and those that lead out: A-059. */
+#define NUM_STATES	ARRAY_SIZE(states)
+#define NUM_CELLS	(NUM_STATES * NUM_STATES * ARRAY_SIZE(types))
+#define NUM_OUTS	((2 * NUM_STATES - 1) * ARRAY_SIZE(types))
+
+static struct step cells[NUM_CELLS], outs[NUM_OUTS];
+static char names[NUM_CELLS][40];
+
+static bool leads_out(int from, int to)
+{
+	return to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET);
+}
+
+/* Before the tests are listed, which name them. */
+__attribute__((constructor(101))) static void make_cells(void)
+{
+	size_t i, num_outs = 0;
+
+	for (i = 0; i < NUM_CELLS; i++) {
+		size_t type = i % ARRAY_SIZE(types), pair = i / ARRAY_SIZE(types);
+		int from = pair / NUM_STATES, to = pair % NUM_STATES;
+
+		snprintf(names[i], sizeof(names[i]), "%s, %s to %s", types[type].name,
+			 states[from], states[to]);
+		cells[i] = (struct step){ names[i], types[type].type, from, to, 0, 0 };
+		if (leads_out(from, to))
+			outs[num_outs++] = cells[i];
+	}
+}
+
+static bool is_step(const struct step *s, int type, int from, int to)
+{
+	return (int)s->type == type && (int)s->from == from && (int)s->to == to;
+}
 
 static const struct step *find_step(int type, int from, int to)
 {
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(steps); i++)
-		if ((int)steps[i].type == type && (int)steps[i].from == from &&
-		    (int)steps[i].to == to)
+		if (is_step(&steps[i], type, from, to))
 			return &steps[i];
+	for (i = 0; i < NUM_OUTS; i++)
+		if (is_step(&outs[i], type, from, to))
+			return &outs[i];
 	return NULL;
 }
 
 #define ALL_ATTRS (2 * IBV_QP_DEST_QPN - 1)
 
-#define CELL(type, f, t) \
-	{ #type ", " #f " to " #t, IBV_QPT_##type, IBV_QPS_##f, IBV_QPS_##t }
-
-static const struct {
-	const char *name;
-	enum ibv_qp_type type;
-	enum ibv_qp_state from, to;
-} cells[] = {
-	CELL(RC, RESET, RESET), CELL(UC, RESET, RESET), CELL(UD, RESET, RESET),
-	CELL(RC, RESET, INIT), CELL(UC, RESET, INIT), CELL(UD, RESET, INIT),
-	CELL(RC, RESET, RTR), CELL(UC, RESET, RTR), CELL(UD, RESET, RTR),
-	CELL(RC, RESET, RTS), CELL(UC, RESET, RTS), CELL(UD, RESET, RTS),
-	CELL(RC, RESET, SQD), CELL(UC, RESET, SQD), CELL(UD, RESET, SQD),
-	CELL(RC, RESET, SQE), CELL(UC, RESET, SQE), CELL(UD, RESET, SQE),
-	CELL(RC, RESET, ERR), CELL(UC, RESET, ERR), CELL(UD, RESET, ERR),
-	CELL(RC, INIT, RESET), CELL(UC, INIT, RESET), CELL(UD, INIT, RESET),
-	CELL(RC, INIT, INIT), CELL(UC, INIT, INIT), CELL(UD, INIT, INIT),
-	CELL(RC, INIT, RTR), CELL(UC, INIT, RTR), CELL(UD, INIT, RTR),
-	CELL(RC, INIT, RTS), CELL(UC, INIT, RTS), CELL(UD, INIT, RTS),
-	CELL(RC, INIT, SQD), CELL(UC, INIT, SQD), CELL(UD, INIT, SQD),
-	CELL(RC, INIT, SQE), CELL(UC, INIT, SQE), CELL(UD, INIT, SQE),
-	CELL(RC, INIT, ERR), CELL(UC, INIT, ERR), CELL(UD, INIT, ERR),
-	CELL(RC, RTR, RESET), CELL(UC, RTR, RESET), CELL(UD, RTR, RESET),
-	CELL(RC, RTR, INIT), CELL(UC, RTR, INIT), CELL(UD, RTR, INIT),
-	CELL(RC, RTR, RTR), CELL(UC, RTR, RTR), CELL(UD, RTR, RTR),
-	CELL(RC, RTR, RTS), CELL(UC, RTR, RTS), CELL(UD, RTR, RTS),
-	CELL(RC, RTR, SQD), CELL(UC, RTR, SQD), CELL(UD, RTR, SQD),
-	CELL(RC, RTR, SQE), CELL(UC, RTR, SQE), CELL(UD, RTR, SQE),
-	CELL(RC, RTR, ERR), CELL(UC, RTR, ERR), CELL(UD, RTR, ERR),
-	CELL(RC, RTS, RESET), CELL(UC, RTS, RESET), CELL(UD, RTS, RESET),
-	CELL(RC, RTS, INIT), CELL(UC, RTS, INIT), CELL(UD, RTS, INIT),
-	CELL(RC, RTS, RTR), CELL(UC, RTS, RTR), CELL(UD, RTS, RTR),
-	CELL(RC, RTS, RTS), CELL(UC, RTS, RTS), CELL(UD, RTS, RTS),
-	CELL(RC, RTS, SQD), CELL(UC, RTS, SQD), CELL(UD, RTS, SQD),
-	CELL(RC, RTS, SQE), CELL(UC, RTS, SQE), CELL(UD, RTS, SQE),
-	CELL(RC, RTS, ERR), CELL(UC, RTS, ERR), CELL(UD, RTS, ERR),
-	CELL(RC, SQD, RESET), CELL(UC, SQD, RESET), CELL(UD, SQD, RESET),
-	CELL(RC, SQD, INIT), CELL(UC, SQD, INIT), CELL(UD, SQD, INIT),
-	CELL(RC, SQD, RTR), CELL(UC, SQD, RTR), CELL(UD, SQD, RTR),
-	CELL(RC, SQD, RTS), CELL(UC, SQD, RTS), CELL(UD, SQD, RTS),
-	CELL(RC, SQD, SQD), CELL(UC, SQD, SQD), CELL(UD, SQD, SQD),
-	CELL(RC, SQD, SQE), CELL(UC, SQD, SQE), CELL(UD, SQD, SQE),
-	CELL(RC, SQD, ERR), CELL(UC, SQD, ERR), CELL(UD, SQD, ERR),
-	CELL(RC, SQE, RESET), CELL(UC, SQE, RESET), CELL(UD, SQE, RESET),
-	CELL(RC, SQE, INIT), CELL(UC, SQE, INIT), CELL(UD, SQE, INIT),
-	CELL(RC, SQE, RTR), CELL(UC, SQE, RTR), CELL(UD, SQE, RTR),
-	CELL(RC, SQE, RTS), CELL(UC, SQE, RTS), CELL(UD, SQE, RTS),
-	CELL(RC, SQE, SQD), CELL(UC, SQE, SQD), CELL(UD, SQE, SQD),
-	CELL(RC, SQE, SQE), CELL(UC, SQE, SQE), CELL(UD, SQE, SQE),
-	CELL(RC, SQE, ERR), CELL(UC, SQE, ERR), CELL(UD, SQE, ERR),
-	CELL(RC, ERR, RESET), CELL(UC, ERR, RESET), CELL(UD, ERR, RESET),
-	CELL(RC, ERR, INIT), CELL(UC, ERR, INIT), CELL(UD, ERR, INIT),
-	CELL(RC, ERR, RTR), CELL(UC, ERR, RTR), CELL(UD, ERR, RTR),
-	CELL(RC, ERR, RTS), CELL(UC, ERR, RTS), CELL(UD, ERR, RTS),
-	CELL(RC, ERR, SQD), CELL(UC, ERR, SQD), CELL(UD, ERR, SQD),
-	CELL(RC, ERR, SQE), CELL(UC, ERR, SQE), CELL(UD, ERR, SQE),
-	CELL(RC, ERR, ERR), CELL(UC, ERR, ERR), CELL(UD, ERR, ERR),
-};
-
-TEST_ROWS(transition, "A-030..A-036 transition", cells)
+TEST_SOME_ROWS(transition, "A-030..A-036 transition", cells, NUM_CELLS)
 {
 	/* Everything each target could want. */
 	static const int sets[] = { 0, RC_INIT, UD_INIT, RC_RTR, UC_RTR, RC_RTS,
@@ -278,7 +276,7 @@ TEST_SOME_ROWS(required, "A-060 A-062 each required attribute is required",
 }
 
 TEST_SOME_ROWS(optional, "A-040..A-059 each optional attribute is accepted",
-	       steps, NUM_MAY)
+	       steps, ARRAY_SIZE(steps))
 {
 	struct dev *d = dev_open();
 	int bit, err;
@@ -299,9 +297,11 @@ TEST_SOME_ROWS(optional, "A-040..A-059 each optional attribute is accepted",
 	}
 }
 
-TEST_ROWS(forbidden, "A-061 A-068 no other attribute is accepted", steps)
+static void no_others(const struct step *row)
 {
 	const int reserved = 1 << 14 | 1 << 21;
+	int taken_away = row->type == IBV_QPT_XRC_SEND ? NO_SEND :
+			 row->type == IBV_QPT_XRC_RECV ? NO_RECV : 0;
 	struct dev *d = dev_open_qhca();
 	struct end e = end_in(d, row->type, row->from);
 	struct ibv_qp_attr a = good_attr(&e, row->from, row->to), before;
@@ -309,7 +309,7 @@ TEST_ROWS(forbidden, "A-061 A-068 no other attribute is accepted", steps)
 
 	snapshot(e.qp, &before);
 	for (bit = 2; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
-		if ((row->need | row->may | reserved) & bit)
+		if ((row->need | row->may | reserved | taken_away) & bit)
 			continue;
 		err = ibv_modify_qp(e.qp, &a, IBV_QP_STATE | row->need | bit);
 		if (err != EINVAL && !(bit & MIGRATION && err))
@@ -318,6 +318,16 @@ TEST_ROWS(forbidden, "A-061 A-068 no other attribute is accepted", steps)
 		unchanged(e.qp, &before);
 	}
 	CHECK_EQ(get_state(e.qp), row->from);
+}
+
+TEST_ROWS(forbidden, "A-061 A-068 no other attribute is accepted", steps)
+{
+	no_others(row);
+}
+
+TEST_SOME_ROWS(forbidden_out, "A-059 A-061 A-068 no attribute is accepted", outs, NUM_OUTS)
+{
+	no_others(row);
 }
 
 #define STATELESS(type, state, what, mask, err) \
@@ -339,6 +349,10 @@ static const struct {
 	STATELESS(RC, RTS, "timeout", IBV_QP_TIMEOUT, EINVAL),
 	STATELESS(RC, RTS, "address", IBV_QP_AV, EINVAL),
 	STATELESS(RC, ERR, "access", IBV_QP_ACCESS_FLAGS, EINVAL),
+	STATELESS(XRC_SEND, SQD, "timeout", IBV_QP_TIMEOUT, 0),
+	STATELESS(XRC_SEND, RTS, "timeout", IBV_QP_TIMEOUT, EINVAL),
+	STATELESS(XRC_RECV, RTS, "RNR timer", IBV_QP_MIN_RNR_TIMER, 0),
+	STATELESS(XRC_RECV, RTR, "access", IBV_QP_ACCESS_FLAGS, EINVAL),
 	STATELESS(UC, RTS, "access", IBV_QP_ACCESS_FLAGS, 0),
 	STATELESS(UC, SQD, "address", IBV_QP_AV, 0),
 	STATELESS(UC, SQD, "timeout", IBV_QP_TIMEOUT, EINVAL),
@@ -357,4 +371,26 @@ TEST_ROWS(same_state, "A-073 modify without STATE", stateless)
 
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, row->mask), row->err);
 	CHECK_EQ(get_state(e.qp), row->state);
+}
+
+static const struct {
+	const char *name;
+	enum ibv_qp_type type;
+	enum ibv_qp_state from, to;
+	int mask;
+} halves[] = {
+	{ "XRC_SEND, INIT to RTR", IBV_QPT_XRC_SEND, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR },
+	{ "XRC_SEND, SQD to SQD", IBV_QPT_XRC_SEND, IBV_QPS_SQD, IBV_QPS_SQD, RC_MAY_SQD },
+	{ "XRC_RECV, RTR to RTS", IBV_QPT_XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS },
+	{ "XRC_RECV, SQD to SQD", IBV_QPT_XRC_RECV, IBV_QPS_SQD, IBV_QPS_SQD, RC_MAY_SQD },
+};
+
+TEST_ROWS(half, "A-071 attributes of the half that a QP of XRC does not have", halves)
+{
+	struct dev *d = dev_open_qhca();
+	struct end e = end_in(d, row->type, row->from);
+	struct ibv_qp_attr a = good_attr(&e, row->from, row->to);
+
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | row->mask), 0);
+	CHECK_EQ(get_state(e.qp), row->to);
 }

@@ -169,7 +169,7 @@ TEST_ROWS(types, "A-015 no SRQ for QPs of another type than RC and UD", others)
 	CHECK(!ibv_create_qp(d->pd, &init));
 }
 
-TEST(basic_ex, "G-001 G-011 ibv_create_srq_ex: the basic type, no other")
+TEST(basic_ex, "G-001 ibv_create_srq_ex: the basic type, no tag matching")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_srq_init_attr_ex init = {

@@ -26,12 +26,12 @@ static void cq_use_mem(struct qhca_cq *cq, const struct qhca_mem *mem,
 	cq->log_size = log_size;
 }
 
-/* QPs of a CQ. All under the lock of the CQ. */
+/* QPs and XRC SRQs of a CQ. All under the lock of the CQ. */
 
-static int map_grow(struct qhca_qp_map *map)
+static int map_grow(struct qhca_map *map)
 {
-	struct qhca_qp_map old = *map;
-	struct qhca_qp_link *link, **to;
+	struct qhca_map old = *map;
+	struct qhca_link *link, **to;
 	uint32_t i;
 
 	map->num_buckets = old.num_buckets ? 2 * old.num_buckets : 8;
@@ -43,7 +43,7 @@ static int map_grow(struct qhca_qp_map *map)
 	for (i = 0; i < old.num_buckets; i++) {
 		while ((link = old.bucket[i])) {
 			old.bucket[i] = link->next;
-			to = qp_bucket(map, link->qp->qpn);
+			to = map_bucket(map, link->number);
 			link->next = *to;
 			*to = link;
 		}
@@ -52,17 +52,17 @@ static int map_grow(struct qhca_qp_map *map)
 	return 0;
 }
 
-int qhca_cq_add_qp(struct qhca_cq *cq, struct qhca_qp_link *link)
+int qhca_cq_add(struct qhca_cq *cq, struct qhca_map *map,
+		struct qhca_link *link)
 {
-	struct qhca_qp_map *map = &cq->qps;
-	struct qhca_qp_link **bucket;
+	struct qhca_link **bucket;
 	int err = 0;
 
 	qhca_lock(&cq->lock);
 	if (map->count >= map->num_buckets)
 		err = map_grow(map);
 	if (!err) {
-		bucket = qp_bucket(map, link->qp->qpn);
+		bucket = map_bucket(map, link->number);
 		link->next = *bucket;
 		*bucket = link;
 		map->count++;
@@ -71,13 +71,13 @@ int qhca_cq_add_qp(struct qhca_cq *cq, struct qhca_qp_link *link)
 	return err;
 }
 
-void qhca_cq_del_qp(struct qhca_cq *cq, struct qhca_qp_link *link)
+void qhca_cq_del(struct qhca_cq *cq, struct qhca_map *map,
+		 struct qhca_link *link)
 {
-	struct qhca_qp_map *map = &cq->qps;
-	struct qhca_qp_link **at;
+	struct qhca_link **at;
 
 	qhca_lock(&cq->lock);
-	for (at = qp_bucket(map, link->qp->qpn); *at; at = &(*at)->next) {
+	for (at = map_bucket(map, link->number); *at; at = &(*at)->next) {
 		if (*at == link) {
 			*at = link->next;
 			map->count--;
@@ -88,12 +88,22 @@ void qhca_cq_del_qp(struct qhca_cq *cq, struct qhca_qp_link *link)
 	qhca_unlock(&cq->lock);
 }
 
+/* Whether the CQE is of @qp, or if that is NULL, of the XRC SRQ @srq. */
+static bool cqe_is_of(const struct qhca_cqe *cqe, const struct qhca_qp *qp,
+		      const struct qhca_srq *srq)
+{
+	if (qp)
+		return le32toh(cqe->qpn) == qp->qpn;
+	return le16toh(cqe->flags) & QHCA_CQE_XRC &&
+	       le32toh(cqe->srqn) == srq->srqn;
+}
+
 /*
- * Remove the CQEs of a QP that the device will not complete on any more; those
- * of other QPs close up, newest first, so none is lost if the device goes on
- * writing behind them.
+ * Remove the CQEs of what the device will not complete on any more; others close
+ * up, newest first, so none is lost if the device goes on writing behind them.
  */
-void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
+static void cq_clean(struct qhca_cq *cq, const struct qhca_qp *qp,
+		     const struct qhca_srq *srq)
 {
 	uint32_t end, i, freed = 0;
 	struct qhca_cqe *from, *to;
@@ -107,9 +117,10 @@ void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
 
 	for (i = end; i != cq->ci; i--) {
 		from = cqe_at(cq, i - 1);
-		if (le32toh(from->qpn) == qp->qpn) {
+		if (cqe_is_of(from, qp, srq)) {
 			/* The WR, whose completion nobody will see, is over. */
-			if (qp->srq && !(le16toh(from->flags) & QHCA_CQE_SQ))
+			if (qp && qp->srq &&
+			    !(le16toh(from->flags) & QHCA_CQE_SQ))
 				srq_free_one(qp->srq);
 			freed++;
 		} else if (freed) {
@@ -124,6 +135,16 @@ void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
 		cq_write_ci(cq);
 	}
 	qhca_unlock(&cq->lock);
+}
+
+void qhca_cq_clean_qp(struct qhca_cq *cq, struct qhca_qp *qp)
+{
+	cq_clean(cq, qp, NULL);
+}
+
+void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq)
+{
+	cq_clean(cq, NULL, srq);
 }
 
 /* Life */
@@ -303,6 +324,7 @@ int qhca_destroy_cq(struct ibv_cq *ibcq)
 	if (cq->pd)
 		qhca_pd_put(cq->pd);
 	free(cq->qps.bucket);
+	free(cq->srqs.bucket);
 	free(cq);
 	return 0;
 }

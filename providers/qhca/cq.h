@@ -30,10 +30,27 @@ static inline void cq_write_ci(struct qhca_cq *cq)
 	*(volatile __le32 *)&cq->dbrec->ci = htole32(cq->ci);
 }
 
-static inline struct qhca_qp_link **qp_bucket(struct qhca_qp_map *map,
-					      uint32_t qpn)
+static inline struct qhca_link **map_bucket(struct qhca_map *map,
+					    uint32_t number)
 {
-	return &map->bucket[qpn & (map->num_buckets - 1)];
+	return &map->bucket[number & (map->num_buckets - 1)];
+}
+
+static inline void *map_find(struct qhca_map *map, uint32_t number)
+{
+	struct qhca_link *link = map->last;
+
+	if (likely(link && link->number == number))
+		return link->owner;
+	if (!map->count)
+		return NULL;
+	for (link = *map_bucket(map, number); link; link = link->next) {
+		if (link->number == number) {
+			map->last = link;
+			return link->owner;
+		}
+	}
+	return NULL;
 }
 
 /* Other CQs complete WRs of the same SRQ, perhaps at this moment. */

@@ -43,37 +43,33 @@ static __be32 cqe_imm(const struct qhca_cqe *cqe)
 	return cqe->imm;
 }
 
-static struct qhca_qp *find_qp(struct qhca_qp_map *map, uint32_t qpn)
-{
-	struct qhca_qp_link *link;
-
-	if (likely(map->last && map->last->qpn == qpn))
-		return map->last;
-	if (!map->count)
-		return NULL;
-	for (link = *qp_bucket(map, qpn); link; link = link->next) {
-		if (link->qp->qpn == qpn) {
-			map->last = link->qp;
-			return link->qp;
-		}
-	}
-	return NULL;
-}
-
 /*
  * The CQE frees its WQE and all before it, or one of the SRQ; errors and flushes
- * are no exception.
+ * are no exception. False: whatever it is of has gone.
  */
-static inline void cqe_free_wqes(struct qhca_qp *qp, const struct qhca_cqe *cqe)
+static inline bool cqe_free_wqes(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 {
 	bool sq = le16toh(cqe->flags) & QHCA_CQE_SQ;
+	struct qhca_srq *srq;
+	struct qhca_qp *qp;
 
+	if (unlikely(le16toh(cqe->flags) & QHCA_CQE_XRC)) {
+		/* The QP need not be one of this process. */
+		srq = map_find(&cq->srqs, le32toh(cqe->srqn));
+		if (srq)
+			srq_free_one(srq);
+		return srq;
+	}
+	qp = map_find(&cq->qps, le32toh(cqe->qpn));
+	if (unlikely(!qp))
+		return false;
 	if (!sq && qp->srq)
 		srq_free_one(qp->srq);
 	else
 		atomic_store_explicit(sq ? &qp->sq.ci : &qp->rq.ci,
 				      le32toh(cqe->wqe_index) + 1,
 				      memory_order_release);
+	return true;
 }
 
 /*
@@ -82,7 +78,6 @@ static inline void cqe_free_wqes(struct qhca_qp *qp, const struct qhca_cqe *cqe)
 static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 {
 	struct qhca_cqe *cqe;
-	struct qhca_qp *qp;
 
 	for (;;) {
 		cqe = cqe_at(cq, cq->ci);
@@ -91,13 +86,10 @@ static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 		udma_from_device_barrier();
 		cq->ci++;
 
-		qp = find_qp(&cq->qps, le32toh(cqe->qpn));
-		if (likely(qp))
-			break;
+		if (likely(cqe_free_wqes(cq, cqe)))
+			return cqe;
 		/* Nobody is left to tell. */
 	}
-	cqe_free_wqes(qp, cqe);
-	return cqe;
 }
 
 static void fill_wc(struct ibv_wc *wc, const struct qhca_cqe *cqe)

@@ -8,32 +8,34 @@
 #include "wqe.h"
 
 #define QPT(type)	(1u << IBV_QPT_##type)
+#define RELIABLE	(QPT(RC) | QPT(XRC_SEND))
+#define CONNECTED	(RELIABLE | QPT(UC))
 
 /* Which opcode goes with which QP type: conformance B.1. */
 static const struct qhca_send_op send_ops[QHCA_NUM_SEND_OPS] = {
 	[IBV_WR_SEND] = {
-		QHCA_WR_SEND, MAY_INLINE, QPT(RC) | QPT(UC) | QPT(UD) },
+		QHCA_WR_SEND, MAY_INLINE, CONNECTED | QPT(UD) },
 	[IBV_WR_SEND_WITH_IMM] = {
 		QHCA_WR_SEND_WITH_IMM, HAS_IMM | MAY_INLINE,
-		QPT(RC) | QPT(UC) | QPT(UD) },
+		CONNECTED | QPT(UD) },
 	[IBV_WR_SEND_WITH_INV] = {
-		QHCA_WR_SEND_WITH_INV, HAS_KEY | MAY_INLINE, QPT(RC) },
+		QHCA_WR_SEND_WITH_INV, HAS_KEY | MAY_INLINE, RELIABLE },
 	[IBV_WR_RDMA_WRITE] = {
 		QHCA_WR_RDMA_WRITE, HAS_RDMA | MAY_INLINE,
-		QPT(RC) | QPT(UC) },
+		CONNECTED },
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
 		QHCA_WR_RDMA_WRITE_WITH_IMM, HAS_RDMA | HAS_IMM | MAY_INLINE,
-		QPT(RC) | QPT(UC) },
+		CONNECTED },
 	[IBV_WR_RDMA_READ] = {
-		QHCA_WR_RDMA_READ, HAS_RDMA, QPT(RC) },
+		QHCA_WR_RDMA_READ, HAS_RDMA, RELIABLE },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
-		QHCA_WR_ATOMIC_CMP_AND_SWP, HAS_CAS, QPT(RC) },
+		QHCA_WR_ATOMIC_CMP_AND_SWP, HAS_CAS, RELIABLE },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
-		QHCA_WR_ATOMIC_FETCH_AND_ADD, HAS_ADD, QPT(RC) },
+		QHCA_WR_ATOMIC_FETCH_AND_ADD, HAS_ADD, RELIABLE },
 	[IBV_WR_LOCAL_INV] = {
-		QHCA_WR_LOCAL_INV, HAS_KEY | NO_DATA, QPT(RC) | QPT(UC) },
+		QHCA_WR_LOCAL_INV, HAS_KEY | NO_DATA, CONNECTED },
 	[IBV_WR_BIND_MW] = {
-		QHCA_WR_BIND_MW, HAS_BIND | NO_DATA, QPT(RC) | QPT(UC) },
+		QHCA_WR_BIND_MW, HAS_BIND | NO_DATA, CONNECTED },
 	[IBV_WR_FLUSH] = {
 		QHCA_WR_FLUSH, NO_DATA | EX_ONLY, QPT(RC) },
 	[IBV_WR_ATOMIC_WRITE] = {
@@ -141,6 +143,8 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		put_ud(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 		       wr->wr.ud.remote_qkey);
+	else if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		put_xrc(wqe, op->parts, wr->qp_type.xrc.remote_srqn);
 	if (flags & QHCA_WQE_INLINE)
 		put_inline((uint8_t *)(wqe + 1), wr);
 	else

@@ -99,22 +99,23 @@ struct qhca_wq {
 	_Atomic(uint32_t) ci;
 };
 
+/* How a CQ knows what completes on it, a QP or an XRC SRQ: an entry of a table. */
+struct qhca_link {
+	struct qhca_link *next;
+	uint32_t number;
+	void *owner;
+};
+
 /* wq.ci counts completions here, whichever WRs they were of. */
 struct qhca_srq {
 	struct verbs_srq vsrq;
 	void *db;
 	uint32_t srqn;
 	struct qhca_wq wq;
+	struct qhca_link link;	/* of an XRC SRQ */
 };
 
-struct qhca_qp;
 struct qhca_send_op;
-
-/* How a CQ knows a QP that completes on it: an entry of its table. */
-struct qhca_qp_link {
-	struct qhca_qp_link *next;
-	struct qhca_qp *qp;
-};
 
 struct qhca_qp {
 	struct verbs_qp vqp;
@@ -124,8 +125,8 @@ struct qhca_qp {
 	struct qhca_wq sq;
 	struct qhca_wq rq;
 	struct qhca_srq *srq;	/* instead of rq, or NULL */
-	struct qhca_qp_link send_link;
-	struct qhca_qp_link recv_link;
+	struct qhca_link send_link;
+	struct qhca_link recv_link;
 	/* ibv_wr_*, from wr_start() to wr_complete(), under the lock of sq: */
 	uint32_t wr_first;	/* pi at wr_start() */
 	int wr_err;		/* first error */
@@ -134,14 +135,14 @@ struct qhca_qp {
 };
 
 /*
- * The QPs that complete on a CQ, by number. Written and read under the lock of
- * the CQ only, so a QP that has left the table is out of reach of every poller.
+ * What completes on a CQ, by number. Written and read under the lock of the CQ
+ * only, so what has left the table is out of reach of every poller.
  */
-struct qhca_qp_map {
-	struct qhca_qp_link **bucket;
+struct qhca_map {
+	struct qhca_link **bucket;
 	uint32_t num_buckets;	/* a power of two */
 	uint32_t count;
-	struct qhca_qp *last;	/* looked up last */
+	struct qhca_link *last;	/* looked up last */
 };
 
 struct qhca_cq {
@@ -156,7 +157,8 @@ struct qhca_cq {
 	uint32_t cqn;
 	uint32_t ci;
 	_Atomic(uint32_t) arm_sn;
-	struct qhca_qp_map qps;
+	struct qhca_map qps;
+	struct qhca_map srqs;	/* of XRC */
 	struct qhca_cqe *cur;	/* between start_poll() and end_poll() */
 	uint64_t wall_offset;	/* of device time, as of wall_checked */
 	uint64_t wall_checked;	/* monotonic time, 0: never */
@@ -275,12 +277,18 @@ int qhca_destroy_cq(struct ibv_cq *ibcq);
 int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq);
-int qhca_cq_add_qp(struct qhca_cq *cq, struct qhca_qp_link *link);
-void qhca_cq_del_qp(struct qhca_cq *cq, struct qhca_qp_link *link);
-void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp);
+int qhca_cq_add(struct qhca_cq *cq, struct qhca_map *map,
+		struct qhca_link *link);
+void qhca_cq_del(struct qhca_cq *cq, struct qhca_map *map,
+		 struct qhca_link *link);
+void qhca_cq_clean_qp(struct qhca_cq *cq, struct qhca_qp *qp);
+void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq);
 
 struct ibv_srq *qhca_create_srq(struct ibv_pd *ibpd,
 				struct ibv_srq_init_attr *attr);
+struct ibv_srq *qhca_create_srq_ex(struct ibv_context *ibctx,
+				   struct ibv_srq_init_attr_ex *attr);
+int qhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num);
 int qhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
 		    int attr_mask);
 int qhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
@@ -288,6 +296,8 @@ int qhca_destroy_srq(struct ibv_srq *ibsrq);
 int qhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 
+void qhca_qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
+		  const struct qhca_pd *pd);
 struct ibv_qp *qhca_create_qp(struct ibv_pd *ibpd,
 			      struct ibv_qp_init_attr *attr);
 struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
@@ -297,6 +307,12 @@ int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 		  struct ibv_qp_init_attr *init_attr);
 int qhca_destroy_qp(struct ibv_qp *ibqp);
+
+struct ibv_xrcd *qhca_open_xrcd(struct ibv_context *ibctx,
+				struct ibv_xrcd_init_attr *attr);
+int qhca_close_xrcd(struct ibv_xrcd *ibxrcd);
+struct ibv_qp *qhca_open_qp(struct ibv_context *ibctx,
+			    struct ibv_qp_open_attr *attr);
 
 uint32_t qhca_send_ops(enum ibv_qp_type type);
 int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,

@@ -115,42 +115,65 @@ static void fill_cap(struct ibv_qp_cap *cap, const struct qhca_qp *qp)
 	cap->max_recv_sge = qp->rq.max_sge;
 }
 
-/* Make the QP known to its CQs, once if both are the same. */
+/* The CQs of a QP; one that it does not have, or has twice, is NULL. */
+static struct qhca_cq *send_cq(const struct qhca_qp *qp)
+{
+	struct ibv_cq *cq = qp->vqp.qp.send_cq;
+
+	return cq ? to_qcq(cq) : NULL;
+}
+
+static struct qhca_cq *other_cq(const struct qhca_qp *qp)
+{
+	struct ibv_cq *cq = qp->vqp.qp.recv_cq;
+
+	return cq && cq != qp->vqp.qp.send_cq ? to_qcq(cq) : NULL;
+}
+
+static int join_cq(struct qhca_qp *qp, struct qhca_cq *cq,
+		   struct qhca_link *link)
+{
+	link->owner = qp;
+	link->number = qp->qpn;
+	return cq ? qhca_cq_add(cq, &cq->qps, link) : 0;
+}
+
+static void leave_cq(struct qhca_cq *cq, struct qhca_link *link)
+{
+	if (cq)
+		qhca_cq_del(cq, &cq->qps, link);
+}
+
 static int join_cqs(struct qhca_qp *qp)
 {
-	struct qhca_cq *send_cq = to_qcq(qp->vqp.qp.send_cq);
-	struct qhca_cq *recv_cq = to_qcq(qp->vqp.qp.recv_cq);
 	int err;
 
-	qp->send_link.qp = qp;
-	qp->recv_link.qp = qp;
-	err = qhca_cq_add_qp(send_cq, &qp->send_link);
-	if (err || recv_cq == send_cq)
-		return err;
-	err = qhca_cq_add_qp(recv_cq, &qp->recv_link);
+	err = join_cq(qp, send_cq(qp), &qp->send_link);
 	if (err)
-		qhca_cq_del_qp(send_cq, &qp->send_link);
+		return err;
+	err = join_cq(qp, other_cq(qp), &qp->recv_link);
+	if (err)
+		leave_cq(send_cq(qp), &qp->send_link);
 	return err;
 }
 
 static void clean_cqs(struct qhca_qp *qp)
 {
-	struct qhca_cq *send_cq = to_qcq(qp->vqp.qp.send_cq);
-	struct qhca_cq *recv_cq = to_qcq(qp->vqp.qp.recv_cq);
-
-	qhca_cq_clean(send_cq, qp);
-	if (recv_cq != send_cq)
-		qhca_cq_clean(recv_cq, qp);
+	if (send_cq(qp))
+		qhca_cq_clean_qp(send_cq(qp), qp);
+	if (other_cq(qp))
+		qhca_cq_clean_qp(other_cq(qp), qp);
 }
 
 static void leave_cqs(struct qhca_qp *qp)
 {
-	struct qhca_cq *send_cq = to_qcq(qp->vqp.qp.send_cq);
-	struct qhca_cq *recv_cq = to_qcq(qp->vqp.qp.recv_cq);
+	leave_cq(send_cq(qp), &qp->send_link);
+	leave_cq(other_cq(qp), &qp->recv_link);
+}
 
-	qhca_cq_del_qp(send_cq, &qp->send_link);
-	if (recv_cq != send_cq)
-		qhca_cq_del_qp(recv_cq, &qp->recv_link);
+static bool is_xrc(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
 }
 
 static int cmd_create_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
@@ -163,12 +186,19 @@ static int cmd_create_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
 
 	fill_queues(&cmd, qp);
 	fill_cap(&true_attr.cap, qp);
+	if (is_xrc(attr->qp_type))
+		true_attr.recv_cq = NULL;
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		true_attr.send_cq = NULL;
+		true_attr.pd = NULL;
+	}
 	true_attr.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;	/* none is set */
 	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, &true_attr, &cmd.ibv_cmd,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (err)
 		return err;
-	qp->qpn = resp.qpn;
+	/* The driver is not asked for QPs that processes share. */
+	qp->qpn = qp->vqp.qp.qp_num;
 	fill_cap(&attr->cap, qp);
 	return 0;
 }
@@ -178,33 +208,63 @@ static int check_qp_attr(const struct qhca_context *ctx,
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
-			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			       IBV_QP_INIT_ATTR_XRCD;
 
 	if (!check_comp_mask(attr->comp_mask, known) ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
 	     attr->create_flags) ||
-	    !qhca_send_ops(attr->qp_type))
+	    (attr->qp_type != IBV_QPT_XRC_RECV &&
+	     !qhca_send_ops(attr->qp_type)))
 		return EOPNOTSUPP;
 	if (attr->srq && attr->qp_type != IBV_QPT_RC &&
 	    attr->qp_type != IBV_QPT_UD)
 		return EINVAL;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
-	    !attr->recv_cq)
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return attr->comp_mask & IBV_QP_INIT_ATTR_XRCD &&
+		       !(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ?
+		       0 : EINVAL;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ||
+	    !(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
+	    (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
 		return EINVAL;
 	return check_cap(ctx, &attr->cap);
+}
+
+static struct qhca_pd *qp_pd(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->qp_type == IBV_QPT_XRC_RECV ? NULL : to_qpd(attr->pd);
+}
+
+/* What is said of a queue that the QP does not have means nothing. */
+static void trim_cap(struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		memset(&attr->cap, 0, sizeof(attr->cap));
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND) {
+		attr->cap.max_recv_wr = 0;
+		attr->cap.max_recv_sge = 0;
+	}
+}
+
+/* What any QP needs; one in no PD has no queues. */
+void qhca_qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
+		  const struct qhca_pd *pd)
+{
+	bool single_threaded = pd && pd->td;
+
+	qp->db = ctx->db;
+	qhca_lock_init(&qp->sq.lock, ctx, single_threaded);
+	qhca_lock_init(&qp->rq.lock, ctx, single_threaded);
 }
 
 static void qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
 		    const struct ibv_qp_init_attr_ex *attr)
 {
-	bool single_threaded = to_qpd(attr->pd)->td;
-
-	qp->db = ctx->db;
+	qhca_qp_init(qp, ctx, qp_pd(attr));
 	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
 	qp->send_ops = qhca_send_ops(attr->qp_type) & ctx->send_ops;
 	size_queues(ctx, qp, &attr->cap);
-	qhca_lock_init(&qp->sq.lock, ctx, single_threaded);
-	qhca_lock_init(&qp->rq.lock, ctx, single_threaded);
 }
 
 static int qp_extend(struct qhca_qp *qp, const struct ibv_qp_init_attr_ex *attr)
@@ -221,11 +281,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 	struct qhca_qp *qp = NULL;
 	int err;
 
-	if (attr->srq) {
-		/* What is said of a receive queue means nothing. */
-		attr->cap.max_recv_wr = 0;
-		attr->cap.max_recv_sge = 0;
-	}
+	trim_cap(attr);
 	err = check_qp_attr(ctx, attr);
 	if (err)
 		goto err_free;
@@ -237,7 +293,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 	err = qp_extend(qp, attr);
 	if (err)
 		goto err_free;
-	err = alloc_queues(qp, to_qpd(attr->pd));
+	err = alloc_queues(qp, qp_pd(attr));
 	if (err)
 		goto err_free;
 	err = cmd_create_qp(ibctx, qp, attr);
@@ -249,7 +305,8 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp->vqp.comp_mask |= VERBS_QP_EX;
-	qhca_pd_get(to_qpd(attr->pd));
+	if (qp_pd(attr))
+		qhca_pd_get(qp_pd(attr));
 	return &qp->vqp.qp;
 
 err_destroy:
@@ -316,7 +373,7 @@ int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 
 int qhca_destroy_qp(struct ibv_qp *ibqp)
 {
-	struct qhca_pd *pd = to_qpd(ibqp->pd);
+	struct qhca_pd *pd = ibqp->pd ? to_qpd(ibqp->pd) : NULL;
 	struct qhca_qp *qp = to_qqp(ibqp);
 	int err;
 
@@ -330,6 +387,7 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 	pthread_spin_destroy(&qp->rq.lock.lock);
 	free_queues(qp);
 	free(qp);
-	qhca_pd_put(pd);
+	if (pd)
+		qhca_pd_put(pd);
 	return 0;
 }

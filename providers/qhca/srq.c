@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <ccan/ilog.h>
 #include <ccan/minmax.h>
@@ -20,10 +21,10 @@ static uint32_t log2_ceil(uint32_t n)
 	return n ? ilog32(n - 1) : 0;
 }
 
-static int cmd_create_srq(struct ibv_pd *ibpd, struct qhca_srq *srq,
-			  struct ibv_srq_init_attr *attr)
+static int cmd_create_srq(struct ibv_context *ibctx, struct qhca_srq *srq,
+			  struct ibv_srq_init_attr_ex *attr)
 {
-	struct ibv_srq_init_attr true_attr = *attr;
+	struct ibv_srq_init_attr_ex true_attr = *attr;
 	struct uqhca_create_srq_resp resp = {};
 	struct uqhca_create_srq cmd = {};
 	int err;
@@ -34,8 +35,8 @@ static int cmd_create_srq(struct ibv_pd *ibpd, struct qhca_srq *srq,
 	cmd.log_stride = srq->wq.stride_shift;
 	true_attr.attr.max_wr = srq->wq.size;
 	true_attr.attr.max_sge = srq->wq.max_sge;
-	err = ibv_cmd_create_srq(ibpd, &srq->vsrq.srq, &true_attr, &cmd.ibv_cmd,
-				 sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	err = ibv_cmd_create_srq_ex(ibctx, &srq->vsrq, &true_attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (err)
 		return err;
 	srq->srqn = resp.srqn;
@@ -57,33 +58,91 @@ static void size_srq(const struct qhca_context *ctx, struct qhca_wq *wq,
 	wq->max_sge = min((stride - head) / sge, ctx->max_srq_sge);
 }
 
-struct ibv_srq *qhca_create_srq(struct ibv_pd *ibpd,
-				struct ibv_srq_init_attr *attr)
+static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
 {
-	struct qhca_context *ctx = to_qctx(ibpd->context);
-	struct qhca_pd *pd = to_qpd(ibpd);
-	struct qhca_srq *srq = NULL;
-	int err = EINVAL;
+	return attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
+	       attr->srq_type == IBV_SRQT_XRC;
+}
 
+static int check_srq_attr(const struct qhca_context *ctx,
+			  const struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	if (!check_comp_mask(attr->comp_mask, IBV_SRQ_INIT_ATTR_TYPE |
+					      IBV_SRQ_INIT_ATTR_PD | xrc) ||
+	    (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
+	     attr->srq_type != IBV_SRQT_BASIC && !is_xrc(attr)))
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
+	    (is_xrc(attr) && (attr->comp_mask & xrc) != xrc))
+		return EINVAL;
 	if (!attr->attr.max_wr || attr->attr.max_wr > ctx->max_srq_wr ||
 	    attr->attr.max_sge > ctx->max_srq_sge)
+		return EINVAL;
+	return 0;
+}
+
+/* The CQ of an XRC SRQ learns to know it; nobody else could tell. */
+static int join_cq(struct qhca_srq *srq)
+{
+	struct qhca_cq *cq;
+
+	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
+		return 0;
+	cq = to_qcq(srq->vsrq.cq);
+	srq->link.owner = srq;
+	srq->link.number = srq->srqn;
+	return qhca_cq_add(cq, &cq->srqs, &srq->link);
+}
+
+static void leave_cq(struct qhca_srq *srq)
+{
+	struct qhca_cq *cq;
+
+	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
+		return;
+	cq = to_qcq(srq->vsrq.cq);
+	qhca_cq_clean_srq(cq, srq);
+	qhca_cq_del(cq, &cq->srqs, &srq->link);
+}
+
+struct ibv_srq *qhca_create_srq_ex(struct ibv_context *ibctx,
+				   struct ibv_srq_init_attr_ex *attr)
+{
+	struct qhca_context *ctx = to_qctx(ibctx);
+	struct qhca_srq *srq = NULL;
+	struct qhca_pd *pd;
+	int err;
+
+	err = check_srq_attr(ctx, attr);
+	if (err)
 		goto err_free;
 	err = ENOMEM;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		goto err_free;
+	pd = to_qpd(attr->pd);
 	srq->db = ctx->db;
 	size_srq(ctx, &srq->wq, &attr->attr);
 	err = qhca_mem_alloc(&srq->wq.mem, wq_len(&srq->wq), pd, QHCA_MEM_SRQ);
 	if (err)
 		goto err_free;
 	qhca_lock_init(&srq->wq.lock, ctx, pd->td);
-	err = cmd_create_srq(ibpd, srq, attr);
+	err = cmd_create_srq(ibctx, srq, attr);
 	if (err)
 		goto err_mem;
+	err = join_cq(srq);
+	if (err)
+		goto err_destroy;
+	/* Of extended SRQs, libibverbs leaves this to us. */
+	srq->vsrq.srq.pd = attr->pd;
+	srq->vsrq.srq.srq_context = attr->srq_context;
 	qhca_pd_get(pd);
 	return &srq->vsrq.srq;
 
+err_destroy:
+	ibv_cmd_destroy_srq(&srq->vsrq.srq);
 err_mem:
 	pthread_spin_destroy(&srq->wq.lock.lock);
 	qhca_mem_free(&srq->wq.mem);
@@ -91,6 +150,33 @@ err_free:
 	free(srq);
 	errno = err;
 	return NULL;
+}
+
+struct ibv_srq *qhca_create_srq(struct ibv_pd *ibpd,
+				struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex attr_ex = {};
+	struct ibv_srq *ibsrq;
+
+	/* The extended attributes begin with the plain ones. */
+	memcpy(&attr_ex, attr, sizeof(*attr));
+	attr_ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	attr_ex.srq_type = IBV_SRQT_BASIC;
+	attr_ex.pd = ibpd;
+	ibsrq = qhca_create_srq_ex(ibpd->context, &attr_ex);
+	if (ibsrq)
+		attr->attr = attr_ex.attr;
+	return ibsrq;
+}
+
+int qhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+
+	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
+		return EINVAL;
+	*srq_num = srq->vsrq.srq_num;
+	return 0;
 }
 
 /* Under the lock of the SRQ, so that nothing is posted to a ring on its way. */
@@ -160,6 +246,7 @@ int qhca_destroy_srq(struct ibv_srq *ibsrq)
 	err = ibv_cmd_destroy_srq(ibsrq);
 	if (err)
 		return err;
+	leave_cq(srq);
 	pthread_spin_destroy(&srq->wq.lock.lock);
 	qhca_mem_free(&srq->wq.mem);
 	free(srq);

@@ -125,6 +125,14 @@ static inline void put_ud(struct qhca_sq_wqe *wqe, struct ibv_ah *ah,
 	wqe->ud.qkey = htole32(qkey);
 }
 
+/* Which SRQ of the peer; what stays on this side has something else there. */
+static inline void put_xrc(struct qhca_sq_wqe *wqe, unsigned int parts,
+			   uint32_t srqn)
+{
+	if (!(parts & NO_DATA))
+		wqe->rdma.srqn = htole32(srqn);
+}
+
 static inline void put_sges(struct qhca_sge *to, const struct ibv_sge *from,
 			    unsigned int num_sge)
 {

@@ -238,6 +238,14 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 		put_ud(qp->wr_wqe, ah, remote_qpn, remote_qkey);
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t remote_srqn)
+{
+	struct qhca_qp *qp = to_qqp_ex(ibqp);
+
+	if (likely(qp->wr_wqe))
+		put_xrc(qp->wr_wqe, qp->wr_op->parts, remote_srqn);
+}
+
 static void wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct qhca_qp *qp = to_qqp_ex(ibqp);
@@ -322,6 +330,7 @@ int qhca_qp_fill_ops(struct qhca_qp *qp, uint64_t send_ops_flags)
 	ibqp->wr_flush = wr_flush;
 	ibqp->wr_atomic_write = wr_atomic_write;
 	ibqp->wr_set_ud_addr = wr_set_ud_addr;
+	ibqp->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ibqp->wr_set_sge = wr_set_sge;
 	ibqp->wr_set_sge_list = wr_set_sge_list;
 	ibqp->wr_set_inline_data = wr_set_inline_data;

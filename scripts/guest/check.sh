@@ -71,7 +71,8 @@ tools()
 	local t port=18515
 	tool tools/ibv_devinfo ibv_devinfo -d "$QHCA_DEV" -v
 	tool "tools/rdma res" rdma res show
-	for t in ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong; do
+	for t in ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong \
+		ibv_xsrq_pingpong; do
 		port=$((port + 1))
 		if both 60 $LOGS/pp.server $LOGS/pp.client $port \
 			$t -d "$QHCA_DEV" -g "$QHCA_GID" -p $port; then
@@ -96,7 +97,7 @@ tools()
 	fi
 }
 
-# ---- perftest, over RC and UD, in sizes whose figures are shown elsewhere, too;
+# ---- perftest, over RC, XRC and UD, in sizes whose figures are shown elsewhere, too;
 # the other options are matrix.sh's
 
 PERFTESTS='
@@ -113,6 +114,12 @@ ib_atomic_lat 8 200
 ib_send_bw 4096 200 --use-srq
 ib_send_bw 512 100 --use-srq -q 8
 ib_send_lat 8 200 --use-srq
+ib_send_bw 65536 100 -c XRC
+ib_send_bw 512 200 -c XRC -b
+ib_send_lat 8 200 -c XRC
+ib_write_bw 65536 100 -c XRC
+ib_read_bw 65536 100 -c XRC
+ib_atomic_bw 8 200 -c XRC
 ib_send_bw 1024 500 -c UD
 ib_send_bw 1024 200 -c UD -b
 ib_send_bw 1024 200 -c UD -e

@@ -26,7 +26,7 @@ static struct ib_device *kv_dev;
 static struct dentry *kv_dir;
 
 static const struct kv_test *const kv_lists[] = {
-	kv_cq_tests, kv_fast_tests, kv_place_tests, kv_refused_tests,
+	kv_cq_tests, kv_fast_tests, kv_place_tests, kv_refused_tests, kv_xrc_tests,
 };
 
 static void kv_run(struct kv *kv, const struct kv_test *t, unsigned int n)

@@ -2,9 +2,11 @@
 /*
  * Queue pairs: making, connecting, and the states on the way.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "rdma.h"
+#include "xrc.h"
 
 struct ibv_cq *cq_new(struct dev *d, int cqe, struct ibv_comp_channel *ch)
 {
@@ -12,6 +14,18 @@ struct ibv_cq *cq_new(struct dev *d, int cqe, struct ibv_comp_channel *ch)
 
 	REQUIRE(cq);
 	return cq;
+}
+
+/* One of type XRC_RECV has nothing but a domain. */
+static struct ibv_qp *xrc_recv_new(struct dev *d, const struct qp_opts *o)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = o->xrcd ? o->xrcd : xrcd_new(d, -1, O_CREAT),
+	};
+
+	return ibv_create_qp_ex(d->ctx, &init);
 }
 
 struct end end_new(struct dev *d, const struct qp_opts *o)
@@ -34,7 +48,8 @@ struct end end_new(struct dev *d, const struct qp_opts *o)
 	e.recv_cq = o->recv_cq ? o->recv_cq : cq_new(d, o->cqe, NULL);
 	init.send_cq = e.send_cq;
 	init.recv_cq = e.recv_cq;
-	e.qp = ibv_create_qp(o->pd ? o->pd : d->pd, &init);
+	e.qp = o->type == IBV_QPT_XRC_RECV ? xrc_recv_new(d, o) :
+	       ibv_create_qp(o->pd ? o->pd : d->pd, &init);
 	if (!e.qp && errno == EOPNOTSUPP && o->type != IBV_QPT_RC)
 		test_skip("the device has no such QPs");
 	REQUIRE(e.qp);
@@ -125,6 +140,12 @@ int attr_mask(enum ibv_qp_type type, int mask)
 
 	if (type == IBV_QPT_RC)
 		return mask;
+	if (type == IBV_QPT_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC |
+				IBV_QP_MIN_RNR_TIMER);
+	if (type == IBV_QPT_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+				IBV_QP_RNR_RETRY);
 	mask &= ~rc_only;
 	if (type == IBV_QPT_UC)
 		return mask;

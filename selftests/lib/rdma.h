@@ -62,6 +62,7 @@ struct qp_opts {
 	struct ibv_cq *send_cq;		/* NULL: one of its own */
 	struct ibv_cq *recv_cq;
 	struct ibv_srq *srq;
+	struct ibv_xrcd *xrcd;		/* XRC_RECV; NULL: one of its own */
 };
 
 #define QP_OPTS ((struct qp_opts){ .type = IBV_QPT_RC, .send_wr = 16,	\

@@ -116,6 +116,7 @@ static void qhca_ib_cq_hide(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 	list_del(&cq->list);
 	spin_unlock_irq(&dev->cqs_lock);
 	xa_destroy(&cq->qps);
+	xa_destroy(&cq->srqs);
 }
 
 static void qhca_ib_cq_init(struct qhca_ib_cq *cq)
@@ -123,6 +124,7 @@ static void qhca_ib_cq_init(struct qhca_ib_cq *cq)
 	mutex_init(&cq->resize);
 	spin_lock_init(&cq->lock);
 	xa_init(&cq->qps);
+	xa_init(&cq->srqs);
 	cq->core.comp = qhca_ib_cq_comp;
 	cq->core.error = qhca_ib_cq_error;
 }

@@ -40,6 +40,8 @@ static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_FLUSH_GLOBAL;
 	if (qhca_ib_has(dev, QHCA_CAP_ATOMIC_WRITE))
 		flags |= IB_DEVICE_ATOMIC_WRITE;
+	if (qhca_ib_has(dev, QHCA_CAP_XRC))
+		flags |= IB_DEVICE_XRC;
 	return flags;
 }
 

@@ -156,6 +156,7 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
+	xa_init(&dev->targets);
 	INIT_WORK(&dev->port_work, qhca_ib_port_work);
 	INIT_WORK(&dev->gid_work, qhca_ib_gid_work);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
@@ -181,6 +182,7 @@ void qhca_ib_events_cleanup(struct qhca_ib_dev *dev)
 	destroy_workqueue(dev->wq);
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->srqs);
+	xa_destroy(&dev->targets);
 }
 
 /**

@@ -107,6 +107,13 @@ static const struct ib_device_ops qhca_ib_srq_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, qhca_ib_srq, ibsrq),
 };
 
+static const struct ib_device_ops qhca_ib_xrc_ops = {
+	.alloc_xrcd = qhca_ib_alloc_xrcd,
+	.dealloc_xrcd = qhca_ib_dealloc_xrcd,
+
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, qhca_ib_xrcd, ibxrcd),
+};
+
 /* The driver's own additions to the user interface. */
 static const struct uapi_definition qhca_ib_defs[] = {
 	UAPI_DEF_CHAIN(qhca_ib_ucontext_defs),
@@ -126,6 +133,7 @@ static const struct {
 	{ QHCA_CAP_MW, &qhca_ib_mw_ops },
 	{ QHCA_CAP_UD, &qhca_ib_ud_ops },
 	{ QHCA_CAP_SRQ, &qhca_ib_srq_ops },
+	{ QHCA_CAP_XRC, &qhca_ib_xrc_ops },
 };
 
 static void qhca_ib_set_ops(struct qhca_ib_dev *dev)

@@ -190,6 +190,8 @@ static void qhca_ib_reset_queues(struct qhca_ib_qp *qp)
 	if (!qhca_ib_is_kernel_qp(qp))
 		return;
 	qhca_ib_qp_clean(qp);
+	if (qp->xrcd)
+		return;
 	qhca_ib_reset_wq(to_qcq(qp->ibqp.send_cq), &qp->sq);
 	qhca_ib_reset_wq(to_qcq(qp->ibqp.recv_cq), &qp->rq);
 }
@@ -238,7 +240,8 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 
 	if (qhca_ib_modify_dead(dev, qp, attr, mask)) {
 		/* Who drains a QP with an SRQ waits for this. */
-		if (qp->ibqp.srq && attr->qp_state == IB_QPS_ERR && qp->state != IB_QPS_ERR)
+		if ((qp->ibqp.srq || qp->xrcd) && attr->qp_state == IB_QPS_ERR &&
+		    qp->state != IB_QPS_ERR)
 			qhca_ib_qp_event(dev, QHCA_EVENT_LAST_WQE_REACHED, qp->qpn);
 		qhca_ib_modified(qp, attr, mask, attr->qp_state);
 		return 0;
@@ -295,6 +298,7 @@ static void qhca_ib_fill_init_attr(struct qhca_ib_qp *qp, struct ib_qp_init_attr
 	init_attr->send_cq = qp->ibqp.send_cq;
 	init_attr->recv_cq = qp->ibqp.recv_cq;
 	init_attr->srq = qp->ibqp.srq;
+	init_attr->xrcd = qp->ibqp.xrcd;
 	init_attr->qp_type = qp->ibqp.qp_type;
 	init_attr->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
 	init_attr->cap.max_send_wr = qp->sq.size;

@@ -64,17 +64,37 @@ static bool qhca_ib_wq_complete(struct qhca_ib_wq *wq, u32 index, u64 *wr_id)
 	return true;
 }
 
+/* The QP that a CQE names, NULL if that is none that can have one here. */
+static struct qhca_ib_qp *qhca_ib_cqe_qp(struct qhca_ib_cq *cq, const struct qhca_cqe *cqe)
+{
+	bool xrc = le16_to_cpu(cqe->flags) & QHCA_CQE_XRC;
+
+	return xa_load(xrc ? &to_qdev(cq->ibcq.device)->targets : &cq->qps,
+		       le32_to_cpu(cqe->qpn));
+}
+
+/* The SRQ whose WQE a CQE completes, or NULL. */
+static struct qhca_ib_srq *qhca_ib_cqe_srq(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+					   const struct qhca_cqe *cqe)
+{
+	if (le16_to_cpu(cqe->flags) & QHCA_CQE_XRC)
+		return xa_load(&cq->srqs, le32_to_cpu(cqe->srqn));
+	return qp && qp->ibqp.srq ? to_qsrq(qp->ibqp.srq) : NULL;
+}
+
 /* The WQE that a CQE names is complete. False: there is no such WQE. */
 static bool qhca_ib_complete(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 			     const struct qhca_cqe *cqe, u64 *wr_id)
 {
 	bool sq = le16_to_cpu(cqe->flags) & QHCA_CQE_SQ;
+	struct qhca_ib_srq *srq = sq ? NULL : qhca_ib_cqe_srq(cq, qp, cqe);
 
+	if (qp->xrcd)
+		return srq && qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), wr_id);
 	if ((sq ? qp->ibqp.send_cq : qp->ibqp.recv_cq) != &cq->ibcq)
 		return false;
-	if (!sq && qp->ibqp.srq)
-		return qhca_ib_srq_complete(to_qsrq(qp->ibqp.srq), le64_to_cpu(cqe->wr_id),
-					    wr_id);
+	if (srq)
+		return qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), wr_id);
 	return qhca_ib_wq_complete(sq ? &qp->sq : &qp->rq, le32_to_cpu(cqe->wqe_index), wr_id);
 }
 
@@ -123,7 +143,7 @@ static void qhca_ib_fill_wc(struct ib_wc *wc, struct qhca_ib_qp *qp, u64 wr_id,
 static bool qhca_ib_take_cqe(struct qhca_ib_cq *cq, const struct qhca_cqe *cqe,
 			     struct ib_wc *wc)
 {
-	struct qhca_ib_qp *qp = xa_load(&cq->qps, le32_to_cpu(cqe->qpn));
+	struct qhca_ib_qp *qp = qhca_ib_cqe_qp(cq, cqe);
 	u64 wr_id;
 
 	if (!qp || !qhca_ib_complete(cq, qp, cqe, &wr_id)) {
@@ -257,22 +277,33 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 }
 
 /* A WR of an SRQ whose completion nobody will see is not outstanding any more. */
-static void qhca_ib_forget_cqe(struct qhca_ib_qp *qp, const struct qhca_cqe *cqe)
+static void qhca_ib_forget_cqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+			       const struct qhca_cqe *cqe)
 {
+	struct qhca_ib_srq *srq = qhca_ib_cqe_srq(cq, qp, cqe);
 	u64 wr_id;
 
-	if (qp->ibqp.srq && !(le16_to_cpu(cqe->flags) & QHCA_CQE_SQ))
-		qhca_ib_srq_complete(to_qsrq(qp->ibqp.srq), le64_to_cpu(cqe->wr_id), &wr_id);
+	if (srq && !(le16_to_cpu(cqe->flags) & QHCA_CQE_SQ))
+		qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), &wr_id);
+}
+
+static bool qhca_ib_cqe_is_of(const struct qhca_cqe *cqe, const struct qhca_ib_qp *qp,
+			      const struct qhca_ib_srq *srq)
+{
+	if (qp)
+		return le32_to_cpu(cqe->qpn) == qp->qpn;
+	return le16_to_cpu(cqe->flags) & QHCA_CQE_XRC && le32_to_cpu(cqe->srqn) == srq->srqn;
 }
 
 /**
- * qhca_ib_cq_clean - remove the CQEs of a QP
+ * qhca_ib_cq_clean - remove the CQEs of a QP or XRC SRQ
  * @cq: the CQ, of a kernel consumer
- * @qp: a QP that completes nothing any more
+ * @qp: a QP that completes nothing any more, or NULL
+ * @srq: an XRC SRQ that completes nothing any more, if @qp is NULL
  *
- * The CQEs of other QPs close up towards the newer end, where the device goes on.
+ * Other CQEs close up towards the newer end, where the device goes on.
  */
-void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp)
+void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_ib_srq *srq)
 {
 	u32 end, i, freed = 0;
 	struct qhca_cqe *to;
@@ -285,8 +316,8 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp)
 	dma_rmb();	/* the rest of the CQEs was written before the phases */
 
 	for (i = end; i != cq->ci; i--) {
-		if (le32_to_cpu(qhca_ib_cqe(cq, i - 1)->qpn) == qp->qpn) {
-			qhca_ib_forget_cqe(qp, qhca_ib_cqe(cq, i - 1));
+		if (qhca_ib_cqe_is_of(qhca_ib_cqe(cq, i - 1), qp, srq)) {
+			qhca_ib_forget_cqe(cq, qp, qhca_ib_cqe(cq, i - 1));
 			freed++;
 		} else if (freed) {
 			to = qhca_ib_cqe(cq, i - 1 + freed);
@@ -299,4 +330,21 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp)
 		qhca_ib_cq_write_ci(cq);
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/**
+ * qhca_ib_clean_target - remove the CQEs of a QP of type XRC_TGT
+ * @dev: the HCA
+ * @qp: the QP, which completes nothing any more
+ *
+ * They are in CQs of SRQs, whichever it has been sent messages for.
+ */
+void qhca_ib_clean_target(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	struct qhca_ib_cq *cq;
+
+	spin_lock_irq(&dev->cqs_lock);
+	list_for_each_entry(cq, &dev->kernel_cqs, list)
+		qhca_ib_cq_clean(cq, qp, NULL);
+	spin_unlock_irq(&dev->cqs_lock);
 }

@@ -35,6 +35,7 @@
  * @wq: ordered, so that events of a QP stay in order
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
  * @srqs: SRQN to SRQ, likewise
+ * @targets: QPN to kernel QP of type XRC_TGT, for who polls the CQ of an SRQ
  * @events_nb: hears of asynchronous events
  * @netdev_nb: hears of changes of @ndev
  * @port_work: finds out what the port and the device have become; not in @wq,
@@ -60,6 +61,7 @@ struct qhca_ib_dev {
 	struct workqueue_struct *wq;
 	struct xarray qps;
 	struct xarray srqs;
+	struct xarray targets;
 	struct notifier_block events_nb;
 	struct notifier_block netdev_nb;
 	struct work_struct port_work;
@@ -92,6 +94,18 @@ struct qhca_ib_ucontext {
 struct qhca_ib_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
+};
+
+/**
+ * struct qhca_ib_xrcd - XRC domain
+ * @ibxrcd: the verbs object
+ * @xrcdn: its number
+ * @kernel: of a kernel consumer
+ */
+struct qhca_ib_xrcd {
+	struct ib_xrcd ibxrcd;
+	u32 xrcdn;
+	bool kernel;
 };
 
 struct qhca_ib_ah {
@@ -152,6 +166,7 @@ struct qhca_ib_qmem {
  * @arm_sn: of the last arm
  * @armed: an event is owed to the consumer
  * @qps: QPN to QP, of the QPs that complete here; none is freed while in it
+ * @srqs: SRQN to XRC SRQ, likewise
  * @list: in struct qhca_ib_dev.kernel_cqs
  */
 struct qhca_ib_cq {
@@ -166,6 +181,7 @@ struct qhca_ib_cq {
 	u32 arm_sn;
 	bool armed;
 	struct xarray qps;
+	struct xarray srqs;
 	struct list_head list;
 };
 
@@ -201,6 +217,7 @@ struct qhca_ib_wq {
  * @sig_all: every send WQE gives a CQE
  * @max_inline: as created
  * @access: qp_access_flags as set, those included that mean nothing here
+ * @xrcd: XRC domain of a QP of type XRC_TGT, NULL for all others
  * @sq: send queue
  * @rq: receive queue
  * @events: enum qhca_event of those not yet delivered
@@ -214,6 +231,7 @@ struct qhca_ib_qp {
 	bool sig_all;
 	u32 max_inline;
 	int access;
+	struct qhca_ib_xrcd *xrcd;
 	struct qhca_ib_wq sq;
 	struct qhca_ib_wq rq;
 
@@ -234,6 +252,11 @@ static inline struct qhca_ib_ucontext *to_qctx(struct ib_ucontext *ibctx)
 static inline struct qhca_ib_pd *to_qpd(struct ib_pd *ibpd)
 {
 	return container_of(ibpd, struct qhca_ib_pd, ibpd);
+}
+
+static inline struct qhca_ib_xrcd *to_qxrcd(struct ib_xrcd *ibxrcd)
+{
+	return container_of(ibxrcd, struct qhca_ib_xrcd, ibxrcd);
 }
 
 static inline struct qhca_ib_ah *to_qah(struct ib_ah *ibah)
@@ -266,15 +289,18 @@ static inline int qhca_ib_gid_len(const struct qhca_ib_dev *dev)
 	return min_t(u32, dev->limits->max_gid, QHCA_IB_MAX_GID);
 }
 
+/* Those of type XRC_TGT are shared between processes: the core gives them no user object. */
 static inline bool qhca_ib_is_kernel_qp(const struct qhca_ib_qp *qp)
 {
-	return !qp->ibqp.uobject;
+	return qp->xrcd ? qp->xrcd->kernel : !qp->ibqp.uobject;
 }
 
 static inline bool qhca_ib_is_kernel_cq(const struct qhca_ib_cq *cq)
 {
 	return !cq->ibcq.uobject;
 }
+
+struct qhca_ib_srq;
 
 /* cmd.c */
 int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
@@ -347,6 +373,10 @@ extern const struct uapi_definition qhca_ib_pd_defs[];
 int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
+/* xrc.c */
+int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+
 /* ah.c */
 void qhca_ib_av_from_attr(struct qhca_av *av, const struct rdma_ah_attr *attr, u32 pdn);
 void qhca_ib_av_to_attr(struct qhca_ib_dev *dev, struct rdma_ah_attr *attr,
@@ -393,7 +423,8 @@ void qhca_ib_flush_work(struct work_struct *work);
 /* poll.c */
 int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
-void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp);
+void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_ib_srq *srq);
+void qhca_ib_clean_target(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
 
 /* qp.c */
 int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,

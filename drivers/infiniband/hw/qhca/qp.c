@@ -3,7 +3,9 @@
 #include "qhca_ib.h"
 
 static_assert(QHCA_QPT_GSI == (int)IB_QPT_GSI && QHCA_QPT_RC == (int)IB_QPT_RC &&
-	      QHCA_QPT_UC == (int)IB_QPT_UC && QHCA_QPT_UD == (int)IB_QPT_UD);
+	      QHCA_QPT_UC == (int)IB_QPT_UC && QHCA_QPT_UD == (int)IB_QPT_UD &&
+	      QHCA_QPT_XRC_INI == (int)IB_QPT_XRC_INI &&
+	      QHCA_QPT_XRC_TGT == (int)IB_QPT_XRC_TGT);
 
 /* What a device needs to offer for a QP of each type; none: no such type. */
 static const u64 qhca_ib_qp_caps[] = {
@@ -11,22 +13,45 @@ static const u64 qhca_ib_qp_caps[] = {
 	[IB_QPT_RC] = QHCA_CAP_RC,
 	[IB_QPT_UC] = QHCA_CAP_UC,
 	[IB_QPT_UD] = QHCA_CAP_UD,
+	[IB_QPT_XRC_INI] = QHCA_CAP_XRC,
+	[IB_QPT_XRC_TGT] = QHCA_CAP_XRC,
 };
 
 static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_attr *attr,
 			      bool kernel)
 {
 	u32 type = attr->qp_type;
+	bool target = type == IB_QPT_XRC_TGT;
 
 	if (type >= ARRAY_SIZE(qhca_ib_qp_caps) || !qhca_ib_has(dev, qhca_ib_qp_caps[type]))
 		return -EOPNOTSUPP;
-	if (attr->create_flags || attr->xrcd || attr->rwq_ind_tbl)
+	if (attr->create_flags || attr->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	/* There would be no way to say which SRQ a WR is for. */
+	if (type == IB_QPT_XRC_INI && kernel)
 		return -EOPNOTSUPP;
 	if (attr->srq && type != IB_QPT_RC && type != IB_QPT_UD)
 		return -EINVAL;
-	if (!attr->send_cq || !attr->recv_cq || (type == IB_QPT_GSI && !kernel))
+	if (!!attr->xrcd != target)
 		return -EINVAL;
-	return 0;
+	if (target)
+		return 0;
+	if (!attr->send_cq || (!attr->recv_cq && type != IB_QPT_XRC_INI))
+		return -EINVAL;
+	return type == IB_QPT_GSI && !kernel ? -EINVAL : 0;
+}
+
+/* What is said of a queue that the QP does not have means nothing. */
+static void qhca_ib_trim_cap(struct ib_qp_init_attr *attr)
+{
+	struct ib_qp_cap *cap = &attr->cap;
+
+	if (attr->qp_type == IB_QPT_XRC_TGT)
+		memset(cap, 0, sizeof(*cap));
+	if (attr->srq || attr->qp_type == IB_QPT_XRC_INI) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+	}
 }
 
 static int qhca_ib_check_cap(struct qhca_ib_dev *dev, const struct ib_qp_cap *cap)
@@ -157,6 +182,7 @@ static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr 
 	qp->sq.max_sge = attr->cap.max_send_sge;
 	qp->rq.max_sge = attr->cap.max_recv_sge;
 	qp->max_inline = attr->cap.max_inline_data;
+	qp->xrcd = attr->xrcd ? to_qxrcd(attr->xrcd) : NULL;
 }
 
 static u8 qhca_ib_qp_flags(const struct qhca_ib_qp *qp)
@@ -166,6 +192,11 @@ static u8 qhca_ib_qp_flags(const struct qhca_ib_qp *qp)
 	return qhca_ib_is_kernel_qp(qp) ? flags | QHCA_QP_FLAG_RESERVED_LKEY : flags;
 }
 
+static __le32 qhca_ib_cqn(struct ib_cq *ibcq)
+{
+	return cpu_to_le32(ibcq ? to_qcq(ibcq)->core.cqn : 0);
+}
+
 static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 				const struct ib_qp_init_attr *attr, u32 uar)
 {
@@ -173,10 +204,10 @@ static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	struct qhca_create_qp in = {
 		.sq = qp->sq.mem.buf,
 		.rq = qp->rq.mem.buf,
-		.pdn = cpu_to_le32(to_qpd(qp->ibqp.pd)->pdn),
+		.pdn = cpu_to_le32(qp->ibqp.pd ? to_qpd(qp->ibqp.pd)->pdn : 0),
 		.uar = cpu_to_le32(uar),
-		.send_cqn = cpu_to_le32(to_qcq(attr->send_cq)->core.cqn),
-		.recv_cqn = cpu_to_le32(to_qcq(attr->recv_cq)->core.cqn),
+		.send_cqn = qhca_ib_cqn(attr->send_cq),
+		.recv_cqn = qhca_ib_cqn(attr->recv_cq),
 		.type = attr->qp_type,
 		.flags = qhca_ib_qp_flags(qp),
 		.sq_log_size = qp->sq.size ? ilog2(qp->sq.size) : 0,
@@ -187,6 +218,7 @@ static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		.max_recv_sge = cpu_to_le32(qp->rq.max_sge),
 		.max_inline = cpu_to_le32(qp->max_inline),
 		.srqn = cpu_to_le32(attr->srq ? to_qsrq(attr->srq)->srqn : 0),
+		.xrcdn = cpu_to_le32(qp->xrcd ? qp->xrcd->xrcdn : 0),
 	};
 	struct qhca_mbox mbox = { .in = &in, .in_len = sizeof(in) };
 
@@ -196,8 +228,12 @@ static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	if (qhca_ib_is_kernel_qp(qp)) {
-		xa_cmpxchg(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, NULL, 0);
-		xa_cmpxchg(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp, NULL, 0);
+		if (qp->xrcd) {
+			xa_cmpxchg(&dev->targets, qp->qpn, qp, NULL, 0);
+		} else {
+			xa_cmpxchg(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, NULL, 0);
+			xa_cmpxchg(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp, NULL, 0);
+		}
 		/* Under the CQs' locks, so that no poller has the QP afterwards. */
 		qhca_ib_qp_clean(qp);
 	}
@@ -218,8 +254,9 @@ static int qhca_ib_qp_link(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	ret = xa_err(xa_store_irq(&dev->qps, qp->qpn, qp, GFP_KERNEL));
 	if (ret || !qhca_ib_is_kernel_qp(qp))
 		return ret;
-	ret = xa_err(xa_store(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, GFP_KERNEL));
-	if (!ret)
+	ret = xa_err(xa_store(qp->xrcd ? &dev->targets : &to_qcq(qp->ibqp.send_cq)->qps,
+			      qp->qpn, qp, GFP_KERNEL));
+	if (!ret && !qp->xrcd)
 		ret = xa_err(xa_store(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp,
 				      GFP_KERNEL));
 	if (ret)
@@ -254,10 +291,7 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int ret;
 
-	if (attr->srq) {
-		attr->cap.max_recv_wr = 0;
-		attr->cap.max_recv_sge = 0;
-	}
+	qhca_ib_trim_cap(attr);
 	ret = qhca_ib_check_type(dev, attr, !udata);
 	if (!ret)
 		ret = qhca_ib_check_cap(dev, &attr->cap);
@@ -317,10 +351,13 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
  */
 void qhca_ib_qp_clean(struct qhca_ib_qp *qp)
 {
-	struct qhca_ib_cq *send_cq = to_qcq(qp->ibqp.send_cq);
-	struct qhca_ib_cq *recv_cq = to_qcq(qp->ibqp.recv_cq);
+	struct ib_cq *send_cq = qp->ibqp.send_cq, *recv_cq = qp->ibqp.recv_cq;
 
-	qhca_ib_cq_clean(send_cq, qp);
+	if (qp->xrcd) {
+		qhca_ib_clean_target(to_qdev(qp->ibqp.device), qp);
+		return;
+	}
+	qhca_ib_cq_clean(to_qcq(send_cq), qp, NULL);
 	if (recv_cq != send_cq)
-		qhca_ib_cq_clean(recv_cq, qp);
+		qhca_ib_cq_clean(to_qcq(recv_cq), qp, NULL);
 }

@@ -139,6 +139,7 @@ int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "msn", le32_to_cpu(qpc.msn) },
 		{ "retries_left", qpc.retries_left },
 		{ "rnr_retries_left", qpc.rnr_retries_left },
+		{ "xrcdn", le32_to_cpu(qpc.xrcdn) },
 	};
 
 	return qhca_ib_put_attrs(msg, attrs, ARRAY_SIZE(attrs));
@@ -187,6 +188,8 @@ int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 		{ "returned", le32_to_cpu(srqc.returned) },
 		{ "limit", le32_to_cpu(srqc.limit) },
 		{ "users", le32_to_cpu(srqc.users) },
+		{ "xrcdn", le32_to_cpu(srqc.xrcdn) },
+		{ "hw_cqn", le32_to_cpu(srqc.cqn) },
 	};
 
 	return qhca_ib_put_attrs(msg, attrs, ARRAY_SIZE(attrs));

@@ -1,18 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * qhca_ib.ko: shared receive queues.
- *
- * WRs of an SRQ complete in any order, so what the device echoes of a kernel WR
- * is a slot of a table that holds its wr_id. The device is not believed: the slot
- * has to be one that is out.
- *
- * A dead device completes no WR of an SRQ: nobody knows which of them a QP had
- * taken. They are the consumer's again when the SRQ is destroyed.
- */
+/* qhca_ib.ko: life of shared receive queues. */
 #include "qhca_ib.h"
-
-#define QHCA_IB_SLOT_END	U32_MAX
-#define QHCA_IB_SLOT_OUT	(U32_MAX - 1)
 
 /* ---- events ---- */
 
@@ -63,6 +51,11 @@ static void qhca_ib_srq_unlink(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 	__xa_cmpxchg(&dev->srqs, srq->srqn, srq, NULL, 0);
 	xa_unlock_irq(&dev->srqs);
 	cancel_work_sync(&srq->event_work);
+	if (srq->slots && srq->cq) {
+		qhca_ib_cq_clean(srq->cq, NULL, srq);
+		/* After the CQEs, which name it. */
+		xa_cmpxchg(&srq->cq->srqs, srq->srqn, srq, NULL, 0);
+	}
 }
 
 /* ---- life ---- */
@@ -123,7 +116,8 @@ static void qhca_ib_srq_put(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 	kvfree(srq->slots);
 }
 
-static int qhca_ib_srq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq, u32 uar)
+static int qhca_ib_srq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq, u32 uar,
+				 struct ib_xrcd *xrcd)
 {
 	struct qhca_cmd cmd = {
 		.opcode = cpu_to_le16(QHCA_CMD_CREATE_SRQ),
@@ -136,16 +130,22 @@ static int qhca_ib_srq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_srq *sr
 		.create_srq.flags = srq->slots ? QHCA_SRQ_RESERVED_LKEY : 0,
 	};
 
+	if (xrcd) {
+		cmd.create_srq.xrcdn = cpu_to_le32(to_qxrcd(xrcd)->xrcdn);
+		cmd.create_srq.cqn = cpu_to_le32(srq->cq->core.cqn);
+	}
 	return qhca_cmd_exec(dev->core, &cmd, NULL, &srq->srqn);
 }
 
-static void qhca_ib_srq_init(struct qhca_ib_srq *srq, const struct ib_srq_attr *attr)
+static void qhca_ib_srq_init(struct qhca_ib_srq *srq, const struct ib_srq_init_attr *init_attr)
 {
 	mutex_init(&srq->mutex);
 	spin_lock_init(&srq->lock);
 	INIT_KFIFO(srq->events);
 	INIT_WORK(&srq->event_work, qhca_ib_srq_event_work);
-	srq->max_sge = attr->max_sge;
+	srq->max_sge = init_attr->attr.max_sge;
+	if (init_attr->srq_type == IB_SRQT_XRC)
+		srq->cq = to_qcq(init_attr->ext.cq);
 }
 
 static int qhca_ib_srq_publish(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
@@ -156,13 +156,31 @@ static int qhca_ib_srq_publish(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 
 	/* The number may be that of an SRQ not yet taken out: see qhca_ib_qp_link() */
 	ret = xa_err(xa_store_irq(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
+	if (!ret && srq->slots && srq->cq)
+		ret = xa_err(xa_store(&srq->cq->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (ret)
-		return ret;
+		goto err_unlink;
 	attr->max_wr = srq->size;
+	if (srq->cq)
+		srq->ibsrq.ext.xrc.srq_num = srq->srqn;
 	ret = udata ? ib_copy_to_udata(udata, &resp, sizeof(resp)) : 0;
 	if (ret)
-		qhca_ib_srq_unlink(dev, srq);
+		goto err_unlink;
+	return 0;
+
+err_unlink:
+	qhca_ib_srq_unlink(dev, srq);
 	return ret;
+}
+
+/* What an SRQ of that type needs besides, and the device. */
+static int qhca_ib_srq_check_type(struct qhca_ib_dev *dev, const struct ib_srq_init_attr *attr)
+{
+	if (attr->srq_type == IB_SRQT_BASIC)
+		return 0;
+	if (attr->srq_type != IB_SRQT_XRC || !qhca_ib_has(dev, QHCA_CAP_XRC))
+		return -EOPNOTSUPP;
+	return attr->ext.cq && attr->ext.xrc.xrcd ? 0 : -EINVAL;
 }
 
 /**
@@ -181,17 +199,19 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
 	int ret;
 
-	if (init_attr->srq_type != IB_SRQT_BASIC)
-		return -EOPNOTSUPP;
+	ret = qhca_ib_srq_check_type(dev, init_attr);
+	if (ret)
+		return ret;
 	if (!attr->max_wr || attr->max_wr > BIT(dev->limits->max_srq_wr_log) ||
 	    attr->max_sge > dev->limits->max_srq_sge)
 		return -EINVAL;
 
-	qhca_ib_srq_init(srq, attr);
+	qhca_ib_srq_init(srq, init_attr);
 	ret = udata ? qhca_ib_srq_get_user(dev, srq, attr, udata) :
 		      qhca_ib_srq_get_kernel(dev, srq, attr);
 	if (!ret)
-		ret = qhca_ib_srq_create_hw(dev, srq, qhca_ib_udata_uar(udata));
+		ret = qhca_ib_srq_create_hw(dev, srq, qhca_ib_udata_uar(udata),
+					    srq->cq ? init_attr->ext.xrc.xrcd : NULL);
 	qhca_ib_qmem_told(&srq->mem);
 	if (ret)
 		goto err_mem;
@@ -363,80 +383,5 @@ int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 		attr->srq_limit = le32_to_cpu(srqc.limit);
 	}
 	mutex_unlock(&srq->mutex);
-	return ret;
-}
-
-/* ---- work requests of kernel consumers ---- */
-
-/**
- * qhca_ib_srq_complete - the device has completed a WR, or will not any more
- * @srq: the SRQ, of a kernel consumer
- * @slot: what the device echoed
- * @wr_id: filled in
- *
- * Context: any.
- * Return: whether there is such a WR.
- */
-bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, u64 *wr_id)
-{
-	unsigned long flags;
-	bool out;
-
-	spin_lock_irqsave(&srq->lock, flags);
-	out = slot < srq->size && srq->slots[slot].next == QHCA_IB_SLOT_OUT;
-	if (out) {
-		*wr_id = srq->slots[slot].wr_id;
-		srq->slots[slot].next = srq->free;
-		srq->free = slot;
-	}
-	spin_unlock_irqrestore(&srq->lock, flags);
-	return out;
-}
-
-static int qhca_ib_srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr *wr)
-{
-	u32 slot = srq->free;
-	struct qhca_rq_wqe *wqe;
-
-	if (wr->num_sge < 0 || wr->num_sge > srq->max_sge)
-		return -EINVAL;
-	/* As many slots as WQEs: with a slot free there is a WQE that has been read. */
-	if (slot == QHCA_IB_SLOT_END)
-		return -ENOMEM;
-
-	srq->free = srq->slots[slot].next;
-	srq->slots[slot].next = QHCA_IB_SLOT_OUT;
-	srq->slots[slot].wr_id = wr->wr_id;
-	wqe = srq->mem.ring.va + ((size_t)(srq->pi++ & (srq->size - 1)) << srq->log_stride);
-	qhca_ib_put_recv_wqe(wqe, slot, wr);
-	return 0;
-}
-
-/**
- * qhca_ib_post_srq_recv - post_srq_recv verb
- * @ibsrq: the SRQ, of a kernel consumer
- * @wr: list of work requests
- * @bad_wr: the first that was not taken, on error
- *
- * Context: any.
- * Return: 0; -EINVAL for what is never right, -ENOMEM if the queue is full.
- */
-int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
-			  const struct ib_recv_wr **bad_wr)
-{
-	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
-	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
-	unsigned long flags;
-	int ret = 0;
-	u32 first;
-
-	spin_lock_irqsave(&srq->lock, flags);
-	for (first = srq->pi; !ret && wr; wr = ret ? wr : wr->next)
-		ret = qhca_ib_srq_post_one(srq, wr);
-	if (srq->pi != first)
-		qhca_ring(dev->core, QHCA_DB_SRQ, qhca_db(srq->srqn, srq->pi));
-	spin_unlock_irqrestore(&srq->lock, flags);
-	if (ret)
-		*bad_wr = wr;
 	return ret;
 }

@@ -3,6 +3,10 @@
 #ifndef QHCA_IB_SRQ_H
 #define QHCA_IB_SRQ_H
 
+/* Values of @next that name no slot. */
+#define QHCA_IB_SLOT_END	U32_MAX
+#define QHCA_IB_SLOT_OUT	(U32_MAX - 1)
+
 /**
  * struct qhca_ib_srq_slot - a WR of a kernel SRQ, or a place for one
  * @wr_id: the consumer's
@@ -22,6 +26,7 @@ struct qhca_ib_srq_slot {
  * @size: WQEs, a power of two
  * @log_stride: log2 of the bytes of a WQE
  * @max_sge: as created
+ * @cq: where WRs of an XRC SRQ complete, else NULL
  * @lock: kernel SRQs, here and below to @slots: protects what follows
  * @pi: free-running producer index
  * @free: first free slot
@@ -37,6 +42,7 @@ struct qhca_ib_srq {
 	u32 size;
 	u8 log_stride;
 	u32 max_sge;
+	struct qhca_ib_cq *cq;
 
 	spinlock_t lock;	/* see above */
 	u32 pi;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: work requests of shared receive queues of kernel consumers.
+ *
+ * WRs of an SRQ complete in any order, so what the device echoes of a kernel WR
+ * is a slot of a table that holds its wr_id. The device is not believed: the slot
+ * has to be one that is out.
+ *
+ * A dead device completes no WR of an SRQ: nobody knows which of them a QP had
+ * taken. They are the consumer's again when the SRQ is destroyed.
+ */
+#include "qhca_ib.h"
+
+/**
+ * qhca_ib_srq_complete - the device has completed a WR, or will not any more
+ * @srq: the SRQ, of a kernel consumer
+ * @slot: what the device echoed
+ * @wr_id: filled in
+ *
+ * Context: any.
+ * Return: whether there is such a WR.
+ */
+bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, u64 *wr_id)
+{
+	unsigned long flags;
+	bool out;
+
+	spin_lock_irqsave(&srq->lock, flags);
+	out = slot < srq->size && srq->slots[slot].next == QHCA_IB_SLOT_OUT;
+	if (out) {
+		*wr_id = srq->slots[slot].wr_id;
+		srq->slots[slot].next = srq->free;
+		srq->free = slot;
+	}
+	spin_unlock_irqrestore(&srq->lock, flags);
+	return out;
+}
+
+static int qhca_ib_srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr *wr)
+{
+	u32 slot = srq->free;
+	struct qhca_rq_wqe *wqe;
+
+	if (wr->num_sge < 0 || wr->num_sge > srq->max_sge)
+		return -EINVAL;
+	/* As many slots as WQEs: with a slot free there is a WQE that has been read. */
+	if (slot == QHCA_IB_SLOT_END)
+		return -ENOMEM;
+
+	srq->free = srq->slots[slot].next;
+	srq->slots[slot].next = QHCA_IB_SLOT_OUT;
+	srq->slots[slot].wr_id = wr->wr_id;
+	wqe = srq->mem.ring.va + ((size_t)(srq->pi++ & (srq->size - 1)) << srq->log_stride);
+	qhca_ib_put_recv_wqe(wqe, slot, wr);
+	return 0;
+}
+
+/**
+ * qhca_ib_post_srq_recv - post_srq_recv verb
+ * @ibsrq: the SRQ, of a kernel consumer
+ * @wr: list of work requests
+ * @bad_wr: the first that was not taken, on error
+ *
+ * Context: any.
+ * Return: 0; -EINVAL for what is never right, -ENOMEM if the queue is full.
+ */
+int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad_wr)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
+	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
+	unsigned long flags;
+	int ret = 0;
+	u32 first;
+
+	spin_lock_irqsave(&srq->lock, flags);
+	for (first = srq->pi; !ret && wr; wr = ret ? wr : wr->next)
+		ret = qhca_ib_srq_post_one(srq, wr);
+	if (srq->pi != first)
+		qhca_ring(dev->core, QHCA_DB_SRQ, qhca_db(srq->srqn, srq->pi));
+	spin_unlock_irqrestore(&srq->lock, flags);
+	if (ret)
+		*bad_wr = wr;
+	return ret;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: XRC domains. The core shares them between processes, and the QPs of
+ * type XRC_TGT in them.
+ *
+ * Kernel consumers can receive with XRC, but not send: struct ib_send_wr has no place
+ * for the peer's SRQ.
+ */
+#include "qhca_ib.h"
+
+/**
+ * qhca_ib_alloc_xrcd - alloc_xrcd verb
+ * @ibxrcd: the XRC domain
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_ALLOC_XRCD) };
+	struct qhca_ib_xrcd *xrcd = to_qxrcd(ibxrcd);
+	int ret;
+
+	ret = qhca_ib_udata_check(udata, 0, 0);
+	if (ret)
+		return ret;
+	xrcd->kernel = !udata;
+	return qhca_cmd_exec(to_qdev(ibxrcd->device)->core, &cmd, NULL, &xrcd->xrcdn);
+}
+
+/**
+ * qhca_ib_dealloc_xrcd - dealloc_xrcd verb
+ * @ibxrcd: the XRC domain
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno, and the domain lives on.
+ */
+int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	return qhca_cmd_obj(to_qdev(ibxrcd->device)->core, QHCA_CMD_DEALLOC_XRCD,
+			    to_qxrcd(ibxrcd)->xrcdn);
+}

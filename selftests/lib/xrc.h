@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* XRC. What fails here without returning an error ends the test. */
+#ifndef SELFTESTS_XRC_H
+#define SELFTESTS_XRC_H
+
+#include "rdma.h"
+
+/* The domain of @fd's inode, -1: of nobody else; skips the test if there are none. */
+struct ibv_xrcd *xrcd_new(struct dev *d, int fd, int oflags);
+/* The same; NULL and errno if it cannot be had. */
+struct ibv_xrcd *xrcd_open(struct dev *d, int fd, int oflags);
+
+/* struct xsrq - an SRQ of a domain, with a CQ of its own */
+struct xsrq {
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	uint32_t srqn;
+};
+
+struct xsrq xsrq_new(struct dev *d, struct ibv_xrcd *xrcd, uint32_t max_wr);
+/* @attr as it is; NULL and errno. */
+struct ibv_srq *xsrq_try(struct dev *d, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
+
+/* struct xrc - a connection within the device, and an SRQ it leads to */
+struct xrc {
+	struct dev *d;
+	struct ibv_xrcd *xrcd;
+	struct xsrq srq;
+	struct pair p;		/* a sends, b receives */
+	struct buf buf;
+};
+
+#define XRC_BUF		(64 * 1024)
+/* Its first half is sent, its second half received into. */
+#define XRC_HALF	(XRC_BUF / 2)
+
+struct xrc xrc_new(struct dev *d, const struct conn *c);
+/* A WR of @x's sender to that SRQ, of @len bytes, with the address of the second half. */
+struct ibv_send_wr xrc_wr(struct xrc *x, struct ibv_sge *sge, enum ibv_wr_opcode opcode,
+			  uint32_t len);
+
+#endif /* SELFTESTS_XRC_H */
