@@ -198,9 +198,15 @@ def qpn(message, offset):
 
 
 def conversations(frames):
-    """For each REQ: the frames from it on, between the same two machines."""
+    """For each REQ: the frames from it on, between the same two machines. What a
+    machine had to repeat counts once: it is the same from its BTH on."""
+    once = {(f.ends, f.dest_qp, f.psn, f.opcode, f.body): f for f in reversed(frames)}
+    frames = sorted(once.values(), key=lambda frame: frame.number)
+    requests = set()
     for index, frame in enumerate(frames):
-        if frame.cm()[0] == REQ:
+        kind, message = frame.cm()
+        if kind == REQ and message not in requests:
+            requests.add(message)
             yield [f for f in frames[index:] if set(f.ends) == set(frame.ends)]
 
 

@@ -139,7 +139,7 @@ wire()
 # rdma_rxe at the other end.
 rxe()
 {
-	wire rxe-wire --nic-b virtio
+	wire rxe-wire --nic-b virtio --link udp
 	machines 2 rxe pair-rdma.sh --nic-b virtio
 	machines 2 rxe-loss 'pair-rdma.sh loss' --nic-b virtio --loss 1
 }
@@ -149,7 +149,7 @@ pair()
 	machines 2 pair pair.sh
 	machines 2 pair-rdma 'pair-rdma.sh perf ipv6 cm'
 	machines 2 pair-loss 'pair-rdma.sh loss' --loss 1
-	wire wire
+	wire wire --link dgram
 	mcast
 }
 
