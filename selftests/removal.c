@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/rdma.h"
+#include "lib/xrc.h"
 
 #define RDMA_DRIVER	"/sys/bus/auxiliary/drivers/qhca_ib.rdma"
 #define PCI_DRIVER	"/sys/bus/pci/drivers/qhca"
@@ -236,6 +236,7 @@ TEST(dead_destroy, "J-021 every kind of object of a dead device can be destroyed
 	struct dev *d = start();
 	struct qp_opts o = QP_OPTS;
 	struct buf b = buf_new(d->pd, 4096, REMOTE);
+	struct xrc x = xrc_new(d, &CONN);
 	struct end e;
 
 	o.srq = srq_new(d, 4, 1);
@@ -246,6 +247,12 @@ TEST(dead_destroy, "J-021 every kind of object of a dead device can be destroyed
 	CHECK_ERR(ibv_destroy_srq(o.srq), 0);
 	CHECK_ERR(ibv_destroy_cq(e.send_cq), 0);
 	CHECK_ERR(ibv_destroy_cq(e.recv_cq), 0);
+	CHECK_ERR(ibv_destroy_qp(x.p.a.qp), 0);
+	CHECK_ERR(ibv_destroy_qp(x.p.b.qp), 0);
+	CHECK_ERR(ibv_destroy_srq(x.srq.srq), 0);
+	CHECK_ERR(ibv_destroy_cq(x.srq.cq), 0);
+	CHECK_ERR(ibv_close_xrcd(x.xrcd), 0);
+	CHECK_ERR(ibv_dereg_mr(x.buf.mr), 0);
 	CHECK_ERR(ibv_dereg_mr(b.mr), 0);
 	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
 	bring_back(fatal, d->gid_index);

@@ -48,6 +48,7 @@ static bool qhca_cmd_is_destroy(u16 opcode)
 	case QHCA_CMD_DESTROY_ETHQ:
 	case QHCA_CMD_DEALLOC_MW:
 	case QHCA_CMD_DEALLOC_PD:
+	case QHCA_CMD_DEALLOC_XRCD:
 	case QHCA_CMD_DEREG_MR:
 	case QHCA_CMD_DESTROY_CQ:
 	case QHCA_CMD_DESTROY_SRQ:
