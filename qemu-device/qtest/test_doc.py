@@ -29,7 +29,7 @@ OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_PAGE_SIZE", "DB_OBJ", "DB_SOLICITED",
          "DB_INDEX", "CMD_CAPS_LOG_MAX", "ACCESS_MASK", "FATAL_NONE",
          "CNT_MAX"}
 CQE_FLAGS = ("SQ", "GRH", "IMM", "INV", "SOLICITED", "IPV4", "VLAN", "SRQ",
-             "CSUM_OK")
+             "CSUM_OK", "XRC")
 
 
 def constants(prefix):
