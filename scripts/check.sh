@@ -147,7 +147,7 @@ rxe()
 pair()
 {
 	machines 2 pair pair.sh
-	machines 2 pair-rdma 'pair-rdma.sh perf ipv6 cm'
+	machines 2 pair-rdma 'pair-rdma.sh perf ipv6 place cm'
 	machines 2 pair-loss 'pair-rdma.sh loss' --loss 1
 	wire wire --link dgram
 	mcast

@@ -5,7 +5,8 @@
 #
 # Two machines on one cable: perftest and the connection manager, each machine
 # being server and client in turn. The second one may have another RDMA device,
-# such as rdma_rxe. Parts: perf mtu ipv6 cm (these without arguments), loss.
+# such as rdma_rxe. Parts: perf mtu ipv6 place cm (these without arguments),
+# loss.
 # Each ends with one line: N passed, N failed, N skipped.
 
 # shellcheck disable=SC2034 # for what is sourced
@@ -104,6 +105,17 @@ cm()
 	group
 }
 
+# B-012 B-013 B-073 B-074
+place()
+{
+	local tool
+	tool=$(dirname "$(readlink -f "$0")")/place.py
+	# rdma_rxe counts the headers of a FLUSH twice in its ICRC (see networks.rst).
+	set --
+	! rxe_there || set -- --no-flush
+	both_ways pair/place 18690 "" "$QHCA_PEER" python3 "$tool" "$@" 18690
+}
+
 # Both sides must have seen loss: qhca counts what it repeats, rdma_rxe the gaps.
 gaps()
 {
@@ -131,11 +143,11 @@ loss()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- perf mtu ipv6 cm
+[ $# -gt 0 ] || set -- perf mtu ipv6 place cm
 # E-048
 for part; do
 	case $part in
-	perf|mtu|ipv6|cm|loss) $part ;;
+	perf|mtu|ipv6|place|cm|loss) $part ;;
 	*) echo "unknown part $part"; exit 2 ;;
 	esac
 done
