@@ -52,6 +52,8 @@ TEST_ROWS(state, "A-001..A-007 B-021 posting in state", states)
 #define OP(opcode)	(1ull << IBV_WR_##opcode)
 #define CONNECTED	(OP(SEND) | OP(SEND_WITH_IMM) | OP(RDMA_WRITE) |	\
 			 OP(RDMA_WRITE_WITH_IMM) | OP(LOCAL_INV))
+#define RELIABLE	(CONNECTED | OP(RDMA_READ) | OP(SEND_WITH_INV) |	\
+			 OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
 
 /*
  * What ibv_post_send() takes of each type: conformance B.1. BIND_MW needs a
@@ -62,8 +64,8 @@ static const struct {
 	enum ibv_qp_type type;
 	uint64_t ops;
 } offers[] = {
-	{ "RC", IBV_QPT_RC, CONNECTED | OP(RDMA_READ) | OP(SEND_WITH_INV) |
-	  OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD) | OP(ATOMIC_WRITE) },
+	{ "RC", IBV_QPT_RC, RELIABLE | OP(ATOMIC_WRITE) },
+	{ "XRC_SEND", IBV_QPT_XRC_SEND, RELIABLE },
 	{ "UC", IBV_QPT_UC, CONNECTED },
 	{ "UD", IBV_QPT_UD, OP(SEND) | OP(SEND_WITH_IMM) },
 };
