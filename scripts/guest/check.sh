@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [eth] [kselftest] [kverbs] [tools] [perftest] [matrix] [cm] [nvme]
+# check.sh [eth] [kselftest] [kverbs] [tools] [matrix] [cm] [nvme]
 #     [pyverbs [FILE…]]     (in the guest)
 #
 # The guest's part of `make check`, on the device QHCA_DEV; without arguments
@@ -126,56 +126,6 @@ tools()
 	pingpongs
 }
 
-# ---- perftest, over RC, XRC and UD, in sizes whose figures are shown elsewhere, too;
-# the other options are matrix.sh's
-
-PERFTESTS='
-ib_write_bw 65536 100
-ib_write_bw 8 500
-ib_read_bw 65536 100
-ib_send_bw 65536 100
-ib_send_bw 8 500
-ib_write_lat 8 200
-ib_read_lat 8 200
-ib_send_lat 8 200
-ib_atomic_bw 8 200
-ib_atomic_lat 8 200
-ib_send_bw 4096 200 --use-srq
-ib_send_bw 512 100 --use-srq -q 8
-ib_send_lat 8 200 --use-srq
-ib_send_bw 65536 100 -c XRC
-ib_send_bw 512 200 -c XRC -b
-ib_send_lat 8 200 -c XRC
-ib_write_bw 65536 100 -c XRC
-ib_read_bw 65536 100 -c XRC
-ib_atomic_bw 8 200 -c XRC
-ib_send_bw 1024 500 -c UD
-ib_send_bw 1024 200 -c UD -b
-ib_send_bw 1024 200 -c UD -e
-ib_send_bw 256 50 -c UD -a
-ib_send_lat 8 200 -c UD
-ib_send_lat 64 50 -c UD -a
-'
-
-perftest()
-{
-	local name size iters opts test figures
-	while read -r name size iters opts; do
-		[ -n "$name" ] || continue
-		test=perftest/$name-$size${opts// /}
-		# shellcheck disable=SC2086 # a list
-		if figures=$(perf "$QHCA_DEV" "$QHCA_GID" "$name" "$size" "$iters" $opts); then
-			result ok "$test"
-		elif [[ $name == ib_atomic* ]] &&
-			! ibv_devinfo -v -d "$QHCA_DEV" | grep -qE 'atomic_cap:.*(HCA|GLOB)'; then
-			result skip "$test" "no atomics"
-		else
-			perf_why
-			result fail "$test" "$figures"
-		fi
-	done <<<"$PERFTESTS"
-}
-
 # ---- pyverbs: the vendor-neutral files, one process each, so that a crash
 # costs one file only
 
@@ -235,14 +185,13 @@ pyverbs()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- eth kselftest kverbs tools perftest matrix cm nvme pyverbs
+[ $# -gt 0 ] || set -- eth kselftest kverbs tools matrix cm nvme pyverbs
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
 	eth) eth ;;
 	kselftest) kselftest ;;
 	kverbs) kverbs ;;
 	tools) tools ;;
-	perftest) perftest ;;
 	cm) cm ;;
 	matrix) matrix ;;
 	nvme) nvme_rdma; nvme_srq ;;

@@ -2,59 +2,88 @@
 # shellcheck shell=bash
 # Sourced by check.sh: every perftest program with every transport service it
 # has, plain and with each of its options. The figures do not matter, the data
-# must flow. Two run at a time: much of the time they wait for each other.
+# must flow. MATRIX_JOBS run at a time: much of the time they wait for each other.
+#
+# MATRIX_FULL=1 runs the same rows for longer, with perftest's own figures.
+# MATRIX_ONLY, a regular expression, picks some by name, for instance 'read.*-all'.
 
 shopt -s extglob
-MATRIX_JOBS=2
+MATRIX_JOBS=${MATRIX_JOBS:-2}
 MATRIX_LIMIT=180	# seconds for one of them, on a busy machine
 MATRIX_LOGS=/run/qhca/matrix
 
 MATRIX_TOOLS='
 RC ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat
+XRC ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat
 UC ib_send_bw ib_send_lat ib_write_bw ib_write_lat
 UD ib_send_bw ib_send_lat
 '
 
-# The iterations stay below the receive queue's size: where messages are lost
-# for want of a receive request, perftest waits for them for ever.
+# name, patterns of services and programs, options. What is not here perftest
+# itself refuses: sizes with atomics; -b, -q and -l with *_lat; -e with WRITE, with
+# -D; --use-srq without SEND; -D with -a; -R with UC and XRC. UC has no SRQ, XRC always one.
+#
+# N and ALL are iterations, and MANY QPs with 32 MiB each. N stays below the receive
+# queue's size: where messages are lost for want of a receive request, perftest
+# waits for them for ever.
 MATRIX_VARIANTS='
-plain -s 2048 -n 200
-all -a -n 5
-bidirectional -b -s 2048 -n 200
-events -e -s 2048 -n 200
-qps -q 8 -s 2048 -n 200
-list -l 8 -Q 8 -m 256 -s 256 -n 200
-seconds -D 1 -f 0 -s 2048
-srq --use-srq -s 2048 -n 200
-cm -R -s 2048 -n 200
+plain			*		*			-s 2048 -n N
+all			*		!(ib_atomic*)		-a -n ALL
+bidirectional		*		*_bw			-b -s 2048 -n N
+bidirectional-all	*		!(ib_atomic*)_bw	-b -a -n ALL
+bidirectional-seconds	*		*_bw			-b -D SECONDS -f 0 -s 2048
+events			*		!(ib_write*)		-e -s 2048 -n N
+events-all		*		ib_@(send|read)*	-e -a -n ALL
+events-bidirectional	*		!(ib_write*)_bw		-e -b -s 2048 -n N
+qps			*		*_bw			-q 8 -s 2048 -n N
+qps-all			*		!(ib_atomic*)_bw	-q MANY -a -n ALL
+qps-bidirectional	*		*_bw			-q 8 -b -s 2048 -n N
+list			*		*_bw			-l 8 -Q 8 -m 256 -s 256 -n N
+list-recv		*		ib_send_bw		-l 8 --recv_post_list 8 -s 2048 -n N
+seconds			*		*			-D SECONDS -f 0 -s 2048
+inline			*		ib_@(send|write)*	-I 200 -s 200 -n N
+imm			*		ib_write*		--write_with_imm -s 2048 -n N
+imm-all			*		ib_write*		--write_with_imm -a -n ALL
+srq			@(RC|UD)	ib_send*		--use-srq -s 2048 -n N
+srq-all			@(RC|UD)	ib_send*		--use-srq -a -n ALL
+srq-bidirectional	@(RC|UD)	ib_send_bw		--use-srq -b -s 2048 -n N
+srq-events		@(RC|UD)	ib_send*		--use-srq -e -s 2048 -n N
+srq-qps			@(RC|UD)	ib_send_bw		--use-srq -q 8 -s 2048 -n N
+srq-qps-all		@(RC|UD)	ib_send_bw		--use-srq -q MANY -a -n ALL
+srq-seconds		@(RC|UD)	ib_send*		--use-srq -D SECONDS -f 0 -s 2048
+cm			@(RC|UD)	*			-R -s 2048 -n N
+cm-all			@(RC|UD)	!(ib_atomic*)		-R -a -n ALL
 '
 
-# Why that does not exist, or is not run; nothing if it is.
-not_applicable()
+# The options of a row, with numbers instead of words. A UD QP loses what finds no
+# receive request; with an SRQ, perftest posts 100 for all QPs or one per iteration,
+# and the same again for each size.
+matrix_options()
 {
-	case $2-$3 in
-	ib_atomic*-all) echo "an atomic has one size" ;;
-	*_lat-bidirectional | *_lat-qps | *_lat-list) echo "for bandwidth only" ;;
-	*_lat-all | *_lat-seconds | ib_read*-all) echo "takes long; as ib_send_bw" ;;
-	ib_write*-events) echo "nothing to wait for with WRITE" ;;
-	ib_[wra]*-srq) echo "no receive requests" ;;
-	esac
-	case $1-$3 in
-	UC-srq) echo "UC has no SRQ" ;;
-	UC-cm) echo "librdmacm has no UC" ;;
-	UC-all) [ "$2" = ib_send_bw ] || echo "takes long; as ib_send_bw" ;;
-	esac
+	local service=$1 tool=$2 options=$3 n=200 all=5 seconds=1 many=2
+	[ -z "$MATRIX_FULL" ] || { n=480 all=20 seconds=3 many=8; }
+	options=${options/MANY/$many}
+	[ "$service" != UD ] || all=$n
+	[[ $service != UD || ! $options =~ --use-srq\ -q\ ([0-9]+) ]] ||
+		{ n=$((100 / BASH_REMATCH[1])) all=$n; }
+	[[ $tool != ib_atomic* ]] || options=${options/-s +([0-9])/}
+	options=${options/-n N/-n $n}
+	options=${options/-n ALL/-n $all}
+	echo "${options/SECONDS/$seconds}"
 }
 
 # Why the device does not have it.
 not_offered()
 {
-	case $1 in
+	local service=$1 tool=$2 options=" $3 "
+	case $service in
 	UD) grep -q 'max_ah:[[:space:]]*0$' $MATRIX_LOGS/device && echo "no UD QPs" ;;
 	esac
-	case $2-$3 in
-	*-srq) grep -q 'max_srq:[[:space:]]*0$' $MATRIX_LOGS/device && echo "no SRQ" ;;
-	*-cm) have_cm || echo "no GSI QP, so no RDMA CM" ;;
+	case $options in
+	*' --use-srq '*) grep -q 'max_srq:[[:space:]]*0$' $MATRIX_LOGS/device && echo "no SRQ" ;;
+	*' -R '*) have_cm || echo "no GSI QP, so no RDMA CM" ;;
+	esac
+	case $tool in
 	ib_atomic*) grep -qE 'atomic_cap:.*(HCA|GLOB)' $MATRIX_LOGS/device || echo "no atomics" ;;
 	esac
 }
@@ -78,52 +107,57 @@ matrix_cm()
 	wait $server && return $rc
 }
 
+# Is there a line of the client's table, with -a of the largest size?
+matrix_measured()
+{
+	local log=$1 service=$2 size='[0-9]+'
+	if [[ " $3 " == *' -a '* ]]; then
+		size=8388608
+		[ "$service" != UD ] || size=$(sed -n 's/.*active_mtu: *\([0-9]*\).*/\1/p' \
+			$MATRIX_LOGS/device)
+	fi
+	grep -qE "^ *$size +[1-9][0-9]* " "$log"
+}
+
 # matrix_job NAME PORT SERVICE TOOL OPTION…
 matrix_job()
 {
-	local name=$1 port=$2 service=$3 tool=$4 log=$MATRIX_LOGS/$1
-	local run=(both "$MATRIX_LIMIT")
+	local name=$1 port=$2 service=$3 tool=$4 log=$MATRIX_LOGS/$1 begin=${EPOCHREALTIME/./}
+	local run=(both "$MATRIX_LIMIT") verdict=fail
 	shift 4
 	[[ " $* " == *" -R "* ]] && run=(matrix_cm)
+	[ -n "$MATRIX_FULL" ] || export LD_PRELOAD=$MATRIX_LOGS/quick.so
 	if "${run[@]}" "$log.server" "$log.client" "$port" "$tool" -c "$service" \
 		-d "$QHCA_DEV" -x "$QHCA_GID" -p "$port" -F "$@" &&
-		grep -qE '^ *[0-9]+ +[0-9]+ .*[0-9]\.[0-9]' "$log.client"; then
-		echo ok >"$log"
-	else
-		echo fail >"$log"
+		matrix_measured "$log.client" "$service" "$*"; then
+		verdict=ok
 	fi
+	echo $verdict >"$log"
+	echo "$((${EPOCHREALTIME/./} - begin)) $name" >>$MATRIX_LOGS/times
 }
 
-# Run what there is, then report all in order.
-matrix()
+# matrix_rows: NAME SERVICE TOOL OPTION… of all that are asked for.
+matrix_rows()
 {
-	local service tools tool variant options name why port=19000 report=''
-	mkdir -p $MATRIX_LOGS
-	ibv_devinfo -v -d "$QHCA_DEV" >$MATRIX_LOGS/device
+	local service tools tool variant services programs options name
 	while read -r service tools; do
 		for tool in $tools; do
-			while read -r variant options; do
-				[ -n "$variant" ] || continue
+			while read -r variant services programs options; do
 				name=$tool-$service-$variant
-				why=$(not_applicable "$service" "$tool" "$variant"
-					not_offered "$service" "$tool" "$variant")
-				report+="$name ${why%%$'\n'*}"$'\n'
-				[ -z "$why" ] || continue
-				port=$((port + 1))
-				[[ $tool != ib_atomic* ]] || options=${options/-s +([0-9])/}
-				while [ "$(jobs -rp | wc -l)" -ge $MATRIX_JOBS ]; do
-					wait -n
-				done
-				# shellcheck disable=SC2086 # a list
-				matrix_job "$name" $port "$service" "$tool" $options &
+				# shellcheck disable=SC2053 # patterns
+				[[ -n $variant && $service == $services && $tool == $programs &&
+					$name =~ ${MATRIX_ONLY:-.} ]] || continue
+				echo "$name $service $tool $(matrix_options "$service" "$tool" "$options")"
 			done <<<"$MATRIX_VARIANTS"
 		done
 	done <<<"$MATRIX_TOOLS"
-	wait
+}
+
+matrix_report()
+{
+	local name why
 	while read -r name why; do
-		if [ -z "$name" ]; then
-			continue
-		elif [ -n "$why" ]; then
+		if [ -n "$why" ]; then
 			result skip "perftest/$name" "$why"
 		elif [ "$(cat "$MATRIX_LOGS/$name")" = ok ]; then
 			result ok "perftest/$name"
@@ -132,7 +166,33 @@ matrix()
 				sed 's/^/    /'
 			result fail "perftest/$name"
 		fi
-	done <<<"$report"
+	done <$MATRIX_LOGS/report
+}
+
+# Run what there is, then report all in order.
+matrix()
+{
+	local name service tool options why port=19000 begin=$SECONDS
+	mkdir -p $MATRIX_LOGS
+	ibv_devinfo -v -d "$QHCA_DEV" >$MATRIX_LOGS/device
+	: >$MATRIX_LOGS/report
+	gcc -O2 -shared -fPIC -o $MATRIX_LOGS/quick.so /opt/qhca/guest/perftest-quick.c ||
+		{ result fail matrix "perftest-quick.c"; return; }
+	while read -r name service tool options; do
+		why=$(not_offered "$service" "$tool" "$options")
+		echo "$name ${why%%$'\n'*}" >>$MATRIX_LOGS/report
+		[ -z "$why" ] || continue
+		port=$((port + 1))
+		while [ "$(jobs -rp | wc -l)" -ge "$MATRIX_JOBS" ]; do
+			wait -n
+		done
+		# shellcheck disable=SC2086 # a list
+		matrix_job "$name" $port "$service" "$tool" $options </dev/null &
+	done < <(matrix_rows)
+	wait
+	matrix_report
+	echo "# matrix: $((SECONDS - begin)) s; the slowest took, in µs:"
+	sort -rn $MATRIX_LOGS/times | head -n 5 | sed 's/^/#   /'
 	for tool in raw_ethernet_bw raw_ethernet_lat raw_ethernet_burst_lat raw_ethernet_fs_rate; do
 		result skip "perftest/$tool" "no raw packet QPs"
 	done
