@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the simulator's shared receive queues: one per node for RC,
- * and one of XRC, that QPs of different pairs receive from. Which WR a message
- * gets cannot be planned; what counts is that each WR goes to one message, and
- * that none gets lost: in the end each has completed or is still in the SRQ,
- * whatever became of the QPs.
+ * qhca engine tests: the simulator's shared receive queues: one per node for
+ * RC, and one of XRC, that QPs of different pairs receive from. Which WR a
+ * message gets cannot be planned; what counts is that each WR goes to one
+ * message, and that none gets lost: in the end each has completed or is still
+ * in the SRQ, whatever became of the QPs.
  */
 #include "sim.h"
 
