@@ -24,6 +24,7 @@ why()
 	{ head -n 4 "$1"; echo ...; tail -n 3 "$1"; } | sed 's/^/    /'
 }
 
+# The server ends by itself, GRACE seconds (10) after its client at the latest.
 serve()
 {
 	local name=$1 where=$2 server rc=0 end=$((SECONDS + 15))
@@ -33,7 +34,7 @@ serve()
 	until ready "$where" || [ $SECONDS -ge $end ]; do sleep 0.1; done
 	qhca-host sync "up$STEP" >/dev/null
 	qhca-host sync "down$STEP" >/dev/null
-	end=$((SECONDS + 10))
+	end=$((SECONDS + ${GRACE:-10}))
 	while kill -0 $server 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
 	kill $server 2>/dev/null
 	wait $server || rc=$?
