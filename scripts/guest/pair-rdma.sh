@@ -5,8 +5,8 @@
 #
 # Two machines on one cable: perftest and the connection manager, each machine
 # being server and client in turn. The second one may have another RDMA device,
-# such as rdma_rxe. Parts: perf mtu ipv6 place cm (these without arguments),
-# loss.
+# such as rdma_rxe. Parts: perf mtu ipv6 vlan place cm (these without
+# arguments), loss.
 # Each ends with one line: N passed, N failed, N skipped.
 
 # shellcheck disable=SC2034 # for what is sourced
@@ -71,6 +71,25 @@ ipv6()
 	ib_send_lat -c UD -s 1024 -n 100
 	EOF
 	both_ways pair/ipv6/rping cm "-s -a $IP6" "-c -a $PEER6" rping -V -C 20 -S 4000
+}
+
+# A VLAN, with addresses in a network of its own. The cable has room for the tag.
+vlan()
+{
+	# shellcheck disable=SC2034 # for perf_pair
+	local GID VLAN_IF=$QHCA_IF.9 IP=192.168.209.${QHCA_IP##*.} PEER=192.168.209.${QHCA_PEER##*.}
+	ip link add link "$QHCA_IF" name "$VLAN_IF" type vlan id 9 &&
+		ip addr add "$IP/24" dev "$VLAN_IF" && ip link set dev "$VLAN_IF" up
+	# shellcheck disable=SC2034
+	GID=$(qhca-gid "$QHCA_DEV" "$IP")
+	perf_table pair/vlan <<-'EOF'
+	ib_send_bw -s 65536 -n 100
+	ib_read_bw -s 65536 -n 50 -o 8
+	ib_atomic_bw -n 100 -o 8
+	ib_send_lat -c UD -s 1024 -n 100
+	EOF
+	both_ways pair/vlan/rping cm "-s -a $IP" "-c -a $PEER" rping -V -C 20 -S 4000
+	ip link del dev "$VLAN_IF"
 }
 
 # A group has no server: each is a member while the other one sends. As a sender on
@@ -145,11 +164,11 @@ loss()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- perf mtu ipv6 place cm
+[ $# -gt 0 ] || set -- perf mtu ipv6 vlan place cm
 # E-048
 for part; do
 	case $part in
-	perf|mtu|ipv6|place|cm|loss) $part ;;
+	perf|mtu|ipv6|vlan|place|cm|loss) $part ;;
 	*) echo "unknown part $part"; exit 2 ;;
 	esac
 done
