@@ -10,8 +10,11 @@
  * @out: where the answer goes
  * @len: bytes of @out
  *
+ * The core's list of resources has objects a moment longer than the device: to leave
+ * one out of what it shows, and not to end there, it takes -EAGAIN.
+ *
  * Context: process.
- * Return: 0 or a negative errno.
+ * Return: 0 or a negative errno; -EAGAIN if the device does not know the object.
  */
 int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
 		  size_t len)
@@ -24,8 +27,9 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 		.out = out,
 		.out_len = len,
 	};
+	int ret = qhca_cmd_exec(dev->core, &cmd, &mbox, NULL);
 
-	return qhca_cmd_exec(dev->core, &cmd, &mbox, NULL);
+	return ret == -ENOENT ? -EAGAIN : ret;
 }
 
 /**
