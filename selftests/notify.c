@@ -372,12 +372,30 @@ static int irqs(unsigned long *count, int max)
 	return n;
 }
 
+/*
+ * The line that rose most, -1 if none did. Not as often as there were events: one
+ * interrupt serves what has come until its handler is through.
+ */
+static int busiest(const unsigned long *before, const unsigned long *after, int n)
+{
+	unsigned long most = 0;
+	int line, used = -1;
+
+	for (line = 0; line < n; line++) {
+		if (after[line] - before[line] <= most)
+			continue;
+		most = after[line] - before[line];
+		used = line;
+	}
+	return used;
+}
+
 TEST(vectors, "C-025 completion vectors are interrupts of their own")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(d->ctx);
 	unsigned long before[16], after[16];
-	int v, i, n, line, used[2] = { -1, -1 };
+	int v, i, n, used[2] = { -1, -1 };
 
 	for (v = 0; v < 2; v++) {
 		struct qp_opts o = QP_OPTS;
@@ -387,16 +405,14 @@ TEST(vectors, "C-025 completion vectors are interrupts of their own")
 		REQUIRE(o.recv_cq);
 		s.p = pair_new(d, &o, &CONN);
 		n = irqs(before, ARRAY_SIZE(before));
-		for (i = 0; i < 10; i++) {
+		for (i = 0; i < 20; i++) {
 			arm(o.recv_cq, ARM_ANY);
 			send_one(&s, IBV_SEND_SIGNALED);
 			poll_ok(s.p.a.send_cq, 1);
 			event_expect(&s, o.recv_cq);
 		}
 		REQUIRE(irqs(after, ARRAY_SIZE(after)) == n);
-		for (line = 0; line < n; line++)
-			if (after[line] - before[line] >= 10)
-				used[v] = line;
+		used[v] = busiest(before, after, n);
 	}
 	test_note("vectors 0 and 1 use lines %d and %d of %d", used[0], used[1],
 		  n);
