@@ -7,14 +7,16 @@
 # schedules from SEED on); those of the QEMU device, without a guest; then
 # guest/check.sh in one guest; what needs several, of which one can have rdma_rxe
 # instead of the device (rxe). Without arguments all of them.
-# Ends with the sum, on a line of its own: N passed, N failed, N skipped. VMFLAGS
-# goes to scripts/vm.
+# Ends with what failed and, on a line of its own, the sum: N passed, N failed,
+# N skipped. VMFLAGS goes to scripts/vm.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 PASS=0 FAIL=0 SKIP=0
 OUT=$(mktemp "$QHCA_CACHE/tmp/check.XXXXXX")
-trap 'rm -f "$OUT"' EXIT
+FAILED=$OUT.failed
+trap 'rm -f "$OUT" "$FAILED"' EXIT
+: >"$FAILED"
 
 # Add up the last summary line of a part. A part that fails without having
 # counted a failure, or that reports nothing, counts as one failure itself.
@@ -25,9 +27,10 @@ account()
 	read -r p f s <<<"$(tr -cs '0-9\n' ' ' <<<"$line")"
 	PASS=$((PASS + ${p:-0})) FAIL=$((FAIL + ${f:-0})) SKIP=$((SKIP + ${s:-0}))
 	if [ -z "$line" ] || { [ "$rc" != 0 ] && [ "${f:-0}" = 0 ]; }; then
-		echo "not ok $name # status $rc"
+		echo "not ok $name # status $rc" | tee -a "$OUT"
 		FAIL=$((FAIL + 1))
 	fi
+	grep -aE -B 2 --no-group-separator '(^|[|:] )not ok ' "$OUT" | sed "s|^|$name: |" >>"$FAILED" || :
 	log "$name: ${line:-no summary}, status $rc, after $SECONDS s"
 }
 
@@ -164,5 +167,7 @@ pair) pair ;;
 rxe) rxe ;;
 *) die "unknown part $1, see --help" ;;
 esac
+# Once more, where whoever sees only the end of the output finds it.
+cat "$FAILED"
 echo "$PASS passed, $FAIL failed, $SKIP skipped"
 [ "$FAIL" = 0 ]
