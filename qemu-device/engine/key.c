@@ -169,6 +169,15 @@ static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)
     return qhca_mem_addr(&mr->mem, mem_offset(mr, addr));
 }
 
+/* @done, what a callback said; that it failed is counted. */
+static bool counted(struct qhca_engine *e, bool done)
+{
+    if (!done) {
+        qhca_count(e, QHCA_CNT_DMA_ERR);
+    }
+    return done;
+}
+
 /**
  * qhca_mr_cas() - compare-and-swap of 8 bytes in a checked range
  * @e: the engine
@@ -181,15 +190,9 @@ static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)
 bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
                  uint64_t addr, uint64_t compare, uint64_t swap, uint64_t *old)
 {
-    if (!qhca_running(e)) {
-        return false;
-    }
-    if (!e->ops->atomic_cas(e->opaque, dma_addr(mr, addr), compare, swap,
-                            old)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
-        return false;
-    }
-    return true;
+    return qhca_running(e) &&
+           counted(e, e->ops->atomic_cas(e->opaque, dma_addr(mr, addr),
+                                         compare, swap, old));
 }
 
 /**
@@ -203,14 +206,9 @@ bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
 bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
                  uint64_t addr, uint64_t add, uint64_t *old)
 {
-    if (!qhca_running(e)) {
-        return false;
-    }
-    if (!e->ops->atomic_add(e->opaque, dma_addr(mr, addr), add, old)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
-        return false;
-    }
-    return true;
+    return qhca_running(e) &&
+           counted(e, e->ops->atomic_add(e->opaque, dma_addr(mr, addr),
+                                         add, old));
 }
 
 /**
@@ -223,12 +221,7 @@ bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
 bool qhca_mr_store(struct qhca_engine *e, const struct qhca_mr *mr,
                    uint64_t addr, const uint8_t *bytes)
 {
-    if (!qhca_running(e)) {
-        return false;
-    }
-    if (!e->ops->atomic_store(e->opaque, dma_addr(mr, addr), bytes)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
-        return false;
-    }
-    return true;
+    return qhca_running(e) &&
+           counted(e, e->ops->atomic_store(e->opaque, dma_addr(mr, addr),
+                                           bytes));
 }
