@@ -71,6 +71,8 @@ struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn);
 enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp);
 /* The receive WR in use goes back to the SRQ, for the next QP to take. */
 void qhca_srq_give_back(struct qhca_qp *qp);
+/* The SRQ has failed, for good; its owner is told. */
+void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq);
 
 /* ---- xrc.c ---- */
 

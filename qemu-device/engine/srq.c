@@ -44,6 +44,12 @@ static enum qhca_wqe_result take_returned(struct qhca_srq *srq,
     return rwr->bad ? QHCA_WQE_BAD : QHCA_WQE_OK;
 }
 
+void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq)
+{
+    srq->failed = true;
+    qhca_event(e, QHCA_EVENT_SRQ_ERR, srq->srqn);               /* H-010 */
+}
+
 static enum qhca_wqe_result take_posted(struct qhca_engine *e,
                                         struct qhca_srq *srq,
                                         struct qhca_rwr *rwr)
@@ -53,9 +59,8 @@ static enum qhca_wqe_result take_posted(struct qhca_engine *e,
     if (result != QHCA_WQE_UNREADABLE) {
         srq->wq.ci++;
     } else if (qhca_running(e)) {
-        srq->failed = true;
         qhca_guest_error(e, "SRQ 0x%x: ring cannot be read", srq->srqn);
-        qhca_event(e, QHCA_EVENT_SRQ_ERR, srq->srqn);           /* H-010 */
+        qhca_srq_fail(e, srq);
     }
     return result;
 }

@@ -144,8 +144,7 @@ void qhca_xrc_cq_failed(struct qhca_engine *e, const struct qhca_cq *cq)
         struct qhca_srq *srq = qhca_table_at(&e->srq, i);
 
         if (srq && srq->cq == cq && !srq->failed) {
-            srq->failed = true;
-            qhca_event(e, QHCA_EVENT_SRQ_ERR, srq->srqn);
+            qhca_srq_fail(e, srq);
         }
     }
 }
