@@ -308,6 +308,13 @@ static inline bool qhca_swr_is_rd_atomic(const struct qhca_swr *wr)
            wr->opcode == QHCA_WR_ATOMIC_WRITE;
 }
 
+/* Whether there is such a FLUSH, in a WQE as in a packet: QHCA_FLUSH_*, level. */
+static inline bool qhca_flush_kind_ok(uint8_t type, uint8_t level)
+{
+    return type && !(type & ~(QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT)) &&
+           level <= QHCA_FLUSH_MR;
+}
+
 /* Whether it has no packets: REG_MR, BIND_MW, LOCAL_INV. */
 static inline bool qhca_swr_is_memop(const struct qhca_swr *wr)
 {

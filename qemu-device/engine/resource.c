@@ -148,15 +148,13 @@ static bool may_flush(struct qhca_engine *e, struct qhca_qp *qp,
 void qhca_rx_flush(struct qhca_engine *e, struct qhca_qp *qp,
                    const struct roce_packet *p)
 {
-    const uint8_t types = QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT;
     struct qhca_rd_resource res = { .num_psn = 1 };
     struct qhca_response r = { .kind = QHCA_RESP_READ };
 
     if (!admit(e, qp, p)) {
         return;
     }
-    if (!p->flush_type || (p->flush_type & ~types) ||
-        p->flush_level > QHCA_FLUSH_MR) {
+    if (!qhca_flush_kind_ok(p->flush_type, p->flush_level)) {
         qhca_refuse_invalid(e, qp, p);
         return;
     }

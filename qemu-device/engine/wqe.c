@@ -107,13 +107,10 @@ static enum qhca_wqe_result fetch_flush(struct qhca_engine *e,
                                         const struct qhca_sq_wqe *w,
                                         struct qhca_swr *wr)
 {
-    const uint8_t types = QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT;
-
     wr->flush_type = w->flush.type;
     wr->flush_level = w->flush.level;
     wr->flush_len = le32toh(w->flush.length);
-    if (!wr->flush_type || (wr->flush_type & ~types) ||
-        wr->flush_level > QHCA_FLUSH_MR) {
+    if (!qhca_flush_kind_ok(wr->flush_type, wr->flush_level)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad kind of FLUSH");
     }
     if (wr->flush_len > QHCA_MAX_MSG) {
