@@ -227,8 +227,7 @@ static struct qhca_cq *create_cq(struct ibv_context *ibctx,
 	if (err)
 		goto err_mem;
 
-	if (cq->pd)
-		qhca_pd_get(cq->pd);
+	qhca_pd_get(cq->pd);
 	cq->db = ctx->db;
 	qhca_lock_init(&cq->lock, ctx, is_single_threaded(attr));
 	return cq;
@@ -321,8 +320,7 @@ int qhca_destroy_cq(struct ibv_cq *ibcq)
 
 	pthread_spin_destroy(&cq->lock.lock);
 	qhca_mem_free(&cq->mem);
-	if (cq->pd)
-		qhca_pd_put(cq->pd);
+	qhca_pd_put(cq->pd);
 	free(cq->qps.bucket);
 	free(cq->srqs.bucket);
 	free(cq);

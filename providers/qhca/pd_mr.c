@@ -49,10 +49,9 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx)
 /* The kernel knows nothing of parent domains, and of imported PDs not who uses them. */
 void qhca_pd_put(struct qhca_pd *pd)
 {
-	if (atomic_fetch_sub(&pd->refs, 1) != 1)
+	if (!pd || atomic_fetch_sub(&pd->refs, 1) != 1)
 		return;
-	if (pd->inner)
-		qhca_pd_put(pd->inner);
+	qhca_pd_put(pd->inner);
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->refs, 1);
 	free(pd);

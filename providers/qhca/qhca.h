@@ -174,9 +174,11 @@ static inline struct qhca_pd *to_qpd(struct ibv_pd *ibpd)
 	return container_of(ibpd, struct qhca_pd, ibv_pd);
 }
 
+/* Without a PD, as of an XRC target QP, this and qhca_pd_put() do nothing. */
 static inline void qhca_pd_get(struct qhca_pd *pd)
 {
-	atomic_fetch_add(&pd->refs, 1);
+	if (pd)
+		atomic_fetch_add(&pd->refs, 1);
 }
 
 static inline struct qhca_td *to_qtd(struct ibv_td *ibtd)

@@ -305,8 +305,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp->vqp.comp_mask |= VERBS_QP_EX;
-	if (qp_pd(attr))
-		qhca_pd_get(qp_pd(attr));
+	qhca_pd_get(qp_pd(attr));
 	return &qp->vqp.qp;
 
 err_destroy:
@@ -387,7 +386,6 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 	pthread_spin_destroy(&qp->rq.lock.lock);
 	free_queues(qp);
 	free(qp);
-	if (pd)
-		qhca_pd_put(pd);
+	qhca_pd_put(pd);
 	return 0;
 }
