@@ -27,8 +27,7 @@ make_final()
 	# files and programs of a former build do no harm: make has the times.
 	mkdir -p "$TREE"
 	# Sources of another tree would be built too; what was built may stay.
-	rsync -rpc --delete --include='*/' --include='*.[ch]' --exclude='*' "$stage/" "$TREE/"
-	rsync -rpc "$stage/" "$TREE/"
+	rsync -rpc --delete --filter='risk *.[ch]' --filter='protect *' "$stage/" "$TREE/"
 	rm -rf "$tmp"
 	mkdir -p "$tmp"
 	run_step "selftests" in_buildroot make -j "$(nproc)" -C "$(br_path "$TREE/selftests")" \

@@ -131,16 +131,12 @@ PORT=18800
 # rc NAME TOOL SIZE ITERATIONS [GID ADDRESS]
 rc()
 {
-	local gid=${5:-$QHCA_GID}
+	local gid=${5:-$QHCA_GID} run
 	PORT=$((PORT + 1))
-	if a; then
-		timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p $PORT -s "$3" -n "$4" -F -u 18 \
-			>"$LOGS/server.log" 2>&1 &
-		SERVER=$!
-		wait_listening $PORT $SERVER
-	fi
-	client "$1" timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p $PORT -s "$3" -n "$4" -F -u 18 \
-		"${6:-$QHCA_PEER}"
+	run=(timeout 60 "$2" -d "$QHCA_DEV" -x "$gid" -p "$PORT" -s "$3" -n "$4" -F -u 18)
+	serve "${run[@]}"
+	! a || wait_listening $PORT "$SERVER"
+	client "$1" "${run[@]}" "${6:-$QHCA_PEER}"
 }
 
 vlan()
@@ -187,7 +183,7 @@ EACH=20
 counters()
 {
 	local name
-	for name in rx_cnp rx_ecn_marked rx_icrc rx_malformed rx_no_qp rx_bad_pkey rx_bad_qkey; do
+	for name in $(python3 /opt/qhca/guest/frames.py hostile | sort -u); do
 		echo "$name $(cat "/sys/class/infiniband/$QHCA_DEV/ports/1/hw_counters/$name")"
 	done
 }
