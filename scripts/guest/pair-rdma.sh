@@ -142,7 +142,10 @@ gaps()
 	cat "$dir/retransmit" 2>/dev/null || cat "$dir/out_of_seq_request"
 }
 
-# For a cable that loses frames (vm --loss): nobody may notice but by the clock.
+# For a cable that loses frames (vm --loss): nobody may notice but by the clock. Not
+# with ib_write_lat, whose server leaves without a good-bye (write_lat.c ends in
+# destroy_ctx(), the others in ctx_close_connection()): if the acknowledge of the
+# client's last WRITE is lost, nobody is left to repeat it.
 loss()
 {
 	# The connection manager repeats what got lost after 4.3 s, and again; perftest's
@@ -155,7 +158,7 @@ loss()
 	ib_write_bw -s 65536 -n 50
 	ib_read_bw -s 65536 -n 30 -o 8
 	ib_atomic_bw -n 100 -o 8
-	ib_write_lat -s 8 -n 100
+	ib_send_lat -s 8 -n 100
 	ib_send_bw -s 4096 -n 100 --use-srq
 	EOF
 	both_ways pair/loss/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 50 -S 20000
