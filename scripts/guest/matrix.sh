@@ -4,7 +4,7 @@
 # has, plain and with each of its options. The figures do not matter, the data
 # must flow. MATRIX_JOBS run at a time: much of the time they wait for each other.
 #
-# MATRIX_FULL=1 runs the same rows for longer, with perftest's own figures.
+# MATRIX_FULL=1 runs the same rows with more iterations, and perftest's own figures.
 # MATRIX_ONLY, a regular expression, picks some by name, for instance 'read.*-all'.
 
 shopt -s extglob
@@ -31,7 +31,7 @@ plain			*		*			-s 2048 -n N
 all			*		!(ib_atomic*)		-a -n ALL
 bidirectional		*		*_bw			-b -s 2048 -n N
 bidirectional-all	*		!(ib_atomic*)_bw	-b -a -n ALL
-bidirectional-seconds	*		*_bw			-b -D SECONDS -f 0 -s 2048
+bidirectional-seconds	*		*_bw			-b -D 3 -f 0 -s 2048
 events			*		!(ib_write*)		-e -s 2048 -n N
 events-all		*		ib_@(send|read)*	-e -a -n ALL
 events-bidirectional	*		!(ib_write*)_bw		-e -b -s 2048 -n N
@@ -40,7 +40,7 @@ qps-all			*		!(ib_atomic*)_bw	-q MANY -a -n ALL
 qps-bidirectional	*		*_bw			-q 8 -b -s 2048 -n N
 list			*		*_bw			-l 8 -Q 8 -m 256 -s 256 -n N
 list-recv		*		ib_send_bw		-l 8 --recv_post_list 8 -s 2048 -n N
-seconds			*		*			-D SECONDS -f 0 -s 2048
+seconds			*		*			-D 3 -f 0 -s 2048
 inline			*		ib_@(send|write)*	-I 200 -s 200 -n N
 imm			*		ib_write*		--write_with_imm -s 2048 -n N
 imm-all			*		ib_write*		--write_with_imm -a -n ALL
@@ -50,7 +50,7 @@ srq-bidirectional	@(RC|UD)	ib_send_bw		--use-srq -b -s 2048 -n N
 srq-events		@(RC|UD)	ib_send*		--use-srq -e -s 2048 -n N
 srq-qps			@(RC|UD)	ib_send_bw		--use-srq -q 8 -s 2048 -n N
 srq-qps-all		@(RC|UD)	ib_send_bw		--use-srq -q MANY -a -n ALL
-srq-seconds		@(RC|UD)	ib_send*		--use-srq -D SECONDS -f 0 -s 2048
+srq-seconds		@(RC|UD)	ib_send*		--use-srq -D 3 -f 0 -s 2048
 cm			@(RC|UD)	*			-R -s 2048 -n N
 cm-all			@(RC|UD)	!(ib_atomic*)		-R -a -n ALL
 '
@@ -60,16 +60,15 @@ cm-all			@(RC|UD)	!(ib_atomic*)		-R -a -n ALL
 # and the same again for each size.
 matrix_options()
 {
-	local service=$1 tool=$2 options=$3 n=200 all=5 seconds=1 many=2
-	[ -z "$MATRIX_FULL" ] || { n=480 all=20 seconds=3 many=8; }
+	local service=$1 tool=$2 options=$3 n=200 all=5 many=2
+	[ -z "$MATRIX_FULL" ] || { n=480 all=20 many=8; }
 	options=${options/MANY/$many}
 	[ "$service" != UD ] || all=$n
 	[[ $service != UD || ! $options =~ --use-srq\ -q\ ([0-9]+) ]] ||
 		{ n=$((100 / BASH_REMATCH[1])) all=$n; }
 	[[ $tool != ib_atomic* ]] || options=${options/-s +([0-9])/}
 	options=${options/-n N/-n $n}
-	options=${options/-n ALL/-n $all}
-	echo "${options/SECONDS/$seconds}"
+	echo "${options/-n ALL/-n $all}"
 }
 
 # Why the device does not have it.
