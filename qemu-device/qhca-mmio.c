@@ -139,8 +139,8 @@ void qhca_dev_mmio_init(QHCAState *s)
     s->regs.disable_reentrancy_guard = true;
     s->db.disable_reentrancy_guard = true;
 
-    pci_register_bar(pci, QHCA_BAR_REGS, PCI_BASE_ADDRESS_SPACE_MEMORY |
-                     PCI_BASE_ADDRESS_MEM_TYPE_64, &s->regs);
+    pci_register_bar(pci, QHCA_BAR_REGS, PCI_BASE_ADDRESS_SPACE_MEMORY,
+                     &s->regs);
     /* Prefetchable: it grows with @uars and may lie above 4 GiB. */
     pci_register_bar(pci, QHCA_BAR_DB, PCI_BASE_ADDRESS_SPACE_MEMORY |
                      PCI_BASE_ADDRESS_MEM_TYPE_64 |

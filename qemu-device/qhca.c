@@ -72,24 +72,17 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
     return s->engine;
 }
 
-/* As msix_init_exclusive_bar() does, but with a 64-bit BAR. */
 static bool qhca_init_msix(QHCAState *s, Error **errp)
 {
     PCIDevice *pci = PCI_DEVICE(s);
-    uint32_t half = MAX(pow2ceil(s->vectors * PCI_MSIX_ENTRY_SIZE),
-                        QHCA_PAGE_SIZE / 2);
     uint32_t i;
 
-    memory_region_init(&s->msix, OBJECT(s), "qhca-msix", 2 * half);
-    if (msix_init(pci, s->vectors, &s->msix, QHCA_BAR_MSIX, 0,
-                  &s->msix, QHCA_BAR_MSIX, half, 0, errp)) {
+    if (msix_init_exclusive_bar(pci, s->vectors, QHCA_BAR_MSIX, errp)) {
         return false;
     }
     for (i = 0; i < s->vectors; i++) {
         msix_vector_use(pci, i);
     }
-    pci_register_bar(pci, QHCA_BAR_MSIX, PCI_BASE_ADDRESS_SPACE_MEMORY |
-                     PCI_BASE_ADDRESS_MEM_TYPE_64, &s->msix);
     return true;
 }
 
@@ -182,7 +175,7 @@ static void qhca_exit(PCIDevice *pci)
     qhca_engine_free(s->engine);
     s->engine = NULL;
     msix_unuse_all_vectors(pci);
-    msix_uninit(pci, &s->msix, &s->msix);
+    msix_uninit_exclusive_bar(pci);
     pcie_aer_exit(pci);
     pcie_cap_exit(pci);
 }

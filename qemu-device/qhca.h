@@ -42,7 +42,6 @@ struct QHCAState {
 
     MemoryRegion regs;
     MemoryRegion db;
-    MemoryRegion msix;
 
     NICState *nic;
     NICConf conf;

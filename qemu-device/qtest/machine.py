@@ -238,4 +238,5 @@ class PciFunction:
     def map_bar(self, bar, addr):
         off = 0x10 + 4 * bar
         self.write(off, 4, addr & 0xffffffff)
-        self.write(off + 4, 4, addr >> 32)
+        if self.read(off, 4) & 4:
+            self.write(off + 4, 4, addr >> 32)
