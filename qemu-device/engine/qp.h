@@ -308,7 +308,7 @@ static inline bool qhca_swr_is_rd_atomic(const struct qhca_swr *wr)
            wr->opcode == QHCA_WR_ATOMIC_WRITE;
 }
 
-/* Whether there is such a FLUSH, in a WQE as in a packet: QHCA_FLUSH_*, level. */
+/* Whether there is such a FLUSH: QHCA_FLUSH_*, level; of a WQE or a packet. */
 static inline bool qhca_flush_kind_ok(uint8_t type, uint8_t level)
 {
     return type && !(type & ~(QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT)) &&
