@@ -2,7 +2,8 @@
 /*
  * qhca PCIe device: access to guest memory.
  *
- * The device reaches RAM and nothing else: with the attribute .memory set, the
+ * The device reaches RAM, of the machine or its own (QHCA_ADDR_DM), and nothing
+ * else: with the attribute .memory set, the
  * memory core refuses MMIO, so that an address chosen by the guest cannot make
  * the device operate another device, or itself. Accesses go through the bus
  * master address space, so they fail while bus mastering is off and are
@@ -21,14 +22,26 @@
 
 static const MemTxAttrs qhca_dma_attrs = { .memory = true };
 
+/* The address space that @addr, which becomes an offset in it, is of. */
+static AddressSpace *qhca_dma_space(QHCAState *s, uint64_t *addr)
+{
+    if (s->dm_size && *addr & QHCA_ADDR_DM) {
+        *addr &= ~QHCA_ADDR_DM;
+        return &s->dm_as;
+    }
+    return pci_get_address_space(PCI_DEVICE(s));
+}
+
 static bool qhca_dma_rw(QHCAState *s, uint64_t addr, void *buf, size_t len,
                         DMADirection dir)
 {
     bool wraps = len && addr + (len - 1) < addr;
+    uint64_t off = addr;
+    AddressSpace *as = qhca_dma_space(s, &off);
 
     /* Has a full barrier in front, so accesses are seen in order. */
-    if (!wraps && pci_dma_rw(PCI_DEVICE(s), addr, buf, len, dir,
-                             qhca_dma_attrs) == MEMTX_OK) {
+    if (!wraps && dma_memory_rw(as, off, buf, len, dir, qhca_dma_attrs) ==
+                  MEMTX_OK) {
         return true;
     }
     trace_qhca_dma_fail(s->id, addr, len, dir == DMA_DIRECTION_FROM_DEVICE);
@@ -54,17 +67,18 @@ bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
  */
 static uint64_t *qhca_dma_map_atomic(QHCAState *s, uint64_t addr)
 {
-    AddressSpace *as = pci_get_address_space(PCI_DEVICE(s));
+    uint64_t off = addr;
+    AddressSpace *as = qhca_dma_space(s, &off);
     dma_addr_t len = sizeof(uint64_t);
     ram_addr_t unused;
     void *p;
 
     if (addr % sizeof(uint64_t) ||
-        !dma_memory_valid(as, addr, len, DMA_DIRECTION_TO_DEVICE,
+        !dma_memory_valid(as, off, len, DMA_DIRECTION_TO_DEVICE,
                           qhca_dma_attrs)) {
         goto fail;
     }
-    p = dma_memory_map(as, addr, &len, DMA_DIRECTION_FROM_DEVICE,
+    p = dma_memory_map(as, off, &len, DMA_DIRECTION_FROM_DEVICE,
                        qhca_dma_attrs);
     if (!p) {
         goto fail;
@@ -78,9 +92,9 @@ fail:
     return NULL;
 }
 
-static void qhca_dma_unmap_atomic(QHCAState *s, uint64_t *p)
+static void qhca_dma_unmap_atomic(QHCAState *s, uint64_t addr, uint64_t *p)
 {
-    dma_memory_unmap(pci_get_address_space(PCI_DEVICE(s)), p, sizeof(*p),
+    dma_memory_unmap(qhca_dma_space(s, &addr), p, sizeof(*p),
                      DMA_DIRECTION_FROM_DEVICE, sizeof(*p));
 }
 
@@ -110,7 +124,7 @@ bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
         return false;
     }
     *old = tswap64(qhca_cmpxchg(p, tswap64(compare), tswap64(swap)));
-    qhca_dma_unmap_atomic(s, p);
+    qhca_dma_unmap_atomic(s, addr, p);
     return true;
 }
 
@@ -129,7 +143,7 @@ bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
         found = qhca_cmpxchg(p, seen, tswap64(tswap64(seen) + add));
     }
     *old = tswap64(found);
-    qhca_dma_unmap_atomic(s, p);
+    qhca_dma_unmap_atomic(s, addr, p);
     return true;
 }
 
@@ -150,6 +164,6 @@ bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
 #else
     *p = val;
 #endif
-    qhca_dma_unmap_atomic(s, p);
+    qhca_dma_unmap_atomic(s, addr, p);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca PCIe device: registers (BAR 0) and doorbells (BAR 2).
+ * qhca PCIe device: registers (BAR 0), doorbells (BAR 2), memory (BAR 4).
  *
  * Both regions take accesses of every size and alignment and judge them here,
  * so that what the contract has no meaning for is counted and logged rather
@@ -122,10 +122,38 @@ static const MemoryRegionOps qhca_db_ops = {
     .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
 };
 
-void qhca_dev_mmio_init(QHCAState *s)
+/*
+ * RAM on the device: nothing of ours runs when a CPU, or another device, gets
+ * at it. The device itself does through an address space of its own, so that it
+ * does not matter where the guest has put the BAR, or whether it is enabled.
+ *
+ * Not known to migration, which the device refuses: a name there would be taken
+ * until the last reader of an unplugged device's memory map has gone, and that
+ * is after its successor may have come.
+ */
+static bool qhca_init_dm(QHCAState *s, Error **errp)
+{
+    if (!memory_region_init_ram_nomigrate(&s->dm, OBJECT(s), "qhca-dm",
+                                          s->dm_size, errp)) {
+        return false;
+    }
+    address_space_init(&s->dm_as, &s->dm, "qhca-dm");
+    memory_region_init_alias(&s->dm_bar, OBJECT(s), "qhca-dm-bar", &s->dm, 0,
+                             s->dm_size);
+    pci_register_bar(PCI_DEVICE(s), QHCA_BAR_DM,
+                     PCI_BASE_ADDRESS_SPACE_MEMORY |
+                     PCI_BASE_ADDRESS_MEM_TYPE_64 |
+                     PCI_BASE_ADDRESS_MEM_PREFETCH, &s->dm_bar);
+    return true;
+}
+
+bool qhca_dev_mmio_init(QHCAState *s, Error **errp)
 {
     PCIDevice *pci = PCI_DEVICE(s);
 
+    if (s->dm_size && !qhca_init_dm(s, errp)) {
+        return false;
+    }
     memory_region_init_io(&s->regs, OBJECT(s), &qhca_regs_ops, s, "qhca-regs",
                           QHCA_BAR_REGS_SIZE);
     memory_region_init_io(&s->db, OBJECT(s), &qhca_db_ops, s, "qhca-db",
@@ -145,4 +173,12 @@ void qhca_dev_mmio_init(QHCAState *s)
     pci_register_bar(pci, QHCA_BAR_DB, PCI_BASE_ADDRESS_SPACE_MEMORY |
                      PCI_BASE_ADDRESS_MEM_TYPE_64 |
                      PCI_BASE_ADDRESS_MEM_PREFETCH, &s->db);
+    return true;
+}
+
+void qhca_dev_mmio_exit(QHCAState *s)
+{
+    if (s->dm_size) {
+        address_space_destroy(&s->dm_as);
+    }
 }

@@ -8,6 +8,7 @@
 #include "qapi/error.h"
 #include "qemu/guest-random.h"
 #include "qemu/module.h"
+#include "qemu/units.h"
 #include "hw/pci/msi.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pcie.h"
@@ -25,6 +26,7 @@
 #define QHCA_MAX_VECTORS 64     /* the engine has as many event queues */
 #define QHCA_MAX_UARS 32768
 #define QHCA_MAX_CMD_TIMEOUT_MS (10 * 60 * 1000)
+#define QHCA_MAX_DM (1 * GiB)
 
 static bool qhca_check_properties(QHCAState *s, Error **errp)
 {
@@ -41,6 +43,11 @@ static bool qhca_check_properties(QHCAState *s, Error **errp)
                s->cmd_timeout_ms > QHCA_MAX_CMD_TIMEOUT_MS) {
         error_setg(errp, "'cmd-timeout-ms' must be between 1 and %d",
                    QHCA_MAX_CMD_TIMEOUT_MS);
+    } else if (s->dm_size && (s->dm_size < QHCA_PAGE_SIZE ||
+                              s->dm_size > QHCA_MAX_DM ||
+                              !is_power_of_2(s->dm_size))) {
+        error_setg(errp, "'dm-size' must be 0 or a power of two between 4K "
+                   "and 1G");
     } else if (is_multicast_ether_addr(s->conf.macaddr.a)) {
         error_setg(errp, "'mac' must be a unicast address");
     } else {
@@ -153,11 +160,16 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
     if (!qhca_init_msix(s, errp)) {
         goto err_pcie;
     }
-    qhca_dev_mmio_init(s);
+    if (!qhca_dev_mmio_init(s, errp)) {
+        goto err_msix;
+    }
     qhca_dev_run_init(s);
     qhca_dev_net_init(s);
     return;
 
+err_msix:
+    msix_unuse_all_vectors(pci);
+    msix_uninit_exclusive_bar(pci);
 err_pcie:
     pcie_aer_exit(pci);
     pcie_cap_exit(pci);
@@ -174,6 +186,7 @@ static void qhca_exit(PCIDevice *pci)
     qhca_dev_run_exit(s);
     qhca_engine_free(s->engine);
     s->engine = NULL;
+    qhca_dev_mmio_exit(s);
     msix_unuse_all_vectors(pci);
     msix_uninit_exclusive_bar(pci);
     pcie_aer_exit(pci);
@@ -207,6 +220,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
     DEFINE_PROP_BOOL("mw2a", QHCAState, mw2a, false),
     DEFINE_PROP_UINT32("cmd-timeout-ms", QHCAState, cmd_timeout_ms, 10000),
+    DEFINE_PROP_SIZE("dm-size", QHCAState, dm_size, 1 * MiB),
     DEFINE_PROP_UINT64("seed", QHCAState, seed, 0),
 };
 

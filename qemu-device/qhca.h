@@ -42,6 +42,9 @@ struct QHCAState {
 
     MemoryRegion regs;
     MemoryRegion db;
+    MemoryRegion dm;                /* device memory */
+    MemoryRegion dm_bar;            /* how the guest reaches it */
+    AddressSpace dm_as;             /* and how the device does */
 
     NICState *nic;
     NICConf conf;
@@ -49,6 +52,7 @@ struct QHCAState {
     uint32_t uars;
     uint32_t max_qp;
     uint32_t cmd_timeout_ms;
+    uint64_t dm_size;
     bool mw2a;
     uint64_t seed;
 
@@ -82,7 +86,8 @@ void qhca_dev_run_reset(QHCAState *s);
 void qhca_dev_run_exit(QHCAState *s);
 
 /* qhca-mmio.c */
-void qhca_dev_mmio_init(QHCAState *s);
+bool qhca_dev_mmio_init(QHCAState *s, Error **errp);
+void qhca_dev_mmio_exit(QHCAState *s);
 
 /* qhca-dma.c: the engine's dma_* and atomic_* callbacks */
 bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);

@@ -53,6 +53,12 @@ typedef uint64_t __be64;
 #define QHCA_BUF_MAX_DEPTH	3
 
 /*
+ * Wherever the device takes a DMA address, one with this bit is an offset in its
+ * own memory instead, which the driver sees as QHCA_BAR_DM.
+ */
+#define QHCA_ADDR_DM		0x8000000000000000ull
+
+/*
  * struct qhca_buf - how the driver describes guest memory of any size.
  * @addr: depth 0: DMA address of the first block, the others follow it without
  *        a gap; depth 1: DMA address of a table page of block addresses; depth

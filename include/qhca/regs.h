@@ -15,6 +15,7 @@
 #define QHCA_BAR_REGS		0	/* registers, 32-bit accesses only */
 #define QHCA_BAR_MSIX		1	/* MSI-X table and PBA */
 #define QHCA_BAR_DB		2	/* doorbell pages, 64-bit writes only */
+#define QHCA_BAR_DM		4	/* device memory; absent if there is none */
 #define QHCA_BAR_REGS_SIZE	0x1000
 
 /*

@@ -35,7 +35,8 @@ class Hca:
         self.path = "/machine/peripheral/hca%d" % index
         base = BAR_BASE + index * BAR_STRIDE
         self.bar = {c.BAR_REGS: base, c.BAR_MSIX: base + 0x100000,
-                    c.BAR_DB: base + 0x8000000}
+                    c.BAR_DB: base + 0x8000000,
+                    c.BAR_DM: base + 0x1000000}
         self.mem = MEM_BASE + index * MEM_STRIDE
         self.msix_mem = self.mem + MSIX_OFFSET
         self.next_page = self.mem
