@@ -31,7 +31,7 @@ make_final()
 	rm -rf "$tmp"
 	mkdir -p "$tmp"
 	run_step "selftests" in_buildroot make -j "$(nproc)" -C "$(br_path "$TREE/selftests")" \
-		all install INSTALL_PATH="$(br_path "$tmp")"
+		CFLAGS='-O2 -g -Werror' all install INSTALL_PATH="$(br_path "$tmp")"
 	publish "$tmp" "$out"
 }
 

@@ -59,7 +59,7 @@ static void give_driver(void)
 
 static void pci_reset(void)
 {
-	char name[64], path[128];
+	char name[256], path[384];
 
 	find_entry(PCI_DRIVER, "0000:", name, sizeof(name));
 	snprintf(path, sizeof(path), PCI_DRIVER "/%s/reset", name);

@@ -97,11 +97,11 @@ void test_timeout(unsigned int seconds);
 /* A call that returns an errno value, as most verbs do. */
 #define CHECK_ERR(call, want)						\
 	do {								\
-		int got_ = (call);					\
-		if (got_ != (want))					\
+		int got_ = (call), want_ = (want);			\
+		if (got_ != want_)					\
 			FAIL("%s: %s, not %s", #call,			\
 			     got_ ? strerror(got_) : "success",		\
-			     (want) ? strerror(want) : "success");	\
+			     want_ ? strerror(want_) : "success");	\
 	} while (0)
 
 #define REQUIRE_OK(call)						\
