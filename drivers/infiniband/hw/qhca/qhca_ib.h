@@ -114,33 +114,6 @@ struct qhca_ib_ah {
 };
 
 /**
- * struct qhca_ib_mr - memory region
- * @ibmr: the verbs object
- * @umem: the user's memory
- * @access: IB_ACCESS_* it was registered with
- * @pages: fast registration, here and below: device addresses, for the next REG_MR
- * @pages_dma: where the device finds them
- * @max_pages: room in @pages
- * @num_pages: used of it
- * @offset: of the first byte in the first page
- */
-struct qhca_ib_mr {
-	struct ib_mr ibmr;
-	struct ib_umem *umem;
-	int access;
-
-	__le64 *pages;
-	dma_addr_t pages_dma;
-	u32 max_pages;
-	u32 num_pages;
-	u32 offset;
-};
-
-struct qhca_ib_mw {
-	struct ib_mw ibmw;
-};
-
-/**
  * struct qhca_ib_qmem - memory of a ring, the user's or the kernel's
  * @buf: what a command says of it
  * @table: behind @buf until the command has completed
@@ -262,11 +235,6 @@ static inline struct qhca_ib_xrcd *to_qxrcd(struct ib_xrcd *ibxrcd)
 static inline struct qhca_ib_ah *to_qah(struct ib_ah *ibah)
 {
 	return container_of(ibah, struct qhca_ib_ah, ibah);
-}
-
-static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
-{
-	return container_of(ibmr, struct qhca_ib_mr, ibmr);
 }
 
 static inline struct qhca_ib_cq *to_qcq(struct ib_cq *ibcq)
@@ -391,27 +359,6 @@ int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
 int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 
-/* mr.c */
-struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
-struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
-				  int access, struct ib_udata *udata);
-struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
-				    u64 iova, int access, struct ib_pd *ibpd,
-				    struct ib_udata *udata);
-int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
-int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhca_cmd *cmd,
-		      struct ib_pd *ibpd);
-
-/* fast.c */
-struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
-int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
-		      unsigned int *sg_offset);
-void qhca_ib_free_pages(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
-
-/* mw.c */
-int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
-int qhca_ib_dealloc_mw(struct ib_mw *ibmw);
-
 /* cq.c */
 int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		      struct uverbs_attr_bundle *attrs);
@@ -445,6 +392,7 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr);
 
+#include "mr.h"
 #include "srq.h"
 
 #endif /* QHCA_IB_H */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* qhca_ib.ko: memory regions and windows; included by qhca_ib.h. */
+#ifndef QHCA_IB_MR_H
+#define QHCA_IB_MR_H
+
+/**
+ * struct qhca_ib_mr - memory region
+ * @ibmr: the verbs object
+ * @umem: the user's memory
+ * @access: IB_ACCESS_* it was registered with
+ * @pages: fast registration, here and below: device addresses, for the next REG_MR
+ * @pages_dma: where the device finds them
+ * @max_pages: room in @pages
+ * @num_pages: used of it
+ * @offset: of the first byte in the first page
+ */
+struct qhca_ib_mr {
+	struct ib_mr ibmr;
+	struct ib_umem *umem;
+	int access;
+
+	__le64 *pages;
+	dma_addr_t pages_dma;
+	u32 max_pages;
+	u32 num_pages;
+	u32 offset;
+};
+
+struct qhca_ib_mw {
+	struct ib_mw ibmw;
+};
+
+static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct qhca_ib_mr, ibmr);
+}
+
+/* mr.c */
+struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				  int access, struct ib_udata *udata);
+struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				    u64 iova, int access, struct ib_pd *ibpd,
+				    struct ib_udata *udata);
+int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhca_cmd *cmd,
+		      struct ib_pd *ibpd);
+
+/* fast.c */
+struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
+int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		      unsigned int *sg_offset);
+void qhca_ib_free_pages(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
+
+/* mw.c */
+int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int qhca_ib_dealloc_mw(struct ib_mw *ibmw);
+
+#endif /* QHCA_IB_MR_H */
