@@ -179,6 +179,25 @@ TEST_ROWS(group, "J-019 G-019 a QP that is in a multicast group when the device 
 	bring_back(row, d->gid_index);
 }
 
+TEST_ROWS(memory, "J-019 device memory that is mapped when the device goes", ways)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct dev *d = start();
+	struct ibv_dm *dm = ibv_alloc_dm(d->ctx, &attr);
+	uint32_t v = 1;
+
+	if (!dm && errno == EOPNOTSUPP)
+		test_skip("no device memory");
+	REQUIRE(dm);
+	REQUIRE_OK(ibv_memcpy_to_dm(dm, 0, &v, sizeof(v)));
+	row->go();
+	async_expect(d->ctx, IBV_EVENT_DEVICE_FATAL, NULL);
+	/* The kernel has put something else there. */
+	CHECK_ERR(ibv_memcpy_to_dm(dm, 0, &v, sizeof(v)), 0);
+	ibv_free_dm(dm);
+	bring_back(row, d->gid_index);
+}
+
 /* Posts and polls until the verbs say that it is over. */
 static void *traffic(void *arg)
 {

@@ -84,6 +84,7 @@ static void qhca_free_context(struct ibv_context *ibctx)
 }
 
 static const struct verbs_context_ops qhca_ctx_ops = {
+	.alloc_dm = qhca_alloc_dm,
 	.alloc_mw = qhca_alloc_mw,
 	.alloc_parent_domain = qhca_alloc_parent_domain,
 	.alloc_pd = qhca_alloc_pd,
@@ -108,7 +109,9 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.destroy_srq = qhca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = qhca_free_context,
+	.free_dm = qhca_free_dm,
 	.get_srq_num = qhca_get_srq_num,
+	.import_dm = qhca_import_dm,
 	.import_mr = qhca_import_mr,
 	.import_pd = qhca_import_pd,
 	.modify_cq = qhca_modify_cq,
@@ -125,10 +128,12 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.query_qp = qhca_query_qp,
 	.query_rt_values = qhca_query_rt_values,
 	.query_srq = qhca_query_srq,
+	.reg_dm_mr = qhca_reg_dm_mr,
 	.reg_mr = qhca_reg_mr,
 	.req_notify_cq = qhca_req_notify_cq,
 	.rereg_mr = qhca_rereg_mr,
 	.resize_cq = qhca_resize_cq,
+	.unimport_dm = qhca_unimport_dm,
 	.unimport_mr = qhca_unimport_mr,
 	.unimport_pd = qhca_unimport_pd,
 };

@@ -260,6 +260,16 @@ int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 int qhca_dereg_mr(struct verbs_mr *vmr);
 struct ibv_mr *qhca_import_mr(struct ibv_pd *ibpd, uint32_t handle);
 void qhca_unimport_mr(struct ibv_mr *ibmr);
+
+struct ibv_dm *qhca_alloc_dm(struct ibv_context *ibctx,
+			     struct ibv_alloc_dm_attr *attr);
+int qhca_free_dm(struct ibv_dm *ibdm);
+struct ibv_dm *qhca_import_dm(struct ibv_context *ibctx, uint32_t handle);
+void qhca_unimport_dm(struct ibv_dm *ibdm);
+struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
+			      uint64_t offset, size_t length,
+			      unsigned int access);
+
 struct ibv_mw *qhca_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);
 int qhca_dealloc_mw(struct ibv_mw *mw);
 int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,

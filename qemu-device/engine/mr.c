@@ -49,7 +49,7 @@ static int set_translation(struct qhca_engine *e, struct qhca_mr *mr,
     if (length > QHCA_MAX_MR_SIZE) {
         return QHCA_ERR_LIMIT;
     }
-    if (length == 0 || length - 1 > UINT64_MAX - iova ||
+    if ((length && length - 1 > UINT64_MAX - iova) ||
         r->buf.block_shift > QHCA_BLOCK_SHIFT_MAX ||
         offset >= 1ull << r->buf.block_shift) {
         return QHCA_ERR_PARAM;

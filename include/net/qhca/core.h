@@ -85,6 +85,9 @@ int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector);
 bool qhca_is_dead(struct qhca_dev *dev);
 /* Device clock, ns. */
 u64 qhca_read_clock(struct qhca_dev *dev);
+/* Device memory: physical address, and bytes, 0 if there is none. */
+phys_addr_t qhca_dm_phys(struct qhca_dev *dev);
+size_t qhca_dm_size(struct qhca_dev *dev);
 
 /**
  * struct qhca_mbox - what goes along with a command beyond its 48 bytes

@@ -52,6 +52,31 @@ enum qhca_attrs_pd_query {
 	QHCA_ATTR_PD_QUERY_RESP,
 };
 
+/* mmap() this offset and length of the command fd for device memory. */
+struct qhca_alloc_dm_resp {
+	__aligned_u64 mmap_key;
+	__aligned_u64 mmap_len;
+};
+
+enum qhca_attrs_alloc_dm {
+	QHCA_ATTR_ALLOC_DM_RESP = 1U << UVERBS_ID_NS_SHIFT,
+};
+
+/* For another process. */
+struct qhca_query_dm_resp {
+	struct qhca_alloc_dm_resp alloc;
+	__aligned_u64 length;
+};
+
+enum qhca_methods_dm {
+	QHCA_METHOD_DM_QUERY = 1U << UVERBS_ID_NS_SHIFT,
+};
+
+enum qhca_attrs_dm_query {
+	QHCA_ATTR_DM_QUERY_HANDLE = 1U << UVERBS_ID_NS_SHIFT,
+	QHCA_ATTR_DM_QUERY_RESP,
+};
+
 /* Ring of 2^n struct qhca_cqe, then one struct qhca_cq_dbrec. */
 struct qhca_create_cq_req {
 	__aligned_u64 buf_addr;

@@ -118,6 +118,7 @@ static const struct ib_device_ops qhca_ib_xrc_ops = {
 static const struct uapi_definition qhca_ib_defs[] = {
 	UAPI_DEF_CHAIN(qhca_ib_ucontext_defs),
 	UAPI_DEF_CHAIN(qhca_ib_pd_defs),
+	UAPI_DEF_CHAIN(qhca_ib_dm_defs),
 	{},
 };
 
@@ -197,9 +198,12 @@ static int qhca_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 	if (!dev)
 		return -ENOMEM;
 	qhca_ib_init(dev, qadev->dev);
-	ret = qhca_ib_events_init(dev);
+	ret = qhca_ib_dm_init(dev);
 	if (ret)
 		goto err_dealloc;
+	ret = qhca_ib_events_init(dev);
+	if (ret)
+		goto err_dm;
 	ret = qhca_ib_register(dev);
 	if (ret)
 		goto err_events;
@@ -208,6 +212,8 @@ static int qhca_ib_probe(struct auxiliary_device *adev, const struct auxiliary_d
 
 err_events:
 	qhca_ib_events_cleanup(dev);
+err_dm:
+	qhca_ib_dm_cleanup(dev);
 err_dealloc:
 	ib_dealloc_device(&dev->ibdev);
 	return ret;
@@ -220,6 +226,7 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	qhca_ib_silence(dev);
 	ib_unregister_device(&dev->ibdev);
 	qhca_ib_events_cleanup(dev);
+	qhca_ib_dm_cleanup(dev);
 	ib_dealloc_device(&dev->ibdev);
 }
 

@@ -83,6 +83,35 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
 }
 
 /**
+ * qhca_ib_mr_new - make a region of memory that needs no pinning
+ * @ibpd: the PD
+ * @cmd: all but opcode, PD and access rights are set
+ * @access: IB_ACCESS_*
+ *
+ * Return: the MR or an error.
+ */
+struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int access)
+{
+	struct qhca_ib_mr *mr;
+	int ret;
+
+	ret = qhca_ib_check_access(access);
+	if (ret)
+		return ERR_PTR(ret);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->access = access;
+	mr->ibmr.length = le64_to_cpu(cmd->reg_mr.length);
+	ret = qhca_ib_mr_create(to_qdev(ibpd->device), mr, cmd, ibpd);
+	if (ret) {
+		kfree(mr);
+		return ERR_PTR(ret);
+	}
+	return &mr->ibmr;
+}
+
+/**
  * qhca_ib_get_dma_mr - get_dma_mr verb: all memory, for local use
  * @ibpd: the PD
  * @access: IB_ACCESS_LOCAL_WRITE or nothing
@@ -92,21 +121,10 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_DMA };
-	struct qhca_ib_mr *mr;
-	int ret;
 
 	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_OPTIONAL))
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->access = access;
-	ret = qhca_ib_mr_create(to_qdev(ibpd->device), mr, &cmd, ibpd);
-	if (ret) {
-		kfree(mr);
-		return ERR_PTR(ret);
-	}
-	return &mr->ibmr;
+	return qhca_ib_mr_new(ibpd, &cmd, access);
 }
 
 /**

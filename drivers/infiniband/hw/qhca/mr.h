@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* qhca_ib.ko: memory regions and windows; included by qhca_ib.h. */
+/* qhca_ib.ko: memory regions, windows, device memory; included by qhca_ib.h. */
 #ifndef QHCA_IB_MR_H
 #define QHCA_IB_MR_H
 
@@ -36,6 +36,7 @@ static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 }
 
 /* mr.c */
+struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int access);
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 				  int access, struct ib_udata *udata);
@@ -45,6 +46,12 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
 int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhca_cmd *cmd,
 		      struct ib_pd *ibpd);
+
+/* dm.c */
+extern const struct uapi_definition qhca_ib_dm_defs[];
+int qhca_ib_dm_init(struct qhca_ib_dev *dev);
+void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev);
+void qhca_ib_dm_free_pages(struct qhca_ib_dev *dev, phys_addr_t addr, size_t len);
 
 /* fast.c */
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);

@@ -50,6 +50,8 @@
  * @num_ah: address handles that exist
  * @cqs_lock: protects @kernel_cqs
  * @kernel_cqs: struct qhca_ib_cq of kernel consumers
+ * @dm: device memory that nobody has
+ * @dm_va: all device memory, mapped
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -78,11 +80,16 @@ struct qhca_ib_dev {
 
 	spinlock_t cqs_lock;	/* see above */
 	struct list_head kernel_cqs;
+
+	struct gen_pool *dm;
+	void __iomem *dm_va;
 };
 
+/* What users can map: a doorbell page, or device memory. */
 struct qhca_ib_mmap_entry {
 	struct rdma_user_mmap_entry rdma;
 	phys_addr_t addr;
+	bool is_dm;
 };
 
 struct qhca_ib_ucontext {

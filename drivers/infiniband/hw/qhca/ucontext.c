@@ -102,7 +102,7 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
 }
 
 /**
- * qhca_ib_mmap - mmap() of the command file: the doorbell page
+ * qhca_ib_mmap - mmap() of the command file: the doorbell page, device memory
  * @ibctx: the context
  * @vma: where to
  *
@@ -112,14 +112,17 @@ int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *rdma_entry;
 	struct qhca_ib_mmap_entry *entry;
+	pgprot_t prot;
 	int ret;
 
 	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
 	if (!rdma_entry)
 		return -EINVAL;
 	entry = container_of(rdma_entry, struct qhca_ib_mmap_entry, rdma);
-	ret = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->addr), PAGE_SIZE,
-				pgprot_noncached(vma->vm_page_prot), rdma_entry);
+	prot = entry->is_dm ? pgprot_writecombine(vma->vm_page_prot) :
+			      pgprot_noncached(vma->vm_page_prot);
+	ret = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->addr),
+				rdma_entry->npages * PAGE_SIZE, prot, rdma_entry);
 	rdma_user_mmap_entry_put(rdma_entry);
 	return ret;
 }
@@ -130,7 +133,13 @@ int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
  */
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 {
-	kfree(container_of(rdma_entry, struct qhca_ib_mmap_entry, rdma));
+	struct qhca_ib_mmap_entry *entry =
+		container_of(rdma_entry, struct qhca_ib_mmap_entry, rdma);
+
+	if (entry->is_dm)
+		qhca_ib_dm_free_pages(to_qdev(rdma_entry->ucontext->device), entry->addr,
+				      rdma_entry->npages * PAGE_SIZE);
+	kfree(entry);
 }
 
 /**

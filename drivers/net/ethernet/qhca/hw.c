@@ -157,6 +157,30 @@ u64 qhca_read_clock(struct qhca_dev *dev)
 }
 EXPORT_SYMBOL(qhca_read_clock);
 
+/**
+ * qhca_dm_phys - where device memory is
+ * @dev: the function
+ *
+ * Return: its physical address.
+ */
+phys_addr_t qhca_dm_phys(struct qhca_dev *dev)
+{
+	return pci_resource_start(dev->pdev, QHCA_BAR_DM);
+}
+EXPORT_SYMBOL(qhca_dm_phys);
+
+/**
+ * qhca_dm_size - how much device memory there is
+ * @dev: the function
+ *
+ * Return: bytes, a power of two; or 0.
+ */
+size_t qhca_dm_size(struct qhca_dev *dev)
+{
+	return pci_resource_len(dev->pdev, QHCA_BAR_DM);
+}
+EXPORT_SYMBOL(qhca_dm_size);
+
 static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_attr *a)
 {
 	l->fw_version = le64_to_cpu(a->fw_version);

@@ -134,7 +134,8 @@ static int qhca_pci_init(struct qhca_dev *dev)
 	ret = pci_request_mem_regions(pdev, QHCA_DRV_NAME);
 	if (ret)
 		goto err_disable;
-	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	/* One bit less than an address has: with QHCA_ADDR_DM it is none of memory. */
+	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(63));
 	if (ret)
 		goto err_regions;
 	dma_set_max_seg_size(&pdev->dev, U32_MAX);

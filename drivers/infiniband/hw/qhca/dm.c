@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: device memory, RAM on the adapter that users allocate, map and make
+ * regions of. In whole pages, for a page is what can be mapped; and zeroed, for it
+ * has been somebody else's.
+ */
+#include <linux/genalloc.h>
+
+#include "qhca_ib.h"
+
+#define UVERBS_MODULE_NAME qhca_ib
+#include <rdma/uverbs_named_ioctl.h>
+
+struct qhca_ib_dm {
+	struct ib_dm ibdm;
+	struct qhca_ib_mmap_entry *entry;
+};
+
+static struct qhca_ib_dm *to_qdm(struct ib_dm *ibdm)
+{
+	return container_of(ibdm, struct qhca_ib_dm, ibdm);
+}
+
+static phys_addr_t qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev,
+					  const struct ib_dm_alloc_attr *attr)
+{
+	struct genpool_data_align align = { .align = BIT(attr->alignment) };
+	size_t len = PAGE_ALIGN(attr->length);
+	phys_addr_t addr;
+
+	addr = gen_pool_alloc_algo(dev->dm, len, gen_pool_first_fit_align, &align);
+	if (addr)
+		memset_io(dev->dm_va + (addr - qhca_dm_phys(dev->core)), 0, len);
+	return addr;
+}
+
+/**
+ * qhca_ib_dm_free_pages - the last mapping of device memory has gone
+ * @dev: the HCA
+ * @addr: physical address
+ * @len: bytes, whole pages
+ */
+void qhca_ib_dm_free_pages(struct qhca_ib_dev *dev, phys_addr_t addr, size_t len)
+{
+	gen_pool_free(dev->dm, addr, len);
+}
+
+/* An entry takes the pages over: with it they are freed. */
+static int qhca_ib_dm_insert(struct qhca_ib_dev *dev, struct qhca_ib_dm *dm,
+			     struct ib_ucontext *ibctx, const struct ib_dm_alloc_attr *attr)
+{
+	size_t len = PAGE_ALIGN(attr->length);
+	int ret;
+
+	dm->entry = kzalloc(sizeof(*dm->entry), GFP_KERNEL);
+	if (!dm->entry)
+		return -ENOMEM;
+	dm->entry->is_dm = true;
+	dm->entry->addr = qhca_ib_dm_alloc_pages(dev, attr);
+	if (!dm->entry->addr) {
+		ret = -ENOMEM;
+		goto err_entry;
+	}
+	ret = rdma_user_mmap_entry_insert(ibctx, &dm->entry->rdma, len);
+	if (ret)
+		goto err_pages;
+	return 0;
+
+err_pages:
+	qhca_ib_dm_free_pages(dev, dm->entry->addr, len);
+err_entry:
+	kfree(dm->entry);
+	return ret;
+}
+
+static struct qhca_alloc_dm_resp qhca_ib_dm_resp(const struct qhca_ib_dm *dm)
+{
+	return (struct qhca_alloc_dm_resp) {
+		.mmap_key = rdma_user_mmap_get_offset(&dm->entry->rdma),
+		.mmap_len = dm->entry->rdma.npages * PAGE_SIZE,
+	};
+}
+
+static struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
+				      struct ib_dm_alloc_attr *attr,
+				      struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibdev);
+	struct qhca_alloc_dm_resp resp;
+	struct qhca_ib_dm *dm;
+	int ret;
+
+	if (!attr->length || attr->length > qhca_dm_size(dev->core) ||
+	    attr->alignment > ilog2(qhca_dm_size(dev->core)))
+		return ERR_PTR(-EINVAL);
+	dm = kzalloc(sizeof(*dm), GFP_KERNEL);
+	if (!dm)
+		return ERR_PTR(-ENOMEM);
+	ret = qhca_ib_dm_insert(dev, dm, ibctx, attr);
+	if (ret)
+		goto err_dm;
+	resp = qhca_ib_dm_resp(dm);
+	ret = uverbs_copy_to_struct_or_zero(attrs, QHCA_ATTR_ALLOC_DM_RESP, &resp, sizeof(resp));
+	if (ret)
+		goto err_entry;
+	return &dm->ibdm;
+
+err_entry:
+	rdma_user_mmap_entry_remove(&dm->entry->rdma);
+err_dm:
+	kfree(dm);
+	return ERR_PTR(ret);
+}
+
+static int qhca_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dm *dm = to_qdm(ibdm);
+
+	rdma_user_mmap_entry_remove(&dm->entry->rdma);
+	kfree(dm);
+	return 0;
+}
+
+/* The core has seen that the range is inside, and that the region is zero-based. */
+static struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+				       struct ib_dm_mr_attr *attr,
+				       struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	u64 offset = to_qdm(ibdm)->entry->addr - qhca_dm_phys(dev->core) + attr->offset;
+	u32 in_page = offset & (QHCA_PAGE_SIZE - 1);
+	/* An empty region is allowed, a description of nothing is not. */
+	u64 end = in_page + max(attr->length, 1ULL);
+	struct qhca_cmd cmd = { .reg_mr = {
+		.type = QHCA_MR_MEM,
+		.buf = {
+			.addr = cpu_to_le64(QHCA_ADDR_DM | (offset - in_page)),
+			.num_blocks = cpu_to_le32(DIV_ROUND_UP_ULL(end, QHCA_PAGE_SIZE)),
+			.block_shift = QHCA_PAGE_SHIFT,
+		},
+		.length = cpu_to_le64(attr->length),
+		.offset = cpu_to_le32(in_page),
+	} };
+
+	return qhca_ib_mr_new(ibpd, &cmd, attr->access_flags);
+}
+
+static const struct ib_device_ops qhca_ib_dm_ops = {
+	.alloc_dm = qhca_ib_alloc_dm,
+	.dealloc_dm = qhca_ib_dealloc_dm,
+	.reg_dm_mr = qhca_ib_reg_dm_mr,
+};
+
+/* Device memory for one more process: the response of alloc_dm again. */
+static int UVERBS_HANDLER(QHCA_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_dm *ibdm = uverbs_attr_get_obj(attrs, QHCA_ATTR_DM_QUERY_HANDLE);
+	struct qhca_query_dm_resp resp = {
+		.alloc = qhca_ib_dm_resp(to_qdm(ibdm)),
+		.length = ibdm->length,
+	};
+
+	return uverbs_copy_to_struct_or_zero(attrs, QHCA_ATTR_DM_QUERY_RESP, &resp, sizeof(resp));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(QHCA_METHOD_DM_QUERY,
+			    UVERBS_ATTR_IDR(QHCA_ATTR_DM_QUERY_HANDLE, UVERBS_OBJECT_DM,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(QHCA_ATTR_DM_QUERY_RESP,
+						UVERBS_ATTR_STRUCT(struct qhca_query_dm_resp,
+								   length),
+						UA_MANDATORY));
+
+ADD_UVERBS_METHODS(qhca_ib_dm_methods, UVERBS_OBJECT_DM, &UVERBS_METHOD(QHCA_METHOD_DM_QUERY));
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_ib_alloc_dm_attrs, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
+			     UVERBS_ATTR_PTR_OUT(QHCA_ATTR_ALLOC_DM_RESP,
+						 UVERBS_ATTR_STRUCT(struct qhca_alloc_dm_resp,
+								    mmap_len),
+						 UA_MANDATORY));
+
+const struct uapi_definition qhca_ib_dm_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &qhca_ib_dm_methods),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &qhca_ib_alloc_dm_attrs),
+	{},
+};
+
+/**
+ * qhca_ib_dm_init - offer the verbs of device memory, if there is some
+ * @dev: the HCA, not yet registered
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_dm_init(struct qhca_ib_dev *dev)
+{
+	phys_addr_t addr = qhca_dm_phys(dev->core);
+	size_t size = qhca_dm_size(dev->core);
+	int ret = -ENOMEM;
+
+	if (!size)
+		return 0;
+	dev->dm_va = ioremap_wc(addr, size);
+	if (!dev->dm_va)
+		return -ENOMEM;
+	/* Of physical addresses: a BAR is aligned to its size, so they are as offsets are. */
+	dev->dm = gen_pool_create(PAGE_SHIFT, NUMA_NO_NODE);
+	if (!dev->dm)
+		goto err_va;
+	ret = gen_pool_add(dev->dm, addr, size, NUMA_NO_NODE);
+	if (ret)
+		goto err_pool;
+	ib_set_device_ops(&dev->ibdev, &qhca_ib_dm_ops);
+	return 0;
+
+err_pool:
+	gen_pool_destroy(dev->dm);
+err_va:
+	iounmap(dev->dm_va);
+	return ret;
+}
+
+/**
+ * qhca_ib_dm_cleanup - undo qhca_ib_dm_init()
+ * @dev: the HCA; nobody has memory of it any more
+ */
+void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev)
+{
+	if (!qhca_dm_size(dev->core))
+		return;
+	gen_pool_destroy(dev->dm);
+	iounmap(dev->dm_va);
+}
