@@ -18,6 +18,8 @@ ready()
 	esac
 }
 
+resources() { rdma -d resource show qp; rdma resource show cm_id; }
+
 # The complaints come first, before what the buffer of stdout held back.
 why()
 {
@@ -29,17 +31,20 @@ serve()
 {
 	local name=$1 where=$2 server rc=0 end=$((SECONDS + 15))
 	shift 2
-	timeout 90 "$@" >"$LOGS"/server 2>&1 &
+	timeout 90 stdbuf -oL "$@" >"$LOGS"/server 2>&1 &
 	server=$!
 	until ready "$where" || [ $SECONDS -ge $end ]; do sleep 0.1; done
 	qhca-host sync "up$STEP" >/dev/null
 	qhca-host sync "down$STEP" >/dev/null
 	end=$((SECONDS + ${GRACE:-10}))
 	while kill -0 $server 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
+	# Then the kernel knows what it waits for.
+	! kill -0 $server 2>/dev/null || resources >"$LOGS"/resources
 	kill $server 2>/dev/null
 	wait $server || rc=$?
 	[ $rc = 0 ] && result ok "$name" && return
 	why "$LOGS"/server
+	[ $rc != 143 ] || sed 's/^/    /' "$LOGS"/resources
 	result fail "$name" "server $rc"
 }
 
