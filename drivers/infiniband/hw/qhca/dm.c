@@ -2,9 +2,10 @@
 /*
  * qhca_ib.ko: device memory, RAM on the adapter that users allocate, map and make
  * regions of. In whole pages, for a page is what can be mapped; and zeroed, for it
- * has been somebody else's.
+ * has been somebody else's. A bitmap, for not every kernel has gen_pool.
  */
-#include <linux/genalloc.h>
+#include <linux/bitmap.h>
+#include <linux/io.h>
 
 #include "qhca_ib.h"
 
@@ -21,17 +22,30 @@ static struct qhca_ib_dm *to_qdm(struct ib_dm *ibdm)
 	return container_of(ibdm, struct qhca_ib_dm, ibdm);
 }
 
-static phys_addr_t qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev,
-					  const struct ib_dm_alloc_attr *attr)
+static unsigned long qhca_ib_dm_num_pages(struct qhca_ib_dev *dev)
 {
-	struct genpool_data_align align = { .align = BIT(attr->alignment) };
-	size_t len = PAGE_ALIGN(attr->length);
-	phys_addr_t addr;
+	return qhca_dm_size(dev->core) >> PAGE_SHIFT;
+}
 
-	addr = gen_pool_alloc_algo(dev->dm, len, gen_pool_first_fit_align, &align);
-	if (addr)
-		memset_io(dev->dm_va + (addr - qhca_dm_phys(dev->core)), 0, len);
-	return addr;
+/* What offsets are aligned to, addresses are: a BAR is aligned to its size. */
+static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, const struct ib_dm_alloc_attr *attr,
+				  phys_addr_t *addr)
+{
+	unsigned long n = PAGE_ALIGN(attr->length) >> PAGE_SHIFT;
+	unsigned long mask = (PAGE_ALIGN(BIT(attr->alignment)) >> PAGE_SHIFT) - 1;
+	unsigned long total = qhca_ib_dm_num_pages(dev);
+	unsigned long first;
+
+	mutex_lock(&dev->dm_lock);
+	first = bitmap_find_next_zero_area(dev->dm_used, total, 0, n, mask);
+	if (first < total)
+		bitmap_set(dev->dm_used, first, n);
+	mutex_unlock(&dev->dm_lock);
+	if (first >= total)
+		return -ENOMEM;
+	memset_io(dev->dm_va + (first << PAGE_SHIFT), 0, n << PAGE_SHIFT);
+	*addr = qhca_dm_phys(dev->core) + (first << PAGE_SHIFT);
+	return 0;
 }
 
 /**
@@ -39,10 +53,15 @@ static phys_addr_t qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev,
  * @dev: the HCA
  * @addr: physical address
  * @len: bytes, whole pages
+ *
+ * Context: process.
  */
 void qhca_ib_dm_free_pages(struct qhca_ib_dev *dev, phys_addr_t addr, size_t len)
 {
-	gen_pool_free(dev->dm, addr, len);
+	mutex_lock(&dev->dm_lock);
+	bitmap_clear(dev->dm_used, (addr - qhca_dm_phys(dev->core)) >> PAGE_SHIFT,
+		     len >> PAGE_SHIFT);
+	mutex_unlock(&dev->dm_lock);
 }
 
 /* An entry takes the pages over: with it they are freed. */
@@ -56,11 +75,9 @@ static int qhca_ib_dm_insert(struct qhca_ib_dev *dev, struct qhca_ib_dm *dm,
 	if (!dm->entry)
 		return -ENOMEM;
 	dm->entry->is_dm = true;
-	dm->entry->addr = qhca_ib_dm_alloc_pages(dev, attr);
-	if (!dm->entry->addr) {
-		ret = -ENOMEM;
+	ret = qhca_ib_dm_alloc_pages(dev, attr, &dm->entry->addr);
+	if (ret)
 		goto err_entry;
-	}
 	ret = rdma_user_mmap_entry_insert(ibctx, &dm->entry->rdma, len);
 	if (ret)
 		goto err_pages;
@@ -193,30 +210,21 @@ const struct uapi_definition qhca_ib_dm_defs[] = {
  */
 int qhca_ib_dm_init(struct qhca_ib_dev *dev)
 {
-	phys_addr_t addr = qhca_dm_phys(dev->core);
-	size_t size = qhca_dm_size(dev->core);
-	int ret = -ENOMEM;
+	unsigned long pages = qhca_ib_dm_num_pages(dev);
 
-	if (!size)
+	if (!pages)
 		return 0;
-	dev->dm_va = ioremap_wc(addr, size);
-	if (!dev->dm_va)
+	mutex_init(&dev->dm_lock);
+	dev->dm_used = bitmap_zalloc(pages, GFP_KERNEL);
+	if (!dev->dm_used)
 		return -ENOMEM;
-	/* Of physical addresses: a BAR is aligned to its size, so they are as offsets are. */
-	dev->dm = gen_pool_create(PAGE_SHIFT, NUMA_NO_NODE);
-	if (!dev->dm)
-		goto err_va;
-	ret = gen_pool_add(dev->dm, addr, size, NUMA_NO_NODE);
-	if (ret)
-		goto err_pool;
+	dev->dm_va = ioremap_wc(qhca_dm_phys(dev->core), pages << PAGE_SHIFT);
+	if (!dev->dm_va) {
+		bitmap_free(dev->dm_used);
+		return -ENOMEM;
+	}
 	ib_set_device_ops(&dev->ibdev, &qhca_ib_dm_ops);
 	return 0;
-
-err_pool:
-	gen_pool_destroy(dev->dm);
-err_va:
-	iounmap(dev->dm_va);
-	return ret;
 }
 
 /**
@@ -225,8 +233,8 @@ err_va:
  */
 void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev)
 {
-	if (!qhca_dm_size(dev->core))
+	if (!dev->dm_va)
 		return;
-	gen_pool_destroy(dev->dm);
 	iounmap(dev->dm_va);
+	bitmap_free(dev->dm_used);
 }

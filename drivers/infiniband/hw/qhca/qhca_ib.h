@@ -50,7 +50,8 @@
  * @num_ah: address handles that exist
  * @cqs_lock: protects @kernel_cqs
  * @kernel_cqs: struct qhca_ib_cq of kernel consumers
- * @dm: device memory that nobody has
+ * @dm_lock: protects @dm_used
+ * @dm_used: pages of device memory that somebody has
  * @dm_va: all device memory, mapped
  */
 struct qhca_ib_dev {
@@ -81,7 +82,8 @@ struct qhca_ib_dev {
 	spinlock_t cqs_lock;	/* see above */
 	struct list_head kernel_cqs;
 
-	struct gen_pool *dm;
+	struct mutex dm_lock;	/* see above */
+	unsigned long *dm_used;
 	void __iomem *dm_va;
 };
 
