@@ -93,7 +93,7 @@ void qhca_requester_hold(struct qhca_qp *qp)
         /* Only the last one read can be: the next follows when it is sent. */
         struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.next - 1);
 
-        if (psn_diff(r->max_psn, wr->first_psn) <= 0 && !wr->executed) {
+        if (r->max_psn == wr->first_psn && !wr->executed) {
             qp->sq.next--;
             r->next_psn = wr->first_psn;
             r->stopped = false;     /* if it was a bad one: judged again then */
