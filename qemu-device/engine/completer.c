@@ -85,10 +85,15 @@ static bool accept_before(struct qhca_engine *e, struct qhca_qp *qp,
     return false;
 }
 
-/* The oldest WR if @psn answers it, and it is one with an answer of its own. */
-static struct qhca_swr *answered(struct qhca_qp *qp, uint32_t psn)
+/*
+ * The oldest WR if @p answers it, and it is one with an answer of its own. That
+ * cannot say no: a NAK is a packet of its own.
+ */
+static struct qhca_swr *answered(struct qhca_qp *qp,
+                                 const struct roce_packet *p)
 {
-    if (qp->sq.ci == qp->sq.next || psn != qp->req.una_psn) {
+    if (qp->sq.ci == qp->sq.next || p->psn != qp->req.una_psn ||
+        AETH_TYPE(p->syndrome) != 0) {
         return NULL;
     }
 
@@ -115,7 +120,7 @@ static void rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
     if (!accept_before(e, qp, p->psn)) {
         return;
     }
-    wr = answered(qp, p->psn);
+    wr = answered(qp, p);
     if (!wr || qhca_swr_is_atomic(wr)) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;
@@ -150,7 +155,7 @@ static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
     if (!accept_before(e, qp, p->psn)) {
         return;
     }
-    wr = answered(qp, p->psn);
+    wr = answered(qp, p);
     if (!wr || !qhca_swr_is_atomic(wr)) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;

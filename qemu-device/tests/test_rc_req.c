@@ -202,6 +202,30 @@ static void test_bad_answers(void)
     }
 }
 
+/* The AETH of an answer that brings data says ACK, or it is no answer. */
+static void test_bad_syndromes(void)
+{
+    static const uint8_t syndromes[] = {
+        AETH_RNR_NAK | 1, 0x40, AETH_NAK_SEQ, AETH_NAK_ACCESS, 0x9f,
+    };
+
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(syndromes); i++) {
+        struct rc_opts o = RC_OPTS;
+        struct roce_packet p;
+
+        start(&o);
+        post(i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);
+        CHECK_EQ(peer_drain(&qp), 1);
+        p = peer_packet(&qp, i & 1 ? RC_READ_RESP_ONLY : RC_ATOMIC_ACKNOWLEDGE,
+                        PSN);
+        p.syndrome = syndromes[i / 2];
+        peer_inject(&qp, &p, "12345678", i & 1 ? 8 : 0);
+        done(0, QHCA_WC_BAD_RESP_ERR);
+        expect_dead();
+        harness_cleanup();
+    }
+}
+
 static void test_rd_atomic(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -325,6 +349,7 @@ static const struct test tests[] = {
     { "D-010 B-045 AckReq and SE", test_flags },
     { "D-021 D-024 D-025 D-026 I-052 fatal NAKs", test_fatal_naks },
     { "I-030 I-031 answers that do not fit", test_bad_answers },
+    { "D-024 I-030 answers with a syndrome of a NAK", test_bad_syndromes },
     { "D-067 max_rd_atomic", test_rd_atomic },
     { "B-051 fence", test_fence },
     { "I-051 I-052 a bad WR behind others", test_bad_behind },
