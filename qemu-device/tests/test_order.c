@@ -192,8 +192,7 @@ static void retries(void)
     peer_ack(&qp, PSN + 2);
     done(3, QHCA_WC_SUCCESS);
     CHECK_EQ(lists_read, 1);
-    CHECK(usable(f.key));
-    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK(usable(f.key) && g->deadline == UINT64_MAX);
 }
 
 /* While the cursor stands before it again, an answer comes for all of it. */
@@ -276,25 +275,27 @@ static void drain(void)
     done(3, QHCA_WC_SUCCESS);
 }
 
-/* SQD with nothing but such WRs: quiet at once. */
-static void drain_alone(void)
+/* SQD behind one that was executed last, then with nothing but such WRs. */
+static void drain_last(void)
 {
     start();
+    put(QHCA_WR_SEND, 10);
     put_reg(f.key, 0);
-    put_inv(f.key);
     go();
+    CHECK_EQ(peer_drain(&qp), 1);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
+    CHECK_EQ(le32toh(rc_query(&qp).sq_next), 2);
+    peer_ack(&qp, PSN);
     done(0, QHCA_WC_SUCCESS);
     done(1, QHCA_WC_SUCCESS);
-    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
-    CHECK(!rc_query(&qp).sq_draining);
-    put_reg(f.key, 0);
+    put_inv(f.key);
     go();
     rc_expect_none(&qp.scq);
-    CHECK(!usable(f.key));
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     guest_settle(g);
     done(2, QHCA_WC_SUCCESS);
-    CHECK(usable(f.key));
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
+    CHECK(!rc_query(&qp).sq_draining);
 }
 
 static void flush(void)
@@ -414,9 +415,9 @@ static void datagrams(void)
 /* SGEs and inline data make no sense here. */
 static void malformed(void)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        struct rc_wr wr;
+    struct rc_wr wr;
 
+    for (unsigned i = 0; i < 2; i++) {
         start();
         wr = wr_inv(&qp, QHCA_WR_LOCAL_INV, f.key);
         wr.num_sge = i ? 0 : 1;
@@ -434,7 +435,7 @@ static const struct test tests[] = {
     { "a late ACK, the cursor before it", late_ack },
     { "a late ACK, and on with what is behind it", late_ack_and_on },
     { "A-084..A-089 SQD", drain },
-    { "A-087 SQD and nothing else", drain_alone },
+    { "A-084 A-087 SQD, the last and nothing else", drain_last },
     { "A-097 A-099 flushed", flush },
     { "more than a QP starts at a time", many },
     { "B-043 B-044 unsignaled", unsignaled },

@@ -212,6 +212,22 @@ static void test_lengths(void)
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
     rc_expect(&qp.scq, 0, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    harness_cleanup();
+
+    start(&o, QHCA_QPS_RTS);            /* behind a packet that is out */
+    g->bad_from = gbuf_addr(&qp.sq, 1u << qp.sq_stride);
+    g->bad_to = g->bad_from + 4096;
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
+    rc_put(&qp, &wr);
+    post(QHCA_WR_SEND, 8);
+    CHECK_EQ(peer_drain(&qp), 1);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
+    done(0, QHCA_WC_WR_FLUSH_ERR);
+    rc_expect(&qp.scq, 0, QHCA_WC_WR_FLUSH_ERR);
+    guest_advance(g, 10 * T(10));
+    CHECK(g->deadline == UINT64_MAX);                           /* */
+    peer_expect_none(&qp);
+    rc_expect_none(&qp.scq);
 }
 
 /* ---- whom it listens to ---- */
@@ -296,7 +312,8 @@ static const struct test tests[] = {
     { "C-028 C-029 H-001 H-002 I-041 CQ overrun", test_overrun },
     { "I-001 I-002 I-003 local keys", test_local_errors },
     { "I-001 F-008 region deregistered in mid-SEND", test_dereg_midway },
-    { "B-024 B-027 B-032 I-032 H-002 lengths, unreadable ring", test_lengths },
+    { "A-100 B-024 B-027 B-032 I-032 H-002 lengths, unreadable ring",
+      test_lengths },
     { "D-082 D-083 E-041 E-045 packets of strangers", test_strangers },
     { "G-015 a GID that is taken away", test_gid_gone },
     { "D-045 timeouts while others loop back", test_grace },

@@ -118,6 +118,10 @@ static void test_flags(void)
         { QHCA_WR_SEND, true }, { QHCA_WR_SEND_WITH_IMM, true },
         { QHCA_WR_RDMA_WRITE, false }, { QHCA_WR_RDMA_WRITE_WITH_IMM, true },
     };
+    static const uint8_t single[] = {
+        QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
+        QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_SEND, QHCA_WR_RDMA_WRITE,
+    };
     struct rc_opts o = RC_OPTS;
     struct roce_packet p;
     uint32_t psn = PSN;
@@ -138,6 +142,35 @@ static void test_flags(void)
         peer_ack(&qp, psn - 1);
     }
     CHECK_EQ(psn, PSN + 80);
+    for (size_t i = 0; i < ARRAY_SIZE(single); i++) {
+        struct rc_wr wr = rc_wr(&qp, single[i], 0, 8);
+
+        wr.flags |= QHCA_WQE_SOLICITED;
+        rc_post(&qp, &wr);
+        guest_settle(g);
+        CHECK(peer_next(&qp, &p));
+        CHECK_EQ(p.ackreq, true);
+        CHECK_EQ(p.solicited, single[i] == QHCA_WR_SEND);
+        peer_expect_none(&qp);
+    }
+}
+
+/* Whatever credits it gives, an ACK is one; none stops the queue (D-017). */
+static void test_credits(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start(&o);
+    for (unsigned code = 0; code < 32; code++) {
+        post(QHCA_WR_SEND, 1);
+        post(QHCA_WR_SEND, 1);
+        CHECK_EQ(peer_drain(&qp), 2);
+        peer_nak(&qp, (uint8_t)code, PSN + 2 * code);
+        done(2 * code, 0);
+        rc_expect_none(&qp.scq);
+        peer_nak(&qp, (uint8_t)code, PSN + 2 * code + 1);
+        done(2 * code + 1, 0);
+    }
 }
 
 static void test_fatal_naks(void)
@@ -255,6 +288,17 @@ static void test_rd_atomic(void)
     }
     harness_cleanup();
 
+    o.rd_atomic = 1;            /* the rest of one is one as well */
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 3000);
+    post(QHCA_WR_RDMA_READ, 4);
+    CHECK_EQ(peer_drain(&qp), 1);
+    answer_read(RC_READ_RESP_FIRST, PSN, 1024);
+    guest_advance(g, T(10));
+    peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
+    peer_expect_none(&qp);
+    harness_cleanup();
+
     o.rd_atomic = 0;
     start(&o);
     post(QHCA_WR_SEND, 4);
@@ -347,6 +391,7 @@ static const struct test tests[] = {
     { "D-015 answers to nothing", test_stale },
     { "D-012 READ and atomic answers acknowledge", test_acks_before },
     { "D-010 B-045 AckReq and SE", test_flags },
+    { "D-017 credits of the peer", test_credits },
     { "D-021 D-024 D-025 D-026 I-052 fatal NAKs", test_fatal_naks },
     { "I-030 I-031 answers that do not fit", test_bad_answers },
     { "D-024 I-030 answers with a syndrome of a NAK", test_bad_syndromes },

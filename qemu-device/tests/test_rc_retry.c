@@ -197,6 +197,59 @@ static void test_rnr_retry(void)
     }
 }
 
+/*
+ * Each counter has one retry: one does not pay for the other (D-033), and what
+ * the peer accepts, be it half a message, reloads both (D-034).
+ */
+static void test_reload(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.retry = o.rnr_retry = 1;
+    start(&o);
+    post(QHCA_WR_SEND, 1);                              /* PSN */
+    post(QHCA_WR_SEND, 3000);                           /* +1 to +3 */
+    post(QHCA_WR_SEND, 1);                              /* +4 */
+    CHECK_EQ(peer_drain(&qp), 5);
+    for (unsigned i = 0; i < 3; i += 2) {
+        peer_nak(&qp, AETH_RNR_NAK | 1, PSN + i);
+        peer_nak(&qp, AETH_RNR_NAK | 1, PSN + i);       /* doubled */
+        peer_nak(&qp, AETH_NAK_SEQ, PSN + i);           /* overtaken */
+        guest_advance(g, 10000);
+        CHECK_EQ(peer_drain(&qp), 5 - i);
+        guest_advance(g, T(10));
+        CHECK_EQ(peer_drain(&qp), 5 - i);
+    }
+    done(0, 0);
+    peer_nak(&qp, AETH_RNR_NAK | 1, PSN + 4);
+    done(1, 0);
+    guest_advance(g, 10000);
+    CHECK_EQ(peer_drain(&qp), 1);
+    peer_nak(&qp, AETH_RNR_NAK | 1, PSN + 4);
+    done(2, QHCA_WC_RNR_RETRY_EXC_ERR);
+    expect_dead();
+}
+
+/* It is the oldest packet's timer: neither new ones nor old answers move it. */
+static void test_not_put_off(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.retry = 0;
+    start(&o);
+    post(QHCA_WR_SEND, 1);
+    peer_ack(&qp, PSN);
+    done(0, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        post(QHCA_WR_SEND, 1);
+        peer_ack(&qp, PSN);
+        guest_advance(g, T(10) / 4 - 1);
+        rc_expect_none(&qp.scq);
+    }
+    guest_advance(g, 4);
+    done(1, QHCA_WC_RETRY_EXC_ERR);                             /* D-045 */
+}
+
 static void test_implied(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -221,6 +274,17 @@ static void test_implied(void)
     p = peer_expect(&qp, RC_READ_REQUEST, PSN + 2);             /* D-006 */
     CHECK_EQ(p.va, 0x10000 + 1024);
     CHECK_EQ(p.dma_len, 2500 - 1024);
+    harness_cleanup();
+
+    o.retry = 0;                        /* it is a retry like any other */
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 8);
+    post(QHCA_WR_SEND, 1);
+    CHECK_EQ(peer_drain(&qp), 2);
+    peer_ack(&qp, PSN + 1);
+    done(0, QHCA_WC_RETRY_EXC_ERR);                             /* D-046 */
+    done(1, QHCA_WC_WR_FLUSH_ERR);
+    expect_dead();
 }
 
 static void test_read_rest(void)
@@ -249,7 +313,7 @@ static void test_read_rest(void)
     CHECK(g->deadline == UINT64_MAX);
 }
 
-/* A network that takes nothing for a while loses nothing. */
+/* A network that takes nothing for a while loses nothing, now and again. */
 static void test_pressure(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -258,21 +322,23 @@ static void test_pressure(void)
 
     o.mtu = 1;
     start(&o);
-    g->net_blocked = true;
-    post(QHCA_WR_SEND, 30 * 256);
-    post(QHCA_WR_SEND, 30 * 256);
-    guest_advance(g, T(10) + 1);        /* not lost: no repetition yet */
-    CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
-    while (peer_next(&qp, &p)) {
-        CHECK_EQ(p.psn, psn++);
+    for (unsigned i = 0; i < 4; i += 2) {
+        g->net_blocked = true;
+        post(QHCA_WR_SEND, 30 * 256);
+        post(QHCA_WR_SEND, 30 * 256);
+        guest_advance(g, T(10) + 1);    /* not lost: no repetition yet */
+        CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
+        g->net_blocked = false;
+        qhca_engine_tx_ready(g->e, *g->clock);
+        guest_settle(g);
+        while (peer_next(&qp, &p)) {
+            CHECK_EQ(p.psn, psn++);
+        }
+        CHECK_EQ(psn, PSN + 30 * (i + 2));
+        peer_ack(&qp, psn - 1);
+        done(i, 0);
+        done(i + 1, 0);
     }
-    CHECK_EQ(psn, PSN + 60);
-    peer_ack(&qp, psn - 1);
-    done(0, 0);
-    done(1, 0);
 }
 
 static const struct test tests[] = {
@@ -285,6 +351,8 @@ static const struct test tests[] = {
     { "D-031 D-033 D-035..D-038 every RNR time, to the nanosecond",
       test_rnr_times },
     { "D-032 D-033 I-018 I-019 rnr_retry 0 to 7", test_rnr_retry },
+    { "D-032 D-033 D-034 progress reloads both counters", test_reload },
+    { "D-045 D-047 the timer of the oldest packet", test_not_put_off },
     { "D-014 D-006 implied NAK", test_implied },
     { "D-003 D-006 the rest of a READ is asked for again", test_read_rest },
     { "D-047 back-pressure", test_pressure },

@@ -219,7 +219,11 @@ static void test_sqd_hold(void)
     peer_expect_none(&qp);                                      /* */
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
-    peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
+    p = peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
+    CHECK_EQ(p.va, node.mr.addr);
+    p = peer_packet(&qp, RC_READ_RESP_ONLY, PSN + 1);
+    peer_inject(&qp, &p, "12345678", 8);
+    done(1, 0);
 }
 
 /* A bad WR behind a good one is as much held as any other. */
