@@ -375,6 +375,8 @@ void qhca_unreliable_fail(struct qhca_engine *e, struct qhca_qp *qp,
 /* What RC and UC responders have in common: */
 /* The payload lengths of D-064 that the opcode alone decides. */
 bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p);
+/* The same, and that the message so far fits the receive WR (D-066). */
+bool qhca_send_length_ok(const struct qhca_qp *qp, const struct roce_packet *p);
 /* Whether the QP's access flags allow what the packet asks for (D-063). */
 bool qhca_operation_enabled(const struct qhca_qp *qp,
                             const struct roce_packet *p);

@@ -105,6 +105,16 @@ bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p)
     return (flags & OPF_FIRST) || p->payload_len > 0;
 }
 
+bool qhca_send_length_ok(const struct qhca_qp *qp, const struct roce_packet *p)
+{
+    const struct qhca_responder *s = &qp->rsp;
+
+    /* Segments can have room for more than a message can be long. */
+    return qhca_payload_ok(qp, p) &&
+           s->offset + p->payload_len <= MIN_OF(s->rwr.length,
+                                                (uint64_t)QHCA_MAX_MSG);
+}
+
 /* The packet has been executed: expect the next, answer if asked. */
 static void accept_packet(struct qhca_engine *e, struct qhca_qp *qp,
                           const struct roce_packet *p)
@@ -136,7 +146,7 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     if (!take_rwr(e, qp, p)) {
         return;
     }
-    if (!qhca_payload_ok(qp, p) || total > s->rwr.length) {
+    if (!qhca_send_length_ok(qp, p)) {
         qhca_refuse_length(e, qp, p);
         return;
     }

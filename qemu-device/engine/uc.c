@@ -64,7 +64,7 @@ static bool rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     if (!qhca_unreliable_take(e, qp)) {
         return false;
     }
-    if (!qhca_payload_ok(qp, p) || total > s->rwr.length) {
+    if (!qhca_send_length_ok(qp, p)) {
         refuse(e, qp);
         return false;
     }

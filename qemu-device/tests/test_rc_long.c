@@ -19,6 +19,7 @@ static struct node node;
 static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
 static struct rc_qp qp;
 static struct guest *g;
+static const uint8_t data[1024] = { 0x77 };
 
 static void start(void)
 {
@@ -27,7 +28,7 @@ static void start(void)
     o.mtu = 1;
     o.sq_psn = PSN;
     o.rd_atomic = 1;
-    o.qp_flags = KERNEL_QP;     /* may name addresses where there is no memory */
+    o.qp_flags = KERNEL_QP;     /* may name addresses without memory */
     node = node_new(NULL, 1);
     g = node.g;
     qp = rc_create(&node, &o);
@@ -36,9 +37,8 @@ static void start(void)
 }
 
 /*
- * The whole message, of which the last packet is in the node's memory, as is one
- * more that the test needs: the last of the first piece of a READ, the first of
- * a WRITE.
+ * The whole message. Its last packet is in the node's memory, and what else the
+ * test needs: the last of the first piece of a READ, the first of a WRITE.
  */
 static void post_long(uint8_t opcode)
 {
@@ -95,7 +95,6 @@ static void expect_request(uint32_t piece)
 
 static void answer(uint32_t n)
 {
-    static uint8_t data[MTU] = { [0] = 0x77 };
     struct roce_packet p = peer_packet(&qp, RC_READ_RESP_LAST, PSN + n);
 
     peer_inject(&qp, &p, data, MTU);
@@ -167,9 +166,84 @@ static void test_write(void)
     peer_expect(&qp, RC_SEND_ONLY, PSN + PACKETS);
 }
 
+/*
+ * A receive WR with room for 4 GiB, in four segments; the test sees the end of
+ * the second. All but @left bytes of 2^31 have come.
+ */
+static void start_receive(uint8_t type, unsigned left)
+{
+    struct qhca_seg_le sge[4];
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    o.type = type;
+    o.qp_flags = KERNEL_QP;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_create(&node, &o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    for (unsigned i = 0; i < 4; i++) {
+        sge[i] = (struct qhca_seg_le) {
+            node.mr.addr, LEN / 2, QHCA_RESERVED_LKEY,
+        };
+    }
+    sge[1].addr = node.mr.addr + 8192 - LEN / 2;
+    rc_recv_raw(&qp, 1, 4, sge);
+    p = peer_packet(&qp, (type == QHCA_QPT_UC ? SVC_UC : 0) | RC_SEND_FIRST,
+                    qp.o.rq_psn);
+    peer_inject(&qp, &p, data, sizeof(data));
+    peer_drain(&qp);
+    qhca_qp_get(g->e, qp.qpn)->rsp.offset = LEN - left;
+}
+
+/* 1024 bytes more, and that is all. */
+static void inject_last(void)
+{
+    uint8_t last = qp.o.type == QHCA_QPT_UC ? SVC_UC | RC_SEND_LAST :
+                                              RC_SEND_LAST;
+    struct roce_packet p = peer_packet(&qp, last, qp.o.rq_psn + 1);
+
+    peer_inject(&qp, &p, data, sizeof(data));
+}
+
+static uint8_t byte_at(uint64_t off)
+{
+    return *(uint8_t *)guest_ptr(g, node.mr.addr + off, 1);
+}
+
+/* Whatever room the receive WR has, a message has no more than that (B-026). */
+static void test_send(void)
+{
+    start_receive(QHCA_QPT_RC, 1024);
+    inject_last();
+    peer_expect(&qp, RC_ACKNOWLEDGE, qp.o.rq_psn + 1);
+    CHECK_EQ(le32toh(rc_expect(&qp.rcq, 1, 0).byte_len), LEN);
+    CHECK_EQ(byte_at(8192 - 1024), 0x77);
+    harness_cleanup();
+
+    start_receive(QHCA_QPT_RC, 1023);
+    inject_last();
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, qp.o.rq_psn + 1).syndrome,
+             AETH_NAK_INV_REQ);
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
+    CHECK_EQ(byte_at(8192 - 1023), 0);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    harness_cleanup();
+
+    start_receive(QHCA_QPT_UC, 1023);
+    inject_last();
+    rc_expect_none(&qp.rcq);
+    CHECK_EQ(byte_at(8192 - 1023), 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 1);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
+}
+
 static const struct test tests[] = {
     { "D-001 D-003 D-067 A-084 A-085 a READ of 2^31 bytes", test_read },
     { "A-084 A-085 a WRITE of 2^31 bytes", test_write },
+    { "B-026 D-064 D-066 D-072 a SEND of 2^31 bytes, or one more",
+      test_send },
 };
 
 int main(int argc, char **argv)
