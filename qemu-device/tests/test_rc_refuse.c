@@ -143,6 +143,57 @@ static void test_remote_errors(void)
     }
 }
 
+/*
+ * D-060: of two reasons to refuse a packet, the one that is looked for first. No
+ * receive WR has been posted.
+ */
+static void test_order(void)
+{
+    enum { NO_RIGHT = 1, NO_RESOURCE = 2, BAD_KEY = 4 };
+    static const struct {
+        uint8_t op;
+        int8_t ahead;           /* PSN */
+        uint8_t faults;
+        uint16_t len;
+        uint32_t dma_len;
+        uint8_t syndrome;
+    } c[] = {
+        { RC_WRITE_MIDDLE, 1, 0, MTU, 0, AETH_NAK_SEQ },
+        { RC_WRITE_ONLY, 1, NO_RIGHT | BAD_KEY, 8, 8, AETH_NAK_SEQ },
+        { RC_WRITE_ONLY, -1, NO_RIGHT | BAD_KEY, 8, 9, AETH_ACK },
+        { RC_WRITE_LAST_IMM, 0, 0, 8, 8, AETH_NAK_INV_REQ },
+        { RC_WRITE_ONLY_IMM, 0, NO_RIGHT, 8, 8, AETH_NAK_INV_REQ },
+        { RC_READ_REQUEST, 0, NO_RIGHT | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
+        { RC_SEND_ONLY, 0, 0, MTU + 4, 0, AETH_RNR_NAK | 1 },
+        { RC_WRITE_ONLY_IMM, 0, 0, 8, 9, AETH_RNR_NAK | 1 },
+        { RC_WRITE_ONLY_IMM, 0, BAD_KEY, 8, 8, AETH_RNR_NAK | 1 },
+        { RC_READ_REQUEST, 0, NO_RESOURCE | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
+        { RC_FETCH_ADD, 0, NO_RESOURCE | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
+        { RC_WRITE_ONLY, 0, BAD_KEY, 8, 9, AETH_NAK_INV_REQ },
+        { RC_READ_REQUEST, 0, BAD_KEY, 4, 8, AETH_NAK_INV_REQ },
+        { RC_READ_REQUEST, 0, BAD_KEY, 0, 0x80000001u, AETH_NAK_INV_REQ },
+        /* The longest there is (B-026), but not of this region. */
+        { RC_READ_REQUEST, 0, 0, 0, 0x80000000u, AETH_NAK_ACCESS },
+        { RC_WRITE_FIRST, 0, 0, MTU, 0x80000000u, AETH_NAK_ACCESS },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+        struct rc_opts o = RC_OPTS;
+        struct roce_packet p;
+
+        o.access = c[i].faults & NO_RIGHT ? 0 : REMOTE_ALL;
+        o.dest_rd_atomic = c[i].faults & NO_RESOURCE ? 0 : 4;
+        start(&o, QHCA_QPS_RTS);
+        p = request(c[i].op, PSN + (uint32_t)c[i].ahead, 0, c[i].dma_len);
+        p.rkey ^= c[i].faults & BAD_KEY ? 1 : 0;
+        peer_inject(&qp, &p, data, c[i].len);
+        expect_nak(c[i].syndrome, PSN - (c[i].ahead < 0));
+        peer_expect_none(&qp);
+        CHECK(memory_is(0, 2 * MTU, 0));
+        harness_cleanup();
+    }
+}
+
 /* D-065: nothing is written if not all may be; I-029: bytes and RETH. */
 static void test_write_lengths(void)
 {
@@ -304,6 +355,7 @@ static void test_dereg_mid_read(void)
 static const struct test tests[] = {
     { "I-004 I-007 I-013 I-017 D-063 D-065 keys, ranges, rights",
       test_remote_errors },
+    { "D-060 B-026 which reason comes first", test_order },
     { "I-029 D-065 WRITE against its RETH", test_write_lengths },
     { "I-012 I-014 I-015 I-016 D-066 H-002 receive WRs",
       test_receive_errors },

@@ -231,6 +231,11 @@ static void test_violations(void)
     }
     CHECK_EQ(le32toh(query_port().qkey_viol_cntr), 0xffff);
     CHECK_EQ(le32toh(query_port().bad_pkey_cntr), 1);
+    p.pkey = 1;
+    for (unsigned i = 0; i < 0x10001; i++) {
+        peer_inject(&qp, &p, "abcd", 4);
+    }
+    CHECK_EQ(le32toh(query_port().bad_pkey_cntr), 0xffff);
 }
 
 /* */
