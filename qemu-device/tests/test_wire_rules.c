@@ -335,24 +335,53 @@ static void watch(struct guest *guest, uint64_t addr, size_t len, bool write)
     }
 }
 
-static void test_order(void)
+/* @p brings 64 bytes, or those of an atomic, for the node's memory. */
+static void check_order(struct gcq *cq, const struct roce_packet *p, size_t len)
 {
-    struct roce_packet p;
     uint8_t payload[64] = { 1 };
 
-    start(false, 0, 64, 0);
-    rc_recv(&qp, 1, 0, 64);
-    cqe_at = gbuf_addr(&qp.rcq.buf, 0);
+    cqe_at = gbuf_addr(&cq->buf, 0);
     data_at = node.mr.addr;
     data_writes = cqe_writes = early = owner_writes = 0;
     g->on_dma = watch;
-    p = peer_packet(&qp, RC_SEND_ONLY, PSN);
-    peer_inject(&qp, &p, payload, sizeof(payload));
+    peer_inject(&qp, p, payload, len);
     g->on_dma = NULL;
     CHECK(data_writes > 0 && cqe_writes > 0);
     CHECK_EQ(owner_writes, 1);
     CHECK_EQ(early, 0);
-    rc_expect(&qp.rcq, 1, QHCA_WC_SUCCESS);
+    rc_expect(cq, cq == &qp.rcq ? 1 : 0x1000, QHCA_WC_SUCCESS);
+    harness_cleanup();
+}
+
+static void test_order(void)
+{
+    static const uint8_t requests[] = { RC_SEND_ONLY, RC_WRITE_ONLY_IMM };
+    static const uint8_t answers[] = {
+        RC_READ_RESP_ONLY, RC_ATOMIC_ACKNOWLEDGE,
+    };
+    struct roce_packet p;
+
+    for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+        start(false, 0, 64, 0);
+        rc_recv(&qp, 1, 0, 64);
+        p = peer_packet(&qp, requests[i], PSN);
+        p.va = node.mr.addr;
+        p.rkey = node.mr.key;
+        p.dma_len = 64;
+        check_order(&qp.rcq, &p, 64);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        bool read = answers[i] == RC_READ_RESP_ONLY;
+        struct rc_wr wr;
+
+        start(false, 0, 64, 0);
+        wr = rc_wr(&qp, read ? QHCA_WR_RDMA_READ :
+                               QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, read ? 64 : 8);
+        rc_post(&qp, &wr);
+        guest_settle(g);
+        p = peer_packet(&qp, answers[i], SQ_PSN);
+        check_order(&qp.scq, &p, read ? 64 : 0);
+    }
 }
 
 static const struct test tests[] = {
@@ -365,7 +394,7 @@ static const struct test tests[] = {
     { "B-068 immediate data", test_imm },
     { "C-010 A-096 an error CQE", test_error_cqe },
     { "I-024 P_Key, address or ICRC wrong, for ever", test_spoilt },
-    { "C-013 B-062 payload, then the CQE, its owner last", test_order },
+    { "B-060 B-062 C-013 payload, then the CQE, its owner last", test_order },
 };
 
 int main(int argc, char **argv)
