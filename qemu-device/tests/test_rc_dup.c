@@ -198,6 +198,25 @@ static struct qhca_qp *engine_qp(void)
 }
 
 /*
+ * The latest of two READs that cover a PSN, as those of 2^31 bytes do that are a
+ * lap apart (D-003): the test makes the older one that long.
+ */
+static void test_lap(void)
+{
+    struct qhca_responder *s;
+
+    start(2);
+    inject_read(PSN, 0, 8);
+    s = &engine_qp()->rsp;
+    s->res[s->res_last].num_psn = 0x800000;
+    inject_read(PSN + 1, 64, 8);
+    inject_read(PSN + 1, 64, 8);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 1);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 1);
+}
+
+/*
  * A peer that repeats itself without end while no answer can leave: the line
  * has an end, the fatal NAK still finds its place, and order is kept (D-013).
  */
@@ -293,6 +312,7 @@ static const struct test tests[] = {
     { "D-051 READ is read again, within its range", test_read },
     { "D-052 D-055 atomics are answered from memory", test_atomic },
     { "D-054 duplicates in the middle of a message", test_in_message },
+    { "D-003 D-051 of two READs the latest", test_lap },
     { "D-013 D-026 a crowd of duplicates", test_crowd },
     { "D-020 a waiting NAK stays", test_nak_stays },
     { "D-013 free-running indices", test_index_wrap },

@@ -88,13 +88,17 @@ static void test_gap(void)
     expect_nak(AETH_NAK_SEQ, PSN);                              /* D-020 */
     inject(RC_SEND_ONLY, PSN + 2, 1);
     peer_expect_none(&qp);
+    inject(RC_SEND_ONLY, PSN - 1, 1);   /* a duplicate fills no gap */
+    expect_ack(PSN - 1, 0);
+    inject(RC_SEND_ONLY, PSN + 2, 1);
+    peer_expect_none(&qp);
     inject(RC_SEND_ONLY, PSN, 1);
     expect_ack(PSN, 1);
     inject(RC_SEND_ONLY, PSN + 3, 1);
     expect_nak(AETH_NAK_SEQ, PSN + 1);
     rc_expect(&qp.rcq, 0, 0);
     rc_expect_none(&qp.rcq);
-    CHECK_EQ(counter(g, QHCA_CNT_RX_OUT_OF_SEQ), 3);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_OUT_OF_SEQ), 4);
 }
 
 static void test_comm_est(void)
