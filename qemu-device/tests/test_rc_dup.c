@@ -198,8 +198,8 @@ static struct qhca_qp *engine_qp(void)
 }
 
 /*
- * The latest of two READs that cover a PSN, as those of 2^31 bytes do that are a
- * lap apart (D-003): the test makes the older one that long.
+ * The latest of two READs that cover a PSN, as those of 2^31 bytes do that are
+ * a lap apart (D-003): the test makes the older one that long.
  */
 static void test_lap(void)
 {

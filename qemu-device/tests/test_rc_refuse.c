@@ -144,8 +144,8 @@ static void test_remote_errors(void)
 }
 
 /*
- * D-060: of two reasons to refuse a packet, the one that is looked for first. No
- * receive WR has been posted.
+ * D-060: of two reasons to refuse a packet, the one that is looked for first.
+ * No receive WR has been posted.
  */
 static void test_order(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: RESET forgets everything, conformance A-104. Each row makes
+ * qhca engine tests: RESET forgets everything, conformance A-104. Each row has
  * a QP remember one thing, takes it through RESET, and looks for that thing.
  */
 #include "rc.h"

@@ -178,13 +178,16 @@ static void test_sqd(void)
     no_event();
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_ERR_STATE);  /* */
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_ERR_STATE);
+    a.timeout = 12;
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_TIMEOUT), QHCA_ERR_STATE);
+    CHECK_EQ(rc_query(&qp).attr.timeout, 10);                   /* */
     guest_advance(g, T(10));
     peer_expect(&qp, RC_SEND_ONLY, PSN);        /* retries go on */
     peer_ack(&qp, PSN);
     done(0, 0);
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);      /* */
     CHECK(!rc_query(&qp).sq_draining);
-    a.timeout = 12;                                             /* */
+    /* */
     a.max_rd_atomic = 1;
     CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_TIMEOUT |
                        QHCA_QP_MAX_QP_RD_ATOMIC), QHCA_OK);
@@ -196,6 +199,15 @@ static void test_sqd(void)
     peer_ack(&qp, PSN + 1);
     done(1, 0);
     no_event();
+
+    CHECK_EQ(to_sqd(false), QHCA_OK);           /* A-072, with no ACK before */
+    a.retry_cnt = a.rnr_retry = 0;
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_RETRY_CNT | QHCA_QP_RNR_RETRY),
+             QHCA_OK);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    post(QHCA_WR_SEND, 8);
+    guest_advance(g, T(12));
+    done(2, QHCA_WC_RETRY_EXC_ERR);
 }
 
 /* What was read from the ring but not begun is held, also behind others. */
@@ -347,7 +359,7 @@ static const struct test tests[] = {
     { "A-097 A-098 A-099 A-100 A-101 A-115 A-118 I-039 flush", test_flush },
     { "A-116 A-117 flush from INIT and RTR", test_flush_early },
     { "A-097 C-012 flush of full rings", test_flush_many },
-    { "A-005 A-019 A-085 A-087 A-088 A-112 A-113 SQD", test_sqd },
+    { "A-005 A-019 A-062 A-072 A-085 A-087 A-088 A-112 A-113 SQD", test_sqd },
     { "A-084 A-119 SQD holds what has not begun", test_sqd_hold },
     { "A-084 A-089 A-090 A-114 SQD and failure", test_sqd_bad },
     { "A-103 A-104 A-105 A-120 100 times through RESET", test_reset_loop },
