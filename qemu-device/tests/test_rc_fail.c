@@ -232,6 +232,20 @@ static void test_lengths(void)
 
 /* ---- whom it listens to ---- */
 
+/* That @p is for: one of the port's, but not that of the QP's AV. */
+static void add_gid(unsigned index, const struct roce_packet *p)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_SET_GID), .set_gid.port = 1,
+        .set_gid.valid = 1, .set_gid.index = htole16((uint16_t)index),
+        .set_gid.vlan = htole16(p->vlan),
+    };
+
+    memcpy(cmd.set_gid.gid, p->dgid, 16);
+    memcpy(cmd.set_gid.smac, p->dmac, 6);
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+}
+
 static void test_strangers(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -248,6 +262,16 @@ static void test_strangers(void)
     p.sgid[15] = 9;                                             /* D-083 */
     peer_inject(&qp, &p, "x", 1);
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 1);
+    p = good;
+    p.dgid[15] = 5;
+    add_gid(1, &p);
+    peer_inject(&qp, &p, "x", 1);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 2);
+    p = good;
+    p.vlan = 7;
+    add_gid(2, &p);
+    peer_inject(&qp, &p, "x", 1);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 3);
     p = good;
     p.pkey = 0x8001;                                            /* D-082 */
     peer_inject(&qp, &p, "x", 1);
