@@ -248,6 +248,18 @@ static void test_not_put_off(void)
     }
     guest_advance(g, 4);
     done(1, QHCA_WC_RETRY_EXC_ERR);                             /* D-045 */
+    harness_cleanup();
+
+    o.retry = 1;
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 8);
+    post(QHCA_WR_SEND, 1);
+    peer_ack(&qp, PSN + 1);             /* an implied NAK: the one retry */
+    guest_advance(g, T(10) - 1);
+    peer_ack(&qp, PSN + 1);             /* is none any more */
+    rc_expect_none(&qp.scq);
+    guest_advance(g, 1);
+    done(0, QHCA_WC_RETRY_EXC_ERR);
 }
 
 static void test_implied(void)
