@@ -228,6 +228,7 @@ static void wrong_objects(void)
 static void limits(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
+    struct rc_wr wr;
     struct fast f;
     uint32_t before;
 
@@ -248,6 +249,11 @@ static void limits(void)
     CHECK_EQ(g->e->table_blocks, before + QHCA_MAX_FAST_REG);
     reg(&f, f.key, QHCA_WC_SUCCESS);
     CHECK(usable(f.key, IOVA, QHCA_MAX_FAST_REG << 12, RW));
+    inv(f.key, QHCA_WC_SUCCESS);
+    wr = wr_reg(&qp, &f, f.key, -((uint64_t)QHCA_MAX_FAST_REG << 12), RW);
+    do_memop(&qp, &wr, QHCA_WC_SUCCESS);        /* to the last address */
+    CHECK(usable(f.key, UINT64_MAX, 1, RW));
+    CHECK(!usable(f.key, UINT64_MAX, 2, RW));
     cmd.opcode = htole16(QHCA_CMD_REREG_MR);
     cmd.reg_mr.key = htole32(f.key);
     cmd.reg_mr.rereg = QHCA_REREG_ACCESS;

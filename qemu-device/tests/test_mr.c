@@ -299,6 +299,9 @@ static void variants(void)
     for (i = 0; i < 3 * SLOTS; i++) {
         key = guest_create(g, &cmd);
         repeats += i >= SLOTS && last[(key >> 8) % SLOTS] == (key & 0xff);
+        /* As REG_MR and BIND_MW change it. */
+        qhca_mr_get(g->e, key)->key ^= i % 256;
+        key ^= i % 256;
         last[(key >> 8) % SLOTS] = (uint8_t)key;
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, key), QHCA_OK);
     }
@@ -405,6 +408,11 @@ static void rereg_is_atomic(void)
     TRY(all, cmd.reg_mr.iova = htole64(UINT64_MAX), QHCA_ERR_PARAM);
 #undef TRY
     CHECK_EQ(rereg(g, good, key ^ 1, all), QHCA_ERR_OBJ);
+    cmd = (struct qhca_cmd) { .opcode = htole16(QHCA_CMD_ALLOC_MW) };
+    cmd.alloc_mw.pdn = htole32(pd);
+    cmd.alloc_mw.type = QHCA_MW_1;
+    CHECK_EQ(rereg(g, good, guest_create(g, &cmd), QHCA_REREG_ACCESS),
+             QHCA_ERR_OBJ);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pd2), QHCA_OK);
 }
 

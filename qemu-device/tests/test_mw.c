@@ -60,6 +60,7 @@ static void all_of_them(void)
 
 static void type1(void)
 {
+    struct rc_wr wr;
     uint32_t key, old;
 
     start_for(QHCA_MW_1);
@@ -84,7 +85,29 @@ static void type1(void)
     bind_window(&qp, key, 0, 0, 0, QHCA_WC_SUCCESS);        /* length 0 */
     CHECK(!usable(&qp, old, at(1000), 1, WR));
     CHECK(!usable(&qp, key, at(0), 1, RD));
+    bind_window(&qp, next_key(key), 0, 10, RD, QHCA_WC_SUCCESS);
+    key = next_key(key);
+    wr = wr_bind(&qp, next_key(key), 0, 0, 0);      /* of no region at all */
+    wr.mr_key = 0;
+    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    CHECK(!usable(&qp, key, at(0), 1, RD));
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
+}
+
+/* F-039: only what writes needs a region that may be written. */
+static void to_read(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+        struct rc_wr wr;
+
+        start_for(types[i]);
+        wr = wr_bind(&qp, mw_create(g, node.pdn, types[i]) ^ 1, 0, 100, RD);
+        wr.mr_key = region(QHCA_ACCESS_MW_BIND, 0);
+        do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+        CHECK(usable(&qp, wr.key, at(0), 100, RD));
+        CHECK(!usable(&qp, wr.key, at(0), 1, WR));
+        harness_cleanup();
+    }
 }
 
 static void type2(void)
@@ -105,19 +128,34 @@ static void type2(void)
         bind_window(&qp, next_key(key), 0, 100, RD, QHCA_WC_MW_BIND_ERR);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);                  /* F-037 */
         CHECK(usable(&qp, key, at(0), 100, RD));        /* as it was */
+        CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_MW, key), QHCA_OK);
+        /* None of the many before keeps it. */
+        CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
         harness_cleanup();
     }
 }
 
 /* F-036..F-039, I-034: one thing wrong each time. */
 enum bad_bind {
-    BIND_NONE, BIND_ON_MR, BIND_MW_PD, BIND_MR_PD, BIND_MR_RIGHT, BIND_MR_ZERO,
-    BIND_MR_FREE, BIND_MR_IS_MW, BIND_MR_KEY, BIND_LOW, BIND_HIGH, BIND_WRAP,
-    BIND_READ_ONLY, BIND_RIGHTS, BIND_LOCAL, BIND_DMA,
+    BIND_NONE, BIND_ON_MR, BIND_ON_FAST, BIND_MW_PD, BIND_MR_PD, BIND_MR_RIGHT,
+    BIND_MR_ZERO, BIND_MR_FREE, BIND_MR_IS_MW, BIND_MR_KEY, BIND_LOW, BIND_HIGH,
+    BIND_WRAP, BIND_READ_ONLY, BIND_RIGHTS, BIND_LOCAL, BIND_DMA,
     BIND_SAME_KEY, BIND_TYPE1_ZERO,         /* type 1 only */
     BIND_NOTHING,                           /* type 2 only */
     BAD_BINDS
 };
+
+/* A fast region that had all it takes, and is Free again. */
+static uint32_t was_bindable(void)
+{
+    struct fast f = fast_create(&node, 4, 3);
+    struct rc_wr wr = wr_reg(&qp, &f, f.key, at(0), QHCA_ACCESS_LOCAL_WRITE |
+                                                    QHCA_ACCESS_MW_BIND);
+
+    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    invalidate(&qp, f.key, QHCA_WC_SUCCESS);
+    return f.key;
+}
 
 static void spoil(struct rc_wr *wr, enum bad_bind how, uint32_t pd2)
 {
@@ -131,6 +169,9 @@ static void spoil(struct rc_wr *wr, enum bad_bind how, uint32_t pd2)
         break;
     case BIND_ON_MR:
         wr->key = node.mr.key;
+        break;
+    case BIND_ON_FAST:
+        wr->key = region(0, QHCA_MR_FAST);
         break;
     case BIND_MW_PD:
         wr->key = mw_create(g, pd2, QHCA_MW_1) ^ 1;
@@ -146,7 +187,8 @@ static void spoil(struct rc_wr *wr, enum bad_bind how, uint32_t pd2)
         wr->mr_key = region(all | ZERO, 0);
         break;
     case BIND_MR_FREE:
-        wr->mr_key = region(0, QHCA_MR_FAST);
+        wr->mr_key = was_bindable();
+        wr->length = 4096;
         break;
     case BIND_MR_IS_MW:
         wr->mr_key = mw_create(g, pd, QHCA_MW_1);
@@ -176,7 +218,7 @@ static void spoil(struct rc_wr *wr, enum bad_bind how, uint32_t pd2)
         wr->mr_key = region(0, QHCA_MR_DMA);
         break;
     case BIND_SAME_KEY:
-        wr->key ^= 1;
+        wr->key ^= 3;
         break;
     case BIND_TYPE1_ZERO:
         wr->access |= ZERO;
@@ -188,6 +230,7 @@ static void spoil(struct rc_wr *wr, enum bad_bind how, uint32_t pd2)
     node.pdn = pd;
 }
 
+/* A window of type 1 is bound before, and stays so; one of type 2 is not. */
 static void refused_binds(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(types) * BAD_BINDS; i++) {
@@ -201,6 +244,9 @@ static void refused_binds(void)
         }
         start_for(type);
         key = mw_create(g, node.pdn, type);
+        if (type == QHCA_MW_1) {
+            bind_window(&qp, key ^ 2, 50, 100, RD, QHCA_WC_SUCCESS);
+        }
         wr = wr_bind(&qp, key ^ 1, 0, NODE_MEM, RD | WR);
         spoil(&wr, how, pd_create(g));
         tap_note("type %u, mistake %u", type, how);
@@ -208,6 +254,8 @@ static void refused_binds(void)
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
         CHECK(how == BIND_ON_MR || !usable(&qp, wr.key, at(0), 1, RD));
         CHECK(usable(&qp, node.mr.key, at(0), NODE_MEM, RD));
+        CHECK_EQ(usable(&qp, key ^ 2, at(50), 100, RD), type == QHCA_MW_1);
+        CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_MW, key), QHCA_OK);
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
         harness_cleanup();
     }
@@ -290,6 +338,7 @@ static const struct test tests[] = {
     { "max_mw windows, and one more", all_of_them },
     { "F-036 F-045 B-009 type 1", type1 },
     { "F-037 B-009 type 2", type2 },
+    { "F-039 windows to read", to_read },
     { "F-036..F-039 I-034 refused", refused_binds },
     { "F-049 F-050 LOCAL_INV", invalidation },
     { "F-009 F-052 F-054 A-021 what it keeps from going", holding },

@@ -214,6 +214,14 @@ static void test_write_lengths(void)
         { 2 * MTU, { RC_WRITE_FIRST, RC_WRITE_MIDDLE }, { MTU, MTU },
           AETH_NAK_INV_REQ },
         { 0x80000001u, { RC_WRITE_FIRST, 0 }, { MTU, 0 }, AETH_NAK_INV_REQ },
+        /* Packets of another PMTU. */
+        { 2 * MTU, { RC_WRITE_FIRST, 0 }, { MTU / 2, 0 }, AETH_NAK_INV_REQ },
+        { 4 * MTU, { RC_WRITE_FIRST, 0 }, { 2 * MTU, 0 }, AETH_NAK_INV_REQ },
+        { MTU + 4, { RC_WRITE_ONLY, 0 }, { MTU + 4, 0 }, AETH_NAK_INV_REQ },
+        { 3 * MTU, { RC_WRITE_FIRST, RC_WRITE_MIDDLE }, { MTU, MTU - 4 },
+          AETH_NAK_INV_REQ },
+        { 2 * MTU + 4, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, MTU + 4 },
+          AETH_NAK_INV_REQ },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
@@ -288,6 +296,24 @@ static void test_receive_errors(void)
     rc_expect(&qp.rcq, 0, QHCA_WC_WR_FLUSH_ERR);
 }
 
+/* The region is good, but the memory behind it fails (D-021, H-002). */
+static void test_bad_memory(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    for (unsigned imm = 0; imm < 2; imm++) {
+        start(&o, QHCA_QPS_RTS);
+        rc_recv(&qp, 1, 0, 100);
+        g->bad_from = node.mr.addr;
+        g->bad_to = g->bad_from + 4096;
+        inject(imm ? RC_WRITE_ONLY_IMM : RC_WRITE_ONLY, PSN, 4);
+        expect_refusal(AETH_NAK_OP, PSN, imm ? 0 : QHCA_EVENT_QP_FATAL);
+        rc_expect(&qp.rcq, 1, imm ? QHCA_WC_LOC_ACCESS_ERR :
+                                    QHCA_WC_WR_FLUSH_ERR);
+        harness_cleanup();
+    }
+}
+
 /* I-025, I-026, D-068 */
 static void test_resources(void)
 {
@@ -359,6 +385,7 @@ static const struct test tests[] = {
     { "I-029 D-065 WRITE against its RETH", test_write_lengths },
     { "I-012 I-014 I-015 I-016 D-066 H-002 receive WRs",
       test_receive_errors },
+    { "D-021 H-002 memory that fails", test_bad_memory },
     { "I-025 I-026 D-068 READ resources", test_resources },
     { "I-036 D-069 region deregistered in mid-READ", test_dereg_mid_read },
 };
