@@ -299,17 +299,24 @@ static void test_receive_errors(void)
 /* The region is good, but the memory behind it fails (D-021, H-002). */
 static void test_bad_memory(void)
 {
+    static const uint8_t ops[] = {
+        RC_WRITE_ONLY, RC_READ_REQUEST, RC_FETCH_ADD, RC_WRITE_ONLY_IMM,
+    };
     struct rc_opts o = RC_OPTS;
 
-    for (unsigned imm = 0; imm < 2; imm++) {
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        bool told = ops[i] == RC_WRITE_ONLY_IMM;
+        struct roce_packet p;
+
         start(&o, QHCA_QPS_RTS);
         rc_recv(&qp, 1, 0, 100);
         g->bad_from = node.mr.addr;
         g->bad_to = g->bad_from + 4096;
-        inject(imm ? RC_WRITE_ONLY_IMM : RC_WRITE_ONLY, PSN, 4);
-        expect_refusal(AETH_NAK_OP, PSN, imm ? 0 : QHCA_EVENT_QP_FATAL);
-        rc_expect(&qp.rcq, 1, imm ? QHCA_WC_LOC_ACCESS_ERR :
-                                    QHCA_WC_WR_FLUSH_ERR);
+        p = request(ops[i], PSN, 0, 8);
+        peer_inject(&qp, &p, data, i % 3 ? 0 : 8);
+        expect_refusal(AETH_NAK_OP, PSN, told ? 0 : QHCA_EVENT_QP_FATAL);
+        rc_expect(&qp.rcq, 1, told ? QHCA_WC_LOC_ACCESS_ERR :
+                                     QHCA_WC_WR_FLUSH_ERR);
         harness_cleanup();
     }
 }

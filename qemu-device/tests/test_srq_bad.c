@@ -3,6 +3,7 @@
  * qhca engine tests: shared receive queues of guests that make mistakes, and
  * hosts without memory.
  */
+#include "internal.h"
 #include "oom.h"
 #include "srq.h"
 
@@ -128,7 +129,56 @@ static void too_many_sges(void)
     CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
 }
 
-/* I-004: too long for its WR; others go on */
+/* An SRQ alone keeps its PD. */
+static void keeps_pd(void)
+{
+    struct qhca_cmd cmd;
+    uint32_t pdn, srqn;
+
+    start(4);
+    pdn = pd_create(g);
+    cmd = good_create();
+    cmd.create_srq.pdn = htole32(pdn);
+    srqn = guest_create(g, &cmd);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pdn), QHCA_ERR_BUSY);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_SRQ, srqn), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pdn), QHCA_OK);
+}
+
+/* F-016: the reserved key is for the SRQs of the kernel. */
+static void reserved_key(void)
+{
+    for (unsigned kernel = 0; kernel < 2; kernel++) {
+        struct rc_opts o = RC_OPTS;
+        struct qhca_seg_le sge;
+        struct qhca_cmd cmd;
+
+        start(4);
+        cmd = good_create();
+        cmd.create_srq.flags = kernel ? QHCA_SRQ_RESERVED_LKEY : 0;
+        srq = (struct gsrq) { .n = &node, .log = 6, .stride = 6, .sges = 3 };
+        srq.ring = guest_buf(g, 4096, 12, 0);
+        cmd.create_srq.buf = srq.ring.desc;
+        srq.srqn = guest_create(g, &cmd);
+        tx[0] = rc_create(&node, &o);
+        o.srqn = srq.srqn;
+        rx[0] = rc_create(&node, &o);
+        rc_connect(&tx[0], &rx[0]);
+        sge = (struct qhca_seg_le) {
+            guest_alloc(g, 100, 64), 100, QHCA_RESERVED_LKEY
+        };
+        srq_put(&srq, 9, 1, &sge);
+        srq_ring(&srq);
+        guest_fill(g, node.mr.addr, 100, 9);
+        send(0);
+        rc_expect(&rx[0].rcq, 9, kernel ? QHCA_WC_SUCCESS :
+                                          QHCA_WC_LOC_PROT_ERR);
+        CHECK_EQ(guest_is_filled(g, sge.addr, 100, 9), kernel);
+        harness_cleanup();
+    }
+}
+
+/* I-014: too long for its WR; others go on */
 static void too_long(void)
 {
     start(4);
@@ -278,7 +328,9 @@ static const struct test tests[] = {
     { "G-001 A-012 bad parameters", create },
     { "A-014 A-015 QPs that take no SRQ", qp_types },
     { "too many SGEs", too_many_sges },
-    { "G-009 message too long for its WR", too_long },
+    { "G-017 an SRQ keeps its PD", keeps_pd },
+    { "F-016 G-003 the reserved key", reserved_key },
+    { "G-009 D-066 message too long for its WR", too_long },
     { "G-010 H-010 H-022 unreadable ring", unreadable },
     { "G-007 resize that fails", resize_fails },
     { "C-028 G-008 lost completion", lost_completion },

@@ -191,14 +191,16 @@ static void test_refused(void)
     peer_inject(&qp, &p, data, MTU);
     inject(UC(WRITE_LAST), psn++, 0, MTU, 0);
     inject(UC(WRITE_ONLY), psn++, 0, 8, 9);             /* D-064 */
-    CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 8);
-    CHECK(memory_is(0, MTU, 0));
+    inject(UC(WRITE_FIRST), psn++, 0, MTU - 4, 2 * MTU);
+    inject(UC(WRITE_ONLY), psn++, 0, MTU + 4, MTU + 4);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 10);
+    CHECK(memory_is(0, 2 * MTU, 0));
     CHECK(memory_is(NODE_MEM - 2 * MTU, 2 * MTU, 0));
     rc_expect_none(&qp.rcq);
     inject_send(UC(SEND_ONLY), psn++, 8);
     rc_expect(&qp.rcq, 1, 0);
     inject(UC(WRITE_ONLY_IMM), psn++, 0, 8, 8);         /* no receive WR */
-    CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 9);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 11);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
     peer_expect_none(&qp);
     no_event();
