@@ -386,7 +386,7 @@ static void test_dereg_mid_read(void)
 }
 
 static const struct test tests[] = {
-    { "I-004 I-007 I-013 I-017 D-063 D-065 keys, ranges, rights",
+    { "H-004 I-004 I-007 I-013 I-017 D-063 D-065 keys, ranges, rights",
       test_remote_errors },
     { "D-060 B-026 which reason comes first", test_order },
     { "I-029 D-065 WRITE against its RETH", test_write_lengths },

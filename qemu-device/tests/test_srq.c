@@ -200,6 +200,8 @@ static void limit(void)
     CHECK_EQ(srq_limit(&srq, 3), QHCA_OK);
     CHECK_EQ(srq_limit(&srq, 17), QHCA_ERR_PARAM);      /* G-007 */
     CHECK_EQ(le32toh(query().limit), 3);
+    CHECK_EQ(srq_limit(&srq, 16), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
     CHECK_EQ(srq_limit(&srq, 0), QHCA_OK);
     for (unsigned i = 0; i < 5; i++) {
         send(1, 10);
@@ -220,6 +222,7 @@ static void resize(void)
     send(0, 100);
     rc_expect(&rx[0].rcq, 0, QHCA_WC_SUCCESS);
     CHECK_EQ(srq_resize(&srq, 1, 0, 0), QHCA_ERR_STATE);        /* 3 in it */
+    CHECK_EQ(query().log_size, 2);
     CHECK_EQ(srq_resize(&srq, 15, 0, 0), QHCA_ERR_LIMIT);
     CHECK_EQ(srq_resize(&srq, 3, 1, 0), QHCA_ERR_PARAM);
     CHECK_EQ(srq_resize(&srq, 3, QHCA_SRQ_LIMIT, 9), QHCA_ERR_PARAM);
@@ -245,6 +248,11 @@ static void resize(void)
     }
     CHECK_EQ(srq_resize(&srq, 0, 0, 0), QHCA_OK);
     srq_post(&srq, 99, 0, 100);
+    CHECK_EQ(srq_resize(&srq, 14, 0, 0), QHCA_OK);      /* the most there is */
+    CHECK_EQ(srq_resize(&srq, 0, 0, 0), QHCA_OK);       /* what is in it */
+    CHECK_EQ(query().log_size, 0);
+    CHECK_EQ(le32toh(query().users), QPS);
+    CHECK_EQ(le32toh(query().max_sge), 4);
     send(1, 50);
     rc_expect(&rx[1].rcq, 99, QHCA_WC_SUCCESS);
 }
