@@ -160,10 +160,14 @@ void ping_pong(struct pair *p);
 bool cq_event_wait(struct ibv_comp_channel *ch, struct ibv_cq **cq, int ms);
 /* Asynchronous event within @ms, acknowledged; false: none came. */
 bool async_wait(struct ibv_context *ctx, struct ibv_async_event *ev, int ms);
-/* Waits for @type and its element; GID_CHANGE and the like in between are skipped. */
+/*
+ * Waits for @type and its element. Events of the port in between are skipped; any
+ * other one fails the test.
+ */
 void async_expect(struct ibv_context *ctx, enum ibv_event_type type,
 		  void *element);
-void async_none(struct ibv_context *ctx, enum ibv_event_type type);
+/* No event for a while, but of the port. */
+void async_none(struct ibv_context *ctx);
 
 /* Hardware counter of the port; ends the test if there is none. */
 uint64_t hw_counter(const char *name);
