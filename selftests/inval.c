@@ -136,44 +136,66 @@ static const struct {
 	{ "bound on another QP", OTHER_QP },
 };
 
-/* A key that end b may not invalidate. */
-static uint32_t forbidden(struct rig *r, enum target target)
+/* A key that end b of a rig may not invalidate, and who can use it. */
+struct forbidden {
+	struct pair other;
+	uint32_t key;
+	const struct buf *target;	/* what it stands for, or NULL */
+};
+
+static struct forbidden forbidden(struct rig *r, enum target target)
 {
-	struct pair other = pair_new(r->p.dev, &QP_OPTS, &CONN);
+	struct forbidden f = { .other = pair_new(r->p.dev, &QP_OPTS, &CONN) };
 	struct ibv_mw *mw;
 
+	if (target == BAD_KEY || target == OLD_VARIANT) {
+		f.key = target == BAD_KEY ? r->src.mr->rkey ^ 0x5a5a00 : r->mw->rkey ^ 1;
+		return f;
+	}
+	f.target = target == OWN_MR ? &r->src : &r->dst;
+	f.key = r->src.mr->rkey;
 	if (target == OWN_MR)
-		return r->src.mr->rkey;
-	if (target == BAD_KEY)
-		return r->src.mr->rkey ^ 0x5a5a00;
-	if (target == OLD_VARIANT)
-		return r->mw->rkey ^ 1;
+		return f;
 	mw = mw_new(r->p.dev, target == TYPE_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
-	CHECK_EQ(mw_bind(&other.b, mw, mw_part(&r->dst, 0, PAGE, MW_RW)), 0);
-	return mw->rkey;
+	CHECK_EQ(mw_bind(&f.other.b, mw, mw_part(&r->dst, 0, PAGE, MW_RW)), 0);
+	f.key = mw->rkey;
+	return f;
+}
+
+/* Nothing has happened to it, nor to the window that was not meant. */
+static void check_alive(struct rig *r, struct forbidden *f)
+{
+	if (f->target)
+		CHECK_EQ(rdma(&f->other.a, IBV_WR_RDMA_WRITE, &r->src, 16,
+			      f->target->addr, f->key), IBV_WC_SUCCESS);
+	CHECK_ERR(ibv_dereg_mr(r->dst.mr), EBUSY);
 }
 
 TEST_ROWS(local_bad, "F-029 F-049 F-050 I-035 LOCAL_INV of a key that is not its own",
 	  targets)
 {
 	struct rig r = rig_new();
+	struct forbidden f = forbidden(&r, row->target);
 
-	CHECK_EQ(local_inv(&r.p.b, forbidden(&r, row->target)),
-		 IBV_WC_MW_BIND_ERR);
+	CHECK_EQ(local_inv(&r.p.b, f.key), IBV_WC_MW_BIND_ERR);
 	CHECK(wait_state(r.p.b.qp, IBV_QPS_ERR));
+	check_alive(&r, &f);
 }
 
 TEST_ROWS(send_bad, "F-049 F-050 F-056 I-033 SEND_WITH_INV of a key that must not go",
 	  targets)
 {
 	struct rig r = rig_new();
-	struct ibv_send_wr wr = wr_inv(NULL, 0, forbidden(&r, row->target));
+	struct forbidden f = forbidden(&r, row->target);
+	struct ibv_send_wr wr = wr_inv(NULL, 0, f.key);
 
 	REQUIRE_OK(post_recv(&r.p.b, 6, NULL, 0));
 	REQUIRE_OK(post_send(&r.p.a, &wr));
 	poll_expect(r.p.a.send_cq, 5, IBV_WC_REM_ACCESS_ERR);
 	poll_expect(r.p.b.recv_cq, 6, IBV_WC_LOC_ACCESS_ERR);
 	CHECK(wait_state(r.p.b.qp, IBV_QPS_ERR));
+	check_alive(&r, &f);
+	async_none(r.p.dev->ctx);	/* the completion says it: H-023 */
 }
 
 TEST(order, "B-052 LOCAL_INV behind work that needs the key of nobody")

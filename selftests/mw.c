@@ -78,9 +78,15 @@ TEST_ROWS(alloc, "F-035 F-052 not bound, unusable; deallocated bound or not", mw
 	struct rig r = rig_new(row->type);
 	struct ibv_mw *other = mw_new(r.p.dev, row->type);
 
+	uint32_t key;
+
 	CHECK_ERR(ibv_dealloc_mw(other), 0);
 	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
+	CHECK_EQ(write_mw(&r, 0, 1), IBV_WC_SUCCESS);
+	key = r.mw->rkey;
 	CHECK_ERR(ibv_dealloc_mw(r.mw), 0);
+	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, 1, r.dst.addr, key),
+		 IBV_WC_REM_ACCESS_ERR);
 	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
 }
 

@@ -104,6 +104,36 @@ TEST(rereg_pd, "F-012 re-registration moves the MR to another PD")
 	CHECK_ERR(ibv_dealloc_pd(pd), 0);
 }
 
+static const struct {
+	const char *name;
+	int what;
+} receives[] = {
+	{ "PD", IBV_REREG_MR_CHANGE_PD },
+	{ "address", IBV_REREG_MR_CHANGE_TRANSLATION },
+	{ "access", IBV_REREG_MR_CHANGE_ACCESS },
+};
+
+TEST_ROWS(rereg_posted, "F-012 F-008 under a posted receive request, another", receives)
+{
+	struct pair p = pair_default();
+	struct buf b = buf_new(p.dev->pd, PAGE, LOCAL), src = buf_new(p.dev->pd, PAGE, LOCAL);
+	struct ibv_sge in = buf_sge(&b, 0, 64), out = buf_sge(&src, 0, 64);
+	struct ibv_send_wr wr = wr_send(1, &out, 1);
+	uint8_t *mem = map(PAGE, PROT_READ | PROT_WRITE);
+
+	REQUIRE(mem);
+	fill(src.addr, PAGE, 13);
+	fill(b.addr, PAGE, 14);
+	REQUIRE_OK(post_recv(&p.b, 2, &in, 1));
+	CHECK_ERR(rereg(&b, row->what, ibv_alloc_pd(p.dev->ctx), mem, PAGE, 0), 0);
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_expect(p.a.send_cq, 1, IBV_WC_REM_OP_ERR);
+	if (p.dev->qhca)
+		poll_expect(p.b.recv_cq, 2, IBV_WC_LOC_PROT_ERR);
+	check_fill(b.addr, PAGE, 14, "old memory");
+	CHECK_EQ(mem[0], 0);
+}
+
 TEST(rereg_all, "F-012 re-registration of everything at once")
 {
 	struct qp_opts o = QP_OPTS;

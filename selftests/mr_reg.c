@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Registration of memory that is refused, and leaves nothing behind.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "lib/rdma.h"
+
+#define PAGE	4096
+
+static const struct {
+	const char *name;
+	int access, err;
+} bad_access[] = {
+	{ "remote write without local write", IBV_ACCESS_REMOTE_WRITE, EINVAL },
+	{ "remote atomic without local write", IBV_ACCESS_REMOTE_ATOMIC, EINVAL },
+	{ "unknown bit", IBV_ACCESS_LOCAL_WRITE | 1 << 15, EINVAL },
+	{ "on demand", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP },
+};
+
+TEST_ROWS(flags, "F-002 F-018 access flags that are refused", bad_access)
+{
+	struct dev *d = dev_open_qhca();
+	static char page[PAGE];
+
+	errno = 0;
+	CHECK(!ibv_reg_mr(d->pd, page, sizeof(page), row->access));
+	if (row->err == EOPNOTSUPP)
+		CHECK(errno == EOPNOTSUPP || errno == EINVAL);
+	else
+		CHECK_EQ(errno, row->err);
+}
+
+static bool odp(struct dev *d)
+{
+	return ibv_reg_mr(d->pd, NULL, SIZE_MAX, LOCAL | IBV_ACCESS_ON_DEMAND);
+}
+
+static bool null_mr(struct dev *d)
+{
+	return ibv_alloc_null_mr(d->pd);
+}
+
+static bool dma_buf(struct dev *d)
+{
+	return ibv_reg_dmabuf_mr(d->pd, 0, 4096, 0, 0, LOCAL);
+}
+
+static const struct {
+	const char *name;
+	bool (*make)(struct dev *d);
+} no_memory[] = {
+	{ "implicit ODP", odp },
+	{ "null MR", null_mr },
+	{ "dma-buf", dma_buf },
+};
+
+TEST_ROWS(memory, "F-018 memory that is not offered", no_memory)
+{
+	struct dev *d = dev_open_qhca();
+
+	errno = 0;
+	CHECK(!row->make(d));
+	CHECK_EQ(errno, EOPNOTSUPP);
+}
+
+/* Memory that the kernel has pinned for this process, in kB. */
+static long pinned(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+	long kb = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "VmPin: %ld", &kb);
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+TEST(unmapped, "F-015 memory that is not there")
+{
+	struct dev *d = dev_open();
+	uint8_t *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct buf b;
+	long before;
+	int i;
+
+	REQUIRE(p != MAP_FAILED);
+	munmap(p + 2 * PAGE, PAGE);
+	b = buf_new(d->pd, PAGE, LOCAL);
+	before = pinned();
+	CHECK(before > 0);
+	for (i = 0; i < 100; i++) {
+		errno = 0;
+		CHECK(!ibv_reg_mr(d->pd, p, 4 * PAGE, LOCAL));
+		CHECK_EQ(errno, EFAULT);
+	}
+	CHECK(!ibv_reg_mr(d->pd, NULL, PAGE, LOCAL));
+	CHECK(!ibv_reg_mr(d->pd, p, -PAGE, LOCAL));
+	CHECK_EQ(pinned(), before);
+	CHECK_ERR(ibv_dereg_mr(b.mr), 0);
+	CHECK(pinned() < before);
+}
