@@ -86,7 +86,9 @@ static void extreme_iova(void)
 {
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g), key;
-    struct gbuf b = guest_buf(g, 4 << 12, 12, 1);
+    struct gbuf b = guest_buf(g, 4 << 12, 12, 1), all = {
+        .desc = { .num_blocks = htole32(32), .block_shift = 31 }, .shift = 31,
+    };
     struct qhca_cmd cmd = reg_cmd(&b, pd, UINT64_MAX - 4095, 4096, RW);
 
     key = guest_create(g, &cmd);
@@ -100,6 +102,11 @@ static void extreme_iova(void)
     CHECK(!allowed(g, pd, key, 4, 1, 0));
     CHECK(allowed(g, pd, key, 5, 100, 0));
     CHECK(!allowed(g, pd, key, UINT64_MAX, 7, 0));
+    cmd = reg_cmd(&all, pd, 0, QHCA_MAX_MR_SIZE, RW);
+    key = guest_create(g, &cmd);
+    CHECK(allowed(g, pd, key, 0, QHCA_MAX_MR_SIZE, RW));
+    CHECK(!allowed(g, pd, key, 0, QHCA_MAX_MR_SIZE + 1, 0));
+    CHECK(!allowed(g, pd, key, QHCA_MAX_MR_SIZE, 1, 0));
 }
 
 /* A region of nothing can be made, and its key allows nothing. */
@@ -419,7 +426,7 @@ static void rereg_is_atomic(void)
 static const struct test tests[] = {
     { "F-004 keys and domains", keys },
     { "F-004 byte-exact ranges", ranges },
-    { "F-004 ends of the address space", extreme_iova },
+    { "F-004 J-001 ends of the address space, the most there is", extreme_iova },
     { "F-014 empty regions", empty },
     { "F-010, F-011 addresses of one's own", offsets },
     { "F-002, F-003 rights", rights },
