@@ -165,6 +165,9 @@ static void test_refused(void)
     uint32_t psn = PSN;
 
     start(&o, QHCA_QPS_RTS);
+    inject(UC(WRITE_ONLY), psn++, 0, 8, 8);             /* needs none */
+    CHECK(has_data(0, 8));
+    memset(guest_ptr(g, node.mr.addr, 8), 0, 8);
     inject_send(UC(SEND_FIRST), psn++, MTU);            /* no receive WR */
     rc_recv(&qp, 1, NODE_MEM / 2, MTU + 7);
     inject_send(UC(SEND_LAST), psn++, 8);
@@ -201,6 +204,12 @@ static void test_refused(void)
     rc_expect(&qp.rcq, 1, 0);
     inject(UC(WRITE_ONLY_IMM), psn++, 0, 8, 8);         /* no receive WR */
     CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 11);
+    rc_recv(&qp, 2, NODE_MEM / 2, 4 * MTU);
+    inject_send(UC(SEND_FIRST), psn++, MTU);
+    inject_send(UC(SEND_MIDDLE), psn++, MTU - 4);
+    inject_send(UC(SEND_LAST), psn++, 8);       /* of a message that is gone */
+    CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 12);
+    rc_expect_none(&qp.rcq);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
     peer_expect_none(&qp);
     no_event();
@@ -238,6 +247,22 @@ static void test_receive_errors(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
     no_event();
     peer_expect_none(&qp);
+
+    for (unsigned imm = 0; imm < 2; imm++) {            /* memory that fails */
+        restart(&o, QHCA_QPS_RTS);
+        rc_recv(&qp, 1, 0, 8);
+        g->bad_from = node.mr.addr;
+        g->bad_to = g->bad_from + 4096;
+        inject(imm ? UC(WRITE_ONLY_IMM) : UC(WRITE_ONLY), PSN, 0, 8, 8);
+        rc_expect(&qp.rcq, 1, imm ? QHCA_WC_LOC_ACCESS_ERR :
+                                    QHCA_WC_WR_FLUSH_ERR);
+        if (!imm) {
+            eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
+        }
+        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+        no_event();
+        peer_expect_none(&qp);
+    }
 }
 
 /* E-045: other services' packets, and UC's to an RC QP. */
