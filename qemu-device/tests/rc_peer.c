@@ -86,6 +86,11 @@ struct roce_packet peer_expect(struct rc_qp *q, uint8_t opcode, uint32_t psn)
     }
     CHECK_EQ(p.opcode, opcode);
     CHECK_EQ(p.psn, psn & PSN_MASK);
+    /* D-017: data comes with no credits. Acknowledgements are looked at. */
+    if ((roce_opcode(p.opcode)->flags & OPF_AETH) &&
+        (p.opcode & 0x1f) != RC_ACKNOWLEDGE) {
+        CHECK_EQ(p.syndrome, AETH_ACK);
+    }
     return p;
 }
 
