@@ -42,8 +42,35 @@ kverbs()
 		{ result fail kverbs "insmod"; return; }
 	timeout "${KVERBS_TIMEOUT:-300}" cat $run >"$log" 2>&1 || rc=$?
 	tap kverbs "$log" $rc
+	kverbs_death
 	rmmod qhca_kverbs_test || result fail kverbs "rmmod"
 }
+
+# What happens while the device dies; a reset of the function brings it back.
+kverbs_death()
+{
+	local log=$LOGS/kverbs-death.log rc=0 irq reader reset
+	local fatal='"path": "/machine/peripheral/qhca0", "property": "inject-fatal", "value": true'
+	qhca-host qmp '{"execute": "query-status"}' >/dev/null 2>&1 ||
+		{ result skip kverbs/death "the host takes no orders"; return; }
+	# The first CPU is busy with the completions of this test.
+	taskset -cp 1 $$ >/dev/null
+	irq=$(sed -n 's/^ *\([0-9]*\):.*qhca-async.*/\1/p' /proc/interrupts)
+	echo 2 >"/proc/irq/$irq/smp_affinity"
+	timeout 60 cat /sys/kernel/debug/qhca_kverbs_test/death >"$log" 2>&1 &
+	reader=$!
+	sleep 2
+	qhca-host qmp "{\"execute\": \"qom-set\", \"arguments\": {$fatal}}" >/dev/null
+	wait $reader || rc=$?
+	tap kverbs "$log" $rc
+	taskset -cp "0-$(($(nproc --all) - 1))" $$ >/dev/null
+	for reset in /sys/bus/pci/drivers/qhca/0000:*/reset; do
+		echo 1 >"$reset"
+	done
+	until_true 20 gid_is_back || result fail kverbs/back "the device does not come back"
+}
+
+gid_is_back() { [ "$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null)" = "$QHCA_GID" ]; }
 
 # ---- rdma-core's own tools
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of verbs in the kernel. Reading the file "run" of the directory
- * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP.
+ * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. Those of
+ * the file "death" wait for somebody to break the device meanwhile.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
@@ -26,8 +27,11 @@ static struct ib_device *kv_dev;
 static struct dentry *kv_dir;
 
 static const struct kv_test *const kv_lists[] = {
-	kv_cq_tests, kv_fast_tests, kv_place_tests, kv_refused_tests, kv_xrc_tests,
+	kv_cq_tests, kv_fast_tests, kv_handler_tests, kv_place_tests, kv_refused_tests,
+	kv_xrc_tests,
 };
+
+static const struct kv_test *const kv_last_lists[] = { kv_death_tests };
 
 static void kv_run(struct kv *kv, const struct kv_test *t, unsigned int n)
 {
@@ -40,7 +44,8 @@ static void kv_run(struct kv *kv, const struct kv_test *t, unsigned int n)
 		seq_printf(kv->m, "%sok %u - %s\n", kv->failed ? "not " : "", n, t->name);
 }
 
-static int kv_run_show(struct seq_file *m, void *unused)
+static void kv_run_lists(struct seq_file *m, const struct kv_test *const *lists,
+			 unsigned int num)
 {
 	struct kv kv = { .gid_index = gid_index, .m = m };
 	const struct kv_test *t;
@@ -49,14 +54,26 @@ static int kv_run_show(struct seq_file *m, void *unused)
 	mutex_lock(&kv_lock);
 	kv.dev = kv_dev;
 	seq_puts(m, "KTAP version 1\n");
-	for (i = 0; kv.dev && i < ARRAY_SIZE(kv_lists); i++)
-		for (t = kv_lists[i]; t->name; t++)
+	for (i = 0; kv.dev && i < num; i++)
+		for (t = lists[i]; t->name; t++)
 			kv_run(&kv, t, ++n);
 	seq_printf(m, "1..%u\n", n);
 	mutex_unlock(&kv_lock);
+}
+
+static int kv_run_show(struct seq_file *m, void *unused)
+{
+	kv_run_lists(m, kv_lists, ARRAY_SIZE(kv_lists));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(kv_run);
+
+static int kv_death_show(struct seq_file *m, void *unused)
+{
+	kv_run_lists(m, kv_last_lists, ARRAY_SIZE(kv_last_lists));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(kv_death);
 
 static int kv_add(struct ib_device *dev)
 {
@@ -90,6 +107,7 @@ static int __init kv_init(void)
 		return ret;
 	kv_dir = debugfs_create_dir("qhca_kverbs_test", NULL);
 	debugfs_create_file("run", 0400, kv_dir, NULL, &kv_run_fops);
+	debugfs_create_file("death", 0400, kv_dir, NULL, &kv_death_fops);
 	return 0;
 }
 module_init(kv_init);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca_ib.ko: life of completion queues. */
+#include <linux/interrupt.h>
+
 #include "qhca_ib.h"
 
 static u64 qhca_ib_cq_bytes(u8 log_size)
@@ -31,12 +33,21 @@ static void qhca_ib_cq_error(struct qhca_cq_core *core)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
+static void qhca_ib_comp_irqs(struct qhca_ib_dev *dev, void (*change)(unsigned int irq))
+{
+	unsigned int i;
+
+	for (i = 0; i < qhca_num_comp_vectors(dev->core); i++)
+		change(qhca_comp_irq(dev->core, i));
+}
+
 /**
  * qhca_ib_flush_work - the device is dead: wake kernel consumers
  * @work: flush_work of the HCA
  *
  * There will be no event for what qhca_ib_poll_cq() flushes from now on. Only
- * who is armed wants to be woken.
+ * who is armed wants to be woken. The last events may still be served: interrupts
+ * wait, for no CQ has two handlers at a time.
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
@@ -45,6 +56,7 @@ void qhca_ib_flush_work(struct work_struct *work)
 	unsigned long flags;
 	bool armed;
 
+	qhca_ib_comp_irqs(dev, disable_irq);
 	spin_lock_irqsave(&dev->cqs_lock, flags);
 	list_for_each_entry(cq, &dev->kernel_cqs, list) {
 		spin_lock(&cq->lock);
@@ -55,6 +67,7 @@ void qhca_ib_flush_work(struct work_struct *work)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	}
 	spin_unlock_irqrestore(&dev->cqs_lock, flags);
+	qhca_ib_comp_irqs(dev, enable_irq);
 }
 
 static bool qhca_ib_cq_size_ok(struct qhca_ib_dev *dev, u32 entries, u32 log_size)
