@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of verbs in the kernel: data with the local DMA key, completion queues in
- * every polling context, posting from every context, draining.
+ * every polling context, posting from every context, draining, address handles.
  */
 #include <linux/delay.h>
 #include <linux/irq_work.h>
+
+#include <rdma/ib_cache.h>
 
 #include "kverbs.h"
 
@@ -190,6 +192,43 @@ out_pd:
 	ib_dealloc_pd(pd);
 }
 
+/* ---- address handles ---- */
+
+static int kv_ah_at_once(struct ib_pd *pd, struct rdma_ah_attr *attr)
+{
+	struct ib_ah *ah = rdma_create_ah(pd, attr, 0);
+
+	if (IS_ERR(ah))
+		return PTR_ERR(ah);
+	rdma_destroy_ah(ah, 0);
+	return 0;
+}
+
+static void kv_ah(struct kv *kv)
+{
+	struct rdma_ah_attr attr = { .type = rdma_ah_find_type(kv->dev, 1) };
+	struct ib_pd *pd = ib_alloc_pd(kv->dev, 0);
+	int good, no_grh, no_gid;
+	union ib_gid gid;
+
+	if (!KV_CHECK(kv, !IS_ERR(pd)))
+		return;
+	KV_CHECK_EQ(kv, rdma_query_gid(kv->dev, 1, kv->gid_index, &gid), 0);
+	rdma_ah_set_port_num(&attr, 1);
+	rdma_ah_set_grh(&attr, &gid, 0, kv->gid_index, 64, 0);
+	local_irq_disable();
+	good = kv_ah_at_once(pd, &attr);
+	attr.grh.sgid_index = 255;
+	no_gid = kv_ah_at_once(pd, &attr);
+	rdma_ah_set_ah_flags(&attr, 0);
+	no_grh = kv_ah_at_once(pd, &attr);
+	local_irq_enable();
+	KV_CHECK_EQ(kv, good, 0);
+	KV_CHECK(kv, no_gid < 0);
+	KV_CHECK_EQ(kv, no_grh, -EINVAL);
+	ib_dealloc_pd(pd);
+}
+
 const struct kv_test kv_cq_tests[] = {
 	{ "F-016 local_dma_lkey, CQ polled by hand", kv_direct },
 	{ "C-020 CQ polled in softirq", kv_softirq },
@@ -198,5 +237,6 @@ const struct kv_test kv_cq_tests[] = {
 	{ "A-099 ib_drain_qp", kv_drain },
 	{ "CQ pool", kv_pool },
 	{ "B-034 post, poll and notify in hard IRQ", kv_hard_irq },
+	{ "G-014 address handles where nobody may sleep", kv_ah },
 	{ }
 };
