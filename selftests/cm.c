@@ -5,7 +5,9 @@
  */
 #include <arpa/inet.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,6 +16,10 @@
 #define REQ_DATA	56
 #define REP_DATA	196
 #define REJ_DATA	148
+#define SIDR_REQ_DATA	180
+#define SIDR_REP_DATA	136
+#define ATOMIC		(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+			 IBV_ACCESS_REMOTE_ATOMIC)
 
 /* struct side - one end: an event channel, and the ids on it */
 struct side {
@@ -46,7 +52,7 @@ static void expect(struct side *s, enum rdma_cm_event_type type)
 static void make_qp(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
+		.qp_type = id->qp_type,
 		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
@@ -58,7 +64,7 @@ static void make_qp(struct rdma_cm_id *id)
 }
 
 /* A listener, and an active side with a QP and a route to it. */
-static void start(void)
+static void start_in(enum rdma_port_space space)
 {
 	d = dev_open_qhca();
 	addr.sin_family = AF_INET;
@@ -68,16 +74,21 @@ static void start(void)
 	passive.ch = rdma_create_event_channel();
 	active.ch = rdma_create_event_channel();
 	REQUIRE(passive.ch && active.ch);
-	REQUIRE(!rdma_create_id(passive.ch, &listener, NULL, RDMA_PS_TCP));
+	REQUIRE(!rdma_create_id(passive.ch, &listener, NULL, space));
 	REQUIRE(!rdma_bind_addr(listener, (struct sockaddr *)&addr));
 	REQUIRE(!rdma_listen(listener, 4));
 
-	REQUIRE(!rdma_create_id(active.ch, &active.id, NULL, RDMA_PS_TCP));
+	REQUIRE(!rdma_create_id(active.ch, &active.id, NULL, space));
 	REQUIRE(!rdma_resolve_addr(active.id, NULL, (struct sockaddr *)&addr, 5000));
 	expect(&active, RDMA_CM_EVENT_ADDR_RESOLVED);
 	REQUIRE(!rdma_resolve_route(active.id, 5000));
 	expect(&active, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	make_qp(active.id);
+}
+
+static void start(void)
+{
+	start_in(RDMA_PS_TCP);
 }
 
 static void request(const struct rdma_conn_param *param)
@@ -155,11 +166,68 @@ TEST(attributes, "K-005 K-006 K-007 what the CM sets in both QPs")
 	CHECK_EQ(a.rnr_retry, 4);	/* of the reply */
 	/* Twice the time that the device says an answer takes, at least. */
 	CHECK(a.timeout > d->attr.local_ca_ack_delay);
+}
+
+TEST(no_resources, "K-006 a peer that may neither read nor use atomics")
+{
+	const struct rdma_conn_param param = { .retry_count = 7 };
+
+	start();
+	request(&param);
+	accept_it(&param);
+	CHECK_EQ(query(active.id).qp_access_flags & ATOMIC, IBV_ACCESS_REMOTE_WRITE);
+	CHECK_EQ(query(passive.id).qp_access_flags & ATOMIC, IBV_ACCESS_REMOTE_WRITE);
+	CHECK_EQ(query(active.id).max_dest_rd_atomic, 0);
+}
+
+TEST(disconnect, "K-012 DISCONNECTED, flushed, and TIMEWAIT_EXIT, at both ends")
+{
+	const struct rdma_conn_param param = { .retry_count = 7 };
+	struct side *s[] = { &active, &passive };
+	struct ibv_recv_wr wr = { .wr_id = 5 }, *bad;
+	size_t i;
+
+	test_timeout(60);
+	start();
+	request(&param);
+	accept_it(&param);
+	for (i = 0; i < ARRAY_SIZE(s); i++)
+		REQUIRE_OK(ibv_post_recv(s[i]->id->qp, &wr, &bad));
 	CHECK(!rdma_disconnect(active.id));
 	expect(&passive, RDMA_CM_EVENT_DISCONNECTED);
 	CHECK(!rdma_disconnect(passive.id));	/* the answer */
 	expect(&active, RDMA_CM_EVENT_DISCONNECTED);
-	CHECK_EQ(query(active.id).qp_state, IBV_QPS_ERR);	/* K-012 */
+	for (i = 0; i < ARRAY_SIZE(s); i++) {
+		CHECK_EQ(query(s[i]->id).qp_state, IBV_QPS_ERR);
+		poll_expect(s[i]->id->qp->recv_cq, 5, IBV_WC_WR_FLUSH_ERR);
+	}
+	for (i = 0; i < ARRAY_SIZE(s); i++)
+		expect(s[i], RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
+static atomic_bool destroyed;
+
+static void *destroy(void *arg)
+{
+	rdma_destroy_id(arg);
+	atomic_store(&destroyed, true);
+	return NULL;
+}
+
+TEST(unacked, "K-013 destroying an identifier waits for its events to be acknowledged")
+{
+	const struct rdma_conn_param param = { .retry_count = 7 };
+	pthread_t thread;
+
+	start();
+	request(&param);
+	accept_it(&param);
+	rdma_destroy_qp(active.id);
+	REQUIRE_OK(pthread_create(&thread, NULL, destroy, active.id));
+	sleep_ms(QUIET_MS);
+	CHECK(!atomic_load(&destroyed));
+	REQUIRE(!rdma_ack_cm_event(active.event));	/* ESTABLISHED */
+	REQUIRE_OK(pthread_join(thread, NULL));
 }
 
 static uint8_t data[256];
@@ -198,8 +266,77 @@ TEST(too_much, "K-009 more private data than fits is refused")
 {
 	struct rdma_conn_param req = with_data(REQ_DATA + 1);
 
+	struct rdma_conn_param rep = with_data(REP_DATA + 1);
+
 	start();
 	CHECK(rdma_connect(active.id, &req));
+	CHECK_EQ(errno, EINVAL);
+	req = with_data(REQ_DATA);
+	request(&req);
+	make_qp(passive.id);
+	CHECK(rdma_reject(passive.id, data, REJ_DATA + 1));
+	CHECK_EQ(errno, EINVAL);
+	CHECK(rdma_accept(passive.id, &rep));
+	CHECK_EQ(errno, EINVAL);
+	/* The kernel refuses in the name of whoever cannot accept. */
+	expect(&active, RDMA_CM_EVENT_REJECTED);
+}
+
+/* What the event says is enough to reach the peer. */
+static void send_datagram(const struct rdma_ud_param *to)
+{
+	struct buf b = buf_new(active.id->pd, 64, LOCAL);
+	struct buf in = buf_new(passive.id->pd, 104, LOCAL);
+	struct ibv_sge out_sge = buf_sge(&b, 0, 64), in_sge = buf_sge(&in, 0, 104);
+	struct ibv_recv_wr rwr = { .wr_id = 1, .sg_list = &in_sge, .num_sge = 1 }, *bad;
+	struct ibv_send_wr wr = wr_send(2, &out_sge, 1), *bad_send;
+	struct ibv_ah_attr attr = to->ah_attr;
+
+	fill(b.addr, 64, 8);
+	wr.wr.ud.ah = ibv_create_ah(active.id->pd, &attr);
+	wr.wr.ud.remote_qpn = to->qp_num;
+	wr.wr.ud.remote_qkey = to->qkey;
+	REQUIRE(wr.wr.ud.ah);
+	REQUIRE_OK(ibv_post_recv(passive.id->qp, &rwr, &bad));
+	REQUIRE_OK(ibv_post_send(active.id->qp, &wr, &bad_send));
+	poll_ok(active.id->qp->send_cq, 2);
+	poll_ok(passive.id->qp->recv_cq, 1);
+	check_fill(in.addr + 40, 64, 8, "datagram");
+}
+
+TEST(datagrams, "K-009 K-014 the UDP port space: private data, Q_Key, address")
+{
+	struct rdma_conn_param req = with_data(SIDR_REQ_DATA + 1);
+	struct rdma_conn_param rep = with_data(SIDR_REP_DATA);
+
+	start_in(RDMA_PS_UDP);
+	CHECK(rdma_connect(active.id, &req));
+	CHECK_EQ(errno, EINVAL);
+	req = with_data(SIDR_REQ_DATA);
+	request(&req);
+	CHECK(passive.event->param.ud.private_data_len >= SIDR_REQ_DATA);
+	check_fill(passive.event->param.ud.private_data, SIDR_REQ_DATA, 5, "request");
+	make_qp(passive.id);
+	CHECK_EQ(get_state(passive.id->qp), IBV_QPS_RTS);
+	rep.qp_num = passive.id->qp->qp_num;
+	REQUIRE(!rdma_accept(passive.id, &rep));
+	expect(&active, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(active.event->param.ud.private_data_len >= SIDR_REP_DATA);
+	check_fill(active.event->param.ud.private_data, SIDR_REP_DATA, 5, "reply");
+	CHECK_EQ(active.event->param.ud.qp_num, passive.id->qp->qp_num);
+	CHECK_EQ(active.event->param.ud.qkey, 0x01234567);
+	send_datagram(&active.event->param.ud);
+}
+
+TEST(too_much_reply, "K-009 the UDP port space: more than fits in a reply is refused")
+{
+	struct rdma_conn_param req = with_data(0), rep = with_data(SIDR_REP_DATA + 1);
+
+	start_in(RDMA_PS_UDP);
+	request(&req);
+	make_qp(passive.id);
+	rep.qp_num = passive.id->qp->qp_num;
+	CHECK(rdma_accept(passive.id, &rep));
 	CHECK_EQ(errno, EINVAL);
 }
 

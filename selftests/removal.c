@@ -3,9 +3,12 @@
  * The driver goes while programs use it: events, errors, nothing hangs, nothing
  * stays behind. Needs root; the driver is back afterwards.
  */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -141,6 +144,20 @@ static struct dev *start(void)
 	return d;
 }
 
+/* The core tells everybody once more when it removes a device that has failed. */
+static void check_no_more_events(struct ibv_context *ctx)
+{
+	int flags = fcntl(ctx->async_fd, F_GETFL);
+	struct ibv_async_event ev;
+
+	REQUIRE(!fcntl(ctx->async_fd, F_SETFL, flags | O_NONBLOCK));
+	while (!ibv_get_async_event(ctx, &ev)) {
+		if (ev.event_type != IBV_EVENT_DEVICE_FATAL)
+			FAIL("%s after DEVICE_FATAL", ibv_event_type_str(ev.event_type));
+		ibv_ack_async_event(&ev);
+	}
+}
+
 TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
 {
 	struct dev *d = start();
@@ -158,6 +175,44 @@ TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
 	ibv_destroy_qp(p.b.qp);
 	ibv_dereg_mr(b.mr);
 	bring_back(row, d->gid_index);
+	check_no_more_events(d->ctx);		/* it was the last one */
+}
+
+/* A fatal error alone does not remove the device; the reset that follows does. */
+TEST_ROWS(cm, "K-017 DEVICE_REMOVAL, of each identifier", ways)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	struct rdma_cm_id *id[4], *got[4] = {};
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct dev *d = start();
+	struct rdma_cm_event *ev;
+	struct pollfd pfd;
+	size_t i, j;
+
+	REQUIRE(ch);
+	memcpy(&addr.sin_addr, d->gid.raw + 12, 4);
+	for (i = 0; i < ARRAY_SIZE(id); i++) {
+		REQUIRE(!rdma_create_id(ch, &id[i], NULL, RDMA_PS_TCP));
+		REQUIRE(!rdma_bind_addr(id[i], (struct sockaddr *)&addr));
+		CHECK(id[i]->verbs);			/* K-001 */
+		if (i % 2)
+			REQUIRE(!rdma_listen(id[i], 1));
+	}
+	row->go();
+	bring_back(row, d->gid_index);
+	pfd = (struct pollfd){ .fd = ch->fd, .events = POLLIN };
+	for (i = 0; i < ARRAY_SIZE(id); i++) {
+		REQUIRE(poll(&pfd, 1, WAIT_MS) == 1);
+		REQUIRE(!rdma_get_cm_event(ch, &ev));
+		CHECK_EQ(ev->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
+		for (j = 0; j < i; j++)
+			CHECK(got[j] != ev->id);
+		got[i] = ev->id;
+		rdma_ack_cm_event(ev);
+	}
+	CHECK_EQ(poll(&pfd, 1, QUIET_MS), 0);
+	for (i = 0; i < ARRAY_SIZE(id); i++)
+		CHECK(!rdma_destroy_id(id[i]));
 }
 
 TEST_ROWS(group, "J-019 G-019 a QP that is in a multicast group when the device goes", ways)
