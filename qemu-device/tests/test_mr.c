@@ -426,7 +426,7 @@ static void rereg_is_atomic(void)
 static const struct test tests[] = {
     { "F-004 keys and domains", keys },
     { "F-004 byte-exact ranges", ranges },
-    { "F-004 J-001 ends of the address space, the most there is", extreme_iova },
+    { "F-004 J-001 ends of the address space, and all of it", extreme_iova },
     { "F-014 empty regions", empty },
     { "F-010, F-011 addresses of one's own", offsets },
     { "F-002, F-003 rights", rights },
