@@ -300,13 +300,18 @@ static void resize_refused(void)
     s.g->bad_from = s.g->brk;
     s.g->bad_to = s.g->brk + (1 << 20);
     CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_DMA);
+    s.g->bad_from = (s.g->brk + 4095) & ~4095ull;   /* not its table */
+    s.g->bad_to = s.g->bad_from + 4096;
+    CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_DMA);
     s.g->bad_from = s.g->bad_to = 0;
-    for (i = 0; i < 9; i++) {               /* as if nothing had been */
+    for (i = 0; i < 40; i++) {              /* as if nothing had been */
         CHECK(cq_poll(&s.cq, &cqe));
         CHECK_EQ(le64toh(cqe.wr_id), i);
+        push(&s, 9 + i);
     }
-    push(&s, 9);
-    CHECK(cq_poll(&s.cq, &cqe));
+    while (cq_poll(&s.cq, &cqe)) {
+        ;
+    }
     s.dev->state = QHCA_CQ_ERROR;
     CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_STATE);
     CHECK_EQ(s.g->e->table_blocks, 0);

@@ -200,6 +200,25 @@ static void overrun(void)
     expect_event();
 }
 
+/* The event of a CQE that came before is due in its time (C-026). */
+static void resized(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };
+
+    start();
+    CHECK_EQ(modify(4, 1000), QHCA_OK);
+    cq_arm(&cq, false);
+    push(false, 1);
+    guest_advance(g, 900000);
+    cmd.create_cq.buf = guest_buf(g, (64 << 7) + 64, 12, 1).desc;
+    cmd.create_cq.cqn = htole32(cq.cqn);
+    cmd.create_cq.log_size = 7;
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+    expect_none();
+    guest_advance(g, 101000);
+    expect_event();
+}
+
 static const struct test tests[] = {
     { "C-032 C-017 event after count CQEs", by_count },
     { "C-032 event after the period", by_time },
@@ -208,6 +227,7 @@ static const struct test tests[] = {
     { "C-032 moderation off", off },
     { "C-032 limits", limits },
     { "C-032 CQ goes while an event is held back", gone },
+    { "C-026 C-032 resized while an event is held back", resized },
     { "C-032 C-028 overrun while an event is held back", overrun },
 };
 
