@@ -95,6 +95,8 @@ struct ibv_dm *qhca_alloc_dm(struct ibv_context *ibctx,
 
 	fill_attr_out_ptr(cmd, QHCA_ATTR_ALLOC_DM_RESP, &resp);
 	err = ibv_cmd_alloc_dm(ibctx, attr, &dm->vdm, cmd);
+	if (err == EPROTONOSUPPORT)	/* the kernel has hidden the method */
+		err = EOPNOTSUPP;
 	if (err)
 		goto err_dm;
 	err = map_dm(ibctx, dm, attr->length, &resp);
