@@ -194,6 +194,13 @@ static void test_lengths(void)
     done(0, QHCA_WC_LOC_LEN_ERR);
     harness_cleanup();
 
+    start(&o, QHCA_QPS_RTS);            /* one byte too many */
+    wr.sge[0].length = 1;
+    wr.num_sge = 2;
+    rc_post(&qp, &wr);
+    done(0, QHCA_WC_LOC_LEN_ERR);
+    harness_cleanup();
+
     start(&o, QHCA_QPS_RTS);            /* B-032 */
     post(QHCA_WR_ATOMIC_CMP_AND_SWP, 7);
     done(0, QHCA_WC_LOC_LEN_ERR);

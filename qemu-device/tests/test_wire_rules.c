@@ -248,7 +248,11 @@ static void test_error_cqe(void)
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 64);
     wr.wr_id = 0x1122334455667788;
     wr.sge[0].lkey ^= 0x100;
-    rc_post(&qp, &wr);
+    for (unsigned i = 0; i < 3; i++) {
+        rc_recv(&qp, i, 0, 64);
+        rc_put(&qp, &wr);
+    }
+    rc_ring(&qp);
     guest_settle(g);
     c = rc_expect(&qp.scq, wr.wr_id, QHCA_WC_LOC_PROT_ERR);
     CHECK_EQ(le32toh(c.qpn), qp.qpn);
@@ -256,6 +260,16 @@ static void test_error_cqe(void)
     CHECK_EQ(c.opcode, QHCA_CQE_SEND);
     CHECK_EQ(le16toh(c.flags), QHCA_CQE_SQ);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);                      /* */
+    for (unsigned i = 0; i < 3; i++) {
+        c = rc_expect(&qp.rcq, i, QHCA_WC_WR_FLUSH_ERR);
+        CHECK_EQ(le32toh(c.qpn), qp.qpn);
+        CHECK_EQ(le32toh(c.wqe_index), i);
+    }
+    for (unsigned i = 1; i < 3; i++) {
+        c = rc_expect(&qp.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
+        CHECK_EQ(le32toh(c.qpn), qp.qpn);
+        CHECK_EQ(le32toh(c.wqe_index), i);
+    }
 }
 
 /* ---- a link on which every frame is spoilt in the same way ---- */
