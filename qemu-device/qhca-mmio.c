@@ -29,6 +29,12 @@ static bool qhca_mmio_enter(QHCAState *s, const char *bar, hwaddr off)
     return false;
 }
 
+static void qhca_mmio_leave(QHCAState *s)
+{
+    qhca_dev_leave(s);
+    qhca_dev_send_irqs(s);
+}
+
 static void qhca_mmio_bad(QHCAState *s, const char *bar, hwaddr off,
                           unsigned size, bool write)
 {
@@ -54,7 +60,7 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr off, unsigned size)
         qhca_engine_reg_read(s->engine, qhca_dev_now(), QHCA_REG_NONE);
         val = 0;
     }
-    qhca_dev_leave(s);
+    qhca_mmio_leave(s);
     return val;
 }
 
@@ -73,7 +79,7 @@ static void qhca_regs_write(void *opaque, hwaddr off, uint64_t val,
         qhca_mmio_bad(s, "regs", off, size, true);
         qhca_engine_reg_write(s->engine, qhca_dev_now(), QHCA_REG_NONE, 0);
     }
-    qhca_dev_leave(s);
+    qhca_mmio_leave(s);
 }
 
 static uint64_t qhca_db_read(void *opaque, hwaddr off, unsigned size)
@@ -83,7 +89,7 @@ static uint64_t qhca_db_read(void *opaque, hwaddr off, unsigned size)
     if (qhca_mmio_enter(s, "db", off)) {
         qhca_mmio_bad(s, "db", off, size, false);
         qhca_engine_bad_doorbell(s->engine);
-        qhca_dev_leave(s);
+        qhca_mmio_leave(s);
     }
     return 0;
 }
@@ -103,7 +109,7 @@ static void qhca_db_write(void *opaque, hwaddr off, uint64_t val,
         qhca_mmio_bad(s, "db", off, size, true);
         qhca_engine_bad_doorbell(s->engine);
     }
-    qhca_dev_leave(s);
+    qhca_mmio_leave(s);
 }
 
 static const MemoryRegionOps qhca_regs_ops = {

@@ -53,6 +53,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
     qhca_dev_enter(s);
     qhca_engine_rx_frame(s->engine, qhca_dev_now(), buf, size);
     qhca_dev_leave(s);
+    qhca_dev_irqs_later(s);
     return size;
 }
 

@@ -3,6 +3,8 @@
  * qhca PCIe device: when the engine runs, and its callbacks.
  */
 #include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/host-utils.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "hw/pci/msix.h"
@@ -41,9 +43,41 @@ void qhca_dev_kick(QHCAState *s, unsigned todo)
     qemu_bh_schedule(s->bh);
 }
 
-static void qhca_bh(void *opaque)
+/*
+ * Send the messages of the interrupts that the engine has raised. The guest
+ * says where they go, and one may take this device out of its slot: then
+ * qhca_exit() has been called, and only the memory of @s stays for the moment.
+ * So whoever calls this has nothing left to do, and no other subsystem on the
+ * stack that would mind. For the guest's accesses the device is busy meanwhile,
+ * so that a message to its own BAR does not go round in circles.
+ */
+void qhca_dev_send_irqs(QHCAState *s)
 {
-    QHCAState *s = opaque;
+    unsigned vector;
+
+    if (!s->irqs || !runstate_is_running() || !qhca_dev_enter(s)) {
+        return;
+    }
+    while (s->irqs) {
+        vector = ctz64(s->irqs);
+        s->irqs &= s->irqs - 1;
+        msix_notify(PCI_DEVICE(s), vector);
+    }
+    if (s->engine) {
+        qhca_dev_leave(s);
+    }
+}
+
+/* For those who cannot call qhca_dev_send_irqs(). */
+void qhca_dev_irqs_later(QHCAState *s)
+{
+    if (s->irqs) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+static void qhca_do_todo(QHCAState *s)
+{
     unsigned todo = s->todo;
 
     /*
@@ -82,11 +116,19 @@ static void qhca_bh(void *opaque)
     }
 }
 
+static void qhca_bh(void *opaque)
+{
+    QHCAState *s = opaque;
+
+    qhca_do_todo(s);
+    qhca_dev_send_irqs(s);
+}
+
 static void qhca_vm_change(void *opaque, bool running, RunState state)
 {
     QHCAState *s = opaque;
 
-    if (running && s->todo) {
+    if (running && (s->todo || s->irqs)) {
         qemu_bh_schedule(s->bh);
     }
 }
@@ -116,6 +158,7 @@ static void qhca_timer(void *opaque)
         qhca_dev_leave(s);
     }
     qhca_arm_timer(s);
+    qhca_dev_send_irqs(s);
 }
 
 static void qhca_set_timer(void *opaque, uint64_t deadline)
@@ -138,7 +181,7 @@ static void qhca_raise_irq(void *opaque, unsigned vector)
 
     if (vector < s->vectors) {
         trace_qhca_irq(s->id, vector);
-        msix_notify(PCI_DEVICE(s), vector);
+        s->irqs |= BIT_ULL(vector);
     }
 }
 
@@ -224,6 +267,7 @@ void qhca_dev_run_reset(QHCAState *s)
 {
     qhca_engine_reset(s->engine, qhca_dev_now());
     s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
+    s->irqs = 0;
     qhca_dev_net_reset(s);
     qhca_engine_set_link(s->engine, qhca_dev_now(), qhca_dev_net_link_up(s));
 }
@@ -233,4 +277,5 @@ void qhca_dev_run_exit(QHCAState *s)
     qemu_del_vm_change_state_handler(s->vm_change);
     qemu_bh_delete(s->bh);
     timer_free(s->timer);
+    s->irqs = 0;
 }

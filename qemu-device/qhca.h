@@ -10,7 +10,8 @@
  * qhca_dev_enter() and qhca_dev_leave(), and the engine is never entered
  * twice: what happens while it is busy (a guest pointing an MSI-X message or
  * another device's DMA at our BARs, a frame looped back by the network) is
- * dropped, or left in @todo for the bottom half.
+ * dropped, or left in @todo for the bottom half. Interrupt messages wait until
+ * the engine has been left, see qhca_dev_send_irqs().
  *
  * Names: qhca_dev_* are the front end's own, all others the engine's.
  */
@@ -66,6 +67,7 @@ struct QHCAState {
     unsigned todo;                  /* QHCA_TODO_* */
     bool busy;                      /* inside the engine */
     uint64_t nested;                /* accesses dropped because of that */
+    uint64_t irqs;                  /* vectors raised, messages not yet sent */
 
     QEMUTimer *rx_timer;            /* bounds how long the network waits */
     unsigned rx_budget;             /* frames until the next bottom half */
@@ -80,6 +82,8 @@ extern const struct qhca_engine_ops qhca_dev_callbacks;
 bool qhca_dev_enter(QHCAState *s);
 void qhca_dev_leave(QHCAState *s);
 void qhca_dev_kick(QHCAState *s, unsigned todo);
+void qhca_dev_send_irqs(QHCAState *s);
+void qhca_dev_irqs_later(QHCAState *s);
 uint64_t qhca_dev_now(void);
 void qhca_dev_run_init(QHCAState *s);
 void qhca_dev_run_reset(QHCAState *s);

@@ -2,7 +2,10 @@
 """What most tests start from."""
 
 import contextlib
+import os
+import socket
 import struct
+import tempfile
 
 import contract as c
 from hca import Hca, SLOT, wait_for
@@ -48,6 +51,19 @@ def running_two(qemu):
             low, high = hca.reg("MAC_LO"), hca.reg("MAC_HI")
             hca.mac = struct.pack("<IH", low, high)
         yield hcas
+
+
+@contextlib.contextmanager
+def cable():
+    """Arguments for the backend net0, the other end of it, and what to send to."""
+    with tempfile.TemporaryDirectory(prefix="qhca-net-") as d:
+        ours, theirs = os.path.join(d, "a"), os.path.join(d, "b")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
+            wire.bind(ours)
+            wire.settimeout(10)
+            yield ("-netdev", "dgram,id=net0,local.type=unix,local.path=%s,"
+                   "remote.type=unix,remote.path=%s" % (theirs, ours)
+                   ), wire, theirs
 
 
 def expect_fatal(hca, reason):

@@ -61,13 +61,14 @@ class Hca:
     def enable_msix(self):
         """Every vector writes its number + 1 to a word of memory."""
         for vector in range(self.reg("VECTORS")):
-            entry = self.bar[c.BAR_MSIX] + 16 * vector
-            self.m.mmio_write(4, entry, self.msix_mem + 4 * vector)
-            self.m.mmio_write(4, entry + 4, 0)
-            self.m.mmio_write(4, entry + 8, vector + 1)
-            self.m.mmio_write(4, entry + 12, 0)
+            self.set_msi(vector, self.msix_mem + 4 * vector, vector + 1)
         pos = self.pci.capability(0x11)
         self.pci.write(pos + 2, 2, 0x8000)
+
+    def set_msi(self, vector, addr, data):
+        entry = self.bar[c.BAR_MSIX] + 16 * vector
+        for off, val in ((0, addr), (4, 0), (8, data), (12, 0)):
+            self.m.mmio_write(4, entry + off, val)
 
     def took_irq(self, vector):
         """Whether the vector's message was written since the last look."""

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Resets, hot-plug, stop and continue, migration."""
 
+import contextlib
+
 import contract as c
-from fixture import MAC, equal, running
+from fixture import MAC, MAC_BYTES, cable, equal, running
 from hca import Hca, wait_for
 from machine import Machine, MachineError
+from test_net import frame, make_queue
 
 PCIE_DEVCTL, PCIE_FLR = 8, 0x8000
 SLOT_CONTROL, SLOT_OFF = 0x18, 0x0700      # power controller and indicator off
@@ -115,29 +118,82 @@ def test_migration_refused(qemu):
             raise AssertionError("migration started")
 
 
-def test_hotplug(qemu):
-    """hot-plug behind a root port, surprise removal while it works"""
+@contextlib.contextmanager
+def root_port(qemu, net=()):
+    """A machine with a root port, the port, and where its slot control is."""
     with Machine(qemu, "-device", "pcie-root-port,id=rp0,addr=3,slot=1",
                  "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-                 ) as machine:
+                 *net) as machine:
         port = machine.pci(0, 3)
         port.write(0x18, 4, 0x010100)           # bus 1
         port.write(0x20, 4, 0xeff0e000)         # memory window
         port.write(0x24, 8, 0xeff1e001)         # prefetchable, 64-bit
         port.write(0x04, 2, 0x6)
-        slot = port.capability(0x10) + SLOT_CONTROL
+        yield machine, port, port.capability(0x10) + SLOT_CONTROL
+
+
+def plug(machine, port, slot, **props):
+    port.write(slot, 2, 0x0100)                 # power on
+    machine.qmp("device_add", driver="qhca", id="hca0", bus="rp0", mac=MAC,
+                **props)
+    hca = Hca(machine, pci=machine.pci(1, 0))
+    hca.map_bars()
+    hca.enable_msix()
+    hca.start()
+    return hca
+
+
+def check_unplugged(hca):
+    wait_for(lambda: all(d["name"] != "hca0" for d in hca.m.qmp(
+        "qom-list", path="/machine/peripheral")), "removal")
+    equal(hca.pci.read(0, 4), 0xffffffff)
+
+
+def test_hotplug(qemu):
+    """hot-plug behind a root port, surprise removal while it works"""
+    with root_port(qemu) as (machine, port, slot):
         for _ in range(3):
-            port.write(slot, 2, 0x0100)         # power on
-            machine.qmp("device_add", driver="qhca", id="hca0", bus="rp0",
-                        mac=MAC)
-            hca = Hca(machine, pci=machine.pci(1, 0))
-            hca.map_bars()
-            hca.enable_msix()
-            hca.start()
+            hca = plug(machine, port, slot)
             make_objects(hca)
             hca.queue(c.CMD_NOP)
             hca.ring()
             port.write(slot, 2, SLOT_OFF)
-            wait_for(lambda: all(d["name"] != "hca0" for d in machine.qmp(
-                "qom-list", path="/machine/peripheral")), "removal")
-            equal(hca.pci.read(0, 4), 0xffffffff)
+            check_unplugged(hca)
+
+
+def by_doorbell(hca):
+    hca.queue(c.CMD_NOP)
+    hca.ring()
+
+
+def by_operator(hca):
+    hca.m.qmp("qom-set", path=hca.path, property="inject-fatal", value=True)
+
+
+def test_unplug_by_msi(qemu):
+    """an interrupt message that takes the device out of its slot"""
+    with root_port(qemu) as (machine, port, slot):
+        for way in (by_doorbell, by_operator):
+            hca = plug(machine, port, slot)
+            make_objects(hca)
+            eqn = hca.create_eq(flags=c.EQ_ASYNC)
+            hca.arm_eq(eqn)
+            hca.set_msi(0, port.base + slot, SLOT_OFF)
+            way(hca)
+            check_unplugged(hca)
+
+
+def test_unplug_by_frame(qemu):
+    """the same while the network delivers a frame"""
+    with cable() as (net, wire, peer), \
+            root_port(qemu, net) as (machine, port, slot):
+        hca = plug(machine, port, slot, netdev="net0")
+        hca.set_port(MAC_BYTES, c.PORT_ENABLE)
+        cq, rx = make_queue(hca, c.ETH_RX)
+        rx.post(hca.alloc(), c.PAGE_SIZE)
+        rx.ring_doorbell()
+        hca.doorbell("CQ_ARM", cq.cqn, 1)
+        hca.arm_eq(*hca.eqs)
+        hca.set_msi(1, port.base + slot, SLOT_OFF)
+        wire.sendto(frame(0), peer)
+        check_unplugged(hca)

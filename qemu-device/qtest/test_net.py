@@ -2,12 +2,9 @@
 """Frames between the device and a network backend."""
 
 import contextlib
-import os
-import socket
-import tempfile
 
 import contract as c
-from fixture import MAC_BYTES, equal, running
+from fixture import MAC_BYTES, cable, equal, running
 from hca import PAGE, wait_for
 
 PEER = bytes.fromhex("525400abcdef")
@@ -17,18 +14,12 @@ RING_LOG = 3
 @contextlib.contextmanager
 def wired(qemu):
     """A running device and the socket at the other end of its wire."""
-    with tempfile.TemporaryDirectory(prefix="qhca-net-") as d:
-        ours, theirs = os.path.join(d, "a"), os.path.join(d, "b")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
-            wire.bind(ours)
-            wire.settimeout(10)
-            net = ("dgram,id=net0,local.type=unix,local.path=%s,"
-                   "remote.type=unix,remote.path=%s" % (theirs, ours))
-            with running(qemu, ",netdev=net0", ("-netdev", net)) as hca:
-                hca.set_port(MAC_BYTES, c.PORT_ENABLE)
-                hca.peer = theirs
-                hca.wire = wire
-                yield hca
+    with cable() as (net, wire, peer):
+        with running(qemu, ",netdev=net0", net) as hca:
+            hca.set_port(MAC_BYTES, c.PORT_ENABLE)
+            hca.peer = peer
+            hca.wire = wire
+            yield hca
 
 
 def frame(number, dst=MAC_BYTES, src=PEER, size=100):
