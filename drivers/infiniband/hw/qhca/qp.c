@@ -228,13 +228,15 @@ static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	if (qhca_ib_is_kernel_qp(qp)) {
+		/* While it can be found: a poller would not know what its CQEs are of. */
+		qhca_ib_qp_clean(qp);
 		if (qp->xrcd) {
 			xa_cmpxchg(&dev->targets, qp->qpn, qp, NULL, 0);
 		} else {
 			xa_cmpxchg(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, NULL, 0);
 			xa_cmpxchg(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp, NULL, 0);
 		}
-		/* Under the CQs' locks, so that no poller has the QP afterwards. */
+		/* Once more for the CQs' locks, so that no poller has the QP afterwards. */
 		qhca_ib_qp_clean(qp);
 	}
 	xa_lock_irq(&dev->qps);
