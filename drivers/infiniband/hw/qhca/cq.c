@@ -46,8 +46,9 @@ static void qhca_ib_comp_irqs(struct qhca_ib_dev *dev, void (*change)(unsigned i
  * @work: flush_work of the HCA
  *
  * There will be no event for what qhca_ib_poll_cq() flushes from now on. Only
- * who is armed wants to be woken. The last events may still be served: interrupts
- * wait, for no CQ has two handlers at a time.
+ * who is armed wants to be woken; but not by a CQ that nothing completes on any
+ * more, for its consumer may have stopped listening in order to destroy it. The last
+ * events may still be served: interrupts wait, for no CQ has two handlers at a time.
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
@@ -60,7 +61,7 @@ void qhca_ib_flush_work(struct work_struct *work)
 	spin_lock_irqsave(&dev->cqs_lock, flags);
 	list_for_each_entry(cq, &dev->kernel_cqs, list) {
 		spin_lock(&cq->lock);
-		armed = cq->armed;
+		armed = cq->armed && !(xa_empty(&cq->qps) && xa_empty(&cq->srqs));
 		cq->armed = false;
 		spin_unlock(&cq->lock);
 		if (armed && cq->ibcq.comp_handler)
@@ -68,6 +69,18 @@ void qhca_ib_flush_work(struct work_struct *work)
 	}
 	spin_unlock_irqrestore(&dev->cqs_lock, flags);
 	qhca_ib_comp_irqs(dev, enable_irq);
+}
+
+/**
+ * qhca_ib_flush_sync - return when nobody is woken for what has left a CQ
+ * @dev: the HCA
+ *
+ * Context: process. Later runs of qhca_ib_flush_work() find it gone.
+ */
+void qhca_ib_flush_sync(struct qhca_ib_dev *dev)
+{
+	spin_lock_irq(&dev->cqs_lock);
+	spin_unlock_irq(&dev->cqs_lock);
 }
 
 static bool qhca_ib_cq_size_ok(struct qhca_ib_dev *dev, u32 entries, u32 log_size)

@@ -359,8 +359,7 @@ void qhca_ib_av_from_attr(struct qhca_av *av, const struct rdma_ah_attr *attr, u
 void qhca_ib_av_to_attr(struct qhca_ib_dev *dev, struct rdma_ah_attr *attr,
 			const struct qhca_av *av);
 int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *attr);
-int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
-		      struct ib_udata *udata);
+int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
 
@@ -375,6 +374,7 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata);
 int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 void qhca_ib_flush_work(struct work_struct *work);
+void qhca_ib_flush_sync(struct qhca_ib_dev *dev);
 
 /* poll.c */
 int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);

@@ -238,6 +238,7 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 		}
 		/* Once more for the CQs' locks, so that no poller has the QP afterwards. */
 		qhca_ib_qp_clean(qp);
+		qhca_ib_flush_sync(dev);
 	}
 	xa_lock_irq(&dev->qps);
 	__xa_cmpxchg(&dev->qps, qp->qpn, qp, NULL, 0);

@@ -55,6 +55,7 @@ static void qhca_ib_srq_unlink(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 		qhca_ib_cq_clean(srq->cq, NULL, srq);
 		/* After the CQEs, which name it. */
 		xa_cmpxchg(&srq->cq->srqs, srq->srqn, srq, NULL, 0);
+		qhca_ib_flush_sync(dev);
 	}
 }
 
