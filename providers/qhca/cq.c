@@ -309,11 +309,27 @@ int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
+/*
+ * To the kernel a QP has gone while its CQEs are still being removed here, perhaps
+ * by another thread.
+ */
+static bool is_in_use(struct qhca_cq *cq)
+{
+	bool used;
+
+	qhca_lock(&cq->lock);
+	used = cq->qps.count || cq->srqs.count;
+	qhca_unlock(&cq->lock);
+	return used;
+}
+
 int qhca_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct qhca_cq *cq = to_qcq(ibcq);
 	int err;
 
+	if (is_in_use(cq))
+		return EBUSY;
 	err = ibv_cmd_destroy_cq(ibcq);
 	if (err)
 		return err;

@@ -113,6 +113,7 @@ struct qhca_srq {
 	uint32_t srqn;
 	struct qhca_wq wq;
 	struct qhca_link link;	/* of an XRC SRQ */
+	atomic_uint users;	/* QPs, until their CQEs have been removed */
 };
 
 struct qhca_send_op;

@@ -305,6 +305,8 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp->vqp.comp_mask |= VERBS_QP_EX;
+	if (qp->srq)
+		atomic_fetch_add(&qp->srq->users, 1);
 	qhca_pd_get(qp_pd(attr));
 	return &qp->vqp.qp;
 
@@ -382,6 +384,8 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 
 	clean_cqs(qp);
 	leave_cqs(qp);
+	if (qp->srq)
+		atomic_fetch_sub(&qp->srq->users, 1);
 	pthread_spin_destroy(&qp->sq.lock.lock);
 	pthread_spin_destroy(&qp->rq.lock.lock);
 	free_queues(qp);

@@ -243,6 +243,8 @@ int qhca_destroy_srq(struct ibv_srq *ibsrq)
 	struct qhca_pd *pd = to_qpd(ibsrq->pd);
 	int err;
 
+	if (atomic_load(&srq->users))
+		return EBUSY;
 	err = ibv_cmd_destroy_srq(ibsrq);
 	if (err)
 		return err;
