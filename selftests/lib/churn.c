@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Objects of all kinds that come and go at random: see churn.h. */
+#include <fcntl.h>
+
+#include "churn.h"
+
+static const enum ibv_qp_type qp_types[] = { IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+
+struct churn churn;
+static _Thread_local uint64_t rng;
+
+/* ---- chance ---- */
+
+void chance_seed(uint64_t seed)
+{
+	rng = seed * 0x9e3779b97f4a7c15ull | 1;
+}
+
+/* xorshift64*. */
+uint32_t below(uint32_t n)
+{
+	rng ^= rng >> 12;
+	rng ^= rng << 25;
+	rng ^= rng >> 27;
+	return (rng * 0x2545f4914f6cdd1dull >> 32) % n;
+}
+
+bool one_in(uint32_t n)
+{
+	return !below(n);
+}
+
+uint32_t some_number(uint32_t max)
+{
+	static const uint32_t odd[] = { 0, ~0u, 0x7fffffff, 0x80000000, 65536, 65535 };
+
+	if (one_in(30))
+		return odd[below(ARRAY_SIZE(odd))];
+	if (one_in(30))
+		return max + below(3) - 1;
+	return below(40);
+}
+
+void do_one_of(const struct op *ops, size_t n, void *obj)
+{
+	uint32_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sum += ops[i].weight;
+	sum = below(sum);
+	for (i = 0; sum >= ops[i].weight; i++)
+		sum -= ops[i].weight;
+	ops[i].fn(obj);
+}
+
+/* ---- slots ---- */
+
+struct slot *pick(enum kind kind)
+{
+	/* Few, so that objects have a chance to fit together. */
+	static const uint32_t num[KINDS] = { [PD] = 2, [MR] = SLOTS, [CQ] = SLOTS, [SRQ] = 3,
+					     [MW] = 3, [AH] = 2, [QP] = SLOTS };
+
+	return &churn.slots[kind][below(num[kind])];
+}
+
+struct slot *use(enum kind kind)
+{
+	struct slot *s = pick(kind);
+
+	if (pthread_rwlock_tryrdlock(&s->lock))
+		return NULL;
+	if (s->obj)
+		return s;
+	pthread_rwlock_unlock(&s->lock);
+	return NULL;
+}
+
+void unuse(struct slot *s)
+{
+	if (s)
+		pthread_rwlock_unlock(&s->lock);
+}
+
+static int destroy(enum kind kind, void *obj)
+{
+	switch (kind) {
+	case PD:
+		return ibv_dealloc_pd(obj);
+	case MR:
+		return ibv_dereg_mr(obj);
+	case CQ:
+		return ibv_destroy_cq(obj);
+	case SRQ:
+		return ibv_destroy_srq(obj);
+	case MW:
+		return ibv_dealloc_mw(obj);
+	case AH:
+		return ibv_destroy_ah(obj);
+	default:
+		return ibv_destroy_qp(obj);
+	}
+}
+
+/* ---- making objects ---- */
+
+static void *new_mr(struct ibv_pd *pd, uint8_t *mem)
+{
+	static const int access[] = {
+		0, LOCAL, REMOTE, REMOTE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
+		LOCAL | IBV_ACCESS_ZERO_BASED, IBV_ACCESS_REMOTE_WRITE, 1 << 15,
+	};
+	size_t off = below(BUF_LEN), len = one_in(30) ? some_number(0) : below(BUF_LEN - off);
+
+	return ibv_reg_mr(pd, mem + off, len, access[below(ARRAY_SIZE(access))]);
+}
+
+static void *new_srq(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr a = {
+		.attr = {
+			.max_wr = some_number(churn.dev->attr.max_srq_wr),
+			.max_sge = some_number(churn.dev->attr.max_srq_sge) % 40,
+		},
+	};
+
+	return ibv_create_srq(pd, &a);
+}
+
+static void *new_ah(struct ibv_pd *pd)
+{
+	struct ibv_ah_attr a = {
+		.is_global = !one_in(20),
+		.grh = {
+			.dgid = churn.dev->gid,
+			.sgid_index = one_in(20) ? (int)below(300) : churn.dev->gid_index,
+			.hop_limit = 64,
+		},
+		.port_num = one_in(20) ? below(4) : PORT,
+		.sl = below(8),
+	};
+
+	return ibv_create_ah(pd, &a);
+}
+
+static void *new_qp(struct ibv_pd *pd)
+{
+	struct slot *send_cq = use(CQ), *recv_cq = use(CQ), *srq = one_in(3) ? use(SRQ) : NULL;
+	struct ibv_qp_init_attr a = {
+		.qp_type = qp_types[below(ARRAY_SIZE(qp_types))],
+		.send_cq = send_cq ? send_cq->obj : NULL,
+		.recv_cq = recv_cq ? recv_cq->obj : NULL,
+		.srq = srq ? srq->obj : NULL,
+		.sq_sig_all = below(2),
+		.cap = {
+			.max_send_wr = some_number(churn.dev->attr.max_qp_wr),
+			.max_recv_wr = some_number(churn.dev->attr.max_qp_wr),
+			.max_send_sge = some_number(churn.dev->attr.max_sge) % 8,
+			.max_recv_sge = some_number(churn.dev->attr.max_sge) % 8,
+			.max_inline_data = some_number(512),
+		},
+	};
+	void *qp = NULL;
+
+	if (send_cq && recv_cq)
+		qp = ibv_create_qp(pd, &a);
+	unuse(srq);
+	unuse(recv_cq);
+	unuse(send_cq);
+	return qp;
+}
+
+static void *new_of_pd(enum kind kind, struct ibv_pd *pd, uint8_t *mem)
+{
+	switch (kind) {
+	case MR:
+		return new_mr(pd, mem);
+	case SRQ:
+		return new_srq(pd);
+	case MW:
+		return ibv_alloc_mw(pd, 1 + below(3));
+	case AH:
+		return new_ah(pd);
+	default:
+		return new_qp(pd);
+	}
+}
+
+static void make(enum kind kind, struct slot *s)
+{
+	struct slot *pd;
+
+	if (kind == PD) {
+		s->obj = ibv_alloc_pd(churn.dev->ctx);
+	} else if (kind == CQ) {
+		s->obj = ibv_create_cq(churn.dev->ctx, some_number(churn.dev->attr.max_cqe), NULL,
+				       churn.channel, one_in(20) ? some_number(0) : 0);
+	} else {
+		pd = use(PD);
+		if (pd)
+			s->obj = new_of_pd(kind, pd->obj, s->mem);
+		unuse(pd);
+	}
+}
+
+void make_or_destroy(void *unused)
+{
+	enum kind kind = below(KINDS);
+	struct slot *s = pick(kind);
+
+	if (pthread_rwlock_trywrlock(&s->lock))
+		return;
+	if (!s->obj)
+		make(kind, s);
+	else if (one_in(3) && !destroy(kind, s->obj))
+		s->obj = NULL;
+	unuse(s);
+}
+
+void churn_open(uint32_t *ops)
+{
+	int i, j;
+
+	churn.ops = ops;
+	churn.dev = dev_open();
+	churn.channel = ibv_create_comp_channel(churn.dev->ctx);
+	REQUIRE(churn.channel);
+	fcntl(churn.channel->fd, F_SETFL, O_NONBLOCK);
+	for (i = 0; i < KINDS; i++)
+		for (j = 0; j < SLOTS; j++)
+			pthread_rwlock_init(&churn.slots[i][j].lock, NULL);
+	for (j = 0; j < SLOTS; j++)
+		churn.slots[MR][j].mem = buf_new(churn.dev->pd, 2 * BUF_LEN, LOCAL).addr;
+}
