@@ -156,7 +156,8 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
-	xa_init(&dev->targets);
+	/* Of the same lock class as those, though not taken in hard IRQ. */
+	xa_init_flags(&dev->targets, XA_FLAGS_LOCK_IRQ);
 	INIT_WORK(&dev->port_work, qhca_ib_port_work);
 	INIT_WORK(&dev->gid_work, qhca_ib_gid_work);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);

@@ -231,7 +231,7 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 		/* While it can be found: a poller would not know what its CQEs are of. */
 		qhca_ib_qp_clean(qp);
 		if (qp->xrcd) {
-			xa_cmpxchg(&dev->targets, qp->qpn, qp, NULL, 0);
+			xa_cmpxchg_irq(&dev->targets, qp->qpn, qp, NULL, 0);
 		} else {
 			xa_cmpxchg(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, NULL, 0);
 			xa_cmpxchg(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp, NULL, 0);
@@ -257,11 +257,14 @@ static int qhca_ib_qp_link(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	ret = xa_err(xa_store_irq(&dev->qps, qp->qpn, qp, GFP_KERNEL));
 	if (ret || !qhca_ib_is_kernel_qp(qp))
 		return ret;
-	ret = xa_err(xa_store(qp->xrcd ? &dev->targets : &to_qcq(qp->ibqp.send_cq)->qps,
-			      qp->qpn, qp, GFP_KERNEL));
-	if (!ret && !qp->xrcd)
-		ret = xa_err(xa_store(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp,
-				      GFP_KERNEL));
+	if (qp->xrcd) {
+		ret = xa_err(xa_store_irq(&dev->targets, qp->qpn, qp, GFP_KERNEL));
+	} else {
+		ret = xa_err(xa_store(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, GFP_KERNEL));
+		if (!ret)
+			ret = xa_err(xa_store(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp,
+					      GFP_KERNEL));
+	}
 	if (ret)
 		qhca_ib_qp_unlink(dev, qp);
 	return ret;
