@@ -170,11 +170,5 @@ struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 
 	err = ibv_cmd_reg_dm_mr(ibpd, &to_qdm(ibdm)->vdm, offset, length, access,
 				vmr, NULL);
-	if (err) {
-		free(vmr);
-		errno = err;
-		return NULL;
-	}
-	qhca_pd_get(to_qpd(ibpd));
-	return &vmr->ibv_mr;
+	return qhca_mr_made(ibpd, vmr, err);
 }

@@ -165,6 +165,18 @@ struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
 	return &pd->ibv_pd;
 }
 
+/* What every way to get an MR ends with. */
+struct ibv_mr *qhca_mr_made(struct ibv_pd *ibpd, struct verbs_mr *vmr, int err)
+{
+	if (err) {
+		free(vmr);
+		errno = err;
+		return NULL;
+	}
+	qhca_pd_get(to_qpd(ibpd));
+	return &vmr->ibv_mr;
+}
+
 struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 			   uint64_t hca_va, int access)
 {
@@ -179,13 +191,23 @@ struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 
 	err = ibv_cmd_reg_mr(ibpd, addr, length, hca_va, access, vmr, &cmd,
 			     sizeof(cmd), &resp, sizeof(resp));
-	if (err) {
-		free(vmr);
-		errno = err;
+	return qhca_mr_made(ibpd, vmr, err);
+}
+
+struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd,
+				  int access)
+{
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
 		return NULL;
-	}
-	qhca_pd_get(to_qpd(ibpd));
-	return &vmr->ibv_mr;
+
+	err = ibv_cmd_reg_dmabuf_mr(ibpd, offset, length, iova, fd, access,
+				    vmr, NULL);
+	return qhca_mr_made(ibpd, vmr, err);
 }
 
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
@@ -215,13 +237,7 @@ struct ibv_mr *qhca_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 		return NULL;
 
 	err = ibv_cmd_query_mr(ibpd, vmr, handle);
-	if (err) {
-		free(vmr);
-		errno = err;
-		return NULL;
-	}
-	qhca_pd_get(to_qpd(ibpd));
-	return &vmr->ibv_mr;
+	return qhca_mr_made(ibpd, vmr, err);
 }
 
 void qhca_unimport_mr(struct ibv_mr *ibmr)

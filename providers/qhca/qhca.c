@@ -129,6 +129,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.query_rt_values = qhca_query_rt_values,
 	.query_srq = qhca_query_srq,
 	.reg_dm_mr = qhca_reg_dm_mr,
+	.reg_dmabuf_mr = qhca_reg_dmabuf_mr,
 	.reg_mr = qhca_reg_mr,
 	.req_notify_cq = qhca_req_notify_cq,
 	.rereg_mr = qhca_rereg_mr,

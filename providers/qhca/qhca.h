@@ -254,8 +254,12 @@ struct ibv_td *qhca_alloc_td(struct ibv_context *ibctx,
 int qhca_dealloc_td(struct ibv_td *ibtd);
 struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
 					struct ibv_parent_domain_init_attr *attr);
+struct ibv_mr *qhca_mr_made(struct ibv_pd *ibpd, struct verbs_mr *vmr, int err);
 struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 			   uint64_t hca_va, int access);
+struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd,
+				  int access);
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 		  void *addr, size_t length, int access);
 int qhca_dereg_mr(struct verbs_mr *vmr);

@@ -50,6 +50,7 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.query_qp = qhca_ib_query_qp,
 	.query_ucontext = qhca_ib_query_ucontext,
 	.reg_user_mr = qhca_ib_reg_user_mr,
+	.reg_user_mr_dmabuf = qhca_ib_reg_user_mr_dmabuf,
 	.req_notify_cq = qhca_ib_req_notify_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, qhca_ib_cq, ibcq),

@@ -20,35 +20,33 @@ static int qhca_ib_check_access(int access)
 	return access & ~QHCA_IB_MR_TAKEN ? -EOPNOTSUPP : 0;
 }
 
-/* Pins the memory and puts its description into @table and @body. */
-static struct ib_umem *qhca_ib_mr_pin(struct qhca_ib_dev *dev, u64 start, u64 length, u64 iova,
-				      int access, struct qhca_table *table,
-				      struct qhca_cmd_reg_mr *body)
+static int qhca_ib_check_range(struct qhca_ib_dev *dev, u64 iova, u64 length, int access)
 {
-	struct ib_umem *umem;
-	unsigned long pgsz;
-	int ret;
-
 	if (access & IB_ZERO_BASED)
 		iova = 0;
 	if (!length || length > dev->limits->max_mr_size || iova + length < iova)
-		return ERR_PTR(-EINVAL);
+		return -EINVAL;
+	return qhca_ib_check_access(access);
+}
 
-	umem = ib_umem_get(&dev->ibdev, start, length, access);
-	if (IS_ERR(umem))
-		return umem;
+/* Puts the description of pinned memory into @table and @body. */
+static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct ib_umem *umem, u64 iova,
+			       int access, struct qhca_table *table,
+			       struct qhca_cmd_reg_mr *body)
+{
+	unsigned long pgsz;
+	int ret;
+
 	/* The device does not care how iova is aligned: only the memory counts. */
 	pgsz = ib_umem_find_best_pgoff(umem, QHCA_IB_PAGE_SIZES, U64_MAX);
 	ret = pgsz ? qhca_ib_umem_table(dev, umem, pgsz, table) : -EINVAL;
-	if (ret) {
-		ib_umem_release(umem);
-		return ERR_PTR(ret);
-	}
+	if (ret)
+		return ret;
 	body->buf = table->buf;
 	body->offset = cpu_to_le32(ib_umem_dma_offset(umem, pgsz));
-	body->iova = cpu_to_le64(iova);
-	body->length = cpu_to_le64(length);
-	return umem;
+	body->iova = cpu_to_le64(access & IB_ZERO_BASED ? 0 : iova);
+	body->length = cpu_to_le64(umem->length);
+	return 0;
 }
 
 static __le16 qhca_ib_mr_rights(int access)
@@ -83,7 +81,7 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
 }
 
 /**
- * qhca_ib_mr_new - make a region of memory that needs no pinning
+ * qhca_ib_mr_new - make a region of memory that stays where it is
  * @ibpd: the PD
  * @cmd: all but opcode, PD and access rights are set
  * @access: IB_ACCESS_*
@@ -127,6 +125,30 @@ struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 	return qhca_ib_mr_new(ibpd, &cmd, access);
 }
 
+/* Takes @umem over, also on error. */
+static struct ib_mr *qhca_ib_mr_of_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 iova,
+					int access)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_MEM };
+	struct qhca_table table;
+	struct ib_mr *ibmr;
+	int ret;
+
+	ret = qhca_ib_mr_describe(dev, umem, iova, access, &table, &cmd.reg_mr);
+	if (ret) {
+		ib_umem_release(umem);
+		return ERR_PTR(ret);
+	}
+	ibmr = qhca_ib_mr_new(ibpd, &cmd, access);
+	qhca_table_free(&table);
+	if (IS_ERR(ibmr))
+		ib_umem_release(umem);
+	else
+		to_qmr(ibmr)->umem = umem;
+	return ibmr;
+}
+
 /**
  * qhca_ib_reg_user_mr - reg_user_mr verb
  * @ibpd: the PD
@@ -142,37 +164,48 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64
 				  int access, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
-	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_MEM };
-	struct qhca_table table;
-	struct qhca_ib_mr *mr;
+	struct ib_umem *umem;
 	int ret;
 
 	ret = qhca_ib_udata_check(udata, 0, 0);
 	if (!ret)
-		ret = qhca_ib_check_access(access);
+		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->access = access;
-	mr->umem = qhca_ib_mr_pin(dev, start, length, iova, access, &table, &cmd.reg_mr);
-	if (IS_ERR(mr->umem)) {
-		ret = PTR_ERR(mr->umem);
-		goto err_mr;
-	}
-	ret = qhca_ib_mr_create(dev, mr, &cmd, ibpd);
-	qhca_table_free(&table);
-	if (ret)
-		goto err_umem;
-	return &mr->ibmr;
+	umem = ib_umem_get(&dev->ibdev, start, length, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	return qhca_ib_mr_of_umem(ibpd, umem, iova, access);
+}
 
-err_umem:
-	ib_umem_release(mr->umem);
-err_mr:
-	kfree(mr);
-	return ERR_PTR(ret);
+/**
+ * qhca_ib_reg_user_mr_dmabuf - reg_user_mr_dmabuf verb
+ * @ibpd: the PD
+ * @offset: where in the dma-buf
+ * @length: bytes
+ * @iova: address in work requests
+ * @fd: the dma-buf; it stays where it is as long as the region lives
+ * @access: IB_ACCESS_*
+ * @attrs: the request
+ *
+ * Return: the MR or an error.
+ */
+struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+					 int fd, int access, struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	struct ib_umem_dmabuf *umem;
+	int ret;
+
+	ret = qhca_ib_check_range(dev, iova, length, access);
+	if (ret)
+		return ERR_PTR(ret);
+
+	umem = ib_umem_dmabuf_get_pinned(&dev->ibdev, offset, length, fd, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	return qhca_ib_mr_of_umem(ibpd, &umem->umem, iova, access);
 }
 
 /* What stays the same is said as well; the device looks at @flags. */
@@ -218,13 +251,20 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
 		ret = qhca_ib_check_access(access);
 	if (!ret)
 		ret = ib_umem_check_rereg(umem, flags, access);
+	if (!ret && flags & IB_MR_REREG_TRANS)
+		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
 
 	if (flags & IB_MR_REREG_TRANS) {
-		umem = qhca_ib_mr_pin(dev, start, length, iova, access, &table, &cmd.reg_mr);
+		umem = ib_umem_get(&dev->ibdev, start, length, access);
 		if (IS_ERR(umem))
 			return ERR_CAST(umem);
+		ret = qhca_ib_mr_describe(dev, umem, iova, access, &table, &cmd.reg_mr);
+		if (ret) {
+			ib_umem_release(umem);
+			return ERR_PTR(ret);
+		}
 	}
 	ret = qhca_ib_mr_change(dev, mr, flags, access, ibpd, &cmd);
 	if (flags & IB_MR_REREG_TRANS) {
