@@ -59,7 +59,7 @@ void do_one_of(const struct op *ops, size_t n, void *obj)
 struct slot *pick(enum kind kind)
 {
 	/* Few, so that objects have a chance to fit together. */
-	static const uint32_t num[KINDS] = { [PD] = 2, [MR] = SLOTS, [CQ] = SLOTS, [SRQ] = 3,
+	static const uint32_t num[KINDS] = { [PD] = 2, [DM] = 2, [MR] = SLOTS, [CQ] = SLOTS, [SRQ] = 3,
 					     [MW] = 3, [AH] = 2, [QP] = SLOTS };
 
 	return &churn.slots[kind][below(num[kind])];
@@ -88,6 +88,8 @@ static int destroy(enum kind kind, void *obj)
 	switch (kind) {
 	case PD:
 		return ibv_dealloc_pd(obj);
+	case DM:
+		return ibv_free_dm(obj);
 	case MR:
 		return ibv_dereg_mr(obj);
 	case CQ:
@@ -105,6 +107,16 @@ static int destroy(enum kind kind, void *obj)
 
 /* ---- making objects ---- */
 
+static void *new_dm(void)
+{
+	struct ibv_alloc_dm_attr a = {
+		.length = one_in(20) ? some_number(1 << 20) : below(BUF_LEN),
+		.log_align_req = below(14),
+	};
+
+	return ibv_alloc_dm(churn.dev->ctx, &a);
+}
+
 static void *new_mr(struct ibv_pd *pd, uint8_t *mem)
 {
 	static const int access[] = {
@@ -112,8 +124,16 @@ static void *new_mr(struct ibv_pd *pd, uint8_t *mem)
 		LOCAL | IBV_ACCESS_ZERO_BASED, IBV_ACCESS_REMOTE_WRITE, 1 << 15,
 	};
 	size_t off = below(BUF_LEN), len = one_in(30) ? some_number(0) : below(BUF_LEN - off);
+	int rights = access[below(ARRAY_SIZE(access))];
+	struct slot *dm = one_in(4) ? use(DM) : NULL;
+	void *mr;
 
-	return ibv_reg_mr(pd, mem + off, len, access[below(ARRAY_SIZE(access))]);
+	if (dm)
+		mr = ibv_reg_dm_mr(pd, dm->obj, off, len, rights | IBV_ACCESS_ZERO_BASED);
+	else
+		mr = ibv_reg_mr(pd, mem + off, len, rights);
+	unuse(dm);
+	return mr;
 }
 
 static void *new_srq(struct ibv_pd *pd)
@@ -193,6 +213,8 @@ static void make(enum kind kind, struct slot *s)
 
 	if (kind == PD) {
 		s->obj = ibv_alloc_pd(churn.dev->ctx);
+	} else if (kind == DM) {
+		s->obj = new_dm();
 	} else if (kind == CQ) {
 		s->obj = ibv_create_cq(churn.dev->ctx, some_number(churn.dev->attr.max_cqe), NULL,
 				       churn.channel, one_in(20) ? some_number(0) : 0);

@@ -47,7 +47,7 @@ struct slot {
 	uint8_t *mem;			/* MRs */
 };
 
-enum kind { PD, MR, CQ, SRQ, MW, AH, QP, KINDS };
+enum kind { PD, DM, MR, CQ, SRQ, MW, AH, QP, KINDS };
 
 struct churn {
 	struct dev *dev;

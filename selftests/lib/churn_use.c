@@ -289,7 +289,21 @@ static void change_mr(void *unused)
 	unuse(s);
 }
 
-/* The command fd has one page to map; whatever is rung there is this process's. */
+static void copy_dm(void *unused)
+{
+	uint64_t off = below(BUF_LEN) & (one_in(20) ? ~0u : ~3u);
+	struct slot *s = use(DM);
+	uint8_t data[256] = { 0 };
+	size_t len = 4 * below(sizeof(data) / 4);
+
+	if (s && one_in(2))
+		ibv_memcpy_to_dm(s->obj, off, data, len);
+	else if (s)
+		ibv_memcpy_from_dm(data, s->obj, off, len);
+	unuse(s);
+}
+
+/* The command fd has a page to map, and device memory; whatever is rung there is this process's. */
 static void map(void *unused)
 {
 	size_t len = 4096u << below(2);
@@ -313,7 +327,7 @@ void *churn_thread(void *seed)
 {
 	static const struct op ops[] = {
 		{ 4, make_or_destroy }, { 6, use_qp }, { 3, use_cq }, { 1, use_srq },
-		{ 1, change_mr }, { 1, map },
+		{ 1, change_mr }, { 1, map }, { 1, copy_dm },
 	};
 
 	chance_seed((uintptr_t)seed);
