@@ -59,8 +59,10 @@ void do_one_of(const struct op *ops, size_t n, void *obj)
 struct slot *pick(enum kind kind)
 {
 	/* Few, so that objects have a chance to fit together. */
-	static const uint32_t num[KINDS] = { [PD] = 2, [DM] = 2, [MR] = SLOTS, [CQ] = SLOTS, [SRQ] = 3,
-					     [MW] = 3, [AH] = 2, [QP] = SLOTS };
+	static const uint32_t num[KINDS] = {
+		[PD] = 2, [DM] = 2, [MR] = SLOTS, [CQ] = SLOTS, [SRQ] = 3, [MW] = 3,
+		[AH] = 2, [QP] = SLOTS,
+	};
 
 	return &churn.slots[kind][below(num[kind])];
 }
