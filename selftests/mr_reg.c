@@ -43,18 +43,12 @@ static bool null_mr(struct dev *d)
 	return ibv_alloc_null_mr(d->pd);
 }
 
-static bool dma_buf(struct dev *d)
-{
-	return ibv_reg_dmabuf_mr(d->pd, 0, 4096, 0, 0, LOCAL);
-}
-
 static const struct {
 	const char *name;
 	bool (*make)(struct dev *d);
 } no_memory[] = {
 	{ "implicit ODP", odp },
 	{ "null MR", null_mr },
-	{ "dma-buf", dma_buf },
 };
 
 TEST_ROWS(memory, "F-018 memory that is not offered", no_memory)
