@@ -336,7 +336,7 @@ TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy"
 	int i, n;
 
 	d = dev_open_qhca();
-	test_timeout(120);
+	test_timeout(400);
 	n = d->attr.max_ah;
 	REQUIRE(n > 0);
 	pd = ibv_alloc_pd(d->ctx);
