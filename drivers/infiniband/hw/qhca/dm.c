@@ -28,12 +28,12 @@ static unsigned long qhca_ib_dm_num_pages(struct qhca_ib_dev *dev)
 }
 
 /* What offsets are aligned to, addresses are: a BAR is aligned to its size. */
-static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, const struct ib_dm_alloc_attr *attr,
+static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, size_t len, u32 log_align,
 				  phys_addr_t *addr)
 {
-	unsigned long n = PAGE_ALIGN(attr->length) >> PAGE_SHIFT;
-	unsigned long mask = (PAGE_ALIGN(BIT(attr->alignment)) >> PAGE_SHIFT) - 1;
+	unsigned long mask = (PAGE_ALIGN(BIT(log_align)) >> PAGE_SHIFT) - 1;
 	unsigned long total = qhca_ib_dm_num_pages(dev);
+	unsigned long n = len >> PAGE_SHIFT;
 	unsigned long first;
 
 	mutex_lock(&dev->dm_lock);
@@ -43,7 +43,7 @@ static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, const struct ib_dm_al
 	mutex_unlock(&dev->dm_lock);
 	if (first >= total)
 		return -ENOMEM;
-	memset_io(dev->dm_va + (first << PAGE_SHIFT), 0, n << PAGE_SHIFT);
+	memset_io(dev->dm_va + (first << PAGE_SHIFT), 0, len);
 	*addr = qhca_dm_phys(dev->core) + (first << PAGE_SHIFT);
 	return 0;
 }
@@ -64,32 +64,6 @@ void qhca_ib_dm_free_pages(struct qhca_ib_dev *dev, phys_addr_t addr, size_t len
 	mutex_unlock(&dev->dm_lock);
 }
 
-/* An entry takes the pages over: with it they are freed. */
-static int qhca_ib_dm_insert(struct qhca_ib_dev *dev, struct qhca_ib_dm *dm,
-			     struct ib_ucontext *ibctx, const struct ib_dm_alloc_attr *attr)
-{
-	size_t len = PAGE_ALIGN(attr->length);
-	int ret;
-
-	dm->entry = kzalloc(sizeof(*dm->entry), GFP_KERNEL);
-	if (!dm->entry)
-		return -ENOMEM;
-	dm->entry->is_dm = true;
-	ret = qhca_ib_dm_alloc_pages(dev, attr, &dm->entry->addr);
-	if (ret)
-		goto err_entry;
-	ret = rdma_user_mmap_entry_insert(ibctx, &dm->entry->rdma, len);
-	if (ret)
-		goto err_pages;
-	return 0;
-
-err_pages:
-	qhca_ib_dm_free_pages(dev, dm->entry->addr, len);
-err_entry:
-	kfree(dm->entry);
-	return ret;
-}
-
 static struct qhca_alloc_dm_resp qhca_ib_dm_resp(const struct qhca_ib_dm *dm)
 {
 	return (struct qhca_alloc_dm_resp) {
@@ -103,8 +77,10 @@ static struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontex
 				      struct uverbs_attr_bundle *attrs)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibdev);
+	size_t len = PAGE_ALIGN(attr->length);
 	struct qhca_alloc_dm_resp resp;
 	struct qhca_ib_dm *dm;
+	phys_addr_t addr;
 	int ret;
 
 	if (!attr->length || attr->length > qhca_dm_size(dev->core) ||
@@ -113,9 +89,15 @@ static struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontex
 	dm = kzalloc(sizeof(*dm), GFP_KERNEL);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
-	ret = qhca_ib_dm_insert(dev, dm, ibctx, attr);
+	ret = qhca_ib_dm_alloc_pages(dev, len, attr->alignment, &addr);
 	if (ret)
 		goto err_dm;
+	dm->entry = qhca_ib_mmap_insert(ibctx, addr, len, true);
+	if (IS_ERR(dm->entry)) {
+		ret = PTR_ERR(dm->entry);
+		qhca_ib_dm_free_pages(dev, addr, len);
+		goto err_dm;
+	}
 	resp = qhca_ib_dm_resp(dm);
 	ret = uverbs_copy_to_struct_or_zero(attrs, QHCA_ATTR_ALLOC_DM_RESP, &resp, sizeof(resp));
 	if (ret)

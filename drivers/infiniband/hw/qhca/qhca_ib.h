@@ -340,6 +340,8 @@ extern const struct uapi_definition qhca_ib_ucontext_defs[];
 int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata);
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx);
 int qhca_ib_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle *attrs);
+struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx, phys_addr_t addr,
+					       size_t len, bool is_dm);
 int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibctx);

@@ -5,21 +5,31 @@
 #define UVERBS_MODULE_NAME qhca_ib
 #include <rdma/uverbs_named_ioctl.h>
 
-static int qhca_ib_db_insert(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx)
+/**
+ * qhca_ib_mmap_insert - let a user map something of the device
+ * @ibctx: whose
+ * @addr: physical address
+ * @len: bytes, whole pages
+ * @is_dm: device memory, whose pages the entry takes over: with it they are freed
+ *
+ * Return: the entry or an error.
+ */
+struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx, phys_addr_t addr,
+					       size_t len, bool is_dm)
 {
 	struct qhca_ib_mmap_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 	int ret;
 
 	if (!entry)
-		return -ENOMEM;
-	entry->addr = qhca_uar_phys(dev->core, ctx->uar);
-	ret = rdma_user_mmap_entry_insert(&ctx->ibucontext, &entry->rdma, PAGE_SIZE);
+		return ERR_PTR(-ENOMEM);
+	entry->addr = addr;
+	entry->is_dm = is_dm;
+	ret = rdma_user_mmap_entry_insert(ibctx, &entry->rdma, len);
 	if (ret) {
 		kfree(entry);
-		return ret;
+		return ERR_PTR(ret);
 	}
-	ctx->db = entry;
-	return 0;
+	return entry;
 }
 
 static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx,
@@ -56,9 +66,12 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	ret = qhca_uar_alloc(dev->core, &ctx->uar);
 	if (ret)
 		return ret;
-	ret = qhca_ib_db_insert(dev, ctx);
-	if (ret)
+	ctx->db = qhca_ib_mmap_insert(ibctx, qhca_uar_phys(dev->core, ctx->uar), PAGE_SIZE,
+				      false);
+	if (IS_ERR(ctx->db)) {
+		ret = PTR_ERR(ctx->db);
 		goto err_uar;
+	}
 	qhca_ib_ucontext_resp(dev, ctx, &resp);
 	ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (ret)
