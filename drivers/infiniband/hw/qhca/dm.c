@@ -140,7 +140,11 @@ static struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 		.length = cpu_to_le64(attr->length),
 		.offset = cpu_to_le32(in_page),
 	} };
+	int ret;
 
+	ret = qhca_ib_check_access(attr->access_flags);
+	if (ret)
+		return ERR_PTR(ret);
 	return qhca_ib_mr_new(ibpd, &cmd, attr->access_flags);
 }
 

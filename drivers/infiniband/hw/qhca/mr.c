@@ -15,18 +15,28 @@ static_assert(QHCA_IB_MR_ACCESS == QHCA_ACCESS_MASK && IB_ZERO_BASED == QHCA_ACC
 static_assert(IB_MR_REREG_TRANS == QHCA_REREG_TRANS && IB_MR_REREG_PD == QHCA_REREG_PD &&
 	      IB_MR_REREG_ACCESS == QHCA_REREG_ACCESS);
 
-static int qhca_ib_check_access(int access)
+/**
+ * qhca_ib_check_access - whether a region can have these rights
+ * @access: IB_ACCESS_*
+ *
+ * Return: 0 or -EOPNOTSUPP.
+ */
+int qhca_ib_check_access(int access)
 {
 	return access & ~QHCA_IB_MR_TAKEN ? -EOPNOTSUPP : 0;
 }
 
+static u64 qhca_ib_mr_iova(u64 iova, int access)
+{
+	return access & IB_ZERO_BASED ? 0 : iova;
+}
+
 static int qhca_ib_check_range(struct qhca_ib_dev *dev, u64 iova, u64 length, int access)
 {
-	if (access & IB_ZERO_BASED)
-		iova = 0;
+	iova = qhca_ib_mr_iova(iova, access);
 	if (!length || length > dev->limits->max_mr_size || iova + length < iova)
 		return -EINVAL;
-	return qhca_ib_check_access(access);
+	return 0;
 }
 
 /* Puts the description of pinned memory into @table and @body. */
@@ -44,7 +54,7 @@ static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct ib_umem *umem, u6
 		return ret;
 	body->buf = table->buf;
 	body->offset = cpu_to_le32(ib_umem_dma_offset(umem, pgsz));
-	body->iova = cpu_to_le64(access & IB_ZERO_BASED ? 0 : iova);
+	body->iova = cpu_to_le64(qhca_ib_mr_iova(iova, access));
 	body->length = cpu_to_le64(umem->length);
 	return 0;
 }
@@ -84,7 +94,7 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
  * qhca_ib_mr_new - make a region of memory that stays where it is
  * @ibpd: the PD
  * @cmd: all but opcode, PD and access rights are set
- * @access: IB_ACCESS_*
+ * @access: IB_ACCESS_*, checked
  *
  * Return: the MR or an error.
  */
@@ -93,9 +103,6 @@ struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int acces
 	struct qhca_ib_mr *mr;
 	int ret;
 
-	ret = qhca_ib_check_access(access);
-	if (ret)
-		return ERR_PTR(ret);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
@@ -169,6 +176,8 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64
 
 	ret = qhca_ib_udata_check(udata, 0, 0);
 	if (!ret)
+		ret = qhca_ib_check_access(access);
+	if (!ret)
 		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
@@ -198,7 +207,9 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len
 	struct ib_umem_dmabuf *umem;
 	int ret;
 
-	ret = qhca_ib_check_range(dev, iova, length, access);
+	ret = qhca_ib_check_access(access);
+	if (!ret)
+		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
 

@@ -36,6 +36,7 @@ static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 }
 
 /* mr.c */
+int qhca_ib_check_access(int access);
 struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int access);
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
