@@ -256,6 +256,16 @@ void rc_set_peer(struct rc_qp *q, const struct node *n, uint32_t qpn)
     q->peer_qpn = qpn;
 }
 
+struct rc_qp rc_scripted(struct node *n, const struct rc_opts *o,
+                         const struct node *far)
+{
+    struct rc_qp q = rc_create(n, o);
+
+    rc_set_peer(&q, far, 0x77);
+    rc_bring_up(&q, QHCA_QPS_RTS);
+    return q;
+}
+
 void rc_connect(struct rc_qp *a, struct rc_qp *b)
 {
     rc_set_peer(a, b->n, b->qpn);

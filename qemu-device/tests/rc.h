@@ -96,6 +96,9 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q);
 /* From RESET up to @state (INIT, RTR, RTS; SQD and ERR through RTS). */
 void rc_bring_up(struct rc_qp *q, unsigned state);
 void rc_set_peer(struct rc_qp *q, const struct node *n, uint32_t qpn);
+/* A QP in RTS whose peer is the test: QPN 0x77 of @far. */
+struct rc_qp rc_scripted(struct node *n, const struct rc_opts *o,
+                         const struct node *far);
 /* Both to RTS; @b's PSNs are made to match @a's. */
 void rc_connect(struct rc_qp *a, struct rc_qp *b);
 int rc_destroy(struct rc_qp *q);

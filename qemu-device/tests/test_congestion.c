@@ -18,9 +18,7 @@ static void start(uint8_t type)
     o.type = type;
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far4, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far4);
 }
 
 /* Congestion notifications, good ones and others (E-041). */

@@ -30,9 +30,7 @@ static void start(bool ipv6)
     node_set_gid(&node, ipv6, QHCA_NO_VLAN);
     o.type = QHCA_QPT_UD;
     for (unsigned i = 0; i < NUM_QPS; i++) {
-        qp[i] = rc_create(&node, &o);
-        rc_set_peer(&qp[i], &peer, 0x77);
-        rc_bring_up(&qp[i], QHCA_QPS_RTS);
+        qp[i] = rc_scripted(&node, &o, &peer);
     }
 }
 

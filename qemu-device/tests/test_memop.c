@@ -38,9 +38,7 @@ static void start_scripted(void)
     o.qp_flags = KERNEL_QP;
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
 }
 
 static bool usable(uint32_t key, uint64_t addr, uint64_t len, unsigned access)
@@ -273,9 +271,7 @@ static void not_for_processes(void)
 
     start();
     f = fast_create(&node, 4, 3);
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
     reg(&f, f.key, QHCA_WC_LOC_QP_OP_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
     CHECK(!usable(f.key, IOVA, 1, 0));

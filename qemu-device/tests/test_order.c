@@ -27,9 +27,7 @@ static void start(void)
     o.cq_log = 9;
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
     f = fast_create(&node, 4, 3);
 }
 
@@ -365,9 +363,7 @@ static void unreliable(void)
     o.type = QHCA_QPT_UC;
     o.qp_flags = KERNEL_QP;
     start();
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
     put(QHCA_WR_SEND, 10);
     put_reg(f.key, 0);
     put(QHCA_WR_SEND, 10);

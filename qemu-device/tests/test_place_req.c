@@ -16,9 +16,7 @@ static void start_alone(const struct rc_opts *o)
 {
     node = node_new(NULL, 1);
     g = node.g;
-    q = rc_create(&node, o);
-    rc_set_peer(&q, &far, 0x77);
-    rc_bring_up(&q, QHCA_QPS_RTS);
+    q = rc_scripted(&node, o, &far);
 }
 
 static struct rc_wr flush(const struct rc_qp *from, uint64_t off, uint32_t len)

@@ -23,9 +23,7 @@ static void start(uint8_t dest_rd_atomic)
     o.dest_rd_atomic = dest_rd_atomic;
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
 }
 
 static struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,

@@ -31,9 +31,7 @@ static void start(void)
     o.qp_flags = KERNEL_QP;     /* may name addresses without memory */
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
 }
 
 /*
@@ -180,9 +178,7 @@ static void start_receive(uint8_t type, unsigned left)
     o.qp_flags = KERNEL_QP;
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
     for (unsigned i = 0; i < 4; i++) {
         sge[i] = (struct qhca_seg_le) {
             node.mr.addr, LEN / 2, QHCA_RESERVED_LKEY,

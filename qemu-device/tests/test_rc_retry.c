@@ -18,9 +18,7 @@ static struct rc_qp *start(const struct rc_opts *o)
 {
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, o, &far);
     return &qp;
 }
 

@@ -81,9 +81,7 @@ static void interleaved(void)
 
     start(2);
     o.srqn = srq.srqn;
-    q = rc_create(&node, &o);
-    rc_set_peer(&q, &far, 0x77);
-    rc_bring_up(&q, QHCA_QPS_RTS);
+    q = rc_scripted(&node, &o, &far);
     srq_post(&srq, 1, 0, 5000);
     srq_post(&srq, 2, 8000, 5000);
     p = peer_packet(&q, RC_SEND_FIRST, PSN);
@@ -266,9 +264,7 @@ static struct rc_qp scripted(void)
     struct rc_qp q;
 
     o.srqn = srq.srqn;
-    q = rc_create(&node, &o);
-    rc_set_peer(&q, &far, 0x77);
-    rc_bring_up(&q, QHCA_QPS_RTS);
+    q = rc_scripted(&node, &o, &far);
     return q;
 }
 

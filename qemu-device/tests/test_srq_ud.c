@@ -23,9 +23,7 @@ static void start(void)
     o.type = QHCA_QPT_UD;
     o.srqn = srq.srqn;
     for (unsigned i = 0; i < 2; i++) {
-        qp[i] = rc_create(&node, &o);
-        rc_set_peer(&qp[i], &far, 0x77);
-        rc_bring_up(&qp[i], QHCA_QPS_RTS);
+        qp[i] = rc_scripted(&node, &o, &far);
     }
 }
 

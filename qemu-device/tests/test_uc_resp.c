@@ -280,9 +280,7 @@ static void test_other_service(void)
     node = node_new(NULL, 1);
     g = node.g;
     o.type = QHCA_QPT_RC;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
     rc_recv(&qp, 1, 0, 100);
     inject_send(UC(SEND_ONLY), PSN, 8);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 1);
