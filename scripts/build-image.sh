@@ -21,7 +21,9 @@ PACKAGES=(
 	rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags
 	perftest qperf python3-pyverbs libfabric-bin ucx-utils iperf3
 	# storage over RDMA
-	nvme-cli fio srptools nfs-common nfs-kernel-server
+	nvme-cli fio srptools nfs-common nfs-kernel-server open-iscsi targetcli-fb
+	# what libraries and applications make of it
+	openmpi-bin python3-mpi4py netperf
 	# kbuild and verbs programs must build in the guest, too
 	gcc make libc6-dev libibverbs-dev librdmacm-dev
 )
