@@ -75,8 +75,7 @@ enum qhca_fatal {
 	QHCA_FATAL_CMDQ_DMA = 2,	/* a command ring cannot be read or written */
 	QHCA_FATAL_CMDQ_INDEX = 3,	/* command doorbell beyond the free entries */
 	QHCA_FATAL_EQ_DMA = 4,		/* an event queue cannot be written */
-	QHCA_FATAL_EQ_OVERRUN = 5,	/* the async event queue was full */
-	QHCA_FATAL_INJECTED = 6,	/* asked for by the operator of the VM */
+	QHCA_FATAL_INJECTED = 5,	/* asked for by the operator of the VM */
 };
 
 /*

@@ -75,7 +75,7 @@ bool qhca_cq_failed_work(struct qhca_engine *e)
     }
     cq = container_of(e->failed_cqs.next, struct qhca_cq, failed);
     qhca_list_del(&cq->failed);
-    qhca_event(e, QHCA_EVENT_CQ_ERR, cq->cqn);
+    qhca_event(e, &cq->async, QHCA_EVENT_CQ_ERR);
     qhca_qp_cq_failed(e, cq);
     return true;
 }
@@ -229,6 +229,7 @@ int qhca_cmd_create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
             qhca_mem_release(e, &cq->mem);
             status = QHCA_ERR_NO_RESOURCE;
         }
+        qhca_async_init(&cq->async, cq->cqn);
     }
     if (status != QHCA_OK) {
         free(cq);
@@ -247,6 +248,7 @@ static void free_cq(struct qhca_engine *e, struct qhca_cq *cq)
     }
     qhca_list_del(&cq->pending);
     qhca_list_del(&cq->failed);
+    qhca_async_del(&cq->async);
     qhca_table_del(&e->cq, cq->cqn);
     qhca_mem_release(e, &cq->mem);
     cq->eq->users--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: event queues. A completion EQ that is full makes its CQs wait in
- * line; the asynchronous EQ must never be full, since nothing can wait for it.
+ * qhca engine: event queues. An EQ that is full makes the objects that have
+ * something to say wait in line.
  */
 #include "internal.h"
 
@@ -91,25 +91,67 @@ static void eq_post(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
     eq_notify(e, eq);
 }
 
-/**
- * qhca_event() - raises an asynchronous event
- * @e: the engine
- * @type: what happened
- * @obj: the object concerned
- */
-void qhca_event(struct qhca_engine *e, enum qhca_event type, uint32_t obj)
+static int find_waiting(const struct qhca_async *a, enum qhca_event type)
+{
+    int i;
+
+    for (i = 0; i < a->waiting; i++) {
+        if (a->type[i] == type) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Takes the event at @i out of those that wait. */
+static uint8_t take_waiting(struct qhca_async *a, unsigned i)
+{
+    uint8_t type = a->type[i];
+
+    a->waiting--;
+    memmove(&a->type[i], &a->type[i + 1], a->waiting - i);
+    if (!a->waiting) {
+        qhca_list_del(&a->node);
+    }
+    return type;
+}
+
+static void wait_in_line(struct qhca_eq *eq, struct qhca_async *a,
+                         enum qhca_event type)
+{
+    if (find_waiting(a, type) >= 0) {
+        return;
+    }
+    if (!a->waiting) {
+        qhca_list_add_tail(&eq->pending, &a->node);
+    }
+    a->type[a->waiting++] = (uint8_t)type;
+}
+
+void qhca_event(struct qhca_engine *e, struct qhca_async *a,
+                enum qhca_event type)
 {
     struct qhca_eq *eq = async_eq(e);
 
     if (!eq || !qhca_running(e)) {
         return;
     }
-    if (eq_full(eq)) {
-        qhca_guest_error(e, "EQ %u: async event queue full", qhca_eqn(e, eq));
-        qhca_fatal(e, QHCA_FATAL_EQ_OVERRUN);
+    if (eq_full(eq) || !qhca_list_empty(&eq->pending)) {
+        wait_in_line(eq, a, type);
         return;
     }
-    eq_post(e, eq, (uint8_t)type, obj, 0);
+    eq_post(e, eq, (uint8_t)type, a->obj, 0);
+}
+
+bool qhca_event_cancel(struct qhca_async *a, enum qhca_event type)
+{
+    int i = find_waiting(a, type);
+
+    if (i < 0) {
+        return false;
+    }
+    (void)take_waiting(a, (unsigned)i);
+    return true;
 }
 
 /**
@@ -146,14 +188,27 @@ void qhca_eq_comp(struct qhca_engine *e, struct qhca_cq *cq)
     eq_post(e, cq->eq, QHCA_EVENT_COMP, cq->cqn, cq->event_sn);
 }
 
+static void post_comp(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    struct qhca_cq *cq = container_of(eq->pending.next, struct qhca_cq,
+                                      pending);
+
+    qhca_list_del(&cq->pending);
+    eq_post(e, eq, QHCA_EVENT_COMP, cq->cqn, cq->event_sn);
+}
+
+static void post_async(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    struct qhca_async *a = container_of(eq->pending.next, struct qhca_async,
+                                        node);
+
+    eq_post(e, eq, take_waiting(a, 0), a->obj, 0);
+}
+
 static void serve_pending(struct qhca_engine *e, struct qhca_eq *eq)
 {
-    struct qhca_cq *cq;
-
     while (!eq_full(eq) && !qhca_list_empty(&eq->pending) && qhca_running(e)) {
-        cq = container_of(eq->pending.next, struct qhca_cq, pending);
-        qhca_list_del(&cq->pending);
-        eq_post(e, eq, QHCA_EVENT_COMP, cq->cqn, cq->event_sn);
+        (eq->async ? post_async : post_comp)(e, eq);
     }
 }
 
@@ -240,6 +295,17 @@ int qhca_cmd_create_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
+/* Asynchronous events that wait for it have nobody to go to any more. */
+static void release_eq(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    while (eq->async && !qhca_list_empty(&eq->pending)) {
+        qhca_async_del(container_of(eq->pending.next, struct qhca_async,
+                                    node));
+    }
+    qhca_mem_release(e, &eq->mem);
+    eq->used = false;
+}
+
 /**
  * qhca_cmd_destroy_eq() - DESTROY_EQ
  * @e: the engine
@@ -255,8 +321,7 @@ int qhca_cmd_destroy_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (eq->users) {
         return QHCA_ERR_BUSY;
     }
-    qhca_mem_release(e, &eq->mem);
-    eq->used = false;
+    release_eq(e, eq);
     return QHCA_OK;
 }
 
@@ -270,8 +335,7 @@ void qhca_eq_free_all(struct qhca_engine *e)
 
     for (i = 0; i < QHCA_MAX_EQ; i++) {
         if (e->eq[i].used) {
-            qhca_mem_release(e, &e->eq[i].mem);
-            e->eq[i].used = false;
+            release_eq(e, &e->eq[i]);
         }
     }
 }

@@ -149,6 +149,36 @@ bool qhca_segs_check(struct qhca_engine *e, const struct qhca_key_user *user,
 
 /* ---- eq.c, cq.c ---- */
 
+/* More types of asynchronous events than any object has. */
+#define QHCA_ASYNC_TYPES    8
+
+/*
+ * struct qhca_async - what asynchronous events of one object need
+ *
+ * Events that find the EQ full wait here, one of each type, oldest first: so
+ * objects pay for their events, and no user can make one of another's be lost.
+ */
+struct qhca_async {
+    struct qhca_list node;      /* in the pending list of the async EQ */
+    uint32_t obj;               /* the number events carry */
+    uint8_t waiting;            /* how many of: */
+    uint8_t type[QHCA_ASYNC_TYPES];
+};
+
+static inline void qhca_async_init(struct qhca_async *a, uint32_t obj)
+{
+    memset(a, 0, sizeof(*a));
+    qhca_list_init(&a->node);
+    a->obj = obj;
+}
+
+/* The object goes, and with it what it had to say. */
+static inline void qhca_async_del(struct qhca_async *a)
+{
+    qhca_list_del(&a->node);
+    a->waiting = 0;
+}
+
 struct qhca_eq {
     bool used, async, armed;
     uint16_t vector;
@@ -156,7 +186,8 @@ struct qhca_eq {
     uint32_t pi, ci;
     uint32_t users;             /* CQs that report here */
     struct qhca_mem mem;
-    struct qhca_list pending;   /* CQs whose COMP event found the EQ full */
+    /* What found the EQ full: CQs with a COMP event, or struct qhca_async. */
+    struct qhca_list pending;
 };
 
 struct qhca_cq {
@@ -174,6 +205,7 @@ struct qhca_cq {
     struct qhca_timer timer;    /* until it is raised all the same */
     struct qhca_list pending;   /* node in eq->pending */
     struct qhca_list failed;    /* node in e->failed_cqs */
+    struct qhca_async async;
 };
 
 /* The EQ of number @eqn, or NULL. EQN 0 does not exist. */
@@ -193,8 +225,14 @@ bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
 /* Tells the owner and the QPs of one CQ that failed; false: there is none. */
 bool qhca_cq_failed_work(struct qhca_engine *e);
 
-/* Async event to the async EQ, if there is one. */
-void qhca_event(struct qhca_engine *e, enum qhca_event type, uint32_t obj);
+/*
+ * Async event of the object to the async EQ, if there is one; now, or when it
+ * has room. The second of a type while the first waits says nothing new.
+ */
+void qhca_event(struct qhca_engine *e, struct qhca_async *a,
+                enum qhca_event type);
+/* Takes back an event of which the driver has not heard; false: there is none. */
+bool qhca_event_cancel(struct qhca_async *a, enum qhca_event type);
 struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn);
 /*
  * Appends @cqe (timestamp and owner are filled in here), raises the COMP event
@@ -223,6 +261,7 @@ struct qhca_port {
     uint8_t flags;              /* QHCA_PORT_* */
     uint32_t mtu;
     bool link;                  /* carrier; survives a reset */
+    struct qhca_async async;
     uint32_t num_gid;           /* one past the last valid entry */
     uint32_t num_mcast;
     uint8_t mcast[QHCA_MAX_MCAST][6];

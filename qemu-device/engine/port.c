@@ -55,20 +55,28 @@ void qhca_port_reset(struct qhca_engine *e)
     memcpy(e->port.mac, e->cfg.mac, sizeof(e->port.mac));
     e->port.mtu = 1500;
     e->port.link = link;
+    qhca_async_init(&e->port.async, PORT_NUMBER);
 }
 
 /**
  * qhca_port_set_link() - carrier came or went
  * @e: the engine
  * @up: came
+ *
+ * The events alternate strictly (H-012): if the driver has not yet been told
+ * of the change before, there is nothing left to tell.
  */
 void qhca_port_set_link(struct qhca_engine *e, bool up)
 {
     if (up == e->port.link) {
-        return;         /* the events alternate strictly (H-012) */
+        return;
     }
     e->port.link = up;
-    qhca_event(e, up ? QHCA_EVENT_LINK_UP : QHCA_EVENT_LINK_DOWN, PORT_NUMBER);
+    if (!qhca_event_cancel(&e->port.async, up ? QHCA_EVENT_LINK_DOWN :
+                                                QHCA_EVENT_LINK_UP)) {
+        qhca_event(e, &e->port.async, up ? QHCA_EVENT_LINK_UP :
+                                           QHCA_EVENT_LINK_DOWN);
+    }
 }
 
 /**

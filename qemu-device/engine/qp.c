@@ -62,7 +62,7 @@ void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event)
     qp->last_wqe_owed = qhca_qp_shares_rq(qp);
     qp->rsp.q_head = qp->rsp.q_tail;
     if (event) {
-        qhca_event(e, (enum qhca_event)event, qp->qpn);
+        qhca_event(e, &qp->async, (enum qhca_event)event);
     }
     qhca_qp_schedule(e, qp);
 }
@@ -77,7 +77,7 @@ void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq)
         }
         if (qp->state == QHCA_QPS_ERR) {
             /* Flushed CQEs were lost: that is news, whatever came before. */
-            qhca_event(e, QHCA_EVENT_QP_FATAL, qp->qpn);
+            qhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
         }
         qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
     }
@@ -191,7 +191,7 @@ void qhca_qp_check_drained(struct qhca_engine *e, struct qhca_qp *qp)
 {
     if (qp->sqd_notify && qp->state == QHCA_QPS_SQD && !qhca_qp_draining(qp)) {
         qp->sqd_notify = false;
-        qhca_event(e, QHCA_EVENT_SQ_DRAINED, qp->qpn);
+        qhca_event(e, &qp->async, QHCA_EVENT_SQ_DRAINED);
     }
 }
 

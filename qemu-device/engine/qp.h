@@ -185,6 +185,7 @@ struct qhca_qp {
     struct qhca_srq *srq;       /* instead of rq; XRC_TGT: the latest named */
     struct qhca_rwr_node *spare;    /* to give back a WR of srq in */
     bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
+    struct qhca_async async;
     struct qhca_key_user user;
     uint32_t windows;           /* of type 2, bound on it */
     uint32_t max_inline;

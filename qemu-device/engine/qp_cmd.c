@@ -108,6 +108,7 @@ static void unlist(struct qhca_engine *e, struct qhca_qp *qp)
         e->gsi = NULL;
     }
     qhca_table_del(&e->qp, qp->slot);
+    qhca_async_del(&qp->async);
 }
 
 static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
@@ -243,6 +244,7 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     qp->user.pd = qp->pd;
     qp->user.qpn = qp->qpn;
     qp->user.reserved = qp->flags & QHCA_QP_FLAG_RESERVED_LKEY;
+    qhca_async_init(&qp->async, qp->qpn);
     count_users(qp, 1);
     if (qp->type == QHCA_QPT_GSI) {
         e->gsi = qp;

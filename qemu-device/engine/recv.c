@@ -149,7 +149,7 @@ static void flush_last(struct qhca_engine *e, struct qhca_qp *qp)
         qhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
     }
     qp->last_wqe_owed = false;
-    qhca_event(e, QHCA_EVENT_LAST_WQE_REACHED, qp->qpn);        /* H-008 */
+    qhca_event(e, &qp->async, QHCA_EVENT_LAST_WQE_REACHED);     /* H-008 */
 }
 
 void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp)

@@ -25,6 +25,7 @@ struct qhca_srq {
     uint32_t limit;             /* 0: not armed */
     uint32_t users;             /* QPs */
     bool failed;                /* only destroy helps (G-010) */
+    struct qhca_async async;
     struct qhca_xrcd *xrcd;     /* XRC: its domain, and */
     struct qhca_cq *cq;         /* where it completes; else NULL */
 };

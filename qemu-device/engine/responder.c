@@ -282,7 +282,7 @@ void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp)
 {
     if (qp->state == QHCA_QPS_RTR && !qp->rsp.comm_est) {
         qp->rsp.comm_est = true;
-        qhca_event(e, QHCA_EVENT_COMM_EST, qp->qpn);
+        qhca_event(e, &qp->async, QHCA_EVENT_COMM_EST);
     }
 }
 

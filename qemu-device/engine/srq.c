@@ -27,7 +27,7 @@ static void check_limit(struct qhca_engine *e, struct qhca_srq *srq)
 {
     if (available(srq) < srq->limit) {
         srq->limit = 0;
-        qhca_event(e, QHCA_EVENT_SRQ_LIMIT_REACHED, srq->srqn);
+        qhca_event(e, &srq->async, QHCA_EVENT_SRQ_LIMIT_REACHED);
     }
 }
 
@@ -47,7 +47,7 @@ static enum qhca_wqe_result take_returned(struct qhca_srq *srq,
 void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq)
 {
     srq->failed = true;
-    qhca_event(e, QHCA_EVENT_SRQ_ERR, srq->srqn);               /* H-010 */
+    qhca_event(e, &srq->async, QHCA_EVENT_SRQ_ERR);             /* H-010 */
 }
 
 static enum qhca_wqe_result take_posted(struct qhca_engine *e,
@@ -198,6 +198,7 @@ static int build_srq(struct qhca_engine *e, struct qhca_srq *srq,
         qhca_mem_release(e, &srq->wq.mem);
         return QHCA_ERR_NO_RESOURCE;
     }
+    qhca_async_init(&srq->async, srq->srqn);
     return QHCA_OK;
 }
 
@@ -237,6 +238,7 @@ static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
         (void)take_returned(srq, &rwr);
     }
     count_users(srq, -1);
+    qhca_async_del(&srq->async);
     qhca_table_del(&e->srq, srq->srqn);
     qhca_mem_release(e, &srq->wq.mem);
     free(srq);

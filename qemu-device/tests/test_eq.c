@@ -5,14 +5,26 @@
 #include "harness.h"
 #include "internal.h"
 
+/* An event of an object that has nothing but a number. */
+static void raise_event(struct guest *g, enum qhca_event type, uint32_t obj)
+{
+    static struct qhca_async async[128];
+
+    REQUIRE(obj < ARRAY_SIZE(async));
+    if (!async[obj].node.next || !async[obj].waiting) {
+        qhca_async_init(&async[obj], obj);
+    }
+    qhca_event(g->e, &async[obj], type);
+}
+
 static void interrupts(void)
 {
     struct guest *g = guest_start();
     struct geq eq = eq_create(g, 3, 4, QHCA_EQ_ASYNC);
     unsigned i;
 
-    qhca_event(g->e, QHCA_EVENT_COMM_EST, 5);
-    qhca_event(g->e, QHCA_EVENT_COMM_EST, 6);
+    raise_event(g, QHCA_EVENT_COMM_EST, 5);
+    raise_event(g, QHCA_EVENT_COMM_EST, 6);
     CHECK_EQ(g->irqs[3], 1);            /* created armed; one per arm */
     eq_expect(&eq, QHCA_EVENT_COMM_EST, 5);
     eq_arm(&eq);                        /* 6 has not been taken */
@@ -22,7 +34,7 @@ static void interrupts(void)
     eq_arm(&eq);
     CHECK_EQ(g->irqs[3], 2);
     for (i = 0; i < 100; i++) {         /* across both phases */
-        qhca_event(g->e, QHCA_EVENT_QP_FATAL, i);
+        raise_event(g, QHCA_EVENT_QP_FATAL, i);
         eq_expect(&eq, QHCA_EVENT_QP_FATAL, i);
         eq_arm(&eq);
     }
@@ -34,8 +46,8 @@ static void bad_consumer_index(void)
     struct guest *g = guest_start();
     struct geq eq = eq_create(g, 1, 2, QHCA_EQ_ASYNC);
 
-    qhca_event(g->e, QHCA_EVENT_COMM_EST, 1);
-    qhca_event(g->e, QHCA_EVENT_COMM_EST, 2);
+    raise_event(g, QHCA_EVENT_COMM_EST, 1);
+    raise_event(g, QHCA_EVENT_COMM_EST, 2);
     ring(g, 0, QHCA_DB_EQ, eq.eqn, 3);
     ring(g, 0, QHCA_DB_EQ, eq.eqn, UINT32_MAX);
     ring(g, 0, QHCA_DB_EQ, eq.eqn, 2);
@@ -45,24 +57,84 @@ static void bad_consumer_index(void)
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 5);
 }
 
-static void async_overrun(void)
+/*
+ * More events than the queue holds: they wait, one of each type and object, in
+ * the order of the objects that were first to say something.
+ */
+static void async_waits(void)
 {
     struct guest *g = guest_start();
     struct geq eq = eq_create(g, 2, 2, QHCA_EQ_ASYNC);
+    struct qhca_eqe eqe;
     unsigned i;
 
-    for (i = 0; i < 4; i++) {
-        qhca_event(g->e, QHCA_EVENT_COMM_EST, i);
+    for (i = 0; i < 10; i++) {
+        raise_event(g, QHCA_EVENT_COMM_EST, i);
     }
+    raise_event(g, QHCA_EVENT_COMM_EST, 9);         /* waits already */
+    raise_event(g, QHCA_EVENT_QP_FATAL, 8);
+    raise_event(g, QHCA_EVENT_LAST_WQE_REACHED, 8);
     CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
-    qhca_event(g->e, QHCA_EVENT_COMM_EST, 4);
-    CHECK_EQ(dev_state(g), QHCA_STATE_FATAL);
-    CHECK_EQ(reg_read(g, QHCA_REG_FATAL), QHCA_FATAL_EQ_OVERRUN);
-    CHECK_EQ(g->irqs[2], 2);            /* the last one, armed or not */
-    for (i = 0; i < 4; i++) {
+    CHECK_EQ(g->irqs[2], 1);
+    for (i = 0; i < 9; i++) {
         eq_expect(&eq, QHCA_EVENT_COMM_EST, i);
+        eq_arm(&eq);
     }
-    CHECK_EQ(g->dma_after_stop, 0);
+    eq_expect(&eq, QHCA_EVENT_QP_FATAL, 8);
+    eq_expect(&eq, QHCA_EVENT_LAST_WQE_REACHED, 8);
+    eq_expect(&eq, QHCA_EVENT_COMM_EST, 9);
+    eq_arm(&eq);
+    CHECK(!eq_next(&eq, &eqe));
+    raise_event(g, QHCA_EVENT_COMM_EST, 9);         /* nothing waits any more */
+    eq_expect(&eq, QHCA_EVENT_COMM_EST, 9);
+    CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
+}
+
+/* What waits goes with its object, and with the queue. */
+static void async_waits_in_vain(void)
+{
+    struct guest *g = guest_start();
+    struct geq eq = eq_create(g, 2, 0, QHCA_EQ_ASYNC);
+    struct qhca_async gone, left;
+
+    qhca_async_init(&gone, 20);
+    qhca_async_init(&left, 21);
+    raise_event(g, QHCA_EVENT_CQ_ERR, 1);
+    qhca_event(g->e, &gone, QHCA_EVENT_CQ_ERR);
+    qhca_event(g->e, &left, QHCA_EVENT_CQ_ERR);
+    qhca_async_del(&gone);
+    eq_expect(&eq, QHCA_EVENT_CQ_ERR, 1);
+    eq_arm(&eq);
+    eq_expect(&eq, QHCA_EVENT_CQ_ERR, 21);
+    qhca_event(g->e, &left, QHCA_EVENT_CQ_ERR);
+    CHECK_EQ(left.waiting, 1);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_EQ, eq.eqn), QHCA_OK);
+    CHECK_EQ(left.waiting, 0);
+    eq = eq_create(g, 2, 0, QHCA_EQ_ASYNC);
+    qhca_event(g->e, &left, QHCA_EVENT_SRQ_ERR);
+    eq_expect(&eq, QHCA_EVENT_SRQ_ERR, 21);
+}
+
+/* H-012: a carrier that came back unnoticed has not been away. */
+static void link_flaps_unseen(void)
+{
+    struct guest *g = guest_start();
+    struct geq eq = eq_create(g, 2, 0, QHCA_EQ_ASYNC);
+    struct qhca_eqe eqe;
+    unsigned i;
+
+    raise_event(g, QHCA_EVENT_CQ_ERR, 1);
+    for (i = 0; i < 5; i++) {
+        qhca_engine_set_link(g->e, *g->clock, i % 2);
+    }
+    eq_expect(&eq, QHCA_EVENT_CQ_ERR, 1);
+    eq_arm(&eq);
+    eq_expect(&eq, QHCA_EVENT_LINK_DOWN, 1);
+    qhca_engine_set_link(g->e, *g->clock, true);
+    qhca_engine_set_link(g->e, *g->clock, false);
+    eq_arm(&eq);
+    CHECK(!eq_next(&eq, &eqe));
+    CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
 }
 
 static void unwritable(void)
@@ -184,7 +256,9 @@ static void link_events(void)
 static const struct test tests[] = {
     { "interrupts and phases", interrupts },
     { "bad consumer index", bad_consumer_index },
-    { "full async EQ is fatal", async_overrun },
+    { "full async EQ: events wait (H-002)", async_waits },
+    { "events that wait go with their object, and the EQ", async_waits_in_vain },
+    { "a link that flaps unseen (H-012)", link_flaps_unseen },
     { "EQ that cannot be written is fatal", unwritable },
     { "full completion EQ", full_completion_eq },
     { "creation, destruction, refusals", creation },

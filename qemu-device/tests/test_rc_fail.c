@@ -14,6 +14,9 @@ static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
 static struct rc_qp qp;
 static struct guest *g;
 
+/* More QPs than node.async has room for. */
+#define MANY    40
+
 /* A QP whose peer is the test. */
 static void start(const struct rc_opts *o, unsigned state)
 {
@@ -64,6 +67,39 @@ static void expect_no_new_qp(void)
     uint32_t qpn;
 
     CHECK_EQ(rc_create_raw(g, &c, &qpn), QHCA_ERR_STATE);
+}
+
+/*
+ * One CQ fails, and all that complete there have something to say: more than
+ * the asynchronous EQ holds. Nobody may stop the device like that.
+ */
+static void test_overrun_of_many(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp more[MANY];
+    unsigned seen = 0;
+    struct qhca_eqe eqe;
+
+    o.cq_log = 0;
+    start(&o, QHCA_QPS_RTS);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_EQ, node.async.eqn), QHCA_OK);
+    node.async = eq_create(g, 0, 1, QHCA_EQ_ASYNC);
+    for (unsigned i = 0; i < MANY; i++) {
+        more[i] = rc_create_shared(&qp, &o);
+    }
+    post(QHCA_WR_SEND, 8);
+    post(QHCA_WR_SEND, 8);
+    peer_ack(&qp, PSN + 1);
+    eq_expect(&node.async, QHCA_EVENT_CQ_ERR, qp.scq.cqn);
+    for (eq_arm(&node.async); eq_next(&node.async, &eqe); eq_arm(&node.async)) {
+        CHECK_EQ(eqe.type, QHCA_EVENT_QP_FATAL);
+        seen++;
+    }
+    CHECK_EQ(seen, MANY + 1);
+    for (unsigned i = 0; i < MANY; i++) {
+        CHECK_EQ(rc_state(&more[i]), QHCA_QPS_ERR);
+    }
+    CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
 }
 
 static void test_overrun(void)
@@ -341,6 +377,7 @@ static void test_grace(void)
 
 static const struct test tests[] = {
     { "C-028 C-029 H-001 H-002 I-041 CQ overrun", test_overrun },
+    { "C-029 H-002 CQ overrun under many QPs", test_overrun_of_many },
     { "I-001 I-002 I-003 local keys", test_local_errors },
     { "I-001 F-008 region deregistered in mid-SEND", test_dereg_midway },
     { "A-100 B-024 B-027 B-032 I-032 H-002 lengths, unreadable ring",
