@@ -14,8 +14,8 @@
 /* Events taken by one interrupt; the device raises another for the rest. */
 #define QHCA_EQ_BUDGET		256u
 
-#define QHCA_EQ_COMP_LOG	12
-#define QHCA_EQ_ASYNC_LOG_MIN	12
+/* What finds an EQ full waits, so this bounds nothing but the memory. */
+#define QHCA_EQ_LOG	12
 
 static bool qhca_eq_is_async(const struct qhca_eq *eq)
 {
@@ -206,12 +206,8 @@ static unsigned int qhca_eq_log_size(struct qhca_eq *eq)
 {
 	unsigned int max = FIELD_GET(QHCA_EQ_CAPS_LOG_MAX,
 				     qhca_read_reg(eq->dev, QHCA_REG_EQ_CAPS));
-	unsigned int log = QHCA_EQ_COMP_LOG;
 
-	/* The device stops when this one is full: room for all QPs failing at once. */
-	if (qhca_eq_is_async(eq))
-		log = max(QHCA_EQ_ASYNC_LOG_MIN, ilog2(eq->dev->limits.max_qp | 1) + 2);
-	return min(log, max);
+	return min(QHCA_EQ_LOG, max);
 }
 
 static int qhca_eq_cmd_create(struct qhca_eq *eq, const struct qhca_buf *buf)
