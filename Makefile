@@ -22,6 +22,7 @@ help:
 	@echo "make run              boot a VM, load the drivers, run perftest, compare with rdma_rxe"
 	@echo "make run SHELL=1      the same machine with a root prompt (also: make shell)"
 	@echo "make check            all tests; ends with: N passed, N failed, N skipped"
+	@echo "make check-full       and the consumers for longer, and those that take long"
 	@echo "make check-engine     only the tests that need no VM"
 	@echo "make soak             schedules of the network simulator: COUNT=1000000 SEED=1"
 	@echo "make bench-pair       two VMs: the device against rdma_rxe over virtio-net"
@@ -50,6 +51,9 @@ shell:
 
 check:
 	@VMFLAGS="$(VMFLAGS)" scripts/check.sh
+
+check-full:
+	@VMFLAGS="$(VMFLAGS)" scripts/check.sh full
 
 check-engine:
 	@scripts/check.sh engine
@@ -98,5 +102,5 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell check check-engine soak bench-pair lint qemu image provider selftests \
+.PHONY: help run shell check check-full check-engine soak bench-pair lint qemu image provider selftests \
 	modules modules_install clean clean-buildroot distclean

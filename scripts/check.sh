@@ -1,12 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [engine | soak | qtest | guest [PART…] | pair | rxe]
+# check.sh [full | engine | soak | qtest | guest [PART…] | pair | rxe]
+# check.sh consumers [--full] [--rxe] [NAME…]
 #
 # The tests: those of the engine, without a VM (soak: only its simulator, COUNT
 # schedules from SEED on); those of the QEMU device, without a guest; then
 # guest/check.sh in one guest; what needs several, of which one can have rdma_rxe
-# instead of the device (rxe). Without arguments all of them.
+# instead of the device (rxe); and what others have made that uses RDMA, those of
+# guest/consumers/list. Without arguments all of them, with those consumers that take
+# seconds; full: with all consumers, for as long as they take. consumers --rxe runs
+# them over rdma_rxe in place of the device, for comparison. What consumers report is
+# kept in the cache for scripts/consumers.py.
 # Ends with what failed and, on a line of its own, the sum: N passed, N failed,
 # N skipped. VMFLAGS goes to scripts/vm.
 
@@ -156,9 +161,94 @@ pair()
 	mcast
 }
 
+# ---- consumers of guest/consumers/list
+
+RESULTS=$QHCA_CACHE/consumers
+LIST=$QHCA_TOP/scripts/guest/consumers/list
+
+# listed MACHINES [NAME…]: of those named, or of all that this run is for.
+listed()
+{
+	local count=$1 name machines when _
+	shift
+	while IFS='|' read -r name machines when _; do
+		name=${name// /}
+		[[ $name != '#'* && ${machines// /} == "$count" ]] || continue
+		if [ $# != 0 ]; then
+			[[ " $* " == *" $name "* ]] || continue
+		else
+			[ -n "$FULL" ] || [ "${when// /}" = check ] || continue
+		fi
+		echo "$name"
+	done <"$LIST"
+}
+
+# keep DIRECTORY NAME…: what each of them has reported
+keep()
+{
+	local dir=$RESULTS/$1 name
+	shift
+	mkdir -p "$dir"
+	for name; do
+		grep -aE "^([a-z][|] )?(not )?ok consumers/$name(/| |\$)" "$OUT" >"$dir/$name" ||
+			echo "not ok consumers/$name # has not run" >"$dir/$name"
+	done
+}
+
+# consumer_run MACHINES NAME…
+consumer_run()
+{
+	local count=$1 rc=0 limit=${FULL:+7200} what options=("${DEVICE[@]}")
+	shift
+	what="consumers${FULL:+ --full}${DEVICE:+ over rdma_rxe}"
+	if [ "$count" = 1 ]; then
+		log "$what: $*"
+		# shellcheck disable=SC2086 # a list of options
+		"$QHCA_TOP/scripts/vm" run --strict --timeout "${limit:-1200}" "${options[@]}" ${VMFLAGS:-} -- \
+			/opt/qhca/guest/consumers.sh ${FULL:+--full} "$@" | tee "$OUT" || rc=$?
+		account "$what" $rc
+	else
+		machines "$count" "$what: $*" "consumers.sh ${FULL:+--full} --machines $count $*" \
+			--timeout "${limit:-1200}" "${options[@]}"
+	fi
+	keep "${DEVICE:+rxe-}${FULL:-check}" "$@"
+}
+
+# rdma_rxe may take its machine down, so each has one of its own there.
+consumers()
+{
+	local FULL='' DEVICE=() count name names
+	while [[ ${1:-} == --* ]]; do
+		case $1 in
+		--full) FULL=full ;;
+		--rxe) DEVICE=(--no-device --rxe) ;;
+		*) die "unknown option $1, see --help" ;;
+		esac
+		shift
+	done
+	for name; do
+		[ -n "$(listed 1 "$name")$(listed 2 "$name")" ] || die "no consumer $name"
+	done
+	for count in 1 2; do
+		mapfile -t names < <(listed $count "$@")
+		[ ${#names[@]} != 0 ] || continue
+		if [ ${#DEVICE[@]} = 0 ]; then
+			consumer_run $count "${names[@]}"
+		else
+			for name in "${names[@]}"; do
+				consumer_run $count "$name"
+			done
+		fi
+	done
+}
+
+everything() { build; engine; qtest; guest; pair; rxe; }
+
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
-'') build; engine; qtest; guest; pair; rxe ;;
+'') everything; consumers ;;
+full) everything; consumers --full ;;
+consumers) shift; consumers "$@" ;;
 engine) engine ;;
 soak) soak ;;
 qtest) qtest ;;

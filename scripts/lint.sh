@@ -7,6 +7,7 @@
 #   shell       shellcheck on all shell scripts
 #   python      all Python files compile
 #   conformance every statement has a test or a reason, the list is up to date
+#   consumers   each consumer of the list has its row in the table
 #   size        no source file over 450 lines
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
 #   qemu        QEMU's checkpatch on qemu-device/
@@ -20,7 +21,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(shell python conformance size checkpatch qemu w1 sparse cocci tidy)
+PARTS=(shell python conformance consumers size checkpatch qemu w1 sparse cocci tidy)
 SKIPPED=77
 
 br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
@@ -132,6 +133,8 @@ lint_python()
 }
 
 lint_conformance() { scripts/conformance.py --check; }
+
+lint_consumers() { scripts/consumers.py --check; }
 
 lint_size()
 {

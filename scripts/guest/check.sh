@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [eth] [kselftest] [kverbs] [tools] [matrix] [cm] [nvme]
-#     [pyverbs [FILE…]]     (in the guest)
+# check.sh [eth] [kselftest] [kverbs] [tools] [matrix] [cm] [pyverbs [FILE…]]
+#     (in the guest)
 #
 # The guest's part of `make check`, on the device QHCA_DEV; without arguments
 # everything. Ends with one line: N passed, N failed, N skipped. Exit status 0
@@ -14,7 +14,6 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/eth.sh
 . /opt/qhca/guest/cm.sh
 . /opt/qhca/guest/matrix.sh
-. /opt/qhca/guest/nvme.sh
 
 # ---- kselftests: the programs named in tests.list, TAP on stdout
 
@@ -191,9 +190,6 @@ pyverbs_file()
 	fi
 }
 
-# The CM talks through QP1: where the kernel has not got one, there is no CM.
-have_cm() { rdma res show qp link "$QHCA_DEV/1" | grep -q 'type GSI'; }
-
 pyverbs()
 {
 	local file
@@ -212,7 +208,7 @@ pyverbs()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- eth kselftest kverbs tools matrix cm nvme pyverbs
+[ $# -gt 0 ] || set -- eth kselftest kverbs tools matrix cm pyverbs
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
 	eth) eth ;;
@@ -221,7 +217,6 @@ while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	tools) tools ;;
 	cm) cm ;;
 	matrix) matrix ;;
-	nvme) nvme_rdma; nvme_srq ;;
 	pyverbs) shift; pyverbs "$@"; break ;;
 	*) echo "unknown part $1"; exit 2 ;;
 	esac

@@ -3,6 +3,9 @@
 # Sourced by check.sh: the connection manager and what runs over it, server and
 # client in this machine, both on the device's own address.
 
+# The CM talks through QP1: where the kernel has not got one, there is no CM.
+have_cm() { rdma res show qp link "$QHCA_DEV/1" | grep -q 'type GSI'; }
+
 # cm_listening PID: an identifier waits for connections, while PID lives.
 cm_listening()
 {

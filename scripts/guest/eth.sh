@@ -7,17 +7,6 @@ GATEWAY=${QHCA_PEER%.*}.254
 VLAN_IF=$QHCA_IF.7
 VLAN_NET=192.168.207
 
-# until_true SECONDS COMMAND…
-until_true()
-{
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.05
-	done
-}
-
 counter() { cat "/sys/class/net/$QHCA_IF/statistics/$1"; }
 ethtool_counter() { ethtool -S "$QHCA_IF" | awk -v n="$1:" '$1 == n { print $2 }'; }
 carrier_is() { [ "$(cat "/sys/class/net/$QHCA_IF/carrier")" = "$1" ]; }

@@ -37,6 +37,17 @@ same()
 	return 1
 }
 
+# until_true SECONDS COMMAND…
+until_true()
+{
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
 # tap NAME LOG STATUS: count the test points of a TAP log; a plan that was not
 # kept is a failure.
 tap()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: NVMe over RDMA, target and host in this machine, both on
+# Sourced by consumers.sh: NVMe over RDMA, target and host in this machine, both on
 # the device's own address. It uses verbs as storage in the kernel does: CM,
 # fast registration, invalidation by the peer, CQ pools, draining.
 
@@ -47,7 +47,7 @@ nvme_disk()
 # nvme_fio DEPTH SIZE: what is written is read again and must be the same.
 nvme_fio()
 {
-	expect "nvme/fio-depth-$1" timeout 240 fio --name=check --filename="$disk" \
+	expect "consumers/nvme/${srq}fio-depth-$1" timeout 240 fio --name=check --filename="$disk" \
 		--ioengine=libaio --direct=1 --rw=randwrite --bssplit=512/20:4k/40:128k/40 \
 		--size="$2" --iodepth="$1" --verify=crc32c --verify_fatal=1 \
 		--randseed="$1"
@@ -59,40 +59,44 @@ nvme_connect()
 		-q $NQN-host -I 8d6a3b5e-0f64-4d28-9f5f-0d9f2a6c1b7e
 }
 
-nvme_rdma()
+nvme_plain()
 {
-	local disk
-	have_cm || { result fail nvme "no GSI QP"; return; }
-	expect nvme/target nvme_target
-	expect nvme/connect nvme_connect
+	local disk srq=
+	expect consumers/nvme/target nvme_target
+	expect consumers/nvme/connect nvme_connect
 	if disk=$(nvme_disk); then
 		nvme_fio 1 8m
 		nvme_fio 128 64m
-		expect nvme/flush blockdev --flushbufs "$disk"
-		expect nvme/reset timeout 60 nvme reset "${disk%n1}"
+		expect consumers/nvme/flush blockdev --flushbufs "$disk"
+		expect consumers/nvme/reset timeout 60 nvme reset "${disk%n1}"
 		nvme_fio 16 8m
 	else
-		result fail nvme/disk "none has come"
+		result fail consumers/nvme/disk "none has come"
 	fi
-	expect nvme/disconnect timeout 60 nvme disconnect -n $NQN
-	expect nvme/remove nvme_target_remove
+	expect consumers/nvme/disconnect timeout 60 nvme disconnect -n $NQN
+	expect consumers/nvme/remove nvme_target_remove
 }
 
 # The target's connections receive from shared receive queues, and drain them.
 nvme_srq()
 {
-	local disk
-	have_cm || { result fail nvme-srq "no GSI QP"; return; }
-	expect nvme-srq/target nvme_target y
-	expect nvme-srq/connect nvme_connect
-	expect nvme-srq/used eval "rdma res show srq | grep -q nvmet_rdma"
+	local disk srq=srq-
+	expect consumers/nvme/srq-target nvme_target y
+	expect consumers/nvme/srq-connect nvme_connect
+	expect consumers/nvme/srq-used eval "rdma res show srq | grep -q nvmet_rdma"
 	if disk=$(nvme_disk); then
 		nvme_fio 64 16m
-		expect nvme-srq/reset timeout 60 nvme reset "${disk%n1}"
+		expect consumers/nvme/srq-reset timeout 60 nvme reset "${disk%n1}"
 		nvme_fio 8 4m
 	else
-		result fail nvme-srq/disk "none has come"
+		result fail consumers/nvme/srq-disk "none has come"
 	fi
-	expect nvme-srq/disconnect timeout 60 nvme disconnect -n $NQN
-	expect nvme-srq/remove nvme_target_remove
+	expect consumers/nvme/srq-disconnect timeout 60 nvme disconnect -n $NQN
+	expect consumers/nvme/srq-remove nvme_target_remove
+}
+
+nvme()
+{
+	nvme_plain
+	nvme_srq
 }
