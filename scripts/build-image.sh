@@ -23,7 +23,8 @@ PACKAGES=(
 	# storage over RDMA
 	nvme-cli fio srptools nfs-common nfs-kernel-server open-iscsi targetcli-fb
 	# what libraries and applications make of it
-	openmpi-bin python3-mpi4py netperf
+	openmpi-bin libopenmpi-dev python3-mpi4py mpich libmpich-dev
+	libucx-dev libfabric-dev netperf sockperf netcat-openbsd
 	# kbuild and verbs programs must build in the guest, too
 	gcc make libc6-dev libibverbs-dev librdmacm-dev
 )
