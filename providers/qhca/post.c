@@ -104,7 +104,8 @@ static void put_parts(struct qhca_sq_wqe *wqe, const struct ibv_send_wr *wr,
 		put_atomic(wqe, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey,
 			   wr->wr.atomic.compare_add, 0);
 	if (parts & HAS_BIND)
-		put_bind(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		put_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+			 &wr->bind_mw.bind_info);
 }
 
 static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)

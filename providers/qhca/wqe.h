@@ -105,12 +105,16 @@ static inline int check_bind(const struct ibv_mw_bind_info *info)
 	       EINVAL : 0;
 }
 
-static inline void put_bind(struct qhca_sq_wqe *wqe, uint32_t rkey,
-			    const struct ibv_mw_bind_info *info)
+/*
+ * The window is @mw, and @rkey only gives its next key the low byte: as with other
+ * adapters, a stale or invented index in it names no other window.
+ */
+static inline void put_bind(struct qhca_sq_wqe *wqe, const struct ibv_mw *mw,
+			    uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	wqe->bind.addr = htole64(info->addr);
 	wqe->bind.length = htole64(info->length);
-	wqe->bind.mw_key = htole32(rkey);
+	wqe->bind.mw_key = htole32((mw->rkey & ~0xffu) | (rkey & 0xff));
 	wqe->bind.mr_key = htole32(info->mr ? info->mr->lkey : 0);
 	/* Same bits; local write means nothing here, but is often set. */
 	wqe->bind.access = htole16(info->mw_access_flags &

@@ -130,7 +130,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 		wr_fail(to_qqp_ex(ibqp), EINVAL);
 		return;
 	}
-	put_bind(wqe, rkey, info);
+	put_bind(wqe, mw, rkey, info);
 }
 
 /* The length of a range has 32 bits in the packet; of a region it says nothing. */
