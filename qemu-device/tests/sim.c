@@ -72,7 +72,11 @@ static void toggle_drain(struct sim *s, struct sim_qp *q)
 {
     struct qhca_qp_attr a = { .state = QHCA_QPS_SQD };
     bool notify = sim_rand(s, 2);
+    unsigned state = q->gone ? QHCA_QPS_ERR : rc_state(&q->q);
 
+    if (state != QHCA_QPS_RTS && state != QHCA_QPS_SQD) {
+        return;                 /* an error, known or not: others see to it */
+    }
     if (!q->held) {
         a.en_sqd_async_notify = 1;
         CHECK_EQ(rc_modify(&q->q, &a, QHCA_QP_STATE |
@@ -144,10 +148,15 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
 {
     struct sim_qp *q = &s->qp[sim_rand(s, s->num_qps)];
 
-    if (s->kind == SIM_DRAIN && !sim_rand(s, 3)) {
+    if (sim_drains(s->kind) && !sim_rand(s, 3)) {
         toggle_drain(s, q);
     }
-    if (s->kind == SIM_PRESSURE) {
+    if (s->kind == SIM_DRAIN_BAD && q->held && q->model == &sim_uc &&
+        rc_query(&q->q).sq_draining && sim_rand(s, 2)) {
+        sim_poll(s, q);
+        sim_strike_key(s, q);
+    }
+    if (sim_blocks(s->kind)) {
         set_blocked(s, q->q.n->g, sim_rand(s, 2));
     }
     if (round == strike_at) {

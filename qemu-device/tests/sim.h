@@ -22,6 +22,7 @@ enum sim_kind {
     SIM_DESTROY,                /* one QP goes */
     SIM_BAD_WR,                 /* WRs that cannot work, here and there */
     SIM_UNBIND,                 /* windows are taken away while in use */
+    SIM_DRAIN_BAD,              /* errors while QPs go to SQD and back */
     SIM_KINDS
 };
 
@@ -33,6 +34,7 @@ struct sim_wr {
     unsigned seed;              /* pattern of the data */
     uint64_t old;               /* atomic: what it must find */
     bool bad;                   /* must not succeed */
+    bool doomed;                /* its buffer has gone, perhaps too late */
     bool memop;                 /* has no data */
 };
 
@@ -83,6 +85,7 @@ struct sim_qp {
     bool sqe;                   /* a WR has failed, those behind are flushed */
     unsigned flushed;           /* WRs before this one have been in SQE */
     uint32_t fast_key;          /* of its region of type FAST, 0: none */
+    uint32_t key;               /* UC: what it sends with; goes, if its own */
 };
 
 /* struct sim_limits - what is left out of schedules, to find what matters */
@@ -93,6 +96,22 @@ struct sim_limits {
 };
 
 extern struct sim_limits sim_limits;
+
+/* Kinds that are more than one thing. */
+static inline bool sim_drains(enum sim_kind kind)
+{
+    return kind == SIM_DRAIN || kind == SIM_DRAIN_BAD;
+}
+
+static inline bool sim_blocks(enum sim_kind kind)
+{
+    return kind == SIM_PRESSURE || kind == SIM_DRAIN_BAD;
+}
+
+static inline bool sim_errs(enum sim_kind kind)
+{
+    return kind == SIM_BAD_WR || kind == SIM_DRAIN_BAD;
+}
 
 /* Streams of random numbers: one part may change without the others. */
 enum {
@@ -173,6 +192,10 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i);
 /* @c, of @q, says which key the message @w has invalidated. */
 void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
                    const struct qhca_cqe *c);
+/* Another key of the region that @q's node has. */
+uint32_t sim_second_key(struct sim *s, struct sim_qp *q);
+/* The key of @q's own that it sends with goes, if it has one. */
+void sim_strike_key(struct sim *s, struct sim_qp *q);
 /* Some windows go, whoever uses them. */
 void sim_strike_windows(struct sim *s);
 void sim_free_keys(struct sim *s);

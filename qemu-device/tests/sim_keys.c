@@ -127,6 +127,55 @@ void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
     }
 }
 
+uint32_t sim_second_key(struct sim *s, struct sim_qp *q)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
+    const struct node *n = q->q.n;
+    uint32_t key;
+
+    cmd.reg_mr.buf.addr = htole64(n->mr.addr);
+    cmd.reg_mr.buf.num_blocks = htole32(SIM_REGION >> 12);
+    cmd.reg_mr.buf.block_shift = 12;
+    cmd.reg_mr.iova = htole64(n->mr.addr);
+    cmd.reg_mr.length = htole64(SIM_REGION);
+    cmd.reg_mr.pdn = htole32(n->pdn);
+    key = guest_create(n->g, &cmd);
+    keep(s, n->g, key);
+    return key;
+}
+
+static void forget(struct sim *s, struct guest *g, uint32_t key)
+{
+    for (unsigned i = 0; i < s->num_keys; i++) {
+        if (s->keys[i].g == g && s->keys[i].key == key) {
+            s->keys[i] = s->keys[--s->num_keys];
+            return;
+        }
+    }
+}
+
+/*
+ * What has been posted and is not known to be complete may be done with its
+ * buffer, or not; what has not been posted can never begin.
+ */
+void sim_strike_key(struct sim *s, struct sim_qp *q)
+{
+    struct guest *g = q->q.n->g;
+
+    if (q->key == q->q.n->mr.key || !q->key) {
+        return;
+    }
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, q->key), 0);
+    forget(s, g, q->key);
+    q->key = 0;
+    for (unsigned i = q->done; i < q->num_wr; i++) {
+        if (q->wr[i].len > 0) {
+            q->wr[i].doomed = true;
+            q->wr[i].bad = q->wr[i].bad || i >= q->posted;
+        }
+    }
+}
+
 void sim_strike_windows(struct sim *s)
 {
     for (unsigned i = 0; i < s->num_keys; i++) {

@@ -37,6 +37,7 @@ static const char *const kind_name[SIM_KINDS] = {
     [SIM_DESTROY] = "A-020 G-008 destroyed",
     [SIM_BAD_WR] = "I-052 bad WRs in between",
     [SIM_UNBIND] = "F-055 windows go while in use",
+    [SIM_DRAIN_BAD] = "A-034 A-090 A-091 errors, also while QPs are in SQD",
 };
 
 /* What the processes tell each other. */

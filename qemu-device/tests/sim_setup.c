@@ -104,6 +104,10 @@ static void setup_pair(struct sim *s, unsigned i)
                                 sim_rand(s, 1u << 24);
     o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
                                 sim_rand(s, 1u << 24);
+    if (s->kind == SIM_DRAIN_BAD && i == 0) {
+        o.type = QHCA_QPT_UC;   /* what an error in SQD does not end */
+        o.mtu = 1;
+    }
     a->q = rc_create(na, &o);
     if (o.type == QHCA_QPT_RC && sim_rand(s, 2)) {
         o.srqn = s->srq[nb - s->node].q.srqn;

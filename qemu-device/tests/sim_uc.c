@@ -9,9 +9,12 @@
 
 /* ---- planning ---- */
 
-static uint32_t max_len(const struct sim_qp *q)
+/* Some packets; or more than wait before a network that takes none. */
+static uint32_t max_len(const struct sim *s, const struct sim_qp *q)
 {
-    return 4 * (128u << q->q.o.mtu);
+    bool many = s->kind == SIM_DRAIN_BAD && q->q.o.mtu == 1;
+
+    return (many ? 120 : 4) * (128u << q->q.o.mtu);
 }
 
 static void plan_wr(struct sim *s, struct sim_qp *a, struct sim_qp *b,
@@ -29,13 +32,13 @@ static void plan_wr(struct sim *s, struct sim_qp *a, struct sim_qp *b,
     w->wr.flags = sim_rand(s, 4) ? QHCA_WQE_SIGNALED : 0;
     w->wr.rkey = b->q.n->mr.key;
     w->seed = s->seed * 31 + i * 7 + a->q.qpn;
-    w->len = sim_rand(s, sim_rand(s, 2) ? 20 : max_len(a) + 1);
+    w->len = sim_rand(s, sim_rand(s, 2) ? 20 : max_len(s, a) + 1);
     w->local = sim_alloc(s, a->q.n, w->len);
     w->remote = sim_alloc(s, b->q.n, w->len);
     w->wr.raddr = w->remote;
     guest_fill(a->q.n->g, w->local, w->len, w->seed);
-    sim_plan_sges(s, w, a->q.n->mr.key);
-    if (s->kind == SIM_BAD_WR && !sim_rand(s, 10)) {
+    sim_plan_sges(s, w, a->key);
+    if (sim_errs(s->kind) && !sim_rand(s, 10)) {
         w->bad = true;
         w->wr.opcode = QHCA_WR_RDMA_READ;
     }
@@ -43,12 +46,13 @@ static void plan_wr(struct sim *s, struct sim_qp *a, struct sim_qp *b,
 
 static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
 {
+    a->key = s->kind == SIM_DRAIN_BAD ? sim_second_key(s, a) : a->q.n->mr.key;
     for (unsigned i = 0; i < a->num_wr; i++) {
         plan_wr(s, a, b, i);
     }
     b->num_rr = a->num_wr;
     for (unsigned i = 0; i < b->num_rr; i++) {
-        b->rr_room[i] = sim_rand(s, 8) ? max_len(b) : sim_rand(s, max_len(b));
+        b->rr_room[i] = sim_rand(s, 8) ? max_len(s, b) : sim_rand(s, max_len(s, b));
         b->rr_addr[i] = sim_alloc(s, b->q.n, b->rr_room[i]);
     }
 }
@@ -103,8 +107,9 @@ static void judge_send(struct sim *s, struct sim_qp *q,
         q->failed = q->failed || !in_sqe(q, i);
         break;
     default:
-        ok = q->wr[i].bad && !in_sqe(q, i);
+        ok = (q->wr[i].bad || q->wr[i].doomed) && !in_sqe(q, i);
         q->sqe = true;
+        q->held = q->drained_owed = false;      /* SQD is over, undrained */
         break;
     }
     if (!ok) {

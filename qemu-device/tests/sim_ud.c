@@ -27,7 +27,7 @@ static void plan_wr(struct sim *s, struct sim_qp *a, unsigned i)
     w->local = sim_alloc(s, a->q.n, w->len);
     guest_fill(a->q.n->g, w->local, w->len, w->seed);
     sim_plan_sges(s, w, a->q.n->mr.key);
-    if (s->kind == SIM_BAD_WR && !sim_rand(s, 10)) {
+    if (sim_errs(s->kind) && !sim_rand(s, 10)) {
         w->bad = true;
         w->wr.av.port = 2;
     }

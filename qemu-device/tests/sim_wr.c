@@ -150,7 +150,7 @@ static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
     if (w->wr.opcode == QHCA_WR_FLUSH) {
         sim_plan_flush(s, a, i);
     }
-    if (s->kind == SIM_BAD_WR && !sim_rand(s, 20)) {
+    if (sim_errs(s->kind) && !sim_rand(s, 20)) {
         plan_bad(s, a, w);
         a->may_fail = b->may_fail = true;
     }

@@ -204,11 +204,117 @@ static void test_leave(void)
     CHECK_EQ(rc_query(&qp).next_psn, htole32(PSN));
 }
 
+static void unblock(void)
+{
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+}
+
+/* A message is on its way, its buffer goes: SQE, and never SQ_DRAINED. */
+static void test_in_sqd(void)
+{
+    struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
+    };
+    struct rc_opts o = RC_OPTS;
+    unsigned sent;
+    struct gmr mr;
+    struct rc_wr wr;
+
+    start(&o, QHCA_QPS_RTS);
+    mr = mr_create(g, node.pdn, 500 * 1024, 0);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 500 * 1024);
+    wr.sge[0].addr = mr.addr;
+    wr.sge[0].lkey = mr.key;
+    g->net_blocked = true;
+    rc_put(&qp, &wr);
+    put(QHCA_WR_SEND, false);
+    ring_all();
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
+             QHCA_OK);
+    post(QHCA_WR_SEND);                 /* held */
+    CHECK_EQ(rc_query(&qp).sq_draining, 1);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
+    rc_expect_none(&qp.scq);
+    unblock();
+    done(0, QHCA_WC_LOC_PROT_ERR);
+    done(1, QHCA_WC_WR_FLUSH_ERR);
+    done(2, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    CHECK_EQ(rc_query(&qp).sq_draining, 0);
+    sent = peer_drain(&qp);
+    CHECK(sent > 0 && sent < 500);
+    no_event();
+
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    post(QHCA_WR_SEND);
+    done(3, 0);
+    peer_expect(&qp, UC_SEND_ONLY, PSN + sent);
+    /* The wish to hear of SQD was for that SQD. */
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    no_event();
+}
+
+/*
+ * A datagram is one packet, so none is half sent: that of a blocked network goes
+ * back to the ring, and can only fail after SQD.
+ */
+static void test_datagram_in_sqd(void)
+{
+    struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
+    };
+    struct rc_opts o = RC_OPTS;
+    unsigned sent;
+    struct gmr mr;
+    struct rc_wr wr;
+
+    o.type = QHCA_QPT_UD;
+    o.sq_log = 10;
+    o.cq_log = 11;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_create(&node, &o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    g->net_blocked = true;
+    mr = mr_create(g, node.pdn, 4096, 0);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4000);
+    wr.sge[0].addr = mr.addr;
+    wr.sge[0].lkey = mr.key;
+    for (unsigned i = 0; i < 500; i++) {
+        rc_put(&qp, &wr);
+    }
+    ring_all();
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
+             QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
+    unblock();
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQD);
+    sent = peer_drain(&qp);             /* those that had left the ring */
+    CHECK(sent > 0 && sent < 500);
+    for (unsigned i = 0; i < sent; i++) {
+        rc_expect(&qp.scq, wr.wr_id, 0);
+    }
+    rc_expect_none(&qp.scq);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    guest_settle(g);
+    rc_expect(&qp.scq, wr.wr_id, QHCA_WC_LOC_PROT_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    peer_expect_none(&qp);
+    no_event();
+}
+
 static const struct test tests[] = {
     { "A-006 A-091 A-092 A-093 B-044 a send error leads to SQE", test_enter },
     { "A-094 SQE to RTS, the PSNs go on", test_resume },
     { "A-092 A-094 RTS before all is flushed", test_resume_early },
     { "A-095 SQE to ERR and RESET", test_leave },
+    { "A-034 A-085 A-091 A-092 A-094 a send error in SQD", test_in_sqd },
+    { "A-005 A-034 A-084 a datagram in SQD", test_datagram_in_sqd },
 };
 
 int main(int argc, char **argv)

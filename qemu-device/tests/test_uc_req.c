@@ -99,6 +99,39 @@ static void test_packets(void)
     CHECK_EQ(rc_query(&qp).una_psn, htole32(psn));
 }
 
+/* SE is for the packet that takes a receive WR. */
+static void test_solicited(void)
+{
+    static const struct {
+        uint8_t op;
+        bool se;
+    } ops[] = {
+        { QHCA_WR_SEND, true }, { QHCA_WR_SEND_WITH_IMM, true },
+        { QHCA_WR_RDMA_WRITE, false }, { QHCA_WR_RDMA_WRITE_WITH_IMM, true },
+    };
+    static const uint32_t len[] = { 0, MTU, 3 * MTU };
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    start(&o, QHCA_QPS_RTS);
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(ops) * ARRAY_SIZE(len); i++) {
+        size_t op = i % ARRAY_SIZE(ops);
+        uint32_t l = len[i / ARRAY_SIZE(ops) % ARRAY_SIZE(len)];
+        bool ask = i < ARRAY_SIZE(ops) * ARRAY_SIZE(len);
+        struct rc_wr wr = rc_wr(&qp, ops[op].op, 0, l);
+        uint32_t packets = l ? l / MTU : 1, n = 0;
+
+        rc_aim(&wr, &node, NODE_MEM / 2);
+        wr.flags |= ask ? QHCA_WQE_SOLICITED : 0;
+        rc_post(&qp, &wr);
+        guest_settle(g);
+        while (peer_next(&qp, &p)) {
+            CHECK_EQ(p.solicited, ask && ++n == packets && ops[op].se);
+        }
+        CHECK_EQ(n, ask ? packets : 0);
+    }
+}
+
 /* B-061 while the network takes nothing, and SQD then. */
 static void test_blocked(void)
 {
@@ -218,6 +251,7 @@ static void test_loopback(void)
 
 static const struct test tests[] = {
     { "B-061 D-001 D-004 D-005 D-010 E-025 packets of each WR", test_packets },
+    { "B-045 SE", test_solicited },
     { "A-084 A-085 A-087 A-088 B-061 SQD with a blocked network",
       test_blocked },
     { "A-091 A-094 I-035 I-042 I-051 B-020 send errors", test_send_errors },

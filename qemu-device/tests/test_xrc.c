@@ -306,6 +306,51 @@ static void requests(void)
     }
 }
 
+/* SE is for the packet that takes a receive WR, also behind an XRCETH. */
+static void solicited(void)
+{
+    static const struct {
+        uint8_t opcode;
+        uint32_t len;
+        bool se;
+    } wrs[] = {
+        { QHCA_WR_SEND, 10, true },
+        { QHCA_WR_SEND, 3 * MTU, true },
+        { QHCA_WR_SEND_WITH_IMM, 10, true },
+        { QHCA_WR_SEND_WITH_IMM, 3 * MTU, true },
+        { QHCA_WR_SEND_WITH_INV, 3 * MTU, true },
+        { QHCA_WR_RDMA_WRITE_WITH_IMM, 10, true },
+        { QHCA_WR_RDMA_WRITE_WITH_IMM, 3 * MTU, true },
+        { QHCA_WR_RDMA_WRITE, 10, false },
+        { QHCA_WR_RDMA_WRITE, 3 * MTU, false },
+        { QHCA_WR_RDMA_READ, 10, false },
+        { QHCA_WR_ATOMIC_CMP_AND_SWP, 8, false },
+        { QHCA_WR_ATOMIC_FETCH_AND_ADD, 8, false },
+    };
+    struct rc_opts o = RC_OPTS;
+    struct xrc *x;
+
+    o.rd_atomic = 8;            /* none is answered */
+    x = start_ini(&o);
+    for (unsigned i = 0; i < 2 * ARRAY_SIZE(wrs); i++) {
+        unsigned w = i / 2, packets = wrs[w].len < MTU ? 1 : 3;
+        struct rc_wr wr = xrc_wr(x, 0, wrs[w].opcode, wrs[w].len);
+        struct roce_packet p;
+
+        wr.flags |= i % 2 ? QHCA_WQE_SOLICITED : 0;
+        xrc_do(x, &wr);
+        for (unsigned n = 1; n <= packets; n++) {
+            CHECK(peer_next(&x->ini, &p));
+            CHECK_EQ(p.solicited, wrs[w].se && i % 2 && n == packets);
+        }
+        peer_expect_none(&x->ini);
+        if (wrs[w].opcode <= QHCA_WR_RDMA_WRITE_WITH_IMM) {
+            p = peer_packet(&x->ini, XRC(RC_ACKNOWLEDGE), p.psn);
+            peer_inject(&x->ini, &p, NULL, 0);
+        }
+    }
+}
+
 /* E-022, E-023: answers name none. */
 static void answers(void)
 {
@@ -369,6 +414,7 @@ static const struct test tests[] = {
     { "G-004 an empty SRQ", empty },
     { "G-005 the limit of an SRQ", limit },
     { "E-009 E-027 packets of an INI QP", requests },
+    { "B-045 SE of an INI QP", solicited },
     { "E-022 E-023 E-027 packets of a TGT QP", answers },
     { "D-050 D-051 doubled requests", doubles },
 };
