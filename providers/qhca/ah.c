@@ -31,10 +31,8 @@ struct ibv_ah *qhca_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	int err;
 
 	ah = calloc(1, sizeof(*ah));
-	if (!ah) {
-		errno = ENOMEM;
+	if (!ah)
 		return NULL;
-	}
 	err = ibv_cmd_create_ah(ibpd, &ah->ibv_ah, attr, &resp.ibv_resp,
 				sizeof(resp));
 	if (err) {
@@ -54,7 +52,7 @@ int qhca_destroy_ah(struct ibv_ah *ibah)
 
 	err = ibv_cmd_destroy_ah(ibah);
 	if (err)
-		return err;
+		return qhca_ret(err);
 	free(to_qah(ibah));
 	qhca_pd_put(pd);
 	return 0;

@@ -277,12 +277,12 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	int err;
 
 	if (cqe < 1 || (uint32_t)cqe > ctx->max_cqe)
-		return EINVAL;
+		return qhca_ret(EINVAL);
 
 	log_size = ilog32(cqe - 1);
 	err = qhca_mem_alloc(&mem, cq_mem_len(log_size), cq->pd, QHCA_MEM_CQ);
 	if (err)
-		return err;
+		return qhca_ret(err);
 
 	cmd.buf_addr = (uintptr_t)mem.addr;
 	cmd.buf_len = cq_mem_len(log_size);
@@ -299,14 +299,14 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	qhca_unlock(&cq->lock);
 
 	qhca_mem_free(err ? &mem : &old);
-	return err;
+	return qhca_ret(err);
 }
 
 int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
 	struct ibv_modify_cq cmd = {};
 
-	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
+	return qhca_ret(ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd)));
 }
 
 /*
@@ -329,10 +329,10 @@ int qhca_destroy_cq(struct ibv_cq *ibcq)
 	int err;
 
 	if (is_in_use(cq))
-		return EBUSY;
+		return qhca_ret(EBUSY);
 	err = ibv_cmd_destroy_cq(ibcq);
 	if (err)
-		return err;
+		return qhca_ret(err);
 
 	pthread_spin_destroy(&cq->lock.lock);
 	qhca_mem_free(&cq->mem);

@@ -40,7 +40,7 @@ static int memcpy_to_dm(struct ibv_dm *ibdm, uint64_t off, const void *from,
 
 	err = check_range(dm, off, len);
 	if (err)
-		return err;
+		return qhca_ret(err);
 	memcpy((uint8_t *)dm->addr + off, from, len);
 	/* Through write-combining memory: there before any doorbell. */
 	mmio_flush_writes();
@@ -55,7 +55,7 @@ static int memcpy_from_dm(void *to, struct ibv_dm *ibdm, uint64_t off,
 
 	err = check_range(dm, off, len);
 	if (err)
-		return err;
+		return qhca_ret(err);
 	memcpy(to, (const uint8_t *)dm->addr + off, len);
 	return 0;
 }
@@ -152,7 +152,7 @@ int qhca_free_dm(struct ibv_dm *ibdm)
 
 	err = ibv_cmd_free_dm(&to_qdm(ibdm)->vdm);
 	if (err)
-		return err;
+		return qhca_ret(err);
 	qhca_unimport_dm(ibdm);
 	return 0;
 }

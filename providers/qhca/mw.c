@@ -36,7 +36,7 @@ int qhca_dealloc_mw(struct ibv_mw *mw)
 
 	err = ibv_cmd_dealloc_mw(mw);
 	if (err)
-		return err;
+		return qhca_ret(err);
 	free(mw);
 	qhca_pd_put(pd);
 	return 0;
@@ -57,7 +57,7 @@ int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info = bind->bind_info;
 	if (bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED)
-		return EINVAL;
+		return qhca_ret(EINVAL);
 	err = qhca_post_bind(ibqp, &wr);
 	if (err)
 		return err;

@@ -15,7 +15,8 @@ int qhca_query_port(struct ibv_context *ibctx, uint8_t port,
 {
 	struct ibv_query_port cmd;
 
-	return ibv_cmd_query_port(ibctx, port, attr, &cmd, sizeof(cmd));
+	return qhca_ret(ibv_cmd_query_port(ibctx, port, attr, &cmd,
+					   sizeof(cmd)));
 }
 
 static struct qhca_pd *new_pd(void)
@@ -32,14 +33,17 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx)
 	struct uqhca_alloc_pd_resp resp = {};
 	struct ibv_alloc_pd cmd;
 	struct qhca_pd *pd;
+	int err;
 
 	pd = new_pd();
 	if (!pd)
 		return NULL;
 
-	if (ibv_cmd_alloc_pd(ibctx, &pd->ibv_pd, &cmd, sizeof(cmd),
-			     &resp.ibv_resp, sizeof(resp))) {
+	err = ibv_cmd_alloc_pd(ibctx, &pd->ibv_pd, &cmd, sizeof(cmd),
+			       &resp.ibv_resp, sizeof(resp));
+	if (err) {
 		free(pd);
+		errno = err;
 		return NULL;
 	}
 	pd->pdn = resp.pdn;
@@ -63,11 +67,11 @@ int qhca_dealloc_pd(struct ibv_pd *ibpd)
 	int err;
 
 	if (atomic_load(&pd->refs) != 1)
-		return EBUSY;
+		return qhca_ret(EBUSY);
 	if (!pd->inner) {
 		err = ibv_cmd_dealloc_pd(ibpd);
 		if (err)
-			return err;
+			return qhca_ret(err);
 	}
 	qhca_pd_put(pd);
 	return 0;
@@ -124,7 +128,7 @@ int qhca_dealloc_td(struct ibv_td *ibtd)
 	struct qhca_td *td = to_qtd(ibtd);
 
 	if (atomic_load(&td->refs))
-		return EBUSY;
+		return qhca_ret(EBUSY);
 	free(td);
 	return 0;
 }
@@ -224,7 +228,7 @@ int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd,
 		qhca_pd_get(to_qpd(ibpd));
 		qhca_pd_put(to_qpd(vmr->ibv_mr.pd));
 	}
-	return err;
+	return qhca_ret(err);
 }
 
 struct ibv_mr *qhca_import_mr(struct ibv_pd *ibpd, uint32_t handle)
@@ -252,7 +256,7 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 
 	err = ibv_cmd_dereg_mr(vmr);
 	if (err)
-		return err;
+		return qhca_ret(err);
 	qhca_unimport_mr(&vmr->ibv_mr);
 	return 0;
 }

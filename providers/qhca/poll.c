@@ -173,7 +173,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	int err;
 
 	if (attr->comp_mask)
-		return EINVAL;
+		return qhca_ret(EINVAL);
 	qhca_lock(&cq->lock);
 	err = next_poll(ibcq);
 	if (err)

@@ -167,13 +167,13 @@ int qhca_post_bind(struct ibv_qp *ibqp, const struct ibv_send_wr *wr)
 	int err;
 
 	if (!may_post_send(ibqp))
-		return EINVAL;
+		return qhca_ret(EINVAL);
 	qhca_lock(&qp->sq.lock);
 	err = post_one_send(qp, wr);
 	if (!err)
 		qhca_ring(qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
 	qhca_unlock(&qp->sq.lock);
-	return err;
+	return qhca_ret(err);
 }
 
 int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
@@ -185,7 +185,7 @@ int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 
 	if (unlikely(!may_post_send(ibqp))) {
 		*bad_wr = wr;
-		return EINVAL;
+		return qhca_ret(EINVAL);
 	}
 	qhca_lock(&qp->sq.lock);
 	first = qp->sq.pi;
@@ -199,7 +199,7 @@ int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	if (qp->sq.pi != first)
 		qhca_ring(qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
 	qhca_unlock(&qp->sq.lock);
-	return err;
+	return qhca_ret(err);
 }
 
 static int post_one_recv(struct qhca_wq *rq, const struct ibv_recv_wr *wr)
@@ -238,7 +238,7 @@ int post_recv_list(struct qhca_wq *rq, void *db, uint32_t reg, uint32_t number,
 	if (rq->pi != first)
 		qhca_ring(db, reg, number, rq->pi);
 	qhca_unlock(&rq->lock);
-	return err;
+	return qhca_ret(err);
 }
 
 int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
@@ -248,7 +248,7 @@ int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 
 	if (unlikely(ibqp->state == IBV_QPS_RESET || qp->srq)) {
 		*bad_wr = wr;
-		return EINVAL;
+		return qhca_ret(EINVAL);
 	}
 	return post_recv_list(&qp->rq, qp->db, QHCA_DB_RQ, qp->qpn, wr, bad_wr);
 }

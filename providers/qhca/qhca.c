@@ -26,7 +26,7 @@ static int qhca_query_device_ex(struct ibv_context *ibctx,
 	err = ibv_cmd_query_device_any(ibctx, input, attr, attr_size, &resp,
 				       &resp_size);
 	if (err)
-		return err;
+		return qhca_ret(err);
 
 	fw = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
@@ -60,13 +60,13 @@ static int qhca_query_rt_values(struct ibv_context *ibctx,
 	int err;
 
 	if (!check_comp_mask(values->comp_mask, IBV_VALUES_MASK_RAW_CLOCK))
-		return EINVAL;
+		return qhca_ret(EINVAL);
 	if (!values->comp_mask)
 		return 0;
 	err = qhca_query_clock(ibctx, &device_ns, &real_ns);
 	if (err) {
 		values->comp_mask = 0;
-		return err;
+		return qhca_ret(err);
 	}
 	/* All in tv_nsec, to compare with timestamps of completions. */
 	values->raw_clock.tv_sec = 0;

@@ -3,6 +3,7 @@
 #define QHCA_H
 
 #include <endian.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -234,6 +235,17 @@ static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
 	udma_to_device_barrier();
 	mmio_write64_le((uint8_t *)page + reg,
 			htole64(QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj));
+}
+
+/*
+ * How a verb ends that returns an error: the manual pages promise "the value of
+ * errno", so errno has that value, whoever refused the request.
+ */
+static inline int qhca_ret(int err)
+{
+	if (unlikely(err))
+		errno = err;
+	return err;
 }
 
 int qhca_mem_alloc(struct qhca_mem *mem, size_t len, struct qhca_pd *pd,

@@ -353,7 +353,7 @@ int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 
 	err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
 	if (err)
-		return err;
+		return qhca_ret(err);
 
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET) {
 		clean_cqs(qp);
@@ -368,8 +368,8 @@ int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 {
 	struct ibv_query_qp cmd;
 
-	return ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
-				sizeof(cmd));
+	return qhca_ret(ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
+					 sizeof(cmd)));
 }
 
 int qhca_destroy_qp(struct ibv_qp *ibqp)
@@ -380,7 +380,7 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 
 	err = ibv_cmd_destroy_qp(ibqp);
 	if (err)
-		return err;
+		return qhca_ret(err);
 
 	clean_cqs(qp);
 	leave_cqs(qp);

@@ -174,7 +174,7 @@ int qhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
 	struct qhca_srq *srq = to_qsrq(ibsrq);
 
 	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
-		return EINVAL;
+		return qhca_ret(EINVAL);
 	*srq_num = srq->vsrq.srq_num;
 	return 0;
 }
@@ -222,19 +222,19 @@ int qhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
 	int err;
 
 	if (!(attr_mask & IBV_SRQ_MAX_WR))
-		return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd,
-					  sizeof(cmd));
+		return qhca_ret(ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd,
+						   sizeof(cmd)));
 	qhca_lock(&srq->wq.lock);
 	err = resize_srq(srq, attr, attr_mask);
 	qhca_unlock(&srq->wq.lock);
-	return err;
+	return qhca_ret(err);
 }
 
 int qhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 {
 	struct ibv_query_srq cmd;
 
-	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+	return qhca_ret(ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd)));
 }
 
 int qhca_destroy_srq(struct ibv_srq *ibsrq)
@@ -244,10 +244,10 @@ int qhca_destroy_srq(struct ibv_srq *ibsrq)
 	int err;
 
 	if (atomic_load(&srq->users))
-		return EBUSY;
+		return qhca_ret(EBUSY);
 	err = ibv_cmd_destroy_srq(ibsrq);
 	if (err)
-		return err;
+		return qhca_ret(err);
 	leave_cq(srq);
 	pthread_spin_destroy(&srq->wq.lock.lock);
 	qhca_mem_free(&srq->wq.mem);

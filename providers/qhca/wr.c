@@ -266,7 +266,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 	else if (likely(qp->sq.pi != qp->wr_first))
 		qhca_ring(qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
 	qhca_unlock(&qp->sq.lock);
-	return err;
+	return qhca_ret(err);
 }
 
 static void wr_abort(struct ibv_qp_ex *ibqp)

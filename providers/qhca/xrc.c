@@ -36,7 +36,7 @@ int qhca_close_xrcd(struct ibv_xrcd *ibxrcd)
 
 	err = ibv_cmd_close_xrcd(xrcd);
 	if (err)
-		return err;
+		return qhca_ret(err);
 	free(xrcd);
 	return 0;
 }
