@@ -36,6 +36,30 @@ static void come_and_go(void)
 	}
 }
 
+/* As somebody without rights; true if the command succeeds. */
+static bool nobody_can(const char *cmd)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text),
+		 "setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '%s'", cmd);
+	return system(text) == 0;
+}
+
+TEST(psns, "D-086 PSNs are for administrators")
+{
+	struct qp_opts o = QP_OPTS;
+	struct end e = end_new(dev_open_qhca(), &o);
+
+	REQUIRE(e.qp);
+	if (system("rdma -dd resource show qp >/dev/null"))
+		test_skip("rdma does not show them");
+	CHECK(nobody_can("rdma -dd resource show qp | grep -q sq_pi"));
+	CHECK(!nobody_can("rdma -dd resource show qp | grep -qi drv.*psn"));
+	CHECK(!system("rdma -r resource show qp | grep -q qhca"));
+	CHECK(!nobody_can("rdma -r resource show qp | grep -q qhca"));
+}
+
 TEST_ROWS(shown, "J-021 shown while others are made and destroyed", kinds)
 {
 	int64_t end;

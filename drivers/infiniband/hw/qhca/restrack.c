@@ -112,6 +112,9 @@ static int qhca_ib_query_qpc(struct ib_qp *ibqp, struct qhca_qpc *qpc)
  * @msg: where to
  * @ibqp: the QP
  *
+ * Anybody may ask. PSNs let one who can send packets speak for the peer, so they
+ * are in the raw context only, which is for administrators.
+ *
  * Return: 0 or a negative errno.
  */
 int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
@@ -133,9 +136,6 @@ int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "rq_size", qp->rq.size },
 		{ "rq_pi", le32_to_cpu(qpc.rq_pi) },
 		{ "rq_ci", le32_to_cpu(qpc.rq_ci) },
-		{ "next_psn", le32_to_cpu(qpc.next_psn) },
-		{ "una_psn", le32_to_cpu(qpc.una_psn) },
-		{ "epsn", le32_to_cpu(qpc.epsn) },
 		{ "msn", le32_to_cpu(qpc.msn) },
 		{ "retries_left", qpc.retries_left },
 		{ "rnr_retries_left", qpc.rnr_retries_left },
