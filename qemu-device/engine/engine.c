@@ -309,10 +309,11 @@ void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
                           const uint8_t *frame, size_t len)
 {
     if (!enter(e, now)) {
-        qhca_fifo_push(&e->late, frame, len);   /* full: the network loses it */
+        /* Full: the network loses it. */
+        qhca_fifo_push(&e->late, frame, len, 0);
         return;
     }
-    qhca_steer(e, frame, len, false);
+    qhca_steer(e, frame, len, 0);
     leave(e);
 }
 

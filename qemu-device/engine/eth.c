@@ -213,7 +213,7 @@ static void complete_frame(struct qhca_engine *e, struct qhca_ethq *q,
  */
 bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len)
 {
-    if (!qhca_tx(e, frame, len, false)) {
+    if (!qhca_tx(e, frame, len, 0)) {
         return false;
     }
     qhca_count(e, QHCA_CNT_ETH_TX_PKTS);

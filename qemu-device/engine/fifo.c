@@ -17,10 +17,12 @@ static uint8_t *fifo_slot(const struct qhca_fifo *f, uint32_t index)
  * @f: the FIFO
  * @frame: the frame
  * @len: its length
+ * @from: number of the QP that has sent it, if that matters
  *
  * Return: false if there is no room for it.
  */
-bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len)
+bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len,
+                    uint32_t from)
 {
     if (len > QHCA_MAX_FRAME || qhca_fifo_used(f) == QHCA_FIFO_FRAMES) {
         return false;
@@ -33,6 +35,7 @@ bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len)
     }
     memcpy(fifo_slot(f, f->tail), frame, len);
     f->len[f->tail % QHCA_FIFO_FRAMES] = (uint16_t)len;
+    f->from[f->tail % QHCA_FIFO_FRAMES] = from;
     f->tail++;
     return true;
 }
@@ -41,13 +44,16 @@ bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len)
  * qhca_fifo_peek() - the oldest frame
  * @f: the FIFO
  * @len: set to its length
+ * @from: set to what was said when it was pushed
  */
-const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len)
+const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len,
+                              uint32_t *from)
 {
     if (!qhca_fifo_used(f)) {
         return NULL;
     }
     *len = f->len[f->head % QHCA_FIFO_FRAMES];
+    *from = f->from[f->head % QHCA_FIFO_FRAMES];
     return fifo_slot(f, f->head);
 }
 

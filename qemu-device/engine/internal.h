@@ -110,9 +110,11 @@ void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq);
  * A frame whose Ethernet destination is the port's or a multicast one, whose IP
  * protocol is UDP with destination port 4791 and whose IP destination is a GID
  * of the port: from the network or looped back. @frame starts at the Ethernet
- * header, @len ends with the ICRC or Ethernet padding.
+ * header, @len ends with the ICRC or Ethernet padding. @from: number of the QP
+ * that has sent it, if it is looped back, else 0.
  */
-void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len);
+void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                  uint32_t from);
 /* Whether RoCE packets to a multicast GID are wanted; mcast.c. */
 bool qhca_mcast_wanted(const struct qhca_engine *e, const uint8_t *gid);
 /* The Ethernet address of a multicast GID. */

@@ -285,26 +285,28 @@ uint32_t qhca_port_path_mtu(const struct qhca_engine *e);
 bool qhca_port_up(const struct qhca_engine *e);
 
 /*
- * Gives a frame to the transport, the Ethernet queue, or nobody. @loop: the
- * port sent it to itself, the address filter does not apply.
+ * Gives a frame to the transport, the Ethernet queue, or nobody. @from: the
+ * port sent it to itself, for the QP of that number, and the address filter
+ * does not apply; 0: it came from the network.
  */
 void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                bool loop);
+                uint32_t from);
 
 /* A received frame of the Ethernet queue's. */
 void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
 
 /*
- * Sends a RoCE frame: @loop puts it in the port's own receive path (processed
- * by the run loop, never from inside this call), else it goes to the network,
+ * Sends a frame: with the number of a QP in @from it goes to the port's own
+ * receive path (processed by the run loop, never from inside this call), as one
+ * that this QP has sent; with 0 it goes to the network,
  * waiting in the transmit FIFO while the network does not take frames. The
  * frame is copied. False: no room; the caller keeps the packet and is scheduled
  * again when there is (requests, READ responses); an ACK that finds no room is
  * lost.
  */
 bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
-             bool loop);
+             uint32_t from);
 /* Whether @n more frames of any size would fit. */
 bool qhca_tx_room(struct qhca_engine *e, bool loop, unsigned n);
 

@@ -41,15 +41,41 @@ static void drop(struct qhca_engine *e, const struct roce_packet *p,
     qhca_trace(e, QHCA_TRACE_DROP, p->dest_qp, why, p->psn);
 }
 
-/* Only the peer of the AV may talk to a connected QP (D-083). */
+/* Where packets to @av go: to this port, to the network, or both. */
+static void route(const struct qhca_engine *e, const struct qhca_av *av,
+                  bool *loop, bool *net)
+{
+    const struct qhca_gid *local = &e->port.gid[av->sgid_index];
+
+    if (qhca_gid_is_multicast(av->dgid)) {
+        *net = true;
+        *loop = qhca_mcast_wanted(e, av->dgid);
+        return;
+    }
+    *loop = !memcmp(local->gid, av->dgid, 16) ||
+            qhca_gid_find(e, av->dgid, local->vlan) >= 0;
+    *net = !*loop;
+}
+
+/*
+ * Only the peer of the AV may talk to a connected QP (D-083): of what the port
+ * sends to itself, only the QP it is connected to. The PSNs of others are no
+ * secret on one machine, and neither neighbours here nor the network may speak
+ * for a QP of this port.
+ */
 static bool from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
                       const struct roce_packet *p)
 {
     const struct qhca_gid *local = &e->port.gid[qp->attr.av.sgid_index];
+    bool loop, net;
 
-    return local->valid && p->vlan == local->vlan &&
-           !memcmp(p->dgid, local->gid, 16) &&
-           !memcmp(p->sgid, qp->attr.av.dgid, 16);
+    if (!local->valid || p->vlan != local->vlan ||
+        memcmp(p->dgid, local->gid, 16) ||
+        memcmp(p->sgid, qp->attr.av.dgid, 16)) {
+        return false;
+    }
+    route(e, &qp->attr.av, &loop, &net);
+    return loop ? p->from == le32toh(qp->attr.dest_qpn) : !p->from;
 }
 
 /* States in which requests and responses are looked at. */
@@ -181,12 +207,14 @@ static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
     }
 }
 
-void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
+void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                  uint32_t from)
 {
     struct roce_packet p;
 
     switch (roce_parse(&p, frame, len)) {
     case ROCE_OK:
+        p.from = from;
         find_taker(e, &p, len);
         break;
     case ROCE_BAD_ICRC:
@@ -199,22 +227,6 @@ void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len)
 }
 
 /* ---- out ---- */
-
-/* Where packets to @av go: to this port, to the network, or both. */
-static void route(const struct qhca_engine *e, const struct qhca_av *av,
-                  bool *loop, bool *net)
-{
-    const struct qhca_gid *local = &e->port.gid[av->sgid_index];
-
-    if (qhca_gid_is_multicast(av->dgid)) {
-        *net = true;
-        *loop = qhca_mcast_wanted(e, av->dgid);
-        return;
-    }
-    *loop = !memcmp(local->gid, av->dgid, 16) ||
-            qhca_gid_find(e, av->dgid, local->vlan) >= 0;
-    *net = !*loop;
-}
 
 uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
                               struct qhca_txbuf *b, const struct qhca_av *av,
@@ -262,8 +274,8 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
     }
 
     size_t len = roce_finish(&b->p, b->frame);
-    bool looped = b->loop && qhca_tx(e, b->frame, len, true);
-    bool sent = b->net && qhca_tx(e, b->frame, len, false);
+    bool looped = b->loop && qhca_tx(e, b->frame, len, qp->qpn);
+    bool sent = b->net && qhca_tx(e, b->frame, len, 0);
 
     qhca_trace(e, QHCA_TRACE_TX, qp->qpn, b->p.opcode, b->p.psn);
     if (looped || sent) {

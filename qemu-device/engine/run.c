@@ -33,15 +33,16 @@ static void serve_late_calls(struct qhca_engine *e)
 }
 
 /* Steers the frames that are in @f now, not those they bring about. */
-static unsigned drain(struct qhca_engine *e, struct qhca_fifo *f, bool loop)
+static unsigned drain(struct qhca_engine *e, struct qhca_fifo *f)
 {
     unsigned n, used = qhca_fifo_used(f);
     const uint8_t *frame;
+    uint32_t from;
     size_t len;
 
     for (n = 0; n < used && qhca_running(e); n++) {
-        frame = qhca_fifo_peek(f, &len);
-        qhca_steer(e, frame, len, loop);
+        frame = qhca_fifo_peek(f, &len, &from);
+        qhca_steer(e, frame, len, from);
         qhca_fifo_pop(f);
     }
     return n;
@@ -74,8 +75,8 @@ static unsigned turn(struct qhca_engine *e)
 {
     unsigned cost = run_failed_cqs(e);
 
-    cost += drain(e, &e->loop, true);
-    cost += drain(e, &e->late, false);
+    cost += drain(e, &e->loop);
+    cost += drain(e, &e->late);
     if (qhca_running(e)) {
         cost += run_qp(e);
     }

@@ -139,10 +139,10 @@ static bool eth_accepts(const struct qhca_port *port, const uint8_t *dmac)
  * @e: the engine
  * @frame: the frame
  * @len: its length
- * @loop: the port's own
+ * @from: of the port's own, number of the QP that has sent it; else 0
  */
 void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                bool loop)
+                uint32_t from)
 {
     struct parsed p;
 
@@ -158,9 +158,9 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         qhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }
-    if (is_roce(e, &p, frame, loop)) {
-        qhca_roce_rx(e, frame, len);
-    } else if (loop) {
+    if (is_roce(e, &p, frame, from != 0)) {
+        qhca_roce_rx(e, frame, len, from);
+    } else if (from) {
         qhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has gone meanwhile */
     } else if (eth_accepts(&e->port, frame)) {
         qhca_eth_rx(e, frame, len, qhca_csum_verify(frame, len, p.l3, p.type));

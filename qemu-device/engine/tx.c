@@ -22,14 +22,16 @@ static bool send_now(struct qhca_engine *e, const uint8_t *frame, size_t len)
  * @e: the engine
  * @frame: the frame, copied
  * @len: its length
- * @loop: to the port itself instead of the network
+ * @from: to the port itself instead of the network: number of the QP that
+ *        sends it, else 0
  *
  * A frame for a port that is down goes nowhere, as on a cable that is not
  * plugged in, and counts as sent.
  *
  * Return: false if there is no room for it.
  */
-bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len, bool loop)
+bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+             uint32_t from)
 {
     if (!qhca_running(e)) {
         return false;
@@ -37,10 +39,10 @@ bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len, bool loop)
     if (!qhca_port_up(e)) {
         return true;
     }
-    if (loop) {
-        return qhca_fifo_push(&e->loop, frame, len);
+    if (from) {
+        return qhca_fifo_push(&e->loop, frame, len, from);
     }
-    return send_now(e, frame, len) || qhca_fifo_push(&e->tx, frame, len);
+    return send_now(e, frame, len) || qhca_fifo_push(&e->tx, frame, len, 0);
 }
 
 /**
@@ -63,10 +65,12 @@ bool qhca_tx_room(struct qhca_engine *e, bool loop, unsigned n)
 void qhca_tx_flush(struct qhca_engine *e)
 {
     const uint8_t *frame;
+    uint32_t from;
     size_t len;
 
     e->tx_blocked = false;
-    while (qhca_running(e) && (frame = qhca_fifo_peek(&e->tx, &len))) {
+    while (qhca_running(e) &&
+           (frame = qhca_fifo_peek(&e->tx, &len, &from))) {
         if (qhca_port_up(e) && !e->ops->send_frame(e->opaque, frame, len)) {
             e->tx_blocked = true;
             return;

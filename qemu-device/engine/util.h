@@ -190,12 +190,16 @@ void qhca_timers_sync(struct qhca_engine *e);
 struct qhca_fifo {
     uint8_t *data;              /* QHCA_FIFO_FRAMES * QHCA_MAX_FRAME, lazily */
     uint16_t len[QHCA_FIFO_FRAMES];
+    uint32_t from[QHCA_FIFO_FRAMES];
     uint32_t head, tail;       /* free-running: read at head, written at tail */
 };
 
-bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len);
+/* @from: number of the QP that has sent it, if that matters. */
+bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len,
+                    uint32_t from);
 /* The oldest frame, valid until qhca_fifo_pop(), or NULL. */
-const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len);
+const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len,
+                              uint32_t *from);
 void qhca_fifo_pop(struct qhca_fifo *f);
 void qhca_fifo_free(struct qhca_fifo *f);
 static inline uint32_t qhca_fifo_used(const struct qhca_fifo *f)

@@ -136,6 +136,7 @@ struct roce_packet {
     uint32_t flow_label;
     uint16_t sport;
     const uint8_t *ip;          /* parsed: the IP header in the frame */
+    uint32_t from;              /* not in the frame: see qhca_roce_rx() */
 
     /* BTH */
     uint8_t opcode;

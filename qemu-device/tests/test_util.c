@@ -231,22 +231,24 @@ static void fifo(void)
     uint8_t frame[QHCA_MAX_FRAME + 1];
     const uint8_t *p;
     unsigned i, round;
+    uint32_t from;
     size_t len;
 
-    CHECK(!qhca_fifo_peek(&f, &len));
+    CHECK(!qhca_fifo_peek(&f, &len, &from));
     memset(frame, 0, sizeof(frame));
-    CHECK(!qhca_fifo_push(&f, frame, sizeof(frame)));
+    CHECK(!qhca_fifo_push(&f, frame, sizeof(frame), 0));
     f.head = f.tail = UINT32_MAX - 200;         /* across the wrap */
     for (round = 0; round < 5; round++) {
         for (i = 0; i < QHCA_FIFO_FRAMES; i++) {
             frame[0] = (uint8_t)i;
             frame[i + 1] = (uint8_t)round;
-            REQUIRE(qhca_fifo_push(&f, frame, i + 2));
+            REQUIRE(qhca_fifo_push(&f, frame, i + 2, i << 16));
         }
-        CHECK(!qhca_fifo_push(&f, frame, 1));
+        CHECK(!qhca_fifo_push(&f, frame, 1, 0));
         for (i = 0; i < QHCA_FIFO_FRAMES; i++) {
-            p = qhca_fifo_peek(&f, &len);
+            p = qhca_fifo_peek(&f, &len, &from);
             REQUIRE(p && len == i + 2 && p[0] == i && p[i + 1] == round);
+            REQUIRE(from == i << 16);
             qhca_fifo_pop(&f);
         }
     }
