@@ -41,6 +41,7 @@ kverbs()
 		{ result fail kverbs "insmod"; return; }
 	timeout "${KVERBS_TIMEOUT:-300}" cat $run >"$log" 2>&1 || rc=$?
 	tap kverbs "$log" $rc
+	kverbs_quiet
 	kverbs_death
 	rmmod qhca_kverbs_test || result fail kverbs "rmmod"
 }
@@ -48,7 +49,7 @@ kverbs()
 # What happens while the device dies; a reset of the function brings it back.
 kverbs_death()
 {
-	local log=$LOGS/kverbs-death.log rc=0 irq reader reset
+	local log=$LOGS/kverbs-death.log rc=0 irq reader
 	local fatal='"path": "/machine/peripheral/qhca0", "property": "inject-fatal", "value": true'
 	qhca-host qmp '{"execute": "query-status"}' >/dev/null 2>&1 ||
 		{ result skip kverbs/death "the host takes no orders"; return; }
@@ -63,6 +64,21 @@ kverbs_death()
 	wait $reader || rc=$?
 	tap kverbs "$log" $rc
 	taskset -cp "0-$(($(nproc --all) - 1))" $$ >/dev/null
+	kverbs_back
+}
+
+# It breaks the device itself.
+kverbs_quiet()
+{
+	local log=$LOGS/kverbs-quiet.log rc=0
+	timeout 60 cat /sys/kernel/debug/qhca_kverbs_test/quiet >"$log" 2>&1 || rc=$?
+	tap kverbs "$log" $rc
+	kverbs_back
+}
+
+kverbs_back()
+{
+	local reset
 	for reset in /sys/bus/pci/drivers/qhca/0000:*/reset; do
 		echo 1 >"$reset"
 	done

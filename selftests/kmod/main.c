@@ -2,7 +2,8 @@
 /*
  * Tests of verbs in the kernel. Reading the file "run" of the directory
  * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. Those of
- * the file "death" wait for somebody to break the device meanwhile.
+ * the file "death" wait for somebody to break the device meanwhile; those of "quiet"
+ * break it themselves.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
@@ -32,6 +33,7 @@ static const struct kv_test *const kv_lists[] = {
 };
 
 static const struct kv_test *const kv_last_lists[] = { kv_death_tests };
+static const struct kv_test *const kv_quiet_lists[] = { kv_quiet_tests };
 
 static void kv_run(struct kv *kv, const struct kv_test *t, unsigned int n)
 {
@@ -75,6 +77,13 @@ static int kv_death_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(kv_death);
 
+static int kv_quiet_show(struct seq_file *m, void *unused)
+{
+	kv_run_lists(m, kv_quiet_lists, ARRAY_SIZE(kv_quiet_lists));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(kv_quiet);
+
 static int kv_add(struct ib_device *dev)
 {
 	if (strcmp(dev_name(&dev->dev), device))
@@ -108,6 +117,7 @@ static int __init kv_init(void)
 	kv_dir = debugfs_create_dir("qhca_kverbs_test", NULL);
 	debugfs_create_file("run", 0400, kv_dir, NULL, &kv_run_fops);
 	debugfs_create_file("death", 0400, kv_dir, NULL, &kv_death_fops);
+	debugfs_create_file("quiet", 0400, kv_dir, NULL, &kv_quiet_fops);
 	return 0;
 }
 module_init(kv_init);

@@ -83,6 +83,10 @@ u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector);
 int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector);
 /* True from the moment the device is known dead: FATAL, timeout, or unplugged. */
 bool qhca_is_dead(struct qhca_dev *dev);
+/* True when a dead device is known to do no more DMA: memory can be given back. */
+bool qhca_is_quiet(struct qhca_dev *dev);
+/* Makes sure of that. The device is dead; context: process. */
+void qhca_health_quiesce(struct qhca_dev *dev);
 /* Device clock, ns. */
 u64 qhca_read_clock(struct qhca_dev *dev);
 /* Device memory: physical address, and bytes, 0 if there is none. */

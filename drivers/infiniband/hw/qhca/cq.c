@@ -42,7 +42,7 @@ static void qhca_ib_comp_irqs(struct qhca_ib_dev *dev, void (*change)(unsigned i
 }
 
 /**
- * qhca_ib_flush_work - the device is dead: wake kernel consumers
+ * qhca_ib_flush_work - the device is dead and quiet: wake kernel consumers
  * @work: flush_work of the HCA
  *
  * There will be no event for what qhca_ib_poll_cq() flushes from now on. Only

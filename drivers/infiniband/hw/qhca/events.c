@@ -112,7 +112,8 @@ static void qhca_ib_port_work(struct work_struct *work)
 		dev->port_active = active;
 		qhca_ib_dispatch(dev, active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 	}
-	if (qhca_is_dead(dev->core) && !dev->fatal_told) {
+	/* A dead device that is not quiet yet will report that it is. */
+	if (qhca_is_quiet(dev->core) && !dev->fatal_told) {
 		dev->fatal_told = true;
 		/* The last event of all; the core dispatches from many workers. */
 		flush_workqueue(ib_wq);

@@ -239,6 +239,8 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	int ret;
 
 	if (qhca_ib_modify_dead(dev, qp, attr, mask)) {
+		/* A QP that has stopped uses no memory. */
+		qhca_health_quiesce(dev->core);
 		/* Who drains a QP with an SRQ waits for this. */
 		if ((qp->ibqp.srq || qp->xrcd) && attr->qp_state == IB_QPS_ERR &&
 		    qp->state != IB_QPS_ERR)

@@ -172,7 +172,7 @@ static int qhca_ib_poll_ring(struct qhca_ib_cq *cq, int num_entries, struct ib_w
 	return n;
 }
 
-/* What a device that is dead owes to a queue. */
+/* What a dead device, quiet by now, owes to a queue. */
 static int qhca_ib_flush_wq(struct qhca_ib_qp *qp, struct qhca_ib_wq *wq, int num_entries,
 			    struct ib_wc *wc)
 {
@@ -231,11 +231,17 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	unsigned long flags;
+	bool quiet;
 	int n;
 
 	spin_lock_irqsave(&cq->lock, flags);
+	/*
+	 * Not when it is dead, for it may still write to the memory of these WRs; and
+	 * asked first, so that the ring has all the CQEs there will be.
+	 */
+	quiet = qhca_is_quiet(dev->core);
 	n = qhca_ib_poll_ring(cq, num_entries, wc);
-	if (n < num_entries && unlikely(qhca_is_dead(dev->core)))
+	if (n < num_entries && unlikely(quiet))
 		n += qhca_ib_flush_cq(cq, num_entries - n, wc + n);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
@@ -268,7 +274,8 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		qhca_read_clock(dev->core);
 		missed = qhca_ib_cqe_valid(cq, cq->ci);
 	}
-	if (unlikely(qhca_is_dead(dev->core)) && qhca_ib_cq_to_flush(cq)) {
+	/* Before that qhca_ib_flush_work() is still to come. */
+	if (unlikely(qhca_is_quiet(dev->core)) && qhca_ib_cq_to_flush(cq)) {
 		missed = true;
 		queue_work(dev->wq, &dev->flush_work);
 	}

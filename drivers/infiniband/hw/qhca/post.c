@@ -212,7 +212,7 @@ static void qhca_ib_ring(struct qhca_ib_qp *qp, unsigned int offset, u32 pi)
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
 
 	qhca_ring(dev->core, offset, qhca_db(qp->qpn, pi));
-	if (unlikely(qhca_is_dead(dev->core)))
+	if (unlikely(qhca_is_quiet(dev->core)))
 		queue_work(dev->wq, &dev->flush_work);
 }
 

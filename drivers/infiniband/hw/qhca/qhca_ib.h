@@ -41,7 +41,7 @@
  * @port_work: finds out what the port and the device have become; not in @wq,
  *             which memory reclaim may wait for, as it waits for the core
  * @gid_work: tells the device new MAC addresses
- * @flush_work: wakes kernel consumers once the device is dead
+ * @flush_work: wakes kernel consumers once the device is dead and quiet
  * @announce: port and device events may be dispatched
  * @port_active: what the last port event said
  * @fatal_told: DEVICE_FATAL has been dispatched

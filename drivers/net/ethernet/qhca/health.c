@@ -34,6 +34,23 @@ bool qhca_is_dead(struct qhca_dev *dev)
 EXPORT_SYMBOL(qhca_is_dead);
 
 /**
+ * qhca_is_quiet - whether the device touches no memory any more
+ * @dev: the function
+ *
+ * A dead device is not quiet at once. What it has written by then can be seen after
+ * this.
+ *
+ * Context: any.
+ * Return: true if it is dead, or down, and DMA has stopped.
+ */
+bool qhca_is_quiet(struct qhca_dev *dev)
+{
+	/* Pairs with the release in qhca_health_quiesce(). */
+	return smp_load_acquire(&dev->health.quiesced);
+}
+EXPORT_SYMBOL(qhca_is_quiet);
+
+/**
  * qhca_health_die - the device has failed
  * @dev: the function
  * @reason: what was seen
@@ -89,10 +106,12 @@ void qhca_health_quiesce(struct qhca_dev *dev)
 	mutex_lock(&dev->health.lock);
 	if (!dev->health.quiesced) {
 		qhca_stop_dma(dev);
-		dev->health.quiesced = true;
+		/* Pairs with the acquire in qhca_is_quiet(). */
+		smp_store_release(&dev->health.quiesced, true);
 	}
 	mutex_unlock(&dev->health.lock);
 }
+EXPORT_SYMBOL(qhca_health_quiesce);
 
 static void qhca_health_work(struct work_struct *work)
 {
@@ -155,7 +174,7 @@ int qhca_health_start(struct qhca_dev *dev)
 {
 	int ret;
 
-	dev->health.quiesced = false;
+	WRITE_ONCE(dev->health.quiesced, false);
 	ret = qhca_hw_enable(dev);
 	if (ret) {
 		qhca_health_quiesce(dev);

@@ -229,7 +229,6 @@ int qhca_health_start(struct qhca_dev *dev);
 void qhca_health_watch(struct qhca_dev *dev);
 void qhca_health_stop(struct qhca_dev *dev);
 void qhca_health_die(struct qhca_dev *dev, const char *reason);
-void qhca_health_quiesce(struct qhca_dev *dev);
 bool qhca_health_check(struct qhca_dev *dev);
 
 /* table.c */
