@@ -127,6 +127,8 @@ int qhca_cmd_exec(struct qhca_dev *dev, struct qhca_cmd *cmd,
 
 /* qhca_cmd_obj - qhca_cmd_exec() for the commands that take an object only. */
 int qhca_cmd_obj(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
+/* The same for an object that has to go: a device that refuses is stopped. */
+void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
 
 /**
  * struct qhca_cq_core - the part of a CQ that qhca.ko needs to deliver events
@@ -161,6 +163,9 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
  * queue) the CQ lives on.
  */
 int qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq);
+
+/* qhca_cq_destroy_nofail - the same; a device that refuses is stopped. */
+void qhca_cq_destroy_nofail(struct qhca_dev *dev, struct qhca_cq_core *cq);
 
 /**
  * qhca_register_events - hear of every asynchronous event but COMP and CQ_ERR

@@ -202,7 +202,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return 0;
 
 err_hw:
-	qhca_cq_destroy(dev->core, &cq->core);
+	qhca_cq_destroy_nofail(dev->core, &cq->core);
 err_mem:
 	qhca_ib_qmem_put(dev, &cq->mem);
 	return ret;

@@ -31,7 +31,7 @@ int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	resp.pdn = pd->pdn;
 	ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (ret)
-		qhca_cmd_obj(dev->core, QHCA_CMD_DEALLOC_PD, pd->pdn);
+		qhca_cmd_destroy(dev->core, QHCA_CMD_DEALLOC_PD, pd->pdn);
 	return ret;
 }
 

@@ -324,7 +324,7 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 err_link:
 	qhca_ib_qp_unlink(dev, qp);
 err_hw:
-	qhca_cmd_obj(dev->core, QHCA_CMD_DESTROY_QP, qp->qpn);
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_QP, qp->qpn);
 err_mem:
 	qhca_ib_qp_put(dev, qp);
 	return ret;

@@ -222,7 +222,7 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
 	return 0;
 
 err_hw:
-	qhca_cmd_obj(dev->core, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 err_mem:
 	qhca_ib_srq_put(dev, srq);
 	return ret;

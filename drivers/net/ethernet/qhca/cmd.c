@@ -282,6 +282,7 @@ void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj
 	qhca_health_die(dev, "an object could not be destroyed");
 	qhca_health_quiesce(dev);
 }
+EXPORT_SYMBOL(qhca_cmd_destroy);
 
 /* Matches one answer with its slot. False: the device makes no sense. */
 static bool qhca_cmd_complete(struct qhca_cmdq *q, const struct qhca_cmd_comp *comp)

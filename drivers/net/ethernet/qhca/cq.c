@@ -4,7 +4,7 @@
  *
  * Handlers find a CQ by its number and hold a reference while they call its
  * owner. The way from the lookup to the reference is covered by waiting for all
- * handlers in qhca_cq_destroy(), which costs much less than a grace period.
+ * handlers in qhca_cq_forget(), which costs much less than a grace period.
  */
 #include "qhca.h"
 
@@ -88,17 +88,29 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 }
 EXPORT_SYMBOL(qhca_cq_create);
 
+/* The device does not know the CQ any more: nor does anybody here, from now on. */
+static void qhca_cq_forget(struct qhca_dev *dev, struct qhca_cq_core *cq)
+{
+	xa_cmpxchg(&dev->cqs, cq->cqn, cq, NULL, 0);
+	qhca_eqs_synchronize(dev);
+	qhca_cq_put(cq);
+	wait_for_completion(&cq->released);
+}
+
 int qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq)
 {
 	int ret;
 
 	ret = qhca_cmd_obj(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
-	if (ret)
-		return ret;
-	xa_cmpxchg(&dev->cqs, cq->cqn, cq, NULL, 0);
-	qhca_eqs_synchronize(dev);
-	qhca_cq_put(cq);
-	wait_for_completion(&cq->released);
-	return 0;
+	if (!ret)
+		qhca_cq_forget(dev, cq);
+	return ret;
 }
 EXPORT_SYMBOL(qhca_cq_destroy);
+
+void qhca_cq_destroy_nofail(struct qhca_dev *dev, struct qhca_cq_core *cq)
+{
+	qhca_cmd_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	qhca_cq_forget(dev, cq);
+}
+EXPORT_SYMBOL(qhca_cq_destroy_nofail);

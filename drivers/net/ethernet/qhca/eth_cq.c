@@ -95,11 +95,7 @@ void qhca_eth_cq_destroy(struct qhca_eth_cq *cq)
 {
 	struct qhca_dev *dev = cq->chan->nic->dev;
 
-	if (qhca_cq_destroy(dev, &cq->core)) {
-		qhca_health_die(dev, "a CQ could not be destroyed");
-		/* Cannot fail any more. */
-		qhca_cq_destroy(dev, &cq->core);
-	}
+	qhca_cq_destroy_nofail(dev, &cq->core);
 	qhca_ring_mem_free(dev, &cq->mem);
 }
 

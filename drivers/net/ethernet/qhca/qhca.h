@@ -207,7 +207,6 @@ int qhca_cmdq_init(struct qhca_dev *dev);
 void qhca_cmdq_cleanup(struct qhca_dev *dev);
 unsigned int qhca_cmdq_poll(struct qhca_dev *dev);
 void qhca_cmdq_kill(struct qhca_dev *dev);
-void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
 
 /* eq.c */
 int qhca_irqs_init(struct qhca_dev *dev);
