@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/rdma.h"
+#include "lib/xrc.h"
 
 #define MIB		(1ull << 20)
 #define GIB		(1ull << 30)
@@ -106,13 +106,33 @@ TEST(region, "F-014 an MR of 5 GiB: beyond 32 bits, to the last byte")
 	CHECK_ERR(ibv_dereg_mr(big.mr), 0);
 }
 
-static struct pair patient_pair(struct dev *d)
+/* struct way - a connection, and where what is sent over it arrives */
+struct way {
+	struct pair p;
+	struct xrc x;
+	struct ibv_srq *srq;	/* XRC */
+	struct ibv_cq *cq;
+};
+
+static struct way way_new(struct dev *d, enum ibv_qp_type type)
 {
+	struct qp_opts o = QP_OPTS;
 	struct conn c = CONN;
+	struct way w = {};
 
 	c.mtu = d->port.active_mtu;
 	c.timeout = 18;
-	return pair_new(d, &QP_OPTS, &c);
+	o.type = type;
+	if (type != IBV_QPT_XRC_SEND) {
+		w.p = pair_new(d, &o, &c);
+		w.cq = w.p.b.recv_cq;
+		return w;
+	}
+	w.x = xrc_new(d, &c);
+	w.p = w.x.p;
+	w.srq = w.x.srq.srq;
+	w.cq = w.x.srq.cq;
+	return w;
 }
 
 /* Source and sink of the longest message, with a pattern and without. */
@@ -125,45 +145,61 @@ static void two_gib(struct dev *d, struct buf *src, struct buf *dst)
 	memset(dst->addr, 0, PIECE);
 }
 
-static const struct {
+static const struct op {
 	const char *name;
+	enum ibv_qp_type type;
 	enum ibv_wr_opcode opcode;
 } ops[] = {
-	{ "RDMA WRITE", IBV_WR_RDMA_WRITE },
-	{ "RDMA READ", IBV_WR_RDMA_READ },
+	{ "RC, RDMA WRITE", IBV_QPT_RC, IBV_WR_RDMA_WRITE },
+	{ "RC, RDMA READ", IBV_QPT_RC, IBV_WR_RDMA_READ },
+	{ "RC, SEND", IBV_QPT_RC, IBV_WR_SEND },
+	{ "UC, RDMA WRITE", IBV_QPT_UC, IBV_WR_RDMA_WRITE },
+	{ "UC, RDMA WRITE with immediate data", IBV_QPT_UC, IBV_WR_RDMA_WRITE_WITH_IMM },
+	{ "UC, SEND", IBV_QPT_UC, IBV_WR_SEND },
+	{ "XRC, RDMA WRITE", IBV_QPT_XRC_SEND, IBV_WR_RDMA_WRITE },
+	{ "XRC, RDMA READ", IBV_QPT_XRC_SEND, IBV_WR_RDMA_READ },
+	{ "XRC, SEND", IBV_QPT_XRC_SEND, IBV_WR_SEND },
 };
+
+static bool takes_recv(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_SEND || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static void recv_into(struct way *w, const struct buf *dst)
+{
+	struct ibv_sge in = buf_sge(dst, 0, MAX_MSG);
+
+	if (w->srq)
+		REQUIRE_OK(srq_post(w->srq, 2, dst, 0, MAX_MSG));
+	else
+		REQUIRE_OK(post_recv(&w->p.b, 2, &in, 1));
+}
 
 TEST_ROWS(message, "B-026 one message of 2^31 bytes", ops)
 {
 	struct dev *d = dev_open_qhca();
-	struct pair p = patient_pair(d);
-	struct buf src, dst;
-
-	two_gib(d, &src, &dst);
-	if (row->opcode == IBV_WR_RDMA_READ)
-		CHECK_EQ(rdma(&p, row->opcode, &dst, MAX_MSG,
-			      (uintptr_t)src.addr, src.mr->rkey), IBV_WC_SUCCESS);
-	else
-		CHECK_EQ(rdma(&p, row->opcode, &src, MAX_MSG,
-			      (uintptr_t)dst.addr, dst.mr->rkey), IBV_WC_SUCCESS);
-	check_fill(dst.addr, PIECE, 3, "sink");
-}
-
-TEST(send, "B-026 a SEND of 2^31 bytes")
-{
-	struct dev *d = dev_open_qhca();
-	struct pair p = patient_pair(d);
-	struct buf src, dst;
+	struct way w = way_new(d, row->type);
+	struct buf src, dst, *local = &src, *remote = &dst;
 	struct ibv_send_wr wr;
-	struct ibv_sge in, out;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
 
 	two_gib(d, &src, &dst);
-	in = buf_sge(&dst, 0, MAX_MSG);
-	out = buf_sge(&src, 0, MAX_MSG);
-	REQUIRE_OK(post_recv(&p.b, 2, &in, 1));
-	wr = wr_send(1, &out, 1);
-	REQUIRE_OK(post_send(&p.a, &wr));
-	poll_ok(p.a.send_cq, 1);
-	CHECK_EQ(poll_ok(p.b.recv_cq, 2).byte_len, MAX_MSG);
+	if (row->opcode == IBV_WR_RDMA_READ) {
+		local = &dst;
+		remote = &src;
+	}
+	sge = buf_sge(local, 0, MAX_MSG);
+	wr = wr_rdma(1, row->opcode, &sge, 1, (uintptr_t)remote->addr, remote->mr->rkey);
+	wr.qp_type.xrc.remote_srqn = w.x.srq.srqn;
+	if (takes_recv(row->opcode))
+		recv_into(&w, &dst);
+	REQUIRE_OK(post_send(&w.p.a, &wr));
+	wc = poll_ok(w.p.a.send_cq, 1);
+	if (row->opcode == IBV_WR_RDMA_READ)
+		CHECK_EQ(wc.byte_len, MAX_MSG);
+	if (takes_recv(row->opcode))
+		CHECK_EQ(poll_ok(w.cq, 2).byte_len, MAX_MSG);
 	check_fill(dst.addr, PIECE, 3, "sink");
 }

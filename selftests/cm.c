@@ -168,6 +168,56 @@ TEST(attributes, "K-005 K-006 K-007 what the CM sets in both QPs")
 	CHECK(a.timeout > d->attr.local_ca_ack_delay);
 }
 
+/* What the CM says the QP @e needs to get to @state. */
+static void step(struct rdma_cm_id *id, struct end *e, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+	int mask;
+
+	REQUIRE(!rdma_init_qp_attr(id, &attr, &mask));
+	REQUIRE_OK(ibv_modify_qp(e->qp, &attr, mask));
+}
+
+/*
+ * The QPs are the application's: the active side, which gets the reply and not
+ * ESTABLISHED, sends data, but no RTU; the passive QP has only got to RTR.
+ */
+TEST(before_rtu, "K-008 A-082 H-005 data without an RTU: COMM_EST, rdma_notify()")
+{
+	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
+	struct pollfd pfd;
+	struct pair p;
+
+	start();
+	rdma_destroy_qp(active.id);
+	p = (struct pair){ .dev = d, .a = end_new(d, &QP_OPTS), .b = end_new(d, &QP_OPTS) };
+	param.qp_num = p.a.qp->qp_num;
+	request(&param);
+	step(passive.id, &p.b, IBV_QPS_INIT);
+	step(passive.id, &p.b, IBV_QPS_RTR);
+	param.qp_num = p.b.qp->qp_num;
+	REQUIRE(!rdma_accept(passive.id, &param));
+	expect(&active, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	step(active.id, &p.a, IBV_QPS_INIT);
+	step(active.id, &p.a, IBV_QPS_RTR);
+	step(active.id, &p.a, IBV_QPS_RTS);
+
+	ping(&p.a, &p.b);
+	async_expect(d->ctx, IBV_EVENT_COMM_EST, p.b.qp);
+	CHECK_EQ(get_state(p.b.qp), IBV_QPS_RTR);
+	pfd = (struct pollfd){ .fd = passive.ch->fd, .events = POLLIN };
+	CHECK_EQ(poll(&pfd, 1, QUIET_MS), 0);
+	REQUIRE(!rdma_notify(passive.id, IBV_EVENT_COMM_EST));
+	expect(&passive, RDMA_CM_EVENT_ESTABLISHED);
+	step(passive.id, &p.b, IBV_QPS_RTS);
+	ping_pong(&p);
+	/* The RTU comes late, and is no news. */
+	REQUIRE(!rdma_establish(active.id));
+	CHECK_EQ(poll(&pfd, 1, QUIET_MS), 0);
+	ping_pong(&p);
+	async_none(d->ctx);
+}
+
 TEST(no_resources, "K-006 a peer that may neither read nor use atomics")
 {
 	const struct rdma_conn_param param = { .retry_count = 7 };

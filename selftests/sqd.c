@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What SQD is good for: attributes of a connection that lives are changed, and what
+ * is sent or received afterwards goes by them. qp_traffic.c has timeout and
+ * retry_cnt; test_sqd.c of the engine looks at the frames.
+ */
+#include "lib/rdma.h"
+
+static void change(struct end *e, struct ibv_qp_attr *a, int mask)
+{
+	REQUIRE_OK(set_state(e->qp, IBV_QPS_SQD));
+	a->qp_state = IBV_QPS_SQD;
+	REQUIRE_OK(ibv_modify_qp(e->qp, a, IBV_QP_STATE | mask));
+	REQUIRE_OK(set_state(e->qp, IBV_QPS_RTS));
+}
+
+static struct ibv_qp_attr query(struct end *e)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	REQUIRE_OK(ibv_query_qp(e->qp, &a, 2 * IBV_QP_DEST_QPN - 1, &init));
+	return a;
+}
+
+static struct pair patient(enum ibv_qp_type type, struct conn *c)
+{
+	struct dev *d = dev_open_qhca();
+	struct qp_opts o = QP_OPTS;
+
+	o.type = type;
+	return pair_new(d, &o, c);
+}
+
+static enum ibv_wc_status read_one(struct end *e, const struct buf *b)
+{
+	struct ibv_sge sge = buf_sge(b, 0, 100);
+	struct ibv_send_wr wr = wr_rdma(9, IBV_WR_RDMA_READ, &sge, 1,
+					(uintptr_t)b->addr + 200, b->mr->rkey);
+
+	REQUIRE_OK(post_send(e, &wr));
+	return poll_get(e->send_cq).status;
+}
+
+TEST(rd_atomic, "A-056 A-072 A-113 D-067 max_rd_atomic: a READ has it, or not")
+{
+	struct conn c = CONN;
+	struct ibv_qp_attr a = { .max_rd_atomic = 1 };
+	struct pair p;
+	struct buf b;
+	int i;
+
+	c.rd_atomic = 0;
+	p = patient(IBV_QPT_RC, &c);
+	b = buf_new(p.dev->pd, 4096, REMOTE);
+	ping_pong(&p);
+	for (i = 1; i <= 4; i++) {
+		a.max_rd_atomic = i;
+		change(&p.a, &a, IBV_QP_MAX_QP_RD_ATOMIC);
+		CHECK_EQ(query(&p.a).max_rd_atomic, i);
+		CHECK_EQ(read_one(&p.a, &b), IBV_WC_SUCCESS);
+	}
+	a.max_rd_atomic = 0;
+	change(&p.a, &a, IBV_QP_MAX_QP_RD_ATOMIC);
+	CHECK_EQ(read_one(&p.a, &b), IBV_WC_LOC_QP_OP_ERR);
+}
+
+TEST(dest_rd_atomic, "A-056 A-072 A-113 D-068 max_dest_rd_atomic: a READ is answered, or not")
+{
+	struct conn c = CONN;
+	struct ibv_qp_attr a = { .max_dest_rd_atomic = 1 };
+	struct pair p;
+	struct buf b;
+
+	c.dest_rd_atomic = 0;
+	c.rd_atomic = 1;
+	p = patient(IBV_QPT_RC, &c);
+	b = buf_new(p.dev->pd, 4096, REMOTE);
+	ping_pong(&p);
+	change(&p.b, &a, IBV_QP_MAX_DEST_RD_ATOMIC);
+	CHECK_EQ(query(&p.b).max_dest_rd_atomic, 1);
+	CHECK_EQ(read_one(&p.a, &b), IBV_WC_SUCCESS);
+	a.max_dest_rd_atomic = 0;
+	change(&p.b, &a, IBV_QP_MAX_DEST_RD_ATOMIC);
+	CHECK_EQ(read_one(&p.a, &b), IBV_WC_REM_INV_REQ_ERR);
+}
+
+/* How long a message waits whose receive WR is there right after it. */
+static int64_t rnr_time(struct pair *p)
+{
+	int64_t start = time_ms();
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	REQUIRE_OK(post_send(&p->a, &wr));
+	sleep_ms(5);
+	REQUIRE_OK(post_recv(&p->b, 2, NULL, 0));
+	poll_ok(p->b.recv_cq, 2);
+	poll_ok(p->a.send_cq, 1);
+	return time_ms() - start;
+}
+
+TEST(min_rnr_timer, "A-056 A-072 A-113 D-031 min_rnr_timer: how long the peer waits")
+{
+	struct conn c = CONN;
+	struct ibv_qp_attr a = { .min_rnr_timer = 0 };	/* 655.36 ms */
+	struct pair p;
+
+	c.min_rnr_timer = 1;				/* 0.01 ms */
+	p = patient(IBV_QPT_RC, &c);
+	test_note("%lld ms with 0.01 ms", (long long)rnr_time(&p));
+	change(&p.b, &a, IBV_QP_MIN_RNR_TIMER);
+	CHECK_EQ(query(&p.b).min_rnr_timer, 0);
+	CHECK(rnr_time(&p) >= 655);
+	a.min_rnr_timer = 30;				/* 327.68 ms */
+	change(&p.b, &a, IBV_QP_MIN_RNR_TIMER);
+	CHECK(rnr_time(&p) >= 327);
+}
+
+/* Another address of the port's, of the other family. */
+static bool other_gid(struct dev *d, struct ibv_gid_entry *found)
+{
+	struct ibv_gid_entry e[256];
+	ssize_t i, n = ibv_query_gid_table(d->ctx, e, ARRAY_SIZE(e), 0);
+
+	for (i = 0; i < n; i++) {
+		if (e[i].port_num != PORT || e[i].gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		    e[i].gid.raw[0] != 0xfe)
+			continue;
+		*found = e[i];
+		return true;
+	}
+	return false;
+}
+
+static void move(struct end *e, const struct ibv_gid_entry *gid)
+{
+	struct ibv_qp_attr a = {
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = PORT,
+			.grh = { .dgid = gid->gid, .sgid_index = gid->gid_index,
+				 .hop_limit = 64, .traffic_class = 0x48,
+				 .flow_label = 0x12345 },
+		},
+	}, got;
+
+	change(e, &a, IBV_QP_AV);
+	got = query(e);
+	CHECK(!memcmp(&got.ah_attr.grh.dgid, &gid->gid, sizeof(gid->gid)));
+	CHECK_EQ(got.ah_attr.grh.sgid_index, gid->gid_index);
+	CHECK_EQ(got.ah_attr.grh.traffic_class, 0x48);
+	CHECK_EQ(got.ah_attr.grh.flow_label, 0x12345);
+}
+
+static const struct {
+	const char *name;
+	enum ibv_qp_type type;
+} connected[] = {
+	{ "RC", IBV_QPT_RC },
+	{ "UC", IBV_QPT_UC },
+};
+
+/* From IPv4 to IPv6. A QP takes packets of its peer's address only (D-083). */
+TEST_ROWS(address, "A-056 A-057 A-072 A-113 D-083 a connection moves to other addresses",
+	  connected)
+{
+	struct conn c = CONN;
+	struct pair p = patient(row->type, &c);
+	struct ibv_gid_entry gid = { 0 };
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+
+	if (!other_gid(p.dev, &gid))
+		test_skip("no link-local address");
+	ping_pong(&p);
+	move(&p.b, &gid);
+	if (row->type == IBV_QPT_UC) {
+		REQUIRE_OK(post_recv(&p.b, 3, NULL, 0));
+		REQUIRE_OK(post_send(&p.a, &wr));
+		poll_ok(p.a.send_cq, 1);
+		poll_none(p.b.recv_cq);		/* from where it is no more */
+		move(&p.a, &gid);
+		REQUIRE_OK(post_send(&p.a, &wr));
+		poll_ok(p.a.send_cq, 1);
+		poll_ok(p.b.recv_cq, 3);
+	} else {
+		move(&p.a, &gid);
+	}
+	ping_pong(&p);
+}
+
+TEST(address_lost, "A-072 A-113 D-083 an address the peer does not know of")
+{
+	struct conn c = CONN;
+	struct ibv_gid_entry gid = { 0 };
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+	struct pair p;
+
+	c.retry_cnt = 1;
+	c.timeout = 12;
+	p = patient(IBV_QPT_RC, &c);
+	if (!other_gid(p.dev, &gid))
+		test_skip("no link-local address");
+	ping_pong(&p);
+	move(&p.a, &gid);
+	REQUIRE_OK(post_recv(&p.b, 3, NULL, 0));
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_expect(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	poll_empty(p.b.recv_cq);
+}
