@@ -7,6 +7,11 @@
 
 #include "cq.h"
 
+enum {
+	PKT_ROCE_V2_IPV6 = 1,
+	PKT_ROCE_V2_IPV4 = 2,
+};
+
 static const uint8_t wc_opcode[] = {
 	[QHCA_CQE_SEND] = IBV_WC_SEND,
 	[QHCA_CQE_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
@@ -41,6 +46,20 @@ static __be32 cqe_imm(const struct qhca_cqe *cqe)
 	if (le16toh(cqe->flags) & QHCA_CQE_INV)
 		return (__force __be32)le32toh(cqe->inv_key);
 	return cqe->imm;
+}
+
+/*
+ * A datagram's SL is the type of its packet, as providers of adapters have it (mlx5,
+ * hns, bnxt_re): ibv_wc has no other place for what A17.4.5.1 asks for, and UCX up to
+ * 1.18 finds the receiver's address by it. The VLAN priority is in the TCI.
+ */
+static uint8_t cqe_sl(const struct qhca_cqe *cqe)
+{
+	uint16_t flags = le16toh(cqe->flags);
+
+	if (!(flags & QHCA_CQE_GRH))
+		return 0;
+	return flags & QHCA_CQE_IPV4 ? PKT_ROCE_V2_IPV4 : PKT_ROCE_V2_IPV6;
 }
 
 /*
@@ -105,7 +124,7 @@ static void fill_wc(struct ibv_wc *wc, const struct qhca_cqe *cqe)
 	wc->wc_flags = cqe_flags(cqe);
 	wc->pkey_index = le16toh(cqe->pkey_index);
 	wc->slid = 0;
-	wc->sl = cqe->sl;
+	wc->sl = cqe_sl(cqe);
 	wc->dlid_path_bits = 0;
 }
 
@@ -223,7 +242,7 @@ static uint32_t read_slid(struct ibv_cq_ex *ibcq)
 
 static uint8_t read_sl(struct ibv_cq_ex *ibcq)
 {
-	return to_qcq_ex(ibcq)->cur->sl;
+	return cqe_sl(to_qcq_ex(ibcq)->cur);
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ibcq)
