@@ -214,6 +214,7 @@ struct qhca_engine {
     struct qhca_eth_gather gather;
     struct qhca_port port;
     uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */
+    uint32_t rwr_nodes;         /* struct qhca_rwr_node, of all SRQs and QPs */
 
     struct qhca_timers timers;
     struct qhca_list ready;     /* QPs with work to do */

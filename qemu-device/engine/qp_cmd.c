@@ -117,7 +117,7 @@ static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
     qhca_mem_release(e, &qp->sq.mem);
     qhca_mem_release(e, &qp->rq.mem);
     free(qp->req.swr);
-    free(qp->spare);
+    qhca_rwr_node_free(e, qp->spare);
     free(qp);
 }
 

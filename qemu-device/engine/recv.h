@@ -8,7 +8,12 @@
 
 #include "qp.h"
 
-/* struct qhca_rwr_node - a receive WR that a QP has given back to its SRQ */
+/*
+ * struct qhca_rwr_node - a receive WR that a QP has given back to its SRQ
+ *
+ * QPs can come and go and leave some behind in each SRQ, so their number is
+ * limited over all of the device.
+ */
 struct qhca_rwr_node {
     struct qhca_list list;      /* node in srq->returned */
     struct qhca_rwr rwr;
@@ -70,6 +75,8 @@ enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
 struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn);
 /* qhca_recv_take() of a QP with an SRQ and no receive WR in use. */
 enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp);
+/* @node, which may be NULL, is not needed any more. */
+void qhca_rwr_node_free(struct qhca_engine *e, struct qhca_rwr_node *node);
 /* The receive WR in use goes back to the SRQ, for the next QP to take. */
 void qhca_srq_give_back(struct qhca_qp *qp);
 /* The SRQ has failed, for good; its owner is told. */

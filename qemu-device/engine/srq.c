@@ -31,7 +31,29 @@ static void check_limit(struct qhca_engine *e, struct qhca_srq *srq)
     }
 }
 
-static enum qhca_wqe_result take_returned(struct qhca_srq *srq,
+static struct qhca_rwr_node *node_alloc(struct qhca_engine *e)
+{
+    struct qhca_rwr_node *node = NULL;
+
+    if (e->rwr_nodes < QHCA_RWR_NODES_PER_QP * e->cfg.max_qp) {
+        node = malloc(sizeof(*node));
+    }
+    if (node) {
+        e->rwr_nodes++;
+    }
+    return node;
+}
+
+void qhca_rwr_node_free(struct qhca_engine *e, struct qhca_rwr_node *node)
+{
+    if (node) {
+        e->rwr_nodes--;
+        free(node);
+    }
+}
+
+static enum qhca_wqe_result take_returned(struct qhca_engine *e,
+                                          struct qhca_srq *srq,
                                           struct qhca_rwr *rwr)
 {
     struct qhca_rwr_node *node = container_of(srq->returned.next,
@@ -40,7 +62,7 @@ static enum qhca_wqe_result take_returned(struct qhca_srq *srq,
     qhca_list_del(&node->list);
     srq->num_returned--;
     *rwr = node->rwr;
-    free(node);
+    qhca_rwr_node_free(e, node);
     return rwr->bad ? QHCA_WQE_BAD : QHCA_WQE_OK;
 }
 
@@ -75,12 +97,12 @@ enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp)
     }
     /* Nothing is taken that could not be given back. */
     if (!qp->spare) {
-        qp->spare = malloc(sizeof(*qp->spare));
+        qp->spare = node_alloc(e);
     }
     if (!qp->spare || !available(srq)) {
         return QHCA_WQE_NONE;
     }
-    result = srq->num_returned ? take_returned(srq, &qp->rsp.rwr) :
+    result = srq->num_returned ? take_returned(e, srq, &qp->rsp.rwr) :
                                  take_posted(e, srq, &qp->rsp.rwr);
     check_limit(e, srq);
     return result;
@@ -235,7 +257,7 @@ static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
     struct qhca_rwr rwr;
 
     while (srq->num_returned) {
-        (void)take_returned(srq, &rwr);
+        (void)take_returned(e, srq, &rwr);
     }
     count_users(srq, -1);
     qhca_async_del(&srq->async);

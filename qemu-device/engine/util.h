@@ -37,6 +37,8 @@
 #define QHCA_MAX_SRQ            4096u
 #define QHCA_MAX_XRCD           4096u
 #define QHCA_SRQ_LOG_MAX        14
+/* Receive WRs that QPs hold for SRQs, or SRQs were given back, per QP. */
+#define QHCA_RWR_NODES_PER_QP   16u
 #define QHCA_MAX_CQ_COUNT       65535u
 #define QHCA_MAX_CQ_PERIOD      65535u
 #define QHCA_EQ_LOG_MAX         15

@@ -302,6 +302,67 @@ static void no_memory(void)
     rc_expect(&rx[0].rcq, 1, QHCA_WC_SUCCESS);
 }
 
+#define HOLDERS 8
+
+/* A QP of @q's that is in the middle of a message. */
+static void hold(struct rc_qp *qp)
+{
+    static const uint8_t data[1024];
+    struct roce_packet p;
+
+    rc_bring_up(qp, QHCA_QPS_RTS);
+    p = peer_packet(qp, RC_SEND_FIRST, qp->o.rq_psn);
+    peer_inject(qp, &p, data, sizeof(data));
+}
+
+/*
+ * QPs that come and go leave WRs behind in one SRQ after the other. The host
+ * keeps so many and no more: then an SRQ looks empty to QPs that have not yet
+ * had a WR, until others are used.
+ */
+static void many_given_back(void)
+{
+    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp qp[3][HOLDERS];
+    struct gsrq q[3];
+    uint64_t rnr;
+
+    start(4);
+    o.cq_log = 4;
+    for (unsigned i = 0; i < 3; i++) {
+        q[i] = srq_create(&node, node.pdn, 3, 2);
+        o.srqn = q[i].srqn;
+        for (unsigned j = 0; j < HOLDERS; j++) {
+            srq_post(&q[i], j, 0, 2048);
+            qp[i][j] = rc_create(&node, &o);
+            rc_set_peer(&qp[i][j], &far, 0x77);
+        }
+    }
+    g->e->cfg.max_qp = 1;               /* the limit goes with it */
+    REQUIRE(QHCA_RWR_NODES_PER_QP == 2 * HOLDERS);
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned j = 0; j < HOLDERS; j++) {
+            hold(&qp[i][j]);
+        }
+        for (unsigned j = 0; j < HOLDERS; j++) {
+            REQUIRE(rc_destroy(&qp[i][j]) == QHCA_OK);
+        }
+    }
+    CHECK_EQ(g->e->rwr_nodes, 2 * HOLDERS);
+    rnr = counter(g, QHCA_CNT_TX_RNR_NAK);
+    hold(&qp[2][0]);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
+    CHECK_EQ(g->e->rwr_nodes, 2 * HOLDERS);
+    REQUIRE(srq_destroy(&q[0]) == QHCA_OK);
+    hold(&qp[2][1]);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
+    CHECK_EQ(g->e->rwr_nodes, HOLDERS + 1);
+    REQUIRE(rc_destroy(&qp[2][1]) == QHCA_OK);
+    REQUIRE(srq_destroy(&q[1]) == QHCA_OK);
+    CHECK_EQ(g->e->rwr_nodes, 1);
+}
+
 /* J-001 */
 static void limits(void)
 {
@@ -335,6 +396,7 @@ static const struct test tests[] = {
     { "G-007 resize that fails", resize_fails },
     { "C-028 G-008 lost completion", lost_completion },
     { "no memory", no_memory },
+    { "G-008 as many given back as there may be", many_given_back },
     { "J-001 limits used to the full", limits },
 };
 
