@@ -35,7 +35,7 @@ static const struct {
     uint32_t required, optional;
 } transitions[] = {
     { ANY_STATE, ST(RESET), ANY_TYPE, 0, 0 },
-    { ANY_STATE & ~ST(RESET), ST(ERR), ANY_TYPE, 0, 0 },
+    { ANY_STATE, ST(ERR), ANY_TYPE, 0, 0 },
     { ST(RESET), ST(INIT), CONNECTED, PORT_PKEY | QHCA_QP_ACCESS_FLAGS, 0 },
     { ST(RESET), ST(INIT), TY(UD), PORT_PKEY | QHCA_QP_QKEY, 0 },
     { ST(RESET), ST(INIT), TY(GSI), QHCA_QP_PKEY_INDEX | QHCA_QP_QKEY, 0 },

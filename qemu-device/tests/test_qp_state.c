@@ -82,8 +82,8 @@ static struct row row_of(unsigned type, uint8_t from, uint8_t to, bool *legal)
             return rows[i];
         }
     }
-    /* none from RESET to ERR. */
-    *legal = to == S(RESET) || (to == S(ERR) && from != S(RESET));
+    /* */
+    *legal = to == S(RESET) || to == S(ERR);
     return (struct row) { "A-059", from, to, 0, 0, 0 };
 }
 
@@ -379,6 +379,33 @@ static void test_doorbells(void)
     }
 }
 
+/* a QP that nobody has set up flushes, and can be set up afterwards. */
+static void test_reset_to_err(void)
+{
+    struct node n = node_new(NULL, 1);
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp q = rc_create(&n, &o);
+    struct rc_wr wr = rc_wr(&q, QHCA_WR_SEND, 0, 8);
+
+    CHECK_EQ(rc_set_state(&q, S(ERR)), QHCA_OK);
+    CHECK_EQ(rc_state(&q), S(ERR));
+    rc_recv(&q, 7, 0, 64);
+    rc_post(&q, &wr);
+    guest_settle(n.g);
+    rc_expect(&q.rcq, 7, QHCA_WC_WR_FLUSH_ERR);
+    rc_expect(&q.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_set_state(&q, S(INIT)), QHCA_ERR_STATE);
+    CHECK_EQ(rc_set_state(&q, S(RESET)), QHCA_OK);
+    q.sq_pi = q.rq_pi = 0;
+    q.o.rq_psn = q.o.sq_psn;
+    rc_connect(&q, &q);
+    rc_recv(&q, 8, 0, 64);
+    rc_post(&q, &wr);
+    guest_settle(n.g);
+    rc_expect(&q.rcq, 8, QHCA_WC_SUCCESS);
+    rc_expect(&q.scq, wr.wr_id, QHCA_WC_SUCCESS);
+}
+
 static const struct test tests[] = {
     { "A-030..A-036 A-040..A-061 the table, all types", test_table },
     { "A-030..A-036 A-062 A-066 49 pairs by command", test_pairs },
@@ -389,6 +416,7 @@ static const struct test tests[] = {
       test_create_errors },
     { "A-012 A-022 J-001 as many QPs as there may be", test_max_qp },
     { "A-001..A-007 J-020 doorbells by state", test_doorbells },
+    { "A-030 RESET to ERR", test_reset_to_err },
 };
 
 int main(int argc, char **argv)
