@@ -191,8 +191,8 @@ TEST_ROWS(send_bad, "F-049 F-050 F-056 I-033 SEND_WITH_INV of a key that must no
 
 	REQUIRE_OK(post_recv(&r.p.b, 6, NULL, 0));
 	REQUIRE_OK(post_send(&r.p.a, &wr));
-	poll_expect(r.p.a.send_cq, 5, IBV_WC_REM_ACCESS_ERR);
-	poll_expect(r.p.b.recv_cq, 6, IBV_WC_LOC_ACCESS_ERR);
+	poll_expect(r.p.b.recv_cq, 6, IBV_WC_REM_INV_REQ_ERR);
+	poll_expect(r.p.a.send_cq, 5, IBV_WC_RETRY_EXC_ERR);	/* nobody told it */
 	CHECK(wait_state(r.p.b.qp, IBV_QPS_ERR));
 	check_alive(&r, &f);
 	async_none(r.p.dev->ctx);	/* the completion says it: H-023 */

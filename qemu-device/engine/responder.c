@@ -158,7 +158,12 @@ static void rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     /* The key goes before anyone is told (B-070), but after the data came. */
     if ((roce_opcode(p->opcode)->flags & OPF_IETH) &&
         !qhca_mr_invalidate(e, &qp->user, p->inv_key, true)) {
-        qhca_refuse_access(e, qp, p);
+        /*
+         * A class J fault (IBTA 9.9.6.3): the message itself was fine, so it is
+         * the owner of the key who hears of it; there is no NAK.
+         */
+        qhca_recv_fail(e, qp, QHCA_WC_REM_INV_REQ_ERR);
+        qhca_qp_error(e, qp, 0);
         return;
     }
     accept_packet(e, qp, p);

@@ -369,9 +369,8 @@ static void refused_send_inv(void)
         p.inv_key = i == 0 ? node.mr.key : i == 1 ? 0 :
                     i == 2 ? next_key(f.key) : f.key;
         peer_inject(&qp, &p, NULL, 0);
-        CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, RPSN).syndrome,
-                 AETH_NAK_ACCESS);
-        rc_expect(&qp.rcq, 1, QHCA_WC_LOC_ACCESS_ERR);
+        peer_expect_none(&qp);          /* class J: neither ACK nor NAK */
+        rc_expect(&qp.rcq, 1, QHCA_WC_REM_INV_REQ_ERR);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
         CHECK(usable(f.key, IOVA, 1, 0));
         CHECK(usable(node.mr.key, node.mr.addr, 1, 0));

@@ -102,7 +102,7 @@ static void kv_bad_work(struct kv *kv)
 	}
 }
 
-/* The peer is told, and why. */
+/* The peer is told, and why; or not. */
 static void kv_bad_peer(struct kv *kv)
 {
 	struct kv_done d, received;
@@ -126,9 +126,11 @@ static void kv_bad_peer(struct kv *kv)
 						w.valid->iova, w.valid->rkey), 0);
 		else			/* another key */
 			KV_CHECK_EQ(kv, kv_send_inv(&w.r.a, &d, w.valid->rkey ^ 1), 0);
-		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.a, &d), IB_WC_REM_ACCESS_ERR);
+		/* Who invalidates a wrong key gets no answer: class J. */
+		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.a, &d),
+			    i == 2 ? IB_WC_RETRY_EXC_ERR : IB_WC_REM_ACCESS_ERR);
 		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.b, &received),
-			    i == 2 ? IB_WC_LOC_ACCESS_ERR : IB_WC_WR_FLUSH_ERR);
+			    i == 2 ? IB_WC_REM_INV_REQ_ERR : IB_WC_WR_FLUSH_ERR);
 next:
 		kv_wrong_close(kv, &w);
 	}
