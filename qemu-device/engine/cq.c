@@ -348,18 +348,32 @@ int qhca_cmd_modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* Moves what was not consumed to the start of the new ring, in order. */
-static int copy_pending(struct qhca_engine *e, const struct qhca_cq *cq,
-                        const struct qhca_mem *mem, unsigned log_size)
-{
-    uint32_t i, pending = cq->pi - cq->ci;
-    struct qhca_cqe cqe;
-    uint64_t off;
+/* CQEs that are moved at a time: a page of the new ring. */
+#define MOVE_MAX        (QHCA_PAGE_SIZE / sizeof(struct qhca_cqe))
 
-    for (i = 0; i < pending; i++) {
-        off = (uint64_t)((cq->ci + i) & (cq_size(cq) - 1)) * sizeof(cqe);
-        if (!qhca_mem_read(e, &cq->mem, off, &cqe, sizeof(cqe)) ||
-            !put_cqe(e, mem, log_size, i, &cqe)) {
+/*
+ * Moves what was not consumed to the start of the new ring, in order. There can be
+ * millions, so not one by one; nobody looks at the new ring before the command has
+ * completed, so their owner bytes need not be written last.
+ */
+static int copy_pending(struct qhca_engine *e, const struct qhca_cq *cq,
+                        const struct qhca_mem *mem)
+{
+    uint32_t i, at, n, done, pending = cq->pi - cq->ci;
+    struct qhca_cqe cqe[MOVE_MAX];
+
+    for (done = 0; done < pending; done += n) {
+        at = (cq->ci + done) & (cq_size(cq) - 1);
+        n = MIN_OF(pending - done, MIN_OF(cq_size(cq) - at, MOVE_MAX));
+        if (!qhca_mem_read(e, &cq->mem, (uint64_t)at * sizeof(*cqe), cqe,
+                           n * sizeof(*cqe))) {
+            return QHCA_ERR_DMA;
+        }
+        for (i = 0; i < n; i++) {
+            cqe[i].owner = QHCA_OWNER_PHASE;
+        }
+        if (!qhca_mem_write(e, mem, (uint64_t)done * sizeof(*cqe), cqe,
+                            n * sizeof(*cqe))) {
             return QHCA_ERR_DMA;
         }
     }
@@ -400,7 +414,7 @@ int qhca_cmd_resize_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (status != QHCA_OK) {
         return status;
     }
-    status = copy_pending(e, cq, &mem, r->log_size);
+    status = copy_pending(e, cq, &mem);
     if (status != QHCA_OK) {
         qhca_mem_release(e, &mem);
         return status;

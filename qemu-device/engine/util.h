@@ -32,7 +32,7 @@
 #define QHCA_MAX_TABLE_BLOCKS   (16u << 20)
 #define QHCA_MAX_MR_SIZE        (1ull << 36)
 #define QHCA_CMD_LOG_MAX        8
-#define QHCA_CQ_LOG_MAX         17
+#define QHCA_CQ_LOG_MAX         22
 #define QHCA_WQ_LOG_MAX         14
 #define QHCA_MAX_SRQ            4096u
 #define QHCA_MAX_XRCD           4096u

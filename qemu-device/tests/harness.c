@@ -180,7 +180,7 @@ static const struct qhca_engine_ops ops = {
 static void *ram_new(void)
 {
     uint8_t *ram = mmap(NULL, RAM_SIZE + GUARD_SIZE, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (ram != MAP_FAILED) {
         mprotect(ram + RAM_SIZE, GUARD_SIZE, PROT_NONE);

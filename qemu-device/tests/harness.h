@@ -19,7 +19,7 @@
 #endif
 
 #define RAM_BASE        0x40000000ull
-#define RAM_SIZE        (48u << 20)
+#define RAM_SIZE        (1280u << 20)    /* costs what is touched */
 #define MAX_FRAME       9100
 #define NUM_VECTORS     8
 #define NUM_UARS        16

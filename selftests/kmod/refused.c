@@ -177,7 +177,23 @@ static void kv_dma_key(struct kv *kv)
 	kv_rig_close(kv, &r);
 }
 
+/* The largest CQ is there for the kernel too, of whatever pages it gets. */
+static void kv_cq_limit(struct kv *kv)
+{
+	struct ib_cq_init_attr attr = { .cqe = kv->dev->attrs.max_cqe };
+	struct ib_cq *cq = ib_create_cq(kv->dev, NULL, NULL, NULL, &attr);
+
+	if (KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(cq), 0)) {
+		KV_CHECK(kv, cq->cqe >= attr.cqe);
+		ib_destroy_cq(cq);
+	}
+	attr.cqe++;
+	cq = ib_create_cq(kv->dev, NULL, NULL, NULL, &attr);
+	KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(cq), -EINVAL);
+}
+
 const struct kv_test kv_refused_tests[] = {
+	{ "C-001 J-001 the largest CQ, and one CQE more", kv_cq_limit },
 	{ "F-026 F-028 F-029 I-035 work requests that break a rule", kv_bad_work },
 	{ "F-025 F-056 I-010 I-033 what the peer may not", kv_bad_peer },
 	{ "F-026 F-030 refused at once", kv_at_once },

@@ -218,7 +218,7 @@ static void make(enum kind kind, struct slot *s)
 	} else if (kind == DM) {
 		s->obj = new_dm();
 	} else if (kind == CQ) {
-		s->obj = ibv_create_cq(churn.dev->ctx, some_number(churn.dev->attr.max_cqe), NULL,
+		s->obj = ibv_create_cq(churn.dev->ctx, some_number(MAX_CQE), NULL,
 				       churn.channel, one_in(20) ? some_number(0) : 0);
 	} else {
 		pd = use(PD);

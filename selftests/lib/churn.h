@@ -35,6 +35,7 @@ void do_one_of(const struct op *ops, size_t n, void *obj);
 /* ---- what the files of this share ---- */
 
 #define SLOTS		6
+#define MAX_CQE		(1 << 17)	/* of 64 bytes; the device's limit is for a machine alone */
 #define BUF_LEN		65536	/* an MR begins in the first so many of twice as many bytes */
 
 /*

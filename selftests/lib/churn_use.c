@@ -190,7 +190,7 @@ static void arm(void *cq)
 
 static void resize_cq(void *cq)
 {
-	ibv_resize_cq(cq, some_number(churn.dev->attr.max_cqe));
+	ibv_resize_cq(cq, some_number(MAX_CQE));
 }
 
 static void moderate(void *cq)

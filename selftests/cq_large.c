@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The largest CQ there can be, full to the last entry. Most of the completions are
+ * those of receive WRs that are flushed: nothing makes so many so fast.
+ */
+#include <stdlib.h>
+
+#include "lib/rdma.h"
+
+#define BATCH	128
+
+/* Posts @n receive WRs with wr_ids from @id to @e. */
+static void post_many(struct end *e, uint64_t id, uint32_t n)
+{
+	struct ibv_recv_wr wr[BATCH] = {}, *bad;
+	uint32_t i, k;
+
+	for (; n; n -= k, id += k) {
+		k = n < BATCH ? n : BATCH;
+		for (i = 0; i < k; i++) {
+			wr[i].wr_id = id + i;
+			wr[i].next = i + 1 < k ? &wr[i + 1] : NULL;
+		}
+		REQUIRE_OK(ibv_post_recv(e->qp, wr, &bad));
+	}
+}
+
+/* @n completions on @cq, with wr_ids from @id, of QPs that stay. */
+static void flush_many(struct dev *d, struct ibv_cq *cq, uint64_t id, uint32_t n)
+{
+	struct qp_opts o = QP_OPTS;
+	struct conn c = CONN;
+	struct end e;
+	uint32_t k;
+
+	for (; n; n -= k, id += k) {
+		k = n < (uint32_t)d->attr.max_qp_wr ? n : (uint32_t)d->attr.max_qp_wr;
+		o.recv_wr = k;
+		o.recv_cq = cq;
+		e = end_new(d, &o);
+		qp_bring(&e, &c, IBV_QPS_INIT);
+		post_many(&e, id, k);
+		REQUIRE_OK(set_state(e.qp, IBV_QPS_ERR));
+	}
+}
+
+static void poll_many(struct ibv_cq *cq, uint64_t id, uint32_t n)
+{
+	struct ibv_wc wc[BATCH];
+	int got, i;
+
+	for (; n; n -= got) {
+		got = ibv_poll_cq(cq, n < BATCH ? n : BATCH, wc);
+		if (got <= 0)
+			FAIL("%u completions are missing", n);
+		REQUIRE(got > 0);
+		for (i = 0; i < got; i++, id++) {
+			if (wc[i].wr_id == id && wc[i].status == IBV_WC_WR_FLUSH_ERR)
+				continue;
+			FAIL("completion %llu is %llu: %s", (unsigned long long)id,
+			     (unsigned long long)wc[i].wr_id,
+			     ibv_wc_status_str(wc[i].status));
+			test_die();
+		}
+	}
+}
+
+/* To the same size; how long it takes says what moving CQEs costs, and the rest. */
+static void resize_timed(struct ibv_cq *cq, const char *what)
+{
+	int64_t begin = time_ms();
+
+	CHECK_ERR(ibv_resize_cq(cq, cq->cqe), 0);
+	test_note("%s, resized in %lld ms", what, (long long)(time_ms() - begin));
+}
+
+static struct ibv_cq *full_cq(struct dev *d)
+{
+	struct ibv_cq *cq = cq_new(d, d->attr.max_cqe, NULL);
+
+	test_timeout(300);
+	resize_timed(cq, "empty");
+	CHECK(d->attr.max_cqe >= 196608);	/* libfabric's verbs;ofi_rxm */
+	CHECK_EQ(cq->cqe, d->attr.max_cqe);
+	flush_many(d, cq, 0, cq->cqe);
+	async_none(d->ctx);
+	return cq;
+}
+
+TEST(holds, "C-001 C-002 J-001 a CQ of max_cqe entries holds as many, and no more")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_cq *cq = full_cq(d);
+
+	poll_many(cq, 0, cq->cqe);
+	poll_empty(cq);
+	flush_many(d, cq, 0, 100);
+	poll_many(cq, 0, 100);
+	flush_many(d, cq, 0, cq->cqe + 1);
+	async_expect(d->ctx, IBV_EVENT_CQ_ERR, cq);
+}
+
+TEST(resize, "C-026 J-001 full to the last entry and resized, nothing is lost")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_cq *cq = full_cq(d);
+
+	resize_timed(cq, "full");
+	poll_many(cq, 0, cq->cqe - 30);
+	CHECK_ERR(ibv_resize_cq(cq, 16), EINVAL);
+	CHECK_ERR(ibv_resize_cq(cq, 32), 0);
+	poll_many(cq, d->attr.max_cqe - 30, 30);
+	poll_empty(cq);
+}
