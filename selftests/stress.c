@@ -96,24 +96,6 @@ static unsigned long run(struct child *children, long seed, long ms, unsigned in
 	return ops;
 }
 
-/* What the kernel says is there. */
-static void resources(char *text, size_t len)
-{
-	FILE *f = popen("rdma resource show", "r");
-	size_t n = f ? fread(text, 1, len - 1, f) : 0;
-
-	text[n] = '\0';
-	if (!f || pclose(f) || !n)
-		test_skip("no rdma(8)");
-}
-
-static long from_env(const char *name, long val)
-{
-	const char *text = getenv(name);
-
-	return text ? strtol(text, NULL, 0) : val;
-}
-
 TEST(killed, "J-018 J-020 processes with objects of all kinds that are killed at random")
 {
 	long seed = from_env("STRESS_SEED", 1), ms = from_env("STRESS_MS", 8000);

@@ -122,6 +122,7 @@ cm()
 	both_ways pair/cmtime cm "-b $QHCA_IP" "-s $QHCA_PEER" cmtime -c $CONNECTIONS -n 4
 	# K-015
 	group
+	state pair
 }
 
 # B-012 B-013 B-073 B-074
@@ -133,6 +134,22 @@ place()
 	set --
 	! rxe_there || set -- --no-flush
 	both_ways pair/place 18690 "" "$QHCA_PEER" python3 "$tool" "$@" 18690
+}
+
+# A-072 A-091..A-120: what becomes of connections whose ends are moved from state to
+# state in two machines. rdma_rxe knows no SQD in which anything else goes on.
+state()
+{
+	local role name=$1/state log=$LOGS/pair_state rc
+	! rxe_there || { result skip "$name" "not what rdma_rxe does"; return; }
+	for role in a b; do
+		export RDMA_IP=$QHCA_IP RDMA_PEER=$QHCA_PEER RDMA_ROLE=client
+		[ $role != "$QHCA_ROLE" ] || RDMA_ROLE=server
+		rc=0
+		/opt/qhca/selftests/pair_state >"$log" 2>&1 || rc=$?
+		tap "$name ($RDMA_ROLE)" "$log" $rc
+		qhca-host sync "end of $name $role" >/dev/null
+	done
 }
 
 # Both sides must have seen loss: qhca counts what it repeats, rdma_rxe the gaps.
@@ -161,6 +178,7 @@ loss()
 	ib_send_lat -s 8 -n 100
 	ib_send_bw -s 4096 -n 100 --use-srq
 	EOF
+	state pair/loss
 	both_ways pair/loss/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 50 -S 20000
 	# ucmatose as rdma_rxe's server did not end twice, in some 40 runs on busy hosts;
 	# 100 runs with three times the loss did not show why.

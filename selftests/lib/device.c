@@ -207,3 +207,20 @@ uint64_t hw_counter(const char *name)
 	}
 	return value;
 }
+
+void resources(char *text, size_t len)
+{
+	FILE *f = popen("rdma resource show", "r");
+	size_t n = f ? fread(text, 1, len - 1, f) : 0;
+
+	text[n] = '\0';
+	if (!f || pclose(f) || !n)
+		test_skip("no rdma(8)");
+}
+
+long from_env(const char *name, long val)
+{
+	const char *text = getenv(name);
+
+	return text ? strtol(text, NULL, 0) : val;
+}

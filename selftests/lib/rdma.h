@@ -173,6 +173,11 @@ void async_none(struct ibv_context *ctx);
 uint64_t hw_counter(const char *name);
 bool hw_counter_exists(const char *name);
 
+/* What the kernel says is there, of all processes; skips the test without rdma(8). */
+void resources(char *text, size_t len);
+
+/* A number from the environment, or @val. */
+long from_env(const char *name, long val);
 void sleep_ms(unsigned int ms);
 int64_t time_ms(void);
 
