@@ -157,7 +157,8 @@ static uint32_t was_bindable(void)
     return f.key;
 }
 
-static void spoil(struct rc_wr *wr, enum bad_bind how, uint32_t pd2)
+static void spoil(struct rc_wr *wr, unsigned type, enum bad_bind how,
+                  uint32_t pd2)
 {
     const unsigned all = REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE |
                          QHCA_ACCESS_MW_BIND;
@@ -174,7 +175,7 @@ static void spoil(struct rc_wr *wr, enum bad_bind how, uint32_t pd2)
         wr->key = region(0, QHCA_MR_FAST);
         break;
     case BIND_MW_PD:
-        wr->key = mw_create(g, pd2, QHCA_MW_1) ^ 1;
+        wr->key = mw_create(g, pd2, type) ^ 1;
         break;
     case BIND_MR_PD:
         node.pdn = pd2;
@@ -248,7 +249,7 @@ static void refused_binds(void)
             bind_window(&qp, key ^ 2, 50, 100, RD, QHCA_WC_SUCCESS);
         }
         wr = wr_bind(&qp, key ^ 1, 0, NODE_MEM, RD | WR);
-        spoil(&wr, how, pd_create(g));
+        spoil(&wr, type, how, pd_create(g));
         tap_note("type %u, mistake %u", type, how);
         do_memop(&qp, &wr, QHCA_WC_MW_BIND_ERR);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
@@ -284,6 +285,40 @@ static void invalidation(void)
             CHECK(!usable(&qp, key, at(0), 1, RD));
             CHECK(usable(&other, key, at(0), 1, RD));
         }
+        harness_cleanup();
+    }
+}
+
+/*
+ * IBTA table 78: what is Free is for the QPs of its PD alone, whichever they are.
+ * It may be one that was bound before, or never.
+ */
+static void foreign_invalidation(void)
+{
+    for (unsigned i = 2; i < 2 * ARRAY_SIZE(types); i++) {
+        static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+        struct rc_opts o = RC_OPTS;
+        struct rc_qp foreign;
+        struct node strange;
+        uint32_t key;
+
+        start_two_pairs(types[i / 2]);
+        o.qp_flags = KERNEL_QP;
+        strange = node;
+        strange.pdn = pd_create(g);
+        foreign = rc_scripted(&strange, &o, &far);
+        key = mw_create(g, node.pdn, types[i / 2]);
+        if (i % 2) {
+            bind_window(&qp, key ^ 1, 0, 100, RD, QHCA_WC_SUCCESS);
+            invalidate(&qp, key ^ 1, QHCA_WC_SUCCESS);
+            key ^= 1;
+        }
+        invalidate(&foreign, key, QHCA_WC_MW_BIND_ERR);
+        CHECK_EQ(rc_state(&foreign), QHCA_QPS_ERR);
+        /* It is what it was: its own PD may invalidate and bind it. */
+        invalidate(&other, key, QHCA_WC_SUCCESS);
+        bind_window(&other, key, 0, 100, RD, QHCA_WC_SUCCESS);
+        CHECK(usable(&other, key, at(0), 100, RD));
         harness_cleanup();
     }
 }
@@ -341,6 +376,7 @@ static const struct test tests[] = {
     { "F-039 windows to read", to_read },
     { "F-036..F-039 I-034 refused", refused_binds },
     { "F-049 F-050 LOCAL_INV", invalidation },
+    { "F-006 F-050 LOCAL_INV by a QP of another PD", foreign_invalidation },
     { "F-009 F-052 F-054 A-021 what it keeps from going", holding },
     { "J-021 reset", reset },
 };
