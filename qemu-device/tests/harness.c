@@ -2,6 +2,7 @@
 /*
  * qhca engine tests: the make-believe machine: memory, callbacks, commands.
  */
+#include "digest.h"
 #include "harness.h"
 #include "internal.h"   /* the state, where a register cannot be read */
 #include "net.h"
@@ -52,6 +53,7 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
         return false;
     }
     memcpy(g->ram + (addr - RAM_BASE), buf, len);
+    digest_feed('w', addr, buf, len);
     if (g->on_dma) {
         g->on_dma(g, addr, len, true);
     }
@@ -67,6 +69,7 @@ static bool atomic_cas(void *opaque, uint64_t addr, uint64_t compare,
         return false;
     }
     memcpy(old, g->ram + (addr - RAM_BASE), 8);
+    digest_feed('c', addr, (uint64_t[]) { compare, swap }, 16);
     if (*old == compare) {
         memcpy(g->ram + (addr - RAM_BASE), &swap, 8);
     }
@@ -82,6 +85,7 @@ static bool atomic_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
         return false;
     }
     memcpy(old, g->ram + (addr - RAM_BASE), 8);
+    digest_feed('a', addr, &add, 8);
     sum = *old + add;
     memcpy(g->ram + (addr - RAM_BASE), &sum, 8);
     return true;
@@ -95,6 +99,7 @@ static bool atomic_store(void *opaque, uint64_t addr, const uint8_t *bytes)
         return false;
     }
     memcpy(g->ram + (addr - RAM_BASE), bytes, 8);
+    digest_feed('s', addr, bytes, 8);
     g->stores++;
     return true;
 }
@@ -111,6 +116,7 @@ static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
         tap_fail(__FILE__, __LINE__, "frame too long");
         return true;
     }
+    digest_feed('f', g->net_port, frame, len);
     if (g->on_send) {
         g->on_send(g, frame, len);
     }
@@ -131,6 +137,7 @@ static void raise_irq(void *opaque, unsigned vector)
 
     REQUIRE(vector < NUM_VECTORS);
     g->irqs[vector]++;
+    digest_feed('i', vector, NULL, 0);
 }
 
 static void set_timer(void *opaque, uint64_t deadline)

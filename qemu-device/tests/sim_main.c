@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "digest.h"
 #include "sim.h"
 #include "story.h"
 #include "util.h"
@@ -70,17 +71,32 @@ static void keep(void)
 {
 }
 
+/* Nothing that was played before may show in a digest. */
+static void start_anew(void)
+{
+    harness_cleanup();
+    memset(&sim, 0, sizeof(sim));
+    memset(sim_machine, 0, sizeof(sim_machine));
+}
+
 static bool play_one(uint64_t seed, enum sim_kind kind)
 {
     static const struct test test = { "", play };
+    bool ok;
 
+    if (digest_wanted()) {
+        start_anew();
+        digest_begin();
+    }
     if (!sim.net) {
         sim.net = net_new(1);
     }
     now_playing.seed = seed;
     now_playing.kind = kind;
     alarm(HANG_SECONDS);
-    return tap_quiet(&test, keep);
+    ok = tap_quiet(&test, keep);
+    digest_end("sim %d %llu", (int)kind, (unsigned long long)seed);
+    return ok;
 }
 
 /* Every opt.jobs-th of @n schedules. Stops at the first that fails. */

@@ -3,6 +3,7 @@
  * Seeded sessions of a hostile guest (fuzz.h). FUZZ_ITERATIONS and FUZZ_SEED in
  * the environment; the seed of a failure is in its message.
  */
+#include "digest.h"
 #include "fuzz.h"
 
 static uint64_t from_env(const char *name, uint64_t otherwise)
@@ -21,7 +22,9 @@ static void fuzz(void)
     while (left > 0) {
         f.rng = seed * 0x9e3779b97f4a7c15u + 1;
         tap_seed(seed);
+        digest_begin();
         fuzz_session(&f, (unsigned)(left < FUZZ_STEPS ? left : FUZZ_STEPS));
+        digest_end("fuzz %llu", (unsigned long long)seed);
         left -= left < FUZZ_STEPS ? left : FUZZ_STEPS;
         seed++;
     }

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
+#include "digest.h"
 #include "fuzz_frames.h"
 
 #define CORPUS      "corpus/frames"
@@ -49,7 +50,9 @@ static void seeds(void)
 
     for (n = 0; (len = frames_seed(n, data)) > 0; n++) {
         tap_seed(n);
+        digest_begin();
         CHECK(frames_session(data, len) > 0);
+        digest_end("frames %u", n);
         keep(data, len);
         if (dir) {
             write_seed(dir, n, data, len);
