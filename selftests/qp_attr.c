@@ -92,6 +92,9 @@ static const struct value {
 	{ "responder depth 255", TO_RTR, U8(max_dest_rd_atomic), 255, false },
 	{ "AV: port 2", TO_RTR, U8(ah_attr.port_num), 2, false },
 	{ "AV: GID index 255", TO_RTR, U8(ah_attr.grh.sgid_index), 255, false },
+	{ "AV: static rate 2.5 Gb/s", TO_RTR, U8(ah_attr.static_rate), IBV_RATE_2_5_GBPS, true },
+	{ "AV: static rate 1", TO_RTR, U8(ah_attr.static_rate), 1, false },
+	{ "AV: static rate 255", TO_RTR, U8(ah_attr.static_rate), 255, false },
 	{ "AV: no GRH", TO_RTR, U8(ah_attr.is_global), 0, false },
 	{ "timeout 0", TO_RTS, U8(timeout), 0, true },
 	{ "timeout 31", TO_RTS, U8(timeout), 31, true },
@@ -258,11 +261,12 @@ static void check_av(const struct ibv_ah_attr *got, const struct ibv_ah_attr *wa
 	CHECK_EQ(got->grh.traffic_class, want->grh.traffic_class);
 	CHECK_EQ(got->grh.flow_label, want->grh.flow_label);
 	CHECK_EQ(got->sl, want->sl);
+	CHECK_EQ(got->static_rate, want->static_rate);
 	CHECK_EQ(got->port_num, want->port_num);
 	CHECK_EQ(got->is_global, 1);
 }
 
-TEST(query, "A-017 query returns every attribute as it was set")
+TEST(query, "A-017 A-074 query returns every attribute as it was set")
 {
 	struct dev *d = dev_open_qhca();
 	struct end e = end_before(d, TO_INIT);
@@ -282,6 +286,7 @@ TEST(query, "A-017 query returns every attribute as it was set")
 	rtr.ah_attr.grh.traffic_class = 0x5c;
 	rtr.ah_attr.grh.flow_label = 0xabcde;
 	rtr.ah_attr.sl = 5;
+	rtr.ah_attr.static_rate = IBV_RATE_10_GBPS;
 	REQUIRE_OK(ibv_modify_qp(e.qp, &rtr, mask));
 	mask = mask_of(&rts, &e, TO_RTS);
 	rts.timeout = 19;
@@ -335,6 +340,7 @@ TEST(query_uc, "A-017 query of a UC QP")
 	rtr.ah_attr.grh.traffic_class = 0x20;
 	rtr.ah_attr.grh.flow_label = 0x12345;
 	rtr.ah_attr.sl = 3;
+	rtr.ah_attr.static_rate = IBV_RATE_2_5_GBPS;
 	REQUIRE_OK(ibv_modify_qp(e.qp, &rtr, mask));
 	mask = mask_of(&rts, &e, TO_RTS);
 	rts.sq_psn = 0xffffff;

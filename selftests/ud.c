@@ -294,12 +294,15 @@ static const struct bad_ah {
 	bool no_grh, empty_gid;
 	uint8_t port;
 	int gid_index;
+	uint8_t rate;
 } bad_ahs[] = {
 	{ "no GRH", true, false, PORT, -1 },
 	{ "port 0", false, false, 0, -1 },
 	{ "port 2", false, false, 2, -1 },
 	{ "GID index 255", false, false, PORT, 255 },
 	{ "empty GID entry", false, true, PORT, -1 },
+	{ "static rate 1", false, false, PORT, -1, 1 },
+	{ "static rate 255", false, false, PORT, -1, 255 },
 };
 
 static int empty_gid(void)
@@ -325,6 +328,7 @@ TEST_ROWS(bad_ah, "G-014 A-065 address handle", bad_ahs)
 		attr.grh.sgid_index = row->gid_index;
 	if (row->empty_gid)
 		attr.grh.sgid_index = empty_gid();
+	attr.static_rate = row->rate;
 	CHECK(!ibv_create_ah(d->pd, &attr));
 }
 

@@ -28,6 +28,7 @@ QHCA_ASSERT_SIZE(struct qhca_sge, 16);
  * @tclass: IPv4 TOS or IPv6 traffic class
  * @sl: service level, the VLAN priority of tagged GIDs
  * @port: port number, 1
+ * @static_rate: enum ib_rate, any value; kept for queries, sending is not slowed down
  */
 struct qhca_av {
 	__u8	dgid[16];
@@ -39,7 +40,8 @@ struct qhca_av {
 	__u8	tclass;
 	__u8	sl;
 	__u8	port;
-	__u8	rsvd[5];
+	__u8	static_rate;
+	__u8	rsvd[4];
 };
 QHCA_ASSERT_SIZE(struct qhca_av, 40);
 QHCA_ASSERT_OFFSET(struct qhca_av, flow_label, 24);

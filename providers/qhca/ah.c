@@ -21,6 +21,7 @@ static void fill_av(struct qhca_av *av, const struct ibv_ah_attr *attr,
 	av->tclass = attr->grh.traffic_class;
 	av->sl = attr->sl;
 	av->port = attr->port_num;
+	av->static_rate = attr->static_rate;
 }
 
 struct ibv_ah *qhca_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)

@@ -204,6 +204,26 @@ static int kv_ah_at_once(struct ib_pd *pd, struct rdma_ah_attr *attr)
 	return 0;
 }
 
+/* What a handle was made of can be asked for. */
+static void kv_ah_query(struct kv *kv, struct ib_pd *pd, struct rdma_ah_attr *attr)
+{
+	struct rdma_ah_attr got = {};
+	struct ib_ah *ah;
+
+	rdma_ah_set_static_rate(attr, IB_RATE_10_GBPS);
+	ah = rdma_create_ah(pd, attr, 0);
+	if (!KV_CHECK(kv, !IS_ERR(ah)))
+		return;
+	KV_CHECK_EQ(kv, rdma_query_ah(ah, &got), 0);
+	KV_CHECK_EQ(kv, rdma_ah_get_static_rate(&got), IB_RATE_10_GBPS);
+	KV_CHECK_EQ(kv, got.grh.sgid_index, kv->gid_index);
+	KV_CHECK(kv, !memcmp(&got.grh.dgid, &attr->grh.dgid, sizeof(got.grh.dgid)));
+	rdma_destroy_ah(ah, 0);
+	rdma_ah_set_static_rate(attr, 1);
+	KV_CHECK_EQ(kv, kv_ah_at_once(pd, attr), -EINVAL);
+	rdma_ah_set_static_rate(attr, IB_RATE_PORT_CURRENT);
+}
+
 static void kv_ah(struct kv *kv)
 {
 	struct rdma_ah_attr attr = { .type = rdma_ah_find_type(kv->dev, 1) };
@@ -216,6 +236,7 @@ static void kv_ah(struct kv *kv)
 	KV_CHECK_EQ(kv, rdma_query_gid(kv->dev, 1, kv->gid_index, &gid), 0);
 	rdma_ah_set_port_num(&attr, 1);
 	rdma_ah_set_grh(&attr, &gid, 0, kv->gid_index, 64, 0);
+	kv_ah_query(kv, pd, &attr);
 	local_irq_disable();
 	good = kv_ah_at_once(pd, &attr);
 	attr.grh.sgid_index = 255;
@@ -237,6 +258,6 @@ const struct kv_test kv_cq_tests[] = {
 	{ "A-099 ib_drain_qp", kv_drain },
 	{ "CQ pool", kv_pool },
 	{ "B-034 post, poll and notify in hard IRQ", kv_hard_irq },
-	{ "G-014 address handles where nobody may sleep", kv_ah },
+	{ "G-014 A-074 address handles, also where nobody may sleep", kv_ah },
 	{ }
 };

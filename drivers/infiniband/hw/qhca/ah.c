@@ -8,6 +8,12 @@
 
 #include "qhca_ib.h"
 
+/* The device limits nothing to it, but what is not a rate is a mistake. */
+static bool qhca_ib_rate_ok(u8 rate)
+{
+	return rate == IB_RATE_PORT_CURRENT || ib_rate_to_mbps(rate) > 0;
+}
+
 /**
  * qhca_ib_check_ah_attr - whether the device can reach that address
  * @dev: the HCA
@@ -22,6 +28,8 @@ int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *at
 	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE || !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH))
 		return -EINVAL;
 	if (rdma_ah_get_port_num(attr) != QHCA_IB_PORT || rdma_ah_get_sl(attr) > 15)
+		return -EINVAL;
+	if (!qhca_ib_rate_ok(rdma_ah_get_static_rate(attr)))
 		return -EINVAL;
 	if (grh->sgid_index >= qhca_ib_gid_len(dev))
 		return -EINVAL;
@@ -53,6 +61,7 @@ void qhca_ib_av_from_attr(struct qhca_av *av, const struct rdma_ah_attr *attr, u
 	av->tclass = grh->traffic_class;
 	av->sl = rdma_ah_get_sl(attr);
 	av->port = rdma_ah_get_port_num(attr);
+	av->static_rate = rdma_ah_get_static_rate(attr);
 }
 
 /**
@@ -73,6 +82,7 @@ void qhca_ib_av_to_attr(struct qhca_ib_dev *dev, struct rdma_ah_attr *attr,
 			av->hop_limit, av->tclass);
 	rdma_ah_set_sl(attr, av->sl);
 	rdma_ah_set_port_num(attr, av->port);
+	rdma_ah_set_static_rate(attr, av->static_rate);
 	ether_addr_copy(attr->roce.dmac, av->dmac);
 }
 
