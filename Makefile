@@ -84,7 +84,12 @@ selftests:
 modules:
 ifneq ($(wildcard $(KDIR)/Makefile),)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+else ifneq ($(filter command environment,$(origin KDIR)),)
+	@echo "no kernel headers in KDIR=$(KDIR); those of the running kernel are in the" \
+		"package linux-headers-$(shell uname -r)" >&2; false
 else
+	@echo "no headers of this kernel (package linux-headers-$(shell uname -r)):" \
+		"building for the guest's, in the build root" >&2
 	@scripts/build-modules.sh
 endif
 

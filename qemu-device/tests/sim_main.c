@@ -196,6 +196,15 @@ static void report(uint64_t seed, enum sim_kind kind)
 
 /* ---- all of one kind ---- */
 
+/* Of LeakSanitizer, which looks by itself only at the end of main(). */
+int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+static bool leaks(void)
+{
+    return __lsan_do_recoverable_leak_check &&
+           __lsan_do_recoverable_leak_check();
+}
+
 static bool run_kind(enum sim_kind kind, unsigned n)
 {
     struct sim_limits limits = sim_limits;
@@ -208,7 +217,7 @@ static bool run_kind(enum sim_kind kind, unsigned n)
         pid[j] = fork();
         REQUIRE(pid[j] >= 0);
         if (pid[j] == 0) {
-            ok = play_share(kind, j, n);
+            ok = play_share(kind, j, n) && !leaks();
             fflush(stdout);
             _exit(ok ? 0 : 1);
         }

@@ -49,7 +49,7 @@ until_true()
 }
 
 # tap NAME LOG STATUS: count the test points of a TAP log; a plan that was not
-# kept is a failure.
+# kept, or is empty, is a failure.
 tap()
 {
 	local name=$1 log=$2 rc=$3 ok bad skip plan
@@ -61,7 +61,7 @@ tap()
 	PASS=$((PASS + ok)) SKIP=$((SKIP + skip)) FAIL=$((FAIL + bad))
 	if [ "$rc" = 4 ] && [ $((ok + bad + skip)) = 0 ]; then
 		result skip "$name" "$(tail -n 1 "$log")"
-	elif [ -z "$plan" ] || [ "$plan" != $((ok + bad + skip)) ]; then
+	elif [ "${plan:-0}" = 0 ] || [ "$plan" != $((ok + bad + skip)) ]; then
 		tail -n 5 "$log" | sed 's/^/    /'
 		result fail "$name" "stopped after $((ok + bad + skip)) of ${plan:-?} tests, status $rc"
 	elif [ "$rc" != 0 ] && [ "$rc" != 4 ] && [ "$bad" = 0 ]; then

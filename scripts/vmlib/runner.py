@@ -72,6 +72,8 @@ def run(opts, dirs, sessions):
                for session, code in zip(sessions, codes)]
     if not opts.quiet:
         ups = ', '.join(f'{s.up_after:.1f}' for s in sessions if s.up_after)
+        if opts.trace:
+            note('trace events are in ' + ', '.join(s.path('qemu.log') for s in sessions))
         note(f'{sessions[0].accel}: init after {ups} s, {time.monotonic() - start:.1f} s in all')
     return next((code for code in results if code), 0)
 
