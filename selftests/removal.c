@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/life.h"
 #include "lib/xrc.h"
 
 #define RDMA_DRIVER	"/sys/bus/auxiliary/drivers/qhca_ib.rdma"
@@ -69,20 +70,6 @@ static void pci_reset(void)
 	put(path, "1");
 }
 
-/* Asks QEMU, through the launcher's channel. */
-static void break_device(void)
-{
-	static const char object[] = "\"path\": \"/machine/peripheral/qhca0\"";
-	static const char value[] = "\"property\": \"inject-fatal\", \"value\": true";
-	char cmd[256];
-
-	snprintf(cmd, sizeof(cmd),
-		 "qhca-host qmp '{\"execute\": \"qom-set\", \"arguments\": {%s, %s}}' >/dev/null",
-		 object, value);
-	if (system(cmd))
-		test_skip("the host takes no orders");
-}
-
 static void nothing(void)
 {
 }
@@ -95,44 +82,13 @@ static const struct way {
 } ways[] = {
 	{ "driver unbound", take_driver, give_driver },
 	{ "function reset", pci_reset, nothing },
-	{ "fatal error, then reset", break_device, pci_reset },
+	{ "fatal error, then reset", device_break, pci_reset },
 };
 
-static bool usable(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	bool found = false;
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		found = found || !strcmp(ibv_get_device_name(list[i]), dev_name());
-	if (list)
-		ibv_free_device_list(list);
-	return found;
-}
-
-/* Here again, with its GIDs: the next test finds what this one found. */
 static void bring_back(const struct way *way, int gid_index)
 {
-	int64_t end = time_ms() + WAIT_MS;
-	char path[128];
-
 	way->back();
-	while (!usable() && time_ms() < end)
-		sleep_ms(20);
-	CHECK(usable());
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gid_attrs/types/%d",
-		 dev_name(), gid_index);
-	for (; time_ms() < end; sleep_ms(20)) {
-		FILE *f = fopen(path, "r");
-		int c = f ? fgetc(f) : EOF;
-
-		if (f)
-			fclose(f);
-		if (c != EOF)
-			return;
-	}
-	FAIL("the GID is not back");
+	device_wait_back(gid_index);
 }
 
 static struct dev *start(void)

@@ -194,6 +194,17 @@ void qhca_health_watch(struct qhca_dev *dev)
 }
 
 /**
+ * qhca_health_unwatch - look no more
+ * @dev: the function
+ *
+ * Context: process.
+ */
+void qhca_health_unwatch(struct qhca_dev *dev)
+{
+	cancel_delayed_work_sync(&dev->health.poll);
+}
+
+/**
  * qhca_health_stop - take the device down, dead or alive
  * @dev: the function
  *
@@ -203,7 +214,7 @@ void qhca_health_stop(struct qhca_dev *dev)
 {
 	int old = atomic_xchg(&dev->state, QHCA_DEV_DOWN);
 
-	cancel_delayed_work_sync(&dev->health.poll);
+	qhca_health_unwatch(dev);
 	if (old == QHCA_DEV_RUNNING)
 		qhca_cmdq_kill(dev);
 	qhca_health_quiesce(dev);

@@ -8,10 +8,11 @@
  *   its users		the netdev, which sleeps while the device is down, and the
  *			auxiliary device, which goes away
  *
- * Reset, suspend and PCI errors take the upper two down and up again.
+ * Reset, PCI errors and the loss of power take the upper two down and up again.
  */
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
+#include <linux/suspend.h>
 
 #include "qhca.h"
 
@@ -245,18 +246,53 @@ static void qhca_shutdown(struct pci_dev *pdev)
 	pci_clear_master(pdev);
 }
 
+/*
+ * The device loses its power with the firmware's help only. If the kernel suspends by
+ * itself it stays in D0 and goes on: nobody rings or posts, but peers may write, and
+ * what is under way completes. Contexts and connections are there afterwards.
+ */
 static int qhca_suspend(struct device *d)
 {
-	qhca_detach(dev_get_drvdata(d));
+	struct qhca_dev *dev = dev_get_drvdata(d);
+
+	if (pm_suspend_via_firmware()) {
+		qhca_detach(dev);
+		return 0;
+	}
+	qhca_health_unwatch(dev);
+	/* Having saved it ourselves tells the PCI core to leave the function as it is. */
+	pci_save_state(dev->pdev);
 	return 0;
 }
 
 static int qhca_resume(struct device *d)
 {
-	return qhca_attach(dev_get_drvdata(d));
+	struct qhca_dev *dev = dev_get_drvdata(d);
+
+	/* What was taken down, or has failed, starts anew; the rest goes on. */
+	if (dev->up && qhca_health_check(dev)) {
+		qhca_health_watch(dev);
+		return 0;
+	}
+	qhca_detach(dev);
+	return qhca_attach(dev);
 }
 
-static DEFINE_SIMPLE_DEV_PM_OPS(qhca_pm_ops, qhca_suspend, qhca_resume);
+static int qhca_freeze(struct device *d)
+{
+	/* No DMA while the image is made, and another kernel will run before it does. */
+	qhca_detach(dev_get_drvdata(d));
+	return 0;
+}
+
+static const struct dev_pm_ops qhca_pm_ops = {
+	.suspend = pm_sleep_ptr(qhca_suspend),
+	.resume = pm_sleep_ptr(qhca_resume),
+	.freeze = pm_sleep_ptr(qhca_freeze),
+	.thaw = pm_sleep_ptr(qhca_resume),
+	.poweroff = pm_sleep_ptr(qhca_freeze),
+	.restore = pm_sleep_ptr(qhca_resume),
+};
 
 static void qhca_reset_prepare(struct pci_dev *pdev)
 {

@@ -2,8 +2,8 @@
 /*
  * qhca.ko: the netdev.
  *
- * It lives as long as the driver is bound. While the device is down for a reset or
- * for suspend it is detached and has no queues, but keeps its settings. RoCE never
+ * It lives as long as the driver is bound. While the device is down for a reset, or
+ * without power, it is detached and has no queues, but keeps its settings. RoCE never
  * comes through here: the device takes those frames out, and qhca_ib has the netdev
  * for its addresses only.
  */

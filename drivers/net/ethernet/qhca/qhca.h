@@ -29,8 +29,8 @@
  * @QHCA_DEV_RUNNING: up
  * @QHCA_DEV_DEAD: failed while it was up; only down and up again helps
  *
- * DOWN to RUNNING and back are steps of the owner (probe, remove, reset,
- * suspend); RUNNING to DEAD may come at any time from any context.
+ * DOWN to RUNNING and back are steps of the owner (probe, remove, reset, loss of
+ * power); RUNNING to DEAD may come at any time from any context.
  */
 enum qhca_dev_state {
 	QHCA_DEV_DOWN,
@@ -226,6 +226,7 @@ void qhca_cq_error(struct qhca_dev *dev, u32 cqn);
 void qhca_health_init(struct qhca_dev *dev);
 int qhca_health_start(struct qhca_dev *dev);
 void qhca_health_watch(struct qhca_dev *dev);
+void qhca_health_unwatch(struct qhca_dev *dev);
 void qhca_health_stop(struct qhca_dev *dev);
 void qhca_health_die(struct qhca_dev *dev, const char *reason);
 bool qhca_health_check(struct qhca_dev *dev);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "life.h"
+
+void device_break(void)
+{
+	static const char object[] = "\"path\": \"/machine/peripheral/qhca0\"";
+	static const char value[] = "\"property\": \"inject-fatal\", \"value\": true";
+	char cmd[256];
+
+	snprintf(cmd, sizeof(cmd),
+		 "qhca-host qmp '{\"execute\": \"qom-set\", \"arguments\": {%s, %s}}' >/dev/null",
+		 object, value);
+	if (system(cmd))
+		test_skip("the host takes no orders");
+}
+
+static bool usable(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	bool found = false;
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		found = found || !strcmp(ibv_get_device_name(list[i]), dev_name());
+	if (list)
+		ibv_free_device_list(list);
+	return found;
+}
+
+void device_wait_back(int gid_index)
+{
+	int64_t end = time_ms() + WAIT_MS;
+	char path[128];
+
+	while (!usable() && time_ms() < end)
+		sleep_ms(20);
+	CHECK(usable());
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gid_attrs/types/%d",
+		 dev_name(), gid_index);
+	for (; time_ms() < end; sleep_ms(20)) {
+		FILE *f = fopen(path, "r");
+		int c = f ? fgetc(f) : EOF;
+
+		if (f)
+			fclose(f);
+		if (c != EOF)
+			return;
+	}
+	FAIL("the GID is not back");
+}
