@@ -218,6 +218,35 @@ TEST(before_rtu, "K-008 A-082 H-005 data without an RTU: COMM_EST, rdma_notify()
 	async_none(d->ctx);
 }
 
+/* One end as the tests without the CM have it. */
+static struct end end_of(struct rdma_cm_id *id)
+{
+	struct dev *dev = calloc(1, sizeof(*dev));
+
+	REQUIRE(dev);
+	dev->pd = id->pd;
+	return (struct end){
+		.dev = dev, .qp = id->qp, .send_cq = id->qp->send_cq,
+		.recv_cq = id->qp->recv_cq,
+	};
+}
+
+TEST(hundred, "K-016 100 messages each way, each received, looked at and answered")
+{
+	const struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
+	struct pair p;
+	int i;
+
+	start();
+	request(&param);
+	accept_it(&param);
+	p = (struct pair){ .dev = d, .a = end_of(active.id), .b = end_of(passive.id) };
+	for (i = 0; i < 100; i++)
+		ping_pong(&p);
+	poll_none(active.id->qp->send_cq);
+	poll_empty(passive.id->qp->send_cq);
+}
+
 TEST(no_resources, "K-006 a peer that may neither read nor use atomics")
 {
 	const struct rdma_conn_param param = { .retry_count = 7 };

@@ -85,8 +85,7 @@ static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 			 IBV_QP_RNR_RETRY)
 /*
  * The core lets these through in some steps, but a RoCE port has no path
- * migration (A-068): refused everywhere, but for the state MIGRATED, in which
- * every QP is.
+ * migration (A-068): refused everywhere, and be it the state that every QP is in.
  */
 #define MIGRATION	(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
@@ -328,6 +327,27 @@ TEST_ROWS(forbidden, "A-061 A-068 no other attribute is accepted", steps)
 TEST_SOME_ROWS(forbidden_out, "A-059 A-061 A-068 no attribute is accepted", outs, NUM_OUTS)
 {
 	no_others(row);
+}
+
+static const struct {
+	const char *name;
+	enum ibv_mig_state state;
+} migration[] = {
+	{ "MIGRATED", IBV_MIG_MIGRATED },
+	{ "REARM", IBV_MIG_REARM },
+	{ "ARMED", IBV_MIG_ARMED },
+};
+
+TEST_ROWS(migration_state, "A-068 PATH_MIG_STATE is refused", migration)
+{
+	struct dev *d = dev_open_qhca();
+	struct end e = end_in(d, IBV_QPT_RC, IBV_QPS_RTS);
+	struct ibv_qp_attr a = good_attr(&e, IBV_QPS_RTS, IBV_QPS_RTS), now;
+
+	a.path_mig_state = row->state;
+	CHECK(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE));
+	snapshot(e.qp, &now);
+	CHECK_EQ(now.path_mig_state, IBV_MIG_MIGRATED);
 }
 
 #define STATELESS(type, state, what, mask, err) \

@@ -304,7 +304,75 @@ static void test_index_wrap(void)
     }
 }
 
+static void be(uint64_t off, int value)
+{
+    memset(guest_ptr(g, node.mr.addr + off, 64), value, 64);
+}
+
+static bool is(uint64_t off, int value)
+{
+    const uint8_t *p = guest_ptr(g, node.mr.addr + off, 64);
+
+    for (unsigned i = 0; i < 64; i++) {
+        if (p[i] != value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What comes late or again finds nothing to write to, nor anything to send. */
+static void test_buffers(void)
+{
+    struct roce_packet resp;
+    struct rc_wr wr;
+    uint32_t psn;
+
+    start(4);
+    memset(data, 7, sizeof(data));
+    rc_recv(&qp, 1, 0, 64);             /* a receive buffer */
+    inject(RC_SEND_ONLY, PSN, 64);
+    rc_expect(&qp.rcq, 1, 0);
+    CHECK(is(0, 7));
+    be(0, 1);
+    inject(RC_SEND_ONLY, PSN, 64);
+    CHECK(is(0, 1));
+    peer_drain(&qp);
+
+    wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 64, 64);         /* that of a READ */
+    rc_post(&qp, &wr);
+    guest_settle(g);
+    CHECK(peer_next(&qp, &resp));
+    psn = resp.psn;
+    resp = peer_packet(&qp, RC_READ_RESP_ONLY, psn);
+    CHECK(is(64, 0));
+    peer_inject(&qp, &resp, data, 64);
+    rc_expect(&qp.scq, wr.wr_id, 0);
+    CHECK(is(64, 7));
+    be(64, 2);
+    peer_inject(&qp, &resp, data, 64);
+    CHECK(is(64, 2));
+
+    wr = rc_wr(&qp, QHCA_WR_SEND, 128, 64);             /* one that is sent */
+    be(128, 3);
+    rc_post(&qp, &wr);
+    guest_settle(g);
+    CHECK(peer_next(&qp, &resp));
+    CHECK_EQ(resp.psn, psn + 1);
+    peer_ack(&qp, psn + 1);
+    rc_expect(&qp.scq, wr.wr_id, 0);
+    be(128, 4);
+    peer_nak(&qp, AETH_NAK_SEQ, psn + 1);
+    peer_nak(&qp, AETH_RNR_NAK | 1, psn + 1);
+    guest_advance(g, 1000000000);
+    peer_expect_none(&qp);
+    CHECK(is(128, 4));
+    rc_expect_none(&qp.scq);
+    rc_expect_none(&qp.rcq);
+}
+
 static const struct test tests[] = {
+    { "B-063 once there is a CQE, the buffer is the program's", test_buffers },
     { "D-050 D-016 SEND and WRITE are not done again", test_send_write },
     { "D-050 D-014 what the ACK of a duplicate covers", test_before_read },
     { "D-051 READ is read again, within its range", test_read },

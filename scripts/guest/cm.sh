@@ -70,8 +70,9 @@ cm()
 	local ip=$QHCA_IP send
 	have_cm || { result fail cm "no GSI QP"; return; }
 	# K-001 K-002 K-005 K-012 K-013: bind, listen, connect, disconnect
-	cm_pair cm/rping "rping -s -V -C 20 -S 4000 -a $ip" \
-		"rping -c -V -C 20 -S 4000 -a $ip"
+	# K-016: 100 loops, verified at both ends
+	cm_pair cm/rping "rping -s -V -C 100 -S 4000 -a $ip" \
+		"rping -c -V -C 100 -S 4000 -a $ip"
 	cm_pair cm/ucmatose "ucmatose -b $ip -c 5 -C 20 -S 2000" \
 		"ucmatose -s $ip -c 5 -C 20 -S 2000"
 	# K-001: the wildcard address
@@ -81,11 +82,11 @@ cm()
 		"udaddy -s $ip -c 4 -C 10 -S 512"
 	# K-015
 	cm_mckey cm/mckey
-	# K-016
-	cm_pair cm/rstream "rstream -b $ip -S 1000 -C 200 -I 5" \
-		"rstream -s $ip -S 1000 -C 200 -I 5"
-	cm_pair cm/riostream "riostream -b $ip -S 1000 -C 200 -I 5" \
-		"riostream -s $ip -S 1000 -C 200 -I 5"
+	# K-016: each message there and back, verified at both ends
+	cm_pair cm/rstream "rstream -b $ip -S 1000 -C 200 -I 5 -T v" \
+		"rstream -s $ip -S 1000 -C 200 -I 5 -T v"
+	cm_pair cm/riostream "riostream -b $ip -S 1000 -C 200 -I 5 -T v" \
+		"riostream -s $ip -S 1000 -C 200 -I 5 -T v"
 	send="ib_send_bw -R -d $QHCA_DEV -x $QHCA_GID -n 300 -F"
 	cm_pair cm/ib_send_bw "$send -s 4096" "$send -s 4096 $ip"
 	cm_pair cm/ib_send_bw-UD "$send -s 1024 -c UD" "$send -s 1024 -c UD $ip"
