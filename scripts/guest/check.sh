@@ -42,8 +42,34 @@ kverbs()
 	timeout "${KVERBS_TIMEOUT:-300}" cat $run >"$log" 2>&1 || rc=$?
 	tap kverbs "$log" $rc
 	kverbs_quiet
+	kverbs_load
 	kverbs_death
 	rmmod qhca_kverbs_test || result fail kverbs "rmmod"
+}
+
+# How many CQEs an event waits for, of each of the module's CQs, as the device has it.
+moderation()
+{
+	rdma -dd resource show cq | awk '/^dev/ { ours = /qhca_kverbs_test/ }
+		ours { for (i = 1; i < NF; i++) if ($i == "drv_mod_count") print $(i + 1) }'
+}
+
+# Events by load: the core decides, and the device does it.
+kverbs_load()
+{
+	local log=$LOGS/kverbs-load.log seen=$LOGS/moderation rc=0 reader
+	rdma dev set "$QHCA_DEV" adaptive-moderation on ||
+		{ result fail kverbs/load "adaptive moderation cannot be had"; return; }
+	timeout 120 cat /sys/kernel/debug/qhca_kverbs_test/load >"$log" 2>&1 &
+	reader=$!
+	: >"$seen"
+	while kill -0 $reader 2>/dev/null; do moderation >>"$seen"; done
+	wait $reader || rc=$?
+	tap kverbs "$log" $rc
+	rdma dev set "$QHCA_DEV" adaptive-moderation off
+	# C-034: a message alone has an event at once, many share one.
+	expect "kverbs/load: events wait for $(sort -nu "$seen" | xargs) CQEs" \
+		[ "$(sort -nu "$seen" | wc -l)" -gt 2 ]
 }
 
 # What happens while the device dies; a reset of the function brings it back.

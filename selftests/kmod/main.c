@@ -3,7 +3,7 @@
  * Tests of verbs in the kernel. Reading the file "run" of the directory
  * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. Those of
  * the file "death" wait for somebody to break the device meanwhile; those of "quiet"
- * break it themselves.
+ * break it themselves; those of "load" are for when adaptive moderation is on.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
@@ -34,6 +34,7 @@ static const struct kv_test *const kv_lists[] = {
 
 static const struct kv_test *const kv_last_lists[] = { kv_death_tests };
 static const struct kv_test *const kv_quiet_lists[] = { kv_quiet_tests };
+static const struct kv_test *const kv_load_lists[] = { kv_dim_tests };
 
 static void kv_run(struct kv *kv, const struct kv_test *t, unsigned int n)
 {
@@ -83,6 +84,12 @@ static int kv_quiet_show(struct seq_file *m, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(kv_quiet);
+static int kv_load_show(struct seq_file *m, void *unused)
+{
+	kv_run_lists(m, kv_load_lists, ARRAY_SIZE(kv_load_lists));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(kv_load);
 
 static int kv_add(struct ib_device *dev)
 {
@@ -118,6 +125,7 @@ static int __init kv_init(void)
 	debugfs_create_file("run", 0400, kv_dir, NULL, &kv_run_fops);
 	debugfs_create_file("death", 0400, kv_dir, NULL, &kv_death_fops);
 	debugfs_create_file("quiet", 0400, kv_dir, NULL, &kv_quiet_fops);
+	debugfs_create_file("load", 0400, kv_dir, NULL, &kv_load_fops);
 	return 0;
 }
 module_init(kv_init);

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of verbs in the kernel: events by load. With "rdma dev set … adaptive-moderation
+ * on" the core measures each CQ that it polls, and has the driver change how many CQEs
+ * an event waits for.
+ */
+#include <linux/dim.h>
+#include <linux/ktime.h>
+
+#include "kverbs.h"
+
+#define KV_BURST	32
+
+/* As many events as the core measures at a time, and then some. */
+#define KV_ROUNDS	100
+
+/* @burst messages at once, KV_ROUNDS times. */
+static void kv_load(struct kv *kv, struct kv_rig *r, int burst)
+{
+	static struct kv_done sent[KV_BURST], received[KV_BURST];
+	int round, i;
+
+	for (round = 0; round < KV_ROUNDS && !kv->failed; round++) {
+		for (i = 0; i < burst; i++)
+			KV_CHECK_EQ(kv, kv_recv(&r->b, &received[i], NULL, 0), 0);
+		for (i = 0; i < burst; i++)
+			KV_CHECK_EQ(kv, kv_send(&r->a, &sent[i], NULL, 0), 0);
+		for (i = 0; i < burst && !kv->failed; i++) {
+			KV_CHECK_EQ(kv, kv_wait(r, &r->b, &received[i]), IB_WC_SUCCESS);
+			KV_CHECK_EQ(kv, kv_wait(r, &r->a, &sent[i]), IB_WC_SUCCESS);
+		}
+	}
+}
+
+/* Light and heavy in turns; what the core thinks of it shows in the profile. */
+static void kv_adapts(struct kv *kv, enum ib_poll_context ctx)
+{
+	unsigned long end = jiffies + KV_WAIT;
+	unsigned int changes = 0, phase;
+	struct kv_rig r;
+	int last = 0;
+
+	if (!kv_rig_open(kv, &r, ctx))
+		return;
+	if (!KV_CHECK(kv, r.a.cq->dim && r.b.cq->dim))
+		goto out;
+	KV_CHECK_EQ(kv, r.b.cq->dim->profile_ix, 0);
+	for (phase = 0; (phase < 20 || changes < 3) && !kv->failed; phase++) {
+		if (!KV_CHECK(kv, time_before(jiffies, end)))
+			break;
+		kv_load(kv, &r, phase % 2 ? KV_BURST : 1);
+		if (READ_ONCE(r.b.cq->dim->profile_ix) == last)
+			continue;
+		last = READ_ONCE(r.b.cq->dim->profile_ix);
+		changes++;
+	}
+	seq_printf(kv->m, "# %u changes in %u phases\n", changes, phase);
+out:
+	kv_rig_close(kv, &r);
+}
+
+static void kv_adapts_softirq(struct kv *kv)
+{
+	kv_adapts(kv, IB_POLL_SOFTIRQ);
+}
+
+static void kv_adapts_workqueue(struct kv *kv)
+{
+	kv_adapts(kv, IB_POLL_WORKQUEUE);
+}
+
+/* Who polls without events is left alone. */
+static void kv_direct_has_none(struct kv *kv)
+{
+	struct kv_rig r;
+
+	if (!kv_rig_open(kv, &r, IB_POLL_DIRECT))
+		return;
+	KV_CHECK(kv, !r.a.cq->dim);
+	kv_load(kv, &r, KV_BURST);
+	kv_rig_close(kv, &r);
+}
+
+const struct kv_test kv_dim_tests[] = {
+	{ "C-032 C-034 moderation by load, polled in softirq", kv_adapts_softirq },
+	{ "C-032 C-034 moderation by load, polled in a work queue", kv_adapts_workqueue },
+	{ "C-034 none for who polls by hand", kv_direct_has_none },
+	{ }
+};
