@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [full | engine | soak | qtest | guest [PART…] | pair | rxe]
+# check.sh [full | engine | soak | qtest | guest [PART…] | mw2a | pair | rxe]
 # check.sh consumers [--full] [--rxe] [NAME…]
 #
 # The tests: those of the engine, without a VM (soak: only its simulator, COUNT
 # schedules from SEED on); those of the QEMU device, without a guest; then
-# guest/check.sh in one guest; what needs several, of which one can have rdma_rxe
-# instead of the device (rxe); and what others have made that uses RDMA, those of
+# guest/check.sh in one guest; windows of type 2A, which the device has if asked to
+# (mw2a); what needs several guests, of which one can have rdma_rxe instead of the
+# device (rxe); and what others have made that uses RDMA, those of
 # guest/consumers/list. Without arguments all of them, with those consumers that take
 # seconds; full: with all consumers, for as long as they take. consumers --rxe runs
 # them over rdma_rxe in place of the device, for comparison. What consumers report is
@@ -93,12 +94,31 @@ build()
 
 guest()
 {
-	local rc=0
-	log "tests in the guest"
+	one_guest guest --timeout 1800 -- "$@"
+}
+
+# The other kind of memory windows of type 2.
+mw2a()
+{
+	one_guest mw2a --timeout 300 --device-arg mw2a=on --env MW_TYPE_2A=1 \
+		--env 'KSELFTESTS=mw inval stress' -- kselftest
+}
+
+# one_guest NAME [OPTION…] -- PART…: guest/check.sh in one machine.
+one_guest()
+{
+	local name=$1 rc=0 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	log "tests in the guest: $name"
 	# shellcheck disable=SC2086 # a list of options
-	"$QHCA_TOP/scripts/vm" run --strict --timeout 1800 ${VMFLAGS:-} -- \
+	"$QHCA_TOP/scripts/vm" run --strict "${options[@]}" ${VMFLAGS:-} -- \
 		/opt/qhca/guest/check.sh "$@" | tee "$OUT" || rc=$?
-	account guest $rc
+	account "$name" $rc
 }
 
 # machines COUNT NAME COMMAND [OPTION…]: all run COMMAND, and all count; the sum
@@ -242,7 +262,7 @@ consumers()
 	done
 }
 
-everything() { build; engine; qtest; guest; pair; rxe; }
+everything() { build; engine; qtest; guest; mw2a; pair; rxe; }
 
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
@@ -253,6 +273,7 @@ engine) engine ;;
 soak) soak ;;
 qtest) qtest ;;
 guest) shift; guest "$@" ;;
+mw2a) mw2a ;;
 pair) pair ;;
 rxe) rxe ;;
 *) die "unknown part $1, see --help" ;;
