@@ -25,6 +25,7 @@ help:
 	@echo "make check-full       and the consumers for longer, and those that take long"
 	@echo "make check-engine     only the tests that need no VM"
 	@echo "make soak             schedules of the network simulator: COUNT=1000000 SEED=1"
+	@echo "make soak-guest       connections with data, in many threads of a VM: MINUTES=10, 0: endless"
 	@echo "make bench-pair       two VMs: the device against rdma_rxe over virtio-net"
 	@echo "make lint             checkpatch, sparse, W=1, coccinelle, clang-tidy, shellcheck"
 	@echo "make qemu             QEMU with the device"
@@ -60,6 +61,9 @@ check-engine:
 
 soak:
 	@COUNT=$(COUNT) SEED=$(SEED) scripts/check.sh soak
+
+soak-guest:
+	@MINUTES=$(MINUTES) VMFLAGS="$(VMFLAGS)" scripts/check.sh soak-guest
 
 bench-pair:
 	@$(VM) pair --rxe -n 2 $(VMFLAGS) -- /opt/qhca/guest/bench-pair.sh
@@ -107,5 +111,5 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell check check-full check-engine soak bench-pair lint qemu image provider selftests \
-	modules modules_install clean clean-buildroot distclean
+.PHONY: help run shell check check-full check-engine soak soak-guest bench-pair lint qemu \
+	image provider selftests modules modules_install clean clean-buildroot distclean

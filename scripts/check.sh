@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [full | engine | soak | qtest | guest [PART…] | mw2a | pair | rxe]
+# check.sh [full | engine | soak | qtest | guest [PART…] | mw2a | soak-guest | pair | rxe]
 # check.sh consumers [--full] [--rxe] [NAME…]
 #
 # The tests: those of the engine, without a VM (soak: only its simulator, COUNT
@@ -12,7 +12,8 @@
 # guest/consumers/list. Without arguments all of them, with those consumers that take
 # seconds; full: with all consumers, for as long as they take. consumers --rxe runs
 # them over rdma_rxe in place of the device, for comparison. What consumers report is
-# kept in the cache for scripts/consumers.py.
+# kept in the cache for scripts/consumers.py. soak-guest: connections that come and go
+# in one guest, for MINUTES (10; 0: until something fails).
 # Ends with what failed and, on a line of its own, the sum: N passed, N failed,
 # N skipped. VMFLAGS goes to scripts/vm.
 
@@ -102,6 +103,13 @@ mw2a()
 {
 	one_guest mw2a --timeout 300 --device-arg mw2a=on --env MW_TYPE_2A=1 \
 		--env 'KSELFTESTS=mw inval stress' -- kselftest
+}
+
+soak_guest()
+{
+	local seconds=$((${MINUTES:-10} * 60))
+	one_guest soak-guest --timeout $((seconds ? seconds + 600 : 1 << 30)) \
+		--env SOAK_SECONDS=$seconds -- soak
 }
 
 # one_guest NAME [OPTION…] -- PART…: guest/check.sh in one machine.
@@ -274,6 +282,7 @@ soak) soak ;;
 qtest) qtest ;;
 guest) shift; guest "$@" ;;
 mw2a) mw2a ;;
+soak-guest) soak_guest ;;
 pair) pair ;;
 rxe) rxe ;;
 *) die "unknown part $1, see --help" ;;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [eth] [kselftest] [kverbs] [tools] [matrix] [cm] [pyverbs [FILE…]]
-#     (in the guest)
+# check.sh [eth] [kselftest] [kverbs] [tools] [matrix] [cm] [soak]
+#     [pyverbs [FILE…]]     (in the guest)
 #
 # The guest's part of `make check`, on the device QHCA_DEV; without arguments
 # everything. Ends with one line: N passed, N failed, N skipped. Exit status 0
@@ -14,6 +14,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/eth.sh
 . /opt/qhca/guest/cm.sh
 . /opt/qhca/guest/matrix.sh
+. /opt/qhca/guest/soak.sh
 
 # ---- kselftests: the programs named in tests.list, or in KSELFTESTS, TAP on stdout
 
@@ -253,7 +254,7 @@ pyverbs()
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-[ $# -gt 0 ] || set -- eth kselftest kverbs tools matrix cm pyverbs
+[ $# -gt 0 ] || set -- eth kselftest kverbs tools matrix cm soak pyverbs
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
 	eth) eth ;;
@@ -262,6 +263,7 @@ while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	tools) tools ;;
 	cm) cm ;;
 	matrix) matrix ;;
+	soak) soak ;;
 	pyverbs) shift; pyverbs "$@"; break ;;
 	*) echo "unknown part $1"; exit 2 ;;
 	esac

@@ -123,6 +123,12 @@ struct buf buf_new(struct ibv_pd *pd, size_t len, int access)
 	return b;
 }
 
+void buf_free(struct buf *b)
+{
+	REQUIRE_OK(ibv_dereg_mr(b->mr));
+	REQUIRE(!munmap(b->addr, b->len));
+}
+
 struct ibv_sge buf_sge(const struct buf *b, size_t off, uint32_t len)
 {
 	return (struct ibv_sge){

@@ -45,6 +45,7 @@ struct buf {
 };
 
 struct buf buf_new(struct ibv_pd *pd, size_t len, int access);
+void buf_free(struct buf *b);
 struct ibv_sge buf_sge(const struct buf *b, size_t off, uint32_t len);
 void fill(void *p, size_t len, uint32_t seed);
 /* Offset of the first byte that does not hold the pattern, or -1. */
