@@ -32,7 +32,7 @@ _Static_assert(sizeof(struct qhca_cqe) == sizeof(struct qhca_cq_dbrec),
 	       "the doorbell record keeps the alignment of the ring");
 
 /* The ABI: no implicit padding at the end, 64-bit members where they belong. */
-_Static_assert(sizeof(struct qhca_alloc_ucontext_resp) == 24, "alloc_ucontext");
+_Static_assert(sizeof(struct qhca_alloc_ucontext_resp) == 32, "alloc_ucontext");
 _Static_assert(sizeof(struct qhca_alloc_pd_resp) == 8, "alloc_pd");
 _Static_assert(sizeof(struct qhca_create_cq_req) == 16, "create_cq request");
 _Static_assert(sizeof(struct qhca_create_cq_resp) == 8, "create_cq response");

@@ -278,8 +278,10 @@ struct qhca_device_attr {
 	__le32	max_mcast_qp;	/* QPs in one of them */
 	__le32	max_tso;	/* bytes of a frame that the device cuts up; 0: it does not */
 	__le32	max_xrcd;
+	__le32	null_lkey;	/* reads as 0, drops what is written; any QP, any PD */
+	__u8	rsvd[4];
 };
-QHCA_ASSERT_SIZE(struct qhca_device_attr, 152);
+QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 
 #define QHCA_CAP_RC		0x01ull
 #define QHCA_CAP_UC		0x02ull

@@ -25,6 +25,7 @@ enum qhca_mr_type {
 	QHCA_MR_MEM = 0,	/* @buf from @offset on */
 	QHCA_MR_DMA = 1,	/* all of DMA space, iova = DMA address; local use */
 	QHCA_MR_FAST = 2,	/* of no memory, until QHCA_WR_REG_MR says which */
+	QHCA_MR_NULL = 3,	/* what null_lkey stands for; cannot be made */
 };
 
 #define QHCA_ACCESS_LOCAL_WRITE		0x0001

@@ -198,6 +198,29 @@ struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	return qhca_mr_made(ibpd, vmr, err);
 }
 
+/* A key that every QP may use: the kernel has no part in it. */
+struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *ibpd)
+{
+	struct qhca_context *ctx = to_qctx(ibpd->context);
+	struct verbs_mr *vmr;
+
+	if (!ctx->null_lkey) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	vmr->mr_type = IBV_MR_TYPE_NULL_MR;
+	vmr->access = IBV_ACCESS_LOCAL_WRITE;
+	vmr->ibv_mr.context = ibpd->context;
+	vmr->ibv_mr.pd = ibpd;
+	vmr->ibv_mr.length = SIZE_MAX;
+	vmr->ibv_mr.lkey = ctx->null_lkey;
+	return qhca_mr_made(ibpd, vmr, 0);
+}
+
 struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access)
@@ -254,7 +277,7 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 {
 	int err;
 
-	err = ibv_cmd_dereg_mr(vmr);
+	err = vmr->mr_type == IBV_MR_TYPE_NULL_MR ? 0 : ibv_cmd_dereg_mr(vmr);
 	if (err)
 		return qhca_ret(err);
 	qhca_unimport_mr(&vmr->ibv_mr);

@@ -86,6 +86,7 @@ static void qhca_free_context(struct ibv_context *ibctx)
 static const struct verbs_context_ops qhca_ctx_ops = {
 	.alloc_dm = qhca_alloc_dm,
 	.alloc_mw = qhca_alloc_mw,
+	.alloc_null_mr = qhca_alloc_null_mr,
 	.alloc_parent_domain = qhca_alloc_parent_domain,
 	.alloc_pd = qhca_alloc_pd,
 	.alloc_td = qhca_alloc_td,
@@ -227,6 +228,7 @@ static int context_init(struct qhca_context *ctx, int cmd_fd,
 	ctx->max_send_sge = resp->max_send_sge;
 	ctx->max_recv_sge = resp->max_recv_sge;
 	ctx->max_inline = resp->max_inline;
+	ctx->null_lkey = resp->null_lkey;
 	ctx->single_threaded = env_true("QHCA_SINGLE_THREADED");
 	verbs_set_ops(&ctx->ibv_ctx, &qhca_ctx_ops);
 	return 0;

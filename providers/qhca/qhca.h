@@ -55,6 +55,7 @@ struct qhca_context {
 	uint32_t max_send_sge;
 	uint32_t max_recv_sge;
 	uint32_t max_inline;
+	uint32_t null_lkey;
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
 	uint64_t wc_flags;	/* what extended CQs may be asked for */
@@ -269,6 +270,7 @@ struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
 struct ibv_mr *qhca_mr_made(struct ibv_pd *ibpd, struct verbs_mr *vmr, int err);
 struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 			   uint64_t hca_va, int access);
+struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *ibpd);
 struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access);

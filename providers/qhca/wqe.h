@@ -101,7 +101,10 @@ static inline int check_bind(const struct ibv_mw_bind_info *info)
 				   IBV_ACCESS_FLUSH_GLOBAL |
 				   IBV_ACCESS_ZERO_BASED;
 
-	return info->mw_access_flags & ~taken || (!info->mr && info->length) ?
+	if (info->mw_access_flags & ~taken || (!info->mr && info->length))
+		return EINVAL;
+	return info->mr &&
+	       verbs_get_mr(info->mr)->mr_type == IBV_MR_TYPE_NULL_MR ?
 	       EINVAL : 0;
 }
 

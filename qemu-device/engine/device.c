@@ -93,6 +93,7 @@ int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .max_cq_period = htole32(QHCA_MAX_CQ_PERIOD),
         .max_tso = htole32(QHCA_MAX_TSO),
         .max_xrcd = htole32(QHCA_MAX_XRCD),
+        .null_lkey = htole32(QHCA_NULL_LKEY),
     };
 
     memcpy(c->mbox, &attr, sizeof(attr));

@@ -147,6 +147,9 @@ struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
     e->reserved_mr.key = QHCA_RESERVED_LKEY;
     e->reserved_mr.type = QHCA_MR_DMA;
     e->reserved_mr.access = QHCA_ACCESS_LOCAL_WRITE;
+    e->null_mr.key = QHCA_NULL_LKEY;
+    e->null_mr.type = QHCA_MR_NULL;
+    e->null_mr.access = QHCA_ACCESS_LOCAL_WRITE;
     if (!init_tables(e)) {
         qhca_engine_free(e);
         return NULL;

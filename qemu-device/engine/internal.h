@@ -210,6 +210,7 @@ struct qhca_engine {
     /* Last one used, by table slot. */
     uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];
     struct qhca_mr reserved_mr;         /* what the reserved key stands for */
+    struct qhca_mr null_mr;             /* and the null key */
     struct qhca_ethq ethq[QHCA_MAX_ETHQ];
     struct qhca_eth_gather gather;
     struct qhca_port port;

@@ -18,9 +18,15 @@ struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key)
     return mr && mr->key == key ? mr : NULL;
 }
 
+/* Of no memory of its own: all addresses, and not for the peer. */
+static bool is_everywhere(const struct qhca_mr *mr)
+{
+    return mr->type == QHCA_MR_DMA || mr->type == QHCA_MR_NULL;
+}
+
 bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len)
 {
-    if (mr->type == QHCA_MR_DMA) {
+    if (is_everywhere(mr)) {
         return len - 1 <= UINT64_MAX - addr;
     }
     return addr >= mr->iova && addr - mr->iova < mr->length &&
@@ -42,7 +48,7 @@ static bool accepts(const struct qhca_mr *mr, const struct qhca_key_user *user)
 
 static bool permits(const struct qhca_mr *mr, uint16_t access)
 {
-    if (access & QHCA_ACCESS_REMOTE ? mr->type == QHCA_MR_DMA : mr->window) {
+    if (access & QHCA_ACCESS_REMOTE ? is_everywhere(mr) : mr->window) {
         return false;
     }
     return (mr->access & access) == access;
@@ -57,6 +63,8 @@ static struct qhca_mr *lookup(struct qhca_engine *e,
 
     if (key == QHCA_RESERVED_LKEY) {
         mr = user->reserved ? &e->reserved_mr : NULL;
+    } else if (key == QHCA_NULL_LKEY) {
+        mr = &e->null_mr;
     } else if (mr && !accepts(mr, user)) {
         mr = NULL;
     }
@@ -136,6 +144,10 @@ bool qhca_mr_read(struct qhca_engine *e, const struct qhca_mr *mr,
                   uint64_t addr, void *buf, size_t len)
 {
     mr = resolve(mr, &addr);
+    if (mr->type == QHCA_MR_NULL) {
+        memset(buf, 0, len);
+        return true;
+    }
     if (mr->type == QHCA_MR_DMA) {
         return qhca_dma_read(e, addr, buf, len);
     }
@@ -154,6 +166,9 @@ bool qhca_mr_write(struct qhca_engine *e, const struct qhca_mr *mr,
                    uint64_t addr, const void *buf, size_t len)
 {
     mr = resolve(mr, &addr);
+    if (mr->type == QHCA_MR_NULL) {
+        return true;
+    }
     if (mr->type == QHCA_MR_DMA) {
         return qhca_dma_write(e, addr, buf, len);
     }

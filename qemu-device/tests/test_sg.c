@@ -78,7 +78,45 @@ static void list_errors(void)
     CHECK_EQ(qhca_segs_read(g->e, &user, segs, 1, 60, buf, 10), QHCA_SEG_KEY);
 }
 
+/* Beside other segments, by whoever it is; nothing of it is ever touched. */
+static void null_key(void)
+{
+    struct guest *g = guest_start();
+    uint32_t pd = pd_create(g);
+    struct gmr a = mr_create(g, pd, 4096, RW);
+    struct qhca_seg segs[] = {
+        { 0, 100, QHCA_NULL_LKEY }, { a.addr, 100, a.key },
+        { UINT64_MAX - 99, 100, QHCA_NULL_LKEY },
+    };
+    struct qhca_key_user user = user_of(g, pd), other = { .pd = NULL };
+    uint8_t in[300], out[300];
+    uint64_t calls;
+
+    memset(in, 0xab, sizeof(in));
+    memset(out, 0xcd, sizeof(out));
+    CHECK(qhca_segs_check(g->e, &user, segs, 3, QHCA_ACCESS_LOCAL_WRITE));
+    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 3, 0, in, 300), QHCA_SEG_OK);
+    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, out, 300), QHCA_SEG_OK);
+    for (unsigned i = 0; i < 300; i++) {
+        REQUIRE(out[i] == (i / 100 == 1 ? 0xab : 0));
+    }
+    calls = g->reads + g->writes;
+    CHECK_EQ(qhca_segs_write(g->e, &other, segs, 1, 0, in, 100), QHCA_SEG_OK);
+    CHECK_EQ(qhca_segs_read(g->e, &other, segs, 1, 0, in, 100), QHCA_SEG_OK);
+    CHECK_EQ(g->reads + g->writes, calls);
+    for (unsigned access = 2; access <= QHCA_ACCESS_FLUSH_PERSISTENT;
+         access <<= 1) {
+        CHECK(!qhca_mr_check(g->e, &user, QHCA_NULL_LKEY, 0, 8,
+                             (uint16_t)access));
+    }
+    segs[2].addr++;
+    CHECK(!qhca_segs_check(g->e, &user, segs, 3, 0));
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, QHCA_NULL_LKEY),
+             QHCA_ERR_OBJ);
+}
+
 static const struct test tests[] = {
+    { "F-022 null key: zeros, and nothing", null_key },
     { "scatter and gather", lists },
     { "scatter and gather errors", list_errors },
 };

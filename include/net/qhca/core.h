@@ -70,6 +70,7 @@ struct qhca_limits {
 	u32 max_mcast_grp;
 	u32 max_mcast_qp;
 	u32 max_tso;
+	u32 null_lkey;
 };
 
 /* Facts about the function; all constant while an auxiliary driver is bound. */

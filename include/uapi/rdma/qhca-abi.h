@@ -19,6 +19,8 @@ struct qhca_alloc_ucontext_resp {
 	__u32 max_send_sge;
 	__u32 max_recv_sge;
 	__u32 max_inline;
+	__u32 null_lkey;	/* of ibv_alloc_null_mr(); 0: there is none */
+	__u32 reserved;
 };
 
 /*

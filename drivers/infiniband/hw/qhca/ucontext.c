@@ -40,6 +40,7 @@ static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_uconte
 	resp->max_send_sge = dev->limits->max_send_sge;
 	resp->max_recv_sge = dev->limits->max_recv_sge;
 	resp->max_inline = dev->limits->max_inline;
+	resp->null_lkey = dev->limits->null_lkey;
 }
 
 /**
@@ -185,7 +186,7 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_ib_query_context_def, UVERBS_OBJECT_DEVICE,
 			     UVERBS_METHOD_QUERY_CONTEXT,
 			     UVERBS_ATTR_PTR_OUT(QHCA_ATTR_QUERY_CONTEXT_RESP,
 						 UVERBS_ATTR_STRUCT(struct qhca_alloc_ucontext_resp,
-								    max_inline),
+								    reserved),
 						 UA_MANDATORY));
 
 const struct uapi_definition qhca_ib_ucontext_defs[] = {

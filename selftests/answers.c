@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Verbs of what this device does not do: they say so, in the way of their manual
+ * pages, and what query_device says agrees with it.
+ */
+#include "lib/rdma.h"
+
+static struct ibv_device_attr_ex query_ex(struct dev *d)
+{
+	struct ibv_device_attr_ex attr = {};
+
+	REQUIRE_OK(ibv_query_device_ex(d->ctx, NULL, &attr));
+	return attr;
+}
+
+static const struct {
+	const char *name;
+	enum ibv_wr_opcode op;
+} ordered_ops[] = {
+	{ "RDMA WRITE", IBV_WR_RDMA_WRITE },
+	{ "RDMA READ", IBV_WR_RDMA_READ },
+	{ "SEND", IBV_WR_SEND },
+};
+
+/* A packet is copied in whatever order the host's memcpy() has. */
+TEST_ROWS(in_order, "F-023 no promise that a message arrives first byte first", ordered_ops)
+{
+	struct dev *d = dev_open_qhca();
+	struct pair p = pair_new(d, &QP_OPTS, &CONN);
+
+	CHECK_EQ(ibv_query_qp_data_in_order(p.a.qp, row->op, 0), 0);
+	CHECK_EQ(ibv_query_qp_data_in_order(p.a.qp, row->op,
+					    IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS), 0);
+}
+
+TEST(ece, "A-075 no enhancements of connection establishment")
+{
+	struct pair p = pair_default();
+	struct ibv_ece ece = { .vendor_id = 0x2c9, .options = 1 };
+
+	CHECK_ERR(ibv_set_ece(p.a.qp, &ece), EOPNOTSUPP);
+	ece.vendor_id = 0;
+	CHECK_ERR(ibv_set_ece(p.a.qp, &ece), EOPNOTSUPP);
+	CHECK_ERR(ibv_query_ece(p.a.qp, &ece), EOPNOTSUPP);
+	ping_pong(&p);
+}
+
+TEST(rate, "A-074 no packet pacing, and nothing that would set it")
+{
+	struct dev *d = dev_open_qhca();
+	struct pair p = pair_new(d, &QP_OPTS, &CONN);
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 100000 };
+	struct ibv_device_attr_ex attr = query_ex(d);
+	struct ibv_qp_attr a = { .rate_limit = 100000 };
+	int err;
+
+	CHECK_EQ(attr.packet_pacing_caps.qp_rate_limit_min, 0);
+	CHECK_EQ(attr.packet_pacing_caps.qp_rate_limit_max, 0);
+	CHECK_EQ(attr.packet_pacing_caps.supported_qpts, 0);
+	CHECK_ERR(ibv_modify_qp_rate_limit(p.a.qp, &limit), EOPNOTSUPP);
+	err = ibv_modify_qp(p.a.qp, &a, IBV_QP_RATE_LIMIT);
+	CHECK(err == EOPNOTSUPP || err == EINVAL);
+	ping_pong(&p);
+}
+
+TEST(counters, "J-024 counters are of flows, and there are no flows")
+{
+	struct dev *d = dev_open_qhca();
+	struct ibv_counters_init_attr init = {};
+	struct ibv_flow_attr flow = {
+		.type = IBV_FLOW_ATTR_NORMAL,
+		.size = sizeof(flow),
+		.port = PORT,
+	};
+	struct pair p = pair_new(d, &QP_OPTS, &CONN);
+
+	errno = 0;
+	CHECK(!ibv_create_counters(d->ctx, &init));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	errno = 0;
+	CHECK(!ibv_create_flow(p.a.qp, &flow));
+	CHECK_EQ(errno, EOPNOTSUPP);
+}
+
+TEST(device, "J-004 query_device_ex offers none of it")
+{
+	struct ibv_device_attr_ex attr = query_ex(dev_open_qhca());
+
+	CHECK_EQ(attr.odp_caps.general_caps, 0);
+	CHECK_EQ(attr.tso_caps.max_tso, 0);
+	CHECK_EQ(attr.rss_caps.supported_qpts, 0);
+	CHECK_EQ(attr.max_wq_type_rq, 0);
+	CHECK_EQ(attr.raw_packet_caps, 0);
+	CHECK_EQ(attr.tm_caps.max_num_tags, 0);
+	CHECK_EQ(attr.pci_atomic_caps.fetch_add, 0);
+}
