@@ -16,7 +16,7 @@
 PACKAGES=(
 	# base
 	kmod iproute2 procps psmisc iputils-ping ethtool pciutils tcpdump strace
-	gdb-minimal less file python3
+	gdb-minimal less file python3 e2fsprogs
 	# RDMA
 	rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags
 	perftest qperf python3-pyverbs libfabric-bin ucx-utils iperf3

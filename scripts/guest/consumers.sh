@@ -36,13 +36,14 @@ unload()
 	done
 }
 
-# How many objects of each kind the device has: "pd 1 qp 1 cm_id 0 mr 0 …". The CQs of
-# the core's own pool stay as long as the device.
+# How many objects of each kind the device has, "pd 1 qp 1 cm_id 0 mr 0 …", and which
+# modules use the core. The CQs of the core's own pool stay as long as the device.
 objects()
 {
 	local cqs
-	cqs=$(rdma res show cq link "$QHCA_DEV" | grep -cv '\[ib_core\]')
+	cqs=$(rdma res show cq dev "$QHCA_DEV" | grep -cv '\[ib_core\]')
 	rdma res show "$QHCA_DEV" | sed "s/.*: //; s/ *$//; s/cq [0-9]*/cq $cqs/"
+	( cd /sys/module && echo ib_core/holders/* )
 }
 
 same_objects() { [ "$(objects)" = "$objects" ]; }
@@ -53,7 +54,7 @@ objects_clean()
 	echo "before: $objects"
 	echo "now:    $(objects)"
 	rdma res show qp link "$QHCA_DEV"
-	rdma res show cq link "$QHCA_DEV"
+	rdma res show cq dev "$QHCA_DEV"
 	rdma res show cm_id link "$QHCA_DEV"
 	return 1
 }

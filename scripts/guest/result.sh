@@ -16,7 +16,7 @@ result()
 	esac
 }
 
-# expect NAME COMMAND…: a test that is one command.
+# expect NAME COMMAND…: a test that is one command, whose success is the status.
 expect()
 {
 	local name=$1 log=$LOGS/expect.log
@@ -26,6 +26,7 @@ expect()
 	else
 		tail -n 4 "$log" | sed 's/^/    /'
 		result fail "$name"
+		return 1
 	fi
 }
 
