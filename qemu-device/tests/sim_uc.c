@@ -52,7 +52,8 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     }
     b->num_rr = a->num_wr;
     for (unsigned i = 0; i < b->num_rr; i++) {
-        b->rr_room[i] = sim_rand(s, 8) ? max_len(s, b) : sim_rand(s, max_len(s, b));
+        b->rr_room[i] = sim_rand(s, 8) ? max_len(s, b) :
+                                         sim_rand(s, max_len(s, b));
         b->rr_addr[i] = sim_alloc(s, b->q.n, b->rr_room[i]);
     }
 }

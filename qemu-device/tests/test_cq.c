@@ -356,7 +356,7 @@ static void creation(void)
 #undef TRY
 }
 
-/* Full to the last CQE, some of them in the second phase, and moved like that. */
+/* Full to the last CQE, some in the second phase, and moved like that. */
 static void largest(void)
 {
     const uint32_t n = 1u << QHCA_CQ_LOG_MAX, first = 1000;

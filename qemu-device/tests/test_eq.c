@@ -257,7 +257,7 @@ static const struct test tests[] = {
     { "interrupts and phases", interrupts },
     { "bad consumer index", bad_consumer_index },
     { "full async EQ: events wait (H-002)", async_waits },
-    { "events that wait go with their object, and the EQ", async_waits_in_vain },
+    { "what waits goes with its object, and the EQ", async_waits_in_vain },
     { "a link that flaps unseen (H-012)", link_flaps_unseen },
     { "EQ that cannot be written is fatal", unwritable },
     { "full completion EQ", full_completion_eq },

@@ -130,7 +130,7 @@ static void test_neighbour_xrc(void)
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
 }
 
-/* D-086: the network speaks for no QP of this port: requests, acknowledgements. */
+/* D-086: the network speaks for no QP of this port, by request or ACK. */
 static void test_network(void)
 {
     struct scene *s = scene_new(QHCA_QPT_RC);

@@ -290,8 +290,8 @@ static void invalidation(void)
 }
 
 /*
- * IBTA table 78: what is Free is for the QPs of its PD alone, whichever they are.
- * It may be one that was bound before, or never.
+ * IBTA table 78: what is Free is for the QPs of its PD alone, whichever they
+ * are. It may be one that was bound before, or never.
  */
 static void foreign_invalidation(void)
 {

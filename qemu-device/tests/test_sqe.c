@@ -258,8 +258,8 @@ static void test_in_sqd(void)
 }
 
 /*
- * A datagram is one packet, so none is half sent: that of a blocked network goes
- * back to the ring, and can only fail after SQD.
+ * A datagram is one packet, so none is half sent: that of a blocked network
+ * goes back to the ring, and can only fail after SQD.
  */
 static void test_datagram_in_sqd(void)
 {
