@@ -145,7 +145,7 @@ static enum ibv_wc_status send_inv(struct scene *s, bool bad)
 	wr.invalidate_rkey = bad ? BAD_KEY : bound(s, &s->p.b)->rkey;
 	REQUIRE_OK(post_recv(&s->p.b, 2, NULL, 0));
 	REQUIRE_OK(post_send(&s->p.a, &wr));
-	poll_expect(s->p.b.recv_cq, 2, bad ? IBV_WC_LOC_ACCESS_ERR : IBV_WC_SUCCESS);
+	poll_expect(s->p.b.recv_cq, 2, bad ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_SUCCESS);
 	return poll_get(s->p.a.send_cq).status;
 }
 
@@ -231,7 +231,7 @@ static const struct error errors[] = {
 	RC("I-018 RNR retries exhausted", not_ready, RNR_RETRY_EXC_ERR),
 	RC("I-034 BIND_MW of a region without the right", bind, MW_BIND_ERR),
 	RC("I-035 LOCAL_INV of an unknown key", invalidate, MW_BIND_ERR),
-	RC("I-033 SEND_WITH_INV of an unknown key", send_inv, REM_ACCESS_ERR),
+	RC("I-033 SEND_WITH_INV of an unknown key", send_inv, RETRY_EXC_ERR),
 	XRC("G-012 XRC, no such SRQ", xrc_srq, REM_INV_REQ_ERR),
 	XRC("I-004 XRC READ, unknown rkey", xrc_key, REM_ACCESS_ERR),
 	XRC("I-015 XRC, receive WR with an unknown lkey", xrc_recv, REM_OP_ERR),

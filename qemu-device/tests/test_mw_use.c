@@ -93,9 +93,10 @@ static void remote_invalidation(void)
         wr = wr_inv(&peer, QHCA_WR_SEND_WITH_INV, key);
         rc_post(&peer, &wr);
         guest_settle(g);
+        rc_expect(&qp.rcq, 5, ok ? QHCA_WC_SUCCESS : QHCA_WC_REM_INV_REQ_ERR);
+        guest_advance(g, ok ? 0 : 1000000000);  /* no NAK: class J */
         rc_expect(&peer.scq, wr.wr_id, ok ? QHCA_WC_SUCCESS :
-                                            QHCA_WC_REM_ACCESS_ERR);
-        rc_expect(&qp.rcq, 5, ok ? QHCA_WC_SUCCESS : QHCA_WC_LOC_ACCESS_ERR);
+                                            QHCA_WC_RETRY_EXC_ERR);
         CHECK_EQ(usable(&qp, key, at(0), 1, RD), !ok);
         if (ok) {
             CHECK_EQ(use(&peer, QHCA_WR_RDMA_READ, key, at(0), 1),

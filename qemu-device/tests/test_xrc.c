@@ -134,8 +134,9 @@ static void invalidates(void)
     wr.imm = htole32(next_key(f.key));
     xrc_recv(x, 0, 1, 4);
     xrc_do(x, &wr);
-    rc_expect(&x->srq[0].cq, 1, QHCA_WC_LOC_ACCESS_ERR);
-    rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_REM_ACCESS_ERR);
+    rc_expect(&x->srq[0].cq, 1, QHCA_WC_REM_INV_REQ_ERR);
+    guest_advance(x->g, 1000000000);    /* no NAK: class J */
+    rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
 
     /* One of it */
     x->srq[0] = srq_create_xrc(&x->n, x->n.pdn, 2, 1, x->xrcdn);
