@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by consumers.sh: UCX over this device, in one machine with itself; and the
+# parts that ucx-pair.sh shares. Nothing is set but the device (there may be others)
+# and the transport: in one machine UCX would take shared memory. rc_v and ud_v
+# are RC and UD; RC is wired up over UD.
+
+UCX_DIR=/run/qhca/ucx
+UCX_LARGEST=$([ "$FULL" = 1 ] && echo 5242880 || echo 1048576)
+UCX_EXAMPLES=/usr/share/doc/libucx-dev/examples
+
+# Programs are compiled here: that of ours, and two examples that come with UCX.
+ucx_build()
+{
+	mkdir -p $UCX_DIR
+	gcc -O2 -o $UCX_DIR/ucx-verify "$DIR/consumers/ucx-verify.c" -lucp -lucs &&
+		gcc -O1 -o $UCX_DIR/ucp_hello_world $UCX_EXAMPLES/ucp_hello_world.c -lucp -lucs &&
+		gcc -O1 -o $UCX_DIR/ucp_client_server $UCX_EXAMPLES/ucp_client_server.c -lucp -lucs
+}
+
+ucx_env()
+{
+	export UCX_NET_DEVICES=$QHCA_DEV:1 UCX_TLS=$1 UCX_LOG_LEVEL=info UCX_VFS_ENABLE=n
+	[ -z "$2" ] || export UCX_IB_GID_INDEX=$2
+}
+
+# ucx_two TRANSPORT GID PORT SERVER CLIENT: both must end well, over that transport.
+ucx_two()
+{
+	local tls=$1 gid=$2 port=$3 log=$LOGS/ucx server rc=0
+	(
+		ucx_env "$tls" "$gid"
+		# shellcheck disable=SC2086 # a command
+		exec timeout "${UCX_LIMIT:-100}" $4
+	) >"$log.server" 2>&1 &
+	server=$!
+	until_true 20 listening "$port" || rc="none, no server"
+	if [ "$rc" = 0 ]; then
+		(
+			ucx_env "$tls" "$gid"
+			# shellcheck disable=SC2086
+			exec timeout "${UCX_LIMIT:-100}" $5
+		) >"$log.client" 2>&1 || rc=$?
+	fi
+	[ "$rc" = 0 ] || kill $server 2>/dev/null
+	wait $server || rc="$rc, server $?"
+	[ "$rc" != 0 ] || [[ $5 == *\ -x\ * ]] || grep -q "${tls/_v/_verbs}/$QHCA_DEV" "$log.client" ||
+		rc="not over $tls"
+	grep -hv ' UCX  \(INFO\|DIAG\) ' "$log.client" "$log.server"
+	[ "$rc" = 0 ] || echo "client $rc"
+	[ "$rc" = 0 ]
+}
+
+ucx_verify()
+{
+	UCX_PORT=$((UCX_PORT + 1))
+	ucx_two "$1" "$2" $UCX_PORT "$UCX_DIR/ucx-verify $UCX_LARGEST $UCX_PORT" \
+		"$UCX_DIR/ucx-verify $UCX_LARGEST $UCX_PORT $QHCA_IP"
+}
+
+ucx_hello()
+{
+	UCX_PORT=$((UCX_PORT + 1))
+	ucx_two "$1" "$2" $UCX_PORT "$UCX_DIR/ucp_hello_world -p $UCX_PORT" \
+		"$UCX_DIR/ucp_hello_world -p $UCX_PORT -n $QHCA_IP" &&
+		grep -q 'UCP TEST SUCCESS' "$LOGS/ucx.client"
+}
+
+# Over the RDMA connection manager; its server goes on for ever.
+ucx_client_server()
+{
+	local server rc=0
+	UCX_PORT=$((UCX_PORT + 1))
+	( ucx_env "$1"; exec timeout 60 stdbuf -oL $UCX_DIR/ucp_client_server -c "$2" -p $UCX_PORT ) \
+		>"$LOGS/ucx.server" 2>&1 &
+	server=$!
+	until_true 20 grep -q 'Waiting for connection' "$LOGS/ucx.server"
+	( ucx_env "$1"; exec timeout 60 $UCX_DIR/ucp_client_server -c "$2" -p $UCX_PORT -a "$QHCA_IP" ) \
+		>"$LOGS/ucx.client" 2>&1 || rc=$?
+	until_true 5 grep -q 'UCP TEST SUCCESS' "$LOGS/ucx.server" || rc="$rc, no success"
+	kill $server
+	wait $server
+	cat "$LOGS/ucx.server" "$LOGS/ucx.client"
+	[ "$rc" = 0 ]
+}
+
+# Its data is not looked at, it has no option for that. -P 0: without MPI.
+ucx_perftest()
+{
+	UCX_PORT=$((UCX_PORT + 1))
+	ucx_two "$1" "" $UCX_PORT "ucx_perftest -P 0 -p $UCX_PORT" \
+		"ucx_perftest -P 0 -p $UCX_PORT -w 10 $2 $QHCA_IP"
+}
+
+# Of UCP, and with -x of the transport below.
+UCX_PERFTESTS='
+rc_v -t tag_lat -s 8 -n 1000
+rc_v -t tag_bw -s 65536 -n 300
+rc_v -t tag_sync_lat -s 100 -n 300
+rc_v -t ucp_am_lat -s 5000 -n 1000
+rc_v -t ucp_am_bw -s 200000 -n 100
+rc_v -t ucp_get -s 65536 -n 300
+rc_v -t stream_bw -s 4096 -n 1000
+rc_v -t stream_lat -s 64 -n 1000
+ud_v -t tag_bw -s 65536 -n 100
+ud_v -t ucp_am_lat -s 5000 -n 500
+ud_v -t stream_bw -s 4096 -n 300
+rc_v -d DEV:1 -x rc_verbs -t am_lat -s 64 -n 1000
+rc_v -d DEV:1 -x rc_verbs -t put_bw -s 64 -n 1000
+rc_v -d DEV:1 -x rc_verbs -t put_lat -s 64 -n 1000
+rc_v -d DEV:1 -x rc_verbs -t get -s 64 -n 1000
+rc_v -d DEV:1 -x rc_verbs -t fadd -s 8 -n 1000
+rc_v -d DEV:1 -x rc_verbs -t cswap -s 8 -n 1000
+ud_v -d DEV:1 -x ud_verbs -t am_bw -s 1000 -n 1000
+'
+
+ucx_perftests()
+{
+	local tls args
+	while read -r tls args; do
+		[ -z "$tls" ] || expect "consumers/ucx/ucx_perftest-$tls${args//[ -]/_}" \
+			ucx_perftest "$tls" "${args/DEV/$QHCA_DEV}" </dev/null
+	done <<<"$UCX_PERFTESTS"
+}
+
+ucx()
+{
+	local tls what
+	UCX_PORT=13400
+	expect consumers/ucx/build ucx_build || return
+	for tls in rc_v ud_v; do
+		expect "consumers/ucx/verify-$tls" ucx_verify $tls
+	done
+	# The link-local GID; UCX prefers one of IPv4.
+	expect consumers/ucx/hello-ud_v-link-local ucx_hello ud_v 0
+	expect consumers/ucx/client-server-rc_v-tag ucx_client_server rc_v tag
+	[ "$FULL" = 1 ] || return 0
+	for tls in rc_v ud_v; do
+		expect "consumers/ucx/verify-$tls-link-local" ucx_verify $tls 0
+		expect "consumers/ucx/hello-$tls" ucx_hello $tls
+		for what in stream am; do
+			expect "consumers/ucx/client-server-$tls-$what" ucx_client_server $tls $what
+		done
+	done
+	ucx_perftests
+}
