@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by consumers.sh: libfabric in one machine: fi_pingpong with its data check over
+# connected and datagram endpoints of the provider verbs, and over reliable datagrams
+# of ofi_rxm on top of it, whose CQ is for 256 peers unless it is told otherwise.
+
+FI_PORT=47600
+
+# fi_pair PROVIDER ENDPOINT OPTION…
+fi_pair()
+{
+	local server rc=0 args
+	FI_PORT=$((FI_PORT + 1))
+	args=(-p "$1" -e "$2" -d "$(fi_domain "$2")" -c "${@:3}")
+	timeout "${FI_LIMIT:-60}" fi_pingpong -B $FI_PORT "${args[@]}" >"$LOGS/fi.server" 2>&1 &
+	server=$!
+	until_true 20 listening $FI_PORT || rc="none, no server"
+	[ "$rc" != 0 ] || timeout "${FI_LIMIT:-60}" fi_pingpong -P $FI_PORT "${args[@]}" "$QHCA_IP" \
+		>"$LOGS/fi.client" 2>&1 || rc=$?
+	[ "$rc" = 0 ] || kill $server 2>/dev/null
+	wait $server || rc="$rc, server $?"
+	cat "$LOGS/fi.server" "$LOGS/fi.client"
+	[ "$rc" = 0 ]
+}
+
+# Domains of datagrams have a name of their own.
+fi_domain() { [ "$1" = dgram ] && echo "$QHCA_DEV-dgram" || echo "$QHCA_DEV"; }
+
+# fi_pingpong has no RMA and no atomics.
+libfabric()
+{
+	expect consumers/libfabric/fi_info-verbs fi_info -p verbs -d "$QHCA_DEV"
+	expect consumers/libfabric/msg fi_pair verbs msg -I 10
+	expect consumers/libfabric/msg-tagged-rxm fi_pair 'verbs;ofi_rxm' rdm -m tagged -I 10
+	expect consumers/libfabric/rdm-rxm fi_pair 'verbs;ofi_rxm' rdm -I 10
+	expect consumers/libfabric/dgram fi_pair verbs dgram -I 10
+	[ "$FULL" = 1 ] || return 0
+	FI_LIMIT=400
+	expect consumers/libfabric/msg-all-sizes fi_pair verbs msg -I 5 -S all
+	expect consumers/libfabric/rdm-rxm-all-sizes fi_pair 'verbs;ofi_rxm' rdm -I 5 -S all
+}
