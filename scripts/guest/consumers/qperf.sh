@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by consumers.sh: qperf in one machine, over the connection manager. Without
+# that it knows LIDs but no GRH, which RoCE has to have, whatever the device; and it
+# uses the connection manager for RC only. Two of its tests look at data.
+
+QPERF_TESTS='rc_bi_bw rc_bw rc_lat
+rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat
+rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add'
+
+# It prints what it measured, or why not.
+qperf_test()
+{
+	timeout 60 qperf "$QHCA_IP" -cm 1 -t "$QPERF_SECONDS" "$1" && return
+	cat "$LOGS/qperf.server"
+	return 1
+}
+
+qperf()
+{
+	local server test QPERF_SECONDS=1
+	[ "$FULL" != 1 ] || QPERF_SECONDS=5
+	command qperf >"$LOGS/qperf.server" 2>&1 &
+	server=$!
+	until_true 20 listening 19765 || result fail consumers/qperf/server
+	for test in $QPERF_TESTS; do
+		expect "consumers/qperf/$test" qperf_test "$test"
+	done
+	kill $server
+}
