@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by consumers.sh: MPI in one machine, two ranks that do not use its shared
+# memory; and the parts that openmpi-pair.sh shares. Open MPI over UCX and over
+# libfabric, MPICH over UCX.
+
+MPI_DIR=/run/qhca/mpi
+MPI_LARGEST=65536
+
+mpi_build()
+{
+	mkdir -p $MPI_DIR
+	mpicc.openmpi -O2 -o $MPI_DIR/openmpi "$DIR/consumers/mpi-verify.c" || return 1
+	[ "$FULL" != 1 ] || mpicc.mpich -O2 -o $MPI_DIR/mpich "$DIR/consumers/mpi-verify.c"
+}
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export UCX_LOG_LEVEL=info UCX_VFS_ENABLE=n
+
+mpi_right() { grep 'ranks, all data is right' "$LOGS/mpi"; }
+
+# open_mpi OPTION…: of mpirun
+open_mpi()
+{
+	timeout "${MPI_LIMIT:-120}" mpirun.openmpi --map-by :OVERSUBSCRIBE --bind-to none -n 2 \
+		"$@" $MPI_DIR/openmpi $MPI_LARGEST >"$LOGS/mpi" 2>&1 || { cat "$LOGS/mpi"; return 1; }
+	mpi_right
+}
+
+over_ucx()
+{
+	open_mpi --mca pml ucx --mca osc ucx -x UCX_TLS="$1,self" -x UCX_NET_DEVICES="$QHCA_DEV:1" &&
+		grep -q "cfg.*${1/_v/_verbs}/$QHCA_DEV" "$LOGS/mpi"
+}
+
+# All connections between two ranks are over the device: the ranks are told that
+# they are on different machines.
+mpich_over_ucx()
+{
+	UCX_TLS="$1,self" UCX_NET_DEVICES="$QHCA_DEV:1" MPIR_CVAR_NOLOCAL=1 \
+		timeout "${MPI_LIMIT:-120}" mpiexec.mpich -n 2 $MPI_DIR/mpich $MPI_LARGEST \
+		>"$LOGS/mpi" 2>&1 || { cat "$LOGS/mpi"; return 1; }
+	mpi_right && grep -q "cfg.*${1/_v/_verbs}/$QHCA_DEV" "$LOGS/mpi"
+}
+
+# The matching transport layer ofi over reliable datagrams.
+over_libfabric()
+{
+	open_mpi --mca pml cm --mca mtl ofi --mca osc '^ucx' --mca mtl_ofi_provider_include 'verbs;ofi_rxm'
+}
+
+openmpi()
+{
+	expect consumers/openmpi/build mpi_build || return
+	expect consumers/openmpi/ucx-rc_v over_ucx rc_v
+	expect consumers/openmpi/libfabric-cm over_libfabric
+	[ "$FULL" = 1 ] || return 0
+	MPI_LARGEST=16777216 MPI_LIMIT=400
+	expect consumers/openmpi/mpich-ucx-ud_v mpich_over_ucx ud_v
+	expect consumers/openmpi/ucx-ud_v over_ucx ud_v
+	expect consumers/openmpi/ucx-rc_v-16MiB over_ucx rc_v
+	expect consumers/openmpi/libfabric-cm-16MiB over_libfabric
+	expect consumers/openmpi/mpich-ucx-rc_v mpich_over_ucx rc_v
+}
