@@ -352,9 +352,9 @@ int qhca_cmd_modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 #define MOVE_MAX        (QHCA_PAGE_SIZE / sizeof(struct qhca_cqe))
 
 /*
- * Moves what was not consumed to the start of the new ring, in order. There can be
- * millions, so not one by one; nobody looks at the new ring before the command has
- * completed, so their owner bytes need not be written last.
+ * Moves what was not consumed to the start of the new ring, in order. There can
+ * be millions, so not one by one; nobody looks at the new ring before the
+ * command has completed, so their owner bytes need not be written last.
  */
 static int copy_pending(struct qhca_engine *e, const struct qhca_cq *cq,
                         const struct qhca_mem *mem)

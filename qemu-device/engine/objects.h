@@ -231,7 +231,7 @@ bool qhca_cq_failed_work(struct qhca_engine *e);
  */
 void qhca_event(struct qhca_engine *e, struct qhca_async *a,
                 enum qhca_event type);
-/* Takes back an event of which the driver has not heard; false: there is none. */
+/* Takes back an event that waits; false: there is none. */
 bool qhca_event_cancel(struct qhca_async *a, enum qhca_event type);
 struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn);
 /*
