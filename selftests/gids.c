@@ -17,15 +17,17 @@
 #define PKT_IPV4	2
 #define PKT_MASK	7
 
-struct family {
+enum { LINK_LOCAL, IPV4 };
+
+static const struct family {
 	const char *name;
 	uint8_t prefix[12];
 	size_t len;		/* of the prefix */
 	uint8_t pkt;
+} families[] = {
+	[LINK_LOCAL] = { "link-local", { 0xfe, 0x80 }, 2, PKT_IPV6 },
+	[IPV4] = { "IPv4", { [10] = 0xff, [11] = 0xff }, 12, PKT_IPV4 },
 };
-
-#define LINK_LOCAL	{ 0xfe, 0x80 }, 2, PKT_IPV6
-#define IPV4		{ [10] = 0xff, [11] = 0xff }, 12, PKT_IPV4
 
 static struct ibv_ah *ah_new(struct dev *d)
 {
@@ -80,17 +82,17 @@ static struct dev *dev_with(struct dev *d, const struct family *f)
 static const struct service {
 	const char *name;
 	enum ibv_qp_type type;
-	struct family gid;
+	int gid;		/* index of families */
 } services[] = {
-	{ "RC, link-local", IBV_QPT_RC, { "", LINK_LOCAL } },
-	{ "RC, IPv4", IBV_QPT_RC, { "", IPV4 } },
-	{ "UC, link-local", IBV_QPT_UC, { "", LINK_LOCAL } },
-	{ "UC, IPv4", IBV_QPT_UC, { "", IPV4 } },
+	{ "RC, link-local", IBV_QPT_RC, LINK_LOCAL },
+	{ "RC, IPv4", IBV_QPT_RC, IPV4 },
+	{ "UC, link-local", IBV_QPT_UC, LINK_LOCAL },
+	{ "UC, IPv4", IBV_QPT_UC, IPV4 },
 };
 
 TEST_ROWS(connected, "J-013 E-002 messages of three packets", services)
 {
-	struct dev *d = dev_with(dev_open(), &row->gid);
+	struct dev *d = dev_with(dev_open(), &families[row->gid]);
 	struct qp_opts o = QP_OPTS;
 	struct conn c = CONN;
 	struct ibv_send_wr wr;
@@ -112,11 +114,6 @@ TEST_ROWS(connected, "J-013 E-002 messages of three packets", services)
 	CHECK_EQ(poll_ok(p.b.recv_cq, 2).byte_len, MSG);
 	check_fill(in.addr, MSG, 7, "message");
 }
-
-static const struct family families[] = {
-	{ "link-local", LINK_LOCAL },
-	{ "IPv4", IPV4 },
-};
 
 /* A datagram from one QP of a pair to the other; its payload is right. */
 static void datagram(struct pair *p, struct buf *in)
