@@ -28,7 +28,7 @@ static int put(const char *path, const char *text)
 static void rehearse(const char *state, const char *level)
 {
 	if (put(POWER "pm_test", level) || put(TEST_DELAY, "1"))
-		test_skip("the kernel does not rehearse suspend");
+		test_skip("the kernel has no pm_test");
 	CHECK_ERR(put(POWER "state", state), 0);
 	REQUIRE_OK(put(POWER "pm_test", "none"));
 }
