@@ -61,6 +61,11 @@ enum qhca_cmd_opcode {
 
 	QHCA_CMD_ATTACH_MCAST = 0x48,
 	QHCA_CMD_DETACH_MCAST = 0x49,
+
+	QHCA_CMD_ALLOC_CNTSET = 0x50,
+	QHCA_CMD_DEALLOC_CNTSET = 0x51,
+	QHCA_CMD_QUERY_CNTSET = 0x52,	/* out: __le64[QHCA_CNT_MAX] */
+	QHCA_CMD_BIND_CNTSET = 0x53,
 };
 
 /* How a command ended. Documentation/hardware.rst gives the errno of each. */
@@ -194,6 +199,12 @@ struct qhca_cmd_mcast {		/* QHCA_CMD_ATTACH_MCAST, QHCA_CMD_DETACH_MCAST */
 	__le32	qpn;		/* of type UD */
 };
 
+/* From now on the set counts what happens to the QP, instead of the one before. */
+struct qhca_cmd_bind_cntset {	/* QHCA_CMD_BIND_CNTSET */
+	__le32	qpn;
+	__le32	cntset;		/* 0: none */
+};
+
 struct qhca_cmd_obj {		/* every DESTROY, DEREG, DEALLOC and QUERY */
 	__le32	obj;		/* object number, MR key, or port */
 };
@@ -220,6 +231,7 @@ struct qhca_cmd {
 		struct qhca_cmd_modify_srq modify_srq;
 		struct qhca_cmd_modify_qp modify_qp;
 		struct qhca_cmd_mcast mcast;
+		struct qhca_cmd_bind_cntset bind_cntset;
 	};
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd, 64);
@@ -279,7 +291,7 @@ struct qhca_device_attr {
 	__le32	max_tso;	/* bytes of a frame that the device cuts up; 0: it does not */
 	__le32	max_xrcd;
 	__le32	null_lkey;	/* reads as 0, drops what is written; any QP, any PD */
-	__u8	rsvd[4];
+	__le32	max_cntset;	/* sets of counters for QPs */
 };
 QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 

@@ -65,6 +65,10 @@ static const struct command commands[] = {
     CMD(DESTROY_QP, qhca_cmd_destroy_qp),
     CMD(ATTACH_MCAST, qhca_cmd_attach_mcast),
     CMD(DETACH_MCAST, qhca_cmd_detach_mcast),
+    CMD(ALLOC_CNTSET, qhca_cmd_alloc_cntset),
+    CMD(DEALLOC_CNTSET, qhca_cmd_dealloc_cntset),
+    CMD_OUT(QUERY_CNTSET, qhca_cmd_query_cntset, __le64[QHCA_CNT_MAX]),
+    CMD(BIND_CNTSET, qhca_cmd_bind_cntset),
 };
 
 _Static_assert(sizeof(__le64[QHCA_CNT_MAX]) <= QHCA_PAGE_SIZE,

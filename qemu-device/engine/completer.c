@@ -175,9 +175,9 @@ static void rx_rnr_nak(struct qhca_engine *e, struct qhca_qp *qp,
 {
     struct qhca_requester *r = &qp->req;
 
-    qhca_count(e, QHCA_CNT_RX_RNR_NAK);
+    qhca_count_qp(e, qp, QHCA_CNT_RX_RNR_NAK, 1);
     if (!r->rnr_retries) {
-        qhca_count(e, QHCA_CNT_RNR_RETRY_EXC);
+        qhca_count_qp(e, qp, QHCA_CNT_RNR_RETRY_EXC, 1);
         qhca_sq_fail(e, qp, QHCA_WC_RNR_RETRY_EXC_ERR);
         return;
     }
@@ -214,10 +214,10 @@ static void rx_nak(struct qhca_engine *e, struct qhca_qp *qp,
     if (AETH_TYPE(p->syndrome) == AETH_RNR_NAK) {
         rx_rnr_nak(e, qp, p);
     } else if (p->syndrome == AETH_NAK_SEQ) {
-        qhca_count(e, QHCA_CNT_RX_NAK_SEQ);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_NAK_SEQ, 1);
         qhca_requester_retry(e, qp);
     } else {
-        qhca_count(e, QHCA_CNT_RX_NAK_FATAL);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_NAK_FATAL, 1);
         qhca_sq_fail(e, qp, nak_status(p->syndrome));
     }
 }

@@ -81,7 +81,7 @@ static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
  */
 static void too_small(struct qhca_engine *e, struct qhca_qp *qp)
 {
-    qhca_count(e, QHCA_CNT_RX_REFUSED);
+    qhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
     if (qp->srq) {
         qhca_recv_fail(e, qp, QHCA_WC_LOC_LEN_ERR);
     }
@@ -94,7 +94,7 @@ void qhca_datagram_rx(struct qhca_engine *e, struct qhca_qp *qp,
 
     if (((p->payload_len + p->pad) & 3) ||
         p->payload_len > qhca_port_path_mtu(e)) {
-        qhca_count(e, QHCA_CNT_RX_REFUSED);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
         return;
     }
     if (!qhca_unreliable_take(e, qp)) {

@@ -94,25 +94,9 @@ int qhca_cmd_query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .max_tso = htole32(QHCA_MAX_TSO),
         .max_xrcd = htole32(QHCA_MAX_XRCD),
         .null_lkey = htole32(QHCA_NULL_LKEY),
+        .max_cntset = htole32(QHCA_MAX_CNTSET),
     };
 
     memcpy(c->mbox, &attr, sizeof(attr));
-    return QHCA_OK;
-}
-
-/**
- * qhca_cmd_query_counters() - QUERY_COUNTERS
- * @e: the engine
- * @c: the command
- */
-int qhca_cmd_query_counters(struct qhca_engine *e, struct qhca_cmd_ctx *c)
-{
-    uint64_t v;
-    unsigned i;
-
-    for (i = 0; i < QHCA_CNT_MAX; i++) {
-        v = htole64(e->cnt[i]);
-        memcpy(c->mbox + i * sizeof(v), &v, sizeof(v));
-    }
     return QHCA_OK;
 }

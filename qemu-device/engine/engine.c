@@ -79,6 +79,7 @@ void qhca_reset(struct qhca_engine *e)
     qhca_mr_free_all(e);
     qhca_pd_free_all(e);
     qhca_xrcd_free_all(e);
+    qhca_cntset_free_all(e);
     qhca_list_init(&e->ready);
     qhca_list_init(&e->tx_wait);
     qhca_list_init(&e->failed_cqs);
@@ -116,6 +117,7 @@ static bool init_tables(struct qhca_engine *e)
            qhca_table_init(&e->cq, QHCA_MAX_CQ, &e->rng) &&
            qhca_table_init(&e->srq, QHCA_MAX_SRQ, &e->rng) &&
            qhca_table_init(&e->xrcd, QHCA_MAX_XRCD, &e->rng) &&
+           qhca_table_init(&e->cntset, QHCA_MAX_CNTSET, &e->rng) &&
            qhca_table_init(&e->qp, e->cfg.max_qp, &e->rng);
 }
 
@@ -175,6 +177,7 @@ void qhca_engine_free(struct qhca_engine *e)
     qhca_table_free(&e->cq);
     qhca_table_free(&e->srq);
     qhca_table_free(&e->xrcd);
+    qhca_table_free(&e->cntset);
     qhca_table_free(&e->qp);
     free(e->timers.heap);
     free(e);
@@ -187,7 +190,8 @@ void qhca_engine_free(struct qhca_engine *e)
 unsigned qhca_engine_num_objects(const struct qhca_engine *e)
 {
     unsigned i, n = e->pd.used + e->mr.used + e->cq.used +
-                    e->srq.used + e->qp.used + e->xrcd.used;
+                    e->srq.used + e->qp.used + e->xrcd.used +
+                    e->cntset.used;
 
     for (i = 0; i < QHCA_MAX_EQ; i++) {
         n += e->eq[i].used;

@@ -40,6 +40,10 @@ int qhca_cmd_create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_destroy_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_alloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_dealloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_alloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_dealloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+int qhca_cmd_bind_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_alloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_dealloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c);
 int qhca_cmd_reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c);
@@ -83,6 +87,7 @@ void qhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
 
 void qhca_pd_free_all(struct qhca_engine *e);
 void qhca_xrcd_free_all(struct qhca_engine *e);
+void qhca_cntset_free_all(struct qhca_engine *e);
 void qhca_mw_free_all(struct qhca_engine *e);
 void qhca_mr_free_all(struct qhca_engine *e);
 void qhca_cq_free_all(struct qhca_engine *e);
@@ -202,7 +207,7 @@ struct qhca_engine {
     _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];  /* of the command in execution */
 
     struct qhca_eq eq[QHCA_MAX_EQ];
-    struct qhca_table pd, mr, cq, srq, qp, xrcd;
+    struct qhca_table pd, mr, cq, srq, qp, xrcd, cntset;
     struct qhca_qp *gsi;                /* QP 1, or NULL */
     uint32_t num_mcast_grp;
     struct qhca_mcast_group *mcast_grp[QHCA_MAX_MCAST_GRP];
@@ -236,8 +241,10 @@ struct qhca_engine {
     struct qhca_fifo late;      /* frames that arrived meanwhile */
 
     uint64_t cnt[QHCA_CNT_MAX];
+    uint64_t set_cnt[QHCA_CNT_MAX];     /* of these, since the reset, in sets */
 };
 
+/* What is of no QP; else qhca_count_qp(). */
 static inline void qhca_count(struct qhca_engine *e, enum qhca_counter which)
 {
     e->cnt[which]++;

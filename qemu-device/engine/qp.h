@@ -188,6 +188,7 @@ struct qhca_qp {
     struct qhca_async async;
     struct qhca_key_user user;
     uint32_t windows;           /* of type 2, bound on it */
+    struct qhca_cntset *cntset; /* counts for it, or NULL */
     uint32_t max_inline;
     struct qhca_qp_attr attr;   /* as set; little-endian */
     uint32_t mtu;               /* bytes */
@@ -218,6 +219,11 @@ static inline bool qhca_qp_shares_rq(const struct qhca_qp *qp)
 /* ---- qp.c ---- */
 
 struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn);
+
+/* cntset.c: counters of QPs. @qp may be NULL; so may @set, for none. */
+void qhca_count_qp(struct qhca_engine *e, const struct qhca_qp *qp,
+                   enum qhca_counter which, uint64_t n);
+void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set);
 /*
  * To ERR; @event is raised if it is not 0. Outstanding WRs are flushed by the
  * run loop behind whatever CQEs have been pushed before. Does nothing in ERR.

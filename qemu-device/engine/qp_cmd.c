@@ -113,6 +113,7 @@ static void unlist(struct qhca_engine *e, struct qhca_qp *qp)
 
 static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
 {
+    qhca_cntset_bind(qp, NULL);
     qhca_timer_unreserve(e, 1);
     qhca_mem_release(e, &qp->sq.mem);
     qhca_mem_release(e, &qp->rq.mem);

@@ -103,7 +103,7 @@ static void replay_done(struct qhca_engine *e, struct qhca_qp *qp,
 void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
                               const struct roce_packet *p)
 {
-    qhca_count(e, QHCA_CNT_RX_DUPLICATE);
+    qhca_count_qp(e, qp, QHCA_CNT_RX_DUPLICATE, 1);
     switch (roce_opcode(p->opcode)->op) {
     case OP_READ_REQ:
         if (!answer_in_line(qp, p->psn)) {

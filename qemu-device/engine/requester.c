@@ -316,7 +316,7 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
     bool opens = r->snd_psn == wr->first_psn;
 
     if (psn_diff(r->snd_psn, r->max_psn) < 0) {
-        qhca_count(e, QHCA_CNT_RETRANSMIT);
+        qhca_count_qp(e, qp, QHCA_CNT_RETRANSMIT, 1);
     }
     if (wr->opcode == QHCA_WR_RDMA_READ) {
         send_read(e, qp, wr);
@@ -393,7 +393,7 @@ void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp)
 
     qhca_trace(e, QHCA_TRACE_RETRY, qp->qpn, r->una_psn, r->retries);
     if (!r->retries) {
-        qhca_count(e, QHCA_CNT_RETRY_EXC);
+        qhca_count_qp(e, qp, QHCA_CNT_RETRY_EXC, 1);
         qhca_sq_fail(e, qp, QHCA_WC_RETRY_EXC_ERR);
         return;
     }
@@ -438,6 +438,6 @@ void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t)
         qhca_requester_timer(e, qp);
         return;
     }
-    qhca_count(e, QHCA_CNT_TIMEOUT);
+    qhca_count_qp(e, qp, QHCA_CNT_TIMEOUT, 1);
     qhca_requester_retry(e, qp);
 }

@@ -332,7 +332,7 @@ void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
         return;
     }
     if (ahead > 0) {
-        qhca_count(e, QHCA_CNT_RX_OUT_OF_SEQ);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
         if (!s->nak_sent) {     /* once per gap (D-020) */
             s->nak_sent = true;
             qhca_response_ack(e, qp, AETH_NAK_SEQ, s->epsn);

@@ -55,7 +55,8 @@ void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
     qhca_qp_schedule(e, qp);
 }
 
-static void count_ack(struct qhca_engine *e, uint8_t syndrome)
+static void count_ack(struct qhca_engine *e, const struct qhca_qp *qp,
+                      uint8_t syndrome)
 {
     static const enum qhca_counter nak[] = {
         QHCA_CNT_TX_NAK_SEQ, QHCA_CNT_TX_NAK_INV_REQ,
@@ -63,11 +64,11 @@ static void count_ack(struct qhca_engine *e, uint8_t syndrome)
     };
 
     if (AETH_TYPE(syndrome) == AETH_RNR_NAK) {
-        qhca_count(e, QHCA_CNT_TX_RNR_NAK);
+        qhca_count_qp(e, qp, QHCA_CNT_TX_RNR_NAK, 1);
     } else if (AETH_TYPE(syndrome) == AETH_NAK) {
-        qhca_count(e, nak[AETH_CODE(syndrome) & 3]);
+        qhca_count_qp(e, qp, nak[AETH_CODE(syndrome) & 3], 1);
     } else {
-        qhca_count(e, QHCA_CNT_TX_ACK);
+        qhca_count_qp(e, qp, QHCA_CNT_TX_ACK, 1);
     }
 }
 
@@ -79,7 +80,7 @@ static void send_ack(struct qhca_engine *e, struct qhca_qp *qp,
     qhca_packet_start(e, qp, &b, RC_ACKNOWLEDGE, psn);
     b.p.syndrome = syndrome;
     b.p.msn = msn;
-    count_ack(e, syndrome);
+    count_ack(e, qp, syndrome);
     qhca_packet_send(e, qp, &b);
 }
 

@@ -34,10 +34,10 @@ static uint8_t service_of(const struct qhca_qp *qp)
 
 /* ---- in ---- */
 
-static void drop(struct qhca_engine *e, const struct roce_packet *p,
-                 enum qhca_counter why)
+static void drop(struct qhca_engine *e, const struct qhca_qp *qp,
+                 const struct roce_packet *p, enum qhca_counter why)
 {
-    qhca_count(e, why);
+    qhca_count_qp(e, qp, why, 1);
     qhca_trace(e, QHCA_TRACE_DROP, p->dest_qp, why, p->psn);
 }
 
@@ -97,17 +97,17 @@ static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
 
     if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
         e->port.bad_pkey += e->port.bad_pkey < 0xffff;
-        drop(e, p, QHCA_CNT_RX_BAD_PKEY);
+        drop(e, qp, p, QHCA_CNT_RX_BAD_PKEY);
         return false;
     }
     if (!datagram && !from_peer(e, qp, p)) {
-        drop(e, p, QHCA_CNT_RX_BAD_ADDR);
+        drop(e, qp, p, QHCA_CNT_RX_BAD_ADDR);
         return false;
     }
     if (datagram && (roce_opcode(p->opcode)->flags & OPF_DETH) &&
         !qhca_datagram_allowed(qp, p)) {
         e->port.qkey_viol += e->port.qkey_viol < 0xffff;
-        drop(e, p, QHCA_CNT_RX_BAD_QKEY);
+        drop(e, qp, p, QHCA_CNT_RX_BAD_QKEY);
         return false;
     }
     return true;
@@ -116,10 +116,10 @@ static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
 static void accept(struct qhca_engine *e, const struct qhca_qp *qp,
                    const struct roce_packet *p, size_t len)
 {
-    qhca_count(e, QHCA_CNT_RX_PKTS);
-    e->cnt[QHCA_CNT_RX_BYTES] += len;
+    qhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, 1);
+    qhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
     if ((p->tclass & IP_ECN_MASK) == IP_ECN_CE) {
-        qhca_count(e, QHCA_CNT_RX_ECN_MARKED);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, 1);
     }
     qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
 }
@@ -133,12 +133,12 @@ static void cnp_rx(struct qhca_engine *e, const struct qhca_qp *qp,
                    const struct roce_packet *p, size_t len)
 {
     if (p->payload_len != CNP_LEN || p->pad) {
-        drop(e, p, QHCA_CNT_RX_MALFORMED);
+        drop(e, qp, p, QHCA_CNT_RX_MALFORMED);
     } else if (!takes[qp->state].request) {
-        drop(e, p, QHCA_CNT_RX_BAD_STATE);
+        drop(e, qp, p, QHCA_CNT_RX_BAD_STATE);
     } else if (sender_ok(e, qp, p)) {
         accept(e, qp, p, len);
-        qhca_count(e, QHCA_CNT_RX_CNP);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
     }
 }
 
@@ -169,15 +169,15 @@ void qhca_roce_deliver(struct qhca_engine *e, struct qhca_qp *qp,
     bool response = info->flags & OPF_RESPONSE;
 
     if ((p->opcode & SVC_MASK) != service_of(qp) || !has_half(qp, response)) {
-        drop(e, p, QHCA_CNT_RX_NO_QP);
+        drop(e, qp, p, QHCA_CNT_RX_NO_QP);
         return;
     }
     if (qhca_qp_is_datagram(qp) && info->op == OP_NONE) {
-        drop(e, p, QHCA_CNT_RX_MALFORMED);      /* nothing says no to it */
+        drop(e, qp, p, QHCA_CNT_RX_MALFORMED);      /* nothing says no to it */
         return;
     }
     if (response ? !takes[qp->state].response : !takes[qp->state].request) {
-        drop(e, p, QHCA_CNT_RX_BAD_STATE);
+        drop(e, qp, p, QHCA_CNT_RX_BAD_STATE);
         return;
     }
     if (!sender_ok(e, qp, p)) {
@@ -197,9 +197,9 @@ static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
     if (group && p->dest_qp == QHCA_QPN_MCAST) {
         qhca_mcast_rx(e, p, len);
     } else if (group) {
-        drop(e, p, QHCA_CNT_RX_BAD_ADDR);
+        drop(e, NULL, p, QHCA_CNT_RX_BAD_ADDR);
     } else if (!qp) {
-        drop(e, p, QHCA_CNT_RX_NO_QP);
+        drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
     } else if (roce_opcode(p->opcode)->op == OP_CNP) {
         cnp_rx(e, qp, p, len);
     } else {
@@ -218,10 +218,10 @@ void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
         find_taker(e, &p, len);
         break;
     case ROCE_BAD_ICRC:
-        drop(e, &p, QHCA_CNT_RX_ICRC);
+        drop(e, NULL, &p, QHCA_CNT_RX_ICRC);
         break;
     default:
-        drop(e, &p, QHCA_CNT_RX_MALFORMED);
+        drop(e, NULL, &p, QHCA_CNT_RX_MALFORMED);
         break;
     }
 }
@@ -269,7 +269,7 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_txbuf *b)
 {
     if (b->lost) {
-        drop(e, &b->p, QHCA_CNT_RX_BAD_ADDR);
+        drop(e, qp, &b->p, QHCA_CNT_RX_BAD_ADDR);
         return;
     }
 
@@ -279,8 +279,8 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
 
     qhca_trace(e, QHCA_TRACE_TX, qp->qpn, b->p.opcode, b->p.psn);
     if (looped || sent) {
-        qhca_count(e, QHCA_CNT_TX_PKTS);
-        e->cnt[QHCA_CNT_TX_BYTES] += len;
+        qhca_count_qp(e, qp, QHCA_CNT_TX_PKTS, 1);
+        qhca_count_qp(e, qp, QHCA_CNT_TX_BYTES, len);
     }
 }
 

@@ -23,7 +23,7 @@ static void drop_message(struct qhca_qp *qp)
 /* What the sender asks for cannot be done (D-072, I-043). */
 static void refuse(struct qhca_engine *e, struct qhca_qp *qp)
 {
-    qhca_count(e, QHCA_CNT_RX_REFUSED);
+    qhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
     drop_message(qp);
 }
 
@@ -131,11 +131,11 @@ static bool psn_ok(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
     int32_t ahead = psn_diff(psn, qp->rsp.epsn);
 
     if (ahead < 0 && ahead >= -LATE_WINDOW) {
-        qhca_count(e, QHCA_CNT_RX_DUPLICATE);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_DUPLICATE, 1);
         return false;
     }
     if (ahead) {
-        qhca_count(e, QHCA_CNT_RX_OUT_OF_SEQ);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
         drop_message(qp);
     }
     return true;

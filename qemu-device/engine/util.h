@@ -36,6 +36,7 @@
 #define QHCA_WQ_LOG_MAX         14
 #define QHCA_MAX_SRQ            4096u
 #define QHCA_MAX_XRCD           4096u
+#define QHCA_MAX_CNTSET         4096u
 #define QHCA_SRQ_LOG_MAX        14
 /* Receive WRs that QPs hold for SRQs, or SRQs were given back, per QP. */
 #define QHCA_RWR_NODES_PER_QP   16u

@@ -158,6 +158,10 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->mcast.gid[15] = (uint8_t)rnd(f, 4);
         c->mcast.qpn = htole32(some(f, QP));
         break;
+    case QHCA_CMD_BIND_CNTSET:
+        c->bind_cntset.qpn = htole32(some(f, QP));
+        c->bind_cntset.cntset = htole32(one_in(f, 4) ? 0 : some(f, CNTSET));
+        break;
     case QHCA_CMD_SET_PORT:
         memcpy(c->set_port.mac, test_mac, 6);
         c->set_port.port = 1;
@@ -223,6 +227,7 @@ void random_command(struct fuzz *f)
         0x20, 0x21, 0x24, 0x25, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d,
         0x30, 0x30, 0x31, 0x32, 0x33, 0x33, 0x34, 0x38, 0x38, 0x39, 0x3a, 0x3b,
         0x3c, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43, 0x48, 0x48, 0x49,
+        0x50, 0x50, 0x51, 0x52, 0x53, 0x53,
     };
     static const struct {
         uint8_t opcode, kind;
@@ -231,7 +236,7 @@ void random_command(struct fuzz *f)
         { QHCA_CMD_REG_MR, MR }, { QHCA_CMD_ALLOC_MW, MR },
         { QHCA_CMD_CREATE_CQ, CQ }, { QHCA_CMD_CREATE_EQ, EQ },
         { QHCA_CMD_CREATE_SRQ, SRQ }, { QHCA_CMD_CREATE_QP, QP },
-        { QHCA_CMD_CREATE_ETHQ, ETHQ },
+        { QHCA_CMD_CREATE_ETHQ, ETHQ }, { QHCA_CMD_ALLOC_CNTSET, CNTSET },
     };
     struct qhca_cmd c = { 0 };
     uint32_t obj = 0;

@@ -71,6 +71,7 @@ struct qhca_limits {
 	u32 max_mcast_qp;
 	u32 max_tso;
 	u32 null_lkey;
+	u32 max_cntset;
 };
 
 /* Facts about the function; all constant while an auxiliary driver is bound. */

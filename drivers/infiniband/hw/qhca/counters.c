@@ -1,11 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: hw_counters of the port. As everywhere they go by the names in qhca/counters.h. */
+/*
+ * qhca_ib.ko: hw_counters of the port, and of sets of QPs ("rdma statistic qp"). As
+ * everywhere they go by the names in qhca/counters.h.
+ *
+ * The core adds up: what it shows of the port is what the driver says of it, and what
+ * all sets have counted that there are or were. So the port's is what is in no set.
+ */
 #include <qhca/counters.h>
 
 #include "qhca_ib.h"
 
 /* What the core wants to be told once; every HCA has the same. */
 static struct rdma_stat_desc qhca_ib_counters[QHCA_CNT_MAX];
+
+static struct rdma_hw_stats *qhca_ib_alloc_stats(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(qhca_ib_counters); i++)
+		qhca_ib_counters[i].name = qhca_counter_names[i];
+	return rdma_alloc_hw_stats_struct(qhca_ib_counters, ARRAY_SIZE(qhca_ib_counters),
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+static int qhca_ib_query_stats(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
+			       struct rdma_hw_stats *stats)
+{
+	__le64 values[QHCA_CNT_MAX];
+	unsigned int i;
+	int ret;
+
+	ret = qhca_ib_query(dev, opcode, obj, values, sizeof(values));
+	if (ret)
+		return ret;
+	for (i = 0; i < ARRAY_SIZE(values); i++)
+		stats->value[i] = le64_to_cpu(values[i]);
+	return 0;
+}
 
 /**
  * qhca_ib_alloc_hw_port_stats - alloc_hw_port_stats verb
@@ -14,12 +45,7 @@ static struct rdma_stat_desc qhca_ib_counters[QHCA_CNT_MAX];
  */
 struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(qhca_ib_counters); i++)
-		qhca_ib_counters[i].name = qhca_counter_names[i];
-	return rdma_alloc_hw_stats_struct(qhca_ib_counters, ARRAY_SIZE(qhca_ib_counters),
-					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+	return qhca_ib_alloc_stats();
 }
 
 /**
@@ -34,17 +60,108 @@ struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev, u32 p
 int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			 int index)
 {
-	__le64 values[QHCA_CNT_MAX];
-	unsigned int i;
+	struct qhca_ib_dev *dev = to_qdev(ibdev);
 	int ret;
 
 	if (!port)
 		return -EINVAL;
-	ret = qhca_ib_query(to_qdev(ibdev), QHCA_CMD_QUERY_COUNTERS, port, values,
-			    sizeof(values));
+	if (dev->limits->max_cntset)
+		ret = qhca_ib_query_stats(dev, QHCA_CMD_QUERY_CNTSET, 0, stats);
+	else
+		ret = qhca_ib_query_stats(dev, QHCA_CMD_QUERY_COUNTERS, port, stats);
+	return ret ? ret : QHCA_CNT_MAX;
+}
+
+static int qhca_ib_bind_cntset(struct ib_qp *ibqp, u32 cntset)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_BIND_CNTSET),
+		.bind_cntset.qpn = cpu_to_le32(to_qqp(ibqp)->qpn),
+		.bind_cntset.cntset = cpu_to_le32(cntset),
+	};
+
+	return qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
+}
+
+/**
+ * qhca_ib_counter_bind_qp - counter_bind_qp verb: the counter counts for the QP
+ * @counter: of a set, or of none yet
+ * @ibqp: the QP
+ * @port: port number
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_ALLOC_CNTSET) };
+	struct qhca_dev *core = to_qdev(ibqp->device)->core;
+	u32 id = counter->id;
+	int ret;
+
+	/* The first QP makes the set. */
+	ret = id ? 0 : qhca_cmd_exec(core, &cmd, NULL, &id);
 	if (ret)
 		return ret;
-	for (i = 0; i < ARRAY_SIZE(values); i++)
-		stats->value[i] = le64_to_cpu(values[i]);
-	return ARRAY_SIZE(values);
+	ret = qhca_ib_bind_cntset(ibqp, id);
+	if (ret) {
+		if (!counter->id)
+			qhca_cmd_obj(core, QHCA_CMD_DEALLOC_CNTSET, id);
+		return ret;
+	}
+	counter->id = id;
+	/* The core leaves this to drivers. */
+	ibqp->counter = counter;
+	return 0;
+}
+
+/**
+ * qhca_ib_counter_unbind_qp - counter_unbind_qp verb: no counter counts for the QP
+ * @ibqp: the QP, which may be about to be destroyed
+ * @port: port number
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
+{
+	int ret = qhca_ib_bind_cntset(ibqp, 0);
+
+	if (ret && !qhca_is_dead(to_qdev(ibqp->device)->core))
+		return ret;
+	ibqp->counter = NULL;
+	return 0;
+}
+
+/**
+ * qhca_ib_counter_dealloc - counter_dealloc verb
+ * @counter: of no QP any more
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_counter_dealloc(struct rdma_counter *counter)
+{
+	if (!counter->id)
+		return 0;
+	return qhca_cmd_obj(to_qdev(counter->device)->core, QHCA_CMD_DEALLOC_CNTSET,
+			    counter->id);
+}
+
+/**
+ * qhca_ib_counter_alloc_stats - counter_alloc_stats verb
+ * @counter: the counter; the core wants the port's counters, in the same order
+ */
+struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter)
+{
+	return qhca_ib_alloc_stats();
+}
+
+/**
+ * qhca_ib_counter_update_stats - counter_update_stats verb
+ * @counter: the counter
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_counter_update_stats(struct rdma_counter *counter)
+{
+	return qhca_ib_query_stats(to_qdev(counter->device), QHCA_CMD_QUERY_CNTSET, counter->id,
+				   counter->stats);
 }

@@ -115,6 +115,46 @@ static const struct ib_device_ops qhca_ib_xrc_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, qhca_ib_xrcd, ibxrcd),
 };
 
+#ifndef QHCA_HAVE_COUNTER_PORT
+/* Older kernels do not say which port. */
+static int qhca_ib_counter_bind_port1(struct rdma_counter *counter, struct ib_qp *ibqp)
+{
+	return qhca_ib_counter_bind_qp(counter, ibqp, QHCA_IB_PORT);
+}
+
+static int qhca_ib_counter_unbind_port1(struct ib_qp *ibqp)
+{
+	return qhca_ib_counter_unbind_qp(ibqp, QHCA_IB_PORT);
+}
+#endif
+
+#ifdef QHCA_HAVE_COUNTER_INIT
+/* The core calls it without looking. */
+static void qhca_ib_counter_init(struct rdma_counter *counter)
+{
+}
+#endif
+
+static const struct ib_device_ops qhca_ib_counter_ops = {
+	.counter_alloc_stats = qhca_ib_counter_alloc_stats,
+#ifdef QHCA_HAVE_COUNTER_PORT
+	.counter_bind_qp = qhca_ib_counter_bind_qp,
+	.counter_unbind_qp = qhca_ib_counter_unbind_qp,
+#else
+	.counter_bind_qp = qhca_ib_counter_bind_port1,
+	.counter_unbind_qp = qhca_ib_counter_unbind_port1,
+#endif
+	.counter_dealloc = qhca_ib_counter_dealloc,
+#ifdef QHCA_HAVE_COUNTER_INIT
+	.counter_init = qhca_ib_counter_init,
+#endif
+	.counter_update_stats = qhca_ib_counter_update_stats,
+
+#ifdef QHCA_HAVE_COUNTER_INIT
+	INIT_RDMA_OBJ_SIZE(rdma_counter, qhca_ib_counter, counter),
+#endif
+};
+
 /* The driver's own additions to the user interface. */
 static const struct uapi_definition qhca_ib_defs[] = {
 	UAPI_DEF_CHAIN(qhca_ib_ucontext_defs),
@@ -146,6 +186,8 @@ static void qhca_ib_set_ops(struct qhca_ib_dev *dev)
 	for (i = 0; i < ARRAY_SIZE(qhca_ib_optional_ops); i++)
 		if (qhca_ib_has(dev, qhca_ib_optional_ops[i].cap))
 			ib_set_device_ops(&dev->ibdev, qhca_ib_optional_ops[i].ops);
+	if (dev->limits->max_cntset)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_counter_ops);
 }
 
 static void qhca_ib_init(struct qhca_ib_dev *dev, struct qhca_dev *core)

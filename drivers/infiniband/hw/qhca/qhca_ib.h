@@ -15,6 +15,7 @@
 #include <net/qhca/core.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/rdma_counter.h>
 #include <rdma/qhca-abi.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -115,6 +116,11 @@ struct qhca_ib_xrcd {
 	struct ib_xrcd ibxrcd;
 	u32 xrcdn;
 	bool kernel;
+};
+
+/* What the core allocates of a set of counters; it knows the rest. */
+struct qhca_ib_counter {
+	struct rdma_counter counter;
 };
 
 struct qhca_ib_ah {
@@ -325,6 +331,11 @@ void qhca_ib_gid_work(struct work_struct *work);
 struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			 int index);
+int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port);
+int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
+int qhca_ib_counter_dealloc(struct rdma_counter *counter);
+struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter);
+int qhca_ib_counter_update_stats(struct rdma_counter *counter);
 
 /* restrack.c */
 int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);

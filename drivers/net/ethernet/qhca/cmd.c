@@ -54,6 +54,7 @@ static bool qhca_cmd_is_destroy(u16 opcode)
 	case QHCA_CMD_DESTROY_SRQ:
 	case QHCA_CMD_DESTROY_QP:
 	case QHCA_CMD_DETACH_MCAST:
+	case QHCA_CMD_DEALLOC_CNTSET:
 		return true;
 	default:
 		return false;

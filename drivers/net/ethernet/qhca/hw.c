@@ -217,6 +217,7 @@ static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_at
 	l->max_mcast_qp = le32_to_cpu(a->max_mcast_qp);
 	l->max_tso = le32_to_cpu(a->max_tso);
 	l->null_lkey = le32_to_cpu(a->null_lkey);
+	l->max_cntset = le32_to_cpu(a->max_cntset);
 }
 
 /**
