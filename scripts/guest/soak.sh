@@ -55,20 +55,22 @@ soak_report()
 # The first generation only fills what is kept for the next time.
 soak()
 {
-	local start=$SECONDS rc=0 objects complaints free slab free0 slab0
+	local start rc=0 objects complaints free slab free0 slab0
 	[ -x /opt/qhca/selftests/soak ] || { result skip soak "none in the payload"; return; }
 	objects=$(soak_resources)
 	complaints=$(soak_complaints)
 	expect soak/first soak_generation 5000
 	read -r free0 slab0 < <(soak_memory)
-	while [ $rc = 0 ] && { [ "$SOAK_SECONDS" = 0 ] ||
-		[ $((SECONDS - start)) -lt "$SOAK_SECONDS" ]; }; do
+	start=$SECONDS
+	while :; do
 		soak_generation $((SOAK_GENERATION * 1000)) || rc=$?
 		read -r free slab < <(soak_memory)
 		soak_report $((SECONDS - start)) "$free" "$slab"
 		[ "$(soak_complaints)" = "$complaints" ] || rc=1
 		[ "$(soak_resources)" = "$objects" ] || rc=1
 		soak_kept || rc=1
+		[ $rc = 0 ] || break
+		[ "$SOAK_SECONDS" = 0 ] || [ $((SECONDS - start)) -lt "$SOAK_SECONDS" ] || break
 	done
 	expect "soak/connections with data" [ $rc = 0 ]
 	expect "soak/rdma res as before" same "rdma res" "$(soak_resources)" "$objects"
