@@ -88,11 +88,11 @@ ucx_client_server()
 ucx_perftest()
 {
 	UCX_PORT=$((UCX_PORT + 1))
-	ucx_two "$1" "" $UCX_PORT "ucx_perftest -P 0 -p $UCX_PORT" \
+	ucx_two "$1" "" $UCX_PORT "ucx_perftest -P 0 -p $UCX_PORT $2" \
 		"ucx_perftest -P 0 -p $UCX_PORT -w 10 $2 $QHCA_IP"
 }
 
-# Of UCP, and with -x of the transport below.
+# Of UCP, and with -x of the transport below, where a device has to be named.
 UCX_PERFTESTS='
 rc_v -t tag_lat -s 8 -n 1000
 rc_v -t tag_bw -s 65536 -n 300
@@ -105,21 +105,24 @@ rc_v -t stream_lat -s 64 -n 1000
 ud_v -t tag_bw -s 65536 -n 100
 ud_v -t ucp_am_lat -s 5000 -n 500
 ud_v -t stream_bw -s 4096 -n 300
-rc_v -d DEV:1 -x rc_verbs -t am_lat -s 64 -n 1000
-rc_v -d DEV:1 -x rc_verbs -t put_bw -s 64 -n 1000
-rc_v -d DEV:1 -x rc_verbs -t put_lat -s 64 -n 1000
-rc_v -d DEV:1 -x rc_verbs -t get -s 64 -n 1000
-rc_v -d DEV:1 -x rc_verbs -t fadd -s 8 -n 1000
-rc_v -d DEV:1 -x rc_verbs -t cswap -s 8 -n 1000
-ud_v -d DEV:1 -x ud_verbs -t am_bw -s 1000 -n 1000
+rc_v -x rc_verbs -t am_lat -s 64 -n 1000
+rc_v -x rc_verbs -t put_bw -s 64 -n 1000
+rc_v -x rc_verbs -t put_lat -s 64 -n 1000
+rc_v -x rc_verbs -t get -s 64 -n 1000
+rc_v -x rc_verbs -t fadd -s 8 -n 1000
+rc_v -x rc_verbs -t cswap -s 8 -n 1000
+ud_v -x ud_verbs -t am_bw -s 1000 -n 1000
 '
 
 ucx_perftests()
 {
-	local tls args
+	local tls args name
 	while read -r tls args; do
-		[ -z "$tls" ] || expect "consumers/ucx/ucx_perftest-$tls${args//[ -]/_}" \
-			ucx_perftest "$tls" "${args/DEV/$QHCA_DEV}" </dev/null
+		[ -n "$tls" ] || continue
+		name=${args#*-t }
+		name=consumers/ucx/ucx_perftest-$tls-${name%% *}
+		[[ $args != -x* ]] || args="-d $QHCA_DEV:1 $args" name+=-uct
+		expect "$name" ucx_perftest "$tls" "$args" </dev/null
 	done <<<"$UCX_PERFTESTS"
 }
 
