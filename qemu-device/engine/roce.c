@@ -70,8 +70,8 @@ static bool from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
     bool loop, net;
 
     if (!local->valid || p->vlan != local->vlan ||
-        memcmp(p->dgid, local->gid, 16) ||
-        memcmp(p->sgid, qp->attr.av.dgid, 16)) {
+        memcmp(p->dgid, local->gid, 16) != 0 ||
+        memcmp(p->sgid, qp->attr.av.dgid, 16) != 0) {
         return false;
     }
     route(e, &qp->attr.av, &loop, &net);
