@@ -203,6 +203,19 @@ vlan_frames()
 	[ $((after - before)) -ge $((3 * 1046)) ]
 }
 
+# Frames from both CPUs through the smallest rings, with no limit but theirs.
+small_rings()
+{
+	local before after limits="/sys/class/net/$QHCA_IF/queues/tx-0/byte_queue_limits"
+	before=$(ethtool_counter cq_overrun)
+	ethtool -G "$QHCA_IF" rx 64 tx 64 && echo 10000000 >"$limits/limit_min" || return 1
+	python3 /opt/qhca/guest/frames.py blast "$QHCA_IF" 2
+	after=$(ethtool_counter cq_overrun)
+	echo 0 >"$limits/limit_min"
+	ethtool -G "$QHCA_IF" rx 1024 tx 512 || return 1
+	same "overruns" "$before" "$after" && flood 50 500
+}
+
 eth()
 {
 	local start=$SECONDS
@@ -214,6 +227,7 @@ eth()
 	expect "eth/offloads on and off" features
 	expect "eth/MTU changes under traffic" under_traffic change_mtu
 	expect "eth/ring sizes change under traffic" under_traffic change_rings
+	expect "eth/as many frames as go through the smallest rings" small_rings
 	expect "eth/interrupt moderation" under_traffic moderation
 	expect "eth/filters change under traffic" under_traffic change_filter
 	expect "eth/more multicast groups than fit" many_groups

@@ -3,6 +3,8 @@
 """Ethernet frames by hand.
 
   frames.py send IF ADDRESS COUNT     frames of an experimental EtherType
+  frames.py blast IF SECONDS          as many of them as it takes, to nobody, from
+                                      each CPU
   frames.py udp IP PORT COUNT         datagrams
   frames.py hostile IF IP MAC COUNT   RoCE frames that deserve to be counted, COUNT
                                       of each of the kinds in HOSTILE; without
@@ -13,10 +15,12 @@
 """
 
 import fcntl
+import os
 import select
 import socket
 import struct
 import sys
+import time
 import zlib
 
 ETHERTYPE = 0x88b5      # IEEE 802, local experiments
@@ -44,6 +48,23 @@ def send(interface, address, count):
         head = bytes.fromhex(address.replace(':', '')) + own + ETHERTYPE.to_bytes(2, 'big')
         for number in range(int(count)):
             sock.send(head + number.to_bytes(2, 'big') * 100)
+
+
+def blast(interface, seconds):
+    for _ in range(os.cpu_count()):
+        if os.fork():
+            continue
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+            sock.bind((interface, 0))
+            frame = b'\x52\x54\0\xaa\xbb\xcc' + sock.getsockname()[4] \
+                + ETHERTYPE.to_bytes(2, 'big') + bytes(50)
+            end = time.monotonic() + float(seconds)
+            while time.monotonic() < end:
+                for _ in range(100):
+                    sock.send(frame)
+        os._exit(0)
+    for _ in range(os.cpu_count()):
+        os.wait()
 
 
 def udp(address, port, count):
@@ -129,4 +150,4 @@ def count(interface, what=''):
 
 
 if __name__ == '__main__':
-    {'send': send, 'udp': udp, 'hostile': hostile, 'count': count}[sys.argv[1]](*sys.argv[2:])
+    {'send': send, 'blast': blast, 'udp': udp, 'hostile': hostile, 'count': count}[sys.argv[1]](*sys.argv[2:])

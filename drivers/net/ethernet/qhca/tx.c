@@ -184,13 +184,12 @@ struct qhca_tx_sum {
 	unsigned int bytes;
 };
 
-/* Frees the buffers up to and including @index. */
-static void qhca_tx_free_to(struct qhca_chan *chan, u32 index, int budget,
-			    struct qhca_tx_sum *sum)
+/* Frees the buffers from @ci up to and including @index. Returns the one after that. */
+static u32 qhca_tx_free_to(struct qhca_chan *chan, u32 ci, u32 index, int budget,
+			   struct qhca_tx_sum *sum)
 {
 	struct qhca_txq *tx = &chan->tx;
 	struct qhca_tx_buf *buf;
-	u32 ci = tx->ci;
 
 	do {
 		buf = &tx->buf[qhca_tx_pos(tx, ci)];
@@ -202,17 +201,16 @@ static void qhca_tx_free_to(struct qhca_chan *chan, u32 index, int budget,
 		napi_consume_skb(buf->skb, budget);
 		buf->skb = NULL;
 	} while (ci++ != index);
-	/* The sender may use what is free from here on. */
-	smp_store_release(&tx->ci, ci);
+	return ci;
 }
 
-/* Whether the CQE is for the end of a frame that the device has. */
-static bool qhca_tx_cqe_ok(const struct qhca_txq *tx, u32 index)
+/* Whether the CQE is for the end of a frame that the device has, @ci being the oldest. */
+static bool qhca_tx_cqe_ok(const struct qhca_txq *tx, u32 ci, u32 index)
 {
 	/* Pairs with the release in qhca_xmit(). */
-	u32 pending = smp_load_acquire(&tx->pi) - tx->ci;
+	u32 pending = smp_load_acquire(&tx->pi) - ci;
 
-	return index - tx->ci < pending && tx->buf[qhca_tx_pos(tx, index)].skb;
+	return index - ci < pending && tx->buf[qhca_tx_pos(tx, index)].skb;
 }
 
 static void qhca_tx_wake(struct qhca_chan *chan, struct netdev_queue *nq)
@@ -253,20 +251,25 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 	unsigned int left = BIT(tx->log_size);
 	struct qhca_tx_sum sum = {};
 	struct qhca_cqe cqe;
-	u32 index;
+	u32 index, ci = tx->ci;
 
 	while (left-- && qhca_eth_cq_next(&tx->cq, &cqe)) {
 		index = le32_to_cpu(cqe.wqe_index);
-		if (!qhca_tx_cqe_ok(tx, index)) {
+		if (!qhca_tx_cqe_ok(tx, ci, index)) {
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;
 		}
 		qhca_tx_count(&chan->nic->tx_stats, tx->buf[qhca_tx_pos(tx, index)].skb, &cqe);
-		qhca_tx_free_to(chan, index, budget, &sum);
+		ci = qhca_tx_free_to(chan, ci, index, budget, &sum);
 	}
 	if (!sum.packets)
 		return;
 	qhca_eth_cq_update(&tx->cq);
+	/*
+	 * From here on the sender may use what is free; not earlier, for what it sends
+	 * takes CQEs that the device must know to be free by then.
+	 */
+	smp_store_release(&tx->ci, ci);
 	netdev_tx_completed_queue(nq, sum.packets, sum.bytes);
 	qhca_tx_wake(chan, nq);
 }
@@ -284,7 +287,7 @@ void qhca_txq_drain(struct qhca_chan *chan)
 
 	if (tx->ci == tx->pi)
 		return;
-	qhca_tx_free_to(chan, tx->pi - 1, 0, &sum);
+	tx->ci = qhca_tx_free_to(chan, tx->ci, tx->pi - 1, 0, &sum);
 	qhca_stat_add(&chan->nic->tx_stats.dropped, sum.packets);
 }
 
