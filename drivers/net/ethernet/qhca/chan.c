@@ -26,15 +26,17 @@ static bool qhca_eth_arm(struct qhca_chan *chan)
 static int qhca_eth_poll(struct napi_struct *napi, int budget)
 {
 	struct qhca_chan *chan = container_of(napi, struct qhca_chan, napi);
-	bool closing = READ_ONCE(chan->closing);
+	bool filled, closing = READ_ONCE(chan->closing);
 	int done;
 
 	qhca_tx_poll(chan, budget);
 	if (!budget)
 		return 0;
 	done = qhca_rx_poll(chan, budget);
+	/* In each poll, for under load there is none that does not use up its budget. */
+	filled = closing || qhca_rxq_fill(chan);
 	/* Without buffers no frame would come to make us try for some again. */
-	if (done == budget || (!closing && !qhca_rxq_fill(chan)))
+	if (done == budget || !filled)
 		return budget;
 	/* From here on only qhca_chan_silence() keeps the channel alive. */
 	if (napi_complete_done(napi, done) && !closing && !qhca_eth_arm(chan))
