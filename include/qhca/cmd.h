@@ -89,7 +89,7 @@ struct qhca_cmd_set_port {	/* QHCA_CMD_SET_PORT */
 	__u8	mac[6];		/* unicast address to receive */
 	__u8	port;		/* 1 */
 	__u8	flags;		/* QHCA_PORT_* */
-	__le32	mtu;		/* largest Ethernet payload, in and out */
+	__le32	mtu;		/* largest Ethernet payload, in and out, behind two tags */
 };
 
 #define QHCA_PORT_ENABLE	0x01	/* receive and send at all */

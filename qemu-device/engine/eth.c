@@ -8,6 +8,8 @@
 #define ETH_HLEN        14
 #define ETH_ZLEN        60      /* shortest frame without FCS */
 #define TYPE_VLAN       0x8100
+#define TYPE_SVLAN      0x88a8
+#define MAX_TAGS        2       /* that do not count as payload */
 
 static uint32_t ethq_size(const struct qhca_ethq *q)
 {
@@ -151,12 +153,33 @@ static bool is_tagged(const uint8_t *frame)
     return frame[12] == TYPE_VLAN >> 8 && frame[13] == (TYPE_VLAN & 0xff);
 }
 
+/**
+ * qhca_eth_header_len() - what of a frame the MTU does not limit
+ * @frame: the frame
+ * @len: its length, at least that of an Ethernet header
+ *
+ * Return: the length of addresses, up to two VLAN tags, and type.
+ */
+size_t qhca_eth_header_len(const uint8_t *frame, size_t len)
+{
+    size_t header = ETH_HLEN;
+    unsigned type, tags;
+
+    for (tags = 0; tags < MAX_TAGS && len >= header + QHCA_VLAN_ROOM; tags++) {
+        type = (unsigned)frame[header - 2] << 8 | frame[header - 1];
+        if (type != TYPE_VLAN && type != TYPE_SVLAN) {
+            break;
+        }
+        header += QHCA_VLAN_ROOM;
+    }
+    return header;
+}
+
 /* Makes the gathered bytes a frame, or fails it. */
 static uint8_t *gather_finish(struct qhca_engine *e)
 {
     struct qhca_eth_gather *g = &e->gather;
     uint8_t *frame = gather_frame(g);
-    uint32_t header;
 
     if (g->len < ETH_HLEN) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
@@ -169,8 +192,7 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     if (g->flags & QHCA_ETH_VLAN) {
         frame = insert_vlan(g);
     }
-    header = ETH_HLEN + (is_tagged(frame) ? QHCA_VLAN_ROOM : 0);
-    if (g->len > header + e->port.mtu) {
+    if (g->len > qhca_eth_header_len(frame, g->len) + e->port.mtu) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
         return NULL;
     }

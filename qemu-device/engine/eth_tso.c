@@ -102,7 +102,6 @@ static void make_header(struct qhca_tso *t, const struct qhca_eth_gather *g)
 enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu)
 {
     struct qhca_tso *t = &g->tso;
-    uint32_t eth;
 
     memset(t, 0, sizeof(*t));
     if (!find_headers(t, g)) {
@@ -112,9 +111,7 @@ enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu)
     t->payload = QHCA_VLAN_ROOM + t->hdr_len;
     t->len = g->len - t->hdr_len;
     make_header(t, g);
-    /* Of two tags one counts as payload, as everywhere. */
-    eth = ETH_HLEN + (t->l3 > ETH_HLEN ? QHCA_VLAN_ROOM : 0);
-    if (t->hdr_len + MIN_OF(t->len, t->mss) > eth + mtu) {
+    if (t->hdr_len + MIN_OF(t->len, t->mss) > t->l3 + mtu) {
         return QHCA_WC_LOC_LEN_ERR;
     }
     t->active = true;

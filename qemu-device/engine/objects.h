@@ -293,6 +293,7 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
                 uint32_t from);
 
 /* A received frame of the Ethernet queue's. */
+size_t qhca_eth_header_len(const uint8_t *frame, size_t len);
 void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
 

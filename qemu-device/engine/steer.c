@@ -154,7 +154,7 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         return;
     }
     parse(&p, frame, len);
-    if (len > p.l3 + e->port.mtu) {
+    if (len > qhca_eth_header_len(frame, len) + e->port.mtu) {
         qhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }

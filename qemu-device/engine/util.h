@@ -49,7 +49,7 @@
 /* Keys of number 1, which the table of regions does not give out. */
 #define QHCA_RESERVED_LKEY      0x00000100u
 #define QHCA_NULL_LKEY          0x00000102u
-#define QHCA_MAX_FRAME          (14 + 4 + QHCA_ETH_MTU_MAX)
+#define QHCA_MAX_FRAME          (14 + 2 * QHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
 #define QHCA_VLAN_ROOM               4
 /* A frame to be cut up: 64 KiB of IP, and what is in front of it. */
 #define QHCA_MAX_TSO            (65536 + 64)

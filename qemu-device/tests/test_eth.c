@@ -147,6 +147,41 @@ static void long_frames(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_TX_ERR), 5);
 }
 
+/* Two tags are as good as header, of either kind, whoever puts them in. */
+static void stacked_tags(void)
+{
+    static const struct {
+        uint16_t first, second;
+        unsigned flags;
+        uint32_t max;
+    } rows[] = {
+        { 0x88a8, 0x0800, 0, 1518 },
+        { 0x88a8, 0x0800, QHCA_ETH_VLAN, 1518 },
+        { 0x88a8, 0x8100, 0, 1522 },
+        { 0x8100, 0x8100, 0, 1522 },
+        { 0x88a8, 0x88a8, 0, 1522 },
+        { 0x8100, 0x8100, QHCA_ETH_VLAN, 1518 },
+        { 0x0800, 0x8100, 0, 1514 },
+    };
+    struct setup s = start();
+    uint8_t *p = guest_ptr(s.g, s.mem, 32);
+
+    for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        p[12] = (uint8_t)(rows[i].first >> 8);
+        p[13] = (uint8_t)rows[i].first;
+        p[16] = (uint8_t)(rows[i].second >> 8);
+        p[17] = (uint8_t)rows[i].second;
+        p[20] = 0x81;           /* a third is payload */
+        p[21] = 0x00;
+        eth_tx_post(&s.tx, s.mem, rows[i].max, rows[i].flags);
+        eth_tx_post(&s.tx, s.mem, rows[i].max + 1, rows[i].flags);
+        eth_tx_ring(&s.tx);
+        guest_settle(s.g);
+        expect_tx(&s, QHCA_WC_SUCCESS, 2 * i);
+        expect_tx(&s, QHCA_WC_LOC_LEN_ERR, 2 * i + 1);
+    }
+}
+
 static void too_many_fragments(void)
 {
     struct setup s = start();
@@ -370,6 +405,7 @@ static const struct test tests[] = {
     { "fragments over several doorbells", fragments },
     { "short frames are padded", short_frames },
     { "long frames are refused", long_frames },
+    { "stacked tags", stacked_tags },
     { "too many fragments", too_many_fragments },
     { "memory that cannot be read", bad_memory },
     { "checksum and VLAN offload", checksum_offload },

@@ -68,6 +68,31 @@ static void rx_vlan(void)
     CHECK_EQ(le32toh(cqe.byte_len), 14);
 }
 
+/* As much payload as without tags; the outer one only goes to the CQE. */
+static void rx_stacked(void)
+{
+    struct setup s = start();
+    struct frame f = udp_frame(test_mac, 1, 2, 99, 1472);
+    struct qhca_cqe cqe;
+    size_t tags;
+
+    for (tags = 1; tags <= 3; tags++) {
+        frame_add_vlan(&f, 100);
+        f.data[12] = tags == 3 ? 0x81 : 0x88;
+        f.data[13] = tags == 3 ? 0x00 : 0xa8;
+        guest_rx(s.g, f.data, f.len);
+        if (tags == 3) {
+            break;
+        }
+        REQUIRE(cq_poll(&s.rx.cq, &cqe));
+        CHECK_EQ(cqe.status, QHCA_WC_SUCCESS);
+        CHECK_EQ(le16toh(cqe.flags) & QHCA_CQE_VLAN, 0);
+        CHECK_EQ(le32toh(cqe.byte_len), 1514 + 4 * tags);
+    }
+    CHECK(!cq_poll(&s.rx.cq, &cqe));
+    CHECK_EQ(counter(s.g, QHCA_CNT_RX_MALFORMED), 1);
+}
+
 static void rx_checksums(void)
 {
     static const uint8_t v6[16] = { 0xfd, [15] = 9 };
@@ -202,6 +227,7 @@ static void replacement(void)
 static const struct test tests[] = {
     { "frames and buffers", simple_rx },
     { "VLAN tag goes to the CQE", rx_vlan },
+    { "stacked tags", rx_stacked },
     { "checksums", rx_checksums },
     { "without buffers", rx_no_buffer },
     { "bad buffers", rx_bad_buffers },

@@ -39,11 +39,13 @@ stop_server()
 flood() { ping -q -f -n -c "$1" -s "$2" -W 5 "${3:-$QHCA_PEER}"; }
 big() { ping -q -n -c 3 -i 0.1 -s 60000 -W 5 "$QHCA_PEER"; }
 
+iperf() { iperf_to "$QHCA_PEER" "$@"; }
+
 # The server may not listen yet.
-iperf()
+iperf_to()
 {
 	local out figure end=$((SECONDS + 10))
-	until out=$(iperf3 -c "$QHCA_PEER" -t 2 -f m "$@"); do
+	until out=$(iperf3 -c "$1" -t 2 -f m "${@:2}"); do
 		[ $SECONDS -lt $end ] || return 1
 		sleep 0.2
 	done
@@ -152,6 +154,29 @@ vlan()
 	ip link del dev "$VLAN_IF"
 }
 
+# stacked OUTER INNER: 802.1ad or 802.1Q, and one more or none. Frames as long as those
+# without tags, and segments that the device cannot cut up.
+stacked()
+{
+	local outer=$1 inner=${2:-} dev=$QHCA_IF.8 errors ip=${QHCA_IP/192.168.77/192.168.208}
+	local peer=${QHCA_PEER/192.168.77/192.168.208}
+	ip link add link "$QHCA_IF" name "$dev" type vlan id 8 protocol "$outer"
+	ip link set dev "$dev" up
+	if [ -n "$inner" ]; then
+		ip link add link "$dev" name "$dev.9" type vlan id 9 protocol "$inner"
+		dev=$dev.9
+	fi
+	ip addr add "$ip/24" dev "$dev"
+	ip link set dev "$dev" up
+	errors=$(cat "/sys/class/net/$QHCA_IF/statistics/tx_errors")
+	client "$outer $inner: full frames" ping -q -n -c 20 -i 0.01 -M "do" -s 4172 -W 5 "$peer"
+	serve iperf3 -s -1
+	client "$outer $inner: iperf3" iperf_to "$peer"
+	expect "pair/$outer $inner: everything was sent" same "tx_errors" \
+		"$(cat "/sys/class/net/$QHCA_IF/statistics/tx_errors")" "$errors"
+	ip link del dev "$QHCA_IF.8"
+}
+
 # Nobody on the stack's side sees RoCE; without the RDMA driver it is UDP like any.
 isolation()
 {
@@ -222,5 +247,8 @@ filters
 hostile
 rc "ib_send_bw after that" ib_send_bw 65536 50
 vlan
+stacked 802.1ad
+stacked 802.1ad 802.1Q
+stacked 802.1Q 802.1Q
 isolation
 summary

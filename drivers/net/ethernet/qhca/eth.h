@@ -249,6 +249,8 @@ int qhca_txq_alloc(struct qhca_chan *chan, u32 entries);
 void qhca_txq_free(struct qhca_chan *chan);
 void qhca_txq_drain(struct qhca_chan *chan);
 void qhca_tx_poll(struct qhca_chan *chan, int budget);
+netdev_features_t qhca_features_check(struct sk_buff *skb, struct net_device *netdev,
+				      netdev_features_t features);
 netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev);
 
 /* rx.c */

@@ -195,6 +195,7 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_open = qhca_open,
 	.ndo_stop = qhca_stop,
 	.ndo_start_xmit = qhca_xmit,
+	.ndo_features_check = qhca_features_check,
 	.ndo_set_rx_mode = qhca_set_rx_mode,
 	.ndo_set_mac_address = qhca_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,

@@ -219,8 +219,8 @@ int qhca_rxq_alloc(struct qhca_chan *chan, u32 entries, u32 mtu)
 	int ret;
 
 	rx->log_size = ilog2(entries);
-	/* A tag that the device does not strip has to fit as well. */
-	rx->room = ETH_HLEN + VLAN_HLEN + mtu;
+	/* Tags that the device does not strip have to fit as well. */
+	rx->room = ETH_HLEN + 2 * VLAN_HLEN + mtu;
 	rx->order = get_order(SKB_DATA_ALIGN(QHCA_RX_HEADROOM + rx->room) + QHCA_RX_TAILROOM);
 	rx->page = kvcalloc(entries, sizeof(*rx->page), GFP_KERNEL);
 	if (!rx->page)

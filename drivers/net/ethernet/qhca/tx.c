@@ -178,6 +178,34 @@ drop:
 	return NETDEV_TX_OK;
 }
 
+/* TCP over IP, behind one tag of 802.1Q at most besides that which is inserted. */
+static bool qhca_can_tso(const struct sk_buff *skb)
+{
+	int l3 = skb_network_offset(skb);
+
+	/* Nor does the device insert any other. */
+	if (skb_vlan_tag_present(skb) && skb->vlan_proto != htons(ETH_P_8021Q))
+		return false;
+	return l3 == ETH_HLEN ||
+	       (l3 == VLAN_ETH_HLEN && eth_hdr(skb)->h_proto == htons(ETH_P_8021Q));
+}
+
+/**
+ * qhca_features_check - ndo_features_check
+ * @skb: the frame
+ * @netdev: the netdev
+ * @features: what the core would leave to us
+ *
+ * Return: what of that the device can do to this frame.
+ */
+netdev_features_t qhca_features_check(struct sk_buff *skb, struct net_device *netdev,
+				      netdev_features_t features)
+{
+	if (skb_is_gso(skb) && !qhca_can_tso(skb))
+		features &= ~NETIF_F_GSO_MASK;
+	return vlan_features_check(skb, features);
+}
+
 /* For the byte queue limits, which want what they were told when it was sent. */
 struct qhca_tx_sum {
 	unsigned int packets;
