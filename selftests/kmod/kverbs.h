@@ -59,7 +59,7 @@ struct kv_test {
 
 extern const struct kv_test kv_cq_tests[], kv_fast_tests[], kv_handler_tests[],
 			    kv_death_tests[], kv_dim_tests[], kv_place_tests[], kv_quiet_tests[],
-			    kv_refused_tests[], kv_srq_tests[], kv_xrc_tests[];
+			    kv_refused_tests[], kv_rings_tests[], kv_srq_tests[], kv_xrc_tests[];
 
 /* struct kv_end - a QP, with one CQ for both of its queues */
 struct kv_end {

@@ -60,7 +60,7 @@ static int qhca_ring_mem_alloc_paged(struct qhca_dev *dev, struct qhca_ring_mem 
 /**
  * qhca_ring_mem_alloc - allocate the memory of a ring
  * @dev: the function
- * @mem: filled in
+ * @mem: filled in; all zero on failure
  * @size: bytes; rounded up to whole pages
  * @buf: filled in with what a command says of the ring; NULL if the ring has to be
  *       one contiguous piece
@@ -83,8 +83,11 @@ int qhca_ring_mem_alloc(struct qhca_dev *dev, struct qhca_ring_mem *mem,
 		mem->table.buf.block_shift = QHCA_PAGE_SHIFT;
 	} else {
 		ret = buf ? qhca_ring_mem_alloc_paged(dev, mem) : -ENOMEM;
-		if (ret)
+		if (ret) {
+			/* There is nothing to free. */
+			memset(mem, 0, sizeof(*mem));
 			return ret;
+		}
 	}
 	if (buf)
 		*buf = mem->table.buf;
