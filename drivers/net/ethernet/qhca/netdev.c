@@ -310,15 +310,16 @@ int qhca_netdev_register(struct qhca_dev *dev)
 		goto err_free;
 
 	dev->netdev = netdev;
-	qhca_register_events(dev, &nic->nb);
 	qhca_port_update_carrier(nic);
 	ret = register_netdev(netdev);
 	if (ret)
-		goto err_events;
+		goto err_netdev;
+	/* Events touch the carrier: while the netdev is registered, and no longer. */
+	qhca_register_events(dev, &nic->nb);
+	qhca_port_update_carrier(nic);
 	return 0;
 
-err_events:
-	qhca_unregister_events(dev, &nic->nb);
+err_netdev:
 	dev->netdev = NULL;
 err_free:
 	free_netdev(netdev);
@@ -334,10 +335,11 @@ void qhca_netdev_unregister(struct qhca_dev *dev)
 	struct net_device *netdev = dev->netdev;
 	struct qhca_nic *nic = netdev_priv(netdev);
 
+	/* First: linkwatch would keep a netdev whose carrier changes after it is gone. */
+	qhca_unregister_events(dev, &nic->nb);
 	unregister_netdev(netdev);
 	cancel_work_sync(&nic->restart_work);
 	cancel_work_sync(&nic->rx_mode_work);
-	qhca_unregister_events(dev, &nic->nb);
 	dev->netdev = NULL;
 	free_netdev(netdev);
 }
