@@ -76,7 +76,13 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
 	if (old)
 		qhca_chan_free(old);
 	nic->params = *params;
-	return qhca_port_sync(nic);
+	if (params->mtu <= old_params.mtu)
+		return 0;
+	ret = qhca_port_sync(nic);
+	/* Buffers that are larger than they need to be do no harm. */
+	if (ret)
+		nic->params.mtu = old_params.mtu;
+	return ret;
 }
 
 /**
@@ -85,7 +91,7 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
  * @params: what they are to be made for
  *
  * Context: process, RTNL.
- * Return: 0 or a negative errno, and nothing has changed.
+ * Return: 0 or a negative errno, and the MTU has not changed.
  */
 int qhca_nic_change(struct qhca_nic *nic, const struct qhca_chan_params *params)
 {
