@@ -335,7 +335,7 @@ TEST_ROWS(bad_ah, "G-014 A-065 address handle", bad_ahs)
 TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy")
 {
 	struct ibv_ah_attr attr;
-	struct ibv_ah **ah;
+	struct ibv_ah **ah, *other;
 	struct ibv_pd *pd;
 	int i, n;
 
@@ -353,6 +353,10 @@ TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy"
 	}
 	CHECK(!ibv_create_ah(pd, &attr));
 	CHECK_EQ(errno, ENOMEM);
+	/* Not at the expense of others. */
+	other = ibv_create_ah(dev_open_qhca()->pd, &attr);
+	REQUIRE(other);
+	REQUIRE_OK(ibv_destroy_ah(other));
 	CHECK_ERR(ibv_dealloc_pd(pd), EBUSY);
 	for (i = 0; i < n; i++)
 		REQUIRE_OK(ibv_destroy_ah(ah[i]));

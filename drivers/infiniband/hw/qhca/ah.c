@@ -95,19 +95,26 @@ static int qhca_ib_ah_respond(const struct qhca_av *av, struct ib_udata *udata)
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
+/* One user's address handles must not be at the expense of others, or of the CM. */
+static int qhca_ib_ah_charge(struct qhca_ib_ah *ah, struct ib_udata *udata)
+{
+	ah->ctx = rdma_udata_to_drv_context(udata, struct qhca_ib_ucontext, ibucontext);
+	return atomic_add_unless(&ah->ctx->num_ah, 1, QHCA_IB_MAX_AH) ? 0 : -ENOMEM;
+}
+
 /**
  * qhca_ib_create_ah - create_ah verb, for the kernel and for users
  * @ibah: the address handle
  * @init_attr: the address
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno.
+ * Return: 0 or a negative errno; -ENOMEM to a user context that has max_ah.
  */
 int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 		      struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibah->device);
-	struct qhca_av *av = &to_qah(ibah)->av;
+	struct qhca_ib_ah *ah = to_qah(ibah);
 	int ret;
 
 	ret = qhca_ib_udata_check(udata, 0, sizeof(struct qhca_create_ah_resp));
@@ -116,12 +123,15 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 	ret = qhca_ib_check_ah_attr(dev, init_attr->ah_attr);
 	if (ret)
 		return ret;
-	if (!atomic_add_unless(&dev->num_ah, 1, QHCA_IB_MAX_AH))
-		return -ENOMEM;
-	qhca_ib_av_from_attr(av, init_attr->ah_attr, to_qpd(ibah->pd)->pdn);
-	ret = udata ? qhca_ib_ah_respond(av, udata) : 0;
+	qhca_ib_av_from_attr(&ah->av, init_attr->ah_attr, to_qpd(ibah->pd)->pdn);
+	if (!udata)
+		return 0;
+	ret = qhca_ib_ah_charge(ah, udata);
 	if (ret)
-		atomic_dec(&dev->num_ah);
+		return ret;
+	ret = qhca_ib_ah_respond(&ah->av, udata);
+	if (ret)
+		atomic_dec(&ah->ctx->num_ah);
 	return ret;
 }
 
@@ -147,6 +157,9 @@ int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
  */
 int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
-	atomic_dec(&to_qdev(ibah->device)->num_ah);
+	struct qhca_ib_ah *ah = to_qah(ibah);
+
+	if (ah->ctx)
+		atomic_dec(&ah->ctx->num_ah);
 	return 0;
 }

@@ -20,6 +20,7 @@
 #include <rdma/uverbs_ioctl.h>
 
 #define QHCA_IB_PORT		1
+/* Of one user context: they cost the device nothing, but the kernel memory. */
 #define QHCA_IB_MAX_AH		65536
 /* An address vector has 8 bits for the index. */
 #define QHCA_IB_MAX_GID		256
@@ -48,7 +49,6 @@
  * @fatal_told: DEVICE_FATAL has been dispatched
  * @gid_lock: order of SET_GID commands
  * @gid_valid: entries the device has
- * @num_ah: address handles that exist
  * @cqs_lock: protects @kernel_cqs
  * @kernel_cqs: struct qhca_ib_cq of kernel consumers
  * @dm_lock: protects @dm_used
@@ -78,8 +78,6 @@ struct qhca_ib_dev {
 	struct mutex gid_lock;	/* see above */
 	DECLARE_BITMAP(gid_valid, QHCA_IB_MAX_GID);
 
-	atomic_t num_ah;
-
 	spinlock_t cqs_lock;	/* see above */
 	struct list_head kernel_cqs;
 
@@ -95,10 +93,18 @@ struct qhca_ib_mmap_entry {
 	bool is_dm;
 };
 
+/**
+ * struct qhca_ib_ucontext - user context
+ * @ibucontext: the verbs object
+ * @db: its doorbell page, for mmap()
+ * @uar: number of that
+ * @num_ah: address handles that exist in it
+ */
 struct qhca_ib_ucontext {
 	struct ib_ucontext ibucontext;
 	struct qhca_ib_mmap_entry *db;
 	u32 uar;
+	atomic_t num_ah;
 };
 
 struct qhca_ib_pd {
@@ -123,8 +129,15 @@ struct qhca_ib_counter {
 	struct rdma_counter counter;
 };
 
+/**
+ * struct qhca_ib_ah - address handle
+ * @ibah: the verbs object
+ * @ctx: the user's context, where it counts; NULL: of a kernel consumer
+ * @av: the address vector
+ */
 struct qhca_ib_ah {
 	struct ib_ah ibah;
+	struct qhca_ib_ucontext *ctx;
 	struct qhca_av av;
 };
 
