@@ -138,7 +138,7 @@ static int qhca_ib_netdev_event(struct notifier_block *nb, unsigned long event, 
 		/* GIDs of a VLAN or a bond have its address. */
 		if (ndev != dev->ndev && !netdev_has_upper_dev(dev->ndev, ndev))
 			return NOTIFY_DONE;
-		queue_work(dev->wq, &dev->gid_work);
+		schedule_work(&dev->gid_work);
 		return NOTIFY_OK;
 	default:
 		return NOTIFY_DONE;

@@ -42,7 +42,8 @@
  * @netdev_nb: hears of changes of @ndev
  * @port_work: finds out what the port and the device have become; not in @wq,
  *             which memory reclaim may wait for, as it waits for the core
- * @gid_work: tells the device new MAC addresses
+ * @gid_work: tells the device new MAC addresses; not in @wq either, as it waits for
+ *            who adds GIDs
  * @flush_work: wakes kernel consumers once the device is dead and quiet
  * @announce: port and device events may be dispatched
  * @port_active: what the last port event said
