@@ -87,6 +87,7 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
 		return ret;
 	mr->ibmr.lkey = key;
 	mr->ibmr.rkey = key;
+	mr->pdn = to_qpd(ibpd)->pdn;
 	return 0;
 }
 
@@ -287,6 +288,7 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
 		return ERR_PTR(ret);
 	mr->umem = umem;
 	mr->access = access;
+	WRITE_ONCE(mr->pdn, to_qpd(ibpd)->pdn);
 	return NULL;
 }
 

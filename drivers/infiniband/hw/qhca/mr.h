@@ -8,6 +8,7 @@
  * @ibmr: the verbs object
  * @umem: the user's memory
  * @access: IB_ACCESS_* it was registered with
+ * @pdn: of its PD, for those who may not look there while it is re-registered
  * @pages: fast registration, here and below: device addresses, for the next REG_MR
  * @pages_dma: where the device finds them
  * @max_pages: room in @pages
@@ -18,6 +19,7 @@ struct qhca_ib_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
 	int access;
+	u32 pdn;
 
 	__le64 *pages;
 	dma_addr_t pages_dma;

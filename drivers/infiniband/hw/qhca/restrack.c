@@ -39,7 +39,7 @@ int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 	struct qhca_ib_mr *mr = to_qmr(ibmr);
 	const struct qhca_ib_res_attr attrs[] = {
 		{ "access", mr->access },
-		{ "pdn", to_qpd(ibmr->pd)->pdn },
+		{ "pdn", READ_ONCE(mr->pdn) },
 	};
 
 	return qhca_ib_put_attrs(msg, attrs, ARRAY_SIZE(attrs));
