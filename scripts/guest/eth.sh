@@ -203,6 +203,19 @@ vlan_frames()
 	[ $((after - before)) -ge $((3 * 1046)) ]
 }
 
+# An identifier of 0 is no VLAN: the GID is there, and talks without a tag.
+vlan_none()
+{
+	local gid rc=0
+	ip link add link "$QHCA_IF" name "$QHCA_IF.0" type vlan id 0 || return 1
+	ip addr add 192.168.200.1/24 dev "$QHCA_IF.0" && ip link set dev "$QHCA_IF.0" up || return 1
+	gid=$(qhca-gid "$QHCA_DEV" 192.168.200.1) || rc=1
+	[ $rc != 0 ] || both 60 "$LOGS/pp.server" "$LOGS/pp.client" 18701 \
+		ibv_rc_pingpong -d "$QHCA_DEV" -g "$gid" -p 18701 -n 200 || rc=1
+	ip link del dev "$QHCA_IF.0"
+	return $rc
+}
+
 # Frames from both CPUs through the smallest rings, with no limit but theirs.
 small_rings()
 {
@@ -235,6 +248,7 @@ eth()
 	expect "eth/J-009 H-012 set_link: carrier and port" change_link
 	expect "eth/J-013 E-001 VLAN: GID and RC traffic" vlan_rc
 	expect "eth/VLAN: tagged frames" vlan_frames
+	expect "eth/J-013 VLAN 0: GID and RC traffic" vlan_none
 	expect "eth/J-013 VLAN: the GID goes with it" vlan_gone
 	ip link del dev "$VLAN_IF" 2>/dev/null
 	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=0"

@@ -176,7 +176,8 @@ static int qhca_ib_set_gid(struct qhca_ib_dev *dev, const struct ib_gid_attr *at
 	if (ret)
 		return ret;
 	memcpy(body->gid, attr->gid.raw, sizeof(body->gid));
-	body->vlan = cpu_to_le16(vlan < VLAN_N_VID ? vlan : QHCA_NO_VLAN);
+	/* VLAN 0 is none, for a tag with it has a priority only. */
+	body->vlan = cpu_to_le16(vlan && vlan < VLAN_N_VID ? vlan : QHCA_NO_VLAN);
 	body->index = cpu_to_le16(attr->index);
 	body->port = attr->port_num;
 	body->valid = 1;
