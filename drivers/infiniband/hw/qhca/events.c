@@ -146,6 +146,21 @@ static int qhca_ib_netdev_event(struct notifier_block *nb, unsigned long event, 
 }
 
 /**
+ * qhca_ib_report_port_event - report_port_event verb: state of the netdev has changed
+ * @ibdev: the HCA
+ * @ndev: its port, or something on top
+ * @event: NETDEV_UP, NETDEV_DOWN or NETDEV_CHANGE
+ *
+ * Where the core has this it would dispatch port events by itself otherwise. It knows
+ * the netdev only, and the port is down also when the device is dead.
+ */
+void qhca_ib_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
+			       unsigned long event)
+{
+	schedule_work(&to_qdev(ibdev)->port_work);
+}
+
+/**
  * qhca_ib_events_init - get ready for events of QPs
  * @dev: the HCA, not registered yet
  *

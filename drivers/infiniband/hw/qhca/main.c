@@ -51,6 +51,9 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.query_ucontext = qhca_ib_query_ucontext,
 	.reg_user_mr = qhca_ib_reg_user_mr,
 	.reg_user_mr_dmabuf = qhca_ib_reg_user_mr_dmabuf,
+#ifdef QHCA_HAVE_REPORT_PORT_EVENT
+	.report_port_event = qhca_ib_report_port_event,
+#endif
 	.req_notify_cq = qhca_ib_req_notify_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, qhca_ib_cq, ibcq),
