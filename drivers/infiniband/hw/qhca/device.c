@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca_ib.ko: attributes of the device. */
-#include <linux/irq.h>
 #include <linux/timekeeping.h>
 
 #include "qhca_ib.h"
@@ -159,18 +158,4 @@ void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
 
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", upper_32_bits(v),
 		 lower_32_bits(v) >> 16, lower_32_bits(v) & 0xffff);
-}
-
-/**
- * qhca_ib_get_vector_affinity - which CPUs a completion vector interrupts
- * @ibdev: the HCA
- * @comp_vector: completion vector
- *
- * Return: the mask, or NULL if not known.
- */
-const struct cpumask *qhca_ib_get_vector_affinity(struct ib_device *ibdev, int comp_vector)
-{
-	int irq = qhca_comp_irq(to_qdev(ibdev)->core, comp_vector);
-
-	return irq < 0 ? NULL : irq_get_affinity_mask(irq);
 }

@@ -36,7 +36,6 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.get_hw_stats = qhca_ib_get_hw_stats,
 	.get_link_layer = qhca_ib_get_link_layer,
 	.get_port_immutable = qhca_ib_get_port_immutable,
-	.get_vector_affinity = qhca_ib_get_vector_affinity,
 	.mmap = qhca_ib_mmap,
 	.mmap_free = qhca_ib_mmap_free,
 	.modify_device = qhca_ib_modify_device,

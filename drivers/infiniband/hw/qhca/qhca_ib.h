@@ -328,7 +328,6 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			 struct ib_udata *udata);
 int qhca_ib_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify);
 void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str);
-const struct cpumask *qhca_ib_get_vector_affinity(struct ib_device *ibdev, int comp_vector);
 
 /* port.c */
 int qhca_ib_port_init(struct qhca_ib_dev *dev);
