@@ -38,17 +38,11 @@ static bool odp(struct dev *d)
 	return ibv_reg_mr(d->pd, NULL, SIZE_MAX, LOCAL | IBV_ACCESS_ON_DEMAND);
 }
 
-static bool null_mr(struct dev *d)
-{
-	return ibv_alloc_null_mr(d->pd);
-}
-
 static const struct {
 	const char *name;
 	bool (*make)(struct dev *d);
 } no_memory[] = {
 	{ "implicit ODP", odp },
-	{ "null MR", null_mr },
 };
 
 TEST_ROWS(memory, "F-018 memory that is not offered", no_memory)
