@@ -62,7 +62,8 @@ srp_used()
 		[ "$(rdma res show qp link "$QHCA_DEV/1" | grep -c 'type RC state RTS')" -ge 2 ]
 }
 
-no_disks() { ! have_disks srp; }
+# The disks go first; the connection is known until its host has gone.
+no_host() { [ -z "$(ls /sys/class/srp_host)" ]; }
 
 srp_logout()
 {
@@ -70,7 +71,7 @@ srp_logout()
 	for port in /sys/class/srp_remote_ports/port-*; do
 		echo 1 >"$port/delete" || return 1
 	done
-	until_true 20 no_disks
+	until_true 20 no_host
 }
 
 # Each login with another way to describe memory.
