@@ -6,7 +6,7 @@
 # are RC and UD; RC is wired up over UD.
 
 UCX_DIR=/run/qhca/ucx
-UCX_LARGEST=$([ "$FULL" = 1 ] && echo 5242880 || echo 1048576)
+UCX_LARGEST=$([ "$FULL" = 1 ] && echo 5242880 || echo 131072)
 UCX_EXAMPLES=/usr/share/doc/libucx-dev/examples
 
 # Programs are compiled here: that of ours, and two examples that come with UCX.
