@@ -71,6 +71,13 @@ ipv6()
 	ib_send_lat -c UD -s 1024 -n 100
 	EOF
 	both_ways pair/ipv6/rping cm "-s -a $IP6" "-c -a $PEER6" rping -V -C 20 -S 4000
+	# The GID every port has, without any address but that of its link.
+	GID=0
+	perf_table pair/link-local <<-'EOF'
+	ib_write_bw -s 65536 -n 100
+	ib_send_bw -c UC -s 20000 -n 50
+	ib_send_lat -c UD -s 1024 -n 100
+	EOF
 }
 
 # A VLAN, with addresses in a network of its own. The cable has room for the tag.
