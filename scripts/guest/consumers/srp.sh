@@ -46,14 +46,19 @@ srp_target_remove()
 	rmdir "$tpg" "${tpg%/*}" "$SRPT" && lio_stop ib_srpt
 }
 
-# srp_login [OPTION,…]
-srp_login()
+srp_connect()
 {
 	local guid
-	modprobe ib_srp || return 1
 	guid=$(printf %016x "$(cat /sys/module/ib_srpt/parameters/srpt_service_guid)")
 	echo "id_ext=$guid,ioc_guid=$guid,dest=$QHCA_IP:$SRP_PORT$1" \
-		>"/sys/class/infiniband_srp/srp-$QHCA_DEV-1/add_target" && until_true 20 have_disks srp
+		>"/sys/class/infiniband_srp/srp-$QHCA_DEV-1/add_target"
+}
+
+# srp_login [,OPTION…]: a connection that was just deleted is known for another moment,
+# and stands in the way of the next.
+srp_login()
+{
+	modprobe ib_srp && until_true 10 srp_connect "$1" && until_true 20 have_disks srp
 }
 
 srp_used()
