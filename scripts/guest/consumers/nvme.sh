@@ -59,6 +59,20 @@ nvme_connect()
 		-q $NQN-host -I 8d6a3b5e-0f64-4d28-9f5f-0d9f2a6c1b7e
 }
 
+# The controller is reset under a writer; what it had under way is sent again.
+nvme_busy_reset()
+{
+	local writer rc=0 round
+	fio --name=busy --filename="$disk" --ioengine=libaio --direct=1 --rw=randwrite \
+		--bs=16k --size=64m --rate=,8m --iodepth=32 --verify=crc32c --verify_fatal=1 &
+	writer=$!
+	for round in 1 2 3; do
+		sleep 2
+		timeout 60 nvme reset "${disk%n1}" || rc=$round
+	done
+	wait $writer && return $rc
+}
+
 nvme_plain()
 {
 	local disk srq=
@@ -70,6 +84,8 @@ nvme_plain()
 		expect consumers/nvme/flush blockdev --flushbufs "$disk"
 		expect consumers/nvme/reset timeout 60 nvme reset "${disk%n1}"
 		nvme_fio 16 8m
+		[ -z "$FULL" ] || nvme_fio 32 128m
+		[ -z "$FULL" ] || expect consumers/nvme/busy-reset nvme_busy_reset
 	else
 		result fail consumers/nvme/disk "none has come"
 	fi
