@@ -108,10 +108,10 @@ ud_v -t stream_bw -s 4096 -n 300
 rc_v -x rc_verbs -t am_lat -s 64 -n 1000
 rc_v -x rc_verbs -t put_bw -s 64 -n 1000
 rc_v -x rc_verbs -t put_lat -s 64 -n 1000
-rc_v -x rc_verbs -t get -s 64 -n 1000
+rc_v -x rc_verbs -t get -D zcopy -s 4096 -n 1000
 rc_v -x rc_verbs -t fadd -s 8 -n 1000
 rc_v -x rc_verbs -t cswap -s 8 -n 1000
-ud_v -x ud_verbs -t am_bw -s 1000 -n 1000
+ud_v -x ud_verbs -t am_bw -D zcopy -s 1000 -n 1000
 '
 
 ucx_perftests()
