@@ -9,6 +9,7 @@
 #   conformance every statement has a test or a reason, the list is up to date
 #   consumers   each consumer of the list has its row in the table
 #   size        no source file over 450 lines
+#   rooms       the engine's folders include and call only what is above them
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
 #   qemu        QEMU's checkpatch on qemu-device/
 #   w1          the modules with W=1
@@ -21,7 +22,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(shell python conformance consumers size checkpatch qemu w1 sparse cocci tidy)
+PARTS=(shell python conformance consumers size rooms checkpatch qemu w1 sparse cocci tidy)
 SKIPPED=77
 
 br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
@@ -135,6 +136,8 @@ lint_python()
 lint_conformance() { scripts/conformance.py --check; }
 
 lint_consumers() { scripts/consumers.py --check; }
+
+lint_rooms() { in_buildroot python3 scripts/rooms.py; }
 
 lint_size()
 {

@@ -4,12 +4,7 @@
  * the function a network card as well.
  */
 #include "internal.h"
-
-#define ETH_HLEN        14
-#define ETH_ZLEN        60      /* shortest frame without FCS */
-#define TYPE_VLAN       0x8100
-#define TYPE_SVLAN      0x88a8
-#define MAX_TAGS        2       /* that do not count as payload */
+#include "wire/wire.h"
 
 static uint32_t ethq_size(const struct qhca_ethq *q)
 {
@@ -130,8 +125,7 @@ static bool fill_csum(struct qhca_eth_gather *g)
     if (csum == 0) {
         csum = 0xffff;          /* 0 would say "none" in UDP */
     }
-    frame[at] = (uint8_t)(csum >> 8);
-    frame[at + 1] = (uint8_t)csum;
+    put_be16(frame + at, csum);
     return true;
 }
 
@@ -140,39 +134,15 @@ static uint8_t *insert_vlan(struct qhca_eth_gather *g)
     uint8_t *frame = g->data;
 
     memmove(frame, frame + QHCA_VLAN_ROOM, 12);
-    frame[12] = TYPE_VLAN >> 8;
-    frame[13] = TYPE_VLAN & 0xff;
-    frame[14] = (uint8_t)(g->vlan_tci >> 8);
-    frame[15] = (uint8_t)g->vlan_tci;
+    put_be16(frame + 12, ETHERTYPE_VLAN);
+    put_be16(frame + 14, g->vlan_tci);
     g->len += QHCA_VLAN_ROOM;
     return frame;
 }
 
 static bool is_tagged(const uint8_t *frame)
 {
-    return frame[12] == TYPE_VLAN >> 8 && frame[13] == (TYPE_VLAN & 0xff);
-}
-
-/**
- * qhca_eth_header_len() - what of a frame the MTU does not limit
- * @frame: the frame
- * @len: its length, at least that of an Ethernet header
- *
- * Return: the length of addresses, up to two VLAN tags, and type.
- */
-size_t qhca_eth_header_len(const uint8_t *frame, size_t len)
-{
-    size_t header = ETH_HLEN;
-    unsigned type, tags;
-
-    for (tags = 0; tags < MAX_TAGS && len >= header + QHCA_VLAN_ROOM; tags++) {
-        type = (unsigned)frame[header - 2] << 8 | frame[header - 1];
-        if (type != TYPE_VLAN && type != TYPE_SVLAN) {
-            break;
-        }
-        header += QHCA_VLAN_ROOM;
-    }
-    return header;
+    return get_be16(frame + 12) == ETHERTYPE_VLAN;
 }
 
 /* Makes the gathered bytes a frame, or fails it. */
@@ -181,7 +151,7 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     struct qhca_eth_gather *g = &e->gather;
     uint8_t *frame = gather_frame(g);
 
-    if (g->len < ETH_HLEN) {
+    if (g->len < ETH_LEN) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
         return NULL;
     }
@@ -192,13 +162,13 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     if (g->flags & QHCA_ETH_VLAN) {
         frame = insert_vlan(g);
     }
-    if (g->len > qhca_eth_header_len(frame, g->len) + e->port.mtu) {
+    if (g->len > qhca_frame_header_len(frame, g->len) + e->port.mtu) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
         return NULL;
     }
-    if (g->len < ETH_ZLEN) {
-        memset(frame + g->len, 0, ETH_ZLEN - g->len);
-        g->len = ETH_ZLEN;
+    if (g->len < ETH_MIN_LEN) {
+        memset(frame + g->len, 0, ETH_MIN_LEN - g->len);
+        g->len = ETH_MIN_LEN;
     }
     return frame;
 }
@@ -340,7 +310,7 @@ static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
                     const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
 {
     uint64_t addr = le64toh(wqe->addr);
-    size_t tag = is_tagged(frame) && len >= ETH_HLEN + QHCA_VLAN_ROOM ?
+    size_t tag = is_tagged(frame) && len >= ETH_LEN + QHCA_VLAN_ROOM ?
                  QHCA_VLAN_ROOM : 0;
 
     if (len - tag > le32toh(wqe->length)) {
@@ -348,7 +318,7 @@ static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
         return false;
     }
     if (tag) {
-        cqe->vlan_tci = htole16((uint16_t)(frame[14] << 8 | frame[15]));
+        cqe->vlan_tci = htole16(get_be16(frame + 14));
         cqe->flags |= htole16(QHCA_CQE_VLAN);
     }
     cqe->byte_len = htole32((uint32_t)(len - tag));

@@ -4,42 +4,11 @@
  * as several, each with headers of its own.
  */
 #include "internal.h"
-
-#define ETH_HLEN        14
-#define ETH_ZLEN        60
-#define TYPE_VLAN       0x8100
-#define TYPE_IPV4       0x0800
-#define TYPE_IPV6       0x86dd
-#define IPV4_HLEN       20
-#define IPV6_HLEN       40
-#define TCP_HLEN        20
-#define PROTO_TCP       6
+#include "wire/wire.h"
 
 #define TCP_FIN         0x01
 #define TCP_PSH         0x08
 #define TCP_CWR         0x80
-
-static uint32_t be16(const uint8_t *p)
-{
-    return (uint32_t)(p[0] << 8 | p[1]);
-}
-
-static void put_be16(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)(v >> 8);
-    p[1] = (uint8_t)v;
-}
-
-static uint32_t be32(const uint8_t *p)
-{
-    return be16(p) << 16 | be16(p + 2);
-}
-
-static void put_be32(uint8_t *p, uint32_t v)
-{
-    put_be16(p, v >> 16);
-    put_be16(p + 2, v);
-}
 
 /* Finds the headers of what was gathered; false: this is not TCP over IP. */
 static bool find_headers(struct qhca_tso *t, const struct qhca_eth_gather *g)
@@ -47,31 +16,31 @@ static bool find_headers(struct qhca_tso *t, const struct qhca_eth_gather *g)
     const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
     uint32_t type, ip_hlen;
 
-    if (g->mss == 0 || g->len < ETH_HLEN + QHCA_VLAN_ROOM + IPV4_HLEN) {
+    if (g->mss == 0 || g->len < ETH_LEN + QHCA_VLAN_ROOM + IPV4_LEN) {
         return false;
     }
-    t->l3 = ETH_HLEN;
-    if (be16(frame + 12) == TYPE_VLAN) {
+    t->l3 = ETH_LEN;
+    if (get_be16(frame + 12) == ETHERTYPE_VLAN) {
         t->l3 += QHCA_VLAN_ROOM;
     }
-    type = be16(frame + t->l3 - 2);
-    t->ipv4 = type == TYPE_IPV4;
-    ip_hlen = t->ipv4 ? (frame[t->l3] & 0xfu) * 4 : IPV6_HLEN;
-    if ((!t->ipv4 && type != TYPE_IPV6) || ip_hlen < IPV4_HLEN ||
+    type = get_be16(frame + t->l3 - 2);
+    t->ipv4 = type == ETHERTYPE_IPV4;
+    ip_hlen = t->ipv4 ? (frame[t->l3] & 0xfu) * 4 : IPV6_LEN;
+    if ((!t->ipv4 && type != ETHERTYPE_IPV6) || ip_hlen < IPV4_LEN ||
         frame[t->l3] >> 4 != (t->ipv4 ? 4 : 6)) {
         return false;
     }
     /* IPv6 may have extension headers; their end is taken on trust. */
     t->l4 = g->csum_start;
-    if (t->ipv4 ? t->l4 != t->l3 + ip_hlen || frame[t->l3 + 9] != PROTO_TCP :
+    if (t->ipv4 ? t->l4 != t->l3 + ip_hlen || frame[t->l3 + 9] != IP_PROTO_TCP :
                   t->l4 < t->l3 + ip_hlen) {
         return false;
     }
-    if (t->l4 > QHCA_TSO_HDR - 60 || t->l4 + (uint32_t)TCP_HLEN > g->len) {
+    if (t->l4 > QHCA_TSO_HDR - 60 || t->l4 + (uint32_t)TCP_LEN > g->len) {
         return false;
     }
     t->hdr_len = (uint16_t)(t->l4 + (frame[t->l4 + 12] >> 4) * 4);
-    return t->hdr_len >= t->l4 + TCP_HLEN && t->hdr_len <= g->len;
+    return t->hdr_len >= t->l4 + TCP_LEN && t->hdr_len <= g->len;
 }
 
 /* What all frames begin with; with the tag if there is to be one. */
@@ -84,7 +53,7 @@ static void make_header(struct qhca_tso *t, const struct qhca_eth_gather *g)
         return;
     }
     memcpy(t->hdr, frame, 12);
-    put_be16(t->hdr + 12, TYPE_VLAN);
+    put_be16(t->hdr + 12, ETHERTYPE_VLAN);
     put_be16(t->hdr + 14, g->vlan_tci);
     memcpy(t->hdr + 16, frame + 12, t->hdr_len - 12u);
     t->l3 += QHCA_VLAN_ROOM;
@@ -126,7 +95,7 @@ static uint32_t pseudo_sum(const struct qhca_tso *t, const uint8_t *ip,
                              qhca_csum_add(0, ip + 8, 32);
 
     /* Folded, so that nothing is lost on top. */
-    return (uint32_t)(uint16_t)~qhca_csum_fold(sum) + PROTO_TCP + tcp_len;
+    return (uint32_t)(uint16_t)~qhca_csum_fold(sum) + IP_PROTO_TCP + tcp_len;
 }
 
 /* Turns the header of all into that of the frame with the next @n bytes. */
@@ -137,15 +106,15 @@ static void fill_header(const struct qhca_tso *t, uint8_t *frame, uint32_t n)
 
     memcpy(frame, t->hdr, t->hdr_len);
     if (t->ipv4) {
-        put_be16(ip + 2, t->hdr_len - t->l3 + n);
-        put_be16(ip + 4, be16(ip + 4) + t->pieces);
+        put_be16(ip + 2, (uint16_t)(t->hdr_len - t->l3 + n));
+        put_be16(ip + 4, (uint16_t)(get_be16(ip + 4) + t->pieces));
         put_be16(ip + 10, 0);
         put_be16(ip + 10, qhca_csum_fold(qhca_csum_add(0, ip,
                                                        t->l4 - t->l3)));
     } else {
-        put_be16(ip + 4, t->hdr_len - t->l3 - IPV6_HLEN + n);
+        put_be16(ip + 4, (uint16_t)(t->hdr_len - t->l3 - IPV6_LEN + n));
     }
-    put_be32(tcp + 4, be32(tcp + 4) + t->done);
+    put_be32(tcp + 4, get_be32(tcp + 4) + t->done);
     if (t->done + n < t->len) {
         tcp[13] &= (uint8_t)~(TCP_FIN | TCP_PSH);
     }
@@ -169,12 +138,12 @@ bool qhca_tso_send(struct qhca_engine *e)
     struct qhca_tso *t = &g->tso;
     uint32_t n = MIN_OF(t->len - t->done, t->mss), len = t->hdr_len + n;
     uint8_t *frame = g->data + t->payload + t->done - t->hdr_len;
-    uint8_t padded[ETH_ZLEN] = { 0 };
+    uint8_t padded[ETH_MIN_LEN] = { 0 };
 
     fill_header(t, frame, n);
-    if (len < ETH_ZLEN) {
+    if (len < ETH_MIN_LEN) {
         frame = memcpy(padded, frame, len);
-        len = ETH_ZLEN;
+        len = ETH_MIN_LEN;
     }
     if (!qhca_eth_send(e, frame, len)) {
         return false;

@@ -293,7 +293,6 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
                 uint32_t from);
 
 /* A received frame of the Ethernet queue's. */
-size_t qhca_eth_header_len(const uint8_t *frame, size_t len);
 void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
 
@@ -326,15 +325,5 @@ bool qhca_tso_send(struct qhca_engine *e);
 /* False: no such queue, or index out of range. */
 bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
 void qhca_eth_free_all(struct qhca_engine *e);
-
-/* Ones-complement sum of @len bytes in network order, on top of @sum. */
-uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
-/* The 16-bit checksum of such a sum. */
-uint16_t qhca_csum_fold(uint32_t sum);
-/*
- * Whether a frame whose network header is at @l3 has only checksums that hold.
- */
-bool qhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
-                      uint16_t ethertype);
 
 #endif /* QHCA_ENGINE_OBJECTS_H */

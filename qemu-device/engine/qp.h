@@ -12,7 +12,7 @@
 #define QHCA_ENGINE_QP_H
 
 #include "internal.h"
-#include "wire.h"
+#include "wire/wire.h"
 
 /* Send WQEs a QP may have started and not completed. */
 #define QHCA_INFLIGHT       64u

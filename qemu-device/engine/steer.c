@@ -4,72 +4,7 @@
  * of the port, else the Ethernet queue's if the address filter lets it in.
  */
 #include "internal.h"
-#include "wire.h"
-
-#define TYPE_VLAN       0x8100
-#define TYPE_IPV4       0x0800
-#define TYPE_IPV6       0x86dd
-#define PROTO_UDP       17
-
-/* struct parsed - what steering needs to know of a frame */
-struct parsed {
-    uint16_t type;              /* EtherType behind a tag */
-    uint16_t vlan;              /* VLAN identifier, or QHCA_NO_VLAN */
-    size_t l3;                  /* offset of the network header */
-    bool udp;                   /* unfragmented UDP with its header there */
-    uint16_t dport;
-    uint8_t dgid[16];
-};
-
-static uint16_t be16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static void parse_ipv4(struct parsed *p, const uint8_t *ip, size_t len)
-{
-    /* Options are not RoCE (E-002), nor is any part of a datagram (E-045). */
-    if (len < IPV4_LEN + UDP_LEN || ip[0] != 0x45 || ip[9] != PROTO_UDP ||
-        be16(ip + 6) & 0x3fff) {
-        return;
-    }
-    p->udp = true;
-    p->dport = be16(ip + IPV4_LEN + 2);
-    memset(p->dgid, 0, 10);
-    memset(p->dgid + 10, 0xff, 2);
-    memcpy(p->dgid + 12, ip + 16, 4);
-}
-
-static void parse_ipv6(struct parsed *p, const uint8_t *ip, size_t len)
-{
-    if (len < IPV6_LEN + UDP_LEN || ip[0] >> 4 != 6 || ip[6] != PROTO_UDP) {
-        return;
-    }
-    p->udp = true;
-    p->dport = be16(ip + IPV6_LEN + 2);
-    memcpy(p->dgid, ip + 24, sizeof(p->dgid));
-}
-
-static void parse(struct parsed *p, const uint8_t *frame, size_t len)
-{
-    memset(p, 0, sizeof(*p));
-    p->vlan = QHCA_NO_VLAN;
-    p->l3 = ETH_LEN;
-    p->type = be16(frame + 12);
-    if (p->type == TYPE_VLAN && len >= ETH_LEN + VLAN_LEN) {
-        p->vlan = be16(frame + ETH_LEN) & 0x0fff;
-        p->type = be16(frame + ETH_LEN + 2);
-        p->l3 += VLAN_LEN;
-        if (p->vlan == 0) {
-            p->vlan = QHCA_NO_VLAN;     /* priority only */
-        }
-    }
-    if (p->type == TYPE_IPV4) {
-        parse_ipv4(p, frame + p->l3, len - p->l3);
-    } else if (p->type == TYPE_IPV6) {
-        parse_ipv6(p, frame + p->l3, len - p->l3);
-    }
-}
+#include "wire/wire.h"
 
 static bool mac_equal(const uint8_t *a, const uint8_t *b)
 {
@@ -77,7 +12,8 @@ static bool mac_equal(const uint8_t *a, const uint8_t *b)
 }
 
 /* To a group of the port's, with the address that goes with it (E-039). */
-static bool is_wanted_mcast(const struct qhca_engine *e, const struct parsed *p,
+static bool is_wanted_mcast(const struct qhca_engine *e,
+                            const struct frame_headers *p,
                             const uint8_t *dmac)
 {
     uint8_t mac[6];
@@ -87,7 +23,7 @@ static bool is_wanted_mcast(const struct qhca_engine *e, const struct parsed *p,
            qhca_mcast_wanted(e, p->dgid);
 }
 
-static bool is_roce(const struct qhca_engine *e, const struct parsed *p,
+static bool is_roce(const struct qhca_engine *e, const struct frame_headers *p,
                     const uint8_t *dmac, bool loop)
 {
     int index;
@@ -144,7 +80,7 @@ static bool eth_accepts(const struct qhca_port *port, const uint8_t *dmac)
 void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
                 uint32_t from)
 {
-    struct parsed p;
+    struct frame_headers p;
 
     if (!qhca_running(e) || !qhca_port_up(e)) {
         return;
@@ -153,8 +89,8 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         qhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }
-    parse(&p, frame, len);
-    if (len > qhca_eth_header_len(frame, len) + e->port.mtu) {
+    qhca_frame_parse(&p, frame, len);
+    if (len > qhca_frame_header_len(frame, len) + e->port.mtu) {
         qhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }

@@ -7,7 +7,7 @@
 #define QHCA_TESTS_RC_H
 
 #include "net.h"
-#include "wire.h"
+#include "wire/wire.h"
 
 #define NODE_MEM    (1u << 20)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "qhca/cmd.h"
-#include "wire.h"
+#include "wire/wire.h"
 
 static int wanted = -1;
 

@@ -5,6 +5,7 @@
 #include "frames.h"
 #include "harness.h"
 #include "internal.h"
+#include "wire/wire.h"
 
 struct setup {
     struct guest *g;

@@ -5,6 +5,7 @@
 #include "frames.h"
 #include "harness.h"
 #include "internal.h"
+#include "wire/wire.h"
 
 #define SEQ     0xfffff000u     /* it wraps on the way */
 #define IP_ID   0xfffe

@@ -6,6 +6,7 @@
 #include "harness.h"
 #include "internal.h"
 #include "net.h"
+#include "wire/wire.h"
 
 /* ---- numbers ---- */
 

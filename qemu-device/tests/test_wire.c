@@ -7,7 +7,7 @@
 
 #include "harness.h"
 #include "net.h"
-#include "wire.h"
+#include "wire/wire.h"
 #include "wire_vectors.h"
 
 static const uint8_t v4_1[16] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };

@@ -3,7 +3,7 @@
  * qhca engine tests: what is computed for packets: CRC, PSNs, source ports.
  */
 #include "harness.h"
-#include "wire.h"
+#include "wire/wire.h"
 
 static void test_arithmetic(void)
 {

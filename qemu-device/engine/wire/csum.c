@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: Internet checksums (RFC 1071), for the Ethernet queues.
+ * qhca engine: Internet checksums (RFC 1071).
  */
-#include "internal.h"
+#include <endian.h>
+#include <string.h>
 
-#define ETHERTYPE_IPV4  0x0800
-#define ETHERTYPE_IPV6  0x86dd
-#define PROTO_TCP       6
-#define PROTO_UDP       17
+#include "wire.h"
 
-static unsigned be16(const uint8_t *p)
-{
-    return (unsigned)(p[0] << 8 | p[1]);
-}
-
-/**
- * qhca_csum_add() - adds bytes to a ones-complement sum
- * @sum: the sum so far, folded or not
- * @p: the bytes; an odd last one counts as the high byte of a word
- * @len: how many; only the last block added may have an odd length
- */
 uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
 {
     uint64_t acc = sum;
@@ -30,7 +17,7 @@ uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
         acc += be32toh(word);
     }
     if (len >= 2) {
-        acc += be16(p);
+        acc += get_be16(p);
         p += 2;
         len -= 2;
     }
@@ -43,10 +30,6 @@ uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
     return (uint32_t)acc;
 }
 
-/**
- * qhca_csum_fold() - the checksum of a sum
- * @sum: from qhca_csum_add()
- */
 uint16_t qhca_csum_fold(uint32_t sum)
 {
     sum = (sum & 0xffff) + (sum >> 16);
@@ -58,19 +41,19 @@ uint16_t qhca_csum_fold(uint32_t sum)
 static bool verify_l4(const uint8_t *l4, size_t len, unsigned proto,
                       uint32_t addresses)
 {
-    size_t need = proto == PROTO_UDP ? 8 : 20;
+    size_t need = proto == IP_PROTO_UDP ? UDP_LEN : TCP_LEN;
 
-    if ((proto != PROTO_TCP && proto != PROTO_UDP) || len < need) {
+    if ((proto != IP_PROTO_TCP && proto != IP_PROTO_UDP) || len < need) {
         return false;
     }
-    if (proto == PROTO_UDP) {
-        if (be16(l4 + 6) == 0) {
+    if (proto == IP_PROTO_UDP) {
+        if (get_be16(l4 + 6) == 0) {
             return false;       /* none sent: nothing to vouch for */
         }
-        if (be16(l4 + 4) < need || be16(l4 + 4) > len) {
+        if (get_be16(l4 + 4) < need || get_be16(l4 + 4) > len) {
             return false;
         }
-        len = be16(l4 + 4);
+        len = get_be16(l4 + 4);
     }
     return qhca_csum_fold(qhca_csum_add(addresses + proto + (uint32_t)len, l4,
                                         len)) == 0;
@@ -80,15 +63,15 @@ static bool verify_ipv4(const uint8_t *ip, size_t len)
 {
     size_t hdr, total;
 
-    if (len < 20 || ip[0] >> 4 != 4) {
+    if (len < IPV4_LEN || ip[0] >> 4 != 4) {
         return false;
     }
     hdr = (ip[0] & 0xfu) * 4;
-    total = be16(ip + 2);
-    if (hdr < 20 || total < hdr || total > len ||
+    total = get_be16(ip + 2);
+    if (hdr < IPV4_LEN || total < hdr || total > len ||
         qhca_csum_fold(qhca_csum_add(0, ip, hdr)) != 0 ||
-        be16(ip + 6) & 0x3fff) {     /* a fragment has no checksum of its own */
-        return false;
+        get_be16(ip + 6) & 0x3fff) {
+        return false;           /* a fragment has no checksum of its own */
     }
     return verify_l4(ip + hdr, total - hdr, ip[9],
                      (uint32_t)(uint16_t)~qhca_csum_fold(
@@ -99,28 +82,18 @@ static bool verify_ipv6(const uint8_t *ip, size_t len)
 {
     size_t payload;
 
-    if (len < 40 || ip[0] >> 4 != 6) {
+    if (len < IPV6_LEN || ip[0] >> 4 != 6) {
         return false;
     }
-    payload = be16(ip + 4);
-    if (payload > len - 40) {
+    payload = get_be16(ip + 4);
+    if (payload > len - IPV6_LEN) {
         return false;
     }
-    return verify_l4(ip + 40, payload, ip[6],
+    return verify_l4(ip + IPV6_LEN, payload, ip[6],
                      (uint32_t)(uint16_t)~qhca_csum_fold(
                          qhca_csum_add(0, ip + 8, 32)));
 }
 
-/**
- * qhca_csum_verify() - whether all checksums of a frame hold
- * @frame: the frame
- * @len: its length
- * @l3: where its network header starts
- * @ethertype: what that is
- *
- * Return: true for TCP and UDP over IPv4 and IPv6 that are intact; false for
- * everything that is not, or not one of these: the guest checks those itself.
- */
 bool qhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
                       uint16_t ethertype)
 {

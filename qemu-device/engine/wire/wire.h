@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RoCEv2 packets. Header layouts are those of the IBTA
- * specification volume 1 chapter 9 and annex A17 (RoCEv2).
+ * qhca engine: the room where bytes become packets, and back: Ethernet and IP
+ * headers, RoCEv2 packets, their ICRC, Internet checksums. Nothing here knows
+ * the engine, or has a state.
+ *
+ * Header layouts are those of the IBTA specification volume 1 chapter 9 and
+ * annex A17 (RoCEv2).
  */
 #ifndef QHCA_ENGINE_WIRE_H
 #define QHCA_ENGINE_WIRE_H
@@ -10,15 +14,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qhca/cmd.h"
+#include "bytes.h"
+
 #define ROCE_UDP_PORT       4791
 #define PSN_MASK            0x00ffffffu
 #define PKEY_DEFAULT        0xffff
 
 #define ETH_LEN             14
+#define ETH_MIN_LEN         60      /* of a frame, without FCS */
 #define VLAN_LEN            4
-#define IPV4_LEN            20
+#define IPV4_LEN            20      /* without options */
 #define IPV6_LEN            40
 #define UDP_LEN             8
+#define TCP_LEN             20      /* without options */
+
+#define ETHERTYPE_IPV4      0x0800
+#define ETHERTYPE_VLAN      0x8100
+#define ETHERTYPE_IPV6      0x86dd
+#define ETHERTYPE_SVLAN     0x88a8
+#define IP_PROTO_TCP      6
+#define IP_PROTO_UDP      17
+
 #define BTH_LEN             12
 #define ICRC_LEN            4
 /*
@@ -28,6 +45,32 @@
 #define ROCE_MAX_OVERHEAD   (ETH_LEN + VLAN_LEN + IPV6_LEN + UDP_LEN + \
                              BTH_LEN + 4 + 28 + ICRC_LEN + 3)
 #define ROCE_MAX_FRAME      (4096 + ROCE_MAX_OVERHEAD)
+
+/* ---- frame.c: the headers that all frames have ---- */
+
+/* struct frame_headers - Ethernet, and what is behind it if that is UDP */
+struct frame_headers {
+    uint16_t type;              /* EtherType behind a tag */
+    uint16_t vlan;              /* identifier, or QHCA_NO_VLAN */
+    uint8_t priority;           /* of the tag */
+    size_t l3;                  /* offset of the network header */
+    bool udp;                   /* it is UDP that RoCE may be in: see there */
+    /* Only if @udp: */
+    uint8_t sgid[16], dgid[16]; /* IPv4 addresses are ::ffff:a.b.c.d */
+    uint16_t dport;
+};
+
+/* Parses a frame of at least ETH_LEN bytes; never reads past @len. */
+void qhca_frame_parse(struct frame_headers *h, const uint8_t *frame,
+                      size_t len);
+
+/*
+ * What of a frame of at least ETH_LEN bytes the MTU does not limit: the length
+ * of addresses, up to two VLAN tags, and type.
+ */
+size_t qhca_frame_header_len(const uint8_t *frame, size_t len);
+
+/* ---- opcode.c ---- */
 
 /* What an opcode does, whatever the transport service. */
 enum roce_op {
@@ -124,6 +167,8 @@ const struct roce_opcode_info *roce_opcode(uint8_t opcode);
 #define AETH_TYPE(syndrome)     ((syndrome) & 0xe0)
 #define AETH_CODE(syndrome)     ((syndrome) & 0x1f)
 
+/* ---- packet.c ---- */
+
 /* struct roce_packet - a packet in CPU order, to be built or as parsed. */
 struct roce_packet {
     /* Addressing */
@@ -195,6 +240,8 @@ enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
 /* Source UDP port of a flow (annex A17.9.3; E-036), 0xc000 to 0xffff. */
 uint16_t roce_sport(uint32_t flow_label, uint32_t src_qpn, uint32_t dst_qpn);
 
+/* ---- icrc.c ---- */
+
 /* CRC-32 (Ethernet polynomial, reflected), running value without complement. */
 uint32_t roce_crc32(uint32_t crc, const uint8_t *data, size_t len);
 /*
@@ -202,6 +249,24 @@ uint32_t roce_crc32(uint32_t crc, const uint8_t *data, size_t len);
  * padding. IBTA 7.8.1 and annex A17: variant fields count as ones.
  */
 uint32_t roce_icrc(const uint8_t *ip, bool ipv4, size_t len);
+
+/* ---- csum.c: Internet checksums (RFC 1071) ---- */
+
+/*
+ * Adds @len bytes in network order to a ones-complement sum, folded or not.
+ * Only the last block added may have an odd length; its last byte counts as the
+ * high one of a word.
+ */
+uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
+/* The 16-bit checksum of such a sum. */
+uint16_t qhca_csum_fold(uint32_t sum);
+/*
+ * Whether a frame whose network header, of type @ethertype, is at @l3 is TCP or
+ * UDP over IPv4 or IPv6, and all its checksums hold. Not so of others, of
+ * fragments and of UDP without a checksum: the guest checks those itself.
+ */
+bool qhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
+                 uint16_t ethertype);
 
 /* PSN arithmetic is modulo 2^24; the distance is signed, in half windows. */
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
@@ -212,50 +277,6 @@ static inline uint32_t psn_add(uint32_t psn, uint32_t n)
 static inline int32_t psn_diff(uint32_t a, uint32_t b)
 {
     return (int32_t)((a - b) << 8) >> 8;
-}
-
-static inline uint16_t get_be16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static inline uint32_t get_be24(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
-}
-
-static inline uint32_t get_be32(const uint8_t *p)
-{
-    return (uint32_t)get_be16(p) << 16 | get_be16(p + 2);
-}
-
-static inline uint64_t get_be64(const uint8_t *p)
-{
-    return (uint64_t)get_be32(p) << 32 | get_be32(p + 4);
-}
-
-static inline void put_be16(uint8_t *p, uint16_t v)
-{
-    p[0] = (uint8_t)(v >> 8);
-    p[1] = (uint8_t)v;
-}
-
-static inline void put_be24(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)(v >> 16);
-    put_be16(p + 1, (uint16_t)v);
-}
-
-static inline void put_be32(uint8_t *p, uint32_t v)
-{
-    put_be16(p, (uint16_t)(v >> 16));
-    put_be16(p + 2, (uint16_t)v);
-}
-
-static inline void put_be64(uint8_t *p, uint64_t v)
-{
-    put_be32(p, (uint32_t)(v >> 32));
-    put_be32(p + 4, (uint32_t)v);
 }
 
 #endif /* QHCA_ENGINE_WIRE_H */

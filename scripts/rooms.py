@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The order of the engine's rooms: qemu-device/engine/ROOM/.
+
+  rooms.py        say what includes or calls something further down the list
+
+A room may use itself and the rooms above it. What lies in no folder yet is the last
+of them. Includes are read, calls are seen by compiling: a symbol that a room needs
+must be defined there or above.
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ENGINE = os.path.join(TOP, 'qemu-device/engine')
+# From the ground up; Documentation/architecture.rst says what each is for.
+ROOMS = ('wire', '.')
+
+
+def sources(room, kind):
+    return sorted(glob.glob(os.path.join(ENGINE, room, f'*.{kind}')))
+
+
+def upward_includes(room):
+    """Lines of includes that lead to a room further down."""
+    wrong = []
+    for path in sources(room, 'c') + sources(room, 'h'):
+        with open(path, encoding='utf-8') as file:
+            for number, line in enumerate(file, 1):
+                match = re.match(r'#include "([^"]+)"', line)
+                if not match or match[1].startswith('qhca/'):
+                    continue
+                target = os.path.normpath(os.path.join(os.path.dirname(path), match[1]))
+                where = os.path.relpath(os.path.dirname(target), ENGINE)
+                if where not in ROOMS or ROOMS.index(where) > ROOMS.index(room):
+                    wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {room} includes '
+                                 f'{match[1]}')
+    return wrong
+
+
+def symbols(room, scratch):
+    """What the objects of a room define, and what they need: symbol to file."""
+    defined, needed = set(), {}
+    for path in sources(room, 'c'):
+        obj = os.path.join(scratch, 'o')
+        subprocess.run(['gcc', '-std=gnu11', '-O1', '-fno-inline', '-I' + TOP + '/include',
+                        '-c', '-o', obj, path], check=True)
+        out = subprocess.run(['nm', '-P', obj], check=True, capture_output=True, text=True)
+        for line in out.stdout.splitlines():
+            name, kind = line.split()[:2]
+            if kind == 'U':
+                needed.setdefault(name, os.path.relpath(path, TOP))
+            elif kind.isupper():
+                defined.add(name)
+    return defined, needed
+
+
+def upward_calls(scratch):
+    known = {room: symbols(room, scratch) for room in ROOMS}
+    owner = {name: room for room, (defined, _) in known.items() for name in defined}
+    return [f'{path}:1: {room} needs {name}() of {owner[name]}'
+            for room, (_, needed) in known.items() for name, path in sorted(needed.items())
+            if name in owner and ROOMS.index(owner[name]) > ROOMS.index(room)]
+
+
+def main():
+    folders = {os.path.basename(os.path.dirname(path + '/'))
+               for path in glob.glob(os.path.join(ENGINE, '*')) if os.path.isdir(path)}
+    wrong = [f'qemu-device/engine/{name}:1: a room that is not in the order'
+             for name in sorted(folders - set(ROOMS))]
+    for room in ROOMS:
+        wrong += upward_includes(room)
+    with tempfile.TemporaryDirectory() as scratch:
+        wrong += upward_calls(scratch)
+    print('\n'.join(wrong), end='\n' if wrong else '')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
