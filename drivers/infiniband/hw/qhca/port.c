@@ -8,13 +8,6 @@
 
 #include "qhca_ib.h"
 
-/* IBTA's PortPhysicalState. */
-enum qhca_ib_phys_state {
-	QHCA_IB_PHYS_POLLING = 2,
-	QHCA_IB_PHYS_DISABLED = 3,
-	QHCA_IB_PHYS_LINK_UP = 5,
-};
-
 /* IBTA's VLCap: one data VL. */
 #define QHCA_IB_VL_CAP_1	1
 
@@ -63,12 +56,12 @@ static void qhca_ib_port_state(struct qhca_ib_dev *dev, struct ib_port_attr *att
 {
 	if (qhca_ib_port_is_active(dev)) {
 		attr->state = IB_PORT_ACTIVE;
-		attr->phys_state = QHCA_IB_PHYS_LINK_UP;
+		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 		return;
 	}
 	attr->state = IB_PORT_DOWN;
-	attr->phys_state = netif_running(dev->ndev) ? QHCA_IB_PHYS_POLLING :
-						      QHCA_IB_PHYS_DISABLED;
+	attr->phys_state = netif_running(dev->ndev) ? IB_PORT_PHYS_STATE_POLLING :
+						      IB_PORT_PHYS_STATE_DISABLED;
 }
 
 /**
