@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by consumers.sh: SMC-R, sockets whose connection is made over TCP and whose
+# data goes by RDMA WRITE, between two machines (one does not speak it with itself).
+# Machine a is the server.
+
+SMC_PORT=5000
+SMC_TOOL=$DIR/consumers/smc.py
+
+# Version 1 wants GIDs of RoCE v1. Version 2 alone does not tell the server the client's
+# MAC address, unless the way there is a gateway's, whose address the kernel looks up:
+# so the peer is its own gateway.
+smc_setup()
+{
+	ip route replace "$QHCA_PEER/32" via "$QHCA_PEER" dev "$QHCA_IF" onlink &&
+		modprobe -a smc smc_diag && python3 "$SMC_TOOL" eid
+}
+
+smc_remove() { ip route del "$QHCA_PEER/32" && unload smc_diag smc; }
+
+# smc_client TEST COUNT: sees how the data of its connections goes, too.
+smc_client()
+{
+	timeout 200 python3 "$SMC_TOOL" client "$QHCA_PEER" $SMC_PORT "$@" >"$LOGS/smc" 2>&1 || {
+		cat "$LOGS/smc"
+		return 1
+	}
+	cat "$LOGS/smc"
+	! grep -q TCP "$LOGS/smc" && grep -q "SMC-R $QHCA_DEV" "$LOGS/smc"
+}
+
+# Asked while the client is there: QPs of SMC, and no socket that fell back to TCP.
+smc_used()
+{
+	python3 "$SMC_TOOL" modes >"$LOGS/smc"
+	cat "$LOGS/smc"
+	rdma res show qp link "$QHCA_DEV/1" | grep 'RC state RTS.*\[smc\]' && ! grep -q TCP "$LOGS/smc"
+}
+
+# smc_test NAME TEST COUNT
+smc_test()
+{
+	[ "$QHCA_ROLE" = a ] || expect "consumers/smc/$1" smc_client "$2" "$3"
+}
+
+smc()
+{
+	local server client
+	expect consumers/smc/setup smc_setup
+	if [ "$QHCA_ROLE" = a ]; then
+		python3 "$SMC_TOOL" server "$QHCA_IP" $SMC_PORT >"$LOGS/smc-server" 2>&1 &
+		server=$!
+		expect consumers/smc/server until_true 20 grep -q listening "$LOGS/smc-server"
+	fi
+	qhca-host sync smc-up >/dev/null
+	smc_test messages messages 400
+	smc_test bulk bulk $((FULL ? 64 : 8))
+	smc_test parallel parallel $((FULL ? 60 : 10))
+	if [ -n "$FULL" ]; then
+		# More than a link group takes (255), so there is a second one.
+		smc_test many parallel 300
+		smc_test again bulk 16
+	fi
+	if [ "$QHCA_ROLE" = a ]; then
+		qhca-host sync smc-idle >/dev/null
+		expect consumers/smc/server-link smc_used
+	else
+		python3 "$SMC_TOOL" client "$QHCA_PEER" $SMC_PORT idle 0 >"$LOGS/smc-idle" 2>&1 &
+		client=$!
+		sleep 2
+		qhca-host sync smc-idle >/dev/null
+		expect consumers/smc/client-link smc_used
+	fi
+	qhca-host sync smc-seen >/dev/null
+	if [ "$QHCA_ROLE" = b ]; then
+		kill $client
+		expect consumers/smc/stop smc_client stop 0
+	else
+		expect consumers/smc/server-end wait $server
+	fi
+	qhca-host sync smc-down >/dev/null
+	expect consumers/smc/remove smc_remove
+}
