@@ -67,6 +67,8 @@ def listed():
         if len(cells) != 5 or cells[1] not in ('1', '2') or cells[2] not in WHEN:
             sys.exit(f'{LIST}: not "name | 1 or 2 | check or full | what | remarks": {line}')
         name, machines, when, what, remarks = cells
+        if name in (row[0] for row in rows):
+            sys.exit(f'{LIST}: {name} is there twice')
         if machines == '2':
             what = 'two machines: ' + what
         rows.append((name, what, WHEN[when], remarks))
