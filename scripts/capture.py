@@ -24,7 +24,7 @@ BTH_LEN, UDP_LEN, ICRC_LEN = 12, 8, 4
 
 # Extension headers by name, and which opcodes have them (IBTA, table 38).
 EXT = {'deth': 8, 'reth': 16, 'atomiceth': 28, 'aeth': 4, 'atomicack': 8, 'imm': 4, 'ieth': 4,
-       'feth': 4, 'xrceth': 4}
+       'feth': 4, 'xrceth': 4, 'masketh': 16}
 CONNECTED = {0x00: '', 0x01: '', 0x02: '', 0x03: 'imm', 0x04: '', 0x05: 'imm', 0x06: 'reth',
              0x07: '', 0x08: '', 0x09: 'imm', 0x0a: 'reth', 0x0b: 'reth imm'}
 REQUESTS = {**CONNECTED, 0x0c: 'reth', 0x13: 'atomiceth', 0x14: 'atomiceth', 0x16: 'ieth',
@@ -34,6 +34,7 @@ RESPONSES = {0x0d: 'aeth', 0x0e: '', 0x0f: 'aeth', 0x10: 'aeth', 0x11: 'aeth',
 OPCODES = {**REQUESTS, **RESPONSES,
            **{0x20 | op: ext for op, ext in CONNECTED.items()},
            0x64: 'deth', 0x65: 'deth imm', 0x81: '',
+           0xd3: 'atomiceth masketh', 0xd4: 'atomiceth masketh',    # our own
            **{0xa0 | op: f'xrceth {ext}' for op, ext in REQUESTS.items()},
            **{0xa0 | op: ext for op, ext in RESPONSES.items()}}
 WRITE_ONLY_IMM, ACK, UD_SEND = 0x0b, 0x11, 0x64

@@ -311,6 +311,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_XRC		0x2000ull
 #define QHCA_CAP_FLUSH_GLOBAL	0x4000ull	/* FLUSH, for visibility */
 #define QHCA_CAP_ATOMIC_WRITE	0x8000ull
+#define QHCA_CAP_MASKED_ATOMIC	0x10000ull
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

@@ -66,6 +66,8 @@ enum qhca_wr_opcode {
 	QHCA_WR_REG_MR = 10,
 	QHCA_WR_FLUSH = 11,
 	QHCA_WR_ATOMIC_WRITE = 12,
+	QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP = 13,
+	QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD = 14,
 };
 
 /* Flags of send WQEs. */
@@ -117,6 +119,13 @@ struct qhca_sq_wqe {
 			__le32	srqn;	/* where rdma has it */
 			__le64	swap_add;
 			__le64	compare;
+			/*
+			 * MASKED_*: the bits to swap and those to compare.
+			 * FETCH_AND_ADD: @compare_mask has the top bit of each
+			 * field, @swap_mask and @compare mean nothing.
+			 */
+			__le64	swap_mask;
+			__le64	compare_mask;
 		} atomic;
 		struct {		/* FLUSH: neither SGEs nor inline data */
 			__le64	addr;	/* remote virtual address */
@@ -156,6 +165,7 @@ QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, imm, 12);
 QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, rdma, 16);
 QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, rdma.srqn, 28);
 QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, atomic.srqn, 28);
+QHCA_ASSERT_OFFSET(struct qhca_sq_wqe, atomic.compare_mask, 56);
 
 #define QHCA_SQ_STRIDE_MIN	128
 #define QHCA_SQ_STRIDE_MAX	1024
@@ -186,6 +196,8 @@ enum qhca_cqe_opcode {
 	QHCA_CQE_REG_MR = 7,
 	QHCA_CQE_FLUSH = 8,
 	QHCA_CQE_ATOMIC_WRITE = 9,
+	QHCA_CQE_MASKED_COMP_SWAP = 10,
+	QHCA_CQE_MASKED_FETCH_ADD = 11,
 	QHCA_CQE_RECV = 0x80,
 	QHCA_CQE_RECV_RDMA_WITH_IMM = 0x81,
 	QHCA_CQE_ETH_TX = 0xc0,

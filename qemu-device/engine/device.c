@@ -12,7 +12,8 @@
                      QHCA_CAP_REREG_MR | QHCA_CAP_MEM_MGT | QHCA_CAP_MW | \
                      QHCA_CAP_SRQ | QHCA_CAP_RESIZE_SRQ | \
                      QHCA_CAP_MODIFY_CQ | QHCA_CAP_XRC | \
-                     QHCA_CAP_FLUSH_GLOBAL | QHCA_CAP_ATOMIC_WRITE)
+                     QHCA_CAP_FLUSH_GLOBAL | QHCA_CAP_ATOMIC_WRITE | \
+                     QHCA_CAP_MASKED_ATOMIC)
 
 /**
  * qhca_counter_name() - lower-case name of a counter

@@ -100,6 +100,8 @@ static const uint8_t cqe_opcode[] = {
     [QHCA_WR_REG_MR] = QHCA_CQE_REG_MR,
     [QHCA_WR_FLUSH] = QHCA_CQE_FLUSH,
     [QHCA_WR_ATOMIC_WRITE] = QHCA_CQE_ATOMIC_WRITE,
+    [QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP] = QHCA_CQE_MASKED_COMP_SWAP,
+    [QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD] = QHCA_CQE_MASKED_FETCH_ADD,
 };
 
 /* CQE of the send WQE at sq.ci, which is then done with. */

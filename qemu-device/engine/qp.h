@@ -67,6 +67,7 @@ struct qhca_swr {
     uint64_t wr_id;
     uint64_t raddr;
     uint64_t swap_add, compare;
+    uint64_t swap_mask, compare_mask;   /* masked atomics */
     struct {
         struct qhca_av av;      /* port, GID index and PD have been checked */
         uint32_t qpn, qkey;
@@ -299,7 +300,9 @@ static inline struct qhca_swr *qhca_swr_at(struct qhca_qp *qp, uint32_t index)
 static inline bool qhca_swr_is_atomic(const struct qhca_swr *wr)
 {
     return wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ||
-           wr->opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD;
+           wr->opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD ||
+           wr->opcode == QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP ||
+           wr->opcode == QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD;
 }
 
 /* Whether its answer brings data for its SGEs. */

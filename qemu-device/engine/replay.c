@@ -89,8 +89,8 @@ static void replay_done(struct qhca_engine *e, struct qhca_qp *qp,
     const struct qhca_rd_resource *res = find_resource(qp, p->psn);
     uint8_t op = roce_opcode(p->opcode)->op;
     struct qhca_response r = {
-        .kind = op == OP_CAS || op == OP_FAA ? QHCA_RESP_ATOMIC :
-                                               QHCA_RESP_READ,
+        .kind = roce_opcode(p->opcode)->flags & OPF_ATOMICETH ?
+                QHCA_RESP_ATOMIC : QHCA_RESP_READ,
         .replay = true, .psn = p->psn, .msn = qp->rsp.msn,
     };
 
@@ -112,6 +112,8 @@ void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
         break;
     case OP_CAS:
     case OP_FAA:
+    case OP_MASKED_CAS:
+    case OP_MASKED_FAA:
     case OP_FLUSH:
     case OP_ATOMIC_WRITE:
         if (!answer_in_line(qp, p->psn)) {

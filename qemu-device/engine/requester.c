@@ -274,16 +274,21 @@ static void send_bare(struct qhca_engine *e, struct qhca_qp *qp,
     static const uint8_t opcode[] = {
         [QHCA_WR_ATOMIC_CMP_AND_SWP] = RC_CMP_SWAP,
         [QHCA_WR_ATOMIC_FETCH_AND_ADD] = RC_FETCH_ADD,
+        [QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP] = RC_MASKED_CMP_SWAP,
+        [QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD] = RC_MASKED_FETCH_ADD,
         [QHCA_WR_FLUSH] = RC_FLUSH,
     };
     struct qhca_requester *r = &qp->req;
+    uint8_t op = roce_opcode(opcode[wr->opcode])->op;
     struct qhca_txbuf b;
 
     qhca_packet_start(e, qp, &b, opcode[wr->opcode], r->snd_psn);
     b.p.va = wr->raddr;
     b.p.rkey = wr->rkey;
     b.p.swap_add = wr->swap_add;
-    b.p.compare = opcode[wr->opcode] == RC_CMP_SWAP ? wr->compare : 0;
+    b.p.compare = op == OP_CAS || op == OP_MASKED_CAS ? wr->compare : 0;
+    b.p.swap_mask = op == OP_MASKED_CAS ? wr->swap_mask : 0;
+    b.p.compare_mask = wr->compare_mask;
     b.p.srqn = wr->srqn;
     b.p.dma_len = wr->flush_len;
     b.p.flush_type = wr->flush_type;

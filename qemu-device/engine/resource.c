@@ -97,13 +97,55 @@ static struct qhca_mr *take_word(struct qhca_engine *e, struct qhca_qp *qp,
     return qhca_response_room(qp) ? mr : NULL;
 }
 
+/* What becomes of the word of a masked atomic that holds @old (B-075). */
+static uint64_t masked_result(const struct roce_packet *p, uint64_t old)
+{
+    uint64_t mask = p->compare_mask;
+
+    if (roce_opcode(p->opcode)->op == OP_MASKED_CAS) {
+        return (old ^ p->compare) & mask ? old :
+               (old & ~p->swap_mask) | (p->swap_add & p->swap_mask);
+    }
+    /*
+     * The sum without the top bits of the fields carries into them and no
+     * further; they themselves add without a carry.
+     */
+    return ((old & ~mask) + (p->swap_add & ~mask)) ^
+           ((old ^ p->swap_add) & mask);
+}
+
+/*
+ * QPs take turns, so that only a CPU can change the word meanwhile. One that
+ * does so for ever does not hold up the device: false, as if memory were bad.
+ */
+static bool execute_masked(struct qhca_engine *e, struct qhca_mr *mr,
+                           const struct roce_packet *p, uint64_t *orig)
+{
+    uint64_t found = 0;         /* guessed; the first try tells */
+
+    for (unsigned i = 0; i < QHCA_MASKED_TRIES; i++) {
+        if (!qhca_mr_cas(e, mr, p->va, found, masked_result(p, found), orig)) {
+            return false;
+        }
+        if (*orig == found) {
+            return true;
+        }
+        found = *orig;
+    }
+    return false;
+}
+
 static bool execute_atomic(struct qhca_engine *e, struct qhca_mr *mr,
                            const struct roce_packet *p, uint64_t *orig)
 {
-    if (roce_opcode(p->opcode)->op == OP_CAS) {
+    switch (roce_opcode(p->opcode)->op) {
+    case OP_CAS:
         return qhca_mr_cas(e, mr, p->va, p->compare, p->swap_add, orig);
+    case OP_FAA:
+        return qhca_mr_add(e, mr, p->va, p->swap_add, orig);
+    default:
+        return execute_masked(e, mr, p, orig);
     }
-    return qhca_mr_add(e, mr, p->va, p->swap_add, orig);
 }
 
 void qhca_rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,

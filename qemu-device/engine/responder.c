@@ -270,6 +270,8 @@ static const uint16_t op_access[] = {
     [OP_READ_REQ] = QHCA_ACCESS_REMOTE_READ,
     [OP_CAS] = QHCA_ACCESS_REMOTE_ATOMIC,
     [OP_FAA] = QHCA_ACCESS_REMOTE_ATOMIC,
+    [OP_MASKED_CAS] = QHCA_ACCESS_REMOTE_ATOMIC,
+    [OP_MASKED_FAA] = QHCA_ACCESS_REMOTE_ATOMIC,
     [OP_FLUSH] = 0,
     [OP_ATOMIC_WRITE] = QHCA_ACCESS_REMOTE_WRITE,
 };
@@ -299,6 +301,8 @@ static void (*const rx[])(struct qhca_engine *e, struct qhca_qp *qp,
     [OP_READ_REQ] = qhca_rx_read,
     [OP_CAS] = qhca_rx_atomic,
     [OP_FAA] = qhca_rx_atomic,
+    [OP_MASKED_CAS] = qhca_rx_atomic,
+    [OP_MASKED_FAA] = qhca_rx_atomic,
     [OP_FLUSH] = qhca_rx_flush,
     [OP_ATOMIC_WRITE] = qhca_rx_atomic_write,
 };

@@ -29,6 +29,9 @@ void qhca_refuse_operation(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- resource.c ---- */
 
+/* Compare-and-swaps that a masked atomic may take. */
+#define QHCA_MASKED_TRIES   256u
+
 /* Each executes a new request of its kind and puts its answer in line. */
 void qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
                   const struct roce_packet *p);

@@ -32,6 +32,19 @@ static uint8_t service_of(const struct qhca_qp *qp)
     return service[qp->type];
 }
 
+/*
+ * Whether the packet is of the QP's service. Of the opcodes that belong to none
+ * RC has those that are known.
+ */
+static bool of_service(const struct qhca_qp *qp, const struct roce_packet *p)
+{
+    uint8_t service = p->opcode & SVC_MASK;
+
+    return service == service_of(qp) ||
+           (service == SVC_VENDOR && qp->type == QHCA_QPT_RC &&
+            roce_opcode(p->opcode)->op != OP_NONE);
+}
+
 /* ---- in ---- */
 
 static void drop(struct qhca_engine *e, const struct qhca_qp *qp,
@@ -168,7 +181,7 @@ void qhca_roce_deliver(struct qhca_engine *e, struct qhca_qp *qp,
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     bool response = info->flags & OPF_RESPONSE;
 
-    if ((p->opcode & SVC_MASK) != service_of(qp) || !has_half(qp, response)) {
+    if (!of_service(qp, p) || !has_half(qp, response)) {
         drop(e, qp, p, QHCA_CNT_RX_NO_QP);
         return;
     }

@@ -40,6 +40,9 @@ static const struct {
                                                WR_FLUSH },
     [QHCA_WR_ATOMIC_WRITE]         = { TY(RC), WR_INLINE | WR_ATOMIC |
                                                WR_RD_ATOMIC },
+    [QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP] = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
+    [QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { TY(RC), WR_ATOMIC |
+                                                      WR_RD_ATOMIC },
 };
 
 static bool opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
@@ -90,6 +93,8 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
     wr->srqn = le32toh(w->rdma.srqn) & QHCA_OBJ_MASK;
     wr->swap_add = le64toh(w->atomic.swap_add);
     wr->compare = le64toh(w->atomic.compare);
+    wr->swap_mask = le64toh(w->atomic.swap_mask);
+    wr->compare_mask = le64toh(w->atomic.compare_mask);
     wr->ud.av = w->ud.av;
     wr->ud.qpn = le32toh(w->ud.qpn) & QHCA_OBJ_MASK;
     wr->ud.qkey = le32toh(w->ud.qkey);

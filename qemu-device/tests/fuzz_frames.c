@@ -253,6 +253,7 @@ static void post_send(struct target *t, const struct frames_rec *r,
     static const uint8_t opcode[] = {
         QHCA_WR_SEND, QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ,
         QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE,
+        QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
     };
     struct rc_qp *q = &t->qp[r->aim & 8 ? 5 : r->aim & 1];
     struct qhca_qp *dev = qhca_qp_get(t->n.g->e, q->qpn);
@@ -260,7 +261,8 @@ static void post_send(struct target *t, const struct frames_rec *r,
                             len % 20000);
 
     if (wr.opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD ||
-        wr.opcode == QHCA_WR_ATOMIC_WRITE) {
+        wr.opcode == QHCA_WR_ATOMIC_WRITE ||
+        wr.opcode == QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD) {
         wr.sge[0].length = 8;
     } else if (wr.opcode == QHCA_WR_FLUSH) {
         wr.num_sge = 0;

@@ -68,6 +68,9 @@ static bool atomic_cas(void *opaque, uint64_t addr, uint64_t compare,
     if (!ram_ok(g, addr, 8) || addr % 8) {
         return false;
     }
+    if (g->on_cas) {
+        g->on_cas(g, addr);
+    }
     memcpy(old, g->ram + (addr - RAM_BASE), 8);
     digest_feed('c', addr, (uint64_t[]) { compare, swap }, 16);
     if (*old == compare) {

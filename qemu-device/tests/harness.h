@@ -54,6 +54,7 @@ struct guest {
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
     bool net_blocked;           /* send_frame says "not now" */
     void (*on_dma)(struct guest *g, uint64_t addr, size_t len, bool write);
+    void (*on_cas)(struct guest *g, uint64_t addr);     /* before it */
     void (*on_send)(struct guest *g, const uint8_t *frame, size_t len);
 
     struct net *net;

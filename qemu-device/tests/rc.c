@@ -355,6 +355,8 @@ static void put_body(struct qhca_sq_wqe *w, const struct rc_wr *wr)
         w->atomic.srqn = htole32(wr->srqn);
         w->atomic.swap_add = htole64(wr->swap_add);
         w->atomic.compare = htole64(wr->compare);
+        w->atomic.swap_mask = htole64(wr->swap_mask);
+        w->atomic.compare_mask = htole64(wr->compare_mask);
         break;
     }
 }
@@ -415,9 +417,7 @@ void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
 
 void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len)
 {
-    const struct qhca_seg_le sge = {
-        q->n->mr.addr + off, len, q->n->mr.key,
-    };
+    const struct qhca_seg_le sge = { q->n->mr.addr + off, len, q->n->mr.key };
 
     rc_recv_raw(q, wr_id, 1, &sge);
 }

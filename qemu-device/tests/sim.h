@@ -202,6 +202,8 @@ void sim_free_keys(struct sim *s);
 
 /* ---- sim_place.c ---- */
 
+/* Masks of @wr, a masked atomic, and what it makes of @value. */
+void sim_plan_masked(struct sim *s, struct rc_wr *wr, uint64_t *value);
 /* The word at @b that ATOMIC WRITEs of @a take turns to write. */
 void sim_place_setup(struct sim *s, struct sim_qp *a, struct sim_qp *b);
 /* WR @i of @a, a FLUSH. */

@@ -25,7 +25,7 @@ static uint32_t random_len(struct sim *s, uint32_t mtu)
     }
 }
 
-/* The last two are for RC alone. */
+/* The last four are for RC alone. */
 static uint8_t random_op(struct sim *s, const struct sim_qp *q)
 {
     static const uint8_t ops[] = {
@@ -33,9 +33,11 @@ static uint8_t random_op(struct sim *s, const struct sim_qp *q)
         QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_WRITE_WITH_IMM, QHCA_WR_RDMA_READ,
         QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
         QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE,
+        QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP,
+        QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
     };
 
-    unsigned n = ARRAY_SIZE(ops) - (q->q.o.type == QHCA_QPT_RC ? 0 : 2);
+    unsigned n = ARRAY_SIZE(ops) - (q->q.o.type == QHCA_QPT_RC ? 0 : 4);
 
     return ops[sim_rand(s, n)];
 }
@@ -43,7 +45,9 @@ static uint8_t random_op(struct sim *s, const struct sim_qp *q)
 static bool is_atomic(uint8_t op)
 {
     return op == QHCA_WR_ATOMIC_CMP_AND_SWP ||
-           op == QHCA_WR_ATOMIC_FETCH_AND_ADD;
+           op == QHCA_WR_ATOMIC_FETCH_AND_ADD ||
+           op == QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP ||
+           op == QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD;
 }
 
 bool sim_takes_rr(uint8_t op)
@@ -78,6 +82,8 @@ static void plan_atomic(struct sim *s, struct sim_wr *w, uint64_t *value)
     w->wr.swap_add = v;
     if (w->wr.opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD) {
         *value += v;
+    } else if (w->wr.opcode != QHCA_WR_ATOMIC_CMP_AND_SWP) {
+        sim_plan_masked(s, &w->wr, value);
     } else {
         w->wr.compare = sim_rand(s, 3) ? *value : *value + 1;
         *value = w->wr.compare == *value ? v : *value;

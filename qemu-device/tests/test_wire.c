@@ -161,6 +161,30 @@ static void test_build_placement(void)
                 sizeof(atomic_write_v4));
 }
 
+static void test_masked(void)
+{
+    struct roce_packet p = packet(true, RC_MASKED_CMP_SWAP, 5);
+
+    CHECK_EQ(sizeof(masked_cmp_swap_v4), sizeof(fetch_add_v4) + 16);
+    p.ackreq = true;
+    p.va = 0x1122334455667788;
+    p.rkey = 0xcafe0001;
+    p.swap_add = 0x0102030405060708;
+    p.compare = 0x1112131415161718;
+    p.swap_mask = 0x2122232425262728;
+    p.compare_mask = 0x3132333435363738;
+    check_build(&p, "", masked_cmp_swap_v4, sizeof(masked_cmp_swap_v4));
+
+    CHECK_EQ(roce_parse(&p, masked_cmp_swap_v4, sizeof(masked_cmp_swap_v4)),
+             ROCE_OK);
+    CHECK(p.opcode == 0xd3 && p.payload_len == 0 && p.rkey == 0xcafe0001);
+    CHECK(p.va == 0x1122334455667788);
+    CHECK(p.swap_add == 0x0102030405060708);
+    CHECK(p.compare == 0x1112131415161718);
+    CHECK(p.swap_mask == 0x2122232425262728);
+    CHECK(p.compare_mask == 0x3132333435363738);
+}
+
 /* In a block of its own, so that the sanitizer sees a read past it. */
 static enum roce_parse_result parse_copy(struct roce_packet *p,
                                          const uint8_t *frame, size_t len)
@@ -410,6 +434,7 @@ static const struct test tests[] = {
     { "E-006 E-007 E-011 acknowledgements and atomics", test_build_answers },
     { "E-009 E-027 requests of XRC", test_xrc },
     { "E-009 E-024 FLUSH and ATOMIC WRITE", test_build_placement },
+    { "E-012 E-028 masked atomics, of this device alone", test_masked },
     { "E-004..E-009 parsing frames of another maker", test_parse },
     { "E-033 E-034 every bit flipped", test_icrc_coverage },
     { "E-002 E-045 malformed headers", test_malformed },

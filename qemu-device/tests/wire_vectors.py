@@ -79,6 +79,11 @@ show("ack_v4", frame(
 show("fetch_add_v4", frame(
     False, None, 0x14, 0, 1, 0x11, 5,
     struct.pack("!QIQQ", 0x1000, 0x42, 3, 0), b"", 0xffff, 0, 64))
+show("masked_cmp_swap_v4", frame(
+    False, None, 0xd3, 0, 1, 0x11, 5,
+    struct.pack("!QIQQQQ", 0x1122334455667788, 0xcafe0001, 0x0102030405060708,
+                0x1112131415161718, 0x2122232425262728, 0x3132333435363738),
+    b"", 0xffff, 0, 64))
 show("atomic_ack_v6", frame(
     True, None, 0x12, 0, 0, 0x11, 5,
     struct.pack("!IQ", 0x1f << 24 | 9, 0x0102030405060708), b"", 0xffff, 0,

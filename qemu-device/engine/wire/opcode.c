@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: what each opcode of RoCE means (IBTA table 38).
+ * qhca engine: what each opcode of RoCE means (IBTA table 38), and two of those
+ * that it leaves to manufacturers.
  */
 #include "wire.h"
 
@@ -54,6 +55,10 @@ static const struct roce_opcode_info opcodes[256] = {
     RELIABLE_OPCODES(SVC_XRC, OPF_XRCETH),
     [RC_FLUSH]              = { OP_FLUSH, ONLY | OPF_FETH | OPF_RETH },
     [RC_ATOMIC_WRITE]       = { OP_ATOMIC_WRITE, ONLY | PAY | OPF_RETH },
+    [RC_MASKED_CMP_SWAP]    = { OP_MASKED_CAS, ONLY | OPF_ATOMICETH |
+                                OPF_MASKETH },
+    [RC_MASKED_FETCH_ADD]   = { OP_MASKED_FAA, ONLY | OPF_ATOMICETH |
+                                OPF_MASKETH },
     [SVC_UD | RC_SEND_ONLY] = { OP_SEND, ONLY | PAY | OPF_DETH },
     [SVC_UD | RC_SEND_ONLY_IMM] = { OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM },
     [ROCE_CNP]              = { OP_CNP, ONLY | PAY },

@@ -74,6 +74,19 @@ static void get_atomiceth(struct roce_packet *p, const uint8_t *h)
     p->compare = get_be64(h + 20);
 }
 
+/* No header of IBTA's: see hardware.rst. */
+static void put_masketh(const struct roce_packet *p, uint8_t *h)
+{
+    put_be64(h, p->swap_mask);
+    put_be64(h + 8, p->compare_mask);
+}
+
+static void get_masketh(struct roce_packet *p, const uint8_t *h)
+{
+    p->swap_mask = get_be64(h);
+    p->compare_mask = get_be64(h + 8);
+}
+
 static void put_aeth(const struct roce_packet *p, uint8_t *h)
 {
     put_be32(h, (uint32_t)p->syndrome << 24 | p->msn);
@@ -127,6 +140,7 @@ static const struct {
     { OPF_FETH, 4, put_feth, get_feth },
     { OPF_RETH, 16, put_reth, get_reth },
     { OPF_ATOMICETH, 28, put_atomiceth, get_atomiceth },
+    { OPF_MASKETH, 16, put_masketh, get_masketh },
     { OPF_AETH, 4, put_aeth, get_aeth },
     { OPF_ATOMICACK, 8, put_atomicack, get_atomicack },
     { OPF_IMM, 4, put_imm, get_imm },
