@@ -177,29 +177,6 @@ static void kv_dma_key(struct kv *kv)
 	kv_rig_close(kv, &r);
 }
 
-/* Vendors have them, each in its own way; there is none on the wire of IBTA's. */
-static void kv_masked(struct kv *kv)
-{
-	static const enum ib_wr_opcode opcodes[] = {
-		IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_MASKED_ATOMIC_FETCH_AND_ADD,
-	};
-	struct ib_atomic_wr wr = { .compare_add_mask = ~0ull, .swap_mask = ~0ull };
-	const struct ib_send_wr *bad;
-	struct kv_rig r;
-	int i;
-
-	KV_CHECK_EQ(kv, kv->dev->attrs.masked_atomic_cap, IB_ATOMIC_NONE);
-	if (!kv_rig_open(kv, &r, IB_POLL_WORKQUEUE))
-		return;
-	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
-		wr.wr.opcode = opcodes[i];
-		bad = NULL;
-		KV_CHECK_EQ(kv, ib_post_send(r.a.qp, &wr.wr, &bad), -EINVAL);
-		KV_CHECK(kv, bad == &wr.wr);
-	}
-	kv_rig_close(kv, &r);
-}
-
 /* The largest CQ is there for the kernel too, of whatever pages it gets. */
 static void kv_cq_limit(struct kv *kv)
 {
@@ -217,7 +194,6 @@ static void kv_cq_limit(struct kv *kv)
 
 const struct kv_test kv_refused_tests[] = {
 	{ "C-001 J-001 the largest CQ, and one CQE more", kv_cq_limit },
-	{ "B-014 J-005 masked atomics are not offered", kv_masked },
 	{ "F-026 F-028 F-029 I-035 work requests that break a rule", kv_bad_work },
 	{ "F-025 F-056 I-010 I-033 what the peer may not", kv_bad_peer },
 	{ "F-026 F-030 refused at once", kv_at_once },

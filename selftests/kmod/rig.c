@@ -16,7 +16,8 @@ static int kv_to_init(struct kv_end *e)
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
+		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_ATOMIC,
 	};
 
 	return ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
@@ -282,6 +283,11 @@ int kv_rdma(struct kv_end *e, struct kv_done *d, enum ib_wr_opcode opcode,
 	};
 
 	return kv_post(e, d, &wr.wr);
+}
+
+int kv_atomic(struct kv_end *e, struct kv_done *d, struct ib_atomic_wr *wr)
+{
+	return kv_post(e, d, &wr->wr);
 }
 
 int kv_reg(struct kv_end *e, struct kv_done *d, struct ib_mr *mr, u32 key, int access)

@@ -123,6 +123,8 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	if (dev->limits->reserved_lkey)
 		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	attr->atomic_cap = qhca_ib_has(dev, QHCA_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
+	attr->masked_atomic_cap = qhca_ib_has(dev, QHCA_CAP_MASKED_ATOMIC) ? attr->atomic_cap :
+									     IB_ATOMIC_NONE;
 	attr->local_ca_ack_delay = QHCA_IB_CA_ACK_DELAY;
 	attr->timestamp_mask = U64_MAX;
 	attr->hca_core_clock = NSEC_PER_SEC / MSEC_PER_SEC;	/* kHz */

@@ -13,6 +13,7 @@ enum {
 	QHCA_IB_KEY = BIT(4),		/* to invalidate */
 	QHCA_IB_REG = BIT(5),
 	QHCA_IB_NO_DATA = BIT(6),
+	QHCA_IB_MASKS = BIT(7),
 };
 
 /* Which opcode goes with which QP type; a type that no row has takes none. */
@@ -38,6 +39,12 @@ static const struct qhca_ib_send_op {
 				       QHCA_CAP_ATOMIC },
 	[IB_WR_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_IB_ATOMIC,
 					 QPT(RC), QHCA_CAP_ATOMIC },
+	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = { QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP,
+					      QHCA_IB_ATOMIC | QHCA_IB_MASKS, QPT(RC),
+					      QHCA_CAP_MASKED_ATOMIC },
+	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+						QHCA_IB_ATOMIC | QHCA_IB_MASKS, QPT(RC),
+						QHCA_CAP_MASKED_ATOMIC },
 	[IB_WR_LOCAL_INV] = { QHCA_WR_LOCAL_INV, QHCA_IB_KEY | QHCA_IB_NO_DATA,
 			      QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
 	/* Not FLUSH: struct ib_send_wr has no place for its type and level. */
@@ -111,12 +118,19 @@ static int qhca_ib_put_inline(const struct qhca_ib_qp *qp, void *to,
 static void qhca_ib_put_atomic(struct qhca_sq_wqe *wqe, const struct ib_send_wr *wr)
 {
 	const struct ib_atomic_wr *atomic = atomic_wr(wr);
-	bool swap = wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP;
+	bool swap = wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+		    wr->opcode == IB_WR_MASKED_ATOMIC_CMP_AND_SWP;
 
 	wqe->atomic.addr = cpu_to_le64(atomic->remote_addr);
 	wqe->atomic.rkey = cpu_to_le32(atomic->rkey);
 	wqe->atomic.swap_add = cpu_to_le64(swap ? atomic->swap : atomic->compare_add);
 	wqe->atomic.compare = cpu_to_le64(swap ? atomic->compare_add : 0);
+}
+
+static void qhca_ib_put_masks(struct qhca_sq_wqe *wqe, const struct ib_atomic_wr *wr)
+{
+	wqe->atomic.swap_mask = cpu_to_le64(wr->swap_mask);
+	wqe->atomic.compare_mask = cpu_to_le64(wr->compare_add_mask);
 }
 
 /* Whether a REG_MR names an MR and a key that go together. */
@@ -153,6 +167,8 @@ static void qhca_ib_put_parts(const struct qhca_ib_qp *qp, struct qhca_sq_wqe *w
 	}
 	if (parts & QHCA_IB_ATOMIC)
 		qhca_ib_put_atomic(wqe, wr);
+	if (parts & QHCA_IB_MASKS)
+		qhca_ib_put_masks(wqe, atomic_wr(wr));
 	if (parts & QHCA_IB_KEY)
 		wqe->inv_key = cpu_to_le32(wr->ex.invalidate_rkey);
 	if (parts & QHCA_IB_REG)
