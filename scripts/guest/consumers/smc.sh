@@ -37,9 +37,11 @@ smc_used()
 	rdma res show qp link "$QHCA_DEV/1" | grep 'RC state RTS.*\[smc\]' && ! grep -q TCP "$LOGS/smc"
 }
 
-# SMC waits two seconds for the peer's first message over a new link and falls back to TCP
-# for good after that, on a host that is busy otherwise once in a while. The next
-# connection makes a new link, and from then on nothing may fall back.
+# A race of Linux's SMC: the client asks the server for the first message over a new link
+# (smc_clc_send_confirm()) before it notes that it waits for it (smc_llc_flow_initiate()).
+# If its CPU is taken away in between the message is dropped, both wait two seconds and
+# fall back to TCP for good. It happens on a busy host once in some twenty runs, with the
+# first link of a group only, and is a skip; nothing else may fall back.
 smc_first()
 {
 	[ "$QHCA_ROLE" = b ] || return
