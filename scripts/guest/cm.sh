@@ -14,6 +14,7 @@ cm_listening()
 		[ $SECONDS -lt $end ] && kill -0 "$1" 2>/dev/null || return 1
 		sleep 0.05
 	done
+	sleep 0.2	# the core says so a moment before the CM takes requests
 }
 
 # cm_pair NAME SERVER CLIENT: both commands must succeed.

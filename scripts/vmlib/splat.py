@@ -13,8 +13,10 @@ SPLAT = re.compile(
     r'|refcount_t: |list_(add|del) corruption|Slab corruption|Redzone|Poison overwritten'
     r'|unregister_netdevice: waiting for|Object remaining')
 
-# Lines that match and mean nothing: boot messages of healthy kernels.
-HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabled')
+# Lines that match and mean nothing: boot messages of healthy kernels, and programs that
+# crash, which is for their tests to say.
+HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabled'
+                      r'|traps: .*general protection fault ip:')
 
 
 def find(text, context=30):
