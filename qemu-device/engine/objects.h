@@ -299,11 +299,10 @@ void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 /*
  * Sends a frame: with the number of a QP in @from it goes to the port's own
  * receive path (processed by the run loop, never from inside this call), as one
- * that this QP has sent; with 0 it goes to the network,
- * waiting in the transmit FIFO while the network does not take frames. The
- * frame is copied. False: no room; the caller keeps the packet and is scheduled
- * again when there is (requests, READ responses); an ACK that finds no room is
- * lost.
+ * that this QP has sent; with 0 it goes to the network, waiting in the transmit
+ * FIFO while the network does not take frames. The frame is copied. False: no
+ * room; the caller keeps the packet and is scheduled again when there is
+ * (requests, READ responses); an ACK that finds no room is lost.
  */
 bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from);

@@ -211,12 +211,20 @@ static void unblock(void)
     guest_settle(g);
 }
 
+/* To SQD, and SQ_DRAINED is wanted. */
+static void drain_and_tell(void)
+{
+    static const struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
+    };
+
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
+             QHCA_OK);
+}
+
 /* A message is on its way, its buffer goes: SQE, and never SQ_DRAINED. */
 static void test_in_sqd(void)
 {
-    struct qhca_qp_attr a = {
-        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
-    };
     struct rc_opts o = RC_OPTS;
     unsigned sent;
     struct gmr mr;
@@ -231,8 +239,7 @@ static void test_in_sqd(void)
     rc_put(&qp, &wr);
     put(QHCA_WR_SEND, false);
     ring_all();
-    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
-             QHCA_OK);
+    drain_and_tell();
     post(QHCA_WR_SEND);                 /* held */
     CHECK_EQ(rc_query(&qp).sq_draining, 1);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
@@ -263,9 +270,6 @@ static void test_in_sqd(void)
  */
 static void test_datagram_in_sqd(void)
 {
-    struct qhca_qp_attr a = {
-        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
-    };
     struct rc_opts o = RC_OPTS;
     unsigned sent;
     struct gmr mr;
@@ -288,8 +292,7 @@ static void test_datagram_in_sqd(void)
         rc_put(&qp, &wr);
     }
     ring_all();
-    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
-             QHCA_OK);
+    drain_and_tell();
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
     unblock();
