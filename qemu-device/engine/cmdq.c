@@ -105,14 +105,14 @@ static int run_command(struct qhca_engine *e, const struct command *command,
     if (command->dir != NO_MBOX && (!mbox || mbox & (QHCA_PAGE_SIZE - 1))) {
         return QHCA_ERR_PARAM;
     }
-    memset(e->mbox, 0, command->mbox_len);
+    memset(e->device->mbox, 0, command->mbox_len);
     if (command->dir == MBOX_IN &&
-        !qhca_dma_read(e, mbox, e->mbox, command->mbox_len)) {
+        !qhca_dma_read(e, mbox, e->device->mbox, command->mbox_len)) {
         return QHCA_ERR_DMA;
     }
     status = command->run(e, c);
     if (status == QHCA_OK && command->dir == MBOX_OUT &&
-        !qhca_dma_write(e, mbox, e->mbox, command->mbox_len)) {
+        !qhca_dma_write(e, mbox, e->device->mbox, command->mbox_len)) {
         return QHCA_ERR_DMA;
     }
     return status;
@@ -137,7 +137,7 @@ static int execute(struct qhca_engine *e, struct qhca_cmd_ctx *c, uint32_t slot)
 static bool complete(struct qhca_engine *e, const struct qhca_cmd_ctx *c,
                      uint32_t slot, int status)
 {
-    struct qhca_cmdq *q = &e->cmdq;
+    struct qhca_cmdq *q = &e->device->cmdq;
     struct qhca_cmd_comp comp = {
         .opcode = c->cmd->opcode,
         .slot = htole16((uint16_t)slot),
@@ -158,10 +158,10 @@ static bool complete(struct qhca_engine *e, const struct qhca_cmd_ctx *c,
 /* False: a ring cannot be accessed; the device has stopped then. */
 static bool serve_one(struct qhca_engine *e)
 {
-    struct qhca_cmdq *q = &e->cmdq;
+    struct qhca_cmdq *q = &e->device->cmdq;
     uint32_t slot = q->ci & ((1u << q->log_size) - 1);
     struct qhca_cmd cmd;
-    struct qhca_cmd_ctx c = { .cmd = &cmd, .mbox = e->mbox };
+    struct qhca_cmd_ctx c = { .cmd = &cmd, .mbox = e->device->mbox };
     int status;
 
     if (qhca_dma_read(e, q->sq + slot * sizeof(cmd), &cmd, sizeof(cmd))) {
@@ -185,7 +185,7 @@ static bool serve_one(struct qhca_engine *e)
  */
 void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi)
 {
-    struct qhca_cmdq *q = &e->cmdq;
+    struct qhca_cmdq *q = &e->device->cmdq;
 
     if (pi - q->ci > 1u << q->log_size) {
         qhca_guest_error(e, "command doorbell %u, at %u, ring of %u", pi, q->ci,
@@ -209,7 +209,7 @@ void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi)
  */
 bool qhca_cmdq_start(struct qhca_engine *e)
 {
-    struct qhca_cmdq *q = &e->cmdq;
+    struct qhca_cmdq *q = &e->device->cmdq;
     const uint64_t low = QHCA_PAGE_SIZE - 1;
 
     q->pi = q->ci = q->cq_pi = 0;

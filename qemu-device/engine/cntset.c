@@ -20,7 +20,7 @@ void qhca_count_qp(struct qhca_engine *e, const struct qhca_qp *qp,
     e->cnt[which] += n;
     if (qp && qp->cntset) {
         qp->cntset->cnt[which] += n;
-        e->set_cnt[which] += n;
+        e->qps->set_cnt[which] += n;
     }
 }
 
@@ -47,7 +47,7 @@ int qhca_cmd_alloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!set) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    set->number = qhca_table_add(&e->cntset, set);
+    set->number = qhca_table_add(&e->qps->cntset, set);
     if (!set->number) {
         free(set);
         return QHCA_ERR_NO_RESOURCE;
@@ -58,7 +58,7 @@ int qhca_cmd_alloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 
 static void free_set(struct qhca_engine *e, struct qhca_cntset *set)
 {
-    qhca_table_del(&e->cntset, set->number);
+    qhca_table_del(&e->qps->cntset, set->number);
     free(set);
 }
 
@@ -69,7 +69,7 @@ static void free_set(struct qhca_engine *e, struct qhca_cntset *set)
  */
 int qhca_cmd_dealloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    struct qhca_cntset *set = qhca_table_get(&e->cntset,
+    struct qhca_cntset *set = qhca_table_get(&e->qps->cntset,
                                              le32toh(c->cmd->obj.obj));
 
     if (!set) {
@@ -91,7 +91,8 @@ int qhca_cmd_bind_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_bind_cntset *r = &c->cmd->bind_cntset;
     struct qhca_qp *qp = qhca_qp_get(e, le32toh(r->qpn));
-    struct qhca_cntset *set = qhca_table_get(&e->cntset, le32toh(r->cntset));
+    struct qhca_cntset *set = qhca_table_get(&e->qps->cntset,
+                                             le32toh(r->cntset));
 
     if (!qp || (r->cntset && !set)) {
         return QHCA_ERR_OBJ;
@@ -131,10 +132,10 @@ int qhca_cmd_query_counters(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 int qhca_cmd_query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     uint32_t number = le32toh(c->cmd->obj.obj);
-    const struct qhca_cntset *set = qhca_table_get(&e->cntset, number);
+    const struct qhca_cntset *set = qhca_table_get(&e->qps->cntset, number);
 
     if (!number) {
-        return answer(c, e->cnt, e->set_cnt);
+        return answer(c, e->cnt, e->qps->set_cnt);
     }
     return set ? answer(c, set->cnt, NULL) : QHCA_ERR_OBJ;
 }
@@ -147,12 +148,10 @@ int qhca_cmd_query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
  */
 void qhca_cntset_free_all(struct qhca_engine *e)
 {
-    for (uint32_t i = 0; i < e->cntset.size && e->cntset.used > 0; i++) {
-        struct qhca_cntset *set = qhca_table_at(&e->cntset, i);
+    struct qhca_cntset *set;
 
-        if (set) {
-            free_set(e, set);
-        }
+    qhca_table_each(&e->qps->cntset, set) {
+        free_set(e, set);
     }
-    memset(e->set_cnt, 0, sizeof(e->set_cnt));
+    memset(e->qps->set_cnt, 0, sizeof(e->qps->set_cnt));
 }

@@ -28,7 +28,7 @@ static uint64_t cq_bytes(unsigned log_size)
  */
 struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn)
 {
-    return qhca_table_get(&e->cq, cqn);
+    return qhca_table_get(&e->queues->cq, cqn);
 }
 
 /* Reads the consumer index; one that takes back or invents CQEs is refused. */
@@ -57,7 +57,7 @@ static void cq_fail(struct qhca_engine *e, struct qhca_cq *cq)
         return;         /* the device stopped, not the CQ */
     }
     cq->state = QHCA_CQ_ERROR;
-    qhca_list_add_tail(&e->failed_cqs, &cq->failed);
+    qhca_list_add_tail(&e->queues->failed, &cq->failed);
 }
 
 /**
@@ -70,10 +70,10 @@ bool qhca_cq_failed_work(struct qhca_engine *e)
 {
     struct qhca_cq *cq;
 
-    if (qhca_list_empty(&e->failed_cqs)) {
+    if (qhca_list_empty(&e->queues->failed)) {
         return false;
     }
-    cq = container_of(e->failed_cqs.next, struct qhca_cq, failed);
+    cq = container_of(e->queues->failed.next, struct qhca_cq, failed);
     qhca_list_del(&cq->failed);
     qhca_event(e, &cq->async, QHCA_EVENT_CQ_ERR);
     qhca_qp_cq_failed(e, cq);
@@ -224,7 +224,7 @@ int qhca_cmd_create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     }
     status = init_cq(e, cq, &c->cmd->create_cq);
     if (status == QHCA_OK) {
-        cq->cqn = qhca_table_add(&e->cq, cq);
+        cq->cqn = qhca_table_add(&e->queues->cq, cq);
         if (!cq->cqn) {
             qhca_mem_release(e, &cq->mem);
             status = QHCA_ERR_NO_RESOURCE;
@@ -249,7 +249,7 @@ static void free_cq(struct qhca_engine *e, struct qhca_cq *cq)
     qhca_list_del(&cq->pending);
     qhca_list_del(&cq->failed);
     qhca_async_del(&cq->async);
-    qhca_table_del(&e->cq, cq->cqn);
+    qhca_table_del(&e->queues->cq, cq->cqn);
     qhca_mem_release(e, &cq->mem);
     cq->eq->users--;
     free(cq);
@@ -281,13 +281,9 @@ int qhca_cmd_destroy_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 void qhca_cq_free_all(struct qhca_engine *e)
 {
     struct qhca_cq *cq;
-    uint32_t i;
 
-    for (i = 0; i < e->cq.size && e->cq.used > 0; i++) {
-        cq = qhca_table_at(&e->cq, i);
-        if (cq) {
-            free_cq(e, cq);
-        }
+    qhca_table_each(&e->queues->cq, cq) {
+        free_cq(e, cq);
     }
 }
 

@@ -12,6 +12,18 @@
 #define MAX_VECTORS     2048u   /* of MSI-X */
 #define MAX_QP          (1u << 18)
 
+/* struct house - an engine and all its rooms */
+struct house {
+    struct qhca_engine engine;
+    struct qhca_memory memory;
+    struct qhca_queues queues;
+    struct qhca_port port;
+    struct qhca_qps qps;
+    struct qhca_receive receive;
+    struct qhca_eth eth;
+    struct qhca_device device;
+};
+
 /* ---- services ---- */
 
 /**
@@ -80,17 +92,14 @@ void qhca_reset(struct qhca_engine *e)
     qhca_pd_free_all(e);
     qhca_xrcd_free_all(e);
     qhca_cntset_free_all(e);
-    qhca_list_init(&e->ready);
-    qhca_list_init(&e->tx_wait);
-    qhca_list_init(&e->failed_cqs);
-    qhca_fifo_free(&e->loop);
-    qhca_fifo_free(&e->tx);
-    qhca_fifo_free(&e->late);
+    qhca_list_init(&e->qps->ready);
+    qhca_list_init(&e->qps->tx_wait);
+    qhca_list_init(&e->queues->failed);
+    qhca_fifo_free(&e->device->late);
     qhca_port_reset(e);
     e->timers.used = e->timers.reserved = 0;
-    e->tx_blocked = false;
-    e->reset_wanted = e->tx_wanted = e->run_wanted = false;
-    memset(&e->cmdq, 0, sizeof(e->cmdq));
+    e->reset_wanted = e->device->tx_wanted = e->device->run_wanted = false;
+    memset(&e->device->cmdq, 0, sizeof(e->device->cmdq));
 }
 
 /* ---- life cycle ---- */
@@ -112,13 +121,31 @@ static bool ops_ok(const struct qhca_engine_ops *ops)
 
 static bool init_tables(struct qhca_engine *e)
 {
-    return qhca_table_init(&e->pd, QHCA_MAX_PD, &e->rng) &&
-           qhca_table_init(&e->mr, QHCA_MAX_MR + QHCA_MAX_MW, &e->rng) &&
-           qhca_table_init(&e->cq, QHCA_MAX_CQ, &e->rng) &&
-           qhca_table_init(&e->srq, QHCA_MAX_SRQ, &e->rng) &&
-           qhca_table_init(&e->xrcd, QHCA_MAX_XRCD, &e->rng) &&
-           qhca_table_init(&e->cntset, QHCA_MAX_CNTSET, &e->rng) &&
-           qhca_table_init(&e->qp, e->cfg.max_qp, &e->rng);
+    return qhca_table_init(&e->memory->pd, QHCA_MAX_PD, &e->rng) &&
+           qhca_table_init(&e->memory->mr, QHCA_MAX_MR + QHCA_MAX_MW,
+                           &e->rng) &&
+           qhca_table_init(&e->queues->cq, QHCA_MAX_CQ, &e->rng) &&
+           qhca_table_init(&e->receive->srq, QHCA_MAX_SRQ, &e->rng) &&
+           qhca_table_init(&e->receive->xrcd, QHCA_MAX_XRCD, &e->rng) &&
+           qhca_table_init(&e->qps->cntset, QHCA_MAX_CNTSET, &e->rng) &&
+           qhca_table_init(&e->qps->table, e->cfg.max_qp, &e->rng);
+}
+
+static struct qhca_engine *build(void)
+{
+    struct house *h = calloc(1, sizeof(*h));
+
+    if (!h) {
+        return NULL;
+    }
+    h->engine.memory = &h->memory;
+    h->engine.queues = &h->queues;
+    h->engine.port = &h->port;
+    h->engine.qps = &h->qps;
+    h->engine.receive = &h->receive;
+    h->engine.eth = &h->eth;
+    h->engine.device = &h->device;
+    return &h->engine;
 }
 
 /**
@@ -136,7 +163,7 @@ struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
     if (!config_ok(cfg) || !ops_ok(ops)) {
         return NULL;
     }
-    e = calloc(1, sizeof(*e));
+    e = build();
     if (!e) {
         return NULL;
     }
@@ -145,13 +172,13 @@ struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
     e->opaque = opaque;
     e->rng = cfg->seed;
     e->timers.armed = UINT64_MAX;
-    e->port.link = true;
-    e->reserved_mr.key = QHCA_RESERVED_LKEY;
-    e->reserved_mr.type = QHCA_MR_DMA;
-    e->reserved_mr.access = QHCA_ACCESS_LOCAL_WRITE;
-    e->null_mr.key = QHCA_NULL_LKEY;
-    e->null_mr.type = QHCA_MR_NULL;
-    e->null_mr.access = QHCA_ACCESS_LOCAL_WRITE;
+    e->port->link = true;
+    e->memory->reserved_mr.key = QHCA_RESERVED_LKEY;
+    e->memory->reserved_mr.type = QHCA_MR_DMA;
+    e->memory->reserved_mr.access = QHCA_ACCESS_LOCAL_WRITE;
+    e->memory->null_mr.key = QHCA_NULL_LKEY;
+    e->memory->null_mr.type = QHCA_MR_NULL;
+    e->memory->null_mr.access = QHCA_ACCESS_LOCAL_WRITE;
     if (!init_tables(e)) {
         qhca_engine_free(e);
         return NULL;
@@ -169,18 +196,18 @@ void qhca_engine_free(struct qhca_engine *e)
     if (!e) {
         return;
     }
-    if (e->qp.slot) {           /* the last of the tables is there: all are */
+    if (e->qps->table.slot) {       /* the last of the tables: all are there */
         qhca_reset(e);
     }
-    qhca_table_free(&e->pd);
-    qhca_table_free(&e->mr);
-    qhca_table_free(&e->cq);
-    qhca_table_free(&e->srq);
-    qhca_table_free(&e->xrcd);
-    qhca_table_free(&e->cntset);
-    qhca_table_free(&e->qp);
+    qhca_table_free(&e->memory->pd);
+    qhca_table_free(&e->memory->mr);
+    qhca_table_free(&e->queues->cq);
+    qhca_table_free(&e->receive->srq);
+    qhca_table_free(&e->receive->xrcd);
+    qhca_table_free(&e->qps->cntset);
+    qhca_table_free(&e->qps->table);
     free(e->timers.heap);
-    free(e);
+    free(container_of(e, struct house, engine));
 }
 
 /**
@@ -189,15 +216,16 @@ void qhca_engine_free(struct qhca_engine *e)
  */
 unsigned qhca_engine_num_objects(const struct qhca_engine *e)
 {
-    unsigned i, n = e->pd.used + e->mr.used + e->cq.used +
-                    e->srq.used + e->qp.used + e->xrcd.used +
-                    e->cntset.used;
+    unsigned i, n = e->memory->pd.used + e->memory->mr.used +
+                    e->queues->cq.used + e->receive->srq.used +
+                    e->qps->table.used + e->receive->xrcd.used +
+                    e->qps->cntset.used;
 
     for (i = 0; i < QHCA_MAX_EQ; i++) {
-        n += e->eq[i].used;
+        n += e->queues->eq[i].used;
     }
     for (i = 0; i < QHCA_MAX_ETHQ; i++) {
-        n += e->ethq[i].used;
+        n += e->eth->queue[i].used;
     }
     return n;
 }
@@ -206,10 +234,10 @@ unsigned qhca_engine_num_objects(const struct qhca_engine *e)
 
 static bool enter(struct qhca_engine *e, uint64_t now)
 {
-    if (e->busy) {
+    if (e->device->busy) {
         return false;
     }
-    e->busy = true;
+    e->device->busy = true;
     e->now = MAX_OF(e->now, now);
     return true;
 }
@@ -221,7 +249,7 @@ static void leave(struct qhca_engine *e)
         qhca_reset(e);
     }
     qhca_timers_sync(e);
-    e->busy = false;
+    e->device->busy = false;
 }
 
 /**
@@ -254,7 +282,7 @@ uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now, unsigned off)
         return UINT32_MAX;
     }
     val = qhca_reg_read(e, off);
-    e->busy = false;            /* a read starts nothing */
+    e->device->busy = false;            /* a read starts nothing */
     return val;
 }
 
@@ -317,7 +345,7 @@ void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
 {
     if (!enter(e, now)) {
         /* Full: the network loses it. */
-        qhca_fifo_push(&e->late, frame, len, 0);
+        qhca_fifo_push(&e->device->late, frame, len, 0);
         return;
     }
     qhca_steer(e, frame, len, 0);
@@ -331,7 +359,7 @@ void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
  */
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
 {
-    e->tx_wanted = true;
+    e->device->tx_wanted = true;
     qhca_engine_run(e, now);
 }
 
@@ -344,7 +372,7 @@ void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
 {
     e->timers.armed = UINT64_MAX;       /* it is spent */
     if (!enter(e, now)) {
-        e->run_wanted = true;
+        e->device->run_wanted = true;
         return;
     }
     qhca_timers_expire(e);
@@ -359,7 +387,7 @@ void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
 void qhca_engine_run(struct qhca_engine *e, uint64_t now)
 {
     if (!enter(e, now)) {
-        e->run_wanted = true;
+        e->device->run_wanted = true;
         return;
     }
     leave(e);
@@ -373,8 +401,8 @@ void qhca_engine_run(struct qhca_engine *e, uint64_t now)
  */
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
 {
-    e->link_changed = true;
-    e->link_wanted = up;
+    e->device->link_changed = true;
+    e->device->link_wanted = up;
     qhca_engine_run(e, now);
 }
 

@@ -17,7 +17,7 @@ struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn)
     if (eqn == 0 || eqn > QHCA_MAX_EQ) {
         return NULL;
     }
-    eq = &e->eq[eqn - 1];
+    eq = &e->queues->eq[eqn - 1];
     return eq->used ? eq : NULL;
 }
 
@@ -28,7 +28,7 @@ struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn)
  */
 uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq)
 {
-    return (uint32_t)(eq - e->eq) + 1;
+    return (uint32_t)(eq - e->queues->eq) + 1;
 }
 
 static struct qhca_eq *async_eq(struct qhca_engine *e)
@@ -36,8 +36,8 @@ static struct qhca_eq *async_eq(struct qhca_engine *e)
     unsigned i;
 
     for (i = 0; i < QHCA_MAX_EQ; i++) {
-        if (e->eq[i].used && e->eq[i].async) {
-            return &e->eq[i];
+        if (e->queues->eq[i].used && e->queues->eq[i].async) {
+            return &e->queues->eq[i];
         }
     }
     return NULL;
@@ -255,8 +255,8 @@ static struct qhca_eq *free_eq(struct qhca_engine *e)
     unsigned i;
 
     for (i = 0; i < QHCA_MAX_EQ; i++) {
-        if (!e->eq[i].used) {
-            return &e->eq[i];
+        if (!e->queues->eq[i].used) {
+            return &e->queues->eq[i];
         }
     }
     return NULL;
@@ -334,8 +334,8 @@ void qhca_eq_free_all(struct qhca_engine *e)
     unsigned i;
 
     for (i = 0; i < QHCA_MAX_EQ; i++) {
-        if (e->eq[i].used) {
-            release_eq(e, &e->eq[i]);
+        if (e->queues->eq[i].used) {
+            release_eq(e, &e->queues->eq[i]);
         }
     }
 }

@@ -14,10 +14,11 @@ static uint32_t ethq_size(const struct qhca_ethq *q)
 /* Queue numbers: direction plus one, so that 0 is none. */
 static struct qhca_ethq *ethq_get(struct qhca_engine *e, uint32_t number)
 {
-    if (number == 0 || number > QHCA_MAX_ETHQ || !e->ethq[number - 1].used) {
+    if (number == 0 || number > QHCA_MAX_ETHQ ||
+        !e->eth->queue[number - 1].used) {
         return NULL;
     }
-    return &e->ethq[number - 1];
+    return &e->eth->queue[number - 1];
 }
 
 /* WQEs are there, and their completions have somewhere to go. */
@@ -92,7 +93,7 @@ static void gather_start(struct qhca_eth_gather *g,
 
 static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
 {
-    struct qhca_eth_gather *g = &e->gather;
+    struct qhca_eth_gather *g = &e->eth->gather;
     uint32_t max = g->flags & QHCA_ETH_TSO ? QHCA_MAX_TSO : QHCA_MAX_FRAME;
     uint32_t n = le32toh(wqe->length);
 
@@ -148,7 +149,7 @@ static bool is_tagged(const uint8_t *frame)
 /* Makes the gathered bytes a frame, or fails it. */
 static uint8_t *gather_finish(struct qhca_engine *e)
 {
-    struct qhca_eth_gather *g = &e->gather;
+    struct qhca_eth_gather *g = &e->eth->gather;
     uint8_t *frame = gather_frame(g);
 
     if (g->len < ETH_LEN) {
@@ -162,7 +163,7 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     if (g->flags & QHCA_ETH_VLAN) {
         frame = insert_vlan(g);
     }
-    if (g->len > qhca_frame_header_len(frame, g->len) + e->port.mtu) {
+    if (g->len > qhca_frame_header_len(frame, g->len) + e->port->mtu) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
         return NULL;
     }
@@ -177,7 +178,7 @@ static uint8_t *gather_finish(struct qhca_engine *e)
 static void complete_frame(struct qhca_engine *e, struct qhca_ethq *q,
                            uint32_t byte_len)
 {
-    struct qhca_eth_gather *g = &e->gather;
+    struct qhca_eth_gather *g = &e->eth->gather;
     struct qhca_cqe cqe = {
         .wr_id = g->wr_id,
         .opcode = QHCA_CQE_ETH_TX,
@@ -215,11 +216,11 @@ bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len)
 
 static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q)
 {
-    struct qhca_eth_gather *g = &e->gather;
+    struct qhca_eth_gather *g = &e->eth->gather;
     uint8_t *frame;
 
     if (g->status == QHCA_WC_SUCCESS && g->flags & QHCA_ETH_TSO) {
-        gather_fail(g, qhca_tso_start(g, e->port.mtu));
+        gather_fail(g, qhca_tso_start(g, e->port->mtu));
         if (g->status == QHCA_WC_SUCCESS) {
             return;             /* send_piece() goes on */
         }
@@ -234,7 +235,7 @@ static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q)
 /* The next part of what is too large for one frame. */
 static void send_piece(struct qhca_engine *e, struct qhca_ethq *q)
 {
-    struct qhca_eth_gather *g = &e->gather;
+    struct qhca_eth_gather *g = &e->eth->gather;
 
     if (!qhca_tso_send(e)) {
         gather_fail(g, QHCA_WC_GENERAL_ERR);
@@ -254,9 +255,9 @@ static void send_piece(struct qhca_engine *e, struct qhca_ethq *q)
  */
 bool qhca_eth_tx_ready(const struct qhca_engine *e)
 {
-    const struct qhca_ethq *q = &e->ethq[QHCA_ETH_TX];
+    const struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
 
-    return (has_wqe(q) || e->gather.tso.active) && !e->tx_blocked;
+    return (has_wqe(q) || e->eth->gather.tso.active) && !e->port->tx_blocked;
 }
 
 /**
@@ -268,26 +269,26 @@ bool qhca_eth_tx_ready(const struct qhca_engine *e)
  */
 unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
 {
-    struct qhca_ethq *q = &e->ethq[QHCA_ETH_TX];
+    struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
     struct qhca_eth_wqe wqe;
     unsigned n;
 
     for (n = 0; n < budget && qhca_eth_tx_ready(e) && qhca_running(e); n++) {
-        if (e->gather.tso.active) {
+        if (e->eth->gather.tso.active) {
             send_piece(e, q);
             continue;
         }
         if (!take_wqe(e, q, &wqe)) {
             memset(&wqe, 0, sizeof(wqe));
-            gather_start(&e->gather, &wqe);
-            gather_fail(&e->gather, QHCA_WC_GENERAL_ERR);
+            gather_start(&e->eth->gather, &wqe);
+            gather_fail(&e->eth->gather, QHCA_WC_GENERAL_ERR);
         }
-        if (!e->gather.active) {
-            gather_start(&e->gather, &wqe);
+        if (!e->eth->gather.active) {
+            gather_start(&e->eth->gather, &wqe);
         }
         gather_add(e, &wqe);
         if (!(le16toh(wqe.flags) & QHCA_ETH_MORE)) {
-            e->gather.wr_id = wqe.wr_id;
+            e->eth->gather.wr_id = wqe.wr_id;
             finish_frame(e, q);
         }
     }
@@ -302,7 +303,7 @@ unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
  */
 bool qhca_engine_can_receive(struct qhca_engine *e)
 {
-    return qhca_running(e) && has_wqe(&e->ethq[QHCA_ETH_RX]);
+    return qhca_running(e) && has_wqe(&e->eth->queue[QHCA_ETH_RX]);
 }
 
 /* Writes the frame without its tag, which goes to the CQE. */
@@ -341,7 +342,7 @@ static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
 void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok)
 {
-    struct qhca_ethq *q = &e->ethq[QHCA_ETH_RX];
+    struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_RX];
     struct qhca_cqe cqe = {
         .opcode = QHCA_CQE_ETH_RX,
         .flags = htole16(csum_ok ? QHCA_CQE_CSUM_OK : 0),

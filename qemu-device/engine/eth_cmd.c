@@ -6,9 +6,9 @@
 
 static void free_ethq(struct qhca_engine *e, struct qhca_ethq *q)
 {
-    if (q == &e->ethq[QHCA_ETH_TX]) {
-        e->gather.active = false;
-        e->gather.tso.active = false;
+    if (q == &e->eth->queue[QHCA_ETH_TX]) {
+        e->eth->gather.active = false;
+        e->eth->gather.tso.active = false;
     }
     qhca_mem_release(e, &q->mem);
     q->cq->users--;
@@ -36,7 +36,7 @@ static int check_create(struct qhca_engine *e,
     if (cq->state != QHCA_CQ_OK) {
         return QHCA_ERR_STATE;
     }
-    if (e->ethq[r->dir].used && !(r->flags & QHCA_ETHQ_REPLACE)) {
+    if (e->eth->queue[r->dir].used && !(r->flags & QHCA_ETHQ_REPLACE)) {
         return QHCA_ERR_NO_RESOURCE;
     }
     return QHCA_OK;
@@ -61,7 +61,7 @@ int qhca_cmd_create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (status != QHCA_OK) {
         return status;
     }
-    q = &e->ethq[r->dir];
+    q = &e->eth->queue[r->dir];
     if (q->used) {
         free_ethq(e, q);
     }
@@ -87,10 +87,11 @@ int qhca_cmd_destroy_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     uint32_t number = le32toh(c->cmd->obj.obj);
 
-    if (number == 0 || number > QHCA_MAX_ETHQ || !e->ethq[number - 1].used) {
+    if (number == 0 || number > QHCA_MAX_ETHQ ||
+        !e->eth->queue[number - 1].used) {
         return QHCA_ERR_OBJ;
     }
-    free_ethq(e, &e->ethq[number - 1]);
+    free_ethq(e, &e->eth->queue[number - 1]);
     return QHCA_OK;
 }
 
@@ -103,8 +104,8 @@ void qhca_eth_free_all(struct qhca_engine *e)
     unsigned i;
 
     for (i = 0; i < QHCA_MAX_ETHQ; i++) {
-        if (e->ethq[i].used) {
-            free_ethq(e, &e->ethq[i]);
+        if (e->eth->queue[i].used) {
+            free_ethq(e, &e->eth->queue[i]);
         }
     }
 }

@@ -134,7 +134,7 @@ static void fill_header(const struct qhca_tso *t, uint8_t *frame, uint32_t n)
  */
 bool qhca_tso_send(struct qhca_engine *e)
 {
-    struct qhca_eth_gather *g = &e->gather;
+    struct qhca_eth_gather *g = &e->eth->gather;
     struct qhca_tso *t = &g->tso;
     uint32_t n = MIN_OF(t->len - t->done, t->mss), len = t->hdr_len + n;
     uint8_t *frame = g->data + t->payload + t->done - t->hdr_len;

@@ -125,12 +125,12 @@ bool qhca_mcast_wanted(const struct qhca_engine *e, const uint8_t *gid);
 /* The Ethernet address of a multicast GID. */
 void qhca_mcast_mac(const uint8_t *gid, uint8_t *mac);
 /*
- * Does a bounded part of the work the QP at the head of e->ready has; takes it
- * off the list when nothing is left that can be done now. Returns the cost in
+ * Does a bounded part of the work of the QP at the head of the ready list, and
+ * takes it off when nothing is left that can be done now. Returns the cost in
  * packets, at least 1.
  */
 unsigned qhca_qp_work(struct qhca_engine *e, struct qhca_qp *qp);
-/* Puts the QP's node on e->ready if it is not there. */
+/* Puts the QP's node on the ready list if it is not there. */
 void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp);
 /* The QP whose ready node is @n. */
 struct qhca_qp *qhca_qp_of_ready(struct qhca_list *n);
@@ -193,42 +193,11 @@ struct qhca_eth_gather {
     uint8_t data[QHCA_VLAN_ROOM + QHCA_MAX_TSO];    /* room to insert a tag */
 };
 
-struct qhca_engine {
-    struct qhca_engine_config cfg;
-    const struct qhca_engine_ops *ops;
-    void *opaque;
-    uint64_t now;               /* of the entry point being served */
-    uint64_t rng;
-
-    uint8_t state;              /* enum qhca_state */
-    uint8_t fatal;              /* enum qhca_fatal */
+/* The room of device/: what the guest's driver talks to. */
+struct qhca_device {
     uint32_t clock_hi;          /* latched by reading CLOCK_LO */
     struct qhca_cmdq cmdq;
     _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];  /* of the command in execution */
-
-    struct qhca_eq eq[QHCA_MAX_EQ];
-    struct qhca_table pd, mr, cq, srq, qp, xrcd, cntset;
-    struct qhca_qp *gsi;                /* QP 1, or NULL */
-    uint32_t num_mcast_grp;
-    struct qhca_mcast_group *mcast_grp[QHCA_MAX_MCAST_GRP];
-    uint32_t num_mw;            /* objects in mr that are windows */
-    /* Last one used, by table slot. */
-    uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];
-    struct qhca_mr reserved_mr;         /* what the reserved key stands for */
-    struct qhca_mr null_mr;             /* and the null key */
-    struct qhca_ethq ethq[QHCA_MAX_ETHQ];
-    struct qhca_eth_gather gather;
-    struct qhca_port port;
-    uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */
-    uint32_t rwr_nodes;         /* struct qhca_rwr_node, of all SRQs and QPs */
-
-    struct qhca_timers timers;
-    struct qhca_list ready;     /* QPs with work to do */
-    struct qhca_list tx_wait;   /* QPs that the network had no room for */
-    struct qhca_list failed_cqs;
-    struct qhca_fifo loop;      /* frames to the port itself */
-    struct qhca_fifo tx;        /* frames the network did not take */
-    bool tx_blocked;
 
     /*
      * Callbacks should not call back into the engine, but a guest can aim DMA
@@ -237,11 +206,68 @@ struct qhca_engine {
      * put here (or refused) and served when the entry point is about to return.
      */
     bool busy;
-    bool reset_wanted, link_changed, link_wanted, run_wanted, tx_wanted;
+    bool link_changed, link_wanted, run_wanted, tx_wanted;
     struct qhca_fifo late;      /* frames that arrived meanwhile */
+};
 
+struct qhca_eth {
+    struct qhca_ethq queue[QHCA_MAX_ETHQ];
+    struct qhca_eth_gather gather;
+};
+
+/* struct qhca_memory - protection domains, and what keys name */
+struct qhca_memory {
+    struct qhca_table pd, mr;
+    uint32_t num_mw;            /* objects in mr that are windows */
+    /* Last one used, by table slot. */
+    uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];
+    struct qhca_mr reserved_mr;         /* what the reserved key stands for */
+    struct qhca_mr null_mr;             /* and the null key */
+};
+
+struct qhca_queues {
+    struct qhca_eq eq[QHCA_MAX_EQ];
+    struct qhca_table cq;
+    struct qhca_list failed;    /* CQs whose users do not know yet */
+};
+
+struct qhca_qps {
+    struct qhca_table table, cntset;
+    struct qhca_qp *gsi;        /* QP 1, or NULL */
+    struct qhca_list ready;     /* QPs with work to do */
+    struct qhca_list tx_wait;   /* QPs that the network had no room for */
+    uint64_t set_cnt[QHCA_CNT_MAX]; /* of e->cnt, since the reset, in sets */
+};
+
+struct qhca_receive {
+    struct qhca_table srq, xrcd;
+    uint32_t rwr_nodes;         /* struct qhca_rwr_node, of all SRQs and QPs */
+};
+
+/*
+ * struct qhca_engine - the device: what every room needs, and where the rooms
+ * have theirs
+ */
+struct qhca_engine {
+    struct qhca_engine_config cfg;
+    const struct qhca_engine_ops *ops;
+    void *opaque;
+    uint64_t now;               /* of the entry point being served */
+    uint64_t rng;
+    uint8_t state;              /* enum qhca_state */
+    uint8_t fatal;              /* enum qhca_fatal */
+    bool reset_wanted;          /* silent until the entry point resets it */
+    uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */
+    struct qhca_timers timers;
     uint64_t cnt[QHCA_CNT_MAX];
-    uint64_t set_cnt[QHCA_CNT_MAX];     /* of these, since the reset, in sets */
+
+    struct qhca_memory *memory;
+    struct qhca_queues *queues;
+    struct qhca_port *port;
+    struct qhca_qps *qps;
+    struct qhca_receive *receive;
+    struct qhca_eth *eth;
+    struct qhca_device *device;
 };
 
 /* What is of no QP; else qhca_count_qp(). */

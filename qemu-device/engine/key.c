@@ -8,7 +8,7 @@
 
 struct qhca_mr *qhca_mr_by_number(struct qhca_engine *e, uint32_t key)
 {
-    return qhca_table_get(&e->mr, key >> 8);
+    return qhca_table_get(&e->memory->mr, key >> 8);
 }
 
 struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key)
@@ -62,9 +62,9 @@ static struct qhca_mr *lookup(struct qhca_engine *e,
     struct qhca_mr *mr = qhca_mr_get(e, key);
 
     if (key == QHCA_RESERVED_LKEY) {
-        mr = user->reserved ? &e->reserved_mr : NULL;
+        mr = user->reserved ? &e->memory->reserved_mr : NULL;
     } else if (key == QHCA_NULL_LKEY) {
-        mr = &e->null_mr;
+        mr = &e->memory->null_mr;
     } else if (mr && !accepts(mr, user)) {
         mr = NULL;
     }

@@ -19,8 +19,8 @@ static uint32_t find_group(const struct qhca_engine *e, const uint8_t *gid)
 {
     uint32_t i = 0;
 
-    while (i < e->num_mcast_grp &&
-           memcmp(e->mcast_grp[i]->gid, gid, 16) != 0) {
+    while (i < e->port->num_groups &&
+           memcmp(e->port->group[i]->gid, gid, 16) != 0) {
         i++;
     }
     return i;
@@ -45,7 +45,7 @@ static uint32_t find_qp(const struct qhca_mcast_group *grp,
  */
 bool qhca_mcast_wanted(const struct qhca_engine *e, const uint8_t *gid)
 {
-    return find_group(e, gid) < e->num_mcast_grp;
+    return find_group(e, gid) < e->port->num_groups;
 }
 
 /**
@@ -70,11 +70,11 @@ void qhca_mcast_rx(struct qhca_engine *e, const struct roce_packet *p,
 {
     uint32_t g = find_group(e, p->dgid);
 
-    if (g == e->num_mcast_grp) {
+    if (g == e->port->num_groups) {
         return;                 /* its last QP has gone meanwhile */
     }
-    for (uint32_t i = 0; i < e->mcast_grp[g]->num_qps; i++) {
-        qhca_roce_deliver(e, e->mcast_grp[g]->qp[i], p, len);
+    for (uint32_t i = 0; i < e->port->group[g]->num_qps; i++) {
+        qhca_roce_deliver(e, e->port->group[g]->qp[i], p, len);
     }
 }
 
@@ -82,8 +82,8 @@ void qhca_mcast_rx(struct qhca_engine *e, const struct roce_packet *p,
 
 static void drop_group(struct qhca_engine *e, uint32_t g)
 {
-    free(e->mcast_grp[g]);
-    e->mcast_grp[g] = e->mcast_grp[--e->num_mcast_grp];
+    free(e->port->group[g]);
+    e->port->group[g] = e->port->group[--e->port->num_groups];
 }
 
 /* The QP of the command, if the command makes sense. */
@@ -107,8 +107,8 @@ static struct qhca_mcast_group *get_group(struct qhca_engine *e,
     uint32_t g = find_group(e, gid);
     struct qhca_mcast_group *grp;
 
-    if (g < e->num_mcast_grp) {
-        return e->mcast_grp[g];
+    if (g < e->port->num_groups) {
+        return e->port->group[g];
     }
     if (g == QHCA_MAX_MCAST_GRP) {
         return NULL;
@@ -116,7 +116,7 @@ static struct qhca_mcast_group *get_group(struct qhca_engine *e,
     grp = calloc(1, sizeof(*grp));
     if (grp) {
         memcpy(grp->gid, gid, sizeof(grp->gid));
-        e->mcast_grp[e->num_mcast_grp++] = grp;
+        e->port->group[e->port->num_groups++] = grp;
     }
     return grp;
 }
@@ -165,11 +165,11 @@ int qhca_cmd_detach_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         return status;
     }
     g = find_group(e, c->cmd->mcast.gid);
-    if (g == e->num_mcast_grp) {
+    if (g == e->port->num_groups) {
         return QHCA_ERR_STATE;
     }
 
-    struct qhca_mcast_group *grp = e->mcast_grp[g];
+    struct qhca_mcast_group *grp = e->port->group[g];
 
     i = find_qp(grp, qp);
     if (i == grp->num_qps) {
@@ -189,7 +189,7 @@ int qhca_cmd_detach_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
  */
 void qhca_mcast_free_all(struct qhca_engine *e)
 {
-    while (e->num_mcast_grp > 0) {
+    while (e->port->num_groups > 0) {
         drop_group(e, 0);
     }
 }

@@ -10,7 +10,7 @@
 /* A variant other than the last one this slot had (F-007). */
 static uint32_t new_key(struct qhca_engine *e, uint32_t number)
 {
-    uint8_t *variant = &e->mr_variant[number & e->mr.slot_mask];
+    uint8_t *variant = &e->memory->mr_variant[number & e->memory->mr.slot_mask];
 
     *variant = (uint8_t)(*variant + 1 + qhca_random(&e->rng) % 255);
     return number << 8 | *variant;
@@ -28,7 +28,7 @@ bool qhca_access_ok(uint16_t access)
 
 bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr)
 {
-    uint32_t number = qhca_table_add(&e->mr, mr);
+    uint32_t number = qhca_table_add(&e->memory->mr, mr);
 
     if (!number) {
         return false;
@@ -80,7 +80,7 @@ static int init_mr(struct qhca_engine *e, struct qhca_mr *mr,
                    const struct qhca_cmd_reg_mr *r)
 {
     mr->valid = true;
-    mr->pd = qhca_table_get(&e->pd, le32toh(r->pdn));
+    mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
     mr->access = le16toh(r->access);
     mr->type = r->type;
     if (!mr->pd) {
@@ -111,7 +111,7 @@ int qhca_cmd_reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     struct qhca_mr *mr;
     int status;
 
-    if (e->mr.used - e->num_mw >= QHCA_MAX_MR) {
+    if (e->memory->mr.used - e->memory->num_mw >= QHCA_MAX_MR) {
         return QHCA_ERR_NO_RESOURCE;
     }
     mr = calloc(1, sizeof(*mr));
@@ -137,7 +137,7 @@ static int prepare_rereg(struct qhca_engine *e, struct qhca_mr *mr,
                          const struct qhca_cmd_reg_mr *r)
 {
     if (r->rereg & QHCA_REREG_PD) {
-        mr->pd = qhca_table_get(&e->pd, le32toh(r->pdn));
+        mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
         if (!mr->pd) {
             return QHCA_ERR_OBJ;
         }
@@ -193,8 +193,10 @@ int qhca_cmd_rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 
 void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr)
 {
-    e->mr_variant[(mr->key >> 8) & e->mr.slot_mask] = (uint8_t)mr->key;
-    qhca_table_del(&e->mr, mr->key >> 8);
+    uint32_t number = mr->key >> 8;
+
+    e->memory->mr_variant[number & e->memory->mr.slot_mask] = (uint8_t)mr->key;
+    qhca_table_del(&e->memory->mr, number);
     mr->pd->users--;
 }
 
@@ -233,13 +235,9 @@ int qhca_cmd_dereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 void qhca_mr_free_all(struct qhca_engine *e)
 {
     struct qhca_mr *mr;
-    uint32_t i;
 
-    for (i = 0; i < e->mr.size && e->mr.used > 0; i++) {
-        mr = qhca_table_at(&e->mr, i);
-        if (mr) {
-            free_mr(e, mr);
-        }
+    qhca_table_each(&e->memory->mr, mr) {
+        free_mr(e, mr);
     }
 }
 

@@ -31,7 +31,7 @@ static int check_type(const struct qhca_engine *e, unsigned type)
 int qhca_cmd_alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_alloc_mw *r = &c->cmd->alloc_mw;
-    struct qhca_pd *pd = qhca_table_get(&e->pd, le32toh(r->pdn));
+    struct qhca_pd *pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
     int status = check_type(e, r->type);
     struct qhca_mr *mw;
 
@@ -41,7 +41,7 @@ int qhca_cmd_alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!pd) {
         return QHCA_ERR_OBJ;
     }
-    if (e->num_mw >= QHCA_MAX_MW) {
+    if (e->memory->num_mw >= QHCA_MAX_MW) {
         return QHCA_ERR_NO_RESOURCE;
     }
     mw = calloc(1, sizeof(*mw));
@@ -54,7 +54,7 @@ int qhca_cmd_alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         free(mw);
         return QHCA_ERR_NO_RESOURCE;
     }
-    e->num_mw++;
+    e->memory->num_mw++;
     c->obj = mw->key;
     return QHCA_OK;
 }
@@ -78,7 +78,7 @@ static void free_mw(struct qhca_engine *e, struct qhca_mr *mw)
 {
     qhca_mw_unbind(e, mw);
     qhca_mr_del_key(e, mw);
-    e->num_mw--;
+    e->memory->num_mw--;
     free(mw);
 }
 
@@ -105,10 +105,10 @@ int qhca_cmd_dealloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
  */
 void qhca_mw_free_all(struct qhca_engine *e)
 {
-    for (uint32_t i = 0; i < e->mr.size && e->num_mw > 0; i++) {
-        struct qhca_mr *mw = qhca_table_at(&e->mr, i);
+    struct qhca_mr *mw;
 
-        if (mw && mw->window) {
+    qhca_table_each(&e->memory->mr, mw) {
+        if (mw->window) {
             free_mw(e, mw);
         }
     }
@@ -192,7 +192,7 @@ enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
 /* The window in slot @i if it is bound to the QP. */
 static struct qhca_mr *bound_to(struct qhca_engine *e, uint32_t i, uint32_t qpn)
 {
-    struct qhca_mr *mw = qhca_table_at(&e->mr, i);
+    struct qhca_mr *mw = qhca_table_at(&e->memory->mr, i);
 
     return mw && mw->window > QHCA_MW_1 && mw->valid && mw->qpn == qpn ? mw :
                                                                           NULL;
@@ -202,13 +202,13 @@ bool qhca_mw_release_qp(struct qhca_engine *e, uint32_t qpn)
 {
     struct qhca_mr *mw;
 
-    for (uint32_t i = 0; i < e->mr.size; i++) {
+    for (uint32_t i = 0; i < e->memory->mr.size; i++) {
         mw = bound_to(e, i, qpn);
         if (mw && mw->window == QHCA_MW_2A) {
             return false;
         }
     }
-    for (uint32_t i = 0; i < e->mr.size; i++) {
+    for (uint32_t i = 0; i < e->memory->mr.size; i++) {
         mw = bound_to(e, i, qpn);
         if (mw) {
             qhca_mw_unbind(e, mw);

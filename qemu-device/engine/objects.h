@@ -204,7 +204,7 @@ struct qhca_cq {
     uint32_t held;              /* CQEs since an event is being held back */
     struct qhca_timer timer;    /* until it is raised all the same */
     struct qhca_list pending;   /* node in eq->pending */
-    struct qhca_list failed;    /* node in e->failed_cqs */
+    struct qhca_list failed;    /* node in e->queues->failed */
     struct qhca_async async;
 };
 
@@ -266,6 +266,11 @@ struct qhca_port {
     uint32_t num_mcast;
     uint8_t mcast[QHCA_MAX_MCAST][6];
     uint32_t bad_pkey, qkey_viol;
+    uint32_t num_groups;
+    struct qhca_mcast_group *group[QHCA_MAX_MCAST_GRP];
+    struct qhca_fifo loop;      /* frames to the port itself */
+    struct qhca_fifo tx;        /* frames the network did not take */
+    bool tx_blocked;
 };
 
 /* Index of @gid (16 bytes) on VLAN @vlan in the port's table, or -1. */

@@ -19,7 +19,7 @@ int qhca_cmd_alloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!pd) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    pd->pdn = qhca_table_add(&e->pd, pd);
+    pd->pdn = qhca_table_add(&e->memory->pd, pd);
     if (!pd->pdn) {
         free(pd);
         return QHCA_ERR_NO_RESOURCE;
@@ -35,7 +35,8 @@ int qhca_cmd_alloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
  */
 int qhca_cmd_dealloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    struct qhca_pd *pd = qhca_table_get(&e->pd, le32toh(c->cmd->obj.obj));
+    struct qhca_pd *pd = qhca_table_get(&e->memory->pd,
+                                        le32toh(c->cmd->obj.obj));
 
     if (!pd) {
         return QHCA_ERR_OBJ;
@@ -43,7 +44,7 @@ int qhca_cmd_dealloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (pd->users) {
         return QHCA_ERR_BUSY;
     }
-    qhca_table_del(&e->pd, pd->pdn);
+    qhca_table_del(&e->memory->pd, pd->pdn);
     free(pd);
     return QHCA_OK;
 }
@@ -55,13 +56,9 @@ int qhca_cmd_dealloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 void qhca_pd_free_all(struct qhca_engine *e)
 {
     struct qhca_pd *pd;
-    uint32_t i;
 
-    for (i = 0; i < e->pd.size && e->pd.used > 0; i++) {
-        pd = qhca_table_at(&e->pd, i);
-        if (pd) {
-            qhca_table_del(&e->pd, pd->pdn);
-            free(pd);
-        }
+    qhca_table_each(&e->memory->pd, pd) {
+        qhca_table_del(&e->memory->pd, pd->pdn);
+        free(pd);
     }
 }

@@ -49,13 +49,15 @@ static bool gid_is_unicast(const uint8_t *gid)
  */
 void qhca_port_reset(struct qhca_engine *e)
 {
-    bool link = e->port.link;
+    bool link = e->port->link;
 
-    memset(&e->port, 0, sizeof(e->port));
-    memcpy(e->port.mac, e->cfg.mac, sizeof(e->port.mac));
-    e->port.mtu = 1500;
-    e->port.link = link;
-    qhca_async_init(&e->port.async, PORT_NUMBER);
+    qhca_fifo_free(&e->port->loop);
+    qhca_fifo_free(&e->port->tx);
+    memset(e->port, 0, sizeof(*e->port));
+    memcpy(e->port->mac, e->cfg.mac, sizeof(e->port->mac));
+    e->port->mtu = 1500;
+    e->port->link = link;
+    qhca_async_init(&e->port->async, PORT_NUMBER);
 }
 
 /**
@@ -68,13 +70,13 @@ void qhca_port_reset(struct qhca_engine *e)
  */
 void qhca_port_set_link(struct qhca_engine *e, bool up)
 {
-    if (up == e->port.link) {
+    if (up == e->port->link) {
         return;
     }
-    e->port.link = up;
-    if (!qhca_event_cancel(&e->port.async, up ? QHCA_EVENT_LINK_DOWN :
+    e->port->link = up;
+    if (!qhca_event_cancel(&e->port->async, up ? QHCA_EVENT_LINK_DOWN :
                                                 QHCA_EVENT_LINK_UP)) {
-        qhca_event(e, &e->port.async, up ? QHCA_EVENT_LINK_UP :
+        qhca_event(e, &e->port->async, up ? QHCA_EVENT_LINK_UP :
                                            QHCA_EVENT_LINK_DOWN);
     }
 }
@@ -85,7 +87,7 @@ void qhca_port_set_link(struct qhca_engine *e, bool up)
  */
 bool qhca_port_up(const struct qhca_engine *e)
 {
-    return e->port.link && e->port.flags & QHCA_PORT_ENABLE;
+    return e->port->link && e->port->flags & QHCA_PORT_ENABLE;
 }
 
 /**
@@ -96,7 +98,7 @@ uint32_t qhca_port_path_mtu(const struct qhca_engine *e)
 {
     uint32_t mtu = PATH_MTU_MAX;
 
-    while (mtu + PATH_MTU_HEADERS > e->port.mtu && mtu >= PATH_MTU_MIN) {
+    while (mtu + PATH_MTU_HEADERS > e->port->mtu && mtu >= PATH_MTU_MIN) {
         mtu /= 2;
     }
     return mtu < PATH_MTU_MIN ? 0 : mtu;
@@ -115,11 +117,11 @@ int qhca_cmd_query_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         return QHCA_ERR_PARAM;
     }
     out->speed = htole32(PORT_SPEED_MBPS);
-    out->link_up = e->port.link;
+    out->link_up = e->port->link;
     out->max_mtu = htole32(QHCA_ETH_MTU_MAX);
-    out->mtu = htole32(e->port.mtu);
-    out->bad_pkey_cntr = htole32(e->port.bad_pkey);
-    out->qkey_viol_cntr = htole32(e->port.qkey_viol);
+    out->mtu = htole32(e->port->mtu);
+    out->bad_pkey_cntr = htole32(e->port->bad_pkey);
+    out->qkey_viol_cntr = htole32(e->port->qkey_viol);
     return QHCA_OK;
 }
 
@@ -140,9 +142,9 @@ int qhca_cmd_set_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (mtu > QHCA_ETH_MTU_MAX) {
         return QHCA_ERR_LIMIT;
     }
-    memcpy(e->port.mac, r->mac, sizeof(e->port.mac));
-    e->port.flags = r->flags;
-    e->port.mtu = mtu;
+    memcpy(e->port->mac, r->mac, sizeof(e->port->mac));
+    e->port->flags = r->flags;
+    e->port->mtu = mtu;
     return QHCA_OK;
 }
 
@@ -165,9 +167,9 @@ int qhca_cmd_set_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         }
     }
     for (i = 0; i < count; i++) {
-        memcpy(e->port.mcast[i], list->mac[i], sizeof(e->port.mcast[i]));
+        memcpy(e->port->mcast[i], list->mac[i], sizeof(e->port->mcast[i]));
     }
-    e->port.num_mcast = count;
+    e->port->num_mcast = count;
     return QHCA_OK;
 }
 
@@ -205,7 +207,7 @@ int qhca_cmd_set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (index >= QHCA_MAX_GID) {
         return QHCA_ERR_LIMIT;
     }
-    g = &e->port.gid[index];
+    g = &e->port->gid[index];
     if (r->valid) {
         if (!gid_entry_ok(r)) {
             return QHCA_ERR_PARAM;
@@ -218,7 +220,7 @@ int qhca_cmd_set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     } else {
         memset(g, 0, sizeof(*g));
     }
-    update_num_gid(&e->port);
+    update_num_gid(e->port);
     return QHCA_OK;
 }
 
@@ -229,8 +231,8 @@ int qhca_cmd_set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
  */
 bool qhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan)
 {
-    for (uint32_t i = 0; i < e->port.num_gid; i++) {
-        if (e->port.gid[i].valid && e->port.gid[i].vlan == vlan) {
+    for (uint32_t i = 0; i < e->port->num_gid; i++) {
+        if (e->port->gid[i].valid && e->port->gid[i].vlan == vlan) {
             return true;
         }
     }
@@ -251,8 +253,8 @@ int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
     const struct qhca_gid *g;
     uint32_t i;
 
-    for (i = 0; i < e->port.num_gid; i++) {
-        g = &e->port.gid[i];
+    for (i = 0; i < e->port->num_gid; i++) {
+        g = &e->port->gid[i];
         if (g->valid && g->vlan == vlan &&
             memcmp(g->gid, gid, sizeof(g->gid)) == 0) {
             return (int)i;

@@ -7,8 +7,8 @@
 
 struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn)
 {
-    struct qhca_qp *qp = qpn == QHCA_QPN_GSI ? e->gsi :
-                                               qhca_table_get(&e->qp, qpn);
+    struct qhca_qp *qp = qpn == QHCA_QPN_GSI ?
+                         e->qps->gsi : qhca_table_get(&e->qps->table, qpn);
 
     return qp && qp->qpn == qpn ? qp : NULL;
 }
@@ -16,7 +16,7 @@ struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn)
 void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp)
 {
     if (qhca_list_empty(&qp->ready)) {
-        qhca_list_add_tail(&e->ready, &qp->ready);
+        qhca_list_add_tail(&e->qps->ready, &qp->ready);
     }
 }
 
@@ -69,10 +69,10 @@ void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event)
 
 void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq)
 {
-    for (uint32_t i = 0; i < e->qp.size; i++) {
-        struct qhca_qp *qp = qhca_table_at(&e->qp, i);
+    struct qhca_qp *qp;
 
-        if (!qp || (qp->scq != cq && qp->rcq != cq)) {
+    qhca_table_each(&e->qps->table, qp) {
+        if (qp->scq != cq && qp->rcq != cq) {
             continue;
         }
         if (qp->state == QHCA_QPS_ERR) {
@@ -287,8 +287,8 @@ unsigned qhca_qp_work(struct qhca_engine *e, struct qhca_qp *qp)
 
 void qhca_qp_tx_ready(struct qhca_engine *e)
 {
-    while (!qhca_list_empty(&e->tx_wait)) {
-        struct qhca_qp *qp = container_of(e->tx_wait.next, struct qhca_qp,
+    while (!qhca_list_empty(&e->qps->tx_wait)) {
+        struct qhca_qp *qp = container_of(e->qps->tx_wait.next, struct qhca_qp,
                                           tx_wait);
 
         qhca_list_del(&qp->tx_wait);

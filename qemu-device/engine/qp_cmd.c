@@ -104,10 +104,10 @@ static int import_queue(struct qhca_engine *e, struct qhca_wq *wq,
 /* Out of the table, so that nobody finds it any more. */
 static void unlist(struct qhca_engine *e, struct qhca_qp *qp)
 {
-    if (e->gsi == qp) {
-        e->gsi = NULL;
+    if (e->qps->gsi == qp) {
+        e->qps->gsi = NULL;
     }
-    qhca_table_del(&e->qp, qp->slot);
+    qhca_table_del(&e->qps->table, qp->slot);
     qhca_async_del(&qp->async);
 }
 
@@ -137,7 +137,7 @@ static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
 
     qp->uar = le32toh(c->uar);
     if (parts & HAS_SQ) {
-        qp->pd = qhca_table_get(&e->pd, le32toh(c->pdn));
+        qp->pd = qhca_table_get(&e->memory->pd, le32toh(c->pdn));
         qp->scq = qhca_cq_get(e, le32toh(c->send_cqn));
         found = qp->pd && qp->scq;
     }
@@ -206,7 +206,7 @@ static int build_qp(struct qhca_engine *e, struct qhca_qp *qp,
             return QHCA_ERR_NO_RESOURCE;
         }
     }
-    qp->slot = qhca_table_add(&e->qp, qp);
+    qp->slot = qhca_table_add(&e->qps->table, qp);
     qp->qpn = qp->type == QHCA_QPT_GSI ? QHCA_QPN_GSI : qp->slot;
     return qp->slot ? QHCA_OK : QHCA_ERR_NO_RESOURCE;
 }
@@ -222,8 +222,8 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     if (ret) {
         return ret;
     }
-    if (e->qp.used == e->qp.size || (c.type == QHCA_QPT_GSI && e->gsi) ||
-        !qhca_timer_reserve(e, 1)) {
+    if (e->qps->table.used == e->qps->table.size ||
+        (c.type == QHCA_QPT_GSI && e->qps->gsi) || !qhca_timer_reserve(e, 1)) {
         return QHCA_ERR_NO_RESOURCE;
     }
     qp = calloc(1, sizeof(*qp));
@@ -248,7 +248,7 @@ int qhca_cmd_create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     qhca_async_init(&qp->async, qp->qpn);
     count_users(qp, 1);
     if (qp->type == QHCA_QPT_GSI) {
-        e->gsi = qp;
+        e->qps->gsi = qp;
     }
     ctx->obj = qp->qpn;
     return QHCA_OK;
@@ -276,14 +276,12 @@ int qhca_cmd_destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
 
 void qhca_qp_free_all(struct qhca_engine *e)
 {
-    for (uint32_t i = 0; i < e->qp.size; i++) {
-        struct qhca_qp *qp = qhca_table_at(&e->qp, i);
+    struct qhca_qp *qp;
 
-        if (qp) {
-            qhca_qp_clear(e, qp);
-            unlist(e, qp);
-            free_qp(e, qp);
-        }
+    qhca_table_each(&e->qps->table, qp) {
+        qhca_qp_clear(e, qp);
+        unlist(e, qp);
+        free_qp(e, qp);
     }
 }
 

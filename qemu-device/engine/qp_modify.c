@@ -43,7 +43,7 @@ static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
     if (av->port != 1 || av->sgid_index >= QHCA_MAX_GID) {
         return false;
     }
-    local = &e->port.gid[av->sgid_index];
+    local = &e->port->gid[av->sgid_index];
     return local->valid &&
            local->ipv4 == qhca_gid_is_ipv4(av->dgid);
 }

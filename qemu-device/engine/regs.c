@@ -80,8 +80,9 @@ static void write_control(struct qhca_engine *e, uint32_t val)
     }
     if (!qhca_cmdq_start(e)) {
         qhca_guest_error(e, "command rings 0x%llx 0x%llx of 2^%u entries",
-                         (unsigned long long)e->cmdq.sq,
-                         (unsigned long long)e->cmdq.cq, e->cmdq.log_size);
+                         (unsigned long long)e->device->cmdq.sq,
+                         (unsigned long long)e->device->cmdq.cq,
+                         e->device->cmdq.log_size);
         qhca_fatal(e, QHCA_FATAL_CMDQ_CONFIG);
         return;
     }
@@ -91,7 +92,7 @@ static void write_control(struct qhca_engine *e, uint32_t val)
 static uint32_t read_status(struct qhca_engine *e)
 {
     return QHCA_PREP(QHCA_STATUS_STATE, (uint32_t)e->state) |
-           (e->port.link ? QHCA_STATUS_LINK_UP : 0);
+           (e->port->link ? QHCA_STATUS_LINK_UP : 0);
 }
 
 static void write_reset(struct qhca_engine *e, uint32_t val)
@@ -130,54 +131,54 @@ static void set_half(struct qhca_engine *e, uint64_t *reg, unsigned shift,
 
 static uint32_t read_cmd_sq_lo(struct qhca_engine *e)
 {
-    return lo(e->cmdq.sq);
+    return lo(e->device->cmdq.sq);
 }
 
 static uint32_t read_cmd_sq_hi(struct qhca_engine *e)
 {
-    return hi(e->cmdq.sq);
+    return hi(e->device->cmdq.sq);
 }
 
 static uint32_t read_cmd_cq_lo(struct qhca_engine *e)
 {
-    return lo(e->cmdq.cq);
+    return lo(e->device->cmdq.cq);
 }
 
 static uint32_t read_cmd_cq_hi(struct qhca_engine *e)
 {
-    return hi(e->cmdq.cq);
+    return hi(e->device->cmdq.cq);
 }
 
 static void write_cmd_sq_lo(struct qhca_engine *e, uint32_t val)
 {
-    set_half(e, &e->cmdq.sq, 0, val);
+    set_half(e, &e->device->cmdq.sq, 0, val);
 }
 
 static void write_cmd_sq_hi(struct qhca_engine *e, uint32_t val)
 {
-    set_half(e, &e->cmdq.sq, 32, val);
+    set_half(e, &e->device->cmdq.sq, 32, val);
 }
 
 static void write_cmd_cq_lo(struct qhca_engine *e, uint32_t val)
 {
-    set_half(e, &e->cmdq.cq, 0, val);
+    set_half(e, &e->device->cmdq.cq, 0, val);
 }
 
 static void write_cmd_cq_hi(struct qhca_engine *e, uint32_t val)
 {
-    set_half(e, &e->cmdq.cq, 32, val);
+    set_half(e, &e->device->cmdq.cq, 32, val);
 }
 
 static uint32_t read_cmd_log_size(struct qhca_engine *e)
 {
-    return e->cmdq.log_size;
+    return e->device->cmdq.log_size;
 }
 
 static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
 {
     if (base_writable(e)) {
         /* Too large stays too large: ENABLE is what judges it. */
-        e->cmdq.log_size = (uint8_t)MIN_OF(val, 0xffu);
+        e->device->cmdq.log_size = (uint8_t)MIN_OF(val, 0xffu);
     }
 }
 
@@ -196,13 +197,13 @@ static uint32_t read_mac_hi(struct qhca_engine *e)
 
 static uint32_t read_clock_lo(struct qhca_engine *e)
 {
-    e->clock_hi = hi(e->now);
+    e->device->clock_hi = hi(e->now);
     return lo(e->now);
 }
 
 static uint32_t read_clock_hi(struct qhca_engine *e)
 {
-    return e->clock_hi;
+    return e->device->clock_hi;
 }
 
 #define REG_RO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, read_##fn, NULL }

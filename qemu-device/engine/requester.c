@@ -438,7 +438,8 @@ void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t)
      * host is to let it work: look again when they have been handled. Once:
      * the frames of others must not keep this QP from noticing a dead peer.
      */
-    if ((qhca_fifo_used(&e->loop) || e->tx_blocked) && !qp->req.grace) {
+    if (!qp->req.grace &&
+        (qhca_fifo_used(&e->port->loop) || e->port->tx_blocked)) {
         qp->req.grace = true;
         qhca_requester_timer(e, qp);
         return;

@@ -58,7 +58,7 @@ static void drop(struct qhca_engine *e, const struct qhca_qp *qp,
 static void route(const struct qhca_engine *e, const struct qhca_av *av,
                   bool *loop, bool *net)
 {
-    const struct qhca_gid *local = &e->port.gid[av->sgid_index];
+    const struct qhca_gid *local = &e->port->gid[av->sgid_index];
 
     if (qhca_gid_is_multicast(av->dgid)) {
         *net = true;
@@ -79,7 +79,7 @@ static void route(const struct qhca_engine *e, const struct qhca_av *av,
 static bool from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
                       const struct roce_packet *p)
 {
-    const struct qhca_gid *local = &e->port.gid[qp->attr.av.sgid_index];
+    const struct qhca_gid *local = &e->port->gid[qp->attr.av.sgid_index];
     bool loop, net;
 
     if (!local->valid || p->vlan != local->vlan ||
@@ -109,7 +109,7 @@ static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
     bool datagram = qhca_qp_is_datagram(qp);
 
     if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
-        e->port.bad_pkey += e->port.bad_pkey < 0xffff;
+        e->port->bad_pkey += e->port->bad_pkey < 0xffff;
         drop(e, qp, p, QHCA_CNT_RX_BAD_PKEY);
         return false;
     }
@@ -119,7 +119,7 @@ static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
     }
     if (datagram && (roce_opcode(p->opcode)->flags & OPF_DETH) &&
         !qhca_datagram_allowed(qp, p)) {
-        e->port.qkey_viol += e->port.qkey_viol < 0xffff;
+        e->port->qkey_viol += e->port->qkey_viol < 0xffff;
         drop(e, qp, p, QHCA_CNT_RX_BAD_QKEY);
         return false;
     }
@@ -245,7 +245,7 @@ uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
                               struct qhca_txbuf *b, const struct qhca_av *av,
                               uint32_t dest_qp, uint8_t opcode, uint32_t psn)
 {
-    const struct qhca_gid *local = &e->port.gid[av->sgid_index];
+    const struct qhca_gid *local = &e->port->gid[av->sgid_index];
     struct roce_packet *p = &b->p;
 
     /* A GID that was taken away sends nothing from anywhere (G-015). */
@@ -306,7 +306,7 @@ bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
     /* The run loop empties the loopback FIFO; the network calls back. */
     qhca_list_del(&qp->tx_wait);
     if (net && !qhca_tx_room(e, false, reserve + 1)) {
-        qhca_list_add_tail(&e->tx_wait, &qp->tx_wait);
+        qhca_list_add_tail(&e->qps->tx_wait, &qp->tx_wait);
         return false;
     }
     return !loop || qhca_tx_room(e, true, reserve + 1);

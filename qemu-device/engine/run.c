@@ -15,18 +15,18 @@
 /* What arrived at the entry points while one of them was busy. */
 static void serve_late_calls(struct qhca_engine *e)
 {
-    if (e->link_changed) {
-        e->link_changed = false;
-        qhca_port_set_link(e, e->link_wanted);
+    if (e->device->link_changed) {
+        e->device->link_changed = false;
+        qhca_port_set_link(e, e->device->link_wanted);
     }
-    if (e->run_wanted) {
-        e->run_wanted = false;
+    if (e->device->run_wanted) {
+        e->device->run_wanted = false;
         qhca_timers_expire(e);
     }
-    if (e->tx_wanted) {
-        e->tx_wanted = false;
+    if (e->device->tx_wanted) {
+        e->device->tx_wanted = false;
         qhca_tx_flush(e);
-        if (!e->tx_blocked) {
+        if (!e->port->tx_blocked) {
             qhca_qp_tx_ready(e);
         }
     }
@@ -57,16 +57,16 @@ static unsigned run_failed_cqs(struct qhca_engine *e)
 /* The QP whose turn it is; it goes to the back if it has more to do. */
 static unsigned run_qp(struct qhca_engine *e)
 {
-    struct qhca_list *node = e->ready.next;
+    struct qhca_list *node = e->qps->ready.next;
     unsigned cost;
 
-    if (qhca_list_empty(&e->ready)) {
+    if (qhca_list_empty(&e->qps->ready)) {
         return 0;
     }
     cost = qhca_qp_work(e, qhca_qp_of_ready(node));
-    if (e->ready.next == node) {
+    if (e->qps->ready.next == node) {
         qhca_list_del(node);
-        qhca_list_add_tail(&e->ready, node);
+        qhca_list_add_tail(&e->qps->ready, node);
     }
     return MAX_OF(cost, 1u);
 }
@@ -75,8 +75,8 @@ static unsigned turn(struct qhca_engine *e)
 {
     unsigned cost = run_failed_cqs(e);
 
-    cost += drain(e, &e->loop);
-    cost += drain(e, &e->late);
+    cost += drain(e, &e->port->loop);
+    cost += drain(e, &e->device->late);
     if (qhca_running(e)) {
         cost += run_qp(e);
     }
@@ -88,10 +88,12 @@ static unsigned turn(struct qhca_engine *e)
 
 static bool work_left(const struct qhca_engine *e)
 {
-    return !qhca_list_empty(&e->ready) || !qhca_list_empty(&e->failed_cqs) ||
-           qhca_fifo_used(&e->loop) || qhca_fifo_used(&e->late) ||
-           qhca_eth_tx_ready(e) || e->run_wanted || e->tx_wanted ||
-           e->link_changed;
+    return !qhca_list_empty(&e->qps->ready) ||
+           !qhca_list_empty(&e->queues->failed) ||
+           qhca_fifo_used(&e->port->loop) || qhca_fifo_used(&e->device->late) ||
+           qhca_eth_tx_ready(e) || e->device->run_wanted ||
+           e->device->tx_wanted ||
+           e->device->link_changed;
 }
 
 /**

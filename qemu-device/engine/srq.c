@@ -11,7 +11,7 @@
 
 struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn)
 {
-    return qhca_table_get(&e->srq, srqn);
+    return qhca_table_get(&e->receive->srq, srqn);
 }
 
 /* ---- what QPs do ---- */
@@ -35,11 +35,11 @@ static struct qhca_rwr_node *node_alloc(struct qhca_engine *e)
 {
     struct qhca_rwr_node *node = NULL;
 
-    if (e->rwr_nodes < QHCA_RWR_NODES_PER_QP * e->cfg.max_qp) {
+    if (e->receive->rwr_nodes < QHCA_RWR_NODES_PER_QP * e->cfg.max_qp) {
         node = malloc(sizeof(*node));
     }
     if (node) {
-        e->rwr_nodes++;
+        e->receive->rwr_nodes++;
     }
     return node;
 }
@@ -47,7 +47,7 @@ static struct qhca_rwr_node *node_alloc(struct qhca_engine *e)
 void qhca_rwr_node_free(struct qhca_engine *e, struct qhca_rwr_node *node)
 {
     if (node) {
-        e->rwr_nodes--;
+        e->receive->rwr_nodes--;
         free(node);
     }
 }
@@ -189,7 +189,7 @@ static int build_srq(struct qhca_engine *e, struct qhca_srq *srq,
     int status;
 
     qhca_list_init(&srq->returned);
-    srq->pd = qhca_table_get(&e->pd, le32toh(r->pdn));
+    srq->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
     if (!srq->pd) {
         return QHCA_ERR_OBJ;
     }
@@ -215,7 +215,7 @@ static int build_srq(struct qhca_engine *e, struct qhca_srq *srq,
     if (status != QHCA_OK) {
         return status;
     }
-    srq->srqn = qhca_table_add(&e->srq, srq);
+    srq->srqn = qhca_table_add(&e->receive->srq, srq);
     if (!srq->srqn) {
         qhca_mem_release(e, &srq->wq.mem);
         return QHCA_ERR_NO_RESOURCE;
@@ -261,7 +261,7 @@ static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
     }
     count_users(srq, -1);
     qhca_async_del(&srq->async);
-    qhca_table_del(&e->srq, srq->srqn);
+    qhca_table_del(&e->receive->srq, srq->srqn);
     qhca_mem_release(e, &srq->wq.mem);
     free(srq);
 }
@@ -294,12 +294,10 @@ int qhca_cmd_destroy_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
  */
 void qhca_srq_free_all(struct qhca_engine *e)
 {
-    for (uint32_t i = 0; i < e->srq.size && e->srq.used > 0; i++) {
-        struct qhca_srq *srq = qhca_table_at(&e->srq, i);
+    struct qhca_srq *srq;
 
-        if (srq) {
-            free_srq(e, srq);
-        }
+    qhca_table_each(&e->receive->srq, srq) {
+        free_srq(e, srq);
     }
 }
 

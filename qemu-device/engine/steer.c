@@ -39,8 +39,8 @@ static bool is_roce(const struct qhca_engine *e, const struct frame_headers *p,
         return false;
     }
     /* Upper devices (macvlan) have GIDs with an address of their own. */
-    return loop || mac_equal(dmac, e->port.mac) ||
-           mac_equal(dmac, e->port.gid[index].smac);
+    return loop || mac_equal(dmac, e->port->mac) ||
+           mac_equal(dmac, e->port->gid[index].smac);
 }
 
 static bool in_mcast_list(const struct qhca_port *port, const uint8_t *dmac)
@@ -90,7 +90,7 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         return;
     }
     qhca_frame_parse(&p, frame, len);
-    if (len > qhca_frame_header_len(frame, len) + e->port.mtu) {
+    if (len > qhca_frame_header_len(frame, len) + e->port->mtu) {
         qhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }
@@ -98,7 +98,7 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
         qhca_roce_rx(e, frame, len, from);
     } else if (from) {
         qhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has gone meanwhile */
-    } else if (eth_accepts(&e->port, frame)) {
+    } else if (eth_accepts(e->port, frame)) {
         qhca_eth_rx(e, frame, len, qhca_csum_verify(frame, len, p.l3, p.type));
     }
 }

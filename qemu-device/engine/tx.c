@@ -7,11 +7,11 @@
 
 static bool send_now(struct qhca_engine *e, const uint8_t *frame, size_t len)
 {
-    if (e->tx_blocked || qhca_fifo_used(&e->tx)) {
+    if (e->port->tx_blocked || qhca_fifo_used(&e->port->tx)) {
         return false;
     }
     if (!e->ops->send_frame(e->opaque, frame, len)) {
-        e->tx_blocked = true;
+        e->port->tx_blocked = true;
         return false;
     }
     return true;
@@ -40,9 +40,10 @@ bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
         return true;
     }
     if (from) {
-        return qhca_fifo_push(&e->loop, frame, len, from);
+        return qhca_fifo_push(&e->port->loop, frame, len, from);
     }
-    return send_now(e, frame, len) || qhca_fifo_push(&e->tx, frame, len, 0);
+    return send_now(e, frame, len) ||
+           qhca_fifo_push(&e->port->tx, frame, len, 0);
 }
 
 /**
@@ -53,7 +54,7 @@ bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
  */
 bool qhca_tx_room(struct qhca_engine *e, bool loop, unsigned n)
 {
-    const struct qhca_fifo *f = loop ? &e->loop : &e->tx;
+    const struct qhca_fifo *f = loop ? &e->port->loop : &e->port->tx;
 
     return qhca_fifo_used(f) + n <= QHCA_FIFO_FRAMES;
 }
@@ -68,13 +69,13 @@ void qhca_tx_flush(struct qhca_engine *e)
     uint32_t from;
     size_t len;
 
-    e->tx_blocked = false;
+    e->port->tx_blocked = false;
     while (qhca_running(e) &&
-           (frame = qhca_fifo_peek(&e->tx, &len, &from))) {
+           (frame = qhca_fifo_peek(&e->port->tx, &len, &from))) {
         if (qhca_port_up(e) && !e->ops->send_frame(e->opaque, frame, len)) {
-            e->tx_blocked = true;
+            e->port->tx_blocked = true;
             return;
         }
-        qhca_fifo_pop(&e->tx);
+        qhca_fifo_pop(&e->port->tx);
     }
 }

@@ -119,6 +119,11 @@ static inline void *qhca_table_at(const struct qhca_table *t, uint32_t i)
     return t->slot[i];
 }
 
+/* Visits the objects of @t; the one at hand may be deleted. */
+#define qhca_table_each(t, obj)                                     \
+    for (uint32_t i_ = 0; i_ < (t)->size && (t)->used > 0; i_++)    \
+        if (((obj) = qhca_table_at((t), i_)))
+
 uint64_t qhca_random(uint64_t *state);
 
 /* ---- mem.c: guest memory described by struct qhca_buf ---- */

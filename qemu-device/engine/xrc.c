@@ -15,7 +15,7 @@
 
 struct qhca_xrcd *qhca_xrcd_get(struct qhca_engine *e, uint32_t xrcdn)
 {
-    return qhca_table_get(&e->xrcd, xrcdn);
+    return qhca_table_get(&e->receive->xrcd, xrcdn);
 }
 
 /**
@@ -30,7 +30,7 @@ int qhca_cmd_alloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!xrcd) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    xrcd->xrcdn = qhca_table_add(&e->xrcd, xrcd);
+    xrcd->xrcdn = qhca_table_add(&e->receive->xrcd, xrcd);
     if (!xrcd->xrcdn) {
         free(xrcd);
         return QHCA_ERR_NO_RESOURCE;
@@ -41,7 +41,7 @@ int qhca_cmd_alloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 
 static void free_xrcd(struct qhca_engine *e, struct qhca_xrcd *xrcd)
 {
-    qhca_table_del(&e->xrcd, xrcd->xrcdn);
+    qhca_table_del(&e->receive->xrcd, xrcd->xrcdn);
     free(xrcd);
 }
 
@@ -70,12 +70,10 @@ int qhca_cmd_dealloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
  */
 void qhca_xrcd_free_all(struct qhca_engine *e)
 {
-    for (uint32_t i = 0; i < e->xrcd.size && e->xrcd.used > 0; i++) {
-        struct qhca_xrcd *xrcd = qhca_table_at(&e->xrcd, i);
+    struct qhca_xrcd *xrcd;
 
-        if (xrcd) {
-            free_xrcd(e, xrcd);
-        }
+    qhca_table_each(&e->receive->xrcd, xrcd) {
+        free_xrcd(e, xrcd);
     }
 }
 
@@ -127,8 +125,8 @@ bool qhca_xrc_user(struct qhca_engine *e, const struct qhca_qp *qp,
 
 void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
 {
-    for (uint32_t i = 0; i < e->qp.size; i++) {
-        struct qhca_qp *qp = qhca_table_at(&e->qp, i);
+    for (uint32_t i = 0; i < e->qps->table.size; i++) {
+        struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
 
         if (qp && qp->srq == srq) {
             qp->srq = NULL;
@@ -140,8 +138,8 @@ void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
 
 void qhca_xrc_cq_failed(struct qhca_engine *e, const struct qhca_cq *cq)
 {
-    for (uint32_t i = 0; i < e->srq.size; i++) {
-        struct qhca_srq *srq = qhca_table_at(&e->srq, i);
+    for (uint32_t i = 0; i < e->receive->srq.size; i++) {
+        struct qhca_srq *srq = qhca_table_at(&e->receive->srq, i);
 
         if (srq && srq->cq == cq && !srq->failed) {
             qhca_srq_fail(e, srq);

@@ -259,8 +259,8 @@ static void check_windows(struct qhca_engine *e)
 {
     uint64_t bound = 0, on_qps = 0, at_regions = 0, at_qps = 0;
 
-    for (uint32_t i = 0; i < e->mr.size; i++) {
-        const struct qhca_mr *mr = qhca_table_at(&e->mr, i);
+    for (uint32_t i = 0; i < e->memory->mr.size; i++) {
+        const struct qhca_mr *mr = qhca_table_at(&e->memory->mr, i);
 
         if (mr && mr->window && mr->valid) {
             REQUIRE(qhca_mr_get(e, mr->region->key) == mr->region);
@@ -269,8 +269,8 @@ static void check_windows(struct qhca_engine *e)
         }
         at_regions += mr ? mr->windows : 0;
     }
-    for (uint32_t i = 0; i < e->qp.size; i++) {
-        const struct qhca_qp *qp = qhca_table_at(&e->qp, i);
+    for (uint32_t i = 0; i < e->qps->table.size; i++) {
+        const struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
 
         at_qps += qp ? qp->windows : 0;
     }
@@ -282,19 +282,19 @@ static void check_domains(struct qhca_engine *e)
 {
     uint64_t users = 0, in_one = 0;
 
-    for (uint32_t i = 0; i < e->xrcd.size; i++) {
-        const struct qhca_xrcd *xrcd = qhca_table_at(&e->xrcd, i);
+    for (uint32_t i = 0; i < e->receive->xrcd.size; i++) {
+        const struct qhca_xrcd *xrcd = qhca_table_at(&e->receive->xrcd, i);
 
         users += xrcd ? xrcd->users : 0;
     }
-    for (uint32_t i = 0; i < e->srq.size; i++) {
-        const struct qhca_srq *srq = qhca_table_at(&e->srq, i);
+    for (uint32_t i = 0; i < e->receive->srq.size; i++) {
+        const struct qhca_srq *srq = qhca_table_at(&e->receive->srq, i);
 
         in_one += srq && srq->xrcd;
         REQUIRE(!srq || !srq->xrcd == !srq->cq);
     }
-    for (uint32_t i = 0; i < e->qp.size; i++) {
-        const struct qhca_qp *qp = qhca_table_at(&e->qp, i);
+    for (uint32_t i = 0; i < e->qps->table.size; i++) {
+        const struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
 
         in_one += qp && qp->xrcd;
         REQUIRE(!qp || !qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
@@ -307,13 +307,13 @@ static void check_books(struct fuzz *f)
     struct qhca_engine *e = f->n.g->e;
     uint64_t blocks = 0;
 
-    REQUIRE(!e->busy);
+    REQUIRE(!e->device->busy);
     REQUIRE(f->n.g->dma_after_stop == 0);
     REQUIRE(e->timers.used <= e->timers.reserved);
-    FOR_ALL(&e->cq, struct qhca_cq, check_cq, blocks);
-    FOR_ALL(&e->mr, struct qhca_mr, check_mr, blocks);
-    FOR_ALL(&e->srq, struct qhca_srq, check_srq, blocks);
-    FOR_ALL(&e->qp, struct qhca_qp, check_qp, blocks);
+    FOR_ALL(&e->queues->cq, struct qhca_cq, check_cq, blocks);
+    FOR_ALL(&e->memory->mr, struct qhca_mr, check_mr, blocks);
+    FOR_ALL(&e->receive->srq, struct qhca_srq, check_srq, blocks);
+    FOR_ALL(&e->qps->table, struct qhca_qp, check_qp, blocks);
     check_windows(e);
     check_domains(e);
     REQUIRE(blocks <= e->table_blocks);

@@ -325,7 +325,7 @@ static uint64_t finish(struct target *t)
 
     guest_advance(t->n.g, 1000000000);
     check_sent(t);
-    REQUIRE(!t->n.g->e->busy);
+    REQUIRE(!t->n.g->e->device->busy);
     REQUIRE(t->n.g->dma_after_stop == 0);
     qhca_engine_reset(t->n.g->e, *t->n.g->clock);
     REQUIRE(qhca_engine_num_objects(t->n.g->e) == 0);

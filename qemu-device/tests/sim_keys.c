@@ -91,7 +91,7 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
     struct sim_wr *w = &a->wr[i];
     uint32_t key = mw_create(g, b->q.n->pdn, QHCA_MW_2B);
     const struct qhca_key_user user = {
-        .pd = qhca_table_get(&g->e->pd, b->q.n->pdn), .qpn = b->q.qpn,
+        .pd = qhca_table_get(&g->e->memory->pd, b->q.n->pdn), .qpn = b->q.qpn,
     };
     const struct qhca_memop op = {
         .key = next_key(key), .mr_key = b->q.n->mr.key, .addr = w->remote,

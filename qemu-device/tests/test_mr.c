@@ -25,7 +25,7 @@ static struct qhca_cmd reg_cmd(const struct gbuf *b, uint32_t pd, uint64_t iova,
 
 static struct qhca_key_user user_of(struct guest *g, uint32_t pd)
 {
-    struct qhca_key_user u = { .pd = qhca_table_get(&g->e->pd, pd) };
+    struct qhca_key_user u = { .pd = qhca_table_get(&g->e->memory->pd, pd) };
 
     return u;
 }
@@ -392,7 +392,7 @@ static void rereg_is_atomic(void)
     const unsigned all = QHCA_REREG_TRANS | QHCA_REREG_PD | QHCA_REREG_ACCESS;
 
     key = guest_create(g, &good);
-    mr = qhca_table_get(&g->e->mr, key >> 8);
+    mr = qhca_table_get(&g->e->memory->mr, key >> 8);
     before = *mr;
 #define TRY(what, change, status) \
     do { \

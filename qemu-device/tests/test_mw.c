@@ -365,7 +365,7 @@ static void reset(void)
     }
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     CHECK_EQ(qhca_engine_num_objects(g->e), 0);
-    CHECK_EQ(g->e->num_mw, 0);
+    CHECK_EQ(g->e->memory->num_mw, 0);
 }
 
 static const struct test tests[] = {

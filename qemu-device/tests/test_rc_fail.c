@@ -368,7 +368,7 @@ static void test_grace(void)
     for (unsigned i = 0; i < 2; i++) {
         rc_expect_none(&qp.scq);
         g->own_clock = g->deadline;
-        CHECK(qhca_fifo_push(&g->e->loop, junk, sizeof(junk), 1));
+        CHECK(qhca_fifo_push(&g->e->port->loop, junk, sizeof(junk), 1));
         g->deadline = UINT64_MAX;
         qhca_engine_tick(g->e, g->own_clock);
     }

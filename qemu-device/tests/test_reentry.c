@@ -182,7 +182,7 @@ static void check_silence(struct guest *g)
     CHECK_EQ(g->e->table_blocks, 0);
     CHECK_EQ(g->e->timers.used, 0);
     CHECK_EQ(g->deadline, UINT64_MAX);
-    CHECK(!g->e->busy);
+    CHECK(!g->e->device->busy);
 }
 
 static void reset_anywhere(void)
@@ -288,7 +288,7 @@ static void too_many_late_frames(void)
     CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_NOP, 0), QHCA_OK);
     guest_settle(n.g);
     CHECK_EQ(counter(n.g, QHCA_CNT_ETH_RX_NO_BUF), 128);
-    CHECK_EQ(qhca_fifo_used(&n.g->e->late), 0);
+    CHECK_EQ(qhca_fifo_used(&n.g->e->device->late), 0);
 }
 
 static const struct test tests[] = {

@@ -10,7 +10,7 @@
 
 static struct qhca_key_user user_of(struct guest *g, uint32_t pd)
 {
-    struct qhca_key_user u = { .pd = qhca_table_get(&g->e->pd, pd) };
+    struct qhca_key_user u = { .pd = qhca_table_get(&g->e->memory->pd, pd) };
 
     return u;
 }

@@ -349,18 +349,18 @@ static void many_given_back(void)
             REQUIRE(rc_destroy(&qp[i][j]) == QHCA_OK);
         }
     }
-    CHECK_EQ(g->e->rwr_nodes, 2 * HOLDERS);
+    CHECK_EQ(g->e->receive->rwr_nodes, 2 * HOLDERS);
     rnr = counter(g, QHCA_CNT_TX_RNR_NAK);
     hold(&qp[2][0]);
     CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
-    CHECK_EQ(g->e->rwr_nodes, 2 * HOLDERS);
+    CHECK_EQ(g->e->receive->rwr_nodes, 2 * HOLDERS);
     REQUIRE(srq_destroy(&q[0]) == QHCA_OK);
     hold(&qp[2][1]);
     CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
-    CHECK_EQ(g->e->rwr_nodes, HOLDERS + 1);
+    CHECK_EQ(g->e->receive->rwr_nodes, HOLDERS + 1);
     REQUIRE(rc_destroy(&qp[2][1]) == QHCA_OK);
     REQUIRE(srq_destroy(&q[1]) == QHCA_OK);
-    CHECK_EQ(g->e->rwr_nodes, 1);
+    CHECK_EQ(g->e->receive->rwr_nodes, 1);
 }
 
 /* J-001 */
