@@ -6,7 +6,7 @@
 
 A room may use itself and the rooms above it. What lies in no folder yet is the last
 of them. Includes are read, calls are seen by compiling: a symbol that a room needs
-must be defined there or above.
+must be defined there or above. The tests enter by engine.h and debug.h alone.
 """
 
 import glob
@@ -18,6 +18,7 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENGINE = os.path.join(TOP, 'qemu-device/engine')
+TESTS = os.path.join(TOP, 'qemu-device/tests')
 # From the ground up; Documentation/architecture.rst says what each is for.
 ROOMS = ('wire', '.')
 
@@ -40,6 +41,25 @@ def upward_includes(room):
                 if where not in ROOMS or ROOMS.index(where) > ROOMS.index(room):
                     wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {room} includes '
                                  f'{match[1]}')
+    return wrong
+
+
+def side_doors():
+    """Lines of the tests that include one of the engine's headers past debug.h."""
+    wrong = []
+    for path in sorted(glob.glob(os.path.join(TESTS, '**/*.[ch]'), recursive=True)):
+        if os.path.basename(path) == 'debug.h':
+            continue
+        with open(path, encoding='utf-8') as file:
+            for number, line in enumerate(file, 1):
+                match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+                if not match or match[1].startswith('qhca/') or match[1] == 'engine.h':
+                    continue
+                own = (os.path.normpath(os.path.join(start, match[1]))
+                       for start in (os.path.dirname(path), TESTS))
+                if not any(o.startswith(TESTS) and os.path.exists(o) for o in own):
+                    wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {match[1]} of the '
+                                 'engine comes by debug.h')
     return wrong
 
 
@@ -75,6 +95,7 @@ def main():
              for name in sorted(folders - set(ROOMS))]
     for room in ROOMS:
         wrong += upward_includes(room)
+    wrong += side_doors()
     with tempfile.TemporaryDirectory() as scratch:
         wrong += upward_calls(scratch)
     print('\n'.join(wrong), end='\n' if wrong else '')

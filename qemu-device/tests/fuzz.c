@@ -5,9 +5,8 @@
  * is checked is what must hold whatever comes: no sanitizer report, no endless
  * work, no DMA after the device has stopped, the engine's own books in order.
  */
+#include "debug.h"
 #include "fuzz.h"
-#include "internal.h"
-#include "recv.h"
 
 /* ---- doorbells and rings ---- */
 

@@ -2,10 +2,9 @@
 /*
  * qhca engine tests: sessions of a hostile network (fuzz_frames.h).
  */
+#include "debug.h"
 #include "frames.h"
 #include "fuzz_frames.h"
-#include "internal.h"
-#include "recv.h"
 
 #define NUM_QPS     6
 #define MAX_RECORDS 200

@@ -3,9 +3,9 @@
  * qhca engine tests: where the input of fuzz_frames.h comes from: good sessions
  * and changes to them that know what a record, a frame and a header are.
  */
+#include "debug.h"
 #include "fuzz_frames.h"
 #include "frames.h"
-#include "qp.h"
 
 #define MAX_RECS    256
 

@@ -2,9 +2,9 @@
 /*
  * qhca engine tests: the make-believe machine: memory, callbacks, commands.
  */
+#include "debug.h"
 #include "digest.h"
 #include "harness.h"
-#include "internal.h"   /* the state, where a register cannot be read */
 #include "net.h"
 #include "story.h"
 

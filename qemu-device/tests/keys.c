@@ -2,7 +2,7 @@
 /*
  * qhca engine tests: regions of type FAST, memory windows.
  */
-#include "internal.h"
+#include "debug.h"
 #include "keys.h"
 
 struct fast fast_create(struct node *n, uint32_t max_blocks, uint32_t blocks)

@@ -6,8 +6,8 @@
 #ifndef QHCA_TESTS_RC_H
 #define QHCA_TESTS_RC_H
 
+#include "debug.h"
 #include "net.h"
-#include "wire/wire.h"
 
 #define NODE_MEM    (1u << 20)
 

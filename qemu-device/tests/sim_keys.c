@@ -4,7 +4,7 @@
  * simulator's RC QPs: fast registration and local invalidation around a WR;
  * windows of the peer's, which a SEND_WITH_INV ends.
  */
-#include "internal.h"
+#include "debug.h"
 #include "keys.h"
 #include "sim.h"
 

@@ -18,10 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "debug.h"
 #include "digest.h"
 #include "sim.h"
 #include "story.h"
-#include "util.h"
 
 #define DEFAULT_COUNT   2000u
 #define MAX_JOBS        64u

@@ -3,7 +3,7 @@
  * qhca engine tests: what a schedule of the simulator starts with: machines,
  * which are made once and reset before each schedule, a network, queue pairs.
  */
-#include "internal.h"   /* the source of object numbers */
+#include "debug.h"
 #include "sim.h"
 
 struct sim_limits sim_limits = { .pairs = ~0u, .wr = SIM_MAX_WR };

@@ -4,8 +4,8 @@
  * becomes of its message; the peer gets a message as it was sent or not at all,
  * none twice, none out of order, and loses no receive WR.
  */
+#include "debug.h"
 #include "sim.h"
-#include "util.h"
 
 /* ---- planning ---- */
 

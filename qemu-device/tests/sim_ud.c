@@ -5,8 +5,8 @@
  * time that the network delivers it, and a message that is dropped costs no
  * receive WR.
  */
+#include "debug.h"
 #include "sim.h"
-#include "util.h"
 
 #define GRH         40
 #define PATH_MTU    4096        /* of nodes: their frames may have 9000 bytes */

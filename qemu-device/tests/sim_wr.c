@@ -3,8 +3,8 @@
  * qhca engine tests: the simulator's work requests: planning, posting, judging;
  * what RC promises about them.
  */
+#include "debug.h"
 #include "sim.h"
-#include "util.h"
 
 /* ---- planning ---- */
 

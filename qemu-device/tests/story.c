@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "debug.h"
 #include "story.h"
 
 #include <stdarg.h>
@@ -6,7 +7,6 @@
 #include <stdlib.h>
 
 #include "qhca/cmd.h"
-#include "wire/wire.h"
 
 static int wanted = -1;
 

@@ -2,7 +2,7 @@
 /*
  * qhca engine tests: counters of QPs.
  */
-#include "internal.h"
+#include "debug.h"
 #include "rc.h"
 
 #define MTU     1024u

@@ -2,8 +2,8 @@
 /*
  * Completion queues: ring, phase, overrun, arming, resizing.
  */
+#include "debug.h"
 #include "harness.h"
-#include "internal.h"
 
 struct setup {
     struct guest *g;

@@ -2,8 +2,8 @@
 /*
  * Completion queues: moderation of events.
  */
+#include "debug.h"
 #include "harness.h"
-#include "internal.h"
 
 static struct guest *g;
 static struct geq eq;

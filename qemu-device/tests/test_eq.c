@@ -2,8 +2,8 @@
 /*
  * Event queues: interrupts, full queues, the asynchronous EQ.
  */
+#include "debug.h"
 #include "harness.h"
-#include "internal.h"
 
 /* An event of an object that has nothing but a number. */
 static void raise_event(struct guest *g, enum qhca_event type, uint32_t obj)

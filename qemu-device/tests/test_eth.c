@@ -2,10 +2,9 @@
 /*
  * The Ethernet queues: sending, and their life.
  */
+#include "debug.h"
 #include "frames.h"
 #include "harness.h"
-#include "internal.h"
-#include "wire/wire.h"
 
 struct setup {
     struct guest *g;

@@ -2,10 +2,9 @@
 /*
  * The Ethernet send queue: TCP segmentation.
  */
+#include "debug.h"
 #include "frames.h"
 #include "harness.h"
-#include "internal.h"
-#include "wire/wire.h"
 
 #define SEQ     0xfffff000u     /* it wraps on the way */
 #define IP_ID   0xfffe

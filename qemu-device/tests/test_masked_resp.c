@@ -3,7 +3,7 @@
  * qhca engine tests: masked atomics, whose opcodes are none of IBTA's, at the
  * responder.
  */
-#include "responder.h"
+#include "debug.h"
 #include "rc.h"
 
 #define RQ_PSN  0x222222u       /* rq_psn of RC_OPTS */

@@ -2,8 +2,8 @@
 /*
  * struct qhca_buf: tables of every depth, and every way to get them wrong.
  */
+#include "debug.h"
 #include "harness.h"
-#include "internal.h"
 
 static void check_content(struct guest *g, const struct qhca_mem *mem,
                           const struct gbuf *b, uint64_t len)

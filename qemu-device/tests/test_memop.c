@@ -3,7 +3,7 @@
  * Fast registration and invalidation: REG_MR, LOCAL_INV, SEND_WITH_INV, and
  * where they stand among the work requests that have packets.
  */
-#include "internal.h"
+#include "debug.h"
 #include "keys.h"
 
 #define RW      (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \

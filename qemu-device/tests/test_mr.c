@@ -2,8 +2,8 @@
 /*
  * Memory regions: what a key allows (F-004), REREG_MR.
  */
+#include "debug.h"
 #include "harness.h"
-#include "internal.h"
 
 #define SLOTS   (QHCA_MAX_MR + QHCA_MAX_MW)     /* of the table of keys */
 #define RW  (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \

@@ -3,7 +3,7 @@
  * A host without memory, and limits used to the full: refusals that leave
  * everything as it was.
  */
-#include "internal.h"
+#include "debug.h"
 #include "oom.h"
 #include "rc.h"
 

@@ -4,7 +4,7 @@
  * executed, when they complete, and that nothing of it is done twice
  * (IBTA 10.8.3).
  */
-#include "internal.h"
+#include "debug.h"
 #include "keys.h"
 
 #define RW      (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \

@@ -2,9 +2,9 @@
 /*
  * The port: settings, GID table, and who gets a received frame.
  */
+#include "debug.h"
 #include "frames.h"
 #include "harness.h"
-#include "internal.h"
 
 static const uint8_t other_mac[6] = { 0x52, 0x54, 0x00, 0x99, 0x99, 0x99 };
 static const uint8_t mc_mac[6] = { 0x01, 0x00, 0x5e, 0x01, 0x02, 0x03 };

@@ -2,8 +2,7 @@
 /*
  * qhca engine tests: the QP state machine and the QP commands, conformance A.
  */
-#include "internal.h"
-#include "qp.h"
+#include "debug.h"
 #include "rc.h"
 
 #define S(s)    QHCA_QPS_##s

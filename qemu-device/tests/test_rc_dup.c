@@ -3,8 +3,7 @@
  * qhca engine tests: duplicate requests at the RC responder, conformance D-050
  * to D-055, and the line of answers.
  */
-#include "internal.h"
-#include "recv.h"
+#include "debug.h"
 #include "rc.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */

@@ -3,7 +3,7 @@
  * qhca engine tests: what goes wrong around RC queue pairs: completion queues
  * that overrun, local keys, lengths, rings that are gone, packets of strangers.
  */
-#include "internal.h"
+#include "debug.h"
 #include "rc.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */

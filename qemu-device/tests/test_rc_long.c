@@ -4,8 +4,7 @@
  * of 256. Nobody has the time for 2^23 packets, so most of the answers are made
  * believe: the test moves the requester's PSNs as they would have.
  */
-#include "internal.h"
-#include "qp.h"
+#include "debug.h"
 #include "rc.h"
 
 #define PSN     0xfffff0u       /* wraps on the way (D-003) */

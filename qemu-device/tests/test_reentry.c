@@ -3,7 +3,7 @@
  * Calls that arrive while the engine is at work: DMA that a guest has aimed at
  * the device's own BARs, a reset from within, networks that answer at once.
  */
-#include "internal.h"
+#include "debug.h"
 #include "rc.h"
 
 /* ---- everything from within a DMA access ---- */

@@ -2,8 +2,8 @@
 /*
  * Scatter/gather lists.
  */
+#include "debug.h"
 #include "harness.h"
-#include "internal.h"
 
 #define RW  (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
              QHCA_ACCESS_REMOTE_READ)

@@ -3,7 +3,7 @@
  * qhca engine tests: shared receive queues of guests that make mistakes, and
  * hosts without memory.
  */
-#include "internal.h"
+#include "debug.h"
 #include "oom.h"
 #include "srq.h"
 

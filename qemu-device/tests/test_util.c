@@ -3,10 +3,9 @@
  * Object numbers, timers, FIFOs, checksums: the services below the objects,
  * from inside.
  */
+#include "debug.h"
 #include "harness.h"
-#include "internal.h"
 #include "net.h"
-#include "wire/wire.h"
 
 /* ---- numbers ---- */
 

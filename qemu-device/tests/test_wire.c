@@ -5,9 +5,9 @@
  */
 #include <stdio.h>
 
+#include "debug.h"
 #include "harness.h"
 #include "net.h"
-#include "wire/wire.h"
 #include "wire_vectors.h"
 
 static const uint8_t v4_1[16] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };

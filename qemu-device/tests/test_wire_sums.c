@@ -2,8 +2,8 @@
 /*
  * qhca engine tests: what is computed for packets: CRC, PSNs, source ports.
  */
+#include "debug.h"
 #include "harness.h"
-#include "wire/wire.h"
 
 static void test_arithmetic(void)
 {

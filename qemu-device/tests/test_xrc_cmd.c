@@ -3,7 +3,7 @@
  * qhca engine tests: XRC, the commands: domains, SRQs in them, QPs of both
  * types.
  */
-#include "internal.h"
+#include "debug.h"
 #include "xrc.h"
 
 static struct xrc *x;

@@ -6,7 +6,7 @@
 #ifndef QHCA_TESTS_WINDOWS_H
 #define QHCA_TESTS_WINDOWS_H
 
-#include "internal.h"
+#include "debug.h"
 #include "keys.h"
 
 #define RD      QHCA_ACCESS_REMOTE_READ

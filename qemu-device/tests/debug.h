@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The one door into the engine's inside, for a test that looks at what no
+ * register, command or frame shows. The public interface is engine.h.
+ */
+
+#ifndef QHCA_TESTS_DEBUG_H
+#define QHCA_TESTS_DEBUG_H
+
+#include "internal.h"
+#include "packet.h"
+#include "qp.h"
+#include "recv.h"
+#include "responder.h"
+#include "util.h"
+#include "wire/wire.h"
+
+#endif
