@@ -9,9 +9,9 @@
  * and works without the guest's kernel.
  */
 #include "qemu/osdep.h"
-#include "qemu/main-loop.h"
+#include "hw/qdev-core.h"
 
-#include "qhca.h"
+#include "qhca-net.h"
 #include "trace.h"
 
 /* How long frames wait for a buffer in the Ethernet ring. */
@@ -22,19 +22,19 @@
 
 static bool qhca_net_can_receive(NetClientState *nc)
 {
-    QHCAState *s = qemu_get_nic_opaque(nc);
+    QHCANet *net = qemu_get_nic_opaque(nc);
 
-    if (!s->busy && s->rx_budget &&
-        (s->rx_giveup || qhca_engine_can_receive(s->engine))) {
+    if (net->rx_budget && net->ops->can_receive(net->opaque, net->rx_giveup)) {
         return true;
     }
-    if (!s->rx_blocked) {
-        trace_qhca_net_rx_wait(s->id);
-        s->rx_blocked = true;
-        timer_mod(s->rx_timer, qhca_dev_now() + QHCA_RX_WAIT_NS);
+    if (!net->rx_blocked) {
+        trace_qhca_net_rx_wait(net->id);
+        net->rx_blocked = true;
+        timer_mod(net->rx_timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                                 QHCA_RX_WAIT_NS);
     }
-    if (!s->rx_budget) {
-        qhca_dev_kick(s, QHCA_TODO_RX_FLUSH);
+    if (!net->rx_budget) {
+        net->ops->event(net->opaque, QHCA_NET_HOLDS_FRAMES);
     }
     return false;
 }
@@ -42,27 +42,24 @@ static bool qhca_net_can_receive(NetClientState *nc)
 static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
                                 size_t size)
 {
-    QHCAState *s = qemu_get_nic_opaque(nc);
+    QHCANet *net = qemu_get_nic_opaque(nc);
 
     /* The network asks only before the first of several frames. */
     if (!qhca_net_can_receive(nc)) {
         return 0;
     }
-    trace_qhca_net_rx(s->id, size);
-    s->rx_budget--;
-    qhca_dev_enter(s);
-    qhca_engine_rx_frame(s->engine, qhca_dev_now(), buf, size);
-    qhca_dev_leave(s);
-    qhca_dev_irqs_later(s);
+    trace_qhca_net_rx(net->id, size);
+    net->rx_budget--;
+    net->ops->receive(net->opaque, buf, size);
     return size;
 }
 
 static void qhca_net_link_changed(NetClientState *nc)
 {
-    QHCAState *s = qemu_get_nic_opaque(nc);
+    QHCANet *net = qemu_get_nic_opaque(nc);
 
-    trace_qhca_net_link(s->id, !nc->link_down);
-    qhca_dev_kick(s, QHCA_TODO_LINK);
+    trace_qhca_net_link(net->id, !nc->link_down);
+    net->ops->event(net->opaque, QHCA_NET_LINK_CHANGED);
 }
 
 static NetClientInfo qhca_net_info = {
@@ -73,100 +70,92 @@ static NetClientInfo qhca_net_info = {
     .link_status_changed = qhca_net_link_changed,
 };
 
-/* The engine was left, and the network may not have to wait any more. */
-void qhca_dev_net_rx_update(QHCAState *s)
+void qhca_dev_net_rx_update(QHCANet *net, bool room)
 {
-    bool room = qhca_engine_can_receive(s->engine);
-
-    if (s->rx_blocked && (room || s->rx_giveup)) {
-        qhca_dev_kick(s, QHCA_TODO_RX_FLUSH);
+    if (net->rx_blocked && (room || net->rx_giveup)) {
+        net->ops->event(net->opaque, QHCA_NET_HOLDS_FRAMES);
     }
     if (room) {
-        s->rx_giveup = false;
+        net->rx_giveup = false;
     }
 }
 
-/* From the bottom half: take what the network holds for us. */
-void qhca_dev_net_flush(QHCAState *s)
+void qhca_dev_net_flush(QHCANet *net)
 {
-    timer_del(s->rx_timer);
-    s->rx_blocked = false;
-    s->rx_budget = QHCA_RX_BUDGET;
-    qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    timer_del(net->rx_timer);
+    net->rx_blocked = false;
+    net->rx_budget = QHCA_RX_BUDGET;
+    qemu_flush_queued_packets(qemu_get_queue(net->nic));
 }
 
 static void qhca_net_rx_timeout(void *opaque)
 {
-    QHCAState *s = opaque;
+    QHCANet *net = opaque;
 
-    trace_qhca_net_rx_giveup(s->id);
-    s->rx_giveup = true;
-    qhca_dev_kick(s, QHCA_TODO_RX_FLUSH);
+    trace_qhca_net_rx_giveup(net->id);
+    net->rx_giveup = true;
+    net->ops->event(net->opaque, QHCA_NET_HOLDS_FRAMES);
 }
 
 /* Any time after qhca_dev_net_send() saw a frame queued. */
 static void qhca_net_sent(NetClientState *nc, ssize_t ret)
 {
-    QHCAState *s = qemu_get_nic_opaque(nc);
+    QHCANet *net = qemu_get_nic_opaque(nc);
 
-    trace_qhca_net_tx_done(s->id, ret);
-    s->tx_blocked = false;
-    if (s->tx_refused) {
-        s->tx_refused = false;
-        qhca_dev_kick(s, QHCA_TODO_TX_READY);
+    trace_qhca_net_tx_done(net->id, ret);
+    net->tx_blocked = false;
+    if (net->tx_refused) {
+        net->tx_refused = false;
+        net->ops->event(net->opaque, QHCA_NET_TX_READY);
     }
 }
 
-/*
- * The engine's send_frame. A frame that the network queues is taken: only the
- * one after it is refused.
- */
-bool qhca_dev_net_send(void *opaque, const uint8_t *frame, size_t len)
+/* A frame that the network queues is taken: only the next one is refused. */
+bool qhca_dev_net_send(QHCANet *net, const uint8_t *frame, size_t len)
 {
-    QHCAState *s = opaque;
-
-    if (s->tx_blocked) {
-        s->tx_refused = true;
+    if (net->tx_blocked) {
+        net->tx_refused = true;
     } else {
-        s->tx_blocked = qemu_send_packet_async(qemu_get_queue(s->nic), frame,
-                                               len, qhca_net_sent) == 0;
+        net->tx_blocked = qemu_send_packet_async(qemu_get_queue(net->nic),
+                                                 frame, len,
+                                                 qhca_net_sent) == 0;
     }
-    trace_qhca_net_tx(s->id, len, !s->tx_refused);
-    return !s->tx_refused;
+    trace_qhca_net_tx(net->id, len, !net->tx_refused);
+    return !net->tx_refused;
 }
 
-bool qhca_dev_net_link_up(QHCAState *s)
+bool qhca_dev_net_link_up(const QHCANet *net)
 {
-    return !qemu_get_queue(s->nic)->link_down;
+    return !qemu_get_queue(net->nic)->link_down;
 }
 
-void qhca_dev_net_init(QHCAState *s)
+void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
+                       const char *id, const QHCANetOps *ops, void *opaque)
 {
-    DeviceState *dev = DEVICE(s);
-
-    s->rx_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_net_rx_timeout, s);
-    s->rx_giveup = true;
-    s->rx_budget = QHCA_RX_BUDGET;
-    s->nic = qemu_new_nic(&qhca_net_info, &s->conf, TYPE_QHCA, dev->id,
-                          &dev->mem_reentrancy_guard, s);
-    qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
+    net->id = id;
+    net->ops = ops;
+    net->opaque = opaque;
+    net->rx_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_net_rx_timeout, net);
+    net->rx_giveup = true;
+    net->rx_budget = QHCA_RX_BUDGET;
+    net->nic = qemu_new_nic(&qhca_net_info, conf,
+                            object_get_typename(OBJECT(dev)), dev->id,
+                            &dev->mem_reentrancy_guard, net);
+    qemu_format_nic_info_str(qemu_get_queue(net->nic), conf->macaddr.a);
 }
 
-/*
- * After a reset nothing of what was sent before may still go out, and there is
- * no ring to wait for until one has been filled.
- */
-void qhca_dev_net_reset(QHCAState *s)
+/* There is no ring to wait for either until one has been filled. */
+void qhca_dev_net_reset(QHCANet *net)
 {
-    s->tx_refused = false;
-    s->rx_giveup = true;
-    qemu_purge_queued_packets(qemu_get_queue(s->nic));
+    net->tx_refused = false;
+    net->rx_giveup = true;
+    qemu_purge_queued_packets(qemu_get_queue(net->nic));
 }
 
-void qhca_dev_net_exit(QHCAState *s)
+void qhca_dev_net_exit(QHCANet *net)
 {
     /* What the peer has queued would otherwise name a sender that is gone. */
-    qemu_purge_queued_packets(qemu_get_queue(s->nic));
-    qemu_del_nic(s->nic);
-    timer_free(s->rx_timer);
+    qemu_purge_queued_packets(qemu_get_queue(net->nic));
+    qemu_del_nic(net->nic);
+    timer_free(net->rx_timer);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca PCIe device: when the engine runs, and its callbacks.
+ * qhca PCIe device: when the engine runs, its callbacks, and the network's.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
@@ -30,7 +30,7 @@ bool qhca_dev_enter(QHCAState *s)
 void qhca_dev_leave(QHCAState *s)
 {
     s->busy = false;
-    qhca_dev_net_rx_update(s);
+    qhca_dev_net_rx_update(&s->net, qhca_engine_can_receive(s->engine));
     if (s->todo) {
         qemu_bh_schedule(s->bh);
     }
@@ -68,14 +68,6 @@ void qhca_dev_send_irqs(QHCAState *s)
     }
 }
 
-/* For those who cannot call qhca_dev_send_irqs(). */
-void qhca_dev_irqs_later(QHCAState *s)
-{
-    if (s->irqs) {
-        qemu_bh_schedule(s->bh);
-    }
-}
-
 static void qhca_do_todo(QHCAState *s)
 {
     unsigned todo = s->todo;
@@ -98,7 +90,7 @@ static void qhca_do_todo(QHCAState *s)
     }
     if (todo & QHCA_TODO_LINK) {
         qhca_engine_set_link(s->engine, qhca_dev_now(),
-                             qhca_dev_net_link_up(s));
+                             qhca_dev_net_link_up(&s->net));
     }
     if (todo & QHCA_TODO_FATAL) {
         qhca_engine_inject_fatal(s->engine, qhca_dev_now());
@@ -112,7 +104,7 @@ static void qhca_do_todo(QHCAState *s)
     qhca_dev_leave(s);
 
     if (todo & QHCA_TODO_RX_FLUSH) {
-        qhca_dev_net_flush(s);
+        qhca_dev_net_flush(&s->net);
     }
 }
 
@@ -173,6 +165,50 @@ static void qhca_set_timer(void *opaque, uint64_t deadline)
 static void qhca_schedule(void *opaque)
 {
     qhca_dev_kick(opaque, QHCA_TODO_RUN);
+}
+
+static bool qhca_net_can_take(void *opaque, bool urgent)
+{
+    QHCAState *s = opaque;
+
+    return !s->busy && (urgent || qhca_engine_can_receive(s->engine));
+}
+
+/* The network is on the stack: see qhca_dev_send_irqs(). */
+static void qhca_net_frame(void *opaque, const uint8_t *frame, size_t len)
+{
+    QHCAState *s = opaque;
+
+    qhca_dev_enter(s);
+    qhca_engine_rx_frame(s->engine, qhca_dev_now(), frame, len);
+    qhca_dev_leave(s);
+    if (s->irqs) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+static void qhca_net_event(void *opaque, QHCANetEvent event)
+{
+    static const unsigned todo[] = {
+        [QHCA_NET_HOLDS_FRAMES] = QHCA_TODO_RX_FLUSH,
+        [QHCA_NET_TX_READY] = QHCA_TODO_TX_READY,
+        [QHCA_NET_LINK_CHANGED] = QHCA_TODO_LINK,
+    };
+
+    qhca_dev_kick(opaque, todo[event]);
+}
+
+const QHCANetOps qhca_dev_net_callbacks = {
+    .can_receive = qhca_net_can_take,
+    .receive = qhca_net_frame,
+    .event = qhca_net_event,
+};
+
+static bool qhca_send_frame(void *opaque, const uint8_t *frame, size_t len)
+{
+    QHCAState *s = opaque;
+
+    return qhca_dev_net_send(&s->net, frame, len);
 }
 
 static void qhca_raise_irq(void *opaque, unsigned vector)
@@ -243,7 +279,7 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .atomic_cas = qhca_dev_dma_cas,
     .atomic_add = qhca_dev_dma_add,
     .atomic_store = qhca_dev_dma_store,
-    .send_frame = qhca_dev_net_send,
+    .send_frame = qhca_send_frame,
     .raise_irq = qhca_raise_irq,
     .set_timer = qhca_set_timer,
     .schedule = qhca_schedule,
@@ -268,8 +304,9 @@ void qhca_dev_run_reset(QHCAState *s)
     qhca_engine_reset(s->engine, qhca_dev_now());
     s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
     s->irqs = 0;
-    qhca_dev_net_reset(s);
-    qhca_engine_set_link(s->engine, qhca_dev_now(), qhca_dev_net_link_up(s));
+    qhca_dev_net_reset(&s->net);
+    qhca_engine_set_link(s->engine, qhca_dev_now(),
+                         qhca_dev_net_link_up(&s->net));
 }
 
 void qhca_dev_run_exit(QHCAState *s)

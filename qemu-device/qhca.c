@@ -164,7 +164,8 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
         goto err_msix;
     }
     qhca_dev_run_init(s);
-    qhca_dev_net_init(s);
+    qhca_dev_net_init(&s->net, DEVICE(s), &s->conf, s->id,
+                      &qhca_dev_net_callbacks, s);
     return;
 
 err_msix:
@@ -182,7 +183,7 @@ static void qhca_exit(PCIDevice *pci)
 {
     QHCAState *s = QHCA(pci);
 
-    qhca_dev_net_exit(s);
+    qhca_dev_net_exit(&s->net);
     qhca_dev_run_exit(s);
     qhca_engine_free(s->engine);
     s->engine = NULL;

@@ -19,11 +19,11 @@
 #define HW_NET_QHCA_H
 
 #include "hw/pci/pci_device.h"
-#include "net/net.h"
 #include "qemu/timer.h"
 #include "system/runstate.h"
 
 #include "engine/engine.h"
+#include "qhca-net.h"
 
 #define TYPE_QHCA "qhca"
 OBJECT_DECLARE_SIMPLE_TYPE(QHCAState, QHCA)
@@ -47,7 +47,6 @@ struct QHCAState {
     MemoryRegion dm_bar;            /* how the guest reaches it */
     AddressSpace dm_as;             /* and how the device does */
 
-    NICState *nic;
     NICConf conf;
     uint32_t vectors;
     uint32_t uars;
@@ -69,21 +68,16 @@ struct QHCAState {
     uint64_t nested;                /* accesses dropped because of that */
     uint64_t irqs;                  /* vectors raised, messages not yet sent */
 
-    QEMUTimer *rx_timer;            /* bounds how long the network waits */
-    unsigned rx_budget;             /* frames until the next bottom half */
-    bool rx_blocked;                /* the network was told to wait */
-    bool rx_giveup;                 /* it need not wait any more */
-    bool tx_blocked;                /* a frame of ours is queued in the net */
-    bool tx_refused;                /* the engine waits for tx_ready */
+    QHCANet net;
 };
 
 /* qhca-run.c */
 extern const struct qhca_engine_ops qhca_dev_callbacks;
+extern const QHCANetOps qhca_dev_net_callbacks;
 bool qhca_dev_enter(QHCAState *s);
 void qhca_dev_leave(QHCAState *s);
 void qhca_dev_kick(QHCAState *s, unsigned todo);
 void qhca_dev_send_irqs(QHCAState *s);
-void qhca_dev_irqs_later(QHCAState *s);
 uint64_t qhca_dev_now(void);
 void qhca_dev_run_init(QHCAState *s);
 void qhca_dev_run_reset(QHCAState *s);
@@ -101,15 +95,6 @@ bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
                       uint64_t swap, uint64_t *old);
 bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old);
 bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes);
-
-/* qhca-net.c */
-void qhca_dev_net_init(QHCAState *s);
-void qhca_dev_net_reset(QHCAState *s);
-void qhca_dev_net_exit(QHCAState *s);
-void qhca_dev_net_flush(QHCAState *s);
-void qhca_dev_net_rx_update(QHCAState *s);
-bool qhca_dev_net_link_up(QHCAState *s);
-bool qhca_dev_net_send(void *opaque, const uint8_t *frame, size_t len);
 
 /* qhca-stats.c */
 void qhca_dev_stats_class_init(ObjectClass *oc);
