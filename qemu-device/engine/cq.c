@@ -60,24 +60,17 @@ static void cq_fail(struct qhca_engine *e, struct qhca_cq *cq)
     qhca_list_add_tail(&e->queues->failed, &cq->failed);
 }
 
-/**
- * qhca_cq_failed_work() - reports a failed CQ to its owner and its QPs
- * @e: the engine
- *
- * Return: whether there was one.
- */
-bool qhca_cq_failed_work(struct qhca_engine *e)
+struct qhca_cq *qhca_cq_take_failed(struct qhca_engine *e)
 {
     struct qhca_cq *cq;
 
     if (qhca_list_empty(&e->queues->failed)) {
-        return false;
+        return NULL;
     }
     cq = container_of(e->queues->failed.next, struct qhca_cq, failed);
     qhca_list_del(&cq->failed);
     qhca_event(e, &cq->async, QHCA_EVENT_CQ_ERR);
-    qhca_qp_cq_failed(e, cq);
-    return true;
+    return cq;
 }
 
 static bool put_cqe(struct qhca_engine *e, const struct qhca_mem *mem,

@@ -82,12 +82,12 @@ void qhca_reset(struct qhca_engine *e)
     e->state = QHCA_STATE_RESET;
     e->fatal = QHCA_FATAL_NONE;
     qhca_mcast_free_all(e);
+    qhca_mw_free_all(e);    /* they hold on to their QPs */
     qhca_qp_free_all(e);
     qhca_srq_free_all(e);
     qhca_eth_free_all(e);
     qhca_cq_free_all(e);
     qhca_eq_free_all(e);
-    qhca_mw_free_all(e);
     qhca_mr_free_all(e);
     qhca_pd_free_all(e);
     qhca_xrcd_free_all(e);

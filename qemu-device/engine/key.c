@@ -43,7 +43,7 @@ static bool accepts(const struct qhca_mr *mr, const struct qhca_key_user *user)
     if (!mr->valid || (mr->window != QHCA_MW_2A && mr->pd != user->pd)) {
         return false;
     }
-    return mr->window <= QHCA_MW_1 || mr->qpn == user->qpn;
+    return mr->window <= QHCA_MW_1 || mr->binder->qpn == user->qpn;
 }
 
 static bool permits(const struct qhca_mr *mr, uint16_t access)

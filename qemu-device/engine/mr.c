@@ -308,7 +308,7 @@ static bool may_invalidate(const struct qhca_mr *mr,
         if (!mr->valid) {
             return mr->pd == user->pd;
         }
-        return mr->qpn == user->qpn &&
+        return mr->binder->qpn == user->qpn &&
                (mr->window == QHCA_MW_2A || mr->pd == user->pd);
     }
 }
@@ -332,7 +332,7 @@ bool qhca_mr_invalidate(struct qhca_engine *e, const struct qhca_key_user *user,
         return false;
     }
     if (mr->window) {
-        qhca_mw_unbind(e, mr);
+        qhca_mw_unbind(mr);
     }
     mr->valid = false;
     return true;

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "qp.h"
+#include "internal.h"
 
 /* Type 2 is A or B, as the operator of the VM wants it. */
 static int check_type(const struct qhca_engine *e, unsigned type)
@@ -59,24 +59,23 @@ int qhca_cmd_alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-void qhca_mw_unbind(struct qhca_engine *e, struct qhca_mr *mw)
+void qhca_mw_unbind(struct qhca_mr *mw)
 {
-    struct qhca_qp *qp = qhca_qp_get(e, mw->qpn);
-
     if (!mw->valid) {
         return;
     }
-    if (mw->window != QHCA_MW_1 && qp) {
-        qp->windows--;
+    if (mw->binder) {
+        mw->binder->windows--;
     }
     mw->region->windows--;
     mw->region = NULL;
+    mw->binder = NULL;
     mw->valid = false;
 }
 
 static void free_mw(struct qhca_engine *e, struct qhca_mr *mw)
 {
-    qhca_mw_unbind(e, mw);
+    qhca_mw_unbind(mw);
     qhca_mr_del_key(e, mw);
     e->memory->num_mw--;
     free(mw);
@@ -160,7 +159,7 @@ static bool may_bind(const struct qhca_mr *mw, const struct qhca_mr *mr,
  * @op: what to do; length 0 unbinds a window of type 1
  */
 enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
-                                  const struct qhca_key_user *user,
+                                  struct qhca_key_user *user,
                                   const struct qhca_memop *op)
 {
     struct qhca_mr *mw = qhca_mr_by_number(e, op->key);
@@ -170,7 +169,7 @@ enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
         qhca_count(e, QHCA_CNT_BAD_KEY);
         return QHCA_WC_MW_BIND_ERR;
     }
-    qhca_mw_unbind(e, mw);
+    qhca_mw_unbind(mw);
     mw->key = op->key;
     if (!op->length) {
         return QHCA_WC_SUCCESS;
@@ -183,35 +182,27 @@ enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
     mw->valid = true;
     mr->windows++;
     if (mw->window != QHCA_MW_1) {
-        mw->qpn = user->qpn;
-        qhca_qp_get(e, user->qpn)->windows++;
+        mw->binder = user;
+        user->windows++;
     }
     return QHCA_WC_SUCCESS;
 }
 
-/* The window in slot @i if it is bound to the QP. */
-static struct qhca_mr *bound_to(struct qhca_engine *e, uint32_t i, uint32_t qpn)
-{
-    struct qhca_mr *mw = qhca_table_at(&e->memory->mr, i);
-
-    return mw && mw->window > QHCA_MW_1 && mw->valid && mw->qpn == qpn ? mw :
-                                                                          NULL;
-}
-
-bool qhca_mw_release_qp(struct qhca_engine *e, uint32_t qpn)
+bool qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user)
 {
     struct qhca_mr *mw;
 
-    for (uint32_t i = 0; i < e->memory->mr.size; i++) {
-        mw = bound_to(e, i, qpn);
-        if (mw && mw->window == QHCA_MW_2A) {
+    if (!user->windows) {
+        return true;
+    }
+    qhca_table_each(&e->memory->mr, mw) {
+        if (mw->binder == user && mw->window == QHCA_MW_2A) {
             return false;
         }
     }
-    for (uint32_t i = 0; i < e->memory->mr.size; i++) {
-        mw = bound_to(e, i, qpn);
-        if (mw) {
-            qhca_mw_unbind(e, mw);
+    qhca_table_each(&e->memory->mr, mw) {
+        if (mw->binder == user) {
+            qhca_mw_unbind(mw);
         }
     }
     return true;

@@ -31,7 +31,7 @@ struct qhca_mr {
     /* A valid window's: */
     struct qhca_mr *region;
     uint64_t base;              /* address in the region of the byte at iova */
-    uint32_t qpn;               /* type 2: of the QP it was bound on */
+    struct qhca_key_user *binder;   /* type 2: the QP it was bound on */
 };
 
 #define QHCA_ACCESS_REMOTE  (QHCA_ACCESS_REMOTE_WRITE | \
@@ -40,10 +40,11 @@ struct qhca_mr {
                              QHCA_ACCESS_FLUSH_GLOBAL | \
                              QHCA_ACCESS_FLUSH_PERSISTENT)
 
-/* Who uses a key: @reserved allows QHCA_RESERVED_LKEY (kernel QPs). */
+/* Who uses keys: @reserved allows QHCA_RESERVED_LKEY (kernel QPs). */
 struct qhca_key_user {
     const struct qhca_pd *pd;
     uint32_t qpn;
+    uint32_t windows;           /* of type 2, bound to it */
     bool reserved;
 };
 
@@ -78,16 +79,17 @@ bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len);
 enum qhca_cqe_status qhca_mr_fast_reg(struct qhca_engine *e,
                                       const struct qhca_key_user *user,
                                       const struct qhca_memop *op);
+/* The window holds on to @user until it is unbound. */
 enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
-                                  const struct qhca_key_user *user,
+                                  struct qhca_key_user *user,
                                   const struct qhca_memop *op);
 /* Makes @key's object Free. @remote: the peer of the user asks for it. */
 bool qhca_mr_invalidate(struct qhca_engine *e, const struct qhca_key_user *user,
                         uint32_t key, bool remote);
 /* Takes a window off its region, if it is bound. */
-void qhca_mw_unbind(struct qhca_engine *e, struct qhca_mr *mw);
+void qhca_mw_unbind(struct qhca_mr *mw);
 /* The QP goes: false if windows keep it (F-054), else they are unbound. */
-bool qhca_mw_release_qp(struct qhca_engine *e, uint32_t qpn);
+bool qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user);
 
 /*
  * Whether @key gives @user @access (QHCA_ACCESS_*; 0: local read) to all of
@@ -222,8 +224,11 @@ void qhca_eq_fatal(struct qhca_engine *e);
 /* Arm doorbell. False: no such CQ on that page. */
 bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
                           bool solicited, uint32_t sn);
-/* Tells the owner and the QPs of one CQ that failed; false: there is none. */
-bool qhca_cq_failed_work(struct qhca_engine *e);
+/*
+ * Tells the owner of one CQ that failed, and returns it: its QPs must be told,
+ * too. NULL: there is none.
+ */
+struct qhca_cq *qhca_cq_take_failed(struct qhca_engine *e);
 
 /*
  * Async event of the object to the async EQ, if there is one; now, or when it
@@ -238,9 +243,9 @@ struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn);
  * Appends @cqe (timestamp and owner are filled in here), raises the COMP event
  * if the CQ is armed for it: NEXT by any CQE, SOLICITED by an error or by
  * @solicited. On overrun, or if the ring cannot be written: state ERROR at
- * once; the CQ_ERR event and qhca_qp_cq_failed() for the QPs follow from the
- * run loop (never from inside this call: one failed CQ can lead to the next). A
- * CQ in ERROR swallows CQEs. False: the CQE is lost.
+ * once; its owner and its QPs hear of it from the run loop, never from inside
+ * this call: one failed CQ can lead to the next. A CQ in ERROR swallows CQEs.
+ * False: the CQE is lost.
  */
 bool qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited);

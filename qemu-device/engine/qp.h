@@ -188,7 +188,6 @@ struct qhca_qp {
     bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
     struct qhca_async async;
     struct qhca_key_user user;
-    uint32_t windows;           /* of type 2, bound on it */
     struct qhca_cntset *cntset; /* counts for it, or NULL */
     uint32_t max_inline;
     struct qhca_qp_attr attr;   /* as set; little-endian */

@@ -261,7 +261,7 @@ int qhca_cmd_destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     if (!qp) {
         return QHCA_ERR_OBJ;
     }
-    if (qp->windows && !qhca_mw_release_qp(e, qp->qpn)) {
+    if (!qhca_mw_release_user(e, &qp->user)) {
         return QHCA_ERR_BUSY;           /* F-054 */
     }
     if (qp->groups) {

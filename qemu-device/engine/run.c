@@ -51,7 +51,13 @@ static unsigned drain(struct qhca_engine *e, struct qhca_fifo *f)
 /* Failed CQs come first: their QPs must not go on as if nothing were. */
 static unsigned run_failed_cqs(struct qhca_engine *e)
 {
-    return qhca_cq_failed_work(e) ? 1 : 0;
+    struct qhca_cq *cq = qhca_cq_take_failed(e);
+
+    if (!cq) {
+        return 0;
+    }
+    qhca_qp_cq_failed(e, cq);
+    return 1;
 }
 
 /* The QP whose turn it is; it goes to the back if it has more to do. */

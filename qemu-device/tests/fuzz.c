@@ -271,7 +271,7 @@ static void check_windows(struct qhca_engine *e)
     for (uint32_t i = 0; i < e->qps->table.size; i++) {
         const struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
 
-        at_qps += qp ? qp->windows : 0;
+        at_qps += qp ? qp->user.windows : 0;
     }
     REQUIRE(bound == at_regions && on_qps == at_qps);
 }

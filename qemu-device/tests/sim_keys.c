@@ -90,9 +90,6 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
     struct guest *g = b->q.n->g;
     struct sim_wr *w = &a->wr[i];
     uint32_t key = mw_create(g, b->q.n->pdn, QHCA_MW_2B);
-    const struct qhca_key_user user = {
-        .pd = qhca_table_get(&g->e->memory->pd, b->q.n->pdn), .qpn = b->q.qpn,
-    };
     const struct qhca_memop op = {
         .key = next_key(key), .mr_key = b->q.n->mr.key, .addr = w->remote,
         .length = w->len,
@@ -101,7 +98,8 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
     };
 
     keep(s, g, op.key);
-    REQUIRE(qhca_mw_bind(g->e, &user, &op) == QHCA_WC_SUCCESS);
+    REQUIRE(qhca_mw_bind(g->e, &qhca_qp_get(g->e, b->q.qpn)->user, &op) ==
+            QHCA_WC_SUCCESS);
     w->wr.rkey = op.key;
     /* The peer may still be reading when it gets there. */
     a->wr[i + 1].wr.flags |= QHCA_WQE_FENCE;
@@ -182,7 +180,7 @@ void sim_strike_windows(struct sim *s)
         struct qhca_mr *mr = qhca_mr_get(s->keys[i].g->e, s->keys[i].key);
 
         if (mr && mr->window && mr->valid && sim_rand(s, 2)) {
-            qhca_mw_unbind(s->keys[i].g->e, mr);
+            qhca_mw_unbind(mr);
         }
     }
 }
