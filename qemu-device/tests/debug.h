@@ -7,12 +7,6 @@
 #ifndef QHCA_TESTS_DEBUG_H
 #define QHCA_TESTS_DEBUG_H
 
-#include "internal.h"
-#include "packet.h"
-#include "qp.h"
-#include "recv.h"
-#include "responder.h"
-#include "util.h"
-#include "wire/wire.h"
+#include "device/device.h"
 
 #endif

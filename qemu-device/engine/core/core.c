@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: what every room may ask of the engine.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core.h"
+
+void qhca_guest_error(struct qhca_engine *e, const char *fmt, ...)
+{
+    char msg[160];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof(msg), fmt, ap);
+    va_end(ap);
+    e->ops->guest_error(e->opaque, msg);
+}
+
+void qhca_raise_irq(struct qhca_engine *e, unsigned vector)
+{
+    if (qhca_running(e)) {
+        e->ops->raise_irq(e->opaque, vector);
+    }
+}
+
+static bool init(struct qhca_engine *e)
+{
+    e->rng = e->cfg.seed;
+    e->timers.armed = UINT64_MAX;
+    return true;
+}
+
+static void reset(struct qhca_engine *e)
+{
+    e->timers.used = e->timers.reserved = 0;
+}
+
+static void fini(struct qhca_engine *e)
+{
+    free(e->timers.heap);
+}
+
+const struct qhca_room qhca_core_room = {
+    .init = init,
+    .reset = reset,
+    .fini = fini,
+};

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, core: what knows nothing of RDMA. Lists, object numbers, guest
+ * memory, timers, frame FIFOs, how commands find their handlers, and the
+ * struct qhca_engine that every room is handed.
+ */
+#ifndef QHCA_ENGINE_CORE_H
+#define QHCA_ENGINE_CORE_H
+
+#include <endian.h>
+#include <string.h>
+
+#include "../engine.h"
+
+#define container_of(ptr, type, member) \
+    ((type *)((char *)(ptr) - offsetof(type, member)))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
+
+/* Limits are advertised by device/query.c. */
+#define QHCA_MAX_TABLE_BLOCKS   (16u << 20)
+#define QHCA_VLAN_ROOM          4
+#define QHCA_MAX_FRAME          (14 + 2 * QHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
+
+/* ---- intrusive doubly linked list with a head node ---- */
+
+struct qhca_list {
+    struct qhca_list *prev, *next;
+};
+
+static inline void qhca_list_init(struct qhca_list *l)
+{
+    l->prev = l->next = l;
+}
+
+static inline bool qhca_list_empty(const struct qhca_list *l)
+{
+    return l->next == l;
+}
+
+static inline void qhca_list_add_tail(struct qhca_list *head,
+                                      struct qhca_list *n)
+{
+    n->prev = head->prev;
+    n->next = head;
+    head->prev->next = n;
+    head->prev = n;
+}
+
+/*
+ * Safe on a node that is on no list, as long as it was initialised. (The
+ * analyzer does not see that a node is off the list when it is freed.)
+ */
+static inline void qhca_list_del(struct qhca_list *n)
+{
+    n->prev->next = n->next;    /* NOLINT(clang-analyzer-unix.Malloc) */
+    n->next->prev = n->prev;
+    qhca_list_init(n);
+}
+
+/* ---- table.c: object numbers ---- */
+
+/*
+ * struct qhca_table - objects of one kind by number
+ *
+ * Numbers are below 2^24, are not handed out in sequence, and one that was just
+ * freed comes back last (conformance A-022). Iteration is by slot.
+ */
+struct qhca_table {
+    void **slot;                /* by low bits of the number */
+    uint32_t *number;           /* number in use, or last used, per slot */
+    uint32_t *free_slot;        /* FIFO of free slots */
+    uint32_t size, used, head;
+    uint32_t slot_mask;         /* low bits of a number that name its slot */
+    uint64_t *rng;
+};
+
+/* False: no memory. */
+bool qhca_table_init(struct qhca_table *t, uint32_t size, uint64_t *rng);
+void qhca_table_free(struct qhca_table *t);
+/* Gives @obj a number, never 0, 1 or 0xffffff; 0 if the table is full. */
+uint32_t qhca_table_add(struct qhca_table *t, void *obj);
+/* The object of a number, or NULL; the number may come from the guest. */
+void *qhca_table_get(const struct qhca_table *t, uint32_t number);
+/* Takes the object of a number that is in use out of the table. */
+void qhca_table_del(struct qhca_table *t, uint32_t number);
+/* The object in slot @i, or NULL; for (i = 0; i < t->size; i++). */
+static inline void *qhca_table_at(const struct qhca_table *t, uint32_t i)
+{
+    return t->slot[i];
+}
+
+/* The object in slot *@i or the next one that has any; *@i goes behind it. */
+static inline void *qhca_table_next(const struct qhca_table *t, uint32_t *i)
+{
+    while (*i < t->size && t->used > 0) {
+        void *obj = t->slot[(*i)++];
+
+        if (obj) {
+            return obj;
+        }
+    }
+    return NULL;
+}
+
+/* Visits the objects of @t; the one at hand may be deleted. */
+#define qhca_table_each(t, obj) \
+    for (uint32_t i_ = 0; ((obj) = qhca_table_next((t), &i_)) != NULL;)
+
+/* The next number of a repeatable sequence (SplitMix64). */
+uint64_t qhca_random(uint64_t *state);
+
+/* ---- mem.c: guest memory described by struct qhca_buf ---- */
+
+struct qhca_mem {
+    uint64_t *block;            /* DMA address of each; NULL: contiguous */
+    uint64_t base;              /* of the first block, if contiguous */
+    uint32_t num_blocks;
+    uint8_t block_shift;
+};
+
+/*
+ * Reads the tables of @buf once. Returns QHCA_OK, QHCA_ERR_PARAM (shape, or
+ * less than @min_len bytes), QHCA_ERR_LIMIT or QHCA_ERR_DMA; @mem is empty on
+ * error.
+ */
+int qhca_mem_import(struct qhca_engine *e, struct qhca_mem *mem,
+                    const struct qhca_buf *buf, uint64_t min_len);
+/* Room for @num_blocks addresses that come later; QHCA_OK or why not. */
+int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
+                     uint32_t num_blocks);
+/*
+ * Reads that many addresses, no more than were reserved, from the list at
+ * @table. QHCA_OK, QHCA_ERR_PARAM or QHCA_ERR_DMA; on error it is undefined
+ * what @mem describes.
+ */
+int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
+                  uint32_t num_blocks, uint8_t block_shift);
+/* Also of one that is empty. */
+void qhca_mem_release(struct qhca_engine *e, struct qhca_mem *mem);
+/* Copies at byte offset @off; the range must be inside. False: DMA failed. */
+bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
+                   uint64_t off, void *buf, size_t len);
+bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
+                    uint64_t off, const void *buf, size_t len);
+/* DMA address of the byte at @off, which must be inside. */
+uint64_t qhca_mem_addr(const struct qhca_mem *mem, uint64_t off);
+
+/*
+ * Plain DMA. False, counted (QHCA_CNT_DMA_ERR): it failed; or the device does
+ * not run.
+ */
+bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len);
+bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
+                    size_t len);
+
+/* ---- timer.c: any number of deadlines on one host timer ---- */
+
+struct qhca_timer {
+    uint64_t deadline;
+    uint32_t pos;               /* 1-based place in the heap; 0: not running */
+    void (*fn)(struct qhca_engine *e, struct qhca_timer *t);
+};
+
+struct qhca_timers {
+    struct qhca_timer **heap;   /* the one due first at [0] */
+    uint32_t used, size, reserved;
+    uint64_t armed;             /* deadline given to ops->set_timer */
+};
+
+/*
+ * (Re)starts @t to expire at @deadline; cannot fail: space is kept in advance
+ * by qhca_timer_reserve(), which object creation calls once per timer, and
+ * given back by qhca_timer_unreserve() when the object goes, its timers
+ * cancelled.
+ */
+bool qhca_timer_reserve(struct qhca_engine *e, unsigned num_timers);
+void qhca_timer_unreserve(struct qhca_engine *e, unsigned num_timers);
+void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
+                    uint64_t deadline);
+void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t);
+/*
+ * Runs what is due; a timer that its own function sets again waits for a tick.
+ */
+void qhca_timers_expire(struct qhca_engine *e);
+/* Tells ops->set_timer when that is next, if it has changed. */
+void qhca_timers_sync(struct qhca_engine *e);
+
+/* ---- fifo.c: frames on their way ---- */
+
+#define QHCA_FIFO_FRAMES 128u
+
+/* struct qhca_fifo - bounded FIFO of frames */
+struct qhca_fifo {
+    uint8_t *data;              /* QHCA_FIFO_FRAMES * QHCA_MAX_FRAME, lazily */
+    uint16_t len[QHCA_FIFO_FRAMES];
+    uint32_t from[QHCA_FIFO_FRAMES];
+    uint32_t head, tail;       /* free-running: read at head, written at tail */
+};
+
+/*
+ * Appends a copy. @from: number of the QP that has sent it, if that matters.
+ * False: no room, no memory, or longer than any frame.
+ */
+bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len,
+                    uint32_t from);
+/* The oldest frame, valid until qhca_fifo_pop(), or NULL. */
+const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len,
+                              uint32_t *from);
+void qhca_fifo_pop(struct qhca_fifo *f);
+/* Empties it. */
+void qhca_fifo_free(struct qhca_fifo *f);
+static inline uint32_t qhca_fifo_used(const struct qhca_fifo *f)
+{
+    return f->tail - f->head;
+}
+
+/* ---- commands ---- */
+
+/*
+ * What a command handler works with. @cmd was read from guest memory once.
+ * @mbox holds the mailbox, zeroed: read before the handler runs for opcodes
+ * with an "in" mailbox, written after success for those with "out".
+ */
+struct qhca_cmd_ctx {
+    const struct qhca_cmd *cmd;
+    uint8_t *mbox;
+    uint32_t obj;               /* answer: object number */
+};
+
+enum qhca_mbox_dir { QHCA_NO_MBOX, QHCA_MBOX_IN, QHCA_MBOX_OUT };
+
+/*
+ * struct qhca_command - one opcode
+ *
+ * Each file that has objects exports its commands as an array that ends with
+ * an empty row; handlers return enum qhca_cmd_status.
+ */
+struct qhca_command {
+    const char *name;
+    int (*run)(struct qhca_engine *e, struct qhca_cmd_ctx *c);
+    uint16_t opcode;
+    uint8_t dir;                /* enum qhca_mbox_dir */
+    uint16_t mbox_len;
+};
+
+#define QHCA_COMMAND(op, fn) \
+    { .name = #op, .run = fn, .opcode = QHCA_CMD_##op }
+#define QHCA_COMMAND_IN(op, fn, type) \
+    { .name = #op, .run = fn, .opcode = QHCA_CMD_##op, .dir = QHCA_MBOX_IN, \
+      .mbox_len = sizeof(type) }
+#define QHCA_COMMAND_OUT(op, fn, type) \
+    { .name = #op, .run = fn, .opcode = QHCA_CMD_##op, .dir = QHCA_MBOX_OUT, \
+      .mbox_len = sizeof(type) }
+
+/* ---- core.c: the engine, as every room sees it ---- */
+
+/*
+ * struct qhca_engine - the device: what every room needs, and where each room
+ * keeps what is its own, which only the rooms below can look into
+ */
+struct qhca_engine {
+    struct qhca_engine_config cfg;
+    const struct qhca_engine_ops *ops;
+    void *opaque;
+    uint64_t now;               /* of the entry point being served */
+    uint64_t rng;
+    uint8_t state;              /* enum qhca_state */
+    uint8_t fatal;              /* enum qhca_fatal */
+    bool reset_wanted;          /* silent until the entry point resets it */
+    uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */
+    struct qhca_timers timers;
+    uint64_t cnt[QHCA_CNT_MAX];
+
+    struct qhca_memory *memory;
+    struct qhca_queues *queues;
+    struct qhca_port *port;
+    struct qhca_qps *qps;
+    struct qhca_receive *receive;
+    struct qhca_eth *eth;
+    struct qhca_device *device;
+};
+
+/*
+ * struct qhca_room - what a room with state of its own has to offer
+ * @init: once; false: no memory
+ * @reset: everything goes, without events; the rooms below have done so before
+ * @fini: gives back what @init took
+ * @num_objects: that are alive
+ * @commands: of its files, up to NULL
+ */
+struct qhca_room {
+    bool (*init)(struct qhca_engine *e);
+    void (*reset)(struct qhca_engine *e);
+    void (*fini)(struct qhca_engine *e);
+    unsigned (*num_objects)(const struct qhca_engine *e);
+    const struct qhca_command *const *commands;
+};
+
+extern const struct qhca_room qhca_core_room;
+
+/* Counts what is of no QP; else qhca_count_qp(). */
+static inline void qhca_count(struct qhca_engine *e, enum qhca_counter which)
+{
+    e->cnt[which]++;
+}
+
+static inline void qhca_trace(struct qhca_engine *e, enum qhca_trace_point p,
+                              uint64_t a, uint64_t b, uint64_t c)
+{
+    e->ops->trace(e->opaque, p, a, b, c);
+}
+
+/* Whether DMA, interrupts and frames are allowed. */
+static inline bool qhca_running(const struct qhca_engine *e)
+{
+    return e->state == QHCA_STATE_RUNNING && !e->reset_wanted;
+}
+
+/* Raises MSI-X vector @vector, if the device runs. */
+void qhca_raise_irq(struct qhca_engine *e, unsigned vector);
+
+/*
+ * The guest's driver made a mistake: one printf-formatted line for its author.
+ */
+__attribute__((format(printf, 2, 3)))
+void qhca_guest_error(struct qhca_engine *e, const char *fmt, ...);
+
+#endif /* QHCA_ENGINE_CORE_H */

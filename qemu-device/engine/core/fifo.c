@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: bounded FIFO of frames. Its memory is taken with the first
+ * frame, so that a device that never loops back or waits pays nothing.
+ */
+#include <stdlib.h>
+
+#include "core.h"
+
+static uint8_t *fifo_slot(const struct qhca_fifo *f, uint32_t index)
+{
+    return f->data + (size_t)(index % QHCA_FIFO_FRAMES) * QHCA_MAX_FRAME;
+}
+
+bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len,
+                    uint32_t from)
+{
+    if (len > QHCA_MAX_FRAME || qhca_fifo_used(f) == QHCA_FIFO_FRAMES) {
+        return false;
+    }
+    if (!f->data) {
+        f->data = malloc((size_t)QHCA_FIFO_FRAMES * QHCA_MAX_FRAME);
+        if (!f->data) {
+            return false;
+        }
+    }
+    memcpy(fifo_slot(f, f->tail), frame, len);
+    f->len[f->tail % QHCA_FIFO_FRAMES] = (uint16_t)len;
+    f->from[f->tail % QHCA_FIFO_FRAMES] = from;
+    f->tail++;
+    return true;
+}
+
+const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len,
+                              uint32_t *from)
+{
+    if (!qhca_fifo_used(f)) {
+        return NULL;
+    }
+    *len = f->len[f->head % QHCA_FIFO_FRAMES];
+    *from = f->from[f->head % QHCA_FIFO_FRAMES];
+    return fifo_slot(f, f->head);
+}
+
+void qhca_fifo_pop(struct qhca_fifo *f)
+{
+    f->head++;
+}
+
+void qhca_fifo_free(struct qhca_fifo *f)
+{
+    free(f->data);
+    f->data = NULL;
+    f->head = f->tail = 0;
+}

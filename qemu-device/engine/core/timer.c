@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: timers, as a binary heap of deadlines.
+ *
+ * The world offers one timer; a heap makes setting, cancelling and expiring any
+ * of tens of thousands cheap, and costs nothing when none runs.
+ */
+#include <stdlib.h>
+
+#include "core.h"
+
+static void heap_put(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
+{
+    h->heap[i] = t;
+    t->pos = i + 1;
+}
+
+static void sift_up(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
+{
+    while (i > 0 && t->deadline < h->heap[(i - 1) / 2]->deadline) {
+        heap_put(h, i, h->heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    heap_put(h, i, t);
+}
+
+static void sift_down(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
+{
+    uint32_t child;
+
+    while ((child = 2 * i + 1) < h->used) {
+        if (child + 1 < h->used &&
+            h->heap[child + 1]->deadline < h->heap[child]->deadline) {
+            child++;
+        }
+        if (t->deadline <= h->heap[child]->deadline) {
+            break;
+        }
+        heap_put(h, i, h->heap[child]);
+        i = child;
+    }
+    heap_put(h, i, t);
+}
+
+/* Puts @t where it belongs, starting from the hole at @i. */
+static void settle(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
+{
+    if (i > 0 && t->deadline < h->heap[(i - 1) / 2]->deadline) {
+        sift_up(h, i, t);
+    } else {
+        sift_down(h, i, t);
+    }
+}
+
+bool qhca_timer_reserve(struct qhca_engine *e, unsigned num_timers)
+{
+    struct qhca_timers *h = &e->timers;
+    uint32_t want = h->reserved + num_timers;
+    uint32_t size = MAX_OF(h->size, 64u);
+    struct qhca_timer **heap;
+
+    while (size < want) {
+        size *= 2;
+    }
+    if (size != h->size) {
+        heap = realloc(h->heap, size * sizeof(*heap));
+        if (!heap) {
+            return false;
+        }
+        h->heap = heap;
+        h->size = size;
+    }
+    h->reserved = want;
+    return true;
+}
+
+void qhca_timer_unreserve(struct qhca_engine *e, unsigned num_timers)
+{
+    e->timers.reserved -= MIN_OF(num_timers, e->timers.reserved);
+}
+
+void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
+                    uint64_t deadline)
+{
+    struct qhca_timers *h = &e->timers;
+    uint32_t i = t->pos ? t->pos - 1 : h->used;
+
+    if (!t->pos) {
+        if (h->used == h->size) {
+            return;     /* somebody did not reserve: late beats overrun */
+        }
+        h->used++;
+    }
+    t->deadline = deadline;
+    settle(h, i, t);
+}
+
+void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t)
+{
+    struct qhca_timers *h = &e->timers;
+    uint32_t i = t->pos - 1;
+    struct qhca_timer *last;
+
+    if (!t->pos) {
+        return;
+    }
+    t->pos = 0;
+    last = h->heap[--h->used];
+    if (last != t) {
+        settle(h, i, last);
+    }
+}
+
+void qhca_timers_expire(struct qhca_engine *e)
+{
+    struct qhca_timers *h = &e->timers;
+    uint32_t limit = h->used;   /* one set again to "now" must not hold us */
+    struct qhca_timer *t;
+
+    while (limit-- > 0 && h->used > 0 && h->heap[0]->deadline <= e->now &&
+           qhca_running(e)) {
+        t = h->heap[0];
+        qhca_timer_cancel(e, t);
+        t->fn(e, t);
+    }
+}
+
+void qhca_timers_sync(struct qhca_engine *e)
+{
+    struct qhca_timers *h = &e->timers;
+    uint64_t next = UINT64_MAX;
+
+    if (qhca_running(e) && h->used > 0) {
+        next = h->heap[0]->deadline;
+    }
+    if (next != h->armed) {
+        h->armed = next;
+        e->ops->set_timer(e->opaque, next);
+    }
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, device: what the guest's driver talks to. Entry points, reset,
+ * registers, doorbells, commands, the way in for frames, and the run loop.
+ */
+#ifndef QHCA_ENGINE_DEVICE_H
+#define QHCA_ENGINE_DEVICE_H
+
+#include "../eth/eth.h"
+#include "../transport/transport.h"
+
+#define QHCA_CMD_LOG_MAX    8
+
+struct qhca_cmdq {
+    uint64_t sq, cq;
+    uint8_t log_size;
+    uint32_t pi, ci;            /* commands */
+    uint32_t cq_pi;             /* completions */
+};
+
+struct qhca_device {
+    uint32_t clock_hi;          /* latched by reading CLOCK_LO */
+    struct qhca_cmdq cmdq;
+    _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];  /* of the command in execution */
+
+    /*
+     * Callbacks should not call back into the engine, but a guest can aim DMA
+     * at the device's own BARs, and a network of the same process can answer a
+     * frame before the call that sends it returns. What comes while @busy is
+     * put here (or refused) and served when the entry point is about to return.
+     */
+    bool busy;
+    bool link_changed, link_wanted, run_wanted, tx_wanted;
+    struct qhca_fifo late;      /* frames that arrived meanwhile */
+};
+
+/* ---- engine.c ---- */
+
+/* Back to power-on; the caller is at no place that holds an object. */
+void qhca_reset(struct qhca_engine *e);
+/* The rooms with state of their own, up to NULL. */
+extern const struct qhca_room *const qhca_rooms[];
+
+/* ---- run.c ---- */
+
+/* The run loop, the tail of every entry point: up to its budget. */
+void qhca_run(struct qhca_engine *e);
+
+/* ---- regs.c, doorbell.c ---- */
+
+uint32_t qhca_reg_read(struct qhca_engine *e, unsigned off);
+void qhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val);
+void qhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
+                   uint64_t val);
+
+/* ---- cmdq.c, query.c ---- */
+
+/* Command doorbell: executes what is new. */
+void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi);
+/* Starts the queue that the base registers describe; false: they are wrong. */
+bool qhca_cmdq_start(struct qhca_engine *e);
+extern const struct qhca_command qhca_device_commands[];
+
+/* ---- steer.c ---- */
+
+/*
+ * Gives a frame to the transport, the Ethernet queue, or nobody. @from: the
+ * port sent it to itself, for the QP of that number, and the address filter
+ * does not apply; 0: it came from the network.
+ */
+void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                uint32_t from);
+
+#endif /* QHCA_ENGINE_DEVICE_H */

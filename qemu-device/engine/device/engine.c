@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: life cycle and entry points. What an entry point starts, run.c
+ * carries on.
+ */
+#include <stdlib.h>
+
+#include "device.h"
+
+#define MAX_VECTORS     2048u   /* of MSI-X */
+#define MAX_QP          (1u << 18)
+
+/* struct house - an engine with all its rooms */
+struct house {
+    struct qhca_engine engine;
+    struct qhca_memory memory;
+    struct qhca_queues queues;
+    struct qhca_port port;
+    struct qhca_qps qps;
+    struct qhca_receive receive;
+    struct qhca_eth eth;
+    struct qhca_device device;
+};
+
+static void reset(struct qhca_engine *e)
+{
+    struct qhca_device *d = e->device;
+
+    qhca_fifo_free(&d->late);
+    d->tx_wanted = d->run_wanted = false;
+    memset(&d->cmdq, 0, sizeof(d->cmdq));
+}
+
+static const struct qhca_room device_room = {
+    .reset = reset,
+    .commands = (const struct qhca_command *const[]) {
+        qhca_device_commands, NULL
+    },
+};
+
+/* In the order of their making; what goes, goes the other way round. */
+const struct qhca_room *const qhca_rooms[] = {
+    &qhca_core_room, &qhca_memory_room, &qhca_queues_room, &qhca_receive_room,
+    &qhca_port_room, &qhca_qp_room, &qhca_eth_room, &qhca_transport_room,
+    &device_room, NULL
+};
+
+#define NUM_ROOMS   (ARRAY_SIZE(qhca_rooms) - 1)
+
+void qhca_reset(struct qhca_engine *e)
+{
+    /* Nothing that is freed below may cause DMA or an interrupt. */
+    e->state = QHCA_STATE_RESET;
+    e->fatal = QHCA_FATAL_NONE;
+    for (size_t i = NUM_ROOMS; i-- > 0;) {
+        qhca_rooms[i]->reset(e);
+    }
+    e->reset_wanted = false;
+}
+
+/* ---- life cycle ---- */
+
+static bool config_ok(const struct qhca_engine_config *cfg)
+{
+    return cfg->num_vectors >= 2 && cfg->num_vectors <= MAX_VECTORS &&
+           cfg->num_uars >= 1 && cfg->num_uars <= QHCA_DB_CAPS_PAGES &&
+           cfg->max_qp >= 1 && cfg->max_qp <= MAX_QP && !(cfg->mac[0] & 1);
+}
+
+static bool ops_ok(const struct qhca_engine_ops *ops)
+{
+    return ops->dma_read && ops->dma_write && ops->atomic_cas &&
+           ops->atomic_add && ops->atomic_store && ops->send_frame &&
+           ops->raise_irq && ops->set_timer && ops->schedule &&
+           ops->guest_error && ops->trace;
+}
+
+static struct qhca_engine *build(void)
+{
+    struct house *h = calloc(1, sizeof(*h));
+
+    if (!h) {
+        return NULL;
+    }
+    h->engine.memory = &h->memory;
+    h->engine.queues = &h->queues;
+    h->engine.port = &h->port;
+    h->engine.qps = &h->qps;
+    h->engine.receive = &h->receive;
+    h->engine.eth = &h->eth;
+    h->engine.device = &h->device;
+    return &h->engine;
+}
+
+static void forget(struct qhca_engine *e)
+{
+    for (size_t i = NUM_ROOMS; i-- > 0;) {
+        if (qhca_rooms[i]->fini) {
+            qhca_rooms[i]->fini(e);
+        }
+    }
+    free(container_of(e, struct house, engine));
+}
+
+struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
+                                    const struct qhca_engine_ops *ops,
+                                    void *opaque)
+{
+    struct qhca_engine *e;
+
+    if (!config_ok(cfg) || !ops_ok(ops)) {
+        return NULL;
+    }
+    e = build();
+    if (!e) {
+        return NULL;
+    }
+    e->cfg = *cfg;
+    e->ops = ops;
+    e->opaque = opaque;
+    for (size_t i = 0; i < NUM_ROOMS; i++) {
+        if (qhca_rooms[i]->init && !qhca_rooms[i]->init(e)) {
+            forget(e);
+            return NULL;
+        }
+    }
+    qhca_reset(e);
+    return e;
+}
+
+void qhca_engine_free(struct qhca_engine *e)
+{
+    if (e) {
+        qhca_reset(e);
+        forget(e);
+    }
+}
+
+unsigned qhca_engine_num_objects(const struct qhca_engine *e)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < NUM_ROOMS; i++) {
+        n += qhca_rooms[i]->num_objects ? qhca_rooms[i]->num_objects(e) : 0;
+    }
+    return n;
+}
+
+/* ---- entry points: each is enter(), what it is about, leave() ---- */
+
+static bool enter(struct qhca_engine *e, uint64_t now)
+{
+    if (e->device->busy) {
+        return false;
+    }
+    e->device->busy = true;
+    e->now = MAX_OF(e->now, now);
+    return true;
+}
+
+static void leave(struct qhca_engine *e)
+{
+    qhca_run(e);
+    if (e->reset_wanted) {
+        qhca_reset(e);
+    }
+    qhca_timers_sync(e);
+    e->device->busy = false;
+}
+
+void qhca_engine_reset(struct qhca_engine *e, uint64_t now)
+{
+    if (!enter(e, now)) {
+        e->reset_wanted = true;     /* silent from here on, reset in leave() */
+        return;
+    }
+    qhca_reset(e);
+    leave(e);
+}
+
+uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now, unsigned off)
+{
+    uint32_t val;
+
+    if (!enter(e, now)) {
+        qhca_count(e, QHCA_CNT_BAD_REG);
+        return UINT32_MAX;
+    }
+    val = qhca_reg_read(e, off);
+    e->device->busy = false;            /* a read starts nothing */
+    return val;
+}
+
+void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
+                           uint32_t val)
+{
+    if (!enter(e, now)) {
+        qhca_count(e, QHCA_CNT_BAD_REG);
+        return;
+    }
+    qhca_reg_write(e, off, val);
+    leave(e);
+}
+
+void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
+                          unsigned off, uint64_t val)
+{
+    if (!enter(e, now)) {
+        qhca_count(e, QHCA_CNT_BAD_DOORBELL);
+        return;
+    }
+    qhca_doorbell(e, page, off, val);
+    leave(e);
+}
+
+void qhca_engine_bad_doorbell(struct qhca_engine *e)
+{
+    qhca_count(e, QHCA_CNT_BAD_DOORBELL);
+    qhca_guest_error(e, "doorbell access of another kind than a 64-bit write");
+}
+
+void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
+                          const uint8_t *frame, size_t len)
+{
+    if (!enter(e, now)) {
+        /* Full: the network loses it. */
+        qhca_fifo_push(&e->device->late, frame, len, 0);
+        return;
+    }
+    qhca_steer(e, frame, len, 0);
+    leave(e);
+}
+
+void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
+{
+    e->device->tx_wanted = true;
+    qhca_engine_run(e, now);
+}
+
+void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
+{
+    e->timers.armed = UINT64_MAX;       /* it is spent */
+    if (!enter(e, now)) {
+        e->device->run_wanted = true;
+        return;
+    }
+    qhca_timers_expire(e);
+    leave(e);
+}
+
+void qhca_engine_run(struct qhca_engine *e, uint64_t now)
+{
+    if (!enter(e, now)) {
+        e->device->run_wanted = true;
+        return;
+    }
+    leave(e);
+}
+
+void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
+{
+    e->device->link_changed = true;
+    e->device->link_wanted = up;
+    qhca_engine_run(e, now);
+}
+
+void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now)
+{
+    if (!enter(e, now)) {
+        return;
+    }
+    if (e->state == QHCA_STATE_RUNNING) {
+        qhca_fatal(e, QHCA_FATAL_INJECTED);
+    }
+    leave(e);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: registers. One row per register says who may do what; whatever
+ * no row allows is counted and ignored.
+ */
+#include "device.h"
+
+/* struct reg - one register; no read or no write: the guest may not */
+struct reg {
+    const char *name;
+    uint32_t (*read)(struct qhca_engine *e);
+    void (*write)(struct qhca_engine *e, uint32_t val);
+};
+
+static uint32_t lo(uint64_t v)
+{
+    return (uint32_t)v;
+}
+
+static uint32_t hi(uint64_t v)
+{
+    return (uint32_t)(v >> 32);
+}
+
+static uint32_t read_magic(struct qhca_engine *e)
+{
+    (void)e;
+    return QHCA_MAGIC;
+}
+
+static uint32_t read_version(struct qhca_engine *e)
+{
+    (void)e;
+    return QHCA_VERSION;
+}
+
+static uint32_t read_cmd_caps(struct qhca_engine *e)
+{
+    (void)e;
+    return QHCA_PREP(QHCA_CMD_CAPS_LOG_MAX, (uint32_t)QHCA_CMD_LOG_MAX);
+}
+
+static uint32_t read_cmd_timeout(struct qhca_engine *e)
+{
+    return e->cfg.cmd_timeout_ms;
+}
+
+static uint32_t read_db_caps(struct qhca_engine *e)
+{
+    return QHCA_PREP(QHCA_DB_CAPS_PAGES, e->cfg.num_uars);
+}
+
+static uint32_t read_eq_caps(struct qhca_engine *e)
+{
+    (void)e;
+    return QHCA_PREP(QHCA_EQ_CAPS_MAX, QHCA_MAX_EQ) |
+           QHCA_PREP(QHCA_EQ_CAPS_LOG_MAX, (uint32_t)QHCA_EQ_LOG_MAX);
+}
+
+static uint32_t read_vectors(struct qhca_engine *e)
+{
+    return e->cfg.num_vectors;
+}
+
+static uint32_t read_control(struct qhca_engine *e)
+{
+    return e->state == QHCA_STATE_RESET ? 0 : QHCA_CONTROL_ENABLE;
+}
+
+static void write_control(struct qhca_engine *e, uint32_t val)
+{
+    bool enable = val & QHCA_CONTROL_ENABLE;
+
+    if (!enable && e->state != QHCA_STATE_RESET) {
+        qhca_count(e, QHCA_CNT_BAD_REG);
+        qhca_guest_error(e, "CONTROL: only a reset stops the device");
+    }
+    if (!enable || e->state != QHCA_STATE_RESET) {
+        return;
+    }
+    if (!qhca_cmdq_start(e)) {
+        qhca_guest_error(e, "command rings 0x%llx 0x%llx of 2^%u entries",
+                         (unsigned long long)e->device->cmdq.sq,
+                         (unsigned long long)e->device->cmdq.cq,
+                         e->device->cmdq.log_size);
+        qhca_fatal(e, QHCA_FATAL_CMDQ_CONFIG);
+        return;
+    }
+    e->state = QHCA_STATE_RUNNING;
+}
+
+static uint32_t read_status(struct qhca_engine *e)
+{
+    return QHCA_PREP(QHCA_STATUS_STATE, (uint32_t)e->state) |
+           (e->port->link ? QHCA_STATUS_LINK_UP : 0);
+}
+
+static void write_reset(struct qhca_engine *e, uint32_t val)
+{
+    if (val != QHCA_RESET_KEY) {
+        qhca_count(e, QHCA_CNT_BAD_REG);
+        qhca_guest_error(e, "RESET: 0x%x is not the key", val);
+        return;
+    }
+    qhca_reset(e);
+}
+
+static uint32_t read_fatal(struct qhca_engine *e)
+{
+    return e->fatal;
+}
+
+static bool base_writable(struct qhca_engine *e)
+{
+    if (e->state == QHCA_STATE_RESET) {
+        return true;
+    }
+    qhca_count(e, QHCA_CNT_BAD_REG);
+    qhca_guest_error(e, "command ring registers: device not in reset");
+    return false;
+}
+
+static void set_half(struct qhca_engine *e, uint64_t *reg, unsigned shift,
+                     uint32_t val)
+{
+    if (base_writable(e)) {
+        *reg &= ~((uint64_t)UINT32_MAX << shift);
+        *reg |= (uint64_t)val << shift;
+    }
+}
+
+static uint32_t read_cmd_sq_lo(struct qhca_engine *e)
+{
+    return lo(e->device->cmdq.sq);
+}
+
+static uint32_t read_cmd_sq_hi(struct qhca_engine *e)
+{
+    return hi(e->device->cmdq.sq);
+}
+
+static uint32_t read_cmd_cq_lo(struct qhca_engine *e)
+{
+    return lo(e->device->cmdq.cq);
+}
+
+static uint32_t read_cmd_cq_hi(struct qhca_engine *e)
+{
+    return hi(e->device->cmdq.cq);
+}
+
+static void write_cmd_sq_lo(struct qhca_engine *e, uint32_t val)
+{
+    set_half(e, &e->device->cmdq.sq, 0, val);
+}
+
+static void write_cmd_sq_hi(struct qhca_engine *e, uint32_t val)
+{
+    set_half(e, &e->device->cmdq.sq, 32, val);
+}
+
+static void write_cmd_cq_lo(struct qhca_engine *e, uint32_t val)
+{
+    set_half(e, &e->device->cmdq.cq, 0, val);
+}
+
+static void write_cmd_cq_hi(struct qhca_engine *e, uint32_t val)
+{
+    set_half(e, &e->device->cmdq.cq, 32, val);
+}
+
+static uint32_t read_cmd_log_size(struct qhca_engine *e)
+{
+    return e->device->cmdq.log_size;
+}
+
+static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
+{
+    if (base_writable(e)) {
+        /* Too large stays too large: ENABLE is what judges it. */
+        e->device->cmdq.log_size = (uint8_t)MIN_OF(val, 0xffu);
+    }
+}
+
+static uint32_t read_mac_lo(struct qhca_engine *e)
+{
+    const uint8_t *m = e->cfg.mac;
+
+    return m[0] | (uint32_t)m[1] << 8 | (uint32_t)m[2] << 16 |
+           (uint32_t)m[3] << 24;
+}
+
+static uint32_t read_mac_hi(struct qhca_engine *e)
+{
+    return e->cfg.mac[4] | (uint32_t)e->cfg.mac[5] << 8;
+}
+
+static uint32_t read_clock_lo(struct qhca_engine *e)
+{
+    e->device->clock_hi = hi(e->now);
+    return lo(e->now);
+}
+
+static uint32_t read_clock_hi(struct qhca_engine *e)
+{
+    return e->device->clock_hi;
+}
+
+#define REG_RO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, read_##fn, NULL }
+#define REG_WO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, NULL, write_##fn }
+#define REG_RW(reg, fn) \
+    [QHCA_REG_##reg / 4] = { #reg, read_##fn, write_##fn }
+
+static const struct reg regs[] = {
+    REG_RO(MAGIC, magic),
+    REG_RO(VERSION, version),
+    REG_RO(CMD_CAPS, cmd_caps),
+    REG_RO(CMD_TIMEOUT, cmd_timeout),
+    REG_RO(DB_CAPS, db_caps),
+    REG_RO(EQ_CAPS, eq_caps),
+    REG_RO(VECTORS, vectors),
+    REG_RW(CONTROL, control),
+    REG_RO(STATUS, status),
+    REG_WO(RESET, reset),
+    REG_RO(FATAL, fatal),
+    REG_RW(CMD_SQ_LO, cmd_sq_lo),
+    REG_RW(CMD_SQ_HI, cmd_sq_hi),
+    REG_RW(CMD_CQ_LO, cmd_cq_lo),
+    REG_RW(CMD_CQ_HI, cmd_cq_hi),
+    REG_RW(CMD_LOG_SIZE, cmd_log_size),
+    REG_RO(MAC_LO, mac_lo),
+    REG_RO(MAC_HI, mac_hi),
+    REG_RO(CLOCK_LO, clock_lo),
+    REG_RO(CLOCK_HI, clock_hi),
+};
+
+static const struct reg *find_reg(unsigned off)
+{
+    if (off % 4 || off / 4 >= ARRAY_SIZE(regs) || !regs[off / 4].name) {
+        return NULL;
+    }
+    return &regs[off / 4];
+}
+
+uint32_t qhca_reg_read(struct qhca_engine *e, unsigned off)
+{
+    const struct reg *reg = find_reg(off);
+
+    if (!reg || !reg->read) {
+        qhca_count(e, QHCA_CNT_BAD_REG);
+        qhca_guest_error(e, "read of register %s (0x%x)",
+                         reg ? reg->name : "?", off);
+        return 0;
+    }
+    return reg->read(e);
+}
+
+void qhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val)
+{
+    const struct reg *reg = find_reg(off);
+
+    if (!reg || !reg->write) {
+        qhca_count(e, QHCA_CNT_BAD_REG);
+        qhca_guest_error(e, "write of register %s (0x%x)",
+                         reg ? reg->name : "?", off);
+        return;
+    }
+    reg->write(e, val);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the way in. A frame is the transport's if it is RoCEv2 to a GID
+ * of the port, else the Ethernet queue's if the address filter lets it in.
+ */
+#include "device.h"
+
+static bool mac_equal(const uint8_t *a, const uint8_t *b)
+{
+    return memcmp(a, b, 6) == 0;
+}
+
+/* To a group of the port's, with the address that goes with it (E-039). */
+static bool is_wanted_mcast(const struct qhca_engine *e,
+                            const struct frame_headers *p,
+                            const uint8_t *dmac)
+{
+    uint8_t mac[6];
+
+    qhca_group_mac(p->dgid, mac);
+    return mac_equal(dmac, mac) && qhca_gid_on_vlan(e, p->vlan) &&
+           qhca_group_find(e, p->dgid);
+}
+
+static bool is_roce(const struct qhca_engine *e, const struct frame_headers *p,
+                    const uint8_t *dmac, bool loop)
+{
+    int index;
+
+    if (!p->udp || p->dport != ROCE_UDP_PORT) {
+        return false;
+    }
+    if (qhca_gid_is_multicast(p->dgid)) {
+        return is_wanted_mcast(e, p, dmac);
+    }
+    index = qhca_gid_find(e, p->dgid, p->vlan);
+    if (index < 0) {
+        return false;
+    }
+    /* Upper devices (macvlan) have GIDs with an address of their own. */
+    return loop || mac_equal(dmac, e->port->mac) ||
+           mac_equal(dmac, e->port->gid[index].smac);
+}
+
+static bool in_mcast_list(const struct qhca_port *port, const uint8_t *dmac)
+{
+    uint32_t i;
+
+    for (i = 0; i < port->num_mcast; i++) {
+        if (mac_equal(dmac, port->mcast[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The address filter of the Ethernet queue. */
+static bool eth_accepts(const struct qhca_port *port, const uint8_t *dmac)
+{
+    static const uint8_t broadcast[6] = { 255, 255, 255, 255, 255, 255 };
+
+    if (port->flags & QHCA_PORT_PROMISC) {
+        return true;
+    }
+    if (!(dmac[0] & 1)) {
+        return mac_equal(dmac, port->mac);
+    }
+    return mac_equal(dmac, broadcast) || port->flags & QHCA_PORT_ALLMULTI ||
+           in_mcast_list(port, dmac);
+}
+
+void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                uint32_t from)
+{
+    struct frame_headers p;
+
+    if (!qhca_running(e) || !qhca_port_up(e)) {
+        return;
+    }
+    if (len < ETH_LEN) {
+        qhca_count(e, QHCA_CNT_RX_MALFORMED);
+        return;
+    }
+    qhca_frame_parse(&p, frame, len);
+    if (len > qhca_frame_header_len(frame, len) + e->port->mtu) {
+        qhca_count(e, QHCA_CNT_RX_MALFORMED);
+        return;
+    }
+    if (is_roce(e, &p, frame, from != 0)) {
+        qhca_roce_rx(e, frame, len, from);
+    } else if (from) {
+        qhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has gone meanwhile */
+    } else if (eth_accepts(e->port, frame)) {
+        qhca_eth_rx(e, frame, len, qhca_csum_verify(frame, len, p.l3, p.type));
+    }
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the Ethernet queues, one to send and one to receive, which make
+ * the function a network card as well.
+ */
+#include "eth.h"
+#include "../wire/wire.h"
+
+static uint32_t ethq_size(const struct qhca_ethq *q)
+{
+    return 1u << q->log_size;
+}
+
+/* WQEs are there, and their completions have somewhere to go. */
+static bool has_wqe(const struct qhca_ethq *q)
+{
+    return q->used && q->pi != q->ci && q->cq->state == QHCA_CQ_OK;
+}
+
+/* The frame being put together, without the room for a tag. */
+static uint8_t *gather_frame(struct qhca_eth_gather *g)
+{
+    return g->data + QHCA_VLAN_ROOM;
+}
+
+bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi)
+{
+    struct qhca_ethq *q = qhca_ethq_get(e, number);
+
+    if (!q || pi - q->ci > ethq_size(q) || pi - q->ci < q->pi - q->ci) {
+        return false;
+    }
+    q->pi = pi;
+    return true;
+}
+
+/* Takes the next WQE; the guest's copy is not looked at again. */
+static bool take_wqe(struct qhca_engine *e, struct qhca_ethq *q,
+                     struct qhca_eth_wqe *wqe)
+{
+    uint64_t off = (uint64_t)(q->ci & (ethq_size(q) - 1)) * sizeof(*wqe);
+
+    q->ci++;
+    return qhca_mem_read(e, &q->mem, off, wqe, sizeof(*wqe));
+}
+
+static void push_cqe(struct qhca_engine *e, struct qhca_ethq *q,
+                     struct qhca_cqe *cqe)
+{
+    cqe->qpn = htole32(q->number);
+    cqe->wqe_index = htole32(q->ci - 1);
+    qhca_cq_push(e, q->cq, cqe, false);
+}
+
+/* ---- sending ---- */
+
+static void gather_fail(struct qhca_eth_gather *g, enum qhca_cqe_status status)
+{
+    if (g->status == QHCA_WC_SUCCESS) {
+        g->status = (uint8_t)status;
+    }
+}
+
+static void gather_start(struct qhca_eth_gather *g,
+                         const struct qhca_eth_wqe *wqe)
+{
+    g->active = true;
+    g->status = QHCA_WC_SUCCESS;
+    g->flags = le16toh(wqe->flags);
+    g->vlan_tci = le16toh(wqe->vlan_tci);
+    g->csum_start = le16toh(wqe->csum_start);
+    g->csum_offset = le16toh(wqe->csum_offset);
+    g->mss = le16toh(wqe->mss);
+    g->frags = 0;
+    g->len = 0;
+}
+
+static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
+{
+    struct qhca_eth_gather *g = &e->eth->gather;
+    uint32_t max = g->flags & QHCA_ETH_TSO ? QHCA_MAX_TSO : QHCA_MAX_FRAME;
+    uint32_t n = le32toh(wqe->length);
+
+    if (g->status != QHCA_WC_SUCCESS) {
+        return;
+    }
+    if (++g->frags > QHCA_ETH_MAX_FRAGS) {
+        gather_fail(g, QHCA_WC_LOC_QP_OP_ERR);
+    } else if (n > max - g->len) {
+        gather_fail(g, QHCA_WC_LOC_LEN_ERR);
+    } else if (n > 0 && !qhca_dma_read(e, le64toh(wqe->addr),
+                                       gather_frame(g) + g->len, n)) {
+        gather_fail(g, QHCA_WC_LOC_PROT_ERR);
+    } else {
+        g->len += n;
+    }
+}
+
+static bool fill_csum(struct qhca_eth_gather *g)
+{
+    uint8_t *frame = gather_frame(g);
+    uint32_t at = (uint32_t)g->csum_start + g->csum_offset;
+    uint16_t csum;
+
+    if (at + sizeof(csum) > g->len) {
+        return false;
+    }
+    csum = qhca_csum_fold(qhca_csum_add(0, frame + g->csum_start,
+                                        g->len - g->csum_start));
+    if (csum == 0) {
+        csum = 0xffff;          /* 0 would say "none" in UDP */
+    }
+    put_be16(frame + at, csum);
+    return true;
+}
+
+static uint8_t *insert_vlan(struct qhca_eth_gather *g)
+{
+    uint8_t *frame = g->data;
+
+    memmove(frame, frame + QHCA_VLAN_ROOM, 12);
+    put_be16(frame + 12, ETHERTYPE_VLAN);
+    put_be16(frame + 14, g->vlan_tci);
+    g->len += QHCA_VLAN_ROOM;
+    return frame;
+}
+
+static bool is_tagged(const uint8_t *frame)
+{
+    return get_be16(frame + 12) == ETHERTYPE_VLAN;
+}
+
+/* Makes the gathered bytes a frame, or fails it. */
+static uint8_t *gather_finish(struct qhca_engine *e)
+{
+    struct qhca_eth_gather *g = &e->eth->gather;
+    uint8_t *frame = gather_frame(g);
+
+    if (g->len < ETH_LEN) {
+        gather_fail(g, QHCA_WC_LOC_LEN_ERR);
+        return NULL;
+    }
+    if (g->flags & QHCA_ETH_CSUM && !fill_csum(g)) {
+        gather_fail(g, QHCA_WC_LOC_QP_OP_ERR);
+        return NULL;
+    }
+    if (g->flags & QHCA_ETH_VLAN) {
+        frame = insert_vlan(g);
+    }
+    if (g->len > qhca_frame_header_len(frame, g->len) + e->port->mtu) {
+        gather_fail(g, QHCA_WC_LOC_LEN_ERR);
+        return NULL;
+    }
+    if (g->len < ETH_MIN_LEN) {
+        memset(frame + g->len, 0, ETH_MIN_LEN - g->len);
+        g->len = ETH_MIN_LEN;
+    }
+    return frame;
+}
+
+/* The frame, or all that it was cut into, has been sent, or cannot be. */
+static void complete_frame(struct qhca_engine *e, struct qhca_ethq *q,
+                           uint32_t byte_len)
+{
+    struct qhca_eth_gather *g = &e->eth->gather;
+    struct qhca_cqe cqe = {
+        .wr_id = g->wr_id,
+        .opcode = QHCA_CQE_ETH_TX,
+        .flags = htole16(QHCA_CQE_SQ),
+        .status = g->status,
+    };
+
+    if (g->status == QHCA_WC_SUCCESS) {
+        cqe.byte_len = htole32(byte_len);
+    } else {
+        qhca_count(e, QHCA_CNT_ETH_TX_ERR);
+        qhca_guest_error(e,
+                         "Ethernet frame of %u bytes, %u fragments: status %u",
+                         g->len, g->frags, g->status);
+    }
+    g->active = false;
+    push_cqe(e, q, &cqe);
+}
+
+bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len)
+{
+    if (!qhca_tx(e, frame, len, 0)) {
+        return false;
+    }
+    qhca_count(e, QHCA_CNT_ETH_TX_PKTS);
+    e->cnt[QHCA_CNT_ETH_TX_BYTES] += len;
+    return true;
+}
+
+static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q)
+{
+    struct qhca_eth_gather *g = &e->eth->gather;
+    uint8_t *frame;
+
+    if (g->status == QHCA_WC_SUCCESS && g->flags & QHCA_ETH_TSO) {
+        gather_fail(g, qhca_tso_start(g, e->port->mtu));
+        if (g->status == QHCA_WC_SUCCESS) {
+            return;             /* send_piece() goes on */
+        }
+    }
+    frame = g->status == QHCA_WC_SUCCESS ? gather_finish(e) : NULL;
+    if (!frame || !qhca_eth_send(e, frame, g->len)) {
+        gather_fail(g, QHCA_WC_GENERAL_ERR);
+    }
+    complete_frame(e, q, g->len);
+}
+
+/* The next part of what is too large for one frame. */
+static void send_piece(struct qhca_engine *e, struct qhca_ethq *q)
+{
+    struct qhca_eth_gather *g = &e->eth->gather;
+
+    if (!qhca_tso_send(e)) {
+        gather_fail(g, QHCA_WC_GENERAL_ERR);
+        g->tso.active = false;
+    }
+    if (!g->tso.active) {
+        complete_frame(e, q, g->tso.wire_len);
+    }
+}
+
+/*
+ * None is taken while the network does not take frames: the guest's queue is
+ * the buffer then, and the guest notices.
+ */
+bool qhca_eth_tx_ready(const struct qhca_engine *e)
+{
+    const struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
+
+    return (has_wqe(q) || e->eth->gather.tso.active) && !e->port->tx_blocked;
+}
+
+unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
+{
+    struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
+    struct qhca_eth_wqe wqe;
+    unsigned n;
+
+    for (n = 0; n < budget && qhca_eth_tx_ready(e) && qhca_running(e); n++) {
+        if (e->eth->gather.tso.active) {
+            send_piece(e, q);
+            continue;
+        }
+        if (!take_wqe(e, q, &wqe)) {
+            memset(&wqe, 0, sizeof(wqe));
+            gather_start(&e->eth->gather, &wqe);
+            gather_fail(&e->eth->gather, QHCA_WC_GENERAL_ERR);
+        }
+        if (!e->eth->gather.active) {
+            gather_start(&e->eth->gather, &wqe);
+        }
+        gather_add(e, &wqe);
+        if (!(le16toh(wqe.flags) & QHCA_ETH_MORE)) {
+            e->eth->gather.wr_id = wqe.wr_id;
+            finish_frame(e, q);
+        }
+    }
+    return n;
+}
+
+/* ---- receiving ---- */
+
+bool qhca_engine_can_receive(struct qhca_engine *e)
+{
+    return qhca_running(e) && has_wqe(&e->eth->queue[QHCA_ETH_RX]);
+}
+
+/* Writes the frame without its tag, which goes to the CQE. */
+static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
+                    const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
+{
+    uint64_t addr = le64toh(wqe->addr);
+    size_t tag = is_tagged(frame) && len >= ETH_LEN + QHCA_VLAN_ROOM ?
+                 QHCA_VLAN_ROOM : 0;
+
+    if (len - tag > le32toh(wqe->length)) {
+        cqe->status = QHCA_WC_LOC_LEN_ERR;
+        return false;
+    }
+    if (tag) {
+        cqe->vlan_tci = htole16(get_be16(frame + 14));
+        cqe->flags |= htole16(QHCA_CQE_VLAN);
+    }
+    cqe->byte_len = htole32((uint32_t)(len - tag));
+    if ((tag && !qhca_dma_write(e, addr, frame, 12)) ||
+        !qhca_dma_write(e, addr + (tag ? 12 : 0), frame + (tag ? 16 : 0),
+                        len - (tag ? 16 : 0))) {
+        cqe->status = QHCA_WC_LOC_PROT_ERR;
+        return false;
+    }
+    return true;
+}
+
+void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                 bool csum_ok)
+{
+    struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_RX];
+    struct qhca_cqe cqe = {
+        .opcode = QHCA_CQE_ETH_RX,
+        .flags = htole16(csum_ok ? QHCA_CQE_CSUM_OK : 0),
+    };
+    struct qhca_eth_wqe wqe;
+
+    if (!qhca_engine_can_receive(e)) {
+        qhca_count(e, QHCA_CNT_ETH_RX_NO_BUF);
+        return;
+    }
+    if (!take_wqe(e, q, &wqe)) {
+        cqe.status = QHCA_WC_GENERAL_ERR;
+    } else {
+        cqe.wr_id = wqe.wr_id;
+        if (deliver(e, &wqe, frame, len, &cqe)) {
+            qhca_count(e, QHCA_CNT_ETH_RX_PKTS);
+            e->cnt[QHCA_CNT_ETH_RX_BYTES] += len;
+        }
+    }
+    if (cqe.status != QHCA_WC_SUCCESS) {
+        qhca_count(e, QHCA_CNT_BAD_WQE);
+        qhca_guest_error(e, "Ethernet buffer %u for %zu bytes: status %u",
+                         q->ci - 1, len, cqe.status);
+    }
+    push_cqe(e, q, &cqe);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, eth: the network card. Two queues, segmentation and checksum
+ * offload, VLAN tags.
+ */
+#ifndef QHCA_ENGINE_ETH_H
+#define QHCA_ENGINE_ETH_H
+
+#include "../port/port.h"
+
+#define QHCA_MAX_ETHQ       2u
+#define QHCA_ETHQ_LOG_MAX   12
+/* A frame to be cut up: 64 KiB of IP, and what is in front of it. */
+#define QHCA_MAX_TSO        (65536 + 64)
+
+struct qhca_ethq {
+    bool used;
+    uint8_t log_size;
+    uint32_t number, pi, ci;
+    struct qhca_cq *cq;
+    struct qhca_mem mem;
+};
+
+#define QHCA_TSO_HDR    256     /* Ethernet, IP and TCP headers with options */
+
+/*
+ * struct qhca_tso - the way of a large TCP segment
+ *
+ * Each frame's headers are put in front of its part of the payload, over what
+ * has been sent before; @hdr is what they are made from.
+ */
+struct qhca_tso {
+    bool active;                /* not all of it is sent */
+    bool ipv4;
+    uint16_t l3, l4, hdr_len;   /* offsets in @hdr, its length */
+    uint16_t mss, pieces;       /* that are sent */
+    uint32_t payload;           /* where it starts in the gathered data */
+    uint32_t len, done;         /* bytes of payload: all, sent */
+    uint32_t wire_len;          /* bytes of all frames sent */
+    uint8_t hdr[QHCA_TSO_HDR + QHCA_VLAN_ROOM];
+};
+
+/*
+ * struct qhca_eth_gather - the Ethernet frame that is being put together
+ *
+ * It outlives a doorbell: each WQE is read once and its data taken then,
+ * however many doorbells a frame is spread over.
+ */
+struct qhca_eth_gather {
+    bool active;
+    uint8_t status;             /* enum qhca_cqe_status the frame will have */
+    /* The first fragment's: */
+    uint16_t flags, vlan_tci, csum_start, csum_offset, mss;
+    uint32_t frags;
+    uint32_t len;
+    uint64_t wr_id;             /* last fragment's, as it came */
+    struct qhca_tso tso;
+    uint8_t data[QHCA_VLAN_ROOM + QHCA_MAX_TSO];    /* room to insert a tag */
+};
+
+struct qhca_eth {
+    struct qhca_ethq queue[QHCA_MAX_ETHQ];
+    struct qhca_eth_gather gather;
+};
+
+extern const struct qhca_room qhca_eth_room;
+
+/* ---- queue.c ---- */
+
+extern const struct qhca_command qhca_eth_commands[];
+/* The queue of number @number, which may come from the guest, or NULL. */
+struct qhca_ethq *qhca_ethq_get(struct qhca_engine *e, uint32_t number);
+
+/* ---- eth.c ---- */
+
+/* False: no such queue, or index out of range. */
+bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
+/* Takes up to @budget WQEs off the Ethernet send queue; returns how many. */
+unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget);
+/* Whether a send WQE can be taken, or gone on with, now. */
+bool qhca_eth_tx_ready(const struct qhca_engine *e);
+/* A received frame of the Ethernet queue's. */
+void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                 bool csum_ok);
+/* Sends and counts a frame of that queue; false: there is no room for it. */
+bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len);
+
+/* ---- tso.c ---- */
+
+/* Gathered is what is to be cut up; SUCCESS: qhca_tso_send() sends a piece. */
+enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu);
+bool qhca_tso_send(struct qhca_engine *e);
+
+#endif /* QHCA_ENGINE_ETH_H */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: creation and destruction of the Ethernet queues.
+ */
+#include "eth.h"
+
+/* Queue numbers: direction plus one, so that 0 is none. */
+struct qhca_ethq *qhca_ethq_get(struct qhca_engine *e, uint32_t number)
+{
+    if (number == 0 || number > QHCA_MAX_ETHQ ||
+        !e->eth->queue[number - 1].used) {
+        return NULL;
+    }
+    return &e->eth->queue[number - 1];
+}
+
+static void free_ethq(struct qhca_engine *e, struct qhca_ethq *q)
+{
+    if (q == &e->eth->queue[QHCA_ETH_TX]) {
+        e->eth->gather.active = false;
+        e->eth->gather.tso.active = false;
+    }
+    qhca_mem_release(e, &q->mem);
+    q->cq->users--;
+    q->used = false;
+}
+
+/* What is wrong with the command, if anything. */
+static int check_create(struct qhca_engine *e,
+                        const struct qhca_cmd_create_ethq *r)
+{
+    struct qhca_cq *cq = qhca_cq_get(e, le32toh(r->cqn));
+
+    if (r->dir >= QHCA_MAX_ETHQ || r->flags & ~QHCA_ETHQ_REPLACE) {
+        return QHCA_ERR_PARAM;
+    }
+    if (r->log_size > QHCA_ETHQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (le32toh(r->pi) > 1u << r->log_size) {
+        return QHCA_ERR_PARAM;
+    }
+    if (!cq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (cq->state != QHCA_CQ_OK) {
+        return QHCA_ERR_STATE;
+    }
+    if (e->eth->queue[r->dir].used && !(r->flags & QHCA_ETHQ_REPLACE)) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    return QHCA_OK;
+}
+
+static int create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_create_ethq *r = &c->cmd->create_ethq;
+    int status = check_create(e, r);
+    struct qhca_ethq *q;
+    struct qhca_mem mem;
+
+    if (status == QHCA_OK) {
+        status = qhca_mem_import(e, &mem, &r->buf,
+                                 sizeof(struct qhca_eth_wqe) << r->log_size);
+    }
+    if (status != QHCA_OK) {
+        return status;
+    }
+    q = &e->eth->queue[r->dir];
+    if (q->used) {
+        free_ethq(e, q);
+    }
+    *q = (struct qhca_ethq) {
+        .used = true,
+        .log_size = r->log_size,
+        .number = r->dir + 1u,
+        .pi = le32toh(r->pi),
+        .cq = qhca_cq_get(e, le32toh(r->cqn)),
+        .mem = mem,
+    };
+    q->cq->users++;
+    c->obj = q->number;
+    return QHCA_OK;
+}
+
+static int destroy_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    uint32_t number = le32toh(c->cmd->obj.obj);
+
+    if (number == 0 || number > QHCA_MAX_ETHQ ||
+        !e->eth->queue[number - 1].used) {
+        return QHCA_ERR_OBJ;
+    }
+    free_ethq(e, &e->eth->queue[number - 1]);
+    return QHCA_OK;
+}
+
+static void reset(struct qhca_engine *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_MAX_ETHQ; i++) {
+        if (e->eth->queue[i].used) {
+            free_ethq(e, &e->eth->queue[i]);
+        }
+    }
+}
+
+const struct qhca_command qhca_eth_commands[] = {
+    QHCA_COMMAND(CREATE_ETHQ, create_ethq),
+    QHCA_COMMAND(DESTROY_ETHQ, destroy_ethq),
+    { 0 }
+};
+
+static unsigned num_objects(const struct qhca_engine *e)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
+        n += e->eth->queue[i].used;
+    }
+    return n;
+}
+
+const struct qhca_room qhca_eth_room = {
+    .reset = reset,
+    .num_objects = num_objects,
+    .commands = (const struct qhca_command *const[]) {
+        qhca_eth_commands, NULL
+    },
+};

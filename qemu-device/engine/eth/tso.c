@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: TCP segmentation: a frame that is too large for the wire leaves
+ * as several, each with headers of its own.
+ */
+#include "eth.h"
+#include "../wire/wire.h"
+
+#define TCP_FIN         0x01
+#define TCP_PSH         0x08
+#define TCP_CWR         0x80
+
+/* Finds the headers of what was gathered; false: this is not TCP over IP. */
+static bool find_headers(struct qhca_tso *t, const struct qhca_eth_gather *g)
+{
+    const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
+    uint32_t type, ip_hlen;
+
+    if (g->mss == 0 || g->len < ETH_LEN + QHCA_VLAN_ROOM + IPV4_LEN) {
+        return false;
+    }
+    t->l3 = ETH_LEN;
+    if (get_be16(frame + 12) == ETHERTYPE_VLAN) {
+        t->l3 += QHCA_VLAN_ROOM;
+    }
+    type = get_be16(frame + t->l3 - 2);
+    t->ipv4 = type == ETHERTYPE_IPV4;
+    ip_hlen = t->ipv4 ? (frame[t->l3] & 0xfu) * 4 : IPV6_LEN;
+    if ((!t->ipv4 && type != ETHERTYPE_IPV6) || ip_hlen < IPV4_LEN ||
+        frame[t->l3] >> 4 != (t->ipv4 ? 4 : 6)) {
+        return false;
+    }
+    /* IPv6 may have extension headers; their end is taken on trust. */
+    t->l4 = g->csum_start;
+    if (t->ipv4 ? t->l4 != t->l3 + ip_hlen || frame[t->l3 + 9] != IP_PROTO_TCP :
+                  t->l4 < t->l3 + ip_hlen) {
+        return false;
+    }
+    if (t->l4 > QHCA_TSO_HDR - 60 || t->l4 + (uint32_t)TCP_LEN > g->len) {
+        return false;
+    }
+    t->hdr_len = (uint16_t)(t->l4 + (frame[t->l4 + 12] >> 4) * 4);
+    return t->hdr_len >= t->l4 + TCP_LEN && t->hdr_len <= g->len;
+}
+
+/* What all frames begin with; with the tag if there is to be one. */
+static void make_header(struct qhca_tso *t, const struct qhca_eth_gather *g)
+{
+    const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
+
+    if (!(g->flags & QHCA_ETH_VLAN)) {
+        memcpy(t->hdr, frame, t->hdr_len);
+        return;
+    }
+    memcpy(t->hdr, frame, 12);
+    put_be16(t->hdr + 12, ETHERTYPE_VLAN);
+    put_be16(t->hdr + 14, g->vlan_tci);
+    memcpy(t->hdr + 16, frame + 12, t->hdr_len - 12u);
+    t->l3 += QHCA_VLAN_ROOM;
+    t->l4 += QHCA_VLAN_ROOM;
+    t->hdr_len += QHCA_VLAN_ROOM;
+}
+
+enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu)
+{
+    struct qhca_tso *t = &g->tso;
+
+    memset(t, 0, sizeof(*t));
+    if (!find_headers(t, g)) {
+        return QHCA_WC_LOC_QP_OP_ERR;
+    }
+    t->mss = g->mss;
+    t->payload = QHCA_VLAN_ROOM + t->hdr_len;
+    t->len = g->len - t->hdr_len;
+    make_header(t, g);
+    if (t->hdr_len + MIN_OF(t->len, t->mss) > t->l3 + mtu) {
+        return QHCA_WC_LOC_LEN_ERR;
+    }
+    t->active = true;
+    return QHCA_WC_SUCCESS;
+}
+
+/* The sum of what TCP covers beyond itself. */
+static uint32_t pseudo_sum(const struct qhca_tso *t, const uint8_t *ip,
+                           uint32_t tcp_len)
+{
+    uint32_t sum = t->ipv4 ? qhca_csum_add(0, ip + 12, 8) :
+                             qhca_csum_add(0, ip + 8, 32);
+
+    /* Folded, so that nothing is lost on top. */
+    return (uint32_t)(uint16_t)~qhca_csum_fold(sum) + IP_PROTO_TCP + tcp_len;
+}
+
+/* Turns the header of all into that of the frame with the next @n bytes. */
+static void fill_header(const struct qhca_tso *t, uint8_t *frame, uint32_t n)
+{
+    uint8_t *ip = frame + t->l3, *tcp = frame + t->l4;
+    uint32_t tcp_len = t->hdr_len - t->l4 + n;
+
+    memcpy(frame, t->hdr, t->hdr_len);
+    if (t->ipv4) {
+        put_be16(ip + 2, (uint16_t)(t->hdr_len - t->l3 + n));
+        put_be16(ip + 4, (uint16_t)(get_be16(ip + 4) + t->pieces));
+        put_be16(ip + 10, 0);
+        put_be16(ip + 10, qhca_csum_fold(qhca_csum_add(0, ip,
+                                                       t->l4 - t->l3)));
+    } else {
+        put_be16(ip + 4, (uint16_t)(t->hdr_len - t->l3 - IPV6_LEN + n));
+    }
+    put_be32(tcp + 4, get_be32(tcp + 4) + t->done);
+    if (t->done + n < t->len) {
+        tcp[13] &= (uint8_t)~(TCP_FIN | TCP_PSH);
+    }
+    if (t->done > 0) {
+        tcp[13] &= (uint8_t)~TCP_CWR;
+    }
+    put_be16(tcp + 16, 0);
+    put_be16(tcp + 16, qhca_csum_fold(qhca_csum_add(pseudo_sum(t, ip, tcp_len),
+                                                    tcp, tcp_len)));
+}
+
+bool qhca_tso_send(struct qhca_engine *e)
+{
+    struct qhca_eth_gather *g = &e->eth->gather;
+    struct qhca_tso *t = &g->tso;
+    uint32_t n = MIN_OF(t->len - t->done, t->mss), len = t->hdr_len + n;
+    uint8_t *frame = g->data + t->payload + t->done - t->hdr_len;
+    uint8_t padded[ETH_MIN_LEN] = { 0 };
+
+    fill_header(t, frame, n);
+    if (len < ETH_MIN_LEN) {
+        frame = memcpy(padded, frame, len);
+        len = ETH_MIN_LEN;
+    }
+    if (!qhca_eth_send(e, frame, len)) {
+        return false;
+    }
+    t->wire_len += len;
+    t->pieces++;
+    t->done += n;
+    t->active = t->done < t->len;
+    return true;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: memory keys in use. A key is an object number, of a region or of
+ * a window, and a variant byte; whoever uses it is checked here, each time
+ * (conformance F-004).
+ */
+#include "memory.h"
+
+struct qhca_mr *qhca_mr_by_number(struct qhca_engine *e, uint32_t key)
+{
+    return qhca_table_get(&e->memory->mr, key >> 8);
+}
+
+struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key)
+{
+    struct qhca_mr *mr = qhca_mr_by_number(e, key);
+
+    return mr && mr->key == key ? mr : NULL;
+}
+
+/* Of no memory of its own: all addresses, and not for the peer. */
+static bool is_everywhere(const struct qhca_mr *mr)
+{
+    return mr->type == QHCA_MR_DMA || mr->type == QHCA_MR_NULL;
+}
+
+bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len)
+{
+    if (is_everywhere(mr)) {
+        return len - 1 <= UINT64_MAX - addr;
+    }
+    return addr >= mr->iova && addr - mr->iova < mr->length &&
+           len <= mr->length - (addr - mr->iova);
+}
+
+/*
+ * Whether the object takes work of @user at all: what is not valid none, type 2
+ * windows that of the QP they were bound on, all but those of type 2A that of
+ * their PD (F-045 to F-047).
+ */
+static bool accepts(const struct qhca_mr *mr, const struct qhca_key_user *user)
+{
+    if (!mr->valid || (mr->window != QHCA_MW_2A && mr->pd != user->pd)) {
+        return false;
+    }
+    return mr->window <= QHCA_MW_1 || mr->binder->qpn == user->qpn;
+}
+
+static bool permits(const struct qhca_mr *mr, uint16_t access)
+{
+    if (access & QHCA_ACCESS_REMOTE ? is_everywhere(mr) : mr->window) {
+        return false;
+    }
+    return (mr->access & access) == access;
+}
+
+/* What @key stands for if it gives @user that access, or NULL. */
+static struct qhca_mr *lookup(struct qhca_engine *e,
+                              const struct qhca_key_user *user, uint32_t key,
+                              uint16_t access)
+{
+    struct qhca_mr *mr = qhca_mr_get(e, key);
+
+    if (key == QHCA_RESERVED_LKEY) {
+        mr = user->reserved ? &e->memory->reserved_mr : NULL;
+    } else if (key == QHCA_NULL_LKEY) {
+        mr = &e->memory->null_mr;
+    } else if (mr && !accepts(mr, user)) {
+        mr = NULL;
+    }
+    return mr && permits(mr, access) ? mr : NULL;
+}
+
+struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
+                              const struct qhca_key_user *user, uint32_t key,
+                              uint64_t addr, uint64_t len, uint16_t access)
+{
+    struct qhca_mr *mr = lookup(e, user, key, access);
+
+    if (!mr || !qhca_mr_in_range(mr, addr, len)) {
+        qhca_count(e, QHCA_CNT_BAD_KEY);
+        return NULL;
+    }
+    return mr;
+}
+
+struct qhca_mr *qhca_mr_check_whole(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    uint32_t key, uint16_t access)
+{
+    struct qhca_mr *mr = lookup(e, user, key, access);
+
+    if (!mr) {
+        qhca_count(e, QHCA_CNT_BAD_KEY);
+    }
+    return mr;
+}
+
+/* The region behind a window, and what @addr is there. */
+static const struct qhca_mr *resolve(const struct qhca_mr *mr, uint64_t *addr)
+{
+    if (mr->window) {
+        *addr = *addr - mr->iova + mr->base;
+        return mr->region;
+    }
+    return mr;
+}
+
+/* Offset in mr->mem. */
+static uint64_t mem_offset(const struct qhca_mr *mr, uint64_t addr)
+{
+    return addr - mr->iova + mr->offset;
+}
+
+bool qhca_mr_read(struct qhca_engine *e, const struct qhca_mr *mr,
+                  uint64_t addr, void *buf, size_t len)
+{
+    mr = resolve(mr, &addr);
+    if (mr->type == QHCA_MR_NULL) {
+        memset(buf, 0, len);
+        return true;
+    }
+    if (mr->type == QHCA_MR_DMA) {
+        return qhca_dma_read(e, addr, buf, len);
+    }
+    return qhca_mem_read(e, &mr->mem, mem_offset(mr, addr), buf, len);
+}
+
+bool qhca_mr_write(struct qhca_engine *e, const struct qhca_mr *mr,
+                   uint64_t addr, const void *buf, size_t len)
+{
+    mr = resolve(mr, &addr);
+    if (mr->type == QHCA_MR_NULL) {
+        return true;
+    }
+    if (mr->type == QHCA_MR_DMA) {
+        return qhca_dma_write(e, addr, buf, len);
+    }
+    return qhca_mem_write(e, &mr->mem, mem_offset(mr, addr), buf, len);
+}
+
+static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)
+{
+    mr = resolve(mr, &addr);
+    if (mr->type == QHCA_MR_DMA) {
+        return addr;
+    }
+    return qhca_mem_addr(&mr->mem, mem_offset(mr, addr));
+}
+
+/* @done, what a callback said; that it failed is counted. */
+static bool counted(struct qhca_engine *e, bool done)
+{
+    if (!done) {
+        qhca_count(e, QHCA_CNT_DMA_ERR);
+    }
+    return done;
+}
+
+bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
+                 uint64_t addr, uint64_t compare, uint64_t swap, uint64_t *old)
+{
+    return qhca_running(e) &&
+           counted(e, e->ops->atomic_cas(e->opaque, dma_addr(mr, addr),
+                                         compare, swap, old));
+}
+
+bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
+                 uint64_t addr, uint64_t add, uint64_t *old)
+{
+    return qhca_running(e) &&
+           counted(e, e->ops->atomic_add(e->opaque, dma_addr(mr, addr),
+                                         add, old));
+}
+
+bool qhca_mr_store(struct qhca_engine *e, const struct qhca_mr *mr,
+                   uint64_t addr, const uint8_t *bytes)
+{
+    return qhca_running(e) &&
+           counted(e, e->ops->atomic_store(e->opaque, dma_addr(mr, addr),
+                                           bytes));
+}

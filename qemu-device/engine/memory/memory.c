@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the tables of the room, and the two keys that are always there.
+ */
+#include "memory.h"
+
+
+
+static bool init(struct qhca_engine *e)
+{
+    struct qhca_memory *m = e->memory;
+
+    m->reserved_mr.key = QHCA_RESERVED_LKEY;
+    m->reserved_mr.type = QHCA_MR_DMA;
+    m->reserved_mr.access = QHCA_ACCESS_LOCAL_WRITE;
+    m->null_mr.key = QHCA_NULL_LKEY;
+    m->null_mr.type = QHCA_MR_NULL;
+    m->null_mr.access = QHCA_ACCESS_LOCAL_WRITE;
+    return qhca_table_init(&m->pd, QHCA_MAX_PD, &e->rng) &&
+           qhca_table_init(&m->mr, QHCA_MAX_MR + QHCA_MAX_MW, &e->rng);
+}
+
+static void reset(struct qhca_engine *e)
+{
+    qhca_mw_free_all(e);
+    qhca_mr_free_all(e);
+    qhca_pd_free_all(e);
+}
+
+static void fini(struct qhca_engine *e)
+{
+    qhca_table_free(&e->memory->pd);
+    qhca_table_free(&e->memory->mr);
+}
+
+static unsigned num_objects(const struct qhca_engine *e)
+{
+    return e->memory->pd.used + e->memory->mr.used;
+}
+
+const struct qhca_room qhca_memory_room = {
+    .init = init,
+    .reset = reset,
+    .fini = fini,
+    .num_objects = num_objects,
+    .commands = (const struct qhca_command *const[]) {
+        qhca_pd_commands, qhca_mr_commands, qhca_mw_commands, NULL
+    },
+};

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, memory: who may touch which bytes. Protection domains, memory
+ * regions and windows, their keys, and the lists of segments that work requests
+ * describe their buffers by.
+ */
+#ifndef QHCA_ENGINE_MEMORY_H
+#define QHCA_ENGINE_MEMORY_H
+
+#include "../core/core.h"
+
+#define QHCA_MAX_PD             4096u
+#define QHCA_MAX_MR             65536u
+#define QHCA_MAX_MW             65536u
+#define QHCA_MAX_FAST_REG       512u
+#define QHCA_MAX_MR_SIZE        (1ull << 36)
+/* Keys of number 1, which the table of regions does not give out. */
+#define QHCA_RESERVED_LKEY      0x00000100u
+#define QHCA_NULL_LKEY          0x00000102u
+
+struct qhca_pd {
+    uint32_t pdn;
+    uint32_t users;             /* MRs, MWs, SRQs, QPs; DEALLOC_PD needs 0 */
+};
+
+/* struct qhca_mr - what a key names: a memory region, or a window on one */
+struct qhca_mr {
+    uint32_t key;               /* number << 8 | variant */
+    uint16_t access;
+    uint8_t type;               /* enum qhca_mr_type */
+    uint8_t window;             /* enum qhca_mw_type, 0: a region */
+    bool valid;                 /* registered, bound; else IBTA's state Free */
+    struct qhca_pd *pd;
+    uint64_t iova, length;
+    /* A region's: */
+    uint32_t offset;            /* of the byte at iova, in the first block */
+    uint32_t windows;           /* bound to it */
+    struct qhca_mem mem;
+    /* A valid window's: */
+    struct qhca_mr *region;
+    uint64_t base;              /* address in the region of the byte at iova */
+    struct qhca_key_user *binder;   /* type 2: the QP it was bound on */
+};
+
+#define QHCA_ACCESS_REMOTE  (QHCA_ACCESS_REMOTE_WRITE | \
+                             QHCA_ACCESS_REMOTE_READ | \
+                             QHCA_ACCESS_REMOTE_ATOMIC | \
+                             QHCA_ACCESS_FLUSH_GLOBAL | \
+                             QHCA_ACCESS_FLUSH_PERSISTENT)
+
+/* Who uses keys: @reserved allows QHCA_RESERVED_LKEY (kernel QPs). */
+struct qhca_key_user {
+    const struct qhca_pd *pd;
+    uint32_t qpn;
+    uint32_t windows;           /* of type 2, bound to it */
+    bool reserved;
+};
+
+/* struct qhca_memop - REG_MR, BIND_MW or LOCAL_INV, in CPU order */
+struct qhca_memop {
+    uint32_t key;               /* the new one; LOCAL_INV: the one to go */
+    uint32_t mr_key;            /* BIND_MW: the region */
+    uint64_t addr, length;
+    uint64_t table;             /* REG_MR: this and the next three */
+    uint32_t num_blocks, offset;
+    uint8_t block_shift;
+    uint16_t access;
+};
+
+struct qhca_memory {
+    struct qhca_table pd, mr;
+    uint32_t num_mw;            /* objects in mr that are windows */
+    /* Last one used, by table slot. */
+    uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];
+    struct qhca_mr reserved_mr;         /* what the reserved key stands for */
+    struct qhca_mr null_mr;             /* and the null key */
+};
+
+extern const struct qhca_room qhca_memory_room;
+
+/* ---- pd.c ---- */
+
+extern const struct qhca_command qhca_pd_commands[];
+void qhca_pd_free_all(struct qhca_engine *e);
+
+/* ---- key.c: keys and their use; conformance F-004 ---- */
+
+/* The object of that very key, valid or not, or NULL. */
+struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key);
+/* The object of @key's number, whatever the variant. */
+struct qhca_mr *qhca_mr_by_number(struct qhca_engine *e, uint32_t key);
+/* Byte-exact, and without the sum of two guest values that could wrap. */
+bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len);
+/*
+ * Whether @key gives @user @access (QHCA_ACCESS_*; 0: local read) to all of
+ * [@addr, @addr + @len). NULL if not, counted as QHCA_CNT_BAD_KEY. @len must
+ * not be 0 (a zero-length access is not checked). DMA MRs and the reserved key
+ * never serve remote access.
+ */
+struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
+                              const struct qhca_key_user *user, uint32_t key,
+                              uint64_t addr, uint64_t len, uint16_t access);
+/* The same for all there is behind @key, whatever the range. */
+struct qhca_mr *qhca_mr_check_whole(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    uint32_t key, uint16_t access);
+/* Copy to or from a range that qhca_mr_check() passed. False: DMA failed. */
+bool qhca_mr_read(struct qhca_engine *e, const struct qhca_mr *mr,
+                  uint64_t addr, void *buf, size_t len);
+bool qhca_mr_write(struct qhca_engine *e, const struct qhca_mr *mr,
+                   uint64_t addr, const void *buf, size_t len);
+/* 8-byte atomics on a checked, aligned address. False: DMA failed. */
+bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
+                 uint64_t addr, uint64_t compare, uint64_t swap, uint64_t *old);
+bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
+                 uint64_t addr, uint64_t add, uint64_t *old);
+bool qhca_mr_store(struct qhca_engine *e, const struct qhca_mr *mr,
+                   uint64_t addr, const uint8_t *bytes);
+
+/* ---- mr.c ---- */
+
+extern const struct qhca_command qhca_mr_commands[];
+/* After the windows. */
+void qhca_mr_free_all(struct qhca_engine *e);
+/* A new object's number and key. False: there are too many. */
+bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr);
+/* They go; the next object of that number will have another variant (F-007). */
+void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr);
+/*
+ * Memory management work requests of a QP, which has put them in order:
+ * enum qhca_cqe_status. REG_MR gives a Free region memory, rights and a key.
+ */
+enum qhca_cqe_status qhca_mr_fast_reg(struct qhca_engine *e,
+                                      const struct qhca_key_user *user,
+                                      const struct qhca_memop *op);
+/*
+ * Makes @key's object Free; one that is Free stays so. @remote: the peer of
+ * @user asks for it. False: it must not be invalidated, or not by @user.
+ */
+bool qhca_mr_invalidate(struct qhca_engine *e, const struct qhca_key_user *user,
+                        uint32_t key, bool remote);
+
+/* ---- mw.c ---- */
+
+extern const struct qhca_command qhca_mw_commands[];
+/* Before the regions, after those the windows were bound on. */
+void qhca_mw_free_all(struct qhca_engine *e);
+/*
+ * BIND_MW; length 0 unbinds a window of type 1. The window holds on to @user
+ * until it is unbound.
+ */
+enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
+                                  struct qhca_key_user *user,
+                                  const struct qhca_memop *op);
+/* Takes a window off its region, if it is bound. */
+void qhca_mw_unbind(struct qhca_mr *mw);
+/* The QP goes: false if windows keep it (F-054), else they are unbound. */
+bool qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user);
+
+/* ---- sg.c: scatter/gather lists ---- */
+
+/* One SGE in CPU order. */
+struct qhca_seg {
+    uint64_t addr;
+    uint32_t length;
+    uint32_t lkey;
+};
+
+enum qhca_seg_result {
+    QHCA_SEG_OK = 0,
+    QHCA_SEG_KEY,               /* key, range or right missing */
+    QHCA_SEG_DMA,               /* guest memory failed */
+};
+
+/* Copies the @n SGEs of a WQE at @src; returns the sum of their lengths. */
+uint64_t qhca_segs_parse(struct qhca_seg *segs, const uint8_t *src, unsigned n);
+/*
+ * Copies @len bytes between @buf and the byte range of the SGE list that starts
+ * @off bytes in. Keys of the touched segments are checked each time (they may
+ * have gone since). The range must be inside the list.
+ */
+enum qhca_seg_result qhca_segs_read(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    const struct qhca_seg *segs, unsigned n,
+                                    uint64_t off, void *buf, size_t len);
+enum qhca_seg_result qhca_segs_write(struct qhca_engine *e,
+                                     const struct qhca_key_user *user,
+                                     const struct qhca_seg *segs, unsigned n,
+                                     uint64_t off, const void *buf, size_t len);
+/*
+ * Whether every non-empty segment is valid for @access over its whole length.
+ */
+bool qhca_segs_check(struct qhca_engine *e, const struct qhca_key_user *user,
+                     const struct qhca_seg *segs, unsigned n, uint16_t access);
+
+#endif /* QHCA_ENGINE_MEMORY_H */

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: memory regions: the commands, fast registration, invalidation.
+ * How their keys are used is in key.c.
+ */
+#include <stdlib.h>
+
+#include "memory.h"
+
+/* A variant other than the last one this slot had (F-007). */
+static uint32_t new_key(struct qhca_engine *e, uint32_t number)
+{
+    uint8_t *variant = &e->memory->mr_variant[number & e->memory->mr.slot_mask];
+
+    *variant = (uint8_t)(*variant + 1 + qhca_random(&e->rng) % 255);
+    return number << 8 | *variant;
+}
+
+/* F-002: a peer's write is a write of the local memory. */
+static bool access_ok(uint16_t access)
+{
+    if (access & ~(QHCA_ACCESS_MASK | QHCA_ACCESS_ZERO_BASED)) {
+        return false;
+    }
+    return !(access & (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_ATOMIC)) ||
+           (access & QHCA_ACCESS_LOCAL_WRITE);
+}
+
+bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr)
+{
+    uint32_t number = qhca_table_add(&e->memory->mr, mr);
+
+    if (!number) {
+        return false;
+    }
+    mr->key = new_key(e, number);
+    mr->pd->users++;
+    return true;
+}
+
+/* Reads @r's translation into @mr; @mr->mem is empty on error. */
+static int set_translation(struct qhca_engine *e, struct qhca_mr *mr,
+                           const struct qhca_cmd_reg_mr *r)
+{
+    uint64_t iova = le64toh(r->iova);
+    uint64_t length = le64toh(r->length);
+    uint32_t offset = le32toh(r->offset);
+
+    if (length > QHCA_MAX_MR_SIZE) {
+        return QHCA_ERR_LIMIT;
+    }
+    if ((length && length - 1 > UINT64_MAX - iova) ||
+        r->buf.block_shift > QHCA_BLOCK_SHIFT_MAX ||
+        offset >= 1ull << r->buf.block_shift) {
+        return QHCA_ERR_PARAM;
+    }
+    mr->iova = iova;
+    mr->length = length;
+    mr->offset = offset;
+    return qhca_mem_import(e, &mr->mem, &r->buf, offset + length);
+}
+
+/* Room for the addresses that REG_MR will bring: it must not fail for that. */
+static int init_fast(struct qhca_engine *e, struct qhca_mr *mr,
+                     const struct qhca_cmd_reg_mr *r)
+{
+    uint64_t blocks = le64toh(r->length);
+
+    if (!blocks || mr->access) {
+        return QHCA_ERR_PARAM;
+    }
+    if (blocks > QHCA_MAX_FAST_REG) {
+        return QHCA_ERR_LIMIT;
+    }
+    mr->valid = false;
+    return qhca_mem_reserve(e, &mr->mem, (uint32_t)blocks);
+}
+
+static int init_mr(struct qhca_engine *e, struct qhca_mr *mr,
+                   const struct qhca_cmd_reg_mr *r)
+{
+    mr->valid = true;
+    mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
+    mr->access = le16toh(r->access);
+    mr->type = r->type;
+    if (!mr->pd) {
+        return QHCA_ERR_OBJ;
+    }
+    if (!access_ok(mr->access)) {
+        return QHCA_ERR_PARAM;
+    }
+    switch (mr->type) {
+    case QHCA_MR_MEM:
+        return set_translation(e, mr, r);
+    case QHCA_MR_DMA:
+        return mr->access & ~QHCA_ACCESS_LOCAL_WRITE ? QHCA_ERR_PARAM : QHCA_OK;
+    case QHCA_MR_FAST:
+        return init_fast(e, mr, r);
+    default:
+        return QHCA_ERR_PARAM;
+    }
+}
+
+static int reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_mr *mr;
+    int status;
+
+    if (e->memory->mr.used - e->memory->num_mw >= QHCA_MAX_MR) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    mr = calloc(1, sizeof(*mr));
+    if (!mr) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    status = init_mr(e, mr, &c->cmd->reg_mr);
+    if (status != QHCA_OK) {
+        free(mr);
+        return status;
+    }
+    if (!qhca_mr_add_key(e, mr)) {
+        qhca_mem_release(e, &mr->mem);
+        free(mr);
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    c->obj = mr->key;
+    return QHCA_OK;
+}
+
+/* What @mr would be after the REREG_MR @r; nothing has changed yet. */
+static int prepare_rereg(struct qhca_engine *e, struct qhca_mr *mr,
+                         const struct qhca_cmd_reg_mr *r)
+{
+    if (r->rereg & QHCA_REREG_PD) {
+        mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
+        if (!mr->pd) {
+            return QHCA_ERR_OBJ;
+        }
+    }
+    if (r->rereg & QHCA_REREG_ACCESS) {
+        mr->access = le16toh(r->access);
+        if (!access_ok(mr->access)) {
+            return QHCA_ERR_PARAM;
+        }
+    }
+    if (r->rereg & QHCA_REREG_TRANS) {
+        return set_translation(e, mr, r);
+    }
+    return QHCA_OK;
+}
+
+/* All of it, or nothing. */
+static int rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
+    const uint8_t all = QHCA_REREG_TRANS | QHCA_REREG_PD | QHCA_REREG_ACCESS;
+    struct qhca_mr *mr = qhca_mr_get(e, le32toh(r->key));
+    struct qhca_mr next;
+    int status;
+
+    if (!mr || mr->window) {
+        return QHCA_ERR_OBJ;
+    }
+    if (r->rereg == 0 || r->rereg & ~all || mr->type != QHCA_MR_MEM) {
+        return QHCA_ERR_PARAM;
+    }
+    if (mr->windows) {
+        return QHCA_ERR_BUSY;
+    }
+    next = *mr;
+    status = prepare_rereg(e, &next, r);
+    if (status != QHCA_OK) {
+        return status;
+    }
+    if (r->rereg & QHCA_REREG_TRANS) {
+        qhca_mem_release(e, &mr->mem);
+    }
+    mr->pd->users--;
+    next.pd->users++;
+    *mr = next;
+    c->obj = mr->key;
+    return QHCA_OK;
+}
+
+void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr)
+{
+    uint32_t number = mr->key >> 8;
+
+    e->memory->mr_variant[number & e->memory->mr.slot_mask] = (uint8_t)mr->key;
+    qhca_table_del(&e->memory->mr, number);
+    mr->pd->users--;
+}
+
+static void free_mr(struct qhca_engine *e, struct qhca_mr *mr)
+{
+    qhca_mr_del_key(e, mr);
+    qhca_mem_release(e, &mr->mem);
+    free(mr);
+}
+
+static int dereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    uint32_t key = le32toh(c->cmd->obj.obj);
+    struct qhca_mr *mr = qhca_mr_by_number(e, key);
+
+    /* The variant of a FAST region is not for the driver to know. */
+    if (!mr || mr->window || (mr->key != key && mr->type != QHCA_MR_FAST)) {
+        return QHCA_ERR_OBJ;
+    }
+    if (mr->windows) {
+        return QHCA_ERR_BUSY;           /* F-009 */
+    }
+    free_mr(e, mr);
+    return QHCA_OK;
+}
+
+void qhca_mr_free_all(struct qhca_engine *e)
+{
+    struct qhca_mr *mr;
+
+    qhca_table_each(&e->memory->mr, mr) {
+        free_mr(e, mr);
+    }
+}
+
+/* ---- work requests ---- */
+
+/* F-025, F-026 */
+static bool may_fast_reg(const struct qhca_mr *mr,
+                         const struct qhca_key_user *user,
+                         const struct qhca_memop *op)
+{
+    return mr && !mr->window && mr->type == QHCA_MR_FAST && !mr->valid &&
+           mr->pd == user->pd && access_ok(op->access) &&
+           op->num_blocks <= mr->mem.num_blocks &&
+           op->block_shift >= QHCA_BLOCK_SHIFT_MIN &&
+           op->block_shift <= QHCA_BLOCK_SHIFT_MAX &&
+           op->offset < 1ull << op->block_shift && op->length &&
+           op->length <= QHCA_MAX_MR_SIZE &&
+           op->length - 1 <= UINT64_MAX - op->addr &&
+           op->offset + op->length <=
+           (uint64_t)op->num_blocks << op->block_shift;
+}
+
+enum qhca_cqe_status qhca_mr_fast_reg(struct qhca_engine *e,
+                                      const struct qhca_key_user *user,
+                                      const struct qhca_memop *op)
+{
+    struct qhca_mr *mr = qhca_mr_by_number(e, op->key);
+    int status = QHCA_ERR_PARAM;
+
+    if (may_fast_reg(mr, user, op)) {
+        status = qhca_mem_fill(e, &mr->mem, op->table, op->num_blocks,
+                               op->block_shift);
+    }
+    switch (status) {
+    case QHCA_OK:
+        mr->key = op->key;
+        mr->iova = op->addr;
+        mr->length = op->length;
+        mr->offset = op->offset;
+        mr->access = op->access;
+        mr->valid = true;
+        return QHCA_WC_SUCCESS;
+    case QHCA_ERR_DMA:
+        return QHCA_WC_LOC_PROT_ERR;
+    default:
+        qhca_count(e, QHCA_CNT_BAD_KEY);
+        return QHCA_WC_MW_BIND_ERR;
+    }
+}
+
+/* F-028, F-029, F-049, F-050 */
+static bool may_invalidate(const struct qhca_mr *mr,
+                           const struct qhca_key_user *user, bool remote)
+{
+    switch (mr->window) {
+    case 0:
+        return mr->type == QHCA_MR_FAST && mr->pd == user->pd && !mr->windows &&
+               (!remote || (mr->access & QHCA_ACCESS_REMOTE));
+    case QHCA_MW_1:
+        return false;
+    default:
+        if (!mr->valid) {
+            return mr->pd == user->pd;
+        }
+        return mr->binder->qpn == user->qpn &&
+               (mr->window == QHCA_MW_2A || mr->pd == user->pd);
+    }
+}
+
+bool qhca_mr_invalidate(struct qhca_engine *e, const struct qhca_key_user *user,
+                        uint32_t key, bool remote)
+{
+    struct qhca_mr *mr = qhca_mr_get(e, key);
+
+    if (!mr || !may_invalidate(mr, user, remote)) {
+        qhca_count(e, QHCA_CNT_BAD_KEY);
+        return false;
+    }
+    if (mr->window) {
+        qhca_mw_unbind(mr);
+    }
+    mr->valid = false;
+    return true;
+}
+
+const struct qhca_command qhca_mr_commands[] = {
+    QHCA_COMMAND(REG_MR, reg_mr),
+    QHCA_COMMAND(REREG_MR, rereg_mr),
+    QHCA_COMMAND(DEREG_MR, dereg_mr),
+    { 0 }
+};

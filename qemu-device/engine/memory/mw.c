@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: memory windows (IBTA 10.6.7). A window is an object of the table
+ * of regions: it has a key, rights and a range of its own, and as long as it is
+ * bound a region behind it, which it keeps.
+ */
+#include <stdlib.h>
+
+#include "memory.h"
+
+/* Type 2 is A or B, as the operator of the VM wants it. */
+static int check_type(const struct qhca_engine *e, unsigned type)
+{
+    switch (type) {
+    case QHCA_MW_1:
+        return QHCA_OK;
+    case QHCA_MW_2A:
+        return e->cfg.mw_2a ? QHCA_OK : QHCA_ERR_NOT_SUPPORTED;
+    case QHCA_MW_2B:
+        return e->cfg.mw_2a ? QHCA_ERR_NOT_SUPPORTED : QHCA_OK;
+    default:
+        return QHCA_ERR_PARAM;
+    }
+}
+
+static int alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_alloc_mw *r = &c->cmd->alloc_mw;
+    struct qhca_pd *pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
+    int status = check_type(e, r->type);
+    struct qhca_mr *mw;
+
+    if (status != QHCA_OK) {
+        return status;
+    }
+    if (!pd) {
+        return QHCA_ERR_OBJ;
+    }
+    if (e->memory->num_mw >= QHCA_MAX_MW) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    mw = calloc(1, sizeof(*mw));
+    if (!mw) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    mw->window = r->type;
+    mw->pd = pd;
+    if (!qhca_mr_add_key(e, mw)) {
+        free(mw);
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    e->memory->num_mw++;
+    c->obj = mw->key;
+    return QHCA_OK;
+}
+
+void qhca_mw_unbind(struct qhca_mr *mw)
+{
+    if (!mw->valid) {
+        return;
+    }
+    if (mw->binder) {
+        mw->binder->windows--;
+    }
+    mw->region->windows--;
+    mw->region = NULL;
+    mw->binder = NULL;
+    mw->valid = false;
+}
+
+static void free_mw(struct qhca_engine *e, struct qhca_mr *mw)
+{
+    qhca_mw_unbind(mw);
+    qhca_mr_del_key(e, mw);
+    e->memory->num_mw--;
+    free(mw);
+}
+
+/* Bound or not (F-052). */
+static int dealloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    /* The variant is not for the driver to know: a user chose it. */
+    struct qhca_mr *mw = qhca_mr_by_number(e, le32toh(c->cmd->obj.obj));
+
+    if (!mw || !mw->window) {
+        return QHCA_ERR_OBJ;
+    }
+    free_mw(e, mw);
+    return QHCA_OK;
+}
+
+void qhca_mw_free_all(struct qhca_engine *e)
+{
+    struct qhca_mr *mw;
+
+    qhca_table_each(&e->memory->mr, mw) {
+        if (mw->window) {
+            mw->binder = NULL;  /* has gone */
+            free_mw(e, mw);
+        }
+    }
+}
+
+/* ---- binding ---- */
+
+/* C10-73 to C10-75; F-039. What memory can do, a window does not add to. */
+static bool region_ok(const struct qhca_mr *mr,
+                      const struct qhca_key_user *user,
+                      const struct qhca_memop *op)
+{
+    const uint16_t writes = QHCA_ACCESS_REMOTE_WRITE |
+                            QHCA_ACCESS_REMOTE_ATOMIC;
+    const uint16_t flushes = QHCA_ACCESS_FLUSH_GLOBAL |
+                             QHCA_ACCESS_FLUSH_PERSISTENT;
+
+    return mr && !mr->window && mr->valid && mr->type != QHCA_MR_DMA &&
+           mr->pd == user->pd && (mr->access & QHCA_ACCESS_MW_BIND) &&
+           !(mr->access & QHCA_ACCESS_ZERO_BASED) &&
+           (!(op->access & writes) ||
+            (mr->access & QHCA_ACCESS_LOCAL_WRITE)) &&
+           !(op->access & flushes & ~mr->access) &&
+           qhca_mr_in_range(mr, op->addr, op->length);
+}
+
+/* F-036 to F-039 */
+static bool may_bind(const struct qhca_mr *mw, const struct qhca_mr *mr,
+                     const struct qhca_key_user *user,
+                     const struct qhca_memop *op)
+{
+    const uint16_t rights = QHCA_ACCESS_REMOTE | QHCA_ACCESS_ZERO_BASED;
+
+    if (!mw || !mw->window || mw->pd != user->pd || (op->access & ~rights)) {
+        return false;
+    }
+    if (mw->window == QHCA_MW_1) {
+        /* The key of before has to die with this. */
+        return mw->key != op->key && !(op->access & QHCA_ACCESS_ZERO_BASED) &&
+               (!op->length || region_ok(mr, user, op));
+    }
+    return !mw->valid && op->length && region_ok(mr, user, op);
+}
+
+enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
+                                  struct qhca_key_user *user,
+                                  const struct qhca_memop *op)
+{
+    struct qhca_mr *mw = qhca_mr_by_number(e, op->key);
+    struct qhca_mr *mr = qhca_mr_get(e, op->mr_key);
+
+    if (!may_bind(mw, mr, user, op)) {
+        qhca_count(e, QHCA_CNT_BAD_KEY);
+        return QHCA_WC_MW_BIND_ERR;
+    }
+    qhca_mw_unbind(mw);
+    mw->key = op->key;
+    if (!op->length) {
+        return QHCA_WC_SUCCESS;
+    }
+    mw->access = op->access & QHCA_ACCESS_REMOTE;
+    mw->base = op->addr;
+    mw->iova = op->access & QHCA_ACCESS_ZERO_BASED ? 0 : op->addr;
+    mw->length = op->length;
+    mw->region = mr;
+    mw->valid = true;
+    mr->windows++;
+    if (mw->window != QHCA_MW_1) {
+        mw->binder = user;
+        user->windows++;
+    }
+    return QHCA_WC_SUCCESS;
+}
+
+bool qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user)
+{
+    struct qhca_mr *mw;
+
+    if (!user->windows) {
+        return true;
+    }
+    qhca_table_each(&e->memory->mr, mw) {
+        if (mw->binder == user && mw->window == QHCA_MW_2A) {
+            return false;
+        }
+    }
+    qhca_table_each(&e->memory->mr, mw) {
+        if (mw->binder == user) {
+            qhca_mw_unbind(mw);
+        }
+    }
+    return true;
+}
+
+const struct qhca_command qhca_mw_commands[] = {
+    QHCA_COMMAND(ALLOC_MW, alloc_mw),
+    QHCA_COMMAND(DEALLOC_MW, dealloc_mw),
+    { 0 }
+};

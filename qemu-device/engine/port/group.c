@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: multicast groups. A group exists as long as a QP is in it, and
+ * as long as it exists the port takes RoCE packets to its GID.
+ */
+#include <stdlib.h>
+
+#include "port.h"
+
+
+
+/* Index of the group of @gid, or num_groups. */
+static uint32_t find_group(const struct qhca_port *port, const uint8_t *gid)
+{
+    uint32_t i = 0;
+
+    while (i < port->num_groups && memcmp(port->group[i]->gid, gid, 16) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Index of @qp in the group, or num_qps. */
+static uint32_t find_qp(const struct qhca_mcast_group *grp,
+                        const struct qhca_qp *qp)
+{
+    uint32_t i = 0;
+
+    while (i < grp->num_qps && grp->qp[i] != qp) {
+        i++;
+    }
+    return i;
+}
+
+struct qhca_mcast_group *qhca_group_find(const struct qhca_engine *e,
+                                         const uint8_t *gid)
+{
+    uint32_t g = find_group(e->port, gid);
+
+    return g < e->port->num_groups ? e->port->group[g] : NULL;
+}
+
+bool qhca_group_has(const struct qhca_engine *e, const uint8_t *gid,
+                    const struct qhca_qp *qp)
+{
+    const struct qhca_mcast_group *grp = qhca_group_find(e, gid);
+
+    return grp && find_qp(grp, qp) < grp->num_qps;
+}
+
+static struct qhca_mcast_group *new_group(struct qhca_engine *e,
+                                          const uint8_t *gid)
+{
+    struct qhca_mcast_group *grp;
+
+    if (e->port->num_groups == QHCA_MAX_MCAST_GRP) {
+        return NULL;
+    }
+    grp = calloc(1, sizeof(*grp));
+    if (grp) {
+        memcpy(grp->gid, gid, sizeof(grp->gid));
+        e->port->group[e->port->num_groups++] = grp;
+    }
+    return grp;
+}
+
+static void drop_group(struct qhca_port *port, uint32_t g)
+{
+    free(port->group[g]);
+    port->group[g] = port->group[--port->num_groups];
+}
+
+bool qhca_group_join(struct qhca_engine *e, const uint8_t *gid,
+                     struct qhca_qp *qp)
+{
+    struct qhca_mcast_group *grp = qhca_group_find(e, gid);
+
+    if (!grp) {
+        grp = new_group(e, gid);
+    }
+    if (!grp || grp->num_qps == QHCA_MAX_MCAST_QP) {
+        return false;
+    }
+    grp->qp[grp->num_qps++] = qp;
+    return true;
+}
+
+void qhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
+                      const struct qhca_qp *qp)
+{
+    uint32_t g = find_group(e->port, gid);
+    struct qhca_mcast_group *grp = e->port->group[g];
+
+    grp->qp[find_qp(grp, qp)] = grp->qp[--grp->num_qps];
+    if (!grp->num_qps) {
+        drop_group(e->port, g);
+    }
+}
+
+void qhca_group_free_all(struct qhca_engine *e)
+{
+    while (e->port->num_groups > 0) {
+        drop_group(e->port, 0);
+    }
+}
+
+void qhca_group_mac(const uint8_t *gid, uint8_t *mac)
+{
+    if (qhca_gid_is_ipv4(gid)) {
+        memcpy(mac, (const uint8_t[]) { 0x01, 0x00, 0x5e }, 3);
+        memcpy(mac + 3, gid + 13, 3);
+        mac[3] &= 0x7f;
+    } else {
+        mac[0] = mac[1] = 0x33;
+        memcpy(mac + 2, gid + 12, 4);
+    }
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the port's settings: address, filters, GID table, carrier.
+ */
+#include "port.h"
+
+#define PORT_NUMBER     1
+#define PORT_SPEED_MBPS 100000u
+#define PORT_FLAGS      (QHCA_PORT_ENABLE | QHCA_PORT_PROMISC | \
+                         QHCA_PORT_ALLMULTI)
+#define VLAN_ID_MAX     4094
+#define PATH_MTU_MIN    256u
+#define PATH_MTU_MAX    4096u
+/* IPv6, UDP, BTH, XRCETH, AtomicETH and ICRC: the largest that goes along. */
+#define PATH_MTU_HEADERS    (40u + 8 + 12 + 4 + 28 + 4)
+
+static bool mac_is_unicast(const uint8_t *mac)
+{
+    static const uint8_t zero[6];
+
+    return !(mac[0] & 1) && memcmp(mac, zero, sizeof(zero)) != 0;
+}
+
+bool qhca_gid_is_ipv4(const uint8_t *gid)
+{
+    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+    return memcmp(gid, prefix, sizeof(prefix)) == 0;
+}
+
+bool qhca_gid_is_multicast(const uint8_t *gid)
+{
+    return qhca_gid_is_ipv4(gid) ? gid[12] >> 4 == 14 : gid[0] == 0xff;
+}
+
+static bool gid_is_unicast(const uint8_t *gid)
+{
+    static const uint8_t zero[16];
+
+    if (qhca_gid_is_ipv4(gid)) {
+        return gid[12] != 0 && gid[12] < 224;
+    }
+    return gid[0] != 0xff && memcmp(gid, zero, sizeof(zero)) != 0;
+}
+
+static void reset(struct qhca_engine *e)
+{
+    bool link = e->port->link;
+
+    qhca_group_free_all(e);
+    qhca_fifo_free(&e->port->loop);
+    qhca_fifo_free(&e->port->tx);
+    memset(e->port, 0, sizeof(*e->port));
+    memcpy(e->port->mac, e->cfg.mac, sizeof(e->port->mac));
+    e->port->mtu = 1500;
+    e->port->link = link;
+    qhca_async_init(&e->port->async, PORT_NUMBER);
+}
+
+/*
+ * The events alternate strictly (H-012): if the driver has not yet been told of
+ * the change before, there is nothing left to tell.
+ */
+void qhca_port_set_link(struct qhca_engine *e, bool up)
+{
+    if (up == e->port->link) {
+        return;
+    }
+    e->port->link = up;
+    if (!qhca_event_cancel(&e->port->async, up ? QHCA_EVENT_LINK_DOWN :
+                                                QHCA_EVENT_LINK_UP)) {
+        qhca_event(e, &e->port->async, up ? QHCA_EVENT_LINK_UP :
+                                           QHCA_EVENT_LINK_DOWN);
+    }
+}
+
+bool qhca_port_up(const struct qhca_engine *e)
+{
+    return e->port->link && e->port->flags & QHCA_PORT_ENABLE;
+}
+
+uint32_t qhca_port_path_mtu(const struct qhca_engine *e)
+{
+    uint32_t mtu = PATH_MTU_MAX;
+
+    while (mtu + PATH_MTU_HEADERS > e->port->mtu && mtu >= PATH_MTU_MIN) {
+        mtu /= 2;
+    }
+    return mtu < PATH_MTU_MIN ? 0 : mtu;
+}
+
+static int query_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_port_attr *out = (struct qhca_port_attr *)(void *)c->mbox;
+
+    if (le32toh(c->cmd->obj.obj) != PORT_NUMBER) {
+        return QHCA_ERR_PARAM;
+    }
+    out->speed = htole32(PORT_SPEED_MBPS);
+    out->link_up = e->port->link;
+    out->max_mtu = htole32(QHCA_ETH_MTU_MAX);
+    out->mtu = htole32(e->port->mtu);
+    out->bad_pkey_cntr = htole32(e->port->bad_pkey);
+    out->qkey_viol_cntr = htole32(e->port->qkey_viol);
+    return QHCA_OK;
+}
+
+static int set_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_set_port *r = &c->cmd->set_port;
+    uint32_t mtu = le32toh(r->mtu);
+
+    if (r->port != PORT_NUMBER || r->flags & ~PORT_FLAGS ||
+        !mac_is_unicast(r->mac) || mtu < QHCA_ETH_MTU_MIN) {
+        return QHCA_ERR_PARAM;
+    }
+    if (mtu > QHCA_ETH_MTU_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    memcpy(e->port->mac, r->mac, sizeof(e->port->mac));
+    e->port->flags = r->flags;
+    e->port->mtu = mtu;
+    return QHCA_OK;
+}
+
+/* A new list, or the old one on error. */
+static int set_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_mcast_list *list = (const void *)c->mbox;
+    uint32_t i, count = le32toh(c->cmd->set_mcast.count);
+
+    if (count > QHCA_MAX_MCAST) {
+        return QHCA_ERR_LIMIT;
+    }
+    for (i = 0; i < count; i++) {
+        if (!(list->mac[i][0] & 1)) {
+            return QHCA_ERR_PARAM;
+        }
+    }
+    for (i = 0; i < count; i++) {
+        memcpy(e->port->mcast[i], list->mac[i], sizeof(e->port->mcast[i]));
+    }
+    e->port->num_mcast = count;
+    return QHCA_OK;
+}
+
+/* Keeps searches as short as the table is full. */
+static void update_num_gid(struct qhca_port *p)
+{
+    p->num_gid = QHCA_MAX_GID;
+    while (p->num_gid > 0 && !p->gid[p->num_gid - 1].valid) {
+        p->num_gid--;
+    }
+}
+
+static bool gid_entry_ok(const struct qhca_cmd_set_gid *r)
+{
+    uint16_t vlan = le16toh(r->vlan);
+
+    return gid_is_unicast(r->gid) && mac_is_unicast(r->smac) &&
+           (vlan == QHCA_NO_VLAN || (vlan >= 1 && vlan <= VLAN_ID_MAX));
+}
+
+static int set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_set_gid *r = &c->cmd->set_gid;
+    uint16_t index = le16toh(r->index);
+    struct qhca_gid *g;
+
+    if (r->port != PORT_NUMBER || r->valid > 1) {
+        return QHCA_ERR_PARAM;
+    }
+    if (index >= QHCA_MAX_GID) {
+        return QHCA_ERR_LIMIT;
+    }
+    g = &e->port->gid[index];
+    if (r->valid) {
+        if (!gid_entry_ok(r)) {
+            return QHCA_ERR_PARAM;
+        }
+        memcpy(g->gid, r->gid, sizeof(g->gid));
+        memcpy(g->smac, r->smac, sizeof(g->smac));
+        g->vlan = le16toh(r->vlan);
+        g->ipv4 = qhca_gid_is_ipv4(g->gid);
+        g->valid = true;
+    } else {
+        memset(g, 0, sizeof(*g));
+    }
+    update_num_gid(e->port);
+    return QHCA_OK;
+}
+
+bool qhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan)
+{
+    for (uint32_t i = 0; i < e->port->num_gid; i++) {
+        if (e->port->gid[i].valid && e->port->gid[i].vlan == vlan) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
+                  uint16_t vlan)
+{
+    const struct qhca_gid *g;
+    uint32_t i;
+
+    for (i = 0; i < e->port->num_gid; i++) {
+        g = &e->port->gid[i];
+        if (g->valid && g->vlan == vlan &&
+            memcmp(g->gid, gid, sizeof(g->gid)) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static bool init(struct qhca_engine *e)
+{
+    e->port->link = true;
+    return true;
+}
+
+const struct qhca_command qhca_port_commands[] = {
+    QHCA_COMMAND_OUT(QUERY_PORT, query_port, struct qhca_port_attr),
+    QHCA_COMMAND(SET_PORT, set_port),
+    QHCA_COMMAND_IN(SET_MCAST, set_mcast, struct qhca_mcast_list),
+    QHCA_COMMAND(SET_GID, set_gid),
+    { 0 }
+};
+
+const struct qhca_room qhca_port_room = {
+    .init = init,
+    .reset = reset,
+    .commands = (const struct qhca_command *const[]) {
+        qhca_port_commands, NULL
+    },
+};

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: counters. Everything is counted once for the device; what
+ * happens to a QP that is bound to a set of counters is counted there as well.
+ */
+#include <stdlib.h>
+
+#include "qp.h"
+
+/* struct qhca_cntset - counters of the QPs that are bound to it */
+struct qhca_cntset {
+    uint32_t number;
+    uint32_t users;             /* QPs */
+    uint64_t cnt[QHCA_CNT_MAX];
+};
+
+void qhca_count_qp(struct qhca_engine *e, const struct qhca_qp *qp,
+                   enum qhca_counter which, uint64_t n)
+{
+    e->cnt[which] += n;
+    if (qp && qp->cntset) {
+        qp->cntset->cnt[which] += n;
+        e->qps->set_cnt[which] += n;
+    }
+}
+
+void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set)
+{
+    if (qp->cntset) {
+        qp->cntset->users--;
+    }
+    qp->cntset = set;
+    if (set) {
+        set->users++;
+    }
+}
+
+static int alloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_cntset *set = calloc(1, sizeof(*set));
+
+    if (!set) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    set->number = qhca_table_add(&e->qps->cntset, set);
+    if (!set->number) {
+        free(set);
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    c->obj = set->number;
+    return QHCA_OK;
+}
+
+static void free_set(struct qhca_engine *e, struct qhca_cntset *set)
+{
+    qhca_table_del(&e->qps->cntset, set->number);
+    free(set);
+}
+
+static int dealloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_cntset *set = qhca_table_get(&e->qps->cntset,
+                                             le32toh(c->cmd->obj.obj));
+
+    if (!set) {
+        return QHCA_ERR_OBJ;
+    }
+    if (set->users) {
+        return QHCA_ERR_BUSY;
+    }
+    free_set(e, set);
+    return QHCA_OK;
+}
+
+/* From now on @set counts for the QP. */
+static int bind_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_bind_cntset *r = &c->cmd->bind_cntset;
+    struct qhca_qp *qp = qhca_qp_get(e, le32toh(r->qpn));
+    struct qhca_cntset *set = qhca_table_get(&e->qps->cntset,
+                                             le32toh(r->cntset));
+
+    if (!qp || (r->cntset && !set)) {
+        return QHCA_ERR_OBJ;
+    }
+    qhca_cntset_bind(qp, set);
+    return QHCA_OK;
+}
+
+static int answer(struct qhca_cmd_ctx *c, const uint64_t *cnt,
+                  const uint64_t *without)
+{
+    uint64_t v;
+    unsigned i;
+
+    for (i = 0; i < QHCA_CNT_MAX; i++) {
+        v = htole64(cnt[i] - (without ? without[i] : 0));
+        memcpy(c->mbox + i * sizeof(v), &v, sizeof(v));
+    }
+    return QHCA_OK;
+}
+
+/* All that was ever counted. */
+static int query_counters(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    return answer(c, e->cnt, NULL);
+}
+
+/* Of a set, or 0: all that was in none. */
+static int query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    uint32_t number = le32toh(c->cmd->obj.obj);
+    const struct qhca_cntset *set = qhca_table_get(&e->qps->cntset, number);
+
+    if (!number) {
+        return answer(c, e->cnt, e->qps->set_cnt);
+    }
+    return set ? answer(c, set->cnt, NULL) : QHCA_ERR_OBJ;
+}
+
+/* Whoever knew what the sets had counted has gone, so it is nobody's again. */
+void qhca_cntset_free_all(struct qhca_engine *e)
+{
+    struct qhca_cntset *set;
+
+    qhca_table_each(&e->qps->cntset, set) {
+        free_set(e, set);
+    }
+    memset(e->qps->set_cnt, 0, sizeof(e->qps->set_cnt));
+}
+
+const struct qhca_command qhca_counter_commands[] = {
+    QHCA_COMMAND_OUT(QUERY_COUNTERS, query_counters, __le64[QHCA_CNT_MAX]),
+    QHCA_COMMAND(ALLOC_CNTSET, alloc_cntset),
+    QHCA_COMMAND(DEALLOC_CNTSET, dealloc_cntset),
+    QHCA_COMMAND_OUT(QUERY_CNTSET, query_cntset, __le64[QHCA_CNT_MAX]),
+    QHCA_COMMAND(BIND_CNTSET, bind_cntset),
+    { 0 }
+};

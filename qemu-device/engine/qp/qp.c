@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: QPs by number, their turns, the way to ERR, doorbells.
+ */
+#include "qp.h"
+
+struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn)
+{
+    struct qhca_qp *qp = qpn == QHCA_QPN_GSI ?
+                         e->qps->gsi : qhca_table_get(&e->qps->table, qpn);
+
+    return qp && qp->qpn == qpn ? qp : NULL;
+}
+
+uint8_t qhca_qp_service(const struct qhca_qp *qp)
+{
+    static const uint8_t service[] = {
+        [QHCA_QPT_RC] = SVC_RC,
+        [QHCA_QPT_UC] = SVC_UC,
+        [QHCA_QPT_UD] = SVC_UD,
+        [QHCA_QPT_GSI] = SVC_UD,
+        [QHCA_QPT_XRC_INI] = SVC_XRC,
+        [QHCA_QPT_XRC_TGT] = SVC_XRC,
+    };
+
+    return service[qp->type];
+}
+
+void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qhca_list_empty(&qp->ready)) {
+        qhca_list_add_tail(&e->qps->ready, &qp->ready);
+    }
+}
+
+void qhca_qp_tx_ready(struct qhca_engine *e)
+{
+    while (!qhca_list_empty(&e->qps->tx_wait)) {
+        struct qhca_qp *qp = container_of(e->qps->tx_wait.next, struct qhca_qp,
+                                          tx_wait);
+
+        qhca_list_del(&qp->tx_wait);
+        qhca_qp_schedule(e, qp);
+    }
+}
+
+void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event)
+{
+    if (qp->state == QHCA_QPS_ERR) {
+        return;
+    }
+    qhca_trace(e, QHCA_TRACE_QP_STATE, qp->qpn, qp->state, QHCA_QPS_ERR);
+    qp->state = QHCA_QPS_ERR;
+    qhca_timer_cancel(e, &qp->req.timer);
+    qp->sqd_notify = false;
+    qp->last_wqe_owed = qhca_qp_shares_rq(qp);
+    qp->rsp.q_head = qp->rsp.q_tail;
+    if (event) {
+        qhca_event(e, &qp->async, (enum qhca_event)event);
+    }
+    qhca_qp_schedule(e, qp);
+}
+
+void qhca_qp_check_drained(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qp->sqd_notify && qp->state == QHCA_QPS_SQD && !qhca_qp_draining(qp)) {
+        qp->sqd_notify = false;
+        qhca_event(e, &qp->async, QHCA_EVENT_SQ_DRAINED);
+    }
+}
+
+/* States in which a doorbell means anything. */
+static const bool takes_sq[] = {
+    [QHCA_QPS_RTS] = true, [QHCA_QPS_SQD] = true, [QHCA_QPS_SQE] = true,
+    [QHCA_QPS_ERR] = true,
+};
+
+bool qhca_qp_doorbell_sq(struct qhca_engine *e, unsigned page, uint32_t qpn,
+                         uint32_t pi)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, qpn);
+
+    if (!qp || qp->uar != page || !takes_sq[qp->state] ||
+        !qhca_wq_index_ok(&qp->sq, pi)) {
+        return false;
+    }
+    qp->sq.pi = pi;
+    qhca_qp_schedule(e, qp);
+    return true;
+}
+
+bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
+                         uint32_t pi)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, qpn);
+
+    if (!qp || qp->uar != page || qp->state == QHCA_QPS_RESET ||
+        !qhca_wq_index_ok(&qp->rq, pi)) {
+        return false;
+    }
+    qp->rq.pi = pi;
+    if (qp->state == QHCA_QPS_ERR) {
+        qhca_qp_schedule(e, qp);
+    }
+    return true;
+}
+
+static bool init(struct qhca_engine *e)
+{
+    return qhca_table_init(&e->qps->cntset, QHCA_MAX_CNTSET, &e->rng) &&
+           qhca_table_init(&e->qps->table, e->cfg.max_qp, &e->rng);
+}
+
+static void reset(struct qhca_engine *e)
+{
+    qhca_cntset_free_all(e);
+    qhca_list_init(&e->qps->ready);
+    qhca_list_init(&e->qps->tx_wait);
+}
+
+static void fini(struct qhca_engine *e)
+{
+    qhca_table_free(&e->qps->cntset);
+    qhca_table_free(&e->qps->table);
+}
+
+static unsigned num_objects(const struct qhca_engine *e)
+{
+    return e->qps->table.used + e->qps->cntset.used;
+}
+
+const struct qhca_room qhca_qp_room = {
+    .init = init,
+    .reset = reset,
+    .fini = fini,
+    .num_objects = num_objects,
+    .commands = (const struct qhca_command *const[]) {
+        qhca_counter_commands, NULL
+    },
+};

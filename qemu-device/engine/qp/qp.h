@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, qp: the QPC, and what its two halves have in common.
+ *
+ * A QP is a requester (send queue) and a responder (receive queue). They keep
+ * their state in struct qhca_qp and meet only there: the rooms of that name do
+ * not know each other. Here is what both need: finding a QP, giving it a turn,
+ * moving it to ERR, counting for it, sending its packets.
+ */
+#ifndef QHCA_ENGINE_QP_H
+#define QHCA_ENGINE_QP_H
+
+#include "../memory/memory.h"
+#include "../port/port.h"
+#include "../wire/wire.h"
+
+#define QHCA_WQ_LOG_MAX     14
+#define QHCA_MAX_RD_ATOMIC  16
+#define QHCA_MAX_MSG        (1u << 31)
+#define QHCA_MAX_CNTSET     4096u
+/* Packets or flushed WQEs per turn of a QP: what bounds qhca_qp_work(). */
+#define QHCA_BURST          32u
+/* Send WQEs a QP may have started and not completed. */
+#define QHCA_INFLIGHT       64u
+/*
+ * Answers waiting for their turn: READs and atomics, new ones and replays, at
+ * most one ACK or NAK behind each. A power of two: indices run free.
+ */
+#define QHCA_RESPONSES      64u
+
+/* Frames a request leaves free, so that answers always find room. */
+#define QHCA_TX_RESERVE     64u
+
+/* struct qhca_wq - a send or receive queue in guest memory */
+struct qhca_wq {
+    struct qhca_mem mem;
+    bool present;
+    uint8_t log_size, log_stride;
+    uint32_t max_sge;
+    uint32_t pi;                /* from the doorbell */
+    uint32_t next;              /* send queue: next WQE to start */
+    uint32_t ci;                /* oldest WQE not complete */
+};
+
+static inline uint32_t qhca_wq_size(const struct qhca_wq *wq)
+{
+    return wq->present ? 1u << wq->log_size : 0;
+}
+
+static inline uint64_t qhca_wq_offset(const struct qhca_wq *wq, uint32_t index)
+{
+    return (uint64_t)(index & (qhca_wq_size(wq) - 1)) << wq->log_stride;
+}
+
+/* A producer index may only move forward, and not past the free entries. */
+static inline bool qhca_wq_index_ok(const struct qhca_wq *wq, uint32_t pi)
+{
+    uint32_t used = wq->pi - wq->ci;
+
+    return wq->present && pi - wq->pi <= qhca_wq_size(wq) - used;
+}
+
+/* What reading a WQE can lead to. */
+enum qhca_wqe_result {
+    QHCA_WQE_OK = 0,
+    QHCA_WQE_BAD,               /* breaks a rule: LOC_QP_OP_ERR */
+    QHCA_WQE_UNREADABLE,        /* the ring cannot be read: QP_FATAL */
+    QHCA_WQE_NONE,              /* receive: none has been posted */
+};
+
+/* struct qhca_requester - the sending half of a QP; IBTA 9.9.2 */
+struct qhca_requester {
+    struct qhca_swr *swr;       /* QHCA_INFLIGHT of them, by WQE index */
+    uint32_t next_psn;          /* of the next WQE to be started */
+    uint32_t snd_psn;           /* of the next packet to send */
+    uint32_t max_psn;           /* one past the highest PSN ever sent */
+    uint32_t una_psn;           /* oldest PSN not acknowledged */
+    uint32_t snd_wqe;           /* WQE that owns snd_psn */
+    uint32_t unasked;           /* packets since the last AckReq */
+    uint8_t rd_atomic;          /* WRs outstanding that take a resource */
+    uint8_t retries, rnr_retries;   /* left */
+    bool rewound;               /* went back for this una_psn already */
+    bool grace;                 /* a timeout has been let pass */
+    bool rnr_wait;
+    bool stopped;               /* a WR has failed: start no other */
+    bool flushing;              /* left SQE with WRs before flush_to in it */
+    uint32_t flush_to;
+    struct qhca_timer timer;    /* ACK timer, or the RNR wait */
+};
+
+/* A request the responder can replay: READ, atomic, FLUSH, ATOMIC WRITE. */
+struct qhca_rd_resource {
+    bool valid;
+    uint8_t op;                 /* enum roce_op */
+    uint32_t psn, num_psn;      /* of the request */
+    uint64_t va;
+    uint32_t rkey, length;
+    uint32_t srqn;              /* XRC: that it named */
+    uint64_t orig;              /* atomic: the value found */
+};
+
+enum qhca_response_kind {
+    QHCA_RESP_ACK,              /* or NAK, by the syndrome */
+    QHCA_RESP_READ,             /* of no bytes for FLUSH and ATOMIC WRITE */
+    QHCA_RESP_ATOMIC,
+};
+
+/* struct qhca_response - an answer in line; answers leave in order (D-013) */
+struct qhca_response {
+    uint8_t kind;               /* enum qhca_response_kind */
+    uint8_t syndrome;
+    bool replay;                /* answers a duplicate: frees no resource */
+    uint32_t psn;               /* of the next packet of it */
+    uint32_t msn;
+    uint64_t va, orig;
+    uint32_t rkey, srqn;        /* srqn: XRC */
+    uint32_t length, done;      /* READ: bytes in all, bytes sent */
+};
+
+/* struct qhca_rwr - the receive work request in use, the one copy of its WQE */
+struct qhca_rwr {
+    bool taken;
+    bool bad;                   /* the WQE breaks a rule */
+    uint32_t index;             /* of the WQE */
+    uint64_t wr_id;
+    uint64_t length;            /* room in all segments */
+    unsigned num_seg;
+    struct qhca_seg seg[QHCA_MAX_RECV_SGE];
+};
+
+/* struct qhca_responder - the receiving half of a QP; IBTA 9.9.3 */
+struct qhca_responder {
+    uint32_t epsn, msn;
+    uint8_t op;                 /* enum roce_op of the message in progress */
+    bool nak_sent;              /* NAK or RNR NAK out for this ePSN */
+    bool failing;               /* fatal NAK is in line: no more requests */
+    uint8_t fail_event;         /* to raise when it has left */
+    bool comm_est;              /* event raised since RTR */
+    struct qhca_rwr rwr;
+    uint64_t offset;            /* bytes of the message so far */
+    uint64_t va;                /* WRITE: from the RETH */
+    uint32_t rkey, dma_len;
+    struct qhca_rd_resource res[QHCA_MAX_RD_ATOMIC];
+    uint32_t res_last;          /* slot of the latest */
+    uint32_t rd_pending;        /* of them not yet answered */
+    struct qhca_response queue[QHCA_RESPONSES];
+    uint32_t q_head, q_tail;
+};
+
+struct qhca_qp {
+    struct qhca_list ready;     /* node in the list of QPs with work */
+    struct qhca_list tx_wait;   /* node in that of QPs waiting for room */
+    uint32_t qpn, uar;
+    uint32_t groups;            /* multicast groups it is in */
+    uint32_t slot;              /* number in the table of QPs, not 1 for GSI */
+    uint8_t type, flags, state;
+    bool sqd_notify;            /* SQ_DRAINED is owed */
+    /* What its type does not have is NULL. */
+    struct qhca_pd *pd;
+    struct qhca_cq *scq, *rcq;
+    struct qhca_xrcd *xrcd;
+    struct qhca_srq *srq;       /* instead of rq; XRC_TGT: the latest named */
+    struct qhca_rwr_node *spare;    /* to give back a WR of srq in */
+    bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
+    struct qhca_async async;
+    struct qhca_key_user user;
+    struct qhca_cntset *cntset; /* counts for it, or NULL */
+    uint32_t max_inline;
+    struct qhca_qp_attr attr;   /* as set; little-endian */
+    uint32_t mtu;               /* bytes */
+    struct qhca_wq sq, rq;
+    struct qhca_requester req;
+    struct qhca_responder rsp;
+};
+
+struct qhca_qps {
+    struct qhca_table table, cntset;
+    struct qhca_qp *gsi;        /* QP 1, or NULL */
+    struct qhca_list ready;     /* QPs with work to do */
+    struct qhca_list tx_wait;   /* QPs that the network had no room for */
+    uint64_t set_cnt[QHCA_CNT_MAX]; /* of e->cnt, since the reset, in sets */
+};
+
+extern const struct qhca_room qhca_qp_room;
+
+/* ---- qp.c ---- */
+
+/* The QP of number @qpn, which may come from guest or network, or NULL. */
+struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn);
+/* Puts the QP in line for a turn if it is not there. */
+void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp);
+/* The network takes frames again: QPs that wait for it go on. */
+void qhca_qp_tx_ready(struct qhca_engine *e);
+/*
+ * To ERR; @event is raised if it is not 0. Outstanding WRs are flushed by the
+ * run loop behind whatever CQEs have been pushed before. Does nothing in ERR.
+ */
+void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event);
+/* Raises SQ_DRAINED if it is owed and the send queue is quiet. */
+void qhca_qp_check_drained(struct qhca_engine *e, struct qhca_qp *qp);
+/*
+ * SQ and RQ doorbells. False: no such queue on that page, or index out of
+ * range.
+ */
+bool qhca_qp_doorbell_sq(struct qhca_engine *e, unsigned page, uint32_t qpn,
+                         uint32_t pi);
+bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
+                         uint32_t pi);
+
+static inline bool qhca_qp_draining(const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_SQD &&
+           (qp->sq.ci != qp->sq.next || qp->req.flushing);
+}
+
+/* Whether the peer and the way to it are those of the WQE. */
+static inline bool qhca_qp_is_datagram(const struct qhca_qp *qp)
+{
+    return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
+}
+
+/* Whether its requests are acknowledged. */
+static inline bool qhca_qp_is_reliable(const struct qhca_qp *qp)
+{
+    return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_XRC_INI ||
+           qp->type == QHCA_QPT_XRC_TGT;
+}
+
+/* Receives from a shared queue: an SRQ, or the one an XRC packet names. */
+static inline bool qhca_qp_shares_rq(const struct qhca_qp *qp)
+{
+    return qp->srq || qp->type == QHCA_QPT_XRC_TGT;
+}
+
+/* Transport service of its type: SVC_*, part of all its opcodes. */
+uint8_t qhca_qp_service(const struct qhca_qp *qp);
+
+/* The Q_Key that packets to it must have (D-079, D-080). */
+static inline uint32_t qhca_qp_qkey(const struct qhca_qp *qp)
+{
+    return qp->type == QHCA_QPT_GSI ? QHCA_QKEY_GSI : le32toh(qp->attr.qkey);
+}
+
+/* Packets of a message of @length bytes. */
+static inline uint32_t qhca_packets_of(uint32_t length, uint32_t mtu)
+{
+    return length ? (uint32_t)(((uint64_t)length + mtu - 1) / mtu) : 1;
+}
+
+/* Whether there is such a FLUSH: QHCA_FLUSH_*, level; of a WQE or a packet. */
+static inline bool qhca_flush_kind_ok(uint8_t type, uint8_t level)
+{
+    return type && !(type & ~(QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT)) &&
+           level <= QHCA_FLUSH_MR;
+}
+
+/* ---- counters.c: for the device, and for sets of QPs ---- */
+
+extern const struct qhca_command qhca_counter_commands[];
+void qhca_cntset_free_all(struct qhca_engine *e);
+/* Counts @n of @which; @qp may be NULL. */
+void qhca_count_qp(struct qhca_engine *e, const struct qhca_qp *qp,
+                   enum qhca_counter which, uint64_t n);
+/* From now on @set, or none if it is NULL, counts for @qp. */
+void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set);
+
+/* ---- send.c: packets on their way out ---- */
+
+/* struct qhca_txbuf - a packet under construction */
+struct qhca_txbuf {
+    struct roce_packet p;
+    bool loop, net;             /* to this very port, to the network */
+    bool lost;                  /* its source GID is not there any more */
+    uint8_t frame[ROCE_MAX_FRAME];
+};
+
+/* Where packets to @av go: to this port, to the network, or both. */
+void qhca_route(const struct qhca_engine *e, const struct qhca_av *av,
+                bool *loop, bool *net);
+/*
+ * Fills in addressing and BTH of a packet to the peer of a connected QP;
+ * @opcode is that of RC. Returns where its payload goes.
+ */
+uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
+                           struct qhca_txbuf *b, uint8_t opcode, uint32_t psn);
+/* The same for a packet to QP @dest_qp at @av, and any opcode. */
+uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
+                              struct qhca_txbuf *b, const struct qhca_av *av,
+                              uint32_t dest_qp, uint8_t opcode, uint32_t psn);
+/* Finishes and sends it. The caller has made sure that there is room. */
+void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_txbuf *b);
+/* Counts and traces a packet that nothing comes of; @qp may be NULL. */
+void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,
+                      const struct roce_packet *p, enum qhca_counter why);
+/*
+ * Whether @reserve + 1 frames of this QP to @av can be sent now; else it waits.
+ */
+bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
+                      const struct qhca_av *av, unsigned reserve);
+
+#endif /* QHCA_ENGINE_QP_H */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: packets of QPs on their way out: where they go, what the address
+ * vector puts into their headers, and whether there is room for them.
+ */
+#include "qp.h"
+
+void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,
+                      const struct roce_packet *p, enum qhca_counter why)
+{
+    qhca_count_qp(e, qp, why, 1);
+    qhca_trace(e, QHCA_TRACE_DROP, p->dest_qp, why, p->psn);
+}
+
+void qhca_route(const struct qhca_engine *e, const struct qhca_av *av,
+                bool *loop, bool *net)
+{
+    const struct qhca_gid *local = &e->port->gid[av->sgid_index];
+
+    if (qhca_gid_is_multicast(av->dgid)) {
+        *net = true;
+        *loop = qhca_group_find(e, av->dgid);
+        return;
+    }
+    *loop = !memcmp(local->gid, av->dgid, 16) ||
+            qhca_gid_find(e, av->dgid, local->vlan) >= 0;
+    *net = !*loop;
+}
+
+uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
+                              struct qhca_txbuf *b, const struct qhca_av *av,
+                              uint32_t dest_qp, uint8_t opcode, uint32_t psn)
+{
+    const struct qhca_gid *local = &e->port->gid[av->sgid_index];
+    struct roce_packet *p = &b->p;
+
+    /* A GID that was taken away sends nothing from anywhere (G-015). */
+    b->lost = !local->valid || local->ipv4 != qhca_gid_is_ipv4(av->dgid);
+    qhca_route(e, av, &b->loop, &b->net);
+    memset(p, 0, sizeof(*p));
+    memcpy(p->smac, local->smac, 6);
+    memcpy(p->dmac, av->dmac, 6);
+    p->vlan = local->vlan;
+    p->sl = av->sl & 7;
+    p->ipv4 = local->ipv4;
+    memcpy(p->sgid, local->gid, 16);
+    memcpy(p->dgid, av->dgid, 16);
+    p->tclass = av->tclass;
+    p->hop_limit = av->hop_limit;
+    p->flow_label = le32toh(av->flow_label) & 0xfffff;
+    p->dest_qp = dest_qp;
+    p->sport = roce_sport(p->flow_label, qp->qpn, dest_qp);
+    p->opcode = opcode;
+    p->pkey = PKEY_DEFAULT;
+    p->psn = psn;
+    return b->frame + roce_payload_offset(p);
+}
+
+uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
+                           struct qhca_txbuf *b, uint8_t opcode, uint32_t psn)
+{
+    return qhca_packet_start_to(e, qp, b, &qp->attr.av,
+                                le32toh(qp->attr.dest_qpn),
+                                qhca_qp_service(qp) | opcode, psn);
+}
+
+void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_txbuf *b)
+{
+    if (b->lost) {
+        qhca_packet_drop(e, qp, &b->p, QHCA_CNT_RX_BAD_ADDR);
+        return;
+    }
+
+    size_t len = roce_finish(&b->p, b->frame);
+    bool looped = b->loop && qhca_tx(e, b->frame, len, qp->qpn);
+    bool sent = b->net && qhca_tx(e, b->frame, len, 0);
+
+    qhca_trace(e, QHCA_TRACE_TX, qp->qpn, b->p.opcode, b->p.psn);
+    if (looped || sent) {
+        qhca_count_qp(e, qp, QHCA_CNT_TX_PKTS, 1);
+        qhca_count_qp(e, qp, QHCA_CNT_TX_BYTES, len);
+    }
+}
+
+bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
+                      const struct qhca_av *av, unsigned reserve)
+{
+    bool loop, net;
+
+    qhca_route(e, av, &loop, &net);
+    /* The run loop empties the loopback FIFO; the network calls back. */
+    qhca_list_del(&qp->tx_wait);
+    if (net && !qhca_tx_room(e, false, reserve + 1)) {
+        qhca_list_add_tail(&e->qps->tx_wait, &qp->tx_wait);
+        return false;
+    }
+    return !loop || qhca_tx_room(e, true, reserve + 1);
+}

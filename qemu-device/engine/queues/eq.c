@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: event queues. An EQ that is full makes the objects that have
+ * something to say wait in line.
+ */
+#include "queues.h"
+
+struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn)
+{
+    struct qhca_eq *eq;
+
+    if (eqn == 0 || eqn > QHCA_MAX_EQ) {
+        return NULL;
+    }
+    eq = &e->queues->eq[eqn - 1];
+    return eq->used ? eq : NULL;
+}
+
+uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq)
+{
+    return (uint32_t)(eq - e->queues->eq) + 1;
+}
+
+static struct qhca_eq *async_eq(struct qhca_engine *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_MAX_EQ; i++) {
+        if (e->queues->eq[i].used && e->queues->eq[i].async) {
+            return &e->queues->eq[i];
+        }
+    }
+    return NULL;
+}
+
+static bool eq_full(const struct qhca_eq *eq)
+{
+    return eq->pi - eq->ci == 1u << eq->log_size;
+}
+
+/* Writes an event where there is room for it; the owner byte makes it valid. */
+static bool eq_put(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
+                   uint32_t obj, uint32_t arm_sn)
+{
+    struct qhca_eqe eqe = {
+        .type = type,
+        .obj = htole32(obj),
+        .arm_sn = htole32(arm_sn),
+        .timestamp = htole64(e->now),
+        .owner = (eq->pi >> eq->log_size) & 1 ? 0 : QHCA_OWNER_PHASE,
+    };
+    uint64_t off = (uint64_t)(eq->pi & ((1u << eq->log_size) - 1)) *
+                   sizeof(eqe);
+    const size_t owner = offsetof(struct qhca_eqe, owner);
+
+    if (!qhca_mem_write(e, &eq->mem, off, &eqe, owner) ||
+        !qhca_mem_write(e, &eq->mem, off + owner, &eqe.owner, 1)) {
+        return false;
+    }
+    eq->pi++;
+    qhca_trace(e, QHCA_TRACE_EVENT, type, obj, qhca_eqn(e, eq));
+    return true;
+}
+
+static void eq_notify(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    if (eq->armed) {
+        eq->armed = false;
+        qhca_raise_irq(e, eq->vector);
+    }
+}
+
+/*
+ * The DEVICE_FATAL event. The interrupt comes even if there is no room for it
+ * or the EQ is not armed: this is the last chance to make the driver look.
+ */
+static void last_event(struct qhca_engine *e)
+{
+    struct qhca_eq *eq = async_eq(e);
+
+    if (eq && !eq_full(eq)) {
+        eq_put(e, eq, QHCA_EVENT_DEVICE_FATAL, e->fatal, 0);
+    }
+    qhca_raise_irq(e, eq ? eq->vector : 0);
+}
+
+void qhca_fatal(struct qhca_engine *e, enum qhca_fatal reason)
+{
+    if (e->fatal) {
+        return;
+    }
+    e->fatal = (uint8_t)reason;
+    qhca_trace(e, QHCA_TRACE_FATAL, reason, 0, 0);
+    if (qhca_running(e)) {
+        last_event(e);
+    }
+    e->state = QHCA_STATE_FATAL;
+}
+
+static void eq_post(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
+                    uint32_t obj, uint32_t arm_sn)
+{
+    if (!eq_put(e, eq, type, obj, arm_sn)) {
+        qhca_guest_error(e, "EQ %u: ring cannot be written", qhca_eqn(e, eq));
+        qhca_fatal(e, QHCA_FATAL_EQ_DMA);
+        return;
+    }
+    eq_notify(e, eq);
+}
+
+static int find_waiting(const struct qhca_async *a, enum qhca_event type)
+{
+    int i;
+
+    for (i = 0; i < a->waiting; i++) {
+        if (a->type[i] == type) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Takes the event at @i out of those that wait. */
+static uint8_t take_waiting(struct qhca_async *a, unsigned i)
+{
+    uint8_t type = a->type[i];
+
+    a->waiting--;
+    memmove(&a->type[i], &a->type[i + 1], a->waiting - i);
+    if (!a->waiting) {
+        qhca_list_del(&a->node);
+    }
+    return type;
+}
+
+static void wait_in_line(struct qhca_eq *eq, struct qhca_async *a,
+                         enum qhca_event type)
+{
+    if (find_waiting(a, type) >= 0) {
+        return;
+    }
+    if (!a->waiting) {
+        qhca_list_add_tail(&eq->pending, &a->node);
+    }
+    a->type[a->waiting++] = (uint8_t)type;
+}
+
+void qhca_event(struct qhca_engine *e, struct qhca_async *a,
+                enum qhca_event type)
+{
+    struct qhca_eq *eq = async_eq(e);
+
+    if (!eq || !qhca_running(e)) {
+        return;
+    }
+    if (eq_full(eq) || !qhca_list_empty(&eq->pending)) {
+        wait_in_line(eq, a, type);
+        return;
+    }
+    eq_post(e, eq, (uint8_t)type, a->obj, 0);
+}
+
+bool qhca_event_cancel(struct qhca_async *a, enum qhca_event type)
+{
+    int i = find_waiting(a, type);
+
+    if (i < 0) {
+        return false;
+    }
+    (void)take_waiting(a, (unsigned)i);
+    return true;
+}
+
+void qhca_eq_comp(struct qhca_engine *e, struct qhca_cq *cq)
+{
+    if (!qhca_list_empty(&cq->pending)) {
+        return;         /* in line already; it will carry the new event_sn */
+    }
+    if (eq_full(cq->eq) || !qhca_list_empty(&cq->eq->pending)) {
+        qhca_list_add_tail(&cq->eq->pending, &cq->pending);
+        return;
+    }
+    eq_post(e, cq->eq, QHCA_EVENT_COMP, cq->cqn, cq->event_sn);
+}
+
+static void post_comp(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    struct qhca_cq *cq = container_of(eq->pending.next, struct qhca_cq,
+                                      pending);
+
+    qhca_list_del(&cq->pending);
+    eq_post(e, eq, QHCA_EVENT_COMP, cq->cqn, cq->event_sn);
+}
+
+static void post_async(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    struct qhca_async *a = container_of(eq->pending.next, struct qhca_async,
+                                        node);
+
+    eq_post(e, eq, take_waiting(a, 0), a->obj, 0);
+}
+
+static void serve_pending(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    while (!eq_full(eq) && !qhca_list_empty(&eq->pending) && qhca_running(e)) {
+        (eq->async ? post_async : post_comp)(e, eq);
+    }
+}
+
+bool qhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci)
+{
+    struct qhca_eq *eq = qhca_eq_get(e, eqn);
+
+    if (!eq || eq->pi - ci > eq->pi - eq->ci) {
+        return false;
+    }
+    eq->ci = ci;
+    eq->armed = true;
+    serve_pending(e, eq);
+    if (eq->pi != eq->ci) {
+        eq_notify(e, eq);
+    }
+    return true;
+}
+
+static int check_create(struct qhca_engine *e,
+                        const struct qhca_cmd_create_eq *r)
+{
+    if (r->log_size > QHCA_EQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (r->flags & ~QHCA_EQ_ASYNC || le16toh(r->vector) >= e->cfg.num_vectors) {
+        return QHCA_ERR_PARAM;
+    }
+    if (r->flags & QHCA_EQ_ASYNC && async_eq(e)) {
+        return QHCA_ERR_BUSY;
+    }
+    return QHCA_OK;
+}
+
+static struct qhca_eq *free_eq(struct qhca_engine *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_MAX_EQ; i++) {
+        if (!e->queues->eq[i].used) {
+            return &e->queues->eq[i];
+        }
+    }
+    return NULL;
+}
+
+/* The new EQ is armed. */
+static int create_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_create_eq *r = &c->cmd->create_eq;
+    struct qhca_eq *eq = free_eq(e);
+    int status = check_create(e, r);
+
+    if (status != QHCA_OK) {
+        return status;
+    }
+    if (!eq) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    memset(eq, 0, sizeof(*eq));
+    status = qhca_mem_import(e, &eq->mem, &r->buf,
+                             sizeof(struct qhca_eqe) << r->log_size);
+    if (status != QHCA_OK) {
+        return status;
+    }
+    eq->used = true;
+    eq->armed = true;
+    eq->async = r->flags & QHCA_EQ_ASYNC;
+    eq->vector = le16toh(r->vector);
+    eq->log_size = r->log_size;
+    qhca_list_init(&eq->pending);
+    c->obj = qhca_eqn(e, eq);
+    return QHCA_OK;
+}
+
+/* Asynchronous events that wait for it have nobody to go to any more. */
+static void release_eq(struct qhca_engine *e, struct qhca_eq *eq)
+{
+    while (eq->async && !qhca_list_empty(&eq->pending)) {
+        qhca_async_del(container_of(eq->pending.next, struct qhca_async,
+                                    node));
+    }
+    qhca_mem_release(e, &eq->mem);
+    eq->used = false;
+}
+
+static int destroy_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_eq *eq = qhca_eq_get(e, le32toh(c->cmd->obj.obj));
+
+    if (!eq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (eq->users) {
+        return QHCA_ERR_BUSY;
+    }
+    release_eq(e, eq);
+    return QHCA_OK;
+}
+
+void qhca_eq_free_all(struct qhca_engine *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_MAX_EQ; i++) {
+        if (e->queues->eq[i].used) {
+            release_eq(e, &e->queues->eq[i]);
+        }
+    }
+}
+
+const struct qhca_command qhca_eq_commands[] = {
+    QHCA_COMMAND(CREATE_EQ, create_eq),
+    QHCA_COMMAND(DESTROY_EQ, destroy_eq),
+    { 0 }
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, queues: how the guest hears of what happened. Completion queues,
+ * event queues, the events of objects, and the last event of a device that
+ * stops.
+ */
+#ifndef QHCA_ENGINE_QUEUES_H
+#define QHCA_ENGINE_QUEUES_H
+
+#include "../core/core.h"
+
+#define QHCA_MAX_CQ             16384u
+#define QHCA_MAX_EQ             64u
+#define QHCA_CQ_LOG_MAX         22
+#define QHCA_EQ_LOG_MAX         15
+#define QHCA_MAX_CQ_COUNT       65535u
+#define QHCA_MAX_CQ_PERIOD      65535u
+/* More types of asynchronous events than any object has. */
+#define QHCA_ASYNC_TYPES        8
+
+/*
+ * struct qhca_async - what asynchronous events of one object need
+ *
+ * Events that find the EQ full wait here, one of each type, oldest first: so
+ * objects pay for their events, and no user can make one of another's be lost.
+ */
+struct qhca_async {
+    struct qhca_list node;      /* in the pending list of the async EQ */
+    uint32_t obj;               /* the number events carry */
+    uint8_t waiting;            /* how many of: */
+    uint8_t type[QHCA_ASYNC_TYPES];
+};
+
+static inline void qhca_async_init(struct qhca_async *a, uint32_t obj)
+{
+    memset(a, 0, sizeof(*a));
+    qhca_list_init(&a->node);
+    a->obj = obj;
+}
+
+/* The object goes, and with it what it had to say. */
+static inline void qhca_async_del(struct qhca_async *a)
+{
+    qhca_list_del(&a->node);
+    a->waiting = 0;
+}
+
+struct qhca_eq {
+    bool used, async, armed;
+    uint16_t vector;
+    uint8_t log_size;
+    uint32_t pi, ci;
+    uint32_t users;             /* CQs that report here */
+    struct qhca_mem mem;
+    /* What found the EQ full: CQs with a COMP event, or struct qhca_async. */
+    struct qhca_list pending;
+};
+
+struct qhca_cq {
+    uint32_t cqn, uar;
+    struct qhca_eq *eq;
+    struct qhca_mem mem;
+    uint8_t log_size, state, arm;
+    uint32_t pi, ci;            /* ci: as last read from the doorbell record */
+    uint32_t arm_sn, event_sn;
+    uint32_t users;             /* queues that complete here */
+    bool ever_armed;            /* arm_sn means something */
+    bool timer_reserved;
+    uint32_t count, period;     /* moderation; period in us */
+    uint32_t held;              /* CQEs since an event is being held back */
+    struct qhca_timer timer;    /* until it is raised all the same */
+    struct qhca_list pending;   /* node in eq->pending */
+    struct qhca_list failed;    /* node in the list of failed CQs */
+    struct qhca_async async;
+};
+
+struct qhca_queues {
+    struct qhca_eq eq[QHCA_MAX_EQ];
+    struct qhca_table cq;
+    struct qhca_list failed;    /* CQs whose users do not know yet */
+};
+
+extern const struct qhca_room qhca_queues_room;
+
+/* ---- eq.c ---- */
+
+extern const struct qhca_command qhca_eq_commands[];
+void qhca_eq_free_all(struct qhca_engine *e);
+/* The EQ of number @eqn, or NULL. EQN 0 does not exist. */
+struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn);
+uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq);
+/*
+ * EQ doorbell: consumer index, arm. False: no such EQ, or index out of range.
+ */
+bool qhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci);
+/* COMP event of @cq for the arm event_sn, now or when its EQ has room. */
+void qhca_eq_comp(struct qhca_engine *e, struct qhca_cq *cq);
+/*
+ * Async event of the object to the async EQ, if there is one; now, or when it
+ * has room. The second of a type while the first waits says nothing new.
+ */
+void qhca_event(struct qhca_engine *e, struct qhca_async *a,
+                enum qhca_event type);
+/* Takes back an event that waits; false: there is none. */
+bool qhca_event_cancel(struct qhca_async *a, enum qhca_event type);
+/* Stops the device: no DMA, no interrupt but that of the DEVICE_FATAL event. */
+void qhca_fatal(struct qhca_engine *e, enum qhca_fatal reason);
+
+/* ---- cq.c ---- */
+
+extern const struct qhca_command qhca_cq_commands[];
+void qhca_cq_free_all(struct qhca_engine *e);
+/* The CQ of number @cqn, which may come from the guest, or NULL. */
+struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn);
+/*
+ * Arm doorbell. @solicited: wait for a solicited or failed CQE only; @sn:
+ * sequence number of the arm: the one before, repeated, does nothing. False: no
+ * such CQ on that page.
+ */
+bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
+                          bool solicited, uint32_t sn);
+/*
+ * Appends @cqe (timestamp and owner are filled in here), raises the COMP event
+ * if the CQ is armed for it: NEXT by any CQE, SOLICITED by an error or by
+ * @solicited. On overrun, or if the ring cannot be written: state ERROR at
+ * once; its owner and its QPs hear of it from the run loop, never from inside
+ * this call: one failed CQ can lead to the next. A CQ in ERROR swallows CQEs.
+ * False: the CQE is lost.
+ */
+bool qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
+                  struct qhca_cqe *cqe, bool solicited);
+/*
+ * Tells the owner of one CQ that failed, and returns it: its QPs must be told,
+ * too. NULL: there is none.
+ */
+struct qhca_cq *qhca_cq_take_failed(struct qhca_engine *e);
+
+#endif /* QHCA_ENGINE_QUEUES_H */

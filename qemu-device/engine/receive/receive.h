@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, receive: where received messages go. Receive work requests, of
+ * the QP's own queue, of a shared receive queue, or of one that a packet of XRC
+ * names.
+ */
+#ifndef QHCA_ENGINE_RECEIVE_H
+#define QHCA_ENGINE_RECEIVE_H
+
+#include "../qp/qp.h"
+
+#define QHCA_MAX_SRQ            4096u
+#define QHCA_MAX_XRCD           4096u
+#define QHCA_SRQ_LOG_MAX        14
+/* Receive WRs that QPs hold for SRQs, or SRQs were given back, per QP. */
+#define QHCA_RWR_NODES_PER_QP   16u
+
+/*
+ * struct qhca_rwr_node - a receive WR that a QP has given back to its SRQ
+ *
+ * QPs can come and go and leave some behind in each SRQ, so their number is
+ * limited over all of the device.
+ */
+struct qhca_rwr_node {
+    struct qhca_list list;      /* node in srq->returned */
+    struct qhca_rwr rwr;
+};
+
+/* struct qhca_srq - a shared receive queue */
+struct qhca_srq {
+    uint32_t srqn, uar;
+    struct qhca_pd *pd;
+    struct qhca_key_user user;
+    struct qhca_wq wq;          /* ci: next WQE to be taken */
+    struct qhca_list returned;  /* oldest first; before those of the ring */
+    uint32_t num_returned;
+    uint32_t limit;             /* 0: not armed */
+    uint32_t users;             /* QPs */
+    bool failed;                /* only destroy helps (G-010) */
+    struct qhca_async async;
+    struct qhca_xrcd *xrcd;     /* XRC: its domain, and */
+    struct qhca_cq *cq;         /* where it completes; else NULL */
+};
+
+/* struct qhca_xrcd - an XRC domain */
+struct qhca_xrcd {
+    uint32_t xrcdn;
+    uint32_t users;             /* SRQs, XRC_TGT QPs; DEALLOC_XRCD needs 0 */
+};
+
+struct qhca_receive {
+    struct qhca_table srq, xrcd;
+    uint32_t rwr_nodes;         /* struct qhca_rwr_node, of all SRQs and QPs */
+};
+
+extern const struct qhca_room qhca_receive_room;
+
+/* ---- recv.c ---- */
+
+/*
+ * Makes the next receive WR, of the QP or of its SRQ, the one in use, unless
+ * one is.
+ */
+enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp);
+/*
+ * Scatters @len bytes over the receive WR in use, from byte @off of it on; the
+ * range is inside. Keys are those of the QP's PD, or of its SRQ's (G-003).
+ */
+enum qhca_seg_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
+                                     uint64_t off, const void *buf, size_t len);
+/* The receive WR in use has its message, of which @p is the last packet. */
+void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct roce_packet *p, uint8_t opcode,
+                        uint32_t byte_len);
+/* The receive WR in use fails; what that means for the QP is the caller's. */
+void qhca_recv_fail(struct qhca_engine *e, struct qhca_qp *qp,
+                    enum qhca_cqe_status status);
+/* Whether a QP in ERR has receive WRs to flush, or LAST_WQE_REACHED to say. */
+bool qhca_recv_to_flush(const struct qhca_qp *qp);
+/* Flushes the oldest receive WR; of an SRQ's, only the one in use. */
+void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp);
+/* Reads WQE @index of a receive queue; wr_id is valid unless UNREADABLE. */
+enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
+                                    const struct qhca_wq *wq, uint32_t index,
+                                    struct qhca_rwr *rwr);
+
+/* ---- srq.c ---- */
+
+extern const struct qhca_command qhca_srq_commands[];
+/* After the QPs. */
+void qhca_srq_free_all(struct qhca_engine *e);
+/* The SRQ of number @srqn, which may come from guest or network, or NULL. */
+struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn);
+/*
+ * SRQ doorbell. False: no such queue on that page, it has failed, or the index
+ * is out of range.
+ */
+bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
+                       uint32_t pi);
+/* qhca_recv_take() of a QP with an SRQ and no receive WR in use. */
+enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp);
+/* @node, which may be NULL, is not needed any more. */
+void qhca_rwr_node_free(struct qhca_engine *e, struct qhca_rwr_node *node);
+/* The receive WR in use goes back to the SRQ, for the next QP to take. */
+void qhca_srq_give_back(struct qhca_qp *qp);
+/* The SRQ has failed, for good; its owner is told. */
+void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq);
+
+/* ---- xrc.c ---- */
+
+extern const struct qhca_command qhca_xrcd_commands[];
+/* After the QPs and SRQs. */
+void qhca_xrcd_free_all(struct qhca_engine *e);
+/* The XRC domain of number @xrcdn, or NULL. */
+struct qhca_xrcd *qhca_xrcd_get(struct qhca_engine *e, uint32_t xrcdn);
+/*
+ * The SRQ that a request to a QP of type XRC_TGT names is where it receives
+ * from, and whose keys it uses; QPs of other types are fine as they are. False:
+ * no such SRQ, one of another domain, or not that of the message in progress.
+ */
+bool qhca_xrc_select(struct qhca_engine *e, struct qhca_qp *qp,
+                     const struct roce_packet *p);
+/*
+ * Whose keys the answer to a request to SRQ @srqn uses. False: the SRQ is gone.
+ */
+bool qhca_xrc_user(struct qhca_engine *e, const struct qhca_qp *qp,
+                   uint32_t srqn, struct qhca_key_user *user);
+/* @srq goes: QPs that have a WR of it lose that. */
+void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq);
+/* The SRQs that complete on @cq have failed with it. */
+void qhca_xrc_cq_failed(struct qhca_engine *e, const struct qhca_cq *cq);
+
+#endif /* QHCA_ENGINE_RECEIVE_H */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: receive work requests: taking one off the receive queue,
+ * completing it, flushing.
+ */
+#include "receive.h"
+
+enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
+                                    const struct qhca_wq *wq, uint32_t index,
+                                    struct qhca_rwr *rwr)
+{
+    uint8_t raw[QHCA_RQ_STRIDE_MAX];
+    struct qhca_rq_wqe w;
+
+    if (!qhca_mem_read(e, &wq->mem, qhca_wq_offset(wq, index), raw,
+                       1u << wq->log_stride)) {
+        return QHCA_WQE_UNREADABLE;
+    }
+    memcpy(&w, raw, sizeof(w));
+    rwr->taken = true;
+    rwr->index = index;
+    rwr->wr_id = le64toh(w.wr_id);
+    rwr->num_seg = le16toh(w.num_sge);
+    rwr->length = 0;
+    rwr->bad = rwr->num_seg > wq->max_sge;
+    if (rwr->bad) {
+        qhca_count(e, QHCA_CNT_BAD_WQE);
+        qhca_guest_error(e, "receive WQE %u: %u SGEs, not up to %u", index,
+                         rwr->num_seg, wq->max_sge);
+        rwr->num_seg = 0;
+        return QHCA_WQE_BAD;
+    }
+    rwr->length = qhca_segs_parse(rwr->seg, raw + sizeof(w), rwr->num_seg);
+    return QHCA_WQE_OK;
+}
+
+enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qp->rsp.rwr.taken) {
+        return QHCA_WQE_OK;
+    }
+    if (qp->srq) {
+        return qhca_srq_take(e, qp);
+    }
+    if (qp->rq.ci == qp->rq.pi) {
+        return QHCA_WQE_NONE;
+    }
+    return qhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
+}
+
+enum qhca_seg_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
+                                     uint64_t off, const void *buf, size_t len)
+{
+    const struct qhca_rwr *rwr = &qp->rsp.rwr;
+
+    return qhca_segs_write(e, qp->srq ? &qp->srq->user : &qp->user, rwr->seg,
+                           rwr->num_seg, off, buf, len);
+}
+
+/*
+ * A receive WR of an XRC SRQ completes where the SRQ does. Its QP does not know
+ * that CQ: a message that nobody will hear of ends it here (H-002).
+ */
+static bool push_xrc(struct qhca_engine *e, struct qhca_qp *qp,
+                     struct qhca_cqe *cqe, bool solicited)
+{
+    bool pushed;
+
+    cqe->flags |= htole16(QHCA_CQE_XRC);
+    cqe->srqn = htole32(qp->srq->srqn);
+    pushed = qhca_cq_push(e, qp->srq->cq, cqe, solicited);
+    if (!pushed) {
+        qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+    }
+    return pushed;
+}
+
+/* Completes the receive WR in use with a CQE filled in by the caller. */
+static void complete(struct qhca_engine *e, struct qhca_qp *qp,
+                     struct qhca_cqe *cqe, bool solicited)
+{
+    bool pushed;
+
+    cqe->wr_id = htole64(qp->rsp.rwr.wr_id);
+    cqe->qpn = htole32(qp->qpn);
+    cqe->wqe_index = htole32(qp->rsp.rwr.index);
+    if (!qp->srq) {
+        qp->rsp.rwr.taken = false;
+        qp->rq.ci++;
+        qhca_cq_push(e, qp->rcq, cqe, solicited);
+        return;
+    }
+    cqe->flags |= htole16(QHCA_CQE_SRQ);
+    pushed = qp->xrcd ? push_xrc(e, qp, cqe, solicited) :
+                        qhca_cq_push(e, qp->rcq, cqe, solicited);
+    if (pushed) {
+        qp->rsp.rwr.taken = false;
+    } else {
+        qhca_srq_give_back(qp);         /* nobody will hear of it */
+    }
+}
+
+/* Where a datagram came from (C-007, C-008). */
+static void fill_datagram(struct qhca_cqe *cqe, const struct roce_packet *p)
+{
+    uint16_t flags = QHCA_CQE_GRH;
+
+    if (p->ipv4) {
+        flags |= QHCA_CQE_IPV4;
+    }
+    if (p->vlan != QHCA_NO_VLAN) {
+        flags |= QHCA_CQE_VLAN;
+        cqe->vlan_tci = htole16((uint16_t)(p->sl << 13 | p->vlan));
+    }
+    cqe->flags |= htole16(flags);
+    cqe->src_qp = htole32(p->src_qp);
+    cqe->sl = p->sl;
+    memcpy(cqe->smac, p->smac, sizeof(cqe->smac));
+}
+
+void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct roce_packet *p, uint8_t opcode,
+                        uint32_t byte_len)
+{
+    struct qhca_cqe cqe = {
+        .opcode = opcode,
+        .byte_len = htole32(byte_len),
+        .src_qp = qp->attr.dest_qpn,
+        .imm = p->imm,
+    };
+    uint16_t flags = p->solicited ? QHCA_CQE_SOLICITED : 0;
+
+    if (roce_opcode(p->opcode)->flags & OPF_IMM) {
+        flags |= QHCA_CQE_IMM;
+    }
+    if (roce_opcode(p->opcode)->flags & OPF_IETH) {
+        flags |= QHCA_CQE_INV;
+        cqe.inv_key = htole32(p->inv_key);
+    }
+    cqe.flags = htole16(flags);
+    if (qhca_qp_is_datagram(qp)) {
+        fill_datagram(&cqe, p);
+    }
+    complete(e, qp, &cqe, p->solicited);
+}
+
+void qhca_recv_fail(struct qhca_engine *e, struct qhca_qp *qp,
+                    enum qhca_cqe_status status)
+{
+    struct qhca_cqe cqe = {
+        .opcode = QHCA_CQE_RECV,
+        .status = (uint8_t)status,
+    };
+
+    complete(e, qp, &cqe, false);
+}
+
+bool qhca_recv_to_flush(const struct qhca_qp *qp)
+{
+    return qhca_qp_shares_rq(qp) ? qp->last_wqe_owed : qp->rq.ci != qp->rq.pi;
+}
+
+static void flush_last(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qp->rsp.rwr.taken) {
+        qhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
+    }
+    qp->last_wqe_owed = false;
+    qhca_event(e, &qp->async, QHCA_EVENT_LAST_WQE_REACHED);     /* H-008 */
+}
+
+void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qhca_qp_shares_rq(qp)) {
+        flush_last(e, qp);
+        return;
+    }
+    if (!qp->rsp.rwr.taken) {
+        qp->rsp.rwr.wr_id = 0;
+        (void)qhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
+        qp->rsp.rwr.index = qp->rq.ci;  /* also if it cannot be read */
+    }
+    qhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: shared receive queues. WQEs are read in order, once, and go to
+ * whatever QP needs one next. A WR that a QP has taken and will not complete
+ * (it goes to RESET, it is destroyed, its CQ has failed) comes back and is the
+ * first to be taken again, so no QP takes a WR away from the others for good.
+ */
+#include <stdlib.h>
+
+#include "receive.h"
+
+struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn)
+{
+    return qhca_table_get(&e->receive->srq, srqn);
+}
+
+/* ---- what QPs do ---- */
+
+/* WRs that a QP could take. */
+static uint32_t available(const struct qhca_srq *srq)
+{
+    return srq->wq.pi - srq->wq.ci + srq->num_returned;
+}
+
+/* The limit is a shot: once it has been told, it is 0 (G-005). */
+static void check_limit(struct qhca_engine *e, struct qhca_srq *srq)
+{
+    if (available(srq) < srq->limit) {
+        srq->limit = 0;
+        qhca_event(e, &srq->async, QHCA_EVENT_SRQ_LIMIT_REACHED);
+    }
+}
+
+static struct qhca_rwr_node *node_alloc(struct qhca_engine *e)
+{
+    struct qhca_rwr_node *node = NULL;
+
+    if (e->receive->rwr_nodes < QHCA_RWR_NODES_PER_QP * e->cfg.max_qp) {
+        node = malloc(sizeof(*node));
+    }
+    if (node) {
+        e->receive->rwr_nodes++;
+    }
+    return node;
+}
+
+void qhca_rwr_node_free(struct qhca_engine *e, struct qhca_rwr_node *node)
+{
+    if (node) {
+        e->receive->rwr_nodes--;
+        free(node);
+    }
+}
+
+static enum qhca_wqe_result take_returned(struct qhca_engine *e,
+                                          struct qhca_srq *srq,
+                                          struct qhca_rwr *rwr)
+{
+    struct qhca_rwr_node *node = container_of(srq->returned.next,
+                                              struct qhca_rwr_node, list);
+
+    qhca_list_del(&node->list);
+    srq->num_returned--;
+    *rwr = node->rwr;
+    qhca_rwr_node_free(e, node);
+    return rwr->bad ? QHCA_WQE_BAD : QHCA_WQE_OK;
+}
+
+void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq)
+{
+    srq->failed = true;
+    qhca_event(e, &srq->async, QHCA_EVENT_SRQ_ERR);             /* H-010 */
+}
+
+static enum qhca_wqe_result take_posted(struct qhca_engine *e,
+                                        struct qhca_srq *srq,
+                                        struct qhca_rwr *rwr)
+{
+    enum qhca_wqe_result result = qhca_rwr_fetch(e, &srq->wq, srq->wq.ci, rwr);
+
+    if (result != QHCA_WQE_UNREADABLE) {
+        srq->wq.ci++;
+    } else if (qhca_running(e)) {
+        qhca_guest_error(e, "SRQ 0x%x: ring cannot be read", srq->srqn);
+        qhca_srq_fail(e, srq);
+    }
+    return result;
+}
+
+enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_srq *srq = qp->srq;
+    enum qhca_wqe_result result;
+
+    if (srq->failed) {
+        return QHCA_WQE_UNREADABLE;
+    }
+    /* Nothing is taken that could not be given back. */
+    if (!qp->spare) {
+        qp->spare = node_alloc(e);
+    }
+    if (!qp->spare || !available(srq)) {
+        return QHCA_WQE_NONE;
+    }
+    result = srq->num_returned ? take_returned(e, srq, &qp->rsp.rwr) :
+                                 take_posted(e, srq, &qp->rsp.rwr);
+    check_limit(e, srq);
+    return result;
+}
+
+void qhca_srq_give_back(struct qhca_qp *qp)
+{
+    struct qhca_srq *srq = qp->srq;
+    struct qhca_rwr_node *node = qp->spare;
+    struct qhca_list *at = srq->returned.prev;
+
+    node->rwr = qp->rsp.rwr;
+    node->rwr.taken = true;     /* as the next QP wants it */
+    qp->spare = NULL;
+    qp->rsp.rwr.taken = false;
+
+    /* In the order of posting (G-002). */
+    while (at != &srq->returned &&
+           (int32_t)(container_of(at, struct qhca_rwr_node, list)->rwr.index -
+                     node->rwr.index) > 0) {
+        at = at->prev;
+    }
+    qhca_list_add_tail(at->next, &node->list);
+    srq->num_returned++;
+}
+
+/* ---- doorbell ---- */
+
+bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
+                       uint32_t pi)
+{
+    struct qhca_srq *srq = qhca_srq_get(e, srqn);
+
+    if (!srq || srq->uar != page || srq->failed ||
+        !qhca_wq_index_ok(&srq->wq, pi)) {
+        return false;
+    }
+    srq->wq.pi = pi;
+    return true;
+}
+
+/* ---- commands ---- */
+
+static int check_create(const struct qhca_engine *e,
+                        const struct qhca_cmd_create_srq *r)
+{
+    if (r->flags & ~QHCA_SRQ_RESERVED_LKEY ||
+        le32toh(r->uar) >= e->cfg.num_uars || !le32toh(r->buf.num_blocks)) {
+        return QHCA_ERR_PARAM;
+    }
+    if (le32toh(r->max_sge) > QHCA_MAX_RECV_SGE ||
+        r->log_size > QHCA_SRQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (r->log_stride > 31 || 1u << r->log_stride < QHCA_RQ_STRIDE_MIN ||
+        1u << r->log_stride > QHCA_RQ_STRIDE_MAX ||
+        1u << r->log_stride < sizeof(struct qhca_rq_wqe) +
+                              le32toh(r->max_sge) * sizeof(struct qhca_sge)) {
+        return QHCA_ERR_PARAM;
+    }
+    return QHCA_OK;
+}
+
+/* The objects it refers to have one user more, or less. */
+static void count_users(struct qhca_srq *srq, int by)
+{
+    srq->pd->users += (uint32_t)by;
+    if (srq->xrcd) {
+        srq->xrcd->users += (uint32_t)by;
+        srq->cq->users += (uint32_t)by;
+    }
+}
+
+static int build_srq(struct qhca_engine *e, struct qhca_srq *srq,
+                     const struct qhca_cmd_create_srq *r)
+{
+    int status;
+
+    qhca_list_init(&srq->returned);
+    srq->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
+    if (!srq->pd) {
+        return QHCA_ERR_OBJ;
+    }
+    if (r->xrcdn) {
+        srq->xrcd = qhca_xrcd_get(e, le32toh(r->xrcdn));
+        srq->cq = qhca_cq_get(e, le32toh(r->cqn));
+        if (!srq->xrcd || !srq->cq) {
+            return QHCA_ERR_OBJ;
+        }
+        if (srq->cq->state != QHCA_CQ_OK) {
+            return QHCA_ERR_STATE;      /* usable only for destroy (C-028) */
+        }
+    }
+    srq->uar = le32toh(r->uar);
+    srq->user.pd = srq->pd;
+    srq->user.reserved = r->flags & QHCA_SRQ_RESERVED_LKEY;
+    srq->wq.present = true;
+    srq->wq.log_size = r->log_size;
+    srq->wq.log_stride = r->log_stride;
+    srq->wq.max_sge = le32toh(r->max_sge);
+    status = qhca_mem_import(e, &srq->wq.mem, &r->buf,
+                             1ull << (r->log_size + r->log_stride));
+    if (status != QHCA_OK) {
+        return status;
+    }
+    srq->srqn = qhca_table_add(&e->receive->srq, srq);
+    if (!srq->srqn) {
+        qhca_mem_release(e, &srq->wq.mem);
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    qhca_async_init(&srq->async, srq->srqn);
+    return QHCA_OK;
+}
+
+static int create_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_create_srq *r = &c->cmd->create_srq;
+    int status = check_create(e, r);
+    struct qhca_srq *srq;
+
+    if (status != QHCA_OK) {
+        return status;
+    }
+    srq = calloc(1, sizeof(*srq));
+    if (!srq) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    status = build_srq(e, srq, r);
+    if (status != QHCA_OK) {
+        free(srq);
+        return status;
+    }
+    count_users(srq, 1);
+    c->obj = srq->srqn;
+    return QHCA_OK;
+}
+
+static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
+{
+    struct qhca_rwr rwr;
+
+    while (srq->num_returned) {
+        (void)take_returned(e, srq, &rwr);
+    }
+    count_users(srq, -1);
+    qhca_async_del(&srq->async);
+    qhca_table_del(&e->receive->srq, srq->srqn);
+    qhca_mem_release(e, &srq->wq.mem);
+    free(srq);
+}
+
+static int destroy_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_srq *srq = qhca_srq_get(e, le32toh(c->cmd->obj.obj));
+
+    if (!srq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (srq->users) {
+        return QHCA_ERR_BUSY;
+    }
+    if (srq->xrcd) {
+        qhca_xrc_srq_gone(e, srq);
+    }
+    free_srq(e, srq);
+    return QHCA_OK;
+}
+
+void qhca_srq_free_all(struct qhca_engine *e)
+{
+    struct qhca_srq *srq;
+
+    qhca_table_each(&e->receive->srq, srq) {
+        free_srq(e, srq);
+    }
+}
+
+/* Arms the limit. */
+static int modify_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_srq *srq = qhca_srq_get(e, le32toh(c->cmd->modify_srq.srqn));
+    uint32_t limit = le32toh(c->cmd->modify_srq.limit);
+
+    if (!srq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (srq->failed) {
+        return QHCA_ERR_STATE;
+    }
+    if (limit > qhca_wq_size(&srq->wq)) {
+        return QHCA_ERR_PARAM;
+    }
+    srq->limit = limit;
+    check_limit(e, srq);                                        /* G-006 */
+    return QHCA_OK;
+}
+
+static int query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_srq *srq = qhca_srq_get(e, le32toh(c->cmd->obj.obj));
+    struct qhca_srqc *out = (struct qhca_srqc *)(void *)c->mbox;
+
+    if (!srq) {
+        return QHCA_ERR_OBJ;
+    }
+    if (srq->failed) {
+        return QHCA_ERR_STATE;
+    }
+    out->srqn = htole32(srq->srqn);
+    out->pdn = htole32(srq->pd->pdn);
+    out->uar = htole32(srq->uar);
+    out->pi = htole32(srq->wq.pi);
+    out->ci = htole32(srq->wq.ci);
+    out->returned = htole32(srq->num_returned);
+    out->limit = htole32(srq->limit);
+    out->max_sge = htole32(srq->wq.max_sge);
+    out->users = htole32(srq->users);
+    out->log_size = srq->wq.log_size;
+    out->log_stride = srq->wq.log_stride;
+    out->flags = srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0;
+    out->xrcdn = htole32(srq->xrcd ? srq->xrcd->xrcdn : 0);
+    out->cqn = htole32(srq->cq ? srq->cq->cqn : 0);
+    return QHCA_OK;
+}
+
+/* Copies the WQEs that no QP has taken to where they stand in the new ring. */
+static int copy_posted(struct qhca_engine *e, const struct qhca_wq *from,
+                       const struct qhca_wq *to)
+{
+    uint8_t raw[QHCA_RQ_STRIDE_MAX];
+    size_t len = (size_t)1 << from->log_stride;
+
+    for (uint32_t i = from->ci; i != from->pi; i++) {
+        if (!qhca_mem_read(e, &from->mem, qhca_wq_offset(from, i), raw, len) ||
+            !qhca_mem_write(e, &to->mem, qhca_wq_offset(to, i), raw, len)) {
+            return QHCA_ERR_DMA;
+        }
+    }
+    return QHCA_OK;
+}
+
+/* What RESIZE_SRQ may not be asked for (G-007); @limit: that of afterwards. */
+static int check_resize(const struct qhca_srq *srq,
+                        const struct qhca_cmd_create_srq *r, uint32_t limit)
+{
+    if (r->flags & ~QHCA_SRQ_LIMIT || !le32toh(r->buf.num_blocks)) {
+        return QHCA_ERR_PARAM;
+    }
+    if (r->log_size > QHCA_SRQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (limit > 1u << r->log_size) {
+        return QHCA_ERR_PARAM;
+    }
+    if (srq->failed || available(srq) > 1u << r->log_size) {
+        return QHCA_ERR_STATE;
+    }
+    return QHCA_OK;
+}
+
+/*
+ * Unlike a CQ's, indexes go on: the consumer knows how many WRs it has posted,
+ * but not how many of them QPs have taken.
+ */
+static int resize_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_create_srq *r = &c->cmd->create_srq;
+    struct qhca_srq *srq = qhca_srq_get(e, le32toh(r->srqn));
+    struct qhca_wq wq;
+    uint32_t limit;
+    int status;
+
+    if (!srq) {
+        return QHCA_ERR_OBJ;
+    }
+    limit = r->flags & QHCA_SRQ_LIMIT ? le32toh(r->limit) : srq->limit;
+    status = check_resize(srq, r, limit);
+    if (status != QHCA_OK) {
+        return status;
+    }
+    wq = srq->wq;
+    wq.log_size = r->log_size;
+    status = qhca_mem_import(e, &wq.mem, &r->buf,
+                             1ull << (wq.log_size + wq.log_stride));
+    if (status != QHCA_OK) {
+        return status;
+    }
+    status = copy_posted(e, &srq->wq, &wq);
+    if (status != QHCA_OK) {
+        qhca_mem_release(e, &wq.mem);
+        return status;
+    }
+    qhca_mem_release(e, &srq->wq.mem);
+    srq->wq = wq;
+    srq->limit = limit;
+    check_limit(e, srq);
+    return QHCA_OK;
+}
+
+const struct qhca_command qhca_srq_commands[] = {
+    QHCA_COMMAND(CREATE_SRQ, create_srq),
+    QHCA_COMMAND(DESTROY_SRQ, destroy_srq),
+    QHCA_COMMAND(MODIFY_SRQ, modify_srq),
+    QHCA_COMMAND_OUT(QUERY_SRQ, query_srq, struct qhca_srqc),
+    QHCA_COMMAND(RESIZE_SRQ, resize_srq),
+    { 0 }
+};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: XRC (IBTA annex A14): domains, and what is particular about QPs
+ * and SRQs in them.
+ *
+ * An XRC_TGT QP is an RC responder without receive queue, PD and CQ: each
+ * request names an SRQ of the domain in its XRCETH, and that has all of them.
+ * An XRC_INI QP is an RC requester that puts the number in.
+ */
+#include <stdlib.h>
+
+#include "receive.h"
+
+/* ---- domains ---- */
+
+struct qhca_xrcd *qhca_xrcd_get(struct qhca_engine *e, uint32_t xrcdn)
+{
+    return qhca_table_get(&e->receive->xrcd, xrcdn);
+}
+
+static int alloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_xrcd *xrcd = calloc(1, sizeof(*xrcd));
+
+    if (!xrcd) {
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    xrcd->xrcdn = qhca_table_add(&e->receive->xrcd, xrcd);
+    if (!xrcd->xrcdn) {
+        free(xrcd);
+        return QHCA_ERR_NO_RESOURCE;
+    }
+    c->obj = xrcd->xrcdn;
+    return QHCA_OK;
+}
+
+static void free_xrcd(struct qhca_engine *e, struct qhca_xrcd *xrcd)
+{
+    qhca_table_del(&e->receive->xrcd, xrcd->xrcdn);
+    free(xrcd);
+}
+
+static int dealloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    struct qhca_xrcd *xrcd = qhca_xrcd_get(e, le32toh(c->cmd->obj.obj));
+
+    if (!xrcd) {
+        return QHCA_ERR_OBJ;
+    }
+    if (xrcd->users) {
+        return QHCA_ERR_BUSY;
+    }
+    free_xrcd(e, xrcd);
+    return QHCA_OK;
+}
+
+void qhca_xrcd_free_all(struct qhca_engine *e)
+{
+    struct qhca_xrcd *xrcd;
+
+    qhca_table_each(&e->receive->xrcd, xrcd) {
+        free_xrcd(e, xrcd);
+    }
+}
+
+/* ---- requests to a QP of type XRC_TGT ---- */
+
+static struct qhca_srq *find_srq(struct qhca_engine *e,
+                                 const struct qhca_qp *qp, uint32_t srqn)
+{
+    struct qhca_srq *srq = qhca_srq_get(e, srqn);
+
+    return srq && srq->xrcd == qp->xrcd ? srq : NULL;
+}
+
+bool qhca_xrc_select(struct qhca_engine *e, struct qhca_qp *qp,
+                     const struct roce_packet *p)
+{
+    struct qhca_srq *srq;
+
+    if (qp->type != QHCA_QPT_XRC_TGT) {
+        return true;
+    }
+    srq = find_srq(e, qp, p->srqn);
+    if (!srq ||
+        (!(roce_opcode(p->opcode)->flags & OPF_FIRST) && srq != qp->srq)) {
+        return false;
+    }
+    qp->srq = srq;
+    qp->user.pd = srq->pd;
+    return true;
+}
+
+bool qhca_xrc_user(struct qhca_engine *e, const struct qhca_qp *qp,
+                   uint32_t srqn, struct qhca_key_user *user)
+{
+    struct qhca_srq *srq;
+
+    *user = qp->user;
+    if (qp->type != QHCA_QPT_XRC_TGT) {
+        return true;
+    }
+    srq = find_srq(e, qp, srqn);
+    if (srq) {
+        user->pd = srq->pd;
+    }
+    return srq;
+}
+
+/* ---- the end of SRQs ---- */
+
+void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
+{
+    for (uint32_t i = 0; i < e->qps->table.size; i++) {
+        struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
+
+        if (qp && qp->srq == srq) {
+            qp->srq = NULL;
+            qp->user.pd = NULL;
+            qp->rsp.rwr.taken = false;
+        }
+    }
+}
+
+void qhca_xrc_cq_failed(struct qhca_engine *e, const struct qhca_cq *cq)
+{
+    for (uint32_t i = 0; i < e->receive->srq.size; i++) {
+        struct qhca_srq *srq = qhca_table_at(&e->receive->srq, i);
+
+        if (srq && srq->cq == cq && !srq->failed) {
+            qhca_srq_fail(e, srq);
+        }
+    }
+}
+
+const struct qhca_command qhca_xrcd_commands[] = {
+    QHCA_COMMAND(ALLOC_XRCD, alloc_xrcd),
+    QHCA_COMMAND(DEALLOC_XRCD, dealloc_xrcd),
+    { 0 }
+};

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: RC requester, the answers (IBTA 9.7.5 and 9.7.6).
+ */
+#include "requester.h"
+
+static void complete_oldest(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+    bool at_cursor = r->snd_wqe == qp->sq.ci;
+
+    qhca_sq_complete(e, qp);
+    if (at_cursor) {
+        /* Completed by a late answer, after the cursor went back to it. */
+        r->snd_wqe = qp->sq.ci;
+        r->snd_psn = r->una_psn;
+    }
+}
+
+/* The peer has been heard: new budgets for retries (D-034). */
+static void progress(struct qhca_qp *qp, uint32_t una)
+{
+    struct qhca_requester *r = &qp->req;
+
+    r->una_psn = una;
+    if (psn_diff(una, r->snd_psn) > 0) {
+        r->snd_psn = una;
+    }
+    r->retries = qp->attr.retry_cnt;
+    r->rnr_retries = qp->attr.rnr_retry;
+    r->rewound = false;
+    r->grace = false;
+}
+
+static bool alive(const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
+}
+
+/* An answer to a later request overtook that of a READ or atomic (D-014). */
+static void implied_nak(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (!qp->req.rewound) {
+        qhca_requester_retry(e, qp);
+    }
+}
+
+/*
+ * Everything up to and including @psn, which is outstanding, has been accepted.
+ * Returns false if a READ or atomic stands in the way, or the QP has died.
+ */
+static bool ack_through(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
+{
+    struct qhca_requester *r = &qp->req;
+
+    while (alive(qp) && qp->sq.ci != qp->sq.next &&
+           psn_diff(psn, r->una_psn) >= 0) {
+        struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
+        uint32_t n = psn_add(psn, -wr->first_psn);
+
+        if (qhca_swr_is_rd_atomic(wr) || wr->fail) {
+            break;
+        }
+        if (n + 1 < wr->num_psn) {
+            progress(qp, psn_add(psn, 1));
+            break;
+        }
+        progress(qp, psn_add(wr->first_psn, wr->num_psn));
+        complete_oldest(e, qp);
+    }
+    qhca_sq_fail_oldest(e, qp);
+    return alive(qp) && psn_diff(psn, r->una_psn) < 0;
+}
+
+/* An answer to @psn says all before it is done. False: that cannot be. */
+static bool accept_before(struct qhca_engine *e, struct qhca_qp *qp,
+                          uint32_t psn)
+{
+    if (psn == qp->req.una_psn || ack_through(e, qp, psn_add(psn, -1u))) {
+        return true;
+    }
+    if (alive(qp)) {
+        implied_nak(e, qp);
+    }
+    return false;
+}
+
+/*
+ * The oldest WR if @p answers it, and it is one with an answer of its own. That
+ * cannot say no: a NAK is a packet of its own.
+ */
+static struct qhca_swr *answered(struct qhca_qp *qp,
+                                 const struct roce_packet *p)
+{
+    if (qp->sq.ci == qp->sq.next || p->psn != qp->req.una_psn ||
+        AETH_TYPE(p->syndrome) != 0) {
+        return NULL;
+    }
+
+    struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
+
+    return qhca_swr_is_rd_atomic(wr) ? wr : NULL;
+}
+
+static void scatter(struct qhca_engine *e, struct qhca_qp *qp,
+                    struct qhca_swr *wr, uint64_t off, const void *src,
+                    size_t len)
+{
+    if (qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off, src, len) !=
+        QHCA_SEG_OK) {
+        qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
+    }
+}
+
+static void rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
+                             const struct roce_packet *p)
+{
+    struct qhca_swr *wr;
+
+    if (!accept_before(e, qp, p->psn)) {
+        return;
+    }
+    wr = answered(qp, p);
+    if (!wr || qhca_swr_is_atomic(wr)) {
+        qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
+        return;
+    }
+
+    uint32_t n = psn_add(p->psn, -wr->first_psn);
+    uint64_t off = (uint64_t)n * qp->mtu;
+    uint64_t left = qhca_swr_has_result(wr) ? wr->length - off : 0;
+    bool last = n == wr->num_psn - 1;
+
+    /* A retried READ is answered in other pieces: only lengths are certain. */
+    if (p->payload_len != MIN_OF((uint64_t)qp->mtu, left) ||
+        (last && !(roce_opcode(p->opcode)->flags & OPF_LAST))) {
+        qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
+        return;
+    }
+    scatter(e, qp, wr, off, p->payload, p->payload_len);
+    if (!alive(qp)) {
+        return;
+    }
+    progress(qp, psn_add(p->psn, 1));
+    if (last) {
+        complete_oldest(e, qp);
+    }
+}
+
+static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
+                               const struct roce_packet *p)
+{
+    struct qhca_swr *wr;
+
+    if (!accept_before(e, qp, p->psn)) {
+        return;
+    }
+    wr = answered(qp, p);
+    if (!wr || !qhca_swr_is_atomic(wr)) {
+        qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
+        return;
+    }
+    /* Memory holds the value in the guest's byte order (F-021). */
+    uint64_t orig = htole64(p->atomic_orig);
+
+    scatter(e, qp, wr, 0, &orig, sizeof(orig));
+    if (alive(qp)) {
+        progress(qp, psn_add(p->psn, 1));
+        complete_oldest(e, qp);
+    }
+}
+
+/* RNR timer code to nanoseconds (IBTA table 45; D-035 to D-038). */
+static uint64_t rnr_ns(uint8_t code)
+{
+    /* Units of 10 us. */
+    static const uint32_t timer[32] = {
+        65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+        256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+        16384, 24576, 32768, 49152,
+    };
+
+    return timer[code & 31] * 10000ull;
+}
+
+static void rx_rnr_nak(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct roce_packet *p)
+{
+    struct qhca_requester *r = &qp->req;
+
+    qhca_count_qp(e, qp, QHCA_CNT_RX_RNR_NAK, 1);
+    if (!r->rnr_retries) {
+        qhca_count_qp(e, qp, QHCA_CNT_RNR_RETRY_EXC, 1);
+        qhca_sq_fail(e, qp, QHCA_WC_RNR_RETRY_EXC_ERR);
+        return;
+    }
+    if (r->rnr_retries != 7) {          /* 7: for ever (D-032) */
+        r->rnr_retries--;
+    }
+    qhca_requester_rewind(e, qp);
+    r->rnr_wait = true;
+    qhca_timer_set(e, &r->timer, e->now + rnr_ns(AETH_CODE(p->syndrome)));
+}
+
+/* Completion status of the fatal NAKs (D-021, D-024). */
+static enum qhca_cqe_status nak_status(uint8_t syndrome)
+{
+    switch (syndrome) {
+    case AETH_NAK_INV_REQ:
+        return QHCA_WC_REM_INV_REQ_ERR;
+    case AETH_NAK_ACCESS:
+        return QHCA_WC_REM_ACCESS_ERR;
+    case AETH_NAK_OP:
+        return QHCA_WC_REM_OP_ERR;
+    default:
+        return QHCA_WC_BAD_RESP_ERR;
+    }
+}
+
+static void rx_nak(struct qhca_engine *e, struct qhca_qp *qp,
+                   const struct roce_packet *p)
+{
+    /* A NAK of @psn acknowledges all before it (D-020, D-025). */
+    if (!accept_before(e, qp, p->psn)) {
+        return;
+    }
+    if (AETH_TYPE(p->syndrome) == AETH_RNR_NAK) {
+        rx_rnr_nak(e, qp, p);
+    } else if (p->syndrome == AETH_NAK_SEQ) {
+        qhca_count_qp(e, qp, QHCA_CNT_RX_NAK_SEQ, 1);
+        qhca_requester_retry(e, qp);
+    } else {
+        qhca_count_qp(e, qp, QHCA_CNT_RX_NAK_FATAL, 1);
+        qhca_sq_fail(e, qp, nak_status(p->syndrome));
+    }
+}
+
+static void rx_ack(struct qhca_engine *e, struct qhca_qp *qp,
+                   const struct roce_packet *p)
+{
+    if (AETH_TYPE(p->syndrome) != 0) {
+        rx_nak(e, qp, p);
+    } else if (!ack_through(e, qp, p->psn) && alive(qp)) {
+        implied_nak(e, qp);
+    }
+}
+
+void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct roce_packet *p)
+{
+    struct qhca_requester *r = &qp->req;
+    uint32_t una = r->una_psn;
+
+    /* Not outstanding: an old answer, or one to nothing (D-015). */
+    if (qp->sq.ci == qp->sq.next || psn_diff(p->psn, una) < 0 ||
+        psn_diff(p->psn, r->max_psn) >= 0) {
+        return;
+    }
+    /* During the RNR wait, complaints about what was sent before are stale. */
+    if (r->rnr_wait && (AETH_TYPE(p->syndrome) == AETH_RNR_NAK ||
+                        p->syndrome == AETH_NAK_SEQ)) {
+        return;
+    }
+    switch (roce_opcode(p->opcode)->op) {
+    case OP_READ_RESP:
+        rx_read_response(e, qp, p);
+        break;
+    case OP_ATOMIC_ACK:
+        rx_atomic_response(e, qp, p);
+        break;
+    default:
+        rx_ack(e, qp, p);
+        break;
+    }
+    qhca_sq_fail_oldest(e, qp);
+    if (!alive(qp)) {
+        return;
+    }
+    if (r->una_psn != una) {
+        qhca_requester_timer(e, qp);
+    }
+    qhca_qp_check_drained(e, qp);
+    qhca_qp_schedule(e, qp);
+}

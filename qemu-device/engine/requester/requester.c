@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: requester, the sending half (IBTA 9.7.2, 9.9.2; of UC 9.8.2).
+ *
+ * A WQE is started by copying it and giving it PSNs; from then on it lives in
+ * qp->req.swr until it completes. One cursor (snd_psn, snd_wqe) walks over the
+ * started WRs; going back N is moving the cursor to una_psn. A UC requester is
+ * one whose packets are acknowledged by being sent.
+ */
+#include "requester.h"
+
+/*
+ * A READ longer than this many packets is asked for in pieces: PSNs are
+ * compared in half windows of 2^23, so no request may span as many (D-003).
+ */
+#define READ_PIECE          65536u
+
+/* PSNs between the oldest unacknowledged one and the cursor. */
+static uint32_t unacked(const struct qhca_requester *r)
+{
+    return psn_add(r->snd_psn, -r->una_psn);
+}
+
+/* ---- starting WRs ---- */
+
+static bool can_start(const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_RTS && !qp->req.stopped &&
+           qp->sq.next != qp->sq.pi &&
+           qp->sq.next - qp->sq.ci < QHCA_INFLIGHT;
+}
+
+/* Local buffers of a WR, as they have to be before a byte leaves (I-001). */
+static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
+                       struct qhca_swr *wr)
+{
+    if (qhca_swr_is_memop(wr)) {
+        return true;
+    }
+    if (qhca_swr_has_result(wr)) {
+        return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
+                               QHCA_ACCESS_LOCAL_WRITE);
+    }
+    /* Gathering its only packet checks all there is to check. */
+    return wr->num_psn == 1 ||
+           qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg, 0);
+}
+
+static uint32_t packets_of(const struct qhca_qp *qp, const struct qhca_swr *wr)
+{
+    if (qhca_swr_is_memop(wr)) {
+        return 0;
+    }
+    /* Atomics have 8 bytes, FLUSH none, so they come out as one as well. */
+    return qhca_qp_is_datagram(qp) ? 1 : qhca_packets_of(wr->length, qp->mtu);
+}
+
+/* Reads the next WQE and gives it its PSNs. */
+static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+    struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.next);
+    enum qhca_wqe_result res = qhca_wqe_fetch_send(e, qp, qp->sq.next, wr);
+
+    if (res == QHCA_WQE_UNREADABLE) {
+        qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+        return;
+    }
+    wr->first_psn = r->next_psn;
+    wr->num_psn = 0;
+    qp->sq.next++;
+    if (res == QHCA_WQE_OK) {
+        wr->num_psn = packets_of(qp, wr);
+        if (!buffers_ok(e, qp, wr)) {
+            wr->fail = QHCA_WC_LOC_PROT_ERR;
+        }
+    }
+    if (wr->fail) {
+        wr->num_psn = 0;
+        r->stopped = true;
+        qhca_sq_fail_oldest(e, qp);
+        return;
+    }
+    r->next_psn = psn_add(r->next_psn, wr->num_psn);
+}
+
+void qhca_requester_hold(struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    if (qp->sq.ci != qp->sq.next) {
+        /* Only the last one read can be: the next follows when it is sent. */
+        struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.next - 1);
+
+        if (r->max_psn == wr->first_psn && !wr->executed) {
+            qp->sq.next--;
+            r->next_psn = wr->first_psn;
+            r->stopped = false;     /* if it was a bad one: judged again then */
+        }
+    }
+}
+
+void qhca_requester_abandon(struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    r->next_psn = r->max_psn = r->una_psn = r->snd_psn;
+    r->snd_wqe = qp->sq.ci;
+    r->stopped = false;
+}
+
+/* ---- what may be sent now ---- */
+
+/*
+ * A WR's first packet waits for a fence or for a READ resource (B-051, D-067).
+ */
+static bool held_back(const struct qhca_qp *qp, const struct qhca_swr *wr)
+{
+    const struct qhca_requester *r = &qp->req;
+
+    if (wr->executed) {
+        return false;
+    }
+    if (r->snd_psn != wr->first_psn) {
+        /* The next piece of a READ follows when all of the last one is in. */
+        return wr->opcode == QHCA_WR_RDMA_READ && r->una_psn != r->snd_psn;
+    }
+    if ((wr->flags & QHCA_WQE_FENCE) && r->rd_atomic) {
+        return true;
+    }
+    if (wr->opcode == QHCA_WR_LOCAL_INV) {
+        return r->snd_wqe != qp->sq.ci;     /* all before it is over (B-052) */
+    }
+    return qhca_swr_is_rd_atomic(wr) &&
+           r->rd_atomic >= qp->attr.max_rd_atomic;
+}
+
+bool qhca_requester_ready(struct qhca_qp *qp)
+{
+    const struct qhca_requester *r = &qp->req;
+
+    if ((qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD) ||
+        r->rnr_wait || r->flushing || unacked(r) >= QHCA_WINDOW) {
+        return false;
+    }
+    if (r->snd_wqe == qp->sq.next) {
+        return can_start(qp);
+    }
+
+    const struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+
+    return !wr->fail && !held_back(qp, wr);
+}
+
+/* ---- packets ---- */
+
+/*
+ * Opcodes of SEND and WRITE by place: middle, first, last, only; then last and
+ * only with immediate data, with a key to invalidate.
+ */
+static uint8_t data_opcode(const struct qhca_swr *wr, bool first, bool last)
+{
+    static const uint8_t send[] = {
+        RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY,
+        RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM, RC_SEND_LAST_INV, RC_SEND_ONLY_INV,
+    };
+    static const uint8_t write[] = {
+        RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY,
+        RC_WRITE_LAST_IMM, RC_WRITE_ONLY_IMM,
+    };
+    bool is_write = wr->opcode == QHCA_WR_RDMA_WRITE ||
+                    wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
+    bool imm = wr->opcode == QHCA_WR_SEND_WITH_IMM ||
+               wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
+    unsigned i = (unsigned)last * 2 + first;
+
+    if (wr->opcode == QHCA_WR_ATOMIC_WRITE) {
+        return RC_ATOMIC_WRITE;
+    }
+    if (last && imm) {
+        i += 2;
+    } else if (last && wr->opcode == QHCA_WR_SEND_WITH_INV) {
+        i += 4;
+    }
+    return is_write ? write[i] : send[i];
+}
+
+/* D-010 */
+static bool ask_for_ack(struct qhca_qp *qp, bool last)
+{
+    struct qhca_requester *r = &qp->req;
+
+    if (!qhca_qp_is_reliable(qp)) {
+        return false;
+    }
+    if (last || ++r->unasked >= QHCA_ACKREQ_EVERY ||
+        unacked(r) + 1 >= QHCA_WINDOW) {
+        r->unasked = 0;
+        return true;
+    }
+    return false;
+}
+
+/* One packet of a SEND or WRITE; false: the buffers have gone bad meanwhile. */
+static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_swr *wr)
+{
+    struct qhca_requester *r = &qp->req;
+    uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
+    uint64_t off = (uint64_t)n * qp->mtu;
+    size_t len = MIN_OF((size_t)qp->mtu, (size_t)(wr->length - off));
+    bool first = n == 0, last = n == wr->num_psn - 1;
+    struct qhca_txbuf b;
+    uint8_t *payload = qhca_packet_start(e, qp, &b,
+                                         data_opcode(wr, first, last),
+                                         r->snd_psn);
+
+    if (qhca_swr_gather(e, qp, wr, off, payload, len) != QHCA_SEG_OK) {
+        return false;
+    }
+    b.p.payload_len = len;
+    b.p.va = wr->raddr;
+    b.p.rkey = wr->rkey;
+    b.p.dma_len = wr->length;
+    b.p.imm = wr->imm;
+    b.p.inv_key = wr->inv_key;
+    b.p.srqn = wr->srqn;
+    /* SE only where a receive WR is consumed (B-045). */
+    b.p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
+                    wr->opcode != QHCA_WR_RDMA_WRITE &&
+                    wr->opcode != QHCA_WR_ATOMIC_WRITE;
+    b.p.ackreq = ask_for_ack(qp, last);
+    qhca_packet_send(e, qp, &b);
+    r->snd_psn = psn_add(r->snd_psn, 1);
+    return true;
+}
+
+/* The request of a READ, or of what is still missing of it (D-006). */
+static void send_read(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_swr *wr)
+{
+    struct qhca_requester *r = &qp->req;
+    uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
+    uint64_t off = (uint64_t)n * qp->mtu;
+    uint32_t piece = MIN_OF(wr->num_psn - n, READ_PIECE);
+    struct qhca_txbuf b;
+
+    qhca_packet_start(e, qp, &b, RC_READ_REQUEST, r->snd_psn);
+    b.p.va = wr->raddr + off;
+    b.p.rkey = wr->rkey;
+    b.p.dma_len = (uint32_t)MIN_OF(wr->length - off, (uint64_t)piece * qp->mtu);
+    b.p.srqn = wr->srqn;
+    b.p.ackreq = true;
+    qhca_packet_send(e, qp, &b);
+    r->snd_psn = psn_add(r->snd_psn, piece);
+}
+
+/* A request without payload: atomic or FLUSH. */
+static void send_bare(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_swr *wr)
+{
+    static const uint8_t opcode[] = {
+        [QHCA_WR_ATOMIC_CMP_AND_SWP] = RC_CMP_SWAP,
+        [QHCA_WR_ATOMIC_FETCH_AND_ADD] = RC_FETCH_ADD,
+        [QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP] = RC_MASKED_CMP_SWAP,
+        [QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD] = RC_MASKED_FETCH_ADD,
+        [QHCA_WR_FLUSH] = RC_FLUSH,
+    };
+    struct qhca_requester *r = &qp->req;
+    uint8_t op = roce_opcode(opcode[wr->opcode])->op;
+    struct qhca_txbuf b;
+
+    qhca_packet_start(e, qp, &b, opcode[wr->opcode], r->snd_psn);
+    b.p.va = wr->raddr;
+    b.p.rkey = wr->rkey;
+    b.p.swap_add = wr->swap_add;
+    b.p.compare = op == OP_CAS || op == OP_MASKED_CAS ? wr->compare : 0;
+    b.p.swap_mask = op == OP_MASKED_CAS ? wr->swap_mask : 0;
+    b.p.compare_mask = wr->compare_mask;
+    b.p.srqn = wr->srqn;
+    b.p.dma_len = wr->flush_len;
+    b.p.flush_type = wr->flush_type;
+    b.p.flush_level = wr->flush_level;
+    b.p.ackreq = true;
+    qhca_packet_send(e, qp, &b);
+    r->snd_psn = psn_add(r->snd_psn, 1);
+}
+
+/*
+ * Nobody will acknowledge what has been sent: the WR is complete when its last
+ * packet has left (B-061).
+ */
+static void sent_for_good(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    r->una_psn = r->snd_psn;
+    if (r->snd_wqe != qp->sq.ci) {
+        qhca_sq_complete(e, qp);
+        qhca_qp_check_drained(e, qp);
+    }
+}
+
+/* Sends one packet at the cursor. False: the WR failed locally. */
+static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+    struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+    bool opens = r->snd_psn == wr->first_psn;
+
+    if (psn_diff(r->snd_psn, r->max_psn) < 0) {
+        qhca_count_qp(e, qp, QHCA_CNT_RETRANSMIT, 1);
+    }
+    if (wr->opcode == QHCA_WR_RDMA_READ) {
+        send_read(e, qp, wr);
+    } else if (qhca_swr_is_atomic(wr) || wr->opcode == QHCA_WR_FLUSH) {
+        send_bare(e, qp, wr);
+    } else if (!(qhca_qp_is_datagram(qp) ? qhca_datagram_send(e, qp, wr) :
+                                           send_data(e, qp, wr))) {
+        wr->fail = QHCA_WC_LOC_PROT_ERR;
+        r->stopped = true;
+        qhca_sq_fail_oldest(e, qp);
+        return false;
+    }
+    /* A READ that is asked for again from its middle counts as well. */
+    if (qhca_swr_is_rd_atomic(wr) && (opens || !r->rd_atomic)) {
+        r->rd_atomic++;
+    }
+    if (psn_diff(r->snd_psn, r->max_psn) > 0) {
+        r->max_psn = r->snd_psn;
+    }
+    if (r->snd_psn == psn_add(wr->first_psn, wr->num_psn)) {
+        r->snd_wqe++;
+    }
+    if (!qhca_qp_is_reliable(qp)) {
+        sent_for_good(e, qp);
+    }
+    return true;
+}
+
+unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
+                             unsigned budget)
+{
+    struct qhca_requester *r = &qp->req;
+    unsigned n = 0;
+
+    while (n < budget && qhca_requester_ready(qp)) {
+        struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+
+        if (r->snd_wqe == qp->sq.next) {
+            start_wqe(e, qp);   /* it may be bad, or have to wait */
+        } else if (qhca_swr_is_memop(wr)) {
+            qhca_memop_step(e, qp);
+        } else if (!qhca_packet_room(e, qp, qhca_swr_av(qp, wr),
+                                     QHCA_TX_RESERVE) ||
+                   !send_one(e, qp)) {
+            break;
+        }
+        n++;
+    }
+    if (n && !r->timer.pos) {
+        qhca_requester_timer(e, qp);
+    }
+    return n;
+}

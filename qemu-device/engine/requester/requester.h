@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, requester: the sending half of a QP. It reads send WQEs, sends
+ * their packets, takes the answers, retries, and completes the work requests in
+ * order (IBTA 9.7.2, 9.9.2; of UC 9.8.2, of UD 9.8.3).
+ */
+#ifndef QHCA_ENGINE_REQUESTER_H
+#define QHCA_ENGINE_REQUESTER_H
+
+#include "../qp/qp.h"
+
+/* Request packets a QP may have sent and not seen acknowledged. */
+#define QHCA_WINDOW         64u
+/* An acknowledgement is asked for at least every so many packets. */
+#define QHCA_ACKREQ_EVERY   16u
+
+/*
+ * struct qhca_swr - a send work request that has been started: the one copy of
+ * its WQE, and which PSNs it owns.
+ */
+struct qhca_swr {
+    uint64_t wr_id;
+    uint64_t raddr;
+    uint64_t swap_add, compare;
+    uint64_t swap_mask, compare_mask;   /* masked atomics */
+    struct {
+        struct qhca_av av;      /* port, GID index and PD have been checked */
+        uint32_t qpn, qkey;
+    } ud;
+    uint32_t rkey;
+    uint32_t srqn;              /* XRC: where it goes */
+    uint32_t imm;               /* network order */
+    uint32_t inv_key;
+    uint32_t length;
+    uint32_t flush_len;         /* FLUSH: as in the WQE */
+    uint8_t flush_type, flush_level;
+    uint32_t first_psn, num_psn;
+    uint16_t num_seg;
+    uint8_t opcode;             /* enum qhca_wr_opcode */
+    uint8_t flags;              /* QHCA_WQE_* */
+    uint8_t fail;               /* status to fail with once it is the oldest */
+    bool executed;              /* one without packets: it has been done */
+    union {
+        struct qhca_memop memop;
+        struct qhca_seg seg[QHCA_MAX_SEND_SGE];
+        uint8_t inline_data[QHCA_MAX_INLINE];
+    };
+};
+
+static inline struct qhca_swr *qhca_swr_at(struct qhca_qp *qp, uint32_t index)
+{
+    return &qp->req.swr[index % QHCA_INFLIGHT];
+}
+
+static inline bool qhca_swr_is_atomic(const struct qhca_swr *wr)
+{
+    return wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ||
+           wr->opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD ||
+           wr->opcode == QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP ||
+           wr->opcode == QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Whether its answer brings data for its SGEs. */
+static inline bool qhca_swr_has_result(const struct qhca_swr *wr)
+{
+    return wr->opcode == QHCA_WR_RDMA_READ || qhca_swr_is_atomic(wr);
+}
+
+/* Whether it takes a resource of the responder, who answers with no ACK. */
+static inline bool qhca_swr_is_rd_atomic(const struct qhca_swr *wr)
+{
+    return qhca_swr_has_result(wr) || wr->opcode == QHCA_WR_FLUSH ||
+           wr->opcode == QHCA_WR_ATOMIC_WRITE;
+}
+
+/* Whether it has no packets: REG_MR, BIND_MW, LOCAL_INV. */
+static inline bool qhca_swr_is_memop(const struct qhca_swr *wr)
+{
+    return wr->opcode == QHCA_WR_BIND_MW || wr->opcode == QHCA_WR_LOCAL_INV ||
+           wr->opcode == QHCA_WR_REG_MR;
+}
+
+/* Where the packets of @wr go. */
+static inline const struct qhca_av *qhca_swr_av(const struct qhca_qp *qp,
+                                                const struct qhca_swr *wr)
+{
+    return qhca_qp_is_datagram(qp) ? &wr->ud.av : &qp->attr.av;
+}
+
+/* ---- swqe.c: from the ring to struct qhca_swr ---- */
+
+/*
+ * Reads send WQE @index into @wr, in one copy. On BAD, wr->fail says why; wr_id
+ * and opcode are valid unless UNREADABLE.
+ */
+enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
+                                         struct qhca_qp *qp, uint32_t index,
+                                         struct qhca_swr *wr);
+/* Copies @len bytes of the WR's data, inline or not, from byte @off on. */
+enum qhca_seg_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
+                                     const struct qhca_swr *wr, uint64_t off,
+                                     uint8_t *dst, size_t len);
+
+/* ---- requester.c ---- */
+
+/* Sends up to @budget request packets; returns how many. */
+unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
+                             unsigned budget);
+/* Whether there is something to send now. */
+bool qhca_requester_ready(struct qhca_qp *qp);
+/* Entering SQD: a WR read from the ring but not begun on the wire goes back. */
+void qhca_requester_hold(struct qhca_qp *qp);
+/*
+ * What was started and is not sent never will be; the PSNs go on behind what
+ * was.
+ */
+void qhca_requester_abandon(struct qhca_qp *qp);
+
+/* ---- retry.c ---- */
+
+/* Goes back to the oldest unacknowledged PSN and sends again from there. */
+void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp);
+/* As above, at the cost of one retry; fails the WR when none is left. */
+void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp);
+/* (Re)starts or stops the ACK timer according to what is outstanding. */
+void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp);
+/* What req.timer runs. */
+void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t);
+
+/* ---- memop.c, datagram.c: what is not sent packet by packet ---- */
+
+/* Executes the WR without packets at the cursor, which goes on. */
+void qhca_memop_step(struct qhca_engine *e, struct qhca_qp *qp);
+/* Sends the message, one packet; false: its buffers are bad. */
+bool qhca_datagram_send(struct qhca_engine *e, struct qhca_qp *qp,
+                        struct qhca_swr *wr);
+
+/* ---- completer.c ---- */
+
+/* A packet with an answer. */
+void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct roce_packet *p);
+
+/* ---- complete.c: the end of send WRs, in order ---- */
+
+/*
+ * The oldest send WR succeeds: its CQE, if one is asked for. So do those behind
+ * it that have no packets and are done.
+ */
+void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp);
+/*
+ * The oldest send WR fails with @status: its CQE, then the state where the rest
+ * is flushed: ERR for RC (A-096), SQE for the others, whose receive queue goes
+ * on (A-091 to A-093).
+ */
+void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
+                  enum qhca_cqe_status status);
+/* Fails the oldest send WR if it was found bad while others were before it. */
+void qhca_sq_fail_oldest(struct qhca_engine *e, struct qhca_qp *qp);
+/* The oldest send WR, started or not, ends with a flush error. */
+void qhca_sq_flush_one(struct qhca_engine *e, struct qhca_qp *qp);
+
+#endif /* QHCA_ENGINE_REQUESTER_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: requester, going back: the ACK timer, the RNR wait, and how a
+ * QP sends again what was not acknowledged.
+ */
+#include "requester.h"
+
+#define NS_PER_TIMEOUT_UNIT 4096ull     /* IBTA 9.7.6.1.3: 4.096 us * 2^t */
+
+void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    r->snd_psn = r->una_psn;
+    r->snd_wqe = qp->sq.ci;
+    r->rd_atomic = 0;
+    r->unasked = 0;
+    r->rewound = true;
+    r->grace = false;
+    qhca_requester_timer(e, qp);
+    qhca_qp_schedule(e, qp);
+}
+
+void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    qhca_trace(e, QHCA_TRACE_RETRY, qp->qpn, r->una_psn, r->retries);
+    if (!r->retries) {
+        qhca_count_qp(e, qp, QHCA_CNT_RETRY_EXC, 1);
+        qhca_sq_fail(e, qp, QHCA_WC_RETRY_EXC_ERR);
+        return;
+    }
+    r->retries--;
+    qhca_requester_rewind(e, qp);
+}
+
+void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    if (r->rnr_wait) {
+        return;                 /* the timer runs for the RNR wait (D-033) */
+    }
+    /* It can be asked to start by the turn in which the QP failed. */
+    if (r->max_psn == r->una_psn || !qp->attr.timeout ||
+        qp->state == QHCA_QPS_ERR) {
+        qhca_timer_cancel(e, &r->timer);
+        return;
+    }
+    qhca_timer_set(e, &r->timer,
+                   e->now + (NS_PER_TIMEOUT_UNIT << qp->attr.timeout));
+}
+
+void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t)
+{
+    struct qhca_qp *qp = container_of(t, struct qhca_qp, req.timer);
+
+    if (qp->req.rnr_wait) {
+        qp->req.rnr_wait = false;
+        qhca_requester_timer(e, qp);
+        qhca_qp_schedule(e, qp);
+        return;
+    }
+    /*
+     * Frames that still wait in this device are not lost, however late the
+     * host is to let it work: look again when they have been handled. Once:
+     * the frames of others must not keep this QP from noticing a dead peer.
+     */
+    if (!qp->req.grace &&
+        (qhca_fifo_used(&e->port->loop) || e->port->tx_blocked)) {
+        qp->req.grace = true;
+        qhca_requester_timer(e, qp);
+        return;
+    }
+    qhca_count_qp(e, qp, QHCA_CNT_TIMEOUT, 1);
+    qhca_requester_retry(e, qp);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: reading send WQEs. Each is copied from guest memory in one read
+ * and only the copy is judged, so the guest cannot change it in between.
+ */
+#include "requester.h"
+
+#define TY(t)       (1u << QHCA_QPT_##t)
+#define RELIABLE    (TY(RC) | TY(XRC_INI))
+#define CONNECTED   (RELIABLE | TY(UC))
+#define DATAGRAM    (TY(UD) | TY(GSI))
+
+enum {
+    WR_INLINE = 0x1,            /* may carry inline data */
+    WR_ATOMIC = 0x2,            /* exactly 8 bytes (B-032, B-074) */
+    WR_RD_ATOMIC = 0x4,         /* needs max_rd_atomic (D-067) */
+    WR_NO_DATA = 0x8,
+    WR_KERNEL = 0x10,           /* names DMA addresses: not for processes */
+    WR_FLUSH = 0x20,
+};
+
+/* Which opcode a QP of which type takes (B.1), and what the WR may do. */
+static const struct {
+    uint16_t types;             /* set of QP types; empty: not offered */
+    uint8_t rules;
+} wr_rules[] = {
+    [QHCA_WR_SEND]                 = { CONNECTED | DATAGRAM, WR_INLINE },
+    [QHCA_WR_SEND_WITH_IMM]        = { CONNECTED | TY(UD), WR_INLINE },
+    [QHCA_WR_SEND_WITH_INV]        = { RELIABLE, WR_INLINE },
+    [QHCA_WR_RDMA_WRITE]           = { CONNECTED, WR_INLINE },
+    [QHCA_WR_RDMA_WRITE_WITH_IMM]  = { CONNECTED, WR_INLINE },
+    [QHCA_WR_RDMA_READ]            = { RELIABLE, WR_RD_ATOMIC },
+    [QHCA_WR_ATOMIC_CMP_AND_SWP]   = { RELIABLE, WR_ATOMIC | WR_RD_ATOMIC },
+    [QHCA_WR_ATOMIC_FETCH_AND_ADD] = { RELIABLE, WR_ATOMIC | WR_RD_ATOMIC },
+    [QHCA_WR_BIND_MW]              = { CONNECTED, WR_NO_DATA },
+    [QHCA_WR_LOCAL_INV]            = { CONNECTED, WR_NO_DATA },
+    [QHCA_WR_REG_MR]               = { TY(RC) | TY(UC),
+                                       WR_NO_DATA | WR_KERNEL },
+    [QHCA_WR_FLUSH]                = { TY(RC), WR_RD_ATOMIC | WR_NO_DATA |
+                                               WR_FLUSH },
+    [QHCA_WR_ATOMIC_WRITE]         = { TY(RC), WR_INLINE | WR_ATOMIC |
+                                               WR_RD_ATOMIC },
+    [QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP] = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
+    [QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { TY(RC), WR_ATOMIC |
+                                                      WR_RD_ATOMIC },
+};
+
+static bool opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
+{
+    return opcode < ARRAY_SIZE(wr_rules) &&
+           (wr_rules[opcode].types & 1u << qp->type) &&
+           (!(wr_rules[opcode].rules & WR_KERNEL) || qp->user.reserved);
+}
+
+static enum qhca_wqe_result bad_wqe(struct qhca_engine *e, struct qhca_qp *qp,
+                                    struct qhca_swr *wr, uint8_t status,
+                                    const char *why)
+{
+    qhca_count(e, QHCA_CNT_BAD_WQE);
+    qhca_guest_error(e, "QP 0x%x: send WQE with %s", qp->qpn, why);
+    wr->fail = status;
+    return QHCA_WQE_BAD;
+}
+
+static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
+{
+    wr->wr_id = le64toh(w->wr_id);
+    wr->opcode = w->opcode;
+    wr->flags = w->flags;
+    wr->imm = w->imm;
+    wr->inv_key = le32toh(w->inv_key);
+    wr->fail = 0;
+    wr->executed = false;
+    wr->raddr = le64toh(w->rdma.addr);
+    wr->rkey = le32toh(w->rdma.rkey);
+    wr->srqn = le32toh(w->rdma.srqn) & QHCA_OBJ_MASK;
+    wr->swap_add = le64toh(w->atomic.swap_add);
+    wr->compare = le64toh(w->atomic.compare);
+    wr->swap_mask = le64toh(w->atomic.swap_mask);
+    wr->compare_mask = le64toh(w->atomic.compare_mask);
+    wr->ud.av = w->ud.av;
+    wr->ud.qpn = le32toh(w->ud.qpn) & QHCA_OBJ_MASK;
+    wr->ud.qkey = le32toh(w->ud.qkey);
+}
+
+/* An address of this port, made in the QP's PD (B-031, I-046). */
+static bool address_ok(const struct qhca_qp *qp, const struct qhca_av *av)
+{
+    return av->port == 1 && av->sgid_index < QHCA_MAX_GID &&
+           le32toh(av->pdn) == qp->pd->pdn;
+}
+
+static enum qhca_wqe_result fetch_flush(struct qhca_engine *e,
+                                        struct qhca_qp *qp,
+                                        const struct qhca_sq_wqe *w,
+                                        struct qhca_swr *wr)
+{
+    wr->flush_type = w->flush.type;
+    wr->flush_level = w->flush.level;
+    wr->flush_len = le32toh(w->flush.length);
+    if (!qhca_flush_kind_ok(wr->flush_type, wr->flush_level)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad kind of FLUSH");
+    }
+    if (wr->flush_len > QHCA_MAX_MSG) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_LEN_ERR, "a bad length");
+    }
+    return QHCA_WQE_OK;
+}
+
+static void fetch_memop(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
+{
+    struct qhca_memop *op = &wr->memop;
+
+    memset(op, 0, sizeof(*op));
+    switch (w->opcode) {
+    case QHCA_WR_REG_MR:
+        op->key = le32toh(w->reg.key);
+        op->addr = le64toh(w->reg.iova);
+        op->length = le64toh(w->reg.length);
+        op->table = le64toh(w->reg.table);
+        op->num_blocks = le32toh(w->reg.num_blocks);
+        op->offset = le32toh(w->reg.offset);
+        op->block_shift = w->reg.block_shift;
+        op->access = le16toh(w->reg.access);
+        break;
+    case QHCA_WR_BIND_MW:
+        op->key = le32toh(w->bind.mw_key);
+        op->mr_key = le32toh(w->bind.mr_key);
+        op->addr = le64toh(w->bind.addr);
+        op->length = le64toh(w->bind.length);
+        op->access = le16toh(w->bind.access);
+        break;
+    default:
+        op->key = le32toh(w->inv_key);
+        break;
+    }
+}
+
+static enum qhca_wqe_result fetch_no_data(struct qhca_engine *e,
+                                          struct qhca_qp *qp,
+                                          const struct qhca_sq_wqe *w,
+                                          struct qhca_swr *wr)
+{
+    if (w->count || (w->flags & QHCA_WQE_INLINE)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "data it cannot have");
+    }
+    wr->length = 0;
+    wr->num_seg = 0;
+    if (wr_rules[w->opcode].rules & WR_FLUSH) {
+        return fetch_flush(e, qp, w, wr);
+    }
+    fetch_memop(w, wr);
+    return QHCA_WQE_OK;
+}
+
+enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
+                                         struct qhca_qp *qp, uint32_t index,
+                                         struct qhca_swr *wr)
+{
+    uint8_t raw[QHCA_SQ_STRIDE_MAX];
+    struct qhca_sq_wqe w;
+    uint64_t off = (uint64_t)(index & (qhca_wq_size(&qp->sq) - 1))
+                   << qp->sq.log_stride;
+
+    if (!qhca_mem_read(e, &qp->sq.mem, off, raw, 1u << qp->sq.log_stride)) {
+        return QHCA_WQE_UNREADABLE;
+    }
+    memcpy(&w, raw, sizeof(w));
+    parse_send_header(&w, wr);
+
+    qhca_trace(e, QHCA_TRACE_WQE, qp->qpn, index, w.opcode);
+    if (!opcode_ok(qp, w.opcode)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
+    }
+
+    if (qhca_qp_is_datagram(qp) && !address_ok(qp, &wr->ud.av)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad address");
+    }
+
+    uint8_t rules = wr_rules[w.opcode].rules;
+    unsigned count = le16toh(w.count);
+    uint64_t length = count;
+
+    if ((rules & WR_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR,
+                       "an opcode that needs max_rd_atomic");
+    }
+    if (rules & WR_NO_DATA) {
+        return fetch_no_data(e, qp, &w, wr);
+    }
+    if (w.flags & QHCA_WQE_INLINE) {
+        /* Every stride has room for the word of an ATOMIC WRITE. */
+        uint32_t room = rules & WR_ATOMIC ? 8 : qp->max_inline;
+
+        if (!(rules & WR_INLINE) || count > room) {
+            return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "bad inline data");
+        }
+        memcpy(wr->inline_data, raw + sizeof(w), count);
+        wr->num_seg = 0;
+    } else {
+        if (count > qp->sq.max_sge) {
+            return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "too many SGEs");
+        }
+        length = qhca_segs_parse(wr->seg, raw + sizeof(w), count);
+        wr->num_seg = (uint16_t)count;
+    }
+    if (length > QHCA_MAX_MSG || ((rules & WR_ATOMIC) && length != 8)) {
+        return bad_wqe(e, qp, wr, QHCA_WC_LOC_LEN_ERR, "a bad length");
+    }
+    wr->length = (uint32_t)length;
+    return QHCA_WQE_OK;
+}
+
+enum qhca_seg_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
+                                     const struct qhca_swr *wr, uint64_t off,
+                                     uint8_t *dst, size_t len)
+{
+    if (wr->flags & QHCA_WQE_INLINE) {
+        memcpy(dst, wr->inline_data + off, len);
+        return QHCA_SEG_OK;
+    }
+    return qhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: where RoCE packets arrive: finding the QP a packet is for, and
+ * whether that QP takes it from this sender in its state.
+ */
+#include "transport.h"
+
+/*
+ * Whether the packet is of the QP's service. Of the opcodes that belong to none
+ * RC has those that are known.
+ */
+static bool of_service(const struct qhca_qp *qp, const struct roce_packet *p)
+{
+    uint8_t service = p->opcode & SVC_MASK;
+
+    return service == qhca_qp_service(qp) ||
+           (service == SVC_VENDOR && qp->type == QHCA_QPT_RC &&
+            roce_opcode(p->opcode)->op != OP_NONE);
+}
+
+/*
+ * Only the peer of the AV may talk to a connected QP (D-083): of what the port
+ * sends to itself, only the QP it is connected to. The PSNs of others are no
+ * secret on one machine, and neither neighbours here nor the network may speak
+ * for a QP of this port.
+ */
+static bool from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
+                      const struct roce_packet *p)
+{
+    const struct qhca_gid *local = &e->port->gid[qp->attr.av.sgid_index];
+    bool loop, net;
+
+    if (!local->valid || p->vlan != local->vlan ||
+        memcmp(p->dgid, local->gid, 16) != 0 ||
+        memcmp(p->sgid, qp->attr.av.dgid, 16) != 0) {
+        return false;
+    }
+    qhca_route(e, &qp->attr.av, &loop, &net);
+    return loop ? p->from == le32toh(qp->attr.dest_qpn) : !p->from;
+}
+
+/* States in which requests and responses are looked at. */
+static const struct {
+    bool request, response;
+} takes[] = {
+    [QHCA_QPS_RTR] = { true, false },
+    [QHCA_QPS_RTS] = { true, true },
+    [QHCA_QPS_SQD] = { true, true },
+    [QHCA_QPS_SQE] = { true, false },
+    [QHCA_QPS_ERR] = { false, false },
+};
+
+/* Whether the sender may talk to the QP; if not, that is counted. */
+static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
+                      const struct roce_packet *p)
+{
+    bool datagram = qhca_qp_is_datagram(qp);
+
+    if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
+        e->port->bad_pkey += e->port->bad_pkey < 0xffff;
+        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_PKEY);
+        return false;
+    }
+    if (!datagram && !from_peer(e, qp, p)) {
+        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_ADDR);
+        return false;
+    }
+    if (datagram && (roce_opcode(p->opcode)->flags & OPF_DETH) &&
+        p->qkey != qhca_qp_qkey(qp)) {                          /* D-078 */
+        e->port->qkey_viol += e->port->qkey_viol < 0xffff;
+        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_QKEY);
+        return false;
+    }
+    return true;
+}
+
+static void accept(struct qhca_engine *e, const struct qhca_qp *qp,
+                   const struct roce_packet *p, size_t len)
+{
+    qhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, 1);
+    qhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
+    if ((p->tclass & IP_ECN_MASK) == IP_ECN_CE) {
+        qhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, 1);
+    }
+    qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
+}
+
+/*
+ * A congestion notification: the peer got a packet of this QP that the network
+ * had marked. There is no rate control to tell, so it is counted and touches
+ * nothing of the QP (E-041).
+ */
+static void cnp_rx(struct qhca_engine *e, const struct qhca_qp *qp,
+                   const struct roce_packet *p, size_t len)
+{
+    if (p->payload_len != CNP_LEN || p->pad) {
+        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_MALFORMED);
+    } else if (!takes[qp->state].request) {
+        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_STATE);
+    } else if (sender_ok(e, qp, p)) {
+        accept(e, qp, p, len);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
+    }
+}
+
+static void execute(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct roce_packet *p)
+{
+    if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
+        qhca_completer_rx(e, qp, p);    /* only reliable services have them */
+    } else if (qhca_qp_is_reliable(qp)) {
+        qhca_responder_rx(e, qp, p);
+    } else if (qp->type == QHCA_QPT_UC) {
+        qhca_uc_rx(e, qp, p);
+    } else {
+        qhca_datagram_rx(e, qp, p);
+    }
+}
+
+/* Each QP of XRC has one half only: it takes the packets of that (E-045). */
+static bool has_half(const struct qhca_qp *qp, bool response)
+{
+    return qp->type != (response ? QHCA_QPT_XRC_TGT : QHCA_QPT_XRC_INI);
+}
+
+static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct roce_packet *p, size_t len)
+{
+    const struct roce_opcode_info *info = roce_opcode(p->opcode);
+    bool response = info->flags & OPF_RESPONSE;
+
+    if (!of_service(qp, p) || !has_half(qp, response)) {
+        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_NO_QP);
+        return;
+    }
+    if (qhca_qp_is_datagram(qp) && info->op == OP_NONE) {
+        /* Nothing would say no to it. */
+        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_MALFORMED);
+        return;
+    }
+    if (response ? !takes[qp->state].response : !takes[qp->state].request) {
+        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_STATE);
+        return;
+    }
+    if (!sender_ok(e, qp, p)) {
+        return;
+    }
+    accept(e, qp, p, len);
+    execute(e, qp, p);
+}
+
+/* A copy of the packet for every QP of the group (D-084). */
+static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
+                             size_t len)
+{
+    const struct qhca_mcast_group *grp = qhca_group_find(e, p->dgid);
+
+    /* Its last QP may have gone meanwhile. */
+    for (uint32_t i = 0; grp && i < grp->num_qps; i++) {
+        deliver(e, grp->qp[i], p, len);
+    }
+}
+
+static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
+                       size_t len)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
+    bool group = qhca_gid_is_multicast(p->dgid);
+
+    /* Both must name a group, or neither (E-045). */
+    if (group && p->dest_qp == QHCA_QPN_MCAST) {
+        deliver_to_group(e, p, len);
+    } else if (group) {
+        qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_BAD_ADDR);
+    } else if (!qp) {
+        qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
+    } else if (roce_opcode(p->opcode)->op == OP_CNP) {
+        cnp_rx(e, qp, p, len);
+    } else {
+        deliver(e, qp, p, len);
+    }
+}
+
+void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                  uint32_t from)
+{
+    struct roce_packet p;
+
+    switch (roce_parse(&p, frame, len)) {
+    case ROCE_OK:
+        p.from = from;
+        find_taker(e, &p, len);
+        break;
+    case ROCE_BAD_ICRC:
+        qhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_ICRC);
+        break;
+    default:
+        qhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_MALFORMED);
+        break;
+    }
+}

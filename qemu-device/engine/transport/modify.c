@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: MODIFY_QP: what may be set to what, and what a new state sets
+ * going. Which attributes a transition takes is in qp_state.c.
+ */
+#include "transport.h"
+
+/* Where each attribute stands, and the largest value of the one-byte ones. */
+#define ATTR(bit, field, max) \
+    { QHCA_QP_##bit, offsetof(struct qhca_qp_attr, field), \
+      sizeof(((struct qhca_qp_attr *)0)->field), max }
+
+static const struct {
+    uint32_t bit;
+    size_t off, len;
+    uint8_t max;
+} attrs[] = {
+    ATTR(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify, 1),
+    ATTR(ACCESS_FLAGS, access, 0),
+    ATTR(PKEY_INDEX, pkey_index, 0),
+    ATTR(PORT, port, 1),
+    ATTR(QKEY, qkey, 0),
+    ATTR(AV, av, 0),
+    ATTR(PATH_MTU, path_mtu, 5),
+    ATTR(TIMEOUT, timeout, 31),
+    ATTR(RETRY_CNT, retry_cnt, 7),
+    ATTR(RNR_RETRY, rnr_retry, 7),
+    ATTR(RQ_PSN, rq_psn, 0),
+    ATTR(SQ_PSN, sq_psn, 0),
+    ATTR(MAX_QP_RD_ATOMIC, max_rd_atomic, QHCA_MAX_RD_ATOMIC),
+    ATTR(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, QHCA_MAX_RD_ATOMIC),
+    ATTR(MIN_RNR_TIMER, min_rnr_timer, 31),
+    ATTR(DEST_QPN, dest_qpn, 0),
+};
+
+#define ATTRS_KNOWN 0x0013bfffu     /* the bits above, STATE and CUR_STATE */
+
+/* A GID of this port to send from, and a peer of the same family. */
+static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
+{
+    const struct qhca_gid *local;
+
+    if (av->port != 1 || av->sgid_index >= QHCA_MAX_GID) {
+        return false;
+    }
+    local = &e->port->gid[av->sgid_index];
+    return local->valid &&
+           local->ipv4 == qhca_gid_is_ipv4(av->dgid);
+}
+
+/* Value checks of. */
+static bool values_ok(const struct qhca_engine *e, const struct qhca_qp_attr *a,
+                      uint32_t mask)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
+        if ((mask & attrs[i].bit) && attrs[i].len == 1 &&
+            ((const uint8_t *)a)[attrs[i].off] > attrs[i].max) {
+            return false;
+        }
+    }
+    if (((mask & QHCA_QP_PORT) && a->port != 1) ||
+        ((mask & QHCA_QP_PATH_MTU) && !a->path_mtu) ||
+        ((mask & QHCA_QP_PKEY_INDEX) && le16toh(a->pkey_index)) ||
+        ((mask & QHCA_QP_DEST_QPN) && le32toh(a->dest_qpn) > QHCA_OBJ_MASK) ||
+        ((mask & QHCA_QP_ACCESS_FLAGS) &&
+         (le16toh(a->access) &
+          ~(QHCA_ACCESS_MASK | QHCA_ACCESS_FLUSH_PERSISTENT)))) {
+        return false;
+    }
+    return !(mask & QHCA_QP_AV) || av_ok(e, &a->av);
+}
+
+/* What entering a state sets going, after the attributes have been taken. */
+static void enter_state(struct qhca_engine *e, struct qhca_qp *qp, uint8_t from,
+                        uint8_t to, uint32_t mask)
+{
+    qp->state = to;
+    if (from != to) {
+        qhca_trace(e, QHCA_TRACE_QP_STATE, qp->qpn, from, to);
+    }
+    if (to == QHCA_QPS_RTR) {
+        qp->rsp.epsn = le32toh(qp->attr.rq_psn) & PSN_MASK;
+    }
+    if (from == QHCA_QPS_RTR && to == QHCA_QPS_RTS) {
+        uint32_t psn = le32toh(qp->attr.sq_psn) & PSN_MASK;
+
+        qp->req.next_psn = qp->req.snd_psn = psn;
+        qp->req.max_psn = qp->req.una_psn = psn;
+    }
+    if (to == QHCA_QPS_RTS) {
+        qp->req.retries = qp->attr.retry_cnt;
+        qp->req.rnr_retries = qp->attr.rnr_retry;
+    }
+    if (from == QHCA_QPS_SQE) {
+        /* What was posted until now is flushed all the same. */
+        qp->req.flush_to = qp->sq.pi;
+        qp->req.flushing = qp->sq.pi != qp->sq.ci;
+    }
+    if (from == QHCA_QPS_RTS && to == QHCA_QPS_SQD) {
+        qhca_requester_hold(qp);
+        qp->sqd_notify = (mask & QHCA_QP_EN_SQD_ASYNC_NOTIFY) &&
+                         qp->attr.en_sqd_async_notify;
+        qhca_qp_check_drained(e, qp);
+    }
+    qhca_qp_schedule(e, qp);
+}
+
+static void take_attrs(struct qhca_qp *qp, const struct qhca_qp_attr *a,
+                       uint32_t mask)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
+        if (mask & attrs[i].bit) {
+            memcpy((uint8_t *)&qp->attr + attrs[i].off,
+                   (const uint8_t *)a + attrs[i].off, attrs[i].len);
+        }
+    }
+    qp->attr.rq_psn &= htole32(PSN_MASK);       /* */
+    qp->attr.sq_psn &= htole32(PSN_MASK);
+    if (mask & QHCA_QP_PATH_MTU) {
+        qp->mtu = 128u << a->path_mtu;
+    }
+}
+
+static int modify_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, le32toh(ctx->cmd->modify_qp.qpn));
+    uint32_t mask = le32toh(ctx->cmd->modify_qp.attr_mask);
+    struct qhca_qp_attr a;
+
+    if (!qp) {
+        return QHCA_ERR_OBJ;
+    }
+    memcpy(&a, ctx->mbox, sizeof(a));
+
+    uint8_t from = qp->state;
+    uint8_t to = mask & QHCA_QP_STATE ? a.state : from;
+
+    if ((mask & ~ATTRS_KNOWN) || to > QHCA_QPS_ERR || !values_ok(e, &a, mask)) {
+        return QHCA_ERR_PARAM;
+    }
+    if (((mask & QHCA_QP_CUR_STATE) && a.cur_state != from) ||
+        !qhca_qp_transition_ok(qp->type, from, to, mask)) {
+        return QHCA_ERR_STATE;
+    }
+    if (to == QHCA_QPS_RESET) {
+        qhca_trace(e, QHCA_TRACE_QP_STATE, qp->qpn, from, to);
+        qp->state = to;
+        qhca_qp_clear(e, qp);
+        return QHCA_OK;
+    }
+    if (to == QHCA_QPS_ERR) {
+        qhca_qp_error(e, qp, 0);
+        return QHCA_OK;
+    }
+    if (qhca_qp_draining(qp)) {                 /* */
+        return QHCA_ERR_STATE;
+    }
+    take_attrs(qp, &a, mask);
+    enter_state(e, qp, from, to, mask);
+    return QHCA_OK;
+}
+
+const struct qhca_command qhca_modify_commands[] = {
+    QHCA_COMMAND_IN(MODIFY_QP, modify_qp, struct qhca_qp_attr),
+    { 0 }
+};

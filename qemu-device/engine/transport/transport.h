@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, transport: joins the halves of QPs. Packets find their QP, QPs
+ * get their turns, and the commands create, modify and destroy them.
+ */
+#ifndef QHCA_ENGINE_TRANSPORT_H
+#define QHCA_ENGINE_TRANSPORT_H
+
+#include "../requester/requester.h"
+#include "../responder/responder.h"
+
+extern const struct qhca_room qhca_transport_room;
+
+/* ---- deliver.c ---- */
+
+/*
+ * A frame whose Ethernet destination is the port's or a multicast one, whose IP
+ * protocol is UDP with destination port 4791 and whose IP destination is a GID
+ * of the port: from the network or looped back. @frame starts at the Ethernet
+ * header, @len ends with the ICRC or Ethernet padding. @from: number of the QP
+ * that has sent it, if it is looped back, else 0.
+ */
+void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                  uint32_t from);
+
+/* ---- turn.c ---- */
+
+/*
+ * The QP that is first in line has its turn: a bounded part of what it has to
+ * do. It goes to the end of the line if there is more that can be done now.
+ * Returns the cost in packets, 0: there was nobody.
+ */
+unsigned qhca_qp_turn(struct qhca_engine *e);
+/* CQ @cq failed: QPs that use it get QP_FATAL and go to ERR (H-002, C-029). */
+void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq);
+/* Back to the empty queues of a new QP, without CQEs. */
+void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp);
+
+/* ---- create.c, modify.c, state.c, mcast.c ---- */
+
+extern const struct qhca_command qhca_qp_commands[];
+extern const struct qhca_command qhca_modify_commands[];
+extern const struct qhca_command qhca_mcast_commands[];
+/*
+ * Whether @mask is legal for moving a QP of @type from @from to @to,
+ * conformance A.2 and A.3: all required attributes, no others than optional
+ * ones.
+ */
+bool qhca_qp_transition_ok(uint8_t type, uint8_t from, uint8_t to,
+                           uint32_t mask);
+
+#endif /* QHCA_ENGINE_TRANSPORT_H */
