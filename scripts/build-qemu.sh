@@ -6,6 +6,7 @@
 # Build QEMU from Debian's source with the qhca device in it; print the
 # directory with the result. DIR/qemu-system-x86_64 there runs on any Linux
 # machine without privileges: it brings its own loader, libraries and firmware.
+# DIR/python has QEMU's Python packages of the same version: qemu.qmp, qemu.machine.
 #
 #   --debug      with AddressSanitizer and UBSan (a tree of its own)
 #   --any        whatever QEMU is already there, e.g. to run without the device
@@ -139,14 +140,16 @@ make_base()
 	touch "$TREE/.complete"
 }
 
-# collect DIR FINAL: the binary with its loader, libraries and firmware.
+# collect DIR FINAL: the binary with its loader, libraries and firmware, and what
+# Python programs drive it with.
 collect()
 {
 	# shellcheck disable=SC2016,SC2086 # expands inside; FIRMWARE is a list
 	in_buildroot sh -ec '
 		build=$1 out=$2
 		shift 2
-		mkdir -p "$out/lib" "$out/pc-bios"
+		mkdir -p "$out/lib" "$out/pc-bios" "$out/python/qemu"
+		cp -r "$build/../python/qemu/machine" "$build/../python/qemu/qmp" "$out/python/qemu"
 		cp "$build/qemu-system-x86_64" "$out/qemu-system-x86_64.bin"
 		ldd "$out/qemu-system-x86_64.bin" | grep -o "/[^ ]*" |
 			xargs cp -L -t "$out/lib"
