@@ -1,131 +1,65 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A QEMU process without a CPU, driven over its qtest and QMP sockets."""
 
-import json
+import contextlib
 import os
 import re
-import shutil
-import socket
-import subprocess
+import signal
 import tempfile
-import time
+import threading
 
-TIMEOUT = 20        # seconds for any one answer
+from qemu.machine import QEMUQtestMachine
+from qemu.machine.machine import AbnormalShutdown, QEMUMachineError
+
+LIFE = 60           # seconds a machine may take, from its start to its end
 ECAM = 0xb0000000   # where PCI Express configuration space is mapped
 RAM_SIZE = 64 << 20
 SANITIZERS = r"runtime error:|Sanitizer|SUMMARY"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-class MachineError(Exception):
-    """QEMU did not start, went away, or refused a command."""
-
-
-class _Lines:
-    """A stream socket read line by line."""
-
-    def __init__(self, sock):
-        self.sock = sock
-        self.buf = b""
-
-    def send(self, text):
-        self.sock.sendall(text.encode() + b"\n")
-
-    def recv(self):
-        while b"\n" not in self.buf:
-            data = self.sock.recv(65536)
-            if not data:
-                raise MachineError("QEMU went away")
-            self.buf += data
-        line, _, self.buf = self.buf.partition(b"\n")
-        return line.decode()
-
-
-class Machine:
-    """One q35 machine; a context manager that always ends its process."""
+class Machine(QEMUQtestMachine):
+    """One q35 machine, running inside its with statement and no longer."""
 
     def __init__(self, qemu, *args):
-        self.dir = tempfile.mkdtemp(prefix="qhca-qtest-")
-        self.log_path = os.path.join(self.dir, "log")
-        self.process = None
-        servers = [self._listen(name) for name in ("qtest", "qmp")]
-        command = [
-            qemu, "-nodefaults", "-display", "none", "-accel", "qtest",
-            "-machine", "q35", "-m", "%dM" % (RAM_SIZE >> 20),
-            "-d", "guest_errors", "-D", self.log_path,
-            "-qtest", "unix:" + self._path("qtest"), "-qtest-log", "/dev/null",
-            "-qmp", "unix:" + self._path("qmp"), *args]
-        try:
-            with open(self._path("stderr"), "wb") as err:
-                self.process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=err, stderr=err)
-            self.qtest, self.qmp_stream = map(self._accept, servers)
-            self.qmp_stream.recv()      # greeting
-            self.qmp("qmp_capabilities")
-            self.map_ecam()
-        except (OSError, MachineError) as e:
-            text = self.stderr() or str(e)
-            self.close()
-            raise MachineError("QEMU did not start: " + text) from e
-        except BaseException:
-            self.close()
-            raise
-        finally:
-            for server in servers:
-                server.close()
-
-    def _path(self, name):
-        return os.path.join(self.dir, name)
-
-    def _listen(self, name):
-        server = socket.socket(socket.AF_UNIX)
-        server.bind(self._path(name))
-        server.listen(1)
-        server.settimeout(0.1)
-        return server
-
-    def _accept(self, server):
-        end = time.monotonic() + TIMEOUT
-        while time.monotonic() < end:
-            try:
-                sock = server.accept()[0]
-                sock.settimeout(TIMEOUT)
-                return _Lines(sock)
-            except socket.timeout:
-                if self.process.poll() is not None:
-                    break
-        raise MachineError("no answer")
+        # The wrapper ends QEMU even if this process is killed.
+        super().__init__(qemu, wrapper=("setpriv", "--pdeathsig", "KILL"),
+                         base_temp_dir=tempfile.gettempdir())
+        self.log_path = os.path.join(self.temp_dir, "log")
+        self.watchdog = threading.Timer(LIFE, self._expire)
+        self.set_machine("q35")
+        self.add_args("-nodefaults", "-m", "%dM" % (RAM_SIZE >> 20),
+                      "-d", "guest_errors", "-D", self.log_path,
+                      "-qtest-log", "none", *args)
 
     def __enter__(self):
+        self.launch()
         return self
 
+    def _post_launch(self):
+        self.watchdog.start()
+        super()._post_launch()
+        self.map_ecam()
+
+    def _post_shutdown(self):
+        self.watchdog.cancel()
+        super()._post_shutdown()
+
+    def _expire(self):
+        """Whoever waits for an answer gets an error instead."""
+        print("# a machine still ran after %d s" % LIFE, flush=True)
+        self._subp.kill()
+
     def __exit__(self, kind, value, trace):
-        self.stop()
-        complaints = [line for line in self.stderr().splitlines()
-                      if re.search(SANITIZERS, line)]
-        status = self.process.returncode
-        self.close()
-        if kind is None and (complaints or status):
-            raise MachineError("QEMU ended with status %d: %s" % (
-                status, "; ".join(complaints)))
-
-    def stop(self):
-        if self.process:
-            self.process.terminate()
-            try:
-                self.process.wait(TIMEOUT)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-
-    def close(self):
-        self.stop()
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def stderr(self):
-        with open(self._path("stderr"), encoding="utf-8",
-                  errors="replace") as f:
-            return f.read().strip()
+        # After a failure nobody knows whether QEMU still listens.
+        hard = kind is not None
+        with contextlib.suppress(AbnormalShutdown):     # the status tells
+            self.shutdown(hard)
+        status, output = self.exitcode(), self.get_log()
+        killed = hard and status == -signal.SIGKILL
+        if re.search(SANITIZERS, output) or (status and not killed):
+            raise QEMUMachineError("QEMU ended with status %d: %s" % (
+                status, output)) from value
 
     def log(self):
         """What was logged with -d, so far."""
@@ -135,56 +69,40 @@ class Machine:
         except FileNotFoundError:
             return ""
 
-    # qtest
-
-    def _cmd(self, *words):
-        self.qtest.send(" ".join(map(str, words)))
-        while True:
-            answer = self.qtest.recv().split()
-            if answer[0] == "OK":
-                return answer[1:]
-            if answer[0] != "IRQ":
-                raise MachineError("qtest: %s: %s" % (words, answer))
+    def ask(self, *words):
+        """A qtest command; the words of its answer after the OK."""
+        answer = self.qtest(" ".join(map(str, words))).split()
+        if answer[:1] != ["OK"]:
+            raise QEMUMachineError("qtest: %s: %s" % (words, answer))
+        return answer[1:]
 
     def write(self, addr, data):
         if data:
-            self._cmd("write", hex(addr), len(data), "0x" + data.hex())
+            self.ask("write", hex(addr), len(data), "0x" + data.hex())
 
     def read(self, addr, size):
-        return bytes.fromhex(self._cmd("read", hex(addr), size)[0][2:])
+        return bytes.fromhex(self.ask("read", hex(addr), size)[0][2:])
 
     def mmio_write(self, size, addr, val):
         name = {1: "writeb", 2: "writew", 4: "writel", 8: "writeq"}[size]
-        self._cmd(name, hex(addr), hex(val))
+        self.ask(name, hex(addr), hex(val))
 
     def mmio_read(self, size, addr):
         name = {1: "readb", 2: "readw", 4: "readl", 8: "readq"}[size]
-        return int(self._cmd(name, hex(addr))[0], 16)
+        return int(self.ask(name, hex(addr))[0], 16)
 
     def clock_step(self, ns):
-        self._cmd("clock_step", ns)
-
-    # QMP
-
-    def qmp(self, command, **args):
-        self.qmp_stream.send(json.dumps(
-            {"execute": command, "arguments": args}))
-        while True:
-            answer = json.loads(self.qmp_stream.recv())
-            if "error" in answer:
-                raise MachineError(answer["error"]["desc"])
-            if "return" in answer:
-                return answer["return"]
+        self.ask("clock_step", ns)
 
     def qom_get(self, path, name):
-        return self.qmp("qom-get", path=path, property=name)
+        return self.cmd("qom-get", path=path, property=name)
 
     # PCI
 
     def map_ecam(self):
         """As firmware does: 256 buses of configuration space at ECAM."""
-        self._cmd("outl", "0xcf8", "0x80000060")
-        self._cmd("outl", "0xcfc", hex(ECAM | 1))
+        self.ask("outl", "0xcf8", "0x80000060")
+        self.ask("outl", "0xcfc", hex(ECAM | 1))
 
     def pci(self, bus, slot, function=0):
         return PciFunction(self, bus, slot, function)

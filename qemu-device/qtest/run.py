@@ -6,7 +6,8 @@ Each test starts its own QEMU (no CPU, no firmware needed), programs the device
 as a driver would, and prints one line of TAP; the last line has the totals.
 Exit status: 0 if all passed, 1 if one failed, 2 if the tests cannot run.
 
-Needs nothing but Python and the QEMU that scripts/build-qemu.sh builds.
+Needs nothing but Python and the QEMU that scripts/build-qemu.sh builds. QEMU's
+Python packages are beside that; for another QEMU, PYTHONPATH says where they are.
 """
 
 import argparse
@@ -73,17 +74,22 @@ def run_one(number, name, function, qemu):
 
 def main():
     args = parse_args()
-    tests = collect(args.pattern)
+    qemu = args.qemu or build_qemu()
+    if not os.access(qemu, os.X_OK):
+        print("Bail out! cannot execute %s" % qemu)
+        return 2
+    sys.path.append(os.path.join(os.path.dirname(os.path.realpath(qemu)), "python"))
+    try:
+        tests = collect(args.pattern)
+    except ModuleNotFoundError as e:
+        print("Bail out! %s, see --help" % e)
+        return 2
     if args.list:
         for name, function in tests:
             print("%-28s %s" % (name, function.__doc__))
         return 0
     if not tests:
         print("Bail out! no such test")
-        return 2
-    qemu = args.qemu or build_qemu()
-    if not os.access(qemu, os.X_OK):
-        print("Bail out! cannot execute %s" % qemu)
         return 2
     print("TAP version 13\n1..%d" % len(tests), flush=True)
     failed = 0

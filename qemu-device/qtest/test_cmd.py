@@ -161,11 +161,11 @@ def test_interrupt(qemu):
         hca.took_irq(3)
         hca.arm_eq(eqn)
         assert not hca.took_irq(3)
-        hca.m.qmp("set_link", name="net0", up=False)
+        hca.m.cmd("set_link", name="net0", up=False)
         event = wait_for(lambda: hca.poll_eq(eqn), "event")
         equal(event[:2], (c.EVENT_LINK_DOWN, 1))
         assert hca.took_irq(3), "no interrupt"
-        hca.m.qmp("set_link", name="net0", up=True)
+        hca.m.cmd("set_link", name="net0", up=True)
         event = wait_for(lambda: hca.poll_eq(eqn), "event")
         equal(event[:2], (c.EVENT_LINK_UP, 1))
         assert not hca.took_irq(3), "interrupt of an EQ that was not armed"

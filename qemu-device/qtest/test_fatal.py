@@ -86,7 +86,7 @@ def test_eq_dma(qemu):
     with running(qemu, ",netdev=net0", args) as hca:
         hca.create_eq(flags=c.EQ_ASYNC)
         hca.command(0x2)
-        hca.m.qmp("set_link", name="net0", up=False)
+        hca.m.cmd("set_link", name="net0", up=False)
         expect_fatal(hca, c.FATAL_EQ_DMA)
         check_recovery(hca)
 
@@ -98,7 +98,7 @@ def test_eq_full(qemu):
         eqn = hca.create_eq(flags=c.EQ_ASYNC, log_size=4)
         for i in range(41):
             up = bool(i % 2)
-            hca.m.qmp("set_link", name="net0", up=up)
+            hca.m.cmd("set_link", name="net0", up=up)
             wait_for(lambda: bool(hca.reg("STATUS") & c.STATUS_LINK_UP) == up,
                      "link change")
         equal(hca.state, c.STATE_RUNNING)
@@ -115,7 +115,7 @@ def test_injected(qemu):
     with running(qemu) as hca:
         eqn = hca.create_eq(vector=2, flags=c.EQ_ASYNC)
         hca.arm_eq(eqn)
-        hca.m.qmp("qom-set", path=hca.path, property="inject-fatal",
+        hca.m.cmd("qom-set", path=hca.path, property="inject-fatal",
                   value=True)
         expect_fatal(hca, c.FATAL_INJECTED)
         equal(hca.poll_eq(eqn)[:2],
@@ -135,7 +135,7 @@ def test_msix_to_own_reset(qemu):
         entry = hca.bar[c.BAR_MSIX] + 16
         hca.m.mmio_write(4, entry, hca.reg_addr("RESET"))
         hca.m.mmio_write(4, entry + 8, c.RESET_KEY)
-        hca.m.qmp("qom-set", path=hca.path, property="inject-fatal",
+        hca.m.cmd("qom-set", path=hca.path, property="inject-fatal",
                   value=True)
         expect_fatal(hca, c.FATAL_INJECTED)
         equal(hca.counter("nested-mmio"), 1)

@@ -206,7 +206,7 @@ class Fuzzer:
         self.hca.m.clock_step(self.rng.choice((1000, 10 ** 7, 10 ** 9)))
 
     def link(self):
-        self.hca.m.qmp("set_link", name=self.hca.path.rsplit("/")[-1],
+        self.hca.m.cmd("set_link", name=self.hca.path.rsplit("/")[-1],
                        up=bool(self.rng.getrandbits(1)))
 
     def step(self):

@@ -3,10 +3,12 @@
 
 import contextlib
 
+from qemu.qmp import ExecuteError
+
 import contract as c
 from fixture import MAC, MAC_BYTES, cable, equal, running
 from hca import Hca, wait_for
-from machine import Machine, MachineError
+from machine import Machine
 from test_net import frame, make_queue
 
 PCIE_DEVCTL, PCIE_FLR = 8, 0x8000
@@ -57,7 +59,7 @@ def test_system_reset(qemu):
     """a reset of the machine empties the device"""
     with running(qemu) as hca:
         make_objects(hca)
-        hca.m.qmp("system_reset")
+        hca.m.cmd("system_reset")
         wait_for(lambda: hca.pci.read(0x04, 2) & 0x6 == 0 or
                  hca.pci.read(0x00, 2) != c.PCI_VENDOR_ID, "reset")
         hca.m.map_ecam()
@@ -94,14 +96,14 @@ def test_stop_cont(qemu):
     args = ("-netdev", "hubport,hubid=0,id=net0")
     with running(qemu, ",netdev=net0", args) as hca:
         eqn = hca.create_eq(flags=c.EQ_ASYNC)
-        hca.m.qmp("stop")
-        hca.m.qmp("set_link", name="net0", up=False)
-        hca.m.qmp("qom-set", path=hca.path, property="inject-fatal",
+        hca.m.cmd("stop")
+        hca.m.cmd("set_link", name="net0", up=False)
+        hca.m.cmd("qom-set", path=hca.path, property="inject-fatal",
                   value=True)
         for _ in range(20):
             equal(hca.poll_eq(eqn), None)
             equal(hca.state, c.STATE_RUNNING)
-        hca.m.qmp("cont")
+        hca.m.cmd("cont")
         wait_for(lambda: hca.state == c.STATE_FATAL, "pending work")
         equal(hca.poll_eq(eqn)[0], c.EVENT_LINK_DOWN)
         equal(hca.poll_eq(eqn)[0], c.EVENT_DEVICE_FATAL)
@@ -111,8 +113,8 @@ def test_migration_refused(qemu):
     """migration says that the device does not migrate"""
     with running(qemu) as hca:
         try:
-            hca.m.qmp("migrate", uri="exec:cat >/dev/null")
-        except MachineError as e:
+            hca.m.cmd("migrate", uri="exec:cat >/dev/null")
+        except ExecuteError as e:
             assert "qhca" in str(e), e
         else:
             raise AssertionError("migration started")
@@ -134,7 +136,7 @@ def root_port(qemu, net=()):
 
 def plug(machine, port, slot, **props):
     port.write(slot, 2, 0x0100)                 # power on
-    machine.qmp("device_add", driver="qhca", id="hca0", bus="rp0", mac=MAC,
+    machine.cmd("device_add", driver="qhca", id="hca0", bus="rp0", mac=MAC,
                 **props)
     hca = Hca(machine, pci=machine.pci(1, 0))
     hca.map_bars()
@@ -144,7 +146,7 @@ def plug(machine, port, slot, **props):
 
 
 def check_unplugged(hca):
-    wait_for(lambda: all(d["name"] != "hca0" for d in hca.m.qmp(
+    wait_for(lambda: all(d["name"] != "hca0" for d in hca.m.cmd(
         "qom-list", path="/machine/peripheral")), "removal")
     equal(hca.pci.read(0, 4), 0xffffffff)
 
@@ -167,7 +169,7 @@ def by_doorbell(hca):
 
 
 def by_operator(hca):
-    hca.m.qmp("qom-set", path=hca.path, property="inject-fatal", value=True)
+    hca.m.cmd("qom-set", path=hca.path, property="inject-fatal", value=True)
 
 
 def test_unplug_by_msi(qemu):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """PCI identity, BARs, capabilities, properties."""
 
+from qemu.machine.machine import VMLaunchFailure
+
 import contract as c
 from fixture import MAC_BYTES, equal, mapped
 from hca import SLOT
-from machine import Machine, MachineError
+from machine import Machine
 
 BAR_64BIT, BAR_PREFETCH = 4, 8
 
@@ -61,8 +63,8 @@ def test_bad_properties(qemu):
         try:
             with Machine(qemu, "-device", "qhca,%s=%s" % (prop, value)):
                 pass
-        except MachineError as e:
-            assert "'%s'" % prop in str(e), "%s=%s: %s" % (prop, value, e)
+        except VMLaunchFailure as e:
+            assert "'%s'" % prop in e.output, "%s=%s: %s" % (prop, value, e)
         else:
             raise AssertionError("%s=%s was accepted" % (prop, value))
 

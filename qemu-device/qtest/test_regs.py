@@ -117,9 +117,9 @@ def test_link(qemu):
         def link():
             return bool(hca.reg("STATUS") & c.STATUS_LINK_UP)
         assert link(), "down at first"
-        hca.m.qmp("set_link", name="net0", up=False)
+        hca.m.cmd("set_link", name="net0", up=False)
         wait_for(lambda: not link(), "loss of carrier")
         hca.set_reg("RESET", c.RESET_KEY)
         assert not link(), "up after a reset by register"
-        hca.m.qmp("system_reset")
+        hca.m.cmd("system_reset")
         assert not link(), "up after a reset of the machine"
