@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: sessions of a hostile guest in a hostile network:
+ * doorbells, ring contents, frames and failures against two connected QPs. What
+ * is checked is what must hold whatever comes: no sanitizer report, no endless
+ * work, no DMA after the device has stopped, the engine's own books in order.
+ */
+#include "harness/debug.h"
+#include "fuzz.h"
+
+/* ---- doorbells and rings ---- */
+
+static void random_doorbell(struct fuzz *f)
+{
+    static const uint8_t offs[] = {
+        QHCA_DB_SQ, QHCA_DB_RQ, QHCA_DB_SRQ, QHCA_DB_CQ_ARM, QHCA_DB_EQ,
+        QHCA_DB_ETH,
+    };
+    static const enum fuzz_kind kinds[] = { QP, QP, SRQ, CQ, EQ, ETHQ };
+    unsigned which = (unsigned)rnd(f, sizeof(offs));
+    uint32_t index = one_in(f, 4) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 70);
+
+    ring(f->n.g, one_in(f, 6) ? (unsigned)nasty(f) : which >= 4 ? 0 : 1,
+         one_in(f, 20) ? (unsigned)rnd(f, 4096) : offs[which],
+         some(f, kinds[which]), index);
+    if (one_in(f, 1000)) {
+        ring(f->n.g, 0, QHCA_DB_CMD, 0, (uint32_t)nasty(f));
+    }
+}
+
+/* REG_MR, BIND_MW, LOCAL_INV, FLUSH, some of which work, and what is none. */
+static void random_memop(struct fuzz *f, struct rc_wr *wr)
+{
+    static const uint8_t opcodes[] = {
+        QHCA_WR_BIND_MW, QHCA_WR_LOCAL_INV, QHCA_WR_REG_MR, QHCA_WR_FLUSH,
+        QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD + 1,
+    };
+    uint32_t key = some(f, MR);
+
+    wr->opcode = opcodes[rnd(f, sizeof(opcodes))];
+    wr->flush_type = (uint8_t)rnd(f, one_in(f, 9) ? 256 : 3);
+    wr->flush_level = (uint8_t)rnd(f, one_in(f, 9) ? 256 : 2);
+    wr->flush_len = one_in(f, 9) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 9000);
+    wr->num_sge = one_in(f, 10);
+    wr->flags &= (uint8_t)~QHCA_WQE_INLINE;
+    wr->imm = wr->key = key ^ (uint32_t)rnd(f, 2);
+    wr->mr_key = one_in(f, 4) ? some(f, MR) : f->n.mr.key;
+    wr->num_blocks = (uint32_t)rnd(f, 20);
+    wr->offset = (uint32_t)rnd(f, one_in(f, 10) ? 10000 : 4096);
+    wr->addr = one_in(f, 9) ? nasty(f) : f->n.mr.addr + rnd(f, 1000);
+    wr->length = one_in(f, 9) ? nasty(f) : rnd(f, 9000);
+    wr->table = some_addr(f) & ~7ull;
+    wr->access = (unsigned)rnd(f, 0x42) | (unsigned)rnd(f, 4) << 8;
+    wr->block_shift = 12 + (unsigned)rnd(f, 3);
+}
+
+static void random_wr(struct fuzz *f, struct rc_qp *q)
+{
+    static const uint8_t opcodes[] = {
+        QHCA_WR_SEND, QHCA_WR_SEND_WITH_IMM, QHCA_WR_SEND_WITH_INV,
+        QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_WRITE_WITH_IMM, QHCA_WR_RDMA_READ,
+        QHCA_WR_ATOMIC_CMP_AND_SWP, QHCA_WR_ATOMIC_FETCH_AND_ADD,
+        QHCA_WR_ATOMIC_WRITE, QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP,
+        QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+    };
+    struct rc_wr wr = rc_wr(q, opcodes[rnd(f, sizeof(opcodes))],
+                            rnd(f, NODE_MEM / 2), (uint32_t)rnd(f, 20000));
+    unsigned i;
+
+    wr.num_sge = (unsigned)rnd(f, 5);
+    wr.flags = (uint8_t)rnd(f, one_in(f, 5) ? 256 : 8);
+    wr.inline_len = (unsigned)rnd(f, 70);
+    wr.imm = (uint32_t)nasty(f);
+    wr.swap_mask = nasty(f);
+    wr.compare_mask = nasty(f);
+    for (i = 0; i < wr.num_sge; i++) {
+        wr.sge[i].addr = some_addr(f);
+        wr.sge[i].length = one_in(f, 9) ? (uint32_t)nasty(f) :
+                                          (uint32_t)rnd(f, 9000);
+        wr.sge[i].lkey = one_in(f, 9) ? some(f, MR) : f->n.mr.key;
+    }
+    rc_aim(&wr, &f->n, rnd(f, NODE_MEM / 2) & ~7ull);
+    wr.srqn = one_in(f, 9) ? some(f, SRQ) : f->srq.srqn;
+    if (one_in(f, 9)) {
+        wr.raddr = nasty(f);
+        wr.rkey = some(f, MR);
+    }
+    if (one_in(f, 4)) {
+        random_memop(f, &wr);
+    }
+    rc_put(q, &wr);
+    if (!one_in(f, 3)) {
+        rc_ring(q);
+    }
+}
+
+static void random_recv(struct fuzz *f, struct rc_qp *q)
+{
+    struct qhca_seg_le sge[4] = { { 0 } };
+    unsigned i, n = (unsigned)rnd(f, 4);
+
+    for (i = 0; i < n; i++) {
+        sge[i].addr = some_addr(f);
+        sge[i].length = (uint32_t)rnd(f, 20000);
+        sge[i].lkey = one_in(f, 12) ? some(f, MR) : f->n.mr.key;
+    }
+    uint64_t wr_id = rnd(f, 100);
+
+    if (one_in(f, 20)) {
+        n = (unsigned)nasty(f) & 0xffff;
+    }
+    if (q->o.srqn || q->o.type == QHCA_QPT_XRC_TGT) {
+        srq_put(&f->srq, wr_id, n, sge);
+        srq_ring(&f->srq);
+    } else if (q->o.type != QHCA_QPT_XRC_INI) {
+        rc_recv_raw(q, wr_id, n, sge);
+    }
+}
+
+/* Writes over whatever stands in guest memory below the heap's end. */
+static void corrupt_memory(struct fuzz *f)
+{
+    struct guest *g = f->n.g;
+    uint64_t addr = RAM_BASE + rnd(f, g->brk - RAM_BASE - 8), v = nasty(f);
+
+    memcpy(guest_ptr(g, addr, 8), &v, 1 + rnd(f, 8));
+}
+
+/* ---- frames ---- */
+
+static void random_frame(struct fuzz *f)
+{
+    struct rc_qp *q = one_in(f, 2) ? &f->a : &f->b;
+    struct qhca_qp *dev = qhca_qp_get(f->n.g->e, q->qpn);
+    static const uint8_t services[] = {
+        [QHCA_QPT_RC] = SVC_RC, [QHCA_QPT_UC] = SVC_UC, [QHCA_QPT_UD] = SVC_UD,
+        [QHCA_QPT_XRC_INI] = SVC_XRC, [QHCA_QPT_XRC_TGT] = SVC_XRC,
+    };
+    uint8_t service = services[q->o.type];
+    struct roce_packet p = peer_packet(q, service | (uint8_t)rnd(f, 0x1e), 0);
+    uint8_t frame[MAX_FRAME] = { 0 };
+    size_t len;
+
+    p.srqn = one_in(f, 9) ? some(f, SRQ) : f->srq.srqn;
+    if (dev) {
+        p.psn = (roce_opcode(p.opcode)->flags & OPF_RESPONSE ?
+                 dev->req.una_psn : dev->rsp.epsn) + (uint32_t)rnd(f, 4);
+        p.psn = (p.psn - (uint32_t)rnd(f, 3)) & PSN_MASK;
+    }
+    if (service == SVC_RC && one_in(f, 9)) {
+        p.opcode |= SVC_VENDOR;
+    }
+    if (one_in(f, 10)) {
+        p.psn = (uint32_t)nasty(f) & PSN_MASK;
+        p.opcode = (uint8_t)nasty(f);
+    }
+    p.va = some_addr(f);
+    p.rkey = one_in(f, 6) ? some(f, MR) : f->n.mr.key;
+    p.dma_len = one_in(f, 6) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 5000);
+    p.flush_type = (uint8_t)rnd(f, one_in(f, 9) ? 16 : 3);
+    p.flush_level = (uint8_t)rnd(f, 2);
+    p.swap_mask = nasty(f);
+    p.compare_mask = nasty(f);
+    p.syndrome = one_in(f, 3) ? (uint8_t)nasty(f) : AETH_ACK;
+    p.payload_len = one_in(f, 3) ? 1024 : rnd(f, 1100);
+    if (p.opcode == RC_ATOMIC_WRITE && one_in(f, 2)) {
+        p.payload_len = p.dma_len = 8;
+    }
+    if (!(roce_opcode(p.opcode)->flags & OPF_PAYLOAD) && !one_in(f, 10)) {
+        p.payload_len = 0;
+    }
+    len = roce_finish(&p, frame);
+    while (one_in(f, 3)) {
+        frame[rnd(f, len)] ^= (uint8_t)(1u << rnd(f, 8));
+    }
+    if (one_in(f, 10)) {
+        len = rnd(f, len + 40);
+    }
+    guest_rx(f->n.g, frame, len);
+}
+
+/* ---- circumstances ---- */
+
+static void random_trouble(struct fuzz *f)
+{
+    struct guest *g = f->n.g;
+
+    switch (rnd(f, 8)) {
+    case 0:
+        g->bad_from = RAM_BASE + rnd(f, g->brk - RAM_BASE);
+        g->bad_to = g->bad_from + (1ull << rnd(f, 14));
+        break;
+    case 1:
+        g->bad_from = g->bad_to = 0;
+        break;
+    case 2:
+        g->net_blocked = !g->net_blocked;
+        if (!g->net_blocked) {
+            qhca_engine_tx_ready(g->e, *g->clock);
+        }
+        break;
+    case 3:
+        qhca_engine_set_link(g->e, *g->clock, rnd(f, 2));
+        break;
+    case 4:
+        reg_write(g, (unsigned)rnd(f, 0x60), (uint32_t)nasty(f));
+        reg_read(g, (unsigned)rnd(f, 0x60));
+        break;
+    case 5:
+        qhca_engine_tick(g->e, *g->clock);
+        break;
+    default:
+        guest_advance(g, rnd(f, 2) ? rnd(f, 100000) : 20000000);
+        break;
+    }
+}
+
+static uint64_t check_qp(const struct qhca_qp *qp)
+{
+    REQUIRE(qp->sq.pi - qp->sq.ci <= qhca_wq_size(&qp->sq));
+    REQUIRE(qp->rq.pi - qp->rq.ci <= qhca_wq_size(&qp->rq));
+    REQUIRE(qp->sq.next - qp->sq.ci <= qp->sq.pi - qp->sq.ci);
+    return (qp->sq.mem.block ? qp->sq.mem.num_blocks : 0) +
+           (qp->rq.mem.block ? qp->rq.mem.num_blocks : 0);
+}
+
+/* Calls @check for each object of a table; the sum of the answers. */
+#define FOR_ALL(table, type, check, sum) \
+    for (uint32_t i = 0, left = (table)->used; left > 0; i++) { \
+        type *obj = qhca_table_at(table, i); \
+        REQUIRE(i < (table)->size); \
+        if (obj) { \
+            left--; \
+            sum += check(obj); \
+        } \
+    }
+
+static uint64_t check_cq(const struct qhca_cq *cq)
+{
+    REQUIRE(cq->pi - cq->ci <= 1u << cq->log_size);
+    return cq->mem.block ? cq->mem.num_blocks : 0;
+}
+
+static uint64_t check_srq(const struct qhca_srq *srq)
+{
+    REQUIRE(srq->wq.pi - srq->wq.ci <= qhca_wq_size(&srq->wq));
+    REQUIRE(!srq->num_returned == qhca_list_empty(&srq->returned));
+    return srq->wq.mem.block ? srq->wq.mem.num_blocks : 0;
+}
+
+static uint64_t check_mr(const struct qhca_mr *mr)
+{
+    return mr->mem.block ? mr->mem.num_blocks : 0;
+}
+
+/* Every bound window is counted at its region and, if of type 2, at its QP. */
+static void check_windows(struct qhca_engine *e)
+{
+    uint64_t bound = 0, on_qps = 0, at_regions = 0, at_qps = 0;
+
+    for (uint32_t i = 0; i < e->memory->mr.size; i++) {
+        const struct qhca_mr *mr = qhca_table_at(&e->memory->mr, i);
+
+        if (mr && mr->window && mr->valid) {
+            REQUIRE(qhca_mr_get(e, mr->region->key) == mr->region);
+            bound++;
+            on_qps += mr->window != QHCA_MW_1;
+        }
+        at_regions += mr ? mr->windows : 0;
+    }
+    for (uint32_t i = 0; i < e->qps->table.size; i++) {
+        const struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
+
+        at_qps += qp ? qp->user.windows : 0;
+    }
+    REQUIRE(bound == at_regions && on_qps == at_qps);
+}
+
+/* Everything in an XRC domain is counted there. */
+static void check_domains(struct qhca_engine *e)
+{
+    uint64_t users = 0, in_one = 0;
+
+    for (uint32_t i = 0; i < e->receive->xrcd.size; i++) {
+        const struct qhca_xrcd *xrcd = qhca_table_at(&e->receive->xrcd, i);
+
+        users += xrcd ? xrcd->users : 0;
+    }
+    for (uint32_t i = 0; i < e->receive->srq.size; i++) {
+        const struct qhca_srq *srq = qhca_table_at(&e->receive->srq, i);
+
+        in_one += srq && srq->xrcd;
+        REQUIRE(!srq || !srq->xrcd == !srq->cq);
+    }
+    for (uint32_t i = 0; i < e->qps->table.size; i++) {
+        const struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
+
+        in_one += qp && qp->xrcd;
+        REQUIRE(!qp || !qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
+    }
+    REQUIRE(users == in_one);
+}
+
+static void check_books(struct fuzz *f)
+{
+    struct qhca_engine *e = f->n.g->e;
+    uint64_t blocks = 0;
+
+    REQUIRE(!e->device->busy);
+    REQUIRE(f->n.g->dma_after_stop == 0);
+    REQUIRE(e->timers.used <= e->timers.reserved);
+    FOR_ALL(&e->queues->cq, struct qhca_cq, check_cq, blocks);
+    FOR_ALL(&e->memory->mr, struct qhca_mr, check_mr, blocks);
+    FOR_ALL(&e->receive->srq, struct qhca_srq, check_srq, blocks);
+    FOR_ALL(&e->qps->table, struct qhca_qp, check_qp, blocks);
+    check_windows(e);
+    check_domains(e);
+    REQUIRE(blocks <= e->table_blocks);
+}
+
+/* @a sends to the SRQ of an XRC domain, and @b receives for it. */
+static void create_xrc(struct fuzz *f, struct rc_opts *o)
+{
+    o->type = QHCA_QPT_XRC_INI;
+    f->a = rc_create(&f->n, o);
+    o->type = QHCA_QPT_XRC_TGT;
+    o->xrcdn = xrcd_create(f->n.g);
+    f->srq = srq_create_xrc(&f->n, f->n.pdn, 5, 3, o->xrcdn);
+    f->b = rc_create(&f->n, o);
+    remember(f, XRCD, o->xrcdn);
+    remember(f, CQ, f->srq.cq.cqn);
+}
+
+static void create_pair(struct fuzz *f, struct rc_opts *o)
+{
+    o->type = (uint8_t)(one_in(f, 3) ? QHCA_QPT_RC + rnd(f, 3) : QHCA_QPT_RC);
+    o->qp_flags = KERNEL_QP;
+    f->a = rc_create(&f->n, o);
+    o->qp_flags = 0;
+    f->srq = srq_create(&f->n, f->n.pdn, 5, 3);
+    if (o->type == QHCA_QPT_RC && one_in(f, 2)) {
+        o->srqn = f->srq.srqn;
+    }
+    f->b = rc_create(&f->n, o);
+}
+
+static void begin(struct fuzz *f)
+{
+    struct rc_opts o = RC_OPTS;
+    unsigned i;
+
+    f->n = node_new(NULL, 1);
+    f->n.g->lenient = true;
+    f->rng |= 1;
+    o.timeout = 4;
+    o.retry = 2;
+    o.cq_log = 5;
+    memset(f->num, 0, sizeof(f->num));
+    if (one_in(f, 4)) {
+        create_xrc(f, &o);
+    } else {
+        create_pair(f, &o);
+    }
+    rc_connect(&f->a, &f->b);
+    for (i = 0; i < 4; i++) {
+        f->mem[i] = guest_buf(f->n.g, 12 << 12, 12, i);
+    }
+    remember(f, PD, f->n.pdn);
+    remember(f, MR, f->n.mr.key);
+    remember(f, CQ, f->a.scq.cqn);
+    remember(f, CQ, f->b.rcq.cqn);
+    remember(f, SRQ, f->srq.srqn);
+    remember(f, EQ, f->n.comp.eqn);
+    remember(f, EQ, f->n.async.eqn);
+    remember(f, QP, f->a.qpn);
+    remember(f, QP, f->b.qpn);
+}
+
+static void step(struct fuzz *f)
+{
+    uint64_t what = rnd(f, 100);
+    struct rc_qp *q = one_in(f, 2) ? &f->a : &f->b;
+
+    if (what < 25) {
+        random_command(f);
+    } else if (what < 40) {
+        random_doorbell(f);
+    } else if (what < 58) {
+        random_wr(f, q);
+    } else if (what < 70) {
+        random_recv(f, q);
+    } else if (what < 85) {
+        random_frame(f);
+    } else if (what < 92) {
+        corrupt_memory(f);
+    } else {
+        random_trouble(f);
+    }
+    guest_settle(f->n.g);
+}
+
+void fuzz_session(struct fuzz *f, unsigned steps)
+{
+    unsigned i;
+
+    begin(f);
+    for (i = 0; i < steps && dev_state(f->n.g) == QHCA_STATE_RUNNING &&
+                (!f->input || f->input_len > 0); i++) {
+        step(f);
+        if (i % 16 == 0) {
+            check_books(f);
+        }
+    }
+    f->fatals += dev_state(f->n.g) == QHCA_STATE_FATAL;
+    guest_advance(f->n.g, 1000000000);
+    check_books(f);
+    qhca_engine_reset(f->n.g->e, *f->n.g->clock);
+    REQUIRE(qhca_engine_num_objects(f->n.g->e) == 0);
+    REQUIRE(f->n.g->e->table_blocks == 0);
+    REQUIRE(f->n.g->deadline == UINT64_MAX);
+    harness_cleanup();
+}

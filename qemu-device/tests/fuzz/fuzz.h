@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: a hostile guest and a hostile network. Everything they do
+ * is decided by a stream of numbers: from a seed, or from a fuzzer's input.
+ */
+#ifndef QHCA_TESTS_FUZZ_H
+#define QHCA_TESTS_FUZZ_H
+
+#include "harness/srq.h"
+
+#define FUZZ_STEPS  400         /* per session, at most */
+#define FUZZ_POOL   24          /* object numbers remembered per kind */
+
+enum fuzz_kind { PD, MR, CQ, EQ, QP, SRQ, XRCD, ETHQ, CNTSET, FUZZ_KINDS };
+
+struct fuzz {
+    uint64_t rng;
+    const uint8_t *input;       /* instead of @rng */
+    size_t input_len;
+    struct node n;
+    struct rc_qp a, b;
+    struct gsrq srq;            /* b receives from it, perhaps */
+    uint32_t pool[FUZZ_KINDS][FUZZ_POOL];
+    unsigned num[FUZZ_KINDS];
+    struct gbuf mem[4];         /* for rings and regions, one per depth */
+    unsigned fatals, ok, refused;
+};
+
+/* A number below @n. */
+uint64_t rnd(struct fuzz *f, uint64_t n);
+bool one_in(struct fuzz *f, unsigned n);
+/* Numbers that break things: small, around powers of two, at the ends. */
+uint64_t nasty(struct fuzz *f);
+/* A number of that kind: mostly one that exists or did. */
+uint32_t some(struct fuzz *f, enum fuzz_kind k);
+void remember(struct fuzz *f, enum fuzz_kind k, uint32_t obj);
+uint64_t some_addr(struct fuzz *f);
+
+void random_command(struct fuzz *f);
+
+/*
+ * A device's life, until FATAL, @steps, or the end of the input. Checks that
+ * the engine's books are in order, and empty after the reset at the end.
+ */
+void fuzz_session(struct fuzz *f, unsigned steps);
+
+#endif /* QHCA_TESTS_FUZZ_H */

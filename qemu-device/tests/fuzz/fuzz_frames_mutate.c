@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: where the input of fuzz_frames.h comes from: good sessions
+ * and changes to them that know what a record, a frame and a header are.
+ */
+#include "harness/debug.h"
+#include "harness/frames.h"
+#include "fuzz_frames.h"
+
+#define MAX_RECS    256
+
+static size_t rec_len(const uint8_t *rec, size_t left)
+{
+    const struct frames_rec *r = (const void *)rec;
+    size_t len = sizeof(*r);
+
+    if (left < len) {
+        return left;
+    }
+    if (r->kind % FRAMES_KINDS == FRAMES_FRAME) {
+        len += r->len[0] | (size_t)r->len[1] << 8;
+    }
+    return len < left ? len : left;
+}
+
+static void set_len(uint8_t *rec, size_t len)
+{
+    rec[3] = (uint8_t)len;
+    rec[4] = (uint8_t)(len >> 8);
+}
+
+/* ---- good input ---- */
+
+static size_t put_rec(uint8_t *out, uint8_t kind, uint8_t fix, uint8_t aim,
+                      const uint8_t *frame, size_t len)
+{
+    const uint8_t rec[] = { kind, fix, aim, (uint8_t)len, (uint8_t)(len >> 8) };
+
+    memcpy(out, rec, sizeof(rec));
+    if (kind != FRAMES_FRAME) {
+        return sizeof(rec);
+    }
+    memcpy(out + sizeof(rec), frame, len);
+    return sizeof(rec) + len;
+}
+
+/* A packet whose numbers and addresses are filled in when it is sent. */
+static size_t put_packet(uint8_t *out, uint8_t cfg, uint8_t opcode,
+                         uint8_t aim, size_t payload)
+{
+    struct roce_packet p = {
+        .vlan = cfg & FRAMES_CFG_VLAN ? 7 : QHCA_NO_VLAN,
+        .ipv4 = !(cfg & FRAMES_CFG_IPV6), .hop_limit = 64, .sport = 0xc123,
+        .opcode = opcode, .pkey = PKEY_DEFAULT, .syndrome = AETH_ACK,
+        .dma_len = opcode == RC_ATOMIC_WRITE ? 8 : 100,
+        .payload_len = payload, .ackreq = true, .flush_type = QHCA_FLUSH_GLOBAL,
+    };
+    uint8_t frame[MAX_FRAME] = { 0 };
+
+    return put_rec(out, FRAMES_FRAME, FRAMES_FIX_ALL, aim, frame,
+                   roce_finish(&p, frame));
+}
+
+static bool is_opcode(unsigned opcode)
+{
+    return roce_opcode((uint8_t)opcode)->op != OP_NONE;
+}
+
+/* A session in which every packet of opcode @opcode makes sense. */
+static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
+{
+    const struct roce_opcode_info *info = roce_opcode(opcode);
+    uint8_t service = opcode & SVC_MASK;
+    uint8_t qp = service == SVC_UC ? 1 : service == SVC_UD ? 3 :
+                 service == SVC_RC || service == SVC_VENDOR ? 0 :
+                 info->flags & OPF_RESPONSE ? 9 : 8;
+    uint8_t aim = 0x40 | qp;
+    size_t mtu = cfg & FRAMES_CFG_SMALL ? 256 : 1024, n = 0;
+    size_t payload = info->flags & OPF_PAYLOAD ? 100 : 0;
+    uint8_t kind;
+
+    if (payload && !(info->flags & OPF_LAST)) {
+        payload = mtu;
+    } else if (info->op == OP_CNP) {
+        payload = CNP_LEN;
+    }
+    if (info->op == OP_ATOMIC_WRITE) {
+        payload = 8;
+    }
+    data[n++] = cfg;
+    n += put_rec(data + n, FRAMES_RECV, 0, qp, NULL, 5000);
+    for (kind = 0; kind < 7 && info->flags & OPF_RESPONSE; kind++) {
+        n += put_rec(data + n, FRAMES_SEND, 0, (uint8_t)(kind << 4 | qp), NULL,
+                     mtu + 100);
+    }
+    if (!(info->flags & OPF_FIRST)) {
+        n += put_packet(data + n, cfg, service, aim, mtu);
+    }
+    n += put_packet(data + n, cfg, opcode, aim, payload);
+    n += put_packet(data + n, cfg, opcode, aim - 0x10, payload);
+    n += put_rec(data + n, FRAMES_TIME, 0, 0, NULL, 60000);
+    return n;
+}
+
+/* What is not RoCE: for the Ethernet queue. */
+static size_t plain_seed(unsigned n, uint8_t *data)
+{
+    static const uint8_t mac[6] = { 0x52, 0x54, 0, 0, 0, 1 };
+    static const uint8_t ip6[16] = { 0xfd, [15] = 1 };
+    struct frame f = n & 1 ? udp6_frame(mac, ip6, 99, 200) :
+                             udp_frame(mac, 2, 1, 99, 200);
+
+    if (n & 2) {
+        frame_add_vlan(&f, 0x6007);
+    }
+    data[0] = (uint8_t)(n & 8);
+    return 1 + put_rec(data + 1, FRAMES_FRAME, FRAMES_FIX_ADDR, 0, f.data,
+                       f.len);
+}
+
+size_t frames_seed(unsigned n, uint8_t *data)
+{
+    unsigned opcode, cfg;
+
+    for (cfg = 0; cfg < 8; cfg++) {
+        for (opcode = 0; opcode < 256; opcode++) {
+            if (is_opcode(opcode) && n-- == 0) {
+                return opcode_seed((uint8_t)cfg, (uint8_t)opcode, data);
+            }
+        }
+    }
+    return n < 16 ? plain_seed(n, data) : 0;
+}
+
+/* ---- changes ---- */
+
+static uint64_t pick(uint64_t *rng, uint64_t n)
+{
+    return (test_random(rng) >> 11) % n;
+}
+
+static uint64_t odd_number(uint64_t *rng)
+{
+    uint64_t v = 1ull << pick(rng, 64);
+
+    switch (pick(rng, 4)) {
+    case 0:
+        return pick(rng, 20);
+    case 1:
+        return v - pick(rng, 3);
+    case 2:
+        return ~pick(rng, 20);
+    default:
+        return test_random(rng);
+    }
+}
+
+/* Fields of an IPv4 frame from the Ethernet header on; offset, bytes. */
+static const struct {
+    uint8_t off, len;
+} fields[] = {
+    { 0, 6 }, { 12, 2 },                                    /* Ethernet */
+    { 14, 1 }, { 16, 2 }, { 20, 2 }, { 23, 1 }, { 30, 4 },  /* IPv4 */
+    { 36, 2 }, { 38, 2 },                                   /* UDP */
+    { 42, 1 }, { 43, 1 }, { 44, 2 }, { 47, 3 }, { 50, 1 }, { 51, 3 }, /* BTH */
+    { 54, 8 }, { 54, 1 }, { 57, 1 }, { 58, 4 }, { 62, 4 },  /* FETH, RETH … */
+    { 66, 4 }, { 66, 8 }, { 74, 8 },
+};
+
+static void change_field(uint8_t *frame, size_t len, uint64_t *rng)
+{
+    unsigned which = (unsigned)pick(rng, ARRAY_SIZE(fields));
+    size_t off = fields[which].off, n = fields[which].len;
+    uint64_t v = odd_number(rng);
+
+    if (off >= 14 && len > 14 && frame[12] == 0x81) {
+        off += VLAN_LEN;
+    }
+    if (off >= 34 && len > 14 && frame[12] != 0x08) {
+        off += IPV6_LEN - IPV4_LEN;
+    }
+    while (n-- && off < len) {
+        frame[off++] = (uint8_t)v;
+        v >>= 8;
+    }
+}
+
+static void change_rec(uint8_t *rec, size_t len, uint64_t *rng)
+{
+    uint8_t *frame = rec + sizeof(struct frames_rec);
+    size_t n = len - sizeof(struct frames_rec);
+
+    switch (pick(rng, n ? 8 : 3)) {
+    case 0:
+        rec[1] ^= (uint8_t)(1u << pick(rng, 6));
+        break;
+    case 1:
+        rec[2] = (uint8_t)pick(rng, 256);
+        break;
+    case 2:
+        if (n == 0) {
+            set_len(rec, pick(rng, 65536));
+        } else {
+            set_len(rec, n - pick(rng, n < 40 ? n : 40));
+        }
+        break;
+    case 3:
+        frame[pick(rng, n)] ^= (uint8_t)(1u << pick(rng, 8));
+        break;
+    default:
+        change_field(frame, n, rng);
+        break;
+    }
+}
+
+/* Makes room for, or takes away, @len bytes at @at. */
+static size_t shift(uint8_t *data, size_t size, size_t at, size_t len,
+                    bool in)
+{
+    if (in) {
+        memmove(data + at + len, data + at, size - at);
+        return size + len;
+    }
+    memmove(data + at, data + at + len, size - at - len);
+    return size - len;
+}
+
+/* Puts a record of a good session in at @at. */
+static size_t graft(uint8_t *data, size_t size, size_t max, size_t at,
+                    uint64_t *rng)
+{
+    static uint8_t seed[FRAMES_MAX_INPUT];
+    size_t len = frames_seed((unsigned)pick(rng, 500), seed), off = 1, n;
+
+    if (len == 0 || at == 0) {
+        return size;
+    }
+    n = rec_len(seed + off, len - off);
+    while (off + n < len && pick(rng, 3)) {
+        off += n;
+        n = rec_len(seed + off, len - off);
+    }
+    if (size + n <= max) {
+        size = shift(data, size, at, n, true);
+        memcpy(data + at, seed + off, n);
+    }
+    return size;
+}
+
+static size_t repeat(uint8_t *data, size_t size, size_t max, size_t at,
+                     size_t len)
+{
+    if (size + len <= max) {
+        size = shift(data, size, at, len, true);
+        memcpy(data + at, data + at + len, len);
+    }
+    return size;
+}
+
+size_t frames_mutate(uint8_t *data, size_t size, size_t max, uint64_t *rng)
+{
+    size_t at[MAX_RECS], len[MAX_RECS], n = 0, off, i;
+
+    for (off = 1; off < size && n < MAX_RECS; off += len[n++]) {
+        at[n] = off;
+        len[n] = rec_len(data + off, size - off);
+    }
+    if (n == 0) {
+        return graft(data, size, max, size, rng);
+    }
+    i = pick(rng, n);
+    switch (pick(rng, 12)) {
+    case 0:
+        return n > 1 ? shift(data, size, at[i], len[i], false) : size;
+    case 1:
+        return repeat(data, size, max, at[i], len[i]);
+    case 2:
+        return graft(data, size, max, at[i], rng);
+    case 3:
+        data[0] = (uint8_t)pick(rng, 16);
+        return size;
+    default:
+        if (len[i] >= sizeof(struct frames_rec)) {
+            change_rec(data + at[i], len[i], rng);
+        }
+        return size;
+    }
+}

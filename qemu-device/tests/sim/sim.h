@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the simulator's model of what queue pairs have to do.
+ */
+#ifndef QHCA_TESTS_SIM_H
+#define QHCA_TESTS_SIM_H
+
+#include "harness/srq.h"
+
+#define SIM_MAX_NODES   3
+#define SIM_MAX_PAIRS   4
+#define SIM_MAX_WR      48
+
+/* What happens to a schedule besides a bad network. */
+enum sim_kind {
+    SIM_PLAIN,
+    SIM_DRAIN,                  /* QPs go to SQD and back */
+    SIM_PRESSURE,               /* the network often takes no frames */
+    SIM_CUT,                    /* the cable comes out for good */
+    SIM_TO_ERR,                 /* one QP is moved to ERR */
+    SIM_TO_RESET,               /* one QP is moved to RESET */
+    SIM_DESTROY,                /* one QP goes */
+    SIM_BAD_WR,                 /* WRs that cannot work, here and there */
+    SIM_UNBIND,                 /* windows are taken away while in use */
+    SIM_DRAIN_BAD,              /* errors while QPs go to SQD and back */
+    SIM_KINDS
+};
+
+/* struct sim_wr - a send WR and what must come of it */
+struct sim_wr {
+    struct rc_wr wr;
+    uint32_t len;
+    uint64_t local, remote;     /* addresses of the data */
+    unsigned seed;              /* pattern of the data */
+    uint64_t old;               /* atomic: what it must find */
+    bool bad;                   /* must not succeed */
+    bool doomed;                /* its buffer has gone, perhaps too late */
+    bool memop;                 /* has no data */
+};
+
+struct sim;
+struct sim_qp;
+
+/* struct sim_model - what a transport service promises */
+struct sim_model {
+    /* Plans all WRs of @a; @b's receive WRs follow. */
+    void (*plan)(struct sim *s, struct sim_qp *a, struct sim_qp *b);
+    /* The next receive WR. */
+    void (*put_recv)(struct sim *s, struct sim_qp *q);
+    /* Hold a CQE against the plan. */
+    void (*judge_send)(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c);
+    void (*judge_recv)(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c);
+    /* Whether all that must happen has happened. */
+    bool (*complete)(const struct sim_qp *q);
+    /* What memory must look like in the end; may be NULL. */
+    void (*check_memory)(struct sim *s, struct sim_qp *q);
+};
+
+extern const struct sim_model sim_rc, sim_uc, sim_ud, sim_srq;
+
+/* struct sim_qp - a QP, what it sends and what its receive WRs get */
+struct sim_qp {
+    struct rc_qp q;
+    const struct sim_model *model;
+    struct sim_qp *peer;
+    bool gone, may_fail;     /* destroyed or reset; errors are to be expected */
+    bool failed;                /* a CQE said so */
+    bool idle;                  /* left out: has no WRs */
+    bool drained_owed, held;    /* in SQD: event not yet seen */
+    struct sim_wr wr[SIM_MAX_WR];
+    unsigned num_wr, posted, done, freed;
+    /* The peer's WRs that take a receive WR of this QP, in order. */
+    unsigned taker[SIM_MAX_WR], num_rr, rr_posted, rr_done;
+    uint64_t rr_addr[SIM_MAX_WR];
+    uint64_t word;              /* at the peer, for atomics */
+    uint64_t store_word;        /* likewise, for ATOMIC WRITE */
+    /* UC: room of each receive WR; the peer's message that came last, plus 1 */
+    uint32_t rr_room[SIM_MAX_WR];
+    unsigned received;
+    /* UD: how often each of the peer's messages came, and what got one */
+    uint8_t copies[SIM_MAX_WR];
+    bool rr_filled[SIM_MAX_WR];
+    bool sqe;                   /* a WR has failed, those behind are flushed */
+    unsigned flushed;           /* WRs before this one have been in SQE */
+    uint32_t fast_key;          /* of its region of type FAST, 0: none */
+    uint32_t key;               /* UC: what it sends with; goes, if its own */
+};
+
+/* struct sim_limits - what is left out of schedules, to find what matters */
+struct sim_limits {
+    unsigned pairs;             /* bit i: pair i has WRs */
+    unsigned wr;                /* WRs of a QP */
+    unsigned no_loss, no_corrupt, no_dup, no_reorder;   /* 1: none at all */
+};
+
+extern struct sim_limits sim_limits;
+
+/* Kinds that are more than one thing. */
+static inline bool sim_drains(enum sim_kind kind)
+{
+    return kind == SIM_DRAIN || kind == SIM_DRAIN_BAD;
+}
+
+static inline bool sim_blocks(enum sim_kind kind)
+{
+    return kind == SIM_PRESSURE || kind == SIM_DRAIN_BAD;
+}
+
+static inline bool sim_errs(enum sim_kind kind)
+{
+    return kind == SIM_BAD_WR || kind == SIM_DRAIN_BAD;
+}
+
+/* Streams of random numbers: one part may change without the others. */
+enum {
+    SIM_STREAM_SETUP,
+    SIM_STREAM_PLAY,
+    SIM_STREAM_PAIR,            /* the first of SIM_MAX_PAIRS */
+};
+
+#define SIM_MAX_KEYS    256
+#define SIM_FAST_BLOCKS 20
+
+/* struct sim_key - a window or region of type FAST that a schedule has made */
+struct sim_key {
+    struct guest *g;
+    uint32_t key;
+};
+
+/* struct sim_srq - an SRQ of a node, and which of its WRs are out */
+struct sim_srq {
+    struct gsrq q;
+    uint64_t id[16];            /* wr_id of each, 0: not posted */
+    uint64_t addr[16];
+    uint64_t last_id;
+    unsigned out;
+    bool armed;                 /* a limit is set */
+};
+
+struct sim {
+    uint64_t seed, rng;
+    enum sim_kind kind;
+    struct net *net;
+    struct node node[SIM_MAX_NODES];
+    struct sim_srq srq[SIM_MAX_NODES];
+    struct sim_srq xsrq[SIM_MAX_NODES];     /* in domain xrcdn */
+    uint32_t xrcdn[SIM_MAX_NODES];
+    uint64_t used[SIM_MAX_NODES];   /* of the node's region */
+    unsigned num_nodes, num_qps;
+    struct sim_qp qp[2 * SIM_MAX_PAIRS];
+    struct sim_key keys[SIM_MAX_KEYS];
+    unsigned num_keys;
+    bool failed;
+};
+
+/* ---- sim_setup.c ---- */
+
+/* Bytes of each node's region. */
+#define SIM_REGION      (24u << 20)
+
+extern struct guest *sim_machine[SIM_MAX_NODES];    /* NULL: not needed yet */
+/* Everything a schedule needs, as its seed wants it. */
+void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
+
+/* ---- sim.c, sim_wr.c, sim_uc.c ---- */
+
+/* Plays a schedule; false: an invariant did not hold, and was reported. */
+bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind);
+unsigned sim_rand(struct sim *s, unsigned below);
+/* The random numbers of this schedule from here on are those of one stream. */
+void sim_stream(struct sim *s, unsigned which);
+/* @len bytes of @n's region that nothing else uses. */
+uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len);
+/* Notes that an invariant does not hold. */
+__attribute__((format(printf, 2, 3)))
+void sim_fail(struct sim *s, const char *fmt, ...);
+
+/* Plans all WRs of @a, as its model and the limits want them. */
+void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b);
+/* Spreads the data of @w over one to three SGEs. */
+void sim_plan_sges(struct sim *s, struct sim_wr *w, uint32_t key);
+bool sim_takes_rr(uint8_t opcode);
+
+/* ---- sim_keys.c ---- */
+
+/* WRs @i and @i + 2 of @q register what the one between uses, and end that. */
+void sim_plan_fast(struct sim *s, struct sim_qp *q, unsigned i);
+/* WR @i of @a uses a window of the peer's, which WR @i + 1 invalidates. */
+void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i);
+/* @c, of @q, says which key the message @w has invalidated. */
+void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
+                   const struct qhca_cqe *c);
+/* Another key of the region that @q's node has. */
+uint32_t sim_second_key(struct sim *s, struct sim_qp *q);
+/* The key of @q's own that it sends with goes, if it has one. */
+void sim_strike_key(struct sim *s, struct sim_qp *q);
+/* Some windows go, whoever uses them. */
+void sim_strike_windows(struct sim *s);
+void sim_free_keys(struct sim *s);
+
+/* ---- sim_place.c ---- */
+
+/* Masks of @wr, a masked atomic, and what it makes of @value. */
+void sim_plan_masked(struct sim *s, struct rc_wr *wr, uint64_t *value);
+/* The word at @b that ATOMIC WRITEs of @a take turns to write. */
+void sim_place_setup(struct sim *s, struct sim_qp *a, struct sim_qp *b);
+/* WR @i of @a, a FLUSH. */
+void sim_plan_flush(struct sim *s, struct sim_qp *a, unsigned i);
+/* WR @i of @a, an ATOMIC WRITE: where to. */
+void sim_plan_store(struct sim *s, struct sim_qp *a, unsigned i);
+/* ATOMIC WRITE @i of @q is complete: its word holds that, or a later one. */
+void sim_judge_store(struct sim *s, struct sim_qp *q, unsigned i);
+/* All is over: no ATOMIC WRITE has been done again after a later one. */
+void sim_check_store(struct sim *s, struct sim_qp *q);
+
+/* ---- sim_wr.c ---- */
+
+/* Whether that can be the next CQE of the queue: of WR @i, posted, not done. */
+bool sim_send_in_order(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c, unsigned *i);
+bool sim_recv_in_order(struct sim *s, struct sim_qp *q,
+                       const struct qhca_cqe *c, unsigned *i);
+/* The message of @w has come, its data is at @addr: @c must say the same. */
+void sim_judge_message(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
+                       const struct qhca_cqe *c, uint64_t addr);
+/* Posts up to @max WRs, or receive WRs, as far as there is room. */
+void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max);
+void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max);
+/* Takes what is in both CQs and holds it against the plan. */
+void sim_poll(struct sim *s, struct sim_qp *q);
+
+/* ---- sim_srq.c ---- */
+
+/* Whether what the QP receives with is shared: an SRQ, of XRC or not. */
+static inline bool sim_shares_rq(const struct sim_qp *q)
+{
+    return q->q.o.srqn || q->q.o.type == QHCA_QPT_XRC_TGT;
+}
+
+/* Both SRQs of the node, and the XRC domain of one of them. */
+void sim_srq_create(struct sim *s, struct node *n);
+/* Takes what is in the CQ of the XRC SRQ, whichever QPs it came for. */
+void sim_xrc_poll(struct sim *s, struct node *n);
+/* Posts up to @max WRs to the SRQ of @q; sometimes arms its limit. */
+void sim_srq_post(struct sim *s, struct sim_qp *q, unsigned max);
+/* Whether an event is of one of the node's SRQs and due. */
+bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e);
+/* All QPs are gone: each WR is complete or in its SRQ, which goes, too. */
+void sim_srq_check(struct sim *s, struct node *n);
+
+#endif /* QHCA_TESTS_SIM_H */

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: a simulator of queue pairs on a bad network.
+ *
+ * A seed decides everything: how many machines and queue pairs, their work
+ * requests, what the network does and when the program gets round to posting.
+ *
+ *   sim                         a bounded run of every kind, as TAP
+ *   sim --count N --jobs J      N schedules of all kinds, by J processes
+ *   sim --seed S --kind K       one schedule of one kind; --story tells it
+ *
+ * What a failing schedule says ends with the command that plays it again, made
+ * smaller as far as it goes: fewer pairs, fewer WRs, a better network.
+ */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness/debug.h"
+#include "harness/digest.h"
+#include "harness/story.h"
+#include "sim.h"
+
+#define DEFAULT_COUNT   2000u
+#define MAX_JOBS        64u
+/* A schedule takes milliseconds; one that takes so long does not end. */
+#define HANG_SECONDS    120u
+
+static const char *const kind_name[SIM_KINDS] = {
+    [SIM_PLAIN] = "D-049 B-060..B-067 G-002 loss, doubles, disorder, damage",
+    [SIM_DRAIN] = "A-084..A-089 A-112 SQD and back",
+    [SIM_PRESSURE] = "D-049 the network takes no frames",
+    [SIM_CUT] = "I-021 D-046 the cable comes out",
+    [SIM_TO_ERR] = "A-097..A-100 A-115 G-008 moved to ERR",
+    [SIM_TO_RESET] = "A-103 A-120 G-008 moved to RESET",
+    [SIM_DESTROY] = "A-020 G-008 destroyed",
+    [SIM_BAD_WR] = "I-052 bad WRs in between",
+    [SIM_UNBIND] = "F-055 windows go while in use",
+    [SIM_DRAIN_BAD] = "A-034 A-090 A-091 errors, also while QPs are in SQD",
+};
+
+/* What the processes tell each other. */
+static struct shared {
+    uint64_t playing[MAX_JOBS];         /* seed */
+    uint64_t counter[QHCA_CNT_MAX];
+} *shared;
+
+#define ALL_KINDS       SIM_KINDS
+
+static struct {
+    unsigned seed, count, jobs, kind;
+} opt = { .seed = 1, .count = DEFAULT_COUNT, .jobs = 1, .kind = ALL_KINDS };
+
+static struct sim sim;
+
+/* ---- in the process that plays ---- */
+
+static struct {
+    uint64_t seed;
+    enum sim_kind kind;
+} now_playing;
+
+static void play(void)
+{
+    CHECK(sim_run(&sim, now_playing.seed, now_playing.kind));
+}
+
+static void keep(void)
+{
+}
+
+/* Nothing that was played before may show in a digest. */
+static void start_anew(void)
+{
+    harness_cleanup();
+    memset(&sim, 0, sizeof(sim));
+    memset(sim_machine, 0, sizeof(sim_machine));
+}
+
+static bool play_one(uint64_t seed, enum sim_kind kind)
+{
+    static const struct test test = { "", play };
+    bool ok;
+
+    if (digest_wanted()) {
+        start_anew();
+        digest_begin();
+    }
+    if (!sim.net) {
+        sim.net = net_new(1);
+    }
+    now_playing.seed = seed;
+    now_playing.kind = kind;
+    alarm(HANG_SECONDS);
+    ok = tap_quiet(&test, keep);
+    digest_end("sim %d %llu", (int)kind, (unsigned long long)seed);
+    return ok;
+}
+
+/* Every opt.jobs-th of @n schedules. Stops at the first that fails. */
+static bool play_share(enum sim_kind kind, unsigned job, unsigned n)
+{
+    bool ok = true;
+
+    for (unsigned i = job; ok && i < n; i += opt.jobs) {
+        shared->playing[job] = opt.seed + i;
+        ok = play_one(opt.seed + i, kind);
+    }
+    for (unsigned i = 0; i < SIM_MAX_NODES; i++) {
+        for (unsigned c = 0; sim_machine[i] && c < QHCA_CNT_MAX; c++) {
+            __atomic_fetch_add(&shared->counter[c],
+                               counter(sim_machine[i], (enum qhca_counter)c),
+                               __ATOMIC_RELAXED);
+        }
+    }
+    harness_cleanup();
+    return ok;
+}
+
+/* ---- making a failure smaller ---- */
+
+/* Whether it still fails, in whatever way, in a process of its own. */
+static bool fails(uint64_t seed, enum sim_kind kind)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (!freopen("/dev/null", "w", stdout) ||
+            !freopen("/dev/null", "w", stderr)) {
+            _exit(0);
+        }
+        _exit(play_one(seed, kind) ? 0 : 1);
+    }
+    REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
+    return status != 0;
+}
+
+/* Sets *@value to @smaller if the schedule still fails then. */
+static bool try_less(uint64_t seed, enum sim_kind kind, unsigned *value,
+                     unsigned smaller)
+{
+    unsigned old = *value;
+
+    *value = smaller;
+    if (fails(seed, kind)) {
+        return true;
+    }
+    *value = old;
+    return false;
+}
+
+static void try_without(uint64_t seed, enum sim_kind kind, unsigned *without)
+{
+    *without = 1;
+    *without = fails(seed, kind);
+}
+
+static void shrink(uint64_t seed, enum sim_kind kind)
+{
+    struct sim_limits *l = &sim_limits;
+
+    l->pairs &= (1u << SIM_MAX_PAIRS) - 1;
+    for (unsigned i = 0; i < SIM_MAX_PAIRS; i++) {
+        try_less(seed, kind, &l->pairs, l->pairs & ~(1u << i));
+    }
+    for (unsigned step = l->wr / 2; step > 0; ) {
+        if (l->wr <= step || !try_less(seed, kind, &l->wr, l->wr - step)) {
+            step /= 2;
+        }
+    }
+    try_without(seed, kind, &l->no_loss);
+    try_without(seed, kind, &l->no_dup);
+    try_without(seed, kind, &l->no_reorder);
+    try_without(seed, kind, &l->no_corrupt);
+}
+
+static void report(uint64_t seed, enum sim_kind kind)
+{
+    const struct sim_limits *l = &sim_limits;
+
+    if (!fails(seed, kind)) {
+        printf("# seed %llu fails only after others\n",
+               (unsigned long long)seed);
+        return;
+    }
+    shrink(seed, kind);
+    printf("# replay: sim --seed %llu --kind %d --pairs 0x%x --wr %u%s%s%s%s "
+           "--story\n", (unsigned long long)seed, (int)kind, l->pairs, l->wr,
+           l->no_loss ? " --no-loss" : "", l->no_dup ? " --no-dup" : "",
+           l->no_reorder ? " --no-reorder" : "",
+           l->no_corrupt ? " --no-corrupt" : "");
+}
+
+/* ---- all of one kind ---- */
+
+/* Of LeakSanitizer, which looks by itself only at the end of main(). */
+int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+static bool leaks(void)
+{
+    return __lsan_do_recoverable_leak_check &&
+           __lsan_do_recoverable_leak_check();
+}
+
+static bool run_kind(enum sim_kind kind, unsigned n)
+{
+    struct sim_limits limits = sim_limits;
+    pid_t pid[MAX_JOBS];
+    bool ok = true;
+    int status;
+
+    fflush(stdout);
+    for (unsigned j = 0; j < opt.jobs; j++) {
+        pid[j] = fork();
+        REQUIRE(pid[j] >= 0);
+        if (pid[j] == 0) {
+            ok = play_share(kind, j, n) && !leaks();
+            fflush(stdout);
+            _exit(ok ? 0 : 1);
+        }
+    }
+    for (unsigned j = 0; j < opt.jobs; j++) {
+        REQUIRE(waitpid(pid[j], &status, 0) == pid[j]);
+        if (status != 0 && ok) {
+            ok = false;
+            report(shared->playing[j], kind);
+            sim_limits = limits;
+        }
+    }
+    return ok;
+}
+
+/* What the schedules were like: none of these should be 0. */
+static void print_counters(void)
+{
+    static const enum qhca_counter which[] = {
+        QHCA_CNT_TX_PKTS, QHCA_CNT_RETRANSMIT, QHCA_CNT_TIMEOUT,
+        QHCA_CNT_RX_DUPLICATE, QHCA_CNT_RX_OUT_OF_SEQ, QHCA_CNT_RX_NAK_SEQ,
+        QHCA_CNT_RX_RNR_NAK, QHCA_CNT_RX_ICRC, QHCA_CNT_RETRY_EXC,
+        QHCA_CNT_RX_REFUSED,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(which); i++) {
+        printf("# %s %llu\n", qhca_counter_name(which[i]),
+               (unsigned long long)shared->counter[which[i]]);
+    }
+}
+
+static bool run_all(void)
+{
+    unsigned n = MAX_OF(opt.count / SIM_KINDS, 1u), bad = 0;
+    struct timespec t0, t1;
+    double seconds;
+
+    clock_gettime(CLOCK_MONOTONIC, &t0);
+    for (unsigned k = 0; k < SIM_KINDS; k++) {
+        bool ok = run_kind((enum sim_kind)k, n);
+
+        bad += !ok;
+        printf("%s %u - %s\n", ok ? "ok" : "not ok", k + 1, kind_name[k]);
+    }
+    printf("1..%u\n", (unsigned)SIM_KINDS);
+    clock_gettime(CLOCK_MONOTONIC, &t1);
+    seconds = (double)(t1.tv_sec - t0.tv_sec) +
+              (double)(t1.tv_nsec - t0.tv_nsec) / 1e9;
+    printf("# %u schedules, %.0f per second\n", n * SIM_KINDS,
+           n * SIM_KINDS / seconds);
+    print_counters();
+    return !bad;
+}
+
+/* ---- main ---- */
+
+static unsigned story;
+
+/* Options that take a number, and those that do not. */
+static const struct {
+    const char *name;
+    unsigned *value;
+    bool is_flag;
+} options[] = {
+    { "--seed", &opt.seed, false },
+    { "--count", &opt.count, false },
+    { "--jobs", &opt.jobs, false },
+    { "--kind", &opt.kind, false },
+    { "--pairs", &sim_limits.pairs, false },
+    { "--wr", &sim_limits.wr, false },
+    { "--no-loss", &sim_limits.no_loss, true },
+    { "--no-dup", &sim_limits.no_dup, true },
+    { "--no-reorder", &sim_limits.no_reorder, true },
+    { "--no-corrupt", &sim_limits.no_corrupt, true },
+    { "--story", &story, true },
+};
+
+static bool parse(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        unsigned o = 0;
+
+        while (o < ARRAY_SIZE(options) && strcmp(argv[i], options[o].name)) {
+            o++;
+        }
+        if (o == ARRAY_SIZE(options) ||
+            (!options[o].is_flag && ++i == argc)) {
+            return false;
+        }
+        *options[o].value = options[o].is_flag ?
+                            1 : (unsigned)strtoul(argv[i], NULL, 0);
+    }
+    return opt.kind <= ALL_KINDS && opt.jobs > 0 && opt.jobs <= MAX_JOBS;
+}
+
+static void usage(void)
+{
+    fprintf(stderr, "usage: sim");
+    for (unsigned o = 0; o < ARRAY_SIZE(options); o++) {
+        fprintf(stderr, " [%s%s]", options[o].name,
+                options[o].is_flag ? "" : " N");
+    }
+    fprintf(stderr, "\nkinds:\n");
+    for (unsigned k = 0; k < SIM_KINDS; k++) {
+        fprintf(stderr, "  %2u  %s\n", k, kind_name[k]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (!parse(argc, argv)) {
+        usage();
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        perror("sim");
+        return 2;
+    }
+    story_want(story || story_wanted());
+    if (opt.kind != ALL_KINDS) {
+        bool ok = play_one(opt.seed, (enum sim_kind)opt.kind);
+
+        printf("%s 1 - seed %u, %s\n1..1\n", ok ? "ok" : "not ok", opt.seed,
+               kind_name[opt.kind]);
+        harness_cleanup();
+        return ok ? 0 : 1;
+    }
+    return run_all() ? 0 : 1;
+}

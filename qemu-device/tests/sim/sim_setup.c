@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what a schedule of the simulator starts with: machines,
+ * which are made once and reset before each schedule, a network, queue pairs.
+ */
+#include "harness/debug.h"
+#include "sim.h"
+
+struct sim_limits sim_limits = { .pairs = ~0u, .wr = SIM_MAX_WR };
+struct guest *sim_machine[SIM_MAX_NODES];
+
+static void recycle(struct sim *s, unsigned i)
+{
+    struct node *n = &s->node[i];
+    struct guest *g = sim_machine[i];
+
+    if (!g) {
+        g = sim_machine[i] = guest_new_seed(i + 1);
+    } else if (n->mr.addr) {
+        uint64_t end = n->mr.addr + SIM_REGION;
+
+        reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+        memset(g->ram, 0, n->mr.addr - RAM_BASE + s->used[i]);
+        memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
+    }
+    g->e->rng = s->seed * 2 + 1;        /* whatever was played before */
+    g->brk = RAM_BASE;
+    g->cmd_sq = 0;
+    g->scheduled = false;
+    g->net_blocked = false;
+    net_attach(s->net, g);
+    guest_enable(g, 5);
+    *n = node_on(g, i + 1);
+    n->mr = mr_create(g, n->pdn, SIM_REGION,
+                      REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE |
+                      QHCA_ACCESS_MW_BIND);
+    s->used[i] = 0;
+}
+
+static void setup_net(struct sim *s)
+{
+    struct net *n = s->net;
+    bool clean = !sim_rand(s, 6);
+
+    net_clear(n);
+    n->num_guests = 0;
+    n->rng = s->seed * 2 + 1;
+    n->cut = false;
+    n->latency = 100 + sim_rand(s, 20000);
+    n->jitter = sim_rand(s, 100000);
+    n->loss = clean ? 0 : sim_rand(s, 40);
+    n->corrupt = clean ? 0 : sim_rand(s, 10);
+    n->dup = clean ? 0 : sim_rand(s, 100);
+    n->reorder = clean ? 0 : sim_rand(s, 100);
+    n->loss *= !sim_limits.no_loss;
+    n->corrupt *= !sim_limits.no_corrupt;
+    n->dup *= !sim_limits.no_dup;
+    n->reorder *= !sim_limits.no_reorder;
+}
+
+static const struct sim_model *const models[] = {
+    [QHCA_QPT_RC] = &sim_rc, [QHCA_QPT_UC] = &sim_uc, [QHCA_QPT_UD] = &sim_ud,
+    [QHCA_QPT_XRC_INI] = &sim_rc,
+};
+
+static uint8_t random_type(struct sim *s)
+{
+    static const uint8_t types[] = {
+        QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_UC,
+        QHCA_QPT_UD, QHCA_QPT_XRC_INI,
+    };
+
+    return types[sim_rand(s, ARRAY_SIZE(types))];
+}
+
+/* All of @a's messages are for the SRQ of its peer's node; @b sends none. */
+static void plan_xrc(struct sim *s, struct sim_qp *a, struct sim_qp *b)
+{
+    for (unsigned i = 0; i < a->num_wr; i++) {
+        a->wr[i].wr.srqn = s->xsrq[b->q.n - s->node].q.srqn;
+    }
+    b->peer = a;
+}
+
+static void setup_pair(struct sim *s, unsigned i)
+{
+    struct sim_qp *a = &s->qp[2 * i], *b = a + 1;
+    struct rc_opts o = RC_OPTS;
+    struct node *na, *nb;
+
+    sim_stream(s, SIM_STREAM_PAIR + i);
+    na = &s->node[sim_rand(s, s->num_nodes)];
+    nb = &s->node[sim_rand(s, s->num_nodes)];
+    o.type = random_type(s);
+    o.qp_flags = KERNEL_QP;     /* all opcodes */
+    o.sq_log = 2 + sim_rand(s, 4);
+    o.rq_log = 2 + sim_rand(s, 4);
+    o.mtu = (uint8_t)(1 + sim_rand(s, 1 + sim_rand(s, 5)));   /* rather small */
+    o.rd_atomic = (uint8_t)(1 + sim_rand(s, 4) * sim_rand(s, 5));
+    o.dest_rd_atomic = o.rd_atomic;
+    o.timeout = (uint8_t)(8 + sim_rand(s, 3));
+    o.min_rnr = (uint8_t)(1 + sim_rand(s, 8));
+    o.sq_psn = sim_rand(s, 2) ? 0xfffff0 + sim_rand(s, 16) :
+                                sim_rand(s, 1u << 24);
+    o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
+                                sim_rand(s, 1u << 24);
+    if (s->kind == SIM_DRAIN_BAD && i == 0) {
+        o.type = QHCA_QPT_UC;   /* what an error in SQD does not end */
+        o.mtu = 1;
+    }
+    a->q = rc_create(na, &o);
+    if (o.type == QHCA_QPT_RC && sim_rand(s, 2)) {
+        o.srqn = s->srq[nb - s->node].q.srqn;
+    }
+    a->model = b->model = models[o.type];
+    if (o.type == QHCA_QPT_XRC_INI) {
+        o.type = QHCA_QPT_XRC_TGT;
+        o.xrcdn = s->xrcdn[nb - s->node];
+    }
+    b->q = rc_create(nb, &o);
+    rc_connect(&a->q, &b->q);
+    if (sim_shares_rq(b)) {
+        b->model = &sim_srq;
+    }
+    a->idle = b->idle = !(sim_limits.pairs >> i & 1);
+    sim_plan(s, a, b);
+    if (o.type == QHCA_QPT_XRC_TGT) {
+        plan_xrc(s, a, b);
+    } else {
+        sim_plan(s, b, a);
+    }
+}
+
+void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
+{
+    unsigned pairs;
+
+    s->seed = seed;
+    s->kind = kind;
+    s->failed = false;
+    s->num_keys = 0;
+    memset(s->qp, 0, sizeof(s->qp));
+    sim_stream(s, SIM_STREAM_SETUP);
+    setup_net(s);
+    s->num_nodes = 1 + sim_rand(s, SIM_MAX_NODES);
+    for (unsigned i = 0; i < s->num_nodes; i++) {
+        recycle(s, i);
+        sim_srq_create(s, &s->node[i]);
+    }
+    pairs = 1 + sim_rand(s, SIM_MAX_PAIRS);
+    s->num_qps = 2 * pairs;
+    for (unsigned i = 0; i < pairs; i++) {
+        setup_pair(s, i);
+    }
+}

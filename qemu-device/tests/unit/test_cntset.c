@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: counters of QPs.
+ */
+#include "harness/debug.h"
+#include "harness/rc.h"
+
+#define MTU     1024u
+#define SND     0x111111u       /* sq_psn of RC_OPTS */
+#define RCV     0x222222u
+
+static struct node node;
+static const struct node far4 = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+
+static uint32_t set_alloc(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOC_CNTSET) };
+
+    return guest_create(g, &cmd);
+}
+
+static int set_bind(uint32_t qpn, uint32_t set)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_BIND_CNTSET) };
+
+    cmd.bind_cntset.qpn = htole32(qpn);
+    cmd.bind_cntset.cntset = htole32(set);
+    return guest_cmd(g, &cmd, NULL);
+}
+
+static int query(unsigned opcode, uint32_t obj, uint64_t *cnt)
+{
+    struct qhca_cmd cmd = { .opcode = htole16((uint16_t)opcode) };
+    int status;
+
+    cmd.obj.obj = htole32(obj);
+    status = guest_cmd_mbox(g, &cmd, NULL, 0, cnt,
+                            QHCA_CNT_MAX * sizeof(*cnt), NULL);
+    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
+        cnt[i] = le64toh(cnt[i]);
+    }
+    return status;
+}
+
+static uint64_t of_set(uint32_t set, enum qhca_counter which)
+{
+    uint64_t cnt[QHCA_CNT_MAX] = { 0 };
+
+    CHECK_EQ(query(QHCA_CMD_QUERY_CNTSET, set, cnt), QHCA_OK);
+    return cnt[which];
+}
+
+/* What is in no set and what is in one make up what there is. */
+static void check_sum(const uint32_t *set, unsigned n)
+{
+    uint64_t all[QHCA_CNT_MAX], sum[QHCA_CNT_MAX], cnt[QHCA_CNT_MAX];
+
+    CHECK_EQ(query(QHCA_CMD_QUERY_COUNTERS, 1, all), QHCA_OK);
+    CHECK_EQ(query(QHCA_CMD_QUERY_CNTSET, 0, sum), QHCA_OK);
+    for (unsigned i = 0; i < n; i++) {
+        CHECK_EQ(query(QHCA_CMD_QUERY_CNTSET, set[i], cnt), QHCA_OK);
+        for (unsigned j = 0; j < QHCA_CNT_MAX; j++) {
+            sum[j] += cnt[j];
+        }
+    }
+    for (unsigned j = 0; j < QHCA_CNT_MAX; j++) {
+        if (sum[j] != all[j]) {
+            tap_note("counter %u", j);
+        }
+        CHECK_EQ(sum[j], all[j]);
+    }
+}
+
+static void start(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.rnr_retry = 1;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_scripted(&node, &o, &far4);
+}
+
+/* A SEND of three packets and its acknowledgement; bytes of the packets. */
+static uint64_t send_three(struct rc_qp *q, uint32_t psn)
+{
+    struct rc_wr wr = rc_wr(q, QHCA_WR_SEND, 0, 2 * MTU + 100);
+    unsigned first = g->num_sent;
+    uint64_t bytes = 0;
+
+    rc_post(q, &wr);
+    guest_settle(g);
+    CHECK_EQ(g->num_sent, first + 3);
+    for (unsigned i = first; i < g->num_sent; i++) {
+        bytes += g->sent[i].len;
+    }
+    peer_ack(q, psn + 2);
+    guest_settle(g);
+    peer_drain(q);
+    return bytes;
+}
+
+static void traffic(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp other;
+    uint32_t set[2];
+    uint64_t bytes;
+
+    start();
+    other = rc_scripted(&node, &o, &far4);
+    set[0] = set_alloc();
+    set[1] = set_alloc();
+    CHECK_EQ(set_bind(qp.qpn, set[0]), QHCA_OK);
+    bytes = send_three(&qp, SND);
+    CHECK_EQ(of_set(set[0], QHCA_CNT_TX_PKTS), 3);
+    CHECK_EQ(of_set(set[0], QHCA_CNT_TX_BYTES), bytes);
+    CHECK_EQ(of_set(set[0], QHCA_CNT_RX_PKTS), 1);
+    CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 0);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 3);
+    send_three(&other, SND);            /* of no set */
+    CHECK_EQ(of_set(set[0], QHCA_CNT_TX_PKTS), 3);
+    CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 3);
+
+    /* One set for both, and then another for one of them. */
+    CHECK_EQ(set_bind(other.qpn, set[0]), QHCA_OK);
+    send_three(&other, SND + 3);
+    CHECK_EQ(of_set(set[0], QHCA_CNT_TX_PKTS), 6);
+    CHECK_EQ(set_bind(qp.qpn, set[1]), QHCA_OK);
+    send_three(&qp, SND + 3);
+    CHECK_EQ(of_set(set[0], QHCA_CNT_TX_PKTS), 6);
+    CHECK_EQ(of_set(set[1], QHCA_CNT_TX_PKTS), 3);
+    CHECK_EQ(set_bind(qp.qpn, 0), QHCA_OK);
+    send_three(&qp, SND + 6);
+    CHECK_EQ(of_set(set[1], QHCA_CNT_TX_PKTS), 3);
+    CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 6);
+    check_sum(set, 2);
+}
+
+static void dup(void)
+{
+    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, RCV - 1);
+
+    peer_inject(&qp, &p, NULL, 0);
+}
+
+static void gap(void)
+{
+    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, RCV + 3);
+
+    peer_inject(&qp, &p, NULL, 0);
+}
+
+static void no_receive(void)
+{
+    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, RCV);
+
+    peer_inject(&qp, &p, NULL, 0);
+}
+
+static void stranger(void)
+{
+    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, RCV);
+
+    p.sgid[15] ^= 1;
+    peer_inject(&qp, &p, NULL, 0);
+}
+
+static void one_send(void)
+{
+    struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, 0, 10);
+
+    rc_post(&qp, &wr);
+    guest_settle(g);
+}
+
+static void nak_seq(void)
+{
+    one_send();
+    peer_nak(&qp, AETH_NAK_SEQ, SND);
+}
+
+static void nak_op(void)
+{
+    one_send();
+    peer_nak(&qp, AETH_NAK_OP, SND);
+}
+
+static void rnr(void)
+{
+    one_send();
+    for (unsigned i = 0; i < 2; i++) {
+        peer_nak(&qp, AETH_RNR_NAK | 1, SND);
+        guest_advance(g, 20000);     /* past the RNR wait, before a timeout */
+    }
+}
+
+static void silence(void)
+{
+    one_send();
+    guest_advance(g, 60000000000);
+}
+
+static const struct {
+    const char *name;
+    void (*provoke)(void);
+    struct {
+        enum qhca_counter which;
+        uint64_t n;
+    } want[3];
+} causes[] = {
+    { "duplicate", dup, { { QHCA_CNT_RX_DUPLICATE, 1 },
+                          { QHCA_CNT_RX_PKTS, 1 }, { QHCA_CNT_TX_ACK, 1 } } },
+    { "gap", gap, { { QHCA_CNT_RX_OUT_OF_SEQ, 1 },
+                    { QHCA_CNT_TX_NAK_SEQ, 1 } } },
+    { "RNR", no_receive, { { QHCA_CNT_TX_RNR_NAK, 1 } } },
+    { "stranger", stranger, { { QHCA_CNT_RX_BAD_ADDR, 1 } } },
+    { "sequence error", nak_seq, { { QHCA_CNT_RX_NAK_SEQ, 1 },
+                                   { QHCA_CNT_RETRANSMIT, 1 },
+                                   { QHCA_CNT_TX_PKTS, 2 } } },
+    { "fatal NAK", nak_op, { { QHCA_CNT_RX_NAK_FATAL, 1 } } },
+    { "peer not ready", rnr, { { QHCA_CNT_RX_RNR_NAK, 2 },
+                               { QHCA_CNT_RNR_RETRY_EXC, 1 } } },
+    { "no peer", silence, { { QHCA_CNT_TIMEOUT, 8 }, { QHCA_CNT_RETRY_EXC, 1 },
+                            { QHCA_CNT_RETRANSMIT, 7 } } },
+};
+
+static void errors(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(causes); i++) {
+        uint32_t set;
+
+        start();
+        set = set_alloc();
+        CHECK_EQ(set_bind(qp.qpn, set), QHCA_OK);
+        causes[i].provoke();
+        guest_settle(g);
+        for (unsigned j = 0; j < 3 && causes[i].want[j].n; j++) {
+            if (of_set(set, causes[i].want[j].which) != causes[i].want[j].n) {
+                tap_note("%s, %u", causes[i].name, j);
+            }
+            CHECK_EQ(of_set(set, causes[i].want[j].which),
+                     causes[i].want[j].n);
+        }
+        check_sum(&set, 1);
+        harness_cleanup();
+    }
+}
+
+static void life(void)
+{
+    uint64_t cnt[QHCA_CNT_MAX];
+    uint32_t set, more, n = 1;
+
+    start();
+    set = set_alloc();
+    CHECK_EQ(query(QHCA_CMD_QUERY_CNTSET, set ^ 0x800000, cnt), QHCA_ERR_OBJ);
+    CHECK_EQ(set_bind(qp.qpn, set ^ 0x800000), QHCA_ERR_OBJ);
+    CHECK_EQ(set_bind(qp.qpn ^ 0x800000, set), QHCA_ERR_OBJ);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_CNTSET, 0), QHCA_ERR_OBJ);
+    CHECK_EQ(set_bind(qp.qpn, set), QHCA_OK);
+    CHECK_EQ(set_bind(qp.qpn, set), QHCA_OK);
+    send_three(&qp, SND);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_CNTSET, set), QHCA_ERR_BUSY);
+    CHECK_EQ(rc_destroy(&qp), QHCA_OK);
+    CHECK_EQ(of_set(set, QHCA_CNT_TX_PKTS), 3);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_CNTSET, set), QHCA_OK);
+    /* What it had counted stays what no other has. */
+    CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 0);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 3);
+    for (more = set_alloc(); n < QHCA_MAX_CNTSET; n++) {
+        set = set_alloc();
+    }
+    {
+        struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOC_CNTSET) };
+
+        CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_NO_RESOURCE);
+    }
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_CNTSET, more), QHCA_OK);
+    set_alloc();
+    /* The next driver knows of no set. */
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    guest_enable(g, 5);
+    CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 3);
+    CHECK_EQ(query(QHCA_CMD_QUERY_CNTSET, set, cnt), QHCA_ERR_OBJ);
+}
+
+static const struct test tests[] = {
+    { "J-025 packets and bytes of those QPs, and of no others", traffic },
+    { "J-025 errors are the QP's too", errors },
+    { "J-025 sets come and go", life },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what the network says about congestion.
+ */
+#include "harness/rc.h"
+
+#define PSN     0x222222u       /* rq_psn of RC_OPTS */
+
+static struct node node;
+static const struct node far4 = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+
+static void start(uint8_t type)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.type = type;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_scripted(&node, &o, &far4);
+}
+
+/* Congestion notifications, good ones and others (E-041). */
+static const struct {
+    uint16_t pkey;
+    uint8_t host;               /* 2 is the peer */
+    size_t len;
+    enum qhca_counter counts;
+} notifications[] = {
+    { PKEY_DEFAULT, 2, CNP_LEN, QHCA_CNT_RX_CNP },
+    { 0x7fff, 2, CNP_LEN, QHCA_CNT_RX_CNP },
+    { PKEY_DEFAULT, 2, 0, QHCA_CNT_RX_MALFORMED },
+    { PKEY_DEFAULT, 2, CNP_LEN - 1, QHCA_CNT_RX_MALFORMED },
+    { PKEY_DEFAULT, 2, CNP_LEN + 4, QHCA_CNT_RX_MALFORMED },
+    { 0x1234, 2, CNP_LEN, QHCA_CNT_RX_BAD_PKEY },
+    { PKEY_DEFAULT, 3, CNP_LEN, QHCA_CNT_RX_BAD_ADDR },
+};
+
+static void notify(struct rc_qp *q, size_t i)
+{
+    struct roce_packet p = peer_packet(q, ROCE_CNP, 0);
+    uint8_t payload[2 * CNP_LEN] = { 0 };
+
+    p.pkey = notifications[i].pkey;
+    p.ackreq = false;
+    p.sgid[15] = (uint8_t)(p.sgid[15] - 2 + notifications[i].host);
+    peer_inject(q, &p, payload, notifications[i].len);
+}
+
+static void test_cnp(void)
+{
+    struct qhca_qpc before, after;
+
+    start(QHCA_QPT_RC);
+    rc_recv(&qp, 1, 0, 64);
+    before = rc_query(&qp);
+    for (size_t i = 0; i < ARRAY_SIZE(notifications); i++) {
+        uint64_t count = counter(g, notifications[i].counts);
+        uint64_t cnps = counter(g, QHCA_CNT_RX_CNP);
+        bool good = notifications[i].counts == QHCA_CNT_RX_CNP;
+
+        notify(&qp, i);
+        CHECK_EQ(counter(g, notifications[i].counts), count + 1);
+        CHECK_EQ(counter(g, QHCA_CNT_RX_CNP), cnps + good);
+    }
+    CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), 2);
+    after = rc_query(&qp);
+    CHECK(!memcmp(&before, &after, sizeof(before)));
+    rc_expect_none(&qp.rcq);
+    peer_expect_none(&qp);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), 0);
+    notify(&qp, 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_STATE), 1);
+}
+
+/* A UD QP has no peer, and a notification no Q_Key. */
+static void test_cnp_ud(void)
+{
+    start(QHCA_QPT_UD);
+    rc_recv(&qp, 1, 0, 64);
+    for (size_t i = 0; i < ARRAY_SIZE(notifications); i++) {
+        notify(&qp, i);
+    }
+    CHECK_EQ(counter(g, QHCA_CNT_RX_CNP), 3);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_QKEY), 0);
+    rc_expect_none(&qp.rcq);
+}
+
+/* What the network marks arrives, and is counted if it is accepted. */
+static void test_ce_counted(void)
+{
+    static const uint8_t tclass[] = { 0, 1, 2, 3, 0xbb, 0xb8 };
+
+    start(QHCA_QPT_RC);
+    for (unsigned i = 0; i < ARRAY_SIZE(tclass); i++) {
+        uint64_t marked = counter(g, QHCA_CNT_RX_ECN_MARKED);
+        struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, PSN + i);
+
+        p.tclass = tclass[i];
+        rc_recv(&qp, i, 0, 64);
+        peer_inject(&qp, &p, NULL, 0);
+        rc_expect(&qp.rcq, i, QHCA_WC_SUCCESS);
+        CHECK_EQ(counter(g, QHCA_CNT_RX_ECN_MARKED),
+                 marked + ((tclass[i] & 3) == 3));
+        p.dest_qp ^= 1;
+        peer_inject(&qp, &p, NULL, 0);
+    }
+    CHECK_EQ(counter(g, QHCA_CNT_RX_ECN_MARKED), 2);
+}
+
+static const struct test tests[] = {
+    { "E-027 E-041 congestion notifications", test_cnp },
+    { "E-041 congestion notifications to a UD QP", test_cnp_ud },
+    { "E-040 the network's mark is counted", test_ce_counted },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

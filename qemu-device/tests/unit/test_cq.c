@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Completion queues: ring, phase, overrun, arming, resizing.
+ */
+#include "harness/debug.h"
+#include "harness/harness.h"
+
+struct setup {
+    struct guest *g;
+    struct geq async, eq;
+    struct gcq cq;
+    struct qhca_cq *dev;        /* the CQ as the engine has it */
+};
+
+static struct setup start(unsigned cq_log)
+{
+    struct setup s = { .g = guest_start() };
+
+    s.async = eq_create(s.g, 0, 6, QHCA_EQ_ASYNC);
+    s.eq = eq_create(s.g, 1, 6, 0);
+    s.cq = cq_create(s.g, &s.eq, 3, cq_log);
+    s.dev = qhca_cq_get(s.g->e, s.cq.cqn);
+    REQUIRE(s.dev);
+    return s;
+}
+
+static void push_to(struct setup *s, struct qhca_cq *cq, uint64_t wr_id,
+                    unsigned status, bool solicited)
+{
+    struct qhca_cqe cqe = {
+        .wr_id = htole64(wr_id),
+        .status = (uint8_t)status,
+    };
+
+    qhca_cq_push(s->g->e, cq, &cqe, solicited);
+    qhca_engine_run(s->g->e, *s->g->clock);
+}
+
+static void push(struct setup *s, uint64_t wr_id)
+{
+    push_to(s, s->dev, wr_id, 0, false);
+}
+
+static void fill_and_poll(void)
+{
+    struct setup s = start(3);
+    struct qhca_cqe cqe;
+    uint64_t in = 0, out = 0;
+    unsigned round, i;
+
+    for (round = 0; round < 40; round++) {
+        for (i = 0; i < round % 9; i++) {   /* 8 fit, and are left lying */
+            push(&s, in++);
+        }
+        CHECK(round % 9 == 0 || cq_poll(&s.cq, &cqe));
+        if (round % 9) {
+            CHECK_EQ(le64toh(cqe.wr_id), out++);
+            CHECK_EQ(le64toh(cqe.timestamp), *s.g->clock);
+        }
+        while (cq_poll(&s.cq, &cqe)) {
+            CHECK_EQ(le64toh(cqe.wr_id), out++);
+        }
+    }
+    CHECK_EQ(in, out);
+    CHECK_EQ(cq_query(&s.cq).state, QHCA_CQ_OK);
+    CHECK_EQ(counter(s.g, QHCA_CNT_CQ_OVERRUN), 0);
+}
+
+/* The consumer index is read only when the ring seems full. */
+static void few_reads(void)
+{
+    struct setup s = start(6);
+    struct qhca_cqe cqe;
+    uint64_t reads = s.g->reads;
+    unsigned i;
+
+    for (i = 0; i < 640; i++) {
+        push(&s, i);
+        CHECK(cq_poll(&s.cq, &cqe));
+    }
+    CHECK(s.g->reads - reads <= 10);
+}
+
+static void overrun(void)
+{
+    struct setup s = start(2);
+    struct qhca_eqe eqe;
+    struct qhca_cqe cqe;
+    unsigned i;
+
+    for (i = 0; i < 4; i++) {
+        push(&s, i);
+    }
+    CHECK(!eq_next(&s.async, &eqe));
+    push(&s, 4);
+    push(&s, 5);
+    eq_expect(&s.async, QHCA_EVENT_CQ_ERR, s.cq.cqn);
+    CHECK(!eq_next(&s.async, &eqe));            /* one per CQ (C-028) */
+    CHECK_EQ(cq_query(&s.cq).state, QHCA_CQ_ERROR);
+    CHECK_EQ(counter(s.g, QHCA_CNT_CQ_OVERRUN), 1);
+    for (i = 0; i < 4; i++) {
+        CHECK(cq_poll(&s.cq, &cqe));
+        CHECK_EQ(le64toh(cqe.wr_id), i);
+    }
+    CHECK(!cq_poll(&s.cq, &cqe));
+    push(&s, 6);
+    CHECK(!cq_poll(&s.cq, &cqe));
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, s.cq.cqn), QHCA_OK);
+}
+
+static void hostile_ci(void)
+{
+    static const uint32_t ci[] = { 5, 0x80000000, 0xffffffff };
+    unsigned i, j;
+
+    for (i = 0; i < ARRAY_SIZE(ci); i++) {
+        struct setup s = start(2);
+        uint32_t *rec = guest_ptr(s.g, gbuf_addr(&s.cq.buf, 4 * 64), 4);
+
+        *rec = htole32(ci[i]);
+        for (j = 0; j < 5; j++) {
+            push(&s, j);
+        }
+        eq_expect(&s.async, QHCA_EVENT_CQ_ERR, s.cq.cqn);
+        CHECK_EQ(cq_query(&s.cq).ci, 0);
+        guest_free(s.g);
+    }
+}
+
+/* A consumer index that takes CQEs back. */
+static void ci_backwards(void)
+{
+    struct setup s = start(2);
+    uint32_t *rec = guest_ptr(s.g, gbuf_addr(&s.cq.buf, 4 * 64), 4);
+    unsigned j;
+
+    *rec = htole32(0);
+    for (j = 0; j < 4; j++) {
+        push(&s, j);
+    }
+    *rec = htole32(3);
+    push(&s, 4);                /* reads 3 */
+    push(&s, 5);
+    push(&s, 6);
+    *rec = htole32(2);
+    push(&s, 7);
+    eq_expect(&s.async, QHCA_EVENT_CQ_ERR, s.cq.cqn);
+}
+
+static void unwritable(void)
+{
+    struct setup s = start(4);
+
+    s.g->bad_from = gbuf_addr(&s.cq.buf, 63);
+    s.g->bad_to = s.g->bad_from + 1;
+    push(&s, 0);
+    eq_expect(&s.async, QHCA_EVENT_CQ_ERR, s.cq.cqn);
+    CHECK_EQ(cq_query(&s.cq).state, QHCA_CQ_ERROR);
+    CHECK_EQ(dev_state(s.g), QHCA_STATE_RUNNING);
+}
+
+/* ---- arming ---- */
+
+static unsigned events(struct setup *s)
+{
+    struct qhca_eqe eqe;
+    unsigned n = 0;
+
+    while (eq_next(&s->eq, &eqe)) {
+        CHECK_EQ(eqe.type, QHCA_EVENT_COMP);
+        CHECK_EQ(le32toh(eqe.obj), s->cq.cqn);
+        CHECK_EQ(le32toh(eqe.arm_sn), s->cq.sn);
+        n++;
+    }
+    return n;
+}
+
+static void arm_next(void)
+{
+    struct setup s = start(6);
+
+    push(&s, 0);
+    CHECK_EQ(events(&s), 0);
+    cq_arm(&s.cq, false);
+    CHECK_EQ(events(&s), 0);            /* C-019 */
+    push(&s, 1);
+    push(&s, 2);
+    CHECK_EQ(events(&s), 1);            /* C-014, C-017 */
+    CHECK_EQ(s.g->irqs[1], 1);
+    CHECK_EQ(cq_query(&s.cq).arm, QHCA_CQ_NOT_ARMED);
+}
+
+static void arm_solicited(void)
+{
+    struct setup s = start(6);
+
+    cq_arm(&s.cq, true);
+    push(&s, 0);
+    CHECK_EQ(events(&s), 0);
+    push_to(&s, s.dev, 1, 0, true);
+    CHECK_EQ(events(&s), 1);
+    cq_arm(&s.cq, true);
+    push_to(&s, s.dev, 2, QHCA_WC_WR_FLUSH_ERR, false);
+    CHECK_EQ(events(&s), 1);            /* any error (C-015) */
+}
+
+static void arm_upgrade(void)
+{
+    struct setup s = start(6);
+
+    cq_arm(&s.cq, true);
+    cq_arm(&s.cq, false);
+    push(&s, 0);
+    CHECK_EQ(events(&s), 1);
+    cq_arm(&s.cq, false);
+    cq_arm(&s.cq, true);                /* no downgrade (C-018) */
+    CHECK_EQ(cq_query(&s.cq).arm, QHCA_CQ_ARM_NEXT);
+    push(&s, 1);
+    CHECK_EQ(events(&s), 1);
+}
+
+static void arm_repeat(void)
+{
+    struct setup s = start(6);
+
+    ring(s.g, 3, QHCA_DB_CQ_ARM, s.cq.cqn, 0);  /* 0 is as good a start */
+    push(&s, 0);
+    CHECK_EQ(events(&s), 1);
+    ring(s.g, 3, QHCA_DB_CQ_ARM, s.cq.cqn, 0);
+    push(&s, 1);
+    CHECK_EQ(events(&s), 0);
+    CHECK_EQ(counter(s.g, QHCA_CNT_BAD_DOORBELL), 0);
+    cq_arm(&s.cq, false);
+    push(&s, 2);
+    CHECK_EQ(events(&s), 1);
+}
+
+/* ---- resizing ---- */
+
+static int resize(struct setup *s, unsigned log, struct gbuf *out)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };
+
+    *out = guest_buf(s->g, (64ull << (log > QHCA_CQ_LOG_MAX ? 3 : log)) + 64,
+                     12, log < 15 ? 1 : 3);
+    cmd.create_cq.buf = out->desc;
+    cmd.create_cq.cqn = htole32(s->cq.cqn);
+    cmd.create_cq.log_size = (uint8_t)log;
+    return guest_cmd(s->g, &cmd, NULL);
+}
+
+static void resize_ok(void)
+{
+    static const unsigned logs[] = { 5, 3, 7, 3, 4, 8, 2, 6 };
+    struct setup s = start(4);
+    uint64_t in = 0, out = 0;
+    struct qhca_cqe cqe;
+    struct gbuf b;
+    unsigned i, j;
+
+    for (i = 0; i < ARRAY_SIZE(logs); i++) {
+        for (j = 0; j < 11 + i; j++) {      /* into both phases */
+            push(&s, in++);
+            CHECK(cq_poll(&s.cq, &cqe));
+            CHECK_EQ(le64toh(cqe.wr_id), out++);
+        }
+        for (j = 0; j < 1u << logs[i] && j < 1u << s.cq.log; j++) {
+            push(&s, in++);
+        }
+        cq_arm(&s.cq, false);
+        CHECK_EQ(resize(&s, logs[i], &b), QHCA_OK);
+        CHECK_EQ(events(&s), 0);
+        s.cq.buf = b;
+        s.cq.log = logs[i];
+        s.cq.ci = 0;
+        while (cq_poll(&s.cq, &cqe)) {
+            CHECK_EQ(le64toh(cqe.wr_id), out++);
+        }
+        CHECK_EQ(in, out);
+        push(&s, in++);
+        CHECK_EQ(events(&s), 1);            /* the arm survived */
+        eq_arm(&s.eq);
+        CHECK(cq_poll(&s.cq, &cqe));
+        out++;
+    }
+    CHECK_EQ(cq_query(&s.cq).state, QHCA_CQ_OK);
+}
+
+static void resize_refused(void)
+{
+    struct setup s = start(4);
+    struct qhca_cqe cqe;
+    struct gbuf b;
+    unsigned i;
+
+    for (i = 0; i < 9; i++) {
+        push(&s, i);
+    }
+    CHECK_EQ(resize(&s, 3, &b), QHCA_ERR_STATE);
+    CHECK_EQ(resize(&s, QHCA_CQ_LOG_MAX + 1, &b), QHCA_ERR_LIMIT);
+    s.g->bad_from = s.g->brk;
+    s.g->bad_to = s.g->brk + (1 << 20);
+    CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_DMA);
+    s.g->bad_from = (s.g->brk + 4095) & ~4095ull;   /* not its table */
+    s.g->bad_to = s.g->bad_from + 4096;
+    CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_DMA);
+    s.g->bad_from = s.g->bad_to = 0;
+    for (i = 0; i < 40; i++) {              /* as if nothing had been */
+        CHECK(cq_poll(&s.cq, &cqe));
+        CHECK_EQ(le64toh(cqe.wr_id), i);
+        push(&s, 9 + i);
+    }
+    while (cq_poll(&s.cq, &cqe)) {
+        ;
+    }
+    s.dev->state = QHCA_CQ_ERROR;
+    CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_STATE);
+    CHECK_EQ(s.g->e->table_blocks, 0);
+}
+
+/* ---- creation ---- */
+
+static void creation(void)
+{
+    struct setup s = start(4);
+    struct qhca_cmd good = { .opcode = htole16(QHCA_CMD_CREATE_CQ) }, cmd;
+    unsigned before;
+
+    good.create_cq.buf = s.cq.buf.desc;
+    good.create_cq.uar = htole32(1);
+    good.create_cq.eqn = htole32(s.eq.eqn);
+    good.create_cq.log_size = 4;
+    before = qhca_engine_num_objects(s.g->e);
+#define TRY(change, status) \
+    do { \
+        cmd = good; \
+        change; \
+        CHECK_EQ(guest_cmd(s.g, &cmd, NULL), status); \
+    } while (0)
+    TRY(cmd.create_cq.log_size = QHCA_CQ_LOG_MAX + 1, QHCA_ERR_LIMIT);
+    TRY(cmd.create_cq.log_size = 255, QHCA_ERR_LIMIT);
+    TRY(cmd.create_cq.uar = htole32(NUM_UARS), QHCA_ERR_PARAM);
+    TRY(cmd.create_cq.eqn = 0, QHCA_ERR_OBJ);
+    TRY(cmd.create_cq.eqn = htole32(65), QHCA_ERR_OBJ);
+    TRY(cmd.create_cq.eqn = htole32(7), QHCA_ERR_OBJ);
+    TRY(cmd.create_cq.eqn = htole32(s.async.eqn), QHCA_ERR_PARAM);
+    TRY(cmd.create_cq.log_size = 7, QHCA_ERR_PARAM);    /* no room for dbrec */
+    CHECK_EQ(qhca_engine_num_objects(s.g->e), before);
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_EQ, s.eq.eqn), QHCA_ERR_BUSY);
+    s.dev->users++;
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, s.cq.cqn), QHCA_ERR_BUSY);
+    s.dev->users--;
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, s.cq.cqn), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, s.cq.cqn), QHCA_ERR_OBJ);
+    CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_EQ, s.eq.eqn), QHCA_OK);
+#undef TRY
+}
+
+/* Full to the last CQE, some in the second phase, and moved like that. */
+static void largest(void)
+{
+    const uint32_t n = 1u << QHCA_CQ_LOG_MAX, first = 1000;
+    struct setup s = start(4);
+    struct qhca_cqe cqe;
+    struct gbuf b;
+    uint64_t calls;
+    uint32_t i;
+
+    s.cq = cq_create(s.g, &s.eq, 2, QHCA_CQ_LOG_MAX);
+    s.dev = qhca_cq_get(s.g->e, s.cq.cqn);
+    for (i = 0; i < n + first; i++) {
+        push_to(&s, s.dev, i, 0, false);
+        if (i < first) {
+            REQUIRE(cq_poll(&s.cq, &cqe) && le64toh(cqe.wr_id) == i);
+        }
+    }
+    CHECK_EQ(s.dev->state, QHCA_CQ_OK);
+    calls = s.g->reads + s.g->writes;
+    CHECK_EQ(resize(&s, QHCA_CQ_LOG_MAX, &b), QHCA_OK);
+    calls = s.g->reads + s.g->writes - calls;
+    CHECK(calls < n / 16);      /* by the page, tables included */
+    s.cq.buf = b;
+    s.cq.ci = 0;
+    for (i = first; i < n + first; i++) {
+        REQUIRE(cq_poll(&s.cq, &cqe) && le64toh(cqe.wr_id) == i);
+    }
+    CHECK(!cq_poll(&s.cq, &cqe));
+    push_to(&s, s.dev, 7, 0, false);
+    CHECK(cq_poll(&s.cq, &cqe));
+}
+
+static const struct test tests[] = {
+    { "ring and phase", fill_and_poll },
+    { "doorbell record is read rarely", few_reads },
+    { "C-028 overrun", overrun },
+    { "invented consumer index", hostile_ci },
+    { "consumer index that goes back", ci_backwards },
+    { "H-001 ring that cannot be written", unwritable },
+    { "C-014, C-017, C-019 arm for the next CQE", arm_next },
+    { "C-015 arm for a solicited CQE", arm_solicited },
+    { "C-018 arm upgrades, never downgrades", arm_upgrade },
+    { "a repeated arm is ignored", arm_repeat },
+    { "C-026 resize keeps CQEs, order and arm", resize_ok },
+    { "C-026 a refused resize changes nothing", resize_refused },
+    { "creation, destruction, refusals", creation },
+    { "C-002 C-026 the largest CQ holds what it says, resized too", largest },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: multicast groups of UD QPs.
+ */
+#include "harness/rc.h"
+
+#define UD(op)  (SVC_UD | RC_##op)
+#define GRH     40
+#define MCAST   0xffffff
+#define NUM_QPS 3
+
+static const uint8_t group4[16] = {
+    [10] = 0xff, [11] = 0xff, [12] = 239, [13] = 0x81, [14] = 2, [15] = 3,
+};
+static const uint8_t group6[16] = { 0xff, 0x0e, [12] = 1, [15] = 0x77 };
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp[NUM_QPS];
+static struct guest *g;
+
+static void start(bool ipv6)
+{
+    struct rc_opts o = RC_OPTS;
+    struct node peer = far;
+
+    peer.ipv6 = ipv6;
+    node = node_new(NULL, 1);
+    g = node.g;
+    node_set_gid(&node, ipv6, QHCA_NO_VLAN);
+    o.type = QHCA_QPT_UD;
+    for (unsigned i = 0; i < NUM_QPS; i++) {
+        qp[i] = rc_scripted(&node, &o, &peer);
+    }
+}
+
+static int mcast(unsigned opcode, const uint8_t *gid, uint32_t qpn)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16((uint16_t)opcode), .mcast.qpn = htole32(qpn),
+    };
+
+    memcpy(cmd.mcast.gid, gid, 16);
+    return guest_cmd(g, &cmd, NULL);
+}
+
+static int attach(const uint8_t *gid, unsigned i)
+{
+    return mcast(QHCA_CMD_ATTACH_MCAST, gid, qp[i].qpn);
+}
+
+static int detach(const uint8_t *gid, unsigned i)
+{
+    return mcast(QHCA_CMD_DETACH_MCAST, gid, qp[i].qpn);
+}
+
+/* A packet of the peer's to the group, by the right address. */
+static struct roce_packet packet(const uint8_t *gid)
+{
+    static const uint8_t mac4[6] = { 0x01, 0x00, 0x5e, 0x01, 2, 3 };
+    static const uint8_t mac6[6] = { 0x33, 0x33, 1, 0, 0, 0x77 };
+    struct roce_packet p = peer_packet(&qp[0], UD(SEND_ONLY), 1);
+
+    p.dest_qp = MCAST;
+    memcpy(p.dgid, gid, 16);
+    memcpy(p.dmac, p.ipv4 ? mac4 : mac6, 6);
+    return p;
+}
+
+static void inject(const struct roce_packet *p)
+{
+    peer_inject(&qp[0], p, "to all", 6);
+}
+
+static void room(unsigned i)
+{
+    rc_recv(&qp[i], i, 1000 * i, GRH + 6);
+}
+
+static void expect(unsigned i)
+{
+    struct qhca_cqe c = rc_expect(&qp[i].rcq, i, 0);
+
+    CHECK_EQ(le32toh(c.byte_len), GRH + 6);
+    CHECK(!memcmp(guest_ptr(g, node.mr.addr + 1000 * i + GRH, 6), "to all", 6));
+    rc_expect_none(&qp[i].rcq);
+}
+
+static void test_commands(void)
+{
+    static const uint8_t unicast[16] = { [10] = 0xff, [11] = 0xff, [12] = 10 };
+    static const uint8_t class_e[16] = { [10] = 0xff, [11] = 0xff, [12] = 240 };
+    static const uint8_t zero[16];
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp rc;
+
+    start(false);
+    rc = rc_create(&node, &o);
+    CHECK_EQ(attach(unicast, 0), QHCA_ERR_PARAM);
+    CHECK_EQ(attach(class_e, 0), QHCA_ERR_PARAM);
+    CHECK_EQ(attach(zero, 0), QHCA_ERR_PARAM);
+    CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, group4, 5), QHCA_ERR_OBJ);
+    CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, group4, rc.qpn), QHCA_ERR_PARAM);
+    CHECK_EQ(detach(group4, 0), QHCA_ERR_STATE);
+    CHECK_EQ(attach(group4, 0), QHCA_OK);
+    CHECK_EQ(attach(group4, 0), QHCA_OK);
+    CHECK_EQ(attach(group6, 0), QHCA_OK);
+    CHECK_EQ(detach(group4, 1), QHCA_ERR_STATE);
+    CHECK_EQ(rc_destroy(&qp[0]), QHCA_ERR_BUSY);
+    CHECK_EQ(detach(group4, 0), QHCA_OK);
+    CHECK_EQ(detach(group4, 0), QHCA_ERR_STATE);
+    CHECK_EQ(rc_destroy(&qp[0]), QHCA_ERR_BUSY);
+    CHECK_EQ(detach(group6, 0), QHCA_OK);
+    CHECK_EQ(rc_destroy(&qp[0]), QHCA_OK);
+    CHECK_EQ(attach(group4, 1), QHCA_OK);
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+}
+
+/* J-001: as many groups, and QPs in one, as promised. */
+static void test_limits(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_DEVICE) };
+    struct qhca_device_attr a;
+    struct rc_opts o = RC_OPTS;
+    uint8_t gid[16] = { 0xff };
+    uint32_t max_grp, max_qp;
+
+    start(false);
+    CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, &a, sizeof(a), NULL), QHCA_OK);
+    max_grp = le32toh(a.max_mcast_grp);
+    max_qp = le32toh(a.max_mcast_qp);
+    for (uint32_t i = 0; i <= max_grp; i++) {
+        gid[14] = (uint8_t)(i >> 8);
+        gid[15] = (uint8_t)i;
+        CHECK_EQ(attach(gid, 0), i < max_grp ? QHCA_OK :
+                                               QHCA_ERR_NO_RESOURCE);
+    }
+    gid[14] = gid[15] = 0;
+    o.type = QHCA_QPT_UD;
+    o.sq_log = o.rq_log = 1;
+    for (uint32_t i = 1; i <= max_qp; i++) {
+        struct rc_qp q = rc_create_shared(&qp[0], &o);
+
+        CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, gid, q.qpn),
+                 i < max_qp ? QHCA_OK : QHCA_ERR_NO_RESOURCE);
+    }
+    CHECK_EQ(attach(gid, 0), QHCA_OK);
+}
+
+/* D-084: one copy each, and one that cannot take it is no matter to others. */
+static void test_receive(bool ipv6)
+{
+    const uint8_t *gid = ipv6 ? group6 : group4;
+    struct qhca_qp_attr a = { .qkey = htole32(1) };
+    struct roce_packet p;
+    uint64_t before;
+
+    start(ipv6);
+    p = packet(gid);
+    room(0);
+    inject(&p);                         /* before anybody is in the group */
+    rc_expect_none(&qp[0].rcq);
+    for (unsigned i = 0; i < NUM_QPS; i++) {
+        CHECK_EQ(attach(gid, i), QHCA_OK);
+        CHECK_EQ(attach(gid, i), QHCA_OK);
+    }
+    room(2);
+    inject(&p);
+    expect(0);
+    rc_expect_none(&qp[1].rcq);         /* it had no receive WR */
+    expect(2);
+    for (unsigned i = 0; i < NUM_QPS; i++) {
+        room(i);
+    }
+    CHECK_EQ(rc_modify(&qp[0], &a, QHCA_QP_QKEY), QHCA_OK);
+    CHECK_EQ(rc_set_state(&qp[2], QHCA_QPS_ERR), QHCA_OK);
+    rc_expect(&qp[2].rcq, 2, QHCA_WC_WR_FLUSH_ERR);
+    before = counter(g, QHCA_CNT_RX_BAD_QKEY);
+    inject(&p);
+    rc_expect_none(&qp[0].rcq);
+    expect(1);
+    rc_expect_none(&qp[2].rcq);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_QKEY), before + 1);
+    for (unsigned i = 0; i < NUM_QPS; i++) {
+        CHECK_EQ(detach(gid, i), QHCA_OK);
+    }
+    room(1);
+    inject(&p);
+    rc_expect_none(&qp[1].rcq);         /* G-019 */
+}
+
+static void test_receive_ipv4(void)
+{
+    test_receive(false);
+}
+
+static void test_receive_ipv6(void)
+{
+    test_receive(true);
+}
+
+/* E-039, E-045: another address, VLAN, QPN or service. */
+static void test_filter(void)
+{
+    struct roce_packet good, p;
+
+    start(false);
+    CHECK_EQ(attach(group4, 0), QHCA_OK);
+    room(0);
+    good = p = packet(group4);
+    p.dmac[3] |= 0x80;
+    inject(&p);
+    p = good;
+    memcpy(p.dmac, (const uint8_t[]) { 255, 255, 255, 255, 255, 255 }, 6);
+    inject(&p);
+    p = good;
+    p.vlan = 7;
+    inject(&p);
+    p = good;
+    p.dest_qp = qp[0].qpn;
+    inject(&p);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 1);
+    p = good;
+    p.opcode = SVC_UC | RC_SEND_ONLY;
+    inject(&p);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 1);
+    p = peer_packet(&qp[0], UD(SEND_ONLY), 1);
+    p.dest_qp = MCAST;
+    inject(&p);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 2);
+    rc_expect_none(&qp[0].rcq);
+    inject(&good);
+    expect(0);
+}
+
+static void send_to_group(unsigned i)
+{
+    struct rc_wr wr = rc_wr(&qp[i], QHCA_WR_SEND, 9000, 6);
+    struct roce_packet p = packet(group4);
+
+    memcpy(guest_ptr(g, node.mr.addr + 9000, 6), "to all", 6);
+    memcpy(wr.av.dgid, group4, 16);
+    memcpy(wr.av.dmac, p.dmac, 6);
+    wr.qpn = MCAST;
+    rc_post(&qp[i], &wr);
+    guest_settle(g);
+}
+
+static unsigned leave(void)
+{
+    unsigned n = g->num_sent;
+
+    if (n) {
+        CHECK_EQ(g->sent[0].data[0], 0x01);
+    }
+    g->num_sent = 0;
+    return n;
+}
+
+/* To the network, and to the group's members in this port, the sender too. */
+static void test_send(void)
+{
+    start(false);
+    send_to_group(0);
+    rc_expect(&qp[0].scq, 0x1000, 0);
+    CHECK_EQ(leave(), 1);
+    CHECK_EQ(attach(group4, 0), QHCA_OK);
+    CHECK_EQ(attach(group4, 1), QHCA_OK);
+    room(0);
+    room(1);
+    send_to_group(0);
+    CHECK_EQ(leave(), 1);
+    expect(0);
+    expect(1);
+    g->net_blocked = true;
+    room(1);
+    send_to_group(2);
+    expect(1);
+    CHECK_EQ(leave(), 0);
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    CHECK_EQ(leave(), 1);
+    CHECK_EQ(rc_expect(&qp[2].scq, 0x1000, 0).status, 0);
+}
+
+static const struct test tests[] = {
+    { "G-018 G-019 A-021 attach and detach", test_commands },
+    { "J-001 as many groups and QPs as there may be", test_limits },
+    { "D-084 E-039 G-018 G-019 IPv4 groups", test_receive_ipv4 },
+    { "D-084 E-039 IPv6 groups", test_receive_ipv6 },
+    { "E-039 E-045 what is not for the group", test_filter },
+    { "D-084 D-085 sending", test_send },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

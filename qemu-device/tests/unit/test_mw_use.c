@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory windows: who may use them for what.
+ */
+#include "harness/windows.h"
+
+static void over_the_wire(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+        uint32_t key, plain;
+
+        start_two_pairs(types[i]);
+        /* The rights of the region do not matter, those of the window do. */
+        plain = region(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND, 0);
+        key = mw_create(g, node.pdn, types[i]) ^ 1;
+        struct rc_wr wr = wr_bind(&qp, key, 4096, 4096, RD | WR | ATOMIC);
+
+        wr.mr_key = plain;
+        do_memop(&qp, &wr, QHCA_WC_SUCCESS);                    /* F-048 */
+        CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, at(4096), 4096), 0);
+        CHECK_EQ(use(&peer, QHCA_WR_RDMA_READ, key, at(4097), 4095), 0);
+        CHECK_EQ(use(&peer, QHCA_WR_ATOMIC_FETCH_AND_ADD, key, at(4104), 8), 0);
+        /* F-045..F-047, I-011: through another QP. */
+        CHECK_EQ(use(&other_peer, QHCA_WR_RDMA_WRITE, key, at(4096), 8),
+                 types[i] == QHCA_MW_1 ? QHCA_WC_SUCCESS :
+                                         QHCA_WC_REM_ACCESS_ERR);
+        CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, at(4096), 4097),
+                 QHCA_WC_REM_ACCESS_ERR);
+        harness_cleanup();
+    }
+}
+
+/* Only 2A asks for no PD; nothing but the QP it was bound on uses it. */
+static void domains(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+        uint32_t key, pd2;
+
+        start_for(types[i]);
+        pd2 = pd_create(g);
+        key = mw_create(g, node.pdn, types[i]) ^ 1;
+        bind_window(&qp, key, 0, 100, RD, QHCA_WC_SUCCESS);
+        CHECK(key_allows(g, node.pdn, qp.qpn, key, at(0), 1, RD));
+        CHECK_EQ(key_allows(g, node.pdn, peer.qpn, key, at(0), 1, RD),
+                 types[i] == QHCA_MW_1);
+        CHECK_EQ(key_allows(g, pd2, qp.qpn, key, at(0), 1, RD),
+                 types[i] == QHCA_MW_2A);
+        harness_cleanup();
+    }
+}
+
+static void zero_based(void)
+{
+    uint32_t key;
+
+    start_for(QHCA_MW_2B);
+    key = mw_create(g, node.pdn, QHCA_MW_2B);
+    bind_window(&qp, key, 5000, 4000, RD | WR | ZERO, QHCA_WC_SUCCESS);
+    guest_fill(g, at(0x80000), 4000, 3);
+    CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, 0, 4000), 0);
+    CHECK(guest_is_filled(g, at(5000), 4000, 3));
+    CHECK(!usable(&qp, key, 1, 4000, RD));
+    CHECK(!usable(&qp, key, at(5000), 1, RD));
+    CHECK(!usable(&qp, key, UINT64_MAX, 1, RD));
+}
+
+static void overlap(void)
+{
+    uint32_t a, b;
+
+    start_for(QHCA_MW_2B);
+    a = mw_create(g, node.pdn, QHCA_MW_2B);
+    b = mw_create(g, node.pdn, QHCA_MW_1) ^ 1;
+    bind_window(&qp, a, 0, 1000, RD, QHCA_WC_SUCCESS);
+    bind_window(&qp, b, 500, 1000, WR, QHCA_WC_SUCCESS);        /* F-041 */
+    CHECK(usable(&qp, a, at(500), 500, RD) && !usable(&qp, a, at(500), 1, WR));
+    CHECK(usable(&qp, b, at(500), 500, WR) && !usable(&qp, b, at(500), 1, RD));
+    invalidate(&qp, a, QHCA_WC_SUCCESS);
+    CHECK(usable(&qp, b, at(500), 500, WR));
+}
+
+static void remote_invalidation(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+        bool ok = types[i] != QHCA_MW_1;
+        struct rc_wr wr;
+        uint32_t key;
+
+        start_for(types[i]);
+        key = mw_create(g, node.pdn, types[i]) ^ 1;
+        bind_window(&qp, key, 0, 100, RD, QHCA_WC_SUCCESS);
+        rc_recv(&qp, 5, 0x1000, 100);
+        wr = wr_inv(&peer, QHCA_WR_SEND_WITH_INV, key);
+        rc_post(&peer, &wr);
+        guest_settle(g);
+        rc_expect(&qp.rcq, 5, ok ? QHCA_WC_SUCCESS : QHCA_WC_REM_INV_REQ_ERR);
+        guest_advance(g, ok ? 0 : 1000000000);  /* no NAK: class J */
+        rc_expect(&peer.scq, wr.wr_id, ok ? QHCA_WC_SUCCESS :
+                                            QHCA_WC_RETRY_EXC_ERR);
+        CHECK_EQ(usable(&qp, key, at(0), 1, RD), !ok);
+        if (ok) {
+            CHECK_EQ(use(&peer, QHCA_WR_RDMA_READ, key, at(0), 1),
+                     QHCA_WC_REM_ACCESS_ERR);                   /* F-052 */
+        }
+        harness_cleanup();
+    }
+}
+
+/* On a region of type FAST, which it keeps Valid. */
+static void on_fast_region(void)
+{
+    uint32_t key;
+    struct fast f;
+    struct rc_wr wr;
+
+    start_for(QHCA_MW_2B);
+    f = fast_create(&node, 4, 3);
+    wr = wr_reg(&qp, &f, f.key, 0x5000, QHCA_ACCESS_LOCAL_WRITE |
+                                        QHCA_ACCESS_MW_BIND);
+    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    key = mw_create(g, node.pdn, QHCA_MW_2B);
+    wr = wr_bind(&qp, key, 0, 4096, WR);
+    wr.mr_key = f.key;
+    wr.addr = 0x6000;
+    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    guest_fill(g, at(0x80000), 4096, 3);
+    CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, 0x6000, 4096), 0);
+    CHECK(guest_is_filled(g, gbuf_addr(&f.buf, 0x1000), 4096, 3));
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, f.key), QHCA_ERR_BUSY);
+    invalidate(&qp, f.key, QHCA_WC_MW_BIND_ERR);                /* F-029 */
+    CHECK(usable(&qp, key, 0x6000, 4096, WR));
+}
+
+static const struct test tests[] = {
+    { "F-045..F-048 I-011 over the wire", over_the_wire },
+    { "F-045..F-047 F-006 QPs and PDs", domains },
+    { "zero-based", zero_based },
+    { "F-041 windows that overlap", overlap },
+    { "F-049 F-052 SEND_WITH_INV", remote_invalidation },
+    { "F-029 on a fast region", on_fast_region },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Work requests without packets among those that have some: when they are
+ * executed, when they complete, and that nothing of it is done twice
+ * (IBTA 10.8.3).
+ */
+#include "harness/debug.h"
+#include "harness/keys.h"
+
+#define RW      (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
+                 QHCA_ACCESS_REMOTE_READ)
+#define IOVA    0x123456000ull
+#define PSN     0x111111u       /* sq_psn of RC_OPTS */
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+static struct fast f;
+
+static void start(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.sq_log = 8;
+    o.qp_flags = KERNEL_QP;
+    o.cq_log = 9;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_scripted(&node, &o, &far);
+    f = fast_create(&node, 4, 3);
+}
+
+static bool usable(uint32_t key)
+{
+    return key_allows(g, node.pdn, qp.qpn, key, IOVA, 1, 0);
+}
+
+static void put(uint8_t opcode, uint32_t len)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
+
+    wr.raddr = 0x10000;
+    wr.rkey = 0xcafe;
+    rc_put(&qp, &wr);
+}
+
+static void put_reg(uint32_t key, unsigned flags)
+{
+    struct rc_wr wr = wr_reg(&qp, &f, key, IOVA, RW);
+
+    wr.flags |= (uint8_t)flags;
+    rc_put(&qp, &wr);
+}
+
+static void put_inv(uint32_t key)
+{
+    struct rc_wr wr = wr_inv(&qp, QHCA_WR_LOCAL_INV, key);
+
+    rc_put(&qp, &wr);
+}
+
+static void go(void)
+{
+    rc_ring(&qp);
+    guest_settle(g);
+}
+
+/* WRs are numbered 0x1000 + posting order. */
+static void done(unsigned i, unsigned status)
+{
+    rc_expect(&qp.scq, 0x1000 + i, status);
+}
+
+static void answer_read(uint32_t psn, size_t len)
+{
+    static const uint8_t data[4096];
+    struct roce_packet p = peer_packet(&qp, RC_READ_RESP_ONLY, psn);
+
+    peer_inject(&qp, &p, data, len);
+}
+
+/* REG_MR waits for nobody, but completes in its turn (B-064). */
+static void reg_among_sends(void)
+{
+    start();
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    put(QHCA_WR_SEND, 10);
+    put_reg(next_key(f.key), 0);        /* is Valid already: fails */
+    put(QHCA_WR_SEND, 10);
+    go();
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_expect_none(&qp);
+    CHECK(usable(f.key));
+    rc_expect_none(&qp.scq);
+    peer_ack(&qp, PSN);
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+    rc_expect_none(&qp.scq);
+    peer_ack(&qp, PSN + 1);
+    done(2, QHCA_WC_SUCCESS);
+    done(3, QHCA_WC_MW_BIND_ERR);
+    done(4, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+}
+
+/* LOCAL_INV: when all before it is over; nothing behind it before (B-052). */
+static void inv_waits(void)
+{
+    struct rc_wr wr;
+
+    start();
+    put_reg(f.key, 0);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 100);
+    wr.sge[0].addr = IOVA;
+    wr.sge[0].lkey = f.key;
+    rc_put(&qp, &wr);
+    put_inv(f.key);
+    put_reg(next_key(f.key), 0);
+    put(QHCA_WR_SEND, 10);
+    go();
+    done(0, QHCA_WC_SUCCESS);
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    peer_expect_none(&qp);
+    CHECK(usable(f.key));
+    peer_nak(&qp, AETH_NAK_SEQ, PSN);           /* once more, key intact */
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    peer_expect_none(&qp);
+    peer_ack(&qp, PSN);
+    done(1, QHCA_WC_SUCCESS);
+    done(2, QHCA_WC_SUCCESS);
+    done(3, QHCA_WC_SUCCESS);
+    CHECK(!usable(f.key) && usable(next_key(f.key)));
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_ack(&qp, PSN + 1);
+    done(4, QHCA_WC_SUCCESS);
+}
+
+static void fence(void)
+{
+    start();
+    put(QHCA_WR_RDMA_READ, 100);
+    put_reg(f.key, QHCA_WQE_FENCE);
+    go();
+    CHECK(!usable(f.key));
+    answer_read(PSN, 100);
+    CHECK(usable(f.key));
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+}
+
+/* Lists the device has read: a WR that is repeated by mistake reads again. */
+static unsigned lists_read;
+
+static void on_dma(struct guest *guest, uint64_t addr, size_t len, bool write)
+{
+    (void)guest;
+    (void)len;
+    lists_read += addr == f.table && !write;
+}
+
+/* Going back over it, to all kinds of places, does not execute it again. */
+static void retries(void)
+{
+    start();
+    g->on_dma = on_dma;
+    lists_read = 0;
+    put(QHCA_WR_SEND, 10);
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    put(QHCA_WR_SEND, 10);
+    go();
+    CHECK_EQ(peer_drain(&qp), 3);
+    for (unsigned i = 0; i < 3; i++) {
+        peer_nak(&qp, AETH_NAK_SEQ, PSN);
+        CHECK_EQ(peer_drain(&qp), 3);
+    }
+    guest_advance(g, 4096ull << 10);            /* the ACK timer */
+    CHECK_EQ(peer_drain(&qp), 3);
+    peer_nak(&qp, AETH_NAK_SEQ, PSN + 1);
+    done(0, QHCA_WC_SUCCESS);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
+    peer_nak(&qp, AETH_NAK_SEQ, PSN + 2);       /* right behind it */
+    done(1, QHCA_WC_SUCCESS);
+    done(2, QHCA_WC_SUCCESS);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
+    peer_ack(&qp, PSN + 2);
+    done(3, QHCA_WC_SUCCESS);
+    CHECK_EQ(lists_read, 1);
+    CHECK(usable(f.key) && g->deadline == UINT64_MAX);
+}
+
+/* While the cursor stands before it again, an answer comes for all of it. */
+static void late_ack(void)
+{
+    struct roce_packet p;
+
+    start();
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    put_reg(next_key(f.key), 0);        /* fails, when it is its turn */
+    go();
+    CHECK_EQ(peer_drain(&qp), 1);
+    p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
+    p.syndrome = AETH_RNR_NAK | 14;
+    peer_inject(&qp, &p, NULL, 0);              /* back, and wait */
+    CHECK_EQ(peer_drain(&qp), 0);
+    peer_ack(&qp, PSN);
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+    done(2, QHCA_WC_MW_BIND_ERR);
+}
+
+static void late_ack_and_on(void)
+{
+    struct roce_packet p;
+
+    start();
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    put(QHCA_WR_SEND, 3000);
+    go();
+    CHECK_EQ(peer_drain(&qp), 4);
+    p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
+    p.syndrome = AETH_RNR_NAK | 14;
+    peer_inject(&qp, &p, NULL, 0);
+    peer_ack(&qp, PSN + 1);
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+    guest_advance(g, 2000000);
+    peer_expect(&qp, RC_SEND_MIDDLE, PSN + 2);
+    peer_expect(&qp, RC_SEND_LAST, PSN + 3);
+    peer_ack(&qp, PSN + 3);
+    done(2, QHCA_WC_SUCCESS);
+}
+
+/* In SQD what was executed stays so, what was not goes back (A-084..A-089). */
+static void drain(void)
+{
+    struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
+    };
+
+    start();
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    put_inv(f.key);
+    put(QHCA_WR_SEND, 10);
+    go();
+    CHECK_EQ(peer_drain(&qp), 1);
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
+             QHCA_OK);
+    CHECK(rc_query(&qp).sq_draining);
+    CHECK_EQ(le32toh(rc_query(&qp).sq_next), 2);
+    peer_nak(&qp, AETH_NAK_SEQ, PSN);
+    CHECK_EQ(peer_drain(&qp), 1);
+    peer_ack(&qp, PSN);
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+    rc_expect_none(&qp.scq);
+    CHECK(usable(f.key));
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
+    CHECK(!rc_query(&qp).sq_draining);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    guest_settle(g);
+    done(2, QHCA_WC_SUCCESS);
+    CHECK(!usable(f.key));
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_ack(&qp, PSN + 1);
+    done(3, QHCA_WC_SUCCESS);
+}
+
+/* SQD behind one that was executed last, then with nothing but such WRs. */
+static void drain_last(void)
+{
+    start();
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    go();
+    CHECK_EQ(peer_drain(&qp), 1);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
+    CHECK_EQ(le32toh(rc_query(&qp).sq_next), 2);
+    peer_ack(&qp, PSN);
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+    put_inv(f.key);
+    go();
+    rc_expect_none(&qp.scq);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    guest_settle(g);
+    done(2, QHCA_WC_SUCCESS);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
+    CHECK(!rc_query(&qp).sq_draining);
+}
+
+static void flush(void)
+{
+    start();
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    put_inv(f.key);
+    put_reg(f.key, 0);
+    go();
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
+    guest_settle(g);
+    for (unsigned i = 0; i < 4; i++) {
+        done(i, QHCA_WC_WR_FLUSH_ERR);
+    }
+    put_inv(f.key);
+    go();
+    done(4, QHCA_WC_WR_FLUSH_ERR);
+    CHECK(usable(f.key));
+}
+
+/* More of them than a QP starts at a time, behind a WR that takes its time. */
+static void many(void)
+{
+    start();
+    put(QHCA_WR_SEND, 10);
+    for (unsigned i = 0; i < 100; i++) {
+        put_reg(f.key, 0);
+        put_inv(f.key);
+    }
+    go();
+    rc_expect_none(&qp.scq);
+    peer_ack(&qp, PSN);
+    for (unsigned i = 0; i < 201; i++) {
+        done(i, QHCA_WC_SUCCESS);
+    }
+    CHECK(!usable(f.key));
+    CHECK_EQ(g->deadline, UINT64_MAX);
+}
+
+/* Unsignaled ones free their slots with the CQE of a later one (B-043). */
+static void unsignaled(void)
+{
+    struct qhca_cqe cqe;
+
+    start();
+    for (unsigned i = 0; i < 600; i++) {
+        struct rc_wr wr = i % 2 ? wr_inv(&qp, QHCA_WR_LOCAL_INV, f.key) :
+                                  wr_reg(&qp, &f, f.key, IOVA, RW);
+
+        wr.flags = i % 100 == 99 ? QHCA_WQE_SIGNALED : 0;
+        rc_post(&qp, &wr);
+        if (wr.flags) {
+            guest_settle(g);
+            cqe = rc_expect(&qp.scq, 0x1000 + i, QHCA_WC_SUCCESS);
+            CHECK_EQ(le32toh(cqe.wqe_index), i);
+            CHECK_EQ(cqe.opcode, QHCA_CQE_LOCAL_INV);
+        }
+    }
+}
+
+/* On UC, where nothing is acknowledged, and a failure leads to SQE. */
+static void unreliable(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.type = QHCA_QPT_UC;
+    o.qp_flags = KERNEL_QP;
+    start();
+    qp = rc_scripted(&node, &o, &far);
+    put(QHCA_WR_SEND, 10);
+    put_reg(f.key, 0);
+    put(QHCA_WR_SEND, 10);
+    put_inv(f.key);
+    put_inv(next_key(f.key));
+    put_reg(f.key, 0);
+    go();
+    CHECK_EQ(peer_drain(&qp), 2);
+    for (unsigned i = 0; i < 4; i++) {
+        done(i, QHCA_WC_SUCCESS);
+    }
+    done(4, QHCA_WC_MW_BIND_ERR);
+    done(5, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    CHECK(!usable(f.key));
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    put_reg(f.key, 0);
+    go();
+    done(6, QHCA_WC_SUCCESS);
+    CHECK(usable(f.key));
+}
+
+/* UD has no use for keys of its own. */
+static void datagrams(void)
+{
+    static const uint8_t ops[] = {
+        QHCA_WR_REG_MR, QHCA_WR_LOCAL_INV, QHCA_WR_BIND_MW,
+        QHCA_WR_SEND_WITH_INV,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        struct rc_opts o = RC_OPTS;
+        struct rc_wr wr;
+
+        o.type = QHCA_QPT_UD;
+        start();
+        qp = rc_create(&node, &o);
+        rc_bring_up(&qp, QHCA_QPS_RTS);
+        wr = wr_inv(&qp, ops[i], f.key);
+        do_memop(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
+        harness_cleanup();
+    }
+}
+
+/* SGEs and inline data make no sense here. */
+static void malformed(void)
+{
+    struct rc_wr wr;
+
+    for (unsigned i = 0; i < 2; i++) {
+        start();
+        wr = wr_inv(&qp, QHCA_WR_LOCAL_INV, f.key);
+        wr.num_sge = i ? 0 : 1;
+        wr.flags |= i ? QHCA_WQE_INLINE : 0;
+        do_memop(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
+        harness_cleanup();
+    }
+}
+
+static const struct test tests[] = {
+    { "B-064 F-027 REG_MR among SENDs", reg_among_sends },
+    { "B-052 LOCAL_INV waits, and is waited for", inv_waits },
+    { "B-051 FENCE", fence },
+    { "D-048 a retry does not repeat what has no packets", retries },
+    { "a late ACK, the cursor before it", late_ack },
+    { "a late ACK, and on with what is behind it", late_ack_and_on },
+    { "A-084..A-089 SQD", drain },
+    { "A-084 A-087 SQD, the last and nothing else", drain_last },
+    { "A-097 A-099 flushed", flush },
+    { "more than a QP starts at a time", many },
+    { "B-043 B-044 unsignaled", unsignaled },
+    { "B-009..B-011 A-091 UC", unreliable },
+    { "B-009..B-011 B-020 not on UD", datagrams },
+    { "no data", malformed },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

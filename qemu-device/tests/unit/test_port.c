@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The port: settings, GID table, and who gets a received frame.
+ */
+#include "harness/debug.h"
+#include "harness/frames.h"
+#include "harness/harness.h"
+
+static const uint8_t other_mac[6] = { 0x52, 0x54, 0x00, 0x99, 0x99, 0x99 };
+static const uint8_t mc_mac[6] = { 0x01, 0x00, 0x5e, 0x01, 0x02, 0x03 };
+static const uint8_t bc_mac[6] = { 255, 255, 255, 255, 255, 255 };
+
+static void settings(void)
+{
+    struct guest *g = guest_start();
+    struct qhca_cmd good = { .opcode = htole16(QHCA_CMD_SET_PORT) }, cmd;
+    struct qhca_cmd query = { .opcode = htole16(QHCA_CMD_QUERY_PORT) };
+    struct qhca_port_attr a;
+
+    memcpy(good.set_port.mac, test_mac, 6);
+    good.set_port.port = 1;
+    good.set_port.flags = 7;
+    good.set_port.mtu = htole32(4200);
+#define TRY(change, status) \
+    do { \
+        cmd = good; \
+        change; \
+        CHECK_EQ(guest_cmd(g, &cmd, NULL), status); \
+    } while (0)
+    TRY((void)0, QHCA_OK);
+    TRY(cmd.set_port.mac[0] |= 1, QHCA_ERR_PARAM);
+    TRY(memset(cmd.set_port.mac, 0, 6), QHCA_ERR_PARAM);
+    TRY(cmd.set_port.port = 0, QHCA_ERR_PARAM);
+    TRY(cmd.set_port.port = 2, QHCA_ERR_PARAM);
+    TRY(cmd.set_port.flags = 8, QHCA_ERR_PARAM);
+    TRY(cmd.set_port.mtu = htole32(67), QHCA_ERR_PARAM);
+    TRY(cmd.set_port.mtu = htole32(9001), QHCA_ERR_LIMIT);
+#undef TRY
+    query.obj.obj = htole32(1);
+    CHECK_EQ(guest_cmd_mbox(g, &query, NULL, 0, &a, sizeof(a), NULL), QHCA_OK);
+    CHECK_EQ(le32toh(a.mtu), 4200);
+    CHECK_EQ(le32toh(a.max_mtu), 9000);
+    CHECK_EQ(a.link_up, 1);
+    CHECK(a.speed != 0);
+    query.obj.obj = htole32(2);
+    CHECK_EQ(guest_cmd_mbox(g, &query, NULL, 0, &a, sizeof(a), NULL),
+             QHCA_ERR_PARAM);
+}
+
+static int set_gid(struct guest *g, unsigned index, const uint8_t *gid,
+                   unsigned vlan, unsigned valid)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_GID) };
+
+    memcpy(cmd.set_gid.gid, gid, 16);
+    memcpy(cmd.set_gid.smac, test_mac, 6);
+    cmd.set_gid.vlan = htole16((uint16_t)vlan);
+    cmd.set_gid.index = htole16((uint16_t)index);
+    cmd.set_gid.port = 1;
+    cmd.set_gid.valid = (uint8_t)valid;
+    return guest_cmd(g, &cmd, NULL);
+}
+
+static void gid_table(void)
+{
+    static const uint8_t v4[16] = { [10] = 255, [11] = 255, 10, 0, 0, 1 };
+    static const uint8_t v6[16] = { 0xfe, 0x80, [15] = 1 };
+    static const uint8_t mc4[16] = { [10] = 255, [11] = 255, 224, 0, 0, 1 };
+    static const uint8_t mc6[16] = { 0xff, 0x02, [15] = 1 };
+    static const uint8_t zero[16];
+    struct guest *g = guest_start();
+
+    CHECK_EQ(set_gid(g, 0, v6, QHCA_NO_VLAN, 1), QHCA_OK);
+    CHECK_EQ(set_gid(g, 127, v4, 5, 1), QHCA_OK);
+    CHECK_EQ(set_gid(g, 128, v4, 5, 1), QHCA_ERR_LIMIT);
+    CHECK_EQ(set_gid(g, 65535, v4, 5, 0), QHCA_ERR_LIMIT);
+    CHECK_EQ(set_gid(g, 1, zero, QHCA_NO_VLAN, 1), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, mc4, QHCA_NO_VLAN, 1), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, mc6, QHCA_NO_VLAN, 1), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, v4, 4095, 1), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, v4, 0, 1), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, v4, 1, 2), QHCA_ERR_PARAM);
+    CHECK_EQ(qhca_gid_find(g->e, v6, QHCA_NO_VLAN), 0);
+    CHECK_EQ(qhca_gid_find(g->e, v6, 5), -1);
+    CHECK_EQ(qhca_gid_find(g->e, v4, 5), 127);
+    CHECK(g->e->port->gid[127].ipv4 && !g->e->port->gid[0].ipv4);
+    CHECK_EQ(set_gid(g, 127, zero, 0, 0), QHCA_OK);
+    CHECK_EQ(qhca_gid_find(g->e, v4, 5), -1);
+    CHECK_EQ(g->e->port->num_gid, 1);
+    CHECK_EQ(qhca_gid_find(g->e, zero, 0), -1);
+}
+
+/* ---- steering ---- */
+
+struct setup {
+    struct guest *g;
+    struct eth_rx rx;
+};
+
+static struct setup start(unsigned flags)
+{
+    struct setup s = { .g = guest_start() };
+    struct geq eq = eq_create(s.g, 1, 6, 0);
+
+    s.rx = eth_rx_create(s.g, &eq, 8, 2048);
+    port_enable(s.g, test_mac, flags, 1500);
+    gid_set_ipv4(s.g, 0, 1, test_mac);
+    return s;
+}
+
+/* Who gets the frame: the Ethernet queue, the transport, or neither. */
+enum taker { NOBODY, ETH, ROCE };
+
+static enum taker taker_of(struct setup *s, const uint8_t *frame, size_t len)
+{
+    uint64_t eth = counter(s->g, QHCA_CNT_ETH_RX_PKTS);
+    uint64_t drops = counter(s->g, QHCA_CNT_RX_ICRC) +
+                     counter(s->g, QHCA_CNT_RX_MALFORMED);
+    bool roce;
+
+    guest_rx(s->g, frame, len);
+    roce = counter(s->g, QHCA_CNT_RX_ICRC) +
+           counter(s->g, QHCA_CNT_RX_MALFORMED) != drops;
+    if (counter(s->g, QHCA_CNT_ETH_RX_PKTS) != eth) {
+        CHECK(!roce);
+        eth_rx_refill(&s->rx);
+        return ETH;
+    }
+    return roce ? ROCE : NOBODY;
+}
+
+static enum taker to_mac(struct setup *s, const uint8_t *mac)
+{
+    uint8_t f[64] = { 0 };
+
+    memcpy(f, mac, 6);
+    f[12] = 0x08;
+    f[13] = 0x06;
+    return taker_of(s, f, sizeof(f));
+}
+
+static void mac_filter(void)
+{
+    struct setup s = start(0);
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_MCAST) };
+    struct qhca_mcast_list list = { 0 };
+
+    CHECK_EQ(to_mac(&s, test_mac), ETH);
+    CHECK_EQ(to_mac(&s, bc_mac), ETH);
+    CHECK_EQ(to_mac(&s, other_mac), NOBODY);
+    CHECK_EQ(to_mac(&s, mc_mac), NOBODY);
+
+    memcpy(list.mac[511], mc_mac, 6);
+    for (unsigned i = 0; i < 511; i++) {
+        list.mac[i][0] = 1;
+        list.mac[i][4] = (uint8_t)(i >> 8);
+        list.mac[i][5] = (uint8_t)i;
+    }
+    cmd.set_mcast.count = htole32(512);
+    CHECK_EQ(guest_cmd_mbox(s.g, &cmd, &list, sizeof(list), NULL, 0, NULL),
+             QHCA_OK);
+    CHECK_EQ(to_mac(&s, mc_mac), ETH);
+    list.mac[3][0] = 0;                     /* unicast: refused as a whole */
+    list.mac[511][5] = 0;
+    CHECK_EQ(guest_cmd_mbox(s.g, &cmd, &list, sizeof(list), NULL, 0, NULL),
+             QHCA_ERR_PARAM);
+    CHECK_EQ(to_mac(&s, mc_mac), ETH);
+    cmd.set_mcast.count = htole32(513);
+    CHECK_EQ(guest_cmd_mbox(s.g, &cmd, &list, sizeof(list), NULL, 0, NULL),
+             QHCA_ERR_LIMIT);
+    cmd.set_mcast.count = 0;
+    CHECK_EQ(guest_cmd_mbox(s.g, &cmd, &list, sizeof(list), NULL, 0, NULL),
+             QHCA_OK);
+    CHECK_EQ(to_mac(&s, mc_mac), NOBODY);
+
+    port_enable(s.g, test_mac, QHCA_PORT_ALLMULTI, 1500);
+    CHECK_EQ(to_mac(&s, mc_mac), ETH);
+    CHECK_EQ(to_mac(&s, other_mac), NOBODY);
+    port_enable(s.g, test_mac, QHCA_PORT_PROMISC, 1500);
+    CHECK_EQ(to_mac(&s, other_mac), ETH);
+    port_enable(s.g, other_mac, 0, 1500);
+    CHECK_EQ(to_mac(&s, other_mac), ETH);
+    CHECK_EQ(to_mac(&s, test_mac), NOBODY);
+}
+
+static void port_down(void)
+{
+    struct setup s = start(0);
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_PORT) };
+
+    qhca_engine_set_link(s.g->e, 1, false);
+    CHECK_EQ(to_mac(&s, test_mac), NOBODY);
+    qhca_engine_set_link(s.g->e, 1, true);
+    CHECK_EQ(to_mac(&s, test_mac), ETH);
+    memcpy(cmd.set_port.mac, test_mac, 6);
+    cmd.set_port.port = 1;
+    cmd.set_port.mtu = htole32(1500);
+    CHECK_EQ(guest_cmd(s.g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(to_mac(&s, test_mac), NOBODY);
+}
+
+static void too_long(void)
+{
+    struct setup s = start(0);
+    uint8_t f[1600] = { 0 };
+
+    memcpy(f, test_mac, 6);
+    CHECK_EQ(taker_of(&s, f, 1514), ETH);
+    CHECK_EQ(taker_of(&s, f, 1515), ROCE);      /* counted as malformed */
+    f[12] = 0x81;
+    CHECK_EQ(taker_of(&s, f, 1518), ETH);
+    CHECK_EQ(taker_of(&s, f, 1519), ROCE);
+    CHECK_EQ(taker_of(&s, f, 13), ROCE);
+    CHECK_EQ(taker_of(&s, f, 0), ROCE);
+    CHECK_EQ(taker_of(&s, f, 14), ETH);
+}
+
+/* What makes a frame RoCE, each turned off in its turn. */
+static void roce_or_not(void)
+{
+    struct setup s = start(QHCA_PORT_PROMISC);
+    struct frame f;
+
+#define TRY(change, who) \
+    do { \
+        f = udp_frame(test_mac, 2, 1, 4791, 60); \
+        change; \
+        CHECK_EQ(taker_of(&s, f.data, f.len), who); \
+    } while (0)
+    TRY((void)0, ROCE);
+    TRY(f.data[36] = 0, ETH);                   /* another UDP port */
+    TRY(f.data[23] = 6, ETH);                   /* TCP */
+    TRY(f.data[33] = 9, ETH);                   /* another address */
+    TRY(f.data[14] = 0x46, ETH);                /* IP options */
+    TRY(f.data[14] = 0x65, ETH);                /* not version 4 */
+    TRY(f.data[20] |= 0x20, ETH);               /* more fragments (E-045) */
+    TRY(f.data[21] |= 0x01, ETH);               /* a later fragment */
+    TRY(f.data[20] |= 0x40, ROCE);              /* don't fragment */
+    TRY(memcpy(f.data, other_mac, 6), ETH);     /* another machine's */
+    TRY(memcpy(f.data, mc_mac, 6), ETH);
+    TRY(f.len = 41, ETH);                       /* no whole UDP header */
+    TRY(f.len = 42, ROCE);
+    TRY(f.data[12] = 0x88, ETH);
+    TRY(frame_add_vlan(&f, 7), ETH);            /* the GID has no VLAN */
+    TRY(frame_add_vlan(&f, 0x6000), ROCE);      /* a priority tag is none */
+#undef TRY
+    gid_set_ipv4(s.g, 3, 77, other_mac);        /* an upper device's GID */
+    f = udp_frame(other_mac, 2, 77, 4791, 60);
+    CHECK_EQ(taker_of(&s, f.data, f.len), ROCE);
+    f = udp_frame(other_mac, 2, 1, 4791, 60);
+    CHECK_EQ(taker_of(&s, f.data, f.len), ETH);
+}
+
+static void roce_vlan_and_ipv6(void)
+{
+    static const uint8_t v6[16] = { 0xfd, [15] = 9 };
+    struct setup s = start(0);
+    struct frame f;
+
+    CHECK_EQ(set_gid(s.g, 4, v6, 100, 1), QHCA_OK);
+    f = udp6_frame(test_mac, v6, 4791, 60);
+    CHECK_EQ(taker_of(&s, f.data, f.len), ETH);
+    frame_add_vlan(&f, 0xe000 | 100);
+    CHECK_EQ(taker_of(&s, f.data, f.len), ROCE);
+    f.data[18] = 0x40;                          /* not version 6 */
+    CHECK_EQ(taker_of(&s, f.data, f.len), ETH);
+    f = udp6_frame(test_mac, v6, 4791, 60);
+    frame_add_vlan(&f, 101);
+    CHECK_EQ(taker_of(&s, f.data, f.len), ETH);
+    f = udp6_frame(test_mac, v6, 4791, 60);
+    frame_add_vlan(&f, 100);
+    f.data[18 + 6] = 44;                        /* fragment header */
+    CHECK_EQ(taker_of(&s, f.data, f.len), ETH);
+}
+
+static void random_frames(void)
+{
+    struct setup s = start(QHCA_PORT_PROMISC);
+    uint64_t rng = 42;
+    struct frame f;
+    unsigned i, j;
+
+    for (i = 0; i < 20000; i++) {
+        f = udp_frame(test_mac, 2, 1, 4791, 100);
+        for (j = (unsigned)(test_random(&rng) >> 60); j > 0; j--) {
+            f.data[(test_random(&rng) >> 20) % f.len] =
+                (uint8_t)(test_random(&rng) >> 40);
+        }
+        f.len = (test_random(&rng) >> 20) % (f.len + 1);
+        guest_rx(s.g, f.data, f.len);
+        if (i % 200 == 0) {
+            eth_rx_refill(&s.rx);
+        }
+    }
+    CHECK_EQ(dev_state(s.g), QHCA_STATE_RUNNING);
+}
+
+static const struct test tests[] = {
+    { "SET_PORT and QUERY_PORT", settings },
+    { "GID table", gid_table },
+    { "Ethernet address filter", mac_filter },
+    { "a port that is down takes nothing", port_down },
+    { "frame lengths", too_long },
+    { "E-045 RoCE or Ethernet", roce_or_not },
+    { "RoCE over VLAN and IPv6", roce_vlan_and_ipv6 },
+    { "random frames", random_frames },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

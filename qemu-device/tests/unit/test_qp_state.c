@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the QP state machine and the QP commands, conformance A.
+ */
+#include "harness/debug.h"
+#include "harness/rc.h"
+
+#define S(s)    QHCA_QPS_##s
+#define RC      (1u << QHCA_QPT_RC)
+#define UC      (1u << QHCA_QPT_UC)
+#define UD      (1u << QHCA_QPT_UD)
+#define GSI     (1u << QHCA_QPT_GSI)
+#define INI     (1u << QHCA_QPT_XRC_INI)
+#define TGT     (1u << QHCA_QPT_XRC_TGT)
+#define ALL     (RC | UC | UD | GSI | INI | TGT)
+#define A(a)    QHCA_QP_##a
+
+/* Conformance A.3, row by row. */
+static const struct row {
+    const char *id;
+    uint8_t from, to;
+    unsigned types;
+    uint32_t required, optional;
+} rows[] = {
+    { "A-040", S(RESET), S(INIT), RC | UC | INI | TGT,
+      A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS), 0 },
+    { "A-041", S(RESET), S(INIT), UD, A(PKEY_INDEX) | A(PORT) | A(QKEY), 0 },
+    { "A-042", S(RESET), S(INIT), GSI, A(PKEY_INDEX) | A(QKEY), 0 },
+    { "A-043", S(INIT), S(INIT), RC | UC | INI | TGT, 0,
+      A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS) },
+    { "A-043", S(INIT), S(INIT), UD, 0, A(PKEY_INDEX) | A(PORT) | A(QKEY) },
+    { "A-043", S(INIT), S(INIT), GSI, 0, A(PKEY_INDEX) | A(QKEY) },
+    { "A-044", S(INIT), S(RTR), RC | TGT,
+      A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN) | A(MAX_DEST_RD_ATOMIC) |
+      A(MIN_RNR_TIMER), A(ACCESS_FLAGS) | A(PKEY_INDEX) },
+    { "A-045", S(INIT), S(RTR), UC | INI,
+      A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN),
+      A(ACCESS_FLAGS) | A(PKEY_INDEX) },
+    { "A-046", S(INIT), S(RTR), UD | GSI, 0, A(PKEY_INDEX) | A(QKEY) },
+    { "A-047", S(RTR), S(RTS), RC,
+      A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) |
+      A(MAX_QP_RD_ATOMIC), A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+    { "A-047", S(RTR), S(RTS), INI,
+      A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) |
+      A(MAX_QP_RD_ATOMIC), A(CUR_STATE) | A(ACCESS_FLAGS) },
+    { "A-048", S(RTR), S(RTS), UC, A(SQ_PSN), A(CUR_STATE) | A(ACCESS_FLAGS) },
+    { "A-049", S(RTR), S(RTS), UD | GSI, A(SQ_PSN), A(CUR_STATE) | A(QKEY) },
+    { "A-050", S(RTR), S(RTS), TGT, A(TIMEOUT) | A(SQ_PSN),
+      A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+    { "A-051", S(RTS), S(RTS), RC | TGT, 0,
+      A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+    { "A-051", S(SQD), S(RTS), RC | TGT, 0,
+      A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) },
+    { "A-052", S(RTS), S(RTS), UC | INI, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
+    { "A-052", S(SQD), S(RTS), UC | INI, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
+    { "A-053", S(RTS), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
+    { "A-053", S(SQD), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
+    { "A-053", S(SQE), S(RTS), UD | GSI, 0, A(CUR_STATE) | A(QKEY) },
+    { "A-054", S(SQE), S(RTS), UC, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
+    { "A-055", S(RTS), S(SQD), ALL, 0, A(EN_SQD_ASYNC_NOTIFY) },
+    { "A-056", S(SQD), S(SQD), RC, 0,
+      A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |
+      A(MAX_QP_RD_ATOMIC) | A(MAX_DEST_RD_ATOMIC) | A(ACCESS_FLAGS) |
+      A(PKEY_INDEX) | A(MIN_RNR_TIMER) },
+    { "A-056", S(SQD), S(SQD), INI, 0,
+      A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |
+      A(MAX_QP_RD_ATOMIC) | A(ACCESS_FLAGS) | A(PKEY_INDEX) },
+    { "A-056", S(SQD), S(SQD), TGT, 0,
+      A(PORT) | A(AV) | A(TIMEOUT) | A(MAX_DEST_RD_ATOMIC) | A(ACCESS_FLAGS) |
+      A(PKEY_INDEX) | A(MIN_RNR_TIMER) },
+    { "A-057", S(SQD), S(SQD), UC, 0, A(AV) | A(ACCESS_FLAGS) | A(PKEY_INDEX) },
+    { "A-058", S(SQD), S(SQD), UD | GSI, 0, A(PKEY_INDEX) | A(QKEY) },
+};
+
+static struct row row_of(unsigned type, uint8_t from, uint8_t to, bool *legal)
+{
+    *legal = true;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        if (rows[i].from == from && rows[i].to == to &&
+            rows[i].types & 1u << type) {
+            return rows[i];
+        }
+    }
+    /* */
+    *legal = to == S(RESET) || to == S(ERR);
+    return (struct row) { "A-059", from, to, 0, 0, 0 };
+}
+
+static void check_ok(unsigned type, const struct row *r, uint32_t mask, bool ok)
+{
+    if (qhca_qp_transition_ok((uint8_t)type, r->from, r->to,
+                              mask | A(STATE)) != ok) {
+        tap_note("%s type %u from %u to %u mask 0x%x", r->id, type, r->from,
+                 r->to, mask);
+        CHECK(!"judged rightly");
+    }
+}
+
+static void test_table(void)
+{
+    for (unsigned type = QHCA_QPT_GSI; type <= QHCA_QPT_XRC_TGT; type++) {
+        if (!(ALL & 1u << type)) {
+            continue;
+        }
+        for (unsigned pair = 0; pair < 49; pair++) {
+            bool legal;
+            struct row r = row_of(type, (uint8_t)(pair / 7),
+                                  (uint8_t)(pair % 7), &legal);
+
+            check_ok(type, &r, r.required, legal);
+            check_ok(type, &r, r.required | r.optional, legal);
+            for (unsigned bit = 1; bit < 32; bit++) {
+                uint32_t b = 1u << bit;
+
+                if (r.required & b) {                           /* */
+                    check_ok(type, &r, r.required & ~b, false);
+                } else {                                        /* */
+                    check_ok(type, &r, r.required | b,
+                             legal && (r.optional & b));
+                }
+            }
+        }
+    }
+}
+
+/* The same through the command, as far as an RC QP gets. */
+static void test_pairs(void)
+{
+    struct node n = node_new(NULL, 1), peer = { .host = 2 };
+    struct rc_opts o = RC_OPTS;
+
+    for (unsigned pair = 0; pair < 49; pair++) {
+        uint8_t from = (uint8_t)(pair / 7), to = (uint8_t)(pair % 7);
+        struct qhca_qpc before, after;
+        struct qhca_qp_attr a;
+        struct rc_qp q;
+        bool legal;
+        struct row r = row_of(QHCA_QPT_RC, from, to, &legal);
+        int status;
+
+        if (from == S(SQE)) {
+            continue;           /* never RC */
+        }
+        q = rc_create(&n, &o);
+        rc_set_peer(&q, &peer, 0x77);
+        rc_bring_up(&q, from);
+        before = rc_query(&q);
+        a = rc_attr(&q);
+        a.state = to;
+        a.retry_cnt = 3;
+        status = rc_modify(&q, &a, A(STATE) | r.required | r.optional |
+                                   (legal ? 0 : A(MIN_RNR_TIMER)));
+        if (r.optional & A(CUR_STATE)) {
+            CHECK_EQ(status, from == 0 ? 0 : QHCA_ERR_STATE);
+            a.cur_state = from;
+            status = rc_modify(&q, &a, A(STATE) | r.required | r.optional);
+        }
+        if ((status == QHCA_OK) != legal) {
+            tap_note("%s from %u to %u: status %d", r.id, from, to, status);
+            CHECK(!"judged rightly");
+        }
+        after = rc_query(&q);
+        CHECK_EQ(after.attr.state, legal ? to : from);
+        CHECK(legal || !memcmp(&before, &after, sizeof(before)));   /* */
+        CHECK_EQ(rc_destroy(&q), QHCA_OK);
+    }
+}
+
+static void test_values(void)
+{
+    static const struct {
+        const char *what;
+        uint8_t state;
+        uint32_t mask;
+        size_t off;
+        uint8_t val;
+    } bad[] = {
+#define FIELD(f) offsetof(struct qhca_qp_attr, f)
+        { "port 0", S(INIT), RC_INIT_MASK, FIELD(port), 0 },
+        { "port 2", S(INIT), RC_INIT_MASK, FIELD(port), 2 },
+        { "pkey_index 1", S(INIT), RC_INIT_MASK, FIELD(pkey_index), 1 },
+        { "access bit 15", S(INIT), RC_INIT_MASK, FIELD(access) + 1, 0x80 },
+        { "mtu 0", S(RTR), RC_RTR_MASK, FIELD(path_mtu), 0 },
+        { "mtu 6", S(RTR), RC_RTR_MASK, FIELD(path_mtu), 6 },
+        { "dest_qpn", S(RTR), RC_RTR_MASK, FIELD(dest_qpn) + 3, 1 },
+        { "dest_rd 17", S(RTR), RC_RTR_MASK, FIELD(max_dest_rd_atomic), 17 },
+        { "min_rnr 32", S(RTR), RC_RTR_MASK, FIELD(min_rnr_timer), 32 },
+        { "av port 0", S(RTR), RC_RTR_MASK, FIELD(av.port), 0 },
+        { "av port 2", S(RTR), RC_RTR_MASK, FIELD(av.port), 2 },
+        { "sgid empty", S(RTR), RC_RTR_MASK, FIELD(av.sgid_index), 1 },
+        { "sgid 200", S(RTR), RC_RTR_MASK, FIELD(av.sgid_index), 200 },
+        { "dgid not IPv4", S(RTR), RC_RTR_MASK, FIELD(av.dgid), 0xfd },
+        { "timeout 32", S(RTS), RC_RTS_MASK, FIELD(timeout), 32 },
+        { "retry_cnt 8", S(RTS), RC_RTS_MASK, FIELD(retry_cnt), 8 },
+        { "rnr_retry 8", S(RTS), RC_RTS_MASK, FIELD(rnr_retry), 8 },
+        { "rd_atomic 17", S(RTS), RC_RTS_MASK, FIELD(max_rd_atomic), 17 },
+        { "state 7", S(RTS), RC_RTS_MASK, FIELD(state), 7 },
+    };
+    struct node n = node_new(NULL, 1), peer = { .host = 2 };
+    struct rc_opts o = RC_OPTS;
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct rc_qp q = rc_create(&n, &o);
+        struct qhca_qpc before, after;
+        struct qhca_qp_attr a;
+        int status;
+
+        rc_set_peer(&q, &peer, 0x77);
+        rc_bring_up(&q, bad[i].state - 1);
+        before = rc_query(&q);
+        a = rc_attr(&q);
+        a.state = bad[i].state;
+        ((uint8_t *)&a)[bad[i].off] = bad[i].val;
+        status = rc_modify(&q, &a, bad[i].mask);
+        if (status != QHCA_ERR_PARAM) {
+            tap_note("%s: status %d", bad[i].what, status);
+            CHECK(!"refused");
+        }
+        after = rc_query(&q);
+        CHECK(!memcmp(&before, &after, sizeof(before)));
+        CHECK_EQ(rc_destroy(&q), QHCA_OK);
+    }
+}
+
+static void test_query(void)
+{
+    struct node n = node_new(NULL, 1), peer = { .host = 2 };
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp q;
+    struct qhca_qp_attr a;
+    struct qhca_qpc c;
+
+    o.rd_atomic = 3;
+    o.dest_rd_atomic = 5;
+    o.sq_psn = 0xff123456;      /* */
+    o.rq_psn = 0x01ffffff;
+    o.timeout = 31;
+    o.min_rnr = 25;
+    q = rc_create(&n, &o);
+    CHECK_EQ(rc_state(&q), S(RESET));
+    rc_set_peer(&q, &peer, 0xfffffe);
+    rc_bring_up(&q, S(RTS));
+    a = rc_attr(&q);
+    c = rc_query(&q);
+    CHECK_EQ(le32toh(c.attr.sq_psn), 0x123456);
+    CHECK_EQ(le32toh(c.attr.rq_psn), 0xffffff);
+    a.sq_psn = htole32(0x123456);
+    a.rq_psn = htole32(0xffffff);
+    a.state = a.cur_state = S(RTS);
+    CHECK(!memcmp(&a, &c.attr, sizeof(a)));
+    CHECK_EQ(le32toh(c.qpn), q.qpn);
+    CHECK_EQ(le32toh(c.send_cqn), q.scq.cqn);
+    CHECK_EQ(le32toh(c.recv_cqn), q.rcq.cqn);
+    CHECK_EQ(le32toh(c.next_psn), 0x123456);
+    CHECK_EQ(le32toh(c.epsn), 0xffffff);
+    /* without STATE only X to X, with that row's attributes. */
+    CHECK_EQ(rc_modify(&q, &a, A(MIN_RNR_TIMER)), QHCA_OK);
+    CHECK_EQ(rc_modify(&q, &a, A(TIMEOUT)), QHCA_ERR_STATE);
+    CHECK_EQ(rc_set_state(&q, S(RESET)), QHCA_OK);
+    CHECK_EQ(rc_modify(&q, &a, A(PORT)), QHCA_ERR_STATE);
+    /* 0x4000: ALT_PATH, 0x80000: CAP. */
+    CHECK_EQ(rc_modify(&q, &a, 0x4000), QHCA_ERR_PARAM);
+    CHECK_EQ(rc_modify(&q, &a, 0x80000), QHCA_ERR_PARAM);
+}
+
+static struct qhca_create_qp good_create(struct node *n, struct gcq *cq)
+{
+    struct gbuf b = guest_buf(n->g, 8192, 12, 0);
+
+    return (struct qhca_create_qp) {
+        .sq = b.desc, .rq = b.desc, .pdn = htole32(n->pdn), .uar = htole32(1),
+        .send_cqn = htole32(cq->cqn), .recv_cqn = htole32(cq->cqn),
+        .type = QHCA_QPT_RC, .sq_log_size = 5, .sq_log_stride = 8,
+        .rq_log_size = 6, .rq_log_stride = 7, .max_send_sge = htole32(12),
+        .max_recv_sge = htole32(7), .max_inline = htole32(192),
+    };
+}
+
+static void test_create_errors(void)
+{
+    struct node n = node_new(NULL, 1);
+    struct gcq cq = cq_create(n.g, &n.comp, 1, 4);
+    struct qhca_create_qp good = good_create(&n, &cq), c;
+    unsigned objects = qhca_engine_num_objects(n.g->e);
+    uint32_t reserved = n.g->e->timers.reserved;
+    uint32_t qpn = 0;
+
+#define REFUSE(field, val, status) \
+    (c = good, c.field = (val), \
+     CHECK_EQ(rc_create_raw(n.g, &c, &qpn), (status)))
+    REFUSE(pdn, htole32(n.pdn + 1), QHCA_ERR_OBJ);
+    REFUSE(send_cqn, htole32(cq.cqn ^ 1), QHCA_ERR_OBJ);
+    REFUSE(recv_cqn, 0, QHCA_ERR_OBJ);
+    REFUSE(uar, htole32(NUM_UARS), QHCA_ERR_PARAM);
+    REFUSE(type, 8, QHCA_ERR_NOT_SUPPORTED);
+    REFUSE(type, 11, QHCA_ERR_NOT_SUPPORTED);
+    REFUSE(flags, 0x80, QHCA_ERR_PARAM);
+    REFUSE(sq_log_size, 15, QHCA_ERR_LIMIT);
+    REFUSE(rq_log_size, 255, QHCA_ERR_LIMIT);
+    REFUSE(sq_log_size, 6, QHCA_ERR_PARAM);     /* buffer too small */
+    REFUSE(sq_log_stride, 6, QHCA_ERR_PARAM);
+    REFUSE(sq_log_stride, 11, QHCA_ERR_PARAM);
+    REFUSE(rq_log_stride, 200, QHCA_ERR_PARAM);
+    REFUSE(rq_log_stride, 4, QHCA_ERR_PARAM);
+    REFUSE(max_send_sge, htole32(33), QHCA_ERR_LIMIT);
+    REFUSE(max_recv_sge, htole32(33), QHCA_ERR_LIMIT);
+    REFUSE(max_inline, htole32(513), QHCA_ERR_LIMIT);
+    REFUSE(max_send_sge, htole32(13), QHCA_ERR_PARAM);  /* above the stride */
+    REFUSE(max_recv_sge, htole32(8), QHCA_ERR_PARAM);
+    REFUSE(max_inline, htole32(193), QHCA_ERR_PARAM);
+    CHECK_EQ(qhca_engine_num_objects(n.g->e), objects);
+    CHECK_EQ(n.g->e->timers.reserved, reserved);
+
+    for (unsigned i = 0; i < 300; i++) {
+        REQUIRE(rc_create_raw(n.g, &good, &qpn) == QHCA_OK);
+        CHECK(qpn > 1 && qpn < 0xffffff);                       /* */
+        CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DESTROY_CQ, cq.cqn),
+                 QHCA_ERR_BUSY);
+        CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DEALLOC_PD, n.pdn),
+                 QHCA_ERR_BUSY);
+        CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DESTROY_QP, qpn), QHCA_OK);
+        CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DESTROY_QP, qpn), QHCA_ERR_OBJ);
+    }
+    CHECK_EQ(n.g->e->timers.reserved, reserved);
+    CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DESTROY_CQ, cq.cqn), QHCA_OK);
+}
+
+/* All QPs the device says it has, and one more. */
+static void test_max_qp(void)
+{
+    struct node n = node_new(NULL, 1);
+    struct gcq cq = cq_create(n.g, &n.comp, 1, 4);
+    struct qhca_create_qp c = good_create(&n, &cq);
+    uint32_t max = n.g->e->cfg.max_qp, qpn, last = 0;
+
+    for (uint32_t i = 0; i < max; i++) {
+        REQUIRE(rc_create_raw(n.g, &c, &qpn) == QHCA_OK);
+        last = qpn;
+    }
+    CHECK_EQ(rc_create_raw(n.g, &c, &qpn), QHCA_ERR_NO_RESOURCE);
+    CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DESTROY_QP, last), QHCA_OK);
+    CHECK_EQ(rc_create_raw(n.g, &c, &qpn), QHCA_OK);
+    CHECK(qpn != last);
+}
+
+/* Doorbells by state (A.1), on another's page, out of range. */
+static void test_doorbells(void)
+{
+    static const struct {
+        uint8_t state;
+        bool sq, rq;
+    } takes[] = {
+        { S(RESET), false, false }, { S(INIT), false, true },
+        { S(RTR), false, true }, { S(RTS), true, true },
+        { S(SQD), true, true }, { S(ERR), true, true },
+    };
+    struct node n = node_new(NULL, 1), peer = { .host = 2 };
+    struct rc_opts o = RC_OPTS;
+
+    for (size_t i = 0; i < ARRAY_SIZE(takes); i++) {
+        struct rc_qp q = rc_create(&n, &o);
+        uint64_t bad = counter(n.g, QHCA_CNT_BAD_DOORBELL);
+
+        rc_set_peer(&q, &peer, 0x77);
+        rc_bring_up(&q, takes[i].state);
+        ring(n.g, 1, QHCA_DB_SQ, q.qpn, 0);
+        bad += !takes[i].sq;
+        CHECK_EQ(counter(n.g, QHCA_CNT_BAD_DOORBELL), bad);
+        ring(n.g, 1, QHCA_DB_RQ, q.qpn, 0);
+        bad += !takes[i].rq;
+        CHECK_EQ(counter(n.g, QHCA_CNT_BAD_DOORBELL), bad);
+        ring(n.g, 2, QHCA_DB_RQ, q.qpn, 0);             /* J-020 */
+        ring(n.g, 2, QHCA_DB_SQ, q.qpn, 0);
+        ring(n.g, 1, QHCA_DB_RQ, q.qpn, (1u << o.rq_log) + 1);
+        ring(n.g, 1, QHCA_DB_SQ, q.qpn, UINT32_MAX);
+        CHECK_EQ(counter(n.g, QHCA_CNT_BAD_DOORBELL), bad + 4);
+        CHECK_EQ(rc_destroy(&q), QHCA_OK);
+    }
+}
+
+/* a QP that nobody has set up flushes, and can be set up afterwards. */
+static void test_reset_to_err(void)
+{
+    struct node n = node_new(NULL, 1);
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp q = rc_create(&n, &o);
+    struct rc_wr wr = rc_wr(&q, QHCA_WR_SEND, 0, 8);
+
+    CHECK_EQ(rc_set_state(&q, S(ERR)), QHCA_OK);
+    CHECK_EQ(rc_state(&q), S(ERR));
+    rc_recv(&q, 7, 0, 64);
+    rc_post(&q, &wr);
+    guest_settle(n.g);
+    rc_expect(&q.rcq, 7, QHCA_WC_WR_FLUSH_ERR);
+    rc_expect(&q.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_set_state(&q, S(INIT)), QHCA_ERR_STATE);
+    CHECK_EQ(rc_set_state(&q, S(RESET)), QHCA_OK);
+    q.sq_pi = q.rq_pi = 0;
+    q.o.rq_psn = q.o.sq_psn;
+    rc_connect(&q, &q);
+    rc_recv(&q, 8, 0, 64);
+    rc_post(&q, &wr);
+    guest_settle(n.g);
+    rc_expect(&q.rcq, 8, QHCA_WC_SUCCESS);
+    rc_expect(&q.scq, wr.wr_id, QHCA_WC_SUCCESS);
+}
+
+static const struct test tests[] = {
+    { "A-030..A-036 A-040..A-061 the table, all types", test_table },
+    { "A-030..A-036 A-062 A-066 49 pairs by command", test_pairs },
+    { "A-063 A-064 A-065 values", test_values },
+    { "A-017 A-067 A-068 A-069 A-073 query gives back what was set",
+      test_query },
+    { "A-010 A-011 A-012 A-020 creation, errors, destruction",
+      test_create_errors },
+    { "A-012 A-022 J-001 as many QPs as there may be", test_max_qp },
+    { "A-001..A-007 J-020 doorbells by state", test_doorbells },
+    { "A-030 RESET to ERR", test_reset_to_err },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: duplicate requests at the RC responder, conformance D-050
+ * to D-055, and the line of answers.
+ */
+#include "harness/debug.h"
+#include "harness/rc.h"
+
+#define PSN     0x222222u       /* rq_psn of RC_OPTS */
+#define MTU     1024
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+static uint8_t data[MTU];
+
+static void start(uint8_t dest_rd_atomic)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.dest_rd_atomic = dest_rd_atomic;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_scripted(&node, &o, &far);
+}
+
+static struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
+                                  uint32_t dma_len)
+{
+    struct roce_packet p = peer_packet(&qp, opcode, psn);
+
+    p.va = node.mr.addr + off;
+    p.rkey = node.mr.key;
+    p.dma_len = dma_len;
+    return p;
+}
+
+static void inject(uint8_t opcode, uint32_t psn, size_t len)
+{
+    struct roce_packet p = request(opcode, psn, 0, (uint32_t)len);
+
+    peer_inject(&qp, &p, data, len);
+}
+
+static void inject_read(uint32_t psn, uint64_t off, uint32_t len)
+{
+    struct roce_packet p = request(RC_READ_REQUEST, psn, off, len);
+
+    peer_inject(&qp, &p, NULL, 0);
+}
+
+static void inject_add(uint32_t psn, uint64_t add)
+{
+    struct roce_packet p = request(RC_FETCH_ADD, psn, 0, 0);
+
+    p.swap_add = add;
+    peer_inject(&qp, &p, NULL, 0);
+}
+
+static void expect_ack(uint32_t psn, uint32_t msn)
+{
+    struct roce_packet p = peer_expect(&qp, RC_ACKNOWLEDGE, psn);
+
+    CHECK_EQ(p.syndrome, AETH_ACK);
+    CHECK_EQ(p.msn, msn);
+}
+
+static void test_send_write(void)
+{
+    start(4);
+    rc_recv(&qp, 1, 64, 100);
+    rc_recv(&qp, 2, 64, 100);
+    memset(data, 1, sizeof(data));
+    inject(RC_SEND_ONLY, PSN, 8);
+    expect_ack(PSN, 1);
+    inject(RC_WRITE_ONLY, PSN + 1, 8);
+    expect_ack(PSN + 1, 2);
+    rc_expect(&qp.rcq, 1, 0);
+    memset(data, 2, sizeof(data));
+    inject(RC_SEND_ONLY, PSN, 8);
+    expect_ack(PSN + 1, 2);             /* of the last one, MSN unchanged */
+    inject(RC_WRITE_ONLY, PSN + 1, 8);
+    expect_ack(PSN + 1, 2);
+    rc_expect_none(&qp.rcq);
+    CHECK(*(uint8_t *)guest_ptr(g, node.mr.addr, 1) == 1);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 2);
+}
+
+/* D-050: no ACK of a READ whose answer may have been lost. */
+static void test_before_read(void)
+{
+    start(4);
+    rc_recv(&qp, 1, 64, 100);
+    rc_recv(&qp, 2, 64, 100);
+    inject(RC_SEND_ONLY, PSN, 8);
+    inject_read(PSN + 1, 0, 8);
+    inject(RC_SEND_ONLY, PSN + 2, 8);
+    inject_add(PSN + 3, 1);
+    CHECK_EQ(peer_drain(&qp), 4);
+    inject(RC_SEND_ONLY, PSN, 8);
+    expect_ack(PSN, 4);
+    inject(RC_SEND_ONLY, PSN + 2, 8);
+    expect_ack(PSN + 2, 4);
+}
+
+static void test_read(void)
+{
+    struct roce_packet p;
+    uint8_t *mem;
+
+    start(4);
+    mem = guest_ptr(g, node.mr.addr, 4000);
+    inject_read(PSN, 0, 4000);
+    CHECK_EQ(peer_drain(&qp), 4);
+    memset(mem, 7, 4000);
+    inject_read(PSN, 0, 4000);          /* read again (D-051) */
+    p = peer_expect(&qp, RC_READ_RESP_FIRST, PSN);
+    CHECK(p.payload_len == MTU && p.payload[0] == 7);
+    CHECK_EQ(p.msn, 1);
+    CHECK_EQ(peer_drain(&qp), 3);
+    inject_read(PSN + 2, 2 * MTU, 4000 - 2 * MTU);      /* the tail */
+    peer_expect(&qp, RC_READ_RESP_FIRST, PSN + 2);
+    peer_expect(&qp, RC_READ_RESP_LAST, PSN + 3);
+    inject_read(PSN + 3, 3 * MTU, 4000 - 3 * MTU);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 3);
+
+    inject_read(PSN, 0, 4001);          /* more than it was */
+    inject_read(PSN, 8, 100);           /* not from a packet on */
+    inject_read(PSN + 1, 0, 100);
+    inject_read(PSN + 3, 3 * MTU, MTU);
+    inject_read(PSN - 1, 0, 100);       /* never was one */
+    p = request(RC_READ_REQUEST, PSN, 0, 4000);
+    p.rkey ^= 1;
+    peer_inject(&qp, &p, NULL, 0);
+    inject_add(PSN, 1);                 /* it was a READ */
+    peer_expect_none(&qp);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
+
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
+    inject_read(PSN, 0, 4000);          /* the key is looked at again */
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN).syndrome, AETH_NAK_ACCESS);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);      /* perhaps of long ago */
+}
+
+static void test_atomic(void)
+{
+    uint64_t *word;
+
+    start(2);
+    word = guest_ptr(g, node.mr.addr, 8);
+    inject_add(PSN, 5);
+    inject_add(PSN + 1, 5);
+    CHECK_EQ(peer_drain(&qp), 2);
+    inject_add(PSN + 1, 5);
+    CHECK(peer_expect(&qp, RC_ATOMIC_ACKNOWLEDGE, PSN + 1).atomic_orig == 5);
+    inject_add(PSN, 5);
+    CHECK(peer_expect(&qp, RC_ATOMIC_ACKNOWLEDGE, PSN).atomic_orig == 0);
+    CHECK(le64toh(*word) == 10);                                /* D-052 */
+    inject_add(PSN + 2, 5);             /* takes the place of the first */
+    CHECK_EQ(peer_drain(&qp), 1);
+    inject_add(PSN, 5);
+    inject_read(PSN + 1, 0, 8);
+    peer_expect_none(&qp);
+    inject_add(PSN + 1, 5);                                     /* D-055 */
+    CHECK(peer_expect(&qp, RC_ATOMIC_ACKNOWLEDGE, PSN + 1).atomic_orig == 5);
+    CHECK(le64toh(*word) == 15);
+}
+
+/* D-054: in the middle of a message. */
+static void test_in_message(void)
+{
+    start(4);
+    rc_recv(&qp, 1, 0, 4000);
+    inject_read(PSN, 0, 8);
+    inject_add(PSN + 1, 1);
+    memset(data, 3, sizeof(data));
+    inject(RC_SEND_FIRST, PSN + 2, MTU);
+    CHECK_EQ(peer_drain(&qp), 3);
+    inject_read(PSN, 0, 8);
+    inject_add(PSN + 1, 1);
+    inject(RC_SEND_FIRST, PSN + 2, MTU);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN);
+    peer_expect(&qp, RC_ATOMIC_ACKNOWLEDGE, PSN + 1);
+    expect_ack(PSN + 2, 2);
+    inject(RC_SEND_LAST, PSN + 3, 8);
+    expect_ack(PSN + 3, 3);
+    CHECK_EQ(le32toh(rc_expect(&qp.rcq, 1, 0).byte_len), MTU + 8);
+    CHECK(((uint8_t *)guest_ptr(g, node.mr.addr, 4000))[MTU + 7] == 3);
+}
+
+static struct qhca_qp *engine_qp(void)
+{
+    return qhca_qp_get(g->e, qp.qpn);
+}
+
+/*
+ * The latest of two READs that cover a PSN, as those of 2^31 bytes do that are
+ * a lap apart (D-003): the test makes the older one that long.
+ */
+static void test_lap(void)
+{
+    struct qhca_responder *s;
+
+    start(2);
+    inject_read(PSN, 0, 8);
+    s = &engine_qp()->rsp;
+    s->res[s->res_last].num_psn = 0x800000;
+    inject_read(PSN + 1, 64, 8);
+    inject_read(PSN + 1, 64, 8);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 1);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 1);
+}
+
+/*
+ * A peer that repeats itself without end while no answer can leave: the line
+ * has an end, the fatal NAK still finds its place, and order is kept (D-013).
+ */
+static void test_crowd(void)
+{
+    struct roce_packet p;
+    uint32_t last = 0, psn = PSN + 16;
+
+    start(16);
+    for (unsigned i = 0; i < 16; i++) {
+        inject_read(PSN + i, 0, 8);
+    }
+    CHECK_EQ(peer_drain(&qp), 16);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 200; i++) {
+        inject(RC_SEND_ONLY, psn, 8);           /* no receive WR: RNR NAK */
+        inject_read(PSN + i % 16, 0, 8);
+        inject(RC_SEND_ONLY, psn + 1, 8);       /* and a gap */
+    }
+    CHECK(engine_qp()->rsp.q_tail - engine_qp()->rsp.q_head < QHCA_RESPONSES);
+    inject(RC_SEND_MIDDLE, psn, MTU);           /* and the end of it */
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
+    inject_read(PSN, 0, 8);
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+    while (peer_next(&qp, &p)) {
+        last = p.syndrome;
+    }
+    CHECK_EQ(last, AETH_NAK_INV_REQ);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    eq_expect(&node.async, QHCA_EVENT_QP_REQ_ERR, qp.qpn);
+}
+
+/* The ACK of a duplicate does not hide a NAK that waits. */
+static void test_nak_stays(void)
+{
+    struct roce_packet p;
+
+    start(4);
+    rc_recv(&qp, 1, 0, 100);
+    inject(RC_SEND_ONLY, PSN, 8);
+    CHECK_EQ(peer_drain(&qp), 1);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 128; i++) {
+        inject(RC_SEND_ONLY, PSN, 8);           /* fills what can wait */
+    }
+    inject(RC_SEND_ONLY, PSN + 2, 8);
+    inject(RC_SEND_ONLY, PSN, 8);
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+    while (g->num_sent > 1) {
+        CHECK(peer_next(&qp, &p) && p.psn == PSN);
+    }
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN + 1).syndrome, AETH_NAK_SEQ);
+}
+
+/* Indices that ran round the 32 bits (a QP's life is long). */
+static void test_index_wrap(void)
+{
+    start(3);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 128; i++) {
+        inject(RC_SEND_ONLY, PSN - 1, 8);
+    }
+    CHECK(engine_qp()->rsp.q_head == engine_qp()->rsp.q_tail);
+    engine_qp()->rsp.q_head = engine_qp()->rsp.q_tail = UINT32_MAX - 2;
+    for (unsigned i = 0; i < 3; i++) {
+        inject_add(PSN + i, i + 1);
+        inject(RC_WRITE_ONLY, PSN - 1, 8);
+    }
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+    while (g->num_sent > 6) {
+        struct roce_packet p;
+
+        peer_next(&qp, &p);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK(peer_expect(&qp, RC_ATOMIC_ACKNOWLEDGE, PSN + i).atomic_orig ==
+              i * (i + 1) / 2);
+        if (i < 2) {
+            peer_next(&qp, &(struct roce_packet) { 0 });
+        }
+    }
+}
+
+static void be(uint64_t off, int value)
+{
+    memset(guest_ptr(g, node.mr.addr + off, 64), value, 64);
+}
+
+static bool is(uint64_t off, int value)
+{
+    const uint8_t *p = guest_ptr(g, node.mr.addr + off, 64);
+
+    for (unsigned i = 0; i < 64; i++) {
+        if (p[i] != value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What comes late or again finds nothing to write to, nor anything to send. */
+static void test_buffers(void)
+{
+    struct roce_packet resp;
+    struct rc_wr wr;
+    uint32_t psn;
+
+    start(4);
+    memset(data, 7, sizeof(data));
+    rc_recv(&qp, 1, 0, 64);             /* a receive buffer */
+    inject(RC_SEND_ONLY, PSN, 64);
+    rc_expect(&qp.rcq, 1, 0);
+    CHECK(is(0, 7));
+    be(0, 1);
+    inject(RC_SEND_ONLY, PSN, 64);
+    CHECK(is(0, 1));
+    peer_drain(&qp);
+
+    wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 64, 64);         /* that of a READ */
+    rc_post(&qp, &wr);
+    guest_settle(g);
+    CHECK(peer_next(&qp, &resp));
+    psn = resp.psn;
+    resp = peer_packet(&qp, RC_READ_RESP_ONLY, psn);
+    CHECK(is(64, 0));
+    peer_inject(&qp, &resp, data, 64);
+    rc_expect(&qp.scq, wr.wr_id, 0);
+    CHECK(is(64, 7));
+    be(64, 2);
+    peer_inject(&qp, &resp, data, 64);
+    CHECK(is(64, 2));
+
+    wr = rc_wr(&qp, QHCA_WR_SEND, 128, 64);             /* one that is sent */
+    be(128, 3);
+    rc_post(&qp, &wr);
+    guest_settle(g);
+    CHECK(peer_next(&qp, &resp));
+    CHECK_EQ(resp.psn, psn + 1);
+    peer_ack(&qp, psn + 1);
+    rc_expect(&qp.scq, wr.wr_id, 0);
+    be(128, 4);
+    peer_nak(&qp, AETH_NAK_SEQ, psn + 1);
+    peer_nak(&qp, AETH_RNR_NAK | 1, psn + 1);
+    guest_advance(g, 1000000000);
+    peer_expect_none(&qp);
+    CHECK(is(128, 4));
+    rc_expect_none(&qp.scq);
+    rc_expect_none(&qp.rcq);
+}
+
+static const struct test tests[] = {
+    { "B-063 once there is a CQE, the buffer is the program's", test_buffers },
+    { "D-050 D-016 SEND and WRITE are not done again", test_send_write },
+    { "D-050 D-014 what the ACK of a duplicate covers", test_before_read },
+    { "D-051 READ is read again, within its range", test_read },
+    { "D-052 D-055 atomics are answered from memory", test_atomic },
+    { "D-054 duplicates in the middle of a message", test_in_message },
+    { "D-003 D-051 of two READs the latest", test_lap },
+    { "D-013 D-026 a crowd of duplicates", test_crowd },
+    { "D-020 a waiting NAK stays", test_nak_stays },
+    { "D-013 free-running indices", test_index_wrap },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: messages that take half of all PSNs: 2^31 bytes in packets
+ * of 256. Nobody has the time for 2^23 packets, so most of the answers are made
+ * believe: the test moves the requester's PSNs as they would have.
+ */
+#include "harness/debug.h"
+#include "harness/rc.h"
+
+#define PSN     0xfffff0u       /* wraps on the way (D-003) */
+#define MTU     256u
+#define LEN     0x80000000u
+#define PACKETS (LEN / MTU)
+#define PIECE   65536u          /* packets that one READ request asks for */
+#define MIB     (1u << 20)
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+static const uint8_t data[1024] = { 0x77 };
+
+static void start(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.mtu = 1;
+    o.sq_psn = PSN;
+    o.rd_atomic = 1;
+    o.qp_flags = KERNEL_QP;     /* may name addresses without memory */
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_scripted(&node, &o, &far);
+}
+
+/*
+ * The whole message. Its last packet is in the node's memory, and what else the
+ * test needs: the last of the first piece of a READ, the first of a WRITE.
+ */
+static void post_long(uint8_t opcode)
+{
+    static const uint32_t len[4] = {
+        16 * MIB, 896 * MIB, 896 * MIB, 240 * MIB,
+    };
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, 0);
+
+    wr.num_sge = 4;
+    for (unsigned i = 0; i < 4; i++) {
+        wr.sge[i] = (struct qhca_seg_le) {
+            node.mr.addr + MTU * (1 + i) - len[i], len[i], QHCA_RESERVED_LKEY,
+        };
+    }
+    if (opcode == QHCA_WR_RDMA_WRITE) {
+        wr.sge[0].addr = node.mr.addr;
+    }
+    wr.raddr = 0x100000000;
+    rc_post(&qp, &wr);
+    guest_settle(g);
+}
+
+static void post_short(uint8_t opcode)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, 8);
+
+    rc_post(&qp, &wr);
+    guest_settle(g);
+}
+
+/* All packets before the one with number @n of the message are done with. */
+static void answered(uint32_t n)
+{
+    qhca_qp_get(g->e, qp.qpn)->req.una_psn = psn_add(PSN, n);
+}
+
+/* All before the one with number @n has been sent and answered. */
+static void jump(uint32_t n)
+{
+    struct qhca_requester *r = &qhca_qp_get(g->e, qp.qpn)->req;
+
+    r->una_psn = r->snd_psn = r->max_psn = psn_add(PSN, n);
+}
+
+static void expect_request(uint32_t piece)
+{
+    uint32_t n = piece * PIECE;
+    struct roce_packet p = peer_expect(&qp, RC_READ_REQUEST, PSN + n);
+
+    CHECK_EQ(p.va, 0x100000000 + (uint64_t)n * MTU);
+    CHECK_EQ(p.dma_len, PIECE * MTU);
+    peer_expect_none(&qp);
+}
+
+static void answer(uint32_t n)
+{
+    struct roce_packet p = peer_packet(&qp, RC_READ_RESP_LAST, PSN + n);
+
+    peer_inject(&qp, &p, data, MTU);
+}
+
+static int to_sqd(void)
+{
+    struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
+    };
+
+    return rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY);
+}
+
+static bool quiet(void)
+{
+    struct qhca_eqe e;
+
+    return !eq_next(&node.async, &e);
+}
+
+/* One request at a time is out, for all the responder may know (D-067). */
+static void test_read(void)
+{
+    start();
+    post_long(QHCA_WR_RDMA_READ);
+    expect_request(0);
+    answered(PIECE - 1);
+    post_short(QHCA_WR_RDMA_READ);
+    peer_expect_none(&qp);
+    answer(PIECE - 1);
+    CHECK_EQ(*(uint8_t *)guest_ptr(g, node.mr.addr, 1), 0x77);
+    expect_request(1);
+
+    jump(PACKETS - PIECE);
+    post_short(QHCA_WR_RDMA_READ);
+    expect_request(PACKETS / PIECE - 1);
+    CHECK_EQ(to_sqd(), QHCA_OK);                                /* */
+    CHECK_EQ(rc_query(&qp).sq_draining, 1);
+    CHECK(quiet());
+    answered(PACKETS - 1);
+    answer(PACKETS - 1);
+    CHECK_EQ(*(uint8_t *)guest_ptr(g, node.mr.addr + 3 * MTU, 1), 0x77);
+    CHECK_EQ(le32toh(rc_expect(&qp.scq, 0x1000, 0).byte_len), LEN);
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    CHECK_EQ(peer_expect(&qp, RC_READ_REQUEST, PSN + PACKETS).dma_len, 8);
+    peer_expect_none(&qp);
+}
+
+/* All sent, and none of it acknowledged: it is as much begun as any other. */
+static void test_write(void)
+{
+    start();
+    post_long(QHCA_WR_RDMA_WRITE);
+    CHECK_EQ(peer_drain(&qp), QHCA_WINDOW);
+    jump(PACKETS - 1);
+    rc_ring(&qp);
+    guest_settle(g);
+    peer_expect(&qp, RC_WRITE_LAST, PSN + PACKETS - 1);
+    CHECK_EQ(to_sqd(), QHCA_OK);
+    CHECK_EQ(rc_query(&qp).sq_draining, 1);
+    CHECK(quiet());
+    peer_ack(&qp, PSN + PACKETS - 1);
+    rc_expect(&qp.scq, 0x1000, 0);
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    post_short(QHCA_WR_SEND);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + PACKETS);
+}
+
+/*
+ * A receive WR with room for 4 GiB, in four segments; the test sees the end of
+ * the second. All but @left bytes of 2^31 have come.
+ */
+static void start_receive(uint8_t type, unsigned left)
+{
+    struct qhca_seg_le sge[4];
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    o.type = type;
+    o.qp_flags = KERNEL_QP;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_scripted(&node, &o, &far);
+    for (unsigned i = 0; i < 4; i++) {
+        sge[i] = (struct qhca_seg_le) {
+            node.mr.addr, LEN / 2, QHCA_RESERVED_LKEY,
+        };
+    }
+    sge[1].addr = node.mr.addr + 8192 - LEN / 2;
+    rc_recv_raw(&qp, 1, 4, sge);
+    p = peer_packet(&qp, (type == QHCA_QPT_UC ? SVC_UC : 0) | RC_SEND_FIRST,
+                    qp.o.rq_psn);
+    peer_inject(&qp, &p, data, sizeof(data));
+    peer_drain(&qp);
+    qhca_qp_get(g->e, qp.qpn)->rsp.offset = LEN - left;
+}
+
+/* 1024 bytes more, and that is all. */
+static void inject_last(void)
+{
+    uint8_t last = qp.o.type == QHCA_QPT_UC ? SVC_UC | RC_SEND_LAST :
+                                              RC_SEND_LAST;
+    struct roce_packet p = peer_packet(&qp, last, qp.o.rq_psn + 1);
+
+    peer_inject(&qp, &p, data, sizeof(data));
+}
+
+static uint8_t byte_at(uint64_t off)
+{
+    return *(uint8_t *)guest_ptr(g, node.mr.addr + off, 1);
+}
+
+/* Whatever room the receive WR has, a message has no more than that (B-026). */
+static void test_send(void)
+{
+    start_receive(QHCA_QPT_RC, 1024);
+    inject_last();
+    peer_expect(&qp, RC_ACKNOWLEDGE, qp.o.rq_psn + 1);
+    CHECK_EQ(le32toh(rc_expect(&qp.rcq, 1, 0).byte_len), LEN);
+    CHECK_EQ(byte_at(8192 - 1024), 0x77);
+    harness_cleanup();
+
+    start_receive(QHCA_QPT_RC, 1023);
+    inject_last();
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, qp.o.rq_psn + 1).syndrome,
+             AETH_NAK_INV_REQ);
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
+    CHECK_EQ(byte_at(8192 - 1023), 0);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    harness_cleanup();
+
+    start_receive(QHCA_QPT_UC, 1023);
+    inject_last();
+    rc_expect_none(&qp.rcq);
+    CHECK_EQ(byte_at(8192 - 1023), 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 1);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
+}
+
+static const struct test tests[] = {
+    { "D-001 D-003 D-067 A-084 A-085 a READ of 2^31 bytes", test_read },
+    { "A-084 A-085 a WRITE of 2^31 bytes", test_write },
+    { "B-026 D-064 D-066 D-072 a SEND of 2^31 bytes, or one more",
+      test_send },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

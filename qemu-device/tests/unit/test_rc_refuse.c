@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the RC responder against a scripted peer: requests that it
+ * must refuse, conformance I.
+ */
+#include <stdio.h>
+
+#include "harness/rc.h"
+
+#define PSN     0x222222u       /* rq_psn of RC_OPTS */
+#define MTU     1024
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+static uint8_t data[4096];
+
+static void start(const struct rc_opts *o, unsigned state)
+{
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_create(&node, o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, state);
+    for (size_t i = 0; i < sizeof(data); i++) {
+        data[i] = (uint8_t)(i * 3 + 1);
+    }
+}
+
+/* A request at @off of the node's memory; RETH and AtomicETH as fits. */
+static struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
+                                  uint32_t dma_len)
+{
+    struct roce_packet p = peer_packet(&qp, opcode, psn);
+
+    p.va = node.mr.addr + off;
+    p.rkey = node.mr.key;
+    p.dma_len = dma_len;
+    return p;
+}
+
+static void inject(uint8_t opcode, uint32_t psn, size_t len)
+{
+    struct roce_packet p = request(opcode, psn, 0, (uint32_t)len);
+
+    peer_inject(&qp, &p, data, len);
+}
+
+static void expect_ack(uint32_t psn, uint32_t msn)
+{
+    struct roce_packet p = peer_expect(&qp, RC_ACKNOWLEDGE, psn);
+
+    CHECK_EQ(p.syndrome, AETH_ACK);
+    CHECK_EQ(p.msn, msn);
+    CHECK(!p.ackreq);                                           /* D-010 */
+}
+
+static void expect_nak(uint8_t syndrome, uint32_t psn)
+{
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, psn).syndrome, syndrome);
+}
+
+/* Refused for good: NAK, ERR, one event or none, then silence. */
+static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
+{
+    struct qhca_eqe e;
+
+    expect_nak(syndrome, psn);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    if (event) {
+        eq_expect(&node.async, event, qp.qpn);
+    }
+    CHECK(!eq_next(&node.async, &e));                           /* H-023 */
+    inject(RC_SEND_ONLY, psn, 4);
+    peer_expect_none(&qp);                                      /* D-026 */
+}
+
+static bool memory_is(uint64_t off, size_t len, uint8_t byte)
+{
+    const uint8_t *p = guest_ptr(g, node.mr.addr + off, len);
+
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] != byte) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* WRITE: RETH lengths, keys, ranges, rights (I-004, I-007, I-029). */
+static void test_remote_errors(void)
+{
+    enum { KEY, RANGE, RIGHT, PD, QPFLAG, HUGE_LEN, ALIGN };
+    static const uint8_t ops[] = {
+        RC_WRITE_ONLY, RC_READ_REQUEST, RC_FETCH_ADD, RC_CMP_SWAP,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        for (unsigned what = KEY; what <= ALIGN; what++) {
+            struct rc_opts o = RC_OPTS;
+            bool atomic = i >= 2;
+            uint8_t nak = AETH_NAK_ACCESS, event = QHCA_EVENT_QP_ACCESS_ERR;
+            uint32_t pd2;
+            struct gmr mr;
+            struct roce_packet p;
+
+            if ((what == ALIGN && !atomic) || (what == HUGE_LEN && i != 1)) {
+                continue;
+            }
+            if (what == QPFLAG) {
+                o.access = 0;
+                nak = AETH_NAK_INV_REQ;                         /* I-013 */
+                event = QHCA_EVENT_QP_REQ_ERR;
+            }
+            start(&o, QHCA_QPS_RTS);
+            pd2 = what == PD ? pd_create(g) : node.pdn;
+            mr = mr_create(g, pd2, 4096, what == RIGHT ?
+                           QHCA_ACCESS_LOCAL_WRITE :
+                           REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
+            memset(guest_ptr(g, mr.addr, 4096), 0x33, 4096);
+            p = request(ops[i], PSN, 0, 8);
+            p.va = mr.addr + (what == RANGE ? 4089 : 0);
+            p.rkey = mr.key ^ (what == KEY);
+            if (what == RANGE && atomic) {
+                p.va = mr.addr + 4096;
+            }
+            if (what == HUGE_LEN) {
+                p.dma_len = 0x80000001u;
+                nak = AETH_NAK_INV_REQ;
+            }
+            if (what == ALIGN) {
+                p.va += 4;
+                nak = AETH_NAK_INV_REQ;                         /* I-017 */
+            }
+            peer_inject(&qp, &p, data, i == 0 ? 8 : 0);
+            expect_refusal(nak, PSN, event);
+            for (unsigned j = 0; j < 4096; j++) {
+                CHECK(*(uint8_t *)guest_ptr(g, mr.addr + j, 1) == 0x33);
+            }
+            harness_cleanup();
+        }
+    }
+}
+
+/*
+ * D-060: of two reasons to refuse a packet, the one that is looked for first.
+ * No receive WR has been posted.
+ */
+static void test_order(void)
+{
+    enum { NO_RIGHT = 1, NO_RESOURCE = 2, BAD_KEY = 4 };
+    static const struct {
+        uint8_t op;
+        int8_t ahead;           /* PSN */
+        uint8_t faults;
+        uint16_t len;
+        uint32_t dma_len;
+        uint8_t syndrome;
+    } c[] = {
+        { RC_WRITE_MIDDLE, 1, 0, MTU, 0, AETH_NAK_SEQ },
+        { RC_WRITE_ONLY, 1, NO_RIGHT | BAD_KEY, 8, 8, AETH_NAK_SEQ },
+        { RC_WRITE_ONLY, -1, NO_RIGHT | BAD_KEY, 8, 9, AETH_ACK },
+        { RC_WRITE_LAST_IMM, 0, 0, 8, 8, AETH_NAK_INV_REQ },
+        { RC_WRITE_ONLY_IMM, 0, NO_RIGHT, 8, 8, AETH_NAK_INV_REQ },
+        { RC_READ_REQUEST, 0, NO_RIGHT | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
+        { RC_SEND_ONLY, 0, 0, MTU + 4, 0, AETH_RNR_NAK | 1 },
+        { RC_WRITE_ONLY_IMM, 0, 0, 8, 9, AETH_RNR_NAK | 1 },
+        { RC_WRITE_ONLY_IMM, 0, BAD_KEY, 8, 8, AETH_RNR_NAK | 1 },
+        { RC_READ_REQUEST, 0, NO_RESOURCE | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
+        { RC_FETCH_ADD, 0, NO_RESOURCE | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
+        { RC_WRITE_ONLY, 0, BAD_KEY, 8, 9, AETH_NAK_INV_REQ },
+        { RC_READ_REQUEST, 0, BAD_KEY, 4, 8, AETH_NAK_INV_REQ },
+        { RC_READ_REQUEST, 0, BAD_KEY, 0, 0x80000001u, AETH_NAK_INV_REQ },
+        /* The longest there is (B-026), but not of this region. */
+        { RC_READ_REQUEST, 0, 0, 0, 0x80000000u, AETH_NAK_ACCESS },
+        { RC_WRITE_FIRST, 0, 0, MTU, 0x80000000u, AETH_NAK_ACCESS },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+        struct rc_opts o = RC_OPTS;
+        struct roce_packet p;
+
+        o.access = c[i].faults & NO_RIGHT ? 0 : REMOTE_ALL;
+        o.dest_rd_atomic = c[i].faults & NO_RESOURCE ? 0 : 4;
+        start(&o, QHCA_QPS_RTS);
+        p = request(c[i].op, PSN + (uint32_t)c[i].ahead, 0, c[i].dma_len);
+        p.rkey ^= c[i].faults & BAD_KEY ? 1 : 0;
+        peer_inject(&qp, &p, data, c[i].len);
+        expect_nak(c[i].syndrome, PSN - (c[i].ahead < 0));
+        peer_expect_none(&qp);
+        CHECK(memory_is(0, 2 * MTU, 0));
+        harness_cleanup();
+    }
+}
+
+/* D-065: nothing is written if not all may be; I-029: bytes and RETH. */
+static void test_write_lengths(void)
+{
+    static const struct {
+        uint32_t dma_len;
+        uint8_t op[2];
+        uint16_t len[2];
+        uint8_t nak;
+    } c[] = {
+        { NODE_MEM, { RC_WRITE_FIRST, 0 }, { MTU, 0 }, AETH_NAK_ACCESS },
+        { 9, { RC_WRITE_ONLY, 0 }, { 8, 0 }, AETH_NAK_INV_REQ },
+        { 7, { RC_WRITE_ONLY, 0 }, { 8, 0 }, AETH_NAK_INV_REQ },
+        { MTU, { RC_WRITE_FIRST, 0 }, { MTU, 0 }, AETH_NAK_INV_REQ },
+        { MTU + 9, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, 8 },
+          AETH_NAK_INV_REQ },
+        { MTU + 7, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, 8 },
+          AETH_NAK_INV_REQ },
+        { 2 * MTU, { RC_WRITE_FIRST, RC_WRITE_MIDDLE }, { MTU, MTU },
+          AETH_NAK_INV_REQ },
+        { 0x80000001u, { RC_WRITE_FIRST, 0 }, { MTU, 0 }, AETH_NAK_INV_REQ },
+        /* Packets of another PMTU. */
+        { 2 * MTU, { RC_WRITE_FIRST, 0 }, { MTU / 2, 0 }, AETH_NAK_INV_REQ },
+        { 4 * MTU, { RC_WRITE_FIRST, 0 }, { 2 * MTU, 0 }, AETH_NAK_INV_REQ },
+        { MTU + 4, { RC_WRITE_ONLY, 0 }, { MTU + 4, 0 }, AETH_NAK_INV_REQ },
+        { 3 * MTU, { RC_WRITE_FIRST, RC_WRITE_MIDDLE }, { MTU, MTU - 4 },
+          AETH_NAK_INV_REQ },
+        { 2 * MTU + 4, { RC_WRITE_FIRST, RC_WRITE_LAST }, { MTU, MTU + 4 },
+          AETH_NAK_INV_REQ },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+        struct rc_opts o = RC_OPTS;
+        struct roce_packet p;
+
+        start(&o, QHCA_QPS_RTS);
+        p = request(c[i].op[0], PSN, 64, c[i].dma_len);
+        peer_inject(&qp, &p, data, c[i].len[0]);
+        if (c[i].op[1]) {
+            expect_ack(PSN, 0);
+            inject(c[i].op[1], PSN + 1, c[i].len[1]);
+            expect_refusal(c[i].nak, PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
+            CHECK(memory_is(64 + MTU, 2 * MTU, 0));
+        } else {
+            expect_refusal(c[i].nak, PSN, QHCA_EVENT_QP_ACCESS_ERR);
+            CHECK(memory_is(0, NODE_MEM, 0));
+        }
+        harness_cleanup();
+    }
+}
+
+/* What a receive WR can be like (I-012, I-014, I-015, I-016, D-066, B-069). */
+static void test_receive_errors(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_seg_le sge[4] = { 0 };
+    struct roce_packet p;
+    struct gmr ro;
+
+    start(&o, QHCA_QPS_RTS);
+    rc_recv(&qp, 1, 64, MTU + 4);
+    inject(RC_SEND_FIRST, PSN, MTU);
+    expect_ack(PSN, 0);
+    inject(RC_SEND_LAST, PSN + 1, 5);
+    expect_refusal(AETH_NAK_INV_REQ, PSN + 1, 0);
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
+    CHECK(memory_is(64 + MTU, 100, 0));
+    harness_cleanup();
+
+    start(&o, QHCA_QPS_RTS);
+    ro = mr_create(g, node.pdn, 4096, QHCA_ACCESS_REMOTE_READ);
+    sge[0] = (struct qhca_seg_le) { ro.addr, 100, ro.key };
+    rc_recv_raw(&qp, 1, 1, sge);
+    inject(RC_SEND_ONLY, PSN, 5);
+    expect_refusal(AETH_NAK_OP, PSN, 0);
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_PROT_ERR);
+    harness_cleanup();
+
+    start(&o, QHCA_QPS_RTS);
+    rc_recv_raw(&qp, 1, 5, sge);        /* made for 4 */
+    inject(RC_SEND_ONLY, PSN, 5);
+    expect_refusal(AETH_NAK_OP, PSN, 0);
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
+    harness_cleanup();
+
+    start(&o, QHCA_QPS_RTS);
+    rc_recv(&qp, 1, 0, 100);
+    p = request(RC_WRITE_ONLY_IMM, PSN, 0, 4);
+    p.rkey ^= 1;
+    peer_inject(&qp, &p, data, 4);
+    expect_refusal(AETH_NAK_ACCESS, PSN, 0);
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_ACCESS_ERR);
+    harness_cleanup();
+
+    start(&o, QHCA_QPS_RTS);            /* the ring cannot be read (H-002) */
+    rc_recv(&qp, 1, 0, 100);
+    g->bad_from = gbuf_addr(&qp.rq, 0);
+    g->bad_to = g->bad_from + 64;
+    inject(RC_SEND_ONLY, PSN, 5);
+    expect_refusal(AETH_NAK_OP, PSN, QHCA_EVENT_QP_FATAL);
+    rc_expect(&qp.rcq, 0, QHCA_WC_WR_FLUSH_ERR);
+}
+
+/* The region is good, but the memory behind it fails (D-021, H-002). */
+static void test_bad_memory(void)
+{
+    static const uint8_t ops[] = {
+        RC_WRITE_ONLY, RC_READ_REQUEST, RC_FETCH_ADD, RC_WRITE_ONLY_IMM,
+    };
+    struct rc_opts o = RC_OPTS;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        bool told = ops[i] == RC_WRITE_ONLY_IMM;
+        struct roce_packet p;
+
+        start(&o, QHCA_QPS_RTS);
+        rc_recv(&qp, 1, 0, 100);
+        g->bad_from = node.mr.addr;
+        g->bad_to = g->bad_from + 4096;
+        p = request(ops[i], PSN, 0, 8);
+        peer_inject(&qp, &p, data, i % 3 ? 0 : 8);
+        expect_refusal(AETH_NAK_OP, PSN, told ? 0 : QHCA_EVENT_QP_FATAL);
+        rc_expect(&qp.rcq, 1, told ? QHCA_WC_LOC_ACCESS_ERR :
+                                     QHCA_WC_WR_FLUSH_ERR);
+        harness_cleanup();
+    }
+}
+
+/* I-025, I-026, D-068 */
+static void test_resources(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    o.dest_rd_atomic = 0;
+    start(&o, QHCA_QPS_RTS);
+    inject(RC_READ_REQUEST, PSN, 0);
+    expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
+    harness_cleanup();
+
+    o.dest_rd_atomic = 2;
+    start(&o, QHCA_QPS_RTS);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 120; i++) {        /* keep the answers waiting */
+        inject(RC_SEND_ONLY, PSN - 1, 1);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        p = request(RC_READ_REQUEST, PSN + i, 0, 8);
+        peer_inject(&qp, &p, NULL, 0);
+    }
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+    while (g->num_sent > 3) {
+        CHECK(peer_next(&qp, &p) && p.psn == ((PSN - 1) & PSN_MASK));
+    }
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN);
+    peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 1);
+    expect_refusal(AETH_NAK_INV_REQ, PSN + 2, QHCA_EVENT_QP_ACCESS_ERR);
+}
+
+/* I-036, D-069: the region goes while it is being read. */
+static void test_dereg_mid_read(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+    struct gmr mr;
+    unsigned n = 0;
+
+    o.mtu = 1;
+    start(&o, QHCA_QPS_RTS);
+    mr = mr_create(g, node.pdn, 1u << 20, REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
+    p = peer_packet(&qp, RC_READ_REQUEST, PSN);
+    p.va = mr.addr;
+    p.rkey = mr.key;
+    p.dma_len = 1u << 20;
+    p.payload_len = 0;
+    g->net_blocked = true;
+    peer_inject(&qp, &p, NULL, 0);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+    while (g->num_sent > 1 && peer_next(&qp, &p)) {
+        CHECK_EQ(p.psn, PSN + n++);
+        CHECK_EQ(p.opcode, n == 1 ? RC_READ_RESP_FIRST : RC_READ_RESP_MIDDLE);
+    }
+    CHECK(n > 0 && n < 4096);
+    expect_refusal(AETH_NAK_ACCESS, PSN + n, QHCA_EVENT_QP_ACCESS_ERR);
+}
+
+static const struct test tests[] = {
+    { "H-004 I-004 I-007 I-013 I-017 D-063 D-065 keys, ranges, rights",
+      test_remote_errors },
+    { "D-060 B-026 which reason comes first", test_order },
+    { "I-029 D-065 WRITE against its RETH", test_write_lengths },
+    { "I-012 I-014 I-015 I-016 D-066 H-002 receive WRs",
+      test_receive_errors },
+    { "D-021 H-002 memory that fails", test_bad_memory },
+    { "I-025 I-026 D-068 READ resources", test_resources },
+    { "I-036 D-069 region deregistered in mid-READ", test_dereg_mid_read },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

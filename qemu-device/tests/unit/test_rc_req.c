@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the RC requester against a scripted peer: what it sends,
+ * and how WRs end.
+ */
+#include "harness/rc.h"
+
+#define PSN         0x111111u       /* sq_psn of RC_OPTS */
+#define T(code)     (4096ull << (code))
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+
+/* A QP in RTS whose peer is the test. */
+static struct rc_qp *start(const struct rc_opts *o)
+{
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_scripted(&node, o, &far);
+    return &qp;
+}
+
+static void post(uint8_t opcode, uint32_t len)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
+
+    wr.raddr = 0x10000;
+    wr.rkey = 0xcafe;
+    rc_post(&qp, &wr);
+    guest_settle(g);
+}
+
+/* WRs are numbered 0x1000 + posting order. */
+static void done(unsigned i, unsigned status)
+{
+    rc_expect(&qp.scq, 0x1000 + i, status);
+}
+
+static void answer_read(uint8_t opcode, uint32_t psn, size_t len)
+{
+    static const uint8_t data[4096];
+    struct roce_packet p = peer_packet(&qp, opcode, psn);
+
+    peer_inject(&qp, &p, data, len);
+}
+
+static void answer_atomic(uint32_t psn)
+{
+    struct roce_packet p = peer_packet(&qp, RC_ATOMIC_ACKNOWLEDGE, psn);
+
+    peer_inject(&qp, &p, NULL, 0);
+}
+
+static void expect_dead(void)
+{
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    CHECK(g->deadline == UINT64_MAX);
+    peer_expect_none(&qp);
+    rc_expect_none(&qp.scq);
+}
+
+static void test_stale(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start(&o);
+    post(QHCA_WR_SEND, 1);
+    post(QHCA_WR_SEND, 1);
+    peer_ack(&qp, PSN);
+    done(0, 0);
+    CHECK_EQ(peer_drain(&qp), 2);
+    peer_ack(&qp, PSN);                 /* again, before, never sent */
+    peer_ack(&qp, PSN - 1);
+    peer_ack(&qp, PSN + 2);
+    peer_ack(&qp, PSN + 0x800000);
+    peer_nak(&qp, AETH_NAK_ACCESS, PSN);
+    peer_nak(&qp, AETH_NAK_SEQ, PSN + 2);
+    peer_nak(&qp, AETH_RNR_NAK, PSN - 5);
+    answer_read(RC_READ_RESP_ONLY, PSN, 0);
+    peer_expect_none(&qp);
+    rc_expect_none(&qp.scq);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
+    peer_ack(&qp, PSN + 1);
+    done(1, 0);
+}
+
+/* D-012: an answer acknowledges what came before it. */
+static void test_acks_before(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start(&o);
+    post(QHCA_WR_SEND, 1);
+    post(QHCA_WR_RDMA_WRITE, 1);
+    post(QHCA_WR_RDMA_READ, 4);
+    post(QHCA_WR_SEND, 1);
+    post(QHCA_WR_ATOMIC_CMP_AND_SWP, 8);
+    answer_read(RC_READ_RESP_ONLY, PSN + 2, 4);
+    done(0, 0);
+    done(1, 0);
+    done(2, 0);
+    answer_atomic(PSN + 4);
+    done(3, 0);
+    done(4, 0);
+}
+
+/* D-010, B-045: who asks for an ACK, and SE. */
+static void test_flags(void)
+{
+    static const struct {
+        uint8_t op;
+        bool se;
+    } ops[] = {
+        { QHCA_WR_SEND, true }, { QHCA_WR_SEND_WITH_IMM, true },
+        { QHCA_WR_RDMA_WRITE, false }, { QHCA_WR_RDMA_WRITE_WITH_IMM, true },
+    };
+    static const uint8_t single[] = {
+        QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
+        QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_SEND, QHCA_WR_RDMA_WRITE,
+    };
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+    uint32_t psn = PSN;
+
+    start(&o);
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        struct rc_wr wr = rc_wr(&qp, ops[i].op, 0, 40 * 512);
+
+        wr.flags |= QHCA_WQE_SOLICITED;
+        rc_post(&qp, &wr);
+        guest_settle(g);
+        for (unsigned n = 1; peer_next(&qp, &p); n++) {
+            CHECK_EQ(p.psn, psn);
+            CHECK_EQ(p.ackreq, n == 16 || n == 20);
+            CHECK_EQ(p.solicited, n == 20 && ops[i].se);
+            psn++;
+        }
+        peer_ack(&qp, psn - 1);
+    }
+    CHECK_EQ(psn, PSN + 80);
+    for (size_t i = 0; i < ARRAY_SIZE(single); i++) {
+        struct rc_wr wr = rc_wr(&qp, single[i], 0, 8);
+
+        wr.flags |= QHCA_WQE_SOLICITED;
+        rc_post(&qp, &wr);
+        guest_settle(g);
+        CHECK(peer_next(&qp, &p));
+        CHECK_EQ(p.ackreq, true);
+        CHECK_EQ(p.solicited, single[i] == QHCA_WR_SEND);
+        peer_expect_none(&qp);
+    }
+}
+
+/* Whatever credits it gives, an ACK is one; none stops the queue (D-017). */
+static void test_credits(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start(&o);
+    for (unsigned code = 0; code < 32; code++) {
+        post(QHCA_WR_SEND, 1);
+        post(QHCA_WR_SEND, 1);
+        CHECK_EQ(peer_drain(&qp), 2);
+        peer_nak(&qp, (uint8_t)code, PSN + 2 * code);
+        done(2 * code, 0);
+        rc_expect_none(&qp.scq);
+        peer_nak(&qp, (uint8_t)code, PSN + 2 * code + 1);
+        done(2 * code + 1, 0);
+    }
+}
+
+static void test_fatal_naks(void)
+{
+    static const struct {
+        uint8_t syndrome;
+        unsigned status;
+    } naks[] = {
+        { AETH_NAK_INV_REQ, QHCA_WC_REM_INV_REQ_ERR },
+        { AETH_NAK_ACCESS, QHCA_WC_REM_ACCESS_ERR },
+        { AETH_NAK_OP, QHCA_WC_REM_OP_ERR },
+        { 0x64, QHCA_WC_BAD_RESP_ERR }, { 0x7f, QHCA_WC_BAD_RESP_ERR },
+        { 0x40, QHCA_WC_BAD_RESP_ERR }, { 0x80, QHCA_WC_BAD_RESP_ERR },
+        { 0x9f, QHCA_WC_BAD_RESP_ERR }, { 0xe2, QHCA_WC_BAD_RESP_ERR },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(naks); i++) {
+        struct rc_opts o = RC_OPTS;
+
+        start(&o);
+        for (unsigned n = 0; n < 5; n++) {
+            post(QHCA_WR_SEND, 1);
+        }
+        CHECK_EQ(peer_drain(&qp), 5);
+        peer_nak(&qp, naks[i].syndrome, PSN + 2);
+        done(0, 0);                                             /* D-025 */
+        done(1, 0);
+        done(2, naks[i].status);                                /* I-052 */
+        done(3, QHCA_WC_WR_FLUSH_ERR);
+        done(4, QHCA_WC_WR_FLUSH_ERR);
+        expect_dead();                                          /* D-026 */
+        harness_cleanup();
+    }
+}
+
+static void test_bad_answers(void)
+{
+    static const struct {
+        uint8_t op, answer;
+        size_t len;
+    } bad[] = {
+        { QHCA_WR_SEND, RC_READ_RESP_ONLY, 4 },                 /* I-030 */
+        { QHCA_WR_SEND, RC_ATOMIC_ACKNOWLEDGE, 0 },
+        { QHCA_WR_RDMA_READ, RC_ATOMIC_ACKNOWLEDGE, 0 },
+        { QHCA_WR_ATOMIC_FETCH_AND_ADD, RC_READ_RESP_ONLY, 8 },
+        { QHCA_WR_RDMA_READ, RC_READ_RESP_ONLY, 4 },            /* I-031 */
+        { QHCA_WR_RDMA_READ, RC_READ_RESP_ONLY, 12 },
+        { QHCA_WR_RDMA_READ, RC_READ_RESP_ONLY, 0 },
+        { QHCA_WR_RDMA_READ, RC_READ_RESP_FIRST, 8 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct rc_opts o = RC_OPTS;
+
+        start(&o);
+        post(bad[i].op, 8);
+        CHECK_EQ(peer_drain(&qp), 1);
+        answer_read(bad[i].answer, PSN, bad[i].len);
+        done(0, QHCA_WC_BAD_RESP_ERR);
+        expect_dead();
+        harness_cleanup();
+    }
+}
+
+/* The AETH of an answer that brings data says ACK, or it is no answer. */
+static void test_bad_syndromes(void)
+{
+    static const uint8_t syndromes[] = {
+        AETH_RNR_NAK | 1, 0x40, AETH_NAK_SEQ, AETH_NAK_ACCESS, 0x9f,
+    };
+
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(syndromes); i++) {
+        struct rc_opts o = RC_OPTS;
+        struct roce_packet p;
+
+        start(&o);
+        post(i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);
+        CHECK_EQ(peer_drain(&qp), 1);
+        p = peer_packet(&qp, i & 1 ? RC_READ_RESP_ONLY : RC_ATOMIC_ACKNOWLEDGE,
+                        PSN);
+        p.syndrome = syndromes[i / 2];
+        peer_inject(&qp, &p, "12345678", i & 1 ? 8 : 0);
+        done(0, QHCA_WC_BAD_RESP_ERR);
+        expect_dead();
+        harness_cleanup();
+    }
+}
+
+static void test_rd_atomic(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.rd_atomic = 2;
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 4);
+    post(QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);
+    post(QHCA_WR_RDMA_READ, 4);
+    post(QHCA_WR_SEND, 4);
+    peer_expect(&qp, RC_READ_REQUEST, PSN);
+    peer_expect(&qp, RC_FETCH_ADD, PSN + 1);
+    peer_expect_none(&qp);                                      /* D-067 */
+    answer_read(RC_READ_RESP_ONLY, PSN, 4);
+    peer_expect(&qp, RC_READ_REQUEST, PSN + 2);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 3);    /* unfenced: overtakes */
+    /* All is lost: they go out again in the same order, within the limit. */
+    guest_advance(g, T(10));
+    peer_expect(&qp, RC_FETCH_ADD, PSN + 1);
+    peer_expect(&qp, RC_READ_REQUEST, PSN + 2);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 3);
+    answer_atomic(PSN + 1);
+    answer_read(RC_READ_RESP_ONLY, PSN + 2, 4);
+    peer_ack(&qp, PSN + 3);
+    for (unsigned i = 0; i < 4; i++) {
+        done(i, 0);
+    }
+    harness_cleanup();
+
+    o.rd_atomic = 1;            /* the rest of one is one as well */
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 3000);
+    post(QHCA_WR_RDMA_READ, 4);
+    CHECK_EQ(peer_drain(&qp), 1);
+    answer_read(RC_READ_RESP_FIRST, PSN, 1024);
+    guest_advance(g, T(10));
+    peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
+    peer_expect_none(&qp);
+    harness_cleanup();
+
+    o.rd_atomic = 0;
+    start(&o);
+    post(QHCA_WR_SEND, 4);
+    post(QHCA_WR_RDMA_READ, 4);
+    CHECK_EQ(peer_drain(&qp), 1);
+    peer_ack(&qp, PSN);
+    done(0, 0);
+    done(1, QHCA_WC_LOC_QP_OP_ERR);
+    expect_dead();
+}
+
+static void test_fence(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_wr wr;
+
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 4);
+    post(QHCA_WR_SEND, 4);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4);
+    wr.flags |= QHCA_WQE_FENCE;
+    rc_post(&qp, &wr);
+    guest_settle(g);
+    peer_expect(&qp, RC_READ_REQUEST, PSN);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_expect_none(&qp);                                      /* B-051 */
+    guest_advance(g, T(10));            /* nor when all is sent again */
+    CHECK_EQ(peer_drain(&qp), 2);
+    answer_read(RC_READ_RESP_ONLY, PSN, 4);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
+}
+
+/* A WR that cannot work waits for those before it, whatever they are. */
+static void test_bad_behind(void)
+{
+    static const uint8_t before[] = {
+        QHCA_WR_SEND, QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_FETCH_AND_ADD,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(before); i++) {
+        struct rc_opts o = RC_OPTS;
+
+        start(&o);
+        post(before[i], 8);
+        post(0x55, 8);
+        post(QHCA_WR_SEND, 8);
+        CHECK_EQ(peer_drain(&qp), 1);
+        rc_expect_none(&qp.scq);
+        switch (before[i]) {
+        case QHCA_WR_SEND:
+            peer_ack(&qp, PSN);
+            break;
+        case QHCA_WR_RDMA_READ:
+            answer_read(RC_READ_RESP_ONLY, PSN, 8);
+            break;
+        default:
+            answer_atomic(PSN);
+            break;
+        }
+        done(0, 0);
+        done(1, QHCA_WC_LOC_QP_OP_ERR);
+        done(2, QHCA_WC_WR_FLUSH_ERR);
+        expect_dead();
+        harness_cleanup();
+    }
+}
+
+/* The window closes after 64 packets, opens by what is acknowledged. */
+static void test_window(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.mtu = 1;
+    start(&o);
+    post(QHCA_WR_SEND, 200 * 256);
+    CHECK_EQ(peer_drain(&qp), 64);
+    peer_ack(&qp, PSN + 9);
+    CHECK_EQ(peer_drain(&qp), 10);
+    peer_ack(&qp, PSN + 73);
+    CHECK_EQ(peer_drain(&qp), 64);
+    peer_ack(&qp, PSN + 137);
+    CHECK_EQ(peer_drain(&qp), 62);
+    peer_ack(&qp, PSN + 199);
+    done(0, 0);
+}
+
+
+
+static const struct test tests[] = {
+    { "D-015 answers to nothing", test_stale },
+    { "D-012 READ and atomic answers acknowledge", test_acks_before },
+    { "D-010 B-045 AckReq and SE", test_flags },
+    { "D-017 credits of the peer", test_credits },
+    { "D-021 D-024 D-025 D-026 I-052 fatal NAKs", test_fatal_naks },
+    { "I-030 I-031 answers that do not fit", test_bad_answers },
+    { "D-024 I-030 answers with a syndrome of a NAK", test_bad_syndromes },
+    { "D-067 max_rd_atomic", test_rd_atomic },
+    { "B-051 fence", test_fence },
+    { "I-051 I-052 a bad WR behind others", test_bad_behind },
+    { "D-010 the window", test_window },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

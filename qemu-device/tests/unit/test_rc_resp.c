@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the RC responder against a scripted peer: order, opcodes
+ * and sizes.
+ */
+#include <stdio.h>
+
+#include "harness/rc.h"
+
+#define PSN     0x222222u       /* rq_psn of RC_OPTS */
+#define MTU     1024
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+static uint8_t data[4096];
+
+static void start(const struct rc_opts *o, unsigned state)
+{
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_create(&node, o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, state);
+    for (size_t i = 0; i < sizeof(data); i++) {
+        data[i] = (uint8_t)(i * 3 + 1);
+    }
+}
+
+/* A request at @off of the node's memory; RETH and AtomicETH as fits. */
+static struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
+                                  uint32_t dma_len)
+{
+    struct roce_packet p = peer_packet(&qp, opcode, psn);
+
+    p.va = node.mr.addr + off;
+    p.rkey = node.mr.key;
+    p.dma_len = dma_len;
+    return p;
+}
+
+static void inject(uint8_t opcode, uint32_t psn, size_t len)
+{
+    struct roce_packet p = request(opcode, psn, 0, (uint32_t)len);
+
+    peer_inject(&qp, &p, data, len);
+}
+
+static void expect_ack(uint32_t psn, uint32_t msn)
+{
+    struct roce_packet p = peer_expect(&qp, RC_ACKNOWLEDGE, psn);
+
+    CHECK_EQ(p.syndrome, AETH_ACK);
+    CHECK_EQ(p.msn, msn);
+    CHECK(!p.ackreq);                                           /* D-010 */
+}
+
+static void expect_nak(uint8_t syndrome, uint32_t psn)
+{
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, psn).syndrome, syndrome);
+}
+
+/* Refused for good: NAK, ERR, one event or none, then silence. */
+static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
+{
+    struct qhca_eqe e;
+
+    expect_nak(syndrome, psn);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    if (event) {
+        eq_expect(&node.async, event, qp.qpn);
+    }
+    CHECK(!eq_next(&node.async, &e));                           /* H-023 */
+    inject(RC_SEND_ONLY, psn, 4);
+    peer_expect_none(&qp);                                      /* D-026 */
+}
+
+static void test_gap(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start(&o, QHCA_QPS_RTR);
+    for (unsigned i = 0; i < 4; i++) {
+        rc_recv(&qp, i, 0, 100);
+    }
+    inject(RC_SEND_ONLY, PSN + 1, 1);
+    expect_nak(AETH_NAK_SEQ, PSN);                              /* D-020 */
+    inject(RC_SEND_ONLY, PSN + 2, 1);
+    peer_expect_none(&qp);
+    inject(RC_SEND_ONLY, PSN - 1, 1);   /* a duplicate fills no gap */
+    expect_ack(PSN - 1, 0);
+    inject(RC_SEND_ONLY, PSN + 2, 1);
+    peer_expect_none(&qp);
+    inject(RC_SEND_ONLY, PSN, 1);
+    expect_ack(PSN, 1);
+    inject(RC_SEND_ONLY, PSN + 3, 1);
+    expect_nak(AETH_NAK_SEQ, PSN + 1);
+    rc_expect(&qp.rcq, 0, 0);
+    rc_expect_none(&qp.rcq);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_OUT_OF_SEQ), 4);
+}
+
+static void test_comm_est(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_eqe e;
+
+    start(&o, QHCA_QPS_RTR);
+    rc_recv(&qp, 1, 0, 100);
+    rc_recv(&qp, 2, 0, 100);
+    inject(RC_SEND_ONLY, PSN - 1, 1);   /* none of these is valid */
+    inject(RC_SEND_ONLY, PSN + 5, 1);
+    peer_ack(&qp, 5);
+    CHECK(!eq_next(&node.async, &e));
+    inject(RC_SEND_ONLY, PSN, 1);
+    eq_expect(&node.async, QHCA_EVENT_COMM_EST, qp.qpn);        /* */
+    inject(RC_SEND_ONLY, PSN + 1, 1);
+    CHECK(!eq_next(&node.async, &e));
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTR);
+}
+
+static void test_rnr(void)
+{
+    static const uint8_t ops[] = {
+        RC_SEND_ONLY, RC_SEND_FIRST, RC_SEND_ONLY_IMM, RC_WRITE_ONLY_IMM,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        struct rc_opts o = RC_OPTS;
+        size_t len = ops[i] == RC_SEND_FIRST ? MTU : 8;
+
+        o.min_rnr = (uint8_t)(5 * i + 3);
+        start(&o, QHCA_QPS_RTS);
+        inject(ops[i], PSN, len);
+        expect_nak((uint8_t)(AETH_RNR_NAK | o.min_rnr), PSN);   /* D-030 */
+        inject(RC_SEND_ONLY, PSN + 1, 1);
+        inject(RC_SEND_ONLY, PSN + 2, 1);
+        peer_expect_none(&qp);
+        inject(ops[i], PSN, len);
+        expect_nak((uint8_t)(AETH_RNR_NAK | o.min_rnr), PSN);
+        rc_recv(&qp, 9, 0, 2000);
+        inject(ops[i], PSN, len);
+        expect_ack(PSN, ops[i] != RC_SEND_FIRST);
+        CHECK_EQ(rc_query(&qp).epsn, htole32(PSN + 1));
+        harness_cleanup();
+    }
+}
+
+/*
+ * D-061, D-062, D-064, D-060: first packets in @seq are good, the last is not.
+ */
+static void test_sequence(void)
+{
+    static const struct {
+        const char *what;
+        uint8_t op[3];
+        uint16_t len[3];
+        uint8_t event, status;  /* event, or CQE if a receive WR was taken */
+    } c[] = {
+        { "MIDDLE first", { RC_SEND_MIDDLE }, { MTU },
+          QHCA_EVENT_QP_REQ_ERR, 0 },
+        { "LAST first", { RC_SEND_LAST }, { 8 }, QHCA_EVENT_QP_REQ_ERR, 0 },
+        { "WRITE MIDDLE first", { RC_WRITE_MIDDLE }, { MTU },
+          QHCA_EVENT_QP_REQ_ERR, 0 },
+        { "FIRST in SEND", { RC_SEND_FIRST, RC_SEND_FIRST }, { MTU, MTU }, 0,
+          QHCA_WC_REM_INV_REQ_ERR },
+        { "ONLY in SEND", { RC_SEND_FIRST, RC_SEND_ONLY }, { MTU, 8 }, 0,
+          QHCA_WC_REM_INV_REQ_ERR },
+        { "READ in SEND", { RC_SEND_FIRST, RC_READ_REQUEST }, { MTU, 0 }, 0,
+          QHCA_WC_REM_INV_REQ_ERR },
+        { "WRITE MIDDLE in SEND", { RC_SEND_FIRST, RC_WRITE_MIDDLE },
+          { MTU, MTU }, 0, QHCA_WC_REM_INV_REQ_ERR },
+        { "SEND in WRITE", { RC_WRITE_FIRST, RC_SEND_ONLY }, { MTU, 8 },
+          QHCA_EVENT_QP_REQ_ERR, 0 },
+        { "reserved 0x15", { 0x15 }, { 8 }, QHCA_EVENT_QP_REQ_ERR, 0 },
+        { "reserved 0x1f", { 0x1f }, { 0 }, QHCA_EVENT_QP_REQ_ERR, 0 },
+        { "reserved in SEND", { RC_SEND_FIRST, 0x1e }, { MTU, 0 }, 0,
+          QHCA_WC_REM_INV_REQ_ERR },
+        { "FIRST too short", { RC_SEND_FIRST }, { MTU - 4 }, 0,
+          QHCA_WC_LOC_LEN_ERR },
+        { "FIRST too long", { RC_SEND_FIRST }, { MTU + 4 }, 0,
+          QHCA_WC_LOC_LEN_ERR },
+        { "ONLY too long", { RC_SEND_ONLY }, { MTU + 1 }, 0,
+          QHCA_WC_LOC_LEN_ERR },
+        { "LAST empty", { RC_SEND_FIRST, RC_SEND_LAST }, { MTU, 0 }, 0,
+          QHCA_WC_LOC_LEN_ERR },
+        { "WRITE FIRST too short", { RC_WRITE_FIRST }, { MTU - 1 },
+          QHCA_EVENT_QP_ACCESS_ERR, 0 },
+        { "READ with payload", { RC_READ_REQUEST }, { 4 },
+          QHCA_EVENT_QP_ACCESS_ERR, 0 },
+        { "CAS with payload", { RC_CMP_SWAP }, { 4 },
+          QHCA_EVENT_QP_ACCESS_ERR, 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+        struct rc_opts o = RC_OPTS;
+        uint32_t psn = PSN;
+        unsigned n;
+
+        start(&o, QHCA_QPS_RTS);
+        rc_recv(&qp, 1, 0, 8000);
+        rc_recv(&qp, 2, 0, 8000);
+        for (n = 0; n < 2 && (c[i].op[n + 1] || c[i].len[n + 1]); n++, psn++) {
+            struct roce_packet p = request(c[i].op[n], psn, 0, 3000);
+
+            peer_inject(&qp, &p, data, c[i].len[n]);
+            expect_ack(psn, 0);
+        }
+        inject(c[i].op[n], psn, c[i].len[n]);
+        if (rc_state(&qp) != QHCA_QPS_ERR) {
+            tap_note("%s", c[i].what);
+        }
+        expect_refusal(AETH_NAK_INV_REQ, psn, c[i].event);
+        rc_expect(&qp.rcq, 1,
+                  c[i].status ? c[i].status : QHCA_WC_WR_FLUSH_ERR);
+        rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
+        rc_expect_none(&qp.rcq);
+        harness_cleanup();
+    }
+}
+
+static void test_bad_pad(void)
+{
+    struct rc_opts o = RC_OPTS;
+    uint8_t f[MAX_FRAME];
+    struct roce_packet p;
+    size_t len, l3 = 14;
+    uint32_t crc;
+
+    start(&o, QHCA_QPS_RTS);
+    rc_recv(&qp, 1, 0, 100);
+    p = peer_packet(&qp, RC_SEND_ONLY, PSN);
+    p.payload_len = 8;
+    memcpy(f + roce_payload_offset(&p), data, 8);
+    len = roce_finish(&p, f);
+    f[l3 + IPV4_LEN + UDP_LEN + 1] |= 0x10;     /* 7 bytes and 1: as it was */
+    f[l3 + 3]--;                                /* but one byte less in all */
+    f[l3 + IPV4_LEN + 5]--;
+    len--;
+    crc = roce_icrc(f + l3, true, len - l3 - 4);
+    memcpy(f + len - 4, &(uint32_t) { htole32(crc) }, 4);
+    guest_rx(g, f, len);
+    guest_settle(g);
+    expect_refusal(AETH_NAK_INV_REQ, PSN, 0);                   /* D-064 */
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
+}
+
+
+
+static const struct test tests[] = {
+    { "D-020 D-002 gaps", test_gap },
+    { "A-082 H-005 COMM_EST", test_comm_est },
+    { "D-030 I-020 no receive WR", test_rnr },
+    { "D-061 D-062 D-064 H-003 I-027..I-029 opcodes and sizes", test_sequence },
+    { "D-064 wrong padding", test_bad_pad },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

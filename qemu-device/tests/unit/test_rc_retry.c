@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the RC requester against a scripted peer: when it sends
+ * what again, to the nanosecond.
+ */
+#include "harness/rc.h"
+
+#define PSN         0x111111u       /* sq_psn of RC_OPTS */
+#define T(code)     (4096ull << (code))
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+
+/* A QP in RTS whose peer is the test. */
+static struct rc_qp *start(const struct rc_opts *o)
+{
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_scripted(&node, o, &far);
+    return &qp;
+}
+
+static void post(uint8_t opcode, uint32_t len)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
+
+    wr.raddr = 0x10000;
+    wr.rkey = 0xcafe;
+    rc_post(&qp, &wr);
+    guest_settle(g);
+}
+
+/* WRs are numbered 0x1000 + posting order. */
+static void done(unsigned i, unsigned status)
+{
+    rc_expect(&qp.scq, 0x1000 + i, status);
+}
+
+static void answer_read(uint8_t opcode, uint32_t psn, size_t len)
+{
+    static const uint8_t data[4096];
+    struct roce_packet p = peer_packet(&qp, opcode, psn);
+
+    peer_inject(&qp, &p, data, len);
+}
+
+static void expect_dead(void)
+{
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    CHECK(g->deadline == UINT64_MAX);
+    peer_expect_none(&qp);
+    rc_expect_none(&qp.scq);
+}
+
+static void test_timeout(void)
+{
+    for (uint8_t retry = 0; retry <= 7; retry++) {
+        struct rc_opts o = RC_OPTS;
+
+        o.timeout = retry + 4;
+        o.retry = retry;
+        start(&o);
+        post(QHCA_WR_SEND, 5);
+        for (unsigned i = 0; i <= retry; i++) {
+            peer_expect(&qp, RC_SEND_ONLY, PSN);
+            guest_advance(g, T(o.timeout) - 1);
+            peer_expect_none(&qp);
+            rc_expect_none(&qp.scq);
+            guest_advance(g, 1);
+        }
+        done(0, QHCA_WC_RETRY_EXC_ERR);
+        expect_dead();
+        CHECK_EQ(counter(g, QHCA_CNT_RETRY_EXC), 1);
+        CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), retry + 1);
+        harness_cleanup();
+    }
+}
+
+static void test_no_timeout(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.timeout = 0;
+    start(&o);
+    post(QHCA_WR_SEND, 5);
+    CHECK_EQ(peer_drain(&qp), 1);
+    guest_advance(g, 1000000000000);
+    peer_expect_none(&qp);
+    peer_ack(&qp, PSN);
+    done(0, QHCA_WC_SUCCESS);
+}
+
+/* Restarts on progress; resumes at the oldest; nothing runs when idle. */
+static void test_progress(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.retry = 1;
+    start(&o);
+    for (unsigned i = 0; i < 4; i++) {
+        post(QHCA_WR_SEND, 100);
+        peer_expect(&qp, RC_SEND_ONLY, PSN + i);
+    }
+    guest_advance(g, T(10) / 2);
+    peer_ack(&qp, PSN + 1);             /* covers two (D-011) */
+    done(0, 0);
+    done(1, 0);
+    guest_advance(g, T(10) - 1);
+    peer_expect_none(&qp);
+    guest_advance(g, 1);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 2);                    /* D-048 */
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 3);
+    peer_ack(&qp, PSN + 2);             /* reloads the one retry (D-034) */
+    guest_advance(g, T(10));
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 3);
+    peer_ack(&qp, PSN + 3);
+    done(2, 0);
+    done(3, 0);
+    CHECK(g->deadline == UINT64_MAX);                           /* D-047 */
+}
+
+static void test_nak_seq(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.retry = 2;
+    start(&o);
+    post(QHCA_WR_SEND, 10);
+    post(QHCA_WR_RDMA_WRITE, 3000);     /* three packets */
+    CHECK_EQ(peer_drain(&qp), 4);
+    peer_nak(&qp, AETH_NAK_SEQ, PSN + 2);
+    done(0, 0);                                                 /* D-025 */
+    for (unsigned i = 0; i < 2; i++) {
+        peer_expect(&qp, RC_WRITE_MIDDLE, PSN + 2);             /* D-020 */
+        CHECK(peer_expect(&qp, RC_WRITE_LAST, PSN + 3).ackreq);
+        peer_expect_none(&qp);
+        peer_nak(&qp, AETH_NAK_SEQ, PSN + 2);
+    }
+    done(1, QHCA_WC_RETRY_EXC_ERR);                             /* D-046 */
+    expect_dead();
+}
+
+static void test_rnr_times(void)
+{
+    static const double ms[32] = {
+        655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32,
+        0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84, 5.12, 7.68, 10.24, 15.36,
+        20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68,
+        491.52,
+    };
+    struct rc_opts o = RC_OPTS;
+
+    o.timeout = 1;              /* far shorter than the waits (D-033) */
+    start(&o);
+    post(QHCA_WR_SEND, 1);
+    for (unsigned code = 0; code < 32; code++) {
+        uint64_t ns = (uint64_t)(ms[code] * 1000000 + 0.5);
+
+        peer_drain(&qp);
+        peer_nak(&qp, (uint8_t)(AETH_RNR_NAK | code), PSN);
+        guest_advance(g, ns - 1);
+        peer_expect_none(&qp);
+        guest_advance(g, 1);
+        peer_expect(&qp, RC_SEND_ONLY, PSN);
+    }
+    CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
+    peer_ack(&qp, PSN);
+    done(0, 0);
+}
+
+static void test_rnr_retry(void)
+{
+    for (uint8_t n = 0; n <= 7; n++) {
+        struct rc_opts o = RC_OPTS;
+
+        o.rnr_retry = n;
+        o.retry = 0;
+        start(&o);
+        post(QHCA_WR_SEND, 1);
+        for (unsigned i = 0; i < (n < 7 ? n + 1u : 60u); i++) {
+            peer_expect(&qp, RC_SEND_ONLY, PSN);
+            peer_nak(&qp, AETH_RNR_NAK | 1, PSN);
+            guest_advance(g, 10000);
+        }
+        if (n < 7) {
+            done(0, QHCA_WC_RNR_RETRY_EXC_ERR);
+            expect_dead();
+        } else {
+            peer_ack(&qp, PSN);
+            done(0, 0);
+        }
+        harness_cleanup();
+    }
+}
+
+/*
+ * Each counter has one retry: one does not pay for the other (D-033), and what
+ * the peer accepts, be it half a message, reloads both (D-034).
+ */
+static void test_reload(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.retry = o.rnr_retry = 1;
+    start(&o);
+    post(QHCA_WR_SEND, 1);                              /* PSN */
+    post(QHCA_WR_SEND, 3000);                           /* +1 to +3 */
+    post(QHCA_WR_SEND, 1);                              /* +4 */
+    CHECK_EQ(peer_drain(&qp), 5);
+    for (unsigned i = 0; i < 3; i += 2) {
+        peer_nak(&qp, AETH_RNR_NAK | 1, PSN + i);
+        peer_nak(&qp, AETH_RNR_NAK | 1, PSN + i);       /* doubled */
+        peer_nak(&qp, AETH_NAK_SEQ, PSN + i);           /* overtaken */
+        guest_advance(g, 10000);
+        CHECK_EQ(peer_drain(&qp), 5 - i);
+        guest_advance(g, T(10));
+        CHECK_EQ(peer_drain(&qp), 5 - i);
+    }
+    done(0, 0);
+    peer_nak(&qp, AETH_RNR_NAK | 1, PSN + 4);
+    done(1, 0);
+    guest_advance(g, 10000);
+    CHECK_EQ(peer_drain(&qp), 1);
+    peer_nak(&qp, AETH_RNR_NAK | 1, PSN + 4);
+    done(2, QHCA_WC_RNR_RETRY_EXC_ERR);
+    expect_dead();
+}
+
+/* It is the oldest packet's timer: neither new ones nor old answers move it. */
+static void test_not_put_off(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.retry = 0;
+    start(&o);
+    post(QHCA_WR_SEND, 1);
+    peer_ack(&qp, PSN);
+    done(0, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        post(QHCA_WR_SEND, 1);
+        peer_ack(&qp, PSN);
+        guest_advance(g, T(10) / 4 - 1);
+        rc_expect_none(&qp.scq);
+    }
+    guest_advance(g, 4);
+    done(1, QHCA_WC_RETRY_EXC_ERR);                             /* D-045 */
+    harness_cleanup();
+
+    o.retry = 1;
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 8);
+    post(QHCA_WR_SEND, 1);
+    peer_ack(&qp, PSN + 1);             /* an implied NAK: the one retry */
+    guest_advance(g, T(10) - 1);
+    peer_ack(&qp, PSN + 1);             /* is none any more */
+    rc_expect_none(&qp.scq);
+    guest_advance(g, 1);
+    done(0, QHCA_WC_RETRY_EXC_ERR);
+}
+
+static void test_implied(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    start(&o);
+    post(QHCA_WR_SEND, 1);                              /* PSN */
+    post(QHCA_WR_RDMA_READ, 2500);                      /* +1 to +3 */
+    post(QHCA_WR_SEND, 1);                              /* +4 */
+    post(QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);              /* +5 */
+    CHECK_EQ(peer_drain(&qp), 4);
+    peer_ack(&qp, PSN + 4);             /* steps over the READ (D-014) */
+    done(0, 0);
+    rc_expect_none(&qp.scq);
+    peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 4);
+    peer_expect(&qp, RC_FETCH_ADD, PSN + 5);
+    peer_ack(&qp, PSN + 4);             /* went back already for this one */
+    peer_expect_none(&qp);
+    answer_read(RC_READ_RESP_FIRST, PSN + 1, 1024);
+    answer_read(RC_READ_RESP_LAST, PSN + 3, 452);       /* a gap */
+    p = peer_expect(&qp, RC_READ_REQUEST, PSN + 2);             /* D-006 */
+    CHECK_EQ(p.va, 0x10000 + 1024);
+    CHECK_EQ(p.dma_len, 2500 - 1024);
+    harness_cleanup();
+
+    o.retry = 0;                        /* it is a retry like any other */
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 8);
+    post(QHCA_WR_SEND, 1);
+    CHECK_EQ(peer_drain(&qp), 2);
+    peer_ack(&qp, PSN + 1);
+    done(0, QHCA_WC_RETRY_EXC_ERR);                             /* D-046 */
+    done(1, QHCA_WC_WR_FLUSH_ERR);
+    expect_dead();
+}
+
+static void test_read_rest(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    o.mtu = 2;
+    o.sq_psn = 0xfffffe;                                        /* D-003 */
+    start(&o);
+    post(QHCA_WR_RDMA_READ, 2100);
+    p = peer_expect(&qp, RC_READ_REQUEST, 0xfffffe);
+    CHECK_EQ(p.dma_len, 2100);
+    answer_read(RC_READ_RESP_FIRST, 0xfffffe, 512);
+    answer_read(RC_READ_RESP_MIDDLE, 0xffffff, 512);
+    answer_read(RC_READ_RESP_MIDDLE, 0, 512);
+    guest_advance(g, T(10));
+    p = peer_expect(&qp, RC_READ_REQUEST, 1);
+    CHECK_EQ(p.va, 0x10000 + 3 * 512);
+    CHECK_EQ(p.dma_len, 2100 - 3 * 512);
+    CHECK_EQ(p.rkey, 0xcafe);
+    answer_read(RC_READ_RESP_FIRST, 1, 512);
+    rc_expect_none(&qp.scq);
+    answer_read(RC_READ_RESP_LAST, 2, 52);
+    done(0, 0);
+    CHECK(g->deadline == UINT64_MAX);
+}
+
+/* A network that takes nothing for a while loses nothing, now and again. */
+static void test_pressure(void)
+{
+    struct rc_opts o = RC_OPTS;
+    uint32_t psn = PSN;
+    struct roce_packet p;
+
+    o.mtu = 1;
+    start(&o);
+    for (unsigned i = 0; i < 4; i += 2) {
+        g->net_blocked = true;
+        post(QHCA_WR_SEND, 30 * 256);
+        post(QHCA_WR_SEND, 30 * 256);
+        guest_advance(g, T(10) + 1);    /* not lost: no repetition yet */
+        CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
+        g->net_blocked = false;
+        qhca_engine_tx_ready(g->e, *g->clock);
+        guest_settle(g);
+        while (peer_next(&qp, &p)) {
+            CHECK_EQ(p.psn, psn++);
+        }
+        CHECK_EQ(psn, PSN + 30 * (i + 2));
+        peer_ack(&qp, psn - 1);
+        done(i, 0);
+        done(i + 1, 0);
+    }
+}
+
+static const struct test tests[] = {
+    { "D-045 D-046 D-047 D-006 timeouts and retry_cnt 0 to 7", test_timeout },
+    { "D-045 timeout 0 waits for ever", test_no_timeout },
+    { "D-011 D-034 D-047 D-048 progress restarts timer and retries",
+      test_progress },
+    { "D-020 D-025 D-046 sequence NAK goes back and uses retries",
+      test_nak_seq },
+    { "D-031 D-033 D-035..D-038 every RNR time, to the nanosecond",
+      test_rnr_times },
+    { "D-032 D-033 I-018 I-019 rnr_retry 0 to 7", test_rnr_retry },
+    { "D-032 D-033 D-034 progress reloads both counters", test_reload },
+    { "D-045 D-047 the timer of the oldest packet", test_not_put_off },
+    { "D-014 D-006 implied NAK", test_implied },
+    { "D-003 D-006 the rest of a READ is asked for again", test_read_rest },
+    { "D-047 back-pressure", test_pressure },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

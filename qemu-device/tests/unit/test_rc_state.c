@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: RC queue pairs that stop: ERR, SQD, RESET, destruction.
+ */
+#include "harness/rc.h"
+
+#define PSN     0x111111u       /* sq_psn of RC_OPTS */
+#define T(code) (4096ull << (code))
+
+static struct node node, node2;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp, qp2;
+static struct guest *g;
+
+/* A QP whose peer is the test. */
+static void start(const struct rc_opts *o, unsigned state)
+{
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_create(&node, o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, state);
+}
+
+/* Two QPs on one engine. */
+static void start_loop(const struct rc_opts *o)
+{
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_create(&node, o);
+    qp2 = rc_create(&node, o);
+    rc_connect(&qp, &qp2);
+}
+
+static void post_flags(uint8_t opcode, uint32_t len, uint8_t flags)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
+
+    wr.flags = flags;
+    rc_aim(&wr, &node, 0);
+    rc_post(&qp, &wr);
+    guest_settle(g);
+}
+
+static void post(uint8_t opcode, uint32_t len)
+{
+    post_flags(opcode, len, QHCA_WQE_SIGNALED);
+}
+
+static void done(unsigned i, unsigned status)
+{
+    rc_expect(&qp.scq, 0x1000 + i, status);
+}
+
+static void no_event(void)
+{
+    struct qhca_eqe e = { 0 };
+
+    if (eq_next(&node.async, &e)) {
+        tap_note("event %u", e.type);
+        CHECK(!"no event");
+    }
+}
+
+/* ---- ERR ---- */
+
+static void test_flush(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start(&o, QHCA_QPS_RTS);
+    for (unsigned i = 0; i < 3; i++) {
+        rc_recv(&qp, i, 0, 100);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        post_flags(i == 2 ? QHCA_WR_RDMA_READ : QHCA_WR_SEND, 8,
+                   i & 1 ? QHCA_WQE_SIGNALED : 0);
+    }
+    CHECK_EQ(peer_drain(&qp), 5);
+    peer_ack(&qp, PSN);                 /* the first is complete, unsignaled */
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
+    for (unsigned i = 1; i < 5; i++) {
+        done(i, QHCA_WC_WR_FLUSH_ERR);                  /* */
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        rc_expect(&qp.rcq, i, QHCA_WC_WR_FLUSH_ERR);
+    }
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK); /* */
+    post(QHCA_WR_SEND, 8);
+    done(5, QHCA_WC_WR_FLUSH_ERR);                      /* */
+    rc_recv(&qp, 3, 0, 100);
+    rc_expect(&qp.rcq, 3, QHCA_WC_WR_FLUSH_ERR);
+    peer_ack(&qp, PSN + 4);                             /* */
+    guest_advance(g, 10 * T(10));
+    rc_expect_none(&qp.scq);
+    rc_expect_none(&qp.rcq);
+    peer_expect_none(&qp);
+    CHECK(g->deadline == UINT64_MAX);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_ERR_STATE);  /* */
+    no_event();
+}
+
+/* from INIT and RTR. */
+static void test_flush_early(void)
+{
+    static const uint8_t from[] = { QHCA_QPS_INIT, QHCA_QPS_RTR };
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct rc_opts o = RC_OPTS;
+
+        start(&o, from[i]);
+        rc_recv(&qp, 1, 0, 100);
+        rc_recv(&qp, 2, 0, 100);
+        CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
+        rc_expect(&qp.rcq, 1, QHCA_WC_WR_FLUSH_ERR);
+        rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
+        rc_expect_none(&qp.scq);
+        harness_cleanup();
+    }
+}
+
+/* A flush longer than a turn, with a full ring on both sides. */
+static void test_flush_many(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.sq_log = o.rq_log = 9;
+    o.cq_log = 10;
+    start(&o, QHCA_QPS_RTS);
+    for (unsigned i = 0; i < 512; i++) {
+        struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
+
+        rc_recv(&qp, i, 0, 8);
+        rc_put(&qp, &wr);
+    }
+    rc_ring(&qp);
+    guest_settle(g);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
+    guest_settle(g);
+    for (unsigned i = 0; i < 512; i++) {
+        done(i, QHCA_WC_WR_FLUSH_ERR);
+        rc_expect(&qp.rcq, i, QHCA_WC_WR_FLUSH_ERR);
+    }
+    rc_expect_none(&qp.scq);
+}
+
+/* ---- SQD ---- */
+
+static int to_sqd(bool notify)
+{
+    struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = notify,
+    };
+
+    return rc_modify(&qp, &a, QHCA_QP_STATE |
+                     (notify ? QHCA_QP_EN_SQD_ASYNC_NOTIFY : 0));
+}
+
+static void test_sqd(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_qp_attr a = { 0 };
+
+    start(&o, QHCA_QPS_RTS);
+    CHECK_EQ(to_sqd(true), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);      /* at once */
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    CHECK_EQ(to_sqd(false), QHCA_OK);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    no_event();
+
+    post(QHCA_WR_SEND, 8);
+    CHECK_EQ(peer_drain(&qp), 1);
+    CHECK_EQ(to_sqd(true), QHCA_OK);
+    CHECK(rc_query(&qp).sq_draining);                           /* */
+    post(QHCA_WR_SEND, 8);                                      /* */
+    peer_expect_none(&qp);
+    no_event();
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_ERR_STATE);  /* */
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_ERR_STATE);
+    a.timeout = 12;
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_TIMEOUT), QHCA_ERR_STATE);
+    CHECK_EQ(rc_query(&qp).attr.timeout, 10);                   /* */
+    guest_advance(g, T(10));
+    peer_expect(&qp, RC_SEND_ONLY, PSN);        /* retries go on */
+    peer_ack(&qp, PSN);
+    done(0, 0);
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);      /* */
+    CHECK(!rc_query(&qp).sq_draining);
+    /* */
+    a.max_rd_atomic = 1;
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_TIMEOUT |
+                       QHCA_QP_MAX_QP_RD_ATOMIC), QHCA_OK);
+    peer_expect_none(&qp);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    guest_advance(g, T(12) - 1);
+    peer_expect_none(&qp);
+    peer_ack(&qp, PSN + 1);
+    done(1, 0);
+    no_event();
+
+    CHECK_EQ(to_sqd(false), QHCA_OK);           /* A-072, with no ACK before */
+    a.retry_cnt = a.rnr_retry = 0;
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_RETRY_CNT | QHCA_QP_RNR_RETRY),
+             QHCA_OK);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    post(QHCA_WR_SEND, 8);
+    guest_advance(g, T(12));
+    done(2, QHCA_WC_RETRY_EXC_ERR);
+}
+
+/* What was read from the ring but not begun is held, also behind others. */
+static void test_sqd_hold(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    o.rd_atomic = 1;
+    start(&o, QHCA_QPS_RTS);
+    post(QHCA_WR_RDMA_READ, 8);
+    post(QHCA_WR_RDMA_READ, 8);         /* waits for the first */
+    CHECK_EQ(peer_drain(&qp), 1);
+    peer_nak(&qp, AETH_RNR_NAK | 1, PSN);       /* the cursor goes back */
+    CHECK_EQ(to_sqd(true), QHCA_OK);
+    guest_advance(g, 10000);
+    peer_expect(&qp, RC_READ_REQUEST, PSN);
+    p = peer_packet(&qp, RC_READ_RESP_ONLY, PSN);
+    peer_inject(&qp, &p, "12345678", 8);
+    done(0, 0);
+    peer_expect_none(&qp);                                      /* */
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    p = peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
+    CHECK_EQ(p.va, node.mr.addr);
+    p = peer_packet(&qp, RC_READ_RESP_ONLY, PSN + 1);
+    peer_inject(&qp, &p, "12345678", 8);
+    done(1, 0);
+}
+
+/* A bad WR behind a good one is as much held as any other. */
+static void test_sqd_bad(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start(&o, QHCA_QPS_RTS);
+    post(QHCA_WR_SEND, 8);
+    post(0x66, 8);
+    CHECK_EQ(to_sqd(false), QHCA_OK);
+    peer_ack(&qp, PSN);
+    done(0, 0);
+    rc_expect_none(&qp.scq);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQD);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    done(1, QHCA_WC_LOC_QP_OP_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    harness_cleanup();
+
+    o.retry = 0;                        /* */
+    start(&o, QHCA_QPS_RTS);
+    rc_recv(&qp, 7, 0, 8);
+    post(QHCA_WR_SEND, 8);
+    CHECK_EQ(to_sqd(true), QHCA_OK);
+    post(QHCA_WR_SEND, 8);
+    guest_advance(g, T(10));
+    done(0, QHCA_WC_RETRY_EXC_ERR);
+    done(1, QHCA_WC_WR_FLUSH_ERR);
+    rc_expect(&qp.rcq, 7, QHCA_WC_WR_FLUSH_ERR);
+    no_event();
+    harness_cleanup();
+
+    start(&o, QHCA_QPS_RTS);            /* */
+    CHECK_EQ(to_sqd(false), QHCA_OK);
+    rc_recv(&qp, 8, 0, 8);
+    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, 0x222222);
+    peer_inject(&qp, &p, "12345678", 8);
+    rc_expect(&qp.rcq, 8, 0);
+    peer_expect(&qp, RC_ACKNOWLEDGE, 0x222222);
+    post(QHCA_WR_SEND, 8);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
+    done(0, QHCA_WC_WR_FLUSH_ERR);
+    no_event();
+}
+
+/* ---- RESET and destruction ---- */
+
+/* again and again, in the middle of traffic, with other PSNs. */
+static void test_reset_loop(void)
+{
+    struct net *net = net_new(3);
+    struct rc_opts o = RC_OPTS;
+    uint64_t rng = 5;
+
+    node = node_new(net, 1);
+    node2 = node_new(net, 2);
+    g = node.g;
+    qp = rc_create(&node, &o);
+    qp2 = rc_create(&node2, &o);
+    for (unsigned i = 0; i < 100; i++) {
+        struct qhca_cqe c;
+        struct rc_wr wr;
+
+        qp.o.sq_psn = (uint32_t)test_random(&rng) & 0xffffff;
+        qp.o.rq_psn = (uint32_t)test_random(&rng) & 0xffffff;
+        qp.o.mtu = (uint8_t)(1 + i % 5);
+        qp2.o.mtu = qp.o.mtu;
+        rc_connect(&qp, &qp2);
+        rc_recv(&qp2, i, NODE_MEM / 2, 10000);
+        guest_fill(g, node.mr.addr, 10000, i);
+        wr = rc_wr(&qp, QHCA_WR_SEND, 0, 10000);
+        rc_post(&qp, &wr);
+        net_run(net, 1000000000);
+        rc_expect(&qp.scq, wr.wr_id, 0);
+        rc_expect(&qp2.rcq, i, 0);
+        CHECK(guest_is_filled(node2.g, node2.mr.addr + NODE_MEM / 2, 10000, i));
+        rc_recv(&qp2, 99, 0, 10000);
+        rc_post(&qp, &wr);
+        rc_aim(&wr, &node2, 0);
+        wr.opcode = QHCA_WR_RDMA_READ;
+        rc_post(&qp, &wr);
+        net_advance(net, test_random(&rng) % 20000);
+        CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RESET), QHCA_OK);   /* */
+        net_advance(net, 100);
+        CHECK_EQ(rc_set_state(&qp2, QHCA_QPS_RESET), QHCA_OK);
+        net_run(net, 1000000000);
+        while (cq_poll(&qp.scq, &c) || cq_poll(&qp2.rcq, &c)) {
+            CHECK_EQ(c.status, 0);
+        }
+        CHECK_EQ(rc_query(&qp).msn, 0);                         /* */
+        CHECK_EQ(rc_query(&qp).sq_ci, 0);
+    }
+}
+
+/* while its frames are on their way within the engine. */
+static void test_destroy_midway(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        struct rc_opts o = RC_OPTS;
+        struct rc_wr wr;
+
+        o.mtu = 1;
+        start_loop(&o);
+        rc_recv(&qp2, 1, NODE_MEM / 2, 500000);
+        wr = rc_wr(&qp, i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_SEND, 0, 500000);
+        rc_aim(&wr, &node, NODE_MEM / 2);
+        rc_post(&qp, &wr);
+        CHECK(g->scheduled);            /* cut off by the budget */
+        CHECK_EQ(rc_destroy(i & 2 ? &qp2 : &qp), QHCA_OK);
+        guest_advance(g, 100 * T(10));
+        CHECK(g->deadline == UINT64_MAX);
+        if (i & 2) {
+            done(0, QHCA_WC_RETRY_EXC_ERR);
+        }
+        harness_cleanup();
+    }
+}
+
+static const struct test tests[] = {
+    { "A-097 A-098 A-099 A-100 A-101 A-115 A-118 I-039 flush", test_flush },
+    { "A-116 A-117 flush from INIT and RTR", test_flush_early },
+    { "A-097 C-012 flush of full rings", test_flush_many },
+    { "A-005 A-019 A-062 A-072 A-085 A-087 A-088 A-112 A-113 SQD", test_sqd },
+    { "A-084 A-119 SQD holds what has not begun", test_sqd_hold },
+    { "A-084 A-089 A-090 A-114 SQD and failure", test_sqd_bad },
+    { "A-103 A-104 A-105 A-120 100 times through RESET", test_reset_loop },
+    { "A-020 destroyed with frames on their way", test_destroy_midway },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: SQE, where a send error takes a QP that is not RC.
+ */
+#include "harness/rc.h"
+
+#define PSN     0x111111u       /* sq_psn of RC_OPTS */
+#define BAD     0x66            /* no opcode */
+#define UC_SEND_ONLY    (SVC_UC | RC_SEND_ONLY)
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp;
+static struct guest *g;
+
+static void start(struct rc_opts *o, unsigned state)
+{
+    node = node_new(NULL, 1);
+    g = node.g;
+    o->type = QHCA_QPT_UC;
+    qp = rc_create(&node, o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, state);
+}
+
+static void put(uint8_t opcode, bool signaled)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, 8);
+
+    wr.flags = signaled ? QHCA_WQE_SIGNALED : 0;
+    rc_put(&qp, &wr);
+}
+
+static void ring_all(void)
+{
+    rc_ring(&qp);
+    guest_settle(g);
+}
+
+static void post(uint8_t opcode)
+{
+    put(opcode, true);
+    ring_all();
+}
+
+static void done(unsigned i, unsigned status)
+{
+    rc_expect(&qp.scq, 0x1000 + i, status);
+}
+
+static void no_event(void)
+{
+    struct qhca_eqe e = { 0 };
+
+    CHECK(!eq_next(&node.async, &e));
+}
+
+static void test_enter(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    start(&o, QHCA_QPS_RTS);
+    rc_recv(&qp, 1, 0, 100);
+    put(BAD, false);                    /* B-044 */
+    put(QHCA_WR_SEND, false);
+    put(BAD, true);
+    put(QHCA_WR_SEND, true);
+    ring_all();
+    done(0, QHCA_WC_LOC_QP_OP_ERR);
+    for (unsigned i = 1; i < 4; i++) {
+        done(i, QHCA_WC_WR_FLUSH_ERR);
+    }
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    post(QHCA_WR_SEND);
+    post(BAD);
+    done(4, QHCA_WC_WR_FLUSH_ERR);
+    done(5, QHCA_WC_WR_FLUSH_ERR);
+    rc_recv(&qp, 2, 0, 100);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQE), QHCA_ERR_STATE);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_ERR_STATE);
+    rc_expect_none(&qp.scq);
+    rc_expect_none(&qp.rcq);
+    p = peer_packet(&qp, UC_SEND_ONLY, 0x222222);
+    peer_inject(&qp, &p, "12345678", 8);
+    rc_expect(&qp.rcq, 1, 0);           /* */
+    peer_expect_none(&qp);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
+    rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
+    rc_expect_none(&qp.scq);
+    no_event();
+}
+
+/* Sending goes on with the next PSN, also after a second error. */
+static void test_resume(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    start(&o, QHCA_QPS_RTS);
+    for (unsigned i = 0; i < 3; i++) {
+        post(QHCA_WR_SEND);
+        CHECK(peer_next(&qp, &p));
+        CHECK_EQ(p.psn, PSN + i);
+        done(3 * i, 0);
+        post(BAD);
+        done(3 * i + 1, QHCA_WC_LOC_QP_OP_ERR);
+        post(QHCA_WR_SEND);
+        done(3 * i + 2, QHCA_WC_WR_FLUSH_ERR);
+        CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+        rc_expect_none(&qp.scq);
+    }
+    peer_expect_none(&qp);
+    CHECK_EQ(rc_query(&qp).next_psn, htole32(PSN + 3));
+}
+
+/*
+ * What was posted in SQE is flushed even if RTS comes before its turn, and SQD
+ * is not drained until then.
+ */
+static void test_resume_early(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+    struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
+    };
+
+    o.sq_log = 11;
+    o.cq_log = 12;
+    start(&o, QHCA_QPS_RTS);
+    put(BAD, true);
+    for (unsigned i = 1; i < 2000; i++) {
+        put(QHCA_WR_SEND, i & 1);
+    }
+    rc_ring(&qp);                       /* stops at the budget */
+    CHECK(g->scheduled);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    post(QHCA_WR_SEND);
+    CHECK(peer_next(&qp, &p));
+    CHECK_EQ(p.psn, PSN);
+    peer_expect_none(&qp);
+    done(0, QHCA_WC_LOC_QP_OP_ERR);
+    for (unsigned i = 1; i < 2000; i++) {
+        done(i, QHCA_WC_WR_FLUSH_ERR);
+    }
+    done(2000, 0);
+
+    put(BAD, true);
+    for (unsigned i = 1; i < 2000; i++) {
+        put(QHCA_WR_SEND, true);
+    }
+    rc_ring(&qp);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
+             QHCA_OK);
+    CHECK_EQ(rc_query(&qp).sq_draining, 1);
+    no_event();
+    guest_settle(g);
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
+    CHECK_EQ(rc_query(&qp).sq_draining, 0);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    no_event();
+}
+
+/* A-095, and both commands that end SQE for good. */
+static void test_leave(void)
+{
+    static const struct qhca_seg_le none[5];
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    o.cq_log = 2;
+    start(&o, QHCA_QPS_RTS);
+    post(BAD);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    for (unsigned i = 0; i < 4; i++) {
+        post(QHCA_WR_SEND);             /* one CQE too many */
+    }
+    eq_expect(&node.async, QHCA_EVENT_CQ_ERR, qp.scq.cqn);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    harness_cleanup();
+
+    o.cq_log = 8;                       /* a receive-side error */
+    start(&o, QHCA_QPS_RTS);
+    post(BAD);
+    done(0, QHCA_WC_LOC_QP_OP_ERR);
+    rc_recv_raw(&qp, 1, 5, none);       /* made for 4 */
+    rc_recv(&qp, 2, 0, 8);
+    p = peer_packet(&qp, UC_SEND_ONLY, 0x222222);
+    peer_inject(&qp, &p, "12345678", 8);
+    rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
+    rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    no_event();
+    harness_cleanup();
+
+    start(&o, QHCA_QPS_RTS);
+    post(BAD);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RESET), QHCA_OK);
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    CHECK_EQ(rc_query(&qp).next_psn, htole32(PSN));
+}
+
+static void unblock(void)
+{
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+}
+
+/* To SQD, and SQ_DRAINED is wanted. */
+static void drain_and_tell(void)
+{
+    static const struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
+    };
+
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
+             QHCA_OK);
+}
+
+/* A message is on its way, its buffer goes: SQE, and never SQ_DRAINED. */
+static void test_in_sqd(void)
+{
+    struct rc_opts o = RC_OPTS;
+    unsigned sent;
+    struct gmr mr;
+    struct rc_wr wr;
+
+    start(&o, QHCA_QPS_RTS);
+    mr = mr_create(g, node.pdn, 500 * 1024, 0);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 500 * 1024);
+    wr.sge[0].addr = mr.addr;
+    wr.sge[0].lkey = mr.key;
+    g->net_blocked = true;
+    rc_put(&qp, &wr);
+    put(QHCA_WR_SEND, false);
+    ring_all();
+    drain_and_tell();
+    post(QHCA_WR_SEND);                 /* held */
+    CHECK_EQ(rc_query(&qp).sq_draining, 1);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
+    rc_expect_none(&qp.scq);
+    unblock();
+    done(0, QHCA_WC_LOC_PROT_ERR);
+    done(1, QHCA_WC_WR_FLUSH_ERR);
+    done(2, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    CHECK_EQ(rc_query(&qp).sq_draining, 0);
+    sent = peer_drain(&qp);
+    CHECK(sent > 0 && sent < 500);
+    no_event();
+
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    post(QHCA_WR_SEND);
+    done(3, 0);
+    peer_expect(&qp, UC_SEND_ONLY, PSN + sent);
+    /* The wish to hear of SQD was for that SQD. */
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    no_event();
+}
+
+/*
+ * A datagram is one packet, so none is half sent: that of a blocked network
+ * goes back to the ring, and can only fail after SQD.
+ */
+static void test_datagram_in_sqd(void)
+{
+    struct rc_opts o = RC_OPTS;
+    unsigned sent;
+    struct gmr mr;
+    struct rc_wr wr;
+
+    o.type = QHCA_QPT_UD;
+    o.sq_log = 10;
+    o.cq_log = 11;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_create(&node, &o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    g->net_blocked = true;
+    mr = mr_create(g, node.pdn, 4096, 0);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4000);
+    wr.sge[0].addr = mr.addr;
+    wr.sge[0].lkey = mr.key;
+    for (unsigned i = 0; i < 500; i++) {
+        rc_put(&qp, &wr);
+    }
+    ring_all();
+    drain_and_tell();
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
+    unblock();
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQD);
+    sent = peer_drain(&qp);             /* those that had left the ring */
+    CHECK(sent > 0 && sent < 500);
+    for (unsigned i = 0; i < sent; i++) {
+        rc_expect(&qp.scq, wr.wr_id, 0);
+    }
+    rc_expect_none(&qp.scq);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    guest_settle(g);
+    rc_expect(&qp.scq, wr.wr_id, QHCA_WC_LOC_PROT_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    peer_expect_none(&qp);
+    no_event();
+}
+
+static const struct test tests[] = {
+    { "A-006 A-091 A-092 A-093 B-044 a send error leads to SQE", test_enter },
+    { "A-094 SQE to RTS, the PSNs go on", test_resume },
+    { "A-092 A-094 RTS before all is flushed", test_resume_early },
+    { "A-095 SQE to ERR and RESET", test_leave },
+    { "A-034 A-085 A-091 A-092 A-094 a send error in SQD", test_in_sqd },
+    { "A-005 A-034 A-084 a datagram in SQD", test_datagram_in_sqd },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

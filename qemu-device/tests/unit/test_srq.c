@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: shared receive queues: who gets which WR, limit, resize.
+ */
+#include "harness/srq.h"
+
+#define PSN     0x222222u       /* rq_psn of RC_OPTS */
+#define QPS     3
+
+static struct node node;
+static struct guest *g;
+static struct gsrq srq;
+static struct rc_qp tx[QPS], rx[QPS];
+
+/* @srq of @log, and QPs that send to QPs that receive from it. */
+static void start(unsigned log)
+{
+    struct rc_opts o = RC_OPTS;
+
+    node = node_new(NULL, 1);
+    g = node.g;
+    srq = srq_create(&node, node.pdn, log, 4);
+    o.min_rnr = 1;
+    for (unsigned i = 0; i < QPS; i++) {
+        o.srqn = 0;
+        tx[i] = rc_create(&node, &o);
+        o.srqn = srq.srqn;
+        rx[i] = rc_create(&node, &o);
+        rc_connect(&tx[i], &rx[i]);
+    }
+}
+
+static void send(unsigned i, uint32_t len)
+{
+    struct rc_wr wr = rc_wr(&tx[i], QHCA_WR_SEND, 0, len);
+
+    rc_post(&tx[i], &wr);
+    guest_settle(g);
+}
+
+static struct qhca_srqc query(void)
+{
+    struct qhca_srqc c;
+
+    CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
+    return c;
+}
+
+/* ---- G-002: to whatever QP needs one ---- */
+
+static void in_order(void)
+{
+    static const unsigned who[] = { 2, 0, 0, 1, 2, 1, 0, 2 };
+    struct qhca_cqe c;
+
+    start(3);
+    for (unsigned i = 0; i < 8; i++) {
+        srq_post(&srq, 100 + i, 1000 * i, 1000);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        guest_fill(g, node.mr.addr, 500, i);
+        memset(guest_ptr(g, node.mr.addr + 1000 * i + 500, 500), 0, 500);
+        send(who[i], 300);
+        c = rc_expect(&rx[who[i]].rcq, 100 + i, QHCA_WC_SUCCESS);
+        CHECK_EQ(le32toh(c.qpn), rx[who[i]].qpn);
+        CHECK_EQ(le16toh(c.flags), QHCA_CQE_SRQ);
+        CHECK_EQ(le32toh(c.wqe_index), i);
+        CHECK(guest_is_filled(g, node.mr.addr + 1000 * i, 300, i));
+    }
+    CHECK_EQ(le32toh(query().ci), 8);
+}
+
+/* One QP in the middle of a message does not hold the others. */
+static void interleaved(void)
+{
+    struct roce_packet p;
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp q;
+    uint8_t data[1024] = { 1 };
+    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+
+    start(2);
+    o.srqn = srq.srqn;
+    q = rc_scripted(&node, &o, &far);
+    srq_post(&srq, 1, 0, 5000);
+    srq_post(&srq, 2, 8000, 5000);
+    p = peer_packet(&q, RC_SEND_FIRST, PSN);
+    p.ackreq = false;
+    peer_inject(&q, &p, data, 1024);
+    send(0, 100);
+    rc_expect(&rx[0].rcq, 2, QHCA_WC_SUCCESS);
+    p = peer_packet(&q, RC_SEND_LAST, PSN + 1);
+    peer_inject(&q, &p, data, 10);
+    rc_expect(&q.rcq, 1, QHCA_WC_SUCCESS);
+    /* D-017: no credits are given away that others could use */
+    CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, PSN + 1).syndrome, 0x1f);
+}
+
+/* A slot is free for the consumer once a CQE that covers it was polled. */
+static void slots(void)
+{
+    uint64_t bad;
+
+    start(2);
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < 4; i++) {
+            srq_post(&srq, round * 4 + i, 0, 100);
+        }
+        bad = counter(g, QHCA_CNT_BAD_DOORBELL);
+        ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi + 1);          /* full */
+        ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi - 1);          /* back */
+        ring(g, 2, QHCA_DB_SRQ, srq.srqn, srq.pi);      /* not its page */
+        ring(g, 1, QHCA_DB_SRQ, srq.srqn ^ 0x800000, srq.pi);
+        ring(g, 1, QHCA_DB_RQ, rx[0].qpn, 1);                   /* */
+        CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), bad + 5);
+        for (unsigned i = 0; i < 4; i++) {
+            send(i % QPS, 100);
+            rc_expect(&rx[i % QPS].rcq, round * 4 + i, QHCA_WC_SUCCESS);
+        }
+    }
+}
+
+/* G-004 */
+static void empty(void)
+{
+    start(2);
+    send(0, 100);
+    send(1, 100);
+    CHECK(counter(g, QHCA_CNT_TX_RNR_NAK) >= 2);
+    srq_post(&srq, 7, 0, 100);
+    srq_post(&srq, 8, 0, 100);
+    guest_advance(g, 1000000000);
+    rc_expect(&tx[0].scq, 0x1000, QHCA_WC_SUCCESS);
+    rc_expect(&tx[1].scq, 0x1000, QHCA_WC_SUCCESS);
+    CHECK_EQ(le32toh(query().ci), 2);
+}
+
+/* G-003, F-006: the keys are those of the SRQ's PD */
+static void keys(void)
+{
+    uint32_t pdn;
+    struct gmr mr;
+    struct rc_opts o = RC_OPTS;
+    struct qhca_seg_le sge;
+
+    start(2);
+    pdn = pd_create(g);
+    mr = mr_create(g, pdn, 4096, QHCA_ACCESS_LOCAL_WRITE);
+    sge = (struct qhca_seg_le) { mr.addr, 100, mr.key };
+    srq_put(&srq, 1, 1, &sge);
+    srq_ring(&srq);
+    send(0, 100);
+    rc_expect(&rx[0].rcq, 1, QHCA_WC_LOC_PROT_ERR);
+    rc_expect(&tx[0].scq, 0x1000, QHCA_WC_REM_OP_ERR);
+
+    srq = srq_create(&node, pdn, 2, 1);
+    o.srqn = srq.srqn;
+    rx[0] = rc_create(&node, &o);
+    o.srqn = 0;
+    tx[0] = rc_create(&node, &o);
+    rc_connect(&tx[0], &rx[0]);
+    srq_put(&srq, 1, 1, &sge);
+    srq_ring(&srq);
+    guest_fill(g, node.mr.addr, 100, 9);
+    send(0, 100);
+    rc_expect(&rx[0].rcq, 1, QHCA_WC_SUCCESS);
+    CHECK(guest_is_filled(g, mr.addr, 100, 9));
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pdn), QHCA_ERR_BUSY);
+}
+
+/* ---- G-005, G-006: the limit ---- */
+
+static void limit(void)
+{
+    struct qhca_eqe e;
+
+    start(4);
+    for (unsigned i = 0; i < 10; i++) {
+        srq_post(&srq, i, 0, 100);
+    }
+    CHECK_EQ(srq_limit(&srq, 7), QHCA_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        send(i, 10);
+    }
+    CHECK(!eq_next(&node.async, &e));
+    CHECK_EQ(le32toh(query().limit), 7);
+    send(0, 10);
+    eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
+    CHECK_EQ(le32toh(query().limit), 0);
+    send(0, 10);
+    CHECK(!eq_next(&node.async, &e));
+
+    CHECK_EQ(srq_limit(&srq, 5), QHCA_OK);      /* 5 are left */
+    CHECK(!eq_next(&node.async, &e));
+    CHECK_EQ(srq_limit(&srq, 6), QHCA_OK);      /* below already: G-006 */
+    eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
+    CHECK_EQ(le32toh(query().limit), 0);
+    CHECK_EQ(srq_limit(&srq, 3), QHCA_OK);
+    CHECK_EQ(srq_limit(&srq, 17), QHCA_ERR_PARAM);      /* G-007 */
+    CHECK_EQ(le32toh(query().limit), 3);
+    CHECK_EQ(srq_limit(&srq, 16), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
+    CHECK_EQ(srq_limit(&srq, 0), QHCA_OK);
+    for (unsigned i = 0; i < 5; i++) {
+        send(1, 10);
+    }
+    CHECK(!eq_next(&node.async, &e));
+}
+
+/* ---- G-007: resize ---- */
+
+static void resize(void)
+{
+    struct qhca_eqe e;
+
+    start(2);
+    for (unsigned i = 0; i < 4; i++) {
+        srq_post(&srq, i, 1000 * i, 1000);
+    }
+    send(0, 100);
+    rc_expect(&rx[0].rcq, 0, QHCA_WC_SUCCESS);
+    CHECK_EQ(srq_resize(&srq, 1, 0, 0), QHCA_ERR_STATE);        /* 3 in it */
+    CHECK_EQ(query().log_size, 2);
+    CHECK_EQ(srq_resize(&srq, 15, 0, 0), QHCA_ERR_LIMIT);
+    CHECK_EQ(srq_resize(&srq, 3, 1, 0), QHCA_ERR_PARAM);
+    CHECK_EQ(srq_resize(&srq, 3, QHCA_SRQ_LIMIT, 9), QHCA_ERR_PARAM);
+    CHECK_EQ(srq_limit(&srq, 3), QHCA_OK);
+    CHECK_EQ(srq_resize(&srq, 5, 0, 0), QHCA_OK);
+    CHECK_EQ(le32toh(query().limit), 3);
+    for (unsigned i = 4; i < 33; i++) {
+        srq_post(&srq, i, 0, 1000);
+    }
+    ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi + 1);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 1);
+    for (unsigned i = 1; i < 30; i++) {
+        send(i % QPS, 50);
+        rc_expect(&rx[i % QPS].rcq, i, QHCA_WC_SUCCESS);
+    }
+    CHECK(!eq_next(&node.async, &e));
+    CHECK_EQ(srq_resize(&srq, 1, 0, 0), QHCA_ERR_PARAM);        /* limit 3 */
+    CHECK_EQ(srq_resize(&srq, 2, QHCA_SRQ_LIMIT, 4), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
+    for (unsigned i = 30; i < 33; i++) {
+        send(0, 50);
+        rc_expect(&rx[0].rcq, i, QHCA_WC_SUCCESS);
+    }
+    CHECK_EQ(srq_resize(&srq, 0, 0, 0), QHCA_OK);
+    srq_post(&srq, 99, 0, 100);
+    CHECK_EQ(srq_resize(&srq, 14, 0, 0), QHCA_OK);      /* the most there is */
+    CHECK_EQ(srq_resize(&srq, 0, 0, 0), QHCA_OK);       /* what is in it */
+    CHECK_EQ(query().log_size, 0);
+    CHECK_EQ(le32toh(query().users), QPS);
+    CHECK_EQ(le32toh(query().max_sge), 4);
+    send(1, 50);
+    rc_expect(&rx[1].rcq, 99, QHCA_WC_SUCCESS);
+}
+
+/* ---- a message of two packets whose second does not come ---- */
+
+static struct rc_qp scripted(void)
+{
+    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp q;
+
+    o.srqn = srq.srqn;
+    q = rc_scripted(&node, &o, &far);
+    return q;
+}
+
+static void half_a_message(struct rc_qp *q)
+{
+    struct roce_packet p = peer_packet(q, RC_SEND_FIRST, PSN);
+    uint8_t data[1024] = { 1 };
+
+    p.ackreq = false;
+    peer_inject(q, &p, data, sizeof(data));
+}
+
+/* A-102, H-008 */
+static void last_wqe(void)
+{
+    struct rc_qp q;
+    struct qhca_eqe e;
+
+    start(3);
+    for (unsigned i = 0; i < 4; i++) {
+        srq_post(&srq, i, 0, 4000);
+    }
+    q = scripted();
+    half_a_message(&q);
+    CHECK_EQ(rc_set_state(&q, QHCA_QPS_ERR), QHCA_OK);
+    rc_expect(&q.rcq, 0, QHCA_WC_WR_FLUSH_ERR);
+    rc_expect_none(&q.rcq);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, q.qpn);
+    CHECK_EQ(rc_set_state(&q, QHCA_QPS_ERR), QHCA_OK);
+    CHECK(!eq_next(&node.async, &e));
+
+    /* With none in use; those in the SRQ stay (G-008). */
+    CHECK_EQ(rc_set_state(&rx[1], QHCA_QPS_ERR), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[1].qpn);
+    rc_expect_none(&rx[1].rcq);
+    CHECK_EQ(le32toh(query().ci), 1);
+
+    /* Once per entry into ERR. */
+    CHECK_EQ(rc_set_state(&rx[1], QHCA_QPS_RESET), QHCA_OK);
+    CHECK(!eq_next(&node.async, &e));
+    rc_bring_up(&rx[1], QHCA_QPS_INIT);
+    CHECK_EQ(rc_set_state(&rx[1], QHCA_QPS_ERR), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[1].qpn);
+
+    /* Not by the command, but by an error that has its own event. */
+    q = scripted();
+    struct roce_packet p = peer_packet(&q, RC_SEND_LAST, PSN);
+
+    peer_inject(&q, &p, NULL, 0);
+    eq_expect(&node.async, QHCA_EVENT_QP_REQ_ERR, q.qpn);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, q.qpn);
+    CHECK(!eq_next(&node.async, &e));
+    CHECK_EQ(rc_set_state(&tx[0], QHCA_QPS_ERR), QHCA_OK);      /* no SRQ */
+    CHECK(!eq_next(&node.async, &e));
+}
+
+/* G-008: what RESET and destruction interrupt is there for the next QP. */
+static void given_back(void)
+{
+    struct rc_qp q[3];
+    struct qhca_eqe e;
+
+    start(3);
+    for (unsigned i = 0; i < 4; i++) {
+        srq_post(&srq, i, 0, 4000);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        q[i] = scripted();
+        half_a_message(&q[i]);
+    }
+    CHECK_EQ(srq_limit(&srq, 1), QHCA_OK);
+    CHECK_EQ(rc_set_state(&q[2], QHCA_QPS_RESET), QHCA_OK);
+    CHECK_EQ(rc_destroy(&q[0]), QHCA_OK);
+    CHECK_EQ(rc_set_state(&q[1], QHCA_QPS_RESET), QHCA_OK);
+    CHECK_EQ(le32toh(query().returned), 3);
+    CHECK(!eq_next(&node.async, &e));
+    for (unsigned i = 0; i < 4; i++) {          /* in posting order */
+        send(i % QPS, 2000);
+        rc_expect(&rx[i % QPS].rcq, i, QHCA_WC_SUCCESS);
+    }
+    eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
+    CHECK_EQ(le32toh(query().returned), 0);
+    /* Destroyed with some given back: nothing leaks (the sanitizer looks). */
+    srq_post(&srq, 9, 0, 4000);
+    rc_bring_up(&q[1], QHCA_QPS_RTS);
+    half_a_message(&q[1]);
+    CHECK_EQ(rc_destroy(&q[1]), QHCA_OK);
+    CHECK_EQ(rc_destroy(&q[2]), QHCA_OK);
+    for (unsigned i = 0; i < QPS; i++) {
+        CHECK_EQ(srq_destroy(&srq), QHCA_ERR_BUSY);
+        CHECK_EQ(rc_destroy(&rx[i]), QHCA_OK);
+    }
+    CHECK_EQ(srq_destroy(&srq), QHCA_OK);
+    CHECK_EQ(srq_destroy(&srq), QHCA_ERR_OBJ);
+}
+
+static const struct test tests[] = {
+    { "G-002 C-003 A-011 WRs go out in order", in_order },
+    { "G-002 D-017 two messages at a time", interleaved },
+    { "B-023 A-014 slots and doorbells", slots },
+    { "G-004 empty: RNR NAK", empty },
+    { "G-003 F-006 G-017 keys of the SRQ's PD", keys },
+    { "G-005 G-006 G-007 limit", limit },
+    { "G-007 resize", resize },
+    { "A-102 H-008 LAST_WQE_REACHED", last_wqe },
+    { "G-008 what a QP does not complete comes back", given_back },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: shared receive queues of guests that make mistakes, and
+ * hosts without memory.
+ */
+#include "harness/debug.h"
+#include "harness/oom.h"
+#include "harness/srq.h"
+
+static struct node node;
+static struct guest *g;
+static struct gsrq srq;
+static struct rc_qp tx[2], rx[2];
+
+static void start(unsigned cq_log)
+{
+    struct rc_opts o = RC_OPTS;
+
+    node = node_new(NULL, 1);
+    g = node.g;
+    srq = srq_create(&node, node.pdn, 3, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        o.srqn = 0;
+        o.cq_log = 4;
+        tx[i] = rc_create(&node, &o);
+        o.srqn = srq.srqn;
+        o.cq_log = cq_log;
+        rx[i] = rc_create(&node, &o);
+        rc_connect(&tx[i], &rx[i]);
+    }
+}
+
+static void send(unsigned i)
+{
+    struct rc_wr wr = rc_wr(&tx[i], QHCA_WR_SEND, 0, 100);
+
+    rc_post(&tx[i], &wr);
+    guest_settle(g);
+}
+
+static struct qhca_cmd good_create(void)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_CREATE_SRQ),
+        .create_srq = {
+            .buf = guest_buf(g, 4096, 12, 0).desc, .pdn = htole32(node.pdn),
+            .uar = htole32(1), .max_sge = htole32(3), .log_size = 6,
+            .log_stride = 6,
+        },
+    };
+
+    return cmd;
+}
+
+static void create(void)
+{
+    struct qhca_cmd cmd;
+    unsigned objects;
+
+    start(4);
+    objects = qhca_engine_num_objects(g->e);
+#define TRY(change, status) \
+    do { \
+        cmd = good_create(); \
+        change; \
+        CHECK_EQ(guest_cmd(g, &cmd, NULL), status); \
+        CHECK_EQ(qhca_engine_num_objects(g->e), objects); \
+    } while (0)
+    TRY(cmd.create_srq.pdn = htole32(node.pdn ^ 0x800000), QHCA_ERR_OBJ);
+    TRY(cmd.create_srq.uar = htole32(NUM_UARS), QHCA_ERR_PARAM);
+    TRY(cmd.create_srq.flags = 2, QHCA_ERR_PARAM);
+    TRY(cmd.create_srq.max_sge = htole32(4), QHCA_ERR_PARAM);
+    TRY(cmd.create_srq.max_sge = htole32(33), QHCA_ERR_LIMIT);
+    TRY(cmd.create_srq.log_size = 7, QHCA_ERR_PARAM);
+    TRY(cmd.create_srq.log_size = 15, QHCA_ERR_LIMIT);
+    TRY(cmd.create_srq.log_stride = 4, QHCA_ERR_PARAM);
+    TRY(cmd.create_srq.log_stride = 11, QHCA_ERR_PARAM);
+    TRY(cmd.create_srq.log_stride = 64, QHCA_ERR_PARAM);
+    TRY(cmd.create_srq.buf.num_blocks = 0, QHCA_ERR_PARAM);
+#undef TRY
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_SRQ, 0), QHCA_ERR_OBJ);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_MODIFY_SRQ, 0), QHCA_ERR_OBJ);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_RESIZE_SRQ, 0), QHCA_ERR_OBJ);
+    srq.srqn ^= 0x800000;
+    CHECK_EQ(srq_query(&srq, &(struct qhca_srqc) { 0 }), QHCA_ERR_OBJ);
+}
+
+/* */
+static void qp_types(void)
+{
+    struct gbuf mem;
+    struct qhca_create_qp c = { .sq_log_stride = 7, .rq_log_stride = 6 };
+
+    start(4);
+    mem = guest_buf(g, 4096, 12, 0);
+    c.sq = mem.desc;
+    c.pdn = htole32(node.pdn);
+    c.send_cqn = c.recv_cqn = htole32(tx[0].scq.cqn);
+    c.srqn = htole32(srq.srqn);
+    c.type = QHCA_QPT_UC;
+    CHECK_EQ(rc_create_raw(g, &c, NULL), QHCA_ERR_PARAM);
+    c.type = QHCA_QPT_RC;
+    c.srqn ^= htole32(0x800000);
+    CHECK_EQ(rc_create_raw(g, &c, NULL), QHCA_ERR_OBJ);
+    c.srqn ^= htole32(0x800000);
+    c.rq = mem.desc;
+    CHECK_EQ(rc_create_raw(g, &c, NULL), QHCA_ERR_PARAM);
+    memset(&c.rq, 0, sizeof(c.rq));
+    CHECK_EQ(rc_create_raw(g, &c, NULL), QHCA_OK);
+}
+
+/* The WR is wrong, not the SRQ. */
+static void too_many_sges(void)
+{
+    const struct qhca_seg_le sge[3] = { { 0, 0, 0 } };
+    struct qhca_srqc c;
+
+    start(4);
+    srq_put(&srq, 5, 3, sge);
+    srq_ring(&srq);
+    srq_post(&srq, 6, 0, 100);
+    send(0);
+    rc_expect(&rx[0].rcq, 5, QHCA_WC_LOC_QP_OP_ERR);
+    rc_expect(&tx[0].scq, 0x1000, QHCA_WC_REM_OP_ERR);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[0].qpn);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_WQE), 1);
+    send(1);
+    rc_expect(&rx[1].rcq, 6, QHCA_WC_SUCCESS);
+    CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
+}
+
+/* An SRQ alone keeps its PD. */
+static void keeps_pd(void)
+{
+    struct qhca_cmd cmd;
+    uint32_t pdn, srqn;
+
+    start(4);
+    pdn = pd_create(g);
+    cmd = good_create();
+    cmd.create_srq.pdn = htole32(pdn);
+    srqn = guest_create(g, &cmd);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pdn), QHCA_ERR_BUSY);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_SRQ, srqn), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pdn), QHCA_OK);
+}
+
+/* F-016: the reserved key is for the SRQs of the kernel. */
+static void reserved_key(void)
+{
+    for (unsigned kernel = 0; kernel < 2; kernel++) {
+        struct rc_opts o = RC_OPTS;
+        struct qhca_seg_le sge;
+        struct qhca_cmd cmd;
+
+        start(4);
+        cmd = good_create();
+        cmd.create_srq.flags = kernel ? QHCA_SRQ_RESERVED_LKEY : 0;
+        srq = (struct gsrq) { .n = &node, .log = 6, .stride = 6, .sges = 3 };
+        srq.ring = guest_buf(g, 4096, 12, 0);
+        cmd.create_srq.buf = srq.ring.desc;
+        srq.srqn = guest_create(g, &cmd);
+        tx[0] = rc_create(&node, &o);
+        o.srqn = srq.srqn;
+        rx[0] = rc_create(&node, &o);
+        rc_connect(&tx[0], &rx[0]);
+        sge = (struct qhca_seg_le) {
+            guest_alloc(g, 100, 64), 100, QHCA_RESERVED_LKEY
+        };
+        srq_put(&srq, 9, 1, &sge);
+        srq_ring(&srq);
+        guest_fill(g, node.mr.addr, 100, 9);
+        send(0);
+        rc_expect(&rx[0].rcq, 9, kernel ? QHCA_WC_SUCCESS :
+                                          QHCA_WC_LOC_PROT_ERR);
+        CHECK_EQ(guest_is_filled(g, sge.addr, 100, 9), kernel);
+        harness_cleanup();
+    }
+}
+
+/* I-014: too long for its WR; others go on */
+static void too_long(void)
+{
+    start(4);
+    srq_post(&srq, 5, 0, 99);
+    srq_post(&srq, 6, 0, 100);
+    send(0);
+    rc_expect(&rx[0].rcq, 5, QHCA_WC_LOC_LEN_ERR);
+    rc_expect(&tx[0].scq, 0x1000, QHCA_WC_REM_INV_REQ_ERR);
+    send(1);
+    rc_expect(&rx[1].rcq, 6, QHCA_WC_SUCCESS);
+}
+
+/* G-010, H-010 */
+static void unreadable(void)
+{
+    struct qhca_srqc c;
+    struct qhca_eqe e;
+    uint64_t bad;
+
+    start(4);
+    srq_post(&srq, 5, 0, 100);
+    srq_post(&srq, 6, 0, 100);
+    g->bad_from = gbuf_addr(&srq.ring, 0);
+    g->bad_to = g->bad_from + 64;
+    send(0);
+    g->bad_from = g->bad_to = 0;
+    eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, srq.srqn);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, rx[0].qpn);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[0].qpn);
+    rc_expect_none(&rx[0].rcq);
+    rc_expect(&tx[0].scq, 0x1000, QHCA_WC_REM_OP_ERR);
+    CHECK_EQ(rc_state(&rx[0]), QHCA_QPS_ERR);
+
+    CHECK_EQ(rc_state(&rx[1]), QHCA_QPS_RTS);   /* until it needs a WR */
+    send(1);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, rx[1].qpn);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[1].qpn);
+    CHECK(!eq_next(&node.async, &e));           /* SRQ_ERR once */
+
+    CHECK_EQ(srq_query(&srq, &c), QHCA_ERR_STATE);
+    CHECK_EQ(srq_limit(&srq, 1), QHCA_ERR_STATE);
+    CHECK_EQ(srq_resize(&srq, 4, 0, 0), QHCA_ERR_STATE);
+    bad = counter(g, QHCA_CNT_BAD_DOORBELL);
+    srq_post(&srq, 7, 0, 100);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), bad + 1);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(rc_destroy(&rx[i]), QHCA_OK);
+    }
+    CHECK_EQ(srq_destroy(&srq), QHCA_OK);
+}
+
+/* A ring that cannot be read or written leaves the old one in use. */
+static void resize_fails(void)
+{
+    uint64_t next;
+
+    start(4);
+    srq_post(&srq, 5, 0, 100);
+    g->bad_from = gbuf_addr(&srq.ring, 0);
+    g->bad_to = g->bad_from + 8;
+    CHECK_EQ(srq_resize(&srq, 4, 0, 0), QHCA_ERR_DMA);
+    next = (g->brk + 4095) & ~4095ull;
+    g->bad_from = next;
+    g->bad_to = next + 64;
+    CHECK_EQ(srq_resize(&srq, 4, 0, 0), QHCA_ERR_DMA);
+    g->bad_from = g->bad_to = 0;
+    send(0);
+    rc_expect(&rx[0].rcq, 5, QHCA_WC_SUCCESS);
+}
+
+/* C-028: a CQE that is lost takes no WR with it. */
+static void lost_completion(void)
+{
+    struct qhca_srqc c;
+
+    start(0);
+    for (unsigned i = 0; i < 4; i++) {
+        srq_post(&srq, i, 0, 100);
+    }
+    send(0);
+    send(0);                    /* no room for the second CQE */
+    CHECK_EQ(rc_state(&rx[0]), QHCA_QPS_ERR);
+    CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
+    CHECK_EQ(le32toh(c.returned), 1);
+    send(1);
+    rc_expect(&rx[1].rcq, 1, QHCA_WC_SUCCESS);
+}
+
+static void no_memory(void)
+{
+    struct qhca_cmd cmd;
+    unsigned i, objects;
+    int status = -1;
+
+    start(4);
+    objects = qhca_engine_num_objects(g->e);
+    for (i = 1; i < 10 && status != QHCA_OK; i++) {
+        cmd = good_create();
+        oom_after(i);
+        status = guest_cmd(g, &cmd, NULL);
+        CHECK_EQ(status, oom_happened() ? QHCA_ERR_NO_RESOURCE : QHCA_OK);
+        oom_after(0);
+        if (status != QHCA_OK) {
+            CHECK_EQ(qhca_engine_num_objects(g->e), objects);
+        }
+    }
+    CHECK(i > 2);
+
+    /* What cannot be given back is not taken. */
+    srq_post(&srq, 1, 0, 100);
+    struct rc_wr wr = rc_wr(&tx[0], QHCA_WR_SEND, 0, 100);
+
+    rc_put(&tx[0], &wr);
+    oom_after(2);               /* the first: the loopback FIFO */
+    rc_ring(&tx[0]);
+    CHECK(oom_happened());
+    oom_after(0);
+    guest_settle(g);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), 1);
+    guest_advance(g, 1000000000);
+    rc_expect(&rx[0].rcq, 1, QHCA_WC_SUCCESS);
+}
+
+#define HOLDERS 8
+
+/* A QP of @q's that is in the middle of a message. */
+static void hold(struct rc_qp *qp)
+{
+    static const uint8_t data[1024];
+    struct roce_packet p;
+
+    rc_bring_up(qp, QHCA_QPS_RTS);
+    p = peer_packet(qp, RC_SEND_FIRST, qp->o.rq_psn);
+    peer_inject(qp, &p, data, sizeof(data));
+}
+
+/*
+ * QPs that come and go leave WRs behind in one SRQ after the other. The host
+ * keeps so many and no more: then an SRQ looks empty to QPs that have not yet
+ * had a WR, until others are used.
+ */
+static void many_given_back(void)
+{
+    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp qp[3][HOLDERS];
+    struct gsrq q[3];
+    uint64_t rnr;
+
+    start(4);
+    o.cq_log = 4;
+    for (unsigned i = 0; i < 3; i++) {
+        q[i] = srq_create(&node, node.pdn, 3, 2);
+        o.srqn = q[i].srqn;
+        for (unsigned j = 0; j < HOLDERS; j++) {
+            srq_post(&q[i], j, 0, 2048);
+            qp[i][j] = rc_create(&node, &o);
+            rc_set_peer(&qp[i][j], &far, 0x77);
+        }
+    }
+    g->e->cfg.max_qp = 1;               /* the limit goes with it */
+    REQUIRE(QHCA_RWR_NODES_PER_QP == 2 * HOLDERS);
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned j = 0; j < HOLDERS; j++) {
+            hold(&qp[i][j]);
+        }
+        for (unsigned j = 0; j < HOLDERS; j++) {
+            REQUIRE(rc_destroy(&qp[i][j]) == QHCA_OK);
+        }
+    }
+    CHECK_EQ(g->e->receive->rwr_nodes, 2 * HOLDERS);
+    rnr = counter(g, QHCA_CNT_TX_RNR_NAK);
+    hold(&qp[2][0]);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
+    CHECK_EQ(g->e->receive->rwr_nodes, 2 * HOLDERS);
+    REQUIRE(srq_destroy(&q[0]) == QHCA_OK);
+    hold(&qp[2][1]);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
+    CHECK_EQ(g->e->receive->rwr_nodes, HOLDERS + 1);
+    REQUIRE(rc_destroy(&qp[2][1]) == QHCA_OK);
+    REQUIRE(srq_destroy(&q[1]) == QHCA_OK);
+    CHECK_EQ(g->e->receive->rwr_nodes, 1);
+}
+
+/* J-001 */
+static void limits(void)
+{
+    struct qhca_cmd cmd;
+    uint32_t first = 0, srqn;
+
+    start(4);
+    cmd = good_create();
+    for (unsigned i = 1; i < 4096; i++) {
+        REQUIRE(guest_cmd(g, &cmd, &srqn) == QHCA_OK);
+        first = first ? first : srqn;
+    }
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_NO_RESOURCE);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_SRQ, first), QHCA_OK);
+    srq = srq_create(&node, node.pdn, 14, 32);
+    for (unsigned i = 0; i < 1u << 14; i++) {
+        srq_put(&srq, i, 0, NULL);
+    }
+    srq_ring(&srq);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 0);
+}
+
+static const struct test tests[] = {
+    { "G-001 A-012 bad parameters", create },
+    { "A-014 A-015 QPs that take no SRQ", qp_types },
+    { "too many SGEs", too_many_sges },
+    { "G-017 an SRQ keeps its PD", keeps_pd },
+    { "F-016 G-003 the reserved key", reserved_key },
+    { "G-009 D-066 message too long for its WR", too_long },
+    { "G-010 H-010 H-022 unreadable ring", unreadable },
+    { "G-007 resize that fails", resize_fails },
+    { "C-028 G-008 lost completion", lost_completion },
+    { "no memory", no_memory },
+    { "G-008 as many given back as there may be", many_given_back },
+    { "J-001 limits used to the full", limits },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

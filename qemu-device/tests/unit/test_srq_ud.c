@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: datagrams into a shared receive queue.
+ */
+#include "harness/srq.h"
+
+#define UD(op)  (SVC_UD | RC_##op)
+#define GRH     40
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct guest *g;
+static struct gsrq srq;
+static struct rc_qp qp[2];
+
+static void start(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    node = node_new(NULL, 1);
+    g = node.g;
+    srq = srq_create(&node, node.pdn, 3, 2);
+    o.type = QHCA_QPT_UD;
+    o.srqn = srq.srqn;
+    for (unsigned i = 0; i < 2; i++) {
+        qp[i] = rc_scripted(&node, &o, &far);
+    }
+}
+
+static void inject(unsigned i, size_t len)
+{
+    struct roce_packet p = peer_packet(&qp[i], UD(SEND_ONLY), 99);
+    uint8_t data[64] = "a datagram";
+
+    peer_inject(&qp[i], &p, data, len);
+}
+
+static uint32_t taken(void)
+{
+    struct qhca_srqc c;
+
+    CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
+    return le32toh(c.ci);
+}
+
+static void order(void)
+{
+    struct qhca_cqe c;
+
+    start();
+    for (unsigned i = 0; i < 4; i++) {
+        srq_post(&srq, i, 200 * i, 200);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        inject(i & 1, 16);
+        c = rc_expect(&qp[i & 1].rcq, i, QHCA_WC_SUCCESS);
+        CHECK_EQ(le32toh(c.byte_len), GRH + 16);
+        CHECK_EQ(le16toh(c.flags),
+                 QHCA_CQE_SRQ | QHCA_CQE_GRH | QHCA_CQE_IPV4);
+        CHECK_EQ(le32toh(c.wqe_index), i);
+        CHECK(!memcmp(guest_ptr(g, node.mr.addr + 200 * i + GRH, 10),
+                      "a datagram", 10));
+    }
+}
+
+static void empty(void)
+{
+    start();
+    inject(0, 16);
+    srq_post(&srq, 1, 0, 200);
+    guest_settle(g);
+    rc_expect_none(&qp[0].rcq);
+    peer_expect_none(&qp[0]);
+    CHECK_EQ(rc_state(&qp[0]), QHCA_QPS_RTS);
+    inject(0, 16);
+    rc_expect(&qp[0].rcq, 1, QHCA_WC_SUCCESS);
+}
+
+static void too_long(void)
+{
+    struct qhca_eqe e;
+
+    start();
+    srq_post(&srq, 1, 0, GRH + 15);
+    srq_post(&srq, 2, 0, GRH + 16);
+    inject(0, 16);
+    rc_expect(&qp[0].rcq, 1, QHCA_WC_LOC_LEN_ERR);
+    CHECK_EQ(rc_state(&qp[0]), QHCA_QPS_RTS);
+    inject(0, 16);
+    rc_expect(&qp[0].rcq, 2, QHCA_WC_SUCCESS);
+    CHECK(!eq_next(&node.async, &e));
+}
+
+/* A WR that is wrong takes the QP to ERR; the others' WRs stay. */
+static void bad_wr(void)
+{
+    const struct qhca_seg_le no_key = { node.mr.addr, 200, 0x12345600 };
+
+    start();
+    srq_put(&srq, 1, 1, &no_key);
+    srq_ring(&srq);
+    srq_post(&srq, 2, 0, 200);
+    inject(0, 16);
+    rc_expect(&qp[0].rcq, 1, QHCA_WC_LOC_PROT_ERR);
+    CHECK_EQ(rc_state(&qp[0]), QHCA_QPS_ERR);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qp[0].qpn);
+    rc_expect_none(&qp[0].rcq);
+    CHECK_EQ(taken(), 1);
+    inject(0, 16);
+    CHECK_EQ(taken(), 1);
+    inject(1, 16);
+    rc_expect(&qp[1].rcq, 2, QHCA_WC_SUCCESS);
+}
+
+static void states(void)
+{
+    struct qhca_eqe e;
+
+    start();
+    srq_post(&srq, 1, 0, 200);
+    CHECK_EQ(rc_set_state(&qp[0], QHCA_QPS_ERR), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qp[0].qpn);
+    CHECK_EQ(rc_set_state(&qp[0], QHCA_QPS_RESET), QHCA_OK);
+    CHECK_EQ(rc_destroy(&qp[0]), QHCA_OK);
+    CHECK(!eq_next(&node.async, &e));
+    CHECK_EQ(taken(), 0);
+    CHECK_EQ(srq_destroy(&srq), QHCA_ERR_BUSY);
+    inject(1, 16);
+    rc_expect(&qp[1].rcq, 1, QHCA_WC_SUCCESS);
+}
+
+static void unreadable(void)
+{
+    start();
+    srq_post(&srq, 1, 0, 200);
+    g->bad_from = gbuf_addr(&srq.ring, 0);
+    g->bad_to = g->bad_from + 64;
+    inject(0, 16);
+    eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, srq.srqn);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp[0].qpn);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qp[0].qpn);
+    CHECK_EQ(rc_state(&qp[0]), QHCA_QPS_ERR);
+}
+
+static const struct test tests[] = {
+    { "G-002 datagrams of two QPs", order },
+    { "G-004 empty: dropped", empty },
+    { "G-009 too long: the WR fails, the QP stays", too_long },
+    { "G-003 G-008 bad WR", bad_wr },
+    { "A-102 G-008 ERR, RESET, destroyed", states },
+    { "G-010 H-010 unreadable ring", unreadable },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

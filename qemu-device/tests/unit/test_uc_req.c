@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the sending half of unreliable connections.
+ */
+#include "harness/rc.h"
+
+#define SQ_PSN  0x111111u       /* of RC_OPTS */
+#define MTU     1024
+#define UC(op)  (SVC_UC | RC_##op)
+
+static struct node node;
+static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+static struct rc_qp qp, qp2;
+static struct guest *g;
+
+static void start(struct rc_opts *o, unsigned state)
+{
+    node = node_new(NULL, 1);
+    g = node.g;
+    o->type = QHCA_QPT_UC;
+    qp = rc_create(&node, o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, state);
+}
+
+static void restart(struct rc_opts *o, unsigned state)
+{
+    harness_cleanup();
+    start(o, state);
+}
+
+static void post(uint8_t opcode, uint32_t len)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
+
+    wr.imm = 0x01020304;
+    rc_aim(&wr, &node, NODE_MEM / 2);
+    rc_post(&qp, &wr);
+    guest_settle(g);
+}
+
+static void done(unsigned i, unsigned status)
+{
+    rc_expect(&qp.scq, 0x1000 + i, status);
+}
+
+static void no_event(void)
+{
+    struct qhca_eqe e = { 0 };
+
+    if (eq_next(&node.async, &e)) {
+        tap_note("event %u", e.type);
+        CHECK(!"no event");
+    }
+}
+
+static void test_packets(void)
+{
+    static const struct {
+        uint8_t wr, mid, first, last, only;
+    } ops[] = {
+        { QHCA_WR_SEND, UC(SEND_MIDDLE), UC(SEND_FIRST), UC(SEND_LAST),
+          UC(SEND_ONLY) },
+        { QHCA_WR_SEND_WITH_IMM, UC(SEND_MIDDLE), UC(SEND_FIRST),
+          UC(SEND_LAST_IMM), UC(SEND_ONLY_IMM) },
+        { QHCA_WR_RDMA_WRITE, UC(WRITE_MIDDLE), UC(WRITE_FIRST),
+          UC(WRITE_LAST), UC(WRITE_ONLY) },
+        { QHCA_WR_RDMA_WRITE_WITH_IMM, UC(WRITE_MIDDLE), UC(WRITE_FIRST),
+          UC(WRITE_LAST_IMM), UC(WRITE_ONLY_IMM) },
+    };
+    static const uint32_t len[] = { 0, 1, MTU, MTU + 1, 70 * MTU };
+    struct rc_opts o = RC_OPTS;
+    unsigned n = 0;
+    uint32_t psn = SQ_PSN;
+
+    start(&o, QHCA_QPS_RTS);
+    for (size_t i = 0; i < ARRAY_SIZE(ops) * ARRAY_SIZE(len); i++) {
+        uint32_t l = len[i / ARRAY_SIZE(ops)];
+        uint32_t packets = l ? (l + MTU - 1) / MTU : 1;
+        size_t op = i % ARRAY_SIZE(ops);
+
+        post(ops[op].wr, l);
+        done(n++, 0);                   /* B-061: nobody has answered */
+        for (uint32_t k = 0; k < packets; k++) {
+            uint8_t want = packets == 1 ? ops[op].only :
+                           k == 0 ? ops[op].first :
+                           k == packets - 1 ? ops[op].last : ops[op].mid;
+            struct roce_packet p = peer_expect(&qp, want, psn++);
+
+            CHECK(!p.ackreq);                                   /* D-010 */
+            CHECK_EQ(p.payload_len, k < packets - 1 ? MTU : l - k * MTU);
+            CHECK(k || ops[op].wr < QHCA_WR_RDMA_WRITE ||
+                  (p.dma_len == l && p.rkey == node.mr.key));
+        }
+        CHECK(g->deadline == UINT64_MAX);       /* no timer */
+    }
+    peer_expect_none(&qp);
+    CHECK_EQ(rc_query(&qp).next_psn, htole32(psn));
+    CHECK_EQ(rc_query(&qp).una_psn, htole32(psn));
+}
+
+/* SE is for the packet that takes a receive WR. */
+static void test_solicited(void)
+{
+    static const struct {
+        uint8_t op;
+        bool se;
+    } ops[] = {
+        { QHCA_WR_SEND, true }, { QHCA_WR_SEND_WITH_IMM, true },
+        { QHCA_WR_RDMA_WRITE, false }, { QHCA_WR_RDMA_WRITE_WITH_IMM, true },
+    };
+    static const uint32_t len[] = { 0, MTU, 3 * MTU };
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    start(&o, QHCA_QPS_RTS);
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(ops) * ARRAY_SIZE(len); i++) {
+        size_t op = i % ARRAY_SIZE(ops);
+        uint32_t l = len[i / ARRAY_SIZE(ops) % ARRAY_SIZE(len)];
+        bool ask = i < ARRAY_SIZE(ops) * ARRAY_SIZE(len);
+        struct rc_wr wr = rc_wr(&qp, ops[op].op, 0, l);
+        uint32_t packets = l ? l / MTU : 1, n = 0;
+
+        rc_aim(&wr, &node, NODE_MEM / 2);
+        wr.flags |= ask ? QHCA_WQE_SOLICITED : 0;
+        rc_post(&qp, &wr);
+        guest_settle(g);
+        while (peer_next(&qp, &p)) {
+            CHECK_EQ(p.solicited, ask && ++n == packets && ops[op].se);
+        }
+        CHECK_EQ(n, ask ? packets : 0);
+    }
+}
+
+/* B-061 while the network takes nothing, and SQD then. */
+static void test_blocked(void)
+{
+    struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
+    };
+    struct rc_opts o = RC_OPTS;
+
+    start(&o, QHCA_QPS_RTS);
+    g->net_blocked = true;
+    post(QHCA_WR_SEND, 500 * MTU);
+    post(QHCA_WR_SEND, 8);
+    rc_expect_none(&qp.scq);
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
+             QHCA_OK);
+    CHECK(rc_query(&qp).sq_draining);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_ERR_STATE);  /* */
+    no_event();
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+    done(0, 0);
+    eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
+    CHECK_EQ(peer_drain(&qp), 500);
+    rc_expect_none(&qp.scq);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    peer_expect(&qp, UC(SEND_ONLY), SQ_PSN + 500);
+    done(1, 0);
+    no_event();
+}
+
+/* I-042, I-051: the sender's own mistakes lead to SQE. */
+static void test_send_errors(void)
+{
+    static const uint8_t not_uc[] = {
+        QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
+        QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_SEND_WITH_INV,
+    };
+    struct rc_opts o = RC_OPTS;
+    struct rc_wr wr;
+
+    start(&o, QHCA_QPS_RTS);
+    for (unsigned i = 0; i < ARRAY_SIZE(not_uc); i++) {
+        post(not_uc[i], 8);
+        done(i, QHCA_WC_LOC_QP_OP_ERR);
+        CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+        CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    }
+    wr = rc_wr(&qp, QHCA_WR_LOCAL_INV, 0, 0);
+    wr.num_sge = 0;
+    rc_post(&qp, &wr);                  /* of key 0 */
+    post(QHCA_WR_SEND, 8);
+    done(4, QHCA_WC_MW_BIND_ERR);
+    done(5, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 3 * MTU);
+    wr.sge[0].lkey ^= 1;
+    rc_post(&qp, &wr);
+    done(6, QHCA_WC_LOC_PROT_ERR);
+    peer_expect_none(&qp);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+
+    /* The region goes while its message is being sent. */
+    struct gmr mr;
+
+    restart(&o, QHCA_QPS_RTS);
+    mr = mr_create(g, node.pdn, 500 * MTU, 0);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 500 * MTU);
+    wr.sge[0].addr = mr.addr;
+    wr.sge[0].lkey = mr.key;
+    g->net_blocked = true;
+    rc_post(&qp, &wr);
+    post(QHCA_WR_SEND, 8);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+    done(0, QHCA_WC_LOC_PROT_ERR);
+    done(1, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+
+    unsigned sent = peer_drain(&qp);    /* a cut message */
+
+    CHECK(sent > 0 && sent < 500);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    post(QHCA_WR_SEND, 8);
+    peer_expect(&qp, UC(SEND_ONLY), SQ_PSN + sent);             /* */
+    done(2, 0);
+    no_event();
+}
+
+/* D-085, A-085 */
+static void test_loopback(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_wr wr;
+
+    o.type = QHCA_QPT_UC;
+    node = node_new(NULL, 1);
+    g = node.g;
+    qp = rc_create(&node, &o);
+    qp2 = rc_create(&node, &o);
+    rc_connect(&qp, &qp2);
+    for (unsigned i = 0; i < 40; i++) {
+        rc_recv(&qp2, i, NODE_MEM / 2, 400000);
+        guest_fill(g, node.mr.addr, 400000, i);
+        wr = rc_wr(&qp, QHCA_WR_SEND, 0, 400000);
+        rc_post(&qp, &wr);
+        guest_settle(g);
+        rc_expect(&qp.scq, wr.wr_id, 0);
+        rc_expect(&qp2.rcq, i, 0);
+        CHECK(guest_is_filled(g, node.mr.addr + NODE_MEM / 2, 400000, i));
+    }
+    CHECK_EQ(counter(g, QHCA_CNT_RX_OUT_OF_SEQ), 0);
+}
+
+static const struct test tests[] = {
+    { "B-061 D-001 D-004 D-005 D-010 E-025 packets of each WR", test_packets },
+    { "B-045 SE", test_solicited },
+    { "A-084 A-085 A-087 A-088 B-061 SQD with a blocked network",
+      test_blocked },
+    { "A-091 A-094 I-035 I-042 I-051 B-020 send errors", test_send_errors },
+    { "D-085 a message in one piece within the device", test_loopback },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Object numbers, timers, FIFOs, checksums: the services below the objects,
+ * from inside.
+ */
+#include "harness/debug.h"
+#include "harness/harness.h"
+#include "harness/net.h"
+
+/* ---- numbers ---- */
+
+static void numbers(void)
+{
+    uint64_t rng = 7;
+    struct qhca_table t;
+    uint32_t n[100], last = 0, in_sequence = 0;
+    int obj[100];
+    unsigned i;
+
+    REQUIRE(qhca_table_init(&t, 100, &rng));
+    for (i = 0; i < 100; i++) {
+        n[i] = qhca_table_add(&t, &obj[i]);
+        CHECK(n[i] > 1 && n[i] < QHCA_OBJ_MASK);
+        in_sequence += n[i] == last + 1;
+        last = n[i];
+    }
+    CHECK(in_sequence < 10);
+    CHECK_EQ(qhca_table_add(&t, &obj[0]), 0);
+    for (i = 0; i < 100; i++) {
+        CHECK(qhca_table_get(&t, n[i]) == &obj[i]);
+        CHECK(!qhca_table_get(&t, n[i] ^ 0x800000));
+        CHECK(!qhca_table_get(&t, n[i] | 0xff000000));
+    }
+    CHECK(!qhca_table_get(&t, 0));
+    CHECK(!qhca_table_get(&t, UINT32_MAX));
+    qhca_table_del(&t, n[40]);
+    CHECK(!qhca_table_get(&t, n[40]));
+    CHECK_EQ(t.used, 99);
+    qhca_table_free(&t);
+}
+
+/* a number that was freed does not come back soon. */
+static void no_early_reuse(void)
+{
+    uint64_t rng = 3;
+    struct qhca_table t;
+    uint32_t first, n;
+    unsigned i;
+    int obj;
+
+    REQUIRE(qhca_table_init(&t, 64, &rng));
+    first = qhca_table_add(&t, &obj);
+    qhca_table_del(&t, first);
+    for (i = 0; i < 64 * 1000; i++) {
+        n = qhca_table_add(&t, &obj);
+        REQUIRE(n > 1 && n < QHCA_OBJ_MASK && n != first);
+        qhca_table_del(&t, n);
+    }
+    qhca_table_free(&t);
+}
+
+static void tables_of_one(void)
+{
+    uint64_t rng = 1;
+    struct qhca_table t;
+    uint32_t a, b;
+    int obj;
+
+    REQUIRE(qhca_table_init(&t, 1, &rng));
+    a = qhca_table_add(&t, &obj);
+    CHECK_EQ(qhca_table_add(&t, &obj), 0);
+    qhca_table_del(&t, a);
+    b = qhca_table_add(&t, &obj);
+    CHECK(a && b && a != b);
+    CHECK(!qhca_table_get(&t, a));
+    qhca_table_free(&t);
+}
+
+/* Random adds and deletes against a model. */
+static void table_model(void)
+{
+    uint64_t rng = 11, dice = 5;
+    uint32_t live[200] = { 0 }, n = 0, i, k;
+    struct qhca_table t;
+    int obj[200];
+
+    REQUIRE(qhca_table_init(&t, 130, &rng));
+    for (i = 0; i < 100000; i++) {
+        k = (uint32_t)(test_random(&dice) >> 33) % 200;
+        if (live[k]) {
+            REQUIRE(qhca_table_get(&t, live[k]) == &obj[k]);
+            qhca_table_del(&t, live[k]);
+            live[k] = 0;
+            n--;
+        } else {
+            live[k] = qhca_table_add(&t, &obj[k]);
+            REQUIRE(!live[k] == (n == 130));
+            n += live[k] != 0;
+        }
+        REQUIRE(t.used == n);
+    }
+    qhca_table_free(&t);
+}
+
+/* ---- timers ---- */
+
+#define NUM_TIMERS 300
+
+struct test_timer {
+    struct qhca_timer t;
+    uint64_t fired_at;
+    unsigned fired;
+};
+
+static struct test_timer timers[NUM_TIMERS];
+static uint64_t last_deadline;
+static bool out_of_order;
+
+static void expired(struct qhca_engine *e, struct qhca_timer *t)
+{
+    struct test_timer *tt = container_of(t, struct test_timer, t);
+
+    tt->fired++;
+    tt->fired_at = e->now;
+    out_of_order |= t->deadline < last_deadline || t->deadline > e->now;
+    last_deadline = t->deadline;
+}
+
+static struct guest *timer_guest(void)
+{
+    struct guest *g = guest_start();
+    unsigned i;
+
+    memset(timers, 0, sizeof(timers));
+    REQUIRE(qhca_timer_reserve(g->e, NUM_TIMERS));
+    for (i = 0; i < NUM_TIMERS; i++) {
+        timers[i].t.fn = expired;
+    }
+    last_deadline = 0;
+    out_of_order = false;
+    return g;
+}
+
+static void timer_order(void)
+{
+    struct guest *g = timer_guest();
+    uint64_t dice = 9, start = *g->clock, expect[NUM_TIMERS];
+    unsigned i, round;
+
+    for (i = 0; i < NUM_TIMERS; i++) {
+        expect[i] = start + test_random(&dice) % 100000;
+        qhca_timer_set(g->e, &timers[i].t, expect[i]);
+    }
+    for (round = 0; round < 2000; round++) {    /* move and cancel some */
+        i = (unsigned)(test_random(&dice) >> 30) % NUM_TIMERS;
+        if (round % 3) {
+            expect[i] = start + test_random(&dice) % 100000;
+            qhca_timer_set(g->e, &timers[i].t, expect[i]);
+        } else {
+            qhca_timer_cancel(g->e, &timers[i].t);
+            expect[i] = 0;
+        }
+    }
+    qhca_engine_run(g->e, start);
+    guest_advance(g, 100000);
+    for (i = 0; i < NUM_TIMERS; i++) {
+        CHECK_EQ(timers[i].fired, expect[i] ? 1 : 0);
+        CHECK_EQ(timers[i].fired_at, expect[i]);
+    }
+    CHECK(!out_of_order);
+    CHECK_EQ(g->deadline, UINT64_MAX);
+}
+
+static void timer_restarts_itself(struct qhca_engine *e, struct qhca_timer *t)
+{
+    struct test_timer *tt = container_of(t, struct test_timer, t);
+
+    tt->fired++;
+    qhca_timer_set(e, t, e->now);
+}
+
+/* A timer that sets itself to "now" must not hold the engine. */
+static void timer_no_spin(void)
+{
+    struct guest *g = timer_guest();
+
+    timers[0].t.fn = timer_restarts_itself;
+    qhca_timer_set(g->e, &timers[0].t, *g->clock + 10);
+    qhca_engine_run(g->e, *g->clock);
+    CHECK_EQ(g->deadline, *g->clock + 10);
+    *g->clock += 10;
+    qhca_engine_tick(g->e, *g->clock);
+    CHECK_EQ(timers[0].fired, 1);
+    CHECK_EQ(g->deadline, *g->clock);
+    qhca_timer_cancel(g->e, &timers[0].t);
+    qhca_timer_cancel(g->e, &timers[0].t);
+    qhca_engine_run(g->e, *g->clock);
+    CHECK_EQ(g->deadline, UINT64_MAX);
+}
+
+static void timers_stop_with_the_device(void)
+{
+    struct guest *g = timer_guest();
+
+    qhca_timer_set(g->e, &timers[0].t, *g->clock + 10);
+    qhca_engine_run(g->e, *g->clock);
+    qhca_engine_inject_fatal(g->e, *g->clock);
+    CHECK_EQ(g->deadline, UINT64_MAX);
+    qhca_engine_tick(g->e, *g->clock + 100);
+    CHECK_EQ(timers[0].fired, 0);
+}
+
+/* The reservation follows the objects; it must not grow with their history. */
+static void timer_reservation(void)
+{
+    struct guest *g = guest_start();
+    unsigned i;
+
+    for (i = 0; i < 100000; i++) {
+        REQUIRE(qhca_timer_reserve(g->e, 2));
+        qhca_timer_unreserve(g->e, 2);
+    }
+    CHECK(g->e->timers.size <= 64);
+}
+
+/* ---- FIFO ---- */
+
+static void fifo(void)
+{
+    struct qhca_fifo f = { 0 };
+    uint8_t frame[QHCA_MAX_FRAME + 1];
+    const uint8_t *p;
+    unsigned i, round;
+    uint32_t from;
+    size_t len;
+
+    CHECK(!qhca_fifo_peek(&f, &len, &from));
+    memset(frame, 0, sizeof(frame));
+    CHECK(!qhca_fifo_push(&f, frame, sizeof(frame), 0));
+    f.head = f.tail = UINT32_MAX - 200;         /* across the wrap */
+    for (round = 0; round < 5; round++) {
+        for (i = 0; i < QHCA_FIFO_FRAMES; i++) {
+            frame[0] = (uint8_t)i;
+            frame[i + 1] = (uint8_t)round;
+            REQUIRE(qhca_fifo_push(&f, frame, i + 2, i << 16));
+        }
+        CHECK(!qhca_fifo_push(&f, frame, 1, 0));
+        for (i = 0; i < QHCA_FIFO_FRAMES; i++) {
+            p = qhca_fifo_peek(&f, &len, &from);
+            REQUIRE(p && len == i + 2 && p[0] == i && p[i + 1] == round);
+            REQUIRE(from == i << 16);
+            qhca_fifo_pop(&f);
+        }
+    }
+    qhca_fifo_free(&f);
+    CHECK_EQ(qhca_fifo_used(&f), 0);
+}
+
+/* ---- checksums ---- */
+
+static void checksum(void)
+{
+    /* The example of RFC 1071. */
+    static const uint8_t rfc[] = { 0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7 };
+    uint8_t buf[2000];
+    uint64_t dice = 4;
+    unsigned i, len;
+    uint32_t slow;
+
+    CHECK_EQ(qhca_csum_fold(qhca_csum_add(0, rfc, 8)), (uint16_t)~0xddf2);
+    for (i = 0; i < sizeof(buf); i++) {
+        buf[i] = (uint8_t)(test_random(&dice) >> 40) | 0xf0;
+    }
+    for (len = 0; len <= sizeof(buf); len += len < 20 ? 1 : 97) {
+        slow = 0;
+        for (i = 0; i < len; i++) {
+            slow += i % 2 ? buf[i] : (uint32_t)buf[i] << 8;
+            slow = (slow & 0xffff) + (slow >> 16);
+        }
+        CHECK_EQ(qhca_csum_fold(qhca_csum_add(0, buf, len)), (uint16_t)~slow);
+    }
+    CHECK_EQ(qhca_csum_add(UINT32_MAX, rfc, 0), UINT32_MAX);
+}
+
+static const struct test tests[] = {
+    { "object numbers", numbers },
+    { "freed numbers come back last", no_early_reuse },
+    { "table of one", tables_of_one },
+    { "table against a model", table_model },
+    { "timers expire in order and on time", timer_order },
+    { "a timer cannot hold the engine", timer_no_spin },
+    { "timers stop with the device", timers_stop_with_the_device },
+    { "timer reservation does not grow", timer_reservation },
+    { "FIFO", fifo },
+    { "checksums", checksum },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

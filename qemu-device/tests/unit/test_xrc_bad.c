@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: XRC, what is refused and what goes wrong: packets, SRQs
+ * that fail or go, objects that are in use.
+ */
+#include "harness/oom.h"
+#include "harness/xrc.h"
+
+#define MTU     1024
+
+static struct xrc *x;
+static uint8_t data[MTU];
+
+/* A TGT QP and its scripted peer. */
+static void start(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    x = xrc_new(&o);
+    xrc_alone(&x->tgt);
+}
+
+static void inject(unsigned i, uint8_t opcode, uint32_t psn, size_t len)
+{
+    struct roce_packet p = xrc_packet(x, i, opcode, psn, (uint32_t)len);
+
+    peer_inject(&x->tgt, &p, data, len);
+}
+
+/* NAK, ERR, event: the IDs of @event and of the end. */
+static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
+{
+    struct qhca_eqe e;
+
+    CHECK_EQ(peer_expect(&x->tgt, XRC(RC_ACKNOWLEDGE), psn).syndrome, syndrome);
+    CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_ERR);
+    if (event) {
+        eq_expect(&x->n.async, event, x->tgt.qpn);
+    }
+    eq_expect(&x->n.async, QHCA_EVENT_LAST_WQE_REACHED, x->tgt.qpn);
+    CHECK(!eq_next(&x->n.async, &e));
+}
+
+/* ---- the XRCETH ---- */
+
+/* Each operation, to an SRQ that is none, is no XRC SRQ, is another's. */
+static void wrong_srq(void)
+{
+    static const uint8_t opcode[] = {
+        RC_SEND_ONLY, RC_SEND_FIRST, RC_WRITE_ONLY, RC_WRITE_ONLY_IMM,
+        RC_READ_REQUEST, RC_CMP_SWAP, RC_FETCH_ADD, RC_SEND_ONLY_INV,
+    };
+
+    for (unsigned n = 0; n < ARRAY_SIZE(opcode) * 4; n++) {
+        uint8_t op = opcode[n / 4];
+        bool has_data = roce_opcode(op)->flags & OPF_PAYLOAD;
+        struct roce_packet p;
+        struct gsrq other;
+
+        start();
+        switch (n % 4) {
+        case 0:
+            other.srqn = x->srq[0].srqn ^ 0x800000;
+            break;
+        case 1:
+            other.srqn = 0;
+            break;
+        case 2:
+            other = srq_create(&x->n, x->pdn[0], 3, 1);
+            break;
+        default:
+            other = srq_create_xrc(&x->n, x->pdn[0], 3, 1,
+                                   xrcd_create(x->g));
+            break;
+        }
+        xrc_recv(x, 0, 1, MTU);
+        p = xrc_packet(x, 0, op, XRC_PSN, has_data ? MTU : 8);
+        p.srqn = other.srqn;
+        memset(guest_ptr(x->g, x->mr[0].addr, MTU), 0x55, MTU);
+        peer_inject(&x->tgt, &p, data, has_data ? MTU : 0);
+        expect_refusal(AETH_NAK_INV_REQ, XRC_PSN, QHCA_EVENT_QP_ACCESS_ERR);
+        CHECK(*(uint8_t *)guest_ptr(x->g, x->mr[0].addr, 1) == 0x55);
+        rc_expect_none(&x->srq[0].cq);
+        harness_cleanup();
+    }
+    start();
+}
+
+/* A message has one SRQ from its first packet to its last. */
+static void other_midway(void)
+{
+    start();
+    xrc_recv(x, 0, 1, 4096);
+    xrc_recv(x, 1, 2, 4096);
+    inject(0, RC_SEND_FIRST, XRC_PSN, MTU);
+    peer_drain(&x->tgt);
+    inject(1, RC_SEND_LAST, XRC_PSN + 1, 4);
+    rc_expect(&x->srq[0].cq, 1, QHCA_WC_REM_INV_REQ_ERR);
+    rc_expect_none(&x->srq[1].cq);
+    expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, 0);
+}
+
+/* E-045: each QP has one half; services do not mix. */
+static void wrong_half(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+    struct rc_qp rc;
+    uint64_t dropped;
+
+    start();
+    xrc_alone(&x->ini);
+    rc = rc_create(&x->n, &o);
+    xrc_alone(&rc);
+    xrc_recv(x, 0, 1, MTU);
+    dropped = counter(x->g, QHCA_CNT_RX_NO_QP);
+
+    p = xrc_packet(x, 0, RC_SEND_ONLY, XRC_PSN, 4);
+    p.dest_qp = x->ini.qpn;
+    peer_inject(&x->ini, &p, data, 4);
+    p = xrc_packet(x, 0, RC_ACKNOWLEDGE, XRC_PSN, 0);
+    peer_inject(&x->tgt, &p, data, 0);
+    p = peer_packet(&x->tgt, RC_SEND_ONLY, XRC_PSN);
+    peer_inject(&x->tgt, &p, data, 4);
+    p = peer_packet(&rc, XRC(RC_SEND_ONLY), XRC_PSN);
+    p.srqn = x->srq[0].srqn;
+    peer_inject(&rc, &p, data, 4);
+    CHECK_EQ(counter(x->g, QHCA_CNT_RX_NO_QP), dropped + 4);
+    peer_expect_none(&x->tgt);
+    rc_expect_none(&x->srq[0].cq);
+    CHECK_EQ(rc_state(&x->ini), QHCA_QPS_RTS);
+    CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_RTS);
+
+    /* Reserved opcodes of the service are bad requests, as those of RC are. */
+    inject(0, 0x15, XRC_PSN, 0);
+    expect_refusal(AETH_NAK_INV_REQ, XRC_PSN, QHCA_EVENT_QP_REQ_ERR);
+}
+
+/* D-060: rights of the QP come before the SRQ, its WRs, and the keys. */
+static void order(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    o.access = 0;
+    x = xrc_new(&o);
+    xrc_alone(&x->tgt);
+    p = xrc_packet(x, 0, RC_WRITE_ONLY_IMM, XRC_PSN, 4);
+    p.srqn = 0;
+    peer_inject(&x->tgt, &p, data, 4);
+    expect_refusal(AETH_NAK_INV_REQ, XRC_PSN, QHCA_EVENT_QP_REQ_ERR);
+
+    start();
+    p = xrc_packet(x, 0, RC_WRITE_ONLY_IMM, XRC_PSN, 4);
+    p.rkey = 0;
+    peer_inject(&x->tgt, &p, data, 4);
+    CHECK_EQ(AETH_TYPE(peer_expect(&x->tgt, XRC(RC_ACKNOWLEDGE),
+                                   XRC_PSN).syndrome), AETH_RNR_NAK);
+    CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_RTS);
+}
+
+/* ---- SRQs and CQs that fail ---- */
+
+/* G-010: who needs that SRQ ends, who uses another goes on. */
+static void srq_fails(void)
+{
+    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+    struct rc_qp other;
+
+    start();
+    other = xrc_tgt(x, &o);
+    rc_set_peer(&other, &far, 0x77);
+    rc_bring_up(&other, QHCA_QPS_RTS);
+    xrc_recv(x, 0, 1, MTU);
+    xrc_recv(x, 1, 2, MTU);
+    x->g->bad_from = gbuf_addr(&x->srq[0].ring, 0);
+    x->g->bad_to = x->g->bad_from + 64;
+    inject(0, RC_SEND_ONLY, XRC_PSN, 4);
+    x->g->bad_from = x->g->bad_to = 0;
+    eq_expect(&x->n.async, QHCA_EVENT_SRQ_ERR, x->srq[0].srqn);
+    expect_refusal(AETH_NAK_OP, XRC_PSN, QHCA_EVENT_QP_FATAL);
+
+    p = peer_packet(&other, XRC(RC_SEND_ONLY), XRC_PSN);
+    p.srqn = x->srq[1].srqn;
+    peer_inject(&other, &p, data, 4);
+    rc_expect(&x->srq[1].cq, 2, QHCA_WC_SUCCESS);
+    p.srqn = x->srq[0].srqn;
+    p.psn++;
+    peer_inject(&other, &p, data, 4);
+    CHECK_EQ(rc_state(&other), QHCA_QPS_ERR);
+    eq_expect(&x->n.async, QHCA_EVENT_QP_FATAL, other.qpn);
+}
+
+/* C-028, H-001, H-002: the SRQ cannot do without its CQ. */
+static void cq_fails(void)
+{
+    struct qhca_srqc c;
+
+    start();
+    for (unsigned i = 0; i < 4; i++) {
+        xrc_recv(x, 0, i, MTU);
+    }
+    x->g->bad_from = gbuf_addr(&x->srq[0].cq.buf, 0);
+    x->g->bad_to = x->g->bad_from + 64;
+    inject(0, RC_SEND_ONLY, XRC_PSN, 4);
+    x->g->bad_from = x->g->bad_to = 0;
+    peer_expect_none(&x->tgt);          /* no ACK: nobody heard of it */
+    eq_expect(&x->n.async, QHCA_EVENT_QP_FATAL, x->tgt.qpn);
+    eq_expect(&x->n.async, QHCA_EVENT_CQ_ERR, x->srq[0].cq.cqn);
+    eq_expect(&x->n.async, QHCA_EVENT_SRQ_ERR, x->srq[0].srqn);
+    eq_expect(&x->n.async, QHCA_EVENT_LAST_WQE_REACHED, x->tgt.qpn);
+    CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_ERR);
+    CHECK_EQ(srq_query(&x->srq[0], &c), QHCA_ERR_STATE);
+    CHECK_EQ(srq_query(&x->srq[1], &c), QHCA_OK);
+
+    /* I-005 for those who come later */
+    CHECK_EQ(rc_set_state(&x->tgt, QHCA_QPS_RESET), QHCA_OK);
+    rc_bring_up(&x->tgt, QHCA_QPS_RTS);
+    inject(0, RC_SEND_ONLY, XRC_PSN, 4);
+    expect_refusal(AETH_NAK_OP, XRC_PSN, QHCA_EVENT_QP_FATAL);
+}
+
+/* A process may go while others' QPs are in the middle of a message to it. */
+static void srq_goes(void)
+{
+    start();
+    xrc_recv(x, 0, 1, 4096);
+    inject(0, RC_SEND_FIRST, XRC_PSN, MTU);
+    peer_drain(&x->tgt);
+    CHECK_EQ(srq_destroy(&x->srq[0]), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(x->g, QHCA_CMD_DESTROY_CQ, x->srq[0].cq.cqn),
+             QHCA_OK);
+    inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);
+    expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
+
+    /* A long READ whose SRQ goes before it is sent is refused as well. */
+    start();
+    inject(0, RC_READ_REQUEST, XRC_PSN, 0);
+    peer_drain(&x->tgt);
+    CHECK_EQ(srq_destroy(&x->srq[0]), QHCA_OK);
+    inject(0, RC_READ_REQUEST, XRC_PSN + 1, 0);
+    expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
+}
+
+/* G-008: a QP that goes gives back what it has taken. */
+static void qp_goes(void)
+{
+    struct qhca_srqc c;
+
+    for (unsigned destroy = 0; destroy < 2; destroy++) {
+        start();
+        xrc_recv(x, 0, 1, 4096);
+        inject(0, RC_SEND_FIRST, XRC_PSN, MTU);
+        if (destroy) {
+            CHECK_EQ(rc_destroy(&x->tgt), QHCA_OK);
+        } else {
+            CHECK_EQ(rc_set_state(&x->tgt, QHCA_QPS_RESET), QHCA_OK);
+            CHECK_EQ(le32toh(rc_query(&x->tgt).srqn), 0);
+        }
+        CHECK_EQ(srq_query(&x->srq[0], &c), QHCA_OK);
+        CHECK_EQ(le32toh(c.returned), 1);
+    }
+}
+
+/* H-008: a TGT QP in ERR flushes the WR in use, an INI QP all. */
+static void flushes(void)
+{
+    struct rc_wr wr;
+    struct qhca_cqe c;
+
+    start();
+    xrc_alone(&x->ini);
+    xrc_recv(x, 0, 1, 4096);
+    xrc_recv(x, 0, 2, 4096);
+    inject(0, RC_SEND_FIRST, XRC_PSN, MTU);
+    CHECK_EQ(rc_set_state(&x->tgt, QHCA_QPS_ERR), QHCA_OK);
+    c = rc_expect(&x->srq[0].cq, 1, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(le32toh(c.srqn), x->srq[0].srqn);
+    rc_expect_none(&x->srq[0].cq);
+    eq_expect(&x->n.async, QHCA_EVENT_LAST_WQE_REACHED, x->tgt.qpn);
+
+    wr = xrc_wr(x, 0, QHCA_WR_SEND, 10);
+    rc_post(&x->ini, &wr);
+    rc_post(&x->ini, &wr);
+    CHECK_EQ(rc_set_state(&x->ini, QHCA_QPS_ERR), QHCA_OK);
+    rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
+    rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
+}
+
+/* The network loses everything: an INI QP gives up as one of RC does. */
+static void nobody_there(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_wr wr;
+
+    o.retry = 2;
+    x = xrc_new(&o);
+    xrc_alone(&x->ini);
+    wr = xrc_wr(x, 0, QHCA_WR_SEND, 10);
+    xrc_do(x, &wr);
+    guest_advance(x->g, 1000000000);
+    rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
+    CHECK_EQ(counter(x->g, QHCA_CNT_RETRANSMIT), 2);
+    CHECK_EQ(rc_state(&x->ini), QHCA_QPS_ERR);                  /* not SQE */
+}
+
+/* What cannot be given back is not taken. */
+static void no_memory(void)
+{
+    struct rc_wr wr;
+
+    x = xrc_loop();
+    wr = xrc_wr(x, 0, QHCA_WR_SEND, 10);
+    xrc_recv(x, 0, 1, MTU);
+    rc_put(&x->ini, &wr);
+    oom_after(2);               /* the first: the loopback FIFO */
+    rc_ring(&x->ini);
+    CHECK(oom_happened());
+    oom_after(0);
+    CHECK_EQ(counter(x->g, QHCA_CNT_TX_RNR_NAK), 1);
+    guest_advance(x->g, 1000000000);
+    rc_expect(&x->srq[0].cq, 1, QHCA_WC_SUCCESS);
+}
+
+static const struct test tests[] = {
+    { "G-012 H-004 no such SRQ, or of another domain", wrong_srq },
+    { "G-012 another SRQ in the middle of a message", other_midway },
+    { "E-027 E-045 packets for the other half", wrong_half },
+    { "D-060 G-012 order of the checks", order },
+    { "G-010 an SRQ that cannot be read", srq_fails },
+    { "C-028 H-001 H-002 an SRQ whose CQ fails", cq_fails },
+    { "G-012 an SRQ that goes", srq_goes },
+    { "G-008 a QP that goes", qp_goes },
+    { "A-097 A-102 H-008 ERR", flushes },
+    { "D-046 A-096 no answer", nobody_there },
+    { "G-004 no memory for a WR", no_memory },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
