@@ -8,11 +8,39 @@
 IQN=iqn.2026-01.org.qhca:check
 ISCSI=$TARGET/iscsi/$IQN
 
+comp_irqs() { sed -n 's/^ *\([0-9]*\):.* qhca-comp.*/\1/p' /proc/interrupts; }
+
+# The target sends its last login response (isert_put_login_tx()) before it sets the
+# session's parameters (iscsi_post_login_handler()). A command that arrives in between
+# finds bursts of length zero, and iscsit_build_pdu_and_seq_lists() counts them for
+# ever. So the login thread gets the one CPU that handles completions to itself; it
+# does not sleep between the two.
+iser_login_first()
+{
+	local irq pid
+	for irq in $(comp_irqs); do
+		cat "/proc/irq/$irq/smp_affinity" >"/run/qhca/iser-irq-$irq"
+		echo 1 >"/proc/irq/$irq/smp_affinity" || return 1
+	done
+	for pid in $(pgrep -x iscsi_np); do
+		taskset -cp 0 "$pid" && chrt -f -p 50 "$pid" || return 1
+	done
+}
+
+iser_irqs_back()
+{
+	local irq
+	for irq in $(comp_irqs); do
+		cat "/run/qhca/iser-irq-$irq" >"/proc/irq/$irq/smp_affinity"
+		rm "/run/qhca/iser-irq-$irq"
+	done
+}
+
 iser_target()
 {
 	local tpg=$ISCSI/tpgt_1 portal=$QHCA_IP:3260 item
 	lio_start iscsi_target_mod ib_isert && mkdir -p "$tpg/np/$portal" &&
-		echo 1 >"$tpg/np/$portal/iser" && lio_luns "$tpg" || return 1
+		echo 1 >"$tpg/np/$portal/iser" && iser_login_first && lio_luns "$tpg" || return 1
 	for item in generate_node_acls=1 cache_dynamic_acls=1 demo_mode_write_protect=0 \
 		authentication=0; do
 		echo "${item#*=}" >"$tpg/attrib/${item%=*}" || return 1
@@ -22,6 +50,7 @@ iser_target()
 
 iser_target_remove()
 {
+	iser_irqs_back
 	echo 0 >"$ISCSI/tpgt_1/enable"
 	lio_luns_remove "$ISCSI/tpgt_1"
 	rmdir "$ISCSI/tpgt_1/np/$QHCA_IP:3260" "$ISCSI/tpgt_1" "$ISCSI" "${ISCSI%/*}" &&
