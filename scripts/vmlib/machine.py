@@ -62,6 +62,9 @@ def _kernel_args(opts, console_level):
     words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic', 'hostname=qhca',
              'net.ifnames=0', 'random.trust_cpu=on', 'tsc=reliable',
              'printk.devkmsg=on', 'mitigations=off', 'rw']
+    if not opts.allow_splat:
+        # These fail the run in any case; without a panic only at its time limit.
+        words += ['watchdog_thresh=30', 'softlockup_panic=1', 'hung_task_panic=1']
     if opts.iommu:
         words.append('intel_iommu=on')
     return ' '.join(words + opts.kernel_arg)
