@@ -68,7 +68,7 @@ iser_login()
 		iscsid && until_true 10 eval 'iscsiadm -m iface >/dev/null' || return 1
 		iser_node -o new -I iser || return 1
 	fi
-	iser_node -l && until_true 20 have_disks iscsi
+	iser_node -l && wait_disks iscsi
 }
 
 # Over iSER, in the session and on the device: a QP at either end, and regions that it

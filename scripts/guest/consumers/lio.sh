@@ -57,6 +57,20 @@ scsi_disks()
 
 have_disks() { [ "$(scsi_disks "$1" | wc -l)" = "${2:-2}" ]; }
 
+# wait_disks TRANSPORT: after a login. Targets and hosts then do not suspend: the
+# initiators remove them on work queues with WQ_MEM_RECLAIM, and where that has to wait
+# for a suspend that is running on pm_wq, which is none, the kernel warns.
+wait_disks()
+{
+	local host control
+	until_true 20 have_disks "$1" || return 1
+	for host in /sys/class/"$1"_host/host*/device; do
+		for control in "$host"{,/session*/target*,/target*}/power/control; do
+			[ ! -e "$control" ] || echo on >"$control" || return 1
+		done
+	done
+}
+
 scsi_fio()
 {
 	timeout 300 fio --ioengine=libaio --direct=1 --rw=randwrite --verify=crc32c \

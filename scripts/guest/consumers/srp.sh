@@ -58,7 +58,7 @@ srp_connect()
 # and stands in the way of the next.
 srp_login()
 {
-	modprobe ib_srp && until_true 10 srp_connect "$1" && until_true 20 have_disks srp
+	modprobe ib_srp && until_true 10 srp_connect "$1" && wait_disks srp
 }
 
 srp_used()
