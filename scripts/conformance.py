@@ -7,15 +7,22 @@
                             a test names nor the section "Not covered" excuses,
                             an excuse that is not needed, a file out of date
   conformance.py --missing  the statements without a test
+  conformance.py --results DIR
+                            for which statements a test has passed in the run of
+                            scripts/check.sh that has left DIR, in TAP: fails for
+                            those whose tests have all been skipped, or not run
 
 A test names a statement by its identifier, alone (D-049) or as the ends of a
-range (A-084..A-089), in its title or beside the code that shows it.
+range (A-084..A-089), in its title or beside the code that shows it. In the results
+of a run there are only titles.
 """
 
 import os
 import re
 import subprocess
 import sys
+
+import results
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STATEMENTS = 'Documentation/conformance.md'
@@ -103,6 +110,24 @@ def escape(text):
     return re.sub(r'([*`_\\])', r'\\\1', text)
 
 
+def report(directory, known, reasons):
+    """TAP, and its sum; the exit status."""
+    kinds = {}
+    for part in results.load(directory):
+        for result in part.results:
+            for key in expand(result.name):
+                kinds.setdefault(key, set()).add(result.kind)
+    wanted = [key for key in known if key not in reasons]
+    bad = [key for key in wanted if 'passed' not in kinds.get(key, ())]
+    for key in bad:
+        seen = ' and '.join(sorted(kinds.get(key, {'not run'})))
+        print(f'not ok conformance/{key} # its tests: {seen}')
+    print(f'{"" if bad else "ok conformance/statements "}'
+          f'# {len(wanted) - len(bad)} of {len(wanted)} statements: tested and passed')
+    print(f'{not bad:d} passed, {len(bad)} failed, 0 skipped')
+    return 1 if bad else 0
+
+
 def main():
     text = read(STATEMENTS)
     known, reasons = statements(text), excuses(text)
@@ -110,6 +135,8 @@ def main():
     missing = [key for key in known if key not in tests]
     rendered = render(known, tests, reasons)
 
+    if '--results' in sys.argv:
+        return report(sys.argv[sys.argv.index('--results') + 1], known, reasons)
     if '--missing' in sys.argv:
         print('\n'.join(missing))
         return 0

@@ -226,7 +226,7 @@ static void recover(struct pair *p)
 	ping_pong(p);
 }
 
-TEST_ROWS(error, "error", errors)
+TEST_ROWS(error, "A-106 D-065 error", errors)
 {
 	struct scene s = scene_new(row);
 	struct ibv_send_wr next[2] = { wr_send(11, NULL, 0),

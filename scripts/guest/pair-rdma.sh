@@ -17,11 +17,15 @@ LOGS=/run/qhca/logs
 
 rxe_there() { [ "$QHCA_NIC_B" = virtio ]; }
 
+# What the names of results begin with.
+NAME=pair
+! rxe_there || NAME=pair/E-048
+
 # Every operation of every service. For READs and atomics both ends must want the
 # same depth, or perftest gives up.
 perf()
 {
-	perf_table pair <<-'EOF'
+	perf_table $NAME <<-'EOF'
 	ib_send_bw -s 65536 -n 200
 	ib_write_bw -s 65536 -n 200
 	ib_read_bw -s 65536 -n 200 -o 8
@@ -40,7 +44,7 @@ perf()
 # 1024 is what the others use.
 mtu()
 {
-	perf_table pair/mtu <<-'EOF'
+	perf_table $NAME/mtu <<-'EOF'
 	ib_send_bw -m 256 -s 20000 -n 30
 	ib_write_bw -m 256 -s 20000 -n 30
 	ib_read_bw -m 256 -s 20000 -n 30 -o 8
@@ -62,7 +66,7 @@ ipv6()
 	ip addr replace "$IP6/64" dev "$QHCA_IF" nodad
 	# shellcheck disable=SC2034
 	GID=$(qhca-gid "$QHCA_DEV" "$IP6")
-	perf_table pair/ipv6 <<-'EOF'
+	perf_table $NAME/ipv6 <<-'EOF'
 	ib_send_bw -s 65536 -n 100
 	ib_write_bw -m 4096 -s 65536 -n 100
 	ib_read_bw -s 65536 -n 50 -o 8
@@ -70,10 +74,10 @@ ipv6()
 	ib_write_bw -c UC -s 20000 -n 50
 	ib_send_lat -c UD -s 1024 -n 100
 	EOF
-	both_ways pair/ipv6/rping cm "-s -a $IP6" "-c -a $PEER6" rping -V -C 20 -S 4000
+	both_ways $NAME/ipv6/rping cm "-s -a $IP6" "-c -a $PEER6" rping -V -C 20 -S 4000
 	# The GID every port has, without any address but that of its link.
 	GID=0
-	perf_table pair/link-local <<-'EOF'
+	perf_table $NAME/link-local <<-'EOF'
 	ib_write_bw -s 65536 -n 100
 	ib_send_bw -c UC -s 20000 -n 50
 	ib_send_lat -c UD -s 1024 -n 100
@@ -89,13 +93,13 @@ vlan()
 		ip addr add "$IP/24" dev "$VLAN_IF" && ip link set dev "$VLAN_IF" up
 	# shellcheck disable=SC2034
 	GID=$(qhca-gid "$QHCA_DEV" "$IP")
-	perf_table pair/vlan <<-'EOF'
+	perf_table $NAME/vlan <<-'EOF'
 	ib_send_bw -s 65536 -n 100
 	ib_read_bw -s 65536 -n 50 -o 8
 	ib_atomic_bw -n 100 -o 8
 	ib_send_lat -c UD -s 1024 -n 100
 	EOF
-	both_ways pair/vlan/rping cm "-s -a $IP" "-c -a $PEER" rping -V -C 20 -S 4000
+	both_ways $NAME/vlan/rping cm "-s -a $IP" "-c -a $PEER" rping -V -C 20 -S 4000
 	ip link del dev "$VLAN_IF"
 }
 
@@ -109,9 +113,9 @@ group()
 	# shellcheck disable=SC2034 # for both_ways
 	local ROLES='a b'
 	! rxe_there || ROLES=b
-	both_ways pair/mckey group-010101EF "" -s mckey -m 239.1.1.1 -b "$QHCA_IP" -C 20 -S 512
+	both_ways "$NAME/K-015 mckey" group-010101EF "" -s mckey -m 239.1.1.1 -b "$QHCA_IP" -C 20 -S 512
 	! rxe_there || ROLES=a
-	perf_pair pair/mcg "${send[@]}" --MGID=0:0:0:0:0:0:0:0:0:0:255:255:239:1:1:5
+	perf_pair "$NAME/K-015 mcg" "${send[@]}" --MGID=0:0:0:0:0:0:0:0:0:0:255:255:239:1:1:5
 }
 
 cm()
@@ -120,16 +124,12 @@ cm()
 	! rxe_there || CONNECTIONS=100
 	# rdma_rxe asks the kernel's routes for the way to a group.
 	ip route replace 224.0.0.0/4 dev "$QHCA_IF"
-	# K-001..K-005 K-012
-	both_ways pair/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 20 -S 4000
-	both_ways pair/ucmatose cm "-b $QHCA_IP" "-s $QHCA_PEER" ucmatose -c 5 -C 20 -S 2000
-	# K-014
-	both_ways pair/udaddy cm "-b $QHCA_IP" "-s $QHCA_PEER" udaddy -c 4 -C 10 -S 512
-	# K-017
-	both_ways pair/cmtime cm "-b $QHCA_IP" "-s $QHCA_PEER" cmtime -c $CONNECTIONS -n 4
-	# K-015
+	both_ways "$NAME/K-001..K-005 K-012 rping" cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 20 -S 4000
+	both_ways $NAME/ucmatose cm "-b $QHCA_IP" "-s $QHCA_PEER" ucmatose -c 5 -C 20 -S 2000
+	both_ways "$NAME/K-014 udaddy" cm "-b $QHCA_IP" "-s $QHCA_PEER" udaddy -c 4 -C 10 -S 512
+	both_ways "$NAME/K-017 cmtime" cm "-b $QHCA_IP" "-s $QHCA_PEER" cmtime -c $CONNECTIONS -n 4
 	group
-	state pair
+	state $NAME
 }
 
 # B-012 B-013 B-073 B-074
@@ -140,7 +140,7 @@ place()
 	# rdma_rxe counts the headers of a FLUSH twice in its ICRC (see networks.rst).
 	set --
 	! rxe_there || set -- --no-flush
-	both_ways pair/place 18690 "" "$QHCA_PEER" python3 "$tool" "$@" 18690
+	both_ways $NAME/place 18690 "" "$QHCA_PEER" python3 "$tool" "$@" 18690
 }
 
 # A-072 A-091..A-120: what becomes of connections whose ends are moved from state to
@@ -177,7 +177,7 @@ loss()
 	# shellcheck disable=SC2034 # for serve and perf_pair
 	local before GRACE=45 ACK_TIMEOUT=16
 	before=$(gaps)
-	perf_table pair/loss <<-'EOF'
+	perf_table $NAME/loss <<-'EOF'
 	ib_send_bw -s 65536 -n 50
 	ib_write_bw -s 65536 -n 50
 	ib_read_bw -s 65536 -n 30 -o 8
@@ -185,22 +185,21 @@ loss()
 	ib_send_lat -s 8 -n 100
 	ib_send_bw -s 4096 -n 100 --use-srq
 	EOF
-	state pair/loss
-	both_ways pair/loss/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 50 -S 20000
+	state $NAME/loss
+	both_ways $NAME/loss/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 50 -S 20000
 	# ucmatose as rdma_rxe's server did not end twice, in some 40 runs on busy hosts;
 	# 100 runs with three times the loss did not show why.
 	if rxe_there && [ -z "$RISKY" ]; then
-		result skip pair/loss/ucmatose "rdma_rxe's server may not end; RISKY=1 runs it"
+		result skip $NAME/loss/ucmatose "rdma_rxe's server may not end; RISKY=1 runs it"
 	else
-		both_ways pair/loss/ucmatose cm "-b $QHCA_IP" "-s $QHCA_PEER" \
+		both_ways $NAME/loss/ucmatose cm "-b $QHCA_IP" "-s $QHCA_PEER" \
 			ucmatose -c 5 -C 20 -S 2000
 	fi
-	expect "pair/loss/frames were lost" [ "$(gaps)" -gt "$before" ]
+	expect "$NAME/loss/frames were lost" [ "$(gaps)" -gt "$before" ]
 }
 
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
 [ $# -gt 0 ] || set -- perf mtu ipv6 vlan place cm
-# E-048
 for part; do
 	case $part in
 	perf|mtu|ipv6|vlan|place|cm|loss) $part ;;

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""What the parts of a run of the tests have reported.
+
+  results.py DIR part NAME             the sum of one part, in one line
+  results.py DIR end [--junit FILE]    all of them: DIR/results.tap, what failed,
+                                       and the sum; exit status 1 if something failed
+
+DIR is what scripts/check.sh has left in the cache: PART.log is what a part has
+printed, `parts` has a line "PART STATUS SECONDS" for each that has ended, `plan`
+the names of those that were to run. A part fails as a whole if it has not run,
+has no sum, if its sum is not that of the results it has printed, or if it has not
+run what it announced (a line "# plan GROUP: NAME…").
+
+FILE is JUnit's XML, for CI systems: a test suite for each part.
+"""
+
+import argparse
+import os
+import re
+import sys
+import xml.etree.ElementTree as ET
+
+# The machine of several that says it; which test program; the result.
+RESULT = re.compile(r'^(?P<machine>[a-z]\| )?(?:(?P<group>[\w./-]+(?: \((?:server|client)\))?): )?'
+                    r'(?P<bad>not )?ok\b(?: \d+)?(?: -)?(?: (?P<name>.*?))?'
+                    r'(?:\s+# ?(?P<skip>(?i:skip)\b)?:?\s*(?P<reason>.*))?$')
+PROGRAM = re.compile(r'^# ((?:\./|build/)\S+)')     # of the engine's tests
+SUM = re.compile(r'^(?:[a-z]\| )?(\d+) passed, (\d+) failed, (\d+) skipped\b')
+PLAN = re.compile(r'^([a-z]\| )?# plan ([^:]+): (.*)')
+KINDS = ('passed', 'failed', 'skipped')
+CONTEXT = 30        # lines of a report before a failure
+
+
+class Result:
+    def __init__(self, kind, group, name, reason='', context=()):
+        self.kind, self.group, self.name = kind, group, name
+        self.reason, self.context = reason or '', list(context)
+
+    def tap(self, part):
+        group = f'{self.group}: ' if self.group else ''
+        text = f'{"not ok" if self.kind == "failed" else "ok"} - {part}: {group}{self.name}'
+        reason = ' '.join(filter(None, ['SKIP' if self.kind == 'skipped' else '', self.reason]))
+        return text + (f' # {reason}' if reason else '')
+
+
+class Part:
+    """One part; a status of None is that of a part that has not run."""
+
+    def __init__(self, directory, name, status, seconds):
+        self.name, self.status, self.seconds = name, status, seconds
+        self.results, self.plans, self.sums = [], [], []
+        path = os.path.join(directory, f'{name}.log')
+        if os.path.exists(path):
+            with open(path, encoding='utf-8', errors='replace') as file:
+                self._read(file)
+        self._judge()
+
+    def _read(self, file):
+        program, context = '', []
+        for line in file:
+            line = line.rstrip('\r\n')
+            if match := PROGRAM.match(line):
+                program = re.sub(r'^build/|^\./', '', match[1])
+            if match := SUM.match(line):
+                self.sums.append([int(n) for n in match.groups()])
+            elif match := PLAN.match(line):
+                self.plans.append((match[1] or '', match[2], match[3].split()))
+            elif match := RESULT.match(line):
+                kind = 'failed' if match['bad'] else 'skipped' if match['skip'] else 'passed'
+                group = (match['machine'] or '') + (match['group'] or program)
+                self.results.append(Result(kind, group, match['name'] or '', match['reason'],
+                                           context if kind == 'failed' else ()))
+                context = []
+            else:
+                context = context[-CONTEXT:] + [line]
+
+    def count(self):
+        return [sum(result.kind == kind for result in self.results) for kind in KINDS]
+
+    def _fail(self, reason):
+        self.results.append(Result('failed', '', 'the part as a whole', reason))
+
+    def _judge(self):
+        count = self.count()
+        told = [sum(column) for column in zip(*self.sums)]
+        self._missing()
+        if self.status is None:
+            self._fail('it has not run')
+        elif not told:
+            self._fail(f'no sum, status {self.status}')
+        elif told != count:
+            self._fail(f'its sum is {text_of(told)}, its results are {text_of(count)}')
+        elif self.status and not count[1]:
+            self._fail(f'status {self.status}')
+        elif not any(count):
+            self._fail('nothing has run')
+
+    def _missing(self):
+        for machine, group, names in self.plans:
+            seen = ' '.join(f' {r.group} {r.name} ' for r in self.results
+                            if r.group.startswith(machine))
+            for name in names:
+                if not re.search(rf' {re.escape(f"{group}/{name}")}[ /:]', seen):
+                    self._fail(f'{machine}{group}/{name} was announced and has no result')
+
+
+def text_of(count):
+    return ', '.join(f'{n} {kind}' for n, kind in zip(count, KINDS))
+
+
+def load(directory, only=None):
+    """All parts of the run, or one, in the order in which they have ended."""
+    ended = [line.split() for line in lines_of(directory, 'parts')]
+    names = [name for name, _, _ in ended]
+    ended += [(name, None, 0) for name in lines_of(directory, 'plan') if name not in names]
+    return [Part(directory, name, status and int(status), int(seconds))
+            for name, status, seconds in ended if only in (None, name)]
+
+
+def lines_of(directory, name):
+    path = os.path.join(directory, name)
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding='utf-8') as file:
+        return file.read().splitlines()
+
+
+def write_tap(directory, parts):
+    lines = ['TAP version 13']
+    for part in parts:
+        lines.append(f'# {part.name}: {text_of(part.count())}, {part.seconds} s')
+        lines += [result.tap(part.name) for result in part.results]
+    lines.append(f'1..{sum(len(part.results) for part in parts)}')
+    with open(os.path.join(directory, 'results.tap'), 'w', encoding='utf-8') as file:
+        file.write('\n'.join(lines) + '\n')
+
+
+def write_junit(path, parts):
+    root = ET.Element('testsuites', name='qhca')
+    for part in parts:
+        _, failed, skipped = part.count()
+        suite = ET.SubElement(root, 'testsuite', name=part.name, tests=str(len(part.results)),
+                              failures=str(failed), skipped=str(skipped), errors='0',
+                              time=str(part.seconds))
+        for result in part.results:
+            group = re.sub(r'\W+', '-', result.group).strip('-')
+            case = ET.SubElement(suite, 'testcase', name=printable(result.name),
+                                 classname='.'.join(filter(None, [part.name, group])))
+            if result.kind == 'skipped':
+                ET.SubElement(case, 'skipped', message=printable(result.reason))
+            elif result.kind == 'failed':
+                failure = ET.SubElement(case, 'failure', message=printable(result.reason))
+                failure.text = printable('\n'.join(result.context))
+    ET.indent(root)
+    ET.ElementTree(root).write(path, encoding='utf-8', xml_declaration=True)
+
+
+def printable(text):
+    """Without what XML 1.0 cannot say."""
+    return re.sub(r'[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]', '?', text)
+
+
+def report_failures(parts):
+    for part in parts:
+        for result in part.results:
+            if result.kind == 'failed':
+                for line in result.context[-2:]:
+                    print(f'{part.name}: {line}')
+                print(result.tap(part.name).replace('not ok - ', 'not ok ', 1))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('directory')
+    parser.add_argument('what', choices=('part', 'end'))
+    parser.add_argument('name', nargs='?')
+    parser.add_argument('--junit', metavar='FILE')
+    args = parser.parse_args()
+    parts = load(args.directory, args.name)
+    if args.what == 'part':
+        part = parts[0]
+        print(f'{part.name}: {text_of(part.count())}, {part.seconds} s')
+        return 1 if part.count()[1] else 0
+    write_tap(args.directory, parts)
+    if args.junit:
+        write_junit(args.junit, parts)
+    report_failures(parts)
+    total = [sum(column) for column in zip(*(part.count() for part in parts))] or [0, 0, 0]
+    print(text_of(total))
+    return 1 if total[1] or not total[0] else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
