@@ -112,71 +112,105 @@ static uint64_t mem_offset(const struct qhca_mr *mr, uint64_t addr)
     return addr - mr->iova + mr->offset;
 }
 
-bool qhca_mr_read(struct qhca_engine *e, const struct qhca_mr *mr,
-                  uint64_t addr, void *buf, size_t len)
+static enum qhca_mem_result result_of(bool done)
 {
-    mr = resolve(mr, &addr);
-    if (mr->type == QHCA_MR_NULL) {
-        memset(buf, 0, len);
-        return true;
-    }
-    if (mr->type == QHCA_MR_DMA) {
-        return qhca_dma_read(e, addr, buf, len);
-    }
-    return qhca_mem_read(e, &mr->mem, mem_offset(mr, addr), buf, len);
+    return done ? QHCA_MEM_OK : QHCA_MEM_DMA;
 }
 
-bool qhca_mr_write(struct qhca_engine *e, const struct qhca_mr *mr,
-                   uint64_t addr, const void *buf, size_t len)
+enum qhca_mem_result qhca_mr_read(struct qhca_engine *e,
+                                  const struct qhca_mr *mr, uint64_t addr,
+                                  void *buf, size_t len)
 {
     mr = resolve(mr, &addr);
-    if (mr->type == QHCA_MR_NULL) {
-        return true;
+    switch (mr->type) {
+    case QHCA_MR_NULL:
+        memset(buf, 0, len);
+        return QHCA_MEM_OK;
+    case QHCA_MR_DMA:
+        return result_of(qhca_dma_read(e, addr, buf, len));
+    default:
+        return result_of(qhca_mem_read(e, &mr->mem, mem_offset(mr, addr), buf,
+                                       len));
     }
-    if (mr->type == QHCA_MR_DMA) {
-        return qhca_dma_write(e, addr, buf, len);
-    }
-    return qhca_mem_write(e, &mr->mem, mem_offset(mr, addr), buf, len);
 }
+
+enum qhca_mem_result qhca_mr_write(struct qhca_engine *e,
+                                   const struct qhca_mr *mr, uint64_t addr,
+                                   const void *buf, size_t len)
+{
+    mr = resolve(mr, &addr);
+    switch (mr->type) {
+    case QHCA_MR_NULL:
+        return QHCA_MEM_OK;
+    case QHCA_MR_DMA:
+        return result_of(qhca_dma_write(e, addr, buf, len));
+    default:
+        return result_of(qhca_mem_write(e, &mr->mem, mem_offset(mr, addr), buf,
+                                        len));
+    }
+}
+
+enum qhca_mem_result qhca_key_read(struct qhca_engine *e,
+                                   const struct qhca_key_user *user,
+                                   uint32_t key, uint64_t addr, void *buf,
+                                   size_t len, uint16_t access)
+{
+    const struct qhca_mr *mr = qhca_mr_check(e, user, key, addr, len, access);
+
+    return mr ? qhca_mr_read(e, mr, addr, buf, len) : QHCA_MEM_DENIED;
+}
+
+enum qhca_mem_result qhca_key_write(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    uint32_t key, uint64_t addr,
+                                    const void *buf, size_t len,
+                                    uint16_t access)
+{
+    const struct qhca_mr *mr = qhca_mr_check(e, user, key, addr, len, access);
+
+    return mr ? qhca_mr_write(e, mr, addr, buf, len) : QHCA_MEM_DENIED;
+}
+
+/* ---- 8 bytes at once, for the peer: so there is memory behind the key ---- */
 
 static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)
 {
     mr = resolve(mr, &addr);
-    if (mr->type == QHCA_MR_DMA) {
-        return addr;
-    }
     return qhca_mem_addr(&mr->mem, mem_offset(mr, addr));
 }
 
-/* @done, what a callback said; that it failed is counted. */
-static bool counted(struct qhca_engine *e, bool done)
+/* What became of an atomic: the callback said @done. */
+static enum qhca_mem_result counted(struct qhca_engine *e, bool done)
 {
-    if (!done) {
+    if (!done && qhca_running(e)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
     }
-    return done;
+    return result_of(done);
 }
 
-bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
-                 uint64_t addr, uint64_t compare, uint64_t swap, uint64_t *old)
+enum qhca_mem_result qhca_mr_cas(struct qhca_engine *e,
+                                 const struct qhca_mr *mr, uint64_t addr,
+                                 uint64_t compare, uint64_t swap, uint64_t *old)
 {
-    return qhca_running(e) &&
-           counted(e, e->ops->atomic_cas(e->opaque, dma_addr(mr, addr),
-                                         compare, swap, old));
+    return counted(e, qhca_running(e) &&
+                      e->ops->atomic_cas(e->opaque, dma_addr(mr, addr), compare,
+                                         swap, old));
 }
 
-bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
-                 uint64_t addr, uint64_t add, uint64_t *old)
+enum qhca_mem_result qhca_mr_add(struct qhca_engine *e,
+                                 const struct qhca_mr *mr, uint64_t addr,
+                                 uint64_t add, uint64_t *old)
 {
-    return qhca_running(e) &&
-           counted(e, e->ops->atomic_add(e->opaque, dma_addr(mr, addr),
-                                         add, old));
+    return counted(e, qhca_running(e) &&
+                      e->ops->atomic_add(e->opaque, dma_addr(mr, addr), add,
+                                         old));
 }
 
-bool qhca_mr_store(struct qhca_engine *e, const struct qhca_mr *mr,
-                   uint64_t addr, const uint8_t *bytes)
+enum qhca_mem_result qhca_mr_store(struct qhca_engine *e,
+                                   const struct qhca_mr *mr, uint64_t addr,
+                                   const uint8_t *bytes)
 {
-    return qhca_running(e) &&
-           counted(e, e->ops->atomic_store(e->opaque, dma_addr(mr, addr),
+    return counted(e, qhca_running(e) &&
+                      e->ops->atomic_store(e->opaque, dma_addr(mr, addr),
                                            bytes));
 }

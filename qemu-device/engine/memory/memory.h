@@ -67,6 +67,13 @@ struct qhca_memop {
     uint16_t access;
 };
 
+/* What an access to memory by key comes to. */
+enum qhca_mem_result {
+    QHCA_MEM_OK = 0,
+    QHCA_MEM_DENIED,            /* no such key, range or right */
+    QHCA_MEM_DMA,               /* guest memory failed */
+};
+
 struct qhca_memory {
     struct qhca_table pd, mr;
     uint32_t num_mw;            /* objects in mr that are windows */
@@ -104,18 +111,34 @@ struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
 struct qhca_mr *qhca_mr_check_whole(struct qhca_engine *e,
                                     const struct qhca_key_user *user,
                                     uint32_t key, uint16_t access);
-/* Copy to or from a range that qhca_mr_check() passed. False: DMA failed. */
-bool qhca_mr_read(struct qhca_engine *e, const struct qhca_mr *mr,
-                  uint64_t addr, void *buf, size_t len);
-bool qhca_mr_write(struct qhca_engine *e, const struct qhca_mr *mr,
-                   uint64_t addr, const void *buf, size_t len);
-/* 8-byte atomics on a checked, aligned address. False: DMA failed. */
-bool qhca_mr_cas(struct qhca_engine *e, const struct qhca_mr *mr,
-                 uint64_t addr, uint64_t compare, uint64_t swap, uint64_t *old);
-bool qhca_mr_add(struct qhca_engine *e, const struct qhca_mr *mr,
-                 uint64_t addr, uint64_t add, uint64_t *old);
-bool qhca_mr_store(struct qhca_engine *e, const struct qhca_mr *mr,
-                   uint64_t addr, const uint8_t *bytes);
+/* Copy to or from a range that qhca_mr_check() passed. */
+enum qhca_mem_result qhca_mr_read(struct qhca_engine *e,
+                                  const struct qhca_mr *mr, uint64_t addr,
+                                  void *buf, size_t len);
+enum qhca_mem_result qhca_mr_write(struct qhca_engine *e,
+                                   const struct qhca_mr *mr, uint64_t addr,
+                                   const void *buf, size_t len);
+/* Check and copy. */
+enum qhca_mem_result qhca_key_read(struct qhca_engine *e,
+                                   const struct qhca_key_user *user,
+                                   uint32_t key, uint64_t addr, void *buf,
+                                   size_t len, uint16_t access);
+enum qhca_mem_result qhca_key_write(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    uint32_t key, uint64_t addr,
+                                    const void *buf, size_t len,
+                                    uint16_t access);
+/* 8-byte atomics on a checked, aligned address. */
+enum qhca_mem_result qhca_mr_cas(struct qhca_engine *e,
+                                 const struct qhca_mr *mr, uint64_t addr,
+                                 uint64_t compare, uint64_t swap,
+                                 uint64_t *old);
+enum qhca_mem_result qhca_mr_add(struct qhca_engine *e,
+                                 const struct qhca_mr *mr, uint64_t addr,
+                                 uint64_t add, uint64_t *old);
+enum qhca_mem_result qhca_mr_store(struct qhca_engine *e,
+                                   const struct qhca_mr *mr, uint64_t addr,
+                                   const uint8_t *bytes);
 
 /* ---- mr.c ---- */
 
@@ -166,12 +189,6 @@ struct qhca_seg {
     uint32_t lkey;
 };
 
-enum qhca_seg_result {
-    QHCA_SEG_OK = 0,
-    QHCA_SEG_KEY,               /* key, range or right missing */
-    QHCA_SEG_DMA,               /* guest memory failed */
-};
-
 /* Copies the @n SGEs of a WQE at @src; returns the sum of their lengths. */
 uint64_t qhca_segs_parse(struct qhca_seg *segs, const uint8_t *src, unsigned n);
 /*
@@ -179,11 +196,11 @@ uint64_t qhca_segs_parse(struct qhca_seg *segs, const uint8_t *src, unsigned n);
  * @off bytes in. Keys of the touched segments are checked each time (they may
  * have gone since). The range must be inside the list.
  */
-enum qhca_seg_result qhca_segs_read(struct qhca_engine *e,
+enum qhca_mem_result qhca_segs_read(struct qhca_engine *e,
                                     const struct qhca_key_user *user,
                                     const struct qhca_seg *segs, unsigned n,
                                     uint64_t off, void *buf, size_t len);
-enum qhca_seg_result qhca_segs_write(struct qhca_engine *e,
+enum qhca_mem_result qhca_segs_write(struct qhca_engine *e,
                                      const struct qhca_key_user *user,
                                      const struct qhca_seg *segs, unsigned n,
                                      uint64_t off, const void *buf, size_t len);

@@ -66,7 +66,7 @@ enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp);
  * Scatters @len bytes over the receive WR in use, from byte @off of it on; the
  * range is inside. Keys are those of the QP's PD, or of its SRQ's (G-003).
  */
-enum qhca_seg_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
+enum qhca_mem_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
                                      uint64_t off, const void *buf, size_t len);
 /* The receive WR in use has its message, of which @p is the last packet. */
 void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,

@@ -48,7 +48,7 @@ enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp)
     return qhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
 }
 
-enum qhca_seg_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
+enum qhca_mem_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
                                      uint64_t off, const void *buf, size_t len)
 {
     const struct qhca_rwr *rwr = &qp->rsp.rwr;

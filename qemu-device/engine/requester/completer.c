@@ -107,7 +107,7 @@ static void scatter(struct qhca_engine *e, struct qhca_qp *qp,
                     size_t len)
 {
     if (qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off, src, len) !=
-        QHCA_SEG_OK) {
+        QHCA_MEM_OK) {
         qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
     }
 }

@@ -19,7 +19,7 @@ bool qhca_datagram_send(struct qhca_engine *e, struct qhca_qp *qp,
 
     /* Too long for any packet: complete, but not sent (B-030). */
     if (wr->length <= qhca_port_path_mtu(e)) {
-        if (qhca_swr_gather(e, qp, wr, 0, payload, wr->length) != QHCA_SEG_OK) {
+        if (qhca_swr_gather(e, qp, wr, 0, payload, wr->length) != QHCA_MEM_OK) {
             return false;
         }
         b.p.payload_len = wr->length;

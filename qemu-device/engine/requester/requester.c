@@ -215,7 +215,7 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
                                          data_opcode(wr, first, last),
                                          r->snd_psn);
 
-    if (qhca_swr_gather(e, qp, wr, off, payload, len) != QHCA_SEG_OK) {
+    if (qhca_swr_gather(e, qp, wr, off, payload, len) != QHCA_MEM_OK) {
         return false;
     }
     b.p.payload_len = len;

@@ -97,7 +97,7 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
                                          struct qhca_qp *qp, uint32_t index,
                                          struct qhca_swr *wr);
 /* Copies @len bytes of the WR's data, inline or not, from byte @off on. */
-enum qhca_seg_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
+enum qhca_mem_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
                                      const struct qhca_swr *wr, uint64_t off,
                                      uint8_t *dst, size_t len);
 

@@ -211,13 +211,13 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
     return QHCA_WQE_OK;
 }
 
-enum qhca_seg_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
+enum qhca_mem_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
                                      const struct qhca_swr *wr, uint64_t off,
                                      uint8_t *dst, size_t len)
 {
     if (wr->flags & QHCA_WQE_INLINE) {
         memcpy(dst, wr->inline_data + off, len);
-        return QHCA_SEG_OK;
+        return QHCA_MEM_OK;
     }
     return qhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
 }

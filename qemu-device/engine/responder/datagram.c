@@ -11,9 +11,9 @@ static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
     uint8_t grh[GRH_LEN];
 
     roce_grh(p, grh);
-    return qhca_recv_write(e, qp, 0, grh, GRH_LEN) == QHCA_SEG_OK &&
+    return qhca_recv_write(e, qp, 0, grh, GRH_LEN) == QHCA_MEM_OK &&
            qhca_recv_write(e, qp, GRH_LEN, p->payload, p->payload_len) ==
-           QHCA_SEG_OK;
+           QHCA_MEM_OK;
 }
 
 /*
@@ -22,7 +22,7 @@ static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
  */
 static void too_small(struct qhca_engine *e, struct qhca_qp *qp)
 {
-    qhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
+    qhca_unreliable_refuse(e, qp, QHCA_RX_LENGTH);
     if (qp->srq) {
         qhca_recv_fail(e, qp, QHCA_WC_LOC_LEN_ERR);
     }
@@ -32,19 +32,18 @@ void qhca_datagram_rx(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct roce_packet *p)
 {
     uint64_t total = GRH_LEN + p->payload_len;
+    enum qhca_rx_result result = QHCA_RX_LENGTH;
 
-    if (((p->payload_len + p->pad) & 3) ||
-        p->payload_len > qhca_port_path_mtu(e)) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
-        return;
+    if (!((p->payload_len + p->pad) & 3) &&
+        p->payload_len <= qhca_port_path_mtu(e)) {
+        result = qhca_rx_take(e, qp);
     }
-    if (!qhca_unreliable_take(e, qp)) {
-        return;
-    }
-    if (total > qp->rsp.rwr.length) {
+    if (result != QHCA_RX_DONE) {
+        qhca_unreliable_refuse(e, qp, result);
+    } else if (total > qp->rsp.rwr.length) {
         too_small(e, qp);
     } else if (!scatter(e, qp, p)) {
-        qhca_unreliable_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
+        qhca_unreliable_refuse(e, qp, QHCA_RX_BUFFER);
     } else {
         qhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
     }

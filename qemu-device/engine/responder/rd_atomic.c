@@ -7,31 +7,30 @@
 #include "responder.h"
 
 /* Whether there is a resource for it, and the packet is of a sane length. */
-static bool admit(struct qhca_engine *e, struct qhca_qp *qp,
-                  const struct roce_packet *p)
+static enum qhca_rx_result admit(const struct qhca_qp *qp,
+                                 const struct roce_packet *p)
 {
     if (qp->rsp.rd_pending >= qp->attr.max_dest_rd_atomic) {
-        qhca_refuse_invalid(e, qp, p);
-        return false;
+        return QHCA_RX_INVALID;
     }
-    if (!qhca_payload_ok(qp, p)) {
-        qhca_refuse_length(e, qp, p);
-        return false;
-    }
-    return true;
+    return qhca_payload_ok(qp, p) ? QHCA_RX_DONE : QHCA_RX_LENGTH;
 }
 
 /*
  * The request has been executed, or will be read out of memory: answer @r goes
- * in line, @res in the slot of the oldest request (D-055). The caller has made
- * sure that there is room in the line.
+ * in line, @res in the slot of the oldest request (D-055). Replays can crowd
+ * the line: who changes memory has made sure before that there is room.
  */
-static void accept_request(struct qhca_engine *e, struct qhca_qp *qp,
-                           const struct roce_packet *p, struct qhca_response *r,
-                           struct qhca_rd_resource *res)
+static enum qhca_rx_result answer(struct qhca_engine *e, struct qhca_qp *qp,
+                                  const struct roce_packet *p,
+                                  struct qhca_response *r,
+                                  struct qhca_rd_resource *res)
 {
     struct qhca_responder *s = &qp->rsp;
 
+    if (!qhca_response_room(qp)) {
+        return QHCA_RX_REPEAT;
+    }
     s->msn = psn_add(s->msn, 1);
     r->psn = p->psn;
     r->msn = s->msn;
@@ -43,10 +42,11 @@ static void accept_request(struct qhca_engine *e, struct qhca_qp *qp,
     s->res[s->res_last] = *res;
     s->rd_pending++;
     s->epsn = psn_add(s->epsn, res->num_psn);
+    return QHCA_RX_ANSWERED;
 }
 
-void qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
-                  const struct roce_packet *p)
+enum qhca_rx_result qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
+                                 const struct roce_packet *p)
 {
     struct qhca_rd_resource res = {
         .va = p->va, .rkey = p->rkey, .length = p->dma_len,
@@ -56,45 +56,34 @@ void qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
         .kind = QHCA_RESP_READ, .va = p->va, .rkey = p->rkey,
         .length = p->dma_len, .srqn = p->srqn,
     };
+    enum qhca_rx_result result = admit(qp, p);
 
-    if (!admit(e, qp, p)) {
-        return;
+    if (result != QHCA_RX_DONE) {
+        return result;
     }
     if (p->dma_len > QHCA_MAX_MSG) {
-        qhca_refuse_length(e, qp, p);
-        return;
+        return QHCA_RX_LENGTH;
     }
     if (p->dma_len && !qhca_mr_check(e, &qp->user, p->rkey, p->va, p->dma_len,
                                      QHCA_ACCESS_REMOTE_READ)) {
-        qhca_refuse_access(e, qp, p);
-        return;
+        return QHCA_RX_ACCESS;
     }
-    if (!qhca_response_room(qp)) {
-        return;                 /* replays crowd the line: it is repeated */
-    }
-    accept_request(e, qp, p, &r, &res);
+    return answer(e, qp, p, &r, &res);
 }
 
-/*
- * The word of an atomic or ATOMIC WRITE. NULL: the request has been refused, or
- * is to be repeated, as there is no room for its answer.
- */
-static struct qhca_mr *take_word(struct qhca_engine *e, struct qhca_qp *qp,
-                                 const struct roce_packet *p, uint16_t access)
+/* Finds the word of an atomic or ATOMIC WRITE, and room for the answer. */
+static enum qhca_rx_result take_word(struct qhca_engine *e, struct qhca_qp *qp,
+                                     const struct roce_packet *p,
+                                     uint16_t access, struct qhca_mr **mr)
 {
-    struct qhca_mr *mr;
-
     if (p->va & 7) {
-        qhca_refuse_invalid(e, qp, p);
-        return NULL;
+        return QHCA_RX_INVALID;
     }
-    mr = qhca_mr_check(e, &qp->user, p->rkey, p->va, 8, access);
-    if (!mr) {
-        qhca_refuse_access(e, qp, p);
-        return NULL;
+    *mr = qhca_mr_check(e, &qp->user, p->rkey, p->va, 8, access);
+    if (!*mr) {
+        return QHCA_RX_ACCESS;
     }
-    /* Before memory changes. */
-    return qhca_response_room(qp) ? mr : NULL;
+    return qhca_response_room(qp) ? QHCA_RX_DONE : QHCA_RX_REPEAT;
 }
 
 /* What becomes of the word of a masked atomic that holds @old (B-075). */
@@ -116,27 +105,31 @@ static uint64_t masked_result(const struct roce_packet *p, uint64_t old)
 
 /*
  * QPs take turns, so that only a CPU can change the word meanwhile. One that
- * does so for ever does not hold up the device: false, as if memory were bad.
+ * does so for ever does not hold up the device: as if memory were bad.
  */
-static bool execute_masked(struct qhca_engine *e, struct qhca_mr *mr,
-                           const struct roce_packet *p, uint64_t *orig)
+static enum qhca_mem_result execute_masked(struct qhca_engine *e,
+                                           struct qhca_mr *mr,
+                                           const struct roce_packet *p,
+                                           uint64_t *orig)
 {
+    enum qhca_mem_result result;
     uint64_t found = 0;         /* guessed; the first try tells */
 
     for (unsigned i = 0; i < QHCA_MASKED_TRIES; i++) {
-        if (!qhca_mr_cas(e, mr, p->va, found, masked_result(p, found), orig)) {
-            return false;
-        }
-        if (*orig == found) {
-            return true;
+        result = qhca_mr_cas(e, mr, p->va, found, masked_result(p, found),
+                             orig);
+        if (result != QHCA_MEM_OK || *orig == found) {
+            return result;
         }
         found = *orig;
     }
-    return false;
+    return QHCA_MEM_DMA;
 }
 
-static bool execute_atomic(struct qhca_engine *e, struct qhca_mr *mr,
-                           const struct roce_packet *p, uint64_t *orig)
+static enum qhca_mem_result execute_atomic(struct qhca_engine *e,
+                                           struct qhca_mr *mr,
+                                           const struct roce_packet *p,
+                                           uint64_t *orig)
 {
     switch (roce_opcode(p->opcode)->op) {
     case OP_CAS:
@@ -148,26 +141,25 @@ static bool execute_atomic(struct qhca_engine *e, struct qhca_mr *mr,
     }
 }
 
-void qhca_rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
-                    const struct roce_packet *p)
+enum qhca_rx_result qhca_rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
+                                   const struct roce_packet *p)
 {
     struct qhca_rd_resource res = { .num_psn = 1 };
     struct qhca_response r = { .kind = QHCA_RESP_ATOMIC };
+    enum qhca_rx_result result = admit(qp, p);
     struct qhca_mr *mr;
 
-    if (!admit(e, qp, p)) {
-        return;
+    if (result == QHCA_RX_DONE) {
+        result = take_word(e, qp, p, QHCA_ACCESS_REMOTE_ATOMIC, &mr);
     }
-    mr = take_word(e, qp, p, QHCA_ACCESS_REMOTE_ATOMIC);
-    if (!mr) {
-        return;
+    if (result == QHCA_RX_DONE) {
+        result = qhca_rx_memory(execute_atomic(e, mr, p, &res.orig));
     }
-    if (!execute_atomic(e, mr, p, &res.orig)) {
-        qhca_refuse_operation(e, qp, p, QHCA_WC_LOC_ACCESS_ERR);
-        return;
+    if (result != QHCA_RX_DONE) {
+        return result;
     }
     r.orig = res.orig;
-    accept_request(e, qp, p, &r, &res);
+    return answer(e, qp, p, &r, &res);
 }
 
 /* Whether the key gives what the FLUSH asks for (I-037). */
@@ -187,53 +179,42 @@ static bool may_flush(struct qhca_engine *e, struct qhca_qp *qp,
  * What was written before is where all can see it by now (B-073): writes are
  * visible when dma_write() returns. For persistence no key gives the right.
  */
-void qhca_rx_flush(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct roce_packet *p)
+enum qhca_rx_result qhca_rx_flush(struct qhca_engine *e, struct qhca_qp *qp,
+                                  const struct roce_packet *p)
 {
     struct qhca_rd_resource res = { .num_psn = 1 };
     struct qhca_response r = { .kind = QHCA_RESP_READ };
+    enum qhca_rx_result result = admit(qp, p);
 
-    if (!admit(e, qp, p)) {
-        return;
+    if (result != QHCA_RX_DONE) {
+        return result;
     }
     if (!qhca_flush_kind_ok(p->flush_type, p->flush_level)) {
-        qhca_refuse_invalid(e, qp, p);
-        return;
+        return QHCA_RX_INVALID;
     }
     if (p->flush_level == QHCA_FLUSH_RANGE && p->dma_len > QHCA_MAX_MSG) {
-        qhca_refuse_length(e, qp, p);
-        return;
+        return QHCA_RX_LENGTH;
     }
-    if (!may_flush(e, qp, p)) {
-        qhca_refuse_access(e, qp, p);
-        return;
-    }
-    if (qhca_response_room(qp)) {
-        accept_request(e, qp, p, &r, &res);
-    }
+    return may_flush(e, qp, p) ? answer(e, qp, p, &r, &res) : QHCA_RX_ACCESS;
 }
 
-void qhca_rx_atomic_write(struct qhca_engine *e, struct qhca_qp *qp,
-                          const struct roce_packet *p)
+enum qhca_rx_result qhca_rx_atomic_write(struct qhca_engine *e,
+                                         struct qhca_qp *qp,
+                                         const struct roce_packet *p)
 {
     struct qhca_rd_resource res = { .num_psn = 1 };
     struct qhca_response r = { .kind = QHCA_RESP_READ };
+    enum qhca_rx_result result = admit(qp, p);
     struct qhca_mr *mr;
 
-    if (!admit(e, qp, p)) {
-        return;
+    if (result == QHCA_RX_DONE && (p->payload_len != 8 || p->dma_len != 8)) {
+        result = QHCA_RX_LENGTH;
     }
-    if (p->payload_len != 8 || p->dma_len != 8) {
-        qhca_refuse_length(e, qp, p);
-        return;
+    if (result == QHCA_RX_DONE) {
+        result = take_word(e, qp, p, QHCA_ACCESS_REMOTE_WRITE, &mr);
     }
-    mr = take_word(e, qp, p, QHCA_ACCESS_REMOTE_WRITE);
-    if (!mr) {
-        return;
+    if (result == QHCA_RX_DONE) {
+        result = qhca_rx_memory(qhca_mr_store(e, mr, p->va, p->payload));
     }
-    if (!qhca_mr_store(e, mr, p->va, p->payload)) {
-        qhca_refuse_operation(e, qp, p, QHCA_WC_LOC_ACCESS_ERR);
-        return;
-    }
-    accept_request(e, qp, p, &r, &res);
+    return result == QHCA_RX_DONE ? answer(e, qp, p, &r, &res) : result;
 }

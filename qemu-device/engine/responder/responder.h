@@ -8,60 +8,70 @@
 
 #include "../receive/receive.h"
 
-/* ---- a request of each service ---- */
+/*
+ * What executing a request comes to. From NO_WR on the request is refused; what
+ * that means depends on the service.
+ */
+enum qhca_rx_result {
+    QHCA_RX_DONE = 0,
+    QHCA_RX_ANSWERED,           /* done, its answer is in line */
+    QHCA_RX_REPEAT,             /* no room for its answer: as if it got lost */
+    QHCA_RX_NO_WR,              /* no receive WR */
+    QHCA_RX_BAD_WR,             /* the receive WQE breaks a rule */
+    QHCA_RX_LOST_WR,            /* it cannot be read */
+    QHCA_RX_BUFFER,             /* its buffers are bad */
+    QHCA_RX_MEMORY,             /* the memory behind the R_Key failed */
+    QHCA_RX_REQUEST,            /* not allowed here, or not in this place */
+    QHCA_RX_INVALID,            /* too many, an odd address, a wrong XRCETH */
+    QHCA_RX_LENGTH,             /* of packet, request and WR do not fit */
+    QHCA_RX_ACCESS,             /* the R_Key does not give that */
+    QHCA_RX_KEY,                /* the key to invalidate must not go */
+};
+
+/*
+ * struct qhca_refusal - what RC answers and reports (D-026), by rx_result
+ * @syndrome: of the NAK; AETH_NAK_OP: the fault is on this side
+ * @event: for the QP, if no receive WR is in use
+ * @status: of the receive WR in use
+ */
+struct qhca_refusal {
+    uint8_t syndrome, event, status;
+};
+
+extern const struct qhca_refusal qhca_refusals[];
+
+/* ---- responder.c, uc.c, datagram.c: a request of each service ---- */
 
 void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
 void qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
                 const struct roce_packet *p);
-/*
- * Takes the next receive WR of a QP that is not RC. False: there is none, and
- * the message is refused, or it is bad, and the QP in ERR.
- */
-bool qhca_unreliable_take(struct qhca_engine *e, struct qhca_qp *qp);
-/* The fault is on this side: ERR; the receive WR in use says why (I-044). */
-void qhca_unreliable_fail(struct qhca_engine *e, struct qhca_qp *qp,
-                          enum qhca_cqe_status status);
 void qhca_datagram_rx(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct roce_packet *p);
+/* A request of UC or UD is refused. */
+void qhca_unreliable_refuse(struct qhca_engine *e, struct qhca_qp *qp,
+                            enum qhca_rx_result why);
 
-/* ---- what RC and UC responders have in common ---- */
+/* ---- message.c ---- */
 
+enum qhca_rx_result qhca_rx_memory(enum qhca_mem_result result);
+/* Takes the next receive WR, if none is in use. */
+enum qhca_rx_result qhca_rx_take(struct qhca_engine *e, struct qhca_qp *qp);
 /* The payload lengths of D-064 that the opcode alone decides. */
 bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p);
-/* The same, and that the message so far fits the receive WR (D-066). */
-bool qhca_send_length_ok(const struct qhca_qp *qp, const struct roce_packet *p);
 /* Whether the QP's access flags allow what the packet asks for (D-063). */
 bool qhca_operation_enabled(const struct qhca_qp *qp,
                             const struct roce_packet *p);
 /* A request was found valid: COMM_EST, if it is the first in RTR. */
 void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp);
-/* The first packet of a WRITE says where it goes. */
-void qhca_write_begin(struct qhca_qp *qp, const struct roce_packet *p);
-/* D-064, as far as a WRITE is concerned. */
-bool qhca_write_length_ok(const struct qhca_qp *qp,
-                          const struct roce_packet *p);
-/* Writes the payload; AETH_ACK, or the NAK that says why not. */
-uint8_t qhca_write_payload(struct qhca_engine *e, struct qhca_qp *qp,
-                           const struct roce_packet *p);
-/* ---- responder.c: the packet is refused for good (D-026) ---- */
-
-/* NAK Invalid Request: not allowed here, or not in this place. */
-void qhca_refuse_request(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct roce_packet *p);
-/* The same NAK: too many, an odd address, a wrong XRCETH (G-012), and such. */
-void qhca_refuse_invalid(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct roce_packet *p);
-/* The same NAK: lengths do not fit each other or the receive WR. */
-void qhca_refuse_length(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p);
-/* NAK Remote Access Error: the R_Key does not give that. */
-void qhca_refuse_access(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p);
-/* NAK Remote Operational Error: the fault is on this side. */
-void qhca_refuse_operation(struct qhca_engine *e, struct qhca_qp *qp,
-                           const struct roce_packet *p,
-                           enum qhca_cqe_status status);
+/* Execute a packet of a SEND or WRITE, whose turn it is. */
+enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
+                                 const struct roce_packet *p);
+enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
+                                  const struct roce_packet *p);
+/* One that is DONE: the message goes on, or ends and completes its WR. */
+void qhca_rx_advance(struct qhca_engine *e, struct qhca_qp *qp,
+                     const struct roce_packet *p);
 
 /* ---- rd_atomic.c ---- */
 
@@ -69,14 +79,15 @@ void qhca_refuse_operation(struct qhca_engine *e, struct qhca_qp *qp,
 #define QHCA_MASKED_TRIES   256u
 
 /* Each executes a new request of its kind and puts its answer in line. */
-void qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
-                  const struct roce_packet *p);
-void qhca_rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
-                    const struct roce_packet *p);
-void qhca_rx_flush(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct roce_packet *p);
-void qhca_rx_atomic_write(struct qhca_engine *e, struct qhca_qp *qp,
-                          const struct roce_packet *p);
+enum qhca_rx_result qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
+                                 const struct roce_packet *p);
+enum qhca_rx_result qhca_rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
+                                   const struct roce_packet *p);
+enum qhca_rx_result qhca_rx_flush(struct qhca_engine *e, struct qhca_qp *qp,
+                                  const struct roce_packet *p);
+enum qhca_rx_result qhca_rx_atomic_write(struct qhca_engine *e,
+                                         struct qhca_qp *qp,
+                                         const struct roce_packet *p);
 /* The rights in QHCA_ACCESS_* that a FLUSH of @type needs. */
 static inline uint16_t qhca_flush_access(uint8_t type)
 {

@@ -106,31 +106,26 @@ static uint8_t read_opcode(bool first, bool last)
 }
 
 /* The key is looked up for every packet: it may have gone (D-069). */
-static uint8_t read_memory(struct qhca_engine *e, struct qhca_qp *qp,
-                           const struct qhca_response *r, uint8_t *dst,
-                           size_t len)
+static enum qhca_mem_result read_memory(struct qhca_engine *e,
+                                        struct qhca_qp *qp,
+                                        const struct qhca_response *r,
+                                        uint8_t *dst, size_t len)
 {
     struct qhca_key_user user;
-    struct qhca_mr *mr;
 
     if (!len) {
-        return AETH_ACK;
+        return QHCA_MEM_OK;
     }
     if (!qhca_xrc_user(e, qp, r->srqn, &user)) {
-        return AETH_NAK_ACCESS;
+        return QHCA_MEM_DENIED;
     }
-    mr = qhca_mr_check(e, &user, r->rkey, r->va + r->done, len,
-                       QHCA_ACCESS_REMOTE_READ);
-    if (!mr) {
-        return AETH_NAK_ACCESS;
-    }
-    return qhca_mr_read(e, mr, r->va + r->done, dst, len) ? AETH_ACK :
-                                                            AETH_NAK_OP;
+    return qhca_key_read(e, &user, r->rkey, r->va + r->done, dst, len,
+                         QHCA_ACCESS_REMOTE_READ);
 }
 
-/* One packet of a READ's answer. Returns AETH_ACK, or the NAK sent instead. */
-static uint8_t send_read(struct qhca_engine *e, struct qhca_qp *qp,
-                         struct qhca_response *r)
+/* One packet of a READ's answer; if not DONE, a NAK was sent instead. */
+static enum qhca_rx_result send_read(struct qhca_engine *e, struct qhca_qp *qp,
+                                     struct qhca_response *r)
 {
     size_t len = MIN_OF(qp->mtu, r->length - r->done);
     bool last = r->done + len == r->length;
@@ -138,11 +133,12 @@ static uint8_t send_read(struct qhca_engine *e, struct qhca_qp *qp,
     uint8_t *payload = qhca_packet_start(e, qp, &b,
                                          read_opcode(r->done == 0, last),
                                          r->psn);
-    uint8_t syndrome = read_memory(e, qp, r, payload, len);
+    enum qhca_rx_result result = qhca_rx_memory(read_memory(e, qp, r, payload,
+                                                            len));
 
-    if (syndrome != AETH_ACK) {
-        send_ack(e, qp, syndrome, r->psn, r->msn);
-        return syndrome;
+    if (result != QHCA_RX_DONE) {
+        send_ack(e, qp, qhca_refusals[result].syndrome, r->psn, r->msn);
+        return result;
     }
     b.p.payload_len = len;
     b.p.syndrome = AETH_ACK;
@@ -150,7 +146,7 @@ static uint8_t send_read(struct qhca_engine *e, struct qhca_qp *qp,
     qhca_packet_send(e, qp, &b);
     r->psn = psn_add(r->psn, 1);
     r->done += (uint32_t)len;
-    return AETH_ACK;
+    return QHCA_RX_DONE;
 }
 
 /* Sends one packet of @r. True: @r is all sent, or the QP is in ERR. */
@@ -161,17 +157,15 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp,
     bool last = r->kind != QHCA_RESP_READ || r->done + qp->mtu >= r->length;
 
     if (r->kind == QHCA_RESP_READ) {
-        uint8_t syndrome = send_read(e, qp, r);
+        enum qhca_rx_result result = send_read(e, qp, r);
 
-        if (syndrome != AETH_ACK && r->replay) {
+        if (result != QHCA_RX_DONE && r->replay) {
             /* Perhaps a late double, of a time when the key was good. */
             s->q_head++;
             return true;
         }
-        if (syndrome != AETH_ACK) {
-            qhca_qp_error(e, qp, syndrome == AETH_NAK_ACCESS ?
-                                 QHCA_EVENT_QP_ACCESS_ERR :
-                                 QHCA_EVENT_QP_FATAL);
+        if (result != QHCA_RX_DONE) {
+            qhca_qp_error(e, qp, qhca_refusals[result].event);
             return true;
         }
     } else if (r->kind == QHCA_RESP_ATOMIC) {

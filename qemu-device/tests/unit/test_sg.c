@@ -35,19 +35,19 @@ static void lists(void)
     }
     CHECK(qhca_segs_check(g->e, &user, segs, 5, QHCA_ACCESS_LOCAL_WRITE));
     CHECK_EQ(qhca_segs_write(g->e, &user, segs, 5, 0, in, sizeof(in)),
-             QHCA_SEG_OK);
+             QHCA_MEM_OK);
     for (off = 0; off < sizeof(in); off += off < 20 ? 1 : 333) {
         for (n = 0; n <= sizeof(in) - off; n += n < 20 ? 1 : 457) {
             memset(out, 0, sizeof(out));
             REQUIRE(qhca_segs_read(g->e, &user, segs, 5, off, out, n) ==
-                    QHCA_SEG_OK);
+                    QHCA_MEM_OK);
             REQUIRE(memcmp(out, in + off, n) == 0);
         }
     }
     CHECK_EQ(*(uint8_t *)guest_ptr(g, a.addr + 4000, 1), in[5010]);
     CHECK_EQ(*(uint8_t *)guest_ptr(g, a.addr + 110, 1), 0);
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 5, 0, in, 0), QHCA_SEG_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &user, NULL, 0, 0, out, 0), QHCA_SEG_OK);
+    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 5, 0, in, 0), QHCA_MEM_OK);
+    CHECK_EQ(qhca_segs_read(g->e, &user, NULL, 0, 0, out, 0), QHCA_MEM_OK);
 }
 
 static void list_errors(void)
@@ -65,17 +65,20 @@ static void list_errors(void)
     CHECK(qhca_segs_check(g->e, &user, segs, 2, 0));
     CHECK(!qhca_segs_check(g->e, &user, segs, 2, QHCA_ACCESS_LOCAL_WRITE));
     CHECK(!qhca_segs_check(g->e, &user, segs, 3, 0));
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 2, 0, buf, 100), QHCA_SEG_OK);
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 2, 0, buf, 101), QHCA_SEG_KEY);
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, buf, 296), QHCA_SEG_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, buf, 297), QHCA_SEG_KEY);
+    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 2, 0, buf, 100), QHCA_MEM_OK);
+    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 2, 0, buf, 101),
+             QHCA_MEM_DENIED);
+    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, buf, 296), QHCA_MEM_OK);
+    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, buf, 297),
+             QHCA_MEM_DENIED);
     g->bad_from = ro.addr + 50;
     g->bad_to = ro.addr + 51;
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 2, 0, buf, 150), QHCA_SEG_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 2, 0, buf, 151), QHCA_SEG_DMA);
+    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 2, 0, buf, 150), QHCA_MEM_OK);
+    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 2, 0, buf, 151), QHCA_MEM_DMA);
     /* A segment across the end of the address space does not start at 0. */
     segs[0].addr = UINT64_MAX - 49;
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 1, 60, buf, 10), QHCA_SEG_KEY);
+    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 1, 60, buf, 10),
+             QHCA_MEM_DENIED);
 }
 
 /* Beside other segments, by whoever it is; nothing of it is ever touched. */
@@ -95,14 +98,14 @@ static void null_key(void)
     memset(in, 0xab, sizeof(in));
     memset(out, 0xcd, sizeof(out));
     CHECK(qhca_segs_check(g->e, &user, segs, 3, QHCA_ACCESS_LOCAL_WRITE));
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 3, 0, in, 300), QHCA_SEG_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, out, 300), QHCA_SEG_OK);
+    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 3, 0, in, 300), QHCA_MEM_OK);
+    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, out, 300), QHCA_MEM_OK);
     for (unsigned i = 0; i < 300; i++) {
         REQUIRE(out[i] == (i / 100 == 1 ? 0xab : 0));
     }
     calls = g->reads + g->writes;
-    CHECK_EQ(qhca_segs_write(g->e, &other, segs, 1, 0, in, 100), QHCA_SEG_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &other, segs, 1, 0, in, 100), QHCA_SEG_OK);
+    CHECK_EQ(qhca_segs_write(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
+    CHECK_EQ(qhca_segs_read(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
     CHECK_EQ(g->reads + g->writes, calls);
     for (unsigned access = 2; access <= QHCA_ACCESS_FLUSH_PERSISTENT;
          access <<= 1) {

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: responder, what the services have in common: what a request is
+ * refused for, receive WRs, and the execution of SEND and WRITE.
+ */
+#include "responder.h"
+
+const struct qhca_refusal qhca_refusals[] = {
+    [QHCA_RX_NO_WR] = { 0 },
+    [QHCA_RX_BAD_WR] = {
+        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_QP_OP_ERR
+    },
+    [QHCA_RX_LOST_WR] = {
+        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_FATAL_ERR
+    },
+    [QHCA_RX_BUFFER] = {
+        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_PROT_ERR
+    },
+    [QHCA_RX_MEMORY] = {
+        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_ACCESS_ERR
+    },
+    [QHCA_RX_REQUEST] = {
+        AETH_NAK_INV_REQ, QHCA_EVENT_QP_REQ_ERR, QHCA_WC_REM_INV_REQ_ERR
+    },
+    [QHCA_RX_INVALID] = {
+        AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_REM_INV_REQ_ERR
+    },
+    [QHCA_RX_LENGTH] = {
+        AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_LOC_LEN_ERR
+    },
+    [QHCA_RX_ACCESS] = {
+        AETH_NAK_ACCESS, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_LOC_ACCESS_ERR
+    },
+    [QHCA_RX_KEY] = { 0, 0, QHCA_WC_REM_INV_REQ_ERR },
+};
+
+enum qhca_rx_result qhca_rx_memory(enum qhca_mem_result result)
+{
+    static const uint8_t map[] = {
+        [QHCA_MEM_OK] = QHCA_RX_DONE,
+        [QHCA_MEM_DENIED] = QHCA_RX_ACCESS,
+        [QHCA_MEM_DMA] = QHCA_RX_MEMORY,
+    };
+
+    return map[result];
+}
+
+enum qhca_rx_result qhca_rx_take(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    static const uint8_t map[] = {
+        [QHCA_WQE_OK] = QHCA_RX_DONE,
+        [QHCA_WQE_NONE] = QHCA_RX_NO_WR,
+        [QHCA_WQE_BAD] = QHCA_RX_BAD_WR,
+        [QHCA_WQE_UNREADABLE] = QHCA_RX_LOST_WR,
+    };
+
+    return map[qhca_recv_take(e, qp)];
+}
+
+bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p)
+{
+    uint16_t flags = roce_opcode(p->opcode)->flags;
+
+    if (((p->payload_len + p->pad) & 3) || p->payload_len > qp->mtu) {
+        return false;
+    }
+    if (!(flags & OPF_PAYLOAD)) {
+        return p->payload_len == 0;
+    }
+    if (!(flags & OPF_LAST)) {
+        return p->payload_len == qp->mtu;
+    }
+    return (flags & OPF_FIRST) || p->payload_len > 0;
+}
+
+/*
+ * The right a request needs in the QP's access flags, by enum roce_op (D-063);
+ * what kind of FLUSH it is says more.
+ */
+static const uint16_t op_access[] = {
+    [OP_WRITE] = QHCA_ACCESS_REMOTE_WRITE,
+    [OP_READ_REQ] = QHCA_ACCESS_REMOTE_READ,
+    [OP_CAS] = QHCA_ACCESS_REMOTE_ATOMIC,
+    [OP_FAA] = QHCA_ACCESS_REMOTE_ATOMIC,
+    [OP_MASKED_CAS] = QHCA_ACCESS_REMOTE_ATOMIC,
+    [OP_MASKED_FAA] = QHCA_ACCESS_REMOTE_ATOMIC,
+    [OP_FLUSH] = 0,
+    [OP_ATOMIC_WRITE] = QHCA_ACCESS_REMOTE_WRITE,
+};
+
+bool qhca_operation_enabled(const struct qhca_qp *qp,
+                            const struct roce_packet *p)
+{
+    uint16_t access = op_access[roce_opcode(p->opcode)->op] |
+                      qhca_flush_access(p->flush_type);
+
+    return !(access & ~le16toh(qp->attr.access));
+}
+
+void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qp->state == QHCA_QPS_RTR && !qp->rsp.comm_est) {
+        qp->rsp.comm_est = true;
+        qhca_event(e, &qp->async, QHCA_EVENT_COMM_EST);
+    }
+}
+
+/* ---- SEND ---- */
+
+/* The payload is right, and the message so far fits the receive WR (D-066). */
+static bool send_length_ok(const struct qhca_qp *qp,
+                           const struct roce_packet *p)
+{
+    const struct qhca_responder *s = &qp->rsp;
+
+    /* Segments can have room for more than a message can be long. */
+    return qhca_payload_ok(qp, p) &&
+           s->offset + p->payload_len <= MIN_OF(s->rwr.length,
+                                                (uint64_t)QHCA_MAX_MSG);
+}
+
+enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
+                                 const struct roce_packet *p)
+{
+    enum qhca_rx_result result = qhca_rx_take(e, qp);
+
+    if (result != QHCA_RX_DONE) {
+        return result;
+    }
+    if (!send_length_ok(qp, p)) {
+        return QHCA_RX_LENGTH;
+    }
+    if (qhca_recv_write(e, qp, qp->rsp.offset, p->payload, p->payload_len) !=
+        QHCA_MEM_OK) {
+        return QHCA_RX_BUFFER;
+    }
+    /* The key goes before anyone is told (B-070), but after the data came. */
+    if ((roce_opcode(p->opcode)->flags & OPF_IETH) &&
+        !qhca_mr_invalidate(e, &qp->user, p->inv_key, true)) {
+        return QHCA_RX_KEY;
+    }
+    return QHCA_RX_DONE;
+}
+
+/* ---- WRITE ---- */
+
+/* D-064, as far as a WRITE is concerned. */
+static bool write_length_ok(const struct qhca_qp *qp,
+                            const struct roce_packet *p)
+{
+    const struct qhca_responder *s = &qp->rsp;
+    uint64_t total = s->offset + p->payload_len;
+    bool last = roce_opcode(p->opcode)->flags & OPF_LAST;
+
+    return qhca_payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
+           (last ? total == s->dma_len : total < s->dma_len);
+}
+
+/*
+ * The first packet checks the whole range (D-065), then all check theirs: the
+ * region may have gone.
+ */
+static enum qhca_mem_result write_payload(struct qhca_engine *e,
+                                          struct qhca_qp *qp,
+                                          const struct roce_packet *p)
+{
+    const struct qhca_responder *s = &qp->rsp;
+    bool first = roce_opcode(p->opcode)->flags & OPF_FIRST;
+    uint64_t va = s->va + s->offset;
+    const struct qhca_mr *mr;
+
+    if (!p->payload_len) {
+        return QHCA_MEM_OK;
+    }
+    mr = qhca_mr_check(e, &qp->user, s->rkey, va,
+                       first ? s->dma_len : p->payload_len,
+                       QHCA_ACCESS_REMOTE_WRITE);
+    return mr ? qhca_mr_write(e, mr, va, p->payload, p->payload_len) :
+                QHCA_MEM_DENIED;
+}
+
+enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
+                                  const struct roce_packet *p)
+{
+    struct qhca_responder *s = &qp->rsp;
+    uint16_t flags = roce_opcode(p->opcode)->flags;
+    enum qhca_rx_result result = QHCA_RX_DONE;
+
+    if (flags & OPF_IMM) {
+        result = qhca_rx_take(e, qp);
+    }
+    if (result != QHCA_RX_DONE) {
+        return result;
+    }
+    if (flags & OPF_FIRST) {
+        s->va = p->va;
+        s->rkey = p->rkey;
+        s->dma_len = p->dma_len;
+    }
+    return write_length_ok(qp, p) ? qhca_rx_memory(write_payload(e, qp, p)) :
+                                    QHCA_RX_LENGTH;
+}
+
+/* ---- the end of a packet, and of a message ---- */
+
+void qhca_rx_advance(struct qhca_engine *e, struct qhca_qp *qp,
+                     const struct roce_packet *p)
+{
+    const struct roce_opcode_info *info = roce_opcode(p->opcode);
+    struct qhca_responder *s = &qp->rsp;
+    uint64_t total = s->offset + p->payload_len;
+
+    if (!(info->flags & OPF_LAST)) {
+        s->op = info->op;
+        s->offset = total;
+        return;
+    }
+    s->op = OP_NONE;
+    s->offset = 0;
+    s->msn = psn_add(s->msn, 1);
+    if (info->op == OP_SEND) {
+        qhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
+    } else if (info->flags & OPF_IMM) {
+        qhca_recv_complete(e, qp, p, QHCA_CQE_RECV_RDMA_WITH_IMM,
+                           (uint32_t)total);
+    }
+}
