@@ -6,7 +6,8 @@
  * requests, what the network does and when the program gets round to posting.
  *
  *   sim                         a bounded run of every kind, as TAP
- *   sim --count N --jobs J      N schedules of all kinds, by J processes
+ *   sim --count N --jobs J      N schedules of all kinds, by J processes (as
+ *                               many as there are processors)
  *   sim --seed S --kind K       one schedule of one kind; --story tells it
  *
  * What a failing schedule says ends with the command that plays it again, made
@@ -51,7 +52,7 @@ static struct shared {
 
 static struct {
     unsigned seed, count, jobs, kind;
-} opt = { .seed = 1, .count = DEFAULT_COUNT, .jobs = 1, .kind = ALL_KINDS };
+} opt = { .seed = 1, .count = DEFAULT_COUNT, .kind = ALL_KINDS };
 
 static struct sim sim;
 
@@ -310,7 +311,10 @@ static bool parse(int argc, char **argv)
         *options[o].value = options[o].is_flag ?
                             1 : (unsigned)strtoul(argv[i], NULL, 0);
     }
-    return opt.kind <= ALL_KINDS && opt.jobs > 0 && opt.jobs <= MAX_JOBS;
+    if (opt.jobs == 0) {
+        opt.jobs = MIN_OF((unsigned)sysconf(_SC_NPROCESSORS_ONLN), MAX_JOBS);
+    }
+    return opt.kind <= ALL_KINDS && opt.jobs <= MAX_JOBS;
 }
 
 static void usage(void)

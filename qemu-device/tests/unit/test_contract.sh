@@ -14,7 +14,7 @@ try()
 	shift
 	n=$((n + 1))
 	if printf '#include "qhca/%s"\n' "$header" |
-		"$cc" -xc -std=c11 -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror \
+		$cc -xc -std=c11 -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror \
 			-fsyntax-only -I"$top/include" "$@" -; then
 		echo "ok $n - $header $what"
 	else
