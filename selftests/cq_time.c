@@ -56,8 +56,9 @@ TEST(raw_clock, "C-030 the device's clock: nanoseconds, and it runs")
 	sleep_ms(100);
 	after = device_ns(d);
 	wall = time_ms() - wall;
-	CHECK(after - before >= 90 * MS);
-	CHECK(after - before <= (wall + 10) * MS);
+	/* An emulated machine may have got the pace of its own clock quite wrong. */
+	CHECK(after - before >= 50 * MS);
+	CHECK(after - before <= 2 * wall * MS);
 	CHECK_ERR(ibv_query_rt_values_ex(d->ctx, &v), 0);
 	v.comp_mask = 1 << 5;
 	CHECK_ERR(ibv_query_rt_values_ex(d->ctx, &v), EINVAL);
@@ -146,18 +147,54 @@ TEST(mod_caps, "C-032 limits of moderation, used to the full")
 	CHECK_ERR(moderate(p.b.recv_cq, 0, 0), 0);
 }
 
+/* The longest period there is, in us: 65 ms. */
+#define LONGEST		65535
+
+static void drop_all(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(cq, 1, &wc) > 0)
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+}
+
+/*
+ * Four messages where an event takes four. False: the period was over before the
+ * answer was known, so it may be the one that the event came of.
+ */
+static bool count_to_four(struct pair *p)
+{
+	uint64_t start = device_ns(p->dev);
+	struct ibv_cq *cq;
+	bool early;
+	int i;
+
+	REQUIRE_OK(ibv_req_notify_cq(p->b.recv_cq, 0));
+	for (i = 0; i < 3; i++)
+		send_empty(p);
+	early = cq_event_wait(channel, &cq, 20);
+	if (!early) {
+		send_empty(p);
+		CHECK(cq_event_wait(channel, &cq, WAIT_MS));
+	}
+	drop_all(p->b.recv_cq);
+	if (device_ns(p->dev) - start >= LONGEST * 1000ull)
+		return false;
+	CHECK(!early);
+	return true;
+}
+
 TEST(mod_count, "C-032 the event comes with the fourth completion, not before")
 {
 	struct pair p = moderated_pair();
 	struct ibv_cq *cq;
-	int i;
+	int tries = 0;
 
-	/* The longest period there is: 65 ms. */
-	REQUIRE_OK(moderate(p.b.recv_cq, 4, 65535));
-	REQUIRE_OK(ibv_req_notify_cq(p.b.recv_cq, 0));
-	for (i = 0; i < 4; i++)
-		send_empty(&p);
-	CHECK(cq_event_wait(channel, &cq, WAIT_MS));
+	REQUIRE_OK(moderate(p.b.recv_cq, 4, LONGEST));
+	while (!count_to_four(&p) && ++tries < 100)
+		;
+	test_note("%d tries took longer than the period", tries);
+	CHECK(tries < 100);
 	CHECK(!cq_event_wait(channel, &cq, QUIET_MS));
 }
 
@@ -229,23 +266,36 @@ static void *resizer(void *arg)
 	for (i = 0; !atomic_load(&stop); i++)
 		REQUIRE_OK(ibv_resize_cq(cq, size[i % ARRAY_SIZE(size)]));
 	test_note("%d resizes", i);
+	CHECK(i >= (int)ARRAY_SIZE(size));
 	return NULL;
 }
 
+/* struct moderation - an event after so many completions, or so many microseconds */
+struct moderation {
+	const char *name;
+	int count, period;
+};
+
+static const struct moderation none;
+
 /*
- * Receives all of it by sleeping on the channel. A lost event ends in a timeout,
- * a lost, doubled or misplaced completion in a wrong number.
+ * Receives all of it by sleeping on the channel. A lost event ends in a timeout, a lost,
+ * doubled or misplaced completion in a wrong number; an event that was not held back as
+ * @m says comes with too few completions, too soon.
  */
-static void receive_by_events(struct pair *p)
+static void receive_by_events(struct pair *p, const struct moderation *m)
 {
+	int i, first, next = 0, events = 0;
 	pthread_t sender;
 	struct ibv_cq *cq;
-	int i, next = 0, events = 0;
+	uint64_t armed;
 
 	for (i = 0; i < 16; i++)
 		REQUIRE_OK(post_recv(&p->b, i, NULL, 0));
 	REQUIRE(!pthread_create(&sender, NULL, traffic, p));
 	while (next < MESSAGES) {
+		first = next;
+		armed = device_ns(p->dev);
 		REQUIRE_OK(ibv_req_notify_cq(p->b.recv_cq, 0));
 		next = drain(p, next);
 		if (next == MESSAGES)
@@ -255,10 +305,16 @@ static void receive_by_events(struct pair *p)
 			break;
 		}
 		events++;
+		armed = device_ns(p->dev) - armed;
+		next = drain(p, next);
+		if (next - first < m->count && armed < m->period * 1000ull)
+			FAIL("an event for %d completions after %llu ns", next - first,
+			     (unsigned long long)armed);
 	}
 	pthread_join(sender, NULL);
+	test_note("%d events", events);
 	CHECK_EQ(next, MESSAGES);
-	CHECK(events <= MESSAGES);
+	CHECK(events > 0);
 	poll_empty(p->b.recv_cq);
 }
 
@@ -269,18 +325,15 @@ TEST(resize_traffic, "C-026 C-019 resizing under traffic, armed: nothing lost, i
 
 	test_timeout(100);
 	REQUIRE(!pthread_create(&thread, NULL, resizer, p.b.recv_cq));
-	receive_by_events(&p);
+	receive_by_events(&p, &none);
 	atomic_store(&stop, true);
 	pthread_join(thread, NULL);
 }
 
-static const struct {
-	const char *name;
-	int count, period;
-} moderations[] = {
+static const struct moderation moderations[] = {
 	{ "off", 0, 0 },
 	{ "by count", 3, 20000 },
-	{ "by time", 1000, 500 },
+	{ "by time", 1000, 5000 },
 };
 
 TEST_ROWS(wakeups, "C-017 C-019 C-032 sleeping between completions, moderation", moderations)
@@ -289,7 +342,7 @@ TEST_ROWS(wakeups, "C-017 C-019 C-032 sleeping between completions, moderation",
 
 	test_timeout(100);
 	REQUIRE_OK(moderate(p.b.recv_cq, row->count, row->period));
-	receive_by_events(&p);
+	receive_by_events(&p, row);
 }
 
 static void *armer(void *arg)
@@ -310,7 +363,7 @@ TEST(armers, "C-017 C-018 two threads arm at any time: no event is lost to the r
 	test_timeout(100);
 	for (i = 0; i < 2; i++)
 		REQUIRE(!pthread_create(&thread[i], NULL, armer, p.b.recv_cq));
-	receive_by_events(&p);
+	receive_by_events(&p, &none);
 	atomic_store(&stop, true);
 	for (i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
