@@ -214,14 +214,27 @@ uint64_t hw_counter(const char *name)
 	return value;
 }
 
+bool rdma_tool(const char *prefix, const char *args, char *text, size_t len)
+{
+	char cmd[200];
+	size_t n;
+	FILE *f;
+
+	if (system("command -v rdma >/dev/null"))
+		test_skip("no rdma(8)");
+	snprintf(cmd, sizeof(cmd), "%s rdma %s", prefix, args);
+	f = popen(cmd, "r");
+	REQUIRE(f);
+	n = fread(text, 1, len - 1, f);
+	text[n] = '\0';
+	REQUIRE(n < len - 1);
+	return !pclose(f);
+}
+
 void resources(char *text, size_t len)
 {
-	FILE *f = popen("rdma resource show", "r");
-	size_t n = f ? fread(text, 1, len - 1, f) : 0;
-
-	text[n] = '\0';
-	if (!f || pclose(f) || !n)
-		test_skip("no rdma(8)");
+	REQUIRE(rdma_tool("", "resource show", text, len));
+	REQUIRE(*text);
 }
 
 long from_env(const char *name, long val)

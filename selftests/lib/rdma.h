@@ -174,7 +174,12 @@ void async_none(struct ibv_context *ctx);
 uint64_t hw_counter(const char *name);
 bool hw_counter_exists(const char *name);
 
-/* What the kernel says is there, of all processes; skips the test without rdma(8). */
+/*
+ * What "@prefix rdma @args" prints; true if it succeeds. Skips the test where there is no
+ * rdma(8).
+ */
+bool rdma_tool(const char *prefix, const char *args, char *text, size_t len);
+/* What the kernel says is there, of all processes; rdma_tool(). */
 void resources(char *text, size_t len);
 
 /* A number from the environment, or @val. */
