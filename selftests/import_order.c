@@ -126,10 +126,16 @@ TEST(wrong_handle, "import: handles of nothing and of something else")
 	CHECK(!ibv_import_mr(d->pd, NOBODY));
 	CHECK_EQ(errno, ENOENT);
 	errno = 0;
+	CHECK(!ibv_import_dm(d->ctx, NOBODY));
+	CHECK_EQ(errno, ENOENT);
+	errno = 0;
 	CHECK(!ibv_import_pd(d->ctx, buf.mr->handle));
 	CHECK_EQ(errno, EINVAL);
 	errno = 0;
 	CHECK(!ibv_import_mr(d->pd, own->pd->handle));
+	CHECK_EQ(errno, EINVAL);
+	errno = 0;
+	CHECK(!ibv_import_dm(d->ctx, own->pd->handle));
 	CHECK_EQ(errno, EINVAL);
 	/* Handles are the context's. */
 	other = ibv_open_device(own->ctx->device);
@@ -185,17 +191,4 @@ TEST_ROWS(wrong_fd, "import: of a file that is no context", files)
 	errno = 0;
 	CHECK(!ibv_import_device(fd));
 	CHECK_EQ(errno, row->err);
-}
-
-TEST(dm, "import: device memory, which is not offered")
-{
-	struct ibv_device_attr_ex attr = { 0 };
-
-	setup();
-	REQUIRE_OK(ibv_query_device_ex(own->ctx, NULL, &attr));
-	if (attr.max_dm_size)
-		test_skip("device memory is offered");
-	errno = 0;
-	CHECK(!ibv_import_dm(own->ctx, 0));
-	CHECK_EQ(errno, EOPNOTSUPP);
 }

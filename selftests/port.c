@@ -284,14 +284,25 @@ static const struct {
 	{ "netdev 9000: 4096", 9000, IBV_MTU_4096 },
 };
 
-TEST_ROWS(mtu, "J-011 active_mtu follows the interface", mtus)
+TEST_ROWS(mtu, "J-011 A-063 active_mtu follows the interface, and path MTUs go up to it", mtus)
 {
 	const char *name = ifname();
 	struct dev *d = dev_open_qhca();
+	struct end e = end_new(d, &QP_OPTS);
+	struct conn c = CONN;
+	struct ibv_qp_attr a;
+	int mask;
 
+	c.dest_qpn = e.qp->qp_num;
+	qp_bring(&e, &c, IBV_QPS_INIT);
+	mask = attr_rtr(&a, d, &c);
 	run("ip link set dev %s mtu %d", name, row->netdev);
 	CHECK_EQ(port_attr(d).active_mtu, row->path);
 	CHECK_EQ(port_attr(d).max_mtu, IBV_MTU_4096);
+	a.path_mtu = row->path + 1;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), EINVAL);
+	a.path_mtu = row->path;
+	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
 	run("ip link set dev %s mtu 4200", name);
 }
 

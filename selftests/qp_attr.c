@@ -173,21 +173,6 @@ TEST(depths, "A-064 depths of READ and atomics, to the limit and beyond")
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
 }
 
-TEST(path_mtu, "A-063 a path MTU above the port's is refused")
-{
-	struct dev *d = dev_open_qhca();
-	struct end e = end_before(d, TO_RTR);
-	struct ibv_qp_attr a;
-	int mask = mask_of(&a, &e, TO_RTR);
-
-	if (d->port.active_mtu == IBV_MTU_4096)
-		test_skip("the port has the largest MTU there is");
-	a.path_mtu = d->port.active_mtu + 1;
-	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), EINVAL);
-	a.path_mtu = d->port.active_mtu;
-	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
-}
-
 TEST(empty_gid, "A-065 an AV with an empty GID index is refused")
 {
 	struct dev *d = dev_open();
