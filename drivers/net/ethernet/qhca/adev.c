@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: the auxiliary device that qhca_ib binds to. */
+/* qhca.ko: the auxiliary device that qhca_ib binds to, and what belongs to its function. */
 #include <linux/slab.h>
 
 #include "qhca.h"
@@ -69,3 +69,27 @@ void qhca_adev_del(struct qhca_dev *dev)
 	auxiliary_device_uninit(&dev->adev->adev);
 	dev->adev = NULL;
 }
+
+/**
+ * qhca_pdev - the PCI device of a function
+ * @dev: the function
+ *
+ * Return: the device, without a reference.
+ */
+struct pci_dev *qhca_pdev(struct qhca_dev *dev)
+{
+	return dev->pdev;
+}
+EXPORT_SYMBOL(qhca_pdev);
+
+/**
+ * qhca_netdev - the network device of a function's port
+ * @dev: the function
+ *
+ * Return: the netdev, without a reference: it outlives the auxiliary device.
+ */
+struct net_device *qhca_netdev(struct qhca_dev *dev)
+{
+	return dev->netdev;
+}
+EXPORT_SYMBOL(qhca_netdev);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: the registers, and what the device says of itself. */
+/* qhca.ko: the registers and BARs. */
 #include <linux/etherdevice.h>
 #include <linux/iopoll.h>
 
@@ -17,7 +17,7 @@
 int qhca_hw_identify(struct qhca_dev *dev)
 {
 	struct device *d = &dev->pdev->dev;
-	u32 magic, version, pages;
+	u32 magic, version;
 
 	magic = qhca_read_reg(dev, QHCA_REG_MAGIC);
 	if (magic != QHCA_MAGIC)
@@ -28,10 +28,6 @@ int qhca_hw_identify(struct qhca_dev *dev)
 	    FIELD_GET(QHCA_VERSION_MAJOR, QHCA_VERSION))
 		return dev_err_probe(d, -ENODEV, "interface version %#x is not supported\n",
 				     version);
-
-	pages = FIELD_GET(QHCA_DB_CAPS_PAGES, qhca_read_reg(dev, QHCA_REG_DB_CAPS));
-	dev->num_uars = min_t(u64, pages, pci_resource_len(dev->pdev, QHCA_BAR_DB) /
-					  QHCA_DB_PAGE_SIZE);
 	return 0;
 }
 
@@ -180,100 +176,3 @@ size_t qhca_dm_size(struct qhca_dev *dev)
 	return pci_resource_len(dev->pdev, QHCA_BAR_DM);
 }
 EXPORT_SYMBOL(qhca_dm_size);
-
-static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_attr *a)
-{
-	l->fw_version = le64_to_cpu(a->fw_version);
-	l->node_guid = le64_to_cpu(a->node_guid);
-	l->max_mr_size = le64_to_cpu(a->max_mr_size);
-	l->caps = le64_to_cpu(a->caps);
-	l->max_pd = le32_to_cpu(a->max_pd);
-	l->max_mr = le32_to_cpu(a->max_mr);
-	l->max_cq = le32_to_cpu(a->max_cq);
-	l->max_qp = le32_to_cpu(a->max_qp);
-	l->max_ethq = le32_to_cpu(a->max_ethq);
-	l->max_uar = le32_to_cpu(a->max_uar);
-	l->max_gid = le32_to_cpu(a->max_gid);
-	l->max_mcast = le32_to_cpu(a->max_mcast);
-	l->max_table_blocks = le32_to_cpu(a->max_table_blocks);
-	l->max_cqe_log = le32_to_cpu(a->max_cqe_log);
-	l->max_sq_wr_log = le32_to_cpu(a->max_sq_wr_log);
-	l->max_rq_wr_log = le32_to_cpu(a->max_rq_wr_log);
-	l->max_ethq_log = le32_to_cpu(a->max_ethq_log);
-	l->max_send_sge = le32_to_cpu(a->max_send_sge);
-	l->max_recv_sge = le32_to_cpu(a->max_recv_sge);
-	l->max_inline = le32_to_cpu(a->max_inline);
-	l->max_rd_atomic = le32_to_cpu(a->max_rd_atomic);
-	l->reserved_lkey = le32_to_cpu(a->reserved_lkey);
-	l->max_msg_size = le32_to_cpu(a->max_msg_size);
-	l->max_fast_reg_blocks = le32_to_cpu(a->max_fast_reg_blocks);
-	l->max_mw = le32_to_cpu(a->max_mw);
-	l->max_srq = le32_to_cpu(a->max_srq);
-	l->max_srq_wr_log = le32_to_cpu(a->max_srq_wr_log);
-	l->max_srq_sge = le32_to_cpu(a->max_srq_sge);
-	l->max_cq_count = le32_to_cpu(a->max_cq_count);
-	l->max_cq_period = le32_to_cpu(a->max_cq_period);
-	l->max_mcast_grp = le32_to_cpu(a->max_mcast_grp);
-	l->max_mcast_qp = le32_to_cpu(a->max_mcast_qp);
-	l->max_tso = le32_to_cpu(a->max_tso);
-	l->null_lkey = le32_to_cpu(a->null_lkey);
-	l->max_cntset = le32_to_cpu(a->max_cntset);
-}
-
-/**
- * qhca_hw_query - ask the device for its limits
- * @dev: the function, running
- *
- * Context: process.
- * Return: 0 or the error of the command.
- */
-int qhca_hw_query(struct qhca_dev *dev)
-{
-	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_QUERY_DEVICE) };
-	struct qhca_device_attr attr;
-	struct qhca_mbox mbox = { .out = &attr, .out_len = sizeof(attr) };
-	int ret;
-
-	ret = qhca_cmd_exec(dev, &cmd, &mbox, NULL);
-	if (ret)
-		return ret;
-	qhca_limits_parse(&dev->limits, &attr);
-	dev->limits.max_uar = min(dev->limits.max_uar, dev->num_uars);
-	return 0;
-}
-
-/**
- * qhca_pdev - the PCI device of a function
- * @dev: the function
- *
- * Return: the device, without a reference.
- */
-struct pci_dev *qhca_pdev(struct qhca_dev *dev)
-{
-	return dev->pdev;
-}
-EXPORT_SYMBOL(qhca_pdev);
-
-/**
- * qhca_netdev - the network device of a function's port
- * @dev: the function
- *
- * Return: the netdev, without a reference: it outlives the auxiliary device.
- */
-struct net_device *qhca_netdev(struct qhca_dev *dev)
-{
-	return dev->netdev;
-}
-EXPORT_SYMBOL(qhca_netdev);
-
-/**
- * qhca_limits - what the device can do
- * @dev: the function
- *
- * Return: limits, constant while an auxiliary driver is bound.
- */
-const struct qhca_limits *qhca_limits(struct qhca_dev *dev)
-{
-	return &dev->limits;
-}
-EXPORT_SYMBOL(qhca_limits);

@@ -34,7 +34,7 @@ static int qhca_dev_up(struct qhca_dev *dev)
 	ret = qhca_health_start(dev);
 	if (ret)
 		goto err_irqs;
-	ret = qhca_hw_query(dev);
+	ret = qhca_limits_query(dev);
 	if (ret)
 		goto err_health;
 	ret = qhca_eqs_create(dev);

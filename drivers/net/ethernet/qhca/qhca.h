@@ -142,7 +142,6 @@ struct qhca_health {
  * @pdev: its PCI device
  * @regs: BAR0
  * @db: page 0 of BAR2
- * @num_uars: doorbell pages there are, page 0 included
  * @uars: doorbell pages in use
  * @state: enum qhca_dev_state
  * @up: qhca_dev_up() is to be undone; the owner's
@@ -161,7 +160,6 @@ struct qhca_dev {
 	struct pci_dev *pdev;
 	void __iomem *regs;
 	void __iomem *db;
-	u32 num_uars;
 	struct ida uars;
 	atomic_t state;
 	bool up;
@@ -200,7 +198,9 @@ int qhca_hw_reset(struct qhca_dev *dev);
 int qhca_hw_enable(struct qhca_dev *dev);
 bool qhca_hw_link_up(struct qhca_dev *dev);
 void qhca_hw_mac(struct qhca_dev *dev, u8 *mac);
-int qhca_hw_query(struct qhca_dev *dev);
+
+/* limits.c */
+int qhca_limits_query(struct qhca_dev *dev);
 
 /* cmd.c */
 int qhca_cmdq_init(struct qhca_dev *dev);
@@ -221,6 +221,9 @@ void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj);
 /* cq.c */
 void qhca_cq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn);
 void qhca_cq_error(struct qhca_dev *dev, u32 cqn);
+
+/* uar.c */
+u32 qhca_num_uars(struct qhca_dev *dev);
 
 /* health.c */
 void qhca_health_init(struct qhca_dev *dev);

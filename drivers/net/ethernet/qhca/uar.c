@@ -9,6 +9,19 @@ void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value)
 EXPORT_SYMBOL(qhca_ring);
 
 /**
+ * qhca_num_uars - how many doorbell pages the device has
+ * @dev: the function
+ *
+ * Return: pages, page 0 included; no more than BAR 2 holds.
+ */
+u32 qhca_num_uars(struct qhca_dev *dev)
+{
+	u32 pages = FIELD_GET(QHCA_DB_CAPS_PAGES, qhca_read_reg(dev, QHCA_REG_DB_CAPS));
+
+	return min_t(u64, pages, pci_resource_len(dev->pdev, QHCA_BAR_DB) / QHCA_DB_PAGE_SIZE);
+}
+
+/**
  * qhca_uar_alloc - allocate a doorbell page
  * @dev: the function
  * @uar: its number, not 0

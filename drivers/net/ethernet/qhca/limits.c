@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* qhca.ko: what the device says that it can do. */
+#include "qhca.h"
+
+static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_attr *a)
+{
+	l->fw_version = le64_to_cpu(a->fw_version);
+	l->node_guid = le64_to_cpu(a->node_guid);
+	l->max_mr_size = le64_to_cpu(a->max_mr_size);
+	l->caps = le64_to_cpu(a->caps);
+	l->max_pd = le32_to_cpu(a->max_pd);
+	l->max_mr = le32_to_cpu(a->max_mr);
+	l->max_cq = le32_to_cpu(a->max_cq);
+	l->max_qp = le32_to_cpu(a->max_qp);
+	l->max_ethq = le32_to_cpu(a->max_ethq);
+	l->max_uar = le32_to_cpu(a->max_uar);
+	l->max_gid = le32_to_cpu(a->max_gid);
+	l->max_mcast = le32_to_cpu(a->max_mcast);
+	l->max_table_blocks = le32_to_cpu(a->max_table_blocks);
+	l->max_cqe_log = le32_to_cpu(a->max_cqe_log);
+	l->max_sq_wr_log = le32_to_cpu(a->max_sq_wr_log);
+	l->max_rq_wr_log = le32_to_cpu(a->max_rq_wr_log);
+	l->max_ethq_log = le32_to_cpu(a->max_ethq_log);
+	l->max_send_sge = le32_to_cpu(a->max_send_sge);
+	l->max_recv_sge = le32_to_cpu(a->max_recv_sge);
+	l->max_inline = le32_to_cpu(a->max_inline);
+	l->max_rd_atomic = le32_to_cpu(a->max_rd_atomic);
+	l->reserved_lkey = le32_to_cpu(a->reserved_lkey);
+	l->max_msg_size = le32_to_cpu(a->max_msg_size);
+	l->max_fast_reg_blocks = le32_to_cpu(a->max_fast_reg_blocks);
+	l->max_mw = le32_to_cpu(a->max_mw);
+	l->max_srq = le32_to_cpu(a->max_srq);
+	l->max_srq_wr_log = le32_to_cpu(a->max_srq_wr_log);
+	l->max_srq_sge = le32_to_cpu(a->max_srq_sge);
+	l->max_cq_count = le32_to_cpu(a->max_cq_count);
+	l->max_cq_period = le32_to_cpu(a->max_cq_period);
+	l->max_mcast_grp = le32_to_cpu(a->max_mcast_grp);
+	l->max_mcast_qp = le32_to_cpu(a->max_mcast_qp);
+	l->max_tso = le32_to_cpu(a->max_tso);
+	l->null_lkey = le32_to_cpu(a->null_lkey);
+	l->max_cntset = le32_to_cpu(a->max_cntset);
+}
+
+/**
+ * qhca_limits_query - ask the device for its limits
+ * @dev: the function, running
+ *
+ * Context: process.
+ * Return: 0 or the error of the command.
+ */
+int qhca_limits_query(struct qhca_dev *dev)
+{
+	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_QUERY_DEVICE) };
+	struct qhca_device_attr attr;
+	struct qhca_mbox mbox = { .out = &attr, .out_len = sizeof(attr) };
+	int ret;
+
+	ret = qhca_cmd_exec(dev, &cmd, &mbox, NULL);
+	if (ret)
+		return ret;
+	qhca_limits_parse(&dev->limits, &attr);
+	dev->limits.max_uar = min(dev->limits.max_uar, qhca_num_uars(dev));
+	return 0;
+}
+
+/**
+ * qhca_limits - what the device can do
+ * @dev: the function
+ *
+ * Return: limits, constant while an auxiliary driver is bound.
+ */
+const struct qhca_limits *qhca_limits(struct qhca_dev *dev)
+{
+	return &dev->limits;
+}
+EXPORT_SYMBOL(qhca_limits);
