@@ -48,15 +48,7 @@ static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, size_t len, u32 log_a
 	return 0;
 }
 
-/**
- * qhca_ib_dm_free_pages - the last mapping of device memory has gone
- * @dev: the HCA
- * @addr: physical address
- * @len: bytes, whole pages
- *
- * Context: process.
- */
-void qhca_ib_dm_free_pages(struct qhca_ib_dev *dev, phys_addr_t addr, size_t len)
+static void qhca_ib_dm_free_pages(struct qhca_ib_dev *dev, phys_addr_t addr, size_t len)
 {
 	mutex_lock(&dev->dm_lock);
 	bitmap_clear(dev->dm_used, (addr - qhca_dm_phys(dev->core)) >> PAGE_SHIFT,
@@ -64,11 +56,21 @@ void qhca_ib_dm_free_pages(struct qhca_ib_dev *dev, phys_addr_t addr, size_t len
 	mutex_unlock(&dev->dm_lock);
 }
 
+static void qhca_ib_dm_release(struct qhca_ib_dev *dev, const struct qhca_ib_mmap_entry *entry)
+{
+	qhca_ib_dm_free_pages(dev, entry->addr, qhca_ib_mmap_len(entry));
+}
+
+static const struct qhca_ib_mmap_kind qhca_ib_mmap_dm = {
+	.write_combine = true,
+	.release = qhca_ib_dm_release,
+};
+
 static struct qhca_alloc_dm_resp qhca_ib_dm_resp(const struct qhca_ib_dm *dm)
 {
 	return (struct qhca_alloc_dm_resp) {
-		.mmap_key = rdma_user_mmap_get_offset(&dm->entry->rdma),
-		.mmap_len = dm->entry->rdma.npages * PAGE_SIZE,
+		.mmap_key = qhca_ib_mmap_key(dm->entry),
+		.mmap_len = qhca_ib_mmap_len(dm->entry),
 	};
 }
 
@@ -92,7 +94,7 @@ static struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontex
 	ret = qhca_ib_dm_alloc_pages(dev, len, attr->alignment, &addr);
 	if (ret)
 		goto err_dm;
-	dm->entry = qhca_ib_mmap_insert(ibctx, addr, len, true);
+	dm->entry = qhca_ib_mmap_insert(ibctx, &qhca_ib_mmap_dm, addr, len);
 	if (IS_ERR(dm->entry)) {
 		ret = PTR_ERR(dm->entry);
 		qhca_ib_dm_free_pages(dev, addr, len);
@@ -105,7 +107,7 @@ static struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontex
 	return &dm->ibdm;
 
 err_entry:
-	rdma_user_mmap_entry_remove(&dm->entry->rdma);
+	qhca_ib_mmap_remove(dm->entry);
 err_dm:
 	kfree(dm);
 	return ERR_PTR(ret);
@@ -115,7 +117,7 @@ static int qhca_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *att
 {
 	struct qhca_ib_dm *dm = to_qdm(ibdm);
 
-	rdma_user_mmap_entry_remove(&dm->entry->rdma);
+	qhca_ib_mmap_remove(dm->entry);
 	kfree(dm);
 	return 0;
 }

@@ -56,7 +56,6 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
 extern const struct uapi_definition qhca_ib_dm_defs[];
 int qhca_ib_dm_init(struct qhca_ib_dev *dev);
 void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev);
-void qhca_ib_dm_free_pages(struct qhca_ib_dev *dev, phys_addr_t addr, size_t len);
 
 /* fast.c */
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);

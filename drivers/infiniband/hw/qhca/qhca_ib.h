@@ -87,17 +87,10 @@ struct qhca_ib_dev {
 	void __iomem *dm_va;
 };
 
-/* What users can map: a doorbell page, or device memory. */
-struct qhca_ib_mmap_entry {
-	struct rdma_user_mmap_entry rdma;
-	phys_addr_t addr;
-	bool is_dm;
-};
-
 /**
  * struct qhca_ib_ucontext - user context
  * @ibucontext: the verbs object
- * @db: its doorbell page, for mmap()
+ * @db: its doorbell page, for mmap(); frees it
  * @uar: number of that
  * @num_ah: address handles that exist in it
  */
@@ -366,10 +359,6 @@ extern const struct uapi_definition qhca_ib_ucontext_defs[];
 int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata);
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx);
 int qhca_ib_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle *attrs);
-struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx, phys_addr_t addr,
-					       size_t len, bool is_dm);
-int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
-void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibctx);
 u32 qhca_ib_udata_uar(struct ib_udata *udata);
 
@@ -429,6 +418,7 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr);
 
+#include "mmap.h"
 #include "mr.h"
 #include "srq.h"
 

@@ -5,37 +5,19 @@
 #define UVERBS_MODULE_NAME qhca_ib
 #include <rdma/uverbs_named_ioctl.h>
 
-/**
- * qhca_ib_mmap_insert - let a user map something of the device
- * @ibctx: whose
- * @addr: physical address
- * @len: bytes, whole pages
- * @is_dm: device memory, whose pages the entry takes over: with it they are freed
- *
- * Return: the entry or an error.
- */
-struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx, phys_addr_t addr,
-					       size_t len, bool is_dm)
+static void qhca_ib_db_release(struct qhca_ib_dev *dev, const struct qhca_ib_mmap_entry *entry)
 {
-	struct qhca_ib_mmap_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
-	int ret;
-
-	if (!entry)
-		return ERR_PTR(-ENOMEM);
-	entry->addr = addr;
-	entry->is_dm = is_dm;
-	ret = rdma_user_mmap_entry_insert(ibctx, &entry->rdma, len);
-	if (ret) {
-		kfree(entry);
-		return ERR_PTR(ret);
-	}
-	return entry;
+	qhca_uar_free(dev->core, to_qctx(entry->rdma.ucontext)->uar);
 }
+
+static const struct qhca_ib_mmap_kind qhca_ib_mmap_db = {
+	.release = qhca_ib_db_release,
+};
 
 static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx,
 				  struct qhca_alloc_ucontext_resp *resp)
 {
-	resp->db_mmap_key = rdma_user_mmap_get_offset(&ctx->db->rdma);
+	resp->db_mmap_key = qhca_ib_mmap_key(ctx->db);
 	resp->db_page_size = QHCA_DB_PAGE_SIZE;
 	resp->max_send_sge = dev->limits->max_send_sge;
 	resp->max_recv_sge = dev->limits->max_recv_sge;
@@ -67,22 +49,16 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	ret = qhca_uar_alloc(dev->core, &ctx->uar);
 	if (ret)
 		return ret;
-	ctx->db = qhca_ib_mmap_insert(ibctx, qhca_uar_phys(dev->core, ctx->uar), PAGE_SIZE,
-				      false);
+	ctx->db = qhca_ib_mmap_insert(ibctx, &qhca_ib_mmap_db,
+				      qhca_uar_phys(dev->core, ctx->uar), PAGE_SIZE);
 	if (IS_ERR(ctx->db)) {
-		ret = PTR_ERR(ctx->db);
-		goto err_uar;
+		qhca_uar_free(dev->core, ctx->uar);
+		return PTR_ERR(ctx->db);
 	}
 	qhca_ib_ucontext_resp(dev, ctx, &resp);
 	ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (ret)
-		goto err_entry;
-	return 0;
-
-err_entry:
-	rdma_user_mmap_entry_remove(&ctx->db->rdma);
-err_uar:
-	qhca_uar_free(dev->core, ctx->uar);
+		qhca_ib_mmap_remove(ctx->db);
 	return ret;
 }
 
@@ -105,55 +81,11 @@ int qhca_ib_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle 
 
 /**
  * qhca_ib_dealloc_ucontext - dealloc_ucontext verb
- * @ibctx: the context; nothing is mapped any more
+ * @ibctx: the context; nothing is mapped any more, and no queue rings at its page
  */
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
 {
-	struct qhca_ib_ucontext *ctx = to_qctx(ibctx);
-
-	rdma_user_mmap_entry_remove(&ctx->db->rdma);
-	qhca_uar_free(to_qdev(ibctx->device)->core, ctx->uar);
-}
-
-/**
- * qhca_ib_mmap - mmap() of the command file: the doorbell page, device memory
- * @ibctx: the context
- * @vma: where to
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
-{
-	struct rdma_user_mmap_entry *rdma_entry;
-	struct qhca_ib_mmap_entry *entry;
-	pgprot_t prot;
-	int ret;
-
-	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
-	if (!rdma_entry)
-		return -EINVAL;
-	entry = container_of(rdma_entry, struct qhca_ib_mmap_entry, rdma);
-	prot = entry->is_dm ? pgprot_writecombine(vma->vm_page_prot) :
-			      pgprot_noncached(vma->vm_page_prot);
-	ret = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->addr),
-				rdma_entry->npages * PAGE_SIZE, prot, rdma_entry);
-	rdma_user_mmap_entry_put(rdma_entry);
-	return ret;
-}
-
-/**
- * qhca_ib_mmap_free - the last mapping of an entry has gone
- * @rdma_entry: the entry
- */
-void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
-{
-	struct qhca_ib_mmap_entry *entry =
-		container_of(rdma_entry, struct qhca_ib_mmap_entry, rdma);
-
-	if (entry->is_dm)
-		qhca_ib_dm_free_pages(to_qdev(rdma_entry->ucontext->device), entry->addr,
-				      rdma_entry->npages * PAGE_SIZE);
-	kfree(entry);
+	qhca_ib_mmap_remove(to_qctx(ibctx)->db);
 }
 
 /**

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_ib.ko: mappings of the device in user space. An entry owns what it maps, and the
+ * core keeps the entry while a VMA maps it: nothing is given to somebody else before the
+ * last mapping of it has gone.
+ */
+#include "qhca_ib.h"
+
+static struct qhca_ib_mmap_entry *to_qentry(struct rdma_user_mmap_entry *rdma_entry)
+{
+	return container_of(rdma_entry, struct qhca_ib_mmap_entry, rdma);
+}
+
+/**
+ * qhca_ib_mmap_insert - let a user map something of the device
+ * @ibctx: whose
+ * @kind: what it is
+ * @addr: physical address
+ * @len: bytes, whole pages
+ *
+ * Return: the entry, which now owns what it maps; or an error, and the caller still does.
+ */
+struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx,
+					       const struct qhca_ib_mmap_kind *kind,
+					       phys_addr_t addr, size_t len)
+{
+	struct qhca_ib_mmap_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	int ret;
+
+	if (!entry)
+		return ERR_PTR(-ENOMEM);
+	entry->kind = kind;
+	entry->addr = addr;
+	ret = rdma_user_mmap_entry_insert(ibctx, &entry->rdma, len);
+	if (ret) {
+		kfree(entry);
+		return ERR_PTR(ret);
+	}
+	return entry;
+}
+
+/**
+ * qhca_ib_mmap_remove - nobody maps it any more from now on
+ * @entry: freed with what it maps, now or with the last VMA
+ */
+void qhca_ib_mmap_remove(struct qhca_ib_mmap_entry *entry)
+{
+	rdma_user_mmap_entry_remove(&entry->rdma);
+}
+
+/**
+ * qhca_ib_mmap_key - the offset that mmap() takes
+ * @entry: what it is to map
+ */
+u64 qhca_ib_mmap_key(const struct qhca_ib_mmap_entry *entry)
+{
+	return rdma_user_mmap_get_offset(&entry->rdma);
+}
+
+/**
+ * qhca_ib_mmap - mmap() of the command file
+ * @ibctx: the context
+ * @vma: where to
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *rdma_entry;
+	struct qhca_ib_mmap_entry *entry;
+	pgprot_t prot;
+	int ret;
+
+	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
+	if (!rdma_entry)
+		return -EINVAL;
+	entry = to_qentry(rdma_entry);
+	prot = entry->kind->write_combine ? pgprot_writecombine(vma->vm_page_prot) :
+					    pgprot_noncached(vma->vm_page_prot);
+	ret = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->addr), qhca_ib_mmap_len(entry),
+				prot, rdma_entry);
+	rdma_user_mmap_entry_put(rdma_entry);
+	return ret;
+}
+
+/**
+ * qhca_ib_mmap_free - neither the owner of an entry nor a VMA has it any more
+ * @rdma_entry: the entry
+ */
+void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
+{
+	struct qhca_ib_mmap_entry *entry = to_qentry(rdma_entry);
+
+	entry->kind->release(to_qdev(rdma_entry->ucontext->device), entry);
+	kfree(entry);
+}

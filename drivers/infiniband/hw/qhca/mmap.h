@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* qhca_ib.ko: what users can map; included by qhca_ib.h. */
+#ifndef QHCA_IB_MMAP_H
+#define QHCA_IB_MMAP_H
+
+struct qhca_ib_mmap_entry;
+
+/**
+ * struct qhca_ib_mmap_kind - a kind of thing that users can map
+ * @write_combine: mapped for writes that may be combined; else uncached
+ * @release: gives back what the entry maps, which is the entry's from
+ *           qhca_ib_mmap_insert() on: its owner has removed it, and no VMA maps it
+ */
+struct qhca_ib_mmap_kind {
+	bool write_combine;
+	void (*release)(struct qhca_ib_dev *dev, const struct qhca_ib_mmap_entry *entry);
+};
+
+/**
+ * struct qhca_ib_mmap_entry - something that the user of a context can map
+ * @rdma: the core's part, which counts the owner and the VMAs
+ * @kind: of what kind it is
+ * @addr: physical address
+ */
+struct qhca_ib_mmap_entry {
+	struct rdma_user_mmap_entry rdma;
+	const struct qhca_ib_mmap_kind *kind;
+	phys_addr_t addr;
+};
+
+static inline size_t qhca_ib_mmap_len(const struct qhca_ib_mmap_entry *entry)
+{
+	return entry->rdma.npages * PAGE_SIZE;
+}
+
+/* mmap.c */
+struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx,
+					       const struct qhca_ib_mmap_kind *kind,
+					       phys_addr_t addr, size_t len);
+void qhca_ib_mmap_remove(struct qhca_ib_mmap_entry *entry);
+u64 qhca_ib_mmap_key(const struct qhca_ib_mmap_entry *entry);
+int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
+void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
+
+#endif /* QHCA_IB_MMAP_H */
