@@ -2,23 +2,6 @@
 /* qhca_ib.ko: fast registration: memory regions of kernel consumers. */
 #include "qhca_ib.h"
 
-static struct device *qhca_ib_dma_dev(struct qhca_ib_dev *dev)
-{
-	return &qhca_pdev(dev->core)->dev;
-}
-
-/**
- * qhca_ib_free_pages - give the list of pages back, if there is one
- * @dev: the HCA
- * @mr: the MR, which the device does not know any more
- */
-void qhca_ib_free_pages(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
-{
-	if (mr->pages)
-		dma_free_coherent(qhca_ib_dma_dev(dev), mr->max_pages * sizeof(*mr->pages),
-				  mr->pages, mr->pages_dma);
-}
-
 /**
  * qhca_ib_alloc_mr - alloc_mr verb
  * @ibpd: the PD
@@ -43,7 +26,7 @@ struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max_pages = max_num_sg;
-	mr->pages = dma_alloc_coherent(qhca_ib_dma_dev(dev), max_num_sg * sizeof(*mr->pages),
+	mr->pages = dma_alloc_coherent(dev->ibdev.dma_device, max_num_sg * sizeof(*mr->pages),
 				       &mr->pages_dma, GFP_KERNEL);
 	if (!mr->pages) {
 		ret = -ENOMEM;
@@ -56,8 +39,7 @@ struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max
 	return &mr->ibmr;
 
 err:
-	qhca_ib_free_pages(dev, mr);
-	kfree(mr);
+	qhca_ib_mr_free(dev, mr);
 	return ERR_PTR(ret);
 }
 

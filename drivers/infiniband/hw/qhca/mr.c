@@ -92,6 +92,20 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
 }
 
 /**
+ * qhca_ib_mr_free - free a region with the memory that it keeps
+ * @dev: the HCA
+ * @mr: the region, which the device does not know, or not any more
+ */
+void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
+{
+	ib_umem_release(mr->umem);
+	if (mr->pages)
+		dma_free_coherent(dev->ibdev.dma_device, mr->max_pages * sizeof(*mr->pages),
+				  mr->pages, mr->pages_dma);
+	kfree(mr);
+}
+
+/**
  * qhca_ib_mr_new - make a region of memory that stays where it is
  * @ibpd: the PD
  * @cmd: all but opcode, PD and access rights are set
@@ -301,15 +315,12 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
  */
 int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
-	struct qhca_ib_mr *mr = to_qmr(ibmr);
+	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
 	int ret;
 
-	ret = qhca_cmd_obj(to_qdev(ibmr->device)->core, QHCA_CMD_DEREG_MR, ibmr->lkey);
+	ret = qhca_cmd_obj(dev->core, QHCA_CMD_DEREG_MR, ibmr->lkey);
 	if (ret)
 		return ret;
-	if (mr->umem)
-		ib_umem_release(mr->umem);
-	qhca_ib_free_pages(to_qdev(ibmr->device), mr);
-	kfree(mr);
+	qhca_ib_mr_free(dev, to_qmr(ibmr));
 	return 0;
 }

@@ -39,6 +39,7 @@ static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 
 /* mr.c */
 int qhca_ib_check_access(int access);
+void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
 struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int access);
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
@@ -61,7 +62,6 @@ void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev);
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
 int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		      unsigned int *sg_offset);
-void qhca_ib_free_pages(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
 
 /* mw.c */
 int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);

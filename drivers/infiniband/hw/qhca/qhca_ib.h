@@ -290,6 +290,14 @@ static inline bool qhca_ib_is_kernel_cq(const struct qhca_ib_cq *cq)
 	return !cq->ibcq.uobject;
 }
 
+/* Bytes of a receive WQE, in a QP's own queue or a shared one. */
+static inline u32 qhca_ib_rq_stride(u32 max_sge)
+{
+	return max_t(u32, QHCA_RQ_STRIDE_MIN,
+		     roundup_pow_of_two(sizeof(struct qhca_rq_wqe) +
+					max_sge * sizeof(struct qhca_sge)));
+}
+
 struct qhca_ib_srq;
 
 /* cmd.c */

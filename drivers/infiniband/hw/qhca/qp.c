@@ -75,14 +75,6 @@ static u32 qhca_ib_sq_stride(const struct ib_qp_cap *cap)
 		     roundup_pow_of_two(sizeof(struct qhca_sq_wqe) + payload));
 }
 
-static u32 qhca_ib_rq_stride(const struct ib_qp_cap *cap)
-{
-	u32 payload = cap->max_recv_sge * sizeof(struct qhca_sge);
-
-	return max_t(u32, QHCA_RQ_STRIDE_MIN,
-		     roundup_pow_of_two(sizeof(struct qhca_rq_wqe) + payload));
-}
-
 /* struct qhca_ib_user_wq - what a user says of one queue */
 struct qhca_ib_user_wq {
 	u64 addr;
@@ -149,7 +141,7 @@ static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return ret;
 	user = (struct qhca_ib_user_wq) { req.rq_addr, req.rq_len, req.rq_log_size,
 					  req.rq_log_stride };
-	return qhca_ib_wq_get_user(dev, &qp->rq, cap->max_recv_wr, qhca_ib_rq_stride(cap),
+	return qhca_ib_wq_get_user(dev, &qp->rq, cap->max_recv_wr, qhca_ib_rq_stride(cap->max_recv_sge),
 				   QHCA_RQ_STRIDE_MAX, &user);
 }
 
@@ -161,7 +153,7 @@ static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	ret = qhca_ib_wq_get_kernel(dev, &qp->sq, cap->max_send_wr, qhca_ib_sq_stride(cap));
 	if (ret)
 		return ret;
-	return qhca_ib_wq_get_kernel(dev, &qp->rq, cap->max_recv_wr, qhca_ib_rq_stride(cap));
+	return qhca_ib_wq_get_kernel(dev, &qp->rq, cap->max_recv_wr, qhca_ib_rq_stride(cap->max_recv_sge));
 }
 
 static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
@@ -240,9 +232,7 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 		qhca_ib_qp_clean(qp);
 		qhca_ib_flush_sync(dev);
 	}
-	xa_lock_irq(&dev->qps);
-	__xa_cmpxchg(&dev->qps, qp->qpn, qp, NULL, 0);
-	xa_unlock_irq(&dev->qps);
+	xa_cmpxchg_irq(&dev->qps, qp->qpn, qp, NULL, 0);
 	cancel_work_sync(&qp->event_work);
 }
 

@@ -47,9 +47,7 @@ void qhca_ib_srq_event(struct qhca_ib_dev *dev, u8 type, u32 srqn)
 
 static void qhca_ib_srq_unlink(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
-	xa_lock_irq(&dev->srqs);
-	__xa_cmpxchg(&dev->srqs, srq->srqn, srq, NULL, 0);
-	xa_unlock_irq(&dev->srqs);
+	xa_cmpxchg_irq(&dev->srqs, srq->srqn, srq, NULL, 0);
 	cancel_work_sync(&srq->event_work);
 	if (srq->slots && srq->cq) {
 		qhca_ib_cq_clean(srq->cq, NULL, srq);
@@ -60,13 +58,6 @@ static void qhca_ib_srq_unlink(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 }
 
 /* ---- life ---- */
-
-static u32 qhca_ib_srq_stride(u32 max_sge)
-{
-	return max_t(u32, QHCA_RQ_STRIDE_MIN,
-		     roundup_pow_of_two(sizeof(struct qhca_rq_wqe) +
-					max_sge * sizeof(struct qhca_sge)));
-}
 
 static bool qhca_ib_srq_size_ok(struct qhca_ib_dev *dev, u32 max_wr, u32 log_size)
 {
@@ -88,7 +79,7 @@ static int qhca_ib_srq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq
 		return -EOPNOTSUPP;
 	if (!qhca_ib_srq_size_ok(dev, attr->max_wr, req.log_size) ||
 	    req.log_stride > ilog2(QHCA_RQ_STRIDE_MAX) ||
-	    BIT(req.log_stride) < qhca_ib_srq_stride(attr->max_sge))
+	    BIT(req.log_stride) < qhca_ib_rq_stride(attr->max_sge))
 		return -EINVAL;
 	srq->size = BIT(req.log_size);
 	srq->log_stride = req.log_stride;
@@ -102,7 +93,7 @@ static int qhca_ib_srq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_srq *s
 	u32 i;
 
 	srq->size = roundup_pow_of_two(attr->max_wr);
-	srq->log_stride = ilog2(qhca_ib_srq_stride(attr->max_sge));
+	srq->log_stride = ilog2(qhca_ib_rq_stride(attr->max_sge));
 	srq->slots = kvcalloc(srq->size, sizeof(*srq->slots), GFP_KERNEL);
 	if (!srq->slots)
 		return -ENOMEM;
