@@ -36,9 +36,9 @@ def running(qemu, props="", args=()):
 
 
 @contextlib.contextmanager
-def running_two(qemu):
+def running_two(qemu, args=()):
     """Two running devices on one hub."""
-    args = []
+    args = list(args)
     for i in range(2):
         args += ["-netdev", "hubport,hubid=0,id=net%d" % i, "-device",
                  "qhca,id=hca%d,addr=%d,netdev=net%d" % (i, SLOT + i, i)]

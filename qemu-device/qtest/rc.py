@@ -13,14 +13,15 @@ ALL_ACCESS = (c.ACCESS_LOCAL_WRITE | c.ACCESS_REMOTE_WRITE |
 
 
 class Mr:
-    """A memory region of whole pages, named by its DMA address."""
+    """A memory region named by the DMA address of its first page."""
 
-    def __init__(self, port, addr, length=PAGE, access=ALL_ACCESS):
+    def __init__(self, port, addr, length=PAGE, access=ALL_ACCESS, offset=0):
         hca = port.hca
-        pages = -(-length // PAGE)
+        pages = -(-(offset + length) // PAGE)
         self.addr = addr
         self.key = hca.ok(c.CMD_REG_MR, hca.buf(addr, pages) + struct.pack(
-            "<QQIIHBB", addr, length, port.pdn, 0, access, c.MR_MEM, 0))
+            "<QQIIHBBI", addr, length, port.pdn, 0, access, c.MR_MEM, 0,
+            offset))
 
 
 class Port:

@@ -127,18 +127,20 @@ def test_injected(qemu):
         check_recovery(hca)
 
 
-def test_msix_to_own_reset(qemu):
-    """an MSI-X message aimed at the device's own RESET register"""
+def test_msix_to_own_bars(qemu):
+    """an MSI-X message aimed at the device's own RESET register or doorbells"""
     with running(qemu) as hca:
-        eqn = hca.create_eq(vector=1, flags=c.EQ_ASYNC)
-        hca.arm_eq(eqn)
-        entry = hca.bar[c.BAR_MSIX] + 16
-        hca.m.mmio_write(4, entry, hca.reg_addr("RESET"))
-        hca.m.mmio_write(4, entry + 8, c.RESET_KEY)
-        hca.m.cmd("qom-set", path=hca.path, property="inject-fatal",
-                  value=True)
-        expect_fatal(hca, c.FATAL_INJECTED)
-        equal(hca.counter("nested-mmio"), 1)
+        for addr in (hca.reg_addr("RESET"), hca.db_addr("CMD")):
+            eqn = hca.create_eq(vector=1, flags=c.EQ_ASYNC)
+            hca.arm_eq(eqn)
+            hca.set_msi(1, addr, c.RESET_KEY)
+            nested = hca.counter("nested-mmio")
+            hca.m.cmd("qom-set", path=hca.path, property="inject-fatal",
+                      value=True)
+            expect_fatal(hca, c.FATAL_INJECTED)
+            equal(hca.counter("nested-mmio"), nested + 1)
+            check_recovery(hca)
+        equal(hca.counter("bad_doorbell"), 0)
 
 
 def test_table_loop(qemu):

@@ -4,7 +4,7 @@
 import contextlib
 
 import contract as c
-from fixture import MAC_BYTES, cable, equal, running
+from fixture import MAC_BYTES, cable, equal, running, running_two
 from hca import PAGE, wait_for
 
 PEER = bytes.fromhex("525400abcdef")
@@ -110,6 +110,35 @@ def test_receive_waits(qemu):
         equal(receive(hca, rx, cq, buf, 8), [frame(i) for i in range(8)])
         equal(hca.counter("eth_rx_no_buf"), 0)
         equal(hca.counter("eth_rx_pkts"), 9)
+
+
+def test_receive_from_queue(qemu):
+    """a network that holds many frames loses none of them on a small ring"""
+    # The port to nowhere takes every frame, so the hub does not hold the sender.
+    args = ("-netdev", "hubport,hubid=0,id=nowhere")
+    with running_two(qemu, args) as hcas:
+        for hca in hcas:
+            hca.set_port(hca.mac, c.PORT_ENABLE)
+        tx_cq, tx = make_queue(hcas[0], c.ETH_TX)
+        cq, rx = make_queue(hcas[1], c.ETH_RX)
+        src, buf = hcas[0].alloc(), hcas[1].alloc(1 << RING_LOG)
+
+        def send(number):
+            hcas[0].m.write(src, frame(number, hcas[1].mac))
+            tx.post(src, 100)
+            tx.ring_doorbell()
+            equal(wait_for(tx_cq.poll, "CQE")[:2],
+                  (c.CQE_ETH_TX, c.WC_SUCCESS))
+        # One that finds a buffer, so that the next ones wait for more.
+        rx.post(buf, PAGE)
+        rx.ring_doorbell()
+        send(0)
+        wait_for(cq.poll, "frame")
+        for i in range(30):
+            send(i)
+        equal(receive(hcas[1], rx, cq, buf, 30),
+              [frame(i, hcas[1].mac) for i in range(30)])
+        equal(hcas[1].counter("eth_rx_no_buf"), 0)
 
 
 def test_receive_gives_up(qemu):

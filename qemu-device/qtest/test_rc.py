@@ -67,6 +67,37 @@ def test_atomics(qemu):
         equal(hca.m.read(target.addr + 16, 8), bytes(8))
 
 
+def test_atomic_write(qemu):
+    """ATOMIC WRITE puts its 8 bytes where it says, and nothing else"""
+    with running(qemu) as hca:
+        port = Port(hca, MAC_BYTES)
+        a, _ = connected(port)
+        src, dst = port.memory(), port.memory()
+        hca.m.write(src.addr, b"12345678")
+        a.post(c.WR_ATOMIC_WRITE, src, 8, rdma(dst, 16))
+        equal(a.done(), (c.CQE_ATOMIC_WRITE, c.WC_SUCCESS))
+        equal(hca.m.read(dst.addr, 32), bytes(16) + b"12345678" + bytes(8))
+
+
+def test_atomic_misaligned(qemu):
+    """an address that is aligned as the key counts, but not in memory"""
+    with running(qemu) as hca:
+        port = Port(hca, MAC_BYTES)
+        src, page = port.memory(), hca.alloc(2)
+        mr = Mr(port, page, PAGE, offset=4)
+        for opcode, body in (
+                (c.WR_ATOMIC_FETCH_AND_ADD, atomic(mr, 1, offset=8)),
+                (c.WR_ATOMIC_CMP_AND_SWP, atomic(mr, 1, offset=8)),
+                (c.WR_ATOMIC_WRITE, rdma(mr, PAGE - 8))):
+            a, _ = connected(port)
+            hca.m.write(src.addr, b"12345678")
+            errors = hca.counter("dma_err")
+            a.post(opcode, src, 8, body)
+            equal(a.done()[1], c.WC_REM_OP_ERR)
+            equal(hca.counter("dma_err"), errors + 1)
+        equal(hca.m.read(page, 2 * PAGE), bytes(2 * PAGE))
+
+
 def test_not_memory(qemu):
     """regions that are not RAM: an error, and no access to devices"""
     with running(qemu) as hca:
@@ -78,6 +109,7 @@ def test_not_memory(qemu):
             for opcode, body in (
                     (c.WR_RDMA_WRITE, rdma(mr)),
                     (c.WR_RDMA_READ, rdma(mr)),
+                    (c.WR_ATOMIC_WRITE, rdma(mr)),
                     (c.WR_ATOMIC_FETCH_AND_ADD, atomic(mr, 1)),
                     (c.WR_ATOMIC_CMP_AND_SWP, atomic(mr, 1))):
                 a, _ = connected(port)
