@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """One running machine: its process, its channels, what became of it."""
 
+import contextlib
 import ctypes
 import os
 import selectors
@@ -134,9 +135,10 @@ class Session:
         return '{"error": "unknown request"}'
 
     def answer(self, text):
-        self.host.setblocking(True)
-        self.host.sendall(text.encode() + b'\n')
-        self.host.setblocking(False)
+        with contextlib.suppress(OSError):      # a machine that is gone is noticed elsewhere
+            self.host.setblocking(True)
+            self.host.sendall(text.encode() + b'\n')
+            self.host.setblocking(False)
 
     def stop(self):
         if self.process and self.process.poll() is None:
