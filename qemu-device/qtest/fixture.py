@@ -55,7 +55,8 @@ def running_two(qemu, args=()):
 
 @contextlib.contextmanager
 def cable():
-    """Arguments for the backend net0, the other end of it, and what to send to."""
+    """Arguments for the backend net0, our socket at its other end, the address to
+    send to."""
     with tempfile.TemporaryDirectory(prefix="qhca-net-") as d:
         ours, theirs = os.path.join(d, "a"), os.path.join(d, "b")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:

@@ -57,7 +57,7 @@ class Qp:
         self.qpn = self.hca.ok(c.CMD_CREATE_QP, mailbox=self.box)
 
     def modify(self, mask, state, peer):
-        """Set the attributes of @mask to what every test uses."""
+        """Set the attributes of @mask to the values all tests use."""
         av = peer.port.gid + peer.port.mac + struct.pack(
             "<BBIIBBB5x", 0, 64, 0, 0, 0, 0, 1)
         attr = av + struct.pack(

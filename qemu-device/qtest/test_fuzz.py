@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A driver that has lost its mind, repeatable by seed.
+"""A driver that acts at random, repeatable by seed.
 
 QHCA_FUZZ_SEEDS=FIRST-LAST runs other seeds than the few of a normal run; with
 a sanitizer build (scripts/build-qemu.sh --debug) it is worth the time.
@@ -18,7 +18,7 @@ STEPS = 600
 
 
 class Fuzzer:
-    """Random actions on one device that has some objects to start from."""
+    """Random actions on one device, which has some objects to start with."""
 
     def __init__(self, hca, rng):
         self.hca, self.rng = hca, rng
@@ -66,7 +66,7 @@ class Fuzzer:
                                 self.rng.getrandbits(8)))
 
     def body(self):
-        """48 bytes that look like a command's now and then."""
+        """48 bytes that now and then look like a command's."""
         rng = self.rng
         words = [self.number() if rng.random() < 0.5 else self.small()
                  for _ in range(12)]
@@ -105,7 +105,7 @@ class Fuzzer:
                          index << 32)
 
     def sane(self):
-        """Whether to do this one thing right: errors end a connection."""
+        """Mostly true, or every connection would soon end in an error."""
         return self.rng.random() < 0.95
 
     def target(self):
@@ -151,7 +151,7 @@ class Fuzzer:
         self.ring("ETH", queue, "pi", queue.number)
 
     def ring(self, doorbell, owner, index, number):
-        """Ring the bell; now and then for more than was written."""
+        """Ring the doorbell, now and then for more than was written."""
         setattr(owner, index, getattr(owner, index) +
                 (1 if self.sane() else 3))
         self.hca.doorbell(doorbell, number, getattr(owner, index))
@@ -214,7 +214,7 @@ class Fuzzer:
 
 
 def check_alive(hca):
-    """After all of that, a reset makes it a good device again."""
+    """A reset brings the device back, whatever happened to it."""
     hca.set_reg("RESET", c.RESET_KEY)
     equal(hca.state, c.STATE_RESET)
     wait_for(lambda: hca.m.qom_get(hca.path, "objects") == 0, "reset")

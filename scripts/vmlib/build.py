@@ -13,7 +13,7 @@ SCRIPTS = os.path.join(TOP, 'scripts')
 CACHE = os.environ.get('QHCA_CACHE') or os.path.join(
     os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'qhca')
 
-# What of ours a script needs in the tree before it can build anything.
+# The source of each of these; without it there is nothing to build.
 SOURCES = {
     'build-modules.sh': 'Kbuild',
     'build-provider.sh': 'providers/qhca/CMakeLists.txt',
@@ -21,11 +21,11 @@ SOURCES = {
 }
 
 
-RUNNING = []    # build scripts at work, to be stopped when we are
+RUNNING = []    # build scripts that run now, for stop()
 
 
 def stop():
-    """End the build scripts that run, each with all it has started."""
+    """Terminate the build scripts that run, with their children."""
     for child in list(RUNNING):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGTERM)

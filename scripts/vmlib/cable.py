@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What connects the machines of one run: a -netdev backend for each of them, and
-what has to be there while they run."""
+the process or the interfaces behind it."""
 
 import os
 import subprocess
@@ -23,7 +23,8 @@ def user(index):
 
 
 class Cable:
-    """backends: one for each machine. As a context it is there."""
+    """One link between all machines; leaving the context takes it down. backends
+    are the -netdev arguments, one per machine."""
 
     def __init__(self, opts, directory, index, count):
         self.opts, self.count, self.index = opts, count, index
@@ -49,8 +50,8 @@ class Cable:
                 f'remote.type=unix,remote.path={ends[1 - me]}' for me in (0, 1)]
 
     def _udp(self):
-        """On the loopback interface; ports from the process id, out of the
-        ephemeral range, so that two runs do not meet."""
+        """On the loopback interface; ports from the process id, below the ephemeral
+        range, so that two runs do not collide."""
         port = 10000 + (os.getpid() * 8 + self.index * 2) % 20000
         return [f'dgram,local.type=inet,local.host=127.0.0.1,local.port={port + me},'
                 f'remote.type=inet,remote.host=127.0.0.1,remote.port={port + 1 - me}'
@@ -64,7 +65,7 @@ class Cable:
                 'reconnect-ms=100'] * self.count
 
     def _bridge(self):
-        """Taps in a bridge that is there already; needs CAP_NET_ADMIN."""
+        """Taps in an existing bridge; needs CAP_NET_ADMIN."""
         return [self._tap(number) for number in range(self.count)]
 
     def _tap(self, number):

@@ -13,18 +13,18 @@ import socket
 import struct
 
 HEAD = struct.Struct('>I')
-FULL = 8 << 20      # bytes that wait for one machine; what comes then is lost
+FULL = 8 << 20      # bytes queued for one machine; beyond that, frames are dropped
 
 
 class Port:
-    """One machine's end: bytes that came in pieces, bytes that wait to go."""
+    """The connection of one machine: partial input, pending output."""
 
     def __init__(self, sock):
         self.sock, self.inbox, self.outbox = sock, bytearray(), bytearray()
         sock.setblocking(False)
 
     def frames(self):
-        """The frames that are complete, each with its length in front."""
+        """Take out the complete frames, each with its length in front."""
         start = 0
         while len(self.inbox) - start >= HEAD.size:
             end = start + HEAD.size + HEAD.unpack_from(self.inbox, start)[0]
@@ -35,7 +35,7 @@ class Port:
         del self.inbox[:start]
 
     def flush(self):
-        """False: the machine is gone."""
+        """Send what the socket takes; False if the machine is gone."""
         try:
             while self.outbox:
                 del self.outbox[:self.sock.send(self.outbox)]
@@ -112,8 +112,8 @@ def _serve(listener, loss, seed, die_with_parent):
 
 
 def start(path, loss, seed, die_with_parent):
-    """A switch that listens at path and loses that share of the frames, always
-    the same ones for a seed and an order of arrival; its process."""
+    """Start a switch that listens at path; returns its process. It drops the given
+    share of the frames, the same ones for the same seed and order of arrival."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen(64)

@@ -10,7 +10,7 @@ PORTS = ('ctl', 'out', 'files', 'host')
 
 
 def accel_marker():
-    """Where it is noted that KVM does not work on this machine and kernel."""
+    """A file that exists if KVM did not work on this machine with this kernel."""
     return os.path.join(CACHE, f'accel-tcg-{platform.node()}-{platform.release()}')
 
 
@@ -32,8 +32,8 @@ def choose_accel(wish):
 
 
 class Nic:
-    """One network function: its device line, its backend, its address and those
-    of the others on its cable, the next machine's first."""
+    """One network function and its backend. peers are the addresses of the other
+    machines on its cable, the next machine's first."""
 
     def __init__(self, kind, index, machine, count, backend, device_args=()):
         self.kind, self.index, self.backend = kind, index, backend
@@ -71,7 +71,7 @@ def _kernel_args(opts, console_level):
 
 
 def _kernel(dirs):
-    """The uncompressed kernel where there is one: it starts a second earlier."""
+    """The uncompressed kernel if there is one: it boots a second faster."""
     image = dirs['kernel'] or dirs['image']
     plain = os.path.join(image, 'vmlinux')
     return plain if os.path.exists(plain) else os.path.join(image, 'vmlinuz')

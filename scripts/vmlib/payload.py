@@ -54,7 +54,7 @@ def write(path, dirs, command, env, gets, puts):
 
 
 def unpack_results(path, targets):
-    """Take the files that came back to their places on the host.
+    """Extract the files that came back to their places on the host.
 
     targets maps a guest path to a host path. Names in the tar are relative to
     the guest's root; only the ones asked for are taken. Returns what is missing.

@@ -21,8 +21,7 @@ class NoBoot(Exception):
 
 
 def for_role(items, role):
-    """Those of a list of options that are meant for this machine: X: in front
-    names machine x; without it, a."""
+    """The items for this machine: x:ITEM is for machine x, a bare ITEM for a."""
     named = [(item[0], item[2:]) if re.match('[a-z]:', item) else ('a', item) for item in items]
     return [item for owner, item in named if owner == role]
 
@@ -34,7 +33,7 @@ def targets(gets, role):
 
 
 def trim(base, keep):
-    """Old run directories go; the newest stay for a look afterwards."""
+    """Drop old run directories, but keep the newest for a look afterwards."""
     names = sorted((os.path.join(base, name) for name in os.listdir(base)),
                    key=os.path.getmtime)
     for name in names[:-keep]:
@@ -141,8 +140,7 @@ def _serve(sessions, selector, timeout):
 
 
 def _release_barrier(sessions):
-    """Everybody waits at the same name: go on. A machine that is done with
-    its job no longer holds the other one up."""
+    """Once all machines that still have a job wait at the same name, they go on."""
     alive = [session for session in sessions if session.status is None]
     names = {session.waiting for session in alive}
     if alive and None not in names and len(names) == 1:
@@ -152,7 +150,7 @@ def _release_barrier(sessions):
 
 
 def _judge(opts, session, code, timed_out):
-    """The exit status for one machine; says what went wrong."""
+    """The exit status of one machine; prints what went wrong."""
     _collect(session)
     result = session.status
     label = f'machine {session.role}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One running machine: its process, its channels, what became of it."""
+"""One running machine: its process, its channels, its outcome."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
 
 
 def die_with_parent():
-    """Even if this launcher is killed with -9, no QEMU stays behind."""
+    """Do not outlive the launcher, not even one killed with -9."""
     ctypes.CDLL(None).prctl(SIGKILL_WITH_PARENT, signal.SIGKILL)
 
 
@@ -156,7 +156,7 @@ class Session:
             return self.process.wait()
 
     def complaint(self):
-        """What the kernel had to complain about, if anything."""
+        """The kernel's first complaint, or None."""
         for name in ('dmesg', 'console.log'):
             try:
                 with open(self.path(name), errors='replace', encoding='utf-8') as file:
@@ -168,7 +168,7 @@ class Session:
         return None
 
     def undefined_behaviour(self):
-        """What UBSan reports about our part of QEMU; the rest has its own."""
+        """UBSan's first report about our part of QEMU; the rest of QEMU has its own."""
         lines = self.tail('qemu.err', 10000).splitlines(keepends=True)
         for number, line in enumerate(lines):
             if 'runtime error:' in line and 'qhca' in line.partition('runtime error:')[0]:

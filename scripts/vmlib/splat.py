@@ -13,8 +13,8 @@ SPLAT = re.compile(
     r'|refcount_t: |list_(add|del) corruption|Slab corruption|Redzone|Poison overwritten'
     r'|unregister_netdevice: waiting for|Object remaining')
 
-# Lines that match and mean nothing: boot messages of healthy kernels, and programs that
-# crash, which is for their tests to say.
+# Matches that mean nothing: boot messages of healthy kernels, and programs that crash,
+# which their own tests judge.
 HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabled'
                       r'|traps: .*general protection fault ip:')
 
