@@ -12,6 +12,7 @@ BAR_STRIDE = 0x10000000
 MEM_BASE = 1 << 20
 MEM_STRIDE = 16 << 20
 MSIX_OFFSET = 8 << 20   # of the words that MSI-X messages are written to
+PCIE_DEVCTL, PCIE_FLR = 8, 0x8000
 LOG_CMDQ = 4
 PAGE = c.PAGE_SIZE
 NO_MEMORY = 0x200000000     # beyond the machine's RAM
@@ -57,6 +58,11 @@ class Hca:
 
     def command(self, val):
         self.pci.write(0x04, 2, val)
+
+    def flr(self):
+        """Function level reset, which also unmaps the BARs."""
+        control = self.pci.capability(0x10) + PCIE_DEVCTL
+        self.pci.write(control, 2, self.pci.read(control, 2) | PCIE_FLR)
 
     def enable_msix(self):
         """Every vector writes its number + 1 to a word of memory."""

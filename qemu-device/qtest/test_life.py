@@ -7,11 +7,10 @@ from qemu.qmp import ExecuteError
 
 import contract as c
 from fixture import MAC, MAC_BYTES, cable, equal, running
-from hca import Hca, wait_for
+from hca import PCIE_DEVCTL, PCIE_FLR, Hca, wait_for
 from machine import Machine
-from test_net import frame, make_queue
+from test_net import drain, frame, make_queue, send_until_full
 
-PCIE_DEVCTL, PCIE_FLR = 8, 0x8000
 SLOT_CONTROL, SLOT_OFF = 0x18, 0x0700      # power controller and indicator off
 
 
@@ -44,10 +43,9 @@ def test_flr(qemu):
     """function level reset empties the device and its configuration"""
     with running(qemu) as hca:
         make_objects(hca)
-        pos = hca.pci.capability(0x10)
-        control = hca.pci.read(pos + PCIE_DEVCTL, 2)
-        hca.pci.write(pos + PCIE_DEVCTL, 2, control | PCIE_FLR)
-        equal(hca.pci.read(pos + PCIE_DEVCTL, 2) & PCIE_FLR, 0)
+        hca.flr()
+        control = hca.pci.capability(0x10) + PCIE_DEVCTL
+        equal(hca.pci.read(control, 2) & PCIE_FLR, 0)
         equal(hca.pci.read(0x04, 2) & 0x6, 0)
         msix = hca.pci.capability(0x11)
         equal(hca.pci.read(msix + 2, 2) & 0x8000, 0)
@@ -72,8 +70,7 @@ def test_reset_from_fatal(qemu):
     with running(qemu) as hca:
         hca.doorbell("CMD", 0, 0x80000000)
         equal(hca.state, c.STATE_FATAL)
-        pos = hca.pci.capability(0x10)
-        hca.pci.write(pos + PCIE_DEVCTL, 2, PCIE_FLR)
+        hca.flr()
         hca.map_bars()
         equal((hca.state, hca.fatal), (c.STATE_RESET, c.FATAL_NONE))
         hca.start()
@@ -199,3 +196,16 @@ def test_unplug_by_frame(qemu):
         hca.set_msi(1, port.base + slot, SLOT_OFF)
         wire.sendto(frame(0), peer)
         check_unplugged(hca)
+
+
+def test_unplug_while_sending(qemu):
+    """the network holds a frame of a device that is taken out"""
+    with cable() as (net, wire, _), \
+            root_port(qemu, net) as (machine, port, slot):
+        hca = plug(machine, port, slot, netdev="net0")
+        hca.set_port(MAC_BYTES, c.PORT_ENABLE)
+        on_wire = send_until_full(hca)
+        port.write(slot, 2, SLOT_OFF)
+        check_unplugged(hca)
+        equal(drain(wire), on_wire)
+        equal(machine.cmd("query-status")["running"], True)

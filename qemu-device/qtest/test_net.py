@@ -22,6 +22,12 @@ def wired(qemu):
             yield hca
 
 
+def start_again(hca):
+    hca.map_bars()
+    hca.start()
+    hca.set_port(MAC_BYTES, c.PORT_ENABLE)
+
+
 def frame(number, dst=MAC_BYTES, src=PEER, size=100):
     head = dst + src + b"\x88\xb5" + number.to_bytes(4, "big")
     return head.ljust(size, b"\x5a")
@@ -74,6 +80,39 @@ def test_transmit_back_pressure(qemu):
             pass
         else:
             raise AssertionError("a frame came twice")
+
+
+def send_until_full(hca):
+    """Send until a frame is refused; how many are on the wire. Two more are taken:
+    the network holds one, the device the other."""
+    cq, tx = make_queue(hca, c.ETH_TX)
+    buf = hca.alloc()
+    hca.m.write(buf, frame(0, PEER, MAC_BYTES))
+    while True:
+        tx.post(buf, 100)
+        tx.ring_doorbell()
+        if not cq.poll():
+            return cq.ci - 2
+
+
+def drain(wire):
+    """How many frames there are on the wire."""
+    wire.settimeout(0.2)
+    count = 0
+    with contextlib.suppress(TimeoutError):
+        while wire.recv(65536):
+            count += 1
+    return count
+
+
+def test_reset_takes_back(qemu):
+    """frames that are not on the wire yet go with a reset, and block nothing"""
+    with wired(qemu) as hca:
+        on_wire = send_until_full(hca)
+        hca.flr()
+        equal(drain(hca.wire), on_wire)
+        start_again(hca)
+        equal(send_until_full(hca), on_wire)
 
 
 def receive(hca, rx, cq, buf, count):
@@ -163,11 +202,17 @@ def test_receive_gives_up(qemu):
 
 
 def test_no_queue_no_wait(qemu):
-    """without an Ethernet queue frames are dropped at once"""
+    """without an Ethernet queue frames are dropped at once, after a reset too"""
     with wired(qemu) as hca:
         for i in range(100):
             hca.wire.sendto(frame(i), hca.peer)
-        equal(hca.counter("eth_rx_pkts"), 0)
+        cq, rx = make_queue(hca, c.ETH_RX)
+        equal(receive_one(hca, rx, cq, hca.alloc(), frame(0)), frame(0))
+        hca.flr()
+        start_again(hca)
+        for i in range(100):
+            hca.wire.sendto(frame(i), hca.peer)
+        equal(hca.counter("eth_rx_pkts"), 1)
 
 
 def test_filter(qemu):
