@@ -17,6 +17,38 @@ cm_listening()
 	sleep 0.2	# the core says so a moment before the CM takes requests
 }
 
+# both_cm LIMIT SERVER_LOG CLIENT_LOG PORT COMMAND…: both() of perf.sh for perftest -R,
+# see perftest-cm.c.
+both_cm()
+{
+	local limit=$1 slog=$2 clog=$3 preload=/run/qhca/perftest-cm.so server rc=0
+	shift 4
+	[ -e $preload ] || {
+		gcc -O2 -shared -fPIC -o $preload.$BASHPID /opt/qhca/guest/perftest-cm.c &&
+			mv $preload.$BASHPID $preload
+	} || return 1
+	local -x CM_LISTENS=$slog.listens LD_PRELOAD=$preload${LD_PRELOAD:+:$LD_PRELOAD}
+	rm -f "$CM_LISTENS" && mkfifo "$CM_LISTENS" || return 1
+	timeout "$limit" "$@" >"$slog" 2>&1 &
+	server=$!
+	timeout "$limit" "$@" "$QHCA_IP" >"$clog" 2>&1 || { rc=$?; kill $server; }
+	wait $server && return $rc
+}
+
+# cm_perftest NAME OPTION…
+cm_perftest()
+{
+	local name=$1
+	shift
+	if both_cm 60 "$LOGS/cm.server" "$LOGS/cm.client" 18515 \
+		ib_send_bw -R -d "$QHCA_DEV" -x "$QHCA_GID" -n 300 -F "$@"; then
+		result ok "$name"
+	else
+		tail -n 3 "$LOGS/cm.server" "$LOGS/cm.client" | sed 's/^/    /'
+		result fail "$name"
+	fi
+}
+
 # cm_pair NAME SERVER CLIENT: both commands must succeed.
 cm_pair()
 {
@@ -68,7 +100,7 @@ cm_mckey()
 
 cm()
 {
-	local ip=$QHCA_IP send
+	local ip=$QHCA_IP
 	have_cm || { result fail cm "no GSI QP"; return; }
 	# K-001 K-002 K-005 K-012 K-013: bind, listen, connect, disconnect
 	# K-016: 100 loops, verified at both ends
@@ -88,9 +120,8 @@ cm()
 		"rstream -s $ip -S 1000 -C 200 -I 5 -T v"
 	cm_pair cm/riostream "riostream -b $ip -S 1000 -C 200 -I 5 -T v" \
 		"riostream -s $ip -S 1000 -C 200 -I 5 -T v"
-	send="ib_send_bw -R -d $QHCA_DEV -x $QHCA_GID -n 300 -F"
-	cm_pair cm/ib_send_bw "$send -s 4096" "$send -s 4096 $ip"
-	cm_pair cm/ib_send_bw-UD "$send -s 1024 -c UD" "$send -s 1024 -c UD $ip"
+	cm_perftest cm/ib_send_bw -s 4096
+	cm_perftest cm/ib_send_bw-UD -s 1024 -c UD
 	# K-010: nobody listens there
 	if timeout 60 rping -c -C 1 -a "$ip" -p 9999 >"$LOGS/cm.client" 2>&1 ||
 		! grep -q CM_EVENT_REJECTED "$LOGS/cm.client"; then

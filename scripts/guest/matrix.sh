@@ -87,38 +87,6 @@ not_offered()
 	esac
 }
 
-# Is a server of the RDMA CM there? It is in no table of sockets.
-matrix_listening() { rdma res show cm_id | grep -q "LISTEN.*:$1 "; }
-
-# matrix_cm SERVER_LOG CLIENT_LOG PORT COMMAND…: as both() of perf.sh, but the
-# RDMA CM makes the connection. perftest means to try again if that fails, but does so
-# with an identifier that it has destroyed, and crashes; so it is done here, and said.
-matrix_cm()
-{
-	local slog=$1 clog=$2 try rc
-	for try in 1 2 3; do
-		rc=0
-		matrix_cm_once "$@" || rc=$?
-		[ $rc != 0 ] && grep -q 'Failed to connect RDMA CM events' "$clog" || return $rc
-		{ echo "try $try:"; cat "$clog"; } >>"${clog%.client}.again"
-	done
-	return $rc
-}
-
-matrix_cm_once()
-{
-	local slog=$1 clog=$2 port=$3 server rc=0
-	shift 3
-	timeout $MATRIX_LIMIT "$@" >"$slog" 2>&1 &
-	server=$!
-	until matrix_listening "$port"; do
-		kill -0 $server || break
-		sleep 0.1
-	done
-	timeout $MATRIX_LIMIT "$@" "$QHCA_IP" >"$clog" 2>&1 || { rc=$?; kill $server; }
-	wait $server && return $rc
-}
-
 # Is there a line of the client's table, with -a of the largest size?
 matrix_measured()
 {
@@ -137,7 +105,7 @@ matrix_job()
 	local name=$1 port=$2 service=$3 tool=$4 log=$MATRIX_LOGS/$1 begin=${EPOCHREALTIME/./}
 	local run=(both "$MATRIX_LIMIT") verdict=fail
 	shift 4
-	[[ " $* " == *" -R "* ]] && run=(matrix_cm)
+	[[ " $* " == *" -R "* ]] && run=(both_cm "$MATRIX_LIMIT")
 	[ -n "$MATRIX_FULL" ] || export LD_PRELOAD=$MATRIX_LOGS/quick.so
 	if "${run[@]}" "$log.server" "$log.client" "$port" "$tool" -c "$service" \
 		-d "$QHCA_DEV" -x "$QHCA_GID" -p "$port" -F "$@" &&
@@ -169,8 +137,6 @@ matrix_report()
 {
 	local name why
 	while read -r name why; do
-		[ ! -e "$MATRIX_LOGS/$name.again" ] ||
-			sed "s|^|# perftest/$name: |" "$MATRIX_LOGS/$name.again"
 		if [ -n "$why" ]; then
 			result skip "perftest/$name" "$why"
 		elif [ "$(cat "$MATRIX_LOGS/$name")" = ok ]; then

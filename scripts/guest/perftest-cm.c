@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * LD_PRELOAD for perftest -R: a connection is asked for once its server listens.
+ * perftest makes two, the first for what both sides tell each other over it. With
+ * the last word on that one the client resolves and connects, the server creates the
+ * second identifier, binds and listens, and nothing puts the one after the other. A
+ * client that comes first is rejected (no such service), means to try again and
+ * crashes, because it does so with identifiers that it has destroyed.
+ *
+ * CM_LISTENS names a FIFO: a byte for each connection that a server listens for.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct rdma_cm_id;
+struct rdma_conn_param;
+
+/* Open for both, so that neither side waits here for the other. */
+static int listens(void)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open(getenv("CM_LISTENS"), O_RDWR | O_CLOEXEC);
+	return fd;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	int (*next)(struct rdma_cm_id *id, int backlog) = dlsym(RTLD_NEXT, "rdma_listen");
+	int rc = next(id, backlog);
+
+	for (int i = 0; !rc && i < backlog; i++)	/* perftest's number of QPs */
+		if (write(listens(), "", 1) != 1)
+			abort();
+	return rc;
+}
+
+/* A server that does not come is for rdma_connect() to report. */
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	int (*next)(struct rdma_cm_id *id, struct rdma_conn_param *param) =
+		dlsym(RTLD_NEXT, "rdma_connect");
+	struct pollfd wait = { .fd = listens(), .events = POLLIN };
+	char byte;
+
+	if (poll(&wait, 1, 60000) == 1 && read(wait.fd, &byte, 1) != 1)
+		abort();
+	return next(id, param);
+}
