@@ -4,26 +4,25 @@
  */
 #include "qp.h"
 
+const struct qhca_qp_kind qhca_qp_kinds[QHCA_NUM_QP_TYPES] = {
+    [QHCA_QPT_GSI] = { QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_DATAGRAM, SVC_UD },
+    [QHCA_QPT_RC] = {
+        QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_MAY_SRQ | QHCA_RELIABLE, SVC_RC
+    },
+    [QHCA_QPT_UC] = { QHCA_HAS_SQ | QHCA_HAS_RQ, SVC_UC },
+    [QHCA_QPT_UD] = {
+        QHCA_HAS_SQ | QHCA_HAS_RQ | QHCA_MAY_SRQ | QHCA_DATAGRAM, SVC_UD
+    },
+    [QHCA_QPT_XRC_INI] = { QHCA_HAS_SQ | QHCA_RELIABLE, SVC_XRC },
+    [QHCA_QPT_XRC_TGT] = { QHCA_HAS_XRCD | QHCA_RELIABLE, SVC_XRC },
+};
+
 struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn)
 {
     struct qhca_qp *qp = qpn == QHCA_QPN_GSI ?
                          e->qps->gsi : qhca_table_get(&e->qps->table, qpn);
 
     return qp && qp->qpn == qpn ? qp : NULL;
-}
-
-uint8_t qhca_qp_service(const struct qhca_qp *qp)
-{
-    static const uint8_t service[] = {
-        [QHCA_QPT_RC] = SVC_RC,
-        [QHCA_QPT_UC] = SVC_UC,
-        [QHCA_QPT_UD] = SVC_UD,
-        [QHCA_QPT_GSI] = SVC_UD,
-        [QHCA_QPT_XRC_INI] = SVC_XRC,
-        [QHCA_QPT_XRC_TGT] = SVC_XRC,
-    };
-
-    return service[qp->type];
 }
 
 void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp)

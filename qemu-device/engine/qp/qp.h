@@ -173,6 +173,32 @@ struct qhca_qp {
     struct qhca_responder rsp;
 };
 
+/* ---- types of QPs: one row each, in qp.c ---- */
+
+/* Sets of types. */
+#define QHCA_TYPE(t)    (1u << QHCA_QPT_##t)
+
+enum {
+    QHCA_HAS_SQ = 0x1,          /* and PD and send CQ */
+    QHCA_HAS_RQ = 0x2,          /* and receive CQ */
+    QHCA_MAY_SRQ = 0x4,         /* instead of the receive queue */
+    QHCA_HAS_XRCD = 0x8,        /* receives by SRQs that packets name */
+    QHCA_RELIABLE = 0x10,       /* requests are acknowledged */
+    QHCA_DATAGRAM = 0x20,       /* peer and address are those of the WQE */
+};
+
+/*
+ * struct qhca_qp_kind - what a type of QPs is made of
+ * @parts: set of the above; empty: no such type
+ * @service: SVC_*, part of all its opcodes
+ */
+struct qhca_qp_kind {
+    uint8_t parts, service;
+};
+
+#define QHCA_NUM_QP_TYPES   (QHCA_QPT_XRC_TGT + 1)
+extern const struct qhca_qp_kind qhca_qp_kinds[QHCA_NUM_QP_TYPES];
+
 struct qhca_qps {
     struct qhca_table table, cntset;
     struct qhca_qp *gsi;        /* QP 1, or NULL */
@@ -213,27 +239,22 @@ static inline bool qhca_qp_draining(const struct qhca_qp *qp)
            (qp->sq.ci != qp->sq.next || qp->req.flushing);
 }
 
-/* Whether the peer and the way to it are those of the WQE. */
-static inline bool qhca_qp_is_datagram(const struct qhca_qp *qp)
+/* Whether its type has one of @parts. */
+static inline bool qhca_qp_is(const struct qhca_qp *qp, unsigned parts)
 {
-    return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
+    return qhca_qp_kinds[qp->type].parts & parts;
 }
 
-/* Whether its requests are acknowledged. */
-static inline bool qhca_qp_is_reliable(const struct qhca_qp *qp)
+static inline uint8_t qhca_qp_service(const struct qhca_qp *qp)
 {
-    return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_XRC_INI ||
-           qp->type == QHCA_QPT_XRC_TGT;
+    return qhca_qp_kinds[qp->type].service;
 }
 
 /* Receives from a shared queue: an SRQ, or the one an XRC packet names. */
 static inline bool qhca_qp_shares_rq(const struct qhca_qp *qp)
 {
-    return qp->srq || qp->type == QHCA_QPT_XRC_TGT;
+    return qp->srq || qhca_qp_is(qp, QHCA_HAS_XRCD);
 }
-
-/* Transport service of its type: SVC_*, part of all its opcodes. */
-uint8_t qhca_qp_service(const struct qhca_qp *qp);
 
 /* The Q_Key that packets to it must have (D-079, D-080). */
 static inline uint32_t qhca_qp_qkey(const struct qhca_qp *qp)

@@ -138,7 +138,7 @@ void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
         cqe.inv_key = htole32(p->inv_key);
     }
     cqe.flags = htole16(flags);
-    if (qhca_qp_is_datagram(qp)) {
+    if (qhca_qp_is(qp, QHCA_DATAGRAM)) {
         fill_datagram(&cqe, p);
     }
     complete(e, qp, &cqe, p->solicited);

@@ -78,7 +78,7 @@ bool qhca_xrc_select(struct qhca_engine *e, struct qhca_qp *qp,
 {
     struct qhca_srq *srq;
 
-    if (qp->type != QHCA_QPT_XRC_TGT) {
+    if (!qhca_qp_is(qp, QHCA_HAS_XRCD)) {
         return true;
     }
     srq = find_srq(e, qp, p->srqn);
@@ -97,7 +97,7 @@ bool qhca_xrc_user(struct qhca_engine *e, const struct qhca_qp *qp,
     struct qhca_srq *srq;
 
     *user = qp->user;
-    if (qp->type != QHCA_QPT_XRC_TGT) {
+    if (!qhca_qp_is(qp, QHCA_HAS_XRCD)) {
         return true;
     }
     srq = find_srq(e, qp, srqn);

@@ -6,24 +6,6 @@
  */
 #include "requester.h"
 
-static const uint8_t cqe_opcode[] = {
-    [QHCA_WR_SEND] = QHCA_CQE_SEND,
-    [QHCA_WR_SEND_WITH_IMM] = QHCA_CQE_SEND,
-    [QHCA_WR_SEND_WITH_INV] = QHCA_CQE_SEND,
-    [QHCA_WR_RDMA_WRITE] = QHCA_CQE_RDMA_WRITE,
-    [QHCA_WR_RDMA_WRITE_WITH_IMM] = QHCA_CQE_RDMA_WRITE,
-    [QHCA_WR_RDMA_READ] = QHCA_CQE_RDMA_READ,
-    [QHCA_WR_ATOMIC_CMP_AND_SWP] = QHCA_CQE_COMP_SWAP,
-    [QHCA_WR_ATOMIC_FETCH_AND_ADD] = QHCA_CQE_FETCH_ADD,
-    [QHCA_WR_BIND_MW] = QHCA_CQE_BIND_MW,
-    [QHCA_WR_LOCAL_INV] = QHCA_CQE_LOCAL_INV,
-    [QHCA_WR_REG_MR] = QHCA_CQE_REG_MR,
-    [QHCA_WR_FLUSH] = QHCA_CQE_FLUSH,
-    [QHCA_WR_ATOMIC_WRITE] = QHCA_CQE_ATOMIC_WRITE,
-    [QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP] = QHCA_CQE_MASKED_COMP_SWAP,
-    [QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD] = QHCA_CQE_MASKED_FETCH_ADD,
-};
-
 /* CQE of the send WQE at sq.ci, which is then done with. */
 static void push_send_cqe(struct qhca_engine *e, struct qhca_qp *qp,
                           const struct qhca_swr *wr,
@@ -34,12 +16,11 @@ static void push_send_cqe(struct qhca_engine *e, struct qhca_qp *qp,
         .qpn = htole32(qp->qpn),
         .wqe_index = htole32(qp->sq.ci),
         .flags = htole16(QHCA_CQE_SQ),
-        .opcode = wr->opcode < ARRAY_SIZE(cqe_opcode) ?
-                  cqe_opcode[wr->opcode] : QHCA_CQE_SEND,
+        .opcode = qhca_wr_info(wr->opcode)->cqe,
         .status = (uint8_t)status,
     };
 
-    if (qhca_swr_has_result(wr)) {
+    if (qhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
         cqe.byte_len = htole32(wr->length);
     }
     qp->sq.ci++;
@@ -62,7 +43,7 @@ void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp)
     struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
 
     /* Only those that went out since the last rewind were counted. */
-    if (qhca_swr_is_rd_atomic(wr) && qp->req.rd_atomic) {
+    if (qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && qp->req.rd_atomic) {
         qp->req.rd_atomic--;
     }
     complete_one(e, qp, wr);
@@ -90,7 +71,7 @@ void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
                   enum qhca_cqe_status status)
 {
     push_send_cqe(e, qp, qhca_swr_at(qp, qp->sq.ci), status);
-    if (qhca_qp_is_reliable(qp)) {
+    if (qhca_qp_is(qp, QHCA_RELIABLE)) {
         qhca_qp_error(e, qp, 0);
     } else {
         enter_sqe(e, qp);

@@ -58,7 +58,7 @@ static bool ack_through(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
         struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
         uint32_t n = psn_add(psn, -wr->first_psn);
 
-        if (qhca_swr_is_rd_atomic(wr) || wr->fail) {
+        if (qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) || wr->fail) {
             break;
         }
         if (n + 1 < wr->num_psn) {
@@ -99,7 +99,7 @@ static struct qhca_swr *answered(struct qhca_qp *qp,
 
     struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
 
-    return qhca_swr_is_rd_atomic(wr) ? wr : NULL;
+    return qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) ? wr : NULL;
 }
 
 static void scatter(struct qhca_engine *e, struct qhca_qp *qp,
@@ -121,14 +121,15 @@ static void rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
         return;
     }
     wr = answered(qp, p);
-    if (!wr || qhca_swr_is_atomic(wr)) {
+    if (!wr || qhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;
     }
 
     uint32_t n = psn_add(p->psn, -wr->first_psn);
     uint64_t off = (uint64_t)n * qp->mtu;
-    uint64_t left = qhca_swr_has_result(wr) ? wr->length - off : 0;
+    uint64_t left = qhca_swr_is(wr, QHCA_RULE_HAS_RESULT) ?
+                    wr->length - off : 0;
     bool last = n == wr->num_psn - 1;
 
     /* A retried READ is answered in other pieces: only lengths are certain. */
@@ -156,7 +157,7 @@ static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
         return;
     }
     wr = answered(qp, p);
-    if (!wr || !qhca_swr_is_atomic(wr)) {
+    if (!wr || !qhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;
     }

@@ -34,10 +34,10 @@ static bool can_start(const struct qhca_qp *qp)
 static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
                        struct qhca_swr *wr)
 {
-    if (qhca_swr_is_memop(wr)) {
+    if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
         return true;
     }
-    if (qhca_swr_has_result(wr)) {
+    if (qhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
         return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
                                QHCA_ACCESS_LOCAL_WRITE);
     }
@@ -48,11 +48,12 @@ static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
 
 static uint32_t packets_of(const struct qhca_qp *qp, const struct qhca_swr *wr)
 {
-    if (qhca_swr_is_memop(wr)) {
+    if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
         return 0;
     }
     /* Atomics have 8 bytes, FLUSH none, so they come out as one as well. */
-    return qhca_qp_is_datagram(qp) ? 1 : qhca_packets_of(wr->length, qp->mtu);
+    return qhca_qp_is(qp, QHCA_DATAGRAM) ?
+           1 : qhca_packets_of(wr->length, qp->mtu);
 }
 
 /* Reads the next WQE and gives it its PSNs. */
@@ -131,7 +132,7 @@ static bool held_back(const struct qhca_qp *qp, const struct qhca_swr *wr)
     if (wr->opcode == QHCA_WR_LOCAL_INV) {
         return r->snd_wqe != qp->sq.ci;     /* all before it is over (B-052) */
     }
-    return qhca_swr_is_rd_atomic(wr) &&
+    return qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) &&
            r->rd_atomic >= qp->attr.max_rd_atomic;
 }
 
@@ -154,43 +155,12 @@ bool qhca_requester_ready(struct qhca_qp *qp)
 
 /* ---- packets ---- */
 
-/*
- * Opcodes of SEND and WRITE by place: middle, first, last, only; then last and
- * only with immediate data, with a key to invalidate.
- */
-static uint8_t data_opcode(const struct qhca_swr *wr, bool first, bool last)
-{
-    static const uint8_t send[] = {
-        RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY,
-        RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM, RC_SEND_LAST_INV, RC_SEND_ONLY_INV,
-    };
-    static const uint8_t write[] = {
-        RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY,
-        RC_WRITE_LAST_IMM, RC_WRITE_ONLY_IMM,
-    };
-    bool is_write = wr->opcode == QHCA_WR_RDMA_WRITE ||
-                    wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
-    bool imm = wr->opcode == QHCA_WR_SEND_WITH_IMM ||
-               wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
-    unsigned i = (unsigned)last * 2 + first;
-
-    if (wr->opcode == QHCA_WR_ATOMIC_WRITE) {
-        return RC_ATOMIC_WRITE;
-    }
-    if (last && imm) {
-        i += 2;
-    } else if (last && wr->opcode == QHCA_WR_SEND_WITH_INV) {
-        i += 4;
-    }
-    return is_write ? write[i] : send[i];
-}
-
 /* D-010 */
 static bool ask_for_ack(struct qhca_qp *qp, bool last)
 {
     struct qhca_requester *r = &qp->req;
 
-    if (!qhca_qp_is_reliable(qp)) {
+    if (!qhca_qp_is(qp, QHCA_RELIABLE)) {
         return false;
     }
     if (last || ++r->unasked >= QHCA_ACKREQ_EVERY ||
@@ -211,9 +181,8 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     size_t len = MIN_OF((size_t)qp->mtu, (size_t)(wr->length - off));
     bool first = n == 0, last = n == wr->num_psn - 1;
     struct qhca_txbuf b;
-    uint8_t *payload = qhca_packet_start(e, qp, &b,
-                                         data_opcode(wr, first, last),
-                                         r->snd_psn);
+    uint8_t opcode = qhca_wr_info(wr->opcode)->packet[last * 2 + first];
+    uint8_t *payload = qhca_packet_start(e, qp, &b, opcode, r->snd_psn);
 
     if (qhca_swr_gather(e, qp, wr, off, payload, len) != QHCA_MEM_OK) {
         return false;
@@ -225,10 +194,8 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     b.p.imm = wr->imm;
     b.p.inv_key = wr->inv_key;
     b.p.srqn = wr->srqn;
-    /* SE only where a receive WR is consumed (B-045). */
     b.p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
-                    wr->opcode != QHCA_WR_RDMA_WRITE &&
-                    wr->opcode != QHCA_WR_ATOMIC_WRITE;
+                    qhca_swr_is(wr, QHCA_RULE_TAKES_WR);
     b.p.ackreq = ask_for_ack(qp, last);
     qhca_packet_send(e, qp, &b);
     r->snd_psn = psn_add(r->snd_psn, 1);
@@ -259,18 +226,12 @@ static void send_read(struct qhca_engine *e, struct qhca_qp *qp,
 static void send_bare(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_swr *wr)
 {
-    static const uint8_t opcode[] = {
-        [QHCA_WR_ATOMIC_CMP_AND_SWP] = RC_CMP_SWAP,
-        [QHCA_WR_ATOMIC_FETCH_AND_ADD] = RC_FETCH_ADD,
-        [QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP] = RC_MASKED_CMP_SWAP,
-        [QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD] = RC_MASKED_FETCH_ADD,
-        [QHCA_WR_FLUSH] = RC_FLUSH,
-    };
     struct qhca_requester *r = &qp->req;
-    uint8_t op = roce_opcode(opcode[wr->opcode])->op;
+    uint8_t opcode = qhca_wr_info(wr->opcode)->packet[3];
+    uint8_t op = roce_opcode(opcode)->op;
     struct qhca_txbuf b;
 
-    qhca_packet_start(e, qp, &b, opcode[wr->opcode], r->snd_psn);
+    qhca_packet_start(e, qp, &b, opcode, r->snd_psn);
     b.p.va = wr->raddr;
     b.p.rkey = wr->rkey;
     b.p.swap_add = wr->swap_add;
@@ -313,9 +274,9 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
     }
     if (wr->opcode == QHCA_WR_RDMA_READ) {
         send_read(e, qp, wr);
-    } else if (qhca_swr_is_atomic(wr) || wr->opcode == QHCA_WR_FLUSH) {
+    } else if (qhca_swr_is(wr, QHCA_RULE_BARE)) {
         send_bare(e, qp, wr);
-    } else if (!(qhca_qp_is_datagram(qp) ? qhca_datagram_send(e, qp, wr) :
+    } else if (!(qhca_qp_is(qp, QHCA_DATAGRAM) ? qhca_datagram_send(e, qp, wr) :
                                            send_data(e, qp, wr))) {
         wr->fail = QHCA_WC_LOC_PROT_ERR;
         r->stopped = true;
@@ -323,7 +284,7 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
         return false;
     }
     /* A READ that is asked for again from its middle counts as well. */
-    if (qhca_swr_is_rd_atomic(wr) && (opens || !r->rd_atomic)) {
+    if (qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && (opens || !r->rd_atomic)) {
         r->rd_atomic++;
     }
     if (psn_diff(r->snd_psn, r->max_psn) > 0) {
@@ -332,7 +293,7 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
     if (r->snd_psn == psn_add(wr->first_psn, wr->num_psn)) {
         r->snd_wqe++;
     }
-    if (!qhca_qp_is_reliable(qp)) {
+    if (!qhca_qp_is(qp, QHCA_RELIABLE)) {
         sent_for_good(e, qp);
     }
     return true;
@@ -349,7 +310,7 @@ unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
 
         if (r->snd_wqe == qp->sq.next) {
             start_wqe(e, qp);   /* it may be bad, or have to wait */
-        } else if (qhca_swr_is_memop(wr)) {
+        } else if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
             qhca_memop_step(e, qp);
         } else if (!qhca_packet_room(e, qp, qhca_swr_av(qp, wr),
                                      QHCA_TX_RESERVE) ||

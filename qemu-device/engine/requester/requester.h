@@ -52,39 +52,48 @@ static inline struct qhca_swr *qhca_swr_at(struct qhca_qp *qp, uint32_t index)
     return &qp->req.swr[index % QHCA_INFLIGHT];
 }
 
-static inline bool qhca_swr_is_atomic(const struct qhca_swr *wr)
-{
-    return wr->opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ||
-           wr->opcode == QHCA_WR_ATOMIC_FETCH_AND_ADD ||
-           wr->opcode == QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP ||
-           wr->opcode == QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD;
-}
+/* ---- opcode.c ---- */
 
-/* Whether its answer brings data for its SGEs. */
-static inline bool qhca_swr_has_result(const struct qhca_swr *wr)
-{
-    return wr->opcode == QHCA_WR_RDMA_READ || qhca_swr_is_atomic(wr);
-}
+enum {
+    QHCA_RULE_INLINE = 0x1,     /* may carry inline data */
+    QHCA_RULE_8_BYTES = 0x2,    /* of data, not more or less (B-032, B-074) */
+    QHCA_RULE_NO_DATA = 0x4,
+    QHCA_RULE_BARE = 0x8,       /* its one packet has no payload */
+    QHCA_RULE_RD_ATOMIC = 0x10, /* takes one of max_rd_atomic (D-067) */
+    QHCA_RULE_ATOMIC = 0x20,    /* answered by an ATOMIC ACKNOWLEDGE */
+    QHCA_RULE_HAS_RESULT = 0x40,    /* the answer brings data for its SGEs */
+    QHCA_RULE_TAKES_WR = 0x80,  /* a receive WR: SE means something (B-045) */
+    QHCA_RULE_MEMOP = 0x100,    /* has no packets */
+    QHCA_RULE_KERNEL = 0x200,   /* names DMA addresses: not for processes */
+};
 
-/* Whether it takes a resource of the responder, who answers with no ACK. */
-static inline bool qhca_swr_is_rd_atomic(const struct qhca_swr *wr)
-{
-    return qhca_swr_has_result(wr) || wr->opcode == QHCA_WR_FLUSH ||
-           wr->opcode == QHCA_WR_ATOMIC_WRITE;
-}
+/*
+ * struct qhca_wr_info - what there is to know of a WR opcode
+ * @types: set of QP types that may have it; empty: not offered
+ * @rules: set of the above
+ * @cqe: opcode of its completion
+ * @packet: RC opcodes of its packets by place: middle, first, last, only
+ */
+struct qhca_wr_info {
+    uint16_t types, rules;
+    uint8_t cqe;
+    uint8_t packet[4];
+};
 
-/* Whether it has no packets: REG_MR, BIND_MW, LOCAL_INV. */
-static inline bool qhca_swr_is_memop(const struct qhca_swr *wr)
+/* Never NULL: what is no opcode may be used by no type. */
+const struct qhca_wr_info *qhca_wr_info(uint8_t opcode);
+
+/* Whether the WR's opcode has one of @rules. */
+static inline bool qhca_swr_is(const struct qhca_swr *wr, unsigned rules)
 {
-    return wr->opcode == QHCA_WR_BIND_MW || wr->opcode == QHCA_WR_LOCAL_INV ||
-           wr->opcode == QHCA_WR_REG_MR;
+    return qhca_wr_info(wr->opcode)->rules & rules;
 }
 
 /* Where the packets of @wr go. */
 static inline const struct qhca_av *qhca_swr_av(const struct qhca_qp *qp,
                                                 const struct qhca_swr *wr)
 {
-    return qhca_qp_is_datagram(qp) ? &wr->ud.av : &qp->attr.av;
+    return qhca_qp_is(qp, QHCA_DATAGRAM) ? &wr->ud.av : &qp->attr.av;
 }
 
 /* ---- swqe.c: from the ring to struct qhca_swr ---- */

@@ -5,51 +5,10 @@
  */
 #include "requester.h"
 
-#define TY(t)       (1u << QHCA_QPT_##t)
-#define RELIABLE    (TY(RC) | TY(XRC_INI))
-#define CONNECTED   (RELIABLE | TY(UC))
-#define DATAGRAM    (TY(UD) | TY(GSI))
-
-enum {
-    WR_INLINE = 0x1,            /* may carry inline data */
-    WR_ATOMIC = 0x2,            /* exactly 8 bytes (B-032, B-074) */
-    WR_RD_ATOMIC = 0x4,         /* needs max_rd_atomic (D-067) */
-    WR_NO_DATA = 0x8,
-    WR_KERNEL = 0x10,           /* names DMA addresses: not for processes */
-    WR_FLUSH = 0x20,
-};
-
-/* Which opcode a QP of which type takes (B.1), and what the WR may do. */
-static const struct {
-    uint16_t types;             /* set of QP types; empty: not offered */
-    uint8_t rules;
-} wr_rules[] = {
-    [QHCA_WR_SEND]                 = { CONNECTED | DATAGRAM, WR_INLINE },
-    [QHCA_WR_SEND_WITH_IMM]        = { CONNECTED | TY(UD), WR_INLINE },
-    [QHCA_WR_SEND_WITH_INV]        = { RELIABLE, WR_INLINE },
-    [QHCA_WR_RDMA_WRITE]           = { CONNECTED, WR_INLINE },
-    [QHCA_WR_RDMA_WRITE_WITH_IMM]  = { CONNECTED, WR_INLINE },
-    [QHCA_WR_RDMA_READ]            = { RELIABLE, WR_RD_ATOMIC },
-    [QHCA_WR_ATOMIC_CMP_AND_SWP]   = { RELIABLE, WR_ATOMIC | WR_RD_ATOMIC },
-    [QHCA_WR_ATOMIC_FETCH_AND_ADD] = { RELIABLE, WR_ATOMIC | WR_RD_ATOMIC },
-    [QHCA_WR_BIND_MW]              = { CONNECTED, WR_NO_DATA },
-    [QHCA_WR_LOCAL_INV]            = { CONNECTED, WR_NO_DATA },
-    [QHCA_WR_REG_MR]               = { TY(RC) | TY(UC),
-                                       WR_NO_DATA | WR_KERNEL },
-    [QHCA_WR_FLUSH]                = { TY(RC), WR_RD_ATOMIC | WR_NO_DATA |
-                                               WR_FLUSH },
-    [QHCA_WR_ATOMIC_WRITE]         = { TY(RC), WR_INLINE | WR_ATOMIC |
-                                               WR_RD_ATOMIC },
-    [QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP] = { TY(RC), WR_ATOMIC | WR_RD_ATOMIC },
-    [QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { TY(RC), WR_ATOMIC |
-                                                      WR_RD_ATOMIC },
-};
-
-static bool opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
+static bool opcode_ok(const struct qhca_qp *qp, const struct qhca_wr_info *info)
 {
-    return opcode < ARRAY_SIZE(wr_rules) &&
-           (wr_rules[opcode].types & 1u << qp->type) &&
-           (!(wr_rules[opcode].rules & WR_KERNEL) || qp->user.reserved);
+    return (info->types & 1u << qp->type) &&
+           (!(info->rules & QHCA_RULE_KERNEL) || qp->user.reserved);
 }
 
 static enum qhca_wqe_result bad_wqe(struct qhca_engine *e, struct qhca_qp *qp,
@@ -146,7 +105,7 @@ static enum qhca_wqe_result fetch_no_data(struct qhca_engine *e,
     }
     wr->length = 0;
     wr->num_seg = 0;
-    if (wr_rules[w->opcode].rules & WR_FLUSH) {
+    if (w->opcode == QHCA_WR_FLUSH) {
         return fetch_flush(e, qp, w, wr);
     }
     fetch_memop(w, wr);
@@ -167,32 +126,33 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
     }
     memcpy(&w, raw, sizeof(w));
     parse_send_header(&w, wr);
+    const struct qhca_wr_info *info = qhca_wr_info(w.opcode);
 
     qhca_trace(e, QHCA_TRACE_WQE, qp->qpn, index, w.opcode);
-    if (!opcode_ok(qp, w.opcode)) {
+    if (!opcode_ok(qp, info)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
     }
 
-    if (qhca_qp_is_datagram(qp) && !address_ok(qp, &wr->ud.av)) {
+    if (qhca_qp_is(qp, QHCA_DATAGRAM) && !address_ok(qp, &wr->ud.av)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad address");
     }
 
-    uint8_t rules = wr_rules[w.opcode].rules;
+    uint16_t rules = info->rules;
     unsigned count = le16toh(w.count);
     uint64_t length = count;
 
-    if ((rules & WR_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
+    if ((rules & QHCA_RULE_RD_ATOMIC) && !qp->attr.max_rd_atomic) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR,
                        "an opcode that needs max_rd_atomic");
     }
-    if (rules & WR_NO_DATA) {
+    if (rules & QHCA_RULE_NO_DATA) {
         return fetch_no_data(e, qp, &w, wr);
     }
     if (w.flags & QHCA_WQE_INLINE) {
         /* Every stride has room for the word of an ATOMIC WRITE. */
-        uint32_t room = rules & WR_ATOMIC ? 8 : qp->max_inline;
+        uint32_t room = rules & QHCA_RULE_8_BYTES ? 8 : qp->max_inline;
 
-        if (!(rules & WR_INLINE) || count > room) {
+        if (!(rules & QHCA_RULE_INLINE) || count > room) {
             return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "bad inline data");
         }
         memcpy(wr->inline_data, raw + sizeof(w), count);
@@ -204,7 +164,7 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
         length = qhca_segs_parse(wr->seg, raw + sizeof(w), count);
         wr->num_seg = (uint16_t)count;
     }
-    if (length > QHCA_MAX_MSG || ((rules & WR_ATOMIC) && length != 8)) {
+    if (length > QHCA_MAX_MSG || ((rules & QHCA_RULE_8_BYTES) && length != 8)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_LEN_ERR, "a bad length");
     }
     wr->length = (uint32_t)length;

@@ -29,32 +29,15 @@ static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
     return QHCA_OK;
 }
 
-enum {
-    HAS_SQ = 0x1,               /* and PD and send CQ */
-    HAS_RQ = 0x2,               /* and receive CQ */
-    MAY_SRQ = 0x4,              /* instead of the receive queue */
-    HAS_XRCD = 0x8,
-};
-
-/* What a QP of which type is made of; nothing: no such type. */
-static const uint8_t parts_of[] = {
-    [QHCA_QPT_GSI] = HAS_SQ | HAS_RQ,
-    [QHCA_QPT_RC] = HAS_SQ | HAS_RQ | MAY_SRQ,
-    [QHCA_QPT_UC] = HAS_SQ | HAS_RQ,
-    [QHCA_QPT_UD] = HAS_SQ | HAS_RQ | MAY_SRQ,
-    [QHCA_QPT_XRC_INI] = HAS_SQ,
-    [QHCA_QPT_XRC_TGT] = HAS_XRCD,
-};
-
 /* a queue the type does not have, or an SRQ and one more. */
 static bool parts_ok(const struct qhca_create_qp *c)
 {
-    uint8_t parts = parts_of[c->type];
+    uint8_t parts = qhca_qp_kinds[c->type].parts;
 
-    return (parts & HAS_SQ || !le32toh(c->sq.num_blocks)) &&
-           (parts & HAS_RQ || !le32toh(c->rq.num_blocks)) &&
-           (!c->srqn || (parts & MAY_SRQ && !le32toh(c->rq.num_blocks))) &&
-           (parts & HAS_XRCD || !c->xrcdn);
+    return (parts & QHCA_HAS_SQ || !le32toh(c->sq.num_blocks)) &&
+           (parts & QHCA_HAS_RQ || !le32toh(c->rq.num_blocks)) &&
+           (!c->srqn || (parts & QHCA_MAY_SRQ && !le32toh(c->rq.num_blocks))) &&
+           (parts & QHCA_HAS_XRCD || !c->xrcdn);
 }
 
 static int check_create(const struct qhca_create_qp *c)
@@ -63,7 +46,7 @@ static int check_create(const struct qhca_create_qp *c)
     uint32_t inl = le32toh(c->max_inline);
     int ret;
 
-    if (c->type >= ARRAY_SIZE(parts_of) || !parts_of[c->type]) {
+    if (c->type >= QHCA_NUM_QP_TYPES || !qhca_qp_kinds[c->type].parts) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
     if (c->flags & ~(QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY) ||
@@ -132,20 +115,20 @@ static bool cq_ok(const struct qhca_cq *cq)
 static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
                         const struct qhca_create_qp *c)
 {
-    uint8_t parts = parts_of[c->type];
+    uint8_t parts = qhca_qp_kinds[c->type].parts;
     bool found = true;
 
     qp->uar = le32toh(c->uar);
-    if (parts & HAS_SQ) {
+    if (parts & QHCA_HAS_SQ) {
         qp->pd = qhca_table_get(&e->memory->pd, le32toh(c->pdn));
         qp->scq = qhca_cq_get(e, le32toh(c->send_cqn));
         found = qp->pd && qp->scq;
     }
-    if (parts & HAS_RQ) {
+    if (parts & QHCA_HAS_RQ) {
         qp->rcq = qhca_cq_get(e, le32toh(c->recv_cqn));
         found = found && qp->rcq;
     }
-    if (parts & HAS_XRCD) {
+    if (parts & QHCA_HAS_XRCD) {
         qp->xrcd = qhca_xrcd_get(e, le32toh(c->xrcdn));
         found = qp->xrcd;
     }

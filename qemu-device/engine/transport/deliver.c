@@ -54,7 +54,7 @@ static const struct {
 static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
                       const struct roce_packet *p)
 {
-    bool datagram = qhca_qp_is_datagram(qp);
+    bool datagram = qhca_qp_is(qp, QHCA_DATAGRAM);
 
     if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
         e->port->bad_pkey += e->port->bad_pkey < 0xffff;
@@ -108,7 +108,7 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
 {
     if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         qhca_completer_rx(e, qp, p);    /* only reliable services have them */
-    } else if (qhca_qp_is_reliable(qp)) {
+    } else if (qhca_qp_is(qp, QHCA_RELIABLE)) {
         qhca_responder_rx(e, qp, p);
     } else if (qp->type == QHCA_QPT_UC) {
         qhca_uc_rx(e, qp, p);
@@ -120,7 +120,8 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
 /* Each QP of XRC has one half only: it takes the packets of that (E-045). */
 static bool has_half(const struct qhca_qp *qp, bool response)
 {
-    return qp->type != (response ? QHCA_QPT_XRC_TGT : QHCA_QPT_XRC_INI);
+    return qhca_qp_is(qp, response ? QHCA_HAS_SQ :
+                                     QHCA_HAS_RQ | QHCA_HAS_XRCD);
 }
 
 static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
@@ -133,7 +134,7 @@ static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
         qhca_packet_drop(e, qp, p, QHCA_CNT_RX_NO_QP);
         return;
     }
-    if (qhca_qp_is_datagram(qp) && info->op == OP_NONE) {
+    if (qhca_qp_is(qp, QHCA_DATAGRAM) && info->op == OP_NONE) {
         /* Nothing would say no to it. */
         qhca_packet_drop(e, qp, p, QHCA_CNT_RX_MALFORMED);
         return;

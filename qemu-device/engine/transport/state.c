@@ -7,7 +7,7 @@
 #include "transport.h"
 
 #define ST(s)       (1u << QHCA_QPS_##s)
-#define TY(t)       (1u << QHCA_QPT_##t)
+#define TY(t)       QHCA_TYPE(t)
 #define XRC         (TY(XRC_INI) | TY(XRC_TGT))
 #define CONNECTED   (TY(RC) | TY(UC) | XRC)
 #define DATAGRAM    (TY(UD) | TY(GSI))
