@@ -4,9 +4,7 @@
  */
 #include "windows.h"
 
-struct node node;
-struct rc_qp qp, peer, other, other_peer;
-struct guest *g;
+struct rc_qp other, other_peer;
 
 const unsigned types[NUM_TYPES] = { QHCA_MW_1, QHCA_MW_2A, QHCA_MW_2B };
 
@@ -15,11 +13,7 @@ void start(void)
     struct rc_opts o = RC_OPTS;
 
     o.qp_flags = KERNEL_QP;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_create(&node, &o);
-    peer = rc_create(&node, &o);
-    rc_connect(&qp, &peer);
+    start_pair(&o);
 }
 
 /* The kind of type 2 is the operator's choice. */

@@ -7,6 +7,7 @@
 #define QHCA_TESTS_WINDOWS_H
 
 #include "debug.h"
+#include "fixture.h"
 #include "keys.h"
 
 #define RD      QHCA_ACCESS_REMOTE_READ
@@ -16,12 +17,10 @@
 
 #define NUM_TYPES   3
 
-extern struct node node;
-extern struct rc_qp qp, peer, other, other_peer;
-extern struct guest *g;
+extern struct rc_qp other, other_peer;
 extern const unsigned types[NUM_TYPES];     /* of windows */
 
-/* @qp and @peer; then @other and @other_peer as well. */
+/* @qp and @peer, of the kernel's; then @other and @other_peer as well. */
 void start(void);
 /* The kind of type 2 is the operator's choice. */
 void start_for(unsigned type);

@@ -51,8 +51,6 @@ struct xrc *xrc_loop(void)
 
 void xrc_alone(struct rc_qp *q)
 {
-    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-
     rc_set_peer(q, &far, 0x77);
     rc_bring_up(q, QHCA_QPS_RTS);
 }

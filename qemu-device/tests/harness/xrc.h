@@ -5,7 +5,7 @@
 #ifndef QHCA_TESTS_XRC_H
 #define QHCA_TESTS_XRC_H
 
-#include "srq.h"
+#include "fixture.h"
 
 #define XRC(opcode) (SVC_XRC | (opcode))
 #define XRC_PSN     0x222222u       /* rq_psn of RC_OPTS */

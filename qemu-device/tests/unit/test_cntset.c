@@ -3,16 +3,11 @@
  * qhca engine tests: counters of QPs.
  */
 #include "harness/debug.h"
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define MTU     1024u
 #define SND     0x111111u       /* sq_psn of RC_OPTS */
 #define RCV     0x222222u
-
-static struct node node;
-static const struct node far4 = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
 
 static uint32_t set_alloc(void)
 {
@@ -78,9 +73,7 @@ static void start(void)
     struct rc_opts o = RC_OPTS;
 
     o.rnr_retry = 1;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far4);
+    start_alone(&o);
 }
 
 /* A SEND of three packets and its acknowledgement; bytes of the packets. */
@@ -110,7 +103,7 @@ static void traffic(void)
     uint64_t bytes;
 
     start();
-    other = rc_scripted(&node, &o, &far4);
+    other = rc_scripted(&node, &o, &far);
     set[0] = set_alloc();
     set[1] = set_alloc();
     CHECK_EQ(set_bind(qp.qpn, set[0]), QHCA_OK);
@@ -245,7 +238,6 @@ static void errors(void)
                      causes[i].want[j].n);
         }
         check_sum(&set, 1);
-        harness_cleanup();
     }
 }
 

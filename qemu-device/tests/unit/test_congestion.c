@@ -2,23 +2,15 @@
 /*
  * qhca engine tests: what the network says about congestion.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 
-static struct node node;
-static const struct node far4 = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
-
 static void start(uint8_t type)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(type);
 
-    o.type = type;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far4);
+    start_alone(&o);
 }
 
 /* Congestion notifications, good ones and others (E-041). */

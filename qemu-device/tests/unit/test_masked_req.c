@@ -3,27 +3,15 @@
  * qhca engine tests: masked atomics, whose opcodes are none of IBTA's, at the
  * requester.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define SQ_PSN  0x111111u       /* sq_psn of RC_OPTS */
 #define WR_CAS  QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP
 #define WR_FAA  QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD
 
-static struct node node;
-static struct guest *g;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp q;
-
-static void start(const struct rc_opts *o)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    q = rc_scripted(&node, o, &far);
-}
-
 static struct rc_wr masked_wr(uint8_t opcode)
 {
-    struct rc_wr wr = rc_wr(&q, opcode, 128, 8);
+    struct rc_wr wr = rc_wr(&qp, opcode, 128, 8);
 
     wr.raddr = 0x10008;
     wr.rkey = 0xcafe;
@@ -38,14 +26,14 @@ static struct rc_wr post(uint8_t opcode)
 {
     struct rc_wr wr = masked_wr(opcode);
 
-    rc_post(&q, &wr);
+    rc_post(&qp, &wr);
     guest_settle(g);
     return wr;
 }
 
 static void expect_request(bool cas, uint32_t psn)
 {
-    struct roce_packet p = peer_expect(&q, cas ? RC_MASKED_CMP_SWAP :
+    struct roce_packet p = peer_expect(&qp, cas ? RC_MASKED_CMP_SWAP :
                                             RC_MASKED_FETCH_ADD, psn);
 
     CHECK(p.va == 0x10008 && p.rkey == 0xcafe && p.swap_add == 0x1111);
@@ -68,27 +56,26 @@ static void test_requester(void)
         struct rc_wr wr;
         uint64_t result;
 
-        start(&o);
+        start_alone(&o);
         wr = post(cas ? WR_CAS : WR_FAA);
         post(WR_FAA);                   /* waits for the resource (D-067) */
         expect_request(cas, SQ_PSN);
-        peer_expect_none(&q);
+        peer_expect_none(&qp);
         guest_advance(g, 4096ull << 10);
         expect_request(cas, SQ_PSN);
-        p = peer_packet(&q, RC_ATOMIC_ACKNOWLEDGE, SQ_PSN);
+        p = peer_packet(&qp, RC_ATOMIC_ACKNOWLEDGE, SQ_PSN);
         p.atomic_orig = 0x0102030405060708;
-        peer_inject(&q, &p, NULL, 0);
-        c = rc_expect(&q.scq, wr.wr_id, QHCA_WC_SUCCESS);
+        peer_inject(&qp, &p, NULL, 0);
+        c = rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
         CHECK_EQ(c.opcode, cas ? QHCA_CQE_MASKED_COMP_SWAP :
                                  QHCA_CQE_MASKED_FETCH_ADD);
         CHECK_EQ(le32toh(c.byte_len), 8);
         memcpy(&result, guest_ptr(g, node.mr.addr + 128, 8), 8);
         CHECK(le64toh(result) == 0x0102030405060708);
         expect_request(false, SQ_PSN + 1);
-        p = peer_packet(&q, RC_READ_RESP_ONLY, SQ_PSN + 1);
-        peer_inject(&q, &p, "12345678", 8);     /* no answer to that */
-        rc_expect(&q.scq, wr.wr_id + 1, QHCA_WC_BAD_RESP_ERR);
-        harness_cleanup();
+        p = peer_packet(&qp, RC_READ_RESP_ONLY, SQ_PSN + 1);
+        peer_inject(&qp, &p, "12345678", 8);     /* no answer to that */
+        rc_expect(&qp.scq, wr.wr_id + 1, QHCA_WC_BAD_RESP_ERR);
     }
 }
 
@@ -98,18 +85,17 @@ static void test_strangers(void)
     struct rc_opts o = RC_OPTS;
     struct rc_wr wr;
 
-    start(&o);
+    start_alone(&o);
     wr = post(WR_CAS);
-    peer_nak(&q, AETH_NAK_INV_REQ, SQ_PSN);
-    rc_expect(&q.scq, wr.wr_id, QHCA_WC_REM_INV_REQ_ERR);
-    harness_cleanup();
+    peer_nak(&qp, AETH_NAK_INV_REQ, SQ_PSN);
+    rc_expect(&qp.scq, wr.wr_id, QHCA_WC_REM_INV_REQ_ERR);
 
     o.retry = 1;
-    start(&o);
+    start_alone(&o);
     wr = post(WR_FAA);
     guest_advance(g, 3 * (4096ull << 10));
-    rc_expect(&q.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
-    CHECK_EQ(peer_drain(&q), 2);
+    rc_expect(&qp.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
+    CHECK_EQ(peer_drain(&qp), 2);
 }
 
 static void test_bad_wqes(void)
@@ -137,17 +123,16 @@ static void test_bad_wqes(void)
 
         o.type = c[j].type;
         o.rd_atomic = c[j].rd_atomic;
-        start(&o);
+        start_alone(&o);
         wr = masked_wr(i & 1 ? WR_CAS : WR_FAA);
         wr.sge[0].length = c[j].len;
         wr.num_sge = c[j].sges;
         wr.inline_len = 8;
         wr.flags |= c[j].flags;
-        rc_post(&q, &wr);
+        rc_post(&qp, &wr);
         guest_settle(g);
-        rc_expect(&q.scq, wr.wr_id, c[j].status);
-        peer_expect_none(&q);
-        harness_cleanup();
+        rc_expect(&qp.scq, wr.wr_id, c[j].status);
+        peer_expect_none(&qp);
     }
 }
 

@@ -4,25 +4,13 @@
  * responder.
  */
 #include "harness/debug.h"
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define RQ_PSN  0x222222u       /* rq_psn of RC_OPTS */
 #define ALL     UINT64_MAX
 #define TOPS    0x8080808080808080ull   /* fields of a byte */
 #define CAS     RC_MASKED_CMP_SWAP
 #define FAA     RC_MASKED_FETCH_ADD
-
-static struct node node;
-static struct guest *g;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp q;
-
-static void start(const struct rc_opts *o)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    q = rc_scripted(&node, o, &far);
-}
 
 static uint64_t get_word(uint64_t off)
 {
@@ -46,7 +34,7 @@ struct op {
 static struct roce_packet request(const struct op *op, uint32_t psn,
                                   uint64_t off)
 {
-    struct roce_packet p = peer_packet(&q, op->opcode, psn);
+    struct roce_packet p = peer_packet(&qp, op->opcode, psn);
 
     p.va = node.mr.addr + off;
     p.rkey = node.mr.key;
@@ -61,12 +49,12 @@ static void inject(const struct op *op, uint32_t psn, uint64_t off)
 {
     struct roce_packet p = request(op, psn, off);
 
-    peer_inject(&q, &p, NULL, 0);
+    peer_inject(&qp, &p, NULL, 0);
 }
 
 static void expect_orig(uint32_t psn, uint64_t orig)
 {
-    struct roce_packet p = peer_expect(&q, RC_ATOMIC_ACKNOWLEDGE, psn);
+    struct roce_packet p = peer_expect(&qp, RC_ATOMIC_ACKNOWLEDGE, psn);
 
     CHECK_EQ(p.syndrome, AETH_ACK);
     CHECK(p.atomic_orig == orig);
@@ -108,7 +96,7 @@ static void test_values(void)
     };
     struct rc_opts o = RC_OPTS;
 
-    start(&o);
+    start_alone(&o);
     for (uint32_t i = 0; i < ARRAY_SIZE(ops); i++) {
         set_word(64, ops[i].word);
         inject(&ops[i], RQ_PSN + i, 64);
@@ -121,8 +109,8 @@ static void test_values(void)
         }
         CHECK(!get_word(56) && !get_word(72));
     }
-    CHECK_EQ(rc_query(&q).msn, htole32(ARRAY_SIZE(ops)));
-    CHECK_EQ(rc_state(&q), QHCA_QPS_RTS);
+    CHECK_EQ(rc_query(&qp).msn, htole32(ARRAY_SIZE(ops)));
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
 /* All bits, or no boundary: what the plain ones do. */
@@ -131,7 +119,7 @@ static void test_plain(void)
     struct rc_opts o = RC_OPTS;
     uint64_t rng = 99;
 
-    start(&o);
+    start_alone(&o);
     for (uint32_t i = 0; i < 1000; i += 2) {
         uint64_t v = test_random(&rng), x = test_random(&rng);
         struct op op = {
@@ -163,7 +151,7 @@ static void test_duplicates(void)
     static const struct op plain = { RC_FETCH_ADD, .swap_add = 5 };
     struct rc_opts o = RC_OPTS;
 
-    start(&o);
+    start_alone(&o);
     set_word(0, 0xfe);
     inject(&add, RQ_PSN, 0);
     inject(&swap, RQ_PSN + 1, 0);
@@ -177,10 +165,10 @@ static void test_duplicates(void)
     inject(&swap, RQ_PSN, 0);           /* it was none of these */
     inject(&plain, RQ_PSN, 0);
     inject(&add, RQ_PSN + 1, 0);
-    peer_expect_none(&q);
+    peer_expect_none(&qp);
     CHECK(get_word(0) == 0xf3);
     CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 5);
-    CHECK_EQ(rc_state(&q), QHCA_QPS_RTS);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
 /* What is refused for plain ones is refused for these (I-004 to I-026). */
@@ -216,16 +204,15 @@ static void test_refusals(void)
 
         o.access = c[j].access;
         o.dest_rd_atomic = c[j].resources;
-        start(&o);
+        start_alone(&o);
         p = request(&op, RQ_PSN, c[j].off);
         p.rkey ^= c[j].key;
-        peer_inject(&q, &p, "payload", c[j].payload);
-        CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, RQ_PSN).syndrome,
+        peer_inject(&qp, &p, "payload", c[j].payload);
+        CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, RQ_PSN).syndrome,
                  c[j].syndrome);
-        CHECK_EQ(rc_state(&q), QHCA_QPS_ERR);
-        eq_expect(&node.async, c[j].event, q.qpn);
+        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+        eq_expect(&node.async, c[j].event, qp.qpn);
         CHECK(!get_word(0));
-        harness_cleanup();
     }
 }
 
@@ -237,14 +224,15 @@ static void test_region(void)
     struct roce_packet p;
     struct gmr mr;
 
-    start(&o);
+    start_alone(&o);
     mr = mr_create(g, node.pdn, 4096, QHCA_ACCESS_LOCAL_WRITE |
                                       QHCA_ACCESS_REMOTE_WRITE);
     p = request(&op, RQ_PSN, 0);
     p.va = mr.addr;
     p.rkey = mr.key;
-    peer_inject(&q, &p, NULL, 0);
-    CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, RQ_PSN).syndrome, AETH_NAK_ACCESS);
+    peer_inject(&qp, &p, NULL, 0);
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, RQ_PSN).syndrome,
+             AETH_NAK_ACCESS);
 }
 
 /* Only RC has them, and no other opcode from there (E-027). */
@@ -259,7 +247,7 @@ static void test_service(void)
         uint64_t drops = 0;
 
         o.type = types[i];
-        start(&o);
+        start_alone(&o);
         for (unsigned op = SVC_VENDOR; op < 256; op++) {
             const struct op r = { (uint8_t)op, .swap_add = 7 };
 
@@ -270,10 +258,9 @@ static void test_service(void)
             drops++;
         }
         CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), drops);
-        peer_expect_none(&q);
-        CHECK_EQ(rc_state(&q), QHCA_QPS_RTS);
+        peer_expect_none(&qp);
+        CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
         CHECK(!get_word(0));
-        harness_cleanup();
     }
 }
 
@@ -299,7 +286,7 @@ static void test_contention(void)
     static const unsigned times[] = { 1, 2, QHCA_MASKED_TRIES - 1 };
     struct rc_opts o = RC_OPTS;
 
-    start(&o);
+    start_alone(&o);
     g->on_cas = touch;
     for (uint32_t i = 0; i < ARRAY_SIZE(times); i++) {
         busy = times[i];
@@ -314,11 +301,12 @@ static void test_contention(void)
     tries = 0;
     set_word(0, 0xffffffff);
     inject(&add, RQ_PSN + 3, 0);
-    CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, RQ_PSN + 3).syndrome, AETH_NAK_OP);
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, RQ_PSN + 3).syndrome,
+             AETH_NAK_OP);
     CHECK_EQ(tries, QHCA_MASKED_TRIES);
     CHECK(get_word(0) == ((uint64_t)tries << 32 | 0xffffffff));
-    CHECK_EQ(rc_state(&q), QHCA_QPS_ERR);
-    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, q.qpn);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
 }
 
 static void test_bad_memory(void)
@@ -326,11 +314,11 @@ static void test_bad_memory(void)
     static const struct op add = { FAA, .swap_add = 1 };
     struct rc_opts o = RC_OPTS;
 
-    start(&o);
+    start_alone(&o);
     g->bad_from = node.mr.addr;
     g->bad_to = node.mr.addr + 8;
     inject(&add, RQ_PSN, 0);
-    CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, RQ_PSN).syndrome, AETH_NAK_OP);
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, RQ_PSN).syndrome, AETH_NAK_OP);
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 1);
 }
 

@@ -2,7 +2,7 @@
 /*
  * qhca engine tests: multicast groups of UD QPs.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define UD(op)  (SVC_UD | RC_##op)
 #define GRH     40
@@ -14,23 +14,15 @@ static const uint8_t group4[16] = {
 };
 static const uint8_t group6[16] = { 0xff, 0x0e, [12] = 1, [15] = 0x77 };
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp[NUM_QPS];
-static struct guest *g;
+static struct rc_qp qps[NUM_QPS];
 
 static void start(bool ipv6)
 {
-    struct rc_opts o = RC_OPTS;
-    struct node peer = far;
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
 
-    peer.ipv6 = ipv6;
-    node = node_new(NULL, 1);
-    g = node.g;
-    node_set_gid(&node, ipv6, QHCA_NO_VLAN);
-    o.type = QHCA_QPT_UD;
+    start_gid(ipv6, QHCA_NO_VLAN);
     for (unsigned i = 0; i < NUM_QPS; i++) {
-        qp[i] = rc_scripted(&node, &o, &peer);
+        qps[i] = rc_scripted(&node, &o, &far);
     }
 }
 
@@ -46,12 +38,12 @@ static int mcast(unsigned opcode, const uint8_t *gid, uint32_t qpn)
 
 static int attach(const uint8_t *gid, unsigned i)
 {
-    return mcast(QHCA_CMD_ATTACH_MCAST, gid, qp[i].qpn);
+    return mcast(QHCA_CMD_ATTACH_MCAST, gid, qps[i].qpn);
 }
 
 static int detach(const uint8_t *gid, unsigned i)
 {
-    return mcast(QHCA_CMD_DETACH_MCAST, gid, qp[i].qpn);
+    return mcast(QHCA_CMD_DETACH_MCAST, gid, qps[i].qpn);
 }
 
 /* A packet of the peer's to the group, by the right address. */
@@ -59,7 +51,7 @@ static struct roce_packet packet(const uint8_t *gid)
 {
     static const uint8_t mac4[6] = { 0x01, 0x00, 0x5e, 0x01, 2, 3 };
     static const uint8_t mac6[6] = { 0x33, 0x33, 1, 0, 0, 0x77 };
-    struct roce_packet p = peer_packet(&qp[0], UD(SEND_ONLY), 1);
+    struct roce_packet p = peer_packet(&qps[0], UD(SEND_ONLY), 1);
 
     p.dest_qp = MCAST;
     memcpy(p.dgid, gid, 16);
@@ -69,21 +61,21 @@ static struct roce_packet packet(const uint8_t *gid)
 
 static void inject(const struct roce_packet *p)
 {
-    peer_inject(&qp[0], p, "to all", 6);
+    peer_inject(&qps[0], p, "to all", 6);
 }
 
 static void room(unsigned i)
 {
-    rc_recv(&qp[i], i, 1000 * i, GRH + 6);
+    rc_recv(&qps[i], i, 1000 * i, GRH + 6);
 }
 
 static void expect(unsigned i)
 {
-    struct qhca_cqe c = rc_expect(&qp[i].rcq, i, 0);
+    struct qhca_cqe c = rc_expect(&qps[i].rcq, i, 0);
 
     CHECK_EQ(le32toh(c.byte_len), GRH + 6);
     CHECK(!memcmp(guest_ptr(g, node.mr.addr + 1000 * i + GRH, 6), "to all", 6));
-    rc_expect_none(&qp[i].rcq);
+    rc_expect_none(&qps[i].rcq);
 }
 
 static void test_commands(void)
@@ -106,12 +98,12 @@ static void test_commands(void)
     CHECK_EQ(attach(group4, 0), QHCA_OK);
     CHECK_EQ(attach(group6, 0), QHCA_OK);
     CHECK_EQ(detach(group4, 1), QHCA_ERR_STATE);
-    CHECK_EQ(rc_destroy(&qp[0]), QHCA_ERR_BUSY);
+    CHECK_EQ(rc_destroy(&qps[0]), QHCA_ERR_BUSY);
     CHECK_EQ(detach(group4, 0), QHCA_OK);
     CHECK_EQ(detach(group4, 0), QHCA_ERR_STATE);
-    CHECK_EQ(rc_destroy(&qp[0]), QHCA_ERR_BUSY);
+    CHECK_EQ(rc_destroy(&qps[0]), QHCA_ERR_BUSY);
     CHECK_EQ(detach(group6, 0), QHCA_OK);
-    CHECK_EQ(rc_destroy(&qp[0]), QHCA_OK);
+    CHECK_EQ(rc_destroy(&qps[0]), QHCA_OK);
     CHECK_EQ(attach(group4, 1), QHCA_OK);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
 }
@@ -139,7 +131,7 @@ static void test_limits(void)
     o.type = QHCA_QPT_UD;
     o.sq_log = o.rq_log = 1;
     for (uint32_t i = 1; i <= max_qp; i++) {
-        struct rc_qp q = rc_create_shared(&qp[0], &o);
+        struct rc_qp q = rc_create_shared(&qps[0], &o);
 
         CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, gid, q.qpn),
                  i < max_qp ? QHCA_OK : QHCA_ERR_NO_RESOURCE);
@@ -159,7 +151,7 @@ static void test_receive(bool ipv6)
     p = packet(gid);
     room(0);
     inject(&p);                         /* before anybody is in the group */
-    rc_expect_none(&qp[0].rcq);
+    rc_expect_none(&qps[0].rcq);
     for (unsigned i = 0; i < NUM_QPS; i++) {
         CHECK_EQ(attach(gid, i), QHCA_OK);
         CHECK_EQ(attach(gid, i), QHCA_OK);
@@ -167,26 +159,26 @@ static void test_receive(bool ipv6)
     room(2);
     inject(&p);
     expect(0);
-    rc_expect_none(&qp[1].rcq);         /* it had no receive WR */
+    rc_expect_none(&qps[1].rcq);         /* it had no receive WR */
     expect(2);
     for (unsigned i = 0; i < NUM_QPS; i++) {
         room(i);
     }
-    CHECK_EQ(rc_modify(&qp[0], &a, QHCA_QP_QKEY), QHCA_OK);
-    CHECK_EQ(rc_set_state(&qp[2], QHCA_QPS_ERR), QHCA_OK);
-    rc_expect(&qp[2].rcq, 2, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_modify(&qps[0], &a, QHCA_QP_QKEY), QHCA_OK);
+    CHECK_EQ(rc_set_state(&qps[2], QHCA_QPS_ERR), QHCA_OK);
+    rc_expect(&qps[2].rcq, 2, QHCA_WC_WR_FLUSH_ERR);
     before = counter(g, QHCA_CNT_RX_BAD_QKEY);
     inject(&p);
-    rc_expect_none(&qp[0].rcq);
+    rc_expect_none(&qps[0].rcq);
     expect(1);
-    rc_expect_none(&qp[2].rcq);
+    rc_expect_none(&qps[2].rcq);
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_QKEY), before + 1);
     for (unsigned i = 0; i < NUM_QPS; i++) {
         CHECK_EQ(detach(gid, i), QHCA_OK);
     }
     room(1);
     inject(&p);
-    rc_expect_none(&qp[1].rcq);         /* G-019 */
+    rc_expect_none(&qps[1].rcq);         /* G-019 */
 }
 
 static void test_receive_ipv4(void)
@@ -217,32 +209,32 @@ static void test_filter(void)
     p.vlan = 7;
     inject(&p);
     p = good;
-    p.dest_qp = qp[0].qpn;
+    p.dest_qp = qps[0].qpn;
     inject(&p);
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 1);
     p = good;
     p.opcode = SVC_UC | RC_SEND_ONLY;
     inject(&p);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 1);
-    p = peer_packet(&qp[0], UD(SEND_ONLY), 1);
+    p = peer_packet(&qps[0], UD(SEND_ONLY), 1);
     p.dest_qp = MCAST;
     inject(&p);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 2);
-    rc_expect_none(&qp[0].rcq);
+    rc_expect_none(&qps[0].rcq);
     inject(&good);
     expect(0);
 }
 
 static void send_to_group(unsigned i)
 {
-    struct rc_wr wr = rc_wr(&qp[i], QHCA_WR_SEND, 9000, 6);
+    struct rc_wr wr = rc_wr(&qps[i], QHCA_WR_SEND, 9000, 6);
     struct roce_packet p = packet(group4);
 
     memcpy(guest_ptr(g, node.mr.addr + 9000, 6), "to all", 6);
     memcpy(wr.av.dgid, group4, 16);
     memcpy(wr.av.dmac, p.dmac, 6);
     wr.qpn = MCAST;
-    rc_post(&qp[i], &wr);
+    rc_post(&qps[i], &wr);
     guest_settle(g);
 }
 
@@ -262,7 +254,7 @@ static void test_send(void)
 {
     start(false);
     send_to_group(0);
-    rc_expect(&qp[0].scq, 0x1000, 0);
+    rc_expect(&qps[0].scq, 0x1000, 0);
     CHECK_EQ(leave(), 1);
     CHECK_EQ(attach(group4, 0), QHCA_OK);
     CHECK_EQ(attach(group4, 1), QHCA_OK);
@@ -280,7 +272,7 @@ static void test_send(void)
     g->net_blocked = false;
     qhca_engine_tx_ready(g->e, *g->clock);
     CHECK_EQ(leave(), 1);
-    CHECK_EQ(rc_expect(&qp[2].scq, 0x1000, 0).status, 0);
+    CHECK_EQ(rc_expect(&qps[2].scq, 0x1000, 0).status, 0);
 }
 
 static const struct test tests[] = {

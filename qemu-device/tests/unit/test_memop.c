@@ -4,6 +4,7 @@
  * where they stand among the work requests that have packets.
  */
 #include "harness/debug.h"
+#include "harness/fixture.h"
 #include "harness/keys.h"
 
 #define RW      (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
@@ -12,22 +13,13 @@
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define RPSN    0x222222u       /* rq_psn */
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp, peer;
-static struct guest *g;
-
 /* Two QPs of one machine. */
 static void start(void)
 {
     struct rc_opts o = RC_OPTS;
 
     o.qp_flags = KERNEL_QP;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_create(&node, &o);
-    peer = rc_create(&node, &o);
-    rc_connect(&qp, &peer);
+    start_pair(&o);
 }
 
 /* A QP whose peer is the test. */
@@ -36,9 +28,7 @@ static void start_scripted(void)
     struct rc_opts o = RC_OPTS;
 
     o.qp_flags = KERNEL_QP;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far);
+    start_alone(&o);
 }
 
 static bool usable(uint32_t key, uint64_t addr, uint64_t len, unsigned access)
@@ -184,7 +174,6 @@ static void refused_regs(void)
         CHECK(!usable(f.key, bad_regs[i].addr, 1, 0));
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, f.key), QHCA_OK);
         CHECK_EQ(g->e->table_blocks, before);
-        harness_cleanup();
     }
 }
 
@@ -219,7 +208,6 @@ static void wrong_objects(void)
         CHECK_EQ(usable(f.key, IOVA, 1, 0), i == REG_VALID || i == INV_VARIANT);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);                  /* I-035 */
         CHECK(counter(g, QHCA_CNT_BAD_KEY) > 0);
-        harness_cleanup();
     }
 }
 
@@ -374,7 +362,6 @@ static void refused_send_inv(void)
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
         CHECK(usable(f.key, IOVA, 1, 0));
         CHECK(usable(node.mr.key, node.mr.addr, 1, 0));
-        harness_cleanup();
     }
 }
 

@@ -106,7 +106,6 @@ static void to_read(void)
         do_memop(&qp, &wr, QHCA_WC_SUCCESS);
         CHECK(usable(&qp, wr.key, at(0), 100, RD));
         CHECK(!usable(&qp, wr.key, at(0), 1, WR));
-        harness_cleanup();
     }
 }
 
@@ -131,7 +130,6 @@ static void type2(void)
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_MW, key), QHCA_OK);
         /* None of the many before keeps it. */
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
-        harness_cleanup();
     }
 }
 
@@ -258,7 +256,6 @@ static void refused_binds(void)
         CHECK_EQ(usable(&qp, key ^ 2, at(50), 100, RD), type == QHCA_MW_1);
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_MW, key), QHCA_OK);
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
-        harness_cleanup();
     }
 }
 
@@ -285,7 +282,6 @@ static void invalidation(void)
             CHECK(!usable(&qp, key, at(0), 1, RD));
             CHECK(usable(&other, key, at(0), 1, RD));
         }
-        harness_cleanup();
     }
 }
 
@@ -296,7 +292,6 @@ static void invalidation(void)
 static void foreign_invalidation(void)
 {
     for (unsigned i = 2; i < 2 * ARRAY_SIZE(types); i++) {
-        static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
         struct rc_opts o = RC_OPTS;
         struct rc_qp foreign;
         struct node strange;
@@ -319,7 +314,6 @@ static void foreign_invalidation(void)
         invalidate(&other, key, QHCA_WC_SUCCESS);
         bind_window(&other, key, 0, 100, RD, QHCA_WC_SUCCESS);
         CHECK(usable(&other, key, at(0), 100, RD));
-        harness_cleanup();
     }
 }
 
@@ -351,7 +345,6 @@ static void holding(void)
         CHECK(!usable(&qp, key, at(0), 1, RD));
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
         CHECK_EQ(rc_destroy(&qp), keeps_qp ? QHCA_OK : QHCA_ERR_OBJ);
-        harness_cleanup();
     }
 }
 

@@ -26,7 +26,6 @@ static void over_the_wire(void)
                                          QHCA_WC_REM_ACCESS_ERR);
         CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, at(4096), 4097),
                  QHCA_WC_REM_ACCESS_ERR);
-        harness_cleanup();
     }
 }
 
@@ -45,7 +44,6 @@ static void domains(void)
                  types[i] == QHCA_MW_1);
         CHECK_EQ(key_allows(g, pd2, qp.qpn, key, at(0), 1, RD),
                  types[i] == QHCA_MW_2A);
-        harness_cleanup();
     }
 }
 
@@ -102,7 +100,6 @@ static void remote_invalidation(void)
             CHECK_EQ(use(&peer, QHCA_WR_RDMA_READ, key, at(0), 1),
                      QHCA_WC_REM_ACCESS_ERR);                   /* F-052 */
         }
-        harness_cleanup();
     }
 }
 

@@ -5,6 +5,7 @@
  * (IBTA 10.8.3).
  */
 #include "harness/debug.h"
+#include "harness/fixture.h"
 #include "harness/keys.h"
 
 #define RW      (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
@@ -12,10 +13,6 @@
 #define IOVA    0x123456000ull
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
 static struct fast f;
 
 static void start(void)
@@ -25,9 +22,7 @@ static void start(void)
     o.sq_log = 8;
     o.qp_flags = KERNEL_QP;
     o.cq_log = 9;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far);
+    start_alone(&o);
     f = fast_create(&node, 4, 3);
 }
 
@@ -404,7 +399,6 @@ static void datagrams(void)
         rc_bring_up(&qp, QHCA_QPS_RTS);
         wr = wr_inv(&qp, ops[i], f.key);
         do_memop(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
-        harness_cleanup();
     }
 }
 
@@ -419,7 +413,6 @@ static void malformed(void)
         wr.num_sge = i ? 0 : 1;
         wr.flags |= i ? QHCA_WQE_INLINE : 0;
         do_memop(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
-        harness_cleanup();
     }
 }
 

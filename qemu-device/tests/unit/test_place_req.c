@@ -9,16 +9,6 @@
 #define T(code)     (4096ull << (code))
 #define GLOBAL      QHCA_ACCESS_FLUSH_GLOBAL
 
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp q;
-
-static void start_alone(const struct rc_opts *o)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    q = rc_scripted(&node, o, &far);
-}
-
 static struct rc_wr flush(const struct rc_qp *from, uint64_t off, uint32_t len)
 {
     struct rc_wr wr = rc_wr(from, QHCA_WR_FLUSH, 0, 0);
@@ -32,29 +22,29 @@ static struct rc_wr flush(const struct rc_qp *from, uint64_t off, uint32_t len)
 
 static void post(uint8_t opcode)
 {
-    struct rc_wr wr = rc_wr(&q, opcode, 0, 8);
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, 8);
 
     if (opcode == QHCA_WR_FLUSH) {
-        wr = flush(&q, 0, 8);
+        wr = flush(&qp, 0, 8);
     }
     wr.raddr = 0x10000;
     wr.rkey = 0xcafe;
-    rc_post(&q, &wr);
+    rc_post(&qp, &wr);
     guest_settle(g);
 }
 
 /* WRs are numbered 0x1000 + posting order. */
 static struct qhca_cqe done(unsigned i, unsigned status)
 {
-    return rc_expect(&q.scq, 0x1000 + i, status);
+    return rc_expect(&qp.scq, 0x1000 + i, status);
 }
 
 static void answer(uint8_t opcode, uint32_t psn, size_t len)
 {
     static const uint8_t data[1024];
-    struct roce_packet p = peer_packet(&q, opcode, psn);
+    struct roce_packet p = peer_packet(&qp, opcode, psn);
 
-    peer_inject(&q, &p, data, len);
+    peer_inject(&qp, &p, data, len);
 }
 
 /* What goes out, and how it ends. */
@@ -67,13 +57,13 @@ static void test_packets(void)
 
     o.max_inline = 0;                   /* the word is inline all the same */
     start_alone(&o);
-    wr = flush(&q, 16, 0x80000000u);
+    wr = flush(&qp, 16, 0x80000000u);
     wr.flush_type = QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT;
     wr.flush_level = QHCA_FLUSH_MR;
     wr.flags |= QHCA_WQE_SOLICITED;
-    rc_post(&q, &wr);
+    rc_post(&qp, &wr);
     guest_settle(g);
-    p = peer_expect(&q, RC_FLUSH, PSN);
+    p = peer_expect(&qp, RC_FLUSH, PSN);
     CHECK(p.va == node.mr.addr + 16 && p.rkey == node.mr.key);
     CHECK_EQ(p.dma_len, 0x80000000u);
     CHECK(p.flush_type == 3 && p.flush_level == 1);
@@ -85,7 +75,7 @@ static void test_packets(void)
     CHECK_EQ(le32toh(cqe.byte_len), 0);
 
     guest_fill(g, node.mr.addr, 8, 5);
-    wr = rc_wr(&q, QHCA_WR_ATOMIC_WRITE, 0, 3);
+    wr = rc_wr(&qp, QHCA_WR_ATOMIC_WRITE, 0, 3);
     wr.sge[1] = wr.sge[0];
     wr.sge[1].addr += 3;
     wr.sge[1].length = 5;
@@ -93,9 +83,9 @@ static void test_packets(void)
     wr.raddr = 0x10008;
     wr.rkey = 0xcafe;
     wr.flags |= QHCA_WQE_SOLICITED;
-    rc_post(&q, &wr);
+    rc_post(&qp, &wr);
     guest_settle(g);
-    p = peer_expect(&q, RC_ATOMIC_WRITE, PSN + 1);
+    p = peer_expect(&qp, RC_ATOMIC_WRITE, PSN + 1);
     CHECK(p.va == 0x10008 && p.rkey == 0xcafe && p.dma_len == 8);
     CHECK_EQ(p.payload_len, 8);
     for (size_t i = 0; i < 8; i++) {
@@ -110,9 +100,9 @@ static void test_packets(void)
     wr.flags = QHCA_WQE_SIGNALED | QHCA_WQE_INLINE;
     wr.inline_data = "\1\2\3\4\5\6\7\10";
     wr.inline_len = 8;
-    rc_post(&q, &wr);
+    rc_post(&qp, &wr);
     guest_settle(g);
-    CHECK(!memcmp(peer_expect(&q, RC_ATOMIC_WRITE, PSN + 2).payload,
+    CHECK(!memcmp(peer_expect(&qp, RC_ATOMIC_WRITE, PSN + 2).payload,
                   wr.inline_data, 8));
 }
 
@@ -148,19 +138,18 @@ static void test_bad_wqes(void)
         struct rc_wr wr;
 
         start_alone(&o);
-        wr = rc_wr(&q, c[i].opcode, 0, c[i].len);
+        wr = rc_wr(&qp, c[i].opcode, 0, c[i].len);
         wr.num_sge = wr.inline_len = c[i].sges;
         wr.flags |= c[i].flags;
         wr.flush_type = c[i].type;
         wr.flush_level = c[i].level;
         wr.flush_len = c[i].len;
-        rc_post(&q, &wr);
+        rc_post(&qp, &wr);
         guest_settle(g);
         done(0, c[i].status);
-        peer_expect_none(&q);
+        peer_expect_none(&qp);
         CHECK_EQ(counter(g, QHCA_CNT_BAD_WQE), 1);
-        CHECK_EQ(rc_state(&q), QHCA_QPS_ERR);
-        harness_cleanup();
+        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
     }
 }
 
@@ -187,10 +176,9 @@ static void test_not_here(void)
         } else if (ops[i % 2] == QHCA_WR_ATOMIC_WRITE) {
             done(0, QHCA_WC_LOC_PROT_ERR);
         } else {
-            peer_expect(&q, RC_FLUSH, PSN);     /* has no data here */
+            peer_expect(&qp, RC_FLUSH, PSN);     /* has no data here */
         }
-        peer_expect_none(&q);
-        harness_cleanup();
+        peer_expect_none(&qp);
     }
 }
 
@@ -212,11 +200,10 @@ static void test_bad_answers(void)
 
         start_alone(&o);
         post(ops[i % 2]);
-        CHECK_EQ(peer_drain(&q), 1);
+        CHECK_EQ(peer_drain(&qp), 1);
         answer(bad[i / 2].opcode, PSN, bad[i / 2].len);
         done(0, QHCA_WC_BAD_RESP_ERR);
-        CHECK_EQ(rc_state(&q), QHCA_QPS_ERR);
-        harness_cleanup();
+        CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
     }
 }
 
@@ -239,12 +226,11 @@ static void test_naks(void)
         post(QHCA_WR_RDMA_WRITE);
         post(ops[i % 2]);
         post(QHCA_WR_SEND);
-        CHECK_EQ(peer_drain(&q), 3);
-        peer_nak(&q, naks[i / 2].syndrome, PSN + 1);
+        CHECK_EQ(peer_drain(&qp), 3);
+        peer_nak(&qp, naks[i / 2].syndrome, PSN + 1);
         done(0, 0);
         done(1, naks[i / 2].status);                            /* I-037 */
         done(2, QHCA_WC_WR_FLUSH_ERR);
-        harness_cleanup();
     }
 }
 
@@ -261,21 +247,20 @@ static void test_lost(void)
         post(QHCA_WR_RDMA_WRITE);
         post(ops[i]);
         post(QHCA_WR_SEND);
-        CHECK_EQ(peer_drain(&q), 3);
-        peer_ack(&q, PSN + 2);
+        CHECK_EQ(peer_drain(&qp), 3);
+        peer_ack(&qp, PSN + 2);
         done(0, 0);
-        rc_expect_none(&q.scq);
-        peer_expect(&q, wire[i], PSN + 1);      /* at once, without a timeout */
-        peer_expect(&q, RC_SEND_ONLY, PSN + 2);
+        rc_expect_none(&qp.scq);
+        peer_expect(&qp, wire[i], PSN + 1);     /* at once, without a timeout */
+        peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
         guest_advance(g, T(10));
-        peer_expect(&q, wire[i], PSN + 1);
-        peer_expect(&q, RC_SEND_ONLY, PSN + 2);
+        peer_expect(&qp, wire[i], PSN + 1);
+        peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
         answer(RC_READ_RESP_ONLY, PSN + 1, 0);
         done(1, 0);
-        peer_ack(&q, PSN + 2);
+        peer_ack(&qp, PSN + 2);
         done(2, 0);
         CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 1);
-        harness_cleanup();
     }
 }
 
@@ -290,19 +275,19 @@ static void test_waiting(void)
     post(QHCA_WR_FLUSH);
     post(QHCA_WR_ATOMIC_WRITE);
     post(QHCA_WR_FLUSH);
-    peer_expect(&q, RC_FLUSH, PSN);
-    peer_expect(&q, RC_ATOMIC_WRITE, PSN + 1);
-    peer_expect_none(&q);
+    peer_expect(&qp, RC_FLUSH, PSN);
+    peer_expect(&qp, RC_ATOMIC_WRITE, PSN + 1);
+    peer_expect_none(&qp);
     answer(RC_READ_RESP_ONLY, PSN, 0);
-    peer_expect(&q, RC_FLUSH, PSN + 2);
-    wr = rc_wr(&q, QHCA_WR_SEND, 0, 8);
+    peer_expect(&qp, RC_FLUSH, PSN + 2);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
     wr.flags |= QHCA_WQE_FENCE;
-    rc_post(&q, &wr);
+    rc_post(&qp, &wr);
     guest_settle(g);
     answer(RC_READ_RESP_ONLY, PSN + 1, 0);
-    peer_expect_none(&q);
+    peer_expect_none(&qp);
     answer(RC_READ_RESP_ONLY, PSN + 2, 0);
-    peer_expect(&q, RC_SEND_ONLY, PSN + 3);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 3);
     done(0, 0);
     done(1, 0);
     done(2, 0);
@@ -372,7 +357,6 @@ static void test_windows(void)
     wr = flush(&peer, 4095, 2);
     wr.rkey = key;
     finish(&peer, &wr, QHCA_WC_REM_ACCESS_ERR);
-    harness_cleanup();
 
     for (unsigned i = 0; i < 2; i++) {
         start_for(QHCA_MW_2B);
@@ -382,7 +366,6 @@ static void test_windows(void)
                                             QHCA_ACCESS_FLUSH_PERSISTENT);
         wr.mr_key = without;
         do_memop(&qp, &wr, QHCA_WC_MW_BIND_ERR);
-        harness_cleanup();
     }
 }
 
@@ -394,11 +377,11 @@ static void test_rights(void)
     struct qhca_qp_attr a = { .access = htole16((uint16_t)all) };
 
     start_alone(&o);
-    CHECK_EQ(rc_modify(&q, &a, QHCA_QP_ACCESS_FLAGS), QHCA_OK);
-    CHECK_EQ(le16toh(rc_query(&q).attr.access), all);
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_ACCESS_FLAGS), QHCA_OK);
+    CHECK_EQ(le16toh(rc_query(&qp).attr.access), all);
     for (unsigned bit = 0; bit < 16; bit++) {
         a.access = htole16((uint16_t)(1u << bit));
-        CHECK_EQ(rc_modify(&q, &a, QHCA_QP_ACCESS_FLAGS),
+        CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_ACCESS_FLAGS),
                  all & 1u << bit ? QHCA_OK : QHCA_ERR_PARAM);
     }
 }

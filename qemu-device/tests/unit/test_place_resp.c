@@ -3,30 +3,19 @@
  * qhca engine tests: FLUSH and ATOMIC WRITE (annex A19) at the responder,
  * against a scripted peer.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN         0x222222u       /* rq_psn of RC_OPTS */
 #define GLOBAL      QHCA_FLUSH_GLOBAL
 #define PERSISTENT  QHCA_FLUSH_PERSISTENT
 #define BOTH        (QHCA_ACCESS_FLUSH_GLOBAL | QHCA_ACCESS_FLUSH_PERSISTENT)
 
-static struct node node;
-static struct guest *g;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp q;
 static const uint8_t word[8] = "\x01\x23\x45\x67\x89\xab\xcd\xef";
-
-static void start_alone(const struct rc_opts *o)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    q = rc_scripted(&node, o, &far);
-}
 
 static struct roce_packet flush(uint32_t psn, uint64_t off, uint32_t len,
                                 uint8_t level)
 {
-    struct roce_packet p = peer_packet(&q, RC_FLUSH, psn);
+    struct roce_packet p = peer_packet(&qp, RC_FLUSH, psn);
 
     p.va = node.mr.addr + off;
     p.rkey = node.mr.key;
@@ -38,7 +27,7 @@ static struct roce_packet flush(uint32_t psn, uint64_t off, uint32_t len,
 
 static struct roce_packet store(uint32_t psn, uint64_t off)
 {
-    struct roce_packet p = peer_packet(&q, RC_ATOMIC_WRITE, psn);
+    struct roce_packet p = peer_packet(&qp, RC_ATOMIC_WRITE, psn);
 
     p.va = node.mr.addr + off;
     p.rkey = node.mr.key;
@@ -50,13 +39,13 @@ static void inject(const struct roce_packet *p)
 {
     size_t len = p->opcode == RC_ATOMIC_WRITE ? 8 : 0;
 
-    peer_inject(&q, p, word, len);
+    peer_inject(&qp, p, word, len);
 }
 
 /* E-024: the answer of both. */
 static void expect_done(uint32_t psn, uint32_t msn)
 {
-    struct roce_packet p = peer_expect(&q, RC_READ_RESP_ONLY, psn);
+    struct roce_packet p = peer_expect(&qp, RC_READ_RESP_ONLY, psn);
 
     CHECK_EQ(p.payload_len, 0);
     CHECK_EQ(p.syndrome, AETH_ACK);
@@ -67,9 +56,9 @@ static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
 {
     struct qhca_eqe e;
 
-    CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, psn).syndrome, syndrome);
-    CHECK_EQ(rc_state(&q), QHCA_QPS_ERR);
-    eq_expect(&node.async, event, q.qpn);
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, psn).syndrome, syndrome);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    eq_expect(&node.async, event, qp.qpn);
     CHECK(!eq_next(&node.async, &e));
 }
 
@@ -99,8 +88,8 @@ static void test_flush(void)
     p.va = 5;                           /* a range of nothing is nowhere */
     inject(&p);
     expect_done(PSN + 3, 4);
-    CHECK_EQ(rc_query(&q).epsn, htole32(PSN + 4));
-    CHECK_EQ(rc_state(&q), QHCA_QPS_RTS);
+    CHECK_EQ(rc_query(&qp).epsn, htole32(PSN + 4));
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
 static void test_store(void)
@@ -119,7 +108,7 @@ static void test_store(void)
     CHECK_EQ(g->writes, writes);
     CHECK(!memcmp(memory(56), "\0\0\0\0\0\0\0", 8));
     CHECK(!memcmp(memory(72), "\0\0\0\0\0\0\0", 8));
-    rc_expect_none(&q.rcq);
+    rc_expect_none(&qp.rcq);
 }
 
 /* Payload and RETH both say 8 bytes (B-074). */
@@ -137,16 +126,14 @@ static void test_lengths(void)
         start_alone(&o);
         p = store(PSN, 0);
         p.dma_len = c[i].dma_len;
-        peer_inject(&q, &p, data, c[i].len);
+        peer_inject(&qp, &p, data, c[i].len);
         expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
         CHECK_EQ(g->stores, 0);
-        harness_cleanup();
     }
     start_alone(&o);
     p = flush(PSN, 0, 8, QHCA_FLUSH_RANGE);
-    peer_inject(&q, &p, data, 4);       /* a FLUSH carries nothing */
+    peer_inject(&qp, &p, data, 4);       /* a FLUSH carries nothing */
     expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
-    harness_cleanup();
     start_alone(&o);
     p = flush(PSN, 0, 0x80000001u, QHCA_FLUSH_RANGE);
     inject(&p);
@@ -175,7 +162,6 @@ static void test_kinds(void)
         } else {
             expect_done(PSN, 1);
         }
-        harness_cleanup();
     }
 }
 
@@ -232,7 +218,6 @@ static void test_refused(void)
             expect_done(PSN, 1);
         }
         CHECK_EQ(g->stores, 0);
-        harness_cleanup();
     }
 }
 
@@ -253,7 +238,6 @@ static void test_both(void)
         p.flush_type = GLOBAL | PERSISTENT;
         inject(&p);
         expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_REQ_ERR);
-        harness_cleanup();
     }
 }
 
@@ -287,14 +271,13 @@ static void test_resources(void)
         p = i ? store(PSN, 0) : flush(PSN, 0, 8, QHCA_FLUSH_RANGE);
         inject(&p);
         expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
-        harness_cleanup();
     }
     o.dest_rd_atomic = 2;
     start_alone(&o);
     g->net_blocked = true;
-    p = peer_packet(&q, RC_SEND_ONLY, PSN - 1);
+    p = peer_packet(&qp, RC_SEND_ONLY, PSN - 1);
     for (unsigned i = 0; i < 120; i++) {        /* keep the answers waiting */
-        peer_inject(&q, &p, NULL, 0);
+        peer_inject(&qp, &p, NULL, 0);
     }
     p = store(PSN, 0);
     inject(&p);
@@ -306,7 +289,7 @@ static void test_resources(void)
     qhca_engine_tx_ready(g->e, *g->clock);
     guest_settle(g);
     while (g->num_sent > 3) {
-        peer_next(&q, &p);
+        peer_next(&qp, &p);
     }
     expect_done(PSN, 1);
     expect_done(PSN + 1, 2);
@@ -326,7 +309,7 @@ static void test_duplicates(void)
     s = store(PSN + 1, 0);
     inject(&f);
     inject(&s);
-    CHECK_EQ(peer_drain(&q), 2);
+    CHECK_EQ(peer_drain(&qp), 2);
     memset(guest_ptr(g, node.mr.addr, 8), 0x77, 8);
     inject(&s);
     expect_done(PSN + 1, 2);
@@ -342,22 +325,22 @@ static void test_duplicates(void)
     p = s;
     p.psn = PSN;
     inject(&p);
-    p = peer_packet(&q, RC_READ_REQUEST, PSN);
+    p = peer_packet(&qp, RC_READ_REQUEST, PSN);
     p.va = node.mr.addr;
     p.rkey = node.mr.key;
     inject(&p);
-    p = peer_packet(&q, RC_FETCH_ADD, PSN + 1);
+    p = peer_packet(&qp, RC_FETCH_ADD, PSN + 1);
     inject(&p);
-    peer_expect_none(&q);
+    peer_expect_none(&qp);
 
-    p = peer_packet(&q, RC_SEND_ONLY, PSN - 1);
+    p = peer_packet(&qp, RC_SEND_ONLY, PSN - 1);
     inject(&p);                         /* D-014: nothing beyond the FLUSH */
-    CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, PSN - 1).syndrome, AETH_ACK);
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN - 1).syndrome, AETH_ACK);
     p = flush(PSN + 2, 0, 8, QHCA_FLUSH_MR);
     inject(&p);                         /* takes the place of the first */
     expect_done(PSN + 2, 3);
     inject(&f);
-    peer_expect_none(&q);
+    peer_expect_none(&qp);
     inject(&s);
     expect_done(PSN + 1, 3);
 
@@ -377,28 +360,28 @@ static void test_order(void)
     p = store(PSN, 0);
     p.opcode = RC_WRITE_FIRST;
     p.dma_len = 1024 + 8;
-    peer_inject(&q, &p, guest_ptr(g, node.mr.addr + 4096, 1024), 1024);
-    CHECK_EQ(peer_drain(&q), 1);
+    peer_inject(&qp, &p, guest_ptr(g, node.mr.addr + 4096, 1024), 1024);
+    CHECK_EQ(peer_drain(&qp), 1);
     p = flush(PSN + 2, 0, 8, QHCA_FLUSH_RANGE);
     inject(&p);                         /* its last packet is missing */
-    CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, PSN + 1).syndrome, AETH_NAK_SEQ);
+    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN + 1).syndrome, AETH_NAK_SEQ);
     p = store(PSN + 3, 0);
     inject(&p);
-    peer_expect_none(&q);
+    peer_expect_none(&qp);
     CHECK_EQ(g->stores, 0);
-    p = peer_packet(&q, RC_WRITE_LAST, PSN + 1);
-    peer_inject(&q, &p, word, 8);
-    CHECK_EQ(peer_drain(&q), 1);
+    p = peer_packet(&qp, RC_WRITE_LAST, PSN + 1);
+    peer_inject(&qp, &p, word, 8);
+    CHECK_EQ(peer_drain(&qp), 1);
     p = flush(PSN + 2, 0, 8, QHCA_FLUSH_RANGE);
     inject(&p);
     CHECK(!memcmp(memory(1024), word, 8));
     expect_done(PSN + 2, 2);
-    p = peer_packet(&q, RC_WRITE_FIRST, PSN + 3);
+    p = peer_packet(&qp, RC_WRITE_FIRST, PSN + 3);
     p.va = node.mr.addr;
     p.rkey = node.mr.key;
     p.dma_len = 2048;
-    peer_inject(&q, &p, guest_ptr(g, node.mr.addr + 4096, 1024), 1024);
-    CHECK_EQ(peer_drain(&q), 1);
+    peer_inject(&qp, &p, guest_ptr(g, node.mr.addr + 4096, 1024), 1024);
+    CHECK_EQ(peer_drain(&qp), 1);
     p = store(PSN + 4, 0);              /* in the middle of a message */
     inject(&p);
     expect_refusal(AETH_NAK_INV_REQ, PSN + 4, QHCA_EVENT_QP_REQ_ERR);

@@ -4,15 +4,11 @@
  * to D-055, and the line of answers.
  */
 #include "harness/debug.h"
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define MTU     1024
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
 static uint8_t data[MTU];
 
 static void start(uint8_t dest_rd_atomic)
@@ -20,9 +16,7 @@ static void start(uint8_t dest_rd_atomic)
     struct rc_opts o = RC_OPTS;
 
     o.dest_rd_atomic = dest_rd_atomic;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far);
+    start_alone(&o);
 }
 
 static struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,

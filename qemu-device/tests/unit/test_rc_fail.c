@@ -4,28 +4,13 @@
  * that overrun, local keys, lengths, rings that are gone, packets of strangers.
  */
 #include "harness/debug.h"
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define T(code) (4096ull << (code))
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
-
 /* More QPs than node.async has room for. */
 #define MANY    40
-
-/* A QP whose peer is the test. */
-static void start(const struct rc_opts *o, unsigned state)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_create(&node, o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, state);
-}
 
 static void post_flags(uint8_t opcode, uint32_t len, uint8_t flags)
 {
@@ -81,7 +66,7 @@ static void test_overrun_of_many(void)
     struct qhca_eqe eqe;
 
     o.cq_log = 0;
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_EQ, node.async.eqn), QHCA_OK);
     node.async = eq_create(g, 0, 1, QHCA_EQ_ASYNC);
     for (unsigned i = 0; i < MANY; i++) {
@@ -107,7 +92,7 @@ static void test_overrun(void)
     struct rc_opts o = RC_OPTS;
 
     o.cq_log = 1;
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     rc_recv(&qp, 5, 0, 8);
     for (unsigned i = 0; i < 4; i++) {
         post(QHCA_WR_SEND, 8);
@@ -124,9 +109,8 @@ static void test_overrun(void)
     rc_expect(&qp.rcq, 5, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(cq_query(&qp.scq).state, QHCA_CQ_ERROR);
     expect_no_new_qp();
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);            /* by what is received */
+    start_alone(&o);            /* by what is received */
     for (unsigned i = 0; i < 4; i++) {
         struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, 0x222222 + i);
 
@@ -137,9 +121,8 @@ static void test_overrun(void)
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
     no_event();
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);            /* by the flush */
+    start_alone(&o);            /* by the flush */
     for (unsigned i = 0; i < 4; i++) {
         rc_recv(&qp, i, 0, 8);
     }
@@ -162,7 +145,7 @@ static void test_local_errors(void)
         struct rc_wr wr;
         struct gmr mr;
 
-        start(&o, QHCA_QPS_RTS);
+        start_alone(&o);
         wr = rc_wr(&qp, op, 0, 8);
         mr = mr_create(g, i / 4 == 2 ? pd_create(g) : node.pdn, 4096,
                        QHCA_ACCESS_REMOTE_READ);        /* read-only */
@@ -186,7 +169,6 @@ static void test_local_errors(void)
             CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
             CHECK_EQ(peer_drain(&qp), 0);
         }
-        harness_cleanup();
     }
 }
 
@@ -197,7 +179,7 @@ static void test_dereg_midway(void)
     struct rc_wr wr;
     struct gmr mr;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     mr = mr_create(g, node.pdn, 100 * 1024, 0);
     post(QHCA_WR_SEND, 8);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 100 * 1024);
@@ -219,7 +201,7 @@ static void test_lengths(void)
     struct rc_opts o = RC_OPTS;
     struct rc_wr wr;
 
-    start(&o, QHCA_QPS_RTS);            /* I-032, B-027: 2^32 + 8 in all */
+    start_alone(&o);            /* I-032, B-027: 2^32 + 8 in all */
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
     for (unsigned i = 1; i < 3; i++) {
         wr.sge[i] = wr.sge[0];
@@ -228,36 +210,31 @@ static void test_lengths(void)
     wr.num_sge = 3;
     rc_post(&qp, &wr);
     done(0, QHCA_WC_LOC_LEN_ERR);
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);            /* one byte too many */
+    start_alone(&o);            /* one byte too many */
     wr.sge[0].length = 1;
     wr.num_sge = 2;
     rc_post(&qp, &wr);
     done(0, QHCA_WC_LOC_LEN_ERR);
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);            /* B-032 */
+    start_alone(&o);            /* B-032 */
     post(QHCA_WR_ATOMIC_CMP_AND_SWP, 7);
     done(0, QHCA_WC_LOC_LEN_ERR);
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);            /* B-024: five in a queue for four */
+    start_alone(&o);            /* B-024: five in a queue for four */
     wr.num_sge = 5;
     rc_post(&qp, &wr);
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_LOC_QP_OP_ERR);
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);            /* H-002: the ring is gone */
+    start_alone(&o);            /* H-002: the ring is gone */
     g->bad_from = gbuf_addr(&qp.sq, 0);
     g->bad_to = g->bad_from + 4096;
     post(QHCA_WR_SEND, 8);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
     rc_expect(&qp.scq, 0, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);            /* behind a packet that is out */
+    start_alone(&o);            /* behind a packet that is out */
     g->bad_from = gbuf_addr(&qp.sq, 1u << qp.sq_stride);
     g->bad_to = g->bad_from + 4096;
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
@@ -298,7 +275,7 @@ static void test_strangers(void)
         .opcode = htole16(QHCA_CMD_QUERY_PORT), .obj.obj = htole32(1),
     };
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     rc_recv(&qp, 1, 0, 8);
     good = peer_packet(&qp, RC_SEND_ONLY, 0x222222);
     p = good;
@@ -348,7 +325,7 @@ static void test_gid_gone(void)
         .opcode = htole16(QHCA_CMD_SET_GID), .set_gid.port = 1,
     };
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
     post(QHCA_WR_SEND, 8);
     guest_advance(g, 8 * T(10));
@@ -363,7 +340,7 @@ static void test_grace(void)
     const uint8_t junk[64] = { 0 };
 
     o.retry = 0;
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     post(QHCA_WR_SEND, 8);
     for (unsigned i = 0; i < 2; i++) {
         rc_expect_none(&qp.scq);

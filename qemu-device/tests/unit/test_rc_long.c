@@ -5,7 +5,7 @@
  * believe: the test moves the requester's PSNs as they would have.
  */
 #include "harness/debug.h"
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0xfffff0u       /* wraps on the way (D-003) */
 #define MTU     256u
@@ -14,10 +14,6 @@
 #define PIECE   65536u          /* packets that one READ request asks for */
 #define MIB     (1u << 20)
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
 static const uint8_t data[1024] = { 0x77 };
 
 static void start(void)
@@ -28,9 +24,7 @@ static void start(void)
     o.sq_psn = PSN;
     o.rd_atomic = 1;
     o.qp_flags = KERNEL_QP;     /* may name addresses without memory */
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far);
+    start_alone(&o);
 }
 
 /*
@@ -170,14 +164,11 @@ static void test_write(void)
 static void start_receive(uint8_t type, unsigned left)
 {
     struct qhca_seg_le sge[4];
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(type);
     struct roce_packet p;
 
-    o.type = type;
     o.qp_flags = KERNEL_QP;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far);
+    start_alone(&o);
     for (unsigned i = 0; i < 4; i++) {
         sge[i] = (struct qhca_seg_le) {
             node.mr.addr, LEN / 2, QHCA_RESERVED_LKEY,
@@ -215,7 +206,6 @@ static void test_send(void)
     peer_expect(&qp, RC_ACKNOWLEDGE, qp.o.rq_psn + 1);
     CHECK_EQ(le32toh(rc_expect(&qp.rcq, 1, 0).byte_len), LEN);
     CHECK_EQ(byte_at(8192 - 1024), 0x77);
-    harness_cleanup();
 
     start_receive(QHCA_QPT_RC, 1023);
     inject_last();
@@ -224,7 +214,6 @@ static void test_send(void)
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
     CHECK_EQ(byte_at(8192 - 1023), 0);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    harness_cleanup();
 
     start_receive(QHCA_QPT_UC, 1023);
     inject_last();

@@ -5,24 +5,16 @@
  */
 #include <stdio.h>
 
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define MTU     1024
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
 static uint8_t data[4096];
 
 static void start(const struct rc_opts *o, unsigned state)
 {
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_create(&node, o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, state);
+    start_in(o, state);
     for (size_t i = 0; i < sizeof(data); i++) {
         data[i] = (uint8_t)(i * 3 + 1);
     }
@@ -138,7 +130,6 @@ static void test_remote_errors(void)
             for (unsigned j = 0; j < 4096; j++) {
                 CHECK(*(uint8_t *)guest_ptr(g, mr.addr + j, 1) == 0x33);
             }
-            harness_cleanup();
         }
     }
 }
@@ -190,7 +181,6 @@ static void test_order(void)
         expect_nak(c[i].syndrome, PSN - (c[i].ahead < 0));
         peer_expect_none(&qp);
         CHECK(memory_is(0, 2 * MTU, 0));
-        harness_cleanup();
     }
 }
 
@@ -240,7 +230,6 @@ static void test_write_lengths(void)
             expect_refusal(c[i].nak, PSN, QHCA_EVENT_QP_ACCESS_ERR);
             CHECK(memory_is(0, NODE_MEM, 0));
         }
-        harness_cleanup();
     }
 }
 
@@ -260,7 +249,6 @@ static void test_receive_errors(void)
     expect_refusal(AETH_NAK_INV_REQ, PSN + 1, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
     CHECK(memory_is(64 + MTU, 100, 0));
-    harness_cleanup();
 
     start(&o, QHCA_QPS_RTS);
     ro = mr_create(g, node.pdn, 4096, QHCA_ACCESS_REMOTE_READ);
@@ -269,14 +257,12 @@ static void test_receive_errors(void)
     inject(RC_SEND_ONLY, PSN, 5);
     expect_refusal(AETH_NAK_OP, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_PROT_ERR);
-    harness_cleanup();
 
     start(&o, QHCA_QPS_RTS);
     rc_recv_raw(&qp, 1, 5, sge);        /* made for 4 */
     inject(RC_SEND_ONLY, PSN, 5);
     expect_refusal(AETH_NAK_OP, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
-    harness_cleanup();
 
     start(&o, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);
@@ -285,7 +271,6 @@ static void test_receive_errors(void)
     peer_inject(&qp, &p, data, 4);
     expect_refusal(AETH_NAK_ACCESS, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_ACCESS_ERR);
-    harness_cleanup();
 
     start(&o, QHCA_QPS_RTS);            /* the ring cannot be read (H-002) */
     rc_recv(&qp, 1, 0, 100);
@@ -317,7 +302,6 @@ static void test_bad_memory(void)
         expect_refusal(AETH_NAK_OP, PSN, told ? 0 : QHCA_EVENT_QP_FATAL);
         rc_expect(&qp.rcq, 1, told ? QHCA_WC_LOC_ACCESS_ERR :
                                      QHCA_WC_WR_FLUSH_ERR);
-        harness_cleanup();
     }
 }
 
@@ -331,7 +315,6 @@ static void test_resources(void)
     start(&o, QHCA_QPS_RTS);
     inject(RC_READ_REQUEST, PSN, 0);
     expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
-    harness_cleanup();
 
     o.dest_rd_atomic = 2;
     start(&o, QHCA_QPS_RTS);

@@ -3,24 +3,10 @@
  * qhca engine tests: the RC requester against a scripted peer: what it sends,
  * and how WRs end.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN         0x111111u       /* sq_psn of RC_OPTS */
 #define T(code)     (4096ull << (code))
-
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
-
-/* A QP in RTS whose peer is the test. */
-static struct rc_qp *start(const struct rc_opts *o)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, o, &far);
-    return &qp;
-}
 
 static void post(uint8_t opcode, uint32_t len)
 {
@@ -65,7 +51,7 @@ static void test_stale(void)
 {
     struct rc_opts o = RC_OPTS;
 
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 1);
     post(QHCA_WR_SEND, 1);
     peer_ack(&qp, PSN);
@@ -91,7 +77,7 @@ static void test_acks_before(void)
 {
     struct rc_opts o = RC_OPTS;
 
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 1);
     post(QHCA_WR_RDMA_WRITE, 1);
     post(QHCA_WR_RDMA_READ, 4);
@@ -124,7 +110,7 @@ static void test_flags(void)
     struct roce_packet p;
     uint32_t psn = PSN;
 
-    start(&o);
+    start_alone(&o);
     for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
         struct rc_wr wr = rc_wr(&qp, ops[i].op, 0, 40 * 512);
 
@@ -158,7 +144,7 @@ static void test_credits(void)
 {
     struct rc_opts o = RC_OPTS;
 
-    start(&o);
+    start_alone(&o);
     for (unsigned code = 0; code < 32; code++) {
         post(QHCA_WR_SEND, 1);
         post(QHCA_WR_SEND, 1);
@@ -188,7 +174,7 @@ static void test_fatal_naks(void)
     for (size_t i = 0; i < ARRAY_SIZE(naks); i++) {
         struct rc_opts o = RC_OPTS;
 
-        start(&o);
+        start_alone(&o);
         for (unsigned n = 0; n < 5; n++) {
             post(QHCA_WR_SEND, 1);
         }
@@ -200,7 +186,6 @@ static void test_fatal_naks(void)
         done(3, QHCA_WC_WR_FLUSH_ERR);
         done(4, QHCA_WC_WR_FLUSH_ERR);
         expect_dead();                                          /* D-026 */
-        harness_cleanup();
     }
 }
 
@@ -223,13 +208,12 @@ static void test_bad_answers(void)
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         struct rc_opts o = RC_OPTS;
 
-        start(&o);
+        start_alone(&o);
         post(bad[i].op, 8);
         CHECK_EQ(peer_drain(&qp), 1);
         answer_read(bad[i].answer, PSN, bad[i].len);
         done(0, QHCA_WC_BAD_RESP_ERR);
         expect_dead();
-        harness_cleanup();
     }
 }
 
@@ -244,7 +228,7 @@ static void test_bad_syndromes(void)
         struct rc_opts o = RC_OPTS;
         struct roce_packet p;
 
-        start(&o);
+        start_alone(&o);
         post(i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);
         CHECK_EQ(peer_drain(&qp), 1);
         p = peer_packet(&qp, i & 1 ? RC_READ_RESP_ONLY : RC_ATOMIC_ACKNOWLEDGE,
@@ -253,7 +237,6 @@ static void test_bad_syndromes(void)
         peer_inject(&qp, &p, "12345678", i & 1 ? 8 : 0);
         done(0, QHCA_WC_BAD_RESP_ERR);
         expect_dead();
-        harness_cleanup();
     }
 }
 
@@ -262,7 +245,7 @@ static void test_rd_atomic(void)
     struct rc_opts o = RC_OPTS;
 
     o.rd_atomic = 2;
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_RDMA_READ, 4);
     post(QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);
     post(QHCA_WR_RDMA_READ, 4);
@@ -284,10 +267,9 @@ static void test_rd_atomic(void)
     for (unsigned i = 0; i < 4; i++) {
         done(i, 0);
     }
-    harness_cleanup();
 
     o.rd_atomic = 1;            /* the rest of one is one as well */
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_RDMA_READ, 3000);
     post(QHCA_WR_RDMA_READ, 4);
     CHECK_EQ(peer_drain(&qp), 1);
@@ -295,10 +277,9 @@ static void test_rd_atomic(void)
     guest_advance(g, T(10));
     peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
     peer_expect_none(&qp);
-    harness_cleanup();
 
     o.rd_atomic = 0;
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 4);
     post(QHCA_WR_RDMA_READ, 4);
     CHECK_EQ(peer_drain(&qp), 1);
@@ -313,7 +294,7 @@ static void test_fence(void)
     struct rc_opts o = RC_OPTS;
     struct rc_wr wr;
 
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_RDMA_READ, 4);
     post(QHCA_WR_SEND, 4);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4);
@@ -339,7 +320,7 @@ static void test_bad_behind(void)
     for (size_t i = 0; i < ARRAY_SIZE(before); i++) {
         struct rc_opts o = RC_OPTS;
 
-        start(&o);
+        start_alone(&o);
         post(before[i], 8);
         post(0x55, 8);
         post(QHCA_WR_SEND, 8);
@@ -360,7 +341,6 @@ static void test_bad_behind(void)
         done(1, QHCA_WC_LOC_QP_OP_ERR);
         done(2, QHCA_WC_WR_FLUSH_ERR);
         expect_dead();
-        harness_cleanup();
     }
 }
 
@@ -370,7 +350,7 @@ static void test_window(void)
     struct rc_opts o = RC_OPTS;
 
     o.mtu = 1;
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 200 * 256);
     CHECK_EQ(peer_drain(&qp), 64);
     peer_ack(&qp, PSN + 9);
@@ -382,8 +362,6 @@ static void test_window(void)
     peer_ack(&qp, PSN + 199);
     done(0, 0);
 }
-
-
 
 static const struct test tests[] = {
     { "D-015 answers to nothing", test_stale },

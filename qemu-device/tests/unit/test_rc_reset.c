@@ -3,30 +3,21 @@
  * qhca engine tests: RESET forgets everything, conformance A-104. Each row has
  * a QP remember one thing, takes it through RESET, and looks for that thing.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define SQ_PSN  0x111111u       /* of RC_OPTS */
 #define PSN     0x222222u
 #define MTU     1024
 #define T(code) (4096ull << (code))
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
-
 static void start(uint8_t type)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(type);
 
-    o.type = type;
     o.rd_atomic = 1;
     o.sq_log = 11;
     o.cq_log = 12;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
+    start_in(&o, QHCA_QPS_RESET);
 }
 
 static void inject(uint8_t opcode, uint32_t psn, size_t len)
@@ -289,7 +280,6 @@ static void test_forgets(void)
             tap_note("row %zu", i);
             CHECK(!"RTS");
         }
-        harness_cleanup();
     }
 }
 

@@ -5,24 +5,16 @@
  */
 #include <stdio.h>
 
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define MTU     1024
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
 static uint8_t data[4096];
 
 static void start(const struct rc_opts *o, unsigned state)
 {
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_create(&node, o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, state);
+    start_in(o, state);
     for (size_t i = 0; i < sizeof(data); i++) {
         data[i] = (uint8_t)(i * 3 + 1);
     }
@@ -143,7 +135,6 @@ static void test_rnr(void)
         inject(ops[i], PSN, len);
         expect_ack(PSN, ops[i] != RC_SEND_FIRST);
         CHECK_EQ(rc_query(&qp).epsn, htole32(PSN + 1));
-        harness_cleanup();
     }
 }
 
@@ -216,7 +207,6 @@ static void test_sequence(void)
                   c[i].status ? c[i].status : QHCA_WC_WR_FLUSH_ERR);
         rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
         rc_expect_none(&qp.rcq);
-        harness_cleanup();
     }
 }
 
@@ -245,8 +235,6 @@ static void test_bad_pad(void)
     expect_refusal(AETH_NAK_INV_REQ, PSN, 0);                   /* D-064 */
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
 }
-
-
 
 static const struct test tests[] = {
     { "D-020 D-002 gaps", test_gap },

@@ -3,24 +3,10 @@
  * qhca engine tests: the RC requester against a scripted peer: when it sends
  * what again, to the nanosecond.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN         0x111111u       /* sq_psn of RC_OPTS */
 #define T(code)     (4096ull << (code))
-
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
-
-/* A QP in RTS whose peer is the test. */
-static struct rc_qp *start(const struct rc_opts *o)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, o, &far);
-    return &qp;
-}
 
 static void post(uint8_t opcode, uint32_t len)
 {
@@ -61,7 +47,7 @@ static void test_timeout(void)
 
         o.timeout = retry + 4;
         o.retry = retry;
-        start(&o);
+        start_alone(&o);
         post(QHCA_WR_SEND, 5);
         for (unsigned i = 0; i <= retry; i++) {
             peer_expect(&qp, RC_SEND_ONLY, PSN);
@@ -74,7 +60,6 @@ static void test_timeout(void)
         expect_dead();
         CHECK_EQ(counter(g, QHCA_CNT_RETRY_EXC), 1);
         CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), retry + 1);
-        harness_cleanup();
     }
 }
 
@@ -83,7 +68,7 @@ static void test_no_timeout(void)
     struct rc_opts o = RC_OPTS;
 
     o.timeout = 0;
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 5);
     CHECK_EQ(peer_drain(&qp), 1);
     guest_advance(g, 1000000000000);
@@ -98,7 +83,7 @@ static void test_progress(void)
     struct rc_opts o = RC_OPTS;
 
     o.retry = 1;
-    start(&o);
+    start_alone(&o);
     for (unsigned i = 0; i < 4; i++) {
         post(QHCA_WR_SEND, 100);
         peer_expect(&qp, RC_SEND_ONLY, PSN + i);
@@ -126,7 +111,7 @@ static void test_nak_seq(void)
     struct rc_opts o = RC_OPTS;
 
     o.retry = 2;
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 10);
     post(QHCA_WR_RDMA_WRITE, 3000);     /* three packets */
     CHECK_EQ(peer_drain(&qp), 4);
@@ -153,7 +138,7 @@ static void test_rnr_times(void)
     struct rc_opts o = RC_OPTS;
 
     o.timeout = 1;              /* far shorter than the waits (D-033) */
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 1);
     for (unsigned code = 0; code < 32; code++) {
         uint64_t ns = (uint64_t)(ms[code] * 1000000 + 0.5);
@@ -177,7 +162,7 @@ static void test_rnr_retry(void)
 
         o.rnr_retry = n;
         o.retry = 0;
-        start(&o);
+        start_alone(&o);
         post(QHCA_WR_SEND, 1);
         for (unsigned i = 0; i < (n < 7 ? n + 1u : 60u); i++) {
             peer_expect(&qp, RC_SEND_ONLY, PSN);
@@ -191,7 +176,6 @@ static void test_rnr_retry(void)
             peer_ack(&qp, PSN);
             done(0, 0);
         }
-        harness_cleanup();
     }
 }
 
@@ -204,7 +188,7 @@ static void test_reload(void)
     struct rc_opts o = RC_OPTS;
 
     o.retry = o.rnr_retry = 1;
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 1);                              /* PSN */
     post(QHCA_WR_SEND, 3000);                           /* +1 to +3 */
     post(QHCA_WR_SEND, 1);                              /* +4 */
@@ -234,7 +218,7 @@ static void test_not_put_off(void)
     struct rc_opts o = RC_OPTS;
 
     o.retry = 0;
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 1);
     peer_ack(&qp, PSN);
     done(0, 0);
@@ -246,10 +230,9 @@ static void test_not_put_off(void)
     }
     guest_advance(g, 4);
     done(1, QHCA_WC_RETRY_EXC_ERR);                             /* D-045 */
-    harness_cleanup();
 
     o.retry = 1;
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_RDMA_READ, 8);
     post(QHCA_WR_SEND, 1);
     peer_ack(&qp, PSN + 1);             /* an implied NAK: the one retry */
@@ -265,7 +248,7 @@ static void test_implied(void)
     struct rc_opts o = RC_OPTS;
     struct roce_packet p;
 
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_SEND, 1);                              /* PSN */
     post(QHCA_WR_RDMA_READ, 2500);                      /* +1 to +3 */
     post(QHCA_WR_SEND, 1);                              /* +4 */
@@ -284,10 +267,9 @@ static void test_implied(void)
     p = peer_expect(&qp, RC_READ_REQUEST, PSN + 2);             /* D-006 */
     CHECK_EQ(p.va, 0x10000 + 1024);
     CHECK_EQ(p.dma_len, 2500 - 1024);
-    harness_cleanup();
 
     o.retry = 0;                        /* it is a retry like any other */
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_RDMA_READ, 8);
     post(QHCA_WR_SEND, 1);
     CHECK_EQ(peer_drain(&qp), 2);
@@ -304,7 +286,7 @@ static void test_read_rest(void)
 
     o.mtu = 2;
     o.sq_psn = 0xfffffe;                                        /* D-003 */
-    start(&o);
+    start_alone(&o);
     post(QHCA_WR_RDMA_READ, 2100);
     p = peer_expect(&qp, RC_READ_REQUEST, 0xfffffe);
     CHECK_EQ(p.dma_len, 2100);
@@ -331,7 +313,7 @@ static void test_pressure(void)
     struct roce_packet p;
 
     o.mtu = 1;
-    start(&o);
+    start_alone(&o);
     for (unsigned i = 0; i < 4; i += 2) {
         g->net_blocked = true;
         post(QHCA_WR_SEND, 30 * 256);

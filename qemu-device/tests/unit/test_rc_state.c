@@ -2,35 +2,10 @@
 /*
  * qhca engine tests: RC queue pairs that stop: ERR, SQD, RESET, destruction.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define T(code) (4096ull << (code))
-
-static struct node node, node2;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp, qp2;
-static struct guest *g;
-
-/* A QP whose peer is the test. */
-static void start(const struct rc_opts *o, unsigned state)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_create(&node, o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, state);
-}
-
-/* Two QPs on one engine. */
-static void start_loop(const struct rc_opts *o)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_create(&node, o);
-    qp2 = rc_create(&node, o);
-    rc_connect(&qp, &qp2);
-}
 
 static void post_flags(uint8_t opcode, uint32_t len, uint8_t flags)
 {
@@ -68,7 +43,7 @@ static void test_flush(void)
 {
     struct rc_opts o = RC_OPTS;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     for (unsigned i = 0; i < 3; i++) {
         rc_recv(&qp, i, 0, 100);
     }
@@ -108,14 +83,13 @@ static void test_flush_early(void)
     for (unsigned i = 0; i < 2; i++) {
         struct rc_opts o = RC_OPTS;
 
-        start(&o, from[i]);
+        start_in(&o, from[i]);
         rc_recv(&qp, 1, 0, 100);
         rc_recv(&qp, 2, 0, 100);
         CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
         rc_expect(&qp.rcq, 1, QHCA_WC_WR_FLUSH_ERR);
         rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
         rc_expect_none(&qp.scq);
-        harness_cleanup();
     }
 }
 
@@ -126,7 +100,7 @@ static void test_flush_many(void)
 
     o.sq_log = o.rq_log = 9;
     o.cq_log = 10;
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     for (unsigned i = 0; i < 512; i++) {
         struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
 
@@ -161,7 +135,7 @@ static void test_sqd(void)
     struct rc_opts o = RC_OPTS;
     struct qhca_qp_attr a = { 0 };
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     CHECK_EQ(to_sqd(true), QHCA_OK);
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);      /* at once */
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
@@ -217,7 +191,7 @@ static void test_sqd_hold(void)
     struct roce_packet p;
 
     o.rd_atomic = 1;
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     post(QHCA_WR_RDMA_READ, 8);
     post(QHCA_WR_RDMA_READ, 8);         /* waits for the first */
     CHECK_EQ(peer_drain(&qp), 1);
@@ -243,7 +217,7 @@ static void test_sqd_bad(void)
 {
     struct rc_opts o = RC_OPTS;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     post(QHCA_WR_SEND, 8);
     post(0x66, 8);
     CHECK_EQ(to_sqd(false), QHCA_OK);
@@ -254,10 +228,9 @@ static void test_sqd_bad(void)
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     done(1, QHCA_WC_LOC_QP_OP_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    harness_cleanup();
 
     o.retry = 0;                        /* */
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     rc_recv(&qp, 7, 0, 8);
     post(QHCA_WR_SEND, 8);
     CHECK_EQ(to_sqd(true), QHCA_OK);
@@ -267,9 +240,8 @@ static void test_sqd_bad(void)
     done(1, QHCA_WC_WR_FLUSH_ERR);
     rc_expect(&qp.rcq, 7, QHCA_WC_WR_FLUSH_ERR);
     no_event();
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);            /* */
+    start_alone(&o);            /* */
     CHECK_EQ(to_sqd(false), QHCA_OK);
     rc_recv(&qp, 8, 0, 8);
     struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, 0x222222);
@@ -289,13 +261,14 @@ static void test_reset_loop(void)
 {
     struct net *net = net_new(3);
     struct rc_opts o = RC_OPTS;
+    struct node node2;
     uint64_t rng = 5;
 
     node = node_new(net, 1);
     node2 = node_new(net, 2);
     g = node.g;
     qp = rc_create(&node, &o);
-    qp2 = rc_create(&node2, &o);
+    peer = rc_create(&node2, &o);
     for (unsigned i = 0; i < 100; i++) {
         struct qhca_cqe c;
         struct rc_wr wr;
@@ -303,17 +276,17 @@ static void test_reset_loop(void)
         qp.o.sq_psn = (uint32_t)test_random(&rng) & 0xffffff;
         qp.o.rq_psn = (uint32_t)test_random(&rng) & 0xffffff;
         qp.o.mtu = (uint8_t)(1 + i % 5);
-        qp2.o.mtu = qp.o.mtu;
-        rc_connect(&qp, &qp2);
-        rc_recv(&qp2, i, NODE_MEM / 2, 10000);
+        peer.o.mtu = qp.o.mtu;
+        rc_connect(&qp, &peer);
+        rc_recv(&peer, i, NODE_MEM / 2, 10000);
         guest_fill(g, node.mr.addr, 10000, i);
         wr = rc_wr(&qp, QHCA_WR_SEND, 0, 10000);
         rc_post(&qp, &wr);
         net_run(net, 1000000000);
         rc_expect(&qp.scq, wr.wr_id, 0);
-        rc_expect(&qp2.rcq, i, 0);
+        rc_expect(&peer.rcq, i, 0);
         CHECK(guest_is_filled(node2.g, node2.mr.addr + NODE_MEM / 2, 10000, i));
-        rc_recv(&qp2, 99, 0, 10000);
+        rc_recv(&peer, 99, 0, 10000);
         rc_post(&qp, &wr);
         rc_aim(&wr, &node2, 0);
         wr.opcode = QHCA_WR_RDMA_READ;
@@ -321,9 +294,9 @@ static void test_reset_loop(void)
         net_advance(net, test_random(&rng) % 20000);
         CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RESET), QHCA_OK);   /* */
         net_advance(net, 100);
-        CHECK_EQ(rc_set_state(&qp2, QHCA_QPS_RESET), QHCA_OK);
+        CHECK_EQ(rc_set_state(&peer, QHCA_QPS_RESET), QHCA_OK);
         net_run(net, 1000000000);
-        while (cq_poll(&qp.scq, &c) || cq_poll(&qp2.rcq, &c)) {
+        while (cq_poll(&qp.scq, &c) || cq_poll(&peer.rcq, &c)) {
             CHECK_EQ(c.status, 0);
         }
         CHECK_EQ(rc_query(&qp).msn, 0);                         /* */
@@ -339,19 +312,18 @@ static void test_destroy_midway(void)
         struct rc_wr wr;
 
         o.mtu = 1;
-        start_loop(&o);
-        rc_recv(&qp2, 1, NODE_MEM / 2, 500000);
+        start_pair(&o);
+        rc_recv(&peer, 1, NODE_MEM / 2, 500000);
         wr = rc_wr(&qp, i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_SEND, 0, 500000);
         rc_aim(&wr, &node, NODE_MEM / 2);
         rc_post(&qp, &wr);
         CHECK(g->scheduled);            /* cut off by the budget */
-        CHECK_EQ(rc_destroy(i & 2 ? &qp2 : &qp), QHCA_OK);
+        CHECK_EQ(rc_destroy(i & 2 ? &peer : &qp), QHCA_OK);
         guest_advance(g, 100 * T(10));
         CHECK(g->deadline == UINT64_MAX);
         if (i & 2) {
             done(0, QHCA_WC_RETRY_EXC_ERR);
         }
-        harness_cleanup();
     }
 }
 

@@ -2,26 +2,16 @@
 /*
  * qhca engine tests: attributes changed in SQD, in the frames that follow.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define RQ_PSN  0x222222u       /* its rq_psn */
 
-static struct node node;
-static struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
-
 static void start(uint8_t type)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(type);
 
-    far.ipv6 = false;
-    far.host = 2;
-    o.type = type;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far);
+    start_alone(&o);
 }
 
 /* To SQD, the change, and back: when all that has begun is over. */
@@ -103,7 +93,6 @@ static void test_av(void)
             av = move_to(3 + n, n & 1, (uint8_t)(0x20 + 4 * n));
             CHECK_EQ(le32toh(rc_query(&qp).next_psn), psn + 1);
         }
-        harness_cleanup();
     }
 }
 

@@ -2,26 +2,11 @@
 /*
  * qhca engine tests: SQE, where a send error takes a QP that is not RC.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define BAD     0x66            /* no opcode */
 #define UC_SEND_ONLY    (SVC_UC | RC_SEND_ONLY)
-
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
-
-static void start(struct rc_opts *o, unsigned state)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    o->type = QHCA_QPT_UC;
-    qp = rc_create(&node, o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, state);
-}
 
 static void put(uint8_t opcode, bool signaled)
 {
@@ -57,10 +42,10 @@ static void no_event(void)
 
 static void test_enter(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     rc_recv(&qp, 1, 0, 100);
     put(BAD, false);                    /* B-044 */
     put(QHCA_WR_SEND, false);
@@ -94,10 +79,10 @@ static void test_enter(void)
 /* Sending goes on with the next PSN, also after a second error. */
 static void test_resume(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     for (unsigned i = 0; i < 3; i++) {
         post(QHCA_WR_SEND);
         CHECK(peer_next(&qp, &p));
@@ -120,7 +105,7 @@ static void test_resume(void)
  */
 static void test_resume_early(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
     struct qhca_qp_attr a = {
         .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
@@ -128,7 +113,7 @@ static void test_resume_early(void)
 
     o.sq_log = 11;
     o.cq_log = 12;
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     put(BAD, true);
     for (unsigned i = 1; i < 2000; i++) {
         put(QHCA_WR_SEND, i & 1);
@@ -168,11 +153,11 @@ static void test_resume_early(void)
 static void test_leave(void)
 {
     static const struct qhca_seg_le none[5];
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
 
     o.cq_log = 2;
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     post(BAD);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
     for (unsigned i = 0; i < 4; i++) {
@@ -181,10 +166,9 @@ static void test_leave(void)
     eq_expect(&node.async, QHCA_EVENT_CQ_ERR, qp.scq.cqn);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    harness_cleanup();
 
     o.cq_log = 8;                       /* a receive-side error */
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     post(BAD);
     done(0, QHCA_WC_LOC_QP_OP_ERR);
     rc_recv_raw(&qp, 1, 5, none);       /* made for 4 */
@@ -195,9 +179,8 @@ static void test_leave(void)
     rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
     no_event();
-    harness_cleanup();
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     post(BAD);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RESET), QHCA_OK);
     rc_bring_up(&qp, QHCA_QPS_RTS);
@@ -225,12 +208,12 @@ static void drain_and_tell(void)
 /* A message is on its way, its buffer goes: SQE, and never SQ_DRAINED. */
 static void test_in_sqd(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     unsigned sent;
     struct gmr mr;
     struct rc_wr wr;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     mr = mr_create(g, node.pdn, 500 * 1024, 0);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 500 * 1024);
     wr.sge[0].addr = mr.addr;
@@ -270,7 +253,7 @@ static void test_in_sqd(void)
  */
 static void test_datagram_in_sqd(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     unsigned sent;
     struct gmr mr;
     struct rc_wr wr;

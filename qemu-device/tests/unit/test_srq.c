@@ -2,32 +2,15 @@
 /*
  * qhca engine tests: shared receive queues: who gets which WR, limit, resize.
  */
-#include "harness/srq.h"
+#include "harness/fixture.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define QPS     3
 
-static struct node node;
-static struct guest *g;
-static struct gsrq srq;
-static struct rc_qp tx[QPS], rx[QPS];
-
 /* @srq of @log, and QPs that send to QPs that receive from it. */
 static void start(unsigned log)
 {
-    struct rc_opts o = RC_OPTS;
-
-    node = node_new(NULL, 1);
-    g = node.g;
-    srq = srq_create(&node, node.pdn, log, 4);
-    o.min_rnr = 1;
-    for (unsigned i = 0; i < QPS; i++) {
-        o.srqn = 0;
-        tx[i] = rc_create(&node, &o);
-        o.srqn = srq.srqn;
-        rx[i] = rc_create(&node, &o);
-        rc_connect(&tx[i], &rx[i]);
-    }
+    start_shared(log, 4, QPS, &RC_OPTS);
 }
 
 static void send(unsigned i, uint32_t len)
@@ -77,7 +60,6 @@ static void interleaved(void)
     struct rc_opts o = RC_OPTS;
     struct rc_qp q;
     uint8_t data[1024] = { 1 };
-    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
 
     start(2);
     o.srqn = srq.srqn;
@@ -259,7 +241,6 @@ static void resize(void)
 
 static struct rc_qp scripted(void)
 {
-    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
     struct rc_opts o = RC_OPTS;
     struct rc_qp q;
 

@@ -4,30 +4,15 @@
  * hosts without memory.
  */
 #include "harness/debug.h"
+#include "harness/fixture.h"
 #include "harness/oom.h"
-#include "harness/srq.h"
-
-static struct node node;
-static struct guest *g;
-static struct gsrq srq;
-static struct rc_qp tx[2], rx[2];
 
 static void start(unsigned cq_log)
 {
     struct rc_opts o = RC_OPTS;
 
-    node = node_new(NULL, 1);
-    g = node.g;
-    srq = srq_create(&node, node.pdn, 3, 2);
-    for (unsigned i = 0; i < 2; i++) {
-        o.srqn = 0;
-        o.cq_log = 4;
-        tx[i] = rc_create(&node, &o);
-        o.srqn = srq.srqn;
-        o.cq_log = cq_log;
-        rx[i] = rc_create(&node, &o);
-        rc_connect(&tx[i], &rx[i]);
-    }
+    o.cq_log = cq_log;
+    start_shared(3, 2, 2, &o);
 }
 
 static void send(unsigned i)
@@ -174,7 +159,6 @@ static void reserved_key(void)
         rc_expect(&rx[0].rcq, 9, kernel ? QHCA_WC_SUCCESS :
                                           QHCA_WC_LOC_PROT_ERR);
         CHECK_EQ(guest_is_filled(g, sge.addr, 100, 9), kernel);
-        harness_cleanup();
     }
 }
 
@@ -322,7 +306,6 @@ static void hold(struct rc_qp *qp)
  */
 static void many_given_back(void)
 {
-    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
     struct rc_opts o = RC_OPTS;
     struct rc_qp qp[3][HOLDERS];
     struct gsrq q[3];

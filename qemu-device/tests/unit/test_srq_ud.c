@@ -2,37 +2,31 @@
 /*
  * qhca engine tests: datagrams into a shared receive queue.
  */
-#include "harness/srq.h"
+#include "harness/fixture.h"
 
 #define UD(op)  (SVC_UD | RC_##op)
 #define GRH     40
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct guest *g;
-static struct gsrq srq;
-static struct rc_qp qp[2];
+static struct rc_qp qps[2];
 
 static void start(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
 
-    node = node_new(NULL, 1);
-    g = node.g;
+    start_node();
     srq = srq_create(&node, node.pdn, 3, 2);
-    o.type = QHCA_QPT_UD;
     o.srqn = srq.srqn;
     for (unsigned i = 0; i < 2; i++) {
-        qp[i] = rc_scripted(&node, &o, &far);
+        qps[i] = rc_scripted(&node, &o, &far);
     }
 }
 
 static void inject(unsigned i, size_t len)
 {
-    struct roce_packet p = peer_packet(&qp[i], UD(SEND_ONLY), 99);
+    struct roce_packet p = peer_packet(&qps[i], UD(SEND_ONLY), 99);
     uint8_t data[64] = "a datagram";
 
-    peer_inject(&qp[i], &p, data, len);
+    peer_inject(&qps[i], &p, data, len);
 }
 
 static uint32_t taken(void)
@@ -53,7 +47,7 @@ static void order(void)
     }
     for (unsigned i = 0; i < 4; i++) {
         inject(i & 1, 16);
-        c = rc_expect(&qp[i & 1].rcq, i, QHCA_WC_SUCCESS);
+        c = rc_expect(&qps[i & 1].rcq, i, QHCA_WC_SUCCESS);
         CHECK_EQ(le32toh(c.byte_len), GRH + 16);
         CHECK_EQ(le16toh(c.flags),
                  QHCA_CQE_SRQ | QHCA_CQE_GRH | QHCA_CQE_IPV4);
@@ -69,11 +63,11 @@ static void empty(void)
     inject(0, 16);
     srq_post(&srq, 1, 0, 200);
     guest_settle(g);
-    rc_expect_none(&qp[0].rcq);
-    peer_expect_none(&qp[0]);
-    CHECK_EQ(rc_state(&qp[0]), QHCA_QPS_RTS);
+    rc_expect_none(&qps[0].rcq);
+    peer_expect_none(&qps[0]);
+    CHECK_EQ(rc_state(&qps[0]), QHCA_QPS_RTS);
     inject(0, 16);
-    rc_expect(&qp[0].rcq, 1, QHCA_WC_SUCCESS);
+    rc_expect(&qps[0].rcq, 1, QHCA_WC_SUCCESS);
 }
 
 static void too_long(void)
@@ -84,10 +78,10 @@ static void too_long(void)
     srq_post(&srq, 1, 0, GRH + 15);
     srq_post(&srq, 2, 0, GRH + 16);
     inject(0, 16);
-    rc_expect(&qp[0].rcq, 1, QHCA_WC_LOC_LEN_ERR);
-    CHECK_EQ(rc_state(&qp[0]), QHCA_QPS_RTS);
+    rc_expect(&qps[0].rcq, 1, QHCA_WC_LOC_LEN_ERR);
+    CHECK_EQ(rc_state(&qps[0]), QHCA_QPS_RTS);
     inject(0, 16);
-    rc_expect(&qp[0].rcq, 2, QHCA_WC_SUCCESS);
+    rc_expect(&qps[0].rcq, 2, QHCA_WC_SUCCESS);
     CHECK(!eq_next(&node.async, &e));
 }
 
@@ -101,15 +95,15 @@ static void bad_wr(void)
     srq_ring(&srq);
     srq_post(&srq, 2, 0, 200);
     inject(0, 16);
-    rc_expect(&qp[0].rcq, 1, QHCA_WC_LOC_PROT_ERR);
-    CHECK_EQ(rc_state(&qp[0]), QHCA_QPS_ERR);
-    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qp[0].qpn);
-    rc_expect_none(&qp[0].rcq);
+    rc_expect(&qps[0].rcq, 1, QHCA_WC_LOC_PROT_ERR);
+    CHECK_EQ(rc_state(&qps[0]), QHCA_QPS_ERR);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qps[0].qpn);
+    rc_expect_none(&qps[0].rcq);
     CHECK_EQ(taken(), 1);
     inject(0, 16);
     CHECK_EQ(taken(), 1);
     inject(1, 16);
-    rc_expect(&qp[1].rcq, 2, QHCA_WC_SUCCESS);
+    rc_expect(&qps[1].rcq, 2, QHCA_WC_SUCCESS);
 }
 
 static void states(void)
@@ -118,15 +112,15 @@ static void states(void)
 
     start();
     srq_post(&srq, 1, 0, 200);
-    CHECK_EQ(rc_set_state(&qp[0], QHCA_QPS_ERR), QHCA_OK);
-    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qp[0].qpn);
-    CHECK_EQ(rc_set_state(&qp[0], QHCA_QPS_RESET), QHCA_OK);
-    CHECK_EQ(rc_destroy(&qp[0]), QHCA_OK);
+    CHECK_EQ(rc_set_state(&qps[0], QHCA_QPS_ERR), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qps[0].qpn);
+    CHECK_EQ(rc_set_state(&qps[0], QHCA_QPS_RESET), QHCA_OK);
+    CHECK_EQ(rc_destroy(&qps[0]), QHCA_OK);
     CHECK(!eq_next(&node.async, &e));
     CHECK_EQ(taken(), 0);
     CHECK_EQ(srq_destroy(&srq), QHCA_ERR_BUSY);
     inject(1, 16);
-    rc_expect(&qp[1].rcq, 1, QHCA_WC_SUCCESS);
+    rc_expect(&qps[1].rcq, 1, QHCA_WC_SUCCESS);
 }
 
 static void unreadable(void)
@@ -137,9 +131,9 @@ static void unreadable(void)
     g->bad_to = g->bad_from + 64;
     inject(0, 16);
     eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, srq.srqn);
-    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp[0].qpn);
-    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qp[0].qpn);
-    CHECK_EQ(rc_state(&qp[0]), QHCA_QPS_ERR);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qps[0].qpn);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qps[0].qpn);
+    CHECK_EQ(rc_state(&qps[0]), QHCA_QPS_ERR);
 }
 
 static const struct test tests[] = {

@@ -2,32 +2,11 @@
 /*
  * qhca engine tests: the sending half of unreliable connections.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define SQ_PSN  0x111111u       /* of RC_OPTS */
 #define MTU     1024
 #define UC(op)  (SVC_UC | RC_##op)
-
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp, qp2;
-static struct guest *g;
-
-static void start(struct rc_opts *o, unsigned state)
-{
-    node = node_new(NULL, 1);
-    g = node.g;
-    o->type = QHCA_QPT_UC;
-    qp = rc_create(&node, o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, state);
-}
-
-static void restart(struct rc_opts *o, unsigned state)
-{
-    harness_cleanup();
-    start(o, state);
-}
 
 static void post(uint8_t opcode, uint32_t len)
 {
@@ -69,11 +48,11 @@ static void test_packets(void)
           UC(WRITE_LAST_IMM), UC(WRITE_ONLY_IMM) },
     };
     static const uint32_t len[] = { 0, 1, MTU, MTU + 1, 70 * MTU };
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     unsigned n = 0;
     uint32_t psn = SQ_PSN;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     for (size_t i = 0; i < ARRAY_SIZE(ops) * ARRAY_SIZE(len); i++) {
         uint32_t l = len[i / ARRAY_SIZE(ops)];
         uint32_t packets = l ? (l + MTU - 1) / MTU : 1;
@@ -110,10 +89,10 @@ static void test_solicited(void)
         { QHCA_WR_RDMA_WRITE, false }, { QHCA_WR_RDMA_WRITE_WITH_IMM, true },
     };
     static const uint32_t len[] = { 0, MTU, 3 * MTU };
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     for (size_t i = 0; i < 2 * ARRAY_SIZE(ops) * ARRAY_SIZE(len); i++) {
         size_t op = i % ARRAY_SIZE(ops);
         uint32_t l = len[i / ARRAY_SIZE(ops) % ARRAY_SIZE(len)];
@@ -138,9 +117,9 @@ static void test_blocked(void)
     struct qhca_qp_attr a = {
         .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
     };
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     g->net_blocked = true;
     post(QHCA_WR_SEND, 500 * MTU);
     post(QHCA_WR_SEND, 8);
@@ -170,10 +149,10 @@ static void test_send_errors(void)
         QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
         QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_SEND_WITH_INV,
     };
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct rc_wr wr;
 
-    start(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     for (unsigned i = 0; i < ARRAY_SIZE(not_uc); i++) {
         post(not_uc[i], 8);
         done(i, QHCA_WC_LOC_QP_OP_ERR);
@@ -198,7 +177,7 @@ static void test_send_errors(void)
     /* The region goes while its message is being sent. */
     struct gmr mr;
 
-    restart(&o, QHCA_QPS_RTS);
+    start_alone(&o);
     mr = mr_create(g, node.pdn, 500 * MTU, 0);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 500 * MTU);
     wr.sge[0].addr = mr.addr;
@@ -227,23 +206,23 @@ static void test_send_errors(void)
 /* D-085, A-085 */
 static void test_loopback(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct rc_wr wr;
 
     o.type = QHCA_QPT_UC;
     node = node_new(NULL, 1);
     g = node.g;
     qp = rc_create(&node, &o);
-    qp2 = rc_create(&node, &o);
-    rc_connect(&qp, &qp2);
+    peer = rc_create(&node, &o);
+    rc_connect(&qp, &peer);
     for (unsigned i = 0; i < 40; i++) {
-        rc_recv(&qp2, i, NODE_MEM / 2, 400000);
+        rc_recv(&peer, i, NODE_MEM / 2, 400000);
         guest_fill(g, node.mr.addr, 400000, i);
         wr = rc_wr(&qp, QHCA_WR_SEND, 0, 400000);
         rc_post(&qp, &wr);
         guest_settle(g);
         rc_expect(&qp.scq, wr.wr_id, 0);
-        rc_expect(&qp2.rcq, i, 0);
+        rc_expect(&peer.rcq, i, 0);
         CHECK(guest_is_filled(g, node.mr.addr + NODE_MEM / 2, 400000, i));
     }
     CHECK_EQ(counter(g, QHCA_CNT_RX_OUT_OF_SEQ), 0);

@@ -3,36 +3,21 @@
  * qhca engine tests: the receiving half of unreliable connections,
  * against a scripted peer.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define SQ_PSN  0x111111u       /* of RC_OPTS */
 #define PSN     0x222222u
 #define MTU     1024
 #define UC(op)  (SVC_UC | RC_##op)
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
 static uint8_t data[8192];
 
-static void start(struct rc_opts *o, unsigned state)
+static void start(const struct rc_opts *o, unsigned state)
 {
-    node = node_new(NULL, 1);
-    g = node.g;
-    o->type = QHCA_QPT_UC;
-    qp = rc_create(&node, o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, state);
+    start_in(o, state);
     for (size_t i = 0; i < sizeof(data); i++) {
         data[i] = (uint8_t)(i * 3 + 1);
     }
-}
-
-static void restart(struct rc_opts *o, unsigned state)
-{
-    harness_cleanup();
-    start(o, state);
 }
 
 static void no_event(void)
@@ -82,7 +67,7 @@ static bool has_data(uint64_t off, size_t len)
 
 static void test_receive(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct qhca_cqe c;
 
     o.rq_psn = 0xfffffe;                                        /* D-003 */
@@ -115,7 +100,7 @@ static void test_receive(void)
 /* D-070: what is cut costs one message and no receive WR. */
 static void test_gaps(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
 
     start(&o, QHCA_QPS_RTS);
     for (unsigned i = 1; i <= 5; i++) {
@@ -160,7 +145,7 @@ static void test_gaps(void)
 /* I-043, D-072: nothing happens, and the next message is right again. */
 static void test_refused(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
     uint32_t psn = PSN;
 
@@ -215,7 +200,7 @@ static void test_refused(void)
     no_event();
 
     o.access = QHCA_ACCESS_REMOTE_READ;
-    restart(&o, QHCA_QPS_RTR);
+    start(&o, QHCA_QPS_RTR);
     inject(UC(WRITE_ONLY), PSN, 0, 8, 8);
     CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 1);
     CHECK(memory_is(0, 8, 0));
@@ -227,7 +212,7 @@ static void test_refused(void)
 static void test_receive_errors(void)
 {
     struct qhca_seg_le sge[5] = { { 0 } };
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
 
     start(&o, QHCA_QPS_RTS);
     sge[0] = (struct qhca_seg_le) { node.mr.addr, 100, node.mr.key ^ 1 };
@@ -240,7 +225,7 @@ static void test_receive_errors(void)
     no_event();
     peer_expect_none(&qp);
 
-    restart(&o, QHCA_QPS_RTS);
+    start(&o, QHCA_QPS_RTS);
     rc_recv_raw(&qp, 1, 5, sge);                        /* made for 4 */
     inject(UC(WRITE_ONLY_IMM), PSN, 0, 0, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
@@ -249,7 +234,7 @@ static void test_receive_errors(void)
     peer_expect_none(&qp);
 
     for (unsigned imm = 0; imm < 2; imm++) {            /* memory that fails */
-        restart(&o, QHCA_QPS_RTS);
+        start(&o, QHCA_QPS_RTS);
         rc_recv(&qp, 1, 0, 8);
         g->bad_from = node.mr.addr;
         g->bad_to = g->bad_from + 4096;
@@ -268,7 +253,7 @@ static void test_receive_errors(void)
 /* E-045: other services' packets, and UC's to an RC QP. */
 static void test_other_service(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
 
     start(&o, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);

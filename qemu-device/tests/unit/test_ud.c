@@ -2,38 +2,17 @@
 /*
  * qhca engine tests: datagrams, what is sent.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define SQ_PSN  0x111111u       /* of RC_OPTS */
 #define QKEY    0x12345678u
 #define UD(op)  (SVC_UD | RC_##op)
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp, qp2;
-static struct guest *g;
-
-static void start_type(uint8_t type, unsigned state)
-{
-    struct rc_opts o = RC_OPTS;
-
-    node = node_new(NULL, 1);
-    g = node.g;
-    o.type = type;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, state);
-}
-
 static void start(void)
 {
-    start_type(QHCA_QPT_UD, QHCA_QPS_RTS);
-}
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
 
-static void restart(void)
-{
-    harness_cleanup();
-    start();
+    start_alone(&o);
 }
 
 static void post_wr(const struct rc_wr *wr)
@@ -206,7 +185,7 @@ static void test_send_errors(void)
         struct rc_wr wr;
         unsigned status;
 
-        restart();
+        start();
         wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
         status = spoil(&wr, (enum mistake)m);
         rc_put(&qp, &wr);
@@ -308,7 +287,7 @@ static void test_sqd(void)
 /* D-080, E-043: QPN 1, one Q_Key, one such QP. */
 static void test_gsi(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_GSI);
     struct qhca_create_qp c = {
         .type = QHCA_QPT_GSI, .sq_log_stride = 7, .rq_log_stride = 5,
     };
@@ -316,7 +295,7 @@ static void test_gsi(void)
     struct rc_wr wr;
     uint32_t qpn;
 
-    start_type(QHCA_QPT_GSI, QHCA_QPS_RTS);
+    start_alone(&o);
     CHECK_EQ(qp.qpn, 1);
     CHECK_EQ(rc_query(&qp).qpn, htole32(1));
     c.pdn = htole32(node.pdn);
@@ -347,9 +326,8 @@ static void test_gsi(void)
     CHECK_EQ(rc_destroy(&qp), QHCA_OK);
     peer_inject(&qp, &p, "abcd", 4);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 1);
-    o.type = QHCA_QPT_GSI;
-    qp2 = rc_create(&node, &o);
-    CHECK_EQ(qp2.qpn, 1);
+    peer = rc_create(&node, &o);
+    CHECK_EQ(peer.qpn, 1);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     CHECK_EQ(qhca_engine_num_objects(g->e), 0);
 }

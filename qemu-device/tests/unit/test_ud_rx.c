@@ -2,29 +2,17 @@
 /*
  * qhca engine tests: datagrams, what is received.
  */
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define UD(op)  (SVC_UD | RC_##op)
 #define GRH     40
 
-static struct node node;
-static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp, qp2;
-static struct guest *g;
-
 static void start_on(bool ipv6, uint16_t vlan, unsigned state)
 {
-    struct rc_opts o = RC_OPTS;
-    struct node peer = far;
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
 
-    peer.ipv6 = ipv6;
-    node = node_new(NULL, 1);
-    g = node.g;
-    node_set_gid(&node, ipv6, vlan);
-    o.type = QHCA_QPT_UD;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &peer, 0x77);
-    rc_bring_up(&qp, state);
+    start_gid(ipv6, vlan);
+    add_scripted(&o, state);
 }
 
 static void start(void)
@@ -108,7 +96,6 @@ static void test_receive(void)
         CHECK(!memcmp(received(GRH), "datagram!", 9));
         CHECK_EQ(*received(GRH + 9), guest_pattern(GRH + 9, 3));
         peer_expect_none(&qp);
-        harness_cleanup();
     }
 }
 
@@ -266,7 +253,6 @@ static void test_states(void)
         }
         rc_expect_none(&qp.rcq);
         CHECK(!eq_next(&node.async, &e));       /* nor COMM_EST */
-        harness_cleanup();
     }
 }
 
@@ -296,7 +282,6 @@ static void test_receive_errors(void)
         rc_expect(&qp.rcq, 1, status);
         rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-        harness_cleanup();
     }
 }
 
@@ -308,11 +293,11 @@ static void test_loopback(void)
 
     start();
     o.type = QHCA_QPT_UD;
-    qp2 = rc_create(&node, &o);
-    rc_bring_up(&qp2, QHCA_QPS_RTS);
+    peer = rc_create(&node, &o);
+    rc_bring_up(&peer, QHCA_QPS_RTS);
     guest_fill(g, node.mr.addr, 4096, 1);
     for (unsigned i = 0; i < 2; i++) {
-        struct rc_qp *to = i ? &qp2 : &qp;
+        struct rc_qp *to = i ? &peer : &qp;
 
         rc_recv(to, 5, 8192, GRH + 4096);
         wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4096);

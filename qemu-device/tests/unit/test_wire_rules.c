@@ -5,17 +5,13 @@
  */
 #include <stdio.h>
 
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define SQ_PSN  0x111111u
 
-static struct node node;
-static const struct node far4 = { .host = 2, .vlan = QHCA_NO_VLAN };
 static const struct node far6 = { .host = 2, .ipv6 = true,
                                   .vlan = QHCA_NO_VLAN };
-static struct rc_qp qp;
-static struct guest *g;
 
 /* An RC QP in RTS whose AV has these values. */
 static void start(bool ipv6, uint8_t tclass, uint8_t hop_limit,
@@ -23,12 +19,8 @@ static void start(bool ipv6, uint8_t tclass, uint8_t hop_limit,
 {
     struct qhca_qp_attr a;
 
-    node = node_new(NULL, 1);
-    g = node.g;
-    node_set_gid(&node, ipv6, QHCA_NO_VLAN);
-    qp = rc_create(&node, &RC_OPTS);
-    rc_set_peer(&qp, ipv6 ? &far6 : &far4, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_INIT);
+    start_gid(ipv6, QHCA_NO_VLAN);
+    add_scripted(&RC_OPTS, QHCA_QPS_INIT);
     a = rc_attr(&qp);
     a.av.tclass = tclass;
     a.av.hop_limit = hop_limit;
@@ -162,7 +154,6 @@ static void test_tolerated(void)
         rc_recv(&qp, 1, 0, 64);
         inject_changed(change[i]);
         rc_expect(&qp.rcq, 1, QHCA_WC_SUCCESS);
-        harness_cleanup();
     }
 }
 
@@ -204,7 +195,7 @@ static void test_fits(void)
             g = node.g;
             node_set_gid(&node, v6, QHCA_NO_VLAN);
             qp = rc_create(&node, &o);
-            rc_set_peer(&qp, v6 ? &far6 : &far4, 0x77);
+            rc_set_peer(&qp, v6 ? &far6 : &far, 0x77);
             rc_bring_up(&qp, QHCA_QPS_RTS);
             wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE_WITH_IMM, 0, 128u << o.mtu);
             rc_aim(&wr, &node, 0);
@@ -364,7 +355,6 @@ static void check_order(struct gcq *cq, const struct roce_packet *p, size_t len)
     CHECK_EQ(owner_writes, 1);
     CHECK_EQ(early, 0);
     rc_expect(cq, cq == &qp.rcq ? 1 : 0x1000, QHCA_WC_SUCCESS);
-    harness_cleanup();
 }
 
 static void test_order(void)

@@ -164,7 +164,6 @@ static void order(void)
 /* G-010: who needs that SRQ ends, who uses another goes on. */
 static void srq_fails(void)
 {
-    static const struct node far = { .host = 2, .vlan = QHCA_NO_VLAN };
     struct rc_opts o = RC_OPTS;
     struct roce_packet p;
     struct rc_qp other;

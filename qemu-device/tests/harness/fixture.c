@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "fixture.h"
+
+#define FAR { .host = 2, .vlan = QHCA_NO_VLAN }
+
+struct node node;
+struct guest *g;
+struct node far = FAR;
+struct rc_qp qp, peer;
+struct gsrq srq;
+struct rc_qp tx[SHARED_MAX], rx[SHARED_MAX];
+
+struct rc_opts opts_of(uint8_t type)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.type = type;
+    return o;
+}
+
+void start_node(void)
+{
+    harness_cleanup();
+    far = (struct node) FAR;
+    node = node_new(NULL, 1);
+    g = node.g;
+}
+
+void start_gid(bool ipv6, uint16_t vlan)
+{
+    start_node();
+    far.ipv6 = ipv6;
+    node_set_gid(&node, ipv6, vlan);
+}
+
+void add_scripted(const struct rc_opts *o, unsigned state)
+{
+    qp = rc_create(&node, o);
+    rc_set_peer(&qp, &far, 0x77);
+    rc_bring_up(&qp, state);
+}
+
+void start_in(const struct rc_opts *o, unsigned state)
+{
+    start_node();
+    add_scripted(o, state);
+}
+
+void start_alone(const struct rc_opts *o)
+{
+    start_in(o, QHCA_QPS_RTS);
+}
+
+void start_pair(const struct rc_opts *o)
+{
+    start_node();
+    qp = rc_create(&node, o);
+    peer = rc_create(&node, o);
+    rc_connect(&qp, &peer);
+}
+
+void start_shared(unsigned log, unsigned sges, unsigned pairs,
+                  const struct rc_opts *rx_opts)
+{
+    struct rc_opts o = *rx_opts;
+
+    REQUIRE(pairs <= SHARED_MAX);
+    start_node();
+    srq = srq_create(&node, node.pdn, log, sges);
+    o.srqn = srq.srqn;
+    for (unsigned i = 0; i < pairs; i++) {
+        tx[i] = rc_create(&node, &RC_OPTS);
+        rx[i] = rc_create(&node, &o);
+        rc_connect(&tx[i], &rx[i]);
+    }
+}

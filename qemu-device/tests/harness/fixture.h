@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what most tests start with. The machine and its queue
+ * pairs are variables; each start_*() makes them anew and frees what there was.
+ */
+#ifndef QHCA_TESTS_FIXTURE_H
+#define QHCA_TESTS_FIXTURE_H
+
+#include "srq.h"
+
+extern struct node node;
+extern struct guest *g;         /* node's */
+extern struct node far;         /* of a scripted peer, at first IPv4 */
+extern struct rc_qp qp, peer;
+
+/* RC_OPTS for a QP of another type. */
+struct rc_opts opts_of(uint8_t type);
+
+/* One machine without a network. */
+void start_node(void);
+/* The same with these addresses, @far's to match. */
+void start_gid(bool ipv6, uint16_t vlan);
+/* And on it @qp in @state, whose peer is the test: QPN 0x77 of @far. */
+void start_in(const struct rc_opts *o, unsigned state);
+/* The same in RTS. */
+void start_alone(const struct rc_opts *o);
+/* @qp and @peer, both on @node, connected. */
+void start_pair(const struct rc_opts *o);
+
+#define SHARED_MAX  3
+
+extern struct gsrq srq;
+extern struct rc_qp tx[SHARED_MAX], rx[SHARED_MAX];
+
+/* @srq and @pairs of RC QPs: tx[i] sends to rx[i], which receives from @srq. */
+void start_shared(unsigned log, unsigned sges, unsigned pairs,
+                  const struct rc_opts *rx_opts);
+
+/* @qp on @node as it is: start_gid() may have come before. */
+void add_scripted(const struct rc_opts *o, unsigned state);
+
+#endif /* QHCA_TESTS_FIXTURE_H */
