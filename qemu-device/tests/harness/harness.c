@@ -113,6 +113,7 @@ static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
     struct sent *s;
 
     if (g->net_blocked) {
+        g->refused++;
         return false;
     }
     if (len > MAX_FRAME) {

@@ -53,6 +53,7 @@ struct guest {
     /* Provocations. */
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
     bool net_blocked;           /* send_frame says "not now" */
+    unsigned refused;           /* how often it has */
     void (*on_dma)(struct guest *g, uint64_t addr, size_t len, bool write);
     void (*on_cas)(struct guest *g, uint64_t addr);     /* before it */
     void (*on_send)(struct guest *g, const uint8_t *frame, size_t len);

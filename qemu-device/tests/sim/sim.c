@@ -44,6 +44,18 @@ uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len)
     return addr;
 }
 
+static bool complete(const struct sim *s)
+{
+    for (unsigned i = 0; i < s->num_qps; i++) {
+        const struct sim_qp *q = &s->qp[i];
+
+        if (!q->gone && !q->model->complete(q)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- what happens ---- */
 
 static void take_events(struct sim *s, struct node *n)
@@ -60,6 +72,7 @@ static void take_events(struct sim *s, struct node *n)
         }
         if (q && e.type == QHCA_EVENT_SQ_DRAINED && q->drained_owed) {
             q->drained_owed = false;
+            s->saw[SIM_SAW_DRAINED]++;
         } else if (!sim_srq_event(s, n, &e) && (!q || !q->may_fail)) {
             sim_fail(s, "event %u", e.type);
         }
@@ -83,6 +96,7 @@ static void toggle_drain(struct sim *s, struct sim_qp *q)
                            (notify ? QHCA_QP_EN_SQD_ASYNC_NOTIFY : 0)), 0);
         q->held = true;
         q->drained_owed = notify;
+        s->saw[SIM_SAW_SQD]++;
     } else if (!rc_query(&q->q).sq_draining) {
         take_events(s, q->q.n);
         if (q->drained_owed) {
@@ -90,13 +104,16 @@ static void toggle_drain(struct sim *s, struct sim_qp *q)
         }
         CHECK_EQ(rc_set_state(&q->q, QHCA_QPS_RTS), 0);
         q->held = false;
+        s->saw[SIM_SAW_RESUMED]++;
     } else {
         CHECK_EQ(rc_set_state(&q->q, QHCA_QPS_RTS), QHCA_ERR_STATE);
+        s->saw[SIM_SAW_DRAINING]++;
     }
 }
 
 static void strike(struct sim *s, struct sim_qp *q)
 {
+    s->saw[SIM_SAW_STRIKE] += !complete(s);
     switch (s->kind) {
     case SIM_CUT:
         s->net->cut = true;
@@ -133,12 +150,15 @@ static void set_blocked(struct sim *s, struct guest *g, bool blocked)
         g->net_blocked = false;
         qhca_engine_tx_ready(g->e, s->net->clock);
     }
+    s->saw[SIM_SAW_REFUSED] += g->refused;
+    g->refused = 0;
     g->net_blocked = blocked;
 }
 
 /* To RTS: what has been posted is flushed, not executed. */
-static void leave_sqe(struct sim_qp *q)
+static void leave_sqe(struct sim *s, struct sim_qp *q)
 {
+    s->saw[SIM_SAW_SQE]++;
     CHECK_EQ(rc_set_state(&q->q, QHCA_QPS_RTS), 0);
     q->flushed = q->posted;
     q->sqe = false;
@@ -174,24 +194,12 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
             sim_poll(s, q);
         }
         if (!q->gone && q->sqe && !sim_rand(s, 3)) {
-            leave_sqe(q);
+            leave_sqe(s, q);
         }
     }
     for (unsigned i = 0; i < s->num_nodes; i++) {
         take_events(s, &s->node[i]);
     }
-}
-
-static bool complete(const struct sim *s)
-{
-    for (unsigned i = 0; i < s->num_qps; i++) {
-        const struct sim_qp *q = &s->qp[i];
-
-        if (!q->gone && !q->model->complete(q)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* ---- the end ---- */

@@ -26,6 +26,21 @@ enum sim_kind {
     SIM_KINDS
 };
 
+/* What happens in schedules of some kinds, or their titles promise too much. */
+enum sim_event {
+    SIM_SAW_SQD,                /* a QP goes to SQD, */
+    SIM_SAW_DRAINING,           /* cannot go back yet, */
+    SIM_SAW_DRAINED,            /* says that it has drained, */
+    SIM_SAW_RESUMED,            /* goes back */
+    SIM_SAW_REFUSED,            /* a frame is not taken */
+    SIM_SAW_STRIKE,             /* the blow comes before all is complete */
+    SIM_SAW_UNBOUND,            /* a window that is bound goes */
+    SIM_SAW_ERROR,              /* a WR fails, */
+    SIM_SAW_FLUSH,              /* others are flushed */
+    SIM_SAW_SQE,                /* a QP leaves SQE */
+    SIM_EVENTS
+};
+
 /* struct sim_wr - a send WR and what must come of it */
 struct sim_wr {
     struct rc_wr wr;
@@ -152,6 +167,7 @@ struct sim {
     struct sim_qp qp[2 * SIM_MAX_PAIRS];
     struct sim_key keys[SIM_MAX_KEYS];
     unsigned num_keys;
+    unsigned saw[SIM_EVENTS];   /* how often */
     bool failed;
 };
 

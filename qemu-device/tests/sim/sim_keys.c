@@ -181,6 +181,7 @@ void sim_strike_windows(struct sim *s)
 
         if (mr && mr->window && mr->valid && sim_rand(s, 2)) {
             qhca_mw_unbind(mr);
+            s->saw[SIM_SAW_UNBOUND]++;
         }
     }
 }

@@ -413,6 +413,11 @@ void sim_poll(struct sim *s, struct sim_qp *q)
     struct qhca_cqe c;
 
     while (cq_poll(&q->q.scq, &c)) {
+        if (c.status == QHCA_WC_WR_FLUSH_ERR) {
+            s->saw[SIM_SAW_FLUSH]++;
+        } else if (c.status != QHCA_WC_SUCCESS) {
+            s->saw[SIM_SAW_ERROR]++;
+        }
         q->model->judge_send(s, q, &c);
     }
     while (cq_poll(&q->q.rcq, &c)) {
