@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [full | engine | soak | qtest | guest [PART…] | mw2a | soak-guest | pair | rxe]
+# check.sh [full | engine | soak | qtest [--debug] | guest [PART…] | mw2a | soak-guest | pair | rxe]
 # check.sh consumers [--full] [--rxe] [NAME…]
 #
 # The tests: those of the engine, without a VM (soak: only its simulator, COUNT
@@ -15,7 +15,7 @@
 # kept in the cache for scripts/consumers.py. soak-guest: connections that come and go
 # in one guest, for MINUTES (10; 0: until something fails).
 # Ends with what failed and, on a line of its own, the sum: N passed, N failed,
-# N skipped. VMFLAGS goes to scripts/vm.
+# N skipped. VMFLAGS goes to scripts/vm. qtest --debug: of a QEMU with ASan and UBSan.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -75,14 +75,15 @@ engine_run()
 	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$tree/qemu-device/tests")" "$@" 2>&1
 }
 
+# qtest [--debug]: of the QEMU that build-qemu.sh makes with these options.
 qtest()
 {
 	local rc=0 qemu
-	qemu=$("$QHCA_TOP/scripts/build-qemu.sh") || die "QEMU does not build"
-	log "device tests"
+	qemu=$("$QHCA_TOP/scripts/build-qemu.sh" "$@") || die "QEMU does not build"
+	log "device tests${*:+ with $*}"
 	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" |
 		tee "$OUT" || rc=$?
-	account qtest $rc
+	account "qtest${*:+ $*}" $rc
 }
 
 # QEMU compiles while the image downloads. Whatever fails here fails again, and
@@ -275,11 +276,11 @@ everything() { build; engine; qtest; guest; mw2a; pair; rxe; }
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
 '') everything; consumers ;;
-full) everything; consumers --full ;;
+full) everything; qtest --debug; consumers --full ;;
 consumers) shift; consumers "$@" ;;
 engine) engine ;;
 soak) soak ;;
-qtest) qtest ;;
+qtest) shift; qtest "$@" ;;
 guest) shift; guest "$@" ;;
 mw2a) mw2a ;;
 soak-guest) soak_guest ;;
