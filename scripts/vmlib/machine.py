@@ -4,6 +4,7 @@
 import os
 import platform
 
+from . import tsc
 from .build import CACHE
 
 PORTS = ('ctl', 'out', 'files', 'host')
@@ -58,13 +59,15 @@ class Nic:
         return out
 
 
-def _kernel_args(opts, console_level):
+def _kernel_args(opts, accel, console_level):
     words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic', 'hostname=qhca',
              'net.ifnames=0', 'random.trust_cpu=on', 'tsc=reliable',
              'printk.devkmsg=on', 'mitigations=off', 'rw']
     if not opts.allow_splat:
         # These fail the run in any case; without a panic only at its time limit.
         words += ['watchdog_thresh=30', 'softlockup_panic=1', 'hung_task_panic=1']
+    if accel == 'tcg' and (khz := tsc.khz()):
+        words.append(f'tsc_early_khz={khz}')
     if opts.iommu:
         words.append('intel_iommu=on')
     return ' '.join(words + opts.kernel_arg)
@@ -90,7 +93,7 @@ def command(opts, dirs, machine):
             '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',
             '-no-reboot', '-kernel', _kernel(dirs),
             '-initrd', os.path.join(image, 'initrd'),
-            '-append', _kernel_args(opts, level)]
+            '-append', _kernel_args(opts, machine.accel, level)]
     if opts.iommu:
         args += ['-device', 'intel-iommu,intremap=on,device-iotlb=on']
     args += ['-drive', f'if=none,id=root,format=raw,snapshot=on,file={image}/rootfs.ext4',
