@@ -89,7 +89,7 @@ consumer()
 	local name=$1 log=$LOGS/consumer-$1.log rc=0 pid start=$SECONDS ok bad skip
 	[ "$MACHINES" = 1 ] || qhca-host sync "consumer-$name" >/dev/null
 	: >"$log"
-	timeout -k 10 "${LIMIT:-$((${FULL:-0} ? 1200 : 200))}" "$0" --one "$name" </dev/null >"$log" 2>&1 &
+	timeout -k 10 "${LIMIT:-$((${FULL:-0} ? 1200 : 400))}" "$0" --one "$name" </dev/null >"$log" 2>&1 &
 	pid=$!
 	tail -n +1 -s 0.3 -f --pid=$pid "$log"
 	wait $pid || rc=$?
