@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# pair-wire.sh     (in both guests of `scripts/vm pair --pcap FILE`)
+# pair-wire.sh [corpus]     (in both guests of `scripts/vm pair --pcap FILE`)
 #
 # What two machines put on the wire, for scripts/capture.py to judge: the
 # kselftest of the connection manager that needs two machines, and packets with
-# remarkable address vectors. Ends with one line: N passed, N failed, N skipped.
+# remarkable address vectors. corpus: one of every opcode that verbs can cause instead,
+# over IPv4, IPv6 and in a VLAN (qemu-device/tests/corpus/wire).
+# Ends with one line: N passed, N failed, N skipped.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
@@ -36,7 +38,32 @@ vectors()
 	EOF
 }
 
-vectors
-pair_cm
-perf_pair wire/after ib_send_bw -s 65536 -n 50
+# E-020..E-026. opcodes NAME PORT PEER: the address of the other machine.
+opcodes()
+{
+	local tool
+	tool=$(dirname "$(readlink -f "$0")")/opcodes.py
+	both_ways "$1" "$2" "" "$3" python3 "$tool" "$2"
+}
+
+corpus()
+{
+	local IF=$QHCA_IF IP6=fd00:77::${QHCA_IP##*.} IP4=192.168.209.${QHCA_IP##*.}
+	# shellcheck disable=SC2034 # for both_ways
+	local ROLES=b
+	opcodes corpus/ipv4 18692 "$QHCA_PEER"
+	ip addr replace "$IP6/64" dev "$IF" nodad
+	QHCA_GID=$(qhca-gid "$QHCA_DEV" "$IP6") opcodes corpus/ipv6 18693 "$QHCA_PEER"
+	ip link add link "$IF" name "$IF.9" type vlan id 9 &&
+		ip addr add "$IP4/24" dev "$IF.9" && ip link set dev "$IF.9" up
+	QHCA_GID=$(qhca-gid "$QHCA_DEV" "$IP4") opcodes corpus/vlan 18694 "$QHCA_PEER"
+}
+
+if [ "${1:-}" = corpus ]; then
+	corpus
+else
+	vectors
+	pair_cm
+	perf_pair wire/after ib_send_bw -s 65536 -n 50
+fi
 summary
