@@ -21,24 +21,20 @@ import socket
 import struct
 import sys
 import time
-import zlib
+
+import roce     # of qemu-device/tests/oracle
 
 ETHERTYPE = 0x88b5      # IEEE 802, local experiments
-ROCE_PORT = 4791
 OUTGOING = 4            # PACKET_OUTGOING
 QUIET = 0.3             # seconds after which no more frames are expected
 
 
-def is_roce(frame):
-    l3 = 18 if frame[12:14] == b'\x81\0' else 14
-    kind = frame[l3 - 2:l3]
-    if kind == b'\x08\0' and frame[l3 + 9] == 17:
-        l4 = l3 + 4 * (frame[l3] & 15)
-    elif kind == b'\x86\xdd' and frame[l3 + 6] == 17:
-        l4 = l3 + 40
-    else:
-        return False
-    return int.from_bytes(frame[l4 + 2:l4 + 4], 'big') == ROCE_PORT
+def is_roce(data):
+    """Whether it is for that port, good or not."""
+    try:
+        return roce.decode(data) is not None
+    except roce.Malformed:
+        return True
 
 
 def send(interface, address, count):
@@ -92,24 +88,22 @@ HOSTILE = [
 ]
 
 
-def roce(src, dst, odd):
-    """IP packet with a datagram of zeros, or a notification, to QP 1."""
+def hostile_frame(macs, ends, odd):
+    """A datagram of zeros, or a notification, to QP 1."""
     opcode = odd.get('opcode', SEND)
-    body = struct.pack('>II', odd.get('qkey', 0x80010000), 1) + bytes(256)
-    if opcode == CNP:
-        body = bytes(odd.get('length', 16))
-    bth = struct.pack('>BBHII', opcode, 0x40 | odd.get('version', 0), odd.get('pkey', 0xffff),
-                      odd.get('qpn', 1), 0)
-    udp_len = 8 + len(bth) + len(body) + 4
-    udp = struct.pack('>HHHH', 0xc000, ROCE_PORT, odd.get('udp_len', udp_len), 0)
-    fixed = struct.pack('>HHH', 20 + udp_len, 0, 0x4000)
-    masked = b'\x45\xff' + fixed + b'\xff\x11\xff\xff' + src + dst + udp[:6] + b'\xff\xff' \
-        + bth[:4] + b'\xff' + bth[5:] + body
-    icrc = zlib.crc32(b'\xff' * 8 + masked) ^ odd.get('icrc', 0)
-    header = bytes([0x45, odd.get('tclass', 0)]) + fixed + b'\x40\x11\0\0' + src + dst
-    total = sum(struct.unpack('>10H', header))
-    header = header[:10] + struct.pack('>H', ~(total + (total >> 16)) & 0xffff) + header[12:]
-    return header + udp + bth + body + struct.pack('<I', icrc)
+    headers = {
+        'eth': {'dmac': macs[1], 'smac': macs[0], 'type': 0x0800},
+        'ipv4': {'version': 4, 'ihl': 5, 'tos': odd.get('tclass', 0), 'flags': 2, 'ttl': 64,
+                 'protocol': roce.PROTO_UDP, 'src': ends[0], 'dst': ends[1]},
+        'udp': {'sport': 0xc000, 'dport': roce.UDP_PORT},
+        'bth': {'opcode': opcode, 'm': 1, 'tver': odd.get('version', 0),
+                'pkey': odd.get('pkey', 0xffff), 'destqp': odd.get('qpn', 1)}}
+    if opcode == SEND:
+        headers['deth'] = {'qkey': odd.get('qkey', 0x80010000), 'srcqp': 1}
+    frame = roce.Frame(headers, bytes(odd.get('length', 16 if opcode == CNP else 256))).fit()
+    headers['udp']['length'] = odd.get('udp_len', frame['udp.length'])
+    frame.icrc = frame.icrc_due() ^ odd.get('icrc', 0)
+    return frame.pack()
 
 
 def hostile(interface=None, ip='', mac='', count=0):
@@ -118,13 +112,14 @@ def hostile(interface=None, ip='', mac='', count=0):
         return
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
         sock.bind((interface, 0))
-        own = sock.getsockname()[4]
+        macs = int.from_bytes(sock.getsockname()[4], 'big'), int(mac.replace(':', ''), 16)
         request = struct.pack('256s', interface.encode())
-        src = fcntl.ioctl(sock, 0x8915, request)[20:24]     # SIOCGIFADDR
+        own = fcntl.ioctl(sock, 0x8915, request)[20:24]     # SIOCGIFADDR
+        ends = [int.from_bytes(address, 'big') for address in (own, socket.inet_aton(ip))]
         for _, odd in HOSTILE:
-            packet = roce(src, socket.inet_aton(ip), odd)
+            frame = hostile_frame(macs, ends, odd)
             for _ in range(int(count)):
-                sock.send(bytes.fromhex(mac.replace(':', '')) + own + b'\x08\0' + packet)
+                sock.send(frame)
 
 
 def count(interface, what=''):
