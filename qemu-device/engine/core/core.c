@@ -35,7 +35,7 @@ static bool init(struct qhca_engine *e)
 
 static void reset(struct qhca_engine *e)
 {
-    e->timers.used = e->timers.reserved = 0;
+    e->timers.used = 0;
 }
 
 static void fini(struct qhca_engine *e)

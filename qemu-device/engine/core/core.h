@@ -165,18 +165,16 @@ struct qhca_timer {
 
 struct qhca_timers {
     struct qhca_timer **heap;   /* the one due first at [0] */
-    uint32_t used, size, reserved;
+    uint32_t used, size;
     uint64_t armed;             /* deadline given to ops->set_timer */
 };
 
 /*
- * (Re)starts @t to expire at @deadline; cannot fail: space is kept in advance
- * by qhca_timer_reserve(), which object creation calls once per timer, and
- * given back by qhca_timer_unreserve() when the object goes, its timers
- * cancelled.
+ * Room for @num_timers more. Each room asks once, for all the objects that it
+ * can have, so that starting a timer cannot fail. False: no memory.
  */
-bool qhca_timer_reserve(struct qhca_engine *e, unsigned num_timers);
-void qhca_timer_unreserve(struct qhca_engine *e, unsigned num_timers);
+bool qhca_timers_provide(struct qhca_engine *e, uint32_t num_timers);
+/* (Re)starts @t to expire at @deadline. */
 void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
                     uint64_t deadline);
 void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t);

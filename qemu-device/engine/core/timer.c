@@ -5,6 +5,7 @@
  * The world offers one timer; a heap makes setting, cancelling and expiring any
  * of tens of thousands cheap, and costs nothing when none runs.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core.h"
@@ -52,31 +53,18 @@ static void settle(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
     }
 }
 
-bool qhca_timer_reserve(struct qhca_engine *e, unsigned num_timers)
+bool qhca_timers_provide(struct qhca_engine *e, uint32_t num_timers)
 {
     struct qhca_timers *h = &e->timers;
-    uint32_t want = h->reserved + num_timers;
-    uint32_t size = MAX_OF(h->size, 64u);
-    struct qhca_timer **heap;
+    uint32_t size = h->size + num_timers;
+    struct qhca_timer **heap = realloc(h->heap, size * sizeof(*heap));
 
-    while (size < want) {
-        size *= 2;
+    if (!heap) {
+        return false;
     }
-    if (size != h->size) {
-        heap = realloc(h->heap, size * sizeof(*heap));
-        if (!heap) {
-            return false;
-        }
-        h->heap = heap;
-        h->size = size;
-    }
-    h->reserved = want;
+    h->heap = heap;
+    h->size = size;
     return true;
-}
-
-void qhca_timer_unreserve(struct qhca_engine *e, unsigned num_timers)
-{
-    e->timers.reserved -= MIN_OF(num_timers, e->timers.reserved);
 }
 
 void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
@@ -86,9 +74,7 @@ void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
     uint32_t i = t->pos ? t->pos - 1 : h->used;
 
     if (!t->pos) {
-        if (h->used == h->size) {
-            return;     /* somebody did not reserve: late beats overrun */
-        }
+        assert(h->used < h->size);
         h->used++;
     }
     t->deadline = deadline;

@@ -106,7 +106,8 @@ bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
 
 static bool init(struct qhca_engine *e)
 {
-    return qhca_table_init(&e->qps->cntset, QHCA_MAX_CNTSET, &e->rng) &&
+    return qhca_timers_provide(e, e->cfg.max_qp) &&
+           qhca_table_init(&e->qps->cntset, QHCA_MAX_CNTSET, &e->rng) &&
            qhca_table_init(&e->qps->table, e->cfg.max_qp, &e->rng);
 }
 

@@ -209,9 +209,6 @@ static int create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 static void free_cq(struct qhca_engine *e, struct qhca_cq *cq)
 {
     qhca_timer_cancel(e, &cq->timer);
-    if (cq->timer_reserved) {
-        qhca_timer_unreserve(e, 1);
-    }
     qhca_list_del(&cq->pending);
     qhca_list_del(&cq->failed);
     qhca_async_del(&cq->async);
@@ -280,10 +277,6 @@ static int modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         le32toh(r->period) > QHCA_MAX_CQ_PERIOD) {
         return QHCA_ERR_LIMIT;
     }
-    if (!cq->timer_reserved && !qhca_timer_reserve(e, 1)) {
-        return QHCA_ERR_NO_RESOURCE;
-    }
-    cq->timer_reserved = true;
     cq->count = le32toh(r->count);
     cq->period = le32toh(r->period);
     if (cq->held) {

@@ -8,7 +8,8 @@
 
 static bool init(struct qhca_engine *e)
 {
-    return qhca_table_init(&e->queues->cq, QHCA_MAX_CQ, &e->rng);
+    return qhca_timers_provide(e, QHCA_MAX_CQ) &&
+           qhca_table_init(&e->queues->cq, QHCA_MAX_CQ, &e->rng);
 }
 
 static void reset(struct qhca_engine *e)

@@ -65,7 +65,6 @@ struct qhca_cq {
     uint32_t arm_sn, event_sn;
     uint32_t users;             /* queues that complete here */
     bool ever_armed;            /* arm_sn means something */
-    bool timer_reserved;
     uint32_t count, period;     /* moderation; period in us */
     uint32_t held;              /* CQEs since an event is being held back */
     struct qhca_timer timer;    /* until it is raised all the same */

@@ -97,7 +97,6 @@ static void unlist(struct qhca_engine *e, struct qhca_qp *qp)
 static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
 {
     qhca_cntset_bind(qp, NULL);
-    qhca_timer_unreserve(e, 1);
     qhca_mem_release(e, &qp->sq.mem);
     qhca_mem_release(e, &qp->rq.mem);
     free(qp->req.swr);
@@ -206,12 +205,11 @@ static int create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         return ret;
     }
     if (e->qps->table.used == e->qps->table.size ||
-        (c.type == QHCA_QPT_GSI && e->qps->gsi) || !qhca_timer_reserve(e, 1)) {
+        (c.type == QHCA_QPT_GSI && e->qps->gsi)) {
         return QHCA_ERR_NO_RESOURCE;
     }
     qp = calloc(1, sizeof(*qp));
     if (!qp) {
-        qhca_timer_unreserve(e, 1);
         return QHCA_ERR_NO_RESOURCE;
     }
     qhca_list_init(&qp->ready);

@@ -308,7 +308,7 @@ static void check_books(struct fuzz *f)
 
     REQUIRE(!e->device->busy);
     REQUIRE(f->n.g->dma_after_stop == 0);
-    REQUIRE(e->timers.used <= e->timers.reserved);
+    REQUIRE(e->timers.used <= e->timers.size);
     FOR_ALL(&e->queues->cq, struct qhca_cq, check_cq, blocks);
     FOR_ALL(&e->memory->mr, struct qhca_mr, check_mr, blocks);
     FOR_ALL(&e->receive->srq, struct qhca_srq, check_srq, blocks);

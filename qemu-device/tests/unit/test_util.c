@@ -132,7 +132,6 @@ static struct guest *timer_guest(void)
     unsigned i;
 
     memset(timers, 0, sizeof(timers));
-    REQUIRE(qhca_timer_reserve(g->e, NUM_TIMERS));
     for (i = 0; i < NUM_TIMERS; i++) {
         timers[i].t.fn = expired;
     }
@@ -210,19 +209,6 @@ static void timers_stop_with_the_device(void)
     CHECK_EQ(timers[0].fired, 0);
 }
 
-/* The reservation follows the objects; it must not grow with their history. */
-static void timer_reservation(void)
-{
-    struct guest *g = guest_start();
-    unsigned i;
-
-    for (i = 0; i < 100000; i++) {
-        REQUIRE(qhca_timer_reserve(g->e, 2));
-        qhca_timer_unreserve(g->e, 2);
-    }
-    CHECK(g->e->timers.size <= 64);
-}
-
 /* ---- FIFO ---- */
 
 static void fifo(void)
@@ -290,7 +276,6 @@ static const struct test tests[] = {
     { "timers expire in order and on time", timer_order },
     { "a timer cannot hold the engine", timer_no_spin },
     { "timers stop with the device", timers_stop_with_the_device },
-    { "timer reservation does not grow", timer_reservation },
     { "FIFO", fifo },
     { "checksums", checksum },
 };
