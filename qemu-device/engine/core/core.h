@@ -252,6 +252,25 @@ struct qhca_command {
     { .name = #op, .run = fn, .opcode = QHCA_CMD_##op, .dir = QHCA_MBOX_OUT, \
       .mbox_len = sizeof(type) }
 
+/* ---- holder.c: objects that only hold others together ---- */
+
+/*
+ * struct qhca_holder - what a PD, an XRC domain, a set of counters begins with
+ * @number: in its table
+ * @users: objects that belong to it; it can go when there are none
+ */
+struct qhca_holder {
+    uint32_t number, users;
+};
+
+/* Makes one of @size bytes, zeroed; enum qhca_cmd_status, as the next. */
+int qhca_holder_alloc(struct qhca_table *t, size_t size,
+                      struct qhca_cmd_ctx *c);
+/* That of the command goes. */
+int qhca_holder_dealloc(struct qhca_table *t, struct qhca_cmd_ctx *c);
+/* All go (reset). */
+void qhca_holder_free_all(struct qhca_table *t);
+
 /* ---- core.c: the engine, as every room sees it ---- */
 
 /*

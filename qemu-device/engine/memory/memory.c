@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the tables of the room, and the two keys that are always there.
+ * qhca engine: the tables of the room, protection domains, and the two keys
+ * that are always there.
  */
 #include "memory.h"
 
@@ -20,11 +21,27 @@ static bool init(struct qhca_engine *e)
            qhca_table_init(&m->mr, QHCA_MAX_MR + QHCA_MAX_MW, &e->rng);
 }
 
+static int alloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    return qhca_holder_alloc(&e->memory->pd, sizeof(struct qhca_pd), c);
+}
+
+static int dealloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    return qhca_holder_dealloc(&e->memory->pd, c);
+}
+
+static const struct qhca_command pd_commands[] = {
+    QHCA_COMMAND(ALLOC_PD, alloc_pd),
+    QHCA_COMMAND(DEALLOC_PD, dealloc_pd),
+    { 0 }
+};
+
 static void reset(struct qhca_engine *e)
 {
     qhca_mw_free_all(e);
     qhca_mr_free_all(e);
-    qhca_pd_free_all(e);
+    qhca_holder_free_all(&e->memory->pd);
 }
 
 static void fini(struct qhca_engine *e)
@@ -44,6 +61,6 @@ const struct qhca_room qhca_memory_room = {
     .fini = fini,
     .num_objects = num_objects,
     .commands = (const struct qhca_command *const[]) {
-        qhca_pd_commands, qhca_mr_commands, qhca_mw_commands, NULL
+        pd_commands, qhca_mr_commands, qhca_mw_commands, NULL
     },
 };

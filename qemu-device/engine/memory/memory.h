@@ -18,9 +18,9 @@
 #define QHCA_RESERVED_LKEY      0x00000100u
 #define QHCA_NULL_LKEY          0x00000102u
 
+/* struct qhca_pd - a protection domain: its users are MRs, MWs, SRQs, QPs */
 struct qhca_pd {
-    uint32_t pdn;
-    uint32_t users;             /* MRs, MWs, SRQs, QPs; DEALLOC_PD needs 0 */
+    struct qhca_holder base;
 };
 
 /* struct qhca_mr - what a key names: a memory region, or a window on one */
@@ -84,11 +84,6 @@ struct qhca_memory {
 };
 
 extern const struct qhca_room qhca_memory_room;
-
-/* ---- pd.c ---- */
-
-extern const struct qhca_command qhca_pd_commands[];
-void qhca_pd_free_all(struct qhca_engine *e);
 
 /* ---- key.c: keys and their use; conformance F-004 ---- */
 

@@ -34,7 +34,7 @@ bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr)
         return false;
     }
     mr->key = new_key(e, number);
-    mr->pd->users++;
+    mr->pd->base.users++;
     return true;
 }
 
@@ -175,8 +175,8 @@ static int rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (r->rereg & QHCA_REREG_TRANS) {
         qhca_mem_release(e, &mr->mem);
     }
-    mr->pd->users--;
-    next.pd->users++;
+    mr->pd->base.users--;
+    next.pd->base.users++;
     *mr = next;
     c->obj = mr->key;
     return QHCA_OK;
@@ -188,7 +188,7 @@ void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr)
 
     e->memory->mr_variant[number & e->memory->mr.slot_mask] = (uint8_t)mr->key;
     qhca_table_del(&e->memory->mr, number);
-    mr->pd->users--;
+    mr->pd->base.users--;
 }
 
 static void free_mr(struct qhca_engine *e, struct qhca_mr *mr)

@@ -3,14 +3,11 @@
  * qhca engine: counters. Everything is counted once for the device; what
  * happens to a QP that is bound to a set of counters is counted there as well.
  */
-#include <stdlib.h>
-
 #include "qp.h"
 
 /* struct qhca_cntset - counters of the QPs that are bound to it */
 struct qhca_cntset {
-    uint32_t number;
-    uint32_t users;             /* QPs */
+    struct qhca_holder base;    /* its users are QPs */
     uint64_t cnt[QHCA_CNT_MAX];
 };
 
@@ -27,49 +24,22 @@ void qhca_count_qp(struct qhca_engine *e, const struct qhca_qp *qp,
 void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set)
 {
     if (qp->cntset) {
-        qp->cntset->users--;
+        qp->cntset->base.users--;
     }
     qp->cntset = set;
     if (set) {
-        set->users++;
+        set->base.users++;
     }
 }
 
 static int alloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    struct qhca_cntset *set = calloc(1, sizeof(*set));
-
-    if (!set) {
-        return QHCA_ERR_NO_RESOURCE;
-    }
-    set->number = qhca_table_add(&e->qps->cntset, set);
-    if (!set->number) {
-        free(set);
-        return QHCA_ERR_NO_RESOURCE;
-    }
-    c->obj = set->number;
-    return QHCA_OK;
-}
-
-static void free_set(struct qhca_engine *e, struct qhca_cntset *set)
-{
-    qhca_table_del(&e->qps->cntset, set->number);
-    free(set);
+    return qhca_holder_alloc(&e->qps->cntset, sizeof(struct qhca_cntset), c);
 }
 
 static int dealloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    struct qhca_cntset *set = qhca_table_get(&e->qps->cntset,
-                                             le32toh(c->cmd->obj.obj));
-
-    if (!set) {
-        return QHCA_ERR_OBJ;
-    }
-    if (set->users) {
-        return QHCA_ERR_BUSY;
-    }
-    free_set(e, set);
-    return QHCA_OK;
+    return qhca_holder_dealloc(&e->qps->cntset, c);
 }
 
 /* From now on @set counts for the QP. */
@@ -121,11 +91,7 @@ static int query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 /* Whoever knew what the sets had counted has gone, so it is nobody's again. */
 void qhca_cntset_free_all(struct qhca_engine *e)
 {
-    struct qhca_cntset *set;
-
-    qhca_table_each(&e->qps->cntset, set) {
-        free_set(e, set);
-    }
+    qhca_holder_free_all(&e->qps->cntset);
     memset(e->qps->set_cnt, 0, sizeof(e->qps->set_cnt));
 }
 

@@ -15,7 +15,7 @@ static bool init(struct qhca_engine *e)
 static void reset(struct qhca_engine *e)
 {
     qhca_srq_free_all(e);
-    qhca_xrcd_free_all(e);
+    qhca_holder_free_all(&e->receive->xrcd);
 }
 
 static void fini(struct qhca_engine *e)

@@ -42,10 +42,9 @@ struct qhca_srq {
     struct qhca_cq *cq;         /* where it completes; else NULL */
 };
 
-/* struct qhca_xrcd - an XRC domain */
+/* struct qhca_xrcd - an XRC domain: its users are SRQs and XRC_TGT QPs */
 struct qhca_xrcd {
-    uint32_t xrcdn;
-    uint32_t users;             /* SRQs, XRC_TGT QPs; DEALLOC_XRCD needs 0 */
+    struct qhca_holder base;
 };
 
 struct qhca_receive {
@@ -109,8 +108,6 @@ void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq);
 /* ---- xrc.c ---- */
 
 extern const struct qhca_command qhca_xrcd_commands[];
-/* After the QPs and SRQs. */
-void qhca_xrcd_free_all(struct qhca_engine *e);
 /* The XRC domain of number @xrcdn, or NULL. */
 struct qhca_xrcd *qhca_xrcd_get(struct qhca_engine *e, uint32_t xrcdn);
 /*

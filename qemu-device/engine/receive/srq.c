@@ -169,9 +169,9 @@ static int check_create(const struct qhca_engine *e,
 /* The objects it refers to have one user more, or less. */
 static void count_users(struct qhca_srq *srq, int by)
 {
-    srq->pd->users += (uint32_t)by;
+    srq->pd->base.users += (uint32_t)by;
     if (srq->xrcd) {
-        srq->xrcd->users += (uint32_t)by;
+        srq->xrcd->base.users += (uint32_t)by;
         srq->cq->users += (uint32_t)by;
     }
 }
@@ -312,7 +312,7 @@ static int query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         return QHCA_ERR_STATE;
     }
     out->srqn = htole32(srq->srqn);
-    out->pdn = htole32(srq->pd->pdn);
+    out->pdn = htole32(srq->pd->base.number);
     out->uar = htole32(srq->uar);
     out->pi = htole32(srq->wq.pi);
     out->ci = htole32(srq->wq.ci);
@@ -323,7 +323,7 @@ static int query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     out->log_size = srq->wq.log_size;
     out->log_stride = srq->wq.log_stride;
     out->flags = srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0;
-    out->xrcdn = htole32(srq->xrcd ? srq->xrcd->xrcdn : 0);
+    out->xrcdn = htole32(srq->xrcd ? srq->xrcd->base.number : 0);
     out->cqn = htole32(srq->cq ? srq->cq->cqn : 0);
     return QHCA_OK;
 }

@@ -7,8 +7,6 @@
  * request names an SRQ of the domain in its XRCETH, and that has all of them.
  * An XRC_INI QP is an RC requester that puts the number in.
  */
-#include <stdlib.h>
-
 #include "receive.h"
 
 /* ---- domains ---- */
@@ -20,47 +18,12 @@ struct qhca_xrcd *qhca_xrcd_get(struct qhca_engine *e, uint32_t xrcdn)
 
 static int alloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    struct qhca_xrcd *xrcd = calloc(1, sizeof(*xrcd));
-
-    if (!xrcd) {
-        return QHCA_ERR_NO_RESOURCE;
-    }
-    xrcd->xrcdn = qhca_table_add(&e->receive->xrcd, xrcd);
-    if (!xrcd->xrcdn) {
-        free(xrcd);
-        return QHCA_ERR_NO_RESOURCE;
-    }
-    c->obj = xrcd->xrcdn;
-    return QHCA_OK;
-}
-
-static void free_xrcd(struct qhca_engine *e, struct qhca_xrcd *xrcd)
-{
-    qhca_table_del(&e->receive->xrcd, xrcd->xrcdn);
-    free(xrcd);
+    return qhca_holder_alloc(&e->receive->xrcd, sizeof(struct qhca_xrcd), c);
 }
 
 static int dealloc_xrcd(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    struct qhca_xrcd *xrcd = qhca_xrcd_get(e, le32toh(c->cmd->obj.obj));
-
-    if (!xrcd) {
-        return QHCA_ERR_OBJ;
-    }
-    if (xrcd->users) {
-        return QHCA_ERR_BUSY;
-    }
-    free_xrcd(e, xrcd);
-    return QHCA_OK;
-}
-
-void qhca_xrcd_free_all(struct qhca_engine *e)
-{
-    struct qhca_xrcd *xrcd;
-
-    qhca_table_each(&e->receive->xrcd, xrcd) {
-        free_xrcd(e, xrcd);
-    }
+    return qhca_holder_dealloc(&e->receive->xrcd, c);
 }
 
 /* ---- requests to a QP of type XRC_TGT ---- */
@@ -111,10 +74,10 @@ bool qhca_xrc_user(struct qhca_engine *e, const struct qhca_qp *qp,
 
 void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
 {
-    for (uint32_t i = 0; i < e->qps->table.size; i++) {
-        struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
+    struct qhca_qp *qp;
 
-        if (qp && qp->srq == srq) {
+    qhca_table_each(&e->qps->table, qp) {
+        if (qp->srq == srq) {
             qp->srq = NULL;
             qp->user.pd = NULL;
             qp->rsp.rwr.taken = false;
@@ -124,10 +87,10 @@ void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
 
 void qhca_xrc_cq_failed(struct qhca_engine *e, const struct qhca_cq *cq)
 {
-    for (uint32_t i = 0; i < e->receive->srq.size; i++) {
-        struct qhca_srq *srq = qhca_table_at(&e->receive->srq, i);
+    struct qhca_srq *srq;
 
-        if (srq && srq->cq == cq && !srq->failed) {
+    qhca_table_each(&e->receive->srq, srq) {
+        if (srq->cq == cq && !srq->failed) {
             qhca_srq_fail(e, srq);
         }
     }

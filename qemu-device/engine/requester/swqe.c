@@ -46,7 +46,7 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
 static bool address_ok(const struct qhca_qp *qp, const struct qhca_av *av)
 {
     return av->port == 1 && av->sgid_index < QHCA_MAX_GID &&
-           le32toh(av->pdn) == qp->pd->pdn;
+           le32toh(av->pdn) == qp->pd->base.number;
 }
 
 static enum qhca_wqe_result fetch_flush(struct qhca_engine *e,

@@ -151,7 +151,7 @@ static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
 static void count_users(struct qhca_qp *qp, int by)
 {
     if (qp->pd) {
-        qp->pd->users += (uint32_t)by;
+        qp->pd->base.users += (uint32_t)by;
     }
     if (qp->scq) {
         qp->scq->users += (uint32_t)by;
@@ -160,7 +160,7 @@ static void count_users(struct qhca_qp *qp, int by)
         qp->rcq->users += (uint32_t)by;
     }
     if (qp->xrcd) {
-        qp->xrcd->users += (uint32_t)by;
+        qp->xrcd->base.users += (uint32_t)by;
     } else if (qp->srq) {
         qp->srq->users += (uint32_t)by;
     }
@@ -279,7 +279,7 @@ static int query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     struct qhca_qpc qpc = {
         .attr = qp->attr,
         .qpn = htole32(qp->qpn),
-        .pdn = htole32(qp->pd ? qp->pd->pdn : 0),
+        .pdn = htole32(qp->pd ? qp->pd->base.number : 0),
         .uar = htole32(qp->uar),
         .send_cqn = htole32(qp->scq ? qp->scq->cqn : 0),
         .recv_cqn = htole32(qp->rcq ? qp->rcq->cqn : 0),
@@ -298,7 +298,7 @@ static int query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         .retries_left = qp->req.retries,
         .rnr_retries_left = qp->req.rnr_retries,
         .srqn = htole32(qp->srq ? qp->srq->srqn : 0),
-        .xrcdn = htole32(qp->xrcd ? qp->xrcd->xrcdn : 0),
+        .xrcdn = htole32(qp->xrcd ? qp->xrcd->base.number : 0),
     };
 
     qpc.attr.state = qpc.attr.cur_state = qp->state;

@@ -284,7 +284,7 @@ static void check_domains(struct qhca_engine *e)
     for (uint32_t i = 0; i < e->receive->xrcd.size; i++) {
         const struct qhca_xrcd *xrcd = qhca_table_at(&e->receive->xrcd, i);
 
-        users += xrcd ? xrcd->users : 0;
+        users += xrcd ? xrcd->base.users : 0;
     }
     for (uint32_t i = 0; i < e->receive->srq.size; i++) {
         const struct qhca_srq *srq = qhca_table_at(&e->receive->srq, i);
