@@ -5,43 +5,48 @@
   capture.py [--wire] FILE    FILE: of QEMU's filter-dump (scripts/vm --pcap)
 
 Every RoCE frame: lengths, checksums, reserved fields and the ICRC; the same
-frames must be RoCE, with the same numbers in them, to tshark, which must have
-nothing to complain about. --wire: the frames are those of pair-wire.sh, which
-also has some that are wrong on purpose. Ends with: N passed, N failed, N skipped.
+frames must be RoCE, with the same numbers in all their headers, to tshark, which
+must have nothing to complain about. --wire: the frames are those of pair-wire.sh,
+which also has some that are wrong on purpose, and has one of every opcode. Ends
+with: N passed, N failed, N skipped.
 """
 
 import os
 import struct
 import subprocess
 import sys
-import zlib
 
-TSHARK = [os.path.join(os.path.dirname(os.path.abspath(__file__)), 'buildroot.sh'),
-          '--tshark', '--', 'tshark']
-ROCE_PORT = 4791
-IP_LEN = {4: 20, 6: 40}
-BTH_LEN, UDP_LEN, ICRC_LEN = 12, 8, 4
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(HERE, '../qemu-device/tests/oracle'))
+import roce     # noqa: E402
 
-# Extension headers by name, and which opcodes have them (IBTA, table 38).
-EXT = {'deth': 8, 'reth': 16, 'atomiceth': 28, 'aeth': 4, 'atomicack': 8, 'imm': 4, 'ieth': 4,
-       'feth': 4, 'xrceth': 4, 'masketh': 16}
-CONNECTED = {0x00: '', 0x01: '', 0x02: '', 0x03: 'imm', 0x04: '', 0x05: 'imm', 0x06: 'reth',
-             0x07: '', 0x08: '', 0x09: 'imm', 0x0a: 'reth', 0x0b: 'reth imm'}
-REQUESTS = {**CONNECTED, 0x0c: 'reth', 0x13: 'atomiceth', 0x14: 'atomiceth', 0x16: 'ieth',
-            0x17: 'ieth', 0x1c: 'feth reth', 0x1d: 'reth'}
-RESPONSES = {0x0d: 'aeth', 0x0e: '', 0x0f: 'aeth', 0x10: 'aeth', 0x11: 'aeth',
-             0x12: 'aeth atomicack'}
-OPCODES = {**REQUESTS, **RESPONSES,
-           **{0x20 | op: ext for op, ext in CONNECTED.items()},
-           0x64: 'deth', 0x65: 'deth imm', 0x81: '',
-           0xd3: 'atomiceth masketh', 0xd4: 'atomiceth masketh',    # our own
-           **{0xa0 | op: f'xrceth {ext}' for op, ext in REQUESTS.items()},
-           **{0xa0 | op: ext for op, ext in RESPONSES.items()}}
-WRITE_ONLY_IMM, ACK, UD_SEND = 0x0b, 0x11, 0x64
+TSHARK = [os.path.join(HERE, 'buildroot.sh'), '--tshark', '--', 'tshark']
+WRITE_ONLY, WRITE_ONLY_IMM, ACK, FLUSH, UD_SEND = 0x0a, 0x0b, 0x11, 0x1c, 0x64
+WRITE_FIRST = 0x06
 
 # Connection management: attribute identifiers (IBTA 12.6).
 REQ, REJ, REP, RTU, DREQ, DREP = 0x10, 0x12, 0x13, 0x14, 0x15, 0x16
 MAD_CM, MAD_HEADER = 0x07, 24
+
+# What tshark calls our fields. It knows neither XRC nor our own opcodes, and takes the
+# placement type of a FETH for three bits, where annex A19 has four.
+THEIRS = {
+    'bth.opcode': 'bth.opcode', 'bth.se': 'bth.se', 'bth.m': 'bth.m', 'bth.pad': 'bth.padcnt',
+    'bth.tver': 'bth.tver', 'bth.pkey': 'bth.p_key', 'bth.destqp': 'bth.destqp',
+    'bth.a': 'bth.a', 'bth.psn': 'bth.psn', 'deth.qkey': 'deth.q_key',
+    'deth.srcqp': 'deth.srcqp', 'reth.va': 'reth.va', 'reth.rkey': 'reth.r_key',
+    'reth.dmalen': 'reth.dmalen', 'atomiceth.va': 'reth.va', 'atomiceth.rkey': 'reth.r_key',
+    'atomiceth.swapdata': 'atomiceth.swapdt', 'atomiceth.cmpdata': 'atomiceth.cmpdt',
+    'aeth.syndrome': 'aeth.syndrome', 'aeth.msn': 'aeth.msn',
+    'atomicacketh.origremdata': 'atomicacketh.origremdt', 'immdt.imm': 'immdt',
+    'ieth.rkey': 'ieth'}
+BOOLEAN = {'True': 1, 'False': 0, '': None}
+IN_BYTES = ('immdt.imm', 'ieth.rkey')
+TSHARK_KNOWS = ('RC', 'UC', 'UD')
+# It takes some payload for a protocol that it knows.
+GUESSES = ('smcr_infiniband', 'smb_direct_infiniband', 'rpcrdma_infiniband', 'nvme_rdma', 'lnet_ib',
+           'iser_infiniband', 'eth_over_ib', 'mellanox_eoib', 'sdp_infiniband', 'fc_infiniband')
 
 
 def records(file):
@@ -52,67 +57,45 @@ def records(file):
         yield file.read(struct.unpack(order + '4I', head)[2])
 
 
-def ones_sum(data):
-    total = sum(struct.unpack(f'>{len(data) // 2}H', data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return total
+class Captured:
+    """A RoCE frame of a capture."""
 
+    def __init__(self, frame, length, number):
+        self.frame, self.length, self.number = frame, length, number
+        ip = frame.headers[frame.ip]
+        self.ends = ip['src'], ip['dst']
+        self.tclass = ip['tos' if frame.ip == 'ipv4' else 'tclass']
+        self.hop_limit = ip['ttl' if frame.ip == 'ipv4' else 'hops']
+        self.sport, self.opcode = frame['udp.sport'], frame['bth.opcode']
+        self.dest_qp, self.psn = frame['bth.destqp'], frame['bth.psn']
+        self.payload = frame.payload
+        self.row = roce.OPCODES.get(self.opcode)
+        # What a repetition has in common with it.
+        self.message = tuple(tuple(fields.values()) for name, fields in frame.headers.items()
+                             if name not in ('eth', 'vlan', frame.ip, 'udp', 'bth')), self.payload
 
-class Frame:
-    """A RoCE frame; parse() makes one, or None of what is none."""
-
-    def __init__(self, data, number, start):
-        self.length, self.number = len(data), number
-        self.ip, self.version = data[start:], data[start] >> 4
-        size = IP_LEN[self.version]
-        header, udp = self.ip[:size], self.ip[size:]
-        if self.version == 4:
-            self.ip_len = int.from_bytes(header[2:4], 'big')
-            self.ends = header[12:16], header[16:20]
-            self.tclass, self.hop_limit = header[1], header[8]
-        else:
-            self.ip_len = size + int.from_bytes(header[4:6], 'big')
-            self.ends = header[8:24], header[24:40]
-            self.tclass, self.hop_limit = header[0] << 4 & 0xf0 | header[1] >> 4, header[7]
-        self.udp, self.bth = udp[:UDP_LEN], udp[UDP_LEN:UDP_LEN + BTH_LEN]
-        self.sport = int.from_bytes(udp[:2], 'big')
-        self.udp_len = int.from_bytes(udp[4:6], 'big')
-        self.opcode, self.pad = self.bth[0], self.bth[1] >> 4 & 3
-        self.dest_qp = int.from_bytes(self.bth[5:8], 'big')
-        self.psn = int.from_bytes(self.bth[9:12], 'big')
-        self.ext = OPCODES.get(self.opcode, '').split()
-        self.body = self.ip[size + UDP_LEN + BTH_LEN:self.ip_len - ICRC_LEN]
-        self.payload = self.body[sum(EXT[name] for name in self.ext):]
+    def reserved(self):
+        """Those fields of the BTH and of what is behind it."""
+        return [number for name in self.frame.layers('bth')
+                for field, number in self.frame.headers[name].items() if field.startswith('resv')]
 
     def faults(self):
         """What is wrong with it: names of rules it breaks."""
-        size = IP_LEN[self.version]
-        if self.version == 4:
-            yield 'E-002 IPv4 checksum', ones_sum(self.ip[:size]) == 0xffff
-            yield 'E-002 IPv4 options or fragment', (
-                self.ip[0] == 0x45 and not self.ip[6] & 0x3f and not self.ip[7])
-            yield "E-002 don't fragment", bool(self.ip[6] & 0x40)
-        yield 'IP length', self.ip_len <= len(self.ip)
-        yield 'E-003 UDP length', self.udp_len == self.ip_len - size
+        frame, row = self.frame, self.row
+        if frame.ip == 'ipv4':
+            ip = frame.headers['ipv4']
+            yield 'E-002 IPv4 checksum', not roce.checksum(roce.pack('ipv4', ip))
+            yield "E-002 don't fragment", ip['flags'] == 2
         yield 'E-003 UDP source port', self.sport >= 0xc000
-        yield 'opcode', self.opcode in OPCODES
-        yield 'E-004 transport version', not self.bth[1] & 0xf
-        yield 'E-031 reserved fields', not self.bth[4] & 0x3f and not self.bth[8] & 0x7f
-        yield 'E-030 padding', (len(self.payload) % 4 == 0 and len(self.payload) >= self.pad
-                                and not any(self.payload[len(self.payload) - self.pad:]))
-        yield 'E-032 E-033 ICRC', self.icrc() == self.ip[self.ip_len - ICRC_LEN:self.ip_len]
-
-    def icrc(self):
-        """Variant fields count as ones."""
-        data, size = bytearray(self.ip[:self.ip_len - ICRC_LEN]), IP_LEN[self.version]
-        if self.version == 4:
-            data[1] = data[8] = data[10] = data[11] = 0xff
-        else:
-            data[0] |= 0x0f
-            data[1] = data[2] = data[3] = data[7] = 0xff
-        data[size + 6] = data[size + 7] = data[size + UDP_LEN + 4] = 0xff
-        return struct.pack('<I', zlib.crc32(b'\xff' * 8 + data))
+        yield 'opcode', row is not None
+        yield 'E-004 transport version', not frame['bth.tver']
+        yield 'E-031 reserved fields', not any(self.reserved())
+        yield 'E-030 padding', (len(frame.payload) + len(frame.padding)) % 4 == 0 \
+            and not any(frame.padding)
+        yield 'payload', row and row.min_payload <= len(frame.payload) <= row.max_payload
+        # rdma_rxe, which is what says 0 in M, has its own (networks.rst).
+        yield 'E-032 E-033 ICRC', frame.icrc == frame.icrc_due() or (
+            self.opcode == FLUSH and not frame['bth.m'])
 
     def cm(self):
         """Attribute of a connection manager's MAD, or None, and what is in it."""
@@ -121,17 +104,19 @@ class Frame:
         return int.from_bytes(self.payload[16:18], 'big'), self.payload[MAD_HEADER:]
 
 
-def parse(data, number):
-    start = 18 if data[12:14] == b'\x81\0' else 14
-    kind = data[start - 2:start]
-    if kind not in (b'\x08\0', b'\x86\xdd') or len(data) < start + 60 - 14:
-        return None
-    size = IP_LEN[4 if kind == b'\x08\0' else 6]
-    protocol = data[start + (9 if size == 20 else 6)]
-    dport = int.from_bytes(data[start + size + 2:start + size + 4], 'big')
-    if protocol != 17 or dport != ROCE_PORT or len(data) < start + size + UDP_LEN + BTH_LEN:
-        return None
-    return Frame(data, number, start)
+def read(path):
+    """The RoCE frames of a capture, and what was to be one but cannot be read."""
+    frames, broken = [], []
+    with open(path, 'rb') as file:
+        for number, data in enumerate(records(file), 1):
+            try:
+                frame = roce.decode(data)
+            except roce.Malformed as why:
+                broken.append((number, why))
+                continue
+            if frame:
+                frames.append(Captured(frame, len(data), number))
+    return frames, broken
 
 
 class Report:
@@ -151,47 +136,79 @@ class Report:
 
 def check_checker(report, frames):
     """Whoever always says yes is no judge."""
-    def good(frame, at, bits):
-        data = bytearray(frame.ip)
-        data[at] ^= bits
-        data = bytes(14) + bytes(data)
-        return all(verdict for rule, verdict in Frame(data, 0, 14).faults() if 'ICRC' in rule)
+    def right(captured, key, bits=1):
+        changed = captured.frame.copy()
+        name, field = key.split('.')
+        changed.headers[name][field] ^= bits
+        return changed.icrc_due() == captured.frame.icrc
 
-    some = [frame for frame in frames if frame.version == 4][:100]
+    some = [frame for frame in frames if frame.frame.ip == 'ipv4' and frame.opcode != FLUSH][:100]
     report.check('E-034 the ICRC tells a changed frame, whatever may change on its way', some and all(
-        good(f, 1, 0xff) and good(f, 8, 0x55) and good(f, 32, 0x40)
-        and not good(f, 15, 1) and not good(f, 39, 1) and not good(f, f.ip_len - 1, 0x80)
+        right(f, 'ipv4.tos', 0xff) and right(f, 'ipv4.ttl', 0x55) and right(f, 'bth.b')
+        and not right(f, 'ipv4.src') and not right(f, 'udp.length') and not right(f, 'bth.psn')
         for f in some))
 
 
-def check_frames(report, frames):
-    bad = [(frame.number, rule) for frame in frames
-           for rule, good in frame.faults() if not good]
+def check_frames(report, frames, broken):
+    bad = broken + [(frame.number, rule) for frame in frames
+                    for rule, good in frame.faults() if not good]
     ends = {frame.ends for frame in frames}
     report.check('E-002..E-004 E-030..E-033 every frame is right', frames and not bad,
                  f'{len(frames)} frames' + ''.join(f'; {n}: {rule}' for n, rule in bad[:5]))
     report.check('frames of both machines', ends and all((b, a) in ends for a, b in ends))
 
 
-def check_tshark(report, frames, path):
-    """What tshark makes of the same file."""
-    fields = ['frame.number', 'infiniband.bth.opcode', 'infiniband.bth.destqp',
-              'infiniband.bth.psn', '_ws.malformed', '_ws.expert.severity']
+def tshark(path, fields):
+    """Lines of its fields for each RoCE frame."""
     # RoCE has no UDP checksum over IPv6 either (annex A17), which RFC 6936 allows.
     command = [*TSHARK, '-n', '-r', '-', '-o', 'udp.ignore_ipv6_zero_checksum:TRUE',
                '-Y', 'infiniband', '-T', 'fields', '-E', 'occurrence=f']
+    for guess in GUESSES:
+        command += ['--disable-heuristic', guess]
     for field in fields:
         command += ['-e', field]
     with open(path, 'rb') as file:
         out = subprocess.run(command, stdin=file, stdout=subprocess.PIPE, check=True,
                              stderr=subprocess.DEVNULL, text=True).stdout
-    rows = [line.split('\t') for line in out.splitlines()]
-    theirs = [tuple(int(word, 0) for word in row[:4]) for row in rows]
-    ours = [(f.number, f.opcode, f.dest_qp, f.psn) for f in frames]
-    odd = sorted(set(ours) ^ set(theirs))[:3]
-    report.check('tshark sees the same frames', ours == theirs, f'{odd}' if odd else '')
-    unhappy = [row[0] for row in rows if any(row[4:])]
+    return [line.split('\t') for line in out.splitlines()]
+
+
+def differences(captured, seen):
+    """The fields that tshark sees in another way; seen: its names to what it says."""
+    for key, theirs in THEIRS.items():
+        text = seen[theirs]
+        if key.split('.')[0] in captured.frame.headers:
+            number = BOOLEAN[text] if text in BOOLEAN else int(text, 16 if key in IN_BYTES else 0)
+            if number != captured.frame[key]:
+                yield key
+
+
+def check_tshark(report, frames, path):
+    """What tshark makes of the same file."""
+    names = sorted(set(THEIRS.values()))
+    fields = ['frame.number', '_ws.malformed', '_ws.expert.severity']
+    rows = tshark(path, fields + [f'infiniband.{name}' for name in names])
+    odd = sorted({int(row[0]) for row in rows} ^ {frame.number for frame in frames})[:3]
+    report.check('tshark sees the same frames', rows and not odd, f'{odd}' if odd else '')
+    seen = {int(row[0]): dict(zip(names, row[3:])) for row in rows}
+    other = [(frame.number, key) for frame in frames
+             if frame.row and frame.row.service in TSHARK_KNOWS and frame.number in seen
+             for key in differences(frame, seen[frame.number])]
+    report.check('E-004..E-009 tshark sees the same in all headers', not other,
+                 ''.join(f'{number}: {key}; ' for number, key in other[:5]))
+    unhappy = [row[0] for row in rows if any(row[1:3])]
     report.check('tshark finds none malformed', not unhappy, ' '.join(unhappy[:5]))
+
+
+def check_opcodes(report, frames):
+    """opcodes.py has been there: every opcode of RC, UC and UD, from both machines."""
+    want = {op for op, row in roce.OPCODES.items() if row.service in TSHARK_KNOWS}
+    ends = sorted({frame.ends[0] for frame in frames if frame.opcode == WRITE_FIRST})
+    report.check('opcodes.py has been there', len(ends) == 2)
+    for end in ends:
+        missing = want - {frame.opcode for frame in frames if frame.ends[0] == end}
+        report.check(f'E-020..E-026 every opcode, from {end:x}', not missing,
+                     ' '.join(roce.OPCODES[op].name for op in sorted(missing)))
 
 
 def qpn(message, offset):
@@ -201,7 +218,7 @@ def qpn(message, offset):
 def conversations(frames):
     """For each REQ: the frames from it on, between the same two machines. What a
     machine had to repeat counts once: it is the same from its BTH on."""
-    once = {(f.ends, f.dest_qp, f.psn, f.opcode, f.body): f for f in reversed(frames)}
+    once = {(f.ends, f.dest_qp, f.psn, f.opcode, f.message): f for f in reversed(frames)}
     frames = sorted(once.values(), key=lambda frame: frame.number)
     requests = set()
     for index, frame in enumerate(frames):
@@ -251,7 +268,7 @@ def check_cm(report, frames):
 
 def check_vectors(report, frames):
     """The address vectors of pair-wire.sh."""
-    for name, opcodes, label in (('RC', (0x06, 0x0a, ACK), 0x12345), ('UD', (UD_SEND,), None)):
+    for name, opcodes, label in (('RC', (WRITE_FIRST, WRITE_ONLY, ACK), 0x12345), ('UD', (UD_SEND,), None)):
         found = [f for f in frames if f.tclass == 0x6a and f.opcode in opcodes]
         report.check(f'E-037 E-040 {name}: traffic class and hop limit',
                      len({f.ends for f in found}) == 2 and all(f.hop_limit == 64 for f in found))
@@ -268,14 +285,13 @@ def main():
     if len(args) != 1 or args[0].startswith('-'):
         print(__doc__)
         return 2
-    with open(args[0], 'rb') as file:
-        found = [parse(data, number + 1) for number, data in enumerate(records(file))]
-    frames = [frame for frame in found if frame]
+    frames, broken = read(args[0])
     report = Report()
     check_checker(report, frames)
-    check_frames(report, frames)
+    check_frames(report, frames, broken)
     check_tshark(report, frames, args[0])
     if wire:
+        check_opcodes(report, frames)
         check_vectors(report, frames)
         check_cm(report, frames)
     return report.end()

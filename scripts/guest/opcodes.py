@@ -5,9 +5,9 @@
   opcodes.py PORT [SERVER]      server, or its client; QHCA_DEV and QHCA_GID name
                                 the device of each
 
-The client goes through ROUNDS, each on a new pair of QPs; the server only holds
-receive buffers and memory. What completes with an error that is not expected
-ends the program.
+One goes through ROUNDS, each on a new pair of QPs, while the other only holds receive
+buffers and memory; then they change places. What completes with an error that is not
+expected ends the program.
 """
 
 import json
@@ -15,6 +15,11 @@ import os
 import socket
 import sys
 
+PORT, SERVER = int(sys.argv[1]), sys.argv[2:]
+# pyverbs takes its time in a slow guest, and somebody may wait for the port.
+LISTENER = None if SERVER else socket.create_server(('', PORT))
+
+# pylint: disable=wrong-import-position
 from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
@@ -161,7 +166,7 @@ class End:
                 return wcs[0].status
 
 
-def client(end):
+def ask(end):
     """Asks for everything."""
     for kind, ops, requests, may_fail in ROUNDS:
         end.say(kind)
@@ -177,7 +182,7 @@ def client(end):
     end.say('bye')
 
 
-def server(end):
+def answer(end):
     """Puts a buffer back for each message."""
     while (kind := end.hear()) != 'bye':
         end.connect(kind, RC_OPS if kind == 'RC' else SENDS)
@@ -191,13 +196,10 @@ def server(end):
 
 def main():
     """The server takes one client."""
-    port = int(sys.argv[1])
-    if len(sys.argv) > 2:
-        sock = socket.create_connection((sys.argv[2], port))
-        client(End(sock.makefile('rw', encoding='ascii')))
-    else:
-        sock = socket.create_server(('', port)).accept()[0]
-        server(End(sock.makefile('rw', encoding='ascii')))
+    sock = LISTENER.accept()[0] if LISTENER else socket.create_connection((*SERVER, PORT))
+    end = End(sock.makefile('rw', encoding='ascii'))
+    for turn in (answer, ask) if LISTENER else (ask, answer):
+        turn(end)
 
 
 main()

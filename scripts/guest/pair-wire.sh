@@ -4,9 +4,9 @@
 # pair-wire.sh [corpus]     (in both guests of `scripts/vm pair --pcap FILE`)
 #
 # What two machines put on the wire, for scripts/capture.py to judge: the
-# kselftest of the connection manager that needs two machines, and packets with
-# remarkable address vectors. corpus: one of every opcode that verbs can cause instead,
-# over IPv4, IPv6 and in a VLAN (qemu-device/tests/corpus/wire).
+# kselftest of the connection manager that needs two machines, packets with
+# remarkable address vectors, and one of every opcode that verbs can cause. corpus:
+# only these, over IPv4, IPv6 and in a VLAN (qemu-device/tests/corpus/wire).
 # Ends with one line: N passed, N failed, N skipped.
 
 LOGS=/run/qhca/logs
@@ -41,7 +41,8 @@ vectors()
 # E-020..E-026. opcodes NAME PORT PEER: the address of the other machine.
 opcodes()
 {
-	local tool
+	# shellcheck disable=SC2034 # for both_ways
+	local tool ROLES=b
 	tool=$(dirname "$(readlink -f "$0")")/opcodes.py
 	both_ways "$1" "$2" "" "$3" python3 "$tool" "$2"
 }
@@ -49,8 +50,6 @@ opcodes()
 corpus()
 {
 	local IF=$QHCA_IF IP6=fd00:77::${QHCA_IP##*.} IP4=192.168.209.${QHCA_IP##*.}
-	# shellcheck disable=SC2034 # for both_ways
-	local ROLES=b
 	opcodes corpus/ipv4 18692 "$QHCA_PEER"
 	ip addr replace "$IP6/64" dev "$IF" nodad
 	QHCA_GID=$(qhca-gid "$QHCA_DEV" "$IP6") opcodes corpus/ipv6 18693 "$QHCA_PEER"
@@ -63,6 +62,7 @@ if [ "${1:-}" = corpus ]; then
 	corpus
 else
 	vectors
+	opcodes opcodes 18691 "$QHCA_PEER"
 	pair_cm
 	perf_pair wire/after ib_send_bw -s 65536 -n 50
 fi
