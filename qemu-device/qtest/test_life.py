@@ -106,6 +106,34 @@ def test_stop_cont(qemu):
         equal(hca.poll_eq(eqn)[0], c.EVENT_DEVICE_FATAL)
 
 
+def test_stop_holds_interrupts(qemu):
+    """an interrupt raised while the machine is stopped is sent on cont"""
+    with running(qemu) as hca:
+        eqn = hca.create_eq(vector=2, flags=c.EQ_ASYNC)
+        hca.arm_eq(eqn)
+        hca.m.cmd("stop")
+        hca.doorbell("CMD", 0, 0x80000000)      # fatal, which is an event
+        equal(hca.state, c.STATE_FATAL)
+        assert not hca.took_irq(2), "a stopped machine's memory changed"
+        hca.m.cmd("cont")
+        wait_for(lambda: hca.took_irq(2), "interrupt")
+
+
+def test_reset_drops_interrupts(qemu):
+    """an interrupt that was held back is not sent after a reset"""
+    with running(qemu) as hca:
+        eqn = hca.create_eq(vector=2, flags=c.EQ_ASYNC)
+        hca.arm_eq(eqn)
+        hca.m.cmd("stop")
+        hca.doorbell("CMD", 0, 0x80000000)
+        hca.flr()
+        hca.map_bars()
+        hca.enable_msix()
+        hca.m.cmd("cont")
+        for _ in range(20):
+            assert not hca.took_irq(2), "an interrupt of before the reset"
+
+
 def test_migration_refused(qemu):
     """migration says that the device does not migrate"""
     with running(qemu) as hca:
