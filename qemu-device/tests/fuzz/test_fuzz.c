@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Seeded sessions of a hostile guest (fuzz.h). FUZZ_ITERATIONS and FUZZ_SEED in
- * the environment; the seed of a failure is in its message.
+ * Seeded sessions of a hostile guest (fuzz.h). FUZZ_ITERATIONS and FUZZ_SEED, a
+ * number or "date", in the environment; the seed of a failure is in its message.
  */
 #include "harness/digest.h"
+#include "harness/seed.h"
 #include "fuzz.h"
-
-static uint64_t from_env(const char *name, uint64_t otherwise)
-{
-    const char *s = getenv(name);
-
-    return s ? strtoull(s, NULL, 0) : otherwise;
-}
 
 static void fuzz(void)
 {
-    uint64_t left = from_env("FUZZ_ITERATIONS", 40000);
-    uint64_t seed = from_env("FUZZ_SEED", 1);
+    uint64_t left = seed_from_env("FUZZ_ITERATIONS", 40000);
+    uint64_t seed = seed_from_env("FUZZ_SEED", 1);
     struct fuzz f = { 0 };
 
+    tap_note("replay: FUZZ_SEED=%llu FUZZ_ITERATIONS=%llu test_fuzz",
+             (unsigned long long)seed, (unsigned long long)left);
     while (left > 0) {
         f.rng = seed * 0x9e3779b97f4a7c15u + 1;
         tap_seed(seed);

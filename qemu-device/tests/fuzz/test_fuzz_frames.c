@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "harness/digest.h"
+#include "harness/seed.h"
 #include "fuzz_frames.h"
 
 #define CORPUS      "corpus/frames"
@@ -61,51 +62,47 @@ static void seeds(void)
     CHECK(n > 200);
 }
 
+static int is_input(const struct dirent *d)
+{
+    return d->d_name[0] != '.';
+}
+
+/* In the order of names: a seed chooses by number. */
 static void corpus(void)
 {
     static uint8_t data[FRAMES_MAX_INPUT];
-    struct dirent *d;
-    DIR *dir = opendir(CORPUS);
-    char path[sizeof(CORPUS) + 1 + sizeof(d->d_name)];
-    unsigned n = 0;
+    struct dirent **list;
+    char path[sizeof(CORPUS) + 1 + sizeof(list[0]->d_name)];
+    int n = scandir(CORPUS, &list, is_input, alphasort);
     size_t len;
     FILE *f;
 
-    REQUIRE(dir);
-    while ((d = readdir(dir))) {
-        if (d->d_name[0] == '.') {
-            continue;
-        }
-        snprintf(path, sizeof(path), CORPUS "/%s", d->d_name);
+    REQUIRE(n > 0);
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof(path), CORPUS "/%s", list[i]->d_name);
         f = fopen(path, "rb");
         REQUIRE(f);
         len = fread(data, 1, sizeof(data), f);
         fclose(f);
-        tap_seed(strtoull(d->d_name, NULL, 16));     /* a hash */
+        tap_seed(strtoull(list[i]->d_name, NULL, 16));      /* a hash */
         frames_session(data, len);
         keep(data, len);
-        n++;
+        free(list[i]);
     }
-    closedir(dir);
-    CHECK(n > 0);
-}
-
-static uint64_t from_env(const char *name, uint64_t otherwise)
-{
-    const char *s = getenv(name);
-
-    return s ? strtoull(s, NULL, 0) : otherwise;
+    free(list);
 }
 
 static void changes(void)
 {
     static uint8_t data[FRAMES_MAX_INPUT];
-    uint64_t i, seed = from_env("FUZZ_SEED", 1), rng;
-    uint64_t n = from_env("FUZZ_ITERATIONS", 300);
+    uint64_t i, seed = seed_from_env("FUZZ_SEED", 1), rng;
+    uint64_t n = seed_from_env("FUZZ_ITERATIONS", 300);
     unsigned which, times;
     size_t len;
 
     REQUIRE(num_inputs);
+    tap_note("replay: FUZZ_SEED=%llu FUZZ_ITERATIONS=%llu test_fuzz_frames",
+             (unsigned long long)seed, (unsigned long long)n);
     for (i = 0; i < n; i++, seed++) {
         tap_seed(seed);
         rng = seed * 0x9e3779b97f4a7c15u + 1;

@@ -9,6 +9,7 @@
  *   sim --count N --jobs J      N schedules of all kinds, by J processes (as
  *                               many as there are processors)
  *   sim --seed S --kind K       one schedule of one kind; --story tells it
+ *   sim --seed date             other schedules each day
  *
  * What a failing schedule says ends with the command that plays it again, made
  * smaller as far as it goes: fewer pairs, fewer WRs, a better network.
@@ -21,6 +22,7 @@
 
 #include "harness/debug.h"
 #include "harness/digest.h"
+#include "harness/seed.h"
 #include "harness/story.h"
 #include "sim.h"
 
@@ -300,6 +302,7 @@ static bool run_all(void)
     double seconds;
     bool ok;
 
+    printf("# replay: sim --seed %u --count %u\n", opt.seed, opt.count);
     clock_gettime(CLOCK_MONOTONIC, &t0);
     for (unsigned k = 0; k < SIM_KINDS; k++) {
         ok = run_kind((enum sim_kind)k, n);
@@ -353,7 +356,7 @@ static bool parse(int argc, char **argv)
             return false;
         }
         *options[o].value = options[o].is_flag ?
-                            1 : (unsigned)strtoul(argv[i], NULL, 0);
+                            1 : (unsigned)seed_parse(argv[i]);
     }
     if (opt.jobs == 0) {
         opt.jobs = MIN_OF((unsigned)sysconf(_SC_NPROCESSORS_ONLN), MAX_JOBS);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: seeds of random numbers, from options and the environment.
+ */
+#ifndef QHCA_TESTS_SEED_H
+#define QHCA_TESTS_SEED_H
+
+#include <stdint.h>
+
+/* Two days have so many seeds between them. */
+#define SEEDS_PER_DAY   100000u
+
+/* A number, or "date": the first of today's seeds (UTC). */
+uint64_t seed_parse(const char *text);
+/* The same of environment variable @name; @otherwise if there is none. */
+uint64_t seed_from_env(const char *name, uint64_t otherwise);
+
+#endif /* QHCA_TESTS_SEED_H */
