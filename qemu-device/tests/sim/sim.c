@@ -6,7 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "harness/digest.h"
 #include "sim.h"
+
 #define LIMIT_ROUNDS    20000u
 
 unsigned sim_rand(struct sim *s, unsigned below)
@@ -241,6 +243,22 @@ static void finish(struct sim *s)
     }
 }
 
+/* finish() moves to ERR whatever may fail; all else has to be where it was. */
+static void check_state(struct sim *s, struct sim_qp *q)
+{
+    unsigned want = q->may_fail ? QHCA_QPS_ERR : QHCA_QPS_RTS;
+    struct qhca_qpc c;
+
+    if (s->kind == SIM_DESTROY && q->gone) {
+        return;
+    }
+    c = rc_query(&q->q);
+    digest_feed('q', q->q.qpn, &c, sizeof(c));
+    if (c.attr.state != (q->gone ? QHCA_QPS_RESET : want)) {
+        sim_fail(s, "QP 0x%x is in state %u in the end", q->q.qpn, c.attr.state);
+    }
+}
+
 static void check_quiet(struct sim *s)
 {
     for (unsigned i = 0; i < s->num_qps; i++) {
@@ -255,6 +273,7 @@ static void check_quiet(struct sim *s)
         if (q->model->check_memory) {
             q->model->check_memory(s, q);
         }
+        check_state(s, q);
         if (s->kind != SIM_DESTROY || !q->gone) {
             CHECK_EQ(rc_destroy(&q->q), 0);
         }
