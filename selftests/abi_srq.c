@@ -39,22 +39,10 @@ static struct uv_srq good_srq(struct uv *uv)
 	return srq;
 }
 
-/* What a case changes in a good request, and the error, if it has to be that. */
-struct change {
-	const char *name;
-	struct {
-		size_t off, size;
-	} at;
-	uint64_t value;
-	int err;
-};
+#define CREATE(member)	UV_FIELD(qhca_create_srq_req, member)
+#define MODIFY(member)	UV_FIELD(qhca_modify_srq_req, member)
 
-#define CREATE(member) { offsetof(struct qhca_create_srq_req, member), \
-			 sizeof(((struct qhca_create_srq_req *)0)->member) }
-#define MODIFY(member) { offsetof(struct qhca_modify_srq_req, member), \
-			 sizeof(((struct qhca_modify_srq_req *)0)->member) }
-
-static const struct change creations[] = {
+static const struct uv_change creations[] = {
 	{ "address not of a page", CREATE(buf_addr), 0x10000040, EINVAL },
 	{ "nothing mapped there", CREATE(buf_addr), 0x10000000, EFAULT },
 	{ "kernel address", CREATE(buf_addr), 0xffff888000000000, 0 },
@@ -70,33 +58,20 @@ static const struct change creations[] = {
 	{ "reserved bytes", CREATE(reserved), 1, EOPNOTSUPP },
 };
 
-static void apply(void *req, const struct change *c)
-{
-	memcpy((uint8_t *)req + c->at.off, &c->value, c->at.size);
-}
-
-static void check_refused(int err, int want)
-{
-	if (!err)
-		FAIL("accepted");
-	else if (want && err != want)
-		FAIL("%s, not %s", strerror(err), strerror(want));
-}
-
 TEST_ROWS(create, "abi: create_srq, bad request", creations)
 {
 	struct uv uv = open_raw();
 	struct qhca_create_srq_req req = good_req();
 	struct uv_srq srq;
 
-	apply(&req, row);
-	check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &req, sizeof(req),
-				    &srq), row->err);
+	uv_apply(&req, row);
+	uv_check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &req, sizeof(req),
+				       &srq), row->err);
 	srq = good_srq(&uv);
 	CHECK_ERR(uv_destroy_srq(&uv, &srq), 0);
 }
 
-static const struct change resizes[] = {
+static const struct uv_change resizes[] = {
 	{ "address not of a page", MODIFY(buf_addr), 0x10000040, EINVAL },
 	{ "nothing mapped there", MODIFY(buf_addr), 0x10000000, EFAULT },
 	{ "length 0", MODIFY(buf_len), 0, EINVAL },
@@ -116,8 +91,8 @@ TEST_ROWS(resize, "abi: modify_srq, bad request", resizes)
 	};
 	struct qhca_modify_srq_req req = good;
 
-	apply(&req, row);
-	check_refused(uv_resize_srq(&uv, &srq, 64, &req, sizeof(req)), row->err);
+	uv_apply(&req, row);
+	uv_check_refused(uv_resize_srq(&uv, &srq, 64, &req, sizeof(req)), row->err);
 	CHECK_ERR(uv_resize_srq(&uv, &srq, 64, &good, sizeof(good)), 0);
 	CHECK_ERR(uv_destroy_srq(&uv, &srq), 0);
 }
@@ -133,15 +108,15 @@ TEST(lengths, "abi: SRQ requests that are too short, or longer with a tail")
 	size_t len;
 
 	for (len = 0; len < sizeof(c.req); len += 4)
-		check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &c.req, len,
-					    &srq), EINVAL);
+		uv_check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &c.req, len,
+					       &srq), EINVAL);
 	c.tail[1] = 1;
-	check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &c, sizeof(c), &srq),
-		      EOPNOTSUPP);
+	uv_check_refused(uv_create_srq(&uv, MAX_WR, MAX_SGE, &c, sizeof(c), &srq),
+			 EOPNOTSUPP);
 	c.tail[1] = 0;
 	CHECK_ERR(uv_create_srq(&uv, MAX_WR, MAX_SGE, &c, sizeof(c), &srq), 0);
 	for (len = 0; len < sizeof(struct qhca_modify_srq_req); len += 4)
-		check_refused(uv_resize_srq(&uv, &srq, 64, &c, len), EINVAL);
+		uv_check_refused(uv_resize_srq(&uv, &srq, 64, &c, len), EINVAL);
 }
 
 static void ring(void *page, uint32_t number, uint32_t index)

@@ -6,12 +6,11 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
-#include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/rdma.h"
+#include "lib/echo.h"
 
 #define REQ_DATA	56
 #define REP_DATA	196
@@ -36,17 +35,9 @@ static struct rdma_cm_id *listener;
 /* The next event of that channel, which must be @type; it stays unacknowledged. */
 static void expect(struct side *s, enum rdma_cm_event_type type)
 {
-	struct pollfd pfd = { .fd = s->ch->fd, .events = POLLIN };
-
 	if (s->event)
 		rdma_ack_cm_event(s->event);
-	s->event = NULL;
-	REQUIRE(poll(&pfd, 1, WAIT_MS) == 1);
-	REQUIRE(!rdma_get_cm_event(s->ch, &s->event));
-	if (s->event->event != type)
-		FAIL("%s, status %d, not %s", rdma_event_str(s->event->event),
-		     s->event->status, rdma_event_str(type));
-	REQUIRE(s->event->event == type);
+	s->event = cm_event(s->ch, type);
 }
 
 static void make_qp(struct rdma_cm_id *id)

@@ -264,30 +264,6 @@ TEST(no_queue, "A-013 a QP may have no send or no receive queue")
 	cap_ok(d, cq, (struct ibv_qp_cap){ 4, 4, 0, 0, 0 });
 }
 
-static const struct {
-	const char *name;
-	int type;
-} types[] = {
-	{ "raw packet", IBV_QPT_RAW_PACKET },
-	{ "reliable datagram", 5 },	/* in no enum: libibverbs never had it */
-	{ "driver", IBV_QPT_DRIVER },
-	{ "zero", 0 },
-	{ "nonsense", 77 },
-};
-
-TEST_ROWS(qp_type, "A-012 A-016 unsupported service type", types)
-{
-	struct dev *d = dev_open();
-	struct ibv_qp_cap cap = { 4, 4, 1, 1, 0 };
-	struct ibv_cq *cq = cq_new(d, 4, NULL);
-
-	errno = 0;
-	CHECK(!try_qp(d, cq, row->type, &cap));
-	CHECK(errno == EOPNOTSUPP || errno == EINVAL);
-	cap = (struct ibv_qp_cap){ 4, 4, 1, 1, 0 };
-	CHECK(try_qp(d, cq, IBV_QPT_RC, &cap));
-}
-
 /* Creates up to @max of a kind, destroys all, and does it once more. */
 #define FILL(max, make, destroy)					\
 	do {								\

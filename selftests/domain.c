@@ -156,12 +156,7 @@ static int kill_mw(void *mw)
 
 static void *make_ah(struct ibv_pd *pd)
 {
-	struct ibv_ah_attr attr = {
-		.is_global = 1, .port_num = PORT,
-		.grh = { .dgid = d->gid, .sgid_index = d->gid_index },
-	};
-
-	return ibv_create_ah(pd, &attr);
+	return own_ah(d, pd);
 }
 
 static int kill_ah(void *ah)

@@ -29,17 +29,9 @@ static const struct family {
 	[IPV4] = { "IPv4", { [10] = 0xff, [11] = 0xff }, 12, PKT_IPV4 },
 };
 
-static struct ibv_ah *ah_new(struct dev *d)
+static struct ibv_ah *ah_try(struct dev *d)
 {
-	struct ibv_ah_attr attr = {
-		.is_global = 1,
-		.port_num = PORT,
-		.grh = {
-			.dgid = d->gid,
-			.sgid_index = d->gid_index,
-			.hop_limit = 64,
-		},
-	};
+	struct ibv_ah_attr attr = own_address(d);
 
 	return ibv_create_ah(d->pd, &attr);
 }
@@ -53,7 +45,7 @@ static void wait_address(struct dev *d)
 	int64_t end = time_ms() + WAIT_MS;
 	struct ibv_ah *ah;
 
-	while (!(ah = ah_new(d)) && time_ms() < end)
+	while (!(ah = ah_try(d)) && time_ms() < end)
 		sleep_ms(20);
 	REQUIRE(ah);
 	REQUIRE_OK(ibv_destroy_ah(ah));
@@ -127,8 +119,7 @@ static void datagram(struct pair *p, struct buf *in)
 	sge = buf_sge(in, 0, GRH + 1000);
 	REQUIRE_OK(post_recv(&p->b, 2, &sge, 1));
 	sge = buf_sge(&out, 0, 1000);
-	wr.wr.ud.ah = ah_new(p->dev);
-	REQUIRE(wr.wr.ud.ah);
+	wr.wr.ud.ah = own_ah(p->dev, p->dev->pd);
 	wr.wr.ud.remote_qpn = p->b.qp->qp_num;
 	wr.wr.ud.remote_qkey = QKEY;
 	REQUIRE_OK(post_send(&p->a, &wr));

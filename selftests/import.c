@@ -60,7 +60,6 @@ TEST(traffic, "import: QPs of both contexts, the memory of one")
 TEST(datagram, "import: an address handle carries the number of the PD")
 {
 	struct dev *d;
-	struct ibv_ah_attr attr;
 	struct ibv_sge in, out;
 	struct ibv_send_wr wr;
 	struct buf theirs;
@@ -70,17 +69,12 @@ TEST(datagram, "import: an address handle carries the number of the PD")
 	d = dev_import(own);
 	theirs = buf_import(d, &buf);
 	p = pair_across(own, d, IBV_QPT_UD);
-	attr = (struct ibv_ah_attr){
-		.is_global = 1, .port_num = PORT,
-		.grh = { .dgid = d->gid, .sgid_index = d->gid_index },
-	};
 	fill(buf.addr, MSG, 3);
 	in = buf_sge(&buf, 4096, MSG + 40);
 	REQUIRE_OK(post_recv(&p.a, 2, &in, 1));
 	out = buf_sge(&theirs, 0, MSG);
 	wr = wr_send(1, &out, 1);
-	wr.wr.ud.ah = ibv_create_ah(d->pd, &attr);
-	REQUIRE(wr.wr.ud.ah);
+	wr.wr.ud.ah = own_ah(d, d->pd);
 	wr.wr.ud.remote_qpn = p.a.qp->qp_num;
 	wr.wr.ud.remote_qkey = CONN.qkey;
 	REQUIRE_OK(post_send(&p.b, &wr));

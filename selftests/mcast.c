@@ -46,19 +46,14 @@ static void room(struct end *e, uint64_t id)
 
 static void send_to(struct end *from, const union ibv_gid *gid)
 {
-	struct ibv_ah_attr attr = {
-		.is_global = 1,
-		.port_num = PORT,
-		.grh = {
-			.dgid = *gid,
-			.sgid_index = d->gid_index,
-			.hop_limit = 1,
-		},
-	};
-	struct ibv_ah *ah = ibv_create_ah(d->pd, &attr);
+	struct ibv_ah_attr attr = own_address(d);
 	struct ibv_sge sge = buf_sge(&out, 0, 64);
 	struct ibv_send_wr wr = wr_send(1, &sge, 1);
+	struct ibv_ah *ah;
 
+	attr.grh.dgid = *gid;
+	attr.grh.hop_limit = 1;
+	ah = ibv_create_ah(d->pd, &attr);
 	REQUIRE(ah);
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = MCAST;

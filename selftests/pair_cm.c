@@ -6,14 +6,12 @@
  * called it. It needs no particular device.
  */
 #include <arpa/inet.h>
-#include <poll.h>
-#include <rdma/rdma_cma.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/rdma.h"
+#include "lib/echo.h"
 
 #define BUF_LEN		4096
 #define REQ_DATA	56
@@ -63,17 +61,9 @@ static struct sockaddr_in address(const char *variable)
 
 static void expect(enum rdma_cm_event_type type)
 {
-	struct pollfd pfd = { .fd = ch->fd, .events = POLLIN };
-
 	if (event)
 		rdma_ack_cm_event(event);
-	event = NULL;
-	REQUIRE(poll(&pfd, 1, WAIT_MS) == 1);
-	REQUIRE(!rdma_get_cm_event(ch, &event));
-	if (event->event != type)
-		FAIL("%s, status %d, not %s", rdma_event_str(event->event), event->status,
-		     rdma_event_str(type));
-	REQUIRE(event->event == type);
+	event = cm_event(ch, type);
 }
 
 static void make_qp(void)

@@ -148,7 +148,7 @@ static void room(uint64_t id)
 	REQUIRE_OK(post_recv(&e, id, &sge, 1));
 }
 
-static void send_id(uint64_t id, uint32_t seed)
+static void send_seed(uint64_t id, uint32_t seed)
 {
 	struct ibv_sge sge = buf_sge(&out, 0, LEN);
 	struct ibv_send_wr wr = wr_send(id, &sge, 1);
@@ -169,7 +169,7 @@ static void exchange(uint32_t seed)
 	memset(in.addr, 0, LEN);
 	room(2);
 	meet();
-	send_id(1, seed);
+	send_seed(1, seed);
 	poll_ok(e.send_cq, 1);
 	arrived(2, seed);
 	meet();
@@ -210,7 +210,7 @@ TEST(error, "A-097 A-100 A-115 A-118 I-021 one to ERR, the other told or not")
 			REQUIRE_OK(set_state(e.qp, IBV_QPS_ERR));
 		meet();
 		if (!first && !told) {
-			send_id(12, 0);
+			send_seed(12, 0);
 			poll_expect(e.send_cq, 12, IBV_WC_RETRY_EXC_ERR);
 			CHECK(wait_state(e.qp, IBV_QPS_ERR));
 		} else if (!first) {
@@ -233,10 +233,10 @@ static void drain_client(int round)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 
-	send_id(1, round);
+	send_seed(1, round);
 	sleep_ms(20);			/* it has begun, and is refused for now */
 	REQUIRE_OK(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
-	send_id(3, round);		/* held */
+	send_seed(3, round);		/* held */
 	room(2);
 	meet();				/* in SQD, and draining */
 	arrived(2, round);		/* A-089 */
@@ -257,7 +257,7 @@ static void drain_server(int round)
 	CHECK_EQ(peer.state, IBV_QPS_SQD);
 	room(2);
 	room(4);
-	send_id(1, round);
+	send_seed(1, round);
 	poll_ok(e.send_cq, 1);
 	arrived(2, round);
 	meet();
@@ -302,7 +302,7 @@ TEST(responder, "A-081 A-082 H-005 one stays in RTR, until it is told that all i
 		meet();
 		room(5);
 	} else {
-		send_id(1, 1);
+		send_seed(1, 1);
 		poll_ok(e.send_cq, 1);
 		sge = buf_sge(&in, 0, LEN);
 		wr = wr_rdma(2, IBV_WR_RDMA_READ, &sge, 1, peer.addr, peer.rkey);
@@ -314,7 +314,7 @@ TEST(responder, "A-081 A-082 H-005 one stays in RTR, until it is told that all i
 		CHECK_EQ(peer.state, IBV_QPS_RTS);
 	}
 	meet();
-	send_id(6, 2);
+	send_seed(6, 2);
 	poll_ok(e.send_cq, 6);
 	arrived(5, 2);
 	meet();
@@ -331,7 +331,7 @@ static void some_arrive(uint32_t seed)
 			room(i);
 	meet();
 	for (i = 0; !serving && i < 16; i++) {
-		send_id(i, seed);
+		send_seed(i, seed);
 		poll_ok(e.send_cq, i);
 	}
 	meet();

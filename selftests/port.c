@@ -288,13 +288,12 @@ TEST_ROWS(mtu, "J-011 A-063 active_mtu follows the interface, and path MTUs go u
 {
 	const char *name = ifname();
 	struct dev *d = dev_open_qhca();
-	struct end e = end_new(d, &QP_OPTS);
+	struct end e = end_in(d, &QP_OPTS, IBV_QPS_INIT);
 	struct conn c = CONN;
 	struct ibv_qp_attr a;
 	int mask;
 
 	c.dest_qpn = e.qp->qp_num;
-	qp_bring(&e, &c, IBV_QPS_INIT);
 	mask = attr_rtr(&a, d, &c);
 	run("ip link set dev %s mtu %d", name, row->netdev);
 	CHECK_EQ(port_attr(d).active_mtu, row->path);

@@ -7,17 +7,6 @@
 
 #include "lib/rdma.h"
 
-static struct end end_in(struct dev *d, const struct qp_opts *o,
-			 enum ibv_qp_state state)
-{
-	struct end e = end_new(d, o);
-	struct conn c = CONN;
-
-	c.dest_qpn = e.qp->qp_num;
-	qp_bring(&e, &c, state);
-	return e;
-}
-
 static const struct {
 	const char *name;
 	enum ibv_qp_state state;
@@ -92,16 +81,8 @@ TEST_ROWS(opcode, "B-001..B-014 B-020 every opcode, on", offers)
 		/* In ERR, where whatever has been posted completes. */
 		e = end_in(d, &o, IBV_QPS_ERR);
 		wr.opcode = opcode == last ? INT_MAX : opcode;
-		if (row->type == IBV_QPT_UD) {
-			struct ibv_ah_attr attr = {
-				.port_num = PORT, .is_global = 1,
-				.grh = { .dgid = d->gid,
-					 .sgid_index = d->gid_index },
-			};
-
-			wr.wr.ud.ah = ibv_create_ah(d->pd, &attr);
-			REQUIRE(wr.wr.ud.ah);
-		}
+		if (row->type == IBV_QPT_UD)
+			wr.wr.ud.ah = own_ah(d, d->pd);
 		if (ibv_post_send(e.qp, &wr, &bad) != (offered ? 0 : EINVAL))
 			FAIL("opcode %d", wr.opcode);
 		CHECK(offered || bad == &wr);

@@ -35,14 +35,9 @@ static struct end end_of_type(struct dev *d, enum ibv_qp_type type,
 			      enum ibv_qp_state state)
 {
 	struct qp_opts o = QP_OPTS;
-	struct conn c = CONN;
-	struct end e;
 
 	o.type = type;
-	e = end_new(d, &o);
-	c.dest_qpn = e.qp->qp_num;
-	qp_bring(&e, &c, state);
-	return e;
+	return end_in(d, &o, state);
 }
 
 static enum ibv_qp_state state_before(enum step step)
@@ -153,24 +148,6 @@ TEST_ROWS(value, "A-062..A-065 value", values)
 	if (row->step == TO_INIT &&
 	    row->at.off != offsetof(struct ibv_qp_attr, qp_access_flags))
 		check_value(row, IBV_QPT_UD);
-}
-
-TEST(depths, "A-064 depths of READ and atomics, to the limit and beyond")
-{
-	struct dev *d = dev_open_qhca();
-	struct end e = end_before(d, TO_RTR);
-	struct ibv_qp_attr a;
-	int mask = mask_of(&a, &e, TO_RTR);
-
-	a.max_dest_rd_atomic = d->attr.max_qp_rd_atom + 1;
-	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), EINVAL);
-	a.max_dest_rd_atomic = d->attr.max_qp_rd_atom;
-	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
-	mask = mask_of(&a, &e, TO_RTS);
-	a.max_rd_atomic = d->attr.max_qp_init_rd_atom + 1;
-	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), EINVAL);
-	a.max_rd_atomic = d->attr.max_qp_init_rd_atom;
-	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
 }
 
 TEST(empty_gid, "A-065 an AV with an empty GID index is refused")

@@ -30,15 +30,6 @@ struct walk {
 
 static struct walk walk_new(struct dev *d, enum ibv_qp_type type)
 {
-	struct ibv_ah_attr ah = {
-		.is_global = 1,
-		.port_num = PORT,
-		.grh = {
-			.dgid = d->gid,
-			.sgid_index = d->gid_index,
-			.hop_limit = 64,
-		},
-	};
 	struct walk w = { .p = { .dev = d }, .type = type, .c = CONN };
 	struct qp_opts o = QP_OPTS;
 
@@ -49,10 +40,8 @@ static struct walk walk_new(struct dev *d, enum ibv_qp_type type)
 	w.p.a = end_new(d, &o);
 	w.p.b = end_new(d, &o);
 	w.buf = buf_new(d->pd, ROOM, LOCAL);
-	if (type == IBV_QPT_UD) {
-		w.ah = ibv_create_ah(d->pd, &ah);
-		REQUIRE(w.ah);
-	}
+	if (type == IBV_QPT_UD)
+		w.ah = own_ah(d, d->pd);
 	return w;
 }
 

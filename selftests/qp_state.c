@@ -8,18 +8,14 @@
 
 #include "lib/rdma.h"
 
-/* A QP in @state that is connected to itself; skips the test if there is no such type. */
-static struct end end_in(struct dev *d, enum ibv_qp_type type,
-			 enum ibv_qp_state state)
+static struct end end_of_type(struct dev *d, enum ibv_qp_type type,
+			      enum ibv_qp_state state)
 {
 	struct qp_opts o = QP_OPTS;
-	struct conn c = CONN;
 	struct end e;
 
 	o.type = type;
-	e = end_new(d, &o);
-	c.dest_qpn = e.qp->qp_num;
-	qp_bring(&e, &c, state);
+	e = end_in(d, &o, state);
 	CHECK_EQ(get_state(e.qp), state);
 	return e;
 }
@@ -228,7 +224,7 @@ TEST_SOME_ROWS(transition, "A-030..A-036 transition", cells, num_cells)
 				    IBV_QP_SQ_PSN };
 	const struct step *step = find_step(row->type, row->from, row->to);
 	struct dev *d = dev_open();
-	struct end e = end_in(d, row->type, row->from);
+	struct end e = end_of_type(d, row->type, row->from);
 	struct ibv_qp_attr a = good_attr(&e, row->from, row->to);
 	size_t i;
 
@@ -264,7 +260,7 @@ TEST_SOME_ROWS(required, "A-060 A-062 each required attribute is required",
 	       steps, NUM_NEED)
 {
 	struct dev *d = dev_open();
-	struct end e = end_in(d, row->type, row->from);
+	struct end e = end_of_type(d, row->type, row->from);
 	struct ibv_qp_attr a = good_attr(&e, row->from, row->to), before;
 	int bit, err;
 
@@ -293,7 +289,7 @@ TEST_SOME_ROWS(optional, "A-040..A-059 each optional attribute is accepted",
 
 		if (!(row->may & bit))
 			continue;
-		e = end_in(d, row->type, row->from);
+		e = end_of_type(d, row->type, row->from);
 		a = good_attr(&e, row->from, row->to);
 		err = ibv_modify_qp(e.qp, &a, IBV_QP_STATE | row->need | bit);
 		if (err)
@@ -309,7 +305,7 @@ static void no_others(const struct step *row)
 	int taken_away = row->type == IBV_QPT_XRC_SEND ? NO_SEND :
 			 row->type == IBV_QPT_XRC_RECV ? NO_RECV : 0;
 	struct dev *d = dev_open_qhca();
-	struct end e = end_in(d, row->type, row->from);
+	struct end e = end_of_type(d, row->type, row->from);
 	struct ibv_qp_attr a = good_attr(&e, row->from, row->to), before;
 	int bit, err;
 
@@ -331,7 +327,8 @@ TEST_ROWS(forbidden, "A-061 A-068 no other attribute is accepted", steps)
 	no_others(row);
 }
 
-TEST_SOME_ROWS(forbidden_out, "A-059 A-061 A-068 no attribute is accepted", outs, num_outs)
+TEST_SOME_ROWS(forbidden_out, "A-059 A-061 A-068 no attribute is accepted",
+	       outs, num_outs)
 {
 	no_others(row);
 }
@@ -348,7 +345,7 @@ static const struct {
 TEST_ROWS(migration_state, "A-068 PATH_MIG_STATE is refused", migration)
 {
 	struct dev *d = dev_open_qhca();
-	struct end e = end_in(d, IBV_QPT_RC, IBV_QPS_RTS);
+	struct end e = end_of_type(d, IBV_QPT_RC, IBV_QPS_RTS);
 	struct ibv_qp_attr a = good_attr(&e, IBV_QPS_RTS, IBV_QPS_RTS), now;
 
 	a.path_mig_state = row->state;
@@ -393,7 +390,7 @@ static const struct {
 TEST_ROWS(same_state, "A-073 modify without STATE", stateless)
 {
 	struct dev *d = dev_open_qhca();
-	struct end e = end_in(d, row->type, row->state);
+	struct end e = end_of_type(d, row->type, row->state);
 	struct ibv_qp_attr a = good_attr(&e, row->state, row->state);
 
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, row->mask), row->err);
@@ -415,7 +412,7 @@ static const struct {
 TEST_ROWS(half, "A-071 attributes of the half that a QP of XRC does not have", halves)
 {
 	struct dev *d = dev_open_qhca();
-	struct end e = end_in(d, row->type, row->from);
+	struct end e = end_of_type(d, row->type, row->from);
 	struct ibv_qp_attr a = good_attr(&e, row->from, row->to);
 
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | row->mask), 0);

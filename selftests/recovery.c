@@ -245,19 +245,6 @@ static const struct error errors[] = {
 
 /* ---- and the way back ---- */
 
-static struct ibv_ah *own_ah(struct dev *d)
-{
-	struct ibv_ah_attr attr = {
-		.is_global = 1,
-		.port_num = PORT,
-		.grh = { .dgid = d->gid, .sgid_index = d->gid_index, .hop_limit = 64 },
-	};
-	struct ibv_ah *ah = ibv_create_ah(d->pd, &attr);
-
-	REQUIRE(ah);
-	return ah;
-}
-
 static struct scene scene_new(enum ibv_qp_type type)
 {
 	struct scene s = { .d = dev_open_qhca(), .c = CONN };
@@ -275,7 +262,7 @@ static struct scene scene_new(enum ibv_qp_type type)
 		s.p = pair_ex(s.d, OPS, &s.c);
 	} else {
 		s.p = pair_new(s.d, &o, &s.c);
-		s.ah = type == IBV_QPT_UD ? own_ah(s.d) : NULL;
+		s.ah = type == IBV_QPT_UD ? own_ah(s.d, s.d->pd) : NULL;
 	}
 	return s;
 }

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/life.h"
@@ -40,12 +39,10 @@ static void find_entry(const char *dir, const char *start, char *name, size_t le
 
 static void put(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY);
+	int err = write_file(path, text);
 
-	REQUIRE(fd >= 0);
-	if (write(fd, text, strlen(text)) < 0)
-		FAIL("%s to %s: %s", text, path, strerror(errno));
-	close(fd);
+	if (err)
+		FAIL("%s to %s: %s", text, path, strerror(err));
 }
 
 /* The auxiliary device that the RDMA driver is bound to. */

@@ -113,7 +113,8 @@ static const struct {
 	{ "access", IBV_REREG_MR_CHANGE_ACCESS },
 };
 
-TEST_ROWS(rereg_posted, "F-012 F-008 under a posted receive request, another", receives)
+TEST_ROWS(rereg_posted, "F-012 F-008 under a posted receive request, another",
+	  receives)
 {
 	struct pair p = pair_default();
 	struct buf b = buf_new(p.dev->pd, PAGE, LOCAL), src = buf_new(p.dev->pd, PAGE, LOCAL);

@@ -19,7 +19,7 @@
 static char text[1 << 20];
 
 /* "rdma resource show", into @text; true if it succeeds. */
-static bool show(const char *prefix, const char *options, const char *type)
+static bool res_show(const char *prefix, const char *options, const char *type)
 {
 	char args[64];
 
@@ -48,16 +48,16 @@ TEST(psns, "D-086 PSNs of packets to come are shown to administrators only")
 
 	ping_pong(&p);
 	snprintf(next, sizeof(next), ":%u,", CONN.sq_psn + 1);
-	REQUIRE(show(NOBODY, "-dd -j", "qp"));
+	REQUIRE(res_show(NOBODY, "-dd -j", "qp"));
 	own = object_of(getpid());
 	REQUIRE(own);
 	CHECK(strstr(own, "\"drv_sq_pi\":"));
 	CHECK(!strstr(own, next));
 	for (own = strstr(own, "drv_"); own; own = strstr(own + 1, "drv_"))
 		CHECK(!memmem(own, strcspn(own, "\""), "psn", 3));
-	CHECK(show("", "-r", "qp"));
+	CHECK(res_show("", "-r", "qp"));
 	CHECK(strstr(text, dev_name()));
-	CHECK(!show(NOBODY, "-r", "qp"));
+	CHECK(!res_show(NOBODY, "-r", "qp"));
 	CHECK(!strstr(text, dev_name()));
 }
 
@@ -119,9 +119,9 @@ TEST_ROWS(shown, "J-021 shown while others are made and destroyed", kinds)
 		come_and_go(rounds);
 	}
 	do {
-		REQUIRE(show("", "-dd -j", row->type));
-		theirs += object_of(pid) != NULL;
-		REQUIRE(show("", "-dd -j", row->type));
+		REQUIRE(res_show("", "-dd -j", row->type));
+		theirs += !!object_of(pid);
+		REQUIRE(res_show("", "-dd -j", row->type));
 		own = object_of(getpid());
 		REQUIRE(own && strstr(own, row->detail));
 		times += 2;
@@ -133,6 +133,6 @@ TEST_ROWS(shown, "J-021 shown while others are made and destroyed", kinds)
 		  theirs);
 	CHECK(atomic_load(rounds) >= ROUNDS);
 	CHECK(theirs);
-	REQUIRE(show("", "-dd -j", row->type));
+	REQUIRE(res_show("", "-dd -j", row->type));
 	CHECK(!object_of(pid));
 }

@@ -312,11 +312,6 @@ TEST(datagrams, "G-002 G-004 G-009 datagrams: into a WR, without one, into one t
 	struct ibv_srq *srq = srq_new(d, 4, 1);
 	struct buf tx = buf_new(d->pd, MSG, LOCAL);
 	struct buf rx = buf_new(d->pd, GRH + MSG, LOCAL);
-	struct ibv_ah_attr av = {
-		.is_global = 1, .port_num = PORT,
-		.grh = { .dgid = d->gid, .sgid_index = d->gid_index,
-			 .hop_limit = 64 },
-	};
 	struct qp_opts o = QP_OPTS;
 	struct conn c = CONN;
 	struct pair p = { .dev = d };
@@ -329,8 +324,7 @@ TEST(datagrams, "G-002 G-004 G-009 datagrams: into a WR, without one, into one t
 	o.srq = srq;
 	p.b = end_new(d, &o);
 	pair_connect(&p, &c);
-	wr.wr.ud.ah = ibv_create_ah(d->pd, &av);
-	REQUIRE(wr.wr.ud.ah);
+	wr.wr.ud.ah = own_ah(d, d->pd);
 	wr.wr.ud.remote_qpn = p.b.qp->qp_num;
 	wr.wr.ud.remote_qkey = c.qkey;
 	fill(tx.addr, MSG, 3);

@@ -12,25 +12,13 @@
 #define POWER		"/sys/power/"
 
 /* 0 or errno. */
-static int put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), err = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = errno;
-	close(fd);
-	return err;
-}
-
 /* All of it up to @level, and back after a second. */
 static void rehearse(const char *state, const char *level)
 {
-	if (put(POWER "pm_test", level) || put(TEST_DELAY, "1"))
+	if (write_file(POWER "pm_test", level) || write_file(TEST_DELAY, "1"))
 		test_skip("the kernel has no pm_test");
-	CHECK_ERR(put(POWER "state", state), 0);
-	REQUIRE_OK(put(POWER "pm_test", "none"));
+	CHECK_ERR(write_file(POWER "state", state), 0);
+	REQUIRE_OK(write_file(POWER "pm_test", "none"));
 }
 
 static void rehearse_devices(const char *state)

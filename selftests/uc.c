@@ -3,7 +3,6 @@
  * Unreliable connections: what arrives, what is dropped, and that the sender
  * does not care.
  */
-#include <stdlib.h>
 
 #include "lib/rdma.h"
 
@@ -13,13 +12,6 @@ static struct pair uc_pair(struct dev *d)
 
 	o.type = IBV_QPT_UC;
 	return pair_new(d, &o, &CONN);
-}
-
-static void send_id(struct end *e, uint64_t id)
-{
-	struct ibv_send_wr wr = wr_send(id, NULL, 0);
-
-	REQUIRE_OK(post_send(e, &wr));
 }
 
 static const struct {

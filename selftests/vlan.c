@@ -73,18 +73,11 @@ static struct ibv_cq_ex *cq_with_vlan(struct dev *d)
 
 static struct ibv_ah *ah_new(struct dev *d, uint8_t sl)
 {
-	struct ibv_ah_attr attr = {
-		.is_global = 1,
-		.port_num = PORT,
-		.sl = sl,
-		.grh = {
-			.dgid = d->gid,
-			.sgid_index = d->gid_index,
-			.hop_limit = 64,
-		},
-	};
-	struct ibv_ah *ah = ibv_create_ah(d->pd, &attr);
+	struct ibv_ah_attr attr = own_address(d);
+	struct ibv_ah *ah;
 
+	attr.sl = sl;
+	ah = ibv_create_ah(d->pd, &attr);
 	REQUIRE(ah);
 	return ah;
 }

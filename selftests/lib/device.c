@@ -3,6 +3,7 @@
  * Devices, memory, counters, time.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -235,6 +236,18 @@ void resources(char *text, size_t len)
 {
 	REQUIRE(rdma_tool("", "resource show", text, len));
 	REQUIRE(*text);
+}
+
+int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), err = 0;
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = errno;
+	close(fd);
+	return err;
 }
 
 long from_env(const char *name, long val)

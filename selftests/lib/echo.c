@@ -221,3 +221,17 @@ unsigned long echo_close(void)
 	rdma_destroy_event_channel(server.ch);
 	return atomic_load(&connections);
 }
+
+struct rdma_cm_event *cm_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
+{
+	struct pollfd pfd = { .fd = ch->fd, .events = POLLIN };
+	struct rdma_cm_event *event;
+
+	REQUIRE(poll(&pfd, 1, WAIT_MS) == 1);
+	REQUIRE(!rdma_get_cm_event(ch, &event));
+	if (event->event != type)
+		FAIL("%s, status %d, not %s", rdma_event_str(event->event), event->status,
+		     rdma_event_str(type));
+	REQUIRE(event->event == type);
+	return event;
+}

@@ -31,6 +31,9 @@ struct echo {
 
 extern struct echo echo;
 
+/* The next event of @ch, which has to be of @type; the caller acknowledges it. */
+struct rdma_cm_event *cm_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type);
+
 /* At @d's address, with threads of its own. */
 void echo_open(const struct dev *d);
 /* Waits until all clients have gone; how many connections there were. */

@@ -92,6 +92,28 @@ int attr_init(struct ibv_qp_attr *a, const struct conn *c)
 	       IBV_QP_ACCESS_FLAGS;
 }
 
+struct ibv_ah_attr own_address(const struct dev *d)
+{
+	return (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = PORT,
+		.grh = {
+			.dgid = d->gid,
+			.sgid_index = d->gid_index,
+			.hop_limit = 64,
+		},
+	};
+}
+
+struct ibv_ah *own_ah(const struct dev *d, struct ibv_pd *pd)
+{
+	struct ibv_ah_attr attr = own_address(d);
+	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+
+	REQUIRE(ah);
+	return ah;
+}
+
 int attr_rtr(struct ibv_qp_attr *a, const struct dev *d, const struct conn *c)
 {
 	*a = (struct ibv_qp_attr){
@@ -101,15 +123,7 @@ int attr_rtr(struct ibv_qp_attr *a, const struct dev *d, const struct conn *c)
 		.rq_psn = c->rq_psn,
 		.max_dest_rd_atomic = c->dest_rd_atomic,
 		.min_rnr_timer = c->min_rnr_timer,
-		.ah_attr = {
-			.is_global = 1,
-			.port_num = PORT,
-			.grh = {
-				.dgid = d->gid,
-				.sgid_index = d->gid_index,
-				.hop_limit = 64,
-			},
-		},
+		.ah_attr = own_address(d),
 	};
 	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
@@ -187,19 +201,9 @@ void qp_spoil(struct end *e)
 {
 	struct ibv_sge bad = { .addr = 4096, .length = 8, .lkey = 0x5a };
 	struct ibv_send_wr wr = wr_send(0xbad, &bad, 1);
-	struct ibv_ah_attr ah = {
-		.is_global = 1,
-		.port_num = PORT,
-		.grh = {
-			.dgid = e->dev->gid,
-			.sgid_index = e->dev->gid_index,
-			.hop_limit = 1,
-		},
-	};
 
 	if (e->qp->qp_type == IBV_QPT_UD) {
-		wr.wr.ud.ah = ibv_create_ah(e->qp->pd, &ah);
-		REQUIRE(wr.wr.ud.ah);
+		wr.wr.ud.ah = own_ah(e->dev, e->qp->pd);
 		wr.wr.ud.remote_qpn = e->qp->qp_num;
 	}
 	REQUIRE_OK(post_send(e, &wr));
@@ -233,6 +237,16 @@ void qp_bring(struct end *e, const struct conn *c, enum ibv_qp_state state)
 		REQUIRE_OK(set_state(e->qp, IBV_QPS_SQD));
 	if (state == IBV_QPS_SQE)
 		qp_spoil(e);
+}
+
+struct end end_in(struct dev *d, const struct qp_opts *o, enum ibv_qp_state state)
+{
+	struct end e = end_new(d, o);
+	struct conn c = CONN;
+
+	c.dest_qpn = e.qp->qp_num;
+	qp_bring(&e, &c, state);
+	return e;
 }
 
 void pair_connect(struct pair *p, const struct conn *c)

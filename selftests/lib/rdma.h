@@ -104,6 +104,10 @@ struct conn {
 		.min_rnr_timer = 12, .timeout = 14, .retry_cnt = 7,	\
 		.rnr_retry = 7, .qkey = 0x11111111 })
 
+/* The way to the device itself. */
+struct ibv_ah_attr own_address(const struct dev *d);
+struct ibv_ah *own_ah(const struct dev *d, struct ibv_pd *pd);
+
 /* Attributes and RC's mask for one legal step; change some, ibv_modify_qp(). */
 int attr_init(struct ibv_qp_attr *a, const struct conn *c);
 int attr_rtr(struct ibv_qp_attr *a, const struct dev *d, const struct conn *c);
@@ -116,6 +120,8 @@ enum ibv_qp_state get_state(struct ibv_qp *qp);
 void qp_bring(struct end *e, const struct conn *c, enum ibv_qp_state state);
 /* From RTS to SQE, by a request that fails; UC and UD only. */
 void qp_spoil(struct end *e);
+/* A QP in @state that is connected to itself. */
+struct end end_in(struct dev *d, const struct qp_opts *o, enum ibv_qp_state state);
 /* Waits until @qp is in @state; false: it is not after WAIT_MS. */
 bool wait_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
@@ -138,6 +144,8 @@ struct ibv_send_wr wr_rdma(uint64_t id, enum ibv_wr_opcode opcode,
 			   uint32_t rkey);
 int post_send(struct end *e, struct ibv_send_wr *wr);
 int post_recv(struct end *e, uint64_t id, struct ibv_sge *sge, int num_sge);
+/* Posts a SEND without data. */
+void send_id(struct end *e, uint64_t id);
 
 /* Polling: one completion or none. */
 bool poll_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
@@ -182,6 +190,8 @@ bool rdma_tool(const char *prefix, const char *args, char *text, size_t len);
 /* What the kernel says is there, of all processes; rdma_tool(). */
 void resources(char *text, size_t len);
 
+/* Writes to a file of the kernel's; 0 or an errno value. */
+int write_file(const char *path, const char *text);
 /* A number from the environment, or @val. */
 long from_env(const char *name, long val);
 void sleep_ms(unsigned int ms);

@@ -233,3 +233,16 @@ struct qhca_create_qp_req uv_qp_req(void *sq, void *rq, uint32_t log_size)
 		.rq_log_stride = __builtin_ctz(QHCA_RQ_STRIDE_MIN),
 	};
 }
+
+void uv_apply(void *req, const struct uv_change *c)
+{
+	memcpy((uint8_t *)req + c->at.off, &c->value, c->at.size);
+}
+
+void uv_check_refused(int err, int want)
+{
+	if (!err)
+		FAIL("accepted");
+	else if (want && err != want)
+		FAIL("%s, not %s", strerror(err), strerror(want));
+}

@@ -56,6 +56,23 @@ int uv_resize_srq(struct uv *uv, const struct uv_srq *srq, uint32_t max_wr,
 		  const void *drv, size_t drv_len);
 int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq);
 
+/* struct uv_change - what a case changes in a good request, and the error; 0: any */
+struct uv_change {
+	const char *name;
+	struct {
+		size_t off, size;
+	} at;
+	uint64_t value;
+	int err;
+};
+
+#define UV_FIELD(type, member) \
+	{ offsetof(struct type, member), sizeof(((struct type *)0)->member) }
+
+void uv_apply(void *req, const struct uv_change *c);
+/* Fails the test unless @err is @want, or any error if that is 0. */
+void uv_check_refused(int err, int want);
+
 /* Page-aligned memory of whole pages; good requests that use it. */
 void *uv_mem(size_t len);
 struct qhca_create_cq_req uv_cq_req(void *mem, uint32_t log_size);

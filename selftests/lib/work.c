@@ -47,6 +47,13 @@ int post_recv(struct end *e, uint64_t id, struct ibv_sge *sge, int num_sge)
 	return ibv_post_recv(e->qp, &wr, &bad);
 }
 
+void send_id(struct end *e, uint64_t id)
+{
+	struct ibv_send_wr wr = wr_send(id, NULL, 0);
+
+	REQUIRE_OK(post_send(e, &wr));
+}
+
 bool poll_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
 	int64_t end = time_ms() + ms;
