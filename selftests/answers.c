@@ -23,7 +23,7 @@ static const struct {
 };
 
 /* A packet is copied in whatever order the host's memcpy() has. */
-TEST_ROWS(in_order, "F-023 no promise that a message arrives first byte first", ordered_ops)
+TEST_ROWS(in_order, "F-023 in-order arrival of the bytes of a message is not promised", ordered_ops)
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);
@@ -33,7 +33,7 @@ TEST_ROWS(in_order, "F-023 no promise that a message arrives first byte first", 
 					    IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS), 0);
 }
 
-TEST(ece, "A-075 no enhancements of connection establishment")
+TEST(ece, "A-075 enhanced connection establishment is not offered")
 {
 	struct pair p = pair_default();
 	struct ibv_ece ece = { .vendor_id = 0x2c9, .options = 1 };
@@ -45,7 +45,7 @@ TEST(ece, "A-075 no enhancements of connection establishment")
 	ping_pong(&p);
 }
 
-TEST(rate, "A-074 no packet pacing, and nothing that would set it")
+TEST(rate, "A-074 packet pacing is not offered and cannot be set")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);
@@ -63,7 +63,7 @@ TEST(rate, "A-074 no packet pacing, and nothing that would set it")
 	ping_pong(&p);
 }
 
-TEST(counters, "J-024 counters are of flows, and there are no flows")
+TEST(counters, "J-024 flows, and counters of flows, are not offered")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_counters_init_attr init = {};
@@ -82,7 +82,7 @@ TEST(counters, "J-024 counters are of flows, and there are no flows")
 	CHECK_EQ(errno, EOPNOTSUPP);
 }
 
-TEST(device, "J-004 query_device_ex offers none of it")
+TEST(device, "J-004 query_device_ex offers no ODP, TSO, RSS, raw packets or tag matching")
 {
 	struct ibv_device_attr_ex attr = query_ex(dev_open_qhca());
 

@@ -100,7 +100,7 @@ static const struct probe {
 	{ "AUTO_PATH_MIG", IBV_DEVICE_AUTO_PATH_MIG, probe_path_mig },
 };
 
-TEST_ROWS(promise, "J-004 kept if made, refused if not", probes)
+TEST_ROWS(promise, "J-004 what is offered works, what is not is refused", probes)
 {
 	struct dev *d = dev_open_qhca();
 	int err = row->probe(d);
@@ -193,7 +193,7 @@ TEST_ROWS(type, "A-012 A-016 QP types that are not offered", refused_types)
 	CHECK(ibv_create_qp(d->pd, &attr));
 }
 
-TEST(partitions, "A-070 J-016 a privileged Q_Key is for the privileged")
+TEST(partitions, "A-070 J-016 a Q_Key with bit 31 needs a privilege")
 {
 	struct dev *d = dev_open_qhca();
 	struct qp_opts o = QP_OPTS;

@@ -9,7 +9,7 @@
 
 #define PAGE	4096
 
-TEST(empty_region, "F-024 a region of no bytes is refused, made or changed to")
+TEST(empty_region, "F-024 a region of 0 bytes can be neither registered nor re-registered")
 {
 	struct dev *d = dev_open_qhca();
 	struct buf b = buf_new(d->pd, PAGE, LOCAL);
@@ -29,7 +29,7 @@ static const struct {
 	{ "fetch and add", IBV_WR_ATOMIC_FETCH_AND_ADD },
 };
 
-TEST_ROWS(local_key, "I-003 a bad L_Key for the answer: no request leaves", answered)
+TEST_ROWS(local_key, "I-003 no request leaves if the L_Key for its answer is bad", answered)
 {
 	struct dev *d = dev_open_qhca();
 	struct conn c = CONN;
@@ -68,7 +68,7 @@ static const struct {
 	{ "fetch and add", IBV_WR_ATOMIC_FETCH_AND_ADD },
 };
 
-TEST_ROWS(ud, "B-020 refused when posted to a UD QP, which goes on", not_ud)
+TEST_ROWS(ud, "B-020 refused when posted to a UD QP, which stays in RTS", not_ud)
 {
 	struct qp_opts o = QP_OPTS;
 	struct dev *d = dev_open_qhca();
@@ -86,7 +86,7 @@ TEST_ROWS(ud, "B-020 refused when posted to a UD QP, which goes on", not_ud)
 	CHECK_EQ(get_state(p.a.qp), IBV_QPS_RTS);
 }
 
-TEST(no_channel, "C-016 a CQ without a channel can be armed, and nobody hears of it")
+TEST(no_channel, "C-016 a CQ without a channel can be armed and raises no event")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);

@@ -173,7 +173,7 @@ static void step(struct rdma_cm_id *id, struct end *e, enum ibv_qp_state state)
  * The QPs are the application's: the active side, which gets the reply and not
  * ESTABLISHED, sends data, but no RTU; the passive QP has only got to RTR.
  */
-TEST(before_rtu, "K-008 A-082 H-005 data without an RTU: COMM_EST, rdma_notify()")
+TEST(before_rtu, "K-008 A-082 H-005 data before the RTU: COMM_EST, then rdma_notify()")
 {
 	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
 	struct pollfd pfd;
@@ -222,7 +222,7 @@ static struct end end_of(struct rdma_cm_id *id)
 	};
 }
 
-TEST(hundred, "K-016 100 messages each way, each received, looked at and answered")
+TEST(hundred, "K-016 100 messages each way, each checked and answered")
 {
 	const struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
 	struct pair p;
@@ -250,7 +250,7 @@ TEST(no_resources, "K-006 a peer that may neither read nor use atomics")
 	CHECK_EQ(query(active.id).max_dest_rd_atomic, 0);
 }
 
-TEST(disconnect, "K-012 DISCONNECTED, flushed, and TIMEWAIT_EXIT, at both ends")
+TEST(disconnect, "K-012 disconnecting: DISCONNECTED, flush, TIMEWAIT_EXIT at both ends")
 {
 	const struct rdma_conn_param param = { .retry_count = 7 };
 	struct side *s[] = { &active, &passive };
@@ -374,7 +374,7 @@ static void send_datagram(const struct rdma_ud_param *to)
 	check_fill(in.addr + 40, 64, 8, "datagram");
 }
 
-TEST(datagrams, "K-009 K-014 the UDP port space: private data, Q_Key, address")
+TEST(datagrams, "K-009 K-014 UDP port space: private data, Q_Key and address of the peer")
 {
 	struct rdma_conn_param req = with_data(SIDR_REQ_DATA + 1);
 	struct rdma_conn_param rep = with_data(SIDR_REP_DATA);
@@ -398,7 +398,7 @@ TEST(datagrams, "K-009 K-014 the UDP port space: private data, Q_Key, address")
 	send_datagram(&active.event->param.ud);
 }
 
-TEST(too_much_reply, "K-009 the UDP port space: more than fits in a reply is refused")
+TEST(too_much_reply, "K-009 UDP port space: more private data than fits in a reply is refused")
 {
 	struct rdma_conn_param req = with_data(0), rep = with_data(SIDR_REP_DATA + 1);
 
@@ -422,7 +422,7 @@ TEST(reject, "K-009 K-010 private data of a refusal")
 	check_data(&active, REJ_DATA);
 }
 
-TEST(nobody, "K-010 nobody listens")
+TEST(nobody, "K-010 connecting to a port on which nobody listens")
 {
 	struct rdma_conn_param req = with_data(0);
 

@@ -173,7 +173,7 @@ static const struct {
 	{ "duplicate", duplicate, { "rx_duplicate" }, 1 },
 };
 
-TEST_ROWS(cause, "J-017 what counts", causes)
+TEST_ROWS(cause, "J-017 each cause counts in its own counter", causes)
 {
 	struct dev *d = dev_open_qhca();
 	struct buf b = buf_new(d->pd, 64, REMOTE);
@@ -199,7 +199,7 @@ TEST_ROWS(cause, "J-017 what counts", causes)
 	}
 }
 
-TEST(monotonic, "J-017 no counter ever goes back")
+TEST(monotonic, "J-017 counters never decrease")
 {
 	uint64_t before[QHCA_CNT_MAX], after[QHCA_CNT_MAX];
 	struct dev *d = dev_open_qhca();

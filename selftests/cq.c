@@ -62,7 +62,7 @@ TEST(capacity, "C-002 a CQ of n entries holds n completions")
 	ping_pong(&p);
 }
 
-TEST(overflow, "C-028 C-029 I-041 one completion too many")
+TEST(overflow, "C-028 C-029 I-041 one completion more than the CQ holds")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq *cq = cq_new(d, 8, NULL);
@@ -333,7 +333,7 @@ static void only_second(struct ibv_cq *cq, struct pair *p)
 	ping_pong(&p[1]);
 }
 
-TEST(reset_clean, "A-103 RESET takes the QP's completions away, and only those")
+TEST(reset_clean, "A-103 RESET removes the QP's completions from the CQ, and only those")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq *cq = cq_new(d, 32, NULL);
@@ -347,7 +347,7 @@ TEST(reset_clean, "A-103 RESET takes the QP's completions away, and only those")
 	ping_pong(&p[0]);
 }
 
-TEST(destroy_clean, "A-024 destroy takes the QP's completions away")
+TEST(destroy_clean, "A-024 destroying a QP removes its completions from the CQ")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq *cq = cq_new(d, 32, NULL);
@@ -359,7 +359,7 @@ TEST(destroy_clean, "A-024 destroy takes the QP's completions away")
 	only_second(cq, p);
 }
 
-TEST(clean_capacity, "A-103 C-002 what RESET took away makes room")
+TEST(clean_capacity, "A-103 C-002 completions that RESET removed leave room for others")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq *cq = cq_new(d, 8, NULL);

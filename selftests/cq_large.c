@@ -100,7 +100,7 @@ TEST(holds, "C-001 C-002 J-001 a CQ of max_cqe entries holds as many, and no mor
 	async_expect(d->ctx, IBV_EVENT_CQ_ERR, cq);
 }
 
-TEST(resize, "C-026 J-001 full to the last entry and resized, nothing is lost")
+TEST(resize, "C-026 J-001 resizing a CQ that is full loses nothing")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq *cq = full_cq(d);

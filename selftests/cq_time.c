@@ -40,7 +40,7 @@ static void send_empty(struct pair *p)
 
 /* ---- timestamps ---- */
 
-TEST(raw_clock, "C-030 the device's clock: nanoseconds, and it runs")
+TEST(raw_clock, "C-030 the device's clock runs, in nanoseconds")
 {
 	struct ibv_values_ex v = { .comp_mask = 0 };
 	struct dev *d = dev_open_qhca();
@@ -64,7 +64,7 @@ TEST(raw_clock, "C-030 the device's clock: nanoseconds, and it runs")
 	CHECK_ERR(ibv_query_rt_values_ex(d->ctx, &v), EINVAL);
 }
 
-TEST(timestamps, "C-030 completions have the time of the device, and of the wall")
+TEST(timestamps, "C-030 completions carry device time and wall-clock time")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq_init_attr_ex init = {
@@ -134,7 +134,7 @@ static struct pair moderated_pair(void)
 	return p;
 }
 
-TEST(mod_caps, "C-032 limits of moderation, used to the full")
+TEST(mod_caps, "C-032 moderation can be set to its limits")
 {
 	struct pair p = moderated_pair();
 	struct ibv_device_attr_ex attr;
@@ -198,7 +198,7 @@ TEST(mod_count, "C-032 the event comes with the fourth completion, not before")
 	CHECK(!cq_event_wait(channel, &cq, QUIET_MS));
 }
 
-TEST(mod_lone, "C-032 a lone completion is told of when the period is over")
+TEST(mod_lone, "C-032 a lone completion raises its event when the period is over")
 {
 	struct pair p = moderated_pair();
 	uint64_t before, after;
@@ -336,7 +336,7 @@ static const struct moderation moderations[] = {
 	{ "by time", 1000, 5000 },
 };
 
-TEST_ROWS(wakeups, "C-017 C-019 C-032 sleeping between completions, moderation", moderations)
+TEST_ROWS(wakeups, "C-017 C-019 C-032 no event is lost to one who sleeps, moderation", moderations)
 {
 	struct pair p = moderated_pair();
 

@@ -42,7 +42,7 @@ static struct ibv_dm *alloc(size_t len, uint32_t log_align)
 	return ibv_alloc_dm(d->ctx, &attr);
 }
 
-TEST(offered, "F-018 device memory: some, or EOPNOTSUPP")
+TEST(offered, "F-018 device memory is offered, or EOPNOTSUPP")
 {
 	struct ibv_dm *dm;
 
@@ -83,7 +83,7 @@ static const struct bad_alloc {
 	{ "an unknown mask", .len = 4, .comp_mask = 1 },
 };
 
-TEST_ROWS(refused, "device memory that cannot be had", bad_allocs)
+TEST_ROWS(refused, "device memory: allocations that are refused", bad_allocs)
 {
 	struct ibv_alloc_dm_attr attr = {
 		.log_align_req = row->log_align, .comp_mask = row->comp_mask,
@@ -96,7 +96,7 @@ TEST_ROWS(refused, "device memory that cannot be had", bad_allocs)
 	REQUIRE_OK(ibv_free_dm(dm_new(max)));
 }
 
-TEST(whole, "device memory: all of it, in one piece and in pages")
+TEST(whole, "device memory: all of it, in one piece or page by page")
 {
 	size_t n = 0, i, pages;
 	struct ibv_dm **dm;
@@ -142,7 +142,7 @@ TEST(aligned, "device memory: every alignment up to its size")
 	}
 }
 
-TEST(zeroed, "device memory: nobody sees what another has left there")
+TEST(zeroed, "device memory is zeroed for its next owner")
 {
 	uint8_t *p;
 	size_t i;
@@ -207,7 +207,7 @@ static const struct bad_mr {
 	{ "on demand", 0, 100, LOCAL | ZERO_BASED | IBV_ACCESS_ON_DEMAND },
 };
 
-TEST_ROWS(bad_region, "F-002 regions of device memory that cannot be", bad_mrs)
+TEST_ROWS(bad_region, "F-002 regions of device memory that are refused", bad_mrs)
 {
 	struct ibv_dm *dm;
 
@@ -309,7 +309,7 @@ TEST_ROWS(range, "F-004 the edges of a region of device memory", edges)
 	CHECK_EQ(rdma(&s, IBV_WR_RDMA_WRITE, row->at, row->len), row->status);
 }
 
-TEST(empty, "F-014 an empty region of device memory: no byte of it")
+TEST(empty, "F-014 an empty region of device memory opens no byte of it")
 {
 	struct scene s = scene_new();
 
@@ -390,7 +390,7 @@ TEST(killed, "device memory of a process that is killed is free again")
 	CHECK(dm);
 }
 
-TEST(imported, "device memory is not given away while somebody has it mapped")
+TEST(imported, "device memory is not given to others while it is mapped")
 {
 	struct ibv_dm *dm, *other;
 	struct dev *theirs;

@@ -137,7 +137,7 @@ static const struct bad {
 	{ "another kind of file", 0, PAGE, 0, REMOTE, 1 },
 };
 
-TEST_ROWS(refused, "dma-buf: regions that cannot be", bads)
+TEST_ROWS(refused, "dma-buf: regions that are refused", bads)
 {
 	struct shared s = shared_new();
 	struct dev *d = dev_open();
@@ -149,7 +149,7 @@ TEST_ROWS(refused, "dma-buf: regions that cannot be", bads)
 	test_note("%s", strerror(errno));
 }
 
-TEST(rereg, "F-013 dma-buf: a region of it stays as it is")
+TEST(rereg, "F-013 dma-buf: its regions cannot be re-registered")
 {
 	struct shared s = shared_new();
 	struct pair p = pair_default();

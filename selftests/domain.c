@@ -187,7 +187,7 @@ static void setup(void)
 	a_buf = buf_new(d->pd, PAGE, LOCAL);
 }
 
-TEST_ROWS(busy, "parent domain: it and its PD stay until all has gone", kinds)
+TEST_ROWS(busy, "parent domain: busy, and so is its PD, while objects use it", kinds)
 {
 	struct ibv_pd *pd;
 	void *object;
@@ -207,7 +207,7 @@ TEST_ROWS(busy, "parent domain: it and its PD stay until all has gone", kinds)
 	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
 }
 
-TEST_SOME_ROWS(no_memory, "parent domain: an allocator that has none", kinds,
+TEST_SOME_ROWS(no_memory, "parent domain: an allocator that fails", kinds,
 	       NUM_QUEUES)
 {
 	struct ibv_pd *pd;
@@ -223,7 +223,7 @@ TEST_SOME_ROWS(no_memory, "parent domain: an allocator that has none", kinds,
 	CHECK_ERR(ibv_dealloc_pd(pd), 0);
 }
 
-TEST_SOME_ROWS(declined, "parent domain: an allocator that leaves it to us",
+TEST_SOME_ROWS(declined, "parent domain: an allocator that leaves it to the provider",
 	       kinds, NUM_QUEUES)
 {
 	struct ibv_pd *pd;
@@ -240,7 +240,7 @@ TEST_SOME_ROWS(declined, "parent domain: an allocator that leaves it to us",
 	CHECK_ERR(ibv_dealloc_pd(pd), 0);
 }
 
-TEST_SOME_ROWS(unaligned, "parent domain: an allocator that gives no page",
+TEST_SOME_ROWS(unaligned, "parent domain: an allocator whose memory does not start at a page",
 	       kinds, NUM_QUEUES)
 {
 	struct ibv_pd *pd;
@@ -347,7 +347,7 @@ TEST_ROWS(traffic, "parent domain: rings in the allocator's memory", locking)
 		CHECK_ERR(ibv_dealloc_td(td), 0);
 }
 
-TEST(resize_refused, "parent domain: an allocator without memory for a resize")
+TEST(resize_refused, "parent domain: an allocator that fails for a resize")
 {
 	struct ibv_srq_attr bigger = { .max_wr = 64 };
 	struct ibv_srq *srq;
@@ -363,7 +363,7 @@ TEST(resize_refused, "parent domain: an allocator without memory for a resize")
 	message(&p.b, srq);
 }
 
-TEST(cq_pd, "C-030 parent domain of an extended CQ: none, and a PD that is none")
+TEST(cq_pd, "C-030 extended CQ: no parent domain, and a PD in place of one")
 {
 	setup();
 	errno = 0;
@@ -374,7 +374,7 @@ TEST(cq_pd, "C-030 parent domain of an extended CQ: none, and a PD that is none"
 	CHECK_EQ(errno, EINVAL);
 }
 
-TEST(rereg, "parent domain: an MR that moves takes its reference along")
+TEST(rereg, "parent domain: an MR moved to another takes its reference along")
 {
 	struct ibv_pd *from, *to;
 	struct ibv_mr *mr;
@@ -394,7 +394,7 @@ TEST(rereg, "parent domain: an MR that moves takes its reference along")
 	CHECK_ERR(ibv_dealloc_pd(to), 0);
 }
 
-TEST(td_busy, "thread domain: stays as long as a parent domain has it")
+TEST(td_busy, "thread domain: busy while a parent domain uses it")
 {
 	struct ibv_td_init_attr unknown = { .comp_mask = 1 };
 	struct ibv_pd *one, *two;

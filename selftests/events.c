@@ -69,7 +69,7 @@ TEST(owner, "H-020 an affiliated event reaches the owner of the object only")
 	ping_pong(&q);
 }
 
-TEST(nonblocking, "H-021 no event, nobody waits")
+TEST(nonblocking, "H-021 without an event a nonblocking read returns at once")
 {
 	struct dev *d = dev_open();
 	int flags = fcntl(d->ctx->async_fd, F_GETFL);
@@ -264,7 +264,7 @@ TEST(threads, "H-021 threads block for events, and each event goes to one of the
 
 #define MANY 200
 
-TEST(many, "H-022 many at once, none is lost")
+TEST(many, "H-022 of many events at once none is lost")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair *p = calloc(MANY, sizeof(*p));

@@ -78,7 +78,7 @@ TEST(wr_abort, "B-035 abort discards all of the batch")
 	ping_pong(&p);
 }
 
-TEST(wr_errors, "B-035 after an error complete fails and posts nothing")
+TEST(wr_errors, "B-035 after an error ibv_wr_complete() fails and posts nothing")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_ex(d, ALL_OPS, &CONN);
@@ -159,7 +159,7 @@ static int try_ops(struct dev *d, struct ibv_cq *cq, enum ibv_qp_type type,
 	return qp ? ibv_destroy_qp(qp) : errno;
 }
 
-TEST_ROWS(wr_offered, "B-036 B-001..B-014 every operation asked for, of type",
+TEST_ROWS(wr_offered, "B-036 B-001..B-014 every operation asked for at creation, type",
 	  offers)
 {
 	struct dev *d = dev_open_qhca();

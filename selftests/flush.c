@@ -59,7 +59,7 @@ static struct ibv_wc store(struct scene *s, uint64_t addr, const void *word,
 	return poll_expect(s->p.a.send_cq, 2, want);
 }
 
-TEST(offered, "J-004 B-012 B-013 what is said of them")
+TEST(offered, "J-004 B-012 B-013 what the device says of FLUSH and ATOMIC WRITE")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_device_attr_ex attr;
@@ -120,7 +120,7 @@ TEST_ROWS(range, "B-012 B-073 FLUSH of", ranges)
 	      IBV_WC_SUCCESS);
 }
 
-TEST(atomic_write, "B-013 B-074 8 bytes, as they are, and none besides")
+TEST(atomic_write, "B-013 B-074 ATOMIC WRITE writes its 8 bytes as they are, and no others")
 {
 	const uint8_t word[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 	struct scene s = scene_new(REMOTE, REMOTE);
@@ -137,7 +137,7 @@ TEST(atomic_write, "B-013 B-074 8 bytes, as they are, and none besides")
 	poll_empty(s.p.b.recv_cq);
 }
 
-TEST(atomic_write_plain, "B-013 B-074 by ibv_post_send(), scattered or inline")
+TEST(atomic_write_plain, "B-013 B-074 ATOMIC WRITE by ibv_post_send(), from several SGEs or inline")
 {
 	const uint8_t word[8] = { 8, 7, 6, 5, 4, 3, 2, 1 };
 	struct scene s = scene_new(REMOTE, REMOTE);
@@ -197,7 +197,7 @@ static void *reader_run(void *arg)
 	return NULL;
 }
 
-TEST(publish, "B-073 B-074 a word that is never torn, nor before its data")
+TEST(publish, "B-073 B-074 an ATOMIC WRITE is never torn, and never seen before its data")
 {
 	struct scene s = scene_new(RIGHTS, RIGHTS);
 	struct reader r = { .s = &s };
@@ -345,7 +345,7 @@ TEST(too_long, "I-032 a FLUSH longer than a message can be")
 	      IBV_FLUSH_RANGE, IBV_WC_LOC_LEN_ERR);
 }
 
-TEST(rights, "F-002 F-005 J-004 persistence: QPs keep the right, no region has it")
+TEST(rights, "F-002 F-005 J-004 FLUSH to persistence: a right that QPs keep and regions refuse")
 {
 	const int all = IBV_ACCESS_REMOTE_WRITE | GLOBAL | PERSISTENT;
 	struct scene s = scene_new(all, RIGHTS);
@@ -406,7 +406,7 @@ static const struct {
 	{ "0", 0, IBV_WC_LOC_QP_OP_ERR },
 };
 
-TEST_ROWS(depth, "D-067 a full queue of both, max_rd_atomic", depths)
+TEST_ROWS(depth, "D-067 a full queue of FLUSH and ATOMIC WRITE, max_rd_atomic", depths)
 {
 	struct dev *d = dev_open_qhca();
 	struct conn c = CONN;

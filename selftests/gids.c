@@ -160,7 +160,7 @@ TEST_ROWS(type, "C-007 D-076 a datagram's completion tells which IP it came by",
 	check_fill(in.addr + GRH, 1000, 3, "payload");
 }
 
-TEST_ROWS(type_ex, "C-030 C-007 so does that of an extended CQ", families)
+TEST_ROWS(type_ex, "C-030 C-007 a completion of an extended CQ tells which IP it came by", families)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
 	int64_t end = time_ms() + WAIT_MS;

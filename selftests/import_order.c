@@ -112,7 +112,7 @@ TEST(destroyed, "import: what the original has destroyed can only be unimported"
 
 /* What is no such thing */
 
-TEST(wrong_handle, "import: handles of nothing and of something else")
+TEST(wrong_handle, "import: handles that are unused, or of another kind of object")
 {
 	struct ibv_context *other;
 	struct dev *d;
@@ -181,7 +181,7 @@ static const struct {
 	{ "no context yet", open_bare, EINVAL },
 };
 
-TEST_ROWS(wrong_fd, "import: of a file that is no context", files)
+TEST_ROWS(wrong_fd, "import: from a file that is no context", files)
 {
 	int fd;
 

@@ -90,7 +90,7 @@ TEST_ROWS(send_inv, "B-003 B-070 SEND_WITH_INV", messages)
 	CHECK_EQ(use(&r), IBV_WC_SUCCESS);
 }
 
-TEST(dead, "B-070 F-052 I-010 the key after SEND_WITH_INV")
+TEST(dead, "B-070 F-052 I-010 the key is dead after SEND_WITH_INV")
 {
 	struct rig r = rig_new();
 	struct ibv_send_wr wr = wr_inv(NULL, 0, r.mw->rkey);
@@ -198,7 +198,7 @@ TEST_ROWS(send_bad, "F-049 F-050 F-056 I-033 SEND_WITH_INV of a key that must no
 	async_none(r.p.dev->ctx);	/* the completion says it: H-023 */
 }
 
-TEST(order, "B-052 LOCAL_INV behind work that needs the key of nobody")
+TEST(order, "B-052 LOCAL_INV between WRITEs that do not need its key")
 {
 	struct rig r = rig_new();
 	struct ibv_sge sge = buf_sge(&r.src, 0, 2 * PAGE);
@@ -219,7 +219,7 @@ TEST(order, "B-052 LOCAL_INV behind work that needs the key of nobody")
 		poll_ok(r.p.b.send_cq, i);
 }
 
-TEST(extended, "B-035 B-003 B-009 B-010 the same with ibv_wr_*()")
+TEST(extended, "B-035 B-003 B-009 B-010 binding and invalidation with ibv_wr_*()")
 {
 	struct dev *d = dev_open_mw(IBV_MW_TYPE_2);
 	struct ibv_cq *cq = cq_new(d, 16, NULL);

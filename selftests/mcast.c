@@ -63,7 +63,7 @@ static void send_to(struct end *from, const union ibv_gid *gid)
 	CHECK_ERR(ibv_destroy_ah(ah), 0);
 }
 
-TEST(traffic, "D-084 G-018 G-019 one copy to every member, none after that")
+TEST(traffic, "D-084 G-018 G-019 one copy to each member, none to those who have left")
 {
 	struct pair p = ud_pair();
 	union ibv_gid gid = group(1), other = group(2);
@@ -93,7 +93,7 @@ TEST(traffic, "D-084 G-018 G-019 one copy to every member, none after that")
 	poll_none(p.b.recv_cq);
 }
 
-TEST(checks, "G-018 G-019 A-021 what cannot be attached, detached, destroyed")
+TEST(checks, "G-018 G-019 A-021 attaching, detaching and destroying that is refused")
 {
 	struct pair p = ud_pair();
 	struct end rc = end_new(d, &QP_OPTS);
@@ -125,7 +125,7 @@ TEST(limit, "J-001 as many groups as promised")
 	}
 }
 
-TEST(again, "J-018 groups of a process go with it")
+TEST(again, "J-018 a process that ends leaves its groups")
 {
 	limit();
 }

@@ -259,7 +259,7 @@ static const struct {
 	{ "4096, one byte early", PAGE, true, false },
 };
 
-TEST_ROWS(iova, "F-010 F-011 access by an address of one's own", iovas)
+TEST_ROWS(iova, "F-010 F-011 access by an iova of the user's choice", iovas)
 {
 	struct pair p = pair_default();
 	struct buf src = buf_new(p.dev->pd, 8192, LOCAL);
@@ -312,7 +312,7 @@ TEST_ROWS(zero, "F-011 ZERO_BASED: addresses count from the first byte", zero_ba
 	CHECK_EQ(write_to(&p, &src, 1, row->len, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST(iova_offset, "F-010 the address of one's own keeps the offset in the page")
+TEST(iova_offset, "F-010 a chosen iova keeps its offset in the page")
 {
 	struct dev *d = dev_open();
 	static char mem[PAGE];

@@ -45,7 +45,7 @@ static const struct {
 	{ "implicit ODP", odp },
 };
 
-TEST_ROWS(memory, "F-018 memory that is not offered", no_memory)
+TEST_ROWS(memory, "F-018 kinds of regions that are not offered", no_memory)
 {
 	struct dev *d = dev_open_qhca();
 
@@ -68,7 +68,7 @@ static long pinned(void)
 	return kb;
 }
 
-TEST(unmapped, "F-015 memory that is not there")
+TEST(unmapped, "F-015 memory that is not mapped")
 {
 	struct dev *d = dev_open();
 	uint8_t *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,

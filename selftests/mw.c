@@ -63,7 +63,7 @@ TEST(caps, "F-035 J-009 type 2 is of one kind, and windows can be allocated")
 	CHECK(d->attr.max_mw >= 4096);
 }
 
-TEST(alloc_bad, "F-035 types that there are not")
+TEST(alloc_bad, "F-035 window types that do not exist")
 {
 	struct dev *d = dev_open_mw(IBV_MW_TYPE_1);
 	const int bad[] = { 0, 3, 255 };
@@ -76,7 +76,7 @@ TEST(alloc_bad, "F-035 types that there are not")
 	}
 }
 
-TEST_ROWS(alloc, "F-035 F-052 not bound, unusable; deallocated bound or not", mw_types)
+TEST_ROWS(alloc, "F-035 F-052 a window is unusable until bound; deallocated bound or not", mw_types)
 {
 	struct rig r = rig_new(row->type);
 	struct ibv_mw *other = mw_new(r.p.dev, row->type);
@@ -171,7 +171,7 @@ TEST(rebind, "F-036 type 1: bound anew while bound, and unbound by length 0")
 	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
 }
 
-TEST(old_key, "F-036 type 1: the key of before is dead")
+TEST(old_key, "F-036 type 1: a bind kills the old key")
 {
 	struct rig r = rig_new(IBV_MW_TYPE_1);
 	uint32_t old;
@@ -301,7 +301,7 @@ TEST(overlap, "F-041 several windows on one region, each with its rights")
 		      ro->rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_ROWS(other_qp, "F-045..F-047 I-011 through another QP", mw_types)
+TEST_ROWS(other_qp, "F-045..F-047 I-011 a window used through another QP", mw_types)
 {
 	struct rig r = rig_new(row->type);
 	struct conn c = CONN;

@@ -90,7 +90,7 @@ static const struct {
 	{ "C-014 any, both flags", ARM_ANY, BOTH, true },
 };
 
-TEST_ROWS(combination, "armed how, sent how", combinations)
+TEST_ROWS(combination, "event by arming and send flags", combinations)
 {
 	struct scene s = scene_new();
 	uint32_t i, depth = s.p.a.cap.max_send_wr;
@@ -119,7 +119,7 @@ TEST_ROWS(combination, "armed how, sent how", combinations)
 	poll_none(s.p.a.send_cq);
 }
 
-TEST(wake_once, "B-050 C-015 plain, solicited: one event, for the second")
+TEST(wake_once, "B-050 C-015 armed for solicited ones: a plain message raises no event")
 {
 	struct scene s = scene_new();
 	int i;
@@ -164,7 +164,7 @@ TEST(send_side, "C-014 C-015 events of the send side")
 	event_expect(&s, s.p.a.send_cq);
 }
 
-TEST(error_event, "C-015 a failed completion is as good as a solicited one")
+TEST(error_event, "C-015 a failed completion counts as solicited")
 {
 	struct scene s = scene_new();
 	struct ibv_send_wr wr = wr_rdma(1, IBV_WR_RDMA_WRITE, NULL, 1, 0, 0);
@@ -203,7 +203,7 @@ TEST(one_shot, "C-017 one event per arming, however many completions")
 	event_expect(&s, s.p.b.recv_cq);
 }
 
-TEST(upgrade, "C-018 any over solicited upgrades, solicited over any does not")
+TEST(upgrade, "C-018 arming for all after solicited upgrades, the reverse changes nothing")
 {
 	struct scene s = scene_new();
 
@@ -221,7 +221,7 @@ TEST(upgrade, "C-018 any over solicited upgrades, solicited over any does not")
 	event_none(&s);
 }
 
-TEST(old_entries, "C-019 completions that are there already raise no event")
+TEST(old_entries, "C-019 completions from before the arm raise no event")
 {
 	struct scene s = scene_new();
 	struct ibv_send_wr wr = wr_send(1, NULL, 0);

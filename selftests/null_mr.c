@@ -47,7 +47,7 @@ static void check_zero(const uint8_t *p, size_t len)
 	CHECK_EQ(len, 0);
 }
 
-TEST(object, "F-022 F-018 only an L_Key, of any length, and the PD is busy")
+TEST(object, "F-022 F-018 null MR: an L_Key alone, any length, keeps its PD busy")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
@@ -72,7 +72,7 @@ static const struct {
 	{ "UC", IBV_QPT_UC },
 };
 
-TEST_ROWS(message, "F-022 in the middle of a message, on either side", types)
+TEST_ROWS(message, "F-022 null MR in the middle of a message, at either end", types)
 {
 	struct rig r = rig_new(row->type);
 	struct ibv_sge out[] = { buf_sge(&r.src, 0, 100), null_sge(&r, 3000),
@@ -90,7 +90,7 @@ TEST_ROWS(message, "F-022 in the middle of a message, on either side", types)
 	CHECK(!memcmp(r.dst.addr + 1300, r.src.addr + 100, 900));
 }
 
-TEST(remote, "F-022 WRITE of zeros, READ and atomic for nothing")
+TEST(remote, "F-022 null MR: WRITE sends zeros, READ and atomic results are dropped")
 {
 	struct rig r = rig_new(IBV_QPT_RC);
 	uint64_t *word = (uint64_t *)r.src.addr, before = *word;
@@ -114,7 +114,7 @@ TEST(remote, "F-022 WRITE of zeros, READ and atomic for nothing")
 	CHECK_EQ(*word, before + 5);
 }
 
-TEST(largest, "F-022 B-026 2^31 bytes of nothing, which no memory is needed for")
+TEST(largest, "F-022 B-026 null MR: a message of 2^31 bytes without memory")
 {
 	const uint32_t len = 1u << 31;
 	struct rig r = rig_new(IBV_QPT_RC);
@@ -128,7 +128,7 @@ TEST(largest, "F-022 B-026 2^31 bytes of nothing, which no memory is needed for"
 	CHECK_EQ(poll_ok(r.p.b.recv_cq, 2).byte_len, len);
 }
 
-TEST(refused, "F-022 not for the peer, nor for a window")
+TEST(refused, "F-022 null MR: no remote access, no window")
 {
 	struct rig r = rig_new(IBV_QPT_RC);
 	struct ibv_mw *mw = mw_new(r.p.dev, IBV_MW_TYPE_1);

@@ -217,7 +217,7 @@ TEST(writes, "K-003 K-004 two writes with immediate data forth, one back")
 	finish();
 }
 
-TEST(disconnect, "K-012 a disconnected QP gives back what waits")
+TEST(disconnect, "K-012 a disconnected QP flushes what waits")
 {
 	two_machines();
 	connect_both("disconnect", 3, 7);

@@ -284,7 +284,7 @@ TEST(drain, "A-084 A-085 A-087 A-089 A-112 A-113 A-119 one in SQD and back")
 	exchange(i);
 }
 
-TEST(responder, "A-081 A-082 H-005 one stays in RTR, until it is told that all is there")
+TEST(responder, "A-081 A-082 H-005 one stays in RTR until all messages have come")
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;

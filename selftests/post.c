@@ -64,7 +64,7 @@ static bool is_offered(uint64_t ops, int opcode)
 	return opcode >= 0 && opcode < 64 && ops >> opcode & 1;
 }
 
-TEST_ROWS(opcode, "B-001..B-014 B-020 every opcode, on", offers)
+TEST_ROWS(opcode, "B-001..B-014 B-020 every opcode, QP type", offers)
 {
 	struct dev *d = dev_open_qhca();
 	struct qp_opts o = QP_OPTS;
@@ -93,7 +93,7 @@ TEST_ROWS(opcode, "B-001..B-014 B-020 every opcode, on", offers)
 	}
 }
 
-TEST(opcode_left, "B-020 a QP that has refused an opcode goes on")
+TEST(opcode_left, "B-020 a QP that has refused an opcode still works")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);

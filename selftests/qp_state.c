@@ -327,7 +327,7 @@ TEST_ROWS(forbidden, "A-061 A-068 no other attribute is accepted", steps)
 	no_others(row);
 }
 
-TEST_SOME_ROWS(forbidden_out, "A-059 A-061 A-068 no attribute is accepted",
+TEST_SOME_ROWS(forbidden_out, "A-059 A-061 A-068 no attribute is accepted on the way out",
 	       outs, num_outs)
 {
 	no_others(row);
@@ -409,7 +409,7 @@ static const struct {
 	{ "XRC_RECV, SQD to SQD", IBV_QPT_XRC_RECV, IBV_QPS_SQD, IBV_QPS_SQD, RC_MAY_SQD },
 };
 
-TEST_ROWS(half, "A-071 attributes of the half that a QP of XRC does not have", halves)
+TEST_ROWS(half, "A-071 attributes of the half that an XRC QP lacks are ignored", halves)
 {
 	struct dev *d = dev_open_qhca();
 	struct end e = end_of_type(d, row->type, row->from);

@@ -297,7 +297,7 @@ TEST(reset_loop, "A-105 100 lives of a QP, with new PSNs and new peers")
 	}
 }
 
-TEST(rights, "A-072 A-111 rights taken in RTS are gone for the next request")
+TEST(rights, "A-072 A-111 rights withdrawn in RTS are refused to the next request")
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTS);
 	struct buf b = buf_new(p.dev->pd, 64, REMOTE);

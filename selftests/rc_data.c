@@ -205,7 +205,7 @@ TEST(self, "D-085 a QP that is connected to itself")
 		transfer(&p, &ops[i], &local, &remote, 10000);
 }
 
-TEST(zero_key, "B-028 B-029 no bytes: any remote address and key will do")
+TEST(zero_key, "B-028 B-029 without data any remote address and key will do")
 {
 	const enum ibv_wr_opcode opcode[] = { IBV_WR_RDMA_WRITE,
 					      IBV_WR_RDMA_READ };

@@ -165,7 +165,7 @@ TEST(order, "B-064 B-065 completions come in posting order, whatever the mix")
 }
 
 /* Fills the queue with one list, takes all completions, three times and more. */
-TEST(wrap, "B-037 B-023 full queues, posted as one list, that wrap")
+TEST(wrap, "B-037 B-023 full queues, posted as one list, wrap around")
 {
 	struct qp_opts o = QP_OPTS;
 	struct dev *d = dev_open();

@@ -68,7 +68,7 @@ TEST_ROWS(rnr, "D-031 D-032 no receive request", not_ready)
 		CHECK_EQ(hw_counter("rx_rnr_nak") - naks, row->rnr_retry + 1);
 }
 
-TEST(rnr_forever, "I-019 D-032 with 7 retries a late receive request is in time")
+TEST(rnr_forever, "I-019 D-032 with an RNR retry count of 7 no receive request is too late")
 {
 	struct dev *d = dev_open();
 	struct buf src = buf_new(d->pd, 5000, LOCAL);

@@ -132,7 +132,7 @@ TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
 }
 
 /* A fatal error alone does not remove the device; the reset that follows does. */
-TEST_ROWS(cm, "K-017 DEVICE_REMOVAL, of each identifier", ways)
+TEST_ROWS(cm, "K-017 DEVICE_REMOVAL for each identifier", ways)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	struct rdma_cm_id *id[4], *got[4] = {};

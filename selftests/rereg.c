@@ -113,7 +113,7 @@ static const struct {
 	{ "access", IBV_REREG_MR_CHANGE_ACCESS },
 };
 
-TEST_ROWS(rereg_posted, "F-012 F-008 under a posted receive request, another",
+TEST_ROWS(rereg_posted, "F-012 F-008 re-registration under a posted receive request, to another",
 	  receives)
 {
 	struct pair p = pair_default();

@@ -42,7 +42,7 @@ static enum ibv_wc_status read_one(struct end *e, const struct buf *b)
 	return poll_get(e->send_cq).status;
 }
 
-TEST(rd_atomic, "A-056 A-072 A-113 D-067 max_rd_atomic: a READ has it, or not")
+TEST(rd_atomic, "A-056 A-072 A-113 D-067 max_rd_atomic decides whether a READ can be sent")
 {
 	struct conn c = CONN;
 	struct ibv_qp_attr a = { .max_rd_atomic = 1 };
@@ -65,7 +65,7 @@ TEST(rd_atomic, "A-056 A-072 A-113 D-067 max_rd_atomic: a READ has it, or not")
 	CHECK_EQ(read_one(&p.a, &b), IBV_WC_LOC_QP_OP_ERR);
 }
 
-TEST(dest_rd_atomic, "A-056 A-072 A-113 D-068 max_dest_rd_atomic: a READ is answered, or not")
+TEST(dest_rd_atomic, "A-056 A-072 A-113 D-068 max_dest_rd_atomic lets a READ be answered")
 {
 	struct conn c = CONN;
 	struct ibv_qp_attr a = { .max_dest_rd_atomic = 1 };

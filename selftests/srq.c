@@ -156,7 +156,7 @@ static const struct {
 	{ "UC", IBV_QPT_UC },
 };
 
-TEST_ROWS(types, "A-015 no SRQ for QPs of another type than RC and UD", others)
+TEST_ROWS(types, "A-015 SRQs are for RC and UD QPs only", others)
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_cq *cq = cq_new(d, 4, NULL);

@@ -223,7 +223,7 @@ TEST(last_wqe, "A-102 H-008 LAST_WQE_REACHED once per way into ERR; WRs stay in 
 	async_expect(d->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp);
 }
 
-TEST(last_wqe_error, "A-102 also when an error takes the QP to ERR, after its CQE")
+TEST(last_wqe_error, "A-102 LAST_WQE_REACHED follows the CQE of an error")
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;

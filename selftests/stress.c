@@ -96,7 +96,7 @@ static unsigned long run(struct child *children, long seed, long ms, unsigned in
 	return ops;
 }
 
-TEST(killed, "J-018 J-020 processes with objects of all kinds that are killed at random")
+TEST(killed, "J-018 J-020 processes with objects of all kinds are killed at random")
 {
 	long seed = from_env("STRESS_SEED", 1), ms = from_env("STRESS_MS", 8000);
 	char before[1024], after[1024];

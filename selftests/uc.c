@@ -163,7 +163,7 @@ TEST(wr_ops, "B-035 B-036 ibv_wr_*: UC's operations, and no others")
 	check_fill(b.addr + 3000, 50, 1, "written inline");
 }
 
-TEST(sqe, "A-006 A-018 A-091 A-092 A-093 A-094 I-042 I-052 a send error, and on")
+TEST(sqe, "A-006 A-018 A-091 A-092 A-093 A-094 I-042 I-052 a send error, SQE, and RTS again")
 {
 	struct pair p = uc_pair(dev_open_qhca());
 	struct ibv_sge sge = { .addr = 64, .length = 8, .lkey = 0x77 };

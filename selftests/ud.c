@@ -210,7 +210,7 @@ static const struct bad_send {
 	{ "AH of another PD", IBV_WC_LOC_QP_OP_ERR },
 };
 
-TEST_ROWS(bad_send, "I-045 I-046 B-031 A-091", bad_sends)
+TEST_ROWS(bad_send, "I-045 I-046 B-031 A-091 a bad send request", bad_sends)
 {
 	struct pair p = ud_pair();
 	struct ibv_sge sge = buf_sge(&out, 0, 8);
@@ -263,7 +263,7 @@ static int empty_gid(void)
 	test_skip("the GID table is full");
 }
 
-TEST_ROWS(bad_ah, "G-014 A-065 address handle", bad_ahs)
+TEST_ROWS(bad_ah, "G-014 A-065 a bad address handle", bad_ahs)
 {
 	struct ibv_ah_attr attr;
 

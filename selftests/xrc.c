@@ -130,7 +130,7 @@ TEST(inline_data, "B-001 inline data and ibv_wr_set_xrc_srqn()")
 	check_fill(x.buf.addr + XRC_HALF + 64, 100, 1, "read");
 }
 
-TEST(slots, "G-002 A-013 the slots of an SRQ are used again, over and over")
+TEST(slots, "G-002 A-013 the slots of an SRQ are used over and over")
 {
 	struct xrc x = xrc_new(dev_open(), &CONN);
 	struct ibv_sge sge;
@@ -269,7 +269,7 @@ TEST(halves, "B-001 A-014 each QP has one half only")
 	CHECK(post_recv(&x.p.b, 1, &sge, 1));
 }
 
-TEST(use, "G-012 C-023 G-017 what is in use stays")
+TEST(use, "G-012 C-023 G-017 objects in use are not destroyed")
 {
 	struct dev *d = dev_open_qhca();
 	struct xrc x = xrc_new(d, &CONN);
@@ -284,7 +284,7 @@ TEST(use, "G-012 C-023 G-017 what is in use stays")
 	CHECK_ERR(ibv_destroy_qp(x.p.a.qp), 0);
 }
 
-TEST(creation, "G-012 A-014 A-015 wrong parameters")
+TEST(creation, "G-012 A-014 A-015 creation with wrong parameters")
 {
 	struct dev *d = dev_open_qhca();
 	struct xrc x = xrc_new(d, &CONN);
