@@ -3,7 +3,9 @@
  * Verbs return "the value of errno" or NULL, so after an error errno has a value,
  * whether the kernel refused the request or the provider did.
  */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/window.h"
 #include "lib/wr_ex.h"
@@ -324,4 +326,49 @@ TEST_ROWS(null, "J-022 errno tells why there is no object", nothings)
 	errno = 0;
 	CHECK(!row->call(&r));
 	CHECK_EQ(errno, EINVAL);
+}
+
+/* ---- why, for who asks the kernel's log ---- */
+
+#define DYNDBG	"/proc/dynamic_debug/control"
+
+/* True if a line with @text has come to the log since @fd was there last. */
+static bool logged(int fd, const char *text)
+{
+	char line[2048];
+	bool found = false;
+	ssize_t n;
+
+	while ((n = read(fd, line, sizeof(line) - 1)) > 0 || (n < 0 && errno == EPIPE)) {
+		line[n > 0 ? n : 0] = '\0';
+		found |= strstr(line, dev_name()) && strstr(line, text);
+	}
+	return found;
+}
+
+static int bad_mtu(struct end *e)
+{
+	struct ibv_qp_attr a;
+	int mask = attr_rtr(&a, e->dev, &CONN);
+
+	a.path_mtu = 7;
+	return ibv_modify_qp(e->qp, &a, mask);
+}
+
+TEST(reason, "dynamic debug: the kernel's log says why a request was refused")
+{
+	struct end e = end_in(dev_open_qhca(), &QP_OPTS, IBV_QPS_INIT);
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+
+	if (fd < 0 || access(DYNDBG, W_OK))
+		test_skip("needs root, and a kernel with dynamic debug");
+	REQUIRE(lseek(fd, 0, SEEK_END) >= 0);
+	CHECK_ERR(bad_mtu(&e), EINVAL);
+	CHECK(!logged(fd, "path MTU"));
+	REQUIRE_OK(write_file(DYNDBG, "module qhca_ib +p"));
+	CHECK_ERR(bad_mtu(&e), EINVAL);
+	CHECK(logged(fd, "modify QP: path MTU"));
+	CHECK_ERR(set_state(e.qp, IBV_QPS_RTS), EINVAL);
+	CHECK(logged(fd, "modify QP: type 2, state 1 to 3"));
+	REQUIRE_OK(write_file(DYNDBG, "module qhca_ib -p"));
 }

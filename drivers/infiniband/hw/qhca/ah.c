@@ -26,15 +26,19 @@ int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *at
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 
 	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE || !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "address: type %u, not of RoCE or no GRH",
+				      attr->type);
 	if (rdma_ah_get_port_num(attr) != QHCA_IB_PORT || rdma_ah_get_sl(attr) > 15)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "address: port %u, service level %u",
+				      rdma_ah_get_port_num(attr), rdma_ah_get_sl(attr));
 	if (!qhca_ib_rate_ok(rdma_ah_get_static_rate(attr)))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "address: static rate %u",
+				      rdma_ah_get_static_rate(attr));
 	if (grh->sgid_index >= qhca_ib_gid_len(dev))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "address: GID index %u", grh->sgid_index);
 	if (!grh->sgid_attr || grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "address: GID %u is not of RoCE v2",
+				      grh->sgid_index);
 	return 0;
 }
 
@@ -96,10 +100,13 @@ static int qhca_ib_ah_respond(const struct qhca_av *av, struct ib_udata *udata)
 }
 
 /* One user's address handles must not be at the expense of others, or of the CM. */
-static int qhca_ib_ah_charge(struct qhca_ib_ah *ah, struct ib_udata *udata)
+static int qhca_ib_ah_charge(struct qhca_ib_dev *dev, struct qhca_ib_ah *ah,
+			     struct ib_udata *udata)
 {
 	ah->ctx = rdma_udata_to_drv_context(udata, struct qhca_ib_ucontext, ibucontext);
-	return atomic_add_unless(&ah->ctx->num_ah, 1, QHCA_IB_MAX_AH) ? 0 : -ENOMEM;
+	if (atomic_add_unless(&ah->ctx->num_ah, 1, QHCA_IB_MAX_AH))
+		return 0;
+	return qhca_ib_refuse(dev, -ENOMEM, "address handle: the context has %u", QHCA_IB_MAX_AH);
 }
 
 /**
@@ -117,7 +124,7 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 	struct qhca_ib_ah *ah = to_qah(ibah);
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, 0, sizeof(struct qhca_create_ah_resp));
+	ret = qhca_ib_udata_check(dev, udata, 0, sizeof(struct qhca_create_ah_resp));
 	if (ret)
 		return ret;
 	ret = qhca_ib_check_ah_attr(dev, init_attr->ah_attr);
@@ -126,7 +133,7 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 	qhca_ib_av_from_attr(&ah->av, init_attr->ah_attr, to_qpd(ibah->pd)->pdn);
 	if (!udata)
 		return 0;
-	ret = qhca_ib_ah_charge(ah, udata);
+	ret = qhca_ib_ah_charge(dev, ah, udata);
 	if (ret)
 		return ret;
 	ret = qhca_ib_ah_respond(&ah->av, udata);

@@ -34,6 +34,7 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 
 /**
  * qhca_ib_udata_check - whether a user's request fits this ABI
+ * @dev: the HCA
  * @udata: from the user; NULL from the kernel, which asks for nothing
  * @inlen: bytes that the request has here
  * @outlen: bytes that the response has here
@@ -43,13 +44,34 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
  *
  * Return: 0, -EINVAL if something is missing, -EOPNOTSUPP if there is too much.
  */
-int qhca_ib_udata_check(struct ib_udata *udata, size_t inlen, size_t outlen)
+int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t inlen,
+			size_t outlen)
 {
 	if (!udata)
 		return 0;
 	if (udata->inlen < inlen || udata->outlen < outlen)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "ABI: %zu bytes in, %zu out; needed %zu, %zu",
+				      udata->inlen, udata->outlen, inlen, outlen);
 	if (udata->inlen > inlen && !ib_is_udata_cleared(udata, inlen, udata->inlen - inlen))
-		return -EOPNOTSUPP;
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "ABI: request of %zu bytes, known are %zu",
+				      udata->inlen, inlen);
 	return 0;
+}
+
+/**
+ * qhca_ib_udata_in - take the driver's part of a user's request
+ * @dev: the HCA
+ * @udata: from the user
+ * @req: where to
+ * @inlen: bytes of @req
+ * @outlen: bytes that the response will have
+ *
+ * Return: 0, as qhca_ib_udata_check(), or -EFAULT.
+ */
+int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen,
+		     size_t outlen)
+{
+	int ret = qhca_ib_udata_check(dev, udata, inlen, outlen);
+
+	return ret ? ret : ib_copy_from_udata(req, udata, inlen);
 }

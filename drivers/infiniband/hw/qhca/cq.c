@@ -83,9 +83,11 @@ void qhca_ib_flush_sync(struct qhca_ib_dev *dev)
 	spin_unlock_irq(&dev->cqs_lock);
 }
 
-static bool qhca_ib_cq_size_ok(struct qhca_ib_dev *dev, u32 entries, u32 log_size)
+static int qhca_ib_cq_check_size(struct qhca_ib_dev *dev, u32 entries, u32 log_size)
 {
-	return log_size <= dev->limits->max_cqe_log && BIT(log_size) >= entries;
+	if (log_size <= dev->limits->max_cqe_log && BIT(log_size) >= entries)
+		return 0;
+	return qhca_ib_refuse(dev, -EINVAL, "CQ: ring of 2^%u for %u CQEs", log_size, entries);
 }
 
 static int qhca_ib_cq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 entries,
@@ -94,13 +96,12 @@ static int qhca_ib_cq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u
 	struct qhca_create_cq_req req;
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, sizeof(req), sizeof(struct qhca_create_cq_resp));
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req),
+			       sizeof(struct qhca_create_cq_resp));
 	if (!ret)
-		ret = ib_copy_from_udata(&req, udata, sizeof(req));
+		ret = qhca_ib_cq_check_size(dev, entries, req.log_size);
 	if (ret)
 		return ret;
-	if (!qhca_ib_cq_size_ok(dev, entries, req.log_size))
-		return -EINVAL;
 	cq->log_size = req.log_size;
 	return qhca_ib_qmem_get_user(dev, &cq->mem, req.buf_addr, req.buf_len,
 				     qhca_ib_cq_bytes(req.log_size));
@@ -180,10 +181,11 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	/* CQEs have a timestamp, asked for or not. */
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
-		return -EOPNOTSUPP;
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: flags %#x", attr->flags);
 	if (!attr->cqe || attr->cqe > BIT(dev->limits->max_cqe_log) ||
 	    attr->comp_vector >= dev->ibdev.num_comp_vectors)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "CQ: %u CQEs, completion vector %u", attr->cqe,
+				      attr->comp_vector);
 
 	qhca_ib_cq_init(cq);
 	ret = udata ? qhca_ib_cq_get_user(dev, cq, attr->cqe, udata) :
@@ -269,16 +271,14 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 	int ret;
 
 	if (!udata)
-		return -EOPNOTSUPP;
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: those of the kernel keep their size");
 	if (entries < 1)
-		return -EINVAL;
-	ret = qhca_ib_udata_check(udata, sizeof(req), 0);
+		return qhca_ib_refuse(dev, -EINVAL, "CQ: resize to %d CQEs", entries);
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req), 0);
 	if (!ret)
-		ret = ib_copy_from_udata(&req, udata, sizeof(req));
+		ret = qhca_ib_cq_check_size(dev, entries, req.log_size);
 	if (ret)
 		return ret;
-	if (!qhca_ib_cq_size_ok(dev, entries, req.log_size))
-		return -EINVAL;
 
 	ret = qhca_ib_qmem_get_user(dev, &mem, req.buf_addr, req.buf_len,
 				    qhca_ib_cq_bytes(req.log_size));

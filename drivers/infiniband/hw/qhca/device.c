@@ -110,7 +110,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	struct pci_dev *pdev = qhca_pdev(dev->core);
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0, 0);
 	if (ret)
 		return ret;
 
@@ -143,7 +143,8 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 int qhca_ib_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify)
 {
 	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
-		return -EOPNOTSUPP;
+		return qhca_ib_refuse(to_qdev(ibdev), -EOPNOTSUPP, "modify device: mask %#x",
+				      mask);
 	if (mask & IB_DEVICE_MODIFY_NODE_DESC)
 		memcpy(ibdev->node_desc, modify->node_desc, IB_DEVICE_NODE_DESC_MAX);
 	return 0;

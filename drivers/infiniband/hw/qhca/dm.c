@@ -42,7 +42,7 @@ static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, size_t len, u32 log_a
 		bitmap_set(dev->dm_used, first, n);
 	mutex_unlock(&dev->dm_lock);
 	if (first >= total)
-		return -ENOMEM;
+		return qhca_ib_refuse(dev, -ENOMEM, "device memory: no %zu bytes in a row", len);
 	memset_io(dev->dm_va + (first << PAGE_SHIFT), 0, len);
 	*addr = qhca_dm_phys(dev->core) + (first << PAGE_SHIFT);
 	return 0;
@@ -87,7 +87,8 @@ static struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontex
 
 	if (!attr->length || attr->length > qhca_dm_size(dev->core) ||
 	    attr->alignment > ilog2(qhca_dm_size(dev->core)))
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "device memory: %llu bytes, at 2^%u",
+					      attr->length, attr->alignment));
 	dm = kzalloc(sizeof(*dm), GFP_KERNEL);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
@@ -144,7 +145,7 @@ static struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	} };
 	int ret;
 
-	ret = qhca_ib_check_access(attr->access_flags);
+	ret = qhca_ib_check_access(dev, attr->access_flags);
 	if (ret)
 		return ERR_PTR(ret);
 	return qhca_ib_mr_new(ibpd, &cmd, attr->access_flags);

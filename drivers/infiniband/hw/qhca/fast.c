@@ -18,9 +18,11 @@ struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max
 	int ret;
 
 	if (type != IB_MR_TYPE_MEM_REG)
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(qhca_ib_refuse(dev, -EOPNOTSUPP, "fast registration: type %u",
+					      type));
 	if (!max_num_sg || max_num_sg > dev->limits->max_fast_reg_blocks)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "fast registration: %u pages",
+					      max_num_sg));
 
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
@@ -70,7 +72,8 @@ int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 	int n;
 
 	if (!is_power_of_2(ibmr->page_size) || !(ibmr->page_size & QHCA_IB_PAGE_SIZES))
-		return -EINVAL;
+		return qhca_ib_refuse(to_qdev(ibmr->device), -EINVAL,
+				      "fast registration: pages of %u bytes", ibmr->page_size);
 	mr->num_pages = 0;
 	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, qhca_ib_set_page);
 	/* Now: a consumer may choose another iova after this. */

@@ -54,8 +54,9 @@ static const struct {
 	ATTR(DEST_QPN, dest_qp_num, dest_qpn, QHCA_OBJ_MASK),
 };
 
-/* Takes the attributes of the two tables over. False: one is too large. */
-static bool qhca_ib_take_attrs(struct qhca_qp_attr *hw, const struct ib_qp_attr *attr, int mask)
+/* Takes the attributes of the two tables over. Returns -EINVAL if one is too large. */
+static int qhca_ib_take_attrs(struct qhca_ib_dev *dev, struct qhca_qp_attr *hw,
+			      const struct ib_qp_attr *attr, int mask)
 {
 	unsigned int i;
 	u32 val;
@@ -65,7 +66,8 @@ static bool qhca_ib_take_attrs(struct qhca_qp_attr *hw, const struct ib_qp_attr 
 			continue;
 		val = *((const u8 *)attr + qhca_ib_attr8[i].ib);
 		if (val > qhca_ib_attr8[i].max)
-			return false;
+			return qhca_ib_refuse(dev, -EINVAL, "modify QP: attribute %#x is %u",
+					      qhca_ib_attr8[i].bit, val);
 		*((u8 *)hw + qhca_ib_attr8[i].hw) = val;
 	}
 	for (i = 0; i < ARRAY_SIZE(qhca_ib_attr32); i++) {
@@ -73,10 +75,11 @@ static bool qhca_ib_take_attrs(struct qhca_qp_attr *hw, const struct ib_qp_attr 
 			continue;
 		val = *(const u32 *)((const u8 *)attr + qhca_ib_attr32[i].ib);
 		if (val > qhca_ib_attr32[i].max)
-			return false;
+			return qhca_ib_refuse(dev, -EINVAL, "modify QP: attribute %#x is %u",
+					      qhca_ib_attr32[i].bit, val);
 		*(__le32 *)((u8 *)hw + qhca_ib_attr32[i].hw) = cpu_to_le32(val);
 	}
-	return true;
+	return 0;
 }
 
 static void qhca_ib_give_attrs(struct ib_qp_attr *attr, const struct qhca_qp_attr *hw)
@@ -93,22 +96,28 @@ static void qhca_ib_give_attrs(struct ib_qp_attr *attr, const struct qhca_qp_att
 static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & ~QHCA_IB_QP_ATTRS)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: attributes %#x are not offered",
+				      mask & ~QHCA_IB_QP_ATTRS);
 	if ((mask & IB_QP_PORT) && attr->port_num != QHCA_IB_PORT)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: port %u", attr->port_num);
 	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: P_Key index %u", attr->pkey_index);
 	if ((mask & IB_QP_PATH_MTU) &&
 	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > qhca_ib_active_mtu(dev)))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: path MTU %d, the port's is %d",
+				      ib_mtu_enum_to_int(attr->path_mtu),
+				      ib_mtu_enum_to_int(qhca_ib_active_mtu(dev)));
 	if ((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
 	    attr->max_rd_atomic > dev->limits->max_rd_atomic)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: max_rd_atomic %u",
+				      attr->max_rd_atomic);
 	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) &&
 	    attr->max_dest_rd_atomic > dev->limits->max_rd_atomic)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: max_dest_rd_atomic %u",
+				      attr->max_dest_rd_atomic);
 	if ((mask & IB_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~QHCA_IB_QP_ACCESS))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: access %#x",
+				      attr->qp_access_flags);
 	return mask & IB_QP_AV ? qhca_ib_check_ah_attr(dev, &attr->ah_attr) : 0;
 }
 
@@ -158,9 +167,11 @@ static int qhca_ib_modify_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	};
 	struct qhca_qp_attr hw = { .state = next, .cur_state = qp->state };
 	struct qhca_mbox mbox = { .in = &hw, .in_len = sizeof(hw) };
+	int ret;
 
-	if (!qhca_ib_take_attrs(&hw, attr, mask))
-		return -EINVAL;
+	ret = qhca_ib_take_attrs(dev, &hw, attr, mask);
+	if (ret)
+		return ret;
 	if (mask & IB_QP_AV)
 		qhca_ib_av_from_attr(&hw.av, &attr->ah_attr, 0);
 	if (mask & IB_QP_ACCESS_FLAGS)
@@ -254,9 +265,11 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	mask = qhca_ib_drop_added_port(qp, attr, mask);
 	next = mask & IB_QP_STATE ? attr->qp_state : qp->state;
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != qp->state)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: state %d, not %d", qp->state,
+				      attr->cur_qp_state);
 	if (!ib_modify_qp_is_ok(qp->state, next, qp->ibqp.qp_type, mask))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: type %d, state %d to %d, mask %#x",
+				      qp->ibqp.qp_type, qp->state, next, mask);
 	ret = qhca_ib_check_attrs(dev, attr, mask);
 	if (!ret)
 		ret = qhca_ib_modify_hw(dev, qp, attr, mask, next);
@@ -282,8 +295,8 @@ int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	int ret;
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
-		return -EOPNOTSUPP;
-	ret = qhca_ib_udata_check(udata, 0, 0);
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "modify QP: mask %#x", mask);
+	ret = qhca_ib_udata_check(dev, udata, 0, 0);
 	if (ret)
 		return ret;
 

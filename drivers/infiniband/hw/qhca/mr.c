@@ -17,13 +17,16 @@ static_assert(IB_MR_REREG_TRANS == QHCA_REREG_TRANS && IB_MR_REREG_PD == QHCA_RE
 
 /**
  * qhca_ib_check_access - whether a region can have these rights
+ * @dev: the HCA
  * @access: IB_ACCESS_*
  *
  * Return: 0 or -EOPNOTSUPP.
  */
-int qhca_ib_check_access(int access)
+int qhca_ib_check_access(struct qhca_ib_dev *dev, int access)
 {
-	return access & ~QHCA_IB_MR_TAKEN ? -EOPNOTSUPP : 0;
+	if (!(access & ~QHCA_IB_MR_TAKEN))
+		return 0;
+	return qhca_ib_refuse(dev, -EOPNOTSUPP, "MR: access %#x", access & ~QHCA_IB_MR_TAKEN);
 }
 
 static u64 qhca_ib_mr_iova(u64 iova, int access)
@@ -35,7 +38,7 @@ static int qhca_ib_check_range(struct qhca_ib_dev *dev, u64 iova, u64 length, in
 {
 	iova = qhca_ib_mr_iova(iova, access);
 	if (!length || length > dev->limits->max_mr_size || iova + length < iova)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "MR: %llu bytes at %#llx", length, iova);
 	return 0;
 }
 
@@ -49,7 +52,9 @@ static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct ib_umem *umem, u6
 
 	/* The device does not care how iova is aligned: only the memory counts. */
 	pgsz = ib_umem_find_best_pgoff(umem, QHCA_IB_PAGE_SIZES, U64_MAX);
-	ret = pgsz ? qhca_ib_umem_table(dev, umem, pgsz, table) : -EINVAL;
+	if (!pgsz)
+		return qhca_ib_refuse(dev, -EINVAL, "MR: no page size fits its memory");
+	ret = qhca_ib_umem_table(dev, umem, pgsz, table);
 	if (ret)
 		return ret;
 	body->buf = table->buf;
@@ -143,7 +148,8 @@ struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_DMA };
 
 	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_OPTIONAL))
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(qhca_ib_refuse(to_qdev(ibpd->device), -EOPNOTSUPP,
+					      "MR of all memory: access %#x", access));
 	return qhca_ib_mr_new(ibpd, &cmd, access);
 }
 
@@ -189,9 +195,9 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64
 	struct ib_umem *umem;
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0, 0);
 	if (!ret)
-		ret = qhca_ib_check_access(access);
+		ret = qhca_ib_check_access(dev, access);
 	if (!ret)
 		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
@@ -222,7 +228,7 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len
 	struct ib_umem_dmabuf *umem;
 	int ret;
 
-	ret = qhca_ib_check_access(access);
+	ret = qhca_ib_check_access(dev, access);
 	if (!ret)
 		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
@@ -270,11 +276,11 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
 	struct qhca_table table;
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0, 0);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
 	if (!ret)
-		ret = qhca_ib_check_access(access);
+		ret = qhca_ib_check_access(dev, access);
 	if (!ret)
 		ret = ib_umem_check_rereg(umem, flags, access);
 	if (!ret && flags & IB_MR_REREG_TRANS)

@@ -38,7 +38,7 @@ static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 }
 
 /* mr.c */
-int qhca_ib_check_access(int access);
+int qhca_ib_check_access(struct qhca_ib_dev *dev, int access);
 void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
 struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int access);
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);

@@ -15,7 +15,7 @@ int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	struct qhca_ib_dev *dev = to_qdev(ibmw->device);
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0, 0);
 	if (ret)
 		return ret;
 
@@ -28,7 +28,7 @@ int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 		cmd.alloc_mw.type = qhca_ib_has(dev, QHCA_CAP_MW_2B) ? QHCA_MW_2B : QHCA_MW_2A;
 		break;
 	default:
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "window: type %u", ibmw->type);
 	}
 	return qhca_cmd_exec(dev->core, &cmd, NULL, &ibmw->rkey);
 }

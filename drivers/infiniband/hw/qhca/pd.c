@@ -20,7 +20,7 @@ int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct qhca_ib_pd *pd = to_qpd(ibpd);
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, 0, sizeof(resp));
+	ret = qhca_ib_udata_check(dev, udata, 0, sizeof(resp));
 	if (ret)
 		return ret;
 

@@ -4,6 +4,14 @@
 
 #define QPT(type)	BIT(IB_QPT_##type)
 
+#define qhca_ib_refuse_wr(qp, err, fmt, ...)				\
+	({								\
+		const struct qhca_ib_qp *refuse_qp = (qp);		\
+									\
+		qhca_ib_refuse(to_qdev(refuse_qp->ibqp.device), err, "QP %#x: " fmt, \
+			       refuse_qp->qpn, ##__VA_ARGS__);		\
+	})
+
 /* Parts of a send WQE that an opcode has besides its data. */
 enum {
 	QHCA_IB_IMM = BIT(0),
@@ -108,7 +116,8 @@ static int qhca_ib_put_inline(const struct qhca_ib_qp *qp, void *to,
 		const struct ib_sge *sge = &wr->sg_list[i];
 
 		if (sge->length > qp->max_inline - len)
-			return -EINVAL;
+			return qhca_ib_refuse_wr(qp, -EINVAL, "more than %u bytes inline",
+						 qp->max_inline);
 		memcpy(to + len, (const void *)(uintptr_t)sge->addr, sge->length);
 		len += sge->length;
 	}
@@ -193,14 +202,17 @@ static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr 
 	struct qhca_sq_wqe *wqe;
 	int count;
 
-	if (!op || wr->num_sge < 0 || wr->num_sge > qp->sq.max_sge)
-		return -EINVAL;
+	if (!op)
+		return qhca_ib_refuse_wr(qp, -EINVAL, "send opcode %u", wr->opcode);
+	if (wr->num_sge < 0 || wr->num_sge > qp->sq.max_sge)
+		return qhca_ib_refuse_wr(qp, -EINVAL, "send of %d SGEs", wr->num_sge);
 	if ((wr->send_flags & IB_SEND_INLINE) && !(op->parts & QHCA_IB_MAY_INLINE))
-		return -EINVAL;
+		return qhca_ib_refuse_wr(qp, -EINVAL, "send opcode %u inline", wr->opcode);
 	if ((op->parts & QHCA_IB_REG) && !qhca_ib_reg_ok(wr))
-		return -EINVAL;
+		return qhca_ib_refuse_wr(qp, -EINVAL, "key %#x or access %#x of REG_MR",
+					 reg_wr(wr)->key, reg_wr(wr)->access);
 	if (qhca_ib_wq_full(&qp->sq))
-		return -ENOMEM;
+		return qhca_ib_refuse_wr(qp, -ENOMEM, "send queue full");
 
 	wqe = qhca_ib_wqe(&qp->sq);
 	memset(wqe, 0, sizeof(*wqe));
@@ -251,7 +263,7 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 	spin_lock_irqsave(&qp->sq.lock, flags);
 	if (READ_ONCE(qp->state) < IB_QPS_RTS)
-		ret = -EINVAL;
+		ret = qhca_ib_refuse_wr(qp, -EINVAL, "send in state %d", qp->state);
 	for (first = qp->sq.pi; !ret && wr; wr = ret ? wr : wr->next)
 		ret = qhca_ib_post_one_send(qp, wr);
 	if (qp->sq.pi != first)
@@ -279,9 +291,9 @@ void qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_re
 static int qhca_ib_post_one_recv(struct qhca_ib_qp *qp, const struct ib_recv_wr *wr)
 {
 	if (wr->num_sge < 0 || wr->num_sge > qp->rq.max_sge)
-		return -EINVAL;
+		return qhca_ib_refuse_wr(qp, -EINVAL, "receive of %d SGEs", wr->num_sge);
 	if (qhca_ib_wq_full(&qp->rq))
-		return -ENOMEM;
+		return qhca_ib_refuse_wr(qp, -ENOMEM, "receive queue full");
 
 	qhca_ib_put_recv_wqe(qhca_ib_wqe(&qp->rq), wr->wr_id, wr);
 	qhca_ib_wq_push(&qp->rq, wr->wr_id);
@@ -307,7 +319,7 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	spin_lock_irqsave(&qp->rq.lock, flags);
 	if (READ_ONCE(qp->state) == IB_QPS_RESET || ibqp->srq)
-		ret = -EINVAL;
+		ret = qhca_ib_refuse_wr(qp, -EINVAL, "receive in RESET, or with an SRQ");
 	for (first = qp->rq.pi; !ret && wr; wr = ret ? wr : wr->next)
 		ret = qhca_ib_post_one_recv(qp, wr);
 	if (qp->rq.pi != first)

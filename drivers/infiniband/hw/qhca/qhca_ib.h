@@ -269,6 +269,16 @@ static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 	return container_of(ibqp, struct qhca_ib_qp, ibqp);
 }
 
+/*
+ * Says why a request is refused, to who turns on dynamic debug for this module; @err is
+ * the value.
+ */
+#define qhca_ib_refuse(dev, err, fmt, ...)				\
+	({								\
+		ibdev_dbg(&(dev)->ibdev, fmt "\n", ##__VA_ARGS__);	\
+		(err);							\
+	})
+
 static inline bool qhca_ib_has(const struct qhca_ib_dev *dev, u64 cap)
 {
 	return dev->limits->caps & cap;
@@ -303,7 +313,10 @@ struct qhca_ib_srq;
 /* cmd.c */
 int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
 		  size_t len);
-int qhca_ib_udata_check(struct ib_udata *udata, size_t inlen, size_t outlen);
+int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t inlen,
+			size_t outlen);
+int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen,
+		     size_t outlen);
 
 /* qmem.c */
 int qhca_ib_umem_table(struct qhca_ib_dev *dev, struct ib_umem *umem, unsigned long pgsz,

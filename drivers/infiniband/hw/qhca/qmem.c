@@ -23,7 +23,7 @@ int qhca_ib_umem_table(struct qhca_ib_dev *dev, struct ib_umem *umem, unsigned l
 	int ret;
 
 	if (!num_blocks || num_blocks > U32_MAX)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "memory of %zu blocks", num_blocks);
 	ret = qhca_table_init(dev->core, table, num_blocks, ilog2(pgsz));
 	if (ret)
 		return ret;
@@ -49,7 +49,8 @@ int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64
 	int ret;
 
 	if (len < min_len || !IS_ALIGNED(addr, QHCA_PAGE_SIZE))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "ring of %llu bytes in %u at %#llx", min_len,
+				      len, addr);
 
 	mem->umem = ib_umem_get(&dev->ibdev, addr, len, IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(mem->umem)) {
@@ -60,7 +61,7 @@ int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64
 	/* The ring has to start with a block. */
 	pgsz = ib_umem_find_best_pgoff(mem->umem, QHCA_IB_PAGE_SIZES, 0);
 	if (!pgsz) {
-		ret = -EINVAL;
+		ret = qhca_ib_refuse(dev, -EINVAL, "ring: no page size fits its memory");
 		goto err;
 	}
 	ret = qhca_ib_umem_table(dev, mem->umem, pgsz, &mem->table);

@@ -24,21 +24,25 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 	bool target = type == IB_QPT_XRC_TGT;
 
 	if (type >= ARRAY_SIZE(qhca_ib_qp_caps) || !qhca_ib_has(dev, qhca_ib_qp_caps[type]))
-		return -EOPNOTSUPP;
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: type %u", type);
 	if (attr->create_flags || attr->rwq_ind_tbl)
-		return -EOPNOTSUPP;
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: flags %#x, or RSS",
+				      attr->create_flags);
 	/* There would be no way to say which SRQ a WR is for. */
 	if (type == IB_QPT_XRC_INI && kernel)
-		return -EOPNOTSUPP;
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: the kernel does not send with XRC");
 	if (attr->srq && type != IB_QPT_RC && type != IB_QPT_UD)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "QP: type %u with an SRQ", type);
 	if (!!attr->xrcd != target)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "QP: type %u %s an XRC domain", type,
+				      target ? "without" : "with");
 	if (target)
 		return 0;
 	if (!attr->send_cq || (!attr->recv_cq && type != IB_QPT_XRC_INI))
-		return -EINVAL;
-	return type == IB_QPT_GSI && !kernel ? -EINVAL : 0;
+		return qhca_ib_refuse(dev, -EINVAL, "QP: no CQ");
+	if (type == IB_QPT_GSI && !kernel)
+		return qhca_ib_refuse(dev, -EINVAL, "QP: the GSI is the kernel's");
+	return 0;
 }
 
 /* What is said of a queue that the QP does not have means nothing. */
@@ -62,7 +66,9 @@ static int qhca_ib_check_cap(struct qhca_ib_dev *dev, const struct ib_qp_cap *ca
 	    cap->max_send_sge > dev->limits->max_send_sge ||
 	    cap->max_recv_sge > dev->limits->max_recv_sge ||
 	    cap->max_inline_data > dev->limits->max_inline)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "QP: %u WRs of %u SGEs, %u inline; %u of %u",
+				      cap->max_send_wr, cap->max_send_sge, cap->max_inline_data,
+				      cap->max_recv_wr, cap->max_recv_sge);
 	return 0;
 }
 
@@ -86,12 +92,16 @@ struct qhca_ib_user_wq {
 static int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr,
 			       u32 stride, u32 max_stride, const struct qhca_ib_user_wq *user)
 {
+	if (!max_wr && !user->len)
+		return 0;
 	if (!max_wr)
-		return user->len ? -EINVAL : 0;
+		return qhca_ib_refuse(dev, -EINVAL, "QP: ring for a queue that is not there");
 	if (user->log_size > ilog2(dev->ibdev.attrs.max_qp_wr) || BIT(user->log_size) < max_wr)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "QP: ring of 2^%u for %u WRs", user->log_size,
+				      max_wr);
 	if (user->log_stride > ilog2(max_stride) || BIT(user->log_stride) < stride)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "QP: WQEs of 2^%u for %u bytes",
+				      user->log_stride, stride);
 
 	wq->size = BIT(user->log_size);
 	wq->log_stride = user->log_stride;
@@ -125,13 +135,12 @@ static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	struct qhca_create_qp_req req;
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, sizeof(req), sizeof(struct qhca_create_qp_resp));
-	if (!ret)
-		ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req),
+			       sizeof(struct qhca_create_qp_resp));
 	if (ret)
 		return ret;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
-		return -EOPNOTSUPP;
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: reserved bytes of the request");
 
 	user = (struct qhca_ib_user_wq) { req.sq_addr, req.sq_len, req.sq_log_size,
 					  req.sq_log_stride };
@@ -141,8 +150,8 @@ static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return ret;
 	user = (struct qhca_ib_user_wq) { req.rq_addr, req.rq_len, req.rq_log_size,
 					  req.rq_log_stride };
-	return qhca_ib_wq_get_user(dev, &qp->rq, cap->max_recv_wr, qhca_ib_rq_stride(cap->max_recv_sge),
-				   QHCA_RQ_STRIDE_MAX, &user);
+	return qhca_ib_wq_get_user(dev, &qp->rq, cap->max_recv_wr,
+				   qhca_ib_rq_stride(cap->max_recv_sge), QHCA_RQ_STRIDE_MAX, &user);
 }
 
 static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -153,7 +162,8 @@ static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	ret = qhca_ib_wq_get_kernel(dev, &qp->sq, cap->max_send_wr, qhca_ib_sq_stride(cap));
 	if (ret)
 		return ret;
-	return qhca_ib_wq_get_kernel(dev, &qp->rq, cap->max_recv_wr, qhca_ib_rq_stride(cap->max_recv_sge));
+	return qhca_ib_wq_get_kernel(dev, &qp->rq, cap->max_recv_wr,
+				     qhca_ib_rq_stride(cap->max_recv_sge));
 }
 
 static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)

@@ -59,9 +59,11 @@ static void qhca_ib_srq_unlink(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 
 /* ---- life ---- */
 
-static bool qhca_ib_srq_size_ok(struct qhca_ib_dev *dev, u32 max_wr, u32 log_size)
+static int qhca_ib_srq_check_size(struct qhca_ib_dev *dev, u32 max_wr, u32 log_size)
 {
-	return max_wr && log_size <= dev->limits->max_srq_wr_log && BIT(log_size) >= max_wr;
+	if (max_wr && log_size <= dev->limits->max_srq_wr_log && BIT(log_size) >= max_wr)
+		return 0;
+	return qhca_ib_refuse(dev, -EINVAL, "SRQ: ring of 2^%u for %u WRs", log_size, max_wr);
 }
 
 static int qhca_ib_srq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
@@ -70,17 +72,19 @@ static int qhca_ib_srq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq
 	struct qhca_create_srq_req req;
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, sizeof(req), sizeof(struct qhca_create_srq_resp));
-	if (!ret)
-		ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req),
+			       sizeof(struct qhca_create_srq_resp));
 	if (ret)
 		return ret;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
-		return -EOPNOTSUPP;
-	if (!qhca_ib_srq_size_ok(dev, attr->max_wr, req.log_size) ||
-	    req.log_stride > ilog2(QHCA_RQ_STRIDE_MAX) ||
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: reserved bytes of the request");
+	ret = qhca_ib_srq_check_size(dev, attr->max_wr, req.log_size);
+	if (ret)
+		return ret;
+	if (req.log_stride > ilog2(QHCA_RQ_STRIDE_MAX) ||
 	    BIT(req.log_stride) < qhca_ib_rq_stride(attr->max_sge))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "SRQ: WQEs of 2^%u for %u SGEs",
+				      req.log_stride, attr->max_sge);
 	srq->size = BIT(req.log_size);
 	srq->log_stride = req.log_stride;
 	return qhca_ib_qmem_get_user(dev, &srq->mem, req.buf_addr, req.buf_len,
@@ -171,8 +175,10 @@ static int qhca_ib_srq_check_type(struct qhca_ib_dev *dev, const struct ib_srq_i
 	if (attr->srq_type == IB_SRQT_BASIC)
 		return 0;
 	if (attr->srq_type != IB_SRQT_XRC || !qhca_ib_has(dev, QHCA_CAP_XRC))
-		return -EOPNOTSUPP;
-	return attr->ext.cq && attr->ext.xrc.xrcd ? 0 : -EINVAL;
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: type %u", attr->srq_type);
+	if (!attr->ext.cq || !attr->ext.xrc.xrcd)
+		return qhca_ib_refuse(dev, -EINVAL, "SRQ: no CQ or no XRC domain");
+	return 0;
 }
 
 /**
@@ -196,7 +202,8 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
 		return ret;
 	if (!attr->max_wr || attr->max_wr > BIT(dev->limits->max_srq_wr_log) ||
 	    attr->max_sge > dev->limits->max_srq_sge)
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "SRQ: %u WRs of %u SGEs", attr->max_wr,
+				      attr->max_sge);
 
 	qhca_ib_srq_init(srq, init_attr);
 	ret = udata ? qhca_ib_srq_get_user(dev, srq, attr, udata) :
@@ -288,14 +295,12 @@ static int qhca_ib_srq_resize(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 
 	/* Kernel SRQs keep their size. */
 	if (!udata || !qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
-		return -EOPNOTSUPP;
-	ret = qhca_ib_udata_check(udata, sizeof(req), 0);
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: it keeps its size");
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req), 0);
 	if (!ret)
-		ret = ib_copy_from_udata(&req, udata, sizeof(req));
+		ret = qhca_ib_srq_check_size(dev, attr->max_wr, req.log_size);
 	if (ret)
 		return ret;
-	if (!qhca_ib_srq_size_ok(dev, attr->max_wr, req.log_size))
-		return -EINVAL;
 
 	ret = qhca_ib_qmem_get_user(dev, &mem, req.buf_addr, req.buf_len,
 				    (u64)BIT(req.log_size) << srq->log_stride);
@@ -325,9 +330,9 @@ int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	int ret = 0;
 
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
-		return -EINVAL;
+		return qhca_ib_refuse(dev, -EINVAL, "modify SRQ: mask %#x", mask);
 	if (!(mask & IB_SRQ_MAX_WR)) {
-		ret = qhca_ib_udata_check(udata, 0, 0);
+		ret = qhca_ib_udata_check(dev, udata, 0, 0);
 		if (ret)
 			return ret;
 	}

@@ -42,10 +42,12 @@ static int qhca_ib_srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr
 	struct qhca_rq_wqe *wqe;
 
 	if (wr->num_sge < 0 || wr->num_sge > srq->max_sge)
-		return -EINVAL;
+		return qhca_ib_refuse(to_qdev(srq->ibsrq.device), -EINVAL,
+				      "SRQ %#x: receive of %d SGEs", srq->srqn, wr->num_sge);
 	/* As many slots as WQEs: with a slot free there is a WQE that has been read. */
 	if (slot == QHCA_IB_SLOT_END)
-		return -ENOMEM;
+		return qhca_ib_refuse(to_qdev(srq->ibsrq.device), -ENOMEM, "SRQ %#x: full",
+				      srq->srqn);
 
 	srq->free = srq->slots[slot].next;
 	srq->slots[slot].next = QHCA_IB_SLOT_OUT;

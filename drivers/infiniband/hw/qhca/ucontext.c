@@ -41,8 +41,8 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 
 	/* A larger page would hold the doorbells of others as well. */
 	if (PAGE_SIZE != QHCA_DB_PAGE_SIZE)
-		return -EOPNOTSUPP;
-	ret = qhca_ib_udata_check(udata, 0, sizeof(resp));
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "context: pages of %lu bytes", PAGE_SIZE);
+	ret = qhca_ib_udata_check(dev, udata, 0, sizeof(resp));
 	if (ret)
 		return ret;
 

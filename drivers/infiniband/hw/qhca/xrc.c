@@ -18,14 +18,15 @@
 int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
 	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_ALLOC_XRCD) };
+	struct qhca_ib_dev *dev = to_qdev(ibxrcd->device);
 	struct qhca_ib_xrcd *xrcd = to_qxrcd(ibxrcd);
 	int ret;
 
-	ret = qhca_ib_udata_check(udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0, 0);
 	if (ret)
 		return ret;
 	xrcd->kernel = !udata;
-	return qhca_cmd_exec(to_qdev(ibxrcd->device)->core, &cmd, NULL, &xrcd->xrcdn);
+	return qhca_cmd_exec(dev->core, &cmd, NULL, &xrcd->xrcdn);
 }
 
 /**
