@@ -12,10 +12,10 @@ fi_pair()
 	local server rc=0 args
 	FI_PORT=$((FI_PORT + 1))
 	args=(-p "$1" -e "$2" -d "$(fi_domain "$2")" -c "${@:3}")
-	timeout "${FI_LIMIT:-60}" fi_pingpong -B $FI_PORT "${args[@]}" >"$LOGS/fi.server" 2>&1 &
+	timeout "${FI_LIMIT:-120}" fi_pingpong -B $FI_PORT "${args[@]}" >"$LOGS/fi.server" 2>&1 &
 	server=$!
 	until_true 20 listening $FI_PORT || rc="none, no server"
-	[ "$rc" != 0 ] || timeout "${FI_LIMIT:-60}" fi_pingpong -P $FI_PORT "${args[@]}" "$QHCA_IP" \
+	[ "$rc" != 0 ] || timeout "${FI_LIMIT:-120}" fi_pingpong -P $FI_PORT "${args[@]}" "$QHCA_IP" \
 		>"$LOGS/fi.client" 2>&1 || rc=$?
 	[ "$rc" = 0 ] || kill $server 2>/dev/null
 	wait $server || rc="$rc, server $?"
