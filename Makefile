@@ -21,8 +21,11 @@ VMFLAGS ?=
 help:
 	@echo "make run              boot a VM, load the drivers, run perftest, compare with rdma_rxe"
 	@echo "make run SHELL=1      the same machine with a root prompt (also: make shell)"
-	@echo "make check            all tests; ends with: N passed, N failed, N skipped"
-	@echo "make check-full       and the consumers for longer, and those that take long"
+	@echo "make check            all tests; ends with: N passed, N failed, N skipped;"
+	@echo "                      PARTS=\"pair rxe\": some (make check PARTS=list);"
+	@echo "                      KSELFTESTS=\"mw ud\": some of the kselftests; JUNIT=file.xml"
+	@echo "make check-quick      the engine, the device, and the core in one VM, in a minute"
+	@echo "make check-full       all tests in their long form, for the night"
 	@echo "make check-engine     only the tests that need no VM"
 	@echo "make soak             schedules of the network simulator: COUNT=1000000 SEED=1"
 	@echo "make soak-guest       connections with data, in many threads of a VM: MINUTES=10, 0: endless"
@@ -50,20 +53,25 @@ endif
 shell:
 	@$(VM) shell --rxe $(VMFLAGS)
 
+CHECK = VMFLAGS="$(VMFLAGS)" JUNIT="$(JUNIT)" scripts/check.sh
+
 check:
-	@VMFLAGS="$(VMFLAGS)" scripts/check.sh
+	@$(CHECK) $(if $(KSELFTESTS),guest kselftest $(KSELFTESTS),$(PARTS))
+
+check-quick:
+	@$(CHECK) quick
 
 check-full:
-	@VMFLAGS="$(VMFLAGS)" scripts/check.sh full
+	@$(CHECK) full
 
 check-engine:
-	@scripts/check.sh engine
+	@$(CHECK) engine
 
 soak:
 	@COUNT=$(COUNT) SEED=$(SEED) scripts/check.sh soak
 
 soak-guest:
-	@MINUTES=$(MINUTES) VMFLAGS="$(VMFLAGS)" scripts/check.sh soak-guest
+	@MINUTES=$(MINUTES) $(CHECK) soak-guest
 
 bench-pair:
 	@$(VM) pair --rxe -n 2 $(VMFLAGS) -- /opt/qhca/guest/bench-pair.sh
@@ -111,5 +119,5 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell check check-full check-engine soak soak-guest bench-pair lint qemu \
+.PHONY: help run shell check check-quick check-full check-engine soak soak-guest bench-pair lint qemu \
 	image provider selftests modules modules_install clean clean-buildroot distclean

@@ -1,294 +1,250 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [full | engine | soak | qtest [--debug] | guest [PART…] | mw2a | soak-guest | pair | rxe]
-# check.sh consumers [--full] [--rxe] [NAME…]
+# check.sh [--junit FILE] [quick | ci | full | PART…]
+# check.sh [--junit FILE] guest SECTION… [NAME…]
+# check.sh [--junit FILE] consumers [--full] [--rxe] [NAME…]
+# check.sh list
 #
-# The tests: those of the engine, without a VM (soak: only its simulator, COUNT
-# schedules from SEED on); those of the QEMU device, without a guest; then
-# guest/check.sh in one guest; windows of type 2A, which the device has if asked to
-# (mw2a); what needs several guests, of which one can have rdma_rxe instead of the
-# device (rxe); and what others have made that uses RDMA, those of
-# guest/consumers/list. Without arguments all of them, with those consumers that take
-# seconds; full: with all consumers, for as long as they take. consumers --rxe runs
-# them over rdma_rxe in place of the device, for comparison. What consumers report is
-# kept in the cache for scripts/consumers.py. soak-guest: connections that come and go
-# in one guest, for MINUTES (10; 0: until something fails).
-# Ends with what failed and, on a line of its own, the sum: N passed, N failed,
-# N skipped. VMFLAGS goes to scripts/vm. qtest --debug: of a QEMU with ASan and UBSan.
+# The tests. Without arguments those of `make check`, with quick or full those of
+# `make check-quick` and `make check-full`, with ci those of `make check` and lint; or
+# some parts, or groups of them, which list shows. guest: sections of guest/check.sh in one guest, as `guest kselftest mw ud`.
+# consumers: those of guest/consumers/list, in their long form, or over rdma_rxe in
+# place of the device, or some of them.
+#
+# Several parts run at a time, JOBS of them (one for each CPU, at most 4), what they
+# print appears when they have ended, and QHCA_CACHE/results/last keeps it. At the end
+# comes what failed and, on a line of its own, the sum: N passed, N failed, N skipped.
+#
+# VMFLAGS goes to scripts/vm. soak runs COUNT schedules of the engine's simulator from
+# SEED on, soak-guest connections that come and go, for MINUTES (10; 0: until something
+# fails).
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+. "$QHCA_TOP/scripts/parts.sh"
 
-PASS=0 FAIL=0 SKIP=0
-OUT=$(mktemp "$QHCA_CACHE/tmp/check.XXXXXX")
-FAILED=$OUT.failed
-trap 'rm -f "$OUT" "$FAILED"' EXIT
-: >"$FAILED"
+cpus=$(nproc)
+JOBS=${JOBS:-$((cpus < 4 ? cpus : 4))}
+JUNIT=${JUNIT:-} VMFLAGS=${VMFLAGS:-}
+# Of those that PARTS and its functions take.
+FULL='' DEVICE='' WORDS=''
 
-# Add up the last summary line of a part. A part that fails without having
-# counted a failure, or that reports nothing, counts as one failure itself.
-account()
+# ---- the table
+
+# rows FIELD VALUE: the names of the parts that have VALUE in that field.
+rows()
 {
-	local name=$1 rc=$2 line p f s
-	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$OUT" | tail -n 1)
-	read -r p f s <<<"$(tr -cs '0-9\n' ' ' <<<"$line")"
-	PASS=$((PASS + ${p:-0})) FAIL=$((FAIL + ${f:-0})) SKIP=$((SKIP + ${s:-0}))
-	if [ -z "$line" ] || { [ "$rc" != 0 ] && [ "${f:-0}" = 0 ]; }; then
-		echo "not ok $name # status $rc" | tee -a "$OUT"
-		FAIL=$((FAIL + 1))
-	fi
-	grep -aE -B 2 --no-group-separator '(^|[|:] )not ok ' "$OUT" | sed "s|^|$name: |" >>"$FAILED" || :
-	log "$name: ${line:-no summary}, status $rc, after $SECONDS s"
+	awk -F'|' -v field="$1" -v value="$2" 'NF == 5 { name = $1; gsub(/ /, "", name)
+		if (" " $field " " ~ " " value " ") print name }' <<<"$PARTS"
 }
 
-# On a copy, so that no objects end up in the source tree.
-engine()
+# row NAME FIELD: one field of one part.
+row()
 {
-	local tree=$QHCA_CACHE/engine-tree rc=0
-	if [ ! -e "$QHCA_TOP/qemu-device/tests/Makefile" ]; then
-		warn "no qemu-device/tests yet"
+	awk -F'|' -v name="$1" -v field="$2" 'NF == 5 { n = $1; gsub(/ /, "", n)
+		if (n == name) { gsub(/^ +| +$/, "", $field); print $field } }' <<<"$PARTS"
+}
+
+list()
+{
+	awk -F'|' 'NF == 5 { gsub(/ +/, " ", $3); gsub(/ /, "", $4)
+		printf "%s %s%s\n", $1, $3, $4 ? "(group " $4 ")" : "" }' <<<"$PARTS"
+}
+
+# ---- running parts
+
+# part NAME: in a process of its own.
+part()
+{
+	local command
+	read -ra command <<<"$(row "$1" 5)"
+	if [ "$(row "$1" 2)" = 0 ]; then
+		renice -n 19 $BASHPID >/dev/null
+	fi
+	"${command[@]}"
+}
+
+declare -A PART_OF SINCE SLOTS
+
+# spawn NAME COMMAND…: in the background and in a process group of its own, so that
+# all of it can be stopped.
+spawn()
+{
+	local name=$1
+	shift
+	set -m
+	( "$@" ) </dev/null &
+	set +m
+	PART_OF[$!]=$name SINCE[$name]=$SECONDS
+}
+
+# One of those that run has ended: say how, and show what it has printed.
+reap()
+{
+	local pid='' rc=0 name
+	wait -n -p pid "${!PART_OF[@]}" || rc=$?
+	[ -n "$pid" ] || return 0
+	name=${PART_OF[$pid]}
+	unset "PART_OF[$pid]"
+	USED=$((USED - SLOTS[$name]))
+	ended "$name" $rc
+}
+
+# ended NAME STATUS
+ended()
+{
+	local name=$1
+	echo "$name $2 $((SECONDS - SINCE[$name]))" >>"$RUN/parts"
+	[ -n "$ALONE" ] || cat "$RUN/$name.log"
+	log "$("$QHCA_TOP/scripts/results.py" "$RUN" part "$name")" \
+		"${PART_OF[*]:+(running: ${PART_OF[*]})}"
+}
+
+# run NAME…: several at a time, in that order.
+run()
+{
+	local name slots USED=0
+	printf '%s\n' "$@" >"$RUN/plan"
+	ALONE=''
+	if [ $# = 1 ]; then
+		alone "$1"
 		return
 	fi
-	mkdir -p "$tree"
-	log "engine tests"
-	with_lock engine-tree engine_run "$tree" check | tee "$OUT" || rc=$?
-	account engine $rc
+	for name; do
+		slots=$(row "$name" 2)
+		while [ "$slots" = all ] && [ ${#PART_OF[@]} != 0 ]; do reap; done
+		SLOTS[$name]=${slots/all/$JOBS}
+		while [ $((USED + SLOTS[$name])) -gt "$JOBS" ]; do reap; done
+		USED=$((USED + SLOTS[$name]))
+		log "$name"
+		spawn "$name" part "$name" >"$RUN/$name.log" 2>&1
+	done
+	while [ ${#PART_OF[@]} != 0 ]; do reap; done
 }
 
-soak()
+# One part only can be watched.
+alone()
 {
-	local tree=$QHCA_CACHE/engine-tree rc=0
-	mkdir -p "$tree"
-	with_lock engine-tree engine_run "$tree" soak COUNT="${COUNT:-}" SEED="${SEED:-}" |
-		tee "$OUT" || rc=$?
-	PASS=$(grep -c '^ok' "$OUT") || :
-	FAIL=$(grep -c '^not ok' "$OUT") || :
-	[ "$rc" = 0 ] || [ "$FAIL" != 0 ] || FAIL=1
+	local rc=0
+	ALONE=1 SINCE[$1]=$SECONDS
+	( part "$1" ) 2>&1 | tee "$RUN/$1.log" || rc=$?
+	ended "$1" $rc
 }
 
-engine_run()
+# shellcheck disable=SC2317 # a trap
+stop()
 {
-	local tree=$1
-	shift
-	rsync -rpc --delete --exclude='*.o' --exclude='*.d' --exclude=/qemu-device/tests/build \
-		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$tree/"
-	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$tree/qemu-device/tests")" "$@" 2>&1
+	local pid
+	trap - EXIT
+	for pid in "${!PART_OF[@]}"; do
+		kill -TERM -- "-$pid" 2>/dev/null
+	done
+	wait
+	exit 130
 }
 
-# qtest [--debug]: of the QEMU that build-qemu.sh makes with these options.
-qtest()
-{
-	local rc=0 qemu
-	qemu=$("$QHCA_TOP/scripts/build-qemu.sh" "$@") || die "QEMU does not build"
-	log "device tests${*:+ with $*}"
-	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" |
-		tee "$OUT" || rc=$?
-	account "qtest${*:+ $*}" $rc
-}
+# ---- what the run is to be
 
-# QEMU compiles while the image downloads. Whatever fails here fails again, and
-# counts, in the part that needs it.
+# QEMU compiles while the image downloads, and tools are installed for what must not
+# wait for them later. Whatever fails here fails again, and counts, in the part that
+# needs it.
 build()
 {
+	spawn build build_all "$@" >&2
+	wait "${!PART_OF[@]}" || warn "not everything builds"
+	PART_OF=()
+}
+
+# shellcheck disable=SC2317 # by name
+build_all()
+{
+	local tools=()
+	[[ " $* " != *" lint "* ]] || tools+=(--extra)
+	[[ " $* " != *"wire "* ]] || tools+=(--tshark)
+	"$QHCA_TOP/scripts/buildroot.sh" "${tools[@]}" --path >/dev/null
 	# shellcheck disable=SC2086 # a list of options
-	"$QHCA_TOP/scripts/vm" build --strict ${VMFLAGS:-} || warn "not everything builds"
+	"$QHCA_TOP/scripts/vm" build --strict $VMFLAGS
 }
 
-guest()
-{
-	one_guest guest --timeout 1800 -- "$@"
-}
-
-# The other kind of memory windows of type 2.
-mw2a()
-{
-	one_guest mw2a --timeout 300 --device-arg mw2a=on --env MW_TYPE_2A=1 \
-		--env 'KSELFTESTS=mw inval stress' -- kselftest
-}
-
-soak_guest()
-{
-	local seconds=$((${MINUTES:-10} * 60))
-	one_guest soak-guest --timeout $((seconds ? seconds + 600 : 1 << 30)) \
-		--env SOAK_SECONDS=$seconds -- soak
-}
-
-# one_guest NAME [OPTION…] -- PART…: guest/check.sh in one machine.
-one_guest()
-{
-	local name=$1 rc=0 options=()
-	shift
-	while [ "$1" != -- ]; do
-		options+=("$1")
-		shift
-	done
-	shift
-	log "tests in the guest: $name"
-	# shellcheck disable=SC2086 # a list of options
-	"$QHCA_TOP/scripts/vm" run --strict "${options[@]}" ${VMFLAGS:-} -- \
-		/opt/qhca/guest/check.sh "$@" | tee "$OUT" || rc=$?
-	account "$name" $rc
-}
-
-# machines COUNT NAME COMMAND [OPTION…]: all run COMMAND, and all count; the sum
-# goes where account() looks for it.
-machines()
-{
-	local count=$1 name=$2 command=/opt/qhca/guest/$3 rc=0 sum where=()
-	shift 3
-	[[ $* != *--link\ bridge:* ]] || where=("${BRIDGED[@]}")
-	log "tests in $count guests: $name"
-	# shellcheck disable=SC2086 # a list of options
-	"${where[@]}" "$QHCA_TOP/scripts/vm" net -n "$count" --strict --timeout 600 "$@" ${VMFLAGS:-} -- \
-		"$command" | tee "$OUT" || rc=$?
-	sum=$(awk '/^[a-z]\| [0-9]+ passed, / { p += $2; f += $4; s += $6 }
-		END { printf "%d passed, %d failed, %d skipped", p, f, s }' "$OUT")
-	echo "$sum" >>"$OUT"
-	account "$name" $rc
-}
-
-# In a network namespace of its own, where there is a bridge.
-BRIDGED=(unshare --map-root-user --net sh -ec '
-	ip link add br0 type bridge
-	ip link set br0 up
-	exec "$@"' sh)
-
-# Three machines at a bridge of the host's, or at the launcher's hub.
-mcast()
-{
-	local link=hub
-	"${BRIDGED[@]}" ip tuntap add dev probe mode tap 2>/dev/null && link=bridge:br0
-	machines 3 "mcast ($link)" net-mcast.sh --link $link
-}
-
-# wire NAME [OPTION…]: two machines, and a judge of what went between them.
-wire()
-{
-	local name=$1 file=$QHCA_CACHE/tmp/capture.$$ rc=0
-	shift
-	machines 2 "$name" pair-wire.sh --pcap "$file" "$@"
-	log "$name: the capture"
-	python3 "$QHCA_TOP/scripts/capture.py" --wire "$file" | tee "$OUT" || rc=$?
-	account "$name, captured" $rc
-	rm -f "$file"
-}
-
-# rdma_rxe at the other end.
-rxe()
-{
-	wire rxe-wire --nic-b virtio --link udp
-	machines 2 rxe pair-rdma.sh --nic-b virtio
-	machines 2 rxe-loss 'pair-rdma.sh loss' --nic-b virtio --loss 1
-}
-
-pair()
-{
-	machines 2 pair pair.sh
-	machines 2 pair-rdma 'pair-rdma.sh perf ipv6 place cm'
-	machines 2 pair-loss 'pair-rdma.sh loss' --loss 1
-	wire wire --link dgram
-	mcast
-}
-
-# ---- consumers of guest/consumers/list
-
-RESULTS=$QHCA_CACHE/consumers
-LIST=$QHCA_TOP/scripts/guest/consumers/list
-
-# listed MACHINES [NAME…]: of those named, or of all that this run is for.
-listed()
-{
-	local count=$1 name machines when _
-	shift
-	while IFS='|' read -r name machines when _; do
-		name=${name// /}
-		[[ $name != '#'* && ${machines// /} == "$count" ]] || continue
-		if [ $# != 0 ]; then
-			[[ " $* " == *" $name "* ]] || continue
-		else
-			[ -n "$FULL" ] || [ "${when// /}" = check ] || continue
-		fi
-		echo "$name"
-	done <"$LIST"
-}
-
-# keep DIRECTORY NAME…: what each of them has reported
-keep()
-{
-	local dir=$RESULTS/$1 name
-	shift
-	mkdir -p "$dir"
-	for name; do
-		grep -aE "^([a-z][|] )?(not )?ok consumers/$name(/| |\$)" "$OUT" >"$dir/$name" ||
-			echo "not ok consumers/$name # has not run" >"$dir/$name"
-	done
-}
-
-# consumer_run MACHINES NAME…
-consumer_run()
-{
-	local count=$1 rc=0 limit=${FULL:+7200} what options=("${DEVICE[@]}")
-	shift
-	what="consumers${FULL:+ --full}${DEVICE:+ over rdma_rxe}"
-	if [ "$count" = 1 ]; then
-		log "$what: $*"
-		# shellcheck disable=SC2086 # a list of options
-		"$QHCA_TOP/scripts/vm" run --strict --timeout "${limit:-1200}" "${options[@]}" ${VMFLAGS:-} -- \
-			/opt/qhca/guest/consumers.sh ${FULL:+--full} "$@" | tee "$OUT" || rc=$?
-		account "$what" $rc
-	else
-		machines "$count" "$what: $*" "consumers.sh ${FULL:+--full} --machines $count $*" \
-			--timeout "${limit:-1200}" "${options[@]}"
-	fi
-	keep "${DEVICE:+rxe-}${FULL:-check}" "$@"
-}
-
-# rdma_rxe may take its machine down, so each has one of its own there.
+# consumers [--full] [--rxe] [NAME…]: those of the parts that it takes.
 consumers()
 {
-	local FULL='' DEVICE=() count name names
+	local name
 	while [[ ${1:-} == --* ]]; do
 		case $1 in
 		--full) FULL=full ;;
-		--rxe) DEVICE=(--no-device --rxe) ;;
+		--rxe) DEVICE='--no-device --rxe' ;;
 		*) die "unknown option $1, see --help" ;;
 		esac
 		shift
 	done
+	WORDS=$*
 	for name; do
 		[ -n "$(listed 1 "$name")$(listed 2 "$name")" ] || die "no consumer $name"
 	done
-	for count in 1 2; do
-		mapfile -t names < <(listed $count "$@")
-		[ ${#names[@]} != 0 ] || continue
-		if [ ${#DEVICE[@]} = 0 ]; then
-			consumer_run $count "${names[@]}"
-		else
-			for name in "${names[@]}"; do
-				consumer_run $count "$name"
-			done
-		fi
+	# shellcheck disable=SC2086 # names
+	[ -z "$(listed 1 $WORDS)" ] || names+=(consumers)
+	# shellcheck disable=SC2086
+	[ -z "$(listed 2 $WORDS)" ] || names+=(consumers-pair)
+}
+
+# The parts with these names, or of these groups.
+named()
+{
+	local name found
+	for name; do
+		mapfile -t found < <(rows 4 "$name")
+		[ ${#found[@]} != 0 ] || mapfile -t found < <(rows 1 "$name")
+		[ ${#found[@]} != 0 ] || die "no part $name, see check.sh list"
+		names+=("${found[@]}")
 	done
 }
 
-everything() { build; engine; qtest; guest; mw2a; pair; rxe; }
+# What is asked for: names, and what their functions take.
+choose()
+{
+	case ${1:-check} in
+	check) mapfile -t names < <(rows 3 check) ;;
+	ci) mapfile -t names < <(echo lint; rows 3 check) ;;
+	quick|full)
+		[ "$1" = quick ] || FULL=full VMFLAGS+=' --env FULL=1'
+		mapfile -t names < <(rows 3 "$1")
+		;;
+	guest)
+		WORDS=${*:2} names=(guest)
+		[ -n "$WORDS" ] || { names=(); named guest; }
+		;;
+	consumers) shift; consumers "$@" ;;
+	*) named "$@" ;;
+	esac
+}
 
-case ${1:-} in
--h|--help) usage; exit 0 ;;
-'') everything; consumers ;;
-full) everything; qtest --debug; consumers --full ;;
-consumers) shift; consumers "$@" ;;
-engine) engine ;;
-soak) soak ;;
-qtest) shift; qtest "$@" ;;
-guest) shift; guest "$@" ;;
-mw2a) mw2a ;;
-soak-guest) soak_guest ;;
-pair) pair ;;
-rxe) rxe ;;
-*) die "unknown part $1, see --help" ;;
-esac
-# Once more, where whoever sees only the end of the output finds it.
-cat "$FAILED"
-echo "$PASS passed, $FAIL failed, $SKIP skipped"
-[ "$FAIL" = 0 ]
+# A function, so that all of it is read before anything runs: who edits this file
+# meanwhile does no harm.
+main()
+{
+	local names=() rc=0
+	while [ $# != 0 ]; do
+		case $1 in
+		-h|--help) usage; exit 0 ;;
+		--junit) JUNIT=$2; shift 2 ;;
+		*) break ;;
+		esac
+	done
+	[ "${1:-}" != list ] || { list; exit 0; }
+	choose "$@"
+	mkdir -p "$QHCA_CACHE/results"
+	RUN=$(mktemp -d "$QHCA_CACHE/results/$(date +%m%d-%H%M%S).XXX")
+	[ ${#names[@]} = 1 ] || build "${names[@]}"
+	run "${names[@]}"
+	ln -sfn "$(basename "$RUN")" "$QHCA_CACHE/results/last"
+	find "$QHCA_CACHE/results" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' |
+		sort -rn | tail -n +21 | cut -d ' ' -f 2- | xargs -r rm -rf
+	# Once more, where whoever sees only the end of the output finds it.
+	"$QHCA_TOP/scripts/results.py" "$RUN" end ${JUNIT:+--junit "$JUNIT"} || rc=1
+	return $rc
+}
+
+trap stop INT TERM HUP
+main "$@"
+exit

@@ -6,8 +6,9 @@
         run it and pass its TAP on, with one more "not ok" if it has no plan or an
         empty one, runs other than the plan says, takes longer than that, or ends with
         a status other than 0 though no test failed: a leak found at the end, a crash
-  tap.py sum RESULTS.xml
-        the output of the programs that failed, and the sum of Meson's JUnit file
+  tap.py sum [--all] RESULTS.xml
+        the output of the programs that failed, or of all, and the sum of Meson's JUnit
+        file
 """
 
 import re
@@ -59,7 +60,7 @@ def run(command, limit):
     return 0
 
 
-def total(path):
+def total(path, everything):
     import xml.etree.ElementTree as et      # pylint: disable=import-outside-toplevel # slow
     passed = failed = skipped = 0
     for suite in et.parse(path).getroot().iter('testsuite'):
@@ -69,15 +70,17 @@ def total(path):
         passed += len(cases) - len(bad) - len(unrun)
         failed += len(bad)
         skipped += len(unrun)
-        for element in [suite, *cases] if bad else []:
-            print(element.findtext('system-out', '').strip())
+        if bad or everything:
+            print(f'# {suite.get("name").rpartition(":")[2].replace(" / ", "/")}')
+            for element in [suite, *cases]:
+                print(element.findtext('system-out', '').strip())
     print(f'{passed} passed, {failed} failed, {skipped} skipped')
     return 1 if failed or not passed else 0
 
 
 def main(args):
-    if args[:1] == ['sum'] and len(args) == 2:
-        return total(args[1])
+    if args[:1] == ['sum'] and len(args) > 1:
+        return total(args[-1], '--all' in args)
     if args[:1] == ['run'] and len(args) > 1:
         limit = int(args[2]) if args[1] == '--limit' else 0
         return run(args[3:] if limit else args[1:], limit)

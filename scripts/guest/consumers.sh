@@ -132,7 +132,10 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
-for name in $(chosen "$@"); do
+mapfile -t names < <(chosen "$@")
+[ $# -gt 0 ] || set -- "${names[@]}"
+plan consumers "$@"
+for name in "${names[@]}"; do
 	[ -z "$QHCA_DEV" ] || consumer "$name"
 done
 summary

@@ -233,6 +233,19 @@ eth()
 {
 	local start=$SECONDS
 	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=1"
+	eth_card
+	expect "eth/J-009 H-012 set_link: carrier and port" change_link
+	expect "eth/J-013 E-001 VLAN: GID and RC traffic" vlan_rc
+	expect "eth/VLAN: tagged frames" vlan_frames
+	expect "eth/J-013 VLAN 0: GID and RC traffic" vlan_none
+	expect "eth/J-013 VLAN: the GID goes with it" vlan_gone
+	ip link del dev "$VLAN_IF" 2>/dev/null
+	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=0"
+	echo "# eth: $((SECONDS - start)) s"
+}
+
+eth_card()
+{
 	expect "eth/driver and link settings" driver_info
 	expect "eth/ping, sizes up to 60000" sizes
 	expect "eth/flood ping" flood 1000 1000
@@ -245,12 +258,26 @@ eth()
 	expect "eth/filters change under traffic" under_traffic change_filter
 	expect "eth/more multicast groups than fit" many_groups
 	expect "eth/MAC address changes" change_mac
-	expect "eth/J-009 H-012 set_link: carrier and port" change_link
-	expect "eth/J-013 E-001 VLAN: GID and RC traffic" vlan_rc
+}
+
+no_rdma() { [ ! -d /sys/module/ib_core ] && [ -z "$(ls -A /sys/class/infiniband 2>/dev/null)" ]; }
+
+# Without the RDMA driver, and without the core that it needs.
+eth_alone()
+{
+	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=1"
+	expect "eth/nothing of RDMA is loaded" no_rdma
+	eth_card
+	ip link add link "$QHCA_IF" name "$VLAN_IF" type vlan id 7
+	ip addr add "$VLAN_NET.1/24" dev "$VLAN_IF"
+	ip link set dev "$VLAN_IF" up
 	expect "eth/VLAN: tagged frames" vlan_frames
-	expect "eth/J-013 VLAN 0: GID and RC traffic" vlan_none
-	expect "eth/J-013 VLAN: the GID goes with it" vlan_gone
-	ip link del dev "$VLAN_IF" 2>/dev/null
-	sysctl -qw "net.ipv6.conf.$QHCA_IF.disable_ipv6=0"
-	echo "# eth: $((SECONDS - start)) s"
+	ip link del dev "$VLAN_IF"
+	expect "eth/the driver goes and comes back" eth_reload
+}
+
+eth_reload()
+{
+	rmmod qhca && [ ! -e "/sys/class/net/$QHCA_IF" ] || return 1
+	/opt/qhca/guest/setup.sh eth && flood 50 500
 }

@@ -16,6 +16,9 @@ result()
 	esac
 }
 
+# plan GROUP NAME…: each of these will have a result GROUP/NAME, or the part fails.
+plan() { echo "# plan $1: ${*:2}"; }
+
 # expect NAME COMMAND…: a test that is one command, whose success is the status.
 expect()
 {

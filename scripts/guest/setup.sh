@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh [qhca] [rxe] [net]     (in the guest)
+# setup.sh [qhca|eth] [rxe] [net]     (in the guest)
 #
 # Bring the machine into a state where RDMA works; without arguments: whatever
 # the launcher asked for. qhca: load our modules, install the provider, give
-# the netdev its address. rxe: rdma_rxe on the virtio netdev. net: addresses
+# the netdev its address. eth: all but the RDMA driver. rxe: rdma_rxe on the virtio netdev. net: addresses
 # only. What was found goes to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID,
 # QHCA_RXE_DEV, QHCA_RXE_GID). Safe to run twice.
 
@@ -77,7 +77,8 @@ rdma_core()
 	ip link set dev lo up
 }
 
-setup_qhca()
+# The network card, with or without the RDMA driver on top.
+setup_eth()
 {
 	local dev
 	[ "$QHCA_INSMOD" = 1 ] || return 0
@@ -85,16 +86,23 @@ setup_qhca()
 		echo "setup: no qhca.ko in the payload" >&2
 		return 0
 	fi
-	rdma_core
 	insert "$DIR/modules/qhca.ko"
-	[ ! -e "$DIR/modules/qhca_ib.ko" ] || insert "$DIR/modules/qhca_ib.ko"
-	install_provider
-	if dev=$(address "$QHCA_MAC" "$QHCA_IP"); then
-		remember QHCA_IF "$dev"
-	else
+	[ "${1:-}" != rdma ] || insert "$DIR/modules/qhca_ib.ko"
+	ip link set dev lo up
+	dev=$(address "$QHCA_MAC" "$QHCA_IP") ||
 		fail "no netdev with address $QHCA_MAC: $(lspci -nn -d 1af4:10f0)"
-	fi
-	[ -e "$DIR/modules/qhca_ib.ko" ] || return 0
+	remember QHCA_IF "$dev"
+}
+
+setup_qhca()
+{
+	local dev rdma=rdma
+	[ "$QHCA_INSMOD" = 1 ] || return 0
+	[ -e "$DIR/modules/qhca_ib.ko" ] || rdma=''
+	rdma_core
+	install_provider
+	setup_eth "$rdma"
+	[ -n "$rdma" ] || return 0
 	dev=$(basename "$(find /sys/class/infiniband -name 'qhca*' 2>/dev/null | head -n 1)")
 	[ -n "$dev" ] || fail "no qhca RDMA device"
 	remember QHCA_DEV "$dev"
@@ -131,6 +139,7 @@ export PATH=$DIR/guest/bin:$PATH
 for what; do
 	case $what in
 	net) setup_net ;;
+	eth) setup_eth ;;
 	qhca) setup_qhca ;;
 	rxe) setup_rxe ;;
 	*) fail "unknown argument $what" ;;

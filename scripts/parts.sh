@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh: the parts of the tests, and how each is run. A part prints
+# results in TAP and at least one sum; results.py reads both.
+
+# name | slots | runs it is in | its group | command
+#
+# As many parts run at once as fit into JOBS slots. 0 is for what has no time limits and
+# only gets the time that the others leave, `all` for what is alone. In this order:
+# those that take long come first.
+# shellcheck disable=SC2034 # check.sh reads it
+PARTS='
+kselftest      | 1   | check full       | guest    | one_guest 1500 -- kselftest
+engine         | 1   | check full       |          | engine check V=1
+lint           | 0   | full             |          | lint
+qtest          | 1   | quick check full |          | qtest
+engine-quick   | 1   | quick            |          | engine_quick
+core           | 1   | quick            |          | one_guest 600 -- core
+consumers      | 1   | check full       |          | consumers_alone
+rxe            | 1   | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
+pair-rdma      | 1   | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
+pyverbs        | 1   | check full       | guest    | one_guest 900 -- tools cm pyverbs
+kernel         | 1   | check full       | guest    | one_guest 900 -- eth kverbs soak
+consumers-pair | 1   | check full       |          | consumers_together
+rxe-loss       | 1   | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
+pair           | 1   | check full       | pair     | machines 2 -- pair.sh
+pair-loss      | 1   | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss
+matrix         | 1   | check full       | guest    | one_guest 2400 -- matrix
+wire           | 1   | check full       | pair     | wire --link dgram
+rxe-wire       | 1   | check full       | rxe      | wire --nic-b virtio --link udp
+mcast          | 1   | check full       | pair     | mcast
+mw2a           | 1   | check full       | variants | one_guest 600 --device-arg mw2a=on --env MW_TYPE_2A=1 -- kselftest mw inval stress
+iommu          | 1   | full             | variants | one_guest 2400 --iommu -- kselftest
+no-dm          | 1   | full             | variants | one_guest 600 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
+eth-alone      | 1   | full             | variants | one_guest 600 --setup eth -- eth-alone
+asan-qemu      | 1   | full             | variants | one_guest 3600 --debug-qemu -- kselftest
+asan-qtest     | 1   | full             | variants | qtest --debug
+nightly        | 1   | full             |          | nightly
+soak-guest     | 1   | full             |          | soak_guest
+conformance    | all | check full       |          | conformance
+soak           | 1   |                  |          | soak
+guest          | 1   |                  |          | sections
+'
+# Of a copy, so that no objects end up in the source tree.
+engine()
+{
+	local tree=$QHCA_CACHE/engine-tree
+	mkdir -p "$tree"
+	with_lock engine-tree engine_make "$tree" "$@"
+}
+
+engine_make()
+{
+	local tree=$1
+	shift
+	rsync -rpc --delete --exclude='*.o' --exclude='*.d' --exclude=/qemu-device/tests/build \
+		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$tree/"
+	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$tree/qemu-device/tests")" "$@"
+}
+
+engine_quick() { engine check V=1 TESTS='--suite unit' && counted engine soak COUNT=500; }
+
+soak() { counted engine soak COUNT="${COUNT:-}" SEED="${SEED:-}"; }
+
+# Every night other seeds, for the simulator, a hostile guest and a hostile network.
+nightly()
+{
+	local rc=0 days
+	days=$(($(date +%s) / 86400))
+	SEED=${SEED:-$((days * 100000))}
+	echo "# again: SEED=$SEED scripts/check.sh nightly"
+	counted engine soak COUNT=500000 SEED="$SEED" || rc=$?
+	engine check V=1 TESTS=test_fuzz FUZZ_SEED="$SEED" FUZZ_ITERATIONS=4000000 || rc=$?
+	engine check V=1 TESTS=test_fuzz_frames FUZZ_SEED="$SEED" FUZZ_ITERATIONS=20000 || rc=$?
+	return $rc
+}
+
+# counted COMMAND…: with the sum that it has not got.
+counted()
+{
+	local rc=0 out
+	echo "# sim/schedules"
+	out=$(mktemp "$QHCA_CACHE/tmp/counted.XXXXXX")
+	"$@" | tee "$out" || rc=$?
+	echo "$(grep -c '^ok ' "$out") passed, $(grep -c '^not ok ' "$out") failed, 0 skipped"
+	rm -f "$out"
+	return $rc
+}
+
+lint() { "$QHCA_TOP/scripts/lint.sh"; }
+
+# qtest [--debug]: of the QEMU that build-qemu.sh makes with these options.
+qtest()
+{
+	local qemu
+	qemu=$("$QHCA_TOP/scripts/build-qemu.sh" "$@") || return
+	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64"
+}
+
+# one_guest SECONDS [OPTION…] -- SECTION…: guest/check.sh in one machine.
+one_guest()
+{
+	local limit=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" run --strict --timeout "$limit" "${options[@]}" $VMFLAGS -- \
+		/opt/qhca/guest/check.sh "$@"
+}
+
+# Those that check.sh was asked for.
+# shellcheck disable=SC2086 # a list
+sections() { one_guest 1800 -- $WORDS; }
+
+soak_guest()
+{
+	local seconds=$((${MINUTES:-10} * 60))
+	one_guest $((seconds ? seconds + 600 : 1 << 30)) --env SOAK_SECONDS=$seconds -- soak
+}
+
+# machines COUNT [OPTION…] -- SCRIPT [ARGUMENT…]: all of them run the script, and
+# the results of all count.
+machines()
+{
+	local count=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086 # a list of options
+	"${WHERE[@]}" "$QHCA_TOP/scripts/vm" net -n "$count" --strict --timeout 900 "${options[@]}" $VMFLAGS -- \
+		/opt/qhca/guest/"$1" "${@:2}"
+}
+
+# In a network namespace of its own, where there is a bridge.
+BRIDGED=(unshare --map-root-user --net sh -ec '
+	ip link add br0 type bridge
+	ip link set br0 up
+	exec "$@"' sh)
+WHERE=()
+
+# Three machines at a bridge of the host's, or at the launcher's hub.
+mcast()
+{
+	local link=hub WHERE=()
+	if "${BRIDGED[@]}" ip tuntap add dev probe mode tap 2>/dev/null; then
+		link=bridge:br0 WHERE=("${BRIDGED[@]}")
+	fi
+	machines 3 --link $link -- net-mcast.sh
+}
+
+# wire [OPTION…]: two machines, and a judge of what went between them.
+wire()
+{
+	local file rc=0
+	file=$(mktemp "$QHCA_CACHE/tmp/capture.XXXXXX")
+	machines 2 --pcap "$file" "$@" -- pair-wire.sh || rc=$?
+	python3 "$QHCA_TOP/scripts/capture.py" --wire "$file" || rc=$?
+	rm -f "$file"
+	return $rc
+}
+
+# Which statements have been tested by the parts that have ended.
+conformance() { "$QHCA_TOP/scripts/conformance.py" --results "$RUN"; }
+
+# ---- consumers of guest/consumers/list, with what check.sh was asked for: FULL,
+# DEVICE, WORDS
+
+CONSUMERS=$QHCA_TOP/scripts/guest/consumers/list
+
+# listed MACHINES [NAME…]: of those named, or of all that this run is for.
+listed()
+{
+	local count=$1 name machines when _
+	shift
+	while IFS='|' read -r name machines when _; do
+		name=${name// /}
+		[[ $name != '#'* && ${machines// /} == "$count" ]] || continue
+		if [ $# != 0 ]; then
+			[[ " $* " == *" $name "* ]] || continue
+		else
+			[ -n "$FULL" ] || [ "${when// /}" = check ] || continue
+		fi
+		echo "$name"
+	done <"$CONSUMERS"
+}
+
+# What each of them has reported, for consumers.py.
+keep()
+{
+	local out=$1 dir=$QHCA_CACHE/consumers/${DEVICE:+rxe-}${FULL:-check} name
+	shift
+	mkdir -p "$dir"
+	for name; do
+		grep -aE "^([a-z][|] )?(not )?ok consumers/$name(/| |\$)" "$out" >"$dir/$name" ||
+			echo "not ok consumers/$name # has not run" >"$dir/$name"
+	done
+}
+
+# consumers_run MACHINES NAME…
+consumers_run()
+{
+	local count=$1 rc=0 out limit=${FULL:+7200} mode=(run)
+	shift
+	[ "$count" = 1 ] || mode=(net -n "$count")
+	out=$(mktemp "$QHCA_CACHE/tmp/consumers.XXXXXX")
+	# shellcheck disable=SC2086 # lists of options
+	"$QHCA_TOP/scripts/vm" "${mode[@]}" --strict --timeout "${limit:-1200}" $DEVICE $VMFLAGS -- \
+		/opt/qhca/guest/consumers.sh ${FULL:+--full} --machines "$count" "$@" |
+		tee "$out" || rc=$?
+	keep "$out" "$@"
+	rm -f "$out"
+	return $rc
+}
+
+# consumers_in MACHINES: rdma_rxe may take its machine down, so each has one of its
+# own there.
+consumers_in()
+{
+	local count=$1 names name rc=0
+	# shellcheck disable=SC2086 # a list of names
+	mapfile -t names < <(listed "$count" $WORDS)
+	if [ -z "$DEVICE" ]; then
+		consumers_run "$count" "${names[@]}"
+		return
+	fi
+	for name in "${names[@]}"; do
+		consumers_run "$count" "$name" || rc=$?
+	done
+	return $rc
+}
+
+consumers_alone() { consumers_in 1; }
+consumers_together() { consumers_in 2; }
