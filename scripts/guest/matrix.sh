@@ -4,8 +4,10 @@
 # has, plain and with each of its options. The figures do not matter, the data
 # must flow. MATRIX_JOBS run at a time: much of the time they wait for each other.
 #
-# MATRIX_FULL=1 runs the same rows with more iterations, and perftest's own figures.
-# MATRIX_ONLY, a regular expression, picks some by name, for instance 'read.*-all'.
+# Of these rows it runs as few as have every pair of a service, a program and their
+# options together in at least one; with FULL=1 all of them. MATRIX_FULL=1 runs all with
+# more iterations, and perftest's own figures. MATRIX_ONLY, a regular expression, picks
+# some of all by name, for instance 'read.*-all'.
 
 shopt -s extglob
 MATRIX_JOBS=${MATRIX_JOBS:-2}
@@ -61,6 +63,7 @@ cm-all			@(RC|UD)	!(ib_atomic*)		-R -a -n ALL
 matrix_options()
 {
 	local service=$1 tool=$2 options=$3 n=200 all=5 many=2
+	[ -n "$MATRIX_ALL" ] || options=${options/-D 3/-D 1}
 	[ -z "$MATRIX_FULL" ] || { n=480 all=20 many=8; }
 	options=${options/MANY/$many}
 	[ "$service" != UD ] || all=$n
@@ -106,7 +109,7 @@ matrix_job()
 	local run=(both "$MATRIX_LIMIT") verdict=fail
 	shift 4
 	[[ " $* " == *" -R "* ]] && run=(both_cm "$MATRIX_LIMIT")
-	[ -n "$MATRIX_FULL" ] || export LD_PRELOAD=$MATRIX_LOGS/quick.so
+	[ -n "$MATRIX_FULL" ] || export LD_PRELOAD=$QUICK
 	if "${run[@]}" "$log.server" "$log.client" "$port" "$tool" -c "$service" \
 		-d "$QHCA_DEV" -x "$QHCA_GID" -p "$port" -F "$@" &&
 		matrix_measured "$log.client" "$service" "$*"; then
@@ -133,6 +136,47 @@ matrix_rows()
 	done <<<"$MATRIX_TOOLS"
 }
 
+# Of the rows on standard input those that have a pair of values that no row before
+# has: at each step the row that has most, until there is nothing new. A size is a value
+# like an option, numbers are not.
+matrix_pairs()
+{
+	awk '
+	function value(word) { return word == "-s" ? "size" : word }
+	{
+		row[NR] = $0; n = 0; sizes = $0 ~ / -[aD]( |$)/
+		for (i = 2; i <= NF; i++)
+			if (i <= 3 || ($i ~ /^-/ && $i !~ /^-[nf]$/ && !(sizes && $i == "-s")))
+				v[++n] = value($i)
+		for (i = 1; i < n; i++)
+			for (j = i + 1; j <= n; j++)
+				pair[NR, ++pairs[NR]] = v[i] < v[j] ? v[i] " " v[j] : v[j] " " v[i]
+	}
+	function news(r,   k, sum) {
+		for (k = 1; k <= pairs[r]; k++) sum += !(pair[r, k] in seen)
+		return sum
+	}
+	END {
+		do {
+			most = best = 0
+			for (r = 1; r <= NR; r++)
+				if (!(r in chosen) && (sum = news(r)) > most) { most = sum; best = r }
+			if (best) chosen[best]
+			for (k = 1; k <= pairs[best]; k++) seen[pair[best, k]]
+		} while (best)
+		for (r = 1; r <= NR; r++) if (r in chosen) print row[r]
+	}'
+}
+
+matrix_wanted()
+{
+	if [ -n "$MATRIX_ALL" ]; then
+		matrix_rows
+	else
+		matrix_rows | matrix_pairs
+	fi
+}
+
 matrix_report()
 {
 	local name why
@@ -149,15 +193,18 @@ matrix_report()
 	done <$MATRIX_LOGS/report
 }
 
-# Run what there is, then report all in order.
+# Run what there is, then report it in order.
 matrix()
 {
 	local name service tool options why port=19000 begin=$SECONDS
+	local MATRIX_ALL=$FULL$MATRIX_ONLY$MATRIX_FULL
 	mkdir -p $MATRIX_LOGS
+	matrix_wanted >$MATRIX_LOGS/rows
+	# shellcheck disable=SC2046 # words
+	plan perftest $(cut -d ' ' -f 1 $MATRIX_LOGS/rows)
 	ibv_devinfo -v -d "$QHCA_DEV" >$MATRIX_LOGS/device
 	: >$MATRIX_LOGS/report
-	gcc -O2 -shared -fPIC -o $MATRIX_LOGS/quick.so /opt/qhca/guest/perftest-quick.c ||
-		{ result fail matrix "perftest-quick.c"; return; }
+	quick_perftest || { result fail matrix "perftest-quick.c"; return; }
 	while read -r name service tool options; do
 		why=$(not_offered "$service" "$tool" "$options")
 		echo "$name ${why%%$'\n'*}" >>$MATRIX_LOGS/report
@@ -168,7 +215,7 @@ matrix()
 		done
 		# shellcheck disable=SC2086 # a list
 		matrix_job "$name" $port "$service" "$tool" $options </dev/null &
-	done < <(matrix_rows)
+	done <$MATRIX_LOGS/rows
 	wait
 	matrix_report
 	echo "# matrix: $((SECONDS - begin)) s; the slowest took, in µs:"
