@@ -120,7 +120,7 @@ group()
 
 cm()
 {
-	local CONNECTIONS=1000
+	local CONNECTIONS=$((${FULL:-0} ? 1000 : 200))
 	! rxe_there || CONNECTIONS=100
 	# rdma_rxe asks the kernel's routes for the way to a group.
 	ip route replace 224.0.0.0/4 dev "$QHCA_IF"

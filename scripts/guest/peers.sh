@@ -86,7 +86,8 @@ perf_pair()
 	local name=$1
 	shift
 	PORT=$((PORT + 1))
-	both_ways "$name" $PORT "" "$QHCA_PEER" "$@" -d "$QHCA_DEV" -x "${GID:-$QHCA_GID}" \
+	quick_perftest
+	LD_PRELOAD=$QUICK both_ways "$name" $PORT "" "$QHCA_PEER" "$@" -d "$QHCA_DEV" -x "${GID:-$QHCA_GID}" \
 		-p $PORT -F -u "${ACK_TIMEOUT:-18}"
 }
 

@@ -3,9 +3,10 @@
 # Sourced by check.sh: connections that come, carry data and go, in many threads,
 # for a long time; what that leaves behind.
 
-SOAK_SECONDS=${SOAK_SECONDS:-30}	# 0: until something fails, or somebody stops it
+SOAK_SECONDS=${SOAK_SECONDS:-15}	# 0: until something fails, or somebody stops it
 SOAK_SEED=${SOAK_SEED:-1}
-SOAK_GENERATION=${SOAK_GENERATION:-30}	# seconds of one process
+# Seconds of one process
+SOAK_GENERATION=${SOAK_GENERATION:-$((0 < SOAK_SECONDS && SOAK_SECONDS < 30 ? SOAK_SECONDS : 30))}
 SOAK_KEEPS=${SOAK_KEEPS:-16384}		# KiB that memory may have shrunk by
 
 # What nobody needs is given back first.
