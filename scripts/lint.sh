@@ -3,7 +3,7 @@
 #
 # lint.sh [PART…]
 #
-# Everything that judges source text; parts, in this order:
+# Everything that judges source text, several parts at a time:
 #   shell       shellcheck on all shell scripts
 #   python      all Python files compile
 #   conformance every statement has a test or a reason, the list is up to date
@@ -17,12 +17,12 @@
 #   cocci       the kernel's coccinelle scripts, patch-free report mode
 #   tidy        gcc -Wconversion and clang-tidy on the engine
 # Ends with: N passed, N failed, N skipped (parts). Findings are printed as
-# file:line: message.
+# file:line: message, before the verdict of their part.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(shell python conformance consumers size rooms checkpatch qemu w1 sparse cocci tidy)
+PARTS=(tidy cocci checkpatch w1 sparse shell qemu rooms python conformance consumers size)
 SKIPPED=77
 
 br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
@@ -39,30 +39,34 @@ files()
 
 kernel_tools()
 {
-	local dir tmp
+	local dir
 	dir=$QHCA_CACHE/kernel-tools-$(basename "$(buildroot_dir)")
-	tmp=$dir.tmp
-	if ! have "$dir"; then
-		rm -rf "$tmp"
-		mkdir -p "$tmp"
-		with_lock buildroot-apt run_step "Debian's package lists" \
-			"$QHCA_TOP/scripts/buildroot.sh" --root -- apt-get -q update >&2
-		# shellcheck disable=SC2016 # expands inside
-		run_step "kernel's own checkers" in_buildroot sh -ec '
-			cd "$1"
-			apt-get -q download linux-source-6.12
-			mkdir deb
-			dpkg-deb --fsys-tarfile linux-source-*.deb |
-				tar -xO --wildcards "./usr/src/linux-source-*.tar.xz" |
-				tar -xJ --strip-components=1 --wildcards \
-					"*/scripts/checkpatch.pl" "*/scripts/spelling.txt" \
-					"*/scripts/const_structs.checkpatch" \
-					"*/scripts/coccinelle" "*/scripts/coccicheck"
-			rm -rf ./*.deb deb
-		' sh "$(br_path "$tmp")" >&2
-		publish "$tmp" "$dir"
-	fi
+	have "$dir" || with_lock kernel-tools get_tools "$dir" >&2
 	echo "$dir"
+}
+
+get_tools()
+{
+	local dir=$1 tmp=$1.tmp
+	! have "$dir" || return 0
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	with_lock buildroot-apt run_step "Debian's package lists" \
+		"$QHCA_TOP/scripts/buildroot.sh" --root -- apt-get -q update
+	# shellcheck disable=SC2016 # expands inside
+	run_step "kernel's own checkers" in_buildroot sh -ec '
+		cd "$1"
+		apt-get -q download linux-source-6.12
+		mkdir deb
+		dpkg-deb --fsys-tarfile linux-source-*.deb |
+			tar -xO --wildcards "./usr/src/linux-source-*.tar.xz" |
+			tar -xJ --strip-components=1 --wildcards \
+				"*/scripts/checkpatch.pl" "*/scripts/spelling.txt" \
+				"*/scripts/const_structs.checkpatch" \
+				"*/scripts/coccinelle" "*/scripts/coccicheck"
+		rm -rf ./*.deb deb
+	' sh "$(br_path "$tmp")"
+	publish "$tmp" "$dir"
 }
 
 lint_checkpatch()
@@ -175,9 +179,10 @@ lint_cocci()
 	out=$(br_extra sh -c 'cd "$1/scripts/coccinelle"
 		find . -name "*.cocci" | sort | while read -r script; do
 			grep -q "virtual report" "$script" || continue
-			timeout 120 spatch --very-quiet -D report --no-show-diff \
+			timeout 900 spatch --very-quiet -D report --no-show-diff \
 				--include-headers -I "$2/include" --cocci-file "$script" \
 				--dir "$2/drivers" 2>/dev/null
+			[ $? != 124 ] || echo "$script:1: does not end"
 		done' sh "$(br_path "$tools")" "$QHCA_BR_TOP")
 	script=$(grep -vE '^ *$|^warning: |Coccinelle:' <<<"$out" || :)
 	[ -z "$script" ] || { echo "$script"; return 1; }
@@ -200,17 +205,33 @@ lint_tidy()
 	return $rc
 }
 
+# judge PART: what it finds, and its status, go to files.
+judge()
+{
+	local rc=0
+	( "lint_$1" ) >"$OUT/$1" 2>&1 </dev/null || rc=$?
+	echo $rc >"$OUT/$1.status"
+	log "$1: done"
+}
+
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
 esac
 [ $# -gt 0 ] || set -- "${PARTS[@]}"
-pass=0 fail=0 skip=0
 for part; do
 	declare -F "lint_$part" >/dev/null || die "unknown part $part, see --help"
-	log "$part"
-	rc=0
-	( "lint_$part" ) || rc=$?
-	case $rc in
+done
+OUT=$(mktemp -d "$QHCA_CACHE/tmp/lint.XXXXXX")
+trap 'rm -rf "$OUT"' EXIT
+for part; do
+	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || :; done
+	judge "$part" &
+done
+wait
+pass=0 fail=0 skip=0
+for part; do
+	cat "$OUT/$part"
+	case $(cat "$OUT/$part.status") in
 	0) pass=$((pass + 1)); echo "ok $part" ;;
 	"$SKIPPED") skip=$((skip + 1)); echo "ok $part # SKIP nothing to check yet" ;;
 	*) fail=$((fail + 1)); echo "not ok $part" ;;
