@@ -5,7 +5,7 @@
 #
 # Everything that judges source text, several parts at a time:
 #   shell       shellcheck on all shell scripts
-#   python      all Python files compile
+#   python      all Python files compile, and the tests of scripts/ pass
 #   conformance every statement has a test or a reason, the list is up to date
 #   consumers   each consumer of the list has its row in the table
 #   size        no source file over 450 lines
@@ -127,14 +127,16 @@ lint_shell()
 
 lint_python()
 {
-	local list=()
+	local list=() out
 	mapfile -t list < <(git grep --untracked -lE '^#!.*python|^"""' -- scripts)
-	python3 - "${list[@]}" <<-'PY'
+	python3 - "${list[@]}" <<-'PY' || return 1
 	import sys
 	for name in sys.argv[1:]:
 	    with open(name, encoding='utf-8') as file:
 	        compile(file.read(), name, 'exec')
 	PY
+	out=$(PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -s scripts 2>&1) ||
+		{ echo "$out"; return 1; }
 }
 
 lint_conformance() { scripts/conformance.py --check; }

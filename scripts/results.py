@@ -25,7 +25,7 @@ import xml.etree.ElementTree as ET
 RESULT = re.compile(r'^(?P<machine>[a-z]\| )?(?:(?P<group>[\w./-]+(?: \((?:server|client)\))?): )?'
                     r'(?P<bad>not )?ok\b(?: \d+)?(?: -)?(?: (?P<name>.*?))?'
                     r'(?:\s+# ?(?P<skip>(?i:skip)\b)?:?\s*(?P<reason>.*))?$')
-PROGRAM = re.compile(r'^# ((?:\./|build/)\S+)')     # of the engine's tests
+PROGRAM = re.compile(r'^# ((?:[\w.-]+/)+[\w.-]+)(?: --.*)?$')     # of the engine's tests
 SUM = re.compile(r'^(?:[a-z]\| )?(\d+) passed, (\d+) failed, (\d+) skipped\b')
 PLAN = re.compile(r'^([a-z]\| )?# plan ([^:]+): (.*)')
 KINDS = ('passed', 'failed', 'skipped')
@@ -61,7 +61,7 @@ class Part:
         for line in file:
             line = line.rstrip('\r\n')
             if match := PROGRAM.match(line):
-                program = re.sub(r'^build/|^\./', '', match[1])
+                program = match[1].removeprefix('./').removeprefix('build/')
             if match := SUM.match(line):
                 self.sums.append([int(n) for n in match.groups()])
             elif match := PLAN.match(line):

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of results.py: what must not look like a success."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ET
+
+import results
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+
+    def part(self, text, status=0):
+        """One part that has printed text: what its failures say, and the counts."""
+        self.write('p.log', text)
+        self.write('parts', f'p {status} 7\n')
+        part = results.load(self.directory.name)[0]
+        return [r.reason or r.name for r in part.results if r.kind == 'failed'], part.count()
+
+    def write(self, name, text):
+        with open(os.path.join(self.directory.name, name), 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def test_forms(self):
+        text = ('ok 1 - C-001 of the engine\nok eth/x\nkselftest/mw: ok 3 F-035 a # b\n'
+                'a| pair_cm (server): ok 2 K-009 x\nb| ok pair/y (client)\n'
+                'ok z # SKIP not here\nok perftest/x # SKIP none\n'
+                '5 passed, 0 failed, 0 skipped\na| 0 passed, 0 failed, 2 skipped\n')
+        self.assertEqual(self.part(text), ([], [5, 0, 2]))
+
+    def test_no_results(self):
+        text = 'oktober\nokay now\n# ok 1\n    ok 1\nthis is ok now\n'
+        self.assertEqual(self.part(text + '5 passed, 0 failed, 0 skipped\n')[1], [0, 1, 0])
+
+    def test_no_sum(self):
+        self.assertEqual(self.part('ok x\n')[0], ['no sum, status 0'])
+
+    def test_wrong_sum(self):
+        self.assertIn('its results are', self.part('ok x\n2 passed, 0 failed, 0 skipped\n')[0][0])
+
+    def test_status(self):
+        self.assertEqual(self.part('ok x\n1 passed, 0 failed, 0 skipped\n', 123)[0], ['status 123'])
+
+    def test_nothing(self):
+        self.assertEqual(self.part('0 passed, 0 failed, 0 skipped\n')[0], ['nothing has run'])
+
+    def test_failure(self):
+        self.assertEqual(self.part('    why\nnot ok 2 - y\n0 passed, 1 failed, 0 skipped\n', 1),
+                         (['y'], [0, 1, 0]))
+
+    def test_plan(self):
+        plan = '# plan kselftest: mw ud\n'
+        mw, ud = 'kselftest/mw: ok 1 x\n', 'kselftest/ud: ok 1 y\n'
+        self.assertEqual(self.part(plan + mw + ud + '2 passed, 0 failed, 0 skipped\n')[0], [])
+        self.assertEqual(self.part(plan + mw + '1 passed, 0 failed, 0 skipped\n')[0],
+                         ['kselftest/ud was announced and has no result'])
+        other = 'kselftest/mw_key: ok 1 x\n' + ud
+        self.assertEqual(self.part(plan + other + '2 passed, 0 failed, 0 skipped\n')[0],
+                         ['kselftest/mw was announced and has no result'])
+
+    def test_plan_of_each_machine(self):
+        text = ('a| # plan consumers: rds\nb| # plan consumers: rds\na| ok consumers/rds/data\n'
+                '1 passed, 0 failed, 0 skipped\n')
+        self.assertEqual(self.part(text)[0], ['b| consumers/rds was announced and has no result'])
+
+    def run_end(self, *options):
+        return subprocess.run([sys.executable, os.path.join(HERE, 'results.py'), self.directory.name,
+                               'end', *options], stdout=subprocess.PIPE, text=True, check=False)
+
+    def test_end(self):
+        """A part that has not run counts, what failed is there with its reason."""
+        self.write('plan', 'p\nq\n')
+        self.part('    because\nnot ok y # at once\nok z\n1 passed, 1 failed, 0 skipped\n', 1)
+        junit = os.path.join(self.directory.name, 'junit.xml')
+        end = self.run_end('--junit', junit)
+        self.assertEqual(end.stdout.splitlines(), [
+            'p:     because', 'not ok p: y # at once',
+            'not ok q: the part as a whole # it has not run', '1 passed, 2 failed, 0 skipped'])
+        self.assertEqual(end.returncode, 1)
+        suites = ET.parse(junit).getroot()
+        self.assertEqual([(s.get('name'), s.get('tests'), s.get('failures')) for s in suites],
+                         [('p', '2', '1'), ('q', '1', '1')])
+        self.assertEqual(suites.find('.//failure').get('message'), 'at once')
+
+    def test_nothing_at_all(self):
+        self.assertEqual(self.run_end().returncode, 1)
+
+
+if __name__ == '__main__':
+    unittest.main()
