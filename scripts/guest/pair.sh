@@ -62,7 +62,7 @@ change()
 		ip link set dev "$QHCA_IF" mtu "$n"
 		sleep 0.1
 	done
-	for n in 64 4096 512; do
+	for n in 256 4096 512; do
 		ethtool -G "$QHCA_IF" rx "$n" tx "$n"
 		sleep 0.1
 	done
