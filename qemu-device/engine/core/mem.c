@@ -39,7 +39,7 @@ bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
     return true;
 }
 
-/* A table page of block addresses; also says whether they are good ones. */
+/* Takes the block addresses of one table page, if they are aligned. */
 static int import_leaf(struct import *im, const uint64_t *entry, uint32_t n)
 {
     uint64_t addr;
@@ -55,7 +55,7 @@ static int import_leaf(struct import *im, const uint64_t *entry, uint32_t n)
     return QHCA_OK;
 }
 
-/* Entries a table page of @depth has, when @left blocks are still to come. */
+/* Entries in a table page at @depth when @left blocks remain. */
 static uint32_t entries_needed(uint32_t left, unsigned depth)
 {
     uint64_t per_entry = 1;

@@ -70,7 +70,7 @@ void qhca_table_free(struct qhca_table *t)
     t->size = t->used = 0;
 }
 
-/* Numbers with a meaning of their own: no object, QP1, the multicast QPN. */
+/* Reserved numbers: 0 is no object, 1 is QP1, 0xffffff the multicast QPN. */
 static bool is_reserved(uint32_t number)
 {
     return number <= 1 || number == QHCA_OBJ_MASK;

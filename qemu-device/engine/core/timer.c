@@ -100,7 +100,7 @@ void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t)
 void qhca_timers_expire(struct qhca_engine *e)
 {
     struct qhca_timers *h = &e->timers;
-    uint32_t limit = h->used;   /* one set again to "now" must not hold us */
+    uint32_t limit = h->used;   /* those restarted for "now" wait */
     struct qhca_timer *t;
 
     while (limit-- > 0 && h->used > 0 && h->heap[0]->deadline <= e->now &&

@@ -118,7 +118,7 @@ static bool complete(struct qhca_engine *e, const struct qhca_cmd_ctx *c,
            qhca_dma_write(e, addr + owner, &comp.owner, 1);
 }
 
-/* False: a ring cannot be accessed; the device has stopped then. */
+/* False: a ring cannot be accessed, and the device has stopped. */
 static bool serve_one(struct qhca_engine *e)
 {
     struct qhca_cmdq *q = &e->device->cmdq;

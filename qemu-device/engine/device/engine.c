@@ -38,7 +38,7 @@ static const struct qhca_room device_room = {
     },
 };
 
-/* In the order of their making; what goes, goes the other way round. */
+/* Made in this order, reset and taken down in the reverse one. */
 const struct qhca_room *const qhca_rooms[] = {
     &qhca_core_room, &qhca_memory_room, &qhca_queues_room, &qhca_receive_room,
     &qhca_port_room, &qhca_qp_room, &qhca_eth_room, &qhca_transport_room,

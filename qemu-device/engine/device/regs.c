@@ -177,7 +177,7 @@ static uint32_t read_cmd_log_size(struct qhca_engine *e)
 static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
 {
     if (base_writable(e)) {
-        /* Too large stays too large: ENABLE is what judges it. */
+        /* Saturate, so that ENABLE sees that it is too large. */
         e->device->cmdq.log_size = (uint8_t)MIN_OF(val, 0xffu);
     }
 }

@@ -48,7 +48,7 @@ static unsigned drain(struct qhca_engine *e, struct qhca_fifo *f)
     return n;
 }
 
-/* Failed CQs come first: their QPs must not go on as if nothing were. */
+/* Failed CQs come first, so that their QPs stop before they do more work. */
 static unsigned run_failed_cqs(struct qhca_engine *e)
 {
     struct qhca_cq *cq = qhca_cq_take_failed(e);

@@ -18,7 +18,7 @@ struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key)
     return mr && mr->key == key ? mr : NULL;
 }
 
-/* Of no memory of its own: all addresses, and not for the peer. */
+/* Covers every address, has no memory of its own, serves no peer. */
 static bool is_everywhere(const struct qhca_mr *mr)
 {
     return mr->type == QHCA_MR_DMA || mr->type == QHCA_MR_NULL;
@@ -34,9 +34,9 @@ bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len)
 }
 
 /*
- * Whether the object takes work of @user at all: what is not valid none, type 2
- * windows that of the QP they were bound on, all but those of type 2A that of
- * their PD (F-045 to F-047).
+ * Whether @user may use the object at all. It must be valid; a type 2 window
+ * serves the QP it was bound on; all but type 2A need the same PD (F-045 to
+ * F-047).
  */
 static bool accepts(const struct qhca_mr *mr, const struct qhca_key_user *user)
 {

@@ -16,7 +16,7 @@ static uint32_t new_key(struct qhca_engine *e, uint32_t number)
     return number << 8 | *variant;
 }
 
-/* F-002: a peer's write is a write of the local memory. */
+/* Remote write and atomic need local write (F-002). */
 static bool access_ok(uint16_t access)
 {
     if (access & ~(QHCA_ACCESS_MASK | QHCA_ACCESS_ZERO_BASED)) {
@@ -60,7 +60,7 @@ static int set_translation(struct qhca_engine *e, struct qhca_mr *mr,
     return qhca_mem_import(e, &mr->mem, &r->buf, offset + length);
 }
 
-/* Room for the addresses that REG_MR will bring: it must not fail for that. */
+/* Reserves room for the addresses, so that REG_MR cannot run out of memory. */
 static int init_fast(struct qhca_engine *e, struct qhca_mr *mr,
                      const struct qhca_cmd_reg_mr *r)
 {
@@ -203,7 +203,7 @@ static int dereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     uint32_t key = le32toh(c->cmd->obj.obj);
     struct qhca_mr *mr = qhca_mr_by_number(e, key);
 
-    /* The variant of a FAST region is not for the driver to know. */
+    /* The driver need not know the variant of a FAST region. */
     if (!mr || mr->window || (mr->key != key && mr->type != QHCA_MR_FAST)) {
         return QHCA_ERR_OBJ;
     }

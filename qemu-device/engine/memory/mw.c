@@ -8,7 +8,7 @@
 
 #include "memory.h"
 
-/* Type 2 is A or B, as the operator of the VM wants it. */
+/* Type 2 is 2A or 2B, by device property. */
 static int check_type(const struct qhca_engine *e, unsigned type)
 {
     switch (type) {
@@ -79,7 +79,7 @@ static void free_mw(struct qhca_engine *e, struct qhca_mr *mw)
 /* Bound or not (F-052). */
 static int dealloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
-    /* The variant is not for the driver to know: a user chose it. */
+    /* The driver does not know the variant: user space chose it. */
     struct qhca_mr *mw = qhca_mr_by_number(e, le32toh(c->cmd->obj.obj));
 
     if (!mw || !mw->window) {
@@ -103,7 +103,7 @@ void qhca_mw_free_all(struct qhca_engine *e)
 
 /* ---- binding ---- */
 
-/* C10-73 to C10-75; F-039. What memory can do, a window does not add to. */
+/* C10-73 to C10-75; F-039. A window grants nothing its region lacks. */
 static bool region_ok(const struct qhca_mr *mr,
                       const struct qhca_key_user *user,
                       const struct qhca_memop *op)
@@ -133,7 +133,7 @@ static bool may_bind(const struct qhca_mr *mw, const struct qhca_mr *mr,
         return false;
     }
     if (mw->window == QHCA_MW_1) {
-        /* The key of before has to die with this. */
+        /* Binding again must invalidate the old key. */
         return mw->key != op->key && !(op->access & QHCA_ACCESS_ZERO_BASED) &&
                (!op->length || region_ok(mr, user, op));
     }

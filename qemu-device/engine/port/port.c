@@ -11,7 +11,7 @@
 #define VLAN_ID_MAX     4094
 #define PATH_MTU_MIN    256u
 #define PATH_MTU_MAX    4096u
-/* IPv6, UDP, BTH, XRCETH, AtomicETH and ICRC: the largest that goes along. */
+/* The longest headers: IPv6, UDP, BTH, XRCETH, AtomicETH, and the ICRC. */
 #define PATH_MTU_HEADERS    (40u + 8 + 12 + 4 + 28 + 4)
 
 static bool mac_is_unicast(const uint8_t *mac)
@@ -144,7 +144,7 @@ static int set_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* Keeps searches as short as the table is full. */
+/* Lets a search stop behind the last valid entry. */
 static void update_num_gid(struct qhca_port *p)
 {
     p->num_gid = QHCA_MAX_GID;

@@ -70,13 +70,13 @@ static int answer(struct qhca_cmd_ctx *c, const uint64_t *cnt,
     return QHCA_OK;
 }
 
-/* All that was ever counted. */
+/* Totals since the device was made. */
 static int query_counters(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     return answer(c, e->cnt, NULL);
 }
 
-/* Of a set, or 0: all that was in none. */
+/* Of one set; number 0: what no set has counted. */
 static int query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     uint32_t number = le32toh(c->cmd->obj.obj);
@@ -88,7 +88,7 @@ static int query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return set ? answer(c, set->cnt, NULL) : QHCA_ERR_OBJ;
 }
 
-/* Whoever knew what the sets had counted has gone, so it is nobody's again. */
+/* The counts of the sets that go fall back to set 0. */
 void qhca_cntset_free_all(struct qhca_engine *e)
 {
     qhca_holder_free_all(&e->qps->cntset);

@@ -26,7 +26,7 @@ struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn)
     return qhca_table_get(&e->queues->cq, cqn);
 }
 
-/* Reads the consumer index; one that takes back or invents CQEs is refused. */
+/* Reads the consumer index; it may neither go back nor pass the producer. */
 static bool read_ci(struct qhca_engine *e, struct qhca_cq *cq)
 {
     uint64_t off = (uint64_t)sizeof(struct qhca_cqe) << cq->log_size;
@@ -88,15 +88,15 @@ static void notify(struct qhca_engine *e, struct qhca_cq *cq)
     qhca_eq_comp(e, cq);
 }
 
-/* The CQEs that came did not make the count: the event has waited enough. */
+/* Too few CQEs arrived to reach the count: raise the event now. */
 static void moderation_timeout(struct qhca_engine *e, struct qhca_timer *t)
 {
     notify(e, container_of(t, struct qhca_cq, timer));
 }
 
 /*
- * The CQE that the arm asks for makes an event due; with moderation it is held
- * back for some more CQEs of any kind, or some time.
+ * A CQE that matches the arm makes an event due; moderation holds it back until
+ * enough CQEs have come, or enough time has passed.
  */
 static void maybe_notify(struct qhca_engine *e, struct qhca_cq *cq,
                          const struct qhca_cqe *cqe, bool solicited)
@@ -280,7 +280,7 @@ static int modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     cq->count = le32toh(r->count);
     cq->period = le32toh(r->period);
     if (cq->held) {
-        notify(e, cq);          /* an event of the old rules waits no longer */
+        notify(e, cq);          /* raise what the old setting still held back */
     }
     return QHCA_OK;
 }

@@ -120,7 +120,7 @@ static int find_waiting(const struct qhca_async *a, enum qhca_event type)
     return -1;
 }
 
-/* Takes the event at @i out of those that wait. */
+/* Removes and returns the waiting event at @i. */
 static uint8_t take_waiting(struct qhca_async *a, unsigned i)
 {
     uint8_t type = a->type[i];
@@ -279,7 +279,7 @@ static int create_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* Asynchronous events that wait for it have nobody to go to any more. */
+/* Asynchronous events that wait for this EQ are dropped. */
 static void release_eq(struct qhca_engine *e, struct qhca_eq *eq)
 {
     while (eq->async && !qhca_list_empty(&eq->pending)) {

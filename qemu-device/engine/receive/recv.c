@@ -58,8 +58,9 @@ enum qhca_mem_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
 }
 
 /*
- * A receive WR of an XRC SRQ completes where the SRQ does. Its QP does not know
- * that CQ: a message that nobody will hear of ends it here (H-002).
+ * A receive WR of an XRC SRQ completes on the SRQ's CQ. The QP does not
+ * reference that CQ, so it would not learn of its failure: move it to ERR
+ * (H-002).
  */
 static bool push_xrc(struct qhca_engine *e, struct qhca_qp *qp,
                      struct qhca_cqe *cqe, bool solicited)

@@ -22,7 +22,7 @@ static uint32_t available(const struct qhca_srq *srq)
     return srq->wq.pi - srq->wq.ci + srq->num_returned;
 }
 
-/* The limit is a shot: once it has been told, it is 0 (G-005). */
+/* The limit event is raised once, then disarmed (G-005). */
 static void check_limit(struct qhca_engine *e, struct qhca_srq *srq)
 {
     if (available(srq) < srq->limit) {
@@ -95,7 +95,7 @@ enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp)
     if (srq->failed) {
         return QHCA_WQE_UNREADABLE;
     }
-    /* Nothing is taken that could not be given back. */
+    /* Take a WR only if there is a node to give it back with. */
     if (!qp->spare) {
         qp->spare = node_alloc(e);
     }

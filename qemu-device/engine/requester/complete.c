@@ -98,7 +98,10 @@ void qhca_sq_flush_one(struct qhca_engine *e, struct qhca_qp *qp)
     if (qp->sq.ci != qp->sq.next) {
         wr = qhca_swr_at(qp, qp->sq.ci);
     } else {
-        /* Never started: only who it was counts, not whether it was right. */
+        /*
+         * Never started: only its wr_id and opcode matter, not whether it is
+         * valid.
+         */
         (void)qhca_wqe_fetch_send(e, qp, qp->sq.ci, wr);
         qp->sq.next++;
     }

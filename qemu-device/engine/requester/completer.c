@@ -17,7 +17,7 @@ static void complete_oldest(struct qhca_engine *e, struct qhca_qp *qp)
     }
 }
 
-/* The peer has been heard: new budgets for retries (D-034). */
+/* Progress: retry budgets are full again (D-034). */
 static void progress(struct qhca_qp *qp, uint32_t una)
 {
     struct qhca_requester *r = &qp->req;
@@ -72,7 +72,7 @@ static bool ack_through(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
     return alive(qp) && psn_diff(psn, r->una_psn) < 0;
 }
 
-/* An answer to @psn says all before it is done. False: that cannot be. */
+/* An answer to @psn acknowledges all before it. False: it contradicts that. */
 static bool accept_before(struct qhca_engine *e, struct qhca_qp *qp,
                           uint32_t psn)
 {
@@ -86,8 +86,8 @@ static bool accept_before(struct qhca_engine *e, struct qhca_qp *qp,
 }
 
 /*
- * The oldest WR if @p answers it, and it is one with an answer of its own. That
- * cannot say no: a NAK is a packet of its own.
+ * The oldest WR if it is a READ or atomic that @p answers. Such an answer
+ * cannot be a NAK.
  */
 static struct qhca_swr *answered(struct qhca_qp *qp,
                                  const struct roce_packet *p)
@@ -252,12 +252,12 @@ void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
     struct qhca_requester *r = &qp->req;
     uint32_t una = r->una_psn;
 
-    /* Not outstanding: an old answer, or one to nothing (D-015). */
+    /* Answers nothing that is outstanding: drop it (D-015). */
     if (qp->sq.ci == qp->sq.next || psn_diff(p->psn, una) < 0 ||
         psn_diff(p->psn, r->max_psn) >= 0) {
         return;
     }
-    /* During the RNR wait, complaints about what was sent before are stale. */
+    /* NAKs that arrive during the RNR wait concern packets sent before it. */
     if (r->rnr_wait && (AETH_TYPE(p->syndrome) == AETH_RNR_NAK ||
                         p->syndrome == AETH_NAK_SEQ)) {
         return;

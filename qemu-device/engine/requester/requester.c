@@ -30,7 +30,7 @@ static bool can_start(const struct qhca_qp *qp)
            qp->sq.next - qp->sq.ci < QHCA_INFLIGHT;
 }
 
-/* Local buffers of a WR, as they have to be before a byte leaves (I-001). */
+/* Checks all local buffers of a WR before its first byte leaves (I-001). */
 static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
                        struct qhca_swr *wr)
 {
@@ -41,7 +41,7 @@ static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
         return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
                                QHCA_ACCESS_LOCAL_WRITE);
     }
-    /* Gathering its only packet checks all there is to check. */
+    /* A single packet is checked when it is gathered. */
     return wr->num_psn == 1 ||
            qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg, 0);
 }
@@ -51,7 +51,7 @@ static uint32_t packets_of(const struct qhca_qp *qp, const struct qhca_swr *wr)
     if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
         return 0;
     }
-    /* Atomics have 8 bytes, FLUSH none, so they come out as one as well. */
+    /* Atomics (8 bytes) and FLUSH (none) are one packet as well. */
     return qhca_qp_is(qp, QHCA_DATAGRAM) ?
            1 : qhca_packets_of(wr->length, qp->mtu);
 }
@@ -247,10 +247,7 @@ static void send_bare(struct qhca_engine *e, struct qhca_qp *qp,
     r->snd_psn = psn_add(r->snd_psn, 1);
 }
 
-/*
- * Nobody will acknowledge what has been sent: the WR is complete when its last
- * packet has left (B-061).
- */
+/* Unreliable: the WR is complete when its last packet has left (B-061). */
 static void sent_for_good(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_requester *r = &qp->req;

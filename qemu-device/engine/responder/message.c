@@ -113,7 +113,7 @@ static bool send_length_ok(const struct qhca_qp *qp,
 {
     const struct qhca_responder *s = &qp->rsp;
 
-    /* Segments can have room for more than a message can be long. */
+    /* The segments may hold more than the longest message. */
     return qhca_payload_ok(qp, p) &&
            s->offset + p->payload_len <= MIN_OF(s->rwr.length,
                                                 (uint64_t)QHCA_MAX_MSG);
@@ -134,7 +134,7 @@ enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
         QHCA_MEM_OK) {
         return QHCA_RX_BUFFER;
     }
-    /* The key goes before anyone is told (B-070), but after the data came. */
+    /* Invalidate after the data has arrived, before the completion (B-070). */
     if ((roce_opcode(p->opcode)->flags & OPF_IETH) &&
         !qhca_mr_invalidate(e, &qp->user, p->inv_key, true)) {
         return QHCA_RX_KEY;

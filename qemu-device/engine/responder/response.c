@@ -39,9 +39,9 @@ void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
         struct qhca_response *last = response_at(s, s->q_tail - 1);
 
         /*
-         * One ACK or NAK says all that those before it said, except that the
-         * ACK of a duplicate takes back no NAK. As two never stand in a row,
-         * the place qhca_response_add() leaves free is enough.
+         * ACKs are cumulative: replace the tail, unless this one acknowledges a
+         * duplicate and would erase a NAK. Two never stand in a row, so the
+         * place that qhca_response_add() leaves free is enough.
          */
         if (last->kind == QHCA_RESP_ACK) {
             if (psn_diff(psn, last->psn) >= 0) {
@@ -160,7 +160,7 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp,
         enum qhca_rx_result result = send_read(e, qp, r);
 
         if (result != QHCA_RX_DONE && r->replay) {
-            /* Perhaps a late double, of a time when the key was good. */
+            /* A late duplicate from a time when the key was valid. */
             s->q_head++;
             return true;
         }

@@ -57,7 +57,7 @@ static bool in_sequence(struct qhca_qp *qp, const struct roce_packet *p)
     return first;
 }
 
-/* Whether the PSN is one to look at; a gap costs the message in progress. */
+/* Whether to execute the packet; a gap drops the message in progress. */
 static bool psn_ok(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
 {
     int32_t ahead = psn_diff(psn, qp->rsp.epsn);

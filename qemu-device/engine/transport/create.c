@@ -84,7 +84,7 @@ static int import_queue(struct qhca_engine *e, struct qhca_wq *wq,
     return qhca_mem_import(e, &wq->mem, buf, 1ull << (log_size + log_stride));
 }
 
-/* Out of the table, so that nobody finds it any more. */
+/* Removes the QP from the table, so that nobody finds it. */
 static void unlist(struct qhca_engine *e, struct qhca_qp *qp)
 {
     if (e->qps->gsi == qp) {
@@ -147,7 +147,7 @@ static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
     return qp->uar < e->cfg.num_uars ? QHCA_OK : QHCA_ERR_PARAM;
 }
 
-/* The objects it refers to have one user more, or less. */
+/* Adds @by to the user counts of the objects the QP refers to. */
 static void count_users(struct qhca_qp *qp, int by)
 {
     if (qp->pd) {

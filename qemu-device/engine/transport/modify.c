@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: MODIFY_QP: what may be set to what, and what a new state sets
- * going. Which attributes a transition takes is in qp_state.c.
+ * going. Which attributes a transition takes is in state.c.
  */
 #include "transport.h"
 

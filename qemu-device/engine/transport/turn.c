@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the turns of QPs: answers first, then requests, then what is to
- * be flushed; and what clears a QP or ends it together with its CQ.
+ * qhca engine: the turn of a QP: answers first, then requests, then flushing.
+ * Also what empties a QP, and what happens to it when its CQ fails.
  */
 #include "transport.h"
 
@@ -39,7 +39,10 @@ void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq)
             continue;
         }
         if (qp->state == QHCA_QPS_ERR) {
-            /* Flushed CQEs were lost: that is news, whatever came before. */
+            /*
+             * Already in ERR, but its flush completions are lost: report
+             * QP_FATAL again.
+             */
             qhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
         }
         qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);

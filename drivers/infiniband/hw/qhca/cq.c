@@ -193,7 +193,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (ret)
 		return ret;
 	ret = qhca_ib_cq_create_hw(dev, cq, qhca_ib_udata_uar(udata), attr->comp_vector);
-	qhca_ib_qmem_told(&cq->mem);
+	qhca_ib_qmem_free_table(&cq->mem);
 	if (ret)
 		goto err_mem;
 	ret = qhca_ib_cq_respond(cq, udata);

@@ -324,7 +324,7 @@ int qhca_ib_umem_table(struct qhca_ib_dev *dev, struct ib_umem *umem, unsigned l
 int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64 addr, u32 len,
 			  u64 min_len);
 int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, size_t len);
-void qhca_ib_qmem_told(struct qhca_ib_qmem *mem);
+void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem);
 void qhca_ib_qmem_put(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem);
 
 /* events.c */

@@ -90,10 +90,13 @@ int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, s
 }
 
 /**
- * qhca_ib_qmem_told - the command with @mem->buf has completed, either way
+ * qhca_ib_qmem_free_table - free the table of addresses
  * @mem: the memory
+ *
+ * The device reads it while it executes the command that carries @mem->buf, so it can
+ * go when that has completed, with success or not.
  */
-void qhca_ib_qmem_told(struct qhca_ib_qmem *mem)
+void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem)
 {
 	if (mem->umem)
 		qhca_table_free(&mem->table);

@@ -309,8 +309,8 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		      qhca_ib_qp_get_kernel(dev, qp, &attr->cap);
 	if (!ret)
 		ret = qhca_ib_qp_create_hw(dev, qp, attr, qhca_ib_udata_uar(udata));
-	qhca_ib_qmem_told(&qp->sq.mem);
-	qhca_ib_qmem_told(&qp->rq.mem);
+	qhca_ib_qmem_free_table(&qp->sq.mem);
+	qhca_ib_qmem_free_table(&qp->rq.mem);
 	if (ret)
 		goto err_mem;
 	ret = qhca_ib_qp_link(dev, qp);

@@ -211,7 +211,7 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
 	if (!ret)
 		ret = qhca_ib_srq_create_hw(dev, srq, qhca_ib_udata_uar(udata),
 					    srq->cq ? init_attr->ext.xrc.xrcd : NULL);
-	qhca_ib_qmem_told(&srq->mem);
+	qhca_ib_qmem_free_table(&srq->mem);
 	if (ret)
 		goto err_mem;
 	ret = qhca_ib_srq_publish(dev, srq, attr, udata);
