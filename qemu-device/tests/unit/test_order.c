@@ -390,14 +390,16 @@ static void datagrams(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
-        struct rc_opts o = RC_OPTS;
+        struct rc_opts o = opts_of(QHCA_QPT_UD);
         struct rc_wr wr;
 
-        o.type = QHCA_QPT_UD;
         start();
-        qp = rc_create(&node, &o);
-        rc_bring_up(&qp, QHCA_QPS_RTS);
+        o.qp_flags = KERNEL_QP;
+        add_scripted(&o, QHCA_QPS_RTS);
         wr = wr_inv(&qp, ops[i], f.key);
+        if (ops[i] == QHCA_WR_SEND_WITH_INV) {
+            wr = rc_wr(&qp, ops[i], 0, 8);      /* a SEND would be sent */
+        }
         do_memop(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
     }
 }
