@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Seeded sessions of a hostile guest (fuzz.h). FUZZ_ITERATIONS and FUZZ_SEED, a
- * number or "date", in the environment; the seed of a failure is in its message.
+ * Seeded sessions of a hostile guest (fuzz.h). FUZZ_ITERATIONS and FUZZ_SEED
+ * (or "date") in the environment; the seed of a failure is in its message.
  */
 #include "harness/digest.h"
 #include "harness/seed.h"

@@ -212,7 +212,7 @@ static void finish(struct sim *s)
     for (unsigned i = 0; i < s->num_nodes; i++) {
         set_blocked(s, s->node[i].g, false);
     }
-    /* Retries end long before; one that may wait for a receive WR never does. */
+    /* Longer than any retry that ends; waiting for a receive WR does not. */
     net_run(s->net, 1000000000ull);
     for (unsigned round = 0; round < 2 * SIM_MAX_WR; round++) {
         for (unsigned i = 0; i < s->num_qps; i++) {
@@ -243,7 +243,7 @@ static void finish(struct sim *s)
     }
 }
 
-/* finish() moves to ERR whatever may fail; all else has to be where it was. */
+/* finish() has moved to ERR what may fail; all else is where it was. */
 static void check_state(struct sim *s, struct sim_qp *q)
 {
     unsigned want = q->may_fail ? QHCA_QPS_ERR : QHCA_QPS_RTS;
