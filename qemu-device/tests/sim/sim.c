@@ -255,7 +255,8 @@ static void check_state(struct sim *s, struct sim_qp *q)
     c = rc_query(&q->q);
     digest_feed('q', q->q.qpn, &c, sizeof(c));
     if (c.attr.state != (q->gone ? QHCA_QPS_RESET : want)) {
-        sim_fail(s, "QP 0x%x is in state %u in the end", q->q.qpn, c.attr.state);
+        sim_fail(s, "QP 0x%x is in state %u in the end", q->q.qpn,
+                 c.attr.state);
     }
 }
 
