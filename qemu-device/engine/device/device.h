@@ -43,8 +43,8 @@ extern const struct qhca_room *const qhca_rooms[];
 
 /* ---- run.c ---- */
 
-/* The run loop, the tail of every entry point: up to its budget. */
-void qhca_run(struct qhca_engine *e);
+/* The run loop, the tail of every entry point: up to its budget less @spent. */
+void qhca_run(struct qhca_engine *e, unsigned spent);
 
 /* ---- regs.c, doorbell.c ---- */
 
@@ -66,9 +66,9 @@ extern const struct qhca_command qhca_device_commands[];
 /*
  * Gives a frame to the transport, the Ethernet queue, or nobody. @from: the
  * port sent it to itself, for the QP of that number, and the address filter
- * does not apply; 0: it came from the network.
+ * does not apply; 0: it came from the network. Returns the cost in packets.
  */
-void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                uint32_t from);
+unsigned qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                    uint32_t from);
 
 #endif /* QHCA_ENGINE_DEVICE_H */

@@ -158,9 +158,10 @@ static bool enter(struct qhca_engine *e, uint64_t now)
     return true;
 }
 
-static void leave(struct qhca_engine *e)
+/* @spent: cost of what the entry point has done itself, in packets. */
+static void leave(struct qhca_engine *e, unsigned spent)
 {
-    qhca_run(e);
+    qhca_run(e, spent);
     if (e->reset_wanted) {
         qhca_reset(e);
     }
@@ -175,7 +176,7 @@ void qhca_engine_reset(struct qhca_engine *e, uint64_t now)
         return;
     }
     qhca_reset(e);
-    leave(e);
+    leave(e, 0);
 }
 
 uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now, unsigned off)
@@ -199,7 +200,7 @@ void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
         return;
     }
     qhca_reg_write(e, off, val);
-    leave(e);
+    leave(e, 0);
 }
 
 void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
@@ -210,7 +211,7 @@ void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
         return;
     }
     qhca_doorbell(e, page, off, val);
-    leave(e);
+    leave(e, 0);
 }
 
 void qhca_engine_bad_doorbell(struct qhca_engine *e)
@@ -227,8 +228,7 @@ void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
         qhca_fifo_push(&e->device->late, frame, len, 0);
         return;
     }
-    qhca_steer(e, frame, len, 0);
-    leave(e);
+    leave(e, qhca_steer(e, frame, len, 0));
 }
 
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
@@ -245,7 +245,7 @@ void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
         return;
     }
     qhca_timers_expire(e);
-    leave(e);
+    leave(e, 0);
 }
 
 void qhca_engine_run(struct qhca_engine *e, uint64_t now)
@@ -254,7 +254,7 @@ void qhca_engine_run(struct qhca_engine *e, uint64_t now)
         e->device->run_wanted = true;
         return;
     }
-    leave(e);
+    leave(e, 0);
 }
 
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
@@ -272,5 +272,5 @@ void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now)
     if (e->state == QHCA_STATE_RUNNING) {
         qhca_fatal(e, QHCA_FATAL_INJECTED);
     }
-    leave(e);
+    leave(e, 0);
 }

@@ -32,20 +32,23 @@ static void serve_late_calls(struct qhca_engine *e)
     }
 }
 
-/* Steers the frames that are in @f now, not those they bring about. */
+/*
+ * Steers the frames that are in @f now, not those they bring about, and no more
+ * than cost what a full FIFO of frames for one QP each does. Returns the cost.
+ */
 static unsigned drain(struct qhca_engine *e, struct qhca_fifo *f)
 {
-    unsigned n, used = qhca_fifo_used(f);
+    unsigned n, cost = 0, used = qhca_fifo_used(f);
     const uint8_t *frame;
     uint32_t from;
     size_t len;
 
-    for (n = 0; n < used && qhca_running(e); n++) {
+    for (n = 0; n < used && cost < QHCA_FIFO_FRAMES && qhca_running(e); n++) {
         frame = qhca_fifo_peek(f, &len, &from);
-        qhca_steer(e, frame, len, from);
+        cost += qhca_steer(e, frame, len, from);
         qhca_fifo_pop(f);
     }
-    return n;
+    return cost;
 }
 
 /* Failed CQs come first, so that their QPs stop before they do more work. */
@@ -85,9 +88,9 @@ static bool work_left(const struct qhca_engine *e)
            e->device->link_changed;
 }
 
-void qhca_run(struct qhca_engine *e)
+void qhca_run(struct qhca_engine *e, unsigned spent)
 {
-    unsigned cost, spent = 0;
+    unsigned cost;
 
     serve_late_calls(e);
     do {

@@ -18,9 +18,10 @@ extern const struct qhca_room qhca_transport_room;
  * protocol is UDP with destination port 4791 and whose IP destination is a GID
  * of the port: from the network or looped back. @frame starts at the Ethernet
  * header, @len ends with the ICRC or Ethernet padding. @from: number of the QP
- * that has sent it, if it is looped back, else 0.
+ * that has sent it, if it is looped back, else 0. Returns the cost in packets:
+ * one to a group has as many as the group has members.
  */
-void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+unsigned qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from);
 
 /* ---- turn.c ---- */

@@ -275,6 +275,41 @@ static void test_send(void)
     CHECK_EQ(rc_expect(&qps[2].scq, 0x1000, 0).status, 0);
 }
 
+/*
+ * A message costs as much as it has takers: one doorbell does not deliver a
+ * queue full of them to a full group. Later it does, and none is lost.
+ */
+static void test_fan_out(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+    struct rc_wr wr;
+    unsigned num = 32;
+
+    start(false);
+    p = packet(group4);
+    o.type = QHCA_QPT_UD;
+    o.sq_log = o.rq_log = 1;
+    for (uint32_t i = 0; i < 128; i++) {
+        struct rc_qp q = rc_create_shared(&qps[0], &o);
+
+        rc_bring_up(&q, QHCA_QPS_RTS);
+        CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, group4, q.qpn), QHCA_OK);
+    }
+    wr = rc_wr(&qps[0], QHCA_WR_SEND, 9000, 6);
+    memcpy(wr.av.dgid, group4, 16);
+    memcpy(wr.av.dmac, p.dmac, 6);
+    wr.qpn = MCAST;
+    for (unsigned i = 0; i < num; i++) {
+        rc_put(&qps[0], &wr);
+    }
+    rc_ring(&qps[0]);
+    CHECK(counter(g, QHCA_CNT_RX_PKTS) < 512);
+    CHECK(g->scheduled);
+    guest_settle(g);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), num * 128);
+}
+
 static const struct test tests[] = {
     { "G-018 G-019 A-021 attach and detach", test_commands },
     { "J-001 as many groups and QPs as there may be", test_limits },
@@ -282,6 +317,7 @@ static const struct test tests[] = {
     { "D-084 E-039 IPv6 groups", test_receive_ipv6 },
     { "E-039 E-045 what is not for the group", test_filter },
     { "D-084 D-085 sending", test_send },
+    { "the work of one doorbell for a full group", test_fan_out },
 };
 
 int main(int argc, char **argv)
