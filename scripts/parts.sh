@@ -10,17 +10,17 @@
 # those that take long come first.
 # shellcheck disable=SC2034 # check.sh reads it
 PARTS='
-kselftest      | 1   | check full       | guest    | one_guest 1500 -- kselftest
+kselftest      | 1   | check full       | guest    | one_guest 2400 -- kselftest
 engine         | 1   | check full       |          | engine check V=1
 lint           | 0   | full             |          | lint
 qtest          | 1   | quick check full |          | qtest
 engine-quick   | 1   | quick            |          | engine_quick
-core           | 1   | quick            |          | one_guest 600 -- core
+core           | 1   | quick            |          | one_guest 1200 -- core
 consumers      | 1   | check full       |          | consumers_alone
 rxe            | 1   | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
 pair-rdma      | 1   | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
-pyverbs        | 1   | check full       | guest    | one_guest 900 -- tools cm pyverbs
-kernel         | 1   | check full       | guest    | one_guest 900 -- eth kverbs soak
+pyverbs        | 1   | check full       | guest    | one_guest 1200 -- tools cm pyverbs
+kernel         | 1   | check full       | guest    | one_guest 1200 -- eth kverbs soak
 consumers-pair | 1   | check full       |          | consumers_together
 rxe-loss       | 1   | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
 pair           | 1   | check full       | pair     | machines 2 -- pair.sh
@@ -29,10 +29,10 @@ matrix         | 1   | check full       | guest    | one_guest 2400 -- matrix
 wire           | 1   | check full       | pair     | wire --link dgram
 rxe-wire       | 1   | check full       | rxe      | wire --nic-b virtio --link udp
 mcast          | 1   | check full       | pair     | mcast
-mw2a           | 1   | check full       | variants | one_guest 600 --device-arg mw2a=on --env MW_TYPE_2A=1 -- kselftest mw inval stress
+mw2a           | 1   | check full       | variants | one_guest 1200 --device-arg mw2a=on --env MW_TYPE_2A=1 -- kselftest mw inval stress
 iommu          | 1   | full             | variants | one_guest 2400 --iommu -- kselftest
-no-dm          | 1   | full             | variants | one_guest 600 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
-eth-alone      | 1   | full             | variants | one_guest 600 --setup eth -- eth-alone
+no-dm          | 1   | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
+eth-alone      | 1   | full             | variants | one_guest 1200 --setup eth -- eth-alone
 asan-qemu      | 1   | full             | variants | one_guest 3600 --debug-qemu -- kselftest
 asan-qtest     | 1   | full             | variants | qtest --debug
 nightly        | 1   | full             |          | nightly
@@ -134,7 +134,7 @@ machines()
 	done
 	shift
 	# shellcheck disable=SC2086 # a list of options
-	"${WHERE[@]}" "$QHCA_TOP/scripts/vm" net -n "$count" --strict --timeout 900 "${options[@]}" $VMFLAGS -- \
+	"${WHERE[@]}" "$QHCA_TOP/scripts/vm" net -n "$count" --strict --timeout 1200 "${options[@]}" $VMFLAGS -- \
 		/opt/qhca/guest/"$1" "${@:2}"
 }
 
@@ -211,7 +211,7 @@ consumers_run()
 	[ "$count" = 1 ] || mode=(net -n "$count")
 	out=$(mktemp "$QHCA_CACHE/tmp/consumers.XXXXXX")
 	# shellcheck disable=SC2086 # lists of options
-	"$QHCA_TOP/scripts/vm" "${mode[@]}" --strict --timeout "${limit:-1200}" $DEVICE $VMFLAGS -- \
+	"$QHCA_TOP/scripts/vm" "${mode[@]}" --strict --timeout "${limit:-2400}" $DEVICE $VMFLAGS -- \
 		/opt/qhca/guest/consumers.sh ${FULL:+--full} --machines "$count" "$@" |
 		tee "$out" || rc=$?
 	keep "$out" "$@"

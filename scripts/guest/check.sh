@@ -28,7 +28,7 @@ kselftest()
 	for name; do
 		rc=0
 		( cd /opt/qhca/selftests && RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID \
-			timeout "${KSELFTEST_TIMEOUT:-120}" "./$name" </dev/null ) \
+			timeout "${KSELFTEST_TIMEOUT:-400}" "./$name" </dev/null ) \
 			>"$LOGS/ks-$name.log" 2>&1 || rc=$?
 		tap "kselftest/$name" "$LOGS/ks-$name.log" $rc
 	done
@@ -210,7 +210,7 @@ PYVERBS='addr atomic cq cq_events cqex device fork mr odp parent_domain pd qp qp
 pyverbs_file()
 {
 	local file=$1 log=$LOGS/pyverbs-$1.log rc=0 ran verdicts
-	( cd /opt/pyverbs && timeout "${PYVERBS_TIMEOUT:-180}" python3 tests/run_tests.py -v \
+	( cd /opt/pyverbs && timeout "${PYVERBS_TIMEOUT:-400}" python3 tests/run_tests.py -v \
 		--dev "$QHCA_DEV" --port 1 --gid "$QHCA_GID" -k "tests.test_$file." ) \
 		>"$log" 2>&1 || rc=$?
 	verdicts=$(awk -v f="$file" '
