@@ -35,7 +35,7 @@ no-dm          | 1   | full             | variants | one_guest 1200 --device-arg
 eth-alone      | 1   | full             | variants | one_guest 1200 --setup eth -- eth-alone
 asan-qemu      | 1   | full             | variants | one_guest 3600 --debug-qemu -- kselftest
 asan-qtest     | 1   | full             | variants | qtest --debug
-nightly        | 1   | full             |          | nightly
+nightly        | 1   | full             |          | engine nightly V=1
 soak-guest     | 1   | full             |          | soak_guest
 conformance    | all | check full       |          | conformance
 soak           | 1   |                  |          | soak
@@ -61,19 +61,6 @@ engine_make()
 engine_quick() { engine check V=1 TESTS='--suite unit' && counted engine soak COUNT=500; }
 
 soak() { counted engine soak COUNT="${COUNT:-}" SEED="${SEED:-}"; }
-
-# Every night other seeds, for the simulator, a hostile guest and a hostile network.
-nightly()
-{
-	local rc=0 days
-	days=$(($(date +%s) / 86400))
-	SEED=${SEED:-$((days * 100000))}
-	echo "# again: SEED=$SEED scripts/check.sh nightly"
-	counted engine soak COUNT=500000 SEED="$SEED" || rc=$?
-	engine check V=1 TESTS=test_fuzz FUZZ_SEED="$SEED" FUZZ_ITERATIONS=4000000 || rc=$?
-	engine check V=1 TESTS=test_fuzz_frames FUZZ_SEED="$SEED" FUZZ_ITERATIONS=20000 || rc=$?
-	return $rc
-}
 
 # counted COMMAND…: with the sum that it has not got.
 counted()

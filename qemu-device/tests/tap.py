@@ -71,7 +71,7 @@ def total(path, everything):
         failed += len(bad)
         skipped += len(unrun)
         if bad or everything:
-            print(f'# {suite.get("name").rpartition(":")[2].replace(" / ", "/")}')
+            print(f'# {suite.get("name").rpartition(":")[2].replace(" / ", "/").replace(" ", "-")}')
             for element in [suite, *cases]:
                 print(element.findtext('system-out', '').strip())
     print(f'{passed} passed, {failed} failed, {skipped} skipped')
