@@ -8,9 +8,9 @@
 #
 # The tests. Without arguments those of `make check`, with quick or full those of
 # `make check-quick` and `make check-full`, with ci those of `make check` and lint; or
-# some parts, or groups of them, which list shows. guest: sections of guest/check.sh in one guest, as `guest kselftest mw ud`.
-# consumers: those of guest/consumers/list, in their long form, or over rdma_rxe in
-# place of the device, or some of them.
+# some parts, or groups of them, which list shows. guest: sections of guest/check.sh in
+# one guest, as `guest kselftest mw ud`. consumers: those of guest/consumers/list, in
+# their long form, or over rdma_rxe in place of the device, or some of them.
 #
 # Several parts run at a time, JOBS of them (one for each CPU, at most 4), what they
 # print appears when they have ended, and QHCA_CACHE/results/last keeps it. At the end
