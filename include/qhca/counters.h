@@ -51,6 +51,7 @@ static const char *const qhca_counter_names[QHCA_CNT_MAX] = {
 	[QHCA_CNT_RX_REFUSED] = "rx_refused",
 	[QHCA_CNT_RX_ECN_MARKED] = "rx_ecn_marked",
 	[QHCA_CNT_RX_CNP] = "rx_cnp",
+	[QHCA_CNT_TX_DROPPED] = "tx_dropped",
 };
 
 #endif /* QHCA_COUNTERS_H */

@@ -68,7 +68,7 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_txbuf *b)
 {
     if (b->lost) {
-        qhca_packet_drop(e, qp, &b->p, QHCA_CNT_RX_BAD_ADDR);
+        qhca_packet_drop(e, qp, &b->p, QHCA_CNT_TX_DROPPED);
         return;
     }
 
