@@ -38,7 +38,7 @@ class Result:
         self.reason, self.context = reason or '', list(context)
 
     def tap(self, part):
-        group = f'{self.group}: ' if self.group else ''
+        group = re.sub(r'(?<!\| )$', ': ', self.group) if self.group else ''
         text = f'{"not ok" if self.kind == "failed" else "ok"} - {part}: {group}{self.name}'
         reason = ' '.join(filter(None, ['SKIP' if self.kind == 'skipped' else '', self.reason]))
         return text + (f' # {reason}' if reason else '')

@@ -79,13 +79,15 @@ class Results(unittest.TestCase):
     def test_end(self):
         """A part that has not run counts, what failed is there with its reason."""
         self.write('plan', 'p\nq\n')
-        self.part('    because\nnot ok y # at once\nok z\n1 passed, 1 failed, 0 skipped\n', 1)
+        self.part('    because\na| not ok y # at once\nx: ok z\n1 passed, 1 failed, 0 skipped\n', 1)
         junit = os.path.join(self.directory.name, 'junit.xml')
         end = self.run_end('--junit', junit)
         self.assertEqual(end.stdout.splitlines(), [
-            'p:     because', 'not ok p: y # at once',
+            'p:     because', 'not ok p: a| y # at once',
             'not ok q: the part as a whole # it has not run', '1 passed, 2 failed, 0 skipped'])
         self.assertEqual(end.returncode, 1)
+        with open(os.path.join(self.directory.name, 'results.tap'), encoding='utf-8') as file:
+            self.assertIn('ok - p: x: z\n', file.readlines())
         suites = ET.parse(junit).getroot()
         self.assertEqual([(s.get('name'), s.get('tests'), s.get('failures')) for s in suites],
                          [('p', '2', '1'), ('q', '1', '1')])
