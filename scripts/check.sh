@@ -198,6 +198,8 @@ named()
 		[ ${#found[@]} != 0 ] || die "no part $name, see check.sh list"
 		names+=("${found[@]}")
 	done
+	# Each once, though it was named and its group, too.
+	mapfile -t names < <(printf '%s\n' "${names[@]}" | awk '!seen[$0]++')
 }
 
 # What is asked for: names, and what their functions take.
