@@ -5,7 +5,7 @@
 #include "eth.h"
 
 /* How long queues that are to be replaced may take to send what they have. */
-#define QHCA_CHAN_DRAIN_MS	100
+#define QHCA_CHAN_DRAIN_MS	1000
 
 /* ---- NAPI ---- */
 
