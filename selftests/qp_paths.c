@@ -282,9 +282,9 @@ enum { RESET, INIT, RTR, RTS, SQD, SQE, ERR };
 	{ #type ", " name, IBV_QPT_##type, { __VA_ARGS__, END } }
 
 static const struct path paths[] = {
-	PATH(RC, "A-110", INIT, INIT, RTR, RTS),
-	PATH(UC, "A-110", INIT, INIT, RTR, RTS),
-	PATH(UD, "A-110", INIT, INIT, RTR, RTS),
+	PATH(RC, "A-080 A-110", INIT, INIT, RTR, RTS),
+	PATH(UC, "A-080 A-110", INIT, INIT, RTR, RTS),
+	PATH(UD, "A-080 A-110", INIT, INIT, RTR, RTS),
 	PATH(RC, "A-111", INIT, RTR, RTS, RTS),
 	PATH(UC, "A-111", INIT, RTR, RTS, RTS),
 	PATH(UD, "A-111", INIT, RTR, RTS, RTS),
