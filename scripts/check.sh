@@ -114,6 +114,7 @@ run()
 		slots=$(row "$name" 2)
 		while [ "$slots" = all ] && [ ${#PART_OF[@]} != 0 ]; do reap; done
 		SLOTS[$name]=${slots/all/$JOBS}
+		[ "${SLOTS[$name]}" -le "$JOBS" ] || SLOTS[$name]=$JOBS
 		while [ $((USED + SLOTS[$name])) -gt "$JOBS" ]; do reap; done
 		USED=$((USED + SLOTS[$name]))
 		log "$name"

@@ -6,7 +6,8 @@
 # name | slots | runs it is in | its group | command
 #
 # As many parts run at once as fit into JOBS slots. 0 is for what has no time limits and
-# only gets the time that the others leave, `all` for what is alone. In this order:
+# only gets the time that the others leave, 2 for two machines, whose peers must answer
+# each other in time, `all` for what is alone. In this order:
 # those that take long come first.
 # shellcheck disable=SC2034 # check.sh reads it
 PARTS='
@@ -17,18 +18,18 @@ qtest          | 1   | quick check full |          | qtest
 engine-quick   | 1   | quick            |          | engine_quick
 core           | 1   | quick            |          | one_guest 1200 -- core
 consumers      | 1   | check full       |          | consumers_alone
-rxe            | 1   | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
-pair-rdma      | 1   | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
+rxe            | 2   | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
+pair-rdma      | 2   | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
 pyverbs        | 1   | check full       | guest    | one_guest 1200 -- tools cm pyverbs
 kernel         | 1   | check full       | guest    | one_guest 1200 -- eth kverbs soak
-consumers-pair | 1   | check full       |          | consumers_together
-rxe-loss       | 1   | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
-pair           | 1   | check full       | pair     | machines 2 -- pair.sh
-pair-loss      | 1   | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss
+consumers-pair | 2   | check full       |          | consumers_together
+rxe-loss       | 2   | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
+pair           | 2   | check full       | pair     | machines 2 -- pair.sh
+pair-loss      | 2   | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss
 matrix         | 1   | check full       | guest    | one_guest 2400 -- matrix
-wire           | 1   | check full       | pair     | wire --link dgram
-rxe-wire       | 1   | check full       | rxe      | wire --nic-b virtio --link udp
-mcast          | 1   | check full       | pair     | mcast
+wire           | 2   | check full       | pair     | wire --link dgram
+rxe-wire       | 2   | check full       | rxe      | wire --nic-b virtio --link udp
+mcast          | 2   | check full       | pair     | mcast
 mw2a           | 1   | check full       | variants | one_guest 1200 --device-arg mw2a=on --env MW_TYPE_2A=1 -- kselftest mw inval stress
 iommu          | 1   | full             | variants | one_guest 2400 --iommu -- kselftest
 no-dm          | 1   | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps

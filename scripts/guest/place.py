@@ -61,7 +61,7 @@ class End:
         attr.path_mtu = e.IBV_MTU_1024
         attr.max_rd_atomic = attr.max_dest_rd_atomic = 4
         attr.min_rnr_timer = 12
-        attr.timeout = 14
+        attr.timeout = 18          # a second: a busy host lets the peer wait
         attr.retry_cnt = attr.rnr_retry = 7
         self.qp.to_rts(attr)
         self.say('ready')
