@@ -53,18 +53,21 @@ list()
 
 # ---- running parts
 
+# By kind; a machine that has a peer has none.
+declare -A NICE=([one]=10 [all]=10 [idle]=19)
+
 # part NAME: in a process of its own.
 part()
 {
-	local command
+	local command nice
 	read -ra command <<<"$(row "$1" 5)"
-	if [ "$(row "$1" 2)" = 0 ]; then
-		renice -n 19 $BASHPID >/dev/null
-	fi
+	nice=${NICE[$(row "$1" 2)]:-}
+	# Refused to who is nicer already.
+	[ -z "$nice" ] || renice -n "$nice" $BASHPID >/dev/null 2>&1 || true
 	"${command[@]}"
 }
 
-declare -A PART_OF SINCE SLOTS
+declare -A PART_OF SINCE KIND
 
 # spawn NAME COMMAND…: in the background and in a process group of its own, so that
 # all of it can be stopped.
@@ -86,7 +89,6 @@ reap()
 	[ -n "$pid" ] || return 0
 	name=${PART_OF[$pid]}
 	unset "PART_OF[$pid]"
-	USED=$((USED - SLOTS[$name]))
 	ended "$name" $rc
 }
 
@@ -100,27 +102,48 @@ ended()
 		"${PART_OF[*]:+(running: ${PART_OF[*]})}"
 }
 
-# run NAME…: several at a time, in that order.
+# fits KIND: may one more run now?
+fits()
+{
+	local name used=0 pairs=0
+	[ "$1" != all ] || return $((${#PART_OF[@]} != 0))
+	for name in "${PART_OF[@]}"; do
+		[ "${KIND[$name]}" != all ] || return 1
+		[ "${KIND[$name]}" = idle ] || used=$((used + 1))
+		[ "${KIND[$name]}" != pair ] || pairs=1
+	done
+	case $1 in
+	idle) true ;;
+	pair) [ $used -lt "$JOBS" ] && [ $pairs = 0 ] ;;
+	*) [ $used -lt "$JOBS" ] ;;
+	esac
+}
+
+# run NAME…: several at a time, in that order as far as they fit.
 run()
 {
-	local name slots USED=0
+	local name waiting=("$@") later
 	printf '%s\n' "$@" >"$RUN/plan"
 	ALONE=''
 	if [ $# = 1 ]; then
 		alone "$1"
 		return
 	fi
-	for name; do
-		slots=$(row "$name" 2)
-		while [ "$slots" = all ] && [ ${#PART_OF[@]} != 0 ]; do reap; done
-		SLOTS[$name]=${slots/all/$JOBS}
-		[ "${SLOTS[$name]}" -le "$JOBS" ] || SLOTS[$name]=$JOBS
-		while [ $((USED + SLOTS[$name])) -gt "$JOBS" ]; do reap; done
-		USED=$((USED + SLOTS[$name]))
-		log "$name"
-		spawn "$name" part "$name" >"$RUN/$name.log" 2>&1
+	for name; do KIND[$name]=$(row "$name" 2); done
+	while [ ${#waiting[@]} != 0 ] || [ ${#PART_OF[@]} != 0 ]; do
+		later=()
+		for name in "${waiting[@]}"; do
+			# What needs the machine for itself also needs what stands before it.
+			if [[ ${later[*]:+${KIND[$name]}} == all ]] || ! fits "${KIND[$name]}"; then
+				later+=("$name")
+				continue
+			fi
+			log "$name"
+			spawn "$name" part "$name" >"$RUN/$name.log" 2>&1
+		done
+		waiting=("${later[@]}")
+		reap
 	done
-	while [ ${#PART_OF[@]} != 0 ]; do reap; done
 }
 
 # One part only can be watched.

@@ -3,44 +3,45 @@
 # Sourced by check.sh: the parts of the tests, and how each is run. A part prints
 # results in TAP and at least one sum; results.py reads both.
 
-# name | slots | runs it is in | its group | command
+# name | kind | runs it is in | its group | command
 #
-# As many parts run at once as fit into JOBS slots. 0 is for what has no time limits and
-# only gets the time that the others leave, 2 for two machines, whose peers must answer
-# each other in time, `all` for what is alone. In this order:
-# those that take long come first.
+# JOBS of them run at once, in this order as far as they fit: pairs first, then what takes
+# long.
+# kind: `one` machine or none; a `pair` of machines or more, which must answer each other in
+# time, so only one of these runs at once, and before the others when there is too little
+# CPU; `idle` has no time limits and takes what the others leave; `all` is alone.
 # shellcheck disable=SC2034 # check.sh reads it
 PARTS='
-kselftest      | 1   | check full       | guest    | one_guest 2400 -- kselftest
-engine         | 1   | check full       |          | engine check V=1
-lint           | 0   | full             |          | lint
-qtest          | 1   | quick check full |          | qtest
-engine-quick   | 1   | quick            |          | engine_quick
-core           | 1   | quick            |          | one_guest 1200 -- core
-consumers      | 1   | check full       |          | consumers_alone
-rxe            | 2   | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
-pair-rdma      | 2   | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
-pyverbs        | 1   | check full       | guest    | one_guest 1200 -- tools cm pyverbs
-kernel         | 1   | check full       | guest    | one_guest 1200 -- eth kverbs soak
-consumers-pair | 2   | check full       |          | consumers_together
-rxe-loss       | 2   | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
-pair           | 2   | check full       | pair     | machines 2 -- pair.sh
-pair-loss      | 2   | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss
-matrix         | 1   | check full       | guest    | one_guest 2400 -- matrix
-wire           | 2   | check full       | pair     | wire --link dgram
-rxe-wire       | 2   | check full       | rxe      | wire --nic-b virtio --link udp
-mcast          | 2   | check full       | pair     | mcast
-mw2a           | 1   | check full       | variants | one_guest 1200 --device-arg mw2a=on --env MW_TYPE_2A=1 -- kselftest mw inval stress
-iommu          | 1   | full             | variants | one_guest 2400 --iommu -- kselftest
-no-dm          | 1   | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
-eth-alone      | 1   | full             | variants | one_guest 1200 --setup eth -- eth-alone
-asan-qemu      | 1   | full             | variants | one_guest 3600 --debug-qemu -- kselftest
-asan-qtest     | 1   | full             | variants | qtest --debug
-nightly        | 1   | full             |          | engine nightly V=1
-soak-guest     | 1   | full             |          | soak_guest
-conformance    | all | check full       |          | conformance
-soak           | 1   |                  |          | soak
-guest          | 1   |                  |          | sections
+rxe            | pair | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
+pair-rdma      | pair | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
+pair           | pair | check full       | pair     | machines 2 -- pair.sh
+pair-loss      | pair | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss
+consumers-pair | pair | check full       |          | consumers_together
+wire           | pair | check full       | pair     | wire --link dgram
+rxe-wire       | pair | check full       | rxe      | wire --nic-b virtio --link udp
+rxe-loss       | pair | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
+mcast          | pair | check full       | pair     | mcast
+kselftest      | one  | check full       | guest    | one_guest 2400 -- kselftest
+consumers      | one  | check full       |          | consumers_alone
+engine         | one  | check full       |          | engine check V=1
+pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
+kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
+matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
+mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --env MW_TYPE_2A=1 -- kselftest mw inval stress
+qtest          | one  | quick check full |          | qtest
+lint           | idle | full             |          | lint
+engine-quick   | one  | quick            |          | engine_quick
+core           | one  | quick            |          | one_guest 1200 -- core
+iommu          | one  | full             | variants | one_guest 2400 --iommu -- kselftest
+no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
+eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
+asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu -- kselftest
+asan-qtest     | one  | full             | variants | qtest --debug
+nightly        | one  | full             |          | engine nightly V=1
+soak-guest     | one  | full             |          | soak_guest
+conformance    | all  | check full       |          | conformance
+soak           | one  |                  |          | soak
+guest          | one  |                  |          | sections
 '
 # Of a copy, so that no objects end up in the source tree.
 engine()
