@@ -40,8 +40,8 @@ static bool qhca_dma_rw(QHCAState *s, uint64_t addr, void *buf, size_t len,
     AddressSpace *as = qhca_dma_space(s, &off);
 
     /* Has a full barrier in front, so accesses are seen in order. */
-    if (!wraps && dma_memory_rw(as, off, buf, len, dir, qhca_dma_attrs) ==
-                  MEMTX_OK) {
+    if (!wraps && !s->gone &&
+        dma_memory_rw(as, off, buf, len, dir, qhca_dma_attrs) == MEMTX_OK) {
         return true;
     }
     trace_qhca_dma_fail(s->id, addr, len, dir == DMA_DIRECTION_FROM_DEVICE);
@@ -73,7 +73,7 @@ static uint64_t *qhca_dma_map_atomic(QHCAState *s, uint64_t addr)
     ram_addr_t unused;
     void *p;
 
-    if (addr % sizeof(uint64_t) ||
+    if (addr % sizeof(uint64_t) || s->gone ||
         !dma_memory_valid(as, off, len, DMA_DIRECTION_TO_DEVICE,
                           qhca_dma_attrs)) {
         goto fail;

