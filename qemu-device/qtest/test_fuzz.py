@@ -5,7 +5,6 @@ QHCA_FUZZ_SEEDS=FIRST-LAST runs other seeds than the few of a normal run; with
 a sanitizer build (scripts/build-qemu.sh --debug) it is worth the time.
 """
 
-import os
 import random
 import struct
 
@@ -13,6 +12,7 @@ import contract as c
 from fixture import MAC_BYTES, equal, running_two
 from hca import NO_MEMORY, PAGE, wait_for
 from rc import Port, connected
+from seeds import each_seed
 
 STEPS = 600
 
@@ -238,9 +238,4 @@ def run_seed(qemu, seed):
 
 def test_random(qemu):
     """random commands, rings, doorbells and registers on two devices"""
-    first, _, last = os.environ.get("QHCA_FUZZ_SEEDS", "1-4").partition("-")
-    for seed in range(int(first), int(last or first) + 1):
-        try:
-            run_seed(qemu, seed)
-        except Exception as e:
-            raise AssertionError("seed %d" % seed) from e
+    each_seed("1-4", lambda seed: run_seed(qemu, seed))
