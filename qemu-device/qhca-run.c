@@ -166,7 +166,8 @@ static bool qhca_net_can_take(void *opaque, bool urgent)
 {
     QHCAState *s = opaque;
 
-    return !s->busy && !s->gone && (urgent || qhca_engine_can_receive(s->engine));
+    return !s->busy && !s->gone &&
+           (urgent || qhca_engine_can_receive(s->engine));
 }
 
 /* A message may change the network: it waits until that is off the stack. */
