@@ -85,12 +85,6 @@ uint32_t qhca_table_add(struct qhca_table *t, void *obj);
 void *qhca_table_get(const struct qhca_table *t, uint32_t number);
 /* Takes the object of a number that is in use out of the table. */
 void qhca_table_del(struct qhca_table *t, uint32_t number);
-/* The object in slot @i, or NULL; for (i = 0; i < t->size; i++). */
-static inline void *qhca_table_at(const struct qhca_table *t, uint32_t i)
-{
-    return t->slot[i];
-}
-
 /* The object in slot *@i or the next one that has any; *@i goes behind it. */
 static inline void *qhca_table_next(const struct qhca_table *t, uint32_t *i)
 {
@@ -104,7 +98,7 @@ static inline void *qhca_table_next(const struct qhca_table *t, uint32_t *i)
     return NULL;
 }
 
-/* Visits the objects of @t; the one at hand may be deleted. */
+/* Visits every object of @t; the body may delete the one it is given. */
 #define qhca_table_each(t, obj) \
     for (uint32_t i_ = 0; ((obj) = qhca_table_next((t), &i_)) != NULL;)
 

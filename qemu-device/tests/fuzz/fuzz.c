@@ -224,16 +224,18 @@ static uint64_t check_qp(const struct qhca_qp *qp)
            (qp->rq.mem.block ? qp->rq.mem.num_blocks : 0);
 }
 
-/* Calls @check for each object of a table; the sum of the answers. */
+/* Adds up what @check says of each object; there are as many as are in use. */
 #define FOR_ALL(table, type, check, sum) \
-    for (uint32_t i = 0, left = (table)->used; left > 0; i++) { \
-        type *obj = qhca_table_at(table, i); \
-        REQUIRE(i < (table)->size); \
-        if (obj) { \
-            left--; \
+    do { \
+        uint32_t left = (table)->used; \
+        type *obj; \
+        \
+        qhca_table_each(table, obj) { \
             sum += check(obj); \
+            left--; \
         } \
-    }
+        REQUIRE(left == 0); \
+    } while (0)
 
 static uint64_t check_cq(const struct qhca_cq *cq)
 {
@@ -257,21 +259,19 @@ static uint64_t check_mr(const struct qhca_mr *mr)
 static void check_windows(struct qhca_engine *e)
 {
     uint64_t bound = 0, on_qps = 0, at_regions = 0, at_qps = 0;
+    const struct qhca_mr *mr;
+    const struct qhca_qp *qp;
 
-    for (uint32_t i = 0; i < e->memory->mr.size; i++) {
-        const struct qhca_mr *mr = qhca_table_at(&e->memory->mr, i);
-
-        if (mr && mr->window && mr->valid) {
+    qhca_table_each(&e->memory->mr, mr) {
+        if (mr->window && mr->valid) {
             REQUIRE(qhca_mr_get(e, mr->region->key) == mr->region);
             bound++;
             on_qps += mr->window != QHCA_MW_1;
         }
-        at_regions += mr ? mr->windows : 0;
+        at_regions += mr->windows;
     }
-    for (uint32_t i = 0; i < e->qps->table.size; i++) {
-        const struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
-
-        at_qps += qp ? qp->user.windows : 0;
+    qhca_table_each(&e->qps->table, qp) {
+        at_qps += qp->user.windows;
     }
     REQUIRE(bound == at_regions && on_qps == at_qps);
 }
@@ -280,23 +280,20 @@ static void check_windows(struct qhca_engine *e)
 static void check_domains(struct qhca_engine *e)
 {
     uint64_t users = 0, in_one = 0;
+    const struct qhca_xrcd *xrcd;
+    const struct qhca_srq *srq;
+    const struct qhca_qp *qp;
 
-    for (uint32_t i = 0; i < e->receive->xrcd.size; i++) {
-        const struct qhca_xrcd *xrcd = qhca_table_at(&e->receive->xrcd, i);
-
-        users += xrcd ? xrcd->base.users : 0;
+    qhca_table_each(&e->receive->xrcd, xrcd) {
+        users += xrcd->base.users;
     }
-    for (uint32_t i = 0; i < e->receive->srq.size; i++) {
-        const struct qhca_srq *srq = qhca_table_at(&e->receive->srq, i);
-
-        in_one += srq && srq->xrcd;
-        REQUIRE(!srq || !srq->xrcd == !srq->cq);
+    qhca_table_each(&e->receive->srq, srq) {
+        in_one += srq->xrcd != NULL;
+        REQUIRE(!srq->xrcd == !srq->cq);
     }
-    for (uint32_t i = 0; i < e->qps->table.size; i++) {
-        const struct qhca_qp *qp = qhca_table_at(&e->qps->table, i);
-
-        in_one += qp && qp->xrcd;
-        REQUIRE(!qp || !qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
+    qhca_table_each(&e->qps->table, qp) {
+        in_one += qp->xrcd != NULL;
+        REQUIRE(!qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
     }
     REQUIRE(users == in_one);
 }
