@@ -180,7 +180,18 @@ extern struct guest *sim_machine[SIM_MAX_NODES];    /* NULL: not needed yet */
 /* Everything a schedule needs, as its seed wants it. */
 void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
 
-/* ---- sim.c, sim_wr.c, sim_uc.c ---- */
+/* ---- sim_uc.c ---- */
+
+/* What the models of UC and UD have in common. */
+void sim_unreliable_put_recv(struct sim *s, struct sim_qp *q);
+void sim_unreliable_judge_send(struct sim *s, struct sim_qp *q,
+                               const struct qhca_cqe *c);
+/* Counts receive WR @i as done; true: it succeeded, so a message has come. */
+bool sim_unreliable_received(struct sim *s, struct sim_qp *q,
+                             const struct qhca_cqe *c, unsigned *i);
+bool sim_unreliable_complete(const struct sim_qp *q);
+
+/* ---- sim.c, sim_wr.c ---- */
 
 /* Plays a schedule; false: an invariant did not hold, and was reported. */
 bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind);

@@ -58,7 +58,7 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     }
 }
 
-static void put_recv(struct sim *s, struct sim_qp *q)
+void sim_unreliable_put_recv(struct sim *s, struct sim_qp *q)
 {
     unsigned i = q->rr_posted++;
     uint32_t cut = sim_rand(s, q->rr_room[i] + 1);
@@ -84,8 +84,8 @@ static bool may_succeed(const struct sim_qp *q, unsigned i, bool signaled)
            !(q->wr[i].wr.flags & QHCA_WQE_SIGNALED) == !signaled;
 }
 
-static void judge_send(struct sim *s, struct sim_qp *q,
-                       const struct qhca_cqe *c)
+void sim_unreliable_judge_send(struct sim *s, struct sim_qp *q,
+                               const struct qhca_cqe *c)
 {
     bool ok;
     unsigned i;
@@ -95,7 +95,7 @@ static void judge_send(struct sim *s, struct sim_qp *q,
     }
     for (; q->done < i; q->done++) {
         if (!may_succeed(q, q->done, false)) {
-            sim_fail(s, "no CQE of UC WR %u", q->done);
+            sim_fail(s, "no CQE of WR %u", q->done);
         }
     }
     q->done = q->freed = i + 1;
@@ -114,7 +114,7 @@ static void judge_send(struct sim *s, struct sim_qp *q,
         break;
     }
     if (!ok) {
-        sim_fail(s, "UC WR %u status %u", i, c->status);
+        sim_fail(s, "WR %u status %u", i, c->status);
     }
 }
 
@@ -136,19 +136,26 @@ static bool is_message(struct sim_qp *q, unsigned rr, const struct sim_wr *w,
                              w->len, w->seed);
 }
 
+bool sim_unreliable_received(struct sim *s, struct sim_qp *q,
+                             const struct qhca_cqe *c, unsigned *i)
+{
+    if (!sim_recv_in_order(s, q, c, i)) {
+        return false;
+    }
+    q->rr_done++;
+    if (c->status != QHCA_WC_SUCCESS &&
+        (c->status != QHCA_WC_WR_FLUSH_ERR || !q->may_fail)) {
+        sim_fail(s, "receive WR %u status %u", *i, c->status);
+    }
+    return c->status == QHCA_WC_SUCCESS;
+}
+
 static void judge_recv(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c)
 {
     unsigned i, m;
 
-    if (!sim_recv_in_order(s, q, c, &i)) {
-        return;
-    }
-    q->rr_done++;
-    if (c->status != QHCA_WC_SUCCESS) {
-        if (c->status != QHCA_WC_WR_FLUSH_ERR || !q->may_fail) {
-            sim_fail(s, "UC receive WR %u status %u", i, c->status);
-        }
+    if (!sim_unreliable_received(s, q, c, &i)) {
         return;
     }
     /* If several look alike, the earliest leaves the most for those to come. */
@@ -162,7 +169,7 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
              q->received);
 }
 
-static bool complete(const struct sim_qp *q)
+bool sim_unreliable_complete(const struct sim_qp *q)
 {
     return q->failed || (q->done == q->num_wr && !q->held && !q->sqe);
 }
@@ -202,9 +209,9 @@ static void check_memory(struct sim *s, struct sim_qp *q)
 
 const struct sim_model sim_uc = {
     .plan = plan,
-    .put_recv = put_recv,
-    .judge_send = judge_send,
+    .put_recv = sim_unreliable_put_recv,
+    .judge_send = sim_unreliable_judge_send,
     .judge_recv = judge_recv,
-    .complete = complete,
+    .complete = sim_unreliable_complete,
     .check_memory = check_memory,
 };

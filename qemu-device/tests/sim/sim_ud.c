@@ -64,14 +64,7 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
 {
     unsigned i, m, most = s->net->dup ? 2 : 1;
 
-    if (!sim_recv_in_order(s, q, c, &i)) {
-        return;
-    }
-    q->rr_done++;
-    if (c->status != QHCA_WC_SUCCESS) {
-        if (c->status != QHCA_WC_WR_FLUSH_ERR || !q->may_fail) {
-            sim_fail(s, "UD receive WR %u status %u", i, c->status);
-        }
+    if (!sim_unreliable_received(s, q, c, &i)) {
         return;
     }
     q->rr_filled[i] = true;
@@ -104,27 +97,11 @@ static void check_memory(struct sim *s, struct sim_qp *q)
     }
 }
 
-static void put_recv(struct sim *s, struct sim_qp *q)
-{
-    sim_uc.put_recv(s, q);
-}
-
-static void judge_send(struct sim *s, struct sim_qp *q,
-                       const struct qhca_cqe *c)
-{
-    sim_uc.judge_send(s, q, c);
-}
-
-static bool complete(const struct sim_qp *q)
-{
-    return sim_uc.complete(q);
-}
-
 const struct sim_model sim_ud = {
     .plan = plan,
-    .put_recv = put_recv,
-    .judge_send = judge_send,
+    .put_recv = sim_unreliable_put_recv,
+    .judge_send = sim_unreliable_judge_send,
     .judge_recv = judge_recv,
-    .complete = complete,
+    .complete = sim_unreliable_complete,
     .check_memory = check_memory,
 };
