@@ -74,3 +74,30 @@ void start_shared(unsigned log, unsigned sges, unsigned pairs,
         rc_connect(&tx[i], &rx[i]);
     }
 }
+
+struct qhca_cqe done(unsigned i, unsigned status)
+{
+    return rc_expect(&qp.scq, 0x1000 + i, status);
+}
+
+void no_event(void)
+{
+    struct qhca_eqe e = { 0 };
+
+    if (eq_next(&node.async, &e)) {
+        tap_note("event %u", e.type);
+        CHECK(!"no event");
+    }
+}
+
+bool memory_is(uint64_t off, size_t len, uint8_t byte)
+{
+    const uint8_t *p = guest_ptr(g, node.mr.addr + off, len);
+
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] != byte) {
+            return false;
+        }
+    }
+    return true;
+}

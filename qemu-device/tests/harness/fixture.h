@@ -27,6 +27,13 @@ void start_alone(const struct rc_opts *o);
 /* @qp and @peer, both on @node, connected. */
 void start_pair(const struct rc_opts *o);
 
+/* The next CQE of @qp's sends; their wr_ids are 0x1000 + posting order. */
+struct qhca_cqe done(unsigned i, unsigned status);
+/* No asynchronous event waits. */
+void no_event(void);
+/* Whether @len bytes at @off of @node's region are all @byte. */
+bool memory_is(uint64_t off, size_t len, uint8_t byte);
+
 #define SHARED_MAX  3
 
 extern struct gsrq srq;

@@ -5,8 +5,8 @@
  * (IBTA 10.8.3).
  */
 #include "harness/debug.h"
-#include "harness/fixture.h"
 #include "harness/keys.h"
+#include "harness/scripted.h"
 
 #define RW      (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
                  QHCA_ACCESS_REMOTE_READ)
@@ -31,15 +31,6 @@ static bool usable(uint32_t key)
     return key_allows(g, node.pdn, qp.qpn, key, IOVA, 1, 0);
 }
 
-static void put(uint8_t opcode, uint32_t len)
-{
-    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
-
-    wr.raddr = 0x10000;
-    wr.rkey = 0xcafe;
-    rc_put(&qp, &wr);
-}
-
 static void put_reg(uint32_t key, unsigned flags)
 {
     struct rc_wr wr = wr_reg(&qp, &f, key, IOVA, RW);
@@ -53,26 +44,6 @@ static void put_inv(uint32_t key)
     struct rc_wr wr = wr_inv(&qp, QHCA_WR_LOCAL_INV, key);
 
     rc_put(&qp, &wr);
-}
-
-static void go(void)
-{
-    rc_ring(&qp);
-    guest_settle(g);
-}
-
-/* WRs are numbered 0x1000 + posting order. */
-static void done(unsigned i, unsigned status)
-{
-    rc_expect(&qp.scq, 0x1000 + i, status);
-}
-
-static void answer_read(uint32_t psn, size_t len)
-{
-    static const uint8_t data[4096];
-    struct roce_packet p = peer_packet(&qp, RC_READ_RESP_ONLY, psn);
-
-    peer_inject(&qp, &p, data, len);
 }
 
 /* REG_MR waits for nobody, but completes in its turn (B-064). */
@@ -140,7 +111,7 @@ static void fence(void)
     put_reg(f.key, QHCA_WQE_FENCE);
     go();
     CHECK(!usable(f.key));
-    answer_read(PSN, 100);
+    answer_read(RC_READ_RESP_ONLY, PSN, 100);
     CHECK(usable(f.key));
     done(0, QHCA_WC_SUCCESS);
     done(1, QHCA_WC_SUCCESS);

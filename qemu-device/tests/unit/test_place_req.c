@@ -33,12 +33,6 @@ static void post(uint8_t opcode)
     guest_settle(g);
 }
 
-/* WRs are numbered 0x1000 + posting order. */
-static struct qhca_cqe done(unsigned i, unsigned status)
-{
-    return rc_expect(&qp.scq, 0x1000 + i, status);
-}
-
 static void answer(uint8_t opcode, uint32_t psn, size_t len)
 {
     static const uint8_t data[1024];

@@ -4,12 +4,10 @@
  * to D-055, and the line of answers.
  */
 #include "harness/debug.h"
-#include "harness/fixture.h"
+#include "harness/scripted.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define MTU     1024
-
-static uint8_t data[MTU];
 
 static void start(uint8_t dest_rd_atomic)
 {
@@ -17,24 +15,6 @@ static void start(uint8_t dest_rd_atomic)
 
     o.dest_rd_atomic = dest_rd_atomic;
     start_alone(&o);
-}
-
-static struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
-                                  uint32_t dma_len)
-{
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
-
-    p.va = node.mr.addr + off;
-    p.rkey = node.mr.key;
-    p.dma_len = dma_len;
-    return p;
-}
-
-static void inject(uint8_t opcode, uint32_t psn, size_t len)
-{
-    struct roce_packet p = request(opcode, psn, 0, (uint32_t)len);
-
-    peer_inject(&qp, &p, data, len);
 }
 
 static void inject_read(uint32_t psn, uint64_t off, uint32_t len)
@@ -50,14 +30,6 @@ static void inject_add(uint32_t psn, uint64_t add)
 
     p.swap_add = add;
     peer_inject(&qp, &p, NULL, 0);
-}
-
-static void expect_ack(uint32_t psn, uint32_t msn)
-{
-    struct roce_packet p = peer_expect(&qp, RC_ACKNOWLEDGE, psn);
-
-    CHECK_EQ(p.syndrome, AETH_ACK);
-    CHECK_EQ(p.msn, msn);
 }
 
 static void test_send_write(void)

@@ -5,80 +5,10 @@
  */
 #include <stdio.h>
 
-#include "harness/fixture.h"
+#include "harness/scripted.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define MTU     1024
-
-static uint8_t data[4096];
-
-static void start(const struct rc_opts *o, unsigned state)
-{
-    start_in(o, state);
-    for (size_t i = 0; i < sizeof(data); i++) {
-        data[i] = (uint8_t)(i * 3 + 1);
-    }
-}
-
-/* A request at @off of the node's memory; RETH and AtomicETH as fits. */
-static struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
-                                  uint32_t dma_len)
-{
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
-
-    p.va = node.mr.addr + off;
-    p.rkey = node.mr.key;
-    p.dma_len = dma_len;
-    return p;
-}
-
-static void inject(uint8_t opcode, uint32_t psn, size_t len)
-{
-    struct roce_packet p = request(opcode, psn, 0, (uint32_t)len);
-
-    peer_inject(&qp, &p, data, len);
-}
-
-static void expect_ack(uint32_t psn, uint32_t msn)
-{
-    struct roce_packet p = peer_expect(&qp, RC_ACKNOWLEDGE, psn);
-
-    CHECK_EQ(p.syndrome, AETH_ACK);
-    CHECK_EQ(p.msn, msn);
-    CHECK(!p.ackreq);                                           /* D-010 */
-}
-
-static void expect_nak(uint8_t syndrome, uint32_t psn)
-{
-    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, psn).syndrome, syndrome);
-}
-
-/* Refused for good: NAK, ERR, one event or none, then silence. */
-static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
-{
-    struct qhca_eqe e;
-
-    expect_nak(syndrome, psn);
-    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    if (event) {
-        eq_expect(&node.async, event, qp.qpn);
-    }
-    CHECK(!eq_next(&node.async, &e));                           /* H-023 */
-    inject(RC_SEND_ONLY, psn, 4);
-    peer_expect_none(&qp);                                      /* D-026 */
-}
-
-static bool memory_is(uint64_t off, size_t len, uint8_t byte)
-{
-    const uint8_t *p = guest_ptr(g, node.mr.addr + off, len);
-
-    for (size_t i = 0; i < len; i++) {
-        if (p[i] != byte) {
-            return false;
-        }
-    }
-    return true;
-}
 
 /* WRITE: RETH lengths, keys, ranges, rights (I-004, I-007, I-029). */
 static void test_remote_errors(void)
@@ -105,7 +35,7 @@ static void test_remote_errors(void)
                 nak = AETH_NAK_INV_REQ;                         /* I-013 */
                 event = QHCA_EVENT_QP_REQ_ERR;
             }
-            start(&o, QHCA_QPS_RTS);
+            start_responder(&o, QHCA_QPS_RTS);
             pd2 = what == PD ? pd_create(g) : node.pdn;
             mr = mr_create(g, pd2, 4096, what == RIGHT ?
                            QHCA_ACCESS_LOCAL_WRITE :
@@ -174,7 +104,7 @@ static void test_order(void)
 
         o.access = c[i].faults & NO_RIGHT ? 0 : REMOTE_ALL;
         o.dest_rd_atomic = c[i].faults & NO_RESOURCE ? 0 : 4;
-        start(&o, QHCA_QPS_RTS);
+        start_responder(&o, QHCA_QPS_RTS);
         p = request(c[i].op, PSN + (uint32_t)c[i].ahead, 0, c[i].dma_len);
         p.rkey ^= c[i].faults & BAD_KEY ? 1 : 0;
         peer_inject(&qp, &p, data, c[i].len);
@@ -218,7 +148,7 @@ static void test_write_lengths(void)
         struct rc_opts o = RC_OPTS;
         struct roce_packet p;
 
-        start(&o, QHCA_QPS_RTS);
+        start_responder(&o, QHCA_QPS_RTS);
         p = request(c[i].op[0], PSN, 64, c[i].dma_len);
         peer_inject(&qp, &p, data, c[i].len[0]);
         if (c[i].op[1]) {
@@ -241,7 +171,7 @@ static void test_receive_errors(void)
     struct roce_packet p;
     struct gmr ro;
 
-    start(&o, QHCA_QPS_RTS);
+    start_responder(&o, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 64, MTU + 4);
     inject(RC_SEND_FIRST, PSN, MTU);
     expect_ack(PSN, 0);
@@ -250,7 +180,7 @@ static void test_receive_errors(void)
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
     CHECK(memory_is(64 + MTU, 100, 0));
 
-    start(&o, QHCA_QPS_RTS);
+    start_responder(&o, QHCA_QPS_RTS);
     ro = mr_create(g, node.pdn, 4096, QHCA_ACCESS_REMOTE_READ);
     sge[0] = (struct qhca_seg_le) { ro.addr, 100, ro.key };
     rc_recv_raw(&qp, 1, 1, sge);
@@ -258,13 +188,13 @@ static void test_receive_errors(void)
     expect_refusal(AETH_NAK_OP, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_PROT_ERR);
 
-    start(&o, QHCA_QPS_RTS);
+    start_responder(&o, QHCA_QPS_RTS);
     rc_recv_raw(&qp, 1, 5, sge);        /* made for 4 */
     inject(RC_SEND_ONLY, PSN, 5);
     expect_refusal(AETH_NAK_OP, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
 
-    start(&o, QHCA_QPS_RTS);
+    start_responder(&o, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);
     p = request(RC_WRITE_ONLY_IMM, PSN, 0, 4);
     p.rkey ^= 1;
@@ -272,7 +202,7 @@ static void test_receive_errors(void)
     expect_refusal(AETH_NAK_ACCESS, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_ACCESS_ERR);
 
-    start(&o, QHCA_QPS_RTS);            /* the ring cannot be read (H-002) */
+    start_responder(&o, QHCA_QPS_RTS);  /* the ring cannot be read (H-002) */
     rc_recv(&qp, 1, 0, 100);
     g->bad_from = gbuf_addr(&qp.rq, 0);
     g->bad_to = g->bad_from + 64;
@@ -293,7 +223,7 @@ static void test_bad_memory(void)
         bool told = ops[i] == RC_WRITE_ONLY_IMM;
         struct roce_packet p;
 
-        start(&o, QHCA_QPS_RTS);
+        start_responder(&o, QHCA_QPS_RTS);
         rc_recv(&qp, 1, 0, 100);
         g->bad_from = node.mr.addr;
         g->bad_to = g->bad_from + 4096;
@@ -312,12 +242,12 @@ static void test_resources(void)
     struct roce_packet p;
 
     o.dest_rd_atomic = 0;
-    start(&o, QHCA_QPS_RTS);
+    start_responder(&o, QHCA_QPS_RTS);
     inject(RC_READ_REQUEST, PSN, 0);
     expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
 
     o.dest_rd_atomic = 2;
-    start(&o, QHCA_QPS_RTS);
+    start_responder(&o, QHCA_QPS_RTS);
     g->net_blocked = true;
     for (unsigned i = 0; i < 120; i++) {        /* keep the answers waiting */
         inject(RC_SEND_ONLY, PSN - 1, 1);
@@ -347,7 +277,7 @@ static void test_dereg_mid_read(void)
     unsigned n = 0;
 
     o.mtu = 1;
-    start(&o, QHCA_QPS_RTS);
+    start_responder(&o, QHCA_QPS_RTS);
     mr = mr_create(g, node.pdn, 1u << 20, REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
     p = peer_packet(&qp, RC_READ_REQUEST, PSN);
     p.va = mr.addr;

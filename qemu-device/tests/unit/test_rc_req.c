@@ -3,48 +3,16 @@
  * qhca engine tests: the RC requester against a scripted peer: what it sends,
  * and how WRs end.
  */
-#include "harness/fixture.h"
+#include "harness/scripted.h"
 
 #define PSN         0x111111u       /* sq_psn of RC_OPTS */
 #define T(code)     (4096ull << (code))
-
-static void post(uint8_t opcode, uint32_t len)
-{
-    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
-
-    wr.raddr = 0x10000;
-    wr.rkey = 0xcafe;
-    rc_post(&qp, &wr);
-    guest_settle(g);
-}
-
-/* WRs are numbered 0x1000 + posting order. */
-static void done(unsigned i, unsigned status)
-{
-    rc_expect(&qp.scq, 0x1000 + i, status);
-}
-
-static void answer_read(uint8_t opcode, uint32_t psn, size_t len)
-{
-    static const uint8_t data[4096];
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
-
-    peer_inject(&qp, &p, data, len);
-}
 
 static void answer_atomic(uint32_t psn)
 {
     struct roce_packet p = peer_packet(&qp, RC_ATOMIC_ACKNOWLEDGE, psn);
 
     peer_inject(&qp, &p, NULL, 0);
-}
-
-static void expect_dead(void)
-{
-    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    CHECK(g->deadline == UINT64_MAX);
-    peer_expect_none(&qp);
-    rc_expect_none(&qp.scq);
 }
 
 static void test_stale(void)

@@ -5,74 +5,16 @@
  */
 #include <stdio.h>
 
-#include "harness/fixture.h"
+#include "harness/scripted.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define MTU     1024
-
-static uint8_t data[4096];
-
-static void start(const struct rc_opts *o, unsigned state)
-{
-    start_in(o, state);
-    for (size_t i = 0; i < sizeof(data); i++) {
-        data[i] = (uint8_t)(i * 3 + 1);
-    }
-}
-
-/* A request at @off of the node's memory; RETH and AtomicETH as fits. */
-static struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
-                                  uint32_t dma_len)
-{
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
-
-    p.va = node.mr.addr + off;
-    p.rkey = node.mr.key;
-    p.dma_len = dma_len;
-    return p;
-}
-
-static void inject(uint8_t opcode, uint32_t psn, size_t len)
-{
-    struct roce_packet p = request(opcode, psn, 0, (uint32_t)len);
-
-    peer_inject(&qp, &p, data, len);
-}
-
-static void expect_ack(uint32_t psn, uint32_t msn)
-{
-    struct roce_packet p = peer_expect(&qp, RC_ACKNOWLEDGE, psn);
-
-    CHECK_EQ(p.syndrome, AETH_ACK);
-    CHECK_EQ(p.msn, msn);
-    CHECK(!p.ackreq);                                           /* D-010 */
-}
-
-static void expect_nak(uint8_t syndrome, uint32_t psn)
-{
-    CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, psn).syndrome, syndrome);
-}
-
-/* Refused for good: NAK, ERR, one event or none, then silence. */
-static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
-{
-    struct qhca_eqe e;
-
-    expect_nak(syndrome, psn);
-    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    if (event) {
-        eq_expect(&node.async, event, qp.qpn);
-    }
-    CHECK(!eq_next(&node.async, &e));                           /* H-023 */
-    inject(RC_SEND_ONLY, psn, 4);
-    peer_expect_none(&qp);                                      /* D-026 */
-}
 
 static void test_gap(void)
 {
     struct rc_opts o = RC_OPTS;
 
-    start(&o, QHCA_QPS_RTR);
+    start_responder(&o, QHCA_QPS_RTR);
     for (unsigned i = 0; i < 4; i++) {
         rc_recv(&qp, i, 0, 100);
     }
@@ -98,7 +40,7 @@ static void test_comm_est(void)
     struct rc_opts o = RC_OPTS;
     struct qhca_eqe e;
 
-    start(&o, QHCA_QPS_RTR);
+    start_responder(&o, QHCA_QPS_RTR);
     rc_recv(&qp, 1, 0, 100);
     rc_recv(&qp, 2, 0, 100);
     inject(RC_SEND_ONLY, PSN - 1, 1);   /* none of these is valid */
@@ -123,7 +65,7 @@ static void test_rnr(void)
         size_t len = ops[i] == RC_SEND_FIRST ? MTU : 8;
 
         o.min_rnr = (uint8_t)(5 * i + 3);
-        start(&o, QHCA_QPS_RTS);
+        start_responder(&o, QHCA_QPS_RTS);
         inject(ops[i], PSN, len);
         expect_nak((uint8_t)(AETH_RNR_NAK | o.min_rnr), PSN);   /* D-030 */
         inject(RC_SEND_ONLY, PSN + 1, 1);
@@ -189,7 +131,7 @@ static void test_sequence(void)
         uint32_t psn = PSN;
         unsigned n;
 
-        start(&o, QHCA_QPS_RTS);
+        start_responder(&o, QHCA_QPS_RTS);
         rc_recv(&qp, 1, 0, 8000);
         rc_recv(&qp, 2, 0, 8000);
         for (n = 0; n < 2 && (c[i].op[n + 1] || c[i].len[n + 1]); n++, psn++) {
@@ -218,7 +160,7 @@ static void test_bad_pad(void)
     size_t len, l3 = 14;
     uint32_t crc;
 
-    start(&o, QHCA_QPS_RTS);
+    start_responder(&o, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);
     p = peer_packet(&qp, RC_SEND_ONLY, PSN);
     p.payload_len = 8;

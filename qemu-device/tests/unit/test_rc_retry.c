@@ -3,42 +3,10 @@
  * qhca engine tests: the RC requester against a scripted peer: when it sends
  * what again, to the nanosecond.
  */
-#include "harness/fixture.h"
+#include "harness/scripted.h"
 
 #define PSN         0x111111u       /* sq_psn of RC_OPTS */
 #define T(code)     (4096ull << (code))
-
-static void post(uint8_t opcode, uint32_t len)
-{
-    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
-
-    wr.raddr = 0x10000;
-    wr.rkey = 0xcafe;
-    rc_post(&qp, &wr);
-    guest_settle(g);
-}
-
-/* WRs are numbered 0x1000 + posting order. */
-static void done(unsigned i, unsigned status)
-{
-    rc_expect(&qp.scq, 0x1000 + i, status);
-}
-
-static void answer_read(uint8_t opcode, uint32_t psn, size_t len)
-{
-    static const uint8_t data[4096];
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
-
-    peer_inject(&qp, &p, data, len);
-}
-
-static void expect_dead(void)
-{
-    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
-    CHECK(g->deadline == UINT64_MAX);
-    peer_expect_none(&qp);
-    rc_expect_none(&qp.scq);
-}
 
 static void test_timeout(void)
 {
@@ -265,7 +233,7 @@ static void test_implied(void)
     answer_read(RC_READ_RESP_FIRST, PSN + 1, 1024);
     answer_read(RC_READ_RESP_LAST, PSN + 3, 452);       /* a gap */
     p = peer_expect(&qp, RC_READ_REQUEST, PSN + 2);             /* D-006 */
-    CHECK_EQ(p.va, 0x10000 + 1024);
+    CHECK_EQ(p.va, node.mr.addr + 1024);
     CHECK_EQ(p.dma_len, 2500 - 1024);
 
     o.retry = 0;                        /* it is a retry like any other */
@@ -295,9 +263,9 @@ static void test_read_rest(void)
     answer_read(RC_READ_RESP_MIDDLE, 0, 512);
     guest_advance(g, T(10));
     p = peer_expect(&qp, RC_READ_REQUEST, 1);
-    CHECK_EQ(p.va, 0x10000 + 3 * 512);
+    CHECK_EQ(p.va, node.mr.addr + 3 * 512);
     CHECK_EQ(p.dma_len, 2100 - 3 * 512);
-    CHECK_EQ(p.rkey, 0xcafe);
+    CHECK_EQ(p.rkey, node.mr.key);
     answer_read(RC_READ_RESP_FIRST, 1, 512);
     rc_expect_none(&qp.scq);
     answer_read(RC_READ_RESP_LAST, 2, 52);

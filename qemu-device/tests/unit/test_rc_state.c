@@ -2,40 +2,10 @@
 /*
  * qhca engine tests: RC queue pairs that stop: ERR, SQD, RESET, destruction.
  */
-#include "harness/fixture.h"
+#include "harness/scripted.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define T(code) (4096ull << (code))
-
-static void post_flags(uint8_t opcode, uint32_t len, uint8_t flags)
-{
-    struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
-
-    wr.flags = flags;
-    rc_aim(&wr, &node, 0);
-    rc_post(&qp, &wr);
-    guest_settle(g);
-}
-
-static void post(uint8_t opcode, uint32_t len)
-{
-    post_flags(opcode, len, QHCA_WQE_SIGNALED);
-}
-
-static void done(unsigned i, unsigned status)
-{
-    rc_expect(&qp.scq, 0x1000 + i, status);
-}
-
-static void no_event(void)
-{
-    struct qhca_eqe e = { 0 };
-
-    if (eq_next(&node.async, &e)) {
-        tap_note("event %u", e.type);
-        CHECK(!"no event");
-    }
-}
 
 /* ---- ERR ---- */
 

@@ -28,18 +28,6 @@ static void post(uint8_t opcode)
     ring_all();
 }
 
-static void done(unsigned i, unsigned status)
-{
-    rc_expect(&qp.scq, 0x1000 + i, status);
-}
-
-static void no_event(void)
-{
-    struct qhca_eqe e = { 0 };
-
-    CHECK(!eq_next(&node.async, &e));
-}
-
 static void test_enter(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);

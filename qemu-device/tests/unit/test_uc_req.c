@@ -18,21 +18,6 @@ static void post(uint8_t opcode, uint32_t len)
     guest_settle(g);
 }
 
-static void done(unsigned i, unsigned status)
-{
-    rc_expect(&qp.scq, 0x1000 + i, status);
-}
-
-static void no_event(void)
-{
-    struct qhca_eqe e = { 0 };
-
-    if (eq_next(&node.async, &e)) {
-        tap_note("event %u", e.type);
-        CHECK(!"no event");
-    }
-}
-
 static void test_packets(void)
 {
     static const struct {

@@ -20,16 +20,6 @@ static void start(const struct rc_opts *o, unsigned state)
     }
 }
 
-static void no_event(void)
-{
-    struct qhca_eqe e = { 0 };
-
-    if (eq_next(&node.async, &e)) {
-        tap_note("event %u", e.type);
-        CHECK(!"no event");
-    }
-}
-
 /* A request whose payload is data[@from...] */
 static void inject(uint8_t opcode, uint32_t psn, size_t from, size_t len,
                    uint32_t dma_len)
@@ -46,18 +36,6 @@ static void inject(uint8_t opcode, uint32_t psn, size_t from, size_t len,
 static void inject_send(uint8_t opcode, uint32_t psn, size_t len)
 {
     inject(opcode, psn, 0, len, 0);
-}
-
-static bool memory_is(uint64_t off, size_t len, uint8_t byte)
-{
-    const uint8_t *m = guest_ptr(g, node.mr.addr + off, len);
-
-    for (size_t i = 0; i < len; i++) {
-        if (m[i] != byte) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool has_data(uint64_t off, size_t len)

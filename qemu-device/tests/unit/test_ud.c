@@ -29,11 +29,6 @@ static void post(uint8_t opcode, uint32_t len)
     post_wr(&wr);
 }
 
-static void done(unsigned i, unsigned status)
-{
-    rc_expect(&qp.scq, 0x1000 + i, status);
-}
-
 static void test_packets(void)
 {
     static const uint32_t len[] = { 0, 1, 2, 3, 4, 1000, 4096 };

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the peer that a test plays by hand against the fixture's
+ * @qp, packet by packet.
+ */
+#ifndef QHCA_TESTS_SCRIPTED_H
+#define QHCA_TESTS_SCRIPTED_H
+
+#include "fixture.h"
+
+/* ---- as the requester: @qp responds ---- */
+
+extern uint8_t data[4096];      /* payload of all requests */
+
+/* start_in(), with a pattern in @data. */
+void start_responder(const struct rc_opts *o, unsigned state);
+/* A request at @off of the node's region; RETH and AtomicETH as they apply. */
+struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
+                           uint32_t dma_len);
+/* Sends one at the start of that region. */
+void inject(uint8_t opcode, uint32_t psn, size_t len);
+void expect_ack(uint32_t psn, uint32_t msn);
+void expect_nak(uint8_t syndrome, uint32_t psn);
+/* @qp gives up: NAK, ERR, @event unless it is 0, and then nothing more. */
+void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event);
+
+/* ---- as the responder: @qp requests ---- */
+
+/* Puts a signaled WR in the send ring, both its ends in the node's region. */
+void put(uint8_t opcode, uint32_t len);
+/* Rings for what was put. */
+void go(void);
+void post(uint8_t opcode, uint32_t len);    /* put and go */
+void post_flags(uint8_t opcode, uint32_t len, uint8_t flags);
+void answer_read(uint8_t opcode, uint32_t psn, size_t len);
+/* @qp is in ERR, runs no timer, and sends and completes nothing more. */
+void expect_dead(void);
+
+#endif /* QHCA_TESTS_SCRIPTED_H */
