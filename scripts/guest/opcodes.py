@@ -1,23 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A packet of every opcode that verbs can cause, for whoever captures them.
+"""A packet of every opcode that verbs can cause, to be captured.
 
   opcodes.py PORT [SERVER]      server, or its client; QHCA_DEV and QHCA_GID name
                                 the device of each
 
-One goes through ROUNDS, each on a new pair of QPs, while the other only holds receive
-buffers and memory; then they change places. What completes with an error that is not
-expected ends the program.
+One machine goes through ROUNDS, each on a new pair of QPs, while the other only provides
+receive buffers and memory; then they change places. An unexpected error ends the program.
 """
 
-import json
 import os
-import socket
 import sys
 
-PORT, SERVER = int(sys.argv[1]), sys.argv[2:]
-# pyverbs takes its time in a slow guest, and somebody may wait for the port.
-LISTENER = None if SERVER else socket.create_server(('', PORT))
+import talk
+
+# Before the import of pyverbs, which takes a while in a slow guest: the client waits
+# for the port.
+LINK = talk.Link(*sys.argv[1:])
 
 # pylint: disable=wrong-import-position
 from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
@@ -44,7 +43,7 @@ RC_OPS = SENDS | WRITES | e.IBV_QP_EX_WITH_SEND_WITH_INV | e.IBV_QP_EX_WITH_RDMA
 
 
 def carry(call):
-    """Requests with so many bytes of payload, or of an answer."""
+    """A request with that many bytes of payload, or of answer."""
     def post(end, size):
         call(end)
         end.qp.wr_set_sge(SGE(end.mr.buf, size, end.mr.lkey))
@@ -87,7 +86,7 @@ ROUNDS = [
     ('RC', RC_OPS, [(DENIED, 4)], REFUSED),
     ('UC', SENDS | WRITES, MESSAGES, DONE),
     ('UD', SENDS, [(SEND, 6), (SEND_IMM, 7)], DONE),
-    # Between rdma_rxe and others it gets lost, see networks.rst.
+    # Between rdma_rxe and others it is dropped, see networks.rst.
     ('RC', RC_OPS, [(FLUSH, 64)], EITHER),
 ]
 
@@ -95,13 +94,12 @@ ROUNDS = [
 class End:
     """QPs, one after the other, and registered memory."""
 
-    def __init__(self, stream):
+    def __init__(self):
         self.context = Context(name=os.environ['QHCA_DEV'])
         self.pd = PD(self.context)
         self.mr = MR(self.pd, SLOT * SLOTS, RIGHTS)
         self.mr.write(bytes(range(256)) * 16, SLOT)
         self.gid = int(os.environ['QHCA_GID'])
-        self.stream = stream
         self.cq = self.qp = self.ah = self.peer = None
 
     def connect(self, kind, ops):
@@ -115,11 +113,11 @@ class End:
         attr = QPAttr(port_num=1)
         attr.qkey = QKEY
         attr.qp_access_flags = RIGHTS
-        # Where no peer is to be known, that is all; others are in INIT.
+        # A QP type without a peer is ready then; others are in INIT.
         self.qp = QPEx(self.context, init, attr)
-        self.say({'qpn': self.qp.qp_num, 'rkey': self.mr.rkey, 'addr': self.mr.buf,
+        LINK.say({'qpn': self.qp.qp_num, 'rkey': self.mr.rkey, 'addr': self.mr.buf,
                   'gid': self.context.query_gid(1, self.gid).gid})
-        self.peer = self.hear()
+        self.peer = LINK.hear()
         route = GlobalRoute(dgid=GID(self.peer['gid']), sgid_index=self.gid)
         address = AHAttr(port_num=1, is_global=1, gr=route, dlid=0)
         self.ah = AH(self.pd, attr=address) if kind == 'UD' else None
@@ -135,21 +133,12 @@ class End:
             self.qp.to_rts(attr)
         for _ in range(SLOTS):
             self.receive()
-        self.say('ready')
-        self.hear()
+        LINK.say('ready')
+        LINK.hear()
 
     def receive(self):
         """Another receive buffer."""
         self.qp.post_recv(RecvWR(sg=[SGE(self.mr.buf, SLOT, self.mr.lkey)], num_sge=1))
-
-    def say(self, what):
-        """One line of JSON to the other side."""
-        self.stream.write(json.dumps(what) + '\n')
-        self.stream.flush()
-
-    def hear(self):
-        """One from there."""
-        return json.loads(self.stream.readline())
 
     def request(self, post, size):
         """Posts one and waits for its completion; its status."""
@@ -169,36 +158,36 @@ class End:
 def ask(end):
     """Asks for everything."""
     for kind, ops, requests, may_fail in ROUNDS:
-        end.say(kind)
+        LINK.say(kind)
         end.connect(kind, ops)
         for post, size in requests:
             status = end.request(post, size)
             if (status != e.IBV_WC_SUCCESS) not in may_fail:
                 sys.exit(f'{kind}: request of {size} bytes: status {status}')
-            end.say('more')
-            end.hear()
-        end.say('done')
-        end.hear()
-    end.say('bye')
+            LINK.say('more')
+            LINK.hear()
+        LINK.say('done')
+        LINK.hear()
+    LINK.say('bye')
 
 
 def answer(end):
     """Puts a buffer back for each message."""
-    while (kind := end.hear()) != 'bye':
+    while (kind := LINK.hear()) != 'bye':
         end.connect(kind, RC_OPS if kind == 'RC' else SENDS)
-        while end.hear() != 'done':
+        while LINK.hear() != 'done':
             found, _ = end.cq.poll(1)
             for _ in range(found):
                 end.receive()
-            end.say('ok')
-        end.say('ok')
+            LINK.say('ok')
+        LINK.say('ok')
 
 
 def main():
-    """The server takes one client."""
-    sock = LISTENER.accept()[0] if LISTENER else socket.create_connection((*SERVER, PORT))
-    end = End(sock.makefile('rw', encoding='ascii'))
-    for turn in (answer, ask) if LISTENER else (ask, answer):
+    """The client asks first, then the server."""
+    LINK.open()
+    end = End()
+    for turn in (answer, ask) if LINK.listener else (ask, answer):
         turn(end)
 
 

@@ -9,11 +9,17 @@ The client writes, flushes and then publishes a word, many times over, and the
 server looks at its memory. In the end each kind of request is refused once.
 """
 
-import json
 import os
-import socket
 import sys
 
+import talk
+
+FLUSH = '--no-flush' not in sys.argv
+# Before the import of pyverbs, which takes a while in a slow guest: the client waits
+# for the port.
+LINK = talk.Link(*[arg for arg in sys.argv[1:] if not arg.startswith('--')])
+
+# pylint: disable=wrong-import-position
 from pyverbs.addr import AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
@@ -24,22 +30,20 @@ from pyverbs.wr import SGE
 import pyverbs.enums as e
 
 LENGTH = 65536
-WORD = 4096             # it stands at the start of the last page
+WORD = 4096             # at the start of the last page
 ROUNDS = 50
 RIGHTS = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_FLUSH_GLOBAL
-FLUSH = '--no-flush' not in sys.argv
 OPS = e.IBV_QP_EX_WITH_RDMA_WRITE | e.IBV_QP_EX_WITH_FLUSH | e.IBV_QP_EX_WITH_ATOMIC_WRITE
 
 
 class End:
     """A connected QP and registered memory."""
 
-    def __init__(self, stream):
+    def __init__(self):
         self.context = Context(name=os.environ['QHCA_DEV'])
         self.pd = PD(self.context)
         self.mr = MR(self.pd, LENGTH, RIGHTS)
         self.cq = CQ(self.context, 64)
-        self.stream = stream
 
     def connect(self):
         """A new QP, connected to one of the other side."""
@@ -52,9 +56,9 @@ class End:
         attr.qp_access_flags = RIGHTS | e.IBV_ACCESS_FLUSH_PERSISTENT
         self.qp = QPEx(self.context, init, attr)
         gid = int(os.environ['QHCA_GID'])
-        self.say({'qpn': self.qp.qp_num, 'rkey': self.mr.rkey, 'addr': self.mr.buf,
+        LINK.say({'qpn': self.qp.qp_num, 'rkey': self.mr.rkey, 'addr': self.mr.buf,
                   'gid': self.context.query_gid(1, gid).gid})
-        self.peer = self.hear()
+        self.peer = LINK.hear()
         route = GlobalRoute(dgid=GID(self.peer['gid']), sgid_index=gid)
         attr.ah_attr = AHAttr(port_num=1, is_global=1, gr=route, dlid=0)
         attr.dest_qp_num = self.peer['qpn']
@@ -64,17 +68,8 @@ class End:
         attr.timeout = 18          # a second: a busy host lets the peer wait
         attr.retry_cnt = attr.rnr_retry = 7
         self.qp.to_rts(attr)
-        self.say('ready')
-        self.hear()
-
-    def say(self, what):
-        """One line of JSON to the other side."""
-        self.stream.write(json.dumps(what) + '\n')
-        self.stream.flush()
-
-    def hear(self):
-        """One from there."""
-        return json.loads(self.stream.readline())
+        LINK.say('ready')
+        LINK.hear()
 
     def begin(self):
         """A batch of WRs that are signaled."""
@@ -94,7 +89,7 @@ class End:
         return status
 
     def flush(self, length, kind, level):
-        """One of those."""
+        """Adds a FLUSH to the batch."""
         self.qp.wr_flush(self.peer['rkey'], self.peer['addr'], length, kind, level)
 
 
@@ -105,7 +100,7 @@ def expect(what, got, want):
 
 
 def word(n):
-    """What is published in round n."""
+    """The word published in round n."""
     return bytes([n]) * 8
 
 
@@ -146,39 +141,33 @@ def client(end):
     end.connect()
     for n in range(1, ROUNDS + 1):
         publish(end, n)
-        end.say(n)
-        expect('the server', end.hear(), n)
+        LINK.say(n)
+        expect('the server', LINK.hear(), n)
     for request, status in REFUSED:
         expect(request.__name__, request(end), status)
-        end.say('again')
+        LINK.say('again')
         end.connect()
     publish(end, 1)
-    end.say('bye')
+    LINK.say('bye')
 
 
 def server(end):
-    """Looks at what has come, each time it is told to."""
+    """Checks its memory each time the client says so."""
     end.connect()
-    while (n := end.hear()) != 'bye':
+    while (n := LINK.hear()) != 'bye':
         if n == 'again':
             end.connect()
             continue
         data = end.mr.read(LENGTH, 0)
         expect('data', data[:LENGTH - WORD], bytes([n]) * (LENGTH - WORD))
         expect('word', data[LENGTH - WORD:], word(n) + bytes(WORD - 8))
-        end.say(n)
+        LINK.say(n)
 
 
 def main():
     """The server takes one client."""
-    words = [arg for arg in sys.argv[1:] if not arg.startswith('--')]
-    port = int(words[0])
-    if len(words) > 1:
-        sock = socket.create_connection((words[1], port))
-        client(End(sock.makefile('rw', encoding='ascii')))
-    else:
-        sock = socket.create_server(('', port)).accept()[0]
-        server(End(sock.makefile('rw', encoding='ascii')))
+    LINK.open()
+    (server if LINK.listener else client)(End())
 
 
 main()
