@@ -5,11 +5,10 @@
 
 # name | kind | runs it is in | its group | command
 #
-# JOBS of them run at once, in this order as far as they fit: pairs first, then what takes
-# long.
-# kind: `one` machine or none; a `pair` of machines or more, which must answer each other in
-# time, so only one of these runs at once, and before the others when there is too little
-# CPU; `idle` has no time limits and takes what the others leave; `all` is alone.
+# JOBS parts run at once, in this order as far as they fit: pairs first, then the long ones.
+# kind: `one` machine or none; `pair`: two machines or more, which must answer each other in
+# time, so only one of these runs at once, with priority over the others when CPU is short;
+# `idle`: no time limits, takes the CPU that the others leave; `all`: runs alone.
 # shellcheck disable=SC2034 # check.sh reads it
 PARTS='
 rxe            | pair | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
@@ -43,7 +42,7 @@ conformance    | all  | check full       |          | conformance
 soak           | one  |                  |          | soak
 guest          | one  |                  |          | sections
 '
-# Of a copy, so that no objects end up in the source tree.
+# On a copy, so that no objects end up in the source tree.
 engine()
 {
 	local tree=$QHCA_CACHE/engine-tree
@@ -64,7 +63,7 @@ engine_quick() { engine check V=1 TESTS='--suite unit' && counted engine soak CO
 
 soak() { counted engine soak COUNT="${COUNT:-}" SEED="${SEED:-}"; }
 
-# counted COMMAND…: with the sum that it has not got.
+# counted COMMAND…: adds the totals that it does not print.
 counted()
 {
 	local rc=0 out
@@ -78,7 +77,7 @@ counted()
 
 lint() { "$QHCA_TOP/scripts/lint.sh"; }
 
-# qtest [--debug]: of the QEMU that build-qemu.sh makes with these options.
+# qtest [--debug]: with the QEMU that build-qemu.sh makes with these options.
 qtest()
 {
 	local qemu
@@ -86,22 +85,29 @@ qtest()
 	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64"
 }
 
-# one_guest SECONDS [OPTION…] -- SECTION…: guest/check.sh in one machine.
-one_guest()
+# split_options OPTION… -- REST…: into the arrays options and rest of the caller.
+split_options()
 {
-	local limit=$1 options=()
-	shift
+	options=()
 	while [ "$1" != -- ]; do
 		options+=("$1")
 		shift
 	done
-	shift
-	# shellcheck disable=SC2086 # a list of options
-	"$QHCA_TOP/scripts/vm" run --strict --timeout "$limit" "${options[@]}" $VMFLAGS -- \
-		/opt/qhca/guest/check.sh "$@"
+	rest=("${@:2}")
 }
 
-# Those that check.sh was asked for.
+# one_guest SECONDS [OPTION…] -- SECTION…: guest/check.sh in one machine.
+one_guest()
+{
+	local limit=$1 options rest
+	shift
+	split_options "$@"
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" run --strict --timeout "$limit" "${options[@]}" $VMFLAGS -- \
+		/opt/qhca/guest/check.sh "${rest[@]}"
+}
+
+# The sections that check.sh was asked for.
 # shellcheck disable=SC2086 # a list
 sections() { one_guest 1800 -- $WORDS; }
 
@@ -111,20 +117,16 @@ soak_guest()
 	one_guest $((seconds ? seconds + 600 : 1 << 30)) --env SOAK_SECONDS=$seconds -- soak
 }
 
-# machines COUNT [OPTION…] -- SCRIPT [ARGUMENT…]: all of them run the script, and
-# the results of all count.
+# machines COUNT [OPTION…] -- SCRIPT [ARGUMENT…]: all of them run the script, and all
+# results count.
 machines()
 {
-	local count=$1 options=()
+	local count=$1 options rest
 	shift
-	while [ "$1" != -- ]; do
-		options+=("$1")
-		shift
-	done
-	shift
+	split_options "$@"
 	# shellcheck disable=SC2086 # a list of options
 	"${WHERE[@]}" "$QHCA_TOP/scripts/vm" net -n "$count" --strict --timeout 1200 "${options[@]}" $VMFLAGS -- \
-		/opt/qhca/guest/"$1" "${@:2}"
+		/opt/qhca/guest/"${rest[0]}" "${rest[@]:1}"
 }
 
 # In a network namespace of its own, where there is a bridge.
@@ -144,7 +146,7 @@ mcast()
 	machines 3 --link $link -- net-mcast.sh
 }
 
-# wire [OPTION…]: two machines, and a judge of what went between them.
+# wire [OPTION…]: two machines, and capture.py on the frames between them.
 wire()
 {
 	local file rc=0
@@ -155,7 +157,7 @@ wire()
 	return $rc
 }
 
-# Which statements have been tested by the parts that have ended.
+# Which statements the parts that have ended have tested.
 conformance() { "$QHCA_TOP/scripts/conformance.py" --results "$RUN"; }
 
 # ---- consumers of guest/consumers/list, with what check.sh was asked for: FULL,
@@ -163,7 +165,8 @@ conformance() { "$QHCA_TOP/scripts/conformance.py" --results "$RUN"; }
 
 CONSUMERS=$QHCA_TOP/scripts/guest/consumers/list
 
-# listed MACHINES [NAME…]: of those named, or of all that this run is for.
+# listed MACHINES [NAME…]: the consumers named, or all of this run, that need as many
+# machines.
 listed()
 {
 	local count=$1 name machines when _
@@ -180,7 +183,7 @@ listed()
 	done <"$CONSUMERS"
 }
 
-# What each of them has reported, for consumers.py.
+# Keeps what each of them has reported, for consumers.py.
 keep()
 {
 	local out=$1 dir=$QHCA_CACHE/consumers/${DEVICE:+rxe-}${FULL:-check} name
@@ -208,8 +211,7 @@ consumers_run()
 	return $rc
 }
 
-# consumers_in MACHINES: rdma_rxe may take its machine down, so each has one of its
-# own there.
+# consumers_in MACHINES: with rdma_rxe each gets its own machine, which it may crash.
 consumers_in()
 {
 	local count=$1 names name rc=0
