@@ -85,9 +85,9 @@ u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector);
 int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector);
 /* True from the moment the device is known dead: FATAL, timeout, or unplugged. */
 bool qhca_is_dead(struct qhca_dev *dev);
-/* True when a dead device is known to do no more DMA: memory can be given back. */
+/* True when a dead device is known to do no more DMA, so memory can be freed. */
 bool qhca_is_quiet(struct qhca_dev *dev);
-/* Makes sure of that. The device is dead; context: process. */
+/* Stops DMA of a dead device. Context: process. */
 void qhca_health_quiesce(struct qhca_dev *dev);
 /* Device clock, ns. */
 u64 qhca_read_clock(struct qhca_dev *dev);
@@ -96,7 +96,7 @@ phys_addr_t qhca_dm_phys(struct qhca_dev *dev);
 size_t qhca_dm_size(struct qhca_dev *dev);
 
 /**
- * struct qhca_mbox - what goes along with a command beyond its 48 bytes
+ * struct qhca_mbox - data of a command beyond its 48 bytes
  * @in: copied to the mailbox before the command, or NULL
  * @in_len: bytes of @in, at most QHCA_PAGE_SIZE
  * @out: filled from the mailbox after success, or NULL
@@ -129,7 +129,7 @@ int qhca_cmd_exec(struct qhca_dev *dev, struct qhca_cmd *cmd,
 
 /* qhca_cmd_obj - qhca_cmd_exec() for the commands that take an object only. */
 int qhca_cmd_obj(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
-/* The same for an object that has to go: a device that refuses is stopped. */
+/* The same for an object that must go: a device that refuses is stopped. */
 void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
 
 /**
@@ -170,7 +170,8 @@ int qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq);
 void qhca_cq_destroy_nofail(struct qhca_dev *dev, struct qhca_cq_core *cq);
 
 /**
- * qhca_register_events - hear of every asynchronous event but COMP and CQ_ERR
+ * qhca_register_events - be told of every asynchronous event but COMP and
+ * CQ_ERR
  *
  * The notifier is called in hard IRQ context (or from the health work in process context for
  * QHCA_EVENT_DEVICE_FATAL) with an enum qhca_event as action and a pointer to

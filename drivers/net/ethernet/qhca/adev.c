@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: the auxiliary device that qhca_ib binds to, and what belongs to its function. */
+/*
+ * qhca.ko: the auxiliary device that qhca_ib binds to, and what it may ask of
+ * its function.
+ */
 #include <linux/slab.h>
 
 #include "qhca.h"

@@ -10,9 +10,8 @@
 /* ---- NAPI ---- */
 
 /*
- * An arm reports CQEs that are younger than it only, so those that came before
- * have to be looked for after it. The register read makes sure that the device has
- * acted on the arm by then.
+ * An arm reports only CQEs written after it, so look for older ones after arming.
+ * The register read makes sure that the arm has taken effect by then.
  */
 static bool qhca_eth_arm(struct qhca_chan *chan)
 {
@@ -33,9 +32,9 @@ static int qhca_eth_poll(struct napi_struct *napi, int budget)
 	if (!budget)
 		return 0;
 	done = qhca_rx_poll(chan, budget);
-	/* In each poll, for under load there is none that does not use up its budget. */
+	/* In each poll: under load every one uses up its budget. */
 	filled = closing || qhca_rxq_fill(chan);
-	/* Without buffers no frame would come to make us try for some again. */
+	/* Without buffers no frame would arrive and trigger the next attempt. */
 	if (done == budget || !filled)
 		return budget;
 	/* From here on only qhca_chan_silence() keeps the channel alive. */
@@ -53,7 +52,7 @@ static void qhca_chan_kick(struct qhca_chan *chan)
 
 /* ---- queues ---- */
 
-/* In the place of a queue of that direction, if there is one. */
+/* Replaces the queue of that direction, if there is one. */
 static int qhca_ethq_create(struct qhca_nic *nic, enum qhca_eth_dir dir,
 			    const struct qhca_cmd_create_ethq *body, u32 *number)
 {
@@ -67,7 +66,7 @@ static int qhca_ethq_create(struct qhca_nic *nic, enum qhca_eth_dir dir,
 	return qhca_cmd_exec(nic->dev, &cmd, NULL, number);
 }
 
-/* Object number 0 is none: a queue that does not exist may be destroyed. */
+/* Number 0 is no object: a queue that does not exist may be destroyed. */
 static void qhca_ethq_destroy(struct qhca_nic *nic, u32 *number)
 {
 	if (*number)
@@ -121,7 +120,7 @@ static int qhca_chan_create_cqs(struct qhca_chan *chan)
 	return ret;
 }
 
-/* What is left of a channel that NAPI does not look at. */
+/* Destroys the queues of a channel that NAPI no longer polls. */
 static void qhca_chan_destroy(struct qhca_chan *chan)
 {
 	qhca_ethq_destroy(chan->nic, &chan->rx.number);
@@ -178,7 +177,7 @@ void qhca_chan_free(struct qhca_chan *chan)
 	kfree(chan);
 }
 
-/* The queues are there: frames may come from both sides. */
+/* The queues exist: let frames in from both sides. */
 static void qhca_chan_go(struct qhca_chan *chan)
 {
 	struct qhca_nic *nic = chan->nic;
@@ -190,7 +189,7 @@ static void qhca_chan_go(struct qhca_chan *chan)
 	qhca_chan_kick(chan);
 }
 
-/* Returns when nobody looks at the queues any more. */
+/* When this returns, nobody looks at the queues any more. */
 static void qhca_chan_silence(struct qhca_chan *chan)
 {
 	struct qhca_nic *nic = chan->nic;
@@ -199,7 +198,10 @@ static void qhca_chan_silence(struct qhca_chan *chan)
 	napi_disable(&chan->napi);
 	netif_tx_disable(nic->netdev);
 	nic->chan = NULL;
-	/* A poll goes on for a moment after it has completed, see qhca_eth_poll(). */
+	/*
+	 * A poll may still run for a moment after napi_complete(), see
+	 * qhca_eth_poll().
+	 */
 	synchronize_net();
 }
 
@@ -251,11 +253,12 @@ void qhca_chan_stop(struct qhca_chan *chan)
 	qhca_chan_destroy(chan);
 }
 
-/* ---- one channel in the place of another ---- */
+/* ---- replacing a channel ---- */
 
 /*
- * Has NAPI finish what the device has completed (@all: what it was given to send
- * as well). The network may be stuck, so there is an end to patience.
+ * Lets NAPI finish what the device has completed; with @all, waits for what it
+ * was given to send as well, within a time limit, because the network may be
+ * stuck.
  */
 static void qhca_chan_drain(struct qhca_chan *chan, bool all)
 {
@@ -271,21 +274,21 @@ static void qhca_chan_drain(struct qhca_chan *chan, bool all)
 	}
 }
 
-/* No more frames to send; those that there are leave. */
+/* Takes no more frames to send; waits until those in the queue have left. */
 static void qhca_chan_close_tx(struct qhca_chan *chan)
 {
-	/* A poll that began before could still wake the queue. */
+	/* A poll that is still running could wake the queue. */
 	WRITE_ONCE(chan->closing, true);
 	napi_synchronize(&chan->napi);
-	/* A queue that was idle must not look like one that hangs. */
+	/* An idle queue must not look as if it hung. */
 	netif_trans_update(chan->nic->netdev);
 	netif_tx_disable(chan->nic->netdev);
 	qhca_chan_drain(chan, true);
 }
 
 /*
- * The port stays on. What the stack sends meanwhile waits in the stack; what comes
- * in finds the one receive queue or the other.
+ * The port stays up. Frames to send wait in the stack meanwhile; incoming ones
+ * find either the old or the new receive queue.
  */
 static int qhca_chan_swap(struct qhca_chan *old, struct qhca_chan *new)
 {
@@ -325,7 +328,7 @@ int qhca_chan_replace(struct qhca_chan *old, struct qhca_chan *new)
 		qhca_chan_stop(old);
 		return ret;
 	}
-	/* What came in first is delivered first. */
+	/* Frames in the old queue arrived first: deliver them first. */
 	qhca_chan_drain(old, false);
 	qhca_chan_silence(old);
 	qhca_chan_go(new);

@@ -3,9 +3,9 @@
  * qhca.ko: the command queue.
  *
  * A command takes the ring position at the producer index, its slot, together
- * with the mailbox of that slot. The device answers in ring order, but the
- * callers take their answers when they get to run, so a poster may find the slot
- * at the producer index in use while later ones are free; it waits for that one.
+ * with the mailbox of that slot. The device answers in ring order, but callers
+ * fetch their answers whenever they get to run, so a poster may find the slot at
+ * the producer index in use while later ones are free; it waits for that one.
  *
  * The device is not trusted: an answer has to name a slot that is waiting, and to
  * echo its opcode and token. A slot whose answer did not come in time is lost for
@@ -16,11 +16,11 @@
 
 #define QHCA_CMDQ_LOG_SIZE	5
 
-/* What a register may make us wait for. */
+/* Bounds of the timeout that the register asks for. */
 #define QHCA_CMD_TIMEOUT_MIN_MS	100
 #define QHCA_CMD_TIMEOUT_MAX_MS	60000
 
-/* The errno of each status, the one table for it. */
+/* The errno of each status. */
 static const int qhca_status_errno[] = {
 	[QHCA_OK] = 0,
 	[QHCA_ERR_OPCODE] = -EOPNOTSUPP,
@@ -40,7 +40,7 @@ static int qhca_status_to_errno(u8 status)
 	return status < ARRAY_SIZE(qhca_status_errno) ? qhca_status_errno[status] : -EIO;
 }
 
-/* Whether all that @opcode does has been done by a reset as well. */
+/* Whether a reset does everything that @opcode would do. */
 static bool qhca_cmd_is_destroy(u16 opcode)
 {
 	switch (opcode) {
@@ -91,7 +91,7 @@ static void qhca_cmdq_write(struct qhca_cmdq *q, u32 pos, const struct qhca_cmd 
 		return;
 
 	entry->mailbox = cpu_to_le64(q->mbox.dma + (u64)pos * QHCA_PAGE_SIZE);
-	/* Zeroed: an answer that is too short must not show one of before. */
+	/* Zeroed: an answer that is too short must not show an earlier one. */
 	memset(page, 0, QHCA_PAGE_SIZE);
 	if (mbox->in)
 		memcpy(page, mbox->in, mbox->in_len);
@@ -105,7 +105,7 @@ static int qhca_slot_get(struct qhca_dev *dev, struct qhca_cmd_slot *slot, u16 o
 	int ret = -EIO;
 
 	spin_lock_irq(&q->lock);
-	/* Under the lock, so that qhca_cmdq_kill() sees either the slot or nobody. */
+	/* Under the lock, so that qhca_cmdq_kill() sees the slot if it is taken. */
 	if (!qhca_is_dead(dev)) {
 		slot->opcode = opcode;
 		slot->token = token;
@@ -169,7 +169,7 @@ static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 	unsigned long end = jiffies + q->timeout;
 	bool woken;
 
-	/* In steps, for it may be only the interrupt that is lost. */
+	/* In steps: perhaps only the interrupt is lost. */
 	do {
 		woken = wait_for_completion_timeout(&slot->done, min(q->timeout, HZ));
 		if (!woken)
@@ -209,8 +209,8 @@ static int qhca_cmd_finish(struct qhca_dev *dev, u32 pos, const struct qhca_mbox
 }
 
 /*
- * The command did not reach the device, or its answer did not reach us. The
- * caller will free memory next, whatever the error.
+ * The command did not reach the device, or its answer did not reach us.
+ * Whatever the error, the caller will free memory next.
  */
 static int qhca_cmd_failed(struct qhca_dev *dev, u16 opcode, int err)
 {
@@ -295,7 +295,7 @@ static bool qhca_cmd_complete(struct qhca_cmdq *q, const struct qhca_cmd_comp *c
 		return false;
 	slot = &q->slots[pos];
 	if (slot->state == QHCA_SLOT_LOST)
-		return true;	/* late; nobody waits, and the device is dead */
+		return true;	/* late: the device is dead and nobody waits */
 	if (slot->state != QHCA_SLOT_POSTED ||
 	    slot->opcode != le16_to_cpu(comp->opcode) ||
 	    slot->token != le32_to_cpu(comp->token))
@@ -323,7 +323,7 @@ static bool qhca_cmdq_next(struct qhca_cmdq *q, struct qhca_cmd_comp *comp)
 }
 
 /**
- * qhca_cmdq_poll - take the answers that have come
+ * qhca_cmdq_poll - take the answers that have arrived
  * @dev: the function
  *
  * Context: any.

@@ -3,8 +3,9 @@
  * qhca.ko: delivery of completion events to the owners of CQs.
  *
  * Handlers find a CQ by its number and hold a reference while they call its
- * owner. The way from the lookup to the reference is covered by waiting for all
- * handlers in qhca_cq_forget(), which costs much less than a grace period.
+ * owner. Between the lookup and the reference the CQ is kept by
+ * qhca_cq_forget(), which waits for all handlers; that costs much less than a
+ * grace period.
  */
 #include "qhca.h"
 
@@ -78,8 +79,8 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 		return ret;
 
 	/*
-	 * Not xa_insert(): the number may be that of a CQ which is destroyed but
-	 * whose destroyer did not yet get to take it out.
+	 * Not xa_insert(): the number may be that of a CQ that is destroyed, but
+	 * whose destroyer has not erased it yet.
 	 */
 	ret = xa_err(xa_store(&dev->cqs, cq->cqn, cq, GFP_KERNEL));
 	if (ret)
@@ -88,7 +89,7 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 }
 EXPORT_SYMBOL(qhca_cq_create);
 
-/* The device does not know the CQ any more: nor does anybody here, from now on. */
+/* The device has forgotten the CQ: nobody here may find it from now on. */
 static void qhca_cq_forget(struct qhca_dev *dev, struct qhca_cq_core *cq)
 {
 	xa_cmpxchg(&dev->cqs, cq->cqn, cq, NULL, 0);

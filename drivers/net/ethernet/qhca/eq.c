@@ -14,7 +14,7 @@
 /* Events taken by one interrupt; the device raises another for the rest. */
 #define QHCA_EQ_BUDGET		256u
 
-/* What finds an EQ full waits, so this bounds nothing but the memory. */
+/* Events wait in the device while an EQ is full, so this only bounds memory. */
 #define QHCA_EQ_LOG	12
 
 static bool qhca_eq_is_async(const struct qhca_eq *eq)
@@ -49,7 +49,7 @@ static void qhca_eq_handle(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 	else if (eqe->type == QHCA_EVENT_CQ_ERR)
 		qhca_cq_error(eq->dev, obj);
 	else if (eqe->type == QHCA_EVENT_DEVICE_FATAL)
-		/* Everybody hears of it, once, when the device is known to be quiet. */
+		/* Everybody is told once, when the device is known to be quiet. */
 		qhca_health_die(eq->dev, "it reported a fatal error");
 	else
 		qhca_event(eq->dev, eqe->type, obj);
@@ -80,7 +80,7 @@ static irqreturn_t qhca_irq_async(int irq, void *data)
 
 	if (eq->live)
 		n += qhca_eq_poll(eq);
-	/* A device that stops raises its last interrupt even without an event. */
+	/* A device that fails raises its last interrupt even without an event. */
 	if (!n)
 		qhca_health_check(eq->dev);
 	return IRQ_HANDLED;
@@ -117,7 +117,7 @@ static void qhca_eq_free_irq(struct qhca_eq *eq)
 	eq->irq_requested = false;
 }
 
-/* Completion vectors go round the CPUs, the near ones first. */
+/* Completion vectors are spread over the CPUs, near ones first. */
 static void qhca_eq_spread(struct qhca_eq *eq)
 {
 	unsigned int cpu = cpumask_local_spread(eq->vector - QHCA_VECTOR_COMP,
@@ -130,7 +130,7 @@ static void qhca_eq_spread(struct qhca_eq *eq)
  * qhca_irqs_init - take MSI-X vectors and install the handler of vector 0
  * @dev: the function, down, with its command queue in memory
  *
- * One completion vector per CPU is as many as is of use; one in all is enough.
+ * More completion vectors than CPUs would be of no use; a single one is enough.
  *
  * Context: process.
  * Return: 0 or a negative errno.
@@ -188,7 +188,7 @@ void qhca_irqs_cleanup(struct qhca_dev *dev)
 }
 
 /**
- * qhca_eqs_synchronize - wait until no handler runs that has begun before
+ * qhca_eqs_synchronize - wait for all handlers that are running
  * @dev: the function
  *
  * Context: process.
@@ -245,7 +245,7 @@ static int qhca_eq_create(struct qhca_eq *eq)
 			goto err_destroy;
 		qhca_eq_spread(eq);
 	}
-	/* The handler, which owns @ci, has to keep out until the queue is armed. */
+	/* The handler, which owns @ci, must keep out until the queue is armed. */
 	disable_irq(eq->irq);
 	eq->live = true;
 	qhca_eq_arm(eq);
@@ -261,12 +261,12 @@ err_mem:
 
 static void qhca_eq_destroy(struct qhca_eq *eq)
 {
-	/* Whoever wanted its events is gone, and it is not to be armed any more. */
+	/* Nobody wants its events any more, and it must not be armed again. */
 	disable_irq(eq->irq);
 	eq->live = false;
 	enable_irq(eq->irq);
 	qhca_cmd_destroy(eq->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
-	/* Vector 0 goes on to report commands. */
+	/* Vector 0 still signals command completions. */
 	if (!qhca_eq_is_async(eq))
 		qhca_eq_free_irq(eq);
 	qhca_ring_mem_free(eq->dev, &eq->mem);

@@ -2,10 +2,10 @@
 /*
  * qhca.ko: the Ethernet port.
  *
- * struct qhca_nic is the netdev's own. What exists only while the interface is up
- * is a struct qhca_chan: a send and a receive queue, each with its CQ, and one
- * NAPI instance for both. A new MTU or ring size means a new channel, whose memory
- * is there before the old one is given up, and which takes over without loss.
+ * struct qhca_nic is the netdev's own. While the interface is up it has a struct
+ * qhca_chan: a send and a receive queue, each with its CQ, and one NAPI instance
+ * for both. A new MTU or ring size means a new channel, which is allocated before
+ * the old one is given up and takes over without loss.
  */
 #ifndef QHCA_ETH_H
 #define QHCA_ETH_H

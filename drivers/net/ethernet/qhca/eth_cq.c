@@ -20,7 +20,7 @@ static void qhca_eth_cq_error(struct qhca_cq_core *core)
 /**
  * qhca_eth_cq_next - take the next CQE
  * @cq: the CQ
- * @cqe: where it goes: in the ring the device could change it
+ * @cqe: the copy; in the ring the device could change it
  *
  * Context: NAPI.
  * Return: whether there was one.
@@ -57,7 +57,7 @@ bool qhca_eth_cq_is_empty(const struct qhca_eth_cq *cq)
  */
 void qhca_eth_cq_update(struct qhca_eth_cq *cq)
 {
-	dma_mb();	/* the CQEs were read before the device may write new ones */
+	dma_mb();	/* read the CQEs before the device may write new ones */
 	WRITE_ONCE(cq->dbrec->ci, cpu_to_le32(cq->ci));
 }
 

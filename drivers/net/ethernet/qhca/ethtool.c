@@ -182,7 +182,7 @@ static void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_sta
 	struct qhca_mbox mbox = { .out = counters, .out_len = sizeof(counters) };
 	unsigned int i;
 
-	/* There is no way to report an error; a dead device shows zeroes. */
+	/* An error cannot be reported here; a dead device shows zeroes. */
 	qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
 	for (i = 0; i < QHCA_CNT_MAX; i++)
 		*data++ = le64_to_cpu(counters[i]);

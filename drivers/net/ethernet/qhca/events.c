@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: who hears of asynchronous events. */
+/* qhca.ko: asynchronous events go to a notifier chain. */
 #include "qhca.h"
 
 /**

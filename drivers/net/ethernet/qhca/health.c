@@ -2,13 +2,12 @@
 /*
  * qhca.ko: life and death of the device.
  *
- * A function that fails goes from RUNNING to DEAD once, whoever sees it first:
- * the event of the device, the poll of its status, a command without an answer,
- * an answer that makes no sense, or registers that are not there any more.
- * From then on no command reaches it. Memory that the device may know of is given
- * back only after qhca_health_quiesce(), which every command to a dead device
- * goes through; so a caller that sees an error, or a destroy that succeeds,
- * may free.
+ * A function that fails goes from RUNNING to DEAD once, whatever notices it
+ * first: the device's own event, the poll of its status, a command without an
+ * answer, an answer that makes no sense, or registers that are gone. From then on
+ * no command reaches it. Memory that the device may still access is freed only
+ * after qhca_health_quiesce(), which every command to a dead device goes through;
+ * so a caller that sees an error, or a destroy that succeeds, may free.
  *
  * A dead function stays dead until it is taken down and up: by unbinding and
  * binding the driver, or by a function reset (the file "reset" of the PCI device
@@ -17,11 +16,11 @@
 #include "qhca.h"
 #include "trace.h"
 
-/* An idle device costs one register read in this time. */
+/* Per interval, an idle device costs one register read. */
 #define QHCA_HEALTH_POLL	(2 * HZ)
 
 /**
- * qhca_is_dead - whether commands and doorbells are of no use
+ * qhca_is_dead - whether commands and doorbells are useless
  * @dev: the function
  *
  * Context: any.
@@ -55,8 +54,8 @@ EXPORT_SYMBOL(qhca_is_quiet);
  * @dev: the function
  * @reason: what was seen
  *
- * Wakes those who wait for commands, and has everybody else told from a work
- * item. Only the first call counts.
+ * Wakes those who wait for commands; everybody else is told from a work item.
+ * Only the first call counts.
  *
  * Context: any.
  */
@@ -67,7 +66,7 @@ void qhca_health_die(struct qhca_dev *dev, const char *reason)
 		return;
 
 	dev->health.reason = reason;
-	/* Now, for the reset that is to come clears it. */
+	/* Read it now: the coming reset clears it. */
 	dev->health.fatal = qhca_read_reg(dev, QHCA_REG_FATAL);
 	trace_qhca_dead(dev, dev->health.fatal);
 	schedule_work(&dev->health.work);
@@ -87,7 +86,7 @@ static void qhca_stop_dma(struct qhca_dev *dev)
 {
 	int ret = qhca_hw_reset(dev);
 
-	/* Even if the device says that it is reset: it has failed once already. */
+	/* Even if the device reports that it is reset: it has failed before. */
 	pci_clear_master(dev->pdev);
 	if (ret && qhca_is_bus_master(dev))
 		dev_crit(&dev->pdev->dev, "neither reset nor bus mastering stops DMA\n");
@@ -158,7 +157,7 @@ void qhca_health_init(struct qhca_dev *dev)
 {
 	atomic_set(&dev->state, QHCA_DEV_DOWN);
 	mutex_init(&dev->health.lock);
-	/* Nothing was given to the device that it could touch. */
+	/* The device has been given nothing that it could touch. */
 	dev->health.quiesced = true;
 	INIT_WORK(&dev->health.work, qhca_health_work);
 	INIT_DELAYED_WORK(&dev->health.poll, qhca_health_poll);
@@ -185,7 +184,7 @@ int qhca_health_start(struct qhca_dev *dev)
 }
 
 /**
- * qhca_health_watch - from now on look after the device
+ * qhca_health_watch - start polling the device's status
  * @dev: the function
  */
 void qhca_health_watch(struct qhca_dev *dev)
@@ -194,7 +193,7 @@ void qhca_health_watch(struct qhca_dev *dev)
 }
 
 /**
- * qhca_health_unwatch - look no more
+ * qhca_health_unwatch - stop polling it
  * @dev: the function
  *
  * Context: process.

@@ -35,8 +35,8 @@ int qhca_hw_identify(struct qhca_dev *dev)
  * qhca_hw_present - whether registers can be read
  * @dev: the function
  *
- * What other reads give when the device is gone is up to the bridge above it: all
- * ones most of the time, which no register but the clock has; or zero, which would
+ * When the device is gone, what reads return is up to the bridge above it: mostly
+ * all ones, a value that no register but the clock can have; or zero, which would
  * look like a device in reset.
  *
  * Context: any.
@@ -48,13 +48,12 @@ bool qhca_hw_present(struct qhca_dev *dev)
 }
 
 /**
- * qhca_hw_reset - reset the device and see that it is done
+ * qhca_hw_reset - reset the device and wait until it is done
  * @dev: the function
  *
- * Context: process.
- * Return: 0 when the device has said that nothing exists and no DMA follows;
- * -ENODEV when it is gone, which stops DMA as well; -ETIMEDOUT when it stays
- * silent.
+ * Context: process. Return: 0 when the device has said that nothing exists and
+ * no DMA follows; -ENODEV when it is gone, which stops DMA as well; -ETIMEDOUT
+ * when it does not answer.
  */
 int qhca_hw_reset(struct qhca_dev *dev)
 {
@@ -80,7 +79,7 @@ static void qhca_write_base(struct qhca_dev *dev, unsigned int reg_lo, dma_addr_
  * qhca_hw_enable - give the device its command queue and start it
  * @dev: the function, reset before
  *
- * Return: 0, -EIO if the device refuses, -ETIMEDOUT if it stays silent.
+ * Return: 0, -EIO if the device refuses, -ETIMEDOUT if it does not answer.
  */
 int qhca_hw_enable(struct qhca_dev *dev)
 {
@@ -144,7 +143,7 @@ u64 qhca_read_clock(struct qhca_dev *dev)
 	unsigned long flags;
 	u64 lo, hi;
 
-	/* Reading the low half latches the high one: nobody may come between. */
+	/* Reading the low half latches the high one: nobody may read in between. */
 	spin_lock_irqsave(&dev->clock_lock, flags);
 	lo = qhca_read_reg(dev, QHCA_REG_CLOCK_LO);
 	hi = qhca_read_reg(dev, QHCA_REG_CLOCK_HI);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: what the device says that it can do. */
+/* qhca.ko: the limits that the device reports. */
 #include "qhca.h"
 
 static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_attr *a)

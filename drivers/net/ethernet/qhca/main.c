@@ -67,7 +67,7 @@ static void qhca_dev_down(struct qhca_dev *dev)
 	WARN_ON(!xa_empty(&dev->cqs));
 }
 
-/* Takes everything down that a reset of the function destroys. */
+/* Takes down everything that a reset of the function destroys. */
 static void qhca_detach(struct qhca_dev *dev)
 {
 	qhca_adev_del(dev);
@@ -135,7 +135,7 @@ static int qhca_pci_init(struct qhca_dev *dev)
 	ret = pci_request_mem_regions(pdev, QHCA_DRV_NAME);
 	if (ret)
 		goto err_disable;
-	/* One bit less than an address has: with QHCA_ADDR_DM it is none of memory. */
+	/* 63 bits: an address with bit 63, QHCA_ADDR_DM, is in device memory. */
 	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(63));
 	if (ret)
 		goto err_regions;
@@ -223,7 +223,7 @@ static void qhca_remove(struct pci_dev *pdev)
 {
 	struct qhca_dev *dev = pci_get_drvdata(pdev);
 
-	/* If it was unplugged, know now and not at the first command's timeout. */
+	/* Notice an unplugged device now, not when the first command times out. */
 	qhca_health_check(dev);
 	qhca_adev_del(dev);
 	qhca_netdev_unregister(dev);
@@ -232,7 +232,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	qhca_dev_free(dev);
 }
 
-/* Before the next kernel: no DMA. Users stay, and find the device dead. */
+/* No DMA into the next kernel. Users stay, and find the device dead. */
 static void qhca_shutdown(struct pci_dev *pdev)
 {
 	struct qhca_dev *dev = pci_get_drvdata(pdev);
@@ -247,9 +247,9 @@ static void qhca_shutdown(struct pci_dev *pdev)
 }
 
 /*
- * The device loses its power with the firmware's help only. If the kernel suspends by
- * itself it stays in D0 and goes on: nobody rings or posts, but peers may write, and
- * what is under way completes. Contexts and connections are there afterwards.
+ * Only the firmware takes the device's power away. In suspend to idle it stays in D0
+ * and goes on: nobody rings or posts, but peers may write, and outstanding work
+ * completes. Contexts and connections survive.
  */
 static int qhca_suspend(struct device *d)
 {
@@ -260,7 +260,10 @@ static int qhca_suspend(struct device *d)
 		return 0;
 	}
 	qhca_health_unwatch(dev);
-	/* Having saved it ourselves tells the PCI core to leave the function as it is. */
+	/*
+	 * Having saved the state ourselves tells the PCI core to leave the
+	 * function alone.
+	 */
 	pci_save_state(dev->pdev);
 	return 0;
 }
@@ -269,7 +272,7 @@ static int qhca_resume(struct device *d)
 {
 	struct qhca_dev *dev = dev_get_drvdata(d);
 
-	/* What was taken down, or has failed, starts anew; the rest goes on. */
+	/* A function that was taken down, or has failed, starts again; others go on. */
 	if (dev->up && qhca_health_check(dev)) {
 		qhca_health_watch(dev);
 		return 0;
@@ -280,7 +283,10 @@ static int qhca_resume(struct device *d)
 
 static int qhca_freeze(struct device *d)
 {
-	/* No DMA while the image is made, and another kernel will run before it does. */
+	/*
+	 * No DMA while the image is made; and before it is restored another
+	 * kernel runs.
+	 */
 	qhca_detach(dev_get_drvdata(d));
 	return 0;
 }

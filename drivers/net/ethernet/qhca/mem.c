@@ -2,10 +2,10 @@
 /*
  * qhca.ko: memory of kernel rings.
  *
- * A ring is one coherent allocation if there is one to be had. If not (the page
- * allocator ends at a few megabytes, the device's limits do not), it is made of
- * single pages and a table, provided that their streaming mappings need no
- * synchronisation and are thus as good as coherent.
+ * A ring is one coherent allocation if possible. If not (the page allocator
+ * ends at a few megabytes, the device's limits do not), it is made of single
+ * pages and a table, provided that their streaming mappings need no
+ * synchronisation and so are as good as coherent.
  */
 #include <linux/mm.h>
 #include <linux/vmalloc.h>

@@ -4,8 +4,8 @@
  *
  * It lives as long as the driver is bound. While the device is down for a reset, or
  * without power, it is detached and has no queues, but keeps its settings. RoCE never
- * comes through here: the device takes those frames out, and qhca_ib has the netdev
- * for its addresses only.
+ * comes through here: the device takes those frames out, and qhca_ib uses the netdev
+ * only for its addresses.
  */
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
@@ -41,7 +41,7 @@ static bool qhca_nic_is_up(const struct qhca_nic *nic)
 	return netif_running(nic->netdev) && netif_device_present(nic->netdev);
 }
 
-/* After a failure: the queues that there were, with their settings. */
+/* After a failure: makes the queues again, with the same settings. */
 static void qhca_nic_restore(struct qhca_nic *nic, struct qhca_chan *old)
 {
 	if (old && qhca_chan_start(old)) {
@@ -50,7 +50,7 @@ static void qhca_nic_restore(struct qhca_nic *nic, struct qhca_chan *old)
 	}
 }
 
-/* Puts @new in the place of the queues there are, if there are any. */
+/* Replaces the queues by @new, if there are any. */
 static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
 			    const struct qhca_chan_params *params)
 {
@@ -79,7 +79,7 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
 	if (params->mtu <= old_params.mtu)
 		return 0;
 	ret = qhca_port_sync(nic);
-	/* Buffers that are larger than they need to be do no harm. */
+	/* Buffers larger than necessary do no harm. */
 	if (ret)
 		nic->params.mtu = old_params.mtu;
 	return ret;
@@ -112,7 +112,7 @@ static void qhca_nic_restart_work(struct work_struct *work)
 
 	rtnl_lock();
 	params = nic->params;
-	/* New queues for a dead device are no use. */
+	/* A dead device has no use for new queues. */
 	if (qhca_nic_is_up(nic) && !qhca_is_dead(nic->dev) &&
 	    qhca_nic_change(nic, &params))
 		netdev_err(nic->netdev, "restart failed\n");
@@ -320,7 +320,7 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	ret = register_netdev(netdev);
 	if (ret)
 		goto err_netdev;
-	/* Events touch the carrier: while the netdev is registered, and no longer. */
+	/* Events change the carrier: register them only while the netdev is. */
 	qhca_register_events(dev, &nic->nb);
 	qhca_port_update_carrier(nic);
 	return 0;

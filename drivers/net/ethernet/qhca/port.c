@@ -83,7 +83,10 @@ static int qhca_port_push(struct qhca_nic *nic)
 		flags = QHCA_PORT_ENABLE;
 		if (dev_flags & IFF_PROMISC)
 			flags |= QHCA_PORT_PROMISC;
-		/* A list that does not get there must not cost us frames. */
+		/*
+		 * If the list does not get to the device, take all multicast
+		 * frames instead.
+		 */
 		if (dev_flags & IFF_ALLMULTI || qhca_port_set_mcast(nic))
 			flags |= QHCA_PORT_ALLMULTI;
 	}
@@ -146,7 +149,7 @@ void qhca_port_rx_mode_work(struct work_struct *work)
  * qhca_port_update_carrier - take over the carrier that the device has now
  * @nic: the port
  *
- * Reads the register, because an event says only what once was.
+ * Reads the register, because an event may be out of date.
  *
  * Context: any.
  */

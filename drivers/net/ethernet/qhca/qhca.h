@@ -19,7 +19,7 @@
 
 /* MSI-X vector of command completions and asynchronous events. */
 #define QHCA_VECTOR_ASYNC	0
-/* The first of the completion vectors, which go to the end. */
+/* The first completion vector; all further ones are completion vectors, too. */
 #define QHCA_VECTOR_COMP	1
 #define QHCA_VECTORS_MIN	2
 
@@ -27,7 +27,7 @@
  * enum qhca_dev_state - whether the function takes commands
  * @QHCA_DEV_DOWN: not brought up, or taken down on purpose
  * @QHCA_DEV_RUNNING: up
- * @QHCA_DEV_DEAD: failed while it was up; only down and up again helps
+ * @QHCA_DEV_DEAD: failed while it was up; only going down and up again helps
  *
  * DOWN to RUNNING and back are steps of the owner (probe, remove, reset, loss of
  * power); RUNNING to DEAD may come at any time from any context.
@@ -103,7 +103,7 @@ struct qhca_cmdq {
  * @irq: Linux interrupt number of @vector
  * @irq_requested: the handler is installed
  * @live: the handler may look at the queue; vector 0 has its handler longer than
- *        it has the queue
+ *        its queue
  * @name: of the interrupt
  */
 struct qhca_eq {
@@ -150,7 +150,7 @@ struct qhca_health {
  * @eqs: event queues, one for each vector
  * @num_eqs: vectors there are
  * @cqs: struct qhca_cq_core by CQN
- * @events: who wants to hear of asynchronous events
+ * @events: notifier chain of asynchronous events
  * @health: how it dies
  * @clock_lock: keeps the two halves of the clock together
  * @netdev: Ethernet port

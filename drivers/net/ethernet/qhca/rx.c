@@ -7,11 +7,11 @@
 
 #include "eth.h"
 
-/* In front of the frame: what the stack likes, with the IP header aligned. */
+/* Headroom that the stack expects, with the IP header aligned. */
 #define QHCA_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
 #define QHCA_RX_TAILROOM	SKB_DATA_ALIGN(sizeof(struct skb_shared_info))
 
-/* A doorbell costs more than a few buffers that the device does not have yet. */
+/* A doorbell costs more than withholding a few buffers for a while. */
 #define QHCA_RX_RING_BATCH	16
 
 static u32 qhca_rx_pos(const struct qhca_rxq *rx, u32 index)
@@ -32,7 +32,7 @@ static void qhca_rx_write_wqe(struct qhca_rxq *rx, u32 index, struct page *page)
 	};
 }
 
-/* Puts buffers into all free places of the ring, as far as there is memory. */
+/* Fills all free entries of the ring with buffers, as far as memory allows. */
 static void qhca_rxq_add(struct qhca_rxq *rx)
 {
 	struct page *page;
@@ -70,7 +70,7 @@ bool qhca_rxq_fill(struct qhca_chan *chan)
 	struct qhca_rxq *rx = &chan->rx;
 
 	qhca_rxq_add(rx);
-	/* Few are worth a doorbell only if there will not be more. */
+	/* A few are worth a doorbell only if no more will follow. */
 	if (rx->pi - rx->rung >= QHCA_RX_RING_BATCH ||
 	    (rx->pi != rx->rung && rx->pi - rx->ci < BIT(rx->log_size))) {
 		rx->rung = rx->pi;
@@ -160,7 +160,7 @@ int qhca_rx_poll(struct qhca_chan *chan, int budget)
 
 	qhca_stat_add(&chan->nic->rx_stats.polls, 1);
 	for (n = 0; n < budget && qhca_eth_cq_next(&rx->cq, &cqe); n++) {
-		/* The device takes buffers in order, and has to have this one. */
+		/* The device takes buffers in order, so it must have this one. */
 		if (le32_to_cpu(cqe.wqe_index) != rx->ci || rx->ci == rx->rung) {
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;

@@ -71,9 +71,8 @@ static void qhca_table_link(struct qhca_table_pages *pages, u32 leaves)
  * @num_blocks: blocks it will describe
  * @block_shift: log2 of their size
  *
- * Context: process.
- * Return: 0; -EINVAL for a table that cannot be; -ENOMEM, also for one larger than
- * the device takes.
+ * Context: process. Return: 0; -EINVAL for an impossible table; -ENOMEM, also for
+ * one larger than the device takes.
  */
 int qhca_table_init(struct qhca_dev *dev, struct qhca_table *t, u32 num_blocks,
 		    u8 block_shift)

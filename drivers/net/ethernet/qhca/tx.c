@@ -9,7 +9,7 @@
 
 /* WQEs a frame can take; the queue stops while fewer are free. */
 #define QHCA_TX_STOP		QHCA_ETH_MAX_FRAGS
-/* More than that before it is woken, so that it does not flutter. */
+/* It is woken only above this, so that it does not stop again at once. */
 #define QHCA_TX_WAKE		(QHCA_TX_STOP + 8)
 
 static u32 qhca_tx_pos(const struct qhca_txq *tx, u32 index)
@@ -46,7 +46,7 @@ static void qhca_tx_write_wqe(struct qhca_txq *tx, u32 index)
 	};
 }
 
-/* What the device should do to the frame stands in its first WQE. */
+/* The first WQE says what the device should do to the frame. */
 static void qhca_tx_offload(struct qhca_eth_wqe *first, const struct sk_buff *skb)
 {
 	if (skb->ip_summed == CHECKSUM_PARTIAL) {
@@ -129,7 +129,7 @@ static void qhca_tx_ring(struct qhca_chan *chan)
 	qhca_stat_add(&chan->nic->tx_stats.doorbells, 1);
 }
 
-/* Whether the frame fits, after some work perhaps. */
+/* Whether the frame fits, perhaps after linearizing it. */
 static bool qhca_tx_fits(struct qhca_nic *nic, struct sk_buff *skb)
 {
 	if (likely(skb_shinfo(skb)->nr_frags + 1 <= QHCA_ETH_MAX_FRAGS))
@@ -164,7 +164,7 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	/* NAPI must find the buffers that the index covers. */
 	smp_store_release(&tx->pi, tx->pi + n);
 	qhca_tx_maybe_stop(chan, nq);
-	/* From the doorbell on the frame is not ours any more. */
+	/* From the doorbell on the frame belongs to NAPI. */
 	if (__netdev_tx_sent_queue(nq, len, netdev_xmit_more()))
 		qhca_tx_ring(chan);
 	return NETDEV_TX_OK;
@@ -172,7 +172,7 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 drop:
 	dev_kfree_skb_any(skb);
 	qhca_stat_add(&nic->tx_stats.dropped, 1);
-	/* Frames before this one may have been left to its doorbell. */
+	/* Earlier frames may rely on the doorbell of this one. */
 	if (!netdev_xmit_more())
 		qhca_tx_ring(chan);
 	return NETDEV_TX_OK;
@@ -183,7 +183,7 @@ static bool qhca_can_tso(const struct sk_buff *skb)
 {
 	int l3 = skb_network_offset(skb);
 
-	/* Nor does the device insert any other. */
+	/* The device inserts no other type. */
 	if (skb_vlan_tag_present(skb) && skb->vlan_proto != htons(ETH_P_8021Q))
 		return false;
 	return l3 == ETH_HLEN ||
@@ -206,7 +206,7 @@ netdev_features_t qhca_features_check(struct sk_buff *skb, struct net_device *ne
 	return vlan_features_check(skb, features);
 }
 
-/* For the byte queue limits, which want what they were told when it was sent. */
+/* For the byte queue limits, which must be told the same as at xmit. */
 struct qhca_tx_sum {
 	unsigned int packets;
 	unsigned int bytes;
@@ -294,8 +294,8 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 		return;
 	qhca_eth_cq_update(&tx->cq);
 	/*
-	 * From here on the sender may use what is free; not earlier, for what it sends
-	 * takes CQEs that the device must know to be free by then.
+	 * From here on the sender may use the free WQEs; not earlier, because its
+	 * frames take CQEs that the device must know to be free by then.
 	 */
 	smp_store_release(&tx->ci, ci);
 	netdev_tx_completed_queue(nq, sum.packets, sum.bytes);
