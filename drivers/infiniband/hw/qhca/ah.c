@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * qhca_ib.ko: address vectors and address handles. A handle is an address vector
- * that goes into the WQE; the device does not know of it.
+ * that is copied into the WQE; the device knows no handles.
  */
 #include <linux/etherdevice.h>
 #include <rdma/ib_cache.h>
 
 #include "qhca_ib.h"
 
-/* The device limits nothing to it, but what is not a rate is a mistake. */
+/* The device ignores static rates, but a value that is no rate is a mistake. */
 static bool qhca_ib_rate_ok(u8 rate)
 {
 	return rate == IB_RATE_PORT_CURRENT || ib_rate_to_mbps(rate) > 0;
@@ -90,7 +90,7 @@ void qhca_ib_av_to_attr(struct qhca_ib_dev *dev, struct rdma_ah_attr *attr,
 	ether_addr_copy(attr->roce.dmac, av->dmac);
 }
 
-/* The user's provider puts the address vector together itself. */
+/* The user's provider builds the address vector itself. */
 static int qhca_ib_ah_respond(const struct qhca_av *av, struct ib_udata *udata)
 {
 	struct qhca_create_ah_resp resp = { .hop_limit = av->hop_limit };

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: what every verb needs of commands and of the user ABI. */
+/* qhca_ib.ko: helpers of all verbs for commands and the user ABI. */
 #include "qhca_ib.h"
 
 /**
- * qhca_ib_query - run a command that asks for something
+ * qhca_ib_query - run a query command
  * @dev: the HCA
  * @opcode: the command
  * @obj: object number or port
  * @out: where the answer goes
  * @len: bytes of @out
  *
- * The core's list of resources has objects a moment longer than the device: to leave
- * one out of what it shows, and not to end there, it takes -EAGAIN.
+ * The core lists an object for a moment after the device has destroyed it; with
+ * -EAGAIN it leaves that one out and goes on.
  *
  * Context: process.
  * Return: 0 or a negative errno; -EAGAIN if the device does not know the object.
@@ -39,8 +39,8 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
  * @inlen: bytes that the request has here
  * @outlen: bytes that the response has here
  *
- * A longer request is of a newer provider; what it adds must be zero, so that
- * nothing is asked for that would be ignored.
+ * A longer request comes from a newer provider; what it adds must be zero, so
+ * that nothing that was asked for is ignored.
  *
  * Return: 0, -EINVAL if something is missing, -EOPNOTSUPP if there is too much.
  */

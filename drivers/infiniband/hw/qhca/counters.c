@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: hw_counters of the port, and of sets of QPs ("rdma statistic qp"). As
- * everywhere they go by the names in qhca/counters.h.
+ * qhca_ib.ko: hw_counters of the port, and of sets of QPs ("rdma statistic qp").
+ * Their names are those in qhca/counters.h, as everywhere.
  *
- * The core adds up: what it shows of the port is what the driver says of it, and what
- * all sets have counted that there are or were. So the port's is what is in no set.
+ * To what the driver reports for the port the core adds what all sets have counted,
+ * those already gone included. So the driver reports what no set has counted.
  */
 #include <qhca/counters.h>
 
 #include "qhca_ib.h"
 
-/* What the core wants to be told once; every HCA has the same. */
+/* The descriptors that the core wants once; every HCA has the same. */
 static struct rdma_stat_desc qhca_ib_counters[QHCA_CNT_MAX];
 
 static struct rdma_hw_stats *qhca_ib_alloc_stats(void)

@@ -45,10 +45,11 @@ static void qhca_ib_comp_irqs(struct qhca_ib_dev *dev, void (*change)(unsigned i
  * qhca_ib_flush_work - the device is dead and quiet: wake kernel consumers
  * @work: flush_work of the HCA
  *
- * There will be no event for what qhca_ib_poll_cq() flushes from now on. Only
- * who is armed wants to be woken; but not by a CQ that nothing completes on any
- * more, for its consumer may have stopped listening in order to destroy it. The last
- * events may still be served: interrupts wait, for no CQ has two handlers at a time.
+ * The device sends no event for what qhca_ib_poll_cq() flushes from now on. Wakes
+ * only consumers that have armed, and not for a CQ without queues: its consumer may
+ * have stopped listening in order to destroy it. The last events may still be in
+ * delivery, and a CQ may not run two handlers at a time: so interrupts are off
+ * meanwhile.
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
@@ -179,7 +180,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	int ret;
 
-	/* CQEs have a timestamp, asked for or not. */
+	/* CQEs always have a timestamp. */
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: flags %#x", attr->flags);
 	if (!attr->cqe || attr->cqe > BIT(dev->limits->max_cqe_log) ||
@@ -231,7 +232,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Moves the CQ over to @mem, which gets the old memory; or changes nothing. */
+/* Moves the CQ to @mem, which gets the old memory; on error nothing changes. */
 static int qhca_ib_cq_move(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 			   struct qhca_ib_qmem *mem, u8 log_size)
 {

@@ -28,7 +28,7 @@ static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	if (qhca_ib_has(dev, QHCA_CAP_MW))
 		flags |= IB_DEVICE_MEM_WINDOW;
-	/* One of the two at most: they are told apart by this only. */
+	/* At most one of the two flags: nothing else tells the types apart. */
 	if (qhca_ib_has(dev, QHCA_CAP_MW_2B))
 		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	else if (qhca_ib_has(dev, QHCA_CAP_MW_2A))
@@ -83,7 +83,7 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	}
 }
 
-/* The device's clock, for those who compare it with the timestamps of CQEs. */
+/* The device's clock, to be compared with the timestamps of CQEs. */
 static int qhca_ib_query_clock(struct qhca_ib_dev *dev, struct ib_udata *udata)
 {
 	struct qhca_query_device_ex_resp resp;
@@ -99,7 +99,7 @@ static int qhca_ib_query_clock(struct qhca_ib_dev *dev, struct ib_udata *udata)
  * qhca_ib_query_device - query_device verb
  * @ibdev: the HCA
  * @attr: zero; filled in
- * @udata: the user's, who may want to know the time
+ * @udata: the user's, which may ask for the time
  *
  * Return: 0 or a negative errno.
  */
@@ -151,7 +151,7 @@ int qhca_ib_modify_device(struct ib_device *ibdev, int mask, struct ib_device_mo
 }
 
 /**
- * qhca_ib_get_dev_fw_str - firmware version for people
+ * qhca_ib_get_dev_fw_str - firmware version as text
  * @ibdev: the HCA
  * @str: IB_FW_VERSION_NAME_MAX bytes
  */

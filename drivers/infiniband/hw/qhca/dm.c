@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * qhca_ib.ko: device memory, RAM on the adapter that users allocate, map and make
- * regions of. In whole pages, for a page is what can be mapped; and zeroed, for it
- * has been somebody else's. A bitmap, for not every kernel has gen_pool.
+ * regions of. It comes in whole pages, because only pages can be mapped, and
+ * zeroed, because somebody else may have used it. A bitmap, because not every
+ * kernel has gen_pool.
  */
 #include <linux/bitmap.h>
 #include <linux/io.h>
@@ -27,7 +28,7 @@ static unsigned long qhca_ib_dm_num_pages(struct qhca_ib_dev *dev)
 	return qhca_dm_size(dev->core) >> PAGE_SHIFT;
 }
 
-/* What offsets are aligned to, addresses are: a BAR is aligned to its size. */
+/* Aligned offsets make aligned addresses: a BAR is aligned to its size. */
 static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, size_t len, u32 log_align,
 				  phys_addr_t *addr)
 {
@@ -123,7 +124,7 @@ static int qhca_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *att
 	return 0;
 }
 
-/* The core has seen that the range is inside, and that the region is zero-based. */
+/* The core has checked that the range is inside and the region zero-based. */
 static struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 				       struct ib_dm_mr_attr *attr,
 				       struct uverbs_attr_bundle *attrs)
@@ -131,7 +132,7 @@ static struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	u64 offset = to_qdm(ibdm)->entry->addr - qhca_dm_phys(dev->core) + attr->offset;
 	u32 in_page = offset & (QHCA_PAGE_SIZE - 1);
-	/* An empty region is allowed, a description of nothing is not. */
+	/* An empty region is allowed, but a description of nothing is not. */
 	u64 end = in_page + max(attr->length, 1ULL);
 	struct qhca_cmd cmd = { .reg_mr = {
 		.type = QHCA_MR_MEM,
@@ -218,7 +219,7 @@ int qhca_ib_dm_init(struct qhca_ib_dev *dev)
 
 /**
  * qhca_ib_dm_cleanup - undo qhca_ib_dm_init()
- * @dev: the HCA; nobody has memory of it any more
+ * @dev: the HCA; all its device memory is free
  */
 void qhca_ib_dm_cleanup(struct qhca_ib_dev *dev)
 {

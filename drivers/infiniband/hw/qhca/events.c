@@ -2,10 +2,10 @@
 /*
  * qhca_ib.ko: asynchronous events, to and from.
  *
- * Those of QPs and SRQs are kept in these and delivered from a work item, which is where
- * consumers expect them. Those of the port and the device follow from what can be
- * seen when the work item runs, so PORT_ACTIVE and PORT_ERR alternate whatever
- * the order in which netdev and device report.
+ * Events of QPs and SRQs are kept there and delivered from a work item, which is the
+ * context consumers expect. Events of the port and the device follow from the state that
+ * the work item finds, so PORT_ACTIVE and PORT_ERR alternate in whichever order netdev
+ * and device report.
  */
 #include <linux/netdevice.h>
 
@@ -53,7 +53,7 @@ void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
 	struct qhca_ib_qp *qp;
 	unsigned long flags;
 
-	/* The lock keeps the QP; whoever takes it out cancels the work next. */
+	/* The lock keeps the QP; whoever erases it cancels the work next. */
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
 	if (qp) {
@@ -112,10 +112,10 @@ static void qhca_ib_port_work(struct work_struct *work)
 		dev->port_active = active;
 		qhca_ib_dispatch(dev, active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 	}
-	/* A dead device that is not quiet yet will report that it is. */
+	/* A dead device that is not quiet yet reports again once it is. */
 	if (qhca_is_quiet(dev->core) && !dev->fatal_told) {
 		dev->fatal_told = true;
-		/* The last event of all; the core dispatches from many workers. */
+		/* Must stay the last event; the core dispatches from many workers. */
 		flush_workqueue(ib_wq);
 		qhca_ib_dispatch(dev, IB_EVENT_DEVICE_FATAL);
 	}
@@ -151,8 +151,8 @@ static int qhca_ib_netdev_event(struct notifier_block *nb, unsigned long event, 
  * @ndev: its port, or something on top
  * @event: NETDEV_UP, NETDEV_DOWN or NETDEV_CHANGE
  *
- * Where the core has this it would dispatch port events by itself otherwise. It knows
- * the netdev only, and the port is down also when the device is dead.
+ * Without this the core would dispatch port events by itself. It knows only the
+ * netdev, but the port is also down when the device is dead.
  */
 void qhca_ib_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 			       unsigned long event)
@@ -172,12 +172,12 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
-	/* Of the same lock class as those, though not taken in hard IRQ. */
+	/* In the same lock class as those, though not taken in hard IRQ. */
 	xa_init_flags(&dev->targets, XA_FLAGS_LOCK_IRQ);
 	INIT_WORK(&dev->port_work, qhca_ib_port_work);
 	INIT_WORK(&dev->gid_work, qhca_ib_gid_work);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
-	/* Consumers destroy QPs, and wait for their events, to get memory freed. */
+	/* To free memory, consumers destroy QPs, which waits for their events. */
 	dev->wq = alloc_ordered_workqueue("qhca_ib", WQ_MEM_RECLAIM);
 	if (!dev->wq)
 		return -ENOMEM;

@@ -62,8 +62,8 @@ static int qhca_ib_set_page(struct ib_mr *ibmr, u64 addr)
  * @sg_nents: entries of @sg
  * @sg_offset: offset of the first byte in @sg, updated; or NULL
  *
- * Context: any; the MR is not registered.
- * Return: how many entries fit, which ends at a gap, or a negative errno.
+ * Context: any; the MR is not registered. Return: how many entries fit, up to
+ * the first gap, or a negative errno.
  */
 int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		      unsigned int *sg_offset)
@@ -76,7 +76,7 @@ int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 				      "fast registration: pages of %u bytes", ibmr->page_size);
 	mr->num_pages = 0;
 	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, qhca_ib_set_page);
-	/* Now: a consumer may choose another iova after this. */
+	/* Now: the consumer may choose another iova afterwards. */
 	mr->offset = ibmr->iova & (ibmr->page_size - 1);
 	return n;
 }

@@ -131,7 +131,7 @@ static int qhca_ib_counter_unbind_port1(struct ib_qp *ibqp)
 #endif
 
 #ifdef QHCA_HAVE_COUNTER_INIT
-/* The core calls it without looking. */
+/* The core calls it without checking for NULL. */
 static void qhca_ib_counter_init(struct rdma_counter *counter)
 {
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: multicast groups of UD QPs. The device filters for itself: RoCE
- * packets to a group never come by the netdev.
+ * qhca_ib.ko: multicast groups of UD QPs. The device filters by itself: RoCE
+ * packets to a group never pass the netdev.
  */
 #include "qhca_ib.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * qhca_ib.ko: mappings of the device in user space. An entry owns what it maps, and the
- * core keeps the entry while a VMA maps it: nothing is given to somebody else before the
- * last mapping of it has gone.
+ * core keeps the entry while a VMA maps it: so nothing is reused before its last mapping
+ * is gone.
  */
 #include "qhca_ib.h"
 
@@ -40,7 +40,7 @@ struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx,
 }
 
 /**
- * qhca_ib_mmap_remove - nobody maps it any more from now on
+ * qhca_ib_mmap_remove - allow no new mapping
  * @entry: freed with what it maps, now or with the last VMA
  */
 void qhca_ib_mmap_remove(struct qhca_ib_mmap_entry *entry)
@@ -84,7 +84,7 @@ int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 }
 
 /**
- * qhca_ib_mmap_free - neither the owner of an entry nor a VMA has it any more
+ * qhca_ib_mmap_free - the last reference to an entry is gone
  * @rdma_entry: the entry
  */
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)

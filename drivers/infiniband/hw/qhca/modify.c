@@ -13,7 +13,7 @@ static_assert(QHCA_QP_AV == (int)IB_QP_AV);
 static_assert(QHCA_QP_MIN_RNR_TIMER == (int)IB_QP_MIN_RNR_TIMER);
 static_assert(QHCA_QP_DEST_QPN == (int)IB_QP_DEST_QPN);
 
-/* All but resizing, and the alternate path, which RoCE does not have. */
+/* All but resizing and the alternate path, which RoCE does not have. */
 #define QHCA_IB_QP_ATTRS	(IB_QP_ATTR_STANDARD_BITS & ~(IB_QP_CAP | IB_QP_ALT_PATH | \
 							      IB_QP_PATH_MIG_STATE))
 
@@ -54,7 +54,7 @@ static const struct {
 	ATTR(DEST_QPN, dest_qp_num, dest_qpn, QHCA_OBJ_MASK),
 };
 
-/* Takes the attributes of the two tables over. Returns -EINVAL if one is too large. */
+/* Copies the attributes in the two tables. Returns -EINVAL if one is too large. */
 static int qhca_ib_take_attrs(struct qhca_ib_dev *dev, struct qhca_qp_attr *hw,
 			      const struct ib_qp_attr *attr, int mask)
 {
@@ -136,7 +136,7 @@ static int qhca_ib_query_qpc(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	return 0;
 }
 
-/* The device leaves these states by itself, when something goes wrong. */
+/* The device leaves these states by itself when something goes wrong. */
 static int qhca_ib_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	struct qhca_qpc qpc;
@@ -146,7 +146,7 @@ static int qhca_ib_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	return qhca_ib_query_qpc(dev, qp, &qpc);
 }
 
-/* Bits without a meaning for the device are kept, but not passed on. */
+/* Bits that mean nothing to the device are kept, but not passed on. */
 static __le16 qhca_ib_qp_rights(const struct qhca_ib_dev *dev, int access)
 {
 	int rights = QHCA_IB_QP_REMOTE;
@@ -195,7 +195,7 @@ static void qhca_ib_reset_wq(struct qhca_ib_cq *cq, struct qhca_ib_wq *wq)
 	spin_unlock_irq(&cq->lock);
 }
 
-/* Forgets what the queues of a kernel QP hold, as the device has done. */
+/* Empties the queues of a kernel QP, as the device has done. */
 static void qhca_ib_reset_queues(struct qhca_ib_qp *qp)
 {
 	if (!qhca_ib_is_kernel_qp(qp))
@@ -221,7 +221,7 @@ static void qhca_ib_modified(struct qhca_ib_qp *qp, const struct ib_qp_attr *att
 
 /*
  * Kernel consumers of a dead device can still stop and drain their QPs, see
- * qhca_ib_poll_cq(); without that they wait, or complain.
+ * qhca_ib_poll_cq(); otherwise they would wait, or complain.
  */
 static bool qhca_ib_modify_dead(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
 				const struct ib_qp_attr *attr, int mask)
@@ -252,7 +252,7 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (qhca_ib_modify_dead(dev, qp, attr, mask)) {
 		/* A QP that has stopped uses no memory. */
 		qhca_health_quiesce(dev->core);
-		/* Who drains a QP with an SRQ waits for this. */
+		/* A consumer that drains a QP with an SRQ waits for this. */
 		if ((qp->ibqp.srq || qp->xrcd) && attr->qp_state == IB_QPS_ERR &&
 		    qp->state != IB_QPS_ERR)
 			qhca_ib_qp_event(dev, QHCA_EVENT_LAST_WQE_REACHED, qp->qpn);

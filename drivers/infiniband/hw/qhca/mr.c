@@ -8,7 +8,7 @@
 				 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL)
 static_assert(QHCA_IB_MR_ACCESS == QHCA_ACCESS_MASK && IB_ZERO_BASED == QHCA_ACCESS_ZERO_BASED);
 
-/* Flags that are taken: huge pages are found without being told of. */
+/* Accepted flags: huge pages are found without a hint. */
 #define QHCA_IB_MR_TAKEN	(QHCA_IB_MR_ACCESS | IB_ZERO_BASED | IB_ACCESS_HUGETLB | \
 				 IB_ACCESS_OPTIONAL)
 
@@ -50,7 +50,10 @@ static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct ib_umem *umem, u6
 	unsigned long pgsz;
 	int ret;
 
-	/* The device does not care how iova is aligned: only the memory counts. */
+	/*
+	 * The alignment of iova does not matter to the device, only that of the
+	 * memory.
+	 */
 	pgsz = ib_umem_find_best_pgoff(umem, QHCA_IB_PAGE_SIZES, U64_MAX);
 	if (!pgsz)
 		return qhca_ib_refuse(dev, -EINVAL, "MR: no page size fits its memory");
@@ -111,7 +114,7 @@ void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 }
 
 /**
- * qhca_ib_mr_new - make a region of memory that stays where it is
+ * qhca_ib_mr_new - make a region of memory that never moves
  * @ibpd: the PD
  * @cmd: all but opcode, PD and access rights are set
  * @access: IB_ACCESS_*, checked
@@ -215,7 +218,7 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64
  * @offset: where in the dma-buf
  * @length: bytes
  * @iova: address in work requests
- * @fd: the dma-buf; it stays where it is as long as the region lives
+ * @fd: the dma-buf; pinned as long as the region lives
  * @access: IB_ACCESS_*
  * @attrs: the request
  *
@@ -240,7 +243,7 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len
 	return qhca_ib_mr_of_umem(ibpd, &umem->umem, iova, access);
 }
 
-/* What stays the same is said as well; the device looks at @flags. */
+/* Fills in what stays the same as well; the device looks at @flags. */
 static int qhca_ib_mr_change(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, int flags,
 			     int access, struct ib_pd *ibpd, struct qhca_cmd *cmd)
 {
@@ -263,7 +266,8 @@ static int qhca_ib_mr_change(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, int
  * @ibpd: the PD, new or not
  * @udata: the user's
  *
- * Return: NULL, for the MR keeps its keys; or an error, and nothing has changed.
+ * Return: NULL, because the MR keeps its keys; or an error, and nothing has
+ * changed.
  */
 struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				    u64 iova, int access, struct ib_pd *ibpd,

@@ -8,7 +8,8 @@
  * @ibmr: the verbs object
  * @umem: the user's memory
  * @access: IB_ACCESS_* it was registered with
- * @pdn: of its PD, for those who may not look there while it is re-registered
+ * @pdn: of its PD, for readers that must not follow ibmr.pd during a
+ *          re-registration
  * @pages: fast registration, here and below: device addresses, for the next REG_MR
  * @pages_dma: where the device finds them
  * @max_pages: room in @pages

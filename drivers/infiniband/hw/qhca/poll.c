@@ -2,8 +2,8 @@
 /*
  * qhca_ib.ko: completions of kernel consumers.
  *
- * The device is not believed: a CQE has to name a QP of this CQ and a WQE that is
- * outstanding, and the wr_id, a pointer as likely as not, is our own record of it.
+ * The device is not believed: a CQE must name a QP of this CQ and a WQE that is
+ * outstanding, and the wr_id, which is often a pointer, comes from our own record.
  */
 #include <linux/if_vlan.h>
 
@@ -26,7 +26,7 @@ static const enum ib_wc_opcode qhca_ib_wc_opcodes[] = {
 	[QHCA_CQE_RECV_RDMA_WITH_IMM] = IB_WC_RECV_RDMA_WITH_IMM,
 };
 
-/* Same numbers, so that a status needs no table. */
+/* The numbers are the same, so statuses need no table. */
 static_assert(QHCA_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR &&
 	      QHCA_WC_REM_ACCESS_ERR == (int)IB_WC_REM_ACCESS_ERR &&
 	      QHCA_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR &&
@@ -66,7 +66,7 @@ static bool qhca_ib_wq_complete(struct qhca_ib_wq *wq, u32 index, u64 *wr_id)
 	return true;
 }
 
-/* The QP that a CQE names, NULL if that is none that can have one here. */
+/* The QP that a CQE names, NULL if it is not one that completes here. */
 static struct qhca_ib_qp *qhca_ib_cqe_qp(struct qhca_ib_cq *cq, const struct qhca_cqe *cqe)
 {
 	bool xrc = le16_to_cpu(cqe->flags) & QHCA_CQE_XRC;
@@ -84,7 +84,7 @@ static struct qhca_ib_srq *qhca_ib_cqe_srq(struct qhca_ib_cq *cq, struct qhca_ib
 	return qp && qp->ibqp.srq ? to_qsrq(qp->ibqp.srq) : NULL;
 }
 
-/* The WQE that a CQE names is complete. False: there is no such WQE. */
+/* Completes the WQE that a CQE names. False: there is no such WQE. */
 static bool qhca_ib_complete(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 			     const struct qhca_cqe *cqe, u64 *wr_id)
 {
@@ -174,7 +174,7 @@ static int qhca_ib_poll_ring(struct qhca_ib_cq *cq, int num_entries, struct ib_w
 	return n;
 }
 
-/* What a dead device, quiet by now, owes to a queue. */
+/* Flush completions that a dead device, quiet by now, owes to a queue. */
 static int qhca_ib_flush_wq(struct qhca_ib_qp *qp, struct qhca_ib_wq *wq, int num_entries,
 			    struct ib_wc *wc)
 {
@@ -238,8 +238,9 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	/*
-	 * Not when it is dead, for it may still write to the memory of these WRs; and
-	 * asked first, so that the ring has all the CQEs there will be.
+	 * Not as soon as it is dead, because it may still write to the memory of
+	 * these WRs; and tested first, so that the ring has all the CQEs there will
+	 * ever be.
 	 */
 	quiet = qhca_is_quiet(dev->core);
 	n = qhca_ib_poll_ring(cq, num_entries, wc);
@@ -254,9 +255,8 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
  * @ibcq: the CQ, of a kernel consumer
  * @flags: what to wait for
  *
- * Context: any.
- * Return: 1 if there is something to poll that no event will tell of, if asked
- * for; otherwise 0.
+ * Context: any. Return: 1 if asked for and there are CQEs that will raise no
+ * event; otherwise 0.
  */
 int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
@@ -272,11 +272,11 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	db = qhca_db(cq->core.cqn, ++cq->arm_sn);
 	qhca_ring(dev->core, QHCA_DB_CQ_ARM, solicited ? db | QHCA_DB_SOLICITED : db);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
-		/* The arm is in force when a register has been read. */
+		/* The arm is in effect once a register has been read. */
 		qhca_read_clock(dev->core);
 		missed = qhca_ib_cqe_valid(cq, cq->ci);
 	}
-	/* Before that qhca_ib_flush_work() is still to come. */
+	/* Until it is quiet, qhca_ib_flush_work() is still to come. */
 	if (unlikely(qhca_is_quiet(dev->core)) && qhca_ib_cq_to_flush(cq)) {
 		missed = true;
 		queue_work(dev->wq, &dev->flush_work);
@@ -285,7 +285,7 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && missed;
 }
 
-/* A WR of an SRQ whose completion nobody will see is not outstanding any more. */
+/* A WR of an SRQ whose CQE is thrown away is not outstanding any more. */
 static void qhca_ib_forget_cqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 			       const struct qhca_cqe *cqe)
 {
@@ -310,7 +310,7 @@ static bool qhca_ib_cqe_is_of(const struct qhca_cqe *cqe, const struct qhca_ib_q
  * @qp: a QP that completes nothing any more, or NULL
  * @srq: an XRC SRQ that completes nothing any more, if @qp is NULL
  *
- * Other CQEs close up towards the newer end, where the device goes on.
+ * The other CQEs move up towards the newer end, where the device continues.
  */
 void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_ib_srq *srq)
 {
@@ -330,7 +330,7 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_
 			freed++;
 		} else if (freed) {
 			to = qhca_ib_cqe(cq, i - 1 + freed);
-			/* All but the owner, which belongs to the place. */
+			/* All but the owner byte, which belongs to the ring position. */
 			memcpy(to, qhca_ib_cqe(cq, i - 1), offsetof(struct qhca_cqe, owner));
 		}
 	}
@@ -346,7 +346,7 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_
  * @dev: the HCA
  * @qp: the QP, which completes nothing any more
  *
- * They are in CQs of SRQs, whichever it has been sent messages for.
+ * They are in the CQs of all SRQs that it has received messages for.
  */
 void qhca_ib_clean_target(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {

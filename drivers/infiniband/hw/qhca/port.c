@@ -35,7 +35,7 @@ int qhca_ib_active_mtu(const struct qhca_ib_dev *dev)
 }
 
 /**
- * qhca_ib_port_init - learn what is constant of the port
+ * qhca_ib_port_init - read the port's constant attributes
  * @dev: the HCA
  *
  * Return: 0 or a negative errno.
@@ -70,8 +70,8 @@ static void qhca_ib_port_state(struct qhca_ib_dev *dev, struct ib_port_attr *att
  * @port: port number, valid
  * @attr: zero; filled in
  *
- * The port of a dead device is down. It must not be an error, for then the core
- * would keep PORT_ERR to itself.
+ * The port of a dead device is down. It must not return an error, or the core
+ * would not pass PORT_ERR on.
  *
  * Context: process, without RTNL.
  * Return: 0 or a negative errno.
@@ -106,7 +106,7 @@ int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *a
 }
 
 /**
- * qhca_ib_get_port_immutable - what never changes of the port
+ * qhca_ib_get_port_immutable - the port's constant attributes
  * @ibdev: the HCA
  * @port: port number
  * @immutable: filled in
@@ -169,7 +169,7 @@ static int qhca_ib_set_gid(struct qhca_ib_dev *dev, const struct ib_gid_attr *at
 	if (ret)
 		return ret;
 	memcpy(body->gid, attr->gid.raw, sizeof(body->gid));
-	/* VLAN 0 is none, for a tag with it has a priority only. */
+	/* VLAN 0 is no VLAN: a tag with it carries only a priority. */
 	body->vlan = cpu_to_le16(vlan && vlan < VLAN_N_VID ? vlan : QHCA_NO_VLAN);
 	body->index = cpu_to_le16(attr->index);
 	body->port = attr->port_num;
@@ -178,7 +178,7 @@ static int qhca_ib_set_gid(struct qhca_ib_dev *dev, const struct ib_gid_attr *at
 }
 
 /**
- * qhca_ib_add_gid - the core has a new entry of the GID table
+ * qhca_ib_add_gid - the core has added an entry to the GID table
  * @attr: the entry
  * @context: not needed
  *
@@ -249,8 +249,8 @@ static void qhca_ib_refresh_gid(struct qhca_ib_dev *dev, unsigned int index)
  * qhca_ib_gid_work - a MAC address has changed
  * @work: gid_work of the HCA
  *
- * The core replaces the default GIDs then, but leaves those of IP addresses
- * alone, whose frames have to come from the new address as well.
+ * The core then replaces the default GIDs, but not those of IP addresses, whose
+ * frames must be sent from the new address as well.
  */
 void qhca_ib_gid_work(struct work_struct *work)
 {

@@ -24,7 +24,7 @@ enum {
 	QHCA_IB_MASKS = BIT(7),
 };
 
-/* Which opcode goes with which QP type; a type that no row has takes none. */
+/* Opcodes by QP type; a type that no row has takes none. */
 static const struct qhca_ib_send_op {
 	u8 opcode;
 	u8 parts;
@@ -105,7 +105,7 @@ static void qhca_ib_put_sges(struct qhca_sge *to, const struct ib_sge *from, int
 	}
 }
 
-/* Inline data stands at kernel addresses. Returns its length or -EINVAL. */
+/* Copies inline data from kernel addresses. Returns its length or -EINVAL. */
 static int qhca_ib_put_inline(const struct qhca_ib_qp *qp, void *to,
 			      const struct ib_send_wr *wr)
 {
@@ -234,7 +234,7 @@ static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr 
 	return 0;
 }
 
-/* A dead device completes nothing; then we do. */
+/* A dead device completes nothing, so the driver does. */
 static void qhca_ib_ring(struct qhca_ib_qp *qp, unsigned int offset, u32 pi)
 {
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);

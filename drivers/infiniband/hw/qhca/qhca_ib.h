@@ -20,7 +20,7 @@
 #include <rdma/uverbs_ioctl.h>
 
 #define QHCA_IB_PORT		1
-/* Of one user context: they cost the device nothing, but the kernel memory. */
+/* Per user context: they cost the device nothing, but the kernel memory. */
 #define QHCA_IB_MAX_AH		65536
 /* An address vector has 8 bits for the index. */
 #define QHCA_IB_MAX_GID		256
@@ -37,13 +37,13 @@
  * @wq: ordered, so that events of a QP stay in order
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
  * @srqs: SRQN to SRQ, likewise
- * @targets: QPN to kernel QP of type XRC_TGT, for who polls the CQ of an SRQ
- * @events_nb: hears of asynchronous events
- * @netdev_nb: hears of changes of @ndev
+ * @targets: QPN to kernel QP of type XRC_TGT, for pollers of an SRQ's CQ
+ * @events_nb: notified of asynchronous events
+ * @netdev_nb: notified of changes of @ndev
  * @port_work: finds out what the port and the device have become; not in @wq,
  *             which memory reclaim may wait for, as it waits for the core
- * @gid_work: tells the device new MAC addresses; not in @wq either, as it waits for
- *            who adds GIDs
+ * @gid_work: tells the device new MAC addresses; not in @wq either, because it
+ *            waits for whoever adds GIDs
  * @flush_work: wakes kernel consumers once the device is dead and quiet
  * @announce: port and device events may be dispatched
  * @port_active: what the last port event said
@@ -53,7 +53,7 @@
  * @cqs_lock: protects @kernel_cqs
  * @kernel_cqs: struct qhca_ib_cq of kernel consumers
  * @dm_lock: protects @dm_used
- * @dm_used: pages of device memory that somebody has
+ * @dm_used: pages of device memory in use
  * @dm_va: all device memory, mapped
  */
 struct qhca_ib_dev {
@@ -118,7 +118,7 @@ struct qhca_ib_xrcd {
 	bool kernel;
 };
 
-/* What the core allocates of a set of counters; it knows the rest. */
+/* The driver's part of a set of counters, which the core allocates. */
 struct qhca_ib_counter {
 	struct rdma_counter counter;
 };
@@ -189,7 +189,7 @@ struct qhca_ib_cq {
  * @lock: kernel QPs, here and below: serialises posting
  * @pi: free-running producer index, written under @lock
  * @ci: index of the oldest WQE without completion, written under the CQ's lock
- * @wr_id: of the WQE at each ring position; a device is not believed in this
+ * @wr_id: of the WQE at each ring position; the device is not trusted with it
  */
 struct qhca_ib_wq {
 	struct qhca_ib_qmem mem;
@@ -207,7 +207,7 @@ struct qhca_ib_wq {
  * struct qhca_ib_qp - queue pair
  * @ibqp: the verbs object
  * @mutex: serialises MODIFY_QP
- * @state: last one known; the device may have gone to SQE or ERR since
+ * @state: last known one; the device may have gone to SQE or ERR since
  * @qpn: QPN, as doorbells and CQEs name it
  * @sig_all: every send WQE gives a CQE
  * @max_inline: as created
@@ -270,8 +270,8 @@ static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 }
 
 /*
- * Says why a request is refused, to who turns on dynamic debug for this module; @err is
- * the value.
+ * Logs why a request is refused, if dynamic debug is on for this module; the value is
+ * @err.
  */
 #define qhca_ib_refuse(dev, err, fmt, ...)				\
 	({								\

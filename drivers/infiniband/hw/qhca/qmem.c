@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: memory that the device is told of. */
+/* qhca_ib.ko: memory described to the device. */
 #include <rdma/ib_umem.h>
 #include <rdma/iter.h>
 
@@ -58,7 +58,7 @@ int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64
 		mem->umem = NULL;
 		return ret;
 	}
-	/* The ring has to start with a block. */
+	/* The ring must start at the start of a block. */
 	pgsz = ib_umem_find_best_pgoff(mem->umem, QHCA_IB_PAGE_SIZES, 0);
 	if (!pgsz) {
 		ret = qhca_ib_refuse(dev, -EINVAL, "ring: no page size fits its memory");
@@ -94,7 +94,7 @@ int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, s
  * @mem: the memory
  *
  * The device reads it while it executes the command that carries @mem->buf, so it can
- * go when that has completed, with success or not.
+ * be freed when that has completed, successfully or not.
  */
 void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem)
 {
@@ -103,7 +103,7 @@ void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem)
 }
 
 /**
- * qhca_ib_qmem_put - give the memory back, which the device does not know any more
+ * qhca_ib_qmem_put - give memory back that the device no longer knows
  * @dev: the HCA
  * @mem: the memory, or all zero
  */

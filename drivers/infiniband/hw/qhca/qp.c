@@ -7,7 +7,7 @@ static_assert(QHCA_QPT_GSI == (int)IB_QPT_GSI && QHCA_QPT_RC == (int)IB_QPT_RC &
 	      QHCA_QPT_XRC_INI == (int)IB_QPT_XRC_INI &&
 	      QHCA_QPT_XRC_TGT == (int)IB_QPT_XRC_TGT);
 
-/* What a device needs to offer for a QP of each type; none: no such type. */
+/* What the device must offer for a QP of each type; 0: no such type. */
 static const u64 qhca_ib_qp_caps[] = {
 	[IB_QPT_GSI] = QHCA_CAP_UD,
 	[IB_QPT_RC] = QHCA_CAP_RC,
@@ -28,7 +28,7 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 	if (attr->create_flags || attr->rwq_ind_tbl)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: flags %#x, or RSS",
 				      attr->create_flags);
-	/* There would be no way to say which SRQ a WR is for. */
+	/* A kernel WR cannot say which SRQ it is for. */
 	if (type == IB_QPT_XRC_INI && kernel)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: the kernel does not send with XRC");
 	if (attr->srq && type != IB_QPT_RC && type != IB_QPT_UD)
@@ -45,7 +45,7 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 	return 0;
 }
 
-/* What is said of a queue that the QP does not have means nothing. */
+/* The capacities of a queue that the QP does not have are ignored. */
 static void qhca_ib_trim_cap(struct ib_qp_init_attr *attr)
 {
 	struct ib_qp_cap *cap = &attr->cap;
@@ -230,7 +230,10 @@ static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	if (qhca_ib_is_kernel_qp(qp)) {
-		/* While it can be found: a poller would not know what its CQEs are of. */
+		/*
+		 * While the QP can be found: a poller could not attribute its
+		 * CQEs later.
+		 */
 		qhca_ib_qp_clean(qp);
 		if (qp->xrcd) {
 			xa_cmpxchg_irq(&dev->targets, qp->qpn, qp, NULL, 0);
@@ -238,7 +241,10 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 			xa_cmpxchg(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, NULL, 0);
 			xa_cmpxchg(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp, NULL, 0);
 		}
-		/* Once more for the CQs' locks, so that no poller has the QP afterwards. */
+		/*
+		 * Takes the CQs' locks once more, so that no poller has the QP
+		 * afterwards.
+		 */
 		qhca_ib_qp_clean(qp);
 		qhca_ib_flush_sync(dev);
 	}
@@ -352,7 +358,7 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 }
 
 /**
- * qhca_ib_qp_clean - the queues of a kernel QP are empty, and so are its CQs of it
+ * qhca_ib_qp_clean - empty the queues of a kernel QP, and remove its CQEs
  * @qp: the QP, which completes nothing any more
  */
 void qhca_ib_qp_clean(struct qhca_ib_qp *qp)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: what "rdma resource show" says of an object beyond the core's part. */
+/* qhca_ib.ko: what "rdma resource show" prints about an object beyond the core's part. */
 #include <rdma/restrack.h>
 
 #include "qhca_ib.h"
@@ -112,8 +112,8 @@ static int qhca_ib_query_qpc(struct ib_qp *ibqp, struct qhca_qpc *qpc)
  * @msg: where to
  * @ibqp: the QP
  *
- * Anybody may ask. PSNs let one who can send packets speak for the peer, so they
- * are in the raw context only, which is for administrators.
+ * Anybody may ask. Whoever knows the PSNs and can send packets can impersonate
+ * the peer, so they are only in the raw context, which is for administrators.
  *
  * Return: 0 or a negative errno.
  */

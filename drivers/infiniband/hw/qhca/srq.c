@@ -34,7 +34,7 @@ void qhca_ib_srq_event(struct qhca_ib_dev *dev, u8 type, u32 srqn)
 	struct qhca_ib_srq *srq;
 	unsigned long flags;
 
-	/* The lock keeps the SRQ; whoever takes it out cancels the work next. */
+	/* The lock keeps the SRQ; whoever erases it cancels the work next. */
 	xa_lock_irqsave(&dev->srqs, flags);
 	srq = xa_load(&dev->srqs, srqn);
 	if (srq) {
@@ -169,7 +169,7 @@ err_unlink:
 	return ret;
 }
 
-/* What an SRQ of that type needs besides, and the device. */
+/* An XRC SRQ needs a CQ, a domain and a device that offers XRC. */
 static int qhca_ib_srq_check_type(struct qhca_ib_dev *dev, const struct ib_srq_init_attr *attr)
 {
 	if (attr->srq_type == IB_SRQT_BASIC)
@@ -260,7 +260,7 @@ static int qhca_ib_srq_set_limit(struct qhca_ib_dev *dev, struct qhca_ib_srq *sr
 	return qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 }
 
-/* Moves the SRQ over to @mem, which gets the old memory; or changes nothing. */
+/* Moves the SRQ to @mem, which gets the old memory; on error nothing changes. */
 static int qhca_ib_srq_move(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 			    struct qhca_ib_qmem *mem, u8 log_size,
 			    const struct ib_srq_attr *attr, int mask)

@@ -8,7 +8,7 @@
 #define QHCA_IB_SLOT_OUT	(U32_MAX - 1)
 
 /**
- * struct qhca_ib_srq_slot - a WR of a kernel SRQ, or a place for one
+ * struct qhca_ib_srq_slot - a WR of a kernel SRQ, or room for one
  * @wr_id: the consumer's
  * @next: next free slot, or a value that says that the WR is out
  */

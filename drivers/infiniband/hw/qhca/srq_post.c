@@ -2,17 +2,17 @@
 /*
  * qhca_ib.ko: work requests of shared receive queues of kernel consumers.
  *
- * WRs of an SRQ complete in any order, so what the device echoes of a kernel WR
- * is a slot of a table that holds its wr_id. The device is not believed: the slot
- * has to be one that is out.
+ * WRs of an SRQ complete in any order, so for a kernel WR the device echoes a
+ * slot of a table, which holds the wr_id. The device is not believed: the slot
+ * must be that of an outstanding WR.
  *
  * A dead device completes no WR of an SRQ: nobody knows which of them a QP had
- * taken. They are the consumer's again when the SRQ is destroyed.
+ * taken. The consumer gets them back when the SRQ is destroyed.
  */
 #include "qhca_ib.h"
 
 /**
- * qhca_ib_srq_complete - the device has completed a WR, or will not any more
+ * qhca_ib_srq_complete - the device has completed a WR, or never will
  * @srq: the SRQ, of a kernel consumer
  * @slot: what the device echoed
  * @wr_id: filled in

@@ -39,7 +39,7 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	struct qhca_ib_ucontext *ctx = to_qctx(ibctx);
 	int ret;
 
-	/* A larger page would hold the doorbells of others as well. */
+	/* A larger page would hold other users' doorbells as well. */
 	if (PAGE_SIZE != QHCA_DB_PAGE_SIZE)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "context: pages of %lu bytes", PAGE_SIZE);
 	ret = qhca_ib_udata_check(dev, udata, 0, sizeof(resp));
@@ -65,8 +65,8 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 /**
  * qhca_ib_query_ucontext - query_ucontext verb: the context for one more process
  * @ibctx: the context
- * @attrs: the request; its response is that of alloc_ucontext, for the doorbell
- *         page is the context's, whoever maps it
+ * @attrs: the request; its response is that of alloc_ucontext, because the
+ *         doorbell page belongs to the context, whichever process maps it
  *
  * Return: 0 or a negative errno.
  */
@@ -92,7 +92,7 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
  * qhca_ib_disassociate_ucontext - the device goes away under its users
  * @ibctx: the context
  *
- * The core replaces the mappings; that this exists says that it may.
+ * The core replaces the mappings; having this function permits it to.
  */
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibctx)
 {
