@@ -3,12 +3,12 @@
  * qhca device interface: types and accessors shared by every header here.
  *
  * These headers are the one contract between the device model, the Linux
- * drivers and the rdma-core provider, and are used verbatim by all three. The
- * prose that goes with them is Documentation/hardware.rst.
+ * drivers and the rdma-core provider, and are used verbatim by all three.
+ * Documentation/hardware.rst says what they mean.
  *
- * Rules of the house: little-endian unless a field is __be, natural alignment
- * and no packing, no bitfields, every size and offset asserted, every reserved
- * field written as zero and ignored by its reader.
+ * Conventions: little-endian unless a field is __be, natural alignment and no
+ * packing, no bitfields, every size and offset asserted, every reserved field
+ * written as zero and ignored by its reader.
  */
 #ifndef QHCA_BASE_H
 #define QHCA_BASE_H

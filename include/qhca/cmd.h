@@ -4,8 +4,8 @@
  *
  * The driver fills the ring entry at its producer index and rings QHCA_DB_CMD;
  * the device executes commands in ring order and answers each with one entry of
- * the completion ring. An entry, and the mailbox it names, stay with the device
- * until its completion has come; then the entry may be used again. Vector 0 is
+ * the completion ring. An entry, and the mailbox it names, belong to the device
+ * until its completion arrives; then the entry may be used again. Vector 0 is
  * raised once for each batch of completions.
  */
 #ifndef QHCA_CMD_H

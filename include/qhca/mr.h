@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * qhca device interface: memory regions and windows: what their commands say
- * (in bytes 16 to 63), and rights. Work requests change some of them; these are
- * in queues.h.
+ * qhca device interface: memory regions and windows: the bodies of their
+ * commands (bytes 16 to 63) and access rights. The work requests that change
+ * some of them are in queues.h.
  */
 #ifndef QHCA_MR_H
 #define QHCA_MR_H
@@ -35,14 +35,14 @@ enum qhca_mr_type {
 #define QHCA_ACCESS_MW_BIND		0x0010
 #define QHCA_ACCESS_ZERO_BASED		0x0020	/* no right: see hardware.rst */
 #define QHCA_ACCESS_FLUSH_GLOBAL	0x0100	/* for the peer's FLUSH */
-#define QHCA_ACCESS_FLUSH_PERSISTENT	0x0200	/* of QPs only: no memory here has it */
+#define QHCA_ACCESS_FLUSH_PERSISTENT	0x0200	/* QPs only: no memory here has it */
 #define QHCA_ACCESS_MASK		0x011f	/* all rights that memory can have */
 
 #define QHCA_REREG_TRANS	0x01
 #define QHCA_REREG_PD		0x02
 #define QHCA_REREG_ACCESS	0x04
 
-/* A window gives its rights to a part of a region that QHCA_WR_BIND_MW names. */
+/* A window grants rights to the part of a region that QHCA_WR_BIND_MW names. */
 struct qhca_cmd_alloc_mw {	/* QHCA_CMD_ALLOC_MW */
 	__le32	pdn;
 	__u8	type;		/* enum qhca_mw_type */

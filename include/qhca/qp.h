@@ -102,7 +102,7 @@ struct qhca_qp_attr {
 QHCA_ASSERT_SIZE(struct qhca_qp_attr, 80);
 QHCA_ASSERT_OFFSET(struct qhca_qp_attr, state, 60);
 
-/* struct qhca_qpc - QP context: what was set, and where the QP stands. */
+/* struct qhca_qpc - QP context: what was set, and how far the QP has got. */
 struct qhca_qpc {
 	struct qhca_qp_attr attr;
 	__le32	qpn;
@@ -121,7 +121,7 @@ struct qhca_qpc {
 	__le32	msn;
 	__u8	type;
 	__u8	flags;
-	__u8	sq_draining;	/* 1: in SQD and not yet quiet */
+	__u8	sq_draining;	/* 1: in SQD, still draining */
 	__u8	retries_left;
 	__u8	rnr_retries_left;
 	__u8	rsvd[3];

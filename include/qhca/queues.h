@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * qhca device interface: what stands in the rings of the data path.
- * Work queue entries (WQE), completion queue entries (CQE), event queue entries
- * (EQE), and the descriptors of the Ethernet queues.
+ * qhca device interface: the rings of the data path: work queue entries (WQE),
+ * completion queue entries (CQE), event queue entries (EQE), and the
+ * descriptors of the Ethernet queues.
  */
 #ifndef QHCA_QUEUES_H
 #define QHCA_QUEUES_H
@@ -74,13 +74,13 @@ enum qhca_wr_opcode {
 #define QHCA_WQE_SIGNALED	0x01	/* a CQE on success */
 #define QHCA_WQE_SOLICITED	0x02	/* sets BTH.SE */
 #define QHCA_WQE_FENCE		0x04	/* after all earlier READs, atomics, FLUSHes */
-#define QHCA_WQE_INLINE		0x08	/* data stands in the WQE */
+#define QHCA_WQE_INLINE		0x08	/* data is in the WQE */
 
-/* What a FLUSH is to make of the writes before it; as in the packet. */
+/* What a FLUSH guarantees for the writes before it; as in the packet. */
 #define QHCA_FLUSH_GLOBAL	0x01	/* visible to all */
-#define QHCA_FLUSH_PERSISTENT	0x02	/* safe from loss of power */
+#define QHCA_FLUSH_PERSISTENT	0x02	/* survives loss of power */
 
-/* Which writes a FLUSH is about; as in the packet. */
+/* Which writes a FLUSH covers; as in the packet. */
 enum qhca_flush_level {
 	QHCA_FLUSH_RANGE = 0,	/* those to the range it names */
 	QHCA_FLUSH_MR = 1,	/* those to the region or window of its key */
@@ -331,7 +331,7 @@ QHCA_ASSERT_OFFSET(struct qhca_eqe, owner, 31);
 #define QHCA_ETH_MORE		0x0001	/* TX: the frame goes on in the next WQE */
 #define QHCA_ETH_CSUM		0x0002	/* TX: fill in a 16-bit ones-complement checksum */
 #define QHCA_ETH_VLAN		0x0004	/* TX: insert @vlan_tci */
-#define QHCA_ETH_TSO		0x0008	/* TX: send TCP in pieces of @mss bytes */
+#define QHCA_ETH_TSO		0x0008	/* TX: segment TCP, @mss bytes each */
 
 /*
  * struct qhca_eth_wqe - one buffer of an Ethernet queue. TX: a fragment of a

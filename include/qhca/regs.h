@@ -7,7 +7,7 @@
 
 #include "base.h"
 
-/* From the range QEMU's docs/specs/pci-ids.rst keeps for experiments. */
+/* QEMU's docs/specs/pci-ids.rst reserves this range for experiments. */
 #define QHCA_PCI_VENDOR_ID	0x1af4
 #define QHCA_PCI_DEVICE_ID	0x10f0
 #define QHCA_PCI_REVISION	1
@@ -68,7 +68,7 @@ enum qhca_state {
 
 #define QHCA_RESET_KEY		0x54455352u	/* "RSET" */
 
-/* Why the device stopped. Each is raised by a mistake only the driver can make. */
+/* Why the device stopped. Each is a mistake only the driver can make. */
 enum qhca_fatal {
 	QHCA_FATAL_NONE = 0,
 	QHCA_FATAL_CMDQ_CONFIG = 1,	/* enabled with a bad base or size */

@@ -38,7 +38,7 @@ struct qhca_alloc_pd_resp {
 };
 
 /*
- * What another process needs that got the command fd: the responses once more,
+ * For another process that has the command fd: the same responses once more,
  * struct qhca_alloc_ucontext_resp and struct qhca_alloc_pd_resp.
  */
 enum qhca_attrs_query_context {
@@ -136,7 +136,7 @@ struct qhca_create_qp_resp {
 	__u32 reserved;
 };
 
-/* What the kernel has found out about the way to the destination. */
+/* What the kernel has found out about the route to the destination. */
 struct qhca_create_ah_resp {
 	__u8 dmac[6];
 	__u8 hop_limit;
