@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Address handles. The kernel finds the way to the destination; the address
+ * Address handles. The kernel finds the route to the destination; the address
  * vector itself is copied into every WQE.
  */
 #include <stdlib.h>

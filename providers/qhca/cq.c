@@ -99,8 +99,9 @@ static bool cqe_is_of(const struct qhca_cqe *cqe, const struct qhca_qp *qp,
 }
 
 /*
- * Remove the CQEs of what the device will not complete on any more; others close
- * up, newest first, so none is lost if the device goes on writing behind them.
+ * Remove the CQEs of a QP or SRQ that the device has finished with. The others
+ * close up, newest first, so none is lost if the device goes on writing behind
+ * them.
  */
 static void cq_clean(struct qhca_cq *cq, const struct qhca_qp *qp,
 		     const struct qhca_srq *srq)
@@ -118,7 +119,7 @@ static void cq_clean(struct qhca_cq *cq, const struct qhca_qp *qp,
 	for (i = end; i != cq->ci; i--) {
 		from = cqe_at(cq, i - 1);
 		if (cqe_is_of(from, qp, srq)) {
-			/* The WR, whose completion nobody will see, is over. */
+			/* The WR is done, though nobody will see its completion. */
 			if (qp && qp->srq &&
 			    !(le16toh(from->flags) & QHCA_CQE_SQ))
 				srq_free_one(qp->srq);
@@ -310,7 +311,7 @@ int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 }
 
 /*
- * To the kernel a QP has gone while its CQEs are still being removed here, perhaps
+ * For the kernel a QP is gone while its CQEs are still being removed here, perhaps
  * by another thread.
  */
 static bool is_in_use(struct qhca_cq *cq)

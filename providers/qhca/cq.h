@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The ring of a CQ: what its life (cq.c) and polling it (poll.c) share.
+ * The ring of a CQ, for creating and resizing it (cq.c) and for polling it
+ * (poll.c).
  */
 #ifndef QHCA_CQ_H
 #define QHCA_CQ_H
@@ -22,7 +23,7 @@ static inline bool cqe_valid(const struct qhca_cq *cq,
 	return (owner & QHCA_OWNER_PHASE) == phase;
 }
 
-/* Give what has been consumed back to the device, after the last read of it. */
+/* Give consumed CQEs back to the device, after the last read of them. */
 static inline void cq_write_ci(struct qhca_cq *cq)
 {
 	atomic_thread_fence(memory_order_release);

@@ -23,8 +23,8 @@ static struct qhca_dm *to_qdm(struct ibv_dm *ibdm)
 }
 
 /*
- * Whole words: not because the memory could not have it otherwise, but because that
- * of other adapters cannot, and who tests with this one should hear of it here.
+ * Whole words only: this memory could take any size, but that of other adapters
+ * cannot, and a program tested here should work there.
  */
 static int check_range(const struct qhca_dm *dm, uint64_t off, size_t len)
 {
@@ -42,7 +42,7 @@ static int memcpy_to_dm(struct ibv_dm *ibdm, uint64_t off, const void *from,
 	if (err)
 		return qhca_ret(err);
 	memcpy((uint8_t *)dm->addr + off, from, len);
-	/* Through write-combining memory: there before any doorbell. */
+	/* Write-combining memory: flush before any doorbell. */
 	mmio_flush_writes();
 	return 0;
 }

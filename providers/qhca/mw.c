@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Memory windows. Binding one is a work request; the kernel has no part in it.
- */
+/* Memory windows. Binding one is a work request, without the kernel. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -42,7 +40,7 @@ int qhca_dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
-/* Type 1: a work request as well, for which the key is chosen here. */
+/* Type 1: a work request as well; the key is chosen here. */
 int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind)
 {

@@ -50,7 +50,7 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx)
 	return &pd->ibv_pd;
 }
 
-/* The kernel knows nothing of parent domains, and of imported PDs not who uses them. */
+/* The kernel does not know parent domains, nor who uses an imported PD. */
 void qhca_pd_put(struct qhca_pd *pd)
 {
 	if (!pd || atomic_fetch_sub(&pd->refs, 1) != 1)
@@ -169,7 +169,7 @@ struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
 	return &pd->ibv_pd;
 }
 
-/* What every way to get an MR ends with. */
+/* The end of every way to register an MR. */
 struct ibv_mr *qhca_mr_made(struct ibv_pd *ibpd, struct verbs_mr *vmr, int err)
 {
 	if (err) {
@@ -198,7 +198,7 @@ struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	return qhca_mr_made(ibpd, vmr, err);
 }
 
-/* A key that every QP may use: the kernel has no part in it. */
+/* A key that every QP may use, without the kernel. */
 struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *ibpd)
 {
 	struct qhca_context *ctx = to_qctx(ibpd->context);

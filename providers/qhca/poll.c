@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Taking completions: ibv_poll_cq(), the extended CQ's way, and arming.
- */
+/* Taking completions: ibv_poll_cq(), extended CQs, and arming. */
 #include <errno.h>
 #include <time.h>
 
@@ -40,7 +38,7 @@ static unsigned int cqe_flags(const struct qhca_cqe *cqe)
 	       (flags & QHCA_CQE_INV ? IBV_WC_WITH_INV : 0);
 }
 
-/* Immediate data, or in the same place the invalidated key in CPU order. */
+/* Immediate data, or in its place the invalidated key in CPU order. */
 static __be32 cqe_imm(const struct qhca_cqe *cqe)
 {
 	if (le16toh(cqe->flags) & QHCA_CQE_INV)
@@ -49,8 +47,8 @@ static __be32 cqe_imm(const struct qhca_cqe *cqe)
 }
 
 /*
- * A datagram's SL is the type of its packet, as providers of adapters have it (mlx5,
- * hns, bnxt_re): ibv_wc has no other place for what A17.4.5.1 asks for, and UCX up to
+ * The SL of a datagram is the type of its packet, as in the providers of mlx5, hns
+ * and bnxt_re: ibv_wc has no other field for what A17.4.5.1 asks for, and UCX up to
  * 1.18 finds the receiver's address by it. The VLAN priority is in the TCI.
  */
 static uint8_t cqe_sl(const struct qhca_cqe *cqe)
@@ -63,8 +61,8 @@ static uint8_t cqe_sl(const struct qhca_cqe *cqe)
 }
 
 /*
- * The CQE frees its WQE and all before it, or one of the SRQ; errors and flushes
- * are no exception. False: whatever it is of has gone.
+ * The CQE frees its WQE and all before it, or one of the SRQ, on errors and
+ * flushes as well. False: its QP or SRQ is gone.
  */
 static inline bool cqe_free_wqes(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 {
@@ -107,7 +105,7 @@ static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 
 		if (likely(cqe_free_wqes(cq, cqe)))
 			return cqe;
-		/* Nobody is left to tell. */
+		/* Its QP or SRQ is gone. */
 	}
 }
 

@@ -43,7 +43,7 @@ static const struct qhca_send_op send_ops[QHCA_NUM_SEND_OPS] = {
 		QPT(RC) },
 };
 
-/* How to build a WQE of @opcode, which is one that qhca_send_ops() offers. */
+/* How to build a WQE of @opcode, one of those that qhca_send_ops() offers. */
 const struct qhca_send_op *qhca_send_op(enum ibv_wr_opcode opcode)
 {
 	return &send_ops[opcode];

@@ -211,7 +211,7 @@ static bool env_true(const char *name)
 	return value && *value && strcmp(value, "0");
 }
 
-/* All but what only the kernel knows of the context. */
+/* Everything but what only the kernel knows about the context. */
 static int context_init(struct qhca_context *ctx, int cmd_fd,
 			const struct qhca_alloc_ucontext_resp *resp)
 {
@@ -262,7 +262,7 @@ static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 	return err ? context_failed(ctx, err) : &ctx->ibv_ctx;
 }
 
-/* A context that exists already, made by whoever gave us the command fd. */
+/* A context that exists already, created by whoever passed us the command fd. */
 static struct verbs_context *qhca_import_context(struct ibv_device *device,
 						 int cmd_fd)
 {
@@ -284,7 +284,7 @@ static struct verbs_context *qhca_import_context(struct ibv_device *device,
 	return err ? context_failed(ctx, err) : &ctx->ibv_ctx;
 }
 
-/* From the parent domain's allocator, unless that leaves it to us. */
+/* From the parent domain's allocator, unless it falls back to the default. */
 static int mem_get(struct qhca_mem *mem, struct qhca_pd *pd, size_t page)
 {
 	if (pd && pd->alloc) {

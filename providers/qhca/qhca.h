@@ -68,12 +68,12 @@ struct qhca_td {
 
 /*
  * A protection domain, or a parent domain around one; it may have been imported.
- * Unimported, it stays until the last that was made of it has gone.
+ * Unimported, it stays until the last object made from it is gone.
  */
 struct qhca_pd {
 	struct ibv_pd ibv_pd;
 	uint32_t pdn;
-	atomic_uint refs;	/* its owner and all that was made of it */
+	atomic_uint refs;	/* its owner and every object made from it */
 	struct qhca_pd *inner;	/* parent domain: what it is around; else NULL */
 	struct qhca_td *td;
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
@@ -101,14 +101,14 @@ struct qhca_wq {
 	_Atomic(uint32_t) ci;
 };
 
-/* How a CQ knows what completes on it, a QP or an XRC SRQ: an entry of a table. */
+/* Entry in a CQ's table of what completes on it: a QP or an XRC SRQ. */
 struct qhca_link {
 	struct qhca_link *next;
 	uint32_t number;
 	void *owner;
 };
 
-/* wq.ci counts completions here, whichever WRs they were of. */
+/* wq.ci counts completions here, of whichever WRs. */
 struct qhca_srq {
 	struct verbs_srq vsrq;
 	void *db;
@@ -138,8 +138,8 @@ struct qhca_qp {
 };
 
 /*
- * What completes on a CQ, by number. Written and read under the lock of the CQ
- * only, so what has left the table is out of reach of every poller.
+ * What completes on a CQ, by number. Accessed only under the lock of the CQ, so
+ * no poller can reach an entry that has been removed.
  */
 struct qhca_map {
 	struct qhca_link **bucket;
@@ -229,7 +229,7 @@ static inline void qhca_unlock(struct qhca_lock *lock)
 		pthread_spin_unlock(&lock->lock);
 }
 
-/* Ring a doorbell: everything written to memory before is visible by then. */
+/* Ring a doorbell, after everything written to memory before is visible. */
 static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
 			     uint32_t index)
 {
@@ -239,8 +239,8 @@ static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
 }
 
 /*
- * How a verb ends that returns an error: the manual pages promise "the value of
- * errno", so errno has that value, whoever refused the request.
+ * Return an error from a verb: the manual pages promise "the value of errno",
+ * so errno is set as well, whoever refused the request.
  */
 static inline int qhca_ret(int err)
 {

@@ -30,8 +30,8 @@ static int check_cap(const struct qhca_context *ctx,
 }
 
 /*
- * Sizes of both queues from what the user asked for. All that fits into the
- * stride is given to him.
+ * Sizes of both queues from what the user asked for. The user gets all that
+ * fits into the stride.
  */
 static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 			const struct ibv_qp_cap *cap)
@@ -115,7 +115,7 @@ static void fill_cap(struct ibv_qp_cap *cap, const struct qhca_qp *qp)
 	cap->max_recv_sge = qp->rq.max_sge;
 }
 
-/* The CQs of a QP; one that it does not have, or has twice, is NULL. */
+/* The CQs of a QP; NULL for one that it does not have, or has twice. */
 static struct qhca_cq *send_cq(const struct qhca_qp *qp)
 {
 	struct ibv_cq *cq = qp->vqp.qp.send_cq;
@@ -197,7 +197,7 @@ static int cmd_create_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (err)
 		return err;
-	/* The driver is not asked for QPs that processes share. */
+	/* The kernel does not ask the driver about QPs that processes share. */
 	qp->qpn = qp->vqp.qp.qp_num;
 	fill_cap(&attr->cap, qp);
 	return 0;
@@ -236,7 +236,7 @@ static struct qhca_pd *qp_pd(const struct ibv_qp_init_attr_ex *attr)
 	return attr->qp_type == IBV_QPT_XRC_RECV ? NULL : to_qpd(attr->pd);
 }
 
-/* What is said of a queue that the QP does not have means nothing. */
+/* The capacities of a queue that the QP does not have are ignored. */
 static void trim_cap(struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
@@ -247,7 +247,7 @@ static void trim_cap(struct ibv_qp_init_attr_ex *attr)
 	}
 }
 
-/* What any QP needs; one in no PD has no queues. */
+/* What any QP needs; without a PD it has no queues. */
 void qhca_qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
 		  const struct qhca_pd *pd)
 {

@@ -54,7 +54,7 @@ static void size_srq(const struct qhca_context *ctx, struct qhca_wq *wq,
 	stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_RQ_STRIDE_MIN));
 	wq->size = 1u << log2_ceil(attr->max_wr);
 	wq->stride_shift = ilog32_nz(stride) - 1;
-	/* All that fits into the stride is given to the user. */
+	/* The user gets all that fits into the stride. */
 	wq->max_sge = min((stride - head) / sge, ctx->max_srq_sge);
 }
 
@@ -83,7 +83,7 @@ static int check_srq_attr(const struct qhca_context *ctx,
 	return 0;
 }
 
-/* The CQ of an XRC SRQ learns to know it; nobody else could tell. */
+/* Only the SRQ's CQ can find it: its CQEs may be of another process's QP. */
 static int join_cq(struct qhca_srq *srq)
 {
 	struct qhca_cq *cq;
@@ -135,7 +135,7 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *ibctx,
 	err = join_cq(srq);
 	if (err)
 		goto err_destroy;
-	/* Of extended SRQs, libibverbs leaves this to us. */
+	/* For extended SRQs, libibverbs leaves this to the provider. */
 	srq->vsrq.srq.pd = attr->pd;
 	srq->vsrq.srq.srq_context = attr->srq_context;
 	qhca_pd_get(pd);
@@ -179,7 +179,7 @@ int qhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
 	return 0;
 }
 
-/* Under the lock of the SRQ, so that nothing is posted to a ring on its way. */
+/* Under the lock of the SRQ, so that nothing is posted to a ring being replaced. */
 static int resize_srq(struct qhca_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct qhca_context *ctx = to_qctx(srq->vsrq.srq.context);
@@ -207,7 +207,7 @@ static int resize_srq(struct qhca_srq *srq, struct ibv_srq_attr *attr, int mask)
 		qhca_mem_free(&wq.mem);
 		return err;
 	}
-	/* The device has moved what no QP has taken. */
+	/* The device has moved the WQEs that no QP has taken. */
 	qhca_mem_free(&srq->wq.mem);
 	srq->wq.mem = wq.mem;
 	srq->wq.size = wq.size;

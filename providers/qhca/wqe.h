@@ -92,7 +92,7 @@ static inline void put_atomic(struct qhca_sq_wqe *wqe, uint64_t addr,
 	wqe->atomic.compare = htole64(compare);
 }
 
-/* What can be bound at all; whether it can be bound here the device says. */
+/* What can be bound at all; the device decides whether it can be bound here. */
 static inline int check_bind(const struct ibv_mw_bind_info *info)
 {
 	const unsigned int taken = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -109,7 +109,7 @@ static inline int check_bind(const struct ibv_mw_bind_info *info)
 }
 
 /*
- * The window is @mw, and @rkey only gives its next key the low byte: as with other
+ * The window is @mw; @rkey only gives the low byte of its next key. As with other
  * adapters, a stale or invented index in it names no other window.
  */
 static inline void put_bind(struct qhca_sq_wqe *wqe, const struct ibv_mw *mw,
@@ -132,7 +132,7 @@ static inline void put_ud(struct qhca_sq_wqe *wqe, struct ibv_ah *ah,
 	wqe->ud.qkey = htole32(qkey);
 }
 
-/* Which SRQ of the peer; what stays on this side has something else there. */
+/* The peer's SRQ; local WRs use the field for something else. */
 static inline void put_xrc(struct qhca_sq_wqe *wqe, unsigned int parts,
 			   uint32_t srqn)
 {
