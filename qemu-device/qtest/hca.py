@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A driver in miniature: enough of one to make the device do things."""
+"""A minimal driver, enough to make the device work."""
 
 import struct
 import time

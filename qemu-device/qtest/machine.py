@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A QEMU process without a CPU, driven over its qtest and QMP sockets."""
+"""A QEMU process without a CPU, driven through its qtest and QMP sockets."""
 
 import contextlib
 import os
@@ -51,7 +51,7 @@ class Machine(QEMUQtestMachine):
         self._subp.kill()
 
     def __exit__(self, kind, value, trace):
-        # After a failure nobody knows whether QEMU still listens.
+        # After a failure QEMU may no longer be listening.
         hard = kind is not None
         with contextlib.suppress(AbnormalShutdown):     # the status tells
             self.shutdown(hard)

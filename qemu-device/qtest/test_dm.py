@@ -26,7 +26,7 @@ def test_bar(qemu):
 
 
 def test_mailbox(qemu):
-    """a mailbox there: to the last page, not beyond, nor where there is none"""
+    """a mailbox there: up to the last page, not beyond, nor without device memory"""
     for props, good, bad in (
             ("", (0, MIB - PAGE), (MIB, MIB << 20, c.ADDR_DM - PAGE)),
             (",dm-size=0", (), (0,))):
@@ -71,7 +71,7 @@ def test_data(qemu):
 
 
 def test_beyond(qemu):
-    """a region that ends where there is nothing"""
+    """a region that extends beyond it"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         ram, dm = port.memory(), Mr(port, c.ADDR_DM + MIB - PAGE, 2 * PAGE)
@@ -86,7 +86,7 @@ def test_beyond(qemu):
 
 
 def test_kept(qemu):
-    """out of reach of a CPU, the device still has it; and over a reset"""
+    """the device still reaches it while CPUs cannot; it survives a reset"""
     with running(qemu) as hca:
         hca.m.write(hca.bar[c.BAR_DM] + 100, b"as it was")
         hca.pci.map_bar(c.BAR_DM, 0)

@@ -92,7 +92,7 @@ def test_eq_dma(qemu):
 
 
 def test_eq_full(qemu):
-    """more async events than their queue holds: what is left to tell waits"""
+    """more async events than their queue holds: the rest wait at their objects"""
     args = ("-netdev", "hubport,hubid=0,id=net0")
     with running(qemu, ",netdev=net0", args) as hca:
         eqn = hca.create_eq(flags=c.EQ_ASYNC, log_size=4)

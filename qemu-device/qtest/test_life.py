@@ -69,7 +69,7 @@ def test_system_reset(qemu):
 
 
 def test_reset_from_fatal(qemu):
-    """FLR gets a dead device back"""
+    """FLR revives a dead device"""
     with running(qemu) as hca:
         hca.doorbell("CMD", 0, 0x80000000)
         equal(hca.state, c.STATE_FATAL)
@@ -201,7 +201,7 @@ def by_operator(hca):
 
 
 def test_unplug_by_msi(qemu):
-    """an interrupt message that takes the device out of its slot"""
+    """an interrupt message that unplugs the device"""
     with root_port(qemu) as (machine, port, slot):
         for way in (by_doorbell, by_operator):
             hca = plug(machine, port, slot)
@@ -230,7 +230,7 @@ def test_unplug_by_frame(qemu):
 
 
 def test_unplug_while_sending(qemu):
-    """the network holds a frame of a device that is taken out"""
+    """the network holds a frame of a device that is unplugged"""
     with cable() as (net, wire, _), \
             root_port(qemu, net) as (machine, port, slot):
         hca = plug(machine, port, slot, netdev="net0")

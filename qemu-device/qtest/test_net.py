@@ -56,7 +56,7 @@ def test_transmit(qemu):
 
 
 def test_transmit_back_pressure(qemu):
-    """nothing is lost or doubled when the network does not keep up"""
+    """nothing is lost or duplicated when the network does not keep up"""
     with wired(qemu) as hca:
         cq, tx = make_queue(hca, c.ETH_TX)
         buf = hca.alloc(64)
@@ -106,7 +106,7 @@ def drain(wire):
 
 
 def test_reset_takes_back(qemu):
-    """frames that are not on the wire yet go with a reset, and block nothing"""
+    """a reset drops frames that are not on the wire yet, and nothing stays blocked"""
     with wired(qemu) as hca:
         on_wire = send_until_full(hca)
         hca.flr()
@@ -139,7 +139,7 @@ def receive_one(hca, rx, cq, buf, data):
 
 
 def test_receive_waits(qemu):
-    """frames wait for buffers, and come in order when there are some"""
+    """frames wait for buffers, and arrive in order when there are some"""
     with wired(qemu) as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         buf = hca.alloc(1 << RING_LOG)
@@ -153,7 +153,7 @@ def test_receive_waits(qemu):
 
 def test_receive_from_queue(qemu):
     """a network that holds many frames loses none of them on a small ring"""
-    # The port to nowhere takes every frame, so the hub does not hold the sender.
+    # The unconnected port takes every frame, so the hub does not block the sender.
     args = ("-netdev", "hubport,hubid=0,id=nowhere")
     with running_two(qemu, args) as hcas:
         for hca in hcas:
@@ -181,7 +181,7 @@ def test_receive_from_queue(qemu):
 
 
 def test_receive_gives_up(qemu):
-    """frames do not wait for ever: RoCE is behind them"""
+    """frames do not wait for ever: RoCE frames are behind them"""
     with wired(qemu) as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         buf = hca.alloc(1 << RING_LOG)

@@ -53,7 +53,7 @@ def test_capabilities(qemu):
 
 
 def test_bad_properties(qemu):
-    """properties that make no sense are refused by name"""
+    """properties out of range are refused by name"""
     for prop, value in (("vectors", 1), ("vectors", 65), ("uars", 1),
                         ("uars", 1000), ("uars", 65536), ("max-qp", 1),
                         ("max-qp", 0xffffffff), ("cmd-timeout-ms", 0),

@@ -68,7 +68,7 @@ def test_atomics(qemu):
 
 
 def test_atomic_write(qemu):
-    """ATOMIC WRITE puts its 8 bytes where it says, and nothing else"""
+    """ATOMIC WRITE stores its 8 bytes and touches nothing else"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         a, _ = connected(port)
@@ -80,7 +80,7 @@ def test_atomic_write(qemu):
 
 
 def test_atomic_misaligned(qemu):
-    """an address that is aligned as the key counts, but not in memory"""
+    """an address that is aligned within the region, but not in memory"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         src, page = port.memory(), hca.alloc(2)

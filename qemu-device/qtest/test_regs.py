@@ -9,7 +9,7 @@ from hca import PAGE, wait_for
 
 
 def test_read_only(qemu):
-    """registers that tell what the device is"""
+    """registers that identify the device"""
     with mapped(qemu, ",vectors=9,uars=64,cmd-timeout-ms=1234") as hca:
         equal(hca.reg("MAGIC"), c.MAGIC)
         equal(hca.reg("VERSION"), c.VERSION)
