@@ -3,14 +3,14 @@
  * qhca PCIe device: access to guest memory.
  *
  * The device reaches RAM, of the machine or its own (QHCA_ADDR_DM), and nothing
- * else: with the attribute .memory set, the
- * memory core refuses MMIO, so that an address chosen by the guest cannot make
- * the device operate another device, or itself. Accesses go through the bus
- * master address space, so they fail while bus mastering is off and are
- * translated by a vIOMMU, and they mark memory dirty.
+ * else: with the attribute .memory set, the memory core refuses MMIO, so that
+ * an address chosen by the guest cannot make the device operate another device,
+ * or itself. Accesses go through the bus master address space, so they fail
+ * while bus mastering is off and are translated by a vIOMMU, and they mark
+ * memory dirty.
  *
- * This is the only file that knows how guest memory is reached; a cache of
- * translations belongs behind these five functions.
+ * This is the only file that knows how guest memory is reached; a translation
+ * cache would belong behind these five functions.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -22,7 +22,7 @@
 
 static const MemTxAttrs qhca_dma_attrs = { .memory = true };
 
-/* The address space that @addr, which becomes an offset in it, is of. */
+/* The address space of @addr, which becomes an offset in it. */
 static AddressSpace *qhca_dma_space(QHCAState *s, uint64_t *addr)
 {
     if (s->dm_size && *addr & QHCA_ADDR_DM) {
@@ -39,7 +39,7 @@ static bool qhca_dma_rw(QHCAState *s, uint64_t addr, void *buf, size_t len,
     uint64_t off = addr;
     AddressSpace *as = qhca_dma_space(s, &off);
 
-    /* Has a full barrier in front, so accesses are seen in order. */
+    /* Starts with a full barrier, so accesses are seen in order. */
     if (!wraps && !s->gone &&
         dma_memory_rw(as, off, buf, len, dir, qhca_dma_attrs) == MEMTX_OK) {
         return true;
@@ -62,8 +62,8 @@ bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
 
 /*
  * Map the 8 bytes of an atomic operation, or return NULL: they must be aligned,
- * readable, writable and RAM. Something else than RAM would be mapped through
- * a bounce buffer, on which nothing is atomic.
+ * readable, writable and RAM. Anything but RAM would be mapped through a bounce
+ * buffer, where nothing is atomic.
  */
 static uint64_t *qhca_dma_map_atomic(QHCAState *s, uint64_t addr)
 {
@@ -98,13 +98,13 @@ static void qhca_dma_unmap_atomic(QHCAState *s, uint64_t addr, uint64_t *p)
                      DMA_DIRECTION_FROM_DEVICE, sizeof(*p));
 }
 
-/* The value found at @p; it was @old if the swap took place. */
+/* Returns the value found at @p: @old if the swap took place. */
 static uint64_t qhca_cmpxchg(uint64_t *p, uint64_t old, uint64_t new)
 {
 #ifdef CONFIG_ATOMIC64
     return qatomic_cmpxchg__nocheck(p, old, new);
 #else
-    /* Atomic among the users of the BQL: as good as this host can do. */
+    /* Atomic among holders of the BQL, the best that this host can do. */
     uint64_t found = *p;
 
     if (found == old) {
@@ -157,7 +157,7 @@ bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
         return false;
     }
     memcpy(&val, bytes, sizeof(val));
-    /* Whoever sees it is to see the writes before it. */
+    /* Whoever sees the word must also see the writes before it. */
     smp_wmb();
 #ifdef CONFIG_ATOMIC64
     qatomic_set__nocheck(p, val);

@@ -2,9 +2,9 @@
 /*
  * qhca PCIe device: registers (BAR 0), doorbells (BAR 2), memory (BAR 4).
  *
- * Both regions take accesses of every size and alignment and judge them here,
- * so that what the contract has no meaning for is counted and logged rather
- * than split by the memory core.
+ * The first two accept accesses of every size and alignment and check them
+ * here, so that those without a meaning are counted and logged rather than
+ * split by the memory core.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -13,7 +13,7 @@
 #include "qhca.h"
 #include "trace.h"
 
-/* A register that does not exist: the engine counts accesses to it. */
+/* No such register: the engine counts accesses to it. */
 #define QHCA_REG_NONE (QHCA_BAR_REGS_SIZE - 4)
 
 static bool qhca_mmio_enter(QHCAState *s, const char *bar, hwaddr off)
@@ -129,13 +129,13 @@ static const MemoryRegionOps qhca_db_ops = {
 };
 
 /*
- * RAM on the device: nothing of ours runs when a CPU, or another device, gets
- * at it. The device itself does through an address space of its own, so that it
- * does not matter where the guest has put the BAR, or whether it is enabled.
+ * RAM on the device: CPUs and other devices access it without running any of
+ * our code. The device itself uses an address space of its own, so it does not
+ * matter where the guest has put the BAR, or whether it is enabled.
  *
- * Not known to migration, which the device refuses: a name there would be taken
- * until the last reader of an unplugged device's memory map has gone, and that
- * is after its successor may have come.
+ * Not registered for migration, which the device refuses: the name would stay
+ * taken until the last reader of an unplugged device's memory map is gone,
+ * perhaps after its successor is plugged in.
  */
 static bool qhca_init_dm(QHCAState *s, Error **errp)
 {
@@ -166,9 +166,9 @@ bool qhca_dev_mmio_init(QHCAState *s, Error **errp)
                           (uint64_t)s->uars * QHCA_DB_PAGE_SIZE);
 
     /*
-     * qhca_dev_enter() is the guard of these two. It also covers timers and the
-     * network, for which the memory core's does not know the device as busy,
-     * and it counts what it drops.
+     * qhca_dev_enter() guards these two against re-entry. Unlike the memory
+     * core's guard it also covers timers and the network, and it counts what it
+     * drops.
      */
     s->regs.disable_reentrancy_guard = true;
     s->db.disable_reentrancy_guard = true;

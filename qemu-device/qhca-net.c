@@ -5,8 +5,8 @@
  * Both directions have back-pressure. Transmit: when the network cannot take a
  * frame at once it keeps it, and no further frame is offered until it says that
  * this one is through. Receive: while the guest's Ethernet ring is empty the
- * network is asked to wait, but not for long: RoCE comes in by the same door,
- * and works without the guest's kernel.
+ * network is asked to wait, but not for long: RoCE arrives the same way, and
+ * works without the guest's kernel.
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-core.h"
@@ -144,7 +144,7 @@ void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
     qemu_format_nic_info_str(qemu_get_queue(net->nic), conf->macaddr.a);
 }
 
-/* There is no ring to wait for either until one has been filled. */
+/* Until a ring has been filled there is none to wait for. */
 void qhca_dev_net_reset(QHCANet *net)
 {
     net->tx_refused = false;
@@ -154,7 +154,9 @@ void qhca_dev_net_reset(QHCANet *net)
 
 void qhca_dev_net_exit(QHCANet *net)
 {
-    /* What the peer has queued would otherwise name a sender that is gone. */
+    /*
+     * Frames queued at the peer would otherwise refer to a sender that is gone.
+     */
     qemu_purge_queued_packets(qemu_get_queue(net->nic));
     qemu_del_nic(net->nic);
     timer_free(net->rx_timer);

@@ -45,7 +45,7 @@ void qhca_dev_kick(QHCAState *s, unsigned todo)
 
 /*
  * Send the messages of the interrupts that the engine has raised. The guest
- * says where they go: one to the device's own BAR must not go round in circles,
+ * says where they go: one to the device's own BAR must not recurse,
  * so the device is busy meanwhile, and one may take it out of its slot.
  */
 void qhca_dev_send_irqs(QHCAState *s)
@@ -68,8 +68,8 @@ static void qhca_do_todo(QHCAState *s)
     unsigned todo = s->todo;
 
     /*
-     * A stopped machine's memory must not change any more: what there is to do
-     * is done when it goes on. Only a reset is due in any case.
+     * A stopped machine's memory must not change any more: the work is done
+     * when the machine continues. Only a reset must not wait.
      */
     if (!runstate_is_running()) {
         todo &= QHCA_TODO_RESET;
@@ -123,7 +123,8 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
 /*
  * The engine moves its deadline with every packet, nearly always to a later
  * time, and moving a QEMU timer wakes up the main loop. So the timer is only
- * ever moved forward, and looks when it expires whether it really is time.
+ * ever moved to an earlier time, and checks when it expires whether the
+ * deadline has really come.
  */
 static void qhca_arm_timer(QHCAState *s)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca PCIe device: what the operator of the VM can see and do with qom-get
- * and qom-set.
- */
+/* qhca PCIe device: QOM properties for the operator of the VM. */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
@@ -54,7 +51,7 @@ static void qhca_get_objects(Object *obj, Visitor *v, const char *name,
     }
 }
 
-/* Reads as false: this is a push-button. */
+/* Reads as false: writing is an action. */
 static bool qhca_get_inject_fatal(Object *obj, Error **errp)
 {
     return false;

@@ -233,7 +233,7 @@ static void qhca_reset_hold(Object *obj, ResetType type)
     }
 }
 
-/* Until the engine can write down its state there is nothing to load. */
+/* Until the engine can save its state there is nothing to load. */
 static const VMStateDescription qhca_vmstate = {
     .name = TYPE_QHCA,
     .unmigratable = 1,

@@ -2,8 +2,8 @@
 /*
  * qhca PCIe device: what the files of the front end share.
  *
- * The front end owns everything that is QEMU: PCI, memory, interrupts, time,
- * the network, properties. What the HCA does is in engine/, which is called
+ * The front end owns everything that is QEMU's: PCI, memory, interrupts, time,
+ * the network, properties. The HCA itself is in engine/, which is called
  * through engine.h and calls back through qhca_dev_callbacks.
  *
  * All of it runs under the BQL. A call into the engine is bracketed by
