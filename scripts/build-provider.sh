@@ -25,8 +25,8 @@ HOOK='add_subdirectory(providers/qhca)'
 base_key=$(hash_text "$QHCA_SUITE" "${OPTIONS[@]}" "$HOOK")
 TREE=$QHCA_CACHE/rdma-core-$base_key
 
-# Only the original tarball: apt checks it against the signed index, and not
-# every mirror has the rest of the source package.
+# Only the original tarball: apt checks it against the signed index, and some mirrors
+# lack the rest of the source package.
 fetch_source()
 {
 	with_lock buildroot-apt run_step "Debian's package lists" \

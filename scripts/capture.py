@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Judge captured RoCEv2 frames, with nothing of the engine's.
+"""Check captured RoCEv2 frames, without any code of the engine.
 
-  capture.py [--wire] FILE    FILE: of QEMU's filter-dump (scripts/vm --pcap)
+  capture.py [--wire] FILE    FILE: from QEMU's filter-dump (scripts/vm --pcap)
 
-Every RoCE frame: lengths, checksums, reserved fields and the ICRC; the same
-frames must be RoCE, with the same numbers in all their headers, to tshark, which
-must have nothing to complain about. --wire: the frames are those of pair-wire.sh,
-which also has some that are wrong on purpose, and has one of every opcode. Ends
-with: N passed, N failed, N skipped.
+Checks lengths, checksums, reserved fields and the ICRC of every RoCE frame, and
+that tshark sees RoCE in the same frames, reads the same numbers in all headers and
+finds no fault. --wire: the frames are those of pair-wire.sh, some of them wrong on
+purpose, with one of every opcode. Ends with: N passed, N failed, N skipped.
 """
 
 import os
@@ -70,7 +69,7 @@ class Captured:
         self.dest_qp, self.psn = frame['bth.destqp'], frame['bth.psn']
         self.payload = frame.payload
         self.row = roce.OPCODES.get(self.opcode)
-        # What a repetition has in common with it.
+        # What a retransmission has in common with it.
         self.message = tuple(tuple(fields.values()) for name, fields in frame.headers.items()
                              if name not in ('eth', 'vlan', frame.ip, 'udp', 'bth')), self.payload
 
@@ -80,7 +79,7 @@ class Captured:
                 for field, number in self.frame.headers[name].items() if field.startswith('resv')]
 
     def faults(self):
-        """What is wrong with it: names of rules it breaks."""
+        """The names of the rules it breaks."""
         frame, row = self.frame, self.row
         if frame.ip == 'ipv4':
             ip = frame.headers['ipv4']
@@ -105,7 +104,7 @@ class Captured:
 
 
 def read(path):
-    """The RoCE frames of a capture, and what was to be one but cannot be read."""
+    """The RoCE frames of a capture, and those that should be RoCE but cannot be read."""
     frames, broken = [], []
     with open(path, 'rb') as file:
         for number, data in enumerate(records(file), 1):
@@ -135,7 +134,7 @@ class Report:
 
 
 def check_checker(report, frames):
-    """Whoever always says yes is no judge."""
+    """The checks themselves must fail for bad frames."""
     def right(captured, key, bits=1):
         changed = captured.frame.copy()
         name, field = key.split('.')
@@ -174,7 +173,7 @@ def tshark(path, fields):
 
 
 def differences(captured, seen):
-    """The fields that tshark sees in another way; seen: its names to what it says."""
+    """The fields that tshark reads differently; seen: its field names to values."""
     for key, theirs in THEIRS.items():
         text = seen[theirs]
         if key.split('.')[0] in captured.frame.headers:
@@ -184,7 +183,7 @@ def differences(captured, seen):
 
 
 def check_tshark(report, frames, path):
-    """What tshark makes of the same file."""
+    """Compares with what tshark reads in the same file."""
     names = sorted(set(THEIRS.values()))
     fields = ['frame.number', '_ws.malformed', '_ws.expert.severity']
     rows = tshark(path, fields + [f'infiniband.{name}' for name in names])
@@ -201,10 +200,10 @@ def check_tshark(report, frames, path):
 
 
 def check_opcodes(report, frames):
-    """opcodes.py has been there: every opcode of RC, UC and UD, from both machines."""
+    """opcodes.py has run: every opcode of RC, UC and UD, from both machines."""
     want = {op for op, row in roce.OPCODES.items() if row.service in TSHARK_KNOWS}
     ends = sorted({frame.ends[0] for frame in frames if frame.opcode == WRITE_FIRST})
-    report.check('opcodes.py has been there', len(ends) == 2)
+    report.check('opcodes.py has run', len(ends) == 2)
     for end in ends:
         missing = want - {frame.opcode for frame in frames if frame.ends[0] == end}
         report.check(f'E-020..E-026 every opcode, from {end:x}', not missing,
@@ -217,7 +216,7 @@ def qpn(message, offset):
 
 def conversations(frames):
     """For each REQ: the frames from it on, between the same two machines. What a
-    machine had to repeat counts once: it is the same from its BTH on."""
+    machine had to retransmit counts once: it is the same from its BTH on."""
     once = {(f.ends, f.dest_qp, f.psn, f.opcode, f.message): f for f in reversed(frames)}
     frames = sorted(once.values(), key=lambda frame: frame.number)
     requests = set()

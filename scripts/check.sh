@@ -12,13 +12,13 @@
 # one guest, as `guest kselftest mw ud`. consumers: those of guest/consumers/list, in
 # their long form, or over rdma_rxe in place of the device, or some of them.
 #
-# Several parts run at a time, JOBS of them (one for each CPU, at most 4), what they
-# print appears when they have ended, and QHCA_CACHE/results/last keeps it. At the end
-# comes what failed and, on a line of its own, the sum: N passed, N failed, N skipped.
+# JOBS parts run at a time (one for each CPU, at most 4). The output of each appears
+# when it ends, and QHCA_CACHE/results/last keeps it. The last lines are what failed
+# and, on a line of its own, the totals: N passed, N failed, N skipped.
 #
-# VMFLAGS goes to scripts/vm. soak runs COUNT schedules of the engine's simulator from
-# SEED on, soak-guest connections that come and go, for MINUTES (10; 0: until something
-# fails).
+# VMFLAGS goes to scripts/vm. soak runs COUNT schedules of the engine's simulator,
+# starting with SEED; soak-guest connections that come and go, for MINUTES (10; 0:
+# until something fails).
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$QHCA_TOP/scripts/parts.sh"
@@ -26,7 +26,7 @@
 cpus=$(nproc)
 JOBS=${JOBS:-$((cpus < 4 ? cpus : 4))}
 JUNIT=${JUNIT:-} VMFLAGS=${VMFLAGS:-}
-# Of those that PARTS and its functions take.
+# Options that PARTS and its functions use.
 FULL='' DEVICE='' WORDS=''
 
 # ---- the table
@@ -53,7 +53,7 @@ list()
 
 # ---- running parts
 
-# By kind; a machine that has a peer has none.
+# By kind; machines that have a peer keep their priority.
 declare -A NICE=([one]=10 [all]=10 [idle]=19)
 
 # part NAME: in a process of its own.
@@ -62,7 +62,7 @@ part()
 	local command nice
 	read -ra command <<<"$(row "$1" 5)"
 	nice=${NICE[$(row "$1" 2)]:-}
-	# Refused to who is nicer already.
+	# Fails if this process is nicer already.
 	[ -z "$nice" ] || renice -n "$nice" $BASHPID >/dev/null 2>&1 || true
 	"${command[@]}"
 }
@@ -81,7 +81,7 @@ spawn()
 	PART_OF[$!]=$name SINCE[$name]=$SECONDS
 }
 
-# One of those that run has ended: say how, and show what it has printed.
+# Waits for one part to end, and shows its result and output.
 reap()
 {
 	local pid='' rc=0 name
@@ -133,7 +133,7 @@ run()
 	while [ ${#waiting[@]} != 0 ] || [ ${#PART_OF[@]} != 0 ]; do
 		later=()
 		for name in "${waiting[@]}"; do
-			# What needs the machine for itself also needs what stands before it.
+			# A part that runs alone waits for all parts before it.
 			if [[ ${later[*]:+${KIND[$name]}} == all ]] || ! fits "${KIND[$name]}"; then
 				later+=("$name")
 				continue
@@ -146,7 +146,7 @@ run()
 	done
 }
 
-# One part only can be watched.
+# A single part is shown as it runs.
 alone()
 {
 	local rc=0
@@ -167,11 +167,11 @@ stop()
 	exit 130
 }
 
-# ---- what the run is to be
+# ---- what to run
 
-# QEMU compiles while the image downloads, and tools are installed for what must not
-# wait for them later. Whatever fails here fails again, and counts, in the part that
-# needs it.
+# QEMU compiles while the image downloads, and tools are installed now for parts that
+# must not wait for them later. Whatever fails here fails again, and counts, in the
+# part that needs it.
 build()
 {
 	spawn build build_all "$@" >&2
@@ -222,11 +222,11 @@ named()
 		[ ${#found[@]} != 0 ] || die "no part $name, see check.sh list"
 		names+=("${found[@]}")
 	done
-	# Each once, though it was named and its group, too.
+	# Each once, even if both it and its group were named.
 	mapfile -t names < <(printf '%s\n' "${names[@]}" | awk '!seen[$0]++')
 }
 
-# What is asked for: names, and what their functions take.
+# What was asked for: names, and options of their functions.
 choose()
 {
 	case ${1:-check} in
@@ -245,8 +245,8 @@ choose()
 	esac
 }
 
-# A function, so that all of it is read before anything runs: who edits this file
-# meanwhile does no harm.
+# A function, so that bash reads all of it before anything runs: the file may be
+# edited meanwhile.
 main()
 {
 	local names=() rc=0
@@ -266,7 +266,7 @@ main()
 	ln -sfn "$(basename "$RUN")" "$QHCA_CACHE/results/last"
 	find "$QHCA_CACHE/results" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' |
 		sort -rn | tail -n +21 | cut -d ' ' -f 2- | xargs -r rm -rf
-	# Once more, where whoever sees only the end of the output finds it.
+	# Once more, for those who see only the end of the output.
 	"$QHCA_TOP/scripts/results.py" "$RUN" end ${JUNIT:+--junit "$JUNIT"} || rc=1
 	return $rc
 }

@@ -8,9 +8,9 @@
                             an excuse that is not needed, a file out of date
   conformance.py --missing  the statements without a test
   conformance.py --results DIR
-                            for which statements a test has passed in the run of
-                            scripts/check.sh that has left DIR, in TAP: fails for
-                            those whose tests have all been skipped, or not run
+                            print, in TAP, for which statements a test has passed
+                            in the run of scripts/check.sh that left DIR: fails for
+                            those whose tests were all skipped, or did not run
 
 A test names a statement by its identifier, alone (D-049) or as the ends of a
 range (A-084..A-089), in its title or beside the code that shows it. In the results

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The table of what uses RDMA and was run here: Documentation/consumers.rst.
+"""The table of consumers of RDMA and their results: Documentation/consumers.rst.
 
   consumers.py          write it, from scripts/guest/consumers/list and from what
                         `scripts/check.sh consumers --full [--rxe]` has left in the

@@ -42,10 +42,10 @@ as_root()
 	fi
 }
 
-# run_step LABEL COMMAND…: run COMMAND with its output in a log file, say every
-# ten seconds that it is still at work, show the end of the log if it fails.
-# The command gets its own process group, so that Ctrl-C takes all of it down.
-# STEP_LOG is the log; STEP_TAG keeps apart those of different variants.
+# run_step LABEL COMMAND…: run COMMAND with its output in a log file, report every ten
+# seconds that it is still running, show the end of the log if it fails. The command
+# gets its own process group, so that Ctrl-C takes all of it down. STEP_LOG is the
+# log; STEP_TAG keeps apart those of different variants.
 run_step()
 {
 	local label=$1 start=$SECONDS next=10 pid rc=0 file
@@ -105,8 +105,8 @@ hash_tree()
 	done | sha256sum | cut -c 1-16
 }
 
-# with_lock NAME COMMAND…: one run at a time per NAME; says what it waits for.
-# Not in a subshell: a signal to this script must reach what holds the lock.
+# with_lock NAME COMMAND…: one run at a time per NAME; says what it waits for. Not in
+# a subshell: a signal to this script must reach the holder of the lock.
 with_lock()
 {
 	local name=$1 fd

@@ -3,7 +3,7 @@
 #
 # lint.sh [PART…]
 #
-# Everything that judges source text, several parts at a time:
+# All checks of the source text, several at a time:
 #   shell       shellcheck on all shell scripts
 #   python      all Python files compile, and the tests of scripts/ pass
 #   conformance every statement has a test or a reason, the list is up to date
@@ -98,11 +98,11 @@ checkpatch()
 		"${@/#/$QHCA_BR_TOP/}" | sed "s|^$QHCA_BR_TOP/||"
 }
 
-# What QEMU's script takes for something else: rows of a table in a macro, an
-# enumerator that starts with E, libFuzzer's entry point; and helpers of QEMU that
-# code without QEMU cannot use.
+# False positives of QEMU's script: rows of a table in a macro, an enumerator that
+# starts with E, libFuzzer's entry point; and helpers of QEMU that code without QEMU
+# cannot use.
 QEMU_MISTAKEN='Macros with multiple statements|return of an errno|externs should be avoided|qemu_strto'
-# The engine knows no QEMU configure, so only the compiler can tell it of the CPU.
+# The engine has no configure step, so it must ask the compiler about the CPU.
 QEMU_MISTAKEN+='|icrc.c:.* architecture specific defines'
 
 lint_qemu()
@@ -175,8 +175,7 @@ lint_cocci()
 	local tools out script
 	[ -d drivers ] || return $SKIPPED
 	tools=$(kernel_tools)
-	# Those that need the whole kernel, or cannot report, are left out by
-	# virtue of printing nothing.
+	# Scripts that need the whole kernel, or have no report mode, print nothing.
 	# shellcheck disable=SC2016 # expands inside
 	out=$(br_extra sh -c 'cd "$1/scripts/coccinelle"
 		find . -name "*.cocci" | sort | while read -r script; do
@@ -195,7 +194,7 @@ lint_tidy()
 	local list rc=0
 	list=$(files 'qemu-device/engine/*.c')
 	[ -n "$list" ] || return $SKIPPED
-	# The engine is plain C on purpose: it needs no build system to be checked.
+	# The engine is plain C: checking it needs no build system.
 	# shellcheck disable=SC2086 # a list
 	br_extra gcc -std=gnu11 -O1 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow \
 		-Wno-sign-conversion -Wno-unused-parameter -Iinclude -Iqemu-device/engine \

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What the parts of a run of the tests have reported.
+"""What the parts of a test run have reported.
 
-  results.py DIR part NAME             the sum of one part, in one line
-  results.py DIR end [--junit FILE]    all of them: DIR/results.tap, what failed,
-                                       and the sum; exit status 1 if something failed
+  results.py DIR part NAME             the totals of one part, in one line
+  results.py DIR end [--junit FILE]    all parts: DIR/results.tap, what failed, and
+                                       the totals; exit status 1 if something failed
 
-DIR is what scripts/check.sh has left in the cache: PART.log is what a part has
-printed, `parts` has a line "PART STATUS SECONDS" for each that has ended, `plan`
-the names of those that were to run. A part fails as a whole if it has not run,
-has no sum, if its sum is not that of the results it has printed, or if it has not
-run what it announced (a line "# plan GROUP: NAME…").
+DIR is what scripts/check.sh leaves in the cache: PART.log is the output of a part,
+`parts` has a line "PART STATUS SECONDS" for each that has ended, `plan` the names of
+those that should run. A part fails as a whole if it did not run, printed no totals or
+others than those of its results, or did not run what it announced (a line
+"# plan GROUP: NAME…").
 
 FILE is JUnit's XML, for CI systems: a test suite for each part.
 """
@@ -21,7 +21,7 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 
-# The machine of several that says it; which test program; the result.
+# Which of several machines; which test program; the result.
 RESULT = re.compile(r'^(?P<machine>[a-z]\| )?(?:(?P<group>[\w./-]+(?: \((?:server|client)\))?): )?'
                     r'(?P<bad>not )?ok\b(?: \d+)?(?: -)?(?: (?P<name>.*?))?'
                     r'(?:\s+# ?(?P<skip>(?i:skip)\b)?:?\s*(?P<reason>.*))?$')
@@ -157,7 +157,7 @@ def write_junit(path, parts):
 
 
 def printable(text):
-    """Without what XML 1.0 cannot say."""
+    """Without the characters that XML 1.0 cannot represent."""
     return re.sub(r'[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]', '?', text)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The order of the engine's rooms: qemu-device/engine/ROOM/.
+"""Check the order of the engine's rooms: qemu-device/engine/ROOM/.
 
-  rooms.py        say what includes or calls something further down the list
+  rooms.py        print every include or call that leads down the list
 
 A room may use itself and the rooms above it; some do not know each other. Includes
 are read, calls are seen by compiling: a symbol that a room needs must be defined
@@ -19,7 +19,7 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENGINE = os.path.join(TOP, 'qemu-device/engine')
 TESTS = os.path.join(TOP, 'qemu-device/tests')
-# From the ground up; Documentation/architecture.rst says what each is for.
+# From the bottom layer up; Documentation/architecture.rst says what each is for.
 ROOMS = ('.', 'wire', 'core', 'memory', 'queues', 'port', 'qp', 'receive', 'requester',
          'responder', 'eth', 'transport', 'device')
 STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder')}

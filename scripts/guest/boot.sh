@@ -35,7 +35,7 @@ power_off()
 	sleep 60
 }
 
-# A kernel that is not the image's own brings the list of what is built into it.
+# A kernel other than the image's brings the list of its built-in modules.
 [ ! -d /opt/qhca/kernel ] || cp -r /opt/qhca/kernel/lib/modules/. /lib/modules/
 
 port ctl
@@ -73,7 +73,7 @@ job 3>&- <"$([ "$QHCA_INTERACTIVE" = 1 ] && echo /dev/ttyS0 || echo /dev/null)" 
 rc=$?
 [ "$QHCA_INTERACTIVE" = 1 ] && power_off
 
-# kmemleak believes what it has seen twice, and only of what is a while old.
+# kmemleak reports what it finds in two scans, and only old allocations.
 leaks=/sys/kernel/debug/kmemleak
 if [ -e $leaks ]; then
 	sleep 6
@@ -82,7 +82,7 @@ if [ -e $leaks ]; then
 	cat $leaks >/dev/kmsg
 fi
 
-# Give the kernel a moment to say what it has to say, then collect.
+# Give the kernel a moment to finish logging, then collect.
 dmesg >/run/qhca/dmesg
 mapfile -t get </opt/qhca/job/get
 tar -C / -cf "$FILES" --ignore-failed-read run/qhca/dmesg "${get[@]#/}" 2>/run/qhca/tar.err

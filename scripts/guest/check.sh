@@ -34,7 +34,7 @@ kselftest()
 	done
 }
 
-# ---- verbs as the kernel's own consumers use them: a test module
+# ---- verbs as kernel consumers use them: a test module
 
 kverbs()
 {
@@ -51,14 +51,15 @@ kverbs()
 	rmmod qhca_kverbs_test || result fail kverbs "rmmod"
 }
 
-# How many CQEs an event waits for, of each of the module's CQs, as the device has it.
+# How many CQEs an event waits for, for each of the module's CQs, according to the
+# device.
 moderation()
 {
 	rdma -dd resource show cq | awk '/^dev/ { ours = /qhca_kverbs_test/ }
 		ours { for (i = 1; i < NF; i++) if ($i == "drv_mod_count") print $(i + 1) }'
 }
 
-# Events by load: the core decides, and the device does it.
+# Moderation by load: the core decides, the device does it.
 kverbs_load()
 {
 	local log=$LOGS/kverbs-load.log seen=$LOGS/moderation rc=0 reader
@@ -71,12 +72,12 @@ kverbs_load()
 	wait $reader || rc=$?
 	tap kverbs "$log" $rc
 	rdma dev set "$QHCA_DEV" adaptive-moderation off
-	# C-034: a message alone has an event at once, many share one.
+	# C-034: a single message gets its event at once, many share one.
 	expect "kverbs/load: events wait for $(sort -nu "$seen" | xargs) CQEs" \
 		[ "$(sort -nu "$seen" | wc -l)" -gt 2 ]
 }
 
-# What happens while the device dies; a reset of the function brings it back.
+# Tests in which the device dies; a reset of the function brings it back.
 kverbs_death()
 {
 	local log=$LOGS/kverbs-death.log rc=0 irq reader
@@ -97,7 +98,7 @@ kverbs_death()
 	kverbs_back
 }
 
-# It breaks the device itself.
+# It breaks the device by itself.
 kverbs_quiet()
 {
 	local log=$LOGS/kverbs-quiet.log rc=0
@@ -119,8 +120,8 @@ gid_is_back() { [ "$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null)" = "$QHCA_GID"
 
 # ---- rdma-core's own tools
 
-# What a device other than ours may decline without failing: a service it does not
-# offer. Ours offers all of them.
+# A device other than ours may lack a service without failing. Ours offers all of
+# them.
 NOT_OFFERED="Couldn't create (QP|SRQ)|not support|No such device|EOPNOTSUPP"
 
 tool()
@@ -138,8 +139,8 @@ tool()
 }
 
 # libibverbs' examples, each plain and with each of its options; but -t and -e
-# together take an event after which the CQ is empty for an error. Those that look
-# at what they receive (-c) only say what they think of it.
+# together treat an event after which the CQ is empty as an error. Those that check
+# what they receive (-c) only print the verdict.
 PINGPONGS='
 ibv_rc_pingpong
 ibv_rc_pingpong -e
@@ -231,8 +232,8 @@ pyverbs_file()
 	elif [ "$ran" != "$(grep -c . <<<"$verdicts")" ]; then
 		result fail "pyverbs/$file" "$ran tests, $(grep -c . <<<"$verdicts") results"
 	elif [ $rc -ge 128 ] && grep -q '^ok' <<<"$verdicts"; then
-		# (pyverbs itself crashes on its way out where the device offered
-		# nothing a file needs; there all tests are skipped.)
+		# (pyverbs itself crashes on exit when the device offers nothing that
+		# a file needs; there all tests are skipped.)
 		result fail "pyverbs/$file" "crashed at exit, status $rc"
 	elif grep -qE '^(FAIL|ERROR): ' "$log"; then
 		sed -n '/^=====/,$p' "$log" | head -n "${PYVERBS_LINES:-60}" | sed 's/^/    /'
@@ -258,7 +259,7 @@ pyverbs()
 	done
 }
 
-# What shows in seconds that most of it works.
+# A few programs that show in seconds that most of it works.
 CORE_KSELFTESTS='device cq mr rc_atomic rc_queue srq uc inval xrc cm qp_traffic ten_steps'
 CORE_PYVERBS='pd mr cq'
 

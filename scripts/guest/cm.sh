@@ -3,7 +3,7 @@
 # Sourced by check.sh: the connection manager and what runs over it, server and
 # client in this machine, both on the device's own address.
 
-# The CM talks through QP1: where the kernel has not got one, there is no CM.
+# The CM talks through QP1: without one in the kernel there is no CM.
 have_cm() { rdma res show qp link "$QHCA_DEV/1" | grep -q 'type GSI'; }
 
 # cm_listening PID: an identifier waits for connections, while PID lives.
@@ -14,7 +14,7 @@ cm_listening()
 		[ $SECONDS -lt $end ] && kill -0 "$1" 2>/dev/null || return 1
 		sleep 0.05
 	done
-	sleep 0.2	# the core says so a moment before the CM takes requests
+	sleep 0.2	# the core lists it a moment before the CM takes requests
 }
 
 # both_cm LIMIT SERVER_LOG CLIENT_LOG PORT COMMAND…: both() of perf.sh for perftest -R,
@@ -79,7 +79,8 @@ cm_mckey()
 	# shellcheck disable=SC2086 # options
 	timeout 60 mckey $args >"$LOGS/cm.server" 2>&1 &
 	member=$!
-	# It has joined when the kernel has, and has attached its QP soon after.
+	# The kernel lists the group when it has joined; its QP is attached soon
+	# after.
 	until grep -q 010101EF /proc/net/igmp || [ $SECONDS -ge $end ]; do
 		sleep 0.1
 	done
@@ -129,6 +130,7 @@ cm()
 	else
 		result ok cm/refused
 	fi
-	# Its datagrams ask for an address handle without GRH, which RoCE has not.
+	# Its datagrams ask for an address handle without GRH, which RoCE does not
+	# have.
 	result skip cm/udpong "librdmacm's datagram sockets are not for RoCE"
 }

@@ -3,14 +3,14 @@
 #
 # consumers.sh [--full] [--machines 2] [NAME…]     (in the guest)
 #
-# What uses RDMA: parts of the kernel, libraries, applications. Runs those of
-# consumers/list that need as many machines as said (1), all with --full, else
-# those marked check. With --machines 2 two machines run it together. Ends with
-# one line: N passed, N failed, N skipped.
+# Consumers of RDMA: parts of the kernel, libraries, applications. Runs those in
+# consumers/list that need this many machines (1): all with --full, else those marked
+# check. With --machines 2 two machines run it together. Ends with one line: N passed,
+# N failed, N skipped.
 #
-# NAME.sh defines a function NAME, which reports as consumers/NAME/…; FULL is 1
-# where it may take minutes. Afterwards the device must have no more objects than
-# before, so it has to take down what it has set up, modules included.
+# NAME.sh defines a function NAME, which reports as consumers/NAME/…; FULL is 1 where
+# it may take minutes. Afterwards the device must have no more objects than before, so
+# NAME must take down all it has set up, modules included.
 
 DIR=/opt/qhca/guest
 LOGS=/run/qhca/logs
@@ -22,8 +22,8 @@ export FULL=${FULL:-}
 . $DIR/peers.sh
 . $DIR/cm.sh
 
-# unload MODULE…: each with what nobody else needs any more. What a consumer leaves
-# behind goes away by work queue, so a module may be in use for another moment.
+# unload MODULE…: each with the modules that nobody else needs. Consumers clean up in
+# work queues, so a module may be in use for another moment.
 unload()
 {
 	local module
@@ -59,7 +59,7 @@ objects_clean()
 	return 1
 }
 
-# The launcher looks at the whole log; here it can be said whose complaint it is.
+# The launcher looks at the whole log; here the complaint can be attributed.
 COMPLAINTS='WARNING: |BUG: |Oops|Call Trace:|blocked for more than|refcount_t: |list_.* corruption'
 
 log_clean()
@@ -105,7 +105,7 @@ consumer()
 	echo "# $name took $((SECONDS - start)) s"
 }
 
-# The names that fit, of those given or of all.
+# The names that match, of those given or of all.
 chosen()
 {
 	local name machines when _

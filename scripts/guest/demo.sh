@@ -18,8 +18,8 @@ show()
 	"$@" || { echo "FAILED: $*"; FAILED=1; }
 }
 
-# tool, size, iterations on rdma_rxe (the device under test does ten times as
-# many, or it would be over before it has begun), unit
+# tool, size, iterations on rdma_rxe (the device under test does ten times as many, or
+# it would be over too soon), unit
 LINES='
 ib_write_bw 65536 500 MiB/s
 ib_read_bw 65536 500 MiB/s
@@ -75,7 +75,7 @@ measure()
 	done <<<"$LINES"
 }
 
-# More is better, but for latencies: the factor by which the device is ahead.
+# The factor by which the device is ahead: more is better, except for latencies.
 ratio()
 {
 	case "$1 $2" in *failed*) echo -; return ;; esac

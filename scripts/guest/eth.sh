@@ -26,8 +26,8 @@ sizes()
 	done
 }
 
-# Every frame is counted once, by the device and by the driver, each at its
-# length on the wire. Without IPv6, whose chatter comes when it likes.
+# Every frame is counted once, by the device and by the driver, at its length on the
+# wire. Without IPv6, whose background traffic would disturb the count.
 figures()
 {
 	local before=() after=() i names=(tx_packets tx_bytes rx_packets rx_bytes)
@@ -74,7 +74,7 @@ features()
 	done
 }
 
-# under_traffic COMMAND…: while pings fly, none of which may get lost.
+# under_traffic COMMAND…: during pings, none of which may get lost.
 under_traffic()
 {
 	local pings log=$LOGS/eth.flood rc=0
@@ -132,7 +132,7 @@ change_filter()
 	done
 }
 
-# More groups than the device has room for: it then lets all of them in.
+# More groups than the device has room for: then it takes all multicast.
 many_groups()
 {
 	local i n
@@ -155,7 +155,7 @@ change_mac()
 
 link_state() { qmp "{\"execute\":\"set_link\",\"arguments\":{\"name\":\"qhca0\",\"up\":$1}}"; }
 
-# Twice, so that the way back is not an accident.
+# Twice, so that a successful return is no accident.
 change_link()
 {
 	local i rc=0
@@ -192,8 +192,8 @@ vlan_gone()
 	until_true 5 eval "! grep -qs . /sys/class/infiniband/$QHCA_DEV/ports/1/gid_attrs/ndevs/$gid"
 }
 
-# Nobody answers behind the user network: what counts is that frames leave with
-# the tag, four bytes longer than without.
+# Nobody answers behind the user network: what matters is that frames leave with the
+# tag, four bytes longer than without.
 vlan_frames()
 {
 	local before after
@@ -203,7 +203,7 @@ vlan_frames()
 	[ $((after - before)) -ge $((3 * 1046)) ]
 }
 
-# An identifier of 0 is no VLAN: the GID is there, and talks without a tag.
+# An identifier of 0 is no VLAN: its GID exists and sends without a tag.
 vlan_none()
 {
 	local gid rc=0
@@ -216,7 +216,7 @@ vlan_none()
 	return $rc
 }
 
-# Frames from both CPUs through the smallest rings, with no limit but theirs.
+# Frames from both CPUs as fast as the smallest rings allow.
 small_rings()
 {
 	local before after limits="/sys/class/net/$QHCA_IF/queues/tx-0/byte_queue_limits"

@@ -6,9 +6,9 @@
   frames.py blast IF SECONDS          as many of them as it takes, to nobody, from
                                       each CPU
   frames.py udp IP PORT COUNT         datagrams
-  frames.py hostile IF IP MAC COUNT   RoCE frames that deserve to be counted, COUNT
-                                      of each of the kinds in HOSTILE; without
-                                      arguments: the counters these belong to
+  frames.py hostile IF IP MAC COUNT   bad RoCE frames, COUNT of each of the kinds in
+                                      HOSTILE; without arguments: the counters
+                                      where they show
   frames.py count IF [roce]           says "ready"; then, for every line on
                                       stdin, how many of them (roce: how many
                                       to UDP port 4791) came since the last
@@ -30,7 +30,7 @@ QUIET = 0.3             # seconds after which no more frames are expected
 
 
 def is_roce(data):
-    """Whether it is for that port, good or not."""
+    """Whether it is addressed to that port, valid or not."""
     try:
         return roce.decode(data) is not None
     except roce.Malformed:
@@ -69,7 +69,7 @@ def udp(address, port, count):
             sock.sendto(number.to_bytes(2, 'big') * 100, (address, int(port)))
 
 
-# For QP 1: counter it goes to, and what is odd about it.
+# For QP 1: the counter it goes to, and what is wrong with it.
 SEND, CNP = 0x64, 0x81
 HOSTILE = [
     ('rx_cnp', {'opcode': CNP}),

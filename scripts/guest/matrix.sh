@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: every perftest program with every transport service it
-# has, plain and with each of its options. The figures do not matter, the data
-# must flow. MATRIX_JOBS run at a time: much of the time they wait for each other.
+# Sourced by check.sh: every perftest program with every transport service it has,
+# plain and with each of its options. The figures do not matter, only that data flows.
+# MATRIX_JOBS run at a time, because they mostly wait.
 #
 # Of these rows it runs as few as have every pair of a service, a program and their
 # options together in at least one; with FULL=1 all of them. MATRIX_FULL=1 runs all with
@@ -21,9 +21,9 @@ UC ib_send_bw ib_send_lat ib_write_bw ib_write_lat
 UD ib_send_bw ib_send_lat
 '
 
-# name, patterns of services and programs, options. What is not here perftest
-# itself refuses: sizes with atomics; -b, -q and -l with *_lat; -e with WRITE, with
-# -D; --use-srq without SEND; -D with -a; -R with UC and XRC. UC has no SRQ, XRC always one.
+# name, patterns of services and programs, options. Other combinations perftest itself
+# refuses: sizes with atomics; -b, -q and -l with *_lat; -e with WRITE, with -D; --use-srq
+# without SEND; -D with -a; -R with UC and XRC. UC has no SRQ, XRC always one.
 #
 # N and ALL are iterations, and MANY QPs with 32 MiB each. N stays below the receive
 # queue's size: where messages are lost for want of a receive request, perftest
@@ -57,8 +57,8 @@ cm			@(RC|UD)	*			-R -s 2048 -n N
 cm-all			@(RC|UD)	!(ib_atomic*)		-R -a -n ALL
 '
 
-# The options of a row, with numbers instead of words. A UD QP loses what finds no
-# receive request; with an SRQ, perftest posts 100 for all QPs or one per iteration,
+# The options of a row, with numbers instead of words. A UD QP drops messages without
+# a receive request; with an SRQ, perftest posts 100 for all QPs or one per iteration,
 # and the same again for each size.
 matrix_options()
 {
@@ -90,7 +90,7 @@ not_offered()
 	esac
 }
 
-# Is there a line of the client's table, with -a of the largest size?
+# Does the client's table have a line, with -a one for the largest size?
 matrix_measured()
 {
 	local log=$1 service=$2 size='[0-9]+'
@@ -136,9 +136,9 @@ matrix_rows()
 	done <<<"$MATRIX_TOOLS"
 }
 
-# Of the rows on standard input those that have a pair of values that no row before
-# has: at each step the row that has most, until there is nothing new. A size is a value
-# like an option, numbers are not.
+# Selects rows of standard input that cover all pairs of values: at each step the row
+# with most new pairs, until none is new. A size is a value like an option, numbers are
+# not.
 matrix_pairs()
 {
 	awk '

@@ -3,8 +3,8 @@
 #
 # net-mcast.sh     (in the guests of `scripts/vm net -n 3`)
 #
-# A multicast group across machines: c sends, a and b are members, then only a is.
-# Each ends with one line: N passed, N failed, N skipped.
+# A multicast group across machines: c sends; a and b are members, then only a. Each
+# ends with one line: N passed, N failed, N skipped.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh

@@ -17,7 +17,7 @@ LOGS=/run/qhca/logs
 
 rxe_there() { [ "$QHCA_NIC_B" = virtio ]; }
 
-# What the names of results begin with.
+# Prefix of the names of results.
 NAME=pair
 ! rxe_there || NAME=pair/E-048
 
@@ -41,7 +41,7 @@ perf()
 	EOF
 }
 
-# 1024 is what the others use.
+# 1024 is used everywhere else.
 mtu()
 {
 	perf_table $NAME/mtu <<-'EOF'
@@ -75,7 +75,7 @@ ipv6()
 	ib_send_lat -c UD -s 1024 -n 100
 	EOF
 	both_ways $NAME/ipv6/rping cm "-s -a $IP6" "-c -a $PEER6" rping -V -C 20 -S 4000
-	# The GID every port has, without any address but that of its link.
+	# The GID that every port has, from its link-local address.
 	GID=0
 	perf_table $NAME/link-local <<-'EOF'
 	ib_write_bw -s 65536 -n 100
@@ -104,8 +104,8 @@ vlan()
 }
 
 # A group has no server: each is a member while the other one sends. As a sender on
-# rdma_rxe, mckey is gone before its messages are; and rdma_rxe hears IPv4 groups
-# only when IGMP has joined them, which mckey's connection manager does (see
+# rdma_rxe, mckey ends before its messages are sent; and rdma_rxe receives from IPv4
+# groups only when IGMP has joined them, which mckey's connection manager does (see
 # networks.rst).
 group()
 {
@@ -122,7 +122,7 @@ cm()
 {
 	local CONNECTIONS=$((${FULL:-0} ? 1000 : 200))
 	! rxe_there || CONNECTIONS=100
-	# rdma_rxe asks the kernel's routes for the way to a group.
+	# rdma_rxe needs a route to the group.
 	ip route replace 224.0.0.0/4 dev "$QHCA_IF"
 	both_ways "$NAME/K-001..K-005 K-012 rping" cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 20 -S 4000
 	both_ways $NAME/ucmatose cm "-b $QHCA_IP" "-s $QHCA_PEER" ucmatose -c 5 -C 20 -S 2000
@@ -143,8 +143,8 @@ place()
 	both_ways $NAME/place 18690 "" "$QHCA_PEER" python3 "$tool" "$@" 18690
 }
 
-# A-072 A-091..A-120: what becomes of connections whose ends are moved from state to
-# state in two machines. rdma_rxe knows no SQD in which anything else goes on.
+# A-072 A-091..A-120: connections whose ends are moved from state to state in two
+# machines. rdma_rxe has no SQD in which the rest goes on.
 state()
 {
 	local role name=$1/state log=$LOGS/pair_state rc
@@ -159,21 +159,21 @@ state()
 	done
 }
 
-# Both sides must have seen loss: qhca counts what it repeats, rdma_rxe the gaps.
+# Both sides must have seen loss: qhca counts retransmissions, rdma_rxe gaps.
 gaps()
 {
 	local dir=/sys/class/infiniband/$QHCA_DEV/ports/1/hw_counters
 	cat "$dir/retransmit" 2>/dev/null || cat "$dir/out_of_seq_request"
 }
 
-# For a cable that loses frames (vm --loss): nobody may notice but by the clock. Not
-# with ib_write_lat, whose server leaves without a good-bye (write_lat.c ends in
+# For a cable that loses frames (vm --loss), which may only cost time. Without
+# ib_write_lat, whose server ends without closing the connection (write_lat.c ends in
 # destroy_ctx(), the others in ctx_close_connection()): if the acknowledge of the
-# client's last WRITE is lost, nobody is left to repeat it.
+# client's last WRITE is lost, nobody repeats it.
 loss()
 {
-	# The connection manager repeats what got lost after 4.3 s, and again; perftest's
-	# QPs after this ACK timeout.
+	# The connection manager retransmits after 4.3 s, and again; perftest's QPs after
+	# this ACK timeout.
 	# shellcheck disable=SC2034 # for serve and perf_pair
 	local before GRACE=45 ACK_TIMEOUT=16
 	before=$(gaps)
@@ -187,8 +187,8 @@ loss()
 	EOF
 	state $NAME/loss
 	both_ways $NAME/loss/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 50 -S 20000
-	# ucmatose as rdma_rxe's server did not end twice, in some 40 runs on busy hosts;
-	# 100 runs with three times the loss did not show why.
+	# With rdma_rxe, the server of ucmatose twice did not end, in some 40 runs on
+	# busy hosts; 100 runs with three times the loss did not show why.
 	if rxe_there && [ -z "$RISKY" ]; then
 		result skip $NAME/loss/ucmatose "rdma_rxe's server may not end; RISKY=1 runs it"
 	else

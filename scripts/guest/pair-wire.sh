@@ -3,11 +3,11 @@
 #
 # pair-wire.sh [corpus]     (in both guests of `scripts/vm pair --pcap FILE`)
 #
-# What two machines put on the wire, for scripts/capture.py to judge: the
-# kselftest of the connection manager that needs two machines, packets with
-# remarkable address vectors, and one of every opcode that verbs can cause. corpus:
-# only these, over IPv4, IPv6 and in a VLAN (qemu-device/tests/corpus/wire).
-# Ends with one line: N passed, N failed, N skipped.
+# Traffic between two machines, for scripts/capture.py to check: the kselftest of the
+# connection manager that needs two machines, packets with unusual address vectors,
+# and one of every opcode that verbs can cause. corpus: only these, over IPv4, IPv6
+# and in a VLAN (qemu-device/tests/corpus/wire). Ends with one line: N passed, N
+# failed, N skipped.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh

@@ -22,8 +22,8 @@ a() { [ "$QHCA_ROLE" = a ]; }
 STEP=0
 step() { STEP=$((STEP + 1)); qhca-host sync "step$STEP" || exit 1; }
 
-# serve COMMAND… / client NAME COMMAND…: a starts its side in the background, b
-# runs the test while it is there.
+# serve COMMAND… / client NAME COMMAND…: a starts its side in the background, b runs
+# the test meanwhile.
 serve() { a || return 0; "$@" >"$LOGS/server.log" 2>&1 & SERVER=$!; }
 client() { step; a || expect "pair/$1" "${@:2}"; step; a && [ -n "$SERVER" ] && stop_server; }
 
@@ -54,7 +54,7 @@ iperf_to()
 	[ "${figure%%[. ]*}" -gt 0 ]
 }
 
-# While b's pings fly, a changes what its queues are made for.
+# While b sends pings, a changes the parameters of its queues.
 change()
 {
 	local n
@@ -68,8 +68,8 @@ change()
 	done
 }
 
-# Slowly: while the host does not let a machine run, the cable between the two holds no
-# more than ten frames.
+# Slowly: while the host does not schedule a machine, the cable holds no more than ten
+# frames.
 no_loss()
 {
 	ping -q -n -i 0.02 -c 100 -W 5 -s 1000 "$QHCA_PEER" >"$LOGS/ping" 2>&1
@@ -77,7 +77,7 @@ no_loss()
 	grep -q ' 0% packet loss' "$LOGS/ping"
 }
 
-# ---- what the address filter lets in
+# ---- the address filter
 
 start_counter()
 {
@@ -152,12 +152,12 @@ vlan()
 	gid=$(qhca-gid "$QHCA_DEV" "$VLAN_IP")
 	client "VLAN: flood ping" flood 200 1400 "$VLAN_PEER"
 	rc "J-013 E-001 VLAN: ib_write_bw" ib_write_bw 4096 100 "$gid" "$VLAN_PEER"
-	# The untagged peer is another one.
+	# The untagged peer has another address.
 	ip link del dev "$VLAN_IF"
 }
 
-# stacked OUTER INNER: 802.1ad or 802.1Q, and one more or none. Frames as long as those
-# without tags, and segments that the device cannot cut up.
+# stacked OUTER INNER: 802.1ad or 802.1Q, and a second tag or none. Frames as long as
+# those without tags, and TCP that the device cannot segment.
 stacked()
 {
 	local outer=$1 inner=${2:-} dev=$QHCA_IF.8 errors ip=${QHCA_IP/192.168.77/192.168.208}
@@ -179,7 +179,7 @@ stacked()
 	ip link del dev "$QHCA_IF.8"
 }
 
-# Nobody on the stack's side sees RoCE; without the RDMA driver it is UDP like any.
+# The stack sees no RoCE; without the RDMA driver it is ordinary UDP.
 isolation()
 {
 	local adev driver
@@ -204,7 +204,7 @@ isolation()
 	rc "and back again" ib_write_bw 4096 50
 }
 
-# ---- frames nobody should send, from b's stack to a
+# ---- bad frames, from b's stack to a
 
 EACH=20
 counters()

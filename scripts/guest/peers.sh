@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the scripts that several machines run: one is the server of a test,
-# the others visit it. Needs result.sh and perf.sh, and all to run the same tests
-# in the same order.
+# Sourced by the scripts that several machines run: one is the server of a test, the
+# others are its clients. Needs result.sh and perf.sh; all machines must run the same
+# tests in the same order.
 
 STEP=0
 PORT=18700
@@ -20,7 +20,7 @@ ready()
 
 resources() { rdma -d resource show qp; rdma resource show cm_id; }
 
-# The complaints come first, before what the buffer of stdout held back.
+# Errors first, before the buffered stdout.
 why()
 {
 	{ head -n 4 "$1"; echo ...; tail -n 3 "$1"; } | sed 's/^/    /'
@@ -38,7 +38,7 @@ serve()
 	qhca-host sync "down$STEP" >/dev/null
 	end=$((SECONDS + ${GRACE:-10}))
 	while kill -0 $server 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
-	# Then the kernel knows what it waits for.
+	# Then the kernel has joined the group.
 	! kill -0 $server 2>/dev/null || resources >"$LOGS"/resources
 	kill $server 2>/dev/null
 	wait $server || rc=$?
@@ -77,10 +77,10 @@ both_ways()
 	done
 }
 
-# perf_pair NAME TOOL OPTION…: perftest, with GID (default: that of the IPv4
-# address); what both say to each other goes over TCP and IPv4. perftest's own ACK
-# timeout is 67 ms (14), and gives up after half a second: a busy host keeps a
-# machine from running for longer than that. ACK_TIMEOUT (18: 1.1 s) is another.
+# perf_pair NAME TOOL OPTION…: perftest, with GID (default: that of the IPv4 address);
+# both talk to each other over TCP and IPv4. perftest's own ACK timeout is 67 ms (14),
+# and it gives up after half a second; on a busy host a machine can stand still for
+# longer. ACK_TIMEOUT (18: 1.1 s) replaces it.
 perf_pair()
 {
 	local name=$1

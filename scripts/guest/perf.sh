@@ -9,8 +9,8 @@ PERF_PORT=18600
 QUICK=/run/qhca/quick.so
 quick_perftest() { [ -e $QUICK ] || gcc -O2 -shared -fPIC -o $QUICK /opt/qhca/guest/perftest-quick.c; }
 
-# Is somebody listening on this TCP port? Reads /proc: starting a program to
-# ask would take longer than the server needs.
+# Is somebody listening on this TCP port? Reads /proc, because starting a program
+# would take longer than the server does.
 listening()
 {
 	local hex line
@@ -71,7 +71,7 @@ perf()
 	esac
 }
 
-# The last words of both sides, for a report of a failure.
+# The end of both logs, for a report of a failure.
 perf_why()
 {
 	tail -n 3 /run/qhca/perf.server /run/qhca/perf.client 2>/dev/null | sed 's/^/    /'

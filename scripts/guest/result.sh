@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the scripts that test: how a result is reported and counted. What
-# tests print goes to files in LOGS, which is to be set before.
+# Sourced by the scripts that test: how a result is reported and counted. The output
+# of tests goes to files in LOGS, which must be set before.
 
 PASS=0 FAIL=0 SKIP=0
 mkdir -p "$LOGS"
@@ -73,7 +73,7 @@ tap()
 	fi
 }
 
-# The last line of all; the status is the script's.
+# The last line of all; its status is the script's.
 summary()
 {
 	echo "$PASS passed, $FAIL failed, $SKIP skipped"

@@ -3,11 +3,11 @@
 #
 # setup.sh [qhca|eth] [rxe] [net]     (in the guest)
 #
-# Bring the machine into a state where RDMA works; without arguments: whatever
-# the launcher asked for. qhca: load our modules, install the provider, give
-# the netdev its address. eth: all but the RDMA driver. rxe: rdma_rxe on the virtio netdev. net: addresses
-# only. What was found goes to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID,
-# QHCA_RXE_DEV, QHCA_RXE_GID). Safe to run twice.
+# Bring the machine into a state where RDMA works; without arguments: what the launcher
+# asked for. qhca: load our modules, install the provider, give the netdev its address.
+# eth: all but the RDMA driver. rxe: rdma_rxe on the virtio netdev. net: addresses only.
+# What was found goes to /run/qhca/env (QHCA_DEV, QHCA_IF, QHCA_GID, QHCA_RXE_DEV,
+# QHCA_RXE_GID). Safe to run twice.
 
 . /opt/qhca/job/env
 DIR=/opt/qhca
@@ -127,7 +127,7 @@ setup_net()
 {
 	ip link set dev lo up
 	[ -n "$QHCA_VIRTIO_MAC" ] || return 0
-	modprobe virtio_net	# nobody loads drivers by themselves here
+	modprobe virtio_net	# no driver is loaded automatically here
 	remember QHCA_VIRTIO_IF "$(address "$QHCA_VIRTIO_MAC" "$QHCA_VIRTIO_IP")"
 }
 

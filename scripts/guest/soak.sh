@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: connections that come, carry data and go, in many threads,
-# for a long time; what that leaves behind.
+# Sourced by check.sh: connections that come, carry data and go, in many threads, for
+# a long time, and that nothing is left behind.
 
 SOAK_SECONDS=${SOAK_SECONDS:-15}	# 0: until something fails, or somebody stops it
 SOAK_SEED=${SOAK_SEED:-1}
@@ -9,7 +9,7 @@ SOAK_SEED=${SOAK_SEED:-1}
 SOAK_GENERATION=${SOAK_GENERATION:-$((0 < SOAK_SECONDS && SOAK_SECONDS < 30 ? SOAK_SECONDS : 30))}
 SOAK_KEEPS=${SOAK_KEEPS:-16384}		# KiB that memory may have shrunk by
 
-# What nobody needs is given back first.
+# Caches are dropped first.
 soak_memory()
 {
 	sync
@@ -21,7 +21,8 @@ soak_memory()
 # Of soak()'s figures.
 soak_kept() { [ $((free0 - free)) -le "$SOAK_KEEPS" ] && [ $((slab - slab0)) -le "$SOAK_KEEPS" ]; }
 
-# Warnings and worse; not those of a machine that the host has not let run for a while.
+# Warnings and worse, except those of a machine that the host has not scheduled for a
+# while.
 soak_complaints()
 {
 	dmesg --level=emerg,alert,crit,err,warn |
@@ -53,7 +54,7 @@ soak_report()
 		"KiB free $2, in slabs $3"
 }
 
-# The first generation only fills what is kept for the next time.
+# The first generation only fills caches.
 soak()
 {
 	local start rc=0 objects complaints free slab free0 slab0

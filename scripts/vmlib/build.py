@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Ask the build scripts for their results; they answer at once when cached."""
+"""Run the build scripts; cached results return at once."""
 
 import contextlib
 import os
@@ -81,8 +81,8 @@ def everything(opts):
             try:
                 out[key] = None if skip else make()
             except BuildError as err:
-                # Tests that do not build must not keep anyone from a VM,
-                # only from a verdict.
+                # Tests that do not build must not prevent starting a VM, only a
+                # verdict.
                 if key != 'selftests' or opts.strict:
                     raise
                 note(f'{err}: going on without')

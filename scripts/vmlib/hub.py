@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A small Ethernet switch for QEMU's stream netdevs, that can lose frames.
+"""A small Ethernet switch for QEMU's stream netdevs, which can lose frames.
 
 It speaks what `-netdev stream` does: each frame after its length, 4 bytes, big
 endian. It runs as a process of its own, so that the launcher need not be quick.

@@ -12,7 +12,7 @@ import time
 from . import build, machine, payload
 from .build import note
 
-BOOT_LIMIT = {'kvm': 25, 'tcg': 120}    # seconds to the guest's first word
+BOOT_LIMIT = {'kvm': 25, 'tcg': 120}    # seconds to the guest's first output
 TIMEOUT, SPLAT, DIED = 124, 123, 125
 
 
@@ -92,7 +92,7 @@ def _loop(opts, sessions, selector, start):
                              + session.tail('console.log'))
         _serve(sessions, selector, 0.5)
         if any(s.process.poll() is not None and s.status is None for s in sessions):
-            # One machine is dead: let the channels run dry, then stop all.
+            # One machine is dead: drain the channels, then stop all.
             _drain(sessions, selector)
             return True
     return True
@@ -140,7 +140,7 @@ def _serve(sessions, selector, timeout):
 
 
 def _release_barrier(sessions):
-    """Once all machines that still have a job wait at the same name, they go on."""
+    """When all machines that still have a job wait at the same name, they go on."""
     alive = [session for session in sessions if session.status is None]
     names = {session.waiting for session in alive}
     if alive and None not in names and len(names) == 1:

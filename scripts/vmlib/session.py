@@ -145,7 +145,7 @@ class Session:
             self.process.terminate()
 
     def reap(self, patience=10):
-        """After stop(): wait, then insist. Only ever our own child."""
+        """After stop(): wait, then kill. Only ever our own child."""
         if not self.process:
             return None
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Recognise a kernel that complains: any of these fails the run."""
+"""Recognise kernel complaints: any of these fails the run."""
 
 import re
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The rate of the TSC under TCG, which is that of the host's.
 
-A guest that is left to find it out counts it against the PIT, in loops that a busy host
+A guest that has to measure it does so against the PIT, in loops that a busy host
 interrupts. Where the result differs from that of the HPET, Linux believes the PIT: then the
 guest's clock runs ten times too fast, and all its time limits are a tenth.
 """
@@ -18,7 +18,7 @@ READ_TSC = bytes.fromhex('0f31'         # rdtsc
 
 
 def _sample(read):
-    """A moment by both clocks; of several, the one that took least."""
+    """A moment by both clocks; of several tries, the quickest."""
     samples = []
     for _ in range(20):
         before = time.monotonic_ns()
@@ -29,7 +29,7 @@ def _sample(read):
 
 
 def khz():
-    """None if there is no telling."""
+    """None if it cannot be measured."""
     if platform.machine() != 'x86_64':
         return None
     try:

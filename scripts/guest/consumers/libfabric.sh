@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by consumers.sh: libfabric in one machine: fi_pingpong with its data check over
-# connected and datagram endpoints of the provider verbs, and over reliable datagrams
-# of ofi_rxm on top of it, whose CQ is for 256 peers unless it is told otherwise.
+# connected and datagram endpoints of the provider verbs, and over reliable datagrams of
+# ofi_rxm on top of it, whose CQ is sized for 256 peers by default.
 
 FI_PORT=47600
 
@@ -28,7 +28,7 @@ fi_pair()
 # Domains of datagrams have a name of their own.
 fi_domain() { [ "$1" = dgram ] && echo "$QHCA_DEV-dgram" || echo "$QHCA_DEV"; }
 
-# fi_pingpong has no RMA and no atomics.
+# fi_pingpong tests neither RMA nor atomics.
 libfabric()
 {
 	expect consumers/libfabric/fi_info-verbs fi_info -p verbs -d "$QHCA_DEV"

@@ -57,9 +57,9 @@ scsi_disks()
 
 have_disks() { [ "$(scsi_disks "$1" | wc -l)" = "${2:-2}" ]; }
 
-# wait_disks TRANSPORT: after a login. Targets and hosts then do not suspend: the
-# initiators remove them on work queues with WQ_MEM_RECLAIM, and where that has to wait
-# for a suspend that is running on pm_wq, which is none, the kernel warns.
+# wait_disks TRANSPORT: after a login. Runtime suspend of targets and hosts is off: the
+# initiators remove them on work queues with WQ_MEM_RECLAIM, and the kernel warns if
+# that waits for a suspend that runs on pm_wq, which is not one.
 wait_disks()
 {
 	local host control
@@ -104,8 +104,8 @@ scsi_mkfs()
 	return $rc
 }
 
-# scsi_reset DISK GENERIC KIND…: resets of the device, and of what the initiator takes
-# down its connection for, under a writer.
+# scsi_reset DISK GENERIC KIND…: resets of the device, and those for which the
+# initiator takes down its connection, under a writer.
 scsi_reset()
 {
 	local disk=$1 generic=$2 kind writer rc=0
@@ -120,7 +120,7 @@ scsi_reset()
 	return $rc
 }
 
-# SG_SCSI_RESET; the generic device needs no program of sg3-utils for it.
+# SG_SCSI_RESET, an ioctl, needs no program of sg3-utils.
 scsi_reset_ioctl()
 {
 	python3 - "$1" "$2" <<-'PY'

@@ -40,8 +40,8 @@ nfs_mount()
 	timeout 60 mount -t nfs -o "proto=rdma,port=20049,vers=$2,$3" "$QHCA_IP:$EXPORTS/$1" "${4:-$MNT}"
 }
 
-# The transports of a mount are RDMA's, as many as asked for, and all have registered
-# memory for the server: chunks to read from, or to write to.
+# The mount has as many transports as asked for, all over RDMA, and all have
+# registered memory for the server: chunks to read from, or to write to.
 nfs_used()
 {
 	local mount
@@ -57,8 +57,8 @@ nfs_fio()
 		--unlink=1 "$@"
 }
 
-# The server sees what the client wrote, and the client what the server wrote; blocks
-# that nothing is a multiple of.
+# The server sees what the client wrote, and the client what the server wrote; of odd
+# block sizes.
 nfs_copy()
 {
 	local export=$EXPORTS/$1 size=$2
@@ -83,7 +83,7 @@ nfs_files()
 	diff -r $MNT/files "$EXPORTS/$1/files" && rm -r $MNT/files && [ ! -e "$EXPORTS/$1/files" ]
 }
 
-# A lock taken over one version of the protocol stands in the way of the other's.
+# A lock taken over one version of the protocol excludes the other's.
 nfs_locks()
 {
 	local rc=0

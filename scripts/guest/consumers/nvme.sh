@@ -59,7 +59,7 @@ nvme_connect()
 		-q $NQN-host -I 8d6a3b5e-0f64-4d28-9f5f-0d9f2a6c1b7e
 }
 
-# The controller is reset under a writer; what it had under way is sent again.
+# The controller is reset under a writer; its outstanding commands are sent again.
 nvme_busy_reset()
 {
 	local writer rc=0 round

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by consumers.sh in two machines: one MPI rank in each. The first machine
-# launches, by a remote shell of our own; the second only lets it.
+# launches through a remote shell of our own; the second only serves it.
 
 # shellcheck source=scripts/guest/consumers/openmpi.sh
 . "$DIR/consumers/openmpi.sh"
 
 RSH=$DIR/consumers/rsh.py
 
-# Two machines of one name are one to a launcher.
+# A launcher takes two machines of the same name for one.
 mpi_pair_names()
 {
 	hostname "qhca-$QHCA_ROLE" || return 1
@@ -19,7 +19,7 @@ mpi_pair_names()
 
 MPI_TWO=(--prtemca plm_ssh_agent "$RSH" --host "$QHCA_IP:1,$QHCA_PEER:1")
 
-# UCX is told nothing here.
+# UCX gets no settings here.
 pair_over_ucx()
 {
 	open_mpi "${MPI_TWO[@]}" --mca pml ucx --mca osc ucx -x UCX_LOG_LEVEL -x UCX_VFS_ENABLE "$@" &&

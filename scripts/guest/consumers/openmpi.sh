@@ -31,8 +31,8 @@ over_ucx()
 		grep -q "cfg.*${1/_v/_verbs}/$QHCA_DEV" "$LOGS/mpi"
 }
 
-# All connections between two ranks are over the device: the ranks are told that
-# they are on different machines.
+# All connections between the ranks use the device: they are told that they are on
+# different machines.
 mpich_over_ucx()
 {
 	UCX_TLS="$1,self" UCX_NET_DEVICES="$QHCA_DEV:1" MPIR_CVAR_NOLOCAL=1 \

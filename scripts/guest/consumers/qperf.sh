@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by consumers.sh: qperf in one machine, over the connection manager. Without
-# that it knows LIDs but no GRH, which RoCE has to have, whatever the device; and it
-# uses the connection manager for RC only. Two of its tests look at data.
+# that it uses LIDs and no GRH, which RoCE needs, whatever the device; and it uses the
+# connection manager for RC only. Two of its tests check data.
 
 QPERF_TESTS='rc_bi_bw rc_bw rc_lat
 rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat
 rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add'
 
-# It prints what it measured, or why not.
+# It prints its figure, or why there is none.
 qperf_test()
 {
 	timeout 60 qperf "$QHCA_IP" -cm 1 -t "$QPERF_SECONDS" "$1" && return

@@ -26,7 +26,7 @@ LIMIT = 90
 
 
 def text(sender, number, size):
-    """What datagram NUMBER of that address consists of."""
+    """The contents of datagram NUMBER of that address."""
     return random.Random(f'{sender} {number}').randbytes(size)
 
 
@@ -36,7 +36,7 @@ def exchange(address, peer, port, count, sizes):
     for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
         sock.setsockopt(socket.SOL_SOCKET, option, 8 << 20)
     sock.setblocking(False)
-    # What comes for a port that nobody has bound is dropped.
+    # Datagrams to an unbound port are dropped.
     subprocess.run(['qhca-host', 'sync', 'rds-bound'], check=True)
     total = count * len(sizes)
     sent = got = 0
@@ -59,7 +59,8 @@ def exchange(address, peer, port, count, sizes):
         if sender != (peer, port) or data != text(peer, got, sizes[got % len(sizes)]):
             sys.exit(f'datagram {got} of {sender} is not what was sent: {len(data)} bytes')
         got += 1
-    # Both have all: nobody closes while the other one's last datagrams are under way.
+    # Both have everything: nobody closes while the other one's last datagrams are in
+    # flight.
     print(f'{got} datagrams, {sum(sizes) * count} bytes each way')
     time.sleep(1)
     sock.close()

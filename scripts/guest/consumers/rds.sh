@@ -28,7 +28,7 @@ rds_used()
 rds()
 {
 	expect consumers/rds/setup modprobe rds_rdma
-	# Neither has rds_tcp, and each its listener over RDMA.
+	# Neither has rds_tcp, and each has its listener over RDMA.
 	qhca-host sync rds-up >/dev/null
 	rds_test small 200 0 1 100 4095
 	expect consumers/rds/used rds_used

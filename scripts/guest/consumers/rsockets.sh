@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by consumers.sh: programs of sockets over rsockets, by preload, in one machine.
-# Not here are those that need what librspreload.so does not have, on any device:
-# accept4() (nc, python), TCP_INFO (iperf3), F_SETOWN (qperf), fork() (netserver without
-# -f). It gives sockets made with SOCK_CLOEXEC to TCP, without a word.
+# Sourced by consumers.sh: socket programs over rsockets, by preload, in one machine.
+# Left out are those that need what librspreload.so lacks, on any device: accept4() (nc,
+# python), TCP_INFO (iperf3), F_SETOWN (qperf), fork() (netserver without -f). Sockets
+# made with SOCK_CLOEXEC silently stay with TCP.
 
 RS_DIR=/run/qhca/rsockets
 RS_PRELOAD=$(echo /usr/lib/*/rsocket/librspreload.so)
 
-# Over rsockets there is nothing in /proc/net; but there is the identifier that listens.
+# rsockets do not show in /proc/net, but the identifier that listens can be seen.
 # rs_pair SERVER CLIENT: the server has ended by itself after a second, or is killed.
 rs_pair()
 {
@@ -46,7 +46,7 @@ rs_rcopy()
 	rs_pair rcopy "rcopy $RS_DIR/file $QHCA_IP:$RS_DIR/copy" && cmp $RS_DIR/file $RS_DIR/copy
 }
 
-# netserver does not fork with -f; it takes the control connection and that for data.
+# With -f netserver does not fork; it takes the control and the data connection.
 rs_netperf()
 {
 	rs_pair "netserver -D -4 -f -L $QHCA_IP -p 12901" \

@@ -7,7 +7,7 @@
   smc.py client ADDRESS PORT TEST N   TEST: messages, bulk, parallel, idle, stop
   smc.py modes                        how the sockets that are connected move data
 
-AF_SMC has no addresses of its own in Python; its sockets take those of IP from libc.
+Python knows no addresses for AF_SMC; its sockets take IP addresses through libc.
 """
 
 import ctypes
@@ -71,7 +71,7 @@ def receive(sock, count):
 
 
 def serve(conn):
-    """Each connection says first what it wants."""
+    """Each connection starts with what it wants."""
     with conn:
         what = receive(conn, 1)
         if what == b'm':        # messages come back as they are
@@ -101,7 +101,7 @@ def server(address, port):
 
 
 def messages(sock, count, rng):
-    """Both ways, one at a time: every size up to 300, then chance."""
+    """Both ways, one at a time: every size up to 300, then random ones."""
     sock.sendall(b'm')
     for number in range(count):
         size = number if number < 300 else rng.choice((rng.randrange(4096), rng.randrange(200000)))
@@ -112,7 +112,7 @@ def messages(sock, count, rng):
 
 
 def bulk(sock, megabytes, rng):
-    """One way, as fast as it goes, in pieces of all sizes; the end is half a close."""
+    """One way, as fast as possible, in pieces of all sizes; ends with a half-close."""
     sock.sendall(b'b')
     digest, left = hashlib.sha256(), megabytes << 20
     while left:

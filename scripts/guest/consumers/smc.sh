@@ -9,7 +9,7 @@ SMC_TOOL=$DIR/consumers/smc.py
 
 # Version 1 wants GIDs of RoCE v1. Version 2 alone does not tell the server the client's
 # MAC address, unless the way there is a gateway's, whose address the kernel looks up:
-# so the peer is its own gateway.
+# so the peer serves as its own gateway.
 smc_setup()
 {
 	ip route replace "$QHCA_PEER/32" via "$QHCA_PEER" dev "$QHCA_IF" onlink &&
@@ -18,7 +18,7 @@ smc_setup()
 
 smc_remove() { ip route del "$QHCA_PEER/32" && unload smc_diag smc; }
 
-# smc_client TEST COUNT: sees how the data of its connections goes, too.
+# smc_client TEST COUNT: also checks how its connections move data.
 smc_client()
 {
 	timeout 200 python3 "$SMC_TOOL" client "$QHCA_PEER" $SMC_PORT "$@" >"$LOGS/smc" 2>&1 || {
@@ -38,10 +38,11 @@ smc_used()
 }
 
 # A race of Linux's SMC: the client asks the server for the first message over a new link
-# (smc_clc_send_confirm()) before it notes that it waits for it (smc_llc_flow_initiate()).
-# If its CPU is taken away in between the message is dropped, both wait two seconds and
-# fall back to TCP for good. It happens on a busy host once in some twenty runs, with the
-# first link of a group only, and is a skip; nothing else may fall back.
+# (smc_clc_send_confirm()) before it records that it waits for it
+# (smc_llc_flow_initiate()). If its CPU is taken away in between the message is dropped,
+# both wait two seconds and fall back to TCP for good. It happens on a busy host once in
+# some twenty runs, with the first link of a group only, and is a skip; nothing else may
+# fall back.
 smc_first()
 {
 	[ "$QHCA_ROLE" = b ] || return
@@ -70,7 +71,7 @@ smc()
 	smc_test bulk bulk $((FULL ? 64 : 8))
 	smc_test parallel parallel $((FULL ? 60 : 10))
 	if [ -n "$FULL" ]; then
-		# More than a link group takes (255), so there is a second one.
+		# More than one link group takes (255), so there is a second one.
 		smc_test many parallel 300
 		smc_test again bulk 16
 	fi

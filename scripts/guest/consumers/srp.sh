@@ -9,8 +9,8 @@
 SRP_PORT=5555
 SRPT=$TARGET/srpt
 
-# The target's port goes by its GUID; that way it knows an initiator by its address. It
-# takes nobody whom it does not know.
+# The target's port is named by its GUID and identifies initiators by their address. It
+# accepts only those it knows.
 srp_tpg() { echo "$SRPT/$(cat "/sys/class/infiniband/$QHCA_DEV/node_guid")/tpgt_1"; }
 
 srp_acl()
@@ -54,8 +54,8 @@ srp_connect()
 		>"/sys/class/infiniband_srp/srp-$QHCA_DEV-1/add_target"
 }
 
-# srp_login [,OPTION…]: a connection that was just deleted is known for another moment,
-# and stands in the way of the next.
+# srp_login [,OPTION…]: a connection just deleted is known for another moment and
+# blocks the next one.
 srp_login()
 {
 	modprobe ib_srp && until_true 10 srp_connect "$1" && wait_disks srp
@@ -67,7 +67,7 @@ srp_used()
 		[ "$(rdma res show qp link "$QHCA_DEV/1" | grep -c 'type RC state RTS')" -ge 2 ]
 }
 
-# The disks go first; the connection is known until its host has gone.
+# The disks go first; the connection is known until its host is gone.
 no_host() { [ -z "$(ls /sys/class/srp_host)" ]; }
 
 srp_logout()

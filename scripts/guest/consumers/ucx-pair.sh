@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by consumers.sh in two machines: UCX between them. First as it comes, with
-# nothing set at all (but that it says what it does): it has to find the device, its
-# GID and a transport that is better than TCP.
+# Sourced by consumers.sh in two machines: UCX between them. First with nothing set
+# but its log level: it must find the device, its GID and a transport better than TCP.
 
 # shellcheck source=scripts/guest/consumers/ucx.sh
 . "$DIR/consumers/ucx.sh"
 
-# Each machine has the one log or the other.
+# Each machine has one of the two logs.
 ucx_took() { cat "$LOGS/server" "$LOGS/client" 2>/dev/null | grep "inter-node.*$1/$QHCA_DEV"; }
 
 # ucx_between NAME TRANSPORT CLIENT_OPTIONS COMMAND…: the first machine is the server.
-# PORT in the command is a port nobody has used.
+# PORT in the command is a free port.
 ucx_between()
 {
 	# shellcheck disable=SC2034 # for both_ways

@@ -9,7 +9,7 @@ UCX_DIR=/run/qhca/ucx
 UCX_LARGEST=$([ "$FULL" = 1 ] && echo 5242880 || echo 131072)
 UCX_EXAMPLES=/usr/share/doc/libucx-dev/examples
 
-# Programs are compiled here: that of ours, and two examples that come with UCX.
+# Programs are compiled here: one of ours and two examples that come with UCX.
 ucx_build()
 {
 	mkdir -p $UCX_DIR
@@ -24,7 +24,7 @@ ucx_env()
 	[ -z "$2" ] || export UCX_IB_GID_INDEX=$2
 }
 
-# ucx_two TRANSPORT GID PORT SERVER CLIENT: both must end well, over that transport.
+# ucx_two TRANSPORT GID PORT SERVER CLIENT: both must succeed, over that transport.
 ucx_two()
 {
 	local tls=$1 gid=$2 port=$3 log=$LOGS/ucx server rc=0
@@ -66,7 +66,7 @@ ucx_hello()
 		grep -q 'UCP TEST SUCCESS' "$LOGS/ucx.client"
 }
 
-# Over the RDMA connection manager; its server goes on for ever.
+# Over the RDMA connection manager; its server never ends.
 ucx_client_server()
 {
 	local server rc=0
@@ -84,7 +84,7 @@ ucx_client_server()
 	[ "$rc" = 0 ]
 }
 
-# Its data is not looked at, it has no option for that. -P 0: without MPI.
+# It has no option to check its data. -P 0: without MPI.
 ucx_perftest()
 {
 	UCX_PORT=$((UCX_PORT + 1))
@@ -92,7 +92,7 @@ ucx_perftest()
 		"ucx_perftest -P 0 -p $UCX_PORT -w 10 $2 $QHCA_IP"
 }
 
-# Of UCP, and with -x of the transport below, where a device has to be named.
+# UCP's tests, and with -x those of the transport below, where a device must be named.
 UCX_PERFTESTS='
 rc_v -t tag_lat -s 8 -n 1000
 rc_v -t tag_bw -s 65536 -n 300
