@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The user ABI against a program that says what it likes: nothing but errors
- * comes of it, and good requests work afterwards.
+ * The user ABI against a program that passes arbitrary requests: it gets errors
+ * and nothing else, and good requests work afterwards.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -153,7 +153,7 @@ TEST(lengths, "abi: requests that are too short, or longer with a tail")
 
 	for (len = 0; len < sizeof(c.req); len += 4)
 		uv_check_refused(uv_create_cq(&uv, 64, &c.req, len, &cq), EINVAL);
-	/* From the future: fine as long as it asks for nothing unknown. */
+	/* From a newer provider: fine as long as it asks for nothing unknown. */
 	CHECK_ERR(uv_create_cq(&uv, 64, &c, sizeof(c), &cq), 0);
 	c.tail[1] = 1;
 	uv_check_refused(uv_create_cq(&uv, 64, &c, sizeof(c), &cq), 0);
@@ -212,7 +212,7 @@ TEST(map_page, "J-020 the command file maps one doorbell page, and nothing else"
 			       MAP_SHARED));
 }
 
-TEST(limits, "abi: alloc_ucontext says what create_qp takes")
+TEST(limits, "abi: alloc_ucontext reports what create_qp accepts")
 {
 	struct uv uv = open_raw();
 	struct qp_opts o = QP_OPTS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues for a program that says what it likes: requests of the
- * user ABI, and doorbells.
+ * Shared receive queues against a program that passes arbitrary requests of the
+ * user ABI, and rings arbitrary doorbells.
  */
 #include <endian.h>
 
@@ -128,7 +128,7 @@ static void ring(void *page, uint32_t number, uint32_t index)
 			 __ATOMIC_RELAXED);
 }
 
-/* The counter is read by a command, which comes after the doorbells. */
+/* The counter is read by a command, which is ordered after the doorbells. */
 TEST(doorbells, "J-020 doorbells of an SRQ: its own page, indices that are free")
 {
 	struct uv uv = open_raw(), other = uv_open(dev);

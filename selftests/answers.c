@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Verbs of what this device does not do: they say so, in the way of their manual
- * pages, and what query_device says agrees with it.
+ * Verbs that this device does not support: they fail as their manual pages say,
+ * and query_device agrees.
  */
 #include "lib/rdma.h"
 
@@ -22,7 +22,7 @@ static const struct {
 	{ "SEND", IBV_WR_SEND },
 };
 
-/* A packet is copied in whatever order the host's memcpy() has. */
+/* A packet is copied in whatever order the host's memcpy() uses. */
 TEST_ROWS(in_order, "F-023 in-order arrival of the bytes of a message is not promised", ordered_ops)
 {
 	struct dev *d = dev_open_qhca();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sizes beyond what the machine has: a few MiB of memory, mapped again and again,
- * stand behind gigabytes of addresses.
+ * Sizes beyond the machine's memory: a few MiB, mapped again and again, back
+ * gigabytes of addresses.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -38,8 +38,8 @@ static int piece(void)
 }
 
 /*
- * Addresses of @len bytes, a multiple of PIECE; all pieces are the same memory, but for
- * the last: what comes late shows there, and what does not come.
+ * Addresses of @len bytes, a multiple of PIECE; all pieces are the same memory, except
+ * the last, which shows whether the end of a message arrived.
  */
 static uint8_t *map_again(size_t len)
 {
@@ -47,7 +47,7 @@ static uint8_t *map_again(size_t len)
 	uint8_t *addr;
 	size_t off;
 
-	/* Room to begin where a huge page can. */
+	/* Room to align to a huge page. */
 	addr = mmap(NULL, len + PIECE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(addr != MAP_FAILED);
 	addr += -(uintptr_t)addr & (PIECE - 1);
@@ -111,7 +111,7 @@ TEST(region, "F-014 an MR of 5 GiB: beyond 32 bits, to the last byte")
 	CHECK_ERR(ibv_dereg_mr(big.mr), 0);
 }
 
-/* struct way - a connection, and where what is sent over it arrives */
+/* struct way - a connection, and where its messages arrive */
 struct way {
 	struct pair p;
 	struct xrc x;
@@ -209,7 +209,7 @@ TEST_ROWS(message, "B-026 one message of 2^31 bytes", ops)
 	if (takes_recv(row->opcode))
 		CHECK_EQ(poll_ok(w.cq, 2).byte_len, MAX_MSG);
 	if (row->type == IBV_QPT_UC && !takes_recv(row->opcode))
-		ping(&w.p.a, &w.p.b);		/* it comes behind all that was sent */
+		ping(&w.p.a, &w.p.b);		/* comes after all that was sent */
 	check_fill(dst.addr, PIECE, 3, "sink");
 	check_fill(dst.addr + MAX_MSG - PIECE, PIECE, 4, "end of the sink");
 }

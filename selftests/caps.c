@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What the device says it can do, it can; what it does not say, it refuses.
- */
+/* What the device offers works; what it does not offer is refused. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -87,7 +85,7 @@ static int probe_path_mig(struct dev *d)
 
 static const struct probe {
 	const char *name;
-	uint32_t flags;		/* any of these is the promise */
+	uint32_t flags;		/* any of these promises it */
 	int (*probe)(struct dev *d);
 } probes[] = {
 	{ "MEM_WINDOW", IBV_DEVICE_MEM_WINDOW, probe_mw_1 },
@@ -207,7 +205,7 @@ TEST(partitions, "A-070 J-016 a Q_Key with bit 31 needs a privilege")
 
 	o.type = IBV_QPT_UD;
 	e = end_new(d, &o);
-	/* Root may: the kernel asks for CAP_NET_RAW. */
+	/* Root may: the kernel checks CAP_NET_RAW. */
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), geteuid() ? EPERM : 0);
 	REQUIRE_OK(set_state(e.qp, IBV_QPS_RESET));
 	REQUIRE(!seteuid(65534));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where adapters differ and the books leave it open, or do not: what this device does,
- * as the decisions in Documentation/conformance.md give the reasons for.
+ * Points where adapters differ, whether or not the specification leaves them open:
+ * what this device does. Documentation/conformance.md gives the reasons under
+ * Decisions.
  */
 #include <stdlib.h>
 
@@ -29,7 +30,7 @@ static const struct {
 	{ "fetch and add", IBV_WR_ATOMIC_FETCH_AND_ADD },
 };
 
-TEST_ROWS(local_key, "I-003 no request leaves if the L_Key for its answer is bad", answered)
+TEST_ROWS(local_key, "I-003 no request is sent if the L_Key for its answer is bad", answered)
 {
 	struct dev *d = dev_open_qhca();
 	struct conn c = CONN;

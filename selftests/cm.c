@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The connection manager over this device: what it makes of a QP, and what it
- * carries. Both ends are in one process; their events come one after the other.
+ * The connection manager over this device: how it sets up QPs, and what it
+ * carries. Both ends are in one process, which takes their events in turn.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -155,11 +155,11 @@ TEST(attributes, "K-005 K-006 K-007 what the CM sets in both QPs")
 	CHECK_EQ(p.retry_cnt, 5);
 	CHECK_EQ(p.rnr_retry, 6);	/* of the request */
 	CHECK_EQ(a.rnr_retry, 4);	/* of the reply */
-	/* Twice the time that the device says an answer takes, at least. */
+	/* At least twice the time that an answer takes according to the device. */
 	CHECK(a.timeout > d->attr.local_ca_ack_delay);
 }
 
-/* What the CM says the QP @e needs to get to @state. */
+/* The attributes with which the CM moves the QP @e to @state. */
 static void step(struct rdma_cm_id *id, struct end *e, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -170,8 +170,8 @@ static void step(struct rdma_cm_id *id, struct end *e, enum ibv_qp_state state)
 }
 
 /*
- * The QPs are the application's: the active side, which gets the reply and not
- * ESTABLISHED, sends data, but no RTU; the passive QP has only got to RTR.
+ * The application owns the QPs: the active side, which gets the reply and not
+ * ESTABLISHED, sends data, but no RTU; the passive QP is only in RTR.
  */
 TEST(before_rtu, "K-008 A-082 H-005 data before the RTU: COMM_EST, then rdma_notify()")
 {
@@ -202,14 +202,14 @@ TEST(before_rtu, "K-008 A-082 H-005 data before the RTU: COMM_EST, then rdma_not
 	expect(&passive, RDMA_CM_EVENT_ESTABLISHED);
 	step(passive.id, &p.b, IBV_QPS_RTS);
 	ping_pong(&p);
-	/* The RTU comes late, and is no news. */
+	/* The RTU comes late and changes nothing. */
 	REQUIRE(!rdma_establish(active.id));
 	CHECK_EQ(poll(&pfd, 1, QUIET_MS), 0);
 	ping_pong(&p);
 	async_none(d->ctx);
 }
 
-/* One end as the tests without the CM have it. */
+/* One end in the form that tests without the CM use. */
 static struct end end_of(struct rdma_cm_id *id)
 {
 	struct dev *dev = calloc(1, sizeof(*dev));
@@ -348,11 +348,11 @@ TEST(too_much, "K-009 more private data than fits is refused")
 	CHECK_EQ(errno, EINVAL);
 	CHECK(rdma_accept(passive.id, &rep));
 	CHECK_EQ(errno, EINVAL);
-	/* The kernel refuses in the name of whoever cannot accept. */
+	/* The kernel refuses for an id that cannot accept. */
 	expect(&active, RDMA_CM_EVENT_REJECTED);
 }
 
-/* What the event says is enough to reach the peer. */
+/* The event has all that is needed to reach the peer. */
 static void send_datagram(const struct rdma_ud_param *to)
 {
 	struct buf b = buf_new(active.id->pd, 64, LOCAL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device contract and the user ABI as a C program sees them: they compile
- * (with every assertion in them), and numbers they promise to share with verbs
- * are the same numbers. Needs no device.
+ * The device contract and the user ABI in a C program: they compile, with all
+ * their assertions, and the numbers that they share with verbs are equal. Needs
+ * no device.
  */
 #include <infiniband/verbs.h>
 
@@ -165,7 +165,7 @@ TEST(doorbell, "contract: doorbell fields do not overlap and fill offsets of 8")
 	}
 }
 
-TEST(overlay, "contract: places that different readers rely on")
+TEST(overlay, "contract: offsets that different readers rely on")
 {
 	struct qhca_sq_wqe wqe = { 0 };
 	struct qhca_cmd cmd = { 0 };

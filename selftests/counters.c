@@ -61,7 +61,7 @@ TEST(traffic, "J-017 packets and bytes of one message")
 	CHECK(bytes <= len + pkts * 80);
 }
 
-/* An error of each kind, and the counter that has to show it. */
+/* An error of each kind, and the counter that must show it. */
 
 static void rnr(struct pair *p, struct buf *b)
 {
@@ -140,7 +140,7 @@ static void duplicate(struct pair *p, struct buf *b)
 	struct conn c = CONN;
 	struct ibv_send_wr wr = wr_send(1, NULL, 0);
 
-	/* The peer is ahead, so the packet is an old one to it. */
+	/* The peer is ahead, so it takes the packet for an old one. */
 	REQUIRE_OK(set_state(p->b.qp, IBV_QPS_RESET));
 	c.dest_qpn = p->a.qp->qp_num;
 	c.rq_psn = c.sq_psn + 1;

@@ -77,7 +77,7 @@ TEST(overflow, "C-028 C-029 I-041 one completion more than the CQ holds")
 	CHECK_EQ(hw_counter("cq_overrun") - before, 1);
 	CHECK(wait_state(p.b.qp, IBV_QPS_ERR));
 	CHECK(wait_state(other.b.qp, IBV_QPS_ERR));
-	/* What is there is right; nothing more comes. */
+	/* The CQEs are right, and nothing follows. */
 	for (i = 0; i < n && poll_wait(cq, &wc, 0); i++) {
 		CHECK_EQ(wc.wr_id, i);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
@@ -245,7 +245,7 @@ TEST(resize_pending, "C-026 resizing keeps what is pending, in order")
 	int n;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		/* Some were polled, so that the ring does not begin at 0. */
+		/* Some were polled, so that the ring does not start at 0. */
 		send_many(&p.a, &p.b, id, 8);
 		poll_many(p.a.send_cq, id, 8);
 		id += 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The largest CQ there can be, full to the last entry. Most of the completions are
- * those of receive WRs that are flushed: nothing makes so many so fast.
+ * The largest CQ there can be, full to the last entry. Most completions are of
+ * flushed receive WRs, the fastest way to make so many.
  */
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ static void poll_many(struct ibv_cq *cq, uint64_t id, uint32_t n)
 	}
 }
 
-/* To the same size; how long it takes says what moving CQEs costs, and the rest. */
+/* To the same size; how long it takes shows what moving CQEs costs, and the rest. */
 static void resize_timed(struct ibv_cq *cq, const char *what)
 {
 	int64_t begin = time_ms();

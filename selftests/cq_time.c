@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Time and completion queues: timestamps of completions, moderation of events,
- * resizing and arming while completions come in.
+ * resizing and arming while completions arrive.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,7 +56,7 @@ TEST(raw_clock, "C-030 the device's clock runs, in nanoseconds")
 	sleep_ms(100);
 	after = device_ns(d);
 	wall = time_ms() - wall;
-	/* An emulated machine may have got the pace of its own clock quite wrong. */
+	/* An emulated machine may have calibrated its own clock badly. */
 	CHECK(after - before >= 50 * MS);
 	CHECK(after - before <= 2 * wall * MS);
 	CHECK_ERR(ibv_query_rt_values_ex(d->ctx, &v), 0);
@@ -147,7 +147,7 @@ TEST(mod_caps, "C-032 moderation can be set to its limits")
 	CHECK_ERR(moderate(p.b.recv_cq, 0, 0), 0);
 }
 
-/* The longest period there is, in us: 65 ms. */
+/* The longest period, in us: 65 ms. */
 #define LONGEST		65535
 
 static void drop_all(struct ibv_cq *cq)
@@ -159,8 +159,8 @@ static void drop_all(struct ibv_cq *cq)
 }
 
 /*
- * Four messages where an event takes four. False: the period was over before the
- * answer was known, so it may be the one that the event came of.
+ * Four messages where an event takes four. False: the period ended before the
+ * result was known, so it may have caused the event.
  */
 static bool count_to_four(struct pair *p)
 {
@@ -219,7 +219,7 @@ TEST(mod_lone, "C-032 a lone completion raises its event when the period is over
 	CHECK(cq_event_wait(channel, &cq, WAIT_MS));
 }
 
-/* ---- while completions come in ---- */
+/* ---- while completions arrive ---- */
 
 #define MESSAGES	2000
 
@@ -279,9 +279,9 @@ struct moderation {
 static const struct moderation none;
 
 /*
- * Receives all of it by sleeping on the channel. A lost event ends in a timeout, a lost,
- * doubled or misplaced completion in a wrong number; an event that was not held back as
- * @m says comes with too few completions, too soon.
+ * Receives everything, sleeping on the channel. A lost event ends in a timeout, a lost,
+ * duplicated or misplaced completion in a wrong number; an event that was not held back
+ * as @m says arrives too soon, with too few completions.
  */
 static void receive_by_events(struct pair *p, const struct moderation *m)
 {
@@ -336,7 +336,7 @@ static const struct moderation moderations[] = {
 	{ "by time", 1000, 5000 },
 };
 
-TEST_ROWS(wakeups, "C-017 C-019 C-032 no event is lost to one who sleeps, moderation", moderations)
+TEST_ROWS(wakeups, "C-017 C-019 C-032 no event is lost to a sleeper, moderation", moderations)
 {
 	struct pair p = moderated_pair();
 

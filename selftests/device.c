@@ -384,7 +384,7 @@ TEST(cleanup_order, "J-018 C-023 objects in use are not destroyed")
 	CHECK_ERR(ibv_close_device(d->ctx), 0);
 }
 
-/* A process that takes QPs, memory and a pending transfer along to its grave. */
+/* A process that dies with QPs, memory and a pending transfer. */
 static void die_young(int qps)
 {
 	struct dev *d = dev_open();

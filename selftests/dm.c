@@ -14,7 +14,7 @@
 #define PAGE		4096
 
 static struct dev *d;
-static size_t max;		/* all there is */
+static size_t max;		/* all of it */
 
 static void open_any(void)
 {
@@ -70,14 +70,14 @@ static struct ibv_mr *mr_new(struct ibv_dm *dm, size_t off, size_t len, int acce
 
 static const struct bad_alloc {
 	const char *name;
-	size_t more;		/* than there is */
+	size_t more;		/* than exists */
 	size_t len;
 	uint32_t log_align, comp_mask;
 } bad_allocs[] = {
 	{ "nothing" },
-	{ "a byte more than there is", .more = 1 },
+	{ "a byte more than the device has", .more = 1 },
 	{ "very much", .len = SIZE_MAX },
-	{ "aligned to more than there is", .len = 4, .log_align = 40 },
+	{ "aligned to more than the device has", .len = 4, .log_align = 40 },
 	{ "aligned beyond reason", .len = 4, .log_align = 255 },
 	{ "aligned to an overflow", .len = 4, .log_align = UINT32_MAX },
 	{ "an unknown mask", .len = 4, .comp_mask = 1 },
@@ -229,7 +229,7 @@ TEST(held, "device memory stays while there is a region of it")
 	mr = mr_new(dm, 0, PAGE, LOCAL);
 	CHECK_ERR(ibv_free_dm(dm), EBUSY);
 	CHECK_ERR(ibv_memcpy_to_dm(dm, 0, &v, 4), 0);
-	/* It is no memory of the process, so there is nothing to exchange. */
+	/* It is not the process's memory, so there is nothing to replace. */
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, LOCAL));
 	CHECK_ERR(ibv_dereg_mr(mr), 0);
 	CHECK_ERR(ibv_free_dm(dm), 0);
@@ -245,7 +245,7 @@ struct scene {
 
 #define DM_LEN	(3 * PAGE)
 #define MR_OFF	4092
-#define MR_LEN	4104		/* of three pages, and no edge where a page has one */
+#define MR_LEN	4104		/* of three pages, with no edge at a page boundary */
 
 static struct scene scene_new(void)
 {
@@ -298,7 +298,7 @@ static const struct edge {
 } edges[] = {
 	{ "the last byte", MR_LEN - 1, 1, IBV_WC_SUCCESS },
 	{ "the byte behind", MR_LEN, 1, IBV_WC_REM_ACCESS_ERR },
-	{ "over the end", MR_LEN - 1, 2, IBV_WC_REM_ACCESS_ERR },
+	{ "across the end", MR_LEN - 1, 2, IBV_WC_REM_ACCESS_ERR },
 	{ "the byte before", UINT64_MAX, 1, IBV_WC_REM_ACCESS_ERR },
 };
 

@@ -76,7 +76,7 @@ TEST(traffic, "dma-buf: WRITE and READ go where its pages are, exactly")
 	size_t i, bad = 0;
 
 	REQUIRE(mr);
-	/* It lives by what the region holds. */
+	/* The region's reference keeps it alive. */
 	close(s.fd);
 	fill(b.addr, LEN, 1);
 	wr = wr_rdma(1, IBV_WR_RDMA_WRITE, &sge, 1, 1 << 20 | 100, mr->rkey);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parent and thread domains: whose memory queues are made of, and who has to go
- * before whom.
+ * Parent and thread domains: whose memory queues use, and the order of
+ * destruction.
  */
 #include <stdlib.h>
 
@@ -55,7 +55,7 @@ static void arena_free(struct ibv_pd *pd, void *pd_context, void *ptr,
 	CHECK(pd == parent);
 	for (i = 0; i < a->given && a->piece[i].addr != ptr; i++)
 		;
-	REQUIRE(i < a->given);	/* nor is anything given back twice */
+	REQUIRE(i < a->given);	/* nor is anything freed twice */
 	CHECK_EQ(resource_type, a->piece[i].type);
 	a->piece[i].addr = NULL;
 	a->taken_back++;
@@ -84,7 +84,7 @@ static struct ibv_td *td_new(struct dev *d)
 	return td;
 }
 
-/* What can be made in a domain, and in how many pieces of memory it lives. */
+/* The objects that a domain can have, and the number of their allocations. */
 
 static struct dev *d;
 static struct ibv_cq *a_cq;	/* for QPs, outside of the domain */
@@ -223,7 +223,7 @@ TEST_SOME_ROWS(no_memory, "parent domain: an allocator that fails", kinds,
 	CHECK_ERR(ibv_dealloc_pd(pd), 0);
 }
 
-TEST_SOME_ROWS(declined, "parent domain: an allocator that leaves it to the provider",
+TEST_SOME_ROWS(declined, "parent domain: an allocator that falls back to the provider",
 	       kinds, NUM_QUEUES)
 {
 	struct ibv_pd *pd;
@@ -266,7 +266,7 @@ static bool is_zero(const struct piece *p)
 	return true;
 }
 
-/* Two QPs with a CQ and an SRQ, all of the arena's memory. */
+/* Two QPs with a CQ and an SRQ, all in the arena's memory. */
 static struct pair pair_in(struct ibv_pd *pd, struct ibv_srq **srq)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(make_cq(pd));
@@ -414,7 +414,7 @@ TEST(td_busy, "thread domain: busy while a parent domain uses it")
 	CHECK_ERR(ibv_dealloc_td(td), 0);
 }
 
-TEST(bad_attr, "parent domain: attributes that make no sense")
+TEST(bad_attr, "parent domain: invalid attributes")
 {
 	const uint32_t allocators = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	struct ibv_parent_domain_init_attr attr = { 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Doorbell pages: what rings nothing is counted and does no harm, and a page
- * rings the objects of its own context only.
+ * Doorbell pages: a bad doorbell is counted and does no harm, and a page rings
+ * the objects of its own context only.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ TEST(foreign_rq, "J-020 another context's page does not ring a receive queue")
 
 	ring(s.uv.db, QHCA_DB_RQ, s.p.b.qp->qp_num, 2);
 	CHECK_EQ(hw_counter("bad_doorbell") - s.bad, 1);
-	/* Had it been taken, this would find an empty receive request. */
+	/* If it had been taken, this would find an empty receive request. */
 	REQUIRE_OK(post_send(&s.p.a, &wr));
 	poll_none(s.p.b.recv_cq);
 	REQUIRE_OK(post_recv(&s.p.b, 2, NULL, 0));
@@ -138,7 +138,7 @@ TEST(wrong_kind, "J-020 a number of another kind of object")
 	check_counted(&s, 2);
 }
 
-TEST(destroyed, "J-020 numbers of objects that are gone")
+TEST(destroyed, "J-020 numbers of destroyed objects")
 {
 	struct scene s = scene_new();
 

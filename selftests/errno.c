@@ -319,7 +319,7 @@ static const struct {
 	{ "ibv_reg_mr, remote write without local", mr_access },
 };
 
-TEST_ROWS(null, "J-022 errno tells why there is no object", nothings)
+TEST_ROWS(null, "J-022 errno says why there is no object", nothings)
 {
 	struct rig r = rig_new();
 
@@ -328,11 +328,11 @@ TEST_ROWS(null, "J-022 errno tells why there is no object", nothings)
 	CHECK_EQ(errno, EINVAL);
 }
 
-/* ---- why, for who asks the kernel's log ---- */
+/* ---- the reason, in the kernel's log ---- */
 
 #define DYNDBG	"/proc/dynamic_debug/control"
 
-/* True if a line with @text has come to the log since @fd was there last. */
+/* True if the log has a new line with @text since @fd was read last. */
 static bool logged(int fd, const char *text)
 {
 	char line[2048];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Asynchronous events of conformance H: what raises them, who gets them, and what
- * waits for whom. Those of completion queues are in cq.c, of states in qp_traffic.c.
+ * waits for them. Those of CQs are in cq.c, those of QP states in qp_traffic.c.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -38,7 +38,7 @@ TEST(req_err, "H-003 H-022 QP_REQ_ERR: a request that the QP does not allow")
 
 	refused_write(&p, false);
 	async_expect(p.dev->ctx, IBV_EVENT_QP_REQ_ERR, p.b.qp);
-	/* A-018: what the event reports can be seen by then. */
+	/* A-018: by then the state that the event reports is visible. */
 	CHECK_EQ(get_state(p.b.qp), IBV_QPS_ERR);
 	async_none(p.dev->ctx);
 }
@@ -51,7 +51,7 @@ TEST(access_err, "H-004 H-022 H-023 QP_ACCESS_ERR: a key that is not valid")
 	refused_write(&p, true);
 	async_expect(d->ctx, IBV_EVENT_QP_ACCESS_ERR, p.b.qp);
 	CHECK_EQ(get_state(p.b.qp), IBV_QPS_ERR);
-	/* The requester has its completion: no event says it again. */
+	/* The requester gets a completion, so it gets no event. */
 	CHECK_EQ(get_state(p.a.qp), IBV_QPS_ERR);
 	async_none(d->ctx);
 }
@@ -200,7 +200,7 @@ TEST(gone, "H-021 no event of a QP that is gone")
 #define WAITERS		3
 #define EVENTS		30
 
-/* struct waiter - a thread that blocks for events, and the SRQs it got some of */
+/* struct waiter - a thread that blocks for events, and the SRQs whose events it got */
 struct waiter {
 	struct ibv_context *ctx;
 	struct ibv_srq *last;	/* that of the event that ends it */
@@ -251,7 +251,7 @@ TEST(threads, "H-021 threads block for events, and each event goes to one of the
 	sleep_ms(QUIET_MS);
 	for (i = 0; i < EVENTS; i++)
 		REQUIRE_OK(ibv_modify_srq(srq[i], &one, IBV_SRQ_LIMIT));
-	/* One more for each of them, to go by. */
+	/* One more for each of them, to end it. */
 	for (i = 0; i < WAITERS; i++)
 		REQUIRE_OK(ibv_modify_srq(last, &one, IBV_SRQ_LIMIT));
 	for (i = 0; i < WAITERS; i++)

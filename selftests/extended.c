@@ -62,7 +62,7 @@ TEST(wr_ops, "B-035 every operation by ibv_wr_*, in one batch")
 	check_fill(src.addr + 2000, 60, 1, "read back");
 }
 
-TEST(wr_abort, "B-035 abort discards all of the batch")
+TEST(wr_abort, "B-035 abort discards the whole batch")
 {
 	struct pair p = pair_ex(dev_open(), ALL_OPS, &CONN);
 	struct ibv_qp_ex *q;
@@ -119,7 +119,7 @@ TEST(wr_errors, "B-035 after an error ibv_wr_complete() fails and posts nothing"
 	CHECK_ERR(ibv_wr_complete(q), EINVAL);
 }
 
-/* Which operations go with which type: conformance B.1. */
+/* Operations by type: conformance B.1. */
 #define CONNECTED_OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |	\
 			 IBV_QP_EX_WITH_RDMA_WRITE |				\
 			 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |			\
@@ -173,7 +173,7 @@ TEST_ROWS(wr_offered, "B-036 B-001..B-014 every operation asked for at creation,
 		if (err != (row->ops & op ? 0 : EOPNOTSUPP))
 			FAIL("operation 0x%llx: %s", (unsigned long long)op,
 			     strerror(err));
-		/* One that is not offered spoils those that are. */
+		/* A single operation that is not offered makes the whole set fail. */
 		CHECK_ERR(try_ops(d, cq, row->type, row->ops | op),
 			  row->ops & op ? 0 : EOPNOTSUPP);
 	}
@@ -240,7 +240,7 @@ TEST_ROWS(poll_ex, "C-030 extended CQ", locking)
 		ibv_end_poll(cq);
 		CHECK_ERR(ibv_start_poll(cq, &attr), ENOENT);
 	}
-	/* The plain way works on it, too. */
+	/* Plain polling works on it, too. */
 	ping_pong(&p);
 	attr.comp_mask = 1;
 	CHECK_ERR(ibv_start_poll(cq, &attr), EINVAL);

@@ -59,7 +59,7 @@ static struct ibv_wc store(struct scene *s, uint64_t addr, const void *word,
 	return poll_expect(s->p.a.send_cq, 2, want);
 }
 
-TEST(offered, "J-004 B-012 B-013 what the device says of FLUSH and ATOMIC WRITE")
+TEST(offered, "J-004 B-012 B-013 what the device reports about FLUSH and ATOMIC WRITE")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_device_attr_ex attr;
@@ -166,7 +166,7 @@ TEST(atomic_write_plain, "B-013 B-074 ATOMIC WRITE by ibv_post_send(), from seve
 	poll_expect(s.p.a.send_cq, 1, IBV_WC_LOC_LEN_ERR);
 }
 
-/* Data and a word that says which: what FLUSH and ATOMIC WRITE are made for. */
+/* Data, then a word that announces it: what FLUSH and ATOMIC WRITE are made for. */
 #define ROUNDS	200
 
 struct reader {
@@ -289,7 +289,7 @@ static const struct {
 	const char *name;
 	uint64_t len;
 	uint8_t type, level;
-	bool data;		/* gives SGEs to what has no place for them */
+	bool data;		/* passes SGEs to an operation that takes none */
 } bad_flushes[] = {
 	{ "no type", 8, 0, IBV_FLUSH_RANGE },
 	{ "a reserved type", 8, 4, IBV_FLUSH_RANGE },
@@ -360,7 +360,7 @@ TEST(rights, "F-002 F-005 J-004 FLUSH to persistence: a right that QPs keep and 
 	CHECK_EQ(errno, EOPNOTSUPP);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			   LOCAL | all));
-	/* That to visibility needs no other. */
+	/* The right for visibility needs no other. */
 	CHECK_ERR(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			       GLOBAL), 0);
 }
@@ -443,7 +443,7 @@ TEST_ROWS(depth, "D-067 a full queue of FLUSH and ATOMIC WRITE, max_rd_atomic", 
 						IBV_WC_SUCCESS);
 		if (row->want)
 			return;
-		/* The last one of a round is not a FLUSH, or it was before. */
+		/* A FLUSH as the last WR of a round leaves the word one behind. */
 		CHECK(word - *(uint64_t *)s.dst.addr < 2);
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The GIDs every port has: the link-local one, and that of an IPv4 address. A
- * consumer that asks for nothing gets one or the other, so both must serve.
+ * consumer that does not choose gets one or the other, so both must work.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define QKEY	0x12345678u
 #define MSG	3000
 
-/* What adapters' drivers give as the SL of a datagram's completion. */
+/* The SL that adapters' providers report in a datagram's completion. */
 #define PKT_IPV6	1
 #define PKT_IPV4	2
 #define PKT_MASK	7
@@ -37,8 +37,9 @@ static struct ibv_ah *ah_try(struct dev *d)
 }
 
 /*
- * IPv6 does not answer for a new link-local address until it knows that nobody
- * else has it, a second or two after the netdev is up; its GID is there at once.
+ * IPv6 does not answer for a new link-local address until duplicate address
+ * detection ends, a second or two after the netdev is up; its GID exists at
+ * once.
  */
 static void wait_address(struct dev *d)
 {
@@ -146,7 +147,7 @@ static struct pair ud_pair(const struct family *f, struct ibv_cq_ex **cq)
 	return pair_new(d, &o, &c);
 }
 
-TEST_ROWS(type, "C-007 D-076 a datagram's completion tells which IP it came by", families)
+TEST_ROWS(type, "C-007 D-076 a datagram's completion says which IP version it used", families)
 {
 	struct pair p = ud_pair(row, NULL);
 	struct ibv_wc wc;
@@ -160,7 +161,7 @@ TEST_ROWS(type, "C-007 D-076 a datagram's completion tells which IP it came by",
 	check_fill(in.addr + GRH, 1000, 3, "payload");
 }
 
-TEST_ROWS(type_ex, "C-030 C-007 a completion of an extended CQ tells which IP it came by", families)
+TEST_ROWS(type_ex, "C-030 C-007 an extended CQ says which IP version it used", families)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
 	int64_t end = time_ms() + WAIT_MS;

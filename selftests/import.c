@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contexts, PDs and MRs that another process, or the same one, gets by their
- * command fd and handles: they work as the originals do.
+ * Contexts, PDs and MRs that another process, or the same one, imports by
+ * command fd and handle: they work like the originals.
  */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -37,7 +37,7 @@ TEST(keys, "import: an MR has the keys and the length of the original")
 	CHECK(!mr->addr);
 	CHECK(mr->pd == d->pd && mr->context == d->ctx);
 	CHECK_EQ(d->ctx->num_comp_vectors, own->ctx->num_comp_vectors);
-	/* It has no memory of this process that could be exchanged. */
+	/* It has no memory of this process that could be replaced. */
 	CHECK_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			      LOCAL), IBV_REREG_MR_ERR_INPUT);
 }
@@ -183,12 +183,12 @@ TEST(process, "import: by a process that had only the fd and the handles")
 	REQUIRE(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 77);
 	check_fill(buf.addr + 4096, MSG, 9, "copied by the other process");
-	/* What it has given back is there for us. */
+	/* Its unimports leave the originals alone. */
 	p = pair_across(own, own, IBV_QPT_RC);
 	write_half(&p.a, &buf, 10);
 }
 
-/* Events go to whoever made the object. */
+/* Events go to the context that created the object. */
 
 TEST(async, "import: asynchronous events of objects of the imported context")
 {

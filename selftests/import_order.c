@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Imported contexts, PDs and MRs: who goes first, and what is no such thing.
+ * Imported contexts, PDs and MRs: the order in which they go, and bad handles.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static void setup(void)
 	buf = buf_new(own->pd, 8192, REMOTE);
 }
 
-TEST(close_original, "import: the context lives until the last has closed it")
+TEST(close_original, "import: the context lives until its last user has closed it")
 {
 	struct buf theirs;
 	struct pair p;
@@ -36,7 +36,7 @@ TEST(close_original, "import: the context lives until the last has closed it")
 	ping_pong(&p);
 	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
 	CHECK_ERR(ibv_destroy_qp(p.b.qp), 0);
-	/* No one else needs them any more: they may go for good. */
+	/* Nobody else needs them any more: they can be destroyed. */
 	CHECK_ERR(ibv_dereg_mr(theirs.mr), 0);
 	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
 	CHECK_ERR(ibv_close_device(d->ctx), 0);
@@ -60,7 +60,7 @@ TEST(close_imported, "import: closing it leaves the original alone")
 	ping_pong(&p);
 }
 
-TEST(unimport_first, "import: a PD is unimported before what was made of it")
+TEST(unimport_first, "import: a PD is unimported before the objects made from it")
 {
 	struct ibv_parent_domain_init_attr around = { 0 };
 	struct ibv_pd *parent;
@@ -110,7 +110,7 @@ TEST(destroyed, "import: what the original has destroyed can only be unimported"
 	CHECK_ERR(ibv_close_device(d->ctx), 0);
 }
 
-/* What is no such thing */
+/* Bad handles */
 
 TEST(wrong_handle, "import: handles that are unused, or of another kind of object")
 {
@@ -137,7 +137,7 @@ TEST(wrong_handle, "import: handles that are unused, or of another kind of objec
 	errno = 0;
 	CHECK(!ibv_import_dm(d->ctx, own->pd->handle));
 	CHECK_EQ(errno, EINVAL);
-	/* Handles are the context's. */
+	/* Handles belong to their context. */
 	other = ibv_open_device(own->ctx->device);
 	REQUIRE(other);
 	CHECK(!ibv_import_pd(other, own->pd->handle));
@@ -155,7 +155,7 @@ static int open_null(void)
 	return open("/dev/null", O_RDWR);
 }
 
-/* The right device, but nobody has made a context. */
+/* The right device, but without a context. */
 static int open_bare(void)
 {
 	char path[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Invalidation: LOCAL_INV and SEND_WITH_INV, of the keys of memory windows, the
- * only ones that a process can have invalidated.
+ * Invalidation: LOCAL_INV and SEND_WITH_INV, of keys of memory windows, the
+ * only ones that a process can invalidate.
  */
 #include <stdlib.h>
 
@@ -136,11 +136,11 @@ static const struct {
 	{ "bound on another QP", OTHER_QP },
 };
 
-/* A key that end b of a rig may not invalidate, and who can use it. */
+/* A key that end b may not invalidate, and the end that can use it. */
 struct forbidden {
 	struct pair other;
 	uint32_t key;
-	const struct buf *target;	/* what it stands for, or NULL */
+	const struct buf *target;	/* its object, or NULL */
 };
 
 static struct forbidden forbidden(struct rig *r, enum target target)
@@ -162,7 +162,7 @@ static struct forbidden forbidden(struct rig *r, enum target target)
 	return f;
 }
 
-/* Nothing has happened to it, nor to the window that was not meant. */
+/* Neither it nor the other window has changed. */
 static void check_alive(struct rig *r, struct forbidden *f)
 {
 	if (f->target)
@@ -182,7 +182,7 @@ TEST_ROWS(local_bad, "F-029 F-049 F-050 I-035 LOCAL_INV of a key that is not its
 	check_alive(&r, &f);
 }
 
-TEST_ROWS(send_bad, "F-049 F-050 F-056 I-033 SEND_WITH_INV of a key that must not go",
+TEST_ROWS(send_bad, "F-049 F-050 F-056 I-033 SEND_WITH_INV of a key that must not be invalidated",
 	  targets)
 {
 	struct rig r = rig_new();
@@ -192,10 +192,10 @@ TEST_ROWS(send_bad, "F-049 F-050 F-056 I-033 SEND_WITH_INV of a key that must no
 	REQUIRE_OK(post_recv(&r.p.b, 6, NULL, 0));
 	REQUIRE_OK(post_send(&r.p.a, &wr));
 	poll_expect(r.p.b.recv_cq, 6, IBV_WC_REM_INV_REQ_ERR);
-	poll_expect(r.p.a.send_cq, 5, IBV_WC_RETRY_EXC_ERR);	/* nobody told it */
+	poll_expect(r.p.a.send_cq, 5, IBV_WC_RETRY_EXC_ERR);	/* it was not told */
 	CHECK(wait_state(r.p.b.qp, IBV_QPS_ERR));
 	check_alive(&r, &f);
-	async_none(r.p.dev->ctx);	/* the completion says it: H-023 */
+	async_none(r.p.dev->ctx);	/* the completion reports it: H-023 */
 }
 
 TEST(order, "B-052 LOCAL_INV between WRITEs that do not need its key")

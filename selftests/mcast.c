@@ -63,7 +63,7 @@ static void send_to(struct end *from, const union ibv_gid *gid)
 	CHECK_ERR(ibv_destroy_ah(ah), 0);
 }
 
-TEST(traffic, "D-084 G-018 G-019 one copy to each member, none to those who have left")
+TEST(traffic, "D-084 G-018 G-019 one copy to each member, none to QPs that have left")
 {
 	struct pair p = ud_pair();
 	union ibv_gid gid = group(1), other = group(2);
@@ -110,7 +110,7 @@ TEST(checks, "G-018 G-019 A-021 attaching, detaching and destroying that is refu
 	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
 }
 
-/* The rest goes with the process: twice, so that what was left would show. */
+/* The rest goes with the process; twice, so that leftovers would show. */
 TEST(limit, "J-001 as many groups as promised")
 {
 	struct pair p = ud_pair();

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Memory regions: what can be registered, and that access is exact.
- */
+/* Memory regions: what can be registered, and exact bounds of access. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +128,7 @@ TEST_ROWS(range, "F-004 I-002 I-007 bounds of an MR", ranges)
 		wr.wr.rdma.remote_addr = (uintptr_t)other.addr;
 		wr.wr.rdma.rkey = other.mr->rkey;
 	} else if (row->len > other.len) {
-		/* A READ: its length needs no local memory of that size. */
+		/* A READ of that length needs no local memory of that size. */
 		sge.length = 8192;
 		wr.wr.rdma.remote_addr = -4096ull;
 	}
@@ -146,7 +144,7 @@ TEST_ROWS(range, "F-004 I-002 I-007 bounds of an MR", ranges)
 		check_fill(mem, 5 * PAGE, 3, "memory under the MR");
 }
 
-TEST(hints, "F-002 F-019 relaxed ordering: a completion says that the data is there")
+TEST(hints, "F-002 F-019 relaxed ordering: at its completion the data is in memory")
 {
 	struct pair p = pair_default();
 	struct buf src = buf_new(p.dev->pd, 5 * PAGE, LOCAL);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Registration of memory that is refused, and leaves nothing behind.
- */
+/* Registrations that are refused and leave nothing behind. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/mman.h>
@@ -45,7 +43,7 @@ static const struct {
 	{ "implicit ODP", odp },
 };
 
-TEST_ROWS(memory, "F-018 kinds of regions that are not offered", no_memory)
+TEST_ROWS(memory, "F-018 types of regions that are not offered", no_memory)
 {
 	struct dev *d = dev_open_qhca();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: binding, use, invalidation, and what they keep from going.
- * The window is bound on end b of a pair, and end a uses it.
+ * Memory windows: binding, use, invalidation, and which objects they keep
+ * alive. The window is bound on end b of a pair, and end a uses it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ TEST(caps, "F-035 J-009 type 2 is of one kind, and windows can be allocated")
 	CHECK(d->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
 	CHECK((d->attr.device_cap_flags & type_2) == IBV_DEVICE_MEM_WINDOW_TYPE_2A ||
 	      (d->attr.device_cap_flags & type_2) == IBV_DEVICE_MEM_WINDOW_TYPE_2B);
-	/* What the operator has asked for. */
+	/* The type that the operator has chosen. */
 	if (getenv("MW_TYPE_2A"))
 		CHECK(d->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A);
 	CHECK(d->attr.max_mw >= 4096);
@@ -121,7 +121,7 @@ TEST_ROWS(use, "F-048 F-036 F-037 B-009 data through a window", mw_types)
 	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_READ, &back, PAGE, r.dst.addr + 10,
 		      r.mw->rkey), IBV_WC_SUCCESS);
 	check_fill(back.addr, PAGE, 1, "read");
-	/* The region's own key is not for the peer. */
+	/* The region's own key gives the peer no rights. */
 	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, 1, r.dst.addr,
 		      r.dst.mr->rkey), IBV_WC_REM_ACCESS_ERR);
 }
@@ -183,7 +183,7 @@ TEST(old_key, "F-036 type 1: a bind kills the old key")
 		 IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST(wrong_verb, "F-036 F-037 each type has its own way of binding")
+TEST(wrong_verb, "F-036 F-037 each type has its own verb for binding")
 {
 	struct rig one = rig_new(IBV_MW_TYPE_1);
 	struct ibv_send_wr wr = wr_send(1, NULL, 0), *bad = NULL;
@@ -383,7 +383,7 @@ struct hammer {
 	unsigned int ok, refused;
 };
 
-/* Writes with whatever key is current; makes new pairs when one dies of it. */
+/* Writes with the current key; makes a new pair when one fails. */
 static void *hammer(void *arg)
 {
 	struct hammer *h = arg;
@@ -419,7 +419,7 @@ TEST(traffic, "F-055 windows change under traffic: the old state or the new one"
 	atomic_store(&h.key, r.mw->rkey);
 	REQUIRE(!pthread_create(&t, NULL, hammer, &h));
 	while (time_ms() < end || (!h.refused && time_ms() < end + 20000)) {
-		/* Every other one does not let all of the message in. */
+		/* Every other window is too small for the message. */
 		size_t len = n++ % 2 ? PAGE : PAGE - 1;
 
 		CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 2000, len, MW_RW)), 0);

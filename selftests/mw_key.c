@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which window a bind is for, and what its next key is: the work request names both
- * the window and a key, and of the key only the low byte counts.
+ * Which window a bind is for, and its next key: the work request names both the
+ * window and a key, and only the low byte of the key counts.
  */
 #include "lib/window.h"
 #include "lib/wr_ex.h"
@@ -105,7 +105,7 @@ TEST_ROWS(which, "F-037 B-009 a bind takes the window from mw, the low byte from
 
 	row->bind(&r, r.a, (row->key(&r) & ~0xff) | low);
 	CHECK_EQ(poll_ok(r.p.b.send_cq, 1).opcode, IBV_WC_BIND_MW);
-	/* As with other adapters' providers, it is the user's to keep the key. */
+	/* As with other adapters' providers, the user keeps track of the key. */
 	CHECK_EQ(r.a->rkey, before);
 	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, PAGE, r.dst.addr, key),
 		 IBV_WC_SUCCESS);

@@ -106,7 +106,7 @@ TEST_ROWS(combination, "event by arming and send flags", combinations)
 			poll_ok(s.p.a.send_cq, 1);
 			continue;
 		}
-		/* Free the slots of unsignaled ones, once in a while. */
+		/* Now and then a signaled one, which frees the slots of the others. */
 		if (i % (depth / 2))
 			continue;
 		REQUIRE_OK(post_recv(&s.p.b, 7, NULL, 0));
@@ -257,7 +257,7 @@ static void *sender(void *arg)
 	return NULL;
 }
 
-/* The loop of every event-driven program; a lost wake-up ends it. */
+/* The loop of every event-driven program; a lost wake-up makes it time out. */
 TEST(no_lost_wakeup, "C-019 arm, then poll: no wake-up is lost")
 {
 	struct scene s = scene_new();
@@ -373,8 +373,8 @@ static int irqs(unsigned long *count, int max)
 }
 
 /*
- * The line that rose most, -1 if none did. Not as often as there were events: one
- * interrupt serves what has come until its handler is through.
+ * The line that rose most, -1 if none did. It need not rise with every event: one
+ * interrupt serves all events until its handler ends.
  */
 static int busiest(const unsigned long *before, const unsigned long *after, int n)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The null MR: what is sent from it is 0, what is received or read into it is gone.
+ * The null MR: data sent from it is zero, data received or read into it is dropped.
  */
 #include "lib/window.h"
 

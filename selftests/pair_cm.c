@@ -17,7 +17,7 @@
 #define REQ_DATA	56
 #define REJ_DATA	148
 
-/* struct window - where the peer may write; goes along as private data */
+/* struct window - where the peer may write; sent as private data */
 struct window {
 	uint64_t addr;
 	uint32_t rkey;
@@ -32,7 +32,7 @@ static struct ibv_mr *mr;
 static struct window peer;
 static unsigned char buf[2 * BUF_LEN];	/* written by the peer; read by us */
 
-/* First of all in every test. */
+/* Every test calls it first. */
 static void two_machines(void)
 {
 	if (!getenv("RDMA_ROLE") || !getenv("RDMA_IP") || !getenv("RDMA_PEER") ||
@@ -93,8 +93,8 @@ static void post_recvs(int n)
 }
 
 /*
- * Up to where the passive side has a request and the active side has sent it.
- * @name keeps apart the barriers of different tests.
+ * Stops when the passive side has the request that the active side has sent.
+ * @name tells the barriers of different tests apart.
  */
 static void start(const char *name, int recvs, struct rdma_conn_param *param)
 {
@@ -139,7 +139,7 @@ static struct rdma_conn_param defaults(void)
 	};
 }
 
-/* A connection, and on both sides where the other one may write. */
+/* A connection; each side knows where it may write at the other. */
 static void connect_both(const char *name, int recvs, unsigned int retries)
 {
 	struct rdma_conn_param param = defaults();
@@ -174,7 +174,7 @@ static void write_imm(uint32_t len, uint32_t off)
 	REQUIRE_OK(ibv_post_send(id->qp, &wr, &bad));
 }
 
-/* What the peer has written, by the immediate data that announces it. */
+/* Checks what the peer has written, by the immediate data that announces it. */
 static void written(uint32_t len, uint32_t off)
 {
 	unsigned char want[BUF_LEN];
@@ -247,7 +247,7 @@ TEST(reject, "K-009 K-010 a refusal, with its reason and data")
 	barrier("rejected");
 }
 
-/* The kernel says good-bye for a process that cannot. */
+/* The kernel disconnects for a process that cannot. */
 TEST(killed, "K-012 J-018 the peer's process is killed")
 {
 	int connected[2];
@@ -275,7 +275,7 @@ TEST(killed, "K-012 J-018 the peer's process is killed")
 	kill(child, SIGKILL);
 }
 
-/* RDMA_CABLE down|up: of the server's; nobody there says anything. */
+/* RDMA_CABLE down|up unplugs the server, which falls silent. */
 static void cable(const char *what)
 {
 	char command[256];
@@ -303,7 +303,7 @@ TEST(silent, "K-010 the peer falls silent: the QP gives up")
 	barrier("up");
 }
 
-TEST(no_host, "K-010 an address that is nobody's")
+TEST(no_host, "K-010 an address that nobody has")
 {
 	struct sockaddr_in other;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The states of QPs whose peer is in another machine and is told by message, over
- * TCP, what has become of this end. Both machines run this program at the same time:
- * RDMA_ROLE is server in one and client in the other, RDMA_IP its address, RDMA_PEER
- * that of the other. The network may lose frames.
+ * The states of QPs whose peer is in another machine and learns of this end's state
+ * by a message over TCP. Both machines run this program at the same time: RDMA_ROLE
+ * is server in one and client in the other, RDMA_IP its address, RDMA_PEER that of
+ * the other. The network may lose frames.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -17,7 +17,7 @@
 #define LEN		8000
 #define ROUNDS		25
 
-/* struct message - what this end has come to, and how to reach it */
+/* struct message - this end's state, and how to reach it */
 struct message {
 	union ibv_gid gid;
 	uint64_t addr;
@@ -33,7 +33,7 @@ static struct end e;
 static struct buf out, in;
 static struct message peer;
 
-/* ---- the way to tell ---- */
+/* ---- messages ---- */
 
 static int tcp(void)
 {
@@ -50,7 +50,7 @@ static int tcp(void)
 		fd = accept(s, NULL, NULL);
 		close(s);
 	}
-	/* The server may still be on its way. */
+	/* The server may not listen yet. */
 	while (!serving && connect(s, (struct sockaddr *)&a, sizeof(a))) {
 		REQUIRE(time_ms() < end);
 		close(s);
@@ -78,7 +78,7 @@ static void hear(void)
 	REQUIRE(recv(sock, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer));
 }
 
-/* Both are there; each knows the state of the other. */
+/* A barrier; each learns the state of the other. */
 static void meet(void)
 {
 	tell(0);
@@ -115,7 +115,7 @@ static struct conn params(uint32_t psn)
 	return c;
 }
 
-/* From RESET to @state, with a peer and PSNs that both have just told. */
+/* From RESET to @state, with the peer and PSNs just exchanged. */
 static void connect_to(enum ibv_qp_state state)
 {
 	uint32_t psn = lrand48() & 0xffffff;
@@ -192,8 +192,8 @@ TEST(reset, "A-104 A-105 A-120 both to RESET and back, with new PSNs")
 	}
 }
 
-/* The other one has not been told: it learns from its retries, or by message. */
-TEST(error, "A-097 A-100 A-115 A-118 I-021 one to ERR, the other told or not")
+/* The other end learns of it from its retries, or by message. */
+TEST(error, "A-097 A-100 A-115 A-118 I-021 one to ERR, the other informed or not")
 {
 	int i;
 
@@ -228,13 +228,13 @@ TEST(error, "A-097 A-100 A-115 A-118 I-021 one to ERR, the other told or not")
 	}
 }
 
-/* The client drains while the server, which has been told, has no room for it. */
+/* The client drains while the server, which knows, has no room for its message. */
 static void drain_client(int round)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 
 	send_seed(1, round);
-	sleep_ms(20);			/* it has begun, and is refused for now */
+	sleep_ms(20);			/* begun, and refused for now */
 	REQUIRE_OK(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
 	send_seed(3, round);		/* held */
 	room(2);
@@ -284,7 +284,7 @@ TEST(drain, "A-084 A-085 A-087 A-089 A-112 A-113 A-119 one in SQD and back")
 	exchange(i);
 }
 
-TEST(responder, "A-081 A-082 H-005 one stays in RTR until all messages have come")
+TEST(responder, "A-081 A-082 H-005 one stays in RTR until all messages have arrived")
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -320,7 +320,7 @@ TEST(responder, "A-081 A-082 H-005 one stays in RTR until all messages have come
 	meet();
 }
 
-/* Messages may get lost, but not all of so many. */
+/* Messages may get lost, but never this many. */
 static void some_arrive(uint32_t seed)
 {
 	struct ibv_wc wc;
@@ -361,7 +361,7 @@ TEST(send_error, "A-091 A-093 A-094 UC: one in SQE and back, the other does not 
 		if (!serving)
 			REQUIRE_OK(set_state(e.qp, IBV_QPS_RTS));
 		some_arrive(10 * i + 5);
-		/* The receive WRs of messages that were lost go with it. */
+		/* That also takes the receive WRs of lost messages. */
 		REQUIRE_OK(set_state(e.qp, IBV_QPS_RESET));
 		meet();
 	}

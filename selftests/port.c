@@ -66,7 +66,7 @@ static void wait_gid(struct dev *d)
 	FAIL("the GID does not come back");
 }
 
-/* How many events of that type come until it is quiet. */
+/* Counts events of that type until none follows. */
 static int count_events(struct dev *d, enum ibv_event_type type)
 {
 	struct ibv_async_event ev;
@@ -86,7 +86,7 @@ static void settle(struct dev *d)
 		;
 }
 
-/* ---- GIDs; first, since what comes below makes addresses come and go ---- */
+/* ---- GIDs; first, because the tests below add and remove addresses ---- */
 
 TEST(gid_change, "H-013 J-014 GID_CHANGE: an address comes and goes")
 {
@@ -111,7 +111,7 @@ TEST(gid_change, "H-013 J-014 GID_CHANGE: an address comes and goes")
 	run("ip addr del 192.168.213.7/24 dev %s", name);
 	CHECK_EQ(count_events(d, IBV_EVENT_GID_CHANGE), 1);
 	CHECK_ERR(ibv_query_gid_ex(d->ctx, PORT, found, &e[0], 0), ENODATA);
-	/* The others stay where they are. */
+	/* The others keep their index. */
 	REQUIRE(ibv_query_gid_table(d->ctx, e, ARRAY_SIZE(e), 0) == num);
 	for (i = 0; i < num; i++) {
 		CHECK_EQ(e[i].gid_index, before[i].gid_index);
@@ -144,7 +144,7 @@ static void check_default_gid(struct dev *d, const union ibv_gid *want)
 	CHECK(!memcmp(&gid, want, sizeof(gid)));
 }
 
-TEST(guid, "J-007 the GUIDs are made of the interface's address")
+TEST(guid, "J-007 the GUIDs are derived from the interface's address")
 {
 	const char *name = ifname();
 	struct dev *d = dev_open_qhca();
@@ -175,7 +175,10 @@ TEST(mac, "J-013 J-014 GID_CHANGE: the default GID follows the interface's addre
 	CHECK(memcmp(&gid, &old, sizeof(gid)));
 	check_default_gid(d, &gid);
 	wait_gid(d);
-	/* Gone before the address changes: a GID in use would come back elsewhere. */
+	/*
+	 * Destroyed before the address changes: a GID in use would come back at
+	 * another index.
+	 */
 	p = pair_new(d, &QP_OPTS, &CONN);
 	ping_pong(&p);
 	REQUIRE_OK(ibv_destroy_qp(p.a.qp));
@@ -190,7 +193,7 @@ TEST(mac, "J-013 J-014 GID_CHANGE: the default GID follows the interface's addre
 
 /* ---- state ---- */
 
-/* The next PORT_ACTIVE or PORT_ERR, which have to alternate. */
+/* The next PORT_ACTIVE or PORT_ERR, which must alternate. */
 static void expect_port(struct dev *d, enum ibv_event_type type)
 {
 	struct ibv_async_event ev;
@@ -240,7 +243,7 @@ TEST(everyone, "H-020 a port event reaches every context")
 	wait_gid(d[0]);
 }
 
-TEST(survive, "J-010 QPs live through a port that is down for a while")
+TEST(survive, "J-010 QPs survive a port that is down for a while")
 {
 	const char *name = ifname();
 	struct dev *d = dev_open_qhca();
@@ -349,7 +352,7 @@ TEST(ack_delay, "J-006 an answer comes within local_ca_ack_delay")
 	int i;
 
 	CHECK(d->attr.local_ca_ack_delay > 0 && d->attr.local_ca_ack_delay < 24);
-	/* The machine may be busy; the device is judged by its good days. */
+	/* The machine may be busy; the best of several tries counts. */
 	for (i = 0; i < 20; i++) {
 		start = time_ms();
 		ping(&p.a, &p.b);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Immediate errors: what posting refuses, and that it then queues nothing.
- */
+/* Immediate errors: what posting refuses, and that nothing is queued then. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -45,8 +43,8 @@ TEST_ROWS(state, "A-001..A-007 B-021 posting in state", states)
 			 OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
 
 /*
- * What ibv_post_send() takes of each type: conformance B.1. BIND_MW needs a
- * window (see mw.c), FLUSH what struct ibv_send_wr has no place for.
+ * The opcodes ibv_post_send() takes by type: conformance B.1. BIND_MW needs a
+ * window (see mw.c), FLUSH fields that struct ibv_send_wr lacks.
  */
 static const struct {
 	const char *name;

@@ -126,7 +126,7 @@ static void check_value(const struct value *v, enum ibv_qp_type type)
 	    v->at.off >= offsetof(struct ibv_qp_attr, alt_ah_attr))
 		CHECK_EQ(err, EINVAL);
 	CHECK_EQ(get_state(e.qp), before);
-	/* And the step still works. */
+	/* The correct step still works. */
 	mask = mask_of(&a, &e, v->step);
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), 0);
 }
@@ -137,7 +137,7 @@ TEST_ROWS(value, "A-062..A-065 value", values)
 		      row->at.off == offsetof(struct ibv_qp_attr, max_dest_rd_atomic);
 
 	check_value(row, IBV_QPT_RC);
-	/* What the others have of them. */
+	/* What other types have in common with RC. */
 	if (!target)
 		check_value(row, IBV_QPT_XRC_SEND);
 	if (row->step != TO_RTS || row->at.off == offsetof(struct ibv_qp_attr, timeout))
@@ -218,7 +218,7 @@ static void check_av(const struct ibv_ah_attr *got, const struct ibv_ah_attr *wa
 {
 	CHECK(!memcmp(&got->grh.dgid, &want->grh.dgid, sizeof(got->grh.dgid)));
 	CHECK_EQ(got->grh.sgid_index, want->grh.sgid_index);
-	/* The core replaces it with what the route says. */
+	/* The core replaces it by that of the route. */
 	CHECK(got->grh.hop_limit);
 	CHECK_EQ(got->grh.traffic_class, want->grh.traffic_class);
 	CHECK_EQ(got->grh.flow_label, want->grh.flow_label);

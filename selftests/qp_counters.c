@@ -34,7 +34,7 @@ static bool stat_qp(const char *what, const char *fmt, ...)
 	return !pclose(f);
 }
 
-/* A number behind @name in what is shown; ends the test if there is none. */
+/* The number after @name in the output; ends the test if there is none. */
 static unsigned long long number(const char *name)
 {
 	char text[64];
@@ -112,14 +112,14 @@ TEST(traffic, "J-025 a set counts the packets of its QPs, exactly, and of no oth
 	CHECK_EQ(number("tx_ack"), 0);
 	CHECK(number("rx_pkts") >= 10 && number("rx_pkts") <= 30);
 	CHECK_EQ(number("retransmit"), 0);
-	/* One more QP in it, the other way round: all its packets are ACKs. */
+	/* A second QP in it, the receiver: all its packets are ACKs. */
 	CHECK(stat_qp("bind", "lqpn %u cntn %u", p.b.qp->qp_num, set));
 	send_some(&p, &b, 10);
 	CHECK_EQ(of_set(set, "tx_pkts") - number("tx_ack"), 60);
 	unbind_one(set, &p.a);
 	send_some(&p, &b, 10);
 	CHECK_EQ(of_set(set, "tx_pkts") - number("tx_ack"), 60);
-	/* The port has all of it. */
+	/* The port counts all of it. */
 	CHECK(hw_counter("tx_pkts") - tx >= 105 + 35);
 	CHECK(hw_counter("tx_bytes") - bytes > 35 * BYTES);
 	unbind_one(set, &p.b);
@@ -127,7 +127,7 @@ TEST(traffic, "J-025 a set counts the packets of its QPs, exactly, and of no oth
 	CHECK(hw_counter("tx_pkts") - tx >= 105 + 35);
 }
 
-TEST(errors, "J-025 J-017 errors are those of the QP")
+TEST(errors, "J-025 J-017 errors are counted for their QP")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_send_wr wr = wr_send(1, NULL, 0);
@@ -149,7 +149,7 @@ TEST(errors, "J-025 J-017 errors are those of the QP")
 	unbind_one(set, &p.a);
 }
 
-TEST(gone, "J-025 J-021 what QPs had counted stays when they and their set have gone")
+TEST(gone, "J-025 J-021 counts of QPs stay when they and their set are gone")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);

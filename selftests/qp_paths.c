@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ways through the states, with work queued and messages under way: conformance
- * A-110 to A-120, and what each state does with what is posted (A.1). All for
- * RC, UC and UD.
+ * Paths through the states, with work queued and messages in flight:
+ * conformance A-110 to A-120, and what each state does with posted WRs (A.1).
+ * All for RC, UC and UD.
  */
 #include <stdlib.h>
 
@@ -77,7 +77,7 @@ static void post_rr(struct walk *w, int n)
 		REQUIRE_OK(post_room(w, &w->p.a, RR_ID + w->rr++));
 }
 
-/* All that is queued at a ends like that, in order. */
+/* Everything queued at a completes with that status, in order. */
 static void expect_sr(struct walk *w, enum ibv_wc_status status)
 {
 	while (w->sr_done < w->sr)
@@ -90,7 +90,7 @@ static void expect_rr(struct walk *w, enum ibv_wc_status status)
 		poll_expect(w->p.a.recv_cq, RR_ID + w->rr_done++, status);
 }
 
-/* What a has queued goes to b, which has room. */
+/* Everything queued at a goes to b, which has room. */
 static void expect_sent(struct walk *w)
 {
 	while (w->sr_done < w->sr) {
@@ -109,7 +109,7 @@ static void receive(struct walk *w)
 	poll_ok(w->p.a.recv_cq, RR_ID + w->rr_done++);
 }
 
-/* The peer begins anew whenever a does. */
+/* The peer is reset whenever a is. */
 static void bring_peer(struct walk *w)
 {
 	struct conn c = w->c;
@@ -201,7 +201,7 @@ static void in_sqe(struct walk *w)
 
 static void in_err(struct walk *w)
 {
-	post_sr(w, w->sr ? 2 : 0);		/* only where it has ever sent */
+	post_sr(w, w->sr ? 2 : 0);		/* only if it has ever sent */
 	post_rr(w, 2);
 	expect_sr(w, IBV_WC_WR_FLUSH_ERR);
 	expect_rr(w, IBV_WC_WR_FLUSH_ERR);

@@ -20,7 +20,7 @@ static struct end end_of_type(struct dev *d, enum ibv_qp_type type,
 	return e;
 }
 
-/* All that there is, with values that are right everywhere. */
+/* All attributes, with values that are valid everywhere. */
 static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 {
 	struct conn c = CONN;
@@ -47,7 +47,7 @@ static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 	return a;
 }
 
-/* Conformance A.3: what a legal step needs and what it may have besides. */
+/* Conformance A.3: attributes that a legal step requires, and optional ones. */
 #define PKEY_PORT	(IBV_QP_PKEY_INDEX | IBV_QP_PORT)
 #define RC_INIT		(PKEY_PORT | IBV_QP_ACCESS_FLAGS)
 #define UC_INIT		RC_INIT
@@ -70,13 +70,13 @@ static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 			 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | \
 			 IBV_QP_MIN_RNR_TIMER)
 #define UD_MAY_SQD	UD_MAY_RTR
-/* What the halves of RC do not have; the core takes it away unseen. */
+/* Attributes that XRC's halves of RC lack; the core removes them silently. */
 #define NO_SEND		(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define NO_RECV		(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | \
 			 IBV_QP_RNR_RETRY)
 /*
  * The core lets these through in some steps, but a RoCE port has no path
- * migration (A-068): refused everywhere, and be it the state that every QP is in.
+ * migration (A-068): refused everywhere, even for the state that every QP is in.
  */
 #define MIGRATION	(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
@@ -91,7 +91,7 @@ struct step {
 	{ #type ", " #f " to " #t, IBV_QPT_##type, IBV_QPS_##f, IBV_QPS_##t, \
 	  need, may }
 
-/* First those that need attributes, then those that may have some. */
+/* First the steps that require attributes, then those that only allow some. */
 static const struct step steps[] = {
 	STEP(RC, RESET, INIT, RC_INIT, 0),
 	STEP(UC, RESET, INIT, UC_INIT, 0),
@@ -155,7 +155,7 @@ static const char *const states[] = {
 	[IBV_QPS_ERR] = "ERR",
 };
 
-/* Every pair of states for every type; and those that lead out: A-059. */
+/* Every pair of states for every type; those to RESET and ERR: A-059. */
 #define NUM_STATES	ARRAY_SIZE(states)
 #define MAX_CELLS	(NUM_STATES * NUM_STATES * ARRAY_SIZE(types))
 #define MAX_OUTS	((2 * NUM_STATES - 1) * ARRAY_SIZE(types))
@@ -175,7 +175,7 @@ static bool leads_out(int from, int to)
 	return to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET);
 }
 
-/* Before the tests are listed, which name them. */
+/* Before the tests, whose names use them, are listed. */
 __attribute__((constructor(101))) static void make_cells(void)
 {
 	struct step *cell = cells;
@@ -219,7 +219,7 @@ static const struct step *find_step(int type, int from, int to)
 
 TEST_SOME_ROWS(transition, "A-030..A-036 transition", cells, num_cells)
 {
-	/* Everything each target could want. */
+	/* All attributes that any target takes. */
 	static const int sets[] = { 0, RC_INIT, UD_INIT, RC_RTR, UC_RTR, RC_RTS,
 				    IBV_QP_SQ_PSN };
 	const struct step *step = find_step(row->type, row->from, row->to);

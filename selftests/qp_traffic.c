@@ -120,7 +120,7 @@ static int draining(struct end *e)
 	return a.sq_draining;
 }
 
-/* A pair whose a has a message under way that the peer has no room for. */
+/* A pair whose a has a message in flight for which the peer has no room. */
 static struct pair pair_busy(void)
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTS);
@@ -132,7 +132,7 @@ static struct pair pair_busy(void)
 	return p;
 }
 
-TEST(draining_message, "A-019 A-084 A-085 A-088 SQD while a message is under way")
+TEST(draining_message, "A-019 A-084 A-085 A-088 SQD while a message is in flight")
 {
 	struct pair p = pair_busy();
 	struct ibv_qp_attr a = { .en_sqd_async_notify = 1 };
@@ -156,7 +156,7 @@ TEST(draining_message, "A-019 A-084 A-085 A-088 SQD while a message is under way
 	poll_ok(p.b.recv_cq, 101);
 }
 
-TEST(drain_to_err, "A-088 A-114 SQD to ERR while a message is under way")
+TEST(drain_to_err, "A-088 A-114 SQD to ERR while a message is in flight")
 {
 	struct pair p = pair_busy();
 
@@ -171,7 +171,7 @@ TEST(drain_to_err, "A-088 A-114 SQD to ERR while a message is under way")
 	poll_none(p.a.send_cq);
 }
 
-TEST(drain_to_reset, "A-088 SQD to RESET while a message is under way")
+TEST(drain_to_reset, "A-088 SQD to RESET while a message is in flight")
 {
 	struct pair p = pair_busy();
 
@@ -222,14 +222,14 @@ TEST(flush, "A-007 A-097 A-098 A-099 ERR flushes both queues in order")
 	REQUIRE_OK(post_send(&p.a, &quiet));
 	recv_ids(&p.a, 10, 3);
 	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_ERR));
-	/* Markers behind all that was there. */
+	/* Markers after everything before. */
 	send_id(&p.a, 3);
 	recv_ids(&p.a, 13, 1);
 	for (i = 1; i <= 3; i++)
 		poll_expect(p.a.send_cq, i, IBV_WC_WR_FLUSH_ERR);
 	for (i = 10; i <= 13; i++)
 		poll_expect(p.a.recv_cq, i, IBV_WC_WR_FLUSH_ERR);
-	/* A-101: ERR again brings nothing again. */
+	/* A-101: ERR once more has no effect. */
 	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_ERR));
 	poll_none(p.a.send_cq);
 	poll_empty(p.a.recv_cq);
@@ -319,7 +319,7 @@ TEST(rights, "A-072 A-111 rights withdrawn in RTS are refused to the next reques
 	poll_expect(p.a.send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
 }
 
-TEST(sqd_attributes, "A-056 A-072 A-113 what SQD to SQD changes is in force")
+TEST(sqd_attributes, "A-056 A-072 A-113 attributes changed from SQD to SQD take effect")
 {
 	struct pair p = pair_in(IBV_QPS_SQD, IBV_QPS_RTS);
 	struct ibv_qp_attr a = { .timeout = 8, .retry_cnt = 1 }, got;
@@ -340,7 +340,7 @@ TEST(sqd_attributes, "A-056 A-072 A-113 what SQD to SQD changes is in force")
 	start = time_ms();
 	send_id(&p.a, 1);
 	poll_expect(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
-	/* 2 x 1 ms to 2 x 4 ms; with the old values it were 8 x 67 ms. */
+	/* 2 x 1 ms to 2 x 4 ms; with the old values it would be 8 x 67 ms. */
 	CHECK(time_ms() - start < 300);
 }
 

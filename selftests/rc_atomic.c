@@ -12,7 +12,7 @@
 #define FAA	IBV_WR_ATOMIC_FETCH_AND_ADD
 #define ATOMIC	(REMOTE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* struct scene - a pair, a word at the peer and a place for what was found */
+/* struct scene - a pair, a word at the peer and a place for its old value */
 struct scene {
 	struct pair p;
 	struct buf word, found;
@@ -99,7 +99,7 @@ TEST(compare_swap, "B-007 B-072 compare and swap, on equality only")
 	atomic_ok(&s, CAS, 5, 7);
 	CHECK_EQ(found(&s), 0xdeadbeefcafe0000);
 	CHECK_EQ(*word(&s), 0xdeadbeefcafe0000);
-	/* Equal in one half only. */
+	/* Only one half is equal. */
 	atomic_ok(&s, CAS, 0xdeadbeef00000000, 7);
 	atomic_ok(&s, CAS, 0x00000000cafe0000, 7);
 	CHECK_EQ(*word(&s), 0xdeadbeefcafe0000);
@@ -170,7 +170,7 @@ TEST_ROWS(error, "atomic error", errors)
 	if (row->length)
 		s.sge.length = row->length;
 	err = post_send(&s.p.a, &wr);
-	/* Lengths and alignment may be refused at once. */
+	/* Bad lengths and alignment may be refused at once. */
 	if (err && (row->length || row->off % 8)) {
 		CHECK_EQ(err, EINVAL);
 		return;

@@ -274,7 +274,7 @@ TEST(write_read, "B-067 a READ sees the WRITE before it")
 	}
 }
 
-TEST(fence, "B-051 a fenced request sees what the READ before it brought")
+TEST(fence, "B-051 a fenced request sees the data of the READ before it")
 {
 	struct pair p = pair_default();
 	struct buf mid = buf_new(p.dev->pd, 50000, LOCAL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Reliable connections: the completion errors of conformance I, at both ends,
- * and that the QPs work again after a trip through RESET.
+ * and that the QPs work again after RESET.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static const struct error errors[] = {
 
 #define LEN 3000
 
-/* Everything a case may spoil. */
+/* Everything that a case may break. */
 struct scene {
 	struct pair p;
 	struct buf local, remote;
@@ -249,7 +249,7 @@ TEST_ROWS(error, "A-106 D-065 error", errors)
 	check_flushed(s.p.a.recv_cq, 30, 30);
 	CHECK_EQ(get_state(s.p.a.qp), IBV_QPS_ERR);
 	check_responder(&s, row);
-	/* H-023: a completion, at either end, needs no event, and one event is enough. */
+	/* H-023: no event where either end has a completion, and at most one. */
 	async_none(s.p.dev->ctx);
 	/* D-065, A-106: no other memory. */
 	if (row->want != IBV_WC_LOC_PROT_ERR && row->kind != SHORT_RR) {

@@ -164,7 +164,7 @@ TEST(order, "B-064 B-065 completions come in posting order, whatever the mix")
 	poll_empty(p.a.send_cq);
 }
 
-/* Fills the queue with one list, takes all completions, three times and more. */
+/* Fills the queue with one list and takes all completions, more than three times. */
 TEST(wrap, "B-037 B-023 full queues, posted as one list, wrap around")
 {
 	struct qp_opts o = QP_OPTS;

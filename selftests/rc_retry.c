@@ -24,7 +24,7 @@ static const struct {
 	{ "I-020 WRITE_WITH_IMM, 2 retries", IBV_WR_RDMA_WRITE_WITH_IMM, 2, 12 },
 };
 
-/* D-035 to D-038, in microseconds; for the codes used here. */
+/* D-035 to D-038, in microseconds, for the codes used here. */
 static unsigned int rnr_us(int code)
 {
 	switch (code) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * After an error of any kind the connection comes back: from SQE by RTS, else
- * through RESET, and what failed works, once done right. The errors of plain RC
- * requests are in rc_errors.c, with the same end.
+ * After an error of any kind the connection recovers: from SQE by RTS, else
+ * through RESET, and the failed operation works when done right. The errors of
+ * plain RC requests are in rc_errors.c, with the same end.
  */
 #include "lib/window.h"
 #include "lib/wr_ex.h"
@@ -20,8 +20,8 @@ struct scene {
 	struct dev *d;
 	struct conn c;
 	struct pair p;
-	struct xrc x;		/* XRC alone */
-	struct ibv_ah *ah;	/* UD alone */
+	struct xrc x;		/* XRC only */
+	struct ibv_ah *ah;	/* UD only */
 	struct buf local, remote;
 };
 
@@ -30,13 +30,13 @@ typedef enum ibv_wc_status (*attempt_fn)(struct scene *s, bool bad);
 struct error {
 	const char *name;
 	enum ibv_qp_type type;
-	/* The operation, done right or not: how it ended. */
+	/* Runs the operation, right or wrong; returns its status. */
 	attempt_fn attempt;
 	enum ibv_wc_status want;
 	bool sqe;		/* only the requester's send queue has stopped */
 };
 
-/* ---- operations, most with a key that is good or not ---- */
+/* ---- operations, most with a good or a bad key ---- */
 
 static enum ibv_wc_status finish(struct scene *s, struct ibv_send_wr *wr)
 {
@@ -180,7 +180,7 @@ static enum ibv_wc_status xrc_key(struct scene *s, bool bad)
 	return finish(s, &wr);
 }
 
-/* From a to b, over whatever this is: the sender's status, and the receiver's. */
+/* A message from a to b, over any service: the sender's status, and the receiver's. */
 static enum ibv_wc_status message(struct scene *s, uint32_t lkey, uint32_t recv_lkey,
 				  enum ibv_wc_status *received)
 {
@@ -243,7 +243,7 @@ static const struct error errors[] = {
 	  IBV_WC_LOC_PROT_ERR, false },
 };
 
-/* ---- and the way back ---- */
+/* ---- recovery ---- */
 
 static struct scene scene_new(enum ibv_qp_type type)
 {
@@ -267,7 +267,7 @@ static struct scene scene_new(enum ibv_qp_type type)
 	return s;
 }
 
-/* Nothing of before is left but what the error has completed. */
+/* Nothing is left over but the completions of the error. */
 static void recover(struct scene *s, const struct error *row)
 {
 	struct ibv_wc wc;

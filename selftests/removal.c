@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver goes while programs use it: events, errors, nothing hangs, nothing
- * stays behind. Needs root; the driver is back afterwards.
+ * The driver is removed while programs use it: events, errors, nothing hangs,
+ * nothing stays behind. Needs root; the driver is back afterwards.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -71,7 +71,7 @@ static void nothing(void)
 {
 }
 
-/* Ways to lose the device, and to get it again. */
+/* Ways to lose the device, and to get it back. */
 static const struct way {
 	const char *name;
 	void (*go)(void);
@@ -97,7 +97,7 @@ static struct dev *start(void)
 	return d;
 }
 
-/* The core tells everybody once more when it removes a device that has failed. */
+/* The core dispatches the event once more when it removes a failed device. */
 static void check_no_more_events(struct ibv_context *ctx)
 {
 	int flags = fcntl(ctx->async_fd, F_GETFL);
@@ -123,7 +123,7 @@ TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
 	CHECK(!ibv_alloc_pd(d->ctx));
 	CHECK(!ibv_reg_mr(d->pd, b.addr, 4096, REMOTE));
 	CHECK(set_state(p.a.qp, IBV_QPS_ERR));
-	/* Taking everything down works, whoever has done it already. */
+	/* Destroying everything succeeds, even if it is gone already. */
 	ibv_destroy_qp(p.a.qp);
 	ibv_destroy_qp(p.b.qp);
 	ibv_dereg_mr(b.mr);
@@ -200,13 +200,13 @@ TEST_ROWS(memory, "J-019 device memory that is mapped when the device goes", way
 	REQUIRE_OK(ibv_memcpy_to_dm(dm, 0, &v, sizeof(v)));
 	row->go();
 	async_expect(d->ctx, IBV_EVENT_DEVICE_FATAL, NULL);
-	/* The kernel has put something else there. */
+	/* The kernel has mapped something else there. */
 	CHECK_ERR(ibv_memcpy_to_dm(dm, 0, &v, sizeof(v)), 0);
 	ibv_free_dm(dm);
 	bring_back(row, d->gid_index);
 }
 
-/* Posts and polls until the verbs say that it is over. */
+/* Posts and polls until the verbs fail. */
 static void *traffic(void *arg)
 {
 	struct pair *p = arg;

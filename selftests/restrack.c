@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What "rdma resource show" says of objects, to whom, and of objects that come and go
- * meanwhile.
+ * What "rdma resource show" prints about objects, to whom, and while objects come and
+ * go.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -40,7 +40,7 @@ static char *object_of(pid_t pid)
 	return line;
 }
 
-/* The core shows everybody those that the QP was given; the packets since are its own. */
+/* The core shows everybody the initial PSNs; the current ones must stay hidden. */
 TEST(psns, "D-086 PSNs of packets to come are shown to administrators only")
 {
 	struct pair p = pair_default();

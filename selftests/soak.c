@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections that come, carry data and go, in many threads at once: some are made
- * by the CM, with SRQs that they share, others are XRC. Everything that arrives is
- * looked at, and nothing is left in the end.
+ * Connections that come, carry data and go, in many threads at once: some through
+ * the CM, with shared SRQs, others XRC. All data is checked, and nothing is left
+ * in the end.
  *
- * SOAK_MS says for how long, SOAK_SEED what each thread does (not when). Longer runs
- * are those of scripts/guest/soak.sh.
+ * SOAK_MS says for how long, SOAK_SEED what each thread does (not when).
+ * scripts/guest/soak.sh does longer runs.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -127,7 +127,7 @@ static void count(struct client *c)
 	c->count += 7;
 }
 
-/* Some say good-bye; of the others, the kernel does. */
+/* Some disconnect; for the others the kernel does. */
 static void client_disconnect(struct client *c)
 {
 	if (!one_in(4)) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Solicited events of the services besides RC, which notify.c has.
- */
+/* Solicited events of services other than RC, which is in notify.c. */
 #include <fcntl.h>
 
 #include "lib/xrc.h"
 
-/* struct scene - who sends, and the CQ that what arrives completes in */
+/* struct scene - the sender, and the CQ where its messages complete */
 struct scene {
 	struct dev *d;
 	struct ibv_comp_channel *ch;
@@ -51,7 +49,7 @@ static struct scene scene_new(enum ibv_qp_type type)
 	return s;
 }
 
-/* One message of @len bytes, and what its two CQs say. */
+/* One message of @len bytes, and its completions in both CQs. */
 static void message(struct scene *s, enum ibv_wr_opcode opcode, uint32_t len, int flags)
 {
 	struct ibv_sge out = buf_sge(&s->buf, 0, len);
@@ -87,7 +85,7 @@ static const struct {
 	{ "XRC, WRITE with immediate data", IBV_QPT_XRC_SEND, IBV_WR_RDMA_WRITE_WITH_IMM, 4000 },
 };
 
-/* One that asks for no event, then one that does. */
+/* First one without the solicited bit, then one with it. */
 TEST_ROWS(service, "B-045 B-047 B-049 C-015 only a solicited message raises an event", services)
 {
 	struct scene s = scene_new(row->type);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What SQD is good for: attributes of a connection that lives are changed, and what
- * is sent or received afterwards goes by them. qp_traffic.c has timeout and
- * retry_cnt; test_sqd.c of the engine looks at the frames.
+ * The purpose of SQD: attributes of a live connection are changed, and take effect
+ * for what is sent or received afterwards. qp_traffic.c has timeout and retry_cnt;
+ * test_sqd.c of the engine looks at the frames.
  */
 #include "lib/rdma.h"
 
@@ -85,7 +85,7 @@ TEST(dest_rd_atomic, "A-056 A-072 A-113 D-068 max_dest_rd_atomic lets a READ be 
 	CHECK_EQ(read_one(&p.a, &b), IBV_WC_REM_INV_REQ_ERR);
 }
 
-/* How long a message waits whose receive WR is there right after it. */
+/* How long a message waits whose receive WR is posted right after it. */
 static int64_t rnr_time(struct pair *p)
 {
 	int64_t start = time_ms();
@@ -116,7 +116,7 @@ TEST(min_rnr_timer, "A-056 A-072 A-113 D-031 min_rnr_timer: how long the peer wa
 	CHECK(rnr_time(&p) >= 327);
 }
 
-/* Another address of the port's, of the other family. */
+/* Another address of the port, of the other family. */
 static bool other_gid(struct dev *d, struct ibv_gid_entry *found)
 {
 	struct ibv_gid_entry e[256];
@@ -177,7 +177,7 @@ TEST_ROWS(address, "A-056 A-057 A-072 A-113 D-083 a connection moves to other ad
 		REQUIRE_OK(post_recv(&p.b, 3, NULL, 0));
 		REQUIRE_OK(post_send(&p.a, &wr));
 		poll_ok(p.a.send_cq, 1);
-		poll_none(p.b.recv_cq);		/* from where it is no more */
+		poll_none(p.b.recv_cq);		/* from its old address */
 		move(&p.a, &gid);
 		REQUIRE_OK(post_send(&p.a, &wr));
 		poll_ok(p.a.send_cq, 1);
@@ -188,7 +188,7 @@ TEST_ROWS(address, "A-056 A-057 A-072 A-113 D-083 a connection moves to other ad
 	ping_pong(&p);
 }
 
-TEST(address_lost, "A-072 A-113 D-083 an address the peer does not know of")
+TEST(address_lost, "A-072 A-113 D-083 an address the peer does not know")
 {
 	struct conn c = CONN;
 	struct ibv_gid_entry gid = { 0 };

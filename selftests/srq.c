@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues: making them, posting, who gets which WR. Events and
- * limits are in srq_events.c.
+ * Shared receive queues: creating them, posting, which QP gets which WR. Events
+ * and limits are in srq_events.c.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -38,7 +38,7 @@ static void send(struct pair *p, struct buf *b, uint32_t seed)
 	poll_ok(p->a.send_cq, seed);
 }
 
-TEST(create, "G-001 sizes: what is asked for, what is given, what is refused")
+TEST(create, "G-001 sizes: requested, granted and refused")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 5, .max_sge = 2 } };
@@ -142,7 +142,7 @@ TEST(own_recv, "A-014 a QP with an SRQ has no receive queue of its own")
 	struct end e;
 
 	o.srq = srq;
-	o.recv_wr = d->attr.max_qp_wr + 1;	/* means nothing */
+	o.recv_wr = d->attr.max_qp_wr + 1;	/* ignored */
 	o.recv_sge = d->attr.max_sge + 1;
 	e = end_new(d, &o);
 	qp_bring(&e, &CONN, IBV_QPS_INIT);
@@ -252,7 +252,7 @@ TEST(busy, "G-008 G-017 in use: the SRQ by a QP, the PD by the SRQ")
 	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
 }
 
-TEST(unpolled, "B-023 G-008 CQEs that go with their QP give their slots back")
+TEST(unpolled, "B-023 G-008 CQEs removed with their QP free their slots")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -276,7 +276,7 @@ TEST(unpolled, "B-023 G-008 CQEs that go with their QP give their slots back")
 	}
 }
 
-/* As many as promised, and one more; then all of it again. */
+/* As many as promised, and one more; then everything again. */
 TEST(many, "J-001 as many SRQs as promised, twice")
 {
 	struct dev *d = dev_open();
@@ -360,7 +360,7 @@ static void *receiver(void *arg)
 
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		atomic_fetch_add(&seen[wc.wr_id], 1);
-		/* The same WR again, as others do at the same time. */
+		/* Reposts the same WR, while others do the same. */
 		REQUIRE_OK(srq_post(shared, wc.wr_id, &shared_rx,
 				    wc.wr_id * MSG, MSG));
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues: limit, resize, and what QPs in ERR and RESET leave to
- * others.
+ * Shared receive queues: limit, resize, and what QPs in ERR and RESET leave in
+ * them.
  */
 #include "lib/rdma.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Processes with threads that make, use, change and destroy objects of all kinds
- * at random, and are killed at random. Nothing that they do may hurt others, and
- * nothing of theirs may stay.
+ * Processes whose threads create, use, change and destroy objects of all kinds
+ * at random, and are killed at random. Nothing they do may harm others, and
+ * nothing of theirs may stay behind.
  *
  * STRESS_SEED says what each thread does (not when), STRESS_MS for how long.
  */
@@ -47,7 +47,6 @@ static void start(struct child *c, uintptr_t seed)
 	c->seed = seed;
 	c->life = below(LONG_LIFE);
 	c->ops = 0;
-	/* Which both of them would write. */
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (!pid) {

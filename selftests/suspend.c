@@ -12,7 +12,7 @@
 #define POWER		"/sys/power/"
 
 /* 0 or errno. */
-/* All of it up to @level, and back after a second. */
+/* Suspends up to @level, and resumes after a second. */
 static void rehearse(const char *state, const char *level)
 {
 	if (write_file(POWER "pm_test", level) || write_file(TEST_DELAY, "1"))
@@ -26,7 +26,7 @@ static void rehearse_devices(const char *state)
 	rehearse(state, "devices");
 }
 
-/* Interrupts are off, and devices are in the state of power that they sleep in. */
+/* Interrupts are off, and devices are in their sleep state. */
 static void rehearse_platform(const char *state)
 {
 	rehearse(state, "platform");
@@ -103,7 +103,7 @@ static void load_stop(struct load *l)
 	REQUIRE_OK(pthread_join(l->thread, NULL));
 }
 
-TEST_ROWS(idle, "J-023 suspend to idle: contexts, connections and arms go on", ways)
+TEST_ROWS(idle, "J-023 suspend to idle: contexts, connections and arms survive", ways)
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_comp_channel *ch;
@@ -142,7 +142,7 @@ TEST_ROWS(idle, "J-023 suspend to idle: contexts, connections and arms go on", w
 	async_none(d->ctx);
 }
 
-/* By way of the firmware, which takes the power away. */
+/* Through the firmware, which takes the power away. */
 TEST_ROWS(firmware, "J-023 J-019 suspend to RAM: DEVICE_FATAL, and the device is back", ways)
 {
 	struct dev *d = dev_open_qhca();
@@ -159,8 +159,8 @@ TEST_ROWS(firmware, "J-023 J-019 suspend to RAM: DEVICE_FATAL, and the device is
 	ping_pong(&p);
 }
 
-/* As if it had lost its state while it slept. */
-TEST_ROWS(dead, "J-023 J-019 a device that is dead when the machine wakes starts anew", ways)
+/* As if it had lost its state during the sleep. */
+TEST_ROWS(dead, "J-023 J-019 a device found dead at resume is restarted", ways)
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p;

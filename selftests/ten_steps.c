@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The application of the textbooks, from the list of devices to the last object
- * released, with nothing of lib/ between it and libibverbs: two processes that know
- * the device by its GUID, and each other by a socket.
+ * The textbook application, from the list of devices to releasing the last object,
+ * with nothing from lib/ between it and libibverbs: two processes that find the
+ * device by its GUID, and each other by a socket.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "lib/rdma.h"
 
-#define HALF	(64 * 1024)	/* what is sent; behind it, what the peer writes */
+#define HALF	(64 * 1024)	/* what is sent; after it, what the peer writes */
 #define WORD	(2 * HALF)	/* offset of the word for atomics */
 #define LEN	(2 * HALF + 4096)
 #define RIGHTS	(REMOTE | IBV_ACCESS_REMOTE_ATOMIC)
@@ -42,9 +42,9 @@ struct app {
 	struct hello mine, peer;
 };
 
-/* ---- steps 1 to 7: what is needed ---- */
+/* ---- steps 1 to 7: resources ---- */
 
-/* The GUID somebody has written down, of the device under test. */
+/* The GUID of the device under test, as somebody would have noted it. */
 static uint64_t wanted_guid(void)
 {
 	unsigned int w[4];
@@ -167,7 +167,7 @@ static void connect_qps(struct app *a)
 
 /* ---- step 9: data ---- */
 
-/* The next completion, asleep until its event: there is never more than one. */
+/* Sleeps until the event of the next completion; there is never more than one. */
 static struct ibv_wc completion(struct app *a, uint64_t id)
 {
 	struct ibv_wc wc = { 0 };
@@ -283,11 +283,11 @@ static void transfer(struct app *a, bool serving)
 	}
 }
 
-/* ---- step 10: each object before what it was made of ---- */
+/* ---- step 10: each object before those it was made from ---- */
 
 static void release(struct app *a)
 {
-	CHECK_ERR(ibv_dealloc_pd(a->pd), EBUSY);	/* that would be too early */
+	CHECK_ERR(ibv_dealloc_pd(a->pd), EBUSY);	/* too early */
 	CHECK_ERR(ibv_destroy_cq(a->cq), EBUSY);
 	ibv_ack_cq_events(a->cq, a->events);
 	CHECK_ERR(ibv_destroy_qp(a->qp), 0);
@@ -327,7 +327,7 @@ TEST(ten_steps, "J-018 J-007 A-011 C-022 C-023 the application of ten steps")
 	REQUIRE(child >= 0);
 	application(sock[!child], !child);
 	if (!child)
-		test_die();		/* not a second report; its failures count */
+		test_die();		/* no second report, but its failures count */
 	REQUIRE(waitpid(child, &status, 0) == child);
 	resources(after, sizeof(after));
 	if (strcmp(before, after))

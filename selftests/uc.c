@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Unreliable connections: what arrives, what is dropped, and that the sender
- * does not care.
+ * succeeds either way.
  */
 
 #include "lib/rdma.h"
@@ -191,7 +191,7 @@ TEST(sqe, "A-006 A-018 A-091 A-092 A-093 A-094 I-042 I-052 a send error, SQE, an
 		send_id(&p.a, i);
 		poll_expect(p.a.send_cq, i, IBV_WC_WR_FLUSH_ERR);
 	}
-	/* Receiving goes on, with requests of before and after. */
+	/* Receiving continues, with requests posted before and after. */
 	REQUIRE_OK(post_recv(&p.a, 201, NULL, 0));
 	for (i = 0; i < 2; i++) {
 		send_id(&p.b, i);

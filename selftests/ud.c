@@ -112,7 +112,7 @@ TEST(path_mtu, "B-030 I-049 a message of the path MTU, and of a byte more")
 	check_fill(in.addr + GRH, mtu, 1, "payload");
 }
 
-/* Back to the sender by what the completion and the GRH say of it. */
+/* Answers the sender, using only the completion and the GRH. */
 TEST(reply, "G-016 D-076 an address handle from a completion")
 {
 	struct pair p = ud_pair();
@@ -300,7 +300,7 @@ TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy"
 	}
 	CHECK(!ibv_create_ah(pd, &attr));
 	CHECK_EQ(errno, ENOMEM);
-	/* Not at the expense of others. */
+	/* The limit does not affect others. */
 	other = ibv_create_ah(dev_open_qhca()->pd, &attr);
 	REQUIRE(other);
 	REQUIRE_OK(ibv_destroy_ah(other));

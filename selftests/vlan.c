@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Traffic between addresses of a VLAN: the tag and its priority as a consumer
- * sees them, and that a VLAN is a network of its own. Needs root, which gives
- * the port's netdev a VLAN interface; the last test takes it away.
+ * sees them, and that a VLAN is a separate network. Needs root, which gives the
+ * port's netdev a VLAN interface; the last test takes it away.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static struct ibv_cq_ex *cq_with_vlan(struct dev *d)
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(d->ctx, &attr);
 
 	if (!cq && errno == EOPNOTSUPP)
-		test_skip("completions do not tell the VLAN");
+		test_skip("completions do not report the VLAN");
 	REQUIRE(cq);
 	return cq;
 }
@@ -115,7 +115,7 @@ static const struct tag {
 	{ "no VLAN", false, 0 },
 };
 
-TEST_ROWS(tag, "C-030 E-001 a datagram's completion tells its VLAN and priority", tags)
+TEST_ROWS(tag, "C-030 E-001 a datagram's completion reports its VLAN and priority", tags)
 {
 	struct dev plain, *d = dev_open_qhca();
 	struct ibv_cq_ex *cq = cq_with_vlan(d);
@@ -179,7 +179,7 @@ TEST(apart, "E-001 J-013 a connection needs both ends on the VLAN")
 	p = pair_new(d, &o, &c);
 	ping_pong(&p);
 
-	/* The addressee's number is right, but it has the address of the port itself. */
+	/* The QPN is right, but the address is the port's, outside the VLAN. */
 	c.retry_cnt = 1;
 	c.timeout = 10;
 	c.dest_qpn = p.b.qp->qp_num;

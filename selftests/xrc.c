@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * XRC: domains and what is in them, every operation, whose CQ gets what.
- */
+/* XRC: domains and their objects, every operation, which CQ gets each CQE. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,7 +26,7 @@ static bool is_atomic(enum ibv_wr_opcode op)
 	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* What is in the SRQ's CQ, and in no other. */
+/* The completion is in the SRQ's CQ, and in no other. */
 static void expect_message(struct xrc *x, const struct op *op, uint32_t len)
 {
 	bool imm = op->opcode != IBV_WR_SEND;
@@ -149,8 +147,8 @@ TEST(slots, "G-002 A-013 the slots of an SRQ are used over and over")
 	}
 }
 
-/* A CQ for several SRQs, one of which goes with completions in it. */
-TEST(gone, "C-023 G-012 completions of an SRQ that has gone")
+/* A CQ of several SRQs, one of which is destroyed with completions in it. */
+TEST(gone, "C-023 G-012 completions of a destroyed SRQ")
 {
 	struct dev *d = dev_open();
 	struct xrc x = xrc_new(d, &CONN);
@@ -185,7 +183,7 @@ static const struct {
 	{ "no such SRQ", NONE },
 	{ "an SRQ of no domain", BASIC },
 	{ "an SRQ of another domain", OTHER_DOMAIN },
-	{ "an SRQ that has gone", GONE },
+	{ "a destroyed SRQ", GONE },
 };
 
 static uint32_t wrong_srqn(struct xrc *x, enum wrong wrong)
@@ -195,7 +193,7 @@ static uint32_t wrong_srqn(struct xrc *x, enum wrong wrong)
 	switch (wrong) {
 	case BASIC:
 		srq_new(x->d, 16, 1);
-		return 1;	/* its number is nobody's business */
+		return 1;	/* its number cannot be queried */
 	case OTHER_DOMAIN:
 		return xsrq_new(x->d, xrcd_new(x->d, -1, O_CREAT), 16).srqn;
 	case GONE:

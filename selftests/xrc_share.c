@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * XRC between processes: domains by file, receiving for another process's QP, QPs
- * opened by number. What several processes do is told apart by who asks: the test,
- * or a child that does one thing at a time for it.
+ * opened by number. The test itself is one process; the others are children that
+ * do one thing at a time for it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "lib/xrc.h"
 
-/* ---- a process that does what it is told ---- */
+/* ---- a child that takes orders ---- */
 
 /* struct helper - a child; messages are one number each way */
 struct helper {
@@ -108,7 +108,7 @@ TEST(number, "J-001 many domains")
 
 /* ---- receiving for another process ---- */
 
-/* Says its SRQN; for each message told of, says who it came for. */
+/* Reports its SRQN, then for each message the test announces the QPN it came for. */
 static void receiver(int sock, int fd)
 {
 	struct dev *d = dev_open();
@@ -175,7 +175,7 @@ TEST(two, "G-012 G-003 one connection, SRQs of two processes")
 	helper_end(&h[0]);
 	helper_end(&h[1]);
 
-	/* Who ends takes the SRQ along, and nothing else. */
+	/* A process that ends takes its SRQ along, and nothing else. */
 	CHECK_EQ(get_state(x.p.b.qp), IBV_QPS_RTS);
 	send_to(&x, srqn[0], 1);
 	poll_expect(x.p.a.send_cq, 100 + IBV_WR_SEND, IBV_WC_REM_INV_REQ_ERR);
@@ -199,8 +199,8 @@ static struct ibv_qp *open_qp(struct dev *d, struct ibv_xrcd *xrcd, uint32_t qpn
 }
 
 /*
- * Opens the QP it is told, says what state it has; waits; says that once more. (Uverbs
- * brings the events of a QP only to who made it.)
+ * Opens the QP it is told to and reports its state; waits; reports it again. (Uverbs
+ * delivers the events of a QP only to its creator.)
  */
 static void opener(int sock, int fd)
 {
@@ -232,7 +232,7 @@ TEST(opened, "G-012 a QP opened by its number is the same QP")
 	CHECK_EQ(get_state(x.p.b.qp), IBV_QPS_ERR);
 }
 
-TEST(outlives, "G-012 an opened QP outlives who made it, the domain stays with it")
+TEST(outlives, "G-012 an opened QP outlives its creator and keeps the domain")
 {
 	struct dev *d = dev_open_qhca();
 	struct xrc x = connect_in(d, new_file());

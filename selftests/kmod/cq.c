@@ -19,7 +19,7 @@ static struct ib_sge kv_sge(struct kv_rig *r, struct kv_buf *b, unsigned int pag
 	};
 }
 
-/* Messages of one page and a half, with SGEs in two pages, each looked at. */
+/* Messages of one page and a half, with SGEs in two pages, each checked. */
 static void kv_messages(struct kv *kv, enum ib_poll_context ctx)
 {
 	struct kv_done sent, received;
@@ -120,7 +120,7 @@ struct kv_irq {
 	int posted, polled, bad, events;
 };
 
-/* In hard IRQ: a receive, a send to oneself, arming, and what has completed. */
+/* In hard IRQ: posts a receive and a send to itself, arms and polls. */
 static void kv_in_irq(struct irq_work *work)
 {
 	struct kv_irq *irq = container_of(work, struct kv_irq, work);
@@ -204,7 +204,7 @@ static int kv_ah_at_once(struct ib_pd *pd, struct rdma_ah_attr *attr)
 	return 0;
 }
 
-/* What a handle was made of can be asked for. */
+/* A handle can be queried for its attributes. */
 static void kv_ah_query(struct kv *kv, struct ib_pd *pd, struct rdma_ah_attr *attr)
 {
 	struct rdma_ah_attr got = {};
@@ -258,6 +258,6 @@ const struct kv_test kv_cq_tests[] = {
 	{ "A-099 ib_drain_qp", kv_drain },
 	{ "CQ pool", kv_pool },
 	{ "B-034 post, poll and notify in hard IRQ", kv_hard_irq },
-	{ "G-014 A-074 address handles, also where nobody may sleep", kv_ah },
+	{ "G-014 A-074 address handles, also in atomic context", kv_ah },
 	{ }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: events by load. With "rdma dev set … adaptive-moderation
- * on" the core measures each CQ that it polls, and has the driver change how many CQEs
- * an event waits for.
+ * Tests of verbs in the kernel: adaptive moderation. With "rdma dev set …
+ * adaptive-moderation on" the core measures each CQ that it polls, and has the driver
+ * change how many CQEs an event waits for.
  */
 #include <linux/dim.h>
 #include <linux/ktime.h>
@@ -11,7 +11,7 @@
 
 #define KV_BURST	32
 
-/* As many events as the core measures at a time, and then some. */
+/* More events than the core measures at a time. */
 #define KV_ROUNDS	100
 
 /* @burst messages at once, KV_ROUNDS times. */
@@ -32,7 +32,7 @@ static void kv_load(struct kv *kv, struct kv_rig *r, int burst)
 	}
 }
 
-/* Light and heavy in turns; what the core thinks of it shows in the profile. */
+/* Light and heavy load in turn; the core's verdict shows in the profile. */
 static void kv_adapts(struct kv *kv, enum ib_poll_context ctx)
 {
 	unsigned long end = jiffies + KV_WAIT;
@@ -69,7 +69,7 @@ static void kv_adapts_workqueue(struct kv *kv)
 	kv_adapts(kv, IB_POLL_WORKQUEUE);
 }
 
-/* Who polls without events is left alone. */
+/* A CQ polled without events is left alone. */
 static void kv_direct_has_none(struct kv *kv)
 {
 	struct kv_rig r;
@@ -84,6 +84,6 @@ static void kv_direct_has_none(struct kv *kv)
 const struct kv_test kv_dim_tests[] = {
 	{ "C-032 C-034 moderation by load, polled in softirq", kv_adapts_softirq },
 	{ "C-032 C-034 moderation by load, polled in a work queue", kv_adapts_workqueue },
-	{ "C-034 none for who polls by hand", kv_direct_has_none },
+	{ "C-034 none for a CQ polled by hand", kv_direct_has_none },
 	{ }
 };

@@ -61,7 +61,7 @@ static void kv_reg_ok(struct kv *kv, struct kv_fast *f)
 	KV_CHECK_EQ(kv, d.wc.opcode, IB_WC_REG_MR);
 }
 
-/* @f->src's first page goes to @raddr through the MR; how that ends. */
+/* Writes @f->src's first page to @raddr through the MR; returns the status. */
 static int kv_write(struct kv_fast *f, u64 raddr, u32 len, u32 rkey)
 {
 	struct ib_sge sge = {
@@ -229,7 +229,7 @@ static void kv_gaps(struct kv *kv)
 const struct kv_test kv_fast_tests[] = {
 	{ "F-025..F-028 B-003 B-010 B-011 1,000 registrations", kv_cycles },
 	{ "F-027 B-052 REG_MR, SEND and LOCAL_INV posted at once", kv_chain },
-	{ "F-011 B-011 an iova of one's own", kv_iova },
+	{ "F-011 B-011 an iova of the consumer's choice", kv_iova },
 	{ "F-030 as many pages as the device takes", kv_full },
 	{ "F-030 map_mr_sg stops at gaps", kv_gaps },
 	{ }

@@ -12,10 +12,10 @@
 #define KV_DEPTH	32
 #define KV_POSTERS	2
 
-/* This CPU is in a verb, with interrupts off: a handler must have been called by it. */
+/* This CPU is in a verb, with interrupts off: a handler running now was called by it. */
 static DEFINE_PER_CPU(bool, kv_in_verb);
 
-/* struct kv_watch - a CQ whose handler looks at how it is called */
+/* struct kv_watch - a CQ whose handler checks how it is called */
 struct kv_watch {
 	struct ib_cq *cq;
 	struct ib_pd *pd;
@@ -52,7 +52,7 @@ static void kv_drain_cq(struct kv_watch *w)
 		}
 }
 
-/* Arms first, so that the next event is under way while this one is served. */
+/* Arms first, so that the next event is on its way while this one is served. */
 static void kv_watch_comp(struct ib_cq *cq, void *context)
 {
 	struct kv_watch *w = context;
@@ -205,10 +205,10 @@ static void kv_handlers(struct kv *kv)
 }
 
 /*
- * The device dies at a word of who runs this: the driver wakes whom no interrupt will,
- * but not while an interrupt does. The handler is slow and arms first, and is at work
- * half of the time. Its vector had better be on another CPU than the one that hears of
- * the death.
+ * Whoever runs this makes the device die: the driver wakes consumers that get no
+ * interrupt any more, but never while an interrupt does. The handler is slow, arms
+ * first, and runs half of the time. Its vector should be on another CPU than the one
+ * that learns of the death.
  */
 static void kv_death(struct kv *kv)
 {
@@ -228,6 +228,6 @@ const struct kv_test kv_handler_tests[] = {
 };
 
 const struct kv_test kv_death_tests[] = {
-	{ "C-024 one handler of a CQ at a time, as the device dies", kv_death },
+	{ "C-024 one handler of a CQ at a time, while the device dies", kv_death },
 	{ }
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tests of verbs in the kernel: two connected QPs of one device, and a list of
- * functions that use them. What fails is noted in the test's report.
+ * functions that use them. Failures are noted in the test's report.
  */
 #ifndef KVERBS_H
 #define KVERBS_H
@@ -89,10 +89,10 @@ struct kv_done {
 	struct completion done;
 };
 
-/* False, and noted, if something could not be had. */
+/* False, and noted, if something cannot be allocated. */
 bool kv_rig_open(struct kv *kv, struct kv_rig *r, enum ib_poll_context ctx);
 void kv_rig_close(struct kv *kv, struct kv_rig *r);
-/* RESET to RTS, each the other's peer; they may be the same. */
+/* RESET to RTS, connected to each other; both may be the same QP. */
 bool kv_connect(struct kv *kv, struct kv_end *a, struct kv_end *b);
 
 bool kv_buf_open(struct kv *kv, struct kv_buf *b, unsigned int num_pages);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of verbs in the kernel. Reading the file "run" of the directory
- * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. Those of
- * the file "death" wait for somebody to break the device meanwhile; those of "quiet"
- * break it themselves; those of "load" are for when adaptive moderation is on.
+ * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. The tests
+ * of the file "death" wait for somebody to break the device; those of "quiet" break
+ * it themselves; those of "load" need adaptive moderation to be on.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */

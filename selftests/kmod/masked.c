@@ -54,7 +54,10 @@ static bool kv_word_open(struct kv *kv, struct kv_word *w, int access)
 	return false;
 }
 
-/* Posts @wr with a result of @len bytes, aimed at @off; how that goes or ends. */
+/*
+ * Posts @wr with a result of @len bytes, aimed at @off; returns the error or
+ * the status.
+ */
 static int kv_word_do(struct kv_word *w, struct kv_done *d, struct ib_atomic_wr *wr,
 		      u32 off, u32 len)
 {
@@ -81,7 +84,7 @@ static const struct {
 	{ KV_CAS, 5, 5, 9, ~0ull, ~0ull, 9 },
 	{ KV_CAS, 5, 4, 9, ~0ull, ~0ull, 5 },
 	{ KV_FAA, ~0ull, 3, 0, 0, 0, 2 },
-	/* Other bits are compared than are swapped. */
+	/* Compares and swaps different bits. */
 	{ KV_CAS, 0x1234, 0xff34, 0xabcd, 0x00ff, 0xff00, 0xab34 },
 	{ KV_CAS, 0x1234, 0xff35, 0xabcd, 0x00ff, 0xff00, 0x1234 },
 	{ KV_CAS, 0x1234, 0x5678, 0xabcd, 0, ~0ull, 0xabcd },
@@ -164,7 +167,7 @@ static void kv_masked_errors(struct kv *kv)
 	}
 }
 
-/* Data in the WQE is none to put a result in. */
+/* A result cannot be put into inline data. */
 static void kv_masked_inline(struct kv *kv)
 {
 	static const enum ib_wr_opcode opcodes[] = { KV_CAS, KV_FAA };
@@ -192,7 +195,7 @@ static void kv_masked_inline(struct kv *kv)
 
 const struct kv_test kv_masked_tests[] = {
 	{ "B-015 B-075 J-005 masked atomics, values and masks", kv_masked_values },
-	{ "B-032 B-033 I-007 I-017 masked atomics that cannot be", kv_masked_errors },
+	{ "B-032 B-033 I-007 I-017 invalid masked atomics", kv_masked_errors },
 	{ "B-054 no masked atomics with inline data", kv_masked_inline },
 	{ }
 };

@@ -50,7 +50,7 @@ static bool kv_place_open(struct kv *kv, struct kv_place *p, int access)
 	return false;
 }
 
-/* What posting @opcode with the first @len bytes says, or how it ends. */
+/* Posts @opcode with the first @len bytes; returns the error or the status. */
 static int kv_place_post(struct kv_place *p, struct kv_done *d, enum ib_wr_opcode opcode,
 			 u32 off, u32 len)
 {
@@ -121,7 +121,7 @@ static void kv_bad_store(struct kv *kv)
 	}
 }
 
-/* Its type and level have no place in struct ib_send_wr. */
+/* struct ib_send_wr has no place for its type and level. */
 static void kv_flush(struct kv *kv)
 {
 	struct kv_place p;
@@ -136,7 +136,7 @@ static void kv_flush(struct kv *kv)
 
 const struct kv_test kv_place_tests[] = {
 	{ "B-013 B-074 ATOMIC WRITE of registered memory", kv_store },
-	{ "B-074 I-007 I-032 I-038 ATOMIC WRITE that cannot be", kv_bad_store },
+	{ "B-074 I-007 I-032 I-038 invalid ATOMIC WRITE", kv_bad_store },
 	{ "B-012 FLUSH is refused at once", kv_flush },
 	{ }
 };

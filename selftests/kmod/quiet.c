@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: what a flushed work request promises. Its memory is
- * the consumer's again, so the device must have stopped writing by then.
+ * Tests of verbs in the kernel: what a flushed work request guarantees. The
+ * consumer may reuse its memory, so the device must have stopped writing by then.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -29,7 +29,7 @@ static bool kv_is_bus_master(struct pci_dev *pdev)
 	return command & PCI_COMMAND_MASTER;
 }
 
-/* Before anything else on its CPU, the driver's work on the dead device included. */
+/* Runs before anything else on its CPU, the driver's work on the dead device included. */
 static int kv_quiet_poll(void *arg)
 {
 	struct kv_quiet *q = arg;
@@ -47,7 +47,10 @@ static int kv_quiet_poll(void *arg)
 	return 0;
 }
 
-/* Stopped behind its driver's back, the device is found dead when next looked at. */
+/*
+ * Disables bus mastering behind the driver's back, which finds the device dead
+ * at the next check.
+ */
 static bool kv_break(struct kv *kv, struct pci_dev *pdev)
 {
 	void __iomem *regs = ioremap(pci_resource_start(pdev, QHCA_BAR_REGS),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of verbs in the kernel: what must not work, and how it does not. */
+/* Tests of verbs in the kernel: what must not work, and how it fails. */
 #include "kverbs.h"
 
 /* struct kv_wrong - a rig and two regions, of which the first is Valid */
@@ -49,7 +49,7 @@ static void kv_wrong_close(struct kv *kv, struct kv_wrong *w)
 	kv_rig_close(kv, &w->r);
 }
 
-/* Each takes the QP to ERR, so that each has one of its own. */
+/* Each takes its QP to ERR, so each gets a new one. */
 static int kv_again(struct kv_wrong *w, struct kv_done *d)
 {
 	return kv_reg(&w->r.b, d, w->valid, ib_inc_rkey(w->valid->rkey), 0);
@@ -102,7 +102,7 @@ static void kv_bad_work(struct kv *kv)
 	}
 }
 
-/* The peer is told, and why; or not. */
+/* The peer is told why, or not at all. */
 static void kv_bad_peer(struct kv *kv)
 {
 	struct kv_done d, received;
@@ -126,7 +126,7 @@ static void kv_bad_peer(struct kv *kv)
 						w.valid->iova, w.valid->rkey), 0);
 		else			/* another key */
 			KV_CHECK_EQ(kv, kv_send_inv(&w.r.a, &d, w.valid->rkey ^ 1), 0);
-		/* Who invalidates a wrong key gets no answer: class J. */
+		/* The sender that invalidates a wrong key gets no answer: class J. */
 		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.a, &d),
 			    i == 2 ? IB_WC_RETRY_EXC_ERR : IB_WC_REM_ACCESS_ERR);
 		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.b, &received),
@@ -136,7 +136,7 @@ next:
 	}
 }
 
-/* What is refused before it gets to the device. */
+/* Requests refused before they reach the device. */
 static void kv_at_once(struct kv *kv)
 {
 	unsigned int max = kv->dev->attrs.max_fast_reg_page_list_len;
@@ -156,7 +156,7 @@ static void kv_at_once(struct kv *kv)
 	kv_wrong_close(kv, &w);
 }
 
-/* The local DMA key is none for the peer. */
+/* The peer cannot use the local DMA key. */
 static void kv_dma_key(struct kv *kv)
 {
 	struct ib_sge sge = { .length = 8 };
@@ -195,7 +195,7 @@ static void kv_cq_limit(struct kv *kv)
 const struct kv_test kv_refused_tests[] = {
 	{ "C-001 J-001 the largest CQ, and one CQE more", kv_cq_limit },
 	{ "F-026 F-028 F-029 I-035 work requests that break a rule", kv_bad_work },
-	{ "F-025 F-056 I-010 I-033 what the peer may not", kv_bad_peer },
+	{ "F-025 F-056 I-010 I-033 what the peer may not do", kv_bad_peer },
 	{ "F-026 F-030 refused at once", kv_at_once },
 	{ "F-016 the local DMA key is not for the peer", kv_dma_key },
 	{ }

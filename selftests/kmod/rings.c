@@ -3,8 +3,8 @@
 #include "kverbs.h"
 
 /*
- * The largest send queue has 16 MiB. Where DMA is bounced (swiotlb=force) it cannot be
- * made of single pages either, and is refused, several times to show what remains.
+ * The largest send queue has 16 MiB. With bounced DMA (swiotlb=force) it cannot be
+ * made of single pages either and is refused, several times, to show leaks.
  */
 static void kv_large(struct kv *kv)
 {

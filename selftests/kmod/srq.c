@@ -38,7 +38,7 @@ static bool kv_srq_open(struct kv *kv, struct kv_srq *s)
 	return KV_CHECK(kv, !IS_ERR(s->srq));
 }
 
-/* A run of the tests that cannot open what it needs leaves it behind. */
+/* Only after a complete open: a run whose open fails leaks its objects. */
 static void kv_srq_close(struct kv_srq *s)
 {
 	ib_destroy_srq(s->srq);
@@ -105,7 +105,7 @@ static int kv_srq_poll(void *data)
 	return 0;
 }
 
-/* What it had received and nobody polled is free in the SRQ again. */
+/* WRs of CQEs that nobody polled are free in the SRQ again. */
 static void kv_leave(struct kv *kv)
 {
 	struct kv_srq s;

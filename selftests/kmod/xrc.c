@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: XRC. Kernel consumers can have what receives, but
- * there is nothing in the kernel that sends to it: the life of these objects only.
+ * Tests of verbs in the kernel: XRC. Kernel consumers can create the receiving
+ * objects, but nothing in the kernel can send to them, so this tests only their
+ * life cycle.
  */
 #include "kverbs.h"
 
@@ -106,7 +107,7 @@ static void kv_life(struct kv *kv)
 	}
 }
 
-/* The ring takes what it has room for, and no more. */
+/* The ring takes as many WRs as it has room for. */
 static void kv_posts(struct kv *kv)
 {
 	struct kv_xrc x;

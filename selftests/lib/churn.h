@@ -15,7 +15,7 @@ void churn_open(uint32_t *ops);
 /* Does not end; @seed is a number. */
 void *churn_thread(void *seed);
 
-/* What comes by chance in this thread follows from its seed. */
+/* The random choices of this thread follow from its seed. */
 void chance_seed(uint64_t seed);
 /* A number below @n. */
 uint32_t below(uint32_t n);
@@ -36,7 +36,7 @@ void do_one_of(const struct op *ops, size_t n, void *obj);
 
 #define SLOTS		6
 #define MAX_CQE		(1 << 17)	/* of 64 bytes; the device's limit is for a machine alone */
-#define BUF_LEN		65536	/* an MR begins in the first so many of twice as many bytes */
+#define BUF_LEN		65536	/* an MR starts in the first half of twice as many bytes */
 
 /*
  * struct slot - a place for an object. To use one it is locked for reading, so that

@@ -55,7 +55,7 @@ static bool some_bind(struct ibv_send_wr *wr, const struct held *held)
 	return true;
 }
 
-/* False: there is none without an object that is not there. */
+/* False: it needs an object that does not exist. */
 static bool some_wr(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sge *sge,
 		    const struct held *held)
 {
@@ -124,7 +124,7 @@ static void post_one_recv(void *qp)
 	ibv_post_recv(qp, &wr, &bad);
 }
 
-/* The next step on the way up, some time in RTS; connected to itself or anybody. */
+/* The next step up, sometimes in RTS; connected to itself or any other QP. */
 static void change_qp(void *obj)
 {
 	static const enum ibv_qp_state other[] = { IBV_QPS_RESET, IBV_QPS_ERR, IBV_QPS_SQD, 7 };
@@ -274,7 +274,7 @@ static void use_srq(void *unused)
 	use_one(SRQ, ops, ARRAY_SIZE(ops));
 }
 
-/* A change of the PD would need more locks than an application has. */
+/* Changing the PD would need more locks than an application uses. */
 static void change_mr(void *unused)
 {
 	int flags = one_in(10) ? below(16) & ~IBV_REREG_MR_CHANGE_PD :
@@ -303,7 +303,10 @@ static void copy_dm(void *unused)
 	unuse(s);
 }
 
-/* The command fd has a page to map, and device memory; whatever is rung there is this process's. */
+/*
+ * The command fd can map a doorbell page and device memory; doorbells there
+ * ring only this process's objects.
+ */
 static void map(void *unused)
 {
 	size_t len = 4096u << below(2);

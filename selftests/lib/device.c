@@ -139,7 +139,7 @@ struct ibv_sge buf_sge(const struct buf *b, size_t off, uint32_t len)
 	};
 }
 
-/* A byte that depends on the place, and not with the period of a page. */
+/* A byte that depends on its position, but not with the period of a page. */
 static uint8_t pattern(size_t i, uint32_t seed)
 {
 	return (uint8_t)((i + seed) * 2654435761u >> 13);
@@ -207,7 +207,7 @@ uint64_t hw_counter(const char *name)
 
 	/* The core shows values up to this many milliseconds old. */
 	counter_read("lifespan", &lifespan);
-	sleep_ms(3 * lifespan);	/* jiffies of a busy machine lag behind */
+	sleep_ms(3 * lifespan);	/* on a busy machine jiffies lag behind */
 	if (!counter_read(name, &value)) {
 		FAIL("no hardware counter %s", name);
 		test_die();

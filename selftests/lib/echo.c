@@ -23,7 +23,7 @@ struct served {
 	struct served *next;
 };
 
-/* struct counter - an SRQ, what has its messages, and the thread that answers */
+/* struct counter - an SRQ, the buffer of its messages, and the thread that answers */
 struct counter {
 	struct ibv_srq *srq;
 	struct ibv_cq *cq;
@@ -88,7 +88,7 @@ static void serve_goodbye(struct rdma_cm_id *id)
 {
 	struct served *s = id->context, **p;
 
-	rdma_disconnect(id);		/* the answer, if anybody waits for one */
+	rdma_disconnect(id);		/* the answer, if anybody waits for it */
 	pthread_mutex_lock(&server.lock);
 	for (p = &server.list; *p != s; p = &(*p)->next)
 		;
@@ -141,14 +141,14 @@ static void answer(struct counter *c, const struct ibv_wc *wc)
 	struct ibv_send_wr wr = wr_send(DEPTH, &sge, 1), *bad;
 
 	if (!s || wc->wr_id == DEPTH)
-		return;		/* it has gone since; or a message of ours is there */
+		return;		/* gone in the meantime; or one of our messages arrived */
 	if (wc->status) {
 		FAIL("server: %s", ibv_wc_status_str(wc->status));
 		return;
 	}
 	sge = buf_sge(&s->out, 0, wc->byte_len);
 	memcpy(s->out.addr, c->in.addr + wc->wr_id * ECHO_MSG, wc->byte_len);
-	/* Not to be had if the peer did not wait for it. */
+	/* Never arrives if the peer did not wait for it. */
 	ibv_post_send(s->id->qp, &wr, &bad);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A server for connections of the CM, which sends every message back. What fails here
+ * A server for connections of the CM, which sends every message back. A failure here
  * ends the test.
  */
 #ifndef SELFTESTS_ECHO_H

@@ -28,7 +28,7 @@ struct test {
 	const void *row;
 };
 
-/* What the test's process tells the harness before it ends. */
+/* What the test's process reports to the harness before it ends. */
 struct report {
 	unsigned int failures;
 	unsigned int timeout;
@@ -53,7 +53,7 @@ void test_add(int line, const char *title, const char *row_name,
 	num_tests++;
 }
 
-/* In the order of the source, whatever the compiler makes of constructors. */
+/* In the order of the source, whatever the order of constructors. */
 static int by_line(const void *a, const void *b)
 {
 	const struct test *x = a, *y = b;

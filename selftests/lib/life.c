@@ -14,7 +14,7 @@ void device_break(void)
 		 "qhca-host qmp '{\"execute\": \"qom-set\", \"arguments\": {%s, %s}}' >/dev/null",
 		 object, value);
 	if (system(cmd))
-		test_skip("the host takes no orders");
+		test_skip("the launcher does not respond");
 }
 
 static bool usable(void)

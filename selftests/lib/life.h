@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Death of the device under test, and its return. */
+/* Fatal errors of the device under test, and recovery. */
 #ifndef SELFTESTS_LIFE_H
 #define SELFTESTS_LIFE_H
 
@@ -7,7 +7,7 @@
 
 /* Asks QEMU, through the launcher's channel; skips the test if nobody listens there. */
 void device_break(void);
-/* Waits until it is there with its GIDs: the next test finds what this one found. */
+/* Waits until it is back with its GIDs: the next test finds what this one found. */
 void device_wait_back(int gid_index);
 
 #endif /* SELFTESTS_LIFE_H */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Queue pairs: making, connecting, and the states on the way.
- */
+/* Queue pairs: creating them, connecting them, and the states between. */
 #include <fcntl.h>
 #include <stdlib.h>
 

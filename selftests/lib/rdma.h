@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests need of verbs. A function here that returns no error ends the
- * test when it fails; what it made goes away with the test's process.
+ * Verbs for tests. A function here that returns no error ends the test when it
+ * fails; what it created goes away with the test's process.
  */
 #ifndef SELFTESTS_RDMA_H
 #define SELFTESTS_RDMA_H
@@ -15,7 +15,7 @@
 #define REMOTE		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			 IBV_ACCESS_REMOTE_READ)
 
-/* How long something that must come may take, and how long nothing is waited for. */
+/* How long an expected completion or event may take, and how long to wait for none. */
 #define WAIT_MS		20000
 #define QUIET_MS	100
 
@@ -32,7 +32,7 @@ struct dev {
 
 /* Skips the test if there is no device and none was asked for by name. */
 struct dev *dev_open(void);
-/* Skips the test on devices of others, which need not share the property. */
+/* Skips the test on other devices, which need not have the property. */
 struct dev *dev_open_qhca(void);
 const char *dev_name(void);
 uint32_t mtu_bytes(enum ibv_mtu mtu);
@@ -104,7 +104,7 @@ struct conn {
 		.min_rnr_timer = 12, .timeout = 14, .retry_cnt = 7,	\
 		.rnr_retry = 7, .qkey = 0x11111111 })
 
-/* The way to the device itself. */
+/* The address of the device itself. */
 struct ibv_ah_attr own_address(const struct dev *d);
 struct ibv_ah *own_ah(const struct dev *d, struct ibv_pd *pd);
 
@@ -112,7 +112,7 @@ struct ibv_ah *own_ah(const struct dev *d, struct ibv_pd *pd);
 int attr_init(struct ibv_qp_attr *a, const struct conn *c);
 int attr_rtr(struct ibv_qp_attr *a, const struct dev *d, const struct conn *c);
 int attr_rts(struct ibv_qp_attr *a, const struct conn *c);
-/* What remains of RC's mask of a step for a QP of @type, and UD's Q_Key. */
+/* RC's mask of a step, reduced to what a QP of @type takes, and UD's Q_Key. */
 int attr_mask(enum ibv_qp_type type, int mask);
 int set_state(struct ibv_qp *qp, enum ibv_qp_state state);
 enum ibv_qp_state get_state(struct ibv_qp *qp);
@@ -159,7 +159,7 @@ struct ibv_wc poll_expect_at(struct ibv_cq *cq, uint64_t id,
 #define poll_ok(cq, id) poll_expect(cq, id, IBV_WC_SUCCESS)
 void poll_none_at(struct ibv_cq *cq, int ms, const char *file, int line);
 #define poll_none(cq) poll_none_at(cq, QUIET_MS, __FILE__, __LINE__)
-/* As poll_none(), for something that would be there already. */
+/* As poll_none(), for a completion that would be there already. */
 #define poll_empty(cq) poll_none_at(cq, 0, __FILE__, __LINE__)
 /* One SEND of a few bytes from @from to @to and its completions. */
 void ping(struct end *from, struct end *to);
@@ -175,7 +175,7 @@ bool async_wait(struct ibv_context *ctx, struct ibv_async_event *ev, int ms);
  */
 void async_expect(struct ibv_context *ctx, enum ibv_event_type type,
 		  void *element);
-/* No event for a while, but of the port. */
+/* No event for a while, except of the port. */
 void async_none(struct ibv_context *ctx);
 
 /* Hardware counter of the port; ends the test if there is none. */
@@ -183,11 +183,11 @@ uint64_t hw_counter(const char *name);
 bool hw_counter_exists(const char *name);
 
 /*
- * What "@prefix rdma @args" prints; true if it succeeds. Skips the test where there is no
+ * The output of "@prefix rdma @args"; true if it succeeds. Skips the test without
  * rdma(8).
  */
 bool rdma_tool(const char *prefix, const char *args, char *text, size_t len);
-/* What the kernel says is there, of all processes; rdma_tool(). */
+/* The objects of all processes, according to the kernel; rdma_tool(). */
 void resources(char *text, size_t len);
 
 /* Writes to a file of the kernel's; 0 or an errno value. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's verbs without libibverbs: a second context that says what it
- * likes, for tests of the user ABI and of doorbell pages.
+ * The kernel's verbs without libibverbs: a second context that passes arbitrary
+ * requests, for tests of the user ABI and of doorbell pages.
  */
 #ifndef SELFTESTS_UVERBS_H
 #define SELFTESTS_UVERBS_H

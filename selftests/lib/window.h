@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Memory windows. What fails here without returning an error ends the test. */
+/* Memory windows. A failure without an error to return ends the test. */
 #ifndef SELFTESTS_WINDOW_H
 #define SELFTESTS_WINDOW_H
 
@@ -17,7 +17,7 @@ struct ibv_mw_bind_info mw_part(const struct buf *b, size_t off, size_t len,
 /* Binds on @e; the status of that. The new key is in mw->rkey, if there is one. */
 enum ibv_wc_status mw_bind(struct end *e, struct ibv_mw *mw,
 			   struct ibv_mw_bind_info info);
-/* Type 2 only: the same with a key of one's own. */
+/* Type 2 only: the same with a key of the caller's choice. */
 enum ibv_wc_status mw_bind_key(struct end *e, struct ibv_mw *mw, uint32_t rkey,
 			       struct ibv_mw_bind_info info);
 enum ibv_wc_status local_inv(struct end *e, uint32_t rkey);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Posting with ibv_wr_*(). What fails here ends the test. */
+/* Posting with ibv_wr_*(). A failure here ends the test. */
 #ifndef SELFTESTS_WR_EX_H
 #define SELFTESTS_WR_EX_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* XRC. What fails here without returning an error ends the test. */
+/* XRC. A failure without an error to return ends the test. */
 #ifndef SELFTESTS_XRC_H
 #define SELFTESTS_XRC_H
 
 #include "rdma.h"
 
-/* The domain of @fd's inode, -1: of nobody else; skips the test if there are none. */
+/* The domain of @fd's inode, -1: a private one; skips the test if there are none. */
 struct ibv_xrcd *xrcd_new(struct dev *d, int fd, int oflags);
-/* The same; NULL and errno if it cannot be had. */
+/* The same; NULL and errno on failure. */
 struct ibv_xrcd *xrcd_open(struct dev *d, int fd, int oflags);
 
 /* struct xsrq - an SRQ of a domain, with a CQ of its own */
