@@ -110,6 +110,28 @@ TEST(checks, "G-018 G-019 A-021 attaching, detaching and destroying that is refu
 	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
 }
 
+/*
+ * On Ethernet LIDs mean nothing, but the core has one entry for each, and a QP of which
+ * one cannot be removed outlives its process.
+ */
+TEST(lids, "G-018 J-018 attached with several LIDs, detached as often")
+{
+	struct pair p = ud_pair();
+	union ibv_gid gid = group(1);
+	uint16_t lid;
+
+	for (lid = 0; lid < 3; lid++)
+		CHECK_ERR(ibv_attach_mcast(p.a.qp, &gid, lid), 0);
+	room(&p.a, 1);
+	for (lid = 0; lid < 2; lid++)
+		CHECK_ERR(ibv_detach_mcast(p.a.qp, &gid, lid), 0);
+	send_to(&p.b, &gid);
+	poll_ok(p.a.recv_cq, 1);
+	poll_none(p.a.recv_cq);
+	CHECK_ERR(ibv_detach_mcast(p.a.qp, &gid, 2), 0);
+	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
+}
+
 /* The rest goes with the process; twice, so that leftovers would show. */
 TEST(limit, "J-001 as many groups as promised")
 {

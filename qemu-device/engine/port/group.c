@@ -74,14 +74,24 @@ bool qhca_group_join(struct qhca_engine *e, const uint8_t *gid,
                      struct qhca_qp *qp)
 {
     struct qhca_mcast_group *grp = qhca_group_find(e, gid);
+    uint32_t n;
 
     if (!grp) {
         grp = new_group(e, gid);
     }
-    if (!grp || grp->num_qps == QHCA_MAX_MCAST_QP) {
+    n = grp ? find_qp(grp, qp) : QHCA_MAX_MCAST_QP;
+    if (n == QHCA_MAX_MCAST_QP) {
         return false;
     }
-    grp->qp[grp->num_qps++] = qp;
+    if (n == grp->num_qps) {
+        grp->qp[n] = qp;
+        grp->joins[n] = 0;
+        grp->num_qps++;
+    }
+    if (grp->joins[n] == UINT32_MAX) {
+        return false;
+    }
+    grp->joins[n]++;
     return true;
 }
 
@@ -90,8 +100,14 @@ void qhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
 {
     uint32_t g = find_group(e->port, gid);
     struct qhca_mcast_group *grp = e->port->group[g];
+    uint32_t n = find_qp(grp, qp);
 
-    grp->qp[find_qp(grp, qp)] = grp->qp[--grp->num_qps];
+    if (--grp->joins[n] > 0) {
+        return;
+    }
+    grp->num_qps--;
+    grp->qp[n] = grp->qp[grp->num_qps];
+    grp->joins[n] = grp->joins[grp->num_qps];
     if (!grp->num_qps) {
         drop_group(e->port, g);
     }

@@ -24,11 +24,15 @@ struct qhca_gid {
 
 struct qhca_qp;
 
-/* struct qhca_mcast_group - the QPs that have asked for packets to a GID */
+/*
+ * struct qhca_mcast_group - the QPs that have asked for packets to a GID, and how
+ * often each has
+ */
 struct qhca_mcast_group {
     uint8_t gid[16];
     uint32_t num_qps;
     struct qhca_qp *qp[QHCA_MAX_MCAST_QP];
+    uint32_t joins[QHCA_MAX_MCAST_QP];
 };
 
 struct qhca_port {
@@ -76,10 +80,10 @@ struct qhca_mcast_group *qhca_group_find(const struct qhca_engine *e,
                                          const uint8_t *gid);
 bool qhca_group_has(const struct qhca_engine *e, const uint8_t *gid,
                     const struct qhca_qp *qp);
-/* One that is not in it joins. False: no room in the group, or for one more. */
+/* False: no room in the group, or for one more. */
 bool qhca_group_join(struct qhca_engine *e, const uint8_t *gid,
                      struct qhca_qp *qp);
-/* One that is in it leaves. */
+/* One that is in it leaves, if it has joined no more often. */
 void qhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
                       const struct qhca_qp *qp);
 void qhca_group_free_all(struct qhca_engine *e);

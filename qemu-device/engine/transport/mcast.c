@@ -18,20 +18,22 @@ static int parse(struct qhca_engine *e, const struct qhca_cmd_mcast *r,
     return QHCA_OK;
 }
 
-/* Once more changes nothing (G-018). */
+/* Once more gives no second copy, but has to be undone as often (G-018). */
 static int attach_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const uint8_t *gid = c->cmd->mcast.gid;
     struct qhca_qp *qp;
     int status = parse(e, &c->cmd->mcast, &qp);
+    bool first;
 
-    if (status != QHCA_OK || qhca_group_has(e, gid, qp)) {
+    if (status != QHCA_OK) {
         return status;
     }
+    first = !qhca_group_has(e, gid, qp);
     if (!qhca_group_join(e, gid, qp)) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    qp->groups++;
+    qp->groups += first;
     return QHCA_OK;
 }
 
@@ -48,7 +50,7 @@ static int detach_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         return QHCA_ERR_STATE;
     }
     qhca_group_leave(e, gid, qp);
-    qp->groups--;
+    qp->groups -= !qhca_group_has(e, gid, qp);
     return QHCA_OK;
 }
 

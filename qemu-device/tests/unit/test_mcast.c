@@ -99,10 +99,11 @@ static void test_commands(void)
     CHECK_EQ(attach(group6, 0), QHCA_OK);
     CHECK_EQ(detach(group4, 1), QHCA_ERR_STATE);
     CHECK_EQ(rc_destroy(&qps[0]), QHCA_ERR_BUSY);
+    CHECK_EQ(detach(group6, 0), QHCA_OK);
+    CHECK_EQ(detach(group4, 0), QHCA_OK);
+    CHECK_EQ(rc_destroy(&qps[0]), QHCA_ERR_BUSY);   /* it was attached twice */
     CHECK_EQ(detach(group4, 0), QHCA_OK);
     CHECK_EQ(detach(group4, 0), QHCA_ERR_STATE);
-    CHECK_EQ(rc_destroy(&qps[0]), QHCA_ERR_BUSY);
-    CHECK_EQ(detach(group6, 0), QHCA_OK);
     CHECK_EQ(rc_destroy(&qps[0]), QHCA_OK);
     CHECK_EQ(attach(group4, 1), QHCA_OK);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
@@ -173,6 +174,10 @@ static void test_receive(bool ipv6)
     expect(1);
     rc_expect_none(&qps[2].rcq);
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_QKEY), before + 1);
+    CHECK_EQ(detach(gid, 1), QHCA_OK);
+    room(1);
+    inject(&p);
+    expect(1);                           /* attached twice, detached once */
     for (unsigned i = 0; i < NUM_QPS; i++) {
         CHECK_EQ(detach(gid, i), QHCA_OK);
     }
