@@ -48,11 +48,15 @@ class Neighbour:
         self.tail = (self.tail + 1) % DESCRIPTORS
         self.m.mmio_write(4, BAR + TDT, self.tail)
 
+    def silence(self):
+        """No more messages."""
+        self.pci.write(self.pci.capability(MSI) + 2, 2, 0)
+
     def interrupt(self, addr, data):
         """Where its next messages go, and what they say."""
+        self.silence()
         self.start()
         pos = self.pci.capability(MSI)
-        self.pci.write(pos + 2, 2, 0)
         self.m.mmio_write(4, BAR + ITR, 0)
         self.m.mmio_write(4, BAR + IMS, RECEIVED)
         self.m.mmio_read(4, BAR + ICR)
