@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: sessions of a hostile guest in a hostile network:
- * doorbells, ring contents, frames and failures against two connected QPs. What
- * is checked is what must hold whatever comes: no sanitizer report, no endless
- * work, no DMA after the device has stopped, the engine's own books in order.
+ * doorbells, ring contents, frames and failures against two connected QPs.
+ * Checks what must always hold: no sanitizer report, no endless work, no DMA
+ * after the device has stopped, the engine's own books in order.
  */
 #include "harness/debug.h"
 #include "fuzz.h"
@@ -28,7 +28,7 @@ static void random_doorbell(struct fuzz *f)
     }
 }
 
-/* REG_MR, BIND_MW, LOCAL_INV, FLUSH, some of which work, and what is none. */
+/* REG_MR, BIND_MW, LOCAL_INV, FLUSH, some of them valid, and other opcodes. */
 static void random_memop(struct fuzz *f, struct rc_wr *wr)
 {
     static const uint8_t opcodes[] = {
@@ -117,7 +117,7 @@ static void random_recv(struct fuzz *f, struct rc_qp *q)
     }
 }
 
-/* Writes over whatever stands in guest memory below the heap's end. */
+/* Overwrites anything in guest memory below the heap's end. */
 static void corrupt_memory(struct fuzz *f)
 {
     struct guest *g = f->n.g;

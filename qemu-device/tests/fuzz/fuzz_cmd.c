@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: the hostile guest's commands, and where it gets its
- * numbers.
- */
+/* qhca engine tests: the hostile guest's commands and its stream of numbers. */
 #include "fuzz.h"
 
 /* The next number of the stream. */
@@ -11,7 +8,7 @@ static uint64_t draw(struct fuzz *f)
     uint64_t v = 0;
     size_t n = f->input_len < 3 ? f->input_len : 3;
 
-    if (n == 0) {               /* no input, or no more of it */
+    if (n == 0) {               /* no input left */
         return test_random(&f->rng) >> 11;
     }
     memcpy(&v, f->input, n);

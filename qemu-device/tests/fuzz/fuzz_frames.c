@@ -24,9 +24,9 @@ static unsigned qp_of(uint8_t aim)
     return aim & 8 ? 4u + (aim & 1) : aim & 3u;
 }
 
-/* ---- putting a frame right ---- */
+/* ---- fixing up a frame ---- */
 
-/* struct place - where the headers of a frame stand */
+/* struct place - where the headers of a frame are */
 struct place {
     bool ipv4;
     size_t ip, udp, bth;
@@ -205,7 +205,7 @@ static void begin(struct target *t, uint8_t cfg)
     t->rx = eth_rx_create(t->n.g, &t->n.comp, 3, 2000);
 }
 
-/* What the device says must be right, whatever it was told. */
+/* What the device sends must be valid, whatever it received. */
 static void check_sent(struct target *t)
 {
     struct guest *g = t->n.g;

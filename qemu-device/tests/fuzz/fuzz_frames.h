@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: a hostile network. Its input is a sequence of frames, each
- * with what is to be put right in it before it is sent, so that a change
- * anywhere gets past the checks in front of the code that it is aimed at: the
- * ICRC, lengths, addresses, QP number and PSN, keys.
+ * with the fields to fix up before it is sent (ICRC, lengths, addresses, QP
+ * number, PSN, keys), so that a mutation gets past the checks in front of the
+ * code it is aimed at.
  */
 #ifndef QHCA_TESTS_FUZZ_FRAMES_H
 #define QHCA_TESTS_FUZZ_FRAMES_H
@@ -46,7 +46,7 @@ enum frames_kind {
  */
 uint64_t frames_session(const uint8_t *data, size_t size);
 
-/* Good input number @n, in which every check is passed; 0: no more. */
+/* Good input number @n, which passes every check; 0: no more. */
 size_t frames_seed(unsigned n, uint8_t *data);
 
 /* Changes records, frames and fields. Returns the new size, at most @max. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: where the input of fuzz_frames.h comes from: good sessions
- * and changes to them that know what a record, a frame and a header are.
+ * qhca engine tests: input for fuzz_frames.h: good sessions, and mutations that
+ * know records, frames and headers.
  */
 #include "harness/debug.h"
 #include "harness/frames.h"
@@ -66,7 +66,7 @@ static bool is_opcode(unsigned opcode)
     return roce_opcode((uint8_t)opcode)->op != OP_NONE;
 }
 
-/* A session in which every packet of opcode @opcode makes sense. */
+/* A session in which every packet of opcode @opcode is valid. */
 static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
 {
     const struct roce_opcode_info *info = roce_opcode(opcode);
@@ -102,7 +102,7 @@ static size_t opcode_seed(uint8_t cfg, uint8_t opcode, uint8_t *data)
     return n;
 }
 
-/* What is not RoCE: for the Ethernet queue. */
+/* Frames that are not RoCE: for the Ethernet queue. */
 static size_t plain_seed(unsigned n, uint8_t *data)
 {
     static const uint8_t mac[6] = { 0x52, 0x54, 0, 0, 0, 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The hostile network of fuzz_frames.h: good sessions, what fuzzing has found
- * worth keeping (corpus/frames), and seeded changes to both. FUZZ_SEED and
+ * The hostile network of fuzz_frames.h: good sessions, the corpus that fuzzing
+ * has found (corpus/frames), and seeded changes to both. FUZZ_SEED and
  * FUZZ_ITERATIONS in the environment; FUZZ_SEEDS=DIR writes the good sessions
  * there, as a fuzzer's first corpus.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The one door into the engine's inside, for a test that looks at what no
+ * The only way to the engine's internals, for a test that checks what no
  * register, command or frame shows. The public interface is engine.h.
  */
 

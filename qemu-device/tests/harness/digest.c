@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: one number for all that engines have done.
- */
+/* qhca engine tests: one number for everything that engines do. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>

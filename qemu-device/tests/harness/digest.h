@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: one number for all that engines have done: memory they
- * have written, frames, interrupts, in order. A change that is to change
- * nothing leaves the digests of all seeds as they are ("make digest").
+ * qhca engine tests: one number for everything that engines do: memory written,
+ * frames, interrupts, in order. A change without effect on behaviour leaves the
+ * digests of all seeds as they are ("make digest").
  */
 #ifndef QHCA_TESTS_DIGEST_H
 #define QHCA_TESTS_DIGEST_H
@@ -13,7 +13,7 @@
 
 /* Whether QHCA_TEST_DIGEST names a file for them. */
 bool digest_wanted(void);
-/* What engines do from here on counts. */
+/* Starts a new digest. */
 void digest_begin(void);
 /* One thing an engine has done, as @what, @where and @len bytes say. */
 void digest_feed(char what, uint64_t where, const void *buf, size_t len);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: the make-believe machine: memory, callbacks, commands.
- */
+/* qhca engine tests: the simulated machine: memory, callbacks, commands. */
 #include "debug.h"
 #include "digest.h"
 #include "harness.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: a make-believe machine around an engine. Memory is a flat
- * array, time is a variable, interrupts and frames are noted or go to a
+ * qhca engine tests: a simulated machine around an engine. Memory is a flat
+ * array, time is a variable, interrupts and frames are recorded or go to a
  * simulated network. A "guest" here is the driver that the tests play.
  */
 #ifndef QHCA_TESTS_HARNESS_H
@@ -19,7 +19,7 @@
 #endif
 
 #define RAM_BASE        0x40000000ull
-#define RAM_SIZE        (1280u << 20)    /* costs what is touched */
+#define RAM_SIZE        (1280u << 20)    /* only touched pages cost memory */
 #define MAX_FRAME       9100
 #define NUM_VECTORS     8
 #define NUM_UARS        16
@@ -48,7 +48,7 @@ struct guest {
     uint64_t stores;            /* of 8 bytes at once */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
 
-    bool lenient;               /* completions may have been written over */
+    bool lenient;               /* completions may have been overwritten */
 
     /* Provocations. */
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
@@ -84,11 +84,11 @@ void harness_cleanup(void);
 uint64_t guest_alloc(struct guest *g, size_t len, size_t align);
 void *guest_ptr(struct guest *g, uint64_t addr, size_t len);
 void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed);
-/* What byte @i of it is. */
+/* Byte @i of the pattern. */
 uint8_t guest_pattern(size_t i, unsigned seed);
 bool guest_has_pattern(struct guest *g, uint64_t addr, size_t len,
                        unsigned seed);
-/* The same, for a test that fails if not: says where. */
+/* The same, but fails the test if not, and says where. */
 bool guest_is_filled(struct guest *g, uint64_t addr, size_t len, unsigned seed);
 
 /* struct gbuf - memory for the device, of blocks in any place */

@@ -140,7 +140,7 @@ static void deliver(struct net *n, unsigned i)
     free(f.data);
 }
 
-/* Deferred work comes before time goes on; false: there was none. */
+/* Deferred work runs before time advances; false: there was none. */
 static bool run_scheduled(struct net *n)
 {
     bool any = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: a simulated network in virtual time. Seeded: the same seed
- * loses, doubles, delays and damages the same frames.
+ * loses, duplicates, delays and corrupts the same frames.
  */
 #ifndef QHCA_TESTS_NET_H
 #define QHCA_TESTS_NET_H
@@ -30,7 +30,7 @@ struct net {
     unsigned loss, dup, reorder, corrupt;
     uint64_t latency, jitter;   /* ns; jitter applies to reordered frames */
     bool cut;                   /* the cable is out */
-    /* Judges each frame before chance does; false: lost. */
+    /* Decides about each frame before chance does; false: lost. */
     bool (*filter)(struct net *n, unsigned from, uint8_t *frame, size_t len);
     unsigned sent, lost, doubled, delayed, corrupted;
 };
@@ -42,9 +42,9 @@ void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len);
 void net_run(struct net *n, uint64_t limit);
 /* Lets exactly @ns pass. */
 void net_advance(struct net *n, uint64_t ns);
-/* Throws away the frames on their way. */
+/* Drops all frames in flight. */
 void net_clear(struct net *n);
-/* Runs until @done says so; false: it did not within @limit ns. */
+/* Runs until @done returns true; false: it did not within @limit ns. */
 bool net_run_until(struct net *n, bool (*done)(void *arg), void *arg,
                    uint64_t limit);
 void net_cleanup(void);

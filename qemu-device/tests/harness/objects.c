@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: memory and objects of the make-believe driver.
- */
+/* qhca engine tests: memory and objects of the simulated driver. */
 #include "harness.h"
 #include "net.h"
 
@@ -300,7 +298,7 @@ void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
 
 void guest_rx(struct guest *g, const uint8_t *frame, size_t len)
 {
-    /* In a block of its own, so that the sanitizer sees an access past it. */
+    /* In its own heap block, so that the sanitizer sees an access past it. */
     uint8_t *copy = malloc(len ? len : 1);
 
     memcpy(copy, frame, len);

@@ -205,7 +205,7 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
     memcpy(a.av.dmac, q->peer_mac, 6);
     a.av.hop_limit = 64;
     a.av.port = 1;
-    a.av.static_rate = 3;       /* kept, means nothing */
+    a.av.static_rate = 3;       /* kept, but ignored */
     return a;
 }
 

@@ -22,7 +22,7 @@ struct node {
     struct gmr mr;              /* NODE_MEM bytes, every right */
 };
 
-/* On @net, or alone with a scripted peer if that is NULL. */
+/* On @net, or if that is NULL alone with a scripted peer. */
 struct node node_new(struct net *net, unsigned host);
 /* The same with the objects alone on a guest that runs. */
 struct node node_on(struct guest *g, unsigned host);
@@ -69,7 +69,7 @@ struct rc_qp {
 };
 
 struct rc_qp rc_create(struct node *n, const struct rc_opts *o);
-/* A QP whose CQs are @q's. */
+/* A QP that uses @q's CQs. */
 struct rc_qp rc_create_shared(const struct rc_qp *q, const struct rc_opts *o);
 /* Status of a CREATE_QP with those parameters as they are. */
 int rc_create_raw(struct guest *g, const struct qhca_create_qp *c,
@@ -146,7 +146,7 @@ void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len);
 void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
                  const struct qhca_seg_le *sge);
 
-/* The next CQE must be there and have that; the whole of it comes back. */
+/* The next CQE must exist and match; returns all of it. */
 struct qhca_cqe rc_expect(struct gcq *cq, uint64_t wr_id, unsigned status);
 void rc_expect_none(struct gcq *cq);
 
@@ -162,10 +162,10 @@ void peer_ack(struct rc_qp *q, uint32_t psn);
 void peer_nak(struct rc_qp *q, uint8_t syndrome, uint32_t psn);
 /* The next frame @q's guest has sent, parsed; false: no more. */
 bool peer_next(struct rc_qp *q, struct roce_packet *p);
-/* It must be there, with this opcode and PSN. */
+/* It must exist, with this opcode and PSN. */
 struct roce_packet peer_expect(struct rc_qp *q, uint8_t opcode, uint32_t psn);
 void peer_expect_none(struct rc_qp *q);
-/* How many frames wait, all of which are thrown away. */
+/* Drops all frames that wait; returns how many. */
 unsigned peer_drain(struct rc_qp *q);
 
 #endif /* QHCA_TESTS_RC_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the scripted peer. It speaks the wire format directly, so
- * it can say what no engine would.
+ * qhca engine tests: the scripted peer. It builds packets itself, so it can
+ * send what no engine would.
  */
 #include "rc.h"
 
@@ -86,7 +86,7 @@ struct roce_packet peer_expect(struct rc_qp *q, uint8_t opcode, uint32_t psn)
     }
     CHECK_EQ(p.opcode, opcode);
     CHECK_EQ(p.psn, psn & PSN_MASK);
-    /* D-017: data comes with no credits. Acknowledgements are looked at. */
+    /* D-017: data comes with no credits. Callers check acknowledgements. */
     if ((roce_opcode(p.opcode)->flags & OPF_AETH) &&
         (p.opcode & 0x1f) != RC_ACKNOWLEDGE) {
         CHECK_EQ(p.syndrome, AETH_ACK);

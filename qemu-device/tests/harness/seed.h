@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Two days have so many seeds between them. */
+/* Distance between the seeds of two days. */
 #define SEEDS_PER_DAY   100000u
 
 /* A number, or "date": the first of today's seeds (UTC). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what happened, told line by line for a person to read.
- * With QHCA_TEST_VERBOSE in the environment, or when a program asks for it.
+ * qhca engine tests: a log of what happened, for people to read. With
+ * QHCA_TEST_VERBOSE in the environment, or when a program asks for it.
  */
 #ifndef QHCA_TESTS_STORY_H
 #define QHCA_TESTS_STORY_H

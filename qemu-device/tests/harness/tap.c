@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_REPORTS 8           /* per case: the first ones tell the story */
+#define MAX_REPORTS 8           /* per case: the first ones matter */
 
 static jmp_buf end_of_test;
 static unsigned failures;

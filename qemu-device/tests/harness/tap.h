@@ -29,7 +29,7 @@ void tap_fail(const char *file, int line, const char *what);
 void tap_check_eq(const char *file, int line, const char *what, long long a,
                   long long b);
 __attribute__((noreturn)) void tap_end(void);
-/* The case cannot be judged here. */
+/* Skips the case: it cannot run here. */
 __attribute__((noreturn)) void tap_skip(const char *why);
 /* Adds to the diagnostics of a failure, printf-formatted. */
 __attribute__((format(printf, 1, 2))) void tap_note(const char *fmt, ...);

@@ -19,7 +19,7 @@ enum form {
     { key, form, offsetof(struct roce_packet, member), \
       sizeof(((struct roce_packet *)NULL)->member) }
 
-/* Where the engine keeps what the vectors name. */
+/* The engine's fields, by their names in the vectors. */
 static const struct field {
     const char *key;
     enum form form;
@@ -54,7 +54,7 @@ static const struct field {
     FIELD("feth.sel", NUMBER, flush_level),
 };
 
-/* It only judges these, or does not care. */
+/* These are only checked on receipt, or ignored. */
 static const char *const not_kept[] = {
     "eth.type", "vlan.dei", "vlan.type", "ipv4.version", "ipv4.ihl",
     "ipv4.length", "ipv4.id", "ipv4.flags", "ipv4.offset", "ipv4.protocol",
@@ -200,7 +200,7 @@ void vector_read(FILE *file, struct vector *v)
         *value++ = '\0';
         (opcode ? set_opcode : set_frame)(v, word, value);
     }
-    /* Untagged, and a priority tag is no VLAN. */
+    /* Untagged; a priority tag is no VLAN either. */
     v->p.vlan = v->p.vlan ? v->p.vlan : QHCA_NO_VLAN;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: the vectors of oracle/vectors.py, which describes their
- * format. What cannot be understood ends the test case.
+ * format. A line that cannot be parsed ends the test case.
  */
 #ifndef QHCA_TESTS_VECTORS_H
 #define QHCA_TESTS_VECTORS_H

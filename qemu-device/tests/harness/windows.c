@@ -16,7 +16,7 @@ void start(void)
     start_pair(&o);
 }
 
-/* The kind of type 2 is the operator's choice. */
+/* The operator chooses between types 2A and 2B. */
 void start_for(unsigned type)
 {
     start();

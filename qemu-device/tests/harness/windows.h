@@ -22,7 +22,7 @@ extern const unsigned types[NUM_TYPES];     /* of windows */
 
 /* @qp and @peer, of the kernel's; then @other and @other_peer as well. */
 void start(void);
-/* The kind of type 2 is the operator's choice. */
+/* The operator chooses between types 2A and 2B. */
 void start_for(unsigned type);
 void start_two_pairs(unsigned type);
 

@@ -21,7 +21,7 @@ struct xrc {
     struct rc_qp ini, tgt;
 };
 
-/* The one there is, with @o's attributes; @ini and @tgt are in RESET. */
+/* Makes the only one, with @o's attributes; @ini and @tgt are in RESET. */
 struct xrc *xrc_new(const struct rc_opts *o);
 /* A QP of @x's guest. */
 struct rc_qp xrc_ini(struct xrc *x, const struct rc_opts *o);
@@ -34,7 +34,7 @@ void xrc_alone(struct rc_qp *q);
 void xrc_recv(struct xrc *x, unsigned i, uint64_t wr_id, uint32_t len);
 /* A WR of @ini's to SRQ @i, aimed at that one's region. */
 struct rc_wr xrc_wr(struct xrc *x, unsigned i, uint8_t opcode, uint32_t len);
-/* Posts it and lets it happen. */
+/* Posts it and settles. */
 void xrc_do(struct xrc *x, const struct rc_wr *wr);
 /* A request of @tgt's peer to SRQ @i, aimed likewise. */
 struct roce_packet xrc_packet(struct xrc *x, unsigned i, uint8_t opcode,

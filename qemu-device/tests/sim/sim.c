@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: one schedule of the simulator. It plays in virtual time
- * and holds each completion against what was planned.
+ * qhca engine tests: one schedule of the simulator. It runs in virtual time and
+ * checks each completion against the plan.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static void toggle_drain(struct sim *s, struct sim_qp *q)
     unsigned state = q->gone ? QHCA_QPS_ERR : rc_state(&q->q);
 
     if (state != QHCA_QPS_RTS && state != QHCA_QPS_SQD) {
-        return;                 /* an error, known or not: others see to it */
+        return;                 /* an error: judged elsewhere */
     }
     if (!q->held) {
         a.en_sqd_async_notify = 1;
@@ -206,7 +206,7 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
 
 /* ---- the end ---- */
 
-/* Everything posted, everything over: whatever is left must be flushed. */
+/* Everything is posted and over: whatever is left must be flushed. */
 static void finish(struct sim *s)
 {
     for (unsigned i = 0; i < s->num_nodes; i++) {
@@ -243,7 +243,9 @@ static void finish(struct sim *s)
     }
 }
 
-/* finish() has moved to ERR what may fail; all else is where it was. */
+/*
+ * finish() has moved QPs that may fail to ERR; all others are where they were.
+ */
 static void check_state(struct sim *s, struct sim_qp *q)
 {
     unsigned want = q->may_fail ? QHCA_QPS_ERR : QHCA_QPS_RTS;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: the simulator's model of what queue pairs have to do.
- */
+/* qhca engine tests: the simulator's model of what queue pairs must do. */
 #ifndef QHCA_TESTS_SIM_H
 #define QHCA_TESTS_SIM_H
 
@@ -26,14 +24,14 @@ enum sim_kind {
     SIM_KINDS
 };
 
-/* What happens in schedules of some kinds, or their titles promise too much. */
+/* What schedules of some kinds must meet, or their titles promise too much. */
 enum sim_event {
     SIM_SAW_SQD,                /* a QP goes to SQD, */
     SIM_SAW_DRAINING,           /* cannot go back yet, */
     SIM_SAW_DRAINED,            /* says that it has drained, */
     SIM_SAW_RESUMED,            /* goes back */
     SIM_SAW_REFUSED,            /* a frame is not taken */
-    SIM_SAW_STRIKE,             /* the blow comes before all is complete */
+    SIM_SAW_STRIKE,             /* the event comes before the end */
     SIM_SAW_UNBOUND,            /* a window that is bound goes */
     SIM_SAW_ERROR,              /* a WR fails, */
     SIM_SAW_FLUSH,              /* others are flushed */
@@ -41,7 +39,7 @@ enum sim_event {
     SIM_EVENTS
 };
 
-/* struct sim_wr - a send WR and what must come of it */
+/* struct sim_wr - a send WR and its expected result */
 struct sim_wr {
     struct rc_wr wr;
     uint32_t len;
@@ -49,7 +47,7 @@ struct sim_wr {
     unsigned seed;              /* pattern of the data */
     uint64_t old;               /* atomic: what it must find */
     bool bad;                   /* must not succeed */
-    bool doomed;                /* its buffer has gone, perhaps too late */
+    bool doomed;                /* its buffer is gone, perhaps too late */
     bool memop;                 /* has no data */
 };
 
@@ -62,7 +60,7 @@ struct sim_model {
     void (*plan)(struct sim *s, struct sim_qp *a, struct sim_qp *b);
     /* The next receive WR. */
     void (*put_recv)(struct sim *s, struct sim_qp *q);
-    /* Hold a CQE against the plan. */
+    /* Check a CQE against the plan. */
     void (*judge_send)(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c);
     void (*judge_recv)(struct sim *s, struct sim_qp *q,
@@ -94,13 +92,13 @@ struct sim_qp {
     /* UC: room of each receive WR; the peer's message that came last, plus 1 */
     uint32_t rr_room[SIM_MAX_WR];
     unsigned received;
-    /* UD: how often each of the peer's messages came, and what got one */
+    /* UD: how often each of the peer's messages came, and which WRs got one */
     uint8_t copies[SIM_MAX_WR];
     bool rr_filled[SIM_MAX_WR];
-    bool sqe;                   /* a WR has failed, those behind are flushed */
+    bool sqe;                   /* a WR has failed, later ones are flushed */
     unsigned flushed;           /* WRs before this one have been in SQE */
     uint32_t fast_key;          /* of its region of type FAST, 0: none */
-    uint32_t key;               /* UC: what it sends with; goes, if its own */
+    uint32_t key;               /* UC: to send with; goes, if its own */
 };
 
 /* struct sim_limits - what is left out of schedules, to find what matters */
@@ -112,7 +110,7 @@ struct sim_limits {
 
 extern struct sim_limits sim_limits;
 
-/* Kinds that are more than one thing. */
+/* Properties that several kinds share. */
 static inline bool sim_drains(enum sim_kind kind)
 {
     return kind == SIM_DRAIN || kind == SIM_DRAIN_BAD;
@@ -128,7 +126,7 @@ static inline bool sim_errs(enum sim_kind kind)
     return kind == SIM_BAD_WR || kind == SIM_DRAIN_BAD;
 }
 
-/* Streams of random numbers: one part may change without the others. */
+/* Streams of random numbers: one may change without affecting the others. */
 enum {
     SIM_STREAM_SETUP,
     SIM_STREAM_PLAY,
@@ -177,7 +175,7 @@ struct sim {
 #define SIM_REGION      (24u << 20)
 
 extern struct guest *sim_machine[SIM_MAX_NODES];    /* NULL: not needed yet */
-/* Everything a schedule needs, as its seed wants it. */
+/* Everything a schedule needs, according to its seed. */
 void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
 
 /* ---- sim_uc.c ---- */
@@ -196,11 +194,11 @@ bool sim_unreliable_complete(const struct sim_qp *q);
 /* Plays a schedule; false: an invariant did not hold, and was reported. */
 bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind);
 unsigned sim_rand(struct sim *s, unsigned below);
-/* The random numbers of this schedule from here on are those of one stream. */
+/* From here on the schedule's random numbers come from that stream. */
 void sim_stream(struct sim *s, unsigned which);
 /* @len bytes of @n's region that nothing else uses. */
 uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len);
-/* Notes that an invariant does not hold. */
+/* Reports that an invariant does not hold. */
 __attribute__((format(printf, 2, 3)))
 void sim_fail(struct sim *s, const char *fmt, ...);
 
@@ -212,18 +210,18 @@ bool sim_takes_rr(uint8_t opcode);
 
 /* ---- sim_keys.c ---- */
 
-/* WRs @i and @i + 2 of @q register what the one between uses, and end that. */
+/* WRs @i and @i + 2 of @q register and invalidate what the one between uses. */
 void sim_plan_fast(struct sim *s, struct sim_qp *q, unsigned i);
 /* WR @i of @a uses a window of the peer's, which WR @i + 1 invalidates. */
 void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i);
-/* @c, of @q, says which key the message @w has invalidated. */
+/* @c, of @q, must name the key that the message @w has invalidated. */
 void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
                    const struct qhca_cqe *c);
-/* Another key of the region that @q's node has. */
+/* Another key of the region of @q's node. */
 uint32_t sim_second_key(struct sim *s, struct sim_qp *q);
-/* The key of @q's own that it sends with goes, if it has one. */
+/* Deregisters the key of its own that @q sends with, if it has one. */
 void sim_strike_key(struct sim *s, struct sim_qp *q);
-/* Some windows go, whoever uses them. */
+/* Deallocates some windows, in use or not. */
 void sim_strike_windows(struct sim *s);
 void sim_free_keys(struct sim *s);
 
@@ -239,23 +237,23 @@ void sim_plan_flush(struct sim *s, struct sim_qp *a, unsigned i);
 void sim_plan_store(struct sim *s, struct sim_qp *a, unsigned i);
 /* ATOMIC WRITE @i of @q is complete: its word holds that, or a later one. */
 void sim_judge_store(struct sim *s, struct sim_qp *q, unsigned i);
-/* All is over: no ATOMIC WRITE has been done again after a later one. */
+/* At the end: no ATOMIC WRITE was repeated after a later one. */
 void sim_check_store(struct sim *s, struct sim_qp *q);
 
 /* ---- sim_wr.c ---- */
 
-/* Whether that can be the next CQE of the queue: of WR @i, posted, not done. */
+/* Whether @c can be the next CQE of the queue: of WR @i, posted, not done. */
 bool sim_send_in_order(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c, unsigned *i);
 bool sim_recv_in_order(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c, unsigned *i);
-/* The message of @w has come, its data is at @addr: @c must say the same. */
+/* The message of @w has arrived at @addr: @c must agree. */
 void sim_judge_message(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
                        const struct qhca_cqe *c, uint64_t addr);
 /* Posts up to @max WRs, or receive WRs, as far as there is room. */
 void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max);
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max);
-/* Takes what is in both CQs and holds it against the plan. */
+/* Polls both CQs and checks the CQEs against the plan. */
 void sim_poll(struct sim *s, struct sim_qp *q);
 
 /* ---- sim_srq.c ---- */
@@ -268,13 +266,13 @@ static inline bool sim_shares_rq(const struct sim_qp *q)
 
 /* Both SRQs of the node, and the XRC domain of one of them. */
 void sim_srq_create(struct sim *s, struct node *n);
-/* Takes what is in the CQ of the XRC SRQ, whichever QPs it came for. */
+/* Polls the CQ of the XRC SRQ, for all its QPs. */
 void sim_xrc_poll(struct sim *s, struct node *n);
 /* Posts up to @max WRs to the SRQ of @q; sometimes arms its limit. */
 void sim_srq_post(struct sim *s, struct sim_qp *q, unsigned max);
 /* Whether an event is of one of the node's SRQs and due. */
 bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e);
-/* All QPs are gone: each WR is complete or in its SRQ, which goes, too. */
+/* All QPs are gone: each WR is complete or in its SRQ, which is destroyed. */
 void sim_srq_check(struct sim *s, struct node *n);
 
 #endif /* QHCA_TESTS_SIM_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: keys that live for one request, in the streams of the
- * simulator's RC QPs: fast registration and local invalidation around a WR;
- * windows of the peer's, which a SEND_WITH_INV ends.
+ * qhca engine tests: keys that live for one request of the simulator's RC QPs:
+ * fast registration and local invalidation around a WR; windows of the peer,
+ * which a SEND_WITH_INV invalidates.
  */
 #include "harness/debug.h"
 #include "harness/keys.h"
@@ -40,7 +40,7 @@ static void memop(struct sim_qp *q, unsigned i, uint8_t opcode)
     w->wr.wr_id = (uint64_t)q->q.qpn << 32 | i;
 }
 
-/* The list of blocks that hold what WR @w has in its own memory. */
+/* The list of blocks that hold the local data of WR @w. */
 static void plan_reg(struct sim *s, struct sim_qp *q, struct rc_wr *reg,
                      const struct sim_wr *w)
 {
@@ -83,7 +83,7 @@ void sim_plan_fast(struct sim *s, struct sim_qp *q, unsigned i)
     }
 }
 
-/* Bound by a short cut: when does not matter, as long as it is before. */
+/* Bound directly: the time does not matter, as long as it is before. */
 void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
 {
     struct sim_qp *b = a->peer;
@@ -101,7 +101,7 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
     REQUIRE(qhca_mw_bind(g->e, &qhca_qp_get(g->e, b->q.qpn)->user, &op) ==
             QHCA_WC_SUCCESS);
     w->wr.rkey = op.key;
-    /* The peer may still be reading when it gets there. */
+    /* The peer may still be reading when the invalidation arrives. */
     a->wr[i + 1].wr.flags |= QHCA_WQE_FENCE;
     a->wr[i + 1].wr.imm = htole32(op.key);
 }
@@ -153,8 +153,8 @@ static void forget(struct sim *s, struct guest *g, uint32_t key)
 }
 
 /*
- * What has been posted and is not known to be complete may be done with its
- * buffer, or not; what has not been posted can never begin.
+ * A WR that is posted and not known to be complete may or may not still need
+ * its buffer; one that is not posted can never begin.
  */
 void sim_strike_key(struct sim *s, struct sim_qp *q)
 {

@@ -3,7 +3,7 @@
  * qhca engine tests: a simulator of queue pairs on a bad network.
  *
  * A seed decides everything: how many machines and queue pairs, their work
- * requests, what the network does and when the program gets round to posting.
+ * requests, what the network does and when the program posts.
  *
  *   sim                         a bounded run of every kind, as TAP
  *   sim --count N --jobs J      N schedules of all kinds, by J processes (as
@@ -11,8 +11,8 @@
  *   sim --seed S --kind K       one schedule of one kind; --story tells it
  *   sim --seed date             other schedules each day
  *
- * What a failing schedule says ends with the command that plays it again, made
- * smaller as far as it goes: fewer pairs, fewer WRs, a better network.
+ * The output of a failing schedule ends with the command that replays it,
+ * reduced as far as possible: fewer pairs, fewer WRs, a better network.
  */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -28,7 +28,7 @@
 
 #define DEFAULT_COUNT   2000u
 #define MAX_JOBS        64u
-/* A schedule takes milliseconds; one that takes so long does not end. */
+/* A schedule takes milliseconds; one that takes this long does not end. */
 #define HANG_SECONDS    120u
 
 static const char *const kind_name[SIM_KINDS] = {
@@ -46,7 +46,7 @@ static const char *const kind_name[SIM_KINDS] = {
 
 #define SAW(event)      (1u << SIM_SAW_##event)
 
-/* What so many schedules of a kind cannot do without. */
+/* Events that this many schedules of a kind must meet. */
 #define MANY            100u
 
 static const unsigned must_see[SIM_KINDS] = {
@@ -71,7 +71,7 @@ static const char *const event_name[SIM_EVENTS] = {
     [SIM_SAW_SQE] = "RTS after SQE",
 };
 
-/* What the processes tell each other. */
+/* Messages between the processes. */
 static struct shared {
     uint64_t playing[MAX_JOBS];         /* seed */
     uint64_t counter[QHCA_CNT_MAX];
@@ -86,7 +86,7 @@ static struct {
 
 static struct sim sim;
 
-/* ---- in the process that plays ---- */
+/* ---- in the process that runs schedules ---- */
 
 static struct {
     uint64_t seed;
@@ -102,7 +102,7 @@ static void keep(void)
 {
 }
 
-/* Nothing that was played before may show in a digest. */
+/* Earlier schedules must not affect a digest. */
 static void start_anew(void)
 {
     harness_cleanup();
@@ -155,7 +155,7 @@ static bool play_share(enum sim_kind kind, unsigned job, unsigned n)
     return ok;
 }
 
-/* ---- making a failure smaller ---- */
+/* ---- reducing a failure ---- */
 
 /* Whether it still fails, in whatever way, in a process of its own. */
 static bool fails(uint64_t seed, enum sim_kind kind)
@@ -232,7 +232,7 @@ static void report(uint64_t seed, enum sim_kind kind)
 
 /* ---- all of one kind ---- */
 
-/* Of LeakSanitizer, which looks by itself only at the end of main(). */
+/* LeakSanitizer's own check runs only at the end of main(). */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 static bool leaks(void)
@@ -275,7 +275,7 @@ static bool run_kind(enum sim_kind kind, unsigned n)
     return ok;
 }
 
-/* What the schedules were like; false: not what they are for. */
+/* Prints what the schedules met; false: not all that their kind promises. */
 static bool saw_trouble(unsigned n)
 {
     static const enum qhca_counter which[] = {

@@ -2,12 +2,12 @@
 /*
  * qhca engine tests: the simulator's FLUSHes, ATOMIC WRITEs and masked atomics.
  *
- * What a FLUSH promises needs no model of its own: when it is complete, so are
- * the writes before it, and their data is looked at.
+ * A FLUSH needs no model of its own: when it is complete, so are the writes
+ * before it, and their data is checked.
  */
 #include "sim.h"
 
-/* Words are aligned, with nobody's byte behind them. */
+/* Words are aligned, with an unused byte after them. */
 static uint64_t alloc_word(struct sim *s, struct node *n)
 {
     return (sim_alloc(s, n, 8 + 7) + 7) & ~7ull;
@@ -42,7 +42,7 @@ void sim_plan_store(struct sim *s, struct sim_qp *a, unsigned i)
                                  alloc_word(s, a->peer->q.n);
 }
 
-/* Whether the word holds what WR @from has written, or one before @end. */
+/* Whether the word holds what WR @from wrote, or a later one before @end. */
 static bool written_by(struct sim_qp *q, unsigned from, unsigned end)
 {
     uint64_t word = q->wr[from].remote;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what a schedule of the simulator starts with: machines,
- * which are made once and reset before each schedule, a network, queue pairs.
+ * qhca engine tests: the setup of a schedule: machines, which are made once and
+ * reset before each schedule, a network, queue pairs.
  */
 #include "harness/debug.h"
 #include "sim.h"
@@ -23,7 +23,7 @@ static void recycle(struct sim *s, unsigned i)
         memset(g->ram, 0, n->mr.addr - RAM_BASE + s->used[i]);
         memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
     }
-    g->e->rng = s->seed * 2 + 1;        /* whatever was played before */
+    g->e->rng = s->seed * 2 + 1;        /* after any earlier schedule */
     g->brk = RAM_BASE;
     g->cmd_sq = 0;
     g->scheduled = false;
@@ -105,7 +105,7 @@ static void setup_pair(struct sim *s, unsigned i)
     o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
                                 sim_rand(s, 1u << 24);
     if (s->kind == SIM_DRAIN_BAD && i == 0) {
-        o.type = QHCA_QPT_UC;   /* what an error in SQD does not end */
+        o.type = QHCA_QPT_UC;   /* not ended by an error in SQD */
         o.mtu = 1;
     }
     a->q = rc_create(na, &o);

@@ -2,9 +2,9 @@
 /*
  * qhca engine tests: the simulator's shared receive queues: one per node for
  * RC, and one of XRC, that QPs of different pairs receive from. Which WR a
- * message gets cannot be planned; what counts is that each WR goes to one
- * message, and that none gets lost: in the end each has completed or is still
- * in the SRQ, whatever became of the QPs.
+ * message gets cannot be planned; but each WR goes to one message, and none
+ * gets lost: in the end each has completed or is still in the SRQ, whatever
+ * happened to the QPs.
  */
 #include "sim.h"
 
@@ -90,7 +90,7 @@ bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e)
 
 /* ---- judging ---- */
 
-/* The WR of a CQE comes back to the program; returns its buffer, 0: bad CQE. */
+/* Takes back the WR of a CQE; returns its buffer, 0: bad CQE. */
 static uint64_t take_back(struct sim *s, struct sim_qp *qp,
                           const struct qhca_cqe *c)
 {
@@ -150,7 +150,7 @@ static bool complete(const struct sim_qp *q)
     return sim_rc.complete(q);
 }
 
-/* A QP in ERR or gone leaves its messages' WRs to others. */
+/* A QP that is in ERR or gone leaves WRs to others. */
 const struct sim_model sim_srq = {
     .plan = plan,
     .judge_send = judge_send,

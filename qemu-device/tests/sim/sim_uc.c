@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: what the simulator expects of UC. A WR succeeds whatever
- * becomes of its message; the peer gets a message as it was sent or not at all,
- * none twice, none out of order, and loses no receive WR.
+ * happens to its message; the peer gets a message as it was sent or not at all,
+ * never twice, never out of order, and loses no receive WR.
  */
 #include "harness/debug.h"
 #include "sim.h"
 
 /* ---- planning ---- */
 
-/* Some packets; or more than wait before a network that takes none. */
+/* A few packets; or more than can wait while the network is blocked. */
 static uint32_t max_len(const struct sim *s, const struct sim_qp *q)
 {
     bool many = s->kind == SIM_DRAIN_BAD && q->q.o.mtu == 1;
@@ -72,7 +72,7 @@ void sim_unreliable_put_recv(struct sim *s, struct sim_qp *q)
 
 /* ---- judging ---- */
 
-/* Whether the WR has to be flushed: it was there while the QP was in SQE. */
+/* Whether the WR must be flushed: it was posted while the QP was in SQE. */
 static bool in_sqe(const struct sim_qp *q, unsigned i)
 {
     return q->sqe || q->failed || i < q->flushed;
@@ -158,7 +158,7 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
     if (!sim_unreliable_received(s, q, c, &i)) {
         return;
     }
-    /* If several look alike, the earliest leaves the most for those to come. */
+    /* If several look alike, the earliest leaves most for later CQEs. */
     for (m = q->received; m < q->peer->posted; m++) {
         if (is_message(q, i, &q->peer->wr[m], c)) {
             q->received = m + 1;
@@ -174,7 +174,7 @@ bool sim_unreliable_complete(const struct sim_qp *q)
     return q->failed || (q->done == q->num_wr && !q->held && !q->sqe);
 }
 
-/* Zero, or what the pattern says, and nothing behind it. */
+/* Zero or the pattern, and nothing written after it. */
 static bool is_partly(struct sim_qp *q, uint64_t addr, uint32_t len,
                       unsigned seed, bool written)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: what the simulator expects of UD. A WR succeeds whatever
- * becomes of its message; the peer gets it whole or not at all, once for each
+ * happens to its message; the peer gets it whole or not at all, once for each
  * time that the network delivers it, and a message that is dropped costs no
  * receive WR.
  */
@@ -80,7 +80,7 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
     sim_fail(s, "UD receive WR %u has a message that was not sent", i);
 }
 
-/* Nothing behind any receive WR; nothing in one that got no message. */
+/* Nothing written after any receive WR, or in one that got no message. */
 static void check_memory(struct sim *s, struct sim_qp *q)
 {
     for (unsigned i = 0; i < q->num_rr; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: the simulator's work requests: planning, posting, judging;
- * what RC promises about them.
+ * what RC guarantees for them.
  */
 #include "harness/debug.h"
 #include "sim.h"
@@ -267,7 +267,7 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
     if (w->bad) {
         sim_fail(s, "bad WR %u succeeded", i);
     } else if (w->memop) {
-        return;                 /* what it is good for, others show */
+        return;                 /* its effect shows in others */
     } else if (w->wr.opcode == QHCA_WR_ATOMIC_WRITE) {
         sim_judge_store(s, q, i);
     } else if (is_atomic(w->wr.opcode)) {
@@ -281,7 +281,7 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
                !guest_is_filled(q->q.n->g, w->local, w->len, w->seed)) {
         sim_fail(s, "READ %u has wrong data", i);
     } else if (sim_shares_rq(q->peer) && sim_takes_rr(w->wr.opcode)) {
-        return;                 /* the receiver knows where it is */
+        return;                 /* the receiver checks it */
     } else if (w->wr.opcode != QHCA_WR_RDMA_READ && !q->peer->gone &&
                !guest_is_filled(q->peer->q.n->g, w->remote, w->len, w->seed)) {
         sim_fail(s, "WR %u is complete, its data not there", i);
@@ -320,7 +320,9 @@ static void judge_send(struct sim *s, struct sim_qp *q,
     if (!sim_send_in_order(s, q, c, &i)) {
         return;
     }
-    /* Those between were unsignaled and have succeeded, all else has a CQE. */
+    /*
+     * WRs in between were unsignaled and have succeeded; all others have a CQE.
+     */
     for (; q->done < i; q->done++) {
         if ((q->wr[q->done].wr.flags & QHCA_WQE_SIGNALED) || q->failed) {
             sim_fail(s, "no CQE of WR %u", q->done);
@@ -382,7 +384,7 @@ static bool complete(const struct sim_qp *q)
                          (q->may_fail || q->rr_done == q->num_rr));
 }
 
-/* The byte behind what each WR reads or writes is nobody's. */
+/* No WR uses the byte after the data of each WR. */
 static void check_memory(struct sim *s, struct sim_qp *q)
 {
     for (unsigned i = 0; i < q->num_wr; i++) {

@@ -135,7 +135,7 @@ static void mailboxes(void)
         CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_DMA);
     }
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 2 * i);
-    cmd.opcode = htole16(QHCA_CMD_NOP);         /* has no use for it */
+    cmd.opcode = htole16(QHCA_CMD_NOP);         /* ignores it */
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
 }
 

@@ -47,7 +47,7 @@ static uint64_t of_set(uint32_t set, enum qhca_counter which)
     return cnt[which];
 }
 
-/* What is in no set and what is in one make up what there is. */
+/* The counts of no set and of one add up to the total. */
 static void check_sum(const uint32_t *set, unsigned n)
 {
     uint64_t all[QHCA_CNT_MAX], sum[QHCA_CNT_MAX], cnt[QHCA_CNT_MAX];
@@ -117,7 +117,7 @@ static void traffic(void)
     CHECK_EQ(of_set(set[0], QHCA_CNT_TX_PKTS), 3);
     CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 3);
 
-    /* One set for both, and then another for one of them. */
+    /* One set for both, then another for one of them. */
     CHECK_EQ(set_bind(other.qpn, set[0]), QHCA_OK);
     send_three(&other, SND + 3);
     CHECK_EQ(of_set(set[0], QHCA_CNT_TX_PKTS), 6);
@@ -259,7 +259,7 @@ static void life(void)
     CHECK_EQ(rc_destroy(&qp), QHCA_OK);
     CHECK_EQ(of_set(set, QHCA_CNT_TX_PKTS), 3);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_CNTSET, set), QHCA_OK);
-    /* What it had counted stays what no other has. */
+    /* Its counts stay those of no other set. */
     CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 0);
     CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 3);
     for (more = set_alloc(); n < QHCA_MAX_CNTSET; n++) {
@@ -272,7 +272,7 @@ static void life(void)
     }
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_CNTSET, more), QHCA_OK);
     set_alloc();
-    /* The next driver knows of no set. */
+    /* The next driver has no sets. */
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     guest_enable(g, 5);
     CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 3);

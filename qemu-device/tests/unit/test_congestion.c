@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: what the network says about congestion.
- */
+/* qhca engine tests: congestion marks and notifications. */
 #include "harness/fixture.h"
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
@@ -79,7 +77,7 @@ static void test_cnp_ud(void)
     rc_expect_none(&qp.rcq);
 }
 
-/* What the network marks arrives, and is counted if it is accepted. */
+/* Marked packets arrive, and are counted if they are accepted. */
 static void test_ce_counted(void)
 {
     static const uint8_t tclass[] = { 0, 1, 2, 3, 0xbb, 0xb8 };

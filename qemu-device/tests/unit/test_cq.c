@@ -49,7 +49,7 @@ static void fill_and_poll(void)
     unsigned round, i;
 
     for (round = 0; round < 40; round++) {
-        for (i = 0; i < round % 9; i++) {   /* 8 fit, and are left lying */
+        for (i = 0; i < round % 9; i++) {   /* 8 fit and are not polled */
             push(&s, in++);
         }
         CHECK(round % 9 == 0 || cq_poll(&s.cq, &cqe));
@@ -127,7 +127,7 @@ static void hostile_ci(void)
     }
 }
 
-/* A consumer index that takes CQEs back. */
+/* A consumer index that goes back. */
 static void ci_backwards(void)
 {
     struct setup s = start(2);
@@ -305,7 +305,7 @@ static void resize_refused(void)
     s.g->bad_to = s.g->bad_from + 4096;
     CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_DMA);
     s.g->bad_from = s.g->bad_to = 0;
-    for (i = 0; i < 40; i++) {              /* as if nothing had been */
+    for (i = 0; i < 40; i++) {              /* as if nothing had happened */
         CHECK(cq_poll(&s.cq, &cqe));
         CHECK_EQ(le64toh(cqe.wr_id), i);
         push(&s, 9 + i);
@@ -356,7 +356,7 @@ static void creation(void)
 #undef TRY
 }
 
-/* Full to the last CQE, some in the second phase, and moved like that. */
+/* Full to the last CQE, some in the second phase, and moved as it is. */
 static void largest(void)
 {
     const uint32_t n = 1u << QHCA_CQ_LOG_MAX, first = 1000;

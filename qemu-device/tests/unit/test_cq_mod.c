@@ -33,7 +33,7 @@ static void push(bool solicited, unsigned n)
 {
     struct qhca_cqe cqe = { 0 };
 
-    qhca_engine_run(g->e, *g->clock);   /* lets it know the time */
+    qhca_engine_run(g->e, *g->clock);   /* tells it the time */
     while (n--) {
         qhca_cq_push(g->e, qhca_cq_get(g->e, cq.cqn), &cqe, solicited);
     }
@@ -168,7 +168,7 @@ static void limits(void)
     expect_event();
 }
 
-/* A CQ goes, or all goes, while an event is held back. */
+/* The CQ is destroyed, or the device reset, while an event is held back. */
 static void gone(void)
 {
     start();
@@ -188,7 +188,7 @@ static void gone(void)
     CHECK_EQ(g->dma_after_stop, 0);
 }
 
-/* C-028: what is in the CQ is still told of. */
+/* C-028: CQEs in the CQ still raise their event. */
 static void overrun(void)
 {
     start();
@@ -200,7 +200,7 @@ static void overrun(void)
     expect_event();
 }
 
-/* The event of a CQE that came before is due in its time (C-026). */
+/* The event of an earlier CQE comes at its own time (C-026). */
 static void resized(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };
@@ -226,7 +226,7 @@ static const struct test tests[] = {
     { "C-032 C-019 armed again meanwhile", rearm },
     { "C-032 moderation off", off },
     { "C-032 limits", limits },
-    { "C-032 CQ goes while an event is held back", gone },
+    { "C-032 CQ destroyed while an event is held back", gone },
     { "C-026 C-032 resized while an event is held back", resized },
     { "C-032 C-028 overrun while an event is held back", overrun },
 };

@@ -5,7 +5,7 @@
 #include "harness/debug.h"
 #include "harness/harness.h"
 
-/* An event of an object that has nothing but a number. */
+/* An event of an object of which only the number exists. */
 static void raise_event(struct guest *g, enum qhca_event type, uint32_t obj)
 {
     static struct qhca_async async[128];
@@ -59,7 +59,7 @@ static void bad_consumer_index(void)
 
 /*
  * More events than the queue holds: they wait, one of each type and object, in
- * the order of the objects that were first to say something.
+ * the order of the objects' first events.
  */
 static void async_waits(void)
 {
@@ -90,7 +90,7 @@ static void async_waits(void)
     CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
 }
 
-/* What waits goes with its object, and with the queue. */
+/* A waiting event disappears with its object, and with the queue. */
 static void async_waits_in_vain(void)
 {
     struct guest *g = guest_start();
@@ -115,7 +115,7 @@ static void async_waits_in_vain(void)
     eq_expect(&eq, QHCA_EVENT_SRQ_ERR, 21);
 }
 
-/* H-012: a carrier that came back unnoticed has not been away. */
+/* H-012: a carrier loss that ends unreported never happened. */
 static void link_flaps_unseen(void)
 {
     struct guest *g = guest_start();
@@ -158,7 +158,7 @@ static void push_cqe(struct guest *g, const struct gcq *cq)
     qhca_cq_push(g->e, qhca_cq_get(g->e, cq->cqn), &cqe, false);
 }
 
-/* COMP events of a full EQ wait their turn; none is lost or doubled. */
+/* COMP events of a full EQ wait their turn; none is lost or duplicated. */
 static void full_completion_eq(void)
 {
     struct guest *g = guest_start();
@@ -174,10 +174,13 @@ static void full_completion_eq(void)
         push_cqe(g, &cq[i]);
     }
     CHECK_EQ(g->irqs[1], 1);
-    /* One armed and completed again while it waits: its event says the last. */
+    /*
+     * A CQ armed and completed again while it waits: the event names the last
+     * arm.
+     */
     cq_arm(&cq[30], false);
     push_cqe(g, &cq[30]);
-    /* One that goes while it waits. */
+    /* A CQ destroyed while it waits. */
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_CQ, cq[20].cqn), QHCA_OK);
     do {
         while (eq_next(&eq, &eqe)) {
@@ -232,7 +235,7 @@ static void creation(void)
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_EQ, eqn[i]), QHCA_ERR_OBJ);
     }
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_EQ, eq.eqn), QHCA_OK);
-    qhca_engine_set_link(g->e, *g->clock, false);   /* nobody to tell */
+    qhca_engine_set_link(g->e, *g->clock, false);   /* no EQ to report to */
     CHECK_EQ(qhca_engine_num_objects(g->e), 0);
 }
 
@@ -257,7 +260,7 @@ static const struct test tests[] = {
     { "interrupts and phases", interrupts },
     { "bad consumer index", bad_consumer_index },
     { "full async EQ: events wait (H-002)", async_waits },
-    { "what waits goes with its object, and the EQ", async_waits_in_vain },
+    { "a waiting event goes with its object, and the EQ", async_waits_in_vain },
     { "a link that flaps unseen (H-012)", link_flaps_unseen },
     { "EQ that cannot be written is fatal", unwritable },
     { "full completion EQ", full_completion_eq },

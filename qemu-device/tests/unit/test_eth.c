@@ -66,7 +66,7 @@ static void simple_tx(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_TX_PKTS), 400);
 }
 
-/* A frame in pieces, over several doorbells, read as it comes. */
+/* A frame in fragments, over several doorbells, read as they come. */
 static void fragments(void)
 {
     struct setup s = start();
@@ -76,7 +76,7 @@ static void fragments(void)
         eth_tx_post(&s.tx, s.mem + i * 50, 50, i < 19 ? QHCA_ETH_MORE : 0);
         eth_tx_ring(&s.tx);
         if (i < 19) {
-            /* What was handed over may change afterwards. */
+            /* Fragments handed over may change afterwards. */
             memset(guest_ptr(s.g, gbuf_addr(&s.tx.ring, i * 32), 32), 0xff, 32);
         }
     }
@@ -147,7 +147,7 @@ static void long_frames(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_TX_ERR), 5);
 }
 
-/* Two tags are as good as header, of either kind, whoever puts them in. */
+/* Two tags count as header, of either type, whoever inserts them. */
 static void stacked_tags(void)
 {
     static const struct {
@@ -283,7 +283,7 @@ static void bad_checksum_offsets(void)
     CHECK_EQ(s.g->num_sent, 1);
 }
 
-/* While the network takes nothing, WQEs stay with the guest. */
+/* While the network is blocked, WQEs stay with the guest. */
 static void back_pressure(void)
 {
     struct setup s = start();
@@ -341,7 +341,7 @@ static void bad_doorbells(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_BAD_DOORBELL), 5);
 }
 
-/* A failed CQ stops its queues: nothing is consumed that nobody hears of. */
+/* A failed CQ stops its queues: nothing is consumed unreported. */
 static void failed_cq(void)
 {
     struct setup s = start();

@@ -68,7 +68,7 @@ static void rx_vlan(void)
     CHECK_EQ(le32toh(cqe.byte_len), 14);
 }
 
-/* As much payload as without tags; the outer one only goes to the CQE. */
+/* As much payload as without tags; only the outer one goes to the CQE. */
 static void rx_stacked(void)
 {
     struct setup s = start();
@@ -168,7 +168,7 @@ static void rx_bad_buffers(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_PKTS), 1);
 }
 
-/* A queue that takes over: what it has in its ring from the start is used. */
+/* A queue that takes over uses the WQEs in its ring from the start. */
 static void replacement(void)
 {
     struct setup s = start();

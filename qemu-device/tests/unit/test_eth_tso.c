@@ -69,7 +69,7 @@ static struct setup start(bool ipv6, bool tagged)
     put16(tcp + 6, SEQ & 0xffff);
     tcp[12] = 8 << 4;
     tcp[13] = FLAGS;
-    put16(tcp + 16, 0xdead);    /* of no importance */
+    put16(tcp + 16, 0xdead);    /* irrelevant */
     return s;
 }
 
@@ -99,7 +99,7 @@ static struct qhca_cqe expect(struct setup *s, unsigned status)
     return cqe;
 }
 
-/* Whether @sent is the piece @i of what post() has posted. */
+/* Whether @sent is segment @i of what post() has posted. */
 static void check_piece(struct setup *s, const struct sent *sent, unsigned i,
                         uint32_t payload, unsigned mss, size_t tag)
 {
@@ -230,7 +230,7 @@ static void stopped(void)
     s.g->net_blocked = false;
     qhca_engine_tx_ready(s.g->e, 1);
     guest_settle(s.g);
-    CHECK(s.g->num_sent <= 2);          /* what had left the queue */
+    CHECK(s.g->num_sent <= 2);          /* those that had left the queue */
     s.g->num_sent = 0;
     cmd.create_ethq.buf = s.tx.ring.desc;
     cmd.create_ethq.cqn = htole32(s.tx.cq.cqn);
@@ -320,7 +320,7 @@ static const struct test tests[] = {
     { "back-pressure in the middle", back_pressure },
     { "the queue is destroyed in the middle", stopped },
     { "with the link down", link_down },
-    { "what cannot be cut up", refusals },
+    { "what cannot be segmented", refusals },
     { "the largest frame", largest },
 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Users of one HCA do not trust each other: what a QP can say to one that is
- * connected to another, and what the network can say in a neighbour's name.
- * Whoever tries knows everything: QPN, PSN, keys.
+ * Users of one HCA do not trust each other: packets from a QP to one that is
+ * connected to another, and packets from the network in a neighbour's name. The
+ * attacker knows everything: QPN, PSN, keys.
  */
 #include "harness/xrc.h"
 
-#define CANARY  64      /* seed of the pattern nobody may change */
+#define CANARY  64      /* seed of the victim's pattern */
 #define OFF     8192    /* where the victim's data is */
 #define LEN     256
 
-/* struct scene - two connected QPs, and one that would like to be heard */
+/* struct scene - two connected QPs, and an attacker */
 struct scene {
     struct node n;
     struct guest *g;
@@ -42,7 +42,7 @@ static struct scene *scene_new(uint8_t type)
     return s;
 }
 
-/* The victim has not noticed, and works. */
+/* The victim is unaffected, and works. */
 static void unharmed(struct scene *s, uint64_t drops)
 {
     struct rc_wr wr = rc_wr(&s->a, QHCA_WR_SEND, 0, 8);
@@ -81,7 +81,7 @@ static void spoof(struct scene *s, struct rc_qp *to, uint8_t opcode,
                 roce_opcode(opcode)->flags & OPF_PAYLOAD ? sizeof(data) : 0);
 }
 
-/* D-086: requests, retries included, of one that is not the peer. */
+/* D-086: requests, retries included, from a QP that is not the peer. */
 static void test_neighbour_rc(void)
 {
     static const uint8_t opcodes[] = {
@@ -130,7 +130,7 @@ static void test_neighbour_xrc(void)
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
 }
 
-/* D-086: the network speaks for no QP of this port, by request or ACK. */
+/* D-086: the network cannot speak for a QP of this port, by request or ACK. */
 static void test_network(void)
 {
     struct scene *s = scene_new(QHCA_QPT_RC);

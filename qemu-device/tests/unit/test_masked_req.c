@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: masked atomics, whose opcodes are none of IBTA's, at the
+ * qhca engine tests: masked atomics, which have no IBTA opcodes, at the
  * requester.
  */
 #include "harness/fixture.h"
@@ -74,12 +74,12 @@ static void test_requester(void)
         CHECK(le64toh(result) == 0x0102030405060708);
         expect_request(false, SQ_PSN + 1);
         p = peer_packet(&qp, RC_READ_RESP_ONLY, SQ_PSN + 1);
-        peer_inject(&qp, &p, "12345678", 8);     /* no answer to that */
+        peer_inject(&qp, &p, "12345678", 8);     /* not an answer to it */
         rc_expect(&qp.scq, wr.wr_id + 1, QHCA_WC_BAD_RESP_ERR);
     }
 }
 
-/* A peer that has never heard of it may say so, or nothing. */
+/* A peer that does not know them may say so, or stay silent. */
 static void test_strangers(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -140,7 +140,7 @@ static const struct test tests[] = {
     { "B-015 E-012 C-009 D-067 requests and their completions",
       test_requester },
     { "B-015 a peer that does not know them", test_strangers },
-    { "B-015 B-032 B-054 WQEs that cannot be", test_bad_wqes },
+    { "B-015 B-032 B-054 invalid WQEs", test_bad_wqes },
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: masked atomics, whose opcodes are none of IBTA's, at the
+ * qhca engine tests: masked atomics, which have no IBTA opcodes, at the
  * responder.
  */
 #include "harness/debug.h"
@@ -63,7 +63,7 @@ static void expect_orig(uint32_t psn, uint64_t orig)
 static void test_values(void)
 {
     static const struct op ops[] = {
-        /* One field: carries go where they do in a plain FETCH_ADD. */
+        /* One field: carries as in a plain FETCH_ADD. */
         { FAA, 5, 3, 0, 0, 0, 8 },
         { FAA, ALL, 2, 0, 0, 0, 1 },
         { FAA, 0xff, 1, 0, 0, 0, 0x100 },
@@ -82,7 +82,7 @@ static void test_values(void)
         { FAA, 0x0f0f, 0x00ff, 0, 0, ALL, 0x0ff0 },
         { FAA, ALL, ALL, 0, 0, ALL, 0 },
         { FAA, 0xfff, 0x211, 0, 0, 0x918, 0x1e0 },
-        /* The other mask and the other operand are not looked at. */
+        /* The other mask and operand are ignored. */
         { FAA, 1, 2, ALL, ALL, 0, 3 },
         { CAS, 5, 9, 5, ALL, ALL, 9 },
         { CAS, 5, 9, 4, ALL, ALL, 5 },
@@ -113,7 +113,7 @@ static void test_values(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
-/* All bits, or no boundary: what the plain ones do. */
+/* All bits, or no boundary: same as the plain ones. */
 static void test_plain(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -141,7 +141,7 @@ static void test_plain(void)
     }
 }
 
-/* D-052: the saved result, and only to what was asked. */
+/* D-052: the saved result, and only for the same request. */
 static void test_duplicates(void)
 {
     static const struct op add = { FAA, .swap_add = 5, .compare_mask = TOPS };
@@ -235,7 +235,7 @@ static void test_region(void)
              AETH_NAK_ACCESS);
 }
 
-/* Only RC has them, and no other opcode from there (E-027). */
+/* Only RC has them, and no other opcode of that range (E-027). */
 static void test_service(void)
 {
     static const uint8_t types[] = {
@@ -264,7 +264,7 @@ static void test_service(void)
     }
 }
 
-/* ---- a CPU that is at the word as well ---- */
+/* ---- a CPU that changes the word as well ---- */
 
 static unsigned tries, busy;
 
@@ -323,7 +323,7 @@ static void test_bad_memory(void)
 }
 
 static const struct test tests[] = {
-    { "B-075 masks, fields and what becomes of the word", test_values },
+    { "B-075 masks, fields and the resulting word", test_values },
     { "B-075 B-072 all bits, one field: as without masks", test_plain },
     { "D-052 duplicates", test_duplicates },
     { "I-013 I-017 I-025 I-004 what is refused", test_refusals },

@@ -140,7 +140,7 @@ static void test_limits(void)
     CHECK_EQ(attach(gid, 0), QHCA_OK);
 }
 
-/* D-084: one copy each, and one that cannot take it is no matter to others. */
+/* D-084: one copy each; a member that cannot take it does not affect others. */
 static void test_receive(bool ipv6)
 {
     const uint8_t *gid = ipv6 ? group6 : group4;
@@ -281,8 +281,8 @@ static void test_send(void)
 }
 
 /*
- * A message costs as much as it has takers: one doorbell does not deliver a
- * queue full of them to a full group. Later it does, and none is lost.
+ * A message costs one unit per member: one doorbell does not deliver a queue
+ * full of them to a full group. The rest follows later, and none is lost.
  */
 static void test_fan_out(void)
 {

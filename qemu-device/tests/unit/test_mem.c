@@ -180,7 +180,7 @@ static void bad_entries(void)
     CHECK_EQ(try_import(g, &b.desc, 600 << 12), QHCA_ERR_DMA);
 }
 
-/* The sum over all objects is limited, before memory is taken. */
+/* The sum over all objects is limited before memory is allocated. */
 static void table_limit(void)
 {
     struct guest *g = guest_start();

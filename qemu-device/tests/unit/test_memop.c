@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fast registration and invalidation: REG_MR, LOCAL_INV, SEND_WITH_INV, and
- * where they stand among the work requests that have packets.
+ * their order among work requests that send packets.
  */
 #include "harness/debug.h"
 #include "harness/fixture.h"
@@ -73,7 +73,7 @@ static void life(void)
         CHECK(!usable(old, IOVA, 1, 0));
         inv(key, QHCA_WC_SUCCESS);
         CHECK(!usable(key, IOVA, 1, 0));                        /* B-071 */
-        inv(key, QHCA_WC_SUCCESS);                      /* Free it stays */
+        inv(key, QHCA_WC_SUCCESS);                      /* stays Free */
     }
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, f.key ^ 0x100), QHCA_ERR_OBJ);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, f.key), QHCA_OK);
@@ -81,7 +81,7 @@ static void life(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
-/* WRs behind a REG_MR may use the key at once (F-027), the peer as well. */
+/* WRs after a REG_MR may use the key at once (F-027), and so may the peer. */
 static void data(void)
 {
     struct fast f;
@@ -135,7 +135,7 @@ static const struct {
     { "no blocks", 0, 0, 4096, 12, RW, 0, 0, 0 },
     { "nothing", 3, 0, 0, 12, RW, 0, 0, 0 },
     { "more than the blocks", 3, 0, (3 << 12) + 1, 12, RW, 0, 0, 0 },
-    { "all there is", 3, 0, UINT64_MAX, 12, RW, 0, 0, 0 },
+    { "all of it", 3, 0, UINT64_MAX, 12, RW, 0, 0, 0 },
     { "more than the blocks, by the offset", 3, 1, 3 << 12, 12, RW, 0, 0, 0 },
     { "an offset of a block", 3, 4096, 1, 12, RW, 0, 0, 0 },
     { "small blocks", 3, 0, 4096, 11, RW, 0, 0, 0 },
@@ -250,7 +250,7 @@ static void limits(void)
 
 /*
  * A process can write any WQE into its ring: one with DMA addresses must not
- * work, even if there were a region for it.
+ * work, even if it had a region for it.
  */
 static void not_for_processes(void)
 {
@@ -332,14 +332,17 @@ static void wire(void)
     peer_inject(&qp, &p, zeros, 4);
     CHECK(!usable(f.key, IOVA, 1, 0));
     rc_expect(&qp.rcq, 1, QHCA_WC_SUCCESS);
-    /* A double of it does not harm the key's next life. */
+    /* A duplicate of it does not affect the key's next use. */
     reg(&f, f.key, QHCA_WC_SUCCESS);
     peer_inject(&qp, &p, zeros, 4);
     CHECK(usable(f.key, IOVA, 1, 0));
     rc_expect_none(&qp.rcq);
 }
 
-/* F-056, I-033; a region that is not for the peer is not the peer's to kill. */
+/*
+ * F-056, I-033; a region without remote rights cannot be invalidated by the
+ * peer.
+ */
 static void refused_send_inv(void)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -369,7 +372,7 @@ static const struct test tests[] = {
     { "F-025..F-028 B-010 B-011 B-071 register, use, invalidate", life },
     { "F-027 B-011 data through a fast region", data },
     { "F-026 I-035 REG_MR with bad parameters", refused_regs },
-    { "F-026 F-028 F-029 I-035 not that object", wrong_objects },
+    { "F-026 F-028 F-029 I-035 the wrong object", wrong_objects },
     { "F-025 F-030 limits of fast regions", limits },
     { "B-011 J-020 REG_MR is not for processes", not_for_processes },
     { "B-003 B-070 F-027 SEND_WITH_INV", send_inv },

@@ -109,7 +109,7 @@ static void extreme_iova(void)
     CHECK(!allowed(g, pd, key, QHCA_MAX_MR_SIZE, 1, 0));
 }
 
-/* A region of nothing can be made, and its key allows nothing. */
+/* An empty region can be registered, and its key allows nothing. */
 static void empty(void)
 {
     struct guest *g = guest_start();
@@ -129,7 +129,7 @@ static void empty(void)
     CHECK_EQ(g->e->table_blocks, 0);
 }
 
-/* The address of the first byte says nothing about where in a block it is. */
+/* The address of the first byte is independent of its offset in the block. */
 static void offsets(void)
 {
     static const uint64_t iovas[] = { 0, 5, 0xfff, 0x12345678, 1ull << 63 };
@@ -171,7 +171,7 @@ static void rights(void)
         QHCA_ACCESS_REMOTE_READ, QHCA_ACCESS_REMOTE_ATOMIC,
         QHCA_ACCESS_FLUSH_GLOBAL,
     };
-    /* Not FLUSH_PERSISTENT: no memory is promised to be that. */
+    /* Not FLUSH_PERSISTENT: no memory has that right. */
     const unsigned rights = 0x011f | QHCA_ACCESS_ZERO_BASED;
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g);
@@ -293,7 +293,7 @@ static void atomics(void)
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 2);
 }
 
-/* F-007: a region that takes an old one's place has another key and variant. */
+/* F-007: a region that reuses a slot has another key and variant. */
 static void variants(void)
 {
     struct guest *g = guest_start();
@@ -428,7 +428,7 @@ static const struct test tests[] = {
     { "F-004 byte-exact ranges", ranges },
     { "F-004 J-001 ends of the address space, and all of it", extreme_iova },
     { "F-014 empty regions", empty },
-    { "F-010, F-011 addresses of one's own", offsets },
+    { "F-010, F-011 chosen addresses", offsets },
     { "F-002, F-003 rights", rights },
     { "bad registrations are refused", bad_registrations },
     { "F-016 DMA regions and the reserved key", dma_regions },

@@ -94,7 +94,7 @@ static void type1(void)
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
 }
 
-/* F-039: only what writes needs a region that may be written. */
+/* F-039: only rights to write need a region that can be written. */
 static void to_read(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
@@ -128,7 +128,7 @@ static void type2(void)
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);                  /* F-037 */
         CHECK(usable(&qp, key, at(0), 100, RD));        /* as it was */
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_MW, key), QHCA_OK);
-        /* None of the many before keeps it. */
+        /* None of the earlier ones keeps it. */
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
     }
 }
@@ -143,7 +143,7 @@ enum bad_bind {
     BAD_BINDS
 };
 
-/* A fast region that had all it takes, and is Free again. */
+/* A fast region that had all rights, and is Free again. */
 static uint32_t was_bindable(void)
 {
     struct fast f = fast_create(&node, 4, 3);
@@ -229,7 +229,7 @@ static void spoil(struct rc_wr *wr, unsigned type, enum bad_bind how,
     node.pdn = pd;
 }
 
-/* A window of type 1 is bound before, and stays so; one of type 2 is not. */
+/* A window of type 1 is bound before and stays bound; one of type 2 is not. */
 static void refused_binds(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(types) * BAD_BINDS; i++) {
@@ -286,8 +286,8 @@ static void invalidation(void)
 }
 
 /*
- * IBTA table 78: what is Free is for the QPs of its PD alone, whichever they
- * are. It may be one that was bound before, or never.
+ * IBTA table 78: a Free window is for any QP of its PD, and no others. It may
+ * have been bound before, or never.
  */
 static void foreign_invalidation(void)
 {
@@ -310,14 +310,14 @@ static void foreign_invalidation(void)
         }
         invalidate(&foreign, key, QHCA_WC_MW_BIND_ERR);
         CHECK_EQ(rc_state(&foreign), QHCA_QPS_ERR);
-        /* It is what it was: its own PD may invalidate and bind it. */
+        /* It has not changed: its own PD may invalidate and bind it. */
         invalidate(&other, key, QHCA_WC_SUCCESS);
         bind_window(&other, key, 0, 100, RD, QHCA_WC_SUCCESS);
         CHECK(usable(&other, key, at(0), 100, RD));
     }
 }
 
-/* What a bound window holds, and what it lets go. */
+/* Which objects a bound window keeps alive, and which not. */
 static void holding(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
@@ -370,7 +370,7 @@ static const struct test tests[] = {
     { "F-036..F-039 I-034 refused", refused_binds },
     { "F-049 F-050 LOCAL_INV", invalidation },
     { "F-006 F-050 LOCAL_INV by a QP of another PD", foreign_invalidation },
-    { "F-009 F-052 F-054 A-021 what it keeps from going", holding },
+    { "F-009 F-052 F-054 A-021 objects it keeps alive", holding },
     { "J-021 reset", reset },
 };
 

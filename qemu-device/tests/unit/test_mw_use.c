@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Memory windows: who may use them for what.
- */
+/* Memory windows: which QPs may use them for what. */
 #include "harness/windows.h"
 
 static void over_the_wire(void)
@@ -10,7 +8,7 @@ static void over_the_wire(void)
         uint32_t key, plain;
 
         start_two_pairs(types[i]);
-        /* The rights of the region do not matter, those of the window do. */
+        /* The window's rights count, not the region's. */
         plain = region(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_MW_BIND, 0);
         key = mw_create(g, node.pdn, types[i]) ^ 1;
         struct rc_wr wr = wr_bind(&qp, key, 4096, 4096, RD | WR | ATOMIC);
@@ -29,7 +27,7 @@ static void over_the_wire(void)
     }
 }
 
-/* Only 2A asks for no PD; nothing but the QP it was bound on uses it. */
+/* Only 2A ignores the PD; only the QP it was bound on can use it. */
 static void domains(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {

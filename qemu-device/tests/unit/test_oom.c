@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A host without memory, and limits used to the full: refusals that leave
- * everything as it was.
+ * A host out of memory, and limits used to the full: refusals that change
+ * nothing.
  */
 #include "harness/debug.h"
 #include "harness/oom.h"
@@ -218,7 +218,7 @@ static void no_memory_for_objects(void)
     }
 }
 
-/* Frames that find no memory are lost like others; the transport repeats. */
+/* Frames without memory are lost like others; the transport retransmits. */
 static void no_memory_for_frames(void)
 {
     struct node n = node_new(NULL, 1);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests without packets among those that have some: when they are
- * executed, when they complete, and that nothing of it is done twice
- * (IBTA 10.8.3).
+ * Work requests without packets among others: when they are executed, when they
+ * complete, and that none is executed twice (IBTA 10.8.3).
  */
 #include "harness/debug.h"
 #include "harness/keys.h"
@@ -46,7 +45,7 @@ static void put_inv(uint32_t key)
     rc_put(&qp, &wr);
 }
 
-/* REG_MR waits for nobody, but completes in its turn (B-064). */
+/* REG_MR does not wait, but completes in order (B-064). */
 static void reg_among_sends(void)
 {
     start();
@@ -72,7 +71,7 @@ static void reg_among_sends(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
 }
 
-/* LOCAL_INV: when all before it is over; nothing behind it before (B-052). */
+/* LOCAL_INV waits for all before it, and all after it wait for it (B-052). */
 static void inv_waits(void)
 {
     struct rc_wr wr;
@@ -117,7 +116,7 @@ static void fence(void)
     done(1, QHCA_WC_SUCCESS);
 }
 
-/* Lists the device has read: a WR that is repeated by mistake reads again. */
+/* Lists read by the device: a WR repeated by mistake reads its list again. */
 static unsigned lists_read;
 
 static void on_dma(struct guest *guest, uint64_t addr, size_t len, bool write)
@@ -149,7 +148,7 @@ static void retries(void)
     done(0, QHCA_WC_SUCCESS);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
-    peer_nak(&qp, AETH_NAK_SEQ, PSN + 2);       /* right behind it */
+    peer_nak(&qp, AETH_NAK_SEQ, PSN + 2);       /* right after it */
     done(1, QHCA_WC_SUCCESS);
     done(2, QHCA_WC_SUCCESS);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
@@ -159,7 +158,10 @@ static void retries(void)
     CHECK(usable(f.key) && g->deadline == UINT64_MAX);
 }
 
-/* While the cursor stands before it again, an answer comes for all of it. */
+/*
+ * While the cursor is before it again, an answer arrives that covers
+ * everything.
+ */
 static void late_ack(void)
 {
     struct roce_packet p;
@@ -167,7 +169,7 @@ static void late_ack(void)
     start();
     put(QHCA_WR_SEND, 10);
     put_reg(f.key, 0);
-    put_reg(next_key(f.key), 0);        /* fails, when it is its turn */
+    put_reg(next_key(f.key), 0);        /* fails when its turn comes */
     go();
     CHECK_EQ(peer_drain(&qp), 1);
     p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
@@ -203,7 +205,7 @@ static void late_ack_and_on(void)
     done(2, QHCA_WC_SUCCESS);
 }
 
-/* In SQD what was executed stays so, what was not goes back (A-084..A-089). */
+/* In SQD executed WRs stay executed, others go back (A-084..A-089). */
 static void drain(void)
 {
     struct qhca_qp_attr a = {
@@ -239,7 +241,7 @@ static void drain(void)
     done(3, QHCA_WC_SUCCESS);
 }
 
-/* SQD behind one that was executed last, then with nothing but such WRs. */
+/* SQD after one that was executed last, then with only such WRs. */
 static void drain_last(void)
 {
     start();
@@ -281,7 +283,7 @@ static void flush(void)
     CHECK(usable(f.key));
 }
 
-/* More of them than a QP starts at a time, behind a WR that takes its time. */
+/* More of them than a QP starts at a time, behind a slow WR. */
 static void many(void)
 {
     start();
@@ -352,7 +354,7 @@ static void unreliable(void)
     CHECK(usable(f.key));
 }
 
-/* UD has no use for keys of its own. */
+/* UD does not take them. */
 static void datagrams(void)
 {
     static const uint8_t ops[] = {
@@ -393,11 +395,11 @@ static const struct test tests[] = {
     { "B-064 F-027 REG_MR among SENDs", reg_among_sends },
     { "B-052 LOCAL_INV waits, and is waited for", inv_waits },
     { "B-051 FENCE", fence },
-    { "D-048 a retry does not repeat what has no packets", retries },
+    { "D-048 a retry does not repeat WRs without packets", retries },
     { "a late ACK, the cursor before it", late_ack },
-    { "a late ACK, and on with what is behind it", late_ack_and_on },
+    { "a late ACK, then on to what follows", late_ack_and_on },
     { "A-084..A-089 SQD", drain },
-    { "A-084 A-087 SQD, the last and nothing else", drain_last },
+    { "A-084 A-087 SQD, as the last and as the only ones", drain_last },
     { "A-097 A-099 flushed", flush },
     { "more than a QP starts at a time", many },
     { "B-043 B-044 unsignaled", unsignaled },

@@ -100,7 +100,7 @@ static void test_packets(void)
                   wr.inline_data, 8));
 }
 
-/* WQEs that cannot be right (I-032, I-051). */
+/* Invalid WQEs (I-032, I-051). */
 static void test_bad_wqes(void)
 {
     static const struct {
@@ -147,7 +147,7 @@ static void test_bad_wqes(void)
     }
 }
 
-/* B-012, B-013: of RC only; D-067: not without a resource; I-001: data. */
+/* B-012, B-013: RC only; D-067: not without a resource; I-001: data. */
 static void test_not_here(void)
 {
     static const uint8_t ops[] = { QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE };
@@ -258,7 +258,7 @@ static void test_lost(void)
     }
 }
 
-/* B-051, D-067: what waits for them, and what they wait for. */
+/* B-051, D-067: WRs that wait for them, and that they wait for. */
 static void test_waiting(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -318,7 +318,7 @@ static void test_pair(void)
     CHECK_EQ(g->stores, 1);
 }
 
-/* Windows: rights of their own, but none that the memory has not. */
+/* Windows: rights of their own, but none that the memory lacks. */
 static void test_windows(void)
 {
     uint32_t with, without, key;
@@ -363,7 +363,7 @@ static void test_windows(void)
     }
 }
 
-/* QPs may ask for persistence, of memory that then cannot give it. */
+/* QPs may have the right to persistence, but no memory does. */
 static void test_rights(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -382,8 +382,8 @@ static void test_rights(void)
 
 static const struct test tests[] = {
     { "B-012 B-013 B-045 packets and completions", test_packets },
-    { "B-032 I-032 I-051 WQEs that cannot be right", test_bad_wqes },
-    { "B-012 B-013 B-020 D-067 I-001 not here", test_not_here },
+    { "B-032 I-032 I-051 invalid WQEs", test_bad_wqes },
+    { "B-012 B-013 B-020 D-067 I-001 where they are refused", test_not_here },
     { "I-030 I-031 answers that do not fit", test_bad_answers },
     { "D-021 I-037 I-038 NAKs", test_naks },
     { "D-014 D-048 lost answers", test_lost },

@@ -81,11 +81,11 @@ static void test_flush(void)
     inject(&p);
     expect_done(PSN + 1, 2);
     p = flush(PSN + 2, 0, UINT32_MAX, QHCA_FLUSH_MR);
-    p.va = UINT64_MAX;                  /* address and length say nothing */
+    p.va = UINT64_MAX;                  /* address and length are ignored */
     inject(&p);
     expect_done(PSN + 2, 3);
     p = flush(PSN + 3, 0, 0, QHCA_FLUSH_RANGE);
-    p.va = 5;                           /* a range of nothing is nowhere */
+    p.va = 5;                           /* an empty range has no address */
     inject(&p);
     expect_done(PSN + 3, 4);
     CHECK_EQ(rc_query(&qp).epsn, htole32(PSN + 4));
@@ -140,7 +140,7 @@ static void test_lengths(void)
     expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
 }
 
-/* What a FLUSH can be, by the 6 bits that say it. */
+/* Kinds of FLUSH, by the 6 bits that encode them. */
 static void test_kinds(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -157,7 +157,7 @@ static void test_kinds(void)
         inject(&p);
         if (!known) {
             expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
-        } else if (type & PERSISTENT) {         /* no key gives that: I-037 */
+        } else if (type & PERSISTENT) {         /* not of any key: I-037 */
             expect_refusal(AETH_NAK_ACCESS, PSN, QHCA_EVENT_QP_ACCESS_ERR);
         } else {
             expect_done(PSN, 1);
@@ -167,7 +167,7 @@ static void test_kinds(void)
 
 enum { KEY, RANGE, RIGHT, PD, QP_RIGHT, ALIGN };
 
-/* Makes of @p what @what says; returns the NAK that has to come. */
+/* Changes @p as @what says; returns the expected NAK. */
 static uint8_t spoil(struct roce_packet *p, unsigned what)
 {
     uint32_t pd = what == PD ? pd_create(g) : node.pdn;
@@ -207,7 +207,7 @@ static void test_refused(void)
                        flush(PSN, 0, i % 4 == 2 ? 0 : 8, i % 4 == 1);
         nak = spoil(&p, what);
         if (what == RANGE && i % 4 == 2) {
-            nak = 0;                    /* nothing is out of no range */
+            nak = 0;                    /* no bytes are out of range */
         }
         inject(&p);
         if (nak) {
@@ -221,7 +221,7 @@ static void test_refused(void)
     }
 }
 
-/* Both rights have to be there for a FLUSH of both kinds. */
+/* A FLUSH of both kinds needs both rights. */
 static void test_both(void)
 {
     static const uint16_t has[] = {
@@ -297,7 +297,7 @@ static void test_resources(void)
     CHECK_EQ(g->stores, 1);
 }
 
-/* D-052, D-055: the answer again, without doing it again. */
+/* D-052, D-055: the answer is repeated, the request not executed again. */
 static void test_duplicates(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -319,7 +319,7 @@ static void test_duplicates(void)
     CHECK(memory(0)[0] == 0x77);
     CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 2);
 
-    p = f;                              /* other requests than they were */
+    p = f;                              /* not the original requests */
     p.psn = PSN + 1;
     inject(&p);
     p = s;
@@ -345,12 +345,12 @@ static void test_duplicates(void)
     expect_done(PSN + 1, 3);
 
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
-    inject(&s);                         /* it is done; no key is needed */
+    inject(&s);                         /* already done; no key is needed */
     expect_done(PSN + 1, 3);
     CHECK_EQ(g->stores, 1);
 }
 
-/* B-073, B-074: after the WRITE before them, whatever comes between. */
+/* B-073, B-074: after the WRITE before them, whatever arrives in between. */
 static void test_order(void)
 {
     struct rc_opts o = RC_OPTS;

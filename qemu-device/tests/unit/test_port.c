@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The port: settings, GID table, and who gets a received frame.
- */
+/* The port: settings, GID table, and steering of received frames. */
 #include "harness/debug.h"
 #include "harness/frames.h"
 #include "harness/harness.h"
@@ -215,7 +213,7 @@ static void too_long(void)
     CHECK_EQ(taker_of(&s, f, 14), ETH);
 }
 
-/* What makes a frame RoCE, each turned off in its turn. */
+/* What makes a frame RoCE, each condition broken in turn. */
 static void roce_or_not(void)
 {
     struct setup s = start(QHCA_PORT_PROMISC);
@@ -242,7 +240,7 @@ static void roce_or_not(void)
     TRY(f.len = 42, ROCE);
     TRY(f.data[12] = 0x88, ETH);
     TRY(frame_add_vlan(&f, 7), ETH);            /* the GID has no VLAN */
-    TRY(frame_add_vlan(&f, 0x6000), ROCE);      /* a priority tag is none */
+    TRY(frame_add_vlan(&f, 0x6000), ROCE);      /* a priority tag is no VLAN */
 #undef TRY
     gid_set_ipv4(s.g, 3, 77, other_mac);        /* an upper device's GID */
     f = udp_frame(other_mac, 2, 77, 4791, 60);

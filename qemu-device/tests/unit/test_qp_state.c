@@ -322,7 +322,7 @@ static void test_create_errors(void)
     CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DESTROY_CQ, cq.cqn), QHCA_OK);
 }
 
-/* All QPs the device says it has, and one more. */
+/* As many QPs as promised, and one more. */
 static void test_max_qp(void)
 {
     struct node n = node_new(NULL, 1);
@@ -375,7 +375,9 @@ static void test_doorbells(void)
     }
 }
 
-/* a QP that nobody has set up flushes, and can be set up afterwards. */
+/*
+ * A-030: a QP still in RESET can go to ERR, flushes, and can be set up again.
+ */
 static void test_reset_to_err(void)
 {
     struct node n = node_new(NULL, 1);
@@ -410,7 +412,7 @@ static const struct test tests[] = {
       test_query },
     { "A-010 A-011 A-012 A-020 creation, errors, destruction",
       test_create_errors },
-    { "A-012 A-022 J-001 as many QPs as there may be", test_max_qp },
+    { "A-012 A-022 J-001 as many QPs as promised", test_max_qp },
     { "A-001..A-007 J-020 doorbells by state", test_doorbells },
     { "A-030 RESET to ERR", test_reset_to_err },
 };

@@ -19,7 +19,7 @@ struct pair {
 
 static struct pair pair;
 
-/* @loop: both on one engine; the memory is then shared out. */
+/* @loop: both on one engine, which share its memory. */
 static struct pair *pair_new(bool loop, const struct rc_opts *o, bool ipv6,
                              uint16_t vlan)
 {
@@ -141,7 +141,7 @@ static void transfer(struct pair *p, uint8_t opcode, uint32_t len,
     check_recv(p, opcode, seed, len, wr.imm);
     CHECK(guest_is_filled(gb, b, len, seed));
     CHECK(guest_is_filled(ga, a, len, seed));
-    /* The bytes around are as they were. */
+    /* The bytes around it are unchanged. */
     CHECK(guest_is_filled(gb, b - 1, 1, seed * 2 + 1));
     CHECK(guest_is_filled(ga, a - 1, 1, seed * 2));
 }
@@ -363,7 +363,7 @@ static void test_large(void)
     CHECK_EQ(counter(p->na.g, QHCA_CNT_RETRANSMIT), 0);
 }
 
-/* B-029: nobody looks at the address and key of nothing. */
+/* B-029: without data, address and key are ignored. */
 static void test_zero_rkey(void)
 {
     struct rc_opts o = RC_OPTS;

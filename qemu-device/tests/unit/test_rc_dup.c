@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: duplicate requests at the RC responder, conformance D-050
- * to D-055, and the line of answers.
+ * to D-055, and the queue of answers.
  */
 #include "harness/debug.h"
 #include "harness/scripted.h"
@@ -92,10 +92,10 @@ static void test_read(void)
     peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 3);
 
     inject_read(PSN, 0, 4001);          /* more than it was */
-    inject_read(PSN, 8, 100);           /* not from a packet on */
+    inject_read(PSN, 8, 100);           /* not at a packet boundary */
     inject_read(PSN + 1, 0, 100);
     inject_read(PSN + 3, 3 * MTU, MTU);
-    inject_read(PSN - 1, 0, 100);       /* never was one */
+    inject_read(PSN - 1, 0, 100);       /* never was a request */
     p = request(RC_READ_REQUEST, PSN, 0, 4000);
     p.rkey ^= 1;
     peer_inject(&qp, &p, NULL, 0);
@@ -104,9 +104,9 @@ static void test_read(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
-    inject_read(PSN, 0, 4000);          /* the key is looked at again */
+    inject_read(PSN, 0, 4000);          /* the key is checked again */
     CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN).syndrome, AETH_NAK_ACCESS);
-    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);      /* perhaps of long ago */
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);      /* perhaps an old one */
 }
 
 static void test_atomic(void)
@@ -161,8 +161,8 @@ static struct qhca_qp *engine_qp(void)
 }
 
 /*
- * The latest of two READs that cover a PSN, as those of 2^31 bytes do that are
- * a lap apart (D-003): the test makes the older one that long.
+ * The latest of two READs that cover a PSN, which happens when READs of 2^31
+ * bytes are a lap apart (D-003): the test makes the older one that long.
  */
 static void test_lap(void)
 {
@@ -180,8 +180,8 @@ static void test_lap(void)
 }
 
 /*
- * A peer that repeats itself without end while no answer can leave: the line
- * has an end, the fatal NAK still finds its place, and order is kept (D-013).
+ * A peer that retransmits without end while no answer can leave: the queue is
+ * bounded, the fatal NAK still fits, and order is kept (D-013).
  */
 static void test_crowd(void)
 {
@@ -225,7 +225,7 @@ static void test_nak_stays(void)
     CHECK_EQ(peer_drain(&qp), 1);
     g->net_blocked = true;
     for (unsigned i = 0; i < 128; i++) {
-        inject(RC_SEND_ONLY, PSN, 8);           /* fills what can wait */
+        inject(RC_SEND_ONLY, PSN, 8);           /* fills the queue of answers */
     }
     inject(RC_SEND_ONLY, PSN + 2, 8);
     inject(RC_SEND_ONLY, PSN, 8);
@@ -238,7 +238,7 @@ static void test_nak_stays(void)
     CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN + 1).syndrome, AETH_NAK_SEQ);
 }
 
-/* Indices that ran round the 32 bits (a QP's life is long). */
+/* Indices that wrapped at 32 bits, in a QP's long life. */
 static void test_index_wrap(void)
 {
     start(3);
@@ -286,7 +286,10 @@ static bool is(uint64_t off, int value)
     return true;
 }
 
-/* What comes late or again finds nothing to write to, nor anything to send. */
+/*
+ * Late packets and duplicates write nothing, and nothing is sent from a freed
+ * buffer.
+ */
 static void test_buffers(void)
 {
     struct roce_packet resp;
@@ -344,7 +347,7 @@ static const struct test tests[] = {
     { "D-052 D-055 atomics are answered from memory", test_atomic },
     { "D-054 duplicates in the middle of a message", test_in_message },
     { "D-003 D-051 of two READs the latest", test_lap },
-    { "D-013 D-026 a crowd of duplicates", test_crowd },
+    { "D-013 D-026 a flood of duplicates", test_crowd },
     { "D-020 a waiting NAK stays", test_nak_stays },
     { "D-013 free-running indices", test_index_wrap },
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what goes wrong around RC queue pairs: completion queues
- * that overrun, local keys, lengths, rings that are gone, packets of strangers.
+ * qhca engine tests: failures around RC queue pairs: completion queues that
+ * overrun, local keys, lengths, rings that are gone, packets of strangers.
  */
 #include "harness/debug.h"
 #include "harness/scripted.h"
@@ -25,8 +25,8 @@ static void expect_no_new_qp(void)
 }
 
 /*
- * One CQ fails, and all that complete there have something to say: more than
- * the asynchronous EQ holds. Nobody may stop the device like that.
+ * One CQ fails, and all its QPs raise an event: more than the asynchronous EQ
+ * holds. That must not stop the device.
  */
 static void test_overrun_of_many(void)
 {
@@ -142,7 +142,9 @@ static void test_local_errors(void)
     }
 }
 
-/* I-001, F-008: the region goes when half of the message has left. */
+/*
+ * I-001, F-008: the region is deregistered when half of the message has left.
+ */
 static void test_dereg_midway(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -204,7 +206,7 @@ static void test_lengths(void)
     rc_expect(&qp.scq, 0, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
 
-    start_alone(&o);            /* behind a packet that is out */
+    start_alone(&o);            /* after an outstanding packet */
     g->bad_from = gbuf_addr(&qp.sq, 1u << qp.sq_stride);
     g->bad_to = g->bad_from + 4096;
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
@@ -220,9 +222,9 @@ static void test_lengths(void)
     rc_expect_none(&qp.scq);
 }
 
-/* ---- whom it listens to ---- */
+/* ---- packets of others ---- */
 
-/* That @p is for: one of the port's, but not that of the QP's AV. */
+/* Sends @p to another GID of the port than that of the QP's AV. */
 static void add_gid(unsigned index, const struct roce_packet *p)
 {
     struct qhca_cmd cmd = {
@@ -303,7 +305,7 @@ static void test_gid_gone(void)
     done(0, QHCA_WC_RETRY_EXC_ERR);
 }
 
-/* Others' frames in the loopback FIFO put a timeout off only once. */
+/* Others' frames in the loopback FIFO delay a timeout only once. */
 static void test_grace(void)
 {
     struct rc_opts o = RC_OPTS;

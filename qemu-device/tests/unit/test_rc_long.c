@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: messages that take half of all PSNs: 2^31 bytes in packets
- * of 256. Nobody has the time for 2^23 packets, so most of the answers are made
- * believe: the test moves the requester's PSNs as they would have.
+ * of 256. 2^23 packets would take too long, so most answers are skipped: the
+ * test moves the requester's PSNs as they would have.
  */
 #include "harness/debug.h"
 #include "harness/fixture.h"
@@ -60,13 +60,13 @@ static void post_short(uint8_t opcode)
     guest_settle(g);
 }
 
-/* All packets before the one with number @n of the message are done with. */
+/* All packets of the message before number @n are done. */
 static void answered(uint32_t n)
 {
     qhca_qp_get(g->e, qp.qpn)->req.una_psn = psn_add(PSN, n);
 }
 
-/* All before the one with number @n has been sent and answered. */
+/* All before number @n has been sent and answered. */
 static void jump(uint32_t n)
 {
     struct qhca_requester *r = &qhca_qp_get(g->e, qp.qpn)->req;
@@ -107,7 +107,10 @@ static bool quiet(void)
     return !eq_next(&node.async, &e);
 }
 
-/* One request at a time is out, for all the responder may know (D-067). */
+/*
+ * Only one request at a time is outstanding, as far as the responder can tell
+ * (D-067).
+ */
 static void test_read(void)
 {
     start();
@@ -136,7 +139,7 @@ static void test_read(void)
     peer_expect_none(&qp);
 }
 
-/* All sent, and none of it acknowledged: it is as much begun as any other. */
+/* All sent and none acknowledged: it has begun like any other. */
 static void test_write(void)
 {
     start();
@@ -183,7 +186,7 @@ static void start_receive(uint8_t type, unsigned left)
     qhca_qp_get(g->e, qp.qpn)->rsp.offset = LEN - left;
 }
 
-/* 1024 bytes more, and that is all. */
+/* The last 1024 bytes. */
 static void inject_last(void)
 {
     uint8_t last = qp.o.type == QHCA_QPT_UC ? SVC_UC | RC_SEND_LAST :
@@ -198,7 +201,7 @@ static uint8_t byte_at(uint64_t off)
     return *(uint8_t *)guest_ptr(g, node.mr.addr + off, 1);
 }
 
-/* Whatever room the receive WR has, a message has no more than that (B-026). */
+/* However large the receive WR, a message has no more than that (B-026). */
 static void test_send(void)
 {
     start_receive(QHCA_QPT_RC, 1024);

@@ -65,8 +65,8 @@ static void test_remote_errors(void)
 }
 
 /*
- * D-060: of two reasons to refuse a packet, the one that is looked for first.
- * No receive WR has been posted.
+ * D-060: of two reasons to refuse a packet, the one that is checked first. No
+ * receive WR has been posted.
  */
 static void test_order(void)
 {
@@ -93,7 +93,7 @@ static void test_order(void)
         { RC_WRITE_ONLY, 0, BAD_KEY, 8, 9, AETH_NAK_INV_REQ },
         { RC_READ_REQUEST, 0, BAD_KEY, 4, 8, AETH_NAK_INV_REQ },
         { RC_READ_REQUEST, 0, BAD_KEY, 0, 0x80000001u, AETH_NAK_INV_REQ },
-        /* The longest there is (B-026), but not of this region. */
+        /* The longest allowed (B-026), but longer than this region. */
         { RC_READ_REQUEST, 0, 0, 0, 0x80000000u, AETH_NAK_ACCESS },
         { RC_WRITE_FIRST, 0, 0, MTU, 0x80000000u, AETH_NAK_ACCESS },
     };
@@ -114,7 +114,7 @@ static void test_order(void)
     }
 }
 
-/* D-065: nothing is written if not all may be; I-029: bytes and RETH. */
+/* D-065: all or nothing is written; I-029: bytes and RETH. */
 static void test_write_lengths(void)
 {
     static const struct {
@@ -163,7 +163,7 @@ static void test_write_lengths(void)
     }
 }
 
-/* What a receive WR can be like (I-012, I-014, I-015, I-016, D-066, B-069). */
+/* Receive WRs, good and bad (I-012, I-014, I-015, I-016, D-066, B-069). */
 static void test_receive_errors(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -268,7 +268,7 @@ static void test_resources(void)
     expect_refusal(AETH_NAK_INV_REQ, PSN + 2, QHCA_EVENT_QP_ACCESS_ERR);
 }
 
-/* I-036, D-069: the region goes while it is being read. */
+/* I-036, D-069: the region is deregistered while it is being read. */
 static void test_dereg_mid_read(void)
 {
     struct rc_opts o = RC_OPTS;

@@ -60,7 +60,7 @@ static void test_acks_before(void)
     done(4, 0);
 }
 
-/* D-010, B-045: who asks for an ACK, and SE. */
+/* D-010, B-045: which packets ask for an ACK, and SE. */
 static void test_flags(void)
 {
     static const struct {
@@ -107,7 +107,10 @@ static void test_flags(void)
     }
 }
 
-/* Whatever credits it gives, an ACK is one; none stops the queue (D-017). */
+/*
+ * An ACK is an ACK whatever its credits; no credit count stops the queue
+ * (D-017).
+ */
 static void test_credits(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -185,7 +188,7 @@ static void test_bad_answers(void)
     }
 }
 
-/* The AETH of an answer that brings data says ACK, or it is no answer. */
+/* An answer with data is only one if its AETH says ACK. */
 static void test_bad_syndromes(void)
 {
     static const uint8_t syndromes[] = {
@@ -224,7 +227,10 @@ static void test_rd_atomic(void)
     answer_read(RC_READ_RESP_ONLY, PSN, 4);
     peer_expect(&qp, RC_READ_REQUEST, PSN + 2);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 3);    /* unfenced: overtakes */
-    /* All is lost: they go out again in the same order, within the limit. */
+    /*
+     * Everything is lost: they are sent again in the same order, within the
+     * limit.
+     */
     guest_advance(g, T(10));
     peer_expect(&qp, RC_FETCH_ADD, PSN + 1);
     peer_expect(&qp, RC_READ_REQUEST, PSN + 2);
@@ -236,7 +242,7 @@ static void test_rd_atomic(void)
         done(i, 0);
     }
 
-    o.rd_atomic = 1;            /* the rest of one is one as well */
+    o.rd_atomic = 1;            /* the rest of one counts, too */
     start_alone(&o);
     post(QHCA_WR_RDMA_READ, 3000);
     post(QHCA_WR_RDMA_READ, 4);
@@ -272,13 +278,13 @@ static void test_fence(void)
     peer_expect(&qp, RC_READ_REQUEST, PSN);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
     peer_expect_none(&qp);                                      /* B-051 */
-    guest_advance(g, T(10));            /* nor when all is sent again */
+    guest_advance(g, T(10));            /* nor in a retransmission */
     CHECK_EQ(peer_drain(&qp), 2);
     answer_read(RC_READ_RESP_ONLY, PSN, 4);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
 }
 
-/* A WR that cannot work waits for those before it, whatever they are. */
+/* A bad WR waits for all earlier ones, whatever they are. */
 static void test_bad_behind(void)
 {
     static const uint8_t before[] = {
@@ -312,7 +318,7 @@ static void test_bad_behind(void)
     }
 }
 
-/* The window closes after 64 packets, opens by what is acknowledged. */
+/* The window closes after 64 packets, and opens as they are acknowledged. */
 static void test_window(void)
 {
     struct rc_opts o = RC_OPTS;

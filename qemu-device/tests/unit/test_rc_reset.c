@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: RESET forgets everything, conformance A-104. Each row has
- * a QP remember one thing, takes it through RESET, and looks for that thing.
+ * qhca engine tests: RESET forgets everything, conformance A-104. Each row puts
+ * one thing into a QP's state, takes it through RESET, and checks that it is
+ * gone.
  */
 #include "harness/fixture.h"
 
@@ -214,7 +215,7 @@ static void not_draining(void)
     send_and_read();
 }
 
-/* UC: back in RTS before all that was posted in SQE has been flushed. */
+/* UC: back in RTS before everything posted in SQE has been flushed. */
 static void flushing(void)
 {
     put(0x66);
@@ -257,7 +258,7 @@ static void test_forgets(void)
         struct qhca_cqe c;
 
         start(rows[i].type);
-        /* A request of the other life is behind the ePSN of this one. */
+        /* A request from before the RESET is behind the new ePSN. */
         qp.o.rq_psn = rows[i].before == an_atomic ? PSN - 1 : PSN;
         rc_bring_up(&qp, QHCA_QPS_RTS);
         rows[i].before();

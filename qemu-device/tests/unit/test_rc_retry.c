@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the RC requester against a scripted peer: when it sends
- * what again, to the nanosecond.
+ * qhca engine tests: the RC requester against a scripted peer: when it
+ * retransmits what, to the nanosecond.
  */
 #include "harness/scripted.h"
 
@@ -148,8 +148,8 @@ static void test_rnr_retry(void)
 }
 
 /*
- * Each counter has one retry: one does not pay for the other (D-033), and what
- * the peer accepts, be it half a message, reloads both (D-034).
+ * Each counter has one retry: neither uses up the other (D-033), and anything
+ * the peer accepts, even half a message, reloads both (D-034).
  */
 static void test_reload(void)
 {
@@ -163,8 +163,8 @@ static void test_reload(void)
     CHECK_EQ(peer_drain(&qp), 5);
     for (unsigned i = 0; i < 3; i += 2) {
         peer_nak(&qp, AETH_RNR_NAK | 1, PSN + i);
-        peer_nak(&qp, AETH_RNR_NAK | 1, PSN + i);       /* doubled */
-        peer_nak(&qp, AETH_NAK_SEQ, PSN + i);           /* overtaken */
+        peer_nak(&qp, AETH_RNR_NAK | 1, PSN + i);       /* duplicate */
+        peer_nak(&qp, AETH_NAK_SEQ, PSN + i);           /* reordered */
         guest_advance(g, 10000);
         CHECK_EQ(peer_drain(&qp), 5 - i);
         guest_advance(g, T(10));
@@ -180,7 +180,10 @@ static void test_reload(void)
     expect_dead();
 }
 
-/* It is the oldest packet's timer: neither new ones nor old answers move it. */
+/*
+ * The timer belongs to the oldest packet: neither new packets nor old answers
+ * move it.
+ */
 static void test_not_put_off(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -273,7 +276,7 @@ static void test_read_rest(void)
     CHECK(g->deadline == UINT64_MAX);
 }
 
-/* A network that takes nothing for a while loses nothing, now and again. */
+/* A network that blocks for a while loses nothing, more than once. */
 static void test_pressure(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -286,7 +289,7 @@ static void test_pressure(void)
         g->net_blocked = true;
         post(QHCA_WR_SEND, 30 * 256);
         post(QHCA_WR_SEND, 30 * 256);
-        guest_advance(g, T(10) + 1);    /* not lost: no repetition yet */
+        guest_advance(g, T(10) + 1);    /* not lost: no retransmission yet */
         CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
         g->net_blocked = false;
         qhca_engine_tx_ready(g->e, *g->clock);

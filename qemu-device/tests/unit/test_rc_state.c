@@ -154,7 +154,7 @@ static void test_sqd(void)
     done(2, QHCA_WC_RETRY_EXC_ERR);
 }
 
-/* What was read from the ring but not begun is held, also behind others. */
+/* WRs read from the ring but not begun are held, also behind others. */
 static void test_sqd_hold(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -182,7 +182,7 @@ static void test_sqd_hold(void)
     done(1, 0);
 }
 
-/* A bad WR behind a good one is as much held as any other. */
+/* A bad WR behind a good one is held like any other. */
 static void test_sqd_bad(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -226,7 +226,7 @@ static void test_sqd_bad(void)
 
 /* ---- RESET and destruction ---- */
 
-/* again and again, in the middle of traffic, with other PSNs. */
+/* many times, in the middle of traffic, with other PSNs. */
 static void test_reset_loop(void)
 {
     struct net *net = net_new(3);

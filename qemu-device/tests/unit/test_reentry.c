@@ -83,7 +83,7 @@ static void link_from_dma(void)
     CHECK(!(reg_read(g, QHCA_REG_STATUS) & QHCA_STATUS_LINK_UP));
 }
 
-/* ---- reset at every point of a working life ---- */
+/* ---- reset at any point ---- */
 
 static unsigned countdown;
 static uint64_t writes_at_reset, irqs_at_reset;
@@ -263,7 +263,9 @@ static void synchronous_network(void)
     CHECK_EQ(counter(n[0].g, QHCA_CNT_RETRANSMIT), 0);
 }
 
-/* More arrives at once than there is room for: the rest is lost, no more. */
+/*
+ * More frames arrive at once than fit: the rest is lost, nothing else happens.
+ */
 static void late_frames_overflow(struct guest *g, uint64_t addr, size_t len,
                                  bool write)
 {

@@ -135,7 +135,7 @@ static void running_is_fixed(void)
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_NOP, 0), QHCA_OK);
 }
 
-/* Everything that exists goes; counters stay; the device works again. */
+/* All objects are gone; counters stay; the device works again. */
 static void reset_empties(void)
 {
     struct guest *g = guest_start();

@@ -81,7 +81,7 @@ static void list_errors(void)
              QHCA_MEM_DENIED);
 }
 
-/* Beside other segments, by whoever it is; nothing of it is ever touched. */
+/* Next to other segments, for any QP; its memory is never touched. */
 static void null_key(void)
 {
     struct guest *g = guest_start();

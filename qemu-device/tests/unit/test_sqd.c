@@ -14,7 +14,7 @@ static void start(uint8_t type)
     start_alone(&o);
 }
 
-/* To SQD, the change, and back: when all that has begun is over. */
+/* To SQD, the change, and back, once everything begun is complete. */
 static void change(const struct qhca_qp_attr *a, uint32_t mask)
 {
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
@@ -38,12 +38,12 @@ static void answer_read(uint32_t psn)
     peer_inject(&qp, &p, "12345678", 8);
 }
 
-/* The next frame goes to where the QP's peer is now, with this AV. */
+/* The next frame goes to the peer's current address, with this AV. */
 static void expect_av(uint32_t psn, const struct qhca_av *av)
 {
     struct roce_packet p = { 0 };
 
-    CHECK(peer_next(&qp, &p));          /* looks at MAC and GID as well */
+    CHECK(peer_next(&qp, &p));          /* checks MAC and GID as well */
     CHECK_EQ(p.psn, psn);
     CHECK_EQ(p.tclass, av->tclass);
     CHECK_EQ(p.hop_limit, av->hop_limit);
@@ -96,7 +96,7 @@ static void test_av(void)
     }
 }
 
-/* What is received and answered goes by the new address as well (D-083). */
+/* Receiving and answering use the new address as well (D-083). */
 static void test_av_answers(void)
 {
     struct roce_packet old, p;
@@ -106,7 +106,7 @@ static void test_av_answers(void)
     old = peer_packet(&qp, RC_WRITE_ONLY, RQ_PSN);
     old.ackreq = true;
     av = move_to(9, false, 0x48);
-    peer_inject(&qp, &old, NULL, 0);            /* who is that? */
+    peer_inject(&qp, &old, NULL, 0);            /* unknown address */
     peer_expect_none(&qp);
     p = peer_packet(&qp, RC_WRITE_ONLY, RQ_PSN);
     p.ackreq = true;
@@ -114,7 +114,7 @@ static void test_av_answers(void)
     expect_av(RQ_PSN, &av);
 }
 
-/* How many READs are under way at once. */
+/* How many READs are outstanding at once. */
 static void test_rd_atomic(void)
 {
     static const uint8_t most[] = { 1, 3, 2, 4 };
@@ -144,7 +144,7 @@ static void test_rd_atomic(void)
     }
 }
 
-/* How many READs are remembered for a peer that asks again (D-055). */
+/* How many READs are remembered for a peer that repeats one (D-055). */
 static void test_dest_rd_atomic(void)
 {
     static const uint8_t most[] = { 1, 3, 2 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: SQE, where a send error takes a QP that is not RC.
- */
+/* qhca engine tests: SQE, the state of a UC or UD QP after a send error. */
 #include "harness/fixture.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
@@ -64,7 +62,7 @@ static void test_enter(void)
     no_event();
 }
 
-/* Sending goes on with the next PSN, also after a second error. */
+/* Sending continues with the next PSN, also after a second error. */
 static void test_resume(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -88,8 +86,8 @@ static void test_resume(void)
 }
 
 /*
- * What was posted in SQE is flushed even if RTS comes before its turn, and SQD
- * is not drained until then.
+ * WRs posted in SQE are flushed even if RTS comes before their turn, and SQD
+ * does not drain until then.
  */
 static void test_resume_early(void)
 {
@@ -193,7 +191,7 @@ static void drain_and_tell(void)
              QHCA_OK);
 }
 
-/* A message is on its way, its buffer goes: SQE, and never SQ_DRAINED. */
+/* A message is being sent when its buffer goes: SQE, and never SQ_DRAINED. */
 static void test_in_sqd(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -229,15 +227,15 @@ static void test_in_sqd(void)
     post(QHCA_WR_SEND);
     done(3, 0);
     peer_expect(&qp, UC_SEND_ONLY, PSN + sent);
-    /* The wish to hear of SQD was for that SQD. */
+    /* EN_SQD_ASYNC_NOTIFY was for that SQD only. */
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     no_event();
 }
 
 /*
- * A datagram is one packet, so none is half sent: that of a blocked network
- * goes back to the ring, and can only fail after SQD.
+ * A datagram is one packet, so none is half sent: one held by a blocked network
+ * goes back to the ring, and can fail only after SQD.
  */
 static void test_datagram_in_sqd(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: shared receive queues: who gets which WR, limit, resize.
+ * qhca engine tests: shared receive queues: which QP gets which WR, limit,
+ * resize.
  */
 #include "harness/fixture.h"
 
@@ -29,7 +30,7 @@ static struct qhca_srqc query(void)
     return c;
 }
 
-/* ---- G-002: to whatever QP needs one ---- */
+/* ---- G-002: WRs for any QP ---- */
 
 static void in_order(void)
 {
@@ -302,7 +303,7 @@ static void last_wqe(void)
     CHECK(!eq_next(&node.async, &e));
 }
 
-/* G-008: what RESET and destruction interrupt is there for the next QP. */
+/* G-008: WRs interrupted by RESET and destruction go to the next QP. */
 static void given_back(void)
 {
     struct rc_qp q[3];
@@ -351,7 +352,7 @@ static const struct test tests[] = {
     { "G-005 G-006 G-007 limit", limit },
     { "G-007 resize", resize },
     { "A-102 H-008 LAST_WQE_REACHED", last_wqe },
-    { "G-008 what a QP does not complete comes back", given_back },
+    { "G-008 WRs that a QP does not complete come back", given_back },
 };
 
 int main(int argc, char **argv)

@@ -233,7 +233,7 @@ static void resize_fails(void)
     rc_expect(&rx[0].rcq, 5, QHCA_WC_SUCCESS);
 }
 
-/* C-028: a CQE that is lost takes no WR with it. */
+/* C-028: a lost CQE does not lose its WR. */
 static void lost_completion(void)
 {
     struct qhca_srqc c;
@@ -271,7 +271,7 @@ static void no_memory(void)
     }
     CHECK(i > 2);
 
-    /* What cannot be given back is not taken. */
+    /* A WR that could not be given back is not taken. */
     srq_post(&srq, 1, 0, 100);
     struct rc_wr wr = rc_wr(&tx[0], QHCA_WR_SEND, 0, 100);
 
@@ -301,8 +301,8 @@ static void hold(struct rc_qp *qp)
 
 /*
  * QPs that come and go leave WRs behind in one SRQ after the other. The host
- * keeps so many and no more: then an SRQ looks empty to QPs that have not yet
- * had a WR, until others are used.
+ * keeps a limited number: beyond it an SRQ looks empty to QPs that hold no WR,
+ * until others are used.
  */
 static void many_given_back(void)
 {
@@ -322,7 +322,7 @@ static void many_given_back(void)
             rc_set_peer(&qp[i][j], &far, 0x77);
         }
     }
-    g->e->cfg.max_qp = 1;               /* the limit goes with it */
+    g->e->cfg.max_qp = 1;               /* the limit is reset with it */
     REQUIRE(QHCA_RWR_NODES_PER_QP == 2 * HOLDERS);
     for (unsigned i = 0; i < 2; i++) {
         for (unsigned j = 0; j < HOLDERS; j++) {
@@ -379,7 +379,7 @@ static const struct test tests[] = {
     { "G-007 resize that fails", resize_fails },
     { "C-028 G-008 lost completion", lost_completion },
     { "no memory", no_memory },
-    { "G-008 as many given back as there may be", many_given_back },
+    { "G-008 as many given back as allowed", many_given_back },
     { "J-001 limits used to the full", limits },
 };
 

@@ -85,7 +85,7 @@ static void too_long(void)
     CHECK(!eq_next(&node.async, &e));
 }
 
-/* A WR that is wrong takes the QP to ERR; the others' WRs stay. */
+/* A bad WR takes the QP to ERR; WRs for others stay. */
 static void bad_wr(void)
 {
     const struct qhca_seg_le no_key = { node.mr.addr, 200, 0x12345600 };

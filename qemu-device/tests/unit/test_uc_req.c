@@ -96,7 +96,7 @@ static void test_solicited(void)
     }
 }
 
-/* B-061 while the network takes nothing, and SQD then. */
+/* B-061 while the network is blocked, and SQD then. */
 static void test_blocked(void)
 {
     struct qhca_qp_attr a = {
@@ -159,7 +159,7 @@ static void test_send_errors(void)
     peer_expect_none(&qp);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
 
-    /* The region goes while its message is being sent. */
+    /* The region is deregistered while its message is being sent. */
     struct gmr mr;
 
     start_alone(&o);

@@ -75,7 +75,7 @@ static void test_receive(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTR);
 }
 
-/* D-070: what is cut costs one message and no receive WR. */
+/* D-070: a cut message costs no other message and no receive WR. */
 static void test_gaps(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -89,8 +89,8 @@ static void test_gaps(void)
     inject_send(UC(SEND_LAST), PSN + 3, 8);
     inject_send(UC(SEND_ONLY), PSN + 4, 8);
     CHECK_EQ(le32toh(rc_expect(&qp.rcq, 1, 0).byte_len), 8);
-    inject_send(UC(SEND_FIRST), PSN + 900, MTU);     /* behind a gap */
-    inject_send(UC(SEND_FIRST), PSN + 901, MTU);        /* not due */
+    inject_send(UC(SEND_FIRST), PSN + 900, MTU);     /* after a gap */
+    inject_send(UC(SEND_FIRST), PSN + 901, MTU);        /* out of order */
     inject_send(UC(SEND_LAST), PSN + 902, 1);
     CHECK_EQ(le32toh(rc_expect(&qp.rcq, 2, 0).byte_len), MTU + 1);
     inject_send(UC(SEND_FIRST), PSN + 903, MTU);
@@ -102,13 +102,13 @@ static void test_gaps(void)
     rc_expect_none(&qp.rcq);
     inject(UC(WRITE_ONLY_IMM), PSN + 909, 0, 8, 8);     /* takes it over */
     rc_expect(&qp.rcq, 3, 0);
-    inject_send(UC(SEND_ONLY), PSN + 909, 8);           /* doubled */
-    inject_send(UC(SEND_ONLY), PSN + 900, 8);           /* overtaken */
+    inject_send(UC(SEND_ONLY), PSN + 909, 8);           /* duplicate */
+    inject_send(UC(SEND_ONLY), PSN + 900, 8);           /* reordered */
     rc_expect_none(&qp.rcq);
     CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 2);
     inject_send(UC(SEND_ONLY), PSN + 910, 8);
     rc_expect(&qp.rcq, 4, 0);
-    inject_send(UC(SEND_ONLY), PSN - 20000, 8);         /* lost for long */
+    inject_send(UC(SEND_ONLY), PSN - 20000, 8);         /* a long loss */
     rc_expect(&qp.rcq, 5, 0);
     inject_send(UC(SEND_ONLY), PSN - 19999, 8);
     rc_expect_none(&qp.rcq);
@@ -170,7 +170,7 @@ static void test_refused(void)
     rc_recv(&qp, 2, NODE_MEM / 2, 4 * MTU);
     inject_send(UC(SEND_FIRST), psn++, MTU);
     inject_send(UC(SEND_MIDDLE), psn++, MTU - 4);
-    inject_send(UC(SEND_LAST), psn++, 8);       /* of a message that is gone */
+    inject_send(UC(SEND_LAST), psn++, 8);       /* of a dropped message */
     CHECK_EQ(counter(g, QHCA_CNT_RX_REFUSED), 12);
     rc_expect_none(&qp.rcq);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
@@ -255,7 +255,7 @@ static const struct test tests[] = {
     { "A-081 A-082 H-005 D-002 D-003 D-070 B-069 messages come in",
       test_receive },
     { "D-070 gaps, wrong opcodes, late packets", test_gaps },
-    { "D-072 I-043 D-064 what is refused is dropped", test_refused },
+    { "D-072 I-043 D-064 bad requests are dropped", test_refused },
     { "I-044 A-096 receive errors", test_receive_errors },
     { "E-045 packets of another service", test_other_service },
 };

@@ -109,7 +109,7 @@ static void test_own_qkey(void)
     CHECK_EQ(peer_expect(&qp, UD(SEND_ONLY), SQ_PSN + 2).qkey, 0x42);
 }
 
-/* B-030, I-049: it completes, but leaves no trace on the wire. */
+/* B-030, I-049: it completes, but nothing is sent. */
 static void test_too_long(void)
 {
     static const struct {
@@ -173,7 +173,7 @@ static unsigned spoil(struct rc_wr *wr, enum mistake m)
     return QHCA_WC_LOC_QP_OP_ERR;
 }
 
-/* I-045, I-046, I-051: SQE, nothing sent, and it goes on after that. */
+/* I-045, I-046, I-051: SQE, nothing sent, and sending works afterwards. */
 static void test_send_errors(void)
 {
     for (unsigned m = 0; m < MISTAKES; m++) {

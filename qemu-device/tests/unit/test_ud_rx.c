@@ -42,7 +42,7 @@ static uint16_t ones_sum(const uint8_t *p, size_t len)
     return (uint16_t)((sum & 0xffff) + (sum >> 16));
 }
 
-/* D-076: what stands in front of the payload. */
+/* D-076: the 40 bytes in front of the payload. */
 static void check_grh(const struct roce_packet *p, const uint8_t *grh)
 {
     static const uint8_t zero[20];
@@ -99,7 +99,7 @@ static void test_receive(void)
     }
 }
 
-/* The GRH and the payload know nothing of segments; an empty one is enough. */
+/* GRH and payload ignore segment boundaries, and empty segments. */
 static void test_segments(void)
 {
     struct qhca_seg_le sge[4];
@@ -121,7 +121,7 @@ static void test_segments(void)
     CHECK_EQ(le32toh(rc_expect(&qp.rcq, 2, 0).byte_len), GRH);
 }
 
-/* D-077, D-078, I-048: too small, and the next message finds it unused. */
+/* D-077, D-078, I-048: too small, so the next message gets it unused. */
 static void test_no_room(void)
 {
     uint64_t refused;
@@ -145,7 +145,7 @@ static void test_no_room(void)
     rc_expect_none(&qp.rcq);
 }
 
-/* Each is dropped for a reason of its own and costs no receive WR. */
+/* Each is dropped for its own reason and costs no receive WR. */
 static void test_drops(void)
 {
     static const struct {
@@ -199,7 +199,7 @@ static struct qhca_port_attr query_port(void)
     return a;
 }
 
-/* J-016: both violation counters count, and stop at their end. */
+/* J-016: both violation counters count, and saturate. */
 static void test_violations(void)
 {
     struct roce_packet p;
@@ -320,7 +320,7 @@ static const struct test tests[] = {
     { "E-045 D-078 D-082 I-047 I-049 what is dropped", test_drops },
     { "J-016 D-078 D-082 violation counters", test_violations },
     { "A-001..A-007 by state", test_states },
-    { "I-050 receive WRs that are bad", test_receive_errors },
+    { "I-050 bad receive WRs", test_receive_errors },
     { "D-085 loopback", test_loopback },
 };
 

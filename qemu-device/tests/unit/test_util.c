@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Object numbers, timers, FIFOs, checksums: the services below the objects,
- * from inside.
+ * tested directly.
  */
 #include "harness/debug.h"
 #include "harness/harness.h"
@@ -51,7 +51,7 @@ static void no_early_reuse(void)
     REQUIRE(qhca_table_init(&t, 64, &rng));
     first = qhca_table_add(&t, &obj);
     qhca_table_del(&t, first);
-    /* One slot alone has 2^24 / 64 numbers before it begins again. */
+    /* A single slot has 2^24 / 64 numbers before they repeat. */
     for (i = 0; i < 1u << 20; i++) {
         n = qhca_table_add(&t, &obj);
         REQUIRE(n > 1 && n < QHCA_OBJ_MASK && n != first);
@@ -179,7 +179,7 @@ static void timer_restarts_itself(struct qhca_engine *e, struct qhca_timer *t)
     qhca_timer_set(e, t, e->now);
 }
 
-/* A timer that sets itself to "now" must not hold the engine. */
+/* A timer that rearms itself for "now" must not trap the engine. */
 static void timer_no_spin(void)
 {
     struct guest *g = timer_guest();
@@ -275,7 +275,7 @@ static const struct test tests[] = {
     { "table of one", tables_of_one },
     { "table against a model", table_model },
     { "timers expire in order and on time", timer_order },
-    { "a timer cannot hold the engine", timer_no_spin },
+    { "a timer cannot trap the engine", timer_no_spin },
     { "timers stop with the device", timers_stop_with_the_device },
     { "FIFO", fifo },
     { "checksums", checksum },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: the wire format against vectors of a codec that shares
- * nothing with the engine's (oracle/): of every opcode, of frames that rdma_rxe
- * has sent (corpus/wire), and of others' hardware.
+ * nothing with the engine's (oracle/): every opcode, frames that rdma_rxe has
+ * sent (corpus/wire), and frames of other vendors' hardware.
  *
  * VECTORS: the file that oracle/vectors.py has written.
  */
@@ -59,7 +59,7 @@ static uint16_t flags_of(const char *name)
     return flags[i].flags;
 }
 
-/* The engine's row is the one of the table of the specification. */
+/* The engine's row is that of the specification's table. */
 static void judge_opcode(struct vector *v)
 {
     const struct roce_opcode_info *info = roce_opcode(v->p.opcode);
@@ -87,7 +87,7 @@ static void judge_opcode(struct vector *v)
     AGREE(v, info->flags == want);
 }
 
-/* Every field is what the vector says, those that are not there are 0. */
+/* Every field is as in the vector, absent ones are 0. */
 static void judge_read(struct vector *v)
 {
     struct roce_packet p;
@@ -102,7 +102,9 @@ static void judge_read(struct vector *v)
     AGREE(v, !memcmp(p.payload, v->payload, v->p.payload_len));
 }
 
-/* The same, cut short nowhere, and from those fields comes this frame. */
+/*
+ * The same; no shorter frame parses, and the fields produce exactly this frame.
+ */
 static void judge_exact(struct vector *v)
 {
     uint8_t frame[ROCE_MAX_FRAME];
@@ -153,7 +155,7 @@ static void judge_flips(struct vector *v)
         if ((parse_copy(&p, v->frame, v->len) == ROCE_OK) != same) {
             tap_note("vector %s: bit %zu of byte %zu", v->name, bit % 8,
                      bit / 8);
-            REQUIRE(!"flip judged rightly");
+            REQUIRE(!"flip judged correctly");
         }
         v->frame[bit / 8] ^= mask;
     }
@@ -182,7 +184,7 @@ static judge_fn *judge_of(const struct vector *v)
     return kinds[i].judge;
 }
 
-/* Every line is understood, and those of that judge's are judged. */
+/* Parses every line, and judges those that @judge is for. */
 static void judge_all(judge_fn *judge)
 {
     static struct vector v;
@@ -243,10 +245,10 @@ static const struct test tests[] = {
     { "E-020..E-028 the table of opcodes", test_opcodes },
     { "E-001..E-012 E-030 E-032 E-033 E-046 every opcode, read, made and cut",
       test_exact },
-    { "E-003 E-004 E-031 E-034 what is lived with; frames of others",
+    { "E-003 E-004 E-031 E-034 what is tolerated; frames of others",
       test_read },
-    { "E-002 E-045 E-046 what cannot be", test_malformed },
-    { "E-032..E-034 ICRCs made in another way", test_icrc },
+    { "E-002 E-045 E-046 invalid frames", test_malformed },
+    { "E-032..E-034 ICRCs computed differently", test_icrc },
     { "E-033 E-034 every bit flipped", test_flips },
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: parsing of whatever may arrive. What the bytes of a frame
- * mean is the business of test_vectors.c.
+ * qhca engine tests: parsing of arbitrary frames. test_vectors.c checks the
+ * meaning of their bytes.
  */
 #include <stdio.h>
 
@@ -81,7 +81,7 @@ static void test_round_trip(void)
     }
 }
 
-/* Random bytes behind IP and UDP headers that fit, with an ICRC that does. */
+/* Random bytes after valid IP and UDP headers, with a valid ICRC. */
 static void test_fuzz(void)
 {
     uint8_t f[200];
@@ -111,9 +111,9 @@ static void test_fuzz(void)
 }
 
 static const struct test tests[] = {
-    { "E-020..E-027 every opcode and many lengths there and back",
+    { "E-020..E-027 every opcode and many lengths, built and parsed",
       test_round_trip },
-    { "E-046 random frames with a fitting ICRC", test_fuzz },
+    { "E-046 random frames with a valid ICRC", test_fuzz },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what a QP puts into the headers of its packets, and which
- * headers of others it lives with.
+ * qhca engine tests: the headers of a QP's packets, and which headers of others
+ * it tolerates.
  */
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ static void test_av_v6(void)
     CHECK_EQ(get_be16(ip + IPV6_LEN + 6), 0);
 }
 
-/* A SEND to the QP with @change made to the frame and the ICRC made to fit. */
+/* A SEND to the QP with @change made to the frame and the ICRC fixed up. */
 static void inject_changed(void (*change)(uint8_t *ip))
 {
     struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, PSN);
@@ -157,7 +157,7 @@ static void test_tolerated(void)
     }
 }
 
-/* Classes that are not offered, or not the QP's: nothing answers or changes. */
+/* Classes that are not offered, or not the QP's: no answer, no change. */
 static void test_other_classes(void)
 {
     static const uint8_t opcodes[] = {
@@ -229,7 +229,7 @@ static void test_imm(void)
     CHECK_EQ(*(uint8_t *)guest_ptr(g, node.mr.addr + 4, 1), 0xee);
 }
 
-/* Every field that an error CQE promises, and nothing that looks like data. */
+/* Every field that an error CQE promises, and no data. */
 static void test_error_cqe(void)
 {
     struct rc_wr wr;
@@ -263,10 +263,10 @@ static void test_error_cqe(void)
     }
 }
 
-/* ---- a link on which every frame is spoilt in the same way ---- */
+/* ---- a link that corrupts every frame in the same way ---- */
 
 static unsigned spoil_at;       /* byte of the frame that is changed */
-static bool refit;              /* the ICRC is made to fit */
+static bool refit;              /* the ICRC is fixed up */
 
 static bool spoil(struct net *n, unsigned from, uint8_t *frame, size_t len)
 {
@@ -340,7 +340,7 @@ static void watch(struct guest *guest, uint64_t addr, size_t len, bool write)
     }
 }
 
-/* @p brings 64 bytes, or those of an atomic, for the node's memory. */
+/* @p carries 64 bytes, or those of an atomic, for the node's memory. */
 static void check_order(struct gcq *cq, const struct roce_packet *p, size_t len)
 {
     uint8_t payload[64] = { 1 };
@@ -392,7 +392,7 @@ static const struct test tests[] = {
     { "E-002 E-003 E-010 E-031 E-037 E-038 E-040 headers over IPv4",
       test_av_v4 },
     { "E-037 E-038 E-040 headers over IPv6", test_av_v6 },
-    { "E-003 E-031 E-034 headers that are lived with", test_tolerated },
+    { "E-003 E-031 E-034 headers that are tolerated", test_tolerated },
     { "E-027 classes that are not offered", test_other_classes },
     { "E-042 the largest packets fit", test_fits },
     { "B-068 immediate data", test_imm },

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: what is computed for packets: CRC, PSNs, source ports.
- */
+/* qhca engine tests: computed fields of packets: CRC, PSNs, source ports. */
 #include "harness/debug.h"
 #include "harness/harness.h"
 
@@ -29,7 +27,7 @@ static uint32_t crc32_bits(uint32_t crc, const uint8_t *data, size_t len)
     return crc;
 }
 
-/* Whatever way the CRC takes for a length and an alignment (E-032). */
+/* Every length and alignment, whichever code path the CRC takes (E-032). */
 static void test_crc_lengths(void)
 {
     uint8_t data[16 + 300];
@@ -46,7 +44,7 @@ static void test_crc_lengths(void)
     }
 }
 
-/* As Linux rdma_get_udp_sport() has it (E-036). */
+/* As in Linux rdma_get_udp_sport() (E-036). */
 static void test_sport(void)
 {
     CHECK_EQ(roce_sport(0x12345, 1, 2), 0xc000 | (0x2345 ^ 0x4));

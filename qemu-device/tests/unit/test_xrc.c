@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: XRC, what has to work: every operation, which SRQ and CQ,
+ * qhca engine tests: XRC, what must work: every operation, which SRQ and CQ,
  * whose keys; the packets of both halves.
  */
 #include "harness/keys.h"
@@ -113,7 +113,10 @@ static void atomics(void)
     }
 }
 
-/* B-003, B-070: a window of the SRQ's PD is gone when its owner hears of it. */
+/*
+ * B-003, B-070: a window of the SRQ's PD is invalid before its owner gets the
+ * CQE.
+ */
 static void invalidates(void)
 {
     struct xrc *x = xrc_loop();
@@ -204,7 +207,7 @@ static void many_targets(void)
     }
 }
 
-/* G-004: an empty SRQ holds its messages only, until it has a WR. */
+/* G-004: an empty SRQ delays only its own messages, until it has a WR. */
 static void empty(void)
 {
     struct xrc *x = xrc_loop();
@@ -296,7 +299,7 @@ static void requests(void)
             CHECK_EQ(p.srqn, x->srq[i % 2].srqn);
         }
         peer_expect_none(&x->ini);
-        /* READs and atomics stay open: they do not stand in the way. */
+        /* READs and atomics stay outstanding: they do not block the rest. */
         if (wrs[i].opcode <= QHCA_WR_RDMA_WRITE_WITH_IMM) {
             struct roce_packet ack = peer_packet(&x->ini, XRC(RC_ACKNOWLEDGE),
                                                  psn - 1);
@@ -352,7 +355,7 @@ static void solicited(void)
     }
 }
 
-/* E-022, E-023: answers name none. */
+/* E-022, E-023: answers name no SRQ. */
 static void answers(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -378,7 +381,7 @@ static void answers(void)
     CHECK_EQ(p.syndrome, AETH_ACK);
 }
 
-/* D-050, D-051: doubles are those of the SRQ that the original named. */
+/* D-050, D-051: a duplicate uses the SRQ that the original named. */
 static void doubles(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -417,7 +420,7 @@ static const struct test tests[] = {
     { "E-009 E-027 packets of an INI QP", requests },
     { "B-045 SE of an INI QP", solicited },
     { "E-022 E-023 E-027 packets of a TGT QP", answers },
-    { "D-050 D-051 doubled requests", doubles },
+    { "D-050 D-051 duplicate requests", doubles },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: XRC, what is refused and what goes wrong: packets, SRQs
- * that fail or go, objects that are in use.
+ * qhca engine tests: XRC, refusals and failures: packets, SRQs that fail or are
+ * destroyed, objects in use.
  */
 #include "harness/oom.h"
 #include "harness/xrc.h"
@@ -43,7 +43,10 @@ static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
 
 /* ---- the XRCETH ---- */
 
-/* Each operation, to an SRQ that is none, is no XRC SRQ, is another's. */
+/*
+ * Each operation, to an SRQ that does not exist, is no XRC SRQ, or is of
+ * another domain.
+ */
 static void wrong_srq(void)
 {
     static const uint8_t opcode[] = {
@@ -161,7 +164,7 @@ static void order(void)
 
 /* ---- SRQs and CQs that fail ---- */
 
-/* G-010: who needs that SRQ ends, who uses another goes on. */
+/* G-010: a QP that needs that SRQ fails, one that uses another goes on. */
 static void srq_fails(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -192,7 +195,7 @@ static void srq_fails(void)
     eq_expect(&x->n.async, QHCA_EVENT_QP_FATAL, other.qpn);
 }
 
-/* C-028, H-001, H-002: the SRQ cannot do without its CQ. */
+/* C-028, H-001, H-002: the SRQ fails with its CQ. */
 static void cq_fails(void)
 {
     struct qhca_srqc c;
@@ -205,7 +208,7 @@ static void cq_fails(void)
     x->g->bad_to = x->g->bad_from + 64;
     inject(0, RC_SEND_ONLY, XRC_PSN, 4);
     x->g->bad_from = x->g->bad_to = 0;
-    peer_expect_none(&x->tgt);          /* no ACK: nobody heard of it */
+    peer_expect_none(&x->tgt);          /* no ACK: it was not reported */
     eq_expect(&x->n.async, QHCA_EVENT_QP_FATAL, x->tgt.qpn);
     eq_expect(&x->n.async, QHCA_EVENT_CQ_ERR, x->srq[0].cq.cqn);
     eq_expect(&x->n.async, QHCA_EVENT_SRQ_ERR, x->srq[0].srqn);
@@ -214,14 +217,14 @@ static void cq_fails(void)
     CHECK_EQ(srq_query(&x->srq[0], &c), QHCA_ERR_STATE);
     CHECK_EQ(srq_query(&x->srq[1], &c), QHCA_OK);
 
-    /* I-005 for those who come later */
+    /* I-005 for later QPs */
     CHECK_EQ(rc_set_state(&x->tgt, QHCA_QPS_RESET), QHCA_OK);
     rc_bring_up(&x->tgt, QHCA_QPS_RTS);
     inject(0, RC_SEND_ONLY, XRC_PSN, 4);
     expect_refusal(AETH_NAK_OP, XRC_PSN, QHCA_EVENT_QP_FATAL);
 }
 
-/* A process may go while others' QPs are in the middle of a message to it. */
+/* A process may end while others' QPs are in the middle of a message to it. */
 static void srq_goes(void)
 {
     start();
@@ -234,7 +237,9 @@ static void srq_goes(void)
     inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
 
-    /* A long READ whose SRQ goes before it is sent is refused as well. */
+    /*
+     * A long READ whose SRQ is destroyed before it is sent is refused as well.
+     */
     start();
     inject(0, RC_READ_REQUEST, XRC_PSN, 0);
     peer_drain(&x->tgt);
@@ -243,7 +248,7 @@ static void srq_goes(void)
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
 }
 
-/* G-008: a QP that goes gives back what it has taken. */
+/* G-008: a destroyed QP gives back what it has taken. */
 static void qp_goes(void)
 {
     struct qhca_srqc c;
@@ -288,7 +293,7 @@ static void flushes(void)
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
 }
 
-/* The network loses everything: an INI QP gives up as one of RC does. */
+/* The network loses everything: an INI QP gives up like an RC QP. */
 static void nobody_there(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -305,7 +310,7 @@ static void nobody_there(void)
     CHECK_EQ(rc_state(&x->ini), QHCA_QPS_ERR);                  /* not SQE */
 }
 
-/* What cannot be given back is not taken. */
+/* A WR that could not be given back is not taken. */
 static void no_memory(void)
 {
     struct rc_wr wr;
@@ -330,8 +335,8 @@ static const struct test tests[] = {
     { "D-060 G-012 order of the checks", order },
     { "G-010 an SRQ that cannot be read", srq_fails },
     { "C-028 H-001 H-002 an SRQ whose CQ fails", cq_fails },
-    { "G-012 an SRQ that goes", srq_goes },
-    { "G-008 a QP that goes", qp_goes },
+    { "G-012 an SRQ that is destroyed", srq_goes },
+    { "G-008 a QP that is destroyed", qp_goes },
     { "A-097 A-102 H-008 ERR", flushes },
     { "D-046 A-096 no answer", nobody_there },
     { "G-004 no memory for a WR", no_memory },

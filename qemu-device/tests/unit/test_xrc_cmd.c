@@ -20,7 +20,7 @@ static int dealloc_xrcd(uint32_t xrcdn)
     return guest_cmd_obj(x->g, QHCA_CMD_DEALLOC_XRCD, xrcdn);
 }
 
-/* A domain outlives nothing that is in it, and nothing is left of it. */
+/* A domain goes only after everything in it, and leaves nothing behind. */
 static void domains(void)
 {
     uint32_t other;
@@ -121,7 +121,7 @@ static void create_srq(void)
     CHECK_EQ(le32toh(c.cqn), x->srq[1].cq.cqn);
     CHECK_EQ(le32toh(c.pdn), x->pdn[1]);
 
-    /* Without a domain the CQ means nothing. */
+    /* Without a domain the CQ is ignored. */
     cmd = good_srq();
     cmd.create_srq.xrcdn = 0;
     cmd.create_srq.cqn = htole32(0xffffffff);
@@ -167,7 +167,7 @@ static struct qhca_create_qp good_qp(uint8_t type)
     return c;
 }
 
-/* each type has what it has. */
+/* each type has only its own objects. */
 static void create_qp(void)
 {
     struct qhca_create_qp c;
@@ -233,7 +233,7 @@ static void query_qp(void)
     CHECK_EQ(le32toh(rc_query(&x->tgt).srqn), x->srq[1].srqn);
 }
 
-/* J-020: queues that are not there have no doorbells. */
+/* J-020: queues that the QP does not have take no doorbells. */
 static void doorbells(void)
 {
     uint64_t bad;
@@ -272,7 +272,7 @@ static void opcodes(void)
 static const struct test tests[] = {
     { "G-012 XRC domains", domains },
     { "C-023 G-012 G-017 objects of an SRQ", srq_objects },
-    { "A-022 J-001 J-004 as many domains as there may be", limits },
+    { "A-022 J-001 J-004 as many domains as promised", limits },
     { "G-012 SRQs with wrong parameters", create_srq },
     { "C-028 SRQs with a CQ in error", cq_in_error },
     { "A-014 A-015 G-012 QPs with wrong parameters", create_qp },
