@@ -5,9 +5,14 @@
  */
 #include "device.h"
 
-/* struct reg - one register; no read or no write: the guest may not */
+/*
+ * struct reg - one register
+ * @constant: what it reads as, if there is no @read; 0: write-only
+ * @write: NULL: read-only
+ */
 struct reg {
     const char *name;
+    uint32_t constant;
     uint32_t (*read)(struct qhca_engine *e);
     void (*write)(struct qhca_engine *e, uint32_t val);
 };
@@ -22,24 +27,6 @@ static uint32_t hi(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-static uint32_t read_magic(struct qhca_engine *e)
-{
-    (void)e;
-    return QHCA_MAGIC;
-}
-
-static uint32_t read_version(struct qhca_engine *e)
-{
-    (void)e;
-    return QHCA_VERSION;
-}
-
-static uint32_t read_cmd_caps(struct qhca_engine *e)
-{
-    (void)e;
-    return QHCA_PREP(QHCA_CMD_CAPS_LOG_MAX, (uint32_t)QHCA_CMD_LOG_MAX);
-}
-
 static uint32_t read_cmd_timeout(struct qhca_engine *e)
 {
     return e->cfg.cmd_timeout_ms;
@@ -48,13 +35,6 @@ static uint32_t read_cmd_timeout(struct qhca_engine *e)
 static uint32_t read_db_caps(struct qhca_engine *e)
 {
     return QHCA_PREP(QHCA_DB_CAPS_PAGES, e->cfg.num_uars);
-}
-
-static uint32_t read_eq_caps(struct qhca_engine *e)
-{
-    (void)e;
-    return QHCA_PREP(QHCA_EQ_CAPS_MAX, QHCA_MAX_EQ) |
-           QHCA_PREP(QHCA_EQ_CAPS_LOG_MAX, (uint32_t)QHCA_EQ_LOG_MAX);
 }
 
 static uint32_t read_vectors(struct qhca_engine *e)
@@ -206,18 +186,23 @@ static uint32_t read_clock_hi(struct qhca_engine *e)
     return e->device->clock_hi;
 }
 
-#define REG_RO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, read_##fn, NULL }
-#define REG_WO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, NULL, write_##fn }
+#define CMD_CAPS    QHCA_PREP(QHCA_CMD_CAPS_LOG_MAX, (uint32_t)QHCA_CMD_LOG_MAX)
+#define EQ_CAPS     (QHCA_PREP(QHCA_EQ_CAPS_MAX, QHCA_MAX_EQ) | \
+                     QHCA_PREP(QHCA_EQ_CAPS_LOG_MAX, (uint32_t)QHCA_EQ_LOG_MAX))
+
+#define REG_CONST(reg, val) [QHCA_REG_##reg / 4] = { #reg, val, NULL, NULL }
+#define REG_RO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, 0, read_##fn, NULL }
+#define REG_WO(reg, fn)     [QHCA_REG_##reg / 4] = { #reg, 0, NULL, write_##fn }
 #define REG_RW(reg, fn) \
-    [QHCA_REG_##reg / 4] = { #reg, read_##fn, write_##fn }
+    [QHCA_REG_##reg / 4] = { #reg, 0, read_##fn, write_##fn }
 
 static const struct reg regs[] = {
-    REG_RO(MAGIC, magic),
-    REG_RO(VERSION, version),
-    REG_RO(CMD_CAPS, cmd_caps),
+    REG_CONST(MAGIC, QHCA_MAGIC),
+    REG_CONST(VERSION, QHCA_VERSION),
+    REG_CONST(CMD_CAPS, CMD_CAPS),
     REG_RO(CMD_TIMEOUT, cmd_timeout),
     REG_RO(DB_CAPS, db_caps),
-    REG_RO(EQ_CAPS, eq_caps),
+    REG_CONST(EQ_CAPS, EQ_CAPS),
     REG_RO(VECTORS, vectors),
     REG_RW(CONTROL, control),
     REG_RO(STATUS, status),
@@ -246,13 +231,13 @@ uint32_t qhca_reg_read(struct qhca_engine *e, unsigned off)
 {
     const struct reg *reg = find_reg(off);
 
-    if (!reg || !reg->read) {
+    if (!reg || !(reg->read || reg->constant)) {
         qhca_count(e, QHCA_CNT_BAD_REG);
         qhca_guest_error(e, "read of register %s (0x%x)",
                          reg ? reg->name : "?", off);
         return 0;
     }
-    return reg->read(e);
+    return reg->read ? reg->read(e) : reg->constant;
 }
 
 void qhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val)
