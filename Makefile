@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# qhca: the only front door. `make help` lists what is behind it.
+# qhca: the entry point for everything; `make help` lists the targets.
 #
 # Everything but `modules` and `modules_install` brings its own tools along in
 # a cached build root, see scripts/README.
 
-# `make run SHELL=1` asks for a prompt instead of the demo. SHELL is also make's
-# own variable for the shell of its recipes: take the wish, restore the variable.
+# `make run SHELL=1` asks for a prompt instead of the demo. SHELL is also make's own
+# variable for the shell of its recipes: note the request, restore the variable.
 ifeq ($(SHELL),1)
 RUN_SHELL := 1
 endif

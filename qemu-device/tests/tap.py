@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Meson's reader of TAP takes for granted.
+"""What Meson's TAP parser does not check.
 
   tap.py run [--limit SECONDS] COMMAND...
         run it and pass its TAP on, with one more "not ok" if it has no plan or an
@@ -22,7 +22,7 @@ def ending(status):
 
 
 def wrong(count, bad, plan, status):
-    """What is wrong with a run beyond the tests that failed; None: nothing."""
+    """What is wrong with a run besides failed tests; None: nothing."""
     if not plan:
         return f'did not finish, or had no tests: {ending(status)}'
     if count != plan:
@@ -33,7 +33,7 @@ def wrong(count, bad, plan, status):
 
 
 def run(command, limit):
-    """The exit status is 0 in any case: the TAP says it all."""
+    """The exit status is always 0: the TAP output has the result."""
     count = bad = plan = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors='replace') as process:

@@ -3,9 +3,9 @@
  * LD_PRELOAD for perftest -R: a connection is asked for once its server listens.
  * perftest makes two, the first for what both sides tell each other over it. With
  * the last word on that one the client resolves and connects, the server creates the
- * second identifier, binds and listens, and nothing puts the one after the other. A
- * client that comes first is rejected (no such service), means to try again and
- * crashes, because it does so with identifiers that it has destroyed.
+ * second identifier, binds and listens, and nothing orders the two. A client that
+ * comes first is rejected (no such service), tries again and crashes, because it
+ * uses identifiers that it has destroyed.
  *
  * CM_LISTENS names a FIFO: a byte for each connection that a server listens for.
  */
@@ -19,7 +19,7 @@
 struct rdma_cm_id;
 struct rdma_conn_param;
 
-/* Open for both, so that neither side waits here for the other. */
+/* Opened for reading and writing, so that neither side blocks here. */
 static int listens(void)
 {
 	static int fd = -1;
@@ -40,7 +40,7 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	return rc;
 }
 
-/* A server that does not come is for rdma_connect() to report. */
+/* If the server never comes, rdma_connect() reports it. */
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
 	int (*next)(struct rdma_cm_id *id, struct rdma_conn_param *param) =

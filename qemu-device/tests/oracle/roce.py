@@ -3,7 +3,7 @@
 
 Written from the tables of the IBTA specification (volume 1, chapter 9; annexes A17,
 RoCEv2, and A19, FLUSH and ATOMIC WRITE) and sharing nothing with the engine, so that
-what is wrong on both sides there is seen here. scapy's module for RoCE is no help: it
+errors that the engine makes both ways show here. scapy's module for RoCE is no help: it
 has BTH, AETH and CNP, and none of the other extended headers.
 """
 
@@ -16,7 +16,7 @@ ETHERTYPE_VLAN = 0x8100
 PROTO_UDP = 17
 ICRC_LEN = 4
 
-# Fields in the order of their bits, and how many those are.
+# Fields in the order of their bits, with their widths.
 LAYOUT = {
     'eth': (('dmac', 48), ('smac', 48), ('type', 16)),
     'vlan': (('pcp', 3), ('dei', 1), ('vid', 12), ('type', 16)),
@@ -45,8 +45,8 @@ LAYOUT = {
 SIZE = {name: sum(bits for _, bits in fields) // 8 for name, fields in LAYOUT.items()}
 WIDTH = {f'{name}.{field}': bits for name, fields in LAYOUT.items() for field, bits in fields}
 
-# What may change on the way counts as ones in the ICRC (A17.3.3), and so do the eight
-# bytes in front of the IP header that would be an LRH.
+# Fields that may change on the way count as ones in the ICRC (A17.3.3), and so do
+# eight bytes in front of the IP header in place of the LRH.
 VARIANT = {'ipv4': ('tos', 'ttl', 'checksum'), 'ipv6': ('tclass', 'label', 'hops'),
            'udp': ('checksum',), 'bth': ('f', 'b', 'resv6')}
 
@@ -121,7 +121,7 @@ OPCODES = {
 
 
 class Malformed(Exception):
-    """A frame whose parts cannot be told."""
+    """A frame that cannot be split into headers."""
 
 
 def pack(name, values):
@@ -167,7 +167,7 @@ class Frame:
         return self.headers[name][field]
 
     def copy(self):
-        """One that can be changed."""
+        """A copy that can be changed."""
         new = Frame({name: dict(fields) for name, fields in self.headers.items()}, self.payload)
         new.padding, new.icrc, new.trailer = self.padding, self.icrc, self.trailer
         return new
@@ -178,18 +178,18 @@ class Frame:
         return 'ipv4' if 'ipv4' in self.headers else 'ipv6'
 
     def layers(self, first):
-        """Names of the headers from that one on."""
+        """The names of that header and those after it."""
         names = list(self.headers)
         return names[names.index(first):]
 
     def fit(self):
-        """Sets padding, lengths and the IP checksum as they have to be."""
+        """Sets padding, lengths and the IP checksum to their correct values."""
         self.padding = bytes(-len(self.payload) % 4)
         self.headers['bth']['pad'] = len(self.padding)
         return self.measure()
 
     def measure(self):
-        """Sets lengths and IP checksum to what the rest has become."""
+        """Sets lengths and IP checksum to match the changed rest."""
         length = sum(SIZE[name] for name in self.layers('udp')) + len(self.payload) + \
             len(self.padding) + ICRC_LEN
         self.headers['udp']['length'] = length
@@ -204,7 +204,7 @@ class Frame:
         return self
 
     def icrc_due(self, variant=VARIANT):
-        """What the ICRC has to be: the bytes of the frame, as a number."""
+        """The correct ICRC: the bytes of the frame, as a number."""
         data = b'\xff' * 8
         for name in self.layers(self.ip):
             ones = {field: (1 << WIDTH[f'{name}.{field}']) - 1 for field in variant.get(name, ())}
@@ -220,7 +220,7 @@ class Frame:
 
 
 def decode(data):
-    """A Frame with what is in the bytes, wrong or not; None: it is not for RoCE's port.
+    """A Frame with the contents of the bytes, valid or not; None: not for RoCE's port.
     Raises Malformed."""
     headers, at = {}, 0
 

@@ -43,7 +43,7 @@ FIXED = {
 }
 LARGE = (63, 64, 65, 256, 1023, 1024, 4096)
 
-# What others have published: source, headers, payload, ICRC.
+# Frames that others have published: source, headers, payload, ICRC.
 PUBLISHED = (
     # scapy, test/contrib/roce.uts, "an example UC packet"
     ('UC_SEND_ONLY', {
@@ -63,7 +63,7 @@ PUBLISHED = (
 
 
 def value(name, field, bits, mode, salt):
-    """Of a field: all ones, all zeros, or some that no other field has."""
+    """A field's value: all ones, all zeros, or one that no other field has."""
     key = f'{name}.{field}'
     if field in FIXED.get(name, {}) or field == 'resv':
         return FIXED.get(name, {}).get(field, 0)
@@ -76,7 +76,7 @@ def value(name, field, bits, mode, salt):
 
 
 def make(opcode, ip, vlan=False, size=0, mode='mixed', salt=0):
-    """A frame that is right."""
+    """A valid frame."""
     names = ['eth', *(['vlan'] if vlan else []), ip, 'udp', 'bth', *OPCODES[opcode].headers]
     headers = {name: {field: value(name, field, bits, mode, salt)
                       for field, bits in LAYOUT[name]} for name in names}
@@ -84,19 +84,19 @@ def make(opcode, ip, vlan=False, size=0, mode='mixed', salt=0):
     headers['eth']['type'] = IPS[ip]
     if vlan:
         headers['eth']['type'], headers['vlan']['type'] = ETHERTYPE_VLAN, IPS[ip]
-    # Neither zeros, which padding is, nor twice the same byte.
+    # Neither zeros, like padding, nor the same byte twice.
     payload = bytes((salt + i) % 255 + 1 for i in range(size))
     return Frame(headers, payload).fit()
 
 
 def sizes(opcode, most=4):
-    """Of payload, to try with an opcode."""
+    """Payload lengths to try with an opcode."""
     row = OPCODES[opcode]
     return range(row.min_payload, min(row.max_payload, row.min_payload + most) + 1)
 
 
 def right_frames():
-    """Each opcode in each dress, and each boundary."""
+    """Each opcode in each encapsulation, and each boundary."""
     salt = 0
     for opcode, row in OPCODES.items():
         for ip in IPS:
@@ -114,7 +114,7 @@ def right_frames():
 
 
 def with_fields(frame, **fields):
-    """A copy with other fields, lengths as they were; ip_…: of whichever header."""
+    """A copy with other fields and the same lengths; ip_…: of either IP header."""
     new = frame.copy()
     for key, number in fields.items():
         name, field = key.split('_')
@@ -123,7 +123,7 @@ def with_fields(frame, **fields):
 
 
 def tolerated(frame):
-    """What receivers live with (9.2, A17): names and frames."""
+    """What receivers tolerate (9.2, A17): names and frames."""
     changes = {'M 0': {'bth_m': 0}, 'FECN': {'bth_f': 1}, 'BECN': {'bth_b': 1},
                'reserved': {'bth_resv6': 0x3f, 'bth_resv7': 0x7f},
                'UDP checksum': {'udp_checksum': 0x1234}}
@@ -146,7 +146,7 @@ def tolerated(frame):
 
 
 def short(frame):
-    """Lengths and ICRC fit, but not all of the extended headers are there."""
+    """Lengths and ICRC are right, but extended headers are missing."""
     extended = b''.join(pack(name, frame.headers[name])
                         for name in OPCODES[frame['bth.opcode']].headers)
     ends, at = set(), 0
@@ -163,7 +163,7 @@ def short(frame):
 
 
 def cut(frame):
-    """The end is missing, behind each of the headers."""
+    """Cut off after each of the headers."""
     data, at = frame.pack(), 0
     for name in frame.headers:
         at += SIZE[name]
@@ -172,7 +172,7 @@ def cut(frame):
 
 
 def malformed(frame):
-    """Names and bytes of what cannot be: of any opcode."""
+    """Names and bytes of invalid frames, for any opcode."""
     yield from cut(frame)
     for version in (1, 2, 4, 8, 15):
         yield f'TVer {version}', with_fields(frame, bth_tver=version).pack()
@@ -206,7 +206,7 @@ def wrong_lower(frame):
 
 
 def wrong_icrc(frame):
-    """Other ways to make an ICRC; and what it is there for."""
+    """ICRCs computed differently, and corruption that the ICRC detects."""
     due = frame.icrc_due()
     others = {'bit 0': due ^ 1, 'bit 31': due ^ 1 << 31, 'zero': 0, 'complement': due ^ 0xffffffff,
               'byte order': int.from_bytes(due.to_bytes(4, 'big'), 'little')}
@@ -241,7 +241,7 @@ def mask_of_variant(frame):
 
 
 def published():
-    """Frames of others, if their ICRC is ours."""
+    """Frames of others whose ICRC follows our rules."""
     for name, headers, payload, icrc in PUBLISHED:
         full = {layer: {field: headers[layer].get(field, FIXED.get(layer, {}).get(field, 0))
                         for field, _ in LAYOUT[layer]} for layer in headers}
@@ -253,7 +253,7 @@ def published():
 
 
 def captured(path):
-    """Frames of a corpus, if they are what they are said to be."""
+    """Frames of a corpus, if they are what its lines say."""
     with open(path, encoding='ascii') as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith('#')]
     for what, name, data in lines:
@@ -266,7 +266,7 @@ def captured(path):
 
 
 def as_ours(frame):
-    """What the device would make of the same fields."""
+    """The frame that the device would build from the same fields."""
     new = frame.copy()
     new.icrc, new.trailer = None, b''
     for name, fields in FIXED.items():
@@ -356,7 +356,7 @@ def reduce(path):
 
 
 def pcap(path):
-    """A capture of the frames that are right, for other programs to look at."""
+    """A capture of the valid frames, for other programs."""
     with open(path, 'wb') as file:
         file.write(struct.pack('<IHHIIII', 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1))
         for _, frame in right_frames():
@@ -365,7 +365,7 @@ def pcap(path):
 
 
 def main(words):
-    """By the first word."""
+    """By the first argument."""
     if words == ['--help']:
         print(__doc__)
     elif words[:1] == ['--pcap'] and len(words) == 2:

@@ -2,7 +2,7 @@
 /*
  * mpi-verify [LARGEST [two-sided]]
  *
- * An MPI program that looks at every byte: windows of messages in both directions at
+ * An MPI program that checks every byte: windows of messages in both directions at
  * the same time, from eager ones to LARGEST bytes (4 MiB); collectives; one-sided
  * operations unless told otherwise. Any MPI, two ranks or more. Fails at the first
  * wrong byte.

@@ -4,8 +4,8 @@
  *
  * A plain program of sockets, to be run over rsockets by preload. Both ends send a long
  * stream at the same time, without blocking, as an event loop does; they take turns
- * with small messages; one closes its half. Every byte is looked at. It keeps to the
- * calls that the preload library has: no SOCK_CLOEXEC, no accept4().
+ * with small messages; one closes its half. Every byte is checked. It uses only calls
+ * that the preload library has: no SOCK_CLOEXEC, no accept4().
  */
 #include <arpa/inet.h>
 #include <errno.h>

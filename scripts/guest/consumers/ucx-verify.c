@@ -4,8 +4,8 @@
  *
  * Two processes send each other messages of all kinds that UCP has, both at the same
  * time, and look at every byte: tagged, active, as a stream; PUT and GET; atomics.
- * What they say to each other besides goes over TCP. UCX chooses the transport, see
- * its UCX_TLS. Prints a line per kind and size, and fails at the first wrong byte.
+ * They coordinate over TCP. UCX chooses the transport, see its UCX_TLS. Prints a
+ * line per kind and size, and fails at the first wrong byte.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -75,7 +75,7 @@ static void get(void *p, size_t len)
 		struct pollfd pfd = { .fd = sock, .events = POLLIN };
 		ssize_t n;
 
-		/* The peer may need this side's hands for what it waits for. */
+		/* The peer may need progress on this side meanwhile. */
 		if (worker)
 			ucp_worker_progress(worker);
 		if (!poll(&pfd, 1, worker ? 0 : -1))
