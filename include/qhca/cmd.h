@@ -426,6 +426,7 @@ enum qhca_counter {
 	QHCA_CNT_RX_ECN_MARKED,		/* accepted ones with the CE mark */
 	QHCA_CNT_RX_CNP,		/* congestion notification packets accepted */
 	QHCA_CNT_TX_DROPPED,		/* packets not sent: their source GID has gone */
+	QHCA_CNT_SRQ_NO_ROOM,		/* WRs of SRQs not taken: no room to keep one */
 	QHCA_CNT_MAX
 };
 

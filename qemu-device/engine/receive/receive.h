@@ -98,6 +98,11 @@ bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
                        uint32_t pi);
 /* qhca_recv_take() of a QP with an SRQ and no receive WR in use. */
 enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp);
+/* How many nodes there may be. */
+static inline uint32_t qhca_max_rwr_nodes(const struct qhca_engine *e)
+{
+    return QHCA_RWR_NODES_PER_QP * e->cfg.max_qp;
+}
 /* @node, which may be NULL, is not needed any more. */
 void qhca_rwr_node_free(struct qhca_engine *e, struct qhca_rwr_node *node);
 /* The receive WR in use goes back to the SRQ, for the next QP to take. */

@@ -35,11 +35,13 @@ static struct qhca_rwr_node *node_alloc(struct qhca_engine *e)
 {
     struct qhca_rwr_node *node = NULL;
 
-    if (e->receive->rwr_nodes < QHCA_RWR_NODES_PER_QP * e->cfg.max_qp) {
+    if (e->receive->rwr_nodes < qhca_max_rwr_nodes(e)) {
         node = malloc(sizeof(*node));
     }
     if (node) {
         e->receive->rwr_nodes++;
+    } else {
+        qhca_count(e, QHCA_CNT_SRQ_NO_ROOM);
     }
     return node;
 }

@@ -336,6 +336,7 @@ static void many_given_back(void)
     rnr = counter(g, QHCA_CNT_TX_RNR_NAK);
     hold(&qp[2][0]);
     CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
+    CHECK_EQ(counter(g, QHCA_CNT_SRQ_NO_ROOM), 1);
     CHECK_EQ(g->e->receive->rwr_nodes, 2 * HOLDERS);
     REQUIRE(srq_destroy(&q[0]) == QHCA_OK);
     hold(&qp[2][1]);
