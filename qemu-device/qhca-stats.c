@@ -51,6 +51,19 @@ static void qhca_get_objects(Object *obj, Visitor *v, const char *name,
     }
 }
 
+/* Host memory that the guest has made the engine take; @opaque: that it can. */
+static void qhca_get_memory(Object *obj, Visitor *v, const char *name,
+                            void *opaque, Error **errp)
+{
+    QHCAState *s = QHCA(obj);
+    uint64_t now, max;
+
+    if (qhca_is_realized(s, errp)) {
+        now = qhca_engine_memory(s->engine, &max);
+        visit_type_uint64(v, name, opaque ? &max : &now, errp);
+    }
+}
+
 /* Reads as false: writing is an action. */
 static bool qhca_get_inject_fatal(Object *obj, Error **errp)
 {
@@ -77,6 +90,16 @@ void qhca_dev_stats_class_init(ObjectClass *oc)
                               qhca_get_objects, NULL, NULL, NULL);
     object_class_property_set_description(oc, "objects",
         "Objects (PD, MR, CQ, QP, ...) that exist now");
+
+    object_class_property_add(oc, "memory", "uint64",
+                              qhca_get_memory, NULL, NULL, NULL);
+    object_class_property_set_description(oc, "memory",
+        "Bytes of host memory that the device holds, device memory aside");
+
+    object_class_property_add(oc, "max-memory", "uint64",
+                              qhca_get_memory, NULL, NULL, (void *)1);
+    object_class_property_set_description(oc, "max-memory",
+        "Bytes of it that a guest can make it hold");
 
     object_class_property_add_bool(oc, "inject-fatal", qhca_get_inject_fatal,
                                    qhca_set_inject_fatal);

@@ -160,4 +160,30 @@ const char *qhca_counter_name(enum qhca_counter which);
 /* Number of live objects of all kinds, for leak checks and monitoring. */
 unsigned qhca_engine_num_objects(const struct qhca_engine *e);
 
+/**
+ * struct qhca_holding - host memory of one kind that an engine holds
+ * @what: of which kind
+ * @object: these are objects, which commands make and destroy
+ * @size: bytes each
+ * @max: how many there can be, whatever the guest does
+ * @used: how many there are
+ */
+struct qhca_holding {
+    const char *what;
+    bool object;
+    size_t size;
+    uint32_t max, used;
+};
+
+#define QHCA_MAX_HOLDINGS   32
+
+/*
+ * All of the engine's memory, kind by kind: there is none that is not listed.
+ * Returns how many kinds there are. Documentation/bounds.rst has the table.
+ */
+unsigned qhca_engine_holdings(const struct qhca_engine *e,
+                              struct qhca_holding h[QHCA_MAX_HOLDINGS]);
+/* Bytes in all: those held now, and at most. */
+uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max);
+
 #endif /* QHCA_ENGINE_H */

@@ -127,15 +127,19 @@ def test_life_of_objects(qemu):
     """objects are created, refuse to go while used, and go"""
     with running(qemu) as hca:
         none = hca.m.qom_get(hca.path, "objects")
+        idle = hca.m.qom_get(hca.path, "memory")
         eqn = hca.create_eq(vector=1)
         cq = hca.create_cq(eqn)
         pdn = hca.ok(c.CMD_ALLOC_PD)
         equal(hca.m.qom_get(hca.path, "objects"), none + 3)
+        assert hca.m.qom_get(hca.path, "memory") > idle > 0
+        assert hca.m.qom_get(hca.path, "max-memory") > 100 * idle
         equal(hca.destroy(c.CMD_DESTROY_EQ, eqn), c.ERR_BUSY)
         equal(hca.destroy(c.CMD_DEALLOC_PD, pdn), c.OK)
         equal(hca.destroy(c.CMD_DESTROY_CQ, cq.cqn), c.OK)
         equal(hca.destroy(c.CMD_DESTROY_EQ, eqn), c.OK)
         equal(hca.m.qom_get(hca.path, "objects"), none)
+        equal(hca.m.qom_get(hca.path, "memory"), idle)
 
 
 def test_numbers_follow_seed(qemu):

@@ -43,8 +43,21 @@ static void fini(struct qhca_engine *e)
     free(e->timers.heap);
 }
 
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+{
+    h[0] = (struct qhca_holding) {
+        "block addresses", false, sizeof(uint64_t), QHCA_MAX_TABLE_BLOCKS,
+        e->table_blocks
+    };
+    h[1] = (struct qhca_holding) {
+        "timers", false, sizeof(*e->timers.heap), e->timers.size, e->timers.size
+    };
+    return 2;
+}
+
 const struct qhca_room qhca_core_room = {
     .init = init,
     .reset = reset,
     .fini = fini,
+    .holdings = holdings,
 };

@@ -85,6 +85,9 @@ uint32_t qhca_table_add(struct qhca_table *t, void *obj);
 void *qhca_table_get(const struct qhca_table *t, uint32_t number);
 /* Takes the object of a number that is in use out of the table. */
 void qhca_table_del(struct qhca_table *t, uint32_t number);
+/* What its slots take. */
+struct qhca_holding qhca_table_holding(const struct qhca_table *t,
+                                       const char *what);
 /* The object in slot *@i or the next one that has any; *@i goes behind it. */
 static inline void *qhca_table_next(const struct qhca_table *t, uint32_t *i)
 {
@@ -207,6 +210,9 @@ static inline uint32_t qhca_fifo_used(const struct qhca_fifo *f)
 {
     return f->tail - f->head;
 }
+/* What it takes. */
+struct qhca_holding qhca_fifo_holding(const struct qhca_fifo *f,
+                                      const char *what);
 
 /* ---- commands ---- */
 
@@ -298,14 +304,14 @@ struct qhca_engine {
  * @init: once; false: no memory
  * @reset: everything goes, without events; the rooms below have done so before
  * @fini: gives back what @init took
- * @num_objects: that are alive
+ * @holdings: writes down what memory the room has, and returns how many kinds
  * @commands: of its files, up to NULL
  */
 struct qhca_room {
     bool (*init)(struct qhca_engine *e);
     void (*reset)(struct qhca_engine *e);
     void (*fini)(struct qhca_engine *e);
-    unsigned (*num_objects)(const struct qhca_engine *e);
+    unsigned (*holdings)(const struct qhca_engine *e, struct qhca_holding *h);
     const struct qhca_command *const *commands;
 };
 

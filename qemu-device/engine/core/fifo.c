@@ -7,9 +7,19 @@
 
 #include "core.h"
 
+#define FIFO_SIZE   ((size_t)QHCA_FIFO_FRAMES * QHCA_MAX_FRAME)
+
 static uint8_t *fifo_slot(const struct qhca_fifo *f, uint32_t index)
 {
     return f->data + (size_t)(index % QHCA_FIFO_FRAMES) * QHCA_MAX_FRAME;
+}
+
+struct qhca_holding qhca_fifo_holding(const struct qhca_fifo *f,
+                                      const char *what)
+{
+    return (struct qhca_holding) {
+        .what = what, .size = FIFO_SIZE, .max = 1, .used = f->data ? 1 : 0,
+    };
 }
 
 bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len,
@@ -19,7 +29,7 @@ bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len,
         return false;
     }
     if (!f->data) {
-        f->data = malloc((size_t)QHCA_FIFO_FRAMES * QHCA_MAX_FRAME);
+        f->data = malloc(FIFO_SIZE);
         if (!f->data) {
             return false;
         }

@@ -70,6 +70,16 @@ void qhca_table_free(struct qhca_table *t)
     t->size = t->used = 0;
 }
 
+struct qhca_holding qhca_table_holding(const struct qhca_table *t,
+                                       const char *what)
+{
+    return (struct qhca_holding) {
+        .what = what,
+        .size = sizeof(*t->slot) + sizeof(*t->number) + sizeof(*t->free_slot),
+        .max = t->size, .used = t->size,
+    };
+}
+
 /* Reserved numbers: 0 is no object, 1 is QP1, 0xffffff the multicast QPN. */
 static bool is_reserved(uint32_t number)
 {

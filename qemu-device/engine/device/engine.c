@@ -31,8 +31,18 @@ static void reset(struct qhca_engine *e)
     memset(&d->cmdq, 0, sizeof(d->cmdq));
 }
 
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+{
+    h[0] = (struct qhca_holding) {
+        "engine", false, sizeof(struct house), 1, 1
+    };
+    h[1] = qhca_fifo_holding(&e->device->late, "frames that came meanwhile");
+    return 2;
+}
+
 static const struct qhca_room device_room = {
     .reset = reset,
+    .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         qhca_device_commands, NULL
     },
@@ -136,12 +146,38 @@ void qhca_engine_free(struct qhca_engine *e)
     }
 }
 
-unsigned qhca_engine_num_objects(const struct qhca_engine *e)
+unsigned qhca_engine_holdings(const struct qhca_engine *e,
+                              struct qhca_holding h[QHCA_MAX_HOLDINGS])
 {
     unsigned n = 0;
 
     for (size_t i = 0; i < NUM_ROOMS; i++) {
-        n += qhca_rooms[i]->num_objects ? qhca_rooms[i]->num_objects(e) : 0;
+        n += qhca_rooms[i]->holdings(e, h + n);
+    }
+    return n;
+}
+
+uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max)
+{
+    struct qhca_holding h[QHCA_MAX_HOLDINGS];
+    unsigned n = qhca_engine_holdings(e, h);
+    uint64_t now = 0;
+
+    *max = 0;
+    for (unsigned i = 0; i < n; i++) {
+        now += (uint64_t)h[i].size * h[i].used;
+        *max += (uint64_t)h[i].size * h[i].max;
+    }
+    return now;
+}
+
+unsigned qhca_engine_num_objects(const struct qhca_engine *e)
+{
+    struct qhca_holding h[QHCA_MAX_HOLDINGS];
+    unsigned n = 0;
+
+    for (unsigned i = qhca_engine_holdings(e, h); i-- > 0;) {
+        n += h[i].object ? h[i].used : 0;
     }
     return n;
 }

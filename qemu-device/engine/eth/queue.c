@@ -112,19 +112,23 @@ const struct qhca_command qhca_eth_commands[] = {
     { 0 }
 };
 
-static unsigned num_objects(const struct qhca_engine *e)
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     unsigned n = 0;
 
     for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
         n += e->eth->queue[i].used;
     }
-    return n;
+    /* In the engine itself. */
+    h[0] = (struct qhca_holding) {
+        "Ethernet queue", true, 0, QHCA_MAX_ETHQ, n
+    };
+    return 1;
 }
 
 const struct qhca_room qhca_eth_room = {
     .reset = reset,
-    .num_objects = num_objects,
+    .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         qhca_eth_commands, NULL
     },

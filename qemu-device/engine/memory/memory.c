@@ -50,16 +50,30 @@ static void fini(struct qhca_engine *e)
     qhca_table_free(&e->memory->mr);
 }
 
-static unsigned num_objects(const struct qhca_engine *e)
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
-    return e->memory->pd.used + e->memory->mr.used;
+    const struct qhca_memory *m = e->memory;
+
+    h[0] = (struct qhca_holding) {
+        "PD", true, sizeof(struct qhca_pd), QHCA_MAX_PD, m->pd.used
+    };
+    h[1] = (struct qhca_holding) {
+        "MR", true, sizeof(struct qhca_mr), QHCA_MAX_MR,
+        m->mr.used - m->num_mw
+    };
+    h[2] = (struct qhca_holding) {
+        "MW", true, sizeof(struct qhca_mr), QHCA_MAX_MW, m->num_mw
+    };
+    h[3] = qhca_table_holding(&m->pd, "PD numbers");
+    h[4] = qhca_table_holding(&m->mr, "keys");
+    return 5;
 }
 
 const struct qhca_room qhca_memory_room = {
     .init = init,
     .reset = reset,
     .fini = fini,
-    .num_objects = num_objects,
+    .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         pd_commands, qhca_mr_commands, qhca_mw_commands, NULL
     },

@@ -222,6 +222,17 @@ static bool init(struct qhca_engine *e)
     return true;
 }
 
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+{
+    h[0] = (struct qhca_holding) {
+        "multicast group", false, sizeof(struct qhca_mcast_group),
+        QHCA_MAX_MCAST_GRP, e->port->num_groups
+    };
+    h[1] = qhca_fifo_holding(&e->port->loop, "frames to the port itself");
+    h[2] = qhca_fifo_holding(&e->port->tx, "frames to the network");
+    return 3;
+}
+
 const struct qhca_command qhca_port_commands[] = {
     QHCA_COMMAND_OUT(QUERY_PORT, query_port, struct qhca_port_attr),
     QHCA_COMMAND(SET_PORT, set_port),
@@ -233,6 +244,7 @@ const struct qhca_command qhca_port_commands[] = {
 const struct qhca_room qhca_port_room = {
     .init = init,
     .reset = reset,
+    .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         qhca_port_commands, NULL
     },

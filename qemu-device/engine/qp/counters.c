@@ -5,12 +5,6 @@
  */
 #include "qp.h"
 
-/* struct qhca_cntset - counters of the QPs that are bound to it */
-struct qhca_cntset {
-    struct qhca_holder base;    /* its users are QPs */
-    uint64_t cnt[QHCA_CNT_MAX];
-};
-
 void qhca_count_qp(struct qhca_engine *e, const struct qhca_qp *qp,
                    enum qhca_counter which, uint64_t n)
 {

@@ -124,16 +124,27 @@ static void fini(struct qhca_engine *e)
     qhca_table_free(&e->qps->table);
 }
 
-static unsigned num_objects(const struct qhca_engine *e)
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
-    return e->qps->table.used + e->qps->cntset.used;
+    const struct qhca_qps *q = e->qps;
+
+    h[0] = (struct qhca_holding) {
+        "QP", true, sizeof(struct qhca_qp), q->table.size, q->table.used
+    };
+    h[1] = (struct qhca_holding) {
+        "counter set", true, sizeof(struct qhca_cntset), QHCA_MAX_CNTSET,
+        q->cntset.used
+    };
+    h[2] = qhca_table_holding(&q->table, "QP numbers");
+    h[3] = qhca_table_holding(&q->cntset, "counter set numbers");
+    return 4;
 }
 
 const struct qhca_room qhca_qp_room = {
     .init = init,
     .reset = reset,
     .fini = fini,
-    .num_objects = num_objects,
+    .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         qhca_counter_commands, NULL
     },

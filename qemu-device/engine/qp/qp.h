@@ -173,6 +173,12 @@ struct qhca_qp {
     struct qhca_responder rsp;
 };
 
+/* struct qhca_cntset - counters of the QPs that are bound to it */
+struct qhca_cntset {
+    struct qhca_holder base;    /* its users are QPs */
+    uint64_t cnt[QHCA_CNT_MAX];
+};
+
 /* ---- types of QPs: one row each, in qp.c ---- */
 
 /* Sets of types. */
@@ -201,6 +207,7 @@ extern const struct qhca_qp_kind qhca_qp_kinds[QHCA_NUM_QP_TYPES];
 
 struct qhca_qps {
     struct qhca_table table, cntset;
+    uint32_t num_sq;            /* QPs with started send WQEs, req.swr */
     struct qhca_qp *gsi;        /* QP 1, or NULL */
     struct qhca_list ready;     /* QPs with work to do */
     struct qhca_list tx_wait;   /* QPs that the network had no room for */

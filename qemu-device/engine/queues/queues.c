@@ -24,21 +24,27 @@ static void fini(struct qhca_engine *e)
     qhca_table_free(&e->queues->cq);
 }
 
-static unsigned num_objects(const struct qhca_engine *e)
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
-    unsigned n = e->queues->cq.used;
+    unsigned eqs = 0;
 
     for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
-        n += e->queues->eq[i].used;
+        eqs += e->queues->eq[i].used;
     }
-    return n;
+    /* In the engine itself. */
+    h[0] = (struct qhca_holding) { "EQ", true, 0, QHCA_MAX_EQ, eqs };
+    h[1] = (struct qhca_holding) {
+        "CQ", true, sizeof(struct qhca_cq), QHCA_MAX_CQ, e->queues->cq.used
+    };
+    h[2] = qhca_table_holding(&e->queues->cq, "CQ numbers");
+    return 3;
 }
 
 const struct qhca_room qhca_queues_room = {
     .init = init,
     .reset = reset,
     .fini = fini,
-    .num_objects = num_objects,
+    .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         qhca_cq_commands, qhca_eq_commands, NULL
     },

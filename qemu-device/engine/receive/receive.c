@@ -24,16 +24,31 @@ static void fini(struct qhca_engine *e)
     qhca_table_free(&e->receive->xrcd);
 }
 
-static unsigned num_objects(const struct qhca_engine *e)
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
-    return e->receive->srq.used + e->receive->xrcd.used;
+    const struct qhca_receive *r = e->receive;
+
+    h[0] = (struct qhca_holding) {
+        "SRQ", true, sizeof(struct qhca_srq), QHCA_MAX_SRQ, r->srq.used
+    };
+    h[1] = (struct qhca_holding) {
+        "XRC domain", true, sizeof(struct qhca_xrcd), QHCA_MAX_XRCD,
+        r->xrcd.used
+    };
+    h[2] = (struct qhca_holding) {
+        "WR of an SRQ", false, sizeof(struct qhca_rwr_node),
+        qhca_max_rwr_nodes(e), r->rwr_nodes
+    };
+    h[3] = qhca_table_holding(&r->srq, "SRQ numbers");
+    h[4] = qhca_table_holding(&r->xrcd, "XRC domain numbers");
+    return 5;
 }
 
 const struct qhca_room qhca_receive_room = {
     .init = init,
     .reset = reset,
     .fini = fini,
-    .num_objects = num_objects,
+    .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         qhca_srq_commands, qhca_xrcd_commands, NULL
     },

@@ -99,7 +99,10 @@ static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
     qhca_cntset_bind(qp, NULL);
     qhca_mem_release(e, &qp->sq.mem);
     qhca_mem_release(e, &qp->rq.mem);
-    free(qp->req.swr);
+    if (qp->req.swr) {
+        e->qps->num_sq--;
+        free(qp->req.swr);
+    }
     qhca_rwr_node_free(e, qp->spare);
     free(qp);
 }
@@ -187,6 +190,7 @@ static int build_qp(struct qhca_engine *e, struct qhca_qp *qp,
         if (!qp->req.swr) {
             return QHCA_ERR_NO_RESOURCE;
         }
+        e->qps->num_sq++;
     }
     qp->slot = qhca_table_add(&e->qps->table, qp);
     qp->qpn = qp->type == QHCA_QPT_GSI ? QHCA_QPN_GSI : qp->slot;
@@ -313,8 +317,18 @@ const struct qhca_command qhca_qp_commands[] = {
     { 0 }
 };
 
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+{
+    h[0] = (struct qhca_holding) {
+        "send WRs of a QP", false, QHCA_INFLIGHT * sizeof(struct qhca_swr),
+        e->qps->table.size, e->qps->num_sq
+    };
+    return 1;
+}
+
 const struct qhca_room qhca_transport_room = {
     .reset = reset,
+    .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         qhca_qp_commands, qhca_modify_commands, qhca_mcast_commands, NULL
     },
