@@ -20,6 +20,7 @@
 
 /* Limits are advertised by device/query.c. */
 #define QHCA_MAX_TABLE_BLOCKS   (16u << 20)
+#define QHCA_SCAN               64u     /* objects looked at for a unit */
 #define QHCA_VLAN_ROOM          4
 #define QHCA_MAX_FRAME          (14 + 2 * QHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
 
@@ -101,6 +102,13 @@ static inline void *qhca_table_next(const struct qhca_table *t, uint32_t *i)
     return NULL;
 }
 
+/*
+ * The same as far as the budget goes, a unit for QHCA_SCAN slots; NULL also if
+ * that is at its end before *@i is.
+ */
+void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
+                      uint32_t *i);
+
 /* Visits every object of @t; the body may delete the one it is given. */
 #define qhca_table_each(t, obj) \
     for (uint32_t i_ = 0; ((obj) = qhca_table_next((t), &i_)) != NULL;)
@@ -118,12 +126,30 @@ struct qhca_mem {
 };
 
 /*
- * Reads the tables of @buf once. Returns QHCA_OK, QHCA_ERR_PARAM (shape, or
- * less than @min_len bytes), QHCA_ERR_LIMIT or QHCA_ERR_DMA; @mem is empty on
- * error.
+ * struct qhca_import - a walk over the tables of a struct qhca_buf, which can
+ * be left and gone on with; it begins zeroed
  */
-int qhca_mem_import(struct qhca_engine *e, struct qhca_mem *mem,
-                    const struct qhca_buf *buf, uint64_t min_len);
+struct qhca_import {
+    struct qhca_mem mem;        /* what it comes to */
+    uint64_t root;              /* where the tables begin */
+    uint32_t done;              /* blocks whose addresses have been read */
+    uint8_t depth;
+    bool started, contiguous;
+    /* The pages at hand; [0] has addresses of blocks, [1] those of such. */
+    uint64_t table[QHCA_BUF_MAX_DEPTH][QHCA_TABLE_ENTRIES];
+};
+
+/*
+ * Reads the tables of @buf once, a unit each. QHCA_OK; QHCA_AGAIN: not all of
+ * them yet; QHCA_ERR_PARAM (shape, or less than @min_len bytes),
+ * QHCA_ERR_LIMIT, QHCA_ERR_NO_RESOURCE or QHCA_ERR_DMA.
+ */
+int qhca_import(struct qhca_engine *e, struct qhca_import *im,
+                const struct qhca_buf *buf, uint64_t min_len);
+/* What it has come to is the caller's. */
+struct qhca_mem qhca_import_take(struct qhca_import *im);
+/* Whatever it has come to goes, and it can begin anew. */
+void qhca_import_drop(struct qhca_engine *e, struct qhca_import *im);
 /* Room for @num_blocks addresses that come later; QHCA_OK or why not. */
 int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
                      uint32_t num_blocks);
@@ -175,12 +201,31 @@ bool qhca_timers_provide(struct qhca_engine *e, uint32_t num_timers);
 void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
                     uint64_t deadline);
 void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t);
+/* Runs what is due, a unit each; false: all of that has been run. */
+bool qhca_timers_expire(struct qhca_engine *e);
 /*
- * Runs what is due; a timer that its own function sets again waits for a tick.
+ * Tells ops->set_timer when that is next, or that it is @wake if that is
+ * sooner, if it has changed.
  */
-void qhca_timers_expire(struct qhca_engine *e);
-/* Tells ops->set_timer when that is next, if it has changed. */
-void qhca_timers_sync(struct qhca_engine *e);
+void qhca_timers_sync(struct qhca_engine *e, uint64_t wake);
+
+/* ---- pace.c: rates ---- */
+
+#define QHCA_SLICE_NS       1000000u
+
+/*
+ * struct qhca_pace - a rate, which holds on average; for as much as a slice
+ * brings it may be exceeded
+ */
+struct qhca_pace {
+    uint64_t cost;              /* picoseconds per piece; 0: no limit */
+    uint64_t paid;              /* when what has been taken will be paid for */
+};
+
+/* How many pieces may be taken at @now. */
+unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now);
+/* Takes @n, which may be more than that. */
+void qhca_pace_take(struct qhca_pace *p, uint64_t now, uint64_t n);
 
 /* ---- fifo.c: frames on their way ---- */
 
@@ -225,6 +270,10 @@ struct qhca_cmd_ctx {
     const struct qhca_cmd *cmd;
     uint8_t *mbox;
     uint32_t obj;               /* answer: object number */
+    /* Kept from one call to the next: */
+    bool again;                 /* not the first one */
+    uint32_t from, done;        /* the handler's own */
+    struct qhca_import import[2];   /* not taken: dropped with the command */
 };
 
 enum qhca_mbox_dir { QHCA_NO_MBOX, QHCA_MBOX_IN, QHCA_MBOX_OUT };
@@ -233,8 +282,12 @@ enum qhca_mbox_dir { QHCA_NO_MBOX, QHCA_MBOX_IN, QHCA_MBOX_OUT };
  * struct qhca_command - one opcode
  *
  * Each file that has objects exports its commands as an array that ends with
- * an empty row; handlers return enum qhca_cmd_status.
+ * an empty row; handlers return enum qhca_cmd_status, or
+ * QHCA_AGAIN if the budget does not do for all of it: then they are called
+ * again later, and check anew what may have changed.
  */
+#define QHCA_AGAIN      (-1)
+
 struct qhca_command {
     const char *name;
     int (*run)(struct qhca_engine *e, struct qhca_cmd_ctx *c);
@@ -282,6 +335,7 @@ struct qhca_engine {
     const struct qhca_engine_ops *ops;
     void *opaque;
     uint64_t now;               /* of the entry point being served */
+    unsigned spent, limit;      /* units of work in it, see qhca_spend() */
     uint64_t rng;
     uint8_t state;              /* enum qhca_state */
     uint8_t fatal;              /* enum qhca_fatal */
@@ -333,6 +387,29 @@ static inline void qhca_trace(struct qhca_engine *e, enum qhca_trace_point p,
 static inline bool qhca_running(const struct qhca_engine *e)
 {
     return e->state == QHCA_STATE_RUNNING && !e->reset_wanted;
+}
+
+/*
+ * Work is counted in units and bounded. A unit is an access to guest memory of
+ * up to a page, a frame that comes or goes, or a look at QHCA_SCAN objects:
+ * half a microsecond or less. Who works says so, and asks before each step
+ * whether to go on; @e->limit is set by the run loop.
+ */
+static inline void qhca_spend(struct qhca_engine *e, unsigned units)
+{
+    e->spent += units;
+}
+
+/* The same for what has @len bytes. */
+static inline void qhca_spend_bytes(struct qhca_engine *e, size_t len)
+{
+    qhca_spend(e, 1 + (unsigned)(len / QHCA_PAGE_SIZE));
+}
+
+/* False: what is left to do waits for its next turn. */
+static inline bool qhca_may_go_on(const struct qhca_engine *e)
+{
+    return e->spent < e->limit && qhca_running(e);
 }
 
 /* Raises MSI-X vector @vector, if the device runs. */

@@ -6,19 +6,16 @@
 
 #include "core.h"
 
-/* struct import - a walk over the tables of a struct qhca_buf */
-struct import {
-    struct qhca_engine *e;
-    uint64_t *block;
-    uint32_t num_blocks, done;
-    uint64_t align_mask;
-};
+#define TABLE_SHIFT     9
+
+_Static_assert(QHCA_TABLE_ENTRIES == 1u << TABLE_SHIFT, "size of a table page");
 
 bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len)
 {
     if (!qhca_running(e)) {
         return false;
     }
+    qhca_spend_bytes(e, len);
     if (!e->ops->dma_read(e->opaque, addr, buf, len)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
@@ -32,6 +29,7 @@ bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
     if (!qhca_running(e)) {
         return false;
     }
+    qhca_spend_bytes(e, len);
     if (!e->ops->dma_write(e->opaque, addr, buf, len)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
@@ -39,67 +37,20 @@ bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
     return true;
 }
 
-/* Takes the block addresses of one table page, if they are aligned. */
-static int import_leaf(struct import *im, const uint64_t *entry, uint32_t n)
+/* Copies @n block addresses of a table, if they are aligned. */
+static int take_blocks(uint64_t *block, const uint64_t *entry, uint32_t n,
+                       unsigned block_shift)
 {
-    uint64_t addr;
-    uint32_t i;
+    uint64_t mask = (1ull << block_shift) - 1, addr;
 
-    for (i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         addr = le64toh(entry[i]);
-        if (addr & im->align_mask || addr > UINT64_MAX - im->align_mask) {
+        if (addr & mask || addr > UINT64_MAX - mask) {
             return QHCA_ERR_PARAM;
         }
-        im->block[im->done++] = addr;
+        block[i] = addr;
     }
     return QHCA_OK;
-}
-
-/* Entries in a table page at @depth when @left blocks remain. */
-static uint32_t entries_needed(uint32_t left, unsigned depth)
-{
-    uint64_t per_entry = 1;
-
-    while (--depth > 0) {
-        per_entry *= QHCA_TABLE_ENTRIES;
-    }
-    return (uint32_t)MIN_OF((left + per_entry - 1) / per_entry,
-                            QHCA_TABLE_ENTRIES);
-}
-
-/* Recurses QHCA_BUF_MAX_DEPTH levels at most: the caller checked @depth. */
-static int import_table(struct import *im, uint64_t addr, unsigned depth)
-{
-    uint64_t entry[QHCA_TABLE_ENTRIES];
-    uint32_t i, n = entries_needed(im->num_blocks - im->done, depth);
-    int status = QHCA_OK;
-
-    if (addr & (QHCA_PAGE_SIZE - 1)) {
-        return QHCA_ERR_PARAM;
-    }
-    if (!qhca_dma_read(im->e, addr, entry, n * sizeof(entry[0]))) {
-        return QHCA_ERR_DMA;
-    }
-    if (depth == 1) {
-        return import_leaf(im, entry, n);
-    }
-    for (i = 0; i < n && status == QHCA_OK; i++) {
-        status = import_table(im, le64toh(entry[i]), depth - 1);
-    }
-    return status;
-}
-
-static bool is_contiguous(const struct qhca_mem *mem)
-{
-    uint64_t size = 1ull << mem->block_shift;
-    uint32_t i;
-
-    for (i = 1; i < mem->num_blocks; i++) {
-        if (mem->block[i] != mem->block[i - 1] + size) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static int check_shape(const struct qhca_buf *buf, uint64_t min_len)
@@ -128,60 +79,119 @@ static int check_shape(const struct qhca_buf *buf, uint64_t min_len)
     return blocks > fit ? QHCA_ERR_PARAM : QHCA_OK;
 }
 
-static int import_blocks(struct qhca_engine *e, struct qhca_mem *mem,
-                         const struct qhca_buf *buf)
+static int import_start(struct qhca_engine *e, struct qhca_import *im,
+                        const struct qhca_buf *buf, uint64_t min_len)
 {
-    struct import im = {
-        .e = e,
-        .num_blocks = mem->num_blocks,
-        .align_mask = (1ull << mem->block_shift) - 1,
-    };
-    int status;
+    int status = check_shape(buf, min_len);
+    struct qhca_mem mem;
 
-    if (mem->num_blocks > QHCA_MAX_TABLE_BLOCKS - e->table_blocks) {
-        return QHCA_ERR_LIMIT;
-    }
-    im.block = calloc(mem->num_blocks, sizeof(*im.block));
-    if (!im.block) {
-        return QHCA_ERR_NO_RESOURCE;
-    }
-    status = import_table(&im, le64toh(buf->addr), buf->depth);
     if (status != QHCA_OK) {
-        free(im.block);
         return status;
     }
-    mem->block = im.block;
-    mem->base = im.block[0];
-    e->table_blocks += mem->num_blocks;
+    if (buf->depth > 0) {
+        status = qhca_mem_reserve(e, &mem, le32toh(buf->num_blocks));
+        if (status != QHCA_OK) {
+            return status;
+        }
+    } else {
+        memset(&mem, 0, sizeof(mem));
+        mem.num_blocks = le32toh(buf->num_blocks);
+        mem.base = le64toh(buf->addr);
+    }
+    mem.block_shift = buf->block_shift;
+    im->mem = mem;
+    im->root = le64toh(buf->addr);
+    im->depth = buf->depth;
+    im->done = buf->depth ? 0 : mem.num_blocks;
+    im->started = im->contiguous = true;
     return QHCA_OK;
 }
 
-int qhca_mem_import(struct qhca_engine *e, struct qhca_mem *mem,
-                    const struct qhca_buf *buf, uint64_t min_len)
+/* How many blocks an entry of a page at @level is for, as a shift. */
+static unsigned level_shift(unsigned level)
 {
-    int status = check_shape(buf, min_len);
+    return level * TABLE_SHIFT;
+}
 
-    memset(mem, 0, sizeof(*mem));
+/* Reads the page at @level that the next block is in. */
+static int read_table(struct qhca_engine *e, struct qhca_import *im,
+                      unsigned level)
+{
+    uint64_t left = im->mem.num_blocks - im->done, addr = im->root;
+    unsigned shift = level_shift(level + 1);
+    uint64_t n = MIN_OF((left + (1ull << level_shift(level)) - 1) >>
+                        level_shift(level), QHCA_TABLE_ENTRIES);
+
+    if (level + 1 < im->depth) {
+        addr = le64toh(im->table[level + 1][(im->done >> shift) %
+                                            QHCA_TABLE_ENTRIES]);
+    }
+    if (addr & (QHCA_PAGE_SIZE - 1)) {
+        return QHCA_ERR_PARAM;
+    }
+    return qhca_dma_read(e, addr, im->table[level], n * sizeof(uint64_t)) ?
+           QHCA_OK : QHCA_ERR_DMA;
+}
+
+/* Takes the block addresses of the next page at level 0. */
+static int import_leaf(struct qhca_engine *e, struct qhca_import *im)
+{
+    uint64_t *block = im->mem.block, size = 1ull << im->mem.block_shift;
+    uint32_t i, n = MIN_OF(im->mem.num_blocks - im->done, QHCA_TABLE_ENTRIES);
+    unsigned level = 0;
+    int status;
+
+    while (level + 1u < im->depth &&
+           im->done % (1ull << level_shift(level + 2)) == 0) {
+        level++;
+    }
+    do {
+        status = read_table(e, im, level);
+    } while (status == QHCA_OK && level-- > 0);
+    if (status == QHCA_OK) {
+        status = take_blocks(block + im->done, im->table[0], n,
+                             im->mem.block_shift);
+    }
     if (status != QHCA_OK) {
         return status;
     }
-    mem->num_blocks = le32toh(buf->num_blocks);
-    mem->block_shift = buf->block_shift;
-    mem->base = le64toh(buf->addr);
-    if (buf->depth == 0) {
-        return QHCA_OK;
+    for (i = MAX_OF(im->done, 1u); i < im->done + n && im->contiguous; i++) {
+        im->contiguous = block[i] == block[i - 1] + size;
     }
-    status = import_blocks(e, mem, buf);
-    if (status != QHCA_OK) {
-        memset(mem, 0, sizeof(*mem));
-        return status;
+    im->done += n;
+    return QHCA_OK;
+}
+
+int qhca_import(struct qhca_engine *e, struct qhca_import *im,
+                const struct qhca_buf *buf, uint64_t min_len)
+{
+    struct qhca_mem *mem = &im->mem;
+    int status = im->started ? QHCA_OK : import_start(e, im, buf, min_len);
+
+    while (status == QHCA_OK && im->done < mem->num_blocks) {
+        status = qhca_may_go_on(e) ? import_leaf(e, im) : QHCA_AGAIN;
     }
-    if (is_contiguous(mem)) {
+    if (status == QHCA_OK && mem->block && im->contiguous) {
+        mem->base = mem->block[0];
         e->table_blocks -= mem->num_blocks;
         free(mem->block);
         mem->block = NULL;
     }
-    return QHCA_OK;
+    return status;
+}
+
+struct qhca_mem qhca_import_take(struct qhca_import *im)
+{
+    struct qhca_mem mem = im->mem;
+
+    memset(&im->mem, 0, sizeof(im->mem));
+    return mem;
+}
+
+void qhca_import_drop(struct qhca_engine *e, struct qhca_import *im)
+{
+    qhca_mem_release(e, &im->mem);
+    im->started = false;
 }
 
 int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
@@ -203,12 +213,6 @@ int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
 int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
                   uint32_t num_blocks, uint8_t block_shift)
 {
-    struct import im = {
-        .e = e,
-        .block = mem->block,
-        .align_mask = (1ull << block_shift) - 1,
-    };
-
     if (table & 7) {
         return QHCA_ERR_PARAM;
     }
@@ -217,7 +221,7 @@ int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
         return QHCA_ERR_DMA;
     }
     mem->block_shift = block_shift;
-    return import_leaf(&im, mem->block, num_blocks);
+    return take_blocks(mem->block, mem->block, num_blocks, block_shift);
 }
 
 void qhca_mem_release(struct qhca_engine *e, struct qhca_mem *mem)

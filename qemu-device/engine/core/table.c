@@ -121,6 +121,20 @@ void *qhca_table_get(const struct qhca_table *t, uint32_t number)
     return t->slot[slot];
 }
 
+void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
+                      uint32_t *i)
+{
+    void *obj = NULL;
+
+    while (!obj && *i < t->size && qhca_may_go_on(e)) {
+        if (*i % QHCA_SCAN == 0) {
+            qhca_spend(e, 1);
+        }
+        obj = t->slot[(*i)++];
+    }
+    return obj;
+}
+
 void qhca_table_del(struct qhca_table *t, uint32_t number)
 {
     uint32_t slot = number & t->slot_mask;

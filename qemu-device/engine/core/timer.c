@@ -77,7 +77,8 @@ void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
         assert(h->used < h->size);
         h->used++;
     }
-    t->deadline = deadline;
+    /* One that its own function sets again waits for another tick. */
+    t->deadline = MAX_OF(deadline, e->now + 1);
     settle(h, i, t);
 }
 
@@ -97,27 +98,30 @@ void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t)
     }
 }
 
-void qhca_timers_expire(struct qhca_engine *e)
+bool qhca_timers_expire(struct qhca_engine *e)
 {
     struct qhca_timers *h = &e->timers;
-    uint32_t limit = h->used;   /* those restarted for "now" wait */
     struct qhca_timer *t;
 
-    while (limit-- > 0 && h->used > 0 && h->heap[0]->deadline <= e->now &&
-           qhca_running(e)) {
+    while (h->used > 0 && h->heap[0]->deadline <= e->now) {
+        if (!qhca_may_go_on(e)) {
+            return true;
+        }
+        qhca_spend(e, 1);
         t = h->heap[0];
         qhca_timer_cancel(e, t);
         t->fn(e, t);
     }
+    return false;
 }
 
-void qhca_timers_sync(struct qhca_engine *e)
+void qhca_timers_sync(struct qhca_engine *e, uint64_t wake)
 {
     struct qhca_timers *h = &e->timers;
     uint64_t next = UINT64_MAX;
 
-    if (qhca_running(e) && h->used > 0) {
-        next = h->heap[0]->deadline;
+    if (qhca_running(e)) {
+        next = h->used > 0 ? MIN_OF(wake, h->heap[0]->deadline) : wake;
     }
     if (next != h->armed) {
         h->armed = next;

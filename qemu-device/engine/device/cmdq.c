@@ -57,36 +57,48 @@ static const struct qhca_command *find_command(unsigned opcode)
     return row;
 }
 
-static int run_command(struct qhca_engine *e,
-                       const struct qhca_command *command,
-                       struct qhca_cmd_ctx *c)
+/* Before the first call of the handler. */
+static int begin(struct qhca_engine *e, const struct qhca_command *command)
 {
-    uint64_t mbox = le64toh(c->cmd->mailbox);
-    int status;
+    struct qhca_cmdq *q = &e->device->cmdq;
+    uint64_t mbox = le64toh(q->cmd.mailbox);
 
     if (command->dir != QHCA_NO_MBOX &&
         (!mbox || mbox & (QHCA_PAGE_SIZE - 1))) {
         return QHCA_ERR_PARAM;
     }
-    memset(e->device->mbox, 0, command->mbox_len);
-    if (command->dir == QHCA_MBOX_IN &&
-        !qhca_dma_read(e, mbox, e->device->mbox, command->mbox_len)) {
-        return QHCA_ERR_DMA;
+    memset(q->mbox, 0, command->mbox_len);
+    return command->dir != QHCA_MBOX_IN ||
+           qhca_dma_read(e, mbox, q->mbox, command->mbox_len) ?
+           QHCA_OK : QHCA_ERR_DMA;
+}
+
+static int run_command(struct qhca_engine *e,
+                       const struct qhca_command *command)
+{
+    struct qhca_cmdq *q = &e->device->cmdq;
+    int status = q->ctx.again ? QHCA_OK : begin(e, command);
+
+    if (status == QHCA_OK) {
+        status = command->run(e, &q->ctx);
     }
-    status = command->run(e, c);
     if (status == QHCA_OK && command->dir == QHCA_MBOX_OUT &&
-        !qhca_dma_write(e, mbox, e->device->mbox, command->mbox_len)) {
+        !qhca_dma_write(e, le64toh(q->cmd.mailbox), q->mbox,
+                        command->mbox_len)) {
         return QHCA_ERR_DMA;
     }
     return status;
 }
 
-static int execute(struct qhca_engine *e, struct qhca_cmd_ctx *c, uint32_t slot)
+static int execute(struct qhca_engine *e, uint32_t slot)
 {
-    unsigned opcode = le16toh(c->cmd->opcode);
+    unsigned opcode = le16toh(e->device->cmdq.cmd.opcode);
     const struct qhca_command *command = find_command(opcode);
-    int status = command ? run_command(e, command, c) : QHCA_ERR_OPCODE;
+    int status = command ? run_command(e, command) : QHCA_ERR_OPCODE;
 
+    if (status == QHCA_AGAIN) {
+        return status;
+    }
     if (status != QHCA_OK) {
         qhca_count(e, QHCA_CNT_BAD_CMD);
         qhca_guest_error(e, "command %s (0x%x): %s",
@@ -97,16 +109,15 @@ static int execute(struct qhca_engine *e, struct qhca_cmd_ctx *c, uint32_t slot)
     return status;
 }
 
-static bool complete(struct qhca_engine *e, const struct qhca_cmd_ctx *c,
-                     uint32_t slot, int status)
+static bool complete(struct qhca_engine *e, uint32_t slot, int status)
 {
     struct qhca_cmdq *q = &e->device->cmdq;
     struct qhca_cmd_comp comp = {
-        .opcode = c->cmd->opcode,
+        .opcode = q->cmd.opcode,
         .slot = htole16((uint16_t)slot),
-        .token = c->cmd->token,
+        .token = q->cmd.token,
         .status = (uint8_t)status,
-        .obj = htole32(status == QHCA_OK ? c->obj : 0),
+        .obj = htole32(status == QHCA_OK ? q->ctx.obj : 0),
         .owner = (q->cq_pi >> q->log_size) & 1 ? 0 : QHCA_OWNER_PHASE,
     };
     uint64_t addr = q->cq + (q->cq_pi & ((1u << q->log_size) - 1)) *
@@ -118,19 +129,50 @@ static bool complete(struct qhca_engine *e, const struct qhca_cmd_ctx *c,
            qhca_dma_write(e, addr + owner, &comp.owner, 1);
 }
 
-/* False: a ring cannot be accessed, and the device has stopped. */
+/* The next command; false: the ring cannot be read. */
+static bool take(struct qhca_engine *e, uint32_t slot)
+{
+    struct qhca_cmdq *q = &e->device->cmdq;
+
+    q->active = qhca_dma_read(e, q->sq + slot * sizeof(q->cmd), &q->cmd,
+                              sizeof(q->cmd));
+    q->ctx.cmd = &q->cmd;
+    q->ctx.mbox = q->mbox;
+    q->ctx.again = false;
+    q->ctx.obj = q->ctx.from = q->ctx.done = 0;
+    return q->active;
+}
+
+/* What the command has not made its own goes. */
+static void drop_imports(struct qhca_engine *e)
+{
+    struct qhca_cmd_ctx *c = &e->device->cmdq.ctx;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(c->import); i++) {
+        qhca_import_drop(e, &c->import[i]);
+    }
+}
+
+/*
+ * Takes the next command, or goes on with one. False: a ring cannot be
+ * accessed, and the device has stopped.
+ */
 static bool serve_one(struct qhca_engine *e)
 {
     struct qhca_cmdq *q = &e->device->cmdq;
     uint32_t slot = q->ci & ((1u << q->log_size) - 1);
-    struct qhca_cmd cmd;
-    struct qhca_cmd_ctx c = { .cmd = &cmd, .mbox = e->device->mbox };
     int status;
 
-    if (qhca_dma_read(e, q->sq + slot * sizeof(cmd), &cmd, sizeof(cmd))) {
+    if (q->active || take(e, slot)) {
+        status = execute(e, slot);
+        q->ctx.again = true;
+        if (status == QHCA_AGAIN) {
+            return true;
+        }
+        drop_imports(e);
+        q->active = false;
         q->ci++;
-        status = execute(e, &c, slot);
-        if (complete(e, &c, slot, status)) {
+        if (complete(e, slot, status)) {
             return true;
         }
     }
@@ -139,6 +181,23 @@ static bool serve_one(struct qhca_engine *e)
         qhca_fatal(e, QHCA_FATAL_CMDQ_DMA);
     }
     return false;
+}
+
+bool qhca_cmdq_ready(const struct qhca_engine *e)
+{
+    return e->device->cmdq.ci != e->device->cmdq.pi;
+}
+
+void qhca_cmdq_work(struct qhca_engine *e)
+{
+    uint32_t before = e->device->cmdq.cq_pi;
+
+    while (qhca_cmdq_ready(e) && qhca_may_go_on(e) && serve_one(e)) {
+        continue;
+    }
+    if (e->device->cmdq.cq_pi != before) {
+        qhca_raise_irq(e, 0);
+    }
 }
 
 void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi)
@@ -152,13 +211,12 @@ void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi)
         return;
     }
     q->pi = pi;
-    if (q->ci == q->pi) {
-        return;
-    }
-    while (q->ci != q->pi && serve_one(e)) {
-        continue;
-    }
-    qhca_raise_irq(e, 0);
+}
+
+void qhca_cmdq_reset(struct qhca_engine *e)
+{
+    drop_imports(e);
+    memset(&e->device->cmdq, 0, sizeof(e->device->cmdq));
 }
 
 bool qhca_cmdq_start(struct qhca_engine *e)

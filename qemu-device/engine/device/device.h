@@ -16,12 +16,18 @@ struct qhca_cmdq {
     uint8_t log_size;
     uint32_t pi, ci;            /* commands */
     uint32_t cq_pi;             /* completions */
+    bool active;                /* the one at ci is being executed: */
+    struct qhca_cmd cmd;
+    struct qhca_cmd_ctx ctx;
+    _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];
 };
 
 struct qhca_device {
     uint32_t clock_hi;          /* latched by reading CLOCK_LO */
     struct qhca_cmdq cmdq;
-    _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];  /* of the command in execution */
+    struct qhca_pace slice;     /* units, until the main loop has its turn */
+    unsigned source;            /* of work, whose turn it is */
+    bool timers_due;            /* there was a tick, and some may be */
 
     /*
      * Callbacks should not call back into the engine, but a guest can aim DMA
@@ -43,8 +49,14 @@ extern const struct qhca_room *const qhca_rooms[];
 
 /* ---- run.c ---- */
 
-/* The run loop, the tail of every entry point: up to its budget less @spent. */
-void qhca_run(struct qhca_engine *e, unsigned spent);
+/* Once. */
+void qhca_run_init(struct qhca_engine *e);
+/* The run loop, the tail of every entry point, as far as the budget goes. */
+void qhca_run(struct qhca_engine *e);
+/* When work that waits for its time can go on; UINT64_MAX: none does. */
+uint64_t qhca_run_wake(const struct qhca_engine *e);
+/* The caller has had its turn: what is spent in a slice counts from 0. */
+void qhca_run_slice(struct qhca_engine *e);
 
 /* ---- regs.c, doorbell.c ---- */
 
@@ -55,8 +67,14 @@ void qhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
 
 /* ---- cmdq.c, query.c ---- */
 
-/* Command doorbell: executes what is new. */
+/* Command doorbell. */
 void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi);
+/* Whether there is a command to execute, or to go on with. */
+bool qhca_cmdq_ready(const struct qhca_engine *e);
+/* Executes commands, as far as the budget goes. */
+void qhca_cmdq_work(struct qhca_engine *e);
+/* Forgets everything. */
+void qhca_cmdq_reset(struct qhca_engine *e);
 /* Starts the queue that the base registers describe; false: they are wrong. */
 bool qhca_cmdq_start(struct qhca_engine *e);
 extern const struct qhca_command qhca_device_commands[];
@@ -66,9 +84,9 @@ extern const struct qhca_command qhca_device_commands[];
 /*
  * Gives a frame to the transport, the Ethernet queue, or nobody. @from: the
  * port sent it to itself, for the QP of that number, and the address filter
- * does not apply; 0: it came from the network. Returns the cost in packets.
+ * does not apply; 0: it came from the network.
  */
-unsigned qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                    uint32_t from);
+void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                uint32_t from);
 
 #endif /* QHCA_ENGINE_DEVICE_H */

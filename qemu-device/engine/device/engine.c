@@ -27,8 +27,14 @@ static void reset(struct qhca_engine *e)
     struct qhca_device *d = e->device;
 
     qhca_fifo_free(&d->late);
-    d->tx_wanted = d->run_wanted = false;
-    memset(&d->cmdq, 0, sizeof(d->cmdq));
+    d->tx_wanted = d->run_wanted = d->timers_due = false;
+    qhca_cmdq_reset(e);
+}
+
+static bool init(struct qhca_engine *e)
+{
+    qhca_run_init(e);
+    return true;
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
@@ -41,6 +47,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 static const struct qhca_room device_room = {
+    .init = init,
     .reset = reset,
     .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
@@ -191,17 +198,17 @@ static bool enter(struct qhca_engine *e, uint64_t now)
     }
     e->device->busy = true;
     e->now = MAX_OF(e->now, now);
+    e->spent = 0;
     return true;
 }
 
-/* @spent: cost of what the entry point has done itself, in packets. */
-static void leave(struct qhca_engine *e, unsigned spent)
+static void leave(struct qhca_engine *e)
 {
-    qhca_run(e, spent);
+    qhca_run(e);
     if (e->reset_wanted) {
         qhca_reset(e);
     }
-    qhca_timers_sync(e);
+    qhca_timers_sync(e, qhca_run_wake(e));
     e->device->busy = false;
 }
 
@@ -212,7 +219,7 @@ void qhca_engine_reset(struct qhca_engine *e, uint64_t now)
         return;
     }
     qhca_reset(e);
-    leave(e, 0);
+    leave(e);
 }
 
 uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now, unsigned off)
@@ -236,7 +243,7 @@ void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
         return;
     }
     qhca_reg_write(e, off, val);
-    leave(e, 0);
+    leave(e);
 }
 
 void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
@@ -247,7 +254,7 @@ void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
         return;
     }
     qhca_doorbell(e, page, off, val);
-    leave(e, 0);
+    leave(e);
 }
 
 void qhca_engine_bad_doorbell(struct qhca_engine *e)
@@ -264,7 +271,8 @@ void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
         qhca_fifo_push(&e->device->late, frame, len, 0);
         return;
     }
-    leave(e, qhca_steer(e, frame, len, 0));
+    qhca_steer(e, frame, len, 0);
+    leave(e);
 }
 
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
@@ -280,8 +288,8 @@ void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
         e->device->run_wanted = true;
         return;
     }
-    qhca_timers_expire(e);
-    leave(e, 0);
+    e->device->timers_due = true;
+    leave(e);
 }
 
 void qhca_engine_run(struct qhca_engine *e, uint64_t now)
@@ -290,7 +298,8 @@ void qhca_engine_run(struct qhca_engine *e, uint64_t now)
         e->device->run_wanted = true;
         return;
     }
-    leave(e, 0);
+    qhca_run_slice(e);
+    leave(e);
 }
 
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
@@ -308,5 +317,5 @@ void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now)
     if (e->state == QHCA_STATE_RUNNING) {
         qhca_fatal(e, QHCA_FATAL_INJECTED);
     }
-    leave(e, 0);
+    leave(e);
 }

@@ -1,16 +1,116 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the run loop. One turn gives every source of work its share; a
- * budget bounds what one doorbell or frame can keep the caller busy with.
+ * qhca engine: the run loop. The sources of work take turns, each with a share
+ * of the budget; the budget bounds what the callers are kept busy with.
  */
 #include "device.h"
 
 /*
- * Units of work (packets, frames, WQEs) per entry: about a millisecond of it.
+ * Units of work, see qhca_spend(). What is done where it arises, by all entry
+ * points together, in a slice: half its time or less. Then the caller's main
+ * loop gets its turn, and with it the work goes on.
  */
-#define RUN_BUDGET      256u
-/* Ethernet WQEs per turn. */
-#define ETH_SHARE       16u
+#define SLICE_UNITS     2048u
+/* Of a source of work, in its turn. */
+#define TURN_UNITS      128u
+
+/* ---- sources of work ---- */
+
+static bool failed_ready(const struct qhca_engine *e)
+{
+    return !qhca_list_empty(&e->queues->failed);
+}
+
+static bool eq_ready(const struct qhca_engine *e)
+{
+    return !qhca_list_empty(&e->queues->roomy);
+}
+
+static bool timers_ready(const struct qhca_engine *e)
+{
+    return e->device->timers_due;
+}
+
+static void timers_work(struct qhca_engine *e)
+{
+    e->device->timers_due = qhca_timers_expire(e);
+}
+
+/* Steers the frames in @f as far as the budget goes. */
+static void drain(struct qhca_engine *e, struct qhca_fifo *f)
+{
+    const uint8_t *frame;
+    uint32_t from;
+    size_t len;
+
+    while (qhca_may_go_on(e) && (frame = qhca_fifo_peek(f, &len, &from))) {
+        qhca_steer(e, frame, len, from);
+        qhca_fifo_pop(f);
+    }
+}
+
+static bool loop_ready(const struct qhca_engine *e)
+{
+    return qhca_fifo_used(&e->port->loop);
+}
+
+static void loop_work(struct qhca_engine *e)
+{
+    drain(e, &e->port->loop);
+}
+
+static bool late_ready(const struct qhca_engine *e)
+{
+    return qhca_fifo_used(&e->device->late);
+}
+
+static void late_work(struct qhca_engine *e)
+{
+    drain(e, &e->device->late);
+}
+
+static bool tx_ready(const struct qhca_engine *e)
+{
+    return !qhca_list_empty(&e->qps->tx_wait) && !e->port->tx_blocked;
+}
+
+static bool qp_ready(const struct qhca_engine *e)
+{
+    return !qhca_list_empty(&e->qps->ready);
+}
+
+/* What is ready makes progress when it has its turn. */
+static const struct {
+    bool (*ready)(const struct qhca_engine *e);
+    void (*work)(struct qhca_engine *e);
+} sources[] = {
+    { timers_ready, timers_work },
+    { failed_ready, qhca_qp_cq_failed },
+    { loop_ready, loop_work },
+    { late_ready, late_work },
+    { eq_ready, qhca_eq_serve },
+    { qhca_cmdq_ready, qhca_cmdq_work },
+    { tx_ready, qhca_qp_tx_ready },
+    { qp_ready, qhca_qp_turn },
+    { qhca_eth_tx_ready, qhca_eth_tx_work },
+};
+
+/* Goes on to the next one that has any; false: none has. */
+static bool find_work(struct qhca_engine *e)
+{
+    unsigned *source = &e->device->source, i;
+
+    for (i = 0; i < ARRAY_SIZE(sources); i++) {
+        if (sources[*source].ready(e)) {
+            return true;
+        }
+        *source = (*source + 1) % ARRAY_SIZE(sources);
+    }
+    *source = 0;
+    return false;
+}
+
+/* ---- the loop ---- */
 
 /* What arrived at the entry points while one of them was busy. */
 static void serve_late_calls(struct qhca_engine *e)
@@ -21,83 +121,50 @@ static void serve_late_calls(struct qhca_engine *e)
     }
     if (e->device->run_wanted) {
         e->device->run_wanted = false;
-        qhca_timers_expire(e);
+        e->device->timers_due = true;
     }
     if (e->device->tx_wanted) {
         e->device->tx_wanted = false;
         qhca_tx_flush(e);
-        if (!e->port->tx_blocked) {
-            qhca_qp_tx_ready(e);
-        }
     }
 }
 
-/*
- * Steers the frames that are in @f now, not those they bring about, and no more
- * than cost what a full FIFO of frames for one QP each does. Returns the cost.
- */
-static unsigned drain(struct qhca_engine *e, struct qhca_fifo *f)
+static bool late_calls(const struct qhca_engine *e)
 {
-    unsigned n, cost = 0, used = qhca_fifo_used(f);
-    const uint8_t *frame;
-    uint32_t from;
-    size_t len;
-
-    for (n = 0; n < used && cost < QHCA_FIFO_FRAMES && qhca_running(e); n++) {
-        frame = qhca_fifo_peek(f, &len, &from);
-        cost += qhca_steer(e, frame, len, from);
-        qhca_fifo_pop(f);
-    }
-    return cost;
-}
-
-/* Failed CQs come first, so that their QPs stop before they do more work. */
-static unsigned run_failed_cqs(struct qhca_engine *e)
-{
-    struct qhca_cq *cq = qhca_cq_take_failed(e);
-
-    if (!cq) {
-        return 0;
-    }
-    qhca_qp_cq_failed(e, cq);
-    return 1;
-}
-
-static unsigned turn(struct qhca_engine *e)
-{
-    unsigned cost = run_failed_cqs(e);
-
-    cost += drain(e, &e->port->loop);
-    cost += drain(e, &e->device->late);
-    if (qhca_running(e)) {
-        cost += qhca_qp_turn(e);
-    }
-    if (qhca_running(e)) {
-        cost += qhca_eth_tx_work(e, ETH_SHARE);
-    }
-    return cost;
-}
-
-static bool work_left(const struct qhca_engine *e)
-{
-    return !qhca_list_empty(&e->qps->ready) ||
-           !qhca_list_empty(&e->queues->failed) ||
-           qhca_fifo_used(&e->port->loop) || qhca_fifo_used(&e->device->late) ||
-           qhca_eth_tx_ready(e) || e->device->run_wanted ||
-           e->device->tx_wanted ||
+    return e->device->run_wanted || e->device->tx_wanted ||
            e->device->link_changed;
 }
 
-void qhca_run(struct qhca_engine *e, unsigned spent)
+void qhca_run_init(struct qhca_engine *e)
 {
-    unsigned cost;
+    e->device->slice.cost = QHCA_SLICE_NS * 1000ull / SLICE_UNITS;
+}
+
+void qhca_run_slice(struct qhca_engine *e)
+{
+    e->device->slice.paid = e->now;
+}
+
+uint64_t qhca_run_wake(const struct qhca_engine *e)
+{
+    (void)e;
+    return UINT64_MAX;
+}
+
+void qhca_run(struct qhca_engine *e)
+{
+    struct qhca_device *d = e->device;
+    unsigned budget = qhca_pace_left(&d->slice, e->now);
 
     serve_late_calls(e);
-    do {
-        cost = qhca_running(e) ? turn(e) : 0;
-        spent += cost;
-    } while (cost > 0 && spent < RUN_BUDGET);
-    if (qhca_running(e) && work_left(e)) {
+    while (qhca_running(e) && e->spent < budget && find_work(e)) {
+        e->limit = MIN_OF(budget, e->spent + TURN_UNITS);
+        sources[d->source].work(e);
+        qhca_spend(e, 1);
+        d->source = (d->source + 1) % ARRAY_SIZE(sources);
+    }
+    qhca_pace_take(&d->slice, e->now, e->spent);
+    if (qhca_running(e) && (find_work(e) || late_calls(e))) {
         e->ops->schedule(e->opaque);
     }
 }

@@ -69,30 +69,29 @@ static bool eth_accepts(const struct qhca_port *port, const uint8_t *dmac)
            in_mcast_list(port, dmac);
 }
 
-unsigned qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                    uint32_t from)
+void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                uint32_t from)
 {
     struct frame_headers p;
 
+    qhca_spend_bytes(e, len);
     if (!qhca_running(e) || !qhca_port_up(e)) {
-        return 1;
+        return;
     }
     if (len < ETH_LEN) {
         qhca_count(e, QHCA_CNT_RX_MALFORMED);
-        return 1;
+        return;
     }
     qhca_frame_parse(&p, frame, len);
     if (len > qhca_frame_header_len(frame, len) + e->port->mtu) {
         qhca_count(e, QHCA_CNT_RX_MALFORMED);
-        return 1;
+        return;
     }
     if (is_roce(e, &p, frame, from != 0)) {
-        return qhca_roce_rx(e, frame, len, from);
-    }
-    if (from) {
+        qhca_roce_rx(e, frame, len, from);
+    } else if (from) {
         qhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has gone meanwhile */
     } else if (eth_accepts(e->port, frame)) {
         qhca_eth_rx(e, frame, len, qhca_csum_verify(frame, len, p.l3, p.type));
     }
-    return 1;
 }

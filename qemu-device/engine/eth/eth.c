@@ -235,13 +235,12 @@ bool qhca_eth_tx_ready(const struct qhca_engine *e)
     return (has_wqe(q) || e->eth->gather.tso.active) && !e->port->tx_blocked;
 }
 
-unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
+void qhca_eth_tx_work(struct qhca_engine *e)
 {
     struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
     struct qhca_eth_wqe wqe;
-    unsigned n;
 
-    for (n = 0; n < budget && qhca_eth_tx_ready(e) && qhca_running(e); n++) {
+    while (qhca_eth_tx_ready(e) && qhca_may_go_on(e)) {
         if (e->eth->gather.tso.active) {
             send_piece(e, q);
             continue;
@@ -260,7 +259,6 @@ unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget)
             finish_frame(e, q);
         }
     }
-    return n;
 }
 
 /* ---- receiving ---- */

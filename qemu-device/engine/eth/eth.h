@@ -75,8 +75,8 @@ struct qhca_ethq *qhca_ethq_get(struct qhca_engine *e, uint32_t number);
 
 /* False: no such queue, or index out of range. */
 bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
-/* Takes up to @budget WQEs off the Ethernet send queue; returns how many. */
-unsigned qhca_eth_tx_work(struct qhca_engine *e, unsigned budget);
+/* Takes WQEs off the Ethernet send queue, as far as the budget goes. */
+void qhca_eth_tx_work(struct qhca_engine *e);
 /* Whether a send WQE can be taken, or gone on with, now. */
 bool qhca_eth_tx_ready(const struct qhca_engine *e);
 /* A received frame of the Ethernet queue's. */

@@ -57,11 +57,10 @@ static int create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     const struct qhca_cmd_create_ethq *r = &c->cmd->create_ethq;
     int status = check_create(e, r);
     struct qhca_ethq *q;
-    struct qhca_mem mem;
 
     if (status == QHCA_OK) {
-        status = qhca_mem_import(e, &mem, &r->buf,
-                                 sizeof(struct qhca_eth_wqe) << r->log_size);
+        status = qhca_import(e, &c->import[0], &r->buf,
+                             sizeof(struct qhca_eth_wqe) << r->log_size);
     }
     if (status != QHCA_OK) {
         return status;
@@ -76,7 +75,7 @@ static int create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .number = r->dir + 1u,
         .pi = le32toh(r->pi),
         .cq = qhca_cq_get(e, le32toh(r->cqn)),
-        .mem = mem,
+        .mem = qhca_import_take(&c->import[0]),
     };
     q->cq->users++;
     c->obj = q->number;

@@ -182,6 +182,7 @@ static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)
 /* What became of an atomic: the callback said @done. */
 static enum qhca_mem_result counted(struct qhca_engine *e, bool done)
 {
+    qhca_spend(e, 1);
     if (!done && qhca_running(e)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
     }

@@ -40,6 +40,7 @@ struct qhca_mr {
     struct qhca_mr *region;
     uint64_t base;              /* address in the region of the byte at iova */
     struct qhca_key_user *binder;   /* type 2: the QP it was bound on */
+    struct qhca_list bound;     /* node in binder->windows */
 };
 
 #define QHCA_ACCESS_REMOTE  (QHCA_ACCESS_REMOTE_WRITE | \
@@ -52,7 +53,7 @@ struct qhca_mr {
 struct qhca_key_user {
     const struct qhca_pd *pd;
     uint32_t qpn;
-    uint32_t windows;           /* of type 2, bound to it */
+    struct qhca_list windows;   /* of type 2, bound to it; a QP's only */
     bool reserved;
 };
 
@@ -172,8 +173,11 @@ enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
                                   const struct qhca_memop *op);
 /* Takes a window off its region, if it is bound. */
 void qhca_mw_unbind(struct qhca_mr *mw);
-/* The QP goes: false if windows keep it (F-054), else they are unbound. */
-bool qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user);
+/*
+ * The QP goes: QHCA_ERR_BUSY if windows keep it (F-054), else they are unbound:
+ * QHCA_OK, or QHCA_AGAIN, as some still are bound.
+ */
+int qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user);
 
 /* ---- sg.c: scatter/gather lists ---- */
 

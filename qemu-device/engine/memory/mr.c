@@ -38,13 +38,15 @@ bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr)
     return true;
 }
 
-/* Reads @r's translation into @mr; @mr->mem is empty on error. */
-static int set_translation(struct qhca_engine *e, struct qhca_mr *mr,
-                           const struct qhca_cmd_reg_mr *r)
+/* Reads the translation of the command; @mr owns its mem if that succeeds. */
+static int set_translation(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                           struct qhca_mr *mr)
 {
+    const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
     uint64_t iova = le64toh(r->iova);
     uint64_t length = le64toh(r->length);
     uint32_t offset = le32toh(r->offset);
+    int status;
 
     if (length > QHCA_MAX_MR_SIZE) {
         return QHCA_ERR_LIMIT;
@@ -57,7 +59,11 @@ static int set_translation(struct qhca_engine *e, struct qhca_mr *mr,
     mr->iova = iova;
     mr->length = length;
     mr->offset = offset;
-    return qhca_mem_import(e, &mr->mem, &r->buf, offset + length);
+    status = qhca_import(e, &c->import[0], &r->buf, offset + length);
+    if (status == QHCA_OK) {
+        mr->mem = qhca_import_take(&c->import[0]);
+    }
+    return status;
 }
 
 /* Reserves room for the addresses, so that REG_MR cannot run out of memory. */
@@ -76,9 +82,11 @@ static int init_fast(struct qhca_engine *e, struct qhca_mr *mr,
     return qhca_mem_reserve(e, &mr->mem, (uint32_t)blocks);
 }
 
-static int init_mr(struct qhca_engine *e, struct qhca_mr *mr,
-                   const struct qhca_cmd_reg_mr *r)
+static int init_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                   struct qhca_mr *mr)
 {
+    const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
+
     mr->valid = true;
     mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
     mr->access = le16toh(r->access);
@@ -91,7 +99,7 @@ static int init_mr(struct qhca_engine *e, struct qhca_mr *mr,
     }
     switch (mr->type) {
     case QHCA_MR_MEM:
-        return set_translation(e, mr, r);
+        return set_translation(e, c, mr);
     case QHCA_MR_DMA:
         return mr->access & ~QHCA_ACCESS_LOCAL_WRITE ? QHCA_ERR_PARAM : QHCA_OK;
     case QHCA_MR_FAST:
@@ -113,7 +121,7 @@ static int reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!mr) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    status = init_mr(e, mr, &c->cmd->reg_mr);
+    status = init_mr(e, c, mr);
     if (status != QHCA_OK) {
         free(mr);
         return status;
@@ -127,10 +135,12 @@ static int reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* What @mr would be after the REREG_MR @r; nothing has changed yet. */
-static int prepare_rereg(struct qhca_engine *e, struct qhca_mr *mr,
-                         const struct qhca_cmd_reg_mr *r)
+/* What @mr would be after the REREG_MR; nothing has changed yet. */
+static int prepare_rereg(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                         struct qhca_mr *mr)
 {
+    const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
+
     if (r->rereg & QHCA_REREG_PD) {
         mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
         if (!mr->pd) {
@@ -144,7 +154,7 @@ static int prepare_rereg(struct qhca_engine *e, struct qhca_mr *mr,
         }
     }
     if (r->rereg & QHCA_REREG_TRANS) {
-        return set_translation(e, mr, r);
+        return set_translation(e, c, mr);
     }
     return QHCA_OK;
 }
@@ -168,7 +178,7 @@ static int rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         return QHCA_ERR_BUSY;
     }
     next = *mr;
-    status = prepare_rereg(e, &next, r);
+    status = prepare_rereg(e, c, &next);
     if (status != QHCA_OK) {
         return status;
     }

@@ -45,6 +45,7 @@ static int alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     }
     mw->window = r->type;
     mw->pd = pd;
+    qhca_list_init(&mw->bound);
     if (!qhca_mr_add_key(e, mw)) {
         free(mw);
         return QHCA_ERR_NO_RESOURCE;
@@ -59,9 +60,7 @@ void qhca_mw_unbind(struct qhca_mr *mw)
     if (!mw->valid) {
         return;
     }
-    if (mw->binder) {
-        mw->binder->windows--;
-    }
+    qhca_list_del(&mw->bound);
     mw->region->windows--;
     mw->region = NULL;
     mw->binder = NULL;
@@ -95,7 +94,7 @@ void qhca_mw_free_all(struct qhca_engine *e)
 
     qhca_table_each(&e->memory->mr, mw) {
         if (mw->window) {
-            mw->binder = NULL;  /* has gone */
+            qhca_list_init(&mw->bound);     /* its QP has gone */
             free_mw(e, mw);
         }
     }
@@ -165,29 +164,28 @@ enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
     mr->windows++;
     if (mw->window != QHCA_MW_1) {
         mw->binder = user;
-        user->windows++;
+        qhca_list_add_tail(&user->windows, &mw->bound);
     }
     return QHCA_WC_SUCCESS;
 }
 
-bool qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user)
+int qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user)
 {
-    struct qhca_mr *mw;
-
-    if (!user->windows) {
-        return true;
-    }
-    qhca_table_each(&e->memory->mr, mw) {
-        if (mw->binder == user && mw->window == QHCA_MW_2A) {
-            return false;
+    while (!qhca_list_empty(&user->windows)) {
+        if (e->cfg.mw_2a) {
+            return QHCA_ERR_BUSY;
+        }
+        if (!qhca_may_go_on(e)) {
+            return QHCA_AGAIN;
+        }
+        qhca_spend(e, 1);
+        for (unsigned i = 0; i < QHCA_SCAN && !qhca_list_empty(&user->windows);
+             i++) {
+            qhca_mw_unbind(container_of(user->windows.next, struct qhca_mr,
+                                        bound));
         }
     }
-    qhca_table_each(&e->memory->mr, mw) {
-        if (mw->binder == user) {
-            qhca_mw_unbind(mw);
-        }
-    }
-    return true;
+    return QHCA_OK;
 }
 
 const struct qhca_command qhca_mw_commands[] = {

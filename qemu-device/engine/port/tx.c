@@ -23,6 +23,7 @@ bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     if (!qhca_running(e)) {
         return false;
     }
+    qhca_spend_bytes(e, len);
     if (!qhca_port_up(e)) {
         return true;
     }
@@ -53,6 +54,7 @@ void qhca_tx_flush(struct qhca_engine *e)
             e->port->tx_blocked = true;
             return;
         }
+        qhca_spend(e, 1);
         qhca_fifo_pop(&e->port->tx);
     }
 }

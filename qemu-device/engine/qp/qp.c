@@ -34,10 +34,11 @@ void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp)
 
 void qhca_qp_tx_ready(struct qhca_engine *e)
 {
-    while (!qhca_list_empty(&e->qps->tx_wait)) {
+    while (!qhca_list_empty(&e->qps->tx_wait) && qhca_may_go_on(e)) {
         struct qhca_qp *qp = container_of(e->qps->tx_wait.next, struct qhca_qp,
                                           tx_wait);
 
+        qhca_spend(e, 1);
         qhca_list_del(&qp->tx_wait);
         qhca_qp_schedule(e, qp);
     }

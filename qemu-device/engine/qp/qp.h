@@ -18,8 +18,6 @@
 #define QHCA_MAX_RD_ATOMIC  16
 #define QHCA_MAX_MSG        (1u << 31)
 #define QHCA_MAX_CNTSET     4096u
-/* Packets or flushed WQEs per turn of a QP: what bounds qhca_qp_work(). */
-#define QHCA_BURST          32u
 /* Send WQEs a QP may have started and not completed. */
 #define QHCA_INFLIGHT       64u
 /*
@@ -222,7 +220,7 @@ extern const struct qhca_room qhca_qp_room;
 struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn);
 /* Puts the QP in line for a turn if it is not there. */
 void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp);
-/* The network takes frames again: QPs that wait for it go on. */
+/* There is room: QPs that wait for it go on, as far as the budget goes. */
 void qhca_qp_tx_ready(struct qhca_engine *e);
 /*
  * To ERR; @event is raised if it is not 0. Outstanding WRs are flushed by the

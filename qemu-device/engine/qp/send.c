@@ -68,6 +68,7 @@ void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_txbuf *b)
 {
     if (b->lost) {
+        qhca_spend(e, 1);
         qhca_packet_drop(e, qp, &b->p, QHCA_CNT_TX_DROPPED);
         return;
     }

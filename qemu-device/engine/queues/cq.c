@@ -55,16 +55,15 @@ static void cq_fail(struct qhca_engine *e, struct qhca_cq *cq)
     qhca_list_add_tail(&e->queues->failed, &cq->failed);
 }
 
-struct qhca_cq *qhca_cq_take_failed(struct qhca_engine *e)
+struct qhca_cq *qhca_cq_failed(struct qhca_engine *e)
 {
-    struct qhca_cq *cq;
+    struct qhca_cq *cq = container_of(e->queues->failed.next, struct qhca_cq,
+                                      failed);
 
-    if (qhca_list_empty(&e->queues->failed)) {
-        return NULL;
+    if (!cq->owner_told) {
+        cq->owner_told = true;
+        qhca_event(e, &cq->async, QHCA_EVENT_CQ_ERR);
     }
-    cq = container_of(e->queues->failed.next, struct qhca_cq, failed);
-    qhca_list_del(&cq->failed);
-    qhca_event(e, &cq->async, QHCA_EVENT_CQ_ERR);
     return cq;
 }
 
@@ -159,9 +158,11 @@ bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
     return true;
 }
 
-static int init_cq(struct qhca_engine *e, struct qhca_cq *cq,
-                   const struct qhca_cmd_create_cq *r)
+static int init_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                   struct qhca_cq *cq)
 {
+    const struct qhca_cmd_create_cq *r = &c->cmd->create_cq;
+
     cq->uar = le32toh(r->uar);
     cq->eq = qhca_eq_get(e, le32toh(r->eqn));
     cq->log_size = r->log_size;
@@ -177,7 +178,7 @@ static int init_cq(struct qhca_engine *e, struct qhca_cq *cq,
     if (cq->uar >= e->cfg.num_uars || cq->eq->async) {
         return QHCA_ERR_PARAM;
     }
-    return qhca_mem_import(e, &cq->mem, &r->buf, cq_bytes(r->log_size));
+    return qhca_import(e, &c->import[0], &r->buf, cq_bytes(r->log_size));
 }
 
 static int create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
@@ -188,19 +189,17 @@ static int create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!cq) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    status = init_cq(e, cq, &c->cmd->create_cq);
+    status = init_cq(e, c, cq);
     if (status == QHCA_OK) {
         cq->cqn = qhca_table_add(&e->queues->cq, cq);
-        if (!cq->cqn) {
-            qhca_mem_release(e, &cq->mem);
-            status = QHCA_ERR_NO_RESOURCE;
-        }
-        qhca_async_init(&cq->async, cq->cqn);
+        status = cq->cqn ? QHCA_OK : QHCA_ERR_NO_RESOURCE;
     }
     if (status != QHCA_OK) {
         free(cq);
         return status;
     }
+    cq->mem = qhca_import_take(&c->import[0]);
+    qhca_async_init(&cq->async, cq->cqn);
     cq->eq->users++;
     c->obj = cq->cqn;
     return QHCA_OK;
@@ -293,15 +292,18 @@ static int modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
  * be millions, so not one by one; nobody looks at the new ring before the
  * command has completed, so their owner bytes need not be written last.
  */
-static int copy_pending(struct qhca_engine *e, const struct qhca_cq *cq,
-                        const struct qhca_mem *mem)
+static int move_pending(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                        const struct qhca_cq *cq)
 {
-    uint32_t i, at, n, done, pending = cq->pi - cq->ci;
+    uint32_t i, at, n, pending = cq->pi - c->from;
     struct qhca_cqe cqe[MOVE_MAX];
 
-    for (done = 0; done < pending; done += n) {
-        at = (cq->ci + done) & (cq_size(cq) - 1);
-        n = MIN_OF(pending - done, MIN_OF(cq_size(cq) - at, MOVE_MAX));
+    for (; c->done < pending; c->done += n) {
+        at = (c->from + c->done) & (cq_size(cq) - 1);
+        n = MIN_OF(pending - c->done, MIN_OF(cq_size(cq) - at, MOVE_MAX));
+        if (!qhca_may_go_on(e)) {
+            return QHCA_AGAIN;
+        }
         if (!qhca_mem_read(e, &cq->mem, (uint64_t)at * sizeof(*cqe), cqe,
                            n * sizeof(*cqe))) {
             return QHCA_ERR_DMA;
@@ -309,7 +311,8 @@ static int copy_pending(struct qhca_engine *e, const struct qhca_cq *cq,
         for (i = 0; i < n; i++) {
             cqe[i].owner = QHCA_OWNER_PHASE;
         }
-        if (!qhca_mem_write(e, mem, (uint64_t)done * sizeof(*cqe), cqe,
+        if (!qhca_mem_write(e, &c->import[0].mem,
+                            (uint64_t)c->done * sizeof(*cqe), cqe,
                             n * sizeof(*cqe))) {
             return QHCA_ERR_DMA;
         }
@@ -318,14 +321,14 @@ static int copy_pending(struct qhca_engine *e, const struct qhca_cq *cq,
 }
 
 /*
- * The new ring begins anew: the CQEs that were pending are its entries 0, 1, 2
- * and so on in their first phase, and both indexes count from 0.
+ * The new ring begins anew: the CQEs that were pending, with those that come
+ * while they are moved, are its entries 0, 1, 2 and so on in their first phase,
+ * and both indexes count from 0.
  */
 static int resize_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_create_cq *r = &c->cmd->create_cq;
     struct qhca_cq *cq = qhca_cq_get(e, le32toh(r->cqn));
-    struct qhca_mem mem;
     int status;
 
     if (!cq) {
@@ -337,25 +340,26 @@ static int resize_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (cq->state != QHCA_CQ_OK) {
         return QHCA_ERR_STATE;
     }
-    if (!read_ci(e, cq)) {
-        return QHCA_ERR_DMA;
+    if (!c->again) {
+        if (!read_ci(e, cq)) {
+            return QHCA_ERR_DMA;
+        }
+        c->from = cq->ci;
     }
-    if (cq->pi - cq->ci > 1u << r->log_size) {
+    if (cq->pi - c->from > 1u << r->log_size) {
         return QHCA_ERR_STATE;
     }
-    status = qhca_mem_import(e, &mem, &r->buf, cq_bytes(r->log_size));
-    if (status != QHCA_OK) {
-        return status;
+    status = qhca_import(e, &c->import[0], &r->buf, cq_bytes(r->log_size));
+    if (status == QHCA_OK) {
+        status = move_pending(e, c, cq);
     }
-    status = copy_pending(e, cq, &mem);
     if (status != QHCA_OK) {
-        qhca_mem_release(e, &mem);
         return status;
     }
     qhca_mem_release(e, &cq->mem);
-    cq->mem = mem;
-    cq->pi -= cq->ci;
-    cq->ci = 0;
+    cq->mem = qhca_import_take(&c->import[0]);
+    cq->pi -= c->from;
+    cq->ci -= c->from;
     cq->log_size = r->log_size;
     return QHCA_OK;
 }

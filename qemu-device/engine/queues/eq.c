@@ -200,10 +200,17 @@ static void post_async(struct qhca_engine *e, struct qhca_eq *eq)
     eq_post(e, eq, take_waiting(a, 0), a->obj, 0);
 }
 
-static void serve_pending(struct qhca_engine *e, struct qhca_eq *eq)
+void qhca_eq_serve(struct qhca_engine *e)
 {
-    while (!eq_full(eq) && !qhca_list_empty(&eq->pending) && qhca_running(e)) {
+    struct qhca_eq *eq = container_of(e->queues->roomy.next, struct qhca_eq,
+                                      roomy);
+
+    while (!eq_full(eq) && !qhca_list_empty(&eq->pending) &&
+           qhca_may_go_on(e)) {
         (eq->async ? post_async : post_comp)(e, eq);
+    }
+    if (eq_full(eq) || qhca_list_empty(&eq->pending)) {
+        qhca_list_del(&eq->roomy);
     }
 }
 
@@ -216,7 +223,10 @@ bool qhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci)
     }
     eq->ci = ci;
     eq->armed = true;
-    serve_pending(e, eq);
+    if (!eq_full(eq) && !qhca_list_empty(&eq->pending) &&
+        qhca_list_empty(&eq->roomy)) {
+        qhca_list_add_tail(&e->queues->roomy, &eq->roomy);
+    }
     if (eq->pi != eq->ci) {
         eq_notify(e, eq);
     }
@@ -264,17 +274,19 @@ static int create_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         return QHCA_ERR_NO_RESOURCE;
     }
     memset(eq, 0, sizeof(*eq));
-    status = qhca_mem_import(e, &eq->mem, &r->buf,
-                             sizeof(struct qhca_eqe) << r->log_size);
+    status = qhca_import(e, &c->import[0], &r->buf,
+                         sizeof(struct qhca_eqe) << r->log_size);
     if (status != QHCA_OK) {
         return status;
     }
+    eq->mem = qhca_import_take(&c->import[0]);
     eq->used = true;
     eq->armed = true;
     eq->async = r->flags & QHCA_EQ_ASYNC;
     eq->vector = le16toh(r->vector);
     eq->log_size = r->log_size;
     qhca_list_init(&eq->pending);
+    qhca_list_init(&eq->roomy);
     c->obj = qhca_eqn(e, eq);
     return QHCA_OK;
 }
@@ -286,6 +298,7 @@ static void release_eq(struct qhca_engine *e, struct qhca_eq *eq)
         qhca_async_del(container_of(eq->pending.next, struct qhca_async,
                                     node));
     }
+    qhca_list_del(&eq->roomy);
     qhca_mem_release(e, &eq->mem);
     eq->used = false;
 }

@@ -17,6 +17,7 @@ static void reset(struct qhca_engine *e)
     qhca_cq_free_all(e);
     qhca_eq_free_all(e);
     qhca_list_init(&e->queues->failed);
+    qhca_list_init(&e->queues->roomy);
 }
 
 static void fini(struct qhca_engine *e)

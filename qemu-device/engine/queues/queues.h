@@ -54,6 +54,7 @@ struct qhca_eq {
     struct qhca_mem mem;
     /* What found the EQ full: CQs with a COMP event, or struct qhca_async. */
     struct qhca_list pending;
+    struct qhca_list roomy;     /* node in the list of EQs that have room */
 };
 
 struct qhca_cq {
@@ -70,6 +71,8 @@ struct qhca_cq {
     struct qhca_timer timer;    /* until it is raised all the same */
     struct qhca_list pending;   /* node in eq->pending */
     struct qhca_list failed;    /* node in the list of failed CQs */
+    bool owner_told;            /* of its failure, and those in slots up to: */
+    uint32_t qps_told, srqs_told;
     struct qhca_async async;
 };
 
@@ -77,6 +80,7 @@ struct qhca_queues {
     struct qhca_eq eq[QHCA_MAX_EQ];
     struct qhca_table cq;
     struct qhca_list failed;    /* CQs whose users do not know yet */
+    struct qhca_list roomy;     /* EQs that have room again for what waits */
 };
 
 extern const struct qhca_room qhca_queues_room;
@@ -92,6 +96,11 @@ uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq);
  * EQ doorbell: consumer index, arm. False: no such EQ, or index out of range.
  */
 bool qhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci);
+/*
+ * What waits for the first of the EQs that have room is written, as far as the
+ * budget goes.
+ */
+void qhca_eq_serve(struct qhca_engine *e);
 /* COMP event of @cq for the arm event_sn, now or when its EQ has room. */
 void qhca_eq_comp(struct qhca_engine *e, struct qhca_cq *cq);
 /*
@@ -129,9 +138,9 @@ bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
 bool qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited);
 /*
- * Tells the owner of one CQ that failed, and returns it: its QPs must be told,
- * too. NULL: there is none.
+ * The oldest CQ in the list of those that failed; its owner has been told, its
+ * QPs must be, too, before it leaves the list.
  */
-struct qhca_cq *qhca_cq_take_failed(struct qhca_engine *e);
+struct qhca_cq *qhca_cq_failed(struct qhca_engine *e);
 
 #endif /* QHCA_ENGINE_QUEUES_H */

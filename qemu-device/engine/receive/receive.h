@@ -129,7 +129,10 @@ bool qhca_xrc_user(struct qhca_engine *e, const struct qhca_qp *qp,
                    uint32_t srqn, struct qhca_key_user *user);
 /* @srq goes: QPs that have a WR of it lose that. */
 void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq);
-/* The SRQs that complete on @cq have failed with it. */
-void qhca_xrc_cq_failed(struct qhca_engine *e, const struct qhca_cq *cq);
+/*
+ * The SRQs that complete on @cq have failed with it. False: the budget did not
+ * do for all of them.
+ */
+bool qhca_xrc_cq_failed(struct qhca_engine *e, struct qhca_cq *cq);
 
 #endif /* QHCA_ENGINE_RECEIVE_H */

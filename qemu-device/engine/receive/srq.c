@@ -178,9 +178,10 @@ static void count_users(struct qhca_srq *srq, int by)
     }
 }
 
-static int build_srq(struct qhca_engine *e, struct qhca_srq *srq,
-                     const struct qhca_cmd_create_srq *r)
+static int build_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                     struct qhca_srq *srq)
 {
+    const struct qhca_cmd_create_srq *r = &c->cmd->create_srq;
     int status;
 
     qhca_list_init(&srq->returned);
@@ -205,16 +206,16 @@ static int build_srq(struct qhca_engine *e, struct qhca_srq *srq,
     srq->wq.log_size = r->log_size;
     srq->wq.log_stride = r->log_stride;
     srq->wq.max_sge = le32toh(r->max_sge);
-    status = qhca_mem_import(e, &srq->wq.mem, &r->buf,
-                             1ull << (r->log_size + r->log_stride));
+    status = qhca_import(e, &c->import[0], &r->buf,
+                         1ull << (r->log_size + r->log_stride));
     if (status != QHCA_OK) {
         return status;
     }
     srq->srqn = qhca_table_add(&e->receive->srq, srq);
     if (!srq->srqn) {
-        qhca_mem_release(e, &srq->wq.mem);
         return QHCA_ERR_NO_RESOURCE;
     }
+    srq->wq.mem = qhca_import_take(&c->import[0]);
     qhca_async_init(&srq->async, srq->srqn);
     return QHCA_OK;
 }
@@ -232,7 +233,7 @@ static int create_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!srq) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    status = build_srq(e, srq, r);
+    status = build_srq(e, c, srq);
     if (status != QHCA_OK) {
         free(srq);
         return status;
@@ -246,6 +247,7 @@ static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
 {
     struct qhca_rwr rwr;
 
+    qhca_spend(e, srq->num_returned / QHCA_SCAN);
     while (srq->num_returned) {
         (void)take_returned(e, srq, &rwr);
     }
@@ -330,16 +332,28 @@ static int query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* Copies the WQEs that no QP has taken to where they stand in the new ring. */
-static int copy_posted(struct qhca_engine *e, const struct qhca_wq *from,
-                       const struct qhca_wq *to)
+/*
+ * Copies the WQEs that no QP has taken to where they stand in the new ring, up
+ * to a page at a time.
+ */
+static int copy_posted(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                       const struct qhca_wq *from, const struct qhca_wq *to)
 {
-    uint8_t raw[QHCA_RQ_STRIDE_MAX];
-    size_t len = (size_t)1 << from->log_stride;
+    uint8_t raw[QHCA_PAGE_SIZE];
+    uint32_t i, n, max = (uint32_t)sizeof(raw) >> from->log_stride;
 
-    for (uint32_t i = from->ci; i != from->pi; i++) {
-        if (!qhca_mem_read(e, &from->mem, qhca_wq_offset(from, i), raw, len) ||
-            !qhca_mem_write(e, &to->mem, qhca_wq_offset(to, i), raw, len)) {
+    for (; c->done != from->pi - c->from; c->done += n) {
+        i = c->from + c->done;
+        n = MIN_OF(from->pi - i, max);
+        n = MIN_OF(n, qhca_wq_size(from) - (i & (qhca_wq_size(from) - 1)));
+        n = MIN_OF(n, qhca_wq_size(to) - (i & (qhca_wq_size(to) - 1)));
+        if (!qhca_may_go_on(e)) {
+            return QHCA_AGAIN;
+        }
+        if (!qhca_mem_read(e, &from->mem, qhca_wq_offset(from, i), raw,
+                           (size_t)n << from->log_stride) ||
+            !qhca_mem_write(e, &to->mem, qhca_wq_offset(to, i), raw,
+                            (size_t)n << from->log_stride)) {
             return QHCA_ERR_DMA;
         }
     }
@@ -385,19 +399,22 @@ static int resize_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (status != QHCA_OK) {
         return status;
     }
+    if (!c->again) {
+        c->from = srq->wq.ci;
+    }
+    status = qhca_import(e, &c->import[0], &r->buf,
+                         1ull << (r->log_size + srq->wq.log_stride));
     wq = srq->wq;
     wq.log_size = r->log_size;
-    status = qhca_mem_import(e, &wq.mem, &r->buf,
-                             1ull << (wq.log_size + wq.log_stride));
-    if (status != QHCA_OK) {
-        return status;
+    wq.mem = c->import[0].mem;
+    if (status == QHCA_OK) {
+        status = copy_posted(e, c, &srq->wq, &wq);
     }
-    status = copy_posted(e, &srq->wq, &wq);
     if (status != QHCA_OK) {
-        qhca_mem_release(e, &wq.mem);
         return status;
     }
     qhca_mem_release(e, &srq->wq.mem);
+    wq.mem = qhca_import_take(&c->import[0]);
     srq->wq = wq;
     srq->limit = limit;
     check_limit(e, srq);

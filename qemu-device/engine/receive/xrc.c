@@ -76,6 +76,7 @@ void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
 {
     struct qhca_qp *qp;
 
+    qhca_spend(e, e->qps->table.size / QHCA_SCAN);
     qhca_table_each(&e->qps->table, qp) {
         if (qp->srq == srq) {
             qp->srq = NULL;
@@ -85,15 +86,17 @@ void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
     }
 }
 
-void qhca_xrc_cq_failed(struct qhca_engine *e, const struct qhca_cq *cq)
+bool qhca_xrc_cq_failed(struct qhca_engine *e, struct qhca_cq *cq)
 {
+    const struct qhca_table *t = &e->receive->srq;
     struct qhca_srq *srq;
 
-    qhca_table_each(&e->receive->srq, srq) {
+    while ((srq = qhca_table_scan(e, t, &cq->srqs_told)) != NULL) {
         if (srq->cq == cq && !srq->failed) {
             qhca_srq_fail(e, srq);
         }
     }
+    return cq->srqs_told == t->size;
 }
 
 const struct qhca_command qhca_xrcd_commands[] = {

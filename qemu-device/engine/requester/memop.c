@@ -28,6 +28,7 @@ void qhca_memop_step(struct qhca_engine *e, struct qhca_qp *qp)
     struct qhca_requester *r = &qp->req;
     struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
 
+    qhca_spend(e, 1);
     if (!wr->executed) {
         wr->fail = (uint8_t)execute(e, qp, wr);
         if (wr->fail) {

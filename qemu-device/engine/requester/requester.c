@@ -296,13 +296,12 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
     return true;
 }
 
-unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
-                             unsigned budget)
+void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_requester *r = &qp->req;
-    unsigned n = 0;
+    bool any = false;
 
-    while (n < budget && qhca_requester_ready(qp)) {
+    while (qhca_may_go_on(e) && qhca_requester_ready(qp)) {
         struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
 
         if (r->snd_wqe == qp->sq.next) {
@@ -314,10 +313,9 @@ unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
                    !send_one(e, qp)) {
             break;
         }
-        n++;
+        any = true;
     }
-    if (n && !r->timer.pos) {
+    if (any && !r->timer.pos) {
         qhca_requester_timer(e, qp);
     }
-    return n;
 }

@@ -112,9 +112,8 @@ enum qhca_mem_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- requester.c ---- */
 
-/* Sends up to @budget request packets; returns how many. */
-unsigned qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp,
-                             unsigned budget);
+/* Sends request packets, as far as the budget goes. */
+void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp);
 /* Whether there is something to send now. */
 bool qhca_requester_ready(struct qhca_qp *qp);
 /* Entering SQD: a WR read from the ring but not begun on the wire goes back. */

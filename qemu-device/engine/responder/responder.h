@@ -106,9 +106,8 @@ void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
 /* Puts an answer in line; false: no room, drop the request. */
 bool qhca_response_add(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct qhca_response *r);
-/* Sends up to @budget packets of answers; returns how many. */
-unsigned qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp,
-                            unsigned budget);
+/* Sends packets of answers, as far as the budget goes. */
+void qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp);
 static inline bool qhca_response_ready(const struct qhca_qp *qp)
 {
     return qp->rsp.q_head != qp->rsp.q_tail;

@@ -188,13 +188,11 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp,
     return last;
 }
 
-unsigned qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp,
-                            unsigned budget)
+void qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_responder *s = &qp->rsp;
-    unsigned n = 0;
 
-    while (n < budget && qhca_response_ready(qp)) {
+    while (qhca_may_go_on(e) && qhca_response_ready(qp)) {
         struct qhca_response *r = response_at(s, s->q_head);
         /* READ data leaves room for others' ACKs, as requests do. */
         unsigned reserve = r->kind == QHCA_RESP_READ ? QHCA_TX_RESERVE / 2 : 0;
@@ -203,7 +201,5 @@ unsigned qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp,
             break;
         }
         send_one(e, qp, r);
-        n++;
     }
-    return n;
 }

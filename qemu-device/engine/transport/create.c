@@ -70,9 +70,9 @@ static int check_create(const struct qhca_create_qp *c)
                        rsge * (uint32_t)sizeof(struct qhca_sge));
 }
 
-static int import_queue(struct qhca_engine *e, struct qhca_wq *wq,
-                        const struct qhca_buf *buf, uint8_t log_size,
-                        uint8_t log_stride, uint32_t max_sge)
+static int import_queue(struct qhca_engine *e, struct qhca_import *im,
+                        struct qhca_wq *wq, const struct qhca_buf *buf,
+                        uint8_t log_size, uint8_t log_stride, uint32_t max_sge)
 {
     wq->present = le32toh(buf->num_blocks) != 0;
     if (!wq->present) {
@@ -81,7 +81,7 @@ static int import_queue(struct qhca_engine *e, struct qhca_wq *wq,
     wq->log_size = log_size;
     wq->log_stride = log_stride;
     wq->max_sge = max_sge;
-    return qhca_mem_import(e, &wq->mem, buf, 1ull << (log_size + log_stride));
+    return qhca_import(e, im, buf, 1ull << (log_size + log_stride));
 }
 
 /* Removes the QP from the table, so that nobody finds it. */
@@ -169,22 +169,24 @@ static void count_users(struct qhca_qp *qp, int by)
     }
 }
 
-static int build_qp(struct qhca_engine *e, struct qhca_qp *qp,
-                    const struct qhca_create_qp *c)
+static int build_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx,
+                    struct qhca_qp *qp, const struct qhca_create_qp *c)
 {
     int ret = find_objects(e, qp, c);
 
     if (!ret) {
-        ret = import_queue(e, &qp->sq, &c->sq, c->sq_log_size,
+        ret = import_queue(e, &ctx->import[0], &qp->sq, &c->sq, c->sq_log_size,
                            c->sq_log_stride, le32toh(c->max_send_sge));
     }
     if (!ret) {
-        ret = import_queue(e, &qp->rq, &c->rq, c->rq_log_size,
+        ret = import_queue(e, &ctx->import[1], &qp->rq, &c->rq, c->rq_log_size,
                            c->rq_log_stride, le32toh(c->max_recv_sge));
     }
     if (ret) {
         return ret;
     }
+    qp->sq.mem = qhca_import_take(&ctx->import[0]);
+    qp->rq.mem = qhca_import_take(&ctx->import[1]);
     if (qp->sq.present) {
         qp->req.swr = calloc(QHCA_INFLIGHT, sizeof(*qp->req.swr));
         if (!qp->req.swr) {
@@ -222,7 +224,8 @@ static int create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     qp->flags = c.flags;
     qp->max_inline = le32toh(c.max_inline);
     qp->req.timer.fn = qhca_requester_timeout;
-    ret = build_qp(e, qp, &c);
+    qhca_list_init(&qp->user.windows);
+    ret = build_qp(e, ctx, qp, &c);
     if (ret) {
         free_qp(e, qp);
         return ret;
@@ -242,15 +245,17 @@ static int create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
 static int destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
 {
     struct qhca_qp *qp = qhca_qp_get(e, le32toh(ctx->cmd->obj.obj));
+    int status;
 
     if (!qp) {
         return QHCA_ERR_OBJ;
     }
-    if (!qhca_mw_release_user(e, &qp->user)) {
-        return QHCA_ERR_BUSY;           /* F-054 */
-    }
     if (qp->groups) {
         return QHCA_ERR_BUSY;           /* */
+    }
+    status = qhca_mw_release_user(e, &qp->user);
+    if (status != QHCA_OK) {
+        return status;
     }
     qhca_qp_clear(e, qp);
     count_users(qp, -1);

@@ -151,30 +151,28 @@ static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
 }
 
 /* A copy of the packet for every QP of the group (D-084). */
-static unsigned deliver_to_group(struct qhca_engine *e,
-                                 const struct roce_packet *p, size_t len)
+static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
+                             size_t len)
 {
     const struct qhca_mcast_group *grp = qhca_group_find(e, p->dgid);
-    unsigned n = 0;
 
     /* Its last QP may have gone meanwhile. */
-    for (; grp && n < grp->num_qps; n++) {
-        deliver(e, grp->qp[n], p, len);
+    for (uint32_t i = 0; grp && i < grp->num_qps; i++) {
+        qhca_spend(e, 1);
+        deliver(e, grp->qp[i], p, len);
     }
-    return MAX_OF(n, 1u);
 }
 
-static unsigned find_taker(struct qhca_engine *e, const struct roce_packet *p,
-                           size_t len)
+static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
+                       size_t len)
 {
     struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
     bool group = qhca_gid_is_multicast(p->dgid);
 
     /* Both must name a group, or neither (E-045). */
     if (group && p->dest_qp == QHCA_QPN_MCAST) {
-        return deliver_to_group(e, p, len);
-    }
-    if (group) {
+        deliver_to_group(e, p, len);
+    } else if (group) {
         qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_BAD_ADDR);
     } else if (!qp) {
         qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
@@ -183,23 +181,23 @@ static unsigned find_taker(struct qhca_engine *e, const struct roce_packet *p,
     } else {
         deliver(e, qp, p, len);
     }
-    return 1;
 }
 
-unsigned qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                      uint32_t from)
+void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                  uint32_t from)
 {
     struct roce_packet p;
 
     switch (roce_parse(&p, frame, len)) {
     case ROCE_OK:
         p.from = from;
-        return find_taker(e, &p, len);
+        find_taker(e, &p, len);
+        break;
     case ROCE_BAD_ICRC:
         qhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_ICRC);
-        return 1;
+        break;
     default:
         qhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_MALFORMED);
-        return 1;
+        break;
     }
 }

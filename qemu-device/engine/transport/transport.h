@@ -18,22 +18,24 @@ extern const struct qhca_room qhca_transport_room;
  * protocol is UDP with destination port 4791 and whose IP destination is a GID
  * of the port: from the network or looped back. @frame starts at the Ethernet
  * header, @len ends with the ICRC or Ethernet padding. @from: number of the QP
- * that has sent it, if it is looped back, else 0. Returns the cost in packets:
- * one to a group has as many as the group has members.
+ * that has sent it, if it is looped back, else 0.
  */
-unsigned qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from);
 
 /* ---- turn.c ---- */
 
 /*
- * The QP that is first in line has its turn: a bounded part of what it has to
- * do. It goes to the end of the line if there is more that can be done now.
- * Returns the cost in packets, 0: there was nobody.
+ * The QP that is first in line has its turn: what it has to do, as far as the
+ * budget goes. It goes to the end of the line if there is more that can be done
+ * now.
  */
-unsigned qhca_qp_turn(struct qhca_engine *e);
-/* CQ @cq failed: QPs that use it get QP_FATAL and go to ERR (H-002, C-029). */
-void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq);
+void qhca_qp_turn(struct qhca_engine *e);
+/*
+ * A CQ has failed: its owner is told, and the QPs that use it get QP_FATAL and
+ * go to ERR (H-002, C-029), as far as the budget goes.
+ */
+void qhca_qp_cq_failed(struct qhca_engine *e);
 /* Back to the empty queues of a new QP, without CQEs. */
 void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp);
 

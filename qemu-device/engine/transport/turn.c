@@ -30,24 +30,32 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
     memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
-void qhca_qp_cq_failed(struct qhca_engine *e, struct qhca_cq *cq)
+static void cq_failed(struct qhca_engine *e, struct qhca_qp *qp)
 {
+    if (qp->state == QHCA_QPS_ERR) {
+        /*
+         * Already in ERR, but its flush completions are lost: report QP_FATAL
+         * again.
+         */
+        qhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
+    }
+    qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+}
+
+void qhca_qp_cq_failed(struct qhca_engine *e)
+{
+    struct qhca_cq *cq = qhca_cq_failed(e);
+    const struct qhca_table *t = &e->qps->table;
     struct qhca_qp *qp;
 
-    qhca_table_each(&e->qps->table, qp) {
-        if (qp->scq != cq && qp->rcq != cq) {
-            continue;
+    while ((qp = qhca_table_scan(e, t, &cq->qps_told)) != NULL) {
+        if (qp->scq == cq || qp->rcq == cq) {
+            cq_failed(e, qp);
         }
-        if (qp->state == QHCA_QPS_ERR) {
-            /*
-             * Already in ERR, but its flush completions are lost: report
-             * QP_FATAL again.
-             */
-            qhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
-        }
-        qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
     }
-    qhca_xrc_cq_failed(e, cq);
+    if (cq->qps_told == t->size && qhca_xrc_cq_failed(e, cq)) {
+        qhca_list_del(&cq->failed);
+    }
 }
 
 /* Index up to which send WRs are to be flushed. */
@@ -65,27 +73,24 @@ static bool to_flush(const struct qhca_qp *qp)
            (qp->state == QHCA_QPS_ERR && qhca_recv_to_flush(qp));
 }
 
-static unsigned flush(struct qhca_engine *e, struct qhca_qp *qp,
-                      unsigned budget)
+static void flush(struct qhca_engine *e, struct qhca_qp *qp)
 {
     uint32_t end = sq_flush_end(qp);
-    unsigned n = 0;
 
-    for (; n < budget && qp->sq.ci != end; n++) {
-        qhca_sq_flush_one(e, qp);
-    }
-    if (n) {
+    if (qp->sq.ci != end) {
+        while (qp->sq.ci != end && qhca_may_go_on(e)) {
+            qhca_sq_flush_one(e, qp);
+        }
         qp->req.snd_wqe = qp->sq.ci;
     }
     if (qp->req.flushing && qp->sq.ci == end) {
         qp->req.flushing = false;
         qhca_qp_check_drained(e, qp);
     }
-    for (; n < budget && qp->state == QHCA_QPS_ERR && qhca_recv_to_flush(qp);
-         n++) {
+    while (qp->state == QHCA_QPS_ERR && qhca_recv_to_flush(qp) &&
+           qhca_may_go_on(e)) {
         qhca_recv_flush_one(e, qp);
     }
-    return n;
 }
 
 static bool has_work(struct qhca_qp *qp)
@@ -97,41 +102,21 @@ static bool has_work(struct qhca_qp *qp)
            (qhca_response_ready(qp) || qhca_requester_ready(qp));
 }
 
-/* A bounded part of the work @qp has; returns its cost in packets. */
-static unsigned work(struct qhca_engine *e, struct qhca_qp *qp)
+void qhca_qp_turn(struct qhca_engine *e)
 {
-    unsigned n = 0;
+    struct qhca_qp *qp = container_of(e->qps->ready.next, struct qhca_qp,
+                                      ready);
 
     if (qp->state != QHCA_QPS_ERR) {
-        n = qhca_response_work(e, qp, QHCA_BURST);
+        qhca_response_work(e, qp);
     }
-    if (qp->state != QHCA_QPS_ERR && n < QHCA_BURST) {
-        n += qhca_requester_work(e, qp, QHCA_BURST - n);
+    if (qp->state != QHCA_QPS_ERR) {
+        qhca_requester_work(e, qp);
     }
-    if (n < QHCA_BURST) {
-        n += flush(e, qp, QHCA_BURST - n);
-    }
-
+    flush(e, qp);
     /* Round robin: to the end of the line, or off it. */
     qhca_list_del(&qp->ready);
     if (has_work(qp)) {
         qhca_qp_schedule(e, qp);
     }
-    return MAX_OF(n, 1u);
-}
-
-unsigned qhca_qp_turn(struct qhca_engine *e)
-{
-    struct qhca_list *node = e->qps->ready.next;
-    unsigned cost;
-
-    if (qhca_list_empty(&e->qps->ready)) {
-        return 0;
-    }
-    cost = work(e, container_of(node, struct qhca_qp, ready));
-    if (e->qps->ready.next == node) {
-        qhca_list_del(node);
-        qhca_list_add_tail(&e->qps->ready, node);
-    }
-    return cost;
 }

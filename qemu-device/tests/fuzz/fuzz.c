@@ -255,6 +255,16 @@ static uint64_t check_mr(const struct qhca_mr *mr)
     return mr->mem.block ? mr->mem.num_blocks : 0;
 }
 
+static unsigned length(const struct qhca_list *l)
+{
+    unsigned n = 0;
+
+    for (const struct qhca_list *i = l->next; i != l; i = i->next) {
+        n++;
+    }
+    return n;
+}
+
 /* Every bound window is counted at its region and, if of type 2, at its QP. */
 static void check_windows(struct qhca_engine *e)
 {
@@ -271,7 +281,7 @@ static void check_windows(struct qhca_engine *e)
         at_regions += mr->windows;
     }
     qhca_table_each(&e->qps->table, qp) {
-        at_qps += qp->user.windows;
+        at_qps += length(&qp->user.windows);
     }
     REQUIRE(bound == at_regions && on_qps == at_qps);
 }

@@ -126,7 +126,9 @@ static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
         net_send(g->net, g->net_port, frame, len);
         return true;
     }
-    g->sent = realloc(g->sent, (g->num_sent + 1) * sizeof(*g->sent));
+    if (!(g->num_sent & (g->num_sent - 1))) {   /* a power of two of them */
+        g->sent = realloc(g->sent, (2 * g->num_sent + 1) * sizeof(*g->sent));
+    }
     s = &g->sent[g->num_sent++];
     s->len = len;
     memcpy(s->data, frame, len);
@@ -320,22 +322,36 @@ uint64_t counter(struct guest *g, enum qhca_counter which)
 
 /* ---- commands ---- */
 
+/* Its completion, once the device has got round to it; NULL: it stopped. */
+static struct qhca_cmd_comp *await_comp(struct guest *g)
+{
+    uint32_t size = 1u << g->cmd_log;
+    uint8_t phase = g->cmd_ci / size % 2 ? 0 : QHCA_OWNER_PHASE;
+    struct qhca_cmd_comp *comp;
+
+    comp = guest_ptr(g, g->cmd_cq + g->cmd_ci % size * sizeof(*comp),
+                     sizeof(*comp));
+    while ((comp->owner & QHCA_OWNER_PHASE) != phase && g->scheduled) {
+        g->scheduled = false;
+        qhca_engine_run(g->e, *g->clock);
+    }
+    return (comp->owner & QHCA_OWNER_PHASE) == phase ? comp : NULL;
+}
+
 int guest_cmd(struct guest *g, struct qhca_cmd *cmd, uint32_t *obj)
 {
     uint32_t size = 1u << g->cmd_log, slot = g->cmd_pi % size;
     struct qhca_cmd_comp *comp;
-    uint8_t phase = g->cmd_ci / size % 2 ? 0 : QHCA_OWNER_PHASE;
 
     cmd->token = htole32(0xabc00000u + g->cmd_pi);
     memcpy(guest_ptr(g, g->cmd_sq + slot * sizeof(*cmd), sizeof(*cmd)), cmd,
            sizeof(*cmd));
     g->cmd_pi++;
     ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
-    comp = guest_ptr(g, g->cmd_cq + g->cmd_ci % size * sizeof(*comp),
-                     sizeof(*comp));
+    comp = await_comp(g);
     g->cmd_ci = g->cmd_pi;
-    if ((comp->owner & QHCA_OWNER_PHASE) != phase) {
-        return -1;              /* no answer: the device has stopped */
+    if (!comp) {
+        return -1;
     }
     if (!g->lenient) {
         CHECK_EQ(comp->opcode, cmd->opcode);

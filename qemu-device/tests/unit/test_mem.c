@@ -2,6 +2,8 @@
 /*
  * struct qhca_buf: tables of every depth, and every way to get them wrong.
  */
+#include <limits.h>
+
 #include "harness/debug.h"
 #include "harness/harness.h"
 
@@ -34,6 +36,22 @@ static void check_content(struct guest *g, const struct qhca_mem *mem,
     }
 }
 
+static int import(struct guest *g, struct qhca_mem *mem,
+                  const struct qhca_buf *desc, uint64_t len)
+{
+    static struct qhca_import im;
+    int status;
+
+    g->e->limit = UINT_MAX;
+    status = qhca_import(g->e, &im, desc, len);
+    if (status != QHCA_OK) {
+        qhca_import_drop(g->e, &im);
+    }
+    *mem = qhca_import_take(&im);
+    im.started = false;
+    return status;
+}
+
 static void depths(void)
 {
     static const struct {
@@ -53,7 +71,7 @@ static void depths(void)
         struct qhca_mem mem;
         bool scattered = cases[i].depth && cases[i].blocks > 1;
 
-        CHECK_EQ(qhca_mem_import(g->e, &mem, &b.desc, len), QHCA_OK);
+        CHECK_EQ(import(g, &mem, &b.desc, len), QHCA_OK);
         CHECK((mem.block != NULL) == scattered);
         CHECK_EQ(g->e->table_blocks, cases[i].blocks * scattered);
         check_content(g, &mem, &b, len);
@@ -77,7 +95,7 @@ static void contiguous(void)
     for (i = 0; i < 64; i++) {
         entry[i] = htole64(base + i * 4096);
     }
-    CHECK_EQ(qhca_mem_import(g->e, &mem, &b.desc, 64 << 12), QHCA_OK);
+    CHECK_EQ(import(g, &mem, &b.desc, 64 << 12), QHCA_OK);
     CHECK(!mem.block);
     CHECK_EQ(mem.base, base);
     reads = g->reads;
@@ -86,7 +104,7 @@ static void contiguous(void)
     qhca_mem_release(g->e, &mem);
 
     entry[40] = htole64(base);          /* two runs and a lone block */
-    CHECK_EQ(qhca_mem_import(g->e, &mem, &b.desc, 64 << 12), QHCA_OK);
+    CHECK_EQ(import(g, &mem, &b.desc, 64 << 12), QHCA_OK);
     CHECK(mem.block);
     reads = g->reads;
     CHECK(qhca_mem_read(g->e, &mem, 0, out, sizeof(out)));
@@ -100,16 +118,38 @@ static void read_once(void)
     struct gbuf b = guest_buf(g, 1500 << 12, 12, 2);
     struct qhca_mem mem;
 
-    CHECK_EQ(qhca_mem_import(g->e, &mem, &b.desc, 1500 << 12), QHCA_OK);
+    CHECK_EQ(import(g, &mem, &b.desc, 1500 << 12), QHCA_OK);
     CHECK_EQ(g->reads, 1 + 3);
     qhca_mem_release(g->e, &mem);
+}
+
+/* A budget that does for one page at a time comes to the same. */
+static void in_pieces(void)
+{
+    struct guest *g = guest_start();
+    struct gbuf b = guest_buf(g, 1500 << 12, 12, 3);
+    static struct qhca_import im;
+    unsigned calls = 0;
+    int status;
+
+    do {
+        g->e->limit = g->e->spent + 1;
+        status = qhca_import(g->e, &im, &b.desc, 1500 << 12);
+        calls++;
+    } while (status == QHCA_AGAIN);
+    CHECK_EQ(status, QHCA_OK);
+    CHECK_EQ(calls, 3);
+    CHECK_EQ(g->reads, 1 + 1 + 3);
+    check_content(g, &im.mem, &b, 1500 << 12);
+    qhca_import_drop(g->e, &im);
+    CHECK_EQ(g->e->table_blocks, 0);
 }
 
 static int try_import(struct guest *g, const struct qhca_buf *desc,
                       uint64_t len)
 {
     struct qhca_mem mem;
-    int status = qhca_mem_import(g->e, &mem, desc, len);
+    int status = import(g, &mem, desc, len);
 
     if (status == QHCA_OK) {
         qhca_mem_release(g->e, &mem);
@@ -189,10 +229,10 @@ static void table_limit(void)
     g->e->table_blocks = QHCA_MAX_TABLE_BLOCKS - 511;
     struct qhca_mem mem;
 
-    CHECK_EQ(qhca_mem_import(g->e, &mem, &b.desc, 1), QHCA_ERR_LIMIT);
+    CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_ERR_LIMIT);
     CHECK_EQ(g->reads, 0);
     g->e->table_blocks--;
-    CHECK_EQ(qhca_mem_import(g->e, &mem, &b.desc, 1), QHCA_OK);
+    CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_OK);
     CHECK_EQ(g->e->table_blocks, QHCA_MAX_TABLE_BLOCKS);
     qhca_mem_release(g->e, &mem);
     g->e->table_blocks = 0;
@@ -202,6 +242,7 @@ static const struct test tests[] = {
     { "tables of every depth", depths },
     { "contiguous blocks are merged", contiguous },
     { "tables are read once", read_once },
+    { "tables are read in pieces", in_pieces },
     { "bad shapes are refused", bad_shapes },
     { "bad table entries are refused", bad_entries },
     { "table blocks are limited", table_limit },

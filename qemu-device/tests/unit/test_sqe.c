@@ -97,11 +97,11 @@ static void test_resume_early(void)
         .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
     };
 
-    o.sq_log = 11;
-    o.cq_log = 12;
+    o.sq_log = 13;
+    o.cq_log = 14;
     start_alone(&o);
     put(BAD, true);
-    for (unsigned i = 1; i < 2000; i++) {
+    for (unsigned i = 1; i < 8000; i++) {
         put(QHCA_WR_SEND, i & 1);
     }
     rc_ring(&qp);                       /* stops at the budget */
@@ -113,13 +113,13 @@ static void test_resume_early(void)
     CHECK_EQ(p.psn, PSN);
     peer_expect_none(&qp);
     done(0, QHCA_WC_LOC_QP_OP_ERR);
-    for (unsigned i = 1; i < 2000; i++) {
+    for (unsigned i = 1; i < 8000; i++) {
         done(i, QHCA_WC_WR_FLUSH_ERR);
     }
-    done(2000, 0);
+    done(8000, 0);
 
     put(BAD, true);
-    for (unsigned i = 1; i < 2000; i++) {
+    for (unsigned i = 1; i < 8000; i++) {
         put(QHCA_WR_SEND, true);
     }
     rc_ring(&qp);

@@ -191,7 +191,7 @@ static void timer_no_spin(void)
     *g->clock += 10;
     qhca_engine_tick(g->e, *g->clock);
     CHECK_EQ(timers[0].fired, 1);
-    CHECK_EQ(g->deadline, *g->clock);
+    CHECK_EQ(g->deadline, *g->clock + 1);
     qhca_timer_cancel(g->e, &timers[0].t);
     qhca_timer_cancel(g->e, &timers[0].t);
     qhca_engine_run(g->e, *g->clock);

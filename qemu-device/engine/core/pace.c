@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: rates, as leaky buckets: each piece takes its time to pay for,
+ * and up to a slice of that may be owed.
+ */
+#include <limits.h>
+
+#include "core.h"
+
+#define PS_PER_NS   1000u
+
+unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now)
+{
+    uint64_t owed = p->paid > now ? p->paid - now : 0;
+    uint64_t room;
+
+    if (!p->cost) {
+        return UINT_MAX;
+    }
+    if (owed >= QHCA_SLICE_NS) {
+        return 0;
+    }
+    room = (QHCA_SLICE_NS - owed) * PS_PER_NS;
+    return (unsigned)((room + p->cost - 1) / p->cost);
+}
+
+void qhca_pace_take(struct qhca_pace *p, uint64_t now, uint64_t n)
+{
+    if (n > 0) {
+        p->paid = MAX_OF(p->paid, now) + n * p->cost / PS_PER_NS;
+    }
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What one event may make the device do: no call of the engine, and all calls
+ * of a slice but those of the bottom half together, do more than the budget
+ * allows; what is left over is done later, and nothing of it is lost.
+ */
+#include "harness/budget.h"
+
+#define MANY    1000u
+
+static struct rc_qp many[MANY];
+
+/* A failed CQ takes many QPs with it; several do. */
+static void test_failed_cqs(void)
+{
+    struct rc_opts o = RC_OPTS;
+    uint64_t before;
+
+    o.sq_log = o.rq_log = 1;
+    start_pair(&o);
+    for (unsigned i = 0; i < MANY; i++) {
+        many[i] = rc_create_shared(&qp, &o);
+        rc_bring_up(&many[i], QHCA_QPS_INIT);
+    }
+    qhca_cq_get(g->e, qp.scq.cqn)->ci -= 1u << o.cq_log;    /* full */
+    qhca_cq_get(g->e, qp.rcq.cqn)->ci -= 1u << o.cq_log;
+    memset(guest_ptr(g, gbuf_addr(&qp.scq.buf, 64u << o.cq_log), 4), 0x7f, 4);
+    memset(guest_ptr(g, gbuf_addr(&qp.rcq.buf, 64u << o.cq_log), 4), 0x7f, 4);
+    push_cqe(&qp.scq, 0);
+    push_cqe(&qp.rcq, 0);
+    before = dma_calls();
+    ring(g, 1, QHCA_DB_CQ_ARM, qp.scq.cqn, 1);
+    CHECK(dma_calls() - before <= SLICE + STEP);
+    settle();
+    for (unsigned i = 0; i < MANY; i++) {
+        CHECK_EQ(rc_state(&many[i]), QHCA_QPS_ERR);
+    }
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    CHECK_EQ(rc_state(&peer), QHCA_QPS_RTS);
+}
+
+/* An EQ that was full gets room for thousands of events at once. */
+static void test_events_in_line(void)
+{
+    static struct gcq cq[3 * MANY];
+    struct qhca_eq *dev;
+    struct qhca_eqe eqe;
+    struct geq eq;
+    uint64_t before;
+
+    start_node();
+    eq = eq_create(g, 2, 12, 0);
+    dev = qhca_eq_get(g->e, eq.eqn);
+    dev->ci -= 1u << 12;                /* full, but not of events */
+    for (unsigned i = 0; i < ARRAY_SIZE(cq); i++) {
+        cq[i] = cq_create(g, &eq, 1, 1);
+        cq_arm(&cq[i], false);
+        push_cqe(&cq[i], i);
+    }
+    CHECK(!eq_next(&eq, &eqe));
+    before = dma_calls();
+    eq_arm(&eq);
+    CHECK(dma_calls() - before <= SLICE + STEP);
+    CHECK(g->scheduled);
+    settle();
+    for (unsigned i = 0; i < ARRAY_SIZE(cq); i++) {
+        eq_expect(&eq, QHCA_EVENT_COMP, cq[i].cqn);
+    }
+    CHECK(!eq_next(&eq, &eqe));
+}
+
+/* ---- timers ---- */
+
+static struct qhca_timer timers[5 * MANY];
+static unsigned expired;
+
+static void expire(struct qhca_engine *e, struct qhca_timer *t)
+{
+    uint64_t word;
+
+    (void)t;
+    expired++;
+    CHECK(qhca_dma_read(e, node.mr.addr, &word, sizeof(word)));
+}
+
+/* Thousands of timers that have the same deadline. */
+static void test_timers(void)
+{
+    start_node();
+    expired = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(timers); i++) {
+        timers[i] = (struct qhca_timer) { .fn = expire };
+        qhca_timer_set(g->e, &timers[i], *g->clock + 1000);
+    }
+    *g->clock += 1000;
+    qhca_engine_tick(g->e, *g->clock);
+    CHECK(expired > 0 && expired <= SLICE);
+    CHECK(g->scheduled);
+    settle();
+    CHECK_EQ(expired, ARRAY_SIZE(timers));
+    guest_advance(g, 1000);
+    CHECK_EQ(g->deadline, UINT64_MAX);
+}
+
+/* ---- the slice ---- */
+
+/* Doorbells count together until time has passed, or others had theirs. */
+static void test_slice(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_wr wr;
+    uint64_t before;
+
+    o.sq_log = 12;
+    o.cq_log = 13;
+    start_pair(&o);
+    *g->clock += 2000000;
+    before = dma_calls();
+    for (unsigned i = 0; i < 2000; i++) {
+        wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
+        rc_aim(&wr, &node, 4096);
+        rc_post(&qp, &wr);
+    }
+    CHECK(dma_calls() - before <= SLICE + STEP);
+    CHECK(dma_calls() - before > SLICE / 4);
+    CHECK(g->scheduled);
+    before = dma_calls();
+    *g->clock += 2000000;
+    rc_post(&qp, &wr);
+    CHECK(dma_calls() - before > SLICE / 4);
+    CHECK(dma_calls() - before <= SLICE + STEP);
+    before = dma_calls();
+    rc_post(&qp, &wr);
+    CHECK_EQ(dma_calls(), before);
+    settle();
+    CHECK_EQ(rc_query(&qp).sq_ci, htole32(2002));
+}
+
+/* A frame is taken, but what it asks for is done bit by bit. */
+static void test_frame(void)
+{
+    struct rc_opts o = RC_OPTS;
+    uint8_t frame[MAX_FRAME];
+    struct roce_packet p;
+    uint64_t before;
+
+    o.mtu = 1;
+    start_alone(&o);
+    *g->clock += 2000000;
+    p = peer_packet(&qp, RC_READ_REQUEST, 0x222222);
+    p.va = node.mr.addr;
+    p.rkey = node.mr.key;
+    p.dma_len = NODE_MEM;
+    before = dma_calls();
+    guest_rx(g, frame, roce_finish(&p, frame));
+    CHECK(dma_calls() - before <= SLICE + STEP);
+    CHECK(g->num_sent <= SLICE);
+    CHECK(g->scheduled);
+    settle();
+    CHECK_EQ(peer_drain(&qp), NODE_MEM / 256);
+}
+
+static const struct test tests[] = {
+    { "C-029 H-002 CQs of many QPs fail", test_failed_cqs },
+    { "events in line for an EQ", test_events_in_line },
+    { "timers that are due at once", test_timers },
+    { "doorbells of a slice", test_slice },
+    { "the answer to a frame", test_frame },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

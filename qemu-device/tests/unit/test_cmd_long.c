@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands that are too long for one go: large tables, large queues.
+ */
+#include "harness/budget.h"
+
+/* @n commands are in the ring; one doorbell for all of them. */
+static void ring_commands(const struct qhca_cmd *cmd, unsigned n)
+{
+    struct qhca_cmd *sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
+    uint64_t before = dma_calls();
+
+    for (unsigned i = 0; i < n; i++) {
+        sq[g->cmd_pi++ % (1u << g->cmd_log)] = cmd[i];
+    }
+    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    CHECK(dma_calls() - before <= SLICE + STEP);
+}
+
+/* The completion of command @i since the queue was started. */
+static const struct qhca_cmd_comp *comp(uint32_t i)
+{
+    const struct qhca_cmd_comp *cq = guest_ptr(g, g->cmd_cq, 256 * 64);
+
+    return &cq[i % (1u << g->cmd_log)];
+}
+
+/* Tables of depth 3 that have the same two pages in them again and again. */
+static struct qhca_buf huge_buf(uint32_t blocks)
+{
+    uint64_t leaf = guest_alloc(g, 4096, 4096), data;
+    uint64_t mid = guest_alloc(g, 4096, 4096);
+    uint64_t root = guest_alloc(g, 4096, 4096);
+    uint64_t *l = guest_ptr(g, leaf, 4096), *m = guest_ptr(g, mid, 4096);
+    uint64_t *r = guest_ptr(g, root, 4096);
+
+    data = guest_alloc(g, 4096, 4096);
+    for (unsigned i = 0; i < 512; i++) {
+        l[i] = htole64(data);
+        m[i] = htole64(leaf);
+        r[i] = htole64(mid);
+    }
+    return (struct qhca_buf) {
+        .addr = htole64(root), .num_blocks = htole32(blocks), .depth = 3,
+        .block_shift = 12,
+    };
+}
+
+static struct qhca_cmd huge_region(uint32_t blocks)
+{
+    return (struct qhca_cmd) {
+        .opcode = htole16(QHCA_CMD_REG_MR),
+        .reg_mr.buf = huge_buf(blocks),
+        .reg_mr.length = htole64((uint64_t)blocks << 12),
+        .reg_mr.pdn = htole32(node.pdn),
+    };
+}
+
+#define REGION  16384u
+
+/* A ring full of large regions. */
+static void test_many_commands(void)
+{
+    struct qhca_cmd cmd[256];
+    unsigned calls;
+
+    start_node();
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    guest_enable(g, 8);
+    node.pdn = pd_create(g);
+    cmd[0] = huge_region(REGION);
+    for (unsigned i = 1; i < 256; i++) {
+        cmd[i] = cmd[0];
+    }
+    cmd[255].opcode = htole16(QHCA_CMD_ALLOC_PD);
+    ring_commands(cmd, 256);
+    CHECK(g->scheduled);
+    CHECK(g->irqs[0] > 0);              /* some are done */
+    calls = settle();
+    CHECK(calls >= 255 * REGION / 512 / SLICE);
+    for (unsigned i = 1; i <= 256; i++) {
+        CHECK_EQ(comp(i)->status, QHCA_OK);
+        CHECK(comp(i)->obj != 0);
+    }
+    CHECK_EQ(g->e->table_blocks, 255 * REGION);
+}
+
+/* The largest region there can be; others have their turns meanwhile. */
+static void test_huge_region(void)
+{
+    struct qhca_cmd cmd;
+    unsigned irqs;
+    struct rc_wr wr;
+
+    start_pair(&RC_OPTS);
+    cmd = huge_region(QHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
+    irqs = g->irqs[0];
+    ring_commands(&cmd, 1);
+    CHECK(g->scheduled);
+    CHECK_EQ(g->irqs[0], irqs);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 100000);
+    rc_aim(&wr, &node, 200000);
+    rc_post(&qp, &wr);
+    for (unsigned i = 0; i < 2; i++) {
+        qhca_engine_run(g->e, *g->clock);
+    }
+    rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    CHECK_EQ(g->irqs[0], irqs);
+    CHECK(settle() > QHCA_MAX_TABLE_BLOCKS / 512 / SLICE - 2);
+    CHECK_EQ(g->irqs[0], irqs + 1);
+    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    CHECK_EQ(g->e->table_blocks, QHCA_MAX_TABLE_BLOCKS);
+    g->cmd_ci = g->cmd_pi;
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR,
+                           le32toh(comp(g->cmd_pi - 1)->obj)), QHCA_OK);
+    CHECK(g->e->table_blocks < 1000);
+}
+
+/* Half of the region has been read: what then becomes of it. */
+static void start_huge_region(void)
+{
+    struct qhca_cmd cmd;
+
+    start_node();
+    cmd = huge_region(1u << 22);
+    ring_commands(&cmd, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        g->scheduled = false;
+        qhca_engine_run(g->e, *g->clock);
+    }
+    CHECK(g->scheduled);
+    CHECK_EQ(g->e->table_blocks, 1u << 22);
+}
+
+static uint64_t in_the_middle;
+
+static void reset_in_dma(struct guest *guest, uint64_t addr, size_t len,
+                         bool write)
+{
+    (void)addr;
+    (void)len;
+    (void)write;
+    guest->on_dma = NULL;
+    qhca_engine_reset(guest->e, *guest->clock);
+    in_the_middle = guest->reads;
+}
+
+static void test_cut_short(void)
+{
+    unsigned objects;
+
+    start_huge_region();                /* the tables are gone */
+    objects = qhca_engine_num_objects(g->e);
+    g->bad_from = g->brk - 4 * 4096;
+    g->bad_to = g->brk;
+    settle();
+    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_DMA);
+    CHECK_EQ(g->e->table_blocks, 0);
+    CHECK_EQ(qhca_engine_num_objects(g->e), objects);
+    CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
+
+    start_huge_region();                /* reset, by register */
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    in_the_middle = g->reads;
+    settle();
+    CHECK_EQ(g->reads, in_the_middle);
+    CHECK_EQ(g->e->table_blocks, 0);
+    guest_enable(g, 5);
+    node.pdn = pd_create(g);
+    CHECK_EQ(qhca_engine_num_objects(g->e), 1);
+
+    start_huge_region();                /* reset, from within */
+    g->on_dma = reset_in_dma;
+    settle();
+    CHECK_EQ(g->reads, in_the_middle);
+    CHECK_EQ(g->e->table_blocks, 0);
+    CHECK_EQ(dev_state(g), QHCA_STATE_RESET);
+
+    start_huge_region();                /* the device stops */
+    ring(g, 0, QHCA_DB_CMD, 0, 0x80000000);
+    CHECK_EQ(dev_state(g), QHCA_STATE_FATAL);
+    in_the_middle = g->reads;
+    settle();
+    CHECK_EQ(g->reads, in_the_middle);
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    CHECK_EQ(g->e->table_blocks, 0);
+
+    start_huge_region();                /* the machine ends: no leak */
+}
+
+/* ---- moving what is in a queue ---- */
+
+static struct qhca_cmd resize_cq(const struct gcq *cq, unsigned log,
+                                 struct gbuf *buf)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_RESIZE_CQ),
+        .create_cq.cqn = htole32(cq->cqn),
+        .create_cq.log_size = (uint8_t)log,
+    };
+
+    *buf = guest_buf(g, (64ull << log) + 64, 12, 2);
+    cmd.create_cq.buf = buf->desc;
+    return cmd;
+}
+
+#define CQ_LOG  17
+#define CQ_FULL (1u << CQ_LOG)
+
+static struct gcq full_cq(unsigned n)
+{
+    struct gcq cq;
+
+    start_node();
+    cq = cq_create(g, &node.comp, 1, CQ_LOG);
+    for (unsigned i = 0; i < n; i++) {
+        push_cqe(&cq, i);
+    }
+    return cq;
+}
+
+/* C-026: CQEs that come while the others are moved are behind them. */
+static void test_resize_cq(void)
+{
+    struct gcq cq = full_cq(CQ_FULL - 1000);
+    struct qhca_cmd cmd;
+    struct qhca_cqe cqe;
+    struct gbuf buf;
+    unsigned i, n = CQ_FULL - 1000, end;
+
+    cmd = resize_cq(&cq, CQ_LOG + 1, &buf);
+    ring_commands(&cmd, 1);
+    while (g->scheduled) {
+        g->scheduled = false;
+        for (end = n + 100; n < end; n++) {
+            push_cqe(&cq, n);
+        }
+        qhca_engine_run(g->e, *g->clock);
+    }
+    CHECK(n >= CQ_FULL - 900);
+    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    cq.buf = buf;
+    cq.log = CQ_LOG + 1;
+    push_cqe(&cq, n++);
+    for (i = 0; i < n; i++) {
+        REQUIRE(cq_poll(&cq, &cqe) && le64toh(cqe.wr_id) == i);
+    }
+    CHECK(!cq_poll(&cq, &cqe));
+
+    /* Too many of them come for the new ring. */
+    cq = full_cq(CQ_FULL / 2);
+    cmd = resize_cq(&cq, CQ_LOG - 1, &buf);
+    ring_commands(&cmd, 1);
+    CHECK(g->scheduled);
+    push_cqe(&cq, CQ_FULL / 2);
+    settle();
+    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_STATE);
+    for (i = 0; i <= CQ_FULL / 2; i++) {
+        REQUIRE(cq_poll(&cq, &cqe) && le64toh(cqe.wr_id) == i);
+    }
+
+    /* It fails meanwhile. */
+    cq = full_cq(CQ_FULL);
+    cmd = resize_cq(&cq, CQ_LOG + 1, &buf);
+    ring_commands(&cmd, 1);
+    CHECK(g->scheduled);
+    push_cqe(&cq, 0);
+    settle();
+    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_STATE);
+    eq_expect(&node.async, QHCA_EVENT_CQ_ERR, cq.cqn);
+}
+
+/* G-007: the same of an SRQ's WQEs, with the largest stride. */
+static void test_resize_srq(void)
+{
+    const unsigned n = 1u << QHCA_SRQ_LOG_MAX;
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_SRQ) };
+    struct rc_qp from;
+    struct rc_opts o = RC_OPTS;
+    struct gsrq q;
+    struct gbuf buf;
+    struct rc_wr wr;
+
+    start_node();
+    q = srq_create(&node, node.pdn, QHCA_SRQ_LOG_MAX, QHCA_MAX_RECV_SGE);
+    o.srqn = q.srqn;
+    peer = rc_create(&node, &o);
+    from = rc_create(&node, &RC_OPTS);
+    rc_connect(&from, &peer);
+    for (unsigned i = 0; i < n - 1; i++) {
+        struct qhca_seg_le seg = { node.mr.addr + i, 1, node.mr.key };
+
+        srq_put(&q, i, 1, &seg);
+    }
+    srq_ring(&q);
+    buf = guest_buf(g, (uint64_t)n << q.stride, 12, 2);
+    cmd.create_srq.srqn = htole32(q.srqn);
+    cmd.create_srq.log_size = QHCA_SRQ_LOG_MAX;
+    cmd.create_srq.buf = buf.desc;
+    ring_commands(&cmd, 1);
+    CHECK(g->scheduled);
+    srq_post(&q, n - 1, 0, 1);          /* while the others are moved, */
+    for (unsigned i = 0; i < 3; i++) {  /* and these are taken */
+        wr = rc_wr(&from, QHCA_WR_SEND, 500000 + i, 1);
+        *(uint8_t *)guest_ptr(g, wr.sge[0].addr, 1) = (uint8_t)(0x70 + i);
+        rc_post(&from, &wr);
+    }
+    settle();
+    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    q.ring = buf;
+    g->cmd_ci = g->cmd_pi;
+    for (unsigned i = 0; i < 3; i++) {
+        rc_expect(&peer.rcq, i, QHCA_WC_SUCCESS);
+        CHECK_EQ(*(uint8_t *)guest_ptr(g, node.mr.addr + i, 1), 0x70 + i);
+    }
+    for (unsigned i = 3; i < 200; i++) {
+        wr = rc_wr(&from, QHCA_WR_SEND, 500000, 1);
+        rc_post(&from, &wr);
+        settle();
+        rc_expect(&peer.rcq, i, QHCA_WC_SUCCESS);
+        rc_expect(&from.scq, wr.wr_id - 3, QHCA_WC_SUCCESS);
+    }
+}
+
+static const struct test tests[] = {
+    { "a ring full of large commands", test_many_commands },
+    { "the largest region there can be", test_huge_region },
+    { "a command that is cut short", test_cut_short },
+    { "C-026 a CQ is resized bit by bit", test_resize_cq },
+    { "G-007 an SRQ is resized bit by bit", test_resize_srq },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
