@@ -76,7 +76,7 @@ static bool tx_ready(const struct qhca_engine *e)
 
 static bool qp_ready(const struct qhca_engine *e)
 {
-    return !qhca_list_empty(&e->qps->ready);
+    return !qhca_list_empty(&e->qps->lines);
 }
 
 /* What is ready makes progress when it has its turn. */

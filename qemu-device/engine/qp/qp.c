@@ -2,6 +2,8 @@
 /*
  * qhca engine: QPs by number, their turns, the way to ERR, doorbells.
  */
+#include <stdlib.h>
+
 #include "qp.h"
 
 const struct qhca_qp_kind qhca_qp_kinds[QHCA_NUM_QP_TYPES] = {
@@ -27,9 +29,33 @@ struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn)
 
 void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp)
 {
-    if (qhca_list_empty(&qp->ready)) {
-        qhca_list_add_tail(&e->qps->ready, &qp->ready);
+    struct qhca_line *line = &e->qps->line[qp->uar];
+
+    if (!qhca_list_empty(&qp->ready)) {
+        return;
     }
+    qhca_list_add_tail(&line->qps, &qp->ready);
+    if (qhca_list_empty(&line->node)) {
+        qhca_list_add_tail(&e->qps->lines, &line->node);
+    }
+}
+
+struct qhca_qp *qhca_qp_next(struct qhca_engine *e)
+{
+    struct qhca_line *line = container_of(e->qps->lines.next, struct qhca_line,
+                                          node);
+    struct qhca_qp *qp;
+
+    qhca_list_del(&line->node);
+    if (qhca_list_empty(&line->qps)) {
+        return NULL;            /* they have gone meanwhile */
+    }
+    qp = container_of(line->qps.next, struct qhca_qp, ready);
+    qhca_list_del(&qp->ready);
+    if (!qhca_list_empty(&line->qps)) {
+        qhca_list_add_tail(&e->qps->lines, &line->node);
+    }
+    return qp;
 }
 
 void qhca_qp_tx_ready(struct qhca_engine *e)
@@ -107,7 +133,8 @@ bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
 
 static bool init(struct qhca_engine *e)
 {
-    return qhca_timers_provide(e, e->cfg.max_qp) &&
+    e->qps->line = calloc(e->cfg.num_uars, sizeof(*e->qps->line));
+    return e->qps->line && qhca_timers_provide(e, e->cfg.max_qp) &&
            qhca_table_init(&e->qps->cntset, QHCA_MAX_CNTSET, &e->rng) &&
            qhca_table_init(&e->qps->table, e->cfg.max_qp, &e->rng);
 }
@@ -115,12 +142,17 @@ static bool init(struct qhca_engine *e)
 static void reset(struct qhca_engine *e)
 {
     qhca_cntset_free_all(e);
-    qhca_list_init(&e->qps->ready);
+    qhca_list_init(&e->qps->lines);
+    for (unsigned i = 0; i < e->cfg.num_uars; i++) {
+        qhca_list_init(&e->qps->line[i].node);
+        qhca_list_init(&e->qps->line[i].qps);
+    }
     qhca_list_init(&e->qps->tx_wait);
 }
 
 static void fini(struct qhca_engine *e)
 {
+    free(e->qps->line);
     qhca_table_free(&e->qps->cntset);
     qhca_table_free(&e->qps->table);
 }

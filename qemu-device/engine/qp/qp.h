@@ -146,7 +146,7 @@ struct qhca_responder {
 };
 
 struct qhca_qp {
-    struct qhca_list ready;     /* node in the list of QPs with work */
+    struct qhca_list ready;     /* node in the line of its page */
     struct qhca_list tx_wait;   /* node in that of QPs waiting for room */
     uint32_t qpn, uar;
     uint32_t groups;            /* multicast groups it is in */
@@ -203,11 +203,23 @@ struct qhca_qp_kind {
 #define QHCA_NUM_QP_TYPES   (QHCA_QPT_XRC_TGT + 1)
 extern const struct qhca_qp_kind qhca_qp_kinds[QHCA_NUM_QP_TYPES];
 
+/*
+ * struct qhca_line - the QPs of a doorbell page that have work to do
+ *
+ * Pages take turns before QPs do: a process with thousands of them gets no more
+ * than one with a single QP.
+ */
+struct qhca_line {
+    struct qhca_list node;      /* in the list of lines; they may be empty */
+    struct qhca_list qps;
+};
+
 struct qhca_qps {
     struct qhca_table table, cntset;
     uint32_t num_sq;            /* QPs with started send WQEs, req.swr */
     struct qhca_qp *gsi;        /* QP 1, or NULL */
-    struct qhca_list ready;     /* QPs with work to do */
+    struct qhca_line *line;     /* by page */
+    struct qhca_list lines;     /* those with QPs that have work to do */
     struct qhca_list tx_wait;   /* QPs that the network had no room for */
     uint64_t set_cnt[QHCA_CNT_MAX]; /* of e->cnt, since the reset, in sets */
 };
@@ -220,6 +232,8 @@ extern const struct qhca_room qhca_qp_room;
 struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn);
 /* Puts the QP in line for a turn if it is not there. */
 void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp);
+/* Takes the QP that is first in line out of it, or returns NULL. */
+struct qhca_qp *qhca_qp_next(struct qhca_engine *e);
 /* There is room: QPs that wait for it go on, as far as the budget goes. */
 void qhca_qp_tx_ready(struct qhca_engine *e);
 /*

@@ -27,8 +27,8 @@ void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 
 /*
  * The QP that is first in line has its turn: what it has to do, as far as the
- * budget goes. It goes to the end of the line if there is more that can be done
- * now.
+ * budget goes. It goes to the end of its page's line if there is more that can
+ * be done now.
  */
 void qhca_qp_turn(struct qhca_engine *e);
 /*

@@ -104,9 +104,11 @@ static bool has_work(struct qhca_qp *qp)
 
 void qhca_qp_turn(struct qhca_engine *e)
 {
-    struct qhca_qp *qp = container_of(e->qps->ready.next, struct qhca_qp,
-                                      ready);
+    struct qhca_qp *qp = qhca_qp_next(e);
 
+    if (!qp) {
+        return;
+    }
     if (qp->state != QHCA_QPS_ERR) {
         qhca_response_work(e, qp);
     }
@@ -114,7 +116,7 @@ void qhca_qp_turn(struct qhca_engine *e)
         qhca_requester_work(e, qp);
     }
     flush(e, qp);
-    /* Round robin: to the end of the line, or off it. */
+    /* What it has done may have put it in line again, in vain. */
     qhca_list_del(&qp->ready);
     if (has_work(qp)) {
         qhca_qp_schedule(e, qp);

@@ -105,7 +105,7 @@ static void create(struct rc_qp *q)
         c.rq = q->rq.desc;
         c.recv_cqn = htole32(q->rcq.cqn);
     }
-    c.uar = htole32(1);
+    c.uar = htole32(o->uar);
     c.flags = (uint8_t)o->qp_flags;
     c.sq_log_size = (uint8_t)o->sq_log;
     c.rq_log_size = (uint8_t)o->rq_log;
@@ -124,8 +124,8 @@ struct rc_qp rc_create(struct node *n, const struct rc_opts *o)
 {
     struct rc_qp q = { .n = n, .o = *o };
 
-    q.scq = cq_create(n->g, &n->comp, 1, o->cq_log);
-    q.rcq = cq_create(n->g, &n->comp, 1, o->cq_log);
+    q.scq = cq_create(n->g, &n->comp, o->uar, o->cq_log);
+    q.rcq = cq_create(n->g, &n->comp, o->uar, o->cq_log);
     create(&q);
     return q;
 }
@@ -392,7 +392,7 @@ void rc_put(struct rc_qp *q, const struct rc_wr *wr)
 
 void rc_ring(struct rc_qp *q)
 {
-    ring(q->n->g, 1, QHCA_DB_SQ, q->qpn, q->sq_pi);
+    ring(q->n->g, q->o.uar, QHCA_DB_SQ, q->qpn, q->sq_pi);
 }
 
 void rc_post(struct rc_qp *q, const struct rc_wr *wr)
@@ -412,7 +412,7 @@ void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
     memcpy(raw, &w, sizeof(w));
     put_sges(raw + sizeof(w), sge, num_sge < q->o.sges ? num_sge : q->o.sges);
     put_entry(q->n->g, &q->rq, q->rq_pi++, q->o.rq_log, q->rq_stride, raw);
-    ring(q->n->g, 1, QHCA_DB_RQ, q->qpn, q->rq_pi);
+    ring(q->n->g, q->o.uar, QHCA_DB_RQ, q->qpn, q->rq_pi);
 }
 
 void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len)

@@ -42,6 +42,7 @@ struct rc_opts {
     uint32_t srqn;              /* instead of a receive queue */
     uint32_t xrcdn;             /* of XRC_TGT */
     uint32_t qkey;
+    uint32_t uar;               /* doorbell page */
 };
 
 #define REMOTE_ALL (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
@@ -53,7 +54,7 @@ struct rc_opts {
     .max_inline = 64, .mtu = 3, .rd_atomic = 4, .dest_rd_atomic = 4, \
     .timeout = 10, .retry = 7, .rnr_retry = 7, .min_rnr = 1, \
     .access = REMOTE_ALL, .sq_psn = 0x111111, .rq_psn = 0x222222, \
-    .qkey = 0x12345678 })
+    .qkey = 0x12345678, .uar = 1 })
 
 /* struct rc_qp - a queue pair with completion queues of its own */
 struct rc_qp {
