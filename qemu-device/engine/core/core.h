@@ -20,7 +20,9 @@
 
 /* Limits are advertised by device/query.c. */
 #define QHCA_MAX_TABLE_BLOCKS   (16u << 20)
-#define QHCA_SCAN               64u     /* objects looked at for a unit */
+#define QHCA_UNIT_BYTES         1024u   /* moved for a unit of work */
+#define QHCA_UNIT_OBJECTS       64u     /* looked at, or let go, for one */
+#define QHCA_UNIT_BLOCKS        4096u   /* of a table that goes */
 #define QHCA_VLAN_ROOM          4
 #define QHCA_MAX_FRAME          (14 + 2 * QHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
 
@@ -103,7 +105,7 @@ static inline void *qhca_table_next(const struct qhca_table *t, uint32_t *i)
 }
 
 /*
- * The same as far as the budget goes, a unit for QHCA_SCAN slots; NULL also if
+ * The same as far as the budget goes, a unit for some slots; NULL also if
  * that is at its end before *@i is.
  */
 void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
@@ -390,10 +392,10 @@ static inline bool qhca_running(const struct qhca_engine *e)
 }
 
 /*
- * Work is counted in units and bounded. A unit is an access to guest memory of
- * up to a page, a frame that comes or goes, or a look at QHCA_SCAN objects:
- * half a microsecond or less. Who works says so, and asks before each step
- * whether to go on; @e->limit is set by the run loop.
+ * Work is counted in units and bounded. A unit is an access to guest memory, a
+ * frame that comes or goes, or a look at objects, of up to QHCA_UNIT_*: half a
+ * microsecond or less. Who works says so, and asks before each step whether to
+ * go on; @e->limit is set by the run loop.
  */
 static inline void qhca_spend(struct qhca_engine *e, unsigned units)
 {
@@ -403,7 +405,7 @@ static inline void qhca_spend(struct qhca_engine *e, unsigned units)
 /* The same for what has @len bytes. */
 static inline void qhca_spend_bytes(struct qhca_engine *e, size_t len)
 {
-    qhca_spend(e, 1 + (unsigned)(len / QHCA_PAGE_SIZE));
+    qhca_spend(e, MAX_OF((unsigned)(len / QHCA_UNIT_BYTES), 1u));
 }
 
 /* False: what is left to do waits for its next turn. */

@@ -227,6 +227,7 @@ int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
 void qhca_mem_release(struct qhca_engine *e, struct qhca_mem *mem)
 {
     if (mem->block) {
+        qhca_spend(e, mem->num_blocks / QHCA_UNIT_BLOCKS);
         e->table_blocks -= mem->num_blocks;
         free(mem->block);
     }

@@ -127,7 +127,7 @@ void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
     void *obj = NULL;
 
     while (!obj && *i < t->size && qhca_may_go_on(e)) {
-        if (*i % QHCA_SCAN == 0) {
+        if (*i % QHCA_UNIT_OBJECTS == 0) {
             qhca_spend(e, 1);
         }
         obj = t->slot[(*i)++];

@@ -179,8 +179,8 @@ int qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user)
             return QHCA_AGAIN;
         }
         qhca_spend(e, 1);
-        for (unsigned i = 0; i < QHCA_SCAN && !qhca_list_empty(&user->windows);
-             i++) {
+        for (unsigned n = QHCA_UNIT_OBJECTS;
+             n > 0 && !qhca_list_empty(&user->windows); n--) {
             qhca_mw_unbind(container_of(user->windows.next, struct qhca_mr,
                                         bound));
         }

@@ -247,7 +247,7 @@ static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
 {
     struct qhca_rwr rwr;
 
-    qhca_spend(e, srq->num_returned / QHCA_SCAN);
+    qhca_spend(e, srq->num_returned / QHCA_UNIT_OBJECTS);
     while (srq->num_returned) {
         (void)take_returned(e, srq, &rwr);
     }

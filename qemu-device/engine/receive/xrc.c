@@ -76,7 +76,7 @@ void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
 {
     struct qhca_qp *qp;
 
-    qhca_spend(e, e->qps->table.size / QHCA_SCAN);
+    qhca_spend(e, e->qps->table.size / QHCA_UNIT_OBJECTS);
     qhca_table_each(&e->qps->table, qp) {
         if (qp->srq == srq) {
             qp->srq = NULL;

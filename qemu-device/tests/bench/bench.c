@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the worst events cost: DMA calls, units of work and microseconds of one
+ * call of the engine, and of the worst of the calls by the bottom half that
+ * follow. It is CPU time, and guest memory is an array here; that of QEMU costs
+ * more.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "harness/fixture.h"
+
+/* ---- measuring ---- */
+
+struct cost {
+    uint64_t dma, ns;
+    unsigned units;
+};
+
+static struct cost event, bh;
+static unsigned num_bh;
+
+static uint64_t ns_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct cost before;
+
+static void begin(void)
+{
+    before.dma = g->reads + g->writes;
+    before.ns = ns_now();
+}
+
+static struct cost end(void)
+{
+    return (struct cost) {
+        .ns = ns_now() - before.ns,
+        .dma = g->reads + g->writes - before.dma,
+        .units = g->e->spent,
+    };
+}
+
+static void worst(struct cost *w, struct cost c)
+{
+    *w = c.ns > w->ns ? c : *w;
+}
+
+static void settle(void)
+{
+    for (; g->scheduled; num_bh++) {
+        g->scheduled = false;
+        begin();
+        qhca_engine_run(g->e, *g->clock);
+        worst(&bh, end());
+    }
+    g->cmd_ci = g->cmd_pi;
+}
+
+static void timed_ring(unsigned page, unsigned off, uint32_t obj,
+                       uint32_t index)
+{
+    begin();
+    ring(g, page, off, obj, index);
+    worst(&event, end());
+}
+
+/* The slice is as new. */
+static void new_slice(void)
+{
+    settle();
+    *g->clock += 10000000;
+    event = bh = (struct cost) { 0 };
+    num_bh = 0;
+}
+
+/* ---- commands ---- */
+
+static void start_commands(void)
+{
+    start_pair(&RC_OPTS);
+    settle();
+}
+
+static struct qhca_cmd region(uint32_t blocks)
+{
+    uint64_t root = guest_alloc(g, 4096, 4096);
+    uint64_t mid = guest_alloc(g, 4096, 4096);
+    uint64_t leaf = guest_alloc(g, 4096, 4096);
+    uint64_t page = guest_alloc(g, 4096, 4096);
+
+    for (unsigned i = 0; i < 512; i++) {
+        ((uint64_t *)guest_ptr(g, root, 4096))[i] = htole64(mid);
+        ((uint64_t *)guest_ptr(g, mid, 4096))[i] = htole64(leaf);
+        ((uint64_t *)guest_ptr(g, leaf, 4096))[i] = htole64(page);
+    }
+    return (struct qhca_cmd) {
+        .opcode = htole16(QHCA_CMD_REG_MR),
+        .reg_mr.buf = {
+            .addr = htole64(root), .num_blocks = htole32(blocks), .depth = 3,
+            .block_shift = 12,
+        },
+        .reg_mr.length = htole64((uint64_t)blocks << 12),
+        .reg_mr.pdn = htole32(node.pdn),
+    };
+}
+
+static void ring_commands(const struct qhca_cmd *cmd, unsigned n)
+{
+    struct qhca_cmd *sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
+
+    for (unsigned i = 0; i < n; i++) {
+        sq[g->cmd_pi++ % (1u << g->cmd_log)] = *cmd;
+    }
+    timed_ring(0, QHCA_DB_CMD, 0, g->cmd_pi);
+}
+
+static void many_regions(void)
+{
+    struct qhca_cmd cmd;
+
+    start_commands();
+    cmd = region(QHCA_MAX_TABLE_BLOCKS / 40);
+    new_slice();
+    ring_commands(&cmd, 32);
+}
+
+static void huge_region(void)
+{
+    struct qhca_cmd cmd;
+
+    start_commands();
+    cmd = region(QHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
+    new_slice();
+    ring_commands(&cmd, 1);
+}
+
+static void huge_dereg(void)
+{
+    struct qhca_cmd_comp *comp;
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_DEREG_MR) };
+
+    huge_region();
+    settle();
+    comp = guest_ptr(g, g->cmd_cq, 256 * sizeof(*comp));
+    cmd.obj.obj = comp[(g->cmd_pi - 1) % (1u << g->cmd_log)].obj;
+    new_slice();
+    ring_commands(&cmd, 1);
+}
+
+static void resize_cq(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };
+    struct qhca_cqe cqe = { 0 };
+    struct gcq cq;
+
+    start_commands();
+    cq = cq_create(g, &node.comp, 1, QHCA_CQ_LOG_MAX);
+    for (unsigned i = 0; i < 1u << QHCA_CQ_LOG_MAX; i++) {
+        qhca_cq_push(g->e, qhca_cq_get(g->e, cq.cqn), &cqe, false);
+    }
+    cmd.create_cq.cqn = htole32(cq.cqn);
+    cmd.create_cq.log_size = QHCA_CQ_LOG_MAX;
+    cmd.create_cq.buf = guest_buf(g, (64ull << QHCA_CQ_LOG_MAX) + 64, 12,
+                                  0).desc;
+    new_slice();
+    ring_commands(&cmd, 1);
+}
+
+/* ---- queues ---- */
+
+static void post_many(struct rc_qp *q, unsigned n, uint32_t len)
+{
+    struct rc_wr wr;
+
+    for (unsigned i = 0; i < n; i++) {
+        wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, len);
+        rc_aim(&wr, &node, 500000);
+        rc_put(q, &wr);
+    }
+}
+
+static void long_queue(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.sq_log = 12;
+    o.cq_log = 13;
+    o.mtu = 5;
+    start_pair(&o);
+    post_many(&qp, 4000, 65536);
+    new_slice();
+    timed_ring(1, QHCA_DB_SQ, qp.qpn, qp.sq_pi);
+}
+
+/* Of doorbells that ring one after the other: the worst, and their sum. */
+static void many_doorbells(void)
+{
+    static struct rc_qp q[400];
+    struct rc_opts o = RC_OPTS;
+    struct cost sum = { 0 };
+
+    start_pair(&o);
+    for (unsigned i = 0; i < 400; i += 2) {
+        q[i] = rc_create(&node, &o);
+        q[i + 1] = rc_create(&node, &o);
+        rc_connect(&q[i], &q[i + 1]);
+        post_many(&q[i], 60, 4096);
+    }
+    new_slice();
+    for (unsigned i = 0; i < 400; i += 2) {
+        begin();
+        ring(g, 1, QHCA_DB_SQ, q[i].qpn, q[i].sq_pi);
+        sum.ns += end().ns;
+        sum.dma += end().dma;
+        sum.units += end().units;
+    }
+    event = sum;
+}
+
+/* ---- others ---- */
+
+static void group_frame(void)
+{
+    static struct rc_qp q[128];
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ATTACH_MCAST) };
+    struct qhca_seg_le seg[QHCA_MAX_RECV_SGE];
+    struct roce_packet p;
+    uint8_t frame[MAX_FRAME] = { 0 };
+    size_t len;
+
+    o.sges = QHCA_MAX_RECV_SGE;
+    start_node();
+    memcpy(cmd.mcast.gid, (uint8_t[16]) { [10] = 255, 255, 239, 1, 2, 3 }, 16);
+    for (unsigned i = 0; i < ARRAY_SIZE(q); i++) {
+        q[i] = rc_create(&node, &o);
+        rc_bring_up(&q[i], QHCA_QPS_RTS);
+        cmd.mcast.qpn = htole32(q[i].qpn);
+        CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+        for (unsigned j = 0; j < ARRAY_SIZE(seg); j++) {
+            seg[j] = (struct qhca_seg_le) {
+                node.mr.addr + j * 8192, j < 31 ? 128 : 8192, node.mr.key,
+            };
+        }
+        rc_recv_raw(&q[i], i, ARRAY_SIZE(seg), seg);
+    }
+    rc_set_peer(&q[0], &far, 0x77);
+    p = peer_packet(&q[0], SVC_UD | RC_SEND_ONLY, 1);
+    memcpy(p.dgid, cmd.mcast.gid, 16);
+    memcpy(p.dmac, (uint8_t[6]) { 1, 0, 0x5e, 1, 2, 3 }, 6);
+    p.dest_qp = QHCA_QPN_MCAST;
+    p.qkey = o.qkey;
+    p.src_qp = 0x77;
+    p.payload_len = 4096;
+    len = roce_finish(&p, frame);
+    new_slice();
+    begin();
+    guest_rx(g, frame, len);
+    worst(&event, end());
+}
+
+static void tick(struct qhca_engine *e, struct qhca_timer *t)
+{
+    uint64_t word;
+
+    (void)t;
+    (void)qhca_dma_read(e, node.mr.addr, &word, sizeof(word));
+}
+
+static void timers(void)
+{
+    static struct qhca_timer t[16000];
+
+    start_node();
+    new_slice();
+    for (unsigned i = 0; i < ARRAY_SIZE(t); i++) {
+        t[i] = (struct qhca_timer) { .fn = tick };
+        qhca_timer_set(g->e, &t[i], *g->clock + 1000);
+    }
+    *g->clock += 1000;
+    begin();
+    qhca_engine_tick(g->e, *g->clock);
+    worst(&event, end());
+}
+
+static void failed_cq(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_cqe cqe = { 0 };
+
+    o.sq_log = o.rq_log = 1;
+    start_pair(&o);
+    for (unsigned i = 0; i < 1000; i++) {
+        struct rc_qp q = rc_create_shared(&qp, &o);
+
+        rc_bring_up(&q, QHCA_QPS_INIT);
+    }
+    new_slice();
+    g->bad_from = gbuf_addr(&qp.scq.buf, 0);
+    g->bad_to = g->bad_from + 4096;
+    qhca_cq_push(g->e, qhca_cq_get(g->e, qp.scq.cqn), &cqe, false);
+    timed_ring(1, QHCA_DB_CQ_ARM, qp.rcq.cqn, 1);
+}
+
+static void full_reset(void)
+{
+    huge_region();
+    settle();
+    for (unsigned i = 0; i < 60000; i++) {
+        mr_create(g, node.pdn, 64, 0);
+    }
+    new_slice();
+    begin();
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    worst(&event, end());
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} rows[] = {
+    { "command doorbell: 32 regions of 2^24 blocks in all", many_regions },
+    { "command doorbell: a region of 2^24 blocks", huge_region },
+    { "command doorbell: that region goes", huge_dereg },
+    { "command doorbell: a CQ of 2^22 CQEs is resized", resize_cq },
+    { "SQ doorbell: 4000 WRITEs of 64 KiB", long_queue },
+    { "200 SQ doorbells of a slice: 60 WRITEs each", many_doorbells },
+    { "frame to 128 QPs with 32 SGEs each", group_frame },
+    { "16000 timers at once", timers },
+    { "CQ of 1000 QPs fails", failed_cq },
+    { "reset with 60000 regions and 2^24 blocks", full_reset },
+};
+
+int main(void)
+{
+    printf("%-52s %27s   %s\n", "", "event", "bottom half");
+    printf("%-52s %9s %8s %8s   %8s %8s %8s %6s\n", "", "DMA", "units", "us",
+           "DMA", "units", "us", "calls");
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+        rows[i].run();
+        settle();
+        printf("%-52s %9llu %8u %8llu   %8llu %8u %8llu %6u\n", rows[i].name,
+               (unsigned long long)event.dma, event.units,
+               (unsigned long long)event.ns / 1000,
+               (unsigned long long)bh.dma, bh.units,
+               (unsigned long long)bh.ns / 1000, num_bh);
+        harness_cleanup();
+    }
+    return 0;
+}
