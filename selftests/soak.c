@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/churn.h"
+#include "lib/chance.h"
 #include "lib/echo.h"
 #include "lib/xrc.h"
 

@@ -8,29 +8,13 @@
 
 #include <pthread.h>
 
+#include "chance.h"
 #include "rdma.h"
 
 /* Once in a process; what its threads do is counted in @ops. */
 void churn_open(uint32_t *ops);
 /* Does not end; @seed is a number. */
 void *churn_thread(void *seed);
-
-/* The random choices of this thread follow from its seed. */
-void chance_seed(uint64_t seed);
-/* A number below @n. */
-uint32_t below(uint32_t n);
-bool one_in(uint32_t n);
-/* Mostly small, sometimes around @max, sometimes nonsense. */
-uint32_t some_number(uint32_t max);
-
-/* struct op - something to be done to an object, and how often */
-struct op {
-	uint32_t weight;
-	void (*fn)(void *obj);
-};
-
-/* One of @n. */
-void do_one_of(const struct op *ops, size_t n, void *obj);
 
 /* ---- what the files of this share ---- */
 
