@@ -37,6 +37,7 @@ eth-alone      | one  | full             | variants | one_guest 1200 --setup eth
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu -- kselftest
 asan-qtest     | one  | full             | variants | qtest --debug
 nightly        | one  | full             |          | engine nightly V=1
+uverbs-fuzz    | one  | full             |          | uverbs_fuzz
 soak-guest     | one  | full             |          | soak_guest
 conformance    | all  | check full       |          | conformance
 soak           | one  |                  |          | soak
@@ -115,6 +116,13 @@ soak_guest()
 {
 	local seconds=$((${MINUTES:-10} * 60))
 	one_guest $((seconds ? seconds + 600 : 1 << 30)) --env SOAK_SECONDS=$seconds -- soak
+}
+
+# With another seed every day, which is in the output.
+uverbs_fuzz()
+{
+	one_guest 900 --env FUZZ_SEED="$(date +%Y%m%d)" --env FUZZ_MS=300000 \
+		--env KSELFTEST_TIMEOUT=600 -- kselftest uverbs_fuzz
 }
 
 # machines COUNT [OPTION…] -- SCRIPT [ARGUMENT…]: all of them run the script, and all

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Hostile user space: what the files of uverbs_fuzz share. Threads of a process share
+ * its contexts and objects without locks, for whoever is late is just one more mistake.
+ */
+#ifndef SELFTESTS_FUZZ_H
+#define SELFTESTS_FUZZ_H
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/qhca-abi.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+
+#include "../lib/chance.h"
+#include "../lib/rdma.h"
+
+#define PAGE		4096
+#define CONTEXTS	2
+#define KINDS		(UVERBS_OBJECT_ASYNC_EVENT + 1)
+#define OBJECTS		16	/* of a kind, in all contexts */
+#define MAX_METHODS	96
+#define MAX_ERRNO	1024
+
+/* ---- what all processes share ---- */
+
+/* struct tally - how often a method has succeeded, and what it has said else */
+struct tally {
+	uint32_t ok, refused, right;	/* right: ok, and nothing was wrong with it */
+	uint8_t err[MAX_ERRNO / 8];	/* a bit each */
+};
+
+struct shared {
+	struct tally tallies[MAX_METHODS];
+	uint32_t calls, maps, rings, steps;	/* system calls, mappings, doorbells, all */
+};
+
+/* struct fuzz - the process */
+struct fuzz {
+	char path[96];			/* of the command file */
+	struct ibv_device_attr attr;
+	union ibv_gid gid;
+	int gid_index;
+	struct shared *shared;
+	int fd[CONTEXTS];		/* numbers that stay; the file behind one may change */
+	uint64_t db_key[CONTEXTS];
+	uint8_t *db[CONTEXTS];		/* doorbell page */
+	int dmabuf;			/* or -1 */
+	int tmpfile;			/* for XRC domains */
+};
+
+extern struct fuzz fuzz;
+
+/* What a process does, with threads, until it is killed. */
+void worker(uint64_t seed);
+
+/* ---- model.c: objects that there are, or were ---- */
+
+enum life { FREE, LIVE, STALE };
+
+struct obj {
+	enum life life;
+	int ctx;
+	uint32_t handle;	/* or fd */
+	uint32_t num;		/* QPN, CQN, SRQN, lkey */
+	uint32_t type;		/* QPs, MWs */
+	uint32_t state;		/* QPs: last one known */
+	uint64_t key;		/* DMs: for mmap() */
+	uint64_t len;
+	/* rings: [0] send, completion or shared, [1] receive */
+	struct ring {
+		uint8_t *mem;
+		uint32_t log_size, log_stride, pi;
+	} ring[2];
+};
+
+extern struct obj objs[KINDS][OBJECTS];
+
+/* Whether the call of this thread is to be wrong here; seldom, and in some calls never. */
+bool odd(void);
+/* Begins a call: whether and how often it may be wrong. */
+void be_wrong(bool may);
+bool been_wrong(void);
+/* A number, or, if odd(), nonsense around @max. */
+uint64_t number(uint64_t good, uint64_t max);
+/* A live object or NULL. */
+struct obj *live(int kind, int ctx);
+/* The handle of one; or of one that was, is another context's or another kind's. */
+uint32_t handle(int kind, int ctx);
+/* A place for a new one or NULL. */
+struct obj *place(int kind);
+void born(int kind, const struct obj *what);
+void forget(int ctx);
+/* A key of an MR, an MW or nothing. */
+uint32_t some_key(void);
+/* The number of a QP of this process, or of any other. */
+uint32_t some_qpn(void);
+
+/* ---- memory.c ---- */
+
+/* Before the threads start; then in each of them. */
+void memory_init(void);
+void memory_thread_init(uint32_t thread);
+/* Where @ctx's doorbell page is to be mapped. */
+void *doorbell_place(int ctx);
+/* Where this thread has its answers: the kernel zeroes as much as it is told to. */
+void *answer_area(void);
+/* Address of @len bytes that are the process's own, at a page's beginning. */
+uint8_t *own_pages(size_t len);
+bool is_own(const uint8_t *p, size_t len);
+/* Any address of a page, with something or nothing there. */
+uint64_t odd_address(size_t len);
+/* own_pages(), or odd_address() if odd(). */
+uint64_t address(size_t len);
+/* Takes pages away that odd_address() has given, and brings them back. */
+void disturb(void);
+
+/* ---- call.c ---- */
+
+#define MAX_IN		256
+#define MAX_ATTRS	20
+
+/*
+ * struct call - one request. Commands have @in and @out, and @drv and what follows
+ * @out of the driver; requests by ioctl have attributes.
+ */
+struct call {
+	const struct method *m;
+	int ctx;
+	struct obj *obj;		/* what it is about, if it is known */
+	struct obj made;
+	uint32_t in_len, out_len, drv_len, drv_out_len;
+	uint64_t in[MAX_IN / 8], drv[MAX_IN / 8];
+	uint64_t *out;			/* answer_area() */
+	uint32_t num_attrs, attr_out;
+	struct ib_uverbs_attr attrs[MAX_ATTRS];
+};
+
+/* struct method - something that a request may be for */
+struct method {
+	const char *name;
+	uint32_t weight;
+	bool refused;			/* the device does not offer it */
+	uint8_t also[4];		/* errors of the core that others do not have */
+	bool ioctl, ex;
+	uint16_t cmd;			/* or method */
+	uint16_t object;
+	uint16_t makes;			/* an object of this kind; 0: none */
+	uint16_t in_len, out_len, drv_len, drv_out_len;
+	/* False: not now. */
+	bool (*fill)(struct call *c);
+	/* After success; what is made is c->made. */
+	void (*done)(struct call *c);
+};
+
+#define COMMAND(cmd_, in_, out_)						\
+	.name = #cmd_, .cmd = IB_USER_VERBS_CMD_##cmd_, .in_len = sizeof(in_),	\
+	.out_len = sizeof(out_)
+#define COMMAND_EX(cmd_, in_, out_)						\
+	.name = "EX_" #cmd_, .ex = true, .cmd = IB_USER_VERBS_EX_CMD_##cmd_,	\
+	.in_len = sizeof(in_), .out_len = sizeof(out_)
+#define IOCTL(object_, method_)							\
+	.name = "ioctl " #method_, .ioctl = true, .object = UVERBS_OBJECT_##object_,	\
+	.cmd = UVERBS_METHOD_##method_
+#define NOTHING		char[0]
+/* There is no such GID, or nobody there. */
+#define NO_ADDRESS	{ ENODATA, ETIMEDOUT, ENETUNREACH, EHOSTUNREACH }
+
+/* The tables of the files below, all in one. */
+size_t num_methods(void);
+const struct method *method(size_t i);
+/* Something to the process's contexts. */
+void any_call(void);
+/* A context behind @ctx's number, in place of the one that is there; false: none. */
+bool reopen(int ctx);
+
+/* Attributes: of this many bytes in and out, objects, descriptors. */
+void attr_in(struct call *c, uint16_t id, const void *data, uint16_t len);
+void attr_number(struct call *c, uint16_t id, uint64_t number);
+void *attr_out(struct call *c, uint16_t id, uint16_t len);
+void attr_obj(struct call *c, uint16_t id, uint32_t handle);
+/* What the kernel has written into attribute @id. */
+uint32_t attr_result(const struct call *c, uint16_t id);
+
+struct table {
+	const struct method *methods;
+	size_t n;
+};
+
+extern const struct table basic_methods, queue_methods, memory_methods, change_methods,
+			  ioctl_methods, refused_methods;
+
+/* ---- mutate.c: mistakes in a request that is complete ---- */
+
+void spoil_bytes(void *p, size_t len);
+uint64_t nonsense(void);
+/* An address that is not @good; or that, mostly. */
+uint64_t spoil_address(uint64_t good, size_t len);
+/* Another length than @len, in units of @unit bytes. */
+uint32_t spoil_length(uint32_t len, uint32_t unit);
+
+/* ---- requests that several methods make ---- */
+
+/* queues.c: the driver's part of create_cq and its kin. @o gets the ring. */
+void cq_request(struct obj *o, struct qhca_create_cq_req *req, uint32_t *cqe);
+void srq_request(struct obj *o, struct qhca_create_srq_req *req, uint32_t *wr, uint32_t *sge);
+void qp_request(struct obj *o, struct qhca_create_qp_req *req, struct ib_uverbs_qp_cap *cap,
+		bool has_rq);
+uint32_t some_qp_type(void);
+
+/* ---- maps.c and rings.c: what threads do besides ---- */
+
+void map_something(void);
+void ring_something(void);
+/* Reads, polls or closes a completion channel or an event file. */
+void use_events(void);
+/* A child that has all that this process has. */
+void fork_something(void);
+
+static inline void count(uint32_t *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+#endif /* SELFTESTS_FUZZ_H */

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What this device does not offer. Among it the data path of the kernel: a user's queues
+ * are not the kernel's to write to.
+ */
+#include "fuzz.h"
+
+static bool fill_post(struct call *c, int kind)
+{
+	/* All three begin in the same way. */
+	struct ib_uverbs_post_send *req = (void *)c->in;
+
+	req->qp_handle = handle(kind, c->ctx);
+	req->wr_count = number(below(2), 1);
+	req->sge_count = number(0, 1);
+	req->wqe_size = number(sizeof(struct ib_uverbs_send_wr), 128);
+	c->in_len += req->wr_count % 2 * sizeof(struct ib_uverbs_send_wr);
+	return true;
+}
+
+static bool fill_post_qp(struct call *c)
+{
+	return fill_post(c, UVERBS_OBJECT_QP);
+}
+
+static bool fill_post_srq(struct call *c)
+{
+	return fill_post(c, UVERBS_OBJECT_SRQ);
+}
+
+static bool fill_poll(struct call *c)
+{
+	struct ib_uverbs_poll_cq *req = (void *)c->in;
+
+	req->cq_handle = handle(UVERBS_OBJECT_CQ, c->ctx);
+	req->ne = number(1, 100);
+	c->out_len += sizeof(struct ib_uverbs_wc);
+	return true;
+}
+
+static bool fill_notify(struct call *c)
+{
+	struct ib_uverbs_req_notify_cq *req = (void *)c->in;
+
+	req->cq_handle = handle(UVERBS_OBJECT_CQ, c->ctx);
+	req->solicited_only = number(0, 1);
+	return true;
+}
+
+/* A rule with one specification. */
+static bool fill_flow(struct call *c)
+{
+	struct ib_uverbs_create_flow *req = (void *)c->in;
+	struct ib_uverbs_flow_spec_eth *spec = (void *)(req + 1);
+
+	req->qp_handle = handle(UVERBS_OBJECT_QP, c->ctx);
+	req->flow_attr.type = number(0, 4);
+	req->flow_attr.size = number(sizeof(*spec), 128);
+	req->flow_attr.num_of_specs = number(1, 10);
+	req->flow_attr.port = number(PORT, PORT);
+	spec->type = number(0x20, 0x100);
+	spec->size = number(sizeof(*spec), sizeof(*spec));
+	c->in_len += sizeof(*spec);
+	return true;
+}
+
+static bool fill_wq(struct call *c)
+{
+	struct ib_uverbs_ex_create_wq *req = (void *)c->in;
+
+	req->pd_handle = handle(UVERBS_OBJECT_PD, c->ctx);
+	req->cq_handle = handle(UVERBS_OBJECT_CQ, c->ctx);
+	req->max_wr = number(16, 4096);
+	req->max_sge = number(1, 32);
+	return true;
+}
+
+static bool fill_numbers(struct call *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->in_len / 4; i++)
+		((uint32_t *)c->in)[i] = number(below(4), 4);
+	return true;
+}
+
+static bool fill_new(struct call *c)
+{
+	attr_obj(c, 0, 0);
+	return true;
+}
+
+static bool fill_read_counters(struct call *c)
+{
+	uint32_t flags = 0;
+
+	attr_obj(c, UVERBS_ATTR_READ_COUNTERS_HANDLE, handle(UVERBS_OBJECT_COUNTERS, c->ctx));
+	attr_out(c, UVERBS_ATTR_READ_COUNTERS_BUFF, 64);
+	attr_in(c, UVERBS_ATTR_READ_COUNTERS_FLAGS, &flags, sizeof(flags));
+	return true;
+}
+
+/* Numbers that no command has, or has any more; below 50 and above. */
+static bool fill_unknown(struct call *c)
+{
+	c->in_len = 4 * below(16);
+	return fill_numbers(c);
+}
+
+#define UNKNOWN(cmd_, ex_)							\
+	{ .name = #cmd_, .cmd = cmd_, .ex = ex_, .weight = 1,	\
+	  .refused = true, .out_len = 8, .fill = fill_unknown }
+#define REFUSED .weight = 1, .refused = true
+
+static const struct method methods[] = {
+	{ COMMAND(POST_SEND, struct ib_uverbs_post_send, struct ib_uverbs_post_send_resp), REFUSED,
+	  .fill = fill_post_qp },
+	{ COMMAND(POST_RECV, struct ib_uverbs_post_recv, struct ib_uverbs_post_recv_resp), REFUSED,
+	  .fill = fill_post_qp },
+	{ COMMAND(POST_SRQ_RECV, struct ib_uverbs_post_srq_recv,
+		  struct ib_uverbs_post_srq_recv_resp), REFUSED, .fill = fill_post_srq },
+	{ COMMAND(POLL_CQ, struct ib_uverbs_poll_cq, struct ib_uverbs_poll_cq_resp), REFUSED,
+	  .fill = fill_poll },
+	{ COMMAND(REQ_NOTIFY_CQ, struct ib_uverbs_req_notify_cq, NOTHING), REFUSED,
+	  .fill = fill_notify },
+	{ COMMAND_EX(CREATE_FLOW, struct ib_uverbs_create_flow,
+		     struct ib_uverbs_create_flow_resp), REFUSED, .fill = fill_flow },
+	{ COMMAND_EX(DESTROY_FLOW, struct ib_uverbs_destroy_flow, NOTHING), REFUSED,
+	  .fill = fill_numbers },
+	{ COMMAND_EX(CREATE_WQ, struct ib_uverbs_ex_create_wq,
+		     struct ib_uverbs_ex_create_wq_resp), REFUSED, .fill = fill_wq },
+	{ COMMAND_EX(MODIFY_WQ, struct ib_uverbs_ex_modify_wq, NOTHING), REFUSED,
+	  .fill = fill_numbers },
+	{ COMMAND_EX(DESTROY_WQ, struct ib_uverbs_ex_destroy_wq,
+		     struct ib_uverbs_ex_destroy_wq_resp), REFUSED, .fill = fill_numbers },
+	{ COMMAND_EX(CREATE_RWQ_IND_TBL, struct ib_uverbs_ex_create_rwq_ind_table,
+		     struct ib_uverbs_ex_create_rwq_ind_table_resp), REFUSED,
+	  .fill = fill_numbers },
+	{ COMMAND_EX(DESTROY_RWQ_IND_TBL, struct ib_uverbs_ex_destroy_rwq_ind_table, NOTHING),
+	  REFUSED, .fill = fill_numbers },
+	UNKNOWN(IB_USER_VERBS_CMD_MODIFY_AH, false),
+	UNKNOWN(IB_USER_VERBS_CMD_BIND_MW, false),
+	UNKNOWN(IB_USER_VERBS_CMD_PEEK_CQ, false),
+	UNKNOWN(IB_USER_VERBS_CMD_THRESHOLD - 1, true),
+	UNKNOWN(IB_USER_VERBS_CMD_COMMAND_MASK, false),
+	{ IOCTL(COUNTERS, COUNTERS_CREATE), REFUSED, .fill = fill_new },
+	{ IOCTL(COUNTERS, COUNTERS_READ), REFUSED, .fill = fill_read_counters },
+	{ IOCTL(WQ, WQ_CREATE), REFUSED, .fill = fill_new },
+	{ IOCTL(FLOW, FLOW_DESTROY), REFUSED, .fill = fill_new },
+	{ IOCTL(FLOW_ACTION, FLOW_ACTION_ESP_CREATE), REFUSED, .fill = fill_new },
+};
+
+const struct table refused_methods = { methods, ARRAY_SIZE(methods) };
