@@ -76,11 +76,11 @@ static void fill_modify(struct call *c, struct ib_uverbs_modify_qp *req)
 	req->cur_qp_state = number(now, 7);
 	fill_dest(&req->dest);
 	req->qkey = number(0x11111111, 0x80010000);
-	/* Few, so that packets fit. */
-	req->rq_psn = number(below(2), 0xffffff);
-	req->sq_psn = number(below(2), 0xffffff);
-	req->dest_qp_num = some_qpn();
-	req->qp_access_flags = number(below(16), 1 << 10);
+	/* Mostly the same, so that packets fit. */
+	req->rq_psn = number(one_in(10), 0xffffff);
+	req->sq_psn = number(one_in(10), 0xffffff);
+	req->dest_qp_num = c->obj && one_in(2) ? c->obj->num : some_qpn();
+	req->qp_access_flags = number(one_in(4) ? below(16) : 15, 1 << 10);
 	req->pkey_index = number(0, 1);
 	req->path_mtu = number(1 + below(5), 5);
 	req->max_rd_atomic = number(below(5), fuzz.attr.max_qp_rd_atom);

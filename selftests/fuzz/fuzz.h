@@ -70,7 +70,7 @@ struct obj {
 	/* rings: [0] send, completion or shared, [1] receive */
 	struct ring {
 		uint8_t *mem;
-		uint32_t log_size, log_stride, pi;
+		uint32_t log_size, log_stride, sge, pi;
 	} ring[2];
 };
 

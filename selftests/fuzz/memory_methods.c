@@ -42,7 +42,7 @@ static bool fill_mr(struct call *c)
 	req->hca_va = iova;
 	req->pd_handle = handle(UVERBS_OBJECT_PD, c->ctx);
 	req->access_flags = access_flags();
-	c->made.key = iova;
+	c->made.key = req->access_flags & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	c->made.len = length;
 	return true;
 }
@@ -124,18 +124,19 @@ static bool fill_dm_mr(struct call *c)
 	struct obj *dm = live(UVERBS_OBJECT_DM, c->ctx);
 	/* What it says of itself may be nonsense. */
 	uint32_t len = dm && (uint32_t)dm->len ? dm->len : PAGE;
-	uint64_t offset = number(below(len), len);
+	uint64_t offset = number(below(len), len), length = number(below(len - offset % len), len);
 	uint32_t access = access_flags() | (odd() ? 0 : IBV_ACCESS_ZERO_BASED);
 
 	attr_obj(c, UVERBS_ATTR_REG_DM_MR_HANDLE, 0);
 	attr_number(c, UVERBS_ATTR_REG_DM_MR_OFFSET, offset);
-	attr_number(c, UVERBS_ATTR_REG_DM_MR_LENGTH, number(below(len), len));
+	attr_number(c, UVERBS_ATTR_REG_DM_MR_LENGTH, length);
 	attr_obj(c, UVERBS_ATTR_REG_DM_MR_PD_HANDLE, handle(UVERBS_OBJECT_PD, c->ctx));
 	attr_in(c, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, &access, sizeof(access));
 	attr_obj(c, UVERBS_ATTR_REG_DM_MR_DM_HANDLE,
 		 dm && !odd() ? dm->handle : handle(UVERBS_OBJECT_DM, c->ctx));
 	attr_out(c, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, 4);
 	attr_out(c, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, 4);
+	c->made.len = length;
 	return true;
 }
 
@@ -148,7 +149,8 @@ static void done_ioctl_mr(struct call *c)
 
 static bool fill_dmabuf(struct call *c)
 {
-	uint64_t offset = below(2 * PAGE), iova = (uint64_t)below(1 << 20) * PAGE + offset % PAGE;
+	uint64_t offset = below(2 * PAGE), len = number(1 + below(2 * PAGE), 4 * PAGE);
+	uint64_t iova = (uint64_t)below(1 << 20) * PAGE + offset % PAGE;
 	uint32_t access = access_flags(), fd = number(fuzz.dmabuf, 64);
 
 	if (fuzz.dmabuf < 0)
@@ -156,12 +158,14 @@ static bool fill_dmabuf(struct call *c)
 	attr_obj(c, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0);
 	attr_obj(c, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, handle(UVERBS_OBJECT_PD, c->ctx));
 	attr_number(c, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, number(offset, 4 * PAGE));
-	attr_number(c, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, number(1 + below(2 * PAGE), 4 * PAGE));
+	attr_number(c, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, len);
 	attr_number(c, UVERBS_ATTR_REG_DMABUF_MR_IOVA, odd() ? nonsense() : iova);
 	attr_in(c, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, sizeof(fd));
 	attr_in(c, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, &access, sizeof(access));
 	attr_out(c, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, 4);
 	attr_out(c, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, 4);
+	c->made.key = iova;
+	c->made.len = len;
 	return true;
 }
 

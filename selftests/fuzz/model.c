@@ -54,9 +54,15 @@ uint64_t number(uint64_t good, uint64_t max)
 	return one_in(2) ? max + below(3) - 1 : nonsense();
 }
 
+/* Mostly one PD, or nothing would fit together. */
+static uint32_t first_of(int kind)
+{
+	return kind == UVERBS_OBJECT_PD && !one_in(8) ? 0 : below(OBJECTS);
+}
+
 struct obj *live(int kind, int ctx)
 {
-	uint32_t i, first = below(OBJECTS);
+	uint32_t i, first = first_of(kind);
 	struct obj *o;
 
 	for (i = 0; i < OBJECTS; i++) {
@@ -90,7 +96,7 @@ uint32_t handle(int kind, int ctx)
 
 struct obj *place(int kind)
 {
-	uint32_t i, first = below(OBJECTS);
+	uint32_t i, first = first_of(kind);
 
 	for (i = 0; i < OBJECTS; i++)
 		if (objs[kind][(first + i) % OBJECTS].life != LIVE)

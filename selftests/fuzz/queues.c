@@ -130,6 +130,8 @@ void qp_request(struct obj *o, struct qhca_create_qp_req *req, struct ib_uverbs_
 	cap->max_send_sge = number(below(5), fuzz.attr.max_sge);
 	cap->max_recv_sge = number(below(5), fuzz.attr.max_sge);
 	cap->max_inline_data = number(below(100), 512);
+	o->ring[0].sge = cap->max_send_sge;
+	o->ring[1].sge = cap->max_recv_sge;
 	payload = cap->max_send_sge * sizeof(struct qhca_sge);
 	if (payload < cap->max_inline_data)
 		payload = cap->max_inline_data;
@@ -230,6 +232,7 @@ void srq_request(struct obj *o, struct qhca_create_srq_req *req, uint32_t *wr, u
 	*sge = number(below(5), fuzz.attr.max_srq_sge);
 	wq_request(r, *wr, stride_log(16 + *sge * sizeof(struct qhca_sge), 5),
 		   (uint64_t *)&req->buf_addr, &req->buf_len);
+	r->sge = *sge;
 	req->log_size = r->log_size;
 	req->log_stride = r->log_stride;
 }

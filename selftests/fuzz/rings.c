@@ -32,9 +32,12 @@ static void ring(int ctx, uint32_t reg, uint32_t num, uint32_t index, uint64_t f
 static void put_sge(struct qhca_sge *sge)
 {
 	struct obj *mr = live(UVERBS_OBJECT_MR, -1);
-	bool good = mr && !one_in(10);
+	bool good = mr && mr->len && !one_in(20);
+	uint32_t len = below(one_in(4) ? 8192 : 64);
 
-	sge->length = htole32(one_in(20) ? nonsense() : below(one_in(4) ? 8192 : 64));
+	if (good && len > mr->len)
+		len = mr->len;
+	sge->length = htole32(one_in(40) ? nonsense() : len);
 	sge->lkey = htole32(good ? mr->num : some_key());
 	sge->addr = htole64(good ? mr->key + (one_in(3) ? below(PAGE) : 0) : nonsense());
 }
@@ -42,9 +45,10 @@ static void put_sge(struct qhca_sge *sge)
 static void put_remote(struct qhca_sq_wqe *w)
 {
 	struct obj *mr = live(UVERBS_OBJECT_MR, -1), *srq = live(UVERBS_OBJECT_SRQ, -1);
-	bool good = mr && !one_in(10);
+	bool good = mr && !one_in(20);
 
-	w->rdma.addr = htole64(good ? (mr->key + below(PAGE)) & ~7ull : nonsense());
+	w->rdma.addr = htole64(good ? (mr->key + (one_in(3) ? below(PAGE) : 7)) & ~7ull :
+				      nonsense());
 	w->rdma.rkey = htole32(good ? mr->num : some_key());
 	w->rdma.srqn = htole32(srq ? srq->num : 0);
 }
@@ -60,17 +64,32 @@ static void put_ud(struct qhca_sq_wqe *w)
 	w->ud.qkey = htole32(one_in(10) ? nonsense() : 0x11111111);
 }
 
-static void put_send_wqe(const struct obj *qp, struct qhca_sq_wqe *w, uint32_t stride)
+/* Mostly what moves data. */
+static uint8_t some_opcode(void)
 {
-	uint32_t room = (stride - sizeof(*w)) / sizeof(struct qhca_sge), n, i;
+	static const uint8_t usual[] = {
+		QHCA_WR_SEND, QHCA_WR_SEND_WITH_IMM, QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ,
+		QHCA_WR_RDMA_WRITE_WITH_IMM,
+	};
+
+	if (one_in(40))
+		return chance();
+	return one_in(3) ? below(QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD + 1) :
+			   usual[below(ARRAY_SIZE(usual))];
+}
+
+static void put_send_wqe(const struct obj *qp, struct qhca_sq_wqe *w, const struct ring *r)
+{
+	uint32_t stride = 1u << r->log_stride, n, i;
+	uint32_t room = (stride - sizeof(*w)) / sizeof(struct qhca_sge);
 	struct qhca_sge *sge = (void *)(w + 1);
 
 	memset(w, 0, sizeof(*w));
 	w->wr_id = chance();
-	w->opcode = one_in(30) ? chance() : below(15);
-	w->flags = one_in(30) ? chance() : below(16);
-	n = below(room + 1);
-	w->count = htole16(one_in(30) ? nonsense() : n);
+	w->opcode = some_opcode();
+	w->flags = one_in(40) ? chance() : below(8);
+	n = below((r->sge < room ? r->sge : room) + 1);
+	w->count = htole16(one_in(40) ? nonsense() : n);
 	w->imm = htobe32(some_key());
 	if (qp->type == IBV_QPT_UD)
 		put_ud(w);
@@ -78,7 +97,9 @@ static void put_send_wqe(const struct obj *qp, struct qhca_sq_wqe *w, uint32_t s
 		put_remote(w);
 	for (i = 0; i < n; i++)
 		put_sge(&sge[i]);
-	if (one_in(20))
+	if (one_in(8))
+		w->flags |= QHCA_WQE_INLINE;
+	if (one_in(40))
 		((uint8_t *)w)[below(stride)] = chance();
 }
 
@@ -88,7 +109,7 @@ static void send(struct obj *qp)
 
 	if (!usable(r) || r->log_stride < 7)
 		return;
-	put_send_wqe(qp, (void *)slot(r, r->pi), 1u << r->log_stride);
+	put_send_wqe(qp, (void *)slot(r, r->pi), r);
 	ring(qp->ctx, QHCA_DB_SQ, qp->num, ++r->pi, 0);
 }
 
@@ -101,12 +122,20 @@ static void put_recv(struct obj *o, struct ring *r, uint32_t reg)
 		return;
 	room = ((1u << r->log_stride) - sizeof(*w)) / sizeof(struct qhca_sge);
 	w = (void *)slot(r, r->pi);
-	n = below(room + 1);
+	n = below((r->sge < room ? r->sge : room) + 1);
 	w->wr_id = chance();
-	w->num_sge = htole16(one_in(30) ? nonsense() : n);
+	w->num_sge = htole16(one_in(40) ? nonsense() : n);
 	for (i = 0; i < n; i++)
 		put_sge((struct qhca_sge *)(w + 1) + i);
 	ring(o->ctx, reg, o->num, ++r->pi, 0);
+}
+
+static bool cqe_there(const struct ring *r)
+{
+	const struct qhca_cqe *cqe = (void *)slot(r, r->pi);
+	uint8_t phase = r->pi >> r->log_size & 1 ? 0 : QHCA_OWNER_PHASE;
+
+	return (__atomic_load_n(&cqe->owner, __ATOMIC_RELAXED) & QHCA_OWNER_PHASE) == phase;
 }
 
 /* Takes CQEs, or says so; asks for an event. */
@@ -118,7 +147,8 @@ static void consume(struct obj *cq)
 
 	if (usable(r)) {
 		rec = (void *)(r->mem + ((size_t)1 << (r->log_size + r->log_stride)));
-		r->pi += below(8);
+		while (cqe_there(r))
+			r->pi++;
 		__atomic_store_n(&rec->ci, htole32(right ? r->pi : (uint32_t)nonsense()),
 				 __ATOMIC_RELEASE);
 	}
