@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
+#include "qemu/guest-random.h"
 #include "qemu/host-utils.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
@@ -218,6 +219,19 @@ static void qhca_raise_irq(void *opaque, unsigned vector)
     }
 }
 
+static uint32_t qhca_random(void *opaque)
+{
+    QHCAState *s = opaque;
+    uint32_t bits;
+
+    if (s->rand) {
+        return g_rand_int(s->rand);
+    }
+    /* Follows -seed, and is replayed by record/replay. */
+    qemu_guest_getrandom_nofail(&bits, sizeof(bits));
+    return bits;
+}
+
 static void qhca_guest_error(void *opaque, const char *msg)
 {
     QHCAState *s = opaque;
@@ -280,9 +294,23 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .raise_irq = qhca_raise_irq,
     .set_timer = qhca_set_timer,
     .schedule = qhca_schedule,
+    .random = qhca_random,
     .guest_error = qhca_guest_error,
     .trace = qhca_trace,
 };
+
+void qhca_dev_random_init(QHCAState *s)
+{
+    const guint32 seed[] = { s->seed, s->seed >> 32 };
+
+    s->rand = s->seed ? g_rand_new_with_seed_array(seed, ARRAY_SIZE(seed)) :
+                        NULL;
+}
+
+void qhca_dev_random_exit(QHCAState *s)
+{
+    g_clear_pointer(&s->rand, g_rand_free);
+}
 
 void qhca_dev_run_init(QHCAState *s)
 {

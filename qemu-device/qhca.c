@@ -7,7 +7,6 @@
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
 #include "qapi/error.h"
-#include "qemu/guest-random.h"
 #include "qemu/module.h"
 #include "qemu/units.h"
 #include "hw/pci/msi.h"
@@ -65,19 +64,23 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
         .max_qp = s->max_qp,
         .cmd_timeout_ms = s->cmd_timeout_ms,
         .mw_2a = s->mw2a,
-        .seed = s->seed,
     };
 
     memcpy(cfg.mac, s->conf.macaddr.a, sizeof(cfg.mac));
-    if (!cfg.seed) {
-        /* Follows -seed, and is replayed by record/replay. */
-        qemu_guest_getrandom_nofail(&cfg.seed, sizeof(cfg.seed));
-    }
+    qhca_dev_random_init(s);
     s->engine = qhca_engine_new(&cfg, &qhca_dev_callbacks, s);
     if (!s->engine) {
+        qhca_dev_random_exit(s);
         error_setg(errp, "no memory for the device, or 'max-qp' is too large");
     }
     return s->engine;
+}
+
+static void qhca_exit_engine(QHCAState *s)
+{
+    qhca_engine_free(s->engine);
+    s->engine = NULL;
+    qhca_dev_random_exit(s);
 }
 
 static bool qhca_init_msix(QHCAState *s, Error **errp)
@@ -176,16 +179,14 @@ err_pcie:
     pcie_aer_exit(pci);
     pcie_cap_exit(pci);
 err_engine:
-    qhca_engine_free(s->engine);
-    s->engine = NULL;
+    qhca_exit_engine(s);
 }
 
 static void qhca_free(QHCAState *s)
 {
     qhca_dev_net_exit(&s->net);
     qhca_dev_run_exit(s);
-    qhca_engine_free(s->engine);
-    s->engine = NULL;
+    qhca_exit_engine(s);
 }
 
 static void qhca_free_later(void *opaque)

@@ -55,6 +55,7 @@ struct QHCAState {
     uint64_t dm_size;
     bool mw2a;
     uint64_t seed;
+    GRand *rand;                    /* if @seed is not 0 */
 
     struct qhca_engine *engine;
     const char *id;                 /* names the device in traces and logs */
@@ -80,6 +81,8 @@ void qhca_dev_leave(QHCAState *s);
 void qhca_dev_kick(QHCAState *s, unsigned todo);
 void qhca_dev_send_irqs(QHCAState *s);
 uint64_t qhca_dev_now(void);
+void qhca_dev_random_init(QHCAState *s);
+void qhca_dev_random_exit(QHCAState *s);
 void qhca_dev_run_init(QHCAState *s);
 void qhca_dev_run_reset(QHCAState *s);
 void qhca_dev_run_exit(QHCAState *s);

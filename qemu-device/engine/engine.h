@@ -65,6 +65,8 @@ enum qhca_trace_point {
  *             before; UINT64_MAX cancels
  * @schedule: bounded work was cut off; call qhca_engine_run() soon, not from
  *            here
+ * @random: 32 random bits, which nobody can tell from those before: the numbers
+ *          and keys that keep the guest's users apart are made of them
  * @guest_error: the guest did something a correct driver does not; @msg is one
  *               line
  * @trace: a point of enum qhca_trace_point was passed
@@ -81,6 +83,7 @@ struct qhca_engine_ops {
     void (*raise_irq)(void *opaque, unsigned vector);
     void (*set_timer)(void *opaque, uint64_t deadline);
     void (*schedule)(void *opaque);
+    uint32_t (*random)(void *opaque);
     void (*guest_error)(void *opaque, const char *msg);
     void (*trace)(void *opaque, enum qhca_trace_point point, uint64_t a,
                   uint64_t b, uint64_t c);
@@ -94,7 +97,6 @@ struct qhca_engine_ops {
  * @max_qp: queue pairs that may exist
  * @cmd_timeout_ms: what the command timeout register says
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
- * @seed: of the object numbers, keys and the like; equal seeds, equal runs
  */
 struct qhca_engine_config {
     uint8_t mac[6];
@@ -103,7 +105,6 @@ struct qhca_engine_config {
     unsigned max_qp;
     unsigned cmd_timeout_ms;
     bool mw_2a;
-    uint64_t seed;
 };
 
 /* Returns NULL if there is no memory or the configuration makes no sense. */

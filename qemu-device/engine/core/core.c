@@ -28,7 +28,6 @@ void qhca_raise_irq(struct qhca_engine *e, unsigned vector)
 
 static bool init(struct qhca_engine *e)
 {
-    e->rng = e->cfg.seed;
     e->timers.armed = UINT64_MAX;
     return true;
 }

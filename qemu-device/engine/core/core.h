@@ -67,20 +67,23 @@ static inline void qhca_list_del(struct qhca_list *n)
 /*
  * struct qhca_table - objects of one kind by number
  *
- * Numbers are below 2^24, are not handed out in sequence, and one that was just
- * freed comes back last (conformance A-022). Iteration is by slot.
+ * Numbers are below 2^24 and random, and one that was freed does not come back
+ * soon (conformance A-022). Iteration is by slot.
  */
 struct qhca_table {
-    void **slot;                /* by low bits of the number */
-    uint32_t *number;           /* number in use, or last used, per slot */
-    uint32_t *free_slot;        /* FIFO of free slots */
-    uint32_t size, used, head;
-    uint32_t slot_mask;         /* low bits of a number that name its slot */
-    uint64_t *rng;
+    void **slot;                /* in buckets, by the low bits of the number */
+    uint32_t *number;           /* in use, or last used, per slot; 0: never */
+    uint32_t *freed;            /* @frees when it was freed, per slot */
+    uint32_t max;               /* objects */
+    uint32_t size;              /* slots */
+    uint32_t used, frees;
+    struct qhca_engine *e;
 };
 
-/* False: no memory. */
-bool qhca_table_init(struct qhca_table *t, uint32_t size, uint64_t *rng);
+/* 32 bits from ops->random. */
+uint32_t qhca_random(struct qhca_engine *e);
+/* For up to @max objects, of 2^20 at most. False: no memory. */
+bool qhca_table_init(struct qhca_table *t, struct qhca_engine *e, uint32_t max);
 void qhca_table_free(struct qhca_table *t);
 /* Gives @obj a number, never 0, 1 or 0xffffff; 0 if the table is full. */
 uint32_t qhca_table_add(struct qhca_table *t, void *obj);
@@ -114,9 +117,6 @@ void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
 /* Visits every object of @t; the body may delete the one it is given. */
 #define qhca_table_each(t, obj) \
     for (uint32_t i_ = 0; ((obj) = qhca_table_next((t), &i_)) != NULL;)
-
-/* The next number of a repeatable sequence (SplitMix64). */
-uint64_t qhca_random(uint64_t *state);
 
 /* ---- mem.c: guest memory described by struct qhca_buf ---- */
 
@@ -338,7 +338,6 @@ struct qhca_engine {
     void *opaque;
     uint64_t now;               /* of the entry point being served */
     unsigned spent, limit;      /* units of work in it, see qhca_spend() */
-    uint64_t rng;
     uint8_t state;              /* enum qhca_state */
     uint8_t fatal;              /* enum qhca_fatal */
     bool reset_wanted;          /* silent until the entry point resets it */

@@ -2,59 +2,40 @@
 /*
  * qhca engine: object numbers.
  *
- * A number is its slot in the low bits and a generation above. Slots are taken
- * from a shuffled FIFO and generations start at random, so numbers cannot be
- * guessed from one another, and a stale number is told from the current one.
+ * Users of one device see each other's numbers come and go, and memory keys
+ * are made of them: whatever was handed out and given back before, nobody can
+ * tell the next one. So each is drawn from all 2^24, and a hash table finds its
+ * object: the low bits name a bucket of a few slots. There are twice as many
+ * slots as objects, so at least half of the buckets have room for one more.
  */
 #include <stdlib.h>
 
 #include "core.h"
 
-uint64_t qhca_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+#define WAYS    8u              /* slots of a bucket */
 
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+uint32_t qhca_random(struct qhca_engine *e)
+{
+    return e->ops->random(e->opaque);
 }
 
-static void shuffle_free_slots(struct qhca_table *t)
+bool qhca_table_init(struct qhca_table *t, struct qhca_engine *e, uint32_t max)
 {
-    uint32_t i, j, tmp;
+    uint32_t size = WAYS;
 
-    for (i = 0; i < t->size; i++) {
-        t->free_slot[i] = i;
+    while (size < 2 * max) {
+        size <<= 1;
     }
-    for (i = t->size - 1; i > 0; i--) {
-        j = (uint32_t)(qhca_random(t->rng) % (i + 1));
-        tmp = t->free_slot[i];
-        t->free_slot[i] = t->free_slot[j];
-        t->free_slot[j] = tmp;
-    }
-}
-
-bool qhca_table_init(struct qhca_table *t, uint32_t size, uint64_t *rng)
-{
-    uint32_t i, span = 1;
-
-    while (span < size) {
-        span <<= 1;
-    }
+    t->max = max;
     t->size = size;
-    t->slot_mask = span - 1;
-    t->used = t->head = 0;
-    t->rng = rng;
+    t->used = t->frees = 0;
+    t->e = e;
     t->slot = calloc(size, sizeof(*t->slot));
     t->number = calloc(size, sizeof(*t->number));
-    t->free_slot = calloc(size, sizeof(*t->free_slot));
-    if (!t->slot || !t->number || !t->free_slot) {
+    t->freed = calloc(size, sizeof(*t->freed));
+    if (!t->slot || !t->number || !t->freed) {
         qhca_table_free(t);
         return false;
-    }
-    shuffle_free_slots(t);
-    for (i = 0; i < size; i++) {
-        t->number[i] = (uint32_t)qhca_random(rng) & QHCA_OBJ_MASK;
     }
     return true;
 }
@@ -63,11 +44,11 @@ void qhca_table_free(struct qhca_table *t)
 {
     free(t->slot);
     free(t->number);
-    free(t->free_slot);
+    free(t->freed);
     t->slot = NULL;
     t->number = NULL;
-    t->free_slot = NULL;
-    t->size = t->used = 0;
+    t->freed = NULL;
+    t->max = t->size = t->used = 0;
 }
 
 struct qhca_holding qhca_table_holding(const struct qhca_table *t,
@@ -75,7 +56,7 @@ struct qhca_holding qhca_table_holding(const struct qhca_table *t,
 {
     return (struct qhca_holding) {
         .what = what,
-        .size = sizeof(*t->slot) + sizeof(*t->number) + sizeof(*t->free_slot),
+        .size = sizeof(*t->slot) + sizeof(*t->number) + sizeof(*t->freed),
         .max = t->size, .used = t->size,
     };
 }
@@ -86,39 +67,69 @@ static bool is_reserved(uint32_t number)
     return number <= 1 || number == QHCA_OBJ_MASK;
 }
 
-static uint32_t next_number(const struct qhca_table *t, uint32_t slot)
+/* The first slot of a number's bucket. */
+static uint32_t bucket(const struct qhca_table *t, uint32_t number)
 {
-    uint32_t number = (t->number[slot] & ~t->slot_mask) | slot;
+    return number * WAYS & (t->size - 1);
+}
 
-    do {
-        number = (number + t->slot_mask + 1) & QHCA_OBJ_MASK;
-    } while (is_reserved(number));
-    return number;
+/*
+ * Where an object of that number can go: to the slot of its bucket that has
+ * been free for longest, as a number is remembered until its slot is taken.
+ * t->size: the number is in use, was so not long ago, or there is no room.
+ */
+static uint32_t place(const struct qhca_table *t, uint32_t number)
+{
+    uint32_t first = bucket(t, number), best = t->size, best_age = 0;
+
+    for (uint32_t i = first; i < first + WAYS; i++) {
+        if (t->number[i] == number) {
+            return t->size;
+        }
+        if (!t->slot[i] &&
+            (best == t->size || t->frees - t->freed[i] > best_age)) {
+            best = i;
+            best_age = t->frees - t->freed[i];
+        }
+    }
+    return best;
 }
 
 uint32_t qhca_table_add(struct qhca_table *t, void *obj)
 {
-    uint32_t slot;
+    uint32_t number, i;
 
-    if (t->used == t->size) {
+    if (t->used == t->max) {
         return 0;
     }
-    slot = t->free_slot[t->head];
-    t->head = (t->head + 1) % t->size;
+    do {
+        number = qhca_random(t->e) & QHCA_OBJ_MASK;
+        i = is_reserved(number) ? t->size : place(t, number);
+    } while (i == t->size);
     t->used++;
-    t->slot[slot] = obj;
-    t->number[slot] = next_number(t, slot);
-    return t->number[slot];
+    t->slot[i] = obj;
+    t->number[i] = number;
+    return number;
+}
+
+/* The slot of a number that is in use, else t->size. */
+static uint32_t find(const struct qhca_table *t, uint32_t number)
+{
+    uint32_t first = bucket(t, number);
+
+    for (uint32_t i = first; i < first + WAYS; i++) {
+        if (t->number[i] == number && t->slot[i]) {
+            return i;
+        }
+    }
+    return t->size;
 }
 
 void *qhca_table_get(const struct qhca_table *t, uint32_t number)
 {
-    uint32_t slot = number & t->slot_mask;
+    uint32_t i = find(t, number);
 
-    if (slot >= t->size || !t->slot[slot] || t->number[slot] != number) {
-        return NULL;
-    }
-    return t->slot[slot];
+    return i < t->size ? t->slot[i] : NULL;
 }
 
 void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
@@ -137,10 +148,9 @@ void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
 
 void qhca_table_del(struct qhca_table *t, uint32_t number)
 {
-    uint32_t slot = number & t->slot_mask;
-    uint32_t tail = (t->head + (t->size - t->used)) % t->size;
+    uint32_t i = find(t, number);
 
-    t->slot[slot] = NULL;
-    t->free_slot[tail] = slot;
+    t->slot[i] = NULL;
+    t->freed[i] = ++t->frees;
     t->used--;
 }

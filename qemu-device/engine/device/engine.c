@@ -89,7 +89,7 @@ static bool ops_ok(const struct qhca_engine_ops *ops)
     return ops->dma_read && ops->dma_write && ops->atomic_cas &&
            ops->atomic_add && ops->atomic_store && ops->send_frame &&
            ops->raise_irq && ops->set_timer && ops->schedule &&
-           ops->guest_error && ops->trace;
+           ops->random && ops->guest_error && ops->trace;
 }
 
 static struct qhca_engine *build(void)

@@ -17,8 +17,8 @@ static bool init(struct qhca_engine *e)
     m->null_mr.key = QHCA_NULL_LKEY;
     m->null_mr.type = QHCA_MR_NULL;
     m->null_mr.access = QHCA_ACCESS_LOCAL_WRITE;
-    return qhca_table_init(&m->pd, QHCA_MAX_PD, &e->rng) &&
-           qhca_table_init(&m->mr, QHCA_MAX_MR + QHCA_MAX_MW, &e->rng);
+    return qhca_table_init(&m->pd, e, QHCA_MAX_PD) &&
+           qhca_table_init(&m->mr, e, QHCA_MAX_MR + QHCA_MAX_MW);
 }
 
 static int alloc_pd(struct qhca_engine *e, struct qhca_cmd_ctx *c)

@@ -78,8 +78,6 @@ enum qhca_mem_result {
 struct qhca_memory {
     struct qhca_table pd, mr;
     uint32_t num_mw;            /* objects in mr that are windows */
-    /* Last one used, by table slot. */
-    uint8_t mr_variant[QHCA_MAX_MR + QHCA_MAX_MW];
     struct qhca_mr reserved_mr;         /* what the reserved key stands for */
     struct qhca_mr null_mr;             /* and the null key */
 };
@@ -143,7 +141,7 @@ extern const struct qhca_command qhca_mr_commands[];
 void qhca_mr_free_all(struct qhca_engine *e);
 /* A new object's number and key. False: there are too many. */
 bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr);
-/* They go; the next object of that number will have another variant (F-007). */
+/* They go; the next key is another one (F-007). */
 void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr);
 /*
  * Memory management work requests of a QP, which has put them in order:

@@ -7,15 +7,6 @@
 
 #include "memory.h"
 
-/* A variant other than the last one this slot had (F-007). */
-static uint32_t new_key(struct qhca_engine *e, uint32_t number)
-{
-    uint8_t *variant = &e->memory->mr_variant[number & e->memory->mr.slot_mask];
-
-    *variant = (uint8_t)(*variant + 1 + qhca_random(&e->rng) % 255);
-    return number << 8 | *variant;
-}
-
 /* Remote write and atomic need local write (F-002). */
 static bool access_ok(uint16_t access)
 {
@@ -33,7 +24,7 @@ bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr)
     if (!number) {
         return false;
     }
-    mr->key = new_key(e, number);
+    mr->key = number << 8 | (qhca_random(e) & 0xff);
     mr->pd->base.users++;
     return true;
 }
@@ -194,10 +185,7 @@ static int rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 
 void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr)
 {
-    uint32_t number = mr->key >> 8;
-
-    e->memory->mr_variant[number & e->memory->mr.slot_mask] = (uint8_t)mr->key;
-    qhca_table_del(&e->memory->mr, number);
+    qhca_table_del(&e->memory->mr, mr->key >> 8);
     mr->pd->base.users--;
 }
 

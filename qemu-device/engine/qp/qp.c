@@ -135,8 +135,8 @@ static bool init(struct qhca_engine *e)
 {
     e->qps->line = calloc(e->cfg.num_uars, sizeof(*e->qps->line));
     return e->qps->line && qhca_timers_provide(e, e->cfg.max_qp) &&
-           qhca_table_init(&e->qps->cntset, QHCA_MAX_CNTSET, &e->rng) &&
-           qhca_table_init(&e->qps->table, e->cfg.max_qp, &e->rng);
+           qhca_table_init(&e->qps->cntset, e, QHCA_MAX_CNTSET) &&
+           qhca_table_init(&e->qps->table, e, e->cfg.max_qp);
 }
 
 static void reset(struct qhca_engine *e)

@@ -9,7 +9,7 @@
 static bool init(struct qhca_engine *e)
 {
     return qhca_timers_provide(e, QHCA_MAX_CQ) &&
-           qhca_table_init(&e->queues->cq, QHCA_MAX_CQ, &e->rng);
+           qhca_table_init(&e->queues->cq, e, QHCA_MAX_CQ);
 }
 
 static void reset(struct qhca_engine *e)

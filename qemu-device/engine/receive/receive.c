@@ -8,8 +8,8 @@
 
 static bool init(struct qhca_engine *e)
 {
-    return qhca_table_init(&e->receive->srq, QHCA_MAX_SRQ, &e->rng) &&
-           qhca_table_init(&e->receive->xrcd, QHCA_MAX_XRCD, &e->rng);
+    return qhca_table_init(&e->receive->srq, e, QHCA_MAX_SRQ) &&
+           qhca_table_init(&e->receive->xrcd, e, QHCA_MAX_XRCD);
 }
 
 static void reset(struct qhca_engine *e)

@@ -210,7 +210,7 @@ static int create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     if (ret) {
         return ret;
     }
-    if (e->qps->table.used == e->qps->table.size ||
+    if (e->qps->table.used == e->qps->table.max ||
         (c.type == QHCA_QPT_GSI && e->qps->gsi)) {
         return QHCA_ERR_NO_RESOURCE;
     }

@@ -154,6 +154,11 @@ static void schedule(void *opaque)
     ((struct guest *)opaque)->scheduled = true;
 }
 
+static uint32_t random_bits(void *opaque)
+{
+    return (uint32_t)(test_random(&((struct guest *)opaque)->rng) >> 32);
+}
+
 static void guest_error(void *opaque, const char *msg)
 {
     struct guest *g = opaque;
@@ -181,6 +186,7 @@ static const struct qhca_engine_ops ops = {
     .raise_irq = raise_irq,
     .set_timer = set_timer,
     .schedule = schedule,
+    .random = random_bits,
     .guest_error = guest_error,
     .trace = trace,
 };
@@ -207,7 +213,6 @@ struct guest *guest_new_seed(uint64_t seed)
         .num_uars = NUM_UARS,
         .max_qp = 1024,
         .cmd_timeout_ms = 5000,
-        .seed = seed,
     };
     struct guest *g = calloc(1, sizeof(*g));
     unsigned i;
@@ -224,6 +229,7 @@ struct guest *guest_new_seed(uint64_t seed)
     g->clock = &g->own_clock;
     g->own_clock = 1000000;
     g->deadline = UINT64_MAX;
+    g->rng = seed * 2 + 1;
     g->e = qhca_engine_new(&cfg, &ops, g);
     REQUIRE(g->e);
     return g;

@@ -40,6 +40,7 @@ struct guest {
     uint64_t *clock;            /* own_clock, or the network's */
     uint64_t own_clock;
     uint64_t deadline;          /* of set_timer */
+    uint64_t rng;               /* for numbers and keys */
     bool scheduled;
     unsigned irqs[NUM_VECTORS];
     unsigned errors;            /* guest_error calls */

@@ -23,7 +23,7 @@ static void recycle(struct sim *s, unsigned i)
         memset(g->ram, 0, n->mr.addr - RAM_BASE + s->used[i]);
         memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
     }
-    g->e->rng = s->seed * 2 + 1;        /* after any earlier schedule */
+    g->rng = s->seed * 2 + 1;           /* after any earlier schedule */
     g->brk = RAM_BASE;
     g->cmd_sq = 0;
     g->scheduled = false;
