@@ -326,9 +326,11 @@ static void qhca_ib_fill_init_attr(struct qhca_ib_qp *qp, struct ib_qp_init_attr
 /**
  * qhca_ib_query_qp - query_qp verb
  * @ibqp: the QP
- * @attr: filled in, all of it
+ * @attr: filled in, all of it but PSNs that @mask does not name
  * @mask: what the consumer looks at
  * @init_attr: filled in
+ *
+ * "rdma resource show" names nothing, and shows all there is to everybody.
  *
  * Return: 0 or a negative errno.
  */
@@ -350,6 +352,10 @@ int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		return ret;
 
 	qhca_ib_give_attrs(attr, &qpc.attr);
+	if (!(mask & IB_QP_RQ_PSN))
+		attr->rq_psn = 0;
+	if (!(mask & IB_QP_SQ_PSN))
+		attr->sq_psn = 0;
 	attr->qp_state = qpc.attr.state;
 	attr->cur_qp_state = qpc.attr.state;
 	attr->path_mtu = qpc.attr.path_mtu;

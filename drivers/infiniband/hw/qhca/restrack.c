@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: what "rdma resource show" prints about an object beyond the core's part. */
+/*
+ * qhca_ib.ko: what "rdma resource show" prints about an object beyond the core's part.
+ *
+ * Anybody may ask. Whoever knows the PSNs and can send packets can impersonate the
+ * peer. So PSNs, and queue indices, from which they can be computed if the initial
+ * PSNs are known, are only in the raw contexts, which are for administrators.
+ */
 #include <rdma/restrack.h>
 
 #include "qhca_ib.h"
@@ -71,8 +77,6 @@ int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 		{ "hw_cqn", le32_to_cpu(cqc.cqn) },
 		{ "eqn", le32_to_cpu(cqc.eqn) },
 		{ "uar", le32_to_cpu(cqc.uar) },
-		{ "pi", le32_to_cpu(cqc.pi) },
-		{ "ci", le32_to_cpu(cqc.ci) },
 		{ "arm", cqc.arm },
 		{ "arm_sn", le32_to_cpu(cqc.arm_sn) },
 		{ "mod_count", le32_to_cpu(cqc.count) },
@@ -112,9 +116,6 @@ static int qhca_ib_query_qpc(struct ib_qp *ibqp, struct qhca_qpc *qpc)
  * @msg: where to
  * @ibqp: the QP
  *
- * Anybody may ask. Whoever knows the PSNs and can send packets can impersonate
- * the peer, so they are only in the raw context, which is for administrators.
- *
  * Return: 0 or a negative errno.
  */
 int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
@@ -130,13 +131,7 @@ int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	const struct qhca_ib_res_attr attrs[] = {
 		{ "uar", le32_to_cpu(qpc.uar) },
 		{ "sq_size", qp->sq.size },
-		{ "sq_pi", le32_to_cpu(qpc.sq_pi) },
-		{ "sq_next", le32_to_cpu(qpc.sq_next) },
-		{ "sq_ci", le32_to_cpu(qpc.sq_ci) },
 		{ "rq_size", qp->rq.size },
-		{ "rq_pi", le32_to_cpu(qpc.rq_pi) },
-		{ "rq_ci", le32_to_cpu(qpc.rq_ci) },
-		{ "msn", le32_to_cpu(qpc.msn) },
 		{ "retries_left", qpc.retries_left },
 		{ "rnr_retries_left", qpc.rnr_retries_left },
 		{ "xrcdn", le32_to_cpu(qpc.xrcdn) },
@@ -183,9 +178,6 @@ int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 		{ "hw_srqn", le32_to_cpu(srqc.srqn) },
 		{ "uar", le32_to_cpu(srqc.uar) },
 		{ "size", to_qsrq(ibsrq)->size },
-		{ "pi", le32_to_cpu(srqc.pi) },
-		{ "ci", le32_to_cpu(srqc.ci) },
-		{ "returned", le32_to_cpu(srqc.returned) },
 		{ "limit", le32_to_cpu(srqc.limit) },
 		{ "users", le32_to_cpu(srqc.users) },
 		{ "xrcdn", le32_to_cpu(srqc.xrcdn) },
