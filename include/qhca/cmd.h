@@ -25,6 +25,7 @@ enum qhca_cmd_opcode {
 	QHCA_CMD_SET_MCAST = 0x04,	/* in: struct qhca_mcast_list */
 	QHCA_CMD_SET_GID = 0x05,
 	QHCA_CMD_QUERY_COUNTERS = 0x06,	/* out: __le64[QHCA_CNT_MAX] */
+	QHCA_CMD_ALLOW_GID = 0x07,
 
 	QHCA_CMD_CREATE_EQ = 0x10,
 	QHCA_CMD_DESTROY_EQ = 0x11,
@@ -110,6 +111,17 @@ struct qhca_cmd_set_gid {	/* QHCA_CMD_SET_GID */
 };
 
 #define QHCA_NO_VLAN		0xffff
+
+/*
+ * UD WQEs of a doorbell page other than 0 may use the entries of the GID table that it
+ * has been allowed. SET_GID takes an entry back from all pages, unless GID and VLAN stay.
+ */
+struct qhca_cmd_allow_gid {	/* QHCA_CMD_ALLOW_GID */
+	__le32	uar;		/* doorbell page */
+	__le16	index;
+	__u8	port;
+	__u8	allow;		/* 1: this entry; 0: none any more, index is ignored */
+};
 
 /* A new EQ is armed: its first event raises the vector. */
 struct qhca_cmd_create_eq {	/* QHCA_CMD_CREATE_EQ */
@@ -221,6 +233,7 @@ struct qhca_cmd {
 		struct qhca_cmd_set_port set_port;
 		struct qhca_cmd_set_mcast set_mcast;
 		struct qhca_cmd_set_gid set_gid;
+		struct qhca_cmd_allow_gid allow_gid;
 		struct qhca_cmd_create_eq create_eq;
 		struct qhca_cmd_create_ethq create_ethq;
 		struct qhca_cmd_reg_mr reg_mr;

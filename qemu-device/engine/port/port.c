@@ -2,6 +2,8 @@
 /*
  * qhca engine: the port's settings: address, filters, GID table, carrier.
  */
+#include <stdlib.h>
+
 #include "port.h"
 
 #define PORT_NUMBER     1
@@ -45,6 +47,7 @@ static bool gid_is_unicast(const uint8_t *gid)
 
 static void reset(struct qhca_engine *e)
 {
+    uint8_t (*allowed)[QHCA_MAX_GID / 8] = e->port->allowed;
     bool link = e->port->link;
 
     qhca_group_free_all(e);
@@ -54,6 +57,8 @@ static void reset(struct qhca_engine *e)
     memcpy(e->port->mac, e->cfg.mac, sizeof(e->port->mac));
     e->port->mtu = 1500;
     e->port->link = link;
+    e->port->allowed = allowed;
+    memset(allowed, 0, e->cfg.num_uars * sizeof(*allowed));
     qhca_async_init(&e->port->async, PORT_NUMBER);
 }
 
@@ -153,6 +158,52 @@ static void update_num_gid(struct qhca_port *p)
     }
 }
 
+bool qhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
+                      unsigned index)
+{
+    return !page || e->port->allowed[page][index / 8] & 1u << index % 8;
+}
+
+/* The entry becomes another one: those who could use it cannot know. */
+static void disallow_gid(struct qhca_engine *e, unsigned index)
+{
+    for (uint32_t page = 1; page < e->cfg.num_uars; page++) {
+        e->port->allowed[page][index / 8] &= (uint8_t)~(1u << index % 8);
+    }
+}
+
+static int allow_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+{
+    const struct qhca_cmd_allow_gid *r = &c->cmd->allow_gid;
+    uint32_t page = le32toh(r->uar);
+    uint16_t index = le16toh(r->index);
+
+    if (r->port != PORT_NUMBER || r->allow > 1 || !page ||
+        page >= e->cfg.num_uars) {
+        return QHCA_ERR_PARAM;
+    }
+    if (!r->allow) {
+        memset(e->port->allowed[page], 0, sizeof(e->port->allowed[page]));
+        return QHCA_OK;
+    }
+    if (index >= QHCA_MAX_GID) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (!e->port->gid[index].valid) {
+        return QHCA_ERR_STATE;
+    }
+    e->port->allowed[page][index / 8] |= (uint8_t)(1u << index % 8);
+    return QHCA_OK;
+}
+
+/* Whether the entry stays what it is, but for its Ethernet address. */
+static bool is_same_gid(const struct qhca_gid *g,
+                        const struct qhca_cmd_set_gid *r)
+{
+    return r->valid && g->valid && g->vlan == le16toh(r->vlan) &&
+           memcmp(g->gid, r->gid, sizeof(g->gid)) == 0;
+}
+
 static bool gid_entry_ok(const struct qhca_cmd_set_gid *r)
 {
     uint16_t vlan = le16toh(r->vlan);
@@ -173,11 +224,14 @@ static int set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (index >= QHCA_MAX_GID) {
         return QHCA_ERR_LIMIT;
     }
+    if (r->valid && !gid_entry_ok(r)) {
+        return QHCA_ERR_PARAM;
+    }
     g = &e->port->gid[index];
+    if (!is_same_gid(g, r)) {
+        disallow_gid(e, index);
+    }
     if (r->valid) {
-        if (!gid_entry_ok(r)) {
-            return QHCA_ERR_PARAM;
-        }
         memcpy(g->gid, r->gid, sizeof(g->gid));
         memcpy(g->smac, r->smac, sizeof(g->smac));
         g->vlan = le16toh(r->vlan);
@@ -219,7 +273,13 @@ int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
 static bool init(struct qhca_engine *e)
 {
     e->port->link = true;
-    return true;
+    e->port->allowed = calloc(e->cfg.num_uars, sizeof(*e->port->allowed));
+    return e->port->allowed;
+}
+
+static void fini(struct qhca_engine *e)
+{
+    free(e->port->allowed);
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
@@ -230,7 +290,11 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     };
     h[1] = qhca_fifo_holding(&e->port->loop, "frames to the port itself");
     h[2] = qhca_fifo_holding(&e->port->tx, "frames to the network");
-    return 3;
+    h[3] = (struct qhca_holding) {
+        "GIDs of a doorbell page", false, sizeof(*e->port->allowed),
+        e->cfg.num_uars, e->cfg.num_uars
+    };
+    return 4;
 }
 
 const struct qhca_command qhca_port_commands[] = {
@@ -238,12 +302,14 @@ const struct qhca_command qhca_port_commands[] = {
     QHCA_COMMAND(SET_PORT, set_port),
     QHCA_COMMAND_IN(SET_MCAST, set_mcast, struct qhca_mcast_list),
     QHCA_COMMAND(SET_GID, set_gid),
+    QHCA_COMMAND(ALLOW_GID, allow_gid),
     { 0 }
 };
 
 const struct qhca_room qhca_port_room = {
     .init = init,
     .reset = reset,
+    .fini = fini,
     .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {
         qhca_port_commands, NULL

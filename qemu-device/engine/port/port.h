@@ -37,6 +37,7 @@ struct qhca_mcast_group {
 
 struct qhca_port {
     struct qhca_gid gid[QHCA_MAX_GID];
+    uint8_t (*allowed)[QHCA_MAX_GID / 8];   /* GIDs, per doorbell page */
     uint8_t mac[6];
     uint8_t flags;              /* QHCA_PORT_* */
     uint32_t mtu;
@@ -61,6 +62,9 @@ extern const struct qhca_command qhca_port_commands[];
 /* Index of @gid (16 bytes) on VLAN @vlan in the port's table, or -1. */
 int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
                   uint16_t vlan);
+/* Whether datagrams of doorbell page @page may leave with that GID. */
+bool qhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
+                      unsigned index);
 /* Whether it is an IPv4 address, ::ffff:a.b.c.d. */
 bool qhca_gid_is_ipv4(const uint8_t *gid);
 bool qhca_gid_is_multicast(const uint8_t *gid);

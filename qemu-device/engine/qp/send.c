@@ -34,8 +34,13 @@ uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
     const struct qhca_gid *local = &e->port->gid[av->sgid_index];
     struct roce_packet *p = &b->p;
 
-    /* A GID that was taken away sends nothing from anywhere (G-015). */
-    b->lost = !local->valid || local->ipv4 != qhca_gid_is_ipv4(av->dgid);
+    /*
+     * A GID that was taken away sends nothing from anywhere (G-015). Another
+     * one in its place is for datagrams that were posted before as little.
+     */
+    b->lost = !local->valid || local->ipv4 != qhca_gid_is_ipv4(av->dgid) ||
+              (qhca_qp_is(qp, QHCA_DATAGRAM) &&
+               !qhca_gid_allowed(e, qp->uar, av->sgid_index));
     qhca_route(e, av, &b->loop, &b->net);
     memset(p, 0, sizeof(*p));
     memcpy(p->smac, local->smac, 6);

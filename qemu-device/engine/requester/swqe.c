@@ -42,11 +42,18 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
     wr->ud.qkey = le32toh(w->ud.qkey);
 }
 
-/* An address of this port, made in the QP's PD (B-031, I-046). */
-static bool address_ok(const struct qhca_qp *qp, const struct qhca_av *av)
+/*
+ * An address of this port, made in the QP's PD (B-031, I-046), with a GID that
+ * its page has been allowed. One that has gone is looked at when the packet is
+ * sent, like that of any other (G-015).
+ */
+static bool address_ok(const struct qhca_engine *e, const struct qhca_qp *qp,
+                       const struct qhca_av *av)
 {
     return av->port == 1 && av->sgid_index < QHCA_MAX_GID &&
-           le32toh(av->pdn) == qp->pd->base.number;
+           le32toh(av->pdn) == qp->pd->base.number &&
+           (!e->port->gid[av->sgid_index].valid ||
+            qhca_gid_allowed(e, qp->uar, av->sgid_index));
 }
 
 static enum qhca_wqe_result fetch_flush(struct qhca_engine *e,
@@ -133,7 +140,7 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
     }
 
-    if (qhca_qp_is(qp, QHCA_DATAGRAM) && !address_ok(qp, &wr->ud.av)) {
+    if (qhca_qp_is(qp, QHCA_DATAGRAM) && !address_ok(e, qp, &wr->ud.av)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad address");
     }
 

@@ -155,6 +155,12 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->mcast.gid[15] = (uint8_t)rnd(f, 4);
         c->mcast.qpn = htole32(some(f, QP));
         break;
+    case QHCA_CMD_ALLOW_GID:
+        c->allow_gid.uar = htole32((uint32_t)rnd(f, 4));
+        c->allow_gid.index = htole16((uint16_t)rnd(f, 4));
+        c->allow_gid.port = 1;
+        c->allow_gid.allow = (uint8_t)!one_in(f, 4);
+        break;
     case QHCA_CMD_BIND_CNTSET:
         c->bind_cntset.qpn = htole32(some(f, QP));
         c->bind_cntset.cntset = htole32(one_in(f, 4) ? 0 : some(f, CNTSET));

@@ -166,6 +166,8 @@ struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
 extern const uint8_t test_mac[6];
 void port_enable(struct guest *g, const uint8_t *mac, unsigned flags,
                  uint32_t mtu);
+/* ALLOW_GID, its status. */
+int gid_allow(struct guest *g, unsigned page, unsigned index, unsigned allow);
 /* GID @index: ::ffff:10.0.0.@host. */
 void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
                   const uint8_t *mac);

@@ -279,6 +279,17 @@ void port_enable(struct guest *g, const uint8_t *mac, unsigned flags,
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
 }
 
+int gid_allow(struct guest *g, unsigned page, unsigned index, unsigned allow)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOW_GID) };
+
+    cmd.allow_gid.uar = htole32(page);
+    cmd.allow_gid.index = htole16((uint16_t)index);
+    cmd.allow_gid.port = 1;
+    cmd.allow_gid.allow = (uint8_t)allow;
+    return guest_cmd(g, &cmd, NULL);
+}
+
 void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
                   const uint8_t *mac)
 {

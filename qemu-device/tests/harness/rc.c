@@ -31,6 +31,7 @@ void node_set_gid(struct node *n, bool ipv6, uint16_t vlan)
     cmd.set_gid.port = 1;
     cmd.set_gid.valid = 1;
     CHECK_EQ(guest_cmd(n->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_allow(n->g, 1, 0, 1), QHCA_OK);
 }
 
 struct node node_on(struct guest *g, unsigned host)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Users of one HCA do not trust each other: packets from a QP to one that is
- * connected to another, and packets from the network in a neighbour's name. The
- * attacker knows everything: QPN, PSN, keys.
+ * connected to another, packets from the network in a neighbour's name, and the
+ * GIDs of others. The attacker knows everything: QPN, PSN, keys.
  */
+#include "harness/debug.h"
 #include "harness/xrc.h"
 
 #define CANARY  64      /* seed of the victim's pattern */
@@ -150,11 +151,176 @@ static void test_network(void)
     CHECK(guest_is_filled(s->g, s->n.mr.addr + OFF, LEN, CANARY));
 }
 
+/* ---- GIDs: page 1 is the harness's, and has been allowed entry 0 */
+
+#define ENTRY   1       /* of the other's GID, 10.0.0.77 */
+#define HOST    77
+
+struct gid_scene {
+    struct node n;
+    struct guest *g;
+    struct rc_qp ud;
+    unsigned posted;
+};
+
+static struct gid_scene gid_scene;
+
+static struct gid_scene *gid_scene_new(void)
+{
+    static struct node far = { .host = 9, .vlan = QHCA_NO_VLAN };
+    struct gid_scene *s = &gid_scene;
+    struct rc_opts o = RC_OPTS;
+
+    o.type = QHCA_QPT_UD;
+    memset(s, 0, sizeof(*s));
+    s->n = node_new(NULL, 1);
+    s->g = s->n.g;
+    gid_set_ipv4(s->g, ENTRY, HOST, test_mac);
+    s->ud = rc_create(&s->n, &o);
+    rc_set_peer(&s->ud, &far, 0x4242);
+    rc_bring_up(&s->ud, QHCA_QPS_RTS);
+    return s;
+}
+
+/* Sends from entry @index; what the WQE completes with. */
+static uint8_t send_from(struct gid_scene *s, uint8_t index)
+{
+    struct rc_wr wr = rc_wr(&s->ud, QHCA_WR_SEND, 0, 8);
+    struct qhca_cqe cqe;
+
+    s->g->num_sent = 0;
+    wr.av.sgid_index = index;
+    rc_post(&s->ud, &wr);
+    guest_settle(s->g);
+    REQUIRE(cq_poll(&s->ud.scq, &cqe));
+    if (cqe.status != QHCA_WC_SUCCESS) {
+        CHECK_EQ(s->g->num_sent, 0);
+        CHECK_EQ(rc_set_state(&s->ud, QHCA_QPS_RTS), QHCA_OK);
+    }
+    return cqe.status;
+}
+
+static void sent_from_host(struct gid_scene *s, unsigned host)
+{
+    struct roce_packet p;
+
+    REQUIRE(s->g->num_sent == 1);
+    CHECK_EQ(roce_parse(&p, s->g->sent[0].data, s->g->sent[0].len), ROCE_OK);
+    CHECK_EQ(p.sgid[15], host);
+}
+
+/* D-087: a datagram leaves with a GID that its page has been allowed. */
+static void test_gid_of_others(void)
+{
+    struct gid_scene *s = gid_scene_new();
+
+    CHECK_EQ(send_from(s, 0), QHCA_WC_SUCCESS);
+    sent_from_host(s, 1);
+    CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
+    CHECK_EQ(counter(s->g, QHCA_CNT_BAD_WQE), 1);
+    CHECK_EQ(gid_allow(s->g, 2, ENTRY, 1), QHCA_OK);
+    CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
+    CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_OK);
+    CHECK_EQ(send_from(s, ENTRY), QHCA_WC_SUCCESS);
+    sent_from_host(s, HOST);
+    /* The page's next owner has to be allowed again. */
+    CHECK_EQ(gid_allow(s->g, 1, 0xffff, 0), QHCA_OK);
+    CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
+    CHECK_EQ(send_from(s, 0), QHCA_WC_LOC_QP_OP_ERR);
+    CHECK(qhca_gid_allowed(s->g->e, 0, ENTRY));
+    CHECK(qhca_gid_allowed(s->g->e, 2, ENTRY));
+}
+
+/* D-087: an entry that becomes another GID is nobody's. */
+static void test_gid_replaced(void)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_SET_GID),
+        .set_gid = {
+            .gid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = HOST },
+            .smac = { 2, 3, 4, 5, 6, 7 }, .index = htole16(ENTRY), .port = 1,
+            .vlan = htole16(QHCA_NO_VLAN), .valid = 1,
+        },
+    };
+    struct gid_scene *s = gid_scene_new();
+
+    CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_OK);
+    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(send_from(s, ENTRY), QHCA_WC_SUCCESS);
+    sent_from_host(s, HOST);
+    cmd.set_gid.gid[15]++;
+    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
+    CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_OK);
+    cmd.set_gid.vlan = htole16(7);
+    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
+    CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_OK);
+    cmd.set_gid.valid = 0;
+    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_ERR_STATE);
+    cmd.set_gid.valid = 1;
+    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
+    CHECK_EQ(send_from(s, 0), QHCA_WC_SUCCESS);
+}
+
+/* D-087: also not while WQEs that named it wait for the network. */
+static void test_gid_replaced_meanwhile(void)
+{
+    struct gid_scene *s = gid_scene_new();
+    struct roce_packet p;
+
+    s->g->net_blocked = true;
+    for (unsigned i = 0; i < 120; i++) {
+        struct rc_wr wr = rc_wr(&s->ud, QHCA_WR_SEND, 0, 8);
+
+        wr.flags = 0;
+        rc_post(&s->ud, &wr);
+        guest_settle(s->g);
+    }
+    gid_set_ipv4(s->g, 0, HOST + 1, test_mac);
+    s->g->net_blocked = false;
+    qhca_engine_tx_ready(s->g->e, *s->g->clock);
+    guest_settle(s->g);
+    CHECK(s->g->num_sent > 0 && s->g->num_sent < 120);
+    for (unsigned i = 0; i < s->g->num_sent; i++) {
+        CHECK_EQ(roce_parse(&p, s->g->sent[i].data, s->g->sent[i].len),
+                 ROCE_OK);
+        CHECK_EQ(p.sgid[15], 1);
+    }
+    CHECK(counter(s->g, QHCA_CNT_TX_DROPPED) > 0);
+}
+
+static void test_allow_gid(void)
+{
+    struct gid_scene *s = gid_scene_new();
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOW_GID) };
+
+    CHECK_EQ(gid_allow(s->g, 0, 0, 1), QHCA_ERR_PARAM);
+    CHECK_EQ(gid_allow(s->g, NUM_UARS, 0, 1), QHCA_ERR_PARAM);
+    CHECK_EQ(gid_allow(s->g, 1, 0, 2), QHCA_ERR_PARAM);
+    CHECK_EQ(gid_allow(s->g, 1, 128, 1), QHCA_ERR_LIMIT);
+    CHECK_EQ(gid_allow(s->g, 1, 127, 1), QHCA_ERR_STATE);
+    cmd.allow_gid.uar = htole32(1);
+    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_ERR_PARAM);  /* port 0 */
+    CHECK_EQ(gid_allow(s->g, NUM_UARS - 1, ENTRY, 1), QHCA_OK);
+    CHECK(qhca_gid_allowed(s->g->e, NUM_UARS - 1, ENTRY));
+    qhca_engine_reset(s->g->e, *s->g->clock);
+    CHECK(!qhca_gid_allowed(s->g->e, NUM_UARS - 1, ENTRY));
+    CHECK(!qhca_gid_allowed(s->g->e, 1, 0));
+}
+
 static const struct test tests[] = {
     { "D-086 a neighbour that is not the peer: RC", test_neighbour_rc },
     { "D-086 a neighbour that is not the peer: UC", test_neighbour_uc },
     { "D-086 a neighbour that is not the peer: XRC", test_neighbour_xrc },
     { "D-086 the network in a neighbour's name", test_network },
+    { "D-087 datagrams from the GID of others", test_gid_of_others },
+    { "D-087 a GID in the place of another", test_gid_replaced },
+    { "D-087 a GID in the place of another, while WQEs wait",
+      test_gid_replaced_meanwhile },
+    { "D-087 who may be allowed what", test_allow_gid },
 };
 
 int main(int argc, char **argv)

@@ -3,7 +3,10 @@
  * qhca_ib.ko: address vectors and address handles. A handle is an address vector
  * that is copied into the WQE; the device knows no handles.
  */
+#include <linux/capability.h>
 #include <linux/etherdevice.h>
+#include <linux/nsproxy.h>
+#include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 
 #include "qhca_ib.h"
@@ -40,6 +43,37 @@ int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *at
 		return qhca_ib_refuse(dev, -EINVAL, "address: GID %u is not of RoCE v2",
 				      grh->sgid_index);
 	return 0;
+}
+
+/**
+ * qhca_ib_check_gid_user - whether the calling process may send from a GID
+ * @dev: the HCA
+ * @attr: an address, checked
+ * @udata: the user's, or NULL for a kernel consumer, which may
+ *
+ * A device that several network namespaces share has the GIDs of all of them, and
+ * the core leaves it at that. A process has those of its own namespace, and those
+ * it could send from by a raw socket there.
+ *
+ * Return: 0 or -EPERM.
+ */
+int qhca_ib_check_gid_user(struct qhca_ib_dev *dev, const struct rdma_ah_attr *attr,
+			   struct ib_udata *udata)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+	const struct net_device *ndev;
+	bool ok = false;
+
+	if (!udata)
+		return 0;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(grh->sgid_attr);
+	if (!IS_ERR(ndev))
+		ok = net_eq(dev_net(ndev), current->nsproxy->net_ns) ||
+		     ns_capable(dev_net(ndev)->user_ns, CAP_NET_RAW);
+	rcu_read_unlock();
+	return ok ? 0 : qhca_ib_refuse(dev, -EPERM, "address: GID %u is of another namespace",
+				       grh->sgid_index);
 }
 
 /**
@@ -99,6 +133,21 @@ static int qhca_ib_ah_respond(const struct qhca_av *av, struct ib_udata *udata)
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
+/* The user writes the index into WQEs, so the device has to know which ones may be there. */
+static int qhca_ib_allow_gid(struct qhca_ib_dev *dev, const struct qhca_ib_ucontext *ctx,
+			     u8 index)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_ALLOW_GID),
+		.allow_gid.uar = cpu_to_le32(ctx->uar),
+		.allow_gid.index = cpu_to_le16(index),
+		.allow_gid.port = QHCA_IB_PORT,
+		.allow_gid.allow = 1,
+	};
+
+	return qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
+}
+
 /* One user's address handles must not be at the expense of others, or of the CM. */
 static int qhca_ib_ah_charge(struct qhca_ib_dev *dev, struct qhca_ib_ah *ah,
 			     struct ib_udata *udata)
@@ -115,7 +164,8 @@ static int qhca_ib_ah_charge(struct qhca_ib_dev *dev, struct qhca_ib_ah *ah,
  * @init_attr: the address
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno; -ENOMEM to a user context that has max_ah.
+ * Return: 0 or a negative errno; -ENOMEM to a user context that has max_ah, -EPERM to a
+ * process that may not send from that GID.
  */
 int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 		      struct ib_udata *udata)
@@ -128,6 +178,8 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 	if (ret)
 		return ret;
 	ret = qhca_ib_check_ah_attr(dev, init_attr->ah_attr);
+	if (!ret)
+		ret = qhca_ib_check_gid_user(dev, init_attr->ah_attr, udata);
 	if (ret)
 		return ret;
 	qhca_ib_av_from_attr(&ah->av, init_attr->ah_attr, to_qpd(ibah->pd)->pdn);
@@ -136,7 +188,9 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 	ret = qhca_ib_ah_charge(dev, ah, udata);
 	if (ret)
 		return ret;
-	ret = qhca_ib_ah_respond(&ah->av, udata);
+	ret = qhca_ib_allow_gid(dev, ah->ctx, ah->av.sgid_index);
+	if (!ret)
+		ret = qhca_ib_ah_respond(&ah->av, udata);
 	if (ret)
 		atomic_dec(&ah->ctx->num_ah);
 	return ret;

@@ -93,7 +93,14 @@ static void qhca_ib_give_attrs(struct ib_qp_attr *attr, const struct qhca_qp_att
 			le32_to_cpu(*(const __le32 *)((const u8 *)hw + qhca_ib_attr32[i].hw));
 }
 
-static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr *attr, int mask)
+static int qhca_ib_check_av(struct qhca_ib_dev *dev, const struct rdma_ah_attr *attr,
+			    struct ib_udata *udata)
+{
+	return qhca_ib_check_ah_attr(dev, attr) ?: qhca_ib_check_gid_user(dev, attr, udata);
+}
+
+static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr *attr, int mask,
+			       struct ib_udata *udata)
 {
 	if (mask & ~QHCA_IB_QP_ATTRS)
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: attributes %#x are not offered",
@@ -118,7 +125,7 @@ static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr 
 	if ((mask & IB_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~QHCA_IB_QP_ACCESS))
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: access %#x",
 				      attr->qp_access_flags);
-	return mask & IB_QP_AV ? qhca_ib_check_ah_attr(dev, &attr->ah_attr) : 0;
+	return mask & IB_QP_AV ? qhca_ib_check_av(dev, &attr->ah_attr, udata) : 0;
 }
 
 static int qhca_ib_query_qpc(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -244,7 +251,7 @@ static int qhca_ib_drop_added_port(const struct qhca_ib_qp *qp, const struct ib_
 }
 
 static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-			     const struct ib_qp_attr *attr, int mask)
+			     const struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	enum ib_qp_state next;
 	int ret;
@@ -270,7 +277,7 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (!ib_modify_qp_is_ok(qp->state, next, qp->ibqp.qp_type, mask))
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: type %d, state %d to %d, mask %#x",
 				      qp->ibqp.qp_type, qp->state, next, mask);
-	ret = qhca_ib_check_attrs(dev, attr, mask);
+	ret = qhca_ib_check_attrs(dev, attr, mask, udata);
 	if (!ret)
 		ret = qhca_ib_modify_hw(dev, qp, attr, mask, next);
 	if (!ret)
@@ -301,7 +308,7 @@ int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		return ret;
 
 	mutex_lock(&qp->mutex);
-	ret = qhca_ib_do_modify(dev, qp, attr, mask);
+	ret = qhca_ib_do_modify(dev, qp, attr, mask, udata);
 	mutex_unlock(&qp->mutex);
 	return ret;
 }

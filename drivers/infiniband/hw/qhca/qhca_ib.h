@@ -397,6 +397,8 @@ void qhca_ib_av_from_attr(struct qhca_av *av, const struct rdma_ah_attr *attr, u
 void qhca_ib_av_to_attr(struct qhca_ib_dev *dev, struct rdma_ah_attr *attr,
 			const struct qhca_av *av);
 int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *attr);
+int qhca_ib_check_gid_user(struct qhca_ib_dev *dev, const struct rdma_ah_attr *attr,
+			   struct ib_udata *udata);
 int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags);

@@ -85,6 +85,15 @@ int qhca_ib_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle 
  */
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
 {
+	struct qhca_ib_dev *dev = to_qdev(ibctx->device);
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_ALLOW_GID),
+		.allow_gid.uar = cpu_to_le32(to_qctx(ibctx)->uar),
+		.allow_gid.port = QHCA_IB_PORT,
+	};
+
+	/* The page's next owner has no GIDs yet; if this fails, the device is dead. */
+	qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 	qhca_ib_mmap_remove(to_qctx(ibctx)->db);
 }
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A device that network namespaces share has the GIDs of all of them; a process has
+ * those of its own.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <qhca/queues.h>
+
+#include "lib/rdma.h"
+
+#define NS		"qhca_other"
+#define ADDRESS		"192.168.99.1"
+#define GID_TEXT	"0000:0000:0000:0000:0000:ffff:c0a8:6301"
+#define NOBODY		65534
+
+static const union ibv_gid other_gid = {
+	.raw = { [10] = 0xff, [11] = 0xff, 192, 168, 99, 1 },
+};
+
+/* Of other_gid. */
+static int other_index;
+
+/* The first line of a file below the port's in sysfs; false: there is none. */
+static bool port_file(char *text, size_t len, const char *dir, int index)
+{
+	char path[200];
+	FILE *f;
+	bool ok;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%d/%s/%d", dev_name(), PORT,
+		 dir, index);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	ok = fgets(text, len, f);
+	fclose(f);
+	text[ok ? strcspn(text, "\n") : 0] = '\0';
+	return ok;
+}
+
+static int find_other(void)
+{
+	int64_t end = time_ms() + WAIT_MS;
+	char text[64];
+	int i;
+
+	do {
+		for (i = 0; port_file(text, sizeof(text), "gids", i); i++)
+			if (!strcmp(text, GID_TEXT))
+				return i;
+		sleep_ms(50);
+	} while (time_ms() < end);
+	return -1;
+}
+
+static void run(const char *command)
+{
+	if (system(command))
+		FAIL("%s", command);
+}
+
+/* A macvlan in a namespace of its own, on the device's interface. */
+static void other_make(struct dev *d)
+{
+	char netdev[32], command[200];
+
+	if (geteuid())
+		test_skip("not root");
+	if (system("ip netns add " NS " && ip netns exec " NS " true"))
+		test_skip("no network namespaces");
+	REQUIRE(port_file(netdev, sizeof(netdev), "gid_attrs/ndevs", d->gid_index));
+	snprintf(command, sizeof(command),
+		 "ip link add link %s name qhca_mv netns " NS " type macvlan mode bridge", netdev);
+	if (system(command))
+		test_skip("no macvlan");
+	run("ip -n " NS " link set lo up");
+	run("ip -n " NS " addr add " ADDRESS "/24 dev qhca_mv");
+	run("ip -n " NS " link set qhca_mv up");
+	other_index = find_other();
+	REQUIRE(other_index >= 0);
+}
+
+/* Runs @fn as nobody, in the other namespace or this one. */
+static void as_nobody(void (*fn)(struct dev *d), bool other)
+{
+	pid_t pid = fork();
+	int status;
+
+	REQUIRE(pid >= 0);
+	if (!pid) {
+		if (other)
+			REQUIRE(!setns(open("/var/run/netns/" NS, O_RDONLY), CLONE_NEWNET));
+		REQUIRE(!setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
+			!setresuid(NOBODY, NOBODY, NOBODY));
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fn(dev_open_qhca());
+		fflush(stdout);
+		_exit(0);
+	}
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	if (status)
+		FAIL("%s: status %#x", other ? "in the other namespace" : "here", status);
+}
+
+/* What a datagram completes with whose AV names entry @index, whatever the kernel says. */
+static enum ibv_wc_status datagram_from(struct dev *d, int index)
+{
+	struct ibv_ah *ah = own_ah(d, d->pd);
+	struct qhca_av *av = (struct qhca_av *)(ah + 1);
+	struct ibv_send_wr wr = wr_send(1, NULL, 0);
+	struct qp_opts o = QP_OPTS;
+	struct end e;
+
+	o.type = IBV_QPT_UD;
+	e = end_in(d, &o, IBV_QPS_RTS);
+	REQUIRE(av->sgid_index == d->gid_index);
+	REQUIRE(!memcmp(av->dgid, &d->gid, sizeof(av->dgid)));
+	av->sgid_index = index;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = e.qp->qp_num;
+	wr.wr.ud.remote_qkey = CONN.qkey;
+	REQUIRE_OK(post_send(&e, &wr));
+	return poll_get(e.send_cq).status;
+}
+
+static int connect_from(struct dev *d, int index)
+{
+	struct end e = end_in(d, &QP_OPTS, IBV_QPS_INIT);
+	struct conn c = CONN;
+	struct ibv_qp_attr a;
+	int mask;
+
+	c.dest_qpn = e.qp->qp_num;
+	mask = attr_rtr(&a, d, &c);
+	a.ah_attr.grh.sgid_index = index;
+	a.ah_attr.grh.dgid = index == other_index ? other_gid : d->gid;
+	return ibv_modify_qp(e.qp, &a, mask);
+}
+
+static int ah_from(struct dev *d, int index)
+{
+	struct ibv_ah_attr attr = own_address(d);
+
+	attr.grh.sgid_index = index;
+	attr.grh.dgid = index == other_index ? other_gid : d->gid;
+	return ibv_create_ah(d->pd, &attr) ? 0 : errno;
+}
+
+static void here(struct dev *d)
+{
+	CHECK_ERR(ah_from(d, other_index), EPERM);
+	CHECK_ERR(connect_from(d, other_index), EPERM);
+	CHECK_EQ(datagram_from(d, other_index), IBV_WC_LOC_QP_OP_ERR);
+	CHECK_ERR(ah_from(d, d->gid_index), 0);
+	CHECK_ERR(connect_from(d, d->gid_index), 0);
+	CHECK_EQ(datagram_from(d, d->gid_index), IBV_WC_SUCCESS);
+}
+
+static void there(struct dev *d)
+{
+	int mine = d->gid_index;
+	struct pair p;
+
+	CHECK_ERR(ah_from(d, mine), EPERM);
+	CHECK_ERR(connect_from(d, mine), EPERM);
+	d->gid_index = other_index;
+	d->gid = other_gid;
+	CHECK_EQ(datagram_from(d, mine), IBV_WC_LOC_QP_OP_ERR);
+	CHECK_EQ(datagram_from(d, other_index), IBV_WC_SUCCESS);
+	p = pair_new(d, &QP_OPTS, &CONN);
+	ping_pong(&p);
+}
+
+/* CAP_NET_RAW could send from there by other means. */
+static void by_root(struct dev *d)
+{
+	CHECK_ERR(ah_from(d, other_index), 0);
+	CHECK_ERR(connect_from(d, other_index), 0);
+}
+
+TEST(gids, "D-087 GIDs of another network namespace")
+{
+	struct dev *d = dev_open_qhca();
+
+	if (system("rdma system show | grep -q 'netns shared'"))
+		test_skip("namespaces do not share devices");
+	other_make(d);
+	as_nobody(here, false);
+	as_nobody(there, true);
+	by_root(d);
+	run("ip netns del " NS);
+}
