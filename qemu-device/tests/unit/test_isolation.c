@@ -151,6 +151,56 @@ static void test_network(void)
     CHECK(guest_is_filled(s->g, s->n.mr.addr + OFF, LEN, CANARY));
 }
 
+/* @a hears an answer to its first request that QP @from has sent. */
+static void answer(struct scene *s, uint8_t opcode, uint8_t syndrome,
+                   uint32_t from)
+{
+    struct roce_packet p = peer_packet(&s->a, opcode, s->a.o.sq_psn);
+    uint8_t frame[MAX_FRAME] = { 0 };
+
+    p.syndrome = syndrome;
+    p.payload_len = roce_opcode(opcode)->flags & OPF_PAYLOAD ? 8 : 0;
+    p.payload_len = opcode == ROCE_CNP ? CNP_LEN : p.payload_len;
+    REQUIRE(qhca_fifo_push(&s->g->e->port->loop, frame, roce_finish(&p, frame),
+                           from));
+    qhca_engine_run(s->g->e, *s->g->clock);
+    guest_settle(s->g);
+}
+
+/* D-086: answers, which QPs give to their peers only, and notifications. */
+static void test_answers(void)
+{
+    static const struct {
+        uint8_t request, opcode, syndrome, status;
+    } rows[] = {
+        { QHCA_WR_SEND, RC_ACKNOWLEDGE, AETH_ACK, QHCA_WC_SUCCESS },
+        { QHCA_WR_SEND, RC_ACKNOWLEDGE, AETH_NAK_OP, QHCA_WC_REM_OP_ERR },
+        { QHCA_WR_RDMA_READ, RC_READ_RESP_ONLY, AETH_ACK, QHCA_WC_SUCCESS },
+        { QHCA_WR_ATOMIC_FETCH_AND_ADD, RC_ATOMIC_ACKNOWLEDGE, AETH_ACK,
+          QHCA_WC_SUCCESS },
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct scene *s = scene_new(QHCA_QPT_RC);
+        struct rc_wr wr = rc_wr(&s->a, rows[i].request, 0, 8);
+
+        rc_aim(&wr, &s->n, OFF);
+        rc_set_state(&s->b, QHCA_QPS_ERR);          /* it answers nothing */
+        rc_post(&s->a, &wr);
+        guest_settle(s->g);
+        answer(s, rows[i].opcode, rows[i].syndrome, s->bad.qpn);
+        answer(s, ROCE_CNP, 0, s->bad.qpn);
+        rc_expect_none(&s->a.scq);
+        CHECK_EQ(counter(s->g, QHCA_CNT_RX_BAD_ADDR), 2);
+        CHECK_EQ(counter(s->g, QHCA_CNT_RX_CNP), 0);
+        answer(s, ROCE_CNP, 0, s->b.qpn);
+        answer(s, rows[i].opcode, rows[i].syndrome, s->b.qpn);
+        rc_expect(&s->a.scq, wr.wr_id, rows[i].status);
+        CHECK_EQ(counter(s->g, QHCA_CNT_RX_CNP), 1);
+        harness_cleanup();
+    }
+}
+
 /* ---- GIDs: page 1 is the harness's, and has been allowed entry 0 */
 
 #define ENTRY   1       /* of the other's GID, 10.0.0.77 */
@@ -316,6 +366,7 @@ static const struct test tests[] = {
     { "D-086 a neighbour that is not the peer: UC", test_neighbour_uc },
     { "D-086 a neighbour that is not the peer: XRC", test_neighbour_xrc },
     { "D-086 the network in a neighbour's name", test_network },
+    { "D-086 answers of one that is not the peer", test_answers },
     { "D-087 datagrams from the GID of others", test_gid_of_others },
     { "D-087 a GID in the place of another", test_gid_replaced },
     { "D-087 a GID in the place of another, while WQEs wait",
