@@ -47,6 +47,7 @@ static void kv_messages(struct kv *kv, enum ib_poll_context ctx)
 		KV_CHECK_EQ(kv, received.wc.byte_len, 2 * PAGE_SIZE);
 		KV_CHECK(kv, kv_is_filled(&dst, i));
 	}
+	kv_rig_stop(&r);
 	kv_buf_close(kv, &dst);
 out_src:
 	kv_buf_close(kv, &src);

@@ -16,6 +16,7 @@ struct kv_fast {
 
 static void kv_fast_close(struct kv *kv, struct kv_fast *f)
 {
+	kv_rig_stop(&f->r);
 	if (f->mr)
 		KV_CHECK_EQ(kv, ib_dereg_mr(f->mr), 0);
 	kv_buf_close(kv, &f->src);

@@ -52,6 +52,15 @@ struct kv {
 		kv_a == kv_b;						\
 	})
 
+/* Whether @call gave an object; @to is that, or NULL. */
+#define KV_GET(kv, to, call)						\
+	({								\
+		(to) = (call);						\
+		if (!KV_CHECK(kv, !IS_ERR(to)))				\
+			(to) = NULL;					\
+		(to);							\
+	})
+
 struct kv_test {
 	const char *name;
 	void (*fn)(struct kv *kv);
@@ -62,10 +71,11 @@ extern const struct kv_test kv_cq_tests[], kv_fast_tests[], kv_handler_tests[],
 			    kv_place_tests[], kv_quiet_tests[], kv_refused_tests[],
 			    kv_rings_tests[], kv_srq_tests[], kv_xrc_tests[];
 
-/* struct kv_end - a QP, with one CQ for both of its queues */
+/* struct kv_end - a QP, which is beyond RESET if @init, with one CQ for both of its queues */
 struct kv_end {
 	struct ib_qp *qp;
 	struct ib_cq *cq;
+	bool init;
 };
 
 /* struct kv_rig - two QPs of one PD, connected to each other */
@@ -92,6 +102,8 @@ struct kv_done {
 /* False, and noted, if something cannot be allocated. */
 bool kv_rig_open(struct kv *kv, struct kv_rig *r, enum ib_poll_context ctx);
 void kv_rig_close(struct kv *kv, struct kv_rig *r);
+/* Nothing is outstanding afterwards, so that memory can go. */
+void kv_rig_stop(struct kv_rig *r);
 /* RESET to RTS, connected to each other; both may be the same QP. */
 bool kv_connect(struct kv *kv, struct kv_end *a, struct kv_end *b);
 
@@ -103,7 +115,10 @@ void kv_fill(struct kv_buf *b, u8 seed);
 bool kv_is_filled(struct kv_buf *b, u8 seed);
 
 void kv_expect(struct kv_done *d);
-/* Waits for it, polling if nobody else does; the status, or -ETIMEDOUT. */
+/*
+ * Waits for it, polling if nobody else does; the status, or -ETIMEDOUT and the QP has
+ * been stopped.
+ */
 int kv_wait(struct kv_rig *r, struct kv_end *e, struct kv_done *d);
 
 /* Each posts one work request, and sets @d up for its completion. */

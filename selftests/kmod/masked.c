@@ -19,6 +19,7 @@ struct kv_word {
 
 static void kv_word_close(struct kv *kv, struct kv_word *w)
 {
+	kv_rig_stop(&w->r);
 	if (w->mr)
 		KV_CHECK_EQ(kv, ib_dereg_mr(w->mr), 0);
 	kv_buf_close(kv, &w->src);

@@ -13,6 +13,7 @@ struct kv_place {
 
 static void kv_place_close(struct kv *kv, struct kv_place *p)
 {
+	kv_rig_stop(&p->r);
 	if (p->mr)
 		KV_CHECK_EQ(kv, ib_dereg_mr(p->mr), 0);
 	kv_buf_close(kv, &p->src);

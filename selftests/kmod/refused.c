@@ -41,6 +41,7 @@ static bool kv_wrong_open(struct kv *kv, struct kv_wrong *w)
 
 static void kv_wrong_close(struct kv *kv, struct kv_wrong *w)
 {
+	kv_rig_stop(&w->r);
 	if (w->valid)
 		KV_CHECK_EQ(kv, ib_dereg_mr(w->valid), 0);
 	if (w->unused)
@@ -172,6 +173,7 @@ static void kv_dma_key(struct kv *kv)
 		KV_CHECK_EQ(kv, kv_rdma(&r.a, &d, IB_WR_RDMA_READ, &sge, sge.addr,
 					r.pd->local_dma_lkey), 0);
 		KV_CHECK_EQ(kv, kv_wait(&r, &r.a, &d), IB_WC_REM_ACCESS_ERR);
+		kv_rig_stop(&r);
 		kv_buf_close(kv, &buf);
 	}
 	kv_rig_close(kv, &r);

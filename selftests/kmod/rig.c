@@ -65,7 +65,8 @@ static int kv_to_rts(struct kv_end *e)
 
 static bool kv_connect_one(struct kv *kv, struct kv_end *e, struct kv_end *peer)
 {
-	return KV_CHECK_EQ(kv, kv_to_init(e), 0) &&
+	e->init = KV_CHECK_EQ(kv, kv_to_init(e), 0);
+	return e->init &&
 	       KV_CHECK_EQ(kv, kv_to_rtr(kv, e, peer->qp->qp_num), 0) &&
 	       KV_CHECK_EQ(kv, kv_to_rts(e), 0);
 }
@@ -103,12 +104,17 @@ static bool kv_end_open(struct kv *kv, struct kv_rig *r, struct kv_end *e)
 	return true;
 }
 
+static void kv_end_stop(struct kv_end *e)
+{
+	if (e->qp && e->init)
+		ib_drain_qp(e->qp);
+}
+
 static void kv_end_close(struct kv *kv, struct kv_end *e)
 {
-	if (e->qp) {
-		ib_drain_qp(e->qp);
+	kv_end_stop(e);
+	if (e->qp)
 		KV_CHECK_EQ(kv, ib_destroy_qp(e->qp), 0);
-	}
 	if (e->cq)
 		ib_free_cq(e->cq);
 }
@@ -127,6 +133,12 @@ bool kv_rig_open(struct kv *kv, struct kv_rig *r, enum ib_poll_context ctx)
 		return true;
 	kv_rig_close(kv, r);
 	return false;
+}
+
+void kv_rig_stop(struct kv_rig *r)
+{
+	kv_end_stop(&r->a);
+	kv_end_stop(&r->b);
 }
 
 void kv_rig_close(struct kv *kv, struct kv_rig *r)
@@ -240,7 +252,11 @@ int kv_wait(struct kv_rig *r, struct kv_end *e, struct kv_done *d)
 		ib_process_cq_direct(e->cq, -1);
 		cond_resched();
 	}
-	return wait_for_completion_timeout(&d->done, KV_WAIT) ? d->wc.status : -ETIMEDOUT;
+	if (wait_for_completion_timeout(&d->done, KV_WAIT))
+		return d->wc.status;
+	/* It is the caller's, who will not wait for it any more. */
+	kv_end_stop(e);
+	return -ETIMEDOUT;
 }
 
 int kv_recv(struct kv_end *e, struct kv_done *d, struct ib_sge *sge, int num_sge)

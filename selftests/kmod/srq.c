@@ -16,6 +16,27 @@ struct kv_srq {
 	unsigned int polled;
 };
 
+static void kv_srq_leave(struct kv *kv, struct kv_srq *s)
+{
+	if (s->e.qp)
+		KV_CHECK_EQ(kv, ib_destroy_qp(s->e.qp), 0);
+	s->e.qp = NULL;
+}
+
+/* Undoes kv_srq_open(), as far as that came. */
+static void kv_srq_close(struct kv *kv, struct kv_srq *s)
+{
+	kv_srq_leave(kv, s);
+	if (s->srq)
+		ib_destroy_srq(s->srq);
+	if (s->send_cq)
+		ib_destroy_cq(s->send_cq);
+	if (s->recv_cq)
+		ib_destroy_cq(s->recv_cq);
+	if (s->pd)
+		ib_dealloc_pd(s->pd);
+}
+
 static bool kv_srq_open(struct kv *kv, struct kv_srq *s)
 {
 	struct ib_srq_init_attr attr = {
@@ -29,22 +50,13 @@ static bool kv_srq_open(struct kv *kv, struct kv_srq *s)
 		kv->skip = "no SRQs";
 		return false;
 	}
-	s->pd = ib_alloc_pd(kv->dev, 0);
-	s->send_cq = ib_create_cq(kv->dev, NULL, NULL, NULL, &cq_attr);
-	s->recv_cq = ib_create_cq(kv->dev, NULL, NULL, NULL, &cq_attr);
-	if (!KV_CHECK(kv, !IS_ERR(s->pd) && !IS_ERR(s->send_cq) && !IS_ERR(s->recv_cq)))
-		return false;
-	s->srq = ib_create_srq(s->pd, &attr);
-	return KV_CHECK(kv, !IS_ERR(s->srq));
-}
-
-/* Only after a complete open: a run whose open fails leaks its objects. */
-static void kv_srq_close(struct kv_srq *s)
-{
-	ib_destroy_srq(s->srq);
-	ib_destroy_cq(s->send_cq);
-	ib_destroy_cq(s->recv_cq);
-	ib_dealloc_pd(s->pd);
+	if (KV_GET(kv, s->pd, ib_alloc_pd(kv->dev, 0)) &&
+	    KV_GET(kv, s->send_cq, ib_create_cq(kv->dev, NULL, NULL, NULL, &cq_attr)) &&
+	    KV_GET(kv, s->recv_cq, ib_create_cq(kv->dev, NULL, NULL, NULL, &cq_attr)) &&
+	    KV_GET(kv, s->srq, ib_create_srq(s->pd, &attr)))
+		return true;
+	kv_srq_close(kv, s);
+	return false;
 }
 
 static bool kv_srq_join(struct kv *kv, struct kv_srq *s)
@@ -57,8 +69,7 @@ static bool kv_srq_join(struct kv *kv, struct kv_srq *s)
 		.cap = { .max_send_wr = KV_SRQ_WRS },
 	};
 
-	s->e.qp = ib_create_qp(s->pd, &init);
-	return KV_CHECK(kv, !IS_ERR(s->e.qp)) && kv_connect(kv, &s->e, &s->e);
+	return KV_GET(kv, s->e.qp, ib_create_qp(s->pd, &init)) && kv_connect(kv, &s->e, &s->e);
 }
 
 /* Posts until the SRQ is full. Returns how many it took. */
@@ -116,11 +127,11 @@ static void kv_leave(struct kv *kv)
 	KV_CHECK_EQ(kv, kv_srq_fill(&s), KV_SRQ_WRS);
 	if (kv_srq_join(kv, &s) && kv_srq_use(kv, &s)) {
 		KV_CHECK_EQ(kv, kv_srq_fill(&s), 0);
-		KV_CHECK_EQ(kv, ib_destroy_qp(s.e.qp), 0);
+		kv_srq_leave(kv, &s);
 		KV_CHECK_EQ(kv, ib_poll_cq(s.recv_cq, 1, &wc), 0);
 		KV_CHECK_EQ(kv, kv_srq_fill(&s), KV_SRQ_WRS);
 	}
-	kv_srq_close(&s);
+	kv_srq_close(kv, &s);
 }
 
 /* The same while somebody polls. */
@@ -139,12 +150,12 @@ static void kv_leave_polled(struct kv *kv)
 		poller = kthread_run(kv_srq_poll, &s, "kv_srq_poll");
 		if (!KV_CHECK(kv, !IS_ERR(poller)))
 			break;
-		KV_CHECK_EQ(kv, ib_destroy_qp(s.e.qp), 0);
+		kv_srq_leave(kv, &s);
 		kthread_stop(poller);
 	}
 	KV_CHECK_EQ(kv, kv_srq_fill(&s), KV_SRQ_WRS);
 	seq_printf(kv->m, "# %u of %u polled\n", s.polled, i * KV_SRQ_WRS);
-	kv_srq_close(&s);
+	kv_srq_close(kv, &s);
 }
 
 const struct kv_test kv_srq_tests[] = {

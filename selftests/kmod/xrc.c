@@ -56,14 +56,6 @@ static void kv_xrc_close(struct kv *kv, struct kv_xrc *x)
 	memset(x, 0, sizeof(*x));
 }
 
-#define KV_GET(kv, to, call)						\
-	({								\
-		(to) = (call);						\
-		if (!KV_CHECK(kv, !IS_ERR(to)))				\
-			(to) = NULL;					\
-		(to);							\
-	})
-
 static bool kv_xrc_open(struct kv *kv, struct kv_xrc *x)
 {
 	memset(x, 0, sizeof(*x));
