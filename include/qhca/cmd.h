@@ -308,6 +308,15 @@ struct qhca_device_attr {
 };
 QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 
+/*
+ * Bounds of the limits that a driver shifts by or divides by. It refuses a device
+ * with less, and uses no more of one that has more.
+ */
+#define QHCA_RING_LOG_MIN	6	/* max_cqe_log, max_ethq_log */
+#define QHCA_RING_LOG_MAX	24	/* max_*_log */
+#define QHCA_TSO_MIN		16384	/* max_tso, if not 0 */
+#define QHCA_DM_SIZE_MAX	(1u << 30)	/* QHCA_BAR_DM */
+
 #define QHCA_CAP_RC		0x01ull
 #define QHCA_CAP_UC		0x02ull
 #define QHCA_CAP_UD		0x04ull

@@ -16,7 +16,7 @@
 
 #include "qhca.h"
 
-#define QHCA_RING_MIN		64u
+#define QHCA_RING_MIN		BIT(QHCA_RING_LOG_MIN)
 #define QHCA_TX_RING_DEFAULT	512u
 #define QHCA_RX_RING_DEFAULT	1024u
 #define QHCA_RING_MAX		4096u

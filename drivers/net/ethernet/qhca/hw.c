@@ -172,6 +172,9 @@ EXPORT_SYMBOL(qhca_dm_phys);
  */
 size_t qhca_dm_size(struct qhca_dev *dev)
 {
-	return pci_resource_len(dev->pdev, QHCA_BAR_DM);
+	if (!(pci_resource_flags(dev->pdev, QHCA_BAR_DM) & IORESOURCE_MEM))
+		return 0;
+	return min_t(resource_size_t, pci_resource_len(dev->pdev, QHCA_BAR_DM),
+		     QHCA_DM_SIZE_MAX);
 }
 EXPORT_SYMBOL(qhca_dm_size);

@@ -1,6 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: the limits that the device reports. */
+/*
+ * qhca.ko: the limits that the device reports. They are shift counts, divisors and
+ * factors elsewhere, so they are checked here, before anybody uses them.
+ */
 #include "qhca.h"
+
+/* Number of block addresses that a table of the greatest depth has. */
+#define QHCA_TABLE_MAX_BLOCKS	(QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES)
+
+#define QHCA_BOUND(field, cap, min, max) \
+	{ #field, offsetof(struct qhca_limits, field), cap, min, max }
+
+/* Of a device with the capability, if there is one: the least that is of use, and the most. */
+static const struct {
+	const char *name;
+	size_t offset;
+	u64 cap;
+	u32 min;
+	u32 max;
+} qhca_bounds[] = {
+	QHCA_BOUND(max_uar, 0, 1, QHCA_DB_CAPS_PAGES),
+	QHCA_BOUND(max_gid, 0, 1, U16_MAX),
+	QHCA_BOUND(max_table_blocks, 0, 1, QHCA_TABLE_MAX_BLOCKS),
+	QHCA_BOUND(max_cqe_log, 0, QHCA_RING_LOG_MIN, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_ethq_log, 0, QHCA_RING_LOG_MIN, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_sq_wr_log, 0, 0, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_rq_wr_log, 0, 0, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_srq_wr_log, 0, 0, QHCA_RING_LOG_MAX),
+	QHCA_BOUND(max_send_sge, 0, 1, QHCA_MAX_SEND_SGE),
+	QHCA_BOUND(max_recv_sge, 0, 1, QHCA_MAX_RECV_SGE),
+	QHCA_BOUND(max_srq_sge, QHCA_CAP_SRQ, 1, QHCA_MAX_RECV_SGE),
+	QHCA_BOUND(max_inline, 0, 0, QHCA_MAX_INLINE),
+	QHCA_BOUND(max_rd_atomic, 0, 0, U8_MAX),
+	QHCA_BOUND(max_fast_reg_blocks, QHCA_CAP_MEM_MGT, 1, QHCA_TABLE_MAX_BLOCKS),
+};
 
 static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_attr *a)
 {
@@ -41,12 +74,33 @@ static void qhca_limits_parse(struct qhca_limits *l, const struct qhca_device_at
 	l->max_cntset = le32_to_cpu(a->max_cntset);
 }
 
+static int qhca_limits_check(struct qhca_dev *dev, struct qhca_limits *l)
+{
+	unsigned int i;
+	u32 *limit;
+
+	for (i = 0; i < ARRAY_SIZE(qhca_bounds); i++) {
+		limit = (void *)l + qhca_bounds[i].offset;
+		*limit = min(*limit, qhca_bounds[i].max);
+		if ((l->caps & qhca_bounds[i].cap) == qhca_bounds[i].cap &&
+		    *limit < qhca_bounds[i].min)
+			return dev_err_probe(&dev->pdev->dev, -ENODEV,
+					     "%s is %u, at least %u is needed\n",
+					     qhca_bounds[i].name, *limit, qhca_bounds[i].min);
+	}
+	if (l->max_tso && l->max_tso < QHCA_TSO_MIN)
+		return dev_err_probe(&dev->pdev->dev, -ENODEV,
+				     "max_tso is %u, at least %u is needed\n", l->max_tso,
+				     QHCA_TSO_MIN);
+	return 0;
+}
+
 /**
  * qhca_limits_query - ask the device for its limits
  * @dev: the function, running
  *
  * Context: process.
- * Return: 0 or the error of the command.
+ * Return: 0; the error of the command; -ENODEV if they are none to work with.
  */
 int qhca_limits_query(struct qhca_dev *dev)
 {
@@ -60,7 +114,7 @@ int qhca_limits_query(struct qhca_dev *dev)
 		return ret;
 	qhca_limits_parse(&dev->limits, &attr);
 	dev->limits.max_uar = min(dev->limits.max_uar, qhca_num_uars(dev));
-	return 0;
+	return qhca_limits_check(dev, &dev->limits);
 }
 
 /**

@@ -98,13 +98,19 @@ err_dev:
 	return ret;
 }
 
+static bool qhca_bar_ok(struct pci_dev *pdev, int bar, resource_size_t min_len)
+{
+	return pci_resource_flags(pdev, bar) & IORESOURCE_MEM &&
+	       pci_resource_len(pdev, bar) >= min_len;
+}
+
 static int qhca_map_bars(struct qhca_dev *dev)
 {
 	struct pci_dev *pdev = dev->pdev;
 
-	if (pci_resource_len(pdev, QHCA_BAR_REGS) < QHCA_BAR_REGS_SIZE ||
-	    pci_resource_len(pdev, QHCA_BAR_DB) < QHCA_DB_PAGE_SIZE)
-		return dev_err_probe(&pdev->dev, -ENODEV, "BARs too small\n");
+	if (!qhca_bar_ok(pdev, QHCA_BAR_REGS, QHCA_BAR_REGS_SIZE) ||
+	    !qhca_bar_ok(pdev, QHCA_BAR_DB, QHCA_DB_PAGE_SIZE))
+		return dev_err_probe(&pdev->dev, -ENODEV, "BARs too small, or not of memory\n");
 
 	dev->regs = ioremap(pci_resource_start(pdev, QHCA_BAR_REGS), QHCA_BAR_REGS_SIZE);
 	if (!dev->regs)

@@ -275,8 +275,6 @@ static int qhca_nic_query(struct qhca_nic *nic)
 	struct qhca_port_attr attr;
 	int ret;
 
-	if (BIT(nic->dev->limits.max_ethq_log) < QHCA_RING_MIN)
-		return -EINVAL;
 	ret = qhca_port_query(nic, &attr);
 	if (ret)
 		return ret;
