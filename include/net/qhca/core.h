@@ -87,6 +87,8 @@ int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector);
 bool qhca_is_dead(struct qhca_dev *dev);
 /* True when a dead device is known to do no more DMA, so memory can be freed. */
 bool qhca_is_quiet(struct qhca_dev *dev);
+/* Declares the device dead, for @reason, unless it is already. Context: any. */
+void qhca_health_die(struct qhca_dev *dev, const char *reason);
 /* Stops DMA of a dead device. Context: process. */
 void qhca_health_quiesce(struct qhca_dev *dev);
 /* Device clock, ns. */
@@ -179,6 +181,8 @@ void qhca_cq_destroy_nofail(struct qhca_dev *dev, struct qhca_cq_core *cq);
  */
 int qhca_register_events(struct qhca_dev *dev, struct notifier_block *nb);
 void qhca_unregister_events(struct qhca_dev *dev, struct notifier_block *nb);
+/* Returns when no callback of an event runs that has begun before. Context: process. */
+void qhca_eqs_synchronize(struct qhca_dev *dev);
 
 /* qhca_db - the doorbell value for an object number and an index. */
 static inline u64 qhca_db(u32 obj, u32 index)

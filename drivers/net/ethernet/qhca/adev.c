@@ -68,7 +68,9 @@ void qhca_adev_del(struct qhca_dev *dev)
 {
 	if (!dev->adev)
 		return;
+	qhca_health_limit(dev);
 	auxiliary_device_delete(&dev->adev->adev);
+	qhca_health_unlimit(dev);
 	auxiliary_device_uninit(&dev->adev->adev);
 	dev->adev = NULL;
 }

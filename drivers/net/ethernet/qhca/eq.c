@@ -22,17 +22,25 @@ static bool qhca_eq_is_async(const struct qhca_eq *eq)
 	return eq->vector == QHCA_VECTOR_ASYNC;
 }
 
+static const struct qhca_eqe *qhca_eq_entry(const struct qhca_eq *eq, u32 index)
+{
+	return (const struct qhca_eqe *)eq->mem.va + (index & (BIT(eq->log_size) - 1));
+}
+
+static bool qhca_eq_has(const struct qhca_eq *eq, u32 index)
+{
+	return (READ_ONCE(qhca_eq_entry(eq, index)->owner) & QHCA_OWNER_PHASE) ==
+	       qhca_phase(index, eq->log_size);
+}
+
 /* Copies the next event out of the ring, where the device could change it. */
 static bool qhca_eq_next(struct qhca_eq *eq, struct qhca_eqe *eqe)
 {
-	const struct qhca_eqe *entry = eq->mem.va;
-
-	entry += eq->ci & (BIT(eq->log_size) - 1);
-	if ((READ_ONCE(entry->owner) & QHCA_OWNER_PHASE) != qhca_phase(eq->ci, eq->log_size))
+	if (!qhca_eq_has(eq, eq->ci))
 		return false;
 	dma_rmb();	/* the rest of the entry was written before the phase */
-	*eqe = *entry;
-	eq->ci++;
+	*eqe = *qhca_eq_entry(eq, eq->ci);
+	WRITE_ONCE(eq->ci, eq->ci + 1);
 	return true;
 }
 
@@ -187,6 +195,43 @@ void qhca_irqs_cleanup(struct qhca_dev *dev)
 	pci_free_irq_vectors(dev->pdev);
 }
 
+/* Whether the same event waits as at the look before. */
+static bool qhca_eq_is_stuck(struct qhca_eq *eq)
+{
+	u32 ci = READ_ONCE(eq->ci);
+	bool before = eq->overdue && eq->overdue_ci == ci;
+
+	eq->overdue = qhca_eq_has(eq, ci);
+	eq->overdue_ci = ci;
+	return before && eq->overdue;
+}
+
+/**
+ * qhca_eqs_check - look for events whose interrupt was lost
+ * @dev: the function, its event queues live
+ *
+ * Called again and again, with seconds in between: nobody else would ever look if
+ * the interrupt is not to come.
+ *
+ * Context: process.
+ */
+void qhca_eqs_check(struct qhca_dev *dev)
+{
+	unsigned int i, n;
+
+	for (i = 0; i < dev->num_eqs; i++) {
+		if (!qhca_eq_is_stuck(&dev->eqs[i]))
+			continue;
+		disable_irq(dev->eqs[i].irq);
+		local_irq_disable();
+		n = qhca_eq_poll(&dev->eqs[i]);
+		local_irq_enable();
+		enable_irq(dev->eqs[i].irq);
+		dev_warn_ratelimited(&dev->pdev->dev, "vector %u: %u events without interrupt\n",
+				     i, n);
+	}
+}
+
 /**
  * qhca_eqs_synchronize - wait for all handlers that are running
  * @dev: the function
@@ -201,6 +246,7 @@ void qhca_eqs_synchronize(struct qhca_dev *dev)
 		if (dev->eqs[i].irq_requested)
 			synchronize_irq(dev->eqs[i].irq);
 }
+EXPORT_SYMBOL(qhca_eqs_synchronize);
 
 static unsigned int qhca_eq_log_size(struct qhca_eq *eq)
 {
@@ -231,6 +277,7 @@ static int qhca_eq_create(struct qhca_eq *eq)
 	int ret;
 
 	eq->ci = 0;
+	eq->overdue = false;
 	eq->log_size = qhca_eq_log_size(eq);
 	ret = qhca_ring_mem_alloc(eq->dev, &eq->mem,
 				  sizeof(struct qhca_eqe) << eq->log_size, &buf);

@@ -19,6 +19,9 @@
 /* Per interval, an idle device costs one register read. */
 #define QHCA_HEALTH_POLL	(2 * HZ)
 
+/* How long the auxiliary driver may take to go, before the task it keeps is called hung. */
+#define QHCA_HEALTH_LIMIT	(30 * HZ)
+
 /**
  * qhca_is_dead - whether commands and doorbells are useless
  * @dev: the function
@@ -72,6 +75,7 @@ void qhca_health_die(struct qhca_dev *dev, const char *reason)
 	schedule_work(&dev->health.work);
 	qhca_cmdq_kill(dev);
 }
+EXPORT_SYMBOL(qhca_health_die);
 
 /* Whether the function can still reach memory, as far as PCI can tell. */
 static bool qhca_is_bus_master(struct qhca_dev *dev)
@@ -144,9 +148,18 @@ static void qhca_health_poll(struct work_struct *work)
 	struct qhca_dev *dev = container_of(to_delayed_work(work), struct qhca_dev,
 					    health.poll);
 
-	if (qhca_health_check(dev))
-		schedule_delayed_work(&dev->health.poll,
-				      round_jiffies_relative(QHCA_HEALTH_POLL));
+	if (!qhca_health_check(dev))
+		return;
+	qhca_eqs_check(dev);
+	schedule_delayed_work(&dev->health.poll, round_jiffies_relative(QHCA_HEALTH_POLL));
+}
+
+static void qhca_health_limit_work(struct work_struct *work)
+{
+	struct qhca_dev *dev = container_of(to_delayed_work(work), struct qhca_dev,
+					    health.limit);
+
+	qhca_health_die(dev, "its users cannot let go of it");
 }
 
 /**
@@ -161,6 +174,7 @@ void qhca_health_init(struct qhca_dev *dev)
 	dev->health.quiesced = true;
 	INIT_WORK(&dev->health.work, qhca_health_work);
 	INIT_DELAYED_WORK(&dev->health.poll, qhca_health_poll);
+	INIT_DELAYED_WORK(&dev->health.limit, qhca_health_limit_work);
 }
 
 /**
@@ -201,6 +215,28 @@ void qhca_health_watch(struct qhca_dev *dev)
 void qhca_health_unwatch(struct qhca_dev *dev)
 {
 	cancel_delayed_work_sync(&dev->health.poll);
+}
+
+/**
+ * qhca_health_limit - give the users of the device a time limit
+ * @dev: the function
+ *
+ * Those who wait for a completion that the device owes them get it when it is dead.
+ */
+void qhca_health_limit(struct qhca_dev *dev)
+{
+	schedule_delayed_work(&dev->health.limit, QHCA_HEALTH_LIMIT);
+}
+
+/**
+ * qhca_health_unlimit - undo qhca_health_limit()
+ * @dev: the function
+ *
+ * Context: process.
+ */
+void qhca_health_unlimit(struct qhca_dev *dev)
+{
+	cancel_delayed_work_sync(&dev->health.limit);
 }
 
 /**

@@ -59,6 +59,7 @@ static void qhca_dev_down(struct qhca_dev *dev)
 	if (!dev->up)
 		return;
 	dev->up = false;
+	qhca_health_unwatch(dev);
 	qhca_eqs_destroy(dev);
 	qhca_health_stop(dev);
 	pci_clear_master(dev->pdev);

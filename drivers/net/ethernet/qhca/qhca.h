@@ -97,7 +97,9 @@ struct qhca_cmdq {
  * @dev: the function
  * @mem: ring of struct qhca_eqe
  * @eqn: EQN
- * @ci: consumer index; only the interrupt handler uses it
+ * @ci: consumer index; only the interrupt handler changes it
+ * @overdue: an event waited at @ci when qhca_eqs_check() looked
+ * @overdue_ci: @ci then
  * @log_size: log2 of the entries
  * @vector: MSI-X vector
  * @irq: Linux interrupt number of @vector
@@ -111,6 +113,8 @@ struct qhca_eq {
 	struct qhca_ring_mem mem;
 	u32 eqn;
 	u32 ci;
+	bool overdue;
+	u32 overdue_ci;
 	u8 log_size;
 	unsigned int vector;
 	int irq;
@@ -126,7 +130,8 @@ struct qhca_eq {
  * @reason: what the driver saw
  * @fatal: the device's own reason, enum qhca_fatal
  * @work: tells everybody
- * @poll: looks at the status register once in a while
+ * @poll: looks at the status register and the event queues once in a while
+ * @limit: the device dies if its users do not let go of it
  */
 struct qhca_health {
 	struct mutex lock;		/* @quiesced */
@@ -135,6 +140,7 @@ struct qhca_health {
 	u32 fatal;
 	struct work_struct work;
 	struct delayed_work poll;
+	struct delayed_work limit;
 };
 
 /**
@@ -213,7 +219,7 @@ int qhca_irqs_init(struct qhca_dev *dev);
 void qhca_irqs_cleanup(struct qhca_dev *dev);
 int qhca_eqs_create(struct qhca_dev *dev);
 void qhca_eqs_destroy(struct qhca_dev *dev);
-void qhca_eqs_synchronize(struct qhca_dev *dev);
+void qhca_eqs_check(struct qhca_dev *dev);
 
 /* events.c */
 void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj);
@@ -230,8 +236,9 @@ void qhca_health_init(struct qhca_dev *dev);
 int qhca_health_start(struct qhca_dev *dev);
 void qhca_health_watch(struct qhca_dev *dev);
 void qhca_health_unwatch(struct qhca_dev *dev);
+void qhca_health_limit(struct qhca_dev *dev);
+void qhca_health_unlimit(struct qhca_dev *dev);
 void qhca_health_stop(struct qhca_dev *dev);
-void qhca_health_die(struct qhca_dev *dev, const char *reason);
 bool qhca_health_check(struct qhca_dev *dev);
 
 /* table.c */
