@@ -147,6 +147,7 @@ struct qhca_cq_core {
 	/* private to qhca.ko */
 	refcount_t refs;
 	struct completion released;
+	bool dying;
 };
 
 /**
@@ -163,13 +164,10 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 /**
  * qhca_cq_destroy - DESTROY_CQ, after which no callback runs or will run
  *
- * Context: process. Return: as qhca_cmd_exec(); on error (-EBUSY: in use by a
- * queue) the CQ lives on.
+ * The CQ is not in use by a queue: a device that refuses is stopped.
+ * Context: process.
  */
-int qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq);
-
-/* qhca_cq_destroy_nofail - the same; a device that refuses is stopped. */
-void qhca_cq_destroy_nofail(struct qhca_dev *dev, struct qhca_cq_core *cq);
+void qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq);
 
 /**
  * qhca_register_events - be told of every asynchronous event but COMP and

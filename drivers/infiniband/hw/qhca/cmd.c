@@ -33,6 +33,31 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 }
 
 /**
+ * qhca_ib_destroy - destroy an object that others may have a hold on
+ * @dev: the HCA
+ * @opcode: the command
+ * @obj: the object
+ * @held: whether anybody can have; the core sees to all but windows and groups
+ *
+ * A device that has no reason to refuse is stopped.
+ *
+ * Context: process.
+ * Return: 0; or -EBUSY, and the object lives on.
+ */
+int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, bool held)
+{
+	int ret;
+
+	if (held) {
+		ret = qhca_cmd_obj(dev->core, opcode, obj);
+		if (!ret || ret == -EBUSY)
+			return ret;
+	}
+	qhca_cmd_destroy(dev->core, opcode, obj);
+	return 0;
+}
+
+/**
  * qhca_ib_udata_check - whether a user's request fits this ABI
  * @dev: the HCA
  * @udata: from the user; NULL from the kernel, which asks for nothing

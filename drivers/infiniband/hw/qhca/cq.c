@@ -9,12 +9,23 @@ static u64 qhca_ib_cq_bytes(u8 log_size)
 	return ((u64)sizeof(struct qhca_cqe) << log_size) + sizeof(struct qhca_cq_dbrec);
 }
 
+/*
+ * Whether a kernel consumer waits for an event. One that has not armed is not ready for
+ * it, and the consumer of a CQ without queues may have stopped listening in order to
+ * destroy it.
+ */
+static bool qhca_ib_cq_is_due(struct qhca_ib_cq *cq)
+{
+	return xchg(&cq->armed, false) && !(xa_empty(&cq->qps) && xa_empty(&cq->srqs));
+}
+
 /* A COMP event came. Hard IRQ. */
 static void qhca_ib_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
 {
 	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
 
-	WRITE_ONCE(cq->armed, false);
+	if (qhca_ib_is_kernel_cq(cq) && !qhca_ib_cq_is_due(cq))
+		return;
 	if (cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
@@ -45,27 +56,24 @@ static void qhca_ib_comp_irqs(struct qhca_ib_dev *dev, void (*change)(unsigned i
  * qhca_ib_flush_work - the device is dead and quiet: wake kernel consumers
  * @work: flush_work of the HCA
  *
- * The device sends no event for what qhca_ib_poll_cq() flushes from now on. Wakes
- * only consumers that have armed, and not for a CQ without queues: its consumer may
- * have stopped listening in order to destroy it. The last events may still be in
- * delivery, and a CQ may not run two handlers at a time: so interrupts are off
- * meanwhile.
+ * The device sends no event for what qhca_ib_poll_cq() flushes from now on. The last
+ * events may still be in delivery, and a CQ may not run two handlers at a time: so
+ * interrupts are off meanwhile.
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
 	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev, flush_work);
 	struct qhca_ib_cq *cq;
 	unsigned long flags;
-	bool armed;
+	bool due;
 
 	qhca_ib_comp_irqs(dev, disable_irq);
 	spin_lock_irqsave(&dev->cqs_lock, flags);
 	list_for_each_entry(cq, &dev->kernel_cqs, list) {
 		spin_lock(&cq->lock);
-		armed = cq->armed && !(xa_empty(&cq->qps) && xa_empty(&cq->srqs));
-		cq->armed = false;
+		due = qhca_ib_cq_is_due(cq);
 		spin_unlock(&cq->lock);
-		if (armed && cq->ibcq.comp_handler)
+		if (due && cq->ibcq.comp_handler)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	}
 	spin_unlock_irqrestore(&dev->cqs_lock, flags);
@@ -76,10 +84,11 @@ void qhca_ib_flush_work(struct work_struct *work)
  * qhca_ib_flush_sync - return when nobody is woken for what has left a CQ
  * @dev: the HCA
  *
- * Context: process. Later runs of qhca_ib_flush_work() find it gone.
+ * Context: process. Later events, and runs of qhca_ib_flush_work(), find it gone.
  */
 void qhca_ib_flush_sync(struct qhca_ib_dev *dev)
 {
+	qhca_eqs_synchronize(dev->core);
 	spin_lock_irq(&dev->cqs_lock);
 	spin_unlock_irq(&dev->cqs_lock);
 }
@@ -205,7 +214,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return 0;
 
 err_hw:
-	qhca_cq_destroy_nofail(dev->core, &cq->core);
+	qhca_cq_destroy(dev->core, &cq->core);
 err_mem:
 	qhca_ib_qmem_put(dev, &cq->mem);
 	return ret;
@@ -216,17 +225,14 @@ err_mem:
  * @ibcq: the CQ
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno, and the CQ lives on.
+ * Return: 0.
  */
 int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
-	int ret;
 
-	ret = qhca_cq_destroy(dev->core, &cq->core);
-	if (ret)
-		return ret;
+	qhca_cq_destroy(dev->core, &cq->core);
 	qhca_ib_cq_hide(dev, cq);
 	qhca_ib_qmem_put(dev, &cq->mem);
 	return 0;

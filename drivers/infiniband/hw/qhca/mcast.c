@@ -12,9 +12,13 @@ static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
 		.opcode = cpu_to_le16(opcode),
 		.mcast.qpn = cpu_to_le32(to_qqp(ibqp)->qpn),
 	};
+	int ret;
 
 	memcpy(cmd.mcast.gid, gid->raw, sizeof(cmd.mcast.gid));
-	return qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
+	ret = qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
+	if (!ret)
+		atomic_add(opcode == QHCA_CMD_ATTACH_MCAST ? 1 : -1, &to_qqp(ibqp)->num_groups);
+	return ret;
 }
 
 /**

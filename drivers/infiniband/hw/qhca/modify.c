@@ -128,6 +128,13 @@ static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr 
 	return mask & IB_QP_AV ? qhca_ib_check_av(dev, &attr->ah_attr, udata) : 0;
 }
 
+/* Whether a QP can have gone by itself from one state to the other. */
+static bool qhca_ib_state_ok(enum ib_qp_state from, u8 to)
+{
+	return to == from || to == IB_QPS_ERR ||
+	       (to == IB_QPS_SQE && (from == IB_QPS_RTS || from == IB_QPS_SQD));
+}
+
 static int qhca_ib_query_qpc(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			     struct qhca_qpc *qpc)
 {
@@ -136,9 +143,10 @@ static int qhca_ib_query_qpc(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	ret = qhca_ib_query(dev, QHCA_CMD_QUERY_QP, qp->qpn, qpc, sizeof(*qpc));
 	if (ret)
 		return ret;
-	/* The core uses it as an index. */
-	if (qpc->attr.state > QHCA_QPS_ERR)
+	if (!qhca_ib_state_ok(qp->state, qpc->attr.state)) {
+		qhca_health_die(dev->core, "the state of a QP makes no sense");
 		return -EIO;
+	}
 	WRITE_ONCE(qp->state, qpc->attr.state);
 	return 0;
 }
@@ -226,14 +234,11 @@ static void qhca_ib_modified(struct qhca_ib_qp *qp, const struct ib_qp_attr *att
 	qhca_ib_reset_queues(qp);
 }
 
-/*
- * Kernel consumers of a dead device can still stop and drain their QPs, see
- * qhca_ib_poll_cq(); otherwise they would wait, or complain.
- */
-static bool qhca_ib_modify_dead(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
-				const struct ib_qp_attr *attr, int mask)
+/* Whether a kernel consumer stops the QP. */
+static bool qhca_ib_is_stop(const struct qhca_ib_qp *qp, const struct ib_qp_attr *attr,
+			    int mask)
 {
-	return qhca_is_dead(dev->core) && qhca_ib_is_kernel_qp(qp) && (mask & IB_QP_STATE) &&
+	return qhca_ib_is_kernel_qp(qp) && (mask & IB_QP_STATE) &&
 	       (attr->qp_state == IB_QPS_ERR || attr->qp_state == IB_QPS_RESET);
 }
 
@@ -250,22 +255,24 @@ static int qhca_ib_drop_added_port(const struct qhca_ib_qp *qp, const struct ib_
 	return mask;
 }
 
-static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-			     const struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+static void qhca_ib_stop_dead(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			      const struct ib_qp_attr *attr, int mask)
+{
+	/* A QP that has stopped uses no memory. */
+	qhca_health_quiesce(dev->core);
+	/* A consumer that drains a QP with an SRQ waits for this. */
+	if ((qp->ibqp.srq || qp->xrcd) && attr->qp_state == IB_QPS_ERR &&
+	    qp->state != IB_QPS_ERR)
+		qhca_ib_qp_event(dev, QHCA_EVENT_LAST_WQE_REACHED, qp->qpn);
+	qhca_ib_modified(qp, attr, mask, attr->qp_state);
+}
+
+static int qhca_ib_modify_live(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			       const struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	enum ib_qp_state next;
 	int ret;
 
-	if (qhca_ib_modify_dead(dev, qp, attr, mask)) {
-		/* A QP that has stopped uses no memory. */
-		qhca_health_quiesce(dev->core);
-		/* A consumer that drains a QP with an SRQ waits for this. */
-		if ((qp->ibqp.srq || qp->xrcd) && attr->qp_state == IB_QPS_ERR &&
-		    qp->state != IB_QPS_ERR)
-			qhca_ib_qp_event(dev, QHCA_EVENT_LAST_WQE_REACHED, qp->qpn);
-		qhca_ib_modified(qp, attr, mask, attr->qp_state);
-		return 0;
-	}
 	ret = qhca_ib_refresh_state(dev, qp);
 	if (ret)
 		return ret;
@@ -278,11 +285,33 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: type %d, state %d to %d, mask %#x",
 				      qp->ibqp.qp_type, qp->state, next, mask);
 	ret = qhca_ib_check_attrs(dev, attr, mask, udata);
-	if (!ret)
-		ret = qhca_ib_modify_hw(dev, qp, attr, mask, next);
+	if (ret)
+		return ret;
+	ret = qhca_ib_modify_hw(dev, qp, attr, mask, next);
 	if (!ret)
 		qhca_ib_modified(qp, attr, mask, next);
+	else if (qhca_ib_is_stop(qp, attr, mask))
+		qhca_health_die(dev->core, "a QP could not be stopped");
 	return ret;
+}
+
+/*
+ * Kernel consumers of a dead device can still stop and drain their QPs, see
+ * qhca_ib_poll_cq(); without that they wait, or complain.
+ */
+static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			     const struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+{
+	bool stop = qhca_ib_is_stop(qp, attr, mask);
+	int ret = -EIO;
+
+	if (!stop || !qhca_is_dead(dev->core))
+		ret = qhca_ib_modify_live(dev, qp, attr, mask, udata);
+	if (!ret || !stop || !qhca_is_dead(dev->core))
+		return ret;
+	/* It may have died of this. */
+	qhca_ib_stop_dead(dev, qp, attr, mask);
+	return 0;
 }
 
 /**

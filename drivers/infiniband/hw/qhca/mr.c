@@ -321,14 +321,16 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
  * @ibmr: the MR
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno, and the MR lives on.
+ * Return: 0; or -EBUSY if a window is bound to it, and the MR lives on.
  */
 int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
 	int ret;
 
-	ret = qhca_cmd_obj(dev->core, QHCA_CMD_DEREG_MR, ibmr->lkey);
+	/* Of an MR of the kernel's own there are no windows. */
+	ret = qhca_ib_destroy(dev, QHCA_CMD_DEREG_MR, ibmr->lkey,
+			      udata && atomic_read(&to_qpd(ibmr->pd)->num_mw));
 	if (ret)
 		return ret;
 	qhca_ib_mr_free(dev, to_qmr(ibmr));

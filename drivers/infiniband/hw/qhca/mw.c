@@ -30,16 +30,24 @@ int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	default:
 		return qhca_ib_refuse(dev, -EINVAL, "window: type %u", ibmw->type);
 	}
-	return qhca_cmd_exec(dev->core, &cmd, NULL, &ibmw->rkey);
+	/* Counted first: whoever guesses the key can bind it already. */
+	atomic_inc(&to_qpd(ibmw->pd)->num_mw);
+	ret = qhca_cmd_exec(dev->core, &cmd, NULL, &ibmw->rkey);
+	if (ret)
+		atomic_dec(&to_qpd(ibmw->pd)->num_mw);
+	return ret;
 }
 
 /**
  * qhca_ib_dealloc_mw - dealloc_mw verb
  * @ibmw: the window, bound or not
  *
- * Return: 0 or a negative errno, and the window lives on.
+ * Return: 0.
  */
 int qhca_ib_dealloc_mw(struct ib_mw *ibmw)
 {
-	return qhca_cmd_obj(to_qdev(ibmw->device)->core, QHCA_CMD_DEALLOC_MW, ibmw->rkey);
+	int ret = qhca_ib_destroy(to_qdev(ibmw->device), QHCA_CMD_DEALLOC_MW, ibmw->rkey, false);
+
+	atomic_dec(&to_qpd(ibmw->pd)->num_mw);
+	return ret;
 }

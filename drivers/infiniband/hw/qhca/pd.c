@@ -40,12 +40,12 @@ int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
  * @ibpd: the PD
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno, and the PD lives on.
+ * Return: 0.
  */
 int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	return qhca_cmd_obj(to_qdev(ibpd->device)->core, QHCA_CMD_DEALLOC_PD,
-			    to_qpd(ibpd)->pdn);
+	return qhca_ib_destroy(to_qdev(ibpd->device), QHCA_CMD_DEALLOC_PD, to_qpd(ibpd)->pdn,
+			       false);
 }
 
 /* A PD for one more process: the response of alloc_pd again. */

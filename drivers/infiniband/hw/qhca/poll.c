@@ -3,28 +3,13 @@
  * qhca_ib.ko: completions of kernel consumers.
  *
  * The device is not believed: a CQE must name a QP of this CQ and a WQE that is
- * outstanding, and the wr_id, which is often a pointer, comes from our own record.
+ * outstanding. The wr_id, which is often a pointer, and what the WQE was for come from
+ * our own record. A device that completes anything else is declared dead, which
+ * completes what consumers wait for.
  */
 #include <linux/if_vlan.h>
 
 #include "qhca_ib.h"
-
-static const enum ib_wc_opcode qhca_ib_wc_opcodes[] = {
-	[QHCA_CQE_SEND] = IB_WC_SEND,
-	[QHCA_CQE_RDMA_WRITE] = IB_WC_RDMA_WRITE,
-	[QHCA_CQE_RDMA_READ] = IB_WC_RDMA_READ,
-	[QHCA_CQE_COMP_SWAP] = IB_WC_COMP_SWAP,
-	[QHCA_CQE_FETCH_ADD] = IB_WC_FETCH_ADD,
-	[QHCA_CQE_BIND_MW] = IB_WC_BIND_MW,
-	[QHCA_CQE_LOCAL_INV] = IB_WC_LOCAL_INV,
-	[QHCA_CQE_REG_MR] = IB_WC_REG_MR,
-	[QHCA_CQE_FLUSH] = IB_WC_FLUSH,
-	[QHCA_CQE_ATOMIC_WRITE] = IB_WC_ATOMIC_WRITE,
-	[QHCA_CQE_MASKED_COMP_SWAP] = IB_WC_MASKED_COMP_SWAP,
-	[QHCA_CQE_MASKED_FETCH_ADD] = IB_WC_MASKED_FETCH_ADD,
-	[QHCA_CQE_RECV] = IB_WC_RECV,
-	[QHCA_CQE_RECV_RDMA_WITH_IMM] = IB_WC_RECV_RDMA_WITH_IMM,
-};
 
 /* The numbers are the same, so statuses need no table. */
 static_assert(QHCA_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR &&
@@ -54,13 +39,13 @@ static void qhca_ib_cq_write_ci(struct qhca_ib_cq *cq)
 	WRITE_ONCE(dbrec->ci, cpu_to_le32(cq->ci));
 }
 
-/* Marks the WQE at @index complete, and all before it, and returns its wr_id. */
-static bool qhca_ib_wq_complete(struct qhca_ib_wq *wq, u32 index, u64 *wr_id)
+/* Marks the WQE at @index complete, and all before it, and says what was posted there. */
+static bool qhca_ib_wq_complete(struct qhca_ib_wq *wq, u32 index, struct qhca_ib_wr *wr)
 {
 	/* Pairs with the release in qhca_ib_wq_push(). */
 	if (index - wq->ci >= smp_load_acquire(&wq->pi) - wq->ci)
 		return false;
-	*wr_id = wq->wr_id[index & (wq->size - 1)];
+	*wr = wq->wr[index & (wq->size - 1)];
 	/* The slots are reused from here on; pairs with qhca_ib_wq_full(). */
 	smp_store_release(&wq->ci, index + 1);
 	return true;
@@ -86,24 +71,53 @@ static struct qhca_ib_srq *qhca_ib_cqe_srq(struct qhca_ib_cq *cq, struct qhca_ib
 
 /* Completes the WQE that a CQE names. False: there is no such WQE. */
 static bool qhca_ib_complete(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
-			     const struct qhca_cqe *cqe, u64 *wr_id)
+			     const struct qhca_cqe *cqe, struct qhca_ib_wr *wr)
 {
 	bool sq = le16_to_cpu(cqe->flags) & QHCA_CQE_SQ;
 	struct qhca_ib_srq *srq = sq ? NULL : qhca_ib_cqe_srq(cq, qp, cqe);
 
 	if (qp->xrcd)
-		return srq && qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), wr_id);
+		return srq && qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), wr);
 	if ((sq ? qp->ibqp.send_cq : qp->ibqp.recv_cq) != &cq->ibcq)
 		return false;
 	if (srq)
-		return qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), wr_id);
-	return qhca_ib_wq_complete(sq ? &qp->sq : &qp->rq, le32_to_cpu(cqe->wqe_index), wr_id);
+		return qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), wr);
+	return qhca_ib_wq_complete(sq ? &qp->sq : &qp->rq, le32_to_cpu(cqe->wqe_index), wr);
+}
+
+static bool qhca_ib_is_ud(const struct qhca_ib_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
+}
+
+/* The data of a WRITE with immediate data is not in the memory of the WR. */
+static bool qhca_ib_is_write_imm(const struct qhca_ib_wr *wr, const struct qhca_cqe *cqe)
+{
+	return wr->opcode == IB_WC_RECV && cqe->opcode == QHCA_CQE_RECV_RDMA_WITH_IMM;
+}
+
+/* Whether success is what can have become of the WR; of failures little is said. */
+static bool qhca_ib_cqe_ok(const struct qhca_ib_qp *qp, const struct qhca_ib_wr *wr,
+			   const struct qhca_cqe *cqe)
+{
+	u32 len = le32_to_cpu(cqe->byte_len);
+
+	if (cqe->status != QHCA_WC_SUCCESS)
+		return true;
+	if (!wr->signaled)
+		return false;
+	if (qhca_ib_is_write_imm(wr, cqe))
+		return !qhca_ib_is_ud(qp);
+	if (wr->opcode == IB_WC_RECV && qhca_ib_is_ud(qp) &&
+	    (len < sizeof(struct ib_grh) || !(le16_to_cpu(cqe->flags) & QHCA_CQE_GRH)))
+		return false;
+	return len <= wr->len;
 }
 
 static void qhca_ib_fill_wc_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
 {
 	wc->src_qp = le32_to_cpu(cqe->src_qp);
-	wc->pkey_index = le16_to_cpu(cqe->pkey_index);
+	wc->pkey_index = 0;	/* there is one */
 	wc->sl = cqe->sl;
 	wc->port_num = QHCA_IB_PORT;
 	wc->network_hdr_type = flags & QHCA_CQE_IPV4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
@@ -115,18 +129,17 @@ static void qhca_ib_fill_wc_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16
 	}
 }
 
-static void qhca_ib_fill_wc(struct ib_wc *wc, struct qhca_ib_qp *qp, u64 wr_id,
-			    const struct qhca_cqe *cqe)
+static void qhca_ib_fill_wc(struct ib_wc *wc, struct qhca_ib_qp *qp,
+			    const struct qhca_ib_wr *wr, const struct qhca_cqe *cqe)
 {
 	u16 flags = le16_to_cpu(cqe->flags);
 
 	memset(wc, 0, sizeof(*wc));
-	wc->wr_id = wr_id;
+	wc->wr_id = wr->wr_id;
 	wc->qp = &qp->ibqp;
+	wc->opcode = qhca_ib_is_write_imm(wr, cqe) ? IB_WC_RECV_RDMA_WITH_IMM : wr->opcode;
 	wc->status = min_t(u8, cqe->status, IB_WC_GENERAL_ERR);
 	wc->vendor_err = le32_to_cpu(cqe->vendor_err);
-	if (cqe->opcode < ARRAY_SIZE(qhca_ib_wc_opcodes))
-		wc->opcode = qhca_ib_wc_opcodes[cqe->opcode];
 	if (wc->status != IB_WC_SUCCESS)
 		return;
 
@@ -138,7 +151,7 @@ static void qhca_ib_fill_wc(struct ib_wc *wc, struct qhca_ib_qp *qp, u64 wr_id,
 		wc->ex.invalidate_rkey = le32_to_cpu(cqe->inv_key);
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 	}
-	if (flags & QHCA_CQE_GRH)
+	if (wr->opcode == IB_WC_RECV && qhca_ib_is_ud(qp))
 		qhca_ib_fill_wc_ud(wc, cqe, flags);
 }
 
@@ -146,14 +159,19 @@ static bool qhca_ib_take_cqe(struct qhca_ib_cq *cq, const struct qhca_cqe *cqe,
 			     struct ib_wc *wc)
 {
 	struct qhca_ib_qp *qp = qhca_ib_cqe_qp(cq, cqe);
-	u64 wr_id;
+	struct qhca_ib_wr wr;
 
-	if (!qp || !qhca_ib_complete(cq, qp, cqe, &wr_id)) {
+	if (!qp || !qhca_ib_complete(cq, qp, cqe, &wr)) {
 		ibdev_err_ratelimited(cq->ibcq.device, "CQ %#x: CQE of QP %#x makes no sense\n",
 				      cq->core.cqn, le32_to_cpu(cqe->qpn));
+		qhca_health_die(to_qdev(cq->ibcq.device)->core, "a completion makes no sense");
 		return false;
 	}
-	qhca_ib_fill_wc(wc, qp, wr_id, cqe);
+	qhca_ib_fill_wc(wc, qp, &wr, cqe);
+	if (!qhca_ib_cqe_ok(qp, &wr, cqe)) {
+		wc->status = IB_WC_GENERAL_ERR;
+		qhca_health_die(to_qdev(cq->ibcq.device)->core, "a completion makes no sense");
+	}
 	return true;
 }
 
@@ -178,12 +196,13 @@ static int qhca_ib_poll_ring(struct qhca_ib_cq *cq, int num_entries, struct ib_w
 static int qhca_ib_flush_wq(struct qhca_ib_qp *qp, struct qhca_ib_wq *wq, int num_entries,
 			    struct ib_wc *wc)
 {
-	u64 wr_id;
+	struct qhca_ib_wr wr;
 	int n;
 
-	for (n = 0; n < num_entries && qhca_ib_wq_complete(wq, wq->ci, &wr_id); n++) {
+	for (n = 0; n < num_entries && qhca_ib_wq_complete(wq, wq->ci, &wr); n++) {
 		memset(&wc[n], 0, sizeof(wc[n]));
-		wc[n].wr_id = wr_id;
+		wc[n].wr_id = wr.wr_id;
+		wc[n].opcode = wr.opcode;
 		wc[n].qp = &qp->ibqp;
 		wc[n].status = IB_WC_WR_FLUSH_ERR;
 	}
@@ -290,10 +309,10 @@ static void qhca_ib_forget_cqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 			       const struct qhca_cqe *cqe)
 {
 	struct qhca_ib_srq *srq = qhca_ib_cqe_srq(cq, qp, cqe);
-	u64 wr_id;
+	struct qhca_ib_wr wr;
 
 	if (srq && !(le16_to_cpu(cqe->flags) & QHCA_CQE_SQ))
-		qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), &wr_id);
+		qhca_ib_srq_complete(srq, le64_to_cpu(cqe->wr_id), &wr);
 }
 
 static bool qhca_ib_cqe_is_of(const struct qhca_cqe *cqe, const struct qhca_ib_qp *qp,

@@ -27,38 +27,44 @@ enum {
 /* Opcodes by QP type; a type that no row has takes none. */
 static const struct qhca_ib_send_op {
 	u8 opcode;
+	u8 wc_opcode;		/* of its completion */
 	u8 parts;
 	u16 qp_types;
 	u64 cap;		/* that a device needs for it */
 } qhca_ib_send_ops[] = {
-	[IB_WR_SEND] = { QHCA_WR_SEND, QHCA_IB_MAY_INLINE,
+	[IB_WR_SEND] = { QHCA_WR_SEND, IB_WC_SEND, QHCA_IB_MAY_INLINE,
 			 QPT(RC) | QPT(UC) | QPT(UD) | QPT(GSI) },
-	[IB_WR_SEND_WITH_IMM] = { QHCA_WR_SEND_WITH_IMM, QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
+	[IB_WR_SEND_WITH_IMM] = { QHCA_WR_SEND_WITH_IMM, IB_WC_SEND,
+				  QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
 				  QPT(RC) | QPT(UC) | QPT(UD) },
-	[IB_WR_SEND_WITH_INV] = { QHCA_WR_SEND_WITH_INV, QHCA_IB_KEY | QHCA_IB_MAY_INLINE,
+	[IB_WR_SEND_WITH_INV] = { QHCA_WR_SEND_WITH_INV, IB_WC_SEND,
+				  QHCA_IB_KEY | QHCA_IB_MAY_INLINE,
 				  QPT(RC), QHCA_CAP_MEM_MGT },
-	[IB_WR_RDMA_WRITE] = { QHCA_WR_RDMA_WRITE, QHCA_IB_RDMA | QHCA_IB_MAY_INLINE,
-			       QPT(RC) | QPT(UC) },
-	[IB_WR_RDMA_WRITE_WITH_IMM] = { QHCA_WR_RDMA_WRITE_WITH_IMM,
+	[IB_WR_RDMA_WRITE] = { QHCA_WR_RDMA_WRITE, IB_WC_RDMA_WRITE,
+			       QHCA_IB_RDMA | QHCA_IB_MAY_INLINE, QPT(RC) | QPT(UC) },
+	[IB_WR_RDMA_WRITE_WITH_IMM] = { QHCA_WR_RDMA_WRITE_WITH_IMM, IB_WC_RDMA_WRITE,
 					QHCA_IB_RDMA | QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
 					QPT(RC) | QPT(UC) },
-	[IB_WR_RDMA_READ] = { QHCA_WR_RDMA_READ, QHCA_IB_RDMA, QPT(RC) },
-	[IB_WR_ATOMIC_CMP_AND_SWP] = { QHCA_WR_ATOMIC_CMP_AND_SWP, QHCA_IB_ATOMIC, QPT(RC),
-				       QHCA_CAP_ATOMIC },
-	[IB_WR_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_IB_ATOMIC,
-					 QPT(RC), QHCA_CAP_ATOMIC },
+	[IB_WR_RDMA_READ] = { QHCA_WR_RDMA_READ, IB_WC_RDMA_READ, QHCA_IB_RDMA, QPT(RC) },
+	[IB_WR_ATOMIC_CMP_AND_SWP] = { QHCA_WR_ATOMIC_CMP_AND_SWP, IB_WC_COMP_SWAP,
+				       QHCA_IB_ATOMIC, QPT(RC), QHCA_CAP_ATOMIC },
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_ATOMIC_FETCH_AND_ADD, IB_WC_FETCH_ADD,
+					 QHCA_IB_ATOMIC, QPT(RC), QHCA_CAP_ATOMIC },
 	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = { QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP,
+					      IB_WC_MASKED_COMP_SWAP,
 					      QHCA_IB_ATOMIC | QHCA_IB_MASKS, QPT(RC),
 					      QHCA_CAP_MASKED_ATOMIC },
 	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+						IB_WC_MASKED_FETCH_ADD,
 						QHCA_IB_ATOMIC | QHCA_IB_MASKS, QPT(RC),
 						QHCA_CAP_MASKED_ATOMIC },
-	[IB_WR_LOCAL_INV] = { QHCA_WR_LOCAL_INV, QHCA_IB_KEY | QHCA_IB_NO_DATA,
+	[IB_WR_LOCAL_INV] = { QHCA_WR_LOCAL_INV, IB_WC_LOCAL_INV, QHCA_IB_KEY | QHCA_IB_NO_DATA,
 			      QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
 	/* Not FLUSH: struct ib_send_wr has no place for its type and level. */
-	[IB_WR_ATOMIC_WRITE] = { QHCA_WR_ATOMIC_WRITE, QHCA_IB_RDMA | QHCA_IB_MAY_INLINE,
-				 QPT(RC), QHCA_CAP_ATOMIC_WRITE },
-	[IB_WR_REG_MR] = { QHCA_WR_REG_MR, QHCA_IB_REG | QHCA_IB_NO_DATA,
+	[IB_WR_ATOMIC_WRITE] = { QHCA_WR_ATOMIC_WRITE, IB_WC_ATOMIC_WRITE,
+				 QHCA_IB_RDMA | QHCA_IB_MAY_INLINE, QPT(RC),
+				 QHCA_CAP_ATOMIC_WRITE },
+	[IB_WR_REG_MR] = { QHCA_WR_REG_MR, IB_WC_REG_MR, QHCA_IB_REG | QHCA_IB_NO_DATA,
 			   QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
 };
 
@@ -87,22 +93,26 @@ static void *qhca_ib_wqe(const struct qhca_ib_wq *wq)
 	return wq->mem.ring.va + ((size_t)(wq->pi & (wq->size - 1)) << wq->log_stride);
 }
 
-static void qhca_ib_wq_push(struct qhca_ib_wq *wq, u64 wr_id)
+static void qhca_ib_wq_push(struct qhca_ib_wq *wq, struct qhca_ib_wr wr)
 {
-	wq->wr_id[wq->pi & (wq->size - 1)] = wr_id;
+	wq->wr[wq->pi & (wq->size - 1)] = wr;
 	/* Pairs with the acquire in qhca_ib_wq_complete(). */
 	smp_store_release(&wq->pi, wq->pi + 1);
 }
 
-static void qhca_ib_put_sges(struct qhca_sge *to, const struct ib_sge *from, int n)
+/* Returns their length, or the largest that there is. */
+static u32 qhca_ib_put_sges(struct qhca_sge *to, const struct ib_sge *from, int n)
 {
+	u64 len = 0;
 	int i;
 
 	for (i = 0; i < n; i++) {
 		to[i].addr = cpu_to_le64(from[i].addr);
 		to[i].length = cpu_to_le32(from[i].length);
 		to[i].lkey = cpu_to_le32(from[i].lkey);
+		len += from[i].length;
 	}
+	return min_t(u64, len, U32_MAX);
 }
 
 /* Copies inline data from kernel addresses. Returns its length or -EINVAL. */
@@ -201,6 +211,7 @@ static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr 
 	const struct qhca_ib_send_op *op = qhca_ib_send_op(qp, wr->opcode);
 	struct qhca_sq_wqe *wqe;
 	int count;
+	u32 len;
 
 	if (!op)
 		return qhca_ib_refuse_wr(qp, -EINVAL, "send opcode %u", wr->opcode);
@@ -226,11 +237,17 @@ static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr 
 		if (count < 0)
 			return count;
 		wqe->flags |= QHCA_WQE_INLINE;
+		len = count;
 	} else {
-		qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, count);
+		len = qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, count);
 	}
 	wqe->count = cpu_to_le16(count);
-	qhca_ib_wq_push(&qp->sq, wr->wr_id);
+	qhca_ib_wq_push(&qp->sq, (struct qhca_ib_wr) {
+		.wr_id = wr->wr_id,
+		.len = len,
+		.opcode = op->wc_opcode,
+		.signaled = qp->sig_all || wr->send_flags & IB_SEND_SIGNALED,
+	});
 	return 0;
 }
 
@@ -279,24 +296,28 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
  * @wqe: where to
  * @wr_id: what the device is to echo
  * @wr: the work request, its num_sge checked
+ *
+ * Return: bytes of its SGEs.
  */
-void qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_recv_wr *wr)
+u32 qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_recv_wr *wr)
 {
 	memset(wqe, 0, sizeof(*wqe));
 	wqe->wr_id = cpu_to_le64(wr_id);
 	wqe->num_sge = cpu_to_le16(wr->num_sge);
-	qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
+	return qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
 }
 
 static int qhca_ib_post_one_recv(struct qhca_ib_qp *qp, const struct ib_recv_wr *wr)
 {
+	struct qhca_ib_wr posted = { .wr_id = wr->wr_id, .opcode = IB_WC_RECV, .signaled = true };
+
 	if (wr->num_sge < 0 || wr->num_sge > qp->rq.max_sge)
 		return qhca_ib_refuse_wr(qp, -EINVAL, "receive of %d SGEs", wr->num_sge);
 	if (qhca_ib_wq_full(&qp->rq))
 		return qhca_ib_refuse_wr(qp, -ENOMEM, "receive queue full");
 
-	qhca_ib_put_recv_wqe(qhca_ib_wqe(&qp->rq), wr->wr_id, wr);
-	qhca_ib_wq_push(&qp->rq, wr->wr_id);
+	posted.len = qhca_ib_put_recv_wqe(qhca_ib_wqe(&qp->rq), wr->wr_id, wr);
+	qhca_ib_wq_push(&qp->rq, posted);
 	return 0;
 }
 

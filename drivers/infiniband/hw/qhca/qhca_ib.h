@@ -19,6 +19,8 @@
 #include <rdma/qhca-abi.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "wq.h"
+
 #define QHCA_IB_PORT		1
 /* Per user context: they cost the device nothing, but the kernel memory. */
 #define QHCA_IB_MAX_AH		65536
@@ -101,9 +103,16 @@ struct qhca_ib_ucontext {
 	atomic_t num_ah;
 };
 
+/**
+ * struct qhca_ib_pd - protection domain
+ * @ibpd: the verbs object
+ * @pdn: its number
+ * @num_mw: windows in it, which may keep a region or a QP
+ */
 struct qhca_ib_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
+	atomic_t num_mw;
 };
 
 /**
@@ -136,20 +145,6 @@ struct qhca_ib_ah {
 };
 
 /**
- * struct qhca_ib_qmem - memory of a ring, the user's or the kernel's
- * @buf: what a command says of it
- * @table: behind @buf until the command has completed
- * @umem: the user's
- * @ring: the kernel's
- */
-struct qhca_ib_qmem {
-	struct qhca_buf buf;
-	struct qhca_table table;
-	struct ib_umem *umem;
-	struct qhca_ring_mem ring;
-};
-
-/**
  * struct qhca_ib_cq - completion queue
  * @ibcq: the verbs object
  * @core: for events
@@ -159,7 +154,7 @@ struct qhca_ib_qmem {
  * @lock: kernel CQs, here and below: protects everything below
  * @ci: free-running consumer index
  * @arm_sn: of the last arm
- * @armed: an event is owed to the consumer
+ * @armed: an event is owed to the consumer; changes in hard IRQ as well
  * @qps: QPN to QP, of the QPs that complete here; none is freed while in it
  * @srqs: SRQN to XRC SRQ, likewise
  * @list: in struct qhca_ib_dev.kernel_cqs
@@ -181,29 +176,6 @@ struct qhca_ib_cq {
 };
 
 /**
- * struct qhca_ib_wq - send or receive queue
- * @mem: ring
- * @size: WQEs, a power of two; 0: the QP has no such queue
- * @log_stride: log2 of the bytes of a WQE
- * @max_sge: as created
- * @lock: kernel QPs, here and below: serialises posting
- * @pi: free-running producer index, written under @lock
- * @ci: index of the oldest WQE without completion, written under the CQ's lock
- * @wr_id: of the WQE at each ring position; the device is not trusted with it
- */
-struct qhca_ib_wq {
-	struct qhca_ib_qmem mem;
-	u32 size;
-	u8 log_stride;
-	u32 max_sge;
-
-	spinlock_t lock;	/* see above */
-	u32 pi;
-	u32 ci;
-	u64 *wr_id;
-};
-
-/**
  * struct qhca_ib_qp - queue pair
  * @ibqp: the verbs object
  * @mutex: serialises MODIFY_QP
@@ -213,6 +185,8 @@ struct qhca_ib_wq {
  * @max_inline: as created
  * @access: qp_access_flags as set, those included that mean nothing here
  * @xrcd: XRC domain of a QP of type XRC_TGT, NULL for all others
+ * @num_groups: multicast groups that it is in
+ * @dying: its number may be another QP's already
  * @sq: send queue
  * @rq: receive queue
  * @events: enum qhca_event of those not yet delivered
@@ -227,6 +201,8 @@ struct qhca_ib_qp {
 	u32 max_inline;
 	int access;
 	struct qhca_ib_xrcd *xrcd;
+	atomic_t num_groups;
+	bool dying;
 	struct qhca_ib_wq sq;
 	struct qhca_ib_wq rq;
 
@@ -313,6 +289,7 @@ struct qhca_ib_srq;
 /* cmd.c */
 int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
 		  size_t len);
+int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, bool held);
 int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t inlen,
 			size_t outlen);
 int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen,
@@ -435,7 +412,7 @@ int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		     struct ib_qp_init_attr *init_attr);
 
 /* post.c */
-void qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_recv_wr *wr);
+u32 qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_recv_wr *wr);
 int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr);
 int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,

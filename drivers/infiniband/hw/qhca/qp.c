@@ -116,8 +116,8 @@ static int qhca_ib_wq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq,
 		return 0;
 	wq->size = roundup_pow_of_two(max_wr);
 	wq->log_stride = ilog2(stride);
-	wq->wr_id = kvcalloc(wq->size, sizeof(*wq->wr_id), GFP_KERNEL);
-	if (!wq->wr_id)
+	wq->wr = kvcalloc(wq->size, sizeof(*wq->wr), GFP_KERNEL);
+	if (!wq->wr)
 		return -ENOMEM;
 	return qhca_ib_qmem_get_kernel(dev, &wq->mem, (size_t)wq->size << wq->log_stride);
 }
@@ -125,7 +125,7 @@ static int qhca_ib_wq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq,
 static void qhca_ib_wq_put(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq)
 {
 	qhca_ib_qmem_put(dev, &wq->mem);
-	kvfree(wq->wr_id);
+	kvfree(wq->wr);
 }
 
 static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -253,14 +253,34 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 }
 
 /*
- * From here on the QP is found by its number. Stored rather than inserted: the
- * number may be that of a QP which is destroyed but was not yet taken out.
+ * The number may be that of a QP which is destroyed but was not yet taken out; but not
+ * that of one which lives, whose completions nobody would find any more.
  */
+static int qhca_ib_qp_store(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	int ret = xa_reserve_irq(&dev->qps, qp->qpn, GFP_KERNEL);
+	struct qhca_ib_qp *old;
+
+	if (ret)
+		return ret;
+	xa_lock_irq(&dev->qps);
+	old = xa_load(&dev->qps, qp->qpn);
+	if (!old || READ_ONCE(old->dying))
+		ret = xa_err(__xa_store(&dev->qps, qp->qpn, qp, GFP_ATOMIC));
+	else
+		ret = -EIO;
+	xa_unlock_irq(&dev->qps);
+	if (ret == -EIO)
+		qhca_health_die(dev->core, "two QPs have the same number");
+	return ret;
+}
+
+/* From here on the QP is found by its number. */
 static int qhca_ib_qp_link(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	int ret;
 
-	ret = xa_err(xa_store_irq(&dev->qps, qp->qpn, qp, GFP_KERNEL));
+	ret = qhca_ib_qp_store(dev, qp);
 	if (ret || !qhca_ib_is_kernel_qp(qp))
 		return ret;
 	if (qp->xrcd) {
@@ -336,12 +356,19 @@ err_mem:
 	return ret;
 }
 
+/* Whether a group, or a window of type 2A, can be a reason to keep it. */
+static bool qhca_ib_qp_is_held(const struct qhca_ib_qp *qp)
+{
+	return atomic_read(&qp->num_groups) ||
+	       (qp->ibqp.pd && atomic_read(&to_qpd(qp->ibqp.pd)->num_mw));
+}
+
 /**
  * qhca_ib_destroy_qp - destroy_qp verb
  * @ibqp: the QP
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno, and the QP lives on.
+ * Return: 0; or -EBUSY if a group or a window has it, and the QP lives on.
  */
 int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
@@ -349,9 +376,12 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int ret;
 
-	ret = qhca_cmd_obj(dev->core, QHCA_CMD_DESTROY_QP, qp->qpn);
-	if (ret)
+	WRITE_ONCE(qp->dying, true);
+	ret = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn, qhca_ib_qp_is_held(qp));
+	if (ret) {
+		WRITE_ONCE(qp->dying, false);
 		return ret;
+	}
 	qhca_ib_qp_unlink(dev, qp);
 	qhca_ib_qp_put(dev, qp);
 	return 0;

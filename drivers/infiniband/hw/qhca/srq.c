@@ -150,7 +150,7 @@ static int qhca_ib_srq_publish(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	struct qhca_create_srq_resp resp = { .srqn = srq->srqn };
 	int ret;
 
-	/* The number may be that of an SRQ not yet taken out: see qhca_ib_qp_link() */
+	/* The number may be that of an SRQ that is destroyed, but not yet erased. */
 	ret = xa_err(xa_store_irq(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (!ret && srq->slots && srq->cq)
 		ret = xa_err(xa_store(&srq->cq->srqs, srq->srqn, srq, GFP_KERNEL));
@@ -231,17 +231,14 @@ err_mem:
  * @ibsrq: the SRQ
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno, and the SRQ lives on.
+ * Return: 0.
  */
 int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
-	int ret;
 
-	ret = qhca_cmd_obj(dev->core, QHCA_CMD_DESTROY_SRQ, srq->srqn);
-	if (ret)
-		return ret;
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	qhca_ib_srq_unlink(dev, srq);
 	qhca_ib_srq_put(dev, srq);
 	return 0;

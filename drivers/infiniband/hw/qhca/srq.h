@@ -10,10 +10,12 @@
 /**
  * struct qhca_ib_srq_slot - a WR of a kernel SRQ, or room for one
  * @wr_id: the consumer's
+ * @len: bytes of its SGEs
  * @next: next free slot, or a value that says that the WR is out
  */
 struct qhca_ib_srq_slot {
 	u64 wr_id;
+	u32 len;
 	u32 next;
 };
 
@@ -67,7 +69,7 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad_wr);
 int qhca_ib_query_srqc(struct qhca_ib_srq *srq, struct qhca_srqc *srqc);
-bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, u64 *wr_id);
+bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, struct qhca_ib_wr *wr);
 void qhca_ib_srq_event(struct qhca_ib_dev *dev, u8 type, u32 srqn);
 
 #endif /* QHCA_IB_SRQ_H */

@@ -15,12 +15,12 @@
  * qhca_ib_srq_complete - the device has completed a WR, or never will
  * @srq: the SRQ, of a kernel consumer
  * @slot: what the device echoed
- * @wr_id: filled in
+ * @wr: filled in
  *
  * Context: any.
  * Return: whether there is such a WR.
  */
-bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, u64 *wr_id)
+bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, struct qhca_ib_wr *wr)
 {
 	unsigned long flags;
 	bool out;
@@ -28,7 +28,12 @@ bool qhca_ib_srq_complete(struct qhca_ib_srq *srq, u64 slot, u64 *wr_id)
 	spin_lock_irqsave(&srq->lock, flags);
 	out = slot < srq->size && srq->slots[slot].next == QHCA_IB_SLOT_OUT;
 	if (out) {
-		*wr_id = srq->slots[slot].wr_id;
+		*wr = (struct qhca_ib_wr) {
+			.wr_id = srq->slots[slot].wr_id,
+			.len = srq->slots[slot].len,
+			.opcode = IB_WC_RECV,
+			.signaled = true,
+		};
 		srq->slots[slot].next = srq->free;
 		srq->free = slot;
 	}
@@ -53,7 +58,7 @@ static int qhca_ib_srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr
 	srq->slots[slot].next = QHCA_IB_SLOT_OUT;
 	srq->slots[slot].wr_id = wr->wr_id;
 	wqe = srq->mem.ring.va + ((size_t)(srq->pi++ & (srq->size - 1)) << srq->log_stride);
-	qhca_ib_put_recv_wqe(wqe, slot, wr);
+	srq->slots[slot].len = qhca_ib_put_recv_wqe(wqe, slot, wr);
 	return 0;
 }
 

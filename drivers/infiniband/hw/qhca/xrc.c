@@ -34,10 +34,10 @@ int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
  * @ibxrcd: the XRC domain
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno, and the domain lives on.
+ * Return: 0.
  */
 int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
-	return qhca_cmd_obj(to_qdev(ibxrcd->device)->core, QHCA_CMD_DEALLOC_XRCD,
-			    to_qxrcd(ibxrcd)->xrcdn);
+	return qhca_ib_destroy(to_qdev(ibxrcd->device), QHCA_CMD_DEALLOC_XRCD,
+			       to_qxrcd(ibxrcd)->xrcdn, false);
 }

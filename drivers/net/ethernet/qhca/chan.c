@@ -25,7 +25,8 @@ static bool qhca_eth_arm(struct qhca_chan *chan)
 static int qhca_eth_poll(struct napi_struct *napi, int budget)
 {
 	struct qhca_chan *chan = container_of(napi, struct qhca_chan, napi);
-	bool filled, closing = READ_ONCE(chan->closing);
+	/* What a dead device still writes would keep us here for as long as it likes. */
+	bool filled, closing = READ_ONCE(chan->closing) || qhca_is_dead(chan->nic->dev);
 	int done;
 
 	qhca_tx_poll(chan, budget);

@@ -40,25 +40,21 @@ static int qhca_status_to_errno(u8 status)
 	return status < ARRAY_SIZE(qhca_status_errno) ? qhca_status_errno[status] : -EIO;
 }
 
-/* Whether a reset does everything that @opcode would do. */
+/* Commands that a reset makes unnecessary. */
+static const u16 qhca_cmd_destroys[] = {
+	QHCA_CMD_DESTROY_EQ, QHCA_CMD_DESTROY_ETHQ, QHCA_CMD_DEALLOC_MW, QHCA_CMD_DEALLOC_PD,
+	QHCA_CMD_DEALLOC_XRCD, QHCA_CMD_DEREG_MR, QHCA_CMD_DESTROY_CQ, QHCA_CMD_DESTROY_SRQ,
+	QHCA_CMD_DESTROY_QP, QHCA_CMD_DETACH_MCAST, QHCA_CMD_DEALLOC_CNTSET,
+};
+
 static bool qhca_cmd_is_destroy(u16 opcode)
 {
-	switch (opcode) {
-	case QHCA_CMD_DESTROY_EQ:
-	case QHCA_CMD_DESTROY_ETHQ:
-	case QHCA_CMD_DEALLOC_MW:
-	case QHCA_CMD_DEALLOC_PD:
-	case QHCA_CMD_DEALLOC_XRCD:
-	case QHCA_CMD_DEREG_MR:
-	case QHCA_CMD_DESTROY_CQ:
-	case QHCA_CMD_DESTROY_SRQ:
-	case QHCA_CMD_DESTROY_QP:
-	case QHCA_CMD_DETACH_MCAST:
-	case QHCA_CMD_DEALLOC_CNTSET:
-		return true;
-	default:
-		return false;
-	}
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(qhca_cmd_destroys); i++)
+		if (qhca_cmd_destroys[i] == opcode)
+			return true;
+	return false;
 }
 
 static u32 qhca_cmdq_pos(const struct qhca_cmdq *q, u32 index)
@@ -191,23 +187,6 @@ static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 	return -ETIMEDOUT;
 }
 
-/* Takes the answer out of the slot and gives the slot back. */
-static int qhca_cmd_finish(struct qhca_dev *dev, u32 pos, const struct qhca_mbox *mbox,
-			   u32 *obj)
-{
-	struct qhca_cmdq *q = &dev->cmdq;
-	struct qhca_cmd_slot *slot = &q->slots[pos];
-	int ret = qhca_status_to_errno(slot->status);
-
-	trace_qhca_cmd_done(dev, slot->opcode, pos, slot->token, slot->status, slot->obj);
-	if (!ret && mbox && mbox->out)
-		memcpy(mbox->out, qhca_cmdq_mbox(q, pos), mbox->out_len);
-	if (!ret && obj)
-		*obj = slot->obj;
-	qhca_slot_put(q, slot);
-	return ret;
-}
-
 /*
  * The command did not reach the device, or its answer did not reach us.
  * Whatever the error, the caller will free memory next.
@@ -216,6 +195,36 @@ static int qhca_cmd_failed(struct qhca_dev *dev, u16 opcode, int err)
 {
 	qhca_health_quiesce(dev);
 	return qhca_cmd_is_destroy(opcode) ? 0 : err;
+}
+
+/* Whether it can be what a command has made. Keys have 32 bits, numbers fewer. */
+static bool qhca_cmd_obj_ok(u16 opcode, u32 obj)
+{
+	bool key = opcode == QHCA_CMD_REG_MR || opcode == QHCA_CMD_ALLOC_MW;
+
+	return obj && (key || obj <= QHCA_OBJ_MASK);
+}
+
+/* Takes the answer out of the slot and gives the slot back. */
+static int qhca_cmd_finish(struct qhca_dev *dev, u32 pos, const struct qhca_mbox *mbox,
+			   u32 *obj)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	struct qhca_cmd_slot *slot = &q->slots[pos];
+	int ret = qhca_status_to_errno(slot->status);
+	u16 opcode = slot->opcode;
+	bool sane = ret || !obj || qhca_cmd_obj_ok(opcode, slot->obj);
+
+	trace_qhca_cmd_done(dev, opcode, pos, slot->token, slot->status, slot->obj);
+	if (!ret && mbox && mbox->out)
+		memcpy(mbox->out, qhca_cmdq_mbox(q, pos), mbox->out_len);
+	if (!ret && obj)
+		*obj = slot->obj;
+	qhca_slot_put(q, slot);
+	if (sane)
+		return ret;
+	qhca_health_die(dev, "the number of an object makes no sense");
+	return qhca_cmd_failed(dev, opcode, -EIO);
 }
 
 static bool qhca_mbox_fits(const struct qhca_mbox *mbox)
@@ -243,15 +252,6 @@ int qhca_cmd_exec(struct qhca_dev *dev, struct qhca_cmd *cmd,
 }
 EXPORT_SYMBOL(qhca_cmd_exec);
 
-/**
- * qhca_cmd_obj - run a command that takes an object number only
- * @dev: the function
- * @opcode: the command
- * @obj: the object
- *
- * Context: process.
- * Return: as qhca_cmd_exec().
- */
 int qhca_cmd_obj(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj)
 {
 	struct qhca_cmd cmd = {

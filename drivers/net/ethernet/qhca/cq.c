@@ -63,6 +63,29 @@ void qhca_cq_error(struct qhca_dev *dev, u32 cqn)
 	qhca_cq_put(cq);
 }
 
+/*
+ * The number may be that of a CQ which is destroyed but whose destroyer did not yet
+ * get to take it out; but not that of one which lives.
+ */
+static int qhca_cq_remember(struct qhca_dev *dev, struct qhca_cq_core *cq)
+{
+	int ret = xa_reserve(&dev->cqs, cq->cqn, GFP_KERNEL);
+	struct qhca_cq_core *old;
+
+	if (ret)
+		return ret;
+	xa_lock(&dev->cqs);
+	old = xa_load(&dev->cqs, cq->cqn);
+	if (!old || READ_ONCE(old->dying))
+		ret = xa_err(__xa_store(&dev->cqs, cq->cqn, cq, GFP_ATOMIC));
+	else
+		ret = -EIO;
+	xa_unlock(&dev->cqs);
+	if (ret == -EIO)
+		qhca_health_die(dev, "two CQs have the same number");
+	return ret;
+}
+
 int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 		   const struct qhca_cmd_create_cq *body)
 {
@@ -72,17 +95,14 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 	};
 	int ret;
 
+	cq->dying = false;
 	refcount_set(&cq->refs, 1);
 	init_completion(&cq->released);
 	ret = qhca_cmd_exec(dev, &cmd, NULL, &cq->cqn);
 	if (ret)
 		return ret;
 
-	/*
-	 * Not xa_insert(): the number may be that of a CQ that is destroyed, but
-	 * whose destroyer has not erased it yet.
-	 */
-	ret = xa_err(xa_store(&dev->cqs, cq->cqn, cq, GFP_KERNEL));
+	ret = qhca_cq_remember(dev, cq);
 	if (ret)
 		qhca_cmd_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	return ret;
@@ -98,20 +118,10 @@ static void qhca_cq_forget(struct qhca_dev *dev, struct qhca_cq_core *cq)
 	wait_for_completion(&cq->released);
 }
 
-int qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq)
+void qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq)
 {
-	int ret;
-
-	ret = qhca_cmd_obj(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
-	if (!ret)
-		qhca_cq_forget(dev, cq);
-	return ret;
-}
-EXPORT_SYMBOL(qhca_cq_destroy);
-
-void qhca_cq_destroy_nofail(struct qhca_dev *dev, struct qhca_cq_core *cq)
-{
+	WRITE_ONCE(cq->dying, true);
 	qhca_cmd_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	qhca_cq_forget(dev, cq);
 }
-EXPORT_SYMBOL(qhca_cq_destroy_nofail);
+EXPORT_SYMBOL(qhca_cq_destroy);

@@ -13,7 +13,8 @@ static void qhca_eth_cq_error(struct qhca_cq_core *core)
 {
 	struct qhca_eth_cq *cq = container_of(core, struct qhca_eth_cq, core);
 
-	netdev_err(cq->chan->nic->netdev, "CQ %#x failed\n", core->cqn);
+	if (net_ratelimit())
+		netdev_err(cq->chan->nic->netdev, "CQ %#x failed\n", core->cqn);
 	schedule_work(&cq->chan->nic->restart_work);
 }
 
@@ -95,7 +96,7 @@ void qhca_eth_cq_destroy(struct qhca_eth_cq *cq)
 {
 	struct qhca_dev *dev = cq->chan->nic->dev;
 
-	qhca_cq_destroy_nofail(dev, &cq->core);
+	qhca_cq_destroy(dev, &cq->core);
 	qhca_ring_mem_free(dev, &cq->mem);
 }
 
