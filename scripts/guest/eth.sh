@@ -229,6 +229,71 @@ small_rings()
 	same "overruns" "$before" "$after" && flood 50 500
 }
 
+PKTGEN=/proc/net/pktgen
+CROWD=20000	# frames of pktgen
+
+# What gets lost on the way, by the name of its counter.
+losses()
+{
+	local name
+	for name in tx0_dropped tx0_errors rx0_dropped rx0_errors rx0_length_errors eth_tx_err \
+		cq_overrun; do
+		echo "$name $(ethtool_counter $name)"
+	done
+}
+
+# A kernel thread that sends, several frames for each doorbell.
+pktgen()
+{
+	local line
+	modprobe pktgen && echo "add_device $QHCA_IF" >$PKTGEN/kpktgend_0 || return 1
+	for line in "count $CROWD" 'burst 8' 'delay 0' 'pkt_size 1400' 'dst 192.168.211.1' \
+		'dst_mac 52:54:00:aa:bb:cc'; do
+		echo "$line" >"$PKTGEN/$QHCA_IF" || return 1
+	done
+	echo start >$PKTGEN/pgctrl
+	cat "$PKTGEN/$QHCA_IF"
+	rmmod pktgen
+}
+
+# Through two tags, to a neighbour that nobody is. Frames of full size, and how many.
+through_tags()
+{
+	local outer=$QHCA_IF.5 inner=$QHCA_IF.5.6
+	ip link add link "$QHCA_IF" name "$outer" type vlan proto 802.1ad id 5 &&
+		ip link add link "$outer" name "$inner" type vlan id 6 &&
+		ip addr add 192.168.210.1/24 dev "$inner" &&
+		ip link set dev "$outer" up && ip link set dev "$inner" up &&
+		ip neigh add 192.168.210.2 lladdr 52:54:00:aa:bb:dd dev "$inner" || return 1
+	ping -q -n -f -w 4 -s 4172 192.168.210.2 | sed -n 's/^\([0-9]*\) packets.*/\1/p'
+	ip link del dev "$outer"
+}
+
+# All that sends, at once, through the smallest rings: each frame leaves, and those that
+# are answered come back.
+crowd()
+{
+	local before sent rc=0 log=$LOGS/eth.crowd gen pings
+	ethtool -G "$QHCA_IF" rx 64 tx 64 || return 1
+	before=$(losses)
+	sent=$(ethtool_counter eth_tx_pkts)
+	pktgen >"$log.pktgen" 2>&1 &
+	gen=$!
+	flood 200 1400 >"$log.ping" 2>&1 &
+	pings=$!
+	through_tags >"$log.tags" || rc=1
+	wait $gen && wait $pings || rc=1
+	sent=$(($(ethtool_counter eth_tx_pkts) - sent))
+	same "losses" "$(losses | xargs)" "$(xargs <<<"$before")" || rc=1
+	no_loss "$log.ping" || rc=1
+	grep "pkts-sofar: $CROWD  errors: 0" "$log.pktgen" || rc=1
+	echo "$sent frames, $(cat "$log.tags") with tags"
+	[ "$sent" -ge $((CROWD + 200 + $(cat "$log.tags"))) ] || rc=1
+	ethtool -G "$QHCA_IF" rx 1024 tx 512 || rc=1
+	[ $rc = 0 ] || cat "$log".*
+	return $rc
+}
+
 eth()
 {
 	local start=$SECONDS
@@ -254,6 +319,7 @@ eth_card()
 	expect "eth/MTU changes under traffic" under_traffic change_mtu
 	expect "eth/ring sizes change under traffic" under_traffic change_rings
 	expect "eth/as many frames as go through the smallest rings" small_rings
+	expect "eth/pktgen, two tags and pings through the smallest rings" crowd
 	expect "eth/interrupt moderation" under_traffic moderation
 	expect "eth/filters change under traffic" under_traffic change_filter
 	expect "eth/more multicast groups than fit" many_groups
