@@ -9,6 +9,7 @@
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
+#include <linux/sched/signal.h>
 
 #include "kverbs.h"
 
@@ -58,7 +59,7 @@ static void kv_run_lists(struct seq_file *m, const struct kv_test *const *lists,
 	kv.dev = kv_dev;
 	seq_puts(m, "KTAP version 1\n");
 	for (i = 0; kv.dev && i < num; i++)
-		for (t = lists[i]; t->name; t++)
+		for (t = lists[i]; t->name && !fatal_signal_pending(current); t++)
 			kv_run(&kv, t, ++n);
 	seq_printf(m, "1..%u\n", n);
 	mutex_unlock(&kv_lock);
