@@ -213,6 +213,7 @@ static void qhca_raise_irq(void *opaque, unsigned vector)
 {
     QHCAState *s = opaque;
 
+    vector = qhca_dev_tamper_irq(s, vector);
     if (vector < s->vectors) {
         trace_qhca_irq(s->id, vector);
         s->irqs |= BIT_ULL(vector);
@@ -297,6 +298,9 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .random = qhca_random,
     .guest_error = qhca_guest_error,
     .trace = qhca_trace,
+#ifdef QHCA_HOSTILE
+    .tamper = qhca_dev_tamper,
+#endif
 };
 
 void qhca_dev_random_init(QHCAState *s)

@@ -168,6 +168,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
         goto err_msix;
     }
     qhca_dev_run_init(s);
+    qhca_dev_hostile_init(s);
     qhca_dev_net_init(&s->net, DEVICE(s), &s->conf, s->id,
                       &qhca_dev_net_callbacks, s);
     return;

@@ -38,6 +38,26 @@ enum {
     QHCA_TODO_RESET = 1 << 5,       /* a reset came while the engine ran */
 };
 
+/*
+ * struct QHCAHostile - how the device deceives its driver, in builds for tests
+ * @seed: which lies it tells; 0: none
+ * @kinds: 1 << enum qhca_told, and QHCA_HOSTILE_*
+ * @rate: one of so many answers is a lie
+ * @lies: told so far
+ */
+typedef struct QHCAHostile {
+    uint64_t seed;
+    uint32_t kinds;
+    uint32_t rate;
+    uint64_t lies;
+    uint64_t used;                  /* @seed that @rng began with */
+    uint64_t rng;
+} QHCAHostile;
+
+/* Lies that are not written to memory. */
+#define QHCA_HOSTILE_REG (1 << QHCA_TOLD_MAX)
+#define QHCA_HOSTILE_IRQ (2 << QHCA_TOLD_MAX)
+
 struct QHCAState {
     PCIDevice parent_obj;
 
@@ -71,6 +91,9 @@ struct QHCAState {
     uint64_t irqs;                  /* vectors raised, messages not yet sent */
 
     QHCANet net;
+#ifdef QHCA_HOSTILE
+    QHCAHostile hostile;
+#endif
 };
 
 /* qhca-run.c */
@@ -99,6 +122,28 @@ bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
                       uint64_t swap, uint64_t *old);
 bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old);
 bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes);
+
+/* qhca-hostile.c, and what is left of it in the product */
+#ifdef QHCA_HOSTILE
+void qhca_dev_hostile_init(QHCAState *s);
+void qhca_dev_tamper(void *opaque, enum qhca_told what, void *data, size_t len);
+uint32_t qhca_dev_tamper_reg(QHCAState *s, uint32_t val);
+unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector);
+#else
+static inline void qhca_dev_hostile_init(QHCAState *s)
+{
+}
+
+static inline uint32_t qhca_dev_tamper_reg(QHCAState *s, uint32_t val)
+{
+    return val;
+}
+
+static inline unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector)
+{
+    return vector;
+}
+#endif
 
 /* qhca-stats.c */
 void qhca_dev_stats_class_init(ObjectClass *oc);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-qemu.sh [--debug] [--any] [--tree]
+# build-qemu.sh [--debug] [--hostile] [--any] [--tree]
 #
 # Build QEMU from Debian's source with the qhca device in it; print the
 # directory with the result. DIR/qemu-system-x86_64 there runs on any Linux
@@ -9,6 +9,7 @@
 # DIR/python has QEMU's Python packages of the same version: qemu.qmp, qemu.machine.
 #
 #   --debug      with AddressSanitizer and UBSan (a tree of its own)
+#   --hostile    with a device that can be told to deceive its driver, for tests
 #   --any        whatever QEMU is already there, e.g. to run without the device
 #   --tree       print the QEMU source tree instead, e.g. for checkpatch
 #
@@ -33,10 +34,11 @@ FIRMWARE='/usr/share/seabios/bios-256k.bin /usr/share/qemu/kvmvapic.bin
 # Mistakes of this QEMU that our tests run into; each file says which.
 PATCHES=("$QHCA_TOP"/qemu-device/patches/*.patch)
 
-debug='' any='' action=build
+debug='' hostile='' any='' action=build
 while [ $# -gt 0 ]; do
 	case $1 in
 	--debug) debug=1 ;;
+	--hostile) hostile=1 ;;
 	--any) any=1 ;;
 	--tree) action=tree ;;
 	-h|--help) usage; exit 0 ;;
@@ -85,6 +87,9 @@ stage_device()
 	rsync -r --exclude=/tests/ --exclude=/qtest/ --exclude=/docs/ --exclude=/patches/ \
 		--exclude='*.o' --exclude='*.d' --exclude='.*' "$QHCA_TOP/qemu-device/" "$1/device/"
 	rsync -r --exclude='.*' "$QHCA_TOP/include/qhca/" "$1/include/"
+	# In the header that all of the device includes: QEMU has no options for one
+	# device that its sources can see.
+	[ -z "$hostile" ] || sed -i '1i #define QHCA_HOSTILE 1' "$1/device/engine/engine.h"
 }
 
 # By content, with the time of the copy: ninja must see a file that went back

@@ -31,6 +31,7 @@ qtest          | one  | quick check full |          | qtest
 lint           | idle | full             |          | lint
 engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
+hostile        | one  | check full       | variants | hostile
 iommu          | one  | full             | variants | one_guest 2400 --iommu -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
@@ -116,6 +117,20 @@ soak_guest()
 {
 	local seconds=$((${MINUTES:-10} * 60))
 	one_guest $((seconds ? seconds + 600 : 1 << 30)) --env SOAK_SECONDS=$seconds -- soak
+}
+
+# A device that deceives its drivers. In the long form seeds of the day as well, and a
+# kernel that sees what others do not.
+hostile()
+{
+	local day
+	if [ -z "$FULL" ]; then
+		one_guest 400 --hostile --env HOSTILE_SEEDS=1-3 --env HOSTILE_SECONDS=4 -- hostile
+		return
+	fi
+	day=$(date +%-j)0
+	one_guest 3600 --hostile --debug-kernel --mem 3G \
+		--env HOSTILE_SEEDS="1-16,$day-$((day + 7))" -- hostile
 }
 
 # With another seed every day, which is in the output.

@@ -45,6 +45,15 @@ enum qhca_trace_point {
     QHCA_TRACE_MAX
 };
 
+/* What the device tells its driver, by the structure that it writes. */
+enum qhca_told {
+    QHCA_TOLD_CMD,              /* struct qhca_cmd_comp */
+    QHCA_TOLD_MBOX,             /* the answer in a mailbox */
+    QHCA_TOLD_EQE,              /* struct qhca_eqe */
+    QHCA_TOLD_CQE,              /* struct qhca_cqe */
+    QHCA_TOLD_MAX
+};
+
 /**
  * struct qhca_engine_ops - what the engine needs from the world
  * @dma_read: copy @len bytes of guest memory at DMA address @addr to @buf; true
@@ -70,6 +79,8 @@ enum qhca_trace_point {
  * @guest_error: the guest did something a correct driver does not; @msg is one
  *               line
  * @trace: a point of enum qhca_trace_point was passed
+ * @tamper: in builds for tests only, which define QHCA_HOSTILE: may change what
+ *          the device is about to tell its driver; or NULL
  */
 struct qhca_engine_ops {
     bool (*dma_read)(void *opaque, uint64_t addr, void *buf, size_t len);
@@ -87,6 +98,9 @@ struct qhca_engine_ops {
     void (*guest_error)(void *opaque, const char *msg);
     void (*trace)(void *opaque, enum qhca_trace_point point, uint64_t a,
                   uint64_t b, uint64_t c);
+#ifdef QHCA_HOSTILE
+    void (*tamper)(void *opaque, enum qhca_told what, void *data, size_t len);
+#endif
 };
 
 /**

@@ -63,6 +63,8 @@ def everything(opts):
     qemu_args = []
     if opts.debug_qemu:
         qemu_args.append('--debug')
+    if opts.hostile:
+        qemu_args.append('--hostile')
     if opts.no_device:
         qemu_args.append('--any')
     kernel = script('build-kernel.sh') if opts.debug_kernel else None

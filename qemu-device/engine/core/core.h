@@ -384,6 +384,22 @@ static inline void qhca_trace(struct qhca_engine *e, enum qhca_trace_point p,
     e->ops->trace(e->opaque, p, a, b, c);
 }
 
+/* Before anything is written that the driver is to believe. */
+static inline void qhca_tamper(struct qhca_engine *e, enum qhca_told what,
+                               void *data, size_t len)
+{
+#ifdef QHCA_HOSTILE
+    if (e->ops->tamper) {
+        e->ops->tamper(e->opaque, what, data, len);
+    }
+#else
+    (void)e;
+    (void)what;
+    (void)data;
+    (void)len;
+#endif
+}
+
 /* Whether DMA, interrupts and frames are allowed. */
 static inline bool qhca_running(const struct qhca_engine *e)
 {

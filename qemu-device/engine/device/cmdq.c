@@ -82,10 +82,12 @@ static int run_command(struct qhca_engine *e,
     if (status == QHCA_OK) {
         status = command->run(e, &q->ctx);
     }
-    if (status == QHCA_OK && command->dir == QHCA_MBOX_OUT &&
-        !qhca_dma_write(e, le64toh(q->cmd.mailbox), q->mbox,
-                        command->mbox_len)) {
-        return QHCA_ERR_DMA;
+    if (status == QHCA_OK && command->dir == QHCA_MBOX_OUT) {
+        qhca_tamper(e, QHCA_TOLD_MBOX, q->mbox, command->mbox_len);
+        if (!qhca_dma_write(e, le64toh(q->cmd.mailbox), q->mbox,
+                            command->mbox_len)) {
+            return QHCA_ERR_DMA;
+        }
     }
     return status;
 }
@@ -125,6 +127,7 @@ static bool complete(struct qhca_engine *e, uint32_t slot, int status)
     const size_t owner = offsetof(struct qhca_cmd_comp, owner);
 
     q->cq_pi++;
+    qhca_tamper(e, QHCA_TOLD_CMD, &comp, sizeof(comp));
     return qhca_dma_write(e, addr, &comp, owner) &&
            qhca_dma_write(e, addr + owner, &comp.owner, 1);
 }

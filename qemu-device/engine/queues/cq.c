@@ -74,6 +74,7 @@ static bool put_cqe(struct qhca_engine *e, const struct qhca_mem *mem,
     const size_t owner = offsetof(struct qhca_cqe, owner);
 
     cqe->owner = (index >> log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
+    qhca_tamper(e, QHCA_TOLD_CQE, cqe, sizeof(*cqe));
     return qhca_mem_write(e, mem, off, cqe, owner) &&
            qhca_mem_write(e, mem, off + owner, &cqe->owner, 1);
 }

@@ -53,6 +53,7 @@ static bool eq_put(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
                    sizeof(eqe);
     const size_t owner = offsetof(struct qhca_eqe, owner);
 
+    qhca_tamper(e, QHCA_TOLD_EQE, &eqe, sizeof(eqe));
     if (!qhca_mem_write(e, &eq->mem, off, &eqe, owner) ||
         !qhca_mem_write(e, &eq->mem, off + owner, &eqe.owner, 1)) {
         return false;

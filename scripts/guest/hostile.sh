@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh: a device that deceives its drivers (vm --hostile). What runs
+# meanwhile may fail, but must end; the kernel has nothing to complain of, which the
+# launcher sees to; and a reset of the function brings back a device that tells the
+# truth again.
+
+HOSTILE_SEEDS=${HOSTILE_SEEDS:-1-7}
+HOSTILE_SECONDS=${HOSTILE_SECONDS:-8}	# of traffic for each seed
+HOSTILE_PATH=/machine/peripheral/qhca0
+
+# What is a lie, and one of how many: seed N, from 1 on, has row N modulo the number of
+# rows.
+HOSTILE_KINDS='
+all                 0x3f    60
+commands            0x01    30
+mailboxes           0x02     2
+EQEs                0x04    10
+CQEs                0x08    40
+registers           0x10    40
+interrupts          0x20     4
+CQEs-rare           0x08   400
+'
+
+# hostile_qom COMMAND PROPERTY [VALUE]
+hostile_qom()
+{
+	qmp "{\"execute\": \"$1\", \"arguments\": {\"path\": \"$HOSTILE_PATH\", \"property\": \"hostile-$2\"${3:+, \"value\": $3}}}"
+}
+
+hostile_set() { hostile_qom qom-set "$1" $(($2)) >/dev/null; }
+hostile_lies() { hostile_qom qom-get lies | sed 's/.*"return": *\([0-9]*\).*/\1/'; }
+
+# quietly SECONDS COMMAND…: it need not succeed.
+quietly() { timeout -k 2 "$@" >>"$LOGS/hostile.log" 2>&1 </dev/null; }
+
+hostile_function() { lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1; }
+
+hostile_reset() { echo 1 >"/sys/bus/pci/devices/$(hostile_function)/reset"; }
+
+hostile_bind() { hostile_function >"/sys/bus/pci/drivers/qhca/$1"; }
+
+# In the background, for what waits for the device for ever ends with a reset only.
+hostile_traffic()
+{
+	local name end=$((SECONDS + HOSTILE_SECONDS))
+	(
+		while [ $SECONDS -lt $end ]; do
+			quietly 2 ping -q -f -n -s 1000 -w 1 "$GATEWAY"
+			quietly 2 ip link set dev "$QHCA_IF" mtu $((1500 + RANDOM % 2000))
+			quietly 2 ethtool -S "$QHCA_IF"
+		done
+	) &
+	(
+		while [ $SECONDS -lt $end ]; do
+			for name in rc_data cq srq ud events mw uc xrc mcast qp_state; do
+				[ $SECONDS -lt $end ] || break
+				RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID \
+					quietly 4 "/opt/qhca/selftests/$name"
+			done
+			quietly 2 rdma -dd resource show
+			quietly 2 ibv_devinfo -v
+		done
+	) &
+	while [ $SECONDS -lt $end ]; do
+		quietly "$HOSTILE_SECONDS" cat /sys/kernel/debug/qhca_kverbs_test/run
+		sleep 0.1
+	done &
+	# Many a lie is the end of the device.
+	while [ $SECONDS -lt $end ]; do
+		sleep 2
+		quietly 60 bash -c hostile_reset
+	done
+}
+
+# hostile_seed N: what it reports is whether the device comes back.
+hostile_seed()
+{
+	local name kinds rate rc=0 row lies
+	mapfile -t row < <(grep . <<<"$HOSTILE_KINDS")
+	read -r name kinds rate <<<"${row[$1 % ${#row[@]}]}"
+	lies=$(hostile_lies)
+	hostile_set kinds "$kinds"
+	hostile_set rate "$rate"
+	hostile_set seed "$1"
+	hostile_traffic
+	quietly 60 bash -c 'hostile_bind unbind; hostile_bind bind; sleep 0.5'
+	hostile_set seed 0
+	lies=$(($(hostile_lies) - lies))
+	[ -e "/sys/bus/pci/drivers/qhca/$(hostile_function)" ] || hostile_bind bind
+	hostile_reset || rc=1
+	wait
+	ip link set dev "$QHCA_IF" up mtu 4200
+	ip addr replace "$QHCA_IP/24" dev "$QHCA_IF"
+	echo "# seed $1: $lies lies"
+	expect "hostile/seed $1, $name" hostile_is_well || return
+	[ $rc = 0 ] || result fail "hostile/seed $1" reset
+}
+
+hostile_is_well()
+{
+	until_true 20 gid_is_back || { echo "no GID"; return 1; }
+	until_true 20 flood 50 500 || return 1
+	both 60 "$LOGS/pp.server" "$LOGS/pp.client" 18800 \
+		ibv_rc_pingpong -d "$QHCA_DEV" -g "$QHCA_GID" -p 18800 -n 200 ||
+		{ tail -n 2 "$LOGS"/pp.*; return 1; }
+}
+
+hostile_unload()
+{
+	rmmod qhca_kverbs_test && rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca
+}
+
+hostile()
+{
+	local range seed
+	export -f hostile_reset hostile_bind hostile_function
+	hostile_set seed 0 || { result fail hostile "the device cannot lie"; return; }
+	insmod /opt/qhca/modules/qhca_kverbs_test.ko device="$QHCA_DEV" gid_index="$QHCA_GID"
+	for range in ${HOSTILE_SEEDS//,/ }; do
+		for seed in $(seq "${range%-*}" "${range#*-}"); do
+			hostile_seed "$seed"
+		done
+	done
+	expect "hostile/the modules go and come back" hostile_unload
+}
