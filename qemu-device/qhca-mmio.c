@@ -76,6 +76,9 @@ static void qhca_regs_write(void *opaque, hwaddr off, uint64_t val,
     if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
         trace_qhca_reg_write(s->id, off, val);
         qhca_engine_reg_write(s->engine, qhca_dev_now(), off, val);
+        if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
+            qhca_dev_forget(s);
+        }
     } else {
         qhca_mmio_bad(s, "regs", off, size, true);
         qhca_engine_reg_write(s->engine, qhca_dev_now(), QHCA_REG_NONE, 0);

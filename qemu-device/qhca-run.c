@@ -327,13 +327,19 @@ void qhca_dev_run_init(QHCAState *s)
     s->vm_change = qdev_add_vm_change_state_handler(dev, qhca_vm_change, s);
 }
 
+/* The device has been reset: nothing of before may leave it any more. */
+void qhca_dev_forget(QHCAState *s)
+{
+    s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
+    s->irqs = 0;
+    qhca_dev_net_reset(&s->net);
+}
+
 /* Called with the engine entered. */
 void qhca_dev_run_reset(QHCAState *s)
 {
     qhca_engine_reset(s->engine, qhca_dev_now());
-    s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);
-    s->irqs = 0;
-    qhca_dev_net_reset(&s->net);
+    qhca_dev_forget(s);
     qhca_engine_set_link(s->engine, qhca_dev_now(),
                          qhca_dev_net_link_up(&s->net));
 }

@@ -108,6 +108,7 @@ void qhca_dev_random_init(QHCAState *s);
 void qhca_dev_random_exit(QHCAState *s);
 void qhca_dev_run_init(QHCAState *s);
 void qhca_dev_run_reset(QHCAState *s);
+void qhca_dev_forget(QHCAState *s);
 void qhca_dev_run_exit(QHCAState *s);
 
 /* qhca-mmio.c */

@@ -5,7 +5,7 @@ import contextlib
 
 import contract as c
 from fixture import MAC_BYTES, cable, equal, running, running_two
-from hca import PAGE, wait_for
+from hca import PAGE, Hca, wait_for
 
 PEER = bytes.fromhex("525400abcdef")
 RING_LOG = 3
@@ -107,12 +107,13 @@ def drain(wire):
 
 def test_reset_takes_back(qemu):
     """a reset drops frames that are not on the wire yet, and nothing stays blocked"""
-    with wired(qemu) as hca:
-        on_wire = send_until_full(hca)
-        hca.flr()
-        equal(drain(hca.wire), on_wire)
-        start_again(hca)
-        equal(send_until_full(hca), on_wire)
+    for reset in (Hca.flr, lambda hca: hca.set_reg("RESET", c.RESET_KEY)):
+        with wired(qemu) as hca:
+            on_wire = send_until_full(hca)
+            reset(hca)
+            equal(drain(hca.wire), on_wire)
+            start_again(hca)
+            equal(send_until_full(hca), on_wire)
 
 
 def receive(hca, rx, cq, buf, count):
