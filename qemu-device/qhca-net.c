@@ -17,8 +17,8 @@
 /* How long frames wait for a buffer in the Ethernet ring. */
 #define QHCA_RX_WAIT_NS (10 * SCALE_MS)
 
-/* Frames taken before the main loop gets a turn. */
-#define QHCA_RX_BUDGET 256
+/* Units of work on frames before the main loop gets a turn: a slice's. */
+#define QHCA_RX_BUDGET 2048
 
 static bool qhca_net_can_receive(NetClientState *nc)
 {
@@ -43,14 +43,15 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
                                 size_t size)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
+    unsigned work;
 
     /* The network asks only before the first of several frames. */
     if (!qhca_net_can_receive(nc)) {
         return 0;
     }
     trace_qhca_net_rx(net->id, size);
-    net->rx_budget--;
-    net->ops->receive(net->opaque, buf, size);
+    work = net->ops->receive(net->opaque, buf, size);
+    net->rx_budget -= MIN(work, net->rx_budget);
     return size;
 }
 

@@ -22,12 +22,13 @@ typedef enum QHCANetEvent {
  * struct QHCANetOps - what the network asks of the device
  * @can_receive: whether the device takes a frame now; if not @urgent, a frame
  *               that needs a buffer of the Ethernet ring must find one
- * @receive: here is one; only after @can_receive said yes
+ * @receive: here is one; only after @can_receive said yes. Returns what work it
+ *           was, in units of the engine
  * @event: called from anywhere, the device's own calls below included
  */
 typedef struct QHCANetOps {
     bool (*can_receive)(void *opaque, bool urgent);
-    void (*receive)(void *opaque, const uint8_t *frame, size_t len);
+    unsigned (*receive)(void *opaque, const uint8_t *frame, size_t len);
     void (*event)(void *opaque, QHCANetEvent event);
 } QHCANetOps;
 
@@ -37,7 +38,7 @@ typedef struct QHCANet {
     const QHCANetOps *ops;
     void *opaque;
     QEMUTimer *rx_timer;            /* bounds how long the network waits */
-    unsigned rx_budget;             /* frames until the next flush */
+    unsigned rx_budget;             /* units of work until the next flush */
     bool rx_blocked;                /* the network was told to wait */
     bool rx_giveup;                 /* it need not wait any more */
     bool tx_blocked;                /* a frame of ours is queued in the net */

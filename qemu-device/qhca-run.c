@@ -173,16 +173,18 @@ static bool qhca_net_can_take(void *opaque, bool urgent)
 }
 
 /* A message may change the network: it waits until that is off the stack. */
-static void qhca_net_frame(void *opaque, const uint8_t *frame, size_t len)
+static unsigned qhca_net_frame(void *opaque, const uint8_t *frame, size_t len)
 {
     QHCAState *s = opaque;
+    unsigned work;
 
     qhca_dev_enter(s);
-    qhca_engine_rx_frame(s->engine, qhca_dev_now(), frame, len);
+    work = qhca_engine_rx_frame(s->engine, qhca_dev_now(), frame, len);
     qhca_dev_leave(s);
     if (s->irqs) {
         qemu_bh_schedule(s->bh);
     }
+    return work;
 }
 
 static void qhca_net_event(void *opaque, QHCANetEvent event)

@@ -146,9 +146,13 @@ void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
 /* A doorbell BAR access the contract has no meaning for (size, read). */
 void qhca_engine_bad_doorbell(struct qhca_engine *e);
 
-/* A frame (no FCS) arrived. */
-void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
-                          const uint8_t *frame, size_t len);
+/*
+ * A frame (no FCS) arrived. It is taken in any case: a caller with many has to
+ * stop in between by itself. Returns the work done, in the units of
+ * Documentation/bounds.rst.
+ */
+unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
+                              const uint8_t *frame, size_t len);
 /* Whether a received Ethernet frame would find a buffer now. */
 bool qhca_engine_can_receive(struct qhca_engine *e);
 

@@ -263,16 +263,17 @@ void qhca_engine_bad_doorbell(struct qhca_engine *e)
     qhca_guest_error(e, "doorbell access of another kind than a 64-bit write");
 }
 
-void qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
-                          const uint8_t *frame, size_t len)
+unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
+                              const uint8_t *frame, size_t len)
 {
     if (!enter(e, now)) {
         /* Full: the network loses it. */
         qhca_fifo_push(&e->device->late, frame, len, 0);
-        return;
+        return 1;
     }
     qhca_steer(e, frame, len, 0);
     leave(e);
+    return e->spent;
 }
 
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
