@@ -31,7 +31,9 @@ bool qhca_dev_enter(QHCAState *s)
 void qhca_dev_leave(QHCAState *s)
 {
     s->busy = false;
-    qhca_dev_net_rx_update(&s->net, qhca_engine_can_receive(s->engine));
+    if (qhca_engine_has_time(s->engine, qhca_dev_now())) {
+        qhca_dev_net_rx_update(&s->net, qhca_engine_can_receive(s->engine));
+    }
     if (s->todo) {
         qemu_bh_schedule(s->bh);
     }
@@ -169,6 +171,7 @@ static bool qhca_net_can_take(void *opaque, bool urgent)
     QHCAState *s = opaque;
 
     return !s->busy && !s->gone &&
+           qhca_engine_has_time(s->engine, qhca_dev_now()) &&
            (urgent || qhca_engine_can_receive(s->engine));
 }
 

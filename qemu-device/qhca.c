@@ -27,6 +27,7 @@
 #define QHCA_MAX_UARS 32768
 #define QHCA_MAX_CMD_TIMEOUT_MS (10 * 60 * 1000)
 #define QHCA_MAX_DM (1 * GiB)
+#define QHCA_MAX_BANDWIDTH 100000   /* the port's speed */
 
 static bool qhca_check_properties(QHCAState *s, Error **errp)
 {
@@ -48,6 +49,11 @@ static bool qhca_check_properties(QHCAState *s, Error **errp)
                               !is_power_of_2(s->dm_size))) {
         error_setg(errp, "'dm-size' must be 0 or a power of two between 4K "
                    "and 1G");
+    } else if (s->cpu_share < 1 || s->cpu_share > 100) {
+        error_setg(errp, "'cpu-share' must be between 1 and 100");
+    } else if (s->bandwidth > QHCA_MAX_BANDWIDTH) {
+        error_setg(errp, "'bandwidth' must be between 1 and %d, or 0 for no "
+                   "limit", QHCA_MAX_BANDWIDTH);
     } else if (is_multicast_ether_addr(s->conf.macaddr.a)) {
         error_setg(errp, "'mac' must be a unicast address");
     } else {
@@ -63,6 +69,8 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
         .num_uars = s->uars,
         .max_qp = s->max_qp,
         .cmd_timeout_ms = s->cmd_timeout_ms,
+        .cpu_share = s->cpu_share < 100 ? s->cpu_share : 0,
+        .bandwidth = s->bandwidth,
         .mw_2a = s->mw2a,
     };
 
@@ -248,6 +256,8 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
     DEFINE_PROP_BOOL("mw2a", QHCAState, mw2a, false),
     DEFINE_PROP_UINT32("cmd-timeout-ms", QHCAState, cmd_timeout_ms, 10000),
+    DEFINE_PROP_UINT32("cpu-share", QHCAState, cpu_share, 100),
+    DEFINE_PROP_UINT32("bandwidth", QHCAState, bandwidth, 0),
     DEFINE_PROP_SIZE("dm-size", QHCAState, dm_size, 1 * MiB),
     DEFINE_PROP_UINT64("seed", QHCAState, seed, 0),
 };

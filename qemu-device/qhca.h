@@ -72,6 +72,8 @@ struct QHCAState {
     uint32_t uars;
     uint32_t max_qp;
     uint32_t cmd_timeout_ms;
+    uint32_t cpu_share;             /* percent */
+    uint32_t bandwidth;             /* Mbit/s, 0: no limit */
     uint64_t dm_size;
     bool mw2a;
     uint64_t seed;

@@ -110,6 +110,9 @@ struct qhca_engine_ops {
  * @num_uars: doorbell pages, page 0 included
  * @max_qp: queue pairs that may exist
  * @cmd_timeout_ms: what the command timeout register says
+ * @cpu_share: percent of a host CPU's time that the device may work, reckoned in
+ *             units of work, see Documentation/bounds.rst; 0: no limit
+ * @bandwidth: Mbit/s of what leaves and loops back; 0: no limit
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
  */
 struct qhca_engine_config {
@@ -118,6 +121,8 @@ struct qhca_engine_config {
     unsigned num_uars;
     unsigned max_qp;
     unsigned cmd_timeout_ms;
+    unsigned cpu_share;
+    unsigned bandwidth;
     bool mw_2a;
 };
 
@@ -155,6 +160,12 @@ unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
                               const uint8_t *frame, size_t len);
 /* Whether a received Ethernet frame would find a buffer now. */
 bool qhca_engine_can_receive(struct qhca_engine *e);
+
+/*
+ * Whether there is time for a frame now; false: there is after one of the next
+ * calls of qhca_engine_tick().
+ */
+bool qhca_engine_has_time(const struct qhca_engine *e, uint64_t now);
 
 /* The network takes frames again after send_frame returned false. */
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now);

@@ -57,7 +57,8 @@ def test_bad_properties(qemu):
     for prop, value in (("vectors", 1), ("vectors", 65), ("uars", 1),
                         ("uars", 1000), ("uars", 65536), ("max-qp", 1),
                         ("max-qp", 0xffffffff), ("cmd-timeout-ms", 0),
-                        ("cmd-timeout-ms", 600001), ("dm-size", 2048),
+                        ("cmd-timeout-ms", 600001), ("cpu-share", 0),
+                        ("cpu-share", 101), ("bandwidth", 100001), ("dm-size", 2048),
                         ("dm-size", 12288), ("dm-size", 2 << 30),
                         ("mac", "53:54:00:12:34:56")):
         try:

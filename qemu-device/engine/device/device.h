@@ -26,6 +26,7 @@ struct qhca_device {
     uint32_t clock_hi;          /* latched by reading CLOCK_LO */
     struct qhca_cmdq cmdq;
     struct qhca_pace slice;     /* units, until the main loop has its turn */
+    struct qhca_pace share;     /* units, for as long as the machine runs */
     unsigned source;            /* of work, whose turn it is */
     bool timers_due;            /* there was a tick, and some may be */
 
@@ -55,6 +56,8 @@ void qhca_run_init(struct qhca_engine *e);
 void qhca_run(struct qhca_engine *e);
 /* When work that waits for its time can go on; UINT64_MAX: none does. */
 uint64_t qhca_run_wake(const struct qhca_engine *e);
+/* Whether the share of the host's CPU that the device may have is not spent. */
+bool qhca_run_has_time(const struct qhca_engine *e, uint64_t now);
 /* The caller has had its turn: what is spent in a slice counts from 0. */
 void qhca_run_slice(struct qhca_engine *e);
 

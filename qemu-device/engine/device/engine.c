@@ -81,7 +81,8 @@ static bool config_ok(const struct qhca_engine_config *cfg)
 {
     return cfg->num_vectors >= 2 && cfg->num_vectors <= MAX_VECTORS &&
            cfg->num_uars >= 1 && cfg->num_uars <= QHCA_DB_CAPS_PAGES &&
-           cfg->max_qp >= 1 && cfg->max_qp <= MAX_QP && !(cfg->mac[0] & 1);
+           cfg->max_qp >= 1 && cfg->max_qp <= MAX_QP && !(cfg->mac[0] & 1) &&
+           cfg->cpu_share <= 100 && cfg->bandwidth <= QHCA_PORT_SPEED;
 }
 
 static bool ops_ok(const struct qhca_engine_ops *ops)
@@ -274,6 +275,11 @@ unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
     qhca_steer(e, frame, len, 0);
     leave(e);
     return e->spent;
+}
+
+bool qhca_engine_has_time(const struct qhca_engine *e, uint64_t now)
+{
+    return qhca_run_has_time(e, MAX_OF(e->now, now));
 }
 
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)

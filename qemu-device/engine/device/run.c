@@ -71,12 +71,13 @@ static void late_work(struct qhca_engine *e)
 
 static bool tx_ready(const struct qhca_engine *e)
 {
-    return !qhca_list_empty(&e->qps->tx_wait) && !e->port->tx_blocked;
+    return !qhca_list_empty(&e->qps->tx_wait.busy) && !e->port->tx_blocked &&
+           qhca_port_open(e);
 }
 
 static bool qp_ready(const struct qhca_engine *e)
 {
-    return !qhca_list_empty(&e->qps->lines);
+    return !qhca_list_empty(&e->qps->ready.busy);
 }
 
 /* What is ready makes progress when it has its turn. */
@@ -137,7 +138,12 @@ static bool late_calls(const struct qhca_engine *e)
 
 void qhca_run_init(struct qhca_engine *e)
 {
-    e->device->slice.cost = QHCA_SLICE_NS * 1000ull / SLICE_UNITS;
+    uint64_t cost = QHCA_SLICE_NS * 1000ull / SLICE_UNITS;
+
+    e->device->slice.cost = cost;
+    if (e->cfg.cpu_share) {
+        e->device->share.cost = cost * 100 / e->cfg.cpu_share;
+    }
 }
 
 void qhca_run_slice(struct qhca_engine *e)
@@ -147,14 +153,24 @@ void qhca_run_slice(struct qhca_engine *e)
 
 uint64_t qhca_run_wake(const struct qhca_engine *e)
 {
-    (void)e;
-    return UINT64_MAX;
+    uint64_t wake = UINT64_MAX;
+
+    if (!qhca_run_has_time(e, e->now)) {
+        wake = e->device->share.paid;
+    }
+    return qhca_port_open(e) ? wake : MIN_OF(wake, e->port->pace.paid);
+}
+
+bool qhca_run_has_time(const struct qhca_engine *e, uint64_t now)
+{
+    return qhca_pace_left(&e->device->share, now) > 0;
 }
 
 void qhca_run(struct qhca_engine *e)
 {
     struct qhca_device *d = e->device;
-    unsigned budget = qhca_pace_left(&d->slice, e->now);
+    unsigned budget = MIN_OF(qhca_pace_left(&d->slice, e->now),
+                             qhca_pace_left(&d->share, e->now));
 
     serve_late_calls(e);
     while (qhca_running(e) && e->spent < budget && find_work(e)) {
@@ -164,7 +180,9 @@ void qhca_run(struct qhca_engine *e)
         d->source = (d->source + 1) % ARRAY_SIZE(sources);
     }
     qhca_pace_take(&d->slice, e->now, e->spent);
-    if (qhca_running(e) && (find_work(e) || late_calls(e))) {
+    qhca_pace_take(&d->share, e->now, e->spent);
+    if (qhca_running(e) && qhca_run_has_time(e, e->now) &&
+        (find_work(e) || late_calls(e))) {
         e->ops->schedule(e->opaque);
     }
 }

@@ -232,7 +232,8 @@ bool qhca_eth_tx_ready(const struct qhca_engine *e)
 {
     const struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
 
-    return (has_wqe(q) || e->eth->gather.tso.active) && !e->port->tx_blocked;
+    return (has_wqe(q) || e->eth->gather.tso.active) && !e->port->tx_blocked &&
+           qhca_port_open(e);
 }
 
 void qhca_eth_tx_work(struct qhca_engine *e)

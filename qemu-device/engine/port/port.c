@@ -7,9 +7,9 @@
 #include "port.h"
 
 #define PORT_NUMBER     1
-#define PORT_SPEED_MBPS 100000u
 #define PORT_FLAGS      (QHCA_PORT_ENABLE | QHCA_PORT_PROMISC | \
                          QHCA_PORT_ALLMULTI)
+#define PS_PER_US       1000000u
 #define VLAN_ID_MAX     4094
 #define PATH_MTU_MIN    256u
 #define PATH_MTU_MAX    4096u
@@ -48,6 +48,7 @@ static bool gid_is_unicast(const uint8_t *gid)
 static void reset(struct qhca_engine *e)
 {
     uint8_t (*allowed)[QHCA_MAX_GID / 8] = e->port->allowed;
+    struct qhca_pace pace = e->port->pace;
     bool link = e->port->link;
 
     qhca_group_free_all(e);
@@ -59,6 +60,7 @@ static void reset(struct qhca_engine *e)
     e->port->link = link;
     e->port->allowed = allowed;
     memset(allowed, 0, e->cfg.num_uars * sizeof(*allowed));
+    e->port->pace = pace;
     qhca_async_init(&e->port->async, PORT_NUMBER);
 }
 
@@ -101,7 +103,7 @@ static int query_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (le32toh(c->cmd->obj.obj) != PORT_NUMBER) {
         return QHCA_ERR_PARAM;
     }
-    out->speed = htole32(PORT_SPEED_MBPS);
+    out->speed = htole32(e->cfg.bandwidth ? e->cfg.bandwidth : QHCA_PORT_SPEED);
     out->link_up = e->port->link;
     out->max_mtu = htole32(QHCA_ETH_MTU_MAX);
     out->mtu = htole32(e->port->mtu);
@@ -274,6 +276,9 @@ static bool init(struct qhca_engine *e)
 {
     e->port->link = true;
     e->port->allowed = calloc(e->cfg.num_uars, sizeof(*e->port->allowed));
+    if (e->cfg.bandwidth) {
+        e->port->pace.cost = 8 * PS_PER_US / e->cfg.bandwidth;
+    }
     return e->port->allowed;
 }
 

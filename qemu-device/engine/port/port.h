@@ -9,6 +9,7 @@
 
 #include "../queues/queues.h"
 
+#define QHCA_PORT_SPEED         100000u     /* Mbit/s */
 #define QHCA_MAX_GID            128u
 #define QHCA_MAX_MCAST          512u
 #define QHCA_MAX_MCAST_GRP      512u
@@ -52,6 +53,7 @@ struct qhca_port {
     struct qhca_fifo loop;      /* frames to the port itself */
     struct qhca_fifo tx;        /* frames the network did not take */
     bool tx_blocked;
+    struct qhca_pace pace;      /* bytes out; survives a reset */
 };
 
 extern const struct qhca_room qhca_port_room;
@@ -76,6 +78,12 @@ void qhca_port_set_link(struct qhca_engine *e, bool up);
 uint32_t qhca_port_path_mtu(const struct qhca_engine *e);
 /* Whether frames leave and arrive: enabled, and there is a carrier. */
 bool qhca_port_up(const struct qhca_engine *e);
+
+/* Whether the operator's limit of the bandwidth lets a frame out now. */
+static inline bool qhca_port_open(const struct qhca_engine *e)
+{
+    return qhca_pace_left(&e->port->pace, e->now) > 0;
+}
 
 /* ---- group.c: a group exists as long as a QP is in it ---- */
 

@@ -27,6 +27,7 @@ bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     if (!qhca_port_up(e)) {
         return true;
     }
+    qhca_pace_take(&e->port->pace, e->now, len);
     if (from) {
         return qhca_fifo_push(&e->port->loop, frame, len, from);
     }

@@ -27,48 +27,80 @@ struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn)
     return qp && qp->qpn == qpn ? qp : NULL;
 }
 
-void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp)
-{
-    struct qhca_line *line = &e->qps->line[qp->uar];
+/* ---- lines ---- */
 
-    if (!qhca_list_empty(&qp->ready)) {
+static bool lines_init(struct qhca_lines *l, unsigned pages)
+{
+    l->page = calloc(pages, sizeof(*l->page));
+    return l->page;
+}
+
+static void lines_reset(struct qhca_lines *l, unsigned pages)
+{
+    qhca_list_init(&l->busy);
+    for (unsigned i = 0; i < pages; i++) {
+        qhca_list_init(&l->page[i].node);
+        qhca_list_init(&l->page[i].qps);
+    }
+}
+
+/* To the end of the page's line, unless it is in it. */
+static void lines_add(struct qhca_lines *l, uint32_t page,
+                      struct qhca_list *node)
+{
+    if (!qhca_list_empty(node)) {
         return;
     }
-    qhca_list_add_tail(&line->qps, &qp->ready);
-    if (qhca_list_empty(&line->node)) {
-        qhca_list_add_tail(&e->qps->lines, &line->node);
+    qhca_list_add_tail(&l->page[page].qps, node);
+    if (qhca_list_empty(&l->page[page].node)) {
+        qhca_list_add_tail(&l->busy, &l->page[page].node);
     }
+}
+
+/* Takes out who is next; NULL: those of the page whose turn it is have gone. */
+static struct qhca_list *lines_next(struct qhca_lines *l)
+{
+    struct qhca_line *line = container_of(l->busy.next, struct qhca_line, node);
+    struct qhca_list *node = line->qps.next;
+
+    qhca_list_del(&line->node);
+    if (qhca_list_empty(&line->qps)) {
+        return NULL;
+    }
+    qhca_list_del(node);
+    if (!qhca_list_empty(&line->qps)) {
+        qhca_list_add_tail(&l->busy, &line->node);
+    }
+    return node;
+}
+
+void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    lines_add(&e->qps->ready, qp->uar, &qp->ready);
 }
 
 struct qhca_qp *qhca_qp_next(struct qhca_engine *e)
 {
-    struct qhca_line *line = container_of(e->qps->lines.next, struct qhca_line,
-                                          node);
-    struct qhca_qp *qp;
+    struct qhca_list *node = lines_next(&e->qps->ready);
 
-    qhca_list_del(&line->node);
-    if (qhca_list_empty(&line->qps)) {
-        return NULL;            /* they have gone meanwhile */
-    }
-    qp = container_of(line->qps.next, struct qhca_qp, ready);
-    qhca_list_del(&qp->ready);
-    if (!qhca_list_empty(&line->qps)) {
-        qhca_list_add_tail(&e->qps->lines, &line->node);
-    }
-    return qp;
+    return node ? container_of(node, struct qhca_qp, ready) : NULL;
+}
+
+void qhca_qp_wait_tx(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    lines_add(&e->qps->tx_wait, qp->uar, &qp->tx_wait);
 }
 
 void qhca_qp_tx_ready(struct qhca_engine *e)
 {
-    while (!qhca_list_empty(&e->qps->tx_wait) && qhca_may_go_on(e)) {
-        struct qhca_qp *qp = container_of(e->qps->tx_wait.next, struct qhca_qp,
-                                          tx_wait);
+    struct qhca_list *node = lines_next(&e->qps->tx_wait);
 
-        qhca_spend(e, 1);
-        qhca_list_del(&qp->tx_wait);
-        qhca_qp_schedule(e, qp);
+    if (node) {
+        qhca_qp_schedule(e, container_of(node, struct qhca_qp, tx_wait));
     }
 }
+
+/* ---- states and doorbells ---- */
 
 void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event)
 {
@@ -133,8 +165,9 @@ bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
 
 static bool init(struct qhca_engine *e)
 {
-    e->qps->line = calloc(e->cfg.num_uars, sizeof(*e->qps->line));
-    return e->qps->line && qhca_timers_provide(e, e->cfg.max_qp) &&
+    return lines_init(&e->qps->ready, e->cfg.num_uars) &&
+           lines_init(&e->qps->tx_wait, e->cfg.num_uars) &&
+           qhca_timers_provide(e, e->cfg.max_qp) &&
            qhca_table_init(&e->qps->cntset, e, QHCA_MAX_CNTSET) &&
            qhca_table_init(&e->qps->table, e, e->cfg.max_qp);
 }
@@ -142,17 +175,14 @@ static bool init(struct qhca_engine *e)
 static void reset(struct qhca_engine *e)
 {
     qhca_cntset_free_all(e);
-    qhca_list_init(&e->qps->lines);
-    for (unsigned i = 0; i < e->cfg.num_uars; i++) {
-        qhca_list_init(&e->qps->line[i].node);
-        qhca_list_init(&e->qps->line[i].qps);
-    }
-    qhca_list_init(&e->qps->tx_wait);
+    lines_reset(&e->qps->ready, e->cfg.num_uars);
+    lines_reset(&e->qps->tx_wait, e->cfg.num_uars);
 }
 
 static void fini(struct qhca_engine *e)
 {
-    free(e->qps->line);
+    free(e->qps->ready.page);
+    free(e->qps->tx_wait.page);
     qhca_table_free(&e->qps->cntset);
     qhca_table_free(&e->qps->table);
 }
@@ -170,7 +200,11 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     };
     h[2] = qhca_table_holding(&q->table, "QP numbers");
     h[3] = qhca_table_holding(&q->cntset, "counter set numbers");
-    return 4;
+    h[4] = (struct qhca_holding) {
+        "line of a doorbell page", false, sizeof(struct qhca_line),
+        2 * e->cfg.num_uars, 2 * e->cfg.num_uars
+    };
+    return 5;
 }
 
 const struct qhca_room qhca_qp_room = {

@@ -147,7 +147,7 @@ struct qhca_responder {
 
 struct qhca_qp {
     struct qhca_list ready;     /* node in the line of its page */
-    struct qhca_list tx_wait;   /* node in that of QPs waiting for room */
+    struct qhca_list tx_wait;   /* node in that of those waiting for room */
     uint32_t qpn, uar;
     uint32_t groups;            /* multicast groups it is in */
     uint32_t slot;              /* number in the table of QPs, not 1 for GSI */
@@ -204,23 +204,25 @@ struct qhca_qp_kind {
 extern const struct qhca_qp_kind qhca_qp_kinds[QHCA_NUM_QP_TYPES];
 
 /*
- * struct qhca_line - the QPs of a doorbell page that have work to do
+ * struct qhca_lines - QPs that wait for something, in a line for each doorbell
+ * page; @busy has the lines with somebody in it, and empty ones
  *
  * Pages take turns before QPs do: a process with thousands of them gets no more
  * than one with a single QP.
  */
-struct qhca_line {
-    struct qhca_list node;      /* in the list of lines; they may be empty */
-    struct qhca_list qps;
+struct qhca_lines {
+    struct qhca_list busy;
+    struct qhca_line {
+        struct qhca_list node, qps;
+    } *page;
 };
 
 struct qhca_qps {
     struct qhca_table table, cntset;
     uint32_t num_sq;            /* QPs with started send WQEs, req.swr */
     struct qhca_qp *gsi;        /* QP 1, or NULL */
-    struct qhca_line *line;     /* by page */
-    struct qhca_list lines;     /* those with QPs that have work to do */
-    struct qhca_list tx_wait;   /* QPs that the network had no room for */
+    struct qhca_lines ready;    /* QPs with work to do */
+    struct qhca_lines tx_wait;  /* QPs that the way out had no room for */
     uint64_t set_cnt[QHCA_CNT_MAX]; /* of e->cnt, since the reset, in sets */
 };
 
@@ -234,7 +236,9 @@ struct qhca_qp *qhca_qp_get(struct qhca_engine *e, uint32_t qpn);
 void qhca_qp_schedule(struct qhca_engine *e, struct qhca_qp *qp);
 /* Takes the QP that is first in line out of it, or returns NULL. */
 struct qhca_qp *qhca_qp_next(struct qhca_engine *e);
-/* There is room: QPs that wait for it go on, as far as the budget goes. */
+/* The QP waits for room on the way out. */
+void qhca_qp_wait_tx(struct qhca_engine *e, struct qhca_qp *qp);
+/* There is some: the QP that is first in line for it goes on. */
 void qhca_qp_tx_ready(struct qhca_engine *e);
 /*
  * To ERR; @event is raised if it is not 0. Outstanding WRs are flushed by the

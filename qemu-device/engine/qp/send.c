@@ -97,8 +97,8 @@ bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
     qhca_route(e, av, &loop, &net);
     /* The run loop empties the loopback FIFO; the network calls back. */
     qhca_list_del(&qp->tx_wait);
-    if (net && !qhca_tx_room(e, false, reserve + 1)) {
-        qhca_list_add_tail(&e->qps->tx_wait, &qp->tx_wait);
+    if (!qhca_port_open(e) || (net && !qhca_tx_room(e, false, reserve + 1))) {
+        qhca_qp_wait_tx(e, qp);
         return false;
     }
     return !loop || qhca_tx_room(e, true, reserve + 1);

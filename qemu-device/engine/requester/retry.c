@@ -62,6 +62,12 @@ void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t)
         qhca_qp_schedule(e, qp);
         return;
     }
+    /* The peer does not answer what the operator's limit has held back. */
+    if (e->cfg.bandwidth && !e->port->tx_blocked &&
+        !qhca_list_empty(&qp->tx_wait)) {
+        qhca_requester_timer(e, qp);
+        return;
+    }
     /*
      * Frames that still wait in this device are not lost, however late the
      * host is to let it work: look again when they have been handled. Once:

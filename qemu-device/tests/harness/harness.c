@@ -205,7 +205,8 @@ static void *ram_new(void)
     return ram;
 }
 
-struct guest *guest_new_seed(uint64_t seed)
+struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
+                                unsigned bandwidth)
 {
     const struct qhca_engine_config cfg = {
         .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
@@ -213,6 +214,8 @@ struct guest *guest_new_seed(uint64_t seed)
         .num_uars = NUM_UARS,
         .max_qp = 1024,
         .cmd_timeout_ms = 5000,
+        .cpu_share = cpu_share,
+        .bandwidth = bandwidth,
     };
     struct guest *g = calloc(1, sizeof(*g));
     unsigned i;
@@ -228,11 +231,17 @@ struct guest *guest_new_seed(uint64_t seed)
     g->brk = RAM_BASE;
     g->clock = &g->own_clock;
     g->own_clock = 1000000;
+    g->limited = cpu_share || bandwidth;
     g->deadline = UINT64_MAX;
     g->rng = seed * 2 + 1;
     g->e = qhca_engine_new(&cfg, &ops, g);
     REQUIRE(g->e);
     return g;
+}
+
+struct guest *guest_new_seed(uint64_t seed)
+{
+    return guest_new_limited(seed, 0, 0);
 }
 
 struct guest *guest_new(void)
@@ -340,6 +349,9 @@ static struct qhca_cmd_comp *await_comp(struct guest *g)
     while ((comp->owner & QHCA_OWNER_PHASE) != phase && g->scheduled) {
         g->scheduled = false;
         qhca_engine_run(g->e, *g->clock);
+    }
+    if ((comp->owner & QHCA_OWNER_PHASE) != phase && g->limited) {
+        guest_advance(g, 100000000);
     }
     return (comp->owner & QHCA_OWNER_PHASE) == phase ? comp : NULL;
 }

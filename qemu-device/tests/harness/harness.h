@@ -49,6 +49,7 @@ struct guest {
     uint64_t stores;            /* of 8 bytes at once */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
 
+    bool limited;               /* the device may have to wait for its time */
     bool lenient;               /* completions may have been overwritten */
 
     /* Provocations. */
@@ -73,6 +74,9 @@ struct guest {
 
 struct guest *guest_new(void);
 struct guest *guest_new_seed(uint64_t seed);
+/* With the operator's limits, in percent and Mbit/s; 0: none. */
+struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
+                                unsigned bandwidth);
 /* A guest whose command queue runs. */
 struct guest *guest_start(void);
 void guest_enable(struct guest *g, unsigned cmd_log);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who gets how much of the device: doorbell pages.
+ * Who gets how much of the device: doorbell pages among each other, and the
+ * device itself of its host.
  */
 #include "harness/budget.h"
 
@@ -62,8 +63,196 @@ static void test_pages(void)
     }
 }
 
+/* ---- what the operator allows ---- */
+
+/* @qp and @peer on a device with limits; it has paid for all of that. */
+static void start_limited(unsigned cpu_share, unsigned bandwidth,
+                          const struct rc_opts *o)
+{
+    harness_cleanup();
+    g = guest_new_limited(1, cpu_share, bandwidth);
+    guest_enable(g, 5);
+    node = node_on(g, 1);
+    qp = rc_create(&node, o);
+    peer = rc_create(&node, o);
+    rc_connect(&qp, &peer);
+    guest_advance(g, 1000000000);
+}
+
+static void post_writes(struct rc_qp *q, unsigned n, uint32_t len)
+{
+    struct rc_wr wr;
+
+    for (unsigned i = 0; i < n; i++) {
+        wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, len);
+        rc_aim(&wr, &node, 500000);
+        rc_put(q, &wr);
+    }
+}
+
+static uint32_t num_done(const struct rc_qp *q)
+{
+    return qhca_qp_get(g->e, q->qpn)->sq.ci;
+}
+
+/* Milliseconds until all of @n WRs are done, and the most units in one. */
+static unsigned run_until_done(const struct rc_qp *q, unsigned n,
+                               unsigned *worst)
+{
+    uint64_t start = *g->clock, end;
+    unsigned units;
+
+    for (*worst = 0; num_done(q) < n; ) {
+        REQUIRE(*g->clock - start < 20000000000);
+        REQUIRE(g->deadline != UINT64_MAX || g->scheduled);
+        units = 0;
+        for (end = *g->clock + 1000000; *g->clock < end; ) {
+            if (g->scheduled) {
+                g->scheduled = false;
+                qhca_engine_run(g->e, *g->clock);
+                units += g->e->spent;
+            } else if (g->deadline <= end) {
+                *g->clock = g->deadline > *g->clock ? g->deadline : *g->clock;
+                g->deadline = UINT64_MAX;
+                qhca_engine_tick(g->e, *g->clock);
+                units += g->e->spent;
+            } else {
+                *g->clock = end;
+            }
+        }
+        *worst = units > *worst ? units : *worst;
+    }
+    return (unsigned)((*g->clock - start) / 1000000);
+}
+
+static void test_cpu_share(void)
+{
+    static const unsigned shares[] = { 1, 10, 50, 100 };
+    struct rc_opts o = RC_OPTS;
+    unsigned ms, worst;
+    uint64_t before;
+
+    o.sq_log = 12;
+    o.cq_log = 13;
+    for (unsigned i = 0; i < ARRAY_SIZE(shares); i++) {
+        const unsigned units = SLICE * shares[i] / 100;
+
+        start_limited(shares[i], 0, &o);
+        post_writes(&qp, 3000, 64);
+        before = dma_calls();
+        rc_ring(&qp);
+        CHECK(dma_calls() - before <= units + 64);
+        CHECK(!g->scheduled);           /* it would be in vain */
+        before = dma_calls();
+        reg_write(g, QHCA_REG_CMD_SQ_LO, 1);
+        CHECK_EQ(dma_calls(), before);
+        CHECK(!qhca_engine_has_time(g->e, *g->clock));
+        ms = run_until_done(&qp, 3000, &worst);
+        tap_note("%u percent: %u ms, %u units in the worst", shares[i], ms,
+                 worst);
+        CHECK(worst <= 2 * units + 64);
+        CHECK(ms > 3000 * 6 / units && ms < 3000 * 12 / units);
+        guest_advance(g, 100000000);
+        CHECK(qhca_engine_has_time(g->e, *g->clock));
+        CHECK_EQ(g->deadline, UINT64_MAX);
+        CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
+    }
+}
+
+/* A reset does not give a new share. */
+static void test_share_and_reset(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start_limited(1, 0, &o);
+    post_writes(&qp, 60, 65536);
+    rc_ring(&qp);
+    CHECK(!qhca_engine_has_time(g->e, *g->clock));
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    CHECK(!qhca_engine_has_time(g->e, *g->clock));
+    CHECK_EQ(g->deadline, UINT64_MAX);
+    CHECK(qhca_engine_has_time(g->e, *g->clock + 100000000));
+
+    start_limited(0, 1, &o);
+    post_writes(&qp, 60, 65536);
+    rc_ring(&qp);
+    CHECK(!qhca_port_open(g->e));
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    CHECK(!qhca_port_open(g->e));
+}
+
+/* Commands need time as well, and get it. */
+static void test_commands_share(void)
+{
+    start_limited(1, 0, &RC_OPTS);
+    for (unsigned i = 0; i < 100; i++) {
+        CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_NOP, 0), QHCA_OK);
+    }
+    CHECK(*g->clock > 1001000000);
+}
+
+static void test_bandwidth(void)
+{
+    static const unsigned mbits[] = { 1, 10, 1000, 25000 };
+    struct rc_opts o = RC_OPTS;
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_QUERY_PORT), .obj.obj = htole32(1),
+    };
+    struct qhca_port_attr port;
+    unsigned ms, worst, n, want;
+
+    o.timeout = 12;                     /* 17 ms */
+    for (unsigned i = 0; i < ARRAY_SIZE(mbits); i++) {
+        n = mbits[i] < 1000 ? 4 : 60;
+        start_limited(0, mbits[i], &o);
+        CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, &port, sizeof(port), NULL),
+                 QHCA_OK);
+        CHECK_EQ(le32toh(port.speed), mbits[i]);
+        post_writes(&qp, n, 65536);
+        rc_ring(&qp);
+        ms = run_until_done(&qp, n, &worst);
+        want = n * 65536 * 8 / 1000 / mbits[i];
+        tap_note("%u Mbit/s: %u ms of %u", mbits[i], ms, want);
+        CHECK(ms + 3 > want && ms < want + want / 3 + 4);
+        CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
+        guest_advance(g, 1000000000);
+        CHECK_EQ(g->deadline, UINT64_MAX);
+    }
+}
+
+/* Who waits for bandwidth does so page by page. */
+static void test_bandwidth_pages(void)
+{
+    static struct rc_qp rival[40];
+    struct rc_opts o = RC_OPTS, theirs = RC_OPTS;
+    unsigned worst, done = 0;
+
+    start_limited(0, 100, &o);
+    theirs.uar = 2;
+    for (unsigned i = 0; i < ARRAY_SIZE(rival); i += 2) {
+        rival[i] = rc_create(&node, &theirs);
+        rival[i + 1] = rc_create(&node, &theirs);
+        rc_connect(&rival[i], &rival[i + 1]);
+        post_writes(&rival[i], 30, 10000);
+        rc_ring(&rival[i]);
+    }
+    post_writes(&qp, 30, 10000);
+    rc_ring(&qp);
+    (void)run_until_done(&qp, 30, &worst);
+    for (unsigned i = 0; i < ARRAY_SIZE(rival); i += 2) {
+        done += num_done(&rival[i]);
+    }
+    tap_note("30 of one, %u of 20 rivals", done);
+    CHECK(done < 100);
+}
+
 static const struct test tests[] = {
     { "doorbell pages take turns", test_pages },
+    { "a share of the CPU", test_cpu_share },
+    { "a reset pays for nothing", test_share_and_reset },
+    { "commands within a share of the CPU", test_commands_share },
+    { "J-012 a limited bandwidth", test_bandwidth },
+    { "doorbell pages share the bandwidth", test_bandwidth_pages },
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the operator allows the device: a share of the CPU, a bandwidth."""
+
+import struct
+
+import contract as c
+from fixture import MAC_BYTES, equal, running
+from hca import PAGE
+from rc import Mr, Port, connected, rdma
+
+PAGES = 256
+MS = 1_000_000
+
+
+def milliseconds(hca, length):
+    """How long a WRITE of so many bytes takes; time is ours."""
+    port = Port(hca, MAC_BYTES)
+    a, _ = connected(port)
+    src = Mr(port, hca.alloc(PAGES), length)
+    dst = Mr(port, hca.alloc(PAGES), length)
+    data = bytes(i * 31 >> 5 & 0xff for i in range(length))
+    hca.m.write(src.addr, data)
+    hca.m.clock_step(1000 * MS)     # what the commands have cost is paid
+    a.post(c.WR_RDMA_WRITE, src, length, rdma(dst))
+    for ms in range(1000):
+        done = a.cq.poll()
+        if done:
+            equal(done[:2], (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+            equal(hca.m.read(dst.addr, length), data)
+            equal(hca.counter("retransmit"), 0)
+            return ms
+        hca.m.clock_step(MS)
+    raise AssertionError("no completion")
+
+
+def speed(hca):
+    box = hca.alloc()
+    hca.ok(c.CMD_QUERY_PORT, struct.pack("<I", 1), box)
+    return struct.unpack("<I", hca.m.read(box, 4))[0]
+
+
+def test_no_limit(qemu):
+    """without limits nothing waits for time to pass"""
+    with running(qemu) as hca:
+        assert milliseconds(hca, PAGES * PAGE) <= 3
+        equal(speed(hca), 100000)
+
+
+def test_cpu_share(qemu):
+    """with less of the CPU the same work takes longer"""
+    took = []
+    for share in (80, 40, 20):
+        with running(qemu, ",cpu-share=%d" % share) as hca:
+            took.append(milliseconds(hca, PAGES * PAGE))
+    assert took[0] > 2, took
+    assert took[1] > 1.7 * took[0] and took[2] > 1.7 * took[1], took
+
+
+def test_bandwidth(qemu):
+    """the port sends what it may, and says so"""
+    for mbits, low, high in ((100, 83, 100), (400, 20, 28)):
+        with running(qemu, ",bandwidth=%d" % mbits) as hca:
+            took = milliseconds(hca, PAGES * PAGE)
+            assert low <= took <= high, took
+            equal(speed(hca), mbits)
