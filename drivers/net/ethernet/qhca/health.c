@@ -20,7 +20,7 @@
 #define QHCA_HEALTH_POLL	(2 * HZ)
 
 /* How long the auxiliary driver may take to go, before the task it keeps is called hung. */
-#define QHCA_HEALTH_LIMIT	(30 * HZ)
+#define QHCA_HEALTH_LIMIT	(60 * HZ)
 
 /**
  * qhca_is_dead - whether commands and doorbells are useless
