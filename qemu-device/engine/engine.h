@@ -110,8 +110,8 @@ struct qhca_engine_ops {
  * @num_uars: doorbell pages, page 0 included
  * @max_qp: queue pairs that may exist
  * @cmd_timeout_ms: what the command timeout register says
- * @cpu_share: percent of a host CPU's time that the device may work, reckoned in
- *             units of work, see Documentation/bounds.rst; 0: no limit
+ * @cpu_share: percent of a host CPU's time that the device may work, reckoned
+ *             in units of work, see Documentation/bounds.rst; 0: no limit
  * @bandwidth: Mbit/s of what leaves and loops back; 0: no limit
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
  */

@@ -251,7 +251,7 @@ static const struct test tests[] = {
     { "a share of the CPU", test_cpu_share },
     { "a reset pays for nothing", test_share_and_reset },
     { "commands within a share of the CPU", test_commands_share },
-    { "J-012 a limited bandwidth", test_bandwidth },
+    { "a limited bandwidth", test_bandwidth },
     { "doorbell pages share the bandwidth", test_bandwidth_pages },
 };
 
