@@ -112,10 +112,7 @@ struct qhca_cmd_set_gid {	/* QHCA_CMD_SET_GID */
 
 #define QHCA_NO_VLAN		0xffff
 
-/*
- * UD WQEs of a doorbell page other than 0 may use the entries of the GID table that it
- * has been allowed. SET_GID takes an entry back from all pages, unless GID and VLAN stay.
- */
+/* UD WQEs of a doorbell page other than 0 use the GIDs that it has been allowed. */
 struct qhca_cmd_allow_gid {	/* QHCA_CMD_ALLOW_GID */
 	__le32	uar;		/* doorbell page */
 	__le16	index;
@@ -181,9 +178,7 @@ struct qhca_cmd_create_srq {	/* QHCA_CMD_CREATE_SRQ, QHCA_CMD_RESIZE_SRQ */
 	__le32	pdn;		/* L_Keys of its WQEs are of this PD */
 	__le32	uar;		/* doorbell page */
 	__le32	max_sge;
-	__le32	srqn;		/* RESIZE_SRQ: the queue; pdn, uar, max_sge and
-				 * log_stride are ignored
-				 */
+	__le32	srqn;		/* RESIZE_SRQ: the queue; buf, log_size, flags, limit count */
 	__le32	limit;		/* RESIZE_SRQ with QHCA_SRQ_LIMIT: new limit */
 	__u8	log_size;	/* log2 of the WQEs */
 	__u8	log_stride;
