@@ -57,7 +57,7 @@ engine_make()
 	local tree=$1
 	shift
 	rsync -rpc --delete --exclude='*.o' --exclude='*.d' --exclude=/qemu-device/tests/build \
-		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$tree/"
+		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$QHCA_TOP/Documentation" "$tree/"
 	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$tree/qemu-device/tests")" "$@"
 }
 

@@ -192,7 +192,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     const struct qhca_qps *q = e->qps;
 
     h[0] = (struct qhca_holding) {
-        "QP", true, sizeof(struct qhca_qp), q->table.size, q->table.used
+        "QP", true, sizeof(struct qhca_qp), q->table.max, q->table.used
     };
     h[1] = (struct qhca_holding) {
         "counter set", true, sizeof(struct qhca_cntset), QHCA_MAX_CNTSET,

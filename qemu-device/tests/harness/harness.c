@@ -22,6 +22,8 @@ static bool ram_ok(struct guest *g, uint64_t addr, size_t len)
 {
     bool bad = addr < g->bad_to && addr + len > g->bad_from;
 
+    g->cost.dma++;
+    g->cost.dma_bytes += len;
     g->dma_after_stop += g->e->state != QHCA_STATE_RUNNING;
     return !bad && addr >= RAM_BASE && len <= RAM_SIZE &&
            addr - RAM_BASE <= RAM_SIZE - len;
@@ -110,6 +112,7 @@ static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
     struct guest *g = opaque;
     struct sent *s;
 
+    g->cost.frames++;
     if (g->net_blocked) {
         g->refused++;
         return false;
@@ -141,17 +144,24 @@ static void raise_irq(void *opaque, unsigned vector)
 
     REQUIRE(vector < NUM_VECTORS);
     g->irqs[vector]++;
+    g->cost.irqs++;
     digest_feed('i', vector, NULL, 0);
 }
 
 static void set_timer(void *opaque, uint64_t deadline)
 {
-    ((struct guest *)opaque)->deadline = deadline;
+    struct guest *g = opaque;
+
+    g->deadline = deadline;
+    g->cost.timers++;
 }
 
 static void schedule(void *opaque)
 {
-    ((struct guest *)opaque)->scheduled = true;
+    struct guest *g = opaque;
+
+    g->scheduled = true;
+    g->cost.timers++;
 }
 
 static uint32_t random_bits(void *opaque)
@@ -164,6 +174,7 @@ static void guest_error(void *opaque, const char *msg)
     struct guest *g = opaque;
 
     g->errors++;
+    g->cost.lines++;
     snprintf(g->last_error, sizeof(g->last_error), "%s", msg);
     story_say("guest", g->net_port, *g->clock, "%s", msg);
 }
@@ -176,7 +187,7 @@ static void trace(void *opaque, enum qhca_trace_point point, uint64_t a,
     story_engine(g->net_port, *g->clock, point, a, b, c);
 }
 
-static const struct qhca_engine_ops ops = {
+const struct qhca_engine_ops guest_ops = {
     .dma_read = dma_read,
     .dma_write = dma_write,
     .atomic_cas = atomic_cas,
@@ -234,7 +245,9 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     g->limited = cpu_share || bandwidth;
     g->deadline = UINT64_MAX;
     g->rng = seed * 2 + 1;
-    g->e = qhca_engine_new(&cfg, &ops, g);
+    heap_use(&g->heap);
+    g->e = qhca_engine_new(&cfg, &guest_ops, g);
+    heap_use(NULL);
     REQUIRE(g->e);
     return g;
 }
@@ -266,7 +279,9 @@ void guest_free(struct guest *g)
             guests[i] = NULL;
         }
     }
+    heap_use(NULL);             /* a call may not have come back */
     qhca_engine_free(g->e);
+    bounds_check_freed(g);
     if (g->ram != MAP_FAILED) {
         munmap(g->ram, RAM_SIZE + GUARD_SIZE);
     }

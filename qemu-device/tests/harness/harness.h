@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bounds.h"
 #include "engine.h"
+#include "oom.h"
 #include "tap.h"
 
 #ifndef ARRAY_SIZE
@@ -48,6 +50,10 @@ struct guest {
     uint64_t reads, writes;     /* DMA, calls */
     uint64_t stores;            /* of 8 bytes at once */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
+    struct heap heap;           /* the engine's */
+    struct call_cost cost;           /* of the call being made, or the last one */
+    unsigned depth;             /* calls being made */
+    unsigned strangers;         /* timers and events that are the test's own */
 
     bool limited;               /* the device may have to wait for its time */
     bool lenient;               /* completions may have been overwritten */

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine tests: allocation functions that fail on demand; the linker puts
- * them in front of the real ones (--wrap).
- */
 #include "oom.h"
 
-#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
+/* There only with the sanitizer, which is to guard a block's header. */
+void __asan_poison_memory_region(void const volatile *p, size_t n)
+    __attribute__((weak));
+void __asan_unpoison_memory_region(void const volatile *p, size_t n)
+    __attribute__((weak));
+
+/* struct block - stands in front of what the engine gets */
+struct block {
+    _Alignas(max_align_t) size_t size;
+    struct heap *heap;
+};
 
 static unsigned countdown;
 static int happened;
+static struct heap nobodys;
+static struct heap *current = &nobodys;
 
 void oom_after(unsigned nth)
 {
@@ -41,17 +46,80 @@ static int fails(void)
     return 1;
 }
 
-void *__wrap_malloc(size_t n)
+struct heap *heap_use(struct heap *heap)
 {
-    return fails() ? NULL : __real_malloc(n);
+    struct heap *before = current;
+
+    current = heap ? heap : &nobodys;
+    return before;
 }
 
-void *__wrap_calloc(size_t n, size_t size)
+static void poison(struct block *b)
 {
-    return fails() ? NULL : __real_calloc(n, size);
+    if (__asan_poison_memory_region) {
+        __asan_poison_memory_region(b, sizeof(*b));
+    }
 }
 
-void *__wrap_realloc(void *p, size_t n)
+/* The header of what the engine has got. */
+static struct block *block_of(void *p)
 {
-    return fails() ? NULL : __real_realloc(p, n);
+    struct block *b = (struct block *)p - 1;
+
+    if (__asan_unpoison_memory_region) {
+        __asan_unpoison_memory_region(b, sizeof(*b));
+    }
+    return b;
+}
+
+static void *give(struct block *b, size_t n)
+{
+    if (!b) {
+        return NULL;
+    }
+    b->size = n;
+    b->heap = current;
+    current->bytes += n;
+    current->blocks++;
+    poison(b);
+    return b + 1;
+}
+
+void *heap_malloc(size_t n)
+{
+    return fails() ? NULL : give(malloc(sizeof(struct block) + n), n);
+}
+
+void *heap_calloc(size_t n, size_t size)
+{
+    if (fails() || (size && n > (SIZE_MAX - sizeof(struct block)) / size)) {
+        return NULL;
+    }
+    return give(calloc(1, sizeof(struct block) + n * size), n * size);
+}
+
+void heap_free(void *p)
+{
+    struct block *b;
+
+    if (!p) {
+        return;
+    }
+    b = block_of(p);
+    b->heap->bytes -= b->size;
+    b->heap->blocks--;
+    free(b);
+}
+
+void *heap_realloc(void *p, size_t n)
+{
+    void *new = heap_malloc(n);
+
+    if (p && new) {
+        struct block *b = block_of(p);
+
+        memcpy(new, p, b->size < n ? b->size : n);
+        heap_free(p);
+    }
+    return new;
 }

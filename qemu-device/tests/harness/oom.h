@@ -1,13 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: a host that runs out of memory when a test wants it to.
+ * qhca engine tests: the heap of engines. It runs out of memory when a test
+ * wants it to, and knows how much is in use. The engine is compiled to call
+ * these functions where it says malloc(), calloc(), realloc() and free().
  */
 #ifndef QHCA_TESTS_OOM_H
 #define QHCA_TESTS_OOM_H
+
+#include <stddef.h>
 
 /* The @nth allocation from now on fails, and all that follow; 0: none does. */
 void oom_after(unsigned nth);
 /* Whether one has failed since. */
 int oom_happened(void);
+
+/* struct heap - what is in use of one of them */
+struct heap {
+    size_t bytes, blocks;
+};
+
+/*
+ * Engines take their memory from @heap, give back to it, from now on; NULL: to
+ * none in particular. Returns the one before.
+ */
+struct heap *heap_use(struct heap *heap);
+
+void *heap_malloc(size_t n);
+void *heap_calloc(size_t n, size_t size);
+void *heap_realloc(void *p, size_t n);
+void heap_free(void *p);
 
 #endif /* QHCA_TESTS_OOM_H */

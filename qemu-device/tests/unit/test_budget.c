@@ -87,6 +87,7 @@ static void expire(struct qhca_engine *e, struct qhca_timer *t)
 static void test_timers(void)
 {
     start_node();
+    g->strangers = ARRAY_SIZE(timers);
     expired = 0;
     for (unsigned i = 0; i < ARRAY_SIZE(timers); i++) {
         timers[i] = (struct qhca_timer) { .fn = expire };

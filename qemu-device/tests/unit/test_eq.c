@@ -14,6 +14,7 @@ static void raise_event(struct guest *g, enum qhca_event type, uint32_t obj)
     if (!async[obj].node.next || !async[obj].waiting) {
         qhca_async_init(&async[obj], obj);
     }
+    g->strangers = ARRAY_SIZE(async);
     qhca_event(g->e, &async[obj], type);
 }
 
@@ -97,6 +98,7 @@ static void async_waits_in_vain(void)
     struct geq eq = eq_create(g, 2, 0, QHCA_EQ_ASYNC);
     struct qhca_async gone, left;
 
+    g->strangers = 3;
     qhca_async_init(&gone, 20);
     qhca_async_init(&left, 21);
     raise_event(g, QHCA_EVENT_CQ_ERR, 1);

@@ -248,6 +248,7 @@ static struct guest *timer_guest(void)
     struct guest *g = guest_start();
     unsigned i;
 
+    g->strangers = NUM_TIMERS;
     memset(timers, 0, sizeof(timers));
     for (i = 0; i < NUM_TIMERS; i++) {
         timers[i].t.fn = expired;

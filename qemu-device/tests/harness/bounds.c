@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: bounds, checked after each call of an entry point.
+ */
+#include "debug.h"
+#include "harness.h"
+
+/*
+ * Of one call, in units of work (Documentation/bounds.rst): a slice, and the
+ * most that its last step can take, a frame to all members of a group whose
+ * receive WQEs have as many SGEs as there can be.
+ */
+#define SLICE       2048u
+#define STEP        (QHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 8))
+#define UNITS       (SLICE + STEP)
+
+static const struct call_cost limit = {
+    .dma = UNITS,
+    .dma_bytes = UNITS * 1024ull + QHCA_MAX_TSO,
+    .frames = SLICE + QHCA_FIFO_FRAMES,     /* what had waited goes first */
+    .irqs = QHCA_MAX_EQ + 256 + 2,          /* commands can make EQs anew */
+    .timers = 2,
+    .lines = SLICE,
+};
+
+#define WITHIN(g, what) \
+    do { \
+        if ((g)->cost.what > limit.what) { \
+            tap_note(#what ": %llu in one call, at most %llu", \
+                     (unsigned long long)(g)->cost.what, \
+                     (unsigned long long)limit.what); \
+            tap_fail(__FILE__, __LINE__, "a call that does too much"); \
+        } \
+    } while (0)
+
+static void check_cost(const struct guest *g)
+{
+    WITHIN(g, dma);
+    WITHIN(g, dma_bytes);
+    WITHIN(g, frames);
+    WITHIN(g, irqs);
+    WITHIN(g, timers);
+    WITHIN(g, lines);
+}
+
+/* The engine lists all that it has, and there is no more of it than may be. */
+static void check_memory(const struct guest *g)
+{
+    struct qhca_holding h[QHCA_MAX_HOLDINGS];
+    unsigned n = qhca_engine_holdings(g->e, h);
+    uint64_t listed = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        listed += (uint64_t)h[i].size * h[i].used;
+        if (h[i].used > h[i].max) {
+            tap_note("%s: %u, at most %u", h[i].what, h[i].used, h[i].max);
+            tap_fail(__FILE__, __LINE__, "too many");
+        }
+    }
+    if (listed != g->heap.bytes) {
+        tap_note("%zu bytes in use, %llu are accounted for", g->heap.bytes,
+                 (unsigned long long)listed);
+        tap_fail(__FILE__, __LINE__, "memory that is not listed");
+    }
+}
+
+static unsigned length(const struct qhca_list *head)
+{
+    unsigned n = 0;
+
+    for (const struct qhca_list *at = head->next; at != head; at = at->next) {
+        n++;
+    }
+    return n;
+}
+
+static bool waits_well(const struct qhca_async *a)
+{
+    unsigned seen = 0;
+
+    for (unsigned i = 0; i < a->waiting && i < QHCA_ASYNC_TYPES; i++) {
+        if (seen & 1u << a->type[i]) {
+            return false;
+        }
+        seen |= 1u << a->type[i];
+    }
+    return a->waiting && a->waiting <= QHCA_ASYNC_TYPES;
+}
+
+/* Objects wait for room in an EQ, each once, with one event of each type. */
+static void check_pending(const struct qhca_engine *e, unsigned strangers)
+{
+    unsigned cqs = e->queues->cq.used;
+    unsigned all = cqs + e->qps->table.used + e->receive->srq.used + 1 +
+                   strangers;
+
+    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+        const struct qhca_eq *eq = &e->queues->eq[i];
+        const struct qhca_list *at;
+
+        if (!eq->used || qhca_list_empty(&eq->pending)) {
+            continue;
+        }
+        CHECK(length(&eq->pending) <= (eq->async ? all : cqs));
+        for (at = eq->pending.next; eq->async && at != &eq->pending;
+             at = at->next) {
+            CHECK(waits_well(container_of(at, struct qhca_async, node)));
+        }
+    }
+}
+
+/* Timers are those of QPs and CQs; the one due first is at the top. */
+static void check_timers(const struct qhca_engine *e, unsigned strangers)
+{
+    const struct qhca_timers *t = &e->timers;
+
+    CHECK(t->used <= e->qps->num_sq + e->queues->cq.used + strangers);
+    for (uint32_t i = 0; i < t->used; i++) {
+        CHECK(t->heap[i]->pos == i + 1);
+        CHECK(t->heap[i]->deadline >= t->heap[(i - !!i) / 2]->deadline);
+    }
+}
+
+void bounds_check_freed(const struct guest *g)
+{
+    if (g->heap.bytes || g->heap.blocks) {
+        tap_note("%zu bytes, %zu blocks", g->heap.bytes, g->heap.blocks);
+        tap_fail(__FILE__, __LINE__, "an engine that leaves memory behind");
+    }
+}
+
+/* ---- around each call ---- */
+
+/* struct call - one that is being made; only the outermost is judged */
+struct call {
+    struct guest *g;            /* NULL: of an engine that is no guest's */
+    struct heap *heap;          /* whose it was before */
+};
+
+static struct call begin(struct qhca_engine *e)
+{
+    struct call c = { 0 };
+
+    if (e->ops != &guest_ops) {
+        return c;
+    }
+    c.g = e->opaque;
+    c.heap = heap_use(&c.g->heap);
+    if (c.g->depth++ == 0) {
+        memset(&c.g->cost, 0, sizeof(c.g->cost));
+    }
+    return c;
+}
+
+static void end(const struct call *c)
+{
+    struct guest *g = c->g;
+
+    if (!g) {
+        return;
+    }
+    heap_use(c->heap);
+    if (--g->depth > 0) {
+        return;
+    }
+    check_cost(g);
+    check_memory(g);
+    check_pending(g->e, g->strangers);
+    check_timers(g->e, g->strangers);
+}
+
+#define WRAP(name, params, ...) \
+    void __real_qhca_engine_##name params; \
+    void __wrap_qhca_engine_##name params; \
+    void __wrap_qhca_engine_##name params \
+    { \
+        struct call c = begin(e); \
+        __real_qhca_engine_##name(__VA_ARGS__); \
+        end(&c); \
+    }
+
+WRAP(reset, (struct qhca_engine *e, uint64_t now), e, now)
+WRAP(reg_write, (struct qhca_engine *e, uint64_t now, unsigned off,
+                 uint32_t val), e, now, off, val)
+WRAP(doorbell, (struct qhca_engine *e, uint64_t now, unsigned page,
+                unsigned off, uint64_t val), e, now, page, off, val)
+WRAP(bad_doorbell, (struct qhca_engine *e), e)
+WRAP(rx_frame, (struct qhca_engine *e, uint64_t now, const uint8_t *frame,
+                size_t len), e, now, frame, len)
+WRAP(tx_ready, (struct qhca_engine *e, uint64_t now), e, now)
+WRAP(tick, (struct qhca_engine *e, uint64_t now), e, now)
+WRAP(run, (struct qhca_engine *e, uint64_t now), e, now)
+WRAP(set_link, (struct qhca_engine *e, uint64_t now, bool up), e, now, up)
+WRAP(inject_fatal, (struct qhca_engine *e, uint64_t now), e, now)

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What an engine holds is what the documentation says, and those calls that
+ * have most to do end in time. The rest is asserted after every call in every
+ * test, see harness/bounds.c.
+ */
+#include <stdio.h>
+
+#include "harness/fixture.h"
+
+#define TABLE   "../../Documentation/bounds.rst"
+
+static const struct qhca_engine_config properties = {
+    .mac = { 0x52, 0x54, 0, 1, 2, 3 },
+    .num_vectors = 5, .num_uars = 1024, .max_qp = 4096,
+};
+
+/* A device as QEMU makes it by default; a guest is never there. */
+static struct qhca_engine *engine_new(struct guest *nobody)
+{
+    struct qhca_engine *e;
+
+    memset(nobody, 0, sizeof(*nobody));
+    heap_use(&nobody->heap);
+    e = qhca_engine_new(&properties, &guest_ops, nobody);
+    heap_use(NULL);
+    REQUIRE(e);
+    return e;
+}
+
+/* The row of @what: bytes of each, how many. */
+static bool find_row(const char *what, size_t *size, unsigned *max)
+{
+    FILE *f = fopen(TABLE, "r");
+    size_t len = strlen(what);
+    char line[200];
+    bool found = false;
+
+    REQUIRE(f);
+    while (!found && fgets(line, sizeof(line), f)) {
+        found = !strncmp(line, what, len) && !strncmp(line + len, "  ", 2) &&
+                sscanf(line + len, "%zu %u", size, max) == 2;
+    }
+    fclose(f);
+    return found;
+}
+
+static void table(void)
+{
+    struct qhca_holding h[QHCA_MAX_HOLDINGS];
+    static struct guest nobody;
+    struct qhca_engine *e = engine_new(&nobody);
+    unsigned n = qhca_engine_holdings(e, h), max;
+    size_t size;
+
+    REQUIRE(n <= QHCA_MAX_HOLDINGS);
+    for (unsigned i = 0; i < n; i++) {
+        if (!find_row(h[i].what, &size, &max)) {
+            tap_note("%s", h[i].what);
+            tap_fail(__FILE__, __LINE__, "not in the table");
+            continue;
+        }
+        if (h[i].size > size || h[i].max != max) {
+            tap_note("%s: %zu bytes, %u", h[i].what, h[i].size, h[i].max);
+            tap_fail(__FILE__, __LINE__, "the table says something else");
+        }
+    }
+    qhca_engine_free(e);
+}
+
+static void totals(void)
+{
+    static struct guest nobody;
+    struct qhca_engine *e = engine_new(&nobody);
+    uint64_t max, now = qhca_engine_memory(e, &max);
+
+    tap_note("%llu bytes when idle, %llu at most", (unsigned long long)now,
+             (unsigned long long)max);
+    CHECK_EQ(now, nobody.heap.bytes);
+    CHECK(now <= 6u << 20);
+    CHECK(max <= 375u << 20);
+    qhca_engine_free(e);
+    CHECK_EQ(nobody.heap.bytes, 0);
+}
+
+/* What a reset leaves is what there was. */
+static void reset(void)
+{
+    struct guest *g = guest_new();
+    size_t before = g->heap.bytes;
+    uint64_t max;
+
+    guest_enable(g, 5);
+    for (unsigned i = 0; i < 10; i++) {
+        pd_create(g);
+    }
+    CHECK_EQ(qhca_engine_memory(g->e, &max),
+             before + 10 * sizeof(struct qhca_pd));
+    qhca_engine_reset(g->e, *g->clock);
+    CHECK_EQ(g->heap.bytes, before);
+}
+
+/* ---- calls with much to do ---- */
+
+#define SENDERS     8
+#define WRS         16
+
+/* The network takes frames again, for which thousands have been waiting. */
+static void all_may_send(void)
+{
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
+    struct rc_qp q[SENDERS];
+    unsigned frames = 0;
+
+    start_node();
+    g->net_blocked = true;
+    for (unsigned i = 0; i < SENDERS; i++) {
+        q[i] = rc_scripted(&node, &o, &far);
+        for (unsigned j = 0; j < WRS; j++) {
+            struct rc_wr wr = rc_wr(&q[i], QHCA_WR_SEND, 0, 16 * 1024);
+
+            rc_put(&q[i], &wr);
+        }
+        rc_ring(&q[i]);
+        guest_settle(g);
+    }
+    CHECK_EQ(g->num_sent, 0);
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    CHECK(g->scheduled);
+    frames = g->num_sent;
+    CHECK(frames > QHCA_FIFO_FRAMES && frames < SENDERS * WRS * 8);
+    guest_settle(g);
+    CHECK_EQ(g->num_sent, SENDERS * WRS * 16);
+}
+
+#define USERS       100
+
+/* A CQ fails that many QPs complete on: one interrupt for all that follows. */
+static void all_are_told(void)
+{
+    struct rc_qp q[USERS];
+    struct qhca_eqe eqe;
+    struct rc_wr wr;
+    unsigned before;
+
+    start_node();
+    q[0] = rc_create(&node, &RC_OPTS);
+    for (unsigned i = 1; i < USERS; i++) {
+        q[i] = rc_create_shared(&q[0], &RC_OPTS);
+    }
+    rc_set_peer(&q[0], &far, 0x77);
+    rc_bring_up(&q[0], QHCA_QPS_RTS);
+    eq_arm(&node.async);
+    wr = rc_wr(&q[0], 0xff, 0, 8);              /* no such opcode */
+    g->bad_from = gbuf_addr(&q[0].scq.buf, 0);
+    g->bad_to = g->bad_from + 4096;
+    before = g->irqs[0];
+    rc_post(&q[0], &wr);
+    guest_settle(g);
+    CHECK_EQ(g->irqs[0], before + 1);
+    eq_expect(&node.async, QHCA_EVENT_CQ_ERR, q[0].scq.cqn);
+    for (unsigned i = 0; i < USERS; i++) {
+        REQUIRE(eq_next(&node.async, &eqe));
+        CHECK_EQ(eqe.type, QHCA_EVENT_QP_FATAL);
+    }
+}
+
+static const struct test tests[] = {
+    { "the table of bounds.rst", table },
+    { "idle, and at most", totals },
+    { "after a reset", reset },
+    { "frames for a network that was stuck", all_may_send },
+    { "events of a CQ that many use", all_are_told },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
