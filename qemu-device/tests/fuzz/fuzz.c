@@ -19,10 +19,17 @@ static void random_doorbell(struct fuzz *f)
     static const enum fuzz_kind kinds[] = { QP, QP, SRQ, CQ, EQ, ETHQ };
     unsigned which = (unsigned)rnd(f, sizeof(offs));
     uint32_t index = one_in(f, 4) ? (uint32_t)nasty(f) : (uint32_t)rnd(f, 70);
+    unsigned page = one_in(f, 6) ? (unsigned)nasty(f) :
+                    which >= 4 ? 0 : 1 + (unsigned)rnd(f, 2);
+    uint32_t obj = some(f, kinds[which]);
 
-    ring(f->n.g, one_in(f, 6) ? (unsigned)nasty(f) : which >= 4 ? 0 : 1,
-         one_in(f, 20) ? (unsigned)rnd(f, 4096) : offs[which],
-         some(f, kinds[which]), index);
+    if (one_in(f, 12)) {
+        obj = which == 3 ? f->canary.qp[0].rcq.cqn : f->canary.qp[0].qpn;
+    }
+    if (page != CANARY_UAR) {   /* nobody else has it mapped */
+        ring(f->n.g, page, one_in(f, 20) ? (unsigned)rnd(f, 4096) : offs[which],
+             obj, index);
+    }
     if (one_in(f, 1000)) {
         ring(f->n.g, 0, QHCA_DB_CMD, 0, (uint32_t)nasty(f));
     }
@@ -35,7 +42,7 @@ static void random_memop(struct fuzz *f, struct rc_wr *wr)
         QHCA_WR_BIND_MW, QHCA_WR_LOCAL_INV, QHCA_WR_REG_MR, QHCA_WR_FLUSH,
         QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD + 1,
     };
-    uint32_t key = some(f, MR);
+    uint32_t key = one_in(f, 12) ? f->canary.n.mr.key : some(f, MR);
 
     wr->opcode = opcodes[rnd(f, sizeof(opcodes))];
     wr->flush_type = (uint8_t)rnd(f, one_in(f, 9) ? 256 : 3);
@@ -54,6 +61,13 @@ static void random_memop(struct fuzz *f, struct rc_wr *wr)
     wr->block_shift = 12 + (unsigned)rnd(f, 3);
 }
 
+/* What it would take to get at the canary's memory, but for the PD. */
+static void canary_sge(struct fuzz *f, struct qhca_seg_le *sge)
+{
+    sge->addr = f->canary.n.mr.addr + rnd(f, NODE_MEM);
+    sge->lkey = f->canary.n.mr.key;
+}
+
 static void random_wr(struct fuzz *f, struct rc_qp *q)
 {
     static const uint8_t opcodes[] = {
@@ -67,6 +81,8 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
                             rnd(f, NODE_MEM / 2), (uint32_t)rnd(f, 20000));
     unsigned i;
 
+    const struct node *to = q == &f->a ? &f->n2 : &f->n;
+
     wr.num_sge = (unsigned)rnd(f, 5);
     wr.flags = (uint8_t)rnd(f, one_in(f, 5) ? 256 : 8);
     wr.inline_len = (unsigned)rnd(f, 70);
@@ -77,9 +93,13 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
         wr.sge[i].addr = some_addr(f);
         wr.sge[i].length = one_in(f, 9) ? (uint32_t)nasty(f) :
                                           (uint32_t)rnd(f, 9000);
-        wr.sge[i].lkey = one_in(f, 9) ? some(f, MR) : f->n.mr.key;
+        wr.sge[i].lkey = one_in(f, 9) ? some(f, MR) : q->n->mr.key;
+        if (one_in(f, 20)) {
+            canary_sge(f, &wr.sge[i]);
+        }
     }
-    rc_aim(&wr, &f->n, rnd(f, NODE_MEM / 2) & ~7ull);
+    rc_aim(&wr, one_in(f, 20) ? &f->canary.n : to,
+           rnd(f, NODE_MEM / 2) & ~7ull);
     wr.srqn = one_in(f, 9) ? some(f, SRQ) : f->srq.srqn;
     if (one_in(f, 9)) {
         wr.raddr = nasty(f);
@@ -102,7 +122,10 @@ static void random_recv(struct fuzz *f, struct rc_qp *q)
     for (i = 0; i < n; i++) {
         sge[i].addr = some_addr(f);
         sge[i].length = (uint32_t)rnd(f, 20000);
-        sge[i].lkey = one_in(f, 12) ? some(f, MR) : f->n.mr.key;
+        sge[i].lkey = one_in(f, 12) ? some(f, MR) : q->n->mr.key;
+        if (one_in(f, 20)) {
+            canary_sge(f, &sge[i]);
+        }
     }
     uint64_t wr_id = rnd(f, 100);
 
@@ -126,6 +149,27 @@ static void corrupt_memory(struct fuzz *f)
     memcpy(guest_ptr(g, addr, 8), &v, 1 + rnd(f, 8));
 }
 
+/*
+ * The other CPU: what the device has just read is something else when it looks
+ * again. on_dma knows no more of the session than its guest.
+ */
+static struct fuzz *racer;
+
+static void race(struct guest *g, uint64_t addr, size_t len, bool write)
+{
+    uint64_t v;
+
+    if (write || one_in(racer, 2)) {
+        return;
+    }
+    v = nasty(racer);
+    addr += rnd(racer, len);
+    len = 1 + rnd(racer, 8);
+    if (guest_find(g, addr, len)) {
+        memcpy(guest_ptr(g, addr, len), &v, len);
+    }
+}
+
 /* ---- frames ---- */
 
 static void random_frame(struct fuzz *f)
@@ -142,6 +186,11 @@ static void random_frame(struct fuzz *f)
     size_t len;
 
     p.srqn = one_in(f, 9) ? some(f, SRQ) : f->srq.srqn;
+    if (one_in(f, 12)) {        /* who knows its QPN, and guesses the PSN */
+        q = &f->canary.qp[rnd(f, 2)];
+        p.dest_qp = q->qpn;
+        dev = qhca_qp_get(f->n.g->e, q->qpn);
+    }
     if (dev) {
         p.psn = (roce_opcode(p.opcode)->flags & OPF_RESPONSE ?
                  dev->req.una_psn : dev->rsp.epsn) + (uint32_t)rnd(f, 4);
@@ -215,116 +264,6 @@ static void random_trouble(struct fuzz *f)
     }
 }
 
-static uint64_t check_qp(const struct qhca_qp *qp)
-{
-    REQUIRE(qp->sq.pi - qp->sq.ci <= qhca_wq_size(&qp->sq));
-    REQUIRE(qp->rq.pi - qp->rq.ci <= qhca_wq_size(&qp->rq));
-    REQUIRE(qp->sq.next - qp->sq.ci <= qp->sq.pi - qp->sq.ci);
-    return (qp->sq.mem.block ? qp->sq.mem.num_blocks : 0) +
-           (qp->rq.mem.block ? qp->rq.mem.num_blocks : 0);
-}
-
-/* Adds up what @check says of each object; there are as many as are in use. */
-#define FOR_ALL(table, type, check, sum) \
-    do { \
-        uint32_t left = (table)->used; \
-        type *obj; \
-        \
-        qhca_table_each(table, obj) { \
-            sum += check(obj); \
-            left--; \
-        } \
-        REQUIRE(left == 0); \
-    } while (0)
-
-static uint64_t check_cq(const struct qhca_cq *cq)
-{
-    REQUIRE(cq->pi - cq->ci <= 1u << cq->log_size);
-    return cq->mem.block ? cq->mem.num_blocks : 0;
-}
-
-static uint64_t check_srq(const struct qhca_srq *srq)
-{
-    REQUIRE(srq->wq.pi - srq->wq.ci <= qhca_wq_size(&srq->wq));
-    REQUIRE(!srq->num_returned == qhca_list_empty(&srq->returned));
-    return srq->wq.mem.block ? srq->wq.mem.num_blocks : 0;
-}
-
-static uint64_t check_mr(const struct qhca_mr *mr)
-{
-    return mr->mem.block ? mr->mem.num_blocks : 0;
-}
-
-static unsigned length(const struct qhca_list *l)
-{
-    unsigned n = 0;
-
-    for (const struct qhca_list *i = l->next; i != l; i = i->next) {
-        n++;
-    }
-    return n;
-}
-
-/* Every bound window is counted at its region and, if of type 2, at its QP. */
-static void check_windows(struct qhca_engine *e)
-{
-    uint64_t bound = 0, on_qps = 0, at_regions = 0, at_qps = 0;
-    const struct qhca_mr *mr;
-    const struct qhca_qp *qp;
-
-    qhca_table_each(&e->memory->mr, mr) {
-        if (mr->window && mr->valid) {
-            REQUIRE(qhca_mr_get(e, mr->region->key) == mr->region);
-            bound++;
-            on_qps += mr->window != QHCA_MW_1;
-        }
-        at_regions += mr->windows;
-    }
-    qhca_table_each(&e->qps->table, qp) {
-        at_qps += length(&qp->user.windows);
-    }
-    REQUIRE(bound == at_regions && on_qps == at_qps);
-}
-
-/* Everything in an XRC domain is counted there. */
-static void check_domains(struct qhca_engine *e)
-{
-    uint64_t users = 0, in_one = 0;
-    const struct qhca_xrcd *xrcd;
-    const struct qhca_srq *srq;
-    const struct qhca_qp *qp;
-
-    qhca_table_each(&e->receive->xrcd, xrcd) {
-        users += xrcd->base.users;
-    }
-    qhca_table_each(&e->receive->srq, srq) {
-        in_one += srq->xrcd != NULL;
-        REQUIRE(!srq->xrcd == !srq->cq);
-    }
-    qhca_table_each(&e->qps->table, qp) {
-        in_one += qp->xrcd != NULL;
-        REQUIRE(!qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
-    }
-    REQUIRE(users == in_one);
-}
-
-static void check_books(struct fuzz *f)
-{
-    struct qhca_engine *e = f->n.g->e;
-    uint64_t blocks = 0;
-
-    REQUIRE(!e->device->busy);
-    REQUIRE(f->n.g->dma_after_stop == 0);
-    REQUIRE(e->timers.used <= e->timers.size);
-    FOR_ALL(&e->queues->cq, struct qhca_cq, check_cq, blocks);
-    FOR_ALL(&e->memory->mr, struct qhca_mr, check_mr, blocks);
-    FOR_ALL(&e->receive->srq, struct qhca_srq, check_srq, blocks);
-    FOR_ALL(&e->qps->table, struct qhca_qp, check_qp, blocks);
-    check_windows(e);
-    check_domains(e);
-    REQUIRE(blocks <= e->table_blocks);
-}
-
 /* @a sends to the SRQ of an XRC domain, and @b receives for it. */
 static void create_xrc(struct fuzz *f, struct rc_opts *o)
 {
@@ -332,8 +271,9 @@ static void create_xrc(struct fuzz *f, struct rc_opts *o)
     f->a = rc_create(&f->n, o);
     o->type = QHCA_QPT_XRC_TGT;
     o->xrcdn = xrcd_create(f->n.g);
-    f->srq = srq_create_xrc(&f->n, f->n.pdn, 5, 3, o->xrcdn);
-    f->b = rc_create(&f->n, o);
+    f->srq = srq_create_xrc(&f->n2, f->n2.pdn, 5, 3, o->xrcdn);
+    o->uar = 2;
+    f->b = rc_create(&f->n2, o);
     remember(f, XRCD, o->xrcdn);
     remember(f, CQ, f->srq.cq.cqn);
 }
@@ -344,11 +284,12 @@ static void create_pair(struct fuzz *f, struct rc_opts *o)
     o->qp_flags = KERNEL_QP;
     f->a = rc_create(&f->n, o);
     o->qp_flags = 0;
-    f->srq = srq_create(&f->n, f->n.pdn, 5, 3);
+    f->srq = srq_create(&f->n2, f->n2.pdn, 5, 3);
     if (o->type == QHCA_QPT_RC && one_in(f, 2)) {
         o->srqn = f->srq.srqn;
     }
-    f->b = rc_create(&f->n, o);
+    o->uar = 2;
+    f->b = rc_create(&f->n2, o);
 }
 
 static void begin(struct fuzz *f)
@@ -356,7 +297,11 @@ static void begin(struct fuzz *f)
     struct rc_opts o = RC_OPTS;
     unsigned i;
 
-    f->n = node_new(NULL, 1);
+    f->n = f->n2 = node_new(NULL, 1);
+    f->n2.pdn = pd_create(f->n.g);
+    f->n2.mr = mr_create(f->n.g, f->n2.pdn, NODE_MEM,
+                         REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE |
+                         QHCA_ACCESS_MW_BIND);
     f->n.g->lenient = true;
     f->rng |= 1;
     o.timeout = 4;
@@ -373,7 +318,9 @@ static void begin(struct fuzz *f)
         f->mem[i] = guest_buf(f->n.g, 12 << 12, 12, i);
     }
     remember(f, PD, f->n.pdn);
+    remember(f, PD, f->n2.pdn);
     remember(f, MR, f->n.mr.key);
+    remember(f, MR, f->n2.mr.key);
     remember(f, CQ, f->a.scq.cqn);
     remember(f, CQ, f->b.rcq.cqn);
     remember(f, SRQ, f->srq.srqn);
@@ -381,6 +328,9 @@ static void begin(struct fuzz *f)
     remember(f, EQ, f->n.async.eqn);
     remember(f, QP, f->a.qpn);
     remember(f, QP, f->b.qpn);
+    canary_begin(&f->canary, &f->n);
+    racer = f;
+    f->n.g->on_dma = one_in(f, 4) ? race : NULL;
 }
 
 static void step(struct fuzz *f)
@@ -404,6 +354,7 @@ static void step(struct fuzz *f)
         random_trouble(f);
     }
     guest_settle(f->n.g);
+    canary_check(&f->canary);
 }
 
 void fuzz_session(struct fuzz *f, unsigned steps)
@@ -415,12 +366,13 @@ void fuzz_session(struct fuzz *f, unsigned steps)
                 (!f->input || f->input_len > 0); i++) {
         step(f);
         if (i % 16 == 0) {
-            check_books(f);
+            fuzz_check_books(f->n.g);
         }
     }
     f->fatals += dev_state(f->n.g) == QHCA_STATE_FATAL;
     guest_advance(f->n.g, 1000000000);
-    check_books(f);
+    fuzz_check_books(f->n.g);
+    canary_end(&f->canary);
     qhca_engine_reset(f->n.g->e, *f->n.g->clock);
     REQUIRE(qhca_engine_num_objects(f->n.g->e) == 0);
     REQUIRE(f->n.g->e->table_blocks == 0);

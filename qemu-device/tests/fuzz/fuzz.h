@@ -6,6 +6,7 @@
 #ifndef QHCA_TESTS_FUZZ_H
 #define QHCA_TESTS_FUZZ_H
 
+#include "harness/canary.h"
 #include "harness/srq.h"
 
 #define FUZZ_STEPS  400         /* per session, at most */
@@ -17,9 +18,10 @@ struct fuzz {
     uint64_t rng;
     const uint8_t *input;       /* instead of @rng */
     size_t input_len;
-    struct node n;
-    struct rc_qp a, b;
+    struct node n, n2;          /* the tenants: one guest, two PDs and pages */
+    struct rc_qp a, b;          /* the one's and the other's */
     struct gsrq srq;            /* b receives from it, perhaps */
+    struct canary canary;       /* whom nothing of all this concerns */
     uint32_t pool[FUZZ_KINDS][FUZZ_POOL];
     unsigned num[FUZZ_KINDS];
     struct gbuf mem[4];         /* for rings and regions, one per depth */
@@ -37,6 +39,8 @@ void remember(struct fuzz *f, enum fuzz_kind k, uint32_t obj);
 uint64_t some_addr(struct fuzz *f);
 
 void random_command(struct fuzz *f);
+/* Ends the test if the books of the engine are not in order. */
+void fuzz_check_books(const struct guest *g);
 
 /*
  * A device's life, until FATAL, @steps, or the end of the input. Checks that

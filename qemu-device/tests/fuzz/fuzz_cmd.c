@@ -67,7 +67,7 @@ uint64_t some_addr(struct fuzz *f)
     if (one_in(f, 8)) {
         return nasty(f);
     }
-    return f->n.mr.addr + rnd(f, NODE_MEM);
+    return (one_in(f, 2) ? f->n2 : f->n).mr.addr + rnd(f, NODE_MEM);
 }
 
 /* ---- commands ---- */
@@ -212,6 +212,9 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
         some_xrc(f, &c);
     }
     a.state = (uint8_t)rnd(f, 8);
+    if (one_in(f, 8)) {         /* anybody may say so; who listens? */
+        a.dest_qpn = htole32(f->canary.qp[rnd(f, 2)].qpn);
+    }
     memset(mbox, 0, 4096);
     if (opcode == QHCA_CMD_CREATE_QP) {
         memcpy(mbox, &c, sizeof(c));
@@ -221,6 +224,20 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
     if (one_in(f, 3)) {
         mbox[rnd(f, 80)] = (uint8_t)nasty(f);
     }
+}
+
+/* The driver knows what is the canary's, and lets nobody else name it. */
+static bool names_canary(const struct fuzz *f, const void *buf, size_t len)
+{
+    uint32_t word;
+
+    for (size_t i = 0; i < len; i += sizeof(word)) {
+        memcpy(&word, (const uint8_t *)buf + i, sizeof(word));
+        if (canary_owns(&f->canary, le32toh(word))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void random_command(struct fuzz *f)
@@ -254,6 +271,11 @@ void random_command(struct fuzz *f)
     }
     c.mailbox = htole64(one_in(f, 20) ? nasty(f) : f->n.g->mbox);
     fill_mbox(f, le16toh(c.opcode), guest_ptr(f->n.g, f->n.g->mbox, 4096));
+    if (names_canary(f, &c, sizeof(c)) ||
+        (le16toh(c.opcode) == QHCA_CMD_CREATE_QP &&
+         names_canary(f, guest_ptr(f->n.g, f->n.g->mbox, 160), 160))) {
+        return;
+    }
     status = guest_cmd(f->n.g, &c, &obj);
     f->ok += status == QHCA_OK;
     f->refused += status > 0;

@@ -16,6 +16,8 @@ struct target {
     struct gsrq srq;            /* in a domain, with the XRC_TGT QP */
     struct eth_rx rx;
     uint8_t gid[16], mac[6];
+    struct canary canary;
+    uint64_t rng;
 };
 
 /* The QP that @aim means: one of the first four, or of XRC. */
@@ -173,6 +175,33 @@ static void put_right(const struct target *t, const struct frames_rec *r,
 
 /* ---- the session ---- */
 
+static struct target *racer;
+
+static bool in_buf(const struct gbuf *b, uint64_t addr)
+{
+    for (uint32_t i = 0; i < b->num_blocks; i++) {
+        if (addr - b->block[i] < 1ull << b->shift) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Data and send WQEs that have been read are others for who looks again. */
+static void race(struct guest *g, uint64_t addr, size_t len, bool write)
+{
+    struct target *t = racer;
+    bool hit = addr - t->n.mr.addr < NODE_MEM;
+
+    for (unsigned i = 0; i < NUM_QPS; i++) {
+        hit |= in_buf(&t->qp[i].sq, addr);
+    }
+    if (!write && hit) {
+        *(uint8_t *)guest_ptr(g, addr + test_random(&t->rng) % len, 1) ^=
+            (uint8_t)test_random(&t->rng);
+    }
+}
+
 static void begin(struct target *t, uint8_t cfg)
 {
     static const uint8_t type[NUM_QPS] = {
@@ -203,6 +232,10 @@ static void begin(struct target *t, uint8_t cfg)
         rc_bring_up(&t->qp[i], i == 2 ? QHCA_QPS_RTR : QHCA_QPS_RTS);
     }
     t->rx = eth_rx_create(t->n.g, &t->n.comp, 3, 2000);
+    canary_begin(&t->canary, &t->n);
+    racer = t;
+    t->rng = cfg | 1;
+    t->n.g->on_dma = cfg & FRAMES_CFG_RACE ? race : NULL;
 }
 
 /* What the device sends must be valid, whatever it received. */
@@ -326,6 +359,7 @@ static uint64_t finish(struct target *t)
     check_sent(t);
     REQUIRE(!t->n.g->e->device->busy);
     REQUIRE(t->n.g->dma_after_stop == 0);
+    canary_end(&t->canary);
     qhca_engine_reset(t->n.g->e, *t->n.g->clock);
     REQUIRE(qhca_engine_num_objects(t->n.g->e) == 0);
     REQUIRE(t->n.g->e->table_blocks == 0);
@@ -354,6 +388,7 @@ uint64_t frames_session(const uint8_t *data, size_t size)
         play(&t, &r, data, len);
         data += len;
         check_sent(&t);
+        canary_check(&t.canary);
         for (i = 0; i < NUM_QPS; i++) {
             empty_cq(&t.qp[i].scq);
             empty_cq(&t.qp[i].rcq);

@@ -27,6 +27,8 @@ struct frames_rec {
 #define FRAMES_CFG_VLAN     0x02
 #define FRAMES_CFG_SMALL    0x04    /* path MTU 256, port MTU 1500 */
 #define FRAMES_CFG_PROMISC  0x08
+#define FRAMES_CFG_RACE     0x10    /* what the device has read changes */
+#define FRAMES_CFG_ALL      0x1f
 
 enum frames_kind {
     FRAMES_FRAME, FRAMES_RECV, FRAMES_SEND, FRAMES_TIME, FRAMES_KINDS

@@ -277,7 +277,7 @@ size_t frames_mutate(uint8_t *data, size_t size, size_t max, uint64_t *rng)
     case 2:
         return graft(data, size, max, at[i], rng);
     case 3:
-        data[0] = (uint8_t)pick(rng, 16);
+        data[0] = (uint8_t)pick(rng, FRAMES_CFG_ALL + 1);
         return size;
     default:
         if (len[i] >= sizeof(struct frames_rec)) {

@@ -11,6 +11,7 @@
 
 #define MAX_GUESTS  64
 #define GUARD_SIZE  65536       /* behind a guest's memory */
+#define MAP_SIZE    ((size_t)RAM_SIZE + GUARD_SIZE + BANK_SIZE)
 
 const uint8_t test_mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
 
@@ -18,26 +19,31 @@ static struct guest *guests[MAX_GUESTS];
 
 /* ---- the world of one engine ---- */
 
-static bool ram_ok(struct guest *g, uint64_t addr, size_t len)
+/* What the device accesses, or NULL. */
+static uint8_t *dma(struct guest *g, uint64_t addr, size_t len)
 {
     bool bad = addr < g->bad_to && addr + len > g->bad_from;
 
     g->cost.dma++;
     g->cost.dma_bytes += len;
     g->dma_after_stop += g->e->state != QHCA_STATE_RUNNING;
-    return !bad && addr >= RAM_BASE && len <= RAM_SIZE &&
-           addr - RAM_BASE <= RAM_SIZE - len;
+    if (g->bank_closed && addr < BANK_BASE + BANK_SIZE &&
+        addr + len > BANK_BASE) {
+        tap_fail(__FILE__, __LINE__, "access to the memory of a bystander");
+    }
+    return bad ? NULL : guest_find(g, addr, len);
 }
 
 static bool dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     struct guest *g = opaque;
+    const uint8_t *p = dma(g, addr, len);
 
     g->reads++;
-    if (!ram_ok(g, addr, len)) {
+    if (!p) {
         return false;
     }
-    memcpy(buf, g->ram + (addr - RAM_BASE), len);
+    memcpy(buf, p, len);
     if (g->on_dma) {
         g->on_dma(g, addr, len, false);
     }
@@ -47,12 +53,13 @@ static bool dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 {
     struct guest *g = opaque;
+    uint8_t *p = dma(g, addr, len);
 
     g->writes++;
-    if (!ram_ok(g, addr, len)) {
+    if (!p) {
         return false;
     }
-    memcpy(g->ram + (addr - RAM_BASE), buf, len);
+    memcpy(p, buf, len);
     digest_feed('w', addr, buf, len);
     if (g->on_dma) {
         g->on_dma(g, addr, len, true);
@@ -64,17 +71,18 @@ static bool atomic_cas(void *opaque, uint64_t addr, uint64_t compare,
                        uint64_t swap, uint64_t *old)
 {
     struct guest *g = opaque;
+    uint8_t *p = dma(g, addr, 8);
 
-    if (!ram_ok(g, addr, 8) || addr % 8) {
+    if (!p || addr % 8) {
         return false;
     }
     if (g->on_cas) {
         g->on_cas(g, addr);
     }
-    memcpy(old, g->ram + (addr - RAM_BASE), 8);
+    memcpy(old, p, 8);
     digest_feed('c', addr, (uint64_t[]) { compare, swap }, 16);
     if (*old == compare) {
-        memcpy(g->ram + (addr - RAM_BASE), &swap, 8);
+        memcpy(p, &swap, 8);
     }
     return true;
 }
@@ -82,26 +90,28 @@ static bool atomic_cas(void *opaque, uint64_t addr, uint64_t compare,
 static bool atomic_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old)
 {
     struct guest *g = opaque;
+    uint8_t *p = dma(g, addr, 8);
     uint64_t sum;
 
-    if (!ram_ok(g, addr, 8) || addr % 8) {
+    if (!p || addr % 8) {
         return false;
     }
-    memcpy(old, g->ram + (addr - RAM_BASE), 8);
+    memcpy(old, p, 8);
     digest_feed('a', addr, &add, 8);
     sum = *old + add;
-    memcpy(g->ram + (addr - RAM_BASE), &sum, 8);
+    memcpy(p, &sum, 8);
     return true;
 }
 
 static bool atomic_store(void *opaque, uint64_t addr, const uint8_t *bytes)
 {
     struct guest *g = opaque;
+    uint8_t *p = dma(g, addr, 8);
 
-    if (!ram_ok(g, addr, 8) || addr % 8) {
+    if (!p || addr % 8) {
         return false;
     }
-    memcpy(g->ram + (addr - RAM_BASE), bytes, 8);
+    memcpy(p, bytes, 8);
     digest_feed('s', addr, bytes, 8);
     g->stores++;
     return true;
@@ -207,7 +217,7 @@ const struct qhca_engine_ops guest_ops = {
 /* Not from the heap: a sanitizer would touch all of it, guest after guest. */
 static void *ram_new(void)
 {
-    uint8_t *ram = mmap(NULL, RAM_SIZE + GUARD_SIZE, PROT_READ | PROT_WRITE,
+    uint8_t *ram = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (ram != MAP_FAILED) {
@@ -239,7 +249,9 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     guests[i] = g;
     g->ram = ram_new();
     REQUIRE(g->ram != MAP_FAILED);
+    g->bank = g->ram + RAM_SIZE + GUARD_SIZE;
     g->brk = RAM_BASE;
+    g->bank_brk = BANK_BASE;
     g->clock = &g->own_clock;
     g->own_clock = 1000000;
     g->limited = cpu_share || bandwidth;
@@ -283,7 +295,7 @@ void guest_free(struct guest *g)
     qhca_engine_free(g->e);
     bounds_check_freed(g);
     if (g->ram != MAP_FAILED) {
-        munmap(g->ram, RAM_SIZE + GUARD_SIZE);
+        munmap(g->ram, MAP_SIZE);
     }
     free(g->sent);
     free(g);

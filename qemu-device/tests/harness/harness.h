@@ -22,6 +22,9 @@
 
 #define RAM_BASE        0x40000000ull
 #define RAM_SIZE        (1280u << 20)    /* only touched pages cost memory */
+/* Memory of one user of the device, beside it; no program can guess where. */
+#define BANK_BASE       0x5a5a5a000000ull
+#define BANK_SIZE       (4u << 20)
 #define MAX_FRAME       9100
 #define NUM_VECTORS     8
 #define NUM_UARS        16
@@ -38,7 +41,11 @@ struct sent {
 struct guest {
     struct qhca_engine *e;
     uint8_t *ram;
+    uint8_t *bank;
     uint64_t brk;               /* end of what guest_alloc() has given out */
+    uint64_t bank_brk;
+    bool in_bank;               /* guest_alloc() gives out that of the bank */
+    bool bank_closed;           /* the device has no business there */
     uint64_t *clock;            /* own_clock, or the network's */
     uint64_t own_clock;
     uint64_t deadline;          /* of set_timer */
@@ -94,6 +101,8 @@ void harness_cleanup(void);
 
 uint64_t guest_alloc(struct guest *g, size_t len, size_t align);
 void *guest_ptr(struct guest *g, uint64_t addr, size_t len);
+/* The same, or NULL if there is no memory. */
+uint8_t *guest_find(struct guest *g, uint64_t addr, size_t len);
 void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed);
 /* Byte @i of the pattern. */
 uint8_t guest_pattern(size_t i, unsigned seed);

@@ -5,19 +5,38 @@
 
 /* ---- memory ---- */
 
+static bool inside(uint64_t addr, size_t len, uint64_t base, size_t size)
+{
+    return addr >= base && len <= size && addr - base <= size - len;
+}
+
+uint8_t *guest_find(struct guest *g, uint64_t addr, size_t len)
+{
+    if (inside(addr, len, RAM_BASE, RAM_SIZE)) {
+        return g->ram + (addr - RAM_BASE);
+    }
+    if (inside(addr, len, BANK_BASE, BANK_SIZE)) {
+        return g->bank + (addr - BANK_BASE);
+    }
+    return NULL;
+}
+
 uint64_t guest_alloc(struct guest *g, size_t len, size_t align)
 {
-    uint64_t addr = (g->brk + align - 1) & ~((uint64_t)align - 1);
+    uint64_t *brk = g->in_bank ? &g->bank_brk : &g->brk;
+    uint64_t addr = (*brk + align - 1) & ~((uint64_t)align - 1);
 
-    REQUIRE(addr + len <= RAM_BASE + RAM_SIZE);
-    g->brk = addr + len;
+    REQUIRE(guest_find(g, addr, len));
+    *brk = addr + len;
     return addr;
 }
 
 void *guest_ptr(struct guest *g, uint64_t addr, size_t len)
 {
-    REQUIRE(addr >= RAM_BASE && addr + len <= RAM_BASE + RAM_SIZE);
-    return g->ram + (addr - RAM_BASE);
+    void *p = guest_find(g, addr, len);
+
+    REQUIRE(p);
+    return p;
 }
 
 uint8_t guest_pattern(size_t i, unsigned seed)

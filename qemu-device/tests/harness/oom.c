@@ -6,9 +6,9 @@
 #include <string.h>
 
 /* There only with the sanitizer, which is to guard a block's header. */
-void __asan_poison_memory_region(void const volatile *p, size_t n)
+void __asan_poison_memory_region(const void *p, size_t n)
     __attribute__((weak));
-void __asan_unpoison_memory_region(void const volatile *p, size_t n)
+void __asan_unpoison_memory_region(const void *p, size_t n)
     __attribute__((weak));
 
 /* struct block - stands in front of what the engine gets */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what must be true of an engine whatever it was fed with.
+ */
+#include "harness/debug.h"
+#include "fuzz.h"
+
+static uint64_t check_qp(const struct qhca_qp *qp)
+{
+    REQUIRE(qp->sq.pi - qp->sq.ci <= qhca_wq_size(&qp->sq));
+    REQUIRE(qp->rq.pi - qp->rq.ci <= qhca_wq_size(&qp->rq));
+    REQUIRE(qp->sq.next - qp->sq.ci <= qp->sq.pi - qp->sq.ci);
+    return (qp->sq.mem.block ? qp->sq.mem.num_blocks : 0) +
+           (qp->rq.mem.block ? qp->rq.mem.num_blocks : 0);
+}
+
+/* Adds up what @check says of each object; there are as many as are in use. */
+#define FOR_ALL(table, type, check, sum) \
+    do { \
+        uint32_t left = (table)->used; \
+        type *obj; \
+        \
+        qhca_table_each(table, obj) { \
+            sum += check(obj); \
+            left--; \
+        } \
+        REQUIRE(left == 0); \
+    } while (0)
+
+static uint64_t check_cq(const struct qhca_cq *cq)
+{
+    REQUIRE(cq->pi - cq->ci <= 1u << cq->log_size);
+    return cq->mem.block ? cq->mem.num_blocks : 0;
+}
+
+static uint64_t check_srq(const struct qhca_srq *srq)
+{
+    REQUIRE(srq->wq.pi - srq->wq.ci <= qhca_wq_size(&srq->wq));
+    REQUIRE(!srq->num_returned == qhca_list_empty(&srq->returned));
+    return srq->wq.mem.block ? srq->wq.mem.num_blocks : 0;
+}
+
+static uint64_t check_mr(const struct qhca_mr *mr)
+{
+    return mr->mem.block ? mr->mem.num_blocks : 0;
+}
+
+static unsigned length(const struct qhca_list *l)
+{
+    unsigned n = 0;
+
+    for (const struct qhca_list *i = l->next; i != l; i = i->next) {
+        n++;
+    }
+    return n;
+}
+
+/* Every bound window is counted at its region and, if of type 2, at its QP. */
+static void check_windows(struct qhca_engine *e)
+{
+    uint64_t bound = 0, on_qps = 0, at_regions = 0, at_qps = 0;
+    const struct qhca_mr *mr;
+    const struct qhca_qp *qp;
+
+    qhca_table_each(&e->memory->mr, mr) {
+        if (mr->window && mr->valid) {
+            REQUIRE(qhca_mr_get(e, mr->region->key) == mr->region);
+            bound++;
+            on_qps += mr->window != QHCA_MW_1;
+        }
+        at_regions += mr->windows;
+    }
+    qhca_table_each(&e->qps->table, qp) {
+        at_qps += length(&qp->user.windows);
+    }
+    REQUIRE(bound == at_regions && on_qps == at_qps);
+}
+
+/* Everything in an XRC domain is counted there. */
+static void check_domains(struct qhca_engine *e)
+{
+    uint64_t users = 0, in_one = 0;
+    const struct qhca_xrcd *xrcd;
+    const struct qhca_srq *srq;
+    const struct qhca_qp *qp;
+
+    qhca_table_each(&e->receive->xrcd, xrcd) {
+        users += xrcd->base.users;
+    }
+    qhca_table_each(&e->receive->srq, srq) {
+        in_one += srq->xrcd != NULL;
+        REQUIRE(!srq->xrcd == !srq->cq);
+    }
+    qhca_table_each(&e->qps->table, qp) {
+        in_one += qp->xrcd != NULL;
+        REQUIRE(!qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
+    }
+    REQUIRE(users == in_one);
+}
+
+static uint64_t held(bool used, const struct qhca_mem *mem)
+{
+    return used && mem->block ? mem->num_blocks : 0;
+}
+
+void fuzz_check_books(const struct guest *g)
+{
+    struct qhca_engine *e = g->e;
+    uint64_t blocks = 0;
+
+    REQUIRE(!e->device->busy);
+    REQUIRE(g->dma_after_stop == 0);
+    REQUIRE(e->timers.used <= e->timers.size);
+    FOR_ALL(&e->queues->cq, struct qhca_cq, check_cq, blocks);
+    FOR_ALL(&e->memory->mr, struct qhca_mr, check_mr, blocks);
+    FOR_ALL(&e->receive->srq, struct qhca_srq, check_srq, blocks);
+    FOR_ALL(&e->qps->table, struct qhca_qp, check_qp, blocks);
+    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+        blocks += held(e->queues->eq[i].used, &e->queues->eq[i].mem);
+    }
+    for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
+        blocks += held(e->eth->queue[i].used, &e->eth->queue[i].mem);
+    }
+    check_windows(e);
+    check_domains(e);
+    REQUIRE(blocks == e->table_blocks);
+}
