@@ -39,6 +39,7 @@ asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qem
 asan-qtest     | one  | full             | variants | qtest --debug
 nightly        | one  | full             |          | engine nightly V=1
 uverbs-fuzz    | one  | full             |          | uverbs_fuzz
+fuzz           | one  | full             |          | fuzz
 soak-guest     | one  | full             |          | soak_guest
 conformance    | all  | check full       |          | conformance
 soak           | one  |                  |          | soak
@@ -61,15 +62,23 @@ engine_make()
 	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$tree/qemu-device/tests")" "$@"
 }
 
-engine_quick() { engine check V=1 TESTS='--suite unit' && counted engine soak COUNT=500; }
+engine_quick() { engine check V=1 TESTS='--suite unit' && counted sim/schedules engine soak COUNT=500; }
 
-soak() { counted engine soak COUNT="${COUNT:-}" SEED="${SEED:-}"; }
+soak() { counted sim/schedules engine soak COUNT="${COUNT:-}" SEED="${SEED:-}"; }
 
-# counted COMMAND…: adds the totals that it does not print.
+# Each kind of input for half a minute; clang is not in every build root.
+fuzz()
+{
+	"$QHCA_TOP/scripts/buildroot.sh" --extra -- true || return
+	counted fuzz/libFuzzer engine fuzz FUZZ_TIME=30
+}
+
+# counted NAME COMMAND…: adds the name and the totals that it does not print.
 counted()
 {
 	local rc=0 out
-	echo "# sim/schedules"
+	echo "# $1"
+	shift
 	out=$(mktemp "$QHCA_CACHE/tmp/counted.XXXXXX")
 	"$@" | tee "$out" || rc=$?
 	echo "$(grep -c '^ok ' "$out") passed, $(grep -c '^not ok ' "$out") failed, 0 skipped"

@@ -292,7 +292,7 @@ static void create_pair(struct fuzz *f, struct rc_opts *o)
     f->b = rc_create(&f->n2, o);
 }
 
-static void begin(struct fuzz *f)
+void fuzz_begin(struct fuzz *f)
 {
     struct rc_opts o = RC_OPTS;
     unsigned i;
@@ -306,6 +306,7 @@ static void begin(struct fuzz *f)
     f->rng |= 1;
     o.timeout = 4;
     o.retry = 2;
+    o.min_rnr = 16;             /* 2.56 ms: who waits for ever shall not run */
     o.cq_log = 5;
     memset(f->num, 0, sizeof(f->num));
     if (one_in(f, 4)) {
@@ -333,6 +334,12 @@ static void begin(struct fuzz *f)
     f->n.g->on_dma = one_in(f, 4) ? race : NULL;
 }
 
+void fuzz_check(struct fuzz *f)
+{
+    guest_settle(f->n.g);
+    canary_check(&f->canary);
+}
+
 static void step(struct fuzz *f)
 {
     uint64_t what = rnd(f, 100);
@@ -353,22 +360,11 @@ static void step(struct fuzz *f)
     } else {
         random_trouble(f);
     }
-    guest_settle(f->n.g);
-    canary_check(&f->canary);
+    fuzz_check(f);
 }
 
-void fuzz_session(struct fuzz *f, unsigned steps)
+void fuzz_end(struct fuzz *f)
 {
-    unsigned i;
-
-    begin(f);
-    for (i = 0; i < steps && dev_state(f->n.g) == QHCA_STATE_RUNNING &&
-                (!f->input || f->input_len > 0); i++) {
-        step(f);
-        if (i % 16 == 0) {
-            fuzz_check_books(f->n.g);
-        }
-    }
     f->fatals += dev_state(f->n.g) == QHCA_STATE_FATAL;
     guest_advance(f->n.g, 1000000000);
     fuzz_check_books(f->n.g);
@@ -378,4 +374,19 @@ void fuzz_session(struct fuzz *f, unsigned steps)
     REQUIRE(f->n.g->e->table_blocks == 0);
     REQUIRE(f->n.g->deadline == UINT64_MAX);
     harness_cleanup();
+}
+
+void fuzz_session(struct fuzz *f, unsigned steps)
+{
+    unsigned i;
+
+    fuzz_begin(f);
+    for (i = 0; i < steps && dev_state(f->n.g) == QHCA_STATE_RUNNING &&
+                (!f->input || f->input_len > 0); i++) {
+        step(f);
+        if (i % 16 == 0) {
+            fuzz_check_books(f->n.g);
+        }
+    }
+    fuzz_end(f);
 }

@@ -39,6 +39,12 @@ void remember(struct fuzz *f, enum fuzz_kind k, uint32_t obj);
 uint64_t some_addr(struct fuzz *f);
 
 void random_command(struct fuzz *f);
+/* Executes @c, unless it is about what is the canary's. */
+void fuzz_command(struct fuzz *f, struct qhca_cmd *c);
+/* The parts of fuzz_session(): the start, after each step, the end. */
+void fuzz_begin(struct fuzz *f);
+void fuzz_check(struct fuzz *f);
+void fuzz_end(struct fuzz *f);
 /* Ends the test if the books of the engine are not in order. */
 void fuzz_check_books(const struct guest *g);
 

@@ -240,15 +240,8 @@ static bool names_canary(const struct fuzz *f, const void *buf, size_t len)
     return false;
 }
 
-void random_command(struct fuzz *f)
+void fuzz_command(struct fuzz *f, struct qhca_cmd *c)
 {
-    static const uint8_t opcodes[] = {
-        0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x20,
-        0x20, 0x21, 0x24, 0x25, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d,
-        0x30, 0x30, 0x31, 0x32, 0x33, 0x33, 0x34, 0x38, 0x38, 0x39, 0x3a, 0x3b,
-        0x3c, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43, 0x48, 0x48, 0x49,
-        0x50, 0x50, 0x51, 0x52, 0x53, 0x53,
-    };
     static const struct {
         uint8_t opcode, kind;
     } creates[] = {
@@ -258,10 +251,35 @@ void random_command(struct fuzz *f)
         { QHCA_CMD_CREATE_SRQ, SRQ }, { QHCA_CMD_CREATE_QP, QP },
         { QHCA_CMD_CREATE_ETHQ, ETHQ }, { QHCA_CMD_ALLOC_CNTSET, CNTSET },
     };
-    struct qhca_cmd c = { 0 };
     uint32_t obj = 0;
     unsigned i;
     int status;
+
+    if (names_canary(f, c, sizeof(*c)) ||
+        (le16toh(c->opcode) == QHCA_CMD_CREATE_QP &&
+         names_canary(f, guest_ptr(f->n.g, f->n.g->mbox, 160), 160))) {
+        return;
+    }
+    status = guest_cmd(f->n.g, c, &obj);
+    f->ok += status == QHCA_OK;
+    f->refused += status > 0;
+    for (i = 0; status == QHCA_OK && i < ARRAY_SIZE(creates); i++) {
+        if (creates[i].opcode == le16toh(c->opcode)) {
+            remember(f, (enum fuzz_kind)creates[i].kind, obj);
+        }
+    }
+}
+
+void random_command(struct fuzz *f)
+{
+    static const uint8_t opcodes[] = {
+        0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x13, 0x20,
+        0x20, 0x21, 0x24, 0x25, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2c, 0x2c, 0x2d,
+        0x30, 0x30, 0x31, 0x32, 0x33, 0x33, 0x34, 0x38, 0x38, 0x39, 0x3a, 0x3b,
+        0x3c, 0x40, 0x40, 0x41, 0x41, 0x41, 0x42, 0x43, 0x48, 0x48, 0x49,
+        0x50, 0x50, 0x51, 0x52, 0x53, 0x53,
+    };
+    struct qhca_cmd c = { 0 };
 
     c.opcode = htole16(one_in(f, 30) ? (uint16_t)nasty(f) :
                        opcodes[rnd(f, sizeof(opcodes))]);
@@ -271,17 +289,5 @@ void random_command(struct fuzz *f)
     }
     c.mailbox = htole64(one_in(f, 20) ? nasty(f) : f->n.g->mbox);
     fill_mbox(f, le16toh(c.opcode), guest_ptr(f->n.g, f->n.g->mbox, 4096));
-    if (names_canary(f, &c, sizeof(c)) ||
-        (le16toh(c.opcode) == QHCA_CMD_CREATE_QP &&
-         names_canary(f, guest_ptr(f->n.g, f->n.g->mbox, 160), 160))) {
-        return;
-    }
-    status = guest_cmd(f->n.g, &c, &obj);
-    f->ok += status == QHCA_OK;
-    f->refused += status > 0;
-    for (i = 0; status == QHCA_OK && i < ARRAY_SIZE(creates); i++) {
-        if (creates[i].opcode == le16toh(c.opcode)) {
-            remember(f, (enum fuzz_kind)creates[i].kind, obj);
-        }
-    }
+    fuzz_command(f, &c);
 }

@@ -145,7 +145,7 @@ static void fix_icrc(const struct place *at, uint8_t *f, size_t len)
     memcpy(f + at->ip + total - ICRC_LEN, &icrc, sizeof(icrc));
 }
 
-static void put_right(const struct target *t, const struct frames_rec *r,
+static void put_right(const struct target *t, const struct record *r,
                       uint8_t *f, size_t len)
 {
     struct place at;
@@ -279,7 +279,7 @@ static void revive(struct target *t)
     }
 }
 
-static void post_send(struct target *t, const struct frames_rec *r,
+static void post_send(struct target *t, const struct record *r,
                       uint32_t len)
 {
     static const uint8_t opcode[] = {
@@ -308,7 +308,7 @@ static void post_send(struct target *t, const struct frames_rec *r,
     }
 }
 
-static void post_recv(struct target *t, const struct frames_rec *r,
+static void post_recv(struct target *t, const struct record *r,
                       uint32_t len)
 {
     struct rc_qp *q = &t->qp[qp_of(r->aim)];
@@ -325,7 +325,7 @@ static void post_recv(struct target *t, const struct frames_rec *r,
     }
 }
 
-static void play(struct target *t, const struct frames_rec *r,
+static void play(struct target *t, const struct record *r,
                  const uint8_t *data, size_t len)
 {
     uint8_t frame[MAX_FRAME];
@@ -337,13 +337,13 @@ static void play(struct target *t, const struct frames_rec *r,
         guest_rx(t->n.g, frame, len);
         break;
     case FRAMES_RECV:
-        post_recv(t, r, r->len[0] | r->len[1] << 8);
+        post_recv(t, r, (uint32_t)record_number(r));
         break;
     case FRAMES_SEND:
-        post_send(t, r, r->len[0] | r->len[1] << 8);
+        post_send(t, r, (uint32_t)record_number(r));
         break;
     default:
-        guest_advance(t->n.g, (r->len[0] | r->len[1] << 8) * 1000ull);
+        guest_advance(t->n.g, record_number(r) * 1000ull);
         revive(t);
         break;
     }
@@ -370,7 +370,7 @@ static uint64_t finish(struct target *t)
 uint64_t frames_session(const uint8_t *data, size_t size)
 {
     const uint8_t *end = data + size;
-    struct frames_rec r;
+    struct record r;
     struct target t;
     unsigned i, n;
     size_t len;
@@ -381,7 +381,7 @@ uint64_t frames_session(const uint8_t *data, size_t size)
         data += sizeof(r);
         len = 0;
         if (r.kind % FRAMES_KINDS == FRAMES_FRAME) {
-            len = r.len[0] | (size_t)r.len[1] << 8;
+            len = record_number(&r);
             len = len > MAX_FRAME ? MAX_FRAME : len;
             len = len > (size_t)(end - data) ? (size_t)(end - data) : len;
         }

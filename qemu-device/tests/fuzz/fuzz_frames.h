@@ -9,20 +9,12 @@
 #define QHCA_TESTS_FUZZ_FRAMES_H
 
 #include "fuzz.h"
-
-#define FRAMES_MAX_INPUT    16384
+#include "inputs.h"
 
 /*
- * The input: a byte of FRAMES_CFG_*, then records. The data follow a record of
- * kind FRAMES_FRAME only; for others, the length says how much is posted.
+ * The records: data follow one of kind FRAMES_FRAME only; of others the length
+ * says how much is posted. Aim: 3, 1:0 QP; 7:4 PSN ahead plus 4, or opcode.
  */
-struct frames_rec {
-    uint8_t kind;               /* enum frames_kind, modulo FRAMES_KINDS */
-    uint8_t fix;                /* FRAMES_FIX_* */
-    uint8_t aim;                /* 3, 1:0 QP; 7:4 PSN ahead plus 4, or opcode */
-    uint8_t len[2];             /* little-endian */
-};
-
 #define FRAMES_CFG_IPV6     0x01    /* the port's GID */
 #define FRAMES_CFG_VLAN     0x02
 #define FRAMES_CFG_SMALL    0x04    /* path MTU 256, port MTU 1500 */
@@ -42,16 +34,7 @@ enum frames_kind {
 #define FRAMES_FIX_ADDR     0x20    /* Ethernet and IP addresses */
 #define FRAMES_FIX_ALL      0x3f
 
-/*
- * One device's life among these frames. Checks its books and what it sends.
- * Returns how many frames got past the checks.
- */
+/* One device's life among these frames: how many got past the checks. */
 uint64_t frames_session(const uint8_t *data, size_t size);
-
-/* Good input number @n, which passes every check; 0: no more. */
-size_t frames_seed(unsigned n, uint8_t *data);
-
-/* Changes records, frames and fields. Returns the new size, at most @max. */
-size_t frames_mutate(uint8_t *data, size_t size, size_t max, uint64_t *rng);
 
 #endif /* QHCA_TESTS_FUZZ_FRAMES_H */

@@ -7,41 +7,17 @@
 #include "harness/frames.h"
 #include "fuzz_frames.h"
 
-#define MAX_RECS    256
-
-static size_t rec_len(const uint8_t *rec, size_t left)
-{
-    const struct frames_rec *r = (const void *)rec;
-    size_t len = sizeof(*r);
-
-    if (left < len) {
-        return left;
-    }
-    if (r->kind % FRAMES_KINDS == FRAMES_FRAME) {
-        len += r->len[0] | (size_t)r->len[1] << 8;
-    }
-    return len < left ? len : left;
-}
-
-static void set_len(uint8_t *rec, size_t len)
-{
-    rec[3] = (uint8_t)len;
-    rec[4] = (uint8_t)(len >> 8);
-}
-
 /* ---- good input ---- */
+
+static bool has_data(uint8_t kind)
+{
+    return kind % FRAMES_KINDS == FRAMES_FRAME;
+}
 
 static size_t put_rec(uint8_t *out, uint8_t kind, uint8_t fix, uint8_t aim,
                       const uint8_t *frame, size_t len)
 {
-    const uint8_t rec[] = { kind, fix, aim, (uint8_t)len, (uint8_t)(len >> 8) };
-
-    memcpy(out, rec, sizeof(rec));
-    if (kind != FRAMES_FRAME) {
-        return sizeof(rec);
-    }
-    memcpy(out + sizeof(rec), frame, len);
-    return sizeof(rec) + len;
+    return input_put(out, kind, fix, aim, frame, len, has_data(kind));
 }
 
 /* A packet whose numbers and addresses are filled in when it is sent. */
@@ -118,7 +94,7 @@ static size_t plain_seed(unsigned n, uint8_t *data)
                        f.len);
 }
 
-size_t frames_seed(unsigned n, uint8_t *data)
+static size_t frames_seed(unsigned n, uint8_t *data)
 {
     unsigned opcode, cfg;
 
@@ -134,27 +110,6 @@ size_t frames_seed(unsigned n, uint8_t *data)
 
 /* ---- changes ---- */
 
-static uint64_t pick(uint64_t *rng, uint64_t n)
-{
-    return (test_random(rng) >> 11) % n;
-}
-
-static uint64_t odd_number(uint64_t *rng)
-{
-    uint64_t v = 1ull << pick(rng, 64);
-
-    switch (pick(rng, 4)) {
-    case 0:
-        return pick(rng, 20);
-    case 1:
-        return v - pick(rng, 3);
-    case 2:
-        return ~pick(rng, 20);
-    default:
-        return test_random(rng);
-    }
-}
-
 /* Fields of an IPv4 frame from the Ethernet header on; offset, bytes. */
 static const struct {
     uint8_t off, len;
@@ -167,12 +122,14 @@ static const struct {
     { 66, 4 }, { 66, 8 }, { 74, 8 },
 };
 
-static void change_field(uint8_t *frame, size_t len, uint64_t *rng)
+static void change_field(uint8_t kind, uint8_t *frame, size_t len,
+                         uint64_t *rng)
 {
-    unsigned which = (unsigned)pick(rng, ARRAY_SIZE(fields));
+    unsigned which = (unsigned)input_pick(rng, ARRAY_SIZE(fields));
     size_t off = fields[which].off, n = fields[which].len;
-    uint64_t v = odd_number(rng);
+    uint64_t v = input_odd(rng);
 
+    (void)kind;
     if (off >= 14 && len > 14 && frame[12] == 0x81) {
         off += VLAN_LEN;
     }
@@ -185,104 +142,11 @@ static void change_field(uint8_t *frame, size_t len, uint64_t *rng)
     }
 }
 
-static void change_rec(uint8_t *rec, size_t len, uint64_t *rng)
-{
-    uint8_t *frame = rec + sizeof(struct frames_rec);
-    size_t n = len - sizeof(struct frames_rec);
-
-    switch (pick(rng, n ? 8 : 3)) {
-    case 0:
-        rec[1] ^= (uint8_t)(1u << pick(rng, 6));
-        break;
-    case 1:
-        rec[2] = (uint8_t)pick(rng, 256);
-        break;
-    case 2:
-        if (n == 0) {
-            set_len(rec, pick(rng, 65536));
-        } else {
-            set_len(rec, n - pick(rng, n < 40 ? n : 40));
-        }
-        break;
-    case 3:
-        frame[pick(rng, n)] ^= (uint8_t)(1u << pick(rng, 8));
-        break;
-    default:
-        change_field(frame, n, rng);
-        break;
-    }
-}
-
-/* Makes room for, or takes away, @len bytes at @at. */
-static size_t shift(uint8_t *data, size_t size, size_t at, size_t len,
-                    bool in)
-{
-    if (in) {
-        memmove(data + at + len, data + at, size - at);
-        return size + len;
-    }
-    memmove(data + at, data + at + len, size - at - len);
-    return size - len;
-}
-
-/* Puts a record of a good session in at @at. */
-static size_t graft(uint8_t *data, size_t size, size_t max, size_t at,
-                    uint64_t *rng)
-{
-    static uint8_t seed[FRAMES_MAX_INPUT];
-    size_t len = frames_seed((unsigned)pick(rng, 500), seed), off = 1, n;
-
-    if (len == 0 || at == 0) {
-        return size;
-    }
-    n = rec_len(seed + off, len - off);
-    while (off + n < len && pick(rng, 3)) {
-        off += n;
-        n = rec_len(seed + off, len - off);
-    }
-    if (size + n <= max) {
-        size = shift(data, size, at, n, true);
-        memcpy(data + at, seed + off, n);
-    }
-    return size;
-}
-
-static size_t repeat(uint8_t *data, size_t size, size_t max, size_t at,
-                     size_t len)
-{
-    if (size + len <= max) {
-        size = shift(data, size, at, len, true);
-        memcpy(data + at, data + at + len, len);
-    }
-    return size;
-}
-
-size_t frames_mutate(uint8_t *data, size_t size, size_t max, uint64_t *rng)
-{
-    size_t at[MAX_RECS], len[MAX_RECS], n = 0, off, i;
-
-    for (off = 1; off < size && n < MAX_RECS; off += len[n++]) {
-        at[n] = off;
-        len[n] = rec_len(data + off, size - off);
-    }
-    if (n == 0) {
-        return graft(data, size, max, size, rng);
-    }
-    i = pick(rng, n);
-    switch (pick(rng, 12)) {
-    case 0:
-        return n > 1 ? shift(data, size, at[i], len[i], false) : size;
-    case 1:
-        return repeat(data, size, max, at[i], len[i]);
-    case 2:
-        return graft(data, size, max, at[i], rng);
-    case 3:
-        data[0] = (uint8_t)pick(rng, FRAMES_CFG_ALL + 1);
-        return size;
-    default:
-        if (len[i] >= sizeof(struct frames_rec)) {
-            change_rec(data + at[i], len[i], rng);
-        }
-        return size;
-    }
-}
+const struct input_kind input_frames = {
+    .name = "frames",
+    .cfgs = FRAMES_CFG_ALL + 1,
+    .has_data = has_data,
+    .play = frames_session,
+    .seed = frames_seed,
+    .change = change_field,
+};

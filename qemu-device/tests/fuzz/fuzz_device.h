@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what a guest tells the device, as inputs of inputs.h.
+ */
+#ifndef QHCA_TESTS_FUZZ_DEVICE_H
+#define QHCA_TESTS_FUZZ_DEVICE_H
+
+#include "fuzz.h"
+#include "inputs.h"
+
+#define DEVICE_RECORDS  200     /* per session, at most */
+
+enum device_kind {
+    DEVICE_COMMAND,             /* struct qhca_cmd, then its mailbox */
+    DEVICE_SEND,                /* a send WQE; aim: QP, whose keys */
+    DEVICE_RECV,                /* SGEs of a receive WQE */
+    DEVICE_DOORBELL,            /* struct device_doorbell */
+    DEVICE_TABLE,               /* block addresses; aim: what takes them */
+    DEVICE_TIME,                /* the length is how much passes, in us */
+    DEVICE_KINDS
+};
+
+#define DEVICE_FIX_OPCODE   0x01    /* one that there is */
+#define DEVICE_FIX_OBJ      0x02    /* numbers and keys of what there is */
+#define DEVICE_FIX_ADDR     0x04    /* mailbox, memory, page */
+#define DEVICE_FIX_COUNT    0x08    /* of SGEs and bytes; index */
+#define DEVICE_FIX_BUF      0x10    /* rings and regions */
+#define DEVICE_FIX_ALL      0x1f
+
+/* struct device_doorbell - all of it little-endian */
+struct device_doorbell {
+    uint16_t page, off;
+    uint32_t obj, index;
+};
+
+/* Memory for tables, and what their entries can name. */
+#define DEVICE_PAGES    32u
+
+/* struct device - the guest, and where those pages are */
+struct device {
+    struct fuzz f;
+    uint64_t pages;
+};
+
+/* Something of that enum fuzz_kind, or @which if there is nothing. */
+uint32_t device_one_of(const struct fuzz *f, unsigned kind, uint32_t which);
+/* Plays a record of kind DEVICE_COMMAND. */
+void device_command(struct device *d, const struct record *r,
+                    const uint8_t *data, size_t len);
+/* One device's life with these records: how much of it was good. */
+uint64_t device_session(const uint8_t *data, size_t size);
+bool device_has_data(uint8_t kind);
+/* The engine's command opcodes, by number; there are about fifty. */
+unsigned device_opcode(unsigned n);
+
+#endif /* QHCA_TESTS_FUZZ_DEVICE_H */
