@@ -121,6 +121,17 @@ static void check_timers(const struct qhca_engine *e, unsigned strangers)
     }
 }
 
+/* There only with that sanitizer, whose report it is. */
+void __msan_check_mem_is_initialized(const void *p, size_t n)
+    __attribute__((weak));
+
+void bounds_check_known(const void *buf, size_t len)
+{
+    if (__msan_check_mem_is_initialized) {
+        __msan_check_mem_is_initialized(buf, len);
+    }
+}
+
 void bounds_check_freed(const struct guest *g)
 {
     if (g->heap.bytes || g->heap.blocks) {

@@ -25,6 +25,8 @@ struct call_cost {
 
 /* The callbacks of guests, which count. */
 extern const struct qhca_engine_ops guest_ops;
+/* What leaves the engine is not what happened to be in the host's memory. */
+void bounds_check_known(const void *buf, size_t len);
 /* A guest's engine has been freed: nothing of it is left. */
 void bounds_check_freed(const struct guest *g);
 

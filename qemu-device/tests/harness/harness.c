@@ -55,6 +55,7 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     struct guest *g = opaque;
     uint8_t *p = dma(g, addr, len);
 
+    bounds_check_known(buf, len);
     g->writes++;
     if (!p) {
         return false;
@@ -122,6 +123,7 @@ static bool send_frame(void *opaque, const uint8_t *frame, size_t len)
     struct guest *g = opaque;
     struct sent *s;
 
+    bounds_check_known(frame, len);
     g->cost.frames++;
     if (g->net_blocked) {
         g->refused++;
