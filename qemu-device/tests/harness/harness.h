@@ -58,7 +58,7 @@ struct guest {
     uint64_t stores;            /* of 8 bytes at once */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
     struct heap heap;           /* the engine's */
-    struct call_cost cost;           /* of the call being made, or the last one */
+    struct call_cost cost;      /* of the call being made, or the last one */
     unsigned depth;             /* calls being made */
     unsigned strangers;         /* timers and events that are the test's own */
 

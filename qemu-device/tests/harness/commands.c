@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: the guest's commands.
+ */
+#include "harness.h"
+
+/* Its completion, once the device has got round to it; NULL: it stopped. */
+static struct qhca_cmd_comp *await_comp(struct guest *g)
+{
+    uint32_t size = 1u << g->cmd_log;
+    uint8_t phase = g->cmd_ci / size % 2 ? 0 : QHCA_OWNER_PHASE;
+    struct qhca_cmd_comp *comp;
+
+    comp = guest_ptr(g, g->cmd_cq + g->cmd_ci % size * sizeof(*comp),
+                     sizeof(*comp));
+    while ((comp->owner & QHCA_OWNER_PHASE) != phase && g->scheduled) {
+        g->scheduled = false;
+        qhca_engine_run(g->e, *g->clock);
+    }
+    if ((comp->owner & QHCA_OWNER_PHASE) != phase && g->limited) {
+        guest_advance(g, 100000000);
+    }
+    return (comp->owner & QHCA_OWNER_PHASE) == phase ? comp : NULL;
+}
+
+int guest_cmd(struct guest *g, struct qhca_cmd *cmd, uint32_t *obj)
+{
+    uint32_t size = 1u << g->cmd_log, slot = g->cmd_pi % size;
+    struct qhca_cmd_comp *comp;
+
+    cmd->token = htole32(0xabc00000u + g->cmd_pi);
+    memcpy(guest_ptr(g, g->cmd_sq + slot * sizeof(*cmd), sizeof(*cmd)), cmd,
+           sizeof(*cmd));
+    g->cmd_pi++;
+    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    comp = await_comp(g);
+    g->cmd_ci = g->cmd_pi;
+    if (!comp) {
+        return -1;
+    }
+    if (!g->lenient) {
+        CHECK_EQ(comp->opcode, cmd->opcode);
+        CHECK_EQ(comp->token, cmd->token);
+        CHECK_EQ(le16toh(comp->slot), slot);
+    }
+    if (obj) {
+        *obj = le32toh(comp->obj);
+    }
+    return comp->status;
+}
+
+int guest_cmd_mbox(struct guest *g, struct qhca_cmd *cmd, const void *in,
+                   size_t in_len, void *out, size_t out_len, uint32_t *obj)
+{
+    int status;
+
+    memset(guest_ptr(g, g->mbox, 4096), 0x5a, 4096);
+    if (in) {
+        memcpy(guest_ptr(g, g->mbox, in_len), in, in_len);
+    }
+    cmd->mailbox = htole64(g->mbox);
+    status = guest_cmd(g, cmd, obj);
+    if (out) {
+        memcpy(out, guest_ptr(g, g->mbox, out_len), out_len);
+    }
+    return status;
+}
+
+int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16((uint16_t)opcode),
+        .obj.obj = htole32(obj),
+    };
+
+    return guest_cmd(g, &cmd, NULL);
+}
+
+uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd)
+{
+    uint32_t obj = 0;
+    int status = guest_cmd(g, cmd, &obj);
+
+    if (status != QHCA_OK) {
+        tap_note("command 0x%x: status %d, %s", le16toh(cmd->opcode), status,
+                 g->last_error);
+    }
+    REQUIRE(status == QHCA_OK);
+    return obj;
+}
