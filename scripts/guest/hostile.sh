@@ -50,7 +50,7 @@ hostile_traffic()
 			quietly 2 ip link set dev "$QHCA_IF" mtu $((1500 + RANDOM % 2000))
 			quietly 2 ethtool -S "$QHCA_IF"
 		done
-	) &
+	) 2>/dev/null &
 	(
 		while [ $SECONDS -lt $end ]; do
 			for name in rc_data cq srq ud events mw uc xrc mcast qp_state; do
@@ -61,11 +61,11 @@ hostile_traffic()
 			quietly 2 rdma -dd resource show
 			quietly 2 ibv_devinfo -v
 		done
-	) &
+	) 2>/dev/null &
 	while [ $SECONDS -lt $end ]; do
 		quietly "$HOSTILE_SECONDS" cat /sys/kernel/debug/qhca_kverbs_test/run
 		sleep 0.1
-	done &
+	done 2>/dev/null &
 	# Many a lie is the end of the device.
 	while [ $SECONDS -lt $end ]; do
 		sleep 2
