@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hardware counters of the port.
+ * Hardware counters, of the port and of the device.
  */
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include <qhca/counters.h>
 
-#include "lib/rdma.h"
+#include "lib/uverbs.h"
 
 static void read_all(uint64_t *value)
 {
@@ -244,4 +245,126 @@ TEST(quiet, "J-017 a healthy connection counts no error")
 	for (i = 0; i < ARRAY_SIZE(errors); i++)
 		if (hw_counter(errors[i]) != before[i])
 			FAIL("%s moved", errors[i]);
+}
+
+/* ---- verbs that fail: requests without the driver's part, or with nonsense ---- */
+
+static int bad_create_cq(struct dev *d, struct uv *uv)
+{
+	struct uv_cq cq;
+
+	return uv_create_cq(uv, 16, NULL, 0, &cq);
+}
+
+static struct uv_cq small_cq(struct uv *uv)
+{
+	struct qhca_create_cq_req req = uv_cq_req(uv_mem(2 * 4096), 4);
+	struct uv_cq cq;
+
+	REQUIRE_OK(uv_create_cq(uv, 16, &req, sizeof(req), &cq));
+	return cq;
+}
+
+static int bad_resize_cq(struct dev *d, struct uv *uv)
+{
+	struct uv_cq cq = small_cq(uv);
+
+	return uv_resize_cq(uv, &cq, 16, NULL, 0);
+}
+
+static int bad_create_qp(struct dev *d, struct uv *uv)
+{
+	const struct ibv_qp_cap cap = { 16, 16, 1, 1, 0 };
+	struct uv_cq cq = small_cq(uv);
+	struct uv_qp qp;
+
+	return uv_create_qp(uv, &cq, &cap, NULL, 0, &qp);
+}
+
+static int bad_modify_qp(struct dev *d, struct uv *uv)
+{
+	struct end e = end_new(d, &QP_OPTS);
+
+	return set_state(e.qp, IBV_QPS_RTS);
+}
+
+static int bad_create_srq(struct dev *d, struct uv *uv)
+{
+	struct uv_srq srq;
+
+	return uv_create_srq(uv, 16, 1, NULL, 0, &srq);
+}
+
+static int bad_modify_srq(struct dev *d, struct uv *uv)
+{
+	struct ibv_srq_attr attr = { .srq_limit = d->attr.max_srq_wr + 1 };
+
+	return ibv_modify_srq(srq_new(d, 16, 1), &attr, IBV_SRQ_LIMIT);
+}
+
+static int bad_reg_mr(struct dev *d, struct uv *uv)
+{
+	return ibv_reg_mr(d->pd, (void *)0x10000000, 4096, LOCAL) ? 0 : errno;
+}
+
+static int bad_rereg_mr(struct dev *d, struct uv *uv)
+{
+	struct buf b = buf_new(d->pd, 4096, LOCAL);
+
+	return ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)0x10000000, 4096,
+			    0) ? errno : 0;
+}
+
+static int bad_alloc_dm(struct dev *d, struct uv *uv)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 1ull << 40 };
+
+	return ibv_alloc_dm(d->ctx, &attr) ? 0 : errno;
+}
+
+static int bad_create_ah(struct dev *d, struct uv *uv)
+{
+	struct ibv_ah_attr attr = own_address(d);
+
+	attr.static_rate = 1;
+	return ibv_create_ah(d->pd, &attr) ? 0 : errno;
+}
+
+static int bad_mmap(struct dev *d, struct uv *uv)
+{
+	return mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, uv->fd, 4096ull << 30) != MAP_FAILED ?
+	       0 : errno;
+}
+
+static const struct {
+	const char *name;
+	int (*fail)(struct dev *d, struct uv *uv);
+} verbs[] = {
+	{ "create_cq_err", bad_create_cq },
+	{ "modify_cq_err", bad_resize_cq },
+	{ "create_qp_err", bad_create_qp },
+	{ "modify_qp_err", bad_modify_qp },
+	{ "create_srq_err", bad_create_srq },
+	{ "modify_srq_err", bad_modify_srq },
+	{ "reg_mr_err", bad_reg_mr },
+	{ "rereg_mr_err", bad_rereg_mr },
+	{ "alloc_dm_err", bad_alloc_dm },
+	{ "create_ah_err", bad_create_ah },
+	{ "mmap_err", bad_mmap },
+};
+
+TEST_ROWS(verb, "J-017 a verb that fails counts in its own counter, and in no other", verbs)
+{
+	struct dev *d = dev_open_qhca();
+	struct uv uv = uv_open(d);
+	uint64_t want[ARRAY_SIZE(verbs)];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(verbs); i++)
+		want[i] = dev_counter(verbs[i].name);
+	want[row - verbs]++;
+	CHECK(row->fail(d, &uv) != 0);
+	for (i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (dev_counter(verbs[i].name) != want[i])
+			FAIL("%s", verbs[i].name);
 }

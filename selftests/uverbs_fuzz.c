@@ -25,8 +25,8 @@
 
 #define PROCESSES	2
 #define LONG_LIFE	4000	/* calls of all processes together */
-/* After so long each method that is offered must have succeeded. */
-#define ENOUGH_MS	8000
+/* After so many each method that is offered must have succeeded, and failed. */
+#define ENOUGH_CALLS	20000
 
 struct fuzz fuzz;
 
@@ -293,6 +293,24 @@ static void judge(size_t index, bool enough)
 			FAIL("%s: error %d (%s)", m->name, err, strerror(err));
 }
 
+/* Of each verb some requests have failed in the driver or in the device. */
+static void judge_errors(void)
+{
+	static const char *const verbs[] = {
+		"alloc_ucontext", "mmap", "alloc_pd", "create_ah", "reg_mr", "rereg_mr",
+		"alloc_mw", "alloc_dm", "create_cq", "modify_cq", "create_qp", "modify_qp",
+		"create_srq", "modify_srq", "alloc_xrcd",
+	};
+	char name[64];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(verbs); i++) {
+		snprintf(name, sizeof(name), "%s_err", verbs[i]);
+		if (!dev_counter(name))
+			FAIL("%s is 0", name);
+	}
+}
+
 static void table(const struct snapshot *before)
 {
 	const struct tally *t = fuzz.shared->tallies;
@@ -348,7 +366,9 @@ TEST(fuzz_uverbs, "J-018 J-020 abi: requests, rings and mappings at random")
 		  fuzz.shared->calls, fuzz.shared->maps, fuzz.shared->rings, *b.rounds);
 	compare(&before, &after);
 	for (i = 0; i < num_methods(); i++)
-		judge(i, ms >= ENOUGH_MS);
+		judge(i, calls() >= ENOUGH_CALLS);
+	if (calls() >= ENOUGH_CALLS)
+		judge_errors();
 	if (from_env("FUZZ_TABLE", 0))
 		table(&before);
 }

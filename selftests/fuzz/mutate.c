@@ -35,7 +35,7 @@ uint32_t spoil_length(uint32_t len, uint32_t unit)
 {
 	if (!odd())
 		return len;
-	switch (below(4)) {
+	switch (len ? below(4) : 2 + below(2)) {
 	case 0:
 		return 0;
 	case 1:

@@ -174,16 +174,18 @@ void check_fill(const void *p, size_t len, uint32_t seed, const char *what)
 		     ((const uint8_t *)p)[bad], pattern(bad, seed));
 }
 
-static bool counter_read(const char *name, uint64_t *value)
+/* Of the port, or of the device. */
+#define PORT_COUNTERS	"ports/1/hw_counters"
+#define DEVICE_COUNTERS	"hw_counters"
+
+static bool counter_read(const char *dir, const char *name, uint64_t *value)
 {
 	unsigned long long v;
 	char path[512];
 	FILE *f;
 	int n;
 
-	snprintf(path, sizeof(path),
-		 "/sys/class/infiniband/%s/ports/%d/hw_counters/%s",
-		 dev_name(), PORT, name);
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s/%s", dev_name(), dir, name);
 	f = fopen(path, "r");
 	if (!f)
 		return false;
@@ -198,21 +200,31 @@ bool hw_counter_exists(const char *name)
 {
 	uint64_t value;
 
-	return counter_read(name, &value);
+	return counter_read(PORT_COUNTERS, name, &value);
 }
 
-uint64_t hw_counter(const char *name)
+static uint64_t counter_in(const char *dir, const char *name)
 {
 	uint64_t value = 0, lifespan = 10;
 
 	/* The core shows values up to this many milliseconds old. */
-	counter_read("lifespan", &lifespan);
+	counter_read(dir, "lifespan", &lifespan);
 	sleep_ms(3 * lifespan);	/* on a busy machine jiffies lag behind */
-	if (!counter_read(name, &value)) {
+	if (!counter_read(dir, name, &value)) {
 		FAIL("no hardware counter %s", name);
 		test_die();
 	}
 	return value;
+}
+
+uint64_t hw_counter(const char *name)
+{
+	return counter_in(PORT_COUNTERS, name);
+}
+
+uint64_t dev_counter(const char *name)
+{
+	return counter_in(DEVICE_COUNTERS, name);
 }
 
 bool rdma_tool(const char *prefix, const char *args, char *text, size_t len)

@@ -181,6 +181,8 @@ void async_none(struct ibv_context *ctx);
 /* Hardware counter of the port; ends the test if there is none. */
 uint64_t hw_counter(const char *name);
 bool hw_counter_exists(const char *name);
+/* The same of the device. */
+uint64_t dev_counter(const char *name);
 
 /*
  * The output of "@prefix rdma @args"; true if it succeeds. Skips the test without

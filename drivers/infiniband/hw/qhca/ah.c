@@ -158,17 +158,8 @@ static int qhca_ib_ah_charge(struct qhca_ib_dev *dev, struct qhca_ib_ah *ah,
 	return qhca_ib_refuse(dev, -ENOMEM, "address handle: the context has %u", QHCA_IB_MAX_AH);
 }
 
-/**
- * qhca_ib_create_ah - create_ah verb, for the kernel and for users
- * @ibah: the address handle
- * @init_attr: the address
- * @udata: the user's, or NULL
- *
- * Return: 0 or a negative errno; -ENOMEM to a user context that has max_ah, -EPERM to a
- * process that may not send from that GID.
- */
-int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
-		      struct ib_udata *udata)
+static int qhca_ib_do_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
+				struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibah->device);
 	struct qhca_ib_ah *ah = to_qah(ibah);
@@ -194,6 +185,22 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 	if (ret)
 		atomic_dec(&ah->ctx->num_ah);
 	return ret;
+}
+
+/**
+ * qhca_ib_create_ah - create_ah verb, for the kernel and for users
+ * @ibah: the address handle
+ * @init_attr: the address
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno; -ENOMEM to a user context that has max_ah, -EPERM to a
+ * process that may not send from that GID.
+ */
+int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
+		      struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibah->device), QHCA_IB_CREATE_AH_ERR,
+				 qhca_ib_do_create_ah(ibah, init_attr, udata));
 }
 
 /**

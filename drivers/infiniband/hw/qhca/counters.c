@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: hw_counters of the port, and of sets of QPs ("rdma statistic qp").
- * Their names are those in qhca/counters.h, as everywhere.
+ * qhca_ib.ko: hw_counters: of the device, verbs that failed; of the port and of sets of
+ * QPs ("rdma statistic qp"), what the device counts, by the names in qhca/counters.h.
  *
  * To what the driver reports for the port the core adds what all sets have counted,
  * those already gone included. So the driver reports what no set has counted.
@@ -12,6 +12,60 @@
 
 /* The descriptors that the core wants once; every HCA has the same. */
 static struct rdma_stat_desc qhca_ib_counters[QHCA_CNT_MAX];
+
+static const struct rdma_stat_desc qhca_ib_errs[QHCA_IB_NUM_ERRS] = {
+	[QHCA_IB_ALLOC_UCONTEXT_ERR].name = "alloc_ucontext_err",
+	[QHCA_IB_MMAP_ERR].name = "mmap_err",
+	[QHCA_IB_ALLOC_PD_ERR].name = "alloc_pd_err",
+	[QHCA_IB_CREATE_AH_ERR].name = "create_ah_err",
+	[QHCA_IB_REG_MR_ERR].name = "reg_mr_err",
+	[QHCA_IB_REREG_MR_ERR].name = "rereg_mr_err",
+	[QHCA_IB_ALLOC_MW_ERR].name = "alloc_mw_err",
+	[QHCA_IB_ALLOC_DM_ERR].name = "alloc_dm_err",
+	[QHCA_IB_CREATE_CQ_ERR].name = "create_cq_err",
+	[QHCA_IB_MODIFY_CQ_ERR].name = "modify_cq_err",
+	[QHCA_IB_CREATE_QP_ERR].name = "create_qp_err",
+	[QHCA_IB_MODIFY_QP_ERR].name = "modify_qp_err",
+	[QHCA_IB_CREATE_SRQ_ERR].name = "create_srq_err",
+	[QHCA_IB_MODIFY_SRQ_ERR].name = "modify_srq_err",
+	[QHCA_IB_ALLOC_XRCD_ERR].name = "alloc_xrcd_err",
+	[QHCA_IB_ATTACH_MCAST_ERR].name = "attach_mcast_err",
+};
+
+/**
+ * qhca_ib_count_err - count a verb if it has failed
+ * @dev: the HCA
+ * @err: the counter
+ * @ret: what the verb returns
+ *
+ * Context: any.
+ * Return: @ret.
+ */
+int qhca_ib_count_err(struct qhca_ib_dev *dev, enum qhca_ib_err err, int ret)
+{
+	if (ret)
+		atomic64_inc(&dev->errs[err]);
+	return ret;
+}
+
+/**
+ * qhca_ib_alloc_hw_device_stats - alloc_hw_device_stats verb
+ * @ibdev: the HCA
+ */
+struct rdma_hw_stats *qhca_ib_alloc_hw_device_stats(struct ib_device *ibdev)
+{
+	return rdma_alloc_hw_stats_struct(qhca_ib_errs, ARRAY_SIZE(qhca_ib_errs),
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+static int qhca_ib_get_errs(struct qhca_ib_dev *dev, struct rdma_hw_stats *stats)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(dev->errs); i++)
+		stats->value[i] = atomic64_read(&dev->errs[i]);
+	return ARRAY_SIZE(dev->errs);
+}
 
 static struct rdma_hw_stats *qhca_ib_alloc_stats(void)
 {
@@ -52,7 +106,7 @@ struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev, u32 p
  * qhca_ib_get_hw_stats - get_hw_stats verb
  * @ibdev: the HCA
  * @stats: filled in
- * @port: port number
+ * @port: port number; 0 for the counters of the device
  * @index: of the one that is wanted; all are read
  *
  * Return: how many were read, or a negative errno.
@@ -64,7 +118,7 @@ int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u
 	int ret;
 
 	if (!port)
-		return -EINVAL;
+		return qhca_ib_get_errs(dev, stats);
 	if (dev->limits->max_cntset)
 		ret = qhca_ib_query_stats(dev, QHCA_CMD_QUERY_CNTSET, 0, stats);
 	else

@@ -173,16 +173,8 @@ static int qhca_ib_cq_respond(struct qhca_ib_cq *cq, struct ib_udata *udata)
 	return udata ? ib_copy_to_udata(udata, &resp, sizeof(resp)) : 0;
 }
 
-/**
- * qhca_ib_create_cq - create_cq verb
- * @ibcq: the CQ
- * @attr: what the consumer wants
- * @attrs: the user's, or NULL
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		      struct uverbs_attr_bundle *attrs)
+static int qhca_ib_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+				struct uverbs_attr_bundle *attrs)
 {
 	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
@@ -218,6 +210,21 @@ err_hw:
 err_mem:
 	qhca_ib_qmem_put(dev, &cq->mem);
 	return ret;
+}
+
+/**
+ * qhca_ib_create_cq - create_cq verb
+ * @ibcq: the CQ
+ * @attr: what the consumer wants
+ * @attrs: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		      struct uverbs_attr_bundle *attrs)
+{
+	return qhca_ib_count_err(to_qdev(ibcq->device), QHCA_IB_CREATE_CQ_ERR,
+				 qhca_ib_do_create_cq(ibcq, attr, attrs));
 }
 
 /**
@@ -261,15 +268,7 @@ static int qhca_ib_cq_move(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	return ret;
 }
 
-/**
- * qhca_ib_resize_cq - resize_cq verb
- * @ibcq: the CQ
- * @entries: how many CQEs it is to hold
- * @udata: the user's; kernel CQs keep their size
- *
- * Return: 0, or a negative errno and nothing has changed.
- */
-int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
+static int qhca_ib_do_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_qmem mem = {};
@@ -299,6 +298,20 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 }
 
 /**
+ * qhca_ib_resize_cq - resize_cq verb
+ * @ibcq: the CQ
+ * @entries: how many CQEs it is to hold
+ * @udata: the user's; kernel CQs keep their size
+ *
+ * Return: 0, or a negative errno and nothing has changed.
+ */
+int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibcq->device), QHCA_IB_MODIFY_CQ_ERR,
+				 qhca_ib_do_resize_cq(ibcq, entries, udata));
+}
+
+/**
  * qhca_ib_modify_cq - modify_cq verb: event moderation
  * @ibcq: the CQ
  * @count: CQEs that an event waits for
@@ -316,5 +329,6 @@ int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 		.modify_cq.period = cpu_to_le32(period),
 	};
 
-	return qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
+	return qhca_ib_count_err(dev, QHCA_IB_MODIFY_CQ_ERR,
+				 qhca_cmd_exec(dev->core, &cmd, NULL, NULL));
 }

@@ -75,9 +75,9 @@ static struct qhca_alloc_dm_resp qhca_ib_dm_resp(const struct qhca_ib_dm *dm)
 	};
 }
 
-static struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
-				      struct ib_dm_alloc_attr *attr,
-				      struct uverbs_attr_bundle *attrs)
+static struct ib_dm *qhca_ib_do_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
+					 struct ib_dm_alloc_attr *attr,
+					 struct uverbs_attr_bundle *attrs)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibdev);
 	size_t len = PAGE_ALIGN(attr->length);
@@ -115,6 +115,16 @@ err_dm:
 	return ERR_PTR(ret);
 }
 
+static struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
+				      struct ib_dm_alloc_attr *attr,
+				      struct uverbs_attr_bundle *attrs)
+{
+	struct ib_dm *ibdm = qhca_ib_do_alloc_dm(ibdev, ibctx, attr, attrs);
+
+	qhca_ib_count_err(to_qdev(ibdev), QHCA_IB_ALLOC_DM_ERR, PTR_ERR_OR_ZERO(ibdm));
+	return ibdm;
+}
+
 static int qhca_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 {
 	struct qhca_ib_dm *dm = to_qdm(ibdm);
@@ -125,9 +135,8 @@ static int qhca_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *att
 }
 
 /* The core has checked that the range is inside and the region zero-based. */
-static struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
-				       struct ib_dm_mr_attr *attr,
-				       struct uverbs_attr_bundle *attrs)
+static struct ib_mr *qhca_ib_do_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+					  struct ib_dm_mr_attr *attr)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	u64 offset = to_qdm(ibdm)->entry->addr - qhca_dm_phys(dev->core) + attr->offset;
@@ -150,6 +159,16 @@ static struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	if (ret)
 		return ERR_PTR(ret);
 	return qhca_ib_mr_new(ibpd, &cmd, attr->access_flags);
+}
+
+static struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+				       struct ib_dm_mr_attr *attr,
+				       struct uverbs_attr_bundle *attrs)
+{
+	struct ib_mr *ibmr = qhca_ib_do_reg_dm_mr(ibpd, ibdm, attr);
+
+	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
+	return ibmr;
 }
 
 static const struct ib_device_ops qhca_ib_dm_ops = {

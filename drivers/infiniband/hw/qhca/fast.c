@@ -2,15 +2,7 @@
 /* qhca_ib.ko: fast registration: memory regions of kernel consumers. */
 #include "qhca_ib.h"
 
-/**
- * qhca_ib_alloc_mr - alloc_mr verb
- * @ibpd: the PD
- * @type: IB_MR_TYPE_MEM_REG
- * @max_num_sg: pages that may be registered at a time
- *
- * Return: an MR that is good for nothing until a REG_MR work request, or an error.
- */
-struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+static struct ib_mr *qhca_ib_do_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_FAST };
@@ -43,6 +35,22 @@ struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max
 err:
 	qhca_ib_mr_free(dev, mr);
 	return ERR_PTR(ret);
+}
+
+/**
+ * qhca_ib_alloc_mr - alloc_mr verb
+ * @ibpd: the PD
+ * @type: IB_MR_TYPE_MEM_REG
+ * @max_num_sg: pages that may be registered at a time
+ *
+ * Return: an MR that is good for nothing until a REG_MR work request, or an error.
+ */
+struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+{
+	struct ib_mr *ibmr = qhca_ib_do_alloc_mr(ibpd, type, max_num_sg);
+
+	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
+	return ibmr;
 }
 
 static int qhca_ib_set_page(struct ib_mr *ibmr, u64 addr)

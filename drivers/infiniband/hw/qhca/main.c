@@ -14,6 +14,7 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.uverbs_abi_ver = QHCA_UVERBS_ABI_VERSION,
 
 	.add_gid = qhca_ib_add_gid,
+	.alloc_hw_device_stats = qhca_ib_alloc_hw_device_stats,
 	.alloc_hw_port_stats = qhca_ib_alloc_hw_port_stats,
 	.alloc_pd = qhca_ib_alloc_pd,
 	.alloc_ucontext = qhca_ib_alloc_ucontext,

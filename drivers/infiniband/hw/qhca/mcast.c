@@ -31,7 +31,8 @@ static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
  */
 int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	return qhca_ib_mcast(ibqp, gid, QHCA_CMD_ATTACH_MCAST);
+	return qhca_ib_count_err(to_qdev(ibqp->device), QHCA_IB_ATTACH_MCAST_ERR,
+				 qhca_ib_mcast(ibqp, gid, QHCA_CMD_ATTACH_MCAST));
 }
 
 /**

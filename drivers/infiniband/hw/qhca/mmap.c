@@ -57,14 +57,7 @@ u64 qhca_ib_mmap_key(const struct qhca_ib_mmap_entry *entry)
 	return rdma_user_mmap_get_offset(&entry->rdma);
 }
 
-/**
- * qhca_ib_mmap - mmap() of the command file
- * @ibctx: the context
- * @vma: where to
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
+static int qhca_ib_do_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *rdma_entry;
 	struct qhca_ib_mmap_entry *entry;
@@ -81,6 +74,19 @@ int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 				prot, rdma_entry);
 	rdma_user_mmap_entry_put(rdma_entry);
 	return ret;
+}
+
+/**
+ * qhca_ib_mmap - mmap() of the command file
+ * @ibctx: the context
+ * @vma: where to
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
+{
+	return qhca_ib_count_err(to_qdev(ibctx->device), QHCA_IB_MMAP_ERR,
+				 qhca_ib_do_mmap(ibctx, vma));
 }
 
 /**

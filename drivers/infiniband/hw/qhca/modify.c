@@ -314,17 +314,8 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	return 0;
 }
 
-/**
- * qhca_ib_modify_qp - modify_qp verb
- * @ibqp: the QP
- * @attr: values
- * @mask: IB_QP_*: which of them
- * @udata: the user's, or NULL
- *
- * Return: 0, or a negative errno and nothing has changed.
- */
-int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		      struct ib_udata *udata)
+static int qhca_ib_do_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+				struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
@@ -340,6 +331,22 @@ int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	ret = qhca_ib_do_modify(dev, qp, attr, mask, udata);
 	mutex_unlock(&qp->mutex);
 	return ret;
+}
+
+/**
+ * qhca_ib_modify_qp - modify_qp verb
+ * @ibqp: the QP
+ * @attr: values
+ * @mask: IB_QP_*: which of them
+ * @udata: the user's, or NULL
+ *
+ * Return: 0, or a negative errno and nothing has changed.
+ */
+int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		      struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibqp->device), QHCA_IB_MODIFY_QP_ERR,
+				 qhca_ib_do_modify_qp(ibqp, attr, mask, udata));
 }
 
 static void qhca_ib_fill_init_attr(struct qhca_ib_qp *qp, struct ib_qp_init_attr *init_attr)

@@ -139,6 +139,16 @@ struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int acces
 	return &mr->ibmr;
 }
 
+static struct ib_mr *qhca_ib_do_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_DMA };
+
+	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_OPTIONAL))
+		return ERR_PTR(qhca_ib_refuse(to_qdev(ibpd->device), -EOPNOTSUPP,
+					      "MR of all memory: access %#x", access));
+	return qhca_ib_mr_new(ibpd, &cmd, access);
+}
+
 /**
  * qhca_ib_get_dma_mr - get_dma_mr verb: all memory, for local use
  * @ibpd: the PD
@@ -148,12 +158,10 @@ struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int acces
  */
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 {
-	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_DMA };
+	struct ib_mr *ibmr = qhca_ib_do_get_dma_mr(ibpd, access);
 
-	if (access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_OPTIONAL))
-		return ERR_PTR(qhca_ib_refuse(to_qdev(ibpd->device), -EOPNOTSUPP,
-					      "MR of all memory: access %#x", access));
-	return qhca_ib_mr_new(ibpd, &cmd, access);
+	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
+	return ibmr;
 }
 
 /* Takes @umem over, also on error. */
@@ -180,19 +188,8 @@ static struct ib_mr *qhca_ib_mr_of_umem(struct ib_pd *ibpd, struct ib_umem *umem
 	return ibmr;
 }
 
-/**
- * qhca_ib_reg_user_mr - reg_user_mr verb
- * @ibpd: the PD
- * @start: the user's address
- * @length: bytes
- * @iova: address in work requests
- * @access: IB_ACCESS_*
- * @udata: the user's
- *
- * Return: the MR or an error.
- */
-struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
-				  int access, struct ib_udata *udata)
+static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+					    int access, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct ib_umem *umem;
@@ -213,19 +210,28 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64
 }
 
 /**
- * qhca_ib_reg_user_mr_dmabuf - reg_user_mr_dmabuf verb
+ * qhca_ib_reg_user_mr - reg_user_mr verb
  * @ibpd: the PD
- * @offset: where in the dma-buf
+ * @start: the user's address
  * @length: bytes
  * @iova: address in work requests
- * @fd: the dma-buf; pinned as long as the region lives
  * @access: IB_ACCESS_*
- * @attrs: the request
+ * @udata: the user's
  *
  * Return: the MR or an error.
  */
-struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
-					 int fd, int access, struct uverbs_attr_bundle *attrs)
+struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				  int access, struct ib_udata *udata)
+{
+	struct ib_mr *ibmr = qhca_ib_do_reg_user_mr(ibpd, start, length, iova, access, udata);
+
+	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
+	return ibmr;
+}
+
+static struct ib_mr *qhca_ib_do_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
+						   u64 iova, int fd, int access,
+						   struct uverbs_attr_bundle *attrs)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct ib_umem_dmabuf *umem;
@@ -243,6 +249,28 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len
 	return qhca_ib_mr_of_umem(ibpd, &umem->umem, iova, access);
 }
 
+/**
+ * qhca_ib_reg_user_mr_dmabuf - reg_user_mr_dmabuf verb
+ * @ibpd: the PD
+ * @offset: where in the dma-buf
+ * @length: bytes
+ * @iova: address in work requests
+ * @fd: the dma-buf; pinned as long as the region lives
+ * @access: IB_ACCESS_*
+ * @attrs: the request
+ *
+ * Return: the MR or an error.
+ */
+struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+					 int fd, int access, struct uverbs_attr_bundle *attrs)
+{
+	struct ib_mr *ibmr;
+
+	ibmr = qhca_ib_do_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access, attrs);
+	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
+	return ibmr;
+}
+
 /* Fills in what stays the same as well; the device looks at @flags. */
 static int qhca_ib_mr_change(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, int flags,
 			     int access, struct ib_pd *ibpd, struct qhca_cmd *cmd)
@@ -255,23 +283,9 @@ static int qhca_ib_mr_change(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, int
 	return qhca_cmd_exec(dev->core, cmd, NULL, NULL);
 }
 
-/**
- * qhca_ib_rereg_user_mr - rereg_user_mr verb
- * @ibmr: the MR
- * @flags: IB_MR_REREG_*
- * @start: new address of the user
- * @length: new length
- * @iova: new address in work requests
- * @access: new IB_ACCESS_*
- * @ibpd: the PD, new or not
- * @udata: the user's
- *
- * Return: NULL, because the MR keeps its keys; or an error, and nothing has
- * changed.
- */
-struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
-				    u64 iova, int access, struct ib_pd *ibpd,
-				    struct ib_udata *udata)
+static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+					      u64 iova, int access, struct ib_pd *ibpd,
+					      struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
 	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_MEM };
@@ -314,6 +328,31 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
 	mr->access = access;
 	WRITE_ONCE(mr->pdn, to_qpd(ibpd)->pdn);
 	return NULL;
+}
+
+/**
+ * qhca_ib_rereg_user_mr - rereg_user_mr verb
+ * @ibmr: the MR
+ * @flags: IB_MR_REREG_*
+ * @start: new address of the user
+ * @length: new length
+ * @iova: new address in work requests
+ * @access: new IB_ACCESS_*
+ * @ibpd: the PD, new or not
+ * @udata: the user's
+ *
+ * Return: NULL, because the MR keeps its keys; or an error, and nothing has
+ * changed.
+ */
+struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				    u64 iova, int access, struct ib_pd *ibpd,
+				    struct ib_udata *udata)
+{
+	struct ib_mr *ret;
+
+	ret = qhca_ib_do_rereg_user_mr(ibmr, flags, start, length, iova, access, ibpd, udata);
+	qhca_ib_count_err(to_qdev(ibmr->device), QHCA_IB_REREG_MR_ERR, PTR_ERR_OR_ZERO(ret));
+	return ret;
 }
 
 /**

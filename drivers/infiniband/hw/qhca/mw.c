@@ -2,14 +2,7 @@
 /* qhca_ib.ko: memory windows. */
 #include "qhca_ib.h"
 
-/**
- * qhca_ib_alloc_mw - alloc_mw verb
- * @ibmw: the window; its type is set
- * @udata: the user's
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+static int qhca_ib_do_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_ALLOC_MW) };
 	struct qhca_ib_dev *dev = to_qdev(ibmw->device);
@@ -36,6 +29,19 @@ int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	if (ret)
 		atomic_dec(&to_qpd(ibmw->pd)->num_mw);
 	return ret;
+}
+
+/**
+ * qhca_ib_alloc_mw - alloc_mw verb
+ * @ibmw: the window; its type is set
+ * @udata: the user's
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibmw->device), QHCA_IB_ALLOC_MW_ERR,
+				 qhca_ib_do_alloc_mw(ibmw, udata));
 }
 
 /**

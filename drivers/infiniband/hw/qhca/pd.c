@@ -5,14 +5,7 @@
 #define UVERBS_MODULE_NAME qhca_ib
 #include <rdma/uverbs_named_ioctl.h>
 
-/**
- * qhca_ib_alloc_pd - alloc_pd verb
- * @ibpd: the PD
- * @udata: the user's, or NULL
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+static int qhca_ib_do_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_ALLOC_PD) };
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
@@ -33,6 +26,19 @@ int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	if (ret)
 		qhca_cmd_destroy(dev->core, QHCA_CMD_DEALLOC_PD, pd->pdn);
 	return ret;
+}
+
+/**
+ * qhca_ib_alloc_pd - alloc_pd verb
+ * @ibpd: the PD
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_ALLOC_PD_ERR,
+				 qhca_ib_do_alloc_pd(ibpd, udata));
 }
 
 /**

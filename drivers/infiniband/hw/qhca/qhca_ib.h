@@ -19,6 +19,7 @@
 #include <rdma/qhca-abi.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "counters.h"
 #include "wq.h"
 
 #define QHCA_IB_PORT		1
@@ -57,6 +58,7 @@
  * @dm_lock: protects @dm_used
  * @dm_used: pages of device memory in use
  * @dm_va: all device memory, mapped
+ * @errs: failures of each verb
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -87,6 +89,8 @@ struct qhca_ib_dev {
 	struct mutex dm_lock;	/* see above */
 	unsigned long *dm_used;
 	void __iomem *dm_va;
+
+	atomic64_t errs[QHCA_IB_NUM_ERRS];
 };
 
 /**
@@ -332,16 +336,6 @@ int qhca_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context);
 int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context);
 void qhca_ib_gid_work(struct work_struct *work);
-
-/* counters.c */
-struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
-int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
-			 int index);
-int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port);
-int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
-int qhca_ib_counter_dealloc(struct rdma_counter *counter);
-struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter);
-int qhca_ib_counter_update_stats(struct rdma_counter *counter);
 
 /* restrack.c */
 int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);

@@ -308,16 +308,8 @@ static int qhca_ib_qp_respond(struct qhca_ib_qp *qp, struct ib_qp_init_attr *att
 	return udata ? ib_copy_to_udata(udata, &resp, sizeof(resp)) : 0;
 }
 
-/**
- * qhca_ib_create_qp - create_qp verb
- * @ibqp: the QP
- * @attr: what the consumer wants; the capacities become what it gets
- * @udata: the user's, or NULL
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
-		      struct ib_udata *udata)
+static int qhca_ib_do_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+				struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
@@ -361,6 +353,21 @@ static bool qhca_ib_qp_is_held(const struct qhca_ib_qp *qp)
 {
 	return atomic_read(&qp->num_groups) ||
 	       (qp->ibqp.pd && atomic_read(&to_qpd(qp->ibqp.pd)->num_mw));
+}
+
+/**
+ * qhca_ib_create_qp - create_qp verb
+ * @ibqp: the QP
+ * @attr: what the consumer wants; the capacities become what it gets
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		      struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibqp->device), QHCA_IB_CREATE_QP_ERR,
+				 qhca_ib_do_create_qp(ibqp, attr, udata));
 }
 
 /**

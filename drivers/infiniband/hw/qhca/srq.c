@@ -181,16 +181,8 @@ static int qhca_ib_srq_check_type(struct qhca_ib_dev *dev, const struct ib_srq_i
 	return 0;
 }
 
-/**
- * qhca_ib_create_srq - create_srq verb
- * @ibsrq: the SRQ
- * @init_attr: what the consumer wants; the capacities become what it gets
- * @udata: the user's, or NULL
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
-		       struct ib_udata *udata)
+static int qhca_ib_do_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
+				 struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
 	struct ib_srq_attr *attr = &init_attr->attr;
@@ -224,6 +216,21 @@ err_hw:
 err_mem:
 	qhca_ib_srq_put(dev, srq);
 	return ret;
+}
+
+/**
+ * qhca_ib_create_srq - create_srq verb
+ * @ibsrq: the SRQ
+ * @init_attr: what the consumer wants; the capacities become what it gets
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
+		       struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibsrq->device), QHCA_IB_CREATE_SRQ_ERR,
+				 qhca_ib_do_create_srq(ibsrq, init_attr, udata));
 }
 
 /**
@@ -310,17 +317,8 @@ static int qhca_ib_srq_resize(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	return ret;
 }
 
-/**
- * qhca_ib_modify_srq - modify_srq verb
- * @ibsrq: the SRQ
- * @attr: values
- * @mask: IB_SRQ_*: which of them
- * @udata: the user's, or NULL
- *
- * Return: 0, or a negative errno and nothing has changed.
- */
-int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
-		       enum ib_srq_attr_mask mask, struct ib_udata *udata)
+static int qhca_ib_do_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+				 enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
@@ -341,6 +339,22 @@ int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		ret = qhca_ib_srq_set_limit(dev, srq, attr->srq_limit);
 	mutex_unlock(&srq->mutex);
 	return ret;
+}
+
+/**
+ * qhca_ib_modify_srq - modify_srq verb
+ * @ibsrq: the SRQ
+ * @attr: values
+ * @mask: IB_SRQ_*: which of them
+ * @udata: the user's, or NULL
+ *
+ * Return: 0, or a negative errno and nothing has changed.
+ */
+int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		       enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibsrq->device), QHCA_IB_MODIFY_SRQ_ERR,
+				 qhca_ib_do_modify_srq(ibsrq, attr, mask, udata));
 }
 
 /**

@@ -25,14 +25,7 @@ static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_uconte
 	resp->null_lkey = dev->limits->null_lkey;
 }
 
-/**
- * qhca_ib_alloc_ucontext - alloc_ucontext verb
- * @ibctx: the context
- * @udata: the user's
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
+static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibctx->device);
 	struct qhca_alloc_ucontext_resp resp = {};
@@ -60,6 +53,19 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	if (ret)
 		qhca_ib_mmap_remove(ctx->db);
 	return ret;
+}
+
+/**
+ * qhca_ib_alloc_ucontext - alloc_ucontext verb
+ * @ibctx: the context
+ * @udata: the user's
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibctx->device), QHCA_IB_ALLOC_UCONTEXT_ERR,
+				 qhca_ib_do_alloc_ucontext(ibctx, udata));
 }
 
 /**

@@ -8,14 +8,7 @@
  */
 #include "qhca_ib.h"
 
-/**
- * qhca_ib_alloc_xrcd - alloc_xrcd verb
- * @ibxrcd: the XRC domain
- * @udata: the user's, or NULL
- *
- * Return: 0 or a negative errno.
- */
-int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+static int qhca_ib_do_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
 	struct qhca_cmd cmd = { .opcode = cpu_to_le16(QHCA_CMD_ALLOC_XRCD) };
 	struct qhca_ib_dev *dev = to_qdev(ibxrcd->device);
@@ -27,6 +20,19 @@ int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 		return ret;
 	xrcd->kernel = !udata;
 	return qhca_cmd_exec(dev->core, &cmd, NULL, &xrcd->xrcdn);
+}
+
+/**
+ * qhca_ib_alloc_xrcd - alloc_xrcd verb
+ * @ibxrcd: the XRC domain
+ * @udata: the user's, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	return qhca_ib_count_err(to_qdev(ibxrcd->device), QHCA_IB_ALLOC_XRCD_ERR,
+				 qhca_ib_do_alloc_xrcd(ibxrcd, udata));
 }
 
 /**
