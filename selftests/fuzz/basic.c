@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Contexts, queries, PDs, address handles, channels, and the end of all objects. */
+/* Contexts, queries, PDs, address handles, channels; destroying by command. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ static void done_channel(struct call *c)
 	c->made.handle = resp->fd;
 }
 
-/* ---- the end of objects: a handle is all that it takes ---- */
+/* ---- destroying: all it takes is a handle ---- */
 
 static bool fill_destroy(struct call *c, int kind, uint32_t word)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* From a method to a system call, and what comes of it. */
+/* Turns a method into a system call and records the result. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -13,7 +13,7 @@ static const struct table *const tables[] = {
 	&refused_methods,
 };
 
-/* A request as it is sent, with room for the longest tail. */
+/* The request as sent, with room for the longest tail. */
 static _Thread_local uint64_t wire[(65536 + 8192) / 8];
 
 size_t num_methods(void)
@@ -47,7 +47,7 @@ static struct ib_uverbs_attr *attr_add(struct call *c, uint16_t id, uint16_t len
 	return a;
 }
 
-/* Short ones stand in the attribute. */
+/* Short data is inline. */
 void attr_in(struct call *c, uint16_t id, const void *data, uint16_t len)
 {
 	struct ib_uverbs_attr *a = attr_add(c, id, len);
@@ -90,7 +90,7 @@ uint32_t attr_result(const struct call *c, uint16_t id)
 
 /* ---- sending ---- */
 
-/* Behind its last page there is nothing, or it is not there when the kernel looks. */
+/* The request, or a bad address instead. */
 static const void *sent_from(size_t len)
 {
 	uint64_t addr;
@@ -101,7 +101,7 @@ static const void *sent_from(size_t len)
 	return (const void *)(uintptr_t)addr;
 }
 
-/* The driver's part; what is longer than it should be may end in zeros. */
+/* The driver's part; if too long, the tail is zero or not. */
 static uint32_t put_drv(struct call *c, uint8_t *at, uint32_t unit)
 {
 	uint32_t len = spoil_length(spoil_length(c->drv_len, unit), unit), i;
@@ -200,7 +200,7 @@ static int send_ioctl(struct call *c, uint16_t object, uint16_t cmd)
 	return err;
 }
 
-/* A command in an ioctl, as rdma-core sends them. */
+/* A command inside an ioctl, as rdma-core sends it. */
 static int send_invoke(struct call *c)
 {
 	uint64_t cmd = c->m->cmd | (c->m->ex ? IB_USER_VERBS_CMD_FLAG_EXTENDED : 0);
@@ -242,7 +242,7 @@ static void call(size_t index, int ctx)
 	};
 	int err;
 
-	/* What nobody keeps account of is seldom made. */
+	/* Rarely create what there is no slot for. */
 	if (m->makes && !place(m->makes) && !one_in(100))
 		return;
 	memset(c.out, 0, 1024);
@@ -282,7 +282,7 @@ void any_call(void)
 
 /* ---- contexts ---- */
 
-/* @room: for the driver's part of the response. */
+/* @room: bytes for the driver's part of the response. */
 static bool get_context(int fd, struct qhca_alloc_ucontext_resp *drv, size_t room)
 {
 	struct {
@@ -306,7 +306,7 @@ static bool get_context(int fd, struct qhca_alloc_ucontext_resp *drv, size_t roo
 	return true;
 }
 
-/* The old doorbell page is mapped over, never away: others write to it. */
+/* The new doorbell page replaces the old one in place: other threads write to it. */
 bool reopen(int ctx)
 {
 	struct qhca_alloc_ucontext_resp drv;
@@ -314,7 +314,7 @@ bool reopen(int ctx)
 
 	if (fd < 0)
 		return false;
-	/* A file without a context takes more than one try. */
+	/* First with too little room, which must fail and leave the file as it was. */
 	if (one_in(4) && get_context(fd, &drv, below(sizeof(drv) / 4) * 4))
 		abort();
 	if (!get_context(fd, &drv, sizeof(drv)) ||

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Attributes of what exists: asked for and changed; multicast groups. */
+/* Queries and changes of objects; multicast groups. */
 #include "fuzz.h"
 
 /* ---- queue pairs ---- */
 
-/* Mostly the step that comes next. */
+/* Mostly the next state on the way to RTS. */
 static uint32_t next_state(uint32_t now)
 {
 	static const uint8_t next[][4] = {
@@ -58,7 +58,7 @@ static void fill_dest(struct ib_uverbs_qp_dest *d)
 	d->port_num = number(PORT, PORT);
 	d->sl = number(0, 15);
 	d->static_rate = number(0, 20);
-	/* The kernel may look for a second who has that address. */
+	/* Rarely: the kernel may spend a second on resolving the address. */
 	if (odd() && one_in(10))
 		d->dgid[below(16)] = chance();
 }
@@ -87,7 +87,7 @@ static void fill_modify(struct call *c, struct ib_uverbs_modify_qp *req)
 	req->max_dest_rd_atomic = number(below(5), fuzz.attr.max_qp_rd_atom);
 	req->min_rnr_timer = number(1 + below(12), 31);
 	req->port_num = number(PORT, PORT);
-	/* Not 0, which is for ever. */
+	/* 0 would be forever. */
 	req->timeout = number(1 + below(14), 31);
 	req->retry_cnt = number(below(8), 7);
 	req->rnr_retry = number(below(8), 7);
@@ -131,7 +131,7 @@ static bool fill_query_qp(struct call *c)
 	return true;
 }
 
-/* The device may have gone elsewhere. */
+/* The device may have changed the state by itself. */
 static void done_query(struct call *c)
 {
 	const struct ib_uverbs_query_qp_resp *resp = (void *)c->out;
@@ -158,7 +158,7 @@ static bool fill_modify_srq(struct call *c)
 		c->drv_len = 0;
 		return true;
 	}
-	/* Its stride is that of the old one, so there should be room for any. */
+	/* The stride stays that of the old ring: leave room for the largest. */
 	drv = (struct qhca_modify_srq_req){
 		.buf_addr = create.buf_addr, .buf_len = number(create.buf_len * 8, create.buf_len),
 		.log_size = create.log_size,

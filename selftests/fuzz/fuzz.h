@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Hostile user space: what the files of uverbs_fuzz share. Threads of a process share
- * its contexts and objects without locks, for whoever is late is just one more mistake.
+ * What the files of uverbs_fuzz share. The threads of a process share its contexts and
+ * objects without locks: losing a race is just one more mistake.
  */
 #ifndef SELFTESTS_FUZZ_H
 #define SELFTESTS_FUZZ_H
@@ -24,15 +24,15 @@
 
 /* ---- what all processes share ---- */
 
-/* struct tally - how often a method has succeeded, and what it has said else */
+/* struct tally - results of one method */
 struct tally {
-	uint32_t ok, refused, right;	/* right: ok, and nothing was wrong with it */
-	uint8_t err[MAX_ERRNO / 8];	/* a bit each */
+	uint32_t ok, refused, right;	/* right: ok, and without a deliberate mistake */
+	uint8_t err[MAX_ERRNO / 8];	/* bitmap of the errors seen */
 };
 
 struct shared {
 	struct tally tallies[MAX_METHODS];
-	uint32_t calls, maps, rings, steps;	/* system calls, mappings, doorbells, all */
+	uint32_t calls, maps, rings;	/* requests, mappings, doorbells */
 };
 
 /* struct fuzz - the process */
@@ -41,8 +41,9 @@ struct fuzz {
 	struct ibv_device_attr attr;
 	union ibv_gid gid;
 	int gid_index;
+	bool has_dm;			/* the device has memory of its own */
 	struct shared *shared;
-	int fd[CONTEXTS];		/* numbers that stay; the file behind one may change */
+	int fd[CONTEXTS];		/* the numbers stay, the files behind them may change */
 	uint64_t db_key[CONTEXTS];
 	uint8_t *db[CONTEXTS];		/* doorbell page */
 	int dmabuf;			/* or -1 */
@@ -51,10 +52,10 @@ struct fuzz {
 
 extern struct fuzz fuzz;
 
-/* What a process does, with threads, until it is killed. */
+/* A process: starts threads and fuzzes until it is killed. */
 void worker(uint64_t seed);
 
-/* ---- model.c: objects that there are, or were ---- */
+/* ---- model.c: objects that exist or have existed ---- */
 
 enum life { FREE, LIVE, STALE };
 
@@ -76,24 +77,24 @@ struct obj {
 
 extern struct obj objs[KINDS][OBJECTS];
 
-/* Whether the call of this thread is to be wrong here; seldom, and in some calls never. */
+/* Whether to make a mistake here; rarely, and never in a valid call. */
 bool odd(void);
-/* Begins a call: whether and how often it may be wrong. */
+/* Begins a call, valid or with a few mistakes; been_wrong(): it has had one. */
 void be_wrong(bool may);
 bool been_wrong(void);
-/* A number, or, if odd(), nonsense around @max. */
+/* @good, or, if odd(), nonsense or a number around @max. */
 uint64_t number(uint64_t good, uint64_t max);
 /* A live object or NULL. */
 struct obj *live(int kind, int ctx);
-/* The handle of one; or of one that was, is another context's or another kind's. */
+/* The handle of a live object; if odd(), stale or of another context or kind. */
 uint32_t handle(int kind, int ctx);
-/* A place for a new one or NULL. */
+/* A free slot or NULL. */
 struct obj *place(int kind);
 void born(int kind, const struct obj *what);
 void forget(int ctx);
-/* A key of an MR, an MW or nothing. */
+/* The key of an MR or MW, or nonsense. */
 uint32_t some_key(void);
-/* The number of a QP of this process, or of any other. */
+/* The number of a QP of this process, or any other number. */
 uint32_t some_qpn(void);
 
 /* ---- memory.c ---- */
@@ -103,16 +104,16 @@ void memory_init(void);
 void memory_thread_init(uint32_t thread);
 /* Where @ctx's doorbell page is to be mapped. */
 void *doorbell_place(int ctx);
-/* Where this thread has its answers: the kernel zeroes as much as it is told to. */
+/* This thread's buffer for answers, large: the kernel zeroes what a request says is there. */
 void *answer_area(void);
-/* Address of @len bytes that are the process's own, at a page's beginning. */
+/* @len bytes of ordinary memory, page-aligned. */
 uint8_t *own_pages(size_t len);
 bool is_own(const uint8_t *p, size_t len);
-/* Any address of a page, with something or nothing there. */
+/* An address that may be anything: read-only, unmapped, a doorbell page, of the kernel. */
 uint64_t odd_address(size_t len);
 /* own_pages(), or odd_address() if odd(). */
 uint64_t address(size_t len);
-/* Takes pages away that odd_address() has given, and brings them back. */
+/* Unmaps pages that odd_address() hands out, and maps them again. */
 void disturb(void);
 
 /* ---- call.c ---- */
@@ -121,14 +122,14 @@ void disturb(void);
 #define MAX_ATTRS	20
 
 /*
- * struct call - one request. Commands have @in and @out, and @drv and what follows
- * @out of the driver; requests by ioctl have attributes.
+ * struct call - one request. A command has @in and @out, and for the driver @drv and what
+ * follows @out; an ioctl has attributes.
  */
 struct call {
 	const struct method *m;
 	int ctx;
-	struct obj *obj;		/* what it is about, if it is known */
-	struct obj made;
+	struct obj *obj;		/* what it is about, if known */
+	struct obj made;		/* what it creates */
 	uint32_t in_len, out_len, drv_len, drv_out_len;
 	uint64_t in[MAX_IN / 8], drv[MAX_IN / 8];
 	uint64_t *out;			/* answer_area() */
@@ -136,18 +137,18 @@ struct call {
 	struct ib_uverbs_attr attrs[MAX_ATTRS];
 };
 
-/* struct method - something that a request may be for */
+/* struct method - a row of the tables of methods */
 struct method {
 	const char *name;
 	uint32_t weight;
-	bool refused;			/* the device does not offer it */
+	bool refused;			/* the device does not support it */
 	uint8_t also[4];		/* errors of the core that others do not have */
 	bool ioctl, ex;
-	uint16_t cmd;			/* or method */
+	uint16_t cmd;			/* or the ioctl's method */
 	uint16_t object;
 	uint16_t makes;			/* an object of this kind; 0: none */
 	uint16_t in_len, out_len, drv_len, drv_out_len;
-	/* False: not now. */
+	/* Fills in the request; false: there is no object to make one for. */
 	bool (*fill)(struct call *c);
 	/* After success; what is made is c->made. */
 	void (*done)(struct call *c);
@@ -163,18 +164,18 @@ struct method {
 	.name = "ioctl " #method_, .ioctl = true, .object = UVERBS_OBJECT_##object_,	\
 	.cmd = UVERBS_METHOD_##method_
 #define NOTHING		char[0]
-/* There is no such GID, or nobody there. */
+/* There is no such GID, or nobody answers for the address. */
 #define NO_ADDRESS	{ ENODATA, ETIMEDOUT, ENETUNREACH, EHOSTUNREACH }
 
 /* The tables of the files below, all in one. */
 size_t num_methods(void);
 const struct method *method(size_t i);
-/* Something to the process's contexts. */
+/* One request to one of the contexts. */
 void any_call(void);
-/* A context behind @ctx's number, in place of the one that is there; false: none. */
+/* Replaces the file of @ctx by one with a new context; false: there are no more. */
 bool reopen(int ctx);
 
-/* Attributes: of this many bytes in and out, objects, descriptors. */
+/* Adds an attribute: input, a 64-bit number, output, a handle or descriptor. */
 void attr_in(struct call *c, uint16_t id, const void *data, uint16_t len);
 void attr_number(struct call *c, uint16_t id, uint64_t number);
 void *attr_out(struct call *c, uint16_t id, uint16_t len);
@@ -190,31 +191,30 @@ struct table {
 extern const struct table basic_methods, queue_methods, memory_methods, change_methods,
 			  ioctl_methods, refused_methods;
 
-/* ---- mutate.c: mistakes in a request that is complete ---- */
+/* ---- mutate.c: mistakes in a complete request ---- */
 
 void spoil_bytes(void *p, size_t len);
 uint64_t nonsense(void);
-/* An address that is not @good; or that, mostly. */
+/* @good, or, if odd(), some other address. */
 uint64_t spoil_address(uint64_t good, size_t len);
-/* Another length than @len, in units of @unit bytes. */
+/* @len, or, if odd(), another multiple of @unit. */
 uint32_t spoil_length(uint32_t len, uint32_t unit);
 
-/* ---- requests that several methods make ---- */
+/* ---- queues.c: what commands and ioctls have in common; @o gets the rings ---- */
 
-/* queues.c: the driver's part of create_cq and its kin. @o gets the ring. */
 void cq_request(struct obj *o, struct qhca_create_cq_req *req, uint32_t *cqe);
 void srq_request(struct obj *o, struct qhca_create_srq_req *req, uint32_t *wr, uint32_t *sge);
 void qp_request(struct obj *o, struct qhca_create_qp_req *req, struct ib_uverbs_qp_cap *cap,
 		bool has_rq);
 uint32_t some_qp_type(void);
 
-/* ---- maps.c and rings.c: what threads do besides ---- */
+/* ---- maps.c and rings.c ---- */
 
 void map_something(void);
 void ring_something(void);
 /* Reads, polls or closes a completion channel or an event file. */
 void use_events(void);
-/* A child that has all that this process has. */
+/* Forks a child that goes on fuzzing for a while with all it inherits. */
 void fork_something(void);
 
 static inline void count(uint32_t *counter)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Methods that there are as ioctls only, or as well. */
+/* Methods that exist as ioctls. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -184,11 +184,11 @@ static void done_srq(struct call *c)
 	c->made.num = c->out[c->made.type == IB_UVERBS_SRQT_XRC ? 3 : 2];
 }
 
-/* ---- the end: the object, and sometimes an answer ---- */
+/* ---- destroying: a handle, and for some objects an answer ---- */
 
 static bool fill_destroy(struct call *c, int kind, uint16_t len)
 {
-	/* Both have the same numbers everywhere. */
+	/* The attribute numbers are the same for all objects. */
 	c->obj = live(kind, c->ctx);
 	if (!c->obj)
 		return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mappings of the command file, descriptors that it gives, and children. */
+/* Mappings of the command file, event files, and children. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 
 #include "fuzz.h"
 
-/* Of this thread, which alone changes them: nobody's page goes away under him. */
+/* Each thread has its own, so that it never touches what another has unmapped. */
 static _Thread_local struct map {
 	uint8_t *at;
 	size_t len;
@@ -76,7 +76,7 @@ static void map_one(struct map *m)
 	*m = (struct map){ p, len, prot };
 }
 
-/* Not beyond the first page: the rest may have gone. */
+/* Only the first page: the others may be unmapped. */
 static void touch(struct map *m)
 {
 	uint64_t *p = (uint64_t *)m->at + below(PAGE / 8);
@@ -181,7 +181,7 @@ void use_events(void)
 
 /* ---- children ---- */
 
-/* It has one thread, and everything else. Nobody waits for it. */
+/* Nobody waits for the child. */
 void fork_something(void)
 {
 	int i, ctx, n = 1 + below(60);

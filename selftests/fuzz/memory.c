@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory of all kinds, to be named in requests. */
+/* Memory of all kinds, for addresses in requests. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,8 +11,8 @@
 #define FLAKY_LEN	(64u * PAGE)
 
 /*
- * All of it is far from what the process needs itself: an address that is a bit wrong
- * leads to nothing, or to something else in here.
+ * All of it is far from the process's own memory, so that an address with a flipped bit
+ * points to nothing or to another place in here.
  */
 #define WINDOW		0x100000000000ul
 #define WINDOW_STEP	0x1000000ul	/* between two mappings */
@@ -46,7 +46,7 @@ void memory_init(void)
 	flaky = map(FLAKY_LEN, rw, anon, -1);
 	read_only = map(8 * PAGE, PROT_READ, anon, -1);
 	none = map(8 * PAGE, PROT_NONE, anon, -1);
-	/* The last page of four has nothing behind it that can be used. */
+	/* Four pages, followed by some that cannot be accessed. */
 	edge = map(8 * PAGE, rw, anon, -1);
 	if (mprotect(edge + 4 * PAGE, 4 * PAGE, PROT_NONE))
 		_exit(2);
@@ -111,7 +111,7 @@ uint64_t address(size_t len)
 	return odd() ? odd_address(len) : (uintptr_t)own_pages(len);
 }
 
-/* Nobody but the kernel looks there, and it has to live with it. */
+/* Only the kernel accesses these pages. */
 void disturb(void)
 {
 	static const int prots[] = { PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE };

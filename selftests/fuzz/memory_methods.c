@@ -17,7 +17,7 @@ static uint32_t access_flags(void)
 		       flags[below(ARRAY_SIZE(flags))];
 }
 
-/* Starts and ends somewhere in a page; of seldom more than some pages. */
+/* Mostly a few pages, at any offset. */
 static void range(uint64_t *start, uint64_t *length, uint64_t *iova)
 {
 	uint32_t len = 1 + below(one_in(8) ? 2u << 20 : 20 * PAGE);
@@ -122,7 +122,7 @@ static bool fill_dm_query(struct call *c)
 static bool fill_dm_mr(struct call *c)
 {
 	struct obj *dm = live(UVERBS_OBJECT_DM, c->ctx);
-	/* What it says of itself may be nonsense. */
+	/* Its length may be nonsense, if the answer went elsewhere. */
 	uint32_t len = dm && (uint32_t)dm->len ? dm->len : PAGE;
 	uint64_t offset = number(below(len), len), length = number(below(len - offset % len), len);
 	uint32_t access = access_flags() | (odd() ? 0 : IBV_ACCESS_ZERO_BASED);
@@ -140,7 +140,7 @@ static bool fill_dm_mr(struct call *c)
 	return true;
 }
 
-/* Handle first, lkey first. */
+/* The same for both kinds of region. */
 static void done_ioctl_mr(struct call *c)
 {
 	c->made.handle = attr_result(c, UVERBS_ATTR_REG_DM_MR_HANDLE);

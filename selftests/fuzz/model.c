@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Objects that there are, or were, and how wrong to be about them. */
+/* Objects that exist or have existed, and deliberate mistakes about them. */
 #include "fuzz.h"
 
 struct obj objs[KINDS][OBJECTS];
-static _Thread_local int mistakes;	/* that this call may still have */
-static _Thread_local bool made;		/* one at least */
+static _Thread_local int mistakes;	/* left for this call */
+static _Thread_local bool made;		/* it has had one */
 
 void be_wrong(bool may)
 {
@@ -54,7 +54,7 @@ uint64_t number(uint64_t good, uint64_t max)
 	return one_in(2) ? max + below(3) - 1 : nonsense();
 }
 
-/* Mostly one PD, or nothing would fit together. */
+/* Mostly the same PD, or hardly any objects would fit together. */
 static uint32_t first_of(int kind)
 {
 	return kind == UVERBS_OBJECT_PD && !one_in(8) ? 0 : below(OBJECTS);
@@ -104,7 +104,7 @@ struct obj *place(int kind)
 	return NULL;
 }
 
-/* Who has nowhere to stand lives on without being known. */
+/* Without a free slot the object lives on, unknown, until its file is closed. */
 void born(int kind, const struct obj *what)
 {
 	struct obj *o = place(kind);

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-/* Mostly small, for there is not much memory; sometimes what the device's limit is. */
+/* Mostly small; sometimes around the device's limit, or nonsense. */
 static uint32_t log_of(uint32_t usual, uint32_t max)
 {
 	uint32_t n = below(usual), limit = 31 - __builtin_clz(max | 1);
@@ -21,7 +21,6 @@ static uint64_t shifted(uint64_t n, uint32_t by)
 	return by < 32 ? n << by : 0;
 }
 
-/* The driver's part of create_cq and its kin. @o gets the ring. */
 void cq_request(struct obj *o, struct qhca_create_cq_req *req, uint32_t *cqe)
 {
 	uint32_t n = log_of(9, fuzz.attr.max_cqe);
@@ -58,7 +57,7 @@ static bool fill_cq_ex(struct call *c)
 	return true;
 }
 
-/* The extended response has two words more before the driver's. */
+/* The driver's part follows the core's, which is longer in the extended response. */
 static void done_cq(struct call *c)
 {
 	struct ib_uverbs_create_cq_resp *resp = (void *)c->out;
@@ -154,7 +153,7 @@ void qp_request(struct obj *o, struct qhca_create_qp_req *req, struct ib_uverbs_
 	req->rq_log_stride = o->ring[1].log_stride;
 }
 
-/* What stands in both forms of the command, from pd_handle on. */
+/* What both forms of the command have, from pd_handle on. */
 struct qp_common {
 	uint32_t pd, send_cq, recv_cq, srq;
 	struct ib_uverbs_qp_cap cap;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What this device does not offer. Among it the data path of the kernel: a user's queues
- * are not the kernel's to write to.
+ * What this device does not support. That includes the kernel's data path: the kernel must
+ * not post to or poll a user's queues.
  */
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rings and doorbells: what a process can do without asking anybody. */
+/* Rings and doorbells, which need no system call. */
 #include <endian.h>
 
 #include <qhca/queues.h>
@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 
-/* Rings that were put where there is no memory cannot be written. */
+/* Only rings in ordinary memory can be written. */
 static bool usable(const struct ring *r)
 {
 	if (!r->mem || r->log_size > 14 || r->log_stride > 10)
@@ -28,7 +28,7 @@ static void ring(int ctx, uint32_t reg, uint32_t num, uint32_t index, uint64_t f
 	__atomic_store_n((uint64_t *)(fuzz.db[ctx] + reg), htole64(value), __ATOMIC_RELEASE);
 }
 
-/* Of memory that may be in an MR. */
+/* Mostly within an MR. */
 static void put_sge(struct qhca_sge *sge)
 {
 	struct obj *mr = live(UVERBS_OBJECT_MR, -1);
@@ -138,7 +138,7 @@ static bool cqe_there(const struct ring *r)
 	return (__atomic_load_n(&cqe->owner, __ATOMIC_RELAXED) & QHCA_OWNER_PHASE) == phase;
 }
 
-/* Takes CQEs, or says so; asks for an event. */
+/* Consumes CQEs, or pretends to; arms the CQ. */
 static void consume(struct obj *cq)
 {
 	struct ring *r = &cq->ring[0];
@@ -179,7 +179,7 @@ static void random_doorbell(void)
 	uint8_t *at = fuzz.db[ctx] + reg;
 
 	if (one_in(10)) {
-		/* Of another size, or across. */
+		/* Not of 64 bits. */
 		if (one_in(2))
 			__atomic_store_n((uint32_t *)at, chance(), __ATOMIC_RELAXED);
 		else
