@@ -116,6 +116,7 @@ def hostile(interface=None, ip='', mac='', count=0):
         request = struct.pack('256s', interface.encode())
         own = fcntl.ioctl(sock, 0x8915, request)[20:24]     # SIOCGIFADDR
         ends = [int.from_bytes(address, 'big') for address in (own, socket.inet_aton(ip))]
+        ends[0] ^= 64       # in its own name the card sends no RoCE for the stack
         for _, odd in HOSTILE:
             frame = hostile_frame(macs, ends, odd)
             for _ in range(int(count)):

@@ -180,6 +180,17 @@ stacked()
 }
 
 # The stack sees no RoCE; without the RDMA driver it is ordinary UDP.
+udp() { python3 /opt/qhca/guest/frames.py udp "$QHCA_PEER" 4791 20; }
+
+# With its RDMA driver the card would refuse to send this.
+udp_without_driver()
+{
+	echo "$2" >"$1/unbind"
+	udp
+	echo "$2" >"$1/bind"
+	qhca-gid "$QHCA_DEV" "$QHCA_IP" >/dev/null
+}
+
 isolation()
 {
 	local adev driver
@@ -189,12 +200,16 @@ isolation()
 	rc "ib_write_bw under watch" ib_write_bw 4096 50
 	! a || expect "pair/E-047 RoCE does not reach the stack" count_is 0
 	step
-	a || python3 /opt/qhca/guest/frames.py udp "$QHCA_PEER" 4791 20
+	a || udp_without_driver "$driver" "$adev"
 	step
 	! a || expect "pair/E-047 nor does what only looks like RoCE" count_is 0
 	! a || echo "$adev" >"$driver/unbind"
 	step
-	a || python3 /opt/qhca/guest/frames.py udp "$QHCA_PEER" 4791 20
+	a || udp
+	step
+	! a || expect "pair/D-088 nor does it leave the stack of one with GIDs" count_is 0
+	step
+	a || udp_without_driver "$driver" "$adev"
 	step
 	! a || expect "pair/E-047 without the RDMA driver it is UDP" count_is 20
 	! a || echo "$adev" >"$driver/bind"

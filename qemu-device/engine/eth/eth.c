@@ -130,6 +130,18 @@ static bool is_tagged(const uint8_t *frame)
     return get_be16(frame + 12) == ETHERTYPE_VLAN;
 }
 
+/*
+ * Any program can send UDP. From one of the port's GIDs to RoCE's port it would
+ * speak for a QP: to peers elsewhere there is no difference.
+ */
+static bool speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
+                          uint32_t len)
+{
+    uint8_t gid[16];
+
+    return qhca_frame_roce_source(frame, len, gid) && qhca_gid_is_own(e, gid);
+}
+
 /* Makes the gathered bytes a frame, or fails it. */
 static uint8_t *gather_finish(struct qhca_engine *e)
 {
@@ -149,6 +161,10 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     }
     if (g->len > qhca_frame_header_len(frame, g->len) + e->port->mtu) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
+        return NULL;
+    }
+    if (speaks_for_qp(e, frame, g->len)) {
+        gather_fail(g, QHCA_WC_LOC_QP_OP_ERR);
         return NULL;
     }
     if (g->len < ETH_MIN_LEN) {

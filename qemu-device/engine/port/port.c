@@ -256,6 +256,16 @@ bool qhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan)
     return false;
 }
 
+bool qhca_gid_is_own(const struct qhca_engine *e, const uint8_t *gid)
+{
+    for (uint32_t i = 0; i < e->port->num_gid; i++) {
+        if (e->port->gid[i].valid && !memcmp(e->port->gid[i].gid, gid, 16)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
                   uint16_t vlan)
 {

@@ -70,6 +70,8 @@ bool qhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
 /* Whether it is an IPv4 address, ::ffff:a.b.c.d. */
 bool qhca_gid_is_ipv4(const uint8_t *gid);
 bool qhca_gid_is_multicast(const uint8_t *gid);
+/* Whether it (16 bytes) is one of the port's, on whatever VLAN. */
+bool qhca_gid_is_own(const struct qhca_engine *e, const uint8_t *gid);
 /* Whether the port has a GID on that VLAN. */
 bool qhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan);
 /* Carrier came or went. */

@@ -9,6 +9,12 @@
 
 #define MAX_TAGS    2           /* that do not count as payload */
 
+#define IPV6_EXT_LEN            8u      /* at least, and its unit */
+#define IP_PROTO_HOP_BY_HOP     0
+#define IP_PROTO_ROUTING        43
+#define IP_PROTO_FRAGMENT       44
+#define IP_PROTO_DEST_OPTIONS   60
+
 static void ipv4_gid(uint8_t *gid, const uint8_t *addr)
 {
     memset(gid, 0, 10);
@@ -78,4 +84,58 @@ size_t qhca_frame_header_len(const uint8_t *frame, size_t len)
         header += VLAN_LEN;
     }
     return header;
+}
+
+/* Offset of the UDP header in an IPv6 packet; 0: there is none. */
+static size_t find_udp6(const uint8_t *ip, size_t len)
+{
+    uint8_t next = ip[6];
+    size_t at = IPV6_LEN;
+
+    while (next != IP_PROTO_UDP) {
+        if (at + IPV6_EXT_LEN > len) {
+            return 0;
+        }
+        switch (next) {
+        case IP_PROTO_HOP_BY_HOP:
+        case IP_PROTO_ROUTING:
+        case IP_PROTO_DEST_OPTIONS:
+            next = ip[at];
+            at += (ip[at + 1] + 1u) * IPV6_EXT_LEN;
+            break;
+        case IP_PROTO_FRAGMENT:
+            if (get_be16(ip + at + 2) & 0xfff8) {
+                return 0;               /* not the first one */
+            }
+            next = ip[at];
+            at += IPV6_EXT_LEN;
+            break;
+        default:
+            return 0;
+        }
+    }
+    return at;
+}
+
+static size_t find_udp4(const uint8_t *ip)
+{
+    return ip[9] == IP_PROTO_UDP && !(get_be16(ip + 6) & 0x1fff) ?
+           (ip[0] & 0xfu) * 4 : 0;
+}
+
+bool qhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid)
+{
+    size_t l3 = qhca_frame_header_len(frame, len), l4 = 0;
+    const uint8_t *ip = frame + l3;
+    uint16_t type = get_be16(ip - 2);
+
+    len -= l3;
+    if (type == ETHERTYPE_IPV4 && len >= IPV4_LEN) {
+        l4 = find_udp4(ip);
+        ipv4_gid(sgid, ip + 12);
+    } else if (type == ETHERTYPE_IPV6 && len >= IPV6_LEN) {
+        l4 = find_udp6(ip, len);
+        memcpy(sgid, ip + 8, 16);
+    }
+    return l4 && l4 + UDP_LEN <= len && get_be16(ip + l4 + 2) == ROCE_UDP_PORT;
 }

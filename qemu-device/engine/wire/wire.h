@@ -65,6 +65,14 @@ void qhca_frame_parse(struct frame_headers *h, const uint8_t *frame,
                       size_t len);
 
 /*
+ * Whether a frame of at least ETH_LEN bytes begins a datagram for RoCE's UDP
+ * port; @sgid is where from. Unlike qhca_frame_parse() it looks behind options,
+ * extension headers and a second tag, and at first fragments: a peer in
+ * software sees the datagram without them.
+ */
+bool qhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid);
+
+/*
  * What of a frame of at least ETH_LEN bytes the MTU does not limit: the length
  * of addresses, up to two VLAN tags, and type.
  */
