@@ -90,16 +90,21 @@ hostile_seed()
 	[ -e "/sys/bus/pci/drivers/qhca/$(hostile_function)" ] || hostile_bind bind
 	hostile_reset || rc=1
 	wait
+	QHCA_IF=$(ls "/sys/bus/pci/devices/$(hostile_function)/net")
 	ip link set dev "$QHCA_IF" up mtu 4200
+	# shellcheck disable=SC2153 # the launcher's
 	ip addr replace "$QHCA_IP/24" dev "$QHCA_IF"
 	echo "# seed $1: $lies lies"
 	expect "hostile/seed $1, $name" hostile_is_well || return
 	[ $rc = 0 ] || result fail "hostile/seed $1" reset
 }
 
+# A new netdev may have got its addresses, and thus its GIDs, in another order.
+hostile_gid() { QHCA_GID=$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null); }
+
 hostile_is_well()
 {
-	until_true 20 gid_is_back || { echo "no GID"; return 1; }
+	until_true 60 hostile_gid || { ip -br addr; rdma link; return 1; }
 	until_true 20 flood 50 500 || return 1
 	both 60 "$LOGS/pp.server" "$LOGS/pp.client" 18800 \
 		ibv_rc_pingpong -d "$QHCA_DEV" -g "$QHCA_GID" -p 18800 -n 200 ||
