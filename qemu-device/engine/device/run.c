@@ -6,11 +6,17 @@
 #include "device.h"
 
 /*
- * Units of work, see qhca_spend(). What is done where it arises, by all entry
- * points together, in a slice: half its time or less. Then the caller's main
- * loop gets its turn, and with it the work goes on.
+ * Units of work, see qhca_spend(). What one entry point does at most; a
+ * millisecond's work or less.
  */
-#define SLICE_UNITS     2048u
+#define ENTRY_UNITS     2048u
+/*
+ * What all of them together do in a slice. It has to do for a process that
+ * sends and waits, some hundred thousand times a second: if its work had to
+ * wait for the caller's main loop, each message would take several times as
+ * long.
+ */
+#define SLICE_UNITS     8192u
 /* Of a source of work, in its turn. */
 #define TURN_UNITS      128u
 
@@ -138,11 +144,11 @@ static bool late_calls(const struct qhca_engine *e)
 
 void qhca_run_init(struct qhca_engine *e)
 {
-    uint64_t cost = QHCA_SLICE_NS * 1000ull / SLICE_UNITS;
+    const uint64_t ps = QHCA_SLICE_NS * 1000ull;
 
-    e->device->slice.cost = cost;
+    e->device->slice.cost = ps / SLICE_UNITS;
     if (e->cfg.cpu_share) {
-        e->device->share.cost = cost * 100 / e->cfg.cpu_share;
+        e->device->share.cost = ps / ENTRY_UNITS * 100 / e->cfg.cpu_share;
     }
 }
 
@@ -172,6 +178,7 @@ void qhca_run(struct qhca_engine *e)
     unsigned budget = MIN_OF(qhca_pace_left(&d->slice, e->now),
                              qhca_pace_left(&d->share, e->now));
 
+    budget = MIN_OF(budget, ENTRY_UNITS);
     serve_late_calls(e);
     while (qhca_running(e) && e->spent < budget && find_work(e)) {
         e->limit = MIN_OF(budget, e->spent + TURN_UNITS);

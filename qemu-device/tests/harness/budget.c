@@ -16,7 +16,7 @@ unsigned settle(void)
         g->scheduled = false;
         before = dma_calls();
         qhca_engine_run(g->e, *g->clock);
-        CHECK(dma_calls() - before <= SLICE + STEP);
+        CHECK(dma_calls() - before <= CALL + STEP);
     }
     return calls;
 }

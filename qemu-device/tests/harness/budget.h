@@ -7,8 +7,12 @@
 
 #include "fixture.h"
 
-/* Units of a slice, and the most that the last step of it takes too much. */
-#define SLICE       2048u
+/*
+ * Units of a call, of all calls in a slice, and the most that the last step
+ * takes too much.
+ */
+#define CALL        2048u
+#define SLICE       8192u
 #define STEP        512u
 
 /* DMA calls of @g until now. */

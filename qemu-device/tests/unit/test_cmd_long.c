@@ -14,7 +14,7 @@ static void ring_commands(const struct qhca_cmd *cmd, unsigned n)
         sq[g->cmd_pi++ % (1u << g->cmd_log)] = cmd[i];
     }
     ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
-    CHECK(dma_calls() - before <= SLICE + STEP);
+    CHECK(dma_calls() - before <= CALL + STEP);
 }
 
 /* The completion of command @i since the queue was started. */
@@ -77,7 +77,7 @@ static void test_many_commands(void)
     CHECK(g->scheduled);
     CHECK(g->irqs[0] > 0);              /* some are done */
     calls = settle();
-    CHECK(calls >= 255 * REGION / 512 / SLICE);
+    CHECK(calls >= 255 * REGION / 512 / CALL);
     for (unsigned i = 1; i <= 256; i++) {
         CHECK_EQ(comp(i)->status, QHCA_OK);
         CHECK(comp(i)->obj != 0);
@@ -106,7 +106,7 @@ static void test_huge_region(void)
     }
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
     CHECK_EQ(g->irqs[0], irqs);
-    CHECK(settle() > QHCA_MAX_TABLE_BLOCKS / 512 / SLICE - 2);
+    CHECK(settle() > QHCA_MAX_TABLE_BLOCKS / 512 / CALL - 2);
     CHECK_EQ(g->irqs[0], irqs + 1);
     CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
     CHECK_EQ(g->e->table_blocks, QHCA_MAX_TABLE_BLOCKS);

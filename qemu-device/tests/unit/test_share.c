@@ -135,7 +135,7 @@ static void test_cpu_share(void)
     o.sq_log = 12;
     o.cq_log = 13;
     for (unsigned i = 0; i < ARRAY_SIZE(shares); i++) {
-        const unsigned units = SLICE * shares[i] / 100;
+        const unsigned units = CALL * shares[i] / 100;
 
         start_limited(shares[i], 0, &o);
         post_writes(&qp, 3000, 64);
