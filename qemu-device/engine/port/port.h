@@ -26,8 +26,8 @@ struct qhca_gid {
 struct qhca_qp;
 
 /*
- * struct qhca_mcast_group - the QPs that have asked for packets to a GID, and how
- * often each has
+ * struct qhca_mcast_group - the QPs that have asked for packets to a GID, and
+ * how often each has
  */
 struct qhca_mcast_group {
     uint8_t gid[16];
