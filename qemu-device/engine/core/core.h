@@ -213,14 +213,12 @@ void qhca_timers_sync(struct qhca_engine *e, uint64_t wake);
 
 /* ---- pace.c: rates ---- */
 
-#define QHCA_SLICE_NS       1000000u
+#define QHCA_PACE_NS        1000000u
 
-/*
- * struct qhca_pace - a rate, which holds on average; for as much as a slice
- * brings it may be exceeded
- */
+/* struct qhca_pace - a rate, which holds on average */
 struct qhca_pace {
     uint64_t cost;              /* picoseconds per piece; 0: no limit */
+    uint64_t slack;             /* nanoseconds of it that may be owed */
     uint64_t paid;              /* when what has been taken will be paid for */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: rates, as leaky buckets: each piece takes its time to pay for,
- * and up to a slice of that may be owed.
+ * and up to @slack of that may be owed.
  */
 #include <limits.h>
 
@@ -17,10 +17,10 @@ unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now)
     if (!p->cost) {
         return UINT_MAX;
     }
-    if (owed >= QHCA_SLICE_NS) {
+    if (owed >= p->slack) {
         return 0;
     }
-    room = (QHCA_SLICE_NS - owed) * PS_PER_NS;
+    room = (p->slack - owed) * PS_PER_NS;
     return (unsigned)((room + p->cost - 1) / p->cost);
 }
 

@@ -11,12 +11,12 @@
  */
 #define ENTRY_UNITS     2048u
 /*
- * What all of them together do in a slice. It has to do for a process that
- * sends and waits, some hundred thousand times a second: if its work had to
- * wait for the caller's main loop, each message would take several times as
- * long.
+ * What all of them together do before the caller's main loop has its turn, or
+ * time has passed. Who moves data as fast as the device can should rarely meet
+ * it: work that waits for the main loop takes several times as long.
  */
-#define SLICE_UNITS     8192u
+#define SLICE_UNITS     65536u
+#define SLICE_NS        (8 * QHCA_PACE_NS)
 /* Of a source of work, in its turn. */
 #define TURN_UNITS      128u
 
@@ -144,9 +144,11 @@ static bool late_calls(const struct qhca_engine *e)
 
 void qhca_run_init(struct qhca_engine *e)
 {
-    const uint64_t ps = QHCA_SLICE_NS * 1000ull;
+    const uint64_t ps = QHCA_PACE_NS * 1000ull;
 
-    e->device->slice.cost = ps / SLICE_UNITS;
+    e->device->slice.slack = SLICE_NS;
+    e->device->slice.cost = SLICE_NS * 1000ull / SLICE_UNITS;
+    e->device->share.slack = QHCA_PACE_NS;
     if (e->cfg.cpu_share) {
         e->device->share.cost = ps / ENTRY_UNITS * 100 / e->cfg.cpu_share;
     }

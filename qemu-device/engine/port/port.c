@@ -287,6 +287,7 @@ static bool init(struct qhca_engine *e)
     e->port->link = true;
     e->port->allowed = calloc(e->cfg.num_uars, sizeof(*e->port->allowed));
     if (e->cfg.bandwidth) {
+        e->port->pace.slack = QHCA_PACE_NS;
         e->port->pace.cost = 8 * PS_PER_US / e->cfg.bandwidth;
     }
     return e->port->allowed;

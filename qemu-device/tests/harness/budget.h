@@ -12,7 +12,7 @@
  * takes too much.
  */
 #define CALL        2048u
-#define SLICE       8192u
+#define SLICE       65536u
 #define STEP        512u
 
 /* DMA calls of @g until now. */

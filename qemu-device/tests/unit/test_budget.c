@@ -105,7 +105,7 @@ static void test_timers(void)
 
 /* ---- the slice ---- */
 
-#define NUM     6000
+#define NUM     14000
 
 /* Doorbells count together until time has passed, or others had theirs. */
 static void test_slice(void)
@@ -114,10 +114,10 @@ static void test_slice(void)
     struct rc_wr wr;
     uint64_t before;
 
-    o.sq_log = 13;
-    o.cq_log = 14;
+    o.sq_log = 14;
+    o.cq_log = 15;
     start_pair(&o);
-    *g->clock += 2000000;
+    *g->clock += 20000000;
     before = dma_calls();
     for (unsigned i = 0; i < NUM; i++) {
         wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
@@ -128,18 +128,18 @@ static void test_slice(void)
     CHECK(dma_calls() - before > SLICE / 4);
     CHECK(g->scheduled);
     before = dma_calls();
-    *g->clock += 2000000;
+    *g->clock += 20000000;
     rc_post(&qp, &wr);
     CHECK(dma_calls() - before > CALL / 4);
     CHECK(dma_calls() - before <= CALL + STEP);
-    for (unsigned i = 0; i < SLICE / CALL; i++) {
+    for (unsigned i = 0; i <= SLICE / CALL; i++) {
         rc_post(&qp, &wr);
     }
     before = dma_calls();
     rc_post(&qp, &wr);
     CHECK_EQ(dma_calls(), before);
     settle();
-    CHECK_EQ(rc_query(&qp).sq_ci, htole32(NUM + 2 + SLICE / CALL));
+    CHECK_EQ(rc_query(&qp).sq_ci, htole32(NUM + 3 + SLICE / CALL));
 }
 
 /* A frame is taken, but what it asks for is done bit by bit. */
