@@ -117,13 +117,14 @@ static unsigned level_shift(unsigned level)
 static int read_table(struct qhca_engine *e, struct qhca_import *im,
                       unsigned level)
 {
-    uint64_t left = im->mem.num_blocks - im->done, addr = im->root;
+    uint64_t done = im->done, addr = im->root;
+    uint64_t left = im->mem.num_blocks - done;
     unsigned shift = level_shift(level + 1);
     uint64_t n = MIN_OF((left + (1ull << level_shift(level)) - 1) >>
                         level_shift(level), QHCA_TABLE_ENTRIES);
 
     if (level + 1 < im->depth) {
-        addr = le64toh(im->table[level + 1][(im->done >> shift) %
+        addr = le64toh(im->table[level + 1][(done >> shift) %
                                             QHCA_TABLE_ENTRIES]);
     }
     if (addr & (QHCA_PAGE_SIZE - 1)) {
