@@ -22,6 +22,7 @@ rxe-loss       | pair | check full       | rxe      | machines 2 --nic-b virtio 
 mcast          | pair | check full       | pair     | mcast
 kselftest      | one  | check full       | guest    | one_guest 2400 -- kselftest
 consumers      | one  | check full       |          | consumers_alone
+hostile        | one  | check full       | variants | hostile
 engine         | one  | check full       |          | engine check V=1
 pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
 kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
@@ -31,7 +32,6 @@ qtest          | one  | quick check full |          | qtest
 lint           | idle | full             |          | lint
 engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
-hostile        | one  | check full       | variants | hostile
 iommu          | one  | full             | variants | one_guest 2400 --iommu -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
