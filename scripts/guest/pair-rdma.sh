@@ -186,7 +186,15 @@ loss()
 	ib_send_bw -s 4096 -n 100 --use-srq
 	EOF
 	state $NAME/loss
-	both_ways $NAME/loss/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 50 -S 20000
+	# Once, in some 50 runs, rping of rdma_rxe (in machine b) had disconnected as a client
+	# and did not end.
+	local roles='a b'
+	if rxe_there && [ -z "$RISKY" ]; then
+		result skip $NAME/loss/rping "rdma_rxe's client may not end; RISKY=1 runs it"
+		roles=b
+	fi
+	ROLES=$roles both_ways $NAME/loss/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" \
+		rping -V -C 50 -S 20000
 	# With rdma_rxe, the server of ucmatose twice did not end, in some 40 runs on
 	# busy hosts; 100 runs with three times the loss did not show why.
 	if rxe_there && [ -z "$RISKY" ]; then
