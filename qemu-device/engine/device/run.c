@@ -179,10 +179,11 @@ void qhca_run(struct qhca_engine *e)
     struct qhca_device *d = e->device;
     unsigned budget = MIN_OF(qhca_pace_left(&d->slice, e->now),
                              qhca_pace_left(&d->share, e->now));
+    bool more = false;
 
     budget = MIN_OF(budget, ENTRY_UNITS);
     serve_late_calls(e);
-    while (qhca_running(e) && e->spent < budget && find_work(e)) {
+    while (qhca_running(e) && (more = find_work(e)) && e->spent < budget) {
         e->limit = MIN_OF(budget, e->spent + TURN_UNITS);
         sources[d->source].work(e);
         qhca_spend(e, 1);
@@ -191,7 +192,7 @@ void qhca_run(struct qhca_engine *e)
     qhca_pace_take(&d->slice, e->now, e->spent);
     qhca_pace_take(&d->share, e->now, e->spent);
     if (qhca_running(e) && qhca_run_has_time(e, e->now) &&
-        (find_work(e) || late_calls(e))) {
+        (more || late_calls(e))) {
         e->ops->schedule(e->opaque);
     }
 }
