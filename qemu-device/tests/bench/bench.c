@@ -173,17 +173,6 @@ static void resize_cq(void)
 
 /* ---- queues ---- */
 
-static void post_many(struct rc_qp *q, unsigned n, uint32_t len)
-{
-    struct rc_wr wr;
-
-    for (unsigned i = 0; i < n; i++) {
-        wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, len);
-        rc_aim(&wr, &node, 500000);
-        rc_put(q, &wr);
-    }
-}
-
 static void long_queue(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -192,7 +181,7 @@ static void long_queue(void)
     o.cq_log = 13;
     o.mtu = 5;
     start_pair(&o);
-    post_many(&qp, 4000, 65536);
+    post_writes(&qp, 4000, 65536);
     new_slice();
     timed_ring(1, QHCA_DB_SQ, qp.qpn, qp.sq_pi);
 }
@@ -209,7 +198,7 @@ static void many_doorbells(void)
         q[i] = rc_create(&node, &o);
         q[i + 1] = rc_create(&node, &o);
         rc_connect(&q[i], &q[i + 1]);
-        post_many(&q[i], 60, 4096);
+        post_writes(&q[i], 60, 4096);
     }
     new_slice();
     for (unsigned i = 0; i < 400; i += 2) {

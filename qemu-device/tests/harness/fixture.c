@@ -80,6 +80,17 @@ struct qhca_cqe done(unsigned i, unsigned status)
     return rc_expect(&qp.scq, 0x1000 + i, status);
 }
 
+void post_writes(struct rc_qp *q, unsigned n, uint32_t len)
+{
+    struct rc_wr wr;
+
+    for (unsigned i = 0; i < n; i++) {
+        wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, len);
+        rc_aim(&wr, &node, 500000);
+        rc_put(q, &wr);
+    }
+}
+
 void no_event(void)
 {
     struct qhca_eqe e = { 0 };

@@ -27,6 +27,8 @@ void start_alone(const struct rc_opts *o);
 /* @qp and @peer, both on @node, connected. */
 void start_pair(const struct rc_opts *o);
 
+/* Puts @n WRITEs of @len bytes to @node into @q's ring, without a doorbell. */
+void post_writes(struct rc_qp *q, unsigned n, uint32_t len);
 /* The next CQE of @qp's sends; their wr_ids are 0x1000 + posting order. */
 struct qhca_cqe done(unsigned i, unsigned status);
 /* No asynchronous event waits. */

@@ -92,17 +92,6 @@ static void start_limited(unsigned cpu_share, unsigned bandwidth,
     guest_advance(g, 1000000000);
 }
 
-static void post_writes(struct rc_qp *q, unsigned n, uint32_t len)
-{
-    struct rc_wr wr;
-
-    for (unsigned i = 0; i < n; i++) {
-        wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, len);
-        rc_aim(&wr, &node, 500000);
-        rc_put(q, &wr);
-    }
-}
-
 static uint32_t num_done(const struct rc_qp *q)
 {
     return qhca_qp_get(g->e, q->qpn)->sq.ci;
