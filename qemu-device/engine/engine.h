@@ -60,6 +60,9 @@ enum qhca_told {
  *            if all of it could be read
  * @dma_write: copy to guest memory; a write returns after the guest can see it,
  *             and writes are seen in the order of the calls
+ * @dma_peek: where guest memory at @addr can be read in place until the entry
+ *            point returns. In @len: how much is of interest; out: how much of
+ *            that stands there. NULL: it cannot, now, or at all: see @dma_read
  * @atomic_cas: compare-and-swap 8 guest-endian bytes at the 8-byte aligned
  *              @addr, giving the value found in @old; atomic against the
  *              guest's CPUs where the host can do that
@@ -85,6 +88,7 @@ enum qhca_told {
 struct qhca_engine_ops {
     bool (*dma_read)(void *opaque, uint64_t addr, void *buf, size_t len);
     bool (*dma_write)(void *opaque, uint64_t addr, const void *buf, size_t len);
+    const void *(*dma_peek)(void *opaque, uint64_t addr, size_t *len);
     bool (*atomic_cas)(void *opaque, uint64_t addr, uint64_t compare,
                        uint64_t swap, uint64_t *old);
     bool (*atomic_add)(void *opaque, uint64_t addr, uint64_t add,

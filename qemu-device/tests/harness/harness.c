@@ -68,6 +68,15 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     return true;
 }
 
+/* As if a page were all that is known of: what spans two is in pieces. */
+static const void *dma_peek(void *opaque, uint64_t addr, size_t *len)
+{
+    size_t page_left = 4096 - addr % 4096;
+
+    *len = *len < page_left ? *len : page_left;
+    return dma(opaque, addr, *len);
+}
+
 static bool atomic_cas(void *opaque, uint64_t addr, uint64_t compare,
                        uint64_t swap, uint64_t *old)
 {
@@ -202,6 +211,7 @@ static void trace(void *opaque, enum qhca_trace_point point, uint64_t a,
 const struct qhca_engine_ops guest_ops = {
     .dma_read = dma_read,
     .dma_write = dma_write,
+    .dma_peek = dma_peek,
     .atomic_cas = atomic_cas,
     .atomic_add = atomic_add,
     .atomic_store = atomic_store,

@@ -26,6 +26,14 @@ static bool yes_write(void *o, uint64_t a, const void *b, size_t n)
     return true;
 }
 
+static const void *no_peek(void *o, uint64_t a, size_t *n)
+{
+    (void)o;
+    (void)a;
+    (void)n;
+    return NULL;
+}
+
 static bool yes_cas(void *o, uint64_t a, uint64_t c, uint64_t s, uint64_t *old)
 {
     (void)o;
@@ -99,8 +107,8 @@ static void no_trace(void *o, enum qhca_trace_point p, uint64_t a, uint64_t b,
 }
 
 static const struct qhca_engine_ops ops = {
-    yes_read, yes_write, yes_cas, yes_add, yes_store, yes_send, no_irq,
-    no_timer, no_schedule, no_random, no_error, no_trace,
+    yes_read, yes_write, no_peek, yes_cas, yes_add, yes_store, yes_send,
+    no_irq, no_timer, no_schedule, no_random, no_error, no_trace,
 };
 
 static const struct qhca_engine_config good = {
