@@ -9,8 +9,9 @@
  * while bus mastering is off and are translated by a vIOMMU, and they mark
  * memory dirty.
  *
- * This is the only file that knows how guest memory is reached; a translation
- * cache would belong behind these five functions.
+ * Nearly all of them are copies to or from plain RAM, which qhca-map.c finds;
+ * the memory core does the rest. This is the only file that knows how guest
+ * memory is reached.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -23,23 +24,48 @@
 static const MemTxAttrs qhca_dma_attrs = { .memory = true };
 
 /* The address space of @addr, which becomes an offset in it. */
-static AddressSpace *qhca_dma_space(QHCAState *s, uint64_t *addr)
+static QHCAMap *qhca_dma_space(QHCAState *s, uint64_t *addr)
 {
     if (s->dm_size && *addr & QHCA_ADDR_DM) {
         *addr &= ~QHCA_ADDR_DM;
-        return &s->dm_as;
+        return &s->dm_map;
     }
-    return pci_get_address_space(PCI_DEVICE(s));
+    return &s->bus_map;
 }
 
-static bool qhca_dma_rw(QHCAState *s, uint64_t addr, void *buf, size_t len,
-                        DMADirection dir)
+/* Where @len bytes at @addr are, if they are one piece of plain RAM. */
+static MemoryRegionCache *qhca_dma_ram(QHCAState *s, uint64_t addr, size_t len,
+                                       hwaddr *off)
+{
+    QHCAMap *map = qhca_dma_space(s, &addr);
+    MemoryRegionCache *ram = qhca_dev_map_find(map, addr, off);
+
+    return ram && len <= ram->len - *off ? ram : NULL;
+}
+
+/* The guest sees the accesses in their order. On x86 only smp_mb() costs. */
+static void qhca_dma_order(QHCAState *s, bool write)
+{
+    if (write) {
+        /* After what came before: the owner byte after the rest of its entry */
+        smp_wmb();
+    } else if (s->wrote) {
+        /* After the writes before it, which may still be in a store buffer */
+        smp_mb();
+    } else {
+        /* After the reads before it */
+        smp_rmb();
+    }
+    s->wrote = write;
+}
+
+static bool qhca_dma_slow(QHCAState *s, uint64_t addr, void *buf, size_t len,
+                          DMADirection dir)
 {
     bool wraps = len && addr + (len - 1) < addr;
     uint64_t off = addr;
-    AddressSpace *as = qhca_dma_space(s, &off);
+    AddressSpace *as = qhca_dma_space(s, &off)->as;
 
-    /* Starts with a full barrier, so accesses are seen in order. */
     if (!wraps && !s->gone &&
         dma_memory_rw(as, off, buf, len, dir, qhca_dma_attrs) == MEMTX_OK) {
         return true;
@@ -50,31 +76,60 @@ static bool qhca_dma_rw(QHCAState *s, uint64_t addr, void *buf, size_t len,
 
 bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
-    return qhca_dma_rw(opaque, addr, buf, len, DMA_DIRECTION_TO_DEVICE);
+    QHCAState *s = opaque;
+    hwaddr off;
+    MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
+
+    qhca_dma_order(s, false);
+    if (ram) {
+        address_space_read_cached(ram, off, buf, len);
+        return true;
+    }
+    return qhca_dma_slow(s, addr, buf, len, DMA_DIRECTION_TO_DEVICE);
 }
 
+/* Marking memory dirty also drops what TCG has translated there. */
 bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
                         size_t len)
 {
-    return qhca_dma_rw(opaque, addr, (void *)buf, len,
-                       DMA_DIRECTION_FROM_DEVICE);
+    QHCAState *s = opaque;
+    hwaddr off;
+    MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
+
+    qhca_dma_order(s, true);
+    if (ram) {
+        address_space_write_cached(ram, off, buf, len);
+        address_space_cache_invalidate(ram, off, len);
+        return true;
+    }
+    return qhca_dma_slow(s, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE);
 }
 
 /*
- * Map the 8 bytes of an atomic operation, or return NULL: they must be aligned,
- * readable, writable and RAM. Anything but RAM would be mapped through a bounce
- * buffer, where nothing is atomic.
+ * The 8 bytes of an atomic operation, or NULL: they must be aligned, readable,
+ * writable and RAM. Anything but RAM would be mapped through a bounce buffer,
+ * where nothing is atomic.
  */
 static uint64_t *qhca_dma_map_atomic(QHCAState *s, uint64_t addr)
 {
-    uint64_t off = addr;
-    AddressSpace *as = qhca_dma_space(s, &off);
     dma_addr_t len = sizeof(uint64_t);
+    MemoryRegionCache *ram;
+    AddressSpace *as;
     ram_addr_t unused;
+    hwaddr off;
     void *p;
 
-    if (addr % sizeof(uint64_t) || s->gone ||
-        !dma_memory_valid(as, off, len, DMA_DIRECTION_TO_DEVICE,
+    if (addr % len || s->gone) {
+        goto fail;
+    }
+    qhca_dma_order(s, true);
+    ram = qhca_dma_ram(s, addr, len, &off);
+    if (ram) {
+        return (uint64_t *)(ram->ptr + off);
+    }
+    off = addr;
+    as = qhca_dma_space(s, &off)->as;
+    if (!dma_memory_valid(as, off, len, DMA_DIRECTION_TO_DEVICE,
                           qhca_dma_attrs)) {
         goto fail;
     }
@@ -94,8 +149,15 @@ fail:
 
 static void qhca_dma_unmap_atomic(QHCAState *s, uint64_t addr, uint64_t *p)
 {
-    dma_memory_unmap(qhca_dma_space(s, &addr), p, sizeof(*p),
-                     DMA_DIRECTION_FROM_DEVICE, sizeof(*p));
+    hwaddr off;
+    MemoryRegionCache *ram = qhca_dma_ram(s, addr, sizeof(*p), &off);
+
+    if (ram) {
+        address_space_cache_invalidate(ram, off, sizeof(*p));
+    } else {
+        dma_memory_unmap(qhca_dma_space(s, &addr)->as, p, sizeof(*p),
+                         DMA_DIRECTION_FROM_DEVICE, sizeof(*p));
+    }
 }
 
 /* Returns the value found at @p: @old if the swap took place. */
@@ -157,8 +219,6 @@ bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
         return false;
     }
     memcpy(&val, bytes, sizeof(val));
-    /* Whoever sees the word must also see the writes before it. */
-    smp_wmb();
 #ifdef CONFIG_ATOMIC64
     qatomic_set__nocheck(p, val);
 #else
@@ -166,4 +226,20 @@ bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
 #endif
     qhca_dma_unmap_atomic(s, addr, p);
     return true;
+}
+
+void qhca_dev_dma_init(QHCAState *s)
+{
+    qhca_dev_map_init(&s->bus_map, pci_get_address_space(PCI_DEVICE(s)));
+    if (s->dm_size) {
+        qhca_dev_map_init(&s->dm_map, &s->dm_as);
+    }
+}
+
+void qhca_dev_dma_exit(QHCAState *s)
+{
+    qhca_dev_map_exit(&s->bus_map);
+    if (s->dm_size) {
+        qhca_dev_map_exit(&s->dm_map);
+    }
 }

@@ -175,6 +175,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
     if (!qhca_dev_mmio_init(s, errp)) {
         goto err_msix;
     }
+    qhca_dev_dma_init(s);
     qhca_dev_run_init(s);
     qhca_dev_hostile_init(s);
     qhca_dev_net_init(&s->net, DEVICE(s), &s->conf, s->id,
@@ -222,6 +223,7 @@ static void qhca_exit(PCIDevice *pci)
     } else {
         qhca_free(s);
     }
+    qhca_dev_dma_exit(s);
     qhca_dev_mmio_exit(s);
     msix_unuse_all_vectors(pci);
     msix_uninit_exclusive_bar(pci);

@@ -23,6 +23,7 @@
 #include "system/runstate.h"
 
 #include "engine/engine.h"
+#include "qhca-map.h"
 #include "qhca-net.h"
 
 #define TYPE_QHCA "qhca"
@@ -66,6 +67,9 @@ struct QHCAState {
     MemoryRegion dm;                /* device memory */
     MemoryRegion dm_bar;            /* how the guest reaches it */
     AddressSpace dm_as;             /* and how the device does */
+    QHCAMap dm_map;                 /* of @dm_as */
+    QHCAMap bus_map;                /* of the bus master address space */
+    bool wrote;                     /* the access before was a write */
 
     NICConf conf;
     uint32_t vectors;
@@ -117,7 +121,9 @@ void qhca_dev_run_exit(QHCAState *s);
 bool qhca_dev_mmio_init(QHCAState *s, Error **errp);
 void qhca_dev_mmio_exit(QHCAState *s);
 
-/* qhca-dma.c: the engine's dma_* and atomic_* callbacks */
+/* qhca-dma.c: with the engine's dma_* and atomic_* callbacks */
+void qhca_dev_dma_init(QHCAState *s);
+void qhca_dev_dma_exit(QHCAState *s);
 bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);
 bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
                         size_t len);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca PCIe device: where this process has the RAM of an address space.
+ */
+#ifndef HW_NET_QHCA_MAP_H
+#define HW_NET_QHCA_MAP_H
+
+#include "exec/memory.h"
+
+typedef struct QHCARam QHCARam;
+
+/*
+ * struct QHCAMap - the plain RAM of an address space; see qhca_dev_map_find()
+ * @ram: by ascending address
+ * @num: entries of @ram
+ * @hit: the entry found last
+ * @found: MemoryRegionSection of the map that is to come
+ */
+typedef struct QHCAMap {
+    AddressSpace *as;
+    MemoryListener listener;
+    QHCARam *ram;
+    unsigned num, hit;
+    GArray *found;
+} QHCAMap;
+
+void qhca_dev_map_init(QHCAMap *map, AddressSpace *as);
+/* Before @as goes; nothing is found from now on. */
+void qhca_dev_map_exit(QHCAMap *map);
+
+/*
+ * The RAM at @addr, which is @off bytes into it; NULL: it is not plain RAM, and
+ * must be accessed through the address space. Called under the BQL; the entry
+ * is good until the BQL is released or the address space changes, the memory
+ * behind it until the RCU read-side critical section ends.
+ */
+MemoryRegionCache *qhca_dev_map_find(QHCAMap *map, hwaddr addr, hwaddr *off);
+
+#endif /* HW_NET_QHCA_MAP_H */
