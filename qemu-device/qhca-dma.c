@@ -98,11 +98,28 @@ bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
 
     qhca_dma_order(s, true);
     if (ram) {
-        address_space_write_cached(ram, off, buf, len);
+        /* @buf may be memory peeked at, and the same under another address. */
+        memmove(ram->ptr + off, buf, len);
         address_space_cache_invalidate(ram, off, len);
         return true;
     }
     return qhca_dma_slow(s, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE);
+}
+
+/* Until qhca_dev_leave(), whatever becomes of the address space. */
+const void *qhca_dev_dma_peek(void *opaque, uint64_t addr, size_t *len)
+{
+    QHCAState *s = opaque;
+    hwaddr off;
+    MemoryRegionCache *ram = qhca_dma_ram(s, addr, 0, &off);
+
+    if (!ram) {
+        return NULL;
+    }
+    qhca_dma_order(s, false);
+    *len = MIN(*len, ram->len - off);
+    fuzz_dma_read_cb(ram->xlat + off, *len, ram->mrs.mr);
+    return ram->ptr + off;
 }
 
 /*

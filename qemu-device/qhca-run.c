@@ -8,6 +8,7 @@
 #include "qemu/host-utils.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
+#include "qemu/rcu.h"
 #include "hw/pci/msix.h"
 
 #include "qhca.h"
@@ -18,12 +19,20 @@ uint64_t qhca_dev_now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* False if the engine is busy, or goes; then the caller must not call it. */
+/*
+ * False if the engine is busy, or goes; then the caller must not call it.
+ *
+ * Memory that the engine has peeked at stays until qhca_dev_leave(): nobody but
+ * us changes the memory map while we hold the BQL, but we do, if the guest has
+ * aimed an interrupt of a card that gets our frame at what unplugs memory. The
+ * RCU section holds that up; from MMIO there is one around it already.
+ */
 bool qhca_dev_enter(QHCAState *s)
 {
     if (s->busy || s->gone) {
         return false;
     }
+    rcu_read_lock();
     s->busy = true;
     return true;
 }
@@ -31,6 +40,7 @@ bool qhca_dev_enter(QHCAState *s)
 void qhca_dev_leave(QHCAState *s)
 {
     s->busy = false;
+    rcu_read_unlock();
     if (qhca_engine_has_time(s->engine, qhca_dev_now())) {
         qhca_dev_net_rx_update(&s->net, qhca_engine_can_receive(s->engine));
     }
@@ -293,6 +303,7 @@ static void qhca_trace(void *opaque, enum qhca_trace_point point, uint64_t a,
 const struct qhca_engine_ops qhca_dev_callbacks = {
     .dma_read = qhca_dev_dma_read,
     .dma_write = qhca_dev_dma_write,
+    .dma_peek = qhca_dev_dma_peek,
     .atomic_cas = qhca_dev_dma_cas,
     .atomic_add = qhca_dev_dma_add,
     .atomic_store = qhca_dev_dma_store,

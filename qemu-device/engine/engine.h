@@ -59,7 +59,8 @@ enum qhca_told {
  * @dma_read: copy @len bytes of guest memory at DMA address @addr to @buf; true
  *            if all of it could be read
  * @dma_write: copy to guest memory; a write returns after the guest can see it,
- *             and writes are seen in the order of the calls
+ *             and writes are seen in the order of the calls. @buf may be memory
+ *             that @dma_peek gave, and the target the same
  * @dma_peek: where guest memory at @addr can be read in place until the entry
  *            point returns. In @len: how much is of interest; out: how much of
  *            that stands there. NULL: it cannot, now, or at all: see @dma_read

@@ -60,7 +60,7 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     if (!p) {
         return false;
     }
-    memcpy(p, buf, len);
+    memmove(p, buf, len);
     digest_feed('w', addr, buf, len);
     if (g->on_dma) {
         g->on_dma(g, addr, len, true);
