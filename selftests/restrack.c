@@ -42,7 +42,7 @@ static char *object_of(pid_t pid)
 
 /* Of a connection's PSNs and how far it has come; the core's names have no "drv_". */
 static const char *const secrets[] = {
-	"psn\":", "msn\":", "pi\":", "ci\":", "next\":", "returned\":",
+	"psn\":", "msn\":", "pi\":", "ci\":", "next\":", "held\":",
 };
 
 /* Where one of the two is shown with another value than 0, or NULL. */

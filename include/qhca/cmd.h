@@ -382,7 +382,7 @@ struct qhca_srqc {
 	__le32	uar;
 	__le32	pi;		/* free-running index from the doorbell */
 	__le32	ci;		/* next WQE to be read */
-	__le32	returned;	/* WQEs read and given back by QPs that reset */
+	__le32	held;		/* WQEs that QPs have read and not completed */
 	__le32	limit;		/* 0: not armed */
 	__le32	max_sge;
 	__le32	users;		/* QPs */
@@ -443,7 +443,6 @@ enum qhca_counter {
 	QHCA_CNT_RX_ECN_MARKED,		/* accepted ones with the CE mark */
 	QHCA_CNT_RX_CNP,		/* congestion notification packets accepted */
 	QHCA_CNT_TX_DROPPED,		/* packets not sent: their source GID has gone */
-	QHCA_CNT_SRQ_NO_ROOM,		/* WRs of SRQs not taken: no room to keep one */
 	QHCA_CNT_MAX
 };
 

@@ -52,7 +52,6 @@ static const char *const qhca_counter_names[QHCA_CNT_MAX] = {
 	[QHCA_CNT_RX_ECN_MARKED] = "rx_ecn_marked",
 	[QHCA_CNT_RX_CNP] = "rx_cnp",
 	[QHCA_CNT_TX_DROPPED] = "tx_dropped",
-	[QHCA_CNT_SRQ_NO_ROOM] = "srq_no_room",
 };
 
 #endif /* QHCA_COUNTERS_H */

@@ -188,6 +188,8 @@ struct qhca_seg {
 
 /* Copies the @n SGEs of a WQE at @src; returns the sum of their lengths. */
 uint64_t qhca_segs_parse(struct qhca_seg *segs, const uint8_t *src, unsigned n);
+/* Writes them to @dst, as they stand in a WQE. */
+void qhca_segs_format(uint8_t *dst, const struct qhca_seg *segs, unsigned n);
 /*
  * Copies @len bytes between @buf and the byte range of the SGE list that starts
  * @off bytes in. Keys of the touched segments are checked each time (they may

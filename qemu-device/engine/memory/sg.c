@@ -88,3 +88,16 @@ uint64_t qhca_segs_parse(struct qhca_seg *segs, const uint8_t *src, unsigned n)
     }
     return sum;
 }
+
+void qhca_segs_format(uint8_t *dst, const struct qhca_seg *segs, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct qhca_sge sge = {
+            .addr = htole64(segs[i].addr),
+            .length = htole32(segs[i].length),
+            .lkey = htole32(segs[i].lkey),
+        };
+
+        memcpy(dst + i * sizeof(sge), &sge, sizeof(sge));
+    }
+}

@@ -158,7 +158,6 @@ struct qhca_qp {
     struct qhca_cq *scq, *rcq;
     struct qhca_xrcd *xrcd;
     struct qhca_srq *srq;       /* instead of rq; XRC_TGT: the latest named */
-    struct qhca_rwr_node *spare;    /* to give back a WR of srq in */
     bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
     struct qhca_async async;
     struct qhca_key_user user;

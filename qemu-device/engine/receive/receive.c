@@ -4,8 +4,6 @@
  */
 #include "receive.h"
 
-
-
 static bool init(struct qhca_engine *e)
 {
     return qhca_table_init(&e->receive->srq, e, QHCA_MAX_SRQ) &&
@@ -35,13 +33,9 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
         "XRC domain", true, sizeof(struct qhca_xrcd), QHCA_MAX_XRCD,
         r->xrcd.used
     };
-    h[2] = (struct qhca_holding) {
-        "WR of an SRQ", false, sizeof(struct qhca_rwr_node),
-        qhca_max_rwr_nodes(e), r->rwr_nodes
-    };
-    h[3] = qhca_table_holding(&r->srq, "SRQ numbers");
-    h[4] = qhca_table_holding(&r->xrcd, "XRC domain numbers");
-    return 5;
+    h[2] = qhca_table_holding(&r->srq, "SRQ numbers");
+    h[3] = qhca_table_holding(&r->xrcd, "XRC domain numbers");
+    return 4;
 }
 
 const struct qhca_room qhca_receive_room = {

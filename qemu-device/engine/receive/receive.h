@@ -12,28 +12,20 @@
 #define QHCA_MAX_SRQ            4096u
 #define QHCA_MAX_XRCD           4096u
 #define QHCA_SRQ_LOG_MAX        14
-/* Receive WRs that QPs hold for SRQs, or SRQs were given back, per QP. */
-#define QHCA_RWR_NODES_PER_QP   16u
 
 /*
- * struct qhca_rwr_node - a receive WR that a QP has given back to its SRQ
+ * struct qhca_srq - a shared receive queue
  *
- * QPs can come and go and leave some behind in each SRQ, so their number is
- * limited over all of the device.
+ * WRs in the ring and those @held are never more than the ring has entries, so
+ * there is always room in it for one that comes back.
  */
-struct qhca_rwr_node {
-    struct qhca_list list;      /* node in srq->returned */
-    struct qhca_rwr rwr;
-};
-
-/* struct qhca_srq - a shared receive queue */
 struct qhca_srq {
     uint32_t srqn, uar;
     struct qhca_pd *pd;
     struct qhca_key_user user;
     struct qhca_wq wq;          /* ci: next WQE to be taken */
-    struct qhca_list returned;  /* oldest first; before those of the ring */
-    uint32_t num_returned;
+    uint32_t held;              /* WRs that QPs have taken and not completed */
+    bool moving;                /* being resized, and none has come back */
     uint32_t limit;             /* 0: not armed */
     uint32_t users;             /* QPs */
     bool failed;                /* only destroy helps (G-010) */
@@ -49,7 +41,6 @@ struct qhca_xrcd {
 
 struct qhca_receive {
     struct qhca_table srq, xrcd;
-    uint32_t rwr_nodes;         /* struct qhca_rwr_node, of all SRQs and QPs */
 };
 
 extern const struct qhca_room qhca_receive_room;
@@ -82,6 +73,9 @@ void qhca_recv_flush_one(struct qhca_engine *e, struct qhca_qp *qp);
 enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
                                     const struct qhca_wq *wq, uint32_t index,
                                     struct qhca_rwr *rwr);
+/* Writes @rwr back as WQE @index. False: the ring cannot be written. */
+bool qhca_rwr_store(struct qhca_engine *e, const struct qhca_wq *wq,
+                    uint32_t index, const struct qhca_rwr *rwr);
 
 /* ---- srq.c ---- */
 
@@ -98,15 +92,10 @@ bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
                        uint32_t pi);
 /* qhca_recv_take() of a QP with an SRQ and no receive WR in use. */
 enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp);
-/* How many nodes there may be. */
-static inline uint32_t qhca_max_rwr_nodes(const struct qhca_engine *e)
-{
-    return QHCA_RWR_NODES_PER_QP * e->cfg.max_qp;
-}
-/* @node, which may be NULL, is not needed any more. */
-void qhca_rwr_node_free(struct qhca_engine *e, struct qhca_rwr_node *node);
+/* The receive WR in use, of the SRQ, is complete, or its SRQ goes. */
+void qhca_srq_release(struct qhca_qp *qp);
 /* The receive WR in use goes back to the SRQ, for the next QP to take. */
-void qhca_srq_give_back(struct qhca_qp *qp);
+void qhca_srq_give_back(struct qhca_engine *e, struct qhca_qp *qp);
 /* The SRQ has failed, for good; its owner is told. */
 void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq);
 

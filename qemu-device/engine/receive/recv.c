@@ -34,6 +34,21 @@ enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
     return QHCA_WQE_OK;
 }
 
+bool qhca_rwr_store(struct qhca_engine *e, const struct qhca_wq *wq,
+                    uint32_t index, const struct qhca_rwr *rwr)
+{
+    uint8_t raw[QHCA_RQ_STRIDE_MAX];
+    struct qhca_rq_wqe w = {
+        .wr_id = htole64(rwr->wr_id),
+        .num_sge = htole16(rwr->bad ? UINT16_MAX : (uint16_t)rwr->num_seg),
+    };
+
+    memcpy(raw, &w, sizeof(w));
+    qhca_segs_format(raw + sizeof(w), rwr->seg, rwr->num_seg);
+    return qhca_mem_write(e, &wq->mem, qhca_wq_offset(wq, index), raw,
+                          sizeof(w) + rwr->num_seg * sizeof(struct qhca_sge));
+}
+
 enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp)
 {
     if (qp->rsp.rwr.taken) {
@@ -95,9 +110,9 @@ static void complete(struct qhca_engine *e, struct qhca_qp *qp,
     pushed = qp->xrcd ? push_xrc(e, qp, cqe, solicited) :
                         qhca_cq_push(e, qp->rcq, cqe, solicited);
     if (pushed) {
-        qp->rsp.rwr.taken = false;
+        qhca_srq_release(qp);
     } else {
-        qhca_srq_give_back(qp);         /* nobody will hear of it */
+        qhca_srq_give_back(e, qp);      /* nobody will hear of it */
     }
 }
 

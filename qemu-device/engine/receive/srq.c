@@ -2,8 +2,8 @@
 /*
  * qhca engine: shared receive queues. WQEs are read in order, once, and go to
  * whatever QP needs one next. A WR that a QP has taken and will not complete
- * (it goes to RESET, it is destroyed, its CQ has failed) comes back and is the
- * first to be taken again, so no QP takes a WR away from the others for good.
+ * (it goes to RESET, it is destroyed, its CQ has failed) is written back into
+ * the ring, in front of the others: no QP takes a WR away from them for good.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,13 @@ struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn)
 /* WRs that a QP could take. */
 static uint32_t available(const struct qhca_srq *srq)
 {
-    return srq->wq.pi - srq->wq.ci + srq->num_returned;
+    return srq->wq.pi - srq->wq.ci;
+}
+
+/* Entries of the ring that the consumer may not use. */
+static uint32_t used(const struct qhca_srq *srq)
+{
+    return available(srq) + srq->held;
 }
 
 /* The limit event is raised once, then disarmed (G-005). */
@@ -31,62 +37,19 @@ static void check_limit(struct qhca_engine *e, struct qhca_srq *srq)
     }
 }
 
-static struct qhca_rwr_node *node_alloc(struct qhca_engine *e)
-{
-    struct qhca_rwr_node *node = NULL;
-
-    if (e->receive->rwr_nodes < qhca_max_rwr_nodes(e)) {
-        node = malloc(sizeof(*node));
-    }
-    if (node) {
-        e->receive->rwr_nodes++;
-    } else {
-        qhca_count(e, QHCA_CNT_SRQ_NO_ROOM);
-    }
-    return node;
-}
-
-void qhca_rwr_node_free(struct qhca_engine *e, struct qhca_rwr_node *node)
-{
-    if (node) {
-        e->receive->rwr_nodes--;
-        free(node);
-    }
-}
-
-static enum qhca_wqe_result take_returned(struct qhca_engine *e,
-                                          struct qhca_srq *srq,
-                                          struct qhca_rwr *rwr)
-{
-    struct qhca_rwr_node *node = container_of(srq->returned.next,
-                                              struct qhca_rwr_node, list);
-
-    qhca_list_del(&node->list);
-    srq->num_returned--;
-    *rwr = node->rwr;
-    qhca_rwr_node_free(e, node);
-    return rwr->bad ? QHCA_WQE_BAD : QHCA_WQE_OK;
-}
-
 void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq)
 {
     srq->failed = true;
     qhca_event(e, &srq->async, QHCA_EVENT_SRQ_ERR);             /* H-010 */
 }
 
-static enum qhca_wqe_result take_posted(struct qhca_engine *e,
-                                        struct qhca_srq *srq,
-                                        struct qhca_rwr *rwr)
+/* The device may have been reset in the middle of the access. */
+static void ring_failed(struct qhca_engine *e, struct qhca_srq *srq)
 {
-    enum qhca_wqe_result result = qhca_rwr_fetch(e, &srq->wq, srq->wq.ci, rwr);
-
-    if (result != QHCA_WQE_UNREADABLE) {
-        srq->wq.ci++;
-    } else if (qhca_running(e)) {
-        qhca_guest_error(e, "SRQ 0x%x: ring cannot be read", srq->srqn);
+    if (qhca_running(e)) {
+        qhca_guest_error(e, "SRQ 0x%x: ring cannot be accessed", srq->srqn);
         qhca_srq_fail(e, srq);
     }
-    return result;
 }
 
 enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp)
@@ -97,38 +60,40 @@ enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp)
     if (srq->failed) {
         return QHCA_WQE_UNREADABLE;
     }
-    /* Take a WR only if there is a node to give it back with. */
-    if (!qp->spare) {
-        qp->spare = node_alloc(e);
-    }
-    if (!qp->spare || !available(srq)) {
+    if (!available(srq)) {
         return QHCA_WQE_NONE;
     }
-    result = srq->num_returned ? take_returned(e, srq, &qp->rsp.rwr) :
-                                 take_posted(e, srq, &qp->rsp.rwr);
+    result = qhca_rwr_fetch(e, &srq->wq, srq->wq.ci, &qp->rsp.rwr);
+    if (result == QHCA_WQE_UNREADABLE) {
+        ring_failed(e, srq);
+        return result;
+    }
+    srq->wq.ci++;
+    srq->held++;
     check_limit(e, srq);
     return result;
 }
 
-void qhca_srq_give_back(struct qhca_qp *qp)
+void qhca_srq_release(struct qhca_qp *qp)
+{
+    qp->rsp.rwr.taken = false;
+    qp->srq->held--;
+}
+
+void qhca_srq_give_back(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_srq *srq = qp->srq;
-    struct qhca_rwr_node *node = qp->spare;
-    struct qhca_list *at = srq->returned.prev;
 
-    node->rwr = qp->rsp.rwr;
-    node->rwr.taken = true;     /* as the next QP wants it */
-    qp->spare = NULL;
-    qp->rsp.rwr.taken = false;
-
-    /* In the order of posting (G-002). */
-    while (at != &srq->returned &&
-           (int32_t)(container_of(at, struct qhca_rwr_node, list)->rwr.index -
-                     node->rwr.index) > 0) {
-        at = at->prev;
+    qhca_srq_release(qp);
+    if (srq->failed) {
+        return;
     }
-    qhca_list_add_tail(at->next, &node->list);
-    srq->num_returned++;
+    srq->moving = false;
+    if (qhca_rwr_store(e, &srq->wq, srq->wq.ci - 1, &qp->rsp.rwr)) {
+        srq->wq.ci--;
+    } else {
+        ring_failed(e, srq);
+    }
 }
 
 /* ---- doorbell ---- */
@@ -139,7 +104,7 @@ bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
     struct qhca_srq *srq = qhca_srq_get(e, srqn);
 
     if (!srq || srq->uar != page || srq->failed ||
-        !qhca_wq_index_ok(&srq->wq, pi)) {
+        pi - srq->wq.pi > qhca_wq_size(&srq->wq) - used(srq)) {
         return false;
     }
     srq->wq.pi = pi;
@@ -184,7 +149,6 @@ static int build_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
     const struct qhca_cmd_create_srq *r = &c->cmd->create_srq;
     int status;
 
-    qhca_list_init(&srq->returned);
     srq->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
     if (!srq->pd) {
         return QHCA_ERR_OBJ;
@@ -245,12 +209,6 @@ static int create_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 
 static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
 {
-    struct qhca_rwr rwr;
-
-    qhca_spend(e, srq->num_returned / QHCA_UNIT_OBJECTS);
-    while (srq->num_returned) {
-        (void)take_returned(e, srq, &rwr);
-    }
     count_users(srq, -1);
     qhca_async_del(&srq->async);
     qhca_table_del(&e->receive->srq, srq->srqn);
@@ -320,7 +278,7 @@ static int query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     out->uar = htole32(srq->uar);
     out->pi = htole32(srq->wq.pi);
     out->ci = htole32(srq->wq.ci);
-    out->returned = htole32(srq->num_returned);
+    out->held = htole32(srq->held);
     out->limit = htole32(srq->limit);
     out->max_sge = htole32(srq->wq.max_sge);
     out->users = htole32(srq->users);
@@ -373,7 +331,7 @@ static int check_resize(const struct qhca_srq *srq,
     if (limit > 1u << r->log_size) {
         return QHCA_ERR_PARAM;
     }
-    if (srq->failed || available(srq) > 1u << r->log_size) {
+    if (srq->failed || used(srq) > 1u << r->log_size) {
         return QHCA_ERR_STATE;
     }
     return QHCA_OK;
@@ -401,6 +359,10 @@ static int resize_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     }
     if (!c->again) {
         c->from = srq->wq.ci;
+        srq->moving = true;
+    }
+    if (!srq->moving) {
+        return QHCA_ERR_STATE;          /* what was copied is not current */
     }
     status = qhca_import(e, &c->import[0], &r->buf,
                          1ull << (r->log_size + srq->wq.log_stride));

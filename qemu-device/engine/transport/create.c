@@ -103,7 +103,6 @@ static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
         e->qps->num_sq--;
         free(qp->req.swr);
     }
-    qhca_rwr_node_free(e, qp->spare);
     free(qp);
 }
 

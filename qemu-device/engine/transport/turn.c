@@ -13,7 +13,7 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
     qhca_list_del(&qp->ready);
     qhca_list_del(&qp->tx_wait);
     if (qp->srq && qp->rsp.rwr.taken) {
-        qhca_srq_give_back(qp);                                 /* G-008 */
+        qhca_srq_give_back(e, qp);                              /* G-008 */
     }
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->rsp, 0, sizeof(qp->rsp));

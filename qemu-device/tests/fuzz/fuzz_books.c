@@ -35,8 +35,8 @@ static uint64_t check_cq(const struct qhca_cq *cq)
 
 static uint64_t check_srq(const struct qhca_srq *srq)
 {
-    REQUIRE(srq->wq.pi - srq->wq.ci <= qhca_wq_size(&srq->wq));
-    REQUIRE(!srq->num_returned == qhca_list_empty(&srq->returned));
+    REQUIRE((uint64_t)(srq->wq.pi - srq->wq.ci) + srq->held <=
+            qhca_wq_size(&srq->wq));
     return srq->wq.mem.block ? srq->wq.mem.num_blocks : 0;
 }
 
@@ -76,10 +76,13 @@ static void check_windows(struct qhca_engine *e)
     REQUIRE(bound == at_regions && on_qps == at_qps);
 }
 
-/* Everything in an XRC domain is counted there. */
+/*
+ * Everything in an XRC domain is counted there, and what QPs have taken from
+ * SRQs, at those.
+ */
 static void check_domains(struct qhca_engine *e)
 {
-    uint64_t users = 0, in_one = 0;
+    uint64_t users = 0, in_one = 0, held = 0, taken = 0;
     const struct qhca_xrcd *xrcd;
     const struct qhca_srq *srq;
     const struct qhca_qp *qp;
@@ -89,16 +92,19 @@ static void check_domains(struct qhca_engine *e)
     }
     qhca_table_each(&e->receive->srq, srq) {
         in_one += srq->xrcd != NULL;
+        held += srq->held;
         REQUIRE(!srq->xrcd == !srq->cq);
     }
     qhca_table_each(&e->qps->table, qp) {
         in_one += qp->xrcd != NULL;
+        taken += qp->srq && qp->rsp.rwr.taken;
         REQUIRE(!qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
     }
     REQUIRE(users == in_one);
+    REQUIRE(held == taken);
 }
 
-static uint64_t held(bool used, const struct qhca_mem *mem)
+static uint64_t blocks_of(bool used, const struct qhca_mem *mem)
 {
     return used && mem->block ? mem->num_blocks : 0;
 }
@@ -116,10 +122,10 @@ void fuzz_check_books(const struct guest *g)
     FOR_ALL(&e->receive->srq, struct qhca_srq, check_srq, blocks);
     FOR_ALL(&e->qps->table, struct qhca_qp, check_qp, blocks);
     for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
-        blocks += held(e->queues->eq[i].used, &e->queues->eq[i].mem);
+        blocks += blocks_of(e->queues->eq[i].used, &e->queues->eq[i].mem);
     }
     for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
-        blocks += held(e->eth->queue[i].used, &e->eth->queue[i].mem);
+        blocks += blocks_of(e->eth->queue[i].used, &e->eth->queue[i].mem);
     }
     check_windows(e);
     check_domains(e);

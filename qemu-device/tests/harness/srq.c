@@ -5,9 +5,12 @@
 #include "srq.h"
 
 static struct gsrq create(struct node *n, uint32_t pdn, unsigned log,
-                          unsigned sges, uint32_t xrcdn, uint32_t cqn)
+                          unsigned sges, uint32_t uar, uint32_t xrcdn,
+                          uint32_t cqn)
 {
-    struct gsrq q = { .n = n, .log = log, .stride = 5, .sges = sges };
+    struct gsrq q = {
+        .n = n, .uar = uar, .log = log, .stride = 5, .sges = sges,
+    };
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_SRQ) };
 
     while (1u << q.stride < sizeof(struct qhca_rq_wqe) +
@@ -18,7 +21,7 @@ static struct gsrq create(struct node *n, uint32_t pdn, unsigned log,
                        log + q.stride > 21 ? 0 : 1);
     cmd.create_srq.buf = q.ring.desc;
     cmd.create_srq.pdn = htole32(pdn);
-    cmd.create_srq.uar = htole32(1);
+    cmd.create_srq.uar = htole32(uar);
     cmd.create_srq.max_sge = htole32(sges);
     cmd.create_srq.log_size = (uint8_t)log;
     cmd.create_srq.log_stride = (uint8_t)q.stride;
@@ -31,14 +34,20 @@ static struct gsrq create(struct node *n, uint32_t pdn, unsigned log,
 struct gsrq srq_create(struct node *n, uint32_t pdn, unsigned log,
                        unsigned sges)
 {
-    return create(n, pdn, log, sges, 0, 0);
+    return create(n, pdn, log, sges, 1, 0, 0);
+}
+
+struct gsrq srq_create_on(struct node *n, uint32_t pdn, unsigned log,
+                          unsigned sges, uint32_t uar)
+{
+    return create(n, pdn, log, sges, uar, 0, 0);
 }
 
 struct gsrq srq_create_xrc(struct node *n, uint32_t pdn, unsigned log,
                            unsigned sges, uint32_t xrcdn)
 {
     struct gcq cq = cq_create(n->g, &n->comp, 1, 8);
-    struct gsrq q = create(n, pdn, log, sges, xrcdn, cq.cqn);
+    struct gsrq q = create(n, pdn, log, sges, 1, xrcdn, cq.cqn);
 
     q.cq = cq;
     return q;
@@ -74,7 +83,7 @@ void srq_put(struct gsrq *q, uint64_t wr_id, unsigned num_sge,
 
 void srq_ring(struct gsrq *q)
 {
-    ring(q->n->g, 1, QHCA_DB_SRQ, q->srqn, q->pi);
+    ring(q->n->g, q->uar, QHCA_DB_SRQ, q->srqn, q->pi);
 }
 
 void srq_post(struct gsrq *q, uint64_t wr_id, uint64_t off, uint32_t len)

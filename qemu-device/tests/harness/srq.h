@@ -7,20 +7,23 @@
 
 #include "rc.h"
 
-/* struct gsrq - a shared receive queue on doorbell page 1 */
+/* struct gsrq - a shared receive queue */
 struct gsrq {
     struct node *n;
-    uint32_t srqn;
+    uint32_t srqn, uar;             /* doorbell page */
     unsigned log, stride, sges;     /* log2 of size and stride */
     struct gbuf ring;
     uint32_t pi;
     struct gcq cq;                  /* of XRC: where it completes */
 };
 
-/* In PD @pdn. */
+/* In PD @pdn, on doorbell page 1. */
 struct gsrq srq_create(struct node *n, uint32_t pdn, unsigned log,
                        unsigned sges);
-/* The same in XRC domain @xrcdn, with a CQ of its own. */
+/* On page @uar. */
+struct gsrq srq_create_on(struct node *n, uint32_t pdn, unsigned log,
+                          unsigned sges, uint32_t uar);
+/* On page 1 in XRC domain @xrcdn, with a CQ of its own. */
 struct gsrq srq_create_xrc(struct node *n, uint32_t pdn, unsigned log,
                            unsigned sges, uint32_t xrcdn);
 uint32_t xrcd_create(struct guest *g);

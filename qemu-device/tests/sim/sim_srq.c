@@ -194,9 +194,9 @@ static void check_srq(struct sim *s, struct sim_srq *q)
     struct qhca_srqc c;
 
     CHECK_EQ(srq_query(&q->q, &c), 0);
-    if (le32toh(c.pi) - le32toh(c.ci) + le32toh(c.returned) != q->out) {
-        sim_fail(s, "SRQ: %u WRs out, %u to be read, %u given back", q->out,
-                 le32toh(c.pi) - le32toh(c.ci), le32toh(c.returned));
+    if (le32toh(c.pi) - le32toh(c.ci) + le32toh(c.held) != q->out) {
+        sim_fail(s, "SRQ: %u WRs out, %u to be read, %u taken", q->out,
+                 le32toh(c.pi) - le32toh(c.ci), le32toh(c.held));
     }
     CHECK_EQ(srq_destroy(&q->q), 0);
 }

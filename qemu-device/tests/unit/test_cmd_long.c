@@ -270,56 +270,115 @@ static void test_resize_cq(void)
     eq_expect(&node.async, QHCA_EVENT_CQ_ERR, cq.cqn);
 }
 
-/* G-007: the same of an SRQ's WQEs, with the largest stride. */
+#define SRQ_FULL    (1u << QHCA_SRQ_LOG_MAX)
+
+/* @srq, full but for one WR of the largest stride; @qp sends to @peer. */
+static void full_srq(unsigned cq_log)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start_node();
+    srq = srq_create(&node, node.pdn, QHCA_SRQ_LOG_MAX, QHCA_MAX_RECV_SGE);
+    o.srqn = srq.srqn;
+    o.cq_log = cq_log;
+    peer = rc_create(&node, &o);
+    qp = rc_create(&node, &RC_OPTS);
+    rc_connect(&qp, &peer);
+    for (unsigned i = 0; i < SRQ_FULL - 1; i++) {
+        struct qhca_seg_le seg = { node.mr.addr + i, 1, node.mr.key };
+
+        srq_put(&srq, i, 1, &seg);
+    }
+    srq_ring(&srq);
+}
+
+static struct qhca_cmd resize_srq(struct gbuf *buf)
+{
+    *buf = guest_buf(g, (uint64_t)SRQ_FULL << srq.stride, 12, 2);
+    return (struct qhca_cmd) {
+        .opcode = htole16(QHCA_CMD_RESIZE_SRQ),
+        .create_srq.buf = buf->desc,
+        .create_srq.srqn = htole32(srq.srqn),
+        .create_srq.log_size = QHCA_SRQ_LOG_MAX,
+    };
+}
+
+/* G-007: the same of an SRQ's WQEs. */
 static void test_resize_srq(void)
 {
-    const unsigned n = 1u << QHCA_SRQ_LOG_MAX;
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_SRQ) };
-    struct rc_qp from;
-    struct rc_opts o = RC_OPTS;
-    struct gsrq q;
+    const unsigned n = SRQ_FULL;
+    struct qhca_cmd cmd;
     struct gbuf buf;
     struct rc_wr wr;
 
-    start_node();
-    q = srq_create(&node, node.pdn, QHCA_SRQ_LOG_MAX, QHCA_MAX_RECV_SGE);
-    o.srqn = q.srqn;
-    peer = rc_create(&node, &o);
-    from = rc_create(&node, &RC_OPTS);
-    rc_connect(&from, &peer);
-    for (unsigned i = 0; i < n - 1; i++) {
-        struct qhca_seg_le seg = { node.mr.addr + i, 1, node.mr.key };
-
-        srq_put(&q, i, 1, &seg);
-    }
-    srq_ring(&q);
-    buf = guest_buf(g, (uint64_t)n << q.stride, 12, 2);
-    cmd.create_srq.srqn = htole32(q.srqn);
-    cmd.create_srq.log_size = QHCA_SRQ_LOG_MAX;
-    cmd.create_srq.buf = buf.desc;
+    full_srq(8);
+    cmd = resize_srq(&buf);
     ring_commands(&cmd, 1);
     CHECK(g->scheduled);
-    srq_post(&q, n - 1, 0, 1);          /* while the others are moved, */
+    srq_post(&srq, n - 1, 0, 1);        /* while the others are moved, */
     for (unsigned i = 0; i < 3; i++) {  /* and these are taken */
-        wr = rc_wr(&from, QHCA_WR_SEND, 500000 + i, 1);
+        wr = rc_wr(&qp, QHCA_WR_SEND, 500000 + i, 1);
         *(uint8_t *)guest_ptr(g, wr.sge[0].addr, 1) = (uint8_t)(0x70 + i);
-        rc_post(&from, &wr);
+        rc_post(&qp, &wr);
     }
     settle();
     CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
-    q.ring = buf;
+    srq.ring = buf;
     g->cmd_ci = g->cmd_pi;
     for (unsigned i = 0; i < 3; i++) {
         rc_expect(&peer.rcq, i, QHCA_WC_SUCCESS);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, node.mr.addr + i, 1), 0x70 + i);
     }
     for (unsigned i = 3; i < 200; i++) {
-        wr = rc_wr(&from, QHCA_WR_SEND, 500000, 1);
-        rc_post(&from, &wr);
+        wr = rc_wr(&qp, QHCA_WR_SEND, 500000, 1);
+        rc_post(&qp, &wr);
         settle();
         rc_expect(&peer.rcq, i, QHCA_WC_SUCCESS);
-        rc_expect(&from.scq, wr.wr_id - 3, QHCA_WC_SUCCESS);
+        rc_expect(&qp.scq, wr.wr_id - 3, QHCA_WC_SUCCESS);
     }
+}
+
+/* A message of @from's to @to takes WR @id. */
+static void send_one(struct rc_qp *from, struct rc_qp *to, uint64_t id)
+{
+    struct rc_wr wr = rc_wr(from, QHCA_WR_SEND, 500000, 1);
+
+    rc_post(from, &wr);
+    settle();
+    rc_expect(&to->rcq, id, QHCA_WC_SUCCESS);
+}
+
+/* G-008: a WR that comes back meanwhile comes to the old ring, which stays. */
+static void test_resize_srq_given_back(void)
+{
+    struct rc_qp from, to;
+    struct rc_opts o = RC_OPTS;
+    struct qhca_cmd cmd;
+    struct gbuf buf;
+    struct rc_wr wr;
+
+    full_srq(0);
+    o.srqn = srq.srqn;
+    to = rc_create(&node, &o);
+    from = rc_create(&node, &RC_OPTS);
+    rc_connect(&from, &to);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 500000, 1);
+    rc_post(&qp, &wr);
+    settle();
+    cmd = resize_srq(&buf);
+    ring_commands(&cmd, 1);
+    CHECK(g->scheduled);
+    rc_post(&qp, &wr);                  /* its CQE finds no room */
+    settle();
+    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_STATE);
+    g->cmd_ci = g->cmd_pi;
+    CHECK_EQ(rc_state(&peer), QHCA_QPS_ERR);
+    send_one(&from, &to, 1);
+    send_one(&from, &to, 2);
+    ring_commands(&cmd, 1);
+    settle();
+    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    send_one(&from, &to, 3);
 }
 
 static const struct test tests[] = {
@@ -328,6 +387,8 @@ static const struct test tests[] = {
     { "a command that is cut short", test_cut_short },
     { "C-026 a CQ is resized bit by bit", test_resize_cq },
     { "G-007 an SRQ is resized bit by bit", test_resize_srq },
+    { "G-007 G-008 an SRQ that a WR comes back to is not resized",
+      test_resize_srq_given_back },
 };
 
 int main(int argc, char **argv)

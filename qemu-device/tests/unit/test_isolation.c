@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Users of one HCA do not trust each other: packets from a QP to one that is
- * connected to another, packets from the network in a neighbour's name, and the
- * GIDs of others. The attacker knows everything: QPN, PSN, keys.
+ * connected to another, packets from the network in a neighbour's name, the
+ * GIDs of others, and WRs that fill what all share. The attacker knows
+ * everything: QPN, PSN, keys.
  */
 #include "harness/debug.h"
 #include "harness/xrc.h"
@@ -361,6 +362,69 @@ static void test_allow_gid(void)
     CHECK(!qhca_gid_allowed(s->g->e, 1, 0));
 }
 
+/* ---- receive WRs ---- */
+
+#define QPS     256u
+#define SRQS    64u
+
+/*
+ * G-008: a process whose QPs come and go leaves WRs behind in one SRQ after the
+ * other. That costs nothing but its own rings: the device holds no more than
+ * before, and others receive.
+ */
+static void test_many_given_back(void)
+{
+    static const uint8_t data[1024];
+    static struct rc_qp tgt[QPS];
+    struct rc_opts o = RC_OPTS;
+    struct xrc *x = xrc_new(&o);
+    struct qhca_srqc c;
+    uint64_t before, max;
+    struct rc_qp a, b;
+    struct gsrq mine, q;
+    struct rc_wr wr;
+
+    o.uar = 2;
+    mine = srq_create_on(&x->n, x->n.pdn, 3, 1, o.uar);
+    a = rc_create(&x->n, &o);
+    o.srqn = mine.srqn;
+    b = rc_create(&x->n, &o);
+    rc_connect(&a, &b);
+    srq_post(&mine, 7, 0, 100);
+
+    o = RC_OPTS;
+    for (unsigned i = 0; i < QPS; i++) {
+        tgt[i] = xrc_tgt(x, &o);
+        rc_set_peer(&tgt[i], &far, 0x77);
+    }
+    for (unsigned i = 0; i < SRQS; i++) {
+        q = srq_create_xrc(&x->n, x->pdn[0], 8, 1, x->xrcdn);
+        for (unsigned j = 0; j < QPS; j++) {
+            srq_put(&q, j, 1, &(struct qhca_seg_le) {
+                        x->mr[0].addr, 4096, x->mr[0].key });
+        }
+        srq_ring(&q);
+        before = qhca_engine_memory(x->g->e, &max);
+        for (unsigned j = 0; j < QPS; j++) {
+            struct roce_packet p = peer_packet(&tgt[j], XRC(RC_SEND_FIRST),
+                                               XRC_PSN);
+
+            rc_bring_up(&tgt[j], QHCA_QPS_RTS);
+            p.srqn = q.srqn;
+            peer_inject(&tgt[j], &p, data, sizeof(data));
+        }
+        REQUIRE(srq_query(&q, &c) == QHCA_OK && le32toh(c.ci) == QPS);
+        for (unsigned j = 0; j < QPS; j++) {
+            CHECK_EQ(rc_set_state(&tgt[j], QHCA_QPS_RESET), QHCA_OK);
+        }
+        CHECK_EQ(qhca_engine_memory(x->g->e, &max), before);
+    }
+    wr = rc_wr(&a, QHCA_WR_SEND, 0, 100);
+    rc_post(&a, &wr);
+    guest_settle(x->g);
+    rc_expect(&b.rcq, 7, QHCA_WC_SUCCESS);
+}
+
 static const struct test tests[] = {
     { "D-086 a neighbour that is not the peer: RC", test_neighbour_rc },
     { "D-086 a neighbour that is not the peer: UC", test_neighbour_uc },
@@ -372,6 +436,7 @@ static const struct test tests[] = {
     { "D-087 a GID in the place of another, while WQEs wait",
       test_gid_replaced_meanwhile },
     { "D-087 who may be allowed what", test_allow_gid },
+    { "G-008 WRs left behind cost the others nothing", test_many_given_back },
 };
 
 int main(int argc, char **argv)

@@ -303,9 +303,13 @@ static void last_wqe(void)
     CHECK(!eq_next(&node.async, &e));
 }
 
-/* G-008: WRs interrupted by RESET and destruction go to the next QP. */
+/*
+ * G-008: WRs interrupted by RESET and destruction go to the next QP, the last
+ * to come back before the others.
+ */
 static void given_back(void)
 {
+    static const unsigned who[] = { 1, 0, 2, 3 };
     struct rc_qp q[3];
     struct qhca_eqe e;
 
@@ -317,19 +321,19 @@ static void given_back(void)
         q[i] = scripted();
         half_a_message(&q[i]);
     }
+    CHECK_EQ(le32toh(query().held), 3);
     CHECK_EQ(srq_limit(&srq, 1), QHCA_OK);
     CHECK_EQ(rc_set_state(&q[2], QHCA_QPS_RESET), QHCA_OK);
     CHECK_EQ(rc_destroy(&q[0]), QHCA_OK);
     CHECK_EQ(rc_set_state(&q[1], QHCA_QPS_RESET), QHCA_OK);
-    CHECK_EQ(le32toh(query().returned), 3);
+    CHECK_EQ(le32toh(query().held), 0);
+    CHECK_EQ(le32toh(query().pi) - le32toh(query().ci), 4);
     CHECK(!eq_next(&node.async, &e));
-    for (unsigned i = 0; i < 4; i++) {          /* in posting order */
+    for (unsigned i = 0; i < 4; i++) {
         send(i % QPS, 2000);
-        rc_expect(&rx[i % QPS].rcq, i, QHCA_WC_SUCCESS);
+        rc_expect(&rx[i % QPS].rcq, who[i], QHCA_WC_SUCCESS);
     }
     eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
-    CHECK_EQ(le32toh(query().returned), 0);
-    /* Destroyed with some given back: nothing leaks (the sanitizer looks). */
     srq_post(&srq, 9, 0, 4000);
     rc_bring_up(&q[1], QHCA_QPS_RTS);
     half_a_message(&q[1]);
@@ -343,6 +347,71 @@ static void given_back(void)
     CHECK_EQ(srq_destroy(&srq), QHCA_ERR_OBJ);
 }
 
+/* A WR comes back as it was posted, all of it. */
+static void as_it_was(void)
+{
+    struct qhca_seg_le sge[4];
+    struct rc_qp q;
+
+    start(0);
+    for (unsigned i = 0; i < 4; i++) {
+        sge[i] = (struct qhca_seg_le) {
+            node.mr.addr + 10000 * (4 - i), 500 + i, node.mr.key,
+        };
+    }
+    srq_put(&srq, 0xfedcba9876543210, 4, sge);
+    srq_ring(&srq);
+    q = scripted();
+    half_a_message(&q);
+    memset(guest_ptr(g, gbuf_addr(&srq.ring, 0), 1u << srq.stride), 0x5a,
+           1u << srq.stride);
+    CHECK_EQ(rc_destroy(&q), QHCA_OK);
+    guest_fill(g, node.mr.addr, 2006, 3);
+    send(0, 2006);
+    rc_expect(&rx[0].rcq, 0xfedcba9876543210, QHCA_WC_SUCCESS);
+    for (unsigned i = 0, off = 0; i < 4; off += sge[i++].length) {
+        CHECK(!memcmp(guest_ptr(g, sge[i].addr, sge[i].length),
+                      guest_ptr(g, node.mr.addr + off, sge[i].length),
+                      sge[i].length));
+    }
+}
+
+/*
+ * What a QP has taken still has its place in the ring (B-023): no doorbell and
+ * no resize leaves it none.
+ */
+static void place_kept(void)
+{
+    struct rc_qp q;
+
+    start(2);
+    for (unsigned i = 0; i < 4; i++) {
+        srq_post(&srq, i, 0, 4000);
+    }
+    q = scripted();
+    half_a_message(&q);
+    ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi + 1);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 1);
+    CHECK_EQ(le32toh(query().pi), 4);
+    send(0, 100);
+    rc_expect(&rx[0].rcq, 1, QHCA_WC_SUCCESS);
+    ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi + 2);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 2);
+    srq_post(&srq, 4, 0, 4000);
+    for (unsigned i = 2; i < 4; i++) {
+        send(0, 100);
+        rc_expect(&rx[0].rcq, i, QHCA_WC_SUCCESS);
+    }
+    CHECK_EQ(srq_resize(&srq, 0, 0, 0), QHCA_ERR_STATE);
+    CHECK_EQ(srq_resize(&srq, 1, 0, 0), QHCA_OK);
+    CHECK_EQ(rc_destroy(&q), QHCA_OK);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 2);
+    send(0, 100);
+    rc_expect(&rx[0].rcq, 0, QHCA_WC_SUCCESS);
+    send(0, 100);
+    rc_expect(&rx[0].rcq, 4, QHCA_WC_SUCCESS);
+}
+
 static const struct test tests[] = {
     { "G-002 C-003 A-011 WRs go out in order", in_order },
     { "G-002 D-017 two messages at a time", interleaved },
@@ -353,6 +422,8 @@ static const struct test tests[] = {
     { "G-007 resize", resize },
     { "A-102 H-008 LAST_WQE_REACHED", last_wqe },
     { "G-008 WRs that a QP does not complete come back", given_back },
+    { "G-008 a WR comes back as it was", as_it_was },
+    { "B-023 G-007 G-008 a WR that was taken keeps its place", place_kept },
 };
 
 int main(int argc, char **argv)

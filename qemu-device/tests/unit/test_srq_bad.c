@@ -141,7 +141,9 @@ static void reserved_key(void)
         start(4);
         cmd = good_create();
         cmd.create_srq.flags = kernel ? QHCA_SRQ_RESERVED_LKEY : 0;
-        srq = (struct gsrq) { .n = &node, .log = 6, .stride = 6, .sges = 3 };
+        srq = (struct gsrq) {
+            .n = &node, .uar = 1, .log = 6, .stride = 6, .sges = 3,
+        };
         srq.ring = guest_buf(g, 4096, 12, 0);
         cmd.create_srq.buf = srq.ring.desc;
         srq.srqn = guest_create(g, &cmd);
@@ -246,9 +248,26 @@ static void lost_completion(void)
     send(0);                    /* no room for the second CQE */
     CHECK_EQ(rc_state(&rx[0]), QHCA_QPS_ERR);
     CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
-    CHECK_EQ(le32toh(c.returned), 1);
+    CHECK_EQ(le32toh(c.ci), 1);
+    CHECK_EQ(le32toh(c.held), 0);
     send(1);
     rc_expect(&rx[1].rcq, 1, QHCA_WC_SUCCESS);
+}
+
+/* The same of a WR that breaks a rule: the next QP finds it as bad. */
+static void lost_bad(void)
+{
+    const struct qhca_seg_le sge[3] = { { 0, 0, 0 } };
+
+    start(0);
+    srq_post(&srq, 4, 0, 100);
+    srq_put(&srq, 5, 3, sge);
+    srq_ring(&srq);
+    send(0);
+    send(0);                    /* no room for the second CQE */
+    CHECK_EQ(rc_state(&rx[0]), QHCA_QPS_ERR);
+    send(1);
+    rc_expect(&rx[1].rcq, 5, QHCA_WC_LOC_QP_OP_ERR);
 }
 
 static void no_memory(void)
@@ -270,81 +289,60 @@ static void no_memory(void)
         }
     }
     CHECK(i > 2);
-
-    /* A WR that could not be given back is not taken. */
-    srq_post(&srq, 1, 0, 100);
-    struct rc_wr wr = rc_wr(&tx[0], QHCA_WR_SEND, 0, 100);
-
-    rc_put(&tx[0], &wr);
-    oom_after(2);               /* the first: the loopback FIFO */
-    rc_ring(&tx[0]);
-    CHECK(oom_happened());
-    oom_after(0);
-    guest_settle(g);
-    CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), 1);
-    guest_advance(g, 1000000000);
-    rc_expect(&rx[0].rcq, 1, QHCA_WC_SUCCESS);
 }
 
-#define HOLDERS 8
-
-/* A QP of @q's that is in the middle of a message. */
-static void hold(struct rc_qp *qp)
+/* A QP that is in the middle of a message. */
+static struct rc_qp hold(void)
 {
     static const uint8_t data[1024];
+    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
+    struct rc_qp q;
 
-    rc_bring_up(qp, QHCA_QPS_RTS);
-    p = peer_packet(qp, RC_SEND_FIRST, qp->o.rq_psn);
-    peer_inject(qp, &p, data, sizeof(data));
+    o.srqn = srq.srqn;
+    q = rc_scripted(&node, &o, &far);
+    p = peer_packet(&q, RC_SEND_FIRST, q.o.rq_psn);
+    peer_inject(&q, &p, data, sizeof(data));
+    return q;
 }
 
-/*
- * QPs that come and go leave WRs behind in one SRQ after the other. The host
- * keeps a limited number: beyond it an SRQ looks empty to QPs that hold no WR,
- * until others are used.
- */
-static void many_given_back(void)
+/* A WR comes back to a ring that cannot be written, or has failed already. */
+static void unwritable(void)
 {
-    struct rc_opts o = RC_OPTS;
-    struct rc_qp qp[3][HOLDERS];
-    struct gsrq q[3];
-    uint64_t rnr;
+    struct qhca_eqe e;
+    struct rc_qp q[2];
 
     start(4);
-    o.cq_log = 4;
     for (unsigned i = 0; i < 3; i++) {
-        q[i] = srq_create(&node, node.pdn, 3, 2);
-        o.srqn = q[i].srqn;
-        for (unsigned j = 0; j < HOLDERS; j++) {
-            srq_post(&q[i], j, 0, 2048);
-            qp[i][j] = rc_create(&node, &o);
-            rc_set_peer(&qp[i][j], &far, 0x77);
-        }
+        srq_post(&srq, i, 0, 2048);
     }
-    g->e->cfg.max_qp = 1;               /* the limit is reset with it */
-    REQUIRE(QHCA_RWR_NODES_PER_QP == 2 * HOLDERS);
-    for (unsigned i = 0; i < 2; i++) {
-        for (unsigned j = 0; j < HOLDERS; j++) {
-            hold(&qp[i][j]);
-        }
-        for (unsigned j = 0; j < HOLDERS; j++) {
-            REQUIRE(rc_destroy(&qp[i][j]) == QHCA_OK);
-        }
-    }
-    CHECK_EQ(g->e->receive->rwr_nodes, 2 * HOLDERS);
-    rnr = counter(g, QHCA_CNT_TX_RNR_NAK);
-    hold(&qp[2][0]);
-    CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
-    CHECK_EQ(counter(g, QHCA_CNT_SRQ_NO_ROOM), 1);
-    CHECK_EQ(g->e->receive->rwr_nodes, 2 * HOLDERS);
-    REQUIRE(srq_destroy(&q[0]) == QHCA_OK);
-    hold(&qp[2][1]);
-    CHECK_EQ(counter(g, QHCA_CNT_TX_RNR_NAK), rnr + 1);
-    CHECK_EQ(g->e->receive->rwr_nodes, HOLDERS + 1);
-    REQUIRE(rc_destroy(&qp[2][1]) == QHCA_OK);
-    REQUIRE(srq_destroy(&q[1]) == QHCA_OK);
-    CHECK_EQ(g->e->receive->rwr_nodes, 1);
+    q[0] = hold();
+    q[1] = hold();
+    g->bad_from = gbuf_addr(&srq.ring, 0);
+    g->bad_to = g->bad_from + 4096;
+    CHECK_EQ(rc_destroy(&q[1]), QHCA_OK);
+    eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, srq.srqn);
+    CHECK_EQ(rc_destroy(&q[0]), QHCA_OK);
+    g->bad_from = g->bad_to = 0;
+    CHECK(!eq_next(&node.async, &e));           /* once */
+    CHECK_EQ(srq_query(&srq, &(struct qhca_srqc) { 0 }), QHCA_ERR_STATE);
+    send(0);
+    rc_expect_none(&rx[0].rcq);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, rx[0].qpn);
+}
+
+/* A reset writes nothing. */
+static void reset_with_taken(void)
+{
+    uint64_t writes;
+
+    start(4);
+    srq_post(&srq, 5, 0, 2048);
+    (void)hold();
+    writes = g->writes;
+    qhca_engine_reset(g->e, *g->clock);
+    CHECK_EQ(g->writes, writes);
+    CHECK_EQ(qhca_engine_num_objects(g->e), 0);
 }
 
 /* J-001 */
@@ -379,8 +377,10 @@ static const struct test tests[] = {
     { "G-010 H-010 H-022 unreadable ring", unreadable },
     { "G-007 resize that fails", resize_fails },
     { "C-028 G-008 lost completion", lost_completion },
+    { "C-028 G-008 lost completion of a bad WR", lost_bad },
     { "no memory", no_memory },
-    { "G-008 as many given back as allowed", many_given_back },
+    { "G-008 G-010 H-010 a WR that cannot be given back", unwritable },
+    { "G-008 reset with a WR taken", reset_with_taken },
     { "J-001 limits used to the full", limits },
 };
 
