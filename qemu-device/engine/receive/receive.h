@@ -29,6 +29,7 @@ struct qhca_srq {
     uint32_t limit;             /* 0: not armed */
     uint32_t users;             /* QPs */
     bool failed;                /* only destroy helps (G-010) */
+    bool gone;                  /* XRC: being destroyed */
     struct qhca_async async;
     struct qhca_xrcd *xrcd;     /* XRC: its domain, and */
     struct qhca_cq *cq;         /* where it completes; else NULL */
@@ -116,8 +117,13 @@ bool qhca_xrc_select(struct qhca_engine *e, struct qhca_qp *qp,
  */
 bool qhca_xrc_user(struct qhca_engine *e, const struct qhca_qp *qp,
                    uint32_t srqn, struct qhca_key_user *user);
-/* @srq goes: QPs that have a WR of it lose that. */
-void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq);
+/*
+ * @srq goes: no request finds it any more, and QPs that have a WR of it lose
+ * that; *@done, at first 0, is how far that has come. False: not all of them
+ * yet, as the budget goes.
+ */
+bool qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq,
+                       uint32_t *done);
 /*
  * The SRQs that complete on @cq have failed with it. False: the budget did not
  * do for all of them.

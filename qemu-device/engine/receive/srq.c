@@ -226,8 +226,8 @@ static int destroy_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (srq->users) {
         return QHCA_ERR_BUSY;
     }
-    if (srq->xrcd) {
-        qhca_xrc_srq_gone(e, srq);
+    if (srq->xrcd && !qhca_xrc_srq_gone(e, srq, &c->done)) {
+        return QHCA_AGAIN;
     }
     free_srq(e, srq);
     return QHCA_OK;

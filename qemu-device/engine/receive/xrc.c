@@ -33,7 +33,7 @@ static struct qhca_srq *find_srq(struct qhca_engine *e,
 {
     struct qhca_srq *srq = qhca_srq_get(e, srqn);
 
-    return srq && srq->xrcd == qp->xrcd ? srq : NULL;
+    return srq && srq->xrcd == qp->xrcd && !srq->gone ? srq : NULL;
 }
 
 bool qhca_xrc_select(struct qhca_engine *e, struct qhca_qp *qp,
@@ -72,18 +72,24 @@ bool qhca_xrc_user(struct qhca_engine *e, const struct qhca_qp *qp,
 
 /* ---- the end of SRQs ---- */
 
-void qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq)
+bool qhca_xrc_srq_gone(struct qhca_engine *e, struct qhca_srq *srq,
+                       uint32_t *done)
 {
+    const struct qhca_table *t = &e->qps->table;
     struct qhca_qp *qp;
 
-    qhca_spend(e, e->qps->table.size / QHCA_UNIT_OBJECTS);
-    qhca_table_each(&e->qps->table, qp) {
-        if (qp->srq == srq) {
-            qp->srq = NULL;
-            qp->user.pd = NULL;
-            qp->rsp.rwr.taken = false;
+    srq->gone = true;
+    while ((qp = qhca_table_scan(e, t, done)) != NULL) {
+        if (qp->srq != srq) {
+            continue;
         }
+        if (qp->rsp.rwr.taken) {
+            qhca_srq_release(qp);
+        }
+        qp->srq = NULL;
+        qp->user.pd = NULL;
     }
+    return *done == t->size;
 }
 
 bool qhca_xrc_cq_failed(struct qhca_engine *e, struct qhca_cq *cq)

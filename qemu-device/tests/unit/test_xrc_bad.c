@@ -3,6 +3,7 @@
  * qhca engine tests: XRC, refusals and failures: packets, SRQs that fail or are
  * destroyed, objects in use.
  */
+#include "harness/debug.h"
 #include "harness/xrc.h"
 
 #define MTU     1024
@@ -256,6 +257,44 @@ static void srq_goes(void)
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
 }
 
+#define UNITS   20u     /* of a millisecond, with one percent of the CPU */
+
+/* The same where the device may do so little that the end takes its time. */
+static void srq_goes_slowly(void)
+{
+    const struct qhca_cmd_comp *comp;
+    struct qhca_cmd *cmd;
+    unsigned objects, irqs;
+
+    start();
+    xrc_recv(x, 0, 1, 4096);
+    inject(0, RC_SEND_FIRST, XRC_PSN, MTU);
+    peer_drain(&x->tgt);
+    objects = qhca_engine_num_objects(x->g->e);
+    irqs = x->g->irqs[0];
+    x->g->limited = true;
+    x->g->e->cfg.cpu_share = 1;
+    qhca_run_init(x->g->e);
+    cmd = guest_ptr(x->g, x->g->cmd_sq, sizeof(*cmd) << x->g->cmd_log);
+    cmd[x->g->cmd_pi++ % (1u << x->g->cmd_log)] = (struct qhca_cmd) {
+        .opcode = htole16(QHCA_CMD_DESTROY_SRQ),
+        .obj.obj = htole32(x->srq[0].srqn),
+    };
+    ring(x->g, 0, QHCA_DB_CMD, 0, x->g->cmd_pi);
+    CHECK(x->g->e->spent <= UNITS + 2);
+    CHECK_EQ(x->g->irqs[0], irqs);
+    CHECK_EQ(qhca_engine_num_objects(x->g->e), objects);
+    inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);    /* to the one half gone */
+    guest_advance(x->g, 1000000000);
+    comp = guest_ptr(x->g, x->g->cmd_cq, sizeof(*comp) << x->g->cmd_log);
+    comp += x->g->cmd_ci++ % (1u << x->g->cmd_log);
+    CHECK_EQ(comp->status, QHCA_OK);
+    CHECK_EQ(qhca_engine_num_objects(x->g->e), objects - 1);
+    CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_ERR);
+    CHECK_EQ(peer_expect(&x->tgt, XRC(RC_ACKNOWLEDGE), XRC_PSN + 1).syndrome,
+             AETH_NAK_INV_REQ);
+}
+
 /* G-008: a destroyed QP gives back what it has taken. */
 static void qp_goes(void)
 {
@@ -327,6 +366,7 @@ static const struct test tests[] = {
     { "G-010 an SRQ that cannot be read", srq_fails },
     { "C-028 H-001 H-002 an SRQ whose CQ fails", cq_fails },
     { "G-012 an SRQ that is destroyed", srq_goes },
+    { "G-012 an SRQ that is destroyed bit by bit", srq_goes_slowly },
     { "G-008 a QP that is destroyed", qp_goes },
     { "A-097 A-102 H-008 ERR", flushes },
     { "D-046 A-096 no answer", nobody_there },
