@@ -266,6 +266,7 @@ static void timers(void)
     static struct qhca_timer t[16000];
 
     start_node();
+    g->strangers = ARRAY_SIZE(t);
     new_slice();
     for (unsigned i = 0; i < ARRAY_SIZE(t); i++) {
         t[i] = (struct qhca_timer) { .fn = tick };
