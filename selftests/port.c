@@ -308,22 +308,41 @@ TEST_ROWS(mtu, "J-011 A-063 active_mtu follows the interface, and path MTUs go u
 	run("ip link set dev %s mtu 4200", name);
 }
 
+/* What ib_get_eth_speed() makes of Mb/s, where all kernels agree. */
+static const struct {
+	int from, to;
+	int width, speed;
+} speeds[] = {
+	{ 1, 1000, 1 /* 1X */, 1 /* SDR */ },
+	{ 1001, 10000, 1 /* 1X */, 8 /* FDR10 */ },
+	{ 10001, 20000, 2 /* 4X */, 2 /* DDR */ },
+	{ 20001, 25000, 1 /* 1X */, 32 /* EDR */ },
+	{ 25001, 40000, 2 /* 4X */, 8 /* FDR10 */ },
+	{ 50001, 100000, 2 /* 4X */, 32 /* EDR */ },
+};
+
 TEST(speed, "J-012 width and speed are those of the interface")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_port_attr attr = port_attr(d);
 	char path[128];
 	int mbps = 0;
+	size_t i;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", ifname());
 	f = fopen(path, "r");
 	REQUIRE(f && fscanf(f, "%d", &mbps) == 1);
 	fclose(f);
-	/* ib_get_eth_speed(): 4X EDR from 100 Gb/s on. */
-	CHECK_EQ(mbps, 100000);
-	CHECK_EQ(attr.active_width, 2 /* 4X */);
-	CHECK_EQ(attr.active_speed, 32 /* EDR */);
+	CHECK(mbps > 0);
+	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
+		if (mbps < speeds[i].from || mbps > speeds[i].to)
+			continue;
+		CHECK_EQ(attr.active_width, speeds[i].width);
+		CHECK_EQ(attr.active_speed, speeds[i].speed);
+		return;
+	}
+	test_skip("kernels differ at this speed");
 }
 
 TEST(never, "H-007 H-011 H-014 events that this port never raises")
