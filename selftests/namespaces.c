@@ -18,7 +18,6 @@
 
 #include "lib/rdma.h"
 
-#define NS		"qhca_other"
 #define ADDRESS		"192.168.99.1"
 #define GID_TEXT	"0000:0000:0000:0000:0000:ffff:c0a8:6301"
 #define NOBODY		65534
@@ -29,6 +28,9 @@ static const union ibv_gid other_gid = {
 
 /* Of other_gid. */
 static int other_index;
+
+/* The other namespace has no name, so it goes with the process whatever becomes of that. */
+static int other_ns;
 
 /* The first line of a file below the port's in sysfs; false: there is none. */
 static bool port_file(char *text, size_t len, const char *dir, int index)
@@ -50,23 +52,58 @@ static bool port_file(char *text, size_t len, const char *dir, int index)
 
 static int find_other(void)
 {
-	int64_t end = time_ms() + WAIT_MS;
 	char text[64];
 	int i;
 
-	do {
-		for (i = 0; port_file(text, sizeof(text), "gids", i); i++)
-			if (!strcmp(text, GID_TEXT))
-				return i;
-		sleep_ms(50);
-	} while (time_ms() < end);
+	for (i = 0; port_file(text, sizeof(text), "gids", i); i++)
+		if (!strcmp(text, GID_TEXT))
+			return i;
 	return -1;
 }
 
-static void run(const char *command)
+/* Until the GID of the other namespace is there, or is not. */
+static int wait_other(bool there)
 {
+	int64_t end = time_ms() + WAIT_MS;
+	int i;
+
+	do {
+		i = find_other();
+		if (there ? i >= 0 : i < 0)
+			break;
+		sleep_ms(50);
+	} while (time_ms() < end);
+	return i;
+}
+
+static void enter(int ns)
+{
+	REQUIRE(!setns(ns, CLONE_NEWNET));
+}
+
+/* Runs @command in the other namespace. */
+static void run_there(const char *command)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	enter(other_ns);
 	if (system(command))
 		FAIL("%s", command);
+	enter(here);
+	close(here);
+}
+
+static void ns_make(void)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (unshare(CLONE_NEWNET))
+		test_skip("no network namespaces");
+	/* Programs that we start can name it by the number of this descriptor. */
+	other_ns = open("/proc/self/ns/net", O_RDONLY);
+	REQUIRE(other_ns >= 0);
+	enter(here);
+	close(here);
 }
 
 /* A macvlan in a namespace of its own, on the device's interface. */
@@ -76,17 +113,16 @@ static void other_make(struct dev *d)
 
 	if (geteuid())
 		test_skip("not root");
-	if (system("ip netns add " NS " && ip netns exec " NS " true"))
-		test_skip("no network namespaces");
+	ns_make();
 	REQUIRE(port_file(netdev, sizeof(netdev), "gid_attrs/ndevs", d->gid_index));
 	snprintf(command, sizeof(command),
-		 "ip link add link %s name qhca_mv netns " NS " type macvlan mode bridge", netdev);
+		 "ip link add link %s name qhca_mv netns /proc/self/fd/%d type macvlan mode bridge",
+		 netdev, other_ns);
 	if (system(command))
 		test_skip("no macvlan");
-	run("ip -n " NS " link set lo up");
-	run("ip -n " NS " addr add " ADDRESS "/24 dev qhca_mv");
-	run("ip -n " NS " link set qhca_mv up");
-	other_index = find_other();
+	run_there("ip addr add " ADDRESS "/24 dev qhca_mv");
+	run_there("ip link set lo up && ip link set qhca_mv up");
+	other_index = wait_other(true);
 	REQUIRE(other_index >= 0);
 }
 
@@ -99,7 +135,7 @@ static void as_nobody(void (*fn)(struct dev *d), bool other)
 	REQUIRE(pid >= 0);
 	if (!pid) {
 		if (other)
-			REQUIRE(!setns(open("/var/run/netns/" NS, O_RDONLY), CLONE_NEWNET));
+			enter(other_ns);
 		REQUIRE(!setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
 			!setresuid(NOBODY, NOBODY, NOBODY));
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -198,5 +234,6 @@ TEST(gids, "D-087 GIDs of another network namespace")
 	as_nobody(here, false);
 	as_nobody(there, true);
 	by_root(d);
-	run("ip netns del " NS);
+	close(other_ns);
+	CHECK_EQ(wait_other(false), -1);
 }
