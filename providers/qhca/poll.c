@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Taking completions: ibv_poll_cq(), extended CQs, and arming. */
+/*
+ * Taking completions: ibv_poll_cq(), extended CQs, and arming.
+ *
+ * A CQE is the device's word: it may be anything, and change while it is read,
+ * without harm to the provider. But wr_id and byte_len reach the program as they
+ * are. The kernel driver has a record of its own of what was posted; here that
+ * would cost each work request.
+ */
 #include <errno.h>
 #include <time.h>
 
@@ -24,9 +31,20 @@ static const uint8_t wc_opcode[] = {
 	[QHCA_CQE_RECV_RDMA_WITH_IMM] = IBV_WC_RECV_RDMA_WITH_IMM,
 };
 
+/* Read once: the device could change it in between. */
 static enum ibv_wc_opcode cqe_opcode(const struct qhca_cqe *cqe)
 {
-	return cqe->opcode < ARRAY_SIZE(wc_opcode) ? wc_opcode[cqe->opcode] : 0;
+	uint8_t opcode = *(const volatile uint8_t *)&cqe->opcode;
+
+	return opcode < ARRAY_SIZE(wc_opcode) ? wc_opcode[opcode] : 0;
+}
+
+/* One that programs know, which may have tables of them. */
+static enum ibv_wc_status cqe_status(const struct qhca_cqe *cqe)
+{
+	uint8_t status = *(const volatile uint8_t *)&cqe->status;
+
+	return likely(status < IBV_WC_GENERAL_ERR) ? status : IBV_WC_GENERAL_ERR;
 }
 
 static unsigned int cqe_flags(const struct qhca_cqe *cqe)
@@ -89,14 +107,21 @@ static inline bool cqe_free_wqes(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 	return true;
 }
 
+/* From here to cq_write_ci() a device cannot write more than the ring has room for. */
+static void begin_poll(struct qhca_cq *cq)
+{
+	cq->end = cq->ci + (1u << cq->log_size);
+}
+
 /*
- * Take the next CQE; it stays readable until the consumer index is written.
+ * Take the next CQE; it stays readable until the consumer index is written. One that
+ * writes on all the same could keep us here for ever.
  */
 static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 {
 	struct qhca_cqe *cqe;
 
-	for (;;) {
+	while (likely(cq->ci != cq->end)) {
 		cqe = cqe_at(cq, cq->ci);
 		if (!cqe_valid(cq, cqe, cq->ci))
 			return NULL;
@@ -107,12 +132,13 @@ static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 			return cqe;
 		/* Its QP or SRQ is gone. */
 	}
+	return NULL;
 }
 
 static void fill_wc(struct ibv_wc *wc, const struct qhca_cqe *cqe)
 {
 	wc->wr_id = le64toh(cqe->wr_id);
-	wc->status = cqe->status;
+	wc->status = cqe_status(cqe);
 	wc->opcode = cqe_opcode(cqe);
 	wc->vendor_err = le32toh(cqe->vendor_err);
 	wc->byte_len = le32toh(cqe->byte_len);
@@ -135,6 +161,7 @@ int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 
 	qhca_lock(&cq->lock);
 	first = cq->ci;
+	begin_poll(cq);
 	while (n < num_entries && (cqe = next_cqe(cq)))
 		fill_wc(&wc[n++], cqe);
 	if (cq->ci != first)
@@ -172,7 +199,7 @@ static int next_poll(struct ibv_cq_ex *ibcq)
 		return ENOENT;
 	cq->cur = cqe;
 	ibcq->wr_id = le64toh(cqe->wr_id);
-	ibcq->status = cqe->status;
+	ibcq->status = cqe_status(cqe);
 	return 0;
 }
 
@@ -187,14 +214,21 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct qhca_cq *cq = to_qcq_ex(ibcq);
+	uint32_t first;
 	int err;
 
 	if (attr->comp_mask)
 		return qhca_ret(EINVAL);
 	qhca_lock(&cq->lock);
+	first = cq->ci;
+	begin_poll(cq);
 	err = next_poll(ibcq);
-	if (err)
-		qhca_unlock(&cq->lock);
+	if (!err)
+		return 0;
+	/* There may have been some to skip. */
+	if (cq->ci != first)
+		cq_write_ci(cq);
+	qhca_unlock(&cq->lock);
 	return err;
 }
 

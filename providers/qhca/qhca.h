@@ -159,6 +159,7 @@ struct qhca_cq {
 	uint32_t log_size;
 	uint32_t cqn;
 	uint32_t ci;
+	uint32_t end;		/* of what can be polled at a time */
 	_Atomic(uint32_t) arm_sn;
 	struct qhca_map qps;
 	struct qhca_map srqs;	/* of XRC */
