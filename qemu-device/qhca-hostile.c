@@ -3,13 +3,15 @@
  * qhca PCIe device: one that deceives its driver, to see that the driver does
  * not believe it. Not in the product: scripts/build-qemu.sh --hostile makes a
  * QEMU with it. The properties hostile-* say, while the machine runs, what is a
- * lie.
+ * lie: a random one now and then (hostile-seed), or one of those in qhca-lies.c
+ * whenever it can be told (hostile-lie).
  */
 #include "qemu/osdep.h"
 
 #include "qhca.h"
 
 #ifdef QHCA_HOSTILE
+#include "qapi/error.h"
 #include "qemu/log.h"
 #include "qom/object.h"
 
@@ -71,6 +73,21 @@ static void qhca_tamper_field(QHCAHostile *h, uint8_t *field, size_t size)
     memcpy(field, &val, size);
 }
 
+/* What tells one such structure from others, as struct QHCALie has it. */
+static unsigned qhca_told_of(enum qhca_told what, const void *data, size_t len)
+{
+    switch (what) {
+    case QHCA_TOLD_CMD:
+        return le16_to_cpu(((const struct qhca_cmd_comp *)data)->opcode);
+    case QHCA_TOLD_EQE:
+        return ((const struct qhca_eqe *)data)->type;
+    case QHCA_TOLD_CQE:
+        return ((const struct qhca_cqe *)data)->opcode;
+    default:
+        return len;
+    }
+}
+
 void qhca_dev_tamper(void *opaque, enum qhca_told what, void *data, size_t len)
 {
     static const char *const name[] = {
@@ -83,6 +100,7 @@ void qhca_dev_tamper(void *opaque, enum qhca_told what, void *data, size_t len)
     QHCAHostile *h = &s->hostile;
     size_t size, off, n;
 
+    qhca_dev_tell(s, 1 << what, qhca_told_of(what, data, len), data);
     if (!len || !qhca_is_lie(s, 1 << what)) {
         return;
     }
@@ -97,8 +115,11 @@ void qhca_dev_tamper(void *opaque, enum qhca_told what, void *data, size_t len)
     }
 }
 
-uint32_t qhca_dev_tamper_reg(QHCAState *s, uint32_t val)
+uint32_t qhca_dev_tamper_reg(QHCAState *s, unsigned off, uint32_t val)
 {
+    val = cpu_to_le32(val);
+    qhca_dev_tell(s, QHCA_HOSTILE_REG, off, &val);
+    val = le32_to_cpu(val);
     if (qhca_is_lie(s, QHCA_HOSTILE_REG)) {
         qhca_tamper_field(&s->hostile, (uint8_t *)&val, sizeof(val));
         qemu_log("%s: a lie: register, 0x%x\n", s->id, val);
@@ -109,11 +130,34 @@ uint32_t qhca_dev_tamper_reg(QHCAState *s, uint32_t val)
 /* The wrong one, or none. */
 unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector)
 {
+    uint32_t told = cpu_to_le32(vector);
+
+    qhca_dev_tell(s, QHCA_HOSTILE_IRQ, vector, &told);
+    vector = MIN(le32_to_cpu(told), s->vectors);
     if (qhca_is_lie(s, QHCA_HOSTILE_IRQ)) {
         vector = qhca_draw(&s->hostile, s->vectors + 1);
         qemu_log("%s: a lie: vector %u\n", s->id, vector);
     }
     return vector;
+}
+
+static char *qhca_get_lie(Object *obj, Error **errp)
+{
+    return g_strdup(QHCA(obj)->hostile.lie ?: "");
+}
+
+static void qhca_set_lie(Object *obj, const char *name, Error **errp)
+{
+    QHCAHostile *h = &QHCA(obj)->hostile;
+
+    h->lie = NULL;
+    h->first = 0;
+    if (*name) {
+        h->lie = qhca_dev_find_lie(name);
+        if (!h->lie) {
+            error_setg(errp, "no lie has the name '%s'", name);
+        }
+    }
 }
 
 void qhca_dev_hostile_init(QHCAState *s)
@@ -130,5 +174,7 @@ void qhca_dev_hostile_init(QHCAState *s)
                                    OBJ_PROP_FLAG_READWRITE);
     object_property_add_uint64_ptr(obj, "hostile-lies", &s->hostile.lies,
                                    OBJ_PROP_FLAG_READ);
+    object_property_add_str(obj, "hostile-lie", qhca_get_lie, qhca_set_lie);
+    object_property_add_str(obj, "hostile-names", qhca_dev_lie_names, NULL);
 }
 #endif /* QHCA_HOSTILE */

@@ -54,7 +54,7 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr off, unsigned size)
     }
     if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
         val = qhca_engine_reg_read(s->engine, qhca_dev_now(), off);
-        val = qhca_dev_tamper_reg(s, val);
+        val = qhca_dev_tamper_reg(s, off, val);
         trace_qhca_reg_read(s->id, off, val);
     } else {
         qhca_mmio_bad(s, "regs", off, size, false);

@@ -45,6 +45,8 @@ enum {
  * @kinds: 1 << enum qhca_told, and QHCA_HOSTILE_*
  * @rate: one of so many answers is a lie
  * @lies: told so far
+ * @lie: the one that is told whenever it can be; or NULL
+ * @first: what that one has said first
  */
 typedef struct QHCAHostile {
     uint64_t seed;
@@ -53,6 +55,8 @@ typedef struct QHCAHostile {
     uint64_t lies;
     uint64_t used;                  /* @seed that @rng began with */
     uint64_t rng;
+    const char *lie;
+    uint64_t first;
 } QHCAHostile;
 
 /* Lies that are not written to memory. */
@@ -137,14 +141,23 @@ bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes);
 #ifdef QHCA_HOSTILE
 void qhca_dev_hostile_init(QHCAState *s);
 void qhca_dev_tamper(void *opaque, enum qhca_told what, void *data, size_t len);
-uint32_t qhca_dev_tamper_reg(QHCAState *s, uint32_t val);
+uint32_t qhca_dev_tamper_reg(QHCAState *s, unsigned off, uint32_t val);
 unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector);
+
+/*
+ * qhca-lies.c. qhca_dev_tell() gets what the device is about to tell, and by
+ * @of which one that is; the lie that was asked for may be about it.
+ */
+void qhca_dev_tell(QHCAState *s, unsigned kind, unsigned of, void *data);
+const char *qhca_dev_find_lie(const char *name);
+char *qhca_dev_lie_names(Object *obj, Error **errp);
 #else
 static inline void qhca_dev_hostile_init(QHCAState *s)
 {
 }
 
-static inline uint32_t qhca_dev_tamper_reg(QHCAState *s, uint32_t val)
+static inline uint32_t qhca_dev_tamper_reg(QHCAState *s, unsigned off,
+                                           uint32_t val)
 {
     return val;
 }
