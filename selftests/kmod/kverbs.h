@@ -131,4 +131,7 @@ int kv_atomic(struct kv_end *e, struct kv_done *d, struct ib_atomic_wr *wr);
 int kv_reg(struct kv_end *e, struct kv_done *d, struct ib_mr *mr, u32 key, int access);
 int kv_local_inv(struct kv_end *e, struct kv_done *d, u32 key);
 
+/* Not a test: see lies.c. */
+void kv_lies(struct kv *kv);
+
 #endif /* KVERBS_H */

@@ -3,7 +3,8 @@
  * Tests of verbs in the kernel. Reading the file "run" of the directory
  * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. The tests
  * of the file "death" wait for somebody to break the device; those of "quiet" break
- * it themselves; those of "load" need adaptive moderation to be on.
+ * it themselves; those of "load" need adaptive moderation to be on. The file "lies" is
+ * for a device that lies, see lies.c.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
@@ -85,6 +86,20 @@ static int kv_quiet_show(struct seq_file *m, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(kv_quiet);
+
+static int kv_lies_show(struct seq_file *m, void *unused)
+{
+	struct kv kv = { .gid_index = gid_index, .m = m };
+
+	mutex_lock(&kv_lock);
+	kv.dev = kv_dev;
+	if (kv.dev)
+		kv_lies(&kv);
+	mutex_unlock(&kv_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(kv_lies);
+
 static int kv_load_show(struct seq_file *m, void *unused)
 {
 	kv_run_lists(m, kv_load_lists, ARRAY_SIZE(kv_load_lists));
@@ -126,6 +141,7 @@ static int __init kv_init(void)
 	debugfs_create_file("run", 0400, kv_dir, NULL, &kv_run_fops);
 	debugfs_create_file("death", 0400, kv_dir, NULL, &kv_death_fops);
 	debugfs_create_file("quiet", 0400, kv_dir, NULL, &kv_quiet_fops);
+	debugfs_create_file("lies", 0400, kv_dir, NULL, &kv_lies_fops);
 	debugfs_create_file("load", 0400, kv_dir, NULL, &kv_load_fops);
 	return 0;
 }
