@@ -134,12 +134,12 @@ hostile()
 {
 	local day
 	if [ -z "$FULL" ]; then
-		one_guest 400 --hostile --env HOSTILE_SEEDS=1-3 --env HOSTILE_SECONDS=4 -- hostile
+		one_guest 600 --hostile --env HOSTILE_SEEDS=3-4 --env HOSTILE_SECONDS=4 -- lies hostile
 		return
 	fi
 	day=$(date +%-j)0
-	one_guest 3600 --hostile --debug-kernel --mem 3G \
-		--env HOSTILE_SEEDS="1-16,$day-$((day + 7))" -- hostile
+	one_guest 3600 --hostile --debug-kernel --mem 3G --env FULL=1 \
+		--env HOSTILE_SEEDS="1-16,$day-$((day + 7))" -- lies hostile
 }
 
 # With another seed every day, which is in the output.

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [eth] [kverbs] [tools] [matrix] [cm] [soak] [hostile]
+# check.sh [eth] [kverbs] [tools] [matrix] [cm] [soak] [lies] [hostile]
 #     [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
-# all of them but hostile, which needs vm --hostile. What follows kselftest or pyverbs are names of its programs. Ends with one line: N passed, N failed, N skipped. Exit status 0
-# if something passed and nothing failed.
+# all of them but lies and hostile, which need vm --hostile. What follows kselftest or
+# pyverbs are names of its programs. Ends with one line: N passed, N failed, N skipped.
+# Exit status 0 if something passed and nothing failed.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
@@ -16,6 +17,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/matrix.sh
 . /opt/qhca/guest/soak.sh
 . /opt/qhca/guest/hostile.sh
+. /opt/qhca/guest/lies.sh
 
 # ---- kselftests: the programs named, here or in KSELFTESTS, or those in tests.list
 
@@ -279,7 +281,7 @@ if [ $# = 0 ] && [ -n "$QHCA_DEV" ]; then
 fi
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
-	eth|kverbs|tools|cm|matrix|soak|core|hostile) "$1" ;;
+	eth|kverbs|tools|cm|matrix|soak|core|lies|hostile) "$1" ;;
 	kselftest|pyverbs) "$@"; break ;;
 	*) result fail "$1" "no such section"; break ;;
 	esac

@@ -22,23 +22,37 @@ interrupts          0x20     4
 CQEs-rare           0x08   400
 '
 
-# hostile_qom COMMAND PROPERTY [VALUE]
+# hostile_qom COMMAND PROPERTY [VALUE]: what is returned; as qhca-host, but within this
+# shell, for it is asked often.
 hostile_qom()
 {
-	qmp "{\"execute\": \"$1\", \"arguments\": {\"path\": \"$HOSTILE_PATH\", \"property\": \"hostile-$2\"${3:+, \"value\": $3}}}"
+	local reply
+	exec 4<>/run/qhca/host
+	echo "qmp {\"execute\": \"$1\", \"arguments\": {\"path\": \"$HOSTILE_PATH\", \"property\": \"hostile-$2\"${3:+, \"value\": $3}}}" >&4
+	read -r reply <&4
+	exec 4>&-
+	[[ $reply =~ \"return\":\ *\"?([^\"}]*) ]] && echo "${BASH_REMATCH[1]}"
 }
 
-hostile_set() { hostile_qom qom-set "$1" $(($2)) >/dev/null; }
-hostile_lies() { hostile_qom qom-get lies | sed 's/.*"return": *\([0-9]*\).*/\1/'; }
+hostile_set() { hostile_qom qom-set "$1" "$2" >/dev/null; }
+hostile_lies() { hostile_qom qom-get lies; }
 
 # quietly SECONDS COMMAND…: it need not succeed.
 quietly() { timeout -k 2 "$@" >>"$LOGS/hostile.log" 2>&1 </dev/null; }
 
-hostile_function() { lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1; }
+hostile_reset() { echo 1 >"/sys/bus/pci/devices/$HOSTILE_FUNCTION/reset"; }
 
-hostile_reset() { echo 1 >"/sys/bus/pci/devices/$(hostile_function)/reset"; }
+# The function was bound: its netdev is a new one.
+hostile_address()
+{
+	QHCA_IF=$(ls "/sys/bus/pci/devices/$HOSTILE_FUNCTION/net")
+	ip link set dev "$QHCA_IF" up
+	ip link set dev "$QHCA_IF" mtu 4200
+	# shellcheck disable=SC2153 # the launcher's
+	ip addr replace "$QHCA_IP/24" dev "$QHCA_IF"
+}
 
-hostile_bind() { hostile_function >"/sys/bus/pci/drivers/qhca/$1"; }
+hostile_bind() { echo "$HOSTILE_FUNCTION" >"/sys/bus/pci/drivers/qhca/$1"; }
 
 # In the background, for what waits for the device for ever ends with a reset only.
 hostile_traffic()
@@ -80,20 +94,17 @@ hostile_seed()
 	mapfile -t row < <(grep . <<<"$HOSTILE_KINDS")
 	read -r name kinds rate <<<"${row[$1 % ${#row[@]}]}"
 	lies=$(hostile_lies)
-	hostile_set kinds "$kinds"
+	hostile_set kinds $((kinds))
 	hostile_set rate "$rate"
 	hostile_set seed "$1"
 	hostile_traffic
 	quietly 60 bash -c 'hostile_bind unbind; hostile_bind bind; sleep 0.5'
 	hostile_set seed 0
 	lies=$(($(hostile_lies) - lies))
-	[ -e "/sys/bus/pci/drivers/qhca/$(hostile_function)" ] || hostile_bind bind
+	[ -e "/sys/bus/pci/drivers/qhca/$HOSTILE_FUNCTION" ] || hostile_bind bind
 	hostile_reset || rc=1
 	wait
-	QHCA_IF=$(ls "/sys/bus/pci/devices/$(hostile_function)/net")
-	ip link set dev "$QHCA_IF" up mtu 4200
-	# shellcheck disable=SC2153 # the launcher's
-	ip addr replace "$QHCA_IP/24" dev "$QHCA_IF"
+	hostile_address
 	echo "# seed $1: $lies lies"
 	expect "hostile/seed $1, $name" hostile_is_well || return
 	[ $rc = 0 ] || result fail "hostile/seed $1" reset
@@ -111,6 +122,18 @@ hostile_is_well()
 		{ tail -n 2 "$LOGS"/pp.*; return 1; }
 }
 
+# What is needed before a device can lie.
+hostile_setup()
+{
+	HOSTILE_FUNCTION=$(lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1)
+	export HOSTILE_FUNCTION
+	export -f hostile_reset hostile_bind
+	hostile_set seed 0 || return
+	[ -d /sys/module/qhca_kverbs_test ] ||
+		insmod /opt/qhca/modules/qhca_kverbs_test.ko device="$QHCA_DEV" \
+			gid_index="$QHCA_GID"
+}
+
 hostile_unload()
 {
 	rmmod qhca_kverbs_test && rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca
@@ -119,9 +142,7 @@ hostile_unload()
 hostile()
 {
 	local range seed
-	export -f hostile_reset hostile_bind hostile_function
-	hostile_set seed 0 || { result fail hostile "the device cannot lie"; return; }
-	insmod /opt/qhca/modules/qhca_kverbs_test.ko device="$QHCA_DEV" gid_index="$QHCA_GID"
+	hostile_setup || { result fail hostile "the device cannot lie"; return; }
 	for range in ${HOSTILE_SEEDS//,/ }; do
 		for seed in $(seq "${range%-*}" "${range#*-}"); do
 			hostile_seed "$seed"
