@@ -1,28 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by consumers.sh: NVMe over RDMA, target and host in this machine, both on
-# the device's own address. It uses verbs as storage in the kernel does: CM,
-# fast registration, invalidation by the peer, CQ pools, draining.
+# Sourced by consumers.sh and bench.sh: NVMe over RDMA, target and host in this machine,
+# both on the device's own address. It uses verbs as storage in the kernel does: CM, fast
+# registration, invalidation by the peer, CQ pools, draining.
 
 NVMET=/sys/kernel/config/nvmet
 NQN=qhca-check
 
-# nvme_target [y]: with a shared receive queue for its connections
-nvme_target()
+# nvme_start [y]: what all targets share; with shared receive queues.
+nvme_start()
 {
 	modprobe brd rd_nr=1 rd_size=131072 && modprobe nvmet-rdma use_srq="${1:-n}" &&
 		modprobe nvme-rdma || return 1
 	mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-	mkdir $NVMET/subsystems/$NQN $NVMET/subsystems/$NQN/namespaces/1 $NVMET/ports/1 || return 1
-	echo 1 >$NVMET/subsystems/$NQN/attr_allow_any_host
-	echo /dev/ram0 >$NVMET/subsystems/$NQN/namespaces/1/device_path
-	echo 1 >$NVMET/subsystems/$NQN/namespaces/1/enable
-	echo rdma >$NVMET/ports/1/addr_trtype
-	echo ipv4 >$NVMET/ports/1/addr_adrfam
-	echo "$QHCA_IP" >$NVMET/ports/1/addr_traddr
-	echo 4420 >$NVMET/ports/1/addr_trsvcid
-	ln -s $NVMET/subsystems/$NQN $NVMET/ports/1/subsystems/$NQN
 }
+
+# nvme_export NQN PORT TRANSPORT ADDRESS: the disk in memory.
+nvme_export()
+{
+	local subsystem=$NVMET/subsystems/$1 port=$NVMET/ports/$2
+	mkdir "$subsystem" "$subsystem/namespaces/1" "$port" || return 1
+	echo 1 >"$subsystem/attr_allow_any_host"
+	echo /dev/ram0 >"$subsystem/namespaces/1/device_path"
+	echo 1 >"$subsystem/namespaces/1/enable"
+	echo "$3" >"$port/addr_trtype"
+	echo ipv4 >"$port/addr_adrfam"
+	echo "$4" >"$port/addr_traddr"
+	echo 4420 >"$port/addr_trsvcid"
+	ln -s "$subsystem" "$port/subsystems/$1"
+}
+
+nvme_target() { nvme_start "${1:-n}" && nvme_export $NQN 1 rdma "$QHCA_IP"; }
 
 nvme_target_remove()
 {
@@ -31,13 +39,16 @@ nvme_target_remove()
 		modprobe -r nvmet-rdma nvme-rdma && modprobe -r brd
 }
 
-# The block device of the host, once it is there.
+# nvme_disk NQN: the block device of the host, once it is there.
 nvme_disk()
 {
-	local end=$((SECONDS + 30)) dev
+	local end=$((SECONDS + 30)) subsystem dev
 	while [ $SECONDS -lt $end ]; do
-		for dev in /sys/class/nvme-subsystem/*/nvme*n1; do
-			[ -b "/dev/${dev##*/}" ] && echo "/dev/${dev##*/}" && return
+		for subsystem in /sys/class/nvme-subsystem/*; do
+			[ "$(cat "$subsystem/subsysnqn" 2>/dev/null)" = "$1" ] || continue
+			for dev in "$subsystem"/nvme*n1; do
+				[ -b "/dev/${dev##*/}" ] && echo "/dev/${dev##*/}" && return
+			done
 		done
 		sleep 0.1
 	done
@@ -53,9 +64,10 @@ nvme_fio()
 		--randseed="$1"
 }
 
+# nvme_connect NQN TRANSPORT ADDRESS
 nvme_connect()
 {
-	timeout 60 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n $NQN -i 2 \
+	timeout 60 nvme connect -n "$1" -t "$2" -a "$3" -s 4420 -i 2 \
 		-q $NQN-host -I 8d6a3b5e-0f64-4d28-9f5f-0d9f2a6c1b7e
 }
 
@@ -77,8 +89,8 @@ nvme_plain()
 {
 	local disk srq=
 	expect consumers/nvme/target nvme_target
-	expect consumers/nvme/connect nvme_connect
-	if disk=$(nvme_disk); then
+	expect consumers/nvme/connect nvme_connect $NQN rdma "$QHCA_IP"
+	if disk=$(nvme_disk $NQN); then
 		nvme_fio 1 8m
 		nvme_fio 128 64m
 		expect consumers/nvme/flush blockdev --flushbufs "$disk"
@@ -98,9 +110,9 @@ nvme_srq()
 {
 	local disk srq=srq-
 	expect consumers/nvme/srq-target nvme_target y
-	expect consumers/nvme/srq-connect nvme_connect
+	expect consumers/nvme/srq-connect nvme_connect $NQN rdma "$QHCA_IP"
 	expect consumers/nvme/srq-used eval "rdma res show srq | grep -q nvmet_rdma"
-	if disk=$(nvme_disk); then
+	if disk=$(nvme_disk $NQN); then
 		nvme_fio 64 16m
 		expect consumers/nvme/srq-reset timeout 60 nvme reset "${disk%n1}"
 		nvme_fio 8 4m
