@@ -33,6 +33,7 @@ class Session:
         self.nics = []
         self.captures = []
         self.prefix = b''               # put before each line of output
+        self.stamp = False              # and the seconds since power-on
         self.console_to = None          # stream for a live kernel log
         self.status = None              # exit status of the job
         self.up_after = None            # seconds from power-on to the init
@@ -99,14 +100,15 @@ class Session:
                 self.console_to.write(data)
                 self.console_to.flush()
             return []
-        if name == 'out' and not self.prefix:
+        if name == 'out' and not self.prefix and not self.stamp:
             self._output(data)
             return []
         data = self.buffers.get(name, b'') + data
         *lines, self.buffers[name] = data.split(b'\n')
         if name == 'out':
+            stamp = b'%.2f ' % (time.monotonic() - self.started) if self.stamp else b''
             for line in lines:
-                self._output(self.prefix + line + b'\n')
+                self._output(self.prefix + stamp + line + b'\n')
             return []
         return [line.decode(errors='replace') for line in lines]
 
