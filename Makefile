@@ -29,7 +29,9 @@ help:
 	@echo "make check-engine     only the tests that need no VM"
 	@echo "make soak             schedules of the network simulator: COUNT=1000000 SEED=1"
 	@echo "make soak-guest       connections with data, in many threads of a VM: MINUTES=10, 0: endless"
-	@echo "make bench-pair       two VMs: the device against rdma_rxe over virtio-net"
+	@echo "make bench            the device against rdma_rxe, TCP and the machine's limits;"
+	@echo "                      OUT=directory for the results"
+	@echo "make bench-quick      its headline: rows with targets, in 3 minutes"
 	@echo "make lint             checkpatch, sparse, W=1, coccinelle, clang-tidy, shellcheck"
 	@echo "make qemu             QEMU with the device"
 	@echo "make image            the guest: kernel, initrd, root file system"
@@ -73,8 +75,13 @@ soak:
 soak-guest:
 	@MINUTES=$(MINUTES) $(CHECK) soak-guest
 
-bench-pair:
-	@$(VM) pair --rxe -n 2 $(VMFLAGS) -- /opt/qhca/guest/bench-pair.sh
+BENCH = VMFLAGS="$(VMFLAGS)" scripts/bench.py $(if $(OUT),--out "$(OUT)")
+
+bench:
+	@$(BENCH)
+
+bench-quick:
+	@$(BENCH) --quick
 
 lint:
 	@scripts/lint.sh
@@ -119,5 +126,5 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell check check-quick check-full check-engine soak soak-guest bench-pair lint qemu \
+.PHONY: help run shell check check-quick check-full check-engine soak soak-guest bench bench-quick lint qemu \
 	image provider selftests modules modules_install clean clean-buildroot distclean
