@@ -29,7 +29,7 @@ help:
 	@echo "make check-engine     only the tests that need no VM"
 	@echo "make soak             schedules of the network simulator: COUNT=1000000 SEED=1"
 	@echo "make soak-guest       connections with data, in many threads of a VM: MINUTES=10, 0: endless"
-	@echo "make bench            the device against rdma_rxe, TCP and the machine's limits;"
+	@echo "make bench            the device against rdma_rxe, TCP and the machine's limits, with plots;"
 	@echo "                      OUT=directory for the results"
 	@echo "make bench-quick      its headline: rows with targets, in 3 minutes"
 	@echo "make lint             checkpatch, sparse, W=1, coccinelle, clang-tidy, shellcheck"

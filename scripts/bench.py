@@ -5,7 +5,7 @@
   bench.py [--quick] [options]
 
 --quick measures only the headline: its rows have targets. Without it there are more
-rounds, and much more. Documentation/performance.rst says how it is measured and how
+rounds, and all of the plots. Documentation/performance.rst says how it is measured and how
 to read it. VMFLAGS goes to scripts/vm. Exit status 1 if something could not be measured;
 a target that is missed is no failure.
 """
@@ -18,9 +18,9 @@ import time
 
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
-from benchlib import machines, report, tables   # noqa: E402
-from benchlib.results import Results            # noqa: E402
-from vmlib import build, machine                # noqa: E402
+from benchlib import machines, plots, report, tables    # noqa: E402
+from benchlib.results import Results                    # noqa: E402
+from vmlib import build, machine                        # noqa: E402
 
 
 def parse(argv):
@@ -62,8 +62,9 @@ def conditions(opts, load):
         model = next((line.partition(':')[2].strip() for line in file
                       if line.startswith('model name')), platform.machine())
     accel = machine.choose_accel(os.environ.get('QHCA_ACCEL', 'auto'))
-    text = (f'Medians of up to {opts.rounds} rounds; -accel {accel}, 2 CPUs for each VM; '
-            f'host: {os.cpu_count()} × {model}, load {load:.1f} before.')
+    flags = os.environ.get('VMFLAGS', '').strip()
+    text = (f'Medians of up to {opts.rounds} rounds; -accel {accel}, {flags or "2 CPUs"} for each '
+            f'VM; host: {os.cpu_count()} × {model}, load {load:.1f} before.')
     return text if opts.brief == 1 else f'{text}\nBRIEF {opts.brief}: THESE ARE NO FIGURES.'
 
 
@@ -84,15 +85,24 @@ def measure(opts):
 def main():
     opts = parse(sys.argv[1:])
     load, out = os.getloadavg()[0], directory(opts)
+    if not opts.quick:      # rather than after 20 minutes
+        build.script('buildroot.sh', '--gnuplot', '--path')
     results = measure(opts)
     where = {'one': tables.ONE, 'two': tables.TWO, 'boot': tables.BOOT}
     rows = [row for row in tables.ROWS + (() if opts.quick else tables.MORE)
             if row.where in [where[name] for name in opts.only]]
     text = report.write(out, results, rows, conditions(opts, load))
     print(text)
+    if not opts.quick:
+        plots.page(out, text, plots.draw(out, results))
     machines.note(f'the results are in {out}')
     return 1 if results.failures else 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except build.BuildError as err:
+        sys.exit(str(err))
+    except KeyboardInterrupt:
+        sys.exit(130)

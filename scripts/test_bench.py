@@ -8,7 +8,7 @@ import os
 import tempfile
 import unittest
 
-from benchlib import figures, machines, report, tables
+from benchlib import figures, machines, plots, report, tables
 from benchlib.results import Key, Results, headline
 
 BW = '''---------------------------------------------------------------------------------------
@@ -204,6 +204,39 @@ class Steps(unittest.TestCase):
             for subject in filter(None, (row.subject, row.other)):
                 if row.where != tables.BOOT:
                     self.assertIn((row.where, row.measurement, subject), subjects)
+        for plot in plots.PLOTS:
+            for line in plot.lines:
+                named = line[1:] if isinstance(plot, plots.Latency) else (line.measurement, line.subject)
+                self.assertIn((plot.where, *named), subjects)
+
+
+class Plots(unittest.TestCase):
+    def test_percentiles(self):
+        points = dict(plots.percentiles(range(1, 1001)))
+        self.assertEqual((points[10], points[100], points[1000]), (900, 990, 999))
+        self.assertEqual(plots.percentiles([]), [])
+        self.assertEqual(plots.percentiles([7]), [])
+
+    def test_script(self):
+        """Lines with data are drawn, single values as levels, in both formats."""
+        results = Results()
+        for x in (8, 4096):
+            results.add(key('qhca', 'qps', 'qps', x), 0, x)
+        results.add(key('machine', 'sizes', 'doorbell', 1), 0, 1e6)
+        plot = plots.rate('qps', 'title', 'x')
+        lines = plots.data(results, plot)
+        self.assertEqual([label for label, _ in lines], ['qhca', 'limit: doorbells that do nothing'])
+        text = plots.script(plot, lines)
+        for part in ('8 8\n4096 4096\nEOD', '1e+06 with lines', '"one-qps.svg"', '"one-qps.png"'):
+            self.assertIn(part, text)
+
+    def test_only_levels(self):
+        results = Results()
+        results.add(key('machine', 'sizes', 'doorbell', 1), 0, 1e6)
+        self.assertEqual(plots.data(results, plots.rate('qps', 'title', 'x')), [])
+
+    def test_size(self):
+        self.assertEqual([plots.size_label(n) for n in (512, 4096, 8 << 20)], ['512', '4 KiB', '8 MiB'])
 
 
 if __name__ == '__main__':
