@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../engine.h"
+#include "mem.h"
 
 #define container_of(ptr, type, member) \
     ((type *)((char *)(ptr) - offsetof(type, member)))
@@ -20,7 +21,8 @@
 
 /* Limits are advertised by device/query.c. */
 #define QHCA_MAX_TABLE_BLOCKS   (16u << 20)
-#define QHCA_UNIT_BYTES         1024u   /* moved for a unit of work */
+#define QHCA_UNIT_FRAME         1024u   /* bytes of one, for a unit of work */
+#define QHCA_UNIT_COPY          2048u   /* bytes of guest memory */
 #define QHCA_UNIT_OBJECTS       64u     /* looked at, or let go, for one */
 #define QHCA_UNIT_BLOCKS        4096u   /* of a table that goes */
 #define QHCA_VLAN_ROOM          4
@@ -117,68 +119,6 @@ void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
 /* Visits every object of @t; the body may delete the one it is given. */
 #define qhca_table_each(t, obj) \
     for (uint32_t i_ = 0; ((obj) = qhca_table_next((t), &i_)) != NULL;)
-
-/* ---- mem.c: guest memory described by struct qhca_buf ---- */
-
-struct qhca_mem {
-    uint64_t *block;            /* DMA address of each; NULL: contiguous */
-    uint64_t base;              /* of the first block, if contiguous */
-    uint32_t num_blocks;
-    uint8_t block_shift;
-};
-
-/*
- * struct qhca_import - a walk over the tables of a struct qhca_buf, which can
- * be left and gone on with; it begins zeroed
- */
-struct qhca_import {
-    struct qhca_mem mem;        /* what it comes to */
-    uint64_t root;              /* where the tables begin */
-    uint32_t done;              /* blocks whose addresses have been read */
-    uint8_t depth;
-    bool started, contiguous;
-    /* The pages at hand; [0] has addresses of blocks, [1] those of such. */
-    uint64_t table[QHCA_BUF_MAX_DEPTH][QHCA_TABLE_ENTRIES];
-};
-
-/*
- * Reads the tables of @buf once, a unit each. QHCA_OK; QHCA_AGAIN: not all of
- * them yet; QHCA_ERR_PARAM (shape, or less than @min_len bytes),
- * QHCA_ERR_LIMIT, QHCA_ERR_NO_RESOURCE or QHCA_ERR_DMA.
- */
-int qhca_import(struct qhca_engine *e, struct qhca_import *im,
-                const struct qhca_buf *buf, uint64_t min_len);
-/* What it has come to is the caller's. */
-struct qhca_mem qhca_import_take(struct qhca_import *im);
-/* Whatever it has come to goes, and it can begin anew. */
-void qhca_import_drop(struct qhca_engine *e, struct qhca_import *im);
-/* Room for @num_blocks addresses that come later; QHCA_OK or why not. */
-int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
-                     uint32_t num_blocks);
-/*
- * Reads that many addresses, no more than were reserved, from the list at
- * @table. QHCA_OK, QHCA_ERR_PARAM or QHCA_ERR_DMA; on error it is undefined
- * what @mem describes.
- */
-int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
-                  uint32_t num_blocks, uint8_t block_shift);
-/* Also of one that is empty. */
-void qhca_mem_release(struct qhca_engine *e, struct qhca_mem *mem);
-/* Copies at byte offset @off; the range must be inside. False: DMA failed. */
-bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
-                   uint64_t off, void *buf, size_t len);
-bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
-                    uint64_t off, const void *buf, size_t len);
-/* DMA address of the byte at @off, which must be inside. */
-uint64_t qhca_mem_addr(const struct qhca_mem *mem, uint64_t off);
-
-/*
- * Plain DMA. False, counted (QHCA_CNT_DMA_ERR): it failed; or the device does
- * not run.
- */
-bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len);
-bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
-                    size_t len);
 
 /* ---- timer.c: any number of deadlines on one host timer ---- */
 
@@ -415,10 +355,11 @@ static inline void qhca_spend(struct qhca_engine *e, unsigned units)
     e->spent += units;
 }
 
-/* The same for what has @len bytes. */
-static inline void qhca_spend_bytes(struct qhca_engine *e, size_t len)
+/* The same for what has @len bytes, a unit for each @per. */
+static inline void qhca_spend_bytes(struct qhca_engine *e, size_t len,
+                                    unsigned per)
 {
-    qhca_spend(e, MAX_OF((unsigned)(len / QHCA_UNIT_BYTES), 1u));
+    qhca_spend(e, MAX_OF((unsigned)(len / per), 1u));
 }
 
 /* False: what is left to do waits for its next turn. */

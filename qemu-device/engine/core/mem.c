@@ -15,7 +15,7 @@ bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len)
     if (!qhca_running(e)) {
         return false;
     }
-    qhca_spend_bytes(e, len);
+    qhca_spend_bytes(e, len, QHCA_UNIT_COPY);
     if (!e->ops->dma_read(e->opaque, addr, buf, len)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
@@ -29,12 +29,44 @@ bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
     if (!qhca_running(e)) {
         return false;
     }
-    qhca_spend_bytes(e, len);
+    qhca_spend_bytes(e, len, QHCA_UNIT_COPY);
     if (!e->ops->dma_write(e->opaque, addr, buf, len)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
     }
     return true;
+}
+
+static bool append(struct qhca_view *view, const uint8_t *base, size_t len)
+{
+    struct qhca_piece *next = view->piece + view->num_pieces;
+
+    if (view->num_pieces && next[-1].base + next[-1].len == base) {
+        next[-1].len += len;
+    } else if (view->num_pieces < QHCA_VIEW_PIECES) {
+        *next = (struct qhca_piece) { base, len };
+        view->num_pieces++;
+    } else {
+        return false;
+    }
+    view->len += len;
+    return true;
+}
+
+bool qhca_dma_view(struct qhca_engine *e, uint64_t addr, size_t len,
+                   struct qhca_view *view)
+{
+    const uint8_t *base;
+    size_t n;
+
+    for (; len > 0 && qhca_running(e); addr += n, len -= n) {
+        n = len;
+        base = e->ops->dma_peek(e->opaque, addr, &n);
+        if (!base || !append(view, base, n)) {
+            return false;
+        }
+    }
+    return len == 0;
 }
 
 /* Copies @n block addresses of a table, if they are aligned. */
@@ -276,6 +308,20 @@ bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
         p += n;
         off += n;
         len -= n;
+    }
+    return true;
+}
+
+bool qhca_mem_view(struct qhca_engine *e, const struct qhca_mem *mem,
+                   uint64_t off, size_t len, struct qhca_view *view)
+{
+    size_t n;
+
+    for (; len > 0; off += n, len -= n) {
+        n = contiguous_len(mem, off, len);
+        if (!qhca_dma_view(e, qhca_mem_addr(mem, off), n, view)) {
+            return false;
+        }
     }
     return true;
 }

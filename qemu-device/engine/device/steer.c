@@ -74,7 +74,7 @@ void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
 {
     struct frame_headers p;
 
-    qhca_spend_bytes(e, len);
+    qhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
     if (!qhca_running(e) || !qhca_port_up(e)) {
         return;
     }

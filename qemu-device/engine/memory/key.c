@@ -171,6 +171,27 @@ enum qhca_mem_result qhca_key_write(struct qhca_engine *e,
     return mr ? qhca_mr_write(e, mr, addr, buf, len) : QHCA_MEM_DENIED;
 }
 
+bool qhca_key_view(struct qhca_engine *e, const struct qhca_key_user *user,
+                   uint32_t key, uint64_t addr, size_t len, uint16_t access,
+                   struct qhca_view *view)
+{
+    const struct qhca_mr *mr = lookup(e, user, key, access);
+
+    qhca_spend(e, 1);
+    if (!mr || !qhca_mr_in_range(mr, addr, len)) {
+        return false;
+    }
+    mr = resolve(mr, &addr);
+    switch (mr->type) {
+    case QHCA_MR_NULL:
+        return false;
+    case QHCA_MR_DMA:
+        return qhca_dma_view(e, addr, len, view);
+    default:
+        return qhca_mem_view(e, &mr->mem, mem_offset(mr, addr), len, view);
+    }
+}
+
 /* ---- 8 bytes at once, for the peer: so there is memory behind the key ---- */
 
 static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)

@@ -122,6 +122,13 @@ enum qhca_mem_result qhca_key_write(struct qhca_engine *e,
                                     uint32_t key, uint64_t addr,
                                     const void *buf, size_t len,
                                     uint16_t access);
+/*
+ * The same, to be read in place: see qhca_dma_view(). False also if the key
+ * does not give @access, which is not counted here.
+ */
+bool qhca_key_view(struct qhca_engine *e, const struct qhca_key_user *user,
+                   uint32_t key, uint64_t addr, size_t len, uint16_t access,
+                   struct qhca_view *view);
 /* 8-byte atomics on a checked, aligned address. */
 enum qhca_mem_result qhca_mr_cas(struct qhca_engine *e,
                                  const struct qhca_mr *mr, uint64_t addr,
@@ -203,6 +210,10 @@ enum qhca_mem_result qhca_segs_write(struct qhca_engine *e,
                                      const struct qhca_key_user *user,
                                      const struct qhca_seg *segs, unsigned n,
                                      uint64_t off, const void *buf, size_t len);
+/* The same, to be read in place, as far as it can be: see qhca_dma_view(). */
+void qhca_segs_view(struct qhca_engine *e, const struct qhca_key_user *user,
+                    const struct qhca_seg *segs, unsigned n, uint64_t off,
+                    size_t len, struct qhca_view *view);
 /*
  * Whether every non-empty segment is valid for @access over its whole length.
  */

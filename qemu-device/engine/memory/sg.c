@@ -60,6 +60,27 @@ enum qhca_mem_result qhca_segs_write(struct qhca_engine *e,
     return copy(e, user, segs, n, off, (uint8_t *)buf, len, true);
 }
 
+void qhca_segs_view(struct qhca_engine *e, const struct qhca_key_user *user,
+                    const struct qhca_seg *segs, unsigned n, uint64_t off,
+                    size_t len, struct qhca_view *view)
+{
+    for (; n > 0 && len > 0; segs++, n--) {
+        if (off >= segs->length) {
+            off -= segs->length;
+            continue;
+        }
+
+        size_t part = (size_t)MIN_OF(segs->length - off, (uint64_t)len);
+
+        if (wraps(segs) || !qhca_key_view(e, user, segs->lkey, segs->addr + off,
+                                          part, 0, view)) {
+            break;
+        }
+        off = 0;
+        len -= part;
+    }
+}
+
 bool qhca_segs_check(struct qhca_engine *e, const struct qhca_key_user *user,
                      const struct qhca_seg *segs, unsigned n, uint16_t access)
 {

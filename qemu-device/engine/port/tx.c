@@ -23,7 +23,7 @@ bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     if (!qhca_running(e)) {
         return false;
     }
-    qhca_spend_bytes(e, len);
+    qhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
     if (!qhca_port_up(e)) {
         return true;
     }

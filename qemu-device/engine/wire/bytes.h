@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: numbers in network order, aligned or not.
+ * qhca engine: bytes that stand somewhere, and numbers in network order among
+ * them, aligned or not.
  */
 #ifndef QHCA_ENGINE_BYTES_H
 #define QHCA_ENGINE_BYTES_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+struct qhca_piece {
+    const uint8_t *base;
+    size_t len;
+};
 
 static inline uint16_t get_be16(const uint8_t *p)
 {

@@ -16,7 +16,7 @@
 
 static const struct call_cost limit = {
     .dma = UNITS,
-    .dma_bytes = UNITS * 1024ull + QHCA_MAX_TSO,
+    .dma_bytes = UNITS * 2048ull + QHCA_MAX_TSO,
     .frames = SLICE + QHCA_FIFO_FRAMES,     /* what had waited goes first */
     .irqs = QHCA_MAX_EQ + 256 + 2,          /* commands can make EQs anew */
     .timers = 2,

@@ -61,7 +61,7 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
         return false;
     }
     memmove(p, buf, len);
-    digest_feed('w', addr, buf, len);
+    digest_feed('w', addr, p, len);
     if (g->on_dma) {
         g->on_dma(g, addr, len, true);
     }
@@ -72,9 +72,13 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 static const void *dma_peek(void *opaque, uint64_t addr, size_t *len)
 {
     size_t page_left = 4096 - addr % 4096;
+    struct guest *g = opaque;
+    const void *p;
 
     *len = *len < page_left ? *len : page_left;
-    return dma(opaque, addr, *len);
+    p = dma(g, addr, *len);
+    g->cost.dma_bytes -= *len;          /* nothing has moved */
+    return p;
 }
 
 static bool atomic_cas(void *opaque, uint64_t addr, uint64_t compare,
@@ -249,6 +253,7 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
         .cmd_timeout_ms = 5000,
         .cpu_share = cpu_share,
         .bandwidth = bandwidth,
+        .frames = getenv("QHCA_TEST_FRAMES") != NULL,
     };
     struct guest *g = calloc(1, sizeof(*g));
     unsigned i;
