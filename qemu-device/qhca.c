@@ -72,6 +72,7 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
         .cpu_share = s->cpu_share < 100 ? s->cpu_share : 0,
         .bandwidth = s->bandwidth,
         .mw_2a = s->mw2a,
+        .frames = s->frames,
     };
 
     memcpy(cfg.mac, s->conf.macaddr.a, sizeof(cfg.mac));
@@ -257,6 +258,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("uars", QHCAState, uars, 1024),
     DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
     DEFINE_PROP_BOOL("mw2a", QHCAState, mw2a, false),
+    DEFINE_PROP_BOOL("frames", QHCAState, frames, false),
     DEFINE_PROP_UINT32("cmd-timeout-ms", QHCAState, cmd_timeout_ms, 10000),
     DEFINE_PROP_UINT32("cpu-share", QHCAState, cpu_share, 100),
     DEFINE_PROP_UINT32("bandwidth", QHCAState, bandwidth, 0),

@@ -84,6 +84,7 @@ struct QHCAState {
     uint32_t bandwidth;             /* Mbit/s, 0: no limit */
     uint64_t dm_size;
     bool mw2a;
+    bool frames;
     uint64_t seed;
     GRand *rand;                    /* if @seed is not 0 */
 

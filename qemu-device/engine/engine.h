@@ -119,6 +119,8 @@ struct qhca_engine_ops {
  *             in units of work, see Documentation/bounds.rst; 0: no limit
  * @bandwidth: Mbit/s of what leaves and loops back; 0: no limit
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
+ * @frames: what a QP sends to another of the port travels in frames as well;
+ *          else in one copy where it can
  */
 struct qhca_engine_config {
     uint8_t mac[6];
@@ -129,6 +131,7 @@ struct qhca_engine_config {
     unsigned cpu_share;
     unsigned bandwidth;
     bool mw_2a;
+    bool frames;
 };
 
 /* Returns NULL if there is no memory or the configuration makes no sense. */

@@ -26,6 +26,8 @@
  */
 #define QHCA_RESPONSES      64u
 
+/* Packets that may go at once to a QP of this port. */
+#define QHCA_SPAN           64u
 /* Frames a request leaves free, so that answers always find room. */
 #define QHCA_TX_RESERVE     64u
 
@@ -222,6 +224,13 @@ struct qhca_qps {
     struct qhca_qp *gsi;        /* QP 1, or NULL */
     struct qhca_lines ready;    /* QPs with work to do */
     struct qhca_lines tx_wait;  /* QPs that the way out had no room for */
+    /*
+     * The transport's: a packet of @len bytes for a QP of this port arrives.
+     * False: it stands for several, and they have to come one by one. Nothing
+     * has changed then.
+     */
+    bool (*deliver)(struct qhca_engine *e, const struct roce_packet *p,
+                    size_t len);
     uint64_t set_cnt[QHCA_CNT_MAX]; /* of e->cnt, since the reset, in sets */
 };
 
@@ -309,11 +318,19 @@ void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set);
 
 /* ---- send.c: packets on their way out ---- */
 
-/* struct qhca_txbuf - a packet under construction */
+/*
+ * struct qhca_txbuf - a packet under construction
+ *
+ * Its payload is copied into a frame, see qhca_packet_payload(). One that stays
+ * inside the port, @direct, is delivered as it is, and its payload may be what
+ * is in @view: then it can be the payload of many packets.
+ */
 struct qhca_txbuf {
     struct roce_packet p;
     bool loop, net;             /* to this very port, to the network */
     bool lost;                  /* its source GID is not there any more */
+    bool direct;
+    struct qhca_view view;
     uint8_t frame[ROCE_MAX_FRAME];
 };
 
@@ -322,16 +339,29 @@ void qhca_route(const struct qhca_engine *e, const struct qhca_av *av,
                 bool *loop, bool *net);
 /*
  * Fills in addressing and BTH of a packet to the peer of a connected QP;
- * @opcode is that of RC. Returns where its payload goes.
+ * @opcode is that of RC.
  */
-uint8_t *qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
-                           struct qhca_txbuf *b, uint8_t opcode, uint32_t psn);
+void qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
+                       struct qhca_txbuf *b, uint8_t opcode, uint32_t psn);
 /* The same for a packet to QP @dest_qp at @av, and any opcode. */
-uint8_t *qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
-                              struct qhca_txbuf *b, const struct qhca_av *av,
-                              uint32_t dest_qp, uint8_t opcode, uint32_t psn);
-/* Finishes and sends it. The caller has made sure that there is room. */
-void qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
+void qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
+                          struct qhca_txbuf *b, const struct qhca_av *av,
+                          uint32_t dest_qp, uint8_t opcode, uint32_t psn);
+/* Where its payload of @len bytes goes; its opcode is known. */
+uint8_t *qhca_packet_payload(struct qhca_txbuf *b, size_t len);
+/*
+ * Its payload is what is in view of the @left bytes from here to the end of
+ * the message, in as many packets as that fills. False: not even one.
+ */
+bool qhca_packet_in_place(struct qhca_txbuf *b, uint32_t mtu, uint64_t left);
+/*
+ * Finishes and sends it. The caller has made sure that there is room. False: it
+ * stands for several packets, and they have to go one by one.
+ *
+ * If it is direct it has arrived when this returns, with all it does to a QP,
+ * which can be @qp itself: that may be in ERR.
+ */
+bool qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_txbuf *b);
 /* Counts and traces a packet that nothing comes of; @qp may be NULL. */
 void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,

@@ -102,50 +102,62 @@ static struct qhca_swr *answered(struct qhca_qp *qp,
     return qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) ? wr : NULL;
 }
 
-static void scatter(struct qhca_engine *e, struct qhca_qp *qp,
-                    struct qhca_swr *wr, uint64_t off, const void *src,
-                    size_t len)
+/* To the buffers of @wr, from byte @off on. */
+static enum qhca_mem_result scatter(struct qhca_engine *e, struct qhca_qp *qp,
+                                    const struct qhca_swr *wr, uint64_t off,
+                                    const struct roce_packet *p)
 {
-    if (qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off, src, len) !=
-        QHCA_MEM_OK) {
-        qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
+    enum qhca_mem_result result = QHCA_MEM_OK;
+
+    for (size_t i = 0; i < p->num_pieces && result == QHCA_MEM_OK; i++) {
+        struct qhca_piece at = roce_piece(p, i);
+
+        result = qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off,
+                                 at.base, at.len);
+        off += at.len;
     }
+    return result;
 }
 
-static void rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
+/* False: it stands for several, which have to come one by one. */
+static bool rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
                              const struct roce_packet *p)
 {
     struct qhca_swr *wr;
 
     if (!accept_before(e, qp, p->psn)) {
-        return;
+        return true;
     }
     wr = answered(qp, p);
     if (!wr || qhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
-        return;
+        return true;
     }
 
     uint32_t n = psn_add(p->psn, -wr->first_psn);
     uint64_t off = (uint64_t)n * qp->mtu;
     uint64_t left = qhca_swr_is(wr, QHCA_RULE_HAS_RESULT) ?
                     wr->length - off : 0;
-    bool last = n == wr->num_psn - 1;
+    bool last = n + p->num_psn == wr->num_psn;
 
     /* A retried READ is answered in other pieces: only lengths are certain. */
-    if (p->payload_len != MIN_OF((uint64_t)qp->mtu, left) ||
+    if (p->payload_len != MIN_OF((uint64_t)qp->mtu * p->num_psn, left) ||
         (last && !(roce_opcode(p->opcode)->flags & OPF_LAST))) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
-        return;
+        return true;
     }
-    scatter(e, qp, wr, off, p->payload, p->payload_len);
-    if (!alive(qp)) {
-        return;
+    if (scatter(e, qp, wr, off, p) != QHCA_MEM_OK) {
+        if (p->num_psn > 1) {
+            return false;
+        }
+        qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
+        return true;
     }
-    progress(qp, psn_add(p->psn, 1));
+    progress(qp, psn_add(p->psn, p->num_psn));
     if (last) {
         complete_oldest(e, qp);
     }
+    return true;
 }
 
 static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
@@ -164,11 +176,13 @@ static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
     /* Memory holds the value in the guest's byte order (F-021). */
     uint64_t orig = htole64(p->atomic_orig);
 
-    scatter(e, qp, wr, 0, &orig, sizeof(orig));
-    if (alive(qp)) {
-        progress(qp, psn_add(p->psn, 1));
-        complete_oldest(e, qp);
+    if (qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, 0, &orig,
+                        sizeof(orig)) != QHCA_MEM_OK) {
+        qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
+        return;
     }
+    progress(qp, psn_add(p->psn, 1));
+    complete_oldest(e, qp);
 }
 
 /* RNR timer code to nanoseconds (IBTA table 45; D-035 to D-038). */
@@ -246,25 +260,26 @@ static void rx_ack(struct qhca_engine *e, struct qhca_qp *qp,
     }
 }
 
-void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p)
 {
     struct qhca_requester *r = &qp->req;
     uint32_t una = r->una_psn;
+    bool taken = true;
 
     /* Answers nothing that is outstanding: drop it (D-015). */
     if (qp->sq.ci == qp->sq.next || psn_diff(p->psn, una) < 0 ||
         psn_diff(p->psn, r->max_psn) >= 0) {
-        return;
+        return true;
     }
     /* NAKs that arrive during the RNR wait concern packets sent before it. */
     if (r->rnr_wait && (AETH_TYPE(p->syndrome) == AETH_RNR_NAK ||
                         p->syndrome == AETH_NAK_SEQ)) {
-        return;
+        return true;
     }
     switch (roce_opcode(p->opcode)->op) {
     case OP_READ_RESP:
-        rx_read_response(e, qp, p);
+        taken = rx_read_response(e, qp, p);
         break;
     case OP_ATOMIC_ACK:
         rx_atomic_response(e, qp, p);
@@ -275,11 +290,12 @@ void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
     }
     qhca_sq_fail_oldest(e, qp);
     if (!alive(qp)) {
-        return;
+        return taken;
     }
     if (r->una_psn != una) {
         qhca_requester_timer(e, qp);
     }
     qhca_qp_check_drained(e, qp);
     qhca_qp_schedule(e, qp);
+    return taken;
 }

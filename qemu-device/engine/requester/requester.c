@@ -155,50 +155,83 @@ bool qhca_requester_ready(struct qhca_qp *qp)
 
 /* ---- packets ---- */
 
-/* D-010 */
-static bool ask_for_ack(struct qhca_qp *qp, bool last)
+/* Whether to ask for one with the @n packets that are sent now (D-010). */
+static bool ask_for_ack(const struct qhca_qp *qp, uint32_t n, bool last)
 {
-    struct qhca_requester *r = &qp->req;
+    const struct qhca_requester *r = &qp->req;
 
-    if (!qhca_qp_is(qp, QHCA_RELIABLE)) {
-        return false;
-    }
-    if (last || ++r->unasked >= QHCA_ACKREQ_EVERY ||
-        unacked(r) + 1 >= QHCA_WINDOW) {
-        r->unasked = 0;
-        return true;
-    }
-    return false;
+    return qhca_qp_is(qp, QHCA_RELIABLE) &&
+           (last || r->unasked + n >= QHCA_ACKREQ_EVERY ||
+            unacked(r) + n >= QHCA_WINDOW);
 }
 
-/* One packet of a SEND or WRITE; false: the buffers have gone bad meanwhile. */
+/* How many packets of @wr may be sent at once; again they go one by one. */
+static uint32_t at_once(const struct qhca_engine *e, const struct qhca_qp *qp)
+{
+    const struct qhca_requester *r = &qp->req;
+
+    if (r->snd_psn != r->max_psn || e->cfg.bandwidth) {
+        return 1;
+    }
+    return MIN_OF(QHCA_SPAN, QHCA_WINDOW - unacked(r));
+}
+
+/*
+ * The next packet of a SEND or WRITE, for up to @max if it stays inside the
+ * port. False: the buffers have gone bad meanwhile.
+ */
+static bool build_data(struct qhca_engine *e, struct qhca_qp *qp,
+                       const struct qhca_swr *wr, uint32_t max,
+                       struct qhca_txbuf *b)
+{
+    const struct qhca_requester *r = &qp->req;
+    uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
+    uint64_t off = (uint64_t)n * qp->mtu, left = wr->length - off;
+    size_t len = (size_t)MIN_OF(left, (uint64_t)qp->mtu);
+    bool copy, last;
+
+    qhca_packet_start(e, qp, b, 0, r->snd_psn);
+    /* The word of an ATOMIC WRITE is needed as one. */
+    if (b->direct && !qhca_swr_is(wr, QHCA_RULE_8_BYTES)) {
+        qhca_swr_view(e, qp, wr, off,
+                      (size_t)MIN_OF(left, (uint64_t)max * qp->mtu), &b->view);
+    }
+    copy = !qhca_packet_in_place(b, qp->mtu, left);
+    last = n + b->p.num_psn == wr->num_psn;
+    b->p.opcode |= qhca_wr_info(wr->opcode)->packet[last * 2 + (n == 0)];
+    b->p.va = wr->raddr;
+    b->p.rkey = wr->rkey;
+    b->p.dma_len = wr->length;
+    b->p.imm = wr->imm;
+    b->p.inv_key = wr->inv_key;
+    b->p.srqn = wr->srqn;
+    b->p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
+                     qhca_swr_is(wr, QHCA_RULE_TAKES_WR);
+    b->p.ackreq = ask_for_ack(qp, b->p.num_psn, last);
+    return !copy ||
+           qhca_swr_gather(e, qp, wr, off, qhca_packet_payload(b, len), len) ==
+           QHCA_MEM_OK;
+}
+
+/* Sends it; false: as above. */
 static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_swr *wr)
 {
     struct qhca_requester *r = &qp->req;
-    uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
-    uint64_t off = (uint64_t)n * qp->mtu;
-    size_t len = MIN_OF((size_t)qp->mtu, (size_t)(wr->length - off));
-    bool first = n == 0, last = n == wr->num_psn - 1;
     struct qhca_txbuf b;
-    uint8_t opcode = qhca_wr_info(wr->opcode)->packet[last * 2 + first];
-    uint8_t *payload = qhca_packet_start(e, qp, &b, opcode, r->snd_psn);
 
-    if (qhca_swr_gather(e, qp, wr, off, payload, len) != QHCA_MEM_OK) {
+    if (!build_data(e, qp, wr, at_once(e, qp), &b)) {
         return false;
     }
-    b.p.payload_len = len;
-    b.p.va = wr->raddr;
-    b.p.rkey = wr->rkey;
-    b.p.dma_len = wr->length;
-    b.p.imm = wr->imm;
-    b.p.inv_key = wr->inv_key;
-    b.p.srqn = wr->srqn;
-    b.p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
-                    qhca_swr_is(wr, QHCA_RULE_TAKES_WR);
-    b.p.ackreq = ask_for_ack(qp, last);
-    qhca_packet_send(e, qp, &b);
-    r->snd_psn = psn_add(r->snd_psn, 1);
+    if (!qhca_packet_send(e, qp, &b)) {
+        /* Something is the matter with one of them. */
+        if (!build_data(e, qp, wr, 1, &b)) {
+            return false;
+        }
+        qhca_packet_send(e, qp, &b);
+    }
+    r->unasked = b.p.ackreq ? 0 : r->unasked + b.p.num_psn;
+    r->snd_psn = psn_add(r->snd_psn, b.p.num_psn);
     return true;
 }
 

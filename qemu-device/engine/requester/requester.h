@@ -109,6 +109,10 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
 enum qhca_mem_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
                                      const struct qhca_swr *wr, uint64_t off,
                                      uint8_t *dst, size_t len);
+/* Those of them that can be read in place, from byte @off on. */
+void qhca_swr_view(struct qhca_engine *e, struct qhca_qp *qp,
+                   const struct qhca_swr *wr, uint64_t off, size_t len,
+                   struct qhca_view *view);
 
 /* ---- requester.c ---- */
 
@@ -145,8 +149,11 @@ bool qhca_datagram_send(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- completer.c ---- */
 
-/* A packet with an answer. */
-void qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+/*
+ * A packet with an answer. False: it stands for several, which have to come one
+ * by one.
+ */
+bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
 
 /* ---- complete.c: the end of send WRs, in order ---- */

@@ -188,3 +188,12 @@ enum qhca_mem_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
     }
     return qhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
 }
+
+void qhca_swr_view(struct qhca_engine *e, struct qhca_qp *qp,
+                   const struct qhca_swr *wr, uint64_t off, size_t len,
+                   struct qhca_view *view)
+{
+    if (!(wr->flags & QHCA_WQE_INLINE)) {
+        qhca_segs_view(e, &qp->user, wr->seg, wr->num_seg, off, len, view);
+    }
+}

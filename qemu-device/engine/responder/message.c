@@ -60,17 +60,19 @@ enum qhca_rx_result qhca_rx_take(struct qhca_engine *e, struct qhca_qp *qp)
 bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p)
 {
     uint16_t flags = roce_opcode(p->opcode)->flags;
+    size_t full = (size_t)qp->mtu * p->num_psn;
 
-    if (((p->payload_len + p->pad) & 3) || p->payload_len > qp->mtu) {
+    if (((p->payload_len + p->pad) & 3) || p->payload_len > full) {
         return false;
     }
     if (!(flags & OPF_PAYLOAD)) {
         return p->payload_len == 0;
     }
     if (!(flags & OPF_LAST)) {
-        return p->payload_len == qp->mtu;
+        return p->payload_len == full;
     }
-    return (flags & OPF_FIRST) || p->payload_len > 0;
+    return ((flags & OPF_FIRST) && p->num_psn == 1) ||
+           p->payload_len > full - qp->mtu;
 }
 
 /*
@@ -119,6 +121,21 @@ static bool send_length_ok(const struct qhca_qp *qp,
                                                 (uint64_t)QHCA_MAX_MSG);
 }
 
+static enum qhca_mem_result scatter(struct qhca_engine *e, struct qhca_qp *qp,
+                                    const struct roce_packet *p)
+{
+    enum qhca_mem_result result = QHCA_MEM_OK;
+    uint64_t off = qp->rsp.offset;
+
+    for (size_t i = 0; i < p->num_pieces && result == QHCA_MEM_OK; i++) {
+        struct qhca_piece at = roce_piece(p, i);
+
+        result = qhca_recv_write(e, qp, off, at.base, at.len);
+        off += at.len;
+    }
+    return result;
+}
+
 enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
                                  const struct roce_packet *p)
 {
@@ -130,8 +147,7 @@ enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     if (!send_length_ok(qp, p)) {
         return QHCA_RX_LENGTH;
     }
-    if (qhca_recv_write(e, qp, qp->rsp.offset, p->payload, p->payload_len) !=
-        QHCA_MEM_OK) {
+    if (scatter(e, qp, p) != QHCA_MEM_OK) {
         return QHCA_RX_BUFFER;
     }
     /* Invalidate after the data has arrived, before the completion (B-070). */
@@ -166,6 +182,7 @@ static enum qhca_mem_result write_payload(struct qhca_engine *e,
 {
     const struct qhca_responder *s = &qp->rsp;
     bool first = roce_opcode(p->opcode)->flags & OPF_FIRST;
+    enum qhca_mem_result result = QHCA_MEM_OK;
     uint64_t va = s->va + s->offset;
     const struct qhca_mr *mr;
 
@@ -175,8 +192,16 @@ static enum qhca_mem_result write_payload(struct qhca_engine *e,
     mr = qhca_mr_check(e, &qp->user, s->rkey, va,
                        first ? s->dma_len : p->payload_len,
                        QHCA_ACCESS_REMOTE_WRITE);
-    return mr ? qhca_mr_write(e, mr, va, p->payload, p->payload_len) :
-                QHCA_MEM_DENIED;
+    if (!mr) {
+        return QHCA_MEM_DENIED;
+    }
+    for (size_t i = 0; i < p->num_pieces && result == QHCA_MEM_OK; i++) {
+        struct qhca_piece at = roce_piece(p, i);
+
+        result = qhca_mr_write(e, mr, va, at.base, at.len);
+        va += at.len;
+    }
+    return result;
 }
 
 enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,

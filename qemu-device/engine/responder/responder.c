@@ -33,10 +33,10 @@ static void refuse(struct qhca_engine *e, struct qhca_qp *qp,
 static void accept_packet(struct qhca_engine *e, struct qhca_qp *qp,
                           const struct roce_packet *p)
 {
-    qp->rsp.epsn = psn_add(qp->rsp.epsn, 1);
+    qp->rsp.epsn = psn_add(p->psn, p->num_psn);
     qhca_rx_advance(e, qp, p);
     if (p->ackreq && qp->state != QHCA_QPS_ERR) {
-        qhca_response_ack(e, qp, AETH_ACK, p->psn);
+        qhca_response_ack(e, qp, AETH_ACK, psn_add(qp->rsp.epsn, -1u));
     }
 }
 
@@ -108,18 +108,22 @@ static enum qhca_rx_result execute(struct qhca_engine *e, struct qhca_qp *qp,
     return rx[roce_opcode(p->opcode)->op](e, qp, p);
 }
 
-void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
+bool qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p)
 {
     struct qhca_responder *s = &qp->rsp;
     int32_t ahead = psn_diff(p->psn, s->epsn);
+    enum qhca_rx_result result;
 
+    if (p->num_psn > 1 && (ahead || s->failing)) {
+        return false;
+    }
     if (s->failing) {
-        return;
+        return true;
     }
     if (ahead < 0) {
         qhca_responder_duplicate(e, qp, p);
-        return;
+        return true;
     }
     if (ahead > 0) {
         qhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
@@ -127,8 +131,13 @@ void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
             s->nak_sent = true;
             qhca_response_ack(e, qp, AETH_NAK_SEQ, s->epsn);
         }
-        return;
+        return true;
+    }
+    result = execute(e, qp, p);
+    if (p->num_psn > 1 && result != QHCA_RX_DONE) {
+        return false;
     }
     s->nak_sent = false;
-    conclude(e, qp, p, execute(e, qp, p));
+    conclude(e, qp, p, result);
+    return true;
 }

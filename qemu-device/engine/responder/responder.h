@@ -42,9 +42,10 @@ extern const struct qhca_refusal qhca_refusals[];
 
 /* ---- responder.c, uc.c, datagram.c: a request of each service ---- */
 
-void qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
+/* False: it stands for several, which have to come one by one. */
+bool qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
-void qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
+bool qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
                 const struct roce_packet *p);
 void qhca_datagram_rx(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct roce_packet *p);

@@ -105,87 +105,109 @@ static uint8_t read_opcode(bool first, bool last)
     return opcode[(unsigned)last * 2 + first];
 }
 
-/* The key is looked up for every packet: it may have gone (D-069). */
-static enum qhca_mem_result read_memory(struct qhca_engine *e,
-                                        struct qhca_qp *qp,
-                                        const struct qhca_response *r,
-                                        uint8_t *dst, size_t len)
+/*
+ * The next packet of a READ's answer, for up to @max if it stays inside the
+ * port. The key is looked up every time: it may have gone (D-069).
+ */
+static enum qhca_mem_result build_read(struct qhca_engine *e,
+                                       struct qhca_qp *qp,
+                                       const struct qhca_response *r,
+                                       uint32_t max, struct qhca_txbuf *b)
 {
+    uint32_t left = r->length - r->done, len = MIN_OF(qp->mtu, left);
+    uint64_t va = r->va + r->done;
     struct qhca_key_user user;
+    bool copy;
 
-    if (!len) {
-        return QHCA_MEM_OK;
-    }
-    if (!qhca_xrc_user(e, qp, r->srqn, &user)) {
+    qhca_packet_start(e, qp, b, 0, r->psn);
+    b->p.syndrome = AETH_ACK;
+    b->p.msn = r->msn;
+    if (left && !qhca_xrc_user(e, qp, r->srqn, &user)) {
         return QHCA_MEM_DENIED;
     }
-    return qhca_key_read(e, &user, r->rkey, r->va + r->done, dst, len,
-                         QHCA_ACCESS_REMOTE_READ);
-}
-
-/* One packet of a READ's answer; if not DONE, a NAK was sent instead. */
-static enum qhca_rx_result send_read(struct qhca_engine *e, struct qhca_qp *qp,
-                                     struct qhca_response *r)
-{
-    size_t len = MIN_OF(qp->mtu, r->length - r->done);
-    bool last = r->done + len == r->length;
-    struct qhca_txbuf b;
-    uint8_t *payload = qhca_packet_start(e, qp, &b,
-                                         read_opcode(r->done == 0, last),
-                                         r->psn);
-    enum qhca_rx_result result = qhca_rx_memory(read_memory(e, qp, r, payload,
-                                                            len));
-
-    if (result != QHCA_RX_DONE) {
-        send_ack(e, qp, qhca_refusals[result].syndrome, r->psn, r->msn);
-        return result;
+    if (left && b->direct) {
+        qhca_key_view(e, &user, r->rkey, va,
+                      (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
+                      QHCA_ACCESS_REMOTE_READ, &b->view);
     }
-    b.p.payload_len = len;
-    b.p.syndrome = AETH_ACK;
-    b.p.msn = r->msn;
-    qhca_packet_send(e, qp, &b);
-    r->psn = psn_add(r->psn, 1);
-    r->done += (uint32_t)len;
-    return QHCA_RX_DONE;
+    copy = !qhca_packet_in_place(b, qp->mtu, left);
+    b->p.opcode |= read_opcode(!r->done,
+                               copy ? len == left : b->view.len == left);
+    return !copy || !left ? QHCA_MEM_OK :
+           qhca_key_read(e, &user, r->rkey, va, qhca_packet_payload(b, len),
+                         len, QHCA_ACCESS_REMOTE_READ);
 }
 
-/* Sends one packet of @r. True: @r is all sent, or the QP is in ERR. */
-static bool send_one(struct qhca_engine *e, struct qhca_qp *qp,
+/*
+ * The memory is not there any more. A late duplicate, from a time when it was,
+ * is forgotten; else it is as if the request were refused now.
+ */
+static void lost_memory(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct qhca_response *r, enum qhca_rx_result why)
+{
+    const struct qhca_refusal *refusal = &qhca_refusals[why];
+    uint32_t psn = r->psn, msn = r->msn;
+
+    if (r->replay) {
+        qp->rsp.q_head++;
+    } else {
+        qhca_qp_error(e, qp, refusal->event);
+    }
+    send_ack(e, qp, refusal->syndrome, psn, msn);
+}
+
+/* Part of a READ's answer. False: there is no more to say. */
+static bool send_read(struct qhca_engine *e, struct qhca_qp *qp,
+                      struct qhca_response *r)
+{
+    uint32_t max = e->cfg.bandwidth ? 1 : QHCA_SPAN;
+    enum qhca_mem_result result;
+    struct qhca_txbuf b;
+
+    do {
+        result = build_read(e, qp, r, max, &b);
+        max = 1;        /* again: something is the matter with one of them */
+    } while (result == QHCA_MEM_OK && !qhca_packet_send(e, qp, &b));
+    if (result != QHCA_MEM_OK) {
+        lost_memory(e, qp, r, qhca_rx_memory(result));
+        return false;
+    }
+    r->psn = psn_add(r->psn, b.p.num_psn);
+    r->done += (uint32_t)b.p.payload_len;
+    return true;
+}
+
+/* An ACK or NAK; after a fatal one the QP is in ERR. */
+static void send_verdict(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct qhca_response *r)
+{
+    uint8_t syndrome = r->syndrome;
+    uint32_t psn = r->psn, msn = r->msn;
+
+    /* Before it leaves: the QP may be its own peer. */
+    if (AETH_TYPE(syndrome) == AETH_NAK && syndrome != AETH_NAK_SEQ) {
+        qhca_qp_error(e, qp, qp->rsp.fail_event);
+    }
+    send_ack(e, qp, syndrome, psn, msn);
+}
+
+static void send_one(struct qhca_engine *e, struct qhca_qp *qp,
                      struct qhca_response *r)
 {
-    struct qhca_responder *s = &qp->rsp;
-    bool last = r->kind != QHCA_RESP_READ || r->done + qp->mtu >= r->length;
+    bool said = true;
 
     if (r->kind == QHCA_RESP_READ) {
-        enum qhca_rx_result result = send_read(e, qp, r);
-
-        if (result != QHCA_RX_DONE && r->replay) {
-            /* A late duplicate from a time when the key was valid. */
-            s->q_head++;
-            return true;
-        }
-        if (result != QHCA_RX_DONE) {
-            qhca_qp_error(e, qp, qhca_refusals[result].event);
-            return true;
-        }
+        said = send_read(e, qp, r) && r->done == r->length;
     } else if (r->kind == QHCA_RESP_ATOMIC) {
         send_atomic(e, qp, r);
     } else {
-        uint8_t syndrome = r->syndrome;
-
-        send_ack(e, qp, syndrome, r->psn, r->msn);
-        if (AETH_TYPE(syndrome) == AETH_NAK && syndrome != AETH_NAK_SEQ) {
-            qhca_qp_error(e, qp, s->fail_event);
-            return true;
-        }
+        send_verdict(e, qp, r);
     }
-    if (last) {
-        if (r->kind != QHCA_RESP_ACK && !r->replay) {
-            s->rd_pending--;
-        }
-        s->q_head++;
+    /* A QP in ERR has no answers in line. */
+    if (said && qp->state != QHCA_QPS_ERR) {
+        qp->rsp.rd_pending -= r->kind != QHCA_RESP_ACK && !r->replay;
+        qp->rsp.q_head++;
     }
-    return last;
 }
 
 void qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp)

@@ -73,26 +73,41 @@ static bool psn_ok(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
     return true;
 }
 
-void qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
+static enum qhca_rx_result execute(struct qhca_engine *e, struct qhca_qp *qp,
+                                   const struct roce_packet *p)
+{
+    if (!qhca_operation_enabled(qp, p)) {
+        return QHCA_RX_REQUEST;
+    }
+    qhca_comm_established(e, qp);
+    return roce_opcode(p->opcode)->op == OP_SEND ? qhca_rx_send(e, qp, p) :
+                                                   qhca_rx_write(e, qp, p);
+}
+
+bool qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
                 const struct roce_packet *p)
 {
-    enum qhca_rx_result result = QHCA_RX_REQUEST;
+    enum qhca_rx_result result = QHCA_RX_DONE;
+    bool many = p->num_psn > 1, fits;
 
+    if (many && p->psn != qp->rsp.epsn) {
+        return false;
+    }
     if (!psn_ok(e, qp, p->psn)) {
-        return;
+        return true;
     }
-    qp->rsp.epsn = psn_add(p->psn, 1);
-    if (!in_sequence(qp, p)) {
-        return;
+    fits = in_sequence(qp, p);
+    if (fits) {
+        result = execute(e, qp, p);
     }
-    if (qhca_operation_enabled(qp, p)) {
-        qhca_comm_established(e, qp);
-        result = roce_opcode(p->opcode)->op == OP_SEND ?
-                 qhca_rx_send(e, qp, p) : qhca_rx_write(e, qp, p);
+    if (many && result != QHCA_RX_DONE) {
+        return false;
     }
-    if (result == QHCA_RX_DONE) {
-        qhca_rx_advance(e, qp, p);
-    } else {
+    qp->rsp.epsn = psn_add(p->psn, p->num_psn);
+    if (result != QHCA_RX_DONE) {
         qhca_unreliable_refuse(e, qp, result);
+    } else if (fits) {
+        qhca_rx_advance(e, qp, p);
     }
+    return true;
 }

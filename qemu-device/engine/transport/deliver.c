@@ -50,71 +50,46 @@ static const struct {
     [QHCA_QPS_ERR] = { false, false },
 };
 
-/* Whether the sender may talk to the QP; if not, that is counted. */
-static bool sender_ok(struct qhca_engine *e, const struct qhca_qp *qp,
-                      const struct roce_packet *p)
+/* What is wrong with the sender, or QHCA_CNT_MAX: nothing. */
+static enum qhca_counter sender_wrong(const struct qhca_engine *e,
+                                      const struct qhca_qp *qp,
+                                      const struct roce_packet *p)
 {
     bool datagram = qhca_qp_is(qp, QHCA_DATAGRAM);
 
     if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
-        e->port->bad_pkey += e->port->bad_pkey < 0xffff;
-        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_PKEY);
-        return false;
+        return QHCA_CNT_RX_BAD_PKEY;
     }
     if (!datagram && !from_peer(e, qp, p)) {
-        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_ADDR);
-        return false;
+        return QHCA_CNT_RX_BAD_ADDR;
     }
     if (datagram && (roce_opcode(p->opcode)->flags & OPF_DETH) &&
         p->qkey != qhca_qp_qkey(qp)) {                          /* D-078 */
-        e->port->qkey_viol += e->port->qkey_viol < 0xffff;
-        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_QKEY);
-        return false;
+        return QHCA_CNT_RX_BAD_QKEY;
     }
-    return true;
+    return QHCA_CNT_MAX;
+}
+
+/* Nothing comes of the packet. */
+static void drop(struct qhca_engine *e, const struct qhca_qp *qp,
+                 const struct roce_packet *p, enum qhca_counter why)
+{
+    struct qhca_port *port = e->port;
+
+    port->bad_pkey += why == QHCA_CNT_RX_BAD_PKEY && port->bad_pkey < 0xffff;
+    port->qkey_viol += why == QHCA_CNT_RX_BAD_QKEY && port->qkey_viol < 0xffff;
+    qhca_packet_drop(e, qp, p, why);
 }
 
 static void accept(struct qhca_engine *e, const struct qhca_qp *qp,
                    const struct roce_packet *p, size_t len)
 {
-    qhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, 1);
+    qhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, p->num_psn);
     qhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
     if ((p->tclass & IP_ECN_MASK) == IP_ECN_CE) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, 1);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, p->num_psn);
     }
     qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
-}
-
-/*
- * A congestion notification: the peer got a packet of this QP that the network
- * had marked. There is no rate control to tell, so it is counted and touches
- * nothing of the QP (E-041).
- */
-static void cnp_rx(struct qhca_engine *e, const struct qhca_qp *qp,
-                   const struct roce_packet *p, size_t len)
-{
-    if (p->payload_len != CNP_LEN || p->pad) {
-        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_MALFORMED);
-    } else if (!takes[qp->state].request) {
-        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_STATE);
-    } else if (sender_ok(e, qp, p)) {
-        accept(e, qp, p, len);
-        qhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
-    }
-}
-
-static void execute(struct qhca_engine *e, struct qhca_qp *qp,
-                    const struct roce_packet *p)
-{
-    if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
-        qhca_completer_rx(e, qp, p);    /* only reliable services have them */
-    } else if (qhca_qp_is(qp, QHCA_RELIABLE)) {
-        qhca_responder_rx(e, qp, p);
-    } else if (qp->type == QHCA_QPT_UC) {
-        qhca_uc_rx(e, qp, p);
-    } else {
-        qhca_datagram_rx(e, qp, p);
-    }
 }
 
 /* Each QP of XRC has one half only: it takes the packets of that (E-045). */
@@ -124,30 +99,85 @@ static bool has_half(const struct qhca_qp *qp, bool response)
                                      QHCA_HAS_RQ | QHCA_HAS_XRCD);
 }
 
-static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
-                    const struct roce_packet *p, size_t len)
+/* Why the QP cannot take the packet, or QHCA_CNT_MAX: it can. */
+static enum qhca_counter not_taken(const struct qhca_engine *e,
+                                   const struct qhca_qp *qp,
+                                   const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     bool response = info->flags & OPF_RESPONSE;
 
-    if (!of_service(qp, p) || !has_half(qp, response)) {
-        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_NO_QP);
-        return;
-    }
-    if (qhca_qp_is(qp, QHCA_DATAGRAM) && info->op == OP_NONE) {
-        /* Nothing would say no to it. */
-        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_MALFORMED);
-        return;
+    if (info->op == OP_CNP && p->dest_qp == qp->qpn) {
+        if (p->payload_len != CNP_LEN || p->pad) {
+            return QHCA_CNT_RX_MALFORMED;
+        }
+    } else if (!of_service(qp, p) || !has_half(qp, response)) {
+        return QHCA_CNT_RX_NO_QP;
+    } else if (qhca_qp_is(qp, QHCA_DATAGRAM) && info->op == OP_NONE) {
+        return QHCA_CNT_RX_MALFORMED;   /* nothing would say no to it */
     }
     if (response ? !takes[qp->state].response : !takes[qp->state].request) {
-        qhca_packet_drop(e, qp, p, QHCA_CNT_RX_BAD_STATE);
-        return;
+        return QHCA_CNT_RX_BAD_STATE;
     }
-    if (!sender_ok(e, qp, p)) {
+    return sender_wrong(e, qp, p);
+}
+
+static bool execute(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct roce_packet *p)
+{
+    if (roce_opcode(p->opcode)->op == OP_CNP) {
+        /*
+         * A congestion notification: the peer got a packet of this QP that the
+         * network had marked. There is no rate control to tell, so it is
+         * counted and touches nothing of the QP (E-041).
+         */
+        qhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
+    } else if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
+        /* Only reliable services have them. */
+        return qhca_completer_rx(e, qp, p);
+    } else if (qhca_qp_is(qp, QHCA_RELIABLE)) {
+        return qhca_responder_rx(e, qp, p);
+    } else if (qp->type == QHCA_QPT_UC) {
+        return qhca_uc_rx(e, qp, p);
+    } else {
+        qhca_datagram_rx(e, qp, p);
+    }
+    return true;
+}
+
+static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct roce_packet *p, size_t len)
+{
+    enum qhca_counter why = not_taken(e, qp, p);
+
+    if (why != QHCA_CNT_MAX) {
+        drop(e, qp, p, why);
         return;
     }
     accept(e, qp, p, len);
-    execute(e, qp, p);
+    (void)execute(e, qp, p);
+}
+
+/*
+ * The same for a packet that stands for several. What it would count on the way
+ * to its end, they count.
+ */
+static bool deliver_many(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct roce_packet *p, size_t len)
+{
+    uint64_t bad_key = e->cnt[QHCA_CNT_BAD_KEY];
+    uint64_t dma_err = e->cnt[QHCA_CNT_DMA_ERR];
+
+    if (not_taken(e, qp, p) != QHCA_CNT_MAX) {
+        return false;
+    }
+    if (!execute(e, qp, p)) {
+        e->cnt[QHCA_CNT_BAD_KEY] = bad_key;
+        e->cnt[QHCA_CNT_DMA_ERR] = dma_err;
+        return false;
+    }
+    accept(e, qp, p, len);
+    return true;
 }
 
 /* A copy of the packet for every QP of the group (D-084). */
@@ -176,11 +206,21 @@ static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
         qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_BAD_ADDR);
     } else if (!qp) {
         qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
-    } else if (roce_opcode(p->opcode)->op == OP_CNP) {
-        cnp_rx(e, qp, p, len);
     } else {
         deliver(e, qp, p, len);
     }
+}
+
+bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
+                  size_t len)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
+
+    if (p->num_psn > 1) {
+        return qp && deliver_many(e, qp, p, len);
+    }
+    find_taker(e, p, len);
+    return true;
 }
 
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,

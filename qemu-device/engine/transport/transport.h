@@ -22,6 +22,9 @@ extern const struct qhca_room qhca_transport_room;
  */
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from);
+/* One that has stayed inside the port; see struct qhca_qps. */
+bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
+                  size_t len);
 
 /* ---- turn.c ---- */
 

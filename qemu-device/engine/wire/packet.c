@@ -190,6 +190,21 @@ size_t roce_payload_offset(const struct roce_packet *p)
            ext_len(roce_opcode(p->opcode)->flags);
 }
 
+size_t roce_frames_len(const struct roce_packet *p)
+{
+    uint16_t flags = roce_opcode(p->opcode)->flags;
+    size_t headers = roce_payload_offset(p);
+    size_t middle = headers - ext_len(flags) + ext_len(flags & OPF_XRCETH);
+    size_t len = headers + p->payload_len + (-p->payload_len & 3) + ICRC_LEN +
+                 (p->num_psn - 1) * (middle + ICRC_LEN);
+
+    /* Of an answer, the first and the last packet have an AETH. */
+    if (p->num_psn > 1 && (flags & OPF_FIRST) && (flags & OPF_LAST)) {
+        len += ext_len(flags & OPF_AETH);
+    }
+    return len;
+}
+
 static uint8_t *build_eth(const struct roce_packet *p, uint8_t *h)
 {
     memcpy(h, p->dmac, 6);
@@ -342,6 +357,7 @@ enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
     p->dest_qp = get_be24(bth + 5);
     p->ackreq = bth[8] & 0x80;
     p->psn = get_be24(bth + 9);
+    p->num_psn = 1;
 
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     size_t pad = bth[1] >> 4 & 3;
@@ -352,6 +368,7 @@ enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
     }
     p->pad = (uint8_t)pad;
     p->payload = p->ip + headers;
+    p->num_pieces = 1;
     p->payload_len = total - headers - pad - ICRC_LEN;
     if (!icrc_matches(p, p->ip + total - ICRC_LEN)) {
         return ROCE_BAD_ICRC;

@@ -188,7 +188,13 @@ const struct roce_opcode_info *roce_opcode(uint8_t opcode);
 
 /* ---- packet.c ---- */
 
-/* struct roce_packet - a packet in CPU order, to be built or as parsed. */
+/*
+ * struct roce_packet - a packet in CPU order, to be built or as parsed
+ *
+ * One that stays inside the port can stand for @num_psn packets that follow
+ * each other in a message; its opcode says whether the first and the last of
+ * the message are among them.
+ */
 struct roce_packet {
     /* Addressing */
     uint8_t smac[6], dmac[6];
@@ -208,6 +214,7 @@ struct roce_packet {
     uint8_t pad;                /* parsed */
     uint16_t pkey;
     uint32_t dest_qp, psn;
+    uint32_t num_psn;           /* parsed: 1 */
 
     /* Extension headers; the opcode tells which are there */
     uint64_t va;                /* RETH, AtomicETH */
@@ -224,15 +231,30 @@ struct roce_packet {
     uint8_t flush_type;         /* FETH: placement type, selectivity level */
     uint8_t flush_level;
 
-    const uint8_t *payload;     /* parsed: in the frame */
-    size_t payload_len;
+    /* In one piece, as parsed; or, if that is NULL, in several, or none. */
+    const uint8_t *payload;
+    const struct qhca_piece *piece;
+    size_t num_pieces;
+    size_t payload_len;         /* in all */
 };
+
+/* Piece @i of the payload. */
+static inline struct qhca_piece roce_piece(const struct roce_packet *p,
+                                           size_t i)
+{
+    if (p->payload) {
+        return (struct qhca_piece) { p->payload, p->payload_len };
+    }
+    return p->piece[i];
+}
 
 /*
  * Offset at which the payload of @p will stand in the frame, so that it can be
  * put there before roce_finish().
  */
 size_t roce_payload_offset(const struct roce_packet *p);
+/* Bytes of the frames that @p would travel in. */
+size_t roce_frames_len(const struct roce_packet *p);
 /*
  * Writes all headers, padding and the ICRC around the @p->payload_len bytes of
  * payload that already stand in @frame. Returns the length of the frame.

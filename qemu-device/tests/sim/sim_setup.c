@@ -24,6 +24,7 @@ static void recycle(struct sim *s, unsigned i)
         memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
     }
     g->rng = s->seed * 2 + 1;           /* after any earlier schedule */
+    g->e->cfg.frames = s->seed & 1;
     g->brk = RAM_BASE;
     g->cmd_sq = 0;
     g->scheduled = false;

@@ -120,17 +120,17 @@ static void test_slice(void)
     *g->clock += 20000000;
     before = dma_calls();
     for (unsigned i = 0; i < NUM; i++) {
-        wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
-        rc_aim(&wr, &node, 4096);
+        wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 16384);
+        rc_aim(&wr, &node, 65536);
         rc_post(&qp, &wr);
     }
     CHECK(dma_calls() - before <= SLICE + STEP);
-    CHECK(dma_calls() - before > SLICE / 4);
+    CHECK(dma_calls() - before > SLICE / 8);
     CHECK(g->scheduled);
     before = dma_calls();
     *g->clock += 20000000;
     rc_post(&qp, &wr);
-    CHECK(dma_calls() - before > CALL / 4);
+    CHECK(dma_calls() - before > CALL / 8);
     CHECK(dma_calls() - before <= CALL + STEP);
     for (unsigned i = 0; i <= SLICE / CALL; i++) {
         rc_post(&qp, &wr);

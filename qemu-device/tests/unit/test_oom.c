@@ -240,6 +240,7 @@ static void no_memory_for_frames(void)
     struct rc_qp a = rc_create(&n, &o), b = rc_create(&n, &o);
     struct rc_wr wr;
 
+    n.g->e->cfg.frames = true;
     rc_connect(&a, &b);
     guest_fill(n.g, n.mr.addr, 5000, 4);
     rc_recv(&b, 1, 10000, 5000);

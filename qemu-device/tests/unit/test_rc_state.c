@@ -283,6 +283,7 @@ static void test_destroy_midway(void)
 
         o.mtu = 1;
         start_pair(&o);
+        g->e->cfg.frames = true;
         rc_recv(&peer, 1, NODE_MEM / 2, 500000);
         wr = rc_wr(&qp, i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_SEND, 0, 500000);
         rc_aim(&wr, &node, NODE_MEM / 2);

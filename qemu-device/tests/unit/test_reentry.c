@@ -207,7 +207,7 @@ static void reset_anywhere(void)
         guest_free(n.g);
     }
     CHECK(survived);
-    CHECK(at > 150);
+    CHECK(at > 60);
 }
 
 /* ---- a network that answers before the call returns ---- */

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what one QP sends to another of the same port needs no
+ * frames, and many packets may go as one. Nobody must be able to tell: each
+ * scene is played both ways, and what is to be seen of it has to be equal.
+ */
+#include <stdio.h>
+
+#include "harness/fixture.h"
+#include "harness/xrc.h"
+
+#define SRC     0u
+#define DST     (NODE_MEM / 2)
+#define LEN     200000u         /* packets of which not one is a whole window */
+#define MAX_SEEN    64
+
+/* struct scene - @num messages of @len bytes, and what is the matter */
+struct scene {
+    const char *name;
+    uint8_t type, opcode, mtu;
+    uint32_t len;
+    unsigned num;
+    void (*before)(struct rc_wr *wr);   /* the first WR is posted */
+    bool alone;                         /* the QP is its own peer */
+};
+
+/* struct seen - what the guest can see of a scene in the end */
+struct seen {
+    uint8_t mem[NODE_MEM];
+    struct qhca_cqe cqe[4][MAX_SEEN];
+    unsigned num_cqe[4];
+    struct qhca_eqe event[MAX_SEEN];
+    unsigned num_events;
+    struct qhca_qpc qpc[2];
+    uint64_t cnt[QHCA_CNT_MAX];
+};
+
+/* ---- what can be the matter ---- */
+
+static void no_recv(struct rc_wr *wr)
+{
+    (void)wr;
+    peer.o.rnr_retry = 1;
+    qhca_engine_run(g->e, *g->clock);
+}
+
+static void short_recv(struct rc_wr *wr)
+{
+    (void)wr;
+    rc_recv(&peer, 1, DST, LEN / 2 + 3);
+}
+
+static void recv_in_parts(struct rc_wr *wr)
+{
+    struct qhca_seg_le sge[3];
+
+    (void)wr;
+    for (unsigned i = 0; i < ARRAY_SIZE(sge); i++) {
+        sge[i].addr = htole64(node.mr.addr + DST + i * 100001);
+        sge[i].length = htole32(70001);
+        sge[i].lkey = htole32(node.mr.key);
+    }
+    rc_recv_raw(&peer, 1, ARRAY_SIZE(sge), sge);
+    for (unsigned i = 2; i < 8; i++) {
+        rc_recv(&peer, i, DST, LEN);
+    }
+}
+
+static void post_recvs(struct rc_wr *wr)
+{
+    (void)wr;
+    for (unsigned i = 1; i < 8; i++) {
+        rc_recv(&peer, i, DST, LEN);
+    }
+}
+
+/* The last SGE of the receive WR names no memory. */
+static void bad_recv_key(struct rc_wr *wr)
+{
+    struct qhca_seg_le sge[2] = {
+        { htole64(node.mr.addr + DST), htole32(LEN / 2), htole32(node.mr.key) },
+        { htole64(node.mr.addr + DST), htole32(LEN), htole32(0x1234) },
+    };
+
+    (void)wr;
+    rc_recv_raw(&peer, 1, ARRAY_SIZE(sge), sge);
+}
+
+static void bad_rkey(struct rc_wr *wr)
+{
+    wr->rkey ^= 1;
+}
+
+static void past_the_end(struct rc_wr *wr)
+{
+    wr->raddr = node.mr.addr + NODE_MEM - LEN + 1;
+}
+
+/* DMA fails in the middle of where the data goes, or comes from. */
+static void bad_target(struct rc_wr *wr)
+{
+    post_recvs(wr);
+    g->bad_from = node.mr.addr + DST + LEN / 2;
+    g->bad_to = g->bad_from + 1;
+}
+
+static void bad_source(struct rc_wr *wr)
+{
+    post_recvs(wr);
+    g->bad_from = node.mr.addr + SRC + LEN / 2;
+    g->bad_to = g->bad_from + 1;
+}
+
+static void null_source(struct rc_wr *wr)
+{
+    post_recvs(wr);
+    wr->sge[0].lkey = htole32(QHCA_NULL_LKEY);
+}
+
+static void no_right(struct rc_wr *wr)
+{
+    struct qhca_qp_attr a = { .access = htole16(0) };
+
+    (void)wr;
+    REQUIRE(rc_modify(&peer, &a, QHCA_QP_ACCESS_FLAGS) == QHCA_OK);
+}
+
+/* The port takes no packets as long as the path does. */
+static void small_port(struct rc_wr *wr)
+{
+    post_recvs(wr);
+    port_enable(g, test_mac, QHCA_PORT_ENABLE, 600);
+}
+
+static void port_down(struct rc_wr *wr)
+{
+    (void)wr;
+    qhca_engine_set_link(g->e, *g->clock, false);
+}
+
+static void peer_gone(struct rc_wr *wr)
+{
+    (void)wr;
+    REQUIRE(rc_set_state(&peer, QHCA_QPS_ERR) == QHCA_OK);
+}
+
+#define RC      QHCA_QPT_RC
+#define UC      QHCA_QPT_UC
+#define SEND    QHCA_WR_SEND
+#define WRITE   QHCA_WR_RDMA_WRITE
+#define READ    QHCA_WR_RDMA_READ
+
+static const struct scene scenes[] = {
+    { "RC SEND", RC, SEND, 3, LEN, 5, post_recvs, false },
+    { "RC SEND into three SGEs", RC, SEND, 2, LEN, 5, recv_in_parts, false },
+    { "RC SEND of nothing", RC, SEND, 3, 0, 5, post_recvs, false },
+    { "RC SEND with immediate", RC, QHCA_WR_SEND_WITH_IMM, 1, 70003, 5,
+      post_recvs, false },
+    { "RC WRITE", RC, WRITE, 5, LEN, 5, NULL, false },
+    { "RC WRITE of one byte", RC, WRITE, 5, 1, 5, NULL, false },
+    { "RC WRITE of whole packets", RC, WRITE, 5, 8 * 4096, 5, NULL, false },
+    { "RC WRITE with immediate", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 2, LEN, 5,
+      post_recvs, false },
+    { "RC READ", RC, READ, 4, LEN, 5, NULL, false },
+    { "RC READ of nothing", RC, READ, 4, 0, 5, NULL, false },
+    { "RC atomic", RC, QHCA_WR_ATOMIC_FETCH_AND_ADD, 4, 8, 5, NULL, false },
+    { "RC ATOMIC WRITE", RC, QHCA_WR_ATOMIC_WRITE, 4, 8, 5, NULL, false },
+    { "RC FLUSH", RC, QHCA_WR_FLUSH, 4, 0, 5, NULL, false },
+    { "UC SEND", UC, SEND, 3, LEN, 5, post_recvs, false },
+    { "UC WRITE with immediate", UC, QHCA_WR_RDMA_WRITE_WITH_IMM, 2, LEN, 5,
+      post_recvs, false },
+    { "no receive WR", RC, SEND, 3, LEN, 1, no_recv, false },
+    { "no receive WR for the last packet", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 3,
+      LEN, 1, no_recv, false },
+    { "UC, no receive WR", UC, SEND, 3, LEN, 2, no_recv, false },
+    { "a receive WR that is too short", RC, SEND, 3, LEN, 2, short_recv,
+      false },
+    { "UC, a receive WR that is too short", UC, SEND, 3, LEN, 2, short_recv,
+      false },
+    { "a receive WR with a bad key", RC, SEND, 3, LEN, 2, bad_recv_key, false },
+    { "UC, a receive WR with a bad key", UC, SEND, 3, LEN, 2, bad_recv_key,
+      false },
+    { "WRITE, a bad R_Key", RC, WRITE, 3, LEN, 2, bad_rkey, false },
+    { "UC WRITE, a bad R_Key", UC, WRITE, 3, LEN, 2, bad_rkey, false },
+    { "READ, a bad R_Key", RC, READ, 3, LEN, 2, bad_rkey, false },
+    { "WRITE past the end", RC, WRITE, 3, LEN, 2, past_the_end, false },
+    { "WRITE, bad memory", RC, WRITE, 3, LEN, 2, bad_target, false },
+    { "UC WRITE, bad memory", UC, WRITE, 3, LEN, 2, bad_target, false },
+    { "SEND, bad memory", RC, SEND, 3, LEN, 2, bad_target, false },
+    { "READ, bad memory to read", RC, READ, 3, LEN, 2, bad_target, false },
+    { "WRITE, bad memory to send", RC, WRITE, 3, LEN, 2, bad_source, false },
+    { "UC SEND, bad memory to send", UC, SEND, 3, LEN, 2, bad_source, false },
+    { "READ, bad memory to read into", RC, READ, 3, LEN, 2, bad_source, false },
+    { "SEND of the null key", RC, SEND, 3, LEN, 2, null_source, false },
+    { "READ into the null key", RC, READ, 3, LEN, 2, null_source, false },
+    { "WRITE without the right", RC, WRITE, 3, LEN, 2, no_right, false },
+    { "a port of a small MTU", RC, SEND, 3, LEN, 1, small_port, false },
+    { "a port that is down", RC, WRITE, 3, LEN, 1, port_down, false },
+    { "a peer in ERR", RC, WRITE, 3, LEN, 1, peer_gone, false },
+    { "its own peer", RC, SEND, 3, LEN, 5, post_recvs, true },
+    { "its own peer, READ", RC, READ, 3, LEN, 5, NULL, true },
+    { "its own peer, no right", RC, WRITE, 3, LEN, 2, no_right, true },
+    { "its own peer, bad key of a READ", RC, READ, 3, LEN, 2, bad_rkey, true },
+    { "its own peer, READ of bad memory", RC, READ, 3, LEN, 2, bad_target,
+      true },
+    { "its own peer, READ into bad memory", RC, READ, 3, LEN, 2, bad_source,
+      true },
+    { "its own peer, UC", UC, SEND, 3, LEN, 3, bad_target, true },
+};
+
+/* ---- playing them ---- */
+
+static void start(const struct scene *s, bool frames)
+{
+    struct rc_opts o = opts_of(s->type);
+
+    o.mtu = s->mtu;
+    o.retry = 1;
+    o.rnr_retry = 1;
+    start_node();
+    g->e->cfg.frames = frames;
+    qp = rc_create(&node, &o);
+    if (s->alone) {
+        qp.o.rq_psn = qp.o.sq_psn;
+        rc_set_peer(&qp, &node, qp.qpn);
+        rc_bring_up(&qp, QHCA_QPS_RTS);
+        peer = qp;
+    } else {
+        peer = rc_create(&node, &o);
+        rc_connect(&qp, &peer);
+    }
+    guest_fill(g, node.mr.addr, NODE_MEM, 7);
+}
+
+static void play(const struct scene *s)
+{
+    struct rc_wr wr = rc_wr(&qp, s->opcode, SRC, s->len);
+
+    rc_aim(&wr, &node, DST);
+    if (s->opcode == QHCA_WR_FLUSH) {
+        wr.num_sge = 0;
+        wr.flush_type = QHCA_FLUSH_GLOBAL;
+    }
+    if (s->before) {
+        s->before(&wr);
+    }
+    for (unsigned i = 0; i < s->num; i++) {
+        wr.wr_id = 0x1000 + i;
+        rc_put(&qp, &wr);
+    }
+    rc_ring(&qp);
+    guest_settle(g);
+    guest_advance(g, 10000000000ull);
+    qhca_engine_set_link(g->e, *g->clock, true);
+}
+
+/* Reads what the two QPs, and nobody else, have led to. */
+static void look(const struct scene *s, struct seen *seen)
+{
+    struct gcq *cq[] = { &qp.scq, &qp.rcq, &peer.scq, &peer.rcq };
+
+    memset(seen, 0, sizeof(*seen));
+    g->bad_to = 0;
+    memcpy(seen->mem, guest_ptr(g, node.mr.addr, NODE_MEM), NODE_MEM);
+    for (unsigned i = 0; i < (s->alone ? 2 : 4); i++) {
+        unsigned *n = &seen->num_cqe[i];
+
+        while (*n < MAX_SEEN && cq_poll(cq[i], &seen->cqe[i][*n])) {
+            seen->cqe[i][(*n)++].timestamp = 0;
+        }
+    }
+    while (seen->num_events < MAX_SEEN &&
+           eq_next(&node.async, &seen->event[seen->num_events])) {
+        seen->num_events++;
+    }
+    seen->qpc[0] = rc_query(&qp);
+    seen->qpc[1] = rc_query(&peer);
+    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
+        seen->cnt[i] = counter(g, i);
+    }
+}
+
+/*
+ * How many packets were on their way when something failed, and how often the
+ * others have been acknowledged, is a matter of who has had its turn.
+ */
+static bool count_differs(enum qhca_counter which, const struct seen *a,
+                          const struct seen *b, bool failed)
+{
+    static const struct { uint8_t which, per_ack; } packets[] = {
+        { QHCA_CNT_TX_PKTS, 1 }, { QHCA_CNT_TX_BYTES, 62 },
+        { QHCA_CNT_RX_PKTS, 1 }, { QHCA_CNT_RX_BYTES, 62 },
+        { QHCA_CNT_TX_ACK, 1 }, { QHCA_CNT_RX_OUT_OF_SEQ, 0 },
+        { QHCA_CNT_RX_BAD_STATE, 0 }, { QHCA_CNT_RETRANSMIT, 0 },
+    };
+    uint64_t acks = a->cnt[QHCA_CNT_TX_ACK] - b->cnt[QHCA_CNT_TX_ACK];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(packets); i++) {
+        if (which == packets[i].which) {
+            return !failed && a->cnt[which] - b->cnt[which] !=
+                              acks * packets[i].per_ack;
+        }
+    }
+    return a->cnt[which] != b->cnt[which];
+}
+
+static void compare(const struct scene *s, const struct seen *a,
+                    const struct seen *b)
+{
+    bool failed = a->qpc[0].attr.state == QHCA_QPS_ERR ||
+                  a->qpc[1].attr.state == QHCA_QPS_ERR ||
+                  a->cnt[QHCA_CNT_RNR_RETRY_EXC] || a->cnt[QHCA_CNT_RX_REFUSED];
+    bool same = true;
+
+#define SAME(field) \
+    if (memcmp(&a->field, &b->field, sizeof(a->field))) { \
+        tap_note("%s: other " #field, s->name); \
+        same = false; \
+    }
+    SAME(mem);
+    SAME(num_cqe);
+    SAME(cqe);
+    SAME(num_events);
+    SAME(event);
+    SAME(qpc[0].attr.state);
+    SAME(qpc[1].attr.state);
+    if (!failed) {
+        SAME(qpc);
+    }
+#undef SAME
+    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
+        if (count_differs(i, a, b, failed)) {
+            tap_note("%s: %s %llu and %llu", s->name, qhca_counter_name(i),
+                     (unsigned long long)a->cnt[i],
+                     (unsigned long long)b->cnt[i]);
+            same = false;
+        }
+    }
+    CHECK(same);
+}
+
+static void test_same(void)
+{
+    static struct seen in_frames, direct;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(scenes); i++) {
+        start(&scenes[i], true);
+        play(&scenes[i]);
+        CHECK(g->e->port->loop.tail || scenes[i].before == port_down);
+        look(&scenes[i], &in_frames);
+        start(&scenes[i], false);
+        play(&scenes[i]);
+        CHECK(!g->e->port->loop.tail || scenes[i].before == small_port);
+        look(&scenes[i], &direct);
+        compare(&scenes[i], &in_frames, &direct);
+    }
+}
+
+/* Each byte is moved once, by the CPU that writes it where it goes. */
+static void test_one_copy(void)
+{
+    static const uint8_t opcodes[] = {
+        QHCA_WR_RDMA_WRITE, QHCA_WR_SEND, QHCA_WR_RDMA_READ,
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(opcodes); i++) {
+        struct rc_opts o = RC_OPTS;
+        struct rc_wr wr;
+
+        o.mtu = 5;
+        start_pair(&o);
+        guest_fill(g, node.mr.addr, 65536, 5);
+        rc_recv(&peer, 1, DST, 65536);
+        wr = rc_wr(&qp, opcodes[i], SRC, 65536);
+        if (opcodes[i] == QHCA_WR_RDMA_READ) {
+            wr.sge[0].addr = htole64(node.mr.addr + DST);
+            rc_aim(&wr, &node, SRC);
+        } else {
+            rc_aim(&wr, &node, DST);
+        }
+        rc_put(&qp, &wr);
+        g->reads = g->writes = 0;
+        rc_ring(&qp);
+        done(0, QHCA_WC_SUCCESS);
+        CHECK(guest_is_filled(g, node.mr.addr + DST, 65536, 5));
+        /* WQEs and CQEs; a write for each page that the harness can see. */
+        CHECK(g->reads <= 2);
+        CHECK(g->writes <= 65536 / 4096 + 2);
+        CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS),
+                 16 + (opcodes[i] == QHCA_WR_RDMA_READ ? 1 :
+                       counter(g, QHCA_CNT_TX_ACK)));
+    }
+}
+
+/* A datagram is a frame; what comes behind it is one as well. */
+static void test_behind_a_frame(void)
+{
+    static const uint8_t frame[64];
+    struct rc_opts o = RC_OPTS;
+
+    start_pair(&o);
+    post_writes(&qp, 1, 100);
+    heap_use(&g->heap);
+    REQUIRE(qhca_fifo_push(&g->e->port->loop, frame, sizeof(frame), qp.qpn));
+    heap_use(NULL);
+    qhca_qp_schedule(g->e, qhca_qp_get(g->e, qp.qpn));
+    qhca_qp_get(g->e, qp.qpn)->sq.pi = 1;
+    g->e->limit = 1000;
+    qhca_qp_turn(g->e);
+    CHECK_EQ(qhca_fifo_used(&g->e->port->loop), 2);
+    qhca_engine_run(g->e, *g->clock);
+    done(0, QHCA_WC_SUCCESS);
+}
+
+static const struct test tests[] = {
+    { "B-060 the same with frames and without", test_same },
+    { "one copy, packets that go at once", test_one_copy },
+    { "behind a frame, as a frame", test_behind_a_frame },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
