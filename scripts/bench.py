@@ -56,7 +56,7 @@ def directory(opts):
     return os.path.join(base, name)
 
 
-def conditions(opts, load):
+def conditions(opts, busy):
     """The line below the table."""
     with open('/proc/cpuinfo', encoding='utf-8') as file:
         model = next((line.partition(':')[2].strip() for line in file
@@ -64,7 +64,9 @@ def conditions(opts, load):
     accel = machine.choose_accel(os.environ.get('QHCA_ACCEL', 'auto'))
     flags = os.environ.get('VMFLAGS', '').strip()
     text = (f'Medians of up to {opts.rounds} rounds; -accel {accel}, {flags or "2 CPUs"} for each '
-            f'VM; host: {os.cpu_count()} × {model}, load {load:.1f} before.')
+            f'VM; host: {os.cpu_count()} × {model}, {busy:.0%} busy before.')
+    if busy > 0.1:
+        text += '\nTHE HOST WAS BUSY: DO NOT RELY ON THESE FIGURES.'
     return text if opts.brief == 1 else f'{text}\nBRIEF {opts.brief}: THESE ARE NO FIGURES.'
 
 
@@ -84,14 +86,14 @@ def measure(opts):
 
 def main():
     opts = parse(sys.argv[1:])
-    load, out = os.getloadavg()[0], directory(opts)
+    busy, out = machines.busy(), directory(opts)
     if not opts.quick:      # rather than after 20 minutes
         build.script('buildroot.sh', '--gnuplot', '--path')
     results = measure(opts)
     where = {'one': tables.ONE, 'two': tables.TWO, 'boot': tables.BOOT}
     rows = [row for row in tables.ROWS + (() if opts.quick else tables.MORE)
             if row.where in [where[name] for name in opts.only]]
-    text = report.write(out, results, rows, conditions(opts, load))
+    text = report.write(out, results, rows, conditions(opts, busy))
     print(text)
     if not opts.quick:
         plots.page(out, text, plots.draw(out, results))

@@ -189,6 +189,11 @@ class Steps(unittest.TestCase):
         self.assertEqual((reader.done, len(results.failures)), (2, 1))
         self.assertEqual([k.subject for k in results.values], ['rxe'])
 
+    def test_host(self):
+        self.assertLessEqual(0, machines.busy(.05))
+        self.assertLessEqual(machines.busy(.05), 1)
+        self.assertLessEqual(machines.Steal().share(), 1)
+
     def test_guest_steal(self):
         results = self.read('@begin\n# figure qps 1 5\n@end 0 99\n')[1]
         self.assertEqual(results.discarded(), 1)

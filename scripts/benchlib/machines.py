@@ -30,21 +30,29 @@ def note(text):
 STARTED = time.monotonic()
 
 
+def cpu_time():
+    """The host's, since it was started: idle, stolen by its own host, and in all."""
+    with open('/proc/stat', encoding='ascii') as file:
+        numbers = [int(word) for word in file.readline().split()[1:9]]
+    return numbers[3] + numbers[4], numbers[7], sum(numbers)
+
+
+def busy(seconds=1):
+    """The share of the host's CPU time that is in use before there are any machines."""
+    before = cpu_time()
+    time.sleep(seconds)
+    idle, _, total = (now - then for now, then in zip(cpu_time(), before))
+    return 1 - idle / total
+
+
 class Steal:
-    """The share of the host's CPU time that its own host took, since the last call."""
+    """The share of the host's CPU time that has been stolen since this was made."""
 
     def __init__(self):
-        self.last = self._read()
-
-    @staticmethod
-    def _read():
-        with open('/proc/stat', encoding='ascii') as file:
-            numbers = [int(word) for word in file.readline().split()[1:]]
-        return numbers[7], sum(numbers[:8])
+        self.before = cpu_time()
 
     def share(self):
-        before, self.last = self.last, self._read()
-        stolen, total = (now - then for now, then in zip(self.last, before))
+        _, stolen, total = (now - then for now, then in zip(cpu_time(), self.before))
         return stolen / total if total else 0
 
 
