@@ -138,8 +138,9 @@ hostile()
 		return
 	fi
 	day=$(date +%-j)0
-	one_guest 3600 --hostile --debug-kernel --mem 3G --env FULL=1 \
-		--env HOSTILE_SEEDS="1-16,$day-$((day + 7))" -- lies hostile
+	one_guest 7200 --hostile --debug-kernel --mem 3G --env FULL=1 \
+		--env HOSTILE_SEEDS="1-16,$day-$((day + 7))" \
+		--env HOSTILE_NVME_SEEDS="4,7,8,$day-$((day + 2))" -- lies hostile
 }
 
 # With another seed every day, which is in the output.

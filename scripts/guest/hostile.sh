@@ -6,6 +6,7 @@
 # truth again.
 
 HOSTILE_SEEDS=${HOSTILE_SEEDS:-1-7}
+HOSTILE_NVME_SEEDS=${HOSTILE_NVME_SEEDS:-}	# likewise, with a disk
 HOSTILE_SECONDS=${HOSTILE_SECONDS:-8}	# of traffic for each seed
 HOSTILE_PATH=/machine/peripheral/qhca0
 
@@ -80,24 +81,89 @@ hostile_traffic()
 		quietly "$HOSTILE_SECONDS" cat /sys/kernel/debug/qhca_kverbs_test/run
 		sleep 0.1
 	done 2>/dev/null &
-	# Many a lie is the end of the device.
+	hostile_resets
+}
+
+# Many a lie is the end of the device.
+hostile_resets()
+{
+	local end=$((SECONDS + HOSTILE_SECONDS))
 	while [ $SECONDS -lt $end ]; do
 		sleep 2
 		quietly 60 bash -c hostile_reset
 	done
 }
 
-# hostile_seed N: what it reports is whether the device comes back.
+# The target stops listening for good when its device is removed, as by a reset.
+hostile_nvme_listen()
+{
+	rm -f "$NVMET/ports/1/subsystems/$NQN"
+	ln -s "$NVMET/subsystems/$NQN" "$NVMET/ports/1/subsystems/$NQN"
+}
+
+# A disk over NVMe, target and host, that comes and goes.
+hostile_nvme_traffic()
+{
+	local end=$((SECONDS + HOSTILE_SECONDS)) disk
+	(
+		while [ $SECONDS -lt $end ]; do
+			quietly 20 bash -c hostile_nvme_listen
+			quietly 20 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n "$NQN" -i 2 \
+				-c 1 -l 5 -k 2
+			for disk in /dev/nvme*n1; do
+				[ -b "$disk" ] || continue
+				quietly 10 fio --name=lies --filename="$disk" --ioengine=libaio \
+					--direct=1 --rw=randrw --bssplit=512/30:4k/40:128k/30 \
+					--size=16m --iodepth=32 --time_based --runtime=4
+			done
+			quietly 40 nvme disconnect -n "$NQN"
+		done
+	) 2>/dev/null &
+	hostile_resets
+}
+
+hostile_nvme_is_well()
+{
+	local disk
+	quietly 60 nvme disconnect -n "$NQN"
+	until_true 20 hostile_nvme_listen && until_true 60 nvme_connect "$NQN" rdma "$QHCA_IP" &&
+		disk=$(nvme_disk "$NQN") &&
+		timeout 60 fio --name=check --filename="$disk" --ioengine=libaio --direct=1 \
+			--rw=randwrite --bs=16k --size=4m --iodepth=16 --verify=crc32c \
+			--verify_fatal=1 &&
+		timeout 60 nvme disconnect -n "$NQN"
+}
+
+# The same with consumers that keep the state of their connections in the kernel.
+hostile_nvme()
+{
+	local seed
+	# shellcheck source=SCRIPTDIR/consumers/nvme.sh
+	. /opt/qhca/guest/consumers/nvme.sh
+	export NVMET NQN
+	export -f hostile_nvme_listen
+	truncate -s 64M /var/tmp/nvme.img
+	nvme_modules n
+	expect hostile/nvme/target nvme_export $NQN 1 rdma "$QHCA_IP" /var/tmp/nvme.img || return
+	for seed in $(hostile_range "$HOSTILE_NVME_SEEDS"); do
+		hostile_seed "$seed" hostile_nvme_traffic
+		expect "hostile/nvme/seed $seed, the disk" hostile_nvme_is_well
+	done
+	expect hostile/nvme/remove nvme_unexport
+}
+
+# hostile_seed N TRAFFIC: what it reports is whether the device comes back.
 hostile_seed()
 {
-	local name kinds rate rc=0 row lies
+	local name kinds rate rc=0 row lies test=${2%_traffic}
+	test=${test/_//}
 	mapfile -t row < <(grep . <<<"$HOSTILE_KINDS")
 	read -r name kinds rate <<<"${row[$1 % ${#row[@]}]}"
 	lies=$(hostile_lies)
 	hostile_set kinds $((kinds))
 	hostile_set rate "$rate"
 	hostile_set seed "$1"
-	hostile_traffic
+	"$2"
 	quietly 60 bash -c 'hostile_bind unbind; hostile_bind bind; sleep 0.5'
 	hostile_set seed 0
 	lies=$(($(hostile_lies) - lies))
@@ -106,8 +172,8 @@ hostile_seed()
 	wait
 	hostile_address
 	echo "# seed $1: $lies lies"
-	expect "hostile/seed $1, $name" hostile_is_well || return
-	[ $rc = 0 ] || result fail "hostile/seed $1" reset
+	expect "$test/seed $1, $name" hostile_is_well || return
+	[ $rc = 0 ] || result fail "$test/seed $1" reset
 }
 
 # A new netdev may have got its addresses, and thus its GIDs, in another order.
@@ -139,14 +205,22 @@ hostile_unload()
 	rmmod qhca_kverbs_test && rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca
 }
 
+# hostile_range 1-3,7: each number
+hostile_range()
+{
+	local range
+	for range in ${1//,/ }; do
+		seq "${range%-*}" "${range#*-}"
+	done
+}
+
 hostile()
 {
-	local range seed
+	local seed
 	hostile_setup || { result fail hostile "the device cannot lie"; return; }
-	for range in ${HOSTILE_SEEDS//,/ }; do
-		for seed in $(seq "${range%-*}" "${range#*-}"); do
-			hostile_seed "$seed"
-		done
+	for seed in $(hostile_range "$HOSTILE_SEEDS"); do
+		hostile_seed "$seed" hostile_traffic
 	done
+	[ -z "$HOSTILE_NVME_SEEDS" ] || hostile_nvme
 	expect "hostile/the modules go and come back" hostile_unload
 }

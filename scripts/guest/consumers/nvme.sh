@@ -10,18 +10,22 @@ NQN=qhca-check
 # nvme_start [y]: what all targets share; with shared receive queues.
 nvme_start()
 {
-	modprobe brd rd_nr=1 rd_size=131072 && modprobe nvmet-rdma use_srq="${1:-n}" &&
-		modprobe nvme-rdma || return 1
+	modprobe brd rd_nr=1 rd_size=131072 && nvme_modules "${1:-n}"
+}
+
+nvme_modules()
+{
+	modprobe nvmet-rdma use_srq="$1" && modprobe nvme-rdma || return 1
 	mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 }
 
-# nvme_export NQN PORT TRANSPORT ADDRESS: the disk in memory.
+# nvme_export NQN PORT TRANSPORT ADDRESS [FILE]: the disk in memory, or a file.
 nvme_export()
 {
 	local subsystem=$NVMET/subsystems/$1 port=$NVMET/ports/$2
 	mkdir "$subsystem" "$subsystem/namespaces/1" "$port" || return 1
 	echo 1 >"$subsystem/attr_allow_any_host"
-	echo /dev/ram0 >"$subsystem/namespaces/1/device_path"
+	echo "${5:-/dev/ram0}" >"$subsystem/namespaces/1/device_path"
 	echo 1 >"$subsystem/namespaces/1/enable"
 	echo "$3" >"$port/addr_trtype"
 	echo ipv4 >"$port/addr_adrfam"
@@ -32,11 +36,15 @@ nvme_export()
 
 nvme_target() { nvme_start "${1:-n}" && nvme_export $NQN 1 rdma "$QHCA_IP"; }
 
-nvme_target_remove()
+nvme_unexport()
 {
 	rm $NVMET/ports/1/subsystems/$NQN
-	rmdir $NVMET/ports/1 $NVMET/subsystems/$NQN/namespaces/1 $NVMET/subsystems/$NQN &&
-		modprobe -r nvmet-rdma nvme-rdma && modprobe -r brd
+	rmdir $NVMET/ports/1 $NVMET/subsystems/$NQN/namespaces/1 $NVMET/subsystems/$NQN
+}
+
+nvme_target_remove()
+{
+	nvme_unexport && modprobe -r nvmet-rdma nvme-rdma && modprobe -r brd
 }
 
 # nvme_disk NQN: the block device of the host, once it is there.
