@@ -186,11 +186,6 @@ static bool serve_one(struct qhca_engine *e)
     return false;
 }
 
-bool qhca_cmdq_ready(const struct qhca_engine *e)
-{
-    return e->device->cmdq.ci != e->device->cmdq.pi;
-}
-
 void qhca_cmdq_work(struct qhca_engine *e)
 {
     uint32_t before = e->device->cmdq.cq_pi;

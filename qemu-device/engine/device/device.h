@@ -73,7 +73,11 @@ void qhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
 /* Command doorbell. */
 void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi);
 /* Whether there is a command to execute, or to go on with. */
-bool qhca_cmdq_ready(const struct qhca_engine *e);
+static inline bool qhca_cmdq_ready(const struct qhca_engine *e)
+{
+    return e->device->cmdq.ci != e->device->cmdq.pi;
+}
+
 /* Executes commands, as far as the budget goes. */
 void qhca_cmdq_work(struct qhca_engine *e);
 /* Forgets everything. */

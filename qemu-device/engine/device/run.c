@@ -32,11 +32,6 @@ static bool eq_ready(const struct qhca_engine *e)
     return !qhca_list_empty(&e->queues->roomy);
 }
 
-static bool timers_ready(const struct qhca_engine *e)
-{
-    return e->device->timers_due;
-}
-
 static void timers_work(struct qhca_engine *e)
 {
     e->device->timers_due = qhca_timers_expire(e);
@@ -86,35 +81,48 @@ static bool qp_ready(const struct qhca_engine *e)
     return !qhca_list_empty(&e->qps->ready.busy);
 }
 
+enum { TIMERS, FAILED, LOOP, LATE, EQ, CMDQ, TX, QP, ETH, NUM_SOURCES };
+
 /* What is ready makes progress when it has its turn. */
-static const struct {
-    bool (*ready)(const struct qhca_engine *e);
-    void (*work)(struct qhca_engine *e);
-} sources[] = {
-    { timers_ready, timers_work },
-    { failed_ready, qhca_qp_cq_failed },
-    { loop_ready, loop_work },
-    { late_ready, late_work },
-    { eq_ready, qhca_eq_serve },
-    { qhca_cmdq_ready, qhca_cmdq_work },
-    { tx_ready, qhca_qp_tx_ready },
-    { qp_ready, qhca_qp_turn },
-    { qhca_eth_tx_ready, qhca_eth_tx_work },
+static void (*const work[NUM_SOURCES])(struct qhca_engine *e) = {
+    [TIMERS] = timers_work,
+    [FAILED] = qhca_qp_cq_failed,
+    [LOOP] = loop_work,
+    [LATE] = late_work,
+    [EQ] = qhca_eq_serve,
+    [CMDQ] = qhca_cmdq_work,
+    [TX] = qhca_qp_tx_ready,
+    [QP] = qhca_qp_turn,
+    [ETH] = qhca_eth_tx_work,
 };
+
+/* Those that are, a bit each. */
+static unsigned sources_ready(const struct qhca_engine *e)
+{
+    return (unsigned)e->device->timers_due << TIMERS |
+           (unsigned)failed_ready(e) << FAILED |
+           (unsigned)loop_ready(e) << LOOP |
+           (unsigned)late_ready(e) << LATE |
+           (unsigned)eq_ready(e) << EQ |
+           (unsigned)qhca_cmdq_ready(e) << CMDQ |
+           (unsigned)tx_ready(e) << TX |
+           (unsigned)qp_ready(e) << QP |
+           (unsigned)qhca_eth_tx_ready(e) << ETH;
+}
 
 /* Goes on to the next one that has any; false: none has. */
 static bool find_work(struct qhca_engine *e)
 {
-    unsigned *source = &e->device->source, i;
+    unsigned *source = &e->device->source;
+    unsigned ready = sources_ready(e), later = ready >> *source;
 
-    for (i = 0; i < ARRAY_SIZE(sources); i++) {
-        if (sources[*source].ready(e)) {
-            return true;
-        }
-        *source = (*source + 1) % ARRAY_SIZE(sources);
+    if (!ready) {
+        *source = 0;
+        return false;
     }
-    *source = 0;
-    return false;
+    *source = later ? *source + (unsigned)__builtin_ctz(later) :
+                      (unsigned)__builtin_ctz(ready);
+    return true;
 }
 
 /* ---- the loop ---- */
@@ -185,9 +193,9 @@ void qhca_run(struct qhca_engine *e)
     serve_late_calls(e);
     while (qhca_running(e) && (more = find_work(e)) && e->spent < budget) {
         e->limit = MIN_OF(budget, e->spent + TURN_UNITS);
-        sources[d->source].work(e);
+        work[d->source](e);
         qhca_spend(e, 1);
-        d->source = (d->source + 1) % ARRAY_SIZE(sources);
+        d->source = (d->source + 1) % NUM_SOURCES;
     }
     qhca_pace_take(&d->slice, e->now, e->spent);
     qhca_pace_take(&d->share, e->now, e->spent);

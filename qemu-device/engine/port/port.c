@@ -23,18 +23,6 @@ static bool mac_is_unicast(const uint8_t *mac)
     return !(mac[0] & 1) && memcmp(mac, zero, sizeof(zero)) != 0;
 }
 
-bool qhca_gid_is_ipv4(const uint8_t *gid)
-{
-    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-    return memcmp(gid, prefix, sizeof(prefix)) == 0;
-}
-
-bool qhca_gid_is_multicast(const uint8_t *gid)
-{
-    return qhca_gid_is_ipv4(gid) ? gid[12] >> 4 == 14 : gid[0] == 0xff;
-}
-
 static bool gid_is_unicast(const uint8_t *gid)
 {
     static const uint8_t zero[16];

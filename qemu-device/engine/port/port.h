@@ -68,8 +68,18 @@ int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
 bool qhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
                       unsigned index);
 /* Whether it is an IPv4 address, ::ffff:a.b.c.d. */
-bool qhca_gid_is_ipv4(const uint8_t *gid);
-bool qhca_gid_is_multicast(const uint8_t *gid);
+static inline bool qhca_gid_is_ipv4(const uint8_t *gid)
+{
+    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+    return memcmp(gid, prefix, sizeof(prefix)) == 0;
+}
+
+static inline bool qhca_gid_is_multicast(const uint8_t *gid)
+{
+    return qhca_gid_is_ipv4(gid) ? gid[12] >> 4 == 14 : gid[0] == 0xff;
+}
+
 /* Whether it (16 bytes) is one of the port's, on whatever VLAN. */
 bool qhca_gid_is_own(const struct qhca_engine *e, const uint8_t *gid);
 /* Whether the port has a GID on that VLAN. */

@@ -296,6 +296,8 @@ bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
         qhca_requester_timer(e, qp);
     }
     qhca_qp_check_drained(e, qp);
-    qhca_qp_schedule(e, qp);
+    if (qhca_requester_ready(qp)) {
+        qhca_qp_schedule(e, qp);
+    }
     return taken;
 }

@@ -16,9 +16,6 @@
 #define WORD        (QHCA_RULE_INLINE | QHCA_RULE_8_BYTES | QHCA_RULE_RD_ATOMIC)
 #define MEMOP       (QHCA_RULE_NO_DATA | QHCA_RULE_MEMOP)
 
-/* What is no opcode at all: no type may have it. */
-static const struct qhca_wr_info unknown = { .cqe = QHCA_CQE_SEND };
-
 /* Packets by place: middle, first, last, only. */
 #define SEND(last)  { RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST##last, \
                       RC_SEND_ONLY##last }
@@ -26,7 +23,7 @@ static const struct qhca_wr_info unknown = { .cqe = QHCA_CQE_SEND };
                       RC_WRITE_ONLY##last }
 #define ONLY(op)    { 0, 0, 0, op }
 
-static const struct qhca_wr_info info[] = {
+const struct qhca_wr_info qhca_wr_infos[256] = {
     [QHCA_WR_SEND] = {
         CONNECTED | DATAGRAM, MESSAGE, QHCA_CQE_SEND, SEND()
     },
@@ -68,8 +65,3 @@ static const struct qhca_wr_info info[] = {
         QHCA_CQE_REG_MR, { 0 }
     },
 };
-
-const struct qhca_wr_info *qhca_wr_info(uint8_t opcode)
-{
-    return opcode < ARRAY_SIZE(info) ? &info[opcode] : &unknown;
-}

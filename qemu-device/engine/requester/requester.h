@@ -80,8 +80,13 @@ struct qhca_wr_info {
     uint8_t packet[4];
 };
 
-/* Never NULL: what is no opcode may be used by no type. */
-const struct qhca_wr_info *qhca_wr_info(uint8_t opcode);
+extern const struct qhca_wr_info qhca_wr_infos[256];
+
+/* What is no opcode may be used by no type. */
+static inline const struct qhca_wr_info *qhca_wr_info(uint8_t opcode)
+{
+    return &qhca_wr_infos[opcode];
+}
 
 /* Whether the WR's opcode has one of @rules. */
 static inline bool qhca_swr_is(const struct qhca_swr *wr, unsigned rules)

@@ -47,7 +47,7 @@
     [(svc) | RC_SEND_LAST_INV]   = { OP_SEND, LAST | PAY | OPF_IETH | (ext) }, \
     [(svc) | RC_SEND_ONLY_INV]   = { OP_SEND, ONLY | PAY | OPF_IETH | (ext) }
 
-static const struct roce_opcode_info opcodes[256] = {
+const struct roce_opcode_info roce_opcodes[256] = {
     CONNECTED_OPCODES(SVC_RC, 0),
     RELIABLE_OPCODES(SVC_RC, 0),
     CONNECTED_OPCODES(SVC_UC, 0),
@@ -63,8 +63,3 @@ static const struct roce_opcode_info opcodes[256] = {
     [SVC_UD | RC_SEND_ONLY_IMM] = { OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM },
     [ROCE_CNP]              = { OP_CNP, ONLY | PAY },
 };
-
-const struct roce_opcode_info *roce_opcode(uint8_t opcode)
-{
-    return &opcodes[opcode];
-}

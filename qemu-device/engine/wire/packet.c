@@ -128,6 +128,9 @@ static void get_ieth(struct roce_packet *p, const uint8_t *h)
     p->inv_key = get_be32(h);
 }
 
+#define XRCETH_LEN  4
+#define AETH_LEN    4
+
 /* In the order in which they stand in a packet. */
 static const struct {
     uint16_t flag;
@@ -135,13 +138,13 @@ static const struct {
     void (*put)(const struct roce_packet *p, uint8_t *h);
     void (*get)(struct roce_packet *p, const uint8_t *h);
 } ext_headers[] = {
-    { OPF_XRCETH, 4, put_xrceth, get_xrceth },
+    { OPF_XRCETH, XRCETH_LEN, put_xrceth, get_xrceth },
     { OPF_DETH, 8, put_deth, get_deth },
     { OPF_FETH, 4, put_feth, get_feth },
     { OPF_RETH, 16, put_reth, get_reth },
     { OPF_ATOMICETH, 28, put_atomiceth, get_atomiceth },
     { OPF_MASKETH, 16, put_masketh, get_masketh },
-    { OPF_AETH, 4, put_aeth, get_aeth },
+    { OPF_AETH, AETH_LEN, put_aeth, get_aeth },
     { OPF_ATOMICACK, 8, put_atomicack, get_atomicack },
     { OPF_IMM, 4, put_imm, get_imm },
     { OPF_IETH, 4, put_ieth, get_ieth },
@@ -149,14 +152,20 @@ static const struct {
 
 #define NUM_EXT_HEADERS (sizeof(ext_headers) / sizeof(ext_headers[0]))
 
-static size_t ext_len(uint16_t flags)
-{
-    size_t len = 0;
+/* Bytes of them all, by opcode. */
+static uint8_t ext_len[256];
 
-    for (size_t i = 0; i < NUM_EXT_HEADERS; i++) {
-        len += flags & ext_headers[i].flag ? ext_headers[i].len : 0;
+/* Runs before main(): constant from then on. */
+__attribute__((constructor))
+static void ext_len_init(void)
+{
+    for (unsigned op = 0; op < 256; op++) {
+        for (size_t i = 0; i < NUM_EXT_HEADERS; i++) {
+            if (roce_opcodes[op].flags & ext_headers[i].flag) {
+                ext_len[op] += ext_headers[i].len;
+            }
+        }
     }
-    return len;
 }
 
 static void build_ext(const struct roce_packet *p, uint8_t *h, uint16_t flags)
@@ -187,20 +196,22 @@ size_t roce_payload_offset(const struct roce_packet *p)
     size_t ip_len = p->ipv4 ? IPV4_LEN : IPV6_LEN;
 
     return ETH_LEN + vlan_len + ip_len + UDP_LEN + BTH_LEN +
-           ext_len(roce_opcode(p->opcode)->flags);
+           ext_len[p->opcode];
 }
 
 size_t roce_frames_len(const struct roce_packet *p)
 {
     uint16_t flags = roce_opcode(p->opcode)->flags;
-    size_t headers = roce_payload_offset(p);
-    size_t middle = headers - ext_len(flags) + ext_len(flags & OPF_XRCETH);
-    size_t len = headers + p->payload_len + (-p->payload_len & 3) + ICRC_LEN +
-                 (p->num_psn - 1) * (middle + ICRC_LEN);
+    size_t headers = roce_payload_offset(p) + ICRC_LEN;
+    size_t middle = headers - ext_len[p->opcode] +
+                    (flags & OPF_XRCETH ? XRCETH_LEN : 0);
+    size_t len = headers + p->payload_len + (-p->payload_len & 3) +
+                 (p->num_psn - 1) * middle;
 
     /* Of an answer, the first and the last packet have an AETH. */
-    if (p->num_psn > 1 && (flags & OPF_FIRST) && (flags & OPF_LAST)) {
-        len += ext_len(flags & OPF_AETH);
+    if (p->num_psn > 1 && (flags & OPF_AETH) && (flags & OPF_FIRST) &&
+        (flags & OPF_LAST)) {
+        len += AETH_LEN;
     }
     return len;
 }
@@ -361,7 +372,7 @@ enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
 
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     size_t pad = bth[1] >> 4 & 3;
-    size_t headers = ip_len + UDP_LEN + BTH_LEN + ext_len(info->flags);
+    size_t headers = ip_len + UDP_LEN + BTH_LEN + ext_len[p->opcode];
 
     if ((bth[1] & 0x0f) || total < headers + pad + ICRC_LEN) {
         return ROCE_MALFORMED;

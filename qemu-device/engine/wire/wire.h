@@ -120,7 +120,12 @@ struct roce_opcode_info {
 };
 
 /* Indexed by all 8 bits of BTH.OpCode; op OP_NONE: reserved or not offered. */
-const struct roce_opcode_info *roce_opcode(uint8_t opcode);
+extern const struct roce_opcode_info roce_opcodes[256];
+
+static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
+{
+    return &roce_opcodes[opcode];
+}
 
 /* Transport service: top three bits of the opcode. */
 #define SVC_RC          0x00
