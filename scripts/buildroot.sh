@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# buildroot.sh [--extra|--tshark|--gnuplot] [--root] -- COMMAND…   run COMMAND in the build root
-# buildroot.sh [--extra|--tshark|--gnuplot] --path                 print where it is
+# buildroot.sh [--extra|--tshark|--gnuplot|--valgrind] [--root] -- COMMAND…   run COMMAND in the build root
+# buildroot.sh [--extra|--tshark|--gnuplot|--valgrind] --path      print where it is
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -12,7 +12,8 @@
 # Inside, the repository is /qhca and the cache /qhca-cache; COMMAND starts in
 # /qhca, as the calling user (--root: as root). --extra adds the packages that
 # only lint, coverage and fuzzing need, on first use; --tshark a dissector that
-# knows nothing of us, to judge captured frames with; --gnuplot that, for bench.py.
+# knows nothing of us, to judge captured frames with; --gnuplot that, for bench.py;
+# --valgrind what counts the engine's instructions.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -110,6 +111,7 @@ while [ $# -gt 0 ]; do
 	--extra) added+=' extra' ;;
 	--tshark) added+=' tshark' ;;
 	--gnuplot) added+=' gnuplot' ;;
+	--valgrind) added+=' valgrind' ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
 	-h|--help) usage; exit 0 ;;
@@ -125,6 +127,7 @@ for group in $added; do
 	extra) with_lock buildroot add extra "${EXTRA[@]}" ;;
 	tshark) with_lock buildroot add tshark tshark ;;
 	gnuplot) with_lock buildroot add gnuplot gnuplot-nox ;;
+	valgrind) with_lock buildroot add valgrind valgrind ;;
 	esac
 done
 if [ "$action" = path ]; then

@@ -185,6 +185,7 @@ build_all()
 	local tools=()
 	[[ " $* " != *" lint "* ]] || tools+=(--extra)
 	[[ " $* " != *"wire "* ]] || tools+=(--tshark)
+	[[ " $* " != *" instructions "* ]] || tools+=(--valgrind)
 	"$QHCA_TOP/scripts/buildroot.sh" "${tools[@]}" --path >/dev/null
 	# shellcheck disable=SC2086 # a list of options
 	"$QHCA_TOP/scripts/vm" build --strict $VMFLAGS

@@ -29,6 +29,7 @@ kernel         | one  | check full       | guest    | one_guest 1200 -- eth kver
 matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
 mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --env MW_TYPE_2A=1 -- kselftest mw inval stress
 qtest          | one  | quick check full |          | qtest
+instructions   | one  | check full       |          | instructions
 lint           | idle | full             |          | lint
 engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
@@ -71,6 +72,13 @@ fuzz()
 {
 	"$QHCA_TOP/scripts/buildroot.sh" --extra -- true || return
 	counted fuzz/libFuzzer engine fuzz FUZZ_TIME=30
+}
+
+# What a message costs the engine: not more than before, however busy this machine is.
+instructions()
+{
+	"$QHCA_TOP/scripts/buildroot.sh" --valgrind -- true || return
+	counted instructions engine instructions
 }
 
 # counted NAME COMMAND…: adds the name and the totals that it does not print.
