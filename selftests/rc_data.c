@@ -2,7 +2,11 @@
 /*
  * Reliable connections: every operation moves exactly the bytes it should.
  */
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "lib/rdma.h"
 
@@ -249,6 +253,54 @@ TEST(write_send, "B-066 a message arrives after the WRITE before it")
 		poll_ok(p.a.send_cq, 2);
 	}
 }
+
+#ifdef __x86_64__
+static const struct {
+	const char *name;
+	enum ibv_wr_opcode opcode;
+} writers[] = {
+	{ "RDMA_WRITE", IBV_WR_RDMA_WRITE },
+	{ "FETCH_AND_ADD", IBV_WR_ATOMIC_FETCH_AND_ADD },
+};
+
+/* An emulated CPU must not go on with what it made of the code before. */
+TEST_ROWS(code, "B-004 B-072 what is written over code is what runs", writers)
+{
+	const uint8_t mov_ret[] = { 0xb8, 0, 0, 0, 0, 0xc3, 0, 0 };
+	const uint64_t one = 1 << 8;	/* in the operand of mov */
+	struct dev *d = dev_open();
+	struct conn c = CONN;
+	uint32_t i, regs[4];
+	struct ibv_send_wr wr;
+	struct buf src, code;
+	struct ibv_sge sge;
+	struct pair p;
+
+	c.access |= IBV_ACCESS_REMOTE_ATOMIC;
+	p = pair_new(d, &QP_OPTS, &c);
+	src = buf_new(d->pd, 4096, LOCAL);
+	code = buf_new(d->pd, 4096, REMOTE | IBV_ACCESS_REMOTE_ATOMIC);
+	sge = buf_sge(&src, 0, sizeof(mov_ret));
+	wr = wr_rdma(1, row->opcode, &sge, 1, (uintptr_t)code.addr,
+		     code.mr->rkey);
+	if (wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)code.addr;
+		wr.wr.atomic.rkey = code.mr->rkey;
+		wr.wr.atomic.compare_add = one;
+	}
+	REQUIRE_OK(mprotect(code.addr, code.len,
+			    PROT_READ | PROT_WRITE | PROT_EXEC));
+	memcpy(code.addr, mov_ret, sizeof(mov_ret));
+	memcpy(src.addr, mov_ret, sizeof(mov_ret));
+	for (i = 0; i < 20; i++) {
+		__cpuid(0, regs[0], regs[1], regs[2], regs[3]); /* serialises */
+		CHECK_EQ(((uint32_t (*)(void))code.addr)(), i);
+		src.addr[1] = i + 1;
+		REQUIRE_OK(post_send(&p.a, &wr));
+		poll_ok(p.a.send_cq, 1);
+	}
+}
+#endif
 
 TEST(write_read, "B-067 a READ sees the WRITE before it")
 {
