@@ -70,7 +70,8 @@ enum qhca_wqe_result {
 
 /* struct qhca_requester - the sending half of a QP; IBTA 9.9.2 */
 struct qhca_requester {
-    struct qhca_swr *swr;       /* QHCA_INFLIGHT of them, by WQE index */
+    struct qhca_swr *swr;       /* QHCA_INFLIGHT, from the first WQE on */
+    uint32_t swr_base;          /* index of the WQE whose place is the first */
     uint32_t next_psn;          /* of the next WQE to be started */
     uint32_t snd_psn;           /* of the next packet to send */
     uint32_t max_psn;           /* one past the highest PSN ever sent */
@@ -220,7 +221,7 @@ struct qhca_lines {
 
 struct qhca_qps {
     struct qhca_table table, cntset;
-    uint32_t num_sq;            /* QPs with started send WQEs, req.swr */
+    uint32_t num_sq;            /* QPs that have sent, with req.swr */
     struct qhca_qp *gsi;        /* QP 1, or NULL */
     struct qhca_lines ready;    /* QPs with work to do */
     struct qhca_lines tx_wait;  /* QPs that the way out had no room for */

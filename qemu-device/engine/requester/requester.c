@@ -7,6 +7,8 @@
  * started WRs; going back N is moving the cursor to una_psn. A UC requester is
  * one whose packets are acknowledged by being sent.
  */
+#include <stdlib.h>
+
 #include "requester.h"
 
 /*
@@ -56,13 +58,34 @@ static uint32_t packets_of(const struct qhca_qp *qp, const struct qhca_swr *wr)
            1 : qhca_packets_of(wr->length, qp->mtu);
 }
 
+/* The place of the next WR, or NULL: no memory. */
+static struct qhca_swr *next_place(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_requester *r = &qp->req;
+
+    if (!r->swr) {
+        r->swr = calloc(QHCA_INFLIGHT, sizeof(*r->swr));
+        if (!r->swr) {
+            return NULL;
+        }
+        e->qps->num_sq++;
+    }
+    if (qp->sq.ci == qp->sq.next) {
+        r->swr_base = qp->sq.next;
+    }
+    return qhca_swr_at(qp, qp->sq.next);
+}
+
 /* Reads the next WQE and gives it its PSNs. */
 static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_requester *r = &qp->req;
-    struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.next);
-    enum qhca_wqe_result res = qhca_wqe_fetch_send(e, qp, qp->sq.next, wr);
+    struct qhca_swr *wr = next_place(e, qp);
+    enum qhca_wqe_result res = QHCA_WQE_UNREADABLE;
 
+    if (wr) {
+        res = qhca_wqe_fetch_send(e, qp, qp->sq.next, wr);
+    }
     if (res == QHCA_WQE_UNREADABLE) {
         qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
         return;

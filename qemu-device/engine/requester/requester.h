@@ -16,7 +16,11 @@
 
 /*
  * struct qhca_swr - a send work request that has been started: the one copy of
- * its WQE, and which PSNs it owns.
+ * its WQE, and which PSNs it owns
+ *
+ * There is memory for them once a QP has sent something, and a QP that has
+ * nothing outstanding begins again with the first: thousands of QPs that send
+ * one message each use little of the CPU's cache.
  */
 struct qhca_swr {
     uint64_t wr_id;
@@ -49,7 +53,7 @@ struct qhca_swr {
 
 static inline struct qhca_swr *qhca_swr_at(struct qhca_qp *qp, uint32_t index)
 {
-    return &qp->req.swr[index % QHCA_INFLIGHT];
+    return &qp->req.swr[(index - qp->req.swr_base) % QHCA_INFLIGHT];
 }
 
 /* ---- opcode.c ---- */

@@ -99,10 +99,6 @@ static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
     qhca_cntset_bind(qp, NULL);
     qhca_mem_release(e, &qp->sq.mem);
     qhca_mem_release(e, &qp->rq.mem);
-    if (qp->req.swr) {
-        e->qps->num_sq--;
-        free(qp->req.swr);
-    }
     free(qp);
 }
 
@@ -186,13 +182,6 @@ static int build_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx,
     }
     qp->sq.mem = qhca_import_take(&ctx->import[0]);
     qp->rq.mem = qhca_import_take(&ctx->import[1]);
-    if (qp->sq.present) {
-        qp->req.swr = calloc(QHCA_INFLIGHT, sizeof(*qp->req.swr));
-        if (!qp->req.swr) {
-            return QHCA_ERR_NO_RESOURCE;
-        }
-        e->qps->num_sq++;
-    }
     qp->slot = qhca_table_add(&e->qps->table, qp);
     qp->qpn = qp->type == QHCA_QPT_GSI ? QHCA_QPN_GSI : qp->slot;
     return qp->slot ? QHCA_OK : QHCA_ERR_NO_RESOURCE;

@@ -3,21 +3,24 @@
  * qhca engine: the turn of a QP: answers first, then requests, then flushing.
  * Also what empties a QP, and what happens to it when its CQ fails.
  */
+#include <stdlib.h>
+
 #include "transport.h"
 
 void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
 {
-    struct qhca_swr *swr = qp->req.swr;
-
     qhca_timer_cancel(e, &qp->req.timer);
     qhca_list_del(&qp->ready);
     qhca_list_del(&qp->tx_wait);
     if (qp->srq && qp->rsp.rwr.taken) {
         qhca_srq_give_back(e, qp);                              /* G-008 */
     }
+    if (qp->req.swr) {
+        e->qps->num_sq--;
+        free(qp->req.swr);
+    }
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->rsp, 0, sizeof(qp->rsp));
-    qp->req.swr = swr;
     qp->req.timer.fn = qhca_requester_timeout;
     qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
     qp->rq.pi = qp->rq.ci = 0;

@@ -83,6 +83,27 @@ static void totals(void)
     CHECK_EQ(nobody.heap.bytes, 0);
 }
 
+/* A QP that is connected and has sent nothing, but for its tables. */
+static void idle_qp(void)
+{
+    struct rc_opts o = RC_OPTS;
+    size_t before;
+    struct rc_qp q;
+
+    start_node();
+    before = g->heap.bytes;
+    q = rc_create(&node, &o);
+    rc_set_peer(&q, &far, 0x77);
+    rc_bring_up(&q, QHCA_QPS_RTS);
+    CHECK(g->heap.bytes - before <= 8192 + sizeof(struct qhca_cq) * 2);
+    post_writes(&q, 1, 8);
+    rc_ring(&q);
+    CHECK(g->heap.bytes - before > 8192);
+    before = g->heap.bytes;
+    CHECK_EQ(rc_set_state(&q, QHCA_QPS_RESET), QHCA_OK);
+    CHECK(before - g->heap.bytes == QHCA_INFLIGHT * sizeof(struct qhca_swr));
+}
+
 /* What a reset leaves is what there was. */
 static void reset(void)
 {
@@ -169,6 +190,7 @@ static void all_are_told(void)
 static const struct test tests[] = {
     { "the table of bounds.rst", table },
     { "idle, and at most", totals },
+    { "a QP that is idle", idle_qp },
     { "after a reset", reset },
     { "frames for a network that was stuck", all_may_send },
     { "events of a CQ that many use", all_are_told },

@@ -245,7 +245,7 @@ static void no_memory_for_frames(void)
     guest_fill(n.g, n.mr.addr, 5000, 4);
     rc_recv(&b, 1, 10000, 5000);
     wr = rc_wr(&a, QHCA_WR_SEND, 0, 5000);
-    oom_after(1);
+    oom_after(2);                       /* the first is for the WR */
     rc_post(&a, &wr);
     CHECK(oom_happened());
     oom_after(0);
@@ -253,6 +253,27 @@ static void no_memory_for_frames(void)
     rc_expect(&a.scq, wr.wr_id, QHCA_WC_SUCCESS);
     rc_expect(&b.rcq, 1, QHCA_WC_SUCCESS);
     CHECK(guest_is_filled(n.g, n.mr.addr + 10000, 5000, 4));
+}
+
+/* With its first WR a QP gets the memory for those that are outstanding. */
+static void no_memory_for_wrs(void)
+{
+    struct node n = node_new(NULL, 1);
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp a = rc_create(&n, &o), b = rc_create(&n, &o);
+    struct rc_wr wr;
+
+    rc_connect(&a, &b);
+    wr = rc_wr(&a, QHCA_WR_RDMA_WRITE, 0, 8);
+    rc_aim(&wr, &n, 4096);
+    oom_after(1);
+    rc_post(&a, &wr);
+    CHECK(oom_happened());
+    oom_after(0);
+    rc_expect(&a.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
+    eq_expect(&n.async, QHCA_EVENT_QP_FATAL, a.qpn);
+    CHECK_EQ(rc_state(&a), QHCA_QPS_ERR);
+    CHECK_EQ(rc_destroy(&a), QHCA_OK);
 }
 
 /* ---- J-001: every limit works, and one more is refused ---- */
@@ -296,6 +317,7 @@ static const struct test tests[] = {
     { "no memory for the engine", no_memory_at_start },
     { "no memory for objects", no_memory_for_objects },
     { "no memory for frames", no_memory_for_frames },
+    { "no memory for WRs", no_memory_for_wrs },
     { "J-001 limits used to the full", limits },
 };
 
