@@ -2,7 +2,7 @@
 /*
  * Messages between two QPs of one port, for callgrind to count the engine's
  * instructions: messages ROW COUNT. Guest memory costs nothing here, and no
- * payload is copied, so what is counted does not depend on the machine's memcpy().
+ * payload is copied: nothing depends on the machine's memcpy().
  */
 #include <stdio.h>
 
