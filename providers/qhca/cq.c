@@ -335,7 +335,6 @@ int qhca_destroy_cq(struct ibv_cq *ibcq)
 	if (err)
 		return qhca_ret(err);
 
-	pthread_spin_destroy(&cq->lock.lock);
 	qhca_mem_free(&cq->mem);
 	qhca_pd_put(cq->pd);
 	free(cq->qps.bucket);

@@ -4,7 +4,6 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,9 +19,13 @@
 #include <qhca/queues.h>
 #include <qhca/regs.h>
 
-/* A spinlock that costs nothing if the user promised to need none. */
+/*
+ * A spinlock that costs nothing if the user promised to need none. Inline, as
+ * pthread_spin_lock() cannot be: nobody else wants the lock nearly always, and
+ * then the calls cost more than it does.
+ */
 struct qhca_lock {
-	pthread_spinlock_t lock;
+	atomic_bool taken;
 	bool skip;
 };
 
@@ -210,24 +213,38 @@ static inline struct qhca_srq *to_qsrq(struct ibv_srq *ibsrq)
 	return container_of(ibsrq, struct qhca_srq, vsrq.srq);
 }
 
-static inline int qhca_lock_init(struct qhca_lock *lock,
-				 const struct qhca_context *ctx,
-				 bool single_threaded)
+static inline void qhca_lock_init(struct qhca_lock *lock,
+				  const struct qhca_context *ctx,
+				  bool single_threaded)
 {
+	atomic_init(&lock->taken, false);
 	lock->skip = single_threaded || ctx->single_threaded;
-	return pthread_spin_init(&lock->lock, PTHREAD_PROCESS_PRIVATE);
+}
+
+/* By this a hypervisor sees that a CPU only waits, perhaps for one of its others. */
+static inline void qhca_relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
 }
 
 static inline void qhca_lock(struct qhca_lock *lock)
 {
-	if (!lock->skip)
-		pthread_spin_lock(&lock->lock);
+	if (lock->skip)
+		return;
+	while (unlikely(atomic_exchange_explicit(&lock->taken, true,
+						 memory_order_acquire)))
+		while (atomic_load_explicit(&lock->taken, memory_order_relaxed))
+			qhca_relax();
 }
 
 static inline void qhca_unlock(struct qhca_lock *lock)
 {
 	if (!lock->skip)
-		pthread_spin_unlock(&lock->lock);
+		atomic_store_explicit(&lock->taken, false, memory_order_release);
 }
 
 /* Ring a doorbell, after everything written to memory before is visible. */

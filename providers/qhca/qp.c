@@ -386,8 +386,6 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 	leave_cqs(qp);
 	if (qp->srq)
 		atomic_fetch_sub(&qp->srq->users, 1);
-	pthread_spin_destroy(&qp->sq.lock.lock);
-	pthread_spin_destroy(&qp->rq.lock.lock);
 	free_queues(qp);
 	free(qp);
 	qhca_pd_put(pd);

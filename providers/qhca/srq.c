@@ -144,7 +144,6 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *ibctx,
 err_destroy:
 	ibv_cmd_destroy_srq(&srq->vsrq.srq);
 err_mem:
-	pthread_spin_destroy(&srq->wq.lock.lock);
 	qhca_mem_free(&srq->wq.mem);
 err_free:
 	free(srq);
@@ -249,7 +248,6 @@ int qhca_destroy_srq(struct ibv_srq *ibsrq)
 	if (err)
 		return qhca_ret(err);
 	leave_cq(srq);
-	pthread_spin_destroy(&srq->wq.lock.lock);
 	qhca_mem_free(&srq->wq.mem);
 	free(srq);
 	qhca_pd_put(pd);
