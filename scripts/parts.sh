@@ -35,6 +35,7 @@ engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
 iommu          | one  | full             | variants | one_guest 2400 --iommu -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
+frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on -- kselftest
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu -- kselftest
 asan-qtest     | one  | full             | variants | qtest --debug
