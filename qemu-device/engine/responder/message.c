@@ -211,7 +211,8 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
     uint16_t flags = roce_opcode(p->opcode)->flags;
     enum qhca_rx_result result = QHCA_RX_DONE;
 
-    if (flags & OPF_IMM) {
+    /* Of many packets it is the last that takes the WR. */
+    if ((flags & OPF_IMM) && p->num_psn == 1) {
         result = qhca_rx_take(e, qp);
     }
     if (result != QHCA_RX_DONE) {
@@ -222,8 +223,14 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
         s->rkey = p->rkey;
         s->dma_len = p->dma_len;
     }
-    return write_length_ok(qp, p) ? qhca_rx_memory(write_payload(e, qp, p)) :
-                                    QHCA_RX_LENGTH;
+    if (!write_length_ok(qp, p)) {
+        return QHCA_RX_LENGTH;
+    }
+    result = qhca_rx_memory(write_payload(e, qp, p));
+    if (result == QHCA_RX_DONE && (flags & OPF_IMM) && p->num_psn > 1) {
+        result = qhca_rx_take(e, qp);
+    }
+    return result;
 }
 
 /* ---- the end of a packet, and of a message ---- */

@@ -88,6 +88,7 @@ static void bad_recv_key(struct rc_wr *wr)
 
 static void bad_rkey(struct rc_wr *wr)
 {
+    post_recvs(wr);
     wr->rkey ^= 1;
 }
 
@@ -101,6 +102,13 @@ static void bad_target(struct rc_wr *wr)
 {
     post_recvs(wr);
     g->bad_from = node.mr.addr + DST + LEN / 2;
+    g->bad_to = g->bad_from + 1;
+}
+
+static void bad_start(struct rc_wr *wr)
+{
+    post_recvs(wr);
+    g->bad_from = node.mr.addr + DST + 1500;
     g->bad_to = g->bad_from + 1;
 }
 
@@ -182,6 +190,18 @@ static const struct scene scenes[] = {
       false },
     { "WRITE, a bad R_Key", RC, WRITE, 3, LEN, 2, bad_rkey, false },
     { "UC WRITE, a bad R_Key", UC, WRITE, 3, LEN, 2, bad_rkey, false },
+    { "WRITE with immediate, a bad R_Key", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 3,
+      5000, 2, bad_rkey, false },
+    { "UC WRITE with immediate, a bad R_Key", UC, QHCA_WR_RDMA_WRITE_WITH_IMM,
+      3, 5000, 2, bad_rkey, false },
+    { "WRITE with immediate, bad memory", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 3,
+      5000, 2, bad_start, false },
+    { "SEND, bad memory from the start", RC, SEND, 3, 5000, 2, bad_start,
+      false },
+    { "WRITE with immediate, nothing posted", RC, QHCA_WR_RDMA_WRITE_WITH_IMM,
+      3, 5000, 2, no_recv, false },
+    { "UC WRITE with immediate, nothing posted", UC,
+      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, 5000, 2, no_recv, false },
     { "READ, a bad R_Key", RC, READ, 3, LEN, 2, bad_rkey, false },
     { "WRITE past the end", RC, WRITE, 3, LEN, 2, past_the_end, false },
     { "WRITE, bad memory", RC, WRITE, 3, LEN, 2, bad_target, false },
