@@ -165,6 +165,8 @@ static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 	unsigned long end = jiffies + q->timeout;
 	bool woken;
 
+	/* Nearly all are executed, and answered, before the doorbell returns. */
+	qhca_cmdq_poll(dev);
 	/* In steps: perhaps only the interrupt is lost. */
 	do {
 		woken = wait_for_completion_timeout(&slot->done, min(q->timeout, HZ));
