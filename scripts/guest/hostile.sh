@@ -81,15 +81,14 @@ hostile_traffic()
 		quietly "$HOSTILE_SECONDS" cat /sys/kernel/debug/qhca_kverbs_test/run
 		sleep 0.1
 	done 2>/dev/null &
-	hostile_resets
+	hostile_resets "$end" 2
 }
 
-# Many a lie is the end of the device.
+# hostile_resets END INTERVAL: many a lie is the end of the device.
 hostile_resets()
 {
-	local end=$((SECONDS + HOSTILE_SECONDS))
-	while [ $SECONDS -lt $end ]; do
-		sleep 2
+	while [ $SECONDS -lt "$1" ]; do
+		sleep "$2"
 		quietly 60 bash -c hostile_reset
 	done
 }
@@ -101,25 +100,33 @@ hostile_nvme_listen()
 	ln -s "$NVMET/subsystems/$NQN" "$NVMET/ports/1/subsystems/$NQN"
 }
 
-# A disk over NVMe, target and host, that comes and goes.
+# Without multipath the namespace is not where nvme_disk looks.
+hostile_nvme_disk()
+{
+	local disk
+	for disk in /dev/nvme*n1; do
+		[ -b "$disk" ] && echo "$disk" && return
+	done
+}
+
+# A disk over NVMe, target and host, that comes and goes; to connect takes seconds where
+# the kernel is slow.
 hostile_nvme_traffic()
 {
-	local end=$((SECONDS + HOSTILE_SECONDS)) disk
+	local end=$((SECONDS + 3 * HOSTILE_SECONDS)) disk
 	(
 		while [ $SECONDS -lt $end ]; do
 			quietly 20 bash -c hostile_nvme_listen
 			quietly 20 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n "$NQN" -i 2 \
 				-c 1 -l 5 -k 2
-			for disk in /dev/nvme*n1; do
-				[ -b "$disk" ] || continue
+			disk=$(until_true 3 hostile_nvme_disk) &&
 				quietly 10 fio --name=lies --filename="$disk" --ioengine=libaio \
 					--direct=1 --rw=randrw --bssplit=512/30:4k/40:128k/30 \
 					--size=16m --iodepth=32 --time_based --runtime=4
-			done
 			quietly 40 nvme disconnect -n "$NQN"
 		done
 	) 2>/dev/null &
-	hostile_resets
+	hostile_resets "$end" 8
 }
 
 hostile_nvme_is_well()
@@ -127,7 +134,7 @@ hostile_nvme_is_well()
 	local disk
 	quietly 60 nvme disconnect -n "$NQN"
 	until_true 20 hostile_nvme_listen && until_true 60 nvme_connect "$NQN" rdma "$QHCA_IP" &&
-		disk=$(nvme_disk "$NQN") &&
+		disk=$(until_true 30 hostile_nvme_disk) &&
 		timeout 60 fio --name=check --filename="$disk" --ioengine=libaio --direct=1 \
 			--rw=randwrite --bs=16k --size=4m --iodepth=16 --verify=crc32c \
 			--verify_fatal=1 &&
