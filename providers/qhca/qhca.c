@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include <infiniband/cmd_write.h>
 
@@ -341,8 +344,28 @@ void qhca_mem_free(struct qhca_mem *mem)
 	mem_put(mem);
 }
 
+bool qhca_cpu_is_tcg;
+
+/* As TCG says in the first of the leaves that are left to hypervisors. */
+static bool cpu_is_tcg(void)
+{
+#ifdef __x86_64__
+	const unsigned int hypervisor = 1u << 31, leaves = 0x40000000;
+	uint32_t r[4];
+
+	__cpuid(1, r[0], r[1], r[2], r[3]);
+	if (!(r[2] & hypervisor))
+		return false;
+	__cpuid(leaves, r[0], r[1], r[2], r[3]);
+	return !memcmp(&r[1], "TCGTCGTCGTCG", 12);
+#else
+	return false;
+#endif
+}
+
 static struct verbs_device *qhca_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
 {
+	qhca_cpu_is_tcg = cpu_is_tcg();
 	return calloc(1, sizeof(struct verbs_device));
 }
 
