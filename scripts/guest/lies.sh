@@ -67,7 +67,7 @@ event-qp               | link  | carrier 1      |
 event-srq              | link  | carrier 1      |
 event-cq-err           | link  | carrier 1      |
 event-fatal            | link  | carrier 0      | device failed: it reported a fatal error
-irq-async              | stat  | stat 0         | command .*: answer without interrupt
+irq-async              | stat  | stat 0         |
 irq-comp               | ping  | ping .*        | vector 1: [0-9]* events without interrupt
 event-comp             | ping  | ping 1         | event 3 in a completion queue
 event-cq               | ping  | ping 1         |
@@ -121,10 +121,15 @@ lie_bind()
 
 lie_ping()
 {
-	local before=() after=() name names=(rx_errors rx_length_errors tx_errors) i
+	local before=() after=() name names=(rx_errors rx_length_errors tx_errors) i rc
 	for name in "${names[@]}"; do before+=("$(counter "$name")"); done
-	ping -q -n -c 2 -i 0.1 -w 1 "$GATEWAY" >/dev/null 2>&1
-	echo "ping $?"
+	# On a busy machine nothing may come or go in the first second.
+	for i in 1 2 3 4 5; do
+		ping -q -n -c 2 -i 0.1 -w 1 "$GATEWAY" >/dev/null 2>&1
+		rc=$?
+		[ "$(hostile_lies)" = "$lies" ] || break
+	done
+	echo "ping $rc"
 	for name in "${names[@]}"; do after+=("$(counter "$name")"); done
 	for i in 0 1 2; do
 		[ "${after[i]}" = "${before[i]}" ] || echo "${names[i]}"
