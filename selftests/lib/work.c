@@ -130,8 +130,8 @@ void ping(struct end *from, struct end *to)
 	CHECK_EQ(wc.byte_len, 64);
 	poll_ok(from->send_cq, 0x51);
 	check_fill(dst.addr, 64, 7, "message");
-	ibv_dereg_mr(src.mr);
-	ibv_dereg_mr(dst.mr);
+	buf_free(&src);
+	buf_free(&dst);
 }
 
 void ping_pong(struct pair *p)
