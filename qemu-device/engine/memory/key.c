@@ -71,15 +71,25 @@ static struct qhca_mr *lookup(struct qhca_engine *e,
     return mr && permits(mr, access) ? mr : NULL;
 }
 
+/* The same for a range; NULL also if that is not inside. */
+static struct qhca_mr *lookup_range(struct qhca_engine *e,
+                                    const struct qhca_key_user *user,
+                                    uint32_t key, uint64_t addr, uint64_t len,
+                                    uint16_t access)
+{
+    struct qhca_mr *mr = lookup(e, user, key, access);
+
+    return mr && qhca_mr_in_range(mr, addr, len) ? mr : NULL;
+}
+
 struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
                               const struct qhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access)
 {
-    struct qhca_mr *mr = lookup(e, user, key, access);
+    struct qhca_mr *mr = lookup_range(e, user, key, addr, len, access);
 
-    if (!mr || !qhca_mr_in_range(mr, addr, len)) {
+    if (!mr) {
         qhca_count(e, QHCA_CNT_BAD_KEY);
-        return NULL;
     }
     return mr;
 }
@@ -175,10 +185,10 @@ bool qhca_key_view(struct qhca_engine *e, const struct qhca_key_user *user,
                    uint32_t key, uint64_t addr, size_t len, uint16_t access,
                    struct qhca_view *view)
 {
-    const struct qhca_mr *mr = lookup(e, user, key, access);
+    const struct qhca_mr *mr = lookup_range(e, user, key, addr, len, access);
 
     qhca_spend(e, 1);
-    if (!mr || !qhca_mr_in_range(mr, addr, len)) {
+    if (!mr) {
         return false;
     }
     mr = resolve(mr, &addr);

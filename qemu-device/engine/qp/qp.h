@@ -335,6 +335,12 @@ struct qhca_txbuf {
     uint8_t frame[ROCE_MAX_FRAME];
 };
 
+/* How many may go as one; with a limit of the bandwidth each waits for room. */
+static inline uint32_t qhca_packets_at_once(const struct qhca_engine *e)
+{
+    return e->cfg.bandwidth ? 1 : QHCA_SPAN;
+}
+
 /* Where packets to @av go: to this port, to the network, or both. */
 void qhca_route(const struct qhca_engine *e, const struct qhca_av *av,
                 bool *loop, bool *net);

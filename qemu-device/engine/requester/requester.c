@@ -193,10 +193,10 @@ static uint32_t at_once(const struct qhca_engine *e, const struct qhca_qp *qp)
 {
     const struct qhca_requester *r = &qp->req;
 
-    if (r->snd_psn != r->max_psn || e->cfg.bandwidth) {
+    if (r->snd_psn != r->max_psn) {
         return 1;
     }
-    return MIN_OF(QHCA_SPAN, QHCA_WINDOW - unacked(r));
+    return MIN_OF(qhca_packets_at_once(e), QHCA_WINDOW - unacked(r));
 }
 
 /*

@@ -160,7 +160,7 @@ static void lost_memory(struct qhca_engine *e, struct qhca_qp *qp,
 static bool send_read(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_response *r)
 {
-    uint32_t max = e->cfg.bandwidth ? 1 : QHCA_SPAN;
+    uint32_t max = qhca_packets_at_once(e);
     enum qhca_mem_result result;
     struct qhca_txbuf b;
 
