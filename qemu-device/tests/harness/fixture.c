@@ -112,3 +112,20 @@ bool memory_is(uint64_t off, size_t len, uint8_t byte)
     }
     return true;
 }
+
+struct rc_qp srq_scripted(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.srqn = srq.srqn;
+    return rc_scripted(&node, &o, &far);
+}
+
+void srq_half_message(struct rc_qp *q)
+{
+    struct roce_packet p = peer_packet(q, RC_SEND_FIRST, q->o.rq_psn);
+    static const uint8_t data[1024] = { 1 };
+
+    p.ackreq = false;
+    peer_inject(q, &p, data, sizeof(data));
+}

@@ -45,6 +45,11 @@ extern struct rc_qp tx[SHARED_MAX], rx[SHARED_MAX];
 void start_shared(unsigned log, unsigned sges, unsigned pairs,
                   const struct rc_opts *rx_opts);
 
+/* A QP in RTS that receives from @srq, and whose peer is the test. */
+struct rc_qp srq_scripted(void);
+/* Its peer sends it the first packet of a message of two, and no more. */
+void srq_half_message(struct rc_qp *q);
+
 /* @qp on @node as it is: start_gid() may have come before. */
 void add_scripted(const struct rc_opts *o, unsigned state);
 

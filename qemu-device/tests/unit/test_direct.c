@@ -37,33 +37,10 @@ struct seen {
 
 /* ---- what can be the matter ---- */
 
-static void no_recv(struct rc_wr *wr)
-{
-    (void)wr;
-    peer.o.rnr_retry = 1;
-    qhca_engine_run(g->e, *g->clock);
-}
-
 static void short_recv(struct rc_wr *wr)
 {
     (void)wr;
     rc_recv(&peer, 1, DST, LEN / 2 + 3);
-}
-
-static void recv_in_parts(struct rc_wr *wr)
-{
-    struct qhca_seg_le sge[3];
-
-    (void)wr;
-    for (unsigned i = 0; i < ARRAY_SIZE(sge); i++) {
-        sge[i].addr = htole64(node.mr.addr + DST + i * 100001);
-        sge[i].length = htole32(70001);
-        sge[i].lkey = htole32(node.mr.key);
-    }
-    rc_recv_raw(&peer, 1, ARRAY_SIZE(sge), sge);
-    for (unsigned i = 2; i < 8; i++) {
-        rc_recv(&peer, i, DST, LEN);
-    }
 }
 
 static void post_recvs(struct rc_wr *wr)
@@ -72,6 +49,19 @@ static void post_recvs(struct rc_wr *wr)
     for (unsigned i = 1; i < 8; i++) {
         rc_recv(&peer, i, DST, LEN);
     }
+}
+
+static void recv_in_parts(struct rc_wr *wr)
+{
+    struct qhca_seg_le sge[3];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(sge); i++) {
+        sge[i].addr = htole64(node.mr.addr + DST + i * 100001);
+        sge[i].length = htole32(70001);
+        sge[i].lkey = htole32(node.mr.key);
+    }
+    rc_recv_raw(&peer, 100, ARRAY_SIZE(sge), sge);
+    post_recvs(wr);
 }
 
 /* The last SGE of the receive WR names no memory. */
@@ -97,26 +87,27 @@ static void past_the_end(struct rc_wr *wr)
     wr->raddr = node.mr.addr + NODE_MEM - LEN + 1;
 }
 
-/* DMA fails in the middle of where the data goes, or comes from. */
-static void bad_target(struct rc_wr *wr)
+/* DMA to one byte fails, of where the data goes or comes from. */
+static void bad_byte(struct rc_wr *wr, uint64_t off)
 {
     post_recvs(wr);
-    g->bad_from = node.mr.addr + DST + LEN / 2;
+    g->bad_from = node.mr.addr + off;
     g->bad_to = g->bad_from + 1;
+}
+
+static void bad_target(struct rc_wr *wr)
+{
+    bad_byte(wr, DST + LEN / 2);
 }
 
 static void bad_start(struct rc_wr *wr)
 {
-    post_recvs(wr);
-    g->bad_from = node.mr.addr + DST + 1500;
-    g->bad_to = g->bad_from + 1;
+    bad_byte(wr, DST + 1500);
 }
 
 static void bad_source(struct rc_wr *wr)
 {
-    post_recvs(wr);
-    g->bad_from = node.mr.addr + SRC + LEN / 2;
-    g->bad_to = g->bad_from + 1;
+    bad_byte(wr, SRC + LEN / 2);
 }
 
 static void null_source(struct rc_wr *wr)
@@ -177,10 +168,10 @@ static const struct scene scenes[] = {
     { "UC SEND", UC, SEND, 3, LEN, 5, post_recvs, false },
     { "UC WRITE with immediate", UC, QHCA_WR_RDMA_WRITE_WITH_IMM, 2, LEN, 5,
       post_recvs, false },
-    { "no receive WR", RC, SEND, 3, LEN, 1, no_recv, false },
+    { "no receive WR", RC, SEND, 3, LEN, 1, NULL, false },
     { "no receive WR for the last packet", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 3,
-      LEN, 1, no_recv, false },
-    { "UC, no receive WR", UC, SEND, 3, LEN, 2, no_recv, false },
+      LEN, 1, NULL, false },
+    { "UC, no receive WR", UC, SEND, 3, LEN, 2, NULL, false },
     { "a receive WR that is too short", RC, SEND, 3, LEN, 2, short_recv,
       false },
     { "UC, a receive WR that is too short", UC, SEND, 3, LEN, 2, short_recv,
@@ -199,9 +190,9 @@ static const struct scene scenes[] = {
     { "SEND, bad memory from the start", RC, SEND, 3, 5000, 2, bad_start,
       false },
     { "WRITE with immediate, nothing posted", RC, QHCA_WR_RDMA_WRITE_WITH_IMM,
-      3, 5000, 2, no_recv, false },
+      3, 5000, 2, NULL, false },
     { "UC WRITE with immediate, nothing posted", UC,
-      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, 5000, 2, no_recv, false },
+      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, 5000, 2, NULL, false },
     { "READ, a bad R_Key", RC, READ, 3, LEN, 2, bad_rkey, false },
     { "WRITE past the end", RC, WRITE, 3, LEN, 2, past_the_end, false },
     { "WRITE, bad memory", RC, WRITE, 3, LEN, 2, bad_target, false },

@@ -240,25 +240,6 @@ static void resize(void)
 
 /* ---- a message of two packets whose second does not come ---- */
 
-static struct rc_qp scripted(void)
-{
-    struct rc_opts o = RC_OPTS;
-    struct rc_qp q;
-
-    o.srqn = srq.srqn;
-    q = rc_scripted(&node, &o, &far);
-    return q;
-}
-
-static void half_a_message(struct rc_qp *q)
-{
-    struct roce_packet p = peer_packet(q, RC_SEND_FIRST, PSN);
-    uint8_t data[1024] = { 1 };
-
-    p.ackreq = false;
-    peer_inject(q, &p, data, sizeof(data));
-}
-
 /* A-102, H-008 */
 static void last_wqe(void)
 {
@@ -269,8 +250,8 @@ static void last_wqe(void)
     for (unsigned i = 0; i < 4; i++) {
         srq_post(&srq, i, 0, 4000);
     }
-    q = scripted();
-    half_a_message(&q);
+    q = srq_scripted();
+    srq_half_message(&q);
     CHECK_EQ(rc_set_state(&q, QHCA_QPS_ERR), QHCA_OK);
     rc_expect(&q.rcq, 0, QHCA_WC_WR_FLUSH_ERR);
     rc_expect_none(&q.rcq);
@@ -292,7 +273,7 @@ static void last_wqe(void)
     eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[1].qpn);
 
     /* Not by the command, but by an error that has its own event. */
-    q = scripted();
+    q = srq_scripted();
     struct roce_packet p = peer_packet(&q, RC_SEND_LAST, PSN);
 
     peer_inject(&q, &p, NULL, 0);
@@ -318,8 +299,8 @@ static void given_back(void)
         srq_post(&srq, i, 0, 4000);
     }
     for (unsigned i = 0; i < 3; i++) {
-        q[i] = scripted();
-        half_a_message(&q[i]);
+        q[i] = srq_scripted();
+        srq_half_message(&q[i]);
     }
     CHECK_EQ(le32toh(query().held), 3);
     CHECK_EQ(srq_limit(&srq, 1), QHCA_OK);
@@ -336,7 +317,7 @@ static void given_back(void)
     eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
     srq_post(&srq, 9, 0, 4000);
     rc_bring_up(&q[1], QHCA_QPS_RTS);
-    half_a_message(&q[1]);
+    srq_half_message(&q[1]);
     CHECK_EQ(rc_destroy(&q[1]), QHCA_OK);
     CHECK_EQ(rc_destroy(&q[2]), QHCA_OK);
     for (unsigned i = 0; i < QPS; i++) {
@@ -361,8 +342,8 @@ static void as_it_was(void)
     }
     srq_put(&srq, 0xfedcba9876543210, 4, sge);
     srq_ring(&srq);
-    q = scripted();
-    half_a_message(&q);
+    q = srq_scripted();
+    srq_half_message(&q);
     memset(guest_ptr(g, gbuf_addr(&srq.ring, 0), 1u << srq.stride), 0x5a,
            1u << srq.stride);
     CHECK_EQ(rc_destroy(&q), QHCA_OK);
@@ -388,8 +369,8 @@ static void place_kept(void)
     for (unsigned i = 0; i < 4; i++) {
         srq_post(&srq, i, 0, 4000);
     }
-    q = scripted();
-    half_a_message(&q);
+    q = srq_scripted();
+    srq_half_message(&q);
     ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi + 1);
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 1);
     CHECK_EQ(le32toh(query().pi), 4);

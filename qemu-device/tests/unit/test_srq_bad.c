@@ -294,15 +294,9 @@ static void no_memory(void)
 /* A QP that is in the middle of a message. */
 static struct rc_qp hold(void)
 {
-    static const uint8_t data[1024];
-    struct rc_opts o = RC_OPTS;
-    struct roce_packet p;
-    struct rc_qp q;
+    struct rc_qp q = srq_scripted();
 
-    o.srqn = srq.srqn;
-    q = rc_scripted(&node, &o, &far);
-    p = peer_packet(&q, RC_SEND_FIRST, q.o.rq_psn);
-    peer_inject(&q, &p, data, sizeof(data));
+    srq_half_message(&q);
     return q;
 }
 
