@@ -358,11 +358,15 @@ void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp)
     bool any = false;
 
     while (qhca_may_go_on(e) && qhca_requester_ready(qp)) {
-        struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+        struct qhca_swr *wr;
 
         if (r->snd_wqe == qp->sq.next) {
             start_wqe(e, qp);   /* it may be bad, or have to wait */
-        } else if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
+            any = true;
+            continue;
+        }
+        wr = qhca_swr_at(qp, r->snd_wqe);
+        if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
             qhca_memop_step(e, qp);
         } else if (!qhca_packet_room(e, qp, qhca_swr_av(qp, wr),
                                      QHCA_TX_RESERVE) ||
