@@ -109,23 +109,29 @@ hostile_nvme_disk()
 	done
 }
 
-# A disk over NVMe, target and host, that comes and goes; to connect takes seconds where
-# the kernel is slow.
+# hostile_nvme_io COMMAND…: a disk over NVMe, target and host, that comes and goes, while the
+# command says yes; to connect takes seconds where the kernel is slow.
+hostile_nvme_io()
+{
+	local disk
+	while "$@"; do
+		quietly 20 bash -c hostile_nvme_listen
+		quietly 20 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n "$NQN" -i 2 \
+			-c 1 -l 5 -k 2
+		disk=$(until_true 3 hostile_nvme_disk) &&
+			quietly 10 fio --name=lies --filename="$disk" --ioengine=libaio \
+				--direct=1 --rw=randrw --bssplit=512/30:4k/40:128k/30 \
+				--size=16m --iodepth=32 --time_based --runtime=4
+		quietly 40 nvme disconnect -n "$NQN"
+	done
+}
+
+hostile_before() { [ $SECONDS -lt "$1" ]; }
+
 hostile_nvme_traffic()
 {
-	local end=$((SECONDS + 3 * HOSTILE_SECONDS)) disk
-	(
-		while [ $SECONDS -lt $end ]; do
-			quietly 20 bash -c hostile_nvme_listen
-			quietly 20 nvme connect -t rdma -a "$QHCA_IP" -s 4420 -n "$NQN" -i 2 \
-				-c 1 -l 5 -k 2
-			disk=$(until_true 3 hostile_nvme_disk) &&
-				quietly 10 fio --name=lies --filename="$disk" --ioengine=libaio \
-					--direct=1 --rw=randrw --bssplit=512/30:4k/40:128k/30 \
-					--size=16m --iodepth=32 --time_based --runtime=4
-			quietly 40 nvme disconnect -n "$NQN"
-		done
-	) 2>/dev/null &
+	local end=$((SECONDS + 3 * HOSTILE_SECONDS))
+	hostile_nvme_io hostile_before $end 2>/dev/null &
 	hostile_resets "$end" 8
 }
 
@@ -141,17 +147,22 @@ hostile_nvme_is_well()
 		timeout 60 nvme disconnect -n "$NQN"
 }
 
-# The same with consumers that keep the state of their connections in the kernel.
-hostile_nvme()
+# A target with a disk of its own.
+hostile_nvme_target()
 {
-	local seed
 	# shellcheck source=SCRIPTDIR/consumers/nvme.sh
 	. /opt/qhca/guest/consumers/nvme.sh
 	export NVMET NQN
 	export -f hostile_nvme_listen
 	truncate -s 64M /var/tmp/nvme.img
-	nvme_modules n
-	expect hostile/nvme/target nvme_export $NQN 1 rdma "$QHCA_IP" /var/tmp/nvme.img || return
+	nvme_modules n && nvme_export $NQN 1 rdma "$QHCA_IP" /var/tmp/nvme.img
+}
+
+# The same with consumers that keep the state of their connections in the kernel.
+hostile_nvme()
+{
+	local seed
+	expect hostile/nvme/target hostile_nvme_target || return
 	for seed in $(hostile_range "$HOSTILE_NVME_SEEDS"); do
 		hostile_seed "$seed" hostile_nvme_traffic
 		expect "hostile/nvme/seed $seed, the disk" hostile_nvme_is_well

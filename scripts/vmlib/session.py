@@ -134,7 +134,22 @@ class Session:
             return None
         if word == 'qmp':
             return qmp.execute(os.path.join(self.sock_dir, 'qmp'), rest)
+        if word == 'memory':
+            return str(self.memory())
         return '{"error": "unknown request"}'
+
+    def memory(self):
+        """KiB that QEMU has taken from the host, without the guest's RAM and the code
+        translated from it, which are the mappings of more than 256 MiB."""
+        total = size = 0
+        with open(f'/proc/{self.process.pid}/smaps', encoding='utf-8') as file:
+            for line in file:
+                word, _, rest = line.partition(':')
+                if word == 'Size':
+                    size = int(rest.split()[0])
+                elif word == 'Rss' and size <= 256 << 10:
+                    total += int(rest.split()[0])
+        return total
 
     def answer(self, text):
         with contextlib.suppress(OSError):      # a machine that is gone is noticed elsewhere

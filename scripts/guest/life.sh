@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh: every way in which the device, its drivers and its netdev can go
+# and come back, again and again under load: connections that come, carry data and go,
+# through the CM and without, and with LIFE_NVME=1 a disk over NVMe. What runs meanwhile
+# may fail, but must end; afterwards all is as it was, and the device works.
+
+LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
+LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all
+LIFE_NVME=${LIFE_NVME:-}
+LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
+LIFE_PATIENCE=120			# seconds until a program has to notice
+LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
+
+# What goes is back when the function returns; what does not come back by itself is brought.
+LIFE_TABLE='
+nothing  nothing happens
+reset    a reset of the function
+fatal    a fatal error, and a reset
+unbind   the PCI driver is unbound
+rdma     the RDMA driver is unbound
+modules  both modules are removed
+plug     the card is pulled and plugged in
+carrier  the cable is pulled
+down     the interface goes down
+rename   netdev and RDMA device get other names
+netns    the netdev goes to another network namespace
+rdmans   the RDMA device goes to another network namespace
+suspend  suspend to idle
+'
+
+# What the load alone does: how much QEMU grows, for TCG keeps books of what it translates.
+life_nothing() { sleep 1; }
+
+life_reset() { echo 1 >"/sys/bus/pci/devices/$LIFE_FUNCTION/reset"; }
+
+# life_qmp COMMAND ARGUMENT…: the arguments are of JSON, without commas between them.
+life_qmp()
+{
+	local IFS=,
+	qhca-host qmp "{\"execute\": \"$1\", \"arguments\": {${*:2}}}"
+}
+
+life_fatal()
+{
+	life_qmp qom-set '"path": "/machine/peripheral/qhca0"' '"property": "inject-fatal"' \
+		'"value": true' && sleep 0.3 && life_reset
+}
+
+# life_driver DIRECTORY DEVICE
+life_driver() { echo "$2" >"$1/unbind" && sleep 0.1 && echo "$2" >"$1/bind"; }
+
+life_unbind() { life_driver /sys/bus/pci/drivers/qhca "$LIFE_FUNCTION"; }
+
+life_rdma()
+{
+	local dir=/sys/bus/auxiliary/drivers/qhca_ib.rdma dev
+	dev=$(basename "$(readlink -f "$dir"/qhca.rdma.*)")
+	life_driver "$dir" "$dev"
+}
+
+life_modules() { rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca; }
+
+life_unplugged() { [ ! -e "/sys/bus/pci/devices/$LIFE_FUNCTION" ]; }
+
+life_plug_in()
+{
+	life_qmp device_add '"driver": "qhca"' '"id": "qhca0"' '"bus": "rp0"' \
+		'"netdev": "n0"' "\"mac\": \"$QHCA_MAC\""
+}
+
+# The guest is asked to let go of it. QEMU has removed it a little later.
+life_plug()
+{
+	life_qmp device_del '"id": "qhca0"' && until_true 60 life_unplugged &&
+		until_true 20 life_plug_in
+}
+
+life_carrier() { qhca-cable down && sleep 0.2 && qhca-cable up; }
+
+life_down() { ip link set "$QHCA_IF" down && sleep 0.1 && ip link set "$QHCA_IF" up; }
+
+life_rename()
+{
+	ip link set "$QHCA_IF" name life0 && rdma dev set "$QHCA_DEV" name life1 &&
+		sleep 0.2 &&
+		rdma dev set life1 name "$QHCA_DEV" && ip link set life0 name "$QHCA_IF"
+}
+
+life_netns()
+{
+	ip netns add life && ip link set "$QHCA_IF" netns life && sleep 0.1 &&
+		ip -n life link set "$QHCA_IF" up && sleep 0.1 &&
+		ip -n life link set "$QHCA_IF" netns 1 && ip netns del life
+}
+
+# Devices belong to one namespace each in this mode, which cannot be had while there are
+# several.
+life_rdmans()
+{
+	local rc=0
+	rdma system set netns exclusive && ip netns attach init 1 && ip netns add life || rc=1
+	rdma dev set "$QHCA_DEV" netns life && sleep 0.1 &&
+		ip netns exec life rdma dev set "$QHCA_DEV" netns init || rc=1
+	ip netns del life
+	ip netns del init
+	until_true 10 rdma system set netns shared && return $rc
+}
+
+life_suspend() { echo freeze >/sys/power/state; }
+
+# ---- load
+
+life_gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# life_program COMMAND…: again and again; it may fail, but not hang.
+life_program()
+{
+	local pid
+	while [ -e $LIFE_ON ]; do
+		SOAK_MS=3000 RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID "$@" \
+			>"$LOGS/life.${1##*/}" 2>&1 </dev/null &
+		pid=$!
+		if ! until_true "$LIFE_PATIENCE" life_gone $pid; then
+			{ echo "$1 after $LIFE_PATIENCE s:"; tail -n 3 "$LOGS/life.${1##*/}"
+			  cat /proc/$pid/task/*/stack; } >>"$LOGS/life.hung" 2>&1
+			kill -KILL $pid
+		fi
+		wait $pid
+		sleep 0.2
+	done
+}
+
+life_idle() { [ ! -e "$LOGS/life.hung" ] || { cat "$LOGS/life.hung"; rm "$LOGS/life.hung"; false; }; }
+
+life_load()
+{
+	touch $LIFE_ON
+	life_program /opt/qhca/selftests/soak 2>/dev/null &
+	life_program /opt/qhca/selftests/rc_data 2>/dev/null &
+	life_program rdma -dd resource show 2>/dev/null &
+	[ -z "$LIFE_NVME" ] || hostile_nvme_io test -e $LIFE_ON 2>/dev/null &
+}
+
+life_rest() { rm -f $LIFE_ON; wait; }
+
+# ---- what must be as before
+
+life_gid() { QHCA_GID=$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null); }
+
+# The netdev may be a new one.
+life_back()
+{
+	until_true 60 test -d "/sys/bus/pci/devices/$LIFE_FUNCTION/net" &&
+		QHCA_IF=$(ls "/sys/bus/pci/devices/$LIFE_FUNCTION/net") || return 1
+	until_true 20 test -d "/sys/class/infiniband/$QHCA_DEV" || return 1
+	ip link set "$QHCA_IF" mtu 4200 up && ip addr replace "$QHCA_IP/24" dev "$QHCA_IF" &&
+		until_true 60 life_gid
+}
+
+# Without the device's number, which is a new one each time.
+life_resources() { rdma resource show | sed 's/^[0-9]*: //'; }
+
+# How many the device holds.
+life_objects()
+{
+	local reply
+	reply=$(life_qmp qom-get '"path": "/machine/peripheral/qhca0"' '"property": "objects"') ||
+		return
+	[[ $reply =~ \"return\":\ *([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
+
+# KiB: available, in slabs, and of QEMU's own.
+life_memory() { echo "$(soak_memory) $(qhca-host memory)"; }
+
+life_works()
+{
+	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID timeout 120 /opt/qhca/selftests/rc_data &&
+		until_true 20 flood 50 500
+}
+
+# life_way NAME WHAT…
+life_way()
+{
+	local name=$1 n=0 rc=0 resources objects start=$SECONDS
+	local free slab qemu free0 slab0 qemu0
+	shift
+	resources=$(life_resources) objects=$(life_objects)
+	read -r free0 slab0 qemu0 < <(life_memory)
+	life_load
+	while [ $n -lt "$LIFE_CYCLES" ] && [ $rc = 0 ]; do
+		sleep "0.$((RANDOM % 10))"
+		"life_$name" >"$LOGS/life.way" 2>&1 || rc=1
+		life_back >>"$LOGS/life.way" 2>&1 || rc=1
+		n=$((n + 1))
+	done
+	life_rest
+	read -r free slab qemu < <(life_memory)
+	echo "# life/$name: $n cycles, $((SECONDS - start)) s; KiB available $free0 $free," \
+		"in slabs $slab0 $slab, QEMU $qemu0 $qemu"
+	[ $rc = 0 ] || cat "$LOGS/life.way"
+	expect "life/$name: $*, $LIFE_CYCLES times" [ $rc = 0 ]
+	expect "life/$name, and nothing hangs" life_idle
+	expect "life/$name, and the device works" life_works
+	expect "life/$name, and rdma res is as before" same "rdma res" "$(life_resources)" "$resources"
+	expect "life/$name, and the device's objects" same objects "$(life_objects)" "$objects"
+	expect "life/$name, and memory" [ $((free0 - free)) -lt "$LIFE_KEEPS" ]
+	[ "$name" != nothing ] || LIFE_GROWS=$((qemu - qemu0))
+	[ -z "$LIFE_GROWS" ] || expect "life/$name, and QEMU's" \
+		[ $((qemu - qemu0)) -lt $((8192 + 2 * LIFE_GROWS)) ]
+}
+
+life()
+{
+	local name what LIFE_GROWS=
+	LIFE_FUNCTION=$(lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1)
+	life_objects >/dev/null || { result skip life "the host takes no orders"; return; }
+	echo 0 >/sys/module/suspend/parameters/pm_test_delay
+	echo devices >/sys/power/pm_test
+	[ -z "$LIFE_NVME" ] || expect life/nvme/target hostile_nvme_target || return
+	# Fills caches, which count as memory that is gone.
+	expect "life/before" life_works && life_load && sleep 5 && life_rest || return
+	while read -r name what; do
+		[ -n "$name" ] && [[ -z $LIFE_WAYS || " $LIFE_WAYS " == *" $name "* ]] || continue
+		# shellcheck disable=SC2086 # words
+		life_way "$name" $what
+	done <<<"$LIFE_TABLE"
+	[ -z "$LIFE_NVME" ] || expect life/nvme/remove nvme_unexport
+}
