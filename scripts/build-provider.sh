@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-provider.sh
+# build-provider.sh [--tree]
 #
 # Build the rdma-core provider inside the source of the rdma-core release that
 # the guest runs (its private provider headers come with nothing else); print
@@ -9,12 +9,15 @@
 #
 # providers/qhca and include/ are laid over the unpacked source, one line in
 # its CMakeLists.txt takes them in. The tree stays in the cache, so an edit
-# compiles only what it touches.
+# compiles only what it touches. --tree prints where that is instead: rdma-core in src/,
+# built in build/.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
+tree=''
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
+--tree) tree=1 ;;
 '') ;;
 *) die "unknown option $1, see --help" ;;
 esac
@@ -24,6 +27,7 @@ OPTIONS=(-DNO_MAN_PAGES=1 -DNO_PYVERBS=1 -DCMAKE_BUILD_TYPE=RelWithDebInfo)
 HOOK='add_subdirectory(providers/qhca)'
 base_key=$(hash_text "$QHCA_SUITE" "${OPTIONS[@]}" "$HOOK")
 TREE=$QHCA_CACHE/rdma-core-$base_key
+[ -z "$tree" ] || { echo "$TREE"; exit; }
 
 # Only the original tarball: apt checks it against the signed index, and some mirrors
 # lack the rest of the source package.

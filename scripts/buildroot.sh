@@ -13,7 +13,7 @@
 # /qhca, as the calling user (--root: as root). --extra adds the packages that
 # only lint, coverage and fuzzing need, on first use; --tshark a dissector that
 # knows nothing of us, to judge captured frames with; --gnuplot that, for bench.py;
-# --valgrind what counts the engine's instructions.
+# --valgrind what counts instructions.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 

@@ -75,11 +75,30 @@ fuzz()
 	counted fuzz/libFuzzer engine fuzz FUZZ_TIME=30
 }
 
-# What a message costs the engine: not more than before, however busy this machine is.
+ENGINE_LIMITS='qemu-device/tests/bench/instructions.txt'
+
+# What a message costs the engine, and posting and polling the provider: not more than
+# before, however busy this machine is; with UPDATE they are what counts from now on.
 instructions()
 {
+	local rc=0
 	"$QHCA_TOP/scripts/buildroot.sh" --valgrind -- true || return
-	counted instructions engine instructions
+	counted instructions engine instructions UPDATE="${UPDATE:-}" || rc=$?
+	[ -z "${UPDATE:-}" ] || cp "$QHCA_CACHE/engine-tree/$ENGINE_LIMITS" "$QHCA_TOP/$ENGINE_LIMITS"
+	counted provider-instructions provider_instructions || rc=$?
+	return $rc
+}
+
+provider_instructions()
+{
+	local tree build rc=0
+	"$QHCA_TOP/scripts/build-provider.sh" >/dev/null || return
+	tree=$("$QHCA_TOP/scripts/build-provider.sh" --tree) || return
+	build=$(mktemp -d "$QHCA_CACHE/tmp/provider-bench.XXXXXX")
+	in_buildroot make -s -C "$QHCA_BR_TOP/providers/bench" instructions UPDATE="${UPDATE:-}" \
+		RDMA_CORE="$(br_path "$tree")" BUILD="$(br_path "$build")" || rc=$?
+	rm -rf "$build"
+	return $rc
 }
 
 # counted NAME COMMAND…: adds the name and the totals that it does not print.
