@@ -6,8 +6,8 @@
 
 --quick measures only the headline: its rows have targets. Without it there are more
 rounds, and all of the plots. Documentation/performance.rst says how it is measured and how
-to read it. VMFLAGS goes to scripts/vm. Exit status 1 if something could not be measured;
-a target that is missed is no failure.
+to read it. VMFLAGS goes to scripts/vm. Exit status 1 if the device could not be measured;
+a target that is missed is no failure, nor is a rival that gives no figures.
 """
 
 import argparse

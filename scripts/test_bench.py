@@ -189,6 +189,41 @@ class Steps(unittest.TestCase):
         self.assertEqual((reader.done, len(results.failures)), (2, 1))
         self.assertEqual([k.subject for k in results.values], ['rxe'])
 
+    def lat(self, *medians):
+        """ib_write_lat on rxe with these medians, in a round each, next to a device's."""
+        steps = [tables.Step(name, name, 'ib_write_lat -s 8') for name in ('qhca', 'rxe')]
+        results = Results()
+        reader = machines.Reader(results, tables.ONE, machines.schedule(
+            [tables.Measurement('m', (step,), len(medians)) for step in steps]))
+        for median in medians:
+            for value in ('10.00', median):
+                for line in f'@begin\n{LAT.replace("104.55", value)}\n@end 0 0'.splitlines():
+                    reader.line(line)
+        return results
+
+    def test_rival_round(self):
+        """What is no number spoils the rival's round, and nothing else."""
+        results = self.lat('40.00', 'inf', '20.00')
+        self.assertEqual(results.failures, [])
+        mine, theirs, ratio, met = headline(results, Judgement.ROW)
+        self.assertEqual((mine, theirs, ratio.median, ratio.rounds, met), (10, 30, 3, 2, False))
+        text = report.remarks(results, [Judgement.ROW], '')
+        self.assertIn('discarded: one VM: round 2 of m: rxe ib_write_lat -s 8: ', text)
+        self.assertNotIn('not measured', text)
+
+    def test_rival_gone(self):
+        results = self.lat('inf', 'nan')
+        self.assertEqual(results.failures, [])
+        self.assertEqual(headline(results, Judgement.ROW), (10, None, None, None))
+        self.assertIn('not measured', report.table(results, [Judgement.ROW]))
+        self.assertRegex(report.remarks(results, [Judgement.ROW], ''),
+                         'not measured: one VM: t: no round has a figure of rxe: rxe ib_.* nan ')
+
+    def test_rival_status(self):
+        """One that hangs or crashes, too; but what is ours fails."""
+        results = self.read('@begin\n# figure qps 1 5\n@end 0 0\n@begin\n@end 124 0\n')[1]
+        self.assertEqual((results.failures, list(results.lost)), ([], [(tables.ONE, 'm', 'rxe')]))
+
     def test_host(self):
         self.assertLessEqual(0, machines.busy(.05))
         self.assertLessEqual(machines.busy(.05), 1)

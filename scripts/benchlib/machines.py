@@ -106,8 +106,14 @@ class Reader:
                 stolen = self.steal.share() + guest_ticks / TICKS / max(seconds, .01)
                 self.results.steal(self.where, measurement.name, number, stolen)
         except figures.NoFigure as err:
-            self.results.failures.append(f'{self.where}: {step.line}: {err}')
-            note(self.results.failures[-1])
+            self._no_figure(measurement, number, step, f'{step.line}: {err}')
+
+    def _no_figure(self, measurement, number, step, why):
+        note(f'{self.where}: {why}')
+        if not step.is_rival:
+            self.results.failures.append(f'{self.where}: {why}')
+        elif measurement:
+            self.results.lose(self.where, measurement.name, step.subject, number, why)
 
     def _keep(self, measurement, number, step, text):
         for series, x, value in figures.parse(step.command.split()[0], text):

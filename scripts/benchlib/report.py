@@ -7,7 +7,7 @@ import os
 from .figures import UNITS
 from .results import Key, headline
 
-VERDICT = {True: 'met', False: 'missed', None: 'no figure'}
+VERDICT = {True: 'met', False: 'missed', None: 'not measured'}
 
 
 def number(value):
@@ -46,12 +46,25 @@ def table(results, rows):
         for column, (text, width) in enumerate(zip(line, widths))).rstrip() for line in lines)
 
 
-def remarks(results, conditions):
+def rivals(results, rows):
+    """What the rivals owe: the rounds they spoilt, and the rows they left without any."""
+    lines = [f'discarded: {where}: round {number + 1} of {measurement}: {why}'
+             for (where, measurement, _), rounds in results.lost.items()
+             for number, why in sorted(rounds.items())]
+    for row in rows:
+        lost = results.lost.get((row.where, row.measurement, row.other))
+        if lost and not headline(results, row)[2]:
+            lines.append(f'not measured: {row.where}: {row.title}: no round has a figure of '
+                         f'{row.other}: {lost[max(lost)]}')
+    return lines
+
+
+def remarks(results, rows, conditions):
     """What a reader of the table has to know."""
     lines = [f'{results.discarded()} of {len(results.stolen)} rounds were discarded, because '
              'more than 1 % of their CPU time was stolen.']
     lines += [f'failed: {text}' for text in results.failures]
-    return '\n'.join([conditions] + lines)
+    return '\n'.join([conditions] + lines + rivals(results, rows))
 
 
 def write_samples(path, results):
@@ -94,7 +107,7 @@ def write(directory, results, rows, conditions):
     """All of it; returns the text."""
     write_samples(os.path.join(directory, 'samples.csv'), results)
     write_headline(os.path.join(directory, 'headline.csv'), results, rows)
-    text = f'{table(results, rows)}\n\n{remarks(results, conditions)}\n'
+    text = f'{table(results, rows)}\n\n{remarks(results, rows, conditions)}\n'
     with open(os.path.join(directory, 'headline.txt'), 'w', encoding='utf-8') as file:
         file.write(text)
     return text

@@ -33,6 +33,7 @@ class Results:
         self.stolen = {}                    # (where, measurement, round) -> share of CPU time
         self.latencies = {}     # (where, measurement, subject) -> round -> all samples
         self.failures = []                  # text
+        self.lost = defaultdict(dict)       # (where, measurement, subject) -> round -> why
 
     def add(self, key, number, value):
         self.values[key][number] = value
@@ -44,6 +45,10 @@ class Results:
 
     def counts(self, where, measurement, number):
         return self.stolen.get((where, measurement, number), 0) <= STEAL_LIMIT
+
+    def lose(self, where, measurement, subject, number, why):
+        """A rival has given no figure in this round: it has no ratio."""
+        self.lost[where, measurement, subject][number] = why
 
     def discarded(self):
         return sum(share > STEAL_LIMIT for share in self.stolen.values())
