@@ -295,6 +295,9 @@ static void qhca_trace(void *opaque, enum qhca_trace_point point, uint64_t a,
     case QHCA_TRACE_FATAL:
         trace_qhca_fatal(s->id, a);
         break;
+    case QHCA_TRACE_FAULT:
+        trace_qhca_fault(s->id, a, b, c);
+        break;
     case QHCA_TRACE_MAX:
         break;
     }

@@ -167,7 +167,8 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
     }
     s->id = DEVICE(s)->id ?: TYPE_QHCA;
     pci->config_write = qhca_config_write;
-    if (!qhca_init_pm(pci, errp) || !qhca_init_pcie(s, errp)) {
+    if (!qhca_dev_faults_init(s, errp) || !qhca_init_pm(pci, errp) ||
+        !qhca_init_pcie(s, errp)) {
         goto err_engine;
     }
     if (!qhca_init_msix(s, errp)) {
@@ -287,6 +288,7 @@ static void qhca_class_init(ObjectClass *oc, void *data)
     dc->vmsd = &qhca_vmstate;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, qhca_properties);
+    qhca_dev_faults_class_init(oc);
     qhca_dev_stats_class_init(oc);
 }
 
@@ -295,6 +297,7 @@ static const TypeInfo qhca_types[] = {
         .name = TYPE_QHCA,
         .parent = TYPE_PCI_DEVICE,
         .instance_size = sizeof(QHCAState),
+        .instance_finalize = qhca_dev_faults_finalize,
         .class_init = qhca_class_init,
         .interfaces = (InterfaceInfo[]) {
             { INTERFACE_PCIE_DEVICE },

@@ -85,6 +85,7 @@ struct QHCAState {
     uint64_t dm_size;
     bool mw2a;
     bool frames;
+    char *faults;                   /* as last set, or NULL */
     uint64_t seed;
     GRand *rand;                    /* if @seed is not 0 */
 
@@ -168,6 +169,12 @@ static inline unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector)
     return vector;
 }
 #endif
+
+/* qhca-faults.c */
+bool qhca_dev_faults_init(QHCAState *s, Error **errp);
+bool qhca_dev_faults_apply(QHCAState *s, const char *text, Error **errp);
+void qhca_dev_faults_finalize(Object *obj);
+void qhca_dev_faults_class_init(ObjectClass *oc);
 
 /* qhca-stats.c */
 void qhca_dev_stats_class_init(ObjectClass *oc);

@@ -20,7 +20,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENGINE = os.path.join(TOP, 'qemu-device/engine')
 TESTS = os.path.join(TOP, 'qemu-device/tests')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
-ROOMS = ('.', 'wire', 'core', 'memory', 'queues', 'port', 'qp', 'receive', 'requester',
+ROOMS = ('.', 'wire', 'core', 'faults', 'memory', 'queues', 'port', 'qp', 'receive', 'requester',
          'responder', 'eth', 'transport', 'device')
 STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder')}
 

@@ -42,6 +42,7 @@ enum qhca_trace_point {
     QHCA_TRACE_DROP,            /* qpn, enum qhca_counter, psn */
     QHCA_TRACE_RETRY,           /* qpn, psn, retries left */
     QHCA_TRACE_FATAL,           /* enum qhca_fatal */
+    QHCA_TRACE_FAULT,           /* rule, its hits, qpn */
     QHCA_TRACE_MAX
 };
 
@@ -189,6 +190,31 @@ void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up);
 
 /* Stops the device with QHCA_FATAL_INJECTED, as the operator asks. */
 void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now);
+
+/**
+ * struct qhca_fault_error - what is wrong with the text of fault rules
+ * @line, @column: where, from 1 on
+ * @what: a line without its end
+ */
+struct qhca_fault_error {
+    unsigned line, column;
+    char what[160];
+};
+
+/*
+ * Replaces the rules by which the device misbehaves, Documentation/faults.rst;
+ * an empty text: it does not. They survive a reset. False: the text is wrong,
+ * or the engine is busy, and nothing has changed.
+ */
+bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
+                            const char *text, struct qhca_fault_error *err);
+/*
+ * The rules, a line each that can be set again, with what they have hit.
+ * Returns the length, as snprintf() does; QHCA_FAULTS_TEXT is always enough.
+ */
+size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
+                              size_t size);
+#define QHCA_FAULTS_TEXT    6144u
 
 uint64_t qhca_engine_counter(const struct qhca_engine *e,
                              enum qhca_counter which);

@@ -279,10 +279,12 @@ struct qhca_engine {
     uint8_t state;              /* enum qhca_state */
     uint8_t fatal;              /* enum qhca_fatal */
     bool reset_wanted;          /* silent until the entry point resets it */
+    uint8_t fault_points;       /* where fault rules look, a bit each */
     uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */
     struct qhca_timers timers;
     uint64_t cnt[QHCA_CNT_MAX];
 
+    struct qhca_faults *faults;
     struct qhca_memory *memory;
     struct qhca_queues *queues;
     struct qhca_port *port;

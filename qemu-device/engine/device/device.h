@@ -7,6 +7,7 @@
 #define QHCA_ENGINE_DEVICE_H
 
 #include "../eth/eth.h"
+#include "../faults/faults.h"
 #include "../transport/transport.h"
 
 #define QHCA_CMD_LOG_MAX    8
@@ -85,6 +86,11 @@ void qhca_cmdq_reset(struct qhca_engine *e);
 /* Starts the queue that the base registers describe; false: they are wrong. */
 bool qhca_cmdq_start(struct qhca_engine *e);
 extern const struct qhca_command qhca_device_commands[];
+
+/* ---- fault.c ---- */
+
+/* Once. */
+void qhca_faults_init(struct qhca_engine *e);
 
 /* ---- steer.c ---- */
 

@@ -13,6 +13,7 @@
 /* struct house - an engine with all its rooms */
 struct house {
     struct qhca_engine engine;
+    struct qhca_faults faults;
     struct qhca_memory memory;
     struct qhca_queues queues;
     struct qhca_port port;
@@ -34,6 +35,7 @@ static void reset(struct qhca_engine *e)
 static bool init(struct qhca_engine *e)
 {
     qhca_run_init(e);
+    qhca_faults_init(e);
     return true;
 }
 
@@ -57,9 +59,9 @@ static const struct qhca_room device_room = {
 
 /* Made in this order, reset and taken down in the reverse one. */
 const struct qhca_room *const qhca_rooms[] = {
-    &qhca_core_room, &qhca_memory_room, &qhca_queues_room, &qhca_receive_room,
-    &qhca_port_room, &qhca_qp_room, &qhca_eth_room, &qhca_transport_room,
-    &device_room, NULL
+    &qhca_core_room, &qhca_faults_room, &qhca_memory_room, &qhca_queues_room,
+    &qhca_receive_room, &qhca_port_room, &qhca_qp_room, &qhca_eth_room,
+    &qhca_transport_room, &device_room, NULL
 };
 
 #define NUM_ROOMS   (ARRAY_SIZE(qhca_rooms) - 1)
@@ -100,6 +102,7 @@ static struct qhca_engine *build(void)
     if (!h) {
         return NULL;
     }
+    h->engine.faults = &h->faults;
     h->engine.memory = &h->memory;
     h->engine.queues = &h->queues;
     h->engine.port = &h->port;
@@ -163,6 +166,12 @@ unsigned qhca_engine_holdings(const struct qhca_engine *e,
         n += qhca_rooms[i]->holdings(e, h + n);
     }
     return n;
+}
+
+size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
+                              size_t size)
+{
+    return qhca_faults_print(e, buf, size);
 }
 
 uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max)
@@ -325,4 +334,18 @@ void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now)
         qhca_fatal(e, QHCA_FATAL_INJECTED);
     }
     leave(e);
+}
+
+bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
+                            const char *text, struct qhca_fault_error *err)
+{
+    bool ok;
+
+    if (!enter(e, now)) {
+        *err = (struct qhca_fault_error) { 1, 1, "the device is busy" };
+        return false;
+    }
+    ok = qhca_faults_set(e, text, err);
+    leave(e);
+    return ok;
 }

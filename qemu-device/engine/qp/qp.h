@@ -10,6 +10,7 @@
 #ifndef QHCA_ENGINE_QP_H
 #define QHCA_ENGINE_QP_H
 
+#include "../faults/faults.h"
 #include "../memory/memory.h"
 #include "../port/port.h"
 #include "../wire/wire.h"
@@ -370,6 +371,9 @@ bool qhca_packet_in_place(struct qhca_txbuf *b, uint32_t mtu, uint64_t left);
  */
 bool qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_txbuf *b);
+/* Its finished frame of @len bytes leaves. False: there is no room for it. */
+bool qhca_packet_out(struct qhca_engine *e, const struct qhca_qp *qp,
+                     const struct qhca_txbuf *b, size_t len);
 /* Counts and traces a packet that nothing comes of; @qp may be NULL. */
 void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,
                       const struct roce_packet *p, enum qhca_counter why);
@@ -378,5 +382,19 @@ void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,
  */
 bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct qhca_av *av, unsigned reserve);
+
+/* ---- fault.c ---- */
+
+/*
+ * qhca_packet_out() where fault rules look. A frame that gets lost, or comes
+ * later, has left.
+ */
+bool qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
+                   struct qhca_txbuf *b, size_t len);
+/* One that was held back leaves, if there is room for it. */
+void qhca_fault_send(struct qhca_engine *e, struct qhca_fault_held *h);
+/* An event of the QP, which is in ERR then if it is one of errors. */
+void qhca_fault_event(struct qhca_engine *e, struct qhca_qp *qp,
+                      const struct qhca_fault *does);
 
 #endif /* QHCA_ENGINE_QP_H */

@@ -137,6 +137,15 @@ static bool send_direct(struct qhca_engine *e, struct qhca_qp *qp,
     return true;
 }
 
+bool qhca_packet_out(struct qhca_engine *e, const struct qhca_qp *qp,
+                     const struct qhca_txbuf *b, size_t len)
+{
+    bool looped = b->loop && qhca_tx(e, b->frame, len, qp->qpn);
+    bool sent = b->net && qhca_tx(e, b->frame, len, 0);
+
+    return looped || sent;
+}
+
 bool qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
                       struct qhca_txbuf *b)
 {
@@ -150,11 +159,10 @@ bool qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
     }
 
     size_t len = roce_finish(&b->p, b->frame);
-    bool looped = b->loop && qhca_tx(e, b->frame, len, qp->qpn);
-    bool sent = b->net && qhca_tx(e, b->frame, len, 0);
 
     qhca_trace(e, QHCA_TRACE_TX, qp->qpn, b->p.opcode, b->p.psn);
-    if (looped || sent) {
+    if (qhca_faults_at(e, QHCA_FAULT_TX) ? qhca_fault_tx(e, qp, b, len) :
+                                           qhca_packet_out(e, qp, b, len)) {
         qhca_count_qp(e, qp, QHCA_CNT_TX_PKTS, 1);
         qhca_count_qp(e, qp, QHCA_CNT_TX_BYTES, len);
     }

@@ -141,3 +141,27 @@ bool qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
     conclude(e, qp, p, result);
     return true;
 }
+
+bool qhca_responder_refuse(struct qhca_engine *e, struct qhca_qp *qp,
+                           const struct roce_packet *p, uint8_t syndrome)
+{
+    static const uint8_t why[] = {
+        [AETH_CODE(AETH_NAK_INV_REQ)] = QHCA_RX_REQUEST,
+        [AETH_CODE(AETH_NAK_ACCESS)] = QHCA_RX_ACCESS,
+        [AETH_CODE(AETH_NAK_OP)] = QHCA_RX_LOST_WR,
+    };
+    struct qhca_responder *s = &qp->rsp;
+
+    if (s->failing || p->psn != s->epsn) {
+        return false;
+    }
+    if (syndrome == AETH_NAK_SEQ) {
+        s->nak_sent = true;
+        qhca_response_ack(e, qp, syndrome, s->epsn);
+    } else if (AETH_TYPE(syndrome) == AETH_RNR_NAK) {
+        conclude(e, qp, p, QHCA_RX_NO_WR);
+    } else {
+        conclude(e, qp, p, (enum qhca_rx_result)why[AETH_CODE(syndrome)]);
+    }
+    return true;
+}

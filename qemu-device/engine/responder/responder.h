@@ -45,6 +45,12 @@ extern const struct qhca_refusal qhca_refusals[];
 /* False: it stands for several, which have to come one by one. */
 bool qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
+/*
+ * Refuses a request with that AETH syndrome, whatever it is. False: it is not
+ * the one that the QP expects.
+ */
+bool qhca_responder_refuse(struct qhca_engine *e, struct qhca_qp *qp,
+                           const struct roce_packet *p, uint8_t syndrome);
 bool qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
                 const struct roce_packet *p);
 void qhca_datagram_rx(struct qhca_engine *e, struct qhca_qp *qp,

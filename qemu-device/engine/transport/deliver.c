@@ -145,6 +145,27 @@ static bool execute(struct qhca_engine *e, struct qhca_qp *qp,
     return true;
 }
 
+bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                      uint32_t from, uint8_t syndrome)
+{
+    struct roce_packet p;
+    struct qhca_qp *qp;
+
+    if (roce_parse(&p, frame, len) != ROCE_OK) {
+        return false;
+    }
+    p.from = from;
+    qp = qhca_qp_get(e, p.dest_qp);
+    if (!qp || !qhca_qp_is(qp, QHCA_RELIABLE) ||
+        roce_opcode(p.opcode)->flags & OPF_RESPONSE ||
+        not_taken(e, qp, &p) != QHCA_CNT_MAX ||
+        !qhca_responder_refuse(e, qp, &p, syndrome)) {
+        return false;
+    }
+    accept(e, qp, &p, len);
+    return true;
+}
+
 static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
                     const struct roce_packet *p, size_t len)
 {
@@ -225,6 +246,16 @@ bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
 
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from)
+{
+    if (qhca_faults_at(e, QHCA_FAULT_RX)) {
+        qhca_fault_rx(e, frame, len, from);
+    } else {
+        qhca_roce_take(e, frame, len, from);
+    }
+}
+
+void qhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                    uint32_t from)
 {
     struct roce_packet p;
 

@@ -22,9 +22,26 @@ extern const struct qhca_room qhca_transport_room;
  */
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from);
+/* The same, past the fault rules. */
+void qhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                    uint32_t from);
+/*
+ * The responder refuses the request in it with that AETH syndrome. False: it is
+ * none, or not the one that the QP expects.
+ */
+bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                      uint32_t from, uint8_t syndrome);
 /* One that has stayed inside the port; see struct qhca_qps. */
 bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
                   size_t len);
+
+/* ---- fault.c ---- */
+
+/* qhca_roce_rx() where fault rules look. */
+void qhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                   uint32_t from);
+/* A frame that was held back arrives. */
+void qhca_fault_take(struct qhca_engine *e, struct qhca_fault_held *h);
 
 /* ---- turn.c ---- */
 

@@ -109,12 +109,12 @@ static void check_pending(const struct qhca_engine *e, unsigned strangers)
     }
 }
 
-/* Timers are those of QPs and CQs; the one due first is at the top. */
+/* Timers are those of QPs, CQs and faults; the one due first is at the top. */
 static void check_timers(const struct qhca_engine *e, unsigned strangers)
 {
     const struct qhca_timers *t = &e->timers;
 
-    CHECK(t->used <= e->qps->num_sq + e->queues->cq.used + strangers);
+    CHECK(t->used <= e->qps->num_sq + e->queues->cq.used + 1 + strangers);
     for (uint32_t i = 0; i < t->used; i++) {
         CHECK(t->heap[i]->pos == i + 1);
         CHECK(t->heap[i]->deadline >= t->heap[(i - !!i) / 2]->deadline);
@@ -203,3 +203,20 @@ WRAP(tick, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(run, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(set_link, (struct qhca_engine *e, uint64_t now, bool up), e, now, up)
 WRAP(inject_fatal, (struct qhca_engine *e, uint64_t now), e, now)
+
+bool __real_qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
+                                   const char *text,
+                                   struct qhca_fault_error *err);
+bool __wrap_qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
+                                   const char *text,
+                                   struct qhca_fault_error *err);
+bool __wrap_qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
+                                   const char *text,
+                                   struct qhca_fault_error *err)
+{
+    struct call c = begin(e);
+    bool ok = __real_qhca_engine_set_faults(e, now, text, err);
+
+    end(&c);
+    return ok;
+}

@@ -109,6 +109,8 @@ struct sim_limits {
 };
 
 extern struct sim_limits sim_limits;
+/* Fault rules of all devices. */
+extern const char *sim_faults;
 
 /* Properties that several kinds share. */
 static inline bool sim_drains(enum sim_kind kind)

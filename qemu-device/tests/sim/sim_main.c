@@ -10,6 +10,8 @@
  *                               many as there are processors)
  *   sim --seed S --kind K       one schedule of one kind; --story tells it
  *   sim --seed date             other schedules each day
+ *   sim --fault RULES           all devices misbehave besides, in ways that a
+ *                               bad network has, too: Documentation/faults.rst
  *
  * The output of a failing schedule ends with the command that replays it,
  * reduced as far as possible: fewer pairs, fewer WRs, a better network.
@@ -223,11 +225,12 @@ static void report(uint64_t seed, enum sim_kind kind)
         return;
     }
     shrink(seed, kind);
-    printf("# replay: sim --seed %llu --kind %d --pairs 0x%x --wr %u%s%s%s%s "
-           "--story\n", (unsigned long long)seed, (int)kind, l->pairs, l->wr,
+    printf("# replay: sim --seed %llu --kind %d --pairs 0x%x --wr %u"
+           "%s%s%s%s --fault '%s' --story\n", (unsigned long long)seed,
+           (int)kind, l->pairs, l->wr,
            l->no_loss ? " --no-loss" : "", l->no_dup ? " --no-dup" : "",
            l->no_reorder ? " --no-reorder" : "",
-           l->no_corrupt ? " --no-corrupt" : "");
+           l->no_corrupt ? " --no-corrupt" : "", sim_faults);
 }
 
 /* ---- all of one kind ---- */
@@ -302,7 +305,8 @@ static bool run_all(void)
     double seconds;
     bool ok;
 
-    printf("# replay: sim --seed %u --count %u\n", opt.seed, opt.count);
+    printf("# replay: sim --seed %u --count %u --fault '%s'\n", opt.seed,
+           opt.count, sim_faults);
     clock_gettime(CLOCK_MONOTONIC, &t0);
     for (unsigned k = 0; k < SIM_KINDS; k++) {
         ok = run_kind((enum sim_kind)k, n);
@@ -348,6 +352,10 @@ static bool parse(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         unsigned o = 0;
 
+        if (!strcmp(argv[i], "--fault") && i + 1 < argc) {
+            sim_faults = argv[++i];
+            continue;
+        }
         while (o < ARRAY_SIZE(options) && strcmp(argv[i], options[o].name)) {
             o++;
         }
@@ -371,7 +379,7 @@ static void usage(void)
         fprintf(stderr, " [%s%s]", options[o].name,
                 options[o].is_flag ? "" : " N");
     }
-    fprintf(stderr, "\nkinds:\n");
+    fprintf(stderr, " [--fault RULES]\nkinds:\n");
     for (unsigned k = 0; k < SIM_KINDS; k++) {
         fprintf(stderr, "  %2u  %s\n", k, kind_name[k]);
     }

@@ -62,7 +62,7 @@ static bool is_message(struct sim_qp *q, unsigned rr, const struct sim_wr *w,
 static void judge_recv(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c)
 {
-    unsigned i, m, most = s->net->dup ? 2 : 1;
+    unsigned i, m, most = (s->net->dup ? 2 : 1) * (*sim_faults ? 2 : 1);
 
     if (!sim_unreliable_received(s, q, c, &i)) {
         return;

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, faults: the rules in force: which of them has its turn, and what
+ * they have hit. They are the operator's and survive a reset.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "faults.h"
+
+#define PACKET_POINTS   (1u << QHCA_FAULT_TX | 1u << QHCA_FAULT_RX)
+
+/* SplitMix64: the same seed gives the same faults wherever the engine runs. */
+static uint64_t draw(uint64_t *state, uint64_t max)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return ((z ^ (z >> 31)) >> 32) * max >> 32;
+}
+
+static bool is_spent(const struct qhca_fault_rule *r)
+{
+    return r->times && r->hits == r->times;
+}
+
+static bool matches(const struct qhca_fault_rule *r,
+                    const struct qhca_fault_at *at)
+{
+    if (r->point != at->point || is_spent(r) ||
+        !(r->kinds[at->kind / 64] >> at->kind % 64 & 1)) {
+        return false;
+    }
+    for (unsigned i = 0; i < QHCA_FAULT_FIELDS; i++) {
+        if (at->field[i] < r->field[i].from || at->field[i] > r->field[i].to) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One more that matches. */
+static bool has_turn(struct qhca_fault_rule *r)
+{
+    if (r->seen++ < r->after || (r->seen - r->after) % r->nth) {
+        return false;
+    }
+    return r->ppm == 1000000 || draw(&r->rng, 1000000) < r->ppm;
+}
+
+struct qhca_fault qhca_fault_judge(struct qhca_engine *e,
+                                   const struct qhca_fault_at *at)
+{
+    struct qhca_faults *f = e->faults;
+
+    for (unsigned i = 0; i < f->num_rules; i++) {
+        struct qhca_fault_rule *r = &f->rule[i];
+
+        if (!matches(r, at) || !has_turn(r)) {
+            continue;
+        }
+        r->hits++;
+        qhca_trace(e, QHCA_TRACE_FAULT, i + 1, r->hits,
+                   at->field[QHCA_FAULT_QPN]);
+        if (is_spent(r)) {
+            qhca_faults_update(e);
+        }
+        return r->does;
+    }
+    return (struct qhca_fault) { QHCA_FAULT_NONE, 0 };
+}
+
+/*
+ * A rule that looks at packets needs them to be frames, and so does what waits
+ * for the next packet.
+ */
+void qhca_faults_update(struct qhca_engine *e)
+{
+    struct qhca_faults *f = e->faults;
+    unsigned points = f->num_held ? PACKET_POINTS : 0;
+    uint64_t next = UINT64_MAX;
+
+    for (unsigned i = 0; i < f->num_rules; i++) {
+        points |= (unsigned)!is_spent(&f->rule[i]) << f->rule[i].point;
+    }
+    for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
+        if (f->held[i].used) {
+            next = MIN_OF(next, f->held[i].when);
+        }
+    }
+    e->fault_points = (uint8_t)points;
+    if (points & PACKET_POINTS && !f->forced) {
+        f->in_frames = e->cfg.frames;
+        f->forced = e->cfg.frames = true;
+    } else if (!(points & PACKET_POINTS) && f->forced) {
+        e->cfg.frames = f->in_frames;
+        f->forced = false;
+    }
+    if (next == UINT64_MAX) {
+        qhca_timer_cancel(e, &f->timer);
+    } else {
+        qhca_timer_set(e, &f->timer, next);
+    }
+}
+
+bool qhca_faults_set(struct qhca_engine *e, const char *text,
+                     struct qhca_fault_error *err)
+{
+    struct qhca_fault_rule rule[QHCA_FAULT_RULES];
+    int n = qhca_fault_parse(text, rule, err);
+
+    if (n < 0) {
+        return false;
+    }
+    memcpy(e->faults->rule, rule, (unsigned)n * sizeof(*rule));
+    e->faults->num_rules = (unsigned)n;
+    qhca_faults_update(e);
+    return true;
+}
+
+size_t qhca_faults_print(const struct qhca_engine *e, char *buf, size_t size)
+{
+    const struct qhca_faults *f = e->faults;
+    uint64_t seed = 0;
+    size_t len = 0;
+
+    if (size) {
+        buf[0] = '\0';
+    }
+    for (unsigned i = 0; i < f->num_rules; i++) {
+        const struct qhca_fault_rule *r = &f->rule[i];
+
+        if (!i || r->seed != seed) {
+            seed = r->seed;
+            len += (size_t)snprintf(buf + MIN_OF(len, size),
+                                    size - MIN_OF(len, size), "seed=%llu\n",
+                                    (unsigned long long)seed);
+        }
+        len += (size_t)snprintf(buf + MIN_OF(len, size),
+                                size - MIN_OF(len, size), "%s  # hits %llu\n",
+                                r->text, (unsigned long long)r->hits);
+    }
+    return len;
+}
+
+static bool init(struct qhca_engine *e)
+{
+    return qhca_timers_provide(e, 1);
+}
+
+static void reset(struct qhca_engine *e)
+{
+    free(e->faults->held);
+    e->faults->held = NULL;
+    e->faults->num_held = 0;
+    qhca_faults_update(e);
+}
+
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+{
+    h[0] = (struct qhca_holding) {
+        "packets that come later", false,
+        QHCA_FAULT_HELD * sizeof(struct qhca_fault_held), 1, !!e->faults->held
+    };
+    return 1;
+}
+
+const struct qhca_room qhca_faults_room = {
+    .init = init,
+    .reset = reset,
+    .holdings = holdings,
+};

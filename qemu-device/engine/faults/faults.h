@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, faults: rules by which the device misbehaves on demand. Here is
+ * the language, what a rule matches, and what is held back; the rooms below ask
+ * at each point, and do what the rule says. Documentation/faults.rst.
+ */
+#ifndef QHCA_ENGINE_FAULTS_H
+#define QHCA_ENGINE_FAULTS_H
+
+#include "../core/core.h"
+#include "../wire/wire.h"
+
+#define QHCA_FAULT_RULES    24u
+#define QHCA_FAULT_TEXT     120u    /* of one, with its end */
+#define QHCA_FAULT_HELD     64u     /* packets that come later */
+/* How long a packet that changes places waits for the next one. */
+#define QHCA_FAULT_SWAP_NS  10000000u
+
+/* Where rules look. */
+enum qhca_fault_point {
+    QHCA_FAULT_TX,              /* a RoCE frame leaves */
+    QHCA_FAULT_RX,              /* one has arrived */
+    QHCA_FAULT_POINTS
+};
+
+/* What of it they look at, besides its kind: numbers. */
+enum qhca_fault_field {
+    QHCA_FAULT_QPN,
+    QHCA_FAULT_PSN,
+    QHCA_FAULT_FIELDS
+};
+
+/* struct qhca_fault_at - what has come to a point */
+struct qhca_fault_at {
+    uint8_t point;
+    uint8_t kind;               /* opcode */
+    uint32_t field[QHCA_FAULT_FIELDS];
+};
+
+enum qhca_fault_action {
+    QHCA_FAULT_NONE,
+    QHCA_FAULT_DROP,
+    QHCA_FAULT_DUPLICATE,
+    QHCA_FAULT_DELAY,           /* ns */
+    QHCA_FAULT_REORDER,
+    QHCA_FAULT_CORRUPT,         /* enum qhca_fault_damage */
+    QHCA_FAULT_WRONG_PSN,       /* what is added to it */
+    QHCA_FAULT_NAK,             /* AETH syndrome */
+    QHCA_FAULT_EVENT,           /* enum qhca_event, of the QP */
+};
+
+enum qhca_fault_damage { QHCA_FAULT_PAYLOAD, QHCA_FAULT_ICRC };
+
+/* struct qhca_fault - what a rule does, and with which value */
+struct qhca_fault {
+    enum qhca_fault_action action;
+    uint64_t value;
+};
+
+/*
+ * struct qhca_fault_rule - one rule
+ * @nth, @after, @times, @ppm: which of those that match it acts upon: every
+ *      nth behind the first so many, so often in all (0: always), and of those
+ *      a millionth times @ppm
+ */
+struct qhca_fault_rule {
+    char text[QHCA_FAULT_TEXT];
+    uint64_t seed;              /* as it was when the rule was read */
+    uint8_t point;
+    struct qhca_fault does;
+    uint64_t kinds[4];          /* a bit each */
+    struct qhca_fault_range {
+        uint32_t from, to;
+    } field[QHCA_FAULT_FIELDS];
+    uint64_t nth, after, times, ppm;
+    uint64_t seen, hits, rng;
+};
+
+/* struct qhca_fault_held - a frame that is held back */
+struct qhca_fault_held {
+    bool used, swap;            /* @swap: until the next one has passed */
+    bool loop, net;             /* TX: to where */
+    uint8_t point;
+    uint32_t qpn, from;
+    uint64_t when, order;
+    size_t len;
+    uint8_t frame[ROCE_MAX_FRAME];
+};
+
+struct qhca_faults {
+    struct qhca_fault_rule rule[QHCA_FAULT_RULES];
+    unsigned num_rules;
+    bool in_frames;             /* cfg.frames, as it is without rules */
+    bool forced;                /* it is true because of them */
+    struct qhca_fault_held *held;   /* QHCA_FAULT_HELD, from the first on */
+    unsigned num_held;
+    uint64_t order;
+    struct qhca_timer timer;    /* what is held; @fn is the device room's */
+};
+
+extern const struct qhca_room qhca_faults_room;
+
+/* ---- faults.c ---- */
+
+/* Whether some rule looks there: the one branch that all others pay. */
+static inline bool qhca_faults_at(const struct qhca_engine *e,
+                                  enum qhca_fault_point point)
+{
+    return __builtin_expect(e->fault_points >> point & 1, 0);
+}
+
+/* The first rule that matches and has its turn; counted and traced. */
+struct qhca_fault qhca_fault_judge(struct qhca_engine *e,
+                                   const struct qhca_fault_at *at);
+/* Replaces the rules. False: the text is wrong, and nothing has changed. */
+bool qhca_faults_set(struct qhca_engine *e, const char *text,
+                     struct qhca_fault_error *err);
+/* The rules, a line each; returns the length, as snprintf() does. */
+size_t qhca_faults_print(const struct qhca_engine *e, char *buf, size_t size);
+/* What is held, or the rules, have changed. */
+void qhca_faults_update(struct qhca_engine *e);
+
+/* ---- parse.c, value.c, names.c: the language ---- */
+
+/*
+ * Reads the rules in @text, QHCA_FAULT_RULES at most. Returns how many, or -1:
+ * something is wrong with it.
+ */
+int qhca_fault_parse(const char *text, struct qhca_fault_rule *rule,
+                     struct qhca_fault_error *err);
+
+/* struct qhca_fault_span - part of the text */
+struct qhca_fault_span {
+    const char *at, *end;
+};
+
+bool qhca_fault_is(const struct qhca_fault_span *s, const char *word);
+
+/* What a word takes behind its equals sign. */
+enum qhca_fault_takes {
+    QHCA_TAKES_NOTHING,         /* the value is @min */
+    QHCA_TAKES_NUMBER,          /* from @min to @max */
+    QHCA_TAKES_RANGE,           /* of numbers, or a single one */
+    QHCA_TAKES_KINDS,
+    QHCA_TAKES_PERCENT,
+    QHCA_TAKES_TIME,            /* from @min to @max ns */
+    QHCA_TAKES_NAME,            /* of @names */
+};
+
+/*
+ * struct qhca_fault_word - one of the language
+ * @points: where it has a meaning, a bit each
+ * @action: what it makes happen; 0: it says when
+ * @off: where in the rule its value goes
+ */
+struct qhca_fault_word {
+    const char *name;
+    uint8_t points, takes, action;
+    size_t off;
+    uint64_t min, max;
+    const struct qhca_fault_name *names;
+};
+
+/*
+ * Reads a value into the field of the rule at @to. Returns where something is
+ * wrong, with @err->what saying what, or NULL.
+ */
+const char *qhca_fault_value(const struct qhca_fault_word *w,
+                             struct qhca_fault_span s, void *to,
+                             struct qhca_fault_error *err);
+
+/* struct qhca_fault_name - a name for a number; the last has none */
+struct qhca_fault_name {
+    const char *name;
+    uint8_t value;
+};
+
+extern const struct qhca_fault_name qhca_fault_damages[];
+extern const struct qhca_fault_name qhca_fault_naks[];
+extern const struct qhca_fault_name qhca_fault_qp_events[];
+/*
+ * Sets the bits of the kinds at @points, which have the same, whose name is
+ * @name, of @len bytes, in which a * stands for anything. False: there is none.
+ */
+bool qhca_fault_kinds(unsigned points, const char *name, size_t len,
+                      uint64_t kinds[4]);
+
+/* ---- packet.c: frames ---- */
+
+/*
+ * struct qhca_fault_frame - a RoCE frame at its point
+ * @frame: may be written, and have another content afterwards
+ * @qpn: TX: of the sender
+ * @from: RX: number of the QP that has sent it, if it is looped back, else 0
+ * @does: out: what the caller has to do; NAK or EVENT
+ */
+struct qhca_fault_frame {
+    enum qhca_fault_point point;
+    uint8_t *frame;
+    size_t len;
+    uint32_t qpn, from;
+    bool loop, net;
+    struct qhca_fault does;
+};
+
+/* Judges it. Returns how often it goes on: once, twice, or not now. */
+unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f);
+/*
+ * One that waited for @f to pass, or NULL; qhca_fault_release() when it has
+ * been sent on.
+ */
+struct qhca_fault_held *qhca_fault_behind(struct qhca_engine *e,
+                                          const struct qhca_fault_frame *f);
+/* One whose time has come, the first of them, or NULL; likewise. */
+struct qhca_fault_held *qhca_fault_due(struct qhca_engine *e);
+void qhca_fault_release(struct qhca_engine *e, struct qhca_fault_held *h);
+
+#endif /* QHCA_ENGINE_FAULTS_H */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, faults: frames that are damaged, and those that come later.
+ */
+#include <stdlib.h>
+
+#include "faults.h"
+
+/* A place for a frame that comes later, or NULL. */
+static struct qhca_fault_held *place(struct qhca_faults *f)
+{
+    if (!f->held) {
+        f->held = calloc(QHCA_FAULT_HELD, sizeof(*f->held));
+    }
+    for (unsigned i = 0; f->held && i < QHCA_FAULT_HELD; i++) {
+        if (!f->held[i].used) {
+            return &f->held[i];
+        }
+    }
+    return NULL;
+}
+
+/* Like a queue in the network: what finds no place in it is lost. */
+static void hold(struct qhca_engine *e, const struct qhca_fault_frame *f,
+                 uint64_t ns, bool swap)
+{
+    struct qhca_fault_held *h = place(e->faults);
+
+    if (!h) {
+        return;
+    }
+    h->used = true;
+    h->swap = swap;
+    h->loop = f->loop;
+    h->net = f->net;
+    h->point = f->point;
+    h->qpn = f->qpn;
+    h->from = f->from;
+    h->when = e->now + ns;
+    h->order = e->faults->order++;
+    h->len = f->len;
+    memcpy(h->frame, f->frame, f->len);
+    e->faults->num_held++;
+    qhca_faults_update(e);
+}
+
+void qhca_fault_release(struct qhca_engine *e, struct qhca_fault_held *h)
+{
+    h->used = false;
+    e->faults->num_held--;
+    qhca_faults_update(e);
+}
+
+struct qhca_fault_held *qhca_fault_due(struct qhca_engine *e)
+{
+    struct qhca_faults *f = e->faults;
+    struct qhca_fault_held *first = NULL;
+
+    for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
+        struct qhca_fault_held *h = &f->held[i];
+
+        if (h->used && h->when <= e->now &&
+            (!first || h->when < first->when ||
+             (h->when == first->when && h->order < first->order))) {
+            first = h;
+        }
+    }
+    return first;
+}
+
+struct qhca_fault_held *qhca_fault_behind(struct qhca_engine *e,
+                                          const struct qhca_fault_frame *f)
+{
+    struct qhca_faults *all = e->faults;
+
+    for (unsigned i = 0; all->num_held && i < QHCA_FAULT_HELD; i++) {
+        struct qhca_fault_held *h = &all->held[i];
+
+        if (h->used && h->swap && h->point == f->point && h->qpn == f->qpn) {
+            return h;
+        }
+    }
+    return NULL;
+}
+
+/* ---- damage ---- */
+
+/* The ICRC is made to hold again, behind the padding. */
+static void seal(const struct qhca_fault_frame *f, const struct roce_packet *p)
+{
+    size_t ip = (size_t)(p->ip - f->frame);
+    size_t end = (size_t)(p->payload - f->frame) + p->payload_len + p->pad;
+    uint32_t icrc = roce_icrc(p->ip, p->ipv4, end - ip);
+
+    for (unsigned i = 0; i < ICRC_LEN; i++) {
+        f->frame[end + i] = (uint8_t)(icrc >> 8 * i);
+    }
+}
+
+/*
+ * A byte in the middle of the payload that no ICRC gives away, or one of the
+ * ICRC, so that the packet is dropped where it arrives.
+ */
+static void damage(const struct qhca_fault_frame *f,
+                   const struct roce_packet *p, uint64_t what)
+{
+    size_t payload = (size_t)(p->payload - f->frame);
+
+    if (what == QHCA_FAULT_ICRC) {
+        f->frame[payload + p->payload_len + p->pad] ^= 0x55;
+    } else if (p->payload_len) {
+        f->frame[payload + p->payload_len / 2] ^= 0x55;
+        seal(f, p);
+    }
+}
+
+static void move_psn(const struct qhca_fault_frame *f,
+                     const struct roce_packet *p, uint64_t by)
+{
+    size_t bth = (size_t)(p->ip - f->frame) +
+                 (p->ipv4 ? IPV4_LEN : IPV6_LEN) + UDP_LEN;
+    uint32_t psn = psn_add(p->psn, (uint32_t)by);
+
+    f->frame[bth + 9] = (uint8_t)(psn >> 16);
+    f->frame[bth + 10] = (uint8_t)(psn >> 8);
+    f->frame[bth + 11] = (uint8_t)psn;
+    seal(f, p);
+}
+
+unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f)
+{
+    struct qhca_fault_at at = { .point = f->point };
+    struct roce_packet p;
+
+    f->does.action = QHCA_FAULT_NONE;
+    if (f->len > ROCE_MAX_FRAME ||
+        roce_parse(&p, f->frame, f->len) != ROCE_OK) {
+        return 1;
+    }
+    if (f->point == QHCA_FAULT_RX) {
+        f->qpn = p.dest_qp;
+    }
+    at.kind = p.opcode;
+    at.field[QHCA_FAULT_QPN] = f->qpn;
+    at.field[QHCA_FAULT_PSN] = p.psn;
+    f->does = qhca_fault_judge(e, &at);
+    switch (f->does.action) {
+    case QHCA_FAULT_DROP:
+        return 0;
+    case QHCA_FAULT_DUPLICATE:
+        return 2;
+    case QHCA_FAULT_DELAY:
+        hold(e, f, f->does.value, false);
+        return 0;
+    case QHCA_FAULT_REORDER:
+        hold(e, f, QHCA_FAULT_SWAP_NS, true);
+        return 0;
+    case QHCA_FAULT_CORRUPT:
+        damage(f, &p, f->does.value);
+        return 1;
+    case QHCA_FAULT_WRONG_PSN:
+        move_psn(f, &p, f->does.value);
+        return 1;
+    default:
+        return 1;
+    }
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine, faults: the language of the rules. A rule is a point and words,
+ * in any order: those that say when, and one that says what happens then. One
+ * row per word. The text may come from the guest.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "faults.h"
+
+#define SEED    1u              /* if none is given */
+#define SEED_LEN strlen("seed=")
+#define LONGEST 10000000000ull  /* ns that anything can last */
+
+#define AT(point)   (1u << QHCA_FAULT_##point)
+#define PACKETS     (AT(TX) | AT(RX))
+#define IN(member)  offsetof(struct qhca_fault_rule, member)
+
+/* Rows of the table: when it happens, and what does. */
+#define WHEN(word, where, what, to, ...) \
+    { .name = word, .points = where, .takes = QHCA_TAKES_##what, \
+      .off = IN(to), __VA_ARGS__ }
+#define DOES(word, where, act, what, ...) \
+    { .name = word, .points = where, .takes = QHCA_TAKES_##what, \
+      .action = QHCA_FAULT_##act, .off = IN(does.value), __VA_ARGS__ }
+
+static const struct qhca_fault_word words[] = {
+    WHEN("opcode", PACKETS, KINDS, kinds, 0),
+    WHEN("qpn", PACKETS, RANGE, field[QHCA_FAULT_QPN], .max = QHCA_OBJ_MASK),
+    WHEN("psn", PACKETS, RANGE, field[QHCA_FAULT_PSN], .max = PSN_MASK),
+    WHEN("nth", PACKETS, NUMBER, nth, .min = 1, .max = UINT32_MAX),
+    WHEN("after", PACKETS, NUMBER, after, .max = UINT32_MAX),
+    WHEN("times", PACKETS, NUMBER, times, .min = 1, .max = UINT32_MAX),
+    WHEN("once", PACKETS, NOTHING, times, .min = 1),
+    WHEN("prob", PACKETS, PERCENT, ppm, 0),
+
+    DOES("drop", PACKETS, DROP, NOTHING, 0),
+    DOES("duplicate", PACKETS, DUPLICATE, NOTHING, 0),
+    DOES("delay", PACKETS, DELAY, TIME, .min = 1, .max = LONGEST),
+    DOES("reorder", PACKETS, REORDER, NOTHING, 0),
+    DOES("corrupt", PACKETS, CORRUPT, NAME, .names = qhca_fault_damages),
+    DOES("wrong-psn", PACKETS, WRONG_PSN, NUMBER, .min = 1, .max = PSN_MASK),
+    DOES("nak", AT(RX), NAK, NAME, .names = qhca_fault_naks),
+    DOES("event", PACKETS, EVENT, NAME, .names = qhca_fault_qp_events),
+};
+
+static const char *const point_name[] = {
+    [QHCA_FAULT_TX] = "tx",
+    [QHCA_FAULT_RX] = "rx",
+};
+
+struct parser {
+    const char *text;
+    struct qhca_fault_error *err;
+    struct qhca_fault_rule *rule;   /* the one being read */
+    uint32_t said;                  /* words in it, a bit each */
+    uint64_t seed;
+};
+
+/* @where something is wrong. Always false. */
+static bool blame(struct parser *p, const char *where)
+{
+    const char *line = p->text;
+
+    p->err->line = 1;
+    for (const char *c = p->text; c < where; c++) {
+        if (*c == '\n') {
+            p->err->line++;
+            line = c + 1;
+        }
+    }
+    p->err->column = (unsigned)(where - line) + 1;
+    return false;
+}
+
+/* The same, and what. */
+__attribute__((format(printf, 3, 4)))
+static bool wrong(struct parser *p, const char *where, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(p->err->what, sizeof(p->err->what), fmt, ap);
+    va_end(ap);
+    return blame(p, where);
+}
+
+static size_t span_len(const struct qhca_fault_span *s)
+{
+    return (size_t)(s->end - s->at);
+}
+
+bool qhca_fault_is(const struct qhca_fault_span *s, const char *word)
+{
+    return strlen(word) == span_len(s) && !memcmp(s->at, word, span_len(s));
+}
+
+/* How much of it messages show. */
+static int shown(const struct qhca_fault_span *s)
+{
+    return (int)MIN_OF(span_len(s), 24u);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static struct qhca_fault_span next_word(struct qhca_fault_span *rest)
+{
+    struct qhca_fault_span word;
+
+    while (rest->at < rest->end && is_blank(*rest->at)) {
+        rest->at++;
+    }
+    word = *rest;
+    while (rest->at < rest->end && !is_blank(*rest->at)) {
+        rest->at++;
+    }
+    word.end = rest->at;
+    return word;
+}
+
+/* ---- words ---- */
+
+static const struct qhca_fault_word *
+find_word(struct parser *p, const struct qhca_fault_span *name)
+{
+    bool known = false;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
+        if (qhca_fault_is(name, words[i].name)) {
+            if (words[i].points >> p->rule->point & 1) {
+                return &words[i];
+            }
+            known = true;
+        }
+    }
+    if (known) {
+        wrong(p, name->at, "%.*s has no meaning with %s", shown(name), name->at,
+              point_name[p->rule->point]);
+    } else {
+        wrong(p, name->at, "no such word: %.*s", shown(name), name->at);
+    }
+    return NULL;
+}
+
+/* @arg: NULL: there was no equals sign. */
+static bool put_value(struct parser *p, const struct qhca_fault_word *w,
+                      const char *arg, const char *end)
+{
+    const struct qhca_fault_span value = { arg, end };
+    const char *bad;
+
+    if (w->takes == QHCA_TAKES_NOTHING && arg) {
+        return wrong(p, arg - 1, "%s takes no value", w->name);
+    }
+    if (w->takes != QHCA_TAKES_NOTHING && (!arg || arg == end)) {
+        return wrong(p, end, "%s wants a value", w->name);
+    }
+    bad = qhca_fault_value(w, value, (char *)p->rule + w->off, p->err);
+    return !bad || blame(p, bad);
+}
+
+static bool read_word(struct parser *p, struct qhca_fault_span word)
+{
+    const char *equals = memchr(word.at, '=', span_len(&word));
+    struct qhca_fault_span name = { word.at, equals ? equals : word.end };
+    const struct qhca_fault_word *w = find_word(p, &name);
+    uint32_t bit;
+
+    if (!w) {
+        return false;
+    }
+    bit = 1u << (w - words);
+    if (p->said & bit) {
+        return wrong(p, word.at, "%s stands there twice", w->name);
+    }
+    p->said |= bit;
+    if (w->action) {
+        if (p->rule->does.action) {
+            return wrong(p, word.at, "a rule does one thing only");
+        }
+        p->rule->does.action = w->action;
+    }
+    return put_value(p, w, equals ? equals + 1 : NULL, word.end);
+}
+
+/* ---- rules ---- */
+
+/* "seed=" and nothing behind it. */
+static bool read_seed(struct parser *p, struct qhca_fault_span word,
+                      struct qhca_fault_span rest)
+{
+    static const struct qhca_fault_word seed = {
+        .name = "seed", .takes = QHCA_TAKES_NUMBER, .max = UINT64_MAX,
+    };
+    const char *bad;
+
+    word.at += SEED_LEN;
+    bad = qhca_fault_value(&seed, word, &p->seed, p->err);
+    if (bad) {
+        return blame(p, bad);
+    }
+    word = next_word(&rest);
+    return word.at == word.end || wrong(p, word.at, "a ; is missing");
+}
+
+static void begin(struct parser *p, struct qhca_fault_rule *r, unsigned index)
+{
+    memset(r, 0, sizeof(*r));
+    r->seed = p->seed;
+    r->rng = p->seed + index * 0xd1342543de82ef95ull;
+    r->nth = 1;
+    r->ppm = 1000000;
+    memset(r->kinds, 0xff, sizeof(r->kinds));
+    for (unsigned i = 0; i < QHCA_FAULT_FIELDS; i++) {
+        r->field[i].to = UINT32_MAX;
+    }
+    p->rule = r;
+    p->said = 0;
+}
+
+static bool read_point(struct parser *p, const struct qhca_fault_span *word)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(point_name); i++) {
+        if (qhca_fault_is(word, point_name[i])) {
+            p->rule->point = (uint8_t)i;
+            return true;
+        }
+    }
+    return wrong(p, word->at, "a rule begins with one of: tx rx");
+}
+
+static bool keep_text(struct parser *p, const struct qhca_fault_span *rule)
+{
+    size_t len = span_len(rule);
+
+    if (len >= QHCA_FAULT_TEXT) {
+        return wrong(p, rule->at, "a rule has less than %u characters",
+                     QHCA_FAULT_TEXT);
+    }
+    for (size_t i = 0; i < len; i++) {
+        char c = rule->at[i];
+
+        if (c < ' ' && !is_blank(c)) {
+            return wrong(p, rule->at + i, "not a character of the language");
+        }
+        p->rule->text[i] = is_blank(c) ? ' ' : c;
+    }
+    return true;
+}
+
+static bool read_rule(struct parser *p, struct qhca_fault_span rest)
+{
+    struct qhca_fault_span rule = rest, word = next_word(&rest);
+
+    rule.at = word.at;
+    if (!read_point(p, &word) || !keep_text(p, &rule)) {
+        return false;
+    }
+    for (word = next_word(&rest); word.at < word.end; word = next_word(&rest)) {
+        if (!read_word(p, word)) {
+            return false;
+        }
+    }
+    return p->rule->does.action ||
+           wrong(p, rule.end, "it does not say what is to happen");
+}
+
+/* The next of what semicolons and newlines divide, without its comment. */
+static struct qhca_fault_span next_statement(const char **at)
+{
+    struct qhca_fault_span s = { *at, *at + strcspn(*at, ";\n#") };
+
+    *at = s.end;
+    if (**at == '#') {
+        *at += strcspn(*at, "\n");
+    }
+    *at += **at != '\0';
+    while (s.end > s.at && is_blank(s.end[-1])) {
+        s.end--;
+    }
+    return s;
+}
+
+/* Whether it is a seed, and not a rule. */
+static bool is_seed(const struct qhca_fault_span *word)
+{
+    return span_len(word) >= SEED_LEN && !memcmp(word->at, "seed=", SEED_LEN);
+}
+
+int qhca_fault_parse(const char *text, struct qhca_fault_rule *rule,
+                     struct qhca_fault_error *err)
+{
+    struct parser p = { .text = text, .err = err, .seed = SEED };
+    unsigned n = 0;
+
+    memset(err, 0, sizeof(*err));
+    for (const char *at = text; *at;) {
+        struct qhca_fault_span s = next_statement(&at), rest = s;
+        struct qhca_fault_span word = next_word(&rest);
+        bool good = true;
+
+        if (is_seed(&word)) {
+            good = read_seed(&p, word, rest);
+        } else if (word.at < word.end && n == QHCA_FAULT_RULES) {
+            good = wrong(&p, word.at, "more than %u rules", QHCA_FAULT_RULES);
+        } else if (word.at < word.end) {
+            begin(&p, &rule[n], n);
+            good = read_rule(&p, s);
+            n++;
+        }
+        if (!good) {
+            return -1;
+        }
+    }
+    return (int)n;
+}

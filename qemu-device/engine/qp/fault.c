@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: fault rules where packets of QPs leave.
+ */
+#include "qp.h"
+
+void qhca_fault_event(struct qhca_engine *e, struct qhca_qp *qp,
+                      const struct qhca_fault *does)
+{
+    enum qhca_event type = (enum qhca_event)does->value;
+
+    if (type <= QHCA_EVENT_QP_ACCESS_ERR) {
+        qhca_qp_error(e, qp, type);
+    } else {
+        qhca_event(e, &qp->async, type);
+    }
+}
+
+bool qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
+                   struct qhca_txbuf *b, size_t len)
+{
+    struct qhca_fault_frame f = {
+        .point = QHCA_FAULT_TX, .frame = b->frame, .len = len, .qpn = qp->qpn,
+        .from = qp->qpn, .loop = b->loop, .net = b->net,
+    };
+    unsigned times = qhca_fault_frame(e, &f);
+    struct qhca_fault_held *h;
+
+    if (f.does.action == QHCA_FAULT_EVENT) {
+        qhca_fault_event(e, qp, &f.does);
+    }
+    for (unsigned i = 0; i < times; i++) {
+        qhca_packet_out(e, qp, b, len);
+    }
+    while (times && (h = qhca_fault_behind(e, &f)) != NULL) {
+        qhca_fault_send(e, h);
+    }
+    return true;
+}
+
+void qhca_fault_send(struct qhca_engine *e, struct qhca_fault_held *h)
+{
+    if (h->loop) {
+        qhca_tx(e, h->frame, h->len, h->from);
+    }
+    if (h->net) {
+        qhca_tx(e, h->frame, h->len, 0);
+    }
+    qhca_fault_release(e, h);
+}

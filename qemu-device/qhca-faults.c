@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca PCIe device: fault rules as a property, before the machine starts and
+ * while it runs. Documentation/faults.rst has the language.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/cutils.h"
+
+#include "qhca.h"
+
+/* Line @number of @text, without its end. */
+static char *qhca_line(const char *text, unsigned number)
+{
+    const char *end;
+
+    for (; number > 1 && (end = strchr(text, '\n')); number--) {
+        text = end + 1;
+    }
+    return g_strndup(text, qemu_strchrnul(text, '\n') - text);
+}
+
+/* What is wrong, and for a person the line with a finger under it. */
+static void qhca_report(const char *text, const struct qhca_fault_error *err,
+                        Error **errp)
+{
+    g_autofree char *line = qhca_line(text, err->line);
+
+    g_strdelimit(line, "\t", ' ');
+    error_setg(errp, "faults: line %u, column %u: %s", err->line, err->column,
+               err->what);
+    error_append_hint(errp, "%s\n%*s\n", line, (int)err->column, "^");
+}
+
+bool qhca_dev_faults_apply(QHCAState *s, const char *text, Error **errp)
+{
+    struct qhca_fault_error err = { 1, 1, "the device is busy" };
+    bool ok = false;
+
+    if (qhca_dev_enter(s)) {
+        ok = qhca_engine_set_faults(s->engine, qhca_dev_now(), text, &err);
+        qhca_dev_leave(s);
+    }
+    if (!ok) {
+        qhca_report(text, &err, errp);
+    }
+    return ok;
+}
+
+bool qhca_dev_faults_init(QHCAState *s, Error **errp)
+{
+    struct qhca_fault_error err;
+
+    if (s->faults && !qhca_engine_set_faults(s->engine, qhca_dev_now(),
+                                             s->faults, &err)) {
+        qhca_report(s->faults, &err, errp);
+        return false;
+    }
+    return true;
+}
+
+static char *qhca_get_faults(Object *obj, Error **errp)
+{
+    QHCAState *s = QHCA(obj);
+    char *text;
+
+    if (!s->engine) {
+        return g_strdup(s->faults ?: "");
+    }
+    text = g_malloc(QHCA_FAULTS_TEXT);
+    qhca_engine_get_faults(s->engine, text, QHCA_FAULTS_TEXT);
+    return text;
+}
+
+static void qhca_set_faults(Object *obj, const char *text, Error **errp)
+{
+    QHCAState *s = QHCA(obj);
+
+    if (s->engine && !qhca_dev_faults_apply(s, text, errp)) {
+        return;
+    }
+    g_free(s->faults);
+    s->faults = g_strdup(text);
+}
+
+void qhca_dev_faults_finalize(Object *obj)
+{
+    g_free(QHCA(obj)->faults);
+}
+
+void qhca_dev_faults_class_init(ObjectClass *oc)
+{
+    object_class_property_add_str(oc, "faults", qhca_get_faults,
+                                  qhca_set_faults);
+    object_class_property_set_description(oc, "faults",
+        "Rules by which the device misbehaves; reads with what they have hit");
+}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fault rules, as the operator sets them."""
+
+import subprocess
+
+from qemu.qmp.protocol import QMPError
+
+import contract as c
+from fixture import MAC_BYTES, equal, running
+from hca import PAGE, wait_for
+from rc import Port, connected, rdma
+
+
+def rules(hca):
+    return hca.m.qom_get(hca.path, "faults")
+
+
+def set_rules(hca, text):
+    hca.m.cmd("qom-set", path=hca.path, property="faults", value=text)
+
+
+def write_some(hca, count=1):
+    port = Port(hca, MAC_BYTES)
+    qp, _ = connected(port)
+    src, dst = port.memory(), port.memory()
+    for _ in range(count):
+        qp.post(c.WR_RDMA_WRITE, src, PAGE, rdma(dst))
+    for _ in range(count):
+        equal(qp.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+
+
+def test_property(qemu):
+    """rules of the command line, and what they have hit"""
+    text = "seed=7; rx opcode=rc.acknowledge nth=2 duplicate; tx prob=1% drop"
+    with running(qemu, ",faults=" + text) as hca:
+        equal(rules(hca), "seed=7\nrx opcode=rc.acknowledge nth=2 duplicate  # hits 0\n"
+              "tx prob=1% drop  # hits 0\n")
+        set_rules(hca, "tx opcode=rc.write_middle once drop")
+        write_some(hca, 3)
+        equal(rules(hca), "seed=1\ntx opcode=rc.write_middle once drop  # hits 1\n")
+        equal(hca.counter("rx_nak_seq"), 1)
+        set_rules(hca, rules(hca))
+        equal(rules(hca), "seed=1\ntx opcode=rc.write_middle once drop  # hits 0\n")
+        set_rules(hca, "")
+        equal(rules(hca), "")
+
+
+def test_error(qemu):
+    """a wrong rule says where, and changes nothing"""
+    with running(qemu, ",faults=rx drop once") as hca:
+        before = rules(hca)
+        try:
+            set_rules(hca, "tx drop once\nrx  dorp")
+        except QMPError as err:
+            assert "line 2, column 5: no such word: dorp" in str(err), err
+        else:
+            raise AssertionError("taken")
+        equal(rules(hca), before)
+        answer = hca.m.cmd("human-monitor-command", command_line=(
+            f"qom-set {hca.path} faults rx prob=2 drop"))
+        assert answer.splitlines()[1:] == ["rx prob=2 drop", "        ^"], answer
+
+
+def test_command_line(qemu):
+    """a wrong rule keeps the machine from starting"""
+    done = subprocess.run([qemu, "-machine", "q35", "-nodefaults", "-display", "none", "-device",
+                           "qhca,faults=tx opcode=rc.wrote drop"], check=False, timeout=60,
+                          capture_output=True, text=True)
+    assert done.returncode == 1, done
+    assert "column 11: no opcode of that name\ntx opcode=rc.wrote drop\n          ^" in \
+        done.stderr, done.stderr
+
+
+def test_reset(qemu):
+    """rules survive a reset of the machine, packets that are held back do not"""
+    with running(qemu, ",faults=tx delay=10s") as hca:
+        port = Port(hca, MAC_BYTES)
+        qp, _ = connected(port)
+        src, dst = port.memory(), port.memory()
+        before = hca.m.qom_get(hca.path, "memory")
+        qp.post(c.WR_RDMA_WRITE, src, PAGE, rdma(dst))
+        assert hca.m.qom_get(hca.path, "memory") > before
+        hca.m.cmd("system_reset")
+        wait_for(lambda: hca.m.qom_get(hca.path, "objects") == 0, "the reset")
+        assert hca.m.qom_get(hca.path, "memory") < before
+        assert rules(hca).startswith("seed=1\ntx delay=10s  # hits "), rules(hca)
+        hca.m.clock_step(20_000_000_000)

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: each thing that a fault rule does to packets, and what
+ * queue pairs make of it.
+ */
+#include <stdio.h>
+
+#include "harness/faults.h"
+
+#define PSN         0x111111u       /* sq_psn of RC_OPTS */
+#define MS          1000000ull
+
+static void alone(const char *text)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.retry = 2;
+    start_alone(&o);
+    faults_set(text);
+}
+
+/* ---- what leaves, as the network sees it ---- */
+
+static void test_drop(void)
+{
+    alone("tx opcode=rc.send_only once drop");
+    post(QHCA_WR_SEND, 5);
+    peer_expect_none(&qp);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 1);      /* it got lost later */
+    guest_advance(g, ACK_TIME);
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    peer_ack(&qp, PSN);
+    done(0, 0);
+
+    alone("tx drop");
+    post(QHCA_WR_SEND, 5);
+    guest_advance(g, 10 * ACK_TIME);
+    done(0, QHCA_WC_RETRY_EXC_ERR);
+    CHECK_EQ(faults_hits(0), 3);
+    expect_dead();
+}
+
+static void test_duplicate(void)
+{
+    alone("tx psn=0x111112 duplicate");
+    post(QHCA_WR_SEND, 5);
+    post(QHCA_WR_SEND, 5);
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_expect_none(&qp);
+}
+
+static void test_delay(void)
+{
+    alone("tx psn=0x111111-0x111112 delay=100us");
+    post(QHCA_WR_SEND, 5);
+    guest_advance(g, 50000);
+    post(QHCA_WR_SEND, 5);
+    post(QHCA_WR_SEND, 5);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
+    guest_advance(g, 49999);
+    peer_expect_none(&qp);
+    guest_advance(g, 1);
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    peer_expect_none(&qp);
+    guest_advance(g, 50000);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_expect_none(&qp);
+    peer_ack(&qp, PSN + 2);
+    done(0, 0);
+    CHECK_EQ(g->e->faults->num_held, 0);
+}
+
+static void test_reorder(void)
+{
+    alone("tx opcode=rc.send_only once reorder");
+    post(QHCA_WR_SEND, 5);
+    peer_expect_none(&qp);
+    post(QHCA_WR_SEND, 5);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    post(QHCA_WR_SEND, 5);
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
+    peer_expect_none(&qp);
+
+    /* There is no next one. */
+    alone("tx once reorder");
+    post(QHCA_WR_SEND, 5);
+    guest_advance(g, ACK_TIME - 1);
+    peer_expect_none(&qp);
+    guest_advance(g, 1);                    /* the ACK timer sends it again */
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    peer_expect_none(&qp);
+}
+
+static void test_reorder_alone(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    o.timeout = 0;
+    start_alone(&o);
+    faults_set("tx once reorder");
+    post(QHCA_WR_SEND, 5);
+    guest_advance(g, QHCA_FAULT_SWAP_NS - 1);
+    peer_expect_none(&qp);
+    guest_advance(g, 1);
+    peer_expect(&qp, RC_SEND_ONLY, PSN);
+    CHECK(!g->e->fault_points);
+}
+
+static void test_wrong_psn(void)
+{
+    alone("tx once wrong-psn=0xfffffe");
+    post(QHCA_WR_SEND, 5);
+    peer_expect(&qp, RC_SEND_ONLY, PSN - 2);
+}
+
+/* As much as there is room for comes later, and the rest not at all. */
+static void test_held_bound(void)
+{
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
+    unsigned n = 0;
+
+    o.sq_log = 8;
+    start_alone(&o);
+    faults_set("tx delay=1ms");
+    for (unsigned i = 0; i < QHCA_FAULT_HELD + 9; i++) {
+        post(QHCA_WR_SEND, 5);
+    }
+    peer_expect_none(&qp);
+    guest_advance(g, MS);
+    for (; n < QHCA_FAULT_HELD; n++) {
+        peer_expect(&qp, SVC_UC | RC_SEND_ONLY, PSN + n);
+    }
+    peer_expect_none(&qp);
+}
+
+static void test_held_reset(void)
+{
+    alone("tx delay=1ms");
+    post(QHCA_WR_SEND, 5);
+    CHECK_EQ(g->e->faults->num_held, 1);
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    CHECK_EQ(g->e->faults->num_held, 0);
+    guest_advance(g, 2 * MS);
+    CHECK_EQ(g->num_sent, 0);
+    CHECK(g->e->fault_points);
+}
+
+/* ---- what arrives ---- */
+
+static void test_rx_drop(void)
+{
+    faults_pair("rx opcode=rc.acknowledge once drop");
+    faults_send();
+    rc_expect(&peer.rcq, 0, 0);
+    rc_expect_none(&qp.scq);
+    guest_advance(g, ACK_TIME);
+    done(0, 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 1);
+    CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 1);
+    rc_expect_none(&peer.rcq);
+
+    faults_pair("rx qpn=0x1 drop");            /* that of nobody */
+    faults_send();
+    done(0, 0);
+    CHECK_EQ(faults_hits(0), 0);
+}
+
+static void test_rx_duplicate(void)
+{
+    faults_pair("rx opcode=rc.send_only duplicate");
+    faults_send();
+    done(0, 0);
+    rc_expect(&peer.rcq, 0, 0);
+    rc_expect_none(&peer.rcq);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 1);
+}
+
+static void test_rx_delay(void)
+{
+    faults_pair("rx opcode=rc.send_only once delay=5ms");
+    faults_send();
+    guest_advance(g, ACK_TIME - 1);
+    rc_expect_none(&peer.rcq);
+    guest_advance(g, 1);                /* sent again, that one is in time */
+    rc_expect(&peer.rcq, 0, 0);
+    done(0, 0);
+    guest_advance(g, 10 * MS);          /* the late one is a duplicate */
+    CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 1);
+    rc_expect_none(&peer.rcq);
+}
+
+static void test_rx_reorder(void)
+{
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
+
+    faults_pair_of(&o, "rx once reorder");
+    for (unsigned i = 0; i < 3; i++) {
+        struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, 0, 100 * (i + 1));
+
+        rc_post(&qp, &wr);
+    }
+    guest_settle(g);
+    for (unsigned i = 0; i < 3; i++) {
+        static const uint32_t len[] = { 200, 100, 300 };
+        struct qhca_cqe c = rc_expect(&peer.rcq, i, 0);
+
+        CHECK_EQ(le32toh(c.byte_len), len[i] + 40);
+    }
+}
+
+static void test_corrupt(const char *where)
+{
+    const uint8_t *p;
+    char text[60];
+
+    /* The ICRC gives it away: lost, and sent again. */
+    snprintf(text, sizeof(text), "%s opcode=rc.send_only once corrupt=icrc",
+             where);
+    faults_pair(text);
+    faults_send();
+    CHECK_EQ(counter(g, QHCA_CNT_RX_ICRC), 1);
+    rc_expect_none(&peer.rcq);
+    faults_sent(0);
+    rc_expect(&peer.rcq, 0, 0);
+
+    /* Nothing gives it away but the bytes. */
+    snprintf(text, sizeof(text), "%s once corrupt=payload", where);
+    faults_pair(text);
+    faults_send();
+    done(0, 0);
+    rc_expect(&peer.rcq, 0, 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_ICRC), 0);
+    p = guest_ptr(g, node.mr.addr + FAULT_DST, 1000);
+    for (unsigned i = 0; i < 1000; i++) {
+        CHECK_EQ(p[i], i == 500 ? 0x11 ^ 0x55 : 0x11);
+    }
+}
+
+static void test_corrupt_tx(void)
+{
+    test_corrupt("tx");
+}
+
+static void test_corrupt_rx(void)
+{
+    test_corrupt("rx");
+}
+
+static void test_psn_gap(void)
+{
+    faults_pair("rx opcode=rc.send_only once wrong-psn=5");
+    faults_send();
+    done(0, 0);
+    rc_expect(&peer.rcq, 0, 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_OUT_OF_SEQ), 1);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_NAK_SEQ), 1);
+    CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 1);
+}
+
+/* Frames that are none of RoCE's, or broken, go by. */
+static void test_foreign(void)
+{
+    struct roce_packet p;
+
+    alone("rx drop");
+    p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
+    g->e->faults->rule[0].field[QHCA_FAULT_QPN].from = 1;
+    peer_inject(&qp, &p, NULL, 0);
+    CHECK_EQ(faults_hits(0), 1);
+    guest_rx(g, (const uint8_t[60]) { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff }, 60);
+    CHECK_EQ(faults_hits(0), 1);
+}
+
+/* A thousand messages on a bad network; what that took. */
+static uint64_t bad_network(const char *text)
+{
+    faults_pair(text);
+    for (unsigned i = 0; i < 250; i++) {
+        for (unsigned j = 0; j < 4; j++) {
+            faults_send();
+        }
+        guest_advance(g, 200 * ACK_TIME);
+        for (unsigned j = 0; j < 4; j++) {
+            done(4 * i + j, 0);
+            rc_expect(&peer.rcq, i ? 9 : j, 0);
+            rc_recv(&peer, 9, FAULT_DST, 4096);
+        }
+    }
+    CHECK(faults_hits(0) && faults_hits(1) && faults_hits(2) && faults_hits(3));
+    return counter(g, QHCA_CNT_TX_PKTS) << 32 |
+           counter(g, QHCA_CNT_RETRANSMIT) << 16 | faults_hits(0);
+}
+
+static void test_bad_network(void)
+{
+    static const char text[] = "seed=3; tx prob=5% drop; rx prob=5% duplicate;"
+                               "rx prob=5% reorder; tx prob=5% delay=2ms";
+    uint64_t first = bad_network(text);
+
+    CHECK_EQ(bad_network(text), first);
+}
+
+static const struct test tests[] = {
+    { "what is sent gets lost", test_drop },
+    { "it is sent twice", test_duplicate },
+    { "it is sent later", test_delay },
+    { "it changes places with the next", test_reorder },
+    { "there is no next", test_reorder_alone },
+    { "its PSN is another", test_wrong_psn },
+    { "what comes later is bounded", test_held_bound },
+    { "a reset drops it", test_held_reset },
+    { "what arrives gets lost", test_rx_drop },
+    { "it arrives twice", test_rx_duplicate },
+    { "it arrives later", test_rx_delay },
+    { "it arrives after the next", test_rx_reorder },
+    { "it is damaged when it leaves", test_corrupt_tx },
+    { "it is damaged when it arrives", test_corrupt_rx },
+    { "a gap in the PSNs", test_psn_gap },
+    { "other frames go by", test_foreign },
+    { "a bad network, twice the same", test_bad_network },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
