@@ -268,7 +268,7 @@ static int qhca_ib_cq_move(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	return ret;
 }
 
-static int qhca_ib_do_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
+static int qhca_ib_do_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_qmem mem = {};
@@ -278,8 +278,8 @@ static int qhca_ib_do_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata
 
 	if (!udata)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: those of the kernel keep their size");
-	if (entries < 1)
-		return qhca_ib_refuse(dev, -EINVAL, "CQ: resize to %d CQEs", entries);
+	if (!entries)
+		return qhca_ib_refuse(dev, -EINVAL, "CQ: resize to 0 CQEs");
 	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req), 0);
 	if (!ret)
 		ret = qhca_ib_cq_check_size(dev, entries, req.log_size);
@@ -298,14 +298,14 @@ static int qhca_ib_do_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata
 }
 
 /**
- * qhca_ib_resize_cq - resize_cq verb
+ * qhca_ib_resize_cq - resize_user_cq verb
  * @ibcq: the CQ
  * @entries: how many CQEs it is to hold
  * @udata: the user's; kernel CQs keep their size
  *
  * Return: 0, or a negative errno and nothing has changed.
  */
-int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
+int qhca_ib_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct ib_udata *udata)
 {
 	return qhca_ib_count_err(to_qdev(ibcq->device), QHCA_IB_MODIFY_CQ_ERR,
 				 qhca_ib_do_resize_cq(ibcq, entries, udata));

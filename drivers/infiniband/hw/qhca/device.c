@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca_ib.ko: attributes of the device. */
-#include <linux/timekeeping.h>
+#include <linux/ktime.h>
 
 #include "qhca_ib.h"
 

@@ -4,6 +4,7 @@
 #include <linux/module.h>
 
 #include "qhca_ib.h"
+#include <qhca_ib_ops.h>	/* only where the kernel may be an older one */
 
 MODULE_DESCRIPTION("QHCA virtual RDMA host channel adapter: verbs");
 MODULE_LICENSE("Dual BSD/GPL");
@@ -63,7 +64,7 @@ static const struct ib_device_ops qhca_ib_ops = {
 };
 
 static const struct ib_device_ops qhca_ib_resize_cq_ops = {
-	.resize_cq = qhca_ib_resize_cq,
+	.resize_user_cq = qhca_ib_resize_cq,
 };
 
 static const struct ib_device_ops qhca_ib_modify_cq_ops = {
@@ -118,19 +119,6 @@ static const struct ib_device_ops qhca_ib_xrc_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, qhca_ib_xrcd, ibxrcd),
 };
 
-#ifndef QHCA_HAVE_COUNTER_PORT
-/* Older kernels do not say which port. */
-static int qhca_ib_counter_bind_port1(struct rdma_counter *counter, struct ib_qp *ibqp)
-{
-	return qhca_ib_counter_bind_qp(counter, ibqp, QHCA_IB_PORT);
-}
-
-static int qhca_ib_counter_unbind_port1(struct ib_qp *ibqp)
-{
-	return qhca_ib_counter_unbind_qp(ibqp, QHCA_IB_PORT);
-}
-#endif
-
 #ifdef QHCA_HAVE_COUNTER_INIT
 /* The core calls it without checking for NULL. */
 static void qhca_ib_counter_init(struct rdma_counter *counter)
@@ -140,17 +128,12 @@ static void qhca_ib_counter_init(struct rdma_counter *counter)
 
 static const struct ib_device_ops qhca_ib_counter_ops = {
 	.counter_alloc_stats = qhca_ib_counter_alloc_stats,
-#ifdef QHCA_HAVE_COUNTER_PORT
 	.counter_bind_qp = qhca_ib_counter_bind_qp,
-	.counter_unbind_qp = qhca_ib_counter_unbind_qp,
-#else
-	.counter_bind_qp = qhca_ib_counter_bind_port1,
-	.counter_unbind_qp = qhca_ib_counter_unbind_port1,
-#endif
 	.counter_dealloc = qhca_ib_counter_dealloc,
 #ifdef QHCA_HAVE_COUNTER_INIT
 	.counter_init = qhca_ib_counter_init,
 #endif
+	.counter_unbind_qp = qhca_ib_counter_unbind_qp,
 	.counter_update_stats = qhca_ib_counter_update_stats,
 
 #ifdef QHCA_HAVE_COUNTER_INIT

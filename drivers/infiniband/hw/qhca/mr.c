@@ -188,8 +188,21 @@ static struct ib_mr *qhca_ib_mr_of_umem(struct ib_pd *ibpd, struct ib_umem *umem
 	return ibmr;
 }
 
+/* What user space says of the memory it registers. */
+static int qhca_ib_check_mr(struct qhca_ib_dev *dev, u64 iova, u64 length, int access,
+			    struct ib_dmah *dmah)
+{
+	int ret;
+
+	if (dmah)
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "MR: DMA handle");
+	ret = qhca_ib_check_access(dev, access);
+	return ret ?: qhca_ib_check_range(dev, iova, length, access);
+}
+
 static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
-					    int access, struct ib_udata *udata)
+					    int access, struct ib_dmah *dmah,
+					    struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct ib_umem *umem;
@@ -197,13 +210,11 @@ static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 l
 
 	ret = qhca_ib_udata_check(dev, udata, 0, 0);
 	if (!ret)
-		ret = qhca_ib_check_access(dev, access);
-	if (!ret)
-		ret = qhca_ib_check_range(dev, iova, length, access);
+		ret = qhca_ib_check_mr(dev, iova, length, access, dmah);
 	if (ret)
 		return ERR_PTR(ret);
 
-	umem = ib_umem_get(&dev->ibdev, start, length, access);
+	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
 	return qhca_ib_mr_of_umem(ibpd, umem, iova, access);
@@ -216,30 +227,30 @@ static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 l
  * @length: bytes
  * @iova: address in work requests
  * @access: IB_ACCESS_*
+ * @dmah: NULL
  * @udata: the user's
  *
  * Return: the MR or an error.
  */
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
-				  int access, struct ib_udata *udata)
+				  int access, struct ib_dmah *dmah, struct ib_udata *udata)
 {
-	struct ib_mr *ibmr = qhca_ib_do_reg_user_mr(ibpd, start, length, iova, access, udata);
+	struct ib_mr *ibmr;
 
+	ibmr = qhca_ib_do_reg_user_mr(ibpd, start, length, iova, access, dmah, udata);
 	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
 	return ibmr;
 }
 
 static struct ib_mr *qhca_ib_do_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
 						   u64 iova, int fd, int access,
-						   struct uverbs_attr_bundle *attrs)
+						   struct ib_dmah *dmah)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct ib_umem_dmabuf *umem;
 	int ret;
 
-	ret = qhca_ib_check_access(dev, access);
-	if (!ret)
-		ret = qhca_ib_check_range(dev, iova, length, access);
+	ret = qhca_ib_check_mr(dev, iova, length, access, dmah);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -257,16 +268,18 @@ static struct ib_mr *qhca_ib_do_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offse
  * @iova: address in work requests
  * @fd: the dma-buf; pinned as long as the region lives
  * @access: IB_ACCESS_*
+ * @dmah: NULL
  * @attrs: the request
  *
  * Return: the MR or an error.
  */
 struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
-					 int fd, int access, struct uverbs_attr_bundle *attrs)
+					 int fd, int access, struct ib_dmah *dmah,
+					 struct uverbs_attr_bundle *attrs)
 {
 	struct ib_mr *ibmr;
 
-	ibmr = qhca_ib_do_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access, attrs);
+	ibmr = qhca_ib_do_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access, dmah);
 	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
 	return ibmr;
 }
@@ -305,9 +318,12 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
+	/* All that it was to get is the PD that it has. */
+	if (!flags)
+		return NULL;
 
 	if (flags & IB_MR_REREG_TRANS) {
-		umem = ib_umem_get(&dev->ibdev, start, length, access);
+		umem = ib_umem_get_va(&dev->ibdev, start, length, access);
 		if (IS_ERR(umem))
 			return ERR_CAST(umem);
 		ret = qhca_ib_mr_describe(dev, umem, iova, access, &table, &cmd.reg_mr);

@@ -44,9 +44,10 @@ void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr);
 struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int access);
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
-				  int access, struct ib_udata *udata);
+				  int access, struct ib_dmah *dmah, struct ib_udata *udata);
 struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
-					 int fd, int access, struct uverbs_attr_bundle *attrs);
+					 int fd, int access, struct ib_dmah *dmah,
+					 struct uverbs_attr_bundle *attrs);
 struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				    u64 iova, int access, struct ib_pd *ibpd,
 				    struct ib_udata *udata);

@@ -381,7 +381,7 @@ int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 /* cq.c */
 int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		      struct uverbs_attr_bundle *attrs);
-int qhca_ib_resize_cq(struct ib_cq *ibcq, int entries, struct ib_udata *udata);
+int qhca_ib_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct ib_udata *udata);
 int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 void qhca_ib_flush_work(struct work_struct *work);

@@ -52,7 +52,7 @@ int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64
 		return qhca_ib_refuse(dev, -EINVAL, "ring of %llu bytes in %u at %#llx", min_len,
 				      len, addr);
 
-	mem->umem = ib_umem_get(&dev->ibdev, addr, len, IB_ACCESS_LOCAL_WRITE);
+	mem->umem = ib_umem_get_va(&dev->ibdev, addr, len, IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(mem->umem)) {
 		ret = PTR_ERR(mem->umem);
 		mem->umem = NULL;

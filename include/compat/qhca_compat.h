@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Names that older kernels lack. Out of tree, every source file is compiled with this in
+ * front; the table of what is probed for is in Kbuild.
+ */
+#ifndef QHCA_COMPAT_H
+#define QHCA_COMPAT_H
+
+#ifndef __counted_by			/* 6.6 */
+#define __counted_by(...)
+#endif
+
+struct ib_dmah;				/* 6.17 */
+
+#ifndef QHCA_HAVE_UMEM_GET_VA		/* 7.2 */
+#define ib_umem_get_va	ib_umem_get
+#endif
+
+#ifndef QHCA_HAVE_FLUSH			/* 6.2 */
+/* The numbers are those of the wire and of user space, with two exceptions. */
+#define IB_ACCESS_FLUSH_GLOBAL		0x100
+#define IB_ACCESS_FLUSH_PERSISTENT	0x200
+#define IB_WR_FLUSH			14
+#define IB_WR_ATOMIC_WRITE		15
+#define IB_DEVICE_ATOMIC_WRITE		BIT_ULL(40)
+/* The core refuses regions with these rights, so there is no FLUSH to offer. */
+#define IB_DEVICE_FLUSH_GLOBAL		0
+/* 9 is the opcode of another completion in these kernels. */
+#define IB_WC_ATOMIC_WRITE		0x40
+#endif
+
+#ifndef QHCA_HAVE_CHECK_REREG		/* 7.2 and stable branches, 6.12.94 among them */
+#include <rdma/ib_umem.h>
+
+static inline int ib_umem_check_rereg(struct ib_umem *umem, int flags, int access)
+{
+	/* Memory that was pinned for reading only cannot become writable. */
+	if (umem && (flags & IB_MR_REREG_ACCESS) && !(flags & IB_MR_REREG_TRANS) &&
+	    ib_access_writable(access) && !umem->writable)
+		return -EACCES;
+	return 0;
+}
+#endif
+
+#endif /* QHCA_COMPAT_H */
