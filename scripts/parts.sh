@@ -23,6 +23,7 @@ mcast          | pair | check full       | pair     | mcast
 kselftest      | one  | check full       | guest    | one_guest 2400 -- kselftest
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
+life           | one  | check full       |          | life
 engine         | one  | check full       |          | engine check V=1
 pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
 kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
@@ -37,6 +38,8 @@ iommu          | one  | full             | variants | one_guest 2400 --iommu -- 
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
 frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on -- kselftest
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
+life-debug     | one  | full             | debug    | life_debug
+debug          | one  | full             | debug    | one_guest 7200 --debug-kernel --mem 3G --env KSELFTEST_TIMEOUT=1200 -- kselftest kverbs
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu -- kselftest
 asan-qtest     | one  | full             | variants | qtest --debug
 nightly        | one  | full             |          | engine nightly V=1
@@ -169,6 +172,24 @@ hostile()
 	one_guest 7200 --hostile --debug-kernel --mem 3G --env FULL=1 \
 		--env HOSTILE_SEEDS="1-16,$day-$((day + 7))" \
 		--env HOSTILE_NVME_SEEDS="4,7,8,$day-$((day + 2))" -- lies hostile
+}
+
+# The device goes and comes back: once in each way, or often, with a disk beside.
+life()
+{
+	if [ -z "$FULL" ]; then
+		one_guest 900 --env LIFE_CYCLES=1 -- life
+	else
+		one_guest 7200 --env LIFE_CYCLES="${LIFE_CYCLES:-20}" --env LIFE_NVME=1 \
+			--env KILL_CYCLES="${LIFE_CYCLES:-20}" -- life kselftest kill
+	fi
+}
+
+# The same on the kernel that sees what others do not, and without memory.
+life_debug()
+{
+	one_guest 7200 --debug-kernel --mem 3G --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 \
+		--env KSELFTEST_TIMEOUT=1200 -- life kselftest nomem kill
 }
 
 # With another seed every day, which is in the output.

@@ -5,9 +5,10 @@
 #     [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
-# all of them but life, which takes minutes, and lies and hostile, which need vm --hostile. What follows kselftest or
-# pyverbs are names of its programs. Ends with one line: N passed, N failed, N skipped.
-# Exit status 0 if something passed and nothing failed.
+# all of them but life, which takes minutes, and lies and hostile, which need
+# vm --hostile. What follows kselftest or pyverbs are names of its programs. Ends with
+# one line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing
+# failed.
 
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every allocation of every verb fails once: the verb says so, nothing stays behind, and
+ * the device works. The n-th allocation of a system call, and of what it calls, fails by
+ * /proc/thread-self/fail-nth, which only kernels with CONFIG_FAULT_INJECTION have; so
+ * this is not in tests.list.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/rdma.h"
+
+#define FAULTS	"/sys/kernel/debug/"
+#define MANY	2000	/* no verb has as many allocations */
+
+static struct dev *d;
+static struct end spare;	/* to be modified and attached */
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_srq *srq;
+static uint8_t *mem;
+
+#define LEN	(4u << 20)
+
+/* ---- operations: what they have made, or NULL and errno; and how to undo it ---- */
+
+static void *done(int err)
+{
+	errno = err;
+	return err ? NULL : &spare;
+}
+
+static int nothing(void *p)
+{
+	return 0;
+}
+
+static void *open_device(void)
+{
+	return ibv_open_device(d->ctx->device);
+}
+
+static int close_device(void *p)
+{
+	return ibv_close_device(p);
+}
+
+static void *alloc_pd(void)
+{
+	return ibv_alloc_pd(d->ctx);
+}
+
+static int dealloc_pd(void *p)
+{
+	return ibv_dealloc_pd(p);
+}
+
+static void *reg_mr(void)
+{
+	return ibv_reg_mr(d->pd, mem, LEN, REMOTE);
+}
+
+static int dereg_mr(void *p)
+{
+	return ibv_dereg_mr(p);
+}
+
+/* After a failure that takes the region with it there is a new one. */
+static void *rereg_mr(void)
+{
+	int ret = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, d->pd, mem + 4096, LEN / 2,
+			       REMOTE);
+
+	return done(ret ? errno : 0);
+}
+
+static void *create_cq(void)
+{
+	return ibv_create_cq(d->ctx, 4000, NULL, NULL, 0);
+}
+
+static int destroy_cq(void *p)
+{
+	return ibv_destroy_cq(p);
+}
+
+static void *resize_cq(void)
+{
+	return done(ibv_resize_cq(cq, 100 + rand() % 4000));
+}
+
+static void *create_channel(void)
+{
+	return ibv_create_comp_channel(d->ctx);
+}
+
+static int destroy_channel(void *p)
+{
+	return ibv_destroy_comp_channel(p);
+}
+
+static void *create_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1000, .max_sge = 2 } };
+
+	return ibv_create_srq(d->pd, &init);
+}
+
+static int destroy_srq(void *p)
+{
+	return ibv_destroy_srq(p);
+}
+
+static void *modify_srq(void)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 1 };
+
+	return done(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+}
+
+static void *create_qp_of(enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = type, .send_cq = cq, .recv_cq = cq,
+		.cap = { .max_send_wr = 500, .max_recv_wr = 500, .max_send_sge = 2,
+			 .max_recv_sge = 2 },
+	};
+
+	return ibv_create_qp(d->pd, &init);
+}
+
+static void *create_rc(void)
+{
+	return create_qp_of(IBV_QPT_RC);
+}
+
+static void *create_ud(void)
+{
+	return create_qp_of(IBV_QPT_UD);
+}
+
+static int destroy_qp(void *p)
+{
+	return ibv_destroy_qp(p);
+}
+
+static void *modify_qp(void)
+{
+	struct ibv_qp_attr attr = {};
+	struct conn c = CONN;
+	int ret;
+
+	c.dest_qpn = spare.qp->qp_num;
+	ret = set_state(spare.qp, IBV_QPS_RESET);
+	if (!ret)
+		ret = ibv_modify_qp(spare.qp, &attr, attr_init(&attr, &c));
+	if (!ret)
+		ret = ibv_modify_qp(spare.qp, &attr, attr_rtr(&attr, d, &c));
+	if (!ret)
+		ret = ibv_modify_qp(spare.qp, &attr, attr_rts(&attr, &c));
+	return done(ret);
+}
+
+static void *query_qp(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return done(ibv_query_qp(spare.qp, &attr, IBV_QP_STATE, &init));
+}
+
+static void *alloc_mw(void)
+{
+	return ibv_alloc_mw(d->pd, IBV_MW_TYPE_2);
+}
+
+static int dealloc_mw(void *p)
+{
+	return ibv_dealloc_mw(p);
+}
+
+static void *create_ah(void)
+{
+	struct ibv_ah_attr attr = own_address(d);
+
+	return ibv_create_ah(d->pd, &attr);
+}
+
+static int destroy_ah(void *p)
+{
+	return ibv_destroy_ah(p);
+}
+
+static void *alloc_dm(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+
+	return ibv_alloc_dm(d->ctx, &attr);
+}
+
+static int free_dm(void *p)
+{
+	return ibv_free_dm(p);
+}
+
+static void *open_xrcd(void)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+
+	return ibv_open_xrcd(d->ctx, &attr);
+}
+
+static int close_xrcd(void *p)
+{
+	return ibv_close_xrcd(p);
+}
+
+static const struct op {
+	const char *name;
+	void *(*make)(void);
+	int (*undo)(void *p);
+} ops[] = {
+	{ "open_device", open_device, close_device },
+	{ "alloc_pd", alloc_pd, dealloc_pd },
+	{ "reg_mr", reg_mr, dereg_mr },
+	{ "create_comp_channel", create_channel, destroy_channel },
+	{ "create_cq", create_cq, destroy_cq },
+	{ "create_srq", create_srq, destroy_srq },
+	{ "create_qp, RC", create_rc, destroy_qp },
+	{ "create_qp, UD", create_ud, destroy_qp },
+	{ "alloc_mw", alloc_mw, dealloc_mw },
+	{ "create_ah", create_ah, destroy_ah },
+	{ "alloc_dm", alloc_dm, free_dm },
+	{ "open_xrcd", open_xrcd, close_xrcd },
+	/* These make nothing that could go. */
+	{ "rereg_mr", rereg_mr, nothing },
+	{ "resize_cq", resize_cq, nothing },
+	{ "modify_srq", modify_srq, nothing },
+	{ "modify_qp", modify_qp, nothing },
+	{ "query_qp", query_qp, nothing },
+};
+
+#define NUM_MAKING	12
+
+/* ---- allocations that fail ---- */
+
+static int fail_fd;
+
+/* The n-th allocation from now on; 0: none. */
+static void arm(unsigned int nth)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", nth);
+
+	REQUIRE(pwrite(fail_fd, text, len, 0) == len);
+}
+
+/* Whether it has failed. */
+static bool disarm(void)
+{
+	char text[16] = "";
+
+	REQUIRE(pread(fail_fd, text, sizeof(text) - 1, 0) > 0);
+	arm(0);
+	return !atoi(text);
+}
+
+static void allow_failures(void)
+{
+	static const struct { const char *file, *value; } switches[] = {
+		{ FAULTS "failslab/ignore-gfp-wait", "N" },
+		{ FAULTS "failslab/verbose", "0" },
+		{ FAULTS "fail_page_alloc/ignore-gfp-wait", "N" },
+		{ FAULTS "fail_page_alloc/ignore-gfp-highmem", "N" },
+		{ FAULTS "fail_page_alloc/min-order", "0" },
+		{ FAULTS "fail_page_alloc/verbose", "0" },
+	};
+	size_t i;
+
+	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR);
+	if (fail_fd < 0)
+		test_skip("this kernel's allocations cannot be made to fail");
+	for (i = 0; i < ARRAY_SIZE(switches); i++)
+		if (write_file(switches[i].file, switches[i].value))
+			test_skip("no %s", switches[i].file);
+}
+
+static void prepare(void)
+{
+	struct qp_opts o = QP_OPTS;
+
+	allow_failures();
+	d = dev_open_qhca();
+	spare = end_new(d, &o);
+	cq = cq_new(d, 64, NULL);
+	srq = srq_new(d, 64, 1);
+	mem = aligned_alloc(4096, LEN);
+	REQUIRE(mem);
+	mr = ibv_reg_mr(d->pd, mem, LEN, REMOTE);
+	REQUIRE(mr);
+}
+
+static void works(void)
+{
+	struct pair p = pair_default();
+
+	ping_pong(&p);
+}
+
+static bool may_be(int err)
+{
+	return err == ENOMEM || err == ENOBUFS;
+}
+
+TEST_ROWS(make, "J-020 each allocation fails once", ops)
+{
+	unsigned int n, failed = 0, refused = 0;
+	char before[1024], after[1024];
+	void *p;
+	int err;
+
+	test_timeout(300);
+	prepare();
+	p = row->make();
+	REQUIRE(p && !row->undo(p));
+	resources(before, sizeof(before));
+	for (n = 1; n < MANY; n++) {
+		arm(n);
+		p = row->make();
+		err = errno;
+		if (!disarm())
+			break;
+		failed++;
+		if (!p && ++refused && !may_be(err))
+			FAIL("allocation %u: %s", n, strerror(err));
+		if (p)
+			REQUIRE_OK(row->undo(p));
+	}
+	REQUIRE(p);
+	REQUIRE_OK(row->undo(p));
+	test_note("%u allocations, %u refusals", failed, refused);
+	CHECK(failed);
+	resources(after, sizeof(after));
+	if (strcmp(before, after))
+		FAIL("before: %s, afterwards: %s", before, after);
+	works();
+}
+
+/* What goes cannot say that there is no memory for it, or only to be asked again. */
+TEST_SOME_ROWS(unmake, "J-020 each allocation fails once when an object goes", ops,
+	       NUM_MAKING)
+{
+	unsigned int n, failed = 0, again = 0;
+	void *p;
+	int ret;
+
+	test_timeout(300);
+	prepare();
+	for (n = 1; n < MANY; n++) {
+		p = row->make();
+		REQUIRE(p);
+		arm(n);
+		ret = row->undo(p);
+		if (!disarm())
+			break;
+		failed++;
+		if (!ret)
+			continue;
+		again++;
+		if (!may_be(ret > 0 ? ret : errno))
+			FAIL("allocation %u: %s", n, strerror(ret > 0 ? ret : errno));
+		REQUIRE_OK(row->undo(p));
+	}
+	REQUIRE_OK(ret);
+	test_note("%u allocations, %u refusals", failed, again);
+	works();
+}
