@@ -19,6 +19,13 @@ uint64_t qhca_dev_now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
+/* Without a limit it always has: no need to read the clock for each frame. */
+static bool qhca_has_time(const QHCAState *s)
+{
+    return s->cpu_share >= 100 ||
+           qhca_engine_has_time(s->engine, qhca_dev_now());
+}
+
 /*
  * False if the engine is busy, or goes; then the caller must not call it.
  *
@@ -41,7 +48,7 @@ void qhca_dev_leave(QHCAState *s)
 {
     s->busy = false;
     rcu_read_unlock();
-    if (qhca_engine_has_time(s->engine, qhca_dev_now())) {
+    if (qhca_has_time(s)) {
         qhca_dev_net_rx_update(&s->net, qhca_engine_can_receive(s->engine));
     }
     if (s->todo) {
@@ -180,8 +187,7 @@ static bool qhca_net_can_take(void *opaque, bool urgent)
 {
     QHCAState *s = opaque;
 
-    return !s->busy && !s->gone &&
-           qhca_engine_has_time(s->engine, qhca_dev_now()) &&
+    return !s->busy && !s->gone && qhca_has_time(s) &&
            (urgent || qhca_engine_can_receive(s->engine));
 }
 
