@@ -39,20 +39,58 @@ static bool qhca_net_can_receive(NetClientState *nc)
     return false;
 }
 
-static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
-                                size_t size)
+static bool qhca_net_receive_one(NetClientState *nc, const uint8_t *buf,
+                                 size_t size)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
     unsigned work;
 
     /* The network asks only before the first of several frames. */
     if (!qhca_net_can_receive(nc)) {
-        return 0;
+        return false;
     }
     trace_qhca_net_rx(net->id, size);
     work = net->ops->receive(net->opaque, buf, size);
     net->rx_budget -= MIN(work, net->rx_budget);
-    return size;
+    return true;
+}
+
+/*
+ * False: some of it have to wait, and the network, which has no other way to
+ * keep them, holds all of it. Nothing is lost if it offers another one first;
+ * then this one comes in from its start, as a network may double frames.
+ */
+static bool qhca_net_receive_many(NetClientState *nc, const uint8_t *buf,
+                                  size_t size)
+{
+    QHCANet *net = qemu_get_nic_opaque(nc);
+    size_t at = 0, next, len;
+    const uint8_t *frame;
+
+    if (net->rx_at && net->rx_seq == qhca_aggregate_seq(buf)) {
+        at = net->rx_at;
+    }
+    net->rx_seq = qhca_aggregate_seq(buf);
+    for (next = at; (frame = qhca_aggregate_next(buf, size, &next, &len));
+         at = next) {
+        if (!qhca_net_receive_one(nc, frame, len)) {
+            net->rx_at = at;
+            return false;
+        }
+    }
+    net->rx_at = 0;
+    return true;
+}
+
+static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
+                                size_t size)
+{
+    QHCANet *net = qemu_get_nic_opaque(nc);
+    bool taken = net->tx && qhca_aggregate_is(buf, size) ?
+                 qhca_net_receive_many(nc, buf, size) :
+                 qhca_net_receive_one(nc, buf, size);
+
+    return taken ? size : 0;
 }
 
 static void qhca_net_link_changed(NetClientState *nc)
@@ -112,15 +150,45 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
 }
 
 /* A frame that the network queues is taken: only the next one is refused. */
+static void qhca_net_out(QHCANet *net, const uint8_t *frame, size_t len)
+{
+    net->tx_blocked = qemu_send_packet_async(qemu_get_queue(net->nic), frame,
+                                             len, qhca_net_sent) == 0;
+}
+
+void qhca_dev_net_push(QHCANet *net)
+{
+    const uint8_t *frame = NULL;
+    size_t len;
+
+    if (net->tx) {
+        frame = qhca_aggregate_take(net->tx, &len);
+    }
+    if (frame) {
+        qhca_net_out(net, frame, len);
+    }
+}
+
+/* While there are some that have not left, the network was not blocked. */
+static bool qhca_net_take(QHCANet *net, const uint8_t *frame, size_t len)
+{
+    if (!net->tx_blocked && net->tx &&
+        qhca_aggregate_add(net->tx, frame, len)) {
+        return true;
+    }
+    qhca_dev_net_push(net);
+    if (net->tx_blocked) {
+        return false;
+    }
+    if (!net->tx || !qhca_aggregate_add(net->tx, frame, len)) {
+        qhca_net_out(net, frame, len);
+    }
+    return true;
+}
+
 bool qhca_dev_net_send(QHCANet *net, const uint8_t *frame, size_t len)
 {
-    if (net->tx_blocked) {
-        net->tx_refused = true;
-    } else {
-        net->tx_blocked = qemu_send_packet_async(qemu_get_queue(net->nic),
-                                                 frame, len,
-                                                 qhca_net_sent) == 0;
-    }
+    net->tx_refused = !qhca_net_take(net, frame, len);
     trace_qhca_net_tx(net->id, len, !net->tx_refused);
     return !net->tx_refused;
 }
@@ -131,7 +199,8 @@ bool qhca_dev_net_link_up(const QHCANet *net)
 }
 
 void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
-                       const char *id, const QHCANetOps *ops, void *opaque)
+                       const char *id, bool aggregate, const QHCANetOps *ops,
+                       void *opaque)
 {
     net->id = id;
     net->ops = ops;
@@ -139,6 +208,7 @@ void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
     net->rx_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_net_rx_timeout, net);
     net->rx_giveup = true;
     net->rx_budget = QHCA_RX_BUDGET;
+    net->tx = aggregate ? g_new0(struct qhca_aggregate, 1) : NULL;
     net->nic = qemu_new_nic(&qhca_net_info, conf,
                             object_get_typename(OBJECT(dev)), dev->id,
                             &dev->mem_reentrancy_guard, net);
@@ -150,6 +220,9 @@ void qhca_dev_net_reset(QHCANet *net)
 {
     net->tx_refused = false;
     net->rx_giveup = true;
+    if (net->tx) {
+        net->tx->frames = 0;
+    }
     qemu_purge_queued_packets(qemu_get_queue(net->nic));
 }
 
@@ -160,5 +233,6 @@ void qhca_dev_net_exit(QHCANet *net)
      */
     qemu_purge_queued_packets(qemu_get_queue(net->nic));
     qemu_del_nic(net->nic);
+    g_free(net->tx);
     timer_free(net->rx_timer);
 }

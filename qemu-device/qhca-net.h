@@ -10,6 +10,7 @@
 
 #include "net/net.h"
 #include "qemu/timer.h"
+#include "engine/wire/aggregate.h"
 
 /* What the network tells the device, which acts on it later. */
 typedef enum QHCANetEvent {
@@ -43,16 +44,23 @@ typedef struct QHCANet {
     bool rx_giveup;                 /* it need not wait any more */
     bool tx_blocked;                /* a frame of ours is queued in the net */
     bool tx_refused;                /* the device waits for TX_READY */
+    struct qhca_aggregate *tx;      /* frames that leave together, or NULL */
+    size_t rx_at;                   /* how far an aggregate has come in... */
+    uint16_t rx_seq;                /* ...which the network still holds */
 } QHCANet;
 
+/* @aggregate: frames leave together, and come in like that. */
 void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
-                       const char *id, const QHCANetOps *ops, void *opaque);
+                       const char *id, bool aggregate, const QHCANetOps *ops,
+                       void *opaque);
 /* Nothing sent so far goes out any more. */
 void qhca_dev_net_reset(QHCANet *net);
 void qhca_dev_net_exit(QHCANet *net);
 
 /* False: not now, and QHCA_NET_TX_READY follows. */
 bool qhca_dev_net_send(QHCANet *net, const uint8_t *frame, size_t len);
+/* No more frames follow for now: what was to leave with them leaves. */
+void qhca_dev_net_push(QHCANet *net);
 /* Receive what the network holds for the device. */
 void qhca_dev_net_flush(QHCANet *net);
 /* The device may have become able to receive; @room: Ethernet frames, too. */

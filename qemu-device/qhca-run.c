@@ -46,6 +46,9 @@ bool qhca_dev_enter(QHCAState *s)
 
 void qhca_dev_leave(QHCAState *s)
 {
+    if (!s->gone) {
+        qhca_dev_net_push(&s->net);
+    }
     s->busy = false;
     rcu_read_unlock();
     if (qhca_has_time(s)) {

@@ -180,7 +180,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
     qhca_dev_dma_init(s);
     qhca_dev_run_init(s);
     qhca_dev_hostile_init(s);
-    qhca_dev_net_init(&s->net, DEVICE(s), &s->conf, s->id,
+    qhca_dev_net_init(&s->net, DEVICE(s), &s->conf, s->id, s->aggregate,
                       &qhca_dev_net_callbacks, s);
     return;
 
@@ -260,6 +260,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
     DEFINE_PROP_BOOL("mw2a", QHCAState, mw2a, false),
     DEFINE_PROP_BOOL("frames", QHCAState, frames, false),
+    DEFINE_PROP_BOOL("aggregate", QHCAState, aggregate, false),
     DEFINE_PROP_UINT32("cmd-timeout-ms", QHCAState, cmd_timeout_ms, 10000),
     DEFINE_PROP_UINT32("cpu-share", QHCAState, cpu_share, 100),
     DEFINE_PROP_UINT32("bandwidth", QHCAState, bandwidth, 0),

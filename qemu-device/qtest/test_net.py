@@ -12,10 +12,10 @@ RING_LOG = 3
 
 
 @contextlib.contextmanager
-def wired(qemu):
+def wired(qemu, props=""):
     """A running device and the socket at the other end of its wire."""
     with cable() as (net, wire, peer):
-        with running(qemu, ",netdev=net0", net) as hca:
+        with running(qemu, ",netdev=net0" + props, net) as hca:
             hca.set_port(MAC_BYTES, c.PORT_ENABLE)
             hca.peer = peer
             hca.wire = wire
@@ -250,6 +250,57 @@ def test_filter(qemu):
         hca.set_port(MAC_BYTES, c.PORT_ENABLE | c.PORT_PROMISC)
         equal([arrives(d) for d in (other, multicast, broadcast)],
               [True, True, True])
+
+
+def aggregate(frames, seq=0):
+    """As engine/wire/aggregate.c describes it."""
+    head = frames[0][:12] + b"\x88\xb5" + b"qagg" + seq.to_bytes(2, "big") + bytes(2)
+    return head + b"".join(len(f).to_bytes(2, "big") + f for f in frames)
+
+
+def test_aggregate_transmit(qemu):
+    """with aggregate=on, what leaves at once leaves in one piece"""
+    with wired(qemu, ",aggregate=on") as hca:
+        cq, tx = make_queue(hca, c.ETH_TX)
+        buf = hca.alloc(1 << RING_LOG)
+        for count in (1, 2, 8, 8):
+            sent = [frame(i, PEER, MAC_BYTES, 60 + 150 * i) for i in range(count)]
+            for i, data in enumerate(sent):
+                hca.m.write(buf + PAGE * i, data)
+                tx.post(buf + PAGE * i, len(data))
+            tx.ring_doorbell()
+            for _ in sent:
+                wait_for(cq.poll, "CQE")
+            got = hca.wire.recv(1 << 17)
+            seq = int.from_bytes(got[18:20], "big")
+            assert got == (aggregate(sent, seq) if count > 1 else sent[0]), count
+
+
+def test_aggregate_receive(qemu):
+    """with aggregate=on, each frame of an aggregate comes in once, whoever has to wait"""
+    with wired(qemu, ",aggregate=on") as hca:
+        cq, rx = make_queue(hca, c.ETH_RX)
+        buf = hca.alloc(1 << RING_LOG)
+        equal(receive_one(hca, rx, cq, buf, frame(0)), frame(0))
+        sent = [frame(i, size=60 + 60 * i) for i in range(20)]
+        for seq in (1, 2):
+            hca.wire.sendto(aggregate(sent, seq), hca.peer)
+        hca.wire.sendto(aggregate(sent, 3)[:-1], hca.peer)
+        equal(receive(hca, rx, cq, buf, 59), sent + sent + sent[:-1])
+        rx.post(buf, PAGE)
+        rx.ring_doorbell()
+        hca.wire.sendto(frame(7), hca.peer)
+        wait_for(cq.poll, "frame")
+        equal(hca.m.read(buf, 100), frame(7))
+        equal(hca.counter("eth_rx_no_buf"), 0)
+
+
+def test_aggregate_off(qemu):
+    """without aggregate=on one is a frame like any other"""
+    with wired(qemu) as hca:
+        cq, rx = make_queue(hca, c.ETH_RX)
+        data = aggregate([frame(i) for i in range(5)])
+        equal(receive_one(hca, rx, cq, hca.alloc(), data), data)
 
 
 def test_link_down(qemu):

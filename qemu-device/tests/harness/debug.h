@@ -8,5 +8,6 @@
 #define QHCA_TESTS_DEBUG_H
 
 #include "device/device.h"
+#include "wire/aggregate.h"
 
 #endif

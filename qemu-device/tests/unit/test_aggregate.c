@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca engine tests: frames that travel together come out as they went in. */
+#include "harness/debug.h"
+#include "harness/net.h"
+
+#define MANY    (3 * QHCA_AGGREGATE_FRAMES)
+
+static struct qhca_aggregate tx;
+static uint8_t frames[MANY][9018];
+static size_t lens[MANY];
+
+/* From and to one machine each, or to @dst. */
+static void make_frames(uint64_t *rng, size_t max, uint8_t dst)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        lens[i] = 60 + (test_random(rng) >> 20) % (max - 59);
+        for (size_t at = 0; at < lens[i]; at++) {
+            frames[i][at] = (uint8_t)(at < 12 ? at : i + at);
+        }
+        frames[i][0] = dst;
+    }
+}
+
+/* In memory of its own, so that a sanitizer knows where it ends. */
+static uint8_t *copy_of(const uint8_t *frame, size_t len)
+{
+    uint8_t *copy = malloc(len ? len : 1);
+
+    REQUIRE(copy);
+    memcpy(copy, frame, len);
+    return copy;
+}
+
+static unsigned came_out;
+
+static void is_next(const uint8_t *frame, size_t len)
+{
+    CHECK_EQ(len, lens[came_out]);
+    CHECK(!memcmp(frame, frames[came_out], len));
+    came_out++;
+}
+
+/* The network's frame, as a receiver takes it. */
+static void arrive(const uint8_t *frame, size_t len)
+{
+    uint8_t *copy = copy_of(frame, len);
+    const uint8_t *one;
+    size_t at = 0, part;
+
+    CHECK(len <= QHCA_AGGREGATE_MAX);
+    if (qhca_aggregate_is(copy, len)) {
+        while ((one = qhca_aggregate_next(copy, len, &at, &part))) {
+            is_next(one, part);
+        }
+        CHECK_EQ(at, len);
+    } else {
+        is_next(copy, len);
+    }
+    free(copy);
+}
+
+static unsigned push(void)
+{
+    const uint8_t *frame;
+    size_t len;
+
+    frame = qhca_aggregate_take(&tx, &len);
+    if (frame) {
+        arrive(frame, len);
+    }
+    CHECK(!qhca_aggregate_take(&tx, &len));
+    return frame != NULL;
+}
+
+static unsigned send_all(void)
+{
+    unsigned pushes = 0;
+
+    came_out = 0;
+    for (unsigned i = 0; i < MANY; i++) {
+        if (!qhca_aggregate_add(&tx, frames[i], lens[i])) {
+            pushes += push();
+            CHECK(qhca_aggregate_add(&tx, frames[i], lens[i]));
+        }
+    }
+    pushes += push();
+    CHECK_EQ(came_out, MANY);
+    return pushes;
+}
+
+static void test_in_order(void)
+{
+    uint64_t rng = 1;
+
+    for (unsigned round = 0; round < 20; round++) {
+        make_frames(&rng, 60 + round * 450, 2);
+        CHECK(send_all() < MANY / 2);
+    }
+    make_frames(&rng, 60, 2);
+    CHECK_EQ(send_all(), MANY / QHCA_AGGREGATE_FRAMES);
+}
+
+static void test_alone(void)
+{
+    uint64_t rng = 1;
+    size_t len;
+
+    make_frames(&rng, 100, 2);
+    CHECK(qhca_aggregate_add(&tx, frames[0], lens[0]));
+    CHECK(!qhca_aggregate_is(qhca_aggregate_take(&tx, &len), lens[0]));
+    make_frames(&rng, 100, 3);          /* a group's */
+    CHECK_EQ(send_all(), MANY);
+    make_frames(&rng, 100, 2);
+    for (unsigned i = 0; i < MANY; i++) {
+        frames[i][5 + i % 7] ^= (uint8_t)i;
+    }
+    send_all();
+}
+
+static void test_limits(void)
+{
+    static uint8_t large[QHCA_AGGREGATE_MAX];
+    size_t len;
+
+    CHECK(!qhca_aggregate_add(&tx, large, 65536));
+    CHECK(!qhca_aggregate_add(&tx, large, 13));
+    CHECK(qhca_aggregate_add(&tx, large, 65535));
+    CHECK(!qhca_aggregate_add(&tx, large, QHCA_AGGREGATE_MAX - 65535 - 25));
+    CHECK(qhca_aggregate_add(&tx, large, QHCA_AGGREGATE_MAX - 65535 - 26));
+    CHECK(!qhca_aggregate_add(&tx, large, 14));
+    CHECK(qhca_aggregate_take(&tx, &len));
+    CHECK_EQ(len, QHCA_AGGREGATE_MAX);
+}
+
+/* Each length that one can be cut off at, and bytes at random. */
+static void test_hostile(void)
+{
+    uint64_t rng = 7;
+    const uint8_t *whole;
+    uint8_t copy[600];
+    size_t len;
+
+    make_frames(&rng, 100, 2);
+    for (unsigned i = 0; i < 5; i++) {
+        REQUIRE(qhca_aggregate_add(&tx, frames[i], lens[i]));
+    }
+    whole = qhca_aggregate_take(&tx, &len);
+    REQUIRE(whole && len <= sizeof(copy));
+    for (unsigned i = 0; i < 20000; i++) {
+        size_t cut = i <= len ? i : len, at = 0, part, sum = 0;
+        uint8_t *p;
+
+        memcpy(copy, whole, len);
+        if (i > len) {
+            copy[14 + test_random(&rng) % (len - 14)] = (uint8_t)i;
+        }
+        p = copy_of(copy, cut);
+        while (qhca_aggregate_is(p, cut) &&
+               qhca_aggregate_next(p, cut, &at, &part)) {
+            sum += part + 2;
+            CHECK(part >= 14 && at <= cut && sum + 22 == at);
+        }
+        free(p);
+    }
+}
+
+static const struct test tests[] = {
+    { "frames come out as they went in", test_in_order },
+    { "one alone, or for a group, is sent as it is", test_alone },
+    { "no more than the network takes", test_limits },
+    { "hostile aggregates end where they end", test_hostile },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
