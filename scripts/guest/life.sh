@@ -154,6 +154,7 @@ life_back()
 	until_true 60 test -d "/sys/bus/pci/devices/$LIFE_FUNCTION/net" &&
 		QHCA_IF=$(ls "/sys/bus/pci/devices/$LIFE_FUNCTION/net") || return 1
 	until_true 20 test -d "/sys/class/infiniband/$QHCA_DEV" || return 1
+	# shellcheck disable=SC2153 # the launcher's
 	ip link set "$QHCA_IF" mtu 4200 up && ip addr replace "$QHCA_IP/24" dev "$QHCA_IF" &&
 		until_true 60 life_gid
 }
@@ -217,11 +218,16 @@ life()
 	life_objects >/dev/null || { result skip life "the host takes no orders"; return; }
 	echo 0 >/sys/module/suspend/parameters/pm_test_delay
 	echo devices >/sys/power/pm_test
-	[ -z "$LIFE_NVME" ] || expect life/nvme/target hostile_nvme_target || return
+	if [ -n "$LIFE_NVME" ]; then
+		expect life/nvme/target hostile_nvme_target || return
+	fi
 	# Fills caches, which count as memory that is gone.
-	expect "life/before" life_works && life_load && sleep 5 && life_rest || return
+	expect "life/before" life_works || return
+	life_load
+	sleep 5
+	life_rest
 	while read -r name what; do
-		[ -n "$name" ] && [[ -z $LIFE_WAYS || " $LIFE_WAYS " == *" $name "* ]] || continue
+		[[ -n $name && (-z $LIFE_WAYS || " $LIFE_WAYS " == *" $name "*) ]] || continue
 		# shellcheck disable=SC2086 # words
 		life_way "$name" $what
 	done <<<"$LIFE_TABLE"

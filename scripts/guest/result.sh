@@ -27,7 +27,7 @@ expect()
 	if "$@" >"$log" 2>&1; then
 		result ok "$name"
 	else
-		tail -n ${EXPECT_LINES:-4} "$log" | sed 's/^/    /'
+		tail -n "${EXPECT_LINES:-4}" "$log" | sed 's/^/    /'
 		result fail "$name"
 		return 1
 	fi
