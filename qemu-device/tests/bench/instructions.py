@@ -1,58 +1,86 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count the instructions of an operation, against what it may take.
+"""Count what an operation takes, against what it may take.
 
   instructions.py --collect FUNCTION LIMITS PROGRAM
   instructions.py --collect FUNCTION --update LIMITS PROGRAM   what it takes now, it may take
 
-LIMITS has a line for each row: its name and the instructions; `PROGRAM ROW COUNT` does that
-operation so many times. What FUNCTION and all that it calls execute counts.
+LIMITS has a line for each row: its name, what is counted, and the limit; `PROGRAM ROW COUNT`
+does that operation so many times. What FUNCTION and all that it calls execute counts:
+
+  instructions  all of them
+  behind        those behind the last call of landed()
+  lines         for 100 operations, the cache lines that the first level does not have
 
 callgrind counts, so the result is the same on a busy machine. It depends on the compiler:
 the limits are those of the one in the build root.
 """
 
 import argparse
+import glob
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 TOLERANCE = 1.05
 FEW, MANY = 100, 1100           # operations: the difference is what they cost
+# A first level as common as any; the last one does not matter.
+CACHES = ('--cache-sim=yes', '--I1=32768,8,64', '--D1=32768,8,64', '--LL=2097152,16,64')
 
 
-def collected(program, function, row, count):
-    """Instructions of so many operations, and of what comes before them."""
-    done = subprocess.run(['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null',
-                           f'--toggle-collect={function}', program, row, str(count)],
-                          check=True, capture_output=True, text=True)
-    return int(re.search(r'Collected : (\d+)', done.stderr)[1])
+def callgrind(program, row, count, *flags):
+    return subprocess.run(['valgrind', '--tool=callgrind', *flags, program, row, str(count)],
+                          check=True, capture_output=True, text=True).stderr
 
 
-def per_operation(program, function, row):
-    few, many = (collected(program, function, row, count) for count in (FEW, MANY))
-    return round((many - few) / (MANY - FEW))
+def per_operation(program, function, row, pattern, *flags):
+    """What is in the place of the group, without what comes before the operations."""
+    few, many = (callgrind(program, row, count, f'--toggle-collect={function}',
+                           '--callgrind-out-file=/dev/null', *flags) for count in (FEW, MANY))
+    few, many = (int(re.search(pattern, text)[1].replace(',', '')) for text in (few, many))
+    return (many - few) / (MANY - FEW)
+
+
+def instructions(program, function, row):
+    return round(per_operation(program, function, row, r'Collected : (\d+)'))
+
+
+def lines(program, function, row):
+    return round(per_operation(program, function, row, r'D1\s+misses: +([\d,]+)', *CACHES) * 100)
+
+
+def behind(program, function, row):
+    with tempfile.TemporaryDirectory() as out:
+        callgrind(program, row, 3, '--zero-before=landed', f'--dump-after={function}',
+                  f'--callgrind-out-file={out}/dump')
+        last = max(glob.glob(f'{out}/dump.*'), key=lambda name: int(name.rsplit('.', 1)[1]))
+        with open(last, encoding='utf-8') as file:
+            return int(re.search(r'^totals: (\d+)', file.read(), re.M)[1])
+
+
+COUNTS = {'instructions': instructions, 'behind': behind, 'lines': lines}
 
 
 def read(path):
     """The comment at its head, and the limits by row."""
     with open(path, encoding='utf-8') as file:
-        lines = file.readlines()
-    rows = [line.split() for line in lines if not line.startswith('#')]
-    return ''.join(line for line in lines if line.startswith('#')), {
-        row: int(limit) for row, limit in rows}
+        text = file.readlines()
+    rows = [line.split() for line in text if not line.startswith('#')]
+    return ''.join(line for line in text if line.startswith('#')), {
+        (row, what): int(limit) for row, what, limit in rows}
 
 
 def judge(new, old):
     """One line for each row; returns how many take too much."""
     failed = 0
-    for row in old:
-        good = 0 < new[row] <= old[row] * TOLERANCE
+    for row, what in old:
+        now, before = new[row, what], old[row, what]
+        good = 0 < now <= before * TOLERANCE
         failed += not good
-        print(f'{"ok" if good else "not ok"} - {row} # {new[row]} instructions, '
-              f'{old[row]} before')
+        print(f'{"ok" if good else "not ok"} - {row}, {what} # {now}, {before} before')
     return failed
 
 
@@ -66,11 +94,12 @@ def main():
     args = parser.parse_args()
     head, old = read(args.limits)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        counts = pool.map(lambda row: per_operation(args.program, args.collect, row), old)
+        counts = pool.map(lambda row: COUNTS[row[1]](args.program, args.collect, row[0]), old)
         new = dict(zip(old, counts))
     if args.update:
         with open(args.limits, 'w', encoding='utf-8') as file:
-            file.write(head + ''.join(f'{row:14} {count:6}\n' for row, count in new.items()))
+            file.write(head + ''.join(f'{row:14} {what:12} {count:6}\n'
+                                      for (row, what), count in new.items()))
         return 0
     return 1 if judge(new, old) else 0
 

@@ -1,35 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Messages between two QPs of one port, or of two engines that hand each other
- * their frames, for callgrind to count the engines' instructions: messages ROW
- * COUNT. Guest memory costs nothing here, and no payload is copied: nothing
- * depends on the machine's memcpy().
+ * Messages between QPs of one port, or of two engines that hand each other
+ * their frames, for callgrind to count the engines' instructions and the cache
+ * lines that they take: messages ROW COUNT. Guest memory costs nothing here, and
+ * no payload is copied: nothing depends on the machine's memcpy().
  */
 #include <stdio.h>
 
 #include "harness/fixture.h"
 
+enum { PORT, NET, MANY };
+
+/* struct row - messages between two QPs of a port or of two, or by many */
 static const struct row {
     const char *name;
     uint8_t opcode;
     uint32_t len;
-    bool net;
+    uint8_t where;
 } rows[] = {
-    { "write-8", QHCA_WR_RDMA_WRITE, 8, false },
-    { "write-64k", QHCA_WR_RDMA_WRITE, 65536, false },
-    { "send-8", QHCA_WR_SEND, 8, false },
-    { "send-64k", QHCA_WR_SEND, 65536, false },
-    { "read-8", QHCA_WR_RDMA_READ, 8, false },
-    { "read-64k", QHCA_WR_RDMA_READ, 65536, false },
-    { "net-write-8", QHCA_WR_RDMA_WRITE, 8, true },
-    { "net-write-64k", QHCA_WR_RDMA_WRITE, 65536, true },
-    { "net-send-64k", QHCA_WR_SEND, 65536, true },
-    { "net-read-64k", QHCA_WR_RDMA_READ, 65536, true },
+    { "write-8", QHCA_WR_RDMA_WRITE, 8, PORT },
+    { "write-64k", QHCA_WR_RDMA_WRITE, 65536, PORT },
+    { "send-8", QHCA_WR_SEND, 8, PORT },
+    { "send-64k", QHCA_WR_SEND, 65536, PORT },
+    { "read-8", QHCA_WR_RDMA_READ, 8, PORT },
+    { "read-64k", QHCA_WR_RDMA_READ, 65536, PORT },
+    { "net-write-8", QHCA_WR_RDMA_WRITE, 8, NET },
+    { "net-write-64k", QHCA_WR_RDMA_WRITE, 65536, NET },
+    { "net-send-64k", QHCA_WR_SEND, 65536, NET },
+    { "net-read-64k", QHCA_WR_RDMA_READ, 65536, NET },
+    { "many-qps", QHCA_WR_RDMA_WRITE, 8, MANY },
 };
 
 static struct node b;           /* the peer's, if that is not on node */
 
+#define NUM_MANY        1000u
+#define SOURCE          0u
+#define TARGET          (NODE_MEM / 2)
 #define QUEUE_ENTRY     128     /* no WQE or CQE is larger */
+
+static struct rc_qp many[NUM_MANY];     /* two by two; with the CQs of qp */
 
 static bool flat_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
@@ -41,10 +50,19 @@ static bool flat_read(void *opaque, uint64_t addr, void *buf, size_t len)
     return true;
 }
 
+/* The data is there: what comes behind is done while the peer may go on. */
+static __attribute__((noinline)) void landed(void)
+{
+    __asm__ volatile("");
+}
+
 static bool flat_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 {
     struct guest *m = opaque;
 
+    if (addr == node.mr.addr + SOURCE || addr == node.mr.addr + TARGET) {
+        landed();
+    }
     if (len <= QUEUE_ENTRY) {
         memcpy(m->ram + (addr - RAM_BASE), buf, len);
     }
@@ -94,13 +112,26 @@ static void start_two(const struct rc_opts *o)
     rc_connect(&qp, &peer);
 }
 
-static void start(struct qhca_engine_ops *ops, bool net)
+static void start_many(const struct rc_opts *o)
+{
+    start_pair(o);
+    for (unsigned i = 0; i < NUM_MANY; i += 2) {
+        many[i] = rc_create_shared(&qp, o);
+        many[i + 1] = rc_create_shared(&qp, o);
+        rc_connect(&many[i], &many[i + 1]);
+    }
+}
+
+static void start(struct qhca_engine_ops *ops, unsigned where)
 {
     struct rc_opts o = RC_OPTS;
 
     o.mtu = 5;
-    if (net) {
+    if (where == NET) {
         start_two(&o);
+    } else if (where == MANY) {
+        start_many(&o);
+        b = node;
     } else {
         start_pair(&o);
         b = node;
@@ -114,19 +145,31 @@ static void start(struct qhca_engine_ops *ops, bool net)
     g->e->ops = b.g->e->ops = ops;
 }
 
-static void send(const struct row *row)
+/* From @from, to the peer if anything is received there. */
+static void send(const struct row *row, struct rc_qp *from)
 {
-    struct rc_wr wr = rc_wr(&qp, row->opcode, 0, row->len);
+    struct rc_wr wr = rc_wr(from, row->opcode, SOURCE, row->len);
 
-    rc_aim(&wr, &b, NODE_MEM / 2);
+    rc_aim(&wr, &b, TARGET);
     if (row->opcode == QHCA_WR_SEND) {
-        rc_recv(&peer, 1, NODE_MEM / 2, row->len);
+        rc_recv(&peer, 1, TARGET, row->len);
     }
     *g->clock += 100000;
-    rc_post(&qp, &wr);
+    rc_post(from, &wr);
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
     if (row->opcode == QHCA_WR_SEND) {
         rc_expect(&peer.rcq, 1, QHCA_WC_SUCCESS);
+    }
+}
+
+/* Many QPs take turns, twice each before it counts. */
+static void run(const struct row *row, unsigned count)
+{
+    bool turns = row->where == MANY;
+
+    count += turns ? 2 * NUM_MANY : 0;
+    for (unsigned i = 0; i < count; i++) {
+        send(row, turns ? &many[i % NUM_MANY] : &qp);
     }
 }
 
@@ -137,10 +180,8 @@ int main(int argc, char **argv)
 
     for (unsigned i = 0; argc > 1 && i < ARRAY_SIZE(rows); i++) {
         if (!strcmp(argv[1], rows[i].name)) {
-            start(&ops, rows[i].net);
-            while (count--) {
-                send(&rows[i]);
-            }
+            start(&ops, rows[i].where);
+            run(&rows[i], count);
             harness_cleanup();
             return 0;
         }
