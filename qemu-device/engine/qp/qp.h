@@ -220,6 +220,12 @@ struct qhca_lines {
     } *page;
 };
 
+/* struct qhca_ack - QP @by has executed all up to @psn */
+struct qhca_ack {
+    struct qhca_qp *by;         /* NULL: there is none */
+    uint32_t psn;
+};
+
 struct qhca_qps {
     struct qhca_table table, cntset;
     uint32_t num_sq;            /* QPs that have sent, with req.swr */
@@ -233,6 +239,11 @@ struct qhca_qps {
      */
     bool (*deliver)(struct qhca_engine *e, const struct roce_packet *p,
                     size_t len);
+    /*
+     * What the QP whose turn it is has been told about the packets delivered in
+     * that way, and takes at the end of the turn. Several ACKs are one.
+     */
+    struct qhca_ack ack;
     uint64_t set_cnt[QHCA_CNT_MAX]; /* of e->cnt, since the reset, in sets */
 };
 

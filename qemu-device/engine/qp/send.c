@@ -125,6 +125,7 @@ static bool send_direct(struct qhca_engine *e, struct qhca_qp *qp,
     size_t len = roce_frames_len(&b->p);
 
     b->p.from = qp->qpn;
+    b->p.direct = true;
     b->p.pad = -(unsigned)b->p.payload_len & 3;
     qhca_spend(e, 1);
     qhca_trace(e, QHCA_TRACE_TX, qp->qpn, b->p.opcode, b->p.psn);
@@ -172,14 +173,18 @@ bool qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
 bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct qhca_av *av, unsigned reserve)
 {
-    bool loop, net;
+    bool here = qhca_tx_room(e, true, reserve + 1);
+    bool there = qhca_tx_room(e, false, reserve + 1);
+    bool loop = true, net = true;
 
-    qhca_route(e, av, &loop, &net);
+    if (!here || !there) {
+        qhca_route(e, av, &loop, &net);
+    }
     /* The run loop empties the loopback FIFO; the network calls back. */
     qhca_list_del(&qp->tx_wait);
-    if (!qhca_port_open(e) || (net && !qhca_tx_room(e, false, reserve + 1))) {
+    if (!qhca_port_open(e) || (net && !there)) {
         qhca_qp_wait_tx(e, qp);
         return false;
     }
-    return !loop || qhca_tx_room(e, true, reserve + 1);
+    return !loop || here;
 }

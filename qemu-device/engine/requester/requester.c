@@ -355,14 +355,12 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
 void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_requester *r = &qp->req;
-    bool any = false;
 
     while (qhca_may_go_on(e) && qhca_requester_ready(qp)) {
         struct qhca_swr *wr;
 
         if (r->snd_wqe == qp->sq.next) {
             start_wqe(e, qp);   /* it may be bad, or have to wait */
-            any = true;
             continue;
         }
         wr = qhca_swr_at(qp, r->snd_wqe);
@@ -373,9 +371,5 @@ void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp)
                    !send_one(e, qp)) {
             break;
         }
-        any = true;
-    }
-    if (any && !r->timer.pos) {
-        qhca_requester_timer(e, qp);
     }
 }

@@ -29,6 +29,23 @@ static void refuse(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- what became of a request ---- */
 
+/*
+ * All before the ePSN has been executed. Whoever has its turn is told without a
+ * packet, unless there is something to be said before; with a limit of the
+ * bandwidth a packet waits for its time.
+ */
+static void acknowledge(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct roce_packet *p)
+{
+    uint32_t psn = psn_add(qp->rsp.epsn, -1u);
+
+    if (p->direct && !qhca_response_ready(qp) && !e->cfg.bandwidth) {
+        e->qps->ack = (struct qhca_ack) { qp, psn };
+    } else {
+        qhca_response_ack(e, qp, AETH_ACK, psn);
+    }
+}
+
 /* The packet has been executed: expect the next, answer if asked. */
 static void accept_packet(struct qhca_engine *e, struct qhca_qp *qp,
                           const struct roce_packet *p)
@@ -36,7 +53,7 @@ static void accept_packet(struct qhca_engine *e, struct qhca_qp *qp,
     qp->rsp.epsn = psn_add(p->psn, p->num_psn);
     qhca_rx_advance(e, qp, p);
     if (p->ackreq && qp->state != QHCA_QPS_ERR) {
-        qhca_response_ack(e, qp, AETH_ACK, psn_add(qp->rsp.epsn, -1u));
+        acknowledge(e, qp, p);
     }
 }
 

@@ -35,6 +35,9 @@ static bool from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
         memcmp(p->sgid, qp->attr.av.dgid, 16) != 0) {
         return false;
     }
+    if (p->direct) {
+        return p->from == le32toh(qp->attr.dest_qpn);   /* so it is looped */
+    }
     qhca_route(e, &qp->attr.av, &loop, &net);
     return loop ? p->from == le32toh(qp->attr.dest_qpn) : !p->from;
 }
@@ -242,6 +245,43 @@ bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
     }
     find_taker(e, p, len);
     return true;
+}
+
+/*
+ * As a packet it would find its way: the QPs are each other's peers, the port
+ * is up, and nothing is in front of it.
+ */
+void qhca_deliver_ack(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    const struct qhca_qp *by = e->qps->ack.by;
+    const struct qhca_av *av = &by->attr.av;
+    struct roce_packet p = {
+        .vlan = e->port->gid[av->sgid_index].vlan,
+        .ipv4 = e->port->gid[av->sgid_index].ipv4,
+        .tclass = av->tclass,
+        .opcode = qhca_qp_service(by) | RC_ACKNOWLEDGE,
+        .dest_qp = qp->qpn,
+        .psn = e->qps->ack.psn,
+        .num_psn = 1,
+        .syndrome = AETH_ACK,
+    };
+    size_t len = roce_frames_len(&p);
+
+    e->qps->ack.by = NULL;
+    if (by->state == QHCA_QPS_ERR) {
+        return;                 /* it has no answers any more */
+    }
+    qhca_spend(e, 1);
+    qhca_trace(e, QHCA_TRACE_TX, by->qpn, p.opcode, p.psn);
+    qhca_count_qp(e, by, QHCA_CNT_TX_ACK, 1);
+    qhca_count_qp(e, by, QHCA_CNT_TX_PKTS, 1);
+    qhca_count_qp(e, by, QHCA_CNT_TX_BYTES, len);
+    if (!takes[qp->state].response) {
+        drop(e, qp, &p, QHCA_CNT_RX_BAD_STATE);
+        return;
+    }
+    accept(e, qp, &p, len);
+    (void)qhca_completer_rx(e, qp, &p);
 }
 
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,

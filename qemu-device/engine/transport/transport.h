@@ -34,6 +34,8 @@ bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
 /* One that has stayed inside the port; see struct qhca_qps. */
 bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
                   size_t len);
+/* The ACK that QP @qp has been given in its turn arrives, see there. */
+void qhca_deliver_ack(struct qhca_engine *e, struct qhca_qp *qp);
 
 /* ---- fault.c ---- */
 

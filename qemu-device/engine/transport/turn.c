@@ -105,6 +105,18 @@ static bool has_work(struct qhca_qp *qp)
            (qhca_response_ready(qp) || qhca_requester_ready(qp));
 }
 
+/* The ACK timer runs if, after that, something is outstanding. */
+static void send_requests(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    qhca_requester_work(e, qp);
+    if (e->qps->ack.by) {
+        qhca_deliver_ack(e, qp);
+    }
+    if (!qp->req.timer.pos) {
+        qhca_requester_timer(e, qp);
+    }
+}
+
 void qhca_qp_turn(struct qhca_engine *e)
 {
     struct qhca_qp *qp = qhca_qp_next(e);
@@ -116,7 +128,7 @@ void qhca_qp_turn(struct qhca_engine *e)
         qhca_response_work(e, qp);
     }
     if (qp->state != QHCA_QPS_ERR) {
-        qhca_requester_work(e, qp);
+        send_requests(e, qp);
     }
     flush(e, qp);
     /* What it has done may have put it in line again, in vain. */

@@ -212,6 +212,7 @@ struct roce_packet {
     uint16_t sport;
     const uint8_t *ip;          /* parsed: the IP header in the frame */
     uint32_t from;              /* not in the frame: see qhca_roce_rx() */
+    bool direct;                /* in no frame: see struct qhca_qps */
 
     /* BTH */
     uint8_t opcode;

@@ -204,6 +204,8 @@ static const struct scene scenes[] = {
     { "READ, bad memory to read into", RC, READ, 3, LEN, 2, bad_source, false },
     { "SEND of the null key", RC, SEND, 3, LEN, 2, null_source, false },
     { "READ into the null key", RC, READ, 3, LEN, 2, null_source, false },
+    { "SEND that invalidates a bad key", RC, QHCA_WR_SEND_WITH_INV, 3, 100, 2,
+      post_recvs, false },
     { "WRITE without the right", RC, WRITE, 3, LEN, 2, no_right, false },
     { "a port of a small MTU", RC, SEND, 3, LEN, 1, small_port, false },
     { "a port that is down", RC, WRITE, 3, LEN, 1, port_down, false },

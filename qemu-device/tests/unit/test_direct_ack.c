@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: ACKs inside the port, which are packets only where they
+ * have to wait. What the guest can see of them is test_direct's.
+ */
+#include "harness/fixture.h"
+
+/* What is posted on @qp has its turn, and nothing else. */
+static void turn(void)
+{
+    qhca_qp_schedule(g->e, qhca_qp_get(g->e, qp.qpn));
+    qhca_qp_get(g->e, qp.qpn)->sq.pi = qp.sq_pi;
+    g->e->limit = g->e->spent + 1000;
+    heap_use(&g->heap);
+    qhca_qp_turn(g->e);
+    heap_use(NULL);
+}
+
+static struct qhca_responder *peer_responder(void)
+{
+    return &qhca_qp_get(g->e, peer.qpn)->rsp;
+}
+
+/* One ACK for all, and the peer need not have a turn. */
+static void test_ack_at_once(void)
+{
+    start_pair(&RC_OPTS);
+    post_writes(&qp, 2, 100);
+    turn();
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+    CHECK_EQ(peer_responder()->q_head, peer_responder()->q_tail);
+    CHECK(qhca_list_empty(&qhca_qp_get(g->e, peer.qpn)->ready));
+    CHECK(!qhca_qp_get(g->e, qp.qpn)->req.timer.pos);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_ACK), 1);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 3);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), 3);
+    CHECK_EQ(counter(g, QHCA_CNT_TX_BYTES), 2 * (58 + 16 + 100) + 62);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BYTES), counter(g, QHCA_CNT_TX_BYTES));
+}
+
+/* Answers stay in order: behind that of a READ an ACK waits in line. */
+static void test_ack_behind_answer(void)
+{
+    struct rc_wr wr;
+
+    start_pair(&RC_OPTS);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 0, 8);
+    wr.wr_id = 0x1000;
+    rc_aim(&wr, &node, NODE_MEM / 2);
+    rc_put(&qp, &wr);
+    wr.opcode = QHCA_WR_RDMA_WRITE;
+    wr.wr_id++;
+    rc_put(&qp, &wr);
+    turn();
+    CHECK_EQ(peer_responder()->q_tail - peer_responder()->q_head, 2);
+    rc_expect_none(&qp.scq);
+    qhca_engine_run(g->e, *g->clock);
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+}
+
+/* Each packet pays for its bytes before it leaves. */
+static void test_ack_with_limit(void)
+{
+    start_pair(&RC_OPTS);
+    g->e->cfg.bandwidth = 1000;
+    post_writes(&qp, 1, 100);
+    turn();
+    CHECK_EQ(peer_responder()->q_tail - peer_responder()->q_head, 1);
+    rc_expect_none(&qp.scq);
+    qhca_engine_run(g->e, *g->clock);
+    done(0, QHCA_WC_SUCCESS);
+}
+
+static const struct test tests[] = {
+    { "an ACK in the sender's own turn", test_ack_at_once },
+    { "an ACK behind the answer of a READ", test_ack_behind_answer },
+    { "an ACK with a limit of the bandwidth", test_ack_with_limit },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
