@@ -174,6 +174,9 @@ static bool init(struct qhca_engine *e)
 
 static void reset(struct qhca_engine *e)
 {
+    free(e->qps->spare_swr);
+    e->qps->spare_swr = NULL;
+    e->qps->num_swr = 0;
     qhca_cntset_free_all(e);
     lines_reset(&e->qps->ready, e->cfg.num_uars);
     lines_reset(&e->qps->tx_wait, e->cfg.num_uars);

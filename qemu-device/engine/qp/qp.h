@@ -71,7 +71,7 @@ enum qhca_wqe_result {
 
 /* struct qhca_requester - the sending half of a QP; IBTA 9.9.2 */
 struct qhca_requester {
-    struct qhca_swr *swr;       /* QHCA_INFLIGHT, from the first WQE on */
+    struct qhca_swr *swr;       /* QHCA_INFLIGHT, or NULL: none is started */
     uint32_t swr_base;          /* index of the WQE whose place is the first */
     uint32_t next_psn;          /* of the next WQE to be started */
     uint32_t snd_psn;           /* of the next packet to send */
@@ -138,38 +138,45 @@ struct qhca_responder {
     bool failing;               /* fatal NAK is in line: no more requests */
     uint8_t fail_event;         /* to raise when it has left */
     bool comm_est;              /* event raised since RTR */
-    struct qhca_rwr rwr;
+    uint32_t q_head, q_tail;    /* of queue */
+    uint32_t rd_pending;        /* of res, not yet answered */
+    uint32_t res_last;          /* slot of the latest */
     uint64_t offset;            /* bytes of the message so far */
     uint64_t va;                /* WRITE: from the RETH */
     uint32_t rkey, dma_len;
+    struct qhca_rwr rwr;
     struct qhca_rd_resource res[QHCA_MAX_RD_ATOMIC];
-    uint32_t res_last;          /* slot of the latest */
-    uint32_t rd_pending;        /* of them not yet answered */
     struct qhca_response queue[QHCA_RESPONSES];
-    uint32_t q_head, q_tail;
 };
 
+/*
+ * struct qhca_qp - a QP; what its type does not have is NULL
+ *
+ * When thousands of them send, what counts is how many cache lines each takes.
+ * So what every message needs is together, from @ready to the start of @rsp.
+ */
 struct qhca_qp {
+    uint32_t groups;            /* multicast groups it is in */
+    uint32_t slot;              /* number in the table of QPs, not 1 for GSI */
+    uint32_t max_inline;
+    bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
+    struct qhca_pd *pd;
+    struct qhca_xrcd *xrcd;
+    struct qhca_srq *srq;       /* instead of rq; XRC_TGT: the latest named */
+    struct qhca_async async;
+    struct qhca_wq rq;
+
     struct qhca_list ready;     /* node in the line of its page */
     struct qhca_list tx_wait;   /* node in that of those waiting for room */
     uint32_t qpn, uar;
-    uint32_t groups;            /* multicast groups it is in */
-    uint32_t slot;              /* number in the table of QPs, not 1 for GSI */
     uint8_t type, flags, state;
     bool sqd_notify;            /* SQ_DRAINED is owed */
-    /* What its type does not have is NULL. */
-    struct qhca_pd *pd;
-    struct qhca_cq *scq, *rcq;
-    struct qhca_xrcd *xrcd;
-    struct qhca_srq *srq;       /* instead of rq; XRC_TGT: the latest named */
-    bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
-    struct qhca_async async;
-    struct qhca_key_user user;
-    struct qhca_cntset *cntset; /* counts for it, or NULL */
-    uint32_t max_inline;
-    struct qhca_qp_attr attr;   /* as set; little-endian */
     uint32_t mtu;               /* bytes */
-    struct qhca_wq sq, rq;
+    struct qhca_cq *scq, *rcq;
+    struct qhca_cntset *cntset; /* counts for it, or NULL */
+    struct qhca_key_user user;
+    struct qhca_qp_attr attr;   /* as set; little-endian */
+    struct qhca_wq sq;
     struct qhca_requester req;
     struct qhca_responder rsp;
 };
@@ -228,7 +235,8 @@ struct qhca_ack {
 
 struct qhca_qps {
     struct qhca_table table, cntset;
-    uint32_t num_sq;            /* QPs that have sent, with req.swr */
+    uint32_t num_swr;           /* arrays of send WRs: those of QPs, and */
+    struct qhca_swr *spare_swr; /* one for who has none, or NULL */
     struct qhca_qp *gsi;        /* QP 1, or NULL */
     struct qhca_lines ready;    /* QPs with work to do */
     struct qhca_lines tx_wait;  /* QPs that the way out had no room for */

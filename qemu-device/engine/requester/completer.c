@@ -292,6 +292,7 @@ bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
     if (!alive(qp)) {
         return taken;
     }
+    qhca_requester_rest(e, qp);
     if (r->una_psn != una) {
         qhca_requester_timer(e, qp);
     }

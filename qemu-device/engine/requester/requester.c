@@ -64,16 +64,37 @@ static struct qhca_swr *next_place(struct qhca_engine *e, struct qhca_qp *qp)
     struct qhca_requester *r = &qp->req;
 
     if (!r->swr) {
+        r->swr = e->qps->spare_swr;
+        e->qps->spare_swr = NULL;
+    }
+    if (!r->swr) {
         r->swr = calloc(QHCA_INFLIGHT, sizeof(*r->swr));
         if (!r->swr) {
             return NULL;
         }
-        e->qps->num_sq++;
+        e->qps->num_swr++;
     }
     if (qp->sq.ci == qp->sq.next) {
         r->swr_base = qp->sq.next;
     }
     return qhca_swr_at(qp, qp->sq.next);
+}
+
+void qhca_requester_rest(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qp->sq.ci == qp->sq.next && !e->qps->spare_swr) {
+        e->qps->spare_swr = qp->req.swr;
+        qp->req.swr = NULL;
+    }
+}
+
+void qhca_requester_forget(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    if (qp->req.swr) {
+        e->qps->num_swr--;
+        free(qp->req.swr);
+        qp->req.swr = NULL;
+    }
 }
 
 /* Reads the next WQE and gives it its PSNs. */

@@ -18,9 +18,10 @@
  * struct qhca_swr - a send work request that has been started: the one copy of
  * its WQE, and which PSNs it owns
  *
- * There is memory for them once a QP has sent something, and a QP that has
- * nothing outstanding begins again with the first: thousands of QPs that send
- * one message each use little of the CPU's cache.
+ * A QP has memory for them while there are some. Those that are done at the end
+ * of its turn leave it to the next QP, and a QP that has nothing outstanding
+ * begins again with the first: thousands of QPs that send one message each use
+ * the same few lines of the CPU's cache.
  */
 struct qhca_swr {
     uint64_t wr_id;
@@ -127,6 +128,10 @@ void qhca_swr_view(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* Sends request packets, as far as the budget goes. */
 void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp);
+/* Between WRs: one that has none outstanding needs no memory for them. */
+void qhca_requester_rest(struct qhca_engine *e, struct qhca_qp *qp);
+/* All its send WRs go, without CQEs. */
+void qhca_requester_forget(struct qhca_engine *e, struct qhca_qp *qp);
 /* Whether there is something to send now. */
 bool qhca_requester_ready(struct qhca_qp *qp);
 /* Entering SQD: a WR read from the ring but not begun on the wire goes back. */

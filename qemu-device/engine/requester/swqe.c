@@ -26,6 +26,8 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
     wr->wr_id = le64toh(w->wr_id);
     wr->opcode = w->opcode;
     wr->flags = w->flags;
+    wr->length = wr->flush_len = 0;     /* the place is not new */
+    wr->flush_type = wr->flush_level = 0;
     wr->imm = w->imm;
     wr->inv_key = le32toh(w->inv_key);
     wr->fail = 0;

@@ -320,7 +320,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "send WRs of a QP", false, QHCA_INFLIGHT * sizeof(struct qhca_swr),
-        e->qps->table.max, e->qps->num_sq
+        e->qps->table.max, e->qps->num_swr
     };
     return 1;
 }

@@ -15,10 +15,7 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
     if (qp->srq && qp->rsp.rwr.taken) {
         qhca_srq_give_back(e, qp);                              /* G-008 */
     }
-    if (qp->req.swr) {
-        e->qps->num_sq--;
-        free(qp->req.swr);
-    }
+    qhca_requester_forget(e, qp);
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->rsp, 0, sizeof(qp->rsp));
     qp->req.timer.fn = qhca_requester_timeout;
@@ -131,6 +128,7 @@ void qhca_qp_turn(struct qhca_engine *e)
         send_requests(e, qp);
     }
     flush(e, qp);
+    qhca_requester_rest(e, qp);
     /* What it has done may have put it in line again, in vain. */
     qhca_list_del(&qp->ready);
     if (has_work(qp)) {

@@ -114,7 +114,7 @@ static void check_timers(const struct qhca_engine *e, unsigned strangers)
 {
     const struct qhca_timers *t = &e->timers;
 
-    CHECK(t->used <= e->qps->num_sq + e->queues->cq.used + 1 + strangers);
+    CHECK(t->used <= e->qps->num_swr + e->queues->cq.used + 1 + strangers);
     for (uint32_t i = 0; i < t->used; i++) {
         CHECK(t->heap[i]->pos == i + 1);
         CHECK(t->heap[i]->deadline >= t->heap[(i - !!i) / 2]->deadline);

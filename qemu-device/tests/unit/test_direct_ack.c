@@ -73,10 +73,65 @@ static void test_ack_with_limit(void)
     done(0, QHCA_WC_SUCCESS);
 }
 
+/* QPs that are done in their turn use the same memory for their send WRs. */
+static void test_shared_memory(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp a, b;
+    struct rc_wr wr;
+
+    start_pair(&o);
+    o.access &= (uint16_t)~QHCA_ACCESS_FLUSH_GLOBAL;
+    a = rc_create(&node, &o);
+    b = rc_create(&node, &o);
+    rc_connect(&a, &b);
+    wr = rc_wr(&qp, QHCA_WR_FLUSH, 0, 0);
+    wr.num_sge = 0;
+    wr.flush_type = QHCA_FLUSH_GLOBAL;
+    wr.flush_len = 4096;
+    rc_aim(&wr, &node, NODE_MEM / 2);
+    rc_post(&qp, &wr);
+    rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    /* Nothing of the FLUSH is left: no right to such is needed. */
+    wr = rc_wr(&a, QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
+    rc_aim(&wr, &node, NODE_MEM / 2);
+    rc_post(&a, &wr);
+    rc_expect(&a.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    CHECK_EQ(g->e->qps->num_swr, 1);
+    CHECK(g->e->qps->spare_swr);
+    CHECK(!qhca_qp_get(g->e, qp.qpn)->req.swr);
+    /* A bad one does not tell of them either. */
+    wr = rc_wr(&a, QHCA_WR_RDMA_READ, 0, 100);
+    wr.sge[0].lkey ^= 0xff;
+    rc_post(&a, &wr);
+    CHECK_EQ(le32toh(rc_expect(&a.scq, wr.wr_id,
+                               QHCA_WC_LOC_PROT_ERR).byte_len), 100);
+    wr = rc_wr(&b, QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, 9);
+    rc_post(&b, &wr);
+    CHECK_EQ(rc_expect(&b.scq, wr.wr_id, QHCA_WC_LOC_LEN_ERR).byte_len, 0);
+}
+
+/* Whoever waits for an answer keeps it; it goes with the QP. */
+static void test_own_memory(void)
+{
+    start_pair(&RC_OPTS);
+    REQUIRE(rc_set_state(&peer, QHCA_QPS_ERR) == QHCA_OK);
+    post_writes(&qp, 1, 100);
+    rc_ring(&qp);
+    CHECK(qhca_qp_get(g->e, qp.qpn)->req.swr && !g->e->qps->spare_swr);
+    post_writes(&peer, 1, 100);
+    rc_ring(&peer);
+    CHECK_EQ(g->e->qps->num_swr, 1);
+    CHECK_EQ(rc_destroy(&qp), QHCA_OK);
+    CHECK_EQ(g->e->qps->num_swr, 0);
+}
+
 static const struct test tests[] = {
     { "an ACK in the sender's own turn", test_ack_at_once },
     { "an ACK behind the answer of a READ", test_ack_behind_answer },
     { "an ACK with a limit of the bandwidth", test_ack_with_limit },
+    { "send WRs of many QPs in the same memory", test_shared_memory },
+    { "send WRs that are outstanding", test_own_memory },
 };
 
 int main(int argc, char **argv)
