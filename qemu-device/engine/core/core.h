@@ -162,8 +162,8 @@ struct qhca_pace {
     uint64_t paid;              /* when what has been taken will be paid for */
 };
 
-/* How many pieces may be taken at @now. */
-unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now);
+/* How many pieces may be taken at @now, of @max. */
+unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now, unsigned max);
 /* Takes @n, which may be more than that. */
 void qhca_pace_take(struct qhca_pace *p, uint64_t now, uint64_t n);
 

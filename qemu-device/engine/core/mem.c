@@ -37,6 +37,15 @@ bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
     return true;
 }
 
+bool qhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
+                          const void *entry, size_t len)
+{
+    size_t last = len - 1;
+
+    return qhca_dma_write(e, addr, entry, last) &&
+           qhca_dma_write(e, addr + last, (const uint8_t *)entry + last, 1);
+}
+
 static bool append(struct qhca_view *view, const uint8_t *base, size_t len)
 {
     struct qhca_piece *next = view->piece + view->num_pieces;
@@ -276,33 +285,36 @@ uint64_t qhca_mem_addr(const struct qhca_mem *mem, uint64_t off)
            (off & ((1ull << mem->block_shift) - 1));
 }
 
-/* Bytes from @off on, up to @len, that follow each other in DMA space. */
-static size_t contiguous_len(const struct qhca_mem *mem, uint64_t off,
-                             size_t len)
+/* The same; @len becomes how many of so many bytes follow each other there. */
+static uint64_t piece_addr(const struct qhca_mem *mem, uint64_t off,
+                           size_t *len)
 {
     uint64_t size = 1ull << mem->block_shift;
-    uint64_t i = off >> mem->block_shift;
-    uint64_t n = size - (off & (size - 1));
+    uint64_t i = off >> mem->block_shift, in = off & (size - 1);
+    const uint64_t *block = mem->block;
+    uint64_t n = size - in;
 
-    if (!mem->block) {
-        return len;
+    if (!block) {
+        return mem->base + off;
     }
-    while (n < len && mem->block[i + 1] == mem->block[i] + size) {
+    for (block += i; n < *len && block[1] == block[0] + size; block++) {
         n += size;
-        i++;
     }
-    return (size_t)MIN_OF(n, (uint64_t)len);
+    *len = (size_t)MIN_OF(n, (uint64_t)*len);
+    return mem->block[i] + in;
 }
 
 bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
                    uint64_t off, void *buf, size_t len)
 {
     uint8_t *p = buf;
+    uint64_t addr;
     size_t n;
 
     while (len > 0) {
-        n = contiguous_len(mem, off, len);
-        if (!qhca_dma_read(e, qhca_mem_addr(mem, off), p, n)) {
+        n = len;
+        addr = piece_addr(mem, off, &n);
+        if (!qhca_dma_read(e, addr, p, n)) {
             return false;
         }
         p += n;
@@ -315,11 +327,13 @@ bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
 bool qhca_mem_view(struct qhca_engine *e, const struct qhca_mem *mem,
                    uint64_t off, size_t len, struct qhca_view *view)
 {
+    uint64_t addr;
     size_t n;
 
     for (; len > 0; off += n, len -= n) {
-        n = contiguous_len(mem, off, len);
-        if (!qhca_dma_view(e, qhca_mem_addr(mem, off), n, view)) {
+        n = len;
+        addr = piece_addr(mem, off, &n);
+        if (!qhca_dma_view(e, addr, n, view)) {
             return false;
         }
     }
@@ -330,11 +344,13 @@ bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
                     uint64_t off, const void *buf, size_t len)
 {
     const uint8_t *p = buf;
+    uint64_t addr;
     size_t n;
 
     while (len > 0) {
-        n = contiguous_len(mem, off, len);
-        if (!qhca_dma_write(e, qhca_mem_addr(mem, off), p, n)) {
+        n = len;
+        addr = piece_addr(mem, off, &n);
+        if (!qhca_dma_write(e, addr, p, n)) {
             return false;
         }
         p += n;

@@ -68,6 +68,13 @@ bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len);
 bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
                     size_t len);
 
+/*
+ * Writes an entry of a queue, of a size that is a power of two and aligned: the
+ * guest sees its last byte, which says whose it is, after the others.
+ */
+bool qhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
+                          const void *entry, size_t len);
+
 #define QHCA_VIEW_PIECES    64u
 
 /* struct qhca_view - guest memory to be read in place, in this entry point */

@@ -3,25 +3,25 @@
  * qhca engine: rates, as leaky buckets: each piece takes its time to pay for,
  * and up to @slack of that may be owed.
  */
-#include <limits.h>
-
 #include "core.h"
 
 #define PS_PER_NS   1000u
 
-unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now)
+unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now, unsigned max)
 {
     uint64_t owed = p->paid > now ? p->paid - now : 0;
     uint64_t room;
 
     if (!p->cost) {
-        return UINT_MAX;
+        return max;
     }
     if (owed >= p->slack) {
         return 0;
     }
     room = (p->slack - owed) * PS_PER_NS;
-    return (unsigned)((room + p->cost - 1) / p->cost);
+    /* Divides only if it matters. */
+    return room >= max * p->cost ?
+           max : (unsigned)((room + p->cost - 1) / p->cost);
 }
 
 void qhca_pace_take(struct qhca_pace *p, uint64_t now, uint64_t n)

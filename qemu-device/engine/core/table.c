@@ -113,7 +113,7 @@ uint32_t qhca_table_add(struct qhca_table *t, void *obj)
 }
 
 /* The slot of a number that is in use, else t->size. */
-static uint32_t find(const struct qhca_table *t, uint32_t number)
+static inline uint32_t find(const struct qhca_table *t, uint32_t number)
 {
     uint32_t first = bucket(t, number);
 

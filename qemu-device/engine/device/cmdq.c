@@ -124,12 +124,10 @@ static bool complete(struct qhca_engine *e, uint32_t slot, int status)
     };
     uint64_t addr = q->cq + (q->cq_pi & ((1u << q->log_size) - 1)) *
                     sizeof(comp);
-    const size_t owner = offsetof(struct qhca_cmd_comp, owner);
 
     q->cq_pi++;
     qhca_tamper(e, QHCA_TOLD_CMD, &comp, sizeof(comp));
-    return qhca_dma_write(e, addr, &comp, owner) &&
-           qhca_dma_write(e, addr + owner, &comp.owner, 1);
+    return qhca_dma_write_entry(e, addr, &comp, sizeof(comp));
 }
 
 /* The next command; false: the ring cannot be read. */

@@ -179,17 +179,16 @@ uint64_t qhca_run_wake(const struct qhca_engine *e)
 
 bool qhca_run_has_time(const struct qhca_engine *e, uint64_t now)
 {
-    return qhca_pace_left(&e->device->share, now) > 0;
+    return qhca_pace_left(&e->device->share, now, 1);
 }
 
 void qhca_run(struct qhca_engine *e)
 {
     struct qhca_device *d = e->device;
-    unsigned budget = MIN_OF(qhca_pace_left(&d->slice, e->now),
-                             qhca_pace_left(&d->share, e->now));
+    unsigned budget = qhca_pace_left(&d->slice, e->now, ENTRY_UNITS);
     bool more = false;
 
-    budget = MIN_OF(budget, ENTRY_UNITS);
+    budget = qhca_pace_left(&d->share, e->now, budget);
     serve_late_calls(e);
     while (qhca_running(e) && (more = find_work(e)) && e->spent < budget) {
         e->limit = MIN_OF(budget, e->spent + TURN_UNITS);

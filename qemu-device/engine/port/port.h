@@ -94,7 +94,7 @@ bool qhca_port_up(const struct qhca_engine *e);
 /* Whether the operator's limit of the bandwidth lets a frame out now. */
 static inline bool qhca_port_open(const struct qhca_engine *e)
 {
-    return qhca_pace_left(&e->port->pace, e->now) > 0;
+    return qhca_pace_left(&e->port->pace, e->now, 1);
 }
 
 /* ---- group.c: a group exists as long as a QP is in it ---- */

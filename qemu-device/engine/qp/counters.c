@@ -5,16 +5,6 @@
  */
 #include "qp.h"
 
-void qhca_count_qp(struct qhca_engine *e, const struct qhca_qp *qp,
-                   enum qhca_counter which, uint64_t n)
-{
-    e->cnt[which] += n;
-    if (qp && qp->cntset) {
-        qp->cntset->cnt[which] += n;
-        e->qps->set_cnt[which] += n;
-    }
-}
-
 void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set)
 {
     if (qp->cntset) {

@@ -332,8 +332,16 @@ static inline bool qhca_flush_kind_ok(uint8_t type, uint8_t level)
 extern const struct qhca_command qhca_counter_commands[];
 void qhca_cntset_free_all(struct qhca_engine *e);
 /* Counts @n of @which; @qp may be NULL. */
-void qhca_count_qp(struct qhca_engine *e, const struct qhca_qp *qp,
-                   enum qhca_counter which, uint64_t n);
+static inline void qhca_count_qp(struct qhca_engine *e,
+                                 const struct qhca_qp *qp,
+                                 enum qhca_counter which, uint64_t n)
+{
+    e->cnt[which] += n;
+    if (qp && qp->cntset) {
+        qp->cntset->cnt[which] += n;
+        e->qps->set_cnt[which] += n;
+    }
+}
 /* From now on @set, or none if it is NULL, counts for @qp. */
 void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set);
 

@@ -58,18 +58,20 @@ void qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
     b->direct = goes_direct(e, qp, b);
     b->view.num_pieces = b->view.len = 0;
     memset(p, 0, sizeof(*p));
-    memcpy(p->smac, local->smac, 6);
-    memcpy(p->dmac, av->dmac, 6);
     p->vlan = local->vlan;
-    p->sl = av->sl & 7;
     p->ipv4 = local->ipv4;
     memcpy(p->sgid, local->gid, 16);
     memcpy(p->dgid, av->dgid, 16);
     p->tclass = av->tclass;
-    p->hop_limit = av->hop_limit;
-    p->flow_label = le32toh(av->flow_label) & 0xfffff;
     p->dest_qp = dest_qp;
-    p->sport = roce_sport(p->flow_label, qp->qpn, dest_qp);
+    if (!b->direct) {
+        memcpy(p->smac, local->smac, 6);
+        memcpy(p->dmac, av->dmac, 6);
+        p->sl = av->sl & 7;
+        p->hop_limit = av->hop_limit;
+        p->flow_label = le32toh(av->flow_label) & 0xfffff;
+        p->sport = roce_sport(p->flow_label, qp->qpn, dest_qp);
+    }
     p->opcode = opcode;
     p->pkey = PKEY_DEFAULT;
     p->psn = psn;

@@ -71,12 +71,10 @@ static bool put_cqe(struct qhca_engine *e, const struct qhca_mem *mem,
                     unsigned log_size, uint32_t index, struct qhca_cqe *cqe)
 {
     uint64_t off = (uint64_t)(index & ((1u << log_size) - 1)) * sizeof(*cqe);
-    const size_t owner = offsetof(struct qhca_cqe, owner);
 
     cqe->owner = (index >> log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
     qhca_tamper(e, QHCA_TOLD_CQE, cqe, sizeof(*cqe));
-    return qhca_mem_write(e, mem, off, cqe, owner) &&
-           qhca_mem_write(e, mem, off + owner, &cqe->owner, 1);
+    return qhca_dma_write_entry(e, qhca_mem_addr(mem, off), cqe, sizeof(*cqe));
 }
 
 static void notify(struct qhca_engine *e, struct qhca_cq *cq)

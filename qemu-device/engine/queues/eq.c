@@ -51,11 +51,10 @@ static bool eq_put(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
     };
     uint64_t off = (uint64_t)(eq->pi & ((1u << eq->log_size) - 1)) *
                    sizeof(eqe);
-    const size_t owner = offsetof(struct qhca_eqe, owner);
 
     qhca_tamper(e, QHCA_TOLD_EQE, &eqe, sizeof(eqe));
-    if (!qhca_mem_write(e, &eq->mem, off, &eqe, owner) ||
-        !qhca_mem_write(e, &eq->mem, off + owner, &eqe.owner, 1)) {
+    if (!qhca_dma_write_entry(e, qhca_mem_addr(&eq->mem, off), &eqe,
+                              sizeof(eqe))) {
         return false;
     }
     eq->pi++;

@@ -250,13 +250,52 @@ static void rx_nak(struct qhca_engine *e, struct qhca_qp *qp,
     }
 }
 
+/* The peer says that it has accepted all up to @psn. */
+static void accepted(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
+{
+    if (!ack_through(e, qp, psn) && alive(qp)) {
+        implied_nak(e, qp);
+    }
+}
+
 static void rx_ack(struct qhca_engine *e, struct qhca_qp *qp,
                    const struct roce_packet *p)
 {
     if (AETH_TYPE(p->syndrome) != 0) {
         rx_nak(e, qp, p);
-    } else if (!ack_through(e, qp, p->psn) && alive(qp)) {
-        implied_nak(e, qp);
+    } else {
+        accepted(e, qp, p->psn);
+    }
+}
+
+/* Else it answers nothing that is outstanding: drop it (D-015). */
+static bool outstanding(const struct qhca_qp *qp, uint32_t psn)
+{
+    return qp->sq.ci != qp->sq.next && psn_diff(psn, qp->req.una_psn) >= 0 &&
+           psn_diff(psn, qp->req.max_psn) < 0;
+}
+
+/* An answer has been dealt with; before that @una was the oldest PSN. */
+static void go_on(struct qhca_engine *e, struct qhca_qp *qp, uint32_t una)
+{
+    qhca_sq_fail_oldest(e, qp);
+    if (!alive(qp)) {
+        return;
+    }
+    qhca_requester_rest(e, qp);
+    if (qp->req.una_psn != una) {
+        qhca_requester_timer(e, qp);
+    }
+    qhca_qp_check_drained(e, qp);
+}
+
+void qhca_completer_ack(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
+{
+    uint32_t una = qp->req.una_psn;
+
+    if (outstanding(qp, psn)) {
+        accepted(e, qp, psn);
+        go_on(e, qp, una);
     }
 }
 
@@ -267,9 +306,7 @@ bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
     uint32_t una = r->una_psn;
     bool taken = true;
 
-    /* Answers nothing that is outstanding: drop it (D-015). */
-    if (qp->sq.ci == qp->sq.next || psn_diff(p->psn, una) < 0 ||
-        psn_diff(p->psn, r->max_psn) >= 0) {
+    if (!outstanding(qp, p->psn)) {
         return true;
     }
     /* NAKs that arrive during the RNR wait concern packets sent before it. */
@@ -288,15 +325,7 @@ bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
         rx_ack(e, qp, p);
         break;
     }
-    qhca_sq_fail_oldest(e, qp);
-    if (!alive(qp)) {
-        return taken;
-    }
-    qhca_requester_rest(e, qp);
-    if (r->una_psn != una) {
-        qhca_requester_timer(e, qp);
-    }
-    qhca_qp_check_drained(e, qp);
+    go_on(e, qp, una);
     if (qhca_requester_ready(qp)) {
         qhca_qp_schedule(e, qp);
     }

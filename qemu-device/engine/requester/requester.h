@@ -169,6 +169,9 @@ bool qhca_datagram_send(struct qhca_engine *e, struct qhca_qp *qp,
  */
 bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct roce_packet *p);
+/* An ACK that has come without a packet, in a turn of the QP. */
+void qhca_completer_ack(struct qhca_engine *e, struct qhca_qp *qp,
+                        uint32_t psn);
 
 /* ---- complete.c: the end of send WRs, in order ---- */
 

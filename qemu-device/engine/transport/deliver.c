@@ -84,14 +84,21 @@ static void drop(struct qhca_engine *e, const struct qhca_qp *qp,
     qhca_packet_drop(e, qp, p, why);
 }
 
+/* @n packets of @len bytes in all. */
+static void count_taken(struct qhca_engine *e, const struct qhca_qp *qp,
+                        uint8_t tclass, uint32_t n, size_t len)
+{
+    qhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, n);
+    qhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
+    if ((tclass & IP_ECN_MASK) == IP_ECN_CE) {
+        qhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, n);
+    }
+}
+
 static void accept(struct qhca_engine *e, const struct qhca_qp *qp,
                    const struct roce_packet *p, size_t len)
 {
-    qhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, p->num_psn);
-    qhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
-    if ((p->tclass & IP_ECN_MASK) == IP_ECN_CE) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, p->num_psn);
-    }
+    count_taken(e, qp, p->tclass, p->num_psn, len);
     qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
 }
 
@@ -243,7 +250,11 @@ bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
     if (p->num_psn > 1) {
         return qp && deliver_many(e, qp, p, len);
     }
-    find_taker(e, p, len);
+    if (qp) {
+        deliver(e, qp, p, len);
+    } else {
+        qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
+    }
     return true;
 }
 
@@ -255,33 +266,28 @@ void qhca_deliver_ack(struct qhca_engine *e, struct qhca_qp *qp)
 {
     const struct qhca_qp *by = e->qps->ack.by;
     const struct qhca_av *av = &by->attr.av;
-    struct roce_packet p = {
-        .vlan = e->port->gid[av->sgid_index].vlan,
-        .ipv4 = e->port->gid[av->sgid_index].ipv4,
-        .tclass = av->tclass,
-        .opcode = qhca_qp_service(by) | RC_ACKNOWLEDGE,
-        .dest_qp = qp->qpn,
-        .psn = e->qps->ack.psn,
-        .num_psn = 1,
-        .syndrome = AETH_ACK,
-    };
-    size_t len = roce_frames_len(&p);
+    const struct qhca_gid *local = &e->port->gid[av->sgid_index];
+    uint8_t opcode = qhca_qp_service(by) | RC_ACKNOWLEDGE;
+    uint32_t psn = e->qps->ack.psn;
+    size_t len = roce_ack_len(local->ipv4, local->vlan);
 
     e->qps->ack.by = NULL;
     if (by->state == QHCA_QPS_ERR) {
         return;                 /* it has no answers any more */
     }
     qhca_spend(e, 1);
-    qhca_trace(e, QHCA_TRACE_TX, by->qpn, p.opcode, p.psn);
+    qhca_trace(e, QHCA_TRACE_TX, by->qpn, opcode, psn);
     qhca_count_qp(e, by, QHCA_CNT_TX_ACK, 1);
     qhca_count_qp(e, by, QHCA_CNT_TX_PKTS, 1);
     qhca_count_qp(e, by, QHCA_CNT_TX_BYTES, len);
     if (!takes[qp->state].response) {
-        drop(e, qp, &p, QHCA_CNT_RX_BAD_STATE);
+        qhca_count_qp(e, qp, QHCA_CNT_RX_BAD_STATE, 1);
+        qhca_trace(e, QHCA_TRACE_DROP, qp->qpn, QHCA_CNT_RX_BAD_STATE, psn);
         return;
     }
-    accept(e, qp, &p, len);
-    (void)qhca_completer_rx(e, qp, &p);
+    count_taken(e, qp, av->tclass, 1, len);
+    qhca_trace(e, QHCA_TRACE_RX, qp->qpn, opcode, psn);
+    qhca_completer_ack(e, qp, psn);
 }
 
 void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,

@@ -190,13 +190,21 @@ static void parse_ext(struct roce_packet *p, const uint8_t *h, uint16_t flags)
 
 /* ---- building ---- */
 
+/* Of all headers in front of the extension headers. */
+static size_t headers_len(bool ipv4, uint16_t vlan)
+{
+    return ETH_LEN + (vlan != QHCA_NO_VLAN ? VLAN_LEN : 0) +
+           (ipv4 ? IPV4_LEN : IPV6_LEN) + UDP_LEN + BTH_LEN;
+}
+
+size_t roce_ack_len(bool ipv4, uint16_t vlan)
+{
+    return headers_len(ipv4, vlan) + AETH_LEN + ICRC_LEN;
+}
+
 size_t roce_payload_offset(const struct roce_packet *p)
 {
-    size_t vlan_len = p->vlan != QHCA_NO_VLAN ? VLAN_LEN : 0;
-    size_t ip_len = p->ipv4 ? IPV4_LEN : IPV6_LEN;
-
-    return ETH_LEN + vlan_len + ip_len + UDP_LEN + BTH_LEN +
-           ext_len[p->opcode];
+    return headers_len(p->ipv4, p->vlan) + ext_len[p->opcode];
 }
 
 size_t roce_frames_len(const struct roce_packet *p)

@@ -261,6 +261,8 @@ static inline struct qhca_piece roce_piece(const struct roce_packet *p,
 size_t roce_payload_offset(const struct roce_packet *p);
 /* Bytes of the frames that @p would travel in. */
 size_t roce_frames_len(const struct roce_packet *p);
+/* Bytes of an ACK. */
+size_t roce_ack_len(bool ipv4, uint16_t vlan);
 /*
  * Writes all headers, padding and the ICRC around the @p->payload_len bytes of
  * payload that already stand in @frame. Returns the length of the frame.
