@@ -146,6 +146,7 @@ life_rest() { rm -f $LIFE_ON; wait; }
 
 # ---- what must be as before
 
+# shellcheck disable=SC2153 # the launcher's
 life_gid() { QHCA_GID=$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null); }
 
 # The netdev may be a new one.
@@ -154,7 +155,6 @@ life_back()
 	until_true 60 test -d "/sys/bus/pci/devices/$LIFE_FUNCTION/net" &&
 		QHCA_IF=$(ls "/sys/bus/pci/devices/$LIFE_FUNCTION/net") || return 1
 	until_true 20 test -d "/sys/class/infiniband/$QHCA_DEV" || return 1
-	# shellcheck disable=SC2153 # the launcher's
 	ip link set "$QHCA_IF" mtu 4200 up && ip addr replace "$QHCA_IP/24" dev "$QHCA_IF" &&
 		until_true 60 life_gid
 }
