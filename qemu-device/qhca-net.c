@@ -40,7 +40,7 @@ static bool qhca_net_can_receive(NetClientState *nc)
 }
 
 static bool qhca_net_receive_one(NetClientState *nc, const uint8_t *buf,
-                                 size_t size)
+                                 size_t size, bool more)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
     unsigned work;
@@ -50,7 +50,7 @@ static bool qhca_net_receive_one(NetClientState *nc, const uint8_t *buf,
         return false;
     }
     trace_qhca_net_rx(net->id, size);
-    work = net->ops->receive(net->opaque, buf, size);
+    work = net->ops->receive(net->opaque, buf, size, more);
     net->rx_budget -= MIN(work, net->rx_budget);
     return true;
 }
@@ -64,19 +64,27 @@ static bool qhca_net_receive_many(NetClientState *nc, const uint8_t *buf,
                                   size_t size)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
-    size_t at = 0, next, len;
-    const uint8_t *frame;
+    size_t at = 0, next, following, len, more_len;
+    const uint8_t *frame, *more;
 
     if (net->rx_at && net->rx_seq == qhca_aggregate_seq(buf)) {
         at = net->rx_at;
     }
     net->rx_seq = qhca_aggregate_seq(buf);
-    for (next = at; (frame = qhca_aggregate_next(buf, size, &next, &len));
-         at = next) {
-        if (!qhca_net_receive_one(nc, frame, len)) {
+    next = at;
+    frame = qhca_aggregate_next(buf, size, &next, &len);
+    while (frame) {
+        following = next;
+        more = qhca_aggregate_next(buf, size, &following, &more_len);
+        if (!qhca_net_receive_one(nc, frame, len, more)) {
+            net->ops->event(net->opaque, QHCA_NET_LEFT_OFF);
             net->rx_at = at;
             return false;
         }
+        at = next;
+        next = following;
+        frame = more;
+        len = more_len;
     }
     net->rx_at = 0;
     return true;
@@ -88,7 +96,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
     QHCANet *net = qemu_get_nic_opaque(nc);
     bool taken = net->tx && qhca_aggregate_is(buf, size) ?
                  qhca_net_receive_many(nc, buf, size) :
-                 qhca_net_receive_one(nc, buf, size);
+                 qhca_net_receive_one(nc, buf, size, false);
 
     return taken ? size : 0;
 }

@@ -17,6 +17,7 @@ typedef enum QHCANetEvent {
     QHCA_NET_HOLDS_FRAMES,          /* qhca_dev_net_flush() gets them */
     QHCA_NET_TX_READY,              /* it takes frames again, and had refused */
     QHCA_NET_LINK_CHANGED,
+    QHCA_NET_LEFT_OFF,              /* after a frame with more to follow */
 } QHCANetEvent;
 
 /*
@@ -24,12 +25,14 @@ typedef enum QHCANetEvent {
  * @can_receive: whether the device takes a frame now; if not @urgent, a frame
  *               that needs a buffer of the Ethernet ring must find one
  * @receive: here is one; only after @can_receive said yes. Returns what work it
- *           was, in units of the engine
+ *           was, in units of the engine. @more: another one follows at once, or
+ *           the event that none does
  * @event: called from anywhere, the device's own calls below included
  */
 typedef struct QHCANetOps {
     bool (*can_receive)(void *opaque, bool urgent);
-    unsigned (*receive)(void *opaque, const uint8_t *frame, size_t len);
+    unsigned (*receive)(void *opaque, const uint8_t *frame, size_t len,
+                        bool more);
     void (*event)(void *opaque, QHCANetEvent event);
 } QHCANetOps;
 

@@ -195,13 +195,15 @@ static bool qhca_net_can_take(void *opaque, bool urgent)
 }
 
 /* A message may change the network: it waits until that is off the stack. */
-static unsigned qhca_net_frame(void *opaque, const uint8_t *frame, size_t len)
+static unsigned qhca_net_frame(void *opaque, const uint8_t *frame, size_t len,
+                               bool more)
 {
     QHCAState *s = opaque;
     unsigned work;
 
     qhca_dev_enter(s);
-    work = qhca_engine_rx_frame(s->engine, qhca_dev_now(), frame, len);
+    work = (more ? qhca_engine_rx_more : qhca_engine_rx_frame)(
+               s->engine, qhca_dev_now(), frame, len);
     qhca_dev_leave(s);
     if (s->irqs) {
         qemu_bh_schedule(s->bh);
@@ -215,6 +217,7 @@ static void qhca_net_event(void *opaque, QHCANetEvent event)
         [QHCA_NET_HOLDS_FRAMES] = QHCA_TODO_RX_FLUSH,
         [QHCA_NET_TX_READY] = QHCA_TODO_TX_READY,
         [QHCA_NET_LINK_CHANGED] = QHCA_TODO_LINK,
+        [QHCA_NET_LEFT_OFF] = QHCA_TODO_RUN,
     };
 
     qhca_dev_kick(opaque, todo[event]);

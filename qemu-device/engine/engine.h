@@ -167,6 +167,13 @@ void qhca_engine_bad_doorbell(struct qhca_engine *e);
  */
 unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
                               const uint8_t *frame, size_t len);
+/*
+ * The same for a frame behind which another one follows at once: what it
+ * starts, such as an ACK, is done with that one, for both. If none comes after
+ * all, the caller has to call qhca_engine_run().
+ */
+unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
+                             const uint8_t *frame, size_t len);
 /* Whether a received Ethernet frame would find a buffer now. */
 bool qhca_engine_can_receive(struct qhca_engine *e);
 

@@ -55,6 +55,8 @@ extern const struct qhca_room *const qhca_rooms[];
 void qhca_run_init(struct qhca_engine *e);
 /* The run loop, the tail of every entry point, as far as the budget goes. */
 void qhca_run(struct qhca_engine *e);
+/* Instead, where another entry follows at once: what was spent counts. */
+void qhca_run_pay(struct qhca_engine *e);
 /* When work that waits for its time can go on; UINT64_MAX: none does. */
 uint64_t qhca_run_wake(const struct qhca_engine *e);
 /* Whether the share of the host's CPU that the device may have is not spent. */

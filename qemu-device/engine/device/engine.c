@@ -212,14 +212,19 @@ static bool enter(struct qhca_engine *e, uint64_t now)
     return true;
 }
 
-static void leave(struct qhca_engine *e)
+static void depart(struct qhca_engine *e)
 {
-    qhca_run(e);
     if (e->reset_wanted) {
         qhca_reset(e);
     }
     qhca_timers_sync(e, qhca_run_wake(e));
     e->device->busy = false;
+}
+
+static void leave(struct qhca_engine *e)
+{
+    qhca_run(e);
+    depart(e);
 }
 
 void qhca_engine_reset(struct qhca_engine *e, uint64_t now)
@@ -273,16 +278,36 @@ void qhca_engine_bad_doorbell(struct qhca_engine *e)
     qhca_guest_error(e, "doorbell access of another kind than a 64-bit write");
 }
 
-unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
-                              const uint8_t *frame, size_t len)
+static bool receive(struct qhca_engine *e, uint64_t now, const uint8_t *frame,
+                    size_t len)
 {
     if (!enter(e, now)) {
         /* Full: the network loses it. */
         qhca_fifo_push(&e->device->late, frame, len, 0);
-        return 1;
+        return false;
     }
     qhca_steer(e, frame, len, 0);
+    return true;
+}
+
+unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
+                              const uint8_t *frame, size_t len)
+{
+    if (!receive(e, now, frame, len)) {
+        return 1;
+    }
     leave(e);
+    return e->spent;
+}
+
+unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
+                             const uint8_t *frame, size_t len)
+{
+    if (!receive(e, now, frame, len)) {
+        return 1;
+    }
+    qhca_run_pay(e);
+    depart(e);
     return e->spent;
 }
 

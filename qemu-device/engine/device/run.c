@@ -182,6 +182,12 @@ bool qhca_run_has_time(const struct qhca_engine *e, uint64_t now)
     return qhca_pace_left(&e->device->share, now, 1);
 }
 
+void qhca_run_pay(struct qhca_engine *e)
+{
+    qhca_pace_take(&e->device->slice, e->now, e->spent);
+    qhca_pace_take(&e->device->share, e->now, e->spent);
+}
+
 void qhca_run(struct qhca_engine *e)
 {
     struct qhca_device *d = e->device;
@@ -196,8 +202,7 @@ void qhca_run(struct qhca_engine *e)
         qhca_spend(e, 1);
         d->source = (d->source + 1) % NUM_SOURCES;
     }
-    qhca_pace_take(&d->slice, e->now, e->spent);
-    qhca_pace_take(&d->share, e->now, e->spent);
+    qhca_run_pay(e);
     if (qhca_running(e) && qhca_run_has_time(e, e->now) &&
         (more || late_calls(e))) {
         e->ops->schedule(e->opaque);

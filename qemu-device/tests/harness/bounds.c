@@ -198,6 +198,8 @@ WRAP(doorbell, (struct qhca_engine *e, uint64_t now, unsigned page,
 WRAP(bad_doorbell, (struct qhca_engine *e), e)
 WRAP(rx_frame, (struct qhca_engine *e, uint64_t now, const uint8_t *frame,
                 size_t len), e, now, frame, len)
+WRAP(rx_more, (struct qhca_engine *e, uint64_t now, const uint8_t *frame,
+               size_t len), e, now, frame, len)
 WRAP(tx_ready, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(tick, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(run, (struct qhca_engine *e, uint64_t now), e, now)

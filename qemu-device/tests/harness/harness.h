@@ -191,6 +191,8 @@ int gid_allow(struct guest *g, unsigned page, unsigned index, unsigned allow);
 void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
                   const uint8_t *mac);
 void guest_rx(struct guest *g, const uint8_t *frame, size_t len);
+/* Another one follows at once. */
+void guest_rx_more(struct guest *g, const uint8_t *frame, size_t len);
 
 /* Lets time pass on a guest without a network: timers, deferred work. */
 void guest_settle(struct guest *g);

@@ -135,8 +135,16 @@ static void deliver(struct net *n, unsigned i)
 {
     struct net_frame f = n->frame[i];
 
+    int next;
+
     n->frame[i] = n->frame[--n->num_frames];
-    guest_rx(n->guest[f.to], f.data, f.len);
+    next = next_frame(n);
+    if (n->together && next >= 0 && n->frame[next].to == f.to &&
+        n->frame[next].when <= n->clock) {
+        guest_rx_more(n->guest[f.to], f.data, f.len);
+    } else {
+        guest_rx(n->guest[f.to], f.data, f.len);
+    }
     free(f.data);
 }
 

@@ -30,6 +30,7 @@ struct net {
     unsigned loss, dup, reorder, corrupt;
     uint64_t latency, jitter;   /* ns; jitter applies to reordered frames */
     bool cut;                   /* the cable is out */
+    bool together;              /* what is due for a guest comes at once */
     /* Decides about each frame before chance does; false: lost. */
     bool (*filter)(struct net *n, unsigned from, uint8_t *frame, size_t len);
     unsigned sent, lost, doubled, delayed, corrupted;

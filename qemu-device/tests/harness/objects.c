@@ -326,12 +326,24 @@ void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
 }
 
-void guest_rx(struct guest *g, const uint8_t *frame, size_t len)
+static void receive(struct guest *g, const uint8_t *frame, size_t len,
+                    unsigned (*rx)(struct qhca_engine *e, uint64_t now,
+                                   const uint8_t *frame, size_t len))
 {
     /* In its own heap block, so that the sanitizer sees an access past it. */
     uint8_t *copy = malloc(len ? len : 1);
 
     memcpy(copy, frame, len);
-    qhca_engine_rx_frame(g->e, *g->clock, copy, len);
+    rx(g->e, *g->clock, copy, len);
     free(copy);
+}
+
+void guest_rx(struct guest *g, const uint8_t *frame, size_t len)
+{
+    receive(g, frame, len, qhca_engine_rx_frame);
+}
+
+void guest_rx_more(struct guest *g, const uint8_t *frame, size_t len)
+{
+    receive(g, frame, len, qhca_engine_rx_more);
 }

@@ -43,6 +43,7 @@ static void recycle(struct sim *s, unsigned i)
     g->cmd_sq = 0;
     g->scheduled = false;
     g->net_blocked = false;
+    s->net->together = s->seed >> 1 & 1;
     net_attach(s->net, g);
     guest_enable(g, 5);
     *n = node_on(g, i + 1);

@@ -178,12 +178,59 @@ static void test_bad_pad(void)
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
 }
 
+/* A SEND of 8 bytes behind which others follow at once, or not. */
+static void inject_of_many(uint32_t psn, bool more)
+{
+    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, psn);
+    uint8_t f[MAX_FRAME];
+    size_t len;
+
+    p.ackreq = true;
+    p.payload_len = 8;
+    memcpy(f + roce_payload_offset(&p), data, 8);
+    len = roce_finish(&p, f);
+    (more ? guest_rx_more : guest_rx)(g, f, len);
+}
+
+/* Frames that come at once are executed one by one and answered together. */
+static void test_together(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start_responder(&o, QHCA_QPS_RTS);
+    for (unsigned i = 0; i < 6; i++) {
+        rc_recv(&qp, i, 0, 100);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        inject_of_many(PSN + i, i < 3);
+        if (i < 3) {
+            rc_expect(&qp.rcq, i, QHCA_WC_SUCCESS);
+            peer_expect_none(&qp);
+        }
+    }
+    rc_expect(&qp.rcq, 3, QHCA_WC_SUCCESS);
+    expect_ack(PSN + 3, 4);                                     /* D-011 */
+    peer_expect_none(&qp);
+    /* The one that was to follow does not come. */
+    inject_of_many(PSN + 4, true);
+    qhca_engine_run(g->e, *g->clock);
+    rc_expect(&qp.rcq, 4, QHCA_WC_SUCCESS);
+    expect_ack(PSN + 4, 5);
+    /* After a gap one NAK, and nothing of what is behind it. */
+    inject_of_many(PSN + 6, true);
+    inject_of_many(PSN + 7, false);
+    expect_nak(AETH_NAK_SEQ, PSN + 5);
+    peer_expect_none(&qp);
+    rc_expect_none(&qp.rcq);
+}
+
 static const struct test tests[] = {
     { "D-020 D-002 gaps", test_gap },
     { "A-082 H-005 COMM_EST", test_comm_est },
     { "D-030 I-020 no receive WR", test_rnr },
     { "D-061 D-062 D-064 H-003 I-027..I-029 opcodes and sizes", test_sequence },
     { "D-064 wrong padding", test_bad_pad },
+    { "D-011 one answer to requests that come at once", test_together },
 };
 
 int main(int argc, char **argv)
