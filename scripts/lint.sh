@@ -8,6 +8,7 @@
 #   python      all Python files compile, and the tests of scripts/ pass
 #   conformance every statement has a test or a reason, the list is up to date
 #   consumers   each consumer of the list has its row in the table
+#   layout      offsets in Documentation/ are those of the structures
 #   size        no source file over 450 lines
 #   rooms       the engine's folders include and call only what is above them
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
@@ -22,7 +23,8 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(tidy cocci checkpatch w1 sparse shell qemu rooms python conformance consumers size)
+PARTS=(tidy cocci checkpatch w1 sparse shell qemu rooms python conformance consumers
+	layout size)
 SKIPPED=77
 
 br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
@@ -140,6 +142,8 @@ lint_python()
 }
 
 lint_conformance() { scripts/conformance.py --check; }
+
+lint_layout() { scripts/layout.py --check; }
 
 lint_consumers() { scripts/consumers.py --check; }
 
