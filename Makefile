@@ -33,6 +33,7 @@ help:
 	@echo "                      OUT=directory for the results"
 	@echo "make bench-quick      its headline: rows with targets, in 3 minutes"
 	@echo "make lint             checkpatch, sparse, W=1, coccinelle, clang-tidy, shellcheck"
+	@echo "make docs             the documentation as web pages and manual pages"
 	@echo "make qemu             QEMU with the device"
 	@echo "make image            the guest: kernel, initrd, root file system"
 	@echo "make modules          qhca.ko, qhca_ib.ko; KDIR=<headers> builds them here,"
@@ -86,6 +87,9 @@ bench-quick:
 lint:
 	@scripts/lint.sh
 
+docs:
+	@scripts/build-docs.sh
+
 qemu:
 	@scripts/build-qemu.sh
 
@@ -126,5 +130,5 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell check check-quick check-full check-engine soak soak-guest bench bench-quick lint qemu \
+.PHONY: help run shell check check-quick check-full check-engine soak soak-guest bench bench-quick lint docs qemu \
 	image provider selftests modules modules_install clean clean-buildroot distclean

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# buildroot.sh [--extra|--tshark|--gnuplot|--valgrind] [--root] -- COMMAND…   run COMMAND in the build root
-# buildroot.sh [--extra|--tshark|--gnuplot|--valgrind] --path      print where it is
+# buildroot.sh [GROUP…] [--root] -- COMMAND…   run COMMAND in the build root
+# buildroot.sh [GROUP…] --path                 print where it is
+#
+# GROUP is --extra, --docs, --tshark, --gnuplot or --valgrind.
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -11,9 +13,9 @@
 #
 # Inside, the repository is /qhca and the cache /qhca-cache; COMMAND starts in
 # /qhca, as the calling user (--root: as root). --extra adds the packages that
-# only lint, coverage and fuzzing need, on first use; --tshark a dissector that
-# knows nothing of us, to judge captured frames with; --gnuplot that, for bench.py;
-# --valgrind what counts instructions.
+# only lint, coverage and fuzzing need, on first use; --docs Sphinx; --tshark a
+# dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
+# bench.py; --valgrind what counts instructions.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -34,7 +36,12 @@ PACKAGES=(
 )
 EXTRA=(
 	sparse coccinelle clang clang-format clang-tidy clang-tools shellcheck
-	codespell perl python3-ply python3-git llvm lld patchelf
+	codespell perl python3-ply python3-git llvm lld patchelf reuse
+)
+# Sphinx, the theme of QEMU's manual, Markdown pages, and what programs say to --help.
+DOCS=(
+	python3-sphinx python3-sphinx-rtd-theme python3-myst-parser
+	python3-sphinxcontrib.programoutput
 )
 
 key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" v1)
@@ -109,6 +116,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--path) action=path ;;
 	--extra) added+=' extra' ;;
+	--docs) added+=' docs' ;;
 	--tshark) added+=' tshark' ;;
 	--gnuplot) added+=' gnuplot' ;;
 	--valgrind) added+=' valgrind' ;;
@@ -125,6 +133,7 @@ have "$ROOT" || with_lock buildroot make_root
 for group in $added; do
 	case $group in
 	extra) with_lock buildroot add extra "${EXTRA[@]}" ;;
+	docs) with_lock buildroot add docs "${DOCS[@]}" ;;
 	tshark) with_lock buildroot add tshark tshark ;;
 	gnuplot) with_lock buildroot add gnuplot gnuplot-nox ;;
 	valgrind) with_lock buildroot add valgrind valgrind ;;

@@ -8,6 +8,7 @@
 #   python      all Python files compile, and the tests of scripts/ pass
 #   conformance every statement has a test or a reason, the list is up to date
 #   consumers   each consumer of the list has its row in the table
+#   docs        Documentation/ renders, without a warning
 #   layout      offsets in Documentation/ are those of the structures
 #   size        no source file over 450 lines
 #   rooms       the engine's folders include and call only what is above them
@@ -23,7 +24,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(tidy cocci checkpatch w1 sparse shell qemu rooms python conformance consumers
+PARTS=(tidy cocci checkpatch w1 sparse shell qemu rooms python docs conformance consumers
 	layout size)
 SKIPPED=77
 
@@ -142,6 +143,8 @@ lint_python()
 }
 
 lint_conformance() { scripts/conformance.py --check; }
+
+lint_docs() { scripts/build-docs.sh >/dev/null; }
 
 lint_layout() { scripts/layout.py --check; }
 
