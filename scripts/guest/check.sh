@@ -197,11 +197,20 @@ pingpong()
 	[ $rc = 0 ] && ! grep -q 'invalid data' "$LOGS/pp.server"
 }
 
+# The program of Documentation/tutorial.rst, built as it says there.
+first_write()
+{
+	gcc -Wall -o "$LOGS/first_write" /opt/qhca/guest/first_write.c -libverbs || return
+	"$LOGS/first_write" "$QHCA_DEV" "$QHCA_GID" | tee "$LOGS/first_write.out"
+	grep -q '^there: Hello, remote memory$' "$LOGS/first_write.out"
+}
+
 tools()
 {
 	tool tools/ibv_devices ibv_devices
 	tool tools/ibv_devinfo ibv_devinfo -d "$QHCA_DEV" -v
 	tool "tools/rdma res" rdma res show
+	tool tools/first_write first_write
 	pingpongs
 }
 
