@@ -106,6 +106,27 @@ bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
     return qhca_dma_slow(s, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE);
 }
 
+bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
+                              size_t len)
+{
+    const uint8_t *p = entry;
+    QHCAState *s = opaque;
+    size_t last = len - 1;
+    hwaddr off;
+    MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
+
+    if (!ram) {
+        return qhca_dev_dma_write(s, addr, p, last) &&
+               qhca_dev_dma_write(s, addr + last, p + last, 1);
+    }
+    qhca_dma_order(s, true);
+    memcpy(ram->ptr + off, p, last);
+    smp_wmb();
+    qatomic_set((uint8_t *)ram->ptr + off + last, p[last]);
+    address_space_cache_invalidate(ram, off, len);
+    return true;
+}
+
 /* Until qhca_dev_leave(), whatever becomes of the address space. */
 const void *qhca_dev_dma_peek(void *opaque, uint64_t addr, size_t *len)
 {

@@ -318,6 +318,7 @@ static void qhca_trace(void *opaque, enum qhca_trace_point point, uint64_t a,
 const struct qhca_engine_ops qhca_dev_callbacks = {
     .dma_read = qhca_dev_dma_read,
     .dma_write = qhca_dev_dma_write,
+    .dma_write_entry = qhca_dev_dma_write_entry,
     .dma_peek = qhca_dev_dma_peek,
     .atomic_cas = qhca_dev_dma_cas,
     .atomic_add = qhca_dev_dma_add,

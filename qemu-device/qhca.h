@@ -134,6 +134,8 @@ void qhca_dev_dma_exit(QHCAState *s);
 bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);
 bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
                         size_t len);
+bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
+                              size_t len);
 const void *qhca_dev_dma_peek(void *opaque, uint64_t addr, size_t *len);
 bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
                       uint64_t swap, uint64_t *old);

@@ -62,6 +62,8 @@ enum qhca_told {
  * @dma_write: copy to guest memory; a write returns after the guest can see it,
  *             and writes are seen in the order of the calls. @buf may be memory
  *             that @dma_peek gave, and the target the same
+ * @dma_write_entry: the same for an entry of a queue, @len bytes aligned to as
+ *                   many: its last byte is seen after the others
  * @dma_peek: where guest memory at @addr can be read in place until the entry
  *            point returns. In @len: how much is of interest; out: how much of
  *            that stands there. NULL: it cannot, now, or at all: see @dma_read
@@ -90,6 +92,8 @@ enum qhca_told {
 struct qhca_engine_ops {
     bool (*dma_read)(void *opaque, uint64_t addr, void *buf, size_t len);
     bool (*dma_write)(void *opaque, uint64_t addr, const void *buf, size_t len);
+    bool (*dma_write_entry)(void *opaque, uint64_t addr, const void *entry,
+                            size_t len);
     const void *(*dma_peek)(void *opaque, uint64_t addr, size_t *len);
     bool (*atomic_cas)(void *opaque, uint64_t addr, uint64_t compare,
                        uint64_t swap, uint64_t *old);

@@ -40,10 +40,15 @@ bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
 bool qhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
                           const void *entry, size_t len)
 {
-    size_t last = len - 1;
-
-    return qhca_dma_write(e, addr, entry, last) &&
-           qhca_dma_write(e, addr + last, (const uint8_t *)entry + last, 1);
+    if (!qhca_running(e)) {
+        return false;
+    }
+    qhca_spend(e, 1);
+    if (!e->ops->dma_write_entry(e->opaque, addr, entry, len)) {
+        qhca_count(e, QHCA_CNT_DMA_ERR);
+        return false;
+    }
+    return true;
 }
 
 static bool append(struct qhca_view *view, const uint8_t *base, size_t len)

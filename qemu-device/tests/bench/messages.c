@@ -138,7 +138,7 @@ static void start(struct qhca_engine_ops *ops, unsigned where)
     }
     *ops = *g->e->ops;
     ops->dma_read = flat_read;
-    ops->dma_write = flat_write;
+    ops->dma_write = ops->dma_write_entry = flat_write;
     ops->dma_peek = flat_peek;
     ops->send_frame = hand_over;
     ops->trace = no_trace;

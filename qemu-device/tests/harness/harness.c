@@ -68,6 +68,21 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     return true;
 }
 
+/* One access, of which the guest can look at the middle. */
+static bool dma_write_entry(void *opaque, uint64_t addr, const void *entry,
+                            size_t len)
+{
+    struct guest *g = opaque;
+    size_t last = len - 1;
+
+    if (!dma_write(g, addr, entry, last)) {
+        return false;
+    }
+    g->writes--;
+    g->cost.dma--;
+    return dma_write(g, addr + last, (const uint8_t *)entry + last, 1);
+}
+
 /* As if a page were all that is known of: what spans two is in pieces. */
 static const void *dma_peek(void *opaque, uint64_t addr, size_t *len)
 {
@@ -215,6 +230,7 @@ static void trace(void *opaque, enum qhca_trace_point point, uint64_t a,
 const struct qhca_engine_ops guest_ops = {
     .dma_read = dma_read,
     .dma_write = dma_write,
+    .dma_write_entry = dma_write_entry,
     .dma_peek = dma_peek,
     .atomic_cas = atomic_cas,
     .atomic_add = atomic_add,
