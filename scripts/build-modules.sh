@@ -1,26 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-modules.sh [--kdir DIR] [--quiet] [VARIABLE=VALUE…]
+# build-modules.sh [--kernel NAME | --kdir DIR] [VARIABLE=VALUE…]
 #
 # Build qhca.ko, qhca_ib.ko and the test module qhca_kverbs_test.ko for the guest's
 # kernel in the build root; print the directory with them. Variables go to make: W=1, C=2, V=1, EXTRA_CFLAGS=…
 # With C or W the warnings are shown and nothing is taken from the cache.
 #
-#   --kdir DIR   other kernel headers: a path inside the build root, or a kernel
-#                built below the cache
+#   --kernel NAME  Debian's kernel of this version or release (6.1, 7, sid), with the
+#                  compiler of that release, see buildroot.sh
+#   --kdir DIR     other kernel headers: a path inside the build root, or a kernel
+#                  built below the cache
 #
 # This is `make modules KDIR=…` of the repository, run on a copy, so that no
 # object files end up in the source tree.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-kdir='' vars=() show=''
+kdir='' vars=() show='' root=()
 while [ $# -gt 0 ]; do
 	case $1 in
+	--kernel) root+=(--kernel "$2"); shift ;;
 	--kdir) kdir=$2; shift ;;
 	-h|--help) usage; exit 0 ;;
-	C=*|W=*) vars+=("$1"); show=1 ;;
+	C=*) vars+=("$1"); show=1 root+=(--extra) ;;
+	W=*) vars+=("$1"); show=1 ;;
 	*=*) vars+=("$1") ;;
 	*) die "unknown option $1, see --help" ;;
 	esac
@@ -28,7 +32,7 @@ while [ $# -gt 0 ]; do
 done
 [ -e "$QHCA_TOP/Kbuild" ] || die "no Kbuild at the top yet"
 
-br=$(buildroot_dir)
+br=$("$QHCA_TOP/scripts/buildroot.sh" "${root[@]}" --path)
 if [ -z "$kdir" ]; then
 	kdir=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' | sort -V | tail -n 1)
 	kdir=${kdir#"$br"}
@@ -53,9 +57,7 @@ stage_sources()
 
 compile()
 {
-	local extra=()
-	[ -z "$show" ] || extra=(--extra)
-	"$QHCA_TOP/scripts/buildroot.sh" "${extra[@]}" -- \
+	"$QHCA_TOP/scripts/buildroot.sh" "${root[@]}" -- \
 		make -j "$(nproc)" -C "$(br_path "$TREE/src")" modules KDIR="$kdir" QHCA_TESTS=1 \
 		"${vars[@]}"
 }

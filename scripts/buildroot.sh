@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# buildroot.sh [GROUP…] [--root] -- COMMAND…   run COMMAND in the build root
-# buildroot.sh [GROUP…] --path                 print where it is
+# buildroot.sh [--kernel NAME] [GROUP…] [--root] -- COMMAND…
+# buildroot.sh [--kernel NAME] [GROUP…] --path
 #
-# GROUP is --extra, --docs, --tshark, --gnuplot or --valgrind.
+# Run COMMAND in the build root, or print where it is. GROUP is --extra, --docs,
+# --tshark, --gnuplot or --valgrind.
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -16,6 +17,9 @@
 # only lint, coverage and fuzzing need, on first use; --docs Sphinx; --tshark a
 # dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
 # bench.py; --valgrind what counts instructions.
+#
+# --kernel: a smaller root for modules and provider, of the Debian release with this
+# kernel (6.1, 7, or the name of a release): its headers, its compiler, its C library.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -44,29 +48,47 @@ DOCS=(
 	python3-sphinxcontrib.programoutput
 )
 
-key=$(hash_text "$QHCA_SUITE" "${PACKAGES[@]}" v1)
-ROOT=$QHCA_CACHE/buildroot-$key
+KERNEL_PACKAGES=(
+	linux-headers-amd64 libc6-dev make kmod busybox-static
+	gcc libelf-dev file xz-utils zstd
+	cmake ninja-build pkg-config python3-minimal dpkg-dev
+	libnl-3-dev libnl-route-3-dev libudev-dev
+)
+KERNEL_EXTRA=(clang llvm lld sparse)
+
+# sources RELEASE: the lines for apt. Backports need what they are for.
+sources()
+{
+	local release mirror
+	mirror=$(debian_mirror)
+	for release in "${1%-backports}" "$1"; do
+		echo "deb $mirror $release main"
+		echo "deb-src $mirror $release main"
+	done | sort -u
+}
 
 make_root()
 {
-	local tmp=$QHCA_CACHE/tmp/buildroot-$key mirror
+	local tmp=$QHCA_CACHE/tmp/buildroot-$key lines options=()
 	have "$ROOT" && return
 	"$QHCA_TOP/scripts/host-deps.sh"
-	mirror=$(debian_mirror)
+	mapfile -t lines < <(sources "$suite")
+	# Of backports, all that there is; and a mirror of an unreleased suite may stand still.
+	[ "$suite" = "$QHCA_SUITE" ] || options=(--aptopt="APT::Default-Release \"$suite\""
+		--aptopt='Acquire::Check-Valid-Until "false"')
 	as_root rm -rf --one-file-system "$tmp"
 	# In its own mount namespace, so that not even a killed run leaves the
 	# root's /proc mounted.
-	run_step "build root ($QHCA_SUITE)" as_root unshare --mount --propagation private \
+	run_step "build root ($suite)" as_root unshare --mount --propagation private \
 		mmdebstrap --mode=root --variant=minbase \
 		--aptopt='Acquire::Languages "none"' \
 		--aptopt='Acquire::Retries "3"' \
 		--dpkgopt=force-unsafe-io \
 		--dpkgopt='path-exclude=/usr/share/man/*' \
-		--dpkgopt='path-exclude=/usr/share/locale/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' "${options[@]}" \
 		--include="$(IFS=,; echo "${PACKAGES[*]}")" \
 		--customize-hook="mkdir -p \"\$1$QHCA_BR_TOP\" \"\$1$QHCA_BR_CACHE\"" \
-		"$QHCA_SUITE" "$tmp" \
-		"deb $mirror $QHCA_SUITE main" "deb-src $mirror $QHCA_SUITE main"
+		"${suite%-backports}" "$tmp" "${lines[@]}"
 	as_root touch "$tmp/.complete"
 	as_root mv -T "$tmp" "$ROOT"
 }
@@ -111,9 +133,10 @@ enter()
 	' sh "$ROOT" "$QHCA_TOP" "$QHCA_CACHE" "$ids" "$QHCA_BR_TOP" "$QHCA_BR_CACHE" "$@"
 }
 
-action='' who=user added=''
+action='' who=user added='' suite=$QHCA_SUITE
 while [ $# -gt 0 ]; do
 	case $1 in
+	--kernel) suite=$(kernel_suite "$2"); shift ;;
 	--path) action=path ;;
 	--extra) added+=' extra' ;;
 	--docs) added+=' docs' ;;
@@ -129,7 +152,13 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$action" ] || { usage >&2; exit 2; }
 
-have "$ROOT" || with_lock buildroot make_root
+if [ "$suite" != "$QHCA_SUITE" ]; then
+	PACKAGES=("${KERNEL_PACKAGES[@]}")
+	EXTRA=("${KERNEL_EXTRA[@]}")
+fi
+key=$(hash_text "$suite" "${PACKAGES[@]}" v1)
+ROOT=$QHCA_CACHE/buildroot-$key
+have "$ROOT" || with_lock "buildroot-$suite" make_root
 for group in $added; do
 	case $group in
 	extra) with_lock buildroot add extra "${EXTRA[@]}" ;;

@@ -156,6 +156,18 @@ debian_mirror()
 	echo "${uri%/}"
 }
 
+# kernel_suite NAME: the Debian release with this kernel: one of these, or named itself.
+kernel_suite()
+{
+	case $1 in
+	6.1) echo bookworm ;;
+	6.12) echo trixie ;;
+	7) echo trixie-backports ;;
+	[0-9]*) die "which Debian release has kernel $1? By number only 6.1, 6.12, 7" ;;
+	*) echo "$1" ;;
+	esac
+}
+
 buildroot_dir() { "$QHCA_TOP/scripts/buildroot.sh" --path; }
 
 # in_buildroot COMMAND…: run it there, see buildroot.sh for what is mounted.

@@ -15,6 +15,7 @@
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
 #   qemu        QEMU's checkpatch on qemu-device/
 #   w1          the modules with W=1
+#   kernels     the modules with W=1 for the oldest and the newest kernel
 #   sparse      the modules with C=2
 #   cocci       the kernel's coccinelle scripts, patch-free report mode
 #   tidy        gcc -Wconversion and clang-tidy on the engine
@@ -24,8 +25,8 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(tidy cocci checkpatch w1 sparse shell qemu rooms python docs conformance consumers
-	layout size)
+PARTS=(tidy cocci checkpatch w1 kernels sparse shell qemu rooms python docs conformance
+	consumers layout size)
 SKIPPED=77
 
 br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
@@ -75,7 +76,8 @@ get_tools()
 lint_checkpatch()
 {
 	local list rc=0
-	list=$(files 'drivers/*.[ch]' 'include/net/*.h' 'include/uapi/*.h' 'include/trace/*.h')
+	list=$(files 'drivers/*.[ch]' 'include/net/*.h' 'include/uapi/*.h' 'include/trace/*.h' \
+		'include/compat/*.h')
 	# shellcheck disable=SC2086 # a list
 	[ -z "$list" ] || checkpatch FILE_PATH_CHANGES $list || rc=1
 	# Code that user space and QEMU compile, too, cannot use kernel types and
@@ -175,6 +177,7 @@ warnings()
 }
 
 lint_w1() { warnings W=1; }
+lint_kernels() { warnings --kernel 6.1 W=1 && warnings --kernel 7 W=1; }
 lint_sparse() { warnings C=2 CHECK="sparse"; }
 
 lint_cocci()
