@@ -12,8 +12,7 @@
 #define BAD_KEY	0x00471100
 #define OPS	(IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE |	\
 		 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_BIND_MW)
-#define RIGHTS	(REMOTE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |	\
-		 IBV_ACCESS_FLUSH_GLOBAL)
+#define RIGHTS	(REMOTE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
 /* struct scene - a connection within the device; a is the requester */
 struct scene {
@@ -245,16 +244,19 @@ static const struct error errors[] = {
 
 /* ---- recovery ---- */
 
-static struct scene scene_new(enum ibv_qp_type type)
+static struct scene scene_new(const struct error *row)
 {
+	bool flushes = row->attempt == flush_key || row->attempt == flush_type;
+	int rights = flushes ? RIGHTS | IBV_ACCESS_FLUSH_GLOBAL : RIGHTS;
 	struct scene s = { .d = dev_open_qhca(), .c = CONN };
+	enum ibv_qp_type type = row->type;
 	struct qp_opts o = QP_OPTS;
 
-	s.c.access = RIGHTS & ~IBV_ACCESS_MW_BIND;
+	s.c.access = rights & ~IBV_ACCESS_MW_BIND;
 	s.c.rnr_retry = 1;
 	o.type = type;
 	s.local = buf_new(s.d->pd, LEN, RIGHTS);
-	s.remote = buf_new(s.d->pd, LEN, RIGHTS);
+	s.remote = buf_new(s.d->pd, LEN, rights);
 	if (type == IBV_QPT_XRC_SEND) {
 		s.x = xrc_new(s.d, &s.c);
 		s.p = s.x.p;
@@ -293,7 +295,7 @@ static void recover(struct scene *s, const struct error *row)
 
 TEST_ROWS(error, "A-105 A-118 A-120 recovery", errors)
 {
-	struct scene s = scene_new(row->type);
+	struct scene s = scene_new(row);
 	int i;
 
 	for (i = 0; i < 3; i++) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,6 +108,21 @@ struct dev *dev_open_qhca(void)
 	return d;
 }
 
+void need_flush(struct ibv_context *ctx)
+{
+	struct ibv_device_attr_ex attr;
+	unsigned int major, minor;
+	struct utsname kernel;
+
+	REQUIRE_OK(ibv_query_device_ex(ctx, NULL, &attr));
+	if (attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_GLOBAL)
+		return;
+	REQUIRE(!uname(&kernel));
+	REQUIRE(sscanf(kernel.release, "%u.%u", &major, &minor) == 2);
+	if (major < 6 || (major == 6 && minor < 2))
+		test_skip("Linux %u.%u has no FLUSH", major, minor);
+}
+
 uint32_t mtu_bytes(enum ibv_mtu mtu)
 {
 	return 128u << mtu;
@@ -116,6 +132,8 @@ struct buf buf_new(struct ibv_pd *pd, size_t len, int access)
 {
 	struct buf b = { .len = len };
 
+	if (access & IBV_ACCESS_FLUSH_GLOBAL)
+		need_flush(pd->context);
 	b.addr = mmap(NULL, len, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(b.addr != MAP_FAILED);

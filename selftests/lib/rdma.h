@@ -35,6 +35,8 @@ struct dev *dev_open(void);
 /* Skips the test on other devices, which need not have the property. */
 struct dev *dev_open_qhca(void);
 const char *dev_name(void);
+/* Skips the test if this kernel came before FLUSH, and does not have it. */
+void need_flush(struct ibv_context *ctx);
 uint32_t mtu_bytes(enum ibv_mtu mtu);
 
 /* struct buf - memory with an MR, filled with a pattern that depends on @seed */
