@@ -12,6 +12,7 @@
 # image. --path: only print where the image is or would be.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+. "$QHCA_TOP/scripts/initrd.sh"
 
 PACKAGES=(
 	# base
@@ -28,12 +29,6 @@ PACKAGES=(
 	# kbuild and verbs programs must build in the guest, too
 	gcc make libc6-dev libibverbs-dev librdmacm-dev
 )
-# What the initrd loads to reach the root file system.
-INITRD_MODULES='virtio_pci virtio_blk ext4 virtio_console'
-# What most runs load after that. Decompressing and checking the signature of a
-# module is slow without KVM, so these (and the initrd's) lie there plain.
-HOT_MODULES='virtio_net virtio_rng rdma_rxe rdma_ucm ib_uverbs ib_umad nvme_rdma nvmet_rdma'
-
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
 ''|--path|--assemble) ;;
@@ -80,85 +75,7 @@ configure()
 	mkdir -p "$root/opt/pyverbs"
 	cp -r "$root/usr/share/doc/rdma-core/tests" "$root/opt/pyverbs/"
 	find "$root/opt/pyverbs" -name '*.gz' -exec gunzip {} +
-	plain_modules "$root"
-}
-
-# depends MODULE…: their files and those of what they need, in loading order.
-depends()
-{
-	local root=$1 module
-	shift
-	for module; do
-		chroot "$root" modprobe -S "$release" --show-depends "$module"
-	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
-}
-
-plain_modules()
-{
-	local root=$1
-	# strip drops the signature, too
-	# shellcheck disable=SC2086,SC2016 # two lists; expands inside
-	depends "$root" $INITRD_MODULES $HOT_MODULES | sed "s|^|$(br_path "$root")|" |
-		"$QHCA_TOP/scripts/buildroot.sh" --root -- sh -ec '
-			while read -r path; do
-				[ "${path%.xz}" = "$path" ] || xz -d "$path"
-				strip --strip-debug "${path%.xz}"
-			done'
-	chroot "$root" depmod "$release"
-}
-
-# The kernel proper out of the bzImage: QEMU starts it through its PVH entry,
-# and the guest is spared decompressing itself (a second or more without KVM).
-extract_kernel()
-{
-	local root=$1 out=$2 offset
-	cp "$root/boot/vmlinuz-$release" "$out/vmlinuz"
-	offset=$(LC_ALL=C grep -abo -m1 -P '\x28\xb5\x2f\xfd' "$out/vmlinuz" | head -n 1 | cut -d: -f1)
-	if [ -n "$offset" ]; then
-		tail -c "+$((offset + 1))" "$out/vmlinuz" |
-			chroot "$br" zstd -dc >"$out/vmlinux" 2>/dev/null || :
-	fi
-	[ "$(head -c 4 "$out/vmlinux" | tail -c 3)" = ELF ] || rm -f "$out/vmlinux"
-}
-
-# What the initrd mounts, with one command. /root/dev comes from a second mount
-# of the one devtmpfs there is.
-fstab()
-{
-	cat <<-'FSTAB'
-	devtmpfs  /dev                     devtmpfs  defaults           0 0
-	/dev/vda  /root                    ext4      noatime            0 0
-	devtmpfs  /root/dev                devtmpfs  defaults           0 0
-	proc      /root/proc               proc      defaults           0 0
-	sysfs     /root/sys                sysfs     defaults           0 0
-	debugfs   /root/sys/kernel/debug   debugfs   defaults           0 0
-	tmpfs     /root/run                tmpfs     mode=755           0 0
-	tmpfs     /root/tmp                tmpfs     mode=1777          0 0
-	FSTAB
-}
-
-# A 2 MB initrd: busybox, the modules below the root disk, a 20-line script.
-make_initrd()
-{
-	local root=$1 out=$2 work path modules
-	work=$(mktemp -d "$QHCA_CACHE/tmp/initrd.XXXXXX")
-	modules=$work/lib/modules/$release
-	mkdir -p "$work/bin" "$work/etc" "$work/dev" "$work/proc" "$work/root" "$modules"
-	cp "$br/usr/bin/busybox" "$work/bin/busybox"
-	install -m 755 "$guest/initrd-init.sh" "$work/init"
-	fstab >"$work/etc/fstab"
-	# All names, in order: busybox's modprobe knows no soft dependencies
-	# (ext4 needs crc32c).
-	# shellcheck disable=SC2086 # a list
-	depends "$root" $INITRD_MODULES | while read -r path; do
-		cp "$root$path" "$modules/"
-		basename "$path" .ko >>"$work/etc/modules"
-	done
-	cp "$root/lib/modules/$release/modules.builtin" "$modules/"
-	# depmod of the build root, at a path it can see.
-	"$QHCA_TOP/scripts/buildroot.sh" --root -- depmod -b "$(br_path "$work")" "$release"
-	( cd "$work" && find . | cpio --quiet -o -H newc | gzip -1 ) >"$out"
-	rm -rf "$work"
+	plain_modules "$root" "$release"
 }
 
 # Everything below runs as root, in one go: see the call of this script there.
@@ -166,8 +83,9 @@ assemble()
 {
 	local tmp=$1 root=$1/root
 	configure "$root"
-	make_initrd "$root" "$tmp/initrd"
-	extract_kernel "$root" "$tmp"
+	make_initrd "$root" "$release" "$tmp/initrd"
+	cp "$root/boot/vmlinuz-$release" "$tmp/vmlinuz"
+	extract_kernel "$tmp"
 	echo "$release" >"$tmp/release"
 	cp "$root/var/lib/dpkg/status" "$tmp/packages"
 	rm -rf "${root:?}/boot" "$root/var/cache/apt" "$root/var/lib/apt/lists"

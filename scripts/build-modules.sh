@@ -9,8 +9,9 @@
 #
 #   --kernel NAME  Debian's kernel of this version or release (6.1, 7, sid), with the
 #                  compiler of that release, see buildroot.sh
-#   --kdir DIR     other kernel headers: a path inside the build root, or a kernel
-#                  built below the cache
+#   --kdir DIR     other kernel headers: a path inside the build root, a kernel built
+#                  below the cache, or one of this machine's, for which its own
+#                  compiler is used
 #
 # This is `make modules KDIR=…` of the repository, run on a copy, so that no
 # object files end up in the source tree.
@@ -37,10 +38,16 @@ if [ -z "$kdir" ]; then
 	kdir=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' | sort -V | tail -n 1)
 	kdir=${kdir#"$br"}
 fi
-case $kdir in
-"$QHCA_CACHE"/*) [ -d "$kdir" ] || die "no kernel at $kdir"; kdir=$(br_path "$kdir") ;;
-*) [ -d "$br$kdir" ] || die "no kernel headers in the build root at $kdir" ;;
-esac
+place=("$QHCA_TOP/scripts/buildroot.sh" "${root[@]}" --)
+source_dir=br_path
+if [ ! -e "$br$kdir/Makefile" ]; then
+	[ -e "$kdir/Makefile" ] || die "no kernel headers in $kdir"
+	kdir=$(readlink -e "$kdir")
+	case $kdir in
+	"$QHCA_CACHE"/*) kdir=$(br_path "$kdir") ;;
+	*) place=() source_dir=echo ;;
+	esac
+fi
 
 base_key=$(hash_text "$(basename "$br")" "$kdir" "${vars[@]}")
 TREE=$QHCA_CACHE/modules-tree-$base_key
@@ -57,8 +64,8 @@ stage_sources()
 
 compile()
 {
-	"$QHCA_TOP/scripts/buildroot.sh" "${root[@]}" -- \
-		make -j "$(nproc)" -C "$(br_path "$TREE/src")" modules KDIR="$kdir" QHCA_TESTS=1 \
+	"${place[@]}" \
+		make -j "$(nproc)" -C "$($source_dir "$TREE/src")" modules KDIR="$kdir" QHCA_TESTS=1 \
 		"${vars[@]}"
 }
 

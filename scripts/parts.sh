@@ -37,6 +37,8 @@ core           | one  | quick            |          | one_guest 1200 -- core
 iommu          | one  | full             | variants | one_guest 2400 --iommu -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
 frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on -- kselftest
+kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
+kernel-7       | one  | full             | kernels  | other_kernel 7
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 life-debug     | one  | full             | debug    | life_debug
 debug          | one  | full             | debug    | one_guest 7200 --debug-kernel --mem 3G --env KSELFTEST_TIMEOUT=1200 -- kselftest kverbs
@@ -147,6 +149,17 @@ one_guest()
 	# shellcheck disable=SC2086 # a list of options
 	"$QHCA_TOP/scripts/vm" run --strict --timeout "$limit" "${options[@]}" $VMFLAGS -- \
 		/opt/qhca/guest/check.sh "${rest[@]}"
+}
+
+# other_kernel NAME: what the driver and a kernel have to do with each other.
+other_kernel()
+{
+	local rc=0
+	one_guest 3600 --kernel "$1" -- kverbs tools kselftest || rc=$?
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" run --strict --kernel "$1" --timeout 1200 $VMFLAGS -- \
+		/opt/qhca/guest/consumers.sh nvme || rc=$?
+	return $rc
 }
 
 # The sections that check.sh was asked for.

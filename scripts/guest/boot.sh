@@ -35,8 +35,8 @@ power_off()
 	sleep 60
 }
 
-# A kernel other than the image's brings the list of its built-in modules.
-[ ! -d /opt/qhca/kernel ] || cp -r /opt/qhca/kernel/lib/modules/. /lib/modules/
+# A kernel other than the image's brings its modules on a disk.
+[ ! -b /dev/vdc ] || mount -o ro /dev/vdc /lib/modules
 
 port ctl
 exec 3>"$PORT"

@@ -67,12 +67,10 @@ def everything(opts):
         qemu_args.append('--hostile')
     if opts.no_device:
         qemu_args.append('--any')
-    kernel = script('build-kernel.sh') if opts.debug_kernel else None
+    kernel, kernel_args = other_kernel(opts)
 
     def modules():
-        if not kernel:
-            return script('build-modules.sh')
-        return script('build-modules.sh', '--kdir', os.path.join(kernel, 'build'))
+        return script('build-modules.sh', *kernel_args)
 
     def payload():
         wanted = {'modules': modules, 'provider': lambda: script('build-provider.sh'),
@@ -96,6 +94,18 @@ def everything(opts):
             script('build-qemu.sh', *qemu_args), 'qemu-system-x86_64'))
         rest = pool.submit(lambda: {'image': script('build-image.sh'), **payload()})
         return {'qemu': qemu.result(), **rest.result()}
+
+
+def other_kernel(opts):
+    """The directory of a kernel that is not the image's, and how modules are built for it."""
+    if opts.debug_kernel:
+        kernel = script('build-kernel.sh')
+        return kernel, ('--kdir', os.path.join(kernel, 'build'))
+    if opts.kdir:
+        return script('build-kernel.sh', '--kdir', opts.kdir), ('--kdir', opts.kdir)
+    if opts.kernel:
+        return script('build-kernel.sh', opts.kernel), ('--kernel', opts.kernel)
+    return None, ()
 
 
 def note(text):

@@ -84,6 +84,7 @@ def command(opts, dirs, machine):
     """machine: a Session with accel, nics, sock_dir, run_dir, payload, interactive."""
     accel = machine.accel
     image = dirs['image']
+    initrd = os.path.join(dirs['kernel'] or image, 'initrd')
     level = 7 if opts.console else 5
     split = ',kernel-irqchip=split' if opts.iommu and accel == 'kvm' else ''
     args = [dirs['qemu'], '-name', f'qhca-{machine.role}',
@@ -92,15 +93,19 @@ def command(opts, dirs, machine):
             '-cpu', 'max' if accel == 'tcg' else 'host',
             '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',
             '-no-reboot', '-kernel', _kernel(dirs),
-            '-initrd', os.path.join(image, 'initrd'),
+            '-initrd', initrd,
             '-append', _kernel_args(opts, machine.accel, level)]
     if opts.iommu:
         args += ['-device', 'intel-iommu,intremap=on,device-iotlb=on']
     args += ['-drive', f'if=none,id=root,format=raw,snapshot=on,file={image}/rootfs.ext4',
              '-device', 'virtio-blk-pci,drive=root',
              '-drive', f'if=none,id=payload,format=raw,readonly=on,file={machine.payload}',
-             '-device', 'virtio-blk-pci,drive=payload',
-             '-device', 'virtio-rng-pci']
+             '-device', 'virtio-blk-pci,drive=payload']
+    if dirs['kernel']:
+        args += ['-drive', 'if=none,id=modules,format=raw,readonly=on,'
+                           f'file={dirs["kernel"]}/modules.ext4',
+                 '-device', 'virtio-blk-pci,drive=modules']
+    args += ['-device', 'virtio-rng-pci']
     args += _ports(machine)
     for nic in machine.nics:
         args += nic.args()

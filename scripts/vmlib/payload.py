@@ -41,8 +41,6 @@ def write(path, dirs, command, env, gets, puts):
         for name in ('modules', 'provider', 'selftests'):
             if dirs.get(name):
                 tar.add(dirs[name], name, filter=_plain)
-        if dirs['kernel']:
-            tar.add(os.path.join(dirs['kernel'], 'root'), 'kernel', filter=_plain)
         header = os.path.join(TOP, 'include')
         if os.path.isdir(header):
             tar.add(header, 'include', filter=_plain)

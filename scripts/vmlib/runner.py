@@ -86,7 +86,7 @@ def _loop(opts, sessions, selector, start):
         if elapsed > opts.timeout and not opts.gdb:
             return False
         for session in sessions:
-            limit = BOOT_LIMIT[session.accel] * (3 if opts.debug_kernel else 1)
+            limit = BOOT_LIMIT[session.accel] * (3 if opts.debug_kernel or opts.kdir else 1)
             if session.up_after is None and elapsed > limit and not opts.gdb:
                 raise NoBoot(f'{session.role}: no sign of life after {limit} s\n'
                              + session.tail('console.log'))
