@@ -19,7 +19,7 @@ TICKS = os.sysconf('SC_CLK_TCK')
 # Twice as many QPs as the largest measurement uses, since the kernel has some, too.
 OPTIONS = {
     ONE: ('run', '--rxe', '--device-arg', 'max-qp=8192'),
-    TWO: ('pair', '--rxe', '-n', '2', '--env', 'BENCH_PAIR=1'),
+    TWO: ('pair', '--rxe', '-n', '2', '--env', 'BENCH_PAIR=1', '--device-arg', 'aggregate=on'),
 }
 
 

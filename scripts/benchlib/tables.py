@@ -89,6 +89,8 @@ MORE = (
     Row('MRs of 4 KiB', ONE, 'registration', 'registration', 4096, 'qhca', 'rxe'),
     Row('MRs of 1 MiB', ONE, 'registration', 'registration', 1 << 20, 'qhca', 'rxe'),
     Row('NVMe 64 KiB', ONE, 'nvme-tcp', 'bandwidth', 65536, 'qhca', 'tcp'),
+    Row('NVMe 64 KiB', ONE, 'nvme-limits', 'bandwidth', 65536, 'qhca', 'loop'),
+    Row('NVMe 64 KiB', ONE, 'nvme-limits', 'bandwidth', 65536, 'qhca', 'ram'),
     Row('NVMe 4 KiB', ONE, 'nvme-4k', 'rate', 4096, 'qhca', 'rxe'),
     Row('NVMe 4 KiB', ONE, 'nvme-4k', 'rate', 4096, 'qhca', 'tcp'),
     Row('TCP', ONE, 'tcp', 'bandwidth', 0, 'lo'),
@@ -97,7 +99,7 @@ MORE = (
 )
 
 # Before the measurements: the disks of fio.
-NVME = tuple(Step(device, device, 'nvme') for device in ('qhca', 'rxe', 'tcp'))
+NVME = tuple(Step(device, device, 'nvme') for device in ('qhca', 'rxe', 'tcp', 'loop'))
 
 
 class Tables:
@@ -170,6 +172,7 @@ class Tables:
             *self.latencies(ONE, few, {'qhca': 5000, 'rxe': 2000}),
             Measurement('connections', tuple(Step(d, d, connections) for d in both), few),
             Measurement('nvme-tcp', self.fio('64k', ('qhca', 'tcp')), few),
+            Measurement('nvme-limits', self.fio('64k', ('qhca', 'loop', 'ram')), few),
             Measurement('nvme-4k', self.fio('4k', ('qhca', 'rxe', 'tcp')), few),
             Measurement('tcp', (Step('lo', 'tcp', f'iperf3 -t {seconds}'),), fewer),
         )

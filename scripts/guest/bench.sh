@@ -5,7 +5,7 @@
 #
 # Runs the lines of /opt/qhca/bench.steps one after the other,
 #
-#	qhca|rxe|tcp PROGRAM [ARGUMENT…]
+#	qhca|rxe|tcp|loop|ram PROGRAM [ARGUMENT…]
 #
 # and prints for each "@begin", the client's output and "@end STATUS STEAL", where STEAL
 # is what /proc/stat says was stolen meanwhile, in ticks. With BENCH_PAIR two machines run
@@ -104,11 +104,12 @@ run_bench()
 	visit /opt/qhca/selftests/bench "$@"
 }
 
-# One disk in memory, exported over each transport.
+# One disk in memory, exported over each transport; loop is the two drivers alone.
 run_nvme()
 {
 	local transport=rdma nqn=qhca-bench-$device
-	[ "$device" != tcp ] || transport=tcp
+	[[ $device != tcp && $device != loop ]] || transport=$device
+	[ "$transport" != loop ] || modprobe nvme-loop
 	nvme_start && nvme_export "$nqn" "$PORT" "$transport" "$ip" &&
 		nvme_connect "$nqn" "$transport" "$ip" && nvme_disk "$nqn"
 	PORT=$((PORT + 1))
@@ -116,8 +117,8 @@ run_nvme()
 
 run_fio()
 {
-	local disk
-	disk=$(nvme_disk "qhca-bench-$device") || return
+	local disk=/dev/ram0
+	[ "$device" = ram ] || disk=$(nvme_disk "qhca-bench-$device") || return
 	visit fio --name=bench --filename="$disk" --ioengine=libaio --direct=1 --thread \
 		--output-format=json "$@"
 }

@@ -72,10 +72,12 @@ nvme_fio()
 		--randseed="$1"
 }
 
-# nvme_connect NQN TRANSPORT ADDRESS
+# nvme_connect NQN TRANSPORT ADDRESS: loop, which is no network, knows no services.
 nvme_connect()
 {
-	timeout 60 nvme connect -n "$1" -t "$2" -a "$3" -s 4420 -i 2 \
+	local service=(-s 4420)
+	[ "$2" != loop ] || service=()
+	timeout 60 nvme connect -n "$1" -t "$2" -a "$3" "${service[@]}" -i 2 \
 		-q $NQN-host -I 8d6a3b5e-0f64-4d28-9f5f-0d9f2a6c1b7e
 }
 
