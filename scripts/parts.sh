@@ -14,6 +14,7 @@ PARTS='
 rxe            | pair | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
 pair-rdma      | pair | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
 pair           | pair | check full       | pair     | machines 2 -- pair.sh
+aggregate      | pair | full             | pair     | machines 2 --device-arg aggregate=on -- pair-rdma.sh perf place
 pair-loss      | pair | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss
 consumers-pair | pair | check full       |          | consumers_together
 wire           | pair | check full       | pair     | wire --link dgram
