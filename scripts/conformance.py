@@ -85,7 +85,9 @@ def naming():
 def render(known, tests, reasons):
     covered = [key for key in known if key in tests]
     lines = [
+        # REUSE-IgnoreStart
         '.. SPDX-License-Identifier: GPL-2.0-or-later',
+        # REUSE-IgnoreEnd
         '.. Written by scripts/conformance.py from the identifiers in the tests.', '',
         '=====================', 'Conformance: coverage', '=====================', '',
         f'{len(covered)} of the {len(known)} statements of ``conformance.md`` are named by a test.', '',

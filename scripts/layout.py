@@ -164,7 +164,9 @@ def sentence(text):
 
 def render(known, layout):
     lines = [
+        # REUSE-IgnoreStart
         '.. SPDX-License-Identifier: GPL-2.0-or-later',
+        # REUSE-IgnoreEnd
         '.. Written by scripts/layout.py from the headers.', '',
         '=====================', 'Layout of structures', '=====================', '',
         'Every structure of ``include/qhca/``, with offset and size of each field in bytes, as a',

@@ -10,6 +10,7 @@
 #   consumers   each consumer of the list has its row in the table
 #   docs        Documentation/ renders, without a warning
 #   layout      offsets in Documentation/ are those of the structures
+#   licences    every file has one, and its text is here (REUSE)
 #   size        no source file over 450 lines
 #   rooms       the engine's folders include and call only what is above them
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
@@ -26,7 +27,7 @@
 
 cd "$QHCA_TOP"
 PARTS=(tidy cocci checkpatch w1 kernels sparse shell qemu rooms python docs conformance
-	consumers layout size)
+	consumers layout licences size)
 SKIPPED=77
 
 br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
@@ -149,6 +150,18 @@ lint_conformance() { scripts/conformance.py --check; }
 lint_docs() { scripts/build-docs.sh >/dev/null; }
 
 lint_layout() { scripts/layout.py --check; }
+
+# Without LICENSES/: its files name those that they are the text of. GPL-2.0-or-later
+# has that of GPL-2.0, as in the kernel.
+lint_licences()
+{
+	local out
+	out=$(git ls-files --cached --others --exclude-standard -- . ':!LICENSES' |
+		while read -r f; do [ ! -f "$f" ] || printf '%s\0' "$f"; done |
+		br_extra xargs -0 reuse lint-file --lines 2>&1 |
+		grep -v 'missing license GPL-2.0-or-later$' || :)
+	[ -z "$out" ] || { echo "${out//"$QHCA_BR_TOP/"/}"; return 1; }
+}
 
 lint_consumers() { scripts/consumers.py --check; }
 
