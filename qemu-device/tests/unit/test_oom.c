@@ -107,8 +107,8 @@ static void no_trace(void *o, enum qhca_trace_point p, uint64_t a, uint64_t b,
 }
 
 static const struct qhca_engine_ops ops = {
-    yes_read, yes_write, no_peek, yes_cas, yes_add, yes_store, yes_send,
-    no_irq, no_timer, no_schedule, no_random, no_error, no_trace,
+    yes_read, yes_write, yes_write, no_peek, yes_cas, yes_add, yes_store,
+    yes_send, no_irq, no_timer, no_schedule, no_random, no_error, no_trace,
 };
 
 static const struct qhca_engine_config good = {
