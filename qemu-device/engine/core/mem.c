@@ -43,7 +43,7 @@ bool qhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
     if (!qhca_running(e)) {
         return false;
     }
-    qhca_spend(e, 1);
+    qhca_spend(e, 2);           /* all of it, and its last byte */
     if (!e->ops->dma_write_entry(e->opaque, addr, entry, len)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
