@@ -1,11 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-provider.sh [--tree]
+# build-provider.sh [--release NAME] [--source DIR] [--tree]
 #
 # Build the rdma-core provider inside the source of the rdma-core release that
 # the guest runs (its private provider headers come with nothing else); print
 # the directory with libqhca-rdmav*.so and qhca.driver.
+#
+#   --release NAME  for the rdma-core of this Debian release (bookworm, sid), with its
+#                   compiler and C library
+#   --source DIR    for the rdma-core whose source is in DIR; any from 44 to 65
 #
 # providers/qhca and include/ are laid over the unpacked source, one line in
 # its CMakeLists.txt takes them in. The tree stays in the cache, so an edit
@@ -14,33 +18,45 @@
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-tree=''
-case ${1:-} in
--h|--help) usage; exit 0 ;;
---tree) tree=1 ;;
-'') ;;
-*) die "unknown option $1, see --help" ;;
-esac
+root=() source='' tree=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	-h|--help) usage; exit 0 ;;
+	--release) root=(--kernel "$2"); shift ;;
+	--source) source=$(readlink -e "$2") || die "no directory $2"; shift ;;
+	--tree) tree=1 ;;
+	*) die "unknown option $1, see --help" ;;
+	esac
+	shift
+done
 [ -e "$QHCA_TOP/providers/qhca/CMakeLists.txt" ] || die "no providers/qhca/CMakeLists.txt"
 
 OPTIONS=(-DNO_MAN_PAGES=1 -DNO_PYVERBS=1 -DCMAKE_BUILD_TYPE=RelWithDebInfo)
 HOOK='add_subdirectory(providers/qhca)'
-base_key=$(hash_text "$QHCA_SUITE" "${OPTIONS[@]}" "$HOOK")
+base_key=$(hash_text "$QHCA_SUITE" "${OPTIONS[@]}" "$HOOK" "${root[@]}" \
+	${source:+"$source" "$(hash_tree "$source/CMakeLists.txt" "$source/libibverbs")"})
+STEP_TAG=$base_key
 TREE=$QHCA_CACHE/rdma-core-$base_key
 [ -z "$tree" ] || { echo "$TREE"; exit; }
+
+in_root() { "$QHCA_TOP/scripts/buildroot.sh" "${root[@]}" "$@"; }
 
 # Only the original tarball: apt checks it against the signed index, and some mirrors
 # lack the rest of the source package.
 fetch_source()
 {
-	with_lock buildroot-apt run_step "Debian's package lists" \
-		"$QHCA_TOP/scripts/buildroot.sh" --root -- apt-get -q update
+	if [ -n "$source" ]; then
+		rsync -r --exclude='.git' --exclude=/build "$source/" "$1/src"
+		return
+	fi
+	with_lock buildroot-apt run_step "Debian's package lists" in_root --root -- \
+		apt-get -q update
 	# shellcheck disable=SC2016 # expands inside
-	run_step "rdma-core source" in_buildroot sh -ec '
+	run_step "rdma-core source" in_root -- sh -ec '
 		cd "$1"
 		apt-get -q source --download-only --tar-only rdma-core
-		tar -xf rdma-core_*.orig.tar.*
-		mv rdma-core-*/ src
+		mkdir src
+		tar -xf rdma-core_*.orig.tar.* -C src --strip-components=1
 	' sh "$(br_path "$1")"
 }
 
@@ -67,7 +83,7 @@ stage_provider()
 compile()
 {
 	# shellcheck disable=SC2016 # expands inside
-	in_buildroot sh -ec '
+	in_root -- sh -ec '
 		mkdir -p "$1/build"
 		cd "$1/build"
 		shift

@@ -160,7 +160,7 @@ static int cmd_create_cq(struct ibv_context *ibctx, struct qhca_cq *cq,
 	cmd.buf_addr = (uintptr_t)cq->mem.addr;
 	cmd.buf_len = cq_mem_len(cq->log_size);
 	cmd.log_size = cq->log_size;
-	err = ibv_cmd_create_cq_ex(ibctx, attr, &cq->vcq, &cmd.ibv_cmd,
+	err = ibv_cmd_create_cq_ex(ibctx, attr, NULL, &cq->vcq, &cmd.ibv_cmd,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp), 0);
 	cq->cqn = resp.cqn;
 	return err;

@@ -258,7 +258,7 @@ static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 	if (!ctx)
 		return NULL;
 
-	err = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd),
+	err = ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd), NULL,
 				  &resp.ibv_resp, sizeof(resp));
 	if (!err)
 		err = context_init(ctx, cmd_fd, &resp.drv_payload);

@@ -19,6 +19,8 @@
 #include <qhca/queues.h>
 #include <qhca/regs.h>
 
+#include "compat.h"
+
 /*
  * A spinlock that costs nothing if the user promised to need none. Inline, as
  * pthread_spin_lock() cannot be: nobody else wants the lock nearly always, and

@@ -327,7 +327,7 @@ int qhca_qp_fill_ops(struct qhca_qp *qp, uint64_t send_ops_flags)
 	ibqp->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ibqp->wr_local_inv = wr_local_inv;
 	ibqp->wr_bind_mw = wr_bind_mw;
-	ibqp->wr_flush = wr_flush;
+	qhca_set_wr_flush(ibqp, wr_flush);
 	ibqp->wr_atomic_write = wr_atomic_write;
 	ibqp->wr_set_ud_addr = wr_set_ud_addr;
 	ibqp->wr_set_xrc_srqn = wr_set_xrc_srqn;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Older releases of rdma-core. The sources are written for the newest; CMakeLists.txt
+ * looks for what is there.
+ */
+#ifndef QHCA_COMPAT_H
+#define QHCA_COMPAT_H
+
+#include <infiniband/driver.h>
+
+#ifdef QHCA_HAVE_FLUSH			/* 45 */
+#define qhca_set_wr_flush(qp, fn)	((qp)->wr_flush = (fn))
+#else
+#define qhca_set_wr_flush(qp, fn)	((void)(fn))
+#define IBV_ACCESS_FLUSH_GLOBAL		0x100
+#define IBV_QP_EX_WITH_FLUSH		(1 << 11)
+#define IBV_WR_FLUSH			14
+#define IBV_WC_FLUSH			8
+#define IBV_FLUSH_GLOBAL		1
+#define IBV_FLUSH_PERSISTENT		2
+#define IBV_FLUSH_RANGE			0
+#define IBV_FLUSH_MR			1
+/* Without the function no QP has the operation. */
+#define IB_UVERBS_DEVICE_FLUSH_GLOBAL	0
+#endif
+
+#ifndef QHCA_HAVE_REG_DMABUF_DRIVER	/* 54 */
+#define ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr, driver)	\
+	ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr)
+#endif
+
+#ifndef QHCA_HAVE_FD_ARR		/* 57 */
+#define ibv_cmd_get_context(ctx, cmd, cmd_size, fds, resp, resp_size)		\
+	ibv_cmd_get_context(ctx, cmd, cmd_size, resp, resp_size)
+#endif
+
+#ifndef QHCA_HAVE_CQ_PROV_ATTR		/* 59 */
+#define ibv_cmd_create_cq_ex(ctx, attr, prov_attr, cq, cmd, cmd_size, resp, resp_size, flags) \
+	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size, flags)
+#endif
+
+#endif /* QHCA_COMPAT_H */
