@@ -6,6 +6,10 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
+#include "qemu/main-loop.h"
+#include "hw/hotplug.h"
+#include "hw/pci/pci_bridge.h"
+#include "hw/pci/pcie_regs.h"
 
 #include "qhca.h"
 
@@ -57,6 +61,57 @@ bool qhca_dev_faults_init(QHCAState *s, Error **errp)
         return false;
     }
     return true;
+}
+
+/* A slot that does its own hot-plug sees that there is nothing in it. */
+static void qhca_empty_slot(PCIDevice *slot)
+{
+    uint32_t pos = slot->exp.exp_cap;
+    uint8_t *cap = slot->config + pos;
+
+    if (!pos || !(pci_get_long(cap + PCI_EXP_SLTCAP) & PCI_EXP_SLTCAP_HPC)) {
+        return;
+    }
+    pci_word_test_and_clear_mask(cap + PCI_EXP_SLTSTA, PCI_EXP_SLTSTA_PDS);
+    pci_word_test_and_clear_mask(cap + PCI_EXP_LNKSTA, PCI_EXP_LNKSTA_DLLLA);
+    pci_word_test_and_set_mask(cap + PCI_EXP_SLTSTA, PCI_EXP_SLTSTA_PDC);
+    /* Writing what stands there makes it interrupt. */
+    slot->config_write(slot, pos + PCI_EXP_SLTCTL,
+                       pci_get_word(cap + PCI_EXP_SLTCTL), 2);
+}
+
+/*
+ * By surprise: the guest is not asked, as it is by device_del. Whatever it does
+ * with the device from now on, there is none.
+ */
+static void qhca_remove_bh(void *opaque)
+{
+    DeviceState *dev = opaque;
+
+    if (dev->realized) {
+        PCIDevice *slot = pci_bridge_get_device(pci_get_bus(PCI_DEVICE(dev)));
+
+        hotplug_handler_unplug(qdev_get_hotplug_handler(dev), dev,
+                               &error_abort);
+        object_unparent(OBJECT(dev));
+        if (slot) {
+            qhca_empty_slot(slot);
+        }
+    }
+    object_unref(OBJECT(dev));
+}
+
+bool qhca_dev_removable(QHCAState *s)
+{
+    return qbus_is_hotpluggable(qdev_get_parent_bus(DEVICE(s)));
+}
+
+void qhca_dev_remove(void *opaque)
+{
+    QHCAState *s = opaque;
+
+    object_ref(OBJECT(s));
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), qhca_remove_bh, s);
 }
 
 static char *qhca_get_faults(Object *obj, Error **errp)

@@ -328,6 +328,7 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .set_timer = qhca_set_timer,
     .schedule = qhca_schedule,
     .random = qhca_random,
+    .remove = qhca_dev_remove,
     .guest_error = qhca_guest_error,
     .trace = qhca_trace,
 #ifdef QHCA_HOSTILE

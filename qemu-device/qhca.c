@@ -73,6 +73,7 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
         .bandwidth = s->bandwidth,
         .mw_2a = s->mw2a,
         .frames = s->frames,
+        .removable = qhca_dev_removable(s),
     };
 
     memcpy(cfg.mac, s->conf.macaddr.a, sizeof(cfg.mac));

@@ -176,6 +176,8 @@ static inline unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector)
 /* qhca-faults.c */
 bool qhca_dev_faults_init(QHCAState *s, Error **errp);
 bool qhca_dev_faults_apply(QHCAState *s, const char *text, Error **errp);
+bool qhca_dev_removable(QHCAState *s);
+void qhca_dev_remove(void *opaque);
 void qhca_dev_faults_finalize(Object *obj);
 void qhca_dev_faults_class_init(ObjectClass *oc);
 

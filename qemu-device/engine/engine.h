@@ -42,7 +42,7 @@ enum qhca_trace_point {
     QHCA_TRACE_DROP,            /* qpn, enum qhca_counter, psn */
     QHCA_TRACE_RETRY,           /* qpn, psn, retries left */
     QHCA_TRACE_FATAL,           /* enum qhca_fatal */
-    QHCA_TRACE_FAULT,           /* rule, its hits, qpn */
+    QHCA_TRACE_FAULT,           /* rule, its hits, what upon */
     QHCA_TRACE_MAX
 };
 
@@ -83,6 +83,8 @@ enum qhca_told {
  *            here
  * @random: 32 random bits, which nobody can tell from those before: the numbers
  *          and keys that keep the guest's users apart are made of them
+ * @remove: take the device out of its slot, by surprise, but not from here; not
+ *          called unless the configuration says that it can be
  * @guest_error: the guest did something a correct driver does not; @msg is one
  *               line
  * @trace: a point of enum qhca_trace_point was passed
@@ -105,6 +107,7 @@ struct qhca_engine_ops {
     void (*set_timer)(void *opaque, uint64_t deadline);
     void (*schedule)(void *opaque);
     uint32_t (*random)(void *opaque);
+    void (*remove)(void *opaque);
     void (*guest_error)(void *opaque, const char *msg);
     void (*trace)(void *opaque, enum qhca_trace_point point, uint64_t a,
                   uint64_t b, uint64_t c);
@@ -126,6 +129,7 @@ struct qhca_engine_ops {
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
  * @frames: what a QP sends to another of the port travels in frames as well;
  *          else in one copy where it can
+ * @removable: it is in a slot that ops->remove can take it out of
  */
 struct qhca_engine_config {
     uint8_t mac[6];
@@ -137,6 +141,7 @@ struct qhca_engine_config {
     unsigned bandwidth;
     bool mw_2a;
     bool frames;
+    bool removable;
 };
 
 /* Returns NULL if there is no memory or the configuration makes no sense. */

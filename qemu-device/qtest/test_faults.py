@@ -6,9 +6,12 @@ import subprocess
 from qemu.qmp.protocol import QMPError
 
 import contract as c
-from fixture import MAC_BYTES, equal, running
+from fixture import MAC_BYTES, equal, expect_fatal, running
 from hca import PAGE, wait_for
 from rc import Port, connected, rdma
+from test_life import SLOT_OFF, check_unplugged, plug, root_port
+
+SLOT_PRESENT, SLOT_CHANGED = 0x40, 0x08     # of the slot status
 
 
 def rules(hca):
@@ -85,3 +88,50 @@ def test_reset(qemu):
         assert hca.m.qom_get(hca.path, "memory") < before
         assert rules(hca).startswith("seed=1\ntx delay=10s  # hits "), rules(hca)
         hca.m.clock_step(20_000_000_000)
+
+
+def test_commands(qemu):
+    """commands that fail, and the device that stops"""
+    with running(qemu) as hca:
+        set_rules(hca, "cmd opcode=alloc_pd once fail=no_resource; cmd opcode=nop fatal")
+        equal(hca.cmd(c.CMD_ALLOC_PD).status, c.ERR_NO_RESOURCE)
+        equal(hca.cmd(c.CMD_ALLOC_PD).status, c.OK)
+        equal(hca.cmd(c.CMD_NOP).status, c.OK)
+        hca.m.clock_step(1000)
+        expect_fatal(hca, c.FATAL_INJECTED)
+
+
+def test_link(qemu):
+    """a link that goes down for a while"""
+    with running(qemu) as hca:
+        set_rules(hca, "timer after=5ms link-down=10ms")
+        for ms, up in ((4, True), (2, False), (8, False), (2, True)):
+            hca.m.clock_step(ms * 1_000_000)
+            equal(bool(hca.reg("STATUS") & c.STATUS_LINK_UP), up)
+
+
+def test_remove(qemu):
+    """the device is taken out by surprise, while it works; another one fits"""
+    with root_port(qemu) as (machine, port, slot):
+        for _ in range(2):
+            hca = plug(machine, port, slot)
+            port.write(slot + 2, 2, 0xffff)
+            set_rules(hca, "timer after=1ms remove")
+            hca.m.clock_step(500_000)
+            equal(hca.state, c.STATE_RUNNING)
+            hca.m.clock_step(500_000)
+            check_unplugged(hca)
+            status = port.read(slot + 2, 2)
+            equal(status & (SLOT_PRESENT | SLOT_CHANGED), SLOT_CHANGED)
+            port.write(slot, 2, SLOT_OFF)
+
+
+def test_fixed(qemu):
+    """a device that is in no slot cannot be taken out"""
+    with running(qemu) as hca:
+        try:
+            set_rules(hca, "timer remove")
+        except QMPError as err:
+            assert "in no slot" in str(err), err
+        else:
+            raise AssertionError("taken")

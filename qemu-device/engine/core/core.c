@@ -19,13 +19,6 @@ void qhca_guest_error(struct qhca_engine *e, const char *fmt, ...)
     e->ops->guest_error(e->opaque, msg);
 }
 
-void qhca_raise_irq(struct qhca_engine *e, unsigned vector)
-{
-    if (qhca_running(e)) {
-        e->ops->raise_irq(e->opaque, vector);
-    }
-}
-
 static bool init(struct qhca_engine *e)
 {
     e->timers.armed = UINT64_MAX;

@@ -370,9 +370,6 @@ static inline bool qhca_may_go_on(const struct qhca_engine *e)
     return e->spent < e->limit && qhca_running(e);
 }
 
-/* Raises MSI-X vector @vector, if the device runs. */
-void qhca_raise_irq(struct qhca_engine *e, unsigned vector);
-
 /*
  * The guest's driver made a mistake: one printf-formatted line for its author.
  */

@@ -81,6 +81,7 @@ static int run_command(struct qhca_engine *e,
 
     if (status == QHCA_OK) {
         status = command->run(e, &q->ctx);
+        q->ctx.again = true;
     }
     if (status == QHCA_OK && command->dir == QHCA_MBOX_OUT) {
         qhca_tamper(e, QHCA_TOLD_MBOX, q->mbox, command->mbox_len);
@@ -96,8 +97,11 @@ static int execute(struct qhca_engine *e, uint32_t slot)
 {
     unsigned opcode = le16toh(e->device->cmdq.cmd.opcode);
     const struct qhca_command *command = find_command(opcode);
-    int status = command ? run_command(e, command) : QHCA_ERR_OPCODE;
+    int status = e->device->cmdq.judged ? QHCA_OK : qhca_fault_cmd(e);
 
+    if (status == QHCA_OK) {
+        status = command ? run_command(e, command) : QHCA_ERR_OPCODE;
+    }
     if (status == QHCA_AGAIN) {
         return status;
     }
@@ -139,6 +143,7 @@ static bool take(struct qhca_engine *e, uint32_t slot)
                               sizeof(q->cmd));
     q->ctx.cmd = &q->cmd;
     q->ctx.mbox = q->mbox;
+    q->judged = !qhca_faults_at(e, QHCA_FAULT_CMD);
     q->ctx.again = false;
     q->ctx.obj = q->ctx.from = q->ctx.done = 0;
     return q->active;
@@ -166,7 +171,6 @@ static bool serve_one(struct qhca_engine *e)
 
     if (q->active || take(e, slot)) {
         status = execute(e, slot);
-        q->ctx.again = true;
         if (status == QHCA_AGAIN) {
             return true;
         }

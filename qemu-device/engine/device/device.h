@@ -17,7 +17,9 @@ struct qhca_cmdq {
     uint8_t log_size;
     uint32_t pi, ci;            /* commands */
     uint32_t cq_pi;             /* completions */
+    bool stalled;               /* by a fault rule */
     bool active;                /* the one at ci is being executed: */
+    bool judged;                /* by fault rules */
     struct qhca_cmd cmd;
     struct qhca_cmd_ctx ctx;
     _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];
@@ -78,7 +80,8 @@ void qhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi);
 /* Whether there is a command to execute, or to go on with. */
 static inline bool qhca_cmdq_ready(const struct qhca_engine *e)
 {
-    return e->device->cmdq.ci != e->device->cmdq.pi;
+    return e->device->cmdq.ci != e->device->cmdq.pi &&
+           !e->device->cmdq.stalled;
 }
 
 /* Executes commands, as far as the budget goes. */
@@ -93,6 +96,13 @@ extern const struct qhca_command qhca_device_commands[];
 
 /* Once. */
 void qhca_faults_init(struct qhca_engine *e);
+/*
+ * What fault rules make of the command that has been read: QHCA_OK, a status
+ * that it fails with, or QHCA_AGAIN: the queue stalls.
+ */
+int qhca_fault_cmd(struct qhca_engine *e);
+/* What is under way ends with a reset. */
+void qhca_faults_end(struct qhca_engine *e);
 
 /* ---- steer.c ---- */
 

@@ -27,6 +27,7 @@ static void reset(struct qhca_engine *e)
 {
     struct qhca_device *d = e->device;
 
+    qhca_faults_end(e);
     qhca_fifo_free(&d->late);
     d->tx_wanted = d->run_wanted = d->timers_due = false;
     qhca_cmdq_reset(e);
@@ -92,7 +93,8 @@ static bool ops_ok(const struct qhca_engine_ops *ops)
     return ops->dma_read && ops->dma_write && ops->dma_write_entry &&
            ops->dma_peek && ops->atomic_cas && ops->atomic_add && ops->atomic_store &&
            ops->send_frame && ops->raise_irq && ops->set_timer &&
-           ops->schedule && ops->random && ops->guest_error && ops->trace;
+           ops->schedule && ops->random && ops->remove && ops->guest_error &&
+           ops->trace;
 }
 
 static struct qhca_engine *build(void)

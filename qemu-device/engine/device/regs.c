@@ -67,6 +67,7 @@ static void write_control(struct qhca_engine *e, uint32_t val)
         return;
     }
     e->state = QHCA_STATE_RUNNING;
+    qhca_faults_update(e);
 }
 
 static uint32_t read_status(struct qhca_engine *e)

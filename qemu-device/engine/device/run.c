@@ -132,7 +132,9 @@ static void serve_late_calls(struct qhca_engine *e)
 {
     if (e->device->link_changed) {
         e->device->link_changed = false;
-        qhca_port_set_link(e, e->device->link_wanted);
+        if (!e->faults->link_back) {
+            qhca_port_set_link(e, e->device->link_wanted);
+        }
     }
     if (e->device->run_wanted) {
         e->device->run_wanted = false;

@@ -8,6 +8,7 @@
 
 #include "faults.h"
 
+#define FIXED   "the device is in no slot that it could be taken out of"
 #define PACKET_POINTS   (1u << QHCA_FAULT_TX | 1u << QHCA_FAULT_RX)
 
 /* SplitMix64: the same seed gives the same faults wherever the engine runs. */
@@ -40,13 +41,54 @@ static bool matches(const struct qhca_fault_rule *r,
     return true;
 }
 
+static bool has_chance(struct qhca_fault_rule *r)
+{
+    return r->ppm == 1000000 || draw(&r->rng, 1000000) < r->ppm;
+}
+
 /* One more that matches. */
 static bool has_turn(struct qhca_fault_rule *r)
 {
     if (r->seen++ < r->after || (r->seen - r->after) % r->nth) {
         return false;
     }
-    return r->ppm == 1000000 || draw(&r->rng, 1000000) < r->ppm;
+    return has_chance(r);
+}
+
+/* The rule acts; @obj is what upon. What goes its own way does so soon. */
+static struct qhca_fault act(struct qhca_engine *e, struct qhca_fault_rule *r,
+                             uint32_t obj)
+{
+    struct qhca_faults *f = e->faults;
+    struct qhca_fault does = r->does;
+
+    r->hits++;
+    qhca_trace(e, QHCA_TRACE_FAULT, (uint64_t)(r - f->rule) + 1, r->hits, obj);
+    if (does.action >= QHCA_FAULT_LINK_DOWN) {
+        f->wanted |= 1u << does.action;
+        f->link_ns = does.action == QHCA_FAULT_LINK_DOWN ? does.value :
+                                                           f->link_ns;
+        does.action = QHCA_FAULT_NONE;
+    }
+    if (is_spent(r) || f->wanted) {
+        qhca_faults_update(e);
+    }
+    return does;
+}
+
+/* What it is about, for a trace. */
+static uint32_t object_of(const struct qhca_fault_at *at)
+{
+    switch (at->point) {
+    case QHCA_FAULT_EVENT:
+        return at->field[QHCA_FAULT_OBJ];
+    case QHCA_FAULT_IRQ:
+        return at->field[QHCA_FAULT_VECTOR];
+    case QHCA_FAULT_CMD:
+        return at->kind;
+    default:
+        return at->field[QHCA_FAULT_QPN];
+    }
 }
 
 struct qhca_fault qhca_fault_judge(struct qhca_engine *e,
@@ -57,18 +99,51 @@ struct qhca_fault qhca_fault_judge(struct qhca_engine *e,
     for (unsigned i = 0; i < f->num_rules; i++) {
         struct qhca_fault_rule *r = &f->rule[i];
 
-        if (!matches(r, at) || !has_turn(r)) {
-            continue;
+        if (matches(r, at) && has_turn(r)) {
+            return act(e, r, object_of(at));
         }
-        r->hits++;
-        qhca_trace(e, QHCA_TRACE_FAULT, i + 1, r->hits,
-                   at->field[QHCA_FAULT_QPN]);
-        if (is_spent(r)) {
-            qhca_faults_update(e);
-        }
-        return r->does;
     }
     return (struct qhca_fault) { QHCA_FAULT_NONE, 0 };
+}
+
+static bool is_due(const struct qhca_engine *e,
+                   const struct qhca_fault_rule *r)
+{
+    return r->point == QHCA_FAULT_TIMER && !is_spent(r) && r->due <= e->now;
+}
+
+void qhca_faults_tick(struct qhca_engine *e)
+{
+    for (unsigned i = 0; i < e->faults->num_rules; i++) {
+        struct qhca_fault_rule *r = &e->faults->rule[i];
+
+        if (is_due(e, r)) {
+            /* Periods that have been missed are not made up for. */
+            r->due = r->every ? MAX_OF(r->due, e->now) + r->every : UINT64_MAX;
+            if (has_chance(r)) {
+                (void)act(e, r, 0);
+            }
+        }
+    }
+}
+
+/* When something is to happen next. */
+static uint64_t next_time(const struct qhca_faults *f)
+{
+    uint64_t next = f->wanted ? 0 : UINT64_MAX;
+
+    for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
+        if (f->held[i].used) {
+            next = MIN_OF(next, f->held[i].when);
+        }
+    }
+    for (unsigned i = 0; i < f->num_rules; i++) {
+        if (f->rule[i].point == QHCA_FAULT_TIMER && !is_spent(&f->rule[i])) {
+            next = MIN_OF(next, f->rule[i].due);
+        }
+    }
+    next = f->link_back ? MIN_OF(next, f->link_back) : next;
+    return f->stalled ? MIN_OF(next, f->stalled) : next;
 }
 
 /*
@@ -79,15 +154,10 @@ void qhca_faults_update(struct qhca_engine *e)
 {
     struct qhca_faults *f = e->faults;
     unsigned points = f->num_held ? PACKET_POINTS : 0;
-    uint64_t next = UINT64_MAX;
+    uint64_t next = next_time(f);
 
     for (unsigned i = 0; i < f->num_rules; i++) {
         points |= (unsigned)!is_spent(&f->rule[i]) << f->rule[i].point;
-    }
-    for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
-        if (f->held[i].used) {
-            next = MIN_OF(next, f->held[i].when);
-        }
     }
     e->fault_points = (uint8_t)points;
     if (points & PACKET_POINTS && !f->forced) {
@@ -97,10 +167,10 @@ void qhca_faults_update(struct qhca_engine *e)
         e->cfg.frames = f->in_frames;
         f->forced = false;
     }
-    if (next == UINT64_MAX) {
-        qhca_timer_cancel(e, &f->timer);
-    } else {
+    if (next < UINT64_MAX && qhca_running(e)) {
         qhca_timer_set(e, &f->timer, next);
+    } else {
+        qhca_timer_cancel(e, &f->timer);
     }
 }
 
@@ -108,10 +178,13 @@ bool qhca_faults_set(struct qhca_engine *e, const char *text,
                      struct qhca_fault_error *err)
 {
     struct qhca_fault_rule rule[QHCA_FAULT_RULES];
-    int n = qhca_fault_parse(text, rule, err);
+    int n = qhca_fault_parse(text, e->cfg.removable ? NULL : FIXED, rule, err);
 
     if (n < 0) {
         return false;
+    }
+    for (int i = 0; i < n; i++) {
+        rule[i].due = e->now + (rule[i].after ? rule[i].after : rule[i].every);
     }
     memcpy(e->faults->rule, rule, (unsigned)n * sizeof(*rule));
     e->faults->num_rules = (unsigned)n;
@@ -154,6 +227,8 @@ static void reset(struct qhca_engine *e)
     free(e->faults->held);
     e->faults->held = NULL;
     e->faults->num_held = 0;
+    e->faults->wanted = 0;
+    e->faults->link_back = e->faults->stalled = 0;
     qhca_faults_update(e);
 }
 

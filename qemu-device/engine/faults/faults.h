@@ -20,6 +20,11 @@
 enum qhca_fault_point {
     QHCA_FAULT_TX,              /* a RoCE frame leaves */
     QHCA_FAULT_RX,              /* one has arrived */
+    QHCA_FAULT_CQE,             /* a WR is about to complete with success */
+    QHCA_FAULT_EVENT,           /* there is something to tell an EQ */
+    QHCA_FAULT_IRQ,             /* a vector is about to be raised */
+    QHCA_FAULT_CMD,             /* a command is about to be executed */
+    QHCA_FAULT_TIMER,           /* time passes */
     QHCA_FAULT_POINTS
 };
 
@@ -27,13 +32,16 @@ enum qhca_fault_point {
 enum qhca_fault_field {
     QHCA_FAULT_QPN,
     QHCA_FAULT_PSN,
+    QHCA_FAULT_CQN,
+    QHCA_FAULT_OBJ,
+    QHCA_FAULT_VECTOR,
     QHCA_FAULT_FIELDS
 };
 
 /* struct qhca_fault_at - what has come to a point */
 struct qhca_fault_at {
     uint8_t point;
-    uint8_t kind;               /* opcode */
+    uint8_t kind;               /* opcode, type of event */
     uint32_t field[QHCA_FAULT_FIELDS];
 };
 
@@ -46,7 +54,14 @@ enum qhca_fault_action {
     QHCA_FAULT_CORRUPT,         /* enum qhca_fault_damage */
     QHCA_FAULT_WRONG_PSN,       /* what is added to it */
     QHCA_FAULT_NAK,             /* AETH syndrome */
-    QHCA_FAULT_EVENT,           /* enum qhca_event, of the QP */
+    QHCA_FAULT_RAISE,           /* enum qhca_event, of the QP */
+    QHCA_FAULT_FAIL,            /* enum qhca_cqe_status or qhca_cmd_status */
+    QHCA_FAULT_OVERRUN,
+    QHCA_FAULT_STALL,           /* ns; 0: for good */
+    /* These go their own way, and whatever has come to the point passes: */
+    QHCA_FAULT_LINK_DOWN,       /* ns */
+    QHCA_FAULT_FATAL,
+    QHCA_FAULT_REMOVE,
 };
 
 enum qhca_fault_damage { QHCA_FAULT_PAYLOAD, QHCA_FAULT_ICRC };
@@ -62,6 +77,7 @@ struct qhca_fault {
  * @nth, @after, @times, @ppm: which of those that match it acts upon: every
  *      nth behind the first so many, so often in all (0: always), and of those
  *      a millionth times @ppm
+ * @every: TIMER: its period, and @after is a time, too; ns
  */
 struct qhca_fault_rule {
     char text[QHCA_FAULT_TEXT];
@@ -72,8 +88,9 @@ struct qhca_fault_rule {
     struct qhca_fault_range {
         uint32_t from, to;
     } field[QHCA_FAULT_FIELDS];
-    uint64_t nth, after, times, ppm;
+    uint64_t nth, after, times, ppm, every;
     uint64_t seen, hits, rng;
+    uint64_t due;               /* TIMER */
 };
 
 /* struct qhca_fault_held - a frame that is held back */
@@ -95,7 +112,11 @@ struct qhca_faults {
     struct qhca_fault_held *held;   /* QHCA_FAULT_HELD, from the first on */
     unsigned num_held;
     uint64_t order;
-    struct qhca_timer timer;    /* what is held; @fn is the device room's */
+    unsigned wanted;            /* 1 << LINK_DOWN, FATAL, REMOVE */
+    uint64_t link_ns;           /* how long the link is to be down */
+    uint64_t link_back;         /* when it comes back; 0: it is not down */
+    uint64_t stalled;           /* until when commands are; 0: they are not */
+    struct qhca_timer timer;    /* for all that; @fn is the device room's */
 };
 
 extern const struct qhca_room qhca_faults_room;
@@ -109,7 +130,10 @@ static inline bool qhca_faults_at(const struct qhca_engine *e,
     return __builtin_expect(e->fault_points >> point & 1, 0);
 }
 
-/* The first rule that matches and has its turn; counted and traced. */
+/*
+ * What the first rule does that matches and has its turn; counted and traced.
+ * What goes its own way is left to the timer, and here it is nothing.
+ */
 struct qhca_fault qhca_fault_judge(struct qhca_engine *e,
                                    const struct qhca_fault_at *at);
 /* Replaces the rules. False: the text is wrong, and nothing has changed. */
@@ -117,16 +141,19 @@ bool qhca_faults_set(struct qhca_engine *e, const char *text,
                      struct qhca_fault_error *err);
 /* The rules, a line each; returns the length, as snprintf() does. */
 size_t qhca_faults_print(const struct qhca_engine *e, char *buf, size_t size);
-/* What is held, or the rules, have changed. */
+/* Rules of the timer act whose time has come. */
+void qhca_faults_tick(struct qhca_engine *e);
+/* What is held, what is to happen when, or the rules, have changed. */
 void qhca_faults_update(struct qhca_engine *e);
 
 /* ---- parse.c, value.c, names.c: the language ---- */
 
 /*
- * Reads the rules in @text, QHCA_FAULT_RULES at most. Returns how many, or -1:
- * something is wrong with it.
+ * Reads the rules in @text, QHCA_FAULT_RULES at most. @no_remove: why none may
+ * take the device out; or NULL. Returns how many, or -1: something is wrong.
  */
-int qhca_fault_parse(const char *text, struct qhca_fault_rule *rule,
+int qhca_fault_parse(const char *text, const char *no_remove,
+                     struct qhca_fault_rule *rule,
                      struct qhca_fault_error *err);
 
 /* struct qhca_fault_span - part of the text */
@@ -178,6 +205,8 @@ struct qhca_fault_name {
 extern const struct qhca_fault_name qhca_fault_damages[];
 extern const struct qhca_fault_name qhca_fault_naks[];
 extern const struct qhca_fault_name qhca_fault_qp_events[];
+extern const struct qhca_fault_name qhca_fault_cqe_statuses[];
+extern const struct qhca_fault_name qhca_fault_cmd_statuses[];
 /*
  * Sets the bits of the kinds at @points, which have the same, whose name is
  * @name, of @len bytes, in which a * stands for anything. False: there is none.
@@ -192,7 +221,7 @@ bool qhca_fault_kinds(unsigned points, const char *name, size_t len,
  * @frame: may be written, and have another content afterwards
  * @qpn: TX: of the sender
  * @from: RX: number of the QP that has sent it, if it is looped back, else 0
- * @does: out: what the caller has to do; NAK or EVENT
+ * @does: out: what the caller has to do; NAK or RAISE
  */
 struct qhca_fault_frame {
     enum qhca_fault_point point;

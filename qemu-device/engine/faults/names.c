@@ -67,6 +67,120 @@ const struct qhca_fault_name qhca_fault_qp_events[] = {
     { NULL, 0 }
 };
 
+const struct qhca_fault_name qhca_fault_cqe_statuses[] = {
+    { "loc_len_err", QHCA_WC_LOC_LEN_ERR },
+    { "loc_qp_op_err", QHCA_WC_LOC_QP_OP_ERR },
+    { "loc_prot_err", QHCA_WC_LOC_PROT_ERR },
+    { "wr_flush_err", QHCA_WC_WR_FLUSH_ERR },
+    { "mw_bind_err", QHCA_WC_MW_BIND_ERR },
+    { "bad_resp_err", QHCA_WC_BAD_RESP_ERR },
+    { "loc_access_err", QHCA_WC_LOC_ACCESS_ERR },
+    { "rem_inv_req_err", QHCA_WC_REM_INV_REQ_ERR },
+    { "rem_access_err", QHCA_WC_REM_ACCESS_ERR },
+    { "rem_op_err", QHCA_WC_REM_OP_ERR },
+    { "retry_exc_err", QHCA_WC_RETRY_EXC_ERR },
+    { "rnr_retry_exc_err", QHCA_WC_RNR_RETRY_EXC_ERR },
+    { "rem_abort_err", QHCA_WC_REM_ABORT_ERR },
+    { "fatal_err", QHCA_WC_FATAL_ERR },
+    { "general_err", QHCA_WC_GENERAL_ERR },
+    { NULL, 0 }
+};
+
+const struct qhca_fault_name qhca_fault_cmd_statuses[] = {
+    { "opcode", QHCA_ERR_OPCODE },
+    { "param", QHCA_ERR_PARAM },
+    { "limit", QHCA_ERR_LIMIT },
+    { "obj", QHCA_ERR_OBJ },
+    { "busy", QHCA_ERR_BUSY },
+    { "state", QHCA_ERR_STATE },
+    { "no_resource", QHCA_ERR_NO_RESOURCE },
+    { "dma", QHCA_ERR_DMA },
+    { "not_supported", QHCA_ERR_NOT_SUPPORTED },
+    { "perm", QHCA_ERR_PERM },
+    { NULL, 0 }
+};
+
+static const struct qhca_fault_name cqe_names[] = {
+    { "send", QHCA_CQE_SEND },
+    { "rdma_write", QHCA_CQE_RDMA_WRITE },
+    { "rdma_read", QHCA_CQE_RDMA_READ },
+    { "comp_swap", QHCA_CQE_COMP_SWAP },
+    { "fetch_add", QHCA_CQE_FETCH_ADD },
+    { "bind_mw", QHCA_CQE_BIND_MW },
+    { "local_inv", QHCA_CQE_LOCAL_INV },
+    { "reg_mr", QHCA_CQE_REG_MR },
+    { "flush", QHCA_CQE_FLUSH },
+    { "atomic_write", QHCA_CQE_ATOMIC_WRITE },
+    { "masked_comp_swap", QHCA_CQE_MASKED_COMP_SWAP },
+    { "masked_fetch_add", QHCA_CQE_MASKED_FETCH_ADD },
+    { "recv", QHCA_CQE_RECV },
+    { "recv_rdma_with_imm", QHCA_CQE_RECV_RDMA_WITH_IMM },
+    { NULL, 0 }
+};
+
+/* All but DEVICE_FATAL: that one must be heard. */
+static const struct qhca_fault_name event_names[] = {
+    { "comp", QHCA_EVENT_COMP },
+    { "cq_err", QHCA_EVENT_CQ_ERR },
+    { "qp_fatal", QHCA_EVENT_QP_FATAL },
+    { "qp_req_err", QHCA_EVENT_QP_REQ_ERR },
+    { "qp_access_err", QHCA_EVENT_QP_ACCESS_ERR },
+    { "comm_est", QHCA_EVENT_COMM_EST },
+    { "sq_drained", QHCA_EVENT_SQ_DRAINED },
+    { "last_wqe_reached", QHCA_EVENT_LAST_WQE_REACHED },
+    { "srq_limit_reached", QHCA_EVENT_SRQ_LIMIT_REACHED },
+    { "srq_err", QHCA_EVENT_SRQ_ERR },
+    { "link_up", QHCA_EVENT_LINK_UP },
+    { "link_down", QHCA_EVENT_LINK_DOWN },
+    { NULL, 0 }
+};
+
+/* As in enum qhca_cmd_opcode. */
+static const struct qhca_fault_name cmd_names[] = {
+    { "nop", QHCA_CMD_NOP },
+    { "query_device", QHCA_CMD_QUERY_DEVICE },
+    { "query_port", QHCA_CMD_QUERY_PORT },
+    { "set_port", QHCA_CMD_SET_PORT },
+    { "set_mcast", QHCA_CMD_SET_MCAST },
+    { "set_gid", QHCA_CMD_SET_GID },
+    { "query_counters", QHCA_CMD_QUERY_COUNTERS },
+    { "allow_gid", QHCA_CMD_ALLOW_GID },
+    { "create_eq", QHCA_CMD_CREATE_EQ },
+    { "destroy_eq", QHCA_CMD_DESTROY_EQ },
+    { "create_ethq", QHCA_CMD_CREATE_ETHQ },
+    { "destroy_ethq", QHCA_CMD_DESTROY_ETHQ },
+    { "alloc_pd", QHCA_CMD_ALLOC_PD },
+    { "dealloc_pd", QHCA_CMD_DEALLOC_PD },
+    { "alloc_xrcd", QHCA_CMD_ALLOC_XRCD },
+    { "dealloc_xrcd", QHCA_CMD_DEALLOC_XRCD },
+    { "reg_mr", QHCA_CMD_REG_MR },
+    { "rereg_mr", QHCA_CMD_REREG_MR },
+    { "dereg_mr", QHCA_CMD_DEREG_MR },
+    { "alloc_mw", QHCA_CMD_ALLOC_MW },
+    { "dealloc_mw", QHCA_CMD_DEALLOC_MW },
+    { "create_cq", QHCA_CMD_CREATE_CQ },
+    { "destroy_cq", QHCA_CMD_DESTROY_CQ },
+    { "query_cq", QHCA_CMD_QUERY_CQ },
+    { "resize_cq", QHCA_CMD_RESIZE_CQ },
+    { "modify_cq", QHCA_CMD_MODIFY_CQ },
+    { "create_srq", QHCA_CMD_CREATE_SRQ },
+    { "destroy_srq", QHCA_CMD_DESTROY_SRQ },
+    { "modify_srq", QHCA_CMD_MODIFY_SRQ },
+    { "query_srq", QHCA_CMD_QUERY_SRQ },
+    { "resize_srq", QHCA_CMD_RESIZE_SRQ },
+    { "create_qp", QHCA_CMD_CREATE_QP },
+    { "modify_qp", QHCA_CMD_MODIFY_QP },
+    { "query_qp", QHCA_CMD_QUERY_QP },
+    { "destroy_qp", QHCA_CMD_DESTROY_QP },
+    { "attach_mcast", QHCA_CMD_ATTACH_MCAST },
+    { "detach_mcast", QHCA_CMD_DETACH_MCAST },
+    { "alloc_cntset", QHCA_CMD_ALLOC_CNTSET },
+    { "dealloc_cntset", QHCA_CMD_DEALLOC_CNTSET },
+    { "query_cntset", QHCA_CMD_QUERY_CNTSET },
+    { "bind_cntset", QHCA_CMD_BIND_CNTSET },
+    { NULL, 0 }
+};
+
 #define NAME_MAX_LEN    32
 
 static bool packet_name(unsigned opcode, char *buf)
@@ -87,12 +201,6 @@ static bool packet_name(unsigned opcode, char *buf)
     return true;
 }
 
-/* The name of kind @kind at @points; false: it has none. */
-static bool kind_name(unsigned points, unsigned kind, char *buf)
-{
-    return points & 1u << QHCA_FAULT_TX && packet_name(kind, buf);
-}
-
 /* One * is enough; several could take longer than anybody wants to wait. */
 static bool is_like(const char *name, const char *pattern, size_t len)
 {
@@ -105,16 +213,41 @@ static bool is_like(const char *name, const char *pattern, size_t len)
            !memcmp(name + n - tail, pattern + len - tail, tail);
 }
 
-bool qhca_fault_kinds(unsigned points, const char *name, size_t len,
-                      uint64_t kinds[4])
+static void add(uint64_t kinds[4], unsigned kind)
+{
+    kinds[kind / 64] |= 1ull << kind % 64;
+}
+
+static bool packet_kinds(const char *name, size_t len, uint64_t kinds[4])
 {
     char buf[NAME_MAX_LEN];
     bool any = false;
 
-    memset(kinds, 0, 4 * sizeof(*kinds));
     for (unsigned kind = 0; kind < 256; kind++) {
-        if (kind_name(points, kind, buf) && is_like(buf, name, len)) {
-            kinds[kind / 64] |= 1ull << kind % 64;
+        if (packet_name(kind, buf) && is_like(buf, name, len)) {
+            add(kinds, kind);
+            any = true;
+        }
+    }
+    return any;
+}
+
+bool qhca_fault_kinds(unsigned points, const char *name, size_t len,
+                      uint64_t kinds[4])
+{
+    const struct qhca_fault_name *n = points & 1u << QHCA_FAULT_CQE ?
+                                      cqe_names :
+                                      points & 1u << QHCA_FAULT_EVENT ?
+                                      event_names : cmd_names;
+    bool any = false;
+
+    memset(kinds, 0, 4 * sizeof(*kinds));
+    if (points & 1u << QHCA_FAULT_TX) {
+        return packet_kinds(name, len, kinds);
+    }
+    for (; n->name; n++) {
+        if (is_like(n->name, name, len)) {
+            add(kinds, n->value);
             any = true;
         }
     }

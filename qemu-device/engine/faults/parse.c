@@ -15,6 +15,10 @@
 
 #define AT(point)   (1u << QHCA_FAULT_##point)
 #define PACKETS     (AT(TX) | AT(RX))
+#define QPS         (PACKETS | AT(CQE))
+#define OWN_WAY     (QPS | AT(CMD) | AT(TIMER))
+#define COUNTED     (QPS | AT(EVENT) | AT(IRQ) | AT(CMD))
+#define ALL         (COUNTED | AT(TIMER))
 #define IN(member)  offsetof(struct qhca_fault_rule, member)
 
 /* Rows of the table: when it happens, and what does. */
@@ -27,31 +31,55 @@
 
 static const struct qhca_fault_word words[] = {
     WHEN("opcode", PACKETS, KINDS, kinds, 0),
-    WHEN("qpn", PACKETS, RANGE, field[QHCA_FAULT_QPN], .max = QHCA_OBJ_MASK),
+    WHEN("opcode", AT(CQE), KINDS, kinds, 0),
+    WHEN("opcode", AT(CMD), KINDS, kinds, 0),
+    WHEN("type", AT(EVENT), KINDS, kinds, 0),
+    WHEN("qpn", QPS, RANGE, field[QHCA_FAULT_QPN], .max = QHCA_OBJ_MASK),
     WHEN("psn", PACKETS, RANGE, field[QHCA_FAULT_PSN], .max = PSN_MASK),
-    WHEN("nth", PACKETS, NUMBER, nth, .min = 1, .max = UINT32_MAX),
-    WHEN("after", PACKETS, NUMBER, after, .max = UINT32_MAX),
-    WHEN("times", PACKETS, NUMBER, times, .min = 1, .max = UINT32_MAX),
-    WHEN("once", PACKETS, NOTHING, times, .min = 1),
-    WHEN("prob", PACKETS, PERCENT, ppm, 0),
+    WHEN("cqn", AT(CQE), RANGE, field[QHCA_FAULT_CQN], .max = QHCA_OBJ_MASK),
+    WHEN("obj", AT(EVENT), RANGE, field[QHCA_FAULT_OBJ],
+         .max = QHCA_OBJ_MASK),
+    WHEN("vector", AT(IRQ), RANGE, field[QHCA_FAULT_VECTOR], .max = 2047),
+    WHEN("nth", COUNTED, NUMBER, nth, .min = 1, .max = UINT32_MAX),
+    WHEN("after", COUNTED, NUMBER, after, .max = UINT32_MAX),
+    WHEN("after", AT(TIMER), TIME, after, .min = 1, .max = LONGEST),
+    WHEN("every", AT(TIMER), TIME, every, .min = 1000000, .max = LONGEST),
+    WHEN("times", ALL, NUMBER, times, .min = 1, .max = UINT32_MAX),
+    WHEN("once", ALL, NOTHING, times, .min = 1),
+    WHEN("prob", ALL, PERCENT, ppm, 0),
 
-    DOES("drop", PACKETS, DROP, NOTHING, 0),
+    DOES("drop", PACKETS | AT(EVENT) | AT(IRQ), DROP, NOTHING, 0),
     DOES("duplicate", PACKETS, DUPLICATE, NOTHING, 0),
     DOES("delay", PACKETS, DELAY, TIME, .min = 1, .max = LONGEST),
     DOES("reorder", PACKETS, REORDER, NOTHING, 0),
     DOES("corrupt", PACKETS, CORRUPT, NAME, .names = qhca_fault_damages),
     DOES("wrong-psn", PACKETS, WRONG_PSN, NUMBER, .min = 1, .max = PSN_MASK),
     DOES("nak", AT(RX), NAK, NAME, .names = qhca_fault_naks),
-    DOES("event", PACKETS, EVENT, NAME, .names = qhca_fault_qp_events),
+    DOES("event", QPS, RAISE, NAME, .names = qhca_fault_qp_events),
+    DOES("fail", AT(CQE), FAIL, NAME, .names = qhca_fault_cqe_statuses),
+    DOES("fail", AT(CMD), FAIL, NAME, .names = qhca_fault_cmd_statuses),
+    DOES("overrun", AT(CQE), OVERRUN, NOTHING, 0),
+    DOES("stall", AT(CMD), STALL, TIME, .min = 1, .max = LONGEST),
+    DOES("hang", AT(CMD), STALL, NOTHING, 0),
+    DOES("link-down", OWN_WAY, LINK_DOWN, TIME, .min = 1, .max = LONGEST),
+    DOES("fatal", OWN_WAY, FATAL, NOTHING, 0),
+    DOES("remove", OWN_WAY, REMOVE, NOTHING, 0),
 };
+
+_Static_assert(ARRAY_SIZE(words) <= 32, "they do not fit in parser.said");
 
 static const char *const point_name[] = {
     [QHCA_FAULT_TX] = "tx",
     [QHCA_FAULT_RX] = "rx",
+    [QHCA_FAULT_CQE] = "cqe",
+    [QHCA_FAULT_EVENT] = "event",
+    [QHCA_FAULT_IRQ] = "irq",
+    [QHCA_FAULT_CMD] = "cmd",
+    [QHCA_FAULT_TIMER] = "timer",
 };
 
 struct parser {
-    const char *text;
+    const char *text, *no_remove;
     struct qhca_fault_error *err;
     struct qhca_fault_rule *rule;   /* the one being read */
     uint32_t said;                  /* words in it, a bit each */
@@ -182,6 +210,9 @@ static bool read_word(struct parser *p, struct qhca_fault_span word)
         if (p->rule->does.action) {
             return wrong(p, word.at, "a rule does one thing only");
         }
+        if (w->action == QHCA_FAULT_REMOVE && p->no_remove) {
+            return wrong(p, word.at, "%s", p->no_remove);
+        }
         p->rule->does.action = w->action;
     }
     return put_value(p, w, equals ? equals + 1 : NULL, word.end);
@@ -230,7 +261,8 @@ static bool read_point(struct parser *p, const struct qhca_fault_span *word)
             return true;
         }
     }
-    return wrong(p, word->at, "a rule begins with one of: tx rx");
+    return wrong(p, word->at, "a rule begins with one of: tx rx cqe "
+                 "event irq cmd timer");
 }
 
 static bool keep_text(struct parser *p, const struct qhca_fault_span *rule)
@@ -265,6 +297,9 @@ static bool read_rule(struct parser *p, struct qhca_fault_span rest)
             return false;
         }
     }
+    if (p->rule->point == QHCA_FAULT_TIMER && !p->rule->every) {
+        p->rule->times = 1;
+    }
     return p->rule->does.action ||
            wrong(p, rule.end, "it does not say what is to happen");
 }
@@ -291,10 +326,13 @@ static bool is_seed(const struct qhca_fault_span *word)
     return span_len(word) >= SEED_LEN && !memcmp(word->at, "seed=", SEED_LEN);
 }
 
-int qhca_fault_parse(const char *text, struct qhca_fault_rule *rule,
+int qhca_fault_parse(const char *text, const char *no_remove,
+                     struct qhca_fault_rule *rule,
                      struct qhca_fault_error *err)
 {
-    struct parser p = { .text = text, .err = err, .seed = SEED };
+    struct parser p = {
+        .text = text, .no_remove = no_remove, .err = err, .seed = SEED,
+    };
     unsigned n = 0;
 
     memset(err, 0, sizeof(*err));

@@ -4,7 +4,7 @@
  */
 #include "qp.h"
 
-void qhca_fault_event(struct qhca_engine *e, struct qhca_qp *qp,
+void qhca_fault_raise(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct qhca_fault *does)
 {
     enum qhca_event type = (enum qhca_event)does->value;
@@ -14,6 +14,26 @@ void qhca_fault_event(struct qhca_engine *e, struct qhca_qp *qp,
     } else {
         qhca_event(e, &qp->async, type);
     }
+}
+
+enum qhca_cqe_status qhca_fault_cqe(struct qhca_engine *e, struct qhca_qp *qp,
+                                    struct qhca_cq *cq, uint8_t opcode)
+{
+    struct qhca_fault_at at = { .point = QHCA_FAULT_CQE, .kind = opcode };
+    struct qhca_fault does;
+
+    at.field[QHCA_FAULT_QPN] = qp->qpn;
+    at.field[QHCA_FAULT_CQN] = cq->cqn;
+    does = qhca_fault_judge(e, &at);
+    if (does.action == QHCA_FAULT_FAIL) {
+        return (enum qhca_cqe_status)does.value;
+    }
+    if (does.action == QHCA_FAULT_OVERRUN) {
+        qhca_cq_overrun(e, cq);
+    } else if (does.action == QHCA_FAULT_RAISE) {
+        qhca_fault_raise(e, qp, &does);
+    }
+    return QHCA_WC_SUCCESS;
 }
 
 bool qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
@@ -26,8 +46,8 @@ bool qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
     unsigned times = qhca_fault_frame(e, &f);
     struct qhca_fault_held *h;
 
-    if (f.does.action == QHCA_FAULT_EVENT) {
-        qhca_fault_event(e, qp, &f.does);
+    if (f.does.action == QHCA_FAULT_RAISE) {
+        qhca_fault_raise(e, qp, &f.does);
     }
     for (unsigned i = 0; i < times; i++) {
         qhca_packet_out(e, qp, b, len);

@@ -420,8 +420,14 @@ bool qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
                    struct qhca_txbuf *b, size_t len);
 /* One that was held back leaves, if there is room for it. */
 void qhca_fault_send(struct qhca_engine *e, struct qhca_fault_held *h);
+/*
+ * A WR of @qp, whose CQE would have @opcode, is about to complete with success
+ * on @cq. Returns how it completes.
+ */
+enum qhca_cqe_status qhca_fault_cqe(struct qhca_engine *e, struct qhca_qp *qp,
+                                    struct qhca_cq *cq, uint8_t opcode);
 /* An event of the QP, which is in ERR then if it is one of errors. */
-void qhca_fault_event(struct qhca_engine *e, struct qhca_qp *qp,
+void qhca_fault_raise(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct qhca_fault *does);
 
 #endif /* QHCA_ENGINE_QP_H */

@@ -111,6 +111,15 @@ static void maybe_notify(struct qhca_engine *e, struct qhca_cq *cq,
     }
 }
 
+void qhca_cq_overrun(struct qhca_engine *e, struct qhca_cq *cq)
+{
+    if (cq->state == QHCA_CQ_OK) {
+        qhca_count(e, QHCA_CNT_CQ_OVERRUN);
+        qhca_guest_error(e, "CQ 0x%x: overrun", cq->cqn);
+        cq_fail(e, cq);
+    }
+}
+
 bool qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited)
 {
@@ -119,9 +128,7 @@ bool qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
     }
     if (cq->pi - cq->ci == cq_size(cq) &&
         (!read_ci(e, cq) || cq->pi - cq->ci == cq_size(cq))) {
-        qhca_count(e, QHCA_CNT_CQ_OVERRUN);
-        qhca_guest_error(e, "CQ 0x%x: overrun", cq->cqn);
-        cq_fail(e, cq);
+        qhca_cq_overrun(e, cq);
         return false;
     }
     cqe->timestamp = htole64(e->now);

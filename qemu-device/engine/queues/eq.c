@@ -62,6 +62,14 @@ static bool eq_put(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
     return true;
 }
 
+void qhca_raise_irq(struct qhca_engine *e, unsigned vector)
+{
+    if (qhca_running(e) && (!qhca_faults_at(e, QHCA_FAULT_IRQ) ||
+                            qhca_fault_irq(e, vector))) {
+        e->ops->raise_irq(e->opaque, vector);
+    }
+}
+
 static void eq_notify(struct qhca_engine *e, struct qhca_eq *eq)
 {
     if (eq->armed) {
@@ -100,6 +108,10 @@ void qhca_fatal(struct qhca_engine *e, enum qhca_fatal reason)
 static void eq_post(struct qhca_engine *e, struct qhca_eq *eq, uint8_t type,
                     uint32_t obj, uint32_t arm_sn)
 {
+    if (qhca_faults_at(e, QHCA_FAULT_EVENT) &&
+        !qhca_fault_event(e, type, obj)) {
+        return;
+    }
     if (!eq_put(e, eq, type, obj, arm_sn)) {
         qhca_guest_error(e, "EQ %u: ring cannot be written", qhca_eqn(e, eq));
         qhca_fatal(e, QHCA_FATAL_EQ_DMA);

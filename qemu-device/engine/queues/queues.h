@@ -7,7 +7,7 @@
 #ifndef QHCA_ENGINE_QUEUES_H
 #define QHCA_ENGINE_QUEUES_H
 
-#include "../core/core.h"
+#include "../faults/faults.h"
 
 #define QHCA_MAX_CQ             16384u
 #define QHCA_MAX_EQ             64u
@@ -85,7 +85,17 @@ struct qhca_queues {
 
 extern const struct qhca_room qhca_queues_room;
 
+/* ---- fault.c ---- */
+
+/* Whether fault rules let the event pass. */
+bool qhca_fault_event(struct qhca_engine *e, uint8_t type, uint32_t obj);
+/* Whether they let the interrupt pass. */
+bool qhca_fault_irq(struct qhca_engine *e, unsigned vector);
+
 /* ---- eq.c ---- */
+
+/* Raises MSI-X vector @vector, if the device runs. */
+void qhca_raise_irq(struct qhca_engine *e, unsigned vector);
 
 extern const struct qhca_command qhca_eq_commands[];
 void qhca_eq_free_all(struct qhca_engine *e);
@@ -137,6 +147,8 @@ bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
  */
 bool qhca_cq_push(struct qhca_engine *e, struct qhca_cq *cq,
                   struct qhca_cqe *cqe, bool solicited);
+/* It fails as if it had overrun. */
+void qhca_cq_overrun(struct qhca_engine *e, struct qhca_cq *cq);
 /*
  * The oldest CQ in the list of those that failed; its owner has been told, its
  * QPs must be, too, before it leaves the list.

@@ -134,6 +134,21 @@ static void fill_datagram(struct qhca_cqe *cqe, const struct roce_packet *p)
     memcpy(cqe->smac, p->smac, sizeof(cqe->smac));
 }
 
+/* Fault rules make the receive WR in use fail, and with it the QP. */
+static bool is_failed(struct qhca_engine *e, struct qhca_qp *qp,
+                      uint8_t opcode)
+{
+    struct qhca_cq *cq = qp->xrcd ? qp->srq->cq : qp->rcq;
+    enum qhca_cqe_status status = qhca_fault_cqe(e, qp, cq, opcode);
+
+    if (status == QHCA_WC_SUCCESS) {
+        return false;
+    }
+    qhca_recv_fail(e, qp, status);
+    qhca_qp_error(e, qp, 0);
+    return true;
+}
+
 void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
                         const struct roce_packet *p, uint8_t opcode,
                         uint32_t byte_len)
@@ -146,6 +161,9 @@ void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
     };
     uint16_t flags = p->solicited ? QHCA_CQE_SOLICITED : 0;
 
+    if (qhca_faults_at(e, QHCA_FAULT_CQE) && is_failed(e, qp, opcode)) {
+        return;
+    }
     if (roce_opcode(p->opcode)->flags & OPF_IMM) {
         flags |= QHCA_CQE_IMM;
     }

@@ -27,15 +27,26 @@ static void push_send_cqe(struct qhca_engine *e, struct qhca_qp *qp,
     qhca_cq_push(e, qp->scq, &cqe, false);
 }
 
-static void complete_one(struct qhca_engine *e, struct qhca_qp *qp,
+/* False: it has failed. */
+static bool complete_one(struct qhca_engine *e, struct qhca_qp *qp,
                          const struct qhca_swr *wr)
 {
+    if (qhca_faults_at(e, QHCA_FAULT_CQE)) {
+        enum qhca_cqe_status status =
+            qhca_fault_cqe(e, qp, qp->scq, qhca_wr_info(wr->opcode)->cqe);
+
+        if (status != QHCA_WC_SUCCESS) {
+            qhca_sq_fail(e, qp, status);
+            return false;
+        }
+    }
     if ((wr->flags & QHCA_WQE_SIGNALED) ||
         (qp->flags & QHCA_QP_FLAG_SIGNAL_ALL)) {
         push_send_cqe(e, qp, wr, QHCA_WC_SUCCESS);
     } else {
         qp->sq.ci++;
     }
+    return true;
 }
 
 void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp)
@@ -46,8 +57,7 @@ void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp)
     if (qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && qp->req.rd_atomic) {
         qp->req.rd_atomic--;
     }
-    complete_one(e, qp, wr);
-    for (; qp->sq.ci != qp->sq.next; complete_one(e, qp, wr)) {
+    while (complete_one(e, qp, wr) && qp->sq.ci != qp->sq.next) {
         wr = qhca_swr_at(qp, qp->sq.ci);
         if (!wr->executed) {
             break;

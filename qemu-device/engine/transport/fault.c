@@ -19,7 +19,7 @@ static void raise_event(struct qhca_engine *e,
     struct qhca_qp *qp = qhca_qp_get(e, f->qpn);
 
     if (qp) {
-        qhca_fault_event(e, qp, &f->does);
+        qhca_fault_raise(e, qp, &f->does);
     }
 }
 
@@ -43,7 +43,7 @@ void qhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
         qhca_roce_refuse(e, copy, len, from, (uint8_t)f.does.value)) {
         return;
     }
-    if (f.does.action == QHCA_FAULT_EVENT) {
+    if (f.does.action == QHCA_FAULT_RAISE) {
         raise_event(e, &f);
     }
     for (unsigned i = 0; i < times; i++) {

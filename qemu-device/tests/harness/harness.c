@@ -204,6 +204,13 @@ static void schedule(void *opaque)
     g->cost.timers++;
 }
 
+static void remove_device(void *opaque)
+{
+    struct guest *g = opaque;
+
+    g->removed++;
+}
+
 static uint32_t random_bits(void *opaque)
 {
     return (uint32_t)(test_random(&((struct guest *)opaque)->rng) >> 32);
@@ -240,6 +247,7 @@ const struct qhca_engine_ops guest_ops = {
     .set_timer = set_timer,
     .schedule = schedule,
     .random = random_bits,
+    .remove = remove_device,
     .guest_error = guest_error,
     .trace = trace,
 };
@@ -258,6 +266,16 @@ static void *ram_new(void)
     return ram;
 }
 
+static void set_faults(struct guest *g, const char *text)
+{
+    struct qhca_fault_error err;
+
+    if (text && !qhca_engine_set_faults(g->e, *g->clock, text, &err)) {
+        tap_note("column %u: %s", err.column, err.what);
+        REQUIRE(false);
+    }
+}
+
 struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
                                 unsigned bandwidth)
 {
@@ -270,6 +288,7 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
         .cpu_share = cpu_share,
         .bandwidth = bandwidth,
         .frames = getenv("QHCA_TEST_FRAMES") != NULL,
+        .removable = true,
     };
     struct guest *g = calloc(1, sizeof(*g));
     unsigned i;
@@ -294,6 +313,7 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     g->e = qhca_engine_new(&cfg, &guest_ops, g);
     heap_use(NULL);
     REQUIRE(g->e);
+    set_faults(g, getenv("QHCA_TEST_FAULTS"));
     return g;
 }
 

@@ -52,6 +52,7 @@ struct guest {
     uint64_t rng;               /* for numbers and keys */
     bool scheduled;
     unsigned irqs[NUM_VECTORS];
+    unsigned removed;           /* it was to be taken out of its slot */
     unsigned errors;            /* guest_error calls */
     char last_error[200];
     uint64_t reads, writes;     /* DMA, calls */

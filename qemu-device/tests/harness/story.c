@@ -90,7 +90,7 @@ void story_engine(unsigned node, uint64_t now, enum qhca_trace_point point,
         [QHCA_TRACE_EVENT] = "event %llu of object %llx on EQ %llu",
         [QHCA_TRACE_RETRY] = "QP %llx: back to PSN %llx, %llu retries left",
         [QHCA_TRACE_FATAL] = "FATAL %llu",
-        [QHCA_TRACE_FAULT] = "fault: rule %llu, hit %llu, QP %llx",
+        [QHCA_TRACE_FAULT] = "fault: rule %llu, hit %llu, object %llx",
     };
     unsigned long long x = a, y = b, z = c;
     char buf[32];

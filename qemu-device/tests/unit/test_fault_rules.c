@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the language of fault rules: what is understood, where the
- * finger points at what is not, and what a rule matches.
+ * qhca engine tests: the language of fault rules: what is understood, and where
+ * the finger points at what is not.
  */
 #include <stdio.h>
 
@@ -11,9 +11,14 @@
 static struct qhca_fault_rule rule[QHCA_FAULT_RULES];
 static struct qhca_fault_error err;
 
+static int read_all(const char *text)
+{
+    return qhca_fault_parse(text, NULL, rule, &err);
+}
+
 static struct qhca_fault_rule *read_one(const char *text)
 {
-    int n = qhca_fault_parse(text, rule, &err);
+    int n = read_all(text);
 
     if (n != 1) {
         tap_note("%s: %d rules, column %u: %s", text, n, err.column, err.what);
@@ -65,6 +70,57 @@ static void test_words(void)
     CHECK_EQ(read_one("tx wrong-psn=0xffffff")->does.value, PSN_MASK);
 }
 
+/* Those of the other points; a word means what it means there. */
+static void test_points_words(void)
+{
+    const struct qhca_fault_rule *r;
+
+    r = read_one("cqe opcode=recv* cqn=7 fail=loc_len_err");
+    CHECK_EQ(r->point, QHCA_FAULT_CQE);
+    CHECK(has_kind(r, QHCA_CQE_RECV) && !has_kind(r, QHCA_CQE_SEND) &&
+          has_kind(r, QHCA_CQE_RECV_RDMA_WITH_IMM));
+    CHECK_EQ(r->does.value, QHCA_WC_LOC_LEN_ERR);
+    r = read_one("cmd opcode=create_* fail=no_resource");
+    CHECK(has_kind(r, QHCA_CMD_CREATE_QP) && !has_kind(r, QHCA_CMD_NOP));
+    CHECK_EQ(r->does.value, QHCA_ERR_NO_RESOURCE);
+    r = read_one("cmd stall=2s");
+    CHECK(r->does.action == QHCA_FAULT_STALL && r->does.value == 2000000000);
+    r = read_one("cmd hang");
+    CHECK(r->does.action == QHCA_FAULT_STALL && !r->does.value);
+    r = read_one("event type=comp obj=3 drop");
+    CHECK(has_kind(r, QHCA_EVENT_COMP) && !has_kind(r, QHCA_EVENT_CQ_ERR));
+    CHECK_EQ(r->field[QHCA_FAULT_OBJ].from, 3);
+    CHECK_EQ(read_one("irq vector=1-2 drop")->field[QHCA_FAULT_VECTOR].to, 2);
+    r = read_one("timer after=5ms fatal");
+    CHECK(r->after == 5000000 && !r->every && r->times == 1);
+    r = read_one("timer every=5ms link-down=1ms");
+    CHECK(r->every == 5000000 && !r->times && r->does.value == 1000000);
+}
+
+/* All of the engine's commands have a name. */
+static void test_commands(void)
+{
+    unsigned n = 0;
+
+    read_one("cmd opcode=* hang");
+    for (unsigned i = 0; qhca_rooms[i]; i++) {
+        const struct qhca_command *const *list = qhca_rooms[i]->commands;
+
+        for (; list && *list; list++) {
+            for (const struct qhca_command *c = *list; c->run; c++) {
+                if (!has_kind(rule, c->opcode)) {
+                    tap_fail(__FILE__, __LINE__, c->name);
+                }
+                n++;
+            }
+        }
+    }
+    for (unsigned i = 0; i < 256; i++) {
+        n -= has_kind(rule, i);
+    }
+    CHECK_EQ(n, 0);
+}
+
 /* Every opcode has a name of its own, and a * stands for anything. */
 static void test_opcodes(void)
 {
@@ -91,10 +147,9 @@ static void test_opcodes(void)
 
 static void test_several(void)
 {
-    CHECK_EQ(qhca_fault_parse("", rule, &err), 0);
-    CHECK_EQ(qhca_fault_parse(" ;;\n# nothing; tx\n ; ", rule, &err), 0);
-    CHECK_EQ(qhca_fault_parse("tx drop; rx drop # a; b\nseed=0x9\nrx reorder",
-                              rule, &err), 3);
+    CHECK_EQ(read_all(""), 0);
+    CHECK_EQ(read_all(" ;;\n# nothing; tx\n ; "), 0);
+    CHECK_EQ(read_all("tx drop; rx drop # a; b\nseed=0x9\nrx reorder"), 3);
     CHECK_EQ(rule[1].seed, rule[0].seed);
     CHECK_EQ(rule[2].seed, 9);
     CHECK(rule[0].rng != rule[1].rng);
@@ -109,7 +164,8 @@ static void test_errors(void)
         unsigned line, column;
         const char *what;
     } bad[] = {
-        { "dorp", 1, 1, "a rule begins with one of: tx rx" },
+        { "dorp", 1, 1,
+          "a rule begins with one of: tx rx cqe event irq cmd timer" },
         { "  tx dorp", 1, 6, "no such word: dorp" },
         { "tx", 1, 3, "it does not say what is to happen" },
         { "tx nth=3 # drop", 1, 9, "it does not say what is to happen" },
@@ -149,13 +205,25 @@ static void test_errors(void)
         { "tx corrupt=all", 1, 12, "one of these is wanted: payload icrc" },
         { "rx nak=no", 1, 8, "one of these is wanted: rnr psn_seq_err inv_req "
           "rem_access_err rem_op_err" },
+        { "cqe psn=1 overrun", 1, 5, "psn has no meaning with cqe" },
+        { "cqe opcode=create_qp overrun", 1, 12, "no opcode of that name" },
+        { "cqe fail=success", 1, 10, NULL },
+        { "event type=device_fatal drop", 1, 12, "no type of that name" },
+        { "irq vector=2048 drop", 1, 12, "not from 0 to 2047" },
+        { "cmd fail=wr_flush_err", 1, 10, NULL },
+        { "cmd stall", 1, 10, "stall wants a value" },
+        { "timer nth=2 fatal", 1, 7, "nth has no meaning with timer" },
+        { "timer after=2 fatal", 1, 13,
+          "a time is wanted, as 50us, 5ms or 1s" },
+        { "timer every=999us fatal", 1, 13, "not from 1000 us to 10 s" },
+        { "tx fatal=1", 1, 9, "fatal takes no value" },
         { "seed=x; tx drop", 1, 6, "a number is wanted" },
         { "seed=1 tx drop", 1, 8, "a ; is missing" },
         { "tx drop \x01", 1, 9, "not a character of the language" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        int n = qhca_fault_parse(bad[i].text, rule, &err);
+        int n = read_all(bad[i].text);
 
         if (n != -1 || err.line != bad[i].line ||
             err.column != bad[i].column ||
@@ -167,6 +235,14 @@ static void test_errors(void)
     }
 }
 
+/* A rule that the one who sets it may not set. */
+static void test_remove(void)
+{
+    CHECK_EQ(qhca_fault_parse("tx remove", NULL, rule, &err), 1);
+    CHECK_EQ(qhca_fault_parse("tx  remove", "not you", rule, &err), -1);
+    CHECK(err.column == 5 && !strcmp(err.what, "not you"));
+}
+
 /* Text and rules are bounded. */
 static void test_bounds(void)
 {
@@ -176,157 +252,20 @@ static void test_bounds(void)
     for (unsigned i = 0; i < QHCA_FAULT_RULES; i++) {
         strcat(text, "tx once drop\n");
     }
-    CHECK_EQ(qhca_fault_parse(text, rule, &err), QHCA_FAULT_RULES);
+    CHECK_EQ(read_all(text), QHCA_FAULT_RULES);
     strcat(text, " rx drop");
-    CHECK_EQ(qhca_fault_parse(text, rule, &err), -1);
+    CHECK_EQ(read_all(text), -1);
     CHECK_EQ(err.line, QHCA_FAULT_RULES + 1);
     CHECK_EQ(err.column, 2);
 
     memset(one, ' ', sizeof(one));
     memcpy(one, "tx drop", 7);
     memcpy(one + QHCA_FAULT_TEXT - 5, "once", 5);
-    CHECK_EQ(qhca_fault_parse(one, rule, &err), 1);
+    CHECK_EQ(read_all(one), 1);
     CHECK_EQ(strlen(rule[0].text), QHCA_FAULT_TEXT - 1);
     memcpy(one + QHCA_FAULT_TEXT - 5, " once", 6);
-    CHECK_EQ(qhca_fault_parse(one, rule, &err), -1);
+    CHECK_EQ(read_all(one), -1);
     CHECK(strstr(err.what, "less than 120 characters"));
-}
-
-/* ---- which packets ---- */
-
-/* What a rule does with the packets 1 to @n of a QP, as a string of 0 and 1. */
-static const char *hits(const char *text, unsigned n)
-{
-    static char said[200];
-    struct qhca_fault_at at = { .point = QHCA_FAULT_TX, .kind = RC_SEND_ONLY };
-
-    start_node();
-    REQUIRE(qhca_engine_set_faults(g->e, *g->clock, text, &err));
-    for (unsigned i = 0; i < n; i++) {
-        at.field[QHCA_FAULT_QPN] = 0x42;
-        at.field[QHCA_FAULT_PSN] = i + 1;
-        said[i] = qhca_fault_judge(g->e, &at).action ? '1' : '0';
-    }
-    said[n] = '\0';
-    return said;
-}
-
-static bool hits_are(const char *text, const char *want)
-{
-    const char *said = hits(text, (unsigned)strlen(want));
-
-    if (strcmp(said, want)) {
-        tap_note("%s: %s, not %s", text, said, want);
-        return false;
-    }
-    return true;
-}
-
-static void test_match(void)
-{
-    CHECK(hits_are("tx drop", "111111"));
-    CHECK(hits_are("tx opcode=rc.send_only drop", "111111"));
-    CHECK(hits_are("tx opcode=rc.send_first drop", "000000"));
-    CHECK(hits_are("rx drop", "000000"));
-    CHECK(hits_are("tx qpn=0x42 drop", "111111"));
-    CHECK(hits_are("tx qpn=0x41 drop", "000000"));
-    CHECK(hits_are("tx qpn=0x40-0x50 drop", "111111"));
-    CHECK(hits_are("tx psn=2 drop", "010000"));
-    CHECK(hits_are("tx psn=2-4 drop", "011100"));
-    CHECK(hits_are("tx nth=3 drop", "001001"));
-    CHECK(hits_are("tx after=2 drop", "001111"));
-    CHECK(hits_are("tx after=2 nth=2 drop", "000101"));
-    CHECK(hits_are("tx once drop", "100000"));
-    CHECK(hits_are("tx times=2 nth=2 drop", "010100"));
-    CHECK(hits_are("tx after=4 once drop", "000010"));
-    /* What one rule takes the next does not see. */
-    CHECK(hits_are("tx psn=1-2 drop; tx nth=2 drop", "110101"));
-    CHECK(hits_are("tx once drop; tx once drop", "110000"));
-}
-
-static void test_probability(void)
-{
-    char first[200];
-    unsigned n = 0;
-
-    strcpy(first, hits("seed=7; tx prob=30% drop", 199));
-    for (unsigned i = 0; i < 199; i++) {
-        n += first[i] == '1';
-    }
-    CHECK(n > 35 && n < 85);
-    CHECK(!strcmp(first, hits("seed=7\ntx prob=30% drop", 199)));
-    CHECK(strcmp(first, hits("seed=8; tx prob=30% drop", 199)));
-    CHECK(strcmp(first, hits("seed=7; rx drop; tx prob=30% drop", 199)));
-    /* The sequence is part of the language: it must not change. */
-    CHECK(hits_are("seed=7; tx prob=50% drop", "1100111111100000"));
-}
-
-/* ---- as the operator sees them ---- */
-
-static const char *shown(void)
-{
-    static char text[QHCA_FAULTS_TEXT];
-
-    CHECK(qhca_engine_get_faults(g->e, text, sizeof(text)) < sizeof(text));
-    return text;
-}
-
-static void test_print(void)
-{
-    struct qhca_fault_at at = { .point = QHCA_FAULT_RX };
-    static char first[QHCA_FAULTS_TEXT];
-    char all[40 * QHCA_FAULT_RULES * 5] = "", few[20];
-
-    start_node();
-    CHECK(!strcmp(shown(), ""));
-    CHECK(qhca_engine_set_faults(g->e, *g->clock,
-                                 "rx drop nth=2 # x; y\nseed=5;tx drop", &err));
-    for (unsigned i = 0; i < 7; i++) {
-        qhca_fault_judge(g->e, &at);
-    }
-    CHECK(!strcmp(shown(), "seed=1\nrx drop nth=2  # hits 3\n"
-                           "seed=5\ntx drop  # hits 0\n"));
-
-    /* It can be set again, and a wrong text changes nothing. */
-    strcpy(first, shown());
-    CHECK(!qhca_engine_set_faults(g->e, *g->clock, "tx drop; tx", &err));
-    CHECK(!strcmp(shown(), first));
-    CHECK(qhca_engine_set_faults(g->e, *g->clock, first, &err));
-    CHECK(!strcmp(shown(), "seed=1\nrx drop nth=2  # hits 0\n"
-                           "seed=5\ntx drop  # hits 0\n"));
-
-    /* They are the operator's. */
-    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
-    CHECK(strstr(shown(), "tx drop"));
-    CHECK(qhca_engine_set_faults(g->e, *g->clock, "", &err));
-    CHECK(!strcmp(shown(), ""));
-
-    /* The longest there can be. */
-    for (unsigned i = 0; i < QHCA_FAULT_RULES; i++) {
-        sprintf(all + strlen(all), "seed=1844674407370955161%u; tx drop "
-                "qpn=0x000000000000000000000000000000000000000000000000000000"
-                "0000000000000000000000000000000000000000000001\n", i % 6);
-    }
-    CHECK(qhca_engine_set_faults(g->e, *g->clock, all, &err));
-    CHECK(strlen(shown()) > 3600);
-    CHECK_EQ(qhca_engine_get_faults(g->e, few, sizeof(few)), strlen(shown()));
-    CHECK_EQ(strlen(few), sizeof(few) - 1);
-}
-
-/* Without a rule that looks at packets they need not be frames. */
-static void test_points(void)
-{
-    start_node();
-    CHECK(!g->e->fault_points && !g->e->cfg.frames);
-    CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx once drop", &err));
-    CHECK(g->e->fault_points == 1 << QHCA_FAULT_TX && g->e->cfg.frames);
-    qhca_fault_judge(g->e, &(struct qhca_fault_at) { .point = QHCA_FAULT_TX });
-    CHECK(!g->e->fault_points && !g->e->cfg.frames);
-
-    g->e->cfg.frames = true;
-    CHECK(qhca_engine_set_faults(g->e, *g->clock, "rx drop", &err));
-    CHECK(qhca_engine_set_faults(g->e, *g->clock, "", &err));
-    CHECK(g->e->cfg.frames);
 }
 
 /* ---- whatever anybody writes ---- */
@@ -337,6 +276,7 @@ static void test_garbage(void)
         "tx", "rx", " ", "=", "\n", ";", "#", "drop", "qpn", "0x", "1", "-",
         "99999999999999999999", "opcode", "rc.*", "*", "%", ".", "prob", "us",
         "delay", "seed=", "nak=rnr", "event=", "\t", "\xff", "times", "psn",
+        "cqe", "cmd", "irq", "timer", "event", "fatal", "fail=", "every=1s",
     };
     uint64_t rng = seed_from_env("FUZZ_SEED", 1);
     char text[400];
@@ -355,7 +295,7 @@ static void test_garbage(void)
                                    test_random(&rng) % 3 ? "" : " ");
         }
         text[len] = '\0';
-        n = qhca_fault_parse(text, rule, &err);
+        n = read_all(text);
         good += n > 0;
         CHECK(n >= 0 ? !err.what[0] :
               err.what[0] && err.line && err.column <= len + 1);
@@ -365,14 +305,13 @@ static void test_garbage(void)
 
 static const struct test tests[] = {
     { "words and values", test_words },
+    { "words of other points", test_points_words },
     { "names of opcodes", test_opcodes },
+    { "names of commands", test_commands },
     { "several rules, seeds, comments", test_several },
     { "each error points at its column", test_errors },
+    { "a rule that is not for everybody", test_remove },
     { "text and rules are bounded", test_bounds },
-    { "which packets a rule acts upon", test_match },
-    { "chance is repeatable", test_probability },
-    { "rules are shown with their hits, and survive a reset", test_print },
-    { "frames only where a rule looks", test_points },
     { "any text", test_garbage },
 };
 

@@ -90,6 +90,11 @@ static uint32_t no_random(void *o)
     return 2;
 }
 
+static void no_remove(void *opaque)
+{
+    (void)opaque;
+}
+
 static void no_error(void *o, const char *m)
 {
     (void)o;
@@ -108,7 +113,8 @@ static void no_trace(void *o, enum qhca_trace_point p, uint64_t a, uint64_t b,
 
 static const struct qhca_engine_ops ops = {
     yes_read, yes_write, yes_write, no_peek, yes_cas, yes_add, yes_store,
-    yes_send, no_irq, no_timer, no_schedule, no_random, no_error, no_trace,
+    yes_send, no_irq, no_timer, no_schedule, no_random, no_remove, no_error,
+    no_trace,
 };
 
 static const struct qhca_engine_config good = {

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what fault rules match, and how they are shown.
+ */
+#include <stdio.h>
+
+#include "harness/fixture.h"
+
+static struct qhca_fault_error err;
+
+/* What a rule does with the packets 1 to @n of a QP, as a string of 0 and 1. */
+static const char *hits(const char *text, unsigned n)
+{
+    static char said[200];
+    struct qhca_fault_at at = { .point = QHCA_FAULT_TX, .kind = RC_SEND_ONLY };
+
+    start_node();
+    REQUIRE(qhca_engine_set_faults(g->e, *g->clock, text, &err));
+    for (unsigned i = 0; i < n; i++) {
+        at.field[QHCA_FAULT_QPN] = 0x42;
+        at.field[QHCA_FAULT_PSN] = i + 1;
+        said[i] = qhca_fault_judge(g->e, &at).action ? '1' : '0';
+    }
+    said[n] = '\0';
+    return said;
+}
+
+static bool hits_are(const char *text, const char *want)
+{
+    const char *said = hits(text, (unsigned)strlen(want));
+
+    if (strcmp(said, want)) {
+        tap_note("%s: %s, not %s", text, said, want);
+        return false;
+    }
+    return true;
+}
+
+static void test_match(void)
+{
+    CHECK(hits_are("tx drop", "111111"));
+    CHECK(hits_are("tx opcode=rc.send_only drop", "111111"));
+    CHECK(hits_are("tx opcode=rc.send_first drop", "000000"));
+    CHECK(hits_are("rx drop", "000000"));
+    CHECK(hits_are("tx qpn=0x42 drop", "111111"));
+    CHECK(hits_are("tx qpn=0x41 drop", "000000"));
+    CHECK(hits_are("tx qpn=0x40-0x50 drop", "111111"));
+    CHECK(hits_are("tx psn=2 drop", "010000"));
+    CHECK(hits_are("tx psn=2-4 drop", "011100"));
+    CHECK(hits_are("tx nth=3 drop", "001001"));
+    CHECK(hits_are("tx after=2 drop", "001111"));
+    CHECK(hits_are("tx after=2 nth=2 drop", "000101"));
+    CHECK(hits_are("tx once drop", "100000"));
+    CHECK(hits_are("tx times=2 nth=2 drop", "010100"));
+    CHECK(hits_are("tx after=4 once drop", "000010"));
+    /* What one rule takes the next does not see. */
+    CHECK(hits_are("tx psn=1-2 drop; tx nth=2 drop", "110101"));
+    CHECK(hits_are("tx once drop; tx once drop", "110000"));
+}
+
+static void test_probability(void)
+{
+    char first[200];
+    unsigned n = 0;
+
+    strcpy(first, hits("seed=7; tx prob=30% drop", 199));
+    for (unsigned i = 0; i < 199; i++) {
+        n += first[i] == '1';
+    }
+    CHECK(n > 35 && n < 85);
+    CHECK(!strcmp(first, hits("seed=7\ntx prob=30% drop", 199)));
+    CHECK(strcmp(first, hits("seed=8; tx prob=30% drop", 199)));
+    CHECK(strcmp(first, hits("seed=7; rx drop; tx prob=30% drop", 199)));
+    /* The sequence is part of the language: it must not change. */
+    CHECK(hits_are("seed=7; tx prob=50% drop", "1100111111100000"));
+}
+
+/* ---- as the operator sees them ---- */
+
+static const char *shown(void)
+{
+    static char text[QHCA_FAULTS_TEXT];
+
+    CHECK(qhca_engine_get_faults(g->e, text, sizeof(text)) < sizeof(text));
+    return text;
+}
+
+static void test_print(void)
+{
+    struct qhca_fault_at at = { .point = QHCA_FAULT_RX };
+    static char first[QHCA_FAULTS_TEXT];
+    char all[40 * QHCA_FAULT_RULES * 5] = "", few[20];
+
+    start_node();
+    CHECK(!strcmp(shown(), ""));
+    CHECK(qhca_engine_set_faults(g->e, *g->clock,
+                                 "rx drop nth=2 # x; y\nseed=5;tx drop", &err));
+    for (unsigned i = 0; i < 7; i++) {
+        qhca_fault_judge(g->e, &at);
+    }
+    CHECK(!strcmp(shown(), "seed=1\nrx drop nth=2  # hits 3\n"
+                           "seed=5\ntx drop  # hits 0\n"));
+
+    /* It can be set again, and a wrong text changes nothing. */
+    strcpy(first, shown());
+    CHECK(!qhca_engine_set_faults(g->e, *g->clock, "tx drop; tx", &err));
+    CHECK(!strcmp(shown(), first));
+    CHECK(qhca_engine_set_faults(g->e, *g->clock, first, &err));
+    CHECK(!strcmp(shown(), "seed=1\nrx drop nth=2  # hits 0\n"
+                           "seed=5\ntx drop  # hits 0\n"));
+
+    /* They are the operator's. */
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    CHECK(strstr(shown(), "tx drop"));
+    CHECK(qhca_engine_set_faults(g->e, *g->clock, "", &err));
+    CHECK(!strcmp(shown(), ""));
+
+    /* The longest there can be. */
+    for (unsigned i = 0; i < QHCA_FAULT_RULES; i++) {
+        sprintf(all + strlen(all), "seed=1844674407370955161%u; tx drop "
+                "qpn=0x000000000000000000000000000000000000000000000000000000"
+                "0000000000000000000000000000000000000000000001\n", i % 6);
+    }
+    CHECK(qhca_engine_set_faults(g->e, *g->clock, all, &err));
+    CHECK(strlen(shown()) > 3600);
+    CHECK_EQ(qhca_engine_get_faults(g->e, few, sizeof(few)), strlen(shown()));
+    CHECK_EQ(strlen(few), sizeof(few) - 1);
+}
+
+/* Without a rule that looks at packets they need not be frames. */
+static void test_points(void)
+{
+    start_node();
+    CHECK(!g->e->fault_points && !g->e->cfg.frames);
+    CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx once drop", &err));
+    CHECK(g->e->fault_points == 1 << QHCA_FAULT_TX && g->e->cfg.frames);
+    qhca_fault_judge(g->e, &(struct qhca_fault_at) { .point = QHCA_FAULT_TX });
+    CHECK(!g->e->fault_points && !g->e->cfg.frames);
+
+    g->e->cfg.frames = true;
+    CHECK(qhca_engine_set_faults(g->e, *g->clock, "rx drop", &err));
+    CHECK(qhca_engine_set_faults(g->e, *g->clock, "", &err));
+    CHECK(g->e->cfg.frames);
+}
+
+static const struct test tests[] = {
+    { "which packets a rule acts upon", test_match },
+    { "chance is repeatable", test_probability },
+    { "rules are shown with their hits, and survive a reset", test_print },
+    { "frames only where a rule looks", test_points },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
