@@ -232,6 +232,23 @@ size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
                               size_t size);
 #define QHCA_FAULTS_TEXT    6144u
 
+/*
+ * Writes the state of the device to @buf, from where another engine, with the
+ * same callbacks and guest memory around it, can go on; not from a callback.
+ * Returns how many bytes that takes, which may be more than @size, or 0: then
+ * there is a reason in @why. The engine itself can go on as well.
+ */
+size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
+                        size_t size, char *why, size_t why_size);
+/*
+ * Makes the device the one that was saved. @now can be another clock: deadlines
+ * are as far away as they were. False: the state is damaged, or of a device
+ * with other properties; @why says where, and the device is as after a reset.
+ * What is there to do goes on with the next entry point: qhca_engine_run().
+ */
+bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
+                      size_t size, char *why, size_t why_size);
+
 uint64_t qhca_engine_counter(const struct qhca_engine *e,
                              enum qhca_counter which);
 /* Lower-case name of a counter, as the driver and QOM show it. */

@@ -47,9 +47,22 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     return 2;
 }
 
+/* Timers are those of objects below, and state, time: see device/snapshot.c. */
+static void walk(struct qhca_snap *s)
+{
+    uint32_t n = qhca_snap_u32(s, "counters", QHCA_CNT_MAX, UINT32_MAX);
+
+    if (qhca_snap_check(s, n == QHCA_CNT_MAX, "counters")) {
+        qhca_snap_u64s(s, "counter", s->e->cnt, QHCA_CNT_MAX);
+    }
+}
+
 const struct qhca_room qhca_core_room = {
     .init = init,
     .reset = reset,
     .fini = fini,
     .holdings = holdings,
+    .section = "core",
+    .version = 1,
+    .walk = walk,
 };

@@ -93,13 +93,19 @@ uint32_t qhca_table_add(struct qhca_table *t, void *obj);
 void *qhca_table_get(const struct qhca_table *t, uint32_t number);
 /* Takes the object of a number that is in use out of the table. */
 void qhca_table_del(struct qhca_table *t, uint32_t number);
+/* Nothing is remembered of the numbers of before; there are no objects. */
+void qhca_table_forget(struct qhca_table *t);
+/* Whether @number, which no object has or had, can be that of slot @i. */
+bool qhca_table_fits(const struct qhca_table *t, uint32_t i, uint32_t number);
+/* @i, or the first slot behind a row of buckets, from @i on, never used. */
+uint32_t qhca_table_skip(const struct qhca_table *t, uint32_t i);
 /* What its slots take. */
 struct qhca_holding qhca_table_holding(const struct qhca_table *t,
                                        const char *what);
 /* The object in slot *@i or the next one that has any; *@i goes behind it. */
 static inline void *qhca_table_next(const struct qhca_table *t, uint32_t *i)
 {
-    while (*i < t->size && t->used > 0) {
+    while (t->used > 0 && (*i = qhca_table_skip(t, *i)) < t->size) {
         void *obj = t->slot[(*i)++];
 
         if (obj) {
@@ -141,6 +147,9 @@ struct qhca_timers {
 bool qhca_timers_provide(struct qhca_engine *e, uint32_t num_timers);
 /* (Re)starts @t to expire at @deadline. */
 void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
+                    uint64_t deadline);
+/* The same if that is over: it expires with what is due. */
+void qhca_timer_put(struct qhca_engine *e, struct qhca_timer *t,
                     uint64_t deadline);
 void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t);
 /* Runs what is due, a unit each; false: all of that has been run. */
@@ -264,6 +273,10 @@ int qhca_holder_dealloc(struct qhca_table *t, struct qhca_cmd_ctx *c);
 /* All go (reset). */
 void qhca_holder_free_all(struct qhca_table *t);
 
+/* ---- snapshot.c, snapobj.c: the state, to a file and back ---- */
+
+#include "snapshot.h"
+
 /* ---- core.c: the engine, as every room sees it ---- */
 
 /*
@@ -301,6 +314,9 @@ struct qhca_engine {
  * @fini: gives back what @init took
  * @holdings: writes down what memory the room has, and returns how many kinds
  * @commands: of its files, up to NULL
+ * @section: name of its part of a saved state, which has @version
+ * @walk: over that; on load the rooms above have done so, and the room is as
+ *        after @reset
  */
 struct qhca_room {
     bool (*init)(struct qhca_engine *e);
@@ -308,6 +324,9 @@ struct qhca_room {
     void (*fini)(struct qhca_engine *e);
     unsigned (*holdings)(const struct qhca_engine *e, struct qhca_holding *h);
     const struct qhca_command *const *commands;
+    const char *section;
+    uint16_t version;
+    void (*walk)(struct qhca_snap *s);
 };
 
 extern const struct qhca_room qhca_core_room;

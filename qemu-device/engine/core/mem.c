@@ -241,6 +241,23 @@ void qhca_import_drop(struct qhca_engine *e, struct qhca_import *im)
     im->started = false;
 }
 
+bool qhca_mem_blocks_ok(const struct qhca_mem *mem)
+{
+    uint64_t mask = (1ull << mem->block_shift) - 1;
+
+    if (!mem->block) {
+        return !(mem->base & mask) &&
+               mem->base <= UINT64_MAX -
+               (((uint64_t)mem->num_blocks << mem->block_shift) - 1);
+    }
+    for (uint32_t i = 0; i < mem->num_blocks; i++) {
+        if (mem->block[i] & mask || mem->block[i] > UINT64_MAX - mask) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
                      uint32_t num_blocks)
 {

@@ -50,6 +50,8 @@ int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
  */
 int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
                   uint32_t num_blocks, uint8_t block_shift);
+/* Whether its block addresses are ones that could have been imported. */
+bool qhca_mem_blocks_ok(const struct qhca_mem *mem);
 /* Also of one that is empty. */
 void qhca_mem_release(struct qhca_engine *e, struct qhca_mem *mem);
 /* Copies at byte offset @off; the range must be inside. False: DMA failed. */

@@ -67,6 +67,31 @@ static bool is_reserved(uint32_t number)
     return number <= 1 || number == QHCA_OBJ_MASK;
 }
 
+void qhca_table_forget(struct qhca_table *t)
+{
+    memset(t->number, 0, t->size * sizeof(*t->number));
+    memset(t->freed, 0, t->size * sizeof(*t->freed));
+    t->frees = 0;
+}
+
+static bool never_used(const uint32_t *number)
+{
+    uint32_t any = 0;
+
+    for (uint32_t i = 0; i < WAYS; i++) {
+        any |= number[i];
+    }
+    return !any;
+}
+
+uint32_t qhca_table_skip(const struct qhca_table *t, uint32_t i)
+{
+    while (i < t->size && i % WAYS == 0 && never_used(&t->number[i])) {
+        i += WAYS;
+    }
+    return i;
+}
+
 /* The first slot of a number's bucket. */
 static uint32_t bucket(const struct qhca_table *t, uint32_t number)
 {
@@ -93,6 +118,14 @@ static uint32_t place(const struct qhca_table *t, uint32_t number)
         }
     }
     return best;
+}
+
+bool qhca_table_fits(const struct qhca_table *t, uint32_t i, uint32_t number)
+{
+    uint32_t first = bucket(t, number);
+
+    return !is_reserved(number) && i >= first && i < first + WAYS &&
+           place(t, number) != t->size;
 }
 
 uint32_t qhca_table_add(struct qhca_table *t, void *obj)

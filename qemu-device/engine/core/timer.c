@@ -67,7 +67,7 @@ bool qhca_timers_provide(struct qhca_engine *e, uint32_t num_timers)
     return true;
 }
 
-void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
+void qhca_timer_put(struct qhca_engine *e, struct qhca_timer *t,
                     uint64_t deadline)
 {
     struct qhca_timers *h = &e->timers;
@@ -77,9 +77,15 @@ void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
         assert(h->used < h->size);
         h->used++;
     }
-    /* One that its own function sets again waits for another tick. */
-    t->deadline = MAX_OF(deadline, e->now + 1);
+    t->deadline = deadline;
     settle(h, i, t);
+}
+
+/* One that its own function sets again waits for another tick. */
+void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
+                    uint64_t deadline)
+{
+    qhca_timer_put(e, t, MAX_OF(deadline, e->now + 1));
 }
 
 void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t)

@@ -219,12 +219,49 @@ void qhca_cmdq_reset(struct qhca_engine *e)
     memset(&e->device->cmdq, 0, sizeof(e->device->cmdq));
 }
 
+static bool rings_ok(const struct qhca_cmdq *q)
+{
+    const uint64_t low = QHCA_PAGE_SIZE - 1;
+
+    return q->sq && q->cq && !(q->sq & low) && !(q->cq & low) &&
+           q->log_size <= QHCA_CMD_LOG_MAX;
+}
+
 bool qhca_cmdq_start(struct qhca_engine *e)
 {
     struct qhca_cmdq *q = &e->device->cmdq;
-    const uint64_t low = QHCA_PAGE_SIZE - 1;
 
     q->pi = q->ci = q->cq_pi = 0;
-    return q->sq && q->cq && !(q->sq & low) && !(q->cq & low) &&
-           q->log_size <= QHCA_CMD_LOG_MAX;
+    return rings_ok(q);
+}
+
+static const struct qhca_snap_field cmdq_fields[] = {
+    QHCA_SNAP_ANY(struct qhca_cmdq, sq),
+    QHCA_SNAP_ANY(struct qhca_cmdq, cq),
+    QHCA_SNAP_ANY(struct qhca_cmdq, log_size),
+    QHCA_SNAP_ANY(struct qhca_cmdq, pi),
+    QHCA_SNAP_ANY(struct qhca_cmdq, ci),
+    QHCA_SNAP_ANY(struct qhca_cmdq, cq_pi),
+    QHCA_SNAP_FLAG(struct qhca_cmdq, active),
+    { 0 }
+};
+
+void qhca_cmdq_walk(struct qhca_snap *s, uint8_t state)
+{
+    struct qhca_cmdq *q = &s->e->device->cmdq;
+    uint32_t num;
+
+    qhca_snap_fields(s, cmdq_fields, q);
+    num = q->pi - q->ci;
+    if (state == QHCA_STATE_RUNNING) {
+        qhca_snap_check(s, rings_ok(q), "command rings");
+        qhca_snap_check(s, s->bad || num <= 1u << q->log_size, "commands");
+    }
+    qhca_snap_check(s, state != QHCA_STATE_RESET || !num, "commands");
+    qhca_snap_check(s, num || !q->active, "command");
+    if (q->active && !s->bad) {
+        qhca_snap_raw(s, "command", &q->cmd, sizeof(q->cmd));
+        q->ctx.cmd = &q->cmd;
+        q->ctx.mbox = q->mbox;
+    }
 }

@@ -66,6 +66,16 @@ bool qhca_run_has_time(const struct qhca_engine *e, uint64_t now);
 /* The caller has had its turn: what is spent in a slice counts from 0. */
 void qhca_run_slice(struct qhca_engine *e);
 
+/* ---- walk.c: what the room has in a saved state; run.c, cmdq.c: parts ---- */
+
+void qhca_device_walk(struct qhca_snap *s);
+void qhca_run_walk(struct qhca_snap *s);
+/*
+ * The command queue of a device in @state. A command that is being executed is
+ * one that has not begun: what its handler had read goes, and is read again.
+ */
+void qhca_cmdq_walk(struct qhca_snap *s, uint8_t state);
+
 /* ---- regs.c, doorbell.c ---- */
 
 uint32_t qhca_reg_read(struct qhca_engine *e, unsigned off);

@@ -56,6 +56,9 @@ static const struct qhca_room device_room = {
     .commands = (const struct qhca_command *const[]) {
         qhca_device_commands, NULL
     },
+    .section = "device",
+    .version = 1,
+    .walk = qhca_device_walk,
 };
 
 /* Made in this order, reset and taken down in the reverse one. */

@@ -210,3 +210,12 @@ void qhca_run(struct qhca_engine *e)
         e->ops->schedule(e->opaque);
     }
 }
+
+void qhca_run_walk(struct qhca_snap *s)
+{
+    struct qhca_device *d = s->e->device;
+
+    d->source = qhca_snap_u32(s, "source", d->source, NUM_SOURCES - 1);
+    qhca_snap_pace(s, &d->slice);
+    qhca_snap_pace(s, &d->share);
+}

@@ -85,6 +85,10 @@ void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
 /* Sends and counts a frame of that queue; false: there is no room for it. */
 bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len);
 
+/* ---- snapshot.c ---- */
+
+void qhca_eth_walk(struct qhca_snap *s);
+
 /* ---- tso.c ---- */
 
 /* Gathered is what is to be cut up; SUCCESS: qhca_tso_send() sends a piece. */

@@ -131,4 +131,7 @@ const struct qhca_room qhca_eth_room = {
     .commands = (const struct qhca_command *const[]) {
         qhca_eth_commands, NULL
     },
+    .section = "eth",
+    .version = 1,
+    .walk = qhca_eth_walk,
 };

@@ -77,4 +77,7 @@ const struct qhca_room qhca_memory_room = {
     .commands = (const struct qhca_command *const[]) {
         pd_commands, qhca_mr_commands, qhca_mw_commands, NULL
     },
+    .section = "memory",
+    .version = 1,
+    .walk = qhca_memory_walk,
 };

@@ -144,6 +144,8 @@ enum qhca_mem_result qhca_mr_store(struct qhca_engine *e,
 /* ---- mr.c ---- */
 
 extern const struct qhca_command qhca_mr_commands[];
+/* Whether a region can have it; remote write and atomic need local write. */
+bool qhca_mr_access_ok(uint16_t access);
 /* After the windows. */
 void qhca_mr_free_all(struct qhca_engine *e);
 /* A new object's number and key. False: there are too many. */
@@ -183,6 +185,10 @@ void qhca_mw_unbind(struct qhca_mr *mw);
  * QHCA_OK, or QHCA_AGAIN, as some still are bound.
  */
 int qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user);
+
+/* ---- snapshot.c ---- */
+
+void qhca_memory_walk(struct qhca_snap *s);
 
 /* ---- sg.c: scatter/gather lists ---- */
 

@@ -7,8 +7,7 @@
 
 #include "memory.h"
 
-/* Remote write and atomic need local write (F-002). */
-static bool access_ok(uint16_t access)
+bool qhca_mr_access_ok(uint16_t access)
 {
     if (access & ~(QHCA_ACCESS_MASK | QHCA_ACCESS_ZERO_BASED)) {
         return false;
@@ -85,7 +84,7 @@ static int init_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c,
     if (!mr->pd) {
         return QHCA_ERR_OBJ;
     }
-    if (!access_ok(mr->access)) {
+    if (!qhca_mr_access_ok(mr->access)) {
         return QHCA_ERR_PARAM;
     }
     switch (mr->type) {
@@ -140,7 +139,7 @@ static int prepare_rereg(struct qhca_engine *e, struct qhca_cmd_ctx *c,
     }
     if (r->rereg & QHCA_REREG_ACCESS) {
         mr->access = le16toh(r->access);
-        if (!access_ok(mr->access)) {
+        if (!qhca_mr_access_ok(mr->access)) {
             return QHCA_ERR_PARAM;
         }
     }
@@ -229,7 +228,7 @@ static bool may_fast_reg(const struct qhca_mr *mr,
                          const struct qhca_memop *op)
 {
     return mr && !mr->window && mr->type == QHCA_MR_FAST && !mr->valid &&
-           mr->pd == user->pd && access_ok(op->access) &&
+           mr->pd == user->pd && qhca_mr_access_ok(op->access) &&
            op->num_blocks <= mr->mem.num_blocks &&
            op->block_shift >= QHCA_BLOCK_SHIFT_MIN &&
            op->block_shift <= QHCA_BLOCK_SHIFT_MAX &&

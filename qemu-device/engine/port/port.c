@@ -100,13 +100,19 @@ static int query_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
+bool qhca_port_settings_ok(const uint8_t *mac, uint8_t flags, uint32_t mtu)
+{
+    return !(flags & ~PORT_FLAGS) && mac_is_unicast(mac) &&
+           mtu >= QHCA_ETH_MTU_MIN;
+}
+
 static int set_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_set_port *r = &c->cmd->set_port;
     uint32_t mtu = le32toh(r->mtu);
 
-    if (r->port != PORT_NUMBER || r->flags & ~PORT_FLAGS ||
-        !mac_is_unicast(r->mac) || mtu < QHCA_ETH_MTU_MIN) {
+    if (r->port != PORT_NUMBER ||
+        !qhca_port_settings_ok(r->mac, r->flags, mtu)) {
         return QHCA_ERR_PARAM;
     }
     if (mtu > QHCA_ETH_MTU_MAX) {
@@ -139,8 +145,7 @@ static int set_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* Lets a search stop behind the last valid entry. */
-static void update_num_gid(struct qhca_port *p)
+void qhca_port_count_gids(struct qhca_port *p)
 {
     p->num_gid = QHCA_MAX_GID;
     while (p->num_gid > 0 && !p->gid[p->num_gid - 1].valid) {
@@ -194,11 +199,9 @@ static bool is_same_gid(const struct qhca_gid *g,
            memcmp(g->gid, r->gid, sizeof(g->gid)) == 0;
 }
 
-static bool gid_entry_ok(const struct qhca_cmd_set_gid *r)
+bool qhca_gid_entry_ok(const uint8_t *gid, const uint8_t *smac, uint16_t vlan)
 {
-    uint16_t vlan = le16toh(r->vlan);
-
-    return gid_is_unicast(r->gid) && mac_is_unicast(r->smac) &&
+    return gid_is_unicast(gid) && mac_is_unicast(smac) &&
            (vlan == QHCA_NO_VLAN || (vlan >= 1 && vlan <= VLAN_ID_MAX));
 }
 
@@ -214,7 +217,7 @@ static int set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (index >= QHCA_MAX_GID) {
         return QHCA_ERR_LIMIT;
     }
-    if (r->valid && !gid_entry_ok(r)) {
+    if (r->valid && !qhca_gid_entry_ok(r->gid, r->smac, le16toh(r->vlan))) {
         return QHCA_ERR_PARAM;
     }
     g = &e->port->gid[index];
@@ -230,7 +233,7 @@ static int set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     } else {
         memset(g, 0, sizeof(*g));
     }
-    update_num_gid(e->port);
+    qhca_port_count_gids(e->port);
     return QHCA_OK;
 }
 
@@ -318,4 +321,7 @@ const struct qhca_room qhca_port_room = {
     .commands = (const struct qhca_command *const[]) {
         qhca_port_commands, NULL
     },
+    .section = "port",
+    .version = 1,
+    .walk = qhca_port_walk,
 };

@@ -61,6 +61,12 @@ extern const struct qhca_room qhca_port_room;
 /* ---- port.c ---- */
 
 extern const struct qhca_command qhca_port_commands[];
+/* Whether it can be set so; an MTU that is too large is not looked at. */
+bool qhca_port_settings_ok(const uint8_t *mac, uint8_t flags, uint32_t mtu);
+/* Whether there can be such an entry of the table. */
+bool qhca_gid_entry_ok(const uint8_t *gid, const uint8_t *smac, uint16_t vlan);
+/* The table has changed; lets a search stop behind the last valid entry. */
+void qhca_port_count_gids(struct qhca_port *p);
 /* Index of @gid (16 bytes) on VLAN @vlan in the port's table, or -1. */
 int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
                   uint16_t vlan);
@@ -113,6 +119,10 @@ void qhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
 void qhca_group_free_all(struct qhca_engine *e);
 /* The Ethernet address of a multicast GID (E-039). */
 void qhca_group_mac(const uint8_t *gid, uint8_t *mac);
+
+/* ---- snapshot.c ---- */
+
+void qhca_port_walk(struct qhca_snap *s);
 
 /* ---- tx.c ---- */
 

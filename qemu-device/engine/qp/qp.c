@@ -218,4 +218,7 @@ const struct qhca_room qhca_qp_room = {
     .commands = (const struct qhca_command *const[]) {
         qhca_counter_commands, NULL
     },
+    .section = "qp",
+    .version = 1,
+    .walk = qhca_qps_walk,
 };

@@ -14,8 +14,7 @@ static uint32_t cq_size(const struct qhca_cq *cq)
     return 1u << cq->log_size;
 }
 
-/* Ring and doorbell record. */
-static uint64_t cq_bytes(unsigned log_size)
+uint64_t qhca_cq_bytes(unsigned log_size)
 {
     return ((uint64_t)sizeof(struct qhca_cqe) << log_size) +
            sizeof(struct qhca_cq_dbrec);
@@ -86,8 +85,7 @@ static void notify(struct qhca_engine *e, struct qhca_cq *cq)
     qhca_eq_comp(e, cq);
 }
 
-/* Too few CQEs arrived to reach the count: raise the event now. */
-static void moderation_timeout(struct qhca_engine *e, struct qhca_timer *t)
+void qhca_cq_moderation_timeout(struct qhca_engine *e, struct qhca_timer *t)
 {
     notify(e, container_of(t, struct qhca_cq, timer));
 }
@@ -164,6 +162,15 @@ bool qhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
     return true;
 }
 
+void qhca_cq_init(struct qhca_cq *cq, uint32_t cqn)
+{
+    cq->cqn = cqn;
+    cq->timer.fn = qhca_cq_moderation_timeout;
+    qhca_list_init(&cq->pending);
+    qhca_list_init(&cq->failed);
+    qhca_async_init(&cq->async, cqn);
+}
+
 static int init_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
                    struct qhca_cq *cq)
 {
@@ -172,9 +179,6 @@ static int init_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
     cq->uar = le32toh(r->uar);
     cq->eq = qhca_eq_get(e, le32toh(r->eqn));
     cq->log_size = r->log_size;
-    qhca_list_init(&cq->pending);
-    qhca_list_init(&cq->failed);
-    cq->timer.fn = moderation_timeout;
     if (cq->log_size > QHCA_CQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
@@ -184,12 +188,13 @@ static int init_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
     if (cq->uar >= e->cfg.num_uars || cq->eq->async) {
         return QHCA_ERR_PARAM;
     }
-    return qhca_import(e, &c->import[0], &r->buf, cq_bytes(r->log_size));
+    return qhca_import(e, &c->import[0], &r->buf, qhca_cq_bytes(r->log_size));
 }
 
 static int create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     struct qhca_cq *cq = calloc(1, sizeof(*cq));
+    uint32_t cqn;
     int status;
 
     if (!cq) {
@@ -197,15 +202,15 @@ static int create_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     }
     status = init_cq(e, c, cq);
     if (status == QHCA_OK) {
-        cq->cqn = qhca_table_add(&e->queues->cq, cq);
-        status = cq->cqn ? QHCA_OK : QHCA_ERR_NO_RESOURCE;
+        cqn = qhca_table_add(&e->queues->cq, cq);
+        status = cqn ? QHCA_OK : QHCA_ERR_NO_RESOURCE;
     }
     if (status != QHCA_OK) {
         free(cq);
         return status;
     }
     cq->mem = qhca_import_take(&c->import[0]);
-    qhca_async_init(&cq->async, cq->cqn);
+    qhca_cq_init(cq, cqn);
     cq->eq->users++;
     c->obj = cq->cqn;
     return QHCA_OK;
@@ -355,7 +360,7 @@ static int resize_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (cq->pi - c->from > 1u << r->log_size) {
         return QHCA_ERR_STATE;
     }
-    status = qhca_import(e, &c->import[0], &r->buf, cq_bytes(r->log_size));
+    status = qhca_import(e, &c->import[0], &r->buf, qhca_cq_bytes(r->log_size));
     if (status == QHCA_OK) {
         status = move_pending(e, c, cq);
     }

@@ -21,7 +21,7 @@ uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq)
     return (uint32_t)(eq - e->queues->eq) + 1;
 }
 
-static struct qhca_eq *async_eq(struct qhca_engine *e)
+struct qhca_eq *qhca_eq_async(struct qhca_engine *e)
 {
     unsigned i;
 
@@ -84,7 +84,7 @@ static void eq_notify(struct qhca_engine *e, struct qhca_eq *eq)
  */
 static void last_event(struct qhca_engine *e)
 {
-    struct qhca_eq *eq = async_eq(e);
+    struct qhca_eq *eq = qhca_eq_async(e);
 
     if (eq && !eq_full(eq)) {
         eq_put(e, eq, QHCA_EVENT_DEVICE_FATAL, e->fatal, 0);
@@ -160,7 +160,7 @@ static void wait_in_line(struct qhca_eq *eq, struct qhca_async *a,
 void qhca_event(struct qhca_engine *e, struct qhca_async *a,
                 enum qhca_event type)
 {
-    struct qhca_eq *eq = async_eq(e);
+    struct qhca_eq *eq = qhca_eq_async(e);
 
     if (!eq || !qhca_running(e)) {
         return;
@@ -254,7 +254,7 @@ static int check_create(struct qhca_engine *e,
     if (r->flags & ~QHCA_EQ_ASYNC || le16toh(r->vector) >= e->cfg.num_vectors) {
         return QHCA_ERR_PARAM;
     }
-    if (r->flags & QHCA_EQ_ASYNC && async_eq(e)) {
+    if (r->flags & QHCA_EQ_ASYNC && qhca_eq_async(e)) {
         return QHCA_ERR_BUSY;
     }
     return QHCA_OK;

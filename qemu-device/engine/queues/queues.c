@@ -49,4 +49,7 @@ const struct qhca_room qhca_queues_room = {
     .commands = (const struct qhca_command *const[]) {
         qhca_cq_commands, qhca_eq_commands, NULL
     },
+    .section = "queues",
+    .version = 1,
+    .walk = qhca_queues_walk,
 };

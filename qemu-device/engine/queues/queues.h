@@ -102,6 +102,8 @@ void qhca_eq_free_all(struct qhca_engine *e);
 /* The EQ of number @eqn, or NULL. EQN 0 does not exist. */
 struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn);
 uint32_t qhca_eqn(const struct qhca_engine *e, const struct qhca_eq *eq);
+/* The one for asynchronous events, or NULL. */
+struct qhca_eq *qhca_eq_async(struct qhca_engine *e);
 /*
  * EQ doorbell: consumer index, arm. False: no such EQ, or index out of range.
  */
@@ -128,6 +130,12 @@ void qhca_fatal(struct qhca_engine *e, enum qhca_fatal reason);
 
 extern const struct qhca_command qhca_cq_commands[];
 void qhca_cq_free_all(struct qhca_engine *e);
+/* A new one, zeroed but for what its creator has set. */
+void qhca_cq_init(struct qhca_cq *cq, uint32_t cqn);
+/* Of the ring of a CQ, and its doorbell record. */
+uint64_t qhca_cq_bytes(unsigned log_size);
+/* Too few CQEs have come to reach the count: the event is raised now. */
+void qhca_cq_moderation_timeout(struct qhca_engine *e, struct qhca_timer *t);
 /* The CQ of number @cqn, which may come from the guest, or NULL. */
 struct qhca_cq *qhca_cq_get(struct qhca_engine *e, uint32_t cqn);
 /*
@@ -154,5 +162,10 @@ void qhca_cq_overrun(struct qhca_engine *e, struct qhca_cq *cq);
  * QPs must be, too, before it leaves the list.
  */
 struct qhca_cq *qhca_cq_failed(struct qhca_engine *e);
+
+/* ---- snapshot.c ---- */
+
+void qhca_queues_walk(struct qhca_snap *s);
+extern const struct qhca_snap_ref qhca_cq_timer_ref;
 
 #endif /* QHCA_ENGINE_QUEUES_H */

@@ -46,4 +46,7 @@ const struct qhca_room qhca_receive_room = {
     .commands = (const struct qhca_command *const[]) {
         qhca_srq_commands, qhca_xrcd_commands, NULL
     },
+    .section = "receive",
+    .version = 1,
+    .walk = qhca_receive_walk,
 };

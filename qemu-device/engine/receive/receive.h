@@ -83,6 +83,8 @@ bool qhca_rwr_store(struct qhca_engine *e, const struct qhca_wq *wq,
 extern const struct qhca_command qhca_srq_commands[];
 /* After the QPs. */
 void qhca_srq_free_all(struct qhca_engine *e);
+/* The objects it refers to have one user more, or less. */
+void qhca_srq_count_users(struct qhca_srq *srq, int by);
 /* The SRQ of number @srqn, which may come from guest or network, or NULL. */
 struct qhca_srq *qhca_srq_get(struct qhca_engine *e, uint32_t srqn);
 /*
@@ -99,6 +101,12 @@ void qhca_srq_release(struct qhca_qp *qp);
 void qhca_srq_give_back(struct qhca_engine *e, struct qhca_qp *qp);
 /* The SRQ has failed, for good; its owner is told. */
 void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq);
+
+/* ---- snapshot.c ---- */
+
+void qhca_receive_walk(struct qhca_snap *s);
+/* Whether its ring has room for all the WRs that QPs hold. */
+bool qhca_srq_counts_ok(const struct qhca_srq *srq);
 
 /* ---- xrc.c ---- */
 

@@ -133,8 +133,7 @@ static int check_create(const struct qhca_engine *e,
     return QHCA_OK;
 }
 
-/* The objects it refers to have one user more, or less. */
-static void count_users(struct qhca_srq *srq, int by)
+void qhca_srq_count_users(struct qhca_srq *srq, int by)
 {
     srq->pd->base.users += (uint32_t)by;
     if (srq->xrcd) {
@@ -202,14 +201,14 @@ static int create_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         free(srq);
         return status;
     }
-    count_users(srq, 1);
+    qhca_srq_count_users(srq, 1);
     c->obj = srq->srqn;
     return QHCA_OK;
 }
 
 static void free_srq(struct qhca_engine *e, struct qhca_srq *srq)
 {
-    count_users(srq, -1);
+    qhca_srq_count_users(srq, -1);
     qhca_async_del(&srq->async);
     qhca_table_del(&e->receive->srq, srq->srqn);
     qhca_mem_release(e, &srq->wq.mem);

@@ -48,7 +48,7 @@ static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
            qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg, 0);
 }
 
-static uint32_t packets_of(const struct qhca_qp *qp, const struct qhca_swr *wr)
+uint32_t qhca_swr_packets(const struct qhca_qp *qp, const struct qhca_swr *wr)
 {
     if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
         return 0;
@@ -115,7 +115,7 @@ static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
     wr->num_psn = 0;
     qp->sq.next++;
     if (res == QHCA_WQE_OK) {
-        wr->num_psn = packets_of(qp, wr);
+        wr->num_psn = qhca_swr_packets(qp, wr);
         if (!buffers_ok(e, qp, wr)) {
             wr->fail = QHCA_WC_LOC_PROT_ERR;
         }

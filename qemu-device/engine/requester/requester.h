@@ -126,6 +126,8 @@ void qhca_swr_view(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- requester.c ---- */
 
+/* How many packets @wr has. */
+uint32_t qhca_swr_packets(const struct qhca_qp *qp, const struct qhca_swr *wr);
 /* Sends request packets, as far as the budget goes. */
 void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp);
 /* Between WRs: one that has none outstanding needs no memory for them. */
@@ -160,6 +162,14 @@ void qhca_memop_step(struct qhca_engine *e, struct qhca_qp *qp);
 /* Sends the message, one packet; false: its buffers are bad. */
 bool qhca_datagram_send(struct qhca_engine *e, struct qhca_qp *qp,
                         struct qhca_swr *wr);
+
+/* ---- snapshot.c ---- */
+
+/* The rest of the QP is there but for its number. */
+void qhca_requester_walk(struct qhca_snap *s, struct qhca_qp *qp);
+/* Whether its timer runs if it has to, and only then. */
+bool qhca_requester_timer_ok(const struct qhca_qp *qp);
+extern const struct qhca_snap_ref qhca_requester_timer_ref;
 
 /* ---- completer.c ---- */
 

@@ -18,6 +18,8 @@ static enum qhca_wqe_result bad_wqe(struct qhca_engine *e, struct qhca_qp *qp,
     qhca_count(e, QHCA_CNT_BAD_WQE);
     qhca_guest_error(e, "QP 0x%x: send WQE with %s", qp->qpn, why);
     wr->fail = status;
+    wr->length = 0;             /* not that of the WR whose place it takes */
+    wr->num_seg = 0;
     return QHCA_WQE_BAD;
 }
 

@@ -102,6 +102,11 @@ static inline uint16_t qhca_flush_access(uint8_t type)
            (type & QHCA_FLUSH_PERSISTENT ? QHCA_ACCESS_FLUSH_PERSISTENT : 0);
 }
 
+/* ---- snapshot.c ---- */
+
+/* What the QP refers to is there, and its queues. */
+void qhca_responder_walk(struct qhca_snap *s, struct qhca_qp *qp);
+
 /* ---- replay.c, response.c ---- */
 
 /* A request whose PSN is behind the ePSN. */

@@ -94,7 +94,7 @@ static void unlist(struct qhca_engine *e, struct qhca_qp *qp)
     qhca_async_del(&qp->async);
 }
 
-static void free_qp(struct qhca_engine *e, struct qhca_qp *qp)
+void qhca_qp_free(struct qhca_engine *e, struct qhca_qp *qp)
 {
     qhca_cntset_bind(qp, NULL);
     qhca_mem_release(e, &qp->sq.mem);
@@ -164,6 +164,34 @@ static void count_users(struct qhca_qp *qp, int by)
     }
 }
 
+struct qhca_qp *qhca_qp_alloc(void)
+{
+    struct qhca_qp *qp = calloc(1, sizeof(*qp));
+
+    if (qp) {
+        qhca_list_init(&qp->ready);
+        qhca_list_init(&qp->tx_wait);
+        qhca_list_init(&qp->user.windows);
+        qp->req.timer.fn = qhca_requester_timeout;
+    }
+    return qp;
+}
+
+void qhca_qp_enlist(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    bool gsi = qp->type == QHCA_QPT_GSI;
+
+    qp->qpn = gsi ? QHCA_QPN_GSI : qp->slot;
+    qp->user.pd = qp->xrcd && qp->srq ? qp->srq->pd : qp->pd;
+    qp->user.qpn = qp->qpn;
+    qp->user.reserved = qp->flags & QHCA_QP_FLAG_RESERVED_LKEY;
+    qhca_async_init(&qp->async, qp->qpn);
+    count_users(qp, 1);
+    if (gsi) {
+        e->qps->gsi = qp;
+    }
+}
+
 static int build_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx,
                     struct qhca_qp *qp, const struct qhca_create_qp *c)
 {
@@ -183,7 +211,6 @@ static int build_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx,
     qp->sq.mem = qhca_import_take(&ctx->import[0]);
     qp->rq.mem = qhca_import_take(&ctx->import[1]);
     qp->slot = qhca_table_add(&e->qps->table, qp);
-    qp->qpn = qp->type == QHCA_QPT_GSI ? QHCA_QPN_GSI : qp->slot;
     return qp->slot ? QHCA_OK : QHCA_ERR_NO_RESOURCE;
 }
 
@@ -202,30 +229,19 @@ static int create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         (c.type == QHCA_QPT_GSI && e->qps->gsi)) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    qp = calloc(1, sizeof(*qp));
+    qp = qhca_qp_alloc();
     if (!qp) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    qhca_list_init(&qp->ready);
-    qhca_list_init(&qp->tx_wait);
     qp->type = c.type;
     qp->flags = c.flags;
     qp->max_inline = le32toh(c.max_inline);
-    qp->req.timer.fn = qhca_requester_timeout;
-    qhca_list_init(&qp->user.windows);
     ret = build_qp(e, ctx, qp, &c);
     if (ret) {
-        free_qp(e, qp);
+        qhca_qp_free(e, qp);
         return ret;
     }
-    qp->user.pd = qp->pd;
-    qp->user.qpn = qp->qpn;
-    qp->user.reserved = qp->flags & QHCA_QP_FLAG_RESERVED_LKEY;
-    qhca_async_init(&qp->async, qp->qpn);
-    count_users(qp, 1);
-    if (qp->type == QHCA_QPT_GSI) {
-        e->qps->gsi = qp;
-    }
+    qhca_qp_enlist(e, qp);
     ctx->obj = qp->qpn;
     return QHCA_OK;
 }
@@ -248,7 +264,7 @@ static int destroy_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     qhca_qp_clear(e, qp);
     count_users(qp, -1);
     unlist(e, qp);
-    free_qp(e, qp);
+    qhca_qp_free(e, qp);
     return QHCA_OK;
 }
 
@@ -259,7 +275,7 @@ static void reset(struct qhca_engine *e)
     qhca_table_each(&e->qps->table, qp) {
         qhca_qp_clear(e, qp);
         unlist(e, qp);
-        free_qp(e, qp);
+        qhca_qp_free(e, qp);
     }
 }
 
@@ -332,4 +348,7 @@ const struct qhca_room qhca_transport_room = {
     .commands = (const struct qhca_command *const[]) {
         qhca_qp_commands, qhca_modify_commands, qhca_mcast_commands, NULL
     },
+    .section = "transport",
+    .version = 1,
+    .walk = qhca_transport_walk,
 };

@@ -48,6 +48,19 @@ static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
            local->ipv4 == qhca_gid_is_ipv4(av->dgid);
 }
 
+bool qhca_qp_attr_ok(const struct qhca_qp_attr *a)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
+        if (attrs[i].len == 1 &&
+            ((const uint8_t *)a)[attrs[i].off] > attrs[i].max) {
+            return false;
+        }
+    }
+    return !a->pkey_index && le32toh(a->dest_qpn) <= QHCA_OBJ_MASK &&
+           le32toh(a->rq_psn) <= PSN_MASK && le32toh(a->sq_psn) <= PSN_MASK &&
+           a->av.sgid_index < QHCA_MAX_GID;
+}
+
 /* Value checks of. */
 static bool values_ok(const struct qhca_engine *e, const struct qhca_qp_attr *a,
                       uint32_t mask)

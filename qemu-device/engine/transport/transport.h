@@ -61,7 +61,22 @@ void qhca_qp_cq_failed(struct qhca_engine *e);
 /* Back to the empty queues of a new QP, without CQEs. */
 void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp);
 
+/* ---- snapshot.c ---- */
+
+void qhca_transport_walk(struct qhca_snap *s);
+/* Timers run that have to, and only those. */
+void qhca_transport_check_timers(struct qhca_snap *s);
+
 /* ---- create.c, modify.c, state.c, mcast.c ---- */
+
+/* A new QP that nobody knows, zeroed but for lists and timer, or NULL. */
+struct qhca_qp *qhca_qp_alloc(void);
+/* It has all that it refers to, and a number: from now on it counts. */
+void qhca_qp_enlist(struct qhca_engine *e, struct qhca_qp *qp);
+/* One that is not in the table, and has not sent. */
+void qhca_qp_free(struct qhca_engine *e, struct qhca_qp *qp);
+/* Whether attributes can have these values, or be what was never set. */
+bool qhca_qp_attr_ok(const struct qhca_qp_attr *a);
 
 extern const struct qhca_command qhca_qp_commands[];
 extern const struct qhca_command qhca_modify_commands[];

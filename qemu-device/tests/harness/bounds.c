@@ -4,6 +4,7 @@
  */
 #include "debug.h"
 #include "harness.h"
+#include "snapshot.h"
 
 /*
  * Of one call, in units of work (Documentation/bounds.rst): a slice, and the
@@ -57,8 +58,8 @@ static void check_memory(const struct guest *g)
             tap_fail(__FILE__, __LINE__, "too many");
         }
     }
-    if (listed != g->heap.bytes) {
-        tap_note("%zu bytes in use, %llu are accounted for", g->heap.bytes,
+    if (listed != g->heap->bytes) {
+        tap_note("%zu bytes in use, %llu are accounted for", g->heap->bytes,
                  (unsigned long long)listed);
         tap_fail(__FILE__, __LINE__, "memory that is not listed");
     }
@@ -134,8 +135,8 @@ void bounds_check_known(const void *buf, size_t len)
 
 void bounds_check_freed(const struct guest *g)
 {
-    if (g->heap.bytes || g->heap.blocks) {
-        tap_note("%zu bytes, %zu blocks", g->heap.bytes, g->heap.blocks);
+    if (g->heaps[0].blocks || g->heaps[1].blocks) {
+        tap_note("%zu bytes, %zu blocks", g->heap->bytes, g->heap->blocks);
         tap_fail(__FILE__, __LINE__, "an engine that leaves memory behind");
     }
 }
@@ -156,7 +157,7 @@ static struct call begin(struct qhca_engine *e)
         return c;
     }
     c.g = e->opaque;
-    c.heap = heap_use(&c.g->heap);
+    c.heap = heap_use(c.g->heap);
     if (c.g->depth++ == 0) {
         memset(&c.g->cost, 0, sizeof(c.g->cost));
     }
@@ -178,6 +179,7 @@ static void end(const struct call *c)
     check_memory(g);
     check_pending(g->e, g->strangers);
     check_timers(g->e, g->strangers);
+    snapshot_after_call(g);
 }
 
 #define WRAP(name, params, ...) \

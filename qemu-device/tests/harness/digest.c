@@ -29,6 +29,18 @@ void digest_begin(void)
     counting = digest_wanted();
 }
 
+void digest_start(void)
+{
+    digest = 0;
+    counting = true;
+}
+
+uint64_t digest_value(void)
+{
+    counting = false;
+    return digest;
+}
+
 static void mix(uint64_t word)
 {
     digest = (digest ^ word) * 0x9e3779b97f4a7c15u;

@@ -13,8 +13,11 @@
 
 /* Whether QHCA_TEST_DIGEST names a file for them. */
 bool digest_wanted(void);
-/* Starts a new digest. */
+/* Starts a new digest, if it is wanted. */
 void digest_begin(void);
+/* Starts one in any case; digest_value() ends it. */
+void digest_start(void);
+uint64_t digest_value(void);
 /* One thing an engine has done, as @what, @where and @len bytes say. */
 void digest_feed(char what, uint64_t where, const void *buf, size_t len);
 /* A line of the file: what was played, and the digest. */

@@ -4,6 +4,7 @@
 #include "digest.h"
 #include "harness.h"
 #include "net.h"
+#include "snapshot.h"
 #include "story.h"
 
 #include <stdio.h>
@@ -309,7 +310,8 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     g->limited = cpu_share || bandwidth;
     g->deadline = UINT64_MAX;
     g->rng = seed * 2 + 1;
-    heap_use(&g->heap);
+    g->heap = &g->heaps[0];
+    heap_use(g->heap);
     g->e = qhca_engine_new(&cfg, &guest_ops, g);
     heap_use(NULL);
     REQUIRE(g->e);
@@ -346,6 +348,7 @@ void guest_free(struct guest *g)
     }
     heap_use(NULL);             /* a call may not have come back */
     qhca_engine_free(g->e);
+    snapshot_free(g);
     bounds_check_freed(g);
     if (g->ram != MAP_FAILED) {
         munmap(g->ram, MAP_SIZE);

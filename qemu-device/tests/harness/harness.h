@@ -40,6 +40,8 @@ struct sent {
 /* struct guest - one machine with one HCA */
 struct guest {
     struct qhca_engine *e;
+    struct qhca_engine *spare;  /* that it goes on with, see snapshot.h */
+    struct heap heaps[2];       /* theirs */
     uint8_t *ram;
     uint8_t *bank;
     uint64_t brk;               /* end of what guest_alloc() has given out */
@@ -58,7 +60,7 @@ struct guest {
     uint64_t reads, writes;     /* DMA, calls */
     uint64_t stores;            /* of 8 bytes at once */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
-    struct heap heap;           /* the engine's */
+    struct heap *heap;          /* the engine's */
     struct call_cost cost;      /* of the call being made, or the last one */
     unsigned depth;             /* calls being made */
     unsigned strangers;         /* timers and events that are the test's own */

@@ -180,6 +180,13 @@ extern struct guest *sim_machine[SIM_MAX_NODES];    /* NULL: not needed yet */
 /* Everything a schedule needs, according to its seed. */
 void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
 
+/* ---- sim_kinds.c ---- */
+
+extern const char *const sim_kind_name[SIM_KINDS];
+extern const char *const sim_event_name[SIM_EVENTS];
+/* Sets of 1 << SIM_SAW_*. */
+extern const unsigned sim_must_see[SIM_KINDS];
+
 /* ---- sim_uc.c ---- */
 
 /* What the models of UC and UD have in common. */

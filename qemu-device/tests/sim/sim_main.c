@@ -12,6 +12,10 @@
  *   sim --seed date             other schedules each day
  *   sim --fault RULES           all devices misbehave besides, in ways that a
  *                               bad network has, too: Documentation/faults.rst
+ *   sim --save-load N           each schedule twice: the second time another
+ *                               engine goes on after every Nth call, from the
+ *                               state of the one before, and all that is seen
+ *                               of them must be the same
  *
  * The output of a failing schedule ends with the command that replays it,
  * reduced as far as possible: fewer pairs, fewer WRs, a better network.
@@ -25,6 +29,7 @@
 #include "harness/debug.h"
 #include "harness/digest.h"
 #include "harness/seed.h"
+#include "harness/snapshot.h"
 #include "harness/story.h"
 #include "sim.h"
 
@@ -33,57 +38,21 @@
 /* A schedule takes milliseconds; one that takes this long does not end. */
 #define HANG_SECONDS    120u
 
-static const char *const kind_name[SIM_KINDS] = {
-    [SIM_PLAIN] = "D-049 B-060..B-067 G-002 loss, doubles, disorder, damage",
-    [SIM_DRAIN] = "A-084..A-089 A-112 SQD and back",
-    [SIM_PRESSURE] = "D-049 the network takes no frames",
-    [SIM_CUT] = "I-021 D-046 the cable comes out",
-    [SIM_TO_ERR] = "A-097..A-100 A-115 G-008 moved to ERR",
-    [SIM_TO_RESET] = "A-103 A-120 G-008 moved to RESET",
-    [SIM_DESTROY] = "A-020 G-008 destroyed",
-    [SIM_BAD_WR] = "I-052 bad WRs in between",
-    [SIM_UNBIND] = "F-055 windows go while in use",
-    [SIM_DRAIN_BAD] = "A-034 A-090 A-091 errors, also while QPs are in SQD",
-};
-
-#define SAW(event)      (1u << SIM_SAW_##event)
-
 /* Events that this many schedules of a kind must meet. */
 #define MANY            100u
-
-static const unsigned must_see[SIM_KINDS] = {
-    [SIM_DRAIN] = SAW(SQD) | SAW(DRAINING) | SAW(DRAINED) | SAW(RESUMED),
-    [SIM_PRESSURE] = SAW(REFUSED),
-    [SIM_CUT] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
-    [SIM_TO_ERR] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
-    [SIM_TO_RESET] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
-    [SIM_DESTROY] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
-    [SIM_BAD_WR] = SAW(ERROR) | SAW(FLUSH) | SAW(SQE),
-    [SIM_UNBIND] = SAW(STRIKE) | SAW(UNBOUND) | SAW(ERROR) | SAW(FLUSH),
-    [SIM_DRAIN_BAD] = SAW(SQD) | SAW(DRAINING) | SAW(DRAINED) | SAW(RESUMED) |
-                      SAW(REFUSED) | SAW(ERROR) | SAW(FLUSH) | SAW(SQE),
-};
-
-static const char *const event_name[SIM_EVENTS] = {
-    [SIM_SAW_SQD] = "SQD", [SIM_SAW_DRAINING] = "RTS refused while draining",
-    [SIM_SAW_DRAINED] = "SQ_DRAINED", [SIM_SAW_RESUMED] = "RTS after SQD",
-    [SIM_SAW_REFUSED] = "a frame refused",
-    [SIM_SAW_STRIKE] = "a blow at work", [SIM_SAW_UNBOUND] = "a window gone",
-    [SIM_SAW_ERROR] = "an error", [SIM_SAW_FLUSH] = "a flush",
-    [SIM_SAW_SQE] = "RTS after SQE",
-};
 
 /* Messages between the processes. */
 static struct shared {
     uint64_t playing[MAX_JOBS];         /* seed */
     uint64_t counter[QHCA_CNT_MAX];
+    uint64_t snapshots;
     unsigned saw[SIM_KINDS][SIM_EVENTS];
 } *shared;
 
 #define ALL_KINDS       SIM_KINDS
 
 static struct {
-    unsigned seed, count, jobs, kind;
+    unsigned seed, count, jobs, kind, save_load;
 } opt = { .seed = 1, .count = DEFAULT_COUNT, .kind = ALL_KINDS };
 
 static struct sim sim;
@@ -112,11 +81,48 @@ static void start_anew(void)
     memset(sim_machine, 0, sizeof(sim_machine));
 }
 
-static bool play_one(uint64_t seed, enum sim_kind kind)
+static const struct test test = { "", play };
+
+/* The schedule's digest, with engines that are replaced, or not. */
+static bool play_from_start(unsigned save_load, uint64_t *digest)
 {
-    static const struct test test = { "", play };
     bool ok;
 
+    start_anew();
+    sim.net = net_new(1);
+    digest_start();
+    snapshot_every(save_load);
+    ok = tap_quiet(&test, keep);
+    snapshot_every(0);
+    *digest = digest_value();
+    return ok;
+}
+
+static bool play_twice(void)
+{
+    uint64_t before = snapshot_count(), one, two;
+
+    if (!play_from_start(0, &one) || !play_from_start(opt.save_load, &two)) {
+        return false;
+    }
+    shared->snapshots += snapshot_count() - before;
+    if (one != two) {
+        printf("# seed %llu kind %d: not the same after a state was loaded\n",
+               (unsigned long long)now_playing.seed, (int)now_playing.kind);
+    }
+    return one == two;
+}
+
+static bool play_one(uint64_t seed, enum sim_kind kind)
+{
+    bool ok;
+
+    now_playing.seed = seed;
+    now_playing.kind = kind;
+    alarm(HANG_SECONDS);
+    if (opt.save_load) {
+        return play_twice();
+    }
     if (digest_wanted()) {
         start_anew();
         digest_begin();
@@ -124,9 +130,6 @@ static bool play_one(uint64_t seed, enum sim_kind kind)
     if (!sim.net) {
         sim.net = net_new(1);
     }
-    now_playing.seed = seed;
-    now_playing.kind = kind;
-    alarm(HANG_SECONDS);
     ok = tap_quiet(&test, keep);
     digest_end("sim %d %llu", (int)kind, (unsigned long long)seed);
     return ok;
@@ -226,11 +229,12 @@ static void report(uint64_t seed, enum sim_kind kind)
     }
     shrink(seed, kind);
     printf("# replay: sim --seed %llu --kind %d --pairs 0x%x --wr %u"
-           "%s%s%s%s --fault '%s' --story\n", (unsigned long long)seed,
+           "%s%s%s%s --fault '%s' --save-load %u --story\n", (unsigned long long)seed,
            (int)kind, l->pairs, l->wr,
            l->no_loss ? " --no-loss" : "", l->no_dup ? " --no-dup" : "",
            l->no_reorder ? " --no-reorder" : "",
-           l->no_corrupt ? " --no-corrupt" : "", sim_faults);
+           l->no_corrupt ? " --no-corrupt" : "", sim_faults,
+           opt.save_load);
 }
 
 /* ---- all of one kind ---- */
@@ -270,8 +274,8 @@ static bool run_kind(enum sim_kind kind, unsigned n)
         }
     }
     for (unsigned i = 0; i < SIM_EVENTS; i++) {
-        if (n >= MANY && (must_see[kind] >> i & 1) && !shared->saw[kind][i]) {
-            printf("# %s: in none of %u schedules\n", event_name[i], n);
+        if (n >= MANY && (sim_must_see[kind] >> i & 1) && !shared->saw[kind][i]) {
+            printf("# %s: in none of %u schedules\n", sim_event_name[i], n);
             ok = false;
         }
     }
@@ -288,7 +292,7 @@ static bool saw_trouble(unsigned n)
         QHCA_CNT_RX_REFUSED,
     };
     /* For a digest each schedule has machines of its own. */
-    bool judge = n >= MANY && !digest_wanted(), ok = true;
+    bool judge = n >= MANY && !digest_wanted() && !opt.save_load, ok = true;
 
     for (size_t i = 0; i < ARRAY_SIZE(which); i++) {
         printf("# %s %llu\n", qhca_counter_name(which[i]),
@@ -311,7 +315,7 @@ static bool run_all(void)
     for (unsigned k = 0; k < SIM_KINDS; k++) {
         ok = run_kind((enum sim_kind)k, n);
         bad += !ok;
-        printf("%s %u - %s\n", ok ? "ok" : "not ok", k + 1, kind_name[k]);
+        printf("%s %u - %s\n", ok ? "ok" : "not ok", k + 1, sim_kind_name[k]);
     }
     clock_gettime(CLOCK_MONOTONIC, &t1);
     seconds = (double)(t1.tv_sec - t0.tv_sec) +
@@ -319,6 +323,11 @@ static bool run_all(void)
     printf("# %u schedules, %.0f per second\n", n * SIM_KINDS,
            n * SIM_KINDS / seconds);
     ok = saw_trouble(n);
+    if (opt.save_load) {
+        printf("# saved and loaded %llu times\n",
+               (unsigned long long)shared->snapshots);
+        ok = ok && shared->snapshots;
+    }
     printf("%s %u - every kind of trouble has been met\n1..%u\n",
            ok ? "ok" : "not ok", SIM_KINDS + 1u, SIM_KINDS + 1u);
     return ok && !bad;
@@ -338,6 +347,7 @@ static const struct {
     { "--count", &opt.count, false },
     { "--jobs", &opt.jobs, false },
     { "--kind", &opt.kind, false },
+    { "--save-load", &opt.save_load, false },
     { "--pairs", &sim_limits.pairs, false },
     { "--wr", &sim_limits.wr, false },
     { "--no-loss", &sim_limits.no_loss, true },
@@ -381,7 +391,7 @@ static void usage(void)
     }
     fprintf(stderr, " [--fault RULES]\nkinds:\n");
     for (unsigned k = 0; k < SIM_KINDS; k++) {
-        fprintf(stderr, "  %2u  %s\n", k, kind_name[k]);
+        fprintf(stderr, "  %2u  %s\n", k, sim_kind_name[k]);
     }
 }
 
@@ -403,7 +413,7 @@ int main(int argc, char **argv)
         bool ok = play_one(opt.seed, (enum sim_kind)opt.kind);
 
         printf("%s 1 - seed %u, %s\n1..1\n", ok ? "ok" : "not ok", opt.seed,
-               kind_name[opt.kind]);
+               sim_kind_name[opt.kind]);
         harness_cleanup();
         return ok ? 0 : 1;
     }

@@ -21,7 +21,8 @@ static struct qhca_engine *engine_new(struct guest *nobody)
     struct qhca_engine *e;
 
     memset(nobody, 0, sizeof(*nobody));
-    heap_use(&nobody->heap);
+    nobody->heap = &nobody->heaps[0];
+    heap_use(nobody->heap);
     e = qhca_engine_new(&properties, &guest_ops, nobody);
     heap_use(NULL);
     REQUIRE(e);
@@ -76,11 +77,11 @@ static void totals(void)
 
     tap_note("%llu bytes when idle, %llu at most", (unsigned long long)now,
              (unsigned long long)max);
-    CHECK_EQ(now, nobody.heap.bytes);
+    CHECK_EQ(now, nobody.heap->bytes);
     CHECK(now <= 6u << 20);
     CHECK(max <= 340u << 20);
     qhca_engine_free(e);
-    CHECK_EQ(nobody.heap.bytes, 0);
+    CHECK_EQ(nobody.heap->bytes, 0);
 }
 
 /* A QP that is connected and has sent nothing, but for its tables. */
@@ -91,24 +92,24 @@ static void idle_qp(void)
     struct rc_qp q;
 
     start_node();
-    before = g->heap.bytes;
+    before = g->heap->bytes;
     q = rc_create(&node, &o);
     rc_set_peer(&q, &far, 0x77);
     rc_bring_up(&q, QHCA_QPS_RTS);
-    CHECK(g->heap.bytes - before <= 8192 + sizeof(struct qhca_cq) * 2);
+    CHECK(g->heap->bytes - before <= 8192 + sizeof(struct qhca_cq) * 2);
     post_writes(&q, 1, 8);
     rc_ring(&q);
-    CHECK(g->heap.bytes - before > 8192);
-    before = g->heap.bytes;
+    CHECK(g->heap->bytes - before > 8192);
+    before = g->heap->bytes;
     CHECK_EQ(rc_set_state(&q, QHCA_QPS_RESET), QHCA_OK);
-    CHECK(before - g->heap.bytes == QHCA_INFLIGHT * sizeof(struct qhca_swr));
+    CHECK(before - g->heap->bytes == QHCA_INFLIGHT * sizeof(struct qhca_swr));
 }
 
 /* What a reset leaves is what there was. */
 static void reset(void)
 {
     struct guest *g = guest_new();
-    size_t before = g->heap.bytes;
+    size_t before = g->heap->bytes;
     uint64_t max;
 
     guest_enable(g, 5);
@@ -118,7 +119,7 @@ static void reset(void)
     CHECK_EQ(qhca_engine_memory(g->e, &max),
              before + 10 * sizeof(struct qhca_pd));
     qhca_engine_reset(g->e, *g->clock);
-    CHECK_EQ(g->heap.bytes, before);
+    CHECK_EQ(g->heap->bytes, before);
 }
 
 /* ---- calls with much to do ---- */

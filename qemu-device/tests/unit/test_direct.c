@@ -416,7 +416,7 @@ static void test_behind_a_frame(void)
     qp.sq_pi = 1;
     rc_ring(&qp);
     done(0, QHCA_WC_SUCCESS);
-    heap_use(&g->heap);
+    heap_use(g->heap);
     REQUIRE(qhca_fifo_push(&g->e->port->loop, frame, sizeof(frame), qp.qpn));
     heap_use(NULL);
     qhca_qp_schedule(g->e, qhca_qp_get(g->e, qp.qpn));

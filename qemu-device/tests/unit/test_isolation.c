@@ -162,7 +162,7 @@ static void answer(struct scene *s, uint8_t opcode, uint8_t syndrome,
     p.syndrome = syndrome;
     p.payload_len = roce_opcode(opcode)->flags & OPF_PAYLOAD ? 8 : 0;
     p.payload_len = opcode == ROCE_CNP ? CNP_LEN : p.payload_len;
-    heap_use(&s->g->heap);
+    heap_use(s->g->heap);
     REQUIRE(qhca_fifo_push(&s->g->e->port->loop, frame, roce_finish(&p, frame),
                            from));
     heap_use(NULL);

@@ -317,7 +317,7 @@ static void test_grace(void)
     for (unsigned i = 0; i < 2; i++) {
         rc_expect_none(&qp.scq);
         g->own_clock = g->deadline;
-        heap_use(&g->heap);
+        heap_use(g->heap);
         CHECK(qhca_fifo_push(&g->e->port->loop, junk, sizeof(junk), 1));
         heap_use(NULL);
         g->deadline = UINT64_MAX;

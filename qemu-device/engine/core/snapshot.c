@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: walking over the state, what is made of bytes and numbers.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core.h"
+
+/* No deadline is so far away: the longest ACK timeout takes 2.5 hours. */
+#define FAR_NS      10000000000000ll
+
+void qhca_snap_refuse(struct qhca_snap *s, const char *field, const char *fmt,
+                      ...)
+{
+    int n = 0;
+    va_list ap;
+
+    if (s->bad) {
+        return;                 /* the first reason is the one that matters */
+    }
+    s->bad = true;
+    if (s->kind) {
+        n = snprintf(s->why, s->why_size, "%s: %s 0x%x: %s ", s->section,
+                     s->kind, s->number, field);
+    } else {
+        n = snprintf(s->why, s->why_size, "%s: %s ", s->section, field);
+    }
+    if (n >= 0 && (size_t)n < s->why_size) {
+        va_start(ap, fmt);
+        vsnprintf(s->why + n, s->why_size - (size_t)n, fmt, ap);
+        va_end(ap);
+    }
+}
+
+bool qhca_snap_check(struct qhca_snap *s, bool ok, const char *field)
+{
+    if (!ok) {
+        qhca_snap_refuse(s, field, "does not fit the rest");
+    }
+    return !s->bad;
+}
+
+void qhca_snap_raw(struct qhca_snap *s, const char *field, void *p, size_t n)
+{
+    if (s->load) {
+        if (!s->bad && n > s->end - s->at) {
+            qhca_snap_refuse(s, field, "is missing");
+        }
+        if (s->bad) {
+            memset(p, 0, n);
+            return;
+        }
+        memcpy(p, s->in + s->at, n);
+    } else if (s->at <= s->end && n <= s->end - s->at) {
+        memcpy(s->out + s->at, p, n);
+    }
+    s->at += n;
+}
+
+uint64_t qhca_snap_num(struct qhca_snap *s, const char *field, uint64_t v,
+                       unsigned size, uint64_t max)
+{
+    uint64_t le = htole64(v);
+
+    qhca_snap_raw(s, field, &le, size);
+    if (s->load) {
+        v = le64toh(le) & UINT64_MAX >> (64 - 8 * size);
+    }
+    if (v > max) {
+        qhca_snap_refuse(s, field, "is %llu, at most %llu",
+                         (unsigned long long)v, (unsigned long long)max);
+    }
+    return s->bad ? 0 : v;
+}
+
+void qhca_snap_u64s(struct qhca_snap *s, const char *field, uint64_t *v,
+                    size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        v[i] = qhca_snap_num(s, field, v[i], sizeof(*v), UINT64_MAX);
+    }
+}
+
+static uint64_t get_number(const void *p, size_t size)
+{
+    switch (size) {
+    case 1:
+        return *(const uint8_t *)p;
+    case 2:
+        return *(const uint16_t *)p;
+    case 4:
+        return *(const uint32_t *)p;
+    default:
+        return *(const uint64_t *)p;
+    }
+}
+
+static void put_number(void *p, size_t size, uint64_t v)
+{
+    switch (size) {
+    case 1:
+        *(uint8_t *)p = (uint8_t)v;
+        break;
+    case 2:
+        *(uint16_t *)p = (uint16_t)v;
+        break;
+    case 4:
+        *(uint32_t *)p = (uint32_t)v;
+        break;
+    default:
+        *(uint64_t *)p = v;
+        break;
+    }
+}
+
+void qhca_snap_fields(struct qhca_snap *s, const struct qhca_snap_field *f,
+                      void *obj)
+{
+    for (; f->name; f++) {
+        char *p = (char *)obj + f->off;
+
+        if (f->count > 1) {
+            qhca_snap_raw(s, f->name, p, f->count * f->size);
+        } else {
+            put_number(p, f->size,
+                       qhca_snap_num(s, f->name, get_number(p, f->size),
+                                     (unsigned)f->size, f->max));
+        }
+    }
+}
+
+uint32_t qhca_snap_count(struct qhca_snap *s, const char *field, uint32_t n,
+                         size_t size)
+{
+    n = qhca_snap_u32(s, field, n, UINT32_MAX);
+    if (s->load && n > (s->end - s->at) / size) {
+        qhca_snap_refuse(s, field, "is %u, more than there are", n);
+    }
+    return s->bad ? 0 : n;
+}
+
+uint64_t qhca_snap_time(struct qhca_snap *s, const char *field, uint64_t t)
+{
+    uint64_t now = s->e->now;
+    int64_t dist = (int64_t)(t - now);
+
+    /* Shifted, as numbers are not negative. Long ago is long ago. */
+    dist = MAX_OF(dist, -FAR_NS) + FAR_NS;
+    dist = (int64_t)qhca_snap_num(s, field, (uint64_t)dist, sizeof(dist),
+                                  2 * FAR_NS) - FAR_NS;
+    return dist < 0 && (uint64_t)-dist > now ? 0 : now + (uint64_t)dist;
+}
+
+void qhca_snap_pace(struct qhca_snap *s, struct qhca_pace *p)
+{
+    p->paid = qhca_snap_time(s, "paid", MAX_OF(p->paid, s->e->now));
+}
+
+/* ---- guest memory, frames ---- */
+
+/* Room for a list of @n addresses, which are there. */
+static void reserve(struct qhca_snap *s, struct qhca_mem *mem, uint32_t n)
+{
+    if (qhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
+        qhca_snap_refuse(s, "blocks", "of memory: no room for %u", n);
+    }
+}
+
+void qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem, uint64_t min_len)
+{
+    bool list = qhca_snap_num(s, "list", mem->block != NULL, 1, 1);
+    uint8_t shift = (uint8_t)qhca_snap_num(s, "block_shift", mem->block_shift,
+                                           1, QHCA_BLOCK_SHIFT_MAX);
+    uint32_t n = list ? qhca_snap_count(s, "num_blocks", mem->num_blocks,
+                                        sizeof(*mem->block)) :
+                        qhca_snap_u32(s, "num_blocks", mem->num_blocks,
+                                      UINT32_MAX);
+
+    if (!list) {
+        mem->base = qhca_snap_num(s, "base", mem->base, sizeof(mem->base),
+                                  UINT64_MAX);
+        mem->num_blocks = n;
+    } else if (s->load && !s->bad) {
+        reserve(s, mem, n);
+    }
+    mem->block_shift = shift;
+    if (!qhca_snap_check(s, n && shift >= QHCA_BLOCK_SHIFT_MIN &&
+                            (uint64_t)n << shift >= min_len, "memory")) {
+        return;
+    }
+    if (list) {
+        qhca_snap_u64s(s, "block", mem->block, n);
+    }
+    qhca_snap_check(s, qhca_mem_blocks_ok(mem), "block addresses");
+}
+
+void qhca_snap_fifo(struct qhca_snap *s, const char *field,
+                    struct qhca_fifo *f)
+{
+    uint32_t n = qhca_snap_count(s, field, qhca_fifo_used(f), 6);
+    uint8_t frame[QHCA_MAX_FRAME];
+
+    if (!qhca_snap_check(s, n <= QHCA_FIFO_FRAMES, field)) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = (f->head + i) % QHCA_FIFO_FRAMES;
+        uint32_t from = qhca_snap_u32(s, "from", f->from[at], QHCA_OBJ_MASK);
+        uint16_t len = (uint16_t)qhca_snap_num(s, "length", f->len[at], 2,
+                                               QHCA_MAX_FRAME);
+
+        if (!s->load) {
+            qhca_snap_raw(s, "frame",
+                          f->data + (size_t)at * QHCA_MAX_FRAME, len);
+            continue;
+        }
+        qhca_snap_raw(s, "frame", frame, len);
+        if (!s->bad && !qhca_fifo_push(f, frame, len, from)) {
+            qhca_snap_refuse(s, "frame", "finds no memory");
+        }
+    }
+}

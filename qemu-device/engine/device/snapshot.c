@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the state as a whole. A header says what it is, and of which
+ * device; then each room has a section, with a name, a version and a length. A
+ * CRC is over all of it: damage is refused, whether or not it makes sense.
+ */
+#include <stdio.h>
+
+#include "device.h"
+
+#define MAGIC       0x61636871u     /* "qhca" */
+#define FORMAT      1u
+#define CRC_AT      8u              /* over what follows it */
+#define NAME_LEN    12u
+
+/* What the guest has seen of the device, and the objects depend on. */
+static void walk_config(struct qhca_snap *s)
+{
+    const struct qhca_engine_config *cfg = &s->e->cfg;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } same[] = {
+        { "vectors", cfg->num_vectors }, { "uars", cfg->num_uars },
+        { "max-qp", cfg->max_qp }, { "mw2a", cfg->mw_2a },
+        { "mac", (uint64_t)cfg->mac[0] << 40 | (uint64_t)cfg->mac[1] << 32 |
+                 (uint64_t)cfg->mac[2] << 24 | (uint64_t)cfg->mac[3] << 16 |
+                 (uint64_t)cfg->mac[4] << 8 | cfg->mac[5] },
+    };
+
+    s->section = "properties";
+    for (unsigned i = 0; i < ARRAY_SIZE(same); i++) {
+        uint64_t v = qhca_snap_num(s, same[i].name, same[i].value, 8,
+                                   UINT64_MAX);
+
+        if (!s->bad && v != same[i].value) {
+            qhca_snap_refuse(s, same[i].name, "is 0x%llx, here 0x%llx",
+                             (unsigned long long)v,
+                             (unsigned long long)same[i].value);
+        }
+    }
+}
+
+/* Writes a number at @at, which was not known when it was its turn. */
+static void patch(struct qhca_snap *s, size_t at, uint32_t v)
+{
+    v = htole32(v);
+    if (!s->load && at + sizeof(v) <= s->end) {
+        memcpy(s->out + at, &v, sizeof(v));
+    }
+}
+
+static void walk_section(struct qhca_snap *s, const struct qhca_room *room)
+{
+    size_t end = s->end, start;
+    char name[NAME_LEN] = { 0 };
+    uint32_t len, version;
+
+    s->section = room->section;
+    snprintf(name, sizeof(name), "%s", room->section);
+    qhca_snap_raw(s, "name", name, sizeof(name));
+    qhca_snap_check(s, !strncmp(name, room->section, sizeof(name)), "name");
+    version = qhca_snap_u32(s, "version", room->version, UINT32_MAX);
+    if (!s->bad && version != room->version) {
+        qhca_snap_refuse(s, "version", "is %u, here %u", version,
+                         room->version);
+    }
+    len = qhca_snap_u32(s, "length", 0, UINT32_MAX);
+    start = s->at;
+    if (s->load) {
+        if (!qhca_snap_check(s, len <= end - start, "length")) {
+            return;
+        }
+        s->end = start + len;
+    }
+    room->walk(s);
+    if (s->load) {
+        qhca_snap_check(s, s->at == s->end, "length");
+        s->end = end;
+    }
+    patch(s, start - sizeof(len), (uint32_t)(s->at - start));
+}
+
+static void walk_all(struct qhca_snap *s)
+{
+    s->section = "header";
+    qhca_snap_check(s, qhca_snap_u32(s, "magic", MAGIC, UINT32_MAX) == MAGIC,
+                    "magic");
+    qhca_snap_check(s, qhca_snap_u32(s, "format", FORMAT, UINT32_MAX) == FORMAT,
+                    "format");
+    uint32_t crc = qhca_snap_u32(s, "crc", 0, UINT32_MAX);
+
+    if (s->load && !s->bad &&
+        crc != roce_crc32(0, s->in + s->at, s->end - s->at)) {
+        qhca_snap_refuse(s, "crc", "is wrong: the state is damaged");
+    }
+    walk_config(s);
+    for (unsigned i = 0; qhca_rooms[i] && !s->bad; i++) {
+        if (qhca_rooms[i]->walk) {
+            walk_section(s, qhca_rooms[i]);
+        }
+    }
+    s->section = "end";
+    if (s->load) {
+        qhca_snap_check(s, s->at == s->end, "of the state");
+    } else if (s->at <= s->end) {
+        patch(s, CRC_AT, roce_crc32(0, s->out + CRC_AT + sizeof(crc),
+                                    s->at - CRC_AT - sizeof(crc)));
+    }
+}
+
+static bool may_start(struct qhca_snap *s)
+{
+    s->section = "device";
+    if (s->e->device->busy) {
+        qhca_snap_refuse(s, "busy", "with something else");
+    }
+    return !s->bad;
+}
+
+size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
+                        size_t size, char *why, size_t why_size)
+{
+    struct qhca_snap s = {
+        .e = e, .out = buf, .end = size, .why = why, .why_size = why_size,
+    };
+
+    if (!may_start(&s)) {
+        return 0;
+    }
+    e->now = MAX_OF(e->now, now);
+    walk_all(&s);
+    return s.bad ? 0 : s.at;
+}
+
+bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
+                      size_t size, char *why, size_t why_size)
+{
+    struct qhca_snap s = {
+        .e = e, .load = true, .in = buf, .end = size, .why = why,
+        .why_size = why_size,
+    };
+
+    if (!may_start(&s)) {
+        return false;
+    }
+    qhca_reset(e);
+    e->now = now;
+    walk_all(&s);
+    if (s.bad) {
+        qhca_reset(e);
+    }
+    /* Whatever was asked for before. */
+    e->timers.armed = UINT64_MAX;
+    e->ops->set_timer(e->opaque, UINT64_MAX);
+    qhca_timers_sync(e, qhca_run_wake(e));
+    return !s.bad;
+}

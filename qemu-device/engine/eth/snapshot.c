@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the network card in a saved state: its queues, and the frame
+ * that is being put together or cut up.
+ */
+#include "eth.h"
+#include "../wire/wire.h"
+
+static const struct qhca_snap_field ethq_fields[] = {
+    QHCA_SNAP_MAX(struct qhca_ethq, log_size, QHCA_ETHQ_LOG_MAX),
+    QHCA_SNAP_ANY(struct qhca_ethq, pi),
+    QHCA_SNAP_ANY(struct qhca_ethq, ci),
+    { 0 }
+};
+
+static void walk_queue(struct qhca_snap *s, struct qhca_ethq *q)
+{
+    struct qhca_ethq next = { .number = s->number };
+    uint32_t cqn;
+
+    if (!s->load) {
+        next = *q;
+    }
+    qhca_snap_fields(s, ethq_fields, &next);
+    cqn = qhca_snap_u32(s, "cqn", s->load ? 0 : q->cq->cqn, QHCA_OBJ_MASK);
+    next.cq = qhca_cq_get(s->e, cqn);
+    qhca_snap_check(s, next.cq, "cqn");
+    qhca_snap_check(s, next.pi - next.ci <= 1u << next.log_size, "pi");
+    if (!s->bad) {
+        qhca_snap_mem(s, &next.mem,
+                      sizeof(struct qhca_eth_wqe) << next.log_size);
+    }
+    if (!s->load) {
+        return;
+    }
+    if (s->bad) {
+        qhca_mem_release(s->e, &next.mem);
+        return;
+    }
+    next.used = true;
+    next.cq->users++;
+    *q = next;
+}
+
+static const struct qhca_snap_field gather_fields[] = {
+    QHCA_SNAP_MAX(struct qhca_eth_gather, status, QHCA_WC_GENERAL_ERR),
+    QHCA_SNAP_ANY(struct qhca_eth_gather, flags),
+    QHCA_SNAP_ANY(struct qhca_eth_gather, vlan_tci),
+    QHCA_SNAP_ANY(struct qhca_eth_gather, csum_start),
+    QHCA_SNAP_ANY(struct qhca_eth_gather, csum_offset),
+    QHCA_SNAP_ANY(struct qhca_eth_gather, mss),
+    QHCA_SNAP_ANY(struct qhca_eth_gather, frags),
+    QHCA_SNAP_MAX(struct qhca_eth_gather, len, QHCA_MAX_TSO),
+    QHCA_SNAP_ANY(struct qhca_eth_gather, wr_id),
+    { 0 }
+};
+
+static const struct qhca_snap_field tso_fields[] = {
+    QHCA_SNAP_FLAG(struct qhca_tso, ipv4),
+    QHCA_SNAP_ANY(struct qhca_tso, l3),
+    QHCA_SNAP_ANY(struct qhca_tso, l4),
+    QHCA_SNAP_MAX(struct qhca_tso, hdr_len, QHCA_TSO_HDR + QHCA_VLAN_ROOM),
+    QHCA_SNAP_ANY(struct qhca_tso, mss),
+    QHCA_SNAP_ANY(struct qhca_tso, pieces),
+    QHCA_SNAP_ANY(struct qhca_tso, payload),
+    QHCA_SNAP_ANY(struct qhca_tso, len),
+    QHCA_SNAP_ANY(struct qhca_tso, done),
+    QHCA_SNAP_ANY(struct qhca_tso, wire_len),
+    QHCA_SNAP_RAW(struct qhca_tso, hdr),
+    { 0 }
+};
+
+/* Headers in their order, and the payload where the gathered data has it. */
+static bool tso_ok(const struct qhca_tso *t, const struct qhca_eth_gather *g)
+{
+    uint32_t ip_len = t->ipv4 ? IPV4_LEN : IPV6_LEN;
+    uint32_t end = QHCA_VLAN_ROOM + g->len;
+
+    return t->mss && t->l3 >= ETH_LEN && t->l4 >= t->l3 + ip_len &&
+           t->hdr_len >= t->l4 + TCP_LEN && t->payload >= t->hdr_len &&
+           t->payload <= end && t->len == end - t->payload &&
+           (t->done < t->len || (!t->done && !t->len));
+}
+
+static void walk_gather(struct qhca_snap *s, struct qhca_eth_gather *g)
+{
+    struct qhca_tso *t = &g->tso;
+    bool active = qhca_snap_num(s, "gather", g->active, 1, 1), cut;
+
+    if (s->load) {
+        g->active = t->active = false;
+    }
+    if (!active) {
+        return;
+    }
+    qhca_snap_fields(s, gather_fields, g);
+    qhca_snap_raw(s, "data", g->data, QHCA_VLAN_ROOM + g->len);
+    cut = qhca_snap_num(s, "tso", t->active, 1, 1);
+    if (cut) {
+        qhca_snap_fields(s, tso_fields, t);
+        qhca_snap_check(s, s->bad || tso_ok(t, g), "tso");
+    } else {
+        qhca_snap_check(s, g->flags & QHCA_ETH_TSO || g->len <= QHCA_MAX_FRAME,
+                        "len");
+    }
+    qhca_snap_check(s, s->e->eth->queue[QHCA_ETH_TX].used, "gather");
+    if (s->load && !s->bad) {
+        g->active = true;
+        t->active = cut;
+    }
+}
+
+void qhca_eth_walk(struct qhca_snap *s)
+{
+    s->kind = "Ethernet queue";
+    for (s->number = 1; s->number <= QHCA_MAX_ETHQ && !s->bad; s->number++) {
+        struct qhca_ethq *q = &s->e->eth->queue[s->number - 1];
+
+        if (qhca_snap_num(s, "used", q->used, 1, 1)) {
+            walk_queue(s, q);
+        }
+    }
+    s->kind = NULL;
+    walk_gather(s, &s->e->eth->gather);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: PDs, regions and windows in a saved state. What is bound to what
+ * follows when all of them are there; windows are on their QPs' lists, which
+ * the transport has.
+ */
+#include <stdlib.h>
+
+#include "memory.h"
+
+static void *walk_pd(struct qhca_snap *s, void *obj, uint32_t number)
+{
+    (void)s;
+    return qhca_snap_holder(obj, number, sizeof(struct qhca_pd));
+}
+
+static const struct qhca_snap_kind pd_kind = { "PD", walk_pd };
+
+static const struct qhca_snap_field mr_fields[] = {
+    QHCA_SNAP_ANY(struct qhca_mr, key),
+    QHCA_SNAP_ANY(struct qhca_mr, access),
+    QHCA_SNAP_MAX(struct qhca_mr, type, QHCA_MR_FAST),
+    QHCA_SNAP_MAX(struct qhca_mr, window, QHCA_MW_2B),
+    QHCA_SNAP_ANY(struct qhca_mr, iova),
+    QHCA_SNAP_ANY(struct qhca_mr, length),
+    QHCA_SNAP_ANY(struct qhca_mr, offset),
+    { 0 }
+};
+
+/* Bytes from the first block on, of a region that has memory. */
+static uint64_t extent(const struct qhca_mr *mr)
+{
+    return mr->valid ? mr->offset + mr->length : 1;
+}
+
+static bool region_ok(const struct qhca_mr *mr)
+{
+    return mr->length <= QHCA_MAX_MR_SIZE && qhca_mr_access_ok(mr->access) &&
+           (!mr->length || mr->length - 1 <= UINT64_MAX - mr->iova);
+}
+
+/* What is not in use of a FAST region's addresses was read, but not judged. */
+static void walk_fast(struct qhca_snap *s, struct qhca_mr *mr)
+{
+    struct qhca_mem *mem = &mr->mem, used;
+    uint64_t size;
+
+    mem->block_shift = (uint8_t)qhca_snap_num(s, "block_shift",
+                                              mem->block_shift, 1,
+                                              QHCA_BLOCK_SHIFT_MAX);
+    uint8_t shift = mem->block_shift;
+    uint32_t n = qhca_snap_count(s, "num_blocks", mem->num_blocks,
+                                 sizeof(uint64_t));
+
+    if (!qhca_snap_check(s, n >= 1 && n <= QHCA_MAX_FAST_REG, "num_blocks")) {
+        return;
+    }
+    if (s->load && qhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
+        qhca_snap_refuse(s, "num_blocks", "is %u, and there is no room", n);
+        return;
+    }
+    mem->block_shift = shift;
+    qhca_snap_u64s(s, "block", mem->block, n);
+    if (!mr->valid) {
+        return;
+    }
+    used = *mem;
+    size = 1ull << shift;
+    used.num_blocks = (uint32_t)((extent(mr) + size - 1) >> shift);
+    qhca_snap_check(s, shift >= QHCA_BLOCK_SHIFT_MIN && mr->length &&
+                       mr->offset < size && used.num_blocks <= n &&
+                       qhca_mem_blocks_ok(&used), "registration");
+}
+
+static void walk_memory(struct qhca_snap *s, struct qhca_mr *mr)
+{
+    if (mr->window || mr->type == QHCA_MR_DMA) {
+        return;
+    }
+    if (!qhca_snap_check(s, region_ok(mr), "length")) {
+        return;
+    }
+    if (mr->type == QHCA_MR_FAST) {
+        walk_fast(s, mr);
+    } else {
+        qhca_snap_mem(s, &mr->mem, extent(mr));
+        qhca_snap_check(s, s->bad || mr->offset < 1ull << mr->mem.block_shift,
+                        "offset");
+    }
+}
+
+/* A window is loaded as one that is not bound. */
+static void walk_mr_body(struct qhca_snap *s, struct qhca_mr *mr,
+                         uint32_t number)
+{
+    struct qhca_memory *m = s->e->memory;
+    bool valid;
+
+    qhca_snap_fields(s, mr_fields, mr);
+    valid = qhca_snap_num(s, "valid", mr->valid, 1, 1);
+    uint32_t pdn = qhca_snap_u32(s, "pdn", s->load ? 0 : mr->pd->base.number,
+                                 QHCA_OBJ_MASK);
+
+    if (s->load) {
+        mr->pd = qhca_table_get(&m->pd, pdn);
+        mr->valid = valid && !mr->window;
+    }
+    qhca_snap_check(s, mr->pd, "pdn");
+    qhca_snap_check(s, mr->key >> 8 == number, "key");
+    qhca_snap_check(s, mr->window || mr->type == QHCA_MR_FAST || mr->valid,
+                    "valid");
+    qhca_snap_check(s, mr->window <= QHCA_MW_1 ||
+                       mr->window == (s->e->cfg.mw_2a ? QHCA_MW_2A :
+                                                        QHCA_MW_2B), "window");
+    qhca_snap_check(s, !s->load || (mr->window ? m->num_mw < QHCA_MAX_MW :
+                                    m->mr.used - m->num_mw < QHCA_MAX_MR),
+                    "number of them");
+    walk_memory(s, mr);
+}
+
+static void *walk_mr(struct qhca_snap *s, void *obj, uint32_t number)
+{
+    struct qhca_mr *mr = obj ? obj : calloc(1, sizeof(*mr));
+
+    if (!mr) {
+        return NULL;
+    }
+    walk_mr_body(s, mr, number);
+    if (!s->load) {
+        return mr;
+    }
+    if (s->bad) {
+        qhca_mem_release(s->e, &mr->mem);
+        free(mr);
+        return NULL;
+    }
+    qhca_list_init(&mr->bound);
+    mr->pd->base.users++;
+    s->e->memory->num_mw += mr->window != 0;
+    return mr;
+}
+
+static const struct qhca_snap_kind mr_kind = { "MR", walk_mr };
+
+/* ---- bindings ---- */
+
+/* A window grants nothing that its region lacks. */
+static bool binding_ok(const struct qhca_mr *mw, const struct qhca_mr *mr)
+{
+    return mr && !mr->window && mr->valid && mr->type != QHCA_MR_DMA &&
+           mr->pd == mw->pd && (mr->access & QHCA_ACCESS_MW_BIND) &&
+           !(mw->access & ~QHCA_ACCESS_REMOTE) && mw->length &&
+           qhca_mr_in_range(mr, mw->base, mw->length) &&
+           (mw->iova == mw->base ||
+            (mw->window != QHCA_MW_1 && mw->iova == 0));
+}
+
+static void walk_binding(struct qhca_snap *s, struct qhca_mr *mw)
+{
+    uint32_t key = qhca_snap_u32(s, "region", s->load ? 0 : mw->region->key,
+                                 UINT32_MAX);
+    struct qhca_mr *mr = qhca_mr_get(s->e, key);
+
+    mw->base = qhca_snap_num(s, "base", mw->base, sizeof(mw->base), UINT64_MAX);
+    if (qhca_snap_check(s, binding_ok(mw, mr), "region") && s->load) {
+        mw->region = mr;
+        mw->valid = true;
+        mr->windows++;
+    }
+}
+
+static void walk_bindings(struct qhca_snap *s)
+{
+    struct qhca_mr *mw;
+
+    s->kind = "MW";
+    qhca_table_each(&s->e->memory->mr, mw) {
+        s->number = mw->key;
+        if (mw->window && !s->bad &&
+            qhca_snap_num(s, "bound", mw->valid, 1, 1)) {
+            walk_binding(s, mw);
+        }
+    }
+    s->kind = NULL;
+}
+
+void qhca_memory_walk(struct qhca_snap *s)
+{
+    qhca_snap_table(s, &s->e->memory->pd, &pd_kind);
+    qhca_snap_table(s, &s->e->memory->mr, &mr_kind);
+    walk_bindings(s);
+}

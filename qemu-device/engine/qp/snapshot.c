@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: what the QP room has in a saved state: sets of counters, and how
+ * queues and lines are written. The QPs themselves are in transport/snapshot.c.
+ */
+#include "qp.h"
+
+static const struct qhca_snap_field wq_fields[] = {
+    QHCA_SNAP_ANY(struct qhca_wq, log_size),
+    QHCA_SNAP_MAX(struct qhca_wq, log_stride, 31),
+    QHCA_SNAP_ANY(struct qhca_wq, max_sge),
+    QHCA_SNAP_ANY(struct qhca_wq, pi),
+    QHCA_SNAP_ANY(struct qhca_wq, next),
+    QHCA_SNAP_ANY(struct qhca_wq, ci),
+    { 0 }
+};
+
+void qhca_wq_walk(struct qhca_snap *s, struct qhca_wq *wq,
+                  const struct qhca_wq_limits *l)
+{
+    wq->present = qhca_snap_num(s, l->name, wq->present, 1, 1);
+    if (!wq->present) {
+        return;
+    }
+    qhca_snap_fields(s, wq_fields, wq);
+    qhca_snap_check(s, wq->log_size <= QHCA_WQ_LOG_MAX, l->name);
+    qhca_snap_check(s, wq->max_sge <= l->max_sge, "max_sge");
+    qhca_snap_check(s, 1u << wq->log_stride >= l->min_stride &&
+                       1u << wq->log_stride <= l->max_stride &&
+                       1u << wq->log_stride >= l->header + wq->max_sge *
+                                               sizeof(struct qhca_sge),
+                    "log_stride");
+    qhca_snap_check(s, wq->pi - wq->ci <= qhca_wq_size(wq), "pi");
+    if (!s->bad) {
+        qhca_snap_mem(s, &wq->mem, 1ull << (wq->log_size + wq->log_stride));
+    }
+}
+
+const struct qhca_wq_limits qhca_sq_limits = {
+    "sq", QHCA_SQ_STRIDE_MIN, QHCA_SQ_STRIDE_MAX, sizeof(struct qhca_sq_wqe),
+    QHCA_MAX_SEND_SGE
+};
+const struct qhca_wq_limits qhca_rq_limits = {
+    "rq", QHCA_RQ_STRIDE_MIN, QHCA_RQ_STRIDE_MAX, sizeof(struct qhca_rq_wqe),
+    QHCA_MAX_RECV_SGE
+};
+
+static const struct qhca_snap_field seg_fields[] = {
+    QHCA_SNAP_ANY(struct qhca_seg, addr),
+    QHCA_SNAP_ANY(struct qhca_seg, length),
+    QHCA_SNAP_ANY(struct qhca_seg, lkey),
+    { 0 }
+};
+
+uint64_t qhca_segs_walk(struct qhca_snap *s, struct qhca_seg *segs, unsigned n)
+{
+    uint64_t length = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        qhca_snap_fields(s, seg_fields, &segs[i]);
+        length += segs[i].length;
+    }
+    return length;
+}
+
+/* ---- lines ---- */
+
+static uint32_t slot_of(const struct qhca_engine *e, const void *obj)
+{
+    (void)e;
+    return ((const struct qhca_qp *)obj)->slot;
+}
+
+static void *find_slot(struct qhca_engine *e, uint32_t slot)
+{
+    return qhca_table_get(&e->qps->table, slot);
+}
+
+static const struct qhca_snap_ref ready_ref = {
+    "QP", offsetof(struct qhca_qp, ready), slot_of, find_slot, NULL
+};
+static const struct qhca_snap_ref tx_wait_ref = {
+    "QP", offsetof(struct qhca_qp, tx_wait), slot_of, find_slot, NULL
+};
+
+/* Each of them is in the line of its page. */
+static bool in_line(const struct qhca_list *head, uint32_t page, size_t off)
+{
+    const struct qhca_list *at = head->next;
+
+    while (at != head && ((const struct qhca_qp *)(const void *)
+                          ((const char *)at - off))->uar == page) {
+        at = at->next;
+    }
+    return at == head;
+}
+
+static uint32_t num_busy(const struct qhca_lines *l)
+{
+    uint32_t n = 0;
+
+    for (const struct qhca_list *at = l->busy.next; at != &l->busy;
+         at = at->next) {
+        n++;
+    }
+    return n;
+}
+
+static void walk_lines(struct qhca_snap *s, const char *name,
+                       struct qhca_lines *l, const struct qhca_snap_ref *ref)
+{
+    uint32_t n = qhca_snap_count(s, name, num_busy(l), 2 * sizeof(n));
+    struct qhca_list *at = &l->busy;
+
+    for (; n > 0 && !s->bad; n--) {
+        struct qhca_line *line = NULL;
+        uint32_t page = 0;
+
+        if (!s->load) {
+            at = at->next;
+            line = container_of(at, struct qhca_line, node);
+            page = (uint32_t)(line - l->page);
+        }
+        page = qhca_snap_u32(s, "page", page, s->e->cfg.num_uars - 1);
+        line = &l->page[page];
+        if (s->load && qhca_snap_check(s, qhca_list_empty(&line->node), name)) {
+            qhca_list_add_tail(&l->busy, &line->node);
+        }
+        if (!s->bad) {
+            qhca_snap_list(s, name, &line->qps, ref);
+            qhca_snap_check(s, in_line(&line->qps, page, ref->off), name);
+        }
+    }
+}
+
+void qhca_lines_walk(struct qhca_snap *s)
+{
+    walk_lines(s, "ready", &s->e->qps->ready, &ready_ref);
+    walk_lines(s, "tx_wait", &s->e->qps->tx_wait, &tx_wait_ref);
+}
+
+/* ---- sets of counters ---- */
+
+static void *walk_cntset(struct qhca_snap *s, void *obj, uint32_t number)
+{
+    struct qhca_cntset *set = qhca_snap_holder(obj, number, sizeof(*set));
+
+    if (set) {
+        qhca_snap_u64s(s, "counter", set->cnt, QHCA_CNT_MAX);
+    }
+    return set;
+}
+
+static const struct qhca_snap_kind cntset_kind = { "counter set", walk_cntset };
+
+void qhca_qps_walk(struct qhca_snap *s)
+{
+    qhca_snap_table(s, &s->e->qps->cntset, &cntset_kind);
+    qhca_snap_u64s(s, "counters of sets", s->e->qps->set_cnt, QHCA_CNT_MAX);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: XRC domains and SRQs in a saved state. How many WRs of an SRQ
+ * QPs hold is counted when the QPs are there.
+ */
+#include <stdlib.h>
+
+#include "receive.h"
+
+static void *walk_xrcd(struct qhca_snap *s, void *obj, uint32_t number)
+{
+    (void)s;
+    return qhca_snap_holder(obj, number, sizeof(struct qhca_xrcd));
+}
+
+static const struct qhca_snap_kind xrcd_kind = { "XRC domain", walk_xrcd };
+
+static const struct qhca_snap_field srq_fields[] = {
+    QHCA_SNAP_ANY(struct qhca_srq, uar),
+    QHCA_SNAP_FLAG(struct qhca_srq, user.reserved),
+    QHCA_SNAP_FLAG(struct qhca_srq, moving),
+    QHCA_SNAP_ANY(struct qhca_srq, limit),
+    QHCA_SNAP_FLAG(struct qhca_srq, failed),
+    QHCA_SNAP_FLAG(struct qhca_srq, gone),
+    { 0 }
+};
+
+static void walk_refs(struct qhca_snap *s, struct qhca_srq *srq)
+{
+    struct qhca_engine *e = s->e;
+    bool save = !s->load;
+    uint32_t pdn, xrcdn, cqn;
+
+    pdn = qhca_snap_u32(s, "pdn", save ? srq->pd->base.number : 0,
+                        QHCA_OBJ_MASK);
+    xrcdn = qhca_snap_u32(s, "xrcdn", srq->xrcd ? srq->xrcd->base.number : 0,
+                          QHCA_OBJ_MASK);
+    cqn = qhca_snap_u32(s, "cqn", srq->cq ? srq->cq->cqn : 0, QHCA_OBJ_MASK);
+    if (s->load) {
+        srq->pd = qhca_table_get(&e->memory->pd, pdn);
+        srq->user.pd = srq->pd;
+        srq->xrcd = xrcdn ? qhca_xrcd_get(e, xrcdn) : NULL;
+        srq->cq = cqn ? qhca_cq_get(e, cqn) : NULL;
+    }
+    qhca_snap_check(s, srq->pd, "pdn");
+    qhca_snap_check(s, !xrcdn == !srq->xrcd, "xrcdn");
+    qhca_snap_check(s, !cqn == !srq->cq && !cqn == !xrcdn, "cqn");
+}
+
+static void walk_srq_body(struct qhca_snap *s, struct qhca_srq *srq)
+{
+    qhca_snap_fields(s, srq_fields, srq);
+    qhca_snap_check(s, srq->uar < s->e->cfg.num_uars, "uar");
+    walk_refs(s, srq);
+    qhca_wq_walk(s, &srq->wq, &qhca_rq_limits);
+    qhca_snap_check(s, srq->wq.present, "rq");
+    qhca_snap_check(s, srq->limit <= qhca_wq_size(&srq->wq), "limit");
+}
+
+static void *walk_srq(struct qhca_snap *s, void *obj, uint32_t number)
+{
+    struct qhca_srq *srq = obj ? obj : calloc(1, sizeof(*srq));
+
+    if (!srq) {
+        return NULL;
+    }
+    walk_srq_body(s, srq);
+    if (!s->load) {
+        return srq;
+    }
+    if (s->bad) {
+        qhca_mem_release(s->e, &srq->wq.mem);
+        free(srq);
+        return NULL;
+    }
+    srq->srqn = number;
+    qhca_async_init(&srq->async, number);
+    qhca_srq_count_users(srq, 1);
+    return srq;
+}
+
+static const struct qhca_snap_kind srq_kind = { "SRQ", walk_srq };
+
+void qhca_receive_walk(struct qhca_snap *s)
+{
+    qhca_snap_table(s, &s->e->receive->xrcd, &xrcd_kind);
+    qhca_snap_table(s, &s->e->receive->srq, &srq_kind);
+}
+
+bool qhca_srq_counts_ok(const struct qhca_srq *srq)
+{
+    return srq->held <= qhca_wq_size(&srq->wq) &&
+           srq->wq.pi - srq->wq.ci <= qhca_wq_size(&srq->wq) - srq->held;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the receiving half of a QP in a saved state: the message in
+ * progress, what can be replayed, the answers in line.
+ */
+#include "responder.h"
+
+static const struct qhca_snap_field rsp_fields[] = {
+    QHCA_SNAP_MAX(struct qhca_responder, epsn, PSN_MASK),
+    QHCA_SNAP_MAX(struct qhca_responder, msn, PSN_MASK),
+    QHCA_SNAP_MAX(struct qhca_responder, op, OP_CNP),
+    QHCA_SNAP_FLAG(struct qhca_responder, nak_sent),
+    QHCA_SNAP_FLAG(struct qhca_responder, failing),
+    QHCA_SNAP_ANY(struct qhca_responder, fail_event),
+    QHCA_SNAP_FLAG(struct qhca_responder, comm_est),
+    QHCA_SNAP_MAX(struct qhca_responder, offset, QHCA_MAX_MSG),
+    QHCA_SNAP_ANY(struct qhca_responder, va),
+    QHCA_SNAP_ANY(struct qhca_responder, rkey),
+    QHCA_SNAP_ANY(struct qhca_responder, dma_len),
+    QHCA_SNAP_MAX(struct qhca_responder, res_last, QHCA_MAX_RD_ATOMIC - 1),
+    QHCA_SNAP_MAX(struct qhca_responder, rd_pending, QHCA_MAX_RD_ATOMIC),
+    { 0 }
+};
+
+static const struct qhca_snap_field rwr_fields[] = {
+    QHCA_SNAP_FLAG(struct qhca_rwr, bad),
+    QHCA_SNAP_ANY(struct qhca_rwr, index),
+    QHCA_SNAP_ANY(struct qhca_rwr, wr_id),
+    QHCA_SNAP_ANY(struct qhca_rwr, length),
+    QHCA_SNAP_MAX(struct qhca_rwr, num_seg, QHCA_MAX_RECV_SGE),
+    { 0 }
+};
+
+static const struct qhca_snap_field res_fields[] = {
+    QHCA_SNAP_MAX(struct qhca_rd_resource, op, OP_CNP),
+    QHCA_SNAP_MAX(struct qhca_rd_resource, psn, PSN_MASK),
+    QHCA_SNAP_ANY(struct qhca_rd_resource, num_psn),
+    QHCA_SNAP_ANY(struct qhca_rd_resource, va),
+    QHCA_SNAP_ANY(struct qhca_rd_resource, rkey),
+    QHCA_SNAP_ANY(struct qhca_rd_resource, srqn),
+    QHCA_SNAP_MAX(struct qhca_rd_resource, length, QHCA_MAX_MSG),
+    QHCA_SNAP_ANY(struct qhca_rd_resource, orig),
+    { 0 }
+};
+
+static const struct qhca_snap_field response_fields[] = {
+    QHCA_SNAP_MAX(struct qhca_response, kind, QHCA_RESP_ATOMIC),
+    QHCA_SNAP_ANY(struct qhca_response, syndrome),
+    QHCA_SNAP_FLAG(struct qhca_response, replay),
+    QHCA_SNAP_MAX(struct qhca_response, psn, PSN_MASK),
+    QHCA_SNAP_MAX(struct qhca_response, msn, PSN_MASK),
+    QHCA_SNAP_ANY(struct qhca_response, va),
+    QHCA_SNAP_ANY(struct qhca_response, orig),
+    QHCA_SNAP_ANY(struct qhca_response, rkey),
+    QHCA_SNAP_ANY(struct qhca_response, srqn),
+    QHCA_SNAP_MAX(struct qhca_response, length, QHCA_MAX_MSG),
+    QHCA_SNAP_MAX(struct qhca_response, done, QHCA_MAX_MSG),
+    { 0 }
+};
+
+/* The receive WR in use. */
+static void walk_rwr(struct qhca_snap *s, struct qhca_qp *qp)
+{
+    struct qhca_rwr *rwr = &qp->rsp.rwr;
+    uint64_t length;
+
+    rwr->taken = qhca_snap_num(s, "rwr", rwr->taken, 1, 1);
+    if (!rwr->taken) {
+        return;
+    }
+    qhca_snap_fields(s, rwr_fields, rwr);
+    length = qhca_segs_walk(s, rwr->seg, rwr->num_seg);
+    qhca_snap_check(s, length == rwr->length &&
+                       (!rwr->bad || !rwr->num_seg), "length of a receive WR");
+    qhca_snap_check(s, qp->srq || (qp->rq.present && qp->rq.pi != qp->rq.ci),
+                    "receive WR");
+}
+
+static bool res_ok(const struct qhca_qp *qp, const struct qhca_rd_resource *r)
+{
+    uint32_t length = r->op == OP_READ_REQ ? r->length : 0;
+
+    return qp->mtu && r->num_psn == qhca_packets_of(length, qp->mtu);
+}
+
+static void walk_resources(struct qhca_snap *s, struct qhca_qp *qp)
+{
+    for (unsigned i = 0; i < QHCA_MAX_RD_ATOMIC && !s->bad; i++) {
+        struct qhca_rd_resource *r = &qp->rsp.res[i];
+
+        r->valid = qhca_snap_num(s, "resource", r->valid, 1, 1);
+        if (r->valid) {
+            qhca_snap_fields(s, res_fields, r);
+            qhca_snap_check(s, s->bad || res_ok(qp, r), "resource");
+        }
+    }
+}
+
+/*
+ * Answers in line. Those that are no ACKs and not replayed have a resource; the
+ * last place is an ACK's.
+ */
+static void walk_answers(struct qhca_snap *s, struct qhca_qp *qp)
+{
+    struct qhca_responder *rsp = &qp->rsp;
+    uint32_t n = qhca_snap_u32(s, "answers", rsp->q_tail - rsp->q_head,
+                               QHCA_RESPONSES), pending = 0, i;
+    uint8_t kind = QHCA_RESP_ACK;
+
+    if (s->load) {
+        rsp->q_head = 0;
+        rsp->q_tail = n;
+    }
+    qhca_snap_check(s, !n || qp->mtu, "answers");
+    for (i = rsp->q_head; i != rsp->q_tail && !s->bad; i++) {
+        struct qhca_response *r = &rsp->queue[i % QHCA_RESPONSES];
+
+        qhca_snap_fields(s, response_fields, r);
+        qhca_snap_check(s, r->done < r->length || (!r->done && !r->length),
+                        "answer");
+        pending += r->kind != QHCA_RESP_ACK && !r->replay;
+        kind = r->kind;
+    }
+    qhca_snap_check(s, n < QHCA_RESPONSES || kind == QHCA_RESP_ACK, "answers");
+    qhca_snap_check(s, pending <= rsp->rd_pending, "rd_pending");
+}
+
+void qhca_responder_walk(struct qhca_snap *s, struct qhca_qp *qp)
+{
+    struct qhca_responder *rsp = &qp->rsp;
+
+    qhca_snap_fields(s, rsp_fields, rsp);
+    qhca_snap_check(s, !rsp->fail_event ||
+                       (rsp->fail_event >= QHCA_EVENT_QP_FATAL &&
+                        rsp->fail_event <= QHCA_EVENT_QP_ACCESS_ERR),
+                    "fail_event");
+    walk_rwr(s, qp);
+    walk_resources(s, qp);
+    walk_answers(s, qp);
+}

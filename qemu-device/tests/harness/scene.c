@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca engine tests: a device in the middle of everything. */
+#include "debug.h"
+#include "frames.h"
+#include "keys.h"
+#include "scene.h"
+
+#define SND     0x111111u       /* sq_psn of RC_OPTS */
+#define RCV     0x222222u
+#define BIG     20000u
+
+static const uint8_t group[16] = { 0xff, 0x0e, [15] = 7 };
+
+/* A CQE holds an event back: a timer runs. */
+static void moderate(const struct gcq *cq)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_MODIFY_CQ) };
+
+    cmd.modify_cq.cqn = htole32(cq->cqn);
+    cmd.modify_cq.count = htole32(100);
+    cmd.modify_cq.period = htole32(60000);
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+}
+
+static void count_for(const struct rc_qp *q)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOC_CNTSET) };
+    uint32_t set = guest_create(g, &cmd);
+
+    cmd = (struct qhca_cmd) { .opcode = htole16(QHCA_CMD_BIND_CNTSET) };
+    cmd.bind_cntset.qpn = htole32(q->qpn);
+    cmd.bind_cntset.cntset = htole32(set);
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+}
+
+/* A UD QP in a group. */
+static void add_member(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ATTACH_MCAST) };
+    struct rc_qp q;
+
+    o.type = QHCA_QPT_UD;
+    q = rc_scripted(&node, &o, &far);
+    memcpy(cmd.mcast.gid, group, sizeof(group));
+    cmd.mcast.qpn = htole32(q.qpn);
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+    rc_recv(&q, 1, 100, 300);
+}
+
+/* A region of type FAST, registered, and a window on the node's, bound. */
+static void add_keys(struct rc_qp *q)
+{
+    struct fast f = fast_create(&node, 20, 5);
+    uint32_t key = mw_create(g, node.pdn, QHCA_MW_2B);
+    struct rc_wr wr = wr_reg(q, &f, f.key, 0x10000, REMOTE_ALL |
+                             QHCA_ACCESS_LOCAL_WRITE);
+
+    do_memop(q, &wr, QHCA_WC_SUCCESS);
+    wr = wr_bind(q, next_key(key), 4096, 5000, QHCA_ACCESS_REMOTE_READ);
+    do_memop(q, &wr, QHCA_WC_SUCCESS);
+    mw_create(g, node.pdn, QHCA_MW_1);
+}
+
+/* All kinds of WRs have been started; some packets were acknowledged. */
+static void send_half(struct rc_qp *q)
+{
+    struct rc_wr wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, BIG);
+
+    rc_put(q, &wr);
+    wr = rc_wr(q, QHCA_WR_SEND, 0, 0);
+    wr.num_sge = 0;
+    wr.flags |= QHCA_WQE_INLINE;
+    wr.inline_data = "inline";
+    wr.inline_len = 6;
+    rc_put(q, &wr);
+    wr = rc_wr(q, QHCA_WR_RDMA_READ, 3000, BIG);
+    rc_put(q, &wr);
+    wr = rc_wr(q, QHCA_WR_ATOMIC_FETCH_AND_ADD, 8, 8);
+    rc_put(q, &wr);
+    wr.opcode = 0x77;
+    rc_put(q, &wr);
+    rc_ring(q);
+    guest_settle(g);
+    peer_ack(q, SND + 19);      /* the first, and some of the others */
+}
+
+/* One without packets waits for those before it. */
+static void invalidate_last(struct rc_qp *q)
+{
+    struct rc_wr wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, 100);
+
+    rc_put(q, &wr);
+    wr = wr_inv(q, QHCA_WR_LOCAL_INV, 0x12345600);
+    rc_post(q, &wr);
+}
+
+/* The peer asks for a READ, whose answer has to wait, and begins a message. */
+static void receive_half(struct rc_qp *q)
+{
+    struct roce_packet p = peer_packet(q, RC_READ_REQUEST, RCV);
+
+    g->net_blocked = true;
+    rc_recv(q, 0x77, 30000, 5000);
+    p.va = node.mr.addr;
+    p.rkey = node.mr.key;
+    p.dma_len = 2000;
+    peer_inject(q, &p, NULL, 0);
+    p = peer_packet(q, RC_SEND_FIRST, RCV + 2);
+    peer_inject(q, &p, guest_ptr(g, node.mr.addr, 1024), 1024);
+}
+
+/* Frames that are put together, sent and not taken, or to be received. */
+static void use_eth(void)
+{
+    uint64_t mem = guest_alloc(g, 20000, 4096);
+    struct eth_tx tx_queue = eth_tx_create(g, &node.comp, 5);
+    struct frame f = udp_frame(test_mac, 1, 2, 99, 500);
+
+    eth_rx_create(g, &node.comp, 4, 2000);
+    memcpy(guest_ptr(g, mem, f.len), f.data, f.len);
+    eth_tx_post(&tx_queue, mem, (uint32_t)f.len, 0);
+    eth_tx_post(&tx_queue, mem, 60, QHCA_ETH_MORE);
+    eth_tx_ring(&tx_queue);
+}
+
+/* The asynchronous EQ is full, and more is to be said. */
+static void fill_events(void)
+{
+    for (unsigned i = 0; i < 200; i++) {
+        qhca_engine_set_link(g->e, *g->clock, i % 2);
+    }
+    srq_limit(&srq, 5);
+    qhca_engine_set_link(g->e, *g->clock, true);
+}
+
+void scene_start(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp kernel;
+    struct gsrq xsrq;
+
+    start_shared(4, 2, 1, &o);
+    far = node;
+    far.host = 99;
+    add_scripted(&o, QHCA_QPS_RTS);
+    srq_post(&srq, 1, 0, 3000);
+    srq_post(&srq, 2, 4096, 3000);
+    kernel = srq_scripted();
+    srq_half_message(&kernel);
+    o.type = QHCA_QPT_XRC_TGT;
+    o.xrcdn = xrcd_create(g);
+    xsrq = srq_create_xrc(&node, node.pdn, 4, 2, o.xrcdn);
+    srq_post(&xsrq, 3, 0, 100);
+    rc_create(&node, &o);
+    o = RC_OPTS;
+    o.qp_flags = KERNEL_QP;
+    kernel = rc_scripted(&node, &o, &far);
+    add_keys(&kernel);
+    invalidate_last(&kernel);
+    add_member();
+    count_for(&qp);
+    moderate(&qp.scq);
+    cq_arm(&qp.scq, false);
+    send_half(&qp);
+    use_eth();
+    receive_half(&qp);
+    fill_events();
+}
+
+/* ---- what can happen to it ---- */
+
+/* Everybody's doorbells. */
+static void ring_all(uint64_t *rng)
+{
+    struct qhca_engine *e = g->e;
+    struct qhca_qp *q;
+    struct qhca_srq *s;
+    struct qhca_cq *cq;
+
+    qhca_table_each(&e->qps->table, q) {
+        ring(g, q->uar, QHCA_DB_SQ, q->qpn, q->sq.pi +
+             (uint32_t)(test_random(rng) % 3));
+        ring(g, q->uar, QHCA_DB_RQ, q->qpn, q->rq.pi + 1);
+    }
+    qhca_table_each(&e->receive->srq, s) {
+        ring(g, s->uar, QHCA_DB_SRQ, s->srqn, s->wq.pi + 1);
+    }
+    qhca_table_each(&e->queues->cq, cq) {
+        ring(g, cq->uar, QHCA_DB_CQ_ARM, cq->cqn, (uint32_t)test_random(rng));
+    }
+    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+        ring(g, 0, QHCA_DB_EQ, i + 1, e->queues->eq[i].pi);
+    }
+    ring(g, 0, QHCA_DB_ETH, QHCA_ETH_TX + 1, e->eth->queue[QHCA_ETH_TX].pi + 1);
+}
+
+/* A packet of the peer's to each QP, where it expects one. */
+static void packet_to_all(uint64_t *rng)
+{
+    static const uint8_t opcodes[] = {
+        RC_SEND_ONLY, RC_SEND_MIDDLE, RC_WRITE_ONLY, RC_READ_REQUEST,
+        RC_FETCH_ADD, RC_ACKNOWLEDGE, RC_READ_RESP_ONLY, RC_ATOMIC_ACKNOWLEDGE,
+    };
+    struct qhca_qp *q;
+
+    qhca_table_each(&g->e->qps->table, q) {
+        uint8_t opcode = opcodes[test_random(rng) % sizeof(opcodes)];
+        struct rc_qp to = qp;
+        struct roce_packet p;
+
+        to.qpn = q->qpn;
+        p = peer_packet(&to, opcode, roce_opcode(opcode)->flags & OPF_RESPONSE ?
+                        q->req.una_psn : q->rsp.epsn);
+        p.va = node.mr.addr;
+        p.rkey = node.mr.key;
+        p.dma_len = 1024;
+        peer_inject(&to, &p, guest_ptr(g, node.mr.addr, 1024),
+                    roce_opcode(opcode)->flags & OPF_PAYLOAD ? 1024 : 0);
+    }
+}
+
+void scene_poke(uint64_t rng)
+{
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    packet_to_all(&rng);
+    ring_all(&rng);
+    packet_to_all(&rng);
+    for (unsigned i = 0; i < 50 && g->scheduled; i++) {
+        g->scheduled = false;
+        qhca_engine_run(g->e, *g->clock);
+    }
+    for (unsigned i = 0; i < 50 && g->deadline != UINT64_MAX; i++) {
+        *g->clock = g->deadline > *g->clock ? g->deadline : *g->clock;
+        g->deadline = UINT64_MAX;
+        qhca_engine_tick(g->e, *g->clock);
+    }
+    g->num_sent = 0;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: saving the state and loading it: all of it is there again,
+ * and what is damaged is refused, or does no harm.
+ */
+#include "harness/budget.h"
+#include "harness/scene.h"
+#include "harness/seed.h"
+#include "harness/snapshot.h"
+
+#define MAX_STATE   (1u << 20)
+
+static uint8_t good[MAX_STATE], bad[MAX_STATE];
+static size_t good_len;
+
+static void save_good(void)
+{
+    const uint8_t *state = snapshot_save(g, &good_len);
+
+    REQUIRE(state && good_len <= MAX_STATE);
+    memcpy(good, state, good_len);
+}
+
+static void take_scene(void)
+{
+    scene_start();
+    save_good();
+}
+
+static bool is_good(void)
+{
+    const uint8_t *state;
+    size_t len;
+
+    state = snapshot_save(g, &len);
+    return state && len == good_len && !memcmp(state, good, len);
+}
+
+/* A refused state leaves a device that has been reset, and works. */
+static void check_usable(void)
+{
+    CHECK_EQ(dev_state(g), QHCA_STATE_RESET);
+    CHECK_EQ(qhca_engine_num_objects(g->e), 0);
+    CHECK_EQ(g->deadline, UINT64_MAX);
+    guest_enable(g, 5);
+    pd_create(g);
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+}
+
+/* The scene has what it promises; all of it is there in another engine. */
+static void everything(void)
+{
+    const struct qhca_engine *e;
+    struct qhca_qp *q;
+    unsigned held = 0;
+
+    scene_start();
+    for (unsigned i = 0; i < 2; i++) {
+        e = g->e;
+        q = qhca_qp_get(g->e, qp.qpn);
+        CHECK_EQ(q->sq.next - q->sq.ci, 4);
+        CHECK(q->req.timer.pos && q->req.stopped && q->cntset);
+        CHECK(q->rsp.rwr.taken && q->rsp.res[q->rsp.res_last].valid);
+        CHECK(e->eth->gather.active && qhca_fifo_used(&e->port->tx));
+        CHECK(e->port->num_groups == 1 && e->port->tx_blocked);
+        CHECK(!qhca_list_empty(&qhca_eq_async(g->e)->pending));
+        CHECK_EQ(qhca_srq_get(g->e, srq.srqn)->held, 1);
+        CHECK(qhca_cq_get(g->e, qp.scq.cqn)->held > 0);
+        if (i == 0) {
+            held = qhca_cq_get(g->e, qp.scq.cqn)->held;
+            save_good();
+            snapshot_cycle(g);
+            CHECK(g->e != e);
+        }
+    }
+    CHECK_EQ(qhca_cq_get(g->e, qp.scq.cqn)->held, held);
+    CHECK(is_good());
+    scene_poke(1);
+}
+
+/* The same engine can have its state back, later, at another time. */
+static void again_and_later(void)
+{
+    uint64_t left;
+
+    take_scene();
+    left = g->deadline - g->e->now;
+    scene_poke(2);
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    *g->clock += 1000000000000ull;
+    g->e->now = *g->clock;
+    CHECK(snapshot_load(g, good, good_len));
+    CHECK_EQ(g->deadline - g->e->now, left);
+    CHECK(is_good());
+    g->e->now -= 500000000000ull;       /* a clock that was set back */
+    CHECK(snapshot_load(g, good, good_len));
+    CHECK_EQ(g->deadline - g->e->now, left);
+    CHECK(is_good());
+}
+
+static void empty_and_stopped(void)
+{
+    start_node();
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    reg_write(g, QHCA_REG_CMD_LOG_SIZE, 0xff);
+    save_good();
+    snapshot_cycle(g);
+    CHECK(is_good());
+    CHECK_EQ(reg_read(g, QHCA_REG_CMD_LOG_SIZE), 0xff);
+    start_node();
+    qhca_engine_inject_fatal(g->e, *g->clock);
+    snapshot_cycle(g);
+    CHECK_EQ(dev_state(g), QHCA_STATE_FATAL);
+    CHECK_EQ(reg_read(g, QHCA_REG_FATAL), QHCA_FATAL_INJECTED);
+}
+
+static void truncated(void)
+{
+    take_scene();
+    for (size_t len = 0; len < good_len; len += len < 2000 ? 1 : 11) {
+        /* From an allocation of that size: nothing behind it is read. */
+        uint8_t *data = malloc(len + 1);
+
+        memcpy(data + 1, good, len);
+        snapshot_fix(data + 1, len);
+        CHECK(!snapshot_load(g, data + 1, len));
+        free(data);
+        if (len % 1000 == 0) {
+            check_usable();
+        }
+    }
+    CHECK(snapshot_load(g, good, good_len));
+    CHECK(is_good());
+    good[good_len] = 0;
+    snapshot_fix(good, good_len + 1);
+    CHECK(!snapshot_load(g, good, good_len + 1));
+}
+
+/* A single bit is noticed, wherever it is. */
+static void damaged(void)
+{
+    take_scene();
+    for (size_t bit = 0; bit < good_len * 8; bit += 251) {
+        good[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        CHECK(!snapshot_load(g, good, good_len));
+        good[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    check_usable();
+}
+
+/* Somebody has made it so: then it means something else, and does no harm. */
+static void forged(void)
+{
+    uint64_t rng = seed_from_env("FUZZ_SEED", 1) * 2 + 1;
+    uint64_t n = seed_from_env("FUZZ_ITERATIONS", 100) * 5;
+    unsigned taken = 0, refused = 0;
+
+    take_scene();
+    for (uint64_t i = 0; i < n; i++) {
+        unsigned changes = 1 + (unsigned)(test_random(&rng) >> 40) % 3;
+
+        tap_seed(i);
+        memcpy(bad, good, good_len);
+        while (changes-- > 0) {
+            size_t at = (size_t)(test_random(&rng) >> 20) % good_len;
+
+            bad[at] = test_random(&rng) >> 60 ?
+                      bad[at] ^ (uint8_t)(1u << (test_random(&rng) >> 61)) :
+                      (uint8_t)(test_random(&rng) >> 30);
+        }
+        snapshot_fix(bad, good_len);
+        if (snapshot_load(g, bad, good_len)) {
+            taken++;
+            snapshot_cycle(g);
+            scene_poke(rng);
+            snapshot_cycle(g);
+            reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+        } else {
+            refused++;
+            if (refused % 50 == 1) {
+                check_usable();
+            }
+        }
+    }
+    tap_note("%u loaded, %u refused, the last: %s", taken, refused,
+             snapshot_why());
+    CHECK(taken > n / 20 && refused > n / 20);
+}
+
+/* No memory: refused as well, whatever was there by then. */
+static void out_of_memory(void)
+{
+    unsigned i;
+
+    take_scene();
+    for (i = 1; ; i++) {
+        oom_after(i);
+        if (snapshot_load(g, good, good_len)) {
+            break;
+        }
+        CHECK(oom_happened());
+    }
+    oom_after(0);
+    CHECK(i > 20);
+    CHECK(is_good());
+}
+
+/* Its reason says where: @what is in it. */
+static void refused_for(const char *what)
+{
+    snapshot_fix(bad, good_len);
+    CHECK(!snapshot_load(g, bad, good_len));
+    if (!strstr(snapshot_why(), what)) {
+        tap_note("%s", snapshot_why());
+        CHECK(!"the reason");
+    }
+}
+
+static void other_devices(void)
+{
+    take_scene();
+    memcpy(bad, good, good_len);
+    bad[4]++;
+    refused_for("header: format");
+    memcpy(bad, good, good_len);
+    bad[12]++;                          /* vectors */
+    refused_for("properties: vectors is 0x9, here 0x8");
+    memcpy(bad, good, good_len);
+    bad[12 + 2 * 8] ^= 1;
+    refused_for("properties: max-qp");
+    memcpy(bad, good, good_len);
+    bad[12 + 5 * 8 + 12]++;
+    refused_for("core: version is 2, here 1");
+}
+
+/* A command that takes long begins anew, and ends as it would have. */
+static void long_command(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
+    const uint32_t blocks = 3u << 20;
+    uint64_t leaf, mid, root, data;
+    uint64_t *l, *m, *r;
+    struct qhca_cmd *sq;
+    unsigned cycles = 0;
+
+    start_node();
+    leaf = guest_alloc(g, 4096, 4096);
+    mid = guest_alloc(g, 4096, 4096);
+    root = guest_alloc(g, 4096, 4096);
+    data = guest_alloc(g, 8192, 4096);
+    l = guest_ptr(g, leaf, 4096);
+    m = guest_ptr(g, mid, 4096);
+    r = guest_ptr(g, root, 4096);
+    for (unsigned i = 0; i < 512; i++) {
+        l[i] = htole64(data + i % 2 * 4096);
+        m[i] = htole64(leaf);
+        r[i] = htole64(mid);
+    }
+    cmd.reg_mr.buf.addr = htole64(root);
+    cmd.reg_mr.buf.num_blocks = htole32(blocks);
+    cmd.reg_mr.buf.depth = 3;
+    cmd.reg_mr.buf.block_shift = 12;
+    cmd.reg_mr.length = htole64((uint64_t)blocks << 12);
+    cmd.reg_mr.pdn = htole32(node.pdn);
+    sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
+    sq[g->cmd_pi++ % (1u << g->cmd_log)] = cmd;
+    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    CHECK(g->e->device->cmdq.active && g->e->table_blocks);
+    snapshot_cycle(g);
+    CHECK(g->e->device->cmdq.active && !g->e->table_blocks);
+    while (g->scheduled && cycles++ < 1000) {
+        g->scheduled = false;
+        qhca_engine_run(g->e, *g->clock);
+    }
+    CHECK(!g->e->device->cmdq.active);
+    CHECK_EQ(g->e->table_blocks, blocks);
+}
+
+static const struct test tests[] = {
+    { "everything is there again", everything },
+    { "later, and on another clock", again_and_later },
+    { "without objects, and stopped", empty_and_stopped },
+    { "what is not complete is refused", truncated },
+    { "what is damaged is refused", damaged },
+    { "what is forged does no harm", forged },
+    { "without memory it is refused", out_of_memory },
+    { "what is of another device or version is refused", other_devices },
+    { "a command in progress begins anew", long_command },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
