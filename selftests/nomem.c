@@ -19,7 +19,6 @@ static struct dev *d;
 static struct end spare;	/* to be modified and attached */
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
-static struct ibv_srq *srq;
 static uint8_t *mem;
 
 #define LEN	(4u << 20)
@@ -70,8 +69,7 @@ static int dereg_mr(void *p)
 /* After a failure that takes the region with it there is a new one. */
 static void *rereg_mr(void)
 {
-	int ret = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, d->pd, mem + 4096, LEN / 2,
-			       REMOTE);
+	int ret = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem + 4096, LEN / 2, 0);
 
 	return done(ret ? errno : 0);
 }
@@ -111,13 +109,6 @@ static void *create_srq(void)
 static int destroy_srq(void *p)
 {
 	return ibv_destroy_srq(p);
-}
-
-static void *modify_srq(void)
-{
-	struct ibv_srq_attr attr = { .srq_limit = 1 };
-
-	return done(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
 }
 
 static void *create_qp_of(enum ibv_qp_type type)
@@ -225,8 +216,10 @@ static const struct op {
 	const char *name;
 	void *(*make)(void);
 	int (*undo)(void *p);
+	int err;		/* which it may fail with, too */
 } ops[] = {
-	{ "open_device", open_device, close_device },
+	/* libibverbs then looks for another file. */
+	{ "open_device", open_device, close_device, ENOENT },
 	{ "alloc_pd", alloc_pd, dealloc_pd },
 	{ "reg_mr", reg_mr, dereg_mr },
 	{ "create_comp_channel", create_channel, destroy_channel },
@@ -241,7 +234,6 @@ static const struct op {
 	/* These make nothing that could go. */
 	{ "rereg_mr", rereg_mr, nothing },
 	{ "resize_cq", resize_cq, nothing },
-	{ "modify_srq", modify_srq, nothing },
 	{ "modify_qp", modify_qp, nothing },
 	{ "query_qp", query_qp, nothing },
 };
@@ -299,7 +291,6 @@ static void prepare(void)
 	d = dev_open_qhca();
 	spare = end_new(d, &o);
 	cq = cq_new(d, 64, NULL);
-	srq = srq_new(d, 64, 1);
 	mem = aligned_alloc(4096, LEN);
 	REQUIRE(mem);
 	mr = ibv_reg_mr(d->pd, mem, LEN, REMOTE);
@@ -337,7 +328,7 @@ TEST_ROWS(make, "J-020 each allocation fails once", ops)
 		if (!disarm())
 			break;
 		failed++;
-		if (!p && ++refused && !may_be(err))
+		if (!p && ++refused && !may_be(err) && err != row->err)
 			FAIL("allocation %u: %s", n, strerror(err));
 		if (p)
 			REQUIRE_OK(row->undo(p));

@@ -11,7 +11,7 @@ static void turn(void)
     qhca_qp_schedule(g->e, qhca_qp_get(g->e, qp.qpn));
     qhca_qp_get(g->e, qp.qpn)->sq.pi = qp.sq_pi;
     g->e->limit = g->e->spent + 1000;
-    heap_use(&g->heap);
+    heap_use(g->heap);
     qhca_qp_turn(g->e);
     heap_use(NULL);
 }
