@@ -121,6 +121,7 @@ bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
     }
     qhca_dma_order(s, true);
     memcpy(ram->ptr + off, p, last);
+    /* The last byte after the rest; the guest reads them the other way round */
     smp_wmb();
     qatomic_set((uint8_t *)ram->ptr + off + last, p[last]);
     address_space_cache_invalidate(ram, off, len);

@@ -94,10 +94,10 @@ static bool config_ok(const struct qhca_engine_config *cfg)
 static bool ops_ok(const struct qhca_engine_ops *ops)
 {
     return ops->dma_read && ops->dma_write && ops->dma_write_entry &&
-           ops->dma_peek && ops->atomic_cas && ops->atomic_add && ops->atomic_store &&
-           ops->send_frame && ops->raise_irq && ops->set_timer &&
-           ops->schedule && ops->random && ops->remove && ops->guest_error &&
-           ops->trace;
+           ops->dma_peek && ops->atomic_cas && ops->atomic_add &&
+           ops->atomic_store && ops->send_frame && ops->raise_irq &&
+           ops->set_timer && ops->schedule && ops->random && ops->remove &&
+           ops->guest_error && ops->trace;
 }
 
 static struct qhca_engine *build(void)

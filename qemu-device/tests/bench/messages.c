@@ -2,8 +2,8 @@
 /*
  * Messages between QPs of one port, or of two engines that hand each other
  * their frames, for callgrind to count the engines' instructions and the cache
- * lines that they take: messages ROW COUNT. Guest memory costs nothing here, and
- * no payload is copied: nothing depends on the machine's memcpy().
+ * lines that they take: messages ROW COUNT. Guest memory costs nothing here,
+ * and no payload is copied: nothing depends on the machine's memcpy().
  */
 #include <stdio.h>
 
