@@ -3,8 +3,10 @@
 
 import os
 import re
+import struct
 
 import contract as c
+from fixture import running
 from machine import HERE
 
 SPEC = os.path.join(HERE, "..", "..", "Documentation", "hardware.rst")
@@ -39,10 +41,14 @@ def constants(prefix):
             if key.startswith(prefix) and key not in OTHER}
 
 
+def spec():
+    with open(SPEC, encoding="utf-8") as f:
+        return f.read()
+
+
 def test_tables(_qemu):
     """every constant stands in its table with its value"""
-    with open(SPEC, encoding="utf-8") as f:
-        text = f.read()
+    text = spec()
     missing = []
     for prefix, row in ROWS.items():
         found = constants(prefix)
@@ -55,4 +61,49 @@ def test_tables(_qemu):
             pattern = "^" + row.format(value=value, name=name)
             if not re.search(pattern, text, re.M):
                 missing.append(prefix + name)
+    assert not missing, missing
+
+
+def limits():
+    """Field of struct qhca_device_attr to what its row says, in that order."""
+    table = spec().split("\nLimits\n======\n", 1)[1]
+    rows = re.findall(r"^(\w+)\s{2,}(\S.*)?$", table.split("\nOther devices")[0],
+                      re.M)
+    return {name: rest for name, rest in rows if name != "field"}
+
+
+def attributes():
+    """The same fields, from the header: name to its struct format."""
+    with open(os.path.join(c.INCLUDE, "cmd.h"), encoding="utf-8") as f:
+        body = f.read().split("struct qhca_device_attr {", 1)[1].split("};")[0]
+    return {name: {"64": "Q", "32": "I"}[bits] for bits, name in
+            re.findall(r"^\t__le(\d+)\t(\w+);", body, re.M)}
+
+
+def value(row):
+    """The number that a row begins with, or None."""
+    number = re.match(r"2\\ :sup:`(\d+)`|(0x[0-9a-f]+|\d+)(?=\s|$)", row)
+    if not number:
+        return None
+    return 1 << int(number[1]) if number[1] else int(number[2], 0)
+
+
+def test_limits(qemu):
+    """every limit stands in its table with the value that the device has"""
+    documented, fields = limits(), attributes()
+    assert sorted(documented) == sorted(fields), set(documented) ^ set(fields)
+    layout = "<" + "".join(fields.values())
+    with running(qemu) as hca:
+        box = hca.alloc()
+        hca.ok(c.CMD_QUERY_DEVICE, mailbox=box)
+        values = struct.unpack(layout, hca.m.read(box, struct.calcsize(layout)))
+    # A new one with every version, one of each device, and a set of bits.
+    free = {"fw_version", "node_guid", "caps"}
+    wrong = {name: (value(documented[name]), got)
+             for name, got in zip(fields, values)
+             if name not in free and value(documented[name]) != got}
+    assert not wrong, wrong
+    text = re.sub(r"\s+", " ", spec())
+    missing = [name for name, bit in vars(c).items() if name.startswith("CAP_")
+               and "0x%02x %s" % (bit, name.removeprefix("CAP_")) not in text]
     assert not missing, missing
