@@ -8,7 +8,7 @@
 #   python      all Python files compile, and the tests of scripts/ pass
 #   conformance every statement has a test or a reason, the list is up to date
 #   consumers   each consumer of the list has its row in the table
-#   docs        Documentation/ renders, without a warning
+#   docs        Documentation/ and kernel-doc render, without a warning
 #   layout      offsets in Documentation/ are those of the structures
 #   licences    every file has one, and its text is here (REUSE)
 #   size        no source file over 450 lines
@@ -147,7 +147,16 @@ lint_python()
 
 lint_conformance() { scripts/conformance.py --check; }
 
-lint_docs() { scripts/build-docs.sh >/dev/null; }
+lint_docs()
+{
+	local list rc=0
+	scripts/build-docs.sh >/dev/null || rc=1
+	mapfile -t list < <(git grep --untracked -lE '^/\*\*$' -- '*.[ch]')
+	# shellcheck disable=SC2016 # expands inside
+	in_buildroot sh -c 'perl /usr/lib/linux-kbuild-*/scripts/kernel-doc -none -Werror "$@" 2>&1' \
+		sh "${list[@]}" | grep -E ': (warning|error): ' && rc=1
+	return $rc
+}
 
 lint_layout() { scripts/layout.py --check; }
 

@@ -209,7 +209,8 @@ void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now);
 
 /**
  * struct qhca_fault_error - what is wrong with the text of fault rules
- * @line, @column: where, from 1 on
+ * @line: where, from 1 on
+ * @column: likewise
  * @what: a line without its end
  */
 struct qhca_fault_error {

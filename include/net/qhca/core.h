@@ -33,9 +33,7 @@ struct qhca_adev {
 	struct qhca_dev *dev;
 };
 
-/**
- * struct qhca_limits - struct qhca_device_attr in CPU order
- */
+/* struct qhca_device_attr in CPU order. */
 struct qhca_limits {
 	u64 fw_version;
 	u64 node_guid;
@@ -144,7 +142,7 @@ struct qhca_cq_core {
 	u32 cqn;
 	void (*comp)(struct qhca_cq_core *cq, u32 arm_sn);
 	void (*error)(struct qhca_cq_core *cq);
-	/* private to qhca.ko */
+	/* private: to qhca.ko */
 	refcount_t refs;
 	struct completion released;
 	bool dying;
@@ -163,6 +161,8 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 
 /**
  * qhca_cq_destroy - DESTROY_CQ, after which no callback runs or will run
+ * @dev: the function
+ * @cq: what qhca_cq_create() made
  *
  * The CQ is not in use by a queue: a device that refuses is stopped.
  * Context: process.
@@ -170,8 +170,9 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 void qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq);
 
 /**
- * qhca_register_events - be told of every asynchronous event but COMP and
- * CQ_ERR
+ * qhca_register_events - be told of every asynchronous event but COMP and CQ_ERR
+ * @dev: the function
+ * @nb: whom to call
  *
  * The notifier is called in hard IRQ context (or from the health work in process context for
  * QHCA_EVENT_DEVICE_FATAL) with an enum qhca_event as action and a pointer to
@@ -204,12 +205,12 @@ phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar);
  */
 struct qhca_table {
 	struct qhca_buf buf;
-	/* private to qhca.ko */
+	/* private: to qhca.ko */
 	struct device *dma_dev;
 	void *pages;
 };
 
-/**
+/*
  * qhca_table_init - start a table of @num_blocks blocks of 2^@block_shift bytes
  * qhca_table_set - set the DMA address of block @index
  * qhca_table_free - free the table pages; the described memory is the caller's
@@ -233,7 +234,7 @@ struct qhca_ring_mem {
 	void *va;
 	size_t size;
 	dma_addr_t dma;
-	/* private to qhca.ko */
+	/* private: to qhca.ko */
 	struct qhca_table table;
 };
 
