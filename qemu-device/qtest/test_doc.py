@@ -32,6 +32,19 @@ OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_PAGE_SIZE", "DB_OBJ", "DB_SOLICITED",
          "CNT_MAX"}
 CQE_FLAGS = ("SQ", "GRH", "IMM", "INV", "SOLICITED", "IPV4", "VLAN", "SRQ",
              "CSUM_OK", "XRC")
+# These stand in a sentence, or in a row of something else; hexadecimal from 16 on.
+PROSE = {
+    "WQE_": "{value} {name}",
+    "ETH_": "{value} {name}",
+    "FLUSH_": "{value} {name}",
+    "QPS_": "{value} {name}",
+    "QPT_": "{name} {value}",
+    "CQE_": "{value} {name}",
+    "CAP_": "0x{number:02x} {name}",
+}
+# Of the same prefixes, but limits, or in tables above.
+NOT_PROSE = {"ETH_TX", "ETH_RX", "ETH_MAX_FRAGS", "ETH_MTU_MIN", "ETH_MTU_MAX",
+             *("CQE_" + name for name in CQE_FLAGS)}
 
 
 def constants(prefix):
@@ -61,6 +74,22 @@ def test_tables(_qemu):
             pattern = "^" + row.format(value=value, name=name)
             if not re.search(pattern, text, re.M):
                 missing.append(prefix + name)
+    assert not missing, missing
+
+
+def test_sentences(_qemu):
+    """flags, states, types and opcodes have the value that the text says"""
+    text = re.sub(r"\s+", " ", spec())
+    missing = []
+    for prefix, form in PROSE.items():
+        found = {key: number for key, number in vars(c).items()
+                 if key.startswith(prefix) and key not in NOT_PROSE}
+        assert found, prefix
+        for key, number in found.items():
+            words = form.format(name=key.removeprefix(prefix), number=number,
+                                value=number if number < 16 else hex(number))
+            if not re.search(r"\b%s\b" % words, text):
+                missing.append(words)
     assert not missing, missing
 
 
@@ -103,7 +132,3 @@ def test_limits(qemu):
              for name, got in zip(fields, values)
              if name not in free and value(documented[name]) != got}
     assert not wrong, wrong
-    text = re.sub(r"\s+", " ", spec())
-    missing = [name for name, bit in vars(c).items() if name.startswith("CAP_")
-               and "0x%02x %s" % (bit, name.removeprefix("CAP_")) not in text]
-    assert not missing, missing
