@@ -6,7 +6,7 @@
 #include "qp.h"
 
 static const struct qhca_snap_field wq_fields[] = {
-    QHCA_SNAP_ANY(struct qhca_wq, log_size),
+    QHCA_SNAP_MAX(struct qhca_wq, log_size, QHCA_WQ_LOG_MAX),
     QHCA_SNAP_MAX(struct qhca_wq, log_stride, 31),
     QHCA_SNAP_ANY(struct qhca_wq, max_sge),
     QHCA_SNAP_ANY(struct qhca_wq, pi),
@@ -23,7 +23,6 @@ void qhca_wq_walk(struct qhca_snap *s, struct qhca_wq *wq,
         return;
     }
     qhca_snap_fields(s, wq_fields, wq);
-    qhca_snap_check(s, wq->log_size <= QHCA_WQ_LOG_MAX, l->name);
     qhca_snap_check(s, wq->max_sge <= l->max_sge, "max_sge");
     qhca_snap_check(s, 1u << wq->log_stride >= l->min_stride &&
                        1u << wq->log_stride <= l->max_stride &&

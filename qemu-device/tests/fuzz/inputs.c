@@ -11,7 +11,7 @@
 
 const struct input_kind *const input_kinds[] = {
     &input_frames, &input_commands, &input_wqes, &input_doorbells,
-    &input_tables, &input_sessions, NULL
+    &input_tables, &input_sessions, &input_state, NULL
 };
 
 uint64_t input_pick(uint64_t *rng, uint64_t n)

@@ -48,7 +48,8 @@ struct input_kind {
 };
 
 extern const struct input_kind input_frames, input_commands, input_wqes,
-                               input_doorbells, input_tables, input_sessions;
+                               input_doorbells, input_tables, input_sessions,
+                               input_state;
 /* All of them, up to NULL. */
 extern const struct input_kind *const input_kinds[];
 

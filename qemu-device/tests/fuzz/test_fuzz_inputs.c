@@ -149,6 +149,7 @@ KIND(wqes)
 KIND(doorbells)
 KIND(tables)
 KIND(sessions)
+KIND(state)
 
 static const struct test tests[] = {
     { "E-046 frames", frames },
@@ -157,6 +158,7 @@ static const struct test tests[] = {
     { "doorbells", doorbells },
     { "tables", tables },
     { "sessions", sessions },
+    { "state", state },
 };
 
 int main(int argc, char **argv)
