@@ -352,16 +352,15 @@ struct qhca_wq_limits {
     const char *name;
     uint32_t min_stride, max_stride, header, max_sge;
 };
-
 extern const struct qhca_wq_limits qhca_sq_limits, qhca_rq_limits;
 /* On load @wq is empty before; its memory is the caller's to release. */
 void qhca_wq_walk(struct qhca_snap *s, struct qhca_wq *wq,
                   const struct qhca_wq_limits *l);
 /* Returns the sum of their lengths. */
 uint64_t qhca_segs_walk(struct qhca_snap *s, struct qhca_seg *segs, unsigned n);
+void qhca_qps_walk(struct qhca_snap *s);
 /* Who is in line; all QPs are there. */
 void qhca_lines_walk(struct qhca_snap *s);
-void qhca_qps_walk(struct qhca_snap *s);
 
 /* ---- send.c: packets on their way out ---- */
 
