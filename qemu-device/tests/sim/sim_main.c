@@ -229,8 +229,8 @@ static void report(uint64_t seed, enum sim_kind kind)
     }
     shrink(seed, kind);
     printf("# replay: sim --seed %llu --kind %d --pairs 0x%x --wr %u"
-           "%s%s%s%s --fault '%s' --save-load %u --story\n", (unsigned long long)seed,
-           (int)kind, l->pairs, l->wr,
+           "%s%s%s%s --fault '%s' --save-load %u --story\n",
+           (unsigned long long)seed, (int)kind, l->pairs, l->wr,
            l->no_loss ? " --no-loss" : "", l->no_dup ? " --no-dup" : "",
            l->no_reorder ? " --no-reorder" : "",
            l->no_corrupt ? " --no-corrupt" : "", sim_faults,
@@ -274,7 +274,8 @@ static bool run_kind(enum sim_kind kind, unsigned n)
         }
     }
     for (unsigned i = 0; i < SIM_EVENTS; i++) {
-        if (n >= MANY && (sim_must_see[kind] >> i & 1) && !shared->saw[kind][i]) {
+        if (n >= MANY && (sim_must_see[kind] >> i & 1) &&
+            !shared->saw[kind][i]) {
             printf("# %s: in none of %u schedules\n", sim_event_name[i], n);
             ok = false;
         }
