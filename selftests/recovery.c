@@ -10,8 +10,7 @@
 
 #define LEN	4096
 #define BAD_KEY	0x00471100
-#define OPS	(IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE |	\
-		 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_BIND_MW)
+#define OPS	(IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_BIND_MW)
 #define RIGHTS	(REMOTE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
 /* struct scene - a connection within the device; a is the requester */
@@ -250,6 +249,7 @@ static struct scene scene_new(const struct error *row)
 	int rights = flushes ? RIGHTS | IBV_ACCESS_FLUSH_GLOBAL : RIGHTS;
 	struct scene s = { .d = dev_open_qhca(), .c = CONN };
 	enum ibv_qp_type type = row->type;
+	uint64_t ops = flushes ? OPS | IBV_QP_EX_WITH_FLUSH : OPS;
 	struct qp_opts o = QP_OPTS;
 
 	s.c.access = rights & ~IBV_ACCESS_MW_BIND;
@@ -261,7 +261,7 @@ static struct scene scene_new(const struct error *row)
 		s.x = xrc_new(s.d, &s.c);
 		s.p = s.x.p;
 	} else if (type == IBV_QPT_RC) {
-		s.p = pair_ex(s.d, OPS, &s.c);
+		s.p = pair_ex(s.d, ops, &s.c);
 	} else {
 		s.p = pair_new(s.d, &o, &s.c);
 		s.ah = type == IBV_QPT_UD ? own_ah(s.d, s.d->pd) : NULL;

@@ -51,6 +51,9 @@ static uint32_t own_number(const char *type, const char *key)
 	REQUIRE(at);
 	*strchrnul(at, '\n') = '\0';
 	at = strstr(at, key);
+	/* Older kernels do not ask drivers about SRQs. */
+	if (!at && !strcmp(type, "srq") && kernel_before(6, 7))
+		return 1;
 	REQUIRE(at);
 	return strtoul(at + strlen(key), NULL, 10);
 }

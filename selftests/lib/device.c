@@ -108,19 +108,28 @@ struct dev *dev_open_qhca(void)
 	return d;
 }
 
-void need_flush(struct ibv_context *ctx)
+bool kernel_before(unsigned int major, unsigned int minor)
+{
+	struct utsname kernel;
+	unsigned int x, y;
+
+	REQUIRE(!uname(&kernel));
+	REQUIRE(sscanf(kernel.release, "%u.%u", &x, &y) == 2);
+	return x < major || (x == major && y < minor);
+}
+
+bool has_flush(struct ibv_context *ctx)
 {
 	struct ibv_device_attr_ex attr;
-	unsigned int major, minor;
-	struct utsname kernel;
 
 	REQUIRE_OK(ibv_query_device_ex(ctx, NULL, &attr));
-	if (attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_GLOBAL)
-		return;
-	REQUIRE(!uname(&kernel));
-	REQUIRE(sscanf(kernel.release, "%u.%u", &major, &minor) == 2);
-	if (major < 6 || (major == 6 && minor < 2))
-		test_skip("Linux %u.%u has no FLUSH", major, minor);
+	return attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_GLOBAL || !kernel_before(6, 2);
+}
+
+void need_flush(struct ibv_context *ctx)
+{
+	if (!has_flush(ctx))
+		test_skip("Linux before 6.2 has no FLUSH");
 }
 
 uint32_t mtu_bytes(enum ibv_mtu mtu)

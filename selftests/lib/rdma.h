@@ -35,7 +35,11 @@ struct dev *dev_open(void);
 /* Skips the test on other devices, which need not have the property. */
 struct dev *dev_open_qhca(void);
 const char *dev_name(void);
-/* Skips the test if this kernel came before FLUSH, and does not have it. */
+/* Distributions backport: ask for the feature first. */
+bool kernel_before(unsigned int major, unsigned int minor);
+/* False if this kernel came before FLUSH, and the device does not offer it. */
+bool has_flush(struct ibv_context *ctx);
+/* Skips the test then. */
 void need_flush(struct ibv_context *ctx);
 uint32_t mtu_bytes(enum ibv_mtu mtu);
 
