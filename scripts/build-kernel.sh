@@ -72,7 +72,6 @@ make_debian()
 	fi
 	mv "$tmp/root/boot/vmlinuz-$release" "$tmp/vmlinuz" 2>/dev/null ||
 		mv "$tmp/root/lib/modules/$release/vmlinuz" "$tmp/vmlinuz"
-	in_buildroot depmod -b "$(br_path "$tmp/root")" "$release"
 	plain_modules "$tmp/root" "$release"
 	extract_kernel "$tmp"
 	run_step "initrd, disk of modules" pack "$tmp"
@@ -103,6 +102,7 @@ make_own()
 	run_step "modules of $kdir" make -s -C "$kdir" modules_install \
 		INSTALL_MOD_PATH="$tmp/root" INSTALL_MOD_STRIP=1
 	rm -f "$tmp"/root/lib/modules/*/{build,source}
+	plain_modules "$tmp/root" "$(ls "$tmp/root/lib/modules")"
 	run_step "initrd, disk of modules" pack "$tmp"
 	as_root rm -rf "$tmp/root"
 	publish "$tmp" "$out"

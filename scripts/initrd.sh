@@ -21,18 +21,30 @@ depends()
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
 
+# The build root's depmod, at a path that it can see.
+index_modules()
+{
+	"$QHCA_TOP/scripts/buildroot.sh" --root -- depmod -b "$(br_path "$1")" "$2"
+}
+
 plain_modules()
 {
 	local root=$1 release=$2
+	index_modules "$root" "$release"
 	# strip drops the signature, too
 	# shellcheck disable=SC2086,SC2016 # two lists; expands inside
 	depends "$root" "$release" $INITRD_MODULES $HOT_MODULES |
 		"$QHCA_TOP/scripts/buildroot.sh" --root -- sh -ec '
 			while read -r path; do
-				[ "${path%.xz}" = "$path" ] || xz -d "$path"
-				strip --strip-debug "${path%.xz}"
-			done
-			depmod -b "$1" "$2"' sh "$(br_path "$root")" "$release"
+				case $path in
+				*.xz) xz -d "$path" ;;
+				*.zst) zstd -q -d --rm "$path" ;;
+				*.gz) gzip -d "$path" ;;
+				esac
+				path=${path%.xz} path=${path%.zst} path=${path%.gz}
+				strip --strip-debug "$path"
+			done'
+	index_modules "$root" "$release"
 }
 
 # The kernel proper out of the bzImage, if zstd will do: QEMU starts it through its PVH
@@ -83,8 +95,7 @@ make_initrd()
 		basename "$path" .ko >>"$work/etc/modules"
 	done
 	cp "$root/lib/modules/$release/modules.builtin" "$modules/"
-	# depmod of the build root, at a path it can see.
-	"$QHCA_TOP/scripts/buildroot.sh" --root -- depmod -b "$(br_path "$work")" "$release"
+	index_modules "$work" "$release"
 	( cd "$work" && find . | cpio --quiet -o -H newc | gzip -1 ) >"$out"
 	as_root rm -rf "$work"
 }
