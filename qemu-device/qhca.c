@@ -74,6 +74,7 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
         .mw_2a = s->mw2a,
         .frames = s->frames,
         .removable = qhca_dev_removable(s),
+        .guest_faults = s->guest_faults,
     };
 
     memcpy(cfg.mac, s->conf.macaddr.a, sizeof(cfg.mac));
@@ -266,6 +267,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("cpu-share", QHCAState, cpu_share, 100),
     DEFINE_PROP_UINT32("bandwidth", QHCAState, bandwidth, 0),
     DEFINE_PROP_SIZE("dm-size", QHCAState, dm_size, 1 * MiB),
+    DEFINE_PROP_BOOL("guest-faults", QHCAState, guest_faults, false),
     DEFINE_PROP_UINT64("seed", QHCAState, seed, 0),
 };
 

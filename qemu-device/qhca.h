@@ -86,6 +86,7 @@ struct QHCAState {
     bool mw2a;
     bool frames;
     char *faults;                   /* as last set, or NULL */
+    bool guest_faults;
     bool aggregate;
     uint64_t seed;
     GRand *rand;                    /* if @seed is not 0 */

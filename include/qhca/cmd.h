@@ -26,6 +26,8 @@ enum qhca_cmd_opcode {
 	QHCA_CMD_SET_GID = 0x05,
 	QHCA_CMD_QUERY_COUNTERS = 0x06,	/* out: __le64[QHCA_CNT_MAX] */
 	QHCA_CMD_ALLOW_GID = 0x07,
+	QHCA_CMD_SET_FAULTS = 0x08,	/* in: struct qhca_faults_text */
+	QHCA_CMD_QUERY_FAULTS = 0x09,	/* out: the same */
 
 	QHCA_CMD_CREATE_EQ = 0x10,
 	QHCA_CMD_DESTROY_EQ = 0x11,
@@ -329,6 +331,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_FLUSH_GLOBAL	0x4000ull	/* FLUSH, for visibility */
 #define QHCA_CAP_ATOMIC_WRITE	0x8000ull
 #define QHCA_CAP_MASKED_ATOMIC	0x10000ull
+#define QHCA_CAP_FAULTS		0x20000ull	/* the guest may set fault rules */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */
@@ -346,34 +349,15 @@ struct qhca_mcast_list {
 };
 QHCA_ASSERT_SIZE(struct qhca_mcast_list, 4096);
 
-/* struct qhca_cqc - CQ context as the device has it. */
-struct qhca_cqc {
-	__le32	cqn;
-	__le32	uar;
-	__le32	eqn;
-	__le32	pi;		/* free-running producer index */
-	__le32	ci;		/* as last read from the doorbell record */
-	__le32	arm_sn;		/* of the last arm */
-	__u8	log_size;
-	__u8	state;		/* enum qhca_cq_state */
-	__u8	arm;		/* enum qhca_cq_arm */
-	__u8	rsvd;
-	__le32	users;		/* queues that complete here */
-	__le32	count;		/* as MODIFY_CQ set it */
-	__le32	period;		/* likewise, us */
+/*
+ * struct qhca_faults_text - fault rules, as Documentation/faults.rst has them
+ * @text: ends with a zero byte. QUERY_FAULTS: the guest's rules with their hits,
+ *        behind a comment that says what was wrong with the last SET_FAULTS
+ */
+struct qhca_faults_text {
+	__u8	text[4096];
 };
-QHCA_ASSERT_SIZE(struct qhca_cqc, 40);
-
-enum qhca_cq_state {
-	QHCA_CQ_OK = 0,
-	QHCA_CQ_ERROR = 1,	/* overrun or unwritable: only destroy helps */
-};
-
-enum qhca_cq_arm {
-	QHCA_CQ_NOT_ARMED = 0,
-	QHCA_CQ_ARM_SOLICITED = 1,
-	QHCA_CQ_ARM_NEXT = 2,
-};
+QHCA_ASSERT_SIZE(struct qhca_faults_text, 4096);
 
 /* struct qhca_srqc - SRQ context as the device has it. */
 struct qhca_srqc {

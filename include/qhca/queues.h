@@ -294,6 +294,35 @@ struct qhca_cq_dbrec {
 };
 QHCA_ASSERT_SIZE(struct qhca_cq_dbrec, 64);
 
+/* struct qhca_cqc - CQ context as the device has it. */
+struct qhca_cqc {
+	__le32	cqn;
+	__le32	uar;
+	__le32	eqn;
+	__le32	pi;		/* free-running producer index */
+	__le32	ci;		/* as last read from the doorbell record */
+	__le32	arm_sn;		/* of the last arm */
+	__u8	log_size;
+	__u8	state;		/* enum qhca_cq_state */
+	__u8	arm;		/* enum qhca_cq_arm */
+	__u8	rsvd;
+	__le32	users;		/* queues that complete here */
+	__le32	count;		/* as MODIFY_CQ set it */
+	__le32	period;		/* likewise, us */
+};
+QHCA_ASSERT_SIZE(struct qhca_cqc, 40);
+
+enum qhca_cq_state {
+	QHCA_CQ_OK = 0,
+	QHCA_CQ_ERROR = 1,	/* overrun or unwritable: only destroy helps */
+};
+
+enum qhca_cq_arm {
+	QHCA_CQ_NOT_ARMED = 0,
+	QHCA_CQ_ARM_SOLICITED = 1,
+	QHCA_CQ_ARM_NEXT = 2,
+};
+
 /* Event types. The affiliated ones name their object in @obj. */
 enum qhca_event {
 	QHCA_EVENT_COMP = 1,		/* CQN, arm_sn of the arm it answers */

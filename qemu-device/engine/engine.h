@@ -130,6 +130,7 @@ struct qhca_engine_ops {
  * @frames: what a QP sends to another of the port travels in frames as well;
  *          else in one copy where it can
  * @removable: it is in a slot that ops->remove can take it out of
+ * @guest_faults: the guest may set fault rules as well
  */
 struct qhca_engine_config {
     uint8_t mac[6];
@@ -142,6 +143,7 @@ struct qhca_engine_config {
     bool mw_2a;
     bool frames;
     bool removable;
+    bool guest_faults;
 };
 
 /* Returns NULL if there is no memory or the configuration makes no sense. */

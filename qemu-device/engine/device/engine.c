@@ -176,7 +176,7 @@ unsigned qhca_engine_holdings(const struct qhca_engine *e,
 size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
                               size_t size)
 {
-    return qhca_faults_print(e, buf, size);
+    return qhca_faults_print(e, 0, e->faults->num_host, buf, size);
 }
 
 uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max)
@@ -375,7 +375,7 @@ bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
         *err = (struct qhca_fault_error) { 1, 1, "the device is busy" };
         return false;
     }
-    ok = qhca_faults_set(e, text, err);
+    ok = qhca_faults_set(e, false, text, err);
     leave(e);
     return ok;
 }

@@ -48,8 +48,9 @@ static int query_device(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         .fw_version = htole64(FW_VERSION),
         .node_guid = htole64(node_guid(e->cfg.mac)),
         .max_mr_size = htole64(QHCA_MAX_MR_SIZE),
-        .caps = htole64(DEVICE_CAPS | (e->cfg.mw_2a ? QHCA_CAP_MW_2A :
-                                                      QHCA_CAP_MW_2B)),
+        .caps = htole64(DEVICE_CAPS |
+                        (e->cfg.mw_2a ? QHCA_CAP_MW_2A : QHCA_CAP_MW_2B) |
+                        (e->cfg.guest_faults ? QHCA_CAP_FAULTS : 0)),
         .max_pd = htole32(QHCA_MAX_PD),
         .max_mr = htole32(QHCA_MAX_MR),
         .max_cq = htole32(QHCA_MAX_CQ),

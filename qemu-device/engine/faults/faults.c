@@ -8,7 +8,6 @@
 
 #include "faults.h"
 
-#define FIXED   "the device is in no slot that it could be taken out of"
 #define PACKET_POINTS   (1u << QHCA_FAULT_TX | 1u << QHCA_FAULT_RX)
 
 /* SplitMix64: the same seed gives the same faults wherever the engine runs. */
@@ -174,11 +173,42 @@ void qhca_faults_update(struct qhca_engine *e)
     }
 }
 
-bool qhca_faults_set(struct qhca_engine *e, const char *text,
+/* Why some rules must not take the device out, or NULL. */
+static const char *no_remove(const struct qhca_engine *e, bool guest)
+{
+    if (guest) {
+        return "remove is not for the guest: it reaches outside of the device";
+    }
+    return e->cfg.removable ? NULL :
+           "the device is in no slot that it could be taken out of";
+}
+
+/* Puts @n rules where the guest's were, or the operator's. */
+static void replace(struct qhca_faults *f, bool guest,
+                    const struct qhca_fault_rule *rule, unsigned n)
+{
+    unsigned others = f->num_rules - f->num_host;
+
+    if (guest) {
+        memcpy(f->rule + f->num_host, rule, n * sizeof(*rule));
+        f->num_rules = f->num_host + n;
+    } else {
+        memmove(f->rule + n, f->rule + f->num_host, others * sizeof(*rule));
+        memcpy(f->rule, rule, n * sizeof(*rule));
+        f->num_host = n;
+        f->num_rules = n + others;
+    }
+}
+
+bool qhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
                      struct qhca_fault_error *err)
 {
     struct qhca_fault_rule rule[QHCA_FAULT_RULES];
-    int n = qhca_fault_parse(text, e->cfg.removable ? NULL : FIXED, rule, err);
+    struct qhca_faults *f = e->faults;
+    unsigned others = guest ? f->num_host : f->num_rules - f->num_host;
+    unsigned max = MIN_OF(QHCA_FAULT_RULES - others,
+                          guest ? QHCA_FAULT_GUEST : QHCA_FAULT_RULES);
+    int n = qhca_fault_parse(text, no_remove(e, guest), rule, max, err);
 
     if (n < 0) {
         return false;
@@ -186,25 +216,24 @@ bool qhca_faults_set(struct qhca_engine *e, const char *text,
     for (int i = 0; i < n; i++) {
         rule[i].due = e->now + (rule[i].after ? rule[i].after : rule[i].every);
     }
-    memcpy(e->faults->rule, rule, (unsigned)n * sizeof(*rule));
-    e->faults->num_rules = (unsigned)n;
+    replace(f, guest, rule, (unsigned)n);
     qhca_faults_update(e);
     return true;
 }
 
-size_t qhca_faults_print(const struct qhca_engine *e, char *buf, size_t size)
+size_t qhca_faults_print(const struct qhca_engine *e, unsigned from,
+                         unsigned to, char *buf, size_t size)
 {
-    const struct qhca_faults *f = e->faults;
     uint64_t seed = 0;
     size_t len = 0;
 
     if (size) {
         buf[0] = '\0';
     }
-    for (unsigned i = 0; i < f->num_rules; i++) {
-        const struct qhca_fault_rule *r = &f->rule[i];
+    for (unsigned i = from; i < to; i++) {
+        const struct qhca_fault_rule *r = &e->faults->rule[i];
 
-        if (!i || r->seed != seed) {
+        if (i == from || r->seed != seed) {
             seed = r->seed;
             len += (size_t)snprintf(buf + MIN_OF(len, size),
                                     size - MIN_OF(len, size), "seed=%llu\n",
@@ -245,4 +274,7 @@ const struct qhca_room qhca_faults_room = {
     .init = init,
     .reset = reset,
     .holdings = holdings,
+    .commands = (const struct qhca_command *const[]) {
+        qhca_fault_commands, NULL
+    },
 };

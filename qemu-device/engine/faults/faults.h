@@ -11,6 +11,7 @@
 #include "../wire/wire.h"
 
 #define QHCA_FAULT_RULES    24u
+#define QHCA_FAULT_GUEST    16u     /* of them are the guest's, at most */
 #define QHCA_FAULT_TEXT     120u    /* of one, with its end */
 #define QHCA_FAULT_HELD     64u     /* packets that come later */
 /* How long a packet that changes places waits for the next one. */
@@ -107,6 +108,8 @@ struct qhca_fault_held {
 struct qhca_faults {
     struct qhca_fault_rule rule[QHCA_FAULT_RULES];
     unsigned num_rules;
+    unsigned num_host;          /* the operator's, which come first */
+    char complaint[256];        /* about the guest's last ones */
     bool in_frames;             /* cfg.frames, as it is without rules */
     bool forced;                /* it is true because of them */
     struct qhca_fault_held *held;   /* QHCA_FAULT_HELD, from the first on */
@@ -136,11 +139,18 @@ static inline bool qhca_faults_at(const struct qhca_engine *e,
  */
 struct qhca_fault qhca_fault_judge(struct qhca_engine *e,
                                    const struct qhca_fault_at *at);
-/* Replaces the rules. False: the text is wrong, and nothing has changed. */
-bool qhca_faults_set(struct qhca_engine *e, const char *text,
+/*
+ * Replaces the rules of the operator, or of the guest. False: the text is
+ * wrong, and nothing has changed.
+ */
+bool qhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
                      struct qhca_fault_error *err);
-/* The rules, a line each; returns the length, as snprintf() does. */
-size_t qhca_faults_print(const struct qhca_engine *e, char *buf, size_t size);
+/*
+ * The rules from @from up to @to, a line each; returns the length, as
+ * snprintf() does.
+ */
+size_t qhca_faults_print(const struct qhca_engine *e, unsigned from,
+                         unsigned to, char *buf, size_t size);
 /* Rules of the timer act whose time has come. */
 void qhca_faults_tick(struct qhca_engine *e);
 /* What is held, what is to happen when, or the rules, have changed. */
@@ -149,11 +159,11 @@ void qhca_faults_update(struct qhca_engine *e);
 /* ---- parse.c, value.c, names.c: the language ---- */
 
 /*
- * Reads the rules in @text, QHCA_FAULT_RULES at most. @no_remove: why none may
- * take the device out; or NULL. Returns how many, or -1: something is wrong.
+ * Reads the rules in @text, @max of them at most. @no_remove: why none may take
+ * the device out; or NULL. Returns how many, or -1: something is wrong.
  */
 int qhca_fault_parse(const char *text, const char *no_remove,
-                     struct qhca_fault_rule *rule,
+                     struct qhca_fault_rule *rule, unsigned max,
                      struct qhca_fault_error *err);
 
 /* struct qhca_fault_span - part of the text */
@@ -213,6 +223,10 @@ extern const struct qhca_fault_name qhca_fault_cmd_statuses[];
  */
 bool qhca_fault_kinds(unsigned points, const char *name, size_t len,
                       uint64_t kinds[4]);
+
+/* ---- guest.c ---- */
+
+extern const struct qhca_command qhca_fault_commands[];
 
 /* ---- packet.c: frames ---- */
 

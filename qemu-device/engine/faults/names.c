@@ -145,6 +145,8 @@ static const struct qhca_fault_name cmd_names[] = {
     { "set_gid", QHCA_CMD_SET_GID },
     { "query_counters", QHCA_CMD_QUERY_COUNTERS },
     { "allow_gid", QHCA_CMD_ALLOW_GID },
+    { "set_faults", QHCA_CMD_SET_FAULTS },
+    { "query_faults", QHCA_CMD_QUERY_FAULTS },
     { "create_eq", QHCA_CMD_CREATE_EQ },
     { "destroy_eq", QHCA_CMD_DESTROY_EQ },
     { "create_ethq", QHCA_CMD_CREATE_ETHQ },

@@ -327,7 +327,7 @@ static bool is_seed(const struct qhca_fault_span *word)
 }
 
 int qhca_fault_parse(const char *text, const char *no_remove,
-                     struct qhca_fault_rule *rule,
+                     struct qhca_fault_rule *rule, unsigned max,
                      struct qhca_fault_error *err)
 {
     struct parser p = {
@@ -343,8 +343,8 @@ int qhca_fault_parse(const char *text, const char *no_remove,
 
         if (is_seed(&word)) {
             good = read_seed(&p, word, rest);
-        } else if (word.at < word.end && n == QHCA_FAULT_RULES) {
-            good = wrong(&p, word.at, "more than %u rules", QHCA_FAULT_RULES);
+        } else if (word.at < word.end && n == max) {
+            good = wrong(&p, word.at, "more than %u rules", max);
         } else if (word.at < word.end) {
             begin(&p, &rule[n], n);
             good = read_rule(&p, s);

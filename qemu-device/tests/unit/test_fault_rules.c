@@ -13,7 +13,7 @@ static struct qhca_fault_error err;
 
 static int read_all(const char *text)
 {
-    return qhca_fault_parse(text, NULL, rule, &err);
+    return qhca_fault_parse(text, NULL, rule, QHCA_FAULT_RULES, &err);
 }
 
 static struct qhca_fault_rule *read_one(const char *text)
@@ -238,8 +238,8 @@ static void test_errors(void)
 /* A rule that the one who sets it may not set. */
 static void test_remove(void)
 {
-    CHECK_EQ(qhca_fault_parse("tx remove", NULL, rule, &err), 1);
-    CHECK_EQ(qhca_fault_parse("tx  remove", "not you", rule, &err), -1);
+    CHECK_EQ(read_all("tx remove"), 1);
+    CHECK_EQ(qhca_fault_parse("tx  remove", "not you", rule, 1, &err), -1);
     CHECK(err.column == 5 && !strcmp(err.what, "not you"));
 }
 

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: fault rules that the guest sets by commands.
+ */
+#include <stdio.h>
+
+#include "harness/faults.h"
+
+static char answer[4096];
+
+static int set(const char *text, size_t len)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_FAULTS) };
+
+    return guest_cmd_mbox(g, &cmd, text, len, NULL, 0, NULL);
+}
+
+static int set_text(const char *text)
+{
+    return set(text, strlen(text) + 1);
+}
+
+static const char *query(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_FAULTS) };
+
+    REQUIRE(guest_cmd_mbox(g, &cmd, NULL, 0, answer, sizeof(answer), NULL) ==
+            QHCA_OK);
+    REQUIRE(memchr(answer, '\0', sizeof(answer)));
+    return answer;
+}
+
+static uint64_t caps(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_DEVICE) };
+    struct qhca_device_attr attr;
+
+    REQUIRE(guest_cmd_mbox(g, &cmd, NULL, 0, &attr, sizeof(attr), NULL) ==
+            QHCA_OK);
+    return le64toh(attr.caps);
+}
+
+static void test_allowed(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_FAULTS) };
+
+    start_node();
+    CHECK(!(caps() & QHCA_CAP_FAULTS));
+    CHECK_EQ(set_text("tx drop"), QHCA_ERR_NOT_SUPPORTED);
+    CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, answer, sizeof(answer), NULL),
+             QHCA_ERR_NOT_SUPPORTED);
+    CHECK(!g->e->fault_points);
+    g->e->cfg.guest_faults = true;
+    CHECK(caps() & QHCA_CAP_FAULTS);
+    CHECK_EQ(set_text("tx drop"), QHCA_OK);
+    CHECK(g->e->fault_points);
+}
+
+static void test_rules(void)
+{
+    start_pair(&RC_OPTS);
+    g->e->cfg.guest_faults = true;
+    CHECK(!strcmp(query(), ""));
+    CHECK_EQ(set_text("cqe opcode=send once fail=rem_op_err\nseed=4\n"
+                      "rx prob=1% drop"), QHCA_OK);
+    rc_recv(&peer, 0, 0, 4096);
+    faults_send();
+    done(0, QHCA_WC_REM_OP_ERR);
+    CHECK(!strcmp(query(), "seed=1\ncqe opcode=send once fail=rem_op_err"
+                           "  # hits 1\nseed=4\nrx prob=1% drop"
+                           "  # hits 0\n"));
+    CHECK_EQ(set_text(query()), QHCA_OK);
+    CHECK(strstr(query(), "fail=rem_op_err  # hits 0\n"));
+    CHECK_EQ(set_text(""), QHCA_OK);
+    CHECK(!strcmp(query(), ""));
+    CHECK(!g->e->fault_points);
+}
+
+static void test_wrong(void)
+{
+    static char full[4096];
+
+    start_node();
+    g->e->cfg.guest_faults = true;
+    CHECK_EQ(set_text("tx drop"), QHCA_OK);
+    CHECK_EQ(set_text("rx drop\nrx  dorp once"), QHCA_ERR_PARAM);
+    CHECK(!strcmp(query(), "# rx  dorp once\n#     ^ no such word: dorp\n"
+                           "seed=1\ntx drop  # hits 0\n"));
+    /* What is read can be written: the complaint is a comment. */
+    CHECK_EQ(set_text(query()), QHCA_OK);
+    CHECK(!strcmp(query(), "seed=1\ntx drop  # hits 0\n"));
+
+    memset(full, ' ', sizeof(full));
+    CHECK_EQ(set(full, sizeof(full)), QHCA_ERR_PARAM);      /* no end */
+    memcpy(full + 4080, "tx dorp", 8);
+    CHECK_EQ(set(full, sizeof(full)), QHCA_ERR_PARAM);
+    CHECK(strstr(query(), "# line 1, column 4084: no such word: dorp\n"));
+    CHECK_EQ(set_text("timer remove"), QHCA_ERR_PARAM);
+    CHECK(strstr(query(), "remove is not for the guest"));
+    CHECK_EQ(g->removed, 0);
+}
+
+/* Each has its own; the operator's come first. */
+static void test_two_owners(void)
+{
+    char text[1000] = "", shown[QHCA_FAULTS_TEXT];
+
+    faults_pair("rx opcode=rc.send_only once drop");
+    g->e->cfg.guest_faults = true;
+    CHECK_EQ(set_text("rx opcode=rc.send_only times=2 duplicate"), QHCA_OK);
+    CHECK(!strstr(query(), "drop"));
+    faults_send();
+    CHECK(strstr(query(), "hits 0"));
+    faults_sent(0);
+    CHECK(strstr(query(), "hits 1"));
+    faults_set("tx once drop; tx once drop");
+    CHECK(strstr(query(), "hits 1"));
+    CHECK_EQ(set_text(""), QHCA_OK);
+    qhca_engine_get_faults(g->e, shown, sizeof(shown));
+    CHECK(strstr(shown, "tx once drop"));
+
+    /* The guest leaves room for the operator. */
+    for (unsigned i = 0; i < QHCA_FAULT_GUEST; i++) {
+        strcat(text, "tx once drop\n");
+    }
+    CHECK_EQ(set_text(text), QHCA_OK);
+    strcat(text, "tx once drop\n");
+    CHECK_EQ(set_text(text), QHCA_ERR_PARAM);
+    CHECK(strstr(query(), "more than 16 rules"));
+}
+
+/* The longest that there can be fits the mailbox. */
+static void test_bound(void)
+{
+    char rule[QHCA_FAULT_TEXT + 40], text[4096] = "";
+
+    start_node();
+    g->e->cfg.guest_faults = true;
+    for (unsigned i = 0; i < QHCA_FAULT_GUEST; i++) {
+        snprintf(rule, sizeof(rule), "seed=1844674407370955161%u\ntx drop "
+                 "qpn=0x%0*u\n", i % 6, (int)QHCA_FAULT_TEXT - 16, 1);
+        strcat(text, rule);
+    }
+    CHECK_EQ(set_text(text), QHCA_OK);
+    for (unsigned i = 0; i < QHCA_FAULT_GUEST; i++) {
+        g->e->faults->rule[i].hits = UINT64_MAX;
+    }
+    CHECK_EQ(set_text("tx xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+             QHCA_ERR_PARAM);
+    CHECK(strlen(query()) > 2400);
+    CHECK(!strcmp(answer + strlen(answer) - 7, "551615\n"));
+}
+
+static const struct test tests[] = {
+    { "only if the operator allows it", test_allowed },
+    { "rules and their hits", test_rules },
+    { "wrong rules", test_wrong },
+    { "rules of the operator and of the guest", test_two_owners },
+    { "the longest answer", test_bound },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
