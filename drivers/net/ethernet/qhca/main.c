@@ -41,6 +41,7 @@ static int qhca_dev_up(struct qhca_dev *dev)
 	if (ret)
 		goto err_health;
 	qhca_health_watch(dev);
+	qhca_faults_add(dev);
 	dev->up = true;
 	return 0;
 
@@ -59,6 +60,7 @@ static void qhca_dev_down(struct qhca_dev *dev)
 	if (!dev->up)
 		return;
 	dev->up = false;
+	qhca_faults_del(dev);
 	qhca_health_unwatch(dev);
 	qhca_eqs_destroy(dev);
 	qhca_health_stop(dev);
@@ -363,7 +365,25 @@ static struct pci_driver qhca_pci_driver = {
 	.err_handler = &qhca_err_handlers,
 	.driver.pm = pm_sleep_ptr(&qhca_pm_ops),
 };
-module_pci_driver(qhca_pci_driver);
+
+static int __init qhca_init(void)
+{
+	int ret;
+
+	qhca_faults_init();
+	ret = pci_register_driver(&qhca_pci_driver);
+	if (ret)
+		qhca_faults_exit();
+	return ret;
+}
+module_init(qhca_init);
+
+static void __exit qhca_exit(void)
+{
+	pci_unregister_driver(&qhca_pci_driver);
+	qhca_faults_exit();
+}
+module_exit(qhca_exit);
 
 MODULE_DESCRIPTION("QHCA virtual RDMA host channel adapter: PCI function and Ethernet");
 MODULE_LICENSE("Dual BSD/GPL");

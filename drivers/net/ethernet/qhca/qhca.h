@@ -161,6 +161,7 @@ struct qhca_health {
  * @clock_lock: keeps the two halves of the clock together
  * @netdev: Ethernet port
  * @adev: auxiliary device, or NULL while the function is down
+ * @debugfs: folder of the function, or NULL
  */
 struct qhca_dev {
 	struct pci_dev *pdev;
@@ -179,6 +180,7 @@ struct qhca_dev {
 	spinlock_t clock_lock;		/* clock registers */
 	struct net_device *netdev;
 	struct qhca_adev *adev;
+	struct dentry *debugfs;
 };
 
 static inline u32 qhca_read_reg(struct qhca_dev *dev, unsigned int reg)
@@ -247,6 +249,12 @@ dma_addr_t qhca_table_get(struct qhca_table *t, u32 index);
 /* adev.c */
 int qhca_adev_add(struct qhca_dev *dev);
 void qhca_adev_del(struct qhca_dev *dev);
+
+/* faults.c */
+void qhca_faults_init(void);
+void qhca_faults_exit(void);
+void qhca_faults_add(struct qhca_dev *dev);
+void qhca_faults_del(struct qhca_dev *dev);
 
 /* netdev.c */
 int qhca_netdev_register(struct qhca_dev *dev);
