@@ -21,7 +21,7 @@ wire           | pair | check full       | pair     | wire --link dgram
 rxe-wire       | pair | check full       | rxe      | wire --nic-b virtio --link udp
 rxe-loss       | pair | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
 mcast          | pair | check full       | pair     | mcast
-kselftest      | one  | check full       | guest    | one_guest 2400 -- kselftest
+kselftest      | one  | check full       | guest    | one_guest 2400 --device-arg guest-faults=on -- kselftest
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
 life           | one  | check full       |          | life
@@ -35,15 +35,15 @@ instructions   | one  | check full       |          | instructions
 lint           | idle | full             |          | lint
 engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
-iommu          | one  | full             | variants | one_guest 2400 --iommu -- kselftest
+iommu          | one  | full             | variants | one_guest 2400 --iommu --device-arg guest-faults=on -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
-frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on -- kselftest
+frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on --device-arg guest-faults=on -- kselftest
 kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 life-debug     | one  | full             | debug    | life_debug
 debug          | one  | full             | debug    | one_guest 7200 --debug-kernel --mem 3G --env KSELFTEST_TIMEOUT=1200 -- kselftest kverbs
-asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu -- kselftest
+asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu --device-arg guest-faults=on -- kselftest
 asan-qtest     | one  | full             | variants | qtest --debug
 nightly        | one  | full             |          | engine nightly V=1
 uverbs-fuzz    | one  | full             |          | uverbs_fuzz

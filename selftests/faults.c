@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a verbs program sees when the device misbehaves by rules: each action of
+ * Documentation/faults.rst, set by the guest through debugfs.
+ */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "lib/life.h"
+
+#define DEBUGFS	"/sys/kernel/debug"
+#define LEN	1000
+
+static char path[256];
+
+/* Finds the file of the rules; false: the operator allows none. */
+static bool find_file(void)
+{
+	glob_t g;
+
+	if (access(DEBUGFS "/qhca", F_OK))
+		mount("none", DEBUGFS, "debugfs", 0, NULL);
+	if (glob(DEBUGFS "/qhca/*/faults", 0, NULL, &g))
+		return false;
+	snprintf(path, sizeof(path), "%s", g.gl_pathv[0]);
+	globfree(&g);
+	return true;
+}
+
+/* Rules survive the process that sets them: the last one clears them. */
+__attribute__((destructor)) static void clear(void)
+{
+	if (find_file())
+		write_file(path, "\n");
+}
+
+static struct dev *open_with_faults(void)
+{
+	struct dev *d = dev_open_qhca();
+
+	if (!find_file())
+		test_skip("needs -device qhca,guest-faults=on");
+	return d;
+}
+
+/* A rule in which %a and %b are the QPs of @p. */
+static void rule(const struct pair *p, const char *text)
+{
+	char buf[256];
+	size_t len = 0;
+
+	for (; *text && len < sizeof(buf) - 16; text++) {
+		if (text[0] == '%' && (text[1] == 'a' || text[1] == 'b'))
+			len += (size_t)sprintf(buf + len, "%#x", *++text == 'a' ?
+					       p->a.qp->qp_num : p->b.qp->qp_num);
+		else
+			buf[len++] = *text;
+	}
+	buf[len] = '\0';
+	REQUIRE_OK(write_file(path, buf));
+}
+
+/* The file's content. */
+static const char *rules(void)
+{
+	static char text[8192];
+	FILE *f = fopen(path, "r");
+	size_t len;
+
+	REQUIRE(f);
+	len = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[len] = '\0';
+	return text;
+}
+
+static int num_hits(void)
+{
+	const char *at = strstr(rules(), "# hits ");
+
+	return at ? atoi(at + 7) : -1;
+}
+
+/* struct scene - a connection, a message from a to b, and room for it */
+struct scene {
+	struct pair p;
+	struct buf src, dst;
+};
+
+static struct scene scene(const char *text)
+{
+	struct dev *d = open_with_faults();
+	struct conn c = CONN;
+	struct scene s;
+	struct ibv_sge sge;
+
+	c.timeout = 12;		/* 17 ms */
+	c.retry_cnt = 2;
+	c.rnr_retry = 2;
+	s.p = pair_new(d, &QP_OPTS, &c);
+	s.src = buf_new(d->pd, LEN, LOCAL);
+	s.dst = buf_new(d->pd, LEN, REMOTE);
+	fill(s.src.addr, LEN, 5);
+	sge = buf_sge(&s.dst, 0, LEN);
+	REQUIRE_OK(post_recv(&s.p.b, 100, &sge, 1));
+	rule(&s.p, text);
+	return s;
+}
+
+static void send_one(struct scene *s, uint64_t id)
+{
+	struct ibv_sge sge = buf_sge(&s->src, 0, LEN);
+	struct ibv_send_wr wr = wr_send(id, &sge, 1);
+
+	REQUIRE_OK(post_send(&s->p.a, &wr));
+}
+
+static void arrived(struct scene *s)
+{
+	poll_ok(s->p.a.send_cq, 1);
+	poll_ok(s->p.b.recv_cq, 100);
+	check_fill(s->dst.addr, LEN, 5, "message");
+	CHECK_EQ(num_hits(), 1);
+}
+
+/* ---- the transport mends it ---- */
+
+static const struct {
+	const char *name, *text;
+} mends[] = {
+	{ "request lost", "tx qpn=%a opcode=rc.send_only once drop" },
+	{ "ACK lost", "rx qpn=%a opcode=rc.acknowledge once drop" },
+	{ "twice", "rx qpn=%b opcode=rc.send_only once duplicate" },
+	{ "late", "tx qpn=%a once delay=40ms" },
+	{ "out of order", "tx qpn=%a once reorder" },
+	{ "ICRC", "tx qpn=%a once corrupt=icrc" },
+	{ "PSN", "rx qpn=%b once wrong-psn=3" },
+	{ "RNR NAK", "rx qpn=%b opcode=rc.send_only once nak=rnr" },
+	{ "NAK", "rx qpn=%b opcode=rc.send_only once nak=psn_seq_err" },
+};
+
+TEST_ROWS(mended, "the program does not notice", mends)
+{
+	struct scene s = scene(row->text);
+
+	send_one(&s, 1);
+	arrived(&s);
+}
+
+TEST(payload, "damage that no ICRC shows")
+{
+	struct scene s = scene("rx qpn=%b once corrupt=payload");
+
+	send_one(&s, 1);
+	poll_ok(s.p.a.send_cq, 1);
+	poll_ok(s.p.b.recv_cq, 100);
+	CHECK_EQ(find_bad(s.dst.addr, LEN, 5), LEN / 2);
+}
+
+/* ---- the transport gives up ---- */
+
+static const struct {
+	const char *name, *text;
+	enum ibv_wc_status status;
+	enum ibv_event_type event;	/* for b; IBV_EVENT_CLIENT_REREGISTER: none */
+	int hits;
+} refusals[] = {
+	{ "retry exceeded", "tx qpn=%a drop", IBV_WC_RETRY_EXC_ERR,
+	  IBV_EVENT_CLIENT_REREGISTER, 3 },
+	{ "RNR retry exceeded", "rx qpn=%b opcode=rc.write_* nak=rnr",
+	  IBV_WC_RNR_RETRY_EXC_ERR, IBV_EVENT_CLIENT_REREGISTER, 3 },
+	{ "remote access error", "rx qpn=%b nak=rem_access_err", IBV_WC_REM_ACCESS_ERR,
+	  IBV_EVENT_QP_ACCESS_ERR, 1 },
+	{ "remote invalid request", "rx qpn=%b nak=inv_req", IBV_WC_REM_INV_REQ_ERR,
+	  IBV_EVENT_QP_REQ_ERR, 1 },
+	{ "remote operation error", "rx qpn=%b nak=rem_op_err", IBV_WC_REM_OP_ERR,
+	  IBV_EVENT_QP_FATAL, 1 },
+};
+
+TEST_ROWS(fatal, "a WRITE fails, what follows is flushed", refusals)
+{
+	struct scene s = scene(row->text);
+	struct ibv_sge sge = buf_sge(&s.src, 0, LEN);
+	struct ibv_send_wr wr = wr_rdma(1, IBV_WR_RDMA_WRITE, &sge, 1,
+					(uintptr_t)s.dst.addr, s.dst.mr->rkey);
+
+	REQUIRE_OK(post_send(&s.p.a, &wr));
+	poll_expect(s.p.a.send_cq, 1, row->status);
+	send_one(&s, 2);
+	poll_expect(s.p.a.send_cq, 2, IBV_WC_WR_FLUSH_ERR);
+	CHECK_EQ(get_state(s.p.a.qp), IBV_QPS_ERR);
+	CHECK_EQ(num_hits(), row->hits);
+	if (row->event == IBV_EVENT_CLIENT_REREGISTER) {
+		CHECK_EQ(get_state(s.p.b.qp), IBV_QPS_RTS);
+		return;
+	}
+	async_expect(s.p.dev->ctx, row->event, s.p.b.qp);
+	CHECK_EQ(get_state(s.p.b.qp), IBV_QPS_ERR);
+	poll_expect(s.p.b.recv_cq, 100, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* ---- completions ---- */
+
+static const struct {
+	const char *name, *text;
+	enum ibv_wc_status status;
+} failures[] = {
+	{ "loc_prot_err", "cqe qpn=%a once fail=loc_prot_err", IBV_WC_LOC_PROT_ERR },
+	{ "bad_resp_err", "cqe qpn=%a once fail=bad_resp_err", IBV_WC_BAD_RESP_ERR },
+	{ "retry_exc_err", "cqe qpn=%a once fail=retry_exc_err", IBV_WC_RETRY_EXC_ERR },
+	{ "general_err", "cqe qpn=%a once fail=general_err", IBV_WC_GENERAL_ERR },
+};
+
+TEST_ROWS(send_fails, "a send completes with an error", failures)
+{
+	struct scene s = scene(row->text);
+
+	send_one(&s, 1);
+	poll_expect(s.p.a.send_cq, 1, row->status);
+	CHECK_EQ(get_state(s.p.a.qp), IBV_QPS_ERR);
+}
+
+TEST(recv_fails, "a receive completes with an error")
+{
+	struct scene s = scene("cqe qpn=%b opcode=recv once fail=loc_len_err");
+
+	send_one(&s, 1);
+	poll_expect(s.p.b.recv_cq, 100, IBV_WC_LOC_LEN_ERR);
+	CHECK_EQ(get_state(s.p.b.qp), IBV_QPS_ERR);
+	poll_expect(s.p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST(overrun, "a CQ overruns")
+{
+	struct scene s = scene("cqe qpn=%a once overrun");
+
+	send_one(&s, 1);
+	async_expect(s.p.dev->ctx, IBV_EVENT_CQ_ERR, s.p.a.send_cq);
+	async_expect(s.p.dev->ctx, IBV_EVENT_QP_FATAL, s.p.a.qp);
+	CHECK_EQ(get_state(s.p.a.qp), IBV_QPS_ERR);
+	poll_none(s.p.a.send_cq);
+}
+
+/* ---- events and interrupts ---- */
+
+TEST(event, "events for no reason")
+{
+	struct scene s = scene("rx qpn=%b opcode=rc.send_only once event=sq_drained");
+
+	send_one(&s, 1);
+	async_expect(s.p.dev->ctx, IBV_EVENT_SQ_DRAINED, s.p.b.qp);
+	arrived(&s);
+	rule(&s.p, "tx qpn=%a once event=qp_fatal");
+	send_one(&s, 2);
+	async_expect(s.p.dev->ctx, IBV_EVENT_QP_FATAL, s.p.a.qp);
+	CHECK_EQ(get_state(s.p.a.qp), IBV_QPS_ERR);
+	poll_expect(s.p.a.send_cq, 2, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* A CQ with an event channel, for receives. */
+static struct scene scene_with_channel(struct ibv_comp_channel **ch)
+{
+	struct dev *d = open_with_faults();
+	struct qp_opts o = QP_OPTS;
+	struct scene s = { 0 };
+
+	*ch = ibv_create_comp_channel(d->ctx);
+	REQUIRE(*ch);
+	o.recv_cq = cq_new(d, 16, *ch);
+	s.p = pair_new(d, &o, &CONN);
+	s.src = buf_new(d->pd, LEN, LOCAL);
+	REQUIRE_OK(ibv_req_notify_cq(o.recv_cq, 0));
+	REQUIRE_OK(post_recv(&s.p.b, 100, NULL, 0));
+	return s;
+}
+
+TEST(lost_event, "a completion event that never comes")
+{
+	struct ibv_comp_channel *ch;
+	struct scene s = scene_with_channel(&ch);
+	struct ibv_cq *cq;
+
+	rule(&s.p, "event type=comp once drop");
+	send_id(&s.p.a, 1);
+	CHECK(!cq_event_wait(ch, &cq, 500));
+	poll_ok(s.p.b.recv_cq, 100);	/* who looks finds it */
+	REQUIRE_OK(ibv_req_notify_cq(s.p.b.recv_cq, 0));
+	REQUIRE_OK(post_recv(&s.p.b, 101, NULL, 0));
+	send_id(&s.p.a, 2);
+	CHECK(cq_event_wait(ch, &cq, WAIT_MS));
+}
+
+TEST(lost_irq, "a lost interrupt: the driver finds the event a little later")
+{
+	struct ibv_comp_channel *ch;
+	struct scene s = scene_with_channel(&ch);
+	int64_t start = time_ms();
+	struct ibv_cq *cq;
+
+	rule(&s.p, "irq vector=1-63 once drop");
+	send_id(&s.p.a, 1);
+	CHECK(cq_event_wait(ch, &cq, WAIT_MS));
+	CHECK(time_ms() - start > 500);
+}
+
+/* ---- commands ---- */
+
+TEST(cmd_fails, "a command that is refused")
+{
+	struct dev *d = open_with_faults();
+	struct ibv_pd *pd;
+
+	rule(NULL, "cmd opcode=alloc_pd once fail=no_resource");
+	pd = ibv_alloc_pd(d->ctx);
+	CHECK(!pd);
+	CHECK_EQ(errno, ENOMEM);
+	pd = ibv_alloc_pd(d->ctx);
+	REQUIRE(pd);
+	REQUIRE_OK(ibv_dealloc_pd(pd));
+}
+
+TEST(cmd_stalls, "a command that takes its time")
+{
+	struct dev *d = open_with_faults();
+	int64_t start;
+
+	rule(NULL, "cmd opcode=alloc_pd once stall=700ms");
+	start = time_ms();
+	REQUIRE(ibv_alloc_pd(d->ctx));
+	CHECK(time_ms() - start >= 650);
+}
+
+/* ---- the device as a whole ---- */
+
+TEST(link_flap, "the link goes down, and comes back; the connection lives")
+{
+	struct dev *d = open_with_faults();
+	struct ibv_async_event ev;
+	struct scene s = { 0 };
+	struct conn c = CONN;
+
+	c.retry_cnt = 7;
+	c.timeout = 18;		/* a second */
+	s.p = pair_new(d, &QP_OPTS, &c);
+	s.src = buf_new(d->pd, LEN, LOCAL);
+	rule(NULL, "timer link-down=500ms");
+	REQUIRE(async_wait(d->ctx, &ev, WAIT_MS));
+	CHECK_EQ(ev.event_type, IBV_EVENT_PORT_ERR);
+	REQUIRE_OK(post_recv(&s.p.b, 100, NULL, 0));
+	send_id(&s.p.a, 1);
+	poll_none(s.p.a.send_cq);
+	poll_ok(s.p.b.recv_cq, 100);
+	poll_ok(s.p.a.send_cq, 1);
+	do
+		REQUIRE(async_wait(d->ctx, &ev, WAIT_MS));
+	while (ev.event_type != IBV_EVENT_PORT_ACTIVE);
+}
+
+/* ---- the file ---- */
+
+TEST(wrong, "a wrong rule is refused, and the file says where")
+{
+	open_with_faults();
+	rule(NULL, "tx qpn=1 drop");
+	CHECK_EQ(write_file(path, "tx qpn=1 lose"), EINVAL);
+	CHECK(!strcmp(rules(), "# tx qpn=1 lose\n#          ^ no such word: lose\n"
+		      "seed=1\ntx qpn=1 drop  # hits 0\n"));
+	CHECK_EQ(write_file(path, "timer remove"), EINVAL);
+	CHECK(strstr(rules(), "remove is not for the guest"));
+	rule(NULL, "\n");
+	CHECK(!strcmp(rules(), ""));
+}
