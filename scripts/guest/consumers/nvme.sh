@@ -95,6 +95,31 @@ nvme_busy_reset()
 	wait $writer && return $rc
 }
 
+# nvme_faults RULES: the device's, set from the host.
+nvme_faults()
+{
+	local object='"path": "/machine/peripheral/qhca0", "property": "faults"'
+	qhca-host qmp "{\"execute\": \"qom-set\", \"arguments\": {$object, \"value\": \"$1\"}}" \
+		>/dev/null
+}
+
+nvme_reconnects() { dmesg | grep -c 'nvme.*[Ss]uccessfully reconnected'; }
+
+# A send of the host's or the target's fails under a writer: the host reconnects, and
+# what has been written is what is read.
+nvme_fault()
+{
+	local before rc=0
+	before=$(nvme_reconnects)
+	nvme_faults 'cqe opcode=send after=300 once fail=general_err' || return
+	timeout 240 fio --name=fault --filename="$disk" --ioengine=libaio --direct=1 \
+		--rw=randwrite --bs=16k --size=32m --iodepth=16 --verify=crc32c \
+		--verify_fatal=1 || rc=$?
+	nvme_faults ''
+	dmesg | grep nvme | tail -12
+	[ "$(nvme_reconnects)" -gt "$before" ] && return $rc
+}
+
 nvme_plain()
 {
 	local disk srq=
@@ -108,6 +133,7 @@ nvme_plain()
 		nvme_fio 16 8m
 		[ -z "$FULL" ] || nvme_fio 32 128m
 		[ -z "$FULL" ] || expect consumers/nvme/busy-reset nvme_busy_reset
+		[ -z "$FULL" ] || expect consumers/nvme/fault nvme_fault
 	else
 		result fail consumers/nvme/disk "none has come"
 	fi
