@@ -39,6 +39,13 @@ static struct scene scene_new(int qp_access, int mr_access)
 	return s;
 }
 
+/* For what other devices need not refuse. */
+static struct scene scene_of_qhca(int qp_access, int mr_access)
+{
+	dev_open_qhca();
+	return scene_new(qp_access, mr_access);
+}
+
 static uint64_t at(const struct scene *s, size_t off)
 {
 	return (uintptr_t)s->dst.addr + off;
@@ -148,16 +155,13 @@ TEST(atomic_write, "B-013 B-074 ATOMIC WRITE writes its 8 bytes as they are, and
 TEST(atomic_write_plain, "B-013 B-074 ATOMIC WRITE by ibv_post_send(), from several SGEs or inline")
 {
 	const uint8_t word[8] = { 8, 7, 6, 5, 4, 3, 2, 1 };
-	struct scene s = scene_new(REMOTE, REMOTE);
+	struct scene s = scene_of_qhca(REMOTE, REMOTE);
 	struct ibv_sge sge[3] = {
-		buf_sge(&s.src, 0, 3), buf_sge(&s.src, 50, 0),
-		buf_sge(&s.src, 100, 5),
+		buf_sge(&s.src, 0, 3), buf_sge(&s.src, 50, 0), buf_sge(&s.src, 100, 5),
 	};
 	struct ibv_send_wr wr = wr_rdma(1, IBV_WR_ATOMIC_WRITE, sge, 3,
 					at(&s, 16), s.dst.mr->rkey);
 
-	if (!s.p.dev->qhca)
-		test_skip("qhca only");
 	memcpy(s.src.addr, word, 3);
 	memcpy(s.src.addr + 100, word + 3, 5);
 	REQUIRE_OK(post_send(&s.p.a, &wr));
@@ -310,13 +314,10 @@ static const struct {
 
 TEST_ROWS(bad_flush, "B-012 B-035 refused at once, FLUSH with", bad_flushes)
 {
-	struct scene s = scene_new(RIGHTS, RIGHTS);
+	struct scene s = scene_of_qhca(RIGHTS, RIGHTS);
 	struct ibv_qp_ex *q = wr_start(&s.p.a, 1);
 
-	if (!s.p.dev->qhca)
-		test_skip("qhca only");
-	ibv_wr_flush(q, s.dst.mr->rkey, at(&s, 0), row->len, row->type,
-		     row->level);
+	ibv_wr_flush(q, s.dst.mr->rkey, at(&s, 0), row->len, row->type, row->level);
 	if (row->data)
 		ibv_wr_set_sge(q, s.src.mr->lkey, (uintptr_t)s.src.addr, 8);
 	CHECK_ERR(ibv_wr_complete(q), EINVAL);
@@ -327,11 +328,9 @@ TEST_ROWS(bad_flush, "B-012 B-035 refused at once, FLUSH with", bad_flushes)
 
 TEST(bad_store, "B-013 B-035 refused at once, ATOMIC WRITE with more data")
 {
-	struct scene s = scene_new(REMOTE, REMOTE);
+	struct scene s = scene_of_qhca(REMOTE, REMOTE);
 	struct ibv_qp_ex *q = wr_start(&s.p.a, 1);
 
-	if (!s.p.dev->qhca)
-		test_skip("qhca only");
 	ibv_wr_atomic_write(q, s.dst.mr->rkey, at(&s, 0), "\0\0\0\0\0\0\0");
 	ibv_wr_set_sge(q, s.src.mr->lkey, (uintptr_t)s.src.addr, 8);
 	CHECK_ERR(ibv_wr_complete(q), EINVAL);
@@ -345,12 +344,10 @@ TEST(bad_store, "B-013 B-035 refused at once, ATOMIC WRITE with more data")
 
 TEST(too_long, "I-032 a FLUSH longer than a message can be")
 {
-	struct scene s = scene_new(RIGHTS, RIGHTS);
+	struct scene s = scene_of_qhca(RIGHTS, RIGHTS);
 
-	if (!s.p.dev->qhca)
-		test_skip("qhca only");
-	flush(&s, at(&s, 0), (1ull << 31) + 1, IBV_FLUSH_GLOBAL,
-	      IBV_FLUSH_RANGE, IBV_WC_LOC_LEN_ERR);
+	flush(&s, at(&s, 0), (1ull << 31) + 1, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE,
+	      IBV_WC_LOC_LEN_ERR);
 }
 
 TEST(rights, "F-002 F-005 J-004 FLUSH to persistence: a right that QPs keep and regions refuse")
@@ -376,13 +373,11 @@ TEST(rights, "F-002 F-005 J-004 FLUSH to persistence: a right that QPs keep and 
 TEST(window, "F-048 F-039 FLUSH and ATOMIC WRITE through a window")
 {
 	struct dev *d = dev_open_mw(IBV_MW_TYPE_2);
-	struct scene s = scene_new(RIGHTS, BINDABLE | GLOBAL);
-	struct ibv_mw *mw = mw_new(s.p.dev, IBV_MW_TYPE_2);
+	struct scene s = scene_of_qhca(RIGHTS, BINDABLE | GLOBAL);
+	struct ibv_mw *mw = mw_new(d, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info info = mw_part(&s.dst, 4096, 64,
 					       IBV_ACCESS_REMOTE_WRITE | GLOBAL);
 
-	if (!d->qhca)
-		test_skip("qhca only");
 	CHECK_EQ(mw_bind(&s.p.b, mw, info), IBV_WC_SUCCESS);
 	s.dst.mr->rkey = mw->rkey;
 	flush(&s, at(&s, 4096), 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE, 0);
@@ -396,13 +391,10 @@ TEST(window, "F-048 F-039 FLUSH and ATOMIC WRITE through a window")
 TEST(window_rights, "F-039 a window adds nothing to what memory can do")
 {
 	struct dev *d = dev_open_mw(IBV_MW_TYPE_2);
-	struct scene s = scene_new(RIGHTS, BINDABLE);
-	struct ibv_mw *mw = mw_new(s.p.dev, IBV_MW_TYPE_2);
+	struct scene s = scene_of_qhca(RIGHTS, BINDABLE);
+	struct ibv_mw *mw = mw_new(d, IBV_MW_TYPE_2);
 
-	if (!d->qhca)
-		test_skip("qhca only");
-	CHECK_EQ(mw_bind(&s.p.b, mw, mw_part(&s.dst, 0, 64, GLOBAL)),
-		 IBV_WC_MW_BIND_ERR);
+	CHECK_EQ(mw_bind(&s.p.b, mw, mw_part(&s.dst, 0, 64, GLOBAL)), IBV_WC_MW_BIND_ERR);
 }
 
 static const struct {
