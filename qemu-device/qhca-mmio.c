@@ -137,9 +137,9 @@ static const MemoryRegionOps qhca_db_ops = {
  * our code. The device itself uses an address space of its own, so it does not
  * matter where the guest has put the BAR, or whether it is enabled.
  *
- * Not registered for migration, which the device refuses: the name would stay
- * taken until the last reader of an unplugged device's memory map is gone,
- * perhaps after its successor is plugged in.
+ * Not registered as migratable RAM: the name would stay taken until the last
+ * reader of an unplugged device's memory map is gone, perhaps after its
+ * successor is plugged in. It is saved with the device's state.
  */
 static bool qhca_init_dm(QHCAState *s, Error **errp)
 {

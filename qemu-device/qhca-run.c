@@ -86,7 +86,7 @@ void qhca_dev_send_irqs(QHCAState *s)
     qhca_dev_leave(s);
 }
 
-static void qhca_do_todo(QHCAState *s)
+void qhca_dev_do_todo(QHCAState *s)
 {
     unsigned todo = s->todo;
 
@@ -130,7 +130,7 @@ static void qhca_bh(void *opaque)
 {
     QHCAState *s = opaque;
 
-    qhca_do_todo(s);
+    qhca_dev_do_todo(s);
     qhca_dev_send_irqs(s);
 }
 

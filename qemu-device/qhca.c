@@ -14,7 +14,6 @@
 #include "hw/pci/pcie.h"
 #include "hw/pci/pcie_aer.h"
 #include "hw/qdev-properties.h"
-#include "migration/vmstate.h"
 #include "net/eth.h"
 
 #include "qhca.h"
@@ -249,12 +248,6 @@ static void qhca_reset_hold(Object *obj, ResetType type)
     }
 }
 
-/* Until the engine can save its state there is nothing to load. */
-static const VMStateDescription qhca_vmstate = {
-    .name = TYPE_QHCA,
-    .unmigratable = 1,
-};
-
 static const Property qhca_properties[] = {
     DEFINE_NIC_PROPERTIES(QHCAState, conf),
     DEFINE_PROP_UINT32("vectors", QHCAState, vectors, 5),
@@ -289,7 +282,7 @@ static void qhca_class_init(ObjectClass *oc, void *data)
     rc->phases.hold = qhca_reset_hold;
 
     dc->desc = "Virtual RDMA host channel adapter (RoCEv2) with Ethernet port";
-    dc->vmsd = &qhca_vmstate;
+    dc->vmsd = &qhca_dev_vmstate;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, qhca_properties);
     qhca_dev_faults_class_init(oc);

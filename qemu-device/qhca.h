@@ -99,6 +99,7 @@ struct QHCAState {
     QEMUBH *bh;
     VMChangeStateEntry *vm_change;
     unsigned todo;                  /* QHCA_TODO_* */
+    uint32_t saved_todo;            /* those that are in a saved state */
     bool busy;                      /* inside the engine, or sending @irqs */
     bool gone;                      /* taken out of its slot while busy */
     uint64_t nested;                /* accesses dropped because of that */
@@ -116,6 +117,7 @@ extern const QHCANetOps qhca_dev_net_callbacks;
 bool qhca_dev_enter(QHCAState *s);
 void qhca_dev_leave(QHCAState *s);
 void qhca_dev_kick(QHCAState *s, unsigned todo);
+void qhca_dev_do_todo(QHCAState *s);
 void qhca_dev_send_irqs(QHCAState *s);
 uint64_t qhca_dev_now(void);
 void qhca_dev_random_init(QHCAState *s);
@@ -124,6 +126,9 @@ void qhca_dev_run_init(QHCAState *s);
 void qhca_dev_run_reset(QHCAState *s);
 void qhca_dev_forget(QHCAState *s);
 void qhca_dev_run_exit(QHCAState *s);
+
+/* qhca-migrate.c */
+extern const VMStateDescription qhca_dev_vmstate;
 
 /* qhca-mmio.c */
 bool qhca_dev_mmio_init(QHCAState *s, Error **errp);

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Resets, hot-plug, stop and continue, migration."""
+"""Resets, hot-plug, stop and continue."""
 
 import contextlib
-
-from qemu.qmp import ExecuteError
 
 import contract as c
 from fixture import MAC, MAC_BYTES, cable, equal, running
@@ -135,17 +133,6 @@ def test_reset_drops_interrupts(qemu):
         hca.m.cmd("cont")
         for _ in range(20):
             assert not hca.took_irq(2), "an interrupt of before the reset"
-
-
-def test_migration_refused(qemu):
-    """migration says that the device does not migrate"""
-    with running(qemu) as hca:
-        try:
-            hca.m.cmd("migrate", uri="exec:cat >/dev/null")
-        except ExecuteError as e:
-            assert "qhca" in str(e), e
-        else:
-            raise AssertionError("migration started")
 
 
 @contextlib.contextmanager

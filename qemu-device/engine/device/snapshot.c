@@ -78,6 +78,9 @@ static void walk_section(struct qhca_snap *s, const struct qhca_room *room)
         qhca_snap_check(s, s->at == s->end, "length");
         s->end = end;
     }
+    if (s->at - start > UINT32_MAX) {
+        qhca_snap_refuse(s, "length", "is too much");
+    }
     patch(s, start - sizeof(len), (uint32_t)(s->at - start));
 }
 

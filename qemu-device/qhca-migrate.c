@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca PCIe device: saving and loading the machine with the device running.
+ *
+ * The engine has a format of its own, with versions and a checksum, and
+ * believes nothing that it loads; QEMU's stream carries it as one piece. Around
+ * it is what the front end has put off: interrupts that are not sent yet, and
+ * work for the bottom half. Frames that the network had queued are lost, as on
+ * any network.
+ */
+#include "qemu/osdep.h"
+#include "qemu/cutils.h"
+#include "qemu/error-report.h"
+#include "qemu/units.h"
+#include "hw/pci/msix.h"
+#include "hw/pci/pcie_aer.h"
+#include "migration/qemu-file-types.h"
+#include "migration/vmstate.h"
+
+#include "qhca.h"
+
+#define QHCA_STATE_GUESS (1 * MiB)
+#define QHCA_STATE_MAX (4 * GiB)
+#define QHCA_DM_END UINT32_MAX
+
+/* Work that cannot be told from the rest of the state. */
+#define QHCA_TODO_SAVED (QHCA_TODO_RUN | QHCA_TODO_FATAL)
+/* What is done in any case when a loaded machine continues. */
+#define QHCA_TODO_LOADED (QHCA_TODO_RUN | QHCA_TODO_TX_READY | \
+                          QHCA_TODO_RX_FLUSH | QHCA_TODO_LINK)
+
+static int qhca_put_engine(QEMUFile *f, void *pv, size_t size,
+                           const VMStateField *field, JSONWriter *vmdesc)
+{
+    QHCAState *s = pv;
+    size_t room = QHCA_STATE_GUESS, len;
+    g_autofree uint8_t *buf = g_malloc(room);
+    char why[200];
+
+    while ((len = qhca_engine_save(s->engine, qhca_dev_now(), buf, room, why,
+                                   sizeof(why))) > room) {
+        room = len;
+        g_free(g_steal_pointer(&buf));
+        buf = g_try_malloc(room);
+        if (!buf) {
+            error_report("%s: no memory for %zu bytes of state", s->id, room);
+            return -ENOMEM;
+        }
+    }
+    if (!len) {
+        error_report("%s: cannot be saved: %s", s->id, why);
+        return -EINVAL;
+    }
+    qemu_put_be64(f, len);
+    qemu_put_buffer(f, buf, len);
+    return 0;
+}
+
+static int qhca_get_engine(QEMUFile *f, void *pv, size_t size,
+                           const VMStateField *field)
+{
+    QHCAState *s = pv;
+    uint64_t len = qemu_get_be64(f);
+    g_autofree uint8_t *buf = len <= QHCA_STATE_MAX ? g_try_malloc(len) : NULL;
+    char why[200] = "";
+    bool ok;
+
+    if (!buf || qemu_get_buffer(f, buf, len) != len) {
+        error_report("%s: %" PRIu64 " bytes of state are not there", s->id,
+                     len);
+        return -EINVAL;
+    }
+    if (!qhca_dev_enter(s)) {
+        return -EBUSY;
+    }
+    qhca_dev_forget(s);
+    ok = qhca_engine_load(s->engine, qhca_dev_now(), buf, len, why,
+                          sizeof(why));
+    qhca_dev_leave(s);
+    if (!ok) {
+        error_report("%s: cannot be loaded: %s", s->id, why);
+    }
+    return ok ? 0 : -EINVAL;
+}
+
+static const VMStateInfo qhca_engine_info = {
+    .name = "qhca engine",
+    .get = qhca_get_engine,
+    .put = qhca_put_engine,
+};
+
+/*
+ * Device memory: its size, and pages that are not all zeroes by their numbers.
+ * Nobody writes to it while the machine is stopped.
+ */
+static int qhca_put_dm(QEMUFile *f, void *pv, size_t size,
+                       const VMStateField *field, JSONWriter *vmdesc)
+{
+    QHCAState *s = pv;
+    uint8_t *ram = s->dm_size ? memory_region_get_ram_ptr(&s->dm) : NULL;
+    uint32_t i;
+
+    qemu_put_be64(f, s->dm_size);
+    for (i = 0; i < s->dm_size / QHCA_PAGE_SIZE; i++) {
+        const uint8_t *page = ram + (size_t)i * QHCA_PAGE_SIZE;
+
+        if (!buffer_is_zero(page, QHCA_PAGE_SIZE)) {
+            qemu_put_be32(f, i);
+            qemu_put_buffer(f, page, QHCA_PAGE_SIZE);
+        }
+    }
+    qemu_put_be32(f, QHCA_DM_END);
+    return 0;
+}
+
+static int qhca_get_dm(QEMUFile *f, void *pv, size_t size,
+                       const VMStateField *field)
+{
+    QHCAState *s = pv;
+    uint64_t dm_size = qemu_get_be64(f);
+    uint8_t *ram = s->dm_size ? memory_region_get_ram_ptr(&s->dm) : NULL;
+    uint32_t i;
+
+    if (dm_size != s->dm_size) {
+        error_report("%s: 'dm-size' is %" PRIu64 ", here %" PRIu64, s->id,
+                     dm_size, s->dm_size);
+        return -EINVAL;
+    }
+    memset(ram, 0, dm_size);
+    while ((i = qemu_get_be32(f)) != QHCA_DM_END) {
+        if (i >= dm_size / QHCA_PAGE_SIZE ||
+            qemu_get_buffer(f, ram + (size_t)i * QHCA_PAGE_SIZE,
+                            QHCA_PAGE_SIZE) != QHCA_PAGE_SIZE) {
+            error_report("%s: device memory: page %u is not there", s->id, i);
+            return -EINVAL;
+        }
+    }
+    if (dm_size) {
+        memory_region_set_dirty(&s->dm, 0, dm_size);
+    }
+    return 0;
+}
+
+static const VMStateInfo qhca_dm_info = {
+    .name = "qhca device memory",
+    .get = qhca_get_dm,
+    .put = qhca_put_dm,
+};
+
+static int qhca_pre_save(void *opaque)
+{
+    QHCAState *s = opaque;
+
+    qhca_dev_do_todo(s);        /* of a stopped machine: a reset */
+    if (s->busy || s->todo & QHCA_TODO_RESET) {
+        error_report("%s: busy, and cannot be saved", s->id);
+        return -EBUSY;
+    }
+    s->saved_todo = s->todo & QHCA_TODO_SAVED;
+    return 0;
+}
+
+static int qhca_post_load(void *opaque, int version_id)
+{
+    QHCAState *s = opaque;
+
+    s->irqs &= MAKE_64BIT_MASK(0, s->vectors);
+    s->todo |= (s->saved_todo & QHCA_TODO_SAVED) | QHCA_TODO_LOADED;
+    return 0;
+}
+
+/* One piece each, of which QEMU need not know more. */
+#define QHCA_WHOLE(_name, _info) { \
+    .name = _name, \
+    .info = &(_info), \
+    .flags = VMS_SINGLE, \
+}
+
+const VMStateDescription qhca_dev_vmstate = {
+    .name = TYPE_QHCA,
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .pre_save = qhca_pre_save,
+    .post_load = qhca_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_PCI_DEVICE(parent_obj, QHCAState),
+        VMSTATE_STRUCT(parent_obj.exp.aer_log, QHCAState, 0,
+                       vmstate_pcie_aer_log, PCIEAERLog),
+        VMSTATE_MSIX(parent_obj, QHCAState),
+        QHCA_WHOLE("dm", qhca_dm_info),
+        QHCA_WHOLE("engine", qhca_engine_info),
+        VMSTATE_UINT64(irqs, QHCAState),
+        VMSTATE_UINT32(saved_todo, QHCAState),
+        VMSTATE_END_OF_LIST()
+    },
+};

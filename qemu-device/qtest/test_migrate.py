@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine is saved, and goes on in another QEMU, or later in the same."""
+
+import contextlib
+import os
+import struct
+import tempfile
+
+import contract as c
+from fixture import MAC, MAC_BYTES, equal, running
+from hca import PAGE, SLOT, wait_for
+from machine import Machine
+from rc import Port, connected, rdma
+
+DEVICE = "qhca,id=hca0,addr=%d,mac=%s" % (SLOT, MAC)
+
+
+def save(machine, path):
+    machine.cmd("migrate", uri="file:" + path)
+    wait_for(lambda: machine.cmd("query-migrate")["status"] in
+             ("completed", "failed"), "end of the migration")
+    equal(machine.cmd("query-migrate")["status"], "completed")
+
+
+@contextlib.contextmanager
+def loaded(qemu, path, props=""):
+    """A machine that has tried to load the file, and how that ended."""
+    with Machine(qemu, "-device", DEVICE + props, "-incoming",
+                 "defer") as machine:
+        machine.cmd("migrate-incoming", uri="file:" + path,
+                    **{"exit-on-error": False})
+        wait_for(lambda: machine.cmd("query-migrate").get("status") in
+                 ("completed", "failed"), "end of the migration")
+        yield machine, machine.cmd("query-migrate")["status"]
+
+
+@contextlib.contextmanager
+def moved(qemu, hca, props=""):
+    """@hca is the device of another machine, which goes on from here."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "state")
+        save(hca.m, path)
+        with loaded(qemu, path, props) as (machine, status):
+            equal(status, "completed")
+            wait_for(lambda: machine.cmd("query-status")["running"], "running")
+            hca.m, hca.pci = machine, machine.pci(0, SLOT)
+            yield
+
+
+def context(qp):
+    """struct qhca_qpc"""
+    qp.hca.ok(c.CMD_QUERY_QP, struct.pack("<I", qp.qpn), qp.box)
+    return qp.hca.m.read(qp.box, 176)
+
+
+class Scene:
+    """Two QPs, one with work that waits for a receive WR; a CQ that is armed."""
+
+    def __init__(self, hca):
+        self.hca = hca
+        self.port = Port(hca, MAC_BYTES)
+        self.a, self.b = connected(self.port)
+        self.src, self.dst = self.port.memory(), self.port.memory()
+        self.data = bytes(i * 11 & 0xff for i in range(3000))
+        hca.m.write(self.src.addr, self.data)
+        hca.m.write(hca.bar[c.BAR_DM] + 5 * PAGE, b"device memory")
+        hca.arm_eq(self.port.eqn)
+        hca.doorbell("CQ_ARM", self.a.cq.cqn, 1)
+        self.a.post(c.WR_SEND, self.src, 3000)
+        self.a.post(c.WR_RDMA_WRITE, self.src, 100, rdma(self.dst, 3500))
+        self.before = context(self.a), context(self.b)
+        self.counters = hca.m.qom_get(hca.path, "counters")
+
+    def check(self):
+        """All is as it was, and goes on to its end."""
+        hca = self.hca
+        equal(hca.m.qom_get(hca.path, "counters"), self.counters)
+        equal((context(self.a), context(self.b)), self.before)
+        equal(hca.m.read(hca.bar[c.BAR_DM] + 5 * PAGE, 13), b"device memory")
+        equal(self.a.cq.poll(), None)
+        self.b.post_recv(self.dst, 3000)
+        hca.m.clock_step(1000000000)        # the RNR wait is over
+        equal(self.a.done(), (c.CQE_SEND, c.WC_SUCCESS))
+        equal(self.a.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+        equal(self.b.done(), (c.CQE_RECV, c.WC_SUCCESS))
+        equal(hca.m.read(self.dst.addr, 3000), self.data)
+        equal(hca.m.read(self.dst.addr + 3500, 100), self.data[:100])
+        equal(hca.poll_eq(self.port.eqn)[:2], (c.EVENT_COMP, self.a.cq.cqn))
+        assert hca.took_irq(1), "no interrupt"
+
+
+def test_other_qemu(qemu):
+    """connections with work under way go on in another QEMU"""
+    with running(qemu) as hca:
+        scene = Scene(hca)
+        with moved(qemu, hca):
+            scene.check()
+
+
+def test_interrupt_waits(qemu):
+    """an interrupt that a stopped machine has not sent goes with it"""
+    with running(qemu) as hca:
+        eqn = hca.create_eq(vector=2, flags=c.EQ_ASYNC)
+        hca.arm_eq(eqn)
+        hca.m.cmd("stop")
+        hca.doorbell("CMD", 0, 0x80000000)      # fatal, which is an event
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "state")
+            save(hca.m, path)
+            with loaded(qemu, path) as (machine, status):
+                equal(status, "completed")
+                hca.m = machine
+                equal((hca.state, hca.fatal),
+                      (c.STATE_FATAL, c.FATAL_CMDQ_INDEX))
+                machine.cmd("cont")
+                wait_for(lambda: hca.took_irq(2), "interrupt")
+
+
+def job(machine, name, **args):
+    """Run a QMP job to its end."""
+    machine.cmd(name, **{"job-id": "job", **args})
+    wait_for(lambda: machine.cmd("query-jobs")[0]["status"] == "concluded",
+             "end of " + name)
+    equal(machine.cmd("query-jobs")[0].get("error"), None)
+    machine.cmd("job-dismiss", id="job")
+
+
+def test_snapshot(qemu):
+    """a snapshot is taken, the device is reset, and all is there again"""
+    with running(qemu) as hca, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "disk")
+        job(hca.m, "blockdev-create",
+            options={"driver": "file", "filename": path, "size": 0})
+        hca.m.cmd("blockdev-add", driver="file", filename=path,
+                  **{"node-name": "file"})
+        job(hca.m, "blockdev-create",
+            options={"driver": "qcow2", "file": "file", "size": 1 << 20})
+        hca.m.cmd("blockdev-add", driver="qcow2", file="file",
+                  **{"node-name": "disk"})
+        where = {"tag": "one", "vmstate": "disk", "devices": ["disk"]}
+        scene = Scene(hca)
+        job(hca.m, "snapshot-save", **where)
+        eqs = hca.eqs[scene.port.eqn][2]
+        hca.set_reg("RESET", c.RESET_KEY)
+        equal(hca.state, c.STATE_RESET)
+        job(hca.m, "snapshot-load", **where)
+        hca.eqs[scene.port.eqn][2] = eqs
+        scene.check()
+
+
+def test_damaged(qemu):
+    """what is damaged, cut off, or of another device is refused with a reason"""
+    with running(qemu) as hca, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "state")
+        Scene(hca)
+        save(hca.m, path)
+        with open(path, "rb") as file:
+            good = file.read()
+        at = good.rindex(b"transport\0") + 500
+        cases = (
+            (good[:at] + bytes([good[at] ^ 4]) + good[at + 1:], "", "damaged"),
+            (good[:at], "", "are not there"),
+            (good, ",max-qp=64", "max-qp is 0x1000, here 0x40"),
+            (good, ",dm-size=4M", "'dm-size'"),
+        )
+        for data, props, reason in cases:
+            with open(path, "wb") as file:
+                file.write(data)
+            with loaded(qemu, path, props) as (machine, status):
+                equal(status, "failed")
+                machine.shutdown()
+                assert reason in machine.get_log(), machine.get_log()
