@@ -153,6 +153,7 @@ bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
     if (s.bad) {
         qhca_reset(e);
     }
+    qhca_faults_update(e);      /* rules are not the state's: they go on */
     /* Whatever was asked for before. */
     e->timers.armed = UINT64_MAX;
     e->ops->set_timer(e->opaque, UINT64_MAX);

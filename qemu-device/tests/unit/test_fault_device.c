@@ -4,6 +4,7 @@
  * and for the device as a whole.
  */
 #include "harness/faults.h"
+#include "harness/snapshot.h"
 
 #define MS      1000000ull
 
@@ -307,6 +308,21 @@ static void test_timer(void)
     CHECK_EQ(faults_hits(0), 1);
 }
 
+/* Rules are the operator's of this engine: loading a state changes none. */
+static void test_timer_load(void)
+{
+    uint8_t *state;
+    size_t len;
+
+    start_node();
+    faults_set("timer after=2ms link-down=1ms");
+    state = snapshot_save(g, &len);
+    REQUIRE(snapshot_load(g, state, len));
+    guest_advance(g, 2 * MS);
+    CHECK_EQ(faults_hits(0), 1);
+    CHECK(!link_up());
+}
+
 static void test_fatal(void)
 {
     static const char *const when[] = {
@@ -362,6 +378,7 @@ static const struct test tests[] = {
     { "meanwhile the operator's cable", test_link_operator },
     { "meanwhile a reset", test_link_reset },
     { "timers", test_timer },
+    { "timers, behind a state that is loaded", test_timer_load },
     { "the device stops", test_fatal },
     { "the device is taken out", test_remove },
 };
