@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A program that survives: it sends numbered messages over a reliable connection
+ * and goes on after whatever happens to that. The example of
+ * Documentation/faults.rst, played with each of its faults.
+ *
+ * A completion with an error, or an event of the QP, ends a connection. Which of
+ * the messages that were under way have arrived, their sender cannot know: they are
+ * sent again over the next one, and the receiver knows by their numbers which it
+ * has.
+ */
+#include <glob.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "lib/rdma.h"
+
+#define MESSAGES	500
+#define WINDOW		16	/* messages under way, and receives posted */
+#define DEBUGFS		"/sys/kernel/debug"
+
+/* ---- the example ---- */
+
+struct link {
+	struct pair p;
+	struct conn c;
+	struct ibv_cq *cq[2];		/* of sends, of receives */
+	struct buf out, in;		/* WINDOW places of a number each */
+	uint64_t acked, sent;		/* sends: complete, posted */
+	uint64_t received;		/* the number that is expected next */
+	unsigned int recoveries;
+};
+
+static void post_place(struct link *l, uint64_t place)
+{
+	struct ibv_sge sge = buf_sge(&l->in, place * 8, 8);
+
+	post_recv(&l->p.b, place, &sge, 1);
+}
+
+static void post_number(struct link *l)
+{
+	uint64_t place = l->sent % WINDOW;
+	struct ibv_sge sge = buf_sge(&l->out, place * 8, 8);
+	struct ibv_send_wr wr = wr_send(l->sent, &sge, 1);
+
+	memcpy(l->out.addr + place * 8, &l->sent, 8);
+	/* A queue in ERR takes it as well, and flushes it. */
+	post_send(&l->p.a, &wr);
+	l->sent++;
+}
+
+/* Takes all completions there are; false: the connection has failed. */
+static bool progress(struct link *l)
+{
+	struct ibv_wc wc;
+	uint64_t number;
+	bool good = true;
+
+	while (ibv_poll_cq(l->cq[0], 1, &wc) > 0) {
+		if (wc.status == IBV_WC_SUCCESS)
+			l->acked = wc.wr_id + 1;
+		else
+			good = false;
+	}
+	while (ibv_poll_cq(l->cq[1], 1, &wc) > 0) {
+		if (wc.status != IBV_WC_SUCCESS) {
+			good = false;
+			continue;
+		}
+		memcpy(&number, l->in.addr + wc.wr_id * 8, 8);
+		CHECK(number <= l->received);	/* none is missing */
+		if (number == l->received)
+			l->received++;
+		post_place(l, wc.wr_id);
+	}
+	return good;
+}
+
+/* An event of one of the QPs, or of a CQ: nothing more will come of it. */
+static bool has_event(struct link *l)
+{
+	struct ibv_async_event ev;
+
+	while (async_wait(l->p.dev->ctx, &ev, 0))
+		if (ev.event_type < IBV_EVENT_COMM_EST || ev.event_type == IBV_EVENT_QP_FATAL)
+			return true;
+	return false;
+}
+
+/*
+ * In ERR nothing arrives any more. What has, may have been acknowledged, so it counts:
+ * the CQs are emptied before RESET takes what they have of the QPs. From then on all is
+ * new, and what is left in them is of before.
+ */
+static void connect_again(struct link *l)
+{
+	struct ibv_wc wc;
+	int i;
+
+	l->recoveries++;
+	REQUIRE_OK(set_state(l->p.a.qp, IBV_QPS_ERR));
+	REQUIRE_OK(set_state(l->p.b.qp, IBV_QPS_ERR));
+	progress(l);
+	REQUIRE_OK(set_state(l->p.a.qp, IBV_QPS_RESET));
+	REQUIRE_OK(set_state(l->p.b.qp, IBV_QPS_RESET));
+	for (i = 0; i < 2; i++)
+		while (ibv_poll_cq(l->cq[i], 1, &wc) > 0)
+			;
+	pair_connect(&l->p, &l->c);
+	for (i = 0; i < WINDOW; i++)
+		post_place(l, i);
+	l->sent = l->acked;
+}
+
+static void send_all(struct link *l)
+{
+	int64_t end = time_ms() + 60000;
+
+	while (l->acked < MESSAGES && time_ms() < end) {
+		while (l->sent < MESSAGES && l->sent - l->acked < WINDOW)
+			post_number(l);
+		if (!progress(l) || has_event(l))
+			connect_again(l);
+	}
+	CHECK_EQ(l->acked, MESSAGES);
+	CHECK_EQ(l->received, MESSAGES);
+}
+
+/* ---- what it is up against ---- */
+
+static char path[256];
+
+static bool find_file(void)
+{
+	glob_t g;
+
+	if (access(DEBUGFS "/qhca", F_OK))
+		mount("none", DEBUGFS, "debugfs", 0, NULL);
+	if (glob(DEBUGFS "/qhca/*/faults", 0, NULL, &g))
+		return false;
+	snprintf(path, sizeof(path), "%s", g.gl_pathv[0]);
+	globfree(&g);
+	return true;
+}
+
+__attribute__((destructor)) static void clear(void)
+{
+	if (find_file())
+		write_file(path, "\n");
+}
+
+static const struct {
+	const char *name;
+	const char *text;
+	bool ends;		/* connections */
+} foes[] = {
+	{ "a bad network", "tx prob=2% drop; rx prob=2% duplicate; rx prob=2% reorder;"
+			   "tx prob=1% corrupt=icrc", false },
+	{ "receiver not ready", "rx opcode=rc.send_only nth=50 nak=rnr", false },
+	{ "link flaps", "rx opcode=rc.send_only nth=200 link-down=20ms", false },
+	{ "peer does not answer", "rx opcode=rc.acknowledge after=100 times=8 drop;"
+				  "tx after=200 times=8 drop", true },
+	{ "remote errors", "rx opcode=rc.send_only nth=70 nak=rem_op_err", true },
+	{ "invalid requests", "rx opcode=rc.send_only nth=90 nak=inv_req", true },
+	{ "sends fail", "cqe opcode=send nth=60 fail=general_err", true },
+	{ "receives fail", "cqe opcode=recv nth=80 fail=loc_prot_err", true },
+	{ "QPs fail", "rx opcode=rc.send_only nth=100 event=qp_fatal", true },
+};
+
+TEST_ROWS(survive, "a program goes on after", foes)
+{
+	struct dev *d = dev_open_qhca();
+	struct qp_opts o = QP_OPTS;
+	struct link l = { .c = CONN };
+	int i;
+
+	if (!find_file())
+		test_skip("needs -device qhca,guest-faults=on");
+	test_timeout(90);
+	l.c.timeout = 12;	/* 17 ms */
+	l.c.retry_cnt = 3;
+	o.send_wr = WINDOW;
+	o.recv_wr = WINDOW;
+	l.p = pair_new(d, &o, &l.c);
+	l.cq[0] = l.p.a.send_cq;
+	l.cq[1] = l.p.b.recv_cq;
+	l.out = buf_new(d->pd, WINDOW * 8, LOCAL);
+	l.in = buf_new(d->pd, WINDOW * 8, LOCAL);
+	for (i = 0; i < WINDOW; i++)
+		post_place(&l, i);
+	REQUIRE_OK(write_file(path, row->text));
+	send_all(&l);
+	REQUIRE_OK(write_file(path, "\n"));
+	test_note("%u recoveries", l.recoveries);
+	CHECK_EQ(l.recoveries > 0, row->ends);
+}
