@@ -33,7 +33,7 @@ static void hold(struct qhca_engine *e, const struct qhca_fault_frame *f,
     h->swap = swap;
     h->loop = f->loop;
     h->net = f->net;
-    h->point = f->point;
+    h->point = (uint8_t)f->point;
     h->qpn = f->qpn;
     h->from = f->from;
     h->when = e->now + ns;
@@ -129,7 +129,7 @@ static void move_psn(const struct qhca_fault_frame *f,
 
 unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f)
 {
-    struct qhca_fault_at at = { .point = f->point };
+    struct qhca_fault_at at = { .point = (uint8_t)f->point };
     struct roce_packet p;
 
     f->does.action = QHCA_FAULT_NONE;
