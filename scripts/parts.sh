@@ -25,6 +25,7 @@ kselftest      | one  | check full       | guest    | one_guest 2400 --device-ar
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
 life           | one  | check full       |          | life
+snapshot       | one  | full             | variants | one_guest 1200 -- snapshot
 engine         | one  | check full       |          | engine check V=1
 pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
 kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak

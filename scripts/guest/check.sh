@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # check.sh [eth] [kverbs] [tools] [matrix] [cm] [soak] [life] [lies] [hostile]
-#     [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
+#     [snapshot] [kselftest [NAME…] | pyverbs [FILE…]]     (in the guest)
 #
 # The guest's sections of `make check`, on the device QHCA_DEV; without arguments
-# all of them but life, which takes minutes, and lies and hostile, which need
+# all of them but life and snapshot, which take minutes, and lies and hostile, which need
 # vm --hostile. What follows kselftest or pyverbs are names of its programs. Ends with
 # one line: N passed, N failed, N skipped. Exit status 0 if something passed and nothing
 # failed.
@@ -20,6 +20,7 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/hostile.sh
 . /opt/qhca/guest/lies.sh
 . /opt/qhca/guest/life.sh
+. /opt/qhca/guest/snapshot.sh
 
 # ---- kselftests: the programs named, here or in KSELFTESTS, or those in tests.list
 
@@ -292,7 +293,7 @@ if [ $# = 0 ] && [ -n "$QHCA_DEV" ]; then
 fi
 while [ $# -gt 0 ] && [ -n "$QHCA_DEV" ]; do
 	case $1 in
-	eth|kverbs|tools|cm|matrix|soak|core|life|lies|hostile) "$1" ;;
+	eth|kverbs|tools|cm|matrix|soak|core|life|lies|hostile|snapshot) "$1" ;;
 	kselftest|pyverbs) "$@"; break ;;
 	*) result fail "$1" "no such section"; break ;;
 	esac

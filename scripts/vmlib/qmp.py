@@ -2,6 +2,7 @@
 """One QMP command at a time, for tests that act on the device from outside."""
 
 import json
+import time
 
 
 async def _execute(path, text):
@@ -14,12 +15,27 @@ async def _execute(path, text):
         await client.disconnect()
 
 
-def execute(path, text):
-    """Run the command given as JSON; the reply as one line of JSON."""
+def execute(path, text, limit=10):
+    """Run the command given as JSON, which takes up to @limit seconds; the reply as one
+    line of JSON."""
     # Loaded on first use: it takes longer than all else the launcher loads.
     import asyncio      # pylint: disable=import-outside-toplevel
     try:
-        reply = {'return': asyncio.run(asyncio.wait_for(_execute(path, text), 10))}
+        reply = {'return': asyncio.run(asyncio.wait_for(_execute(path, text), limit))}
     except Exception as err:    # pylint: disable=broad-except
         reply = {'error': {'desc': str(err) or type(err).__name__}}
     return json.dumps(reply)
+
+
+def snapshot(path, seconds):
+    """Save the machine, let it run for a while, and load it: to the guest, that while has
+    never been. The reply as one line of JSON."""
+    for command in ('savevm qhca', 'loadvm qhca', 'delvm qhca'):
+        reply = execute(path, json.dumps({'execute': 'human-monitor-command', 'arguments':
+                                          {'command-line': command}}), 300)
+        said = json.loads(reply).get('return', reply)
+        if said:
+            return json.dumps({'error': {'desc': f'{command}: {said}'}})
+        if command.startswith('savevm'):
+            time.sleep(seconds)
+    return '{"return": {}}'

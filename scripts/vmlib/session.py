@@ -134,6 +134,8 @@ class Session:
             return None
         if word == 'qmp':
             return qmp.execute(os.path.join(self.sock_dir, 'qmp'), rest)
+        if word == 'snapshot':
+            return qmp.snapshot(os.path.join(self.sock_dir, 'qmp'), float(rest))
         if word == 'memory':
             return str(self.memory())
         return '{"error": "unknown request"}'
