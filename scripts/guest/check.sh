@@ -32,6 +32,11 @@ kselftest()
 	[ $# -gt 0 ] || result fail kselftest "none in the payload"
 	plan kselftest "$@"
 	for name; do
+		if [ "$name" = suspend ] && [[ $(uname -r) == 7.* ]]; then
+			# Writers sleep in wait_port_writable() ever after, this script too.
+			result skip kselftest/suspend "virtio_console of 7.3 loses its ports"
+			continue
+		fi
 		rc=0
 		( cd /opt/qhca/selftests && RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID \
 			timeout "${KSELFTEST_TIMEOUT:-400}" "./$name" </dev/null ) \
