@@ -372,9 +372,8 @@ TEST(rights, "F-002 F-005 J-004 FLUSH to persistence: a right that QPs keep and 
 
 TEST(window, "F-048 F-039 FLUSH and ATOMIC WRITE through a window")
 {
-	struct dev *d = dev_open_mw(IBV_MW_TYPE_2);
 	struct scene s = scene_of_qhca(RIGHTS, BINDABLE | GLOBAL);
-	struct ibv_mw *mw = mw_new(d, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_new(s.p.dev, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info info = mw_part(&s.dst, 4096, 64,
 					       IBV_ACCESS_REMOTE_WRITE | GLOBAL);
 
@@ -390,9 +389,8 @@ TEST(window, "F-048 F-039 FLUSH and ATOMIC WRITE through a window")
 
 TEST(window_rights, "F-039 a window adds nothing to what memory can do")
 {
-	struct dev *d = dev_open_mw(IBV_MW_TYPE_2);
 	struct scene s = scene_of_qhca(RIGHTS, BINDABLE);
-	struct ibv_mw *mw = mw_new(d, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_new(s.p.dev, IBV_MW_TYPE_2);
 
 	CHECK_EQ(mw_bind(&s.p.b, mw, mw_part(&s.dst, 0, 64, GLOBAL)), IBV_WC_MW_BIND_ERR);
 }
