@@ -33,14 +33,6 @@ void qhca_snap_refuse(struct qhca_snap *s, const char *field, const char *fmt,
     }
 }
 
-bool qhca_snap_check(struct qhca_snap *s, bool ok, const char *field)
-{
-    if (!ok) {
-        qhca_snap_refuse(s, field, "does not fit the rest");
-    }
-    return !s->bad;
-}
-
 void qhca_snap_raw(struct qhca_snap *s, const char *field, void *p, size_t n)
 {
     if (s->load) {
@@ -189,7 +181,7 @@ void qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem, uint64_t min_len)
                             (uint64_t)n << shift >= min_len, "memory")) {
         return;
     }
-    if (list) {
+    if (mem->block) {
         qhca_snap_u64s(s, "block", mem->block, n);
     }
     qhca_snap_check(s, qhca_mem_blocks_ok(mem), "block addresses");

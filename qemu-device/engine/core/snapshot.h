@@ -57,7 +57,15 @@ __attribute__((format(printf, 3, 4)))
 void qhca_snap_refuse(struct qhca_snap *s, const char *field, const char *fmt,
                       ...);
 /* Refuses it unless @ok. Returns whether it goes on. */
-bool qhca_snap_check(struct qhca_snap *s, bool ok, const char *field);
+static inline bool qhca_snap_check(struct qhca_snap *s, bool ok,
+                                   const char *field)
+{
+    if (!ok) {
+        qhca_snap_refuse(s, field, "does not fit the rest");
+    }
+    return ok && !s->bad;
+}
+
 /* Takes down @v, or gives what was; up to @max, in @size bytes. */
 uint64_t qhca_snap_num(struct qhca_snap *s, const char *field, uint64_t v,
                        unsigned size, uint64_t max);

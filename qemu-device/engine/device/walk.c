@@ -91,9 +91,10 @@ static struct qhca_async *walk_async(struct qhca_snap *s, struct qhca_async *a)
     }
     n = (unsigned)qhca_snap_num(s, "waiting", a ? a->waiting : 0, 1,
                                 QHCA_ASYNC_TYPES);
-    if (qhca_snap_check(s, a && n && (!s->load || !a->waiting), "waiting")) {
-        walk_types(s, a, n, sources[source].events);
+    if (!qhca_snap_check(s, a && n && (!s->load || !a->waiting), "waiting")) {
+        return NULL;
     }
+    walk_types(s, a, n, sources[source].events);
     if (s->load && !s->bad) {
         a->waiting = (uint8_t)n;
     }
@@ -122,7 +123,7 @@ static void walk_events(struct qhca_snap *s)
             continue;
         }
         a = walk_async(s, NULL);
-        if (!s->bad) {
+        if (a && !s->bad) {
             qhca_list_add_tail(&eq->pending, &a->node);
         }
     }

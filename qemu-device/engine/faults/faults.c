@@ -48,10 +48,9 @@ static bool has_chance(struct qhca_fault_rule *r)
 /* One more that matches. */
 static bool has_turn(struct qhca_fault_rule *r)
 {
-    if (r->seen++ < r->after || (r->seen - r->after) % r->nth) {
-        return false;
-    }
-    return has_chance(r);
+    r->seen++;
+    return r->seen > r->after && (r->seen - r->after) % r->nth == 0 &&
+           has_chance(r);
 }
 
 /* The rule acts; @obj is what upon. What goes its own way does so soon. */

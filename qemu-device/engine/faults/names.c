@@ -193,7 +193,7 @@ static bool packet_name(unsigned opcode, char *buf)
         return false;
     }
     if (opcode == ROCE_CNP) {
-        strcpy(buf, "cnp");
+        snprintf(buf, NAME_MAX_LEN, "cnp");
     } else if (service == SVC_VENDOR >> 5) {
         snprintf(buf, NAME_MAX_LEN, "rc.masked_%s", opcode_name[op]);
     } else {
