@@ -93,7 +93,7 @@ def test_query_counters(qemu):
 def test_unknown(qemu):
     """opcodes that do not exist"""
     with running(qemu) as hca:
-        opcodes = (0x08, 0x7f, 0x100, 0xffff)
+        opcodes = (0x0f, 0x7f, 0x100, 0xffff)
         for opcode in opcodes:
             equal(hca.cmd(opcode).status, c.ERR_OPCODE)
         equal(hca.counter("bad_cmd"), len(opcodes))
