@@ -28,10 +28,11 @@ static struct ibv_sge sge = { .lkey = 1 };
 static struct ibv_send_wr wrs[BATCH];
 static struct ibv_recv_wr recv_wr = { .sg_list = &sge, .num_sge = 1 };
 
-/* ---- the kernel ---- */
+/* ---- the kernel; where ../qhca/compat.h has fewer arguments it takes them away ---- */
 
 int ibv_cmd_create_cq_ex(struct ibv_context *context,
 			 const struct ibv_cq_init_attr_ex *attr,
+			 struct verbs_create_cq_prov_attr *prov_attr,
 			 struct verbs_cq *vcq, struct ibv_create_cq_ex *cmd,
 			 size_t cmd_size, struct ib_uverbs_ex_create_cq_resp *resp,
 			 size_t resp_size, uint32_t cmd_flags)
