@@ -192,16 +192,29 @@ static void end(const struct call *c)
         end(&c); \
     }
 
+/* These say how much work it was. */
+#define WRAP_RX(name) \
+    unsigned __real_qhca_engine_##name(struct qhca_engine *e, uint64_t now, \
+                                       const uint8_t *frame, size_t len); \
+    unsigned __wrap_qhca_engine_##name(struct qhca_engine *e, uint64_t now, \
+                                       const uint8_t *frame, size_t len); \
+    unsigned __wrap_qhca_engine_##name(struct qhca_engine *e, uint64_t now, \
+                                       const uint8_t *frame, size_t len) \
+    { \
+        struct call c = begin(e); \
+        unsigned work = __real_qhca_engine_##name(e, now, frame, len); \
+        end(&c); \
+        return work; \
+    }
+
+WRAP_RX(rx_frame)
+WRAP_RX(rx_more)
 WRAP(reset, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(reg_write, (struct qhca_engine *e, uint64_t now, unsigned off,
                  uint32_t val), e, now, off, val)
 WRAP(doorbell, (struct qhca_engine *e, uint64_t now, unsigned page,
                 unsigned off, uint64_t val), e, now, page, off, val)
 WRAP(bad_doorbell, (struct qhca_engine *e), e)
-WRAP(rx_frame, (struct qhca_engine *e, uint64_t now, const uint8_t *frame,
-                size_t len), e, now, frame, len)
-WRAP(rx_more, (struct qhca_engine *e, uint64_t now, const uint8_t *frame,
-               size_t len), e, now, frame, len)
 WRAP(tx_ready, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(tick, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(run, (struct qhca_engine *e, uint64_t now), e, now)
