@@ -3,47 +3,16 @@
  * What a verbs program sees when the device misbehaves by rules: each action of
  * Documentation/faults.rst, set by the guest through debugfs.
  */
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
-#include "lib/life.h"
+#include "lib/faults.h"
 
-#define DEBUGFS	"/sys/kernel/debug"
 #define LEN	1000
 
-static char path[256];
-
-/* Finds the file of the rules; false: the operator allows none. */
-static bool find_file(void)
-{
-	glob_t g;
-
-	if (access(DEBUGFS "/qhca", F_OK))
-		mount("none", DEBUGFS, "debugfs", 0, NULL);
-	if (glob(DEBUGFS "/qhca/*/faults", 0, NULL, &g))
-		return false;
-	snprintf(path, sizeof(path), "%s", g.gl_pathv[0]);
-	globfree(&g);
-	return true;
-}
-
-/* Rules survive the process that sets them: the last one clears them. */
 __attribute__((destructor)) static void clear(void)
 {
-	if (find_file())
-		write_file(path, "\n");
-}
-
-static struct dev *open_with_faults(void)
-{
-	struct dev *d = dev_open_qhca();
-
-	if (!find_file())
-		test_skip("needs -device qhca,guest-faults=on");
-	return d;
+	faults_clear();
 }
 
 /* A rule in which %a and %b are the QPs of @p. */
@@ -60,14 +29,14 @@ static void rule(const struct pair *p, const char *text)
 			buf[len++] = *text;
 	}
 	buf[len] = '\0';
-	REQUIRE_OK(write_file(path, buf));
+	REQUIRE_OK(faults_set(buf));
 }
 
 /* The file's content. */
 static const char *rules(void)
 {
 	static char text[8192];
-	FILE *f = fopen(path, "r");
+	FILE *f = fopen(faults_file(), "r");
 	size_t len;
 
 	REQUIRE(f);
@@ -92,7 +61,7 @@ struct scene {
 
 static struct scene scene(const char *text)
 {
-	struct dev *d = open_with_faults();
+	struct dev *d = faults_open();
 	struct conn c = CONN;
 	struct scene s;
 	struct ibv_sge sge;
@@ -263,7 +232,7 @@ TEST(event, "events for no reason")
 /* A CQ with an event channel, for receives. */
 static struct scene scene_with_channel(struct ibv_comp_channel **ch)
 {
-	struct dev *d = open_with_faults();
+	struct dev *d = faults_open();
 	struct qp_opts o = QP_OPTS;
 	struct scene s = { 0 };
 
@@ -310,7 +279,7 @@ TEST(lost_irq, "a lost interrupt: the driver finds the event a little later")
 
 TEST(cmd_fails, "a command that is refused")
 {
-	struct dev *d = open_with_faults();
+	struct dev *d = faults_open();
 	struct ibv_pd *pd;
 
 	rule(NULL, "cmd opcode=alloc_pd once fail=no_resource");
@@ -324,7 +293,7 @@ TEST(cmd_fails, "a command that is refused")
 
 TEST(cmd_stalls, "a command that takes its time")
 {
-	struct dev *d = open_with_faults();
+	struct dev *d = faults_open();
 	int64_t start;
 
 	rule(NULL, "cmd opcode=alloc_pd once stall=700ms");
@@ -337,7 +306,7 @@ TEST(cmd_stalls, "a command that takes its time")
 
 TEST(link_flap, "the link goes down, and comes back; the connection lives")
 {
-	struct dev *d = open_with_faults();
+	struct dev *d = faults_open();
 	struct ibv_async_event ev;
 	struct scene s = { 0 };
 	struct conn c = CONN;
@@ -363,12 +332,12 @@ TEST(link_flap, "the link goes down, and comes back; the connection lives")
 
 TEST(wrong, "a wrong rule is refused, and the file says where")
 {
-	open_with_faults();
+	faults_open();
 	rule(NULL, "tx qpn=1 drop");
-	CHECK_EQ(write_file(path, "tx qpn=1 lose"), EINVAL);
+	CHECK_EQ(faults_set("tx qpn=1 lose"), EINVAL);
 	CHECK(!strcmp(rules(), "# tx qpn=1 lose\n#          ^ no such word: lose\n"
 		      "seed=1\ntx qpn=1 drop  # hits 0\n"));
-	CHECK_EQ(write_file(path, "timer remove"), EINVAL);
+	CHECK_EQ(faults_set("timer remove"), EINVAL);
 	CHECK(strstr(rules(), "remove is not for the guest"));
 	rule(NULL, "\n");
 	CHECK(!strcmp(rules(), ""));

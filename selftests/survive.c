@@ -9,16 +9,10 @@
  * sent again over the next one, and the receiver knows by their numbers which it
  * has.
  */
-#include <glob.h>
-#include <stdio.h>
-#include <sys/mount.h>
-#include <unistd.h>
-
-#include "lib/rdma.h"
+#include "lib/faults.h"
 
 #define MESSAGES	500
 #define WINDOW		16	/* messages under way, and receives posted */
-#define DEBUGFS		"/sys/kernel/debug"
 
 /* ---- the example ---- */
 
@@ -130,25 +124,9 @@ static void send_all(struct link *l)
 
 /* ---- what it is up against ---- */
 
-static char path[256];
-
-static bool find_file(void)
-{
-	glob_t g;
-
-	if (access(DEBUGFS "/qhca", F_OK))
-		mount("none", DEBUGFS, "debugfs", 0, NULL);
-	if (glob(DEBUGFS "/qhca/*/faults", 0, NULL, &g))
-		return false;
-	snprintf(path, sizeof(path), "%s", g.gl_pathv[0]);
-	globfree(&g);
-	return true;
-}
-
 __attribute__((destructor)) static void clear(void)
 {
-	if (find_file())
-		write_file(path, "\n");
+	faults_clear();
 }
 
 static const struct {
@@ -171,13 +149,11 @@ static const struct {
 
 TEST_ROWS(survive, "a program goes on after", foes)
 {
-	struct dev *d = dev_open_qhca();
+	struct dev *d = faults_open();
 	struct qp_opts o = QP_OPTS;
 	struct link l = { .c = CONN };
 	int i;
 
-	if (!find_file())
-		test_skip("needs -device qhca,guest-faults=on");
 	test_timeout(90);
 	l.c.timeout = 12;	/* 17 ms */
 	l.c.retry_cnt = 3;
@@ -190,9 +166,9 @@ TEST_ROWS(survive, "a program goes on after", foes)
 	l.in = buf_new(d->pd, WINDOW * 8, LOCAL);
 	for (i = 0; i < WINDOW; i++)
 		post_place(&l, i);
-	REQUIRE_OK(write_file(path, row->text));
+	REQUIRE_OK(faults_set(row->text));
 	send_all(&l);
-	REQUIRE_OK(write_file(path, "\n"));
+	REQUIRE_OK(faults_set("\n"));
 	test_note("%u recoveries", l.recoveries);
 	CHECK_EQ(l.recoveries > 0, row->ends);
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <glob.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "faults.h"
+
+#define DEBUGFS	"/sys/kernel/debug"
+
+static char path[256];
+
+/* False: the operator allows none. */
+static bool find_file(void)
+{
+	glob_t g;
+
+	if (access(DEBUGFS "/qhca", F_OK))
+		mount("none", DEBUGFS, "debugfs", 0, NULL);
+	if (glob(DEBUGFS "/qhca/*/faults", 0, NULL, &g))
+		return false;
+	snprintf(path, sizeof(path), "%s", g.gl_pathv[0]);
+	globfree(&g);
+	return true;
+}
+
+struct dev *faults_open(void)
+{
+	struct dev *d = dev_open_qhca();
+
+	if (!find_file())
+		test_skip("needs -device qhca,guest-faults=on");
+	return d;
+}
+
+const char *faults_file(void)
+{
+	return path;
+}
+
+int faults_set(const char *rules)
+{
+	return write_file(path, rules);
+}
+
+void faults_clear(void)
+{
+	if (find_file())
+		faults_set("\n");
+}
