@@ -13,6 +13,7 @@
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
 . /opt/qhca/guest/result.sh
+. /opt/qhca/guest/device.sh
 . /opt/qhca/guest/eth.sh
 . /opt/qhca/guest/cm.sh
 . /opt/qhca/guest/matrix.sh
@@ -92,7 +93,6 @@ kverbs_load()
 kverbs_death()
 {
 	local log=$LOGS/kverbs-death.log rc=0 irq reader
-	local fatal='"path": "/machine/peripheral/qhca0", "property": "inject-fatal", "value": true'
 	qhca-host qmp '{"execute": "query-status"}' >/dev/null 2>&1 ||
 		{ result skip kverbs/death "the host takes no orders"; return; }
 	# The first CPU is busy with the completions of this test.
@@ -102,7 +102,7 @@ kverbs_death()
 	timeout 60 cat /sys/kernel/debug/qhca_kverbs_test/death >"$log" 2>&1 &
 	reader=$!
 	sleep 2
-	qhca-host qmp "{\"execute\": \"qom-set\", \"arguments\": {$fatal}}" >/dev/null
+	qom qom-set inject-fatal true >/dev/null
 	wait $reader || rc=$?
 	tap kverbs "$log" $rc
 	taskset -cp "0-$(($(nproc --all) - 1))" $$ >/dev/null

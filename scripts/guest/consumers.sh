@@ -18,6 +18,7 @@ MACHINES=1
 export FULL=${FULL:-}
 
 . $DIR/result.sh
+. $DIR/device.sh
 . $DIR/perf.sh
 . $DIR/peers.sh
 . $DIR/cm.sh

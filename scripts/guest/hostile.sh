@@ -8,7 +8,6 @@
 HOSTILE_SEEDS=${HOSTILE_SEEDS:-1-7}
 HOSTILE_NVME_SEEDS=${HOSTILE_NVME_SEEDS:-}	# likewise, with a disk
 HOSTILE_SECONDS=${HOSTILE_SECONDS:-8}	# of traffic for each seed
-HOSTILE_PATH=/machine/peripheral/qhca0
 
 # What is a lie, and one of how many: seed N, from 1 on, has row N modulo the number of
 # rows.
@@ -23,37 +22,23 @@ interrupts          0x20     4
 CQEs-rare           0x08   400
 '
 
-# hostile_qom COMMAND PROPERTY [VALUE]: what is returned; as qhca-host, but within this
-# shell, for it is asked often.
-hostile_qom()
-{
-	local reply
-	exec 4<>/run/qhca/host
-	echo "qmp {\"execute\": \"$1\", \"arguments\": {\"path\": \"$HOSTILE_PATH\", \"property\": \"hostile-$2\"${3:+, \"value\": $3}}}" >&4
-	read -r reply <&4
-	exec 4>&-
-	[[ $reply =~ \"return\":\ *\"?([^\"}]*) ]] && echo "${BASH_REMATCH[1]}"
-}
-
-hostile_set() { hostile_qom qom-set "$1" "$2" >/dev/null; }
-hostile_lies() { hostile_qom qom-get lies; }
+hostile_set() { qom qom-set "hostile-$1" "$2" >/dev/null; }
+hostile_lies() { qom qom-get hostile-lies; }
 
 # quietly SECONDS COMMAND…: it need not succeed.
 quietly() { timeout -k 2 "$@" >>"$LOGS/hostile.log" 2>&1 </dev/null; }
 
-hostile_reset() { echo 1 >"/sys/bus/pci/devices/$HOSTILE_FUNCTION/reset"; }
-
 # The function was bound: its netdev is a new one.
 hostile_address()
 {
-	QHCA_IF=$(ls "/sys/bus/pci/devices/$HOSTILE_FUNCTION/net")
+	QHCA_IF=$(ls "/sys/bus/pci/devices/$QHCA_FUNCTION/net")
 	ip link set dev "$QHCA_IF" up
 	ip link set dev "$QHCA_IF" mtu 4200
 	# shellcheck disable=SC2153 # the launcher's
 	ip addr replace "$QHCA_IP/24" dev "$QHCA_IF"
 }
 
-hostile_bind() { echo "$HOSTILE_FUNCTION" >"/sys/bus/pci/drivers/qhca/$1"; }
+hostile_bind() { echo "$QHCA_FUNCTION" >"/sys/bus/pci/drivers/qhca/$1"; }
 
 # In the background, for what waits for the device for ever ends with a reset only.
 hostile_traffic()
@@ -89,7 +74,7 @@ hostile_resets()
 {
 	while [ $SECONDS -lt "$1" ]; do
 		sleep "$2"
-		quietly 60 bash -c hostile_reset
+		quietly 60 bash -c device_reset
 	done
 }
 
@@ -185,8 +170,8 @@ hostile_seed()
 	quietly 60 bash -c 'hostile_bind unbind; hostile_bind bind; sleep 0.5'
 	hostile_set seed 0
 	lies=$(($(hostile_lies) - lies))
-	[ -e "/sys/bus/pci/drivers/qhca/$HOSTILE_FUNCTION" ] || hostile_bind bind
-	hostile_reset || rc=1
+	[ -e "/sys/bus/pci/drivers/qhca/$QHCA_FUNCTION" ] || hostile_bind bind
+	device_reset || rc=1
 	wait
 	hostile_address
 	echo "# seed $1: $lies lies"
@@ -194,12 +179,9 @@ hostile_seed()
 	[ $rc = 0 ] || result fail "$test/seed $1" reset
 }
 
-# A new netdev may have got its addresses, and thus its GIDs, in another order.
-hostile_gid() { QHCA_GID=$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null); }
-
 hostile_is_well()
 {
-	until_true 60 hostile_gid || { ip -br addr; rdma link; return 1; }
+	until_true 60 device_gid || { ip -br addr; rdma link; return 1; }
 	until_true 20 flood 50 500 || return 1
 	both 60 "$LOGS/pp.server" "$LOGS/pp.client" 18800 \
 		ibv_rc_pingpong -d "$QHCA_DEV" -g "$QHCA_GID" -p 18800 -n 200 ||
@@ -209,9 +191,8 @@ hostile_is_well()
 # What is needed before a device can lie.
 hostile_setup()
 {
-	HOSTILE_FUNCTION=$(lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1)
-	export HOSTILE_FUNCTION
-	export -f hostile_reset hostile_bind
+	device_find
+	export -f hostile_bind
 	hostile_set seed 0 || return
 	[ -d /sys/module/qhca_kverbs_test ] ||
 		insmod /opt/qhca/modules/qhca_kverbs_test.ko device="$QHCA_DEV" \

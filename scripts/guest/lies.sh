@@ -87,7 +87,7 @@ lie_logged()
 	[[ "${log##*qhca: lie "$1" begins}" =~ $2 ]]
 }
 
-hostile_is_bound() { [ -e "/sys/bus/pci/drivers/qhca/$HOSTILE_FUNCTION" ]; }
+hostile_is_bound() { [ -e "/sys/bus/pci/drivers/qhca/$QHCA_FUNCTION" ]; }
 
 # ---- what provokes them, after preparations without lies
 
@@ -102,7 +102,7 @@ lie_prepare()
 }
 
 lie_none() { :; }
-lie_reset() { hostile_reset; }
+lie_reset() { device_reset; }
 
 lie_verbs() { timeout -k 2 60 cat /sys/kernel/debug/qhca_kverbs_test/lies; }
 
@@ -116,7 +116,7 @@ lie_bind()
 	hostile_address
 	ip -d link show dev "$QHCA_IF" | sed -n 's/.* \(maxmtu\) \([0-9]*\).*/\1 \2/p'
 	echo "address $(cat "/sys/class/net/$QHCA_IF/address")"
-	[ ! -e "/sys/class/infiniband/$QHCA_DEV" ] || ! until_true 20 hostile_gid || lie_verbs
+	[ ! -e "/sys/class/infiniband/$QHCA_DEV" ] || ! until_true 20 device_gid || lie_verbs
 }
 
 lie_ping()
@@ -155,7 +155,7 @@ lie_stat()
 lie_works()
 {
 	local out
-	until_true 20 hostile_gid || return
+	until_true 20 device_gid || return
 	if [ "$1" = verbs ]; then
 		out=$(lie_verbs)
 		grep -x 'all 0' <<<"$out" && ! grep -v ' 0$' <<<"$out"
@@ -193,7 +193,7 @@ lie_is_over()
 	local name=$1 trigger=$2
 	[ "$trigger" != bind ] || return 0
 	if lie_logged "$name" 'device failed' || [[ $name == event-c* ]]; then
-		hostile_reset && until_true 20 hostile_gid || return
+		device_reset && until_true 20 device_gid || return
 	fi
 	[ -n "$FULL" ] || return 0
 	case $trigger in
@@ -222,7 +222,7 @@ lies()
 		lie "$name" "$trigger" "$want" "$log"
 	done < <(sed 's/ *| */|/g; s/ *$//' <<<"$LIES")
 	lie_prepare none
-	expect "lies/all are in the table" [ "$(hostile_qom qom-get names | tr ' ' '\n' | sort)" = \
+	expect "lies/all are in the table" [ "$(qom qom-get hostile-names | tr ' ' '\n' | sort)" = \
 		"$(sort <<<"${known%?}")" ]
 	expect "lies/verbs, honest again" lie_works verbs
 	expect "lies/honest again" hostile_is_well

@@ -9,7 +9,7 @@ LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
 LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all
 LIFE_NVME=${LIFE_NVME:-}
 LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
-LIFE_PATIENCE=120			# seconds until a program has to notice
+LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds until a program has to notice
 LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
 
 # What goes is back when the function returns; what does not come back by itself is brought.
@@ -32,25 +32,14 @@ suspend  suspend to idle
 # What the load alone does: how much QEMU grows, for TCG keeps books of what it translates.
 life_nothing() { sleep 1; }
 
-life_reset() { echo 1 >"/sys/bus/pci/devices/$LIFE_FUNCTION/reset"; }
+life_reset() { device_reset; }
 
-# life_qmp COMMAND ARGUMENT…: the arguments are of JSON, without commas between them.
-life_qmp()
-{
-	local IFS=,
-	qhca-host qmp "{\"execute\": \"$1\", \"arguments\": {${*:2}}}"
-}
-
-life_fatal()
-{
-	life_qmp qom-set '"path": "/machine/peripheral/qhca0"' '"property": "inject-fatal"' \
-		'"value": true' && sleep 0.3 && life_reset
-}
+life_fatal() { qom qom-set inject-fatal true && sleep 0.3 && device_reset; }
 
 # life_driver DIRECTORY DEVICE
 life_driver() { echo "$2" >"$1/unbind" && sleep 0.1 && echo "$2" >"$1/bind"; }
 
-life_unbind() { life_driver /sys/bus/pci/drivers/qhca "$LIFE_FUNCTION"; }
+life_unbind() { life_driver /sys/bus/pci/drivers/qhca "$QHCA_FUNCTION"; }
 
 life_rdma()
 {
@@ -61,19 +50,18 @@ life_rdma()
 
 life_modules() { rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca; }
 
-life_unplugged() { [ ! -e "/sys/bus/pci/devices/$LIFE_FUNCTION" ]; }
+life_unplugged() { [ ! -e "/sys/bus/pci/devices/$QHCA_FUNCTION" ]; }
 
 life_plug_in()
 {
-	life_qmp device_add '"driver": "qhca"' '"id": "qhca0"' '"bus": "rp0"' \
-		'"netdev": "n0"' "\"mac\": \"$QHCA_MAC\""
+	qhca-host qmp "{\"execute\": \"device_add\", \"arguments\": {\"driver\": \"qhca\", \"id\": \"qhca0\", \"bus\": \"rp0\", \"netdev\": \"n0\", \"mac\": \"$QHCA_MAC\"}}"
 }
 
 # The guest is asked to let go of it. QEMU has removed it a little later.
 life_plug()
 {
-	life_qmp device_del '"id": "qhca0"' && until_true 60 life_unplugged &&
-		until_true 20 life_plug_in
+	qhca-host qmp '{"execute": "device_del", "arguments": {"id": "qhca0"}}' &&
+		until_true 60 life_unplugged && until_true 20 life_plug_in
 }
 
 life_carrier() { qhca-cable down && sleep 0.2 && qhca-cable up; }
@@ -146,33 +134,32 @@ life_rest() { rm -f $LIFE_ON; wait; }
 
 # ---- what must be as before
 
-# shellcheck disable=SC2153 # the launcher's
-life_gid() { QHCA_GID=$(qhca-gid "$QHCA_DEV" "$QHCA_IP" 2>/dev/null); }
-
 # The netdev may be a new one.
 life_back()
 {
-	until_true 60 test -d "/sys/bus/pci/devices/$LIFE_FUNCTION/net" &&
-		QHCA_IF=$(ls "/sys/bus/pci/devices/$LIFE_FUNCTION/net") || return 1
+	until_true 60 test -d "/sys/bus/pci/devices/$QHCA_FUNCTION/net" &&
+		QHCA_IF=$(ls "/sys/bus/pci/devices/$QHCA_FUNCTION/net") || return 1
 	until_true 20 test -d "/sys/class/infiniband/$QHCA_DEV" || return 1
+	# shellcheck disable=SC2153 # the launcher's
 	ip link set "$QHCA_IF" mtu 4200 up && ip addr replace "$QHCA_IP/24" dev "$QHCA_IF" &&
-		until_true 60 life_gid
+		until_true 60 device_gid
 }
 
 # Without the device's number, which is a new one each time.
 life_resources() { rdma resource show | sed 's/^[0-9]*: //'; }
 
 # How many the device holds.
-life_objects()
-{
-	local reply
-	reply=$(life_qmp qom-get '"path": "/machine/peripheral/qhca0"' '"property": "objects"') ||
-		return
-	[[ $reply =~ \"return\":\ *([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
-}
+life_objects() { qom qom-get objects; }
 
 # KiB: available, in slabs, and of QEMU's own.
 life_memory() { echo "$(soak_memory) $(qhca-host memory)"; }
+
+# life_kept KIB: no more is gone than may be. What the kernel frees late is waited for.
+life_kept()
+{
+	read -r free slab qemu < <(life_memory)
+	[ $(($1 - free)) -lt "$LIFE_KEEPS" ]
+}
 
 life_works()
 {
@@ -184,7 +171,7 @@ life_works()
 life_way()
 {
 	local name=$1 n=0 rc=0 resources objects start=$SECONDS
-	local free slab qemu free0 slab0 qemu0
+	local free slab qemu free0 slab0 qemu0 kept=
 	shift
 	resources=$(life_resources) objects=$(life_objects)
 	read -r free0 slab0 qemu0 < <(life_memory)
@@ -196,7 +183,7 @@ life_way()
 		n=$((n + 1))
 	done
 	life_rest
-	read -r free slab qemu < <(life_memory)
+	until_true 60 life_kept "$free0" && kept=1
 	echo "# life/$name: $n cycles, $((SECONDS - start)) s; KiB available $free0 $free," \
 		"in slabs $slab0 $slab, QEMU $qemu0 $qemu"
 	[ $rc = 0 ] || cat "$LOGS/life.way"
@@ -205,7 +192,7 @@ life_way()
 	expect "life/$name, and the device works" life_works
 	expect "life/$name, and rdma res is as before" same "rdma res" "$(life_resources)" "$resources"
 	expect "life/$name, and the device's objects" same objects "$(life_objects)" "$objects"
-	expect "life/$name, and memory" [ $((free0 - free)) -lt "$LIFE_KEEPS" ]
+	expect "life/$name, and memory" [ -n "$kept" ]
 	[ "$name" != nothing ] || LIFE_GROWS=$((qemu - qemu0))
 	[ -z "$LIFE_GROWS" ] || expect "life/$name, and QEMU's" \
 		[ $((qemu - qemu0)) -lt $((8192 + 2 * LIFE_GROWS)) ]
@@ -214,7 +201,7 @@ life_way()
 life()
 {
 	local name what LIFE_GROWS=
-	LIFE_FUNCTION=$(lspci -D -n -d 1af4:10f0 | cut -d ' ' -f 1)
+	device_find
 	life_objects >/dev/null || { result skip life "the host takes no orders"; return; }
 	echo 0 >/sys/module/suspend/parameters/pm_test_delay
 	echo devices >/sys/power/pm_test

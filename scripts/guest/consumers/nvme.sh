@@ -96,12 +96,7 @@ nvme_busy_reset()
 }
 
 # nvme_faults RULES: the device's, set from the host.
-nvme_faults()
-{
-	local object='"path": "/machine/peripheral/qhca0", "property": "faults"'
-	qhca-host qmp "{\"execute\": \"qom-set\", \"arguments\": {$object, \"value\": \"$1\"}}" \
-		>/dev/null
-}
+nvme_faults() { qom qom-set faults "\"$1\"" >/dev/null; }
 
 nvme_reconnects() { dmesg | grep -c 'nvme.*[Ss]uccessfully reconnected'; }
 
