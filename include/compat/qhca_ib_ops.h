@@ -23,7 +23,7 @@ static int qhca_ib_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_a
 #ifndef QHCA_HAVE_RESIZE_USER_CQ	/* 7.1 */
 static int qhca_ib_resize_cq_int(struct ib_cq *ibcq, int entries, struct ib_udata *udata)
 {
-	return entries < 0 ? -EINVAL : qhca_ib_resize_cq(ibcq, entries, udata);
+	return qhca_ib_resize_cq(ibcq, entries, udata);
 }
 
 #define qhca_ib_resize_cq	qhca_ib_resize_cq_int

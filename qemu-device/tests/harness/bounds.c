@@ -192,23 +192,26 @@ static void end(const struct call *c)
         end(&c); \
     }
 
-/* These say how much work it was. */
-#define WRAP_RX(name) \
-    unsigned __real_qhca_engine_##name(struct qhca_engine *e, uint64_t now, \
-                                       const uint8_t *frame, size_t len); \
-    unsigned __wrap_qhca_engine_##name(struct qhca_engine *e, uint64_t now, \
-                                       const uint8_t *frame, size_t len); \
-    unsigned __wrap_qhca_engine_##name(struct qhca_engine *e, uint64_t now, \
-                                       const uint8_t *frame, size_t len) \
+#define WRAP_RET(type, name, params, ...) \
+    type __real_qhca_engine_##name params; \
+    type __wrap_qhca_engine_##name params; \
+    type __wrap_qhca_engine_##name params \
     { \
         struct call c = begin(e); \
-        unsigned work = __real_qhca_engine_##name(e, now, frame, len); \
+        type ret = __real_qhca_engine_##name(__VA_ARGS__); \
         end(&c); \
-        return work; \
+        return ret; \
     }
 
-WRAP_RX(rx_frame)
-WRAP_RX(rx_more)
+WRAP_RET(unsigned, rx_frame, (struct qhca_engine *e, uint64_t now,
+                              const uint8_t *frame, size_t len),
+         e, now, frame, len)
+WRAP_RET(unsigned, rx_more, (struct qhca_engine *e, uint64_t now,
+                             const uint8_t *frame, size_t len),
+         e, now, frame, len)
+WRAP_RET(bool, set_faults, (struct qhca_engine *e, uint64_t now,
+                            const char *text, struct qhca_fault_error *err),
+         e, now, text, err)
 WRAP(reset, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(reg_write, (struct qhca_engine *e, uint64_t now, unsigned off,
                  uint32_t val), e, now, off, val)
@@ -220,20 +223,3 @@ WRAP(tick, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(run, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(set_link, (struct qhca_engine *e, uint64_t now, bool up), e, now, up)
 WRAP(inject_fatal, (struct qhca_engine *e, uint64_t now), e, now)
-
-bool __real_qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
-                                   const char *text,
-                                   struct qhca_fault_error *err);
-bool __wrap_qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
-                                   const char *text,
-                                   struct qhca_fault_error *err);
-bool __wrap_qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
-                                   const char *text,
-                                   struct qhca_fault_error *err)
-{
-    struct call c = begin(e);
-    bool ok = __real_qhca_engine_set_faults(e, now, text, err);
-
-    end(&c);
-    return ok;
-}

@@ -21,5 +21,10 @@ uint64_t dma_calls(void);
 unsigned settle(void);
 /* A CQE out of the blue. */
 void push_cqe(const struct gcq *cq, uint64_t wr_id);
+/*
+ * REG_MR in @node's PD of @blocks pages, at most 2^27: tables of depth 3 that
+ * have the same pages in them again and again.
+ */
+struct qhca_cmd huge_region(uint32_t blocks);
 
 #endif /* QHCA_TESTS_BUDGET_H */

@@ -3,12 +3,7 @@
 
 void faults_set(const char *text)
 {
-    struct qhca_fault_error err;
-
-    if (!qhca_engine_set_faults(g->e, *g->clock, text, &err)) {
-        tap_note("%s: column %u: %s", text, err.column, err.what);
-        REQUIRE(false);
-    }
+    guest_set_faults(g, text);
 }
 
 uint64_t faults_hits(unsigned i)

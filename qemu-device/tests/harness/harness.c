@@ -267,12 +267,12 @@ static void *ram_new(void)
     return ram;
 }
 
-static void set_faults(struct guest *g, const char *text)
+void guest_set_faults(struct guest *g, const char *text)
 {
     struct qhca_fault_error err;
 
     if (text && !qhca_engine_set_faults(g->e, *g->clock, text, &err)) {
-        tap_note("column %u: %s", err.column, err.what);
+        tap_note("%s: column %u: %s", text, err.column, err.what);
         REQUIRE(false);
     }
 }
@@ -315,7 +315,7 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     g->e = qhca_engine_new(&cfg, &guest_ops, g);
     heap_use(NULL);
     REQUIRE(g->e);
-    set_faults(g, getenv("QHCA_TEST_FAULTS"));
+    guest_set_faults(g, getenv("QHCA_TEST_FAULTS"));
     return g;
 }
 

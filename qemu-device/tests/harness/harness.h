@@ -93,6 +93,8 @@ struct guest *guest_new_seed(uint64_t seed);
 /* With the operator's limits, in percent and Mbit/s; 0: none. */
 struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
                                 unsigned bandwidth);
+/* Fault rules, which must be right; NULL: those that are set stay. */
+void guest_set_faults(struct guest *g, const char *text);
 /* A guest whose command queue runs. */
 struct guest *guest_start(void);
 void guest_enable(struct guest *g, unsigned cmd_log);

@@ -11,16 +11,6 @@ struct guest *sim_machine[SIM_MAX_NODES];
 
 const char *sim_faults = "";
 
-static void set_faults(struct guest *g, const char *text)
-{
-    struct qhca_fault_error err;
-
-    if (!qhca_engine_set_faults(g->e, *g->clock, text, &err)) {
-        tap_note("column %u: %s", err.column, err.what);
-        REQUIRE(false);
-    }
-}
-
 static void recycle(struct sim *s, unsigned i)
 {
     struct node *n = &s->node[i];
@@ -36,9 +26,9 @@ static void recycle(struct sim *s, unsigned i)
         memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
     }
     g->rng = s->seed * 2 + 1;           /* after any earlier schedule */
-    set_faults(g, "");
+    guest_set_faults(g, "");
     g->e->cfg.frames = s->seed & 1;
-    set_faults(g, sim_faults);
+    guest_set_faults(g, sim_faults);
     g->brk = RAM_BASE;
     g->cmd_sq = 0;
     g->scheduled = false;

@@ -25,37 +25,6 @@ static const struct qhca_cmd_comp *comp(uint32_t i)
     return &cq[i % (1u << g->cmd_log)];
 }
 
-/* Tables of depth 3 that have the same two pages in them again and again. */
-static struct qhca_buf huge_buf(uint32_t blocks)
-{
-    uint64_t leaf = guest_alloc(g, 4096, 4096), data;
-    uint64_t mid = guest_alloc(g, 4096, 4096);
-    uint64_t root = guest_alloc(g, 4096, 4096);
-    uint64_t *l = guest_ptr(g, leaf, 4096), *m = guest_ptr(g, mid, 4096);
-    uint64_t *r = guest_ptr(g, root, 4096);
-
-    data = guest_alloc(g, 4096, 4096);
-    for (unsigned i = 0; i < 512; i++) {
-        l[i] = htole64(data);
-        m[i] = htole64(leaf);
-        r[i] = htole64(mid);
-    }
-    return (struct qhca_buf) {
-        .addr = htole64(root), .num_blocks = htole32(blocks), .depth = 3,
-        .block_shift = 12,
-    };
-}
-
-static struct qhca_cmd huge_region(uint32_t blocks)
-{
-    return (struct qhca_cmd) {
-        .opcode = htole16(QHCA_CMD_REG_MR),
-        .reg_mr.buf = huge_buf(blocks),
-        .reg_mr.length = htole64((uint64_t)blocks << 12),
-        .reg_mr.pdn = htole32(node.pdn),
-    };
-}
-
 #define REGION  16384u
 
 /* A ring full of large regions. */

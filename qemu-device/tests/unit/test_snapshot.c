@@ -236,34 +236,13 @@ static void other_devices(void)
 /* A command that takes long begins anew, and ends as it would have. */
 static void long_command(void)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
     const uint32_t blocks = 3u << 20;
-    uint64_t leaf, mid, root, data;
-    uint64_t *l, *m, *r;
     struct qhca_cmd *sq;
     unsigned cycles = 0;
 
     start_node();
-    leaf = guest_alloc(g, 4096, 4096);
-    mid = guest_alloc(g, 4096, 4096);
-    root = guest_alloc(g, 4096, 4096);
-    data = guest_alloc(g, 8192, 4096);
-    l = guest_ptr(g, leaf, 4096);
-    m = guest_ptr(g, mid, 4096);
-    r = guest_ptr(g, root, 4096);
-    for (unsigned i = 0; i < 512; i++) {
-        l[i] = htole64(data + i % 2 * 4096);
-        m[i] = htole64(leaf);
-        r[i] = htole64(mid);
-    }
-    cmd.reg_mr.buf.addr = htole64(root);
-    cmd.reg_mr.buf.num_blocks = htole32(blocks);
-    cmd.reg_mr.buf.depth = 3;
-    cmd.reg_mr.buf.block_shift = 12;
-    cmd.reg_mr.length = htole64((uint64_t)blocks << 12);
-    cmd.reg_mr.pdn = htole32(node.pdn);
     sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
-    sq[g->cmd_pi++ % (1u << g->cmd_log)] = cmd;
+    sq[g->cmd_pi++ % (1u << g->cmd_log)] = huge_region(blocks);
     ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
     CHECK(g->e->device->cmdq.active && g->e->table_blocks);
     snapshot_cycle(g);
