@@ -13,13 +13,13 @@ from machine import Machine
 
 MAC = "52:54:00:12:34:56"
 MAC_BYTES = bytes.fromhex(MAC.replace(":", ""))
+DEVICE = "qhca,id=hca0,addr=%d,mac=%s" % (SLOT, MAC)
 
 
 @contextlib.contextmanager
 def mapped(qemu, props="", args=()):
     """A device whose BARs are mapped and which may master the bus."""
-    device = "qhca,id=hca0,addr=%d,mac=%s" % (SLOT, MAC)
-    with Machine(qemu, *args, "-device", device + props) as machine:
+    with Machine(qemu, *args, "-device", DEVICE + props) as machine:
         hca = Hca(machine)
         hca.map_bars()
         yield hca
@@ -65,6 +65,13 @@ def cable():
             yield ("-netdev", "dgram,id=net0,local.type=unix,local.path=%s,"
                    "remote.type=unix,remote.path=%s" % (theirs, ours)
                    ), wire, theirs
+
+
+def hold_interrupt(hca):
+    """The machine is stopped, then there is an event and an interrupt for vector 2."""
+    hca.arm_eq(hca.create_eq(vector=2, flags=c.EQ_ASYNC))
+    hca.m.cmd("stop")
+    hca.doorbell("CMD", 0, 0x80000000)      # fatal, which is an event
 
 
 def expect_fatal(hca, reason):

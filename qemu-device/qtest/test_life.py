@@ -4,7 +4,7 @@
 import contextlib
 
 import contract as c
-from fixture import MAC, MAC_BYTES, cable, equal, running
+from fixture import MAC, MAC_BYTES, cable, equal, hold_interrupt, running
 from hca import PCIE_DEVCTL, PCIE_FLR, Hca, wait_for
 from iommu import Virtio
 from machine import RAM_SIZE, Machine
@@ -110,10 +110,7 @@ def test_stop_cont(qemu):
 def test_stop_holds_interrupts(qemu):
     """an interrupt raised while the machine is stopped is sent on cont"""
     with running(qemu) as hca:
-        eqn = hca.create_eq(vector=2, flags=c.EQ_ASYNC)
-        hca.arm_eq(eqn)
-        hca.m.cmd("stop")
-        hca.doorbell("CMD", 0, 0x80000000)      # fatal, which is an event
+        hold_interrupt(hca)
         equal(hca.state, c.STATE_FATAL)
         assert not hca.took_irq(2), "a stopped machine's memory changed"
         hca.m.cmd("cont")
@@ -123,10 +120,7 @@ def test_stop_holds_interrupts(qemu):
 def test_reset_drops_interrupts(qemu):
     """an interrupt that was held back is not sent after a reset"""
     with running(qemu) as hca:
-        eqn = hca.create_eq(vector=2, flags=c.EQ_ASYNC)
-        hca.arm_eq(eqn)
-        hca.m.cmd("stop")
-        hca.doorbell("CMD", 0, 0x80000000)
+        hold_interrupt(hca)
         hca.flr()
         hca.map_bars()
         hca.enable_msix()

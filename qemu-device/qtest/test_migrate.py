@@ -7,19 +7,22 @@ import struct
 import tempfile
 
 import contract as c
-from fixture import MAC, MAC_BYTES, equal, running
+from fixture import DEVICE, MAC_BYTES, equal, hold_interrupt, running
 from hca import PAGE, SLOT, wait_for
 from machine import Machine
 from rc import Port, connected, rdma
 
-DEVICE = "qhca,id=hca0,addr=%d,mac=%s" % (SLOT, MAC)
+
+def ended(machine):
+    """How the migration ended."""
+    wait_for(lambda: machine.cmd("query-migrate").get("status") in
+             ("completed", "failed"), "end of the migration")
+    return machine.cmd("query-migrate")["status"]
 
 
 def save(machine, path):
     machine.cmd("migrate", uri="file:" + path)
-    wait_for(lambda: machine.cmd("query-migrate")["status"] in
-             ("completed", "failed"), "end of the migration")
-    equal(machine.cmd("query-migrate")["status"], "completed")
+    equal(ended(machine), "completed")
 
 
 @contextlib.contextmanager
@@ -29,18 +32,16 @@ def loaded(qemu, path, props=""):
                  "defer") as machine:
         machine.cmd("migrate-incoming", uri="file:" + path,
                     **{"exit-on-error": False})
-        wait_for(lambda: machine.cmd("query-migrate").get("status") in
-                 ("completed", "failed"), "end of the migration")
-        yield machine, machine.cmd("query-migrate")["status"]
+        yield machine, ended(machine)
 
 
 @contextlib.contextmanager
-def moved(qemu, hca, props=""):
+def moved(qemu, hca):
     """@hca is the device of another machine, which goes on from here."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "state")
         save(hca.m, path)
-        with loaded(qemu, path, props) as (machine, status):
+        with loaded(qemu, path) as (machine, status):
             equal(status, "completed")
             wait_for(lambda: machine.cmd("query-status")["running"], "running")
             hca.m, hca.pci = machine, machine.pci(0, SLOT)
@@ -100,10 +101,7 @@ def test_other_qemu(qemu):
 def test_interrupt_waits(qemu):
     """an interrupt that a stopped machine has not sent goes with it"""
     with running(qemu) as hca:
-        eqn = hca.create_eq(vector=2, flags=c.EQ_ASYNC)
-        hca.arm_eq(eqn)
-        hca.m.cmd("stop")
-        hca.doorbell("CMD", 0, 0x80000000)      # fatal, which is an event
+        hold_interrupt(hca)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "state")
             save(hca.m, path)
