@@ -141,11 +141,14 @@ def check_checker(report, frames):
         changed.headers[name][field] ^= bits
         return changed.icrc_due() == captured.frame.icrc
 
+    def told(f):
+        return (right(f, 'ipv4.tos', 0xff) and right(f, 'ipv4.ttl', 0x55) and right(f, 'bth.b')
+                and not right(f, 'ipv4.src') and not right(f, 'udp.length')
+                and not right(f, 'bth.psn'))
+
     some = [frame for frame in frames if frame.frame.ip == 'ipv4' and frame.opcode != FLUSH][:100]
-    report.check('E-034 the ICRC tells a changed frame, whatever may change on its way', some and all(
-        right(f, 'ipv4.tos', 0xff) and right(f, 'ipv4.ttl', 0x55) and right(f, 'bth.b')
-        and not right(f, 'ipv4.src') and not right(f, 'udp.length') and not right(f, 'bth.psn')
-        for f in some))
+    report.check('E-034 the ICRC tells a changed frame, whatever may change on its way',
+                 some and all(told(f) for f in some))
 
 
 def check_frames(report, frames, broken):
@@ -250,8 +253,8 @@ def pattern(frames):
         return None
     return {
         'K-003 REQ, REP, RTU': [forth for _, forth, _ in seen[:3]] == [True, False, True],
-        'E-011 K-003 lengths': all(length == 322 for _, _, length in seen)
-                               and all(length == 62 for _, length in acks),
+        'E-011 K-003 lengths': all(length == 322 for _, _, length in seen) and all(
+            length == 62 for _, length in acks),
         'K-004 both acknowledge': {forth for forth, _ in acks} == {True, False},
         'K-012 disconnected': seen[3:4] and seen[3][0] == DREQ,
     }
@@ -267,13 +270,15 @@ def check_cm(report, frames):
 
 def check_vectors(report, frames):
     """The address vectors of pair-wire.sh."""
-    for name, opcodes, label in (('RC', (WRITE_FIRST, WRITE_ONLY, ACK), 0x12345), ('UD', (UD_SEND,), None)):
+    for name, opcodes, label in (('RC', (WRITE_FIRST, WRITE_ONLY, ACK), 0x12345),
+                                 ('UD', (UD_SEND,), None)):
         found = [f for f in frames if f.tclass == 0x6a and f.opcode in opcodes]
         report.check(f'E-037 E-040 {name}: traffic class and hop limit',
                      len({f.ends for f in found}) == 2 and all(f.hop_limit == 64 for f in found))
         if label:
             sport = 0xc000 | ((label ^ label >> 14) & 0x3fff)
-            report.check(f'E-036 {name}: source port', found and all(f.sport == sport for f in found))
+            report.check(f'E-036 {name}: source port',
+                         found and all(f.sport == sport for f in found))
 
 
 def main():

@@ -90,7 +90,8 @@ def render(known, tests, reasons):
         # REUSE-IgnoreEnd
         '.. Written by scripts/conformance.py from the identifiers in the tests.', '',
         '=====================', 'Conformance: coverage', '=====================', '',
-        f'{len(covered)} of the {len(known)} statements of ``conformance.md`` are named by a test.', '',
+        f'{len(covered)} of the {len(known)} statements of ``conformance.md`` are named by a '
+        'test.', '',
         'Not covered', '===========', '',
         '.. list-table::', '   :header-rows: 1', '   :widths: 12 48 40', '',
         '   * - statement', '     - says', '     - why there is no test']
@@ -104,7 +105,8 @@ def render(known, tests, reasons):
             section = known[key][0]
             lines += ['', section, '=' * len(section), '']
             lines += ['.. list-table::', '   :widths: 12 88', '']
-        lines += [f'   * - {key}', '     - ' + ', '.join(f'``{name}``' for name in sorted(tests[key]))]
+        lines += [f'   * - {key}',
+                  '     - ' + ', '.join(f'``{name}``' for name in sorted(tests[key]))]
     return '\n'.join(lines) + '\n'
 
 
@@ -152,7 +154,8 @@ def main():
              for key in missing if key not in reasons]
     wrong += [f'{STATEMENTS}:1: {key}: "Not covered" excuses it, but a test names it'
               for key in reasons if key in tests]
-    wrong += [f'{STATEMENTS}:1: {key}: excused, but no statement' for key in reasons if key not in known]
+    wrong += [f'{STATEMENTS}:1: {key}: excused, but no statement'
+              for key in reasons if key not in known]
     if not os.path.exists(os.path.join(TOP, RESULT)) or read(RESULT) != rendered:
         wrong.append(f'{RESULT}:1: out of date: run scripts/conformance.py')
     print('\n'.join(wrong))

@@ -110,7 +110,8 @@ def render():
         ours = counts('full', name) or old[3]
         rxe = counts('rxe-full', name) or old[4]
         out += f'   * - {name}\n'
-        out += ''.join(f'     - {cell}'.rstrip() + '\n' for cell in (what, when, ours, rxe, remarks))
+        out += ''.join(f'     - {cell}'.rstrip() + '\n'
+                       for cell in (what, when, ours, rxe, remarks))
     return out
 
 

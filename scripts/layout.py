@@ -81,7 +81,8 @@ def layouts(names):
     script = ('gcc -Iinclude -g -fno-eliminate-unused-debug-types -x c -c -o /tmp/layout.o - && '
               'exec gdb -nx -batch -x scripts/layout.py /tmp/layout.o')
     out = subprocess.run(
-        [f'{TOP}/scripts/buildroot.sh', '--', 'env', f'STRUCTURES={" ".join(names)}', 'sh', '-c', script],
+        [f'{TOP}/scripts/buildroot.sh', '--', 'env', f'STRUCTURES={" ".join(names)}',
+         'sh', '-c', script],
         input=''.join(f'#include "qhca/{header}"\n' for header in HEADERS),
         check=True, text=True, stdout=subprocess.PIPE).stdout
     return json.loads(out)
@@ -177,7 +178,6 @@ def render(known, layout):
         title = f'include/qhca/{header}'
         lines += ['', title, '=' * len(title)]
         for name, beside, intro, told in found:
-            size = layout[name]['size']
             kind = f'struct {name}'
             lines += ['', kind, '-' * len(kind), '', f'{layout[name]["size"]} bytes. ' + ' '.join(
                 ([f'{escape(beside)}.'] if beside else []) + [sentence(intro)]), '']
@@ -203,7 +203,8 @@ def tables(text):
     """(line, title, rows), a row being (line, offset, size, meaning)."""
     lines, number = text.splitlines(), 0
     while number < len(lines):
-        if re.match(r'=+  =+', lines[number]) and ''.join(lines[number + 1:number + 2]).startswith('offset  size'):
+        if re.match(r'=+  =+', lines[number]) and ''.join(
+                lines[number + 1:number + 2]).startswith('offset  size'):
             rule = lines[number]
             ends = [match.span() for match in re.finditer('=+', rule)]
             title, rows, start = lines[number + 1][ends[2][0]:].strip(), [], number
@@ -237,7 +238,8 @@ def judge(title, rows, fields, size):
             yield number, f'no field of {length} bytes at {at}: {what}'
             continue
         word = re.match(r'\w+', what)[0]
-        if title[number] != 'by opcode' and length and word in names and word not in [field.rpartition('.')[2] for field in here]:
+        last_words = [field.rpartition('.')[2] for field in here]
+        if title[number] != 'by opcode' and length and word in names and word not in last_words:
             yield number, f'{word} is not the field of {length} bytes at {at}'
 
 

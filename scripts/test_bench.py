@@ -23,7 +23,7 @@ SMALL = '''
 LAT = '''
  #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
  8       200          15.66          34001.12      104.55  \t       11806.31     \t7264.27\t\t307.76 \t\t3400.12
-'''
+'''  # noqa: E501 - as the tool prints it
 CMTIME = '''Connect (20) QPs test
 qp_conn                20
 threads                 1
@@ -246,7 +246,8 @@ class Steps(unittest.TestCase):
                     self.assertIn((row.where, row.measurement, subject), subjects)
         for plot in plots.PLOTS:
             for line in plot.lines:
-                named = line[1:] if isinstance(plot, plots.Latency) else (line.measurement, line.subject)
+                named = (line[1:] if isinstance(plot, plots.Latency) else
+                         (line.measurement, line.subject))
                 self.assertIn((plot.where, *named), subjects)
 
 
@@ -265,7 +266,8 @@ class Plots(unittest.TestCase):
         results.add(key('machine', 'sizes', 'doorbell', 1), 0, 1e6)
         plot = plots.rate('qps', 'title', 'x')
         lines = plots.data(results, plot)
-        self.assertEqual([label for label, _ in lines], ['qhca', 'limit: doorbells that do nothing'])
+        self.assertEqual([label for label, _ in lines],
+                         ['qhca', 'limit: doorbells that do nothing'])
         text = plots.script(plot, lines)
         for part in ('8 8\n4096 4096\nEOD', '1e+06 with lines', '"one-qps.svg"', '"one-qps.png"'):
             self.assertIn(part, text)
@@ -276,7 +278,8 @@ class Plots(unittest.TestCase):
         self.assertEqual(plots.data(results, plots.rate('qps', 'title', 'x')), [])
 
     def test_size(self):
-        self.assertEqual([plots.size_label(n) for n in (512, 4096, 8 << 20)], ['512', '4 KiB', '8 MiB'])
+        self.assertEqual([plots.size_label(n) for n in (512, 4096, 8 << 20)],
+                         ['512', '4 KiB', '8 MiB'])
 
 
 if __name__ == '__main__':

@@ -73,8 +73,9 @@ class Results(unittest.TestCase):
         self.assertEqual(self.part(text)[0], ['b| consumers/rds was announced and has no result'])
 
     def run_end(self, *options):
-        return subprocess.run([sys.executable, os.path.join(HERE, 'results.py'), self.directory.name,
-                               'end', *options], stdout=subprocess.PIPE, text=True, check=False)
+        return subprocess.run([sys.executable, os.path.join(HERE, 'results.py'),
+                               self.directory.name, 'end', *options],
+                              stdout=subprocess.PIPE, text=True, check=False)
 
     def test_end(self):
         """A part that has not run counts, what failed is there with its reason."""

@@ -100,7 +100,8 @@ def write_headline(path, results, rows):
             mine, theirs, ratio, met = headline(results, row)
             spread = (ratio.median, ratio.least, ratio.most, ratio.rounds) if ratio else ()
             out.writerow([row.where, row.title, UNITS[row.series], mine, row.other, theirs,
-                          *(spread or ('', '', '', 0)), row.target, '' if met is None else int(met)])
+                          *(spread or ('', '', '', 0)), row.target,
+                          '' if met is None else int(met)])
 
 
 def write(directory, results, rows, conditions):

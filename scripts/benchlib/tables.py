@@ -64,7 +64,8 @@ ROWS = (
     Row('WRITE 64 KiB', ONE, 'write-64k', 'bandwidth', 65536, 'qhca', 'rxe', target=150),
     Row('READ 64 KiB', ONE, 'read-64k', 'bandwidth', 65536, 'qhca', 'rxe', target=100),
     Row('SEND 64 KiB', ONE, 'send-64k', 'bandwidth', 65536, 'qhca', 'rxe', target=100),
-    Row('WRITE 1 MiB', ONE, 'write-1m', 'bandwidth', 1 << 20, 'qhca', 'memcpy', 'memcpy', target=.5),
+    Row('WRITE 1 MiB', ONE, 'write-1m', 'bandwidth', 1 << 20, 'qhca', 'memcpy', 'memcpy',
+        target=.5),
     Row('WRITE 8 B', ONE, 'write-8', 'rate', 8, 'qhca', 'rxe', target=20),
     Row('ib_write_lat 8 B', ONE, 'write-lat', 'p50', 8, 'qhca', 'rxe', less=True, target=20),
     Row('ib_read_lat 8 B', ONE, 'read-lat', 'p50', 8, 'qhca', 'rxe', less=True, target=10),
@@ -83,7 +84,8 @@ LATENCIES = {ONE: ('write', 'read', 'read-events', 'send', 'send-events'), TWO: 
 MORE = (
     *(Row(', '.join([name.partition('-')[0].upper() + ' 8 B', *name.split('-')[1:], series]), where,
           f'lat-{name}', series, 8, 'qhca', 'rxe', less=True)
-      for where, names in LATENCIES.items() for name in names for series in ('p50', 'p99', 'p99.9')),
+      for where, names in LATENCIES.items() for name in names
+      for series in ('p50', 'p99', 'p99.9')),
     Row('connections, RDMA CM', ONE, 'connections', 'connections', 1, 'qhca', 'rxe'),
     Row('QPs, created to destroyed', ONE, 'life', 'life', 1, 'qhca', 'rxe'),
     Row('MRs of 4 KiB', ONE, 'registration', 'registration', 4096, 'qhca', 'rxe'),
@@ -131,10 +133,12 @@ class Tables:
         tool, rounds = self.perftest, self.rounds
         memcpy = self.bench('qhca', 'memcpy', 1 << 20, 'memcpy')
         return (
-            Measurement('write-64k', tool('ib_write_bw', 65536, {'qhca': 10000, 'rxe': 150}), rounds),
+            Measurement('write-64k', tool('ib_write_bw', 65536, {'qhca': 10000, 'rxe': 150}),
+                        rounds),
             Measurement('read-64k', tool('ib_read_bw', 65536, {'qhca': 10000, 'rxe': 150}), rounds),
             Measurement('send-64k', tool('ib_send_bw', 65536, {'qhca': 10000, 'rxe': 100}), rounds),
-            Measurement('write-1m', tool('ib_write_bw', 1 << 20, {'qhca': 1000}) + (memcpy,), rounds),
+            Measurement('write-1m', tool('ib_write_bw', 1 << 20, {'qhca': 1000}) + (memcpy,),
+                        rounds),
             Measurement('write-8', tool('ib_write_bw', 8, {'qhca': 100000, 'rxe': 8000}), rounds),
             Measurement('write-lat', tool('ib_write_lat', 8, {'qhca': 20000, 'rxe': 2000}), rounds),
             Measurement('read-lat', tool('ib_read_lat', 8, {'qhca': 20000, 'rxe': 4000}), rounds),
@@ -145,7 +149,8 @@ class Tables:
     def headline_two(self):
         tool, rounds = self.perftest, self.rounds
         return (
-            Measurement('write-64k', tool('ib_write_bw', 65536, {'qhca': 3000, 'rxe': 150}), rounds),
+            Measurement('write-64k', tool('ib_write_bw', 65536, {'qhca': 3000, 'rxe': 150}),
+                        rounds),
             Measurement('write-lat', tool('ib_write_lat', 8, {'qhca': 5000, 'rxe': 500}), rounds),
         )
 
@@ -153,7 +158,8 @@ class Tables:
         """All samples (-U), polling and with events, which a WRITE has none of."""
         return tuple(Measurement(f'lat-{name}', self.perftest(
             f'ib_{name.partition("-")[0]}_lat', 8, counts,
-            f' -U{" -e" if name.endswith("-events") else ""}'), rounds) for name in LATENCIES[where])
+            f' -U{" -e" if name.endswith("-events") else ""}'), rounds)
+            for name in LATENCIES[where])
 
     def sweeps_one(self):
         both, few, fewer = ('qhca', 'rxe'), min(5, self.rounds), min(3, self.rounds)

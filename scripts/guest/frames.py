@@ -146,4 +146,5 @@ def count(interface, what=''):
 
 
 if __name__ == '__main__':
-    {'send': send, 'blast': blast, 'udp': udp, 'hostile': hostile, 'count': count}[sys.argv[1]](*sys.argv[2:])
+    jobs = {'send': send, 'blast': blast, 'udp': udp, 'hostile': hostile, 'count': count}
+    jobs[sys.argv[1]](*sys.argv[2:])

@@ -60,7 +60,8 @@ class Nic:
 
 
 def _kernel_args(opts, accel, console_level):
-    words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic', 'hostname=qhca',
+    words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
+             'hostname=qhca',
              'net.ifnames=0', 'random.trust_cpu=on', 'tsc=reliable',
              'printk.devkmsg=on', 'mitigations=off', 'rw']
     if not opts.allow_splat:

@@ -108,13 +108,13 @@ static void move(struct map *m)
 
 static void change(struct map *m)
 {
-	static const int advices[] = {
+	static const int advice[] = {
 		MADV_DONTNEED, MADV_DONTFORK, MADV_DOFORK, MADV_WILLNEED, MADV_REMOVE,
 	};
 	int prot = some_prot();
 
 	if (one_in(3))
-		madvise(m->at, m->len, advices[below(ARRAY_SIZE(advices))]);
+		madvise(m->at, m->len, advice[below(ARRAY_SIZE(advice))]);
 	else if (m->len > PAGE && one_in(2))
 		munmap(m->at + m->len - PAGE, PAGE), m->len -= PAGE;
 	else if (!mprotect(m->at, m->len, prot))

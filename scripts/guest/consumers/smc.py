@@ -166,7 +166,8 @@ def client(address, port, test, count):
 def netlink(family, kind, flags, payload):
     """The payloads of the answers to one request."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family) as sock:
-        sock.send(struct.pack('=IHHII', 16 + len(payload), kind, NLM_F_REQUEST | flags, 1, 0) + payload)
+        sock.send(struct.pack('=IHHII', 16 + len(payload), kind, NLM_F_REQUEST | flags, 1, 0) +
+                  payload)
         while True:
             data = sock.recv(1 << 18)
             while data:
