@@ -77,7 +77,7 @@ static const struct uv_change qp_changes[] = {
 	{ "SQ length 0", QP_FIELD(sq_len), 0, EINVAL },
 	{ "RQ length 0", QP_FIELD(rq_len), 0, EINVAL },
 	{ "SQ length one short", QP_FIELD(sq_len), 16 * 128 - 1, EINVAL },
-	{ "RQ length one short", QP_FIELD(rq_len), 16 * 32 - 1, EINVAL },
+	{ "RQ length one short", QP_FIELD(rq_len), 16 * 32 + 63, EINVAL },
 	{ "SQ smaller than asked for", QP_FIELD(sq_log_size), 3, EINVAL },
 	{ "RQ smaller than asked for", QP_FIELD(rq_log_size), 3, EINVAL },
 	{ "SQ log size 20", QP_FIELD(sq_log_size), 20, EINVAL },

@@ -25,7 +25,8 @@ static struct uv open_raw(void)
 static struct qhca_create_srq_req good_req(void)
 {
 	return (struct qhca_create_srq_req){
-		.buf_addr = (uintptr_t)uv_mem(PAGE), .buf_len = 64 * MAX_WR,
+		.buf_addr = (uintptr_t)uv_mem(PAGE),
+		.buf_len = 64 * MAX_WR + sizeof(struct qhca_rq_dbrec),
 		.log_size = 5, .log_stride = 6,
 	};
 }
@@ -47,7 +48,7 @@ static const struct uv_change creations[] = {
 	{ "nothing mapped there", CREATE(buf_addr), 0x10000000, EFAULT },
 	{ "kernel address", CREATE(buf_addr), 0xffff888000000000, 0 },
 	{ "length 0", CREATE(buf_len), 0, EINVAL },
-	{ "no room for the last WQE", CREATE(buf_len), 64 * MAX_WR - 1, EINVAL },
+	{ "no room for the doorbell record", CREATE(buf_len), 64 * MAX_WR + 63, EINVAL },
 	{ "length beyond the mapping", CREATE(buf_len), 0x7fffffff, EFAULT },
 	{ "fewer WQEs than asked for", CREATE(log_size), 4, EINVAL },
 	{ "log size 15", CREATE(log_size), 15, EINVAL },
@@ -75,7 +76,7 @@ static const struct uv_change resizes[] = {
 	{ "address not of a page", MODIFY(buf_addr), 0x10000040, EINVAL },
 	{ "nothing mapped there", MODIFY(buf_addr), 0x10000000, EFAULT },
 	{ "length 0", MODIFY(buf_len), 0, EINVAL },
-	{ "no room for the last WQE", MODIFY(buf_len), 64 * 64 - 1, EINVAL },
+	{ "no room for the doorbell record", MODIFY(buf_len), 64 * 64 + 63, EINVAL },
 	{ "fewer WQEs than asked for", MODIFY(log_size), 5, EINVAL },
 	{ "log size 15", MODIFY(log_size), 15, EINVAL },
 	{ "log size 2^32-1", MODIFY(log_size), ~0u, EINVAL },
@@ -86,8 +87,8 @@ TEST_ROWS(resize, "abi: modify_srq, bad request", resizes)
 	struct uv uv = open_raw();
 	struct uv_srq srq = good_srq(&uv);
 	struct qhca_modify_srq_req good = {
-		.buf_addr = (uintptr_t)uv_mem(PAGE), .buf_len = PAGE,
-		.log_size = 6,
+		.buf_addr = (uintptr_t)uv_mem(2 * PAGE),
+		.buf_len = 64 * 64 + sizeof(struct qhca_rq_dbrec), .log_size = 6,
 	};
 	struct qhca_modify_srq_req req = good;
 

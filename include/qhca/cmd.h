@@ -176,7 +176,7 @@ struct qhca_cmd_modify_cq {	/* QHCA_CMD_MODIFY_CQ */
  * QHCA_SRQ_LIMIT it sets the limit as well. On error nothing has changed.
  */
 struct qhca_cmd_create_srq {	/* QHCA_CMD_CREATE_SRQ, QHCA_CMD_RESIZE_SRQ */
-	struct qhca_buf buf;	/* ring of receive WQEs */
+	struct qhca_buf buf;	/* ring of receive WQEs, and its doorbell record */
 	__le32	pdn;		/* L_Keys of its WQEs are of this PD */
 	__le32	uar;		/* doorbell page */
 	__le32	max_sge;
@@ -192,6 +192,7 @@ struct qhca_cmd_create_srq {	/* QHCA_CMD_CREATE_SRQ, QHCA_CMD_RESIZE_SRQ */
 
 #define QHCA_SRQ_RESERVED_LKEY	0x01	/* CREATE_SRQ: kernel SRQ */
 #define QHCA_SRQ_LIMIT		0x02	/* RESIZE_SRQ: sets @limit */
+#define QHCA_SRQ_DBREC		0x04	/* CREATE_SRQ: struct qhca_rq_dbrec behind the ring */
 
 struct qhca_cmd_modify_srq {	/* QHCA_CMD_MODIFY_SRQ */
 	__le32	srqn;
@@ -372,7 +373,7 @@ struct qhca_srqc {
 	__le32	users;		/* QPs */
 	__u8	log_size;
 	__u8	log_stride;
-	__u8	flags;		/* QHCA_SRQ_RESERVED_LKEY */
+	__u8	flags;		/* QHCA_SRQ_RESERVED_LKEY, QHCA_SRQ_DBREC */
 	__u8	rsvd;
 	__le32	xrcdn;		/* 0: none */
 	__le32	cqn;		/* 0: none of its own */

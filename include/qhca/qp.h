@@ -56,6 +56,7 @@ QHCA_ASSERT_SIZE(struct qhca_create_qp, 80);
 
 #define QHCA_QP_FLAG_SIGNAL_ALL		0x01	/* sq_sig_all */
 #define QHCA_QP_FLAG_RESERVED_LKEY	0x02	/* kernel QP: may use reserved_lkey */
+#define QHCA_QP_FLAG_RQ_DBREC		0x04	/* struct qhca_rq_dbrec behind the ring of rq */
 
 /* attr_mask of MODIFY_QP: same bits as enum ib_qp_attr_mask. */
 #define QHCA_QP_STATE			0x00000001

@@ -294,6 +294,21 @@ struct qhca_cq_dbrec {
 };
 QHCA_ASSERT_SIZE(struct qhca_cq_dbrec, 64);
 
+/*
+ * struct qhca_rq_dbrec - doorbell record of a receive queue or SRQ that was created
+ * with one, directly behind its ring; all 0 at first
+ * @pi: free-running producer index, written by the producer after the WQEs; the
+ *      device reads it when it needs a WQE and knows of none
+ * @ring: written by the device: not 0 if it does not look at @pi any more and has
+ *        to be told by a doorbell; the producer reads it after it has written @pi
+ */
+struct qhca_rq_dbrec {
+	__le32	pi;
+	__le32	ring;
+	__u8	rsvd[56];
+};
+QHCA_ASSERT_SIZE(struct qhca_rq_dbrec, 64);
+
 /* struct qhca_cqc - CQ context as the device has it. */
 struct qhca_cqc {
 	__le32	cqn;

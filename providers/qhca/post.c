@@ -219,6 +219,18 @@ static int post_one_recv(struct qhca_wq *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
+/* Tells the device. True: it has to be told by a doorbell as well. */
+static bool rq_posted(const struct qhca_wq *rq)
+{
+	struct qhca_rq_dbrec *dbrec = rq_dbrec(rq);
+
+	udma_to_device_barrier();
+	*(volatile __le32 *)&dbrec->pi = htole32(rq->pi);
+	/* The device writes the one and then reads the other. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return *(volatile __le32 *)&dbrec->ring;
+}
+
 /* Posts to the receive queue, or SRQ, of that number and doorbell register. */
 int post_recv_list(struct qhca_wq *rq, void *db, uint32_t reg, uint32_t number,
 		   struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -235,7 +247,7 @@ int post_recv_list(struct qhca_wq *rq, void *db, uint32_t reg, uint32_t number,
 			break;
 		}
 	}
-	if (rq->pi != first)
+	if (rq->pi != first && rq_posted(rq))
 		qhca_ring(db, reg, number, rq->pi);
 	qhca_unlock(&rq->lock);
 	return qhca_ret(err);

@@ -74,12 +74,13 @@ static int alloc_queues(struct qhca_qp *qp, struct qhca_pd *pd)
 			return err;
 	}
 	if (qp->rq.size) {
-		err = qhca_mem_alloc(&qp->rq.mem, wq_len(&qp->rq), pd,
+		err = qhca_mem_alloc(&qp->rq.mem, rq_len(&qp->rq), pd,
 				     QHCA_MEM_RQ);
 		if (err) {
 			qhca_mem_free(&qp->sq.mem);
 			return err;
 		}
+		*rq_dbrec(&qp->rq) = (struct qhca_rq_dbrec){};
 	}
 	return 0;
 }
@@ -100,7 +101,7 @@ static void fill_queues(struct uqhca_create_qp *cmd, const struct qhca_qp *qp)
 	}
 	if (qp->rq.size) {
 		cmd->rq_addr = (uintptr_t)qp->rq.mem.addr;
-		cmd->rq_len = wq_len(&qp->rq);
+		cmd->rq_len = rq_len(&qp->rq);
 		cmd->rq_log_size = ilog32_nz(qp->rq.size) - 1;
 		cmd->rq_log_stride = qp->rq.stride_shift;
 	}

@@ -30,7 +30,7 @@ static int cmd_create_srq(struct ibv_context *ibctx, struct qhca_srq *srq,
 	int err;
 
 	cmd.buf_addr = (uintptr_t)srq->wq.mem.addr;
-	cmd.buf_len = wq_len(&srq->wq);
+	cmd.buf_len = rq_len(&srq->wq);
 	cmd.log_size = ilog32_nz(srq->wq.size) - 1;
 	cmd.log_stride = srq->wq.stride_shift;
 	true_attr.attr.max_wr = srq->wq.size;
@@ -125,9 +125,10 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *ibctx,
 	pd = to_qpd(attr->pd);
 	srq->db = ctx->db;
 	size_srq(ctx, &srq->wq, &attr->attr);
-	err = qhca_mem_alloc(&srq->wq.mem, wq_len(&srq->wq), pd, QHCA_MEM_SRQ);
+	err = qhca_mem_alloc(&srq->wq.mem, rq_len(&srq->wq), pd, QHCA_MEM_SRQ);
 	if (err)
 		goto err_free;
+	*rq_dbrec(&srq->wq) = (struct qhca_rq_dbrec){};
 	qhca_lock_init(&srq->wq.lock, ctx, pd->td);
 	err = cmd_create_srq(ibctx, srq, attr);
 	if (err)
@@ -192,13 +193,14 @@ static int resize_srq(struct qhca_srq *srq, struct ibv_srq_attr *attr, int mask)
 	if (wq.pi - atomic_load_explicit(&srq->wq.ci, memory_order_acquire) >
 	    wq.size)
 		return EINVAL;
-	err = qhca_mem_alloc(&wq.mem, wq_len(&wq), srq->wq.mem.pd,
+	err = qhca_mem_alloc(&wq.mem, rq_len(&wq), srq->wq.mem.pd,
 			     QHCA_MEM_SRQ);
 	if (err)
 		return err;
+	*rq_dbrec(&wq) = (struct qhca_rq_dbrec){ .pi = htole32(wq.pi) };
 
 	cmd.buf_addr = (uintptr_t)wq.mem.addr;
-	cmd.buf_len = wq_len(&wq);
+	cmd.buf_len = rq_len(&wq);
 	cmd.log_size = ilog32_nz(wq.size) - 1;
 	err = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, mask, &cmd.ibv_cmd,
 				 sizeof(cmd));

@@ -57,6 +57,17 @@ static inline size_t wq_len(const struct qhca_wq *wq)
 	return (size_t)wq->size << wq->stride_shift;
 }
 
+/* Bytes of a receive ring and its doorbell record. */
+static inline size_t rq_len(const struct qhca_wq *wq)
+{
+	return wq_len(wq) + sizeof(struct qhca_rq_dbrec);
+}
+
+static inline struct qhca_rq_dbrec *rq_dbrec(const struct qhca_wq *wq)
+{
+	return (void *)((uint8_t *)wq->mem.addr + wq_len(wq));
+}
+
 static inline uint8_t wqe_flags(unsigned int send_flags)
 {
 	return (send_flags & IBV_SEND_FENCE ? QHCA_WQE_FENCE : 0) |

@@ -107,13 +107,15 @@ static uint32_t stride_log(uint32_t len, uint32_t min)
 	return number(n, 10);
 }
 
-static void wq_request(struct ring *r, uint32_t wr, uint32_t stride, uint64_t *addr, uint32_t *len)
+/* @tail: bytes behind the ring */
+static void wq_request(struct ring *r, uint32_t wr, uint32_t stride, uint32_t tail,
+		       uint64_t *addr, uint32_t *len)
 {
 	uint64_t bytes;
 
 	r->log_stride = stride;
 	r->log_size = number(31 - __builtin_clz(wr * 2 - 1 ?: 1), 14);
-	bytes = shifted(shifted(1, r->log_size), stride);
+	bytes = shifted(shifted(1, r->log_size), stride) + tail;
 	*len = number(bytes, bytes);
 	*addr = address(bytes);
 	r->mem = (void *)(uintptr_t)*addr;
@@ -136,14 +138,14 @@ void qp_request(struct obj *o, struct qhca_create_qp_req *req, struct ib_uverbs_
 		payload = cap->max_inline_data;
 	if (cap->max_send_wr)
 		wq_request(&o->ring[0], cap->max_send_wr,
-			   stride_log(sizeof(struct qhca_sq_wqe) + payload, 7),
+			   stride_log(sizeof(struct qhca_sq_wqe) + payload, 7), 0,
 			   (uint64_t *)&req->sq_addr, &req->sq_len);
 	req->sq_log_size = o->ring[0].log_size;
 	req->sq_log_stride = o->ring[0].log_stride;
 	if (cap->max_recv_wr)
 		wq_request(&o->ring[1], cap->max_recv_wr,
 			   stride_log(16 + cap->max_recv_sge * sizeof(struct qhca_sge), 5),
-			   (uint64_t *)&req->rq_addr, &req->rq_len);
+			   sizeof(struct qhca_rq_dbrec), (uint64_t *)&req->rq_addr, &req->rq_len);
 	/* A ring for a queue that is not there. */
 	if (odd())
 		cap->max_recv_wr = 0;
@@ -230,7 +232,7 @@ void srq_request(struct obj *o, struct qhca_create_srq_req *req, uint32_t *wr, u
 	*wr = number(1 + below(100), fuzz.attr.max_srq_wr);
 	*sge = number(below(5), fuzz.attr.max_srq_sge);
 	wq_request(r, *wr, stride_log(16 + *sge * sizeof(struct qhca_sge), 5),
-		   (uint64_t *)&req->buf_addr, &req->buf_len);
+		   sizeof(struct qhca_rq_dbrec), (uint64_t *)&req->buf_addr, &req->buf_len);
 	r->sge = *sge;
 	req->log_size = r->log_size;
 	req->log_stride = r->log_stride;

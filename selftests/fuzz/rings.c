@@ -115,6 +115,7 @@ static void send(struct obj *qp)
 
 static void put_recv(struct obj *o, struct ring *r, uint32_t reg)
 {
+	struct qhca_rq_dbrec *rec;
 	uint32_t room, n, i;
 	struct qhca_rq_wqe *w;
 
@@ -127,7 +128,12 @@ static void put_recv(struct obj *o, struct ring *r, uint32_t reg)
 	w->num_sge = htole16(one_in(40) ? nonsense() : n);
 	for (i = 0; i < n; i++)
 		put_sge((struct qhca_sge *)(w + 1) + i);
-	ring(o->ctx, reg, o->num, ++r->pi, 0);
+	r->pi++;
+	rec = (void *)(r->mem + ((size_t)1 << (r->log_size + r->log_stride)));
+	__atomic_store_n(&rec->pi, htole32(one_in(40) ? (uint32_t)nonsense() : r->pi),
+			 __ATOMIC_SEQ_CST);
+	if (rec->ring || one_in(4))
+		ring(o->ctx, reg, o->num, r->pi, 0);
 }
 
 static bool cqe_there(const struct ring *r)

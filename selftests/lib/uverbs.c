@@ -226,7 +226,8 @@ struct qhca_create_qp_req uv_qp_req(void *sq, void *rq, uint32_t log_size)
 		.sq_addr = (uintptr_t)sq,
 		.rq_addr = (uintptr_t)rq,
 		.sq_len = QHCA_SQ_STRIDE_MIN << log_size,
-		.rq_len = QHCA_RQ_STRIDE_MIN << log_size,
+		.rq_len = (QHCA_RQ_STRIDE_MIN << log_size) +
+			  sizeof(struct qhca_rq_dbrec),
 		.sq_log_size = log_size,
 		.sq_log_stride = __builtin_ctz(QHCA_SQ_STRIDE_MIN),
 		.rq_log_size = log_size,

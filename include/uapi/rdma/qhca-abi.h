@@ -97,7 +97,7 @@ struct qhca_resize_cq_req {
 	__u32 log_size;
 };
 
-/* Ring of 2^log_size receive WQEs of 2^log_stride bytes. */
+/* Ring of 2^log_size receive WQEs of 2^log_stride bytes, then one struct qhca_rq_dbrec. */
 struct qhca_create_srq_req {
 	__aligned_u64 buf_addr;
 	__u32 buf_len;
@@ -111,14 +111,14 @@ struct qhca_create_srq_resp {
 	__u32 reserved;
 };
 
-/* With IB_SRQ_MAX_WR: the new ring, of the same stride. */
+/* With IB_SRQ_MAX_WR: the new ring, of the same stride, and its doorbell record. */
 struct qhca_modify_srq_req {
 	__aligned_u64 buf_addr;
 	__u32 buf_len;
 	__u32 log_size;
 };
 
-/* A queue that the QP does not have: length 0. */
+/* Rings as above, sq without a record. A queue that the QP does not have: length 0. */
 struct qhca_create_qp_req {
 	__aligned_u64 sq_addr;
 	__aligned_u64 rq_addr;

@@ -14,6 +14,7 @@
 #include "../memory/memory.h"
 #include "../port/port.h"
 #include "../wire/wire.h"
+#include "wq.h"
 
 #define QHCA_WQ_LOG_MAX     14
 #define QHCA_MAX_RD_ATOMIC  16
@@ -31,35 +32,6 @@
 #define QHCA_SPAN           64u
 /* Frames a request leaves free, so that answers always find room. */
 #define QHCA_TX_RESERVE     64u
-
-/* struct qhca_wq - a send or receive queue in guest memory */
-struct qhca_wq {
-    struct qhca_mem mem;
-    bool present;
-    uint8_t log_size, log_stride;
-    uint32_t max_sge;
-    uint32_t pi;                /* from the doorbell */
-    uint32_t next;              /* send queue: next WQE to start */
-    uint32_t ci;                /* oldest WQE not complete */
-};
-
-static inline uint32_t qhca_wq_size(const struct qhca_wq *wq)
-{
-    return wq->present ? 1u << wq->log_size : 0;
-}
-
-static inline uint64_t qhca_wq_offset(const struct qhca_wq *wq, uint32_t index)
-{
-    return (uint64_t)(index & (qhca_wq_size(wq) - 1)) << wq->log_stride;
-}
-
-/* A producer index may only move forward, and not past the free entries. */
-static inline bool qhca_wq_index_ok(const struct qhca_wq *wq, uint32_t pi)
-{
-    uint32_t used = wq->pi - wq->ci;
-
-    return wq->present && pi - wq->pi <= qhca_wq_size(wq) - used;
-}
 
 /* What reading a WQE can lead to. */
 enum qhca_wqe_result {

@@ -12,6 +12,8 @@ static const struct qhca_snap_field wq_fields[] = {
     QHCA_SNAP_ANY(struct qhca_wq, pi),
     QHCA_SNAP_ANY(struct qhca_wq, next),
     QHCA_SNAP_ANY(struct qhca_wq, ci),
+    QHCA_SNAP_FLAG(struct qhca_wq, dbrec),
+    QHCA_SNAP_FLAG(struct qhca_wq, rings),
     { 0 }
 };
 
@@ -30,8 +32,10 @@ void qhca_wq_walk(struct qhca_snap *s, struct qhca_wq *wq,
                                                sizeof(struct qhca_sge),
                     "log_stride");
     qhca_snap_check(s, wq->pi - wq->ci <= qhca_wq_size(wq), "pi");
+    qhca_snap_check(s, !wq->dbrec || l == &qhca_rq_limits, "dbrec");
+    qhca_snap_check(s, !wq->rings || wq->dbrec, "rings");
     if (!s->bad) {
-        qhca_snap_mem(s, &wq->mem, 1ull << (wq->log_size + wq->log_stride));
+        qhca_snap_mem(s, &wq->mem, qhca_wq_bytes(wq));
     }
 }
 

@@ -78,6 +78,21 @@ enum qhca_wqe_result qhca_rwr_fetch(struct qhca_engine *e,
 bool qhca_rwr_store(struct qhca_engine *e, const struct qhca_wq *wq,
                     uint32_t index, const struct qhca_rwr *rwr);
 
+/* ---- dbrec.c: doorbell records; for queues without one nothing to do ---- */
+
+/*
+ * Learns what has been posted to @wq, of which @used entries are not free.
+ * False: the record cannot be read, or makes no sense.
+ */
+bool qhca_rq_look(struct qhca_engine *e, struct qhca_wq *wq, uint32_t used);
+/*
+ * A QP in ERR: from now on a doorbell says what is posted, and what was posted
+ * before is known. Does nothing the second time.
+ */
+void qhca_recv_stop(struct qhca_engine *e, struct qhca_qp *qp);
+/* A QP in RESET: its record is as it was at first. */
+void qhca_recv_reset(struct qhca_engine *e, struct qhca_qp *qp);
+
 /* ---- srq.c ---- */
 
 extern const struct qhca_command qhca_srq_commands[];

@@ -57,6 +57,9 @@ enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp)
     if (qp->srq) {
         return qhca_srq_take(e, qp);
     }
+    if (qp->rq.ci == qp->rq.pi && !qhca_rq_look(e, &qp->rq, 0)) {
+        return QHCA_WQE_UNREADABLE;
+    }
     if (qp->rq.ci == qp->rq.pi) {
         return QHCA_WQE_NONE;
     }
@@ -191,7 +194,10 @@ void qhca_recv_fail(struct qhca_engine *e, struct qhca_qp *qp,
 
 bool qhca_recv_to_flush(const struct qhca_qp *qp)
 {
-    return qhca_qp_shares_rq(qp) ? qp->last_wqe_owed : qp->rq.ci != qp->rq.pi;
+    if (qhca_qp_shares_rq(qp)) {
+        return qp->last_wqe_owed;
+    }
+    return qp->rq.ci != qp->rq.pi || qp->rq.dbrec != qp->rq.rings;
 }
 
 static void flush_last(struct qhca_engine *e, struct qhca_qp *qp)

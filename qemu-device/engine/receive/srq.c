@@ -28,10 +28,29 @@ static uint32_t used(const struct qhca_srq *srq)
     return available(srq) + srq->held;
 }
 
+/* The device may have been reset in the middle of the access. */
+static void ring_failed(struct qhca_engine *e, struct qhca_srq *srq)
+{
+    if (qhca_running(e)) {
+        qhca_guest_error(e, "SRQ 0x%x: ring cannot be accessed", srq->srqn);
+        qhca_srq_fail(e, srq);
+    }
+}
+
+/* Looks for more if fewer than @wanted are known of. False: it has failed. */
+static bool look(struct qhca_engine *e, struct qhca_srq *srq, uint32_t wanted)
+{
+    if (available(srq) >= wanted || qhca_rq_look(e, &srq->wq, used(srq))) {
+        return true;
+    }
+    ring_failed(e, srq);
+    return false;
+}
+
 /* The limit event is raised once, then disarmed (G-005). */
 static void check_limit(struct qhca_engine *e, struct qhca_srq *srq)
 {
-    if (available(srq) < srq->limit) {
+    if (look(e, srq, srq->limit) && available(srq) < srq->limit) {
         srq->limit = 0;
         qhca_event(e, &srq->async, QHCA_EVENT_SRQ_LIMIT_REACHED);
     }
@@ -43,21 +62,15 @@ void qhca_srq_fail(struct qhca_engine *e, struct qhca_srq *srq)
     qhca_event(e, &srq->async, QHCA_EVENT_SRQ_ERR);             /* H-010 */
 }
 
-/* The device may have been reset in the middle of the access. */
-static void ring_failed(struct qhca_engine *e, struct qhca_srq *srq)
-{
-    if (qhca_running(e)) {
-        qhca_guest_error(e, "SRQ 0x%x: ring cannot be accessed", srq->srqn);
-        qhca_srq_fail(e, srq);
-    }
-}
-
 enum qhca_wqe_result qhca_srq_take(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_srq *srq = qp->srq;
     enum qhca_wqe_result result;
 
     if (srq->failed) {
+        return QHCA_WQE_UNREADABLE;
+    }
+    if (!look(e, srq, 1)) {
         return QHCA_WQE_UNREADABLE;
     }
     if (!available(srq)) {
@@ -116,7 +129,7 @@ bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
 static int check_create(const struct qhca_engine *e,
                         const struct qhca_cmd_create_srq *r)
 {
-    if (r->flags & ~QHCA_SRQ_RESERVED_LKEY ||
+    if (r->flags & ~(QHCA_SRQ_RESERVED_LKEY | QHCA_SRQ_DBREC) ||
         le32toh(r->uar) >= e->cfg.num_uars || !le32toh(r->buf.num_blocks)) {
         return QHCA_ERR_PARAM;
     }
@@ -166,11 +179,11 @@ static int build_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
     srq->user.pd = srq->pd;
     srq->user.reserved = r->flags & QHCA_SRQ_RESERVED_LKEY;
     srq->wq.present = true;
+    srq->wq.dbrec = r->flags & QHCA_SRQ_DBREC;
     srq->wq.log_size = r->log_size;
     srq->wq.log_stride = r->log_stride;
     srq->wq.max_sge = le32toh(r->max_sge);
-    status = qhca_import(e, &c->import[0], &r->buf,
-                         1ull << (r->log_size + r->log_stride));
+    status = qhca_import(e, &c->import[0], &r->buf, qhca_wq_bytes(&srq->wq));
     if (status != QHCA_OK) {
         return status;
     }
@@ -283,7 +296,8 @@ static int query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     out->users = htole32(srq->users);
     out->log_size = srq->wq.log_size;
     out->log_stride = srq->wq.log_stride;
-    out->flags = srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0;
+    out->flags = (srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0) |
+                 (srq->wq.dbrec ? QHCA_SRQ_DBREC : 0);
     out->xrcdn = htole32(srq->xrcd ? srq->xrcd->base.number : 0);
     out->cqn = htole32(srq->cq ? srq->cq->cqn : 0);
     return QHCA_OK;
@@ -351,6 +365,9 @@ static int resize_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!srq) {
         return QHCA_ERR_OBJ;
     }
+    if (!c->again && !srq->failed && !qhca_rq_look(e, &srq->wq, used(srq))) {
+        return QHCA_ERR_DMA;
+    }
     limit = r->flags & QHCA_SRQ_LIMIT ? le32toh(r->limit) : srq->limit;
     status = check_resize(srq, r, limit);
     if (status != QHCA_OK) {
@@ -363,10 +380,9 @@ static int resize_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!srq->moving) {
         return QHCA_ERR_STATE;          /* what was copied is not current */
     }
-    status = qhca_import(e, &c->import[0], &r->buf,
-                         1ull << (r->log_size + srq->wq.log_stride));
     wq = srq->wq;
     wq.log_size = r->log_size;
+    status = qhca_import(e, &c->import[0], &r->buf, qhca_wq_bytes(&wq));
     wq.mem = c->import[0].mem;
     if (status == QHCA_OK) {
         status = copy_posted(e, c, &srq->wq, &wq);

@@ -37,6 +37,7 @@ static bool parts_ok(const struct qhca_create_qp *c)
     return (parts & QHCA_HAS_SQ || !le32toh(c->sq.num_blocks)) &&
            (parts & QHCA_HAS_RQ || !le32toh(c->rq.num_blocks)) &&
            (!c->srqn || (parts & QHCA_MAY_SRQ && !le32toh(c->rq.num_blocks))) &&
+           (le32toh(c->rq.num_blocks) || !(c->flags & QHCA_QP_FLAG_RQ_DBREC)) &&
            (parts & QHCA_HAS_XRCD || !c->xrcdn);
 }
 
@@ -49,7 +50,8 @@ static int check_create(const struct qhca_create_qp *c)
     if (c->type >= QHCA_NUM_QP_TYPES || !qhca_qp_kinds[c->type].parts) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
-    if (c->flags & ~(QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY) ||
+    if (c->flags & ~(QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY |
+                     QHCA_QP_FLAG_RQ_DBREC) ||
         !parts_ok(c)) {
         return QHCA_ERR_PARAM;
     }
@@ -81,7 +83,7 @@ static int import_queue(struct qhca_engine *e, struct qhca_import *im,
     wq->log_size = log_size;
     wq->log_stride = log_stride;
     wq->max_sge = max_sge;
-    return qhca_import(e, im, buf, 1ull << (log_size + log_stride));
+    return qhca_import(e, im, buf, qhca_wq_bytes(wq));
 }
 
 /* Removes the QP from the table, so that nobody finds it. */
@@ -235,6 +237,7 @@ static int create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     }
     qp->type = c.type;
     qp->flags = c.flags;
+    qp->rq.dbrec = c.flags & QHCA_QP_FLAG_RQ_DBREC;
     qp->max_inline = le32toh(c.max_inline);
     ret = build_qp(e, ctx, qp, &c);
     if (ret) {

@@ -159,6 +159,7 @@ static int modify_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         qhca_trace(e, QHCA_TRACE_QP_STATE, qp->qpn, from, to);
         qp->state = to;
         qhca_qp_clear(e, qp);
+        qhca_recv_reset(e, qp);
         return QHCA_OK;
     }
     if (to == QHCA_QPS_ERR) {

@@ -11,7 +11,8 @@ static const struct qhca_snap_field qp_fields[] = {
     QHCA_SNAP_ANY(struct qhca_qp, uar),
     QHCA_SNAP_MAX(struct qhca_qp, type, QHCA_NUM_QP_TYPES - 1),
     QHCA_SNAP_MAX(struct qhca_qp, flags,
-                  QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY),
+                  QHCA_QP_FLAG_SIGNAL_ALL | QHCA_QP_FLAG_RESERVED_LKEY |
+                  QHCA_QP_FLAG_RQ_DBREC),
     QHCA_SNAP_MAX(struct qhca_qp, state, QHCA_QPS_ERR),
     QHCA_SNAP_FLAG(struct qhca_qp, sqd_notify),
     QHCA_SNAP_FLAG(struct qhca_qp, last_wqe_owed),
@@ -90,6 +91,8 @@ static bool queues_ok(const struct qhca_qp *qp)
            (!qp->rq.present || (qhca_qp_is(qp, QHCA_HAS_RQ) && !qp->srq)) &&
            (!qp->sq.present || 1u << qp->sq.log_stride >=
             sizeof(struct qhca_sq_wqe) + qp->max_inline) &&
+           qp->rq.dbrec == !!(qp->flags & QHCA_QP_FLAG_RQ_DBREC) &&
+           (!qp->rq.rings || qp->state == QHCA_QPS_ERR) &&
            (qp->state != QHCA_QPS_RESET || qp->rq.pi == qp->rq.ci);
 }
 

@@ -21,6 +21,7 @@ void qhca_qp_clear(struct qhca_engine *e, struct qhca_qp *qp)
     qp->req.timer.fn = qhca_requester_timeout;
     qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
     qp->rq.pi = qp->rq.ci = 0;
+    qp->rq.rings = false;
     qp->sqd_notify = qp->last_wqe_owed = false;
     qp->mtu = 0;
     if (qp->xrcd) {
@@ -86,6 +87,9 @@ static void flush(struct qhca_engine *e, struct qhca_qp *qp)
     if (qp->req.flushing && qp->sq.ci == end) {
         qp->req.flushing = false;
         qhca_qp_check_drained(e, qp);
+    }
+    if (qp->state == QHCA_QPS_ERR) {
+        qhca_recv_stop(e, qp);
     }
     while (qp->state == QHCA_QPS_ERR && qhca_recv_to_flush(qp) &&
            qhca_may_go_on(e)) {

@@ -178,6 +178,7 @@ int main(int argc, char **argv)
     unsigned count = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
     struct qhca_engine_ops ops;
 
+    setenv("QHCA_TEST_DBREC", "1", 1);  /* receive queues as the drivers' */
     for (unsigned i = 0; argc > 1 && i < ARRAY_SIZE(rows); i++) {
         if (!strcmp(argv[1], rows[i].name)) {
             start(&ops, rows[i].where);

@@ -308,6 +308,7 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     g->clock = &g->own_clock;
     g->own_clock = 1000000;
     g->limited = cpu_share || bandwidth;
+    g->dbrecs = getenv("QHCA_TEST_DBREC") != NULL;
     g->deadline = UINT64_MAX;
     g->rng = seed * 2 + 1;
     g->heap = &g->heaps[0];

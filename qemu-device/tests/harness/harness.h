@@ -68,6 +68,8 @@ struct guest {
     bool limited;               /* the device may have to wait for its time */
     bool lenient;               /* completions may have been overwritten */
 
+    bool dbrecs;                /* its receive queues have doorbell records */
+
     /* Provocations. */
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
     bool net_blocked;           /* send_frame says "not now" */
@@ -129,6 +131,11 @@ uint64_t *address_list(uint32_t n);
 struct gbuf guest_buf(struct guest *g, uint64_t len, unsigned shift,
                       unsigned depth);
 uint64_t gbuf_addr(const struct gbuf *b, uint64_t off);
+/* A receive ring of 2^@log bytes, with its doorbell record if there is one. */
+struct gbuf rq_ring(struct guest *g, unsigned log, unsigned depth);
+/* WQEs up to @pi are there. True: a doorbell has to say so. */
+bool rq_posted(struct guest *g, const struct gbuf *ring, unsigned log,
+               uint32_t pi);
 
 /* ---- registers, doorbells, commands ---- */
 

@@ -155,6 +155,26 @@ uint64_t gbuf_addr(const struct gbuf *b, uint64_t off)
     return b->block[off >> b->shift] + (off & ((1ull << b->shift) - 1));
 }
 
+struct gbuf rq_ring(struct guest *g, unsigned log, unsigned depth)
+{
+    uint64_t record = g->dbrecs ? sizeof(struct qhca_rq_dbrec) : 0;
+
+    return guest_buf(g, (1ull << log) + record, 12, depth);
+}
+
+bool rq_posted(struct guest *g, const struct gbuf *ring, unsigned log,
+               uint32_t pi)
+{
+    struct qhca_rq_dbrec *rec;
+
+    if (!g->dbrecs) {
+        return true;
+    }
+    rec = guest_ptr(g, gbuf_addr(ring, 1ull << log), sizeof(*rec));
+    rec->pi = htole32(pi);
+    return rec->ring;
+}
+
 /* ---- event queues ---- */
 
 struct geq eq_create(struct guest *g, unsigned vector, unsigned log,

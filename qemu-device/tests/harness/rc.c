@@ -86,15 +86,18 @@ static void create(struct rc_qp *q)
 {
     const struct rc_opts *o = &q->o;
     struct guest *g = q->n->g;
-    size_t data = o->sges * sizeof(struct qhca_sge);
-    struct qhca_create_qp c = { .type = o->type };
+    size_t data = MAX_OF(o->sges * sizeof(struct qhca_sge), o->max_inline);
+    struct qhca_create_qp c = {
+        .type = o->type, .flags = (uint8_t)o->qp_flags,
+        .max_inline = htole32(o->max_inline), .srqn = htole32(o->srqn),
+        .sq_log_size = (uint8_t)o->sq_log, .rq_log_size = (uint8_t)o->rq_log,
+    };
 
-    data = data > o->max_inline ? data : o->max_inline;
     q->sq_stride = log2_of(sizeof(struct qhca_sq_wqe) + data, 7);
     q->rq_stride = log2_of(sizeof(struct qhca_rq_wqe) +
                            o->sges * sizeof(struct qhca_sge), 5);
     q->sq = guest_buf(g, 1ull << (o->sq_log + q->sq_stride), 12, 1);
-    q->rq = guest_buf(g, 1ull << (o->rq_log + q->rq_stride), 12, 1);
+    q->rq = rq_ring(g, o->rq_log + q->rq_stride, 1);
     if (o->type == QHCA_QPT_XRC_TGT) {
         c.xrcdn = htole32(o->xrcdn);
     } else {
@@ -103,21 +106,16 @@ static void create(struct rc_qp *q)
         c.send_cqn = htole32(q->scq.cqn);
     }
     if (o->type != QHCA_QPT_XRC_TGT && o->type != QHCA_QPT_XRC_INI) {
-        c.rq = q->rq.desc;
         c.recv_cqn = htole32(q->rcq.cqn);
+        if (!o->srqn) {
+            c.rq = q->rq.desc;
+            c.flags |= g->dbrecs ? QHCA_QP_FLAG_RQ_DBREC : 0;
+        }
     }
     c.uar = htole32(o->uar);
-    c.flags = (uint8_t)o->qp_flags;
-    c.sq_log_size = (uint8_t)o->sq_log;
-    c.rq_log_size = (uint8_t)o->rq_log;
     c.sq_log_stride = (uint8_t)q->sq_stride;
     c.rq_log_stride = (uint8_t)q->rq_stride;
     c.max_send_sge = c.max_recv_sge = htole32(o->sges);
-    c.max_inline = htole32(o->max_inline);
-    c.srqn = htole32(o->srqn);
-    if (o->srqn) {
-        memset(&c.rq, 0, sizeof(c.rq));
-    }
     REQUIRE(rc_create_raw(g, &c, &q->qpn) == QHCA_OK);
 }
 
@@ -413,7 +411,9 @@ void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
     memcpy(raw, &w, sizeof(w));
     put_sges(raw + sizeof(w), sge, num_sge < q->o.sges ? num_sge : q->o.sges);
     put_entry(q->n->g, &q->rq, q->rq_pi++, q->o.rq_log, q->rq_stride, raw);
-    ring(q->n->g, q->o.uar, QHCA_DB_RQ, q->qpn, q->rq_pi);
+    if (rq_posted(q->n->g, &q->rq, q->o.rq_log + q->rq_stride, q->rq_pi)) {
+        ring(q->n->g, q->o.uar, QHCA_DB_RQ, q->qpn, q->rq_pi);
+    }
 }
 
 void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len)

@@ -17,14 +17,14 @@ static struct gsrq create(struct node *n, uint32_t pdn, unsigned log,
                             sges * sizeof(struct qhca_sge)) {
         q.stride++;
     }
-    q.ring = guest_buf(n->g, 1ull << (log + q.stride), 12,
-                       log + q.stride > 21 ? 0 : 1);
+    q.ring = rq_ring(n->g, log + q.stride, log + q.stride > 20 ? 0 : 1);
     cmd.create_srq.buf = q.ring.desc;
     cmd.create_srq.pdn = htole32(pdn);
     cmd.create_srq.uar = htole32(uar);
     cmd.create_srq.max_sge = htole32(sges);
     cmd.create_srq.log_size = (uint8_t)log;
     cmd.create_srq.log_stride = (uint8_t)q.stride;
+    cmd.create_srq.flags = n->g->dbrecs ? QHCA_SRQ_DBREC : 0;
     cmd.create_srq.xrcdn = htole32(xrcdn);
     cmd.create_srq.cqn = htole32(cqn);
     q.srqn = guest_create(n->g, &cmd);
@@ -83,7 +83,11 @@ void srq_put(struct gsrq *q, uint64_t wr_id, unsigned num_sge,
 
 void srq_ring(struct gsrq *q)
 {
-    ring(q->n->g, q->uar, QHCA_DB_SRQ, q->srqn, q->pi);
+    struct guest *g = q->n->g;
+
+    if (rq_posted(g, &q->ring, q->log + q->stride, q->pi)) {
+        ring(g, q->uar, QHCA_DB_SRQ, q->srqn, q->pi);
+    }
 }
 
 void srq_post(struct gsrq *q, uint64_t wr_id, uint64_t off, uint32_t len)
@@ -117,7 +121,7 @@ int srq_query(struct gsrq *q, struct qhca_srqc *c)
 
 int srq_resize(struct gsrq *q, unsigned log, unsigned flags, uint32_t limit)
 {
-    struct gbuf ring = guest_buf(q->n->g, 1ull << (log + q->stride), 12, 1);
+    struct gbuf ring = rq_ring(q->n->g, log + q->stride, 1);
     struct qhca_cmd cmd = {
         .opcode = htole16(QHCA_CMD_RESIZE_SRQ),
         .create_srq = {
@@ -126,8 +130,10 @@ int srq_resize(struct gsrq *q, unsigned log, unsigned flags, uint32_t limit)
             .flags = (uint8_t)flags,
         },
     };
-    int status = guest_cmd(q->n->g, &cmd, NULL);
+    int status;
 
+    (void)rq_posted(q->n->g, &ring, log + q->stride, q->pi);
+    status = guest_cmd(q->n->g, &cmd, NULL);
     if (status == QHCA_OK) {
         q->ring = ring;
         q->log = log;

@@ -28,6 +28,7 @@ static void recycle(struct sim *s, unsigned i)
     g->rng = s->seed * 2 + 1;           /* after any earlier schedule */
     guest_set_faults(g, "");
     g->e->cfg.frames = s->seed & 1;
+    g->dbrecs = s->seed >> 2 & 1;
     guest_set_faults(g, sim_faults);
     g->brk = RAM_BASE;
     g->cmd_sq = 0;

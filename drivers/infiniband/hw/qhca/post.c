@@ -252,11 +252,8 @@ static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr 
 }
 
 /* A dead device completes nothing, so the driver does. */
-static void qhca_ib_ring(struct qhca_ib_qp *qp, unsigned int offset, u32 pi)
+static void qhca_ib_check_quiet(struct qhca_ib_dev *dev)
 {
-	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
-
-	qhca_ring(dev->core, offset, qhca_db(qp->qpn, pi));
 	if (unlikely(qhca_is_quiet(dev->core)))
 		queue_work(dev->wq, &dev->flush_work);
 }
@@ -273,6 +270,7 @@ static void qhca_ib_ring(struct qhca_ib_qp *qp, unsigned int offset, u32 pi)
 int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr)
 {
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	unsigned long flags;
 	int ret = 0;
@@ -283,8 +281,10 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		ret = qhca_ib_refuse_wr(qp, -EINVAL, "send in state %d", qp->state);
 	for (first = qp->sq.pi; !ret && wr; wr = ret ? wr : wr->next)
 		ret = qhca_ib_post_one_send(qp, wr);
-	if (qp->sq.pi != first)
-		qhca_ib_ring(qp, QHCA_DB_SQ, qp->sq.pi);
+	if (qp->sq.pi != first) {
+		qhca_ring(dev->core, QHCA_DB_SQ, qhca_db(qp->qpn, qp->sq.pi));
+		qhca_ib_check_quiet(dev);
+	}
 	spin_unlock_irqrestore(&qp->sq.lock, flags);
 	if (ret)
 		*bad_wr = wr;
@@ -305,6 +305,17 @@ u32 qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_rec
 	wqe->wr_id = cpu_to_le64(wr_id);
 	wqe->num_sge = cpu_to_le16(wr->num_sge);
 	return qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
+}
+
+/* By a doorbell if the device wants one: it does in ERR. */
+static void qhca_ib_rq_tell(struct qhca_ib_qp *qp)
+{
+	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
+	struct qhca_ib_wq *rq = &qp->rq;
+
+	if (qhca_ib_rq_posted(&rq->mem, (size_t)rq->size << rq->log_stride, rq->pi))
+		qhca_ring(dev->core, QHCA_DB_RQ, qhca_db(qp->qpn, rq->pi));
+	qhca_ib_check_quiet(dev);
 }
 
 static int qhca_ib_post_one_recv(struct qhca_ib_qp *qp, const struct ib_recv_wr *wr)
@@ -344,7 +355,7 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	for (first = qp->rq.pi; !ret && wr; wr = ret ? wr : wr->next)
 		ret = qhca_ib_post_one_recv(qp, wr);
 	if (qp->rq.pi != first)
-		qhca_ib_ring(qp, QHCA_DB_RQ, qp->rq.pi);
+		qhca_ib_rq_tell(qp);
 	spin_unlock_irqrestore(&qp->rq.lock, flags);
 	if (ret)
 		*bad_wr = wr;

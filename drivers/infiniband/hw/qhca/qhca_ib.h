@@ -288,6 +288,26 @@ static inline u32 qhca_ib_rq_stride(u32 max_sge)
 					max_sge * sizeof(struct qhca_sge)));
 }
 
+/* Bytes of a receive ring and its doorbell record. */
+static inline size_t qhca_ib_rq_bytes(u32 size, u8 log_stride)
+{
+	return ((size_t)size << log_stride) + sizeof(struct qhca_rq_dbrec);
+}
+
+/*
+ * Tells the device about WQEs up to @pi of a ring of @ring bytes. True: it has to be told
+ * by a doorbell as well. The caller serialises posting.
+ */
+static inline bool qhca_ib_rq_posted(const struct qhca_ib_qmem *mem, size_t ring, u32 pi)
+{
+	struct qhca_rq_dbrec *dbrec = mem->ring.va + ring;
+
+	dma_wmb();	/* the WQEs are there before their index */
+	WRITE_ONCE(dbrec->pi, cpu_to_le32(pi));
+	mb();		/* the device writes the one and then reads the other */
+	return READ_ONCE(dbrec->ring);
+}
+
 struct qhca_ib_srq;
 
 /* cmd.c */

@@ -89,8 +89,10 @@ struct qhca_ib_user_wq {
 	u8 log_stride;
 };
 
+/* @tail: bytes behind the ring */
 static int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr,
-			       u32 stride, u32 max_stride, const struct qhca_ib_user_wq *user)
+			       u32 stride, u32 max_stride, size_t tail,
+			       const struct qhca_ib_user_wq *user)
 {
 	if (!max_wr && !user->len)
 		return 0;
@@ -106,11 +108,11 @@ static int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u
 	wq->size = BIT(user->log_size);
 	wq->log_stride = user->log_stride;
 	return qhca_ib_qmem_get_user(dev, &wq->mem, user->addr, user->len,
-				     (u64)wq->size << wq->log_stride);
+				     ((u64)wq->size << wq->log_stride) + tail);
 }
 
 static int qhca_ib_wq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr,
-				 u32 stride)
+				 u32 stride, size_t tail)
 {
 	if (!max_wr)
 		return 0;
@@ -119,7 +121,8 @@ static int qhca_ib_wq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq,
 	wq->wr = kvcalloc(wq->size, sizeof(*wq->wr), GFP_KERNEL);
 	if (!wq->wr)
 		return -ENOMEM;
-	return qhca_ib_qmem_get_kernel(dev, &wq->mem, (size_t)wq->size << wq->log_stride);
+	return qhca_ib_qmem_get_kernel(dev, &wq->mem,
+				       ((size_t)wq->size << wq->log_stride) + tail);
 }
 
 static void qhca_ib_wq_put(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq)
@@ -145,13 +148,14 @@ static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	user = (struct qhca_ib_user_wq) { req.sq_addr, req.sq_len, req.sq_log_size,
 					  req.sq_log_stride };
 	ret = qhca_ib_wq_get_user(dev, &qp->sq, cap->max_send_wr, qhca_ib_sq_stride(cap),
-				  QHCA_SQ_STRIDE_MAX, &user);
+				  QHCA_SQ_STRIDE_MAX, 0, &user);
 	if (ret)
 		return ret;
 	user = (struct qhca_ib_user_wq) { req.rq_addr, req.rq_len, req.rq_log_size,
 					  req.rq_log_stride };
 	return qhca_ib_wq_get_user(dev, &qp->rq, cap->max_recv_wr,
-				   qhca_ib_rq_stride(cap->max_recv_sge), QHCA_RQ_STRIDE_MAX, &user);
+				   qhca_ib_rq_stride(cap->max_recv_sge), QHCA_RQ_STRIDE_MAX,
+				   sizeof(struct qhca_rq_dbrec), &user);
 }
 
 static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -159,11 +163,12 @@ static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 {
 	int ret;
 
-	ret = qhca_ib_wq_get_kernel(dev, &qp->sq, cap->max_send_wr, qhca_ib_sq_stride(cap));
+	ret = qhca_ib_wq_get_kernel(dev, &qp->sq, cap->max_send_wr, qhca_ib_sq_stride(cap), 0);
 	if (ret)
 		return ret;
 	return qhca_ib_wq_get_kernel(dev, &qp->rq, cap->max_recv_wr,
-				     qhca_ib_rq_stride(cap->max_recv_sge));
+				     qhca_ib_rq_stride(cap->max_recv_sge),
+				     sizeof(struct qhca_rq_dbrec));
 }
 
 static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
@@ -191,6 +196,8 @@ static u8 qhca_ib_qp_flags(const struct qhca_ib_qp *qp)
 {
 	u8 flags = qp->sig_all ? QHCA_QP_FLAG_SIGNAL_ALL : 0;
 
+	if (qp->rq.size)
+		flags |= QHCA_QP_FLAG_RQ_DBREC;
 	return qhca_ib_is_kernel_qp(qp) ? flags | QHCA_QP_FLAG_RESERVED_LKEY : flags;
 }
 

@@ -88,7 +88,7 @@ static int qhca_ib_srq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq
 	srq->size = BIT(req.log_size);
 	srq->log_stride = req.log_stride;
 	return qhca_ib_qmem_get_user(dev, &srq->mem, req.buf_addr, req.buf_len,
-				     (u64)srq->size << srq->log_stride);
+				     qhca_ib_rq_bytes(srq->size, srq->log_stride));
 }
 
 static int qhca_ib_srq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
@@ -103,7 +103,8 @@ static int qhca_ib_srq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_srq *s
 		return -ENOMEM;
 	for (i = 0; i < srq->size; i++)
 		srq->slots[i].next = i + 1 < srq->size ? i + 1 : QHCA_IB_SLOT_END;
-	return qhca_ib_qmem_get_kernel(dev, &srq->mem, (size_t)srq->size << srq->log_stride);
+	return qhca_ib_qmem_get_kernel(dev, &srq->mem,
+				       qhca_ib_rq_bytes(srq->size, srq->log_stride));
 }
 
 static void qhca_ib_srq_put(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
@@ -123,7 +124,7 @@ static int qhca_ib_srq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_srq *sr
 		.create_srq.max_sge = cpu_to_le32(srq->max_sge),
 		.create_srq.log_size = ilog2(srq->size),
 		.create_srq.log_stride = srq->log_stride,
-		.create_srq.flags = srq->slots ? QHCA_SRQ_RESERVED_LKEY : 0,
+		.create_srq.flags = QHCA_SRQ_DBREC | (srq->slots ? QHCA_SRQ_RESERVED_LKEY : 0),
 	};
 
 	if (xrcd) {
@@ -307,7 +308,7 @@ static int qhca_ib_srq_resize(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		return ret;
 
 	ret = qhca_ib_qmem_get_user(dev, &mem, req.buf_addr, req.buf_len,
-				    (u64)BIT(req.log_size) << srq->log_stride);
+				    qhca_ib_rq_bytes(BIT(req.log_size), srq->log_stride));
 	if (ret)
 		return ret;
 	table = mem.table;

@@ -24,7 +24,7 @@ struct qhca_ib_srq_slot {
  * @ibsrq: the verbs object
  * @srqn: its number
  * @mutex: serialises changes of @mem and @size of user SRQs
- * @mem: ring
+ * @mem: ring and doorbell record
  * @size: WQEs, a power of two
  * @log_stride: log2 of the bytes of a WQE
  * @max_sge: as created

@@ -33,7 +33,7 @@ struct qhca_ib_wr {
 
 /**
  * struct qhca_ib_wq - send or receive queue
- * @mem: ring
+ * @mem: ring; behind that of a receive queue its doorbell record
  * @size: WQEs, a power of two; 0: the QP has no such queue
  * @log_stride: log2 of the bytes of a WQE
  * @max_sge: as created

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: doorbell records of receive queues, by which a WQE is posted
+ * without a doorbell.
+ *
+ * The device looks at the producer index when it needs a WQE. A QP in ERR needs
+ * none, but has to flush those that are posted: there the device asks for
+ * doorbells. It writes that and then reads the index, the producer writes the
+ * index and then reads that, so at least one of them sees the other.
+ */
+#include "receive.h"
+
+static uint64_t record(const struct qhca_wq *wq, size_t field)
+{
+    return qhca_wq_ring_bytes(wq) + field;
+}
+
+bool qhca_rq_look(struct qhca_engine *e, struct qhca_wq *wq, uint32_t used)
+{
+    uint32_t pi;
+
+    if (!wq->dbrec) {
+        return true;
+    }
+    if (!qhca_mem_read(e, &wq->mem, record(wq, 0), &pi, sizeof(pi))) {
+        return false;
+    }
+    pi = le32toh(pi);
+    if (pi - wq->pi > qhca_wq_size(wq) - used) {
+        qhca_count(e, QHCA_CNT_BAD_DOORBELL);
+        qhca_guest_error(e, "receive queue: producer index %u, was %u, %u used",
+                         pi, wq->pi, used);
+        return false;
+    }
+    wq->pi = pi;
+    return true;
+}
+
+void qhca_recv_stop(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    struct qhca_wq *rq = &qp->rq;
+    const uint32_t ring = htole32(1);
+
+    if (!rq->dbrec || rq->rings) {
+        return;
+    }
+    rq->rings = true;
+    if (qhca_mem_write(e, &rq->mem,
+                       record(rq, offsetof(struct qhca_rq_dbrec, ring)), &ring,
+                       sizeof(ring))) {
+        (void)qhca_rq_look(e, rq, rq->pi - rq->ci);
+    }
+}
+
+void qhca_recv_reset(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    const struct qhca_rq_dbrec none = { 0 };
+
+    if (qp->rq.dbrec) {
+        (void)qhca_mem_write(e, &qp->rq.mem, record(&qp->rq, 0), &none,
+                             sizeof(none));
+    }
+}
