@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sphinx: scripts/build-docs.sh, which is `make docs`, reads this."""
 
+import pathlib
+import re
+
 # pylint: disable=invalid-name, redefined-builtin
 project = "qhca"
 author = "the qhca authors"
 copyright = "the qhca authors"
-version = release = "0.1"
+# The newest in the changelog.
+_changelog = pathlib.Path(__file__).parent.with_name("CHANGELOG.md").read_text(encoding="utf-8")
+version = release = re.search(r"^## \[?([\d.]+)", _changelog, re.M)[1]
 
 extensions = ["myst_parser", "sphinxcontrib.programoutput"]
 # Markdown comes in through pages/: conformance.md and .rst would be one page.
