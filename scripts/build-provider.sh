@@ -31,7 +31,8 @@ while [ $# -gt 0 ]; do
 done
 [ -e "$QHCA_TOP/providers/qhca/CMakeLists.txt" ] || die "no providers/qhca/CMakeLists.txt"
 
-OPTIONS=(-DNO_MAN_PAGES=1 -DNO_PYVERBS=1 -DCMAKE_BUILD_TYPE=RelWithDebInfo)
+# Without the build tree in the library's search path.
+OPTIONS=(-DNO_MAN_PAGES=1 -DNO_PYVERBS=1 -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_SKIP_RPATH=1)
 HOOK='add_subdirectory(providers/qhca)'
 base_key=$(hash_text "$QHCA_SUITE" "${OPTIONS[@]}" "$HOOK" "${root[@]}" \
 	${source:+"$source" "$(hash_tree "$source/CMakeLists.txt" "$source/libibverbs")"})
