@@ -5,7 +5,7 @@
 # buildroot.sh [--kernel NAME] [GROUP…] --path
 #
 # Run COMMAND in the build root, or print where it is. GROUP is --extra, --docs,
-# --tshark, --gnuplot or --valgrind.
+# --tshark, --gnuplot, --valgrind or --packaging.
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -16,7 +16,8 @@
 # /qhca, as the calling user (--root: as root). --extra adds the packages that
 # only lint, coverage and fuzzing need, on first use; --docs Sphinx; --tshark a
 # dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
-# bench.py; --valgrind what counts instructions.
+# bench.py; --valgrind what counts instructions; --packaging what makes and judges Debian
+# packages, with the libraries of a QEMU that has the features of Debian's.
 #
 # --kernel: a smaller root for modules and provider, of the Debian release with this
 # kernel (6.1, 7, or the name of a release): its headers, its compiler, its C library.
@@ -47,6 +48,12 @@ EXTRA=(
 DOCS=(
 	python3-sphinx python3-sphinx-rtd-theme python3-myst-parser
 	python3-sphinxcontrib.programoutput
+)
+PACKAGING=(
+	build-essential debhelper dh-dkms lintian
+	libaio-dev libattr1-dev libcap-ng-dev libgnutls28-dev libjpeg-dev libncurses-dev
+	libnuma-dev libpng-dev libsasl2-dev libseccomp-dev liburing-dev libusb-1.0-0-dev
+	libusbredirparser-dev libzstd-dev
 )
 
 KERNEL_PACKAGES=(
@@ -144,6 +151,7 @@ while [ $# -gt 0 ]; do
 	--tshark) added+=' tshark' ;;
 	--gnuplot) added+=' gnuplot' ;;
 	--valgrind) added+=' valgrind' ;;
+	--packaging) added+=' packaging' ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
 	-h|--help) usage; exit 0 ;;
@@ -167,6 +175,7 @@ for group in $added; do
 	tshark) with_lock buildroot add tshark tshark ;;
 	gnuplot) with_lock buildroot add gnuplot gnuplot-nox ;;
 	valgrind) with_lock buildroot add valgrind valgrind ;;
+	packaging) with_lock buildroot add packaging "${PACKAGING[@]}" ;;
 	esac
 done
 if [ "$action" = path ]; then
