@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,12 @@ SCRIPTS = os.path.join(TOP, 'scripts')
 CACHE = os.environ.get('QHCA_CACHE') or os.path.join(
     os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'qhca')
 
+# What a container image brings along instead of the means to build it: image, modules, …
+READY = os.path.join(TOP, 'ready')
+
 # The source of each of these; without it there is nothing to build.
 SOURCES = {
+    'build-qemu.sh': 'qemu-device/meson.build',
     'build-modules.sh': 'Kbuild',
     'build-provider.sh': 'providers/qhca/CMakeLists.txt',
     'build-selftests.sh': 'selftests/Makefile',
@@ -37,6 +42,9 @@ class BuildError(Exception):
 
 def script(name, *args):
     """Run one build script; its only line on stdout is the result."""
+    ready = os.path.join(READY, name[len('build-'):-len('.sh')])
+    if not args and os.path.isdir(ready):
+        return ready
     source = SOURCES.get(name)
     if source and not os.path.exists(os.path.join(TOP, source)):
         return None
@@ -52,6 +60,27 @@ def script(name, *args):
     return out.strip().splitlines()[-1]
 
 
+def has_device():
+    """Is there a QEMU with the device, or can one be built?"""
+    return os.path.exists(os.path.join(TOP, SOURCES['build-qemu.sh'])) or installed_qemu()
+
+
+def installed_qemu():
+    """That of the package; it is beside Debian's."""
+    return shutil.which('qemu-system-x86_64-qhca')
+
+
+def qemu_program(opts, args):
+    if opts.qemu:
+        return opts.qemu
+    built = script('build-qemu.sh', *args)
+    if built:
+        return os.path.join(built, 'qemu-system-x86_64')
+    if opts.debug_qemu or opts.hostile or not installed_qemu():
+        raise BuildError('no sources of the device to build such a QEMU from')
+    return installed_qemu()
+
+
 def everything(opts):
     """Build what this run needs; returns a dict of directories (or None).
 
@@ -59,7 +88,8 @@ def everything(opts):
     they cost little more than QEMU alone. The build root comes first because
     both need it.
     """
-    script('buildroot.sh', '--path')
+    if not os.path.isdir(READY):
+        script('buildroot.sh', '--path')
     qemu_args = []
     if opts.debug_qemu:
         qemu_args.append('--debug')
@@ -90,8 +120,7 @@ def everything(opts):
         return out
 
     with ThreadPoolExecutor(2) as pool:
-        qemu = pool.submit(lambda: opts.qemu or os.path.join(
-            script('build-qemu.sh', *qemu_args), 'qemu-system-x86_64'))
+        qemu = pool.submit(qemu_program, opts, qemu_args)
         rest = pool.submit(lambda: {'image': script('build-image.sh'), **payload()})
         return {'qemu': qemu.result(), **rest.result()}
 
