@@ -41,6 +41,7 @@ help:
 	@echo "make modules_install  into the running system, or INSTALL_MOD_PATH"
 	@echo "make provider         the rdma-core provider"
 	@echo "make selftests        the kselftests"
+	@echo "make packages         Debian packages: drivers (DKMS), provider, QEMU, qhca-vm"
 	@echo "make clean            objects in this tree"
 	@echo "make distclean        and the cache with everything built and downloaded"
 	@echo
@@ -102,6 +103,9 @@ provider:
 selftests:
 	@scripts/build-selftests.sh
 
+packages:
+	@scripts/build-packages.sh
+
 # With kernel headers (given, or the running kernel's): plain kbuild, in place,
 # on any machine. Without: for the guest's kernel, in the build root.
 modules:
@@ -131,4 +135,4 @@ clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
 .PHONY: help run shell check check-quick check-full check-engine soak soak-guest bench bench-quick lint docs qemu \
-	image provider selftests modules modules_install clean clean-buildroot distclean
+	image provider selftests packages modules modules_install clean clean-buildroot distclean
