@@ -4,8 +4,8 @@
 # build-qemu.sh [--debug | --full] [--hostile] [--any] [--tree]
 #
 # Build QEMU from Debian's source with the qhca device in it; print the
-# directory with the result. DIR/qemu-system-x86_64 there runs on any Linux
-# machine without privileges: it brings its own loader, libraries and firmware.
+# directory with the result. DIR/qemu-system-x86_64 and DIR/qemu-img there run on any Linux
+# machine without privileges: they bring their own loader, libraries and firmware.
 # DIR/python has QEMU's Python packages of the same version: qemu.qmp, qemu.machine.
 #
 #   --debug      with AddressSanitizer and UBSan (a tree of its own)
@@ -27,9 +27,11 @@ VERSION=10.0
 OPTIONS=(
 	--target-list=x86_64-softmmu --without-default-features
 	--enable-system --enable-tcg --enable-kvm --enable-slirp
+	--enable-virtfs --enable-attr --enable-tools
 	--enable-fdt=system --enable-trace-backends=log
 	--enable-werror --disable-install-blobs
 )
+TARGETS=(qemu-system-x86_64 qemu-img)
 FIRMWARE='/usr/share/seabios/bios-256k.bin /usr/share/qemu/kvmvapic.bin
 	/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/pvh.bin
 	/usr/share/qemu/qboot.rom'
@@ -165,7 +167,7 @@ make_base()
 		mkdir -p "$1/build"; cd "$1/build"; shift; ../configure "$@"
 	' sh "$(br_path "$TREE/qemu")" "${OPTIONS[@]}"
 	run_step "QEMU build, once${debug:+ (sanitizers)}" in_buildroot \
-		ninja -C "$(br_path "$TREE/qemu/build")" qemu-system-x86_64
+		ninja -C "$(br_path "$TREE/qemu/build")" "${TARGETS[@]}"
 	touch "$TREE/.complete"
 }
 
@@ -179,29 +181,37 @@ collect()
 		shift 2
 		mkdir -p "$out/lib" "$out/pc-bios" "$out/python/qemu"
 		cp -r "$build/../python/qemu/machine" "$build/../python/qemu/qmp" "$out/python/qemu"
-		cp "$build/qemu-system-x86_64" "$out/qemu-system-x86_64.bin"
-		ldd "$out/qemu-system-x86_64.bin" | grep -o "/[^ ]*" |
-			xargs cp -L -t "$out/lib"
+		for program in qemu-system-x86_64 qemu-img; do
+			cp "$build/$program" "$out/$program.bin"
+			ldd "$out/$program.bin"
+		done | grep -o "/[^ ]*" | sort -u | xargs cp -L -t "$out/lib"
 		cp -L "$@" "$out/pc-bios"
 	' sh "$(br_path "$TREE/qemu/build")" "$(br_path "$1")" $FIRMWARE
+	wrapper "$1" "$2" qemu-system-x86_64 "-L \"\$d/pc-bios\""
+	wrapper "$1" "$2" qemu-img ''
+}
+
+# wrapper DIR FINAL PROGRAM OPTIONS
+wrapper()
+{
 	# Through its own loader the program is, to itself, the loader. Fine for
 	# use, but the sanitizers then find no symbols: point theirs at its
 	# loader for good, at the price that this directory must not move.
 	if [ -n "$debug" ]; then
 		"$QHCA_TOP/scripts/buildroot.sh" --extra -- patchelf \
 			--set-interpreter "$2/lib/ld-linux-x86-64.so.2" \
-			--set-rpath "$2/lib" "$(br_path "$1")/qemu-system-x86_64.bin"
+			--set-rpath "$2/lib" "$(br_path "$1")/$3.bin"
 	fi
-	cat >"$1/qemu-system-x86_64" <<-WRAPPER
+	cat >"$1/$3" <<-WRAPPER
 	#!/bin/sh
-	# Generated: run QEMU with the C library it was built for.
+	# Generated: run $3 with the C library it was built for.
 	d=\$(dirname "\$(readlink -f "\$0")")
-	set -- "\$d/qemu-system-x86_64.bin" -L "\$d/pc-bios" "\$@"
+	set -- "\$d/$3.bin" $4 "\$@"
 	[ -n "$debug" ] || set -- "\$d/lib/ld-linux-x86-64.so.2" \\
-		--library-path "\$d/lib" --argv0 qemu-system-x86_64 "\$@"
+		--library-path "\$d/lib" --argv0 $3 "\$@"
 	exec "\$@"
 	WRAPPER
-	chmod +x "$1/qemu-system-x86_64"
+	chmod +x "$1/$3"
 }
 
 # collect_full DIR FINAL: as it will be in /usr.
@@ -219,7 +229,7 @@ make_final()
 	have "$out" && return
 	overlay "$stage" "$TREE/qemu"
 	QHCA_LOG_LINES=60 run_step "QEMU build with the device" in_buildroot \
-		ninja -C "$(br_path "$TREE/qemu/build")" qemu-system-x86_64
+		ninja -C "$(br_path "$TREE/qemu/build")" "${TARGETS[@]}"
 	rm -rf "$tmp"
 	mkdir -p "$tmp"
 	$COLLECT "$tmp" "$out"
@@ -240,7 +250,7 @@ stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 stage_device "$stage"
 COLLECT=collect${full:+_full}
-out=$QHCA_CACHE/qemu-${full:-bin${debug:+-debug}}-$(hash_text "$base_key" "$(declare -f "$COLLECT")" "$(hash_tree "$stage")")
+out=$QHCA_CACHE/qemu-${full:-bin${debug:+-debug}}-$(hash_text "$base_key" "$(declare -f "$COLLECT" wrapper)" "$(hash_tree "$stage")")
 have "$out" || with_lock "qemu-$base_key" make_final "$stage" "$out"
 cache_trim qemu-bin 10
 cache_trim qemu-full 2
