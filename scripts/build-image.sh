@@ -109,7 +109,7 @@ make_image()
 		return 1
 	fi
 	run_step "guest image" as_root env HOME="$HOME" QHCA_CACHE="$QHCA_CACHE" \
-		"$0" --assemble "$tmp" "$(id -u):$(id -g)"
+		"$0" --assemble "$tmp" "$(own_ids)"
 	publish "$tmp" "$OUT"
 }
 

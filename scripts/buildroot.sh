@@ -119,14 +119,14 @@ enter()
 {
 	local who=$1 ids
 	shift
-	ids=$(id -u):$(id -g)
+	ids=$(own_ids)
 	[ "$who" = root ] && ids=0:0
 	# shellcheck disable=SC2016 # expands in the inner shell
 	as_root unshare --mount --propagation private /bin/sh -ec '
 		root=$1 top=$2 cache=$3 ids=$4 br_top=$5 br_cache=$6
 		shift 6
 		mount --rbind /dev "$root/dev"
-		mount -t proc proc "$root/proc"
+		mount --rbind /proc "$root/proc"
 		mount --rbind /sys "$root/sys"
 		mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 		mount --bind "$top" "$root$br_top"

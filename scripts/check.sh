@@ -261,6 +261,8 @@ main()
 	[ "${1:-}" != list ] || { list; exit 0; }
 	choose "$@"
 	mkdir -p "$QHCA_CACHE/results"
+	"$QHCA_TOP/scripts/host-deps.sh" --ask
+	export QHCA_BACKGROUND=1
 	RUN=$(mktemp -d "$QHCA_CACHE/results/$(date +%m%d-%H%M%S).XXX")
 	[ ${#names[@]} = 1 ] || build "${names[@]}"
 	run "${names[@]}"

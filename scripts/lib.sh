@@ -31,15 +31,75 @@ usage()
 	awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"
 }
 
+# Build root and image are Debian systems, with the owners that they have there. Who is
+# not root makes them in a user namespace, where the files of its root are the caller's and
+# the others those of his subordinate ids; where that is not allowed, with sudo.
+NAMESPACE=(unshare --user --map-root-user --map-auto --)
+
+# How root is to be had: one of root, namespace, sudo, none.
+root_kind()
+{
+	if [ "$(id -u)" = 0 ]; then
+		echo root
+	elif "${NAMESPACE[@]}" true 2>/dev/null; then
+		echo namespace
+	elif command -v sudo >/dev/null; then
+		echo sudo
+	else
+		echo none
+	fi
+}
+
+QHCA_ROOT=${QHCA_ROOT:-$(root_kind)}
+export QHCA_ROOT
+
 as_root()
+{
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif [ "$QHCA_ROOT" = namespace ]; then
+		"${NAMESPACE[@]}" "$@"
+	else
+		as_admin "$@"
+	fi
+}
+
+# Root of the machine itself.
+as_admin()
 {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
 	elif command -v sudo >/dev/null; then
 		sudo -E "$@"
 	else
-		die "needs root (or sudo) for: $1"
+		die "needs root, or sudo, for: $*"
 	fi
+}
+
+# Who the caller is to as_root.
+own_ids()
+{
+	[ "$QHCA_ROOT" = namespace ] && echo 0:0 || echo "$(id -u):$(id -g)"
+}
+
+# ask_sudo REASON: asks for the password now, because steps run in the background.
+ask_sudo()
+{
+	[ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null || return 0
+	[ -z "${QHCA_BACKGROUND:-}" ] || die "sudo wants a password: sudo -v, and once more"
+	log "sudo $1"
+	sudo -v || die "no sudo"
+}
+
+# ask_root: for as_root to succeed from now on.
+ask_root()
+{
+	case $QHCA_ROOT in
+	sudo) ask_sudo "makes the build root and the image, which hold files of root; without \
+it: package uidmap, and a line for $(id -un) in /etc/subuid and /etc/subgid" ;;
+	none) die "needs sudo, or user namespaces: package uidmap, and a line for $(id -un) in \
+/etc/subuid and /etc/subgid" ;;
+	esac
 }
 
 # run_step LABEL COMMAND…: run COMMAND with its output in a log file, report every ten
@@ -50,6 +110,7 @@ run_step()
 {
 	local label=$1 start=$SECONDS next=10 pid rc=0 file
 	shift
+	[ "$QHCA_ROOT" != sudo ] || ask_root
 	file=$QHCA_CACHE/logs/$(basename "$0" .sh)${STEP_TAG:+-$STEP_TAG}
 	file+=-$(tr -cs 'A-Za-z0-9\n' - <<<"$label").log
 	# shellcheck disable=SC2034 # for the caller

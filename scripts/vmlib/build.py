@@ -40,6 +40,12 @@ class BuildError(Exception):
     pass
 
 
+def ask_root():
+    """Here, in the foreground, because build scripts run where nobody can type a password."""
+    if subprocess.run([os.path.join(SCRIPTS, 'host-deps.sh'), '--ask'], check=False).returncode:
+        raise BuildError('cannot build here')
+
+
 def script(name, *args):
     """Run one build script; its only line on stdout is the result."""
     ready = os.path.join(READY, name[len('build-'):-len('.sh')])
@@ -50,8 +56,8 @@ def script(name, *args):
         return None
     # In a process group of its own, so that all of it can be stopped.
     with subprocess.Popen([os.path.join(SCRIPTS, name), *args], text=True,
-                          process_group=0, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE) as child:
+                          process_group=0, env={**os.environ, 'QHCA_BACKGROUND': '1'},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as child:
         RUNNING.append(child)
         out = child.communicate()[0]
         RUNNING.remove(child)

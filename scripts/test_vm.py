@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of lib.sh and vmlib that need no machine; check-vm.py has those that do."""
+
+import os
+import subprocess
+import tempfile
+import types
+import unittest
+import xml.etree.ElementTree as ET
+from unittest import mock
+
+from vmlib import junit, machine, runner
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Root(unittest.TestCase):
+    """Who may build, and how: lib.sh with other programs in its PATH."""
+
+    def setUp(self):
+        self.top = tempfile.TemporaryDirectory()
+        self.addCleanup(self.top.cleanup)
+        self.program('id', '[ "$1" != -un ] || { echo somebody; exit; }; echo 1000')
+        self.program('unshare', 'exit 1')
+
+    def program(self, name, text):
+        path = os.path.join(self.top.name, name)
+        with open(path, 'w', encoding='ascii') as file:
+            file.write(f'#!/bin/sh\n{text}\n')
+        os.chmod(path, 0o755)
+
+    def run_lib(self, text, sudo=True, **env):
+        if sudo:
+            self.program('sudo', 'echo "sudo $*"; case "$1" in -n) exit 1;; esac')
+        path = self.top.name + (':/usr/bin:/bin' if sudo else ':' + self.without_sudo())
+        env = {'PATH': path, 'HOME': self.top.name, **env}
+        done = subprocess.run(['bash', '-c', f'. {HERE}/lib.sh; {text}'], env=env, check=False,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+
+    def without_sudo(self):
+        """Links to all programs but that."""
+        path = os.path.join(self.top.name, 'bin')
+        os.mkdir(path)
+        for name in os.listdir('/usr/bin'):
+            if name != 'sudo':
+                os.symlink(os.path.join('/usr/bin', name), os.path.join(path, name))
+        return path
+
+    def test_namespace(self):
+        self.program('unshare', 'while [ "$1" != -- ]; do shift; done; shift; echo in >&2\n'
+                                'exec "$@"')
+        status, out = self.run_lib('as_root echo it; own_ids; ask_root')
+        self.assertEqual((status, out), (0, 'in\nit\n0:0\n'))
+
+    def test_sudo(self):
+        status, out = self.run_lib('as_root echo it; own_ids')
+        self.assertEqual((status, out), (0, 'sudo -E echo it\n1000:1000\n'))
+
+    def test_asks_in_front(self):
+        """Before a step, which runs in the background."""
+        status, out = self.run_lib('run_step step as_root true; cat "$STEP_LOG"')
+        self.assertEqual(status, 0)
+        self.assertLess(out.index('sudo -v'), out.index(': step'))
+        self.assertIn('/etc/subuid', out)
+
+    def test_never_behind(self):
+        status, out = self.run_lib('run_step step as_root true', QHCA_BACKGROUND='1')
+        self.assertEqual(status, 1)
+        self.assertIn('sudo wants a password', out)
+        self.assertNotIn('sudo -v\n', out)
+
+    def test_none(self):
+        status, out = self.run_lib('ask_root', sudo=False)
+        self.assertEqual(status, 1)
+        self.assertIn('user namespaces', out)
+
+
+class Accelerator(unittest.TestCase):
+    def choose(self, flags='vmx', exists=True, usable=True, marker=False):
+        info = mock.mock_open(read_data=f'flags : fpu {flags}\n')
+        with mock.patch('builtins.open', info), \
+                mock.patch('os.access', return_value=usable), \
+                mock.patch('os.path.exists', side_effect=lambda path:
+                           exists if path == '/dev/kvm' else marker):
+            return machine.choose_accel('auto')
+
+    def test_reasons(self):
+        self.assertEqual(self.choose()[0], 'kvm')
+        for expect, args in (('no virtualization', {'flags': ''}),
+                             ('modprobe kvm_intel', {'exists': False}),
+                             ('modprobe kvm_amd', {'exists': False, 'flags': 'svm'}),
+                             ('sudo usermod -aG kvm', {'usable': False}),
+                             ('rm ', {'marker': True})):
+            accel, why = self.choose(**args)
+            self.assertEqual(accel, 'tcg')
+            self.assertIn(expect, why)
+
+
+class Junit(unittest.TestCase):
+    def suite(self, output, status=0, verdict=0):
+        with tempfile.TemporaryDirectory() as top:
+            for name, text in ('output', output), ('console.log', 'the end of it'):
+                with open(os.path.join(top, name), 'w', encoding='utf-8') as file:
+                    file.write(text)
+            session = types.SimpleNamespace(role='a', seconds=1.25, status=status,
+                                            verdict=verdict)
+            session.path = lambda name: os.path.join(top, name)
+            session.tail = lambda name, _: output if name == 'output' else 'the end of it'
+            junit.write(os.path.join(top, 'j'), [session])
+            root = ET.parse(os.path.join(top, 'j')).getroot()
+        return {case.get('name'): next((child.tag for child in case), 'passed')
+                for case in root.iter('testcase')}, root
+
+    def test_plain(self):
+        self.assertEqual(self.suite('hello\n')[0], {'command': 'passed'})
+        cases, root = self.suite('hello\n', 3, 3)
+        self.assertEqual(cases, {'command': 'failure'})
+        self.assertIn('hello', root.find('.//failure').text)
+
+    def test_tap(self):
+        cases, _ = self.suite('1..3\nok 1 - x\nnot ok 2 - y\nok 3 - z # SKIP no\n', 1, 1)
+        self.assertEqual(cases, {'x': 'passed', 'y': 'failure', 'z': 'skipped',
+                                 'command': 'failure'})
+
+    def test_plan(self):
+        self.assertEqual(self.suite('1..3\nok 1 - x\n')[0]['plan'], 'failure')
+
+    def test_died(self):
+        """Not the command failed, but its machine."""
+        cases, root = self.suite('1..1\nok 1 - x\n', None, runner.DIED)
+        self.assertEqual(cases['command'], 'failure')
+        self.assertIn('the end of it', root.find('.//failure').text)
+
+
+if __name__ == '__main__':
+    unittest.main()
