@@ -15,6 +15,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
+#include "qemu/cutils.h"
 #include "exec/tswap.h"
 #include "system/dma.h"
 
@@ -106,6 +107,16 @@ bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
     return qhca_dma_slow(s, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE);
 }
 
+static void qhca_trace_entry(QHCAState *s, uint64_t addr, const uint8_t *p,
+                             size_t len)
+{
+    if (trace_event_get_state_backends(TRACE_QHCA_DMA_ENTRY)) {
+        g_autoptr(GString) hex = qemu_hexdump_line(NULL, p, len, 1, 0);
+
+        trace_qhca_dma_entry(s->id, addr, hex->str);
+    }
+}
+
 bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
                               size_t len)
 {
@@ -115,6 +126,7 @@ bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
     hwaddr off;
     MemoryRegionCache *ram = qhca_dma_ram(s, addr, len, &off);
 
+    qhca_trace_entry(s, addr, p, len);
     if (!ram) {
         return qhca_dev_dma_write(s, addr, p, last) &&
                qhca_dev_dma_write(s, addr + last, p + last, 1);

@@ -324,6 +324,7 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .atomic_add = qhca_dev_dma_add,
     .atomic_store = qhca_dev_dma_store,
     .send_frame = qhca_send_frame,
+    .loop_frame = qhca_dev_capture,
     .raise_irq = qhca_raise_irq,
     .set_timer = qhca_set_timer,
     .schedule = qhca_schedule,

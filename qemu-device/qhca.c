@@ -71,7 +71,7 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
         .cpu_share = s->cpu_share < 100 ? s->cpu_share : 0,
         .bandwidth = s->bandwidth,
         .mw_2a = s->mw2a,
-        .frames = s->frames,
+        .frames = s->frames || s->loopback_capture,
         .removable = qhca_dev_removable(s),
         .guest_faults = s->guest_faults,
     };
@@ -168,9 +168,12 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
     }
     s->id = DEVICE(s)->id ?: TYPE_QHCA;
     pci->config_write = qhca_config_write;
+    if (!qhca_dev_capture_init(s, errp)) {
+        goto err_engine;
+    }
     if (!qhca_dev_faults_init(s, errp) || !qhca_init_pm(pci, errp) ||
         !qhca_init_pcie(s, errp)) {
-        goto err_engine;
+        goto err_capture;
     }
     if (!qhca_init_msix(s, errp)) {
         goto err_pcie;
@@ -191,6 +194,8 @@ err_msix:
 err_pcie:
     pcie_aer_exit(pci);
     pcie_cap_exit(pci);
+err_capture:
+    qhca_dev_capture_exit(s);
 err_engine:
     qhca_exit_engine(s);
 }
@@ -200,6 +205,7 @@ static void qhca_free(QHCAState *s)
     qhca_dev_net_exit(&s->net);
     qhca_dev_run_exit(s);
     qhca_exit_engine(s);
+    qhca_dev_capture_exit(s);
 }
 
 static void qhca_free_later(void *opaque)
@@ -255,6 +261,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
     DEFINE_PROP_BOOL("mw2a", QHCAState, mw2a, false),
     DEFINE_PROP_BOOL("frames", QHCAState, frames, false),
+    DEFINE_PROP_STRING("loopback-capture", QHCAState, loopback_capture),
     DEFINE_PROP_BOOL("aggregate", QHCAState, aggregate, false),
     DEFINE_PROP_UINT32("cmd-timeout-ms", QHCAState, cmd_timeout_ms, 10000),
     DEFINE_PROP_UINT32("cpu-share", QHCAState, cpu_share, 100),

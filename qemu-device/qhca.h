@@ -85,6 +85,9 @@ struct QHCAState {
     uint64_t dm_size;
     bool mw2a;
     bool frames;
+    char *loopback_capture;         /* a file, or NULL */
+    int capture_fd;                 /* or -1 */
+    int64_t capture_start;          /* us since 1970 */
     char *faults;                   /* as last set, or NULL */
     bool guest_faults;
     bool aggregate;
@@ -178,6 +181,11 @@ static inline unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector)
     return vector;
 }
 #endif
+
+/* qhca-capture.c */
+bool qhca_dev_capture_init(QHCAState *s, Error **errp);
+void qhca_dev_capture_exit(QHCAState *s);
+void qhca_dev_capture(void *opaque, const uint8_t *frame, size_t len);
 
 /* qhca-faults.c */
 bool qhca_dev_faults_init(QHCAState *s, Error **errp);

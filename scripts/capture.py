@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Check captured RoCEv2 frames, without any code of the engine.
 
-  capture.py [--wire] FILE    FILE: from QEMU's filter-dump (scripts/vm --pcap)
+  capture.py [--wire] FILE    FILE: from QEMU's filter-dump (scripts/vm --pcap), or the
+                              device's loopback-capture
 
 Checks lengths, checksums, reserved fields and the ICRC of every RoCE frame, and
 that tshark sees RoCE in the same frames, reads the same numbers in all headers and
@@ -49,11 +50,25 @@ GUESSES = ('smcr_infiniband', 'smb_direct_infiniband', 'rpcrdma_infiniband', 'nv
 
 
 def records(file):
-    """The frames of a pcap file."""
-    magic = file.read(24)[:4]
+    """The frames of a pcap file, or of a pcapng file of this machine's byte order."""
+    magic = file.read(4)
+    if magic == b'\n\r\r\n':
+        file.seek(0)
+        yield from blocks(file)
+        return
+    file.read(20)
     order = '<' if magic == b'\xd4\xc3\xb2\xa1' else '>'
     while head := file.read(16):
         yield file.read(struct.unpack(order + '4I', head)[2])
+
+
+def blocks(file):
+    while head := file.read(8):
+        kind, length = struct.unpack('=2I', head)
+        body = file.read(length - 8)
+        if kind == 6:       # an enhanced packet block
+            size, = struct.unpack_from('=I', body, 12)
+            yield body[20:20 + size]
 
 
 class Captured:

@@ -76,6 +76,8 @@ enum qhca_told {
  * @send_frame: hand an Ethernet frame without FCS to the network; false means
  *              "not now": the engine keeps it and waits for
  *              qhca_engine_tx_ready()
+ * @loop_frame: this one goes from the port to itself, just so that it can be
+ *              captured; or NULL
  * @raise_irq: raise MSI-X vector @vector
  * @set_timer: call qhca_engine_tick() at @deadline; replaces the deadline
  *             before; UINT64_MAX cancels
@@ -103,6 +105,7 @@ struct qhca_engine_ops {
                        uint64_t *old);
     bool (*atomic_store)(void *opaque, uint64_t addr, const uint8_t *bytes);
     bool (*send_frame)(void *opaque, const uint8_t *frame, size_t len);
+    void (*loop_frame)(void *opaque, const uint8_t *frame, size_t len);
     void (*raise_irq)(void *opaque, unsigned vector);
     void (*set_timer)(void *opaque, uint64_t deadline);
     void (*schedule)(void *opaque);

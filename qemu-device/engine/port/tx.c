@@ -17,6 +17,17 @@ static bool send_now(struct qhca_engine *e, const uint8_t *frame, size_t len)
     return true;
 }
 
+static bool loop(struct qhca_engine *e, const uint8_t *frame, size_t len,
+                 uint32_t from)
+{
+    bool ok = qhca_fifo_push(&e->port->loop, frame, len, from);
+
+    if (ok && e->ops->loop_frame) {
+        e->ops->loop_frame(e->opaque, frame, len);
+    }
+    return ok;
+}
+
 bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from)
 {
@@ -29,7 +40,7 @@ bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     }
     qhca_pace_take(&e->port->pace, e->now, len);
     if (from) {
-        return qhca_fifo_push(&e->port->loop, frame, len, from);
+        return loop(e, frame, len, from);
     }
     return send_now(e, frame, len) ||
            qhca_fifo_push(&e->port->tx, frame, len, 0);
