@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Older releases of rdma-core. The sources are written for the newest; CMakeLists.txt
- * looks for what is there.
+ * Older releases of rdma-core. The sources are written for the newest; compat.cmake looks
+ * for what is there.
  */
 #ifndef QHCA_COMPAT_H
 #define QHCA_COMPAT_H
