@@ -6,6 +6,12 @@
 #ifndef QHCA_COMPAT_H
 #define QHCA_COMPAT_H
 
+#include <linux/slab.h>
+
+#ifndef kzalloc_obj			/* 7.0 */
+#define kzalloc_obj(var)	kzalloc(sizeof(var), GFP_KERNEL)
+#endif
+
 #ifndef __counted_by			/* 6.6 */
 #define __counted_by(...)
 #endif

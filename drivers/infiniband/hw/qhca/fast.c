@@ -16,7 +16,7 @@ static struct ib_mr *qhca_ib_do_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type typ
 		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "fast registration: %u pages",
 					      max_num_sg));
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max_pages = max_num_sg;

@@ -30,7 +30,7 @@ int qhca_adev_add(struct qhca_dev *dev)
 	struct qhca_adev *qadev;
 	int ret, id;
 
-	qadev = kzalloc(sizeof(*qadev), GFP_KERNEL);
+	qadev = kzalloc_obj(*qadev);
 	if (!qadev)
 		return -ENOMEM;
 	id = ida_alloc(&qhca_adev_ids, GFP_KERNEL);

@@ -142,7 +142,7 @@ static void qhca_chan_destroy(struct qhca_chan *chan)
  */
 struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_params *params)
 {
-	struct qhca_chan *chan = kzalloc(sizeof(*chan), GFP_KERNEL);
+	struct qhca_chan *chan = kzalloc_obj(*chan);
 
 	if (!chan)
 		return NULL;

@@ -171,7 +171,7 @@ static void qhca_pci_cleanup(struct qhca_dev *dev)
 
 static struct qhca_dev *qhca_dev_alloc(struct pci_dev *pdev)
 {
-	struct qhca_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	struct qhca_dev *dev = kzalloc_obj(*dev);
 
 	if (!dev)
 		return NULL;

@@ -62,7 +62,7 @@ static int qhca_port_set_mcast(struct qhca_nic *nic)
 	struct qhca_mcast_list *list;
 	int n, ret;
 
-	list = kzalloc(sizeof(*list), GFP_KERNEL);
+	list = kzalloc_obj(*list);
 	if (!list)
 		return -ENOMEM;
 	n = qhca_port_get_mcast(nic, list);
