@@ -58,6 +58,22 @@ def test_property(qemu):
         equal(rules(hca), "")
 
 
+def test_seed(qemu):
+    """the same seed gives the same faults as in the engine's tests"""
+    with running(qemu) as hca:
+        port = Port(hca, MAC_BYTES)
+        qp, _ = connected(port)
+        src, dst = port.memory(), port.memory()
+        set_rules(hca, "seed=7; tx opcode=rc.write_only prob=50% duplicate")
+        hits = [0]
+        for _ in range(16):
+            qp.post(c.WR_RDMA_WRITE, src, 64, rdma(dst))
+            equal(qp.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+            hits.append(int(rules(hca).split()[-1]))
+        # The string of test_fault_match.c
+        equal("".join(str(b - a) for a, b in zip(hits, hits[1:])), "1100111111100000")
+
+
 def test_error(qemu):
     """a wrong rule says where, and changes nothing"""
     with running(qemu, ",faults=rx drop once") as hca:
