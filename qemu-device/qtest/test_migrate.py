@@ -98,6 +98,40 @@ def test_other_qemu(qemu):
             scene.check()
 
 
+def left(machine):
+    """Which part of the memory has not been sent for the first time."""
+    ram = machine.cmd("query-migrate").get("ram", {"remaining": 1, "total": 1})
+    return ram["remaining"] / ram["total"]
+
+
+def test_live(qemu):
+    """a device that works while its machine moves, through a socket"""
+    with running(qemu) as hca, tempfile.TemporaryDirectory() as folder, \
+            Machine(qemu, "-device", DEVICE, "-incoming", "defer") as machine:
+        uri = "unix:" + os.path.join(folder, "socket")
+        scene = Scene(hca)
+        qp, _ = connected(scene.port)
+        dst = scene.port.memory()
+        machine.cmd("migrate-incoming", uri=uri)
+        hca.m.cmd("migrate-set-parameters", **{"max-bandwidth": 1 << 17})
+        hca.m.cmd("migrate", uri=uri)
+        count = 0
+        while left(hca.m) > 0.5:        # memory in use is at its beginning
+            hca.m.write(scene.src.addr, struct.pack("<I", count))
+            qp.post(c.WR_RDMA_WRITE, scene.src, 100, rdma(dst))
+            equal(qp.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+            count += 1
+        equal(hca.m.cmd("query-migrate")["status"], "active")
+        hca.m.write(scene.src.addr, scene.data)
+        hca.m.cmd("migrate-set-parameters", **{"max-bandwidth": 1 << 30})
+        equal(ended(hca.m), "completed")
+        scene.counters = hca.m.qom_get(hca.path, "counters")
+        wait_for(lambda: machine.cmd("query-status")["running"], "running")
+        hca.m, hca.pci = machine, machine.pci(0, SLOT)
+        equal(struct.unpack("<I", hca.m.read(dst.addr, 4)), (count - 1,))
+        scene.check()
+
+
 def test_interrupt_waits(qemu):
     """an interrupt that a stopped machine has not sent goes with it"""
     with running(qemu) as hca:
