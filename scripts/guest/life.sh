@@ -61,7 +61,7 @@ life_plug_in()
 life_plug()
 {
 	qhca-host qmp '{"execute": "device_del", "arguments": {"id": "qhca0"}}' &&
-		until_true 60 life_unplugged && until_true 20 life_plug_in
+		until_true "$LIFE_PATIENCE" life_unplugged && until_true 20 life_plug_in
 }
 
 life_carrier() { qhca-cable down && sleep 0.2 && qhca-cable up; }
@@ -145,11 +145,23 @@ life_back()
 		until_true 60 device_gid
 }
 
-# Without the device's number, which is a new one each time.
-life_resources() { rdma resource show | sed 's/^[0-9]*: //'; }
+# Without the device's number, which is a new one each time. With a disk, the core keeps a
+# pool of CQs for it, and its target listens when it likes.
+life_resources()
+{
+	rdma resource show | sed "s/^[0-9]*: //; ${LIFE_NVME:+s/cq [0-9]* //; s/cm_id [0-9]* //}"
+}
 
-# How many the device holds.
-life_objects() { qom qom-get objects; }
+life_cqs() { rdma resource show | sed -n 's/.* cq \([0-9]*\).*/\1/p'; }
+
+# How many the device holds, those of that pool aside.
+life_objects()
+{
+	local n pool=0
+	n=$(qom qom-get objects) || return
+	[ -z "$LIFE_NVME" ] || pool=$(life_cqs)
+	echo $((n - pool))
+}
 
 # KiB: available, in slabs, and of QEMU's own.
 life_memory() { echo "$(soak_memory) $(qhca-host memory)"; }
