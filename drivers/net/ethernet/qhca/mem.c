@@ -12,11 +12,14 @@
 
 #include "qhca.h"
 
+/* The largest rings have 65536 pages, which take a while with a debugging DMA layer. */
 static void qhca_ring_mem_unmap(struct qhca_ring_mem *mem, u32 num)
 {
-	while (num--)
+	while (num--) {
 		dma_unmap_page(mem->table.dma_dev, qhca_table_get(&mem->table, num),
 			       PAGE_SIZE, DMA_BIDIRECTIONAL);
+		cond_resched();
+	}
 }
 
 static int qhca_ring_mem_map(struct qhca_ring_mem *mem, u32 num)
@@ -33,6 +36,7 @@ static int qhca_ring_mem_map(struct qhca_ring_mem *mem, u32 num)
 			break;
 		qhca_table_set(&mem->table, i, addr);
 		bounced |= dma_need_sync(dma_dev, addr);
+		cond_resched();
 	}
 	if (i == num && !bounced)
 		return 0;
