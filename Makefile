@@ -21,6 +21,8 @@ VMFLAGS ?=
 help:
 	@echo "make run              boot a VM, load the drivers, run perftest, compare with rdma_rxe"
 	@echo "make run SHELL=1      the same machine with a root prompt (also: make shell)"
+	@echo "make lab N=3          machines on one switch, with a terminal each; LAB=\"--internet …\";"
+	@echo "                      make lab-stop ends them"
 	@echo "make check            all tests; ends with: N passed, N failed, N skipped;"
 	@echo "                      PARTS=\"pair rxe\": some (make check PARTS=list);"
 	@echo "                      KSELFTESTS=\"mw ud\": some of the kselftests; JUNIT=file.xml"
@@ -56,6 +58,12 @@ endif
 
 shell:
 	@$(VM) shell --rxe $(VMFLAGS)
+
+lab:
+	@$(VM) lab -n $(or $(N),2) $(LAB) $(VMFLAGS)
+
+lab-stop:
+	@$(VM) lab-stop
 
 CHECK = VMFLAGS="$(VMFLAGS)" JUNIT="$(JUNIT)" scripts/check.sh
 
@@ -134,5 +142,6 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell check check-quick check-full check-engine soak soak-guest bench bench-quick lint docs qemu \
+.PHONY: help run shell lab lab-stop check check-quick check-full check-engine soak \
+	soak-guest bench bench-quick lint docs qemu \
 	image provider selftests packages modules modules_install clean clean-buildroot distclean

@@ -61,7 +61,7 @@ def conditions(opts, busy):
     with open('/proc/cpuinfo', encoding='utf-8') as file:
         model = next((line.partition(':')[2].strip() for line in file
                       if line.startswith('model name')), platform.machine())
-    accel = machine.choose_accel(os.environ.get('QHCA_ACCEL', 'auto'))
+    accel, _ = machine.choose_accel(os.environ.get('QHCA_ACCEL', 'auto'))
     flags = os.environ.get('VMFLAGS', '').strip()
     text = (f'Medians of up to {opts.rounds} rounds; -accel {accel}, {flags or "2 CPUs"} for each '
             f'VM; host: {os.cpu_count()} × {model}, {busy:.0%} busy before.')

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-image.sh [--path]
+# build-image.sh [--package=NAME…] [--path]
 #
 # Make the guest: a Debian root file system with the kernel whose headers are
 # in the build root, rdma-core, pyverbs with its tests, perftest and friends.
@@ -9,7 +9,8 @@
 #
 # The image holds nothing of this project. Modules, provider and tests come in
 # at every start on a second disk (see scripts/vm), so an edit never costs an
-# image. --path: only print where the image is or would be.
+# image. With --package it holds more of Debian; each set of packages is an image of its
+# own. --path: only print where the image is or would be.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$QHCA_TOP/scripts/initrd.sh"
@@ -29,6 +30,11 @@ PACKAGES=(
 	# kbuild and verbs programs must build in the guest, too
 	gcc make libc6-dev libibverbs-dev librdmacm-dev
 )
+more=()
+while [[ ${1:-} == --package=* ]]; do
+	more+=("${1#*=}")
+	shift
+done
 case ${1:-} in
 -h|--help) usage; exit 0 ;;
 ''|--path|--assemble) ;;
@@ -40,6 +46,8 @@ release=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '
 	sed 's/^linux-headers-//' | sort -V | tail -n 1)
 [ -n "$release" ] || die "no kernel headers in the build root"
 PACKAGES+=("linux-image-$release" "linux-headers-$release")
+# In any order they are the same image.
+[ ${#more[@]} = 0 ] || mapfile -t -O ${#PACKAGES[@]} PACKAGES < <(printf '%s\n' "${more[@]}" | sort -u)
 guest=$QHCA_TOP/scripts/guest
 
 # Options that keep dpkg from work that nobody uses: no initramfs (we bring our
@@ -128,5 +136,5 @@ if [ "${1:-}" = --assemble ]; then	# ourselves again, now as root
 	exit 0
 fi
 have "$OUT" || with_lock "image-$key" make_image
-cache_trim image 3
+cache_trim image 4
 echo "$OUT"

@@ -188,6 +188,15 @@ publish()
 
 have() { [ -e "$1/.complete" ] && touch -c "$1/.complete" 2>/dev/null; }
 
+# below_disk IMAGE: whether a disk that is based on it still exists, see vmlib/disk.py.
+below_disk()
+{
+	local disk
+	[ -e "$1/kept" ] || return 1
+	while read -r disk; do [ ! -e "$disk" ] || return 0; done <"$1/kept"
+	return 1
+}
+
 # cache_trim PREFIX KEEP: drop all but the KEEP results used last, sparing
 # anything used within the hour: it may be in use right now.
 cache_trim()
@@ -197,6 +206,7 @@ cache_trim()
 		-printf '%T@ %h\n' | sort -rn | tail -n +"$(($2 + 1))" |
 	while read -r _ dir; do
 		[ -n "$(find "$dir/.complete" -mmin +60)" ] || continue
+		! below_disk "$dir" || continue
 		as_root rm -rf --one-file-system "$dir"
 	done
 }

@@ -25,6 +25,8 @@ kselftest      | one  | check full       | guest    | one_guest 2400 --device-ar
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
 life           | one  | check full       |          | life
+vm             | one  | full             | launcher | check_vm options
+lab            | pair | full             | launcher | check_vm lab
 snapshot       | one  | full             | variants | one_guest 1200 -- snapshot
 engine         | one  | check full       |          | engine check V=1
 pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
@@ -120,6 +122,9 @@ counted()
 	rm -f "$out"
 	return $rc
 }
+
+# shellcheck disable=SC2086 # a list of options
+check_vm() { "$QHCA_TOP/scripts/check-vm.py" "$@" $VMFLAGS; }
 
 lint() { "$QHCA_TOP/scripts/lint.sh"; }
 

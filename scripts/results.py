@@ -44,19 +44,14 @@ class Result:
         return text + (f' # {reason}' if reason else '')
 
 
-class Part:
-    """One part; a status of None is that of a part that has not run."""
+class Report:
+    """What is in one output."""
 
-    def __init__(self, directory, name, status, seconds):
-        self.name, self.status, self.seconds = name, status, seconds
+    def __init__(self, name, seconds):
+        self.name, self.seconds = name, seconds
         self.results, self.plans, self.sums = [], [], []
-        path = os.path.join(directory, f'{name}.log')
-        if os.path.exists(path):
-            with open(path, encoding='utf-8', errors='replace') as file:
-                self._read(file)
-        self._judge()
 
-    def _read(self, file):
+    def read(self, file):
         program, context = '', []
         for line in file:
             line = line.rstrip('\r\n')
@@ -77,6 +72,19 @@ class Part:
 
     def count(self):
         return [sum(result.kind == kind for result in self.results) for kind in KINDS]
+
+
+class Part(Report):
+    """One part; a status of None is that of a part that has not run."""
+
+    def __init__(self, directory, name, status, seconds):
+        super().__init__(name, seconds)
+        self.status = status
+        path = os.path.join(directory, f'{name}.log')
+        if os.path.exists(path):
+            with open(path, encoding='utf-8', errors='replace') as file:
+                self.read(file)
+        self._judge()
 
     def _fail(self, reason):
         self.results.append(Result('failed', '', 'the part as a whole', reason))

@@ -28,9 +28,18 @@ port()
 	echo "qhca: no port $1" >/dev/console
 }
 
+# What is written to a disk that is kept is on it.
+settle()
+{
+	[ "$QHCA_KEEP" = 1 ] || return
+	sync
+	echo u >/proc/sysrq-trigger
+}
+
 power_off()
 {
 	sync
+	settle
 	echo o >/proc/sysrq-trigger
 	sleep 60
 }
@@ -43,6 +52,9 @@ exec 3>"$PORT"
 echo up >&3
 mount -t devpts -o gid=5,mode=620 devpts /dev/pts
 mount -t tmpfs -o mode=1777 shm /dev/shm
+# From the next start on what is kept survives a machine that is killed.
+[ "$QHCA_KEEP" != 1 ] || dumpe2fs -h /dev/vda 2>/dev/null | grep -q has_journal ||
+	tune2fs -j /dev/vda >/dev/null
 port out; OUT=$PORT
 port files; FILES=$PORT
 port host; ln -s "$PORT" /run/qhca/host
@@ -50,25 +62,36 @@ port host; ln -s "$PORT" /run/qhca/host
 console=/dev/console
 [ "$QHCA_INTERACTIVE" = 1 ] || console=$OUT
 
+# Machines of one network know each other by name.
+if [ -n "$QHCA_HOSTS" ]; then
+	printf '127.0.0.1 localhost qhca\n::1 localhost\n%s\n' "$QHCA_HOSTS" >/etc/hosts
+fi
+[ -z "$QHCA_HOSTNAME" ] || hostname "$QHCA_HOSTNAME"
+
+# Where the job starts: in the first directory of the host's.
+WHERE=${QHCA_MOUNTS%%$'\n'*}
+WHERE=${WHERE:-/root}
+
 job()
 {
 	local rc=0
 	# shellcheck disable=SC2086 # a list of words
-	/opt/qhca/guest/setup.sh $QHCA_SETUP || rc=$?
+	/opt/qhca/guest/setup.sh $QHCA_SETUP 3>&- || rc=$?
 	[ $rc = 0 ] || echo "qhca: setup failed with status $rc"
 	[ ! -e /run/qhca/env ] || . /run/qhca/env
 	if [ "$QHCA_INTERACTIVE" = 1 ]; then
-		echo "qhca: root prompt. Our files are in /opt/qhca; leave with 'exit' or Ctrl-A X."
+		echo "qhca: root prompt. Our files are in /opt/qhca; $QHCA_LEAVE."
 		# shellcheck disable=SC2086 # words for stty
 		stty $QHCA_TTY
-		( cd /root && setsid -c -w bash --login )
+		echo ready >&3
+		( cd "$WHERE" && setsid -c -w bash --login ) 3>&-
 		return 0
 	fi
 	[ $rc = 0 ] || return $rc
-	( cd /root && exec bash /opt/qhca/job/cmd )
+	( cd "$WHERE" && exec bash /opt/qhca/job/cmd ) 3>&-
 }
 
-job 3>&- <"$([ "$QHCA_INTERACTIVE" = 1 ] && echo /dev/ttyS0 || echo /dev/null)" \
+job <"$([ "$QHCA_INTERACTIVE" = 1 ] && echo /dev/ttyS0 || echo /dev/null)" \
 	>"${console/console/ttyS0}" 2>&1
 rc=$?
 [ "$QHCA_INTERACTIVE" = 1 ] && power_off
@@ -86,6 +109,7 @@ fi
 dmesg >/run/qhca/dmesg
 mapfile -t get </opt/qhca/job/get
 tar -C / -cf "$FILES" --ignore-failed-read run/qhca/dmesg "${get[@]#/}" 2>/run/qhca/tar.err
+settle
 echo "exit $rc" >&3
 sleep 5
 power_off

@@ -131,11 +131,42 @@ setup_net()
 	remember QHCA_VIRTIO_IF "$(address "$QHCA_VIRTIO_MAC" "$QHCA_VIRTIO_IP")"
 }
 
+# QEMU's user network: it has these addresses. eth0 stays the name of the port.
+setup_internet()
+{
+	local dev
+	modprobe virtio_net || fail "no virtio_net in this kernel"
+	dev=$(netdev_of_mac "$QHCA_INTERNET_MAC") || fail "no netdev for the internet"
+	if [ "$dev" != inet ]; then
+		ip link set dev "$dev" down name inet
+	fi
+	ip addr replace 10.0.2.15/24 dev inet
+	ip link set dev inet up
+	ip route replace default via 10.0.2.2
+	echo nameserver 10.0.2.3 >/etc/resolv.conf
+}
+
+# Directories of the host's.
+setup_mounts()
+{
+	local path number=0
+	modprobe -a 9pnet_virtio 9p || fail "no 9p over virtio in this kernel"
+	while read -r path; do
+		mkdir -p "$path"
+		mountpoint -q "$path" ||
+			mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=mmap \
+				"mount$number" "$path" || fail "mount $path"
+		number=$((number + 1))
+	done <<<"$QHCA_MOUNTS"
+}
+
 if [ $# = 0 ]; then
 	set -- net qhca
 	[ "$QHCA_RXE" = 1 ] && set -- "$@" rxe
 fi
 export PATH=$DIR/guest/bin:$PATH
+[ -z "$QHCA_INTERNET_MAC" ] || setup_internet
+[ -z "$QHCA_MOUNTS" ] || setup_mounts
 for what; do
 	case $what in
 	net) setup_net ;;

@@ -7,6 +7,7 @@ import platform
 from . import tsc
 from .build import CACHE
 
+INTERNET_MAC = '52:54:00:00:02:0f'
 PORTS = ('ctl', 'out', 'files', 'host')
 
 
@@ -15,21 +16,30 @@ def accel_marker():
     return os.path.join(CACHE, f'accel-tcg-{platform.node()}-{platform.release()}')
 
 
-def kvm_usable():
-    """/dev/kvm alone proves little: nested setups have it without the CPU."""
-    if not os.access('/dev/kvm', os.R_OK | os.W_OK):
-        return False
-    if os.path.exists(accel_marker()):
-        return False
+def why_not_kvm():
+    """What is in its way, and the command that mends it; None: nothing."""
     with open('/proc/cpuinfo', encoding='ascii', errors='replace') as info:
         flags = next((line.split() for line in info if line.startswith('flags')), [])
-    return 'vmx' in flags or 'svm' in flags
+    # /dev/kvm alone proves little: nested setups have it without the CPU.
+    if not {'vmx', 'svm'} & set(flags):
+        return ('this CPU shows no virtualization: switch it on in the firmware, or, if this '
+                'is a VM, give it "-cpu host" and nested=1 in its host')
+    if not os.path.exists('/dev/kvm'):
+        module = 'kvm_intel' if 'vmx' in flags else 'kvm_amd'
+        return f'there is no /dev/kvm: sudo modprobe {module}'
+    if not os.access('/dev/kvm', os.R_OK | os.W_OK):
+        return '/dev/kvm is not yours to open: sudo usermod -aG kvm "$USER", and log in again'
+    if os.path.exists(accel_marker()):
+        return f'a guest did not come up under KVM here; to try again: rm {accel_marker()}'
+    return None
 
 
 def choose_accel(wish):
+    """The accelerator, and the reason in words."""
     if wish != 'auto':
-        return wish
-    return 'kvm' if kvm_usable() else 'tcg'
+        return wish, 'as asked for'
+    reason = why_not_kvm()
+    return ('tcg', f'much slower than KVM, but {reason}') if reason else ('kvm', '/dev/kvm works')
 
 
 class Nic:
@@ -39,6 +49,7 @@ class Nic:
     def __init__(self, kind, index, machine, count, backend, device_args=()):
         self.kind, self.index, self.backend = kind, index, backend
         subnet = 77 + index
+        self.all = [f'192.168.{subnet}.{n + 1}' for n in range(count)]
         count = max(count, 2)
         self.ip, *self.peers = [f'192.168.{subnet}.{(machine + n) % count + 1}'
                                 for n in range(count)]
@@ -59,6 +70,20 @@ class Nic:
         return out
 
 
+def internet():
+    """A network function of its own, behind QEMU's user network; guest/setup.sh knows
+    the addresses that has."""
+    return ['-netdev', 'user,id=inet',
+            '-device', f'virtio-net-pci,netdev=inet,mac={INTERNET_MAC},romfile=']
+
+
+def shared(directory, number):
+    """A directory of the host's, with the rights of whoever runs QEMU."""
+    path = os.path.abspath(directory).replace(',', ',,')
+    return ['-virtfs', f'local,path={path},mount_tag=mount{number},security_model=none,'
+                       'multidevs=remap']
+
+
 def _kernel_args(opts, accel, console_level):
     words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
              'hostname=qhca',
@@ -74,18 +99,17 @@ def _kernel_args(opts, accel, console_level):
     return ' '.join(words + opts.kernel_arg)
 
 
-def _kernel(dirs):
+def _kernel(image):
     """The uncompressed kernel if there is one: it boots a second faster."""
-    image = dirs['kernel'] or dirs['image']
     plain = os.path.join(image, 'vmlinux')
     return plain if os.path.exists(plain) else os.path.join(image, 'vmlinuz')
 
 
 def command(opts, dirs, machine):
-    """machine: a Session with accel, nics, sock_dir, run_dir, payload, interactive."""
+    """machine: a Session with accel, nics, sock_dir, run_dir, payload, interactive, image,
+    disk."""
     accel = machine.accel
-    image = dirs['image']
-    initrd = os.path.join(dirs['kernel'] or image, 'initrd')
+    kernel = dirs['kernel'] or machine.image
     level = 7 if opts.console else 5
     split = ',kernel-irqchip=split' if opts.iommu and accel == 'kvm' else ''
     args = [dirs['qemu'], '-name', f'qhca-{machine.role}',
@@ -93,13 +117,14 @@ def command(opts, dirs, machine):
             '-accel', 'tcg,thread=multi' if accel == 'tcg' else accel,
             '-cpu', 'max' if accel == 'tcg' else 'host',
             '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',
-            '-no-reboot', '-kernel', _kernel(dirs),
-            '-initrd', initrd,
+            '-no-reboot', '-kernel', _kernel(kernel),
+            '-initrd', os.path.join(kernel, 'initrd'),
             '-append', _kernel_args(opts, machine.accel, level)]
     if opts.iommu:
         args += ['-device', 'intel-iommu,intremap=on,device-iotlb=on']
-    args += ['-drive', f'if=none,id=root,format=raw,snapshot=on,file={image}/rootfs.ext4',
-             '-device', 'virtio-blk-pci,drive=root',
+    root = (f'format=qcow2,file={machine.disk.replace(",", ",,")}' if machine.disk else
+            f'format=raw,snapshot=on,file={machine.image}/rootfs.ext4')
+    args += ['-drive', f'if=none,id=root,{root}', '-device', 'virtio-blk-pci,drive=root',
              '-drive', f'if=none,id=payload,format=raw,readonly=on,file={machine.payload}',
              '-device', 'virtio-blk-pci,drive=payload']
     if dirs['kernel']:
@@ -110,6 +135,10 @@ def command(opts, dirs, machine):
     args += _ports(machine)
     for nic in machine.nics:
         args += nic.args()
+    if opts.internet:
+        args += internet()
+    for number, (directory, _) in enumerate(opts.mounts):
+        args += shared(directory, number)
     for number, file in enumerate(machine.captures):
         args += ['-object', f'filter-dump,id=pcap{number},netdev=n0,file={file}']
     args += ['-d', 'guest_errors', '-D', os.path.join(machine.run_dir, 'qemu.log')]
@@ -129,10 +158,13 @@ def _ports(machine):
     for port in PORTS:
         args += ['-chardev', f'socket,id={port},path={sock}/{port}',
                  '-device', f'virtserialport,chardev={port},name=qhca.{port}']
-    if machine.interactive:
+    if machine.console == 'stdio':
         args += ['-chardev', 'stdio,id=con,mux=on,signal=off,'
                              f'logfile={machine.run_dir}/console.log',
                  '-mon', 'chardev=con']
+    elif machine.console == 'socket':
+        args += ['-chardev', f'socket,id=con,path={sock}/console,server=on,wait=off,'
+                             f'logfile={machine.run_dir}/console.log']
     else:
         args += ['-chardev', f'socket,id=con,path={sock}/con']
     return args + ['-serial', 'chardev:con']

@@ -59,14 +59,17 @@ def run(opts, dirs, sessions):
     try:
         for session in sessions:
             session.start(machine.command(opts, dirs, session), selector)
-        timed_out = not _loop(opts, sessions, selector, start)
+        loop = {'shell': _loop_shell, 'lab': _loop_lab}.get(opts.mode, _loop)
+        timed_out = not loop(opts, sessions, selector, start)
     finally:
         for session in sessions:
             session.stop()
         codes = [session.reap() for session in sessions]
         selector.close()
-    if opts.mode == 'shell':
+    if opts.mode in ('shell', 'lab'):
         return 0
+    for session in sessions:
+        session.seconds = time.monotonic() - start
     results = [_judge(opts, session, code, timed_out)
                for session, code in zip(sessions, codes)]
     if not opts.quiet:
@@ -79,17 +82,11 @@ def run(opts, dirs, sessions):
 
 def _loop(opts, sessions, selector, start):
     """Until every channel is closed; False on timeout."""
-    if opts.mode == 'shell':
-        return _loop_shell(sessions[0], selector)
     while selector.get_map():
         elapsed = time.monotonic() - start
         if elapsed > opts.timeout and not opts.gdb:
             return False
-        for session in sessions:
-            limit = BOOT_LIMIT[session.accel] * (3 if opts.debug_kernel or opts.kdir else 1)
-            if session.up_after is None and elapsed > limit and not opts.gdb:
-                raise NoBoot(f'{session.role}: no sign of life after {limit} s\n'
-                             + session.tail('console.log'))
+        _check_boot(opts, sessions, elapsed)
         _serve(sessions, selector, 0.5)
         if any(s.process.poll() is not None and s.status is None for s in sessions):
             # One machine is dead: drain the channels, then stop all.
@@ -98,9 +95,33 @@ def _loop(opts, sessions, selector, start):
     return True
 
 
-def _loop_shell(session, selector):
-    while session.process.poll() is None:
-        _serve([session], selector, 0.2)
+def _check_boot(opts, sessions, elapsed):
+    for session in sessions:
+        limit = BOOT_LIMIT[session.accel] * (3 if opts.debug_kernel or opts.kdir else 1)
+        if session.up_after is None and elapsed > limit and not opts.gdb:
+            raise NoBoot(f'{session.role}: no sign of life after {limit} s\n'
+                         + session.tail('console.log'))
+
+
+def _loop_shell(_opts, sessions, selector, _start):
+    while sessions[0].process.poll() is None:
+        _serve(sessions, selector, 0.2)
+    return True
+
+
+def _loop_lab(opts, sessions, selector, start):
+    """Until all machines are off. Those that are not up yet may not end."""
+    waiting = True
+    while any(session.process.poll() is None for session in sessions):
+        _serve(sessions, selector, 0.5)
+        _check_boot(opts, sessions, time.monotonic() - start)
+        if waiting and all(session.ready for session in sessions):
+            opts.ready(sessions)
+            waiting = False
+        for session in sessions if waiting else ():
+            if session.process.poll() is not None:
+                raise NoBoot(f'{session.role}: off before its prompt\n'
+                             + session.tail('console.log') + session.tail('qemu.err'))
     return True
 
 
@@ -175,6 +196,7 @@ def _judge(opts, session, code, timed_out):
         note(f'{label}: undefined behaviour in the device:')
         sys.stderr.write(undefined)
         result = result or DIED
+    session.verdict = result
     if result:
         note(f'{label}: status {result}, logs in {session.run_dir}')
     return result

@@ -23,8 +23,10 @@ def die_with_parent():
 
 
 class Session:
-    def __init__(self, role, accel, run_dir, sock_dir, interactive=False):
-        self.role, self.accel, self.interactive = role, accel, interactive
+    def __init__(self, role, accel, run_dir, sock_dir, console='log'):
+        self.role, self.accel = role, accel
+        self.console = console          # 'log', 'stdio' or 'socket', as a lab has it
+        self.interactive = console != 'log'
         self.run_dir = os.path.join(run_dir, role)
         self.sock_dir = os.path.join(sock_dir, role)
         os.makedirs(self.run_dir)
@@ -32,11 +34,15 @@ class Session:
         self.payload = os.path.join(self.sock_dir, 'payload.tar')
         self.nics = []
         self.captures = []
+        self.image = self.disk = None   # the image; what is kept of the writes to it
         self.prefix = b''               # put before each line of output
         self.stamp = False              # and the seconds since power-on
         self.console_to = None          # stream for a live kernel log
+        self.seconds = 0                # from power-on to the end
         self.status = None              # exit status of the job
+        self.verdict = None             # the same, or what else went wrong
         self.up_after = None            # seconds from power-on to the init
+        self.ready = False              # its prompt is there
         self.waiting = None             # name of the barrier it waits at
         self.host = None                # channel for requests to the launcher
         self.process = None
@@ -58,14 +64,15 @@ class Session:
         self.listen()
         with open(self.path('command'), 'w', encoding='utf-8') as file:
             file.write('\n'.join(args) + '\n')
-        own_tty = None if self.interactive else subprocess.DEVNULL
-        out = None if self.interactive else open(self.path('qemu.err'), 'wb')
+        on_tty = self.console == 'stdio'
+        own_tty = None if on_tty else subprocess.DEVNULL
+        out = None if on_tty else open(self.path('qemu.err'), 'wb')
         env = dict(os.environ, ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', 'detect_leaks=0'),
                    UBSAN_OPTIONS=os.environ.get('UBSAN_OPTIONS', 'print_stacktrace=1'))
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             args, stdin=own_tty, stdout=out, stderr=out, env=env,
-            start_new_session=not self.interactive, preexec_fn=die_with_parent)
+            start_new_session=not on_tty, preexec_fn=die_with_parent)
         if out:
             out.close()
         self._accept(selector)
@@ -122,6 +129,8 @@ class Session:
         word, _, rest = line.partition(' ')
         if word == 'up':
             self.up_after = time.monotonic() - self.started
+        elif word == 'ready':
+            self.ready = True
         elif word == 'exit':
             self.status = int(rest)
             self.stop()
