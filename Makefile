@@ -23,6 +23,7 @@ help:
 	@echo "make run SHELL=1      the same machine with a root prompt (also: make shell)"
 	@echo "make lab N=3          machines on one switch, with a terminal each; LAB=\"--internet …\";"
 	@echo "                      make lab-stop ends them"
+	@echo "make tour             one WRITE and one SEND through all layers, step by step"
 	@echo "make check            all tests; ends with: N passed, N failed, N skipped;"
 	@echo "                      PARTS=\"pair rxe\": some (make check PARTS=list);"
 	@echo "                      KSELFTESTS=\"mw ud\": some of the kselftests; JUNIT=file.xml"
@@ -64,6 +65,9 @@ lab:
 
 lab-stop:
 	@$(VM) lab-stop
+
+tour:
+	@scripts/tour.py
 
 CHECK = VMFLAGS="$(VMFLAGS)" JUNIT="$(JUNIT)" scripts/check.sh
 
@@ -142,6 +146,6 @@ clean:
 clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
-.PHONY: help run shell lab lab-stop check check-quick check-full check-engine soak \
+.PHONY: help run shell lab lab-stop tour check check-quick check-full check-engine soak \
 	soak-guest bench bench-quick lint docs qemu \
 	image provider selftests packages modules modules_install clean clean-buildroot distclean

@@ -29,7 +29,8 @@ render()
 sources()
 {
 	hash_tree "$QHCA_TOP/Documentation" "$QHCA_TOP/include" "$QHCA_TOP"/*.md \
-		"$QHCA_TOP/qemu-device/engine/engine.h" "$QHCA_TOP/qemu-device/docs" \
+		"$QHCA_TOP/qemu-device/engine" "$QHCA_TOP/qemu-device/docs" \
+		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/scripts/guest" \
 		"$QHCA_TOP/scripts/README" "$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py"
 }
 

@@ -184,7 +184,7 @@ build_all()
 {
 	local tools=()
 	[[ " $* " != *" lint "* ]] || tools+=(--extra)
-	[[ " $* " != *"wire "* ]] || tools+=(--tshark)
+	[[ " $* " != *"wire "* && " $* " != *" tour "* ]] || tools+=(--tshark)
 	[[ " $* " != *" instructions "* ]] || tools+=(--valgrind)
 	"$QHCA_TOP/scripts/buildroot.sh" "${tools[@]}" --path >/dev/null
 	# shellcheck disable=SC2086 # a list of options

@@ -27,6 +27,7 @@ hostile        | one  | check full       | variants | hostile
 life           | one  | check full       |          | life
 vm             | one  | full             | launcher | check_vm options
 lab            | pair | full             | launcher | check_vm lab
+tour           | one  | full             |          | tour
 snapshot       | one  | full             | variants | one_guest 1200 -- snapshot
 engine         | one  | check full       |          | engine check V=1
 pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
@@ -125,6 +126,8 @@ counted()
 
 # shellcheck disable=SC2086 # a list of options
 check_vm() { "$QHCA_TOP/scripts/check-vm.py" "$@" $VMFLAGS; }
+
+tour() { "$QHCA_TOP/scripts/tour.py" --check; }
 
 lint() { "$QHCA_TOP/scripts/lint.sh"; }
 
