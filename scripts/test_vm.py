@@ -10,7 +10,7 @@ import unittest
 import xml.etree.ElementTree as ET
 from unittest import mock
 
-from vmlib import junit, machine, runner
+from vmlib import junit, machine, runner, splat
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -75,6 +75,18 @@ class Root(unittest.TestCase):
         status, out = self.run_lib('ask_root', sudo=False)
         self.assertEqual(status, 1)
         self.assertIn('user namespaces', out)
+
+
+class Splat(unittest.TestCase):
+    def test_boot(self):
+        self.assertIsNone(splat.find('[1.0] DMA-API: preallocated 65536 debug entries\n'
+                                     '[1.1] DMA-API: debugging enabled by kernel config\n'
+                                     '[1.2] kasan: KernelAddressSanitizer initialized\n'))
+
+    def test_complaint(self):
+        for line in ('DMA-API: qhca 0000:01:00.0: device driver frees DMA memory',
+                     'BUG: KASAN: slab-use-after-free in x', 'WARNING: CPU: 0 PID: 1 at x'):
+            self.assertIn(line, splat.find(f'[1.0] fine\n[1.1] {line}\n'))
 
 
 class Accelerator(unittest.TestCase):

@@ -16,6 +16,7 @@ SPLAT = re.compile(
 # Matches that mean nothing: boot messages of healthy kernels, and programs that crash,
 # which their own tests judge.
 HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabled'
+                      r'|DMA-API: (preallocated \d+ debug entries|debugging enabled by)'
                       r'|traps: .*general protection fault ip:')
 
 
