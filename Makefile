@@ -45,6 +45,8 @@ help:
 	@echo "make provider         the rdma-core provider"
 	@echo "make selftests        the kselftests"
 	@echo "make packages         Debian packages: drivers (DKMS), provider, QEMU, qhca-vm"
+	@echo "make export-linux     series of patches for the projects that the parts are meant for;"
+	@echo "                      export-qemu, export-rdma-core; OUT=directory"
 	@echo "make clean            objects in this tree"
 	@echo "make distclean        and the cache with everything built and downloaded"
 	@echo
@@ -118,6 +120,9 @@ selftests:
 packages:
 	@scripts/build-packages.sh
 
+export-linux export-qemu export-rdma-core:
+	@scripts/export.sh $(if $(OUT),--out "$(OUT)") $(@:export-%=%)
+
 # With kernel headers (given, or the running kernel's): plain kbuild, in place,
 # on any machine. Without: for the guest's kernel, in the build root.
 modules:
@@ -147,5 +152,6 @@ clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
 .PHONY: help run shell lab lab-stop tour check check-quick check-full check-engine soak \
-	soak-guest bench bench-quick lint docs qemu \
-	image provider selftests packages modules modules_install clean clean-buildroot distclean
+	soak-guest bench bench-quick lint docs qemu image provider selftests packages \
+	export-linux export-qemu export-rdma-core modules modules_install clean clean-buildroot \
+	distclean

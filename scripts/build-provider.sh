@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # build-provider.sh [--release NAME] [--source DIR] [--tree]
+# build-provider.sh [--release NAME] --unpack DIR | --into DIR
 #
 # Build the rdma-core provider inside the source of the rdma-core release that
 # the guest runs (its private provider headers come with nothing else); print
@@ -10,6 +11,8 @@
 #   --release NAME  for the rdma-core of this Debian release (bookworm, sid), with its
 #                   compiler and C library
 #   --source DIR    for the rdma-core whose source is in DIR; any from 44 to 65
+#   --unpack DIR    only the source of rdma-core, as it was released, into DIR/src
+#   --into DIR      only the provider into the source of rdma-core in DIR
 #
 # providers/qhca and include/ are laid over the unpacked source, one line in
 # its CMakeLists.txt takes them in. The tree stays in the cache, so an edit
@@ -18,13 +21,14 @@
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-root=() source='' tree=''
+root=() source='' tree='' action=build
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h|--help) usage; exit 0 ;;
 	--release) root=(--kernel "$2"); shift ;;
 	--source) source=$(readlink -e "$2") || die "no directory $2"; shift ;;
 	--tree) tree=1 ;;
+	--unpack|--into) action=${1#--} dir=$2; shift ;;
 	*) die "unknown option $1, see --help" ;;
 	esac
 	shift
@@ -61,6 +65,12 @@ fetch_source()
 	' sh "$(br_path "$1")"
 }
 
+hook_tree()
+{
+	sed -i "0,/^add_subdirectory(providers\/erdma)/s||&\n$HOOK|" "$1/CMakeLists.txt"
+	grep -qF "$HOOK" "$1/CMakeLists.txt" || die "no place for the hook"
+}
+
 make_tree()
 {
 	local tmp=$TREE.tmp
@@ -69,8 +79,7 @@ make_tree()
 	mkdir -p "$tmp"
 	fetch_source "$tmp"
 	rm -f "$tmp"/*.tar.*
-	sed -i "0,/^add_subdirectory(providers\/erdma)/s||&\n$HOOK|" "$tmp/src/CMakeLists.txt"
-	grep -qF "$HOOK" "$tmp/src/CMakeLists.txt" || die "no place for the hook"
+	hook_tree "$tmp/src"
 	publish "$tmp" "$TREE"
 }
 
@@ -110,6 +119,17 @@ make_final()
 	publish "$tmp" "$out"
 }
 
+case $action in
+unpack)
+	mkdir -p "$dir"
+	fetch_source "$dir"
+	exit 0 ;;
+into)
+	hook_tree "$dir"
+	mkdir -p "$dir/providers/qhca"
+	stage_provider "$dir/providers/qhca"
+	exit 0 ;;
+esac
 have "$TREE" || with_lock "rdma-core-$base_key" make_tree
 stage=$(mktemp -d "$QHCA_CACHE/tmp/provider.XXXXXX")
 trap 'rm -rf "$stage"' EXIT

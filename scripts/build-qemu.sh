@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # build-qemu.sh [--debug | --full] [--hostile] [--any] [--tree]
+# build-qemu.sh --unpack DIR | --into DIR
 #
 # Build QEMU from Debian's source with the qhca device in it; print the
 # directory with the result. DIR/qemu-system-x86_64 and DIR/qemu-img there run on any Linux
@@ -15,6 +16,8 @@
 #   --hostile    with a device that can be told to deceive its driver, for tests
 #   --any        whatever QEMU is already there, e.g. to run without the device
 #   --tree       print the QEMU source tree instead, e.g. for checkpatch
+#   --unpack DIR  only its source, as Debian has it, into the new directory DIR/qemu
+#   --into DIR    only the device into the QEMU source in DIR
 #
 # Two caches: the configured and built tree, which depends only on the QEMU
 # version, the options and the hooks below, and the finished binary, which
@@ -64,6 +67,7 @@ while [ $# -gt 0 ]; do
 	--hostile) hostile=1 ;;
 	--any) any=1 ;;
 	--tree) action=tree ;;
+	--unpack|--into) action=${1#--} dir=$2; shift ;;
 	-h|--help) usage; exit 0 ;;
 	*) die "unknown option $1, see --help" ;;
 	esac
@@ -236,6 +240,20 @@ make_final()
 	publish "$tmp" "$out"
 }
 
+case $action in
+unpack)
+	mkdir -p "$dir"
+	fetch_source "$dir"
+	exit 0 ;;
+into)
+	dir=$(readlink -e "$dir") stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
+	PATCHES=()
+	hook_tree "$dir"
+	stage_device "$stage"
+	overlay "$stage" "$dir"
+	rm -rf "$stage"
+	exit 0 ;;
+esac
 if [ -n "$any" ]; then
 	out=$(find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/qemu-bin${debug:+-debug}-*/.complete" \
 		-printf '%T@ %h\n' | sort -rn | head -n 1 | cut -d' ' -f2-)

@@ -53,6 +53,7 @@ nightly        | one  | full             |          | engine nightly V=1
 uverbs-fuzz    | one  | full             |          | uverbs_fuzz
 fuzz           | one  | full             |          | fuzz
 soak-guest     | one  | full             |          | soak_guest
+export         | one  | full             |          | series
 conformance    | all  | check full       |          | conformance
 soak           | one  |                  |          | soak
 guest          | one  |                  |          | sections
@@ -84,6 +85,9 @@ fuzz()
 	"$QHCA_TOP/scripts/buildroot.sh" --extra -- true || return
 	counted fuzz/libFuzzer engine fuzz FUZZ_TIME=30
 }
+
+# The patches for other projects apply to their releases, and what they bring builds there.
+series() { counted export "$QHCA_TOP/scripts/export.sh" --check linux qemu rdma-core; }
 
 ENGINE_LIMITS='qemu-device/tests/bench/instructions.txt'
 
