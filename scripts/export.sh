@@ -176,7 +176,7 @@ place_qemu()
 		s#:doc:`(architecture|faults)`#:doc:`/system/devices/qhca`#'
 	edit docs/specs/qhca.rst 's/^={22}$/=========================/'
 	edit docs/specs/qhca-layout.rst 's|:doc:`hardware`|:doc:`qhca`|
-		s|^(Layout of) structures$|\1 the structures of the QHCA adapter|; s/^={21}$/============================================/'
+		s|^(Structures and constants)$|\1 of the QHCA adapter|; s/^={24}$/========================================/'
 	edit docs/specs/index.rst 's|^   edu|&\n   qhca\n   qhca-layout|'
 	maintainers MAINTAINERS 'Rocker$' MAINTAINERS.qemu
 }

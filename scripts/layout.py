@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The layout of the structures in include/qhca/, as the compiler sees it.
+"""The structures and constants in include/qhca/, as the compiler sees them.
 
   layout.py           write Documentation/layout.rst
   layout.py --check   say where it is out of date, and where a table of
                       Documentation/hardware.rst gives a field another offset or
                       size than it has, or leaves a field out
 
-Offsets, sizes and types come from the debugging information of an object file: gdb
-of the build root reads this very file as a script, and prints them. What the fields
-mean comes from the comments in the headers.
+Offsets, sizes, types and values come from the debugging information of an object file:
+gdb of the build root reads this very file as a script, and prints them. What the fields
+and constants mean comes from the comments in the headers.
 """
 
 import json
@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-HEADERS = ('base.h', 'cmd.h', 'mr.h', 'qp.h', 'queues.h')
+HEADERS = ('base.h', 'regs.h', 'cmd.h', 'mr.h', 'qp.h', 'queues.h', 'counters.h')
 SPEC = 'Documentation/hardware.rst'
 RESULT = 'Documentation/layout.rst'
 
@@ -48,8 +48,8 @@ OPCODES = {
 
 # ---- in gdb
 
-def in_gdb(gdb, names):
-    """JSON: the fields of each structure, parts of parts included."""
+def in_gdb(gdb, names, numbers):
+    """JSON: the fields of each structure, parts of parts included, and all values."""
     def named(kind):
         if kind.code != gdb.TYPE_CODE_ARRAY:
             return str(kind) if kind.name else ''
@@ -68,7 +68,9 @@ def in_gdb(gdb, names):
     def whole(kind):
         return {'size': kind.sizeof, 'fields': [row for row in fields(kind, '', 0) if row[0]]}
 
-    print(json.dumps({name: whole(gdb.lookup_type(f'struct {name}')) for name in names}))
+    print(json.dumps({
+        'layout': {name: whole(gdb.lookup_type(f'struct {name}')) for name in names},
+        'values': {name: int(gdb.parse_and_eval(f'value_{name}')) % 2**64 for name in numbers}}))
 
 
 # ---- outside
@@ -78,15 +80,50 @@ def read(name):
         return file.read()
 
 
-def layouts(names):
+def compiled(names, numbers):
     script = ('gcc -Iinclude -g -fno-eliminate-unused-debug-types -x c -c -o /tmp/layout.o - && '
               'exec gdb -nx -batch -x scripts/layout.py /tmp/layout.o')
     out = subprocess.run(
         [f'{TOP}/scripts/buildroot.sh', '--', 'env', f'STRUCTURES={" ".join(names)}',
-         'sh', '-c', script],
-        input=''.join(f'#include "qhca/{header}"\n' for header in HEADERS),
+         f'NUMBERS={" ".join(numbers)}', 'sh', '-c', script],
+        input=''.join([f'#include "qhca/{header}"\n' for header in HEADERS] +
+                      [f'enum {{ value_{name} = ({name}) }};\n' for name in numbers]),
         check=True, text=True, stdout=subprocess.PIPE).stdout
-    return json.loads(out)
+    both = json.loads(out)
+    return both['layout'], both['values']
+
+
+MACRO = re.compile(r'^#define (QHCA_\w+)[ \t]+([^\n/]*[^\n/ \t\\])[ \t]*(?:/\*(.*?)\*/)?',
+                   re.M | re.S)
+ENUM = re.compile(r'^enum (qhca_\w+) \{(.*?)^\}', re.M | re.S)
+ENUMERATOR = re.compile(r'^\t(QHCA_\w+)[ \t]*=?[ \t]*([^,\n/]*?),?[ \t]*(?:/\*(.*?)\*/)?$',
+                        re.M | re.S)
+
+
+def constants(text):
+    """Group (a prefix, or an enum), name, what is written there, what it means."""
+    for name, written, says in MACRO.findall(text):
+        yield '', name, written, plain(says)
+    for group, body in ENUM.findall(text):
+        for name, written, says in ENUMERATOR.findall(body):
+            yield group, name, written, plain(says)
+
+
+def numeral(value, written):
+    """As the header has it: bits, addresses and other patterns in hexadecimal."""
+    return hex(value) if '0x' in written or '<<' in written else str(value)
+
+
+def listing(found, values):
+    rows = [(escape(name), numeral(values[name], written), escape(says) or '\\-')
+            for _, name, written, says in found]
+    widths = [max(len(row[column]) for row in rows + [('constant', 'value', '')])
+              for column in range(2)] + [50]
+    rule = '  '.join('=' * width for width in widths)
+    return [rule, *('  '.join(cell.ljust(width) for cell, width in zip(row, widths))
+                    for row in [('constant', 'value', 'meaning')]), rule,
+            *('  '.join(cell.ljust(width) for cell, width in zip(row, widths)) for row in rows),
+            rule]
 
 
 TOKEN = re.compile(r'''
@@ -164,20 +201,25 @@ def sentence(text):
     return text if not text or text.endswith('.') else text + '.'
 
 
-def render(known, layout):
+def render(known, layout, values):
     lines = [
         # REUSE-IgnoreStart
         '.. SPDX-License-Identifier: GPL-2.0-or-later',
         # REUSE-IgnoreEnd
         '.. Written by scripts/layout.py from the headers.', '',
-        '=====================', 'Layout of structures', '=====================', '',
-        'Every structure of ``include/qhca/``, with offset and size of each field in bytes, as a',
-        'compiler lays them out. :doc:`hardware` says what they are for. All fields are',
+        '========================', 'Structures and constants', '========================', '',
+        'Every constant and structure of ``include/qhca/``, with value, or offset and size of each',
+        'field in bytes, as a compiler sees them. :doc:`hardware` says what they are for; a driver',
+        'can be written from both alone (``qemu-device/qtest/manual.py`` is one). All fields are',
         'little-endian, but for those typed ``__be`` or as bytes. ``struct qhca_cmd_…`` are the',
         'bodies of commands: they begin at byte 16 of ``struct qhca_cmd``.']
-    for header, found in known:
+    for header, numbers, found in known:
         title = f'include/qhca/{header}'
         lines += ['', title, '=' * len(title)]
+        for group in dict.fromkeys(number[0] for number in numbers):
+            kind = f'enum {group}' if group else f'Constants of {header}'
+            lines += ['', kind, '-' * len(kind), '',
+                      *listing([number for number in numbers if number[0] == group], values)]
         for name, beside, intro, told in found:
             kind = f'struct {name}'
             lines += ['', kind, '-' * len(kind), '', f'{layout[name]["size"]} bytes. ' + ' '.join(
@@ -276,10 +318,11 @@ def specification(layout):
 
 
 def main():
-    known = [(header, list(structures(read(f'include/qhca/{header}')))) for header in HEADERS]
-    known = [(header, found) for header, found in known if found]
-    layout = layouts([name for _, found in known for name, *_ in found])
-    rendered = render(known, layout)
+    texts = [(header, read(f'include/qhca/{header}')) for header in HEADERS]
+    known = [(header, list(constants(text)), list(structures(text))) for header, text in texts]
+    layout, values = compiled([name for *_, found in known for name, *_ in found],
+                              [name for _, numbers, _ in known for _, name, *_ in numbers])
+    rendered = render(known, layout, values)
     if '--check' not in sys.argv:
         with open(os.path.join(TOP, RESULT), 'w', encoding='utf-8') as file:
             file.write(rendered)
@@ -293,6 +336,6 @@ def main():
 
 if 'STRUCTURES' in os.environ:
     import gdb
-    in_gdb(gdb, os.environ['STRUCTURES'].split())
+    in_gdb(gdb, os.environ['STRUCTURES'].split(), os.environ['NUMBERS'].split())
 elif __name__ == '__main__':
     sys.exit(main())

@@ -19,6 +19,20 @@ offset  size     completion
 8       4        object number
 ======  =======  ======================
 '''
+NUMBERS = '''
+#define QHCA_Y_H
+
+#define QHCA_GET(mask, val)	((val) & (mask))
+#define QHCA_MASK		0x0fu
+#define QHCA_BITS		(1u << 3)	/* up to
+						 * eight
+						 */
+enum qhca_state {
+	QHCA_STATE_OFF = 0,
+	/* QHCA_STATE_NOT is none */
+	QHCA_STATE_ON,		/* it runs */
+};
+'''
 HEADER = '''
 /*
  * struct qhca_x - a thing.
@@ -71,6 +85,13 @@ class Layout(unittest.TestCase):
         self.assertEqual(told, {
             'first': 'what it begins with', 'raw': 'as bytes', 'part': 'or in parts',
             'part.inner': 'In front of it.'})
+
+    def test_constants(self):
+        self.assertEqual(list(layout.constants(NUMBERS)), [
+            ('', 'QHCA_MASK', '0x0fu', ''), ('', 'QHCA_BITS', '(1u << 3)', 'up to eight'),
+            ('qhca_state', 'QHCA_STATE_OFF', '0', ''),
+            ('qhca_state', 'QHCA_STATE_ON', '', 'it runs')])
+        self.assertEqual([layout.numeral(8, '(1u << 3)'), layout.numeral(8, '8')], ['0x8', '8'])
 
 
 if __name__ == '__main__':
