@@ -54,6 +54,7 @@ uverbs-fuzz    | one  | full             |          | uverbs_fuzz
 fuzz           | one  | full             |          | fuzz
 soak-guest     | one  | full             |          | soak_guest
 export         | one  | full             |          | series
+packages       | one  | full             |          | packages
 conformance    | all  | check full       |          | conformance
 soak           | one  |                  |          | soak
 guest          | one  |                  |          | sections
@@ -132,6 +133,7 @@ counted()
 check_vm() { "$QHCA_TOP/scripts/check-vm.py" "$@" $VMFLAGS; }
 
 tour() { "$QHCA_TOP/scripts/tour.py" --check; }
+packages() { "$QHCA_TOP/scripts/check-packages.sh"; }
 
 lint() { "$QHCA_TOP/scripts/lint.sh"; }
 
