@@ -44,7 +44,7 @@ enter()
 		# A root that can be made private again, by whoever does the same inside.
 		mount --bind "$root" "$root"
 		mount --rbind /dev "$root/dev"
-		mount -t proc proc "$root/proc"
+		mount --rbind /proc "$root/proc"
 		mount --rbind /sys "$root/sys"
 		mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 		[ ! -e /etc/resolv.conf ] || { : >>"$root/etc/resolv.conf"
