@@ -45,6 +45,7 @@ help:
 	@echo "make provider         the rdma-core provider"
 	@echo "make selftests        the kselftests"
 	@echo "make packages         Debian packages: drivers (DKMS), provider, QEMU, qhca-vm"
+	@echo "make oci              a container image with all of it, and a guest"
 	@echo "make export-linux     series of patches for the projects that the parts are meant for;"
 	@echo "                      export-qemu, export-rdma-core; OUT=directory"
 	@echo "make clean            objects in this tree"
@@ -120,6 +121,9 @@ selftests:
 packages:
 	@scripts/build-packages.sh
 
+oci:
+	@scripts/build-oci.sh
+
 export-linux export-qemu export-rdma-core:
 	@scripts/export.sh $(if $(OUT),--out "$(OUT)") $(@:export-%=%)
 
@@ -152,6 +156,6 @@ clean-buildroot distclean:
 	@scripts/clean-cache.sh $@
 
 .PHONY: help run shell lab lab-stop tour check check-quick check-full check-engine soak \
-	soak-guest bench bench-quick lint docs qemu image provider selftests packages \
+	soak-guest bench bench-quick lint docs qemu image provider selftests packages oci \
 	export-linux export-qemu export-rdma-core modules modules_install clean clean-buildroot \
 	distclean

@@ -5,7 +5,7 @@
 # buildroot.sh [--kernel NAME] [GROUP…] --path
 #
 # Run COMMAND in the build root, or print where it is. GROUP is --extra, --docs,
-# --tshark, --gnuplot, --valgrind or --packaging.
+# --tshark, --gnuplot, --valgrind, --packaging or --oci.
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -17,7 +17,8 @@
 # only lint, coverage and fuzzing need, on first use; --docs Sphinx; --tshark a
 # dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
 # bench.py; --valgrind what counts instructions; --packaging what makes and judges Debian
-# packages, with the libraries of a QEMU that has the features of Debian's.
+# packages, with the libraries of a QEMU that has the features of Debian's; --oci what makes
+# and runs container images without a daemon.
 #
 # --kernel: a smaller root for modules and provider, of the Debian release with this
 # kernel (6.1, 7, or the name of a release): its headers, its compiler, its C library.
@@ -152,6 +153,7 @@ while [ $# -gt 0 ]; do
 	--gnuplot) added+=' gnuplot' ;;
 	--valgrind) added+=' valgrind' ;;
 	--packaging) added+=' packaging' ;;
+	--oci) added+=' oci' ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
 	-h|--help) usage; exit 0 ;;
@@ -176,6 +178,7 @@ for group in $added; do
 	gnuplot) with_lock buildroot add gnuplot gnuplot-nox ;;
 	valgrind) with_lock buildroot add valgrind valgrind ;;
 	packaging) with_lock buildroot add packaging "${PACKAGING[@]}" ;;
+	oci) with_lock buildroot add oci umoci crun ;;
 	esac
 done
 if [ "$action" = path ]; then

@@ -55,6 +55,7 @@ fuzz           | one  | full             |          | fuzz
 soak-guest     | one  | full             |          | soak_guest
 export         | one  | full             |          | series
 packages       | one  | full             |          | packages
+oci            | one  | full             |          | oci
 conformance    | all  | check full       |          | conformance
 soak           | one  |                  |          | soak
 guest          | one  |                  |          | sections
@@ -134,6 +135,7 @@ check_vm() { "$QHCA_TOP/scripts/check-vm.py" "$@" $VMFLAGS; }
 
 tour() { "$QHCA_TOP/scripts/tour.py" --check; }
 packages() { "$QHCA_TOP/scripts/check-packages.sh"; }
+oci() { "$QHCA_TOP/scripts/check-oci.sh"; }
 
 lint() { "$QHCA_TOP/scripts/lint.sh"; }
 
