@@ -134,6 +134,7 @@ counted()
 check_vm() { "$QHCA_TOP/scripts/check-vm.py" "$@" $VMFLAGS; }
 
 tour() { "$QHCA_TOP/scripts/tour.py" --check; }
+
 packages() { "$QHCA_TOP/scripts/check-packages.sh"; }
 oci() { "$QHCA_TOP/scripts/check-oci.sh"; }
 
