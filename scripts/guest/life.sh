@@ -18,6 +18,7 @@ nothing  nothing happens
 reset    a reset of the function
 fatal    a fatal error, and a reset
 unbind   the PCI driver is unbound
+flap     the PCI driver is unbound while the cable is pulled and put back
 rdma     the RDMA driver is unbound
 modules  both modules are removed
 plug     the card is pulled and plugged in
@@ -40,6 +41,20 @@ life_fatal() { qom qom-set inject-fatal true && sleep 0.3 && device_reset; }
 life_driver() { echo "$2" >"$1/unbind" && sleep 0.1 && echo "$2" >"$1/bind"; }
 
 life_unbind() { life_driver /sys/bus/pci/drivers/qhca "$QHCA_FUNCTION"; }
+
+# Events of the link arrive while their receiver goes.
+life_flap()
+{
+	local flapping rc=0
+	for _ in 1 2 3 4 5 6; do
+		qhca-cable down
+		qhca-cable up
+	done >/dev/null &
+	flapping=$!
+	life_unbind || rc=1
+	wait $flapping
+	return $rc
+}
 
 life_rdma()
 {
