@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh [--junit FILE] [quick | ci | full | PART…]
+# check.sh [--junit FILE] [quick | ci | full | [--full] PART…]
 # check.sh [--junit FILE] guest SECTION… [NAME…]
 # check.sh [--junit FILE] consumers [--full] [--rxe] [NAME…]
 # check.sh list
 #
 # The tests. Without arguments those of `make check`, with quick or full those of
 # `make check-quick` and `make check-full`, with ci those of `make check` and lint; or
-# some parts, or groups of them, which list shows. guest: sections of guest/check.sh in
-# one guest, as `guest kselftest mw ud`. consumers: those of guest/consumers/list, in
-# their long form, or over rdma_rxe in place of the device, or some of them.
+# some parts, or groups of them, which list shows, with --full in their long form.
+# guest: sections of guest/check.sh in one guest, as `guest kselftest mw ud`.
+# consumers: those of guest/consumers/list, in their long form, or over rdma_rxe in
+# place of the device, or some of them.
 #
 # JOBS parts run at a time (one for each CPU, at most 4). The output of each appears
 # when it ends, and QHCA_CACHE/results/last keeps it. The last lines are what failed
@@ -227,6 +228,8 @@ named()
 	mapfile -t names < <(printf '%s\n' "${names[@]}" | awk '!seen[$0]++')
 }
 
+long_form() { FULL=full VMFLAGS+=' --env FULL=1'; }
+
 # What was asked for: names, and options of their functions.
 choose()
 {
@@ -234,7 +237,7 @@ choose()
 	check) mapfile -t names < <(rows 3 check) ;;
 	ci) mapfile -t names < <(echo lint; rows 3 check) ;;
 	quick|full)
-		[ "$1" = quick ] || FULL=full VMFLAGS+=' --env FULL=1'
+		[ "$1" = quick ] || long_form
 		mapfile -t names < <(rows 3 "$1")
 		;;
 	guest)
@@ -255,6 +258,7 @@ main()
 		case $1 in
 		-h|--help) usage; exit 0 ;;
 		--junit) JUNIT=$2; shift 2 ;;
+		--full) long_form; shift ;;
 		*) break ;;
 		esac
 	done
