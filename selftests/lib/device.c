@@ -277,6 +277,15 @@ void resources(char *text, size_t len)
 	REQUIRE(*text);
 }
 
+void check_resources(const char *before)
+{
+	char after[1024];
+
+	resources(after, sizeof(after));
+	if (strcmp(before, after))
+		FAIL("before: %s, after: %s", before, after);
+}
+
 int write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY), err = 0;

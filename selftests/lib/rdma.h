@@ -197,6 +197,8 @@ uint64_t dev_counter(const char *name);
 bool rdma_tool(const char *prefix, const char *args, char *text, size_t len);
 /* The objects of all processes, according to the kernel; rdma_tool(). */
 void resources(char *text, size_t len);
+/* Fails unless they are what they were. */
+void check_resources(const char *before);
 
 /* Writes to a file of the kernel's; 0 or an errno value. */
 int write_file(const char *path, const char *text);
