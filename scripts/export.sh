@@ -90,7 +90,7 @@ CHANGED_qemu='MAINTAINERS meson.build hw/net/meson.build hw/net/Kconfig
 	docs/specs/index.rst docs/system/device-emulation.rst'
 CHANGED_rdma_core='MAINTAINERS README.md CMakeLists.txt kernel-headers/CMakeLists.txt
 	kernel-headers/rdma/ib_user_ioctl_verbs.h debian/control debian/copyright
-	redhat/rdma-core.spec'
+	redhat/rdma-core.spec libibverbs/verbs.h'
 
 # edit FILE SCRIPT: sed that has to change something.
 edit()
@@ -193,6 +193,7 @@ place_rdma-core()
 		s|^include\(compat.cmake\)|include_directories("${CMAKE_CURRENT_SOURCE_DIR}/include")|'
 	driver_id $headers/rdma/ib_user_ioctl_verbs.h $dir/qhca.c
 	edit $headers/CMakeLists.txt 's|^  rdma/qedr-abi.h|&\n  rdma/qhca-abi.h|'
+	edit libibverbs/verbs.h 's|^(extern .* verbs_provider_)qedr;|&\n\1qhca;|'
 	edit README.md 's|^ - qedr.ko|&\n - qhca_ib.ko|'
 	edit debian/control 's|^  - qedr: .*|&\n  - qhca: QEMU virtual RDMA host channel adapter|'
 	edit debian/copyright 's|^Files: providers/qedr/|Files: providers/qhca/*\nCopyright: 2026, the qhca authors\nLicense: BSD-MIT or GPL-2\n\n&|'
@@ -381,9 +382,10 @@ export GIT_AUTHOR_DATE GIT_COMMITTER_DATE=$GIT_AUTHOR_DATE
 
 in_tree()
 {
-	local project=$1 tree
+	local project=$1 list tree
 	shift
-	tree=$QHCA_CACHE/export-$project-$(hash_text "$("key_$project")")
+	list=CHANGED_${project/-/_}
+	tree=$QHCA_CACHE/export-$project-$(hash_text "$("key_$project")" "${!list}")
 	STEP_TAG=$project
 	make_base "$project" "$tree"
 	cd "$tree/src"
