@@ -107,6 +107,7 @@ make_final()
 {
 	local stage=$1 out=$2 tmp=$2.tmp
 	have "$out" && return
+	make_tree
 	mkdir -p "$TREE/src/providers/qhca"
 	# By content and without times, see build-qemu.sh.
 	rsync -rc --delete "$stage/" "$TREE/src/providers/qhca/"
@@ -130,7 +131,6 @@ into)
 	stage_provider "$dir/providers/qhca"
 	exit 0 ;;
 esac
-have "$TREE" || with_lock "rdma-core-$base_key" make_tree
 stage=$(mktemp -d "$QHCA_CACHE/tmp/provider.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 stage_provider "$stage"

@@ -231,6 +231,7 @@ make_final()
 {
 	local stage=$1 out=$2 tmp=$2.tmp
 	have "$out" && return
+	make_base
 	overlay "$stage" "$TREE/qemu"
 	QHCA_LOG_LINES=60 run_step "QEMU build with the device" in_buildroot \
 		ninja -C "$(br_path "$TREE/qemu/build")" "${TARGETS[@]}"
@@ -259,8 +260,8 @@ if [ -n "$any" ]; then
 		-printf '%T@ %h\n' | sort -rn | head -n 1 | cut -d' ' -f2-)
 	[ -z "$out" ] || { echo "$out"; exit 0; }
 fi
-have "$TREE" || with_lock "qemu-$base_key" make_base
 if [ "$action" = tree ]; then
+	have "$TREE" || with_lock "qemu-$base_key" make_base
 	echo "$TREE/qemu"
 	exit 0
 fi

@@ -56,6 +56,7 @@ soak-guest     | one  | full             |          | soak_guest
 export         | one  | full             |          | series
 packages       | one  | full             |          | packages
 oci            | one  | full             |          | oci
+example        | one  | full             |          | example
 conformance    | all  | check full       |          | conformance
 soak           | one  |                  |          | soak
 guest          | one  |                  |          | sections
@@ -90,6 +91,9 @@ fuzz()
 
 # The patches for other projects apply to their releases, and what they bring builds there.
 series() { counted export "$QHCA_TOP/scripts/export.sh" --check linux qemu rdma-core; }
+
+# The example project, as CI systems run it.
+example() { counted example "$QHCA_TOP/scripts/ci/example.sh"; }
 
 ENGINE_LIMITS='qemu-device/tests/bench/instructions.txt'
 
