@@ -176,7 +176,8 @@ place_qemu()
 		s#:doc:`(architecture|faults)`#:doc:`/system/devices/qhca`#'
 	edit docs/specs/qhca.rst 's/^={22}$/=========================/'
 	edit docs/specs/qhca-layout.rst 's|:doc:`hardware`|:doc:`qhca`|
-		s|^(Structures and constants)$|\1 of the QHCA adapter|; s/^={24}$/========================================/'
+		s|^(Structures and constants)$|\1 of the QHCA adapter|; s/^={24}$/============================================/
+		/^.. Written by scripts/d; s|\(``(qemu-device/[^`]*)`` is one\)|(\1 of the qhca repository is one)|'
 	edit docs/specs/index.rst 's|^   edu|&\n   qhca\n   qhca-layout|'
 	maintainers MAINTAINERS 'Rocker$' MAINTAINERS.qemu
 }
@@ -359,14 +360,33 @@ build_rdma-core()
 	' sh "$(br_path "$PWD")"
 }
 
+# The pages of a series, by themselves: without a warning, and without the rest of a manual.
+PAGES_linux='Documentation networking/device_drivers/ethernet/qemu/qhca'
+PAGES_qemu='docs specs/qhca specs/qhca-layout system/devices/qhca'
+
+# render TOP PAGE…
+render()
+{
+	local top=$1 dir page
+	shift
+	dir=$(mktemp -d "$QHCA_CACHE/tmp/export.XXXXXX")
+	printf '%s\n' 'Pages' '=====' '' '.. toctree::' '' "${@/#/   }" >"$dir/index.rst"
+	for page; do install -D -m 644 "$top/$page.rst" "$dir/$page.rst"; done
+	"$QHCA_TOP/scripts/buildroot.sh" --docs -- sphinx-build -q -n -W --keep-going -C -b html \
+		"$(br_path "$dir")" "$(br_path "$dir")/.out"
+	rm -rf "$dir"
+}
+
 verify()
 {
-	local project=$1 dir
+	local project=$1 dir pages=PAGES_${1/-/_}
 	dir=$(mktemp -d "$QHCA_CACHE/tmp/export.XXXXXX")
 	tap "$project-series" write "$project" "$dir"
 	rm -f "$dir"/0000-*
 	tap "$project-applies" apply "$dir"
 	tap "$project-builds" "build_$project"
+	# shellcheck disable=SC2086 # a list
+	[ -z "${!pages:-}" ] || tap "$project-renders" render ${!pages}
 	[ "$project" != linux ] || tap linux-checkpatch checkpatch_linux "$dir"
 	rm -rf "$dir"
 	[ -z "${FAILED:-}" ]
