@@ -46,7 +46,7 @@ kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
 life-debug     | one  | full             | debug    | life_debug
-debug          | one  | full             | debug    | one_guest 7200 --debug-kernel --mem 3G --env KSELFTEST_TIMEOUT=1200 -- kselftest kverbs
+debug          | one  | full             | debug    | one_guest 7200 --debug-kernel --mem 3G --env KSELFTEST_TIMEOUT=1200 --env KVERBS_TIMEOUT=1200 -- kverbs kselftest
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu --device-arg guest-faults=on -- kselftest
 asan-qtest     | one  | full             | variants | qtest --debug
 nightly        | one  | full             |          | engine nightly V=1

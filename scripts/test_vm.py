@@ -83,6 +83,14 @@ class Splat(unittest.TestCase):
                                      '[1.1] DMA-API: debugging enabled by kernel config\n'
                                      '[1.2] kasan: KernelAddressSanitizer initialized\n'))
 
+    def test_overlap(self):
+        report = ('[1.0] ------------[ cut here ]------------\n'
+                  '[1.1] DMA-API: qhca 0000:01:00.0: cacheline tracking EEXIST, overlapping\n'
+                  '[1.2] WARNING: CPU: 0 PID: 1 at x\n[1.3] Call Trace:\n'
+                  '[1.4] ---[ end trace 0000000000000000 ]---\n')
+        self.assertIsNone(splat.find(report))
+        self.assertIn('at y', splat.find(report + '[1.5] WARNING: CPU: 0 PID: 1 at y\n'))
+
     def test_complaint(self):
         for line in ('DMA-API: qhca 0000:01:00.0: device driver frees DMA memory',
                      'BUG: KASAN: slab-use-after-free in x', 'WARNING: CPU: 0 PID: 1 at x'):

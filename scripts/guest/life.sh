@@ -190,7 +190,8 @@ life_kept()
 
 life_works()
 {
-	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID timeout 120 /opt/qhca/selftests/rc_data &&
+	RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID timeout $((2 * LIFE_PATIENCE)) \
+		/opt/qhca/selftests/rc_data &&
 		until_true 20 flood 50 500
 }
 

@@ -20,9 +20,14 @@ HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabl
                       r'|traps: .*general protection fault ip:')
 
 
+# Two MRs of the same memory are as they should be.
+OVERLAP = re.compile(r'[^\n]*-\[ cut here \]-+\n[^\n]*cacheline tracking EEXIST'
+                     r'.*?---\[ end trace [^\n]*\n', re.DOTALL)
+
+
 def find(text, context=30):
     """The first complaint with the lines after it, or None."""
-    lines = text.splitlines()
+    lines = OVERLAP.sub('', text).splitlines()
     for number, line in enumerate(lines):
         if SPLAT.search(line) and not HARMLESS.search(line):
             return '\n'.join(lines[max(0, number - 2):number + context])
