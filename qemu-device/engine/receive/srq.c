@@ -282,7 +282,7 @@ static int query_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!srq) {
         return QHCA_ERR_OBJ;
     }
-    if (srq->failed) {
+    if (srq->failed || !look(e, srq, UINT32_MAX)) {
         return QHCA_ERR_STATE;
     }
     out->srqn = htole32(srq->srqn);

@@ -291,6 +291,9 @@ static int query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     if (!qp) {
         return QHCA_ERR_OBJ;
     }
+    if (qp->state != QHCA_QPS_RESET) {
+        (void)qhca_rq_look(e, &qp->rq, qp->rq.pi - qp->rq.ci);
+    }
 
     struct qhca_qpc qpc = {
         .attr = qp->attr,

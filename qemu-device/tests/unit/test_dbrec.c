@@ -19,6 +19,11 @@ static struct qhca_rq_dbrec *record(const struct rc_qp *q)
     return record_at(&q->rq, q->o.rq_log + q->rq_stride);
 }
 
+static struct qhca_rq_dbrec *srq_record(void)
+{
+    return record_at(&srq.ring, srq.log + srq.stride);
+}
+
 static void send(unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -58,6 +63,21 @@ static void too_late(void)
     guest_advance(g, 1000000000);
     rc_expect(&peer.rcq, 7, QHCA_WC_SUCCESS);
     rc_expect(&qp.scq, 0x1000, QHCA_WC_SUCCESS);
+}
+
+static void queried(void)
+{
+    struct qhca_srqc c;
+
+    start_pair(&RC_OPTS);
+    rc_recv(&peer, 1, 0, 4096);
+    CHECK_EQ(le32toh(rc_query(&peer).rq_pi), 1);
+    start_shared(4, 4, 1, &RC_OPTS);
+    srq_post(&srq, 1, 0, 4096);
+    CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
+    CHECK_EQ(le32toh(c.pi), 1);
+    srq_record()->pi = htole32(17);
+    CHECK_EQ(srq_query(&srq, &c), QHCA_ERR_STATE);
 }
 
 /* In ERR all is flushed, whenever it was posted. */
@@ -161,11 +181,6 @@ static void refused(void)
 
 /* ---- shared receive queues ---- */
 
-static struct qhca_rq_dbrec *srq_record(void)
-{
-    return record_at(&srq.ring, srq.log + srq.stride);
-}
-
 static void send_shared(unsigned wr_id)
 {
     struct rc_wr wr = rc_wr(&tx[0], QHCA_WR_SEND, 0, 100);
@@ -237,6 +252,7 @@ static void saved(void)
 static const struct test tests[] = {
     { "WQEs are found without a doorbell", without_doorbell },
     { "posted too late: after the RNR wait", too_late },
+    { "QUERY_QP and QUERY_SRQ know of them", queried },
     { "A-098 A-099 in ERR all are flushed", flushed },
     { "A-098 posted while the QP goes to ERR", flushed_between },
     { "A-104 after RESET it begins anew", begins_anew },

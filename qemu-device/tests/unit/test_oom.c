@@ -112,9 +112,21 @@ static void no_trace(void *o, enum qhca_trace_point p, uint64_t a, uint64_t b,
 }
 
 static const struct qhca_engine_ops ops = {
-    yes_read, yes_write, yes_write, no_peek, yes_cas, yes_add, yes_store,
-    yes_send, no_irq, no_timer, no_schedule, no_random, no_remove, no_error,
-    no_trace,
+    .dma_read = yes_read,
+    .dma_write = yes_write,
+    .dma_write_entry = yes_write,
+    .dma_peek = no_peek,
+    .atomic_cas = yes_cas,
+    .atomic_add = yes_add,
+    .atomic_store = yes_store,
+    .send_frame = yes_send,
+    .raise_irq = no_irq,
+    .set_timer = no_timer,
+    .schedule = no_schedule,
+    .random = no_random,
+    .remove = no_remove,
+    .guest_error = no_error,
+    .trace = no_trace,
 };
 
 static const struct qhca_engine_config good = {
@@ -149,9 +161,13 @@ static void configurations(void)
     TRY(c.mac[0] = 1, 0);
 #undef TRY
     for (i = 0; i < sizeof(o) / sizeof(void *); i++) {
+        size_t at = i * sizeof(void *);
+
         o = ops;
-        memset((char *)&o + i * sizeof(void *), 0, sizeof(void *));
-        CHECK(!qhca_engine_new(&good, &o, NULL));
+        memset((char *)&o + at, 0, sizeof(void *));
+        e = qhca_engine_new(&good, &o, NULL);
+        CHECK_EQ(!!e, at == offsetof(struct qhca_engine_ops, loop_frame));
+        qhca_engine_free(e);
     }
 }
 
