@@ -271,7 +271,7 @@ def main():
     except steps.Wrong as why:
         print(f'not ok tour # {why}')
         return 1
-    fields = layout.layouts(['qhca_cqe'])['qhca_cqe']['fields']
+    fields = layout.compiled(['qhca_cqe'], [])[0]['qhca_cqe']['fields']
     made = {PAGE: page(run, fields), PICTURE: drawing.svg(run.steps, TITLE)}
     if '--check' in sys.argv:
         return tap(check(run, made))
