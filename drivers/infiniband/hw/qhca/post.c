@@ -313,7 +313,7 @@ static void qhca_ib_rq_tell(struct qhca_ib_qp *qp)
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
 	struct qhca_ib_wq *rq = &qp->rq;
 
-	if (qhca_ib_rq_posted(&rq->mem, (size_t)rq->size << rq->log_stride, rq->pi))
+	if (qhca_ib_rq_posted(&rq->mem, rq->size, rq->log_stride, rq->pi))
 		qhca_ring(dev->core, QHCA_DB_RQ, qhca_db(qp->qpn, rq->pi));
 	qhca_ib_check_quiet(dev);
 }

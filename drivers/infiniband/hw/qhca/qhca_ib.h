@@ -295,12 +295,13 @@ static inline size_t qhca_ib_rq_bytes(u32 size, u8 log_stride)
 }
 
 /*
- * Tells the device about WQEs up to @pi of a ring of @ring bytes. True: it has to be told
+ * Tells the device about WQEs up to @pi of a ring of @size WQEs. True: it has to be told
  * by a doorbell as well. The caller serialises posting.
  */
-static inline bool qhca_ib_rq_posted(const struct qhca_ib_qmem *mem, size_t ring, u32 pi)
+static inline bool qhca_ib_rq_posted(const struct qhca_ib_qmem *mem, u32 size, u8 log_stride,
+				     u32 pi)
 {
-	struct qhca_rq_dbrec *dbrec = mem->ring.va + ring;
+	struct qhca_rq_dbrec *dbrec = mem->ring.va + ((size_t)size << log_stride);
 
 	dma_wmb();	/* the WQEs are there before their index */
 	WRITE_ONCE(dbrec->pi, cpu_to_le32(pi));

@@ -84,7 +84,7 @@ int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	for (first = srq->pi; !ret && wr; wr = ret ? wr : wr->next)
 		ret = qhca_ib_srq_post_one(srq, wr);
 	if (srq->pi != first &&
-	    qhca_ib_rq_posted(&srq->mem, (size_t)srq->size << srq->log_stride, srq->pi))
+	    qhca_ib_rq_posted(&srq->mem, srq->size, srq->log_stride, srq->pi))
 		qhca_ring(dev->core, QHCA_DB_SRQ, qhca_db(srq->srqn, srq->pi));
 	spin_unlock_irqrestore(&srq->lock, flags);
 	if (ret)
