@@ -139,7 +139,7 @@ bool qhca_qp_doorbell_sq(struct qhca_engine *e, unsigned page, uint32_t qpn,
     struct qhca_qp *qp = qhca_qp_get(e, qpn);
 
     if (!qp || qp->uar != page || !takes_sq[qp->state] ||
-        !qhca_wq_index_ok(&qp->sq, pi)) {
+        !qhca_wq_index_ok(&qp->sq, pi, 0)) {
         return false;
     }
     qp->sq.pi = pi;
@@ -153,7 +153,7 @@ bool qhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
     struct qhca_qp *qp = qhca_qp_get(e, qpn);
 
     if (!qp || qp->uar != page || qp->state == QHCA_QPS_RESET ||
-        !qhca_wq_index_ok(&qp->rq, pi)) {
+        !qhca_wq_index_ok(&qp->rq, pi, 0)) {
         return false;
     }
     qp->rq.pi = pi;

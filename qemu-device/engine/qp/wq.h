@@ -42,10 +42,14 @@ static inline uint64_t qhca_wq_offset(const struct qhca_wq *wq, uint32_t index)
     return (uint64_t)(index & (qhca_wq_size(wq) - 1)) << wq->log_stride;
 }
 
-/* A producer index may only move forward, and not past the free entries. */
-static inline bool qhca_wq_index_ok(const struct qhca_wq *wq, uint32_t pi)
+/*
+ * A producer index may only move forward, and not past the free entries; @held
+ * of those before ci are not free.
+ */
+static inline bool qhca_wq_index_ok(const struct qhca_wq *wq, uint32_t pi,
+                                    uint32_t held)
 {
-    uint32_t used = wq->pi - wq->ci;
+    uint32_t used = wq->pi - wq->ci + held;
 
     return wq->present && pi - wq->pi <= qhca_wq_size(wq) - used;
 }

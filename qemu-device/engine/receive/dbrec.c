@@ -15,7 +15,7 @@ static uint64_t record(const struct qhca_wq *wq, size_t field)
     return qhca_wq_ring_bytes(wq) + field;
 }
 
-bool qhca_rq_look(struct qhca_engine *e, struct qhca_wq *wq, uint32_t used)
+bool qhca_rq_look(struct qhca_engine *e, struct qhca_wq *wq, uint32_t held)
 {
     uint32_t pi;
 
@@ -26,10 +26,10 @@ bool qhca_rq_look(struct qhca_engine *e, struct qhca_wq *wq, uint32_t used)
         return false;
     }
     pi = le32toh(pi);
-    if (pi - wq->pi > qhca_wq_size(wq) - used) {
+    if (!qhca_wq_index_ok(wq, pi, held)) {
         qhca_count(e, QHCA_CNT_BAD_DOORBELL);
-        qhca_guest_error(e, "receive queue: producer index %u, was %u, %u used",
-                         pi, wq->pi, used);
+        qhca_guest_error(e, "receive queue: producer index %u, was %u", pi,
+                         wq->pi);
         return false;
     }
     wq->pi = pi;
@@ -48,7 +48,7 @@ void qhca_recv_stop(struct qhca_engine *e, struct qhca_qp *qp)
     if (qhca_mem_write(e, &rq->mem,
                        record(rq, offsetof(struct qhca_rq_dbrec, ring)), &ring,
                        sizeof(ring))) {
-        (void)qhca_rq_look(e, rq, rq->pi - rq->ci);
+        (void)qhca_rq_look(e, rq, 0);
     }
 }
 

@@ -81,10 +81,10 @@ bool qhca_rwr_store(struct qhca_engine *e, const struct qhca_wq *wq,
 /* ---- dbrec.c: doorbell records; for queues without one nothing to do ---- */
 
 /*
- * Learns what has been posted to @wq, of which @used entries are not free.
- * False: the record cannot be read, or makes no sense.
+ * Learns what has been posted to @wq; @held as for qhca_wq_index_ok(). False:
+ * the record cannot be read, or makes no sense.
  */
-bool qhca_rq_look(struct qhca_engine *e, struct qhca_wq *wq, uint32_t used);
+bool qhca_rq_look(struct qhca_engine *e, struct qhca_wq *wq, uint32_t held);
 /*
  * A QP in ERR: from now on a doorbell says what is posted, and what was posted
  * before is known. Does nothing the second time.

@@ -40,7 +40,7 @@ static void ring_failed(struct qhca_engine *e, struct qhca_srq *srq)
 /* Looks for more if fewer than @wanted are known of. False: it has failed. */
 static bool look(struct qhca_engine *e, struct qhca_srq *srq, uint32_t wanted)
 {
-    if (available(srq) >= wanted || qhca_rq_look(e, &srq->wq, used(srq))) {
+    if (available(srq) >= wanted || qhca_rq_look(e, &srq->wq, srq->held)) {
         return true;
     }
     ring_failed(e, srq);
@@ -117,7 +117,7 @@ bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
     struct qhca_srq *srq = qhca_srq_get(e, srqn);
 
     if (!srq || srq->uar != page || srq->failed ||
-        pi - srq->wq.pi > qhca_wq_size(&srq->wq) - used(srq)) {
+        !qhca_wq_index_ok(&srq->wq, pi, srq->held)) {
         return false;
     }
     srq->wq.pi = pi;
@@ -365,7 +365,7 @@ static int resize_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!srq) {
         return QHCA_ERR_OBJ;
     }
-    if (!c->again && !srq->failed && !qhca_rq_look(e, &srq->wq, used(srq))) {
+    if (!c->again && !srq->failed && !qhca_rq_look(e, &srq->wq, srq->held)) {
         return QHCA_ERR_DMA;
     }
     limit = r->flags & QHCA_SRQ_LIMIT ? le32toh(r->limit) : srq->limit;

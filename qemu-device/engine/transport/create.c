@@ -292,7 +292,7 @@ static int query_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
         return QHCA_ERR_OBJ;
     }
     if (qp->state != QHCA_QPS_RESET) {
-        (void)qhca_rq_look(e, &qp->rq, qp->rq.pi - qp->rq.ci);
+        (void)qhca_rq_look(e, &qp->rq, 0);
     }
 
     struct qhca_qpc qpc = {
