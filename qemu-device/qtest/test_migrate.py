@@ -35,6 +35,12 @@ def loaded(qemu, path, props=""):
         yield machine, ended(machine)
 
 
+def goes_on(hca, machine):
+    """@hca is in this machine now, as soon as it runs."""
+    wait_for(lambda: machine.cmd("query-status")["running"], "running")
+    hca.m, hca.pci = machine, machine.pci(0, SLOT)
+
+
 @contextlib.contextmanager
 def moved(qemu, hca):
     """@hca is the device of another machine, which goes on from here."""
@@ -43,8 +49,7 @@ def moved(qemu, hca):
         save(hca.m, path)
         with loaded(qemu, path) as (machine, status):
             equal(status, "completed")
-            wait_for(lambda: machine.cmd("query-status")["running"], "running")
-            hca.m, hca.pci = machine, machine.pci(0, SLOT)
+            goes_on(hca, machine)
             yield
 
 
@@ -126,8 +131,7 @@ def test_live(qemu):
         hca.m.cmd("migrate-set-parameters", **{"max-bandwidth": 1 << 30})
         equal(ended(hca.m), "completed")
         scene.counters = hca.m.qom_get(hca.path, "counters")
-        wait_for(lambda: machine.cmd("query-status")["running"], "running")
-        hca.m, hca.pci = machine, machine.pci(0, SLOT)
+        goes_on(hca, machine)
         equal(struct.unpack("<I", hca.m.read(dst.addr, 4)), (count - 1,))
         scene.check()
 
