@@ -230,47 +230,46 @@ TEST(event, "events for no reason")
 }
 
 /* A CQ with an event channel, for receives. */
-static struct scene scene_with_channel(struct ibv_comp_channel **ch)
+static struct pair pair_with_channel(struct ibv_comp_channel **ch)
 {
 	struct dev *d = faults_open();
 	struct qp_opts o = QP_OPTS;
-	struct scene s = { 0 };
+	struct pair p;
 
 	*ch = ibv_create_comp_channel(d->ctx);
 	REQUIRE(*ch);
 	o.recv_cq = cq_new(d, 16, *ch);
-	s.p = pair_new(d, &o, &CONN);
-	s.src = buf_new(d->pd, LEN, LOCAL);
+	p = pair_new(d, &o, &CONN);
 	REQUIRE_OK(ibv_req_notify_cq(o.recv_cq, 0));
-	REQUIRE_OK(post_recv(&s.p.b, 100, NULL, 0));
-	return s;
+	REQUIRE_OK(post_recv(&p.b, 100, NULL, 0));
+	return p;
 }
 
 TEST(lost_event, "a completion event that never comes")
 {
 	struct ibv_comp_channel *ch;
-	struct scene s = scene_with_channel(&ch);
+	struct pair p = pair_with_channel(&ch);
 	struct ibv_cq *cq;
 
-	rule(&s.p, "event type=comp once drop");
-	send_id(&s.p.a, 1);
+	rule(&p, "event type=comp once drop");
+	send_id(&p.a, 1);
 	CHECK(!cq_event_wait(ch, &cq, 500));
-	poll_ok(s.p.b.recv_cq, 100);	/* who looks finds it */
-	REQUIRE_OK(ibv_req_notify_cq(s.p.b.recv_cq, 0));
-	REQUIRE_OK(post_recv(&s.p.b, 101, NULL, 0));
-	send_id(&s.p.a, 2);
+	poll_ok(p.b.recv_cq, 100);	/* who looks finds it */
+	REQUIRE_OK(ibv_req_notify_cq(p.b.recv_cq, 0));
+	REQUIRE_OK(post_recv(&p.b, 101, NULL, 0));
+	send_id(&p.a, 2);
 	CHECK(cq_event_wait(ch, &cq, WAIT_MS));
 }
 
 TEST(lost_irq, "a lost interrupt: the driver finds the event a little later")
 {
 	struct ibv_comp_channel *ch;
-	struct scene s = scene_with_channel(&ch);
+	struct pair p = pair_with_channel(&ch);
 	int64_t start = time_ms();
 	struct ibv_cq *cq;
 
-	rule(&s.p, "irq vector=1-63 once drop");
-	send_id(&s.p.a, 1);
+	rule(&p, "irq vector=1-63 once drop");
+	send_id(&p.a, 1);
 	CHECK(cq_event_wait(ch, &cq, WAIT_MS));
 	CHECK(time_ms() - start > 500);
 }
@@ -308,21 +307,20 @@ TEST(link_flap, "the link goes down, and comes back; the connection lives")
 {
 	struct dev *d = faults_open();
 	struct ibv_async_event ev;
-	struct scene s = { 0 };
 	struct conn c = CONN;
+	struct pair p;
 
 	c.retry_cnt = 7;
 	c.timeout = 18;		/* a second */
-	s.p = pair_new(d, &QP_OPTS, &c);
-	s.src = buf_new(d->pd, LEN, LOCAL);
+	p = pair_new(d, &QP_OPTS, &c);
 	rule(NULL, "timer link-down=500ms");
 	REQUIRE(async_wait(d->ctx, &ev, WAIT_MS));
 	CHECK_EQ(ev.event_type, IBV_EVENT_PORT_ERR);
-	REQUIRE_OK(post_recv(&s.p.b, 100, NULL, 0));
-	send_id(&s.p.a, 1);
-	poll_none(s.p.a.send_cq);
-	poll_ok(s.p.b.recv_cq, 100);
-	poll_ok(s.p.a.send_cq, 1);
+	REQUIRE_OK(post_recv(&p.b, 100, NULL, 0));
+	send_id(&p.a, 1);
+	poll_none(p.a.send_cq);
+	poll_ok(p.b.recv_cq, 100);
+	poll_ok(p.a.send_cq, 1);
 	do
 		REQUIRE(async_wait(d->ctx, &ev, WAIT_MS));
 	while (ev.event_type != IBV_EVENT_PORT_ACTIVE);
