@@ -243,18 +243,28 @@ def both_labs(extra):
     killed_lab(extra)
 
 
-def lab_of_two(extra):
-    status = subprocess.run([VM, 'lab', '-n', '2', *extra], check=False,
-                            stdin=subprocess.DEVNULL).returncode
-    if not result(status == 0, 'lab, start', f'status {status}'):
-        return
+def start_lab(name, machines, extra):
+    """What the launcher knows about it, or None."""
+    status = call_lab(machines, extra)
+    if not result(status == 0, f'{name}, start', f'status {status}'):
+        return None
     with open(lab.STATE, encoding='utf-8') as file:
-        state = json.load(file)
+        return json.load(file)
+
+
+def call_lab(machines, extra):
+    return subprocess.run([VM, 'lab', '-n', str(machines), *extra], check=False,
+                          stdin=subprocess.DEVNULL).returncode
+
+
+def lab_of_two(extra):
+    state = start_lab('lab', 2, extra)
+    if not state:
+        return
     try:
         pids = [state['pid'], *children(state['pid'])]
         result(len(pids) == 4, 'lab, keeper, switch and two machines', f'{pids}')
-        again = subprocess.run([VM, 'lab', '-n', '2', *extra], check=False,
-                               stdin=subprocess.DEVNULL).returncode
+        again = call_lab(2, extra)
         result(again == 2, 'lab, only one', f'status {again}')
         in_the_lab()
     finally:
@@ -274,12 +284,9 @@ def stop_lab(name, pids, directory):
 
 def killed_lab(extra):
     """Its keeper dies without a chance to clean up."""
-    status = subprocess.run([VM, 'lab', '-n', '1', *extra], check=False,
-                            stdin=subprocess.DEVNULL).returncode
-    if not result(status == 0, 'lab of one, start', f'status {status}'):
+    state = start_lab('lab of one', 1, extra)
+    if not state:
         return
-    with open(lab.STATE, encoding='utf-8') as file:
-        state = json.load(file)
     pids = [state['pid'], *children(state['pid'])]
     result(len(pids) == 2, 'lab of one, keeper and machine', f'{pids}')
     os.kill(state['pid'], signal.SIGKILL)
