@@ -34,7 +34,7 @@ bootstrap()
 		--customize-hook='chroot "$1" sh -c "DEBIAN_FRONTEND=noninteractive \
 			apt-get -q install -y --no-install-recommends /debs/qemu-system-x86-qhca_*.deb /debs/qhca-tools_*.deb"' \
 		--customize-hook='rm -r "$1/debs"' \
-		--customize-hook='mkdir -m 1777 "$1/work" "$1/var/cache/qhca"' \
+		--customize-hook='mkdir -m 1777 "$1/src" "$1/var/cache/qhca"' \
 		"$QHCA_SUITE" "$tar" "deb $(debian_mirror) $QHCA_SUITE main"
 }
 
@@ -73,7 +73,7 @@ compose()
 		done
 		umoci config --image $image --architecture amd64 --os linux --author "$2" \
 			--created "$3" \
-			--config.entrypoint qhca-vm --config.cmd=--help --config.workingdir /work \
+			--config.entrypoint qhca-vm --config.cmd=--help --config.workingdir /src \
 			--config.env PATH=/usr/sbin:/usr/bin:/sbin:/bin \
 			--config.env QHCA_CACHE=/var/cache/qhca --config.env HOME=/root \
 			--config.label org.opencontainers.image.title=qhca \

@@ -56,14 +56,14 @@ plan oci unpack help run mount
 export EXPECT_LINES=30
 if expect oci/unpack unpack "$oci"; then
 	expect oci/help run --help
-	# What a runtime mounts at /work, and qhca-vm in the guest.
+	# What a runtime mounts at /src, and qhca-vm in the guest.
 	printf '#!/bin/sh\n/opt/qhca/guest/demo.sh && uname -r >release\n' |
-		as_root install -m 755 /dev/stdin "$WORK/bundle/rootfs/work/test.sh"
+		as_root install -m 755 /dev/stdin "$WORK/bundle/rootfs/src/test.sh"
 	if run run --rxe --timeout 900 --mount . -- ./test.sh; then
 		result ok oci/run
 	else
 		result fail oci/run
 	fi
-	expect oci/mount grep amd64 "$WORK/bundle/rootfs/work/release"
+	expect oci/mount grep amd64 "$WORK/bundle/rootfs/src/release"
 fi
 summary
