@@ -89,8 +89,8 @@ CHANGED_linux='LICENSES MAINTAINERS include/uapi/rdma/ib_user_ioctl_verbs.h
 CHANGED_qemu='MAINTAINERS meson.build hw/net/meson.build hw/net/Kconfig
 	docs/specs/index.rst docs/system/device-emulation.rst'
 CHANGED_rdma_core='MAINTAINERS README.md CMakeLists.txt kernel-headers/CMakeLists.txt
-	kernel-headers/rdma/ib_user_ioctl_verbs.h debian/control debian/copyright
-	redhat/rdma-core.spec libibverbs/verbs.h'
+	kernel-headers/rdma/ib_user_ioctl_verbs.h kernel-boot/rdma-description.rules
+	debian/control debian/copyright redhat/rdma-core.spec libibverbs/verbs.h'
 
 # edit FILE SCRIPT: sed that has to change something.
 edit()
@@ -195,6 +195,7 @@ place_rdma-core()
 	driver_id $headers/rdma/ib_user_ioctl_verbs.h $dir/qhca.c
 	edit $headers/CMakeLists.txt 's|^  rdma/qedr-abi.h|&\n  rdma/qhca-abi.h|'
 	edit libibverbs/verbs.h 's|^(extern .* verbs_provider_)qedr;|&\n\1qhca;|'
+	edit kernel-boot/rdma-description.rules 's|^DRIVERS=="qede".*|&\nDRIVERS=="qhca", ENV{ID_RDMA_ROCE}="1"|'
 	edit README.md 's|^ - qedr.ko|&\n - qhca_ib.ko|'
 	edit debian/control 's|^  - qedr: .*|&\n  - qhca: QEMU virtual RDMA host channel adapter|'
 	edit debian/copyright 's|^Files: providers/qedr/|Files: providers/qhca/*\nCopyright: 2026, the qhca authors\nLicense: BSD-MIT or GPL-2\n\n&|'
