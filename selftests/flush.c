@@ -26,9 +26,8 @@ static uint64_t ops(const struct dev *d)
 	return has_flush(d->ctx) ? OPS : OPS & ~(uint64_t)IBV_QP_EX_WITH_FLUSH;
 }
 
-static struct scene scene_new(int qp_access, int mr_access)
+static struct scene scene_on(struct dev *d, int qp_access, int mr_access)
 {
-	struct dev *d = dev_open();
 	struct conn c = CONN;
 	struct scene s;
 
@@ -39,11 +38,15 @@ static struct scene scene_new(int qp_access, int mr_access)
 	return s;
 }
 
+static struct scene scene_new(int qp_access, int mr_access)
+{
+	return scene_on(dev_open(), qp_access, mr_access);
+}
+
 /* For what other devices need not refuse. */
 static struct scene scene_of_qhca(int qp_access, int mr_access)
 {
-	dev_open_qhca();
-	return scene_new(qp_access, mr_access);
+	return scene_on(dev_open_qhca(), qp_access, mr_access);
 }
 
 static uint64_t at(const struct scene *s, size_t off)
