@@ -89,6 +89,11 @@ class Splat(unittest.TestCase):
                   '[1.2] WARNING: CPU: 0 PID: 1 at x\n[1.3] Call Trace:\n'
                   '[1.4] ---[ end trace 0000000000000000 ]---\n')
         self.assertIsNone(splat.find(report))
+        self.assertIsNone(splat.find(report + '[1.5] DMA-API: Mapped at:\n'
+                                     '[1.6]  dma_map_sgtable+0x43/0x70\n'))
+        self.assertIsNone(splat.find(report.replace(
+            'qhca 0000:01:00.0: cacheline tracking EEXIST, overlapping',
+            'exceeded 7 overlapping mappings of cacheline 0x0000000004448000')))
         self.assertIn('at y', splat.find(report + '[1.5] WARNING: CPU: 0 PID: 1 at y\n'))
 
     def test_complaint(self):

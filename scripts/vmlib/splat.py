@@ -20,9 +20,11 @@ HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabl
                       r'|traps: .*general protection fault ip:')
 
 
-# Two MRs of the same memory are as they should be.
-OVERLAP = re.compile(r'[^\n]*-\[ cut here \]-+\n[^\n]*cacheline tracking EEXIST'
-                     r'.*?---\[ end trace [^\n]*\n', re.DOTALL)
+# Two MRs of the same memory are as they should be, and so are nine.
+OVERLAP = re.compile(r'[^\n]*-\[ cut here \]-+\n[^\n]*DMA-API: [^\n]*'
+                     r'(cacheline tracking EEXIST|overlapping mappings of cacheline)'
+                     r'.*?---\[ end trace [^\n]*\n'
+                     r'([^\n]*DMA-API: Mapped at:\n([^\n]*\+0x[^\n]*\n)*)?', re.DOTALL)
 
 
 def find(text, context=30):
