@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# build-kernel.sh [NAME | --kdir DIR | --path]
+# build-kernel.sh [NAME | --kdir DIR]
+# build-kernel.sh [--kcsan] [--path]
 #
 # Another kernel for the guest. Prints the directory with vmlinuz, initrd and
 # modules.ext4, the disk that the guest mounts on /lib/modules.
@@ -11,21 +12,26 @@
 #   (neither)   one with KASAN, lockdep, kmemleak and UBSan, from Debian's source and
 #               debug-kernel.config; build/ is what modules are built against. Takes half
 #               an hour on two cores, once. --path: only print where it is or would be.
+#   --kcsan     one with KCSAN in place of KASAN and kmemleak: kcsan-kernel.config on top
 #
-# Used by `scripts/vm --kernel`, `--kdir` and `--debug-kernel`.
+# Used by `scripts/vm --kernel`, `--kdir`, `--debug-kernel` and `--kcsan`.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$QHCA_TOP/scripts/initrd.sh"
 
-action=debug WANTED='' kdir=''
-case ${1:-} in
--h|--help) usage; exit 0 ;;
---path) action=path ;;
---kdir) action=own kdir=$2 ;;
-'') ;;
--*) die "unknown option $1, see --help" ;;
-*) action=debian WANTED=$1 ;;
-esac
+action=debug WANTED='' kdir='' kind=debug
+CONFIGS=("$QHCA_TOP/scripts/debug-kernel.config")
+while [ $# -gt 0 ]; do
+	case $1 in
+	-h|--help) usage; exit 0 ;;
+	--path) action=path ;;
+	--kcsan) kind=kcsan CONFIGS+=("$QHCA_TOP/scripts/kcsan-kernel.config") ;;
+	--kdir) action=own kdir=$2; shift ;;
+	-*) die "unknown option $1, see --help" ;;
+	*) action=debian WANTED=$1 ;;
+	esac
+	shift
+done
 
 # pack DIR: from its root/ and vmlinuz.
 pack()
@@ -134,11 +140,10 @@ debian|own)
 	exit 0 ;;
 esac
 
-# ---- the one that sees what others do not
+# ---- those that see what others do not
 
-CONFIG=$QHCA_TOP/scripts/debug-kernel.config
-key=$(hash_text "$QHCA_SUITE" "$(basename "$(buildroot_dir)")" "$(hash_tree "$CONFIG")" v1)
-OUT=$QHCA_CACHE/kernel-debug-$key
+key=$(hash_text "$QHCA_SUITE" "$(basename "$(buildroot_dir)")" "$(hash_tree "${CONFIGS[@]}")" v1)
+OUT=$QHCA_CACHE/kernel-$kind-$key
 if [ "$action" = path ]; then
 	echo "$OUT"
 	exit 0
@@ -158,10 +163,17 @@ fetch_source()
 	rm -f "$1"/*.tar.* "$1"/*.dsc
 }
 
-# The file is a wish list: what Kconfig does not grant is printed, an error.
+# The last word on each option.
+wishes()
+{
+	awk 'match($0, /CONFIG_[A-Z0-9_]+/) { last[substr($0, RSTART, RLENGTH)] = $0 }
+		END { for (option in last) print last[option] }' "${CONFIGS[@]}"
+}
+
+# What Kconfig does not grant is printed, an error.
 configure()
 {
-	cp "$CONFIG" "$1/debug.config"
+	wishes >"$1/debug.config"
 	# shellcheck disable=SC2016
 	run_step "kernel configuration" in_buildroot sh -ec '
 		cd "$1/build"
@@ -184,7 +196,7 @@ make_kernel()
 	# .complete it counts as absent.
 	mv -T "$tmp" "$OUT"
 	configure "$OUT"
-	run_step "kernel with KASAN, lockdep, kmemleak" in_buildroot nice \
+	run_step "kernel that finds mistakes ($kind)" in_buildroot nice \
 		make -s -j "$(nproc)" -C "$(br_path "$OUT/build")" bzImage modules
 	# Not vmlinux: KASAN is not ready for what runs first behind the PVH entry.
 	cp "$OUT/build/arch/x86/boot/bzImage" "$OUT/vmlinuz"
@@ -196,5 +208,5 @@ make_kernel()
 
 have "$OUT" || with_lock "kernel-$key" make_kernel
 [ -e "$OUT/modules.ext4" ] || with_lock "kernel-$key" run_step "initrd, disk of modules" pack "$OUT"
-cache_trim kernel-debug 1
+cache_trim "kernel-$kind" 1
 echo "$OUT"

@@ -29,7 +29,7 @@ NOT_FOR_US+=,bogus-mail-host,bogus-mail-host-in-debian-changelog
 SOURCES=(
 	Kbuild Makefile drivers include providers/qhca selftests
 	scripts/vm scripts/vmlib scripts/guest scripts/lib.sh scripts/buildroot.sh
-	scripts/host-deps.sh scripts/initrd.sh scripts/debug-kernel.config
+	scripts/host-deps.sh scripts/initrd.sh scripts/debug-kernel.config scripts/kcsan-kernel.config
 	scripts/build-image.sh scripts/build-kernel.sh scripts/build-modules.sh
 	scripts/build-provider.sh scripts/build-selftests.sh scripts/results.py
 	qemu-device/tests/oracle/roce.py

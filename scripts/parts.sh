@@ -45,8 +45,9 @@ frames         | one  | full             | variants | one_guest 2400 --device-ar
 kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
-life-debug     | one  | full             | debug    | life_debug
-debug          | one  | full             | debug    | one_guest 7200 --debug-kernel --mem 3G --env KSELFTEST_TIMEOUT=1200 --env KVERBS_TIMEOUT=1200 -- kverbs kselftest
+life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 -- life kselftest nomem kill
+debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
+kcsan          | one  | full             | debug    | kcsan
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu --device-arg guest-faults=on -- kselftest
 asan-qtest     | one  | full             | variants | qtest --debug
 nightly        | one  | full             |          | engine nightly V=1
@@ -221,11 +222,20 @@ life()
 	fi
 }
 
-# The same on the kernel that sees what others do not, and without memory.
-life_debug()
+# debugged OPTION… -- SECTION…: on a kernel that sees what others do not, and is slow.
+debugged()
 {
-	one_guest 7200 --debug-kernel --mem 3G --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 \
-		--env KSELFTEST_TIMEOUT=1200 -- life kselftest nomem kill
+	one_guest 7200 --mem 3G --env KSELFTEST_TIMEOUT=2400 --env KSELFTEST_PATIENCE=3 \
+		--env KVERBS_TIMEOUT=1200 "$@"
+}
+
+# What happens on two CPUs at once. Races are looked for at more accesses than usual, and
+# longer, for both CPUs are threads of this machine's.
+kcsan()
+{
+	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=1000 \
+		--kernel-arg kcsan.udelay_task=200 -- kverbs soak kselftest rc_data stress events \
+		cq notify srq mw mcast kill recovery removal cm import xrc faults nomem counters
 }
 
 # With another seed every day, which is in the output.

@@ -96,6 +96,24 @@ class Splat(unittest.TestCase):
             'exceeded 7 overlapping mappings of cacheline 0x0000000004448000')))
         self.assertIn('at y', splat.find(report + '[1.5] WARNING: CPU: 0 PID: 1 at y\n'))
 
+    def test_race(self):
+        report = (f'[1.0] {"=" * 66}\n[1.1] BUG: KCSAN: data-race in a / b\n[1.2] \n'
+                  '[1.3] write to 0x1 of 4 bytes by task 1 on cpu 0:\n[1.4]  a+0x1/0x2\n'
+                  '[1.5]  x+0x1/0x2\n[1.6]  y+0x1/0x2 [qhca]\n'
+                  f'[1.7] Reported by Kernel Concurrency Sanitizer\n[1.8] {"=" * 66}\n')
+        self.assertIsNone(splat.find(report))
+        for name in 'ax':
+            mine = report.replace(f' {name}+0x1/0x2', f' {name}+0x1/0x2 [qhca_ib]')
+            self.assertIn('a / b', splat.find(report + mine))
+
+    def test_locks(self):
+        report = (f'[1.0] {"=" * 54}\n[1.1] WARNING: possible circular locking dependency\n'
+                  '[1.2] x/1 is trying to acquire lock:\n'
+                  '[1.3] a (b), at: uverbs_user_mmap_disassociate+0x1/0x2\n'
+                  '[1.4] rdma_umap_open+0x1/0x2\n[1.5] Call Trace:\n[1.6]  </TASK>\n')
+        self.assertIsNone(splat.find(report))
+        self.assertIn('mine', splat.find(report.replace('rdma_umap_open', 'mine')))
+
     def test_complaint(self):
         for line in ('DMA-API: qhca 0000:01:00.0: device driver frees DMA memory',
                      'BUG: KASAN: slab-use-after-free in x', 'WARNING: CPU: 0 PID: 1 at x'):

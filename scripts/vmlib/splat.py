@@ -13,10 +13,11 @@ SPLAT = re.compile(
     r'|refcount_t: |list_(add|del) corruption|Slab corruption|Redzone|Poison overwritten'
     r'|unregister_netdevice: waiting for|Object remaining')
 
-# Matches that mean nothing: boot messages of healthy kernels, and programs that crash,
-# which their own tests judge.
+# Matches that mean nothing: boot messages of healthy kernels, programs that crash, which
+# their own tests judge, and what the kernel itself gets no memory for in `nomem`.
 HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabled'
                       r'|DMA-API: (preallocated \d+ debug entries|debugging enabled by)'
+                      r'|DMA-API: cacheline tracking ENOMEM'
                       r'|traps: .*general protection fault ip:')
 
 
@@ -26,9 +27,27 @@ OVERLAP = re.compile(r'[^\n]*-\[ cut here \]-+\n[^\n]*DMA-API: [^\n]*'
                      r'.*?---\[ end trace [^\n]*\n'
                      r'([^\n]*DMA-API: Mapped at:\n([^\n]*\+0x[^\n]*\n)*)?', re.DOTALL)
 
+# Reports about races and locks.
+REPORT = re.compile(r'[^\n]*={50,}\n[^\n]*(BUG: KCSAN: .*?\n[^\n]*={50,}'
+                    r'|WARNING: possible circular locking .*?\n[^\n]*</TASK>)\n', re.DOTALL)
+# Who made one of the two accesses, or told a helper to.
+ACCESS = re.compile(r'(read|write) [^\n]* by [^\n]*:\n([^\n]*\n)?[^\n]*\[qhca')
+# The core takes these locks in both orders, see testing.rst.
+CORE_LOCKS = ('rdma_umap_open+', 'trying to acquire lock', 'uverbs_user_mmap_disassociate+')
+
+
+def _ours(match):
+    """A report, or nothing if the drivers have no part in it."""
+    if 'KCSAN' in match[1]:
+        ours = ACCESS.search(match[1])
+    else:
+        ours = not all(word in match[1] for word in CORE_LOCKS)
+    return match[0] if ours else ''
+
 
 def find(text, context=30):
     """The first complaint with the lines after it, or None."""
+    text = REPORT.sub(_ours, text)
     lines = OVERLAP.sub('', text).splitlines()
     for number, line in enumerate(lines):
         if SPLAT.search(line) and not HARMLESS.search(line):
