@@ -30,7 +30,7 @@ __attribute__((noreturn)) void test_die(void);
 void test_skip(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Gives this test more than the usual time. */
+/* Gives this test more than the usual time; KSELFTEST_PATIENCE times that, if it is set. */
 void test_timeout(unsigned int seconds);
 
 /* TEST(function, "A-000 what it shows") { ... } */
