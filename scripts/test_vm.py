@@ -84,17 +84,18 @@ class Splat(unittest.TestCase):
                                      '[1.2] kasan: KernelAddressSanitizer initialized\n'))
 
     def test_overlap(self):
-        report = ('[1.0] ------------[ cut here ]------------\n'
-                  '[1.1] DMA-API: qhca 0000:01:00.0: cacheline tracking EEXIST, overlapping\n'
-                  '[1.2] WARNING: CPU: 0 PID: 1 at x\n[1.3] Call Trace:\n'
-                  '[1.4] ---[ end trace 0000000000000000 ]---\n')
-        self.assertIsNone(splat.find(report))
-        self.assertIsNone(splat.find(report + '[1.5] DMA-API: Mapped at:\n'
-                                     '[1.6]  dma_map_sgtable+0x43/0x70\n'))
-        self.assertIsNone(splat.find(report.replace(
-            'qhca 0000:01:00.0: cacheline tracking EEXIST, overlapping',
-            'exceeded 7 overlapping mappings of cacheline 0x0000000004448000')))
-        self.assertIn('at y', splat.find(report + '[1.5] WARNING: CPU: 0 PID: 1 at y\n'))
+        start, end = '[1.0] ------------[ cut here ]------------\n', '[1.4] ---[ end trace 0 ]---\n'
+        report = (start + '[1.1] DMA-API: qhca 0000:01:00.0: cacheline tracking EEXIST, x\n'
+                  '[1.2] WARNING: CPU: 0 PID: 1 at kernel/dma/debug.c:601 x\n'
+                  '[1.3] Call Trace:\n' + end)
+        other = (start + '[1.1] DMA-API: exceeded 7 overlapping mappings of cacheline 0x4448000\n'
+                 '[1.2] WARNING: CPU: 1 PID: 2 at kernel/dma/debug.c:463 x\n' + end)
+        for text in (report, other, report.replace('[1.3]', start + '[1.3]') + end,
+                     report + '[1.5] DMA-API: Mapped at:\n[1.6]  map+0x43/0x70\n[1.7] fine\n'):
+            self.assertIsNone(splat.find(text))
+        for warning in ('[1.5] WARNING: CPU: 0 PID: 1 at y\n', start + '[1.5] WARNING: CPU: y\n'):
+            self.assertIn(' y', splat.find(report + warning + other))
+            self.assertIn(' y', splat.find(report.replace('[1.3]', warning + '[1.3]')))
 
     def test_race(self):
         report = (f'[1.0] {"=" * 66}\n[1.1] BUG: KCSAN: data-race in a / b\n[1.2] \n'

@@ -22,10 +22,8 @@ HARMLESS = re.compile(r'kasan: KernelAddressSanitizer initialized|KASAN: .*enabl
 
 
 # Two MRs of the same memory are as they should be, and so are nine.
-OVERLAP = re.compile(r'[^\n]*-\[ cut here \]-+\n[^\n]*DMA-API: [^\n]*'
-                     r'(cacheline tracking EEXIST|overlapping mappings of cacheline)'
-                     r'.*?---\[ end trace [^\n]*\n'
-                     r'([^\n]*DMA-API: Mapped at:\n([^\n]*\+0x[^\n]*\n)*)?', re.DOTALL)
+OVERLAP = re.compile(r'DMA-API: .*(cacheline tracking EEXIST|overlapping mappings of cacheline)')
+TRACE = re.compile(r'DMA-API: Mapped at:|\+0x[0-9a-f]+/0x')
 
 # Reports about races and locks.
 REPORT = re.compile(r'[^\n]*={50,}\n[^\n]*(BUG: KCSAN: .*?\n[^\n]*={50,}'
@@ -45,10 +43,34 @@ def _ours(match):
     return match[0] if ours else ''
 
 
+def _overlaps(block):
+    """Whether nothing else is complained of in it."""
+    said = [line for line in block if 'DMA-API: ' in line and not TRACE.search(line)]
+    return said and all(map(OVERLAP.search, said)) and not any(
+        'WARNING: ' in line and 'kernel/dma/debug.c' not in line for line in block)
+
+
+def _without_overlaps(lines):
+    """Blocks of two CPUs may be mixed. Behind them is where the mapping was made."""
+    out, block, depth, skipping = [], [], 0, False
+    for line in lines:
+        depth += ' cut here ' in line
+        if not depth:
+            skipping = skipping and TRACE.search(line)
+            out += [] if skipping else [line]
+            continue
+        block.append(line)
+        depth -= '[ end trace ' in line
+        if not depth:
+            skipping = _overlaps(block)
+            out += [] if skipping else block
+            block = []
+    return out + block
+
+
 def find(text, context=30):
     """The first complaint with the lines after it, or None."""
-    text = REPORT.sub(_ours, text)
-    lines = OVERLAP.sub('', text).splitlines()
+    lines = _without_overlaps(REPORT.sub(_ours, text).splitlines())
     for number, line in enumerate(lines):
         if SPLAT.search(line) and not HARMLESS.search(line):
             return '\n'.join(lines[max(0, number - 2):number + context])
