@@ -26,6 +26,7 @@ struct ib_dmah;				/* 6.17 */
 /* The numbers are those of the wire and of user space, with two exceptions. */
 #define IB_ACCESS_FLUSH_GLOBAL		0x100
 #define IB_ACCESS_FLUSH_PERSISTENT	0x200
+#define IB_WR_FLUSH			14
 #define IB_WR_ATOMIC_WRITE		15
 #define IB_DEVICE_ATOMIC_WRITE		BIT_ULL(40)
 /* The core refuses regions with these rights, so there is no FLUSH to offer. */
