@@ -12,7 +12,8 @@
 #   (neither)   one with KASAN, lockdep, kmemleak and UBSan, from Debian's source and
 #               debug-kernel.config; build/ is what modules are built against. Takes half
 #               an hour on two cores, once. --path: only print where it is or would be.
-#   --kcsan     one with KCSAN in place of KASAN and kmemleak: kcsan-kernel.config on top
+#   --kcsan     one with KCSAN in place of KASAN and kmemleak: kcsan-kernel.config on top.
+#               It looks at the accesses of our modules only, and so at more of them
 #
 # Used by `scripts/vm --kernel`, `--kdir`, `--debug-kernel` and `--kcsan`.
 
@@ -20,12 +21,15 @@
 . "$QHCA_TOP/scripts/initrd.sh"
 
 action=debug WANTED='' kdir='' kind=debug
-CONFIGS=("$QHCA_TOP/scripts/debug-kernel.config")
+CONFIGS=("$QHCA_TOP/scripts/debug-kernel.config") FLAGS=()
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h|--help) usage; exit 0 ;;
 	--path) action=path ;;
-	--kcsan) kind=kcsan CONFIGS+=("$QHCA_TOP/scripts/kcsan-kernel.config") ;;
+	--kcsan)
+		kind=kcsan CONFIGS+=("$QHCA_TOP/scripts/kcsan-kernel.config")
+		# Only in modules that are built for it later.
+		FLAGS=(KCSAN_SANITIZE=n) ;;
 	--kdir) action=own kdir=$2; shift ;;
 	-*) die "unknown option $1, see --help" ;;
 	*) action=debian WANTED=$1 ;;
@@ -142,7 +146,8 @@ esac
 
 # ---- those that see what others do not
 
-key=$(hash_text "$QHCA_SUITE" "$(basename "$(buildroot_dir)")" "$(hash_tree "${CONFIGS[@]}")" v1)
+key=$(hash_text "$QHCA_SUITE" "$(basename "$(buildroot_dir)")" "$(hash_tree "${CONFIGS[@]}")" v1 \
+	"${FLAGS[@]}")
 OUT=$QHCA_CACHE/kernel-$kind-$key
 if [ "$action" = path ]; then
 	echo "$OUT"
@@ -197,7 +202,7 @@ make_kernel()
 	mv -T "$tmp" "$OUT"
 	configure "$OUT"
 	run_step "kernel that finds mistakes ($kind)" in_buildroot nice \
-		make -s -j "$(nproc)" -C "$(br_path "$OUT/build")" bzImage modules
+		make -s -j "$(nproc)" -C "$(br_path "$OUT/build")" "${FLAGS[@]}" bzImage modules
 	# Not vmlinux: KASAN is not ready for what runs first behind the PVH entry.
 	cp "$OUT/build/arch/x86/boot/bzImage" "$OUT/vmlinuz"
 	in_buildroot make -s -C "$(br_path "$OUT/build")" modules_install \

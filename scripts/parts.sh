@@ -206,7 +206,7 @@ hostile()
 		return
 	fi
 	day=$(date +%-j)0
-	one_guest 7200 --hostile --debug-kernel --mem 3G --env FULL=1 \
+	one_guest 14400 --hostile --debug-kernel --mem 3G --env FULL=1 \
 		--env HOSTILE_SEEDS="1-16,$day-$((day + 7))" \
 		--env HOSTILE_NVME_SEEDS="4,7,8,$day-$((day + 2))" -- lies hostile
 }
@@ -225,7 +225,7 @@ life()
 # debugged OPTION… -- SECTION…: on a kernel that sees what others do not, and is slow.
 debugged()
 {
-	one_guest 7200 --mem 3G --env KSELFTEST_TIMEOUT=2400 --env KSELFTEST_PATIENCE=3 \
+	one_guest 14400 --mem 3G --env KSELFTEST_TIMEOUT=2400 --env KSELFTEST_PATIENCE=3 \
 		--env KVERBS_TIMEOUT=1200 "$@"
 }
 
@@ -233,7 +233,7 @@ debugged()
 # longer, for both CPUs are threads of this machine's.
 kcsan()
 {
-	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=1000 \
+	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=200 \
 		--kernel-arg kcsan.udelay_task=200 -- kverbs soak kselftest rc_data stress events \
 		cq notify srq mw mcast kill recovery removal cm import xrc faults nomem counters
 }

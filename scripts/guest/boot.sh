@@ -102,7 +102,8 @@ if [ -e $leaks ]; then
 	sleep 6
 	echo scan >$leaks
 	echo scan >$leaks
-	cat $leaks >/dev/kmsg
+	# A record of the log has room for some lines only.
+	while IFS= read -r line; do echo "$line" >/dev/kmsg; done <$leaks
 fi
 
 # Give the kernel a moment to finish logging, then collect.

@@ -9,7 +9,7 @@ LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
 LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all
 LIFE_NVME=${LIFE_NVME:-}
 LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
-LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds until a program has to notice
+LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds that a program may say nothing
 LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
 
 # What goes is back when the function returns; what does not come back by itself is brought.
@@ -114,27 +114,31 @@ life_suspend() { echo freeze >/sys/power/state; }
 
 # ---- load
 
-life_gone() { ! kill -0 "$1" 2>/dev/null; }
+# life_over PID LOG: the program has ended, or hangs.
+life_over() { ! kill -0 "$1" 2>/dev/null || life_hangs "$2"; }
+
+life_hangs() { [ $((EPOCHSECONDS - $(stat -c %Y "$1"))) -gt "$LIFE_PATIENCE" ]; }
 
 # life_program COMMAND…: again and again; it may fail, but not hang.
 life_program()
 {
-	local pid
+	local pid log=$LOGS/life.${1##*/}
 	while [ -e $LIFE_ON ]; do
-		SOAK_MS=3000 RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID "$@" \
-			>"$LOGS/life.${1##*/}" 2>&1 </dev/null &
+		SOAK_MS=3000 RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID "$@" >"$log" 2>&1 </dev/null &
 		pid=$!
-		if ! until_true "$LIFE_PATIENCE" life_gone $pid; then
-			{ echo "$1 after $LIFE_PATIENCE s:"; tail -n 3 "$LOGS/life.${1##*/}"
+		until life_over $pid "$log"; do sleep 0.2; done
+		if kill -0 $pid 2>/dev/null; then
+			{ echo "$1 for $LIFE_PATIENCE s:"; tail -n 3 "$log"
 			  cat /proc/$pid/task/*/stack; } >>"$LOGS/life.hung" 2>&1
 			kill -KILL $pid
 		fi
 		wait $pid
+		grep "no end after" "$log" >>"$LOGS/life.hung"	# one of its tests
 		sleep 0.2
 	done
 }
 
-life_idle() { [ ! -e "$LOGS/life.hung" ] || { cat "$LOGS/life.hung"; rm "$LOGS/life.hung"; false; }; }
+life_idle() { [ ! -s "$LOGS/life.hung" ] || { cat "$LOGS/life.hung"; rm "$LOGS/life.hung"; false; }; }
 
 life_load()
 {
@@ -152,12 +156,12 @@ life_rest() { rm -f $LIFE_ON; wait; }
 # The netdev may be a new one.
 life_back()
 {
-	until_true 60 test -d "/sys/bus/pci/devices/$QHCA_FUNCTION/net" &&
+	until_true "$LIFE_PATIENCE" test -d "/sys/bus/pci/devices/$QHCA_FUNCTION/net" &&
 		QHCA_IF=$(ls "/sys/bus/pci/devices/$QHCA_FUNCTION/net") || return 1
-	until_true 20 test -d "/sys/class/infiniband/$QHCA_DEV" || return 1
+	until_true "$LIFE_PATIENCE" test -d "/sys/class/infiniband/$QHCA_DEV" || return 1
 	# shellcheck disable=SC2153 # the launcher's
 	ip link set "$QHCA_IF" mtu 4200 up && ip addr replace "$QHCA_IP/24" dev "$QHCA_IF" &&
-		until_true 60 device_gid
+		until_true "$LIFE_PATIENCE" device_gid
 }
 
 # Without the device's number, which is a new one each time. With a disk, the core keeps a
