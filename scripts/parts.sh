@@ -233,7 +233,7 @@ debugged()
 # longer, for both CPUs are threads of this machine's.
 kcsan()
 {
-	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=200 \
+	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=500 \
 		--kernel-arg kcsan.udelay_task=200 -- kverbs soak kselftest rc_data stress events \
 		cq notify srq mw mcast kill recovery removal cm import xrc faults nomem counters
 }

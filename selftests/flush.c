@@ -434,15 +434,13 @@ TEST_ROWS(depth, "D-067 a full queue of FLUSH and ATOMIC WRITE, max_rd_atomic", 
 						    at(&s, 0), &word);
 			else
 				ibv_wr_flush(q, s.dst.mr->rkey, at(&s, 0), LEN,
-					     IBV_FLUSH_GLOBAL,
-					     IBV_FLUSH_RANGE);
+					     IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
 		}
 		REQUIRE_OK(ibv_wr_complete(q));
 		poll_expect(s.p.a.send_cq, 0, row->want);
 		for (i = 1; i < s.p.a.cap.max_send_wr; i++)
 			poll_expect(s.p.a.send_cq, i,
-				    row->want ? IBV_WC_WR_FLUSH_ERR :
-						IBV_WC_SUCCESS);
+				    row->want ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
 		if (row->want)
 			return;
 		/* A FLUSH as the last WR of a round leaves the word one behind. */
