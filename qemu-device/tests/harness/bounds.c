@@ -14,8 +14,11 @@
 #define SLICE       2048u
 #define STEP        (QHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 8))
 #define UNITS       (SLICE + STEP)
+/* Tables go in one piece. */
+#define TABLES      (QHCA_MAX_TABLE_BLOCKS / QHCA_UNIT_BLOCKS)
 
 static const struct call_cost limit = {
+    .units = UNITS + TABLES,
     .dma = UNITS,
     .dma_bytes = UNITS * 2048ull + QHCA_MAX_TSO,
     .frames = SLICE + QHCA_FIFO_FRAMES,     /* what had waited goes first */
@@ -36,6 +39,7 @@ static const struct call_cost limit = {
 
 static void check_cost(const struct guest *g)
 {
+    WITHIN(g, units);
     WITHIN(g, dma);
     WITHIN(g, dma_bytes);
     WITHIN(g, frames);
@@ -175,6 +179,7 @@ static void end(const struct call *c)
     if (--g->depth > 0) {
         return;
     }
+    g->cost.units = g->e->spent;
     check_cost(g);
     check_memory(g);
     check_pending(g->e, g->strangers);

@@ -16,6 +16,7 @@ struct qhca_engine_ops;
 
 /* struct call_cost - what a call has done to the world around */
 struct call_cost {
+    uint64_t units;             /* of work, as the engine counts */
     uint64_t dma, dma_bytes;    /* accesses to guest memory */
     uint64_t frames;            /* given to the network, or refused by it */
     uint64_t irqs;

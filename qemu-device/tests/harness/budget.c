@@ -6,6 +6,12 @@ uint64_t dma_calls(void)
     return g->reads + g->writes;
 }
 
+void check_call(uint64_t before)
+{
+    CHECK(dma_calls() - before <= CALL + STEP);
+    CHECK(g->e->spent <= CALL + STEP);
+}
+
 unsigned settle(void)
 {
     unsigned calls = 0;
@@ -16,9 +22,16 @@ unsigned settle(void)
         g->scheduled = false;
         before = dma_calls();
         qhca_engine_run(g->e, *g->clock);
-        CHECK(dma_calls() - before <= CALL + STEP);
+        check_call(before);
     }
     return calls;
+}
+
+void limit_cpu(struct guest *guest)
+{
+    guest->limited = true;
+    guest->e->cfg.cpu_share = 1;
+    qhca_run_init(guest->e);
 }
 
 void push_cqe(const struct gcq *cq, uint64_t wr_id)

@@ -17,8 +17,12 @@
 
 /* DMA calls of @g until now. */
 uint64_t dma_calls(void);
+/* The last call did no more than it may; @before is dma_calls() before it. */
+void check_call(uint64_t before);
 /* What is scheduled goes on, no call doing too much; returns the calls. */
 unsigned settle(void);
+/* From now on @guest's device may have one percent of the CPU. */
+void limit_cpu(struct guest *guest);
 /* A CQE out of the blue. */
 void push_cqe(const struct gcq *cq, uint64_t wr_id);
 /*

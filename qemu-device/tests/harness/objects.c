@@ -279,6 +279,19 @@ struct qhca_cqc cq_query(struct gcq *cq)
     return c;
 }
 
+int cq_moderate(const struct gcq *cq, uint32_t count, uint32_t period)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_MODIFY_CQ),
+        .modify_cq = {
+            .cqn = htole32(cq->cqn), .count = htole32(count),
+            .period = htole32(period),
+        },
+    };
+
+    return guest_cmd(cq->g, &cmd, NULL);
+}
+
 /* ---- domains, regions, port ---- */
 
 uint32_t pd_create(struct guest *g)

@@ -11,17 +11,6 @@
 
 static const uint8_t group[16] = { 0xff, 0x0e, [15] = 7 };
 
-/* A CQE holds an event back: a timer runs. */
-static void moderate(const struct gcq *cq)
-{
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_MODIFY_CQ) };
-
-    cmd.modify_cq.cqn = htole32(cq->cqn);
-    cmd.modify_cq.count = htole32(100);
-    cmd.modify_cq.period = htole32(60000);
-    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
-}
-
 static void count_for(const struct rc_qp *q)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOC_CNTSET) };
@@ -160,7 +149,8 @@ void scene_start(void)
     invalidate_last(&kernel);
     add_member();
     count_for(&qp);
-    moderate(&qp.scq);
+    /* A CQE holds an event back: a timer runs. */
+    CHECK_EQ(cq_moderate(&qp.scq, 100, 60000), QHCA_OK);
     cq_arm(&qp.scq, false);
     send_half(&qp);
     use_eth();

@@ -46,6 +46,26 @@ static bool find_row(const char *what, size_t *size, unsigned *max)
     return found;
 }
 
+/* The table is between its second border and its third. */
+static unsigned num_rows(void)
+{
+    static const char border[] = "=====  ";
+    FILE *f = fopen(TABLE, "r");
+    unsigned borders = 0, n = 0;
+    char line[200];
+
+    REQUIRE(f);
+    while (fgets(line, sizeof(line), f)) {
+        if (strstr(line, border)) {
+            borders++;
+        } else if (borders == 2) {
+            n += line[0] != ' ';
+        }
+    }
+    fclose(f);
+    return n;
+}
+
 static void table(void)
 {
     struct qhca_holding h[QHCA_MAX_HOLDINGS];
@@ -55,6 +75,7 @@ static void table(void)
     size_t size;
 
     REQUIRE(n <= QHCA_MAX_HOLDINGS);
+    CHECK_EQ(num_rows(), n);
     for (unsigned i = 0; i < n; i++) {
         if (!find_row(h[i].what, &size, &max)) {
             tap_note("%s", h[i].what);
@@ -156,6 +177,43 @@ static void all_may_send(void)
     CHECK_EQ(g->num_sent, SENDERS * WRS * 16);
 }
 
+#define PSN     0x222222u       /* rq_psn of RC_OPTS */
+
+/* Frames that the network did not take: who leaves room for whom. */
+static void room_for_answers(void)
+{
+    const unsigned left = QHCA_FIFO_FRAMES / 4;     /* for ACKs */
+    struct rc_qp data, acks;
+    struct roce_packet p;
+    const uint8_t byte = 0;
+
+    start_alone(&RC_OPTS);
+    data = rc_scripted(&node, &RC_OPTS, &far);
+    acks = rc_scripted(&node, &RC_OPTS, &far);
+    g->net_blocked = true;
+    post_writes(&qp, 4, 64 * 1024);
+    rc_ring(&qp);
+    guest_settle(g);
+    CHECK_EQ(qhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES / 2);
+    p = peer_packet(&data, RC_READ_REQUEST, PSN);
+    p.va = node.mr.addr;
+    p.rkey = node.mr.key;
+    p.dma_len = NODE_MEM;
+    peer_inject(&data, &p, NULL, 0);
+    guest_settle(g);
+    CHECK_EQ(qhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES - left);
+    for (unsigned i = 0; i <= left; i++) {
+        p = peer_packet(&acks, RC_WRITE_ONLY, PSN + i);
+        p.va = node.mr.addr;
+        p.rkey = node.mr.key;
+        p.dma_len = 1;
+        p.ackreq = true;
+        peer_inject(&acks, &p, &byte, 1);
+        CHECK_EQ(qhca_fifo_used(&g->e->port->tx),
+                 QHCA_FIFO_FRAMES - left + MIN_OF(i + 1, left));
+    }
+}
+
 #define USERS       100
 
 /* A CQ fails that many QPs complete on: one interrupt for all that follows. */
@@ -188,13 +246,47 @@ static void all_are_told(void)
     }
 }
 
+#define CQS     (QHCA_MAX_CQ - 2)
+
+/* Each QP waits for an ACK, each CQ for more CQEs: nobody lacks a timer. */
+static void all_timers(void)
+{
+    static struct gcq cq[CQS];
+    const unsigned qps = 1024;
+    struct qhca_cqe cqe = { 0 };
+    struct rc_qp first, q;
+
+    start_node();
+    for (unsigned i = 0; i < CQS; i++) {
+        cq[i] = cq_create(g, &node.comp, 3, 1);
+        CHECK_EQ(cq_moderate(&cq[i], 2, 1000), QHCA_OK);
+        cq_arm(&cq[i], false);
+    }
+    first = rc_create(&node, &RC_OPTS);
+    for (unsigned i = 0; i < qps; i++) {
+        q = i ? rc_create_shared(&first, &RC_OPTS) : first;
+        rc_set_peer(&q, &far, 0x77);
+        rc_bring_up(&q, QHCA_QPS_RTS);
+        post_writes(&q, 1, 8);
+        rc_ring(&q);
+    }
+    CHECK_EQ(g->e->timers.used, qps);
+    for (unsigned i = 0; i < CQS; i++) {
+        qhca_cq_push(g->e, qhca_cq_get(g->e, cq[i].cqn), &cqe, false);
+    }
+    CHECK_EQ(g->e->timers.used, qps + CQS);
+    CHECK_EQ(g->e->timers.size, qps + QHCA_MAX_CQ + 1);
+}
+
 static const struct test tests[] = {
     { "the table of bounds.rst", table },
     { "idle, and at most", totals },
     { "a QP that is idle", idle_qp },
     { "after a reset", reset },
     { "frames for a network that was stuck", all_may_send },
+    { "frames for a stuck network leave room for answers", room_for_answers },
     { "events of a CQ that many use", all_are_told },
+    { "all timers at once", all_timers },
 };
 
 int main(int argc, char **argv)

@@ -16,19 +16,6 @@ static void start(void)
     cq = cq_create(g, &eq, 3, 6);
 }
 
-static int modify(uint32_t count, uint32_t period)
-{
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_MODIFY_CQ),
-        .modify_cq = {
-            .cqn = htole32(cq.cqn), .count = htole32(count),
-            .period = htole32(period),
-        },
-    };
-
-    return guest_cmd(g, &cmd, NULL);
-}
-
 static void push(bool solicited, unsigned n)
 {
     struct qhca_cqe cqe = { 0 };
@@ -61,7 +48,7 @@ static void expect_none(void)
 static void by_count(void)
 {
     start();
-    CHECK_EQ(modify(4, 1000), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 4, 1000), QHCA_OK);
     CHECK_EQ(le32toh(cq_query(&cq).count), 4);
     CHECK_EQ(le32toh(cq_query(&cq).period), 1000);
     push(false, 10);                    /* not armed: they count for nothing */
@@ -78,7 +65,7 @@ static void by_count(void)
 static void by_time(void)
 {
     start();
-    CHECK_EQ(modify(4, 1000), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 4, 1000), QHCA_OK);
     cq_arm(&cq, false);
     guest_advance(g, 5000000);
     expect_none();                      /* the period starts with a CQE */
@@ -98,7 +85,7 @@ static void by_time(void)
 static void solicited(void)
 {
     start();
-    CHECK_EQ(modify(3, 1000), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 3, 1000), QHCA_OK);
     cq_arm(&cq, true);
     push(false, 8);
     guest_advance(g, 5000000);
@@ -113,7 +100,7 @@ static void solicited(void)
 static void rearm(void)
 {
     start();
-    CHECK_EQ(modify(3, 1000), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 3, 1000), QHCA_OK);
     cq_arm(&cq, false);
     push(false, 1);
     cq_arm(&cq, false);
@@ -135,11 +122,11 @@ static void off(void)
 
     start();
     for (unsigned i = 0; i < ARRAY_SIZE(none); i++) {
-        CHECK_EQ(modify(100, 60000), QHCA_OK);
+        CHECK_EQ(cq_moderate(&cq, 100, 60000), QHCA_OK);
         cq_arm(&cq, false);
         push(false, 1);
         expect_none();
-        CHECK_EQ(modify(none[i].count, none[i].period), QHCA_OK);
+        CHECK_EQ(cq_moderate(&cq, none[i].count, none[i].period), QHCA_OK);
         expect_event();
         cq_arm(&cq, false);
         push(false, 1);
@@ -156,9 +143,9 @@ static void limits(void)
 
     start();
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_ERR_OBJ);
-    CHECK_EQ(modify(65535, 65535), QHCA_OK);
-    CHECK_EQ(modify(65536, 1), QHCA_ERR_LIMIT);
-    CHECK_EQ(modify(1, 65536), QHCA_ERR_LIMIT);
+    CHECK_EQ(cq_moderate(&cq, 65535, 65535), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 65536, 1), QHCA_ERR_LIMIT);
+    CHECK_EQ(cq_moderate(&cq, 1, 65536), QHCA_ERR_LIMIT);
     CHECK_EQ(le32toh(cq_query(&cq).count), 65535);
     cq_arm(&cq, false);
     push(false, 1);
@@ -172,14 +159,14 @@ static void limits(void)
 static void gone(void)
 {
     start();
-    CHECK_EQ(modify(9, 1000), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 9, 1000), QHCA_OK);
     cq_arm(&cq, false);
     push(false, 1);
     CHECK(g->deadline != UINT64_MAX);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_CQ, cq.cqn), QHCA_OK);
     CHECK_EQ(g->deadline, UINT64_MAX);
     cq = cq_create(g, &eq, 3, 6);
-    CHECK_EQ(modify(9, 1000), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 9, 1000), QHCA_OK);
     cq_arm(&cq, false);
     push(false, 1);
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
@@ -192,7 +179,7 @@ static void gone(void)
 static void overrun(void)
 {
     start();
-    CHECK_EQ(modify(1000, 1000), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 1000, 1000), QHCA_OK);
     cq_arm(&cq, false);
     push(false, 65);
     CHECK_EQ(cq_query(&cq).state, QHCA_CQ_ERROR);
@@ -206,7 +193,7 @@ static void resized(void)
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };
 
     start();
-    CHECK_EQ(modify(4, 1000), QHCA_OK);
+    CHECK_EQ(cq_moderate(&cq, 4, 1000), QHCA_OK);
     cq_arm(&cq, false);
     push(false, 1);
     guest_advance(g, 900000);

@@ -3,6 +3,7 @@
  * qhca engine tests: XRC, refusals and failures: packets, SRQs that fail or are
  * destroyed, objects in use.
  */
+#include "harness/budget.h"
 #include "harness/debug.h"
 #include "harness/xrc.h"
 
@@ -272,9 +273,7 @@ static void srq_goes_slowly(void)
     peer_drain(&x->tgt);
     objects = qhca_engine_num_objects(x->g->e);
     irqs = x->g->irqs[0];
-    x->g->limited = true;
-    x->g->e->cfg.cpu_share = 1;
-    qhca_run_init(x->g->e);
+    limit_cpu(x->g);
     cmd = guest_ptr(x->g, x->g->cmd_sq, sizeof(*cmd) << x->g->cmd_log);
     cmd[x->g->cmd_pi++ % (1u << x->g->cmd_log)] = (struct qhca_cmd) {
         .opcode = htole16(QHCA_CMD_DESTROY_SRQ),
