@@ -17,6 +17,11 @@ RAM_SIZE = 64 << 20
 SANITIZERS = r"qhca\S*: runtime error:|Sanitizer|SUMMARY"    # not what others do undefined
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+# For a QEMU with sanitizers. Who leaks is far up the stack, behind libraries.
+os.environ.setdefault("ASAN_OPTIONS", "fast_unwind_on_malloc=0")
+os.environ.setdefault("LSAN_OPTIONS", "print_suppressions=0:suppressions=%s" %
+                      os.path.join(HERE, "leaks.supp"))
+
 
 class Machine(QEMUQtestMachine):
     """One q35 machine, running inside its with statement and no longer."""

@@ -9,6 +9,8 @@ from hca import PAGE, Hca, wait_for
 
 PEER = bytes.fromhex("525400abcdef")
 RING_LOG = 3
+RX_BUDGET = 2048            # frames, if there is nothing to do for them
+MANY = RX_BUDGET + 100
 
 
 @contextlib.contextmanager
@@ -152,10 +154,12 @@ def test_receive_waits(qemu):
         equal(hca.counter("eth_rx_pkts"), 9)
 
 
-def test_receive_from_queue(qemu):
-    """a network that holds many frames loses none of them on a small ring"""
+@contextlib.contextmanager
+def no_buffers(qemu, args=()):
+    """A device whose ring is empty, that ring, its CQ, buffers for it, and a function that
+    sends it a frame from another device: these wait in the network between the two."""
     # The unconnected port takes every frame, so the hub does not block the sender.
-    args = ("-netdev", "hubport,hubid=0,id=nowhere")
+    args = ("-netdev", "hubport,hubid=0,id=nowhere", *args)
     with running_two(qemu, args) as hcas:
         for hca in hcas:
             hca.set_port(hca.mac, c.PORT_ENABLE)
@@ -163,8 +167,8 @@ def test_receive_from_queue(qemu):
         cq, rx = make_queue(hcas[1], c.ETH_RX)
         src, buf = hcas[0].alloc(), hcas[1].alloc(1 << RING_LOG)
 
-        def send(number):
-            hcas[0].m.write(src, frame(number, hcas[1].mac))
+        def send(data):
+            hcas[0].m.write(src, data)
             tx.post(src, 100)
             tx.ring_doorbell()
             equal(wait_for(tx_cq.poll, "CQE")[:2],
@@ -172,13 +176,34 @@ def test_receive_from_queue(qemu):
         # One that finds a buffer, so that the next ones wait for more.
         rx.post(buf, PAGE)
         rx.ring_doorbell()
-        send(0)
+        send(frame(0, hcas[1].mac))
         wait_for(cq.poll, "frame")
-        for i in range(30):
-            send(i)
-        equal(receive(hcas[1], rx, cq, buf, 30),
-              [frame(i, hcas[1].mac) for i in range(30)])
-        equal(hcas[1].counter("eth_rx_no_buf"), 0)
+        yield hcas[1], rx, cq, buf, send
+
+
+def test_receive_from_queue(qemu):
+    """a network that holds many frames loses none of them on a small ring"""
+    with no_buffers(qemu) as (hca, rx, cq, buf, send):
+        frames = [frame(i, hca.mac) for i in range(30)]
+        for data in frames:
+            send(data)
+        equal(receive(hca, rx, cq, buf, 30), frames)
+        equal(hca.counter("eth_rx_no_buf"), 0)
+
+
+def test_receive_in_turns(qemu):
+    """many frames at once, even those for others, do not keep QEMU from what else it does"""
+    with no_buffers(qemu, ("-trace", "qhca_net_rx", "-trace", "qhca_bh")) as (hca, *_, send):
+        for i in range(MANY):
+            send(frame(i, PEER))
+        before = hca.m.log().count("qhca_net_rx hca1")
+        hca.m.clock_step(10_000_000)        # they do not wait longer
+
+        def turns():
+            pieces = hca.m.log().split("qhca_bh hca1")
+            return [piece.count("qhca_net_rx hca1") for piece in pieces]
+        wait_for(lambda: sum(turns()) == before + MANY, "frames")
+        equal(max(turns()), RX_BUDGET)
 
 
 def test_receive_gives_up(qemu):
