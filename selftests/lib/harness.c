@@ -112,6 +112,19 @@ void test_skip(const char *fmt, ...)
 	_exit(report->failures ? KSFT_FAIL : KSFT_SKIP);
 }
 
+unsigned int test_patience(void)
+{
+	static unsigned int times;
+	const char *text;
+
+	if (!times) {
+		text = getenv("KSELFTEST_PATIENCE");
+		times = text ? strtoul(text, NULL, 0) : 0;
+		times = times ? times : 1;
+	}
+	return times;
+}
+
 void test_timeout(unsigned int seconds)
 {
 	report->timeout = seconds;
@@ -123,15 +136,6 @@ static int64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
-
-/* How many times slower than others this kernel may be. */
-static unsigned int patience(void)
-{
-	const char *text = getenv("KSELFTEST_PATIENCE");
-	unsigned int times = text ? strtoul(text, NULL, 0) : 1;
-
-	return times ? times : 1;
 }
 
 /* Waits for @pid at most until the timeout it may still change; true: ended. */
@@ -146,7 +150,7 @@ static bool wait_for(pid_t pid, int *status)
 	for (;;) {
 		if (waitpid(pid, status, WNOHANG) == pid)
 			return true;
-		if (now_ms() - start > report->timeout * patience() * 1000LL)
+		if (now_ms() - start > report->timeout * test_patience() * 1000LL)
 			return false;
 		sigtimedwait(&chld, NULL, &tick);
 	}
@@ -170,7 +174,7 @@ static int run(const struct test *t)
 		_exit(report->failures ? KSFT_FAIL : KSFT_PASS);
 	}
 	if (!wait_for(pid, &status)) {
-		printf("# no end after %u s\n", report->timeout * patience());
+		printf("# no end after %u s\n", report->timeout * test_patience());
 		kill(pid, SIGKILL);
 		report->timeout = 20;
 		if (!wait_for(pid, &status))

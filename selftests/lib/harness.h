@@ -30,7 +30,9 @@ __attribute__((noreturn)) void test_die(void);
 void test_skip(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Gives this test more than the usual time; KSELFTEST_PATIENCE times that, if it is set. */
+/* How many times slower than others this kernel may be: KSELFTEST_PATIENCE, or once. */
+unsigned int test_patience(void);
+/* Gives this test more than the usual time, test_patience() times. */
 void test_timeout(unsigned int seconds);
 
 /* TEST(function, "A-000 what it shows") { ... } */

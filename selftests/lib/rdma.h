@@ -16,7 +16,7 @@
 			 IBV_ACCESS_REMOTE_READ)
 
 /* How long an expected completion or event may take, and how long to wait for none. */
-#define WAIT_MS		20000
+#define WAIT_MS		(20000 * (int)test_patience())
 #define QUIET_MS	100
 
 /* struct dev - an open device with a PD */
