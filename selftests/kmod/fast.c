@@ -47,8 +47,8 @@ static void kv_map(struct kv *kv, struct kv_fast *f, unsigned int offset)
 {
 	unsigned int sg_offset = offset;
 
-	KV_CHECK_EQ(kv, ib_map_mr_sg(f->mr, f->dst.sgt.sgl, f->dst.nents, &sg_offset,
-				     PAGE_SIZE), f->dst.nents);
+	KV_CHECK_EQ(kv, ib_map_mr_sg(f->mr, f->dst.sgt.sgl, f->dst.num_pages, &sg_offset,
+				     PAGE_SIZE), f->dst.num_pages);
 	KV_CHECK_EQ(kv, f->mr->length, f->dst.num_pages * PAGE_SIZE - offset);
 }
 

@@ -69,7 +69,8 @@ struct kv_test {
 extern const struct kv_test kv_cq_tests[], kv_fast_tests[], kv_handler_tests[],
 			    kv_death_tests[], kv_dim_tests[], kv_masked_tests[],
 			    kv_place_tests[], kv_quiet_tests[], kv_refused_tests[],
-			    kv_rings_tests[], kv_srq_tests[], kv_xrc_tests[];
+			    kv_restrack_tests[], kv_rings_tests[], kv_srq_tests[],
+			    kv_xrc_tests[];
 
 /* struct kv_end - a QP, which is beyond RESET if @init, with one CQ for both of its queues */
 struct kv_end {
@@ -85,11 +86,14 @@ struct kv_rig {
 	struct kv_end a, b;
 };
 
-/* struct kv_buf - pages, mapped for the device, that need not be neighbours */
+/*
+ * struct kv_buf - pages that need not be neighbours, coherent: those who read what the
+ * device has written do not own them in between
+ */
 struct kv_buf {
-	struct sg_table sgt;
+	struct sg_table sgt;	/* DMA addresses alone */
+	void **va;
 	unsigned int num_pages;
-	int nents;
 };
 
 /* struct kv_done - a work request that will complete, and how it did */
@@ -113,6 +117,9 @@ void *kv_page(struct kv_buf *b, unsigned int i);
 dma_addr_t kv_dma(struct kv_buf *b, unsigned int i);
 void kv_fill(struct kv_buf *b, u8 seed);
 bool kv_is_filled(struct kv_buf *b, u8 seed);
+
+/* What the largest queues are refused with on this machine; 0: they are not. */
+int kv_large_err(struct kv *kv);
 
 void kv_expect(struct kv_done *d);
 /*

@@ -179,13 +179,13 @@ static void kv_dma_key(struct kv *kv)
 	kv_rig_close(kv, &r);
 }
 
-/* The largest CQ is there for the kernel too, of whatever pages it gets. */
+/* The largest CQ is there for the kernel too, of whatever pages it gets, see rings.c. */
 static void kv_cq_limit(struct kv *kv)
 {
 	struct ib_cq_init_attr attr = { .cqe = kv->dev->attrs.max_cqe };
 	struct ib_cq *cq = ib_create_cq(kv->dev, NULL, NULL, NULL, &attr);
 
-	if (KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(cq), 0)) {
+	if (KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(cq), kv_large_err(kv)) && !IS_ERR(cq)) {
 		KV_CHECK(kv, cq->cqe >= attr.cqe);
 		ib_destroy_cq(cq);
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Tests of verbs in the kernel: connecting, memory, work requests. */
+#include <linux/dma-mapping.h>
 #include <linux/scatterlist.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include <rdma/ib_cache.h>
@@ -158,19 +160,19 @@ bool kv_buf_open(struct kv *kv, struct kv_buf *b, unsigned int num_pages)
 	unsigned int i;
 
 	memset(b, 0, sizeof(*b));
-	if (!KV_CHECK_EQ(kv, sg_alloc_table(&b->sgt, num_pages, GFP_KERNEL), 0))
-		return false;
+	b->va = kcalloc(num_pages, sizeof(*b->va), GFP_KERNEL);
+	if (!KV_CHECK(kv, b->va) ||
+	    !KV_CHECK_EQ(kv, sg_alloc_table(&b->sgt, num_pages, GFP_KERNEL), 0))
+		goto err;
 	for_each_sgtable_sg(&b->sgt, sg, i) {
-		struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
-
-		if (!KV_CHECK(kv, page))
+		b->va[i] = dma_alloc_coherent(kv->dev->dma_device, PAGE_SIZE,
+					      &sg_dma_address(sg), GFP_KERNEL);
+		if (!KV_CHECK(kv, b->va[i]))
 			goto err;
-		sg_set_page(sg, page, PAGE_SIZE, 0);
+		sg_dma_len(sg) = PAGE_SIZE;
 		b->num_pages++;
 	}
-	b->nents = ib_dma_map_sg(kv->dev, b->sgt.sgl, num_pages, DMA_BIDIRECTIONAL);
-	if (KV_CHECK_EQ(kv, b->nents, num_pages))
-		return true;
+	return true;
 err:
 	kv_buf_close(kv, b);
 	return false;
@@ -178,14 +180,12 @@ err:
 
 void kv_buf_close(struct kv *kv, struct kv_buf *b)
 {
-	struct scatterlist *sg;
 	unsigned int i;
 
-	if (b->nents)
-		ib_dma_unmap_sg(kv->dev, b->sgt.sgl, b->num_pages, DMA_BIDIRECTIONAL);
-	for_each_sg(b->sgt.sgl, sg, b->num_pages, i)
-		__free_page(sg_page(sg));
+	for (i = 0; i < b->num_pages; i++)
+		dma_free_coherent(kv->dev->dma_device, PAGE_SIZE, b->va[i], kv_dma(b, i));
 	sg_free_table(&b->sgt);
+	kfree(b->va);
 	memset(b, 0, sizeof(*b));
 }
 
@@ -200,7 +200,7 @@ static struct scatterlist *kv_sg(struct kv_buf *b, unsigned int i)
 
 void *kv_page(struct kv_buf *b, unsigned int i)
 {
-	return sg_virt(kv_sg(b, i));
+	return b->va[i];
 }
 
 dma_addr_t kv_dma(struct kv_buf *b, unsigned int i)
