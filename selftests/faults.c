@@ -3,6 +3,7 @@
  * What a verbs program sees when the device misbehaves by rules: each action of
  * Documentation/faults.rst, set by the guest through debugfs.
  */
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,9 +11,13 @@
 
 #define LEN	1000
 
+#define VLAN	"stall0"
+
 __attribute__((destructor)) static void clear(void)
 {
 	faults_clear();
+	if (if_nametoindex(VLAN) && system("ip link del dev " VLAN))
+		perror(VLAN);
 }
 
 /* A rule in which %a and %b are the QPs of @p. */
@@ -30,27 +35,6 @@ static void rule(const struct pair *p, const char *text)
 	}
 	buf[len] = '\0';
 	REQUIRE_OK(faults_set(buf));
-}
-
-/* The file's content. */
-static const char *rules(void)
-{
-	static char text[8192];
-	FILE *f = fopen(faults_file(), "r");
-	size_t len;
-
-	REQUIRE(f);
-	len = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[len] = '\0';
-	return text;
-}
-
-static int num_hits(void)
-{
-	const char *at = strstr(rules(), "# hits ");
-
-	return at ? atoi(at + 7) : -1;
 }
 
 /* struct scene - a connection, a message from a to b, and room for it */
@@ -92,7 +76,7 @@ static void arrived(struct scene *s)
 	poll_ok(s->p.a.send_cq, 1);
 	poll_ok(s->p.b.recv_cq, 100);
 	check_fill(s->dst.addr, LEN, 5, "message");
-	CHECK_EQ(num_hits(), 1);
+	CHECK_EQ(faults_hits(), 1);
 }
 
 /* ---- the transport mends it ---- */
@@ -161,7 +145,7 @@ TEST_ROWS(fatal, "a WRITE fails, what follows is flushed", refusals)
 	send_one(&s, 2);
 	poll_expect(s.p.a.send_cq, 2, IBV_WC_WR_FLUSH_ERR);
 	CHECK_EQ(get_state(s.p.a.qp), IBV_QPS_ERR);
-	CHECK_EQ(num_hits(), row->hits);
+	CHECK_EQ(faults_hits(), row->hits);
 	if (row->event == IBV_EVENT_CLIENT_REREGISTER) {
 		CHECK_EQ(get_state(s.p.b.qp), IBV_QPS_RTS);
 		return;
@@ -301,6 +285,36 @@ TEST(cmd_stalls, "a command that takes its time")
 	CHECK(time_ms() - start >= 650);
 }
 
+#define GID_STALL	5000	/* ms */
+
+/*
+ * After a new MAC address, of a VLAN as well, the driver sets all GIDs again. This waits for
+ * the device; the destroyer of a QP, who may be freeing memory, waits for events. (A new one
+ * of the port itself would give GIDs in use another index.)
+ */
+#define ADD	"ip link add link $QHCA_IF name " VLAN " type vlan id 77 && " \
+		"ip link set dev " VLAN " addr 52:54:00:77:00:01"
+
+TEST(gids_stall, "H-022 J-014 an event of a QP does not wait for GIDs to be set")
+{
+	struct dev *d = faults_open();
+	struct pair p = pair_new(d, &QP_OPTS, &CONN);
+	int64_t start;
+
+	if (!getenv("QHCA_IF"))
+		test_skip("QHCA_IF does not name the interface");
+	REQUIRE_OK(post_recv(&p.b, 100, NULL, 0));
+	rule(&p, "cmd opcode=set_gid once stall=5s; tx qpn=%a once event=sq_drained");
+	start = time_ms();
+	REQUIRE(!system(ADD));
+	send_id(&p.a, 1);
+	async_expect(d->ctx, IBV_EVENT_SQ_DRAINED, p.a.qp);
+	CHECK(time_ms() - start < GID_STALL);
+	/* A command, too, so that the stall is over. */
+	CHECK_EQ(faults_hits(), 1);
+	CHECK(time_ms() - start >= GID_STALL);
+}
+
 /* ---- the device as a whole ---- */
 
 TEST(link_flap, "the link goes down, and comes back; the connection lives")
@@ -333,10 +347,10 @@ TEST(wrong, "a wrong rule is refused, and the file says where")
 	faults_open();
 	rule(NULL, "tx qpn=1 drop");
 	CHECK_EQ(faults_set("tx qpn=1 lose"), EINVAL);
-	CHECK(!strcmp(rules(), "# tx qpn=1 lose\n#          ^ no such word: lose\n"
-		      "seed=1\ntx qpn=1 drop  # hits 0\n"));
+	CHECK(!strcmp(faults_text(), "# tx qpn=1 lose\n#          ^ no such word: lose\n"
+				     "seed=1\ntx qpn=1 drop  # hits 0\n"));
 	CHECK_EQ(faults_set("timer remove"), EINVAL);
-	CHECK(strstr(rules(), "remove is not for the guest"));
+	CHECK(strstr(faults_text(), "remove is not for the guest"));
 	rule(NULL, "\n");
-	CHECK(!strcmp(rules(), ""));
+	CHECK(!strcmp(faults_text(), ""));
 }

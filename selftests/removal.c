@@ -4,8 +4,8 @@
  * nothing stays behind. Needs root; the driver is back afterwards.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -16,26 +16,6 @@
 #include "lib/xrc.h"
 
 #define RDMA_DRIVER	"/sys/bus/auxiliary/drivers/qhca_ib.rdma"
-#define PCI_DRIVER	"/sys/bus/pci/drivers/qhca"
-
-/* The first entry of @dir that begins with @start, or nothing: a skip. */
-static void find_entry(const char *dir, const char *start, char *name, size_t len)
-{
-	struct dirent *e;
-	DIR *d;
-
-	if (geteuid())
-		test_skip("needs root");
-	*name = '\0';
-	d = opendir(dir);
-	while (d && (e = readdir(d)))
-		if (!strncmp(e->d_name, start, strlen(start)))
-			snprintf(name, len, "%s", e->d_name);
-	if (d)
-		closedir(d);
-	if (!*name)
-		test_skip("nothing in %s", dir);
-}
 
 static void put(const char *path, const char *text)
 {
@@ -48,6 +28,18 @@ static void put(const char *path, const char *text)
 /* The auxiliary device that the RDMA driver is bound to. */
 static char function[64];
 
+static void find_function(void)
+{
+	glob_t g;
+
+	if (geteuid())
+		test_skip("needs root");
+	if (glob(RDMA_DRIVER "/qhca.*", 0, NULL, &g))
+		test_skip("nothing in %s", RDMA_DRIVER);
+	snprintf(function, sizeof(function), "%s", strrchr(g.gl_pathv[0], '/') + 1);
+	globfree(&g);
+}
+
 static void take_driver(void)
 {
 	put(RDMA_DRIVER "/unbind", function);
@@ -56,15 +48,6 @@ static void take_driver(void)
 static void give_driver(void)
 {
 	put(RDMA_DRIVER "/bind", function);
-}
-
-static void pci_reset(void)
-{
-	char name[256], path[384];
-
-	find_entry(PCI_DRIVER, "0000:", name, sizeof(name));
-	snprintf(path, sizeof(path), PCI_DRIVER "/%s/reset", name);
-	put(path, "1");
 }
 
 static void nothing(void)
@@ -78,8 +61,8 @@ static const struct way {
 	void (*back)(void);
 } ways[] = {
 	{ "driver unbound", take_driver, give_driver },
-	{ "function reset", pci_reset, nothing },
-	{ "fatal error, then reset", device_break, pci_reset },
+	{ "function reset", device_reset, nothing },
+	{ "fatal error, then reset", device_break, device_reset },
 };
 
 static void bring_back(const struct way *way, int gid_index)
@@ -93,7 +76,7 @@ static struct dev *start(void)
 	struct dev *d = dev_open_qhca();
 
 	test_timeout(120);
-	find_entry(RDMA_DRIVER, "qhca.", function, sizeof(function));
+	find_function();
 	return d;
 }
 

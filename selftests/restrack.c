@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -66,6 +67,7 @@ static const struct kind {
 	{ "QPs", "qp", "\"drv_sq_size\":" },
 	{ "CQs", "cq", "\"drv_hw_cqn\":" },
 	{ "SRQs", "srq", "\"drv_hw_srqn\":" },
+	{ "MRs", "mr", "\"drv_pdn\":" },
 };
 
 /* Whether the driver's part is there. Before 6.7 drivers are not asked about SRQs. */
@@ -122,15 +124,29 @@ static struct end make(struct dev *d, struct ibv_srq **srq)
 
 #define ROUNDS	10
 
-/* Makes one more of each kind and destroys the one before, until it is killed. */
+/* To @pd, where the MR keeps its keys. */
+static void move(struct buf *b, struct ibv_pd *pd)
+{
+	REQUIRE(!ibv_rereg_mr(b->mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0));
+}
+
+/*
+ * Makes one more of each kind and destroys the one before, and moves an MR to another PD
+ * and back, until it is killed.
+ */
 static void come_and_go(atomic_int *rounds)
 {
 	struct dev *d = dev_open();
+	struct buf b = buf_new(d->pd, 4096, LOCAL);
+	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
 	struct ibv_srq *srq, *old_srq;
 	struct end e, old;
 
+	REQUIRE(pd);
 	for (old = make(d, &old_srq);; old = e, old_srq = srq) {
 		e = make(d, &srq);
+		move(&b, pd);
+		move(&b, d->pd);
 		REQUIRE_OK(ibv_destroy_qp(old.qp));
 		REQUIRE_OK(ibv_destroy_srq(old_srq));
 		REQUIRE_OK(ibv_destroy_cq(old.send_cq));
@@ -143,6 +159,7 @@ TEST_ROWS(shown, "J-021 shown while others are made and destroyed", kinds)
 {
 	atomic_int *rounds = mmap(NULL, sizeof(*rounds), PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct dev *d = dev_open_qhca();
 	int64_t start = time_ms();
 	int times = 0, theirs = 0;
 	struct ibv_srq *srq;
@@ -150,7 +167,8 @@ TEST_ROWS(shown, "J-021 shown while others are made and destroyed", kinds)
 	pid_t pid;
 
 	REQUIRE(rounds != MAP_FAILED);
-	make(dev_open_qhca(), &srq);
+	make(d, &srq);
+	buf_new(d->pd, 4096, LOCAL);
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (!pid) {
@@ -174,4 +192,31 @@ TEST_ROWS(shown, "J-021 shown while others are made and destroyed", kinds)
 	CHECK(theirs);
 	REQUIRE(res_show("", "-dd -j", row->type));
 	CHECK(!object_of(pid));
+}
+
+/* The number of the PD that the only MR of this process is shown with. */
+static int shown_pdn(void)
+{
+	const char *own;
+
+	REQUIRE(res_show("", "-dd -j", "mr"));
+	own = object_of(getpid());
+	REQUIRE(own);
+	own = strstr(own, "\"drv_pdn\":");
+	REQUIRE(own);
+	return atoi(own + strlen("\"drv_pdn\":"));
+}
+
+TEST(moved, "F-012 J-021 an MR is shown with the PD that it has been moved to")
+{
+	struct dev *d = dev_open_qhca();
+	struct buf b = buf_new(d->pd, 4096, LOCAL);
+	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
+	int first = shown_pdn();
+
+	REQUIRE(pd);
+	move(&b, pd);
+	CHECK(shown_pdn() != first);
+	REQUIRE_OK(ibv_dealloc_pd(d->pd));	/* nothing looks there any more */
+	CHECK(shown_pdn() != first);
 }

@@ -2,9 +2,10 @@
 /*
  * Datagrams and address handles.
  */
+#include <arpa/inet.h>
 #include <stdlib.h>
 
-#include "lib/rdma.h"
+#include "lib/echo.h"
 
 #define GRH	40
 #define QKEY	0x12345678u
@@ -279,6 +280,26 @@ TEST_ROWS(bad_ah, "G-014 A-065 a bad address handle", bad_ahs)
 	CHECK(!ibv_create_ah(d->pd, &attr));
 }
 
+/* The kernel has address handles of its own: for a request of the CM, and its rejection. */
+static void rejected_request(const struct ibv_ah_attr *attr)
+{
+	struct rdma_conn_param param = { .qp_num = 1 };
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(19999) };
+	struct rdma_cm_id *id;
+
+	memcpy(&addr.sin_addr, attr->grh.dgid.raw + 12, 4);
+	REQUIRE(ch && !rdma_create_id(ch, &id, NULL, RDMA_PS_TCP));
+	REQUIRE(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 5000));
+	rdma_ack_cm_event(cm_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED));
+	REQUIRE(!rdma_resolve_route(id, 5000));
+	rdma_ack_cm_event(cm_event(ch, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	REQUIRE(!rdma_connect(id, &param));
+	rdma_ack_cm_event(cm_event(ch, RDMA_CM_EVENT_REJECTED));
+	REQUIRE(!rdma_destroy_id(id));
+	rdma_destroy_event_channel(ch);
+}
+
 TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy")
 {
 	struct ibv_ah_attr attr;
@@ -304,6 +325,7 @@ TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy"
 	other = ibv_create_ah(dev_open_qhca()->pd, &attr);
 	REQUIRE(other);
 	REQUIRE_OK(ibv_destroy_ah(other));
+	rejected_request(&attr);
 	CHECK_ERR(ibv_dealloc_pd(pd), EBUSY);
 	for (i = 0; i < n; i++)
 		REQUIRE_OK(ibv_destroy_ah(ah[i]));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -33,14 +34,29 @@ struct dev *faults_open(void)
 	return d;
 }
 
-const char *faults_file(void)
-{
-	return path;
-}
-
 int faults_set(const char *rules)
 {
 	return write_file(path, rules);
+}
+
+const char *faults_text(void)
+{
+	static char text[8192];
+	FILE *f = fopen(path, "r");
+	size_t len;
+
+	REQUIRE(f);
+	len = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[len] = '\0';
+	return text;
+}
+
+int faults_hits(void)
+{
+	const char *at = strstr(faults_text(), "# hits ");
+
+	return at ? atoi(at + 7) : -1;
 }
 
 void faults_clear(void)

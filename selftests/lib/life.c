@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,16 @@ void device_break(void)
 		 object, value);
 	if (system(cmd))
 		test_skip("the launcher does not respond");
+}
+
+void device_reset(void)
+{
+	glob_t g;
+
+	if (glob("/sys/bus/pci/drivers/qhca/0000:*/reset", 0, NULL, &g))
+		test_skip("no PCI function is bound to the driver");
+	CHECK_ERR(write_file(g.gl_pathv[0], "1"), 0);
+	globfree(&g);
 }
 
 static bool usable(void)

@@ -7,6 +7,8 @@
 
 /* Asks QEMU, through the launcher's channel; skips the test if nobody listens there. */
 void device_break(void);
+/* Resets the function, by sysfs: needs root. */
+void device_reset(void);
 /* Waits until it is back with its GIDs: the next test finds what this one found. */
 void device_wait_back(int gid_index);
 

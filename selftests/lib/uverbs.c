@@ -23,7 +23,7 @@ static int command(struct uv *uv, uint32_t command, void *req, size_t req_len,
 		.in_words = (sizeof(hdr) + req_len + drv_len) / 4,
 		.out_words = resp_len / 4,
 	};
-	uint64_t resp_addr = (uintptr_t)resp;
+	uint64_t resp_addr = (uintptr_t)(uv->resp ? uv->resp : resp);
 	uint8_t buf[MAX_CMD];
 	size_t len = sizeof(hdr) + req_len + drv_len;
 
@@ -43,12 +43,7 @@ struct uv uv_open(struct dev *d)
 		struct ib_uverbs_get_context_resp core;
 		struct qhca_alloc_ucontext_resp drv;
 	} ctx = { 0 };
-	struct {
-		struct ib_uverbs_alloc_pd_resp core;
-		struct qhca_alloc_pd_resp drv;
-	} pd = { 0 };
 	struct ib_uverbs_get_context get = { 0 };
-	struct ib_uverbs_alloc_pd alloc = { 0 };
 	struct uv uv = { 0 };
 	char path[256];
 
@@ -62,10 +57,23 @@ struct uv uv_open(struct dev *d)
 	uv.db = mmap(NULL, uv.ctx.db_page_size, PROT_WRITE, MAP_SHARED, uv.fd,
 		     uv.ctx.db_mmap_key);
 	REQUIRE(uv.db != MAP_FAILED);
-	REQUIRE_OK(command(&uv, IB_USER_VERBS_CMD_ALLOC_PD, &alloc,
-			   sizeof(alloc), NULL, 0, &pd, sizeof(pd)));
-	uv.pd = pd.core.pd_handle;
+	REQUIRE_OK(uv_alloc_pd(&uv, &uv.pd));
 	return uv;
+}
+
+int uv_alloc_pd(struct uv *uv, uint32_t *handle)
+{
+	struct ib_uverbs_alloc_pd req = { 0 };
+	struct {
+		struct ib_uverbs_alloc_pd_resp core;
+		struct qhca_alloc_pd_resp drv;
+	} resp = { 0 };
+	int err;
+
+	err = command(uv, IB_USER_VERBS_CMD_ALLOC_PD, &req, sizeof(req), NULL, 0, &resp,
+		      sizeof(resp));
+	*handle = resp.core.pd_handle;
+	return err;
 }
 
 int uv_create_cq(struct uv *uv, int cqe, const void *drv, size_t drv_len,

@@ -17,6 +17,7 @@ struct uv {
 	struct qhca_alloc_ucontext_resp ctx;
 	void *db;		/* mapped doorbell page */
 	uint32_t pd;
+	void *resp;		/* where responses go instead; NULL: where they belong */
 };
 
 struct uv uv_open(struct dev *d);
@@ -25,6 +26,8 @@ struct uv uv_open(struct dev *d);
  * Each takes the driver's part of the request with a length of the caller's
  * choice; 0 or an errno value.
  */
+int uv_alloc_pd(struct uv *uv, uint32_t *handle);
+
 struct uv_cq {
 	uint32_t handle, cqe, cqn;
 };
