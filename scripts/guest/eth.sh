@@ -294,6 +294,31 @@ crowd()
 	return $rc
 }
 
+# More frames at once than a poll may take: each poll gives the device new buffers, and not
+# only the last one, which may find that the ring has run empty.
+refills()
+{
+	local log=$LOGS/eth.refills rc=0 limits="/sys/class/net/$QHCA_IF/queues/tx-0/byte_queue_limits"
+	ethtool -C "$QHCA_IF" rx-usecs 60000 rx-frames 300 tx-usecs 60000 tx-frames 300 &&
+		echo 10000000 >"$limits/limit_min" || return 1
+	probes_start "r:probes/polled qhca_rx_poll done=\$retval:s32" \
+		'p:probes/filled qhca_rxq_fill' || rc=1
+	for _ in 1 2 3 4 5; do
+		python3 /opt/qhca/guest/frames.py echo "$GATEWAY" 400 || rc=1
+		sleep 0.3
+		# A busy host is too slow for that many at once.
+		grep -q "done=64" "$TRACING/trace" && break
+	done
+	probes_stop >"$log"
+	echo 0 >"$limits/limit_min"
+	ethtool -C "$QHCA_IF" rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0
+	awk '{ if (full[$1]) { if ($2 == "filled") filled++; else missed++ }
+	       full[$1] = $3 == "done=64" }
+	     END { print filled + 0, "polls used up the budget and refilled,", missed + 0, "did not"
+		   exit missed || !filled }' "$log" || rc=1
+	return $rc
+}
+
 eth()
 {
 	local start=$SECONDS
@@ -321,6 +346,11 @@ eth_card()
 	expect "eth/as many frames as go through the smallest rings" small_rings
 	expect "eth/pktgen, two tags and pings through the smallest rings" crowd
 	expect "eth/interrupt moderation" under_traffic moderation
+	if probes_there; then
+		expect "eth/each poll gives the device new buffers" refills
+	else
+		result skip "eth/each poll gives the device new buffers" "no kprobe events"
+	fi
 	expect "eth/filters change under traffic" under_traffic change_filter
 	expect "eth/more multicast groups than fit" many_groups
 	expect "eth/MAC address changes" change_mac

@@ -6,6 +6,7 @@
   frames.py blast IF SECONDS          as many of them as it takes, to nobody, from
                                       each CPU
   frames.py udp IP PORT COUNT         datagrams
+  frames.py echo IP COUNT             ICMP echo requests at once, whoever answers
   frames.py hostile IF IP MAC COUNT   bad RoCE frames, COUNT of each of the kinds in
                                       HOSTILE; without arguments: the counters
                                       where they show
@@ -67,6 +68,13 @@ def udp(address, port, count):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for number in range(int(count)):
             sock.sendto(number.to_bytes(2, 'big') * 100, (address, int(port)))
+
+
+def echo(address, count):
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
+        request = b'\x08\0\xf7\xff' + bytes(60)     # type, code, checksum
+        for _ in range(int(count)):
+            sock.sendto(request, (address, 0))
 
 
 # For QP 1: the counter it goes to, and what is wrong with it.
@@ -146,5 +154,6 @@ def count(interface, what=''):
 
 
 if __name__ == '__main__':
-    jobs = {'send': send, 'blast': blast, 'udp': udp, 'hostile': hostile, 'count': count}
+    jobs = {'send': send, 'blast': blast, 'udp': udp, 'echo': echo, 'hostile': hostile,
+            'count': count}
     jobs[sys.argv[1]](*sys.argv[2:])

@@ -9,7 +9,7 @@ LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
 LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all
 LIFE_NVME=${LIFE_NVME:-}
 LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
-LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds that a program may say nothing
+LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds without a word, or the device
 LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
 
 # What goes is back when the function returns; what does not come back by itself is brought.
@@ -40,7 +40,22 @@ life_fatal() { qom qom-set inject-fatal true && sleep 0.3 && device_reset; }
 # life_driver DIRECTORY DEVICE
 life_driver() { echo "$2" >"$1/unbind" && sleep 0.1 && echo "$2" >"$1/bind"; }
 
-life_unbind() { life_driver /sys/bus/pci/drivers/qhca "$QHCA_FUNCTION"; }
+life_pci() { life_driver /sys/bus/pci/drivers/qhca "$QHCA_FUNCTION"; }
+
+# Events change the carrier of the netdev, so they come to it only while it is registered:
+# those of the RDMA driver end before, and begin after it.
+LIFE_ORDER='ended ended gone there began began'
+
+life_unbind()
+{
+	local rc=0
+	probes_there || { life_pci; return; }
+	probes_start 'p:probes/ended qhca_unregister_events' 'p:probes/gone unregister_netdev' \
+		'p:probes/began qhca_register_events' 'p:probes/there register_netdev' || rc=1
+	life_pci || rc=1
+	same "netdev and events" "$(probes_stop | cut -d ' ' -f 2 | xargs)" "$LIFE_ORDER" || rc=1
+	return $rc
+}
 
 # Events of the link arrive while their receiver goes.
 life_flap()
@@ -51,7 +66,7 @@ life_flap()
 		qhca-cable up
 	done >/dev/null &
 	flapping=$!
-	life_unbind || rc=1
+	life_pci || rc=1
 	wait $flapping
 	return $rc
 }
@@ -119,18 +134,22 @@ life_over() { ! kill -0 "$1" 2>/dev/null || life_hangs "$2"; }
 
 life_hangs() { [ $((EPOCHSECONDS - $(stat -c %Y "$1"))) -gt "$LIFE_PATIENCE" ]; }
 
-# life_program COMMAND…: again and again; it may fail, but not hang.
+# life_program COMMAND…: again and again; it may fail, but neither it nor its tests may hang.
 life_program()
 {
-	local pid log=$LOGS/life.${1##*/}
+	local pid id family log=$LOGS/life.${1##*/}
 	while [ -e $LIFE_ON ]; do
 		SOAK_MS=3000 RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID "$@" >"$log" 2>&1 </dev/null &
 		pid=$!
 		until life_over $pid "$log"; do sleep 0.2; done
 		if kill -0 $pid 2>/dev/null; then
+			family="$pid $(ps -o pid= --ppid $pid)"
 			{ echo "$1 for $LIFE_PATIENCE s:"; tail -n 3 "$log"
-			  cat /proc/$pid/task/*/stack; } >>"$LOGS/life.hung" 2>&1
-			kill -KILL $pid
+			  for id in $family; do
+				head -n 4 /proc/"$id"/task/*/stack
+			  done; } >>"$LOGS/life.hung" 2>&1
+			# shellcheck disable=SC2086 # a list
+			kill -KILL $family
 		fi
 		wait $pid
 		grep "no end after" "$log" >>"$LOGS/life.hung"	# one of its tests
@@ -220,7 +239,7 @@ life_way()
 		"in slabs $slab0 $slab, QEMU $qemu0 $qemu"
 	[ $rc = 0 ] || cat "$LOGS/life.way"
 	expect "life/$name: $*, $LIFE_CYCLES times" [ $rc = 0 ]
-	expect "life/$name, and nothing hangs" life_idle
+	EXPECT_LINES=100 expect "life/$name, and nothing hangs" life_idle
 	expect "life/$name, and the device works" life_works
 	expect "life/$name, and rdma res is as before" same "rdma res" "$(life_resources)" "$resources"
 	expect "life/$name, and the device's objects" same objects "$(life_objects)" "$objects"

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh: which functions of the kernel were called, in which order, where
+# nothing else shows it. Kernels without kprobe events, such as the debug kernel, show none.
+
+TRACING=/sys/kernel/tracing
+
+probes_there()
+{
+	[ -e $TRACING/trace ] || mount -t tracefs none $TRACING 2>/dev/null
+	[ -e $TRACING/kprobe_events ]
+}
+
+# probes_start PROBE…: as Documentation/trace/kprobetrace.rst of Linux has them, group/name
+# and function.
+probes_start()
+{
+	probes_there || return
+	: >$TRACING/trace
+	echo global >$TRACING/trace_clock
+	printf '%s\n' "$@" >$TRACING/kprobe_events && echo 1 >$TRACING/events/probes/enable
+}
+
+# Prints what has been called since, in the order of time: CPU, name and arguments.
+probes_stop()
+{
+	echo 0 >$TRACING/events/probes/enable
+	sed -n 's/^.*\[\([0-9]*\)\][^:]*: \([a-z_]*\): ([^)]*) *\(.*\)$/\1 \2 \3/p' $TRACING/trace
+	: >$TRACING/kprobe_events
+	: >$TRACING/trace
+}
