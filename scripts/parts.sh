@@ -41,6 +41,7 @@ engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
 iommu          | one  | full             | variants | one_guest 2400 --iommu --device-arg guest-faults=on -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
+bounce         | one  | full             | variants | one_guest 1200 --kernel-arg swiotlb=force -- kverbs
 frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on --device-arg guest-faults=on -- kselftest
 kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
@@ -49,7 +50,8 @@ life-debug     | one  | full             | debug    | debugged --debug-kernel --
 debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
 kcsan          | one  | full             | debug    | kcsan
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu --device-arg guest-faults=on -- kselftest
-asan-qtest     | one  | full             | variants | qtest --debug
+asan-qtest     | one  | full             | variants | asan_qtest
+msan           | one  | full             |          | msan
 nightly        | one  | full             |          | engine nightly V=1
 uverbs-fuzz    | one  | full             |          | uverbs_fuzz
 fuzz           | one  | full             |          | fuzz
@@ -88,6 +90,13 @@ fuzz()
 {
 	"$QHCA_TOP/scripts/buildroot.sh" --extra -- true || return
 	counted fuzz/libFuzzer engine fuzz FUZZ_TIME=30
+}
+
+# All tests of the engine; the same compiler.
+msan()
+{
+	"$QHCA_TOP/scripts/buildroot.sh" --extra -- true || return
+	engine msan V=1
 }
 
 # The patches for other projects apply to their releases, and what they bring builds there.
@@ -153,6 +162,16 @@ qtest()
 	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64"
 }
 
+# seeds_of_today COUNT: FIRST-LAST; the day's number and a digit.
+seeds_of_today()
+{
+	local first
+	first=$(date +%-j)0
+	echo "$first-$((first + $1 - 1))"
+}
+
+asan_qtest() { QHCA_FUZZ_SEEDS=$(seeds_of_today 10) qtest --debug; }
+
 # split_options OPTION… -- REST…: into the arrays options and rest of the caller.
 split_options()
 {
@@ -196,19 +215,24 @@ soak_guest()
 	one_guest $((seconds ? seconds + 600 : 1 << 30)) --env SOAK_SECONDS=$seconds -- soak
 }
 
+# debugged OPTION… -- SECTION…: on a kernel that sees what others do not, and is slow.
+debugged()
+{
+	one_guest 14400 --mem 3G --env KSELFTEST_TIMEOUT=2400 --env KSELFTEST_PATIENCE=3 \
+		--env KVERBS_TIMEOUT=1200 "$@"
+}
+
 # A device that deceives its drivers. In the long form seeds of the day as well, and a
 # kernel that sees what others do not.
 hostile()
 {
-	local day
 	if [ -z "$FULL" ]; then
 		one_guest 600 --hostile --env HOSTILE_SEEDS=3-4 --env HOSTILE_SECONDS=4 -- lies hostile
 		return
 	fi
-	day=$(date +%-j)0
-	one_guest 14400 --hostile --debug-kernel --mem 3G --env FULL=1 \
-		--env HOSTILE_SEEDS="1-16,$day-$((day + 7))" \
-		--env HOSTILE_NVME_SEEDS="4,7,8,$day-$((day + 2))" -- lies hostile
+	debugged --hostile --debug-kernel --env FULL=1 \
+		--env HOSTILE_SEEDS="1-16,$(seeds_of_today 8)" \
+		--env HOSTILE_NVME_SEEDS="4,7,8,$(seeds_of_today 3)" -- lies hostile
 }
 
 # The device goes and comes back: once in each way, or often, with a disk beside.
@@ -222,27 +246,21 @@ life()
 	fi
 }
 
-# debugged OPTION… -- SECTION…: on a kernel that sees what others do not, and is slow.
-debugged()
-{
-	one_guest 14400 --mem 3G --env KSELFTEST_TIMEOUT=2400 --env KSELFTEST_PATIENCE=3 \
-		--env KVERBS_TIMEOUT=1200 "$@"
-}
-
 # What happens on two CPUs at once. Races are looked for at more accesses than usual, and
 # longer, for both CPUs are threads of this machine's.
 kcsan()
 {
 	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=500 \
 		--kernel-arg kcsan.udelay_task=200 -- kverbs soak kselftest rc_data stress events \
-		cq notify srq mw mcast kill recovery removal cm import xrc faults nomem counters
+		cq notify srq mw mcast kill recovery removal undone cm import xrc faults nomem \
+		counters
 }
 
 # With another seed every day, which is in the output.
 uverbs_fuzz()
 {
-	one_guest 900 --env FUZZ_SEED="$(date +%Y%m%d)" --env FUZZ_MS=300000 \
-		--env KSELFTEST_TIMEOUT=600 -- kselftest uverbs_fuzz
+	debugged --debug-kernel --env FUZZ_SEED="$(date +%Y%m%d)" --env FUZZ_MS=300000 \
+		-- kselftest uverbs_fuzz
 }
 
 # machines COUNT [OPTION…] -- SCRIPT [ARGUMENT…]: all of them run the script, and all

@@ -115,6 +115,18 @@ class Splat(unittest.TestCase):
         self.assertIsNone(splat.find(report))
         self.assertIn('mine', splat.find(report.replace('rdma_umap_open', 'mine')))
 
+    def test_leaks(self):
+        def leak(where):
+            return (f'[1.1] unreferenced object 0x1 (size 8):\n[1.2]   comm "x"\n'
+                    f'[1.3]   backtrace (crc 1):\n[1.4]     kmemleak_alloc+0x1/0x2\n'
+                    f'[1.5]     {where}+0x1/0x2\n')
+        said = '[1.0] kmemleak: 2 new suspected memory leaks (see x)\n'
+        task = leak('copy_process')
+        self.assertIsNone(splat.find(said + task + task))
+        for others in ('', task + leak('a'), leak('a') + task):
+            text = said + others + '[1.6] x\n[1.7] copy_process+0x1/0x2\n'
+            self.assertIn('2 new', splat.find(text))
+
     def test_complaint(self):
         for line in ('DMA-API: qhca 0000:01:00.0: device driver frees DMA memory',
                      'BUG: KASAN: slab-use-after-free in x', 'WARNING: CPU: 0 PID: 1 at x'):
