@@ -26,7 +26,9 @@ why()
 	{ head -n 4 "$1"; echo ...; tail -n 3 "$1"; } | sed 's/^/    /'
 }
 
-# The server ends by itself, GRACE seconds (10) after its client at the latest.
+# The server ends by itself, GRACE seconds (10) after its client at the latest. The client's
+# machine waits for that: where frames are lost, what says goodbye is repeated and must be
+# answered.
 serve()
 {
 	local name=$1 where=$2 server rc=0 end=$((SECONDS + 15))
@@ -42,6 +44,7 @@ serve()
 	! kill -0 $server 2>/dev/null || resources >"$LOGS"/resources
 	kill $server 2>/dev/null
 	wait $server || rc=$?
+	qhca-host sync "over$STEP" >/dev/null
 	[ $rc = 0 ] && result ok "$name" && return
 	why "$LOGS"/server
 	[ $rc != 143 ] || sed 's/^/    /' "$LOGS"/resources
@@ -55,6 +58,7 @@ visit()
 	qhca-host sync "up$STEP" >/dev/null
 	timeout 60 "$@" >"$LOGS"/client 2>&1 || rc=$?
 	qhca-host sync "down$STEP" >/dev/null
+	qhca-host sync "over$STEP" >/dev/null
 	[ $rc = 0 ] && result ok "$name" && return
 	why "$LOGS"/client
 	result fail "$name" "client $rc"
