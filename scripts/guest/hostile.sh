@@ -120,6 +120,23 @@ hostile_nvme_traffic()
 	hostile_resets "$end" 8
 }
 
+# A connection that the target accepts while its device is already going, and that sends no
+# command, is nobody's: the target has closed all it knew of, and the connection manager waits
+# for it to close this one. It does when it stops listening.
+hostile_nvme_drop()
+{
+	local waits before=
+	while [ -e "$LOGS/hostile.nvme" ]; do
+		waits=$(grep -ls cma_process_remove /proc/[0-9]*/stack)
+		if [ -n "$waits" ] && [ "$waits" = "$before" ]; then
+			echo "# the target drops a connection that is nobody's"
+			hostile_nvme_listen
+		fi
+		before=$waits
+		sleep 10
+	done
+}
+
 hostile_nvme_is_well()
 {
 	local disk
@@ -149,7 +166,10 @@ hostile_nvme()
 	local seed
 	expect hostile/nvme/target hostile_nvme_target || return
 	for seed in $(hostile_range "$HOSTILE_NVME_SEEDS"); do
+		touch "$LOGS/hostile.nvme"
+		(hostile_nvme_drop &)	# no child, for those are waited for
 		hostile_seed "$seed" hostile_nvme_traffic
+		rm "$LOGS/hostile.nvme"
 		expect "hostile/nvme/seed $seed, the disk" hostile_nvme_is_well
 	done
 	expect hostile/nvme/remove nvme_unexport
