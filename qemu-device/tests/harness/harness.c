@@ -214,7 +214,10 @@ static void remove_device(void *opaque)
 
 static uint32_t random_bits(void *opaque)
 {
-    return (uint32_t)(test_random(&((struct guest *)opaque)->rng) >> 32);
+    struct guest *g = opaque;
+
+    g->drawn = g->drawn << 32 | test_random(&g->rng) >> 32;
+    return (uint32_t)g->drawn;
 }
 
 static void guest_error(void *opaque, const char *msg)

@@ -52,6 +52,7 @@ struct guest {
     uint64_t own_clock;
     uint64_t deadline;          /* of set_timer */
     uint64_t rng;               /* for numbers and keys */
+    uint64_t drawn;             /* from it, the last two times */
     bool scheduled;
     unsigned irqs[NUM_VECTORS];
     unsigned removed;           /* it was to be taken out of its slot */
