@@ -182,7 +182,7 @@ struct gcq cq_create(struct guest *g, const struct geq *eq, uint32_t uar,
 bool cq_poll(struct gcq *cq, struct qhca_cqe *cqe);
 void cq_arm(struct gcq *cq, bool solicited);
 struct qhca_cqc cq_query(struct gcq *cq);
-/* Events wait for @count CQEs, or @period microseconds; the command's status. */
+/* Events wait for @count CQEs, or @period microseconds; its status. */
 int cq_moderate(const struct gcq *cq, uint32_t count, uint32_t period);
 
 uint32_t pd_create(struct guest *g);
