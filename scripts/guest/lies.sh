@@ -221,6 +221,7 @@ lies()
 		known+=$name$'\n'
 		lie "$name" "$trigger" "$want" "$log"
 	done < <(sed 's/ *| */|/g; s/ *$//' <<<"$LIES")
+	lie_prepare bind
 	lie_prepare none
 	expect "lies/all are in the table" [ "$(qom qom-get hostile-names | tr ' ' '\n' | sort)" = \
 		"$(sort <<<"${known%?}")" ]

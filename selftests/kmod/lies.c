@@ -6,6 +6,9 @@
  */
 #include <rdma/ib_cache.h>
 
+#include <qhca/cmd.h>
+#include <qhca/queues.h>
+
 #include "kverbs.h"
 
 #define KV_LIE_LEN	64u
@@ -38,6 +41,21 @@ static bool kv_say(struct kv_lie *l, const char *what, int ret)
 			(to) = NULL;					\
 		(to);							\
 	})
+
+/* Whatever the device says, nobody is promised more than the interface has. */
+static bool kv_lie_limits(struct kv_lie *l)
+{
+	const struct ib_device_attr *a = &l->kv->dev->attrs;
+	const int max = BIT(QHCA_RING_LOG_MAX);
+	bool ok = a->max_qp > 0 && a->max_cq > 0 && a->max_mr > 0 && a->max_pd > 0 &&
+		  a->max_cqe > 0 && a->max_cqe <= max &&
+		  a->max_qp_wr > 0 && a->max_qp_wr <= max &&
+		  a->max_srq_wr >= 0 && a->max_srq_wr <= max &&
+		  a->max_send_sge <= QHCA_MAX_SEND_SGE && a->max_recv_sge <= QHCA_MAX_RECV_SGE &&
+		  a->max_srq_sge <= QHCA_MAX_RECV_SGE;
+
+	return kv_say(l, "limits", ok ? 0 : -ERANGE);
+}
 
 static bool kv_lie_qp(struct kv_lie *l, const char *what, struct kv_end *e,
 		      enum ib_qp_type type, struct ib_srq *srq)
@@ -240,7 +258,7 @@ void kv_lies(struct kv *kv)
 
 	if (!d)
 		return;
-	if (kv_buf_open(kv, &l.buf, 2) && kv_lie_open(&l) && kv_lie_stop(&l) &&
+	if (kv_buf_open(kv, &l.buf, 2) && kv_lie_limits(&l) && kv_lie_open(&l) && kv_lie_stop(&l) &&
 	    kv_lie_rc(&l, d) && kv_lie_shared(&l, d + 4) && kv_lie_ud(&l, d + 6))
 		kv_say(&l, "all", 0);
 	kv_lie_close(&l);
