@@ -10,9 +10,10 @@
 /*
  * Packets so little behind the ePSN have been overtaken or doubled on the way.
  * Any other gap means loss, be it in this direction or, seen after 2^24
- * packets, in the other.
+ * packets, in the other. The next beginning of a message ends it; the other
+ * packets say nothing of what comes next, for they may be very late.
  */
-#define LATE_WINDOW     1024
+#define LATE_WINDOW     0x10000
 
 static void drop_message(struct qhca_qp *qp)
 {
@@ -58,9 +59,10 @@ static bool in_sequence(struct qhca_qp *qp, const struct roce_packet *p)
 }
 
 /* Whether to execute the packet; a gap drops the message in progress. */
-static bool psn_ok(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
+static bool psn_ok(struct qhca_engine *e, struct qhca_qp *qp,
+                   const struct roce_packet *p)
 {
-    int32_t ahead = psn_diff(psn, qp->rsp.epsn);
+    int32_t ahead = psn_diff(p->psn, qp->rsp.epsn);
 
     if (ahead < 0 && ahead >= -LATE_WINDOW) {
         qhca_count_qp(e, qp, QHCA_CNT_RX_DUPLICATE, 1);
@@ -70,7 +72,7 @@ static bool psn_ok(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
         qhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
         drop_message(qp);
     }
-    return true;
+    return !ahead || roce_opcode(p->opcode)->flags & OPF_FIRST;
 }
 
 static enum qhca_rx_result execute(struct qhca_engine *e, struct qhca_qp *qp,
@@ -93,7 +95,7 @@ bool qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
     if (many && p->psn != qp->rsp.epsn) {
         return false;
     }
-    if (!psn_ok(e, qp, p->psn)) {
+    if (!psn_ok(e, qp, p)) {
         return true;
     }
     fits = in_sequence(qp, p);

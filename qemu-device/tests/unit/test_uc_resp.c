@@ -79,6 +79,7 @@ static void test_receive(void)
 static void test_gaps(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
+    uint32_t old;
 
     start(&o, QHCA_QPS_RTS);
     for (unsigned i = 1; i <= 5; i++) {
@@ -108,12 +109,16 @@ static void test_gaps(void)
     CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 2);
     inject_send(UC(SEND_ONLY), PSN + 910, 8);
     rc_expect(&qp.rcq, 4, 0);
-    inject_send(UC(SEND_ONLY), PSN - 20000, 8);         /* a long loss */
+    old = PSN + 911 - 0x10000;
+    inject_send(UC(SEND_MIDDLE), old - 1, MTU);         /* no beginning */
+    inject_send(UC(SEND_ONLY), old, 8);                 /* very late */
+    rc_expect_none(&qp.rcq);
+    inject_send(UC(SEND_ONLY), old - 1, 8);             /* a long loss */
     rc_expect(&qp.rcq, 5, 0);
-    inject_send(UC(SEND_ONLY), PSN - 19999, 8);
+    inject_send(UC(SEND_ONLY), old, 8);
     rc_expect_none(&qp.rcq);
     rc_recv(&qp, 6, 0, 8);
-    inject_send(UC(SEND_ONLY), PSN - 19998, 8);
+    inject_send(UC(SEND_ONLY), old + 1, 8);
     rc_expect(&qp.rcq, 6, 0);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
     peer_expect_none(&qp);
