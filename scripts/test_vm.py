@@ -97,6 +97,17 @@ class Splat(unittest.TestCase):
             self.assertIn(' y', splat.find(report + warning + other))
             self.assertIn(' y', splat.find(report.replace('[1.3]', warning + '[1.3]')))
 
+    def test_core_lock(self):
+        report = ('[1.0] ------------[ cut here ]------------\n'
+                  '[1.1] DEBUG_LOCKS_WARN_ON(lock->magic != lock)\n'
+                  '[1.2] WARNING: CPU: 1 PID: 2 at kernel/locking/mutex.c:588 x\n'
+                  '[1.3] Call Trace:\n[1.4]  ? y+0x1/0x2\n[1.5]  mutex_lock_nested+0x1/0x2\n'
+                  '[1.6]  ib_uverbs_attach_mcast+0x1/0x2\n[1.7] ---[ end trace 0 ]---\n')
+        self.assertIsNone(splat.find(report))
+        self.assertIn('mine', splat.find(report.replace('ib_uverbs_attach_mcast', 'mine')))
+        other = report.replace('[1.3]', '[1.3] WARNING: CPU: 0 at z\n[1.3]')
+        self.assertIn('at z', splat.find(other))
+
     def test_race(self):
         report = (f'[1.0] {"=" * 66}\n[1.1] BUG: KCSAN: data-race in a / b\n[1.2] \n'
                   '[1.3] write to 0x1 of 4 bytes by task 1 on cpu 0:\n[1.4]  a+0x1/0x2\n'
@@ -122,7 +133,7 @@ class Splat(unittest.TestCase):
                     f'[1.5]     {where}+0x1/0x2\n')
         said = '[1.0] kmemleak: 2 new suspected memory leaks (see x)\n'
         task = leak('copy_process')
-        self.assertIsNone(splat.find(said + task + task))
+        self.assertIsNone(splat.find(said + task + leak('prepare_creds')))
         for others in ('', task + leak('a'), leak('a') + task):
             text = said + others + '[1.6] x\n[1.7] copy_process+0x1/0x2\n'
             self.assertIn('2 new', splat.find(text))
