@@ -259,6 +259,7 @@ life()
 	if [ -n "$LIFE_NVME" ]; then
 		expect life/nvme/target hostile_nvme_target || return
 	fi
+	probes_there || result skip "life/unbind, netdev and events in order" "no kprobe events"
 	# Fills caches, which count as memory that is gone.
 	expect "life/before" life_works || return
 	life_load
