@@ -133,7 +133,8 @@ class Splat(unittest.TestCase):
                     f'[1.5]     {where}+0x1/0x2\n')
         said = '[1.0] kmemleak: 2 new suspected memory leaks (see x)\n'
         task = leak('copy_process')
-        self.assertIsNone(splat.find(said + task + leak('prepare_creds')))
+        for other in ('prepare_creds', 'setup_port'):
+            self.assertIsNone(splat.find(said + task + leak(other)))
         for others in ('', task + leak('a'), leak('a') + task):
             text = said + others + '[1.6] x\n[1.7] copy_process+0x1/0x2\n'
             self.assertIn('2 new', splat.find(text))
