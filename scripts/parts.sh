@@ -198,7 +198,7 @@ one_guest()
 other_kernel()
 {
 	local rc=0
-	one_guest 3600 --kernel "$1" -- kverbs tools kselftest || rc=$?
+	one_guest 3600 --kernel "$1" --device-arg guest-faults=on -- kverbs tools kselftest || rc=$?
 	# shellcheck disable=SC2086 # a list of options
 	"$QHCA_TOP/scripts/vm" run --strict --kernel "$1" --timeout 1200 $VMFLAGS -- \
 		/opt/qhca/guest/consumers.sh nvme || rc=$?
