@@ -51,6 +51,8 @@ typedef uint64_t __be64;
 #define QHCA_PAGE_SIZE		(1u << QHCA_PAGE_SHIFT)
 #define QHCA_TABLE_ENTRIES	512u
 #define QHCA_BUF_MAX_DEPTH	3
+/* Block addresses in a table of that depth. */
+#define QHCA_TABLE_MAX_BLOCKS	(QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES)
 
 /*
  * Wherever the device takes a DMA address, one with this bit is an offset in its

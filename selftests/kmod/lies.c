@@ -14,9 +14,6 @@
 #define KV_LIE_LEN	64u
 #define KV_LIE_QKEY	0x1234
 
-/* Block addresses in a table of the greatest depth. */
-#define KV_TABLE_MAX	(QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES)
-
 /* struct kv_lie - QPs that send to themselves; receives have their own CQ */
 struct kv_lie {
 	struct kv *kv;
@@ -57,7 +54,7 @@ static bool kv_lie_limits(struct kv_lie *l)
 		  a->max_send_sge <= QHCA_MAX_SEND_SGE && a->max_recv_sge <= QHCA_MAX_RECV_SGE &&
 		  a->max_srq_sge <= QHCA_MAX_RECV_SGE &&
 		  a->max_qp_rd_atom <= U8_MAX && a->max_qp_init_rd_atom <= U8_MAX &&
-		  a->max_fast_reg_page_list_len <= KV_TABLE_MAX;
+		  a->max_fast_reg_page_list_len <= QHCA_TABLE_MAX_BLOCKS;
 
 	return kv_say(l, "limits", ok ? 0 : -ERANGE);
 }

@@ -5,9 +5,6 @@
  */
 #include "qhca.h"
 
-/* Number of block addresses that a table of the greatest depth has. */
-#define QHCA_TABLE_MAX_BLOCKS	(QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES)
-
 #define QHCA_BOUND(field, cap, min, max) \
 	{ #field, offsetof(struct qhca_limits, field), cap, min, max }
 
