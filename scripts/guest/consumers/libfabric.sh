@@ -22,7 +22,7 @@ fi_gone() { ! kill -0 "$1" 2>/dev/null; }
 # fi_pair PROVIDER ENDPOINT OPTION…
 fi_pair()
 {
-	local server rc=0 status=0 args stuck=''
+	local server rc=0 args
 	FI_PORT=$((FI_PORT + 1))
 	args=(-p "$1" -e "$2" -d "$(fi_domain "$2")" -c "${@:3}")
 	timeout "${FI_LIMIT:-120}" stdbuf -oL fi_pingpong -B $FI_PORT "${args[@]}" >"$LOGS/fi.server" 2>&1 &
@@ -31,11 +31,11 @@ fi_pair()
 	[ "$rc" != 0 ] || timeout "${FI_LIMIT:-120}" fi_pingpong -P $FI_PORT "${args[@]}" "$QHCA_IP" \
 		>"$LOGS/fi.client" 2>&1 || rc=$?
 	[ "$rc" = 0 ] || kill $server 2>/dev/null
-	if [[ $rc = 0 && $1 = *rxm ]] && ! until_true 10 fi_gone $server; then
-		fi_stuck $server && stuck=1
+	if [[ $rc = 0 && $1 = *rxm ]] && ! until_true 10 fi_gone $server && fi_stuck $server; then
+		wait $server
+	else
+		wait $server || rc="$rc, server $?"
 	fi
-	wait $server || status=$?
-	[ $status = 0 ] || [ -n "$stuck" ] || rc="$rc, server $status"
 	[ "$rc" = 0 ] && return
 	tail -qn 1 "$LOGS/fi.server" "$LOGS/fi.client"
 	echo "client $rc"
