@@ -165,13 +165,13 @@ hostile_nvme()
 {
 	local seed
 	expect hostile/nvme/target hostile_nvme_target || return
+	touch "$LOGS/hostile.nvme"
+	(hostile_nvme_drop &)	# no child, for those are waited for
 	for seed in $(hostile_range "$HOSTILE_NVME_SEEDS"); do
-		touch "$LOGS/hostile.nvme"
-		(hostile_nvme_drop &)	# no child, for those are waited for
 		hostile_seed "$seed" hostile_nvme_traffic
-		rm "$LOGS/hostile.nvme"
 		expect "hostile/nvme/seed $seed, the disk" hostile_nvme_is_well
 	done
+	rm "$LOGS/hostile.nvme"
 	expect hostile/nvme/remove nvme_unexport
 }
 
