@@ -11,11 +11,10 @@ probes_there()
 	[ -e $TRACING/kprobe_events ]
 }
 
-# probes_start PROBE…: as Documentation/trace/kprobetrace.rst of Linux has them, group/name
+# probes_start PROBE…: where probes_there; as Documentation/trace/kprobetrace.rst of Linux has them, group/name
 # and function.
 probes_start()
 {
-	probes_there || return
 	: >$TRACING/trace
 	echo global >$TRACING/trace_clock
 	printf '%s\n' "$@" >$TRACING/kprobe_events && echo 1 >$TRACING/events/probes/enable
