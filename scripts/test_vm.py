@@ -135,6 +135,8 @@ class Splat(unittest.TestCase):
         task = leak('copy_process')
         for other in ('prepare_creds', 'setup_port'):
             self.assertIsNone(splat.find(said + task + leak(other)))
+        note = '[1.3] hrtimer: interrupt took 57296428 ns\n'
+        self.assertIsNone(splat.find(said + task.replace('[1.5]', note + '[1.5]')))
         for others in ('', task + leak('a'), leak('a') + task):
             text = said + others + '[1.6] x\n[1.7] copy_process+0x1/0x2\n'
             self.assertIn('2 new', splat.find(text))

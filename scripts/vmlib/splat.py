@@ -44,6 +44,10 @@ LEAKED = re.compile(r'unreferenced object .*?backtrace[^\n]*((?:\n[^\n]*\+0x[0-9
 CORE_LEAK = re.compile(r' (copy_process|prepare_creds|setup_port)\+')
 
 
+# What a slow machine says in the middle of anything.
+NOTE = re.compile(r'[^\n]*hrtimer: interrupt took \d+ ns\n')
+
+
 def _without_leaks(text):
     """Those of the core alone."""
     leaked = LEAKED.findall(text)
@@ -88,7 +92,8 @@ def _without_theirs(lines):
 
 def find(text, context=30):
     """The first complaint with the lines after it, or None."""
-    lines = _without_theirs(REPORT.sub(_ours, _without_leaks(text)).splitlines())
+    text = _without_leaks(NOTE.sub('', text))
+    lines = _without_theirs(REPORT.sub(_ours, text).splitlines())
     for number, line in enumerate(lines):
         if SPLAT.search(line) and not HARMLESS.search(line):
             return '\n'.join(lines[max(0, number - 2):number + context])
