@@ -25,6 +25,10 @@ static int gid_index;
 module_param(gid_index, int, 0444);
 MODULE_PARM_DESC(gid_index, "GID to connect with");
 
+static unsigned int mad_ms;
+module_param(mad_ms, uint, 0444);
+MODULE_PARM_DESC(mad_ms, "How long a MAD takes to be taken in");
+
 static DEFINE_MUTEX(kv_lock);	/* of kv_dev, held while tests run */
 static struct ib_device *kv_dev;
 static struct dentry *kv_dir;
@@ -133,11 +137,15 @@ static struct ib_client kv_client = {
 
 static int __init kv_init(void)
 {
-	int ret;
+	int ret = kv_mads_slow(mad_ms);
 
-	ret = ib_register_client(&kv_client);
 	if (ret)
 		return ret;
+	ret = ib_register_client(&kv_client);
+	if (ret) {
+		kv_mads_fast();
+		return ret;
+	}
 	kv_dir = debugfs_create_dir("qhca_kverbs_test", NULL);
 	debugfs_create_file("run", 0400, kv_dir, NULL, &kv_run_fops);
 	debugfs_create_file("death", 0400, kv_dir, NULL, &kv_death_fops);
@@ -152,5 +160,6 @@ static void __exit kv_exit(void)
 {
 	debugfs_remove(kv_dir);
 	ib_unregister_client(&kv_client);
+	kv_mads_fast();
 }
 module_exit(kv_exit);

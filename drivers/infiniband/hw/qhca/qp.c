@@ -377,6 +377,18 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 				 qhca_ib_do_create_qp(ibqp, attr, udata));
 }
 
+/*
+ * The MAD layer destroys its QP first, and stops the worker of its CQ afterwards. For a MAD
+ * that the worker is taking in by then it posts another receive, to what would be freed.
+ */
+static void qhca_ib_wait_for_mads(const struct ib_qp *gsi)
+{
+	struct ib_cq *cq = gsi->recv_cq;
+
+	if (cq->poll_ctx == IB_POLL_WORKQUEUE || cq->poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
+		flush_work(&cq->work);
+}
+
 /**
  * qhca_ib_destroy_qp - destroy_qp verb
  * @ibqp: the QP
@@ -397,6 +409,8 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return ret;
 	}
 	qhca_ib_qp_unlink(dev, qp);
+	if (ibqp->qp_type == IB_QPT_GSI)
+		qhca_ib_wait_for_mads(ibqp);
 	qhca_ib_qp_put(dev, qp);
 	return 0;
 }
