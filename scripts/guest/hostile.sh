@@ -28,17 +28,19 @@ hostile_lies() { qom qom-get hostile-lies; }
 # quietly SECONDS COMMAND…: it need not succeed.
 quietly() { timeout -k 2 "$@" >>"$LOGS/hostile.log" 2>&1 </dev/null; }
 
-# The function was bound: its netdev is a new one.
+hostile_bind() { echo "$QHCA_FUNCTION" >"/sys/bus/pci/drivers/qhca/$1"; }
+
+# Brings the function and its netdev back. Who was killed while he waited for the function goes
+# on waiting, and may unbind it only now.
 hostile_address()
 {
-	QHCA_IF=$(ls "/sys/bus/pci/devices/$QHCA_FUNCTION/net")
-	ip link set dev "$QHCA_IF" up
-	ip link set dev "$QHCA_IF" mtu 4200
+	[ -e "/sys/bus/pci/drivers/qhca/$QHCA_FUNCTION" ] || hostile_bind bind
+	QHCA_IF=$(ls "/sys/bus/pci/devices/$QHCA_FUNCTION/net") &&
+		ip link set dev "$QHCA_IF" up &&
+		ip link set dev "$QHCA_IF" mtu 4200 || return
 	# shellcheck disable=SC2153 # the launcher's
 	ip addr replace "$QHCA_IP/24" dev "$QHCA_IF"
 }
-
-hostile_bind() { echo "$QHCA_FUNCTION" >"/sys/bus/pci/drivers/qhca/$1"; }
 
 # In the background, for what waits for the device for ever ends with a reset only.
 hostile_traffic()
@@ -190,10 +192,9 @@ hostile_seed()
 	quietly 60 bash -c 'hostile_bind unbind; hostile_bind bind; sleep 0.5'
 	hostile_set seed 0
 	lies=$(($(hostile_lies) - lies))
-	[ -e "/sys/bus/pci/drivers/qhca/$QHCA_FUNCTION" ] || hostile_bind bind
 	device_reset || rc=1
 	wait
-	hostile_address
+	until_true 60 hostile_address
 	echo "# seed $1: $lies lies"
 	expect "$test/seed $1, $name" hostile_is_well || return
 	[ $rc = 0 ] || result fail "$test/seed $1" reset
