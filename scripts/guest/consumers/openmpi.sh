@@ -51,6 +51,7 @@ over_libfabric()
 
 openmpi()
 {
+	local -x EXPECT_LINES=40	# the first words of two ranks tell more than the last
 	expect consumers/openmpi/build mpi_build openmpi || return
 	expect consumers/openmpi/ucx-rc_v over_ucx rc_v
 	expect consumers/openmpi/libfabric-cm over_libfabric
