@@ -142,7 +142,7 @@ int kv_local_inv(struct kv_end *e, struct kv_done *d, u32 key);
 void kv_lies(struct kv *kv);
 
 /* Whoever takes a MAD in is slow, see mads.c: 0 or a negative errno. */
-int kv_mads_slow(unsigned int ms);
+int kv_mads_slow(void);
 void kv_mads_fast(void);
 
 #endif /* KVERBS_H */

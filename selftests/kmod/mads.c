@@ -6,14 +6,17 @@
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 
 #include "kverbs.h"
 
-static unsigned int kv_mad_ms;
+static unsigned int mad_ms;
+module_param(mad_ms, uint, 0444);
+MODULE_PARM_DESC(mad_ms, "How long a MAD takes to be taken in");
 
 static int kv_mad_taken(struct kprobe *p, struct pt_regs *regs)
 {
-	mdelay(kv_mad_ms);
+	mdelay(mad_ms);
 	return 0;
 }
 
@@ -22,14 +25,13 @@ static struct kprobe kv_mad_probe = {
 	.pre_handler = kv_mad_taken,
 };
 
-int kv_mads_slow(unsigned int ms)
+int kv_mads_slow(void)
 {
-	kv_mad_ms = ms;
-	return ms ? register_kprobe(&kv_mad_probe) : 0;
+	return mad_ms ? register_kprobe(&kv_mad_probe) : 0;
 }
 
 void kv_mads_fast(void)
 {
-	if (kv_mad_ms)
+	if (mad_ms)
 		unregister_kprobe(&kv_mad_probe);
 }

@@ -25,10 +25,6 @@ static int gid_index;
 module_param(gid_index, int, 0444);
 MODULE_PARM_DESC(gid_index, "GID to connect with");
 
-static unsigned int mad_ms;
-module_param(mad_ms, uint, 0444);
-MODULE_PARM_DESC(mad_ms, "How long a MAD takes to be taken in");
-
 static DEFINE_MUTEX(kv_lock);	/* of kv_dev, held while tests run */
 static struct ib_device *kv_dev;
 static struct dentry *kv_dir;
@@ -137,7 +133,7 @@ static struct ib_client kv_client = {
 
 static int __init kv_init(void)
 {
-	int ret = kv_mads_slow(mad_ms);
+	int ret = kv_mads_slow();
 
 	if (ret)
 		return ret;
