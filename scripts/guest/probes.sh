@@ -11,8 +11,8 @@ probes_there()
 	[ -e $TRACING/kprobe_events ]
 }
 
-# probes_start PROBE…: where probes_there; as Documentation/trace/kprobetrace.rst of Linux has them, group/name
-# and function.
+# probes_start PROBE…: as Documentation/trace/kprobetrace.rst of Linux has them, group/name
+# and function. Only where probes_there.
 probes_start()
 {
 	: >$TRACING/trace

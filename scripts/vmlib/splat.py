@@ -43,7 +43,6 @@ LEAKED = re.compile(r'unreferenced object .*?backtrace[^\n]*((?:\n[^\n]*\+0x[0-9
 # What the core leaks, see testing.rst: tasks and what belongs to them, statistics of a port.
 CORE_LEAK = re.compile(r' (copy_process|prepare_creds|setup_port)\+')
 
-
 # What a slow machine says in the middle of anything.
 NOTE = re.compile(r'[^\n]*hrtimer: interrupt took \d+ ns\n')
 
