@@ -28,10 +28,9 @@ pair_over_ucx()
 
 pair_mpich()
 {
-	timeout "${MPI_LIMIT:-120}" mpiexec.mpich -launcher rsh -launcher-exec "$RSH" \
-		-hosts "$QHCA_IP,$QHCA_PEER" -n 2 $MPI_DIR/mpich $MPI_LARGEST >"$LOGS/mpi" 2>&1 ||
-		{ cat "$LOGS/mpi"; return 1; }
-	mpi_right && grep "inter-node.*$QHCA_DEV" "$LOGS/mpi"
+	mpi_run mpiexec.mpich -launcher rsh -launcher-exec "$RSH" \
+		-hosts "$QHCA_IP,$QHCA_PEER" -n 2 $MPI_DIR/mpich $MPI_LARGEST &&
+		mpi_right && grep "inter-node.*$QHCA_DEV" "$LOGS/mpi"
 }
 
 openmpi-pair()

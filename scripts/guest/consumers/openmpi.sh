@@ -14,15 +14,30 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export UCX_LOG_LEVEL=info UCX_VFS_ENABLE=n
 
+# mpi_run COMMAND…: which ends in time. If not, the ranks show where they are (MPI and UCX
+# print a stack at SIGSEGV), and the device what it has left to do.
+mpi_run()
+{
+	local pid
+	: >"$LOGS/mpi"
+	"$@" >>"$LOGS/mpi" 2>&1 &
+	pid=$!
+	timeout "${MPI_LIMIT:-120}" tail -s 0.2 --pid=$pid -f /dev/null || {
+		rdma statistic show link "$QHCA_DEV/1"
+		pkill -SEGV -x 'openmpi|mpich'
+		timeout 20 tail -s 0.2 --pid=$pid -f /dev/null || kill $pid
+	} >>"$LOGS/mpi" 2>&1
+	wait $pid || { cat "$LOGS/mpi"; return 1; }
+}
+
 mpi_right() { grep 'ranks, all data is right' "$LOGS/mpi"; }
 
 # open_mpi OPTION…: of mpirun
 # shellcheck disable=SC2086 # MPI_ONLY is a word or none
 open_mpi()
 {
-	timeout "${MPI_LIMIT:-120}" mpirun.openmpi --map-by :OVERSUBSCRIBE --bind-to none -n 2 \
-		"$@" $MPI_DIR/openmpi $MPI_LARGEST $MPI_ONLY >"$LOGS/mpi" 2>&1 || { cat "$LOGS/mpi"; return 1; }
-	mpi_right
+	mpi_run mpirun.openmpi --map-by :OVERSUBSCRIBE --bind-to none -n 2 \
+		"$@" $MPI_DIR/openmpi $MPI_LARGEST $MPI_ONLY && mpi_right
 }
 
 over_ucx()
@@ -36,9 +51,8 @@ over_ucx()
 mpich_over_ucx()
 {
 	UCX_TLS="$1,self" UCX_NET_DEVICES="$QHCA_DEV:1" MPIR_CVAR_NOLOCAL=1 \
-		timeout "${MPI_LIMIT:-120}" mpiexec.mpich -n 2 $MPI_DIR/mpich $MPI_LARGEST \
-		>"$LOGS/mpi" 2>&1 || { cat "$LOGS/mpi"; return 1; }
-	mpi_right && grep -q "cfg.*${1/_v/_verbs}/$QHCA_DEV" "$LOGS/mpi"
+		mpi_run mpiexec.mpich -n 2 $MPI_DIR/mpich $MPI_LARGEST && mpi_right &&
+		grep -q "cfg.*${1/_v/_verbs}/$QHCA_DEV" "$LOGS/mpi"
 }
 
 # The matching transport layer ofi over reliable datagrams. Open MPI has nothing for
@@ -51,7 +65,7 @@ over_libfabric()
 
 openmpi()
 {
-	local -x EXPECT_LINES=40	# the first words of two ranks tell more than the last
+	local -x EXPECT_LINES=120	# counters and two stacks, if it does not end
 	expect consumers/openmpi/build mpi_build openmpi || return
 	expect consumers/openmpi/ucx-rc_v over_ucx rc_v
 	expect consumers/openmpi/libfabric-cm over_libfabric
