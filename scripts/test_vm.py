@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of lib.sh and vmlib that need no machine; check-vm.py has those that do."""
 
+import mmap
 import os
 import subprocess
 import tempfile
@@ -10,7 +11,7 @@ import unittest
 import xml.etree.ElementTree as ET
 from unittest import mock
 
-from vmlib import junit, machine, runner, splat
+from vmlib import junit, machine, runner, session, splat
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -166,6 +167,24 @@ class Accelerator(unittest.TestCase):
             accel, why = self.choose(**args)
             self.assertEqual(accel, 'tcg')
             self.assertIn(expect, why)
+
+
+class Memory(unittest.TestCase):
+    """What counts as QEMU's own: for the measure, this process is QEMU."""
+
+    def grown(self, mib, prot):
+        qemu = types.SimpleNamespace(process=types.SimpleNamespace(pid=os.getpid()))
+        before = session.Session.memory(qemu)
+        with mmap.mmap(-1, mib << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot) as area:
+            for page in range(0, 32 << 20, mmap.PAGESIZE):
+                area[page] = 1
+            return (session.Session.memory(qemu) - before) >> 10
+
+    def test_own(self):
+        data, code = mmap.PROT_READ | mmap.PROT_WRITE, mmap.PROT_EXEC
+        self.assertGreaterEqual(self.grown(64, data), 31)
+        self.assertLess(self.grown(512, data), 8)           # the guest's
+        self.assertLess(self.grown(64, data | code), 8)     # translated from the guest's
 
 
 class Junit(unittest.TestCase):

@@ -150,15 +150,19 @@ class Session:
         return '{"error": "unknown request"}'
 
     def memory(self):
-        """KiB that QEMU has taken from the host, without the guest's RAM and the code
-        translated from it, which are the mappings of more than 256 MiB."""
+        """KiB that QEMU has taken from the host, without the guest's RAM, which is a mapping
+        of more than 256 MiB, and the code translated from it, which can be written and
+        executed."""
         total = size = 0
+        counts = True
         with open(f'/proc/{self.process.pid}/smaps', encoding='utf-8') as file:
             for line in file:
                 word, _, rest = line.partition(':')
-                if word == 'Size':
+                if '-' in word:
+                    counts = ' rwx' not in word
+                elif word == 'Size':
                     size = int(rest.split()[0])
-                elif word == 'Rss' and size <= 256 << 10:
+                elif word == 'Rss' and counts and size <= 256 << 10:
                     total += int(rest.split()[0])
         return total
 
