@@ -18,6 +18,7 @@ nothing  nothing happens
 reset    a reset of the function
 mads     a reset of the function while MADs are taken in
 fatal    a fatal error, and a reset
+hang     a command is never answered, and a reset
 unbind   the PCI driver is unbound
 flap     the PCI driver is unbound while the cable is pulled and put back
 rdma     the RDMA driver is unbound
@@ -47,6 +48,18 @@ life_mads()
 }
 
 life_fatal() { qom qom-set inject-fatal true && sleep 0.3 && device_reset; }
+
+# The driver waits its time for the answer, then it gives the device up, and says so.
+life_hang()
+{
+	local mark="life: command $EPOCHREALTIME" rc=0
+	echo "$mark" >/dev/kmsg
+	qom qom-set faults '"cmd once hang"' &&
+		until_true "$LIFE_PATIENCE" life_lost "$mark" && device_reset || rc=1
+	qom qom-set faults '""' && return $rc
+}
+
+life_lost() { dmesg | sed "1,/$1/d" | grep -q 'a command was lost'; }
 
 # life_driver DIRECTORY DEVICE
 life_driver() { echo "$2" >"$1/unbind" && sleep 0.1 && echo "$2" >"$1/bind"; }
