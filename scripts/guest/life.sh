@@ -8,7 +8,9 @@
 LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
 LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all
 LIFE_NVME=${LIFE_NVME:-}
-LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
+# KiB that memory may have shrunk by, for each way. The debug kernel gives some back only to
+# the next work, and has kmemleak to say what is lost.
+LIFE_KEEPS=${LIFE_KEEPS:-24576}
 LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds without a word, or the device
 LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
 

@@ -115,12 +115,15 @@ static void *serve_events(void *unused)
 		type = event->event;
 		id = event->id;
 		REQUIRE(!rdma_ack_cm_event(event));
-		if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			serve_request(id);
-		else if (type == RDMA_CM_EVENT_DISCONNECTED)
+		} else if (type == RDMA_CM_EVENT_DISCONNECTED) {
 			serve_goodbye(id);
-		else if (type != RDMA_CM_EVENT_ESTABLISHED)
+		} else if (type != RDMA_CM_EVENT_ESTABLISHED) {
+			/* The device goes: who has not said goodbye never will. */
 			FAIL("server: %s", rdma_event_str(type));
+			test_die();
+		}
 	}
 	return NULL;
 }
