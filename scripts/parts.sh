@@ -46,7 +46,7 @@ frames         | one  | full             | variants | one_guest 2400 --device-ar
 kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
 kernel-7       | one  | full             | kernels  | other_kernel 7
 eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
-life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 --env LIFE_KEEPS=65536 -- life kselftest nomem kill
+life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 -- life kselftest nomem kill
 debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
 kcsan          | one  | full             | debug    | kcsan
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu --device-arg guest-faults=on -- kselftest

@@ -8,9 +8,7 @@
 LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
 LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all
 LIFE_NVME=${LIFE_NVME:-}
-# KiB that memory may have shrunk by, for each way. The debug kernel gives some back only to
-# the next work, and has kmemleak to say what is lost.
-LIFE_KEEPS=${LIFE_KEEPS:-24576}
+LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
 LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds without a word, or the device
 LIFE_ON=/run/qhca/life.on		# while this exists there is traffic
 
@@ -156,7 +154,7 @@ life_suspend() { echo freeze >/sys/power/state; }
 # ---- load
 
 # life_over PID LOG: the program has ended, or hangs.
-life_over() { ! kill -0 "$1" 2>/dev/null || life_hangs "$2"; }
+life_over() { gone "$1" || life_hangs "$2"; }
 
 life_hangs() { [ $((EPOCHSECONDS - $(stat -c %Y "$1"))) -gt "$LIFE_PATIENCE" ]; }
 
@@ -248,7 +246,7 @@ life_works()
 life_way()
 {
 	local name=$1 n=0 rc=0 resources objects start=$SECONDS
-	local free slab qemu free0 slab0 qemu0 kept=
+	local free slab qemu free0 slab0 qemu0 took kept=
 	shift
 	resources=$(life_resources) objects=$(life_objects)
 	read -r free0 slab0 qemu0 < <(life_memory)
@@ -260,15 +258,17 @@ life_way()
 		n=$((n + 1))
 	done
 	life_rest
-	until_true 60 life_kept "$free0" && kept=1
-	echo "# life/$name: $n cycles, $((SECONDS - start)) s; KiB available $free0 $free," \
-		"in slabs $slab0 $slab, QEMU $qemu0 $qemu"
+	took=$((SECONDS - start))
 	[ $rc = 0 ] || cat "$LOGS/life.way"
 	expect "life/$name: $*, $LIFE_CYCLES times" [ $rc = 0 ]
 	EXPECT_LINES=100 expect "life/$name, and nothing hangs" life_idle
 	expect "life/$name, and the device works" life_works
 	expect "life/$name, and rdma res is as before" same "rdma res" "$(life_resources)" "$resources"
 	expect "life/$name, and the device's objects" same objects "$(life_objects)" "$objects"
+	# As before the load, behind the same work: a debug kernel frees some only then.
+	until_true 60 life_kept "$free0" && kept=1
+	echo "# life/$name: $n cycles, $took s; KiB available $free0 $free," \
+		"in slabs $slab0 $slab, QEMU $qemu0 $qemu"
 	expect "life/$name, and memory" [ -n "$kept" ]
 	[ "$name" != nothing ] || LIFE_GROWS=$((qemu - qemu0))
 	[ -z "$LIFE_GROWS" ] || expect "life/$name, and QEMU's" \

@@ -52,6 +52,9 @@ until_true()
 	done
 }
 
+# gone PID: of a child, or anybody
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
 # tap NAME LOG STATUS: count the test points of a TAP log; a plan that was not
 # kept, or is empty, is a failure.
 tap()

@@ -17,8 +17,6 @@ fi_stuck()
 	kill "$1"
 }
 
-fi_gone() { ! kill -0 "$1" 2>/dev/null; }
-
 # fi_pair PROVIDER ENDPOINT OPTION…
 fi_pair()
 {
@@ -31,7 +29,7 @@ fi_pair()
 	[ "$rc" != 0 ] || timeout "${FI_LIMIT:-120}" fi_pingpong -P $FI_PORT "${args[@]}" "$QHCA_IP" \
 		>"$LOGS/fi.client" 2>&1 || rc=$?
 	[ "$rc" = 0 ] || kill $server 2>/dev/null
-	if [[ $rc = 0 && $1 = *rxm ]] && ! until_true 10 fi_gone $server && fi_stuck $server; then
+	if [[ $rc = 0 && $1 = *rxm ]] && ! until_true 10 gone $server && fi_stuck $server; then
 		wait $server
 	else
 		wait $server || rc="$rc, server $?"

@@ -6,6 +6,7 @@
 
 MPI_DIR=/run/qhca/mpi
 MPI_LARGEST=65536
+export EXPECT_LINES=120	# counters and two stacks, if it does not end
 
 # mpi_build openmpi|mpich
 mpi_build() { mkdir -p $MPI_DIR && "mpicc.$1" -O2 -o "$MPI_DIR/$1" "$DIR/consumers/mpi-verify.c"; }
@@ -22,10 +23,10 @@ mpi_run()
 	: >"$LOGS/mpi"
 	"$@" >>"$LOGS/mpi" 2>&1 &
 	pid=$!
-	timeout "${MPI_LIMIT:-120}" tail -s 0.2 --pid=$pid -f /dev/null || {
+	until_true "${MPI_LIMIT:-120}" gone $pid || {
 		rdma statistic show link "$QHCA_DEV/1"
 		pkill -SEGV -x 'openmpi|mpich'
-		timeout 20 tail -s 0.2 --pid=$pid -f /dev/null || kill $pid
+		until_true 20 gone $pid || kill $pid
 	} >>"$LOGS/mpi" 2>&1
 	wait $pid || { cat "$LOGS/mpi"; return 1; }
 }
@@ -65,7 +66,6 @@ over_libfabric()
 
 openmpi()
 {
-	local -x EXPECT_LINES=120	# counters and two stacks, if it does not end
 	expect consumers/openmpi/build mpi_build openmpi || return
 	expect consumers/openmpi/ucx-rc_v over_ucx rc_v
 	expect consumers/openmpi/libfabric-cm over_libfabric
