@@ -13,6 +13,7 @@
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
 . /opt/qhca/guest/result.sh
+. /opt/qhca/guest/pings.sh
 . /opt/qhca/guest/device.sh
 . /opt/qhca/guest/probes.sh
 . /opt/qhca/guest/eth.sh

@@ -10,6 +10,7 @@
 LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
 . /opt/qhca/guest/result.sh
+. /opt/qhca/guest/pings.sh
 
 VLAN_IF=$QHCA_IF.7
 VLAN_IP=${QHCA_IP/192.168.77/192.168.207}
@@ -70,12 +71,7 @@ change()
 
 # Slowly: while the host does not schedule a machine, the cable holds no more than ten
 # frames.
-no_loss()
-{
-	ping -q -n -i 0.02 -c 100 -W 5 -s 1000 "$QHCA_PEER" >"$LOGS/ping" 2>&1
-	cat "$LOGS/ping"
-	grep -q ' 0% packet loss' "$LOGS/ping"
-}
+no_loss() { answered ping -q -n -i 0.02 -c 100 -s 1000 "$QHCA_PEER"; }
 
 # ---- the address filter
 
