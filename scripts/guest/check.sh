@@ -63,7 +63,9 @@ kverbs()
 		{ result fail kverbs "insmod"; return; }
 	timeout "${KVERBS_TIMEOUT:-300}" cat $run >"$log" 2>&1 || rc=$?
 	tap kverbs "$log" $rc
-	kverbs_quiet
+	kverbs_one flush
+	kverbs_back
+	kverbs_stop
 	kverbs_load
 	kverbs_death
 	rmmod qhca_kverbs_test || result fail kverbs "rmmod"
@@ -95,12 +97,13 @@ kverbs_load()
 		[ "$(sort -nu "$seen" | wc -l)" -gt 2 ]
 }
 
+host_listens() { qhca-host qmp '{"execute": "query-status"}' >/dev/null 2>&1; }
+
 # Tests in which the device dies; a reset of the function brings it back.
 kverbs_death()
 {
 	local log=$LOGS/kverbs-death.log rc=0 irq reader
-	qhca-host qmp '{"execute": "query-status"}' >/dev/null 2>&1 ||
-		{ result skip kverbs/death "the host takes no orders"; return; }
+	host_listens || { result skip kverbs/death "the host takes no orders"; return; }
 	# The first CPU is busy with the completions of this test.
 	taskset -cp 1 $$ >/dev/null
 	irq=$(sed -n 's/^ *\([0-9]*\):.*qhca-async.*/\1/p' /proc/interrupts)
@@ -115,12 +118,22 @@ kverbs_death()
 	kverbs_back
 }
 
-# It breaks the device by itself.
-kverbs_quiet()
+# kverbs_one FILE: its test, which breaks the device.
+kverbs_one()
 {
-	local log=$LOGS/kverbs-quiet.log rc=0
-	timeout 60 cat /sys/kernel/debug/qhca_kverbs_test/quiet >"$log" 2>&1 || rc=$?
+	local log=$LOGS/kverbs-$1.log rc=0
+	timeout 60 cat "/sys/kernel/debug/qhca_kverbs_test/$1" >"$log" 2>&1 || rc=$?
 	tap kverbs "$log" $rc
+}
+
+# The first six commands connect its QPs.
+kverbs_stop()
+{
+	host_listens || { result skip kverbs/stop "the host takes no orders"; return; }
+	qom qom-set faults '"cmd opcode=modify_qp after=6 once fail=no_resource"' >/dev/null ||
+		result fail kverbs/stop "rule refused"
+	kverbs_one stop
+	qom qom-set faults '""' >/dev/null
 	kverbs_back
 }
 

@@ -2,9 +2,9 @@
 /*
  * Tests of verbs in the kernel. Reading the file "run" of the directory
  * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. The tests
- * of the file "death" wait for somebody to break the device; those of "quiet" break
- * it themselves; those of "load" need adaptive moderation to be on. The file "lies" is
- * for a device that lies, see lies.c.
+ * of the file "death" wait for somebody to break the device; that of "flush" breaks it
+ * itself; that of "stop" needs a device that refuses to; those of "load" need adaptive
+ * moderation to be on. The file "lies" is for a device that lies, see lies.c.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
@@ -35,9 +35,16 @@ static const struct kv_test *const kv_lists[] = {
 	kv_xrc_tests,
 };
 
-static const struct kv_test *const kv_last_lists[] = { kv_death_tests };
-static const struct kv_test *const kv_quiet_lists[] = { kv_quiet_tests };
-static const struct kv_test *const kv_load_lists[] = { kv_dim_tests };
+/* The other files, each with its tests. */
+static const struct {
+	const char *name;
+	const struct kv_test *tests;
+} kv_files[] = {
+	{ "death", kv_death_tests },
+	{ "flush", kv_flush_tests },
+	{ "load", kv_dim_tests },
+	{ "stop", kv_stop_tests },
+};
 
 static void kv_run(struct kv *kv, const struct kv_test *t, unsigned int n)
 {
@@ -74,19 +81,14 @@ static int kv_run_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(kv_run);
 
-static int kv_death_show(struct seq_file *m, void *unused)
+static int kv_file_show(struct seq_file *m, void *unused)
 {
-	kv_run_lists(m, kv_last_lists, ARRAY_SIZE(kv_last_lists));
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(kv_death);
+	const struct kv_test *tests = m->private;
 
-static int kv_quiet_show(struct seq_file *m, void *unused)
-{
-	kv_run_lists(m, kv_quiet_lists, ARRAY_SIZE(kv_quiet_lists));
+	kv_run_lists(m, &tests, 1);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(kv_quiet);
+DEFINE_SHOW_ATTRIBUTE(kv_file);
 
 static int kv_lies_show(struct seq_file *m, void *unused)
 {
@@ -100,13 +102,6 @@ static int kv_lies_show(struct seq_file *m, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(kv_lies);
-
-static int kv_load_show(struct seq_file *m, void *unused)
-{
-	kv_run_lists(m, kv_load_lists, ARRAY_SIZE(kv_load_lists));
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(kv_load);
 
 static int kv_add(struct ib_device *dev)
 {
@@ -134,6 +129,7 @@ static struct ib_client kv_client = {
 static int __init kv_init(void)
 {
 	int ret = kv_mads_slow();
+	size_t i;
 
 	if (ret)
 		return ret;
@@ -144,10 +140,10 @@ static int __init kv_init(void)
 	}
 	kv_dir = debugfs_create_dir("qhca_kverbs_test", NULL);
 	debugfs_create_file("run", 0400, kv_dir, NULL, &kv_run_fops);
-	debugfs_create_file("death", 0400, kv_dir, NULL, &kv_death_fops);
-	debugfs_create_file("quiet", 0400, kv_dir, NULL, &kv_quiet_fops);
 	debugfs_create_file("lies", 0400, kv_dir, NULL, &kv_lies_fops);
-	debugfs_create_file("load", 0400, kv_dir, NULL, &kv_load_fops);
+	for (i = 0; i < ARRAY_SIZE(kv_files); i++)
+		debugfs_create_file(kv_files[i].name, 0400, kv_dir,
+				    (void *)kv_files[i].tests, &kv_file_fops);
 	return 0;
 }
 module_init(kv_init);

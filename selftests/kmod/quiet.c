@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: what a flushed work request guarantees. The
- * consumer may reuse its memory, so the device must have stopped writing by then.
+ * Tests of verbs in the kernel: what a flushed work request, and a stopped QP, guarantee.
+ * The consumer may reuse the memory, so the device must have stopped writing by then.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -86,7 +86,17 @@ static void kv_quiet_run(struct kv *kv, struct kv_quiet *q)
 	KV_CHECK_EQ(kv, atomic_read(&q->early), 0);
 }
 
-static void kv_quiet(struct kv *kv)
+/* Without draining the QPs, which a dead device refuses. */
+static void kv_quiet_close(struct kv *kv, struct kv_rig *r)
+{
+	KV_CHECK_EQ(kv, ib_destroy_qp(r->a.qp), 0);
+	KV_CHECK_EQ(kv, ib_destroy_qp(r->b.qp), 0);
+	r->a.qp = NULL;
+	r->b.qp = NULL;
+	kv_rig_close(kv, r);
+}
+
+static void kv_quiet_flush(struct kv *kv)
 {
 	struct kv_quiet q = { .pdev = to_pci_dev(kv->dev->dev.parent) };
 	struct kv_done d[KV_RECVS];
@@ -100,15 +110,35 @@ static void kv_quiet(struct kv *kv)
 	q.cq = r.a.cq;
 	if (!kv->failed)
 		kv_quiet_run(kv, &q);
-	/* Without draining them, which a dead device refuses. */
-	KV_CHECK_EQ(kv, ib_destroy_qp(r.a.qp), 0);
-	KV_CHECK_EQ(kv, ib_destroy_qp(r.b.qp), 0);
-	r.a.qp = NULL;
-	r.b.qp = NULL;
-	kv_rig_close(kv, &r);
+	kv_quiet_close(kv, &r);
 }
 
-const struct kv_test kv_quiet_tests[] = {
-	{ "J-021 work requests are flushed when the device does no more DMA", kv_quiet },
+/*
+ * The device refuses to stop a QP, as a fault rule has it, so the driver gives it up. The
+ * work item that ends DMA then waits on this CPU for this thread.
+ */
+static void kv_quiet_stop(struct kv *kv)
+{
+	struct pci_dev *pdev = to_pci_dev(kv->dev->dev.parent);
+	struct ib_qp_attr err = { .qp_state = IB_QPS_ERR };
+	struct kv_rig r;
+
+	if (!kv_rig_open(kv, &r, IB_POLL_DIRECT))
+		return;
+	KV_CHECK(kv, kv_is_bus_master(pdev));
+	sched_set_fifo(current);
+	KV_CHECK_EQ(kv, ib_modify_qp(r.a.qp, &err, IB_QP_STATE), 0);
+	KV_CHECK(kv, !kv_is_bus_master(pdev));
+	sched_set_normal(current, 0);
+	kv_quiet_close(kv, &r);
+}
+
+const struct kv_test kv_flush_tests[] = {
+	{ "J-021 work requests are flushed when the device does no more DMA", kv_quiet_flush },
+	{ }
+};
+
+const struct kv_test kv_stop_tests[] = {
+	{ "J-021 a QP is stopped when the device does no more DMA", kv_quiet_stop },
 	{ }
 };
