@@ -63,8 +63,7 @@ kverbs()
 		{ result fail kverbs "insmod"; return; }
 	timeout "${KVERBS_TIMEOUT:-300}" cat $run >"$log" 2>&1 || rc=$?
 	tap kverbs "$log" $rc
-	kverbs_one flush
-	kverbs_back
+	kverbs_breaks flush
 	kverbs_stop
 	kverbs_load
 	kverbs_death
@@ -118,12 +117,13 @@ kverbs_death()
 	kverbs_back
 }
 
-# kverbs_one FILE: its test, which breaks the device.
-kverbs_one()
+# kverbs_breaks FILE: its test leaves a broken device.
+kverbs_breaks()
 {
 	local log=$LOGS/kverbs-$1.log rc=0
 	timeout 60 cat "/sys/kernel/debug/qhca_kverbs_test/$1" >"$log" 2>&1 || rc=$?
 	tap kverbs "$log" $rc
+	kverbs_back
 }
 
 # The first six commands connect its QPs.
@@ -132,9 +132,8 @@ kverbs_stop()
 	host_listens || { result skip kverbs/stop "the host takes no orders"; return; }
 	qom qom-set faults '"cmd opcode=modify_qp after=6 once fail=no_resource"' >/dev/null ||
 		result fail kverbs/stop "rule refused"
-	kverbs_one stop
+	kverbs_breaks stop
 	qom qom-set faults '""' >/dev/null
-	kverbs_back
 }
 
 kverbs_back()

@@ -3,8 +3,8 @@
  * Tests of verbs in the kernel. Reading the file "run" of the directory
  * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. The tests
  * of the file "death" wait for somebody to break the device; that of "flush" breaks it
- * itself; that of "stop" needs a device that refuses to; those of "load" need adaptive
- * moderation to be on. The file "lies" is for a device that lies, see lies.c.
+ * itself; that of "stop" needs a device that refuses to stop a QP; those of "load" need
+ * adaptive moderation to be on. The file "lies" is for a device that lies, see lies.c.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
