@@ -192,7 +192,16 @@ life_load()
 	[ -z "$LIFE_NVME" ] || hostile_nvme_io test -e $LIFE_ON 2>/dev/null &
 }
 
-life_rest() { rm -f $LIFE_ON; wait; }
+life_no_disk() { ! compgen -G '/sys/class/nvme/nvme*' >/dev/null; }
+
+# A disk whose network is gone waits 60 s for the answer to its last command, longer than
+# who disconnects it.
+life_rest()
+{
+	rm -f $LIFE_ON
+	wait
+	[ -z "$LIFE_NVME" ] || until_true "$LIFE_PATIENCE" life_no_disk
+}
 
 # ---- what must be as before
 
