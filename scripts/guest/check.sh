@@ -87,7 +87,7 @@ kverbs_load()
 	timeout 120 cat /sys/kernel/debug/qhca_kverbs_test/load >"$log" 2>&1 &
 	reader=$!
 	: >"$seen"
-	while kill -0 $reader 2>/dev/null; do moderation >>"$seen"; done
+	until gone $reader; do moderation >>"$seen"; done
 	wait $reader || rc=$?
 	tap kverbs "$log" $rc
 	rdma dev set "$QHCA_DEV" adaptive-moderation off

@@ -166,7 +166,7 @@ life_program()
 		SOAK_MS=3000 RDMA_DEVICE=$QHCA_DEV RDMA_GID=$QHCA_GID "$@" >"$log" 2>&1 </dev/null &
 		pid=$!
 		until life_over $pid "$log"; do sleep 0.2; done
-		if kill -0 $pid 2>/dev/null; then
+		if ! gone $pid; then
 			family="$pid $(ps -o pid= --ppid $pid)"
 			{ echo "$1 for $LIFE_PATIENCE s:"; tail -n 3 "$log"
 			  for id in $family; do

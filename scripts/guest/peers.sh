@@ -38,10 +38,8 @@ serve()
 	until ready "$where" || [ $SECONDS -ge $end ]; do sleep 0.1; done
 	qhca-host sync "up$STEP" >/dev/null
 	qhca-host sync "down$STEP" >/dev/null
-	end=$((SECONDS + ${GRACE:-10}))
-	while kill -0 $server 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
-	# Then the kernel has joined the group.
-	! kill -0 $server 2>/dev/null || resources >"$LOGS"/resources
+	# If it stays, the kernel has joined the group.
+	until_true "${GRACE:-10}" gone $server || resources >"$LOGS"/resources
 	kill $server 2>/dev/null
 	wait $server || rc=$?
 	qhca-host sync "over$STEP" >/dev/null
