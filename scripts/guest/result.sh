@@ -6,11 +6,16 @@
 PASS=0 FAIL=0 SKIP=0
 mkdir -p "$LOGS"
 
-# result ok|fail|skip NAME [REASON]
+. "$(dirname "${BASH_SOURCE[0]}")/skips.sh"
+
+# result ok|fail|skip NAME [REASON]: a skip that skips/ does not expect is a failure.
 result()
 {
+	if [ "$1" = skip ] && ! skip_expected "$2" "${3:-}"; then
+		set -- fail "$2" "unexpected skip: ${3:-}"
+	fi
 	case $1 in
-	ok) PASS=$((PASS + 1)); echo "ok $2" ;;
+	ok) PASS=$((PASS + 1)); echo "ok $2"; skip_stale "$2" ;;
 	skip) SKIP=$((SKIP + 1)); echo "ok $2 # SKIP ${3:-}" ;;
 	*) FAIL=$((FAIL + 1)); echo "not ok $2${3:+ # $3}" ;;
 	esac
@@ -55,16 +60,45 @@ until_true()
 # gone PID: of a child, or anybody
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
+# A test point of TAP: "ok NUMBER [- ]TITLE"; a skip: its title and the reason.
+TAP_POINT='^ok ([0-9]*) ?(- )?(.*)$'
+TAP_SKIP='^(.*[^ ]) *# [Ss][Kk][Ii][Pp]:? *(.*)$'
+
+# tap_points NAME: shows the points and comments on standard input, and counts them in ok,
+# bad and skip of the caller.
+tap_points()
+{
+	local line number title
+	while IFS= read -r line; do
+		case $line in
+		'not ok '*) bad=$((bad + 1)) ;;
+		'ok '*)
+			[[ $line =~ $TAP_POINT ]]
+			number=${BASH_REMATCH[1]} title=${BASH_REMATCH[3]}
+			if [[ ! $title =~ $TAP_SKIP ]]; then
+				ok=$((ok + 1))
+				skip_stale "$1: $title"
+			elif skip_expected "$1: ${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"; then
+				skip=$((skip + 1))
+			else
+				bad=$((bad + 1))
+				line="not ok $number ${BASH_REMATCH[1]} # unexpected skip: ${BASH_REMATCH[2]}"
+			fi
+			;;
+		'# '*) ;;
+		*) continue ;;
+		esac
+		echo "$1: $line"
+	done
+}
+
 # tap NAME LOG STATUS: count the test points of a TAP log; a plan that was not
 # kept, or is empty, is a failure.
 tap()
 {
-	local name=$1 log=$2 rc=$3 ok bad skip plan
-	skip=$(grep -ciE '^ok .*# skip' "$log")
-	ok=$(($(grep -c '^ok ' "$log") - skip))
-	bad=$(grep -c '^not ok ' "$log")
+	local name=$1 log=$2 rc=$3 ok=0 bad=0 skip=0 plan
 	plan=$(sed -n 's/^1\.\.\([0-9]*\).*/\1/p' "$log" | head -n 1)
-	grep -E '^(not )?ok |^# ' "$log" | sed "s|^|$name: |"
+	tap_points "$name" <"$log"
 	PASS=$((PASS + ok)) SKIP=$((SKIP + skip)) FAIL=$((FAIL + bad))
 	if [ "$rc" = 4 ] && [ $((ok + bad + skip)) = 0 ]; then
 		result skip "$name" "$(tail -n 1 "$log")"
