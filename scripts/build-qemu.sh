@@ -11,7 +11,7 @@
 #
 #   --debug      with AddressSanitizer and UBSan (a tree of its own)
 #   --full       with what others than our tests want of QEMU: VGA, VNC, 9p, USB, vhost,
-#                a sandbox, image formats, TLS. For /usr/bin of a Debian machine: it brings
+#                image formats, TLS. For /usr/bin of a Debian machine: it brings
 #                neither libraries nor firmware
 #   --hostile    with a device that can be told to deceive its driver, for tests
 #   --any        whatever QEMU is already there, e.g. to run without the device
@@ -30,7 +30,7 @@ VERSION=10.0
 OPTIONS=(
 	--target-list=x86_64-softmmu --without-default-features
 	--enable-system --enable-tcg --enable-kvm --enable-slirp
-	--enable-virtfs --enable-attr --enable-tools
+	--enable-virtfs --enable-attr --enable-tools --enable-seccomp
 	--enable-fdt=system --enable-trace-backends=log
 	--enable-werror --disable-install-blobs
 )
@@ -46,7 +46,7 @@ FULL=(
 	--enable-stack-protector --enable-malloc-trim
 	--enable-pixman --enable-vnc --enable-vnc-jpeg --enable-vnc-sasl --enable-png
 	--enable-curses --enable-iconv
-	--enable-virtfs --enable-attr --enable-cap-ng --enable-seccomp --enable-keyring
+	--enable-virtfs --enable-attr --enable-cap-ng --enable-keyring
 	--enable-gnutls --enable-tpm --enable-numa --enable-zstd
 	--enable-linux-aio --enable-linux-io-uring --enable-replication --enable-colo-proxy
 	--enable-libusb --enable-usb-redir

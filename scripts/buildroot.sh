@@ -30,9 +30,9 @@ PACKAGES=(
 	gcc g++ libc6-dev make ninja-build meson cmake pkg-config flex bison bc
 	dpkg-dev patch file rsync bzip2 xz-utils cpio kmod python3 python3-venv
 	ca-certificates gdb
-	# QEMU: glib, slirp, fdt; its firmware as packages, because Debian's
+	# QEMU: glib, slirp, fdt, its sandbox; its firmware as packages, because Debian's
 	# source tarball carries none
-	libglib2.0-dev libfdt-dev libslirp-dev zlib1g-dev libpixman-1-dev
+	libglib2.0-dev libfdt-dev libslirp-dev zlib1g-dev libpixman-1-dev libseccomp-dev
 	seabios qemu-system-data
 	# kernel modules and the RDMA user space
 	linux-headers-amd64 libelf-dev libnl-3-dev libnl-route-3-dev libudev-dev
@@ -53,7 +53,7 @@ DOCS=(
 PACKAGING=(
 	build-essential debhelper dh-dkms lintian
 	libaio-dev libattr1-dev libcap-ng-dev libgnutls28-dev libjpeg-dev libncurses-dev
-	libnuma-dev libpng-dev libsasl2-dev libseccomp-dev liburing-dev libusb-1.0-0-dev
+	libnuma-dev libpng-dev libsasl2-dev liburing-dev libusb-1.0-0-dev
 	libusbredirparser-dev libzstd-dev
 )
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of scripts/vm that start machines; prints TAP and a sum.
 
-  check-vm.py options [OPTION…]     what goes into a machine and comes out of it
+  check-vm.py options [OPTION…]     what goes into a machine and comes out of it, and what
+                                    a guest cannot have
   check-vm.py lab [OPTION…]         a lab of two, and one whose keeper is killed, until
                                     nothing is left
 
@@ -139,6 +140,52 @@ def options(extra):
         result('Hello, world!' in out, 'package, once more')
         status, _ = run(extra, '--', '[ ! -e /root/kept ] && ! command -v hello')
         result(status == 0, 'nothing else is kept', f'status {status}')
+    greedy(extra)
+
+
+def wishes(file):
+    """What a guest that wants this file of its host can ask its launcher for; the last is
+    no such thing."""
+    asked = {'migrate': {'uri': f'exec:touch {file}'}, 'screendump': {'filename': file},
+             'human-monitor-command': {'command-line': f'pmemsave 0 4096 {file}'},
+             'device_add': {'driver': 'qhca', 'loopback-capture': file}, 'query-status': {}}
+    return [json.dumps({'execute': name, 'arguments': arguments})
+            for name, arguments in asked.items()]
+
+
+def greedy(extra):
+    """The guest asks for a file; then the host asks QEMU, which may not do it either."""
+    with tempfile.TemporaryDirectory() as top:
+        file, sock, said = (os.path.join(top, name) for name in ('file', 'qmp', 'said'))
+        with open(said, 'wb') as out, subprocess.Popen(
+                [VM, 'run', '--timeout', '200', *extra, '--qemu-arg=-qmp',
+                 f'--qemu-arg=unix:{sock},server=on,wait=off', '--',
+                 ''.join(f"qhca-host qmp '{wish}'\n" for wish in wishes(file))
+                 + 'echo asked; sleep 15'], stdout=out) as machine:
+            end = time.monotonic() + 200
+            while 'asked' not in (read(said) or '') and time.monotonic() < end:
+                time.sleep(0.2)
+            answers = (read(said) or '').splitlines()
+            refused = [line for line in answers if 'may not' in line]
+            result(len(refused) == 4, 'a guest that wants a file', f'{answers}')
+            result(any('running' in line for line in answers), 'a guest that asks for less')
+            result(not os.path.exists(file), 'no file for the guest')
+            migrate(sock, f'exec:touch {file}')
+            machine.wait()
+        result(not os.path.exists(file), 'QEMU starts no program')
+
+
+def migrate(path, uri):
+    """Tells the QEMU behind this socket to migrate; what it answers does not matter."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(5)
+        sock.connect(path)
+        for command in ({'execute': 'qmp_capabilities'},
+                        {'execute': 'migrate', 'arguments': {'uri': uri}}):
+            sock.sendall(json.dumps(command).encode())
+            with contextlib.suppress(OSError):
+                print(f'# {sock.recv(4096)!r}')
+        time.sleep(3)
 
 
 def read(path):

@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of lib.sh and vmlib that need no machine; check-vm.py has those that do."""
 
+import contextlib
+import io
+import json
 import mmap
 import os
 import subprocess
+import tarfile
 import tempfile
 import types
 import unittest
 import xml.etree.ElementTree as ET
 from unittest import mock
 
-from vmlib import junit, machine, runner, session, splat
+from vmlib import junit, logs, machine, payload, requests, runner, session, splat
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -185,6 +189,151 @@ class Memory(unittest.TestCase):
         self.assertGreaterEqual(self.grown(64, data), 31)
         self.assertLess(self.grown(512, data), 8)           # the guest's
         self.assertLess(self.grown(64, data | code), 8)     # translated from the guest's
+
+
+NICS = [machine.Nic('qhca', 0, 0, 1, 'user'), machine.Nic('virtio', 1, 0, 1, 'user')]
+DEVICE = '/machine/peripheral/qhca0'
+PLUG = {'driver': 'qhca', 'id': 'qhca0', 'bus': 'rp0', 'netdev': 'n0', 'mac': NICS[0].mac}
+
+
+def asked(name, /, **arguments):
+    return json.dumps({'execute': name, 'arguments': arguments})
+
+
+class Requests(unittest.TestCase):
+    """A guest that wants a file of the host, a program on it, or just a lot."""
+
+    def refused(self, text):
+        with self.assertRaises(requests.Refused):
+            requests.command(text, NICS)
+
+    def test_allowed(self):
+        for text in (asked('query-status'), '{"execute": "query-status"}',
+                     asked('set_link', name='n1', up=False), asked('device_add', **PLUG),
+                     asked('device_del', id='qhca0'),
+                     asked('qom-get', path=DEVICE, property='objects'),
+                     asked('qom-set', path=DEVICE, property='faults', value='cmd once hang')):
+            sent = json.loads(requests.command(text, NICS))
+            self.assertEqual(sent['execute'], json.loads(text)['execute'])
+
+    def test_other_commands(self):
+        for name, arguments in (
+                ('migrate', {'uri': 'exec:touch /tmp/x'}),
+                ('human-monitor-command', {'command-line': 'pmemsave 0 10 "/tmp/x"'}),
+                ('screendump', {'filename': '/tmp/x'}), ('quit', {}), ('stop', {}),
+                ('chardev-add', {'id': 'x', 'backend': {'type': 'file', 'data': {'out': 'x'}}}),
+                ('blockdev-add', {'driver': 'file', 'filename': '/etc/shadow'}),
+                ('object-add', {'qom-type': 'filter-dump', 'id': 'x', 'file': '/tmp/x'}),
+                ('trace-event-set-state', {'name': '*', 'enable': True})):
+            self.refused(asked(name, **arguments))
+
+    def test_other_arguments(self):
+        for text in (asked('device_add', **PLUG, **{'loopback-capture': '/tmp/x'}),
+                     asked('device_add', **dict(PLUG, driver='virtio-blk-pci')),
+                     asked('device_add', **dict(PLUG, mac=NICS[1].mac)),
+                     asked('device_del', id='rp0'), asked('set_link', name='n2', up=True),
+                     asked('set_link', name='n0', up=1), asked('set_link', name='n0'),
+                     asked('qom-get', path='/machine', property='kernel'),
+                     asked('qom-set', path=DEVICE, property='loopback-capture', value='/tmp/x'),
+                     asked('qom-set', path=DEVICE, property='faults', value={'a': []})):
+            self.refused(text)
+
+    def test_other_text(self):
+        for text in ('', 'quit', '[]', '7', 'null', '{}', '{"execute": ["quit"]}', '[' * 100000,
+                     '{"execute": "query-status", "id": 1}', '{"execute": {}}',
+                     '{"execute": "query-status", "arguments": 7}'):
+            self.refused(text)
+
+    def test_named_twice(self):
+        """What is judged is what is sent."""
+        text = '{"execute": "quit", "execute": "query-status"}'
+        self.assertEqual(json.loads(requests.command(text, NICS)),
+                         {'execute': 'query-status', 'arguments': {}})
+
+    def test_snapshot(self):
+        self.assertEqual(requests.seconds('2'), 2)
+        for text in ('', 'x', '-1', 'nan', 'inf', '1e9'):
+            with self.assertRaises(requests.Refused):
+                requests.seconds(text)
+
+    def test_session(self):
+        with tempfile.TemporaryDirectory() as top:
+            one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
+            one.nics = NICS
+            for line in ('qmp {"execute": "quit"}', 'snapshot soon', 'what', ''):
+                self.assertIn('error', json.loads(one.request(line)))
+            one.control('exit soon')
+            self.assertEqual(one.status, 1)
+            for _ in range(8):          # a line that never ends
+                one.receive('host', b'x' * 60000)
+                self.assertLessEqual(len(one.buffers['host']), requests.LONGEST_LINE)
+
+
+class Logs(unittest.TestCase):
+    def setUp(self):
+        top = tempfile.TemporaryDirectory()
+        self.addCleanup(top.cleanup)
+        self.path = os.path.join(top.name, 'log')
+
+    def read(self):
+        with open(self.path, 'rb') as file:
+            return file.read()
+
+    def test_limit(self):
+        log = logs.Log(self.path, 10)
+        for _ in range(5):
+            log.write(b'1234')
+        self.assertEqual(self.read(), b'1234123412' + log.note)
+
+    def test_pipe(self):
+        """The child neither waits at the limit nor gets a signal there."""
+        log = logs.Pipe(self.path, 1000)
+        with subprocess.Popen(['sh', '-c', f'head -c 1000000 /dev/zero >{log.name}; exit 3'],
+                              pass_fds=[log.fd]) as child:
+            log.start()
+        log.finish()
+        self.assertEqual(child.returncode, 3)
+        self.assertEqual(self.read(), bytes(1000) + log.note)
+
+    def test_holes(self):
+        """A file of the guest's that is nearly all holes, and small as an archive."""
+        info = tarfile.TarInfo('x')
+        info.size = payload.LIMIT + 1
+        with open(self.path, 'wb') as file:
+            file.write(info.tobuf())
+        with open(self.path, 'r+b') as file:
+            file.truncate(payload.LIMIT + 4096)
+        with self.assertRaises(tarfile.TarError):
+            payload.unpack_results(self.path, {'/x': self.path + '.x'})
+        self.assertFalse(os.path.exists(self.path + '.x'))
+
+
+class LastWords(unittest.TestCase):
+    """A QEMU that ends at once."""
+
+    def run_qemu(self, mode, text):
+        opts = types.SimpleNamespace(mode=mode, timeout=20, gdb=False, debug_kernel=False,
+                                     kcsan=False, kdir=None, quiet=False, trace=[],
+                                     allow_splat=False)
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory() as top, contextlib.redirect_stderr(said), \
+                mock.patch.object(machine, 'command', return_value=['sh', '-c', text]):
+            one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
+            one.gets = {}
+            return runner.run(opts, {}, [one]), said.getvalue()
+
+    def test_run(self):
+        status, said = self.run_qemu('run', 'echo my last words >&2; exit 3')
+        self.assertEqual(status, runner.DIED)
+        self.assertIn('my last words', said)
+        self.assertIn('QEMU status 3', said)
+        self.assertIn('init after never', said)
+
+    def test_shell(self):
+        status, said = self.run_qemu('shell', 'echo my last words >&2; exit 3')
+        self.assertEqual(status, runner.DIED)
+        self.assertIn('my last words', said)
+        self.assertEqual(self.run_qemu('shell', 'exit 0')[0], 0)
 
 
 class Junit(unittest.TestCase):

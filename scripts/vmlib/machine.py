@@ -3,12 +3,15 @@
 
 import os
 import platform
+import subprocess
 
-from . import tsc
-from .build import CACHE
+from . import logs, tsc
+from .build import CACHE, note
 
 INTERNET_MAC = '52:54:00:00:02:0f'
 PORTS = ('ctl', 'out', 'files', 'host')
+# What QEMU may no longer ask of the kernel once it runs.
+SANDBOX = 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'
 
 
 def accel_marker():
@@ -99,6 +102,16 @@ def _kernel_args(opts, accel, console_level):
     return ' '.join(words + opts.kernel_arg)
 
 
+def _sandbox(qemu):
+    """None for a QEMU that was built without it, which only --qemu can bring."""
+    known = subprocess.run([qemu, '-sandbox', 'on', '-version'], check=False,
+                           stdin=subprocess.DEVNULL, capture_output=True)
+    if known.returncode:
+        note('this QEMU has no sandbox: a guest that takes it over has all your rights')
+        return []
+    return ['-sandbox', SANDBOX]
+
+
 def _kernel(image):
     """The uncompressed kernel if there is one: it boots a second faster."""
     plain = os.path.join(image, 'vmlinux')
@@ -106,8 +119,7 @@ def _kernel(image):
 
 
 def command(opts, dirs, machine):
-    """machine: a Session with accel, nics, sock_dir, run_dir, payload, interactive, image,
-    disk."""
+    """machine: a Session."""
     accel = machine.accel
     kernel = dirs['kernel'] or machine.image
     level = 7 if opts.console else 5
@@ -141,12 +153,13 @@ def command(opts, dirs, machine):
         args += shared(directory, number)
     for number, file in enumerate(machine.captures):
         args += ['-object', f'filter-dump,id=pcap{number},netdev=n0,file={file}']
-    args += ['-d', 'guest_errors', '-D', os.path.join(machine.run_dir, 'qemu.log')]
+    args += ['-d', 'guest_errors',
+             '-D', machine.log('qemu.log', logs.TRACE_LIMIT if opts.trace else logs.LIMIT)]
     for pattern in opts.trace:
         args += ['-trace', pattern]
     if opts.gdb:
         args += ['-s', '-S']
-    return args + opts.qemu_arg
+    return args + _sandbox(dirs['qemu']) + opts.qemu_arg
 
 
 def _ports(machine):
@@ -160,11 +173,11 @@ def _ports(machine):
                  '-device', f'virtserialport,chardev={port},name=qhca.{port}']
     if machine.console == 'stdio':
         args += ['-chardev', 'stdio,id=con,mux=on,signal=off,'
-                             f'logfile={machine.run_dir}/console.log',
+                             f'logfile={machine.log("console.log")}',
                  '-mon', 'chardev=con']
     elif machine.console == 'socket':
         args += ['-chardev', f'socket,id=con,path={sock}/console,server=on,wait=off,'
-                             f'logfile={machine.run_dir}/console.log']
+                             f'logfile={machine.log("console.log")}']
     else:
         args += ['-chardev', f'socket,id=con,path={sock}/con']
     return args + ['-serial', 'chardev:con']

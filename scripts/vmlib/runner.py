@@ -66,17 +66,19 @@ def run(opts, dirs, sessions):
             session.stop()
         codes = [session.reap() for session in sessions]
         selector.close()
-    if opts.mode in ('shell', 'lab'):
+    if opts.mode == 'lab':
         return 0
+    if opts.mode == 'shell':
+        return _judge_qemu(sessions[0], codes[0])
     for session in sessions:
         session.seconds = time.monotonic() - start
     results = [_judge(opts, session, code, timed_out)
                for session, code in zip(sessions, codes)]
     if not opts.quiet:
-        ups = ', '.join(f'{s.up_after:.1f}' for s in sessions if s.up_after)
+        ups = ', '.join(f'{s.up_after:.1f} s' if s.up_after else 'never' for s in sessions)
         if opts.trace:
             note('trace events are in ' + ', '.join(s.path('qemu.log') for s in sessions))
-        note(f'{sessions[0].accel}: init after {ups} s, {time.monotonic() - start:.1f} s in all')
+        note(f'{sessions[0].accel}: init after {ups}; {time.monotonic() - start:.1f} s in all')
     return next((code for code in results if code), 0)
 
 
@@ -171,6 +173,15 @@ def _release_barrier(sessions):
             session.answer('ok')
 
 
+def _judge_qemu(session, code):
+    """DIED if QEMU failed, after its last words; a user sees those of a shell anyway."""
+    if code in (0, -signal.SIGTERM):
+        return 0
+    note(f'machine {session.role}: QEMU itself failed, status {code}')
+    sys.stderr.write(session.tail('qemu.err', 60))
+    return DIED
+
+
 def _judge(opts, session, code, timed_out):
     """The exit status of one machine; prints what went wrong."""
     _collect(session)
@@ -184,10 +195,9 @@ def _judge(opts, session, code, timed_out):
             note(f'{label}: gone before its job was done (QEMU status {code})')
             result = DIED
         sys.stderr.write(session.tail('console.log') + session.tail('qemu.err'))
-    elif code not in (0, -signal.SIGTERM):
-        note(f'{label}: QEMU itself failed, status {code}')
-        sys.stderr.write(session.tail('qemu.err', 60))
-        result = result or DIED
+    else:
+        failed = _judge_qemu(session, code)
+        result = result or failed
     complaint = None if opts.allow_splat else session.complaint()
     if complaint:
         note(f'{label}: the kernel complained:')

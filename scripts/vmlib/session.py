@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import os
+import re
 import selectors
 import signal
 import socket
@@ -11,15 +12,17 @@ import subprocess
 import sys
 import time
 
-from . import machine, qmp, splat
+from . import logs, machine, payload, qmp, requests, splat
 from .build import note
 
 SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
+# Looked up here: between fork and exec nothing may take a lock, and there are threads.
+PRCTL = ctypes.CDLL(None).prctl
 
 
 def die_with_parent():
     """Do not outlive the launcher, not even one killed with -9."""
-    ctypes.CDLL(None).prctl(SIGKILL_WITH_PARENT, signal.SIGKILL)
+    PRCTL(SIGKILL_WITH_PARENT, signal.SIGKILL)
 
 
 class Session:
@@ -48,6 +51,10 @@ class Session:
         self.process = None
         self.buffers = {}
         self.listeners = {}
+        self.kept = {name: logs.Log(self.path(name), limit)
+                     for name, limit in (('files.tar', payload.LIMIT), ('output', logs.LIMIT),
+                                         ('console.log', logs.LIMIT))}
+        self.pipes = []                 # logs that QEMU writes
 
     def path(self, name):
         return os.path.join(self.run_dir, name)
@@ -60,21 +67,29 @@ class Session:
             sock.listen(1)
             self.listeners[name] = sock
 
+    def log(self, name, limit=logs.LIMIT):
+        """A path for QEMU to log to; @name is the file that gets it."""
+        self.pipes.append(logs.Pipe(self.path(name), limit))
+        return self.pipes[-1].name
+
     def start(self, args, selector):
         self.listen()
         with open(self.path('command'), 'w', encoding='utf-8') as file:
             file.write('\n'.join(args) + '\n')
         on_tty = self.console == 'stdio'
         own_tty = None if on_tty else subprocess.DEVNULL
-        out = None if on_tty else open(self.path('qemu.err'), 'wb')
+        if not on_tty:
+            self.log('qemu.err')
+        out = None if on_tty else self.pipes[-1].fd
         env = dict(os.environ, ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', 'detect_leaks=0'),
                    UBSAN_OPTIONS=os.environ.get('UBSAN_OPTIONS', 'print_stacktrace=1'))
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             args, stdin=own_tty, stdout=out, stderr=out, env=env,
-            start_new_session=not on_tty, preexec_fn=die_with_parent)
-        if out:
-            out.close()
+            start_new_session=not on_tty, preexec_fn=die_with_parent,
+            pass_fds=[pipe.fd for pipe in self.pipes])
+        for pipe in self.pipes:
+            pipe.start()
         self._accept(selector)
 
     def _accept(self, selector):
@@ -97,12 +112,10 @@ class Session:
     def receive(self, name, data):
         """Bytes from one channel; text channels are handled line by line."""
         if name == 'files':
-            with open(self.path('files.tar'), 'ab') as file:
-                file.write(data)
+            self.kept['files.tar'].write(data)
             return []
         if name == 'con':
-            with open(self.path('console.log'), 'ab') as file:
-                file.write(data)
+            self.kept['console.log'].write(data)
             if self.console_to:
                 self.console_to.write(data)
                 self.console_to.flush()
@@ -111,7 +124,10 @@ class Session:
             self._output(data)
             return []
         data = self.buffers.get(name, b'') + data
-        *lines, self.buffers[name] = data.split(b'\n')
+        *lines, rest = data.split(b'\n')
+        if len(rest) > requests.LONGEST_LINE:       # cut, rather than kept until there is an end
+            lines, rest = lines + [rest], b''
+        self.buffers[name] = rest
         if name == 'out':
             stamp = b'%.2f ' % (time.monotonic() - self.started) if self.stamp else b''
             for line in lines:
@@ -122,8 +138,7 @@ class Session:
     def _output(self, data):
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-        with open(self.path('output'), 'ab') as file:
-            file.write(data)
+        self.kept['output'].write(data)
 
     def control(self, line):
         word, _, rest = line.partition(' ')
@@ -132,7 +147,8 @@ class Session:
         elif word == 'ready':
             self.ready = True
         elif word == 'exit':
-            self.status = int(rest)
+            # A guest that is out of its mind has failed.
+            self.status = int(rest) if re.fullmatch(r'\d{1,3}', rest) else 1
             self.stop()
 
     def request(self, line):
@@ -141,13 +157,19 @@ class Session:
         if word == 'sync':
             self.waiting = rest
             return None
-        if word == 'qmp':
-            return qmp.execute(os.path.join(self.sock_dir, 'qmp'), rest)
-        if word == 'snapshot':
-            return qmp.snapshot(os.path.join(self.sock_dir, 'qmp'), float(rest))
-        if word == 'memory':
-            return str(self.memory())
-        return '{"error": "unknown request"}'
+        try:
+            if word == 'qmp':
+                return qmp.execute(self._qmp(), requests.command(rest, self.nics))
+            if word == 'snapshot':
+                return qmp.snapshot(self._qmp(), requests.seconds(rest))
+            if word == 'memory':
+                return str(self.memory())
+        except requests.Refused as err:
+            return requests.error(str(err))
+        return requests.error('unknown request')
+
+    def _qmp(self):
+        return os.path.join(self.sock_dir, 'qmp')
 
     def memory(self):
         """KiB that QEMU has taken from the host, without the guest's RAM, which is a mapping
@@ -181,11 +203,14 @@ class Session:
         if not self.process:
             return None
         try:
-            return self.process.wait(patience)
+            code = self.process.wait(patience)
         except subprocess.TimeoutExpired:
             note(f'{self.role}: QEMU does not stop, killing it')
             self.process.kill()
-            return self.process.wait()
+            code = self.process.wait()
+        for pipe in self.pipes:
+            pipe.finish()
+        return code
 
     def complaint(self):
         """The kernel's first complaint, or None."""

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a guest may ask of the launcher, and of QEMU through it.
+
+QMP can read and write any file of the user who runs QEMU, and start programs. A guest gets
+the few commands that its tests need, for its own adapter and its own cables; everything else
+is refused before QEMU sees it.
+"""
+
+import json
+import math
+
+DEVICE = 'qhca0'
+PATH = f'/machine/peripheral/{DEVICE}'
+READABLE = ('counters', 'objects', 'memory', 'max-memory', 'faults', 'hostile-lies',
+            'hostile-names')
+WRITABLE = ('faults', 'inject-fatal', 'hostile-seed', 'hostile-kinds', 'hostile-rate',
+            'hostile-lie')
+LONGEST_SNAPSHOT = 60           # seconds
+LONGEST_LINE = 1 << 16          # bytes of a request
+
+
+class Refused(Exception):
+    """What the guest asked for is not on the list."""
+
+
+def _is(*values):
+    return lambda value: any(type(value) is type(one) and value == one for one in values)
+
+
+def _scalar(value):
+    return isinstance(value, (str, int, bool))
+
+
+def commands(nics):
+    """The commands that a machine with these network functions may give, and for each of
+    its arguments, all of which have to be there, a function that judges the value."""
+    names = [DEVICE, *(f'n{nic.index}' for nic in nics)]
+    plug = {'driver': 'qhca', 'id': DEVICE, 'bus': 'rp0', 'netdev': 'n0', 'mac': nics[0].mac}
+    return {
+        'query-status': {},
+        'set_link': {'name': _is(*names), 'up': _is(True, False)},
+        'device_add': {name: _is(value) for name, value in plug.items()},
+        'device_del': {'id': _is(DEVICE)},
+        'qom-get': {'path': _is(PATH), 'property': _is(*READABLE)},
+        'qom-set': {'path': _is(PATH), 'property': _is(*WRITABLE), 'value': _scalar},
+    }
+
+
+def command(text, nics):
+    """The QMP command in @text, as text to send; raises Refused. It is written anew, so what
+    was judged is what QEMU reads, whatever its parser makes of a name that is there twice."""
+    try:
+        asked = json.loads(text)
+        name, arguments = asked.pop('execute'), asked.pop('arguments', {})
+        judges = commands(nics)[name]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+        raise Refused('a guest may not ask that of QEMU') from err
+    if asked or not isinstance(arguments, dict) or set(arguments) != set(judges):
+        raise Refused(f'{name}: a guest may not use other arguments than {sorted(judges)}')
+    for word, judge in judges.items():
+        if not judge(arguments[word]):
+            raise Refused(f'{name}: a guest may not set {word} to that')
+    return json.dumps({'execute': name, 'arguments': arguments})
+
+
+def seconds(text):
+    """How long a snapshot may wait; raises Refused."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= LONGEST_SNAPSHOT:
+        raise Refused(f'snapshot takes 0 to {LONGEST_SNAPSHOT} seconds')
+    return value
+
+
+def error(text):
+    """The answer to a request that is refused or fails."""
+    return json.dumps({'error': {'desc': text}})
