@@ -264,62 +264,6 @@ TEST(no_queue, "A-013 a QP may have no send or no receive queue")
 	cap_ok(d, cq, (struct ibv_qp_cap){ 4, 4, 0, 0, 0 });
 }
 
-/* Creates up to @max of a kind, destroys all, and does it once more. */
-#define FILL(max, make, destroy)					\
-	do {								\
-		void *list[MANY];					\
-		int limit = (max) < MANY ? (max) : MANY, first = 0, n, r;\
-		for (r = 0; r < 2; r++) {				\
-			for (n = 0; n < limit; n++) {			\
-				list[n] = (make);			\
-				if (!list[n])				\
-					break;				\
-			}						\
-			if (n < limit)					\
-				test_note("%d of %d", n, limit);	\
-			if (r)						\
-				CHECK_EQ(n, first);			\
-			first = n;					\
-			CHECK(n > limit / 2);				\
-			while (n--)					\
-				CHECK_ERR(destroy(list[n]), 0);		\
-		}							\
-	} while (0)
-
-TEST(many_pds, "J-001 many PDs, twice")
-{
-	struct dev *d = dev_open();
-
-	FILL(d->attr.max_pd, ibv_alloc_pd(d->ctx), ibv_dealloc_pd);
-}
-
-TEST(many_cqs, "J-001 many CQs, twice")
-{
-	struct dev *d = dev_open();
-
-	FILL(d->attr.max_cq, ibv_create_cq(d->ctx, 16, NULL, NULL, 0),
-	     ibv_destroy_cq);
-}
-
-TEST(many_mrs, "J-001 many MRs of one buffer, twice")
-{
-	struct dev *d = dev_open();
-	static char page[4096];
-
-	FILL(d->attr.max_mr, ibv_reg_mr(d->pd, page, sizeof(page), LOCAL),
-	     ibv_dereg_mr);
-}
-
-TEST(many_qps, "J-001 many QPs, twice")
-{
-	struct dev *d = dev_open();
-	struct ibv_cq *cq = cq_new(d, 16, NULL);
-	struct ibv_qp_cap cap = { 4, 4, 1, 1, 0 };
-
-	FILL(d->attr.max_qp, try_qp(d, cq, IBV_QPT_RC, &cap),
-	     ibv_destroy_qp);
-}
-
 TEST(many_contexts, "J-020 several contexts are open at once")
 {
 	struct dev *d = dev_open(), *e[8];

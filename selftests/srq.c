@@ -276,34 +276,6 @@ TEST(unpolled, "B-023 G-008 CQEs removed with their QP free their slots")
 	}
 }
 
-/* As many as promised, and one more; then everything again. */
-TEST(many, "J-001 as many SRQs as promised, twice")
-{
-	struct dev *d = dev_open();
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1, .max_sge = 1 } };
-	struct ibv_srq **list;
-	int i, n, round;
-
-	if (!d->attr.max_srq)
-		test_skip("no SRQs here");
-	test_timeout(100);
-	list = calloc(d->attr.max_srq, sizeof(*list));
-	REQUIRE(list);
-	for (round = 0; round < 2; round++) {
-		for (n = 0; n < d->attr.max_srq; n++) {
-			list[n] = ibv_create_srq(d->pd, &init);
-			if (!list[n])
-				break;
-		}
-		CHECK_EQ(n, d->attr.max_srq);
-		if (n == d->attr.max_srq)
-			CHECK(!ibv_create_srq(d->pd, &init));
-		for (i = 0; i < n; i++)
-			REQUIRE_OK(ibv_destroy_srq(list[i]));
-	}
-	free(list);
-}
-
 #define GRH	40
 
 TEST(datagrams, "G-002 G-004 G-009 datagrams: into a WR, without one, into one too small")

@@ -33,6 +33,9 @@ struct qhca_adev {
 	struct qhca_dev *dev;
 };
 
+/* How many of the device's CQs belong to the network interface while it is up. */
+#define QHCA_ETH_CQS	2
+
 /* struct qhca_device_attr in CPU order. */
 struct qhca_limits {
 	u64 fw_version;
