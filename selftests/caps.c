@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the device offers works; what it does not offer is refused. */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/rdma.h"
@@ -107,6 +108,151 @@ TEST_ROWS(promise, "J-004 what is offered works, what is not is refused", probes
 		CHECK_ERR(err, 0);
 	else
 		CHECK(err != 0);
+}
+
+/* ---- what this device has, whatever it says of itself ---- */
+
+static int probe_cq_resize(struct dev *d)
+{
+	return ibv_resize_cq(cq_new(d, 4, NULL), 64);
+}
+
+static int probe_cq_moderation(struct dev *d)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = 4, .cq_period = 10 },
+	};
+
+	return ibv_modify_cq(cq_new(d, 4, NULL), &attr);
+}
+
+static int probe_cq_ex(struct dev *d)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4,
+		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(d->ctx, &attr);
+
+	return cq ? ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) : errno;
+}
+
+static int probe_qp_ex(struct dev *d)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { 1, 1, 1, 1, 0 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = d->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+				  IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+				  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
+				  IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV |
+				  IBV_QP_EX_WITH_ATOMIC_WRITE,
+	};
+	struct ibv_qp *qp;
+
+	init.send_cq = cq_new(d, 4, NULL);
+	init.recv_cq = init.send_cq;
+	if (has_flush(d->ctx))
+		init.send_ops_flags |= IBV_QP_EX_WITH_FLUSH;
+	qp = ibv_create_qp_ex(d->ctx, &init);
+	if (!qp)
+		return errno;
+	return ibv_qp_to_qp_ex(qp) ? ibv_destroy_qp(qp) : EINVAL;
+}
+
+static int probe_qp(struct dev *d, enum ibv_qp_type type)
+{
+	struct ibv_cq *cq = cq_new(d, 4, NULL);
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = type, .cap = { 1, 1, 1, 1, 0 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(d->pd, &init);
+
+	return qp ? ibv_destroy_qp(qp) : errno;
+}
+
+static int probe_uc(struct dev *d)
+{
+	return probe_qp(d, IBV_QPT_UC);
+}
+
+static int probe_ud(struct dev *d)
+{
+	return probe_qp(d, IBV_QPT_UD);
+}
+
+static int probe_rereg(struct dev *d)
+{
+	struct buf b = buf_new(d->pd, 4096, LOCAL);
+
+	return ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, REMOTE) ? errno : 0;
+}
+
+static int probe_atomics(struct dev *d)
+{
+	return d->attr.atomic_cap == IBV_ATOMIC_HCA ? 0 : EOPNOTSUPP;
+}
+
+static int probe_mcast(struct dev *d)
+{
+	union ibv_gid gid = { .raw = { 0xff, 0x0e, [15] = 1 } };
+	struct qp_opts o = QP_OPTS;
+
+	o.type = IBV_QPT_UD;
+	return ibv_attach_mcast(end_in(d, &o, IBV_QPS_INIT).qp, &gid, 0);
+}
+
+/* A device that loses one of them fails here; elsewhere its tests might be skipped. */
+static const struct {
+	const char *name;
+	int (*probe)(struct dev *d);
+} offers[] = {
+	{ "UC", probe_uc },
+	{ "UD", probe_ud },
+	{ "XRC", probe_xrc },
+	{ "atomics", probe_atomics },
+	{ "multicast", probe_mcast },
+	{ "resizing a CQ", probe_cq_resize },
+	{ "moderation of a CQ", probe_cq_moderation },
+	{ "extended CQs", probe_cq_ex },
+	{ "extended QPs", probe_qp_ex },
+	{ "SRQs, and resizing them", probe_srq_resize },
+	{ "re-registration", probe_rereg },
+	{ "windows of type 1", probe_mw_1 },
+	{ "windows of type 2", probe_mw_2 },
+	{ "CURR_QP_STATE_MOD", probe_cur_state },
+};
+
+TEST_ROWS(offered, "J-004 this device offers", offers)
+{
+	CHECK_ERR(row->probe(dev_open_qhca()), 0);
+}
+
+TEST(flags, "J-004 the capabilities of this device, no less and no more")
+{
+	struct ibv_device_attr_ex attr;
+	struct dev *d = dev_open_qhca();
+	uint64_t want = IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
+			IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_CURR_QP_STATE_MOD |
+			IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_BAD_QKEY_CNTR |
+			IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+			IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |
+			IB_UVERBS_DEVICE_ATOMIC_WRITE;
+
+	want |= getenv("MW_TYPE_2A") ? IBV_DEVICE_MEM_WINDOW_TYPE_2A :
+				       IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	if (has_flush(d->ctx))
+		want |= IB_UVERBS_DEVICE_FLUSH_GLOBAL;
+	REQUIRE_OK(ibv_query_device_ex(d->ctx, NULL, &attr));
+	CHECK_EQ(attr.device_cap_flags_ex, want);
+	CHECK_EQ(attr.completion_timestamp_mask, -1ull);
+	CHECK_EQ(attr.hca_core_clock, 1000000);
+	CHECK(attr.cq_mod_caps.max_cq_count && attr.cq_mod_caps.max_cq_period);
 }
 
 TEST(always, "J-004 H-012 A-084 what every port of this device can do")
