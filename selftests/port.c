@@ -349,17 +349,33 @@ TEST(never, "H-007 H-011 H-014 events that this port never raises")
 {
 	const char *name = ifname();
 	struct dev *d = dev_open_qhca();
+	struct conn c = CONN;
+	struct pair p;
 	struct ibv_async_event ev;
+	unsigned int seen[IBV_EVENT_WQ_FATAL + 1] = { 0 }, i;
 
+	/* Where others would migrate the path, or raise a fatal error. */
+	c.timeout = 10;
+	c.retry_cnt = 1;
+	p = pair_new(d, &QP_OPTS, &c);
+	REQUIRE_OK(ibv_destroy_qp(p.b.qp));
+	send_id(&p.a, 1);
+	poll_expect(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	/* Where a subnet manager would give the port an address, and ask for its clients. */
 	run("ip link set dev %s down", name);
 	run("ip link set dev %s up", name);
 	wait_port(d, IBV_PORT_ACTIVE);
 	wait_gid(d);
-	while (async_wait(d->ctx, &ev, QUIET_MS))
-		if (ev.event_type != IBV_EVENT_PORT_ERR &&
-		    ev.event_type != IBV_EVENT_PORT_ACTIVE &&
-		    ev.event_type != IBV_EVENT_GID_CHANGE)
-			FAIL("%s", ibv_event_type_str(ev.event_type));
+	while (async_wait(d->ctx, &ev, 5 * QUIET_MS)) {
+		REQUIRE(ev.event_type < ARRAY_SIZE(seen));
+		seen[ev.event_type]++;
+	}
+	CHECK_EQ(seen[IBV_EVENT_PORT_ERR], 1);
+	CHECK_EQ(seen[IBV_EVENT_PORT_ACTIVE], 1);
+	for (i = 0; i < ARRAY_SIZE(seen); i++)
+		if (seen[i] && i != IBV_EVENT_PORT_ERR && i != IBV_EVENT_PORT_ACTIVE &&
+		    i != IBV_EVENT_GID_CHANGE)
+			FAIL("%s", ibv_event_type_str(i));
 }
 
 TEST(ack_delay, "J-006 an answer comes within local_ca_ack_delay")

@@ -107,9 +107,9 @@ TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
 	CHECK(!ibv_reg_mr(d->pd, b.addr, 4096, REMOTE));
 	CHECK(set_state(p.a.qp, IBV_QPS_ERR));
 	/* Destroying everything succeeds, even if it is gone already. */
-	ibv_destroy_qp(p.a.qp);
-	ibv_destroy_qp(p.b.qp);
-	ibv_dereg_mr(b.mr);
+	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
+	CHECK_ERR(ibv_destroy_qp(p.b.qp), 0);
+	CHECK_ERR(ibv_dereg_mr(b.mr), 0);
 	bring_back(row, d->gid_index);
 	check_no_more_events(d->ctx);		/* it was the last one */
 }

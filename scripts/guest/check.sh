@@ -229,11 +229,28 @@ first_write()
 	grep -q '^there: Hello, remote memory$' "$LOGS/first_write.out"
 }
 
+# The device is in the list, with its GUID.
+device_listed()
+{
+	local guid
+	guid=$(tr -d : <"/sys/class/infiniband/$QHCA_DEV/node_guid")
+	ibv_devices | tee "$LOGS/ibv_devices"
+	grep -qE "^[[:space:]]+${QHCA_DEV}[[:space:]]+$guid\$" "$LOGS/ibv_devices"
+}
+
+# At least what ib_core has made on it for its MADs.
+resources_listed()
+{
+	rdma res show "$QHCA_DEV" | tee "$LOGS/rdma-res"
+	grep -qE "^[0-9]+: $QHCA_DEV: .*pd [1-9][0-9]* cq [1-9][0-9]* qp [1-9][0-9]* " \
+		"$LOGS/rdma-res"
+}
+
 tools()
 {
-	tool tools/ibv_devices ibv_devices
+	tool tools/ibv_devices device_listed
 	tool tools/ibv_devinfo ibv_devinfo -d "$QHCA_DEV" -v
-	tool "tools/rdma res" rdma res show
+	tool "tools/rdma res" resources_listed
 	tool tools/first_write first_write
 	pingpongs
 }
