@@ -33,7 +33,7 @@ engine         | one  | check full       |          | engine check V=1
 pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
 kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
 matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
-mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --env MW_TYPE_2A=1 -- kselftest mw inval stress
+mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
 qtest          | one  | quick check full |          | qtest
 instructions   | one  | check full       |          | instructions
 lint           | idle | full             |          | lint

@@ -33,26 +33,31 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 }
 
 /**
- * qhca_ib_destroy - destroy an object that others may have a hold on
+ * qhca_ib_destroy - destroy an object that windows or groups may keep
  * @dev: the HCA
  * @opcode: the command
  * @obj: the object
- * @held: whether anybody can have; the core sees to all but windows and groups
+ * @pd: the PD whose windows can keep it, or NULL
+ * @held: whether a group keeps it
  *
- * A device that has no reason to refuse is stopped.
+ * The core sees to all other users. A process can make and bind a window at any time,
+ * even while the command waits for its turn. A device that has no reason to refuse is
+ * stopped.
  *
  * Context: process.
  * Return: 0; or -EBUSY, and the object lives on.
  */
-int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, bool held)
+int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
+		    struct qhca_ib_pd *pd, bool held)
 {
-	int ret;
+	int gone = pd ? atomic_read(&pd->mw_gone) : 0;
+	int ret = qhca_cmd_obj(dev->core, opcode, obj);
 
-	if (held) {
-		ret = qhca_cmd_obj(dev->core, opcode, obj);
-		if (!ret || ret == -EBUSY)
-			return ret;
-	}
+	if (!ret)
+		return 0;
+	/* Equal: all windows there ever were had gone before the device was asked. */
+	if (ret == -EBUSY && (held || (pd && atomic_read(&pd->mw_made) != gone)))
+		return ret;
 	qhca_cmd_destroy(dev->core, opcode, obj);
 	return 0;
 }

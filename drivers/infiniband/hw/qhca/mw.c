@@ -23,11 +23,11 @@ static int qhca_ib_do_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	default:
 		return qhca_ib_refuse(dev, -EINVAL, "window: type %u", ibmw->type);
 	}
-	/* Counted first: whoever guesses the key can bind it already. */
-	atomic_inc(&to_qpd(ibmw->pd)->num_mw);
+	/* A process that guesses the key can bind it before this returns. */
+	atomic_inc(&to_qpd(ibmw->pd)->mw_made);
 	ret = qhca_cmd_exec(dev->core, &cmd, NULL, &ibmw->rkey);
 	if (ret)
-		atomic_dec(&to_qpd(ibmw->pd)->num_mw);
+		atomic_inc(&to_qpd(ibmw->pd)->mw_gone);
 	return ret;
 }
 
@@ -52,8 +52,7 @@ int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
  */
 int qhca_ib_dealloc_mw(struct ib_mw *ibmw)
 {
-	int ret = qhca_ib_destroy(to_qdev(ibmw->device), QHCA_CMD_DEALLOC_MW, ibmw->rkey, false);
-
-	atomic_dec(&to_qpd(ibmw->pd)->num_mw);
-	return ret;
+	qhca_cmd_destroy(to_qdev(ibmw->device)->core, QHCA_CMD_DEALLOC_MW, ibmw->rkey);
+	atomic_inc(&to_qpd(ibmw->pd)->mw_gone);
+	return 0;
 }

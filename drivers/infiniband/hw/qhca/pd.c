@@ -50,8 +50,8 @@ int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
  */
 int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	return qhca_ib_destroy(to_qdev(ibpd->device), QHCA_CMD_DEALLOC_PD, to_qpd(ibpd)->pdn,
-			       false);
+	qhca_cmd_destroy(to_qdev(ibpd->device)->core, QHCA_CMD_DEALLOC_PD, to_qpd(ibpd)->pdn);
+	return 0;
 }
 
 /* A PD for one more process: the response of alloc_pd again. */

@@ -111,12 +111,16 @@ struct qhca_ib_ucontext {
  * struct qhca_ib_pd - protection domain
  * @ibpd: the verbs object
  * @pdn: its number
- * @num_mw: windows in it, which may keep a region or a QP
+ * @mw_made: windows that were ever made in it, counted before the device makes them
+ * @mw_gone: how many of them have gone, counted after the device has freed them
+ *
+ * A window may keep a region or a QP.
  */
 struct qhca_ib_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
-	atomic_t num_mw;
+	atomic_t mw_made;
+	atomic_t mw_gone;
 };
 
 /**
@@ -314,7 +318,8 @@ struct qhca_ib_srq;
 /* cmd.c */
 int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
 		  size_t len);
-int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, bool held);
+int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
+		    struct qhca_ib_pd *pd, bool held);
 int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t inlen,
 			size_t outlen);
 int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen,

@@ -355,13 +355,6 @@ err_mem:
 	return ret;
 }
 
-/* Whether a group, or a window of type 2A, can be a reason to keep it. */
-static bool qhca_ib_qp_is_held(const struct qhca_ib_qp *qp)
-{
-	return atomic_read(&qp->num_groups) ||
-	       (qp->ibqp.pd && atomic_read(&to_qpd(qp->ibqp.pd)->num_mw));
-}
-
 /**
  * qhca_ib_create_qp - create_qp verb
  * @ibqp: the QP
@@ -403,7 +396,9 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	int ret;
 
 	WRITE_ONCE(qp->dying, true);
-	ret = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn, qhca_ib_qp_is_held(qp));
+	ret = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn,
+			      ibqp->pd ? to_qpd(ibqp->pd) : NULL,
+			      atomic_read(&qp->num_groups));
 	if (ret) {
 		WRITE_ONCE(qp->dying, false);
 		return ret;

@@ -44,6 +44,7 @@ int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
  */
 int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
-	return qhca_ib_destroy(to_qdev(ibxrcd->device), QHCA_CMD_DEALLOC_XRCD,
-			       to_qxrcd(ibxrcd)->xrcdn, false);
+	qhca_cmd_destroy(to_qdev(ibxrcd->device)->core, QHCA_CMD_DEALLOC_XRCD,
+			 to_qxrcd(ibxrcd)->xrcdn);
+	return 0;
 }
