@@ -48,6 +48,8 @@ TEST(create, "G-001 sizes: requested, granted and refused")
 	REQUIRE_OK(ibv_query_srq(srq, &attr));
 	CHECK(attr.max_wr >= 5);
 	CHECK(attr.max_sge >= 2);
+	if (d->qhca)	/* as a QP has, see qp_caps in device.c */
+		CHECK_EQ(attr.max_sge, 2);
 	CHECK_EQ(attr.srq_limit, 0);
 	CHECK_ERR(ibv_destroy_srq(srq), 0);
 

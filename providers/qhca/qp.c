@@ -30,8 +30,9 @@ static int check_cap(const struct qhca_context *ctx,
 }
 
 /*
- * Sizes of both queues from what the user asked for. The user gets all that
- * fits into the stride.
+ * Sizes of both queues from what the user asked for. Rings are powers of two, and inline
+ * data may fill the stride, but SGEs stay as many as asked for: programs size arrays by
+ * what they asked for and then fill as many entries as they are told (UCX's ud_verbs).
  */
 static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 			const struct ibv_qp_cap *cap)
@@ -49,7 +50,6 @@ static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 				       cap->max_inline_data);
 		stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_SQ_STRIDE_MIN));
 		qp->sq.stride_shift = ilog32_nz(stride) - 1;
-		qp->sq.max_sge = min((stride - sq_head) / sge, ctx->max_send_sge);
 		qp->sq.max_inline = min(stride - sq_head, ctx->max_inline);
 	}
 
@@ -59,7 +59,6 @@ static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 		stride = rq_head + sge * cap->max_recv_sge;
 		stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_RQ_STRIDE_MIN));
 		qp->rq.stride_shift = ilog32_nz(stride) - 1;
-		qp->rq.max_sge = min((stride - rq_head) / sge, ctx->max_recv_sge);
 	}
 }
 

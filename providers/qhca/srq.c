@@ -44,8 +44,7 @@ static int cmd_create_srq(struct ibv_context *ibctx, struct qhca_srq *srq,
 	return 0;
 }
 
-static void size_srq(const struct qhca_context *ctx, struct qhca_wq *wq,
-		     const struct ibv_srq_attr *attr)
+static void size_srq(struct qhca_wq *wq, const struct ibv_srq_attr *attr)
 {
 	const uint32_t head = sizeof(struct qhca_rq_wqe);
 	const uint32_t sge = sizeof(struct qhca_sge);
@@ -54,8 +53,7 @@ static void size_srq(const struct qhca_context *ctx, struct qhca_wq *wq,
 	stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_RQ_STRIDE_MIN));
 	wq->size = 1u << log2_ceil(attr->max_wr);
 	wq->stride_shift = ilog32_nz(stride) - 1;
-	/* The user gets all that fits into the stride. */
-	wq->max_sge = min((stride - head) / sge, ctx->max_srq_sge);
+	wq->max_sge = attr->max_sge;	/* not more, as size_queues() says */
 }
 
 static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
@@ -124,7 +122,7 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *ibctx,
 		goto err_free;
 	pd = to_qpd(attr->pd);
 	srq->db = ctx->db;
-	size_srq(ctx, &srq->wq, &attr->attr);
+	size_srq(&srq->wq, &attr->attr);
 	err = qhca_mem_alloc(&srq->wq.mem, rq_len(&srq->wq), pd, QHCA_MEM_SRQ);
 	if (err)
 		goto err_free;
