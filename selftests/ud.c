@@ -14,12 +14,12 @@
 static struct dev *d;
 static struct buf out, in;
 
-static struct pair ud_pair(void)
+static struct pair ud_pair_of(struct dev *dev)
 {
 	struct qp_opts o = QP_OPTS;
 	struct conn c = CONN;
 
-	d = dev_open();
+	d = dev;
 	o.type = IBV_QPT_UD;
 	o.inline_data = 64;
 	c.qkey = QKEY;
@@ -27,6 +27,11 @@ static struct pair ud_pair(void)
 	in = buf_new(d->pd, 8192, LOCAL);
 	fill(out.addr, out.len, 1);
 	return pair_new(d, &o, &c);
+}
+
+static struct pair ud_pair(void)
+{
+	return ud_pair_of(dev_open());
 }
 
 static struct ibv_send_wr wr_ud(struct ibv_sge *sge, struct ibv_ah *ah,
@@ -113,10 +118,36 @@ TEST(path_mtu, "B-030 I-049 a message of the path MTU, and of a byte more")
 	check_fill(in.addr + GRH, mtu, 1, "payload");
 }
 
-/* Answers the sender, using only the completion and the GRH. */
-TEST(reply, "G-016 D-076 an address handle from a completion")
+/* From now on the device's address is that of the port's first IPv6 GID. */
+static struct dev *dev_open_v6(void)
 {
-	struct pair p = ud_pair();
+	struct dev *v6 = dev_open();
+	struct ibv_gid_entry e[256];
+	ssize_t i, n = ibv_query_gid_table(v6->ctx, e, ARRAY_SIZE(e), 0);
+
+	for (i = 0; i < n; i++)
+		if (e[i].gid.raw[0] == 0xfe && e[i].gid_type == IBV_GID_TYPE_ROCE_V2)
+			break;
+	REQUIRE(i < n);
+	v6->gid = e[i].gid;
+	v6->gid_index = e[i].gid_index;
+	return v6;
+}
+
+static const struct {
+	const char *name;
+	struct dev *(*open)(void);
+	unsigned int sl;		/* C-007: the type of the packet, for user space */
+	unsigned int version;
+} networks[] = {
+	{ "IPv4", dev_open, 2, 4 },
+	{ "IPv6", dev_open_v6, 1, 6 },
+};
+
+/* Answers the sender, using only the completion and the GRH. */
+TEST_ROWS(reply, "G-016 D-076 an address handle from a completion", networks)
+{
+	struct pair p = ud_pair_of(row->open());
 	struct ibv_ah *ah = own_ah(d, d->pd);
 	struct ibv_sge sge = buf_sge(&out, 0, 32);
 	struct ibv_send_wr wr;
@@ -125,6 +156,13 @@ TEST(reply, "G-016 D-076 an address handle from a completion")
 	room(&p.b, 2, GRH + 32);
 	send_len(&p, ah, 32);
 	wc = poll_ok(p.b.recv_cq, 2);
+	CHECK(wc.wc_flags & IBV_WC_GRH);
+	CHECK_EQ(wc.sl, row->sl);
+	CHECK_EQ(in.addr[row->version == 4 ? 20 : 0] >> 4, row->version);
+	if (row->version == 6) {
+		CHECK(!memcmp(in.addr + 8, &d->gid, 16));	/* from */
+		CHECK(!memcmp(in.addr + 24, &d->gid, 16));	/* to */
+	}
 	ah = ibv_create_ah_from_wc(d->pd, &wc, (struct ibv_grh *)in.addr, PORT);
 	REQUIRE(ah);
 	wr = wr_ud(&sge, ah, &p.a);
