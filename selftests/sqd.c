@@ -4,6 +4,10 @@
  * for what is sent or received afterwards. qp_traffic.c has timeout and retry_cnt;
  * test_sqd.c of the engine looks at the frames.
  */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "lib/rdma.h"
 
 static void change(struct end *e, struct ibv_qp_attr *a, int mask)
@@ -206,4 +210,73 @@ TEST(address_lost, "A-072 A-113 D-083 an address the peer does not know")
 	REQUIRE_OK(post_send(&p.a, &wr));
 	poll_expect(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
 	poll_empty(p.b.recv_cq);
+}
+
+/* Half a GiB of addresses, all of the same memory. */
+static struct buf large(struct dev *d)
+{
+	const size_t piece = 8 << 20;
+	struct buf b = { .len = 512 << 20 };
+	int fd = memfd_create("piece", 0);
+	size_t off;
+
+	REQUIRE(fd >= 0 && !ftruncate(fd, piece));
+	b.addr = mmap(NULL, b.len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(b.addr != MAP_FAILED);
+	for (off = 0; off < b.len; off += piece)
+		REQUIRE(mmap(b.addr + off, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			     fd, 0) == b.addr + off);
+	close(fd);
+	b.mr = ibv_reg_mr(d->pd, b.addr, b.len, REMOTE);
+	REQUIRE(b.mr);
+	return b;
+}
+
+/*
+ * A message that takes long, and whose last bytes lose their region after the QP has gone to
+ * SQD; the completion. On a busy machine the message may be faster.
+ */
+static struct ibv_wc spoil_in_sqd(struct pair *p, const struct buf *b)
+{
+	struct buf last = buf_new(p->dev->pd, 8, LOCAL);
+	struct ibv_sge sge[] = { buf_sge(b, 0, b->len - 8), buf_sge(&last, 0, 8) };
+	struct ibv_send_wr wr = wr_rdma(1, IBV_WR_RDMA_WRITE, sge, 2, (uintptr_t)b->addr,
+					b->mr->rkey);
+
+	REQUIRE_OK(post_send(&p->a, &wr));
+	REQUIRE_OK(set_state(p->a.qp, IBV_QPS_SQD));
+	send_id(&p->a, 2);
+	REQUIRE_OK(ibv_dereg_mr(last.mr));
+	return poll_get(p->a.send_cq);
+}
+
+TEST(to_sqe, "A-091 A-092 a send error in SQD leads to SQE")
+{
+	struct conn c = CONN;
+	struct ibv_wc wc;
+	struct pair p;
+	struct buf b;
+	int tries;
+
+	c.mtu = IBV_MTU_256;
+	p = patient(IBV_QPT_UC, &c);
+	b = large(p.dev);
+	for (tries = 0; tries < 20; tries++) {
+		wc = spoil_in_sqd(&p, &b);
+		CHECK_EQ(wc.wr_id, 1);
+		if (wc.status != IBV_WC_SUCCESS)
+			break;
+		REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RTS));
+		poll_ok(p.a.send_cq, 2);
+	}
+	test_note("the message was faster %d times", tries);
+	CHECK_EQ(wc.status, IBV_WC_LOC_PROT_ERR);
+	CHECK_EQ(get_state(p.a.qp), IBV_QPS_SQE);	/* */
+	poll_expect(p.a.send_cq, 2, IBV_WC_WR_FLUSH_ERR);
+	async_none(p.dev->ctx);				/* SQ_DRAINED neither */
+	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RTS));
+	REQUIRE_OK(post_recv(&p.b, 3, NULL, 0));
+	send_id(&p.a, 4);
+	poll_ok(p.a.send_cq, 4);
+	poll_ok(p.b.recv_cq, 3);
 }

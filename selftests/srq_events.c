@@ -3,7 +3,11 @@
  * Shared receive queues: limit, resize, and what QPs in ERR and RESET leave in
  * them.
  */
-#include "lib/rdma.h"
+#include <stdlib.h>
+
+#include <qhca/queues.h>
+
+#include "lib/xrc.h"
 
 #define MSG	64
 
@@ -263,4 +267,125 @@ TEST(imm, "G-002 RDMA WRITE with immediate data takes a WR of the SRQ")
 	wc = poll_ok(pair.b.recv_cq, 3);
 	CHECK_EQ(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 	CHECK_EQ(be32toh(wc.imm_data), 77);
+}
+
+/* ---- an SRQ that fails ---- */
+
+static uint8_t *ring;
+
+static void *ring_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
+			uint64_t resource_type)
+{
+	void *mem;
+
+	REQUIRE_OK(posix_memalign(&mem, alignment, size));
+	memset(mem, 0, size);
+	ring = mem;
+	return mem;
+}
+
+static void ring_free(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type)
+{
+	free(ptr);
+}
+
+/* The ring is this program's own memory, with the doorbell record behind the WQEs. */
+static struct qhca_rq_dbrec *own_srq(void)
+{
+	struct ibv_parent_domain_init_attr pd = {
+		.pd = d->pd, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.alloc = ring_alloc, .free = ring_free,
+	};
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 64, .max_sge = 1 } };
+	struct ibv_pd *parent = ibv_alloc_parent_domain(d->ctx, &pd);
+	size_t wqe;
+
+	REQUIRE(parent);
+	srq = ibv_create_srq(parent, &init);
+	REQUIRE(srq && ring);
+	wqe = sizeof(struct qhca_rq_wqe) + init.attr.max_sge * sizeof(struct qhca_sge);
+	return (struct qhca_rq_dbrec *)(ring + init.attr.max_wr * wqe);
+}
+
+/* Only its b has the SRQ. */
+static struct pair pair_with_srq(void)
+{
+	struct qp_opts o = QP_OPTS;
+	struct pair p = { .dev = d, .a = end_new(d, &o) };
+
+	o.srq = srq;
+	p.b = end_new(d, &o);
+	pair_connect(&p, &CONN);
+	return p;
+}
+
+/* A QP that needs a WR of the SRQ gets none and fails; its peer is told. */
+static void fails(struct pair *p, bool first)
+{
+	send_id(&p->a, 1);
+	poll_expect(p->a.send_cq, 1, IBV_WC_REM_OP_ERR);
+	if (first)
+		async_expect(d->ctx, IBV_EVENT_SRQ_ERR, srq);
+	async_expect(d->ctx, IBV_EVENT_QP_FATAL, p->b.qp);
+	async_expect(d->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, p->b.qp);
+	CHECK_EQ(get_state(p->b.qp), IBV_QPS_ERR);
+	poll_empty(p->b.recv_cq);
+}
+
+TEST(srq_err, "H-010 G-010 SRQ_ERR, once: a producer index that makes no sense")
+{
+	struct ibv_srq_attr attr = { .srq_limit = 1 };
+	struct qhca_rq_dbrec *record;
+	struct pair p, q;
+
+	d = dev_open_qhca();
+	record = own_srq();
+	rx = buf_new(d->pd, 4096, LOCAL);
+	p = pair_with_srq();
+	q = pair_with_srq();
+	post(1);
+	send_id(&p.a, 1);
+	poll_ok(p.a.send_cq, 1);
+	poll_ok(p.b.recv_cq, 1);
+
+	REQUIRE(le32toh(record->pi) == 1);
+	record->pi = htole32(1000);	/* of 64 */
+	fails(&p, true);
+	/* Others notice when they need a WR; the event does not come again. */
+	CHECK_EQ(get_state(q.b.qp), IBV_QPS_RTS);
+	fails(&q, false);
+	async_none(d->ctx);
+	CHECK_ERR(ibv_query_srq(srq, &attr), EINVAL);
+	CHECK_ERR(set_limit(1), EINVAL);
+	CHECK_ERR(ibv_destroy_qp(p.b.qp), 0);
+	CHECK_ERR(ibv_destroy_qp(q.b.qp), 0);
+	CHECK_ERR(ibv_destroy_srq(srq), 0);
+}
+
+TEST(xrc_cq, "H-010 C-029 SRQ_ERR: the CQ of an XRC SRQ has overrun")
+{
+	struct conn c = CONN;
+	struct xrc x = xrc_new(dev_open_qhca(), &c);
+	int cq_errs = 0, srq_errs = 0, i;
+	struct ibv_async_event ev;
+	struct ibv_sge sge;
+
+	d = x.d;
+	srq = x.srq.srq;
+	REQUIRE_OK(resize(2 * x.srq.cq->cqe, -1));
+	for (i = 0; i <= x.srq.cq->cqe; i++) {
+		struct ibv_send_wr wr = xrc_wr(&x, &sge, IBV_WR_SEND, 8);
+
+		REQUIRE_OK(srq_post(srq, i, &x.buf, 0, 8));
+		REQUIRE_OK(post_send(&x.p.a, &wr));
+		poll_get(x.p.a.send_cq);
+	}
+	while (async_wait(d->ctx, &ev, 5 * QUIET_MS)) {
+		cq_errs += ev.event_type == IBV_EVENT_CQ_ERR && ev.element.cq == x.srq.cq;
+		srq_errs += ev.event_type == IBV_EVENT_SRQ_ERR && ev.element.srq == srq;
+	}
+	CHECK_EQ(cq_errs, 1);
+	CHECK_EQ(srq_errs, 1);
+	CHECK_ERR(ibv_destroy_srq(srq), 0);
+	CHECK_ERR(ibv_destroy_cq(x.srq.cq), 0);
 }
