@@ -18,6 +18,7 @@ typedef enum QHCAHow {
     LIE_XOR,
     LIE_ONES,                   /* however long it is */
     LIE_AGAIN,                  /* what it was when first told */
+    LIE_COUNT,                  /* another one each time */
 } QHCAHow;
 
 /*
@@ -54,6 +55,8 @@ typedef struct QHCALie {
         LIE_##how, val)
 #define REG(lie, reg, val) \
     { lie, QHCA_HOSTILE_REG, QHCA_REG_##reg, 0, 4, LIE_SET, val }
+#define REG_COUNT(lie, reg) \
+    { lie, QHCA_HOSTILE_REG, QHCA_REG_##reg, 0, 4, LIE_COUNT, 0 }
 #define NO_IRQ(lie, vector) \
     { lie, QHCA_HOSTILE_IRQ, vector, 0, 4, LIE_SET, UINT32_MAX }
 /* A limit that leaves nothing to work with. */
@@ -116,6 +119,9 @@ static const QHCALie qhca_lies[] = {
     CMD("cmd-same-qp", CREATE_QP, obj, AGAIN, 0),
     CMD("cmd-lost", ALLOC_PD, owner, XOR, QHCA_OWNER_PHASE),
     REG("cmd-lost", CMD_TIMEOUT, 0),
+    CMD("cmd-busy", ALLOC_PD, owner, XOR, QHCA_OWNER_PHASE),
+    REG("cmd-busy", CMD_TIMEOUT, 0),
+    REG_COUNT("cmd-busy", CMD_PROGRESS),
 
     EQE("event-cq", COMP, obj, ADD, 1),
     EQE("event-comp", COMP, type, SET, QHCA_EVENT_QP_FATAL),
@@ -169,6 +175,9 @@ static void qhca_lie(QHCAHostile *h, const QHCALie *lie, uint8_t *field)
         break;
     case LIE_AGAIN:
         val = h->first = h->first ?: val;
+        break;
+    case LIE_COUNT:
+        val = h->lies;
         break;
     default:
         val = lie->val;

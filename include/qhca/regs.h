@@ -25,7 +25,7 @@
 #define QHCA_REG_MAGIC		0x000	/* RO: QHCA_MAGIC */
 #define QHCA_REG_VERSION	0x004	/* RO: interface version */
 #define QHCA_REG_CMD_CAPS	0x008	/* RO: command queue limits */
-#define QHCA_REG_CMD_TIMEOUT	0x00c	/* RO: ms after which a command is lost */
+#define QHCA_REG_CMD_TIMEOUT	0x00c	/* RO: ms after which a command queue that rests is lost */
 #define QHCA_REG_DB_CAPS	0x010	/* RO: doorbell pages */
 #define QHCA_REG_EQ_CAPS	0x014	/* RO: event queue limits */
 #define QHCA_REG_VECTORS	0x018	/* RO: MSI-X vectors */
@@ -38,6 +38,7 @@
 #define QHCA_REG_CMD_CQ_LO	0x038	/* RW: command completions, aligned likewise */
 #define QHCA_REG_CMD_CQ_HI	0x03c
 #define QHCA_REG_CMD_LOG_SIZE	0x040	/* RW: log2 of the entries of both rings */
+#define QHCA_REG_CMD_PROGRESS	0x044	/* RO: another value after each step of a command */
 #define QHCA_REG_MAC_LO		0x048	/* RO: permanent MAC, bytes 0 to 3, byte 0 lowest */
 #define QHCA_REG_MAC_HI		0x04c	/* RO: bytes 4 and 5 */
 #define QHCA_REG_CLOCK_LO	0x050	/* RO: device time in ns; reading LO latches HI */

@@ -7,7 +7,7 @@
 # A device that has failed must have said so in the log, all others have to live on.
 # Only the long form has those in LIES_FULL, which take seconds to be found out or end in
 # the same place as another.
-LIES_FULL=' reg-no-start reg-gone irq-comp cmd-opcode cmd-slot-idle cqe-early cqe-slot-idle
+LIES_FULL=' cmd-busy reg-no-start reg-gone irq-comp cmd-opcode cmd-slot-idle cqe-early cqe-slot-idle
 	cqe-half-grh event-srq event-cq-err eth-rx-short '
 LIES='
 reg-magic              | bind  | bind 1         | not a qhca: magic 0
@@ -48,6 +48,7 @@ cmd-no-key             | verbs | mr -5          | device failed: the number of a
 cmd-same-cq            | verbs | cq -5          | device failed: two CQs have the same number
 cmd-same-qp            | verbs | qp -5          | device failed: two QPs have the same number
 cmd-lost               | reset |                | device failed: a command was lost
+cmd-busy               | reset |                | device failed: a command was lost
 qp-state               | verbs | query -5       | device failed: the state of a QP makes no sense
 cqe-qp                 | verbs | send 5         | device failed: a completion makes no sense
 cqe-queue              | verbs | recv 5         | device failed: a completion makes no sense

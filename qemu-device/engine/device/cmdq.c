@@ -80,6 +80,7 @@ static int run_command(struct qhca_engine *e,
     int status = q->ctx.again ? QHCA_OK : begin(e, command);
 
     if (status == QHCA_OK) {
+        q->steps++;
         status = command->run(e, &q->ctx);
         q->ctx.again = true;
     }

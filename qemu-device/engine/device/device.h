@@ -17,6 +17,7 @@ struct qhca_cmdq {
     uint8_t log_size;
     uint32_t pi, ci;            /* commands */
     uint32_t cq_pi;             /* completions */
+    uint32_t steps;             /* calls of handlers; not in a saved state */
     bool stalled;               /* by a fault rule */
     bool active;                /* the one at ci is being executed: */
     bool judged;                /* by fault rules */

@@ -163,6 +163,11 @@ static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
     }
 }
 
+static uint32_t read_cmd_progress(struct qhca_engine *e)
+{
+    return e->device->cmdq.steps;
+}
+
 static uint32_t read_mac_lo(struct qhca_engine *e)
 {
     const uint8_t *m = e->cfg.mac;
@@ -214,6 +219,7 @@ static const struct reg regs[] = {
     REG_RW(CMD_CQ_LO, cmd_cq_lo),
     REG_RW(CMD_CQ_HI, cmd_cq_hi),
     REG_RW(CMD_LOG_SIZE, cmd_log_size),
+    REG_RO(CMD_PROGRESS, cmd_progress),
     REG_RO(MAC_LO, mac_lo),
     REG_RO(MAC_HI, mac_hi),
     REG_RO(CLOCK_LO, clock_lo),

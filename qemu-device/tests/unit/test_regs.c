@@ -40,10 +40,11 @@ static void access_rights(void)
     static const unsigned ro[] = {
         QHCA_REG_MAGIC, QHCA_REG_VERSION, QHCA_REG_CMD_CAPS,
         QHCA_REG_CMD_TIMEOUT, QHCA_REG_DB_CAPS, QHCA_REG_EQ_CAPS,
-        QHCA_REG_VECTORS, QHCA_REG_STATUS, QHCA_REG_FATAL, QHCA_REG_MAC_LO,
-        QHCA_REG_MAC_HI, QHCA_REG_CLOCK_LO, QHCA_REG_CLOCK_HI,
+        QHCA_REG_VECTORS, QHCA_REG_STATUS, QHCA_REG_FATAL,
+        QHCA_REG_CMD_PROGRESS, QHCA_REG_MAC_LO, QHCA_REG_MAC_HI,
+        QHCA_REG_CLOCK_LO, QHCA_REG_CLOCK_HI,
     };
-    static const unsigned none[] = { 0x1c, 0x44, 0x58, 0x5c, 0xffc, 0x1000 };
+    static const unsigned none[] = { 0x1c, 0x58, 0x5c, 0xffc, 0x1000 };
     struct guest *g = guest_new();
     uint64_t bad = 0;
     uint32_t before;

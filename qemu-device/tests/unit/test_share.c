@@ -248,11 +248,101 @@ static void test_bandwidth_pages(void)
     CHECK(done < 100);
 }
 
+/* ---- commands of a device that has little time ---- */
+
+#define SLOW_CQS    31u
+#define SLOW_LOG    16u
+
+/* RESIZE_CQ for as many full CQs as fit the ring; no doorbell. */
+static void post_resizes(const struct geq *eq)
+{
+    struct qhca_cmd *sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
+
+    for (unsigned i = 0; i < SLOW_CQS; i++) {
+        struct gcq cq = cq_create(g, eq, 1, SLOW_LOG);
+        struct gbuf buf = guest_buf(g, qhca_cq_bytes(SLOW_LOG), 12, 2);
+
+        qhca_cq_get(g->e, cq.cqn)->pi = 1u << SLOW_LOG;
+        sq[(g->cmd_pi + i) % (1u << g->cmd_log)] = (struct qhca_cmd) {
+            .opcode = htole16(QHCA_CMD_RESIZE_CQ),
+            .create_cq = {
+                .buf = buf.desc, .cqn = htole32(cq.cqn), .log_size = SLOW_LOG,
+            },
+        };
+    }
+    g->cmd_pi += SLOW_CQS;
+}
+
+/* Time passes; @qp, if any, has WRITEs to do all the while. */
+static void pass(uint64_t ns, struct rc_qp *q)
+{
+    uint64_t end = *g->clock + ns;
+
+    while (*g->clock < end) {
+        struct qhca_qp *at = q ? qhca_qp_get(g->e, q->qpn) : NULL;
+
+        if (at && at->sq.pi - at->sq.ci < 64) {
+            post_writes(q, 64, 65536);
+            rc_ring(q);
+        }
+        if (g->scheduled) {
+            g->scheduled = false;
+            qhca_engine_run(g->e, *g->clock);
+        } else {
+            *g->clock = MIN_OF(end, MAX_OF(g->deadline, *g->clock + 1000));
+            qhca_engine_tick(g->e, *g->clock);
+        }
+    }
+}
+
+/*
+ * Users' commands can take longer than any time-out, but a driver that looks at
+ * CMD_PROGRESS sees that they are being worked on.
+ */
+static void test_commands_progress(void)
+{
+    const uint64_t step = 10000000, most = 1000000000;
+    struct rc_opts o = RC_OPTS;
+    uint64_t start, seen;
+    uint64_t worst = 0;
+    uint32_t last, before;
+
+    o.sq_log = 10;
+    o.cq_log = 12;
+    start_pair(&o);
+    post_resizes(&node.comp);
+    before = reg_read(g, QHCA_REG_CMD_PROGRESS);
+    CHECK(before > 0);
+    limit_cpu(g);
+    pass(100 * step, NULL);
+    CHECK_EQ(reg_read(g, QHCA_REG_CMD_PROGRESS), before);
+    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    last = before;
+    start = seen = *g->clock;
+    while (g->e->device->cmdq.ci != g->e->device->cmdq.pi) {
+        pass(step, &qp);
+        if (reg_read(g, QHCA_REG_CMD_PROGRESS) != last) {
+            last = reg_read(g, QHCA_REG_CMD_PROGRESS);
+            seen = *g->clock;
+        }
+        worst = MAX_OF(worst, *g->clock - seen);
+        REQUIRE(*g->clock - seen < most);
+    }
+    tap_note("%u commands in %llu ms, a step at least every %llu ms", SLOW_CQS,
+             (unsigned long long)(*g->clock - start) / 1000000,
+             (unsigned long long)worst / 1000000);
+    CHECK(*g->clock - start > reg_read(g, QHCA_REG_CMD_TIMEOUT) * 1000000ull);
+    last = reg_read(g, QHCA_REG_CMD_PROGRESS);
+    pass(100 * step, &qp);
+    CHECK_EQ(reg_read(g, QHCA_REG_CMD_PROGRESS), last);
+}
+
 static const struct test tests[] = {
     { "doorbell pages take turns", test_pages },
     { "a share of the CPU", test_cpu_share },
     { "a reset pays for nothing", test_share_and_reset },
     { "commands within a share of the CPU", test_commands_share },
+    { "commands of a slow device show progress", test_commands_progress },
     { "a limited bandwidth", test_bandwidth },
     { "doorbell pages share the bandwidth", test_bandwidth_pages },
 };

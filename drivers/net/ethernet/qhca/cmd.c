@@ -8,17 +8,15 @@
  * the producer index in use while later ones are free; it waits for that one.
  *
  * The device is not trusted: an answer has to name a slot that is waiting, and to
- * echo its opcode and token. A slot whose answer did not come in time is lost for
- * good, since the device may still write to its mailbox; that kills the device.
+ * echo its opcode and token. A slot whose answer did not come in time, see
+ * qhca_cmd_overdue(), is lost for good, since the device may still write to its
+ * mailbox; that kills the device.
  */
 #include "qhca.h"
 #include "trace.h"
 
-#define QHCA_CMDQ_LOG_SIZE	5
-
-/* Bounds of the timeout that the register asks for. */
-#define QHCA_CMD_TIMEOUT_MIN_MS	100
-#define QHCA_CMD_TIMEOUT_MAX_MS	60000
+/* How many timeouts a command that seems to be worked on may take. */
+#define QHCA_CMD_PATIENCE	60
 
 /* The errno of each status. */
 static const int qhca_status_errno[] = {
@@ -146,6 +144,44 @@ static int qhca_cmd_post(struct qhca_dev *dev, const struct qhca_cmd *cmd,
 	return ret;
 }
 
+/*
+ * struct qhca_cmd_watch - what is seen of the command queue while a command waits
+ * @steps: the register CMD_PROGRESS
+ * @answers: index of the next completion
+ * @moved: when one of them had changed, in jiffies
+ * @answered: when @answers had
+ */
+struct qhca_cmd_watch {
+	u32 steps;
+	u32 answers;
+	unsigned long moved;
+	unsigned long answered;
+};
+
+static void qhca_cmd_look(struct qhca_dev *dev, struct qhca_cmd_watch *w)
+{
+	u32 steps = qhca_read_reg(dev, QHCA_REG_CMD_PROGRESS);
+	u32 answers = READ_ONCE(dev->cmdq.ci);
+
+	if (answers != w->answers)
+		w->answered = jiffies;
+	if (answers != w->answers || steps != w->steps)
+		w->moved = jiffies;
+	w->answers = answers;
+	w->steps = steps;
+}
+
+/*
+ * Commands of users can keep a slow device busy for longer than any time-out; it is lost
+ * if it does nothing about them for so long. A device that only says it does something
+ * is not believed for ever.
+ */
+static bool qhca_cmd_overdue(const struct qhca_cmdq *q, const struct qhca_cmd_watch *w)
+{
+	return time_after_eq(jiffies, w->moved + q->timeout) ||
+	       time_after_eq(jiffies, w->answered + QHCA_CMD_PATIENCE * q->timeout);
+}
+
 /* The wait is over. Returns whether the slot has an answer; otherwise it is lost. */
 static bool qhca_slot_answered(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
 {
@@ -162,17 +198,20 @@ static bool qhca_slot_answered(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
 static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 {
 	struct qhca_cmdq *q = &dev->cmdq;
-	unsigned long end = jiffies + q->timeout;
-	bool woken;
+	struct qhca_cmd_watch watch = { .moved = jiffies, .answered = jiffies };
+	bool woken, overdue = false;
 
 	/* Nearly all are executed, and answered, before the doorbell returns. */
 	qhca_cmdq_poll(dev);
 	/* In steps: perhaps only the interrupt is lost. */
 	do {
-		woken = wait_for_completion_timeout(&slot->done, min(q->timeout, HZ));
-		if (!woken)
-			qhca_cmdq_poll(dev);
-	} while (!woken && !completion_done(&slot->done) && time_before(jiffies, end));
+		woken = wait_for_completion_timeout(&slot->done, min(q->timeout / 4, HZ));
+		if (woken)
+			break;
+		qhca_cmdq_poll(dev);
+		qhca_cmd_look(dev, &watch);
+		overdue = qhca_cmd_overdue(q, &watch);
+	} while (!completion_done(&slot->done) && !overdue);
 
 	if (qhca_slot_answered(q, slot)) {
 		if (!woken)
@@ -369,79 +408,4 @@ void qhca_cmdq_kill(struct qhca_dev *dev)
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 	wake_up_all(&q->slot_wait);
-}
-
-static int qhca_cmdq_alloc(struct qhca_dev *dev)
-{
-	struct qhca_cmdq *q = &dev->cmdq;
-	size_t n = BIT(q->log_size);
-	int ret;
-
-	q->slots = kcalloc(n, sizeof(*q->slots), GFP_KERNEL);
-	if (!q->slots)
-		return -ENOMEM;
-	ret = qhca_ring_mem_alloc(dev, &q->sq, n * sizeof(struct qhca_cmd), NULL);
-	if (ret)
-		goto err_slots;
-	ret = qhca_ring_mem_alloc(dev, &q->cq, n * sizeof(struct qhca_cmd_comp), NULL);
-	if (ret)
-		goto err_sq;
-	ret = qhca_ring_mem_alloc(dev, &q->mbox, n * QHCA_PAGE_SIZE, NULL);
-	if (ret)
-		goto err_cq;
-	return 0;
-
-err_cq:
-	qhca_ring_mem_free(dev, &q->cq);
-err_sq:
-	qhca_ring_mem_free(dev, &q->sq);
-err_slots:
-	kfree(q->slots);
-	return ret;
-}
-
-/**
- * qhca_cmdq_init - make a command queue
- * @dev: the function, reset and down
- *
- * Context: process.
- * Return: 0 or -ENOMEM.
- */
-int qhca_cmdq_init(struct qhca_dev *dev)
-{
-	struct qhca_cmdq *q = &dev->cmdq;
-	u32 caps = qhca_read_reg(dev, QHCA_REG_CMD_CAPS);
-	u32 timeout = qhca_read_reg(dev, QHCA_REG_CMD_TIMEOUT);
-	unsigned int i;
-	int ret;
-
-	memset(q, 0, sizeof(*q));
-	q->log_size = min_t(u32, QHCA_CMDQ_LOG_SIZE, FIELD_GET(QHCA_CMD_CAPS_LOG_MAX, caps));
-	q->timeout = msecs_to_jiffies(clamp_t(u32, timeout, QHCA_CMD_TIMEOUT_MIN_MS,
-					      QHCA_CMD_TIMEOUT_MAX_MS));
-	/* Not zero, so that an answer of zeroes is never right. */
-	q->token = get_random_u32();
-	mutex_init(&q->post_lock);
-	spin_lock_init(&q->lock);
-	init_waitqueue_head(&q->slot_wait);
-	ret = qhca_cmdq_alloc(dev);
-	if (ret)
-		return ret;
-	for (i = 0; i < BIT(q->log_size); i++)
-		init_completion(&q->slots[i].done);
-	return 0;
-}
-
-/**
- * qhca_cmdq_cleanup - free the command queue
- * @dev: the function, reset and down; nobody issues commands
- */
-void qhca_cmdq_cleanup(struct qhca_dev *dev)
-{
-	struct qhca_cmdq *q = &dev->cmdq;
-
-	qhca_ring_mem_free(dev, &q->mbox);
-	qhca_ring_mem_free(dev, &q->cq);
-	qhca_ring_mem_free(dev, &q->sq);
-	kfree(q->slots);
 }

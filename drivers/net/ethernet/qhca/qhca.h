@@ -69,7 +69,7 @@ struct qhca_cmd_slot {
  * @mbox: one mailbox of QHCA_PAGE_SIZE per slot
  * @slots: one per ring position
  * @log_size: log2 of the slots
- * @timeout: in jiffies, after which a command is lost
+ * @timeout: in jiffies, after which a queue that does not move is lost
  * @post_lock: serialises posting; taken before @lock
  * @slot_wait: where the poster waits for the slot at @pi
  * @pi: producer index; under @post_lock
