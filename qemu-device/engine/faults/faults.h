@@ -249,11 +249,15 @@ struct qhca_fault_frame {
 /* Judges it. Returns how often it goes on: once, twice, or not now. */
 unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f);
 /*
- * One that waited for @f to pass, or NULL; qhca_fault_release() when it has
- * been sent on.
+ * The first that waited for @f to pass, or NULL; qhca_fault_release() when it
+ * has been sent on.
  */
 struct qhca_fault_held *qhca_fault_behind(struct qhca_engine *e,
                                           const struct qhca_fault_frame *f);
+/* The timer sends it on, as soon as there is time for it. */
+void qhca_fault_hurry(struct qhca_engine *e, struct qhca_fault_held *h);
+/* The timer delivers @f once more; without a free place it does not. */
+void qhca_fault_repeat(struct qhca_engine *e, const struct qhca_fault_frame *f);
 /* One whose time has come, the first of them, or NULL; likewise. */
 struct qhca_fault_held *qhca_fault_due(struct qhca_engine *e);
 void qhca_fault_release(struct qhca_engine *e, struct qhca_fault_held *h);

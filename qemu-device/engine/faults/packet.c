@@ -72,15 +72,29 @@ struct qhca_fault_held *qhca_fault_behind(struct qhca_engine *e,
                                           const struct qhca_fault_frame *f)
 {
     struct qhca_faults *all = e->faults;
+    struct qhca_fault_held *first = NULL;
 
     for (unsigned i = 0; all->num_held && i < QHCA_FAULT_HELD; i++) {
         struct qhca_fault_held *h = &all->held[i];
 
-        if (h->used && h->swap && h->point == f->point && h->qpn == f->qpn) {
-            return h;
+        if (h->used && h->swap && h->point == f->point && h->qpn == f->qpn &&
+            (!first || h->order < first->order)) {
+            first = h;
         }
     }
-    return NULL;
+    return first;
+}
+
+void qhca_fault_hurry(struct qhca_engine *e, struct qhca_fault_held *h)
+{
+    h->swap = false;
+    h->when = e->now;
+    qhca_faults_update(e);
+}
+
+void qhca_fault_repeat(struct qhca_engine *e, const struct qhca_fault_frame *f)
+{
+    hold(e, f, 0, false);
 }
 
 /* ---- damage ---- */

@@ -52,7 +52,8 @@ bool qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
     for (unsigned i = 0; i < times; i++) {
         qhca_packet_out(e, qp, b, len);
     }
-    while (times && (h = qhca_fault_behind(e, &f)) != NULL) {
+    h = times ? qhca_fault_behind(e, &f) : NULL;
+    if (h) {
         qhca_fault_send(e, h);
     }
     return true;

@@ -23,6 +23,22 @@ static void raise_event(struct qhca_engine *e,
     }
 }
 
+/*
+ * @f has passed. A held frame for a group, which may have many members, gets a
+ * step of its own.
+ */
+static void release_behind(struct qhca_engine *e,
+                           const struct qhca_fault_frame *f)
+{
+    struct qhca_fault_held *h = qhca_fault_behind(e, f);
+
+    if (h && f->qpn == QHCA_QPN_MCAST) {
+        qhca_fault_hurry(e, h);
+    } else if (h) {
+        qhca_fault_take(e, h);
+    }
+}
+
 void qhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                    uint32_t from)
 {
@@ -30,7 +46,6 @@ void qhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     struct qhca_fault_frame f = {
         .point = QHCA_FAULT_RX, .frame = copy, .len = len, .from = from,
     };
-    struct qhca_fault_held *h;
     unsigned times;
 
     if (len > sizeof(copy)) {
@@ -46,11 +61,16 @@ void qhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     if (f.does.action == QHCA_FAULT_RAISE) {
         raise_event(e, &f);
     }
-    for (unsigned i = 0; i < times; i++) {
-        qhca_spend(e, i);
+    if (times) {
         qhca_roce_take(e, copy, len, from);
     }
-    while (times && (h = qhca_fault_behind(e, &f)) != NULL) {
-        qhca_fault_take(e, h);
+    if (times > 1 && f.qpn == QHCA_QPN_MCAST) {
+        qhca_fault_repeat(e, &f);
+    } else if (times > 1) {
+        qhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
+        qhca_roce_take(e, copy, len, from);
+    }
+    if (times) {
+        release_behind(e, &f);
     }
 }
