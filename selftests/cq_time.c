@@ -4,8 +4,12 @@
  * resizing and arming while completions arrive.
  */
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/rdma.h"
 
@@ -101,6 +105,66 @@ TEST(timestamps, "C-030 completions carry device time and wall-clock time")
 		CHECK(wall + 50 * MS >= wall_before);
 		CHECK(wall <= wall_after + 50 * MS);
 		last = ts;
+	}
+}
+
+/* What libibverbs asks the kernel for; it calls these. */
+static int kernel_calls;
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	kernel_calls++;
+	return syscall(SYS_ioctl, fd, request, arg);
+}
+
+ssize_t write(int fd, const void *buf, size_t len)
+{
+	kernel_calls++;
+	return syscall(SYS_write, fd, buf, len);
+}
+
+/*
+ * Two CQs, because the clocks are compared only now and then: the one without wall-clock time
+ * has no use for it.
+ */
+TEST(clock_unlocked, "C-030 the lock of a CQ is not held while the kernel is asked for the time")
+{
+	const uint64_t wall = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	struct dev *d = dev_open_qhca();
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct qp_opts o = QP_OPTS;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct ibv_cq_init_attr_ex init = {
+			.cqe = 64,
+			.wc_flags = IBV_WC_STANDARD_FLAGS | (i ? wall : 0),
+		};
+		struct ibv_cq_ex *cq = ibv_create_cq_ex(d->ctx, &init);
+		struct pair p = { .dev = d };
+		int locked, before;
+
+		REQUIRE(cq);
+		p.a = end_new(d, &o);
+		o.recv_cq = ibv_cq_ex_to_cq(cq);
+		p.b = end_new(d, &o);
+		o.recv_cq = NULL;
+		pair_connect(&p, &CONN);
+		send_empty(&p);
+		before = kernel_calls;
+		REQUIRE_OK(ibv_start_poll(cq, &attr));
+		locked = kernel_calls;
+		if (i)
+			CHECK(ibv_wc_read_completion_wallclock_ns(cq) != 0);
+		CHECK_EQ(kernel_calls, locked);
+		ibv_end_poll(cq);
+		CHECK_EQ(kernel_calls - before, i);
 	}
 }
 

@@ -211,6 +211,27 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 	qhca_unlock(&cq->lock);
 }
 
+/*
+ * Real time is the device's and an offset, and the two clocks drift apart, slowly: they are
+ * compared once a second. That is a system call, so it is made without the lock.
+ */
+static void check_wallclock(struct qhca_cq *cq)
+{
+	const uint64_t second = 1000000000;
+	uint64_t now, checked, device_ns, real_ns;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	now = ts.tv_sec * second + ts.tv_nsec;
+	checked = atomic_load_explicit(&cq->wall_checked, memory_order_relaxed);
+	if (checked && now - checked <= second)
+		return;
+	if (!qhca_query_clock(cq->vcq.cq.context, &device_ns, &real_ns))
+		atomic_store_explicit(&cq->wall_offset, real_ns - device_ns,
+				      memory_order_relaxed);
+	atomic_store_explicit(&cq->wall_checked, now, memory_order_relaxed);
+}
+
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct qhca_cq *cq = to_qcq_ex(ibcq);
@@ -230,6 +251,13 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 		cq_write_ci(cq);
 	qhca_unlock(&cq->lock);
 	return err;
+}
+
+static int start_poll_wallclock(struct ibv_cq_ex *ibcq,
+				struct ibv_poll_cq_attr *attr)
+{
+	check_wallclock(to_qcq_ex(ibcq));
+	return start_poll(ibcq, attr);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)
@@ -294,27 +322,18 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 	return le64toh(to_qcq_ex(ibcq)->cur->timestamp);
 }
 
-/* The two clocks drift apart, slowly: compare them once a second. */
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibcq)
 {
-	const uint64_t second = 1000000000;
-	struct qhca_cq *cq = to_qcq_ex(ibcq);
-	uint64_t now, device_ns, real_ns;
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	now = ts.tv_sec * second + ts.tv_nsec;
-	if ((!cq->wall_checked || now - cq->wall_checked > second) &&
-	    !qhca_query_clock(ibcq->context, &device_ns, &real_ns)) {
-		cq->wall_offset = real_ns - device_ns;
-		cq->wall_checked = now;
-	}
-	return read_completion_ts(ibcq) + cq->wall_offset;
+	return read_completion_ts(ibcq) +
+	       atomic_load_explicit(&to_qcq_ex(ibcq)->wall_offset,
+				    memory_order_relaxed);
 }
 
-void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq)
+void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq, uint64_t wc_flags)
 {
-	ibcq->start_poll = start_poll;
+	bool wallclock = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+
+	ibcq->start_poll = wallclock ? start_poll_wallclock : start_poll;
 	ibcq->next_poll = next_poll;
 	ibcq->end_poll = end_poll;
 	ibcq->read_opcode = read_opcode;

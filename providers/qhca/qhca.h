@@ -22,9 +22,12 @@
 #include "compat.h"
 
 /*
- * A spinlock that costs nothing if the user promised to need none. Inline, as
- * pthread_spin_lock() cannot be: nobody else wants the lock nearly always, and
- * then the calls cost more than it does.
+ * A spinlock that is not taken if the user promised that no other thread is there.
+ * pthread_spin_lock(), which other providers use, cannot be inline. With it posting a
+ * send WR takes 3 % more instructions, posting a receive WR 8 % and polling an empty CQ
+ * 9 % (providers/bench).
+ *
+ * Only verbs that make or replace something may enter the kernel under such a lock.
  */
 struct qhca_lock {
 	atomic_bool taken;
@@ -169,8 +172,8 @@ struct qhca_cq {
 	struct qhca_map qps;
 	struct qhca_map srqs;	/* of XRC */
 	struct qhca_cqe *cur;	/* between start_poll() and end_poll() */
-	uint64_t wall_offset;	/* of device time, as of wall_checked */
-	uint64_t wall_checked;	/* monotonic time, 0: never */
+	_Atomic(uint64_t) wall_offset;	/* of device time, as of wall_checked */
+	_Atomic(uint64_t) wall_checked;	/* monotonic time, 0: never */
 };
 
 static inline struct qhca_context *to_qctx(struct ibv_context *ibctx)
@@ -352,7 +355,7 @@ int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int qhca_destroy_cq(struct ibv_cq *ibcq);
 int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
-void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq);
+void qhca_cq_fill_ops(struct ibv_cq_ex *ibcq, uint64_t wc_flags);
 int qhca_cq_add(struct qhca_cq *cq, struct qhca_map *map,
 		struct qhca_link *link);
 void qhca_cq_del(struct qhca_cq *cq, struct qhca_map *map,
