@@ -16,10 +16,18 @@
 /* No such register: the engine counts accesses to it. */
 #define QHCA_REG_NONE (QHCA_BAR_REGS_SIZE - 4)
 
+/*
+ * False: nothing happens, and a read gets qhca_mmio_nothing(). An access that
+ * was looked up before the device went is one to an empty slot.
+ */
 static bool qhca_mmio_enter(QHCAState *s, const char *bar, hwaddr off)
 {
     if (qhca_dev_enter(s)) {
         return true;
+    }
+    if (s->gone) {
+        trace_qhca_mmio_gone(s->id, bar, off);
+        return false;
     }
     s->nested++;
     trace_qhca_mmio_nested(s->id, bar, off);
@@ -27,6 +35,11 @@ static bool qhca_mmio_enter(QHCAState *s, const char *bar, hwaddr off)
                   ": access from within the device's own work\n",
                   s->id, bar, off);
     return false;
+}
+
+static uint64_t qhca_mmio_nothing(const QHCAState *s)
+{
+    return s->gone ? UINT64_MAX : 0;
 }
 
 static void qhca_mmio_leave(QHCAState *s)
@@ -50,7 +63,7 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr off, unsigned size)
     uint32_t val;
 
     if (!qhca_mmio_enter(s, "regs", off)) {
-        return 0;
+        return qhca_mmio_nothing(s);
     }
     if (size == 4 && QEMU_IS_ALIGNED(off, 4)) {
         val = qhca_engine_reg_read(s->engine, qhca_dev_now(), off);
@@ -90,11 +103,12 @@ static uint64_t qhca_db_read(void *opaque, hwaddr off, unsigned size)
 {
     QHCAState *s = opaque;
 
-    if (qhca_mmio_enter(s, "db", off)) {
-        qhca_mmio_bad(s, "db", off, size, false);
-        qhca_engine_bad_doorbell(s->engine);
-        qhca_mmio_leave(s);
+    if (!qhca_mmio_enter(s, "db", off)) {
+        return qhca_mmio_nothing(s);
     }
+    qhca_mmio_bad(s, "db", off, size, false);
+    qhca_engine_bad_doorbell(s->engine);
+    qhca_mmio_leave(s);
     return 0;
 }
 

@@ -40,6 +40,7 @@ bool qhca_dev_enter(QHCAState *s)
         return false;
     }
     rcu_read_lock();
+    qhca_dev_hold(s);
     s->busy = true;
     return true;
 }
@@ -51,19 +52,36 @@ void qhca_dev_leave(QHCAState *s)
     }
     s->busy = false;
     rcu_read_unlock();
-    if (qhca_has_time(s)) {
+    if (!s->gone && qhca_has_time(s)) {
         qhca_dev_net_rx_update(&s->net, qhca_engine_can_receive(s->engine));
     }
-    if (s->todo) {
+    if (!s->gone && s->todo) {
         qemu_bh_schedule(s->bh);
+    }
+    qhca_dev_release(s);
+}
+
+/* Whoever calls code that is not ours needs the device when that returns. */
+void qhca_dev_hold(QHCAState *s)
+{
+    s->held++;
+}
+
+/* From here on the caller finds no engine if the device is gone. */
+void qhca_dev_release(QHCAState *s)
+{
+    if (!--s->held && s->gone) {
+        qhca_dev_free(s);
     }
 }
 
 /* Leave work for the bottom half. */
 void qhca_dev_kick(QHCAState *s, unsigned todo)
 {
-    s->todo |= todo;
-    qemu_bh_schedule(s->bh);
+    if (!s->gone) {
+        s->todo |= todo;
+        qemu_bh_schedule(s->bh);
+    }
 }
 
 /*
@@ -121,8 +139,11 @@ void qhca_dev_do_todo(QHCAState *s)
     }
     qhca_dev_leave(s);
 
+    /* The network also delivers what waits for others. */
     if ((todo & QHCA_TODO_RX_FLUSH) && !s->gone) {
+        qhca_dev_hold(s);
         qhca_dev_net_flush(&s->net);
+        qhca_dev_release(s);
     }
 }
 

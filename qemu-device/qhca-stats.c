@@ -9,7 +9,7 @@
 
 static bool qhca_is_realized(QHCAState *s, Error **errp)
 {
-    if (!s->engine) {
+    if (!s->engine || s->gone) {
         error_setg(errp, "the device is not realized");
         return false;
     }

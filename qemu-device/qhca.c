@@ -93,20 +93,6 @@ static void qhca_exit_engine(QHCAState *s)
     qhca_dev_random_exit(s);
 }
 
-static bool qhca_init_msix(QHCAState *s, Error **errp)
-{
-    PCIDevice *pci = PCI_DEVICE(s);
-    uint32_t i;
-
-    if (msix_init_exclusive_bar(pci, s->vectors, QHCA_BAR_MSIX, errp)) {
-        return false;
-    }
-    for (i = 0; i < s->vectors; i++) {
-        msix_vector_use(pci, i);
-    }
-    return true;
-}
-
 static bool qhca_init_pm(PCIDevice *pci, Error **errp)
 {
     int pos = pci_pm_init(pci, 0, errp);
@@ -162,6 +148,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
 {
     QHCAState *s = QHCA(pci);
 
+    s->gone = false;
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
     if (!qhca_check_properties(s, errp) || !qhca_init_engine(s, errp)) {
         return;
@@ -175,7 +162,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
         !qhca_init_pcie(s, errp)) {
         goto err_capture;
     }
-    if (!qhca_init_msix(s, errp)) {
+    if (!qhca_dev_msix_init(s, errp)) {
         goto err_pcie;
     }
     if (!qhca_dev_mmio_init(s, errp)) {
@@ -189,8 +176,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
     return;
 
 err_msix:
-    msix_unuse_all_vectors(pci);
-    msix_uninit_exclusive_bar(pci);
+    qhca_dev_msix_exit(s);
 err_pcie:
     pcie_aer_exit(pci);
     pcie_cap_exit(pci);
@@ -200,18 +186,36 @@ err_engine:
     qhca_exit_engine(s);
 }
 
-static void qhca_free(QHCAState *s)
+static void qhca_free_engine(QHCAState *s)
 {
-    qhca_dev_net_exit(&s->net);
-    qhca_dev_run_exit(s);
     qhca_exit_engine(s);
     qhca_dev_capture_exit(s);
 }
 
-static void qhca_free_later(void *opaque)
+/* What may be on the stack although the engine is not. */
+static void qhca_free_rest(QHCAState *s)
 {
-    qhca_free(opaque);
+    qhca_dev_net_exit(&s->net);
+    qhca_dev_run_exit(s);
+}
+
+static void qhca_free_rest_later(void *opaque)
+{
+    qhca_free_rest(opaque);
     object_unref(OBJECT(opaque));
+}
+
+/*
+ * Nobody of ours needs the engine any more. Those who called us may still need
+ * the rest: the network delivers a frame, or our timer has expired. They have
+ * returned when the main loop handles file descriptors again, which nested
+ * polls never do.
+ */
+void qhca_dev_free(QHCAState *s)
+{
+    qhca_free_engine(s);
+    aio_bh_schedule_oneshot(iohandler_get_aio_context(), qhca_free_rest_later,
+                            s);
 }
 
 /*
@@ -225,17 +229,16 @@ static void qhca_exit(PCIDevice *pci)
 {
     QHCAState *s = QHCA(pci);
 
-    if (s->busy) {
-        s->gone = true;
-        object_ref(OBJECT(s));
-        aio_bh_schedule_oneshot(qemu_get_aio_context(), qhca_free_later, s);
+    s->gone = true;
+    if (s->held) {
+        object_ref(OBJECT(s));      /* until qhca_free_rest_later() */
     } else {
-        qhca_free(s);
+        qhca_free_engine(s);
+        qhca_free_rest(s);
     }
     qhca_dev_dma_exit(s);
     qhca_dev_mmio_exit(s);
-    msix_unuse_all_vectors(pci);
-    msix_uninit_exclusive_bar(pci);
+    qhca_dev_msix_exit(s);
     pcie_aer_exit(pci);
     pcie_cap_exit(pci);
 }

@@ -13,6 +13,13 @@
  * dropped, or left in @todo for the bottom half. Interrupt messages wait until
  * the engine has been left, see qhca_dev_send_irqs().
  *
+ * Once the device is out of its slot it is @gone, and nothing enters any more.
+ * Accesses to its BARs still arrive then, from whoever looked them up before;
+ * timers, bottom halves and the network may still call, too. Until the last
+ * qhca_dev_release() the engine stays, as it may be on the stack: that call, or
+ * the unplug itself, frees it. A bottom half of the main loop must not: nested
+ * polls run those.
+ *
  * Names: qhca_dev_* are the front end's own, all others the engine's.
  */
 #ifndef HW_NET_QHCA_H
@@ -68,6 +75,7 @@ struct QHCAState {
 
     MemoryRegion regs;
     MemoryRegion db;
+    MemoryRegion msix;              /* in front of the PCI core's */
     MemoryRegion dm;                /* device memory */
     MemoryRegion dm_bar;            /* how the guest reaches it */
     AddressSpace dm_as;             /* and how the device does */
@@ -104,8 +112,9 @@ struct QHCAState {
     unsigned todo;                  /* QHCA_TODO_* */
     uint32_t saved_todo;            /* those that are in a saved state */
     bool busy;                      /* inside the engine, or sending @irqs */
-    bool gone;                      /* taken out of its slot while busy */
-    uint64_t nested;                /* accesses dropped because of that */
+    bool gone;                      /* taken out of its slot */
+    unsigned held;                  /* stack frames that need what is below */
+    uint64_t nested;                /* accesses dropped because of @busy */
     uint64_t irqs;                  /* vectors raised, messages not yet sent */
 
     QHCANet net;
@@ -114,11 +123,16 @@ struct QHCAState {
 #endif
 };
 
+/* qhca.c */
+void qhca_dev_free(QHCAState *s);
+
 /* qhca-run.c */
 extern const struct qhca_engine_ops qhca_dev_callbacks;
 extern const QHCANetOps qhca_dev_net_callbacks;
 bool qhca_dev_enter(QHCAState *s);
 void qhca_dev_leave(QHCAState *s);
+void qhca_dev_hold(QHCAState *s);
+void qhca_dev_release(QHCAState *s);
 void qhca_dev_kick(QHCAState *s, unsigned todo);
 void qhca_dev_do_todo(QHCAState *s);
 void qhca_dev_send_irqs(QHCAState *s);
@@ -136,6 +150,10 @@ extern const VMStateDescription qhca_dev_vmstate;
 /* qhca-mmio.c */
 bool qhca_dev_mmio_init(QHCAState *s, Error **errp);
 void qhca_dev_mmio_exit(QHCAState *s);
+
+/* qhca-msix.c */
+bool qhca_dev_msix_init(QHCAState *s, Error **errp);
+void qhca_dev_msix_exit(QHCAState *s);
 
 /* qhca-dma.c: with the engine's dma_* and atomic_* callbacks */
 void qhca_dev_dma_init(QHCAState *s);

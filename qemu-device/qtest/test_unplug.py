@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What still runs, or arrives, when the device is out of its slot."""
+
+import struct
+
+import contract as c
+from disk import BACKEND, Disk
+from fixture import MAC, MAC_BYTES, equal
+from hca import Hca
+from machine import RAM_SIZE
+from neighbour import Neighbour
+from test_life import SLOT_OFF, check_unplugged, plug, root_port
+from test_net import frame, make_queue
+
+SEAM = 0xe0000000           # where the BAR of one device ends and that of the other begins
+SECOND_MAC = "52:54:00:12:34:57"
+DISK_MEMORY = 40 << 20
+
+
+class Beside(Hca):
+    """A second device, on the root bus; its doorbells end at SEAM."""
+
+    ARGS = ("-device", "qhca,id=hca1,addr=4,uars=2,mac=" + SECOND_MAC)
+
+    def __init__(self, machine):
+        super().__init__(machine, 1, machine.pci(0, 4))
+        self.bar = {c.BAR_REGS: 0xd0000000, c.BAR_MSIX: 0xd0100000,
+                    c.BAR_DB: SEAM - 2 * c.PAGE_SIZE, c.BAR_DM: 0xd1000000}
+        self.map_bars()
+        self.enable_msix()
+        self.start()
+
+
+def late(machine):
+    """Accesses that found the device gone, by BAR."""
+    found = [line.split()[2].split("+")[0] for line in machine.log().splitlines()
+             if line.startswith("qhca_mmio_gone ")]
+    return {bar: found.count(bar) for bar in set(found)}
+
+
+def write_across(qemu, bar, size, name):
+    """
+    One write to the last doorbells of a device and the first @size bytes of @bar behind
+    them: whoever writes has looked up both, and the doorbell's interrupt unplugs the other.
+    """
+    args = (*Beside.ARGS, "-trace", "qhca_mmio_gone")
+    with root_port(qemu, args) as (machine, port, slot):
+        hca = plug(machine, port, slot)
+        beside = Beside(machine)
+        hca.command(0)
+        hca.bar = {number: addr + (1 << 25) for number, addr in hca.bar.items()}
+        hca.bar[bar] = SEAM
+        hca.map_bars()
+        beside.set_msi(0, port.base + slot, SLOT_OFF)
+        beside.queue(c.CMD_NOP)
+        start = beside.db_addr("CMD")
+        data = struct.pack("<Q", beside.pi << 32).ljust(SEAM - start, b"\0")
+        machine.write(start, data + b"\xff" * size)
+        check_unplugged(hca)
+        equal(set(late(machine)), {name} if name else set())
+        equal(machine.cmd("query-status")["running"], True)
+
+
+def test_late_registers(qemu):
+    """a write to the registers that was looked up before the unplug"""
+    write_across(qemu, c.BAR_REGS, c.BAR_REGS_SIZE, "regs")
+
+
+def test_late_doorbells(qemu):
+    """the same to doorbells"""
+    write_across(qemu, c.BAR_DB, c.PAGE_SIZE, "db")
+
+
+def test_late_msix(qemu):
+    """the same to the MSI-X table and the pending bits"""
+    write_across(qemu, c.BAR_MSIX, c.PAGE_SIZE, "msix")
+
+
+def test_late_memory(qemu):
+    """the same to device memory"""
+    write_across(qemu, c.BAR_DM, 16 * c.PAGE_SIZE, None)
+
+
+def plug_two(machine, port, slot, device=0, **props):
+    """The device is that function of the slot, and the disk is the other one."""
+    port.write(slot, 2, 0x0100)
+    add = {device: lambda: machine.cmd("device_add", driver="qhca", id="hca0", bus="rp0",
+                                       addr="0.%d" % device, multifunction=True, mac=MAC,
+                                       **props),
+           1 - device: lambda: Disk.plug(machine, "rp0", "0.%d" % (1 - device))}
+    add[1]()
+    add[0]()                            # now the guest can see both
+    hca = Hca(machine, pci=machine.pci(1, 0, device))
+    hca.map_bars()
+    hca.enable_msix()
+    hca.start()
+    return hca, Disk(machine, machine.pci(1, 0, 1 - device), DISK_MEMORY)
+
+
+def drain(qemu, device, rules=""):
+    """The slot goes off by the interrupt of a command, while the disk reads."""
+    with root_port(qemu, BACKEND) as (machine, port, slot):
+        hca, disk = plug_two(machine, port, slot, device, faults=rules)
+        hca.set_msi(0, port.base + slot, SLOT_OFF)
+        hca.queue(c.CMD_NOP)
+        disk.read()
+        hca.ring()
+        check_unplugged(hca)
+        equal(disk.done(), 1)       # it did drain
+
+
+def test_drain_after(qemu):
+    """an interrupt unplugs the device and then a disk in its slot, which drains"""
+    drain(qemu, 0)
+
+
+def test_drain_before(qemu):
+    """the disk drains before the device is unplugged"""
+    drain(qemu, 1)
+
+
+def test_drain_removes(qemu):
+    """a fault rule takes the device out while the disk drains"""
+    drain(qemu, 1, "cmd opcode=nop remove")
+
+
+def test_drain_while_sending(qemu):
+    """the same by the interrupt of a card that gets the frame the engine sends"""
+    args = ("-netdev", "hubport,hubid=0,id=net0", "-netdev", "hubport,hubid=0,id=net1",
+            *Neighbour.args("net1"), *BACKEND)
+    with root_port(qemu, args) as (machine, port, slot):
+        hca, disk = plug_two(machine, port, slot, netdev="net0")
+        hca.set_port(MAC_BYTES, c.PORT_ENABLE)
+        _, tx = make_queue(hca, c.ETH_TX)
+        neighbour = Neighbour(machine, RAM_SIZE - 2 * c.PAGE_SIZE)
+        neighbour.interrupt(port.base + slot, SLOT_OFF)
+        buf = hca.alloc()
+        machine.write(buf, frame(0))
+        for _ in range(2):
+            tx.post(buf, len(frame(0)))
+        disk.read()
+        tx.ring_doorbell()
+        check_unplugged(hca)
+        equal(disk.done(), 1)
