@@ -4,6 +4,7 @@
  * the function a network card as well.
  */
 #include "eth.h"
+#include "../wire/aggregate.h"
 #include "../wire/wire.h"
 
 static uint32_t ethq_size(const struct qhca_ethq *q)
@@ -132,14 +133,16 @@ static bool is_tagged(const uint8_t *frame)
 
 /*
  * Any program can send UDP. From one of the port's GIDs to RoCE's port it would
- * speak for a QP: to peers elsewhere there is no difference.
+ * speak for a QP: to peers elsewhere there is no difference. An aggregate, of
+ * which devices are the only ones to make any, can have such frames in it.
  */
 static bool speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
                           uint32_t len)
 {
     uint8_t gid[16];
 
-    return qhca_frame_roce_source(frame, len, gid) && qhca_gid_is_own(e, gid);
+    return qhca_aggregate_is(frame, len) ||
+           (qhca_frame_roce_source(frame, len, gid) && qhca_gid_is_own(e, gid));
 }
 
 /* Makes the gathered bytes a frame, or fails it. */
@@ -161,10 +164,6 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     }
     if (g->len > qhca_frame_header_len(frame, g->len) + e->port->mtu) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
-        return NULL;
-    }
-    if (speaks_for_qp(e, frame, g->len)) {
-        gather_fail(g, QHCA_WC_LOC_QP_OP_ERR);
         return NULL;
     }
     if (g->len < ETH_MIN_LEN) {
@@ -198,14 +197,18 @@ static void complete_frame(struct qhca_engine *e, struct qhca_ethq *q,
     push_cqe(e, q, &cqe);
 }
 
-bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len)
+enum qhca_cqe_status qhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
+                                   uint32_t len)
 {
+    if (speaks_for_qp(e, frame, len)) {
+        return QHCA_WC_LOC_QP_OP_ERR;
+    }
     if (!qhca_tx(e, frame, len, 0)) {
-        return false;
+        return QHCA_WC_GENERAL_ERR;
     }
     qhca_count(e, QHCA_CNT_ETH_TX_PKTS);
     e->cnt[QHCA_CNT_ETH_TX_BYTES] += len;
-    return true;
+    return QHCA_WC_SUCCESS;
 }
 
 static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q)
@@ -220,8 +223,8 @@ static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q)
         }
     }
     frame = g->status == QHCA_WC_SUCCESS ? gather_finish(e) : NULL;
-    if (!frame || !qhca_eth_send(e, frame, g->len)) {
-        gather_fail(g, QHCA_WC_GENERAL_ERR);
+    if (frame) {
+        gather_fail(g, qhca_eth_send(e, frame, g->len));
     }
     complete_frame(e, q, g->len);
 }
@@ -231,10 +234,8 @@ static void send_piece(struct qhca_engine *e, struct qhca_ethq *q)
 {
     struct qhca_eth_gather *g = &e->eth->gather;
 
-    if (!qhca_tso_send(e)) {
-        gather_fail(g, QHCA_WC_GENERAL_ERR);
-        g->tso.active = false;
-    }
+    gather_fail(g, qhca_tso_send(e));
+    g->tso.active &= g->status == QHCA_WC_SUCCESS;
     if (!g->tso.active) {
         complete_frame(e, q, g->tso.wire_len);
     }

@@ -82,8 +82,12 @@ bool qhca_eth_tx_ready(const struct qhca_engine *e);
 /* A received frame of the Ethernet queue's. */
 void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
-/* Sends and counts a frame of that queue; false: there is no room for it. */
-bool qhca_eth_send(struct qhca_engine *e, const uint8_t *frame, uint32_t len);
+/*
+ * Sends and counts a frame of that queue, however it was made: all leave here.
+ * LOC_QP_OP_ERR: it speaks for a QP; GENERAL_ERR: there is no room for it.
+ */
+enum qhca_cqe_status qhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
+                                   uint32_t len);
 
 /* ---- snapshot.c ---- */
 
@@ -93,6 +97,6 @@ void qhca_eth_walk(struct qhca_snap *s);
 
 /* Gathered is what is to be cut up; SUCCESS: qhca_tso_send() sends a piece. */
 enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu);
-bool qhca_tso_send(struct qhca_engine *e);
+enum qhca_cqe_status qhca_tso_send(struct qhca_engine *e);
 
 #endif /* QHCA_ENGINE_ETH_H */

@@ -14,7 +14,8 @@
 static bool find_headers(struct qhca_tso *t, const struct qhca_eth_gather *g)
 {
     const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
-    uint32_t type, ip_hlen;
+    uint32_t type;
+    bool fragment;
 
     if (g->mss == 0 || g->len < ETH_LEN + QHCA_VLAN_ROOM + IPV4_LEN) {
         return false;
@@ -25,15 +26,14 @@ static bool find_headers(struct qhca_tso *t, const struct qhca_eth_gather *g)
     }
     type = get_be16(frame + t->l3 - 2);
     t->ipv4 = type == ETHERTYPE_IPV4;
-    ip_hlen = t->ipv4 ? (frame[t->l3] & 0xfu) * 4 : IPV6_LEN;
-    if ((!t->ipv4 && type != ETHERTYPE_IPV6) || ip_hlen < IPV4_LEN ||
+    if ((!t->ipv4 && type != ETHERTYPE_IPV6) ||
         frame[t->l3] >> 4 != (t->ipv4 ? 4 : 6)) {
         return false;
     }
-    /* IPv6 may have extension headers; their end is taken on trust. */
     t->l4 = g->csum_start;
-    if (t->ipv4 ? t->l4 != t->l3 + ip_hlen || frame[t->l3 + 9] != IP_PROTO_TCP :
-                  t->l4 < t->l3 + ip_hlen) {
+    if (t->l4 < t->l3 + (t->ipv4 ? IPV4_LEN : IPV6_LEN) ||
+        t->l4 != qhca_frame_find_l4(frame, g->len, t->l3, IP_PROTO_TCP,
+                                    &fragment)) {
         return false;
     }
     if (t->l4 > QHCA_TSO_HDR - 60 || t->l4 + (uint32_t)TCP_LEN > g->len) {
@@ -119,25 +119,27 @@ static void fill_header(const struct qhca_tso *t, uint8_t *frame, uint32_t n)
                                                     tcp, tcp_len)));
 }
 
-bool qhca_tso_send(struct qhca_engine *e)
+enum qhca_cqe_status qhca_tso_send(struct qhca_engine *e)
 {
     struct qhca_eth_gather *g = &e->eth->gather;
     struct qhca_tso *t = &g->tso;
     uint32_t n = MIN_OF(t->len - t->done, t->mss), len = t->hdr_len + n;
     uint8_t *frame = g->data + t->payload + t->done - t->hdr_len;
     uint8_t padded[ETH_MIN_LEN] = { 0 };
+    enum qhca_cqe_status status;
 
     fill_header(t, frame, n);
     if (len < ETH_MIN_LEN) {
         frame = memcpy(padded, frame, len);
         len = ETH_MIN_LEN;
     }
-    if (!qhca_eth_send(e, frame, len)) {
-        return false;
+    status = qhca_eth_send(e, frame, len);
+    if (status != QHCA_WC_SUCCESS) {
+        return status;
     }
     t->wire_len += len;
     t->pieces++;
     t->done += n;
     t->active = t->done < t->len;
-    return true;
+    return QHCA_WC_SUCCESS;
 }

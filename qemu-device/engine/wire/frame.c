@@ -86,15 +86,19 @@ size_t qhca_frame_header_len(const uint8_t *frame, size_t len)
     return header;
 }
 
-/* Offset of the UDP header in an IPv6 packet; 0: there is none. */
-static size_t find_udp6(const uint8_t *ip, size_t len)
+/*
+ * The header of a protocol in an IPv6 packet, behind extension headers.
+ * @fragment: it is the first fragment; then its other headers may be in the next
+ */
+static size_t find6(const uint8_t *ip, size_t len, uint8_t proto,
+                    bool *fragment)
 {
     uint8_t next = ip[6];
     size_t at = IPV6_LEN;
 
-    while (next != IP_PROTO_UDP) {
+    while (next != proto) {
         if (at + IPV6_EXT_LEN > len) {
-            return 0;
+            return len;
         }
         switch (next) {
         case IP_PROTO_HOP_BY_HOP:
@@ -107,6 +111,7 @@ static size_t find_udp6(const uint8_t *ip, size_t len)
             if (get_be16(ip + at + 2) & 0xfff8) {
                 return 0;               /* not the first one */
             }
+            *fragment = get_be16(ip + at + 2) & 1;
             next = ip[at];
             at += IPV6_EXT_LEN;
             break;
@@ -117,25 +122,44 @@ static size_t find_udp6(const uint8_t *ip, size_t len)
     return at;
 }
 
-static size_t find_udp4(const uint8_t *ip)
+static size_t find4(const uint8_t *ip, uint8_t proto)
 {
-    return ip[9] == IP_PROTO_UDP && !(get_be16(ip + 6) & 0x1fff) ?
+    return ip[9] == proto && !(get_be16(ip + 6) & 0x1fff) ?
            (ip[0] & 0xfu) * 4 : 0;
+}
+
+size_t qhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
+                          uint8_t proto, bool *fragment)
+{
+    const uint8_t *ip = frame + l3;
+    uint16_t type = get_be16(ip - 2);
+    size_t l4 = 0;
+
+    *fragment = false;
+    len -= l3;
+    if (type == ETHERTYPE_IPV4 && len >= IPV4_LEN) {
+        l4 = find4(ip, proto);
+    } else if (type == ETHERTYPE_IPV6 && len >= IPV6_LEN) {
+        l4 = find6(ip, len, proto, fragment);
+    }
+    return l4 ? l3 + l4 : 0;
 }
 
 bool qhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid)
 {
-    size_t l3 = qhca_frame_header_len(frame, len), l4 = 0;
-    const uint8_t *ip = frame + l3;
-    uint16_t type = get_be16(ip - 2);
+    size_t l3 = qhca_frame_header_len(frame, len), l4;
+    bool fragment;
 
-    len -= l3;
-    if (type == ETHERTYPE_IPV4 && len >= IPV4_LEN) {
-        l4 = find_udp4(ip);
-        ipv4_gid(sgid, ip + 12);
-    } else if (type == ETHERTYPE_IPV6 && len >= IPV6_LEN) {
-        l4 = find_udp6(ip, len);
-        memcpy(sgid, ip + 8, 16);
+    l4 = qhca_frame_find_l4(frame, len, l3, IP_PROTO_UDP, &fragment);
+    if (!l4) {
+        return false;
     }
-    return l4 && l4 + UDP_LEN <= len && get_be16(ip + l4 + 2) == ROCE_UDP_PORT;
+    if (get_be16(frame + l3 - 2) == ETHERTYPE_IPV4) {
+        ipv4_gid(sgid, frame + l3 + 12);
+    } else {
+        memcpy(sgid, frame + l3 + 8, 16);
+    }
+    /* RFC 8200 forbids a UDP header in a second fragment; not all look. */
+    return l4 + UDP_LEN > len ? fragment :
+                                get_be16(frame + l4 + 2) == ROCE_UDP_PORT;
 }

@@ -65,6 +65,15 @@ void qhca_frame_parse(struct frame_headers *h, const uint8_t *frame,
                       size_t len);
 
 /*
+ * Where in a frame, whose IP header is at @l3, the header of @proto begins, or
+ * 0 if there is none; behind options and extension headers, and in the first
+ * fragment (@fragment says so of IPv6). It can be @len or more: all that there
+ * is does not rule it out.
+ */
+size_t qhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
+                          uint8_t proto, bool *fragment);
+
+/*
  * Whether a frame of at least ETH_LEN bytes begins a datagram for RoCE's UDP
  * port; @sgid is where from. Unlike qhca_frame_parse() it looks behind options,
  * extension headers and a second tag, and at first fragments: a peer in

@@ -5,6 +5,7 @@
  */
 #include "harness/frames.h"
 #include "harness/rc.h"
+#include "wire/aggregate.h"
 
 static struct frame plain(void)
 {
@@ -120,18 +121,112 @@ static struct frame six_endless(void)
     return f;
 }
 
+/* The first fragment, whose UDP header is in the second. */
+static struct frame six_cut(void)
+{
+    struct frame f = six_with(60, 24);
+
+    memmove(f.data + 62, f.data + 54, 24);
+    memset(f.data + 54, 0, 8);
+    f.data[54] = 60;
+    f.data[57] = 1;
+    f.data[20] = 44;
+    f.data[63] = 2;             /* the options end 8 bytes behind the packet */
+    f.len = 14 + 40 + 8 + 16;
+    return f;
+}
+
+/* What devices put frames into that travel together: one for the peer. */
+static struct frame aggregate(void)
+{
+    static struct qhca_aggregate a;
+    struct frame f = plain();
+    const uint8_t *data;
+
+    REQUIRE(qhca_aggregate_add(&a, f.data, f.len) &&
+            qhca_aggregate_add(&a, f.data, f.len));
+    data = qhca_aggregate_take(&a, &f.len);
+    memcpy(f.data, data, f.len);
+    return f;
+}
+
+/* The checksum that the device is to write is RoCE's port: 4791 is 0x12b7. */
+static struct frame made_by_checksum(void)
+{
+    struct frame f = other_port();
+
+    memset(f.data + 36, 0, f.len - 36);
+    f.data[f.len - 2] = 0xff & ~0x12;
+    f.data[f.len - 1] = 0xff & ~0xb7;
+    return f;
+}
+
+/*
+ * Headers of IPv6 that end in UDP, from RoCE's port on; for TCP a header is
+ * where the offset says.
+ */
+static struct frame segment(void)
+{
+    struct frame f = six();
+
+    f.data[54 + 8 + 12 + 12] = 5 << 4;
+    return f;
+}
+
+static struct frame segment_options(void)
+{
+    struct frame f = six_options();
+
+    f.data[54 + 24 + 8 + 12 + 12] = 5 << 4;
+    return f;
+}
+
+/* The same for IPv4, behind 40 bytes of "options" that UDP is not behind. */
+static struct frame segment4(void)
+{
+    struct frame f = plain();
+
+    f.data[34 + 20 + 12] = 5 << 4;
+    return f;
+}
+
 /* D-088 */
 static void test_card(void)
 {
     static const struct {
         struct frame (*make)(void);
         unsigned sent;
+        uint16_t flags, csum_start;
     } cases[] = {
-        { plain, 0 }, { tagged, 0 }, { two_tags, 0 },
-        { fragment, 0 }, { later_fragment, 1 }, { options, 0 },
-        { other_port, 1 }, { forwarded, 1 }, { six, 0 },
-        { six_options, 0 }, { six_fragment, 0 },
-        { six_later_fragment, 1 }, { six_endless, 1 },
+        { .make = plain },
+        { .make = tagged },
+        { .make = two_tags },
+        { .make = fragment },
+        { .make = later_fragment, .sent = 1 },
+        { .make = options },
+        { .make = other_port, .sent = 1 },
+        { .make = forwarded, .sent = 1 },
+        { .make = six },
+        { .make = six_options },
+        { .make = six_fragment },
+        { .make = six_later_fragment, .sent = 1 },
+        { .make = six_endless, .sent = 1 },
+        { .make = six_cut },
+        { .make = aggregate },
+        { .make = plain, .flags = QHCA_ETH_VLAN },
+        { .make = tagged, .flags = QHCA_ETH_VLAN },
+        { .make = other_port, .sent = 1, .flags = QHCA_ETH_VLAN },
+        { .make = made_by_checksum, .flags = QHCA_ETH_CSUM, .csum_start = 36 },
+        { .make = other_port, .sent = 1,
+          .flags = QHCA_ETH_CSUM, .csum_start = 40 },
+        { .make = segment,
+          .flags = QHCA_ETH_TSO | QHCA_ETH_CSUM, .csum_start = 54 + 8 + 12 },
+        { .make = segment,
+          .flags = QHCA_ETH_TSO | QHCA_ETH_CSUM | QHCA_ETH_VLAN, .csum_start = 74 },
+        { .make = segment_options,
+          .flags = QHCA_ETH_TSO | QHCA_ETH_CSUM, .csum_start = 54 + 24 + 20 },
+        { .make = segment4,
+          .flags = QHCA_ETH_TSO | QHCA_ETH_CSUM, .csum_start = 34 + 20 },
     };
     struct node n = node_new(NULL, 1);
     struct guest *g = n.g;
@@ -142,6 +237,7 @@ static void test_card(void)
         .set_gid = { .smac = { 2, 3, 4, 5, 6, 7 }, .index = htole16(3),
                      .vlan = htole16(QHCA_NO_VLAN), .port = 1, .valid = 1 },
     };
+    struct qhca_eth_wqe *w;
     struct qhca_cqe cqe;
 
     memcpy(cmd.set_gid.gid, v6, 16);
@@ -151,7 +247,9 @@ static void test_card(void)
 
         g->num_sent = 0;
         memcpy(guest_ptr(g, mem, f.len), f.data, f.len);
-        eth_tx_post(&tx, mem, (uint32_t)f.len, 0);
+        w = eth_tx_post(&tx, mem, (uint32_t)f.len, cases[i].flags);
+        w->mss = htole16(1000);
+        w->csum_start = htole16(cases[i].csum_start);
         eth_tx_ring(&tx);
         guest_settle(g);
         REQUIRE(cq_poll(&tx.cq, &cqe));
@@ -162,7 +260,7 @@ static void test_card(void)
         CHECK_EQ(cqe.status == QHCA_WC_SUCCESS, cases[i].sent);
         CHECK_EQ(cqe.status == QHCA_WC_LOC_QP_OP_ERR, !cases[i].sent);
     }
-    CHECK_EQ(counter(g, QHCA_CNT_ETH_TX_ERR), 8);
+    CHECK_EQ(counter(g, QHCA_CNT_ETH_TX_ERR), 17);
     /* What is sent to the port's own GIDs does not come back to them. */
     CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), 0);
     CHECK_EQ(counter(g, QHCA_CNT_RX_MALFORMED), 0);
