@@ -159,9 +159,16 @@ bool qhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
     return !page || e->port->allowed[page][index / 8] & 1u << index % 8;
 }
 
-/* The entry becomes another one: those who could use it cannot know. */
+/*
+ * The entry becomes another one: those who could use it cannot know. Nobody
+ * could if it was none.
+ */
 static void disallow_gid(struct qhca_engine *e, unsigned index)
 {
+    if (!e->port->gid[index].valid) {
+        return;
+    }
+    qhca_spend(e, e->cfg.num_uars / QHCA_UNIT_OBJECTS);
     for (uint32_t page = 1; page < e->cfg.num_uars; page++) {
         e->port->allowed[page][index / 8] &= (uint8_t)~(1u << index % 8);
     }

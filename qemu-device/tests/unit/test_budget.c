@@ -166,12 +166,72 @@ static void test_frame(void)
     CHECK_EQ(peer_drain(&qp), NODE_MEM / 256);
 }
 
+/* As many as there can be; an entry of the GID table is taken from all. */
+#define PAGES   32768u
+
+/* A running device with so many pages; its command ring is at @sq. */
+static struct qhca_engine *many_pages(struct qhca_cmd **sq)
+{
+    struct qhca_engine_config cfg = g->e->cfg;
+    /* Of its own: harness/bounds.c is about @g's engine. */
+    static struct qhca_engine_ops ops;
+    uint64_t rings = guest_alloc(g, 2 * 65536, 4096);
+    struct qhca_engine *e;
+
+    ops = *g->e->ops;
+    cfg.num_uars = PAGES;
+    e = qhca_engine_new(&cfg, &ops, g);
+    REQUIRE(e);
+    qhca_engine_reg_write(e, 1, QHCA_REG_CMD_SQ_LO, (uint32_t)rings);
+    qhca_engine_reg_write(e, 1, QHCA_REG_CMD_CQ_LO, (uint32_t)rings + 65536);
+    qhca_engine_reg_write(e, 1, QHCA_REG_CMD_LOG_SIZE, 8);
+    qhca_engine_reg_write(e, 1, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+    *sq = guest_ptr(g, rings, 256 * sizeof(**sq));
+    return e;
+}
+
+static void test_many_pages(void)
+{
+    struct qhca_engine *e, *own;
+    struct qhca_cmd *sq;
+
+    start_node();
+    e = many_pages(&sq);
+    for (unsigned i = 0; i < 256; i++) {
+        sq[i] = (struct qhca_cmd) {
+            .opcode = htole16(QHCA_CMD_SET_GID),
+            .set_gid = {
+                .smac = { 2, 3, 4, 5, 6, 7 }, .index = htole16(3),
+                .vlan = htole16(QHCA_NO_VLAN), .port = 1, .valid = 1,
+                .gid = { [10] = 255, 255, 10, 1, 1, (uint8_t)i },
+            },
+        };
+    }
+    own = g->e;
+    g->e = e;                           /* whose memory the callbacks use */
+    g->scheduled = false;
+    qhca_engine_doorbell(e, 1000000, 0, QHCA_DB_CMD, 256ull << 32);
+    tap_note("%u units for %u of 256 SET_GID, %u pages", e->spent,
+             e->device->cmdq.ci, PAGES);
+    CHECK(e->spent <= CALL + STEP + 3);
+    CHECK(e->device->cmdq.ci > 0 &&
+          e->device->cmdq.ci <= 2 + CALL / (PAGES / QHCA_UNIT_OBJECTS));
+    while (g->scheduled) {
+        g->scheduled = false;
+        qhca_engine_run(e, 1000000);
+    }
+    CHECK_EQ(e->device->cmdq.ci, 256);
+    g->e = own;
+    qhca_engine_free(e);
+}
+
 static const struct test tests[] = {
     { "C-029 H-002 CQs of many QPs fail", test_failed_cqs },
     { "events in line for an EQ", test_events_in_line },
     { "timers that are due at once", test_timers },
     { "doorbells of a slice", test_slice },
     { "the answer to a frame", test_frame },
+    { "entries of the GID table and many pages", test_many_pages },
 };
 
 int main(int argc, char **argv)
