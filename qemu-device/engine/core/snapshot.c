@@ -9,6 +9,8 @@
 
 /* No deadline is so far away: the longest ACK timeout takes 2.5 hours. */
 #define FAR_NS      10000000000000ll
+/* Bytes in front of a frame: who has sent it, its length. */
+#define FRAME_HEAD  6u
 
 void qhca_snap_refuse(struct qhca_snap *s, const char *field, const char *fmt,
                       ...)
@@ -63,7 +65,7 @@ uint64_t qhca_snap_num(struct qhca_snap *s, const char *field, uint64_t v,
         qhca_snap_refuse(s, field, "is %llu, at most %llu",
                          (unsigned long long)v, (unsigned long long)max);
     }
-    return s->bad ? 0 : v;
+    return s->load && s->bad ? 0 : v;
 }
 
 void qhca_snap_u64s(struct qhca_snap *s, const char *field, uint64_t *v,
@@ -111,13 +113,16 @@ void qhca_snap_fields(struct qhca_snap *s, const struct qhca_snap_field *f,
 {
     for (; f->name; f++) {
         char *p = (char *)obj + f->off;
+        uint64_t v;
 
         if (f->count > 1) {
             qhca_snap_raw(s, f->name, p, f->count * f->size);
-        } else {
-            put_number(p, f->size,
-                       qhca_snap_num(s, f->name, get_number(p, f->size),
-                                     (unsigned)f->size, f->max));
+            continue;
+        }
+        v = qhca_snap_num(s, f->name, s->load ? 0 : get_number(p, f->size),
+                          (unsigned)f->size, f->max);
+        if (s->load) {
+            put_number(p, f->size, v);
         }
     }
 }
@@ -188,9 +193,10 @@ void qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem, uint64_t min_len)
 }
 
 void qhca_snap_fifo(struct qhca_snap *s, const char *field,
-                    struct qhca_fifo *f)
+                    struct qhca_fifo *f, uint16_t min_len)
 {
-    uint32_t n = qhca_snap_count(s, field, qhca_fifo_used(f), 6);
+    uint32_t n = qhca_snap_count(s, field, qhca_fifo_used(f),
+                                 FRAME_HEAD + min_len);
     uint8_t frame[QHCA_MAX_FRAME];
 
     if (!qhca_snap_check(s, n <= QHCA_FIFO_FRAMES, field)) {
@@ -202,6 +208,7 @@ void qhca_snap_fifo(struct qhca_snap *s, const char *field,
         uint16_t len = (uint16_t)qhca_snap_num(s, "length", f->len[at], 2,
                                                QHCA_MAX_FRAME);
 
+        qhca_snap_check(s, len >= min_len, "length of a frame");
         if (!s->load) {
             qhca_snap_raw(s, "frame",
                           f->data + (size_t)at * QHCA_MAX_FRAME, len);

@@ -16,7 +16,8 @@ struct qhca_timer;
 
 /*
  * struct qhca_snap - a walk
- * @bad: it has been refused; from then on reads give 0, and loops must end
+ * @bad: it has been refused; from then on reads give 0, and loops must end.
+ *       Saving changes nothing, refused or not: the device goes on.
  * @at: where it is in @in or @out, which ends at @end; save: it may be beyond
  * @section, @kind, @number: where it is, for who reads why it was refused
  */
@@ -92,8 +93,9 @@ void qhca_snap_pace(struct qhca_snap *s, struct qhca_pace *p);
  * caller's to release after, even if it was refused.
  */
 void qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem, uint64_t min_len);
+/* Frames of at least @min_len bytes. */
 void qhca_snap_fifo(struct qhca_snap *s, const char *field,
-                    struct qhca_fifo *f);
+                    struct qhca_fifo *f, uint16_t min_len);
 
 /*
  * struct qhca_snap_kind - how the objects of a table are walked over

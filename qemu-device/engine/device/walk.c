@@ -170,7 +170,7 @@ void qhca_device_walk(struct qhca_snap *s)
 
     qhca_snap_fields(s, device_fields, d);
     qhca_run_walk(s);
-    qhca_snap_fifo(s, "late", &d->late);
+    qhca_snap_fifo(s, "late", &d->late, 0);     /* as they came */
     walk_events(s);
     qhca_snap_timers(s, timers, ARRAY_SIZE(timers));
     qhca_transport_check_timers(s);

@@ -93,6 +93,6 @@ void qhca_port_walk(struct qhca_snap *s)
     walk_allowed(s);
     walk_mcast(s, p);
     qhca_snap_pace(s, &p->pace);
-    qhca_snap_fifo(s, "loop", &p->loop);
-    qhca_snap_fifo(s, "tx", &p->tx);
+    qhca_snap_fifo(s, "loop", &p->loop, ETH_LEN);
+    qhca_snap_fifo(s, "tx", &p->tx, ETH_LEN);
 }

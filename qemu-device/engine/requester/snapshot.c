@@ -186,6 +186,30 @@ static bool cursor_ok(struct qhca_qp *qp)
             inside(qhca_swr_at(qp, r->snd_wqe), r->snd_psn));
 }
 
+/*
+ * Nothing is being sent, but may be later: the cursor is where a reset or
+ * qhca_requester_abandon() has left it, in front of what is to be flushed.
+ */
+static bool cursor_rests(const struct qhca_qp *qp)
+{
+    const struct qhca_requester *r = &qp->req;
+    const struct qhca_wq *sq = &qp->sq;
+
+    return r->snd_wqe == sq->ci && r->snd_psn == r->next_psn &&
+           r->max_psn == r->next_psn && r->una_psn == r->next_psn &&
+           !r->stopped &&
+           (!r->flushing || sq->next - sq->ci <= r->flush_to - sq->ci);
+}
+
+/* A QP in ERR sends nothing until a reset has cleared all of it. */
+static bool psns_ok(struct qhca_qp *qp)
+{
+    if (qp->state == QHCA_QPS_ERR) {
+        return true;
+    }
+    return is_sending(qp) ? chain_ok(qp) && cursor_ok(qp) : cursor_rests(qp);
+}
+
 static bool queue_ok(const struct qhca_qp *qp)
 {
     const struct qhca_wq *sq = &qp->sq;
@@ -220,8 +244,8 @@ void qhca_requester_walk(struct qhca_snap *s, struct qhca_qp *qp)
     for (uint32_t i = qp->sq.ci; i != qp->sq.next && !s->bad; i++) {
         walk_swr(s, qp, qhca_swr_at(qp, i));
     }
-    if (!s->bad && is_sending(qp)) {
-        qhca_snap_check(s, chain_ok(qp) && cursor_ok(qp), "PSNs");
+    if (!s->bad) {
+        qhca_snap_check(s, psns_ok(qp), "PSNs");
     }
 }
 

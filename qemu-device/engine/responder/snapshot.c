@@ -61,6 +61,7 @@ static const struct qhca_snap_field response_fields[] = {
 /* The receive WR in use. */
 static void walk_rwr(struct qhca_snap *s, struct qhca_qp *qp)
 {
+    const struct qhca_wq *wq = qp->srq ? &qp->srq->wq : &qp->rq;
     struct qhca_rwr *rwr = &qp->rsp.rwr;
     uint64_t length;
 
@@ -72,8 +73,9 @@ static void walk_rwr(struct qhca_snap *s, struct qhca_qp *qp)
     length = qhca_segs_walk(s, rwr->seg, rwr->num_seg);
     qhca_snap_check(s, length == rwr->length &&
                        (!rwr->bad || !rwr->num_seg), "length of a receive WR");
-    qhca_snap_check(s, qp->srq || (qp->rq.present && qp->rq.pi != qp->rq.ci),
-                    "receive WR");
+    qhca_snap_check(s, wq->present && rwr->num_seg <= wq->max_sge,
+                    "SGEs of a receive WR");
+    qhca_snap_check(s, qp->srq || wq->pi != wq->ci, "receive WR");
 }
 
 static bool res_ok(const struct qhca_qp *qp, const struct qhca_rd_resource *r)

@@ -31,7 +31,7 @@ static bool refs_ok(const struct qhca_qp *qp)
         !qp->rcq != !qhca_qp_is(qp, QHCA_HAS_RQ) || !qp->xrcd != !xrc) {
         return false;
     }
-    return !qp->srq || (xrc ? qp->srq->xrcd == qp->xrcd && !qp->srq->gone :
+    return !qp->srq || (xrc ? qp->srq->xrcd == qp->xrcd :
                         qhca_qp_is(qp, QHCA_MAY_SRQ) && !qp->srq->xrcd);
 }
 

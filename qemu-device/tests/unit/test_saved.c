@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: saved states that somebody has edited, field by field:
+ * what the device would come to harm by later is refused when it is loaded.
+ */
+#include "harness/budget.h"
+#include "harness/fields.h"
+#include "harness/scene.h"
+#include "harness/snapshot.h"
+
+#define MAX_EDITS   8u
+
+static struct field_edit edits[MAX_EDITS];
+static unsigned num_edits;
+
+static struct qhca_qp *q_of(const struct rc_qp *q)
+{
+    return qhca_qp_get(g->e, q->qpn);
+}
+
+/* The only field @name there is in @section becomes @value. */
+static void set(const char *section, const char *name, uint64_t value)
+{
+    REQUIRE(num_edits < MAX_EDITS);
+    CHECK_EQ(fields_count(g, section, name), 1);
+    edits[num_edits++] = (struct field_edit) {
+        .which = fields_find(g, section, name, 0), .value = value,
+    };
+}
+
+static void set_second(const char *section, const char *name, uint64_t value)
+{
+    REQUIRE(num_edits < MAX_EDITS);
+    edits[num_edits++] = (struct field_edit) {
+        .which = fields_find(g, section, name, 1), .value = value,
+    };
+}
+
+/* Loads it with those edits: refused, and @why is in the reason. */
+static void refused_for(const char *why)
+{
+    size_t len;
+    uint8_t *state = fields_save(g, edits, num_edits, &len);
+
+    num_edits = 0;
+    CHECK(!snapshot_load(g, state, len));
+    CHECK_EQ(dev_state(g), QHCA_STATE_RESET);
+    if (!strstr(snapshot_why(), why)) {
+        tap_note("%s", snapshot_why());
+        CHECK(!"the reason");
+    }
+}
+
+/* ---- the send cursor where nothing is being sent ---- */
+
+static void cursor_before_rts(void)
+{
+    static const char *const psns[] = {
+        "next_psn", "snd_psn", "max_psn", "una_psn"
+    };
+
+    for (unsigned state = QHCA_QPS_RESET; state <= QHCA_QPS_RTR; state++) {
+        start_in(&RC_OPTS, state);
+        set("transport", "snd_wqe", 5);
+        refused_for("PSNs");
+        for (unsigned i = 0; i < ARRAY_SIZE(psns); i++) {
+            start_in(&RC_OPTS, state);
+            set("transport", psns[i], 7);
+            refused_for("PSNs");
+        }
+    }
+}
+
+static void cursor_in_sqe(void)
+{
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
+    struct rc_wr wr;
+
+    start_alone(&o);
+    wr = rc_wr(&qp, 0x77, 0, 8);
+    rc_post(&qp, &wr);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
+    snapshot_cycle(g);
+    set("transport", "snd_wqe", 9);
+    refused_for("PSNs");
+}
+
+/* Nothing was ever started: there is no memory for WRs. */
+static void cursor_while_flushing(void)
+{
+    struct rc_opts o = opts_of(QHCA_QPT_UC);
+
+    start_alone(&o);
+    set("transport", "snd_wqe", 7);
+    set("transport", "flushing", 1);
+    set("transport", "flush_to", q_of(&qp)->sq.ci);
+    refused_for("PSNs");
+}
+
+/* The WR behind is inline data: what is behind that is the host's memory. */
+static void psns_while_flushing(void)
+{
+    static const char *const psns[] = {
+        "next_psn", "snd_psn", "max_psn", "una_psn"
+    };
+    struct rc_wr wr;
+
+    start_alone(&RC_OPTS);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 2; i++) {
+        wr = rc_wr(&qp, QHCA_WR_SEND, 0, 0);
+        wr.num_sge = 0;
+        wr.flags |= QHCA_WQE_INLINE;
+        wr.inline_data = "inline";
+        wr.inline_len = 6;
+        rc_put(&qp, &wr);
+    }
+    rc_ring(&qp);
+    guest_settle(g);
+    qhca_timer_cancel(g->e, &q_of(&qp)->req.timer);
+    set("transport", "flushing", 1);
+    set("transport", "flush_to", q_of(&qp)->sq.ci + 1);
+    for (unsigned i = 0; i < ARRAY_SIZE(psns); i++) {
+        set("transport", psns[i], 0x112111);
+    }
+    refused_for("PSNs");
+}
+
+/* ---- receive WRs ---- */
+
+static void sges_of_srq(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_seg_le sge[3];
+    struct rc_qp q;
+
+    start_shared(4, 3, 1, &o);
+    far = node;
+    far.host = 99;
+    for (unsigned i = 0; i < ARRAY_SIZE(sge); i++) {
+        sge[i] = (struct qhca_seg_le) { node.mr.addr, 1000, node.mr.key };
+    }
+    srq_put(&srq, 1, ARRAY_SIZE(sge), sge);
+    srq_ring(&srq);
+    q = srq_scripted();
+    srq_half_message(&q);
+    CHECK(q_of(&q)->rsp.rwr.taken);
+    snapshot_cycle(g);
+    set("receive", "max_sge", 2);
+    refused_for("SGEs of a receive WR");
+}
+
+static void sges_of_rq(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_seg_le sge[3];
+
+    start_alone(&o);
+    for (unsigned i = 0; i < ARRAY_SIZE(sge); i++) {
+        sge[i] = (struct qhca_seg_le) { node.mr.addr, 1000, node.mr.key };
+    }
+    rc_recv_raw(&qp, 1, ARRAY_SIZE(sge), sge);
+    srq_half_message(&qp);
+    CHECK(q_of(&qp)->rsp.rwr.taken);
+    snapshot_cycle(g);
+    set_second("transport", "max_sge", 2);      /* the SQ has the first */
+    refused_for("SGEs of a receive WR");
+}
+
+/* ---- frames ---- */
+
+static void short_frames(void)
+{
+    static const uint8_t frame[ETH_LEN] = { 1 };
+
+    start_node();
+    REQUIRE(qhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
+    snapshot_cycle(g);
+    CHECK_EQ(qhca_fifo_used(&g->e->port->tx), 1);
+    for (unsigned len = 0; len < ETH_LEN; len++) {
+        set_second("port", "length", len);      /* the section has the first */
+        refused_for("length of a frame");
+        start_node();
+        REQUIRE(qhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
+    }
+}
+
+/* ---- what a guest can do ---- */
+
+#define XRC_USERS   200u
+
+/* DESTROY_SRQ of an XRC SRQ looks at all QPs, and is left on the way. */
+static struct gsrq leave_destroy_srq(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+    struct qhca_cmd *sq;
+    struct rc_qp q;
+    struct gsrq s;
+
+    start_node();
+    far = node;
+    far.host = 99;
+    o.type = QHCA_QPT_XRC_TGT;
+    o.xrcdn = xrcd_create(g);
+    s = srq_create_xrc(&node, node.pdn, 6, 2, o.xrcdn);
+    for (unsigned i = 0; i < XRC_USERS; i++) {
+        q = rc_scripted(&node, &o, &far);
+        p = peer_packet(&q, SVC_XRC | RC_WRITE_ONLY, o.rq_psn);
+        p.srqn = s.srqn;
+        p.va = node.mr.addr;
+        p.rkey = node.mr.key;
+        peer_inject(&q, &p, NULL, 0);
+    }
+    limit_cpu(g);
+    *g->clock += 10000000;
+    sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
+    sq += g->cmd_pi++ % (1u << g->cmd_log);
+    *sq = (struct qhca_cmd) { .opcode = htole16(QHCA_CMD_DESTROY_SRQ) };
+    sq->obj.obj = htole32(s.srqn);
+    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    return s;
+}
+
+static void destroy_srq(void)
+{
+    struct gsrq s = leave_destroy_srq();
+    unsigned using = 0;
+    struct qhca_qp *q;
+
+    qhca_table_each(&g->e->qps->table, q) {
+        using += q->srq != NULL;
+    }
+    CHECK(using && using < XRC_USERS);
+    CHECK(g->e->device->cmdq.active && qhca_srq_get(g->e, s.srqn)->gone);
+    snapshot_cycle(g);
+    CHECK(g->e->device->cmdq.active && qhca_srq_get(g->e, s.srqn)->gone);
+    guest_advance(g, 1000000000);
+    CHECK(!g->e->device->cmdq.active);
+    CHECK(!qhca_srq_get(g->e, s.srqn));
+}
+
+/* ---- saving ---- */
+
+/* Of each QP something is wrong, once; the device goes on as if not asked. */
+static void refused_save(void)
+{
+    static uint8_t good[1u << 20], scratch[1u << 20];
+    static char why[200];
+    struct qhca_qp *q;
+    uint8_t *state;
+    size_t len;
+
+    scene_start();
+    state = snapshot_save(g, &len);
+    REQUIRE(state && len <= sizeof(good));
+    memcpy(good, state, len);
+    qhca_table_each(&g->e->qps->table, q) {
+        uint8_t is = q->state;
+        size_t again;
+
+        q->state = QHCA_QPS_ERR + 1;
+        CHECK_EQ(qhca_engine_save(g->e, g->e->now, scratch, sizeof(scratch),
+                                  why, sizeof(why)), 0);
+        q->state = is;
+        state = snapshot_save(g, &again);
+        CHECK(state && again == len && !memcmp(state, good, len));
+    }
+}
+
+static const struct test tests[] = {
+    { "before RTS the send cursor rests", cursor_before_rts },
+    { "in SQE the send cursor rests", cursor_in_sqe },
+    { "while flushing the send cursor rests", cursor_while_flushing },
+    { "while flushing there are no PSNs to send", psns_while_flushing },
+    { "a receive WR fits its SRQ", sges_of_srq },
+    { "a receive WR fits its receive queue", sges_of_rq },
+    { "frames have an Ethernet header", short_frames },
+    { "a DESTROY_SRQ in its middle is saved", destroy_srq },
+    { "a save that is refused changes nothing", refused_save },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
