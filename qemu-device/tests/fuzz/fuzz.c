@@ -6,6 +6,7 @@
  * after the device has stopped, the engine's own books in order.
  */
 #include "harness/debug.h"
+#include "harness/snapshot.h"
 #include "fuzz.h"
 
 /* ---- doorbells and rings ---- */
@@ -386,6 +387,7 @@ void fuzz_session(struct fuzz *f, unsigned steps)
         step(f);
         if (i % 16 == 0) {
             fuzz_check_books(f->n.g);
+            snapshot_check(f->n.g);
         }
     }
     fuzz_end(f);

@@ -11,7 +11,8 @@
 
 const struct input_kind *const input_kinds[] = {
     &input_frames, &input_commands, &input_wqes, &input_doorbells,
-    &input_tables, &input_sessions, &input_state, NULL
+    &input_tables, &input_sessions, &input_state, &input_fields,
+    NULL
 };
 
 uint64_t input_pick(uint64_t *rng, uint64_t n)

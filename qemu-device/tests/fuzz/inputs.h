@@ -49,7 +49,7 @@ struct input_kind {
 
 extern const struct input_kind input_frames, input_commands, input_wqes,
                                input_doorbells, input_tables, input_sessions,
-                               input_state;
+                               input_state, input_fields;
 /* All of them, up to NULL. */
 extern const struct input_kind *const input_kinds[];
 

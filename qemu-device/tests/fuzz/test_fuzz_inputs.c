@@ -150,6 +150,7 @@ KIND(doorbells)
 KIND(tables)
 KIND(sessions)
 KIND(state)
+KIND(fields)
 
 static const struct test tests[] = {
     { "E-046 frames", frames },
@@ -159,6 +160,7 @@ static const struct test tests[] = {
     { "tables", tables },
     { "sessions", sessions },
     { "state", state },
+    { "fields of a state", fields },
 };
 
 int main(int argc, char **argv)

@@ -10,7 +10,11 @@
 
 /* On the fixture's @node, with @qp and @srq. */
 void scene_start(void);
+/* Adds QPs of other types, and in other states, with work in progress. */
+void scene_states(void);
 /* What a guest, a network and time can do to whatever is there. */
 void scene_poke(uint64_t rng);
+/* Commands to whatever is there: to QPs, other states; to some, their end. */
+void scene_commands(uint64_t *rng);
 
 #endif /* QHCA_TESTS_SCENE_H */

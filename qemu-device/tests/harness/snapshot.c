@@ -73,7 +73,8 @@ static struct heap *other_heap(struct guest *g)
     return &g->heaps[g->heap == &g->heaps[0]];
 }
 
-void snapshot_cycle(struct guest *g)
+/* Saves it and loads that into the spare engine. False: the test fails. */
+static bool to_spare(struct guest *g)
 {
     struct qhca_engine *e = g->e;
     uint64_t now = g->e->now;
@@ -82,7 +83,7 @@ void snapshot_cycle(struct guest *g)
     bool ok;
 
     if (!snapshot_save(g, &len)) {
-        return;
+        return false;
     }
     before = heap_use(other_heap(g));
     if (!g->spare) {
@@ -95,6 +96,25 @@ void snapshot_cycle(struct guest *g)
     if (!ok) {
         tap_note("not loaded: %s", why);
         tap_fail(__FILE__, __LINE__, "a state that cannot be loaded");
+    }
+    return ok;
+}
+
+void snapshot_check(struct guest *g)
+{
+    uint64_t deadline = g->deadline;
+    bool scheduled = g->scheduled;
+
+    to_spare(g);
+    g->deadline = deadline;
+    g->scheduled = scheduled;
+}
+
+void snapshot_cycle(struct guest *g)
+{
+    struct qhca_engine *e = g->e;
+
+    if (!to_spare(g)) {
         return;
     }
     g->e = g->spare;

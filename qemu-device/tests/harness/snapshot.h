@@ -17,6 +17,8 @@ void snapshot_every(unsigned nth);
 uint64_t snapshot_count(void);
 /* Once; fails the test if it cannot be done. */
 void snapshot_cycle(struct guest *g);
+/* The same, but @g goes on with the engine that it has. */
+void snapshot_check(struct guest *g);
 /* The state, valid until this is called again. */
 uint8_t *snapshot_save(struct guest *g, size_t *len);
 /* Loads a state into the engine; false: refused, see snapshot_why(). */
