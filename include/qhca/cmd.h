@@ -382,7 +382,8 @@ QHCA_ASSERT_SIZE(struct qhca_srqc, 48);
 
 /*
  * Counters: QUERY_COUNTERS returns one __le64 each, all monotonic, zero after
- * reset of the whole machine only.
+ * reset of the whole machine only. New ones are appended: a device that loads the
+ * state of an older one goes by their order.
  */
 enum qhca_counter {
 	QHCA_CNT_TX_PKTS,		/* RoCE packets sent, loopback included */

@@ -47,13 +47,17 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     return 2;
 }
 
-/* Timers are those of objects below, and state, time: see device/snapshot.c. */
+/*
+ * Timers are those of objects below, and state, time: see device/snapshot.c. An
+ * older device had fewer counters: new ones are the last.
+ */
 static void walk(struct qhca_snap *s)
 {
-    uint32_t n = qhca_snap_u32(s, "counters", QHCA_CNT_MAX, UINT32_MAX);
-
-    if (qhca_snap_check(s, n == QHCA_CNT_MAX, "counters")) {
-        qhca_snap_u64s(s, "counter", s->e->cnt, QHCA_CNT_MAX);
+    s->counters = qhca_snap_u32(s, "counters", QHCA_CNT_MAX, QHCA_CNT_MAX);
+    qhca_snap_u64s(s, "counter", s->e->cnt, s->counters);
+    if (s->load) {
+        memset(s->e->cnt + s->counters, 0,
+               (QHCA_CNT_MAX - s->counters) * sizeof(*s->e->cnt));
     }
 }
 
@@ -64,5 +68,6 @@ const struct qhca_room qhca_core_room = {
     .holdings = holdings,
     .section = "core",
     .version = 1,
+    .oldest = 1,
     .walk = walk,
 };

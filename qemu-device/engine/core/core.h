@@ -314,7 +314,8 @@ struct qhca_engine {
  * @fini: gives back what @init took
  * @holdings: writes down what memory the room has, and returns how many kinds
  * @commands: of its files, up to NULL
- * @section: name of its part of a saved state, which has @version
+ * @section: name of its part of a saved state, which is written as @version and
+ *           loaded from @oldest on
  * @walk: over that; on load the rooms above have done so, and the room is as
  *        after @reset
  */
@@ -325,7 +326,7 @@ struct qhca_room {
     unsigned (*holdings)(const struct qhca_engine *e, struct qhca_holding *h);
     const struct qhca_command *const *commands;
     const char *section;
-    uint16_t version;
+    uint16_t version, oldest;
     void (*walk)(struct qhca_snap *s);
 };
 

@@ -115,6 +115,10 @@ void qhca_snap_fields(struct qhca_snap *s, const struct qhca_snap_field *f,
         char *p = (char *)obj + f->off;
         uint64_t v;
 
+        if (f->since > s->version) {
+            memset(p, 0, f->count * f->size);
+            continue;
+        }
         if (f->count > 1) {
             qhca_snap_raw(s, f->name, p, f->count * f->size);
             continue;

@@ -18,12 +18,15 @@ struct qhca_timer;
  * struct qhca_snap - a walk
  * @bad: it has been refused; from then on reads give 0, and loops must end.
  *       Saving changes nothing, refused or not: the device goes on.
+ * @version: of the section, or of the header before the first
+ * @counters: how many of enum qhca_counter there are
  * @at: where it is in @in or @out, which ends at @end; save: it may be beyond
  * @section, @kind, @number: where it is, for who reads why it was refused
  */
 struct qhca_snap {
     struct qhca_engine *e;
     bool load, bad;
+    uint32_t version, counters;
     uint8_t *out;
     const uint8_t *in;
     size_t at, end;
@@ -37,21 +40,35 @@ struct qhca_snap {
  * struct qhca_snap_field - @count numbers of @size bytes each at @off of a
  * structure; a table of them ends with an empty row
  * @max: largest value
+ * @since: version of the section from which on it is there; in an older one it
+ *         is 0
  */
 struct qhca_snap_field {
     const char *name;
     size_t off, size, count;
     uint64_t max;
+    uint32_t since;
 };
 
 #define QHCA_SNAP_MAX(type, member, limit) \
-    { #member, offsetof(type, member), sizeof(((type *)0)->member), 1, limit }
+    { #member, offsetof(type, member), sizeof(((type *)0)->member), 1, limit, 0 }
+#define QHCA_SNAP_SINCE(v, type, member, limit) \
+    { #member, offsetof(type, member), sizeof(((type *)0)->member), 1, limit, v }
 #define QHCA_SNAP_ANY(type, member)     QHCA_SNAP_MAX(type, member, UINT64_MAX)
 #define QHCA_SNAP_FLAG(type, member)    QHCA_SNAP_MAX(type, member, 1)
 /* Bytes, and structures of the contract, which are little-endian. */
 #define QHCA_SNAP_RAW(type, member) \
     { #member, offsetof(type, member), 1, sizeof(((type *)0)->member), \
-      UINT64_MAX }
+      UINT64_MAX, 0 }
+
+/*
+ * A member that @type gains is in the table of its fields, with the next version
+ * of the section, or need not be saved: who adds it decides, and puts the new
+ * size here. (That of a host with 64 bits.)
+ */
+#define QHCA_SNAP_KNOWS(type, size) \
+    _Static_assert(sizeof(void *) != 8 || sizeof(type) == (size), \
+                   "is the new member of " #type " to be saved?")
 
 /* Refuses it: @field of the object being walked over, and a printf format. */
 __attribute__((format(printf, 3, 4)))

@@ -246,6 +246,7 @@ static const struct qhca_snap_field cmdq_fields[] = {
     QHCA_SNAP_FLAG(struct qhca_cmdq, active),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_cmdq, 28888);
 
 void qhca_cmdq_walk(struct qhca_snap *s, uint8_t state)
 {

@@ -58,6 +58,7 @@ static const struct qhca_room device_room = {
     },
     .section = "device",
     .version = 1,
+    .oldest = 1,
     .walk = qhca_device_walk,
 };
 

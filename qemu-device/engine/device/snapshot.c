@@ -2,14 +2,16 @@
 /*
  * qhca engine: the state as a whole. A header says what it is, and of which
  * device; then each room has a section, with a name, a version and a length. A
- * CRC is over all of it: damage is refused, whether or not it makes sense.
+ * CRC is over all of it: damage is refused, whether or not it makes sense. Older
+ * headers and sections are loaded; those that are newer are refused.
  */
 #include <stdio.h>
 
 #include "device.h"
 
 #define MAGIC       0x61636871u     /* "qhca" */
-#define FORMAT      1u
+#define FORMAT      2u              /* of the header */
+#define OLDEST      1u              /* that can be loaded */
 #define CRC_AT      8u              /* over what follows it */
 #define NAME_LEN    12u
 
@@ -20,24 +22,40 @@ static void walk_config(struct qhca_snap *s)
     const struct {
         const char *name;
         uint64_t value;
+        uint32_t since;             /* format of the header */
     } same[] = {
-        { "vectors", cfg->num_vectors }, { "uars", cfg->num_uars },
-        { "max-qp", cfg->max_qp }, { "mw2a", cfg->mw_2a },
+        { "vectors", cfg->num_vectors, 1 }, { "uars", cfg->num_uars, 1 },
+        { "max-qp", cfg->max_qp, 1 }, { "mw2a", cfg->mw_2a, 1 },
         { "mac", (uint64_t)cfg->mac[0] << 40 | (uint64_t)cfg->mac[1] << 32 |
                  (uint64_t)cfg->mac[2] << 24 | (uint64_t)cfg->mac[3] << 16 |
-                 (uint64_t)cfg->mac[4] << 8 | cfg->mac[5] },
+                 (uint64_t)cfg->mac[4] << 8 | cfg->mac[5], 1 },
+        { "guest-faults", cfg->guest_faults, 2 },
     };
 
     s->section = "properties";
     for (unsigned i = 0; i < ARRAY_SIZE(same); i++) {
-        uint64_t v = qhca_snap_num(s, same[i].name, same[i].value, 8,
-                                   UINT64_MAX);
+        uint64_t v;
 
+        if (same[i].since > s->version) {
+            continue;
+        }
+        v = qhca_snap_num(s, same[i].name, same[i].value, 8, UINT64_MAX);
         if (!s->bad && v != same[i].value) {
             qhca_snap_refuse(s, same[i].name, "is 0x%llx, here 0x%llx",
                              (unsigned long long)v,
                              (unsigned long long)same[i].value);
         }
+    }
+}
+
+/* The version of what follows: from @oldest to @newest, which is written. */
+static void walk_version(struct qhca_snap *s, const char *field,
+                         uint32_t oldest, uint32_t newest)
+{
+    s->version = qhca_snap_u32(s, field, newest, UINT32_MAX);
+    if (!s->bad && (s->version < oldest || s->version > newest)) {
+        qhca_snap_refuse(s, field, "is %u, here %u to %u", s->version, oldest,
+                         newest);
     }
 }
 
@@ -54,17 +72,13 @@ static void walk_section(struct qhca_snap *s, const struct qhca_room *room)
 {
     size_t end = s->end, start;
     char name[NAME_LEN] = { 0 };
-    uint32_t len, version;
+    uint32_t len;
 
     s->section = room->section;
     snprintf(name, sizeof(name), "%s", room->section);
     qhca_snap_raw(s, "name", name, sizeof(name));
     qhca_snap_check(s, !strncmp(name, room->section, sizeof(name)), "name");
-    version = qhca_snap_u32(s, "version", room->version, UINT32_MAX);
-    if (!s->bad && version != room->version) {
-        qhca_snap_refuse(s, "version", "is %u, here %u", version,
-                         room->version);
-    }
+    walk_version(s, "version", room->oldest, room->version);
     len = qhca_snap_u32(s, "length", 0, UINT32_MAX);
     start = s->at;
     if (s->load) {
@@ -89,8 +103,7 @@ static void walk_all(struct qhca_snap *s)
     s->section = "header";
     qhca_snap_check(s, qhca_snap_u32(s, "magic", MAGIC, UINT32_MAX) == MAGIC,
                     "magic");
-    qhca_snap_check(s, qhca_snap_u32(s, "format", FORMAT, UINT32_MAX) == FORMAT,
-                    "format");
+    walk_version(s, "format", OLDEST, FORMAT);
     uint32_t crc = qhca_snap_u32(s, "crc", 0, UINT32_MAX);
 
     if (s->load && !s->bad &&

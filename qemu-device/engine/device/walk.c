@@ -141,6 +141,7 @@ static const struct qhca_snap_field device_fields[] = {
     QHCA_SNAP_FLAG(struct qhca_device, tx_wanted),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_device, 29744);
 
 static void walk_state(struct qhca_snap *s)
 {

@@ -133,5 +133,6 @@ const struct qhca_room qhca_eth_room = {
     },
     .section = "eth",
     .version = 1,
+    .oldest = 1,
     .walk = qhca_eth_walk,
 };

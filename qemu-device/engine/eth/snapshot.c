@@ -12,6 +12,7 @@ static const struct qhca_snap_field ethq_fields[] = {
     QHCA_SNAP_ANY(struct qhca_ethq, ci),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_ethq, 48);
 
 static void walk_queue(struct qhca_snap *s, struct qhca_ethq *q)
 {
@@ -54,6 +55,7 @@ static const struct qhca_snap_field gather_fields[] = {
     QHCA_SNAP_ANY(struct qhca_eth_gather, wr_id),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_eth_gather, 65928);
 
 static const struct qhca_snap_field tso_fields[] = {
     QHCA_SNAP_FLAG(struct qhca_tso, ipv4),
@@ -69,6 +71,7 @@ static const struct qhca_snap_field tso_fields[] = {
     QHCA_SNAP_RAW(struct qhca_tso, hdr),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_tso, 288);
 
 /* Headers in their order, and the payload where the gathered data has it. */
 static bool tso_ok(const struct qhca_tso *t, const struct qhca_eth_gather *g)

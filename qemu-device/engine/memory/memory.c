@@ -79,5 +79,6 @@ const struct qhca_room qhca_memory_room = {
     },
     .section = "memory",
     .version = 1,
+    .oldest = 1,
     .walk = qhca_memory_walk,
 };

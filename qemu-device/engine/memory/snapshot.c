@@ -26,6 +26,7 @@ static const struct qhca_snap_field mr_fields[] = {
     QHCA_SNAP_ANY(struct qhca_mr, offset),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_mr, 112);
 
 /* Bytes from the first block on, of a region that has memory. */
 static uint64_t extent(const struct qhca_mr *mr)

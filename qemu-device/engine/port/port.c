@@ -330,5 +330,6 @@ const struct qhca_room qhca_port_room = {
     },
     .section = "port",
     .version = 1,
+    .oldest = 1,
     .walk = qhca_port_walk,
 };

@@ -11,6 +11,7 @@ static const struct qhca_snap_field gid_fields[] = {
     QHCA_SNAP_ANY(struct qhca_gid, vlan),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_gid, 26);
 
 static const struct qhca_snap_field port_fields[] = {
     QHCA_SNAP_RAW(struct qhca_port, mac),
@@ -23,6 +24,7 @@ static const struct qhca_snap_field port_fields[] = {
     QHCA_SNAP_FLAG(struct qhca_port, tx_blocked),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_port, 12176);
 
 static void walk_gids(struct qhca_snap *s, struct qhca_port *p)
 {

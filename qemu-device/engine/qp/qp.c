@@ -220,5 +220,6 @@ const struct qhca_room qhca_qp_room = {
     },
     .section = "qp",
     .version = 1,
+    .oldest = 1,
     .walk = qhca_qps_walk,
 };

@@ -16,6 +16,7 @@ static const struct qhca_snap_field wq_fields[] = {
     QHCA_SNAP_FLAG(struct qhca_wq, rings),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_wq, 48);
 
 void qhca_wq_walk(struct qhca_snap *s, struct qhca_wq *wq,
                   const struct qhca_wq_limits *l)
@@ -54,6 +55,7 @@ static const struct qhca_snap_field seg_fields[] = {
     QHCA_SNAP_ANY(struct qhca_seg, lkey),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_seg, 16);
 
 uint64_t qhca_segs_walk(struct qhca_snap *s, struct qhca_seg *segs, unsigned n)
 {
@@ -149,7 +151,7 @@ static void *walk_cntset(struct qhca_snap *s, void *obj, uint32_t number)
     struct qhca_cntset *set = qhca_snap_holder(obj, number, sizeof(*set));
 
     if (set) {
-        qhca_snap_u64s(s, "counter", set->cnt, QHCA_CNT_MAX);
+        qhca_snap_u64s(s, "counter", set->cnt, s->counters);
     }
     return set;
 }
@@ -159,5 +161,5 @@ static const struct qhca_snap_kind cntset_kind = { "counter set", walk_cntset };
 void qhca_qps_walk(struct qhca_snap *s)
 {
     qhca_snap_table(s, &s->e->qps->cntset, &cntset_kind);
-    qhca_snap_u64s(s, "counters of sets", s->e->qps->set_cnt, QHCA_CNT_MAX);
+    qhca_snap_u64s(s, "counters of sets", s->e->qps->set_cnt, s->counters);
 }

@@ -51,5 +51,6 @@ const struct qhca_room qhca_queues_room = {
     },
     .section = "queues",
     .version = 1,
+    .oldest = 1,
     .walk = qhca_queues_walk,
 };

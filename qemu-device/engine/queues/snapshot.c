@@ -18,6 +18,7 @@ static const struct qhca_snap_field eq_fields[] = {
     QHCA_SNAP_ANY(struct qhca_eq, ci),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_eq, 80);
 
 static void walk_eq(struct qhca_snap *s, struct qhca_eq *eq)
 {
@@ -73,6 +74,7 @@ static const struct qhca_snap_field cq_fields[] = {
     QHCA_SNAP_ANY(struct qhca_cq, srqs_told),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_cq, 184);
 
 static void walk_cq_body(struct qhca_snap *s, struct qhca_cq *cq)
 {

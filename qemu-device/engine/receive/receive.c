@@ -48,5 +48,6 @@ const struct qhca_room qhca_receive_room = {
     },
     .section = "receive",
     .version = 1,
+    .oldest = 1,
     .walk = qhca_receive_walk,
 };

@@ -24,6 +24,7 @@ static const struct qhca_snap_field srq_fields[] = {
     QHCA_SNAP_FLAG(struct qhca_srq, gone),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_srq, 176);
 
 static void walk_refs(struct qhca_snap *s, struct qhca_srq *srq)
 {

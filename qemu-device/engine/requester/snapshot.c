@@ -26,6 +26,7 @@ static const struct qhca_snap_field req_fields[] = {
     QHCA_SNAP_ANY(struct qhca_requester, flush_to),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_requester, 72);
 
 static const struct qhca_snap_field swr_fields[] = {
     QHCA_SNAP_ANY(struct qhca_swr, wr_id),
@@ -54,6 +55,7 @@ static const struct qhca_snap_field swr_fields[] = {
     QHCA_SNAP_FLAG(struct qhca_swr, executed),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_swr, 656);
 
 static const struct qhca_snap_field memop_fields[] = {
     QHCA_SNAP_ANY(struct qhca_memop, key),
@@ -67,6 +69,7 @@ static const struct qhca_snap_field memop_fields[] = {
     QHCA_SNAP_ANY(struct qhca_memop, access),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_memop, 48);
 
 /* ---- one work request ---- */
 

@@ -21,6 +21,7 @@ static const struct qhca_snap_field rsp_fields[] = {
     QHCA_SNAP_MAX(struct qhca_responder, rd_pending, QHCA_MAX_RD_ATOMIC),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_responder, 4440);
 
 static const struct qhca_snap_field rwr_fields[] = {
     QHCA_SNAP_FLAG(struct qhca_rwr, bad),
@@ -30,6 +31,7 @@ static const struct qhca_snap_field rwr_fields[] = {
     QHCA_SNAP_MAX(struct qhca_rwr, num_seg, QHCA_MAX_RECV_SGE),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_rwr, 544);
 
 static const struct qhca_snap_field res_fields[] = {
     QHCA_SNAP_MAX(struct qhca_rd_resource, op, OP_CNP),
@@ -42,6 +44,7 @@ static const struct qhca_snap_field res_fields[] = {
     QHCA_SNAP_ANY(struct qhca_rd_resource, orig),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_rd_resource, 48);
 
 static const struct qhca_snap_field response_fields[] = {
     QHCA_SNAP_MAX(struct qhca_response, kind, QHCA_RESP_ATOMIC),
@@ -57,6 +60,7 @@ static const struct qhca_snap_field response_fields[] = {
     QHCA_SNAP_MAX(struct qhca_response, done, QHCA_MAX_MSG),
     { 0 }
 };
+QHCA_SNAP_KNOWS(struct qhca_response, 48);
 
 /* The receive WR in use. */
 static void walk_rwr(struct qhca_snap *s, struct qhca_qp *qp)

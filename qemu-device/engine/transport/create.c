@@ -356,5 +356,6 @@ const struct qhca_room qhca_transport_room = {
     },
     .section = "transport",
     .version = 1,
+    .oldest = 1,
     .walk = qhca_transport_walk,
 };

@@ -3,15 +3,25 @@
  * qhca engine tests: saving the state and loading it: all of it is there again,
  * and what is damaged is refused, or does no harm.
  */
+#include <stdio.h>
+
 #include "harness/budget.h"
 #include "harness/scene.h"
 #include "harness/seed.h"
 #include "harness/snapshot.h"
 
 #define MAX_STATE   (1u << 20)
+#define HEADER_LEN  (12u + 6 * 8)   /* and that of its properties */
+#define NAME_LEN    12u             /* of a section */
 
 static uint8_t good[MAX_STATE], bad[MAX_STATE];
 static size_t good_len;
+
+static void put_le32(uint8_t *p, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(p, &v, sizeof(v));
+}
 
 static void save_good(void)
 {
@@ -221,7 +231,10 @@ static void other_devices(void)
     take_scene();
     memcpy(bad, good, good_len);
     bad[4]++;
-    refused_for("header: format");
+    refused_for("header: format is 3, here 1 to 2");
+    memcpy(bad, good, good_len);
+    bad[4] = 0;
+    refused_for("header: format is 0, here 1 to 2");
     memcpy(bad, good, good_len);
     bad[12]++;                          /* vectors */
     refused_for("properties: vectors is 0x9, here 0x8");
@@ -229,8 +242,116 @@ static void other_devices(void)
     bad[12 + 2 * 8] ^= 1;
     refused_for("properties: max-qp");
     memcpy(bad, good, good_len);
-    bad[12 + 5 * 8 + 12]++;
-    refused_for("core: version is 2, here 1");
+    bad[12 + 5 * 8] ^= 1;
+    refused_for("properties: guest-faults is 0x1, here 0x0");
+    memcpy(bad, good, good_len);
+    bad[HEADER_LEN + NAME_LEN]++;
+    refused_for("core: version is 2, here 1 to 1");
+    memcpy(bad, good, good_len);
+    bad[HEADER_LEN + NAME_LEN] = 0;
+    refused_for("core: version is 0, here 1 to 1");
+}
+
+/* ---- states of older devices ---- */
+
+/* One of format 1, which was made by scene_start() when that was the newest. */
+static void first_format(void)
+{
+    unsigned sending = 0, receiving = 0;
+    struct qhca_qp *q;
+    size_t len;
+    FILE *f = fopen("corpus/saved/format-1", "rb");
+
+    REQUIRE(f);
+    len = fread(bad, 1, sizeof(bad), f);
+    fclose(f);
+    CHECK_EQ(bad[4], 1);
+    scene_start();
+    CHECK(snapshot_load(g, bad, len));
+    qhca_table_each(&g->e->qps->table, q) {
+        sending += q->sq.next - q->sq.ci == 4 && q->req.timer.pos;
+        receiving += q->rsp.rwr.taken;
+    }
+    CHECK_EQ(g->e->qps->table.used, 7);
+    CHECK_EQ(sending, 1);
+    CHECK_EQ(receiving, 2);
+    CHECK(g->e->eth->gather.active && qhca_fifo_used(&g->e->port->tx));
+    CHECK_EQ(g->e->port->num_groups, 1);
+    CHECK(counter(g, QHCA_CNT_RX_PKTS) > 0);
+    snapshot_cycle(g);
+    scene_poke(3);
+    snapshot_cycle(g);
+}
+
+/* Copies the section at @from; @less of its last bytes are left out. */
+static size_t copy_section(uint8_t *to, const uint8_t *from, size_t less)
+{
+    const size_t head = NAME_LEN + 8;
+    uint32_t len;
+
+    memcpy(&len, from + NAME_LEN + 4, sizeof(len));
+    len = le32toh(len);
+    memcpy(to, from, head + len - less);
+    put_le32(to + NAME_LEN + 4, (uint32_t)(len - less));
+    return head + len;
+}
+
+/* The state of a device that had one counter less. */
+static void fewer_counters(void)
+{
+    size_t at = HEADER_LEN, out = HEADER_LEN;
+
+    start_node();
+    qhca_engine_bad_doorbell(g->e);
+    save_good();
+    memcpy(bad, good, HEADER_LEN);
+    while (at < good_len) {
+        bool core = !strcmp((const char *)good + at, "core");
+        size_t less = core || !strcmp((const char *)good + at, "qp") ? 8 : 0;
+        size_t len = copy_section(bad + out, good + at, less);
+
+        if (core) {
+            put_le32(bad + out + NAME_LEN + 8, QHCA_CNT_MAX - 1);
+        }
+        at += len;
+        out += len - less;
+    }
+    CHECK_EQ(out, good_len - 16);
+    snapshot_fix(bad, out);
+    g->e->cnt[QHCA_CNT_MAX - 1] = 77;
+    CHECK(snapshot_load(g, bad, out));
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 1);
+    CHECK_EQ(counter(g, QHCA_CNT_MAX - 1), 0);
+    CHECK(is_good());
+}
+
+/* A row of a table that older sections do not have. */
+static void newer_rows(void)
+{
+    struct pair {
+        uint32_t old, new;
+    } is = { 1, 2 };
+    const struct qhca_snap_field rows[] = {
+        QHCA_SNAP_ANY(struct pair, old),
+        QHCA_SNAP_SINCE(2, struct pair, new, 5),
+        { 0 }
+    };
+    struct qhca_snap s = { .out = bad, .end = sizeof(bad), .version = 2 };
+
+    qhca_snap_fields(&s, rows, &is);
+    CHECK_EQ(s.at, 8);
+    for (uint32_t version = 1; version <= 2; version++) {
+        struct qhca_snap from = {
+            .load = true, .in = bad, .end = 4 * version, .version = version,
+        };
+        struct pair then = { 77, 77 };
+
+        qhca_snap_fields(&from, rows, &then);
+        CHECK(!from.bad);
+        CHECK_EQ(from.at, 4 * version);
+        CHECK_EQ(then.old, 1);
+        CHECK_EQ(then.new, version == 2 ? 2 : 0);
+    }
 }
 
 /* A command that takes long begins anew, and ends as it would have. */
@@ -264,6 +385,9 @@ static const struct test tests[] = {
     { "what is forged does no harm", forged },
     { "without memory it is refused", out_of_memory },
     { "what is of another device or version is refused", other_devices },
+    { "one of the first format is loaded", first_format },
+    { "one with fewer counters is loaded", fewer_counters },
+    { "one without a newer field is loaded", newer_rows },
     { "a command in progress begins anew", long_command },
 };
 
