@@ -49,6 +49,7 @@ struct qhca_requester {
     uint32_t snd_psn;           /* of the next packet to send */
     uint32_t max_psn;           /* one past the highest PSN ever sent */
     uint32_t una_psn;           /* oldest PSN not acknowledged */
+    uint32_t read_psns;         /* from una_psn to snd_psn, of READs' answers */
     uint32_t snd_wqe;           /* WQE that owns snd_psn */
     uint32_t unasked;           /* packets since the last AckReq */
     uint8_t rd_atomic;          /* WRs outstanding that take a resource */

@@ -153,6 +153,10 @@ static bool rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
         qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return true;
     }
+    if (wr->opcode == QHCA_WR_RDMA_READ) {
+        /* After going back there are fewer than late answers are for. */
+        qp->req.read_psns -= MIN_OF(qp->req.read_psns, p->num_psn);
+    }
     progress(qp, psn_add(p->psn, p->num_psn));
     if (last) {
         complete_oldest(e, qp);

@@ -17,10 +17,22 @@
  */
 #define READ_PIECE          65536u
 
-/* PSNs between the oldest unacknowledged one and the cursor. */
+/*
+ * Packets between the oldest unacknowledged one and the cursor. What the peer
+ * will send does not count: max_rd_atomic limits READs, however long they are.
+ */
 static uint32_t unacked(const struct qhca_requester *r)
 {
-    return psn_add(r->snd_psn, -r->una_psn);
+    uint32_t n = psn_add(r->snd_psn, -r->una_psn);
+
+    return n - MIN_OF(n, r->read_psns);
+}
+
+static bool window_full(const struct qhca_requester *r)
+{
+    /* Nearly always the first says no. */
+    return psn_add(r->snd_psn, -r->una_psn) >= QHCA_WINDOW &&
+           unacked(r) >= QHCA_WINDOW;
 }
 
 /* ---- starting WRs ---- */
@@ -150,6 +162,7 @@ void qhca_requester_abandon(struct qhca_qp *qp)
     struct qhca_requester *r = &qp->req;
 
     r->next_psn = r->max_psn = r->una_psn = r->snd_psn;
+    r->read_psns = 0;
     r->snd_wqe = qp->sq.ci;
     r->stopped = false;
 }
@@ -185,7 +198,7 @@ bool qhca_requester_ready(struct qhca_qp *qp)
     const struct qhca_requester *r = &qp->req;
 
     if ((qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD) ||
-        r->rnr_wait || r->flushing || unacked(r) >= QHCA_WINDOW) {
+        r->rnr_wait || r->flushing || window_full(r)) {
         return false;
     }
     if (r->snd_wqe == qp->sq.next) {
@@ -297,6 +310,7 @@ static void send_read(struct qhca_engine *e, struct qhca_qp *qp,
     b.p.ackreq = true;
     qhca_packet_send(e, qp, &b);
     r->snd_psn = psn_add(r->snd_psn, piece);
+    r->read_psns += piece;
 }
 
 /* A request without payload: atomic or FLUSH. */

@@ -12,6 +12,7 @@ void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp)
     struct qhca_requester *r = &qp->req;
 
     r->snd_psn = r->una_psn;
+    r->read_psns = 0;
     r->snd_wqe = qp->sq.ci;
     r->rd_atomic = 0;
     r->unasked = 0;

@@ -153,7 +153,36 @@ static bool inside(const struct qhca_swr *wr, uint32_t psn)
     return n < wr->num_psn || (!n && !wr->num_psn);
 }
 
-/* They follow each other, and PSNs end where the next one begins. */
+/* How many of @wr's PSNs are before @psn, where the WR ends if not inside. */
+static uint32_t before(const struct qhca_swr *wr, uint32_t psn)
+{
+    return MIN_OF(psn_add(psn, -wr->first_psn), wr->num_psn);
+}
+
+/* What is outstanding of READs; only the oldest WR can be done in part. */
+static uint32_t count_reads(struct qhca_qp *qp)
+{
+    const struct qhca_requester *r = &qp->req;
+    uint32_t n = 0;
+
+    for (uint32_t i = qp->sq.ci; i != qp->sq.next; i++) {
+        const struct qhca_swr *wr = qhca_swr_at(qp, i);
+
+        if (i - qp->sq.ci > r->snd_wqe - qp->sq.ci) {
+            break;
+        }
+        if (wr->opcode == QHCA_WR_RDMA_READ) {
+            n += i == r->snd_wqe ? before(wr, r->snd_psn) : wr->num_psn;
+            n -= i == qp->sq.ci ? before(wr, r->una_psn) : 0;
+        }
+    }
+    return n;
+}
+
+/*
+ * They follow each other, and PSNs end where the next one begins. What is done
+ * of the oldest does not count: there can be others as long behind it.
+ */
 static bool chain_ok(struct qhca_qp *qp)
 {
     uint32_t psn = qp->req.next_psn, total = 0;
@@ -167,7 +196,9 @@ static bool chain_ok(struct qhca_qp *qp)
         psn = wr->first_psn;
         total += wr->num_psn;
     }
-    return total <= PSN_MASK;
+    return qp->sq.ci == qp->sq.next ||
+           total - before(qhca_swr_at(qp, qp->sq.ci), qp->req.una_psn) <=
+           PSN_MASK;
 }
 
 static bool cursor_ok(struct qhca_qp *qp)
@@ -249,6 +280,9 @@ void qhca_requester_walk(struct qhca_snap *s, struct qhca_qp *qp)
     }
     if (!s->bad) {
         qhca_snap_check(s, psns_ok(qp), "PSNs");
+    }
+    if (s->load && !s->bad && is_sending(qp)) {
+        r->read_psns = count_reads(qp);
     }
 }
 

@@ -263,6 +263,89 @@ static void test_rd_atomic(void)
     expect_dead();
 }
 
+/* Their length is not limited by what a QP may send without an answer. */
+static void test_long_reads(void)
+{
+    struct rc_opts o = RC_OPTS;
+    const unsigned n = 20, packets = 100;
+
+    o.rd_atomic = QHCA_MAX_RD_ATOMIC;
+    start_alone(&o);
+    for (unsigned i = 0; i < n; i++) {
+        post(QHCA_WR_RDMA_READ, packets * 1024);
+    }
+    post(QHCA_WR_SEND, 4);
+    for (unsigned i = 0; i < QHCA_MAX_RD_ATOMIC; i++) {
+        peer_expect(&qp, RC_READ_REQUEST, PSN + i * packets);
+    }
+    peer_expect_none(&qp);
+    for (unsigned i = 0; i < n; i++) {
+        for (unsigned k = 0; k < packets; k++) {
+            answer_read(!k ? RC_READ_RESP_FIRST : k + 1 < packets ?
+                        RC_READ_RESP_MIDDLE : RC_READ_RESP_LAST,
+                        PSN + i * packets + k, 1024);
+        }
+        done(i, 0);
+        if (i + QHCA_MAX_RD_ATOMIC < n) {
+            peer_expect(&qp, RC_READ_REQUEST,
+                        PSN + (i + QHCA_MAX_RD_ATOMIC) * packets);
+        }
+        if (i + QHCA_MAX_RD_ATOMIC == n - 1) {
+            peer_expect(&qp, RC_SEND_ONLY, PSN + n * packets);
+        }
+        peer_expect_none(&qp);
+    }
+    peer_ack(&qp, PSN + n * packets);
+    done(n, 0);
+
+    /* Behind a long READ the window for what is sent is what it always is. */
+    start_alone(&o);
+    post(QHCA_WR_RDMA_READ, packets * 1024);
+    post(QHCA_WR_RDMA_WRITE, packets * 1024);
+    CHECK_EQ(peer_drain(&qp), 1 + QHCA_WINDOW);
+    guest_advance(g, T(10));
+    CHECK_EQ(peer_drain(&qp), 1 + QHCA_WINDOW);
+    answer_read(RC_READ_RESP_FIRST, PSN, 1024);
+    CHECK_EQ(peer_drain(&qp), 0);
+    guest_advance(g, T(10));            /* the rest of it */
+    CHECK_EQ(peer_drain(&qp), 1 + QHCA_WINDOW);
+}
+
+/* Inside a port, and in frames: as many as may be are on their way at once. */
+static void test_long_reads_here(void)
+{
+    const unsigned n = 40;
+    struct rc_opts o = RC_OPTS;
+
+    o.rd_atomic = o.dest_rd_atomic = QHCA_MAX_RD_ATOMIC;
+    o.sq_log = 6;
+    for (unsigned frames = 0; frames < 2; frames++) {
+        const struct qhca_requester *r;
+
+        start_pair(&o);
+        g->e->cfg.frames |= frames;
+        guest_fill(g, node.mr.addr + NODE_MEM / 2, NODE_MEM / 2, 7);
+        for (unsigned i = 0; i < n; i++) {
+            struct rc_wr wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 0, NODE_MEM / 2);
+
+            rc_aim(&wr, &node, NODE_MEM / 2);
+            rc_put(&qp, &wr);
+        }
+        rc_ring(&qp);
+        r = &qhca_qp_get(g->e, qp.qpn)->req;
+        CHECK(qhca_qp_get(g->e, qp.qpn)->sq.ci <= n - QHCA_MAX_RD_ATOMIC);
+        CHECK_EQ(r->rd_atomic, QHCA_MAX_RD_ATOMIC);
+        CHECK(r->read_psns > (QHCA_MAX_RD_ATOMIC - 1) * 512);
+        guest_settle(g);
+        for (unsigned i = 0; i < n; i++) {
+            done(i, 0);
+        }
+        CHECK_EQ(qhca_qp_get(g->e, qp.qpn)->req.read_psns, 0);
+        CHECK(guest_is_filled(g, node.mr.addr, NODE_MEM / 2, 7));
+        CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
+    }
+}
+
 static void test_fence(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -346,6 +429,8 @@ static const struct test tests[] = {
     { "I-030 I-031 answers that do not fit", test_bad_answers },
     { "D-024 I-030 answers with a syndrome of a NAK", test_bad_syndromes },
     { "D-067 max_rd_atomic", test_rd_atomic },
+    { "D-067 max_rd_atomic long READs", test_long_reads },
+    { "D-067 long READs inside the port", test_long_reads_here },
     { "B-051 fence", test_fence },
     { "I-051 I-052 a bad WR behind others", test_bad_behind },
     { "D-010 the window", test_window },
