@@ -2,8 +2,9 @@
 /*
  * qhca PCIe device: the port's connection to a QEMU network backend.
  *
- * Knows neither the engine nor the device and asks for what it needs through
- * struct QHCANetOps. All of it runs under the BQL.
+ * Does not know the device, and of the engine only how frames travel together.
+ * It asks for what it needs through struct QHCANetOps. All of it runs under the
+ * BQL.
  */
 #ifndef HW_NET_QHCA_NET_H
 #define HW_NET_QHCA_NET_H

@@ -10,7 +10,8 @@
 #   conformance every statement has a test or a reason, the list is up to date
 #   consumers   each consumer of the list has its row in the table
 #   docs        Documentation/ and kernel-doc render, without a warning
-#   layout      offsets in Documentation/ are those of the structures
+#   layout      offsets in Documentation/ are those of the structures, and numbers in its
+#               sentences those of the code
 #   licences    every file has one, and its text is here (REUSE)
 #   size        no source file over 450 lines
 #   rooms       the engine's folders include and call only what is above them
@@ -165,7 +166,7 @@ lint_docs()
 	return $rc
 }
 
-lint_layout() { scripts/layout.py --check; }
+lint_layout() { scripts/layout.py --check && scripts/prose.py; }
 
 # Without LICENSES/: its files name those that they are the text of. GPL-2.0-or-later
 # has that of GPL-2.0, as in the kernel.

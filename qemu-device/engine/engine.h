@@ -7,8 +7,9 @@
  * calls back through struct qhca_engine_ops. The same objects are linked into
  * the QEMU device, the unit tests, the simulator and the fuzzers.
  *
- * Locking: the caller serialises all calls on one engine. Callbacks may not
- * call back into the engine.
+ * Locking: the caller serialises all calls on one engine. Callbacks should not
+ * call back into the engine; what does so is refused, or put off until the
+ * entry point that it came from is about to return.
  *
  * Time: @now is nanoseconds on a clock of the caller's choice that never runs
  * backwards; every entry point that can start work takes it.
@@ -28,7 +29,7 @@
 struct qhca_engine;
 
 /*
- * Points of the data path that a caller can trace; see engine/trace.h's table.
+ * Points of the data path that a caller can trace, and what it is told there.
  */
 enum qhca_trace_point {
     QHCA_TRACE_CMD,             /* opcode, slot, status */
