@@ -66,9 +66,9 @@ struct kv_test {
 	void (*fn)(struct kv *kv);
 };
 
-extern const struct kv_test kv_cq_tests[], kv_death_tests[], kv_dim_tests[],
-			    kv_fast_tests[], kv_flush_tests[], kv_handler_tests[],
-			    kv_masked_tests[], kv_place_tests[], kv_refused_tests[],
+extern const struct kv_test kv_arm_tests[], kv_cq_tests[], kv_death_tests[],
+			    kv_dim_tests[], kv_fast_tests[], kv_flush_tests[],
+			    kv_handler_tests[], kv_masked_tests[], kv_place_tests[], kv_refused_tests[],
 			    kv_restrack_tests[], kv_rings_tests[], kv_srq_tests[],
 			    kv_stop_tests[], kv_txq_tests[], kv_xrc_tests[];
 

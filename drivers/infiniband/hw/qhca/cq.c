@@ -10,21 +10,39 @@ static u64 qhca_ib_cq_bytes(u8 log_size)
 }
 
 /*
- * Whether a kernel consumer waits for an event. One that has not armed is not ready for
- * it, and the consumer of a CQ without queues may have stopped listening in order to
- * destroy it.
+ * Whether a kernel consumer is to be told of the event that the arm @arm_sn has given. One
+ * that has not armed is not ready for it, and the consumer of a CQ without queues may have
+ * stopped listening in order to destroy it: the event waits for the next queue then.
+ *
+ * The event of an earlier arm is the consumer's as well, but uses up nothing: that of the
+ * last arm is still to come.
  */
-static bool qhca_ib_cq_is_due(struct qhca_ib_cq *cq)
+static bool qhca_ib_cq_is_due(struct qhca_ib_cq *cq, u32 arm_sn)
 {
-	return xchg(&cq->armed, false) && !(xa_empty(&cq->qps) && xa_empty(&cq->srqs));
+	bool queues = !xa_empty(&cq->qps) || !xa_empty(&cq->srqs);
+	bool armed = cq->armed;
+
+	lockdep_assert_held(&cq->lock);
+	if (armed && arm_sn == cq->arm_sn) {
+		cq->armed = !queues;
+		cq->withheld = !queues;
+	}
+	return armed && queues;
 }
 
 /* A COMP event came. Hard IRQ. */
 static void qhca_ib_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
 {
 	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
+	unsigned long flags;
+	bool due = true;
 
-	if (qhca_ib_is_kernel_cq(cq) && !qhca_ib_cq_is_due(cq))
+	if (qhca_ib_is_kernel_cq(cq)) {
+		spin_lock_irqsave(&cq->lock, flags);
+		due = qhca_ib_cq_is_due(cq, arm_sn);
+		spin_unlock_irqrestore(&cq->lock, flags);
+	}
+	if (!due)
 		return;
 	if (cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
@@ -71,7 +89,7 @@ void qhca_ib_flush_work(struct work_struct *work)
 	spin_lock_irqsave(&dev->cqs_lock, flags);
 	list_for_each_entry(cq, &dev->kernel_cqs, list) {
 		spin_lock(&cq->lock);
-		due = qhca_ib_cq_is_due(cq);
+		due = qhca_ib_cq_is_due(cq, cq->arm_sn);
 		spin_unlock(&cq->lock);
 		if (due && cq->ibcq.comp_handler)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
@@ -91,6 +109,21 @@ void qhca_ib_flush_sync(struct qhca_ib_dev *dev)
 	qhca_eqs_synchronize(dev->core);
 	spin_lock_irq(&dev->cqs_lock);
 	spin_unlock_irq(&dev->cqs_lock);
+}
+
+/**
+ * qhca_ib_cq_joined - a queue has been added to the CQ of a kernel consumer
+ * @cq: the CQ, in which the queue can be found
+ *
+ * The consumer has armed once, perhaps long ago, and is owed an event; but the one that the
+ * device gave for that came while the CQ had no queue. Another arm takes its place.
+ */
+void qhca_ib_cq_joined(struct qhca_ib_cq *cq)
+{
+	spin_lock_irq(&cq->lock);
+	if (cq->withheld)
+		qhca_ib_cq_arm(cq);
+	spin_unlock_irq(&cq->lock);
 }
 
 static int qhca_ib_cq_check_size(struct qhca_ib_dev *dev, u32 entries, u32 log_size)

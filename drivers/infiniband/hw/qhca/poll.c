@@ -270,6 +270,20 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 }
 
 /**
+ * qhca_ib_cq_arm - arm as the consumer has asked
+ * @cq: the CQ, of a kernel consumer, locked
+ */
+void qhca_ib_cq_arm(struct qhca_ib_cq *cq)
+{
+	u64 db = qhca_db(cq->core.cqn, ++cq->arm_sn);
+
+	cq->armed = true;
+	cq->withheld = false;
+	qhca_ring(to_qdev(cq->ibcq.device)->core, QHCA_DB_CQ_ARM,
+		  cq->solicited ? db | QHCA_DB_SOLICITED : db);
+}
+
+/**
  * qhca_ib_req_notify_cq - req_notify_cq verb
  * @ibcq: the CQ, of a kernel consumer
  * @flags: what to wait for
@@ -284,15 +298,14 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	unsigned long irq_flags;
 	bool missed = false;
-	u64 db;
 
 	spin_lock_irqsave(&cq->lock, irq_flags);
-	cq->armed = true;
-	db = qhca_db(cq->core.cqn, ++cq->arm_sn);
-	qhca_ring(dev->core, QHCA_DB_CQ_ARM, solicited ? db | QHCA_DB_SOLICITED : db);
+	/* An arm for solicited events does not weaken another one that is in force. */
+	cq->solicited = solicited && (!cq->armed || cq->solicited);
+	qhca_ib_cq_arm(cq);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
-		/* The arm is in effect once a register has been read. */
-		qhca_read_clock(dev->core);
+		/* The arm is in effect when the write of the doorbell has completed. */
+		mb();
 		missed = qhca_ib_cqe_valid(cq, cq->ci);
 	}
 	/* Until it is quiet, qhca_ib_flush_work() is still to come. */

@@ -162,7 +162,9 @@ struct qhca_ib_ah {
  * @lock: kernel CQs, here and below: protects everything below
  * @ci: free-running consumer index
  * @arm_sn: of the last arm
- * @armed: an event is owed to the consumer; changes in hard IRQ as well
+ * @armed: an event is owed to the consumer
+ * @solicited: but only for what is solicited
+ * @withheld: the device has given it when there was no queue, so it arms no more
  * @qps: QPN to QP, of the QPs that complete here; none is freed while in it
  * @srqs: SRQN to XRC SRQ, likewise
  * @list: in struct qhca_ib_dev.kernel_cqs
@@ -178,6 +180,8 @@ struct qhca_ib_cq {
 	u32 ci;
 	u32 arm_sn;
 	bool armed;
+	bool solicited;
+	bool withheld;
 	struct xarray qps;
 	struct xarray srqs;
 	struct list_head list;
@@ -412,9 +416,11 @@ int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 void qhca_ib_flush_work(struct work_struct *work);
 void qhca_ib_flush_sync(struct qhca_ib_dev *dev);
+void qhca_ib_cq_joined(struct qhca_ib_cq *cq);
 
 /* poll.c */
 int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
+void qhca_ib_cq_arm(struct qhca_ib_cq *cq);
 int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_ib_srq *srq);
 void qhca_ib_clean_target(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);

@@ -298,9 +298,15 @@ static int qhca_ib_qp_link(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 			ret = xa_err(xa_store(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp,
 					      GFP_KERNEL));
 	}
-	if (ret)
+	if (ret) {
 		qhca_ib_qp_unlink(dev, qp);
-	return ret;
+		return ret;
+	}
+	if (!qp->xrcd) {
+		qhca_ib_cq_joined(to_qcq(qp->ibqp.send_cq));
+		qhca_ib_cq_joined(to_qcq(qp->ibqp.recv_cq));
+	}
+	return 0;
 }
 
 static int qhca_ib_qp_respond(struct qhca_ib_qp *qp, struct ib_qp_init_attr *attr,

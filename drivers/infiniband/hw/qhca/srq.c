@@ -157,6 +157,8 @@ static int qhca_ib_srq_publish(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		ret = xa_err(xa_store(&srq->cq->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (ret)
 		goto err_unlink;
+	if (srq->slots && srq->cq)
+		qhca_ib_cq_joined(srq->cq);
 	attr->max_wr = srq->size;
 	if (srq->cq)
 		srq->ibsrq.ext.xrc.srq_num = srq->srqn;

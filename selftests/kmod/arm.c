@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of verbs in the kernel: what arming a CQ gives, and what becomes of the arm when
+ * the queues of the CQ go and others come.
+ */
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/kprobes.h>
+#include <linux/pci.h>
+
+#include "kverbs.h"
+
+#define KV_VECTOR	1	/* the first one of completions */
+#define KV_CQES		64
+#define KV_EVENT	(10 * HZ)	/* in which an event comes, if it does */
+
+/* struct kv_arm - a CQ for the receives of a QP that sends to itself */
+struct kv_arm {
+	struct ib_pd *pd;
+	struct ib_cq *send_cq, *cq;
+	struct kv_end e;
+};
+
+static bool kv_arm_open(struct kv *kv, struct kv_arm *a)
+{
+	struct ib_cq_init_attr attr = { .cqe = KV_CQES };
+
+	return KV_GET(kv, a->pd, ib_alloc_pd(kv->dev, 0)) &&
+	       KV_GET(kv, a->send_cq, ib_create_cq(kv->dev, NULL, NULL, NULL, &attr));
+}
+
+static void kv_arm_leave(struct kv *kv, struct kv_arm *a)
+{
+	if (a->e.qp)
+		KV_CHECK_EQ(kv, ib_destroy_qp(a->e.qp), 0);
+	a->e.qp = NULL;
+}
+
+static void kv_arm_close(struct kv *kv, struct kv_arm *a)
+{
+	kv_arm_leave(kv, a);
+	if (a->send_cq)
+		ib_destroy_cq(a->send_cq);
+	if (a->pd)
+		ib_dealloc_pd(a->pd);
+}
+
+/* A QP, connected to itself, whose receives complete in @a->cq. */
+static bool kv_arm_join(struct kv *kv, struct kv_arm *a)
+{
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.send_cq = a->send_cq,
+		.recv_cq = a->cq,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4 },
+	};
+
+	return KV_GET(kv, a->e.qp, ib_create_qp(a->pd, &init)) && kv_connect(kv, &a->e, &a->e);
+}
+
+/* A message to itself, @d is its receive. It has arrived when the send has completed. */
+static bool kv_arm_message(struct kv *kv, struct kv_arm *a, struct kv_done *d)
+{
+	unsigned long end = jiffies + KV_WAIT;
+	struct kv_done sent;
+	struct ib_wc wc = {};
+	int n = 0;
+
+	if (!KV_CHECK_EQ(kv, kv_recv(&a->e, d, NULL, 0), 0) ||
+	    !KV_CHECK_EQ(kv, kv_send(&a->e, &sent, NULL, 0), 0))
+		return false;
+	while (!n && time_before(jiffies, end)) {
+		n = ib_poll_cq(a->send_cq, 1, &wc);
+		cond_resched();
+	}
+	return KV_CHECK_EQ(kv, n, 1) && KV_CHECK_EQ(kv, wc.status, IB_WC_SUCCESS);
+}
+
+/* ---- the return value ---- */
+
+static int kv_clock_reads;
+
+static int kv_clock_read(struct kprobe *p, struct pt_regs *regs)
+{
+	kv_clock_reads++;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	enum ib_cq_notify_flags flags;
+} kv_arms[] = {
+	{ "next", IB_CQ_NEXT_COMP },
+	{ "solicited", IB_CQ_SOLICITED },
+};
+
+static void kv_missed_one(struct kv *kv, struct kv_arm *a, enum ib_cq_notify_flags arm)
+{
+	enum ib_cq_notify_flags report = arm | IB_CQ_REPORT_MISSED_EVENTS;
+	struct kv_done d;
+	struct ib_wc wc;
+
+	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, report), 0);
+	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, arm), 0);
+	if (!kv_arm_message(kv, a, &d))
+		return;
+	/* The same again: asking takes nothing away. */
+	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, report), 1);
+	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, report), 1);
+	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, arm), 0);
+	KV_CHECK_EQ(kv, ib_poll_cq(a->cq, 1, &wc), 1);
+	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, report), 0);
+}
+
+static void kv_no_event(struct ib_cq *cq, void *context)
+{
+}
+
+static void kv_missed(struct kv *kv)
+{
+	struct ib_cq_init_attr attr = { .cqe = KV_CQES };
+	struct kv_arm a = {};
+	int i;
+
+	if (kv_arm_open(kv, &a) &&
+	    KV_GET(kv, a.cq, ib_create_cq(kv->dev, kv_no_event, NULL, NULL, &attr))) {
+		if (kv_arm_join(kv, &a))
+			for (i = 0; i < 2 * ARRAY_SIZE(kv_arms) && !kv->failed; i++)
+				kv_missed_one(kv, &a, kv_arms[i / 2].flags);
+		kv_arm_leave(kv, &a);
+		ib_destroy_cq(a.cq);
+	}
+	kv_arm_close(kv, &a);
+}
+
+/* A register is read by a round trip over the bus, or an exit of the virtual CPU. */
+static void kv_cheap(struct kv *kv)
+{
+	struct kprobe probe = { .symbol_name = "qhca_read_clock", .pre_handler = kv_clock_read };
+	struct ib_cq_init_attr attr = { .cqe = KV_CQES };
+	struct ib_cq *cq;
+	int ret, i;
+
+	kv_clock_reads = 0;
+	ret = register_kprobe(&probe);
+	if (ret == -EOPNOTSUPP || ret == -ENOSYS) {
+		kv->skip = "a kernel without probes";
+		return;
+	}
+	if (!KV_CHECK_EQ(kv, ret, 0))
+		return;
+	if (KV_GET(kv, cq, ib_create_cq(kv->dev, kv_no_event, NULL, NULL, &attr))) {
+		for (i = 0; i < 100; i++)
+			KV_CHECK_EQ(kv, ib_req_notify_cq(cq, IB_CQ_NEXT_COMP |
+							 IB_CQ_REPORT_MISSED_EVENTS), 0);
+		ib_destroy_cq(cq);
+	}
+	unregister_kprobe(&probe);
+	KV_CHECK_EQ(kv, kv_clock_reads, 0);
+}
+
+/* ---- a CQ of the pool: the core arms it once, and again when it has polled ---- */
+
+/*
+ * A message arrives while the interrupt is held back, and its QP goes. With @rearm the
+ * consumer has taken the CQE and armed once more by then.
+ */
+static bool kv_late_event(struct kv *kv, struct kv_arm *a, bool rearm)
+{
+	struct pci_dev *pdev = to_pci_dev(kv->dev->dev.parent);
+	int irq = pci_irq_vector(pdev, KV_VECTOR + a->cq->comp_vector);
+	struct kv_done d;
+	struct ib_wc wc;
+
+	if (!KV_CHECK(kv, irq > 0))
+		return false;
+	disable_irq(irq);
+	if (kv_arm_message(kv, a, &d) && rearm) {
+		KV_CHECK_EQ(kv, ib_poll_cq(a->cq, 1, &wc), 1);
+		KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, IB_CQ_NEXT_COMP), 0);
+	}
+	kv_arm_leave(kv, a);
+	enable_irq(irq);
+	/* The event comes now, and nobody is there. */
+	msleep(50);
+	synchronize_irq(irq);
+	return !kv->failed;
+}
+
+static void kv_next_qp(struct kv *kv, bool rearm)
+{
+	struct kv_arm a = {};
+	struct kv_done d;
+	int i;
+
+	if (!kv_arm_open(kv, &a))
+		goto out;
+	if (!KV_GET(kv, a.cq, ib_cq_pool_get(kv->dev, KV_CQES, 0, IB_POLL_WORKQUEUE)))
+		goto out;
+	for (i = 0; i < 3 && !kv->failed; i++) {
+		if (!kv_arm_join(kv, &a) || !kv_late_event(kv, &a, rearm) ||
+		    !kv_arm_join(kv, &a) || !kv_arm_message(kv, &a, &d))
+			break;
+		if (KV_CHECK(kv, wait_for_completion_timeout(&d.done, KV_EVENT)))
+			KV_CHECK_EQ(kv, d.wc.status, IB_WC_SUCCESS);
+		kv_arm_leave(kv, &a);
+	}
+	kv_arm_leave(kv, &a);
+	/* It may have taken a CQE of the QP before that had gone. */
+	flush_work(&a.cq->work);
+	ib_cq_pool_put(a.cq, KV_CQES);
+out:
+	kv_arm_close(kv, &a);
+}
+
+static void kv_late(struct kv *kv)
+{
+	kv_next_qp(kv, false);
+}
+
+static void kv_late_rearmed(struct kv *kv)
+{
+	kv_next_qp(kv, true);
+}
+
+const struct kv_test kv_arm_tests[] = {
+	{ "C-020 whether events were missed", kv_missed },
+	{ "C-020 arming reads no register", kv_cheap },
+	{ "C-017 a CQ interrupts its next QP, whose last one left an event", kv_late },
+	{ "C-017 a CQ interrupts its next QP, armed anew before an event came", kv_late_rearmed },
+	{ }
+};
