@@ -64,7 +64,9 @@ kverbs()
 	timeout "${KVERBS_TIMEOUT:-300}" cat $run >"$log" 2>&1 || rc=$?
 	tap kverbs "$log" $rc
 	kverbs_breaks flush
-	kverbs_stop
+	# The first six commands connect the QPs of its test.
+	kverbs_ruled stop "cmd opcode=modify_qp after=6 once fail=no_resource"
+	kverbs_ruled last "event type=last_wqe_reached drop"
 	kverbs_load
 	kverbs_death
 	rmmod qhca_kverbs_test || result fail kverbs "rmmod"
@@ -126,13 +128,12 @@ kverbs_breaks()
 	kverbs_back
 }
 
-# The first six commands connect its QPs.
-kverbs_stop()
+# kverbs_ruled FILE RULE: so does that of FILE, on a device that misbehaves.
+kverbs_ruled()
 {
-	host_listens || { result skip kverbs/stop "the host takes no orders"; return; }
-	qom qom-set faults '"cmd opcode=modify_qp after=6 once fail=no_resource"' >/dev/null ||
-		result fail kverbs/stop "rule refused"
-	kverbs_breaks stop
+	host_listens || { result skip "kverbs/$1" "the host takes no orders"; return; }
+	qom qom-set faults "\"$2\"" >/dev/null || result fail "kverbs/$1" "rule refused"
+	kverbs_breaks "$1"
 	qom qom-set faults '""' >/dev/null
 }
 

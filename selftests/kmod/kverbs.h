@@ -68,7 +68,7 @@ struct kv_test {
 
 extern const struct kv_test kv_arm_tests[], kv_cq_tests[], kv_death_tests[],
 			    kv_dim_tests[], kv_fast_tests[], kv_flush_tests[],
-			    kv_handler_tests[], kv_masked_tests[], kv_place_tests[], kv_refused_tests[],
+			    kv_handler_tests[], kv_last_tests[], kv_masked_tests[], kv_place_tests[], kv_refused_tests[],
 			    kv_restrack_tests[], kv_rings_tests[], kv_srq_tests[],
 			    kv_stop_tests[], kv_txq_tests[], kv_xrc_tests[];
 
@@ -117,6 +117,9 @@ void *kv_page(struct kv_buf *b, unsigned int i);
 dma_addr_t kv_dma(struct kv_buf *b, unsigned int i);
 void kv_fill(struct kv_buf *b, u8 seed);
 bool kv_is_filled(struct kv_buf *b, u8 seed);
+
+/* Resets the function behind the driver's back, which finds it dead at the next look. */
+bool kv_break(struct kv *kv);
 
 /* What the largest queues are refused with on this machine; 0: they are not. */
 int kv_large_err(struct kv *kv);

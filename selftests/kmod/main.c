@@ -2,9 +2,10 @@
 /*
  * Tests of verbs in the kernel. Reading the file "run" of the directory
  * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. The tests
- * of the file "death" wait for somebody to break the device; that of "flush" breaks it
- * itself; that of "stop" needs a device that refuses to stop a QP; those of "load" need
- * adaptive moderation to be on. The file "lies" is for a device that lies, see lies.c.
+ * of the file "death" wait for somebody to break the device; those of "flush" and "last"
+ * break it themselves, that of "last" a device that loses an event; that of "stop" needs a
+ * device that refuses to stop a QP; those of "load" need adaptive moderation to be on. The
+ * file "lies" is for a device that lies, see lies.c.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
@@ -42,6 +43,7 @@ static const struct {
 } kv_files[] = {
 	{ "death", kv_death_tests },
 	{ "flush", kv_flush_tests },
+	{ "last", kv_last_tests },
 	{ "load", kv_dim_tests },
 	{ "stop", kv_stop_tests },
 };

@@ -47,12 +47,9 @@ static int kv_quiet_poll(void *arg)
 	return 0;
 }
 
-/*
- * Disables bus mastering behind the driver's back, which finds the device dead
- * at the next check.
- */
-static bool kv_break(struct kv *kv, struct pci_dev *pdev)
+bool kv_break(struct kv *kv)
 {
+	struct pci_dev *pdev = to_pci_dev(kv->dev->dev.parent);
 	void __iomem *regs = ioremap(pci_resource_start(pdev, QHCA_BAR_REGS),
 				     QHCA_BAR_REGS_SIZE);
 
@@ -76,7 +73,7 @@ static void kv_quiet_run(struct kv *kv, struct kv_quiet *q)
 		else
 			task[i] = NULL;
 	}
-	if (kv_break(kv, q->pdev))
+	if (kv_break(kv))
 		while (atomic_read(&q->flushed) < KV_RECVS && time_before(jiffies, end))
 			msleep(20);
 	for (i = 0; i < n; i++)

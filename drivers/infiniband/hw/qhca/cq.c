@@ -96,6 +96,7 @@ void qhca_ib_flush_work(struct work_struct *work)
 	}
 	spin_unlock_irqrestore(&dev->cqs_lock, flags);
 	qhca_ib_comp_irqs(dev, enable_irq);
+	qhca_ib_flush_last_wqe(dev);
 }
 
 /**

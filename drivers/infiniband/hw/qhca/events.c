@@ -40,6 +40,16 @@ void qhca_ib_qp_event_work(struct work_struct *work)
 	}
 }
 
+/* Under the lock of dev->qps. */
+static void qhca_ib_put_qp_event(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp, u8 type)
+{
+	if (type == QHCA_EVENT_LAST_WQE_REACHED)
+		qp->last_wqe = true;
+	if (!kfifo_put(&qp->events, type))
+		ibdev_err_ratelimited(&dev->ibdev, "QP %#x: too many events\n", qp->qpn);
+	queue_work(dev->wq, &qp->event_work);
+}
+
 /**
  * qhca_ib_qp_event - an event of a QP came
  * @dev: the HCA
@@ -56,12 +66,39 @@ void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
 	/* The lock keeps the QP; whoever erases it cancels the work next. */
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
-	if (qp) {
-		if (!kfifo_put(&qp->events, type))
-			ibdev_err_ratelimited(&dev->ibdev, "QP %#x: too many events\n", qpn);
-		queue_work(dev->wq, &qp->event_work);
-	}
+	if (qp)
+		qhca_ib_put_qp_event(dev, qp, type);
 	xa_unlock_irqrestore(&dev->qps, flags);
+}
+
+/*
+ * Whether a kernel consumer may wait for LAST_WQE_REACHED of the QP, which a device that is
+ * quiet will not send any more. Under the lock of dev->qps.
+ */
+static bool qhca_ib_owes_last_wqe(const struct qhca_ib_qp *qp)
+{
+	return qhca_ib_is_kernel_qp(qp) && (qp->ibqp.srq || qp->xrcd) && !qp->last_wqe &&
+	       READ_ONCE(qp->state) == IB_QPS_ERR;
+}
+
+/**
+ * qhca_ib_flush_last_wqe - the device is dead and quiet: stopped QPs take no WQE any more
+ * @dev: the HCA
+ *
+ * Consumers that drain a QP with an SRQ wait for the event. Each QP has it once.
+ *
+ * Context: process.
+ */
+void qhca_ib_flush_last_wqe(struct qhca_ib_dev *dev)
+{
+	struct qhca_ib_qp *qp;
+	unsigned long qpn;
+
+	xa_lock_irq(&dev->qps);
+	xa_for_each(&dev->qps, qpn, qp)
+		if (qhca_ib_owes_last_wqe(qp))
+			qhca_ib_put_qp_event(dev, qp, QHCA_EVENT_LAST_WQE_REACHED);
+	xa_unlock_irq(&dev->qps);
 }
 
 static int qhca_ib_event(struct notifier_block *nb, unsigned long type, void *data)

@@ -225,12 +225,17 @@ static void qhca_ib_reset_queues(struct qhca_ib_qp *qp)
 static void qhca_ib_modified(struct qhca_ib_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     enum ib_qp_state next)
 {
+	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
+
 	if (mask & IB_QP_ACCESS_FLAGS)
 		qp->access = attr->qp_access_flags;
 	WRITE_ONCE(qp->state, next);
 	if (next != IB_QPS_RESET)
 		return;
 	qp->access = 0;
+	xa_lock_irq(&dev->qps);
+	qp->last_wqe = false;
+	xa_unlock_irq(&dev->qps);
 	qhca_ib_reset_queues(qp);
 }
 
@@ -253,18 +258,6 @@ static int qhca_ib_drop_added_port(const struct qhca_ib_qp *qp, const struct ib_
 	    attr->port_num == QHCA_IB_PORT)
 		mask &= ~IB_QP_PORT;
 	return mask;
-}
-
-static void qhca_ib_stop_dead(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-			      const struct ib_qp_attr *attr, int mask)
-{
-	/* A QP that has stopped uses no memory. */
-	qhca_health_quiesce(dev->core);
-	/* A consumer that drains a QP with an SRQ waits for this. */
-	if ((qp->ibqp.srq || qp->xrcd) && attr->qp_state == IB_QPS_ERR &&
-	    qp->state != IB_QPS_ERR)
-		qhca_ib_qp_event(dev, QHCA_EVENT_LAST_WQE_REACHED, qp->qpn);
-	qhca_ib_modified(qp, attr, mask, attr->qp_state);
 }
 
 static int qhca_ib_modify_live(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -307,11 +300,19 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 
 	if (!stop || !qhca_is_dead(dev->core))
 		ret = qhca_ib_modify_live(dev, qp, attr, mask, udata);
-	if (!ret || !stop || !qhca_is_dead(dev->core))
+	if (!stop)
 		return ret;
-	/* It may have died of this. */
-	qhca_ib_stop_dead(dev, qp, attr, mask);
-	return 0;
+	/* It may have died of this. A QP that has stopped uses no memory. */
+	if (ret && qhca_is_dead(dev->core)) {
+		qhca_health_quiesce(dev->core);
+		qhca_ib_modified(qp, attr, mask, attr->qp_state);
+		ret = 0;
+	}
+	/* Until it is quiet, qhca_ib_flush_work() is still to come and sees the new state. */
+	smp_mb();
+	if (!ret && qhca_is_quiet(dev->core))
+		qhca_ib_flush_last_wqe(dev);
+	return ret;
 }
 
 static int qhca_ib_do_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,

@@ -201,6 +201,7 @@ struct qhca_ib_cq {
  * @dying: its number may be another QP's already
  * @sq: send queue
  * @rq: receive queue
+ * @last_wqe: LAST_WQE_REACHED has come since RESET; under the lock of struct qhca_ib_dev.qps
  * @events: enum qhca_event of those not yet delivered
  * @event_work: delivers them
  */
@@ -218,6 +219,7 @@ struct qhca_ib_qp {
 	struct qhca_ib_wq sq;
 	struct qhca_ib_wq rq;
 
+	bool last_wqe;		/* see above */
 	DECLARE_KFIFO(events, u8, 16);
 	struct work_struct event_work;
 };
@@ -347,6 +349,7 @@ void qhca_ib_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 			       unsigned long event);
 void qhca_ib_qp_event_work(struct work_struct *work);
 void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn);
+void qhca_ib_flush_last_wqe(struct qhca_ib_dev *dev);
 
 /* device.c */
 int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
