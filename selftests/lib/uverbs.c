@@ -21,7 +21,7 @@ static int command(struct uv *uv, uint32_t command, void *req, size_t req_len,
 	struct ib_uverbs_cmd_hdr hdr = {
 		.command = command,
 		.in_words = (sizeof(hdr) + req_len + drv_len) / 4,
-		.out_words = resp_len / 4,
+		.out_words = (resp_len + uv->resp_more) / 4,
 	};
 	uint64_t resp_addr = (uintptr_t)(uv->resp ? uv->resp : resp);
 	uint8_t buf[MAX_CMD];
@@ -37,13 +37,8 @@ static int command(struct uv *uv, uint32_t command, void *req, size_t req_len,
 	return write(uv->fd, buf, len) == (ssize_t)len ? 0 : errno;
 }
 
-struct uv uv_open(struct dev *d)
+struct uv uv_open_file(struct dev *d)
 {
-	struct {
-		struct ib_uverbs_get_context_resp core;
-		struct qhca_alloc_ucontext_resp drv;
-	} ctx = { 0 };
-	struct ib_uverbs_get_context get = { 0 };
 	struct uv uv = { 0 };
 	char path[256];
 
@@ -51,9 +46,29 @@ struct uv uv_open(struct dev *d)
 		 d->ctx->device->dev_name);
 	uv.fd = open(path, O_RDWR | O_CLOEXEC);
 	REQUIRE(uv.fd >= 0);
-	REQUIRE_OK(command(&uv, IB_USER_VERBS_CMD_GET_CONTEXT, &get,
-			   sizeof(get), NULL, 0, &ctx, sizeof(ctx)));
-	uv.ctx = ctx.drv;
+	return uv;
+}
+
+int uv_get_context(struct uv *uv)
+{
+	struct {
+		struct ib_uverbs_get_context_resp core;
+		struct qhca_alloc_ucontext_resp drv;
+	} ctx = { 0 };
+	struct ib_uverbs_get_context get = { 0 };
+	int err;
+
+	err = command(uv, IB_USER_VERBS_CMD_GET_CONTEXT, &get, sizeof(get), NULL, 0, &ctx,
+		      sizeof(ctx));
+	uv->ctx = ctx.drv;
+	return err;
+}
+
+struct uv uv_open(struct dev *d)
+{
+	struct uv uv = uv_open_file(d);
+
+	REQUIRE_OK(uv_get_context(&uv));
 	uv.db = mmap(NULL, uv.ctx.db_page_size, PROT_WRITE, MAP_SHARED, uv.fd,
 		     uv.ctx.db_mmap_key);
 	REQUIRE(uv.db != MAP_FAILED);

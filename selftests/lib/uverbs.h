@@ -18,9 +18,13 @@ struct uv {
 	void *db;		/* mapped doorbell page */
 	uint32_t pd;
 	void *resp;		/* where responses go instead; NULL: where they belong */
+	int resp_more;		/* bytes that responses have more, or less, room than needed */
 };
 
 struct uv uv_open(struct dev *d);
+/* The same in two steps, and without a PD and a doorbell page. */
+struct uv uv_open_file(struct dev *d);
+int uv_get_context(struct uv *uv);
 
 /*
  * Each takes the driver's part of the request with a length of the caller's

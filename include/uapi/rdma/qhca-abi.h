@@ -2,6 +2,15 @@
 /*
  * User ABI of qhca_ib: requests and responses of the verbs that carry driver
  * data. CPU order, as every RDMA user ABI.
+ *
+ * How it may grow, without a new QHCA_UVERBS_ABI_VERSION:
+ *
+ * - A request grows at its end, and by reserved members: in both, 0 asks for what there
+ *   was before. A driver refuses a request of which it does not know all that is not 0
+ *   (EOPNOTSUPP), and a request shorter than the structure of version 1 (EINVAL).
+ * - A response grows in the same places; 0 means "not there". A driver fills in as much as
+ *   the provider has room for, be it nothing, and writes 0 to the room behind what it knows.
+ *   So a provider looks at nothing but the response to find out what a driver can do.
  */
 #ifndef QHCA_ABI_USER_H
 #define QHCA_ABI_USER_H

@@ -130,7 +130,7 @@ static int qhca_ib_ah_respond(const struct qhca_av *av, struct ib_udata *udata)
 	struct qhca_create_ah_resp resp = { .hop_limit = av->hop_limit };
 
 	ether_addr_copy(resp.dmac, av->dmac);
-	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
 }
 
 /* The user writes the index into WQEs, so the device has to know which ones may be there. */
@@ -165,7 +165,7 @@ static int qhca_ib_do_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *in
 	struct qhca_ib_ah *ah = to_qah(ibah);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0, sizeof(struct qhca_create_ah_resp));
+	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;
 	ret = qhca_ib_check_ah_attr(dev, init_attr->ah_attr);

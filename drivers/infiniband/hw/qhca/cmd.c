@@ -67,21 +67,19 @@ int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 ob
  * @dev: the HCA
  * @udata: from the user; NULL from the kernel, which asks for nothing
  * @inlen: bytes that the request has here
- * @outlen: bytes that the response has here
  *
  * A longer request comes from a newer provider; what it adds must be zero, so
  * that nothing that was asked for is ignored.
  *
  * Return: 0, -EINVAL if something is missing, -EOPNOTSUPP if there is too much.
  */
-int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t inlen,
-			size_t outlen)
+int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t inlen)
 {
 	if (!udata)
 		return 0;
-	if (udata->inlen < inlen || udata->outlen < outlen)
-		return qhca_ib_refuse(dev, -EINVAL, "ABI: %zu bytes in, %zu out; needed %zu, %zu",
-				      udata->inlen, udata->outlen, inlen, outlen);
+	if (udata->inlen < inlen)
+		return qhca_ib_refuse(dev, -EINVAL, "ABI: request of %zu bytes, needed are %zu",
+				      udata->inlen, inlen);
 	if (udata->inlen > inlen && !ib_is_udata_cleared(udata, inlen, udata->inlen - inlen))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "ABI: request of %zu bytes, known are %zu",
 				      udata->inlen, inlen);
@@ -94,14 +92,34 @@ int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t 
  * @udata: from the user
  * @req: where to
  * @inlen: bytes of @req
- * @outlen: bytes that the response will have
  *
  * Return: 0, as qhca_ib_udata_check(), or -EFAULT.
  */
-int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen,
-		     size_t outlen)
+int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen)
 {
-	int ret = qhca_ib_udata_check(dev, udata, inlen, outlen);
+	int ret = qhca_ib_udata_check(dev, udata, inlen);
 
 	return ret ? ret : ib_copy_from_udata(req, udata, inlen);
+}
+
+/**
+ * qhca_ib_udata_out - give the driver's part of the response to a user
+ * @udata: the user's; NULL of the kernel, which gets none
+ * @resp: the response
+ * @len: bytes of @resp
+ *
+ * An older provider has room for less and gets what it knows; a newer one has room for
+ * more and finds zeroes there.
+ *
+ * Return: 0 or -EFAULT.
+ */
+int qhca_ib_udata_out(struct ib_udata *udata, const void *resp, size_t len)
+{
+	if (!udata)
+		return 0;
+	if (ib_copy_to_udata(udata, (void *)resp, min(len, udata->outlen)))
+		return -EFAULT;
+	if (udata->outlen > len && clear_user(udata->outbuf + len, udata->outlen - len))
+		return -EFAULT;
+	return 0;
 }

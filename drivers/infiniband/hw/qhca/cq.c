@@ -140,8 +140,7 @@ static int qhca_ib_cq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u
 	struct qhca_create_cq_req req;
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req),
-			       sizeof(struct qhca_create_cq_resp));
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
 	if (!ret)
 		ret = qhca_ib_cq_check_size(dev, entries, req.log_size);
 	if (ret)
@@ -204,7 +203,7 @@ static int qhca_ib_cq_respond(struct qhca_ib_cq *cq, struct ib_udata *udata)
 {
 	struct qhca_create_cq_resp resp = { .cqn = cq->core.cqn };
 
-	return udata ? ib_copy_to_udata(udata, &resp, sizeof(resp)) : 0;
+	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
 }
 
 static int qhca_ib_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -314,7 +313,7 @@ static int qhca_ib_do_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: those of the kernel keep their size");
 	if (!entries)
 		return qhca_ib_refuse(dev, -EINVAL, "CQ: resize to 0 CQEs");
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req), 0);
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
 	if (!ret)
 		ret = qhca_ib_cq_check_size(dev, entries, req.log_size);
 	if (ret)

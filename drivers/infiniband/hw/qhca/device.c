@@ -88,11 +88,11 @@ static int qhca_ib_query_clock(struct qhca_ib_dev *dev, struct ib_udata *udata)
 {
 	struct qhca_query_device_ex_resp resp;
 
-	if (!udata || udata->outlen < sizeof(resp))
+	if (!udata || !udata->outlen)
 		return 0;
 	resp.clock_ns = qhca_read_clock(dev->core);
 	resp.real_ns = ktime_get_real_ns();
-	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
 }
 
 /**
@@ -110,7 +110,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	struct pci_dev *pdev = qhca_pdev(dev->core);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;
 

@@ -324,7 +324,7 @@ static int qhca_ib_do_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "modify QP: mask %#x", mask);
-	ret = qhca_ib_udata_check(dev, udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;
 

@@ -208,7 +208,7 @@ static struct ib_mr *qhca_ib_do_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 l
 	struct ib_umem *umem;
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (!ret)
 		ret = qhca_ib_check_mr(dev, iova, length, access, dmah);
 	if (ret)
@@ -307,7 +307,7 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 	struct qhca_table table;
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
 	if (!ret)

@@ -13,7 +13,7 @@ static int qhca_ib_do_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct qhca_ib_pd *pd = to_qpd(ibpd);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0, sizeof(resp));
+	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;
 
@@ -22,7 +22,7 @@ static int qhca_ib_do_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 		return ret;
 
 	resp.pdn = pd->pdn;
-	ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (ret)
 		qhca_cmd_destroy(dev->core, QHCA_CMD_DEALLOC_PD, pd->pdn);
 	return ret;

@@ -138,8 +138,7 @@ static int qhca_ib_qp_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	struct qhca_create_qp_req req;
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req),
-			       sizeof(struct qhca_create_qp_resp));
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
 	if (ret)
 		return ret;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
@@ -318,7 +317,7 @@ static int qhca_ib_qp_respond(struct qhca_ib_qp *qp, struct ib_qp_init_attr *att
 	attr->cap.max_send_wr = qp->sq.size;
 	attr->cap.max_recv_wr = qp->rq.size;
 	qp->ibqp.qp_num = attr->qp_type == IB_QPT_GSI ? 1 : qp->qpn;
-	return udata ? ib_copy_to_udata(udata, &resp, sizeof(resp)) : 0;
+	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
 }
 
 static int qhca_ib_do_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,

@@ -72,8 +72,7 @@ static int qhca_ib_srq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq
 	struct qhca_create_srq_req req;
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req),
-			       sizeof(struct qhca_create_srq_resp));
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
 	if (ret)
 		return ret;
 	if (memchr_inv(req.reserved, 0, sizeof(req.reserved)))
@@ -162,7 +161,7 @@ static int qhca_ib_srq_publish(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	attr->max_wr = srq->size;
 	if (srq->cq)
 		srq->ibsrq.ext.xrc.srq_num = srq->srqn;
-	ret = udata ? ib_copy_to_udata(udata, &resp, sizeof(resp)) : 0;
+	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (ret)
 		goto err_unlink;
 	return 0;
@@ -303,7 +302,7 @@ static int qhca_ib_srq_resize(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	/* Kernel SRQs keep their size. */
 	if (!udata || !qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: it keeps its size");
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req), 0);
+	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
 	if (!ret)
 		ret = qhca_ib_srq_check_size(dev, attr->max_wr, req.log_size);
 	if (ret)
@@ -330,7 +329,7 @@ static int qhca_ib_do_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
 		return qhca_ib_refuse(dev, -EINVAL, "modify SRQ: mask %#x", mask);
 	if (!(mask & IB_SRQ_MAX_WR)) {
-		ret = qhca_ib_udata_check(dev, udata, 0, 0);
+		ret = qhca_ib_udata_check(dev, udata, 0);
 		if (ret)
 			return ret;
 	}

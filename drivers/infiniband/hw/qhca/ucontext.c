@@ -35,7 +35,7 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 	/* A larger page would hold other users' doorbells as well. */
 	if (PAGE_SIZE != QHCA_DB_PAGE_SIZE)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "context: pages of %lu bytes", PAGE_SIZE);
-	ret = qhca_ib_udata_check(dev, udata, 0, sizeof(resp));
+	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;
 
@@ -49,7 +49,7 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 		return PTR_ERR(ctx->db);
 	}
 	qhca_ib_ucontext_resp(dev, ctx, &resp);
-	ret = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	ret = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (ret)
 		qhca_ib_mmap_remove(ctx->db);
 	return ret;

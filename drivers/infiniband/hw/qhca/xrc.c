@@ -15,7 +15,7 @@ static int qhca_ib_do_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 	struct qhca_ib_xrcd *xrcd = to_qxrcd(ibxrcd);
 	int ret;
 
-	ret = qhca_ib_udata_check(dev, udata, 0, 0);
+	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;
 	xrcd->kernel = !udata;
