@@ -143,7 +143,7 @@ static void kv_cheap(struct kv *kv)
 
 	kv_clock_reads = 0;
 	ret = register_kprobe(&probe);
-	if (ret == -EOPNOTSUPP || ret == -ENOSYS) {
+	if (ret == -EOPNOTSUPP) {
 		kv->skip = "a kernel without probes";
 		return;
 	}

@@ -153,41 +153,6 @@ struct qhca_ib_ah {
 };
 
 /**
- * struct qhca_ib_cq - completion queue
- * @ibcq: the verbs object
- * @core: for events
- * @mem: ring and doorbell record
- * @log_size: log2 of the entries
- * @resize: protects @mem and @log_size of user CQs
- * @lock: kernel CQs, here and below: protects everything below
- * @ci: free-running consumer index
- * @arm_sn: of the last arm
- * @armed: an event is owed to the consumer
- * @solicited: but only for what is solicited
- * @withheld: the device has given it when there was no queue, so it arms no more
- * @qps: QPN to QP, of the QPs that complete here; none is freed while in it
- * @srqs: SRQN to XRC SRQ, likewise
- * @list: in struct qhca_ib_dev.kernel_cqs
- */
-struct qhca_ib_cq {
-	struct ib_cq ibcq;
-	struct qhca_cq_core core;
-	struct qhca_ib_qmem mem;
-	u8 log_size;
-	struct mutex resize;	/* see above */
-
-	spinlock_t lock;	/* see above */
-	u32 ci;
-	u32 arm_sn;
-	bool armed;
-	bool solicited;
-	bool withheld;
-	struct xarray qps;
-	struct xarray srqs;
-	struct list_head list;
-};
-
-/**
  * struct qhca_ib_qp - queue pair
  * @ibqp: the verbs object
  * @mutex: serialises MODIFY_QP
@@ -249,11 +214,6 @@ static inline struct qhca_ib_ah *to_qah(struct ib_ah *ibah)
 	return container_of(ibah, struct qhca_ib_ah, ibah);
 }
 
-static inline struct qhca_ib_cq *to_qcq(struct ib_cq *ibcq)
-{
-	return container_of(ibcq, struct qhca_ib_cq, ibcq);
-}
-
 static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct qhca_ib_qp, ibqp);
@@ -283,11 +243,6 @@ static inline int qhca_ib_gid_len(const struct qhca_ib_dev *dev)
 static inline bool qhca_ib_is_kernel_qp(const struct qhca_ib_qp *qp)
 {
 	return qp->xrcd ? qp->xrcd->kernel : !qp->ibqp.uobject;
-}
-
-static inline bool qhca_ib_is_kernel_cq(const struct qhca_ib_cq *cq)
-{
-	return !cq->ibcq.uobject;
 }
 
 /* Bytes of a receive WQE, in a QP's own queue or a shared one. */
@@ -410,23 +365,6 @@ int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
 int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 
-/* cq.c */
-int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		      struct uverbs_attr_bundle *attrs);
-int qhca_ib_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct ib_udata *udata);
-int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
-int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
-void qhca_ib_flush_work(struct work_struct *work);
-void qhca_ib_flush_sync(struct qhca_ib_dev *dev);
-void qhca_ib_cq_joined(struct qhca_ib_cq *cq);
-
-/* poll.c */
-int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
-void qhca_ib_cq_arm(struct qhca_ib_cq *cq);
-int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
-void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_ib_srq *srq);
-void qhca_ib_clean_target(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
-
 /* qp.c */
 int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		      struct ib_udata *udata);
@@ -446,6 +384,7 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr);
 
+#include "cq.h"
 #include "mmap.h"
 #include "mr.h"
 #include "srq.h"
