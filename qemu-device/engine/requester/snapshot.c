@@ -26,7 +26,7 @@ static const struct qhca_snap_field req_fields[] = {
     QHCA_SNAP_ANY(struct qhca_requester, flush_to),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_requester, 72);
+QHCA_SNAP_KNOWS(struct qhca_requester, 80);
 
 static const struct qhca_snap_field swr_fields[] = {
     QHCA_SNAP_ANY(struct qhca_swr, wr_id),

@@ -20,7 +20,7 @@ static const struct qhca_snap_field qp_fields[] = {
     QHCA_SNAP_RAW(struct qhca_qp, attr),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_qp, 4872);
+QHCA_SNAP_KNOWS(struct qhca_qp, 4880);
 
 /* ---- the objects it refers to ---- */
 
