@@ -146,6 +146,10 @@ enum qhca_mem_result qhca_mr_store(struct qhca_engine *e,
 extern const struct qhca_command qhca_mr_commands[];
 /* Whether a region can have it; remote write and atomic need local write. */
 bool qhca_mr_access_ok(uint16_t access);
+/* Whether a region can be as the command describes it: enum qhca_cmd_status. */
+int qhca_mr_check_reg(const struct qhca_cmd_reg_mr *r);
+/* Whether a region of type FAST has room for what REG_MR registers. */
+bool qhca_mr_fast_reg_ok(const struct qhca_mr *mr, const struct qhca_memop *op);
 /* After the windows. */
 void qhca_mr_free_all(struct qhca_engine *e);
 /* A new object's number and key. False: there are too many. */
@@ -169,6 +173,8 @@ bool qhca_mr_invalidate(struct qhca_engine *e, const struct qhca_key_user *user,
 /* ---- mw.c ---- */
 
 extern const struct qhca_command qhca_mw_commands[];
+/* Whether the device has windows of that type: enum qhca_cmd_status. */
+int qhca_mw_check_type(const struct qhca_engine *e, unsigned type);
 /* Before the regions, after those the windows were bound on. */
 void qhca_mw_free_all(struct qhca_engine *e);
 /*
@@ -178,6 +184,10 @@ void qhca_mw_free_all(struct qhca_engine *e);
 enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
                                   struct qhca_key_user *user,
                                   const struct qhca_memop *op);
+/* Whether @user can have @mw on @mr, whatever it is bound to now. */
+bool qhca_mw_binding_ok(const struct qhca_mr *mw, const struct qhca_mr *mr,
+                        const struct qhca_key_user *user,
+                        const struct qhca_memop *op);
 /* Takes a window off its region, if it is bound. */
 void qhca_mw_unbind(struct qhca_mr *mw);
 /*

@@ -28,75 +28,88 @@ bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr)
     return true;
 }
 
-/* Reads the translation of the command; @mr owns its mem if that succeeds. */
-static int set_translation(struct qhca_engine *e, struct qhca_cmd_ctx *c,
-                           struct qhca_mr *mr)
+/* The range of a region of type MEM, and where it starts in its memory. */
+static int check_translation(const struct qhca_cmd_reg_mr *r)
 {
-    const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
     uint64_t iova = le64toh(r->iova);
     uint64_t length = le64toh(r->length);
-    uint32_t offset = le32toh(r->offset);
-    int status;
 
     if (length > QHCA_MAX_MR_SIZE) {
         return QHCA_ERR_LIMIT;
     }
     if ((length && length - 1 > UINT64_MAX - iova) ||
         r->buf.block_shift > QHCA_BLOCK_SHIFT_MAX ||
-        offset >= 1ull << r->buf.block_shift) {
+        le32toh(r->offset) >= 1ull << r->buf.block_shift) {
         return QHCA_ERR_PARAM;
     }
-    mr->iova = iova;
-    mr->length = length;
-    mr->offset = offset;
-    status = qhca_import(e, &c->import[0], &r->buf, offset + length);
+    return QHCA_OK;
+}
+
+/* Of a region of type FAST the length is a number of blocks. */
+static int check_fast(const struct qhca_cmd_reg_mr *r)
+{
+    if (!r->length || r->access) {
+        return QHCA_ERR_PARAM;
+    }
+    return le64toh(r->length) > QHCA_MAX_FAST_REG ? QHCA_ERR_LIMIT : QHCA_OK;
+}
+
+int qhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
+{
+    uint16_t access = le16toh(r->access);
+
+    if (!qhca_mr_access_ok(access)) {
+        return QHCA_ERR_PARAM;
+    }
+    switch (r->type) {
+    case QHCA_MR_MEM:
+        return check_translation(r);
+    case QHCA_MR_DMA:
+        return access & ~QHCA_ACCESS_LOCAL_WRITE ? QHCA_ERR_PARAM : QHCA_OK;
+    case QHCA_MR_FAST:
+        return check_fast(r);
+    default:
+        return QHCA_ERR_PARAM;
+    }
+}
+
+/* Reads the translation of the command; @mr owns its mem if that succeeds. */
+static int set_translation(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                           struct qhca_mr *mr)
+{
+    const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
+    int status;
+
+    mr->iova = le64toh(r->iova);
+    mr->length = le64toh(r->length);
+    mr->offset = le32toh(r->offset);
+    status = qhca_import(e, &c->import[0], &r->buf, mr->offset + mr->length);
     if (status == QHCA_OK) {
         mr->mem = qhca_import_take(&c->import[0]);
     }
     return status;
 }
 
-/* Reserves room for the addresses, so that REG_MR cannot run out of memory. */
-static int init_fast(struct qhca_engine *e, struct qhca_mr *mr,
-                     const struct qhca_cmd_reg_mr *r)
-{
-    uint64_t blocks = le64toh(r->length);
-
-    if (!blocks || mr->access) {
-        return QHCA_ERR_PARAM;
-    }
-    if (blocks > QHCA_MAX_FAST_REG) {
-        return QHCA_ERR_LIMIT;
-    }
-    mr->valid = false;
-    return qhca_mem_reserve(e, &mr->mem, (uint32_t)blocks);
-}
-
 static int init_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c,
                    struct qhca_mr *mr)
 {
     const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
+    int status;
 
-    mr->valid = true;
     mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
     mr->access = le16toh(r->access);
     mr->type = r->type;
+    mr->valid = mr->type != QHCA_MR_FAST;
     if (!mr->pd) {
         return QHCA_ERR_OBJ;
     }
-    if (!qhca_mr_access_ok(mr->access)) {
-        return QHCA_ERR_PARAM;
+    status = qhca_mr_check_reg(r);
+    if (status != QHCA_OK || mr->type == QHCA_MR_DMA) {
+        return status;
     }
-    switch (mr->type) {
-    case QHCA_MR_MEM:
-        return set_translation(e, c, mr);
-    case QHCA_MR_DMA:
-        return mr->access & ~QHCA_ACCESS_LOCAL_WRITE ? QHCA_ERR_PARAM : QHCA_OK;
-    case QHCA_MR_FAST:
-        return init_fast(e, mr, r);
-    default:
-        return QHCA_ERR_PARAM;
-    }
+    /* Room for the addresses, so that REG_MR cannot run out of memory. */
+    return mr->type == QHCA_MR_MEM ? set_translation(e, c, mr) :
+           qhca_mem_reserve(e, &mr->mem, (uint32_t)le64toh(r->length));
 }
 
 static int reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
@@ -144,7 +157,9 @@ static int prepare_rereg(struct qhca_engine *e, struct qhca_cmd_ctx *c,
         }
     }
     if (r->rereg & QHCA_REREG_TRANS) {
-        return set_translation(e, c, mr);
+        int status = check_translation(r);
+
+        return status == QHCA_OK ? set_translation(e, c, mr) : status;
     }
     return QHCA_OK;
 }
@@ -222,13 +237,10 @@ void qhca_mr_free_all(struct qhca_engine *e)
 
 /* ---- work requests ---- */
 
-/* F-025, F-026 */
-static bool may_fast_reg(const struct qhca_mr *mr,
-                         const struct qhca_key_user *user,
-                         const struct qhca_memop *op)
+/* F-026 */
+bool qhca_mr_fast_reg_ok(const struct qhca_mr *mr, const struct qhca_memop *op)
 {
-    return mr && !mr->window && mr->type == QHCA_MR_FAST && !mr->valid &&
-           mr->pd == user->pd && qhca_mr_access_ok(op->access) &&
+    return qhca_mr_access_ok(op->access) &&
            op->num_blocks <= mr->mem.num_blocks &&
            op->block_shift >= QHCA_BLOCK_SHIFT_MIN &&
            op->block_shift <= QHCA_BLOCK_SHIFT_MAX &&
@@ -237,6 +249,15 @@ static bool may_fast_reg(const struct qhca_mr *mr,
            op->length - 1 <= UINT64_MAX - op->addr &&
            op->offset + op->length <=
            (uint64_t)op->num_blocks << op->block_shift;
+}
+
+/* F-025 */
+static bool may_fast_reg(const struct qhca_mr *mr,
+                         const struct qhca_key_user *user,
+                         const struct qhca_memop *op)
+{
+    return mr && !mr->window && mr->type == QHCA_MR_FAST && !mr->valid &&
+           mr->pd == user->pd && qhca_mr_fast_reg_ok(mr, op);
 }
 
 enum qhca_cqe_status qhca_mr_fast_reg(struct qhca_engine *e,

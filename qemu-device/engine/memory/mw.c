@@ -9,7 +9,7 @@
 #include "memory.h"
 
 /* Type 2 is 2A or 2B, by device property. */
-static int check_type(const struct qhca_engine *e, unsigned type)
+int qhca_mw_check_type(const struct qhca_engine *e, unsigned type)
 {
     switch (type) {
     case QHCA_MW_1:
@@ -27,7 +27,7 @@ static int alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_alloc_mw *r = &c->cmd->alloc_mw;
     struct qhca_pd *pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
-    int status = check_type(e, r->type);
+    int status = qhca_mw_check_type(e, r->type);
     struct qhca_mr *mw;
 
     if (status != QHCA_OK) {
@@ -121,22 +121,40 @@ static bool region_ok(const struct qhca_mr *mr,
            qhca_mr_in_range(mr, op->addr, op->length);
 }
 
+/* Whose it is, and its rights, wherever it is. */
+static bool rights_ok(const struct qhca_mr *mw,
+                      const struct qhca_key_user *user,
+                      const struct qhca_memop *op)
+{
+    const uint16_t zero_based = mw->window == QHCA_MW_1 ?
+                                0 : QHCA_ACCESS_ZERO_BASED;
+
+    return mw->pd == user->pd &&
+           !(op->access & ~(QHCA_ACCESS_REMOTE | zero_based));
+}
+
+bool qhca_mw_binding_ok(const struct qhca_mr *mw, const struct qhca_mr *mr,
+                        const struct qhca_key_user *user,
+                        const struct qhca_memop *op)
+{
+    return rights_ok(mw, user, op) && op->length && region_ok(mr, user, op);
+}
+
 /* F-036 to F-039 */
 static bool may_bind(const struct qhca_mr *mw, const struct qhca_mr *mr,
                      const struct qhca_key_user *user,
                      const struct qhca_memop *op)
 {
-    const uint16_t rights = QHCA_ACCESS_REMOTE | QHCA_ACCESS_ZERO_BASED;
-
-    if (!mw || !mw->window || mw->pd != user->pd || (op->access & ~rights)) {
+    if (!mw || !mw->window) {
         return false;
     }
     if (mw->window == QHCA_MW_1) {
         /* Binding again must invalidate the old key. */
-        return mw->key != op->key && !(op->access & QHCA_ACCESS_ZERO_BASED) &&
-               (!op->length || region_ok(mr, user, op));
+        return mw->key != op->key &&
+               (op->length ? qhca_mw_binding_ok(mw, mr, user, op) :
+                             rights_ok(mw, user, op));
     }
-    return !mw->valid && op->length && region_ok(mr, user, op);
+    return !mw->valid && qhca_mw_binding_ok(mw, mr, user, op);
 }
 
 enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,

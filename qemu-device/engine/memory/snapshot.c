@@ -34,10 +34,18 @@ static uint64_t extent(const struct qhca_mr *mr)
     return mr->valid ? mr->offset + mr->length : 1;
 }
 
-static bool region_ok(const struct qhca_mr *mr)
+/* What REG_MR says of a region; @length: of type FAST, the number of blocks. */
+static bool region_ok(const struct qhca_mr *mr, uint64_t length)
 {
-    return mr->length <= QHCA_MAX_MR_SIZE && qhca_mr_access_ok(mr->access) &&
-           (!mr->length || mr->length - 1 <= UINT64_MAX - mr->iova);
+    bool fast = mr->type == QHCA_MR_FAST;
+    const struct qhca_cmd_reg_mr r = {
+        .iova = htole64(mr->iova), .length = htole64(length),
+        .offset = htole32(mr->offset), .type = mr->type,
+        .access = fast ? 0 : htole16(mr->access),
+        .buf.block_shift = mr->mem.block_shift,
+    };
+
+    return qhca_mr_check_reg(&r) == QHCA_OK;
 }
 
 /* What is not in use of a FAST region's addresses was read, but not judged. */
@@ -53,7 +61,7 @@ static void walk_fast(struct qhca_snap *s, struct qhca_mr *mr)
     uint32_t n = qhca_snap_count(s, "num_blocks", mem->num_blocks,
                                  sizeof(uint64_t));
 
-    if (!qhca_snap_check(s, n >= 1 && n <= QHCA_MAX_FAST_REG, "num_blocks")) {
+    if (!qhca_snap_check(s, region_ok(mr, n), "num_blocks")) {
         return;
     }
     if (s->load && qhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
@@ -65,29 +73,32 @@ static void walk_fast(struct qhca_snap *s, struct qhca_mr *mr)
     if (!mr->valid) {
         return;
     }
+
+    const struct qhca_memop op = {
+        .addr = mr->iova, .length = mr->length, .offset = mr->offset,
+        .num_blocks = n, .block_shift = shift, .access = mr->access,
+    };
+
     used = *mem;
     size = 1ull << shift;
     used.num_blocks = (uint32_t)((extent(mr) + size - 1) >> shift);
-    qhca_snap_check(s, shift >= QHCA_BLOCK_SHIFT_MIN && mr->length &&
-                       mr->offset < size && used.num_blocks <= n &&
+    qhca_snap_check(s, qhca_mr_fast_reg_ok(mr, &op) &&
                        qhca_mem_blocks_ok(&used), "registration");
 }
 
 static void walk_memory(struct qhca_snap *s, struct qhca_mr *mr)
 {
-    if (mr->window || mr->type == QHCA_MR_DMA) {
-        return;
-    }
-    if (!qhca_snap_check(s, region_ok(mr), "length")) {
+    if (mr->window) {
         return;
     }
     if (mr->type == QHCA_MR_FAST) {
         walk_fast(s, mr);
-    } else {
-        qhca_snap_mem(s, &mr->mem, extent(mr));
-        qhca_snap_check(s, s->bad || mr->offset < 1ull << mr->mem.block_shift,
-                        "offset");
+        return;
     }
+    if (mr->type == QHCA_MR_MEM) {
+        qhca_snap_mem(s, &mr->mem, extent(mr));
+    }
+    qhca_snap_check(s, region_ok(mr, mr->length), "region");
 }
 
 /* A window is loaded as one that is not bound. */
@@ -110,9 +121,9 @@ static void walk_mr_body(struct qhca_snap *s, struct qhca_mr *mr,
     qhca_snap_check(s, mr->key >> 8 == number, "key");
     qhca_snap_check(s, mr->window || mr->type == QHCA_MR_FAST || mr->valid,
                     "valid");
-    qhca_snap_check(s, mr->window <= QHCA_MW_1 ||
-                       mr->window == (s->e->cfg.mw_2a ? QHCA_MW_2A :
-                                                        QHCA_MW_2B), "window");
+    qhca_snap_check(s, !mr->window ||
+                       qhca_mw_check_type(s->e, mr->window) == QHCA_OK,
+                    "window");
     qhca_snap_check(s, !s->load || (mr->window ? m->num_mw < QHCA_MAX_MW :
                                     m->mr.used - m->num_mw < QHCA_MAX_MR),
                     "number of them");
@@ -145,15 +156,17 @@ static const struct qhca_snap_kind mr_kind = { "MR", walk_mr };
 
 /* ---- bindings ---- */
 
-/* A window grants nothing that its region lacks. */
+/* What BIND_MW has bound it to. */
 static bool binding_ok(const struct qhca_mr *mw, const struct qhca_mr *mr)
 {
-    return mr && !mr->window && mr->valid && mr->type != QHCA_MR_DMA &&
-           mr->pd == mw->pd && (mr->access & QHCA_ACCESS_MW_BIND) &&
-           !(mw->access & ~QHCA_ACCESS_REMOTE) && mw->length &&
-           qhca_mr_in_range(mr, mw->base, mw->length) &&
-           (mw->iova == mw->base ||
-            (mw->window != QHCA_MW_1 && mw->iova == 0));
+    bool zero_based = mw->iova != mw->base;
+    const struct qhca_key_user user = { .pd = mw->pd };
+    const struct qhca_memop op = {
+        .addr = mw->base, .length = mw->length,
+        .access = mw->access | (zero_based ? QHCA_ACCESS_ZERO_BASED : 0),
+    };
+
+    return (!zero_based || !mw->iova) && qhca_mw_binding_ok(mw, mr, &user, &op);
 }
 
 static void walk_binding(struct qhca_snap *s, struct qhca_mr *mw)

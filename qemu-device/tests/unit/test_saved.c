@@ -5,6 +5,7 @@
  */
 #include "harness/budget.h"
 #include "harness/fields.h"
+#include "harness/keys.h"
 #include "harness/scene.h"
 #include "harness/snapshot.h"
 
@@ -28,11 +29,13 @@ static void set(const char *section, const char *name, uint64_t value)
     };
 }
 
-static void set_second(const char *section, const char *name, uint64_t value)
+/* The @nth of several. */
+static void set_nth(const char *section, const char *name, unsigned nth,
+                    uint64_t value)
 {
     REQUIRE(num_edits < MAX_EDITS);
     edits[num_edits++] = (struct field_edit) {
-        .which = fields_find(g, section, name, 1), .value = value,
+        .which = fields_find(g, section, name, nth), .value = value,
     };
 }
 
@@ -163,8 +166,53 @@ static void sges_of_rq(void)
     srq_half_message(&qp);
     CHECK(q_of(&qp)->rsp.rwr.taken);
     snapshot_cycle(g);
-    set_second("transport", "max_sge", 2);      /* the SQ has the first */
+    set_nth("transport", "max_sge", 1, 2);      /* the SQ has the first */
     refused_for("SGEs of a receive WR");
+}
+
+/* ---- what commands and WRs would refuse ---- */
+
+/* A region of type DMA serves nobody from outside. */
+static void rights_of_dma_region(void)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
+    unsigned n;
+
+    start_node();
+    cmd.reg_mr.pdn = htole32(node.pdn);
+    cmd.reg_mr.type = QHCA_MR_DMA;
+    cmd.reg_mr.access = htole16(QHCA_ACCESS_LOCAL_WRITE);
+    guest_create(g, &cmd);
+    n = fields_count(g, "memory", "access");
+    CHECK_EQ(n, 2);
+    while (n > 0) {
+        set_nth("memory", "access", --n, QHCA_ACCESS_LOCAL_WRITE |
+                                         QHCA_ACCESS_REMOTE_WRITE);
+    }
+    refused_for("region does not fit");
+}
+
+/* No window can be bound to a region whose addresses begin at 0. */
+static void rights_of_window(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_mr *mr;
+    unsigned nth = 0;
+    struct rc_wr wr;
+
+    start_alone(&o);
+    wr = wr_bind(&qp, next_key(mw_create(g, node.pdn, QHCA_MW_2B)), 4096, 5000,
+                 QHCA_ACCESS_REMOTE_READ);
+    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    qhca_table_each(&g->e->memory->mr, mr) {
+        if (!mr->window) {
+            break;
+        }
+        nth++;
+    }
+    set_nth("memory", "access", nth, QHCA_ACCESS_MW_BIND |
+                                     QHCA_ACCESS_ZERO_BASED);
+    refused_for("region does not fit");
 }
 
 /* ---- frames ---- */
@@ -178,7 +226,7 @@ static void short_frames(void)
     snapshot_cycle(g);
     CHECK_EQ(qhca_fifo_used(&g->e->port->tx), 1);
     for (unsigned len = 0; len < ETH_LEN; len++) {
-        set_second("port", "length", len);      /* the section has the first */
+        set_nth("port", "length", 1, len);      /* the section has the first */
         refused_for("length of a frame");
         start_node();
         REQUIRE(qhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
@@ -275,6 +323,8 @@ static const struct test tests[] = {
     { "while flushing there are no PSNs to send", psns_while_flushing },
     { "a receive WR fits its SRQ", sges_of_srq },
     { "a receive WR fits its receive queue", sges_of_rq },
+    { "a DMA region has no remote rights", rights_of_dma_region },
+    { "a window is on a region that can have it", rights_of_window },
     { "frames have an Ethernet header", short_frames },
     { "a DESTROY_SRQ in its middle is saved", destroy_srq },
     { "a save that is refused changes nothing", refused_save },
