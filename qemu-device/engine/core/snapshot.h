@@ -50,10 +50,11 @@ struct qhca_snap_field {
     uint32_t since;
 };
 
-#define QHCA_SNAP_MAX(type, member, limit) \
-    { #member, offsetof(type, member), sizeof(((type *)0)->member), 1, limit, 0 }
 #define QHCA_SNAP_SINCE(v, type, member, limit) \
-    { #member, offsetof(type, member), sizeof(((type *)0)->member), 1, limit, v }
+    { #member, offsetof(type, member), sizeof(((type *)0)->member), 1, \
+      limit, v }
+#define QHCA_SNAP_MAX(type, member, limit) \
+    QHCA_SNAP_SINCE(0, type, member, limit)
 #define QHCA_SNAP_ANY(type, member)     QHCA_SNAP_MAX(type, member, UINT64_MAX)
 #define QHCA_SNAP_FLAG(type, member)    QHCA_SNAP_MAX(type, member, 1)
 /* Bytes, and structures of the contract, which are little-endian. */
@@ -62,9 +63,9 @@ struct qhca_snap_field {
       UINT64_MAX, 0 }
 
 /*
- * A member that @type gains is in the table of its fields, with the next version
- * of the section, or need not be saved: who adds it decides, and puts the new
- * size here. (That of a host with 64 bits.)
+ * A member that @type gains is in the table of its fields, with the next
+ * version of the section, or need not be saved: who adds it decides, and puts
+ * the new size here. (That of a host with 64 bits.)
  */
 #define QHCA_SNAP_KNOWS(type, size) \
     _Static_assert(sizeof(void *) != 8 || sizeof(type) == (size), \

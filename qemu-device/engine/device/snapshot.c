@@ -2,8 +2,8 @@
 /*
  * qhca engine: the state as a whole. A header says what it is, and of which
  * device; then each room has a section, with a name, a version and a length. A
- * CRC is over all of it: damage is refused, whether or not it makes sense. Older
- * headers and sections are loaded; those that are newer are refused.
+ * CRC is over all of it: damage is refused, whether or not it makes sense.
+ * Older headers and sections are loaded; those that are newer are refused.
  */
 #include <stdio.h>
 

@@ -320,15 +320,11 @@ void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set);
 
 /* ---- snapshot.c ---- */
 
-/* struct qhca_wq_limits - what a queue can be: bytes of a WQE, SGEs in it */
-struct qhca_wq_limits {
-    const char *name;
-    uint32_t min_stride, max_stride, header, max_sge;
-};
-extern const struct qhca_wq_limits qhca_sq_limits, qhca_rq_limits;
-/* On load @wq is empty before; its memory is the caller's to release. */
-void qhca_wq_walk(struct qhca_snap *s, struct qhca_wq *wq,
-                  const struct qhca_wq_limits *l);
+/*
+ * The caller judges whether there can be such a queue. On load @wq is empty
+ * before; its memory is the caller's to release.
+ */
+void qhca_wq_walk(struct qhca_snap *s, const char *name, struct qhca_wq *wq);
 /* Returns the sum of their lengths. */
 uint64_t qhca_segs_walk(struct qhca_snap *s, struct qhca_seg *segs, unsigned n);
 void qhca_qps_walk(struct qhca_snap *s);

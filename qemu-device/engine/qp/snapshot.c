@@ -18,36 +18,19 @@ static const struct qhca_snap_field wq_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct qhca_wq, 48);
 
-void qhca_wq_walk(struct qhca_snap *s, struct qhca_wq *wq,
-                  const struct qhca_wq_limits *l)
+void qhca_wq_walk(struct qhca_snap *s, const char *name, struct qhca_wq *wq)
 {
-    wq->present = qhca_snap_num(s, l->name, wq->present, 1, 1);
+    wq->present = qhca_snap_num(s, name, wq->present, 1, 1);
     if (!wq->present) {
         return;
     }
     qhca_snap_fields(s, wq_fields, wq);
-    qhca_snap_check(s, wq->max_sge <= l->max_sge, "max_sge");
-    qhca_snap_check(s, 1u << wq->log_stride >= l->min_stride &&
-                       1u << wq->log_stride <= l->max_stride &&
-                       1u << wq->log_stride >= l->header + wq->max_sge *
-                                               sizeof(struct qhca_sge),
-                    "log_stride");
     qhca_snap_check(s, wq->pi - wq->ci <= qhca_wq_size(wq), "pi");
-    qhca_snap_check(s, !wq->dbrec || l == &qhca_rq_limits, "dbrec");
     qhca_snap_check(s, !wq->rings || wq->dbrec, "rings");
     if (!s->bad) {
         qhca_snap_mem(s, &wq->mem, qhca_wq_bytes(wq));
     }
 }
-
-const struct qhca_wq_limits qhca_sq_limits = {
-    "sq", QHCA_SQ_STRIDE_MIN, QHCA_SQ_STRIDE_MAX, sizeof(struct qhca_sq_wqe),
-    QHCA_MAX_SEND_SGE
-};
-const struct qhca_wq_limits qhca_rq_limits = {
-    "rq", QHCA_RQ_STRIDE_MIN, QHCA_RQ_STRIDE_MAX, sizeof(struct qhca_rq_wqe),
-    QHCA_MAX_RECV_SGE
-};
 
 static const struct qhca_snap_field seg_fields[] = {
     QHCA_SNAP_ANY(struct qhca_seg, addr),

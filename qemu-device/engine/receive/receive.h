@@ -96,6 +96,12 @@ void qhca_recv_reset(struct qhca_engine *e, struct qhca_qp *qp);
 /* ---- srq.c ---- */
 
 extern const struct qhca_command qhca_srq_commands[];
+/* Whether an SRQ can be as the command describes it: enum qhca_cmd_status. */
+int qhca_srq_check_create(const struct qhca_engine *e,
+                          const struct qhca_cmd_create_srq *r);
+/* Finds what it refers to; who counts the users is the caller. */
+int qhca_srq_find_objects(struct qhca_engine *e, struct qhca_srq *srq,
+                          const struct qhca_cmd_create_srq *r);
 /* After the QPs. */
 void qhca_srq_free_all(struct qhca_engine *e);
 /* The objects it refers to have one user more, or less. */

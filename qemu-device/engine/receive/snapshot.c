@@ -28,34 +28,43 @@ QHCA_SNAP_KNOWS(struct qhca_srq, 176);
 
 static void walk_refs(struct qhca_snap *s, struct qhca_srq *srq)
 {
-    struct qhca_engine *e = s->e;
+    struct qhca_cmd_create_srq r = { 0 };
     bool save = !s->load;
-    uint32_t pdn, xrcdn, cqn;
 
-    pdn = qhca_snap_u32(s, "pdn", save ? srq->pd->base.number : 0,
-                        QHCA_OBJ_MASK);
-    xrcdn = qhca_snap_u32(s, "xrcdn", srq->xrcd ? srq->xrcd->base.number : 0,
-                          QHCA_OBJ_MASK);
-    cqn = qhca_snap_u32(s, "cqn", srq->cq ? srq->cq->cqn : 0, QHCA_OBJ_MASK);
-    if (s->load) {
-        srq->pd = qhca_table_get(&e->memory->pd, pdn);
-        srq->user.pd = srq->pd;
-        srq->xrcd = xrcdn ? qhca_xrcd_get(e, xrcdn) : NULL;
-        srq->cq = cqn ? qhca_cq_get(e, cqn) : NULL;
+    r.pdn = htole32(qhca_snap_u32(s, "pdn", save ? srq->pd->base.number : 0,
+                                  QHCA_OBJ_MASK));
+    r.xrcdn = htole32(qhca_snap_u32(s, "xrcdn",
+                                    srq->xrcd ? srq->xrcd->base.number : 0,
+                                    QHCA_OBJ_MASK));
+    r.cqn = htole32(qhca_snap_u32(s, "cqn", srq->cq ? srq->cq->cqn : 0,
+                                  QHCA_OBJ_MASK));
+    if (s->load && !s->bad) {
+        qhca_snap_check(s, qhca_srq_find_objects(s->e, srq, &r) == QHCA_OK,
+                        "objects");
     }
-    qhca_snap_check(s, srq->pd, "pdn");
-    qhca_snap_check(s, !xrcdn == !srq->xrcd, "xrcdn");
-    qhca_snap_check(s, !cqn == !srq->cq && !cqn == !xrcdn, "cqn");
+}
+
+/* What CREATE_SRQ or RESIZE_SRQ has said. */
+static bool shape_ok(const struct qhca_engine *e, const struct qhca_srq *srq)
+{
+    const struct qhca_cmd_create_srq r = {
+        .flags = (srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0) |
+                 (srq->wq.dbrec ? QHCA_SRQ_DBREC : 0),
+        .uar = htole32(srq->uar), .buf.num_blocks = htole32(srq->wq.present),
+        .max_sge = htole32(srq->wq.max_sge), .log_size = srq->wq.log_size,
+        .log_stride = srq->wq.log_stride,
+    };
+
+    return qhca_srq_check_create(e, &r) == QHCA_OK &&
+           srq->limit <= qhca_wq_size(&srq->wq);
 }
 
 static void walk_srq_body(struct qhca_snap *s, struct qhca_srq *srq)
 {
     qhca_snap_fields(s, srq_fields, srq);
-    qhca_snap_check(s, srq->uar < s->e->cfg.num_uars, "uar");
     walk_refs(s, srq);
-    qhca_wq_walk(s, &srq->wq, &qhca_rq_limits);
-    qhca_snap_check(s, srq->wq.present, "rq");
-    qhca_snap_check(s, srq->limit <= qhca_wq_size(&srq->wq), "limit");
+    qhca_wq_walk(s, "rq", &srq->wq);
+    qhca_snap_check(s, s->bad || shape_ok(s->e, srq), "queue");
 }
 
 static void *walk_srq(struct qhca_snap *s, void *obj, uint32_t number)

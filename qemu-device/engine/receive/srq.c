@@ -126,8 +126,8 @@ bool qhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
 
 /* ---- commands ---- */
 
-static int check_create(const struct qhca_engine *e,
-                        const struct qhca_cmd_create_srq *r)
+int qhca_srq_check_create(const struct qhca_engine *e,
+                          const struct qhca_cmd_create_srq *r)
 {
     if (r->flags & ~(QHCA_SRQ_RESERVED_LKEY | QHCA_SRQ_DBREC) ||
         le32toh(r->uar) >= e->cfg.num_uars || !le32toh(r->buf.num_blocks)) {
@@ -155,13 +155,11 @@ void qhca_srq_count_users(struct qhca_srq *srq, int by)
     }
 }
 
-static int build_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
-                     struct qhca_srq *srq)
+int qhca_srq_find_objects(struct qhca_engine *e, struct qhca_srq *srq,
+                          const struct qhca_cmd_create_srq *r)
 {
-    const struct qhca_cmd_create_srq *r = &c->cmd->create_srq;
-    int status;
-
     srq->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
+    srq->user.pd = srq->pd;
     if (!srq->pd) {
         return QHCA_ERR_OBJ;
     }
@@ -171,12 +169,23 @@ static int build_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
         if (!srq->xrcd || !srq->cq) {
             return QHCA_ERR_OBJ;
         }
-        if (srq->cq->state != QHCA_CQ_OK) {
-            return QHCA_ERR_STATE;      /* usable only for destroy (C-028) */
-        }
+    }
+    return QHCA_OK;
+}
+
+static int build_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
+                     struct qhca_srq *srq)
+{
+    const struct qhca_cmd_create_srq *r = &c->cmd->create_srq;
+    int status = qhca_srq_find_objects(e, srq, r);
+
+    if (status != QHCA_OK) {
+        return status;
+    }
+    if (srq->cq && srq->cq->state != QHCA_CQ_OK) {
+        return QHCA_ERR_STATE;          /* usable only for destroy (C-028) */
     }
     srq->uar = le32toh(r->uar);
-    srq->user.pd = srq->pd;
     srq->user.reserved = r->flags & QHCA_SRQ_RESERVED_LKEY;
     srq->wq.present = true;
     srq->wq.dbrec = r->flags & QHCA_SRQ_DBREC;
@@ -199,7 +208,7 @@ static int build_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
 static int create_srq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_create_srq *r = &c->cmd->create_srq;
-    int status = check_create(e, r);
+    int status = qhca_srq_check_create(e, r);
     struct qhca_srq *srq;
 
     if (status != QHCA_OK) {

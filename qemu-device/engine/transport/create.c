@@ -41,7 +41,7 @@ static bool parts_ok(const struct qhca_create_qp *c)
            (parts & QHCA_HAS_XRCD || !c->xrcdn);
 }
 
-static int check_create(const struct qhca_create_qp *c)
+int qhca_qp_check_create(const struct qhca_create_qp *c)
 {
     uint32_t sge = le32toh(c->max_send_sge), rsge = le32toh(c->max_recv_sge);
     uint32_t inl = le32toh(c->max_inline);
@@ -110,9 +110,8 @@ static bool cq_ok(const struct qhca_cq *cq)
     return !cq || cq->state == QHCA_CQ_OK;
 }
 
-/* Finds the objects a QP refers to; the counts are taken when all is well. */
-static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct qhca_create_qp *c)
+int qhca_qp_find_objects(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct qhca_create_qp *c)
 {
     uint8_t parts = qhca_qp_kinds[c->type].parts;
     bool found = true;
@@ -140,9 +139,6 @@ static int find_objects(struct qhca_engine *e, struct qhca_qp *qp,
     }
     if (qp->srq && qp->srq->xrcd) {
         return QHCA_ERR_PARAM;          /* named by packets only */
-    }
-    if (!cq_ok(qp->scq) || !cq_ok(qp->rcq)) {
-        return QHCA_ERR_STATE;
     }
     return qp->uar < e->cfg.num_uars ? QHCA_OK : QHCA_ERR_PARAM;
 }
@@ -197,8 +193,11 @@ void qhca_qp_enlist(struct qhca_engine *e, struct qhca_qp *qp)
 static int build_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx,
                     struct qhca_qp *qp, const struct qhca_create_qp *c)
 {
-    int ret = find_objects(e, qp, c);
+    int ret = qhca_qp_find_objects(e, qp, c);
 
+    if (!ret && (!cq_ok(qp->scq) || !cq_ok(qp->rcq))) {
+        ret = QHCA_ERR_STATE;
+    }
     if (!ret) {
         ret = import_queue(e, &ctx->import[0], &qp->sq, &c->sq, c->sq_log_size,
                            c->sq_log_stride, le32toh(c->max_send_sge));
@@ -223,7 +222,7 @@ static int create_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     int ret;
 
     memcpy(&c, ctx->mbox, sizeof(c));
-    ret = check_create(&c);
+    ret = qhca_qp_check_create(&c);
     if (ret) {
         return ret;
     }

@@ -35,35 +35,17 @@ static const struct {
 
 #define ATTRS_KNOWN 0x0013bfffu     /* the bits above, STATE and CUR_STATE */
 
-/* A GID of this port to send from, and a peer of the same family. */
+/* The port has that GID, and the peer's is of the same family. */
 static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
 {
-    const struct qhca_gid *local;
+    const struct qhca_gid *local = &e->port->gid[av->sgid_index];
 
-    if (av->port != 1 || av->sgid_index >= QHCA_MAX_GID) {
-        return false;
-    }
-    local = &e->port->gid[av->sgid_index];
     return local->valid &&
            local->ipv4 == qhca_gid_is_ipv4(av->dgid);
 }
 
-bool qhca_qp_attr_ok(const struct qhca_qp_attr *a)
-{
-    for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
-        if (attrs[i].len == 1 &&
-            ((const uint8_t *)a)[attrs[i].off] > attrs[i].max) {
-            return false;
-        }
-    }
-    return !a->pkey_index && le32toh(a->dest_qpn) <= QHCA_OBJ_MASK &&
-           le32toh(a->rq_psn) <= PSN_MASK && le32toh(a->sq_psn) <= PSN_MASK &&
-           a->av.sgid_index < QHCA_MAX_GID;
-}
-
-/* Value checks of. */
-static bool values_ok(const struct qhca_engine *e, const struct qhca_qp_attr *a,
-                      uint32_t mask)
+/* Value checks of, but for what GIDs there are: see av_ok(). */
+static bool values_ok(const struct qhca_qp_attr *a, uint32_t mask)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
         if ((mask & attrs[i].bit) && attrs[i].len == 1 &&
@@ -80,7 +62,29 @@ static bool values_ok(const struct qhca_engine *e, const struct qhca_qp_attr *a,
           ~(QHCA_ACCESS_MASK | QHCA_ACCESS_FLUSH_PERSISTENT)))) {
         return false;
     }
-    return !(mask & QHCA_QP_AV) || av_ok(e, &a->av);
+    return !(mask & QHCA_QP_AV) ||
+           (a->av.port == 1 && a->av.sgid_index < QHCA_MAX_GID);
+}
+
+static bool is_zero(const uint8_t *p, size_t len)
+{
+    while (len > 0 && !p[len - 1]) {
+        len--;
+    }
+    return !len;
+}
+
+bool qhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state)
+{
+    uint32_t mask = qhca_qp_required(type, state);
+
+    for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
+        if (!is_zero((const uint8_t *)a + attrs[i].off, attrs[i].len)) {
+            mask |= attrs[i].bit;
+        }
+    }
+    return values_ok(a, mask) && le32toh(a->rq_psn) <= PSN_MASK &&
+           le32toh(a->sq_psn) <= PSN_MASK;
 }
 
 /* What entering a state sets going, after the attributes have been taken. */
@@ -148,7 +152,8 @@ static int modify_qp(struct qhca_engine *e, struct qhca_cmd_ctx *ctx)
     uint8_t from = qp->state;
     uint8_t to = mask & QHCA_QP_STATE ? a.state : from;
 
-    if ((mask & ~ATTRS_KNOWN) || to > QHCA_QPS_ERR || !values_ok(e, &a, mask)) {
+    if ((mask & ~ATTRS_KNOWN) || to > QHCA_QPS_ERR || !values_ok(&a, mask) ||
+        ((mask & QHCA_QP_AV) && !av_ok(e, &a.av))) {
         return QHCA_ERR_PARAM;
     }
     if (((mask & QHCA_QP_CUR_STATE) && a.cur_state != from) ||

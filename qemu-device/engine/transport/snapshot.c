@@ -24,46 +24,66 @@ QHCA_SNAP_KNOWS(struct qhca_qp, 4880);
 
 /* ---- the objects it refers to ---- */
 
-static bool refs_ok(const struct qhca_qp *qp)
+/* What CREATE_QP has said. */
+static struct qhca_create_qp as_created(const struct qhca_qp *qp)
 {
-    bool xrc = qhca_qp_is(qp, QHCA_HAS_XRCD);
+    return (struct qhca_create_qp) {
+        .type = qp->type, .flags = qp->flags, .uar = htole32(qp->uar),
+        .srqn = htole32(qp->srq && !qp->xrcd ? qp->srq->srqn : 0),
+        .xrcdn = htole32(qp->xrcd ? qp->xrcd->base.number : 0),
+        .sq.num_blocks = htole32(qp->sq.present),
+        .sq_log_size = qp->sq.log_size, .sq_log_stride = qp->sq.log_stride,
+        .max_send_sge = htole32(qp->sq.max_sge),
+        .max_inline = htole32(qp->max_inline),
+        .rq.num_blocks = htole32(qp->rq.present),
+        .rq_log_size = qp->rq.log_size, .rq_log_stride = qp->rq.log_stride,
+        .max_recv_sge = htole32(qp->rq.max_sge),
+    };
+}
 
-    if (!qp->pd != !qhca_qp_is(qp, QHCA_HAS_SQ) || !qp->pd != !qp->scq ||
-        !qp->rcq != !qhca_qp_is(qp, QHCA_HAS_RQ) || !qp->xrcd != !xrc) {
+/* The SRQ of an XRC_TGT QP is that of the last packet, if it is there still. */
+static bool find_objects(struct qhca_engine *e, struct qhca_qp *qp,
+                         struct qhca_create_qp *c)
+{
+    uint32_t srqn = le32toh(c->srqn);
+
+    if (!qhca_qp_is(qp, QHCA_HAS_XRCD)) {
+        return qhca_qp_find_objects(e, qp, c) == QHCA_OK;
+    }
+    c->srqn = 0;
+    if (qhca_qp_find_objects(e, qp, c) != QHCA_OK) {
         return false;
     }
-    return !qp->srq || (xrc ? qp->srq->xrcd == qp->xrcd :
-                        qhca_qp_is(qp, QHCA_MAY_SRQ) && !qp->srq->xrcd);
+    qp->srq = srqn ? qhca_srq_get(e, srqn) : NULL;
+    return !srqn || (qp->srq && qp->srq->xrcd == qp->xrcd);
 }
 
 static void walk_refs(struct qhca_snap *s, struct qhca_qp *qp)
 {
+    struct qhca_create_qp c = { .uar = htole32(qp->uar), .type = qp->type };
     struct qhca_engine *e = s->e;
-    uint32_t pdn = 0, scqn = 0, rcqn = 0, xrcdn = 0, srqn = 0, set = 0;
+    uint32_t set;
 
-    pdn = qhca_snap_u32(s, "pdn", qp->pd ? qp->pd->base.number : 0,
-                        QHCA_OBJ_MASK);
-    scqn = qhca_snap_u32(s, "send_cqn", qp->scq ? qp->scq->cqn : 0,
-                         QHCA_OBJ_MASK);
-    rcqn = qhca_snap_u32(s, "recv_cqn", qp->rcq ? qp->rcq->cqn : 0,
-                         QHCA_OBJ_MASK);
-    xrcdn = qhca_snap_u32(s, "xrcdn", qp->xrcd ? qp->xrcd->base.number : 0,
-                          QHCA_OBJ_MASK);
-    srqn = qhca_snap_u32(s, "srqn", qp->srq ? qp->srq->srqn : 0,
-                         QHCA_OBJ_MASK);
+    c.pdn = htole32(qhca_snap_u32(s, "pdn", qp->pd ? qp->pd->base.number : 0,
+                                  QHCA_OBJ_MASK));
+    c.send_cqn = htole32(qhca_snap_u32(s, "send_cqn",
+                                       qp->scq ? qp->scq->cqn : 0,
+                                       QHCA_OBJ_MASK));
+    c.recv_cqn = htole32(qhca_snap_u32(s, "recv_cqn",
+                                       qp->rcq ? qp->rcq->cqn : 0,
+                                       QHCA_OBJ_MASK));
+    c.xrcdn = htole32(qhca_snap_u32(s, "xrcdn",
+                                    qp->xrcd ? qp->xrcd->base.number : 0,
+                                    QHCA_OBJ_MASK));
+    c.srqn = htole32(qhca_snap_u32(s, "srqn", qp->srq ? qp->srq->srqn : 0,
+                                   QHCA_OBJ_MASK));
     set = qhca_snap_u32(s, "cntset", qp->cntset ? qp->cntset->base.number : 0,
                         QHCA_OBJ_MASK);
-    if (s->load) {
-        qp->pd = qhca_table_get(&e->memory->pd, pdn);
-        qp->scq = qhca_cq_get(e, scqn);
-        qp->rcq = qhca_cq_get(e, rcqn);
-        qp->xrcd = qhca_xrcd_get(e, xrcdn);
-        qp->srq = qhca_srq_get(e, srqn);
+    if (!s->load || s->bad) {
+        return;
     }
-    qhca_snap_check(s, !pdn == !qp->pd && !scqn == !qp->scq &&
-                       !rcqn == !qp->rcq && !xrcdn == !qp->xrcd &&
-                       !srqn == !qp->srq && refs_ok(qp), "objects");
-    if (s->load && set && !s->bad) {
+    qhca_snap_check(s, find_objects(e, qp, &c), "objects");
+    if (set && !s->bad) {
         struct qhca_cntset *cntset = qhca_table_get(&e->qps->cntset, set);
 
         qhca_snap_check(s, cntset, "cntset");
@@ -73,46 +93,41 @@ static void walk_refs(struct qhca_snap *s, struct qhca_qp *qp)
 
 /* ---- a QP ---- */
 
-static bool basics_ok(const struct qhca_engine *e, const struct qhca_qp *qp)
+/* What it was created as. */
+static bool shape_ok(const struct qhca_engine *e, const struct qhca_qp *qp)
 {
-    return qhca_qp_kinds[qp->type].parts && qp->uar < e->cfg.num_uars &&
+    struct qhca_create_qp c = as_created(qp);
+
+    return qhca_qp_check_create(&c) == QHCA_OK && !qp->sq.dbrec &&
+           qp->rq.dbrec == !!(qp->flags & QHCA_QP_FLAG_RQ_DBREC) &&
            (qp->type != QHCA_QPT_GSI || !e->qps->gsi || e->qps->gsi == qp);
 }
 
-/* Packets of connected QPs have an MTU from RTR on. */
-static bool mtu_ok(const struct qhca_qp *qp)
-{
-    return qp->mtu || qhca_qp_is(qp, QHCA_DATAGRAM) ||
-           qp->state < QHCA_QPS_RTR || qp->state == QHCA_QPS_ERR;
-}
-
+/* What has come of that since. */
 static bool queues_ok(const struct qhca_qp *qp)
 {
-    return (!qp->sq.present || qhca_qp_is(qp, QHCA_HAS_SQ)) &&
-           (!qp->rq.present || (qhca_qp_is(qp, QHCA_HAS_RQ) && !qp->srq)) &&
-           (!qp->sq.present || 1u << qp->sq.log_stride >=
-            sizeof(struct qhca_sq_wqe) + qp->max_inline) &&
-           qp->rq.dbrec == !!(qp->flags & QHCA_QP_FLAG_RQ_DBREC) &&
-           (!qp->rq.rings || qp->state == QHCA_QPS_ERR) &&
+    return (!qp->rq.rings || qp->state == QHCA_QPS_ERR) &&
            (qp->state != QHCA_QPS_RESET || qp->rq.pi == qp->rq.ci);
 }
 
 static void walk_qp_body(struct qhca_snap *s, struct qhca_qp *qp)
 {
     qhca_snap_fields(s, qp_fields, qp);
-    if (!qhca_snap_check(s, basics_ok(s->e, qp), "type or page") ||
-        !qhca_snap_check(s, qhca_qp_attr_ok(&qp->attr), "attributes")) {
+    if (!qhca_snap_check(s, qhca_qp_attr_ok(&qp->attr, qp->type, qp->state),
+                         "attributes")) {
         return;
     }
     if (s->load) {
         qp->mtu = qp->attr.path_mtu ? 128u << qp->attr.path_mtu : 0;
         qp->user.reserved = qp->flags & QHCA_QP_FLAG_RESERVED_LKEY;
     }
-    qhca_snap_check(s, mtu_ok(qp), "path_mtu");
     walk_refs(s, qp);
-    qhca_wq_walk(s, &qp->sq, &qhca_sq_limits);
-    qhca_wq_walk(s, &qp->rq, &qhca_rq_limits);
-    if (qhca_snap_check(s, queues_ok(qp), "queues")) {
+    qhca_wq_walk(s, "sq", &qp->sq);
+    qhca_wq_walk(s, "rq", &qp->rq);
+    if (!s->bad) {
+        qhca_snap_check(s, shape_ok(s->e, qp) && queues_ok(qp), "queues");
+    }
+    if (!s->bad) {
         qhca_responder_walk(s, qp);
     }
     if (!s->bad) {

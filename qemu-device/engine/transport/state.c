@@ -86,3 +86,21 @@ bool qhca_qp_transition_ok(uint8_t type, uint8_t from, uint8_t to,
     }
     return false;
 }
+
+uint32_t qhca_qp_required(uint8_t type, uint8_t state)
+{
+    unsigned last = state == QHCA_QPS_ERR ? QHCA_QPS_RESET :
+                    MIN_OF(state, (uint8_t)QHCA_QPS_RTS);
+    uint32_t required = 0;
+
+    for (unsigned from = QHCA_QPS_RESET; from < last; from++) {
+        for (unsigned i = 0; i < ARRAY_SIZE(transitions); i++) {
+            if ((transitions[i].from & 1u << from) &&
+                (transitions[i].to & 1u << (from + 1)) &&
+                (transitions[i].types & 1u << type)) {
+                required |= transitions[i].required;
+            }
+        }
+    }
+    return required;
+}

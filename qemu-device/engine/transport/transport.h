@@ -75,8 +75,13 @@ struct qhca_qp *qhca_qp_alloc(void);
 void qhca_qp_enlist(struct qhca_engine *e, struct qhca_qp *qp);
 /* One that is not in the table, and has not sent. */
 void qhca_qp_free(struct qhca_engine *e, struct qhca_qp *qp);
-/* Whether attributes can have these values, or be what was never set. */
-bool qhca_qp_attr_ok(const struct qhca_qp_attr *a);
+/* Whether a QP can be as the command describes it: enum qhca_cmd_status. */
+int qhca_qp_check_create(const struct qhca_create_qp *c);
+/* Finds what it refers to; qhca_qp_enlist() counts the users. */
+int qhca_qp_find_objects(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct qhca_create_qp *c);
+/* Whether a QP of that type and in that state can have these attributes. */
+bool qhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state);
 
 extern const struct qhca_command qhca_qp_commands[];
 extern const struct qhca_command qhca_modify_commands[];
@@ -88,5 +93,7 @@ extern const struct qhca_command qhca_mcast_commands[];
  */
 bool qhca_qp_transition_ok(uint8_t type, uint8_t from, uint8_t to,
                            uint32_t mask);
+/* Attributes that have been set on the way to @state; to ERR leads any way. */
+uint32_t qhca_qp_required(uint8_t type, uint8_t state);
 
 #endif /* QHCA_ENGINE_TRANSPORT_H */

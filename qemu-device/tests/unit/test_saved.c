@@ -215,6 +215,25 @@ static void rights_of_window(void)
     refused_for("region does not fit");
 }
 
+/* MODIFY_QP knows no such right, and no port but one. */
+static void attributes(void)
+{
+    static const struct {
+        size_t at;
+        uint8_t byte;
+    } bad[] = {
+        { offsetof(struct qhca_qp_attr, access) + 1, 0x80 },
+        { offsetof(struct qhca_qp_attr, av.port), 2 },
+        { offsetof(struct qhca_qp_attr, port), 0 },
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+        start_alone(&RC_OPTS);
+        set("transport", "attr", bad[i].at << 8 | bad[i].byte);
+        refused_for("attributes");
+    }
+}
+
 /* ---- frames ---- */
 
 static void short_frames(void)
@@ -325,6 +344,7 @@ static const struct test tests[] = {
     { "a receive WR fits its receive queue", sges_of_rq },
     { "a DMA region has no remote rights", rights_of_dma_region },
     { "a window is on a region that can have it", rights_of_window },
+    { "a QP has attributes that it can have", attributes },
     { "frames have an Ethernet header", short_frames },
     { "a DESTROY_SRQ in its middle is saved", destroy_srq },
     { "a save that is refused changes nothing", refused_save },
