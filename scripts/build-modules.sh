@@ -5,7 +5,8 @@
 #
 # Build qhca.ko, qhca_ib.ko and the test module qhca_kverbs_test.ko for the guest's
 # kernel in the build root; print the directory with them. Variables go to make: W=1, C=2, V=1, EXTRA_CFLAGS=…
-# With C or W the warnings are shown and nothing is taken from the cache.
+# With C or W the warnings are shown and nothing is taken from the cache; with C=2 it is an
+# error if a source has not been checked.
 #
 #   --kernel NAME  Debian's kernel of this version or release (6.1, 7, sid), with the
 #                  compiler of that release, see buildroot.sh
@@ -24,7 +25,8 @@ while [ $# -gt 0 ]; do
 	--kernel) root+=(--kernel "$2"); shift ;;
 	--kdir) kdir=$2; shift ;;
 	-h|--help) usage; exit 0 ;;
-	C=*) vars+=("$1"); show=1 root+=(--extra) ;;
+	# Headers without scripts/checker-valid.sh, as Debian's of 7.x, switch C off again.
+	C=*) vars+=("$1" "KBUILD_CHECKSRC=${1#C=}"); show=1 root+=(--extra) ;;
 	W=*) vars+=("$1"); show=1 ;;
 	*=*) vars+=("$1") ;;
 	*) die "unknown option $1, see --help" ;;
@@ -69,6 +71,17 @@ compile()
 		"${vars[@]}"
 }
 
+# Where make does without the checker it says so in passing, or not at all.
+all_checked()
+{
+	local left tree
+	tree=$(basename "$TREE")
+	# Older kernels show the whole path.
+	left=$(cd "$TREE/src" && find . -name '*.c' ! -name '*.mod.c' -printf '%P\n' | sort |
+		comm -23 - <(sed -nE "s|^  CHECK +(.*/$tree/src/)?||p" "$STEP_LOG" | sort -u))
+	[ -z "$left" ] || die "not checked: $left"
+}
+
 make_final()
 {
 	local stage=$1 out=$2 tmp=$2.tmp
@@ -84,6 +97,7 @@ make_final()
 	if [ -n "$show" ]; then
 		grep -E -A6 'warning:|error:' "$STEP_LOG" >&2 || :
 	fi
+	[[ " ${vars[*]} " != *' C=2 '* ]] || all_checked
 	rm -rf "$tmp" "$out"
 	mkdir -p "$tmp"
 	find "$TREE/src" -name '*.ko' -exec cp -t "$tmp" {} +
