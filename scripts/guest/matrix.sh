@@ -25,11 +25,15 @@ UD ib_send_bw ib_send_lat
 # refuses: sizes with atomics; -b, -q and -l with *_lat; -e with WRITE, with -D; --use-srq
 # without SEND; -D with -a; -R with UC and XRC. UC has no SRQ, XRC always one.
 #
+# The rows with -STOCK, which perftest does not see, run it as it is installed; all others
+# with perftest-quick.c, and those with -R with perftest-cm.c.
+#
 # N and ALL are iterations, and MANY QPs with 32 MiB each. N stays below the receive
 # queue's size: where messages are lost for want of a receive request, perftest
 # waits for them for ever.
 MATRIX_VARIANTS='
 plain			*		*			-s 2048 -n N
+stock			*		*			-STOCK -s 2048 -n N
 all			*		!(ib_atomic*)		-a -n ALL
 bidirectional		*		*_bw			-b -s 2048 -n N
 bidirectional-all	*		!(ib_atomic*)_bw	-b -a -n ALL
@@ -109,7 +113,11 @@ matrix_job()
 	local run=(both "$MATRIX_LIMIT") verdict=fail
 	shift 4
 	[[ " $* " == *" -R "* ]] && run=(both_cm "$MATRIX_LIMIT")
-	[ -n "$MATRIX_FULL" ] || export LD_PRELOAD=$QUICK
+	if [ "$1" = -STOCK ]; then
+		shift
+	elif [ -z "$MATRIX_FULL" ]; then
+		export LD_PRELOAD=$QUICK
+	fi
 	if "${run[@]}" "$log.server" "$log.client" "$port" "$tool" -c "$service" \
 		-d "$QHCA_DEV" -x "$QHCA_GID" -p "$port" -F "$@" &&
 		matrix_measured "$log.client" "$service" "$*"; then
