@@ -85,12 +85,16 @@ unpack_rdma-core() { "$QHCA_TOP/scripts/build-provider.sh" --release $RDMA_CORE 
 CHANGED_linux='LICENSES MAINTAINERS include/uapi/rdma/ib_user_ioctl_verbs.h
 	drivers/net/ethernet/Kconfig drivers/net/ethernet/Makefile
 	drivers/infiniband/Kconfig drivers/infiniband/hw/Makefile
-	Documentation/networking/device_drivers/ethernet/index.rst'
+	Documentation/networking/device_drivers/ethernet/index.rst
+	tools/testing/selftests/Makefile'
 CHANGED_qemu='MAINTAINERS meson.build hw/net/meson.build hw/net/Kconfig
 	docs/specs/index.rst docs/system/device-emulation.rst'
 CHANGED_rdma_core='MAINTAINERS README.md CMakeLists.txt kernel-headers/CMakeLists.txt
 	kernel-headers/rdma/ib_user_ioctl_verbs.h kernel-boot/rdma-description.rules
 	debian/control debian/copyright redhat/rdma-core.spec libibverbs/verbs.h'
+
+# Where the kselftests go.
+TESTS_LINUX=drivers/infiniband/qhca
 
 # edit FILE SCRIPT: sed that has to change something.
 edit()
@@ -137,6 +141,7 @@ without_probes()
 place_linux()
 {
 	local hw=drivers/infiniband/hw net=drivers/net/ethernet docs
+	local tests=tools/testing/selftests
 	sources include/qhca include/qhca
 	sources include/net/qhca include/net/qhca
 	sources $net/qhca $net/qhca
@@ -153,6 +158,9 @@ place_linux()
 	docs=Documentation/networking/device_drivers/ethernet
 	mkdir -p $docs/qemu
 	cp "$QHCA_TOP/Documentation/upstream/linux.rst" $docs/qemu/qhca.rst
+	# Without the test module, which knows structures of the network driver.
+	sources selftests $tests/$TESTS_LINUX kmod run_tests.sh
+	edit $tests/Makefile '0,/^TARGETS \+= drivers\/net$/s|^TARGETS \+= drivers/net$|TARGETS += '$TESTS_LINUX'\n&|'
 	edit $docs/index.rst 's|^   qualcomm/.*|   qemu/qhca\n&|'
 }
 
@@ -325,6 +333,31 @@ build_linux()
 	' sh "$(br_path "$PWD")"
 }
 
+# As a target of kselftest's: all programs are built and installed, its runner has just those
+# that our own runs, and it runs one. There is no device here, so that is a skip.
+selftests_linux()
+{
+	local list
+	list=$(make -s -C "$QHCA_TOP/selftests" -f Makefile -f - list <<<$'list:\n\t@echo $(TEST_GEN_PROGS)')
+	in_buildroot sh -ec '
+		cd "$1"
+		make -s headers
+		rm -rf kselftest
+		make -s -j "$(nproc)" -C tools/testing/selftests TARGETS="$2" \
+			KSFT_INSTALL_PATH="$1/kselftest" FORCE_TARGETS=1 install
+		cd kselftest
+		./run_kselftest.sh --list | sed "s|^$2:||" >listed
+		printf "%s\n" $3 | diff - listed
+		test -x "$2/pair_cm"
+		./run_kselftest.sh --test "$2:ten_steps" | tee told
+		grep "^ok 1 selftests: $2: ten_steps # SKIP" told
+		cd ..
+		make -s -C tools/testing/selftests TARGETS="$2" clean
+		rm -rf kselftest
+	' sh "$(br_path "$PWD")" $TESTS_LINUX "$list"
+	[ -z "$(git ls-files --others -- "tools/testing/selftests/$TESTS_LINUX")" ]
+}
+
 # The types that lint.sh leaves out, for the reasons that it gives.
 checkpatch_linux()
 {
@@ -388,7 +421,10 @@ verify()
 	tap "$project-builds" "build_$project"
 	# shellcheck disable=SC2086 # a list
 	[ -z "${!pages:-}" ] || tap "$project-renders" render ${!pages}
-	[ "$project" != linux ] || tap linux-checkpatch checkpatch_linux "$dir"
+	if [ "$project" = linux ]; then
+		tap linux-selftests selftests_linux
+		tap linux-checkpatch checkpatch_linux "$dir"
+	fi
 	rm -rf "$dir"
 	[ -z "${FAILED:-}" ]
 }
