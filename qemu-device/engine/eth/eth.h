@@ -68,6 +68,9 @@ extern const struct qhca_room qhca_eth_room;
 /* ---- queue.c ---- */
 
 extern const struct qhca_command qhca_eth_commands[];
+/* Whether one can be as the command describes it: enum qhca_cmd_status. */
+int qhca_ethq_check_create(struct qhca_engine *e,
+                           const struct qhca_cmd_create_ethq *r);
 /* The queue of number @number, which may come from the guest, or NULL. */
 struct qhca_ethq *qhca_ethq_get(struct qhca_engine *e, uint32_t number);
 
@@ -95,6 +98,8 @@ void qhca_eth_walk(struct qhca_snap *s);
 
 /* ---- tso.c ---- */
 
+/* Whether its frames fit a port with that MTU. */
+bool qhca_tso_fits(const struct qhca_tso *t, uint32_t mtu);
 /* Gathered is what is to be cut up; SUCCESS: qhca_tso_send() sends a piece. */
 enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu);
 enum qhca_cqe_status qhca_tso_send(struct qhca_engine *e);

@@ -25,12 +25,9 @@ static void free_ethq(struct qhca_engine *e, struct qhca_ethq *q)
     q->used = false;
 }
 
-/* What is wrong with the command, if anything. */
-static int check_create(struct qhca_engine *e,
-                        const struct qhca_cmd_create_ethq *r)
+int qhca_ethq_check_create(struct qhca_engine *e,
+                           const struct qhca_cmd_create_ethq *r)
 {
-    struct qhca_cq *cq = qhca_cq_get(e, le32toh(r->cqn));
-
     if (r->dir >= QHCA_MAX_ETHQ || r->flags & ~QHCA_ETHQ_REPLACE) {
         return QHCA_ERR_PARAM;
     }
@@ -40,10 +37,14 @@ static int check_create(struct qhca_engine *e,
     if (le32toh(r->pi) > 1u << r->log_size) {
         return QHCA_ERR_PARAM;
     }
-    if (!cq) {
-        return QHCA_ERR_OBJ;
-    }
-    if (cq->state != QHCA_CQ_OK) {
+    return qhca_cq_get(e, le32toh(r->cqn)) ? QHCA_OK : QHCA_ERR_OBJ;
+}
+
+/* What may be in its way now. */
+static int check_new(struct qhca_engine *e,
+                     const struct qhca_cmd_create_ethq *r)
+{
+    if (qhca_cq_get(e, le32toh(r->cqn))->state != QHCA_CQ_OK) {
         return QHCA_ERR_STATE;
     }
     if (e->eth->queue[r->dir].used && !(r->flags & QHCA_ETHQ_REPLACE)) {
@@ -55,9 +56,12 @@ static int check_create(struct qhca_engine *e,
 static int create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_create_ethq *r = &c->cmd->create_ethq;
-    int status = check_create(e, r);
+    int status = qhca_ethq_check_create(e, r);
     struct qhca_ethq *q;
 
+    if (status == QHCA_OK) {
+        status = check_new(e, r);
+    }
     if (status == QHCA_OK) {
         status = qhca_import(e, &c->import[0], &r->buf,
                              sizeof(struct qhca_eth_wqe) << r->log_size);

@@ -14,6 +14,18 @@ static const struct qhca_snap_field ethq_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct qhca_ethq, 48);
 
+/* What CREATE_ETHQ has said; @pi: as if all that was consumed had not been. */
+static bool queue_ok(struct qhca_engine *e, const struct qhca_ethq *q,
+                     uint32_t cqn)
+{
+    const struct qhca_cmd_create_ethq r = {
+        .dir = (uint8_t)(q->number - 1), .log_size = q->log_size,
+        .cqn = htole32(cqn), .pi = htole32(q->pi - q->ci),
+    };
+
+    return qhca_ethq_check_create(e, &r) == QHCA_OK;
+}
+
 static void walk_queue(struct qhca_snap *s, struct qhca_ethq *q)
 {
     struct qhca_ethq next = { .number = s->number };
@@ -25,9 +37,7 @@ static void walk_queue(struct qhca_snap *s, struct qhca_ethq *q)
     qhca_snap_fields(s, ethq_fields, &next);
     cqn = qhca_snap_u32(s, "cqn", s->load ? 0 : q->cq->cqn, QHCA_OBJ_MASK);
     next.cq = qhca_cq_get(s->e, cqn);
-    qhca_snap_check(s, next.cq, "cqn");
-    qhca_snap_check(s, next.pi - next.ci <= 1u << next.log_size, "pi");
-    if (!s->bad) {
+    if (qhca_snap_check(s, queue_ok(s->e, &next, cqn), "cqn or pi")) {
         qhca_snap_mem(s, &next.mem,
                       sizeof(struct qhca_eth_wqe) << next.log_size);
     }
@@ -79,7 +89,8 @@ static bool tso_ok(const struct qhca_tso *t, const struct qhca_eth_gather *g)
     uint32_t ip_len = t->ipv4 ? IPV4_LEN : IPV6_LEN;
     uint32_t end = QHCA_VLAN_ROOM + g->len;
 
-    return t->mss && t->l3 >= ETH_LEN && t->l4 >= t->l3 + ip_len &&
+    return t->mss && qhca_tso_fits(t, QHCA_ETH_MTU_MAX) &&
+           t->l3 >= ETH_LEN && t->l4 >= t->l3 + ip_len &&
            t->hdr_len >= t->l4 + TCP_LEN && t->payload >= t->hdr_len &&
            t->payload <= end && t->len == end - t->payload &&
            (t->done < t->len || (!t->done && !t->len));

@@ -61,6 +61,11 @@ static void make_header(struct qhca_tso *t, const struct qhca_eth_gather *g)
     t->hdr_len += QHCA_VLAN_ROOM;
 }
 
+bool qhca_tso_fits(const struct qhca_tso *t, uint32_t mtu)
+{
+    return t->hdr_len + MIN_OF(t->len, t->mss) <= t->l3 + mtu;
+}
+
 enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu)
 {
     struct qhca_tso *t = &g->tso;
@@ -73,7 +78,7 @@ enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu)
     t->payload = QHCA_VLAN_ROOM + t->hdr_len;
     t->len = g->len - t->hdr_len;
     make_header(t, g);
-    if (t->hdr_len + MIN_OF(t->len, t->mss) > t->l3 + mtu) {
+    if (!qhca_tso_fits(t, mtu)) {
         return QHCA_WC_LOC_LEN_ERR;
     }
     t->active = true;

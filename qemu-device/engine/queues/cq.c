@@ -171,23 +171,33 @@ void qhca_cq_init(struct qhca_cq *cq, uint32_t cqn)
     qhca_async_init(&cq->async, cqn);
 }
 
+int qhca_cq_check_create(struct qhca_engine *e,
+                         const struct qhca_cmd_create_cq *r)
+{
+    const struct qhca_eq *eq = qhca_eq_get(e, le32toh(r->eqn));
+
+    if (r->log_size > QHCA_CQ_LOG_MAX) {
+        return QHCA_ERR_LIMIT;
+    }
+    if (!eq) {
+        return QHCA_ERR_OBJ;
+    }
+    return le32toh(r->uar) < e->cfg.num_uars && !eq->async ? QHCA_OK :
+                                                             QHCA_ERR_PARAM;
+}
+
 static int init_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c,
                    struct qhca_cq *cq)
 {
     const struct qhca_cmd_create_cq *r = &c->cmd->create_cq;
+    int status = qhca_cq_check_create(e, r);
 
+    if (status != QHCA_OK) {
+        return status;
+    }
     cq->uar = le32toh(r->uar);
     cq->eq = qhca_eq_get(e, le32toh(r->eqn));
     cq->log_size = r->log_size;
-    if (cq->log_size > QHCA_CQ_LOG_MAX) {
-        return QHCA_ERR_LIMIT;
-    }
-    if (!cq->eq) {
-        return QHCA_ERR_OBJ;
-    }
-    if (cq->uar >= e->cfg.num_uars || cq->eq->async) {
-        return QHCA_ERR_PARAM;
-    }
     return qhca_import(e, &c->import[0], &r->buf, qhca_cq_bytes(r->log_size));
 }
 
@@ -274,6 +284,12 @@ static int query_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
+int qhca_cq_check_modify(const struct qhca_cmd_modify_cq *r)
+{
+    return le32toh(r->count) > QHCA_MAX_CQ_COUNT ||
+           le32toh(r->period) > QHCA_MAX_CQ_PERIOD ? QHCA_ERR_LIMIT : QHCA_OK;
+}
+
 /* How long events are held back. */
 static int modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
@@ -283,9 +299,8 @@ static int modify_cq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (!cq) {
         return QHCA_ERR_OBJ;
     }
-    if (le32toh(r->count) > QHCA_MAX_CQ_COUNT ||
-        le32toh(r->period) > QHCA_MAX_CQ_PERIOD) {
-        return QHCA_ERR_LIMIT;
+    if (qhca_cq_check_modify(r) != QHCA_OK) {
+        return qhca_cq_check_modify(r);
     }
     cq->count = le32toh(r->count);
     cq->period = le32toh(r->period);

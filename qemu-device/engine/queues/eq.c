@@ -245,17 +245,14 @@ bool qhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci)
     return true;
 }
 
-static int check_create(struct qhca_engine *e,
-                        const struct qhca_cmd_create_eq *r)
+int qhca_eq_check_create(const struct qhca_engine *e,
+                         const struct qhca_cmd_create_eq *r)
 {
     if (r->log_size > QHCA_EQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
     if (r->flags & ~QHCA_EQ_ASYNC || le16toh(r->vector) >= e->cfg.num_vectors) {
         return QHCA_ERR_PARAM;
-    }
-    if (r->flags & QHCA_EQ_ASYNC && qhca_eq_async(e)) {
-        return QHCA_ERR_BUSY;
     }
     return QHCA_OK;
 }
@@ -277,10 +274,13 @@ static int create_eq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 {
     const struct qhca_cmd_create_eq *r = &c->cmd->create_eq;
     struct qhca_eq *eq = free_eq(e);
-    int status = check_create(e, r);
+    int status = qhca_eq_check_create(e, r);
 
     if (status != QHCA_OK) {
         return status;
+    }
+    if (r->flags & QHCA_EQ_ASYNC && qhca_eq_async(e)) {
+        return QHCA_ERR_BUSY;
     }
     if (!eq) {
         return QHCA_ERR_NO_RESOURCE;

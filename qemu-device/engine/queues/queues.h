@@ -98,6 +98,9 @@ bool qhca_fault_irq(struct qhca_engine *e, unsigned vector);
 void qhca_raise_irq(struct qhca_engine *e, unsigned vector);
 
 extern const struct qhca_command qhca_eq_commands[];
+/* Whether an EQ can be as the command describes it: enum qhca_cmd_status. */
+int qhca_eq_check_create(const struct qhca_engine *e,
+                         const struct qhca_cmd_create_eq *r);
 void qhca_eq_free_all(struct qhca_engine *e);
 /* The EQ of number @eqn, or NULL. EQN 0 does not exist. */
 struct qhca_eq *qhca_eq_get(struct qhca_engine *e, uint32_t eqn);
@@ -129,6 +132,13 @@ void qhca_fatal(struct qhca_engine *e, enum qhca_fatal reason);
 /* ---- cq.c ---- */
 
 extern const struct qhca_command qhca_cq_commands[];
+/*
+ * Whether a CQ can be as the command describes it, and its events be held back
+ * for so long: enum qhca_cmd_status.
+ */
+int qhca_cq_check_create(struct qhca_engine *e,
+                         const struct qhca_cmd_create_cq *r);
+int qhca_cq_check_modify(const struct qhca_cmd_modify_cq *r);
 void qhca_cq_free_all(struct qhca_engine *e);
 /* A new one, zeroed but for what its creator has set. */
 void qhca_cq_init(struct qhca_cq *cq, uint32_t cqn);

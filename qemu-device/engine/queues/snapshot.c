@@ -20,6 +20,17 @@ static const struct qhca_snap_field eq_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct qhca_eq, 80);
 
+/* What CREATE_EQ has said. */
+static bool eq_ok(const struct qhca_engine *e, const struct qhca_eq *eq)
+{
+    const struct qhca_cmd_create_eq r = {
+        .flags = eq->async ? QHCA_EQ_ASYNC : 0, .vector = htole16(eq->vector),
+        .log_size = eq->log_size,
+    };
+
+    return qhca_eq_check_create(e, &r) == QHCA_OK;
+}
+
 static void walk_eq(struct qhca_snap *s, struct qhca_eq *eq)
 {
     struct qhca_engine *e = s->e;
@@ -30,7 +41,7 @@ static void walk_eq(struct qhca_snap *s, struct qhca_eq *eq)
         qhca_list_init(&eq->roomy);
     }
     qhca_snap_fields(s, eq_fields, eq);
-    qhca_snap_check(s, eq->vector < e->cfg.num_vectors, "vector");
+    qhca_snap_check(s, eq_ok(e, eq), "vector");
     qhca_snap_check(s, eq->pi - eq->ci <= 1u << eq->log_size, "pi");
     qhca_snap_check(s, !s->load || !eq->async || !qhca_eq_async(e), "async");
     qhca_snap_mem(s, &eq->mem, sizeof(struct qhca_eqe) << eq->log_size);
@@ -66,8 +77,8 @@ static const struct qhca_snap_field cq_fields[] = {
     QHCA_SNAP_ANY(struct qhca_cq, arm_sn),
     QHCA_SNAP_ANY(struct qhca_cq, event_sn),
     QHCA_SNAP_FLAG(struct qhca_cq, ever_armed),
-    QHCA_SNAP_MAX(struct qhca_cq, count, QHCA_MAX_CQ_COUNT),
-    QHCA_SNAP_MAX(struct qhca_cq, period, QHCA_MAX_CQ_PERIOD),
+    QHCA_SNAP_ANY(struct qhca_cq, count),
+    QHCA_SNAP_ANY(struct qhca_cq, period),
     QHCA_SNAP_MAX(struct qhca_cq, held, QHCA_MAX_CQ_COUNT),
     QHCA_SNAP_FLAG(struct qhca_cq, owner_told),
     QHCA_SNAP_ANY(struct qhca_cq, qps_told),
@@ -75,6 +86,20 @@ static const struct qhca_snap_field cq_fields[] = {
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct qhca_cq, 184);
+
+/* What CREATE_CQ and MODIFY_CQ have said. */
+static bool cq_ok(struct qhca_engine *e, const struct qhca_cq *cq, uint32_t eqn)
+{
+    const struct qhca_cmd_create_cq r = {
+        .eqn = htole32(eqn), .uar = htole32(cq->uar), .log_size = cq->log_size,
+    };
+    const struct qhca_cmd_modify_cq m = {
+        .count = htole32(cq->count), .period = htole32(cq->period),
+    };
+
+    return qhca_cq_check_create(e, &r) == QHCA_OK &&
+           qhca_cq_check_modify(&m) == QHCA_OK;
+}
 
 static void walk_cq_body(struct qhca_snap *s, struct qhca_cq *cq)
 {
@@ -84,11 +109,9 @@ static void walk_cq_body(struct qhca_snap *s, struct qhca_cq *cq)
     uint32_t eqn = qhca_snap_u32(s, "eqn", s->load ? 0 : qhca_eqn(e, cq->eq),
                                  QHCA_MAX_EQ);
 
-    if (s->load) {
+    if (qhca_snap_check(s, cq_ok(e, cq, eqn), "eqn or uar") && s->load) {
         cq->eq = qhca_eq_get(e, eqn);
     }
-    qhca_snap_check(s, cq->eq && !cq->eq->async, "eqn");
-    qhca_snap_check(s, cq->uar < e->cfg.num_uars, "uar");
     qhca_snap_check(s, cq->pi - cq->ci <= 1u << cq->log_size, "pi");
     qhca_snap_mem(s, &cq->mem, qhca_cq_bytes(cq->log_size));
 }

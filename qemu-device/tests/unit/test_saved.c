@@ -252,6 +252,29 @@ static void short_frames(void)
     }
 }
 
+/* What a large TCP segment is cut into fits some MTU. */
+static void pieces(void)
+{
+    static uint8_t scratch[1u << 20];
+    struct qhca_eth_gather *gather;
+    static char why[200];
+
+    scene_start();
+    gather = &g->e->eth->gather;
+    REQUIRE(gather->active);
+    gather->flags |= QHCA_ETH_TSO;
+    gather->len = 60000;
+    gather->tso = (struct qhca_tso) {
+        .active = true, .ipv4 = true, .l3 = 14, .l4 = 34, .hdr_len = 54,
+        .mss = 1400, .payload = QHCA_VLAN_ROOM + 54, .len = 60000 - 54,
+    };
+    snapshot_check(g);
+    gather->tso.mss = 20000;
+    CHECK_EQ(qhca_engine_save(g->e, g->e->now, scratch, sizeof(scratch), why,
+                              sizeof(why)), 0);
+    CHECK(strstr(why, "tso"));
+}
+
 /* ---- what a guest can do ---- */
 
 #define XRC_USERS   200u
@@ -346,6 +369,7 @@ static const struct test tests[] = {
     { "a window is on a region that can have it", rights_of_window },
     { "a QP has attributes that it can have", attributes },
     { "frames have an Ethernet header", short_frames },
+    { "pieces of a large segment fit an MTU", pieces },
     { "a DESTROY_SRQ in its middle is saved", destroy_srq },
     { "a save that is refused changes nothing", refused_save },
 };
