@@ -5,7 +5,6 @@
  */
 #include "harness/frames.h"
 #include "harness/rc.h"
-#include "wire/aggregate.h"
 
 static struct frame plain(void)
 {
