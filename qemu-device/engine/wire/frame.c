@@ -88,7 +88,7 @@ size_t qhca_frame_header_len(const uint8_t *frame, size_t len)
 
 /*
  * The header of a protocol in an IPv6 packet, behind extension headers.
- * @fragment: it is the first fragment; then its other headers may be in the next
+ * @fragment: it is the first fragment; other headers may be in the next one
  */
 static size_t find6(const uint8_t *ip, size_t len, uint8_t proto,
                     bool *fragment)

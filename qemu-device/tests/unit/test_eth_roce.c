@@ -3,6 +3,7 @@
  * The network card does not speak for QPs: RoCE frames that the stack sends.
  * The port's GIDs are 10.0.0.1 and fe80::1; 10.0.0.2 is elsewhere.
  */
+#include "harness/debug.h"
 #include "harness/frames.h"
 #include "harness/rc.h"
 
@@ -221,7 +222,8 @@ static void test_card(void)
         { .make = segment,
           .flags = QHCA_ETH_TSO | QHCA_ETH_CSUM, .csum_start = 54 + 8 + 12 },
         { .make = segment,
-          .flags = QHCA_ETH_TSO | QHCA_ETH_CSUM | QHCA_ETH_VLAN, .csum_start = 74 },
+          .flags = QHCA_ETH_TSO | QHCA_ETH_CSUM | QHCA_ETH_VLAN,
+          .csum_start = 74 },
         { .make = segment_options,
           .flags = QHCA_ETH_TSO | QHCA_ETH_CSUM, .csum_start = 54 + 24 + 20 },
         { .make = segment4,
