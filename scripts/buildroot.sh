@@ -43,7 +43,7 @@ PACKAGES=(
 EXTRA=(
 	sparse coccinelle clang clang-format clang-tidy clang-tools shellcheck
 	codespell perl python3-ply python3-git llvm lld patchelf reuse libclang-rt-dev
-	flake8
+	flake8 gcc-mingw-w64-x86-64-win32
 )
 # Sphinx, the theme of QEMU's manual, Markdown pages, and what programs say to --help.
 DOCS=(

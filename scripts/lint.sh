@@ -21,7 +21,8 @@
 #   kernels     the modules with W=1 for the oldest and the newest kernel
 #   sparse      the modules with C=2, for the guest's kernel and that of sid
 #   cocci       the kernel's coccinelle scripts, patch-free report mode
-#   tidy        gcc -Wconversion and clang-tidy on the engine
+#   tidy        gcc -Wconversion and clang-tidy on the engine, which a compiler for Windows
+#               takes, too
 # Ends with: N passed, N failed, N skipped (parts). Findings are printed as
 # file:line: message, before the verdict of their part.
 
@@ -110,8 +111,9 @@ checkpatch()
 # starts with E, libFuzzer's entry point; and helpers of QEMU that code without QEMU
 # cannot use.
 QEMU_MISTAKEN='Macros with multiple statements|return of an errno|externs should be avoided|qemu_strto'
-# The engine has no configure step, so it must ask the compiler about the CPU.
-QEMU_MISTAKEN+='|icrc.c:.* architecture specific defines'
+# The engine has no configure step, so it must ask the compiler about the CPU; and lists of
+# values that macros make are no expressions.
+QEMU_MISTAKEN+='|(icrc.c|bytes.h):.* architecture specific defines|icrc.c:.* complex values'
 
 lint_qemu()
 {
@@ -253,14 +255,16 @@ lint_cocci()
 
 lint_tidy()
 {
-	local list rc=0
+	local list compiler rc=0
 	list=$(files 'qemu-device/engine/*.c')
 	[ -n "$list" ] || return $SKIPPED
 	# The engine is plain C: checking it needs no build system.
-	# shellcheck disable=SC2086 # a list
-	br_extra gcc -std=gnu11 -O1 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow \
-		-Wno-sign-conversion -Wno-unused-parameter -Iinclude -Iqemu-device/engine \
-		$list 2>&1 | grep -E 'warning:|error:' && rc=1
+	for compiler in gcc x86_64-w64-mingw32-gcc-win32; do
+		# shellcheck disable=SC2086 # a list
+		br_extra $compiler -std=gnu11 -O1 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow \
+			-Wno-sign-conversion -Wno-unused-parameter -Iinclude -Iqemu-device/engine \
+			$list 2>&1 | grep -E 'warning:|error:' && rc=1
+	done
 	# shellcheck disable=SC2086
 	br_extra clang-tidy --quiet --checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-assignment-in-if-condition,-bugprone-narrowing-conversions,-bugprone-casting-through-void,-bugprone-multi-level-implicit-pointer-conversion,-bugprone-implicit-widening-of-multiplication-result,-clang-analyzer-optin.performance.Padding,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' \
 		$list -- -std=gnu11 -Iinclude -Iqemu-device/engine 2>/dev/null |

@@ -7,10 +7,10 @@
 #ifndef QHCA_ENGINE_CORE_H
 #define QHCA_ENGINE_CORE_H
 
-#include <endian.h>
 #include <string.h>
 
 #include "../engine.h"
+#include "../wire/bytes.h"
 #include "mem.h"
 
 #define container_of(ptr, type, member) \

@@ -337,8 +337,8 @@ void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     }
     if (cqe.status != QHCA_WC_SUCCESS) {
         qhca_count(e, QHCA_CNT_BAD_WQE);
-        qhca_guest_error(e, "Ethernet buffer %u for %zu bytes: status %u",
-                         q->ci - 1, len, cqe.status);
+        qhca_guest_error(e, "Ethernet buffer %u for %u bytes: status %u",
+                         q->ci - 1, (unsigned)len, cqe.status);
     }
     push_cqe(e, q, &cqe);
 }

@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: bytes that stand somewhere, and numbers in network order among
- * them, aligned or not.
+ * them, aligned or not; and the contract's little-endian numbers.
  */
 #ifndef QHCA_ENGINE_BYTES_H
 #define QHCA_ENGINE_BYTES_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* macOS and Windows lack it, and run on little-endian machines only. */
+#if __has_include(<endian.h>)
+#include <endian.h>
+#elif __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define htole16(v) ((uint16_t)(v))
+#define htole32(v) ((uint32_t)(v))
+#define htole64(v) ((uint64_t)(v))
+#define le16toh(v) ((uint16_t)(v))
+#define le32toh(v) ((uint32_t)(v))
+#define le64toh(v) ((uint64_t)(v))
+#else
+#error "no byte order"
+#endif
 
 struct qhca_piece {
     const uint8_t *base;

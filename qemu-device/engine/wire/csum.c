@@ -2,19 +2,14 @@
 /*
  * qhca engine: Internet checksums (RFC 1071).
  */
-#include <endian.h>
-#include <string.h>
-
 #include "wire.h"
 
 uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
 {
     uint64_t acc = sum;
-    uint32_t word;
 
     for (; len >= 4; p += 4, len -= 4) {
-        memcpy(&word, p, sizeof(word));
-        acc += be32toh(word);
+        acc += get_be32(p);
     }
     if (len >= 2) {
         acc += get_be16(p);

@@ -11,29 +11,46 @@
 
 #define CRC32_POLY_REFLECTED 0xedb88320u
 
-/* Slicing-by-8: table[k][b] is byte b followed by k zero bytes. */
-static uint32_t table[8][256];
+/*
+ * Slicing-by-8: crc_table[k][b] is byte b followed by k zero bytes. That is the
+ * sum of its bits, and POW_k_i is the bit 0x80 >> i.
+ */
+#define STEP(c) \
+    ((int)((uint32_t)(c) >> 1 ^ ((uint32_t)(c) & 1) * CRC32_POLY_REFLECTED))
+#define POWERS(k, before) \
+    POW_##k##_0 = STEP(before), POW_##k##_1 = STEP(POW_##k##_0), \
+    POW_##k##_2 = STEP(POW_##k##_1), POW_##k##_3 = STEP(POW_##k##_2), \
+    POW_##k##_4 = STEP(POW_##k##_3), POW_##k##_5 = STEP(POW_##k##_4), \
+    POW_##k##_6 = STEP(POW_##k##_5), POW_##k##_7 = STEP(POW_##k##_6)
 
-/* Runs before main(): the tables are constant from then on. */
-__attribute__((constructor))
-static void crc_tables_init(void)
-{
-    for (uint32_t b = 0; b < 256; b++) {
-        uint32_t c = b;
+enum {
+    POWERS(0, 1),
+    POWERS(1, POW_0_7),
+    POWERS(2, POW_1_7),
+    POWERS(3, POW_2_7),
+    POWERS(4, POW_3_7),
+    POWERS(5, POW_4_7),
+    POWERS(6, POW_5_7),
+    POWERS(7, POW_6_7),
+};
 
-        for (int i = 0; i < 8; i++) {
-            c = (c >> 1) ^ (c & 1 ? CRC32_POLY_REFLECTED : 0);
-        }
-        table[0][b] = c;
-    }
-    for (uint32_t b = 0; b < 256; b++) {
-        for (int k = 1; k < 8; k++) {
-            uint32_t c = table[k - 1][b];
-
-            table[k][b] = (c >> 8) ^ table[0][c & 0xff];
-        }
-    }
+#define BIT_OF(k, i, b) ((b) & 0x80 >> (i) ? (uint32_t)POW_##k##_##i : 0)
+#define ONE(k, b) \
+    (BIT_OF(k, 0, b) ^ BIT_OF(k, 1, b) ^ BIT_OF(k, 2, b) ^ BIT_OF(k, 3, b) ^ \
+     BIT_OF(k, 4, b) ^ BIT_OF(k, 5, b) ^ BIT_OF(k, 6, b) ^ BIT_OF(k, 7, b))
+#define FOUR(k, b) ONE(k, b), ONE(k, b + 1), ONE(k, b + 2), ONE(k, b + 3)
+#define SIXTEEN(k, b) \
+    FOUR(k, b), FOUR(k, b + 4), FOUR(k, b + 8), FOUR(k, b + 12)
+#define SIXTY_FOUR(k, b) \
+    SIXTEEN(k, b), SIXTEEN(k, b + 16), SIXTEEN(k, b + 32), SIXTEEN(k, b + 48)
+#define ALL(k) { \
+    SIXTY_FOUR(k, 0), SIXTY_FOUR(k, 64), SIXTY_FOUR(k, 128), \
+    SIXTY_FOUR(k, 192) \
 }
+
+static const uint32_t crc_table[8][256] = {
+    ALL(0), ALL(1), ALL(2), ALL(3), ALL(4), ALL(5), ALL(6), ALL(7),
+};
 
 static uint32_t load_le32(const uint8_t *p)
 {
@@ -47,13 +64,13 @@ static uint32_t crc32_tables(uint32_t crc, const uint8_t *data, size_t len)
         uint32_t a = crc ^ load_le32(data);
         uint32_t b = load_le32(data + 4);
 
-        crc = table[7][a & 0xff] ^ table[6][a >> 8 & 0xff] ^
-              table[5][a >> 16 & 0xff] ^ table[4][a >> 24] ^
-              table[3][b & 0xff] ^ table[2][b >> 8 & 0xff] ^
-              table[1][b >> 16 & 0xff] ^ table[0][b >> 24];
+        crc = crc_table[7][a & 0xff] ^ crc_table[6][a >> 8 & 0xff] ^
+              crc_table[5][a >> 16 & 0xff] ^ crc_table[4][a >> 24] ^
+              crc_table[3][b & 0xff] ^ crc_table[2][b >> 8 & 0xff] ^
+              crc_table[1][b >> 16 & 0xff] ^ crc_table[0][b >> 24];
     }
     for (; len > 0; len--, data++) {
-        crc = (crc >> 8) ^ table[0][(crc ^ *data) & 0xff];
+        crc = (crc >> 8) ^ crc_table[0][(crc ^ *data) & 0xff];
     }
     return crc;
 }

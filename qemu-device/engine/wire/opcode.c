@@ -10,42 +10,50 @@
 #define ONLY    (OPF_FIRST | OPF_LAST)
 #define PAY     OPF_PAYLOAD
 
+#define LEN_IF(flags, name) ((flags) & OPF_##name ? name##_LEN : 0)
+#define EXT_LEN(flags) \
+    (LEN_IF(flags, XRCETH) + LEN_IF(flags, DETH) + LEN_IF(flags, FETH) + \
+     LEN_IF(flags, RETH) + LEN_IF(flags, ATOMICETH) + \
+     LEN_IF(flags, MASKETH) + LEN_IF(flags, AETH) + \
+     LEN_IF(flags, ATOMICACK) + LEN_IF(flags, IMM) + LEN_IF(flags, IETH))
+#define OP(op, flags) { op, EXT_LEN(flags), flags }
+
 /*
  * The opcodes RC, UC and XRC share, for service @svc. @ext: what requests of
  * that service carry besides.
  */
 #define CONNECTED_OPCODES(svc, ext) \
-    [(svc) | RC_SEND_FIRST]     = { OP_SEND, FIRST | PAY | (ext) }, \
-    [(svc) | RC_SEND_MIDDLE]    = { OP_SEND, PAY | (ext) }, \
-    [(svc) | RC_SEND_LAST]      = { OP_SEND, LAST | PAY | (ext) }, \
-    [(svc) | RC_SEND_LAST_IMM]  = { OP_SEND, LAST | PAY | OPF_IMM | (ext) }, \
-    [(svc) | RC_SEND_ONLY]      = { OP_SEND, ONLY | PAY | (ext) }, \
-    [(svc) | RC_SEND_ONLY_IMM]  = { OP_SEND, ONLY | PAY | OPF_IMM | (ext) }, \
-    [(svc) | RC_WRITE_FIRST]    = { OP_WRITE, FIRST | PAY | OPF_RETH | \
-                                    (ext) }, \
-    [(svc) | RC_WRITE_MIDDLE]   = { OP_WRITE, PAY | (ext) }, \
-    [(svc) | RC_WRITE_LAST]     = { OP_WRITE, LAST | PAY | (ext) }, \
-    [(svc) | RC_WRITE_LAST_IMM] = { OP_WRITE, LAST | PAY | OPF_IMM | (ext) }, \
-    [(svc) | RC_WRITE_ONLY]     = { OP_WRITE, ONLY | PAY | OPF_RETH | (ext) }, \
-    [(svc) | RC_WRITE_ONLY_IMM] = { OP_WRITE, ONLY | PAY | OPF_RETH | \
-                                    OPF_IMM | (ext) }
+    [(svc) | RC_SEND_FIRST]     = OP(OP_SEND, FIRST | PAY | (ext)), \
+    [(svc) | RC_SEND_MIDDLE]    = OP(OP_SEND, PAY | (ext)), \
+    [(svc) | RC_SEND_LAST]      = OP(OP_SEND, LAST | PAY | (ext)), \
+    [(svc) | RC_SEND_LAST_IMM]  = OP(OP_SEND, LAST | PAY | OPF_IMM | (ext)), \
+    [(svc) | RC_SEND_ONLY]      = OP(OP_SEND, ONLY | PAY | (ext)), \
+    [(svc) | RC_SEND_ONLY_IMM]  = OP(OP_SEND, ONLY | PAY | OPF_IMM | (ext)), \
+    [(svc) | RC_WRITE_FIRST]    = OP(OP_WRITE, FIRST | PAY | OPF_RETH | \
+                                    (ext)), \
+    [(svc) | RC_WRITE_MIDDLE]   = OP(OP_WRITE, PAY | (ext)), \
+    [(svc) | RC_WRITE_LAST]     = OP(OP_WRITE, LAST | PAY | (ext)), \
+    [(svc) | RC_WRITE_LAST_IMM] = OP(OP_WRITE, LAST | PAY | OPF_IMM | (ext)), \
+    [(svc) | RC_WRITE_ONLY]     = OP(OP_WRITE, ONLY | PAY | OPF_RETH | (ext)), \
+    [(svc) | RC_WRITE_ONLY_IMM] = OP(OP_WRITE, ONLY | PAY | OPF_RETH | \
+                                    OPF_IMM | (ext))
 
 #define RESP    (OPF_RESPONSE | OPF_PAYLOAD)
 
 /* And those RC and XRC share. */
 #define RELIABLE_OPCODES(svc, ext) \
-    [(svc) | RC_READ_REQUEST]    = { OP_READ_REQ, ONLY | OPF_RETH | (ext) }, \
-    [(svc) | RC_READ_RESP_FIRST] = { OP_READ_RESP, FIRST | RESP | OPF_AETH }, \
-    [(svc) | RC_READ_RESP_MIDDLE] = { OP_READ_RESP, RESP }, \
-    [(svc) | RC_READ_RESP_LAST]  = { OP_READ_RESP, LAST | RESP | OPF_AETH }, \
-    [(svc) | RC_READ_RESP_ONLY]  = { OP_READ_RESP, ONLY | RESP | OPF_AETH }, \
-    [(svc) | RC_ACKNOWLEDGE]     = { OP_ACK, ONLY | OPF_RESPONSE | OPF_AETH }, \
-    [(svc) | RC_ATOMIC_ACKNOWLEDGE] = { OP_ATOMIC_ACK, ONLY | OPF_RESPONSE | \
-                                        OPF_AETH | OPF_ATOMICACK }, \
-    [(svc) | RC_CMP_SWAP]        = { OP_CAS, ONLY | OPF_ATOMICETH | (ext) }, \
-    [(svc) | RC_FETCH_ADD]       = { OP_FAA, ONLY | OPF_ATOMICETH | (ext) }, \
-    [(svc) | RC_SEND_LAST_INV]   = { OP_SEND, LAST | PAY | OPF_IETH | (ext) }, \
-    [(svc) | RC_SEND_ONLY_INV]   = { OP_SEND, ONLY | PAY | OPF_IETH | (ext) }
+    [(svc) | RC_READ_REQUEST]    = OP(OP_READ_REQ, ONLY | OPF_RETH | (ext)), \
+    [(svc) | RC_READ_RESP_FIRST] = OP(OP_READ_RESP, FIRST | RESP | OPF_AETH), \
+    [(svc) | RC_READ_RESP_MIDDLE] = OP(OP_READ_RESP, RESP), \
+    [(svc) | RC_READ_RESP_LAST]  = OP(OP_READ_RESP, LAST | RESP | OPF_AETH), \
+    [(svc) | RC_READ_RESP_ONLY]  = OP(OP_READ_RESP, ONLY | RESP | OPF_AETH), \
+    [(svc) | RC_ACKNOWLEDGE]     = OP(OP_ACK, ONLY | OPF_RESPONSE | OPF_AETH), \
+    [(svc) | RC_ATOMIC_ACKNOWLEDGE] = OP(OP_ATOMIC_ACK, ONLY | OPF_RESPONSE | \
+                                        OPF_AETH | OPF_ATOMICACK), \
+    [(svc) | RC_CMP_SWAP]        = OP(OP_CAS, ONLY | OPF_ATOMICETH | (ext)), \
+    [(svc) | RC_FETCH_ADD]       = OP(OP_FAA, ONLY | OPF_ATOMICETH | (ext)), \
+    [(svc) | RC_SEND_LAST_INV]   = OP(OP_SEND, LAST | PAY | OPF_IETH | (ext)), \
+    [(svc) | RC_SEND_ONLY_INV]   = OP(OP_SEND, ONLY | PAY | OPF_IETH | (ext))
 
 const struct roce_opcode_info roce_opcodes[256] = {
     CONNECTED_OPCODES(SVC_RC, 0),
@@ -53,13 +61,13 @@ const struct roce_opcode_info roce_opcodes[256] = {
     CONNECTED_OPCODES(SVC_UC, 0),
     CONNECTED_OPCODES(SVC_XRC, OPF_XRCETH),
     RELIABLE_OPCODES(SVC_XRC, OPF_XRCETH),
-    [RC_FLUSH]              = { OP_FLUSH, ONLY | OPF_FETH | OPF_RETH },
-    [RC_ATOMIC_WRITE]       = { OP_ATOMIC_WRITE, ONLY | PAY | OPF_RETH },
-    [RC_MASKED_CMP_SWAP]    = { OP_MASKED_CAS, ONLY | OPF_ATOMICETH |
-                                OPF_MASKETH },
-    [RC_MASKED_FETCH_ADD]   = { OP_MASKED_FAA, ONLY | OPF_ATOMICETH |
-                                OPF_MASKETH },
-    [SVC_UD | RC_SEND_ONLY] = { OP_SEND, ONLY | PAY | OPF_DETH },
-    [SVC_UD | RC_SEND_ONLY_IMM] = { OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM },
-    [ROCE_CNP]              = { OP_CNP, ONLY | PAY },
+    [RC_FLUSH]              = OP(OP_FLUSH, ONLY | OPF_FETH | OPF_RETH),
+    [RC_ATOMIC_WRITE]       = OP(OP_ATOMIC_WRITE, ONLY | PAY | OPF_RETH),
+    [RC_MASKED_CMP_SWAP]    = OP(OP_MASKED_CAS, ONLY | OPF_ATOMICETH |
+                                OPF_MASKETH),
+    [RC_MASKED_FETCH_ADD]   = OP(OP_MASKED_FAA, ONLY | OPF_ATOMICETH |
+                                OPF_MASKETH),
+    [SVC_UD | RC_SEND_ONLY] = OP(OP_SEND, ONLY | PAY | OPF_DETH),
+    [SVC_UD | RC_SEND_ONLY_IMM] = OP(OP_SEND, ONLY | PAY | OPF_DETH | OPF_IMM),
+    [ROCE_CNP]              = OP(OP_CNP, ONLY | PAY),
 };

@@ -128,9 +128,6 @@ static void get_ieth(struct roce_packet *p, const uint8_t *h)
     p->inv_key = get_be32(h);
 }
 
-#define XRCETH_LEN  4
-#define AETH_LEN    4
-
 /* In the order in which they stand in a packet. */
 static const struct {
     uint16_t flag;
@@ -139,34 +136,18 @@ static const struct {
     void (*get)(struct roce_packet *p, const uint8_t *h);
 } ext_headers[] = {
     { OPF_XRCETH, XRCETH_LEN, put_xrceth, get_xrceth },
-    { OPF_DETH, 8, put_deth, get_deth },
-    { OPF_FETH, 4, put_feth, get_feth },
-    { OPF_RETH, 16, put_reth, get_reth },
-    { OPF_ATOMICETH, 28, put_atomiceth, get_atomiceth },
-    { OPF_MASKETH, 16, put_masketh, get_masketh },
+    { OPF_DETH, DETH_LEN, put_deth, get_deth },
+    { OPF_FETH, FETH_LEN, put_feth, get_feth },
+    { OPF_RETH, RETH_LEN, put_reth, get_reth },
+    { OPF_ATOMICETH, ATOMICETH_LEN, put_atomiceth, get_atomiceth },
+    { OPF_MASKETH, MASKETH_LEN, put_masketh, get_masketh },
     { OPF_AETH, AETH_LEN, put_aeth, get_aeth },
-    { OPF_ATOMICACK, 8, put_atomicack, get_atomicack },
-    { OPF_IMM, 4, put_imm, get_imm },
-    { OPF_IETH, 4, put_ieth, get_ieth },
+    { OPF_ATOMICACK, ATOMICACK_LEN, put_atomicack, get_atomicack },
+    { OPF_IMM, IMM_LEN, put_imm, get_imm },
+    { OPF_IETH, IETH_LEN, put_ieth, get_ieth },
 };
 
 #define NUM_EXT_HEADERS (sizeof(ext_headers) / sizeof(ext_headers[0]))
-
-/* Bytes of them all, by opcode. */
-static uint8_t ext_len[256];
-
-/* Runs before main(): constant from then on. */
-__attribute__((constructor))
-static void ext_len_init(void)
-{
-    for (unsigned op = 0; op < 256; op++) {
-        for (size_t i = 0; i < NUM_EXT_HEADERS; i++) {
-            if (roce_opcodes[op].flags & ext_headers[i].flag) {
-                ext_len[op] += ext_headers[i].len;
-            }
-        }
-    }
-}
 
 static void build_ext(const struct roce_packet *p, uint8_t *h, uint16_t flags)
 {
@@ -204,14 +185,14 @@ size_t roce_ack_len(bool ipv4, uint16_t vlan)
 
 size_t roce_payload_offset(const struct roce_packet *p)
 {
-    return headers_len(p->ipv4, p->vlan) + ext_len[p->opcode];
+    return headers_len(p->ipv4, p->vlan) + roce_opcode(p->opcode)->ext_len;
 }
 
 size_t roce_frames_len(const struct roce_packet *p)
 {
     uint16_t flags = roce_opcode(p->opcode)->flags;
     size_t headers = roce_payload_offset(p) + ICRC_LEN;
-    size_t middle = headers - ext_len[p->opcode] +
+    size_t middle = headers - roce_opcode(p->opcode)->ext_len +
                     (flags & OPF_XRCETH ? XRCETH_LEN : 0);
     size_t len = headers + p->payload_len + (-p->payload_len & 3) +
                  (p->num_psn - 1) * middle;
@@ -380,7 +361,7 @@ enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
 
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     size_t pad = bth[1] >> 4 & 3;
-    size_t headers = ip_len + UDP_LEN + BTH_LEN + ext_len[p->opcode];
+    size_t headers = ip_len + UDP_LEN + BTH_LEN + info->ext_len;
 
     if ((bth[1] & 0x0f) || total < headers + pad + ICRC_LEN) {
         return ROCE_MALFORMED;

@@ -123,8 +123,21 @@ enum roce_op {
 #define OPF_XRCETH      0x1000
 #define OPF_MASKETH     0x2000
 
+/* Bytes of the extension headers that some of them stand for. */
+#define XRCETH_LEN      4
+#define DETH_LEN        8
+#define FETH_LEN        4
+#define RETH_LEN        16
+#define ATOMICETH_LEN   28
+#define MASKETH_LEN     16
+#define AETH_LEN        4
+#define ATOMICACK_LEN   8
+#define IMM_LEN         4
+#define IETH_LEN        4
+
 struct roce_opcode_info {
     uint8_t op;             /* enum roce_op */
+    uint8_t ext_len;        /* of all its extension headers */
     uint16_t flags;         /* OPF_* */
 };
 
