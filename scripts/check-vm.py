@@ -140,7 +140,16 @@ def options(extra):
         result('Hello, world!' in out, 'package, once more')
         status, _ = run(extra, '--', '[ ! -e /root/kept ] && ! command -v hello')
         result(status == 0, 'nothing else is kept', f'status {status}')
+    last_words(extra)
     greedy(extra)
+
+
+def last_words(extra):
+    """Of a QEMU that ends at once: who has asked for it sees them."""
+    done = subprocess.run([VM, 'run', *extra, '--device-arg', 'vectors=1', '--', 'true'],
+                          check=False, text=True, capture_output=True)
+    result(done.returncode == 125 and "'vectors' must be between" in done.stderr, 'last words',
+           f'status {done.returncode}: {done.stderr}')
 
 
 def wishes(file):

@@ -7,9 +7,11 @@ import io
 import json
 import mmap
 import os
+import socket
 import subprocess
 import tarfile
 import tempfile
+import threading
 import types
 import unittest
 import xml.etree.ElementTree as ET
@@ -267,6 +269,20 @@ class Requests(unittest.TestCase):
             for _ in range(8):          # a line that never ends
                 one.receive('host', b'x' * 60000)
                 self.assertLessEqual(len(one.buffers['host']), requests.LONGEST_LINE)
+
+    def test_deaf(self):
+        """One that asks and does not listen, while the launcher has others to serve."""
+        ours, theirs = socket.socketpair()
+        with tempfile.TemporaryDirectory() as top, ours, theirs, \
+                mock.patch.object(session, 'PATIENCE', 0.1):
+            one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
+            one.host = ours
+            answers = threading.Thread(target=lambda: [one.answer('x' * 4000)
+                                                       for _ in range(1000)], daemon=True)
+            answers.start()
+            answers.join(20)
+            self.assertFalse(answers.is_alive())
+            self.assertEqual(ours.recv(1), b'')         # _serve() takes it off its list
 
 
 class Logs(unittest.TestCase):

@@ -16,6 +16,7 @@ from . import logs, machine, payload, qmp, requests, splat
 from .build import note
 
 SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
+PATIENCE = 10               # seconds for a guest to take an answer
 # Looked up here: between fork and exec nothing may take a lock, and there are threads.
 PRCTL = ctypes.CDLL(None).prctl
 
@@ -189,10 +190,14 @@ class Session:
         return total
 
     def answer(self, text):
-        with contextlib.suppress(OSError):      # a machine that is gone is noticed elsewhere
-            self.host.setblocking(True)
+        """A guest that does not take it gets no other; one that is gone is noticed elsewhere."""
+        try:
+            self.host.settimeout(PATIENCE)
             self.host.sendall(text.encode() + b'\n')
             self.host.setblocking(False)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.host.shutdown(socket.SHUT_RDWR)
 
     def stop(self):
         if self.process and self.process.poll() is None:
