@@ -136,12 +136,22 @@ static bool qhca_init_pcie(QHCAState *s, Error **errp)
     return true;
 }
 
+/*
+ * A message that MSI-X's function mask has held back is sent at once when the
+ * mask goes. Without the device there is no configuration space any more.
+ */
 static void qhca_config_write(PCIDevice *pci, uint32_t addr, uint32_t val,
                               int len)
 {
+    QHCAState *s = QHCA(pci);
+
+    qhca_dev_hold(s);
     pci_default_write_config(pci, addr, val, len);
-    pcie_cap_flr_write_config(pci, addr, val, len);
-    pcie_aer_write_config(pci, addr, val, len);
+    if (!s->gone) {
+        pcie_cap_flr_write_config(pci, addr, val, len);
+        pcie_aer_write_config(pci, addr, val, len);
+    }
+    qhca_dev_release(s);
 }
 
 static void qhca_realize(PCIDevice *pci, Error **errp)

@@ -21,6 +21,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 os.environ.setdefault("ASAN_OPTIONS", "fast_unwind_on_malloc=0")
 os.environ.setdefault("LSAN_OPTIONS", "print_suppressions=0:suppressions=%s" %
                       os.path.join(HERE, "leaks.supp"))
+# For one without: pages that are freed are gone, what else is freed is of no use to anybody.
+os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "4096")
+os.environ.setdefault("MALLOC_PERTURB_", "165")
 
 
 class Machine(QEMUQtestMachine):

@@ -129,17 +129,25 @@ def test_reset_drops_interrupts(qemu):
             assert not hca.took_irq(2), "an interrupt of before the reset"
 
 
+ROOT_PORT = ("-device", "pcie-root-port,id=rp0,addr=3,slot=1",
+             "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off")
+
+
+def open_bridge(machine):
+    """The bridge in slot 3 of the root bus: what is behind it can be reached."""
+    bridge = machine.pci(0, 3)
+    bridge.write(0x18, 4, 0x010100)             # bus 1
+    bridge.write(0x20, 4, 0xeff0e000)           # memory window
+    bridge.write(0x24, 8, 0xeff1e001)           # prefetchable, 64-bit
+    bridge.write(0x04, 2, 0x6)
+    return bridge
+
+
 @contextlib.contextmanager
 def root_port(qemu, net=()):
     """A machine with a root port, the port, and where its slot control is."""
-    with Machine(qemu, "-device", "pcie-root-port,id=rp0,addr=3,slot=1",
-                 "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-                 *net) as machine:
-        port = machine.pci(0, 3)
-        port.write(0x18, 4, 0x010100)           # bus 1
-        port.write(0x20, 4, 0xeff0e000)         # memory window
-        port.write(0x24, 8, 0xeff1e001)         # prefetchable, 64-bit
-        port.write(0x04, 2, 0x6)
+    with Machine(qemu, *ROOT_PORT, *net) as machine:
+        port = open_bridge(machine)
         yield machine, port, port.capability(0x10) + SLOT_CONTROL
 
 

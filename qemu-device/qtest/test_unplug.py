@@ -7,9 +7,9 @@ import contract as c
 from disk import BACKEND, Disk
 from fixture import MAC, MAC_BYTES, equal
 from hca import Hca
-from machine import RAM_SIZE
+from machine import RAM_SIZE, Machine
 from neighbour import Neighbour
-from test_life import SLOT_OFF, check_unplugged, plug, root_port
+from test_life import SLOT_OFF, check_unplugged, open_bridge, plug, root_port
 from test_net import frame, make_queue
 
 SEAM = 0xe0000000           # where the BAR of one device ends and that of the other begins
@@ -79,6 +79,50 @@ def test_late_msix(qemu):
 def test_late_memory(qemu):
     """the same to device memory"""
     write_across(qemu, c.BAR_DM, 16 * c.PAGE_SIZE, None)
+
+
+# A slot that is switched off by a write to memory, not to configuration space: QEMU drops
+# those that come from within an access there.
+SHPC, SHPC_OFF = 0xd0000000, 0x010f
+SHPC_ARGS = ("-device", "pcie-pci-bridge,id=br0,addr=3",
+             "-device", "qhca,id=hca0,bus=br0,addr=1,mac=" + MAC)
+
+
+def unmask(qemu, way):
+    """An interrupt that waits is sent when its mask goes, and unplugs the device."""
+    with Machine(qemu, *SHPC_ARGS) as machine:
+        open_bridge(machine).map_bar(0, SHPC)
+        hca = Hca(machine, pci=machine.pci(1, 1))
+        hca.map_bars()
+        hca.enable_msix()
+        hca.start()
+        cap = hca.pci.capability(0x11)
+        hca.pci.write(cap + 2, 2, 0xc000)
+        hca.set_msi(0, SHPC + 0x14, SHPC_OFF)
+        hca.ok(c.CMD_NOP)
+        way(hca, cap)
+        check_unplugged(hca)
+
+
+def by_configuration(hca, cap):
+    hca.command(0x4)        # bus master, but no BARs: nothing else refers to the device
+    hca.pci.write(cap + 2, 2, 0x8000)
+
+
+def by_table(hca, cap):
+    hca.m.mmio_write(4, hca.bar[c.BAR_MSIX] + 12, 1)
+    hca.pci.write(cap + 2, 2, 0x8000)
+    hca.m.mmio_write(4, hca.bar[c.BAR_MSIX] + 12, 0)
+
+
+def test_unmask_function(qemu):
+    """MSI-X's function mask goes, an interrupt that waits for that takes the device out"""
+    unmask(qemu, by_configuration)
+
+
+def test_unmask_vector(qemu):
+    """the same by the mask of a vector"""
+    unmask(qemu, by_table)
 
 
 def plug_two(machine, port, slot, device=0, **props):
