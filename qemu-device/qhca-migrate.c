@@ -23,6 +23,9 @@
 #define QHCA_STATE_MAX (4 * GiB)
 #define QHCA_DM_END UINT32_MAX
 
+/* Version of the section; in the first one device memory was in it. */
+#define QHCA_STATE_DM_IS_RAM 2
+
 /* Work that cannot be told from the rest of the state. */
 #define QHCA_TODO_SAVED (QHCA_TODO_RUN | QHCA_TODO_FATAL)
 /* What is done in any case when a loaded machine continues. */
@@ -56,16 +59,42 @@ static int qhca_put_engine(QEMUFile *f, void *pv, size_t size,
     return 0;
 }
 
+/*
+ * The next @len bytes of @f, or NULL. Whoever made the stream says how many
+ * there are: memory is taken as they really come.
+ */
+static uint8_t *qhca_get_bytes(QEMUFile *f, size_t len)
+{
+    g_autofree uint8_t *buf = NULL;
+    size_t room, got = 0;
+    uint8_t *more;
+
+    do {
+        room = MIN(len, MAX(2 * got, QHCA_STATE_GUESS));
+        more = g_try_realloc(buf, room);
+        if (!more) {
+            return NULL;
+        }
+        buf = more;
+        if (qemu_get_buffer(f, buf + got, room - got) != room - got) {
+            return NULL;
+        }
+        got = room;
+    } while (got < len);
+    return g_steal_pointer(&buf);
+}
+
 static int qhca_get_engine(QEMUFile *f, void *pv, size_t size,
                            const VMStateField *field)
 {
     QHCAState *s = pv;
     uint64_t len = qemu_get_be64(f);
-    g_autofree uint8_t *buf = len <= QHCA_STATE_MAX ? g_try_malloc(len) : NULL;
+    g_autofree uint8_t *buf = len && len <= QHCA_STATE_MAX ?
+                              qhca_get_bytes(f, len) : NULL;
     char why[200] = "";
     bool ok;
 
-    if (!buf || qemu_get_buffer(f, buf, len) != len) {
+    if (!buf) {
         error_report("%s: %" PRIu64 " bytes of state are not there", s->id,
                      len);
         return -EINVAL;
@@ -89,54 +118,69 @@ static const VMStateInfo qhca_engine_info = {
     .put = qhca_put_engine,
 };
 
-/*
- * Device memory: its size, and pages that are not all zeroes by their numbers.
- * Nobody writes to it while the machine is stopped.
- */
-static int qhca_put_dm(QEMUFile *f, void *pv, size_t size,
-                       const VMStateField *field, JSONWriter *vmdesc)
+/* Device memory goes as RAM. That its sizes differ is said first. */
+static bool qhca_dm_is_ram(void *opaque, int version_id)
+{
+    return version_id >= QHCA_STATE_DM_IS_RAM;
+}
+
+static int qhca_put_dm_size(QEMUFile *f, void *pv, size_t size,
+                            const VMStateField *field, JSONWriter *vmdesc)
 {
     QHCAState *s = pv;
-    uint8_t *ram = s->dm_size ? memory_region_get_ram_ptr(&s->dm) : NULL;
-    uint32_t i;
 
     qemu_put_be64(f, s->dm_size);
-    for (i = 0; i < s->dm_size / QHCA_PAGE_SIZE; i++) {
-        const uint8_t *page = ram + (size_t)i * QHCA_PAGE_SIZE;
-
-        if (!buffer_is_zero(page, QHCA_PAGE_SIZE)) {
-            qemu_put_be32(f, i);
-            qemu_put_buffer(f, page, QHCA_PAGE_SIZE);
-        }
-    }
-    qemu_put_be32(f, QHCA_DM_END);
     return 0;
 }
 
-static int qhca_get_dm(QEMUFile *f, void *pv, size_t size,
-                       const VMStateField *field)
+static int qhca_get_dm_size(QEMUFile *f, void *pv, size_t size,
+                            const VMStateField *field)
 {
     QHCAState *s = pv;
     uint64_t dm_size = qemu_get_be64(f);
-    uint8_t *ram = s->dm_size ? memory_region_get_ram_ptr(&s->dm) : NULL;
-    uint32_t i;
 
     if (dm_size != s->dm_size) {
         error_report("%s: 'dm-size' is %" PRIu64 ", here %" PRIu64, s->id,
                      dm_size, s->dm_size);
         return -EINVAL;
     }
-    memset(ram, 0, dm_size);
+    return 0;
+}
+
+static const VMStateInfo qhca_dm_size_info = {
+    .name = "qhca device memory's size",
+    .get = qhca_get_dm_size,
+    .put = qhca_put_dm_size,
+};
+
+/* Until then: its size, and pages that are not all zeroes by their numbers. */
+static bool qhca_dm_is_here(void *opaque, int version_id)
+{
+    return !qhca_dm_is_ram(opaque, version_id);
+}
+
+static int qhca_get_dm(QEMUFile *f, void *pv, size_t size,
+                       const VMStateField *field)
+{
+    QHCAState *s = pv;
+    uint8_t *ram = s->dm_size ? memory_region_get_ram_ptr(&s->dm) : NULL;
+    int ret = qhca_get_dm_size(f, pv, size, field);
+    uint32_t i;
+
+    if (ret) {
+        return ret;
+    }
+    if (ram) {
+        memset(ram, 0, s->dm_size);
+        memory_region_set_dirty(&s->dm, 0, s->dm_size);
+    }
     while ((i = qemu_get_be32(f)) != QHCA_DM_END) {
-        if (i >= dm_size / QHCA_PAGE_SIZE ||
+        if (i >= s->dm_size / QHCA_PAGE_SIZE ||
             qemu_get_buffer(f, ram + (size_t)i * QHCA_PAGE_SIZE,
                             QHCA_PAGE_SIZE) != QHCA_PAGE_SIZE) {
             error_report("%s: device memory: page %u is not there", s->id, i);
             return -EINVAL;
         }
-    }
-    if (dm_size) {
-        memory_region_set_dirty(&s->dm, 0, dm_size);
     }
     return 0;
 }
@@ -144,7 +188,6 @@ static int qhca_get_dm(QEMUFile *f, void *pv, size_t size,
 static const VMStateInfo qhca_dm_info = {
     .name = "qhca device memory",
     .get = qhca_get_dm,
-    .put = qhca_put_dm,
 };
 
 static int qhca_pre_save(void *opaque)
@@ -169,26 +212,28 @@ static int qhca_post_load(void *opaque, int version_id)
     return 0;
 }
 
-/* One piece each, of which QEMU need not know more. */
-#define QHCA_WHOLE(_name, _info) { \
+/* One piece each, of which QEMU need not know more; if @_exists() says so. */
+#define QHCA_WHOLE(_name, _info, _exists) { \
     .name = _name, \
     .info = &(_info), \
     .flags = VMS_SINGLE, \
+    .field_exists = _exists, \
 }
 
 const VMStateDescription qhca_dev_vmstate = {
     .name = TYPE_QHCA,
-    .version_id = 1,
+    .version_id = QHCA_STATE_DM_IS_RAM,
     .minimum_version_id = 1,
     .pre_save = qhca_pre_save,
     .post_load = qhca_post_load,
     .fields = (const VMStateField[]) {
+        QHCA_WHOLE("dm-size", qhca_dm_size_info, qhca_dm_is_ram),
         VMSTATE_PCI_DEVICE(parent_obj, QHCAState),
         VMSTATE_STRUCT(parent_obj.exp.aer_log, QHCAState, 0,
                        vmstate_pcie_aer_log, PCIEAERLog),
         VMSTATE_MSIX(parent_obj, QHCAState),
-        QHCA_WHOLE("dm", qhca_dm_info),
-        QHCA_WHOLE("engine", qhca_engine_info),
+        QHCA_WHOLE("dm", qhca_dm_info, qhca_dm_is_here),
+        QHCA_WHOLE("engine", qhca_engine_info, NULL),
         VMSTATE_UINT64(irqs, QHCAState),
         VMSTATE_UINT32(saved_todo, QHCAState),
         VMSTATE_END_OF_LIST()

@@ -9,6 +9,7 @@
 #include "qemu/osdep.h"
 #include "qemu/log.h"
 #include "qemu/bitops.h"
+#include "migration/vmstate.h"
 
 #include "qhca.h"
 #include "trace.h"
@@ -151,14 +152,13 @@ static const MemoryRegionOps qhca_db_ops = {
  * our code. The device itself uses an address space of its own, so it does not
  * matter where the guest has put the BAR, or whether it is enabled.
  *
- * Not registered as migratable RAM: the name would stay taken until the last
- * reader of an unplugged device's memory map is gone, perhaps after its
- * successor is plugged in. It is saved with the device's state.
+ * It travels as the machine's RAM does: page by page while the machine runs,
+ * and again what was written in the meantime, by whomever.
  */
 static bool qhca_init_dm(QHCAState *s, Error **errp)
 {
-    if (!memory_region_init_ram_nomigrate(&s->dm, OBJECT(s), "qhca-dm",
-                                          s->dm_size, errp)) {
+    if (!memory_region_init_ram(&s->dm, OBJECT(s), "qhca-dm", s->dm_size,
+                                errp)) {
         return false;
     }
     address_space_init(&s->dm_as, &s->dm, "qhca-dm");
@@ -203,6 +203,11 @@ bool qhca_dev_mmio_init(QHCAState *s, Error **errp)
 void qhca_dev_mmio_exit(QHCAState *s)
 {
     if (s->dm_size) {
+        /*
+         * The memory stays until the last reader of a memory map is gone, but
+         * its name is free at once: a successor may be plugged in before that.
+         */
+        vmstate_unregister_ram(&s->dm, DEVICE(s));
         address_space_destroy(&s->dm_as);
     }
 }

@@ -35,14 +35,15 @@ def running(qemu, props="", args=()):
         yield hca
 
 
+TWO = [word for i in range(2) for word in (
+    "-netdev", "hubport,hubid=0,id=net%d" % i,
+    "-device", "qhca,id=hca%d,addr=%d,netdev=net%d" % (i, SLOT + i, i))]
+
+
 @contextlib.contextmanager
 def running_two(qemu, args=()):
     """Two running devices on one hub."""
-    args = list(args)
-    for i in range(2):
-        args += ["-netdev", "hubport,hubid=0,id=net%d" % i, "-device",
-                 "qhca,id=hca%d,addr=%d,netdev=net%d" % (i, SLOT + i, i)]
-    with Machine(qemu, *args) as machine:
+    with Machine(qemu, *args, *TWO) as machine:
         hcas = [Hca(machine, i) for i in range(2)]
         for hca in hcas:
             hca.map_bars()

@@ -23,8 +23,8 @@ sys.path.insert(0, HERE)
 
 MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test_unplug",
            "test_net", "test_rc", "test_dm", "test_dma", "test_limits", "test_faults",
-           "test_capture", "test_fuzz", "test_fuzz_machine", "test_migrate", "test_doc",
-           "test_manual")
+           "test_capture", "test_fuzz", "test_fuzz_machine", "test_migrate",
+           "test_migrate_dm", "test_doc", "test_manual")
 
 
 def parse_args():

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Device memory moves as the machine's RAM does; what the device's section still has."""
+
+import os
+import random
+import struct
+import tempfile
+
+import contract as c
+from fixture import DEVICE, MAC, MAC_BYTES, TWO, equal, mapped, running, running_two
+from hca import PAGE, SLOT, wait_for
+from machine import RAM_SIZE, Machine
+from rc import Mr, Port, connected, rdma
+from test_life import ROOT_PORT, SLOT_OFF, check_unplugged, plug, root_port
+from test_migrate import ended, goes_on, loaded, save
+
+KIB, MIB = 1 << 10, 1 << 20
+DM_IS_RAM = 2                   # version of the section
+LONGEST = (4 << 30) - 1         # state that is not refused for its length alone
+
+
+def noise(size, seed=1):
+    return random.Random(seed).randbytes(size)
+
+
+class Section:
+    """That of the device in a saved machine; where the engine's state is in it, and how long
+    it says that is."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "rb") as file:
+            self.data = file.read()
+        name = b"0000:00:%02x.0/qhca" % SLOT
+        at = self.data.index(name + struct.pack(">II", 0, DM_IS_RAM))
+        self.version = at + len(name) + 4       # then, 8 bytes, the size of device memory
+        self.engine = self.data.index(b"qhca", self.version)
+        self.len = struct.unpack_from(">Q", self.data, self.engine - 8)[0]
+        end = b"\x7e" + self.data[at - 5:at - 1]        # and its number
+        self.size = self.data.index(end, self.engine + self.len) - at
+
+    def put(self, engine):
+        """Another one into the file, with @engine between PCI's state and the engine's."""
+        with open(self.path, "wb") as file:
+            file.write(self.data[:self.engine - 8] + engine + self.data[self.engine:])
+
+    def put_first(self, size, pages):
+        """One of the first version."""
+        start = self.version + 4
+        with open(self.path, "wb") as file:
+            file.write(self.data[:self.version] + struct.pack(">I", 1) +
+                       self.data[start + 8:self.engine - 8] + struct.pack(">Q", size) +
+                       pages + self.data[self.engine - 8:])
+
+
+def refused(qemu, path, reason, props=""):
+    with loaded(qemu, path, props) as (machine, status):
+        equal(status, "failed")
+        machine.shutdown()
+        assert reason in machine.get_log(), machine.get_log()
+
+
+def remaining(machine):
+    """Bytes of memory that are still to be sent."""
+    return machine.cmd("query-migrate").get("ram", {}).get("remaining", LONGEST)
+
+
+def test_live(qemu):
+    """a CPU and the device write to pages that have been sent"""
+    size, props = 512 * KIB, ",dm-size=512k"
+    with running(qemu, props) as hca, tempfile.TemporaryDirectory() as folder, \
+            Machine(qemu, "-device", DEVICE + props, "-incoming", "defer") as machine:
+        uri = "unix:" + os.path.join(folder, "socket")
+        port, seen = Port(hca, MAC_BYTES), hca.bar[c.BAR_DM]
+        qp, _ = connected(port)
+        ram, dm = port.memory(), Mr(port, c.ADDR_DM + 5 * PAGE)
+        data = bytearray(noise(size))
+        hca.m.write(seen, bytes(data))
+        hca.m.write(ram.addr, noise(PAGE, 2))
+        machine.cmd("migrate-incoming", uri=uri)
+        hca.m.cmd("migrate-set-parameters", **{"max-bandwidth": 128 * KIB})
+        hca.m.cmd("migrate", uri=uri)
+        # The largest blocks go first; beside these there are less than 2 MiB.
+        wait_for(lambda: "ram" in hca.m.cmd("query-migrate"), "start")
+        total = hca.m.cmd("query-migrate")["ram"]["total"]
+        wait_for(lambda: remaining(hca.m) < total - RAM_SIZE - size // 2, "half of it", 30)
+        equal(hca.m.cmd("query-migrate")["ram"]["dirty-sync-count"], 1)
+        qp.post(c.WR_RDMA_WRITE, ram, 100, rdma(dm, 70))
+        equal(qp.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+        hca.m.write(seen + 3 * PAGE + 5, b"a CPU's")
+        equal(hca.m.cmd("query-migrate")["status"], "active")
+        hca.m.cmd("migrate-set-parameters", **{"max-bandwidth": 1 << 30})
+        equal(ended(hca.m), "completed")
+        goes_on(hca, machine)
+        data[3 * PAGE + 5:3 * PAGE + 12] = b"a CPU's"
+        data[5 * PAGE + 70:5 * PAGE + 170] = noise(100, 2)
+        equal(hca.m.read(seen, size), data)
+
+
+def test_downtime(qemu):
+    """what is sent once the machine has stopped does not grow with dm-size"""
+    sizes = set()
+    with tempfile.TemporaryDirectory() as folder:
+        for kib in (4, 1024):
+            with mapped(qemu, ",dm-size=%dk" % kib) as hca:
+                hca.m.write(hca.bar[c.BAR_DM], noise(kib * KIB))
+                path = os.path.join(folder, "state")
+                save(hca.m, path)
+                sizes.add(Section(path).size)
+    equal(len(sizes), 1)
+
+
+def test_first_version(qemu):
+    """a state of the first version, which has device memory in the device's section"""
+    with mapped(qemu) as hca, tempfile.TemporaryDirectory() as folder:
+        hca.m.write(hca.bar[c.BAR_DM], noise(4 * PAGE))
+        path = os.path.join(folder, "state")
+        save(hca.m, path)
+        saved = Section(path)
+        page = struct.pack(">I", 2) + noise(PAGE, 2)
+        saved.put_first(MIB, page + struct.pack(">I", 0xffffffff))
+        with loaded(qemu, path) as (machine, status):
+            equal(status, "completed")
+            goes_on(hca, machine)
+            equal(hca.m.read(hca.bar[c.BAR_DM], 4 * PAGE),
+                  bytes(2 * PAGE) + noise(PAGE, 2) + bytes(PAGE))
+        for size, reason in ((MIB, "page 256 is not there"),
+                             (2 * MIB, "'dm-size' is 2097152, here 1048576")):
+            saved.put_first(size, page + struct.pack(">I", MIB // PAGE))
+            refused(qemu, path, reason)
+
+
+def test_size(qemu):
+    """a device with another dm-size refuses the state with both sizes"""
+    with tempfile.TemporaryDirectory() as folder:
+        for here, there, reason in (
+                ("1M", "4M", "qhca-dm: 0x100000 != 0x400000"),
+                ("4k", "0", 'Unknown ramblock "0000:00:04.0/qhca-dm"'),
+                ("0", "4k", "'dm-size' is 0, here 4096")):
+            path = os.path.join(folder, "state")
+            with mapped(qemu, ",dm-size=" + here) as hca:
+                save(hca.m, path)
+            refused(qemu, path, reason, ",dm-size=" + there)
+
+
+def test_two(qemu):
+    """two devices, each with its own"""
+    with running_two(qemu) as hcas, tempfile.TemporaryDirectory() as folder:
+        for hca in hcas:
+            hca.m.write(hca.bar[c.BAR_DM], noise(3 * PAGE, hca.mac))
+        path = os.path.join(folder, "state")
+        save(hcas[0].m, path)
+        with loaded(qemu, path, args=TWO) as (machine, status):
+            equal(status, "completed")
+            for hca in hcas:
+                goes_on(hca, machine)
+                equal(hca.m.read(hca.bar[c.BAR_DM], 4 * PAGE),
+                      noise(3 * PAGE, hca.mac) + bytes(PAGE))
+
+
+def test_replugged(qemu):
+    """that of a device with predecessors in its slot"""
+    with root_port(qemu) as (machine, port, slot), tempfile.TemporaryDirectory() as folder:
+        for turn in range(3):
+            hca = plug(machine, port, slot)
+            hca.m.write(hca.bar[c.BAR_DM], noise(3 * PAGE, turn))
+            if turn < 2:
+                port.write(slot, 2, SLOT_OFF)
+                check_unplugged(hca)
+        path = os.path.join(folder, "state")
+        save(machine, path)
+        args = (*ROOT_PORT, "-device", "qhca,id=hca0,bus=rp0,mac=" + MAC)
+        with loaded(qemu, path, args=args) as (other, status):
+            equal(status, "completed")
+            other.cmd("cont")
+            hca.m = other
+            equal(hca.m.read(hca.bar[c.BAR_DM], 4 * PAGE), noise(3 * PAGE, 2) + bytes(PAGE))
+
+
+def test_unplugged(qemu):
+    """the guest takes the device out while its memory is being sent"""
+    with root_port(qemu) as (machine, port, slot), tempfile.TemporaryDirectory() as folder:
+        hca = plug(machine, port, slot, **{"dm-size": 16 * MIB})
+        hca.m.write(hca.bar[c.BAR_DM], noise(MIB))
+        machine.cmd("migrate-set-parameters", **{"max-bandwidth": 128 * KIB})
+        machine.cmd("migrate", uri="file:" + os.path.join(folder, "state"))
+        wait_for(lambda: remaining(machine) < 20 * MIB, "device memory's turn", 30)
+        port.write(slot, 2, SLOT_OFF)
+        check_unplugged(hca)
+        machine.cmd("migrate-set-parameters", **{"max-bandwidth": 1 << 30})
+        # QEMU waits for what is gone.
+        machine.cmd("migrate_cancel")
+        wait_for(lambda: machine.cmd("query-migrate")["status"] in ("cancelled", "completed"),
+                 "end of the migration")
+        save(machine, os.path.join(folder, "state"))
+
+
+def peak(machine):
+    """Bytes of address space that QEMU has had at most."""
+    with open("/proc/%d/status" % machine.get_pid(), encoding="ascii") as file:
+        return KIB * next(int(line.split()[1]) for line in file if line.startswith("VmPeak"))
+
+
+def test_forged_length(qemu):
+    """a state says that it is nearly 4 GiB long, and is not"""
+    with mapped(qemu) as hca, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "state")
+        save(hca.m, path)
+        Section(path).put(struct.pack(">Q", LONGEST))
+        with loaded(qemu, path) as (machine, status):
+            equal(status, "failed")
+            grown = peak(machine) - peak(hca.m)
+            machine.shutdown()
+            assert "%d bytes of state are not there" % LONGEST in machine.get_log()
+        assert grown < 512 * MIB, grown
