@@ -154,6 +154,7 @@ if [ "$action" = path ]; then
 	exit 0
 fi
 
+# The binary package: mirrors may lack source packages.
 fetch_source()
 {
 	in_buildroot true
@@ -162,10 +163,12 @@ fetch_source()
 	# shellcheck disable=SC2016 # expands inside
 	run_step "kernel source" in_buildroot sh -ec '
 		cd "$1"
-		apt-get -q source --only-source linux
-		mv linux-*/ build
+		name=$(apt-cache depends linux-source | sed -n "s/.*Depends: //p")
+		apt-get -q download "$name"
+		dpkg-deb --fsys-tarfile "$name"_*.deb | tar -xO "./usr/src/$name.tar.xz" | tar -xJ
+		mv "$name" build
 	' sh "$(br_path "$1")"
-	rm -f "$1"/*.tar.* "$1"/*.dsc
+	rm -f "$1"/*.deb
 }
 
 # The last word on each option.
