@@ -52,7 +52,7 @@ bool qhca_rwr_store(struct qhca_engine *e, const struct qhca_wq *wq,
 enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp)
 {
     if (qp->rsp.rwr.taken) {
-        return QHCA_WQE_OK;
+        return qp->rsp.rwr.bad ? QHCA_WQE_BAD : QHCA_WQE_OK;
     }
     if (qp->srq) {
         return qhca_srq_take(e, qp);
