@@ -222,15 +222,26 @@ static bool ask_for_ack(const struct qhca_qp *qp, uint32_t n, bool last)
             unacked(r) + n >= QHCA_WINDOW);
 }
 
-/* How many packets of @wr may be sent at once; again they go one by one. */
-static uint32_t at_once(const struct qhca_engine *e, const struct qhca_qp *qp)
+/*
+ * How many packets of @wr may be sent at once; again they go one by one. The
+ * last of a WRITE with immediate data goes alone: if there is no receive WR for
+ * it, those before it are executed and it is not.
+ */
+static uint32_t at_once(const struct qhca_engine *e, const struct qhca_qp *qp,
+                        const struct qhca_swr *wr)
 {
     const struct qhca_requester *r = &qp->req;
+    uint32_t max = MIN_OF(qhca_packets_at_once(e), QHCA_WINDOW - unacked(r));
 
     if (r->snd_psn != r->max_psn) {
         return 1;
     }
-    return MIN_OF(qhca_packets_at_once(e), QHCA_WINDOW - unacked(r));
+    if (wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM) {
+        uint32_t left = wr->num_psn - psn_add(r->snd_psn, -wr->first_psn);
+
+        max = MIN_OF(max, MAX_OF(left - 1, 1u));
+    }
+    return max;
 }
 
 /*
@@ -277,7 +288,7 @@ static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
     struct qhca_requester *r = &qp->req;
     struct qhca_txbuf b;
 
-    if (!build_data(e, qp, wr, at_once(e, qp), &b)) {
+    if (!build_data(e, qp, wr, at_once(e, qp, wr), &b)) {
         return false;
     }
     if (!qhca_packet_send(e, qp, &b)) {

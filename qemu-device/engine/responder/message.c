@@ -211,8 +211,7 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
     uint16_t flags = roce_opcode(p->opcode)->flags;
     enum qhca_rx_result result = QHCA_RX_DONE;
 
-    /* Of many packets it is the last that takes the WR. */
-    if ((flags & OPF_IMM) && p->num_psn == 1) {
+    if (flags & OPF_IMM) {
         result = qhca_rx_take(e, qp);
     }
     if (result != QHCA_RX_DONE) {
@@ -226,11 +225,7 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
     if (!write_length_ok(qp, p)) {
         return QHCA_RX_LENGTH;
     }
-    result = qhca_rx_memory(write_payload(e, qp, p));
-    if (result == QHCA_RX_DONE && (flags & OPF_IMM) && p->num_psn > 1) {
-        result = qhca_rx_take(e, qp);
-    }
-    return result;
+    return qhca_rx_memory(write_payload(e, qp, p));
 }
 
 /* ---- the end of a packet, and of a message ---- */

@@ -41,7 +41,7 @@ void *guest_ptr(struct guest *g, uint64_t addr, size_t len)
 
 uint8_t guest_pattern(size_t i, unsigned seed)
 {
-    return (uint8_t)(i * 7 + (i >> 8) * 13 + seed * 101);
+    return (uint8_t)(i * 7 + (i >> 8) * 13 + (i >> 16) * 29 + seed * 101);
 }
 
 void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed)
