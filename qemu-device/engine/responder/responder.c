@@ -151,7 +151,7 @@ bool qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
         return true;
     }
     result = execute(e, qp, p);
-    if (p->num_psn > 1 && result != QHCA_RX_DONE) {
+    if (!qhca_rx_final(p, result)) {
         return false;
     }
     s->nak_sent = false;

@@ -40,6 +40,19 @@ struct qhca_refusal {
 
 extern const struct qhca_refusal qhca_refusals[];
 
+/*
+ * Whether what a packet has come to is the end of it, even if it stands for
+ * many: they have been executed; or the first has failed to get a receive WR,
+ * for good and on record, and the others fail with it. Else they come again one
+ * by one.
+ */
+static inline bool qhca_rx_final(const struct roce_packet *p,
+                                 enum qhca_rx_result result)
+{
+    return p->num_psn == 1 || result == QHCA_RX_DONE ||
+           result == QHCA_RX_LOST_WR;
+}
+
 /* ---- responder.c, uc.c, datagram.c: a request of each service ---- */
 
 /* False: it stands for several, which have to come one by one. */

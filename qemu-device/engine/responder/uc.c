@@ -90,9 +90,9 @@ bool qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
                 const struct roce_packet *p)
 {
     enum qhca_rx_result result = QHCA_RX_DONE;
-    bool many = p->num_psn > 1, fits;
+    bool fits;
 
-    if (many && p->psn != qp->rsp.epsn) {
+    if (p->num_psn > 1 && p->psn != qp->rsp.epsn) {
         return false;
     }
     if (!psn_ok(e, qp, p)) {
@@ -102,7 +102,7 @@ bool qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
     if (fits) {
         result = execute(e, qp, p);
     }
-    if (many && result != QHCA_RX_DONE) {
+    if (!qhca_rx_final(p, result)) {
         return false;
     }
     qp->rsp.epsn = psn_add(p->psn, p->num_psn);
