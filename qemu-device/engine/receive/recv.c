@@ -160,7 +160,6 @@ void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
         .opcode = opcode,
         .byte_len = htole32(byte_len),
         .src_qp = qp->attr.dest_qpn,
-        .imm = p->imm,
     };
     uint16_t flags = p->solicited ? QHCA_CQE_SOLICITED : 0;
 
@@ -169,6 +168,7 @@ void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
     }
     if (roce_opcode(p->opcode)->flags & OPF_IMM) {
         flags |= QHCA_CQE_IMM;
+        cqe.imm = p->imm;
     }
     if (roce_opcode(p->opcode)->flags & OPF_IETH) {
         flags |= QHCA_CQE_INV;

@@ -24,16 +24,21 @@ void seen_look(struct seen *seen, struct gcq *const cq[], unsigned num_cqs)
     }
 }
 
+static bool has_failed(const struct qhca_qpc *c)
+{
+    return c->attr.state == QHCA_QPS_ERR || c->attr.state == QHCA_QPS_SQE;
+}
+
 bool seen_failed(const struct seen *seen)
 {
-    return seen->qpc[0].attr.state != QHCA_QPS_RTS ||
-           seen->qpc[1].attr.state != QHCA_QPS_RTS ||
+    return has_failed(&seen->qpc[0]) || has_failed(&seen->qpc[1]) ||
            seen->cnt[QHCA_CNT_RNR_RETRY_EXC] || seen->cnt[QHCA_CNT_RX_REFUSED];
 }
 
 /*
- * How many packets were on their way when something failed, and how often the
- * others have been acknowledged, is a matter of who has had its turn.
+ * How many packets were on their way when something failed or found no receive
+ * WR, and how often the others have been acknowledged, is a matter of who has
+ * had its turn.
  */
 static bool count_differs(enum qhca_counter which, const struct seen *a,
                           const struct seen *b)
@@ -48,8 +53,8 @@ static bool count_differs(enum qhca_counter which, const struct seen *a,
 
     for (unsigned i = 0; i < ARRAY_SIZE(packets); i++) {
         if (which == packets[i].which) {
-            return !seen_failed(a) && a->cnt[which] - b->cnt[which] !=
-                                      acks * packets[i].per_ack;
+            return !seen_failed(a) && !a->cnt[QHCA_CNT_RX_RNR_NAK] &&
+                   a->cnt[which] - b->cnt[which] != acks * packets[i].per_ack;
         }
     }
     return a->cnt[which] != b->cnt[which];
