@@ -209,7 +209,7 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
 }
 
 /* What each type needs on the way up: INIT, RTR, RTS. */
-static const uint32_t step_mask[][QHCA_QPS_SQD + 1] = {
+const uint32_t rc_step_mask[][QHCA_QPS_SQD + 1] = {
     [QHCA_QPT_RC] = {
         0, RC_INIT_MASK, RC_RTR_MASK, RC_RTS_MASK, QHCA_QP_STATE,
     },
@@ -235,7 +235,7 @@ static const uint32_t step_mask[][QHCA_QPS_SQD + 1] = {
 
 void rc_bring_up(struct rc_qp *q, unsigned state)
 {
-    const uint32_t *mask = step_mask[q->o.type];
+    const uint32_t *mask = rc_step_mask[q->o.type];
     struct qhca_qp_attr a = rc_attr(q);
 
     for (unsigned s = QHCA_QPS_INIT; s <= state && s <= QHCA_QPS_SQD; s++) {

@@ -94,6 +94,8 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q);
                      QHCA_QP_RNR_RETRY | QHCA_QP_SQ_PSN | \
                      QHCA_QP_MAX_QP_RD_ATOMIC)
 #define XRC_TGT_RTS_MASK (QHCA_QP_STATE | QHCA_QP_TIMEOUT | QHCA_QP_SQ_PSN)
+/* By type and new state, from INIT to SQD. */
+extern const uint32_t rc_step_mask[][QHCA_QPS_SQD + 1];
 /* From RESET up to @state (INIT, RTR, RTS; SQD and ERR through RTS). */
 void rc_bring_up(struct rc_qp *q, unsigned state);
 void rc_set_peer(struct rc_qp *q, const struct node *n, uint32_t qpn);

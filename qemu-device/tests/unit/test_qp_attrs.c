@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what QPs do with the optional attributes of each step on
+ * their way, once they are in RTS; and what they take in which state. (PORT and
+ * PKEY_INDEX are optional, too, but each has one value only.)
+ */
+#include "harness/debug.h"
+#include "harness/scripted.h"
+
+#define RQ_PSN  0x222222u       /* of RC_OPTS */
+#define SQ_PSN  0x111111u
+#define LEN     8u
+
+/* Each step is a row of conformance A.3. */
+static const uint8_t way[] = {
+    QHCA_QPS_INIT, QHCA_QPS_INIT, QHCA_QPS_RTR, QHCA_QPS_RTS, QHCA_QPS_RTS,
+    QHCA_QPS_SQD, QHCA_QPS_SQD, QHCA_QPS_RTS,
+};
+
+/*
+ * @qp, with @o's attributes, takes the way, and in step @at, and in no other,
+ * attribute @bit becomes that of @then. False: the step does not take it.
+ */
+static bool take_way(const struct rc_opts *o, unsigned at, uint32_t bit,
+                     const struct rc_opts *then)
+{
+    uint8_t from = QHCA_QPS_RESET;
+
+    start_responder(o, QHCA_QPS_RESET);
+    for (unsigned i = 0; i < ARRAY_SIZE(way); from = way[i++]) {
+        uint32_t mask = way[i] > from ? rc_step_mask[o->type][way[i]] :
+                                        QHCA_QP_STATE;
+        struct qhca_qp_attr a;
+
+        if (i == at) {
+            mask |= bit;
+            qp.o = *then;
+            if (!qhca_qp_transition_ok(o->type, from, way[i], mask)) {
+                return false;
+            }
+        }
+        a = rc_attr(&qp);
+        a.state = way[i];
+        REQUIRE(rc_modify(&qp, &a, mask) == QHCA_OK);
+    }
+    return true;
+}
+
+/* All steps but the first and the one to SQD take rights and Q_Keys. */
+#define STEPS   (ARRAY_SIZE(way) - 2)
+
+static void check_right(const struct rc_opts *o)
+{
+    uint8_t opcode = (o->type == QHCA_QPT_UC ? SVC_UC : SVC_RC) | RC_WRITE_ONLY;
+    unsigned steps = 0;
+
+    for (unsigned at = 1; at < ARRAY_SIZE(way); at++) {
+        struct rc_opts then = *o;
+
+        then.access ^= QHCA_ACCESS_REMOTE_WRITE;
+        if (take_way(o, at, QHCA_QP_ACCESS_FLAGS, &then)) {
+            inject(opcode, RQ_PSN, LEN);
+            if (memcmp(guest_ptr(g, node.mr.addr, LEN), data, LEN) ?
+                then.access : o->access) {
+                tap_note("type %u, step %u: other rights", o->type, at);
+                CHECK(!"the rights that were set");
+            }
+            steps++;
+        }
+    }
+    CHECK_EQ(steps, STEPS);
+}
+
+static void test_rights(void)
+{
+    static const uint8_t types[] = { QHCA_QPT_RC, QHCA_QPT_UC };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+        struct rc_opts o = opts_of(types[i]);
+
+        o.access = 0;
+        check_right(&o);
+        o.access = QHCA_ACCESS_REMOTE_WRITE;
+        check_right(&o);
+    }
+}
+
+static void test_qkey(void)
+{
+    struct rc_opts o = opts_of(QHCA_QPT_UD), then = o;
+    unsigned steps = 0;
+
+    then.qkey++;
+    for (unsigned at = 1; at < ARRAY_SIZE(way); at++) {
+        struct roce_packet p;
+
+        if (!take_way(&o, at, QHCA_QP_QKEY, &then)) {
+            continue;
+        }
+        rc_recv(&qp, at, 0, 40 + LEN);
+        p = peer_packet(&qp, SVC_UD | RC_SEND_ONLY, 0);
+        p.qkey = o.qkey;
+        peer_inject(&qp, &p, data, LEN);
+        rc_expect_none(&qp.rcq);
+        p.qkey = then.qkey;
+        peer_inject(&qp, &p, data, LEN);
+        rc_expect(&qp.rcq, at, QHCA_WC_SUCCESS);
+        steps++;
+    }
+    CHECK_EQ(steps, STEPS);
+}
+
+/* Required before RTR, optional from there on. */
+static void test_rnr_timer(void)
+{
+    struct rc_opts o = RC_OPTS, then = o;
+    unsigned steps = 0;
+
+    then.min_rnr = 17;
+    for (unsigned at = 3; at < ARRAY_SIZE(way); at++) {
+        if (take_way(&o, at, QHCA_QP_MIN_RNR_TIMER, &then)) {
+            inject(RC_SEND_ONLY, RQ_PSN, LEN);
+            expect_nak(AETH_RNR_NAK | then.min_rnr, RQ_PSN);
+            steps++;
+        }
+    }
+    CHECK_EQ(steps, STEPS - 2);
+}
+
+/* ---- packets by state ---- */
+
+/* Counted as taken, or as nothing the QP takes in its state. */
+static void check_taken(bool taken, uint64_t pkts, uint64_t bad)
+{
+    CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), pkts + taken);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_STATE), bad + !taken);
+}
+
+static void test_by_state(void)
+{
+    static const struct {
+        uint8_t state;
+        bool request, response;
+    } takes[] = {
+        { QHCA_QPS_RESET, false, false }, { QHCA_QPS_INIT, false, false },
+        { QHCA_QPS_RTR, true, false }, { QHCA_QPS_RTS, true, true },
+        { QHCA_QPS_SQD, true, true }, { QHCA_QPS_ERR, false, false },
+    };
+    static const uint8_t responses[] = {
+        RC_ACKNOWLEDGE, RC_READ_RESP_ONLY, RC_ATOMIC_ACKNOWLEDGE,
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(takes); i++) {
+        uint64_t pkts, bad;
+
+        start_responder(&RC_OPTS, takes[i].state);
+        for (unsigned n = 0; n < ARRAY_SIZE(responses); n++) {
+            struct roce_packet p = peer_packet(&qp, responses[n], SQ_PSN);
+
+            pkts = counter(g, QHCA_CNT_RX_PKTS);
+            bad = counter(g, QHCA_CNT_RX_BAD_STATE);
+            peer_inject(&qp, &p, NULL, 0);
+            check_taken(takes[i].response, pkts, bad);
+        }
+        pkts = counter(g, QHCA_CNT_RX_PKTS);
+        bad = counter(g, QHCA_CNT_RX_BAD_STATE);
+        inject(RC_WRITE_ONLY, RQ_PSN, LEN);
+        check_taken(takes[i].request, pkts, bad);
+        CHECK_EQ(rc_state(&qp), takes[i].state);
+    }
+}
+
+static const struct test tests[] = {
+    { "A-043 A-044 A-045 A-047 A-048 A-051 A-052 A-056 A-057 A-072 rights",
+      test_rights },
+    { "A-043 A-046 A-049 A-053 A-058 A-072 the Q_Key", test_qkey },
+    { "A-047 A-051 A-056 A-072 the RNR timer", test_rnr_timer },
+    { "A-001..A-005 A-007 E-045 requests and responses by state",
+      test_by_state },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
