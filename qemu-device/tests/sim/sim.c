@@ -160,6 +160,9 @@ static void set_blocked(struct sim *s, struct guest *g, bool blocked)
 /* To RTS: what has been posted is flushed, not executed. */
 static void leave_sqe(struct sim *s, struct sim_qp *q)
 {
+    if (q->may_fail && rc_state(&q->q) == QHCA_QPS_ERR) {
+        return;                 /* a bad receive WQE has come in between */
+    }
     s->saw[SIM_SAW_SQE]++;
     CHECK_EQ(rc_set_state(&q->q, QHCA_QPS_RTS), 0);
     q->flushed = q->posted;

@@ -36,6 +36,7 @@ enum sim_event {
     SIM_SAW_ERROR,              /* a WR fails, */
     SIM_SAW_FLUSH,              /* others are flushed */
     SIM_SAW_SQE,                /* a QP leaves SQE */
+    SIM_SAW_BAD_RECV,           /* a message meets a bad receive WQE */
     SIM_EVENTS
 };
 
@@ -49,6 +50,7 @@ struct sim_wr {
     bool bad;                   /* must not succeed */
     bool doomed;                /* its buffer is gone, perhaps too late */
     bool memop;                 /* has no data */
+    bool refused;               /* RC: the receive WQE for it is bad */
 };
 
 struct sim;
@@ -95,6 +97,7 @@ struct sim_qp {
     /* UD: how often each of the peer's messages came, and which WRs got one */
     uint8_t copies[SIM_MAX_WR];
     bool rr_filled[SIM_MAX_WR];
+    bool rr_bad[SIM_MAX_WR];    /* UC and UD: its WQE is bad */
     bool sqe;                   /* a WR has failed, later ones are flushed */
     unsigned flushed;           /* WRs before this one have been in SQE */
     uint32_t fast_key;          /* of its region of type FAST, 0: none */
@@ -128,6 +131,9 @@ static inline bool sim_errs(enum sim_kind kind)
     return kind == SIM_BAD_WR || kind == SIM_DRAIN_BAD;
 }
 
+/* SGEs of a receive WQE that is bad: more than any queue has. */
+#define SIM_BAD_SGES    60u
+
 /* Streams of random numbers: one may change without affecting the others. */
 enum {
     SIM_STREAM_SETUP,
@@ -149,6 +155,7 @@ struct sim_srq {
     struct gsrq q;
     uint64_t id[16];            /* wr_id of each, 0: not posted */
     uint64_t addr[16];
+    bool bad[16];               /* its WQE */
     uint64_t last_id;
     unsigned out;
     bool armed;                 /* a limit is set */
@@ -186,6 +193,22 @@ extern const char *const sim_kind_name[SIM_KINDS];
 extern const char *const sim_event_name[SIM_EVENTS];
 /* Sets of 1 << SIM_SAW_*. */
 extern const unsigned sim_must_see[SIM_KINDS];
+
+/* ---- sim_bad.c ---- */
+
+/* @w, of @a, becomes one that cannot work. */
+void sim_plan_bad(struct sim *s, struct sim_qp *a, struct sim_wr *w);
+/* Whether the next receive WQE is to be a bad one. */
+bool sim_bad_recv(struct sim *s);
+/* RC: perhaps the receive WQE of @b that @w, of @a, gets. */
+void sim_plan_bad_recv(struct sim *s, struct sim_qp *a, struct sim_qp *b,
+                       struct sim_wr *w);
+/* UC and UD: some of @b's receive WQEs; it ends in ERR then. */
+void sim_unreliable_plan_bad(struct sim *s, struct sim_qp *b);
+/* @c is of a receive WQE that was @bad or not: it must say so. */
+void sim_judge_bad_recv(struct sim *s, bool bad, const struct qhca_cqe *c);
+/* WR @i of @q, if its receive WQE was bad, has left no data. */
+void sim_check_refused(struct sim *s, struct sim_qp *q, unsigned i);
 
 /* ---- sim_uc.c ---- */
 

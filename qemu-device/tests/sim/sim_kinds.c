@@ -10,7 +10,7 @@ const char *const sim_kind_name[SIM_KINDS] = {
     [SIM_TO_ERR] = "A-097..A-100 A-115 G-008 moved to ERR",
     [SIM_TO_RESET] = "A-103 A-120 G-008 moved to RESET",
     [SIM_DESTROY] = "A-020 G-008 destroyed",
-    [SIM_BAD_WR] = "I-052 bad WRs in between",
+    [SIM_BAD_WR] = "I-052 bad WRs in between, of either end",
     [SIM_UNBIND] = "F-055 windows go while in use",
     [SIM_DRAIN_BAD] = "A-034 A-090 A-091 errors, also while QPs are in SQD",
 };
@@ -24,10 +24,11 @@ const unsigned sim_must_see[SIM_KINDS] = {
     [SIM_TO_ERR] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
     [SIM_TO_RESET] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
     [SIM_DESTROY] = SAW(STRIKE) | SAW(ERROR) | SAW(FLUSH),
-    [SIM_BAD_WR] = SAW(ERROR) | SAW(FLUSH) | SAW(SQE),
+    [SIM_BAD_WR] = SAW(ERROR) | SAW(FLUSH) | SAW(SQE) | SAW(BAD_RECV),
     [SIM_UNBIND] = SAW(STRIKE) | SAW(UNBOUND) | SAW(ERROR) | SAW(FLUSH),
     [SIM_DRAIN_BAD] = SAW(SQD) | SAW(DRAINING) | SAW(DRAINED) | SAW(RESUMED) |
-                      SAW(REFUSED) | SAW(ERROR) | SAW(FLUSH) | SAW(SQE),
+                      SAW(REFUSED) | SAW(ERROR) | SAW(FLUSH) | SAW(SQE) |
+                      SAW(BAD_RECV),
 };
 
 const char *const sim_event_name[SIM_EVENTS] = {
@@ -37,4 +38,5 @@ const char *const sim_event_name[SIM_EVENTS] = {
     [SIM_SAW_STRIKE] = "a blow at work", [SIM_SAW_UNBOUND] = "a window gone",
     [SIM_SAW_ERROR] = "an error", [SIM_SAW_FLUSH] = "a flush",
     [SIM_SAW_SQE] = "RTS after SQE",
+    [SIM_SAW_BAD_RECV] = "a bad receive WQE",
 };

@@ -59,7 +59,8 @@ void sim_srq_post(struct sim *s, struct sim_qp *qp, unsigned max)
         }
         q->id[i] = ++q->last_id << 8 | i;
         q->out++;
-        srq_put(&q->q, q->id[i], 3, sge);
+        q->bad[i] = sim_bad_recv(s);
+        srq_put(&q->q, q->id[i], q->bad[i] ? SIM_BAD_SGES : 3, sge);
         any = true;
         max--;
     }
@@ -104,6 +105,7 @@ static uint64_t take_back(struct sim *s, struct sim_qp *qp,
                  (unsigned long long)id);
         return 0;
     }
+    sim_judge_bad_recv(s, q->bad[i], c);
     q->id[i] = 0;
     q->out--;
     return q->addr[i];

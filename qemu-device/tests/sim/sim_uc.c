@@ -56,6 +56,7 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
                                          sim_rand(s, max_len(s, b));
         b->rr_addr[i] = sim_alloc(s, b->q.n, b->rr_room[i]);
     }
+    sim_unreliable_plan_bad(s, b);
 }
 
 void sim_unreliable_put_recv(struct sim *s, struct sim_qp *q)
@@ -67,7 +68,7 @@ void sim_unreliable_put_recv(struct sim *s, struct sim_qp *q)
         { q->rr_addr[i] + cut, q->rr_room[i] - cut, q->q.n->mr.key },
     };
 
-    rc_recv_raw(&q->q, i, 2, sge);
+    rc_recv_raw(&q->q, i, q->rr_bad[i] ? SIM_BAD_SGES : 2, sge);
 }
 
 /* ---- judging ---- */
@@ -143,7 +144,8 @@ bool sim_unreliable_received(struct sim *s, struct sim_qp *q,
         return false;
     }
     q->rr_done++;
-    if (c->status != QHCA_WC_SUCCESS &&
+    sim_judge_bad_recv(s, q->rr_bad[*i], c);
+    if (c->status != QHCA_WC_SUCCESS && !q->rr_bad[*i] &&
         (c->status != QHCA_WC_WR_FLUSH_ERR || !q->may_fail)) {
         sim_fail(s, "receive WR %u status %u", *i, c->status);
     }

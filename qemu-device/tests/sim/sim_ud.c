@@ -44,6 +44,7 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
                                                 sim_rand(s, PATH_MTU));
         b->rr_addr[i] = sim_alloc(s, b->q.n, b->rr_room[i]);
     }
+    sim_unreliable_plan_bad(s, b);
 }
 
 /* Whether receive WR @rr of @q can have completed with the peer's WR @w. */

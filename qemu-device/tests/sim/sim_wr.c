@@ -90,32 +90,6 @@ static void plan_atomic(struct sim *s, struct sim_wr *w, uint64_t *value)
     }
 }
 
-static void plan_bad(struct sim *s, struct sim_qp *a, struct sim_wr *w)
-{
-    w->bad = true;
-    switch (sim_rand(s, 3)) {
-    case 0:
-        w->wr.opcode = 0x7f;
-        break;
-    case 1:
-        if (w->len) {
-            w->wr.sge[0].lkey ^= 0x80;
-            w->wr.sge[0].length = w->len;
-            w->wr.num_sge = 1;
-            break;
-        }
-        /* fall through */
-    default:
-        w->wr.opcode = QHCA_WR_RDMA_READ;
-        w->wr.rkey ^= 0x80;
-        w->wr.num_sge = 1;
-        w->len = 8;
-        w->local = sim_alloc(s, a->q.n, 8);
-        w->wr.sge[0] = (struct qhca_seg_le) { w->local, 8, a->q.n->mr.key };
-        break;
-    }
-}
-
 static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
                      unsigned i, uint8_t opcode, uint64_t *value)
 {
@@ -157,13 +131,14 @@ static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
         sim_plan_flush(s, a, i);
     }
     if (sim_errs(s->kind) && !sim_rand(s, 20)) {
-        plan_bad(s, a, w);
+        sim_plan_bad(s, a, w);
         a->may_fail = b->may_fail = true;
     }
     if (sim_takes_rr(w->wr.opcode)) {
         b->rr_addr[b->num_rr] = w->wr.opcode == QHCA_WR_RDMA_WRITE_WITH_IMM ?
                                 sim_alloc(s, b->q.n, 0) : w->remote;
         b->taker[b->num_rr++] = i;
+        sim_plan_bad_recv(s, a, b, w);
     }
 }
 
@@ -242,7 +217,7 @@ static void put_recv(struct sim *s, struct sim_qp *q)
         { q->rr_addr[i] + cut, len - cut, q->q.n->mr.key },
     };
 
-    rc_recv_raw(&q->q, i, imm_only ? 0 : 3, sge);
+    rc_recv_raw(&q->q, i, w->refused ? SIM_BAD_SGES : imm_only ? 0 : 3, sge);
 }
 
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max)
@@ -264,7 +239,7 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
     const struct sim_wr *w = &q->wr[i];
     uint64_t old;
 
-    if (w->bad) {
+    if (w->bad || w->refused) {
         sim_fail(s, "bad WR %u succeeded", i);
     } else if (w->memop) {
         return;                 /* its effect shows in others */
@@ -369,6 +344,7 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
     }
     w = &q->peer->wr[q->taker[i]];
     q->rr_done++;
+    sim_judge_bad_recv(s, w->refused, c);
     if (c->status != QHCA_WC_SUCCESS) {
         if (!q->may_fail) {
             sim_fail(s, "receive WR %u status %u", i, c->status);
@@ -393,6 +369,7 @@ static void check_memory(struct sim *s, struct sim_qp *q)
         if (w->bad || w->memop || is_atomic(w->wr.opcode)) {
             continue;
         }
+        sim_check_refused(s, q, i);
         if (*(uint8_t *)guest_ptr(q->q.n->g, w->local + w->len, 1) ||
             *(uint8_t *)guest_ptr(q->peer->q.n->g, w->remote + w->len, 1)) {
             sim_fail(s, "WR %u has touched what is behind its data", i);
