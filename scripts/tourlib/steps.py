@@ -46,15 +46,15 @@ STEPS = {
         'The requester reads the WQE by DMA, once, before it judges it: the program could '
         'change it meanwhile.'),
     'tx-request': (A, B, '{name}, PSN {psn}', [
-        (ENGINE + 'requester/requester.c', 'b->p.opcode |= qhca_wr_info(wr->opcode)->packet',
-         'b->p.ackreq = ask_for_ack('),
-        (ENGINE + 'qp/send.c', 'size_t len = roce_finish(&b->p, b->frame)',
+        (ENGINE + 'requester/requester.c', 'p->opcode = qhca_qp_service(qp) |',
+         'p->ackreq = ask_for_ack('),
+        (ENGINE + 'link/out.c', 'size_t len = qhca_link_finish(qp, way, burst)',
          'qhca_trace(e, QHCA_TRACE_TX')],
         'It builds the packet: headers from the WQE and the QP, payload from the program\'s '
         'memory, checked against the local key. The peer is a QP of the same port, so the '
         'frame goes into the port\'s own FIFO and not to the network.'),
     'rx-write': (B, B, 'check the key, write to memory', [
-        (ENGINE + 'transport/deliver.c', 'count_taken(e, qp, p->tclass, p->num_psn, len)',
+        (ENGINE + 'link/in.c', 'count_taken(e, qp, p->tclass, p->num_psn, len)',
          'qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn)'),
         (ENGINE + 'responder/message.c', 'mr = qhca_mr_check(e, &qp->user, s->rkey, va',
          'result = qhca_mr_write(e, mr, va')],
@@ -74,8 +74,8 @@ STEPS = {
         'The message is complete, so the receive WQE is: its wr_id, and how much has come. Two '
         'sides, two completions.'),
     'tx-ack': (B, A, '{name}, PSN {psn}', [
-        (ENGINE + 'responder/response.c', 'qhca_packet_start(e, qp, &b, RC_ACKNOWLEDGE, psn)',
-         'b.p.msn = msn')],
+        (ENGINE + 'responder/response.c', 'burst->p.opcode = qhca_qp_service(qp) | RC_ACKNOWLEDGE',
+         'burst->p.syndrome = syndrome')],
         'The request asked for an answer. An ACK is for all packets up to its PSN.'),
     'rx-ack': (A, A, 'nothing left to wait for', [
         (ENGINE + 'requester/completer.c', 'if (AETH_TYPE(p->syndrome) != 0)',

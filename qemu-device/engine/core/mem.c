@@ -23,18 +23,29 @@ bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len)
     return true;
 }
 
-bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
-                    size_t len)
+bool qhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
+                        size_t len)
 {
     if (!qhca_running(e)) {
         return false;
     }
     qhca_spend_bytes(e, len, QHCA_UNIT_COPY);
-    if (!e->ops->dma_write(e->opaque, addr, buf, len)) {
+    return e->ops->dma_write(e->opaque, addr, buf, len);
+}
+
+/* A write that failed counts, unless the device does not run. */
+static bool counted(struct qhca_engine *e, bool done)
+{
+    if (!done && qhca_running(e)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
-        return false;
     }
-    return true;
+    return done;
+}
+
+bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
+                    size_t len)
+{
+    return counted(e, qhca_dma_try_write(e, addr, buf, len));
 }
 
 bool qhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
@@ -362,8 +373,8 @@ bool qhca_mem_view(struct qhca_engine *e, const struct qhca_mem *mem,
     return true;
 }
 
-bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
-                    uint64_t off, const void *buf, size_t len)
+bool qhca_mem_try_write(struct qhca_engine *e, const struct qhca_mem *mem,
+                        uint64_t off, const void *buf, size_t len)
 {
     const uint8_t *p = buf;
     uint64_t addr;
@@ -372,7 +383,7 @@ bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
     while (len > 0) {
         n = len;
         addr = piece_addr(mem, off, &n);
-        if (!qhca_dma_write(e, addr, p, n)) {
+        if (!qhca_dma_try_write(e, addr, p, n)) {
             return false;
         }
         p += n;
@@ -380,4 +391,10 @@ bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
         len -= n;
     }
     return true;
+}
+
+bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
+                    uint64_t off, const void *buf, size_t len)
+{
+    return counted(e, qhca_mem_try_write(e, mem, off, buf, len));
 }

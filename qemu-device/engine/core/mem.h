@@ -59,16 +59,22 @@ bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
                    uint64_t off, void *buf, size_t len);
 bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
                     uint64_t off, const void *buf, size_t len);
+/* The same, whose failure is not counted. */
+bool qhca_mem_try_write(struct qhca_engine *e, const struct qhca_mem *mem,
+                        uint64_t off, const void *buf, size_t len);
 /* DMA address of the byte at @off, which must be inside. */
 uint64_t qhca_mem_addr(const struct qhca_mem *mem, uint64_t off);
 
 /*
- * Plain DMA. False, counted (QHCA_CNT_DMA_ERR): it failed; or the device does
- * not run.
+ * Plain DMA. False, counted (QHCA_CNT_DMA_ERR) but for a try: it failed; or the
+ * device does not run.
  */
 bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len);
 bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
                     size_t len);
+
+bool qhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
+                        size_t len);
 
 /*
  * Writes an entry of a queue, of a size that is a power of two and aligned: the

@@ -8,7 +8,6 @@
 
 #include "faults.h"
 
-#define PACKET_POINTS   (1u << QHCA_FAULT_TX | 1u << QHCA_FAULT_RX)
 
 /* SplitMix64: the same seed gives the same faults wherever the engine runs. */
 static uint64_t draw(uint64_t *state, uint64_t max)
@@ -144,27 +143,17 @@ static uint64_t next_time(const struct qhca_faults *f)
     return f->stalled ? MIN_OF(next, f->stalled) : next;
 }
 
-/*
- * A rule that looks at packets needs them to be frames, and so does what waits
- * for the next packet.
- */
+/* What waits for the next packet looks at packets, too. */
 void qhca_faults_update(struct qhca_engine *e)
 {
     struct qhca_faults *f = e->faults;
-    unsigned points = f->num_held ? PACKET_POINTS : 0;
+    unsigned points = f->num_held ? QHCA_FAULT_PACKETS : 0;
     uint64_t next = next_time(f);
 
     for (unsigned i = 0; i < f->num_rules; i++) {
         points |= (unsigned)!is_spent(&f->rule[i]) << f->rule[i].point;
     }
     e->fault_points = (uint8_t)points;
-    if (points & PACKET_POINTS && !f->forced) {
-        f->in_frames = e->cfg.frames;
-        f->forced = e->cfg.frames = true;
-    } else if (!(points & PACKET_POINTS) && f->forced) {
-        e->cfg.frames = f->in_frames;
-        f->forced = false;
-    }
     if (next < UINT64_MAX && qhca_running(e)) {
         qhca_timer_set(e, &f->timer, next);
     } else {

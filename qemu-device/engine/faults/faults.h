@@ -110,8 +110,6 @@ struct qhca_faults {
     unsigned num_rules;
     unsigned num_host;          /* the operator's, which come first */
     char complaint[256];        /* about the guest's last ones */
-    bool in_frames;             /* cfg.frames, as it is without rules */
-    bool forced;                /* it is true because of them */
     struct qhca_fault_held *held;   /* QHCA_FAULT_HELD, from the first on */
     unsigned num_held;
     uint64_t order;
@@ -124,6 +122,9 @@ struct qhca_faults {
 
 extern const struct qhca_room qhca_faults_room;
 
+/* The points of packets, a bit each. */
+#define QHCA_FAULT_PACKETS  (1u << QHCA_FAULT_TX | 1u << QHCA_FAULT_RX)
+
 /* ---- faults.c ---- */
 
 /* Whether some rule looks there: the one branch that all others pay. */
@@ -131,6 +132,12 @@ static inline bool qhca_faults_at(const struct qhca_engine *e,
                                   enum qhca_fault_point point)
 {
     return __builtin_expect(e->fault_points >> point & 1, 0);
+}
+
+/* Whether some rule looks at packets, or one waits for the next. */
+static inline bool qhca_faults_at_packets(const struct qhca_engine *e)
+{
+    return __builtin_expect(e->fault_points & QHCA_FAULT_PACKETS, 0);
 }
 
 /*
@@ -246,7 +253,17 @@ struct qhca_fault_frame {
     struct qhca_fault does;
 };
 
-/* Judges it. Returns how often it goes on: once, twice, or not now. */
+/* What a rule does to packet @p at @point; @qpn is of the sender, RX: its own. */
+struct qhca_fault qhca_fault_packet(struct qhca_engine *e,
+                                    enum qhca_fault_point point, uint32_t qpn,
+                                    const struct roce_packet *p);
+/*
+ * Does @f->does to the frame, which holds packet @p. Returns how often it goes
+ * on: once, twice, or not now.
+ */
+unsigned qhca_fault_act(struct qhca_engine *e, struct qhca_fault_frame *f,
+                        const struct roce_packet *p);
+/* Judges the frame and acts. */
 unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f);
 /*
  * The first that waited for @f to pass, or NULL; qhca_fault_release() when it

@@ -141,23 +141,20 @@ static void move_psn(const struct qhca_fault_frame *f,
     seal(f, p);
 }
 
-unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f)
+struct qhca_fault qhca_fault_packet(struct qhca_engine *e,
+                                    enum qhca_fault_point point, uint32_t qpn,
+                                    const struct roce_packet *p)
 {
-    struct qhca_fault_at at = { .point = (uint8_t)f->point };
-    struct roce_packet p;
+    struct qhca_fault_at at = { .point = (uint8_t)point, .kind = p->opcode };
 
-    f->does.action = QHCA_FAULT_NONE;
-    if (f->len > ROCE_MAX_FRAME ||
-        roce_parse(&p, f->frame, f->len) != ROCE_OK) {
-        return 1;
-    }
-    if (f->point == QHCA_FAULT_RX) {
-        f->qpn = p.dest_qp;
-    }
-    at.kind = p.opcode;
-    at.field[QHCA_FAULT_QPN] = f->qpn;
-    at.field[QHCA_FAULT_PSN] = p.psn;
-    f->does = qhca_fault_judge(e, &at);
+    at.field[QHCA_FAULT_QPN] = qpn;
+    at.field[QHCA_FAULT_PSN] = p->psn;
+    return qhca_fault_judge(e, &at);
+}
+
+unsigned qhca_fault_act(struct qhca_engine *e, struct qhca_fault_frame *f,
+                        const struct roce_packet *p)
+{
     switch (f->does.action) {
     case QHCA_FAULT_DROP:
         return 0;
@@ -170,12 +167,28 @@ unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f)
         hold(e, f, QHCA_FAULT_SWAP_NS, true);
         return 0;
     case QHCA_FAULT_CORRUPT:
-        damage(f, &p, f->does.value);
+        damage(f, p, f->does.value);
         return 1;
     case QHCA_FAULT_WRONG_PSN:
-        move_psn(f, &p, f->does.value);
+        move_psn(f, p, f->does.value);
         return 1;
     default:
         return 1;
     }
+}
+
+unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f)
+{
+    struct roce_packet p;
+
+    f->does.action = QHCA_FAULT_NONE;
+    if (f->len > ROCE_MAX_FRAME ||
+        roce_parse(&p, f->frame, f->len) != ROCE_OK) {
+        return 1;
+    }
+    if (f->point == QHCA_FAULT_RX) {
+        f->qpn = p.dest_qp;
+    }
+    f->does = qhca_fault_packet(e, f->point, f->qpn, &p);
+    return qhca_fault_act(e, f, &p);
 }

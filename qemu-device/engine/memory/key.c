@@ -6,12 +6,12 @@
  */
 #include "memory.h"
 
-struct qhca_mr *qhca_mr_by_number(struct qhca_engine *e, uint32_t key)
+struct qhca_mr *qhca_mr_by_number(const struct qhca_engine *e, uint32_t key)
 {
     return qhca_table_get(&e->memory->mr, key >> 8);
 }
 
-struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key)
+struct qhca_mr *qhca_mr_get(const struct qhca_engine *e, uint32_t key)
 {
     struct qhca_mr *mr = qhca_mr_by_number(e, key);
 
@@ -55,7 +55,7 @@ static bool permits(const struct qhca_mr *mr, uint16_t access)
 }
 
 /* What @key stands for if it gives @user that access, or NULL. */
-static struct qhca_mr *lookup(struct qhca_engine *e,
+static struct qhca_mr *lookup(const struct qhca_engine *e,
                               const struct qhca_key_user *user, uint32_t key,
                               uint16_t access)
 {
@@ -72,7 +72,7 @@ static struct qhca_mr *lookup(struct qhca_engine *e,
 }
 
 /* The same for a range; NULL also if that is not inside. */
-static struct qhca_mr *lookup_range(struct qhca_engine *e,
+static struct qhca_mr *lookup_range(const struct qhca_engine *e,
                                     const struct qhca_key_user *user,
                                     uint32_t key, uint64_t addr, uint64_t len,
                                     uint16_t access)
@@ -92,6 +92,14 @@ struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
         qhca_count(e, QHCA_CNT_BAD_KEY);
     }
     return mr;
+}
+
+const struct qhca_mr *qhca_mr_find(const struct qhca_engine *e,
+                                   const struct qhca_key_user *user,
+                                   uint32_t key, uint64_t addr, uint64_t len,
+                                   uint16_t access)
+{
+    return lookup_range(e, user, key, addr, len, access);
 }
 
 struct qhca_mr *qhca_mr_check_whole(struct qhca_engine *e,
@@ -141,6 +149,20 @@ enum qhca_mem_result qhca_mr_read(struct qhca_engine *e,
     default:
         return result_of(qhca_mem_read(e, &mr->mem, mem_offset(mr, addr), buf,
                                        len));
+    }
+}
+
+bool qhca_mr_try_write(struct qhca_engine *e, const struct qhca_mr *mr,
+                       uint64_t addr, const void *buf, size_t len)
+{
+    mr = resolve(mr, &addr);
+    switch (mr->type) {
+    case QHCA_MR_NULL:
+        return true;
+    case QHCA_MR_DMA:
+        return qhca_dma_try_write(e, addr, buf, len);
+    default:
+        return qhca_mem_try_write(e, &mr->mem, mem_offset(mr, addr), buf, len);
     }
 }
 

@@ -87,9 +87,9 @@ extern const struct qhca_room qhca_memory_room;
 /* ---- key.c: keys and their use; conformance F-004 ---- */
 
 /* The object of that very key, valid or not, or NULL. */
-struct qhca_mr *qhca_mr_get(struct qhca_engine *e, uint32_t key);
+struct qhca_mr *qhca_mr_get(const struct qhca_engine *e, uint32_t key);
 /* The object of @key's number, whatever the variant. */
-struct qhca_mr *qhca_mr_by_number(struct qhca_engine *e, uint32_t key);
+struct qhca_mr *qhca_mr_by_number(const struct qhca_engine *e, uint32_t key);
 /* Byte-exact, and without the sum of two guest values that could wrap. */
 bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len);
 /*
@@ -101,6 +101,11 @@ bool qhca_mr_in_range(const struct qhca_mr *mr, uint64_t addr, uint64_t len);
 struct qhca_mr *qhca_mr_check(struct qhca_engine *e,
                               const struct qhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access);
+/* The same as a question: nothing is counted. */
+const struct qhca_mr *qhca_mr_find(const struct qhca_engine *e,
+                                   const struct qhca_key_user *user,
+                                   uint32_t key, uint64_t addr, uint64_t len,
+                                   uint16_t access);
 /* The same for all there is behind @key, whatever the range. */
 struct qhca_mr *qhca_mr_check_whole(struct qhca_engine *e,
                                     const struct qhca_key_user *user,
@@ -112,6 +117,9 @@ enum qhca_mem_result qhca_mr_read(struct qhca_engine *e,
 enum qhca_mem_result qhca_mr_write(struct qhca_engine *e,
                                    const struct qhca_mr *mr, uint64_t addr,
                                    const void *buf, size_t len);
+/* The same, whose failure is not counted. */
+bool qhca_mr_try_write(struct qhca_engine *e, const struct qhca_mr *mr,
+                       uint64_t addr, const void *buf, size_t len);
 /* Check and copy. */
 enum qhca_mem_result qhca_key_read(struct qhca_engine *e,
                                    const struct qhca_key_user *user,
@@ -230,6 +238,11 @@ enum qhca_mem_result qhca_segs_write(struct qhca_engine *e,
 void qhca_segs_view(struct qhca_engine *e, const struct qhca_key_user *user,
                     const struct qhca_seg *segs, unsigned n, uint64_t off,
                     size_t len, struct qhca_view *view);
+/* The same write, of which nothing is counted if it fails. */
+bool qhca_segs_try_write(struct qhca_engine *e,
+                         const struct qhca_key_user *user,
+                         const struct qhca_seg *segs, unsigned n, uint64_t off,
+                         const void *buf, size_t len);
 /*
  * Whether every non-empty segment is valid for @access over its whole length.
  */

@@ -81,6 +81,36 @@ void qhca_segs_view(struct qhca_engine *e, const struct qhca_key_user *user,
     }
 }
 
+bool qhca_segs_try_write(struct qhca_engine *e,
+                         const struct qhca_key_user *user,
+                         const struct qhca_seg *segs, unsigned n, uint64_t off,
+                         const void *buf, size_t len)
+{
+    const uint8_t *p = buf;
+    const struct qhca_mr *mr;
+
+    for (; n > 0 && len > 0; segs++, n--) {
+        if (off >= segs->length) {
+            off -= segs->length;
+            continue;
+        }
+
+        size_t part = (size_t)MIN_OF(segs->length - off, (uint64_t)len);
+        uint64_t addr = segs->addr + off;
+
+        mr = wraps(segs) ? NULL :
+             qhca_mr_find(e, user, segs->lkey, addr, part,
+                          QHCA_ACCESS_LOCAL_WRITE);
+        if (!mr || !qhca_mr_try_write(e, mr, addr, p, part)) {
+            return false;
+        }
+        off = 0;
+        p += part;
+        len -= part;
+    }
+    return true;
+}
+
 bool qhca_segs_check(struct qhca_engine *e, const struct qhca_key_user *user,
                      const struct qhca_seg *segs, unsigned n, uint16_t access)
 {

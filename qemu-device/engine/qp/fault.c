@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: fault rules where packets of QPs leave.
+ * qhca engine: fault rules that concern a QP, whatever packets there are.
  */
 #include "qp.h"
 
@@ -34,38 +34,4 @@ enum qhca_cqe_status qhca_fault_cqe(struct qhca_engine *e, struct qhca_qp *qp,
         qhca_fault_raise(e, qp, &does);
     }
     return QHCA_WC_SUCCESS;
-}
-
-bool qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
-                   struct qhca_txbuf *b, size_t len)
-{
-    struct qhca_fault_frame f = {
-        .point = QHCA_FAULT_TX, .frame = b->frame, .len = len, .qpn = qp->qpn,
-        .from = qp->qpn, .loop = b->loop, .net = b->net,
-    };
-    unsigned times = qhca_fault_frame(e, &f);
-    struct qhca_fault_held *h;
-
-    if (f.does.action == QHCA_FAULT_RAISE) {
-        qhca_fault_raise(e, qp, &f.does);
-    }
-    for (unsigned i = 0; i < times; i++) {
-        qhca_packet_out(e, qp, b, len);
-    }
-    h = times ? qhca_fault_behind(e, &f) : NULL;
-    if (h) {
-        qhca_fault_send(e, h);
-    }
-    return true;
-}
-
-void qhca_fault_send(struct qhca_engine *e, struct qhca_fault_held *h)
-{
-    if (h->loop) {
-        qhca_tx(e, h->frame, h->len, h->from);
-    }
-    if (h->net) {
-        qhca_tx(e, h->frame, h->len, 0);
-    }
-    qhca_fault_release(e, h);
 }

@@ -113,6 +113,7 @@ void qhca_qp_error(struct qhca_engine *e, struct qhca_qp *qp, unsigned event)
     qp->sqd_notify = false;
     qp->last_wqe_owed = qhca_qp_shares_rq(qp);
     qp->rsp.q_head = qp->rsp.q_tail;
+    qp->rsp.ack_owed = false;
     if (event) {
         qhca_event(e, &qp->async, (enum qhca_event)event);
     }

@@ -5,7 +5,7 @@
  * A QP is a requester (send queue) and a responder (receive queue). They keep
  * their state in struct qhca_qp and meet only there: the rooms of that name do
  * not know each other. Here is what both need: finding a QP, giving it a turn,
- * moving it to ERR, counting for it, sending its packets.
+ * moving it to ERR, counting for it, and the packets that they hand out.
  */
 #ifndef QHCA_ENGINE_QP_H
 #define QHCA_ENGINE_QP_H
@@ -111,6 +111,7 @@ struct qhca_responder {
     bool failing;               /* fatal NAK is in line: no more requests */
     uint8_t fail_event;         /* to raise when it has left */
     bool comm_est;              /* event raised since RTR */
+    bool ack_owed;              /* for all before ePSN; not beyond a turn */
     uint32_t q_head, q_tail;    /* of queue */
     uint32_t rd_pending;        /* of res, not yet answered */
     uint32_t res_last;          /* slot of the latest */
@@ -200,12 +201,6 @@ struct qhca_lines {
     } *page;
 };
 
-/* struct qhca_ack - QP @by has executed all up to @psn */
-struct qhca_ack {
-    struct qhca_qp *by;         /* NULL: there is none */
-    uint32_t psn;
-};
-
 struct qhca_qps {
     struct qhca_table table, cntset;
     uint32_t num_swr;           /* arrays of send WRs: those of QPs, and */
@@ -213,18 +208,6 @@ struct qhca_qps {
     struct qhca_qp *gsi;        /* QP 1, or NULL */
     struct qhca_lines ready;    /* QPs with work to do */
     struct qhca_lines tx_wait;  /* QPs that the way out had no room for */
-    /*
-     * The transport's: a packet of @len bytes for a QP of this port arrives.
-     * False: it stands for several, and they have to come one by one. Nothing
-     * has changed then.
-     */
-    bool (*deliver)(struct qhca_engine *e, const struct roce_packet *p,
-                    size_t len);
-    /*
-     * What the QP whose turn it is has been told about the packets delivered in
-     * that way, and takes at the end of the turn. Several ACKs are one.
-     */
-    struct qhca_ack ack;
     uint64_t set_cnt[QHCA_CNT_MAX]; /* of e->cnt, since the reset, in sets */
 };
 
@@ -331,81 +314,37 @@ void qhca_qps_walk(struct qhca_snap *s);
 /* Who is in line; all QPs are there. */
 void qhca_lines_walk(struct qhca_snap *s);
 
-/* ---- send.c: packets on their way out ---- */
+/* ---- burst.c: what a half of a QP hands out to be sent ---- */
 
 /*
- * struct qhca_txbuf - a packet under construction
- *
- * Its payload is copied into a frame, see qhca_packet_payload(). One that stays
- * inside the port, @direct, is delivered as it is, and its payload may be what
- * is in @view: then it can be the payload of many packets.
+ * struct qhca_burst - a packet that a QP sends next, or several of one message
+ * @p: the packet; whoever moves it has filled in where it goes
+ * @across: it goes to another QP of this port, and its payload can stay where it
+ *          is; then it can be that of many packets
+ * @unsent: its WR is done with it, but nothing leaves (B-030)
+ * @fatal: its QP goes to ERR when it leaves
+ * @event: of the QP, then; or 0
+ * @view: the payload of one that goes across
+ * @frame: that of any other, behind the room for its headers
  */
-struct qhca_txbuf {
+struct qhca_burst {
     struct roce_packet p;
-    bool loop, net;             /* to this very port, to the network */
-    bool lost;                  /* its source GID is not there any more */
-    bool direct;
+    bool across, unsent, fatal;
+    uint8_t event;
     struct qhca_view view;
     uint8_t frame[ROCE_MAX_FRAME];
 };
 
-/* How many may go as one; with a limit of the bandwidth each waits for room. */
-static inline uint32_t qhca_packets_at_once(const struct qhca_engine *e)
-{
-    return e->cfg.bandwidth ? 1 : QHCA_SPAN;
-}
-
-/* Where packets to @av go: to this port, to the network, or both. */
-void qhca_route(const struct qhca_engine *e, const struct qhca_av *av,
-                bool *loop, bool *net);
+/* Where the payload of @len bytes goes in the frame; the opcode is known. */
+uint8_t *qhca_burst_payload(struct qhca_burst *burst, size_t len);
 /*
- * Fills in addressing and BTH of a packet to the peer of a connected QP;
- * @opcode is that of RC.
+ * The payload is what is in view of the @left bytes from here to the end of the
+ * message, in as many packets as that fills. False: not even one.
  */
-void qhca_packet_start(struct qhca_engine *e, struct qhca_qp *qp,
-                       struct qhca_txbuf *b, uint8_t opcode, uint32_t psn);
-/* The same for a packet to QP @dest_qp at @av, and any opcode. */
-void qhca_packet_start_to(struct qhca_engine *e, struct qhca_qp *qp,
-                          struct qhca_txbuf *b, const struct qhca_av *av,
-                          uint32_t dest_qp, uint8_t opcode, uint32_t psn);
-/* Where its payload of @len bytes goes; its opcode is known. */
-uint8_t *qhca_packet_payload(struct qhca_txbuf *b, size_t len);
-/*
- * Its payload is what is in view of the @left bytes from here to the end of
- * the message, in as many packets as that fills. False: not even one.
- */
-bool qhca_packet_in_place(struct qhca_txbuf *b, uint32_t mtu, uint64_t left);
-/*
- * Finishes and sends it. The caller has made sure that there is room. False: it
- * stands for several packets, and they have to go one by one.
- *
- * If it is direct it has arrived when this returns, with all it does to a QP,
- * which can be @qp itself: that may be in ERR.
- */
-bool qhca_packet_send(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_txbuf *b);
-/* Its finished frame of @len bytes leaves. False: there is no room for it. */
-bool qhca_packet_out(struct qhca_engine *e, const struct qhca_qp *qp,
-                     const struct qhca_txbuf *b, size_t len);
-/* Counts and traces a packet that nothing comes of; @qp may be NULL. */
-void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,
-                      const struct roce_packet *p, enum qhca_counter why);
-/*
- * Whether @reserve + 1 frames of this QP to @av can be sent now; else it waits.
- */
-bool qhca_packet_room(struct qhca_engine *e, struct qhca_qp *qp,
-                      const struct qhca_av *av, unsigned reserve);
+bool qhca_burst_in_place(struct qhca_burst *burst, uint32_t mtu, uint64_t left);
 
 /* ---- fault.c ---- */
 
-/*
- * qhca_packet_out() where fault rules look. A frame that gets lost, or comes
- * later, has left.
- */
-bool qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
-                   struct qhca_txbuf *b, size_t len);
-/* One that was held back leaves, if there is room for it. */
-void qhca_fault_send(struct qhca_engine *e, struct qhca_fault_held *h);
 /*
  * A WR of @qp, whose CQE would have @opcode, is about to complete with success
  * on @cq. Returns how it completes.

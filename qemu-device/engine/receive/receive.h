@@ -59,6 +59,9 @@ enum qhca_wqe_result qhca_recv_take(struct qhca_engine *e, struct qhca_qp *qp);
  */
 enum qhca_mem_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
                                      uint64_t off, const void *buf, size_t len);
+/* The same, of which nothing is counted if it fails. */
+bool qhca_recv_try_write(struct qhca_engine *e, struct qhca_qp *qp,
+                         uint64_t off, const void *buf, size_t len);
 /* The receive WR in use has its message, of which @p is the last packet. */
 void qhca_recv_complete(struct qhca_engine *e, struct qhca_qp *qp,
                         const struct roce_packet *p, uint8_t opcode,

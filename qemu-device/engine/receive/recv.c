@@ -75,6 +75,15 @@ enum qhca_mem_result qhca_recv_write(struct qhca_engine *e, struct qhca_qp *qp,
                            rwr->num_seg, off, buf, len);
 }
 
+bool qhca_recv_try_write(struct qhca_engine *e, struct qhca_qp *qp,
+                         uint64_t off, const void *buf, size_t len)
+{
+    const struct qhca_rwr *rwr = &qp->rsp.rwr;
+
+    return qhca_segs_try_write(e, qp->srq ? &qp->srq->user : &qp->user,
+                               rwr->seg, rwr->num_seg, off, buf, len);
+}
+
 /*
  * A receive WR of an XRC SRQ completes on the SRQ's CQ. The QP does not
  * reference that CQ, so it would not learn of its failure: move it to ERR

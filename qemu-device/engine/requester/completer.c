@@ -102,56 +102,66 @@ static struct qhca_swr *answered(struct qhca_qp *qp,
     return qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) ? wr : NULL;
 }
 
-/* To the buffers of @wr, from byte @off on. */
-static enum qhca_mem_result scatter(struct qhca_engine *e, struct qhca_qp *qp,
-                                    const struct qhca_swr *wr, uint64_t off,
-                                    const struct roce_packet *p)
+/*
+ * To the buffers of @wr, from byte @off on. If there are several packets nothing
+ * is counted if it fails.
+ */
+static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct qhca_swr *wr, uint64_t off,
+                    const struct roce_packet *p)
 {
-    enum qhca_mem_result result = QHCA_MEM_OK;
+    struct qhca_piece at;
+    bool ok = true;
 
-    for (size_t i = 0; i < p->num_pieces && result == QHCA_MEM_OK; i++) {
-        struct qhca_piece at = roce_piece(p, i);
-
-        result = qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off,
-                                 at.base, at.len);
-        off += at.len;
+    for (size_t i = 0, n = 0; n < p->payload_len && ok; i++, n += at.len) {
+        at = roce_piece(p, i, n);
+        ok = p->num_psn > 1 ?
+             qhca_segs_try_write(e, &qp->user, wr->seg, wr->num_seg, off + n,
+                                 at.base, at.len) :
+             qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off + n,
+                             at.base, at.len) == QHCA_MEM_OK;
     }
-    return result;
+    return ok;
 }
 
-/* False: it stands for several, which have to come one by one. */
-static bool rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
-                             const struct roce_packet *p)
+/* The data that a READ, FLUSH or ATOMIC WRITE still waits for from @psn on. */
+static uint64_t data_left(const struct qhca_qp *qp, const struct qhca_swr *wr,
+                          uint32_t psn)
 {
-    struct qhca_swr *wr;
+    return qhca_swr_is(wr, QHCA_RULE_HAS_RESULT) ?
+           wr->length - (uint64_t)psn_add(psn, -wr->first_psn) * qp->mtu : 0;
+}
 
-    if (!accept_before(e, qp, p->psn)) {
-        return true;
-    }
-    wr = answered(qp, p);
-    if (!wr || qhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
-        qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
-        return true;
-    }
+/* A retried READ is answered in other pieces: only lengths are certain. */
+static bool length_ok(const struct qhca_qp *qp, const struct qhca_swr *wr,
+                      const struct roce_packet *p, bool last)
+{
+    return p->payload_len == MIN_OF((uint64_t)qp->mtu * p->num_psn,
+                                    data_left(qp, wr, p->psn)) &&
+           (!last || roce_opcode(p->opcode)->flags & OPF_LAST);
+}
 
+/* Returns how many of the packets that @p stands for it has taken. */
+static uint32_t take_read_data(struct qhca_engine *e, struct qhca_qp *qp,
+                               const struct qhca_swr *wr,
+                               const struct roce_packet *p)
+{
     uint32_t n = psn_add(p->psn, -wr->first_psn);
-    uint64_t off = (uint64_t)n * qp->mtu;
-    uint64_t left = qhca_swr_is(wr, QHCA_RULE_HAS_RESULT) ?
-                    wr->length - off : 0;
     bool last = n + p->num_psn == wr->num_psn;
+    struct roce_packet first;
 
-    /* A retried READ is answered in other pieces: only lengths are certain. */
-    if (p->payload_len != MIN_OF((uint64_t)qp->mtu * p->num_psn, left) ||
-        (last && !(roce_opcode(p->opcode)->flags & OPF_LAST))) {
+    if (!length_ok(qp, wr, p, last)) {
         qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
-        return true;
+        return 1;
     }
-    if (scatter(e, qp, wr, off, p) != QHCA_MEM_OK) {
+    if (!scatter(e, qp, wr, (uint64_t)n * qp->mtu, p)) {
         if (p->num_psn > 1) {
-            return false;
+            first = *p;
+            roce_first_of(&first);
+            return take_read_data(e, qp, wr, &first);
         }
         qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
-        return true;
+        return 1;
     }
     if (wr->opcode == QHCA_WR_RDMA_READ) {
         /* After going back there are fewer than late answers are for. */
@@ -161,7 +171,23 @@ static bool rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
     if (last) {
         complete_oldest(e, qp);
     }
-    return true;
+    return p->num_psn;
+}
+
+static uint32_t rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
+                                 const struct roce_packet *p)
+{
+    struct qhca_swr *wr;
+
+    if (!accept_before(e, qp, p->psn)) {
+        return 1;
+    }
+    wr = answered(qp, p);
+    if (!wr || qhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
+        qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
+        return 1;
+    }
+    return take_read_data(e, qp, wr, p);
 }
 
 static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
@@ -303,20 +329,20 @@ void qhca_completer_ack(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
     }
 }
 
-bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
-                       const struct roce_packet *p)
+uint32_t qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                           const struct roce_packet *p)
 {
     struct qhca_requester *r = &qp->req;
     uint32_t una = r->una_psn;
-    bool taken = true;
+    uint32_t taken = 1;
 
     if (!outstanding(qp, p->psn)) {
-        return true;
+        return 1;
     }
     /* NAKs that arrive during the RNR wait concern packets sent before it. */
     if (r->rnr_wait && (AETH_TYPE(p->syndrome) == AETH_RNR_NAK ||
                         p->syndrome == AETH_NAK_SEQ)) {
-        return true;
+        return 1;
     }
     switch (roce_opcode(p->opcode)->op) {
     case OP_READ_RESP:

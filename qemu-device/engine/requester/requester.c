@@ -223,130 +223,131 @@ static bool ask_for_ack(const struct qhca_qp *qp, uint32_t n, bool last)
 }
 
 /*
- * How many packets of @wr may be sent at once; again they go one by one. The
- * last of a WRITE with immediate data goes alone: if there is no receive WR for
- * it, those before it are executed and it is not.
+ * How many packets of @wr, from its @n-th on, may be sent at once, of @max; again
+ * they go one by one. That of a WRITE that takes a receive WR goes alone, so
+ * that it is taken, or missed, behind the data.
  */
-static uint32_t at_once(const struct qhca_engine *e, const struct qhca_qp *qp,
-                        const struct qhca_swr *wr)
+static uint32_t at_once(const struct qhca_requester *r,
+                        const struct qhca_swr *wr, uint32_t n, uint32_t max)
 {
-    const struct qhca_requester *r = &qp->req;
-    uint32_t max = MIN_OF(qhca_packets_at_once(e), QHCA_WINDOW - unacked(r));
-
     if (r->snd_psn != r->max_psn) {
         return 1;
     }
     if (wr->opcode == QHCA_WR_RDMA_WRITE_WITH_IMM) {
-        uint32_t left = wr->num_psn - psn_add(r->snd_psn, -wr->first_psn);
-
-        max = MIN_OF(max, MAX_OF(left - 1, 1u));
+        max = MIN_OF(max, MAX_OF(wr->num_psn - n - 1, 1u));
     }
-    return max;
+    return MIN_OF(max, QHCA_WINDOW - unacked(r));
 }
 
 /*
- * The next packet of a SEND or WRITE, for up to @max if it stays inside the
- * port. False: the buffers have gone bad meanwhile.
+ * The next packets of a SEND or WRITE, one if they become frames. False: the
+ * buffers have gone bad meanwhile.
  */
 static bool build_data(struct qhca_engine *e, struct qhca_qp *qp,
                        const struct qhca_swr *wr, uint32_t max,
-                       struct qhca_txbuf *b)
+                       struct qhca_burst *burst)
 {
     const struct qhca_requester *r = &qp->req;
     uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
     uint64_t off = (uint64_t)n * qp->mtu, left = wr->length - off;
     size_t len = (size_t)MIN_OF(left, (uint64_t)qp->mtu);
+    struct roce_packet *p = &burst->p;
     bool copy, last;
 
-    qhca_packet_start(e, qp, b, 0, r->snd_psn);
     /* The word of an ATOMIC WRITE is needed as one. */
-    if (b->direct && !qhca_swr_is(wr, QHCA_RULE_8_BYTES)) {
+    if (burst->across && !qhca_swr_is(wr, QHCA_RULE_8_BYTES)) {
+        max = at_once(r, wr, n, max);
         qhca_swr_view(e, qp, wr, off,
-                      (size_t)MIN_OF(left, (uint64_t)max * qp->mtu), &b->view);
+                      (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
+                      &burst->view);
     }
-    copy = !qhca_packet_in_place(b, qp->mtu, left);
-    last = n + b->p.num_psn == wr->num_psn;
-    b->p.opcode |= qhca_wr_info(wr->opcode)->packet[last * 2 + (n == 0)];
-    b->p.va = wr->raddr;
-    b->p.rkey = wr->rkey;
-    b->p.dma_len = wr->length;
-    b->p.imm = wr->imm;
-    b->p.inv_key = wr->inv_key;
-    b->p.srqn = wr->srqn;
-    b->p.solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
-                     qhca_swr_is(wr, QHCA_RULE_TAKES_WR);
-    b->p.ackreq = ask_for_ack(qp, b->p.num_psn, last);
+    copy = !qhca_burst_in_place(burst, qp->mtu, left);
+    last = n + p->num_psn == wr->num_psn;
+    p->opcode = qhca_qp_service(qp) |
+                qhca_wr_info(wr->opcode)->packet[last * 2 + (n == 0)];
+    p->va = wr->raddr;
+    p->rkey = wr->rkey;
+    p->dma_len = wr->length;
+    p->imm = wr->imm;
+    p->inv_key = wr->inv_key;
+    p->srqn = wr->srqn;
+    p->solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
+                   qhca_swr_is(wr, QHCA_RULE_TAKES_WR);
+    p->ackreq = ask_for_ack(qp, p->num_psn, last);
     return !copy ||
-           qhca_swr_gather(e, qp, wr, off, qhca_packet_payload(b, len), len) ==
+           qhca_swr_gather(e, qp, wr, off, qhca_burst_payload(burst, len), len) ==
            QHCA_MEM_OK;
 }
 
-/* Sends it; false: as above. */
-static bool send_data(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_swr *wr)
+/* PSNs of a READ's answer, from the cursor on, that one request asks for. */
+static uint32_t read_piece(const struct qhca_requester *r,
+                           const struct qhca_swr *wr)
 {
-    struct qhca_requester *r = &qp->req;
-    struct qhca_txbuf b;
-
-    if (!build_data(e, qp, wr, at_once(e, qp, wr), &b)) {
-        return false;
-    }
-    if (!qhca_packet_send(e, qp, &b)) {
-        /* Something is the matter with one of them. */
-        if (!build_data(e, qp, wr, 1, &b)) {
-            return false;
-        }
-        qhca_packet_send(e, qp, &b);
-    }
-    r->unasked = b.p.ackreq ? 0 : r->unasked + b.p.num_psn;
-    r->snd_psn = psn_add(r->snd_psn, b.p.num_psn);
-    return true;
+    return MIN_OF(wr->num_psn - psn_add(r->snd_psn, -wr->first_psn),
+                  READ_PIECE);
 }
 
 /* The request of a READ, or of what is still missing of it (D-006). */
-static void send_read(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_swr *wr)
+static void build_read(const struct qhca_qp *qp, const struct qhca_swr *wr,
+                       struct roce_packet *p)
 {
-    struct qhca_requester *r = &qp->req;
+    const struct qhca_requester *r = &qp->req;
     uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
     uint64_t off = (uint64_t)n * qp->mtu;
-    uint32_t piece = MIN_OF(wr->num_psn - n, READ_PIECE);
-    struct qhca_txbuf b;
 
-    qhca_packet_start(e, qp, &b, RC_READ_REQUEST, r->snd_psn);
-    b.p.va = wr->raddr + off;
-    b.p.rkey = wr->rkey;
-    b.p.dma_len = (uint32_t)MIN_OF(wr->length - off, (uint64_t)piece * qp->mtu);
-    b.p.srqn = wr->srqn;
-    b.p.ackreq = true;
-    qhca_packet_send(e, qp, &b);
-    r->snd_psn = psn_add(r->snd_psn, piece);
-    r->read_psns += piece;
+    p->opcode = qhca_qp_service(qp) | RC_READ_REQUEST;
+    p->va = wr->raddr + off;
+    p->rkey = wr->rkey;
+    p->dma_len = (uint32_t)MIN_OF(wr->length - off,
+                                  (uint64_t)read_piece(r, wr) * qp->mtu);
+    p->srqn = wr->srqn;
+    p->ackreq = true;
 }
 
 /* A request without payload: atomic or FLUSH. */
-static void send_bare(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_swr *wr)
+static void build_bare(const struct qhca_qp *qp, const struct qhca_swr *wr,
+                       struct roce_packet *p)
 {
-    struct qhca_requester *r = &qp->req;
     uint8_t opcode = qhca_wr_info(wr->opcode)->packet[3];
     uint8_t op = roce_opcode(opcode)->op;
-    struct qhca_txbuf b;
 
-    qhca_packet_start(e, qp, &b, opcode, r->snd_psn);
-    b.p.va = wr->raddr;
-    b.p.rkey = wr->rkey;
-    b.p.swap_add = wr->swap_add;
-    b.p.compare = op == OP_CAS || op == OP_MASKED_CAS ? wr->compare : 0;
-    b.p.swap_mask = op == OP_MASKED_CAS ? wr->swap_mask : 0;
-    b.p.compare_mask = wr->compare_mask;
-    b.p.srqn = wr->srqn;
-    b.p.dma_len = wr->flush_len;
-    b.p.flush_type = wr->flush_type;
-    b.p.flush_level = wr->flush_level;
-    b.p.ackreq = true;
-    qhca_packet_send(e, qp, &b);
-    r->snd_psn = psn_add(r->snd_psn, 1);
+    p->opcode = qhca_qp_service(qp) | opcode;
+    p->va = wr->raddr;
+    p->rkey = wr->rkey;
+    p->swap_add = wr->swap_add;
+    p->compare = op == OP_CAS || op == OP_MASKED_CAS ? wr->compare : 0;
+    p->swap_mask = op == OP_MASKED_CAS ? wr->swap_mask : 0;
+    p->compare_mask = wr->compare_mask;
+    p->srqn = wr->srqn;
+    p->dma_len = wr->flush_len;
+    p->flush_type = wr->flush_type;
+    p->flush_level = wr->flush_level;
+    p->ackreq = true;
+}
+
+bool qhca_requester_next(struct qhca_engine *e, struct qhca_qp *qp,
+                         uint32_t max, struct qhca_burst *burst)
+{
+    struct qhca_requester *r = &qp->req;
+    struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+    bool ok = true;
+
+    burst->p.psn = r->snd_psn;
+    if (wr->opcode == QHCA_WR_RDMA_READ) {
+        build_read(qp, wr, &burst->p);
+    } else if (qhca_swr_is(wr, QHCA_RULE_BARE)) {
+        build_bare(qp, wr, &burst->p);
+    } else if (qhca_qp_is(qp, QHCA_DATAGRAM)) {
+        ok = qhca_datagram_build(e, qp, wr, burst);
+    } else {
+        ok = build_data(e, qp, wr, max, burst);
+    }
+    if (!ok) {
+        wr->fail = QHCA_WC_LOC_PROT_ERR;
+        r->stopped = true;
+        qhca_sq_fail_oldest(e, qp);
+    }
+    return ok;
 }
 
 /* Unreliable: the WR is complete when its last packet has left (B-061). */
@@ -361,27 +362,24 @@ static void sent_for_good(struct qhca_engine *e, struct qhca_qp *qp)
     }
 }
 
-/* Sends one packet at the cursor. False: the WR failed locally. */
-static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
+void qhca_requester_sent(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct qhca_burst *burst)
 {
     struct qhca_requester *r = &qp->req;
     struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
     bool opens = r->snd_psn == wr->first_psn;
+    uint32_t n = burst->p.num_psn;
 
     if (psn_diff(r->snd_psn, r->max_psn) < 0) {
         qhca_count_qp(e, qp, QHCA_CNT_RETRANSMIT, 1);
     }
     if (wr->opcode == QHCA_WR_RDMA_READ) {
-        send_read(e, qp, wr);
-    } else if (qhca_swr_is(wr, QHCA_RULE_BARE)) {
-        send_bare(e, qp, wr);
-    } else if (!(qhca_qp_is(qp, QHCA_DATAGRAM) ? qhca_datagram_send(e, qp, wr) :
-                                           send_data(e, qp, wr))) {
-        wr->fail = QHCA_WC_LOC_PROT_ERR;
-        r->stopped = true;
-        qhca_sq_fail_oldest(e, qp);
-        return false;
+        n = read_piece(r, wr);
+        r->read_psns += n;
+    } else if (!qhca_swr_is(wr, QHCA_RULE_BARE)) {
+        r->unasked = burst->p.ackreq ? 0 : r->unasked + n;
     }
+    r->snd_psn = psn_add(r->snd_psn, n);
     /* A READ that is asked for again from its middle counts as well. */
     if (qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && (opens || !r->rd_atomic)) {
         r->rd_atomic++;
@@ -395,27 +393,20 @@ static bool send_one(struct qhca_engine *e, struct qhca_qp *qp)
     if (!qhca_qp_is(qp, QHCA_RELIABLE)) {
         sent_for_good(e, qp);
     }
-    return true;
 }
 
-void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp)
+bool qhca_requester_poll(struct qhca_engine *e, struct qhca_qp *qp)
 {
     struct qhca_requester *r = &qp->req;
 
     while (qhca_may_go_on(e) && qhca_requester_ready(qp)) {
-        struct qhca_swr *wr;
-
         if (r->snd_wqe == qp->sq.next) {
             start_wqe(e, qp);   /* it may be bad, or have to wait */
-            continue;
-        }
-        wr = qhca_swr_at(qp, r->snd_wqe);
-        if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
+        } else if (qhca_swr_is(qhca_swr_at(qp, r->snd_wqe), QHCA_RULE_MEMOP)) {
             qhca_memop_step(e, qp);
-        } else if (!qhca_packet_room(e, qp, qhca_swr_av(qp, wr),
-                                     QHCA_TX_RESERVE) ||
-                   !send_one(e, qp)) {
-            break;
+        } else {
+            return true;
         }
     }
+    return false;
 }

@@ -128,8 +128,29 @@ void qhca_swr_view(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* How many packets @wr has. */
 uint32_t qhca_swr_packets(const struct qhca_qp *qp, const struct qhca_swr *wr);
-/* Sends request packets, as far as the budget goes. */
-void qhca_requester_work(struct qhca_engine *e, struct qhca_qp *qp);
+/*
+ * Reads WQEs, and executes those without packets, as far as the budget goes.
+ * Whether there is a packet to send now: qhca_requester_next().
+ */
+bool qhca_requester_poll(struct qhca_engine *e, struct qhca_qp *qp);
+/* The WR whose packet that is. */
+static inline const struct qhca_swr *qhca_requester_wr(struct qhca_qp *qp)
+{
+    return qhca_swr_at(qp, qp->req.snd_wqe);
+}
+/*
+ * Builds it in @burst, or up to @max that follow each other in its message, if
+ * they go across; nothing changes but @burst. False: its buffers have gone bad,
+ * and the WR has failed.
+ */
+bool qhca_requester_next(struct qhca_engine *e, struct qhca_qp *qp,
+                         uint32_t max, struct qhca_burst *burst);
+/*
+ * They have left. Of an unreliable service that may complete the WR, and its
+ * owner may use the buffers again.
+ */
+void qhca_requester_sent(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct qhca_burst *burst);
 /* Between WRs: one that has none outstanding needs no memory for them. */
 void qhca_requester_rest(struct qhca_engine *e, struct qhca_qp *qp);
 /* All its send WRs go, without CQEs. */
@@ -159,9 +180,9 @@ void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t);
 
 /* Executes the WR without packets at the cursor, which goes on. */
 void qhca_memop_step(struct qhca_engine *e, struct qhca_qp *qp);
-/* Sends the message, one packet; false: its buffers are bad. */
-bool qhca_datagram_send(struct qhca_engine *e, struct qhca_qp *qp,
-                        struct qhca_swr *wr);
+/* Builds the message, one packet; false: its buffers are bad. */
+bool qhca_datagram_build(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct qhca_swr *wr, struct qhca_burst *burst);
 
 /* ---- snapshot.c ---- */
 
@@ -174,11 +195,12 @@ extern const struct qhca_snap_ref qhca_requester_timer_ref;
 /* ---- completer.c ---- */
 
 /*
- * A packet with an answer. False: it stands for several, which have to come one
- * by one.
+ * A packet with an answer. Returns how many of those that it stands for have
+ * been dealt with: all, or, unless they need nothing special, the first.
  */
-bool qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
-                       const struct roce_packet *p);
+uint32_t qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                           const struct roce_packet *p);
+
 /* An ACK that has come without a packet, in a turn of the QP. */
 void qhca_completer_ack(struct qhca_engine *e, struct qhca_qp *qp,
                         uint32_t psn);

@@ -125,15 +125,35 @@ static enum qhca_mem_result scatter(struct qhca_engine *e, struct qhca_qp *qp,
                                     const struct roce_packet *p)
 {
     enum qhca_mem_result result = QHCA_MEM_OK;
-    uint64_t off = qp->rsp.offset;
+    struct qhca_piece at;
 
-    for (size_t i = 0; i < p->num_pieces && result == QHCA_MEM_OK; i++) {
-        struct qhca_piece at = roce_piece(p, i);
-
-        result = qhca_recv_write(e, qp, off, at.base, at.len);
-        off += at.len;
+    for (size_t i = 0, off = 0; off < p->payload_len && result == QHCA_MEM_OK;
+         i++, off += at.len) {
+        at = roce_piece(p, i, off);
+        result = qhca_recv_write(e, qp, qp->rsp.offset + off, at.base, at.len);
     }
     return result;
+}
+
+/* The same for packets of which each has to succeed, else nothing counts. */
+static bool try_scatter(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct roce_packet *p)
+{
+    struct qhca_piece at;
+    bool ok = true;
+
+    for (size_t i = 0, off = 0; off < p->payload_len && ok;
+         i++, off += at.len) {
+        at = roce_piece(p, i, off);
+        ok = qhca_recv_try_write(e, qp, qp->rsp.offset + off, at.base, at.len);
+    }
+    return ok;
+}
+
+/* Whether nothing is the matter with any of the packets, for all the QP knows. */
+static bool takes_send(const struct qhca_qp *qp, const struct roce_packet *p)
+{
+    return p->mtu == qp->mtu && send_length_ok(qp, p);
 }
 
 enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
@@ -144,10 +164,13 @@ enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     if (result != QHCA_RX_DONE) {
         return result;
     }
-    if (!send_length_ok(qp, p)) {
+    if (p->num_psn > 1) {
+        if (!takes_send(qp, p) || !try_scatter(e, qp, p)) {
+            return QHCA_RX_FIRST;
+        }
+    } else if (!send_length_ok(qp, p)) {
         return QHCA_RX_LENGTH;
-    }
-    if (scatter(e, qp, p) != QHCA_MEM_OK) {
+    } else if (scatter(e, qp, p) != QHCA_MEM_OK) {
         return QHCA_RX_BUFFER;
     }
     /* Invalidate after the data has arrived, before the completion (B-070). */
@@ -160,16 +183,61 @@ enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- WRITE ---- */
 
-/* D-064, as far as a WRITE is concerned. */
-static bool write_length_ok(const struct qhca_qp *qp,
-                            const struct roce_packet *p)
+/* Where a WRITE goes: the first packet says so, the QP remembers it. */
+struct target {
+    uint64_t va;
+    uint32_t rkey, len;
+};
+
+static struct target target_of(const struct qhca_qp *qp,
+                               const struct roce_packet *p)
 {
     const struct qhca_responder *s = &qp->rsp;
-    uint64_t total = s->offset + p->payload_len;
+
+    if (roce_opcode(p->opcode)->flags & OPF_FIRST) {
+        return (struct target) { p->va, p->rkey, p->dma_len };
+    }
+    return (struct target) { s->va, s->rkey, s->dma_len };
+}
+
+/* D-064, as far as a WRITE is concerned. */
+static bool write_length_ok(const struct qhca_qp *qp,
+                            const struct roce_packet *p, uint32_t dma_len)
+{
+    uint64_t total = qp->rsp.offset + p->payload_len;
     bool last = roce_opcode(p->opcode)->flags & OPF_LAST;
 
-    return qhca_payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
-           (last ? total == s->dma_len : total < s->dma_len);
+    return qhca_payload_ok(qp, p) && dma_len <= QHCA_MAX_MSG &&
+           (last ? total == dma_len : total < dma_len);
+}
+
+/* As takes_send(). None of them takes a receive WR, see build_data(). */
+static bool takes_write(const struct qhca_qp *qp, const struct roce_packet *p)
+{
+    return p->mtu == qp->mtu &&
+           !(roce_opcode(p->opcode)->flags & OPF_IMM) &&
+           write_length_ok(qp, p, target_of(qp, p).len);
+}
+
+/* Of packets each of which has to succeed, else nothing counts. */
+static bool try_payload(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct roce_packet *p)
+{
+    bool first = roce_opcode(p->opcode)->flags & OPF_FIRST, ok = true;
+    struct target to = target_of(qp, p);
+    uint64_t va = to.va + qp->rsp.offset;
+    const struct qhca_mr *mr =
+        qhca_mr_find(e, &qp->user, to.rkey, va,
+                     first ? to.len : p->payload_len,
+                     QHCA_ACCESS_REMOTE_WRITE);
+    struct qhca_piece at;
+
+    for (size_t i = 0, off = 0; off < p->payload_len && mr && ok;
+         i++, off += at.len) {
+        at = roce_piece(p, i, off);
+        ok = qhca_mr_try_write(e, mr, va + off, at.base, at.len);
+    }
+    return mr && ok;
 }
 
 /*
@@ -185,6 +253,7 @@ static enum qhca_mem_result write_payload(struct qhca_engine *e,
     enum qhca_mem_result result = QHCA_MEM_OK;
     uint64_t va = s->va + s->offset;
     const struct qhca_mr *mr;
+    struct qhca_piece at;
 
     if (!p->payload_len) {
         return QHCA_MEM_OK;
@@ -195,11 +264,10 @@ static enum qhca_mem_result write_payload(struct qhca_engine *e,
     if (!mr) {
         return QHCA_MEM_DENIED;
     }
-    for (size_t i = 0; i < p->num_pieces && result == QHCA_MEM_OK; i++) {
-        struct qhca_piece at = roce_piece(p, i);
-
-        result = qhca_mr_write(e, mr, va, at.base, at.len);
-        va += at.len;
+    for (size_t i = 0, off = 0; off < p->payload_len && result == QHCA_MEM_OK;
+         i++, off += at.len) {
+        at = roce_piece(p, i, off);
+        result = qhca_mr_write(e, mr, va + off, at.base, at.len);
     }
     return result;
 }
@@ -211,6 +279,9 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
     uint16_t flags = roce_opcode(p->opcode)->flags;
     enum qhca_rx_result result = QHCA_RX_DONE;
 
+    if (p->num_psn > 1 && (!takes_write(qp, p) || !try_payload(e, qp, p))) {
+        return QHCA_RX_FIRST;
+    }
     if (flags & OPF_IMM) {
         result = qhca_rx_take(e, qp);
     }
@@ -222,7 +293,10 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
         s->rkey = p->rkey;
         s->dma_len = p->dma_len;
     }
-    if (!write_length_ok(qp, p)) {
+    if (p->num_psn > 1) {
+        return QHCA_RX_DONE;
+    }
+    if (!write_length_ok(qp, p, s->dma_len)) {
         return QHCA_RX_LENGTH;
     }
     return qhca_rx_memory(write_payload(e, qp, p));

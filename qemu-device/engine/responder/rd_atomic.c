@@ -21,7 +21,7 @@ static enum qhca_rx_result admit(const struct qhca_qp *qp,
  * in line, @res in the slot of the oldest request (D-055). Replays can crowd
  * the line: who changes memory has made sure before that there is room.
  */
-static enum qhca_rx_result answer(struct qhca_engine *e, struct qhca_qp *qp,
+static enum qhca_rx_result answer(struct qhca_qp *qp,
                                   const struct roce_packet *p,
                                   struct qhca_response *r,
                                   struct qhca_rd_resource *res)
@@ -34,7 +34,7 @@ static enum qhca_rx_result answer(struct qhca_engine *e, struct qhca_qp *qp,
     s->msn = psn_add(s->msn, 1);
     r->psn = p->psn;
     r->msn = s->msn;
-    qhca_response_add(e, qp, r);
+    qhca_response_add(qp, r);
     res->valid = true;
     res->op = roce_opcode(p->opcode)->op;
     res->psn = p->psn;
@@ -68,7 +68,7 @@ enum qhca_rx_result qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
                                      QHCA_ACCESS_REMOTE_READ)) {
         return QHCA_RX_ACCESS;
     }
-    return answer(e, qp, p, &r, &res);
+    return answer(qp, p, &r, &res);
 }
 
 /* Finds the word of an atomic or ATOMIC WRITE, and room for the answer. */
@@ -159,7 +159,7 @@ enum qhca_rx_result qhca_rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
         return result;
     }
     r.orig = res.orig;
-    return answer(e, qp, p, &r, &res);
+    return answer(qp, p, &r, &res);
 }
 
 /* Whether the key gives what the FLUSH asks for (I-037). */
@@ -195,7 +195,7 @@ enum qhca_rx_result qhca_rx_flush(struct qhca_engine *e, struct qhca_qp *qp,
     if (p->flush_level == QHCA_FLUSH_RANGE && p->dma_len > QHCA_MAX_MSG) {
         return QHCA_RX_LENGTH;
     }
-    return may_flush(e, qp, p) ? answer(e, qp, p, &r, &res) : QHCA_RX_ACCESS;
+    return may_flush(e, qp, p) ? answer(qp, p, &r, &res) : QHCA_RX_ACCESS;
 }
 
 enum qhca_rx_result qhca_rx_atomic_write(struct qhca_engine *e,
@@ -216,5 +216,5 @@ enum qhca_rx_result qhca_rx_atomic_write(struct qhca_engine *e,
     if (result == QHCA_RX_DONE) {
         result = qhca_rx_memory(qhca_mr_store(e, mr, p->va, p->payload));
     }
-    return result == QHCA_RX_DONE ? answer(e, qp, p, &r, &res) : result;
+    return result == QHCA_RX_DONE ? answer(qp, p, &r, &res) : result;
 }

@@ -59,8 +59,7 @@ static bool answer_in_line(const struct qhca_qp *qp, uint32_t psn)
     return false;
 }
 
-static void replay_read(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p)
+static void replay_read(struct qhca_qp *qp, const struct roce_packet *p)
 {
     const struct qhca_rd_resource *res = find_resource(qp, p->psn);
     struct qhca_response r = {
@@ -78,13 +77,12 @@ static void replay_read(struct qhca_engine *e, struct qhca_qp *qp,
     if (p->rkey == res->rkey && p->srqn == res->srqn &&
         p->va == res->va + off &&
         p->dma_len <= res->length - off) {
-        qhca_response_add(e, qp, &r);
+        qhca_response_add(qp, &r);
     }
 }
 
 /* The answer that was given: what was found, or that it is done. */
-static void replay_done(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p)
+static void replay_done(struct qhca_qp *qp, const struct roce_packet *p)
 {
     const struct qhca_rd_resource *res = find_resource(qp, p->psn);
     uint8_t op = roce_opcode(p->opcode)->op;
@@ -96,7 +94,7 @@ static void replay_done(struct qhca_engine *e, struct qhca_qp *qp,
 
     if (res && res->op == op) {
         r.orig = res->orig;
-        qhca_response_add(e, qp, &r);
+        qhca_response_add(qp, &r);
     }
 }
 
@@ -107,7 +105,7 @@ void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
     switch (roce_opcode(p->opcode)->op) {
     case OP_READ_REQ:
         if (!answer_in_line(qp, p->psn)) {
-            replay_read(e, qp, p);
+            replay_read(qp, p);
         }
         break;
     case OP_CAS:
@@ -117,11 +115,11 @@ void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
     case OP_FLUSH:
     case OP_ATOMIC_WRITE:
         if (!answer_in_line(qp, p->psn)) {
-            replay_done(e, qp, p);
+            replay_done(qp, p);
         }
         break;
     default:
-        qhca_response_ack(e, qp, AETH_ACK, ack_psn(qp, p->psn));
+        qhca_response_ack(qp, AETH_ACK, ack_psn(qp, p->psn));
         break;
     }
 }

@@ -23,28 +23,11 @@ static void refuse(struct qhca_engine *e, struct qhca_qp *qp,
         qhca_recv_fail(e, qp, r->status);
     }
     if (qp->state != QHCA_QPS_ERR) {
-        qhca_response_ack(e, qp, r->syndrome, p->psn);
+        qhca_response_ack(qp, r->syndrome, p->psn);
     }
 }
 
 /* ---- what became of a request ---- */
-
-/*
- * All before the ePSN has been executed. Whoever has its turn is told without a
- * packet, unless there is something to be said before; with a limit of the
- * bandwidth a packet waits for its time.
- */
-static void acknowledge(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p)
-{
-    uint32_t psn = psn_add(qp->rsp.epsn, -1u);
-
-    if (p->direct && !qhca_response_ready(qp) && !e->cfg.bandwidth) {
-        e->qps->ack = (struct qhca_ack) { qp, psn };
-    } else {
-        qhca_response_ack(e, qp, AETH_ACK, psn);
-    }
-}
 
 /* The packet has been executed: expect the next, answer if asked. */
 static void accept_packet(struct qhca_engine *e, struct qhca_qp *qp,
@@ -53,7 +36,7 @@ static void accept_packet(struct qhca_engine *e, struct qhca_qp *qp,
     qp->rsp.epsn = psn_add(p->psn, p->num_psn);
     qhca_rx_advance(e, qp, p);
     if (p->ackreq && qp->state != QHCA_QPS_ERR) {
-        acknowledge(e, qp, p);
+        qhca_response_owe(qp);
     }
 }
 
@@ -70,7 +53,7 @@ static void conclude(struct qhca_engine *e, struct qhca_qp *qp,
     case QHCA_RX_NO_WR:
         /* ePSN stays; whatever follows is dropped without a NAK (D-030). */
         qp->rsp.nak_sent = true;
-        qhca_response_ack(e, qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
+        qhca_response_ack(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
         break;
     case QHCA_RX_KEY:
         /*
@@ -125,38 +108,46 @@ static enum qhca_rx_result execute(struct qhca_engine *e, struct qhca_qp *qp,
     return rx[roce_opcode(p->opcode)->op](e, qp, p);
 }
 
-bool qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
-                       const struct roce_packet *p)
+/* The next request, which may stand for several. */
+static uint32_t in_order(struct qhca_engine *e, struct qhca_qp *qp,
+                         const struct roce_packet *p)
+{
+    enum qhca_rx_result result = execute(e, qp, p);
+    struct roce_packet first;
+
+    if (result == QHCA_RX_FIRST) {
+        first = *p;
+        roce_first_of(&first);
+        p = &first;
+        result = execute(e, qp, p);
+    }
+    qp->rsp.nak_sent = false;
+    conclude(e, qp, p, result);
+    return qhca_rx_count(p, result);
+}
+
+uint32_t qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                           const struct roce_packet *p)
 {
     struct qhca_responder *s = &qp->rsp;
     int32_t ahead = psn_diff(p->psn, s->epsn);
-    enum qhca_rx_result result;
 
-    if (p->num_psn > 1 && (ahead || s->failing)) {
-        return false;
-    }
     if (s->failing) {
-        return true;
+        return 1;
+    }
+    if (!ahead) {
+        return in_order(e, qp, p);
     }
     if (ahead < 0) {
         qhca_responder_duplicate(e, qp, p);
-        return true;
+        return 1;
     }
-    if (ahead > 0) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
-        if (!s->nak_sent) {     /* once per gap (D-020) */
-            s->nak_sent = true;
-            qhca_response_ack(e, qp, AETH_NAK_SEQ, s->epsn);
-        }
-        return true;
+    qhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
+    if (!s->nak_sent) {     /* once per gap (D-020) */
+        s->nak_sent = true;
+        qhca_response_ack(qp, AETH_NAK_SEQ, s->epsn);
     }
-    result = execute(e, qp, p);
-    if (!qhca_rx_final(p, result)) {
-        return false;
-    }
-    s->nak_sent = false;
-    conclude(e, qp, p, result);
-    return true;
+    return 1;
 }
 
 bool qhca_responder_refuse(struct qhca_engine *e, struct qhca_qp *qp,
@@ -174,7 +165,7 @@ bool qhca_responder_refuse(struct qhca_engine *e, struct qhca_qp *qp,
     }
     if (syndrome == AETH_NAK_SEQ) {
         s->nak_sent = true;
-        qhca_response_ack(e, qp, syndrome, s->epsn);
+        qhca_response_ack(qp, syndrome, s->epsn);
     } else if (AETH_TYPE(syndrome) == AETH_RNR_NAK) {
         conclude(e, qp, p, QHCA_RX_NO_WR);
     } else {

@@ -16,6 +16,7 @@ enum qhca_rx_result {
     QHCA_RX_DONE = 0,
     QHCA_RX_ANSWERED,           /* done, its answer is in line */
     QHCA_RX_REPEAT,             /* no room for its answer: as if it got lost */
+    QHCA_RX_FIRST,              /* of several the first has to come alone */
     QHCA_RX_NO_WR,              /* no receive WR */
     QHCA_RX_BAD_WR,             /* the receive WQE breaks a rule */
     QHCA_RX_LOST_WR,            /* it cannot be read */
@@ -40,32 +41,22 @@ struct qhca_refusal {
 
 extern const struct qhca_refusal qhca_refusals[];
 
-/*
- * Whether what a packet has come to is the end of it, even if it stands for
- * many: they have been executed; or the first has failed to get a receive WR,
- * for good and on record, and the others fail with it. Else they come again one
- * by one.
- */
-static inline bool qhca_rx_final(const struct roce_packet *p,
-                                 enum qhca_rx_result result)
-{
-    return p->num_psn == 1 || result == QHCA_RX_DONE ||
-           result == QHCA_RX_LOST_WR;
-}
-
 /* ---- responder.c, uc.c, datagram.c: a request of each service ---- */
 
-/* False: it stands for several, which have to come one by one. */
-bool qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
-                       const struct roce_packet *p);
+/*
+ * Of the packets that @p stands for, how many have been dealt with: all of them,
+ * or, unless they need nothing special, the first.
+ */
+uint32_t qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                           const struct roce_packet *p);
+uint32_t qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct roce_packet *p);
 /*
  * Refuses a request with that AETH syndrome, whatever it is. False: it is not
  * the one that the QP expects.
  */
 bool qhca_responder_refuse(struct qhca_engine *e, struct qhca_qp *qp,
                            const struct roce_packet *p, uint8_t syndrome);
-bool qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
-                const struct roce_packet *p);
 void qhca_datagram_rx(struct qhca_engine *e, struct qhca_qp *qp,
                       const struct roce_packet *p);
 /* A request of UC or UD is refused. */
@@ -84,11 +75,23 @@ bool qhca_operation_enabled(const struct qhca_qp *qp,
                             const struct roce_packet *p);
 /* A request was found valid: COMM_EST, if it is the first in RTR. */
 void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp);
-/* Execute a packet of a SEND or WRITE, whose turn it is. */
+/*
+ * Execute a packet of a SEND or WRITE, whose turn it is. FIRST: it stands for
+ * several, and something is the matter with one of them.
+ */
 enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
                                  const struct roce_packet *p);
 enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
                                   const struct roce_packet *p);
+/*
+ * How many of the packets that @p stands for @result is about: of those that
+ * cannot be executed it is the first.
+ */
+static inline uint32_t qhca_rx_count(const struct roce_packet *p,
+                                     enum qhca_rx_result result)
+{
+    return result == QHCA_RX_DONE || result == QHCA_RX_KEY ? p->num_psn : 1;
+}
 /* One that is DONE: the message goes on, or ends and completes its WR. */
 void qhca_rx_advance(struct qhca_engine *e, struct qhca_qp *qp,
                      const struct roce_packet *p);
@@ -126,17 +129,34 @@ void qhca_responder_walk(struct qhca_snap *s, struct qhca_qp *qp);
 void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
                               const struct roce_packet *p);
 /* Puts an ACK or NAK of @psn in line, in the place of one right before it. */
-void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
-                       uint8_t syndrome, uint32_t psn);
+void qhca_response_ack(struct qhca_qp *qp, uint8_t syndrome, uint32_t psn);
 /* Puts an answer in line; false: no room, drop the request. */
-bool qhca_response_add(struct qhca_engine *e, struct qhca_qp *qp,
-                       const struct qhca_response *r);
-/* Sends packets of answers, as far as the budget goes. */
-void qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp);
+bool qhca_response_add(struct qhca_qp *qp, const struct qhca_response *r);
 static inline bool qhca_response_ready(const struct qhca_qp *qp)
 {
     return qp->rsp.q_head != qp->rsp.q_tail;
 }
+/*
+ * All before the ePSN is to be acknowledged. If nothing else is to be said the
+ * ACK need not get in line: whoever has delivered the request takes it, or
+ * settles what is owed.
+ */
+void qhca_response_owe(struct qhca_qp *qp);
+/* The ACK that is owed counts as sent; returns its PSN. */
+uint32_t qhca_response_take_ack(struct qhca_engine *e, struct qhca_qp *qp);
+/* An ACK that is owed gets in line. */
+void qhca_response_settle(struct qhca_qp *qp);
+/*
+ * Builds a packet of the answer that is first in line in @burst, or up to @max
+ * that follow each other, if they go across; nothing changes but @burst.
+ */
+void qhca_response_next(struct qhca_engine *e, struct qhca_qp *qp, uint32_t max,
+                        struct qhca_burst *burst);
+/* They are about to leave. One that is fatal moves the QP to ERR. */
+void qhca_response_sent(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct qhca_burst *burst);
+/* Frames that must be left free for others behind the next packet. */
+unsigned qhca_response_reserve(struct qhca_qp *qp);
 /*
  * Whether one would fit: the last place is kept for the ACK or NAK that
  * follows.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RC responder, sending the answers in the order of the requests
- * (IBTA 9.7.5; D-013). A READ is read from memory piece by piece when its turn
- * comes, so an answer of any length costs bounded work and memory.
+ * qhca engine: RC responder, the answers in the order of the requests (IBTA
+ * 9.7.5; D-013). A READ is read from memory piece by piece when its turn comes,
+ * so an answer of any length costs bounded work and memory.
  */
 #include "responder.h"
 
@@ -11,21 +11,49 @@ static struct qhca_response *response_at(struct qhca_responder *s, uint32_t i)
     return &s->queue[i % QHCA_RESPONSES];
 }
 
-bool qhca_response_add(struct qhca_engine *e, struct qhca_qp *qp,
-                       const struct qhca_response *r)
+/* The PSN of an ACK of all that has been executed. */
+static uint32_t executed(const struct qhca_qp *qp)
+{
+    return psn_add(qp->rsp.epsn, -1u);
+}
+
+void qhca_response_owe(struct qhca_qp *qp)
+{
+    if (qhca_response_ready(qp)) {
+        qhca_response_ack(qp, AETH_ACK, executed(qp));
+    } else {
+        qp->rsp.ack_owed = true;
+    }
+}
+
+void qhca_response_settle(struct qhca_qp *qp)
+{
+    if (qp->rsp.ack_owed) {
+        qp->rsp.ack_owed = false;
+        qhca_response_ack(qp, AETH_ACK, executed(qp));
+    }
+}
+
+uint32_t qhca_response_take_ack(struct qhca_engine *e, struct qhca_qp *qp)
+{
+    qp->rsp.ack_owed = false;
+    qhca_count_qp(e, qp, QHCA_CNT_TX_ACK, 1);
+    return executed(qp);
+}
+
+bool qhca_response_add(struct qhca_qp *qp, const struct qhca_response *r)
 {
     struct qhca_responder *s = &qp->rsp;
 
+    qhca_response_settle(qp);
     if (!qhca_response_room(qp)) {
         return false;
     }
     *response_at(s, s->q_tail++) = *r;
-    qhca_qp_schedule(e, qp);
     return true;
 }
 
-void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
-                       uint8_t syndrome, uint32_t psn)
+void qhca_response_ack(struct qhca_qp *qp, uint8_t syndrome, uint32_t psn)
 {
     struct qhca_responder *s = &qp->rsp;
     struct qhca_response r = {
@@ -35,6 +63,7 @@ void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
         .msn = s->msn,
     };
 
+    qhca_response_settle(qp);
     if (s->q_head != s->q_tail) {
         struct qhca_response *last = response_at(s, s->q_tail - 1);
 
@@ -51,7 +80,6 @@ void qhca_response_ack(struct qhca_engine *e, struct qhca_qp *qp,
         }
     }
     *response_at(s, s->q_tail++) = r;
-    qhca_qp_schedule(e, qp);
 }
 
 static void count_ack(struct qhca_engine *e, const struct qhca_qp *qp,
@@ -71,30 +99,6 @@ static void count_ack(struct qhca_engine *e, const struct qhca_qp *qp,
     }
 }
 
-static void send_ack(struct qhca_engine *e, struct qhca_qp *qp,
-                     uint8_t syndrome, uint32_t psn, uint32_t msn)
-{
-    struct qhca_txbuf b;
-
-    qhca_packet_start(e, qp, &b, RC_ACKNOWLEDGE, psn);
-    b.p.syndrome = syndrome;
-    b.p.msn = msn;
-    count_ack(e, qp, syndrome);
-    qhca_packet_send(e, qp, &b);
-}
-
-static void send_atomic(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct qhca_response *r)
-{
-    struct qhca_txbuf b;
-
-    qhca_packet_start(e, qp, &b, RC_ATOMIC_ACKNOWLEDGE, r->psn);
-    b.p.syndrome = AETH_ACK;
-    b.p.msn = r->msn;
-    b.p.atomic_orig = r->orig;
-    qhca_packet_send(e, qp, &b);
-}
-
 static uint8_t read_opcode(bool first, bool last)
 {
     static const uint8_t opcode[] = {
@@ -106,122 +110,113 @@ static uint8_t read_opcode(bool first, bool last)
 }
 
 /*
- * The next packet of a READ's answer, for up to @max if it stays inside the
- * port. The key is looked up every time: it may have gone (D-069).
+ * The next packets of a READ's answer, one if they become frames. The key is
+ * looked up every time: it may have gone (D-069).
  */
 static enum qhca_mem_result build_read(struct qhca_engine *e,
                                        struct qhca_qp *qp,
                                        const struct qhca_response *r,
-                                       uint32_t max, struct qhca_txbuf *b)
+                                       uint32_t max, struct qhca_burst *burst)
 {
     uint32_t left = r->length - r->done, len = MIN_OF(qp->mtu, left);
     uint64_t va = r->va + r->done;
     struct qhca_key_user user;
-    bool copy;
+    bool copy, last;
 
-    qhca_packet_start(e, qp, b, 0, r->psn);
-    b->p.syndrome = AETH_ACK;
-    b->p.msn = r->msn;
     if (left && !qhca_xrc_user(e, qp, r->srqn, &user)) {
         return QHCA_MEM_DENIED;
     }
-    if (left && b->direct) {
+    if (left && burst->across) {
         qhca_key_view(e, &user, r->rkey, va,
                       (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
-                      QHCA_ACCESS_REMOTE_READ, &b->view);
+                      QHCA_ACCESS_REMOTE_READ, &burst->view);
     }
-    copy = !qhca_packet_in_place(b, qp->mtu, left);
-    b->p.opcode |= read_opcode(!r->done,
-                               copy ? len == left : b->view.len == left);
+    copy = !qhca_burst_in_place(burst, qp->mtu, left);
+    last = copy ? len == left : burst->view.len == left;
+    burst->p.opcode = qhca_qp_service(qp) | read_opcode(!r->done, last);
     return !copy || !left ? QHCA_MEM_OK :
-           qhca_key_read(e, &user, r->rkey, va, qhca_packet_payload(b, len),
+           qhca_key_read(e, &user, r->rkey, va, qhca_burst_payload(burst, len),
                          len, QHCA_ACCESS_REMOTE_READ);
+}
+
+static void build_ack(const struct qhca_qp *qp, uint8_t syndrome,
+                      struct qhca_burst *burst)
+{
+    burst->p.opcode = qhca_qp_service(qp) | RC_ACKNOWLEDGE;
+    burst->p.syndrome = syndrome;
 }
 
 /*
  * The memory is not there any more. A late duplicate, from a time when it was,
  * is forgotten; else it is as if the request were refused now.
  */
-static void lost_memory(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct qhca_response *r, enum qhca_rx_result why)
+static void build_refusal(const struct qhca_qp *qp,
+                          const struct qhca_response *r,
+                          enum qhca_rx_result why, struct qhca_burst *burst)
 {
     const struct qhca_refusal *refusal = &qhca_refusals[why];
-    uint32_t psn = r->psn, msn = r->msn;
 
-    if (r->replay) {
-        qp->rsp.q_head++;
-    } else {
-        qhca_qp_error(e, qp, refusal->event);
-    }
-    send_ack(e, qp, refusal->syndrome, psn, msn);
+    build_ack(qp, refusal->syndrome, burst);
+    burst->fatal = !r->replay;
+    burst->event = refusal->event;
 }
 
-/* Part of a READ's answer. False: there is no more to say. */
-static bool send_read(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_response *r)
+static bool is_verdict(const struct qhca_burst *burst)
 {
-    uint32_t max = qhca_packets_at_once(e);
+    return (burst->p.opcode & ~SVC_MASK) == RC_ACKNOWLEDGE;
+}
+
+void qhca_response_next(struct qhca_engine *e, struct qhca_qp *qp, uint32_t max,
+                        struct qhca_burst *burst)
+{
+    const struct qhca_response *r = response_at(&qp->rsp, qp->rsp.q_head);
     enum qhca_mem_result result;
-    struct qhca_txbuf b;
 
-    do {
-        result = build_read(e, qp, r, max, &b);
-        max = 1;        /* again: something is the matter with one of them */
-    } while (result == QHCA_MEM_OK && !qhca_packet_send(e, qp, &b));
-    if (result != QHCA_MEM_OK) {
-        lost_memory(e, qp, r, qhca_rx_memory(result));
-        return false;
-    }
-    r->psn = psn_add(r->psn, b.p.num_psn);
-    r->done += (uint32_t)b.p.payload_len;
-    return true;
-}
-
-/* An ACK or NAK; after a fatal one the QP is in ERR. */
-static void send_verdict(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct qhca_response *r)
-{
-    uint8_t syndrome = r->syndrome;
-    uint32_t psn = r->psn, msn = r->msn;
-
-    /* Before it leaves: the QP may be its own peer. */
-    if (AETH_TYPE(syndrome) == AETH_NAK && syndrome != AETH_NAK_SEQ) {
-        qhca_qp_error(e, qp, qp->rsp.fail_event);
-    }
-    send_ack(e, qp, syndrome, psn, msn);
-}
-
-static void send_one(struct qhca_engine *e, struct qhca_qp *qp,
-                     struct qhca_response *r)
-{
-    bool said = true;
-
+    burst->p.psn = r->psn;
+    burst->p.msn = r->msn;
+    burst->p.syndrome = AETH_ACK;
     if (r->kind == QHCA_RESP_READ) {
-        said = send_read(e, qp, r) && r->done == r->length;
+        result = build_read(e, qp, r, max, burst);
+        if (result != QHCA_MEM_OK) {
+            build_refusal(qp, r, qhca_rx_memory(result), burst);
+        }
     } else if (r->kind == QHCA_RESP_ATOMIC) {
-        send_atomic(e, qp, r);
+        burst->p.opcode = qhca_qp_service(qp) | RC_ATOMIC_ACKNOWLEDGE;
+        burst->p.atomic_orig = r->orig;
     } else {
-        send_verdict(e, qp, r);
-    }
-    /* A QP in ERR has no answers in line. */
-    if (said && qp->state != QHCA_QPS_ERR) {
-        qp->rsp.rd_pending -= r->kind != QHCA_RESP_ACK && !r->replay;
-        qp->rsp.q_head++;
+        build_ack(qp, r->syndrome, burst);
+        burst->fatal = AETH_TYPE(r->syndrome) == AETH_NAK &&
+                     r->syndrome != AETH_NAK_SEQ;
+        burst->event = qp->rsp.fail_event;
     }
 }
 
-void qhca_response_work(struct qhca_engine *e, struct qhca_qp *qp)
+void qhca_response_sent(struct qhca_engine *e, struct qhca_qp *qp,
+                        const struct qhca_burst *burst)
 {
     struct qhca_responder *s = &qp->rsp;
+    struct qhca_response *r = response_at(s, s->q_head);
 
-    while (qhca_may_go_on(e) && qhca_response_ready(qp)) {
-        struct qhca_response *r = response_at(s, s->q_head);
-        /* READ data leaves room for others' ACKs, as requests do. */
-        unsigned reserve = r->kind == QHCA_RESP_READ ? QHCA_TX_RESERVE / 2 : 0;
-
-        if (!qhca_packet_room(e, qp, &qp->attr.av, reserve)) {
-            break;
+    if (is_verdict(burst)) {
+        count_ack(e, qp, burst->p.syndrome);
+    } else if (r->kind == QHCA_RESP_READ) {
+        r->psn = psn_add(r->psn, burst->p.num_psn);
+        r->done += (uint32_t)burst->p.payload_len;
+        if (r->done != r->length) {
+            return;
         }
-        send_one(e, qp, r);
     }
+    if (burst->fatal) {
+        qhca_qp_error(e, qp, burst->event);       /* no answers are left */
+        return;
+    }
+    s->rd_pending -= r->kind != QHCA_RESP_ACK && !r->replay;
+    s->q_head++;
+}
+
+unsigned qhca_response_reserve(struct qhca_qp *qp)
+{
+    /* READ data leaves room for others' ACKs, as requests do. */
+    return response_at(&qp->rsp, qp->rsp.q_head)->kind == QHCA_RESP_READ ?
+           QHCA_TX_RESERVE / 2 : 0;
 }

@@ -86,30 +86,33 @@ static enum qhca_rx_result execute(struct qhca_engine *e, struct qhca_qp *qp,
                                                    qhca_rx_write(e, qp, p);
 }
 
-bool qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
-                const struct roce_packet *p)
+uint32_t qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct roce_packet *p)
 {
     enum qhca_rx_result result = QHCA_RX_DONE;
-    bool fits;
+    struct roce_packet first;
+    uint32_t n;
 
-    if (p->num_psn > 1 && p->psn != qp->rsp.epsn) {
-        return false;
-    }
     if (!psn_ok(e, qp, p)) {
-        return true;
+        return 1;
     }
-    fits = in_sequence(qp, p);
-    if (fits) {
+    if (!in_sequence(qp, p)) {
+        qp->rsp.epsn = psn_add(p->psn, 1);
+        return 1;
+    }
+    result = execute(e, qp, p);
+    if (result == QHCA_RX_FIRST) {
+        first = *p;
+        roce_first_of(&first);
+        p = &first;
         result = execute(e, qp, p);
     }
-    if (!qhca_rx_final(p, result)) {
-        return false;
-    }
-    qp->rsp.epsn = psn_add(p->psn, p->num_psn);
-    if (result != QHCA_RX_DONE) {
-        qhca_unreliable_refuse(e, qp, result);
-    } else if (fits) {
+    n = qhca_rx_count(p, result);
+    qp->rsp.epsn = psn_add(p->psn, n);
+    if (result == QHCA_RX_DONE) {
         qhca_rx_advance(e, qp, p);
+    } else {
+        qhca_unreliable_refuse(e, qp, result);
     }
-    return true;
+    return n;
 }

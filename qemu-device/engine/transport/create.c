@@ -331,12 +331,6 @@ const struct qhca_command qhca_qp_commands[] = {
     { 0 }
 };
 
-static bool init(struct qhca_engine *e)
-{
-    e->qps->deliver = qhca_deliver;
-    return true;
-}
-
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
@@ -347,7 +341,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct qhca_room qhca_transport_room = {
-    .init = init,
     .reset = reset,
     .holdings = holdings,
     .commands = (const struct qhca_command *const[]) {

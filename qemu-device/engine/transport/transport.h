@@ -6,44 +6,9 @@
 #ifndef QHCA_ENGINE_TRANSPORT_H
 #define QHCA_ENGINE_TRANSPORT_H
 
-#include "../requester/requester.h"
-#include "../responder/responder.h"
+#include "../link/link.h"
 
 extern const struct qhca_room qhca_transport_room;
-
-/* ---- deliver.c ---- */
-
-/*
- * A frame whose Ethernet destination is the port's or a multicast one, whose IP
- * protocol is UDP with destination port 4791 and whose IP destination is a GID
- * of the port: from the network or looped back. @frame starts at the Ethernet
- * header, @len ends with the ICRC or Ethernet padding. @from: number of the QP
- * that has sent it, if it is looped back, else 0.
- */
-void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                  uint32_t from);
-/* The same, past the fault rules. */
-void qhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                    uint32_t from);
-/*
- * The responder refuses the request in it with that AETH syndrome. False: it is
- * none, or not the one that the QP expects.
- */
-bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                      uint32_t from, uint8_t syndrome);
-/* One that has stayed inside the port; see struct qhca_qps. */
-bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
-                  size_t len);
-/* The ACK that QP @qp has been given in its turn arrives, see there. */
-void qhca_deliver_ack(struct qhca_engine *e, struct qhca_qp *qp);
-
-/* ---- fault.c ---- */
-
-/* qhca_roce_rx() where fault rules look. */
-void qhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
-                   uint32_t from);
-/* A frame that was held back arrives. */
-void qhca_fault_take(struct qhca_engine *e, struct qhca_fault_held *h);
 
 /* ---- turn.c ---- */
 

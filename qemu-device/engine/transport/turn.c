@@ -106,18 +106,6 @@ static bool has_work(struct qhca_qp *qp)
            (qhca_response_ready(qp) || qhca_requester_ready(qp));
 }
 
-/* The ACK timer runs if, after that, something is outstanding. */
-static void send_requests(struct qhca_engine *e, struct qhca_qp *qp)
-{
-    qhca_requester_work(e, qp);
-    if (e->qps->ack.by) {
-        qhca_deliver_ack(e, qp);
-    }
-    if (!qp->req.timer.pos) {
-        qhca_requester_timer(e, qp);
-    }
-}
-
 void qhca_qp_turn(struct qhca_engine *e)
 {
     struct qhca_qp *qp = qhca_qp_next(e);
@@ -126,10 +114,11 @@ void qhca_qp_turn(struct qhca_engine *e)
         return;
     }
     if (qp->state != QHCA_QPS_ERR) {
-        qhca_response_work(e, qp);
+        qhca_link_turn(e, qp);
     }
-    if (qp->state != QHCA_QPS_ERR) {
-        send_requests(e, qp);
+    /* The ACK timer runs if, after that, something is outstanding. */
+    if (qp->state != QHCA_QPS_ERR && !qp->req.timer.pos) {
+        qhca_requester_timer(e, qp);
     }
     flush(e, qp);
     qhca_requester_rest(e, qp);

@@ -205,6 +205,24 @@ size_t roce_frames_len(const struct roce_packet *p)
     return len;
 }
 
+void roce_first_of(struct roce_packet *p)
+{
+    /* By the kind of message: middle, first. */
+    static const uint8_t opcode[][2] = {
+        [OP_SEND] = { RC_SEND_MIDDLE, RC_SEND_FIRST },
+        [OP_WRITE] = { RC_WRITE_MIDDLE, RC_WRITE_FIRST },
+        [OP_READ_RESP] = { RC_READ_RESP_MIDDLE, RC_READ_RESP_FIRST },
+    };
+    const struct roce_opcode_info *info = roce_opcode(p->opcode);
+    bool first = info->flags & OPF_FIRST;
+
+    p->opcode = (p->opcode & SVC_MASK) | opcode[info->op][first];
+    p->num_psn = 1;
+    p->payload_len = p->mtu;
+    p->pad = 0;
+    p->ackreq = p->solicited = false;
+}
+
 static uint8_t *build_eth(const struct roce_packet *p, uint8_t *h)
 {
     memcpy(h, p->dmac, 6);

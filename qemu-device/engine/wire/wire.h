@@ -219,8 +219,8 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
  * struct roce_packet - a packet in CPU order, to be built or as parsed
  *
  * One that stays inside the port can stand for @num_psn packets that follow
- * each other in a message; its opcode says whether the first and the last of
- * the message are among them.
+ * each other in a message, each of @mtu bytes but for the last of the message.
+ * Its opcode says whether the first and the last of the message are among them.
  */
 struct roce_packet {
     /* Addressing */
@@ -234,7 +234,6 @@ struct roce_packet {
     uint16_t sport;
     const uint8_t *ip;          /* parsed: the IP header in the frame */
     uint32_t from;              /* not in the frame: see qhca_roce_rx() */
-    bool direct;                /* in no frame: see struct qhca_qps */
 
     /* BTH */
     uint8_t opcode;
@@ -243,6 +242,7 @@ struct roce_packet {
     uint16_t pkey;
     uint32_t dest_qp, psn;
     uint32_t num_psn;           /* parsed: 1 */
+    uint32_t mtu;               /* if it is more */
 
     /* Extension headers; the opcode tells which are there */
     uint64_t va;                /* RETH, AtomicETH */
@@ -266,15 +266,29 @@ struct roce_packet {
     size_t payload_len;         /* in all */
 };
 
-/* Piece @i of the payload. */
+/*
+ * The piece of the payload that begins with byte @off; @i is which one that is.
+ * It ends where the payload does.
+ */
 static inline struct qhca_piece roce_piece(const struct roce_packet *p,
-                                           size_t i)
+                                           size_t i, size_t off)
 {
-    if (p->payload) {
-        return (struct qhca_piece) { p->payload, p->payload_len };
+    struct qhca_piece all = { p->payload, p->payload_len };
+
+    if (!p->payload) {
+        all = p->piece[i];
+        if (all.len > p->payload_len - off) {
+            all.len = p->payload_len - off;
+        }
     }
-    return p->piece[i];
+    return all;
 }
+
+/*
+ * Of the packets that @p stands for only the first is left. Its AckReq and
+ * solicited event, which concern the last one, are gone.
+ */
+void roce_first_of(struct roce_packet *p);
 
 /*
  * Offset at which the payload of @p will stand in the frame, so that it can be

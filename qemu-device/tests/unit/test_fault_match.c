@@ -127,27 +127,51 @@ static void test_print(void)
     CHECK_EQ(strlen(few), sizeof(few) - 1);
 }
 
-/* Without a rule that looks at packets they need not be frames. */
-static void test_points(void)
+/* Frames that @n WRITEs of 8 bytes to the peer have become. */
+static uint32_t frames_of(unsigned n)
 {
-    start_node();
-    CHECK(!g->e->fault_points && !g->e->cfg.frames);
-    CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx once drop", &err));
-    CHECK(g->e->fault_points == 1 << QHCA_FAULT_TX && g->e->cfg.frames);
-    qhca_fault_judge(g->e, &(struct qhca_fault_at) { .point = QHCA_FAULT_TX });
-    CHECK(!g->e->fault_points && !g->e->cfg.frames);
+    uint32_t before = g->e->port->loop.tail;
 
+    post_writes(&qp, n, 8);
+    rc_ring(&qp);
+    for (unsigned i = 0; i < n; i++) {
+        done(i, QHCA_WC_SUCCESS);
+    }
+    return g->e->port->loop.tail - before;
+}
+
+/* Rules act on the packets that users have: what none acts on crosses. */
+static void test_path(void)
+{
+    start_pair(&RC_OPTS);
+    CHECK_EQ(frames_of(1), 0);
+    CHECK(!g->e->fault_points);
+
+    start_pair(&RC_OPTS);
+    CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx drop qpn=0x1", &err));
+    CHECK(g->e->fault_points == 1 << QHCA_FAULT_TX);
+    CHECK_EQ(frames_of(3), 0);
+
+    /* The second one, twice, and the third, which must not overtake it. */
+    start_pair(&RC_OPTS);
+    CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx once duplicate "
+                                 "opcode=rc.write_only nth=2", &err));
+    CHECK_EQ(frames_of(3), 3);
+    CHECK(!g->e->fault_points);
+
+    /* Of the operator's choice of frames rules change nothing. */
+    start_pair(&RC_OPTS);
     g->e->cfg.frames = true;
     CHECK(qhca_engine_set_faults(g->e, *g->clock, "rx drop", &err));
     CHECK(qhca_engine_set_faults(g->e, *g->clock, "", &err));
-    CHECK(g->e->cfg.frames);
+    CHECK_EQ(frames_of(1), 2);
 }
 
 static const struct test tests[] = {
     { "which packets a rule acts upon", test_match },
     { "chance is repeatable", test_probability },
     { "rules are shown with their hits, and survive a reset", test_print },
-    { "frames only where a rule looks", test_points },
+    { "B-060 packets that no rule acts upon cross", test_path },
 };
 
 int main(int argc, char **argv)

@@ -3,7 +3,7 @@
  * qhca engine: where RoCE packets arrive: finding the QP a packet is for, and
  * whether that QP takes it from this sender in its state.
  */
-#include "transport.h"
+#include "link.h"
 
 /*
  * Whether the packet is of the QP's service. Of the opcodes that belong to none
@@ -16,30 +16,6 @@ static bool of_service(const struct qhca_qp *qp, const struct roce_packet *p)
     return service == qhca_qp_service(qp) ||
            (service == SVC_VENDOR && qp->type == QHCA_QPT_RC &&
             roce_opcode(p->opcode)->op != OP_NONE);
-}
-
-/*
- * Only the peer of the AV may talk to a connected QP (D-083): of what the port
- * sends to itself, only the QP it is connected to. The PSNs of others are no
- * secret on one machine, and neither neighbours here nor the network may speak
- * for a QP of this port.
- */
-static bool from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
-                      const struct roce_packet *p)
-{
-    const struct qhca_gid *local = &e->port->gid[qp->attr.av.sgid_index];
-    bool loop, net;
-
-    if (!local->valid || p->vlan != local->vlan ||
-        memcmp(p->dgid, local->gid, 16) != 0 ||
-        memcmp(p->sgid, qp->attr.av.dgid, 16) != 0) {
-        return false;
-    }
-    if (p->direct) {
-        return p->from == le32toh(qp->attr.dest_qpn);   /* so it is looped */
-    }
-    qhca_route(e, &qp->attr.av, &loop, &net);
-    return loop ? p->from == le32toh(qp->attr.dest_qpn) : !p->from;
 }
 
 /* States in which requests and responses are looked at. */
@@ -63,7 +39,7 @@ static enum qhca_counter sender_wrong(const struct qhca_engine *e,
     if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
         return QHCA_CNT_RX_BAD_PKEY;
     }
-    if (!datagram && !from_peer(e, qp, p)) {
+    if (!datagram && !qhca_way_from_peer(e, qp, p)) {
         return QHCA_CNT_RX_BAD_ADDR;
     }
     if (datagram && (roce_opcode(p->opcode)->flags & OPF_DETH) &&
@@ -71,6 +47,13 @@ static enum qhca_counter sender_wrong(const struct qhca_engine *e,
         return QHCA_CNT_RX_BAD_QKEY;
     }
     return QHCA_CNT_MAX;
+}
+
+void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,
+                      const struct roce_packet *p, enum qhca_counter why)
+{
+    qhca_count_qp(e, qp, why, 1);
+    qhca_trace(e, QHCA_TRACE_DROP, p->dest_qp, why, p->psn);
 }
 
 /* Nothing comes of the packet. */
@@ -109,9 +92,8 @@ static bool has_half(const struct qhca_qp *qp, bool response)
                                      QHCA_HAS_RQ | QHCA_HAS_XRCD);
 }
 
-/* Why the QP cannot take the packet, or QHCA_CNT_MAX: it can. */
-static enum qhca_counter not_taken(const struct qhca_engine *e,
-                                   const struct qhca_qp *qp,
+/* Why the QP cannot take such a packet, or QHCA_CNT_MAX: it can. */
+static enum qhca_counter not_taken(const struct qhca_qp *qp,
                                    const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
@@ -129,10 +111,33 @@ static enum qhca_counter not_taken(const struct qhca_engine *e,
     if (response ? !takes[qp->state].response : !takes[qp->state].request) {
         return QHCA_CNT_RX_BAD_STATE;
     }
-    return sender_wrong(e, qp, p);
+    return QHCA_CNT_MAX;
 }
 
-static bool execute(struct qhca_engine *e, struct qhca_qp *qp,
+/* The same for one that has come in a frame, from anybody. */
+static enum qhca_counter frame_not_taken(const struct qhca_engine *e,
+                                         const struct qhca_qp *qp,
+                                         const struct roce_packet *p)
+{
+    enum qhca_counter why = not_taken(qp, p);
+
+    return why == QHCA_CNT_MAX ? sender_wrong(e, qp, p) : why;
+}
+
+/* An answer may have come in line that was not there before. */
+static void execute_request(struct qhca_engine *e, struct qhca_qp *qp,
+                            const struct roce_packet *p)
+{
+    uint32_t tail = qp->rsp.q_tail;
+
+    qhca_responder_rx(e, qp, p);
+    qhca_response_settle(qp);
+    if (qp->rsp.q_tail != tail) {
+        qhca_qp_schedule(e, qp);
+    }
+}
+
+static void execute(struct qhca_engine *e, struct qhca_qp *qp,
                     const struct roce_packet *p)
 {
     if (roce_opcode(p->opcode)->op == OP_CNP) {
@@ -144,15 +149,14 @@ static bool execute(struct qhca_engine *e, struct qhca_qp *qp,
         qhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
     } else if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         /* Only reliable services have them. */
-        return qhca_completer_rx(e, qp, p);
+        qhca_completer_rx(e, qp, p);
     } else if (qhca_qp_is(qp, QHCA_RELIABLE)) {
-        return qhca_responder_rx(e, qp, p);
+        execute_request(e, qp, p);
     } else if (qp->type == QHCA_QPT_UC) {
-        return qhca_uc_rx(e, qp, p);
+        qhca_uc_rx(e, qp, p);
     } else {
         qhca_datagram_rx(e, qp, p);
     }
-    return true;
 }
 
 bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
@@ -168,9 +172,12 @@ bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
     qp = qhca_qp_get(e, p.dest_qp);
     if (!qp || !qhca_qp_is(qp, QHCA_RELIABLE) ||
         roce_opcode(p.opcode)->flags & OPF_RESPONSE ||
-        not_taken(e, qp, &p) != QHCA_CNT_MAX ||
+        frame_not_taken(e, qp, &p) != QHCA_CNT_MAX ||
         !qhca_responder_refuse(e, qp, &p, syndrome)) {
         return false;
+    }
+    if (qhca_response_ready(qp)) {
+        qhca_qp_schedule(e, qp);
     }
     accept(e, qp, &p, len);
     return true;
@@ -179,36 +186,49 @@ bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
 static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
                     const struct roce_packet *p, size_t len)
 {
-    enum qhca_counter why = not_taken(e, qp, p);
+    enum qhca_counter why = frame_not_taken(e, qp, p);
 
     if (why != QHCA_CNT_MAX) {
         drop(e, qp, p, why);
         return;
     }
     accept(e, qp, p, len);
-    (void)execute(e, qp, p);
+    execute(e, qp, p);
 }
 
-/*
- * The same for a packet that stands for several. What it would count on the way
- * to its end, they count.
- */
-static bool deliver_many(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct roce_packet *p, size_t len)
+/* How many of the packets that @p stands for are executed at once, else 1. */
+static uint32_t execute_across(struct qhca_engine *e, struct qhca_qp *qp,
+                               const struct roce_packet *p)
 {
-    uint64_t bad_key = e->cnt[QHCA_CNT_BAD_KEY];
-    uint64_t dma_err = e->cnt[QHCA_CNT_DMA_ERR];
+    if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
+        return qhca_completer_rx(e, qp, p);
+    }
+    return qhca_qp_is(qp, QHCA_RELIABLE) ? qhca_responder_rx(e, qp, p) :
+                                           qhca_uc_rx(e, qp, p);
+}
 
-    if (not_taken(e, qp, p) != QHCA_CNT_MAX) {
-        return false;
+void qhca_link_cross(struct qhca_engine *e, const struct qhca_qp *by,
+                     struct qhca_qp *qp, struct roce_packet *p)
+{
+    enum qhca_counter why = not_taken(qp, p);
+    uint32_t n = 1;
+    size_t len;
+
+    if (why == QHCA_CNT_MAX) {
+        qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
+        n = execute_across(e, qp, p);
     }
-    if (!execute(e, qp, p)) {
-        e->cnt[QHCA_CNT_BAD_KEY] = bad_key;
-        e->cnt[QHCA_CNT_DMA_ERR] = dma_err;
-        return false;
+    if (n < p->num_psn) {
+        roce_first_of(p);
     }
-    accept(e, qp, p, len);
-    return true;
+    len = roce_frames_len(p);
+    qhca_pace_take(&e->port->pace, e->now, len);
+    qhca_count_sent(e, by, n, len);
+    if (why == QHCA_CNT_MAX) {
+        count_taken(e, qp, p->tclass, n, len);
+    } else {
+        drop(e, qp, p, why);
+    }
 }
 
 /* A copy of the packet for every QP of the group (D-084). */
@@ -242,51 +262,24 @@ static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
     }
 }
 
-bool qhca_deliver(struct qhca_engine *e, const struct roce_packet *p,
-                  size_t len)
+void qhca_link_ack(struct qhca_engine *e, const struct qhca_qp *by,
+                   struct qhca_qp *qp, uint32_t psn)
 {
-    struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
-
-    if (p->num_psn > 1) {
-        return qp && deliver_many(e, qp, p, len);
-    }
-    if (qp) {
-        deliver(e, qp, p, len);
-    } else {
-        qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
-    }
-    return true;
-}
-
-/*
- * As a packet it would find its way: the QPs are each other's peers, the port
- * is up, and nothing is in front of it.
- */
-void qhca_deliver_ack(struct qhca_engine *e, struct qhca_qp *qp)
-{
-    const struct qhca_qp *by = e->qps->ack.by;
     const struct qhca_av *av = &by->attr.av;
     const struct qhca_gid *local = &e->port->gid[av->sgid_index];
     uint8_t opcode = qhca_qp_service(by) | RC_ACKNOWLEDGE;
-    uint32_t psn = e->qps->ack.psn;
     size_t len = roce_ack_len(local->ipv4, local->vlan);
 
-    e->qps->ack.by = NULL;
-    if (by->state == QHCA_QPS_ERR) {
-        return;                 /* it has no answers any more */
-    }
     qhca_spend(e, 1);
     qhca_trace(e, QHCA_TRACE_TX, by->qpn, opcode, psn);
-    qhca_count_qp(e, by, QHCA_CNT_TX_ACK, 1);
-    qhca_count_qp(e, by, QHCA_CNT_TX_PKTS, 1);
-    qhca_count_qp(e, by, QHCA_CNT_TX_BYTES, len);
+    qhca_count_sent(e, by, 1, len);
     if (!takes[qp->state].response) {
         qhca_count_qp(e, qp, QHCA_CNT_RX_BAD_STATE, 1);
         qhca_trace(e, QHCA_TRACE_DROP, qp->qpn, QHCA_CNT_RX_BAD_STATE, psn);
         return;
     }
-    count_taken(e, qp, av->tclass, 1, len);
     qhca_trace(e, QHCA_TRACE_RX, qp->qpn, opcode, psn);
+    count_taken(e, qp, av->tclass, 1, len);
     qhca_completer_ack(e, qp, psn);
 }
 

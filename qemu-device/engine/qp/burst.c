@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the payload of segments.
+ */
+#include "qp.h"
+
+uint8_t *qhca_burst_payload(struct qhca_burst *burst, size_t len)
+{
+    uint8_t *payload = burst->frame + roce_payload_offset(&burst->p);
+
+    burst->p.payload = payload;
+    burst->p.payload_len = len;
+    burst->p.num_pieces = 1;
+    return payload;
+}
+
+static void trim(struct qhca_view *view, size_t len)
+{
+    while (view->len > len) {
+        struct qhca_piece *last = &view->piece[view->num_pieces - 1];
+        size_t cut = MIN_OF(view->len - len, last->len);
+
+        last->len -= cut;
+        view->len -= cut;
+        view->num_pieces -= !last->len;
+    }
+}
+
+bool qhca_burst_in_place(struct qhca_burst *burst, uint32_t mtu, uint64_t left)
+{
+    struct qhca_view *view = &burst->view;
+
+    if (view->len < left) {
+        trim(view, view->len - view->len % mtu);
+    }
+    burst->p.num_psn = qhca_packets_of((uint32_t)view->len, mtu);
+    burst->p.mtu = mtu;
+    burst->p.piece = view->piece;
+    burst->p.num_pieces = view->num_pieces;
+    burst->p.payload_len = view->len;
+    return view->len > 0;
+}
