@@ -28,29 +28,27 @@ static bool queue_ok(struct qhca_engine *e, const struct qhca_ethq *q,
 
 static void walk_queue(struct qhca_snap *s, struct qhca_ethq *q)
 {
-    struct qhca_ethq next = { .number = s->number };
+    struct qhca_ethq loaded = { .number = s->number };
+    struct qhca_ethq *next = s->load ? &loaded : q;
     uint32_t cqn;
 
-    if (!s->load) {
-        next = *q;
-    }
-    qhca_snap_fields(s, ethq_fields, &next);
+    qhca_snap_fields(s, ethq_fields, next);
     cqn = qhca_snap_u32(s, "cqn", s->load ? 0 : q->cq->cqn, QHCA_OBJ_MASK);
-    next.cq = qhca_cq_get(s->e, cqn);
-    if (qhca_snap_check(s, queue_ok(s->e, &next, cqn), "cqn or pi")) {
-        qhca_snap_mem(s, &next.mem,
-                      sizeof(struct qhca_eth_wqe) << next.log_size);
+    next->cq = qhca_cq_get(s->e, cqn);
+    if (qhca_snap_check(s, queue_ok(s->e, next, cqn), "cqn or pi")) {
+        qhca_snap_mem(s, &next->mem,
+                      sizeof(struct qhca_eth_wqe) << next->log_size);
     }
     if (!s->load) {
         return;
     }
     if (s->bad) {
-        qhca_mem_release(s->e, &next.mem);
+        qhca_mem_release(s->e, &loaded.mem);
         return;
     }
-    next.used = true;
-    next.cq->users++;
-    *q = next;
+    loaded.used = true;
+    loaded.cq->users++;
+    *q = loaded;
 }
 
 static const struct qhca_snap_field gather_fields[] = {
