@@ -68,10 +68,10 @@ struct kv_test {
 
 extern const struct kv_test kv_arm_tests[], kv_cq_tests[], kv_death_tests[],
 			    kv_dim_tests[], kv_fast_tests[], kv_flush_tests[],
-			    kv_handler_tests[], kv_last_tests[], kv_masked_tests[],
-			    kv_place_tests[], kv_refused_tests[], kv_restrack_tests[],
-			    kv_rings_tests[], kv_srq_tests[], kv_stop_tests[],
-			    kv_txq_tests[], kv_xrc_tests[];
+			    kv_handler_tests[], kv_last_tests[], kv_lost_tests[],
+			    kv_masked_tests[], kv_place_tests[], kv_refused_tests[],
+			    kv_restrack_tests[], kv_rings_tests[], kv_srq_tests[],
+			    kv_stop_tests[], kv_txq_tests[], kv_xrc_tests[];
 
 /* struct kv_end - a QP, which is beyond RESET if @init, with one CQ for both of its queues */
 struct kv_end {

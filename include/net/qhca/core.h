@@ -8,11 +8,9 @@
 
 #include <linux/auxiliary_bus.h>
 #include <linux/bitfield.h>
-#include <linux/completion.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
 #include <linux/pci.h>
-#include <linux/refcount.h>
 
 #include <qhca/cmd.h>
 #include <qhca/queues.h>
@@ -79,11 +77,7 @@ struct qhca_limits {
 struct pci_dev *qhca_pdev(struct qhca_dev *dev);
 struct net_device *qhca_netdev(struct qhca_dev *dev);
 const struct qhca_limits *qhca_limits(struct qhca_dev *dev);
-/* EQNs for completion events: one per completion vector. */
 unsigned int qhca_num_comp_vectors(struct qhca_dev *dev);
-u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector);
-/* IRQ number of a completion vector, for affinity queries; -EINVAL if none. */
-int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector);
 /* True from the moment the device is known dead: FATAL, timeout, or unplugged. */
 bool qhca_is_dead(struct qhca_dev *dev);
 /* True when a dead device is known to do no more DMA, so memory can be freed. */
@@ -138,24 +132,27 @@ void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj
 /**
  * struct qhca_cq_core - the part of a CQ that qhca.ko needs to deliver events
  * @cqn: CQN
- * @comp: a COMP event for the arm @arm_sn came; hard IRQ context
- * @error: a CQ_ERR event came; hard IRQ context
+ * @vector: completion vector, less than qhca_num_comp_vectors()
+ * @comp: a COMP event for the arm @arm_sn came; one call at a time for each vector
+ * @error: a CQ_ERR event came
+ *
+ * Both may be called in hard IRQ, or in a process with interrupts and softirqs off; where
+ * spinlocks sleep, in one with softirqs off.
  */
 struct qhca_cq_core {
 	u32 cqn;
+	unsigned int vector;
 	void (*comp)(struct qhca_cq_core *cq, u32 arm_sn);
 	void (*error)(struct qhca_cq_core *cq);
 	/* private: to qhca.ko */
-	refcount_t refs;
-	struct completion released;
 	bool dying;
 };
 
 /**
  * qhca_cq_create - CREATE_CQ and start of event delivery
  * @dev: the function
- * @cq: comp and error are set; the rest is filled in
- * @body: buf, uar, eqn and log_size are set
+ * @cq: vector, comp and error are set; the rest is filled in
+ * @body: buf, uar and log_size are set
  *
  * Context: process. The events may come before this returns.
  */
@@ -177,14 +174,16 @@ void qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq);
  * @dev: the function
  * @nb: whom to call
  *
- * The notifier is called in hard IRQ context (or from the health work in process context for
- * QHCA_EVENT_DEVICE_FATAL) with an enum qhca_event as action and a pointer to
- * the u32 object number as data. It may not sleep.
+ * The notifier is called as the functions of struct qhca_cq_core are (or from the health work
+ * in process context for QHCA_EVENT_DEVICE_FATAL) with an enum qhca_event as action and a
+ * pointer to the u32 object number as data. It may not sleep.
  */
 int qhca_register_events(struct qhca_dev *dev, struct notifier_block *nb);
 void qhca_unregister_events(struct qhca_dev *dev, struct notifier_block *nb);
 /* Returns when no callback of an event runs that has begun before. Context: process. */
 void qhca_eqs_synchronize(struct qhca_dev *dev);
+/* Calls comp() as for an event of the device. Context: process, softirqs off. */
+void qhca_cq_tell(struct qhca_dev *dev, struct qhca_cq_core *cq, u32 arm_sn);
 
 /* qhca_db - the doorbell value for an object number and an index. */
 static inline u64 qhca_db(u32 obj, u32 index)

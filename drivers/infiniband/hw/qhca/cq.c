@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* qhca_ib.ko: life of completion queues. */
-#include <linux/interrupt.h>
-
 #include "qhca_ib.h"
 
 static u64 qhca_ib_cq_bytes(u8 log_size)
@@ -30,7 +28,7 @@ static bool qhca_ib_cq_is_due(struct qhca_ib_cq *cq, u32 arm_sn)
 	return armed && queues;
 }
 
-/* A COMP event came. Hard IRQ. */
+/* A COMP event came. */
 static void qhca_ib_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
 {
 	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
@@ -48,7 +46,7 @@ static void qhca_ib_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
-/* A CQ_ERR event came. Hard IRQ. */
+/* A CQ_ERR event came. */
 static void qhca_ib_cq_error(struct qhca_cq_core *core)
 {
 	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
@@ -62,54 +60,31 @@ static void qhca_ib_cq_error(struct qhca_cq_core *core)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
-static void qhca_ib_comp_irqs(struct qhca_ib_dev *dev, void (*change)(unsigned int irq))
-{
-	unsigned int i;
-
-	for (i = 0; i < qhca_num_comp_vectors(dev->core); i++)
-		change(qhca_comp_irq(dev->core, i));
-}
-
 /**
  * qhca_ib_flush_work - the device is dead and quiet: wake kernel consumers
  * @work: flush_work of the HCA
  *
  * The device sends no event for what qhca_ib_poll_cq() flushes from now on. The last
- * events may still be in delivery, and a CQ may not run two handlers at a time: so
- * interrupts are off meanwhile.
+ * events may still be in delivery, and a CQ may not run two handlers at a time: so this
+ * calls them as for one more event, that of the last arm.
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
 	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev, flush_work);
 	struct qhca_ib_cq *cq;
-	unsigned long flags;
-	bool due;
+	u32 arm_sn;
 
-	qhca_ib_comp_irqs(dev, disable_irq);
-	spin_lock_irqsave(&dev->cqs_lock, flags);
+	local_bh_disable();
+	spin_lock_irq(&dev->cqs_lock);
 	list_for_each_entry(cq, &dev->kernel_cqs, list) {
 		spin_lock(&cq->lock);
-		due = qhca_ib_cq_is_due(cq, cq->arm_sn);
+		arm_sn = cq->arm_sn;
 		spin_unlock(&cq->lock);
-		if (due && cq->ibcq.comp_handler)
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+		qhca_cq_tell(dev->core, &cq->core, arm_sn);
 	}
-	spin_unlock_irqrestore(&dev->cqs_lock, flags);
-	qhca_ib_comp_irqs(dev, enable_irq);
-	qhca_ib_flush_last_wqe(dev);
-}
-
-/**
- * qhca_ib_flush_sync - return when nobody is woken for what has left a CQ
- * @dev: the HCA
- *
- * Context: process. Later events, and runs of qhca_ib_flush_work(), find it gone.
- */
-void qhca_ib_flush_sync(struct qhca_ib_dev *dev)
-{
-	qhca_eqs_synchronize(dev->core);
-	spin_lock_irq(&dev->cqs_lock);
 	spin_unlock_irq(&dev->cqs_lock);
+	local_bh_enable();
+	qhca_ib_flush_last_wqe(dev);
 }
 
 /**
@@ -156,13 +131,11 @@ static int qhca_ib_cq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	return qhca_ib_qmem_get_kernel(dev, &cq->mem, qhca_ib_cq_bytes(cq->log_size));
 }
 
-static int qhca_ib_cq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
-				u32 vector)
+static int qhca_ib_cq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar)
 {
 	struct qhca_cmd_create_cq body = {
 		.buf = cq->mem.buf,
 		.uar = cpu_to_le32(uar),
-		.eqn = cpu_to_le32(qhca_comp_eqn(dev->core, vector)),
 		.log_size = cq->log_size,
 	};
 
@@ -189,12 +162,13 @@ static void qhca_ib_cq_hide(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 	xa_destroy(&cq->srqs);
 }
 
-static void qhca_ib_cq_init(struct qhca_ib_cq *cq)
+static void qhca_ib_cq_init(struct qhca_ib_cq *cq, u32 vector)
 {
 	mutex_init(&cq->resize);
 	spin_lock_init(&cq->lock);
 	xa_init(&cq->qps);
 	xa_init(&cq->srqs);
+	cq->core.vector = vector;
 	cq->core.comp = qhca_ib_cq_comp;
 	cq->core.error = qhca_ib_cq_error;
 }
@@ -222,12 +196,12 @@ static int qhca_ib_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr
 		return qhca_ib_refuse(dev, -EINVAL, "CQ: %u CQEs, completion vector %u", attr->cqe,
 				      attr->comp_vector);
 
-	qhca_ib_cq_init(cq);
+	qhca_ib_cq_init(cq, attr->comp_vector);
 	ret = udata ? qhca_ib_cq_get_user(dev, cq, attr->cqe, udata) :
 		      qhca_ib_cq_get_kernel(dev, cq, attr->cqe);
 	if (ret)
 		return ret;
-	ret = qhca_ib_cq_create_hw(dev, cq, qhca_ib_udata_uar(udata), attr->comp_vector);
+	ret = qhca_ib_cq_create_hw(dev, cq, qhca_ib_udata_uar(udata));
 	qhca_ib_qmem_free_table(&cq->mem);
 	if (ret)
 		goto err_mem;

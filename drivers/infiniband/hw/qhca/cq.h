@@ -58,7 +58,6 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct ib_udata 
 int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 void qhca_ib_flush_work(struct work_struct *work);
-void qhca_ib_flush_sync(struct qhca_ib_dev *dev);
 void qhca_ib_cq_joined(struct qhca_ib_cq *cq);
 
 /* poll.c */

@@ -252,7 +252,7 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 		 * afterwards.
 		 */
 		qhca_ib_qp_clean(qp);
-		qhca_ib_flush_sync(dev);
+		qhca_eqs_synchronize(dev->core);
 	}
 	xa_cmpxchg_irq(&dev->qps, qp->qpn, qp, NULL, 0);
 	cancel_work_sync(&qp->event_work);

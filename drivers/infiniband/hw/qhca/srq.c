@@ -27,7 +27,7 @@ static void qhca_ib_srq_event_work(struct work_struct *work)
  * @type: QHCA_EVENT_SRQ_LIMIT_REACHED or QHCA_EVENT_SRQ_ERR
  * @srqn: as the device says
  *
- * Context: hard IRQ.
+ * Context: any.
  */
 void qhca_ib_srq_event(struct qhca_ib_dev *dev, u8 type, u32 srqn)
 {
@@ -53,7 +53,7 @@ static void qhca_ib_srq_unlink(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 		qhca_ib_cq_clean(srq->cq, NULL, srq);
 		/* After the CQEs, which name it. */
 		xa_cmpxchg(&srq->cq->srqs, srq->srqn, srq, NULL, 0);
-		qhca_ib_flush_sync(dev);
+		qhca_eqs_synchronize(dev->core);
 	}
 }
 

@@ -2,30 +2,10 @@
 /*
  * qhca.ko: delivery of completion events to the owners of CQs.
  *
- * Handlers find a CQ by its number and hold a reference while they call its
- * owner. Between the lookup and the reference the CQ is kept by
- * qhca_cq_forget(), which waits for all handlers; that costs much less than a
- * grace period.
+ * A handler finds a CQ by its number, and keeps it by the lock of its event queue:
+ * qhca_cq_forget() waits for all handlers. That costs much less than a grace period.
  */
 #include "qhca.h"
-
-static struct qhca_cq_core *qhca_cq_get(struct qhca_dev *dev, u32 cqn)
-{
-	struct qhca_cq_core *cq;
-
-	rcu_read_lock();
-	cq = xa_load(&dev->cqs, cqn);
-	if (cq && !refcount_inc_not_zero(&cq->refs))
-		cq = NULL;
-	rcu_read_unlock();
-	return cq;
-}
-
-static void qhca_cq_put(struct qhca_cq_core *cq)
-{
-	if (refcount_dec_and_test(&cq->refs))
-		complete(&cq->released);
-}
 
 /**
  * qhca_cq_comp - a COMP event came
@@ -33,16 +13,14 @@ static void qhca_cq_put(struct qhca_cq_core *cq)
  * @cqn: CQN, as the device says
  * @arm_sn: of the arm that it answers
  *
- * Context: hard IRQ. The CQ may have been destroyed since.
+ * Context: under the lock of an event queue. The CQ may have been destroyed since.
  */
 void qhca_cq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn)
 {
-	struct qhca_cq_core *cq = qhca_cq_get(dev, cqn);
+	struct qhca_cq_core *cq = xa_load(&dev->cqs, cqn);
 
-	if (!cq)
-		return;
-	cq->comp(cq, arm_sn);
-	qhca_cq_put(cq);
+	if (cq)
+		cq->comp(cq, arm_sn);
 }
 
 /**
@@ -50,17 +28,14 @@ void qhca_cq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn)
  * @dev: the function
  * @cqn: CQN, as the device says
  *
- * Context: hard IRQ.
+ * Context: under the lock of an event queue.
  */
 void qhca_cq_error(struct qhca_dev *dev, u32 cqn)
 {
-	struct qhca_cq_core *cq = qhca_cq_get(dev, cqn);
+	struct qhca_cq_core *cq = xa_load(&dev->cqs, cqn);
 
-	if (!cq)
-		return;
-	if (cq->error)
+	if (cq && cq->error)
 		cq->error(cq);
-	qhca_cq_put(cq);
 }
 
 /*
@@ -96,8 +71,7 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 	int ret;
 
 	cq->dying = false;
-	refcount_set(&cq->refs, 1);
-	init_completion(&cq->released);
+	cmd.create_cq.eqn = cpu_to_le32(qhca_comp_eqn(dev, cq->vector));
 	ret = qhca_cmd_exec(dev, &cmd, NULL, &cq->cqn);
 	if (ret)
 		return ret;
@@ -114,8 +88,6 @@ static void qhca_cq_forget(struct qhca_dev *dev, struct qhca_cq_core *cq)
 {
 	xa_cmpxchg(&dev->cqs, cq->cqn, cq, NULL, 0);
 	qhca_eqs_synchronize(dev);
-	qhca_cq_put(cq);
-	wait_for_completion(&cq->released);
 }
 
 void qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq)

@@ -4,6 +4,10 @@
  *
  * Every MSI-X vector has one event queue. Vector 0 reports command completions as
  * well, and has to do so before its queue exists.
+ *
+ * Whoever handles events of a queue holds its lock: the interrupt handler, the poll for
+ * events whose interrupt was lost, and who stands in for a dead device. So they are handled
+ * one at a time, and qhca_eqs_synchronize() waits for all of them.
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -40,7 +44,7 @@ static bool qhca_eq_next(struct qhca_eq *eq, struct qhca_eqe *eqe)
 		return false;
 	dma_rmb();	/* the rest of the entry was written before the phase */
 	*eqe = *qhca_eq_entry(eq, eq->ci);
-	WRITE_ONCE(eq->ci, eq->ci + 1);
+	eq->ci++;
 	return true;
 }
 
@@ -74,6 +78,7 @@ static unsigned int qhca_eq_poll(struct qhca_eq *eq)
 	unsigned int n, max = min(QHCA_EQ_BUDGET, 1u << eq->log_size);
 	struct qhca_eqe eqe;
 
+	lockdep_assert_held(&eq->lock);
 	for (n = 0; n < max && qhca_eq_next(eq, &eqe); n++)
 		qhca_eq_handle(eq, &eqe);
 	if (n)
@@ -84,22 +89,29 @@ static unsigned int qhca_eq_poll(struct qhca_eq *eq)
 static irqreturn_t qhca_irq_async(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
-	unsigned int n = qhca_cmdq_poll(eq->dev);
+	unsigned long flags;
+	unsigned int n;
 
+	spin_lock_irqsave(&eq->lock, flags);
+	n = qhca_cmdq_poll(eq->dev);
 	if (eq->live)
 		n += qhca_eq_poll(eq);
 	/* A device that fails raises its last interrupt even without an event. */
 	if (!n)
 		qhca_health_check(eq->dev);
+	spin_unlock_irqrestore(&eq->lock, flags);
 	return IRQ_HANDLED;
 }
 
 static irqreturn_t qhca_irq_comp(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
+	unsigned long flags;
 
+	spin_lock_irqsave(&eq->lock, flags);
 	if (eq->live)
 		qhca_eq_poll(eq);
+	spin_unlock_irqrestore(&eq->lock, flags);
 	return IRQ_HANDLED;
 }
 
@@ -166,6 +178,7 @@ int qhca_irqs_init(struct qhca_dev *dev)
 	}
 	dev->num_eqs = n;
 	for (i = 0; i < n; i++) {
+		spin_lock_init(&dev->eqs[i].lock);
 		dev->eqs[i].dev = dev;
 		dev->eqs[i].vector = i;
 		dev->eqs[i].irq = pci_irq_vector(dev->pdev, i);
@@ -198,12 +211,27 @@ void qhca_irqs_cleanup(struct qhca_dev *dev)
 /* Whether the same event waits as at the look before. */
 static bool qhca_eq_is_stuck(struct qhca_eq *eq)
 {
-	u32 ci = READ_ONCE(eq->ci);
-	bool before = eq->overdue && eq->overdue_ci == ci;
+	bool before = eq->overdue && eq->overdue_ci == eq->ci;
 
-	eq->overdue = qhca_eq_has(eq, ci);
-	eq->overdue_ci = ci;
+	eq->overdue = qhca_eq_has(eq, eq->ci);
+	eq->overdue_ci = eq->ci;
 	return before && eq->overdue;
+}
+
+static void qhca_eq_check(struct qhca_eq *eq)
+{
+	unsigned int n = 0;
+
+	/* Softirqs that the handlers raise run when they are let in again. */
+	local_bh_disable();
+	spin_lock_irq(&eq->lock);
+	if (qhca_eq_is_stuck(eq))
+		n = qhca_eq_poll(eq);
+	spin_unlock_irq(&eq->lock);
+	local_bh_enable();
+	if (n)
+		dev_warn_ratelimited(&eq->dev->pdev->dev,
+				     "vector %u: %u events without interrupt\n", eq->vector, n);
 }
 
 /**
@@ -217,19 +245,10 @@ static bool qhca_eq_is_stuck(struct qhca_eq *eq)
  */
 void qhca_eqs_check(struct qhca_dev *dev)
 {
-	unsigned int i, n;
+	unsigned int i;
 
-	for (i = 0; i < dev->num_eqs; i++) {
-		if (!qhca_eq_is_stuck(&dev->eqs[i]))
-			continue;
-		disable_irq(dev->eqs[i].irq);
-		local_irq_disable();
-		n = qhca_eq_poll(&dev->eqs[i]);
-		local_irq_enable();
-		enable_irq(dev->eqs[i].irq);
-		dev_warn_ratelimited(&dev->pdev->dev, "vector %u: %u events without interrupt\n",
-				     i, n);
-	}
+	for (i = 0; i < dev->num_eqs; i++)
+		qhca_eq_check(&dev->eqs[i]);
 }
 
 /**
@@ -242,11 +261,31 @@ void qhca_eqs_synchronize(struct qhca_dev *dev)
 {
 	unsigned int i;
 
-	for (i = 0; i < dev->num_eqs; i++)
-		if (dev->eqs[i].irq_requested)
-			synchronize_irq(dev->eqs[i].irq);
+	for (i = 0; i < dev->num_eqs; i++) {
+		spin_lock_irq(&dev->eqs[i].lock);
+		spin_unlock_irq(&dev->eqs[i].lock);
+	}
 }
 EXPORT_SYMBOL(qhca_eqs_synchronize);
+
+/**
+ * qhca_cq_tell - call the handler of a CQ as an event of the device would
+ * @dev: the function
+ * @cq: the CQ, which stays
+ * @arm_sn: of the arm that the event answers
+ *
+ * Context: process, softirqs off.
+ */
+void qhca_cq_tell(struct qhca_dev *dev, struct qhca_cq_core *cq, u32 arm_sn)
+{
+	struct qhca_eq *eq = &dev->eqs[QHCA_VECTOR_COMP + cq->vector];
+	unsigned long flags;
+
+	spin_lock_irqsave(&eq->lock, flags);
+	cq->comp(cq, arm_sn);
+	spin_unlock_irqrestore(&eq->lock, flags);
+}
+EXPORT_SYMBOL(qhca_cq_tell);
 
 static unsigned int qhca_eq_log_size(struct qhca_eq *eq)
 {
@@ -292,11 +331,10 @@ static int qhca_eq_create(struct qhca_eq *eq)
 			goto err_destroy;
 		qhca_eq_spread(eq);
 	}
-	/* The handler, which owns @ci, must keep out until the queue is armed. */
-	disable_irq(eq->irq);
+	spin_lock_irq(&eq->lock);
 	eq->live = true;
 	qhca_eq_arm(eq);
-	enable_irq(eq->irq);
+	spin_unlock_irq(&eq->lock);
 	return 0;
 
 err_destroy:
@@ -309,9 +347,9 @@ err_mem:
 static void qhca_eq_destroy(struct qhca_eq *eq)
 {
 	/* Nobody wants its events any more, and it must not be armed again. */
-	disable_irq(eq->irq);
+	spin_lock_irq(&eq->lock);
 	eq->live = false;
-	enable_irq(eq->irq);
+	spin_unlock_irq(&eq->lock);
 	qhca_cmd_destroy(eq->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
 	/* Vector 0 still signals command completions. */
 	if (!qhca_eq_is_async(eq))
@@ -379,19 +417,3 @@ u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector)
 {
 	return dev->eqs[QHCA_VECTOR_COMP + vector].eqn;
 }
-EXPORT_SYMBOL(qhca_comp_eqn);
-
-/**
- * qhca_comp_irq - interrupt number of a completion vector
- * @dev: the function
- * @vector: completion vector
- *
- * Return: interrupt number, -EINVAL if there is no such vector.
- */
-int qhca_comp_irq(struct qhca_dev *dev, unsigned int vector)
-{
-	if (vector >= qhca_num_comp_vectors(dev))
-		return -EINVAL;
-	return dev->eqs[QHCA_VECTOR_COMP + vector].irq;
-}
-EXPORT_SYMBOL(qhca_comp_irq);

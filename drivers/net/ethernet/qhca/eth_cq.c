@@ -114,10 +114,7 @@ int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_si
 		       const struct qhca_moderation *mod)
 {
 	struct qhca_dev *dev = chan->nic->dev;
-	struct qhca_cmd_create_cq body = {
-		.eqn = cpu_to_le32(qhca_comp_eqn(dev, QHCA_ETH_COMP_VECTOR)),
-		.log_size = log_size,
-	};
+	struct qhca_cmd_create_cq body = { .log_size = log_size };
 	size_t ring = sizeof(struct qhca_cqe) << log_size;
 	int ret;
 
@@ -125,6 +122,7 @@ int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_si
 	cq->log_size = log_size;
 	cq->ci = 0;
 	cq->arm_sn = 0;
+	cq->core.vector = QHCA_ETH_COMP_VECTOR;
 	cq->core.comp = qhca_eth_cq_comp;
 	cq->core.error = qhca_eth_cq_error;
 	ret = qhca_ring_mem_alloc(dev, &cq->mem, ring + sizeof(*cq->dbrec), &body.buf);

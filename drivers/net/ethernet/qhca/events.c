@@ -8,7 +8,7 @@
  * @type: what happened
  * @obj: to which object
  *
- * Context: hard IRQ; process for DEVICE_FATAL.
+ * Context: under the lock of an event queue; process for DEVICE_FATAL.
  */
 void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj)
 {

@@ -7,6 +7,7 @@
 #define QHCA_H
 
 #include <linux/atomic.h>
+#include <linux/completion.h>
 #include <linux/idr.h>
 #include <linux/io.h>
 #include <linux/mutex.h>
@@ -97,30 +98,31 @@ struct qhca_cmdq {
  * @dev: the function
  * @mem: ring of struct qhca_eqe
  * @eqn: EQN
- * @ci: consumer index; only the interrupt handler changes it
- * @overdue: an event waited at @ci when qhca_eqs_check() looked
- * @overdue_ci: @ci then
  * @log_size: log2 of the entries
  * @vector: MSI-X vector
  * @irq: Linux interrupt number of @vector
  * @irq_requested: the handler is installed
- * @live: the handler may look at the queue; vector 0 has its handler longer than
- *        its queue
  * @name: of the interrupt
+ * @lock: held while events are handled, and in hard IRQ; protects what follows
+ * @ci: consumer index
+ * @overdue: an event waited at @ci when qhca_eqs_check() looked
+ * @overdue_ci: @ci then
+ * @live: there is a queue to look at; vector 0 has its handler longer than that
  */
 struct qhca_eq {
 	struct qhca_dev *dev;
 	struct qhca_ring_mem mem;
 	u32 eqn;
-	u32 ci;
-	bool overdue;
-	u32 overdue_ci;
 	u8 log_size;
 	unsigned int vector;
 	int irq;
 	bool irq_requested;
-	bool live;
 	char name[40];
+	spinlock_t lock;		/* see above */
+	u32 ci;
+	bool overdue;
+	u32 overdue_ci;
+	bool live;
 };
 
 /**
@@ -222,6 +224,7 @@ void qhca_irqs_cleanup(struct qhca_dev *dev);
 int qhca_eqs_create(struct qhca_dev *dev);
 void qhca_eqs_destroy(struct qhca_dev *dev);
 void qhca_eqs_check(struct qhca_dev *dev);
+u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector);
 
 /* events.c */
 void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj);
