@@ -68,6 +68,7 @@ kverbs()
 	kverbs_ruled stop "cmd opcode=modify_qp after=6 once fail=no_resource"
 	kverbs_ruled last "event type=last_wqe_reached drop"
 	kverbs_load
+	kverbs_received
 	kverbs_death
 	rmmod qhca_kverbs_test || result fail kverbs "rmmod"
 }
@@ -96,6 +97,20 @@ kverbs_load()
 	# C-034: a single message gets its event at once, many share one.
 	expect "kverbs/load: events wait for $(sort -nu "$seen" | xargs) CQEs" \
 		[ "$(sort -nu "$seen" | wc -l)" -gt 2 ]
+}
+
+# What the device has received, from a gateway that answers pings.
+kverbs_received()
+{
+	local log=$LOGS/kverbs-received.log rc=0 reader
+	timeout 60 cat /sys/kernel/debug/qhca_kverbs_test/received >"$log" 2>&1 &
+	reader=$!
+	until gone $reader; do
+		ping_gateway -c 20 -i 0.01 -s 40 >/dev/null
+		ping_gateway -c 20 -i 0.01 -s 1400 >/dev/null
+	done
+	wait $reader || rc=$?
+	tap kverbs "$log" $rc
 }
 
 host_listens() { qhca-host qmp '{"execute": "query-status"}' >/dev/null 2>&1; }

@@ -70,8 +70,8 @@ extern const struct kv_test kv_arm_tests[], kv_cq_tests[], kv_death_tests[],
 			    kv_dim_tests[], kv_fast_tests[], kv_flush_tests[],
 			    kv_handler_tests[], kv_last_tests[], kv_lost_tests[],
 			    kv_masked_tests[], kv_place_tests[], kv_refused_tests[],
-			    kv_restrack_tests[], kv_rings_tests[], kv_srq_tests[],
-			    kv_stop_tests[], kv_txq_tests[], kv_xrc_tests[];
+			    kv_restrack_tests[], kv_rings_tests[], kv_rxq_tests[],
+			    kv_srq_tests[], kv_stop_tests[], kv_txq_tests[], kv_xrc_tests[];
 
 /* struct kv_end - a QP, which is beyond RESET if @init, with one CQ for both of its queues */
 struct kv_end {
@@ -118,6 +118,9 @@ void *kv_page(struct kv_buf *b, unsigned int i);
 dma_addr_t kv_dma(struct kv_buf *b, unsigned int i);
 void kv_fill(struct kv_buf *b, u8 seed);
 bool kv_is_filled(struct kv_buf *b, u8 seed);
+
+/* The network device of the port, with a reference; or NULL, and noted. */
+struct net_device *kv_netdev(struct kv *kv);
 
 /* Resets the function behind the driver's back, which finds it dead at the next look. */
 bool kv_break(struct kv *kv);

@@ -4,8 +4,8 @@
  * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. The tests
  * of the file "death" wait for somebody to break the device; those of "flush" and "last"
  * break it themselves, that of "last" a device that loses an event; that of "stop" needs a
- * device that refuses to stop a QP; those of "load" need adaptive moderation to be on. The
- * file "lies" is for a device that lies, see lies.c.
+ * device that refuses to stop a QP; those of "load" need adaptive moderation to be on, that of
+ * "received" pings that are answered. The file "lies" is for a device that lies, see lies.c.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
@@ -45,6 +45,7 @@ static const struct {
 	{ "flush", kv_flush_tests },
 	{ "last", kv_last_tests },
 	{ "load", kv_dim_tests },
+	{ "received", kv_rxq_tests },
 	{ "stop", kv_stop_tests },
 };
 

@@ -324,3 +324,23 @@ int kv_local_inv(struct kv_end *e, struct kv_done *d, u32 key)
 
 	return kv_post(e, d, &wr);
 }
+
+/* ---- the network card beside it ---- */
+
+struct net_device *kv_netdev(struct kv *kv)
+{
+	const struct ib_gid_attr *attr = rdma_get_gid_attr(kv->dev, 1, kv->gid_index);
+	struct net_device *netdev;
+
+	if (!KV_CHECK(kv, !IS_ERR(attr)))
+		return NULL;
+	rcu_read_lock();
+	netdev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (IS_ERR(netdev))
+		netdev = NULL;
+	dev_hold(netdev);
+	rcu_read_unlock();
+	rdma_put_gid_attr(attr);
+	KV_CHECK(kv, netdev);
+	return netdev;
+}

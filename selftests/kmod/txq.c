@@ -6,7 +6,6 @@
 #include <linux/etherdevice.h>
 #include <linux/kprobes.h>
 #include <linux/netdevice.h>
-#include <rdma/ib_cache.h>
 
 #include "eth.h"
 #include "kverbs.h"
@@ -73,24 +72,6 @@ static void kv_txq_run(struct kv *kv, struct kv_txq *t, struct net_device *netde
 	KV_CHECK_EQ(kv, i, KV_FRAMES);
 }
 
-static struct net_device *kv_txq_netdev(struct kv *kv)
-{
-	const struct ib_gid_attr *attr = rdma_get_gid_attr(kv->dev, 1, kv->gid_index);
-	struct net_device *netdev;
-
-	if (!KV_CHECK(kv, !IS_ERR(attr)))
-		return NULL;
-	rcu_read_lock();
-	netdev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (IS_ERR(netdev))
-		netdev = NULL;
-	dev_hold(netdev);
-	rcu_read_unlock();
-	rdma_put_gid_attr(attr);
-	KV_CHECK(kv, netdev);
-	return netdev;
-}
-
 /*
  * A sender that finds free WQEs posts frames for them, whose completions need room in the
  * CQ: the device must know of that room first.
@@ -103,7 +84,7 @@ static void kv_txq_order(struct kv *kv)
 			     .pre_handler = kv_txq_updated },
 	};
 	struct kprobe *probes[] = { &t.polled, &t.updated };
-	struct net_device *netdev = kv_txq_netdev(kv);
+	struct net_device *netdev = kv_netdev(kv);
 	int ret;
 
 	if (!netdev)

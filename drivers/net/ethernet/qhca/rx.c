@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: receiving. Every WQE is a buffer for a whole frame, taken from a page
- * pool, and becomes the linear part of an skb.
+ * qhca.ko: receiving. Every WQE is a buffer for a whole frame, taken from a page pool.
+ *
+ * The buffer stays mapped while the frame lives, and a device that deceives us may write to
+ * it at any time. So it holds nothing that the kernel relies on: headers are copied into the
+ * linear part of the skb, which the device cannot reach, as small frames are as a whole; the
+ * rest of a large one is a fragment.
  */
 #include <net/page_pool/helpers.h>
 
 #include "eth.h"
 
-/* Headroom that the stack expects, with the IP header aligned. */
-#define QHCA_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
-#define QHCA_RX_TAILROOM	SKB_DATA_ALIGN(sizeof(struct skb_shared_info))
+/* Bytes of a frame that are copied at most: as many as headers may have. */
+#define QHCA_RX_COPY		256
 
 /* A doorbell costs more than withholding a few buffers for a while. */
 #define QHCA_RX_RING_BATCH	16
@@ -27,7 +30,7 @@ static void qhca_rx_write_wqe(struct qhca_rxq *rx, u32 index, struct page *page)
 	rx->page[pos] = page;
 	wqe[pos] = (struct qhca_eth_wqe) {
 		.wr_id = cpu_to_le64(index),
-		.addr = cpu_to_le64(page_pool_get_dma_addr(page) + QHCA_RX_HEADROOM),
+		.addr = cpu_to_le64(page_pool_get_dma_addr(page) + NET_IP_ALIGN),
 		.length = cpu_to_le32(rx->room),
 	};
 }
@@ -79,20 +82,29 @@ bool qhca_rxq_fill(struct qhca_chan *chan)
 	return rx->rung != rx->ci;
 }
 
+/* The page belongs to the skb, or to the pool, unless NULL is returned. */
 static struct sk_buff *qhca_rx_build_skb(struct qhca_chan *chan, struct page *page, u32 len)
 {
+	const void *frame = page_address(page) + NET_IP_ALIGN;
 	struct qhca_rxq *rx = &chan->rx;
 	struct sk_buff *skb;
+	u32 head = len;
 
 	dma_sync_single_range_for_cpu(&chan->nic->dev->pdev->dev,
-				      page_pool_get_dma_addr(page), QHCA_RX_HEADROOM,
+				      page_pool_get_dma_addr(page), NET_IP_ALIGN,
 				      len, DMA_FROM_DEVICE);
-	skb = napi_build_skb(page_address(page), PAGE_SIZE << rx->order);
+	skb = napi_alloc_skb(&chan->napi, QHCA_RX_COPY);
 	if (!skb)
 		return NULL;
+	if (len > QHCA_RX_COPY)
+		head = eth_get_headlen(chan->nic->netdev, frame, QHCA_RX_COPY);
+	skb_put_data(skb, frame, head);
+	if (head == len) {
+		page_pool_recycle_direct(rx->pool, page);
+		return skb;
+	}
 	skb_mark_for_recycle(skb);
-	skb_reserve(skb, QHCA_RX_HEADROOM);
-	skb_put(skb, len);
+	skb_add_rx_frag(skb, 0, page, NET_IP_ALIGN + head, len - head, PAGE_SIZE << rx->order);
 	return skb;
 }
 
@@ -196,7 +208,7 @@ static int qhca_rx_pool_create(struct qhca_chan *chan)
 		.nid = dev_to_node(&chan->nic->dev->pdev->dev),
 		.dev = &chan->nic->dev->pdev->dev,
 		.dma_dir = DMA_FROM_DEVICE,
-		.offset = QHCA_RX_HEADROOM,
+		.offset = NET_IP_ALIGN,
 		.max_len = rx->room,
 	};
 
@@ -221,7 +233,7 @@ int qhca_rxq_alloc(struct qhca_chan *chan, u32 entries, u32 mtu)
 	rx->log_size = ilog2(entries);
 	/* Tags that the device does not strip have to fit as well. */
 	rx->room = ETH_HLEN + 2 * VLAN_HLEN + mtu;
-	rx->order = get_order(SKB_DATA_ALIGN(QHCA_RX_HEADROOM + rx->room) + QHCA_RX_TAILROOM);
+	rx->order = get_order(NET_IP_ALIGN + rx->room);
 	rx->page = kvcalloc(entries, sizeof(*rx->page), GFP_KERNEL);
 	if (!rx->page)
 		return -ENOMEM;
