@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Tests of verbs in the kernel: queues larger than memory in one piece. */
+#include <linux/kprobes.h>
+#include <linux/pci.h>
+#include <linux/sizes.h>
 #include <linux/swiotlb.h>
+
+#include <net/qhca/core.h>
 
 #include "kverbs.h"
 
@@ -48,7 +53,60 @@ out_pd:
 	ib_dealloc_pd(pd);
 }
 
+/* What the device puts in place of each address of a ring's pages, which it can reach. */
+#define KV_NOT_OURS	0x5a5a5a5a000ull
+
+static atomic_t kv_unmapped, kv_unmapped_wrong;
+
+static int kv_unmap(struct kprobe *p, struct pt_regs *regs)
+{
+	atomic_inc(&kv_unmapped);
+	if (regs_get_kernel_argument(regs, 1) == KV_NOT_OURS)
+		atomic_inc(&kv_unmapped_wrong);
+	return 0;
+}
+
+static void kv_unmap_run(struct kv *kv)
+{
+	struct qhca_dev *dev = pci_get_drvdata(to_pci_dev(kv->dev->dev.parent));
+	struct qhca_ring_mem mem;
+	struct qhca_buf buf;
+	u32 i, num;
+
+	/* An error where a large queue would have one, too: there is no such ring then. */
+	if (!KV_CHECK_EQ(kv, qhca_ring_mem_alloc(dev, &mem, SZ_8M, &buf), kv_large_err(kv)) ||
+	    !mem.va)
+		return;
+	num = buf.depth ? le32_to_cpu(buf.num_blocks) : 0;
+	for (i = 0; i < num; i++)
+		qhca_table_set(&mem.table, i, KV_NOT_OURS);
+	qhca_ring_mem_free(dev, &mem);
+	if (!num)
+		kv->skip = "memory comes in large pieces";
+	else
+		KV_CHECK(kv, atomic_read(&kv_unmapped) >= num);
+	KV_CHECK_EQ(kv, atomic_read(&kv_unmapped_wrong), 0);
+}
+
+/* No table entry is believed that the device could have changed. */
+static void kv_unmap_own(struct kv *kv)
+{
+	struct kprobe probe = { .symbol_name = "dma_unmap_page_attrs", .pre_handler = kv_unmap };
+	int ret;
+
+	atomic_set(&kv_unmapped, 0);
+	atomic_set(&kv_unmapped_wrong, 0);
+	ret = register_kprobe(&probe);
+	if (ret == -EOPNOTSUPP) {
+		kv->skip = "a kernel without probes";
+	} else if (KV_CHECK_EQ(kv, ret, 0)) {
+		kv_unmap_run(kv);
+		unregister_kprobe(&probe);
+	}
+}
+
 const struct kv_test kv_rings_tests[] = {
 	{ "J-001 the largest send queue", kv_large },
+	{ "pages of a ring are unmapped from where they were mapped", kv_unmap_own },
 	{ }
 };

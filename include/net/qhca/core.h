@@ -238,6 +238,7 @@ struct qhca_ring_mem {
 	dma_addr_t dma;
 	/* private: to qhca.ko */
 	struct qhca_table table;
+	dma_addr_t *pages;	/* where each page is mapped, of a ring that is not contiguous */
 };
 
 /* A coherent ring; @buf is what a command says of it, or NULL. Context: process. */

@@ -12,12 +12,15 @@
 
 #include "qhca.h"
 
-/* The largest rings have 65536 pages, which take a while with a debugging DMA layer. */
+/*
+ * The largest rings have 65536 pages, which take a while with a debugging DMA layer. The
+ * addresses are ours: those in the table are where the device could change them.
+ */
 static void qhca_ring_mem_unmap(struct qhca_ring_mem *mem, u32 num)
 {
 	while (num--) {
-		dma_unmap_page(mem->table.dma_dev, qhca_table_get(&mem->table, num),
-			       PAGE_SIZE, DMA_BIDIRECTIONAL);
+		dma_unmap_page(mem->table.dma_dev, mem->pages[num], PAGE_SIZE,
+			       DMA_BIDIRECTIONAL);
 		cond_resched();
 	}
 }
@@ -34,6 +37,7 @@ static int qhca_ring_mem_map(struct qhca_ring_mem *mem, u32 num)
 				    PAGE_SIZE, DMA_BIDIRECTIONAL);
 		if (dma_mapping_error(dma_dev, addr))
 			break;
+		mem->pages[i] = addr;
 		qhca_table_set(&mem->table, i, addr);
 		bounced |= dma_need_sync(dma_dev, addr);
 		cond_resched();
@@ -44,6 +48,13 @@ static int qhca_ring_mem_map(struct qhca_ring_mem *mem, u32 num)
 	return -ENOMEM;
 }
 
+static void qhca_ring_mem_free_paged(struct qhca_ring_mem *mem)
+{
+	vfree(mem->va);
+	kvfree(mem->pages);
+	qhca_table_free(&mem->table);
+}
+
 static int qhca_ring_mem_alloc_paged(struct qhca_dev *dev, struct qhca_ring_mem *mem)
 {
 	u32 num = mem->size >> PAGE_SHIFT;
@@ -52,12 +63,11 @@ static int qhca_ring_mem_alloc_paged(struct qhca_dev *dev, struct qhca_ring_mem 
 	ret = qhca_table_init(dev, &mem->table, num, PAGE_SHIFT);
 	if (ret)
 		return ret;
+	mem->pages = kvmalloc_array(num, sizeof(*mem->pages), GFP_KERNEL);
 	mem->va = vzalloc(mem->size);
-	ret = mem->va ? qhca_ring_mem_map(mem, num) : -ENOMEM;
-	if (!ret)
-		return 0;
-	vfree(mem->va);
-	qhca_table_free(&mem->table);
+	ret = mem->pages && mem->va ? qhca_ring_mem_map(mem, num) : -ENOMEM;
+	if (ret)
+		qhca_ring_mem_free_paged(mem);
 	return ret;
 }
 
@@ -108,10 +118,9 @@ EXPORT_SYMBOL(qhca_ring_mem_alloc);
  */
 void qhca_ring_mem_free(struct qhca_dev *dev, struct qhca_ring_mem *mem)
 {
-	if (mem->table.dma_dev) {
+	if (mem->pages) {
 		qhca_ring_mem_unmap(mem, mem->size >> PAGE_SHIFT);
-		vfree(mem->va);
-		qhca_table_free(&mem->table);
+		qhca_ring_mem_free_paged(mem);
 	} else {
 		dma_free_coherent(&dev->pdev->dev, mem->size, mem->va, mem->dma);
 	}

@@ -246,9 +246,6 @@ void qhca_health_unlimit(struct qhca_dev *dev);
 void qhca_health_stop(struct qhca_dev *dev);
 bool qhca_health_check(struct qhca_dev *dev);
 
-/* table.c */
-dma_addr_t qhca_table_get(struct qhca_table *t, u32 index);
-
 /* adev.c */
 int qhca_adev_add(struct qhca_dev *dev);
 void qhca_adev_del(struct qhca_dev *dev);

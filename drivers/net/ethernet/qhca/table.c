@@ -112,15 +112,6 @@ int qhca_table_init(struct qhca_dev *dev, struct qhca_table *t, u32 num_blocks,
 }
 EXPORT_SYMBOL(qhca_table_init);
 
-static __le64 *qhca_table_entry(struct qhca_table *t, u32 index)
-{
-	struct qhca_table_pages *pages = t->pages;
-
-	if (!pages)
-		return &t->buf.addr;
-	return &pages->page[index / QHCA_TABLE_ENTRIES].va[index % QHCA_TABLE_ENTRIES];
-}
-
 /**
  * qhca_table_set - set the address of a block
  * @t: the table
@@ -129,21 +120,14 @@ static __le64 *qhca_table_entry(struct qhca_table *t, u32 index)
  */
 void qhca_table_set(struct qhca_table *t, u32 index, dma_addr_t addr)
 {
-	*qhca_table_entry(t, index) = cpu_to_le64(addr);
+	struct qhca_table_pages *pages = t->pages;
+	__le64 *entry = &t->buf.addr;
+
+	if (pages)
+		entry = &pages->page[index / QHCA_TABLE_ENTRIES].va[index % QHCA_TABLE_ENTRIES];
+	*entry = cpu_to_le64(addr);
 }
 EXPORT_SYMBOL(qhca_table_set);
-
-/**
- * qhca_table_get - look up the address of a block
- * @t: the table
- * @index: the block
- *
- * Return: what qhca_table_set() was given.
- */
-dma_addr_t qhca_table_get(struct qhca_table *t, u32 index)
-{
-	return le64_to_cpu(*qhca_table_entry(t, index));
-}
 
 /**
  * qhca_table_free - free the table pages
