@@ -121,7 +121,10 @@ struct kv_irq {
 	int posted, polled, bad, events;
 };
 
-/* In hard IRQ: posts a receive and a send to itself, arms and polls. */
+/*
+ * In hard IRQ, or in a thread where handlers are threads: posts a receive and a send to
+ * itself, arms and polls.
+ */
 static void kv_in_irq(struct irq_work *work)
 {
 	struct kv_irq *irq = container_of(work, struct kv_irq, work);
@@ -140,7 +143,7 @@ static void kv_in_irq(struct irq_work *work)
 	for (i = 0; i < n; i++)
 		irq->bad += wc[i].status != IB_WC_SUCCESS;
 	irq->polled += n;
-	irq->bad += !in_hardirq();
+	irq->bad += !IS_ENABLED(CONFIG_PREEMPT_RT) && !in_hardirq();
 }
 
 static void kv_comp(struct ib_cq *cq, void *context)
@@ -157,7 +160,7 @@ static void kv_hard_irq(struct kv *kv)
 		.qp_type = IB_QPT_RC,
 		.cap = { .max_send_wr = 64, .max_recv_wr = 64 },
 	};
-	struct kv_irq irq = { .work = IRQ_WORK_INIT_HARD(kv_in_irq) };
+	struct kv_irq irq = { .work = IRQ_WORK_INIT(kv_in_irq) };
 	unsigned long end = jiffies + KV_WAIT;
 	struct kv_end e = {};
 	struct ib_pd *pd;
@@ -194,6 +197,8 @@ out_pd:
 }
 
 /* ---- address handles ---- */
+
+static DEFINE_SPINLOCK(kv_ah_lock);	/* whoever holds it must not sleep */
 
 static int kv_ah_at_once(struct ib_pd *pd, struct rdma_ah_attr *attr)
 {
@@ -238,13 +243,13 @@ static void kv_ah(struct kv *kv)
 	rdma_ah_set_port_num(&attr, 1);
 	rdma_ah_set_grh(&attr, &gid, 0, kv->gid_index, 64, 0);
 	kv_ah_query(kv, pd, &attr);
-	local_irq_disable();
+	spin_lock_irq(&kv_ah_lock);
 	good = kv_ah_at_once(pd, &attr);
 	attr.grh.sgid_index = 255;
 	no_gid = kv_ah_at_once(pd, &attr);
 	rdma_ah_set_ah_flags(&attr, 0);
 	no_grh = kv_ah_at_once(pd, &attr);
-	local_irq_enable();
+	spin_unlock_irq(&kv_ah_lock);
 	KV_CHECK_EQ(kv, good, 0);
 	KV_CHECK(kv, no_gid < 0);
 	KV_CHECK_EQ(kv, no_grh, -EINVAL);

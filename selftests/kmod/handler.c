@@ -5,6 +5,7 @@
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
+#include <linux/local_lock.h>
 #include <linux/percpu.h>
 
 #include "kverbs.h"
@@ -12,8 +13,16 @@
 #define KV_DEPTH	32
 #define KV_POSTERS	2
 
-/* This CPU is in a verb, with interrupts off: a handler running now was called by it. */
-static DEFINE_PER_CPU(bool, kv_in_verb);
+/*
+ * The thread that is in a verb on this CPU: a handler that runs in it was called by the verb.
+ * Interrupts are off, or where spinlocks sleep handlers are threads of their own.
+ */
+struct kv_verb {
+	local_lock_t lock;
+	struct task_struct *task;
+};
+
+static DEFINE_PER_CPU(struct kv_verb, kv_verb) = { .lock = INIT_LOCAL_LOCK(lock) };
 
 /* struct kv_watch - a CQ whose handler checks how it is called */
 struct kv_watch {
@@ -57,7 +66,7 @@ static void kv_watch_comp(struct ib_cq *cq, void *context)
 {
 	struct kv_watch *w = context;
 
-	if (this_cpu_read(kv_in_verb))
+	if (this_cpu_read(kv_verb.task) == current)
 		atomic_inc(&w->nested);
 	if (atomic_inc_return(&w->running) > 1)
 		atomic_inc(&w->together);
@@ -75,16 +84,16 @@ static void kv_post_one(struct kv_poster *p, int i)
 	struct ib_recv_wr rwr = {};
 	unsigned long flags;
 
-	local_irq_save(flags);
-	this_cpu_write(kv_in_verb, true);
+	local_lock_irqsave(&kv_verb.lock, flags);
+	this_cpu_write(kv_verb.task, current);
 	if (ib_post_recv(p->e.qp, &rwr, NULL) || ib_post_send(p->e.qp, &swr, NULL))
 		p->refused++;
 	if (i % 3 == 0)
 		ib_req_notify_cq(p->w->cq, IB_CQ_NEXT_COMP);
 	if (i % 5 == 0)
 		kv_drain_cq(p->w);
-	this_cpu_write(kv_in_verb, false);
-	local_irq_restore(flags);
+	this_cpu_write(kv_verb.task, NULL);
+	local_unlock_irqrestore(&kv_verb.lock, flags);
 }
 
 static int kv_poster(void *arg)
