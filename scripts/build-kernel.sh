@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # build-kernel.sh [NAME | --kdir DIR]
-# build-kernel.sh [--kcsan] [--path]
+# build-kernel.sh [--kcsan | --rt] [--path]
 #
 # Another kernel for the guest. Prints the directory with vmlinuz, initrd and
 # modules.ext4, the disk that the guest mounts on /lib/modules.
@@ -14,8 +14,9 @@
 #               an hour on two cores, once. --path: only print where it is or would be.
 #   --kcsan     one with KCSAN in place of KASAN and kmemleak: kcsan-kernel.config on top.
 #               It looks at the accesses of our modules only, and so at more of them
+#   --rt        one with PREEMPT_RT, and without kmemleak: rt-kernel.config on top
 #
-# Used by `scripts/vm --kernel`, `--kdir`, `--debug-kernel` and `--kcsan`.
+# Used by `scripts/vm --kernel`, `--kdir`, `--debug-kernel`, `--kcsan` and `--rt-kernel`.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$QHCA_TOP/scripts/initrd.sh"
@@ -26,10 +27,11 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	-h|--help) usage; exit 0 ;;
 	--path) action=path ;;
-	--kcsan)
-		kind=kcsan CONFIGS+=("$QHCA_TOP/scripts/kcsan-kernel.config")
+	--kcsan|--rt)
+		kind=${1#--}
+		CONFIGS+=("$QHCA_TOP/scripts/$kind-kernel.config")
 		# Only in modules that are built for it later.
-		FLAGS=(KCSAN_SANITIZE=n) ;;
+		[ "$kind" != kcsan ] || FLAGS=(KCSAN_SANITIZE=n) ;;
 	--kdir) action=own kdir=$2; shift ;;
 	-*) die "unknown option $1, see --help" ;;
 	*) action=debian WANTED=$1 ;;

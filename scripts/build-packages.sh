@@ -30,6 +30,7 @@ SOURCES=(
 	Kbuild Makefile drivers include providers/qhca selftests
 	scripts/vm scripts/vmlib scripts/guest scripts/lib.sh scripts/buildroot.sh
 	scripts/host-deps.sh scripts/initrd.sh scripts/debug-kernel.config scripts/kcsan-kernel.config
+	scripts/rt-kernel.config
 	scripts/build-image.sh scripts/build-kernel.sh scripts/build-modules.sh
 	scripts/build-provider.sh scripts/build-selftests.sh scripts/results.py
 	qemu-device/tests/oracle/roce.py

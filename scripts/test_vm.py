@@ -328,9 +328,8 @@ class LastWords(unittest.TestCase):
     """A QEMU that ends at once."""
 
     def run_qemu(self, mode, text):
-        opts = types.SimpleNamespace(mode=mode, timeout=20, gdb=False, debug_kernel=False,
-                                     kcsan=False, kdir=None, quiet=False, trace=[],
-                                     allow_splat=False)
+        opts = types.SimpleNamespace(mode=mode, timeout=20, gdb=False, debug_kernel=None,
+                                     kdir=None, quiet=False, trace=[], allow_splat=False)
         said = io.StringIO()
         with tempfile.TemporaryDirectory() as top, contextlib.redirect_stderr(said), \
                 mock.patch.object(machine, 'command', return_value=['sh', '-c', text]):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by check.sh: which functions of the kernel were called, in which order, where
-# nothing else shows it. Kernels without kprobe events, such as the debug kernel, show none.
+# nothing else shows it. Kernels without kprobe events show none.
 
 TRACING=/sys/kernel/tracing
 

@@ -137,8 +137,9 @@ def everything(opts):
 
 def other_kernel(opts):
     """The directory of a kernel that is not the image's, and how modules are built for it."""
-    if opts.debug_kernel or opts.kcsan:
-        kernel = script('build-kernel.sh', *(['--kcsan'] if opts.kcsan else []))
+    if opts.debug_kernel:
+        kind = opts.debug_kernel
+        kernel = script('build-kernel.sh', *([] if kind == 'debug' else [f'--{kind}']))
         return kernel, ('--kdir', os.path.join(kernel, 'build'))
     if opts.kdir:
         return script('build-kernel.sh', '--kdir', opts.kdir), ('--kdir', opts.kdir)

@@ -98,7 +98,7 @@ def _loop(opts, sessions, selector, start):
 
 
 def _check_boot(opts, sessions, elapsed):
-    slow = opts.debug_kernel or opts.kcsan or opts.kdir
+    slow = opts.debug_kernel or opts.kdir
     for session in sessions:
         limit = BOOT_LIMIT[session.accel] * (3 if slow else 1)
         if session.up_after is None and elapsed > limit and not opts.gdb:
