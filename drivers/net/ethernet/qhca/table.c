@@ -3,7 +3,8 @@
  * qhca.ko: tables of block addresses, up to three levels of pages.
  *
  * The pages are coherent memory: a table lives as long as one command, and this
- * way its owner may set the entries in any order and whenever it likes.
+ * way its owner may set the entries in any order and whenever it likes. The
+ * largest has 32833 pages. The cgroup of whoever asks for it pays for them.
  */
 #include <linux/mm.h>
 
@@ -32,18 +33,20 @@ static struct qhca_table_pages *qhca_table_alloc(struct qhca_table *t, u32 num)
 	struct qhca_table_pages *pages;
 	u32 i;
 
-	pages = kvzalloc(struct_size(pages, page, num), GFP_KERNEL);
+	pages = kvzalloc(struct_size(pages, page, num), GFP_KERNEL_ACCOUNT);
 	if (!pages)
 		return NULL;
 	pages->num = num;
 	t->pages = pages;
 	for (i = 0; i < num; i++) {
 		pages->page[i].va = dma_alloc_coherent(t->dma_dev, QHCA_PAGE_SIZE,
-						       &pages->page[i].dma, GFP_KERNEL);
+						       &pages->page[i].dma,
+						       GFP_KERNEL_ACCOUNT);
 		if (!pages->page[i].va) {
 			qhca_table_free(t);
 			return NULL;
 		}
+		cond_resched();
 	}
 	return pages;
 }
@@ -59,6 +62,7 @@ static void qhca_table_link(struct qhca_table_pages *pages, u32 leaves)
 			pages->page[parent + i / QHCA_TABLE_ENTRIES]
 				.va[i % QHCA_TABLE_ENTRIES] =
 				cpu_to_le64(pages->page[child + i].dma);
+		cond_resched();
 		child = parent;
 		width = qhca_table_level(width);
 	}
@@ -142,9 +146,11 @@ void qhca_table_free(struct qhca_table *t)
 
 	if (!pages)
 		return;
-	for (i = 0; i < pages->num && pages->page[i].va; i++)
+	for (i = 0; i < pages->num && pages->page[i].va; i++) {
 		dma_free_coherent(t->dma_dev, QHCA_PAGE_SIZE, pages->page[i].va,
 				  pages->page[i].dma);
+		cond_resched();
+	}
 	kvfree(pages);
 	t->pages = NULL;
 }
