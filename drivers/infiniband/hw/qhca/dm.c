@@ -81,6 +81,7 @@ static struct ib_dm *qhca_ib_do_alloc_dm(struct ib_device *ibdev, struct ib_ucon
 {
 	struct qhca_ib_dev *dev = to_qdev(ibdev);
 	size_t len = PAGE_ALIGN(attr->length);
+	struct qhca_ib_charge charge = {};
 	struct qhca_alloc_dm_resp resp;
 	struct qhca_ib_dm *dm;
 	phys_addr_t addr;
@@ -90,18 +91,23 @@ static struct ib_dm *qhca_ib_do_alloc_dm(struct ib_device *ibdev, struct ib_ucon
 	    attr->alignment > ilog2(qhca_dm_size(dev->core)))
 		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "device memory: %llu bytes, at 2^%u",
 					      attr->length, attr->alignment));
-	dm = kzalloc_obj(*dm);
+	dm = kzalloc_obj(*dm, GFP_KERNEL_ACCOUNT);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
-	ret = qhca_ib_dm_alloc_pages(dev, len, attr->alignment, &addr);
+	ret = qhca_ib_charge(dev, &charge, len, qhca_dm_size(dev->core));
 	if (ret)
 		goto err_dm;
+	ret = qhca_ib_dm_alloc_pages(dev, len, attr->alignment, &addr);
+	if (ret)
+		goto err_charge;
 	dm->entry = qhca_ib_mmap_insert(ibctx, &qhca_ib_mmap_dm, addr, len);
 	if (IS_ERR(dm->entry)) {
 		ret = PTR_ERR(dm->entry);
 		qhca_ib_dm_free_pages(dev, addr, len);
-		goto err_dm;
+		goto err_charge;
 	}
+	/* The pages are taken as long as they are mapped. */
+	dm->entry->charge = charge;
 	resp = qhca_ib_dm_resp(dm);
 	ret = uverbs_copy_to_struct_or_zero(attrs, QHCA_ATTR_ALLOC_DM_RESP, &resp, sizeof(resp));
 	if (ret)
@@ -110,6 +116,9 @@ static struct ib_dm *qhca_ib_do_alloc_dm(struct ib_device *ibdev, struct ib_ucon
 
 err_entry:
 	qhca_ib_mmap_remove(dm->entry);
+	goto err_dm;
+err_charge:
+	qhca_ib_uncharge_all(dev, &charge);
 err_dm:
 	kfree(dm);
 	return ERR_PTR(ret);

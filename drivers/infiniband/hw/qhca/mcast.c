@@ -21,6 +21,31 @@ static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
 	return ret;
 }
 
+/* A group is no object, so what each of them counts for is on the QP's account. */
+static void qhca_ib_group_left(struct ib_qp *ibqp)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+
+	if (ibqp->uobject)
+		qhca_ib_uncharge(dev, &to_qqp(ibqp)->groups, 1, dev->limits->max_mcast_grp);
+}
+
+static int qhca_ib_do_attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	int ret;
+
+	if (ibqp->uobject) {
+		ret = qhca_ib_charge(dev, &to_qqp(ibqp)->groups, 1, dev->limits->max_mcast_grp);
+		if (ret)
+			return ret;
+	}
+	ret = qhca_ib_mcast(ibqp, gid, QHCA_CMD_ATTACH_MCAST);
+	if (ret)
+		qhca_ib_group_left(ibqp);
+	return ret;
+}
+
 /**
  * qhca_ib_attach_mcast - attach_mcast verb
  * @ibqp: the QP, of type UD
@@ -32,7 +57,7 @@ static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
 int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	return qhca_ib_count_err(to_qdev(ibqp->device), QHCA_IB_ATTACH_MCAST_ERR,
-				 qhca_ib_mcast(ibqp, gid, QHCA_CMD_ATTACH_MCAST));
+				 qhca_ib_do_attach_mcast(ibqp, gid));
 }
 
 /**
@@ -45,5 +70,9 @@ int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
  */
 int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	return qhca_ib_mcast(ibqp, gid, QHCA_CMD_DETACH_MCAST);
+	int ret = qhca_ib_mcast(ibqp, gid, QHCA_CMD_DETACH_MCAST);
+
+	if (!ret)
+		qhca_ib_group_left(ibqp);
+	return ret;
 }

@@ -24,7 +24,7 @@ struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx,
 					       const struct qhca_ib_mmap_kind *kind,
 					       phys_addr_t addr, size_t len)
 {
-	struct qhca_ib_mmap_entry *entry = kzalloc_obj(*entry);
+	struct qhca_ib_mmap_entry *entry = kzalloc_obj(*entry, GFP_KERNEL_ACCOUNT);
 	int ret;
 
 	if (!entry)
@@ -95,8 +95,10 @@ int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
  */
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 {
+	struct qhca_ib_dev *dev = to_qdev(rdma_entry->ucontext->device);
 	struct qhca_ib_mmap_entry *entry = to_qentry(rdma_entry);
 
-	entry->kind->release(to_qdev(rdma_entry->ucontext->device), entry);
+	entry->kind->release(dev, entry);
+	qhca_ib_uncharge_all(dev, &entry->charge);
 	kfree(entry);
 }

@@ -21,11 +21,13 @@ struct qhca_ib_mmap_kind {
  * @rdma: the core's part, which counts the owner and the VMAs
  * @kind: of what kind it is
  * @addr: physical address
+ * @charge: for what it maps
  */
 struct qhca_ib_mmap_entry {
 	struct rdma_user_mmap_entry rdma;
 	const struct qhca_ib_mmap_kind *kind;
 	phys_addr_t addr;
+	struct qhca_ib_charge charge;
 };
 
 static inline size_t qhca_ib_mmap_len(const struct qhca_ib_mmap_entry *entry)

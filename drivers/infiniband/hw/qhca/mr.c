@@ -43,10 +43,11 @@ static int qhca_ib_check_range(struct qhca_ib_dev *dev, u64 iova, u64 length, in
 }
 
 /* Puts the description of pinned memory into @table and @body. */
-static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct ib_umem *umem, u64 iova,
+static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem, u64 iova,
 			       int access, struct qhca_table *table,
 			       struct qhca_cmd_reg_mr *body)
 {
+	struct ib_umem *umem = mem->umem;
 	unsigned long pgsz;
 	int ret;
 
@@ -57,7 +58,7 @@ static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct ib_umem *umem, u6
 	pgsz = ib_umem_find_best_pgoff(umem, QHCA_IB_PAGE_SIZES, U64_MAX);
 	if (!pgsz)
 		return qhca_ib_refuse(dev, -EINVAL, "MR: no page size fits its memory");
-	ret = qhca_ib_umem_table(dev, umem, pgsz, table);
+	ret = qhca_ib_pinned_table(dev, mem, pgsz, table);
 	if (ret)
 		return ret;
 	body->buf = table->buf;
@@ -106,7 +107,7 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
  */
 void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 {
-	ib_umem_release(mr->umem);
+	qhca_ib_pinned_put(dev, &mr->mem);
 	if (mr->pages)
 		dma_free_coherent(dev->ibdev.dma_device, mr->max_pages * sizeof(*mr->pages),
 				  mr->pages, mr->pages_dma);
@@ -126,7 +127,7 @@ struct ib_mr *qhca_ib_mr_new(struct ib_pd *ibpd, struct qhca_cmd *cmd, int acces
 	struct qhca_ib_mr *mr;
 	int ret;
 
-	mr = kzalloc_obj(*mr);
+	mr = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->access = access;
@@ -170,21 +171,22 @@ static struct ib_mr *qhca_ib_mr_of_umem(struct ib_pd *ibpd, struct ib_umem *umem
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_MEM };
+	struct qhca_ib_pinned mem = { .umem = umem };
 	struct qhca_table table;
 	struct ib_mr *ibmr;
 	int ret;
 
-	ret = qhca_ib_mr_describe(dev, umem, iova, access, &table, &cmd.reg_mr);
+	ret = qhca_ib_mr_describe(dev, &mem, iova, access, &table, &cmd.reg_mr);
 	if (ret) {
-		ib_umem_release(umem);
+		qhca_ib_pinned_put(dev, &mem);
 		return ERR_PTR(ret);
 	}
 	ibmr = qhca_ib_mr_new(ibpd, &cmd, access);
 	qhca_table_free(&table);
 	if (IS_ERR(ibmr))
-		ib_umem_release(umem);
+		qhca_ib_pinned_put(dev, &mem);
 	else
-		to_qmr(ibmr)->umem = umem;
+		to_qmr(ibmr)->mem = mem;
 	return ibmr;
 }
 
@@ -303,8 +305,9 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
 	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_MEM };
 	struct qhca_ib_mr *mr = to_qmr(ibmr);
-	struct ib_umem *umem = mr->umem;
+	struct qhca_ib_pinned mem = {};
 	struct qhca_table table;
+	struct ib_umem *umem;
 	int ret;
 
 	ret = qhca_ib_udata_check(dev, udata, 0);
@@ -313,7 +316,7 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 	if (!ret)
 		ret = qhca_ib_check_access(dev, access);
 	if (!ret)
-		ret = ib_umem_check_rereg(umem, flags, access);
+		ret = ib_umem_check_rereg(mr->mem.umem, flags, access);
 	if (!ret && flags & IB_MR_REREG_TRANS)
 		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
@@ -326,21 +329,23 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 		umem = ib_umem_get_va(&dev->ibdev, start, length, access);
 		if (IS_ERR(umem))
 			return ERR_CAST(umem);
-		ret = qhca_ib_mr_describe(dev, umem, iova, access, &table, &cmd.reg_mr);
+		mem.umem = umem;
+		ret = qhca_ib_mr_describe(dev, &mem, iova, access, &table, &cmd.reg_mr);
 		if (ret) {
-			ib_umem_release(umem);
+			qhca_ib_pinned_put(dev, &mem);
 			return ERR_PTR(ret);
 		}
 	}
 	ret = qhca_ib_mr_change(dev, mr, flags, access, ibpd, &cmd);
 	if (flags & IB_MR_REREG_TRANS) {
 		qhca_table_free(&table);
+		if (!ret)
+			swap(mr->mem, mem);
 		/* Whichever of the two the device does not use now. */
-		ib_umem_release(ret ? umem : mr->umem);
+		qhca_ib_pinned_put(dev, &mem);
 	}
 	if (ret)
 		return ERR_PTR(ret);
-	mr->umem = umem;
 	mr->access = access;
 	WRITE_ONCE(mr->pdn, to_qpd(ibpd)->pdn);
 	return NULL;

@@ -6,7 +6,7 @@
 /**
  * struct qhca_ib_mr - memory region
  * @ibmr: the verbs object
- * @umem: the user's memory
+ * @mem: the user's memory
  * @access: IB_ACCESS_* it was registered with
  * @pdn: of its PD, for readers that must not follow ibmr.pd during a
  *          re-registration
@@ -18,7 +18,7 @@
  */
 struct qhca_ib_mr {
 	struct ib_mr ibmr;
-	struct ib_umem *umem;
+	struct qhca_ib_pinned mem;
 	int access;
 	u32 pdn;
 

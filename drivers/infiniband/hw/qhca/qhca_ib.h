@@ -163,6 +163,7 @@ struct qhca_ib_ah {
  * @access: qp_access_flags as set, those included that mean nothing here
  * @xrcd: XRC domain of a QP of type XRC_TGT, NULL for all others
  * @num_groups: multicast groups that it is in
+ * @groups: what a user is charged with for those; the core serialises
  * @dying: its number may be another QP's already
  * @sq: send queue
  * @rq: receive queue
@@ -180,6 +181,7 @@ struct qhca_ib_qp {
 	int access;
 	struct qhca_ib_xrcd *xrcd;
 	atomic_t num_groups;
+	struct qhca_ib_charge groups;
 	bool dying;
 	struct qhca_ib_wq sq;
 	struct qhca_ib_wq rq;
@@ -285,9 +287,15 @@ int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t 
 int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen);
 int qhca_ib_udata_out(struct ib_udata *udata, const void *resp, size_t len);
 
+/* charge.c */
+int qhca_ib_charge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 used, u64 all);
+void qhca_ib_uncharge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 used, u64 all);
+void qhca_ib_uncharge_all(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge);
+
 /* qmem.c */
-int qhca_ib_umem_table(struct qhca_ib_dev *dev, struct ib_umem *umem, unsigned long pgsz,
-		       struct qhca_table *table);
+int qhca_ib_pinned_table(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem, unsigned long pgsz,
+			 struct qhca_table *table);
+void qhca_ib_pinned_put(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem);
 int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64 addr, u32 len,
 			  u64 min_len);
 int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, size_t len);

@@ -6,30 +6,48 @@
 #include "qhca_ib.h"
 
 /**
- * qhca_ib_umem_table - describe pinned memory to the device
+ * qhca_ib_pinned_table - describe a user's memory to the device
  * @dev: the HCA
- * @umem: the memory
- * @pgsz: size of the blocks, as found for @umem
+ * @mem: the memory; what it is charged with is set here
+ * @pgsz: size of the blocks, as found for it
  * @table: initialised here; the caller frees it after the command
  *
- * Return: 0 or a negative errno.
+ * Return: 0 or a negative errno; in both cases the caller still puts @mem.
  */
-int qhca_ib_umem_table(struct qhca_ib_dev *dev, struct ib_umem *umem, unsigned long pgsz,
-		       struct qhca_table *table)
+int qhca_ib_pinned_table(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem, unsigned long pgsz,
+			 struct qhca_table *table)
 {
-	size_t num_blocks = ib_umem_num_dma_blocks(umem, pgsz);
+	size_t num_blocks = ib_umem_num_dma_blocks(mem->umem, pgsz);
 	struct ib_block_iter biter;
 	u32 i = 0;
 	int ret;
 
 	if (!num_blocks || num_blocks > U32_MAX)
 		return qhca_ib_refuse(dev, -EINVAL, "memory of %zu blocks", num_blocks);
+	ret = qhca_ib_charge(dev, &mem->charge, num_blocks, dev->limits->max_table_blocks);
+	if (ret)
+		return ret;
 	ret = qhca_table_init(dev->core, table, num_blocks, ilog2(pgsz));
 	if (ret)
 		return ret;
-	rdma_umem_for_each_dma_block(umem, &biter, pgsz)
+	rdma_umem_for_each_dma_block(mem->umem, &biter, pgsz) {
 		qhca_table_set(table, i++, rdma_block_iter_dma_address(&biter));
+		if (!(i % QHCA_TABLE_ENTRIES))
+			cond_resched();
+	}
 	return 0;
+}
+
+/**
+ * qhca_ib_pinned_put - give a user's memory back that the device no longer knows
+ * @dev: the HCA
+ * @mem: the memory, or all zero
+ */
+void qhca_ib_pinned_put(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem)
+{
+	ib_umem_release(mem->umem);
+	mem->umem = NULL;
+	qhca_ib_uncharge_all(dev, &mem->charge);
 }
 
 /**
@@ -45,6 +63,7 @@ int qhca_ib_umem_table(struct qhca_ib_dev *dev, struct ib_umem *umem, unsigned l
 int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64 addr, u32 len,
 			  u64 min_len)
 {
+	struct ib_umem *umem;
 	unsigned long pgsz;
 	int ret;
 
@@ -52,27 +71,24 @@ int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64
 		return qhca_ib_refuse(dev, -EINVAL, "ring of %llu bytes in %u at %#llx", min_len,
 				      len, addr);
 
-	mem->umem = ib_umem_get_va(&dev->ibdev, addr, len, IB_ACCESS_LOCAL_WRITE);
-	if (IS_ERR(mem->umem)) {
-		ret = PTR_ERR(mem->umem);
-		mem->umem = NULL;
-		return ret;
-	}
+	umem = ib_umem_get_va(&dev->ibdev, addr, len, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	mem->user.umem = umem;
 	/* The ring must start at the start of a block. */
-	pgsz = ib_umem_find_best_pgoff(mem->umem, QHCA_IB_PAGE_SIZES, 0);
+	pgsz = ib_umem_find_best_pgoff(umem, QHCA_IB_PAGE_SIZES, 0);
 	if (!pgsz) {
 		ret = qhca_ib_refuse(dev, -EINVAL, "ring: no page size fits its memory");
 		goto err;
 	}
-	ret = qhca_ib_umem_table(dev, mem->umem, pgsz, &mem->table);
+	ret = qhca_ib_pinned_table(dev, &mem->user, pgsz, &mem->table);
 	if (ret)
 		goto err;
 	mem->buf = mem->table.buf;
 	return 0;
 
 err:
-	ib_umem_release(mem->umem);
-	mem->umem = NULL;
+	qhca_ib_pinned_put(dev, &mem->user);
 	return ret;
 }
 
@@ -98,7 +114,7 @@ int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, s
  */
 void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem)
 {
-	if (mem->umem)
+	if (mem->user.umem)
 		qhca_table_free(&mem->table);
 }
 
@@ -109,10 +125,8 @@ void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem)
  */
 void qhca_ib_qmem_put(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem)
 {
-	if (mem->umem)
-		ib_umem_release(mem->umem);
-	else if (mem->ring.va)
+	qhca_ib_pinned_put(dev, &mem->user);
+	if (mem->ring.va)
 		qhca_ring_mem_free(dev->core, &mem->ring);
-	mem->umem = NULL;
 	mem->ring.va = NULL;
 }

@@ -1,19 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* qhca_ib.ko: work queues, and the memory of rings; included by qhca_ib.h. */
+/* qhca_ib.ko: work queues, the memory of rings, and who pays; included by qhca_ib.h. */
 #ifndef QHCA_IB_WQ_H
 #define QHCA_IB_WQ_H
+
+/**
+ * struct qhca_ib_charge - what an object is charged with besides itself
+ * @cg: the cgroup that pays
+ * @num: objects
+ */
+struct qhca_ib_charge {
+	struct rdma_cgroup *cg;
+	u32 num;
+};
+
+/**
+ * struct qhca_ib_pinned - a user's memory that the device has the addresses of
+ * @umem: the memory, or NULL
+ * @charge: for the addresses
+ */
+struct qhca_ib_pinned {
+	struct ib_umem *umem;
+	struct qhca_ib_charge charge;
+};
 
 /**
  * struct qhca_ib_qmem - memory of a ring, the user's or the kernel's
  * @buf: what a command says of it
  * @table: behind @buf until the command has completed
- * @umem: the user's
+ * @user: the user's
  * @ring: the kernel's
  */
 struct qhca_ib_qmem {
 	struct qhca_buf buf;
 	struct qhca_table table;
-	struct ib_umem *umem;
+	struct qhca_ib_pinned user;
 	struct qhca_ring_mem ring;
 };
 
