@@ -83,6 +83,7 @@ unpack_rdma-core() { "$QHCA_TOP/scripts/build-provider.sh" --release $RDMA_CORE 
 
 # The files that are changed; all others are new. LICENSES/ is what checkpatch looks at.
 CHANGED_linux='LICENSES MAINTAINERS include/uapi/rdma/ib_user_ioctl_verbs.h
+	drivers/infiniband/core/mad.c
 	drivers/net/ethernet/Kconfig drivers/net/ethernet/Makefile
 	drivers/infiniband/Kconfig drivers/infiniband/hw/Makefile
 	Documentation/networking/device_drivers/ethernet/index.rst
@@ -149,6 +150,7 @@ place_linux()
 	cp "$QHCA_TOP/include/uapi/rdma/qhca-abi.h" include/uapi/rdma/
 	edit $hw/qhca/main.c '/^#include <qhca_ib_ops.h>/d'
 	without_probes
+	mend_mad
 	driver_id include/uapi/rdma/ib_user_ioctl_verbs.h $hw/qhca/main.c
 	edit $net/Kconfig 's|^source ".*/qlogic/Kconfig"|source "'$net'/qhca/Kconfig"\n&|'
 	edit $net/Makefile 's|^obj-.*QLOGIC.*|obj-$(CONFIG_QHCA) += qhca/\n&|'
@@ -162,6 +164,12 @@ place_linux()
 	sources selftests $tests/$TESTS_LINUX kmod run_tests.sh
 	edit $tests/Makefile '0,/^TARGETS \+= drivers\/net$/s|^TARGETS \+= drivers/net$|TARGETS += '$TESTS_LINUX'\n&|'
 	edit $docs/index.rst 's|^   qualcomm/.*|   qemu/qhca\n&|'
+}
+
+# Of the core: what drivers/infiniband/hw/qhca/qp.c works around elsewhere.
+mend_mad()
+{
+	edit drivers/infiniband/core/mad.c '/^static int ib_mad_port_close/,/^}/s|^\tdestroy_workqueue\(port_priv->wq\);|\t/* Completions are ignored from now on, but one may be in its handler. */\n\tflush_work(\&port_priv->cq->work);\n&|'
 }
 
 # driver_id HEADER SOURCE: a number of its own.
@@ -328,6 +336,7 @@ build_linux()
 		grep -x CONFIG_QHCA=m .config
 		grep -x CONFIG_INFINIBAND_QHCA=m .config
 		make -s -j "$(nproc)" W=1 drivers/net/ethernet/qhca/ drivers/infiniband/hw/qhca/
+		make -s drivers/infiniband/core/mad.o
 		[ -e drivers/net/ethernet/qhca/main.o ]
 		[ -e drivers/infiniband/hw/qhca/main.o ]
 	' sh "$(br_path "$PWD")"

@@ -152,7 +152,12 @@ static void qhca_ib_port_work(struct work_struct *work)
 	/* A dead device that is not quiet yet reports again once it is. */
 	if (qhca_is_quiet(dev->core) && !dev->fatal_told) {
 		dev->fatal_told = true;
-		/* Must stay the last event; the core dispatches from many workers. */
+		/*
+		 * Must stay the last event, but the core dispatches each from a work item of
+		 * its own, which nobody else has a pointer to: this waits for the items of all
+		 * devices, as ib_core does when one of them goes. It happens once in our life,
+		 * and none of those items waits for this one.
+		 */
 		flush_workqueue(ib_wq);
 		qhca_ib_dispatch(dev, IB_EVENT_DEVICE_FATAL);
 	}

@@ -375,9 +375,11 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 				 qhca_ib_do_create_qp(ibqp, attr, udata));
 }
 
+#ifndef QHCA_HAVE_MAD_PORT_CLOSE
 /*
- * The MAD layer destroys its QP first, and stops the worker of its CQ afterwards. For a MAD
- * that the worker is taking in by then it posts another receive, to what would be freed.
+ * A workaround for a bug of ib_mad, which no kernel has mended so far: ib_mad_port_close()
+ * destroys its QP first, and stops the worker of its CQ afterwards. For a MAD that the worker
+ * is taking in by then it posts another receive, to what would be freed.
  */
 static void qhca_ib_wait_for_mads(const struct ib_qp *gsi)
 {
@@ -386,6 +388,7 @@ static void qhca_ib_wait_for_mads(const struct ib_qp *gsi)
 	if (cq->poll_ctx == IB_POLL_WORKQUEUE || cq->poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
 		flush_work(&cq->work);
 }
+#endif
 
 /**
  * qhca_ib_destroy_qp - destroy_qp verb
@@ -409,8 +412,10 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return ret;
 	}
 	qhca_ib_qp_unlink(dev, qp);
+#ifndef QHCA_HAVE_MAD_PORT_CLOSE
 	if (ibqp->qp_type == IB_QPT_GSI)
 		qhca_ib_wait_for_mads(ibqp);
+#endif
 	qhca_ib_qp_put(dev, qp);
 	return 0;
 }
