@@ -122,8 +122,8 @@ static void qhca_db_write(void *opaque, hwaddr off, uint64_t val,
         return;
     }
     if (size == 8 && QEMU_IS_ALIGNED(off, 8)) {
-        qhca_engine_doorbell(s->engine, qhca_dev_now(), off / QHCA_DB_PAGE_SIZE,
-                             off % QHCA_DB_PAGE_SIZE, val);
+        qhca_engine_doorbell(s->engine, qhca_dev_now(), off / s->db_stride,
+                             off % s->db_stride, val);
     } else {
         qhca_mmio_bad(s, "db", off, size, true);
         qhca_engine_bad_doorbell(s->engine);
@@ -181,7 +181,7 @@ bool qhca_dev_mmio_init(QHCAState *s, Error **errp)
     memory_region_init_io(&s->regs, OBJECT(s), &qhca_regs_ops, s, "qhca-regs",
                           QHCA_BAR_REGS_SIZE);
     memory_region_init_io(&s->db, OBJECT(s), &qhca_db_ops, s, "qhca-db",
-                          (uint64_t)s->uars * QHCA_DB_PAGE_SIZE);
+                          s->uars * s->db_stride);
 
     /*
      * qhca_dev_enter() guards these two against re-entry. Unlike the memory

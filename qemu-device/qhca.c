@@ -37,6 +37,11 @@ static bool qhca_check_properties(QHCAState *s, Error **errp)
                !is_power_of_2(s->uars)) {
         error_setg(errp, "'uars' must be a power of two between 2 and %d",
                    QHCA_MAX_UARS);
+    } else if (s->db_stride < QHCA_PAGE_SIZE ||
+               s->db_stride > 1u << QHCA_DB_LOG_STRIDE_MAX ||
+               !is_power_of_2(s->db_stride)) {
+        error_setg(errp, "'db-stride' must be a power of two between 4K and "
+                   "64K");
     } else if (s->max_qp < 2) {
         error_setg(errp, "'max-qp' must be at least 2");
     } else if (!s->cmd_timeout_ms ||
@@ -66,6 +71,7 @@ static bool qhca_init_engine(QHCAState *s, Error **errp)
     struct qhca_engine_config cfg = {
         .num_vectors = s->vectors,
         .num_uars = s->uars,
+        .log_db_stride = ctz64(s->db_stride),
         .max_qp = s->max_qp,
         .cmd_timeout_ms = s->cmd_timeout_ms,
         .cpu_share = s->cpu_share < 100 ? s->cpu_share : 0,
@@ -271,6 +277,7 @@ static const Property qhca_properties[] = {
     DEFINE_NIC_PROPERTIES(QHCAState, conf),
     DEFINE_PROP_UINT32("vectors", QHCAState, vectors, 5),
     DEFINE_PROP_UINT32("uars", QHCAState, uars, 1024),
+    DEFINE_PROP_SIZE("db-stride", QHCAState, db_stride, QHCA_PAGE_SIZE),
     DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
     DEFINE_PROP_BOOL("mw2a", QHCAState, mw2a, false),
     DEFINE_PROP_BOOL("frames", QHCAState, frames, false),

@@ -41,6 +41,7 @@ engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
 iommu          | one  | full             | variants | one_guest 2400 --iommu --device-arg guest-faults=on -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
+db-stride      | one  | full             | variants | one_guest 1200 --device-arg db-stride=64K -- kselftest doorbell abi ten_steps import tenants kill uverbs_fuzz
 slow           | one  | check full       | variants | one_guest 600 --device-arg cpu-share=1 --device-arg cmd-timeout-ms=250 --env SLOW_MS=250 -- kselftest slow
 bounce         | one  | full             | variants | one_guest 1200 --kernel-arg swiotlb=force -- kverbs
 frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on --device-arg guest-faults=on -- kselftest

@@ -48,10 +48,11 @@
 
 #define QHCA_VERSION_MAJOR	0xffff0000u	/* a driver refuses another major */
 #define QHCA_VERSION_MINOR	0x0000ffffu	/* a higher minor only adds */
-#define QHCA_VERSION		0x00010000u	/* what these headers describe */
+#define QHCA_VERSION		0x00010001u	/* what these headers describe */
 
 #define QHCA_CMD_CAPS_LOG_MAX	0x000000ffu	/* log2 of the most entries */
 #define QHCA_DB_CAPS_PAGES	0x0000ffffu	/* pages in BAR2, page 0 included */
+#define QHCA_DB_CAPS_LOG_STRIDE	0x00ff0000u	/* log2 of their distance; 0: a page */
 #define QHCA_EQ_CAPS_MAX	0x0000ffffu	/* event queues that can exist */
 #define QHCA_EQ_CAPS_LOG_MAX	0x00ff0000u	/* log2 of the most entries of one */
 
@@ -81,16 +82,20 @@ enum qhca_fatal {
 
 /*
  * Doorbells. Page N of BAR2 rings only objects created with uar = N, so a page
- * mapped into a process reaches that process's objects and no others. Page 0
+ * mapped into a process reaches that process's objects and no others. It begins
+ * at N times the stride of DB_CAPS, which is a page or more: where the CPU's
+ * pages are larger, a process must get no part of another's. Page 0
  * belongs to the kernel and has the extra doorbells. A doorbell that names no
- * object of its page, another offset, another access size or an index outside
- * the ring is dropped and counted (QHCA_CNT_BAD_DOORBELL).
+ * object of its page, another offset (one between two pages as well), another
+ * access size or an index outside the ring is dropped and counted
+ * (QHCA_CNT_BAD_DOORBELL).
  *
  * A doorbell is one naturally aligned 64-bit little-endian write. The device
  * has acted on an arm doorbell by the time a later read of any register
  * returns; CQEs older than the arm raise no event.
  */
 #define QHCA_DB_PAGE_SIZE	QHCA_PAGE_SIZE
+#define QHCA_DB_LOG_STRIDE_MAX	16		/* the least is that of a page */
 #define QHCA_DB_SQ		0x00	/* QPN, new producer index of the send queue */
 #define QHCA_DB_RQ		0x08	/* QPN, new producer index of the receive queue */
 #define QHCA_DB_SRQ		0x10	/* SRQN, new producer index */

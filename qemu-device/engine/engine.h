@@ -125,6 +125,8 @@ struct qhca_engine_ops {
  * @mac: permanent MAC address
  * @num_vectors: MSI-X vectors, at least 2
  * @num_uars: doorbell pages, page 0 included
+ * @log_db_stride: log2 of the bytes from one of them to the next; whoever calls
+ *                 qhca_engine_doorbell() takes addresses apart by it
  * @max_qp: queue pairs that may exist
  * @cmd_timeout_ms: what the command timeout register says
  * @cpu_share: percent of a host CPU's time that the device may work, reckoned
@@ -140,6 +142,7 @@ struct qhca_engine_config {
     uint8_t mac[6];
     unsigned num_vectors;
     unsigned num_uars;
+    unsigned log_db_stride;
     unsigned max_qp;
     unsigned cmd_timeout_ms;
     unsigned cpu_share;

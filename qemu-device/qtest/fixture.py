@@ -8,7 +8,7 @@ import struct
 import tempfile
 
 import contract as c
-from hca import Hca, SLOT, wait_for
+from hca import Hca, PAGE, SLOT, wait_for
 from machine import Machine
 
 MAC = "52:54:00:12:34:56"
@@ -26,9 +26,10 @@ def mapped(qemu, props="", args=()):
 
 
 @contextlib.contextmanager
-def running(qemu, props="", args=()):
+def running(qemu, props="", args=(), stride=PAGE):
     """A device with a command queue and MSI-X."""
     with mapped(qemu, props, args) as hca:
+        hca.db_stride = stride
         hca.enable_msix()
         hca.start()
         assert hca.state == c.STATE_RUNNING, "state %d" % hca.state

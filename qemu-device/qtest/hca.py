@@ -40,6 +40,7 @@ class Hca:
                     c.BAR_DM: base + 0x1000000}
         self.mem = MEM_BASE + index * MEM_STRIDE
         self.msix_mem = self.mem + MSIX_OFFSET
+        self.db_stride = PAGE
         self.next_page = self.mem
         self.forget()
 
@@ -115,7 +116,7 @@ class Hca:
                           obj | flags | index << 32)
 
     def db_addr(self, name, page=0):
-        return (self.bar[c.BAR_DB] + page * PAGE +
+        return (self.bar[c.BAR_DB] + page * self.db_stride +
                 getattr(c, "DB_" + name))
 
     # Memory: pages are handed out and never taken back

@@ -199,6 +199,7 @@ def test_damaged(qemu):
             (good[:at] + bytes([good[at] ^ 4]) + good[at + 1:], "", "damaged"),
             (good[:at], "", "are not there"),
             (good, ",max-qp=64", "max-qp is 0x1000, here 0x40"),
+            (good, ",db-stride=64K", "db-stride is 0x1000, here 0x10000"),
         )
         for data, props, reason in cases:
             with open(path, "wb") as file:

@@ -23,14 +23,16 @@ def test_identity(qemu):
 
 def test_bars(qemu):
     """BAR sizes and types follow the properties"""
-    for uars, vectors, msix in ((1024, 5, 4096), (2, 2, 4096),
-                                (32768, 64, 4096)):
-        with mapped(qemu, ",uars=%d,vectors=%d" % (uars, vectors)) as hca:
+    for uars, vectors, msix, stride in ((1024, 5, 4096, 4096), (2, 2, 4096, 4096),
+                                        (2, 2, 4096, 16384), (64, 2, 4096, 65536),
+                                        (32768, 64, 4096, 4096)):
+        with mapped(qemu, ",uars=%d,vectors=%d,db-stride=%d" %
+                    (uars, vectors, stride)) as hca:
             hca.command(0)
             equal(hca.pci.bar_info(c.BAR_REGS),
                   (c.BAR_REGS_SIZE, 0))
             equal(hca.pci.bar_info(c.BAR_DB),
-                  (uars * c.DB_PAGE_SIZE, BAR_64BIT | BAR_PREFETCH))
+                  (uars * stride, BAR_64BIT | BAR_PREFETCH))
             equal(hca.pci.bar_info(c.BAR_MSIX), (msix, 0))
             pos = hca.pci.capability(0x11)
             equal(hca.pci.read(pos + 2, 2) & 0x7ff, vectors - 1)
@@ -56,7 +58,8 @@ def test_bad_properties(qemu):
     """properties out of range are refused by name"""
     for prop, value in (("vectors", 1), ("vectors", 65), ("uars", 1),
                         ("uars", 1000), ("uars", 65536), ("max-qp", 1),
-                        ("max-qp", 0xffffffff), ("cmd-timeout-ms", 0),
+                        ("db-stride", 2048), ("db-stride", 12288),
+                        ("db-stride", 131072), ("max-qp", 0xffffffff), ("cmd-timeout-ms", 0),
                         ("cmd-timeout-ms", 600001), ("cpu-share", 0),
                         ("cpu-share", 101), ("bandwidth", 100001), ("dm-size", 2048),
                         ("dm-size", 12288), ("dm-size", 2 << 30),

@@ -16,6 +16,7 @@ def test_read_only(qemu):
         equal(hca.reg("CMD_TIMEOUT"), 1234)
         equal(hca.reg("VECTORS"), 9)
         equal(hca.reg("DB_CAPS") & c.DB_CAPS_PAGES, 64)
+        equal(1 << ((hca.reg("DB_CAPS") & c.DB_CAPS_LOG_STRIDE) >> 16), PAGE)
         assert hca.reg("CMD_CAPS") & c.CMD_CAPS_LOG_MAX >= 4
         assert hca.reg("EQ_CAPS") & c.EQ_CAPS_MAX >= 9
         equal(struct.pack("<IH", hca.reg("MAC_LO"), hca.reg("MAC_HI")),
@@ -84,6 +85,27 @@ def test_bad_doorbell(qemu):
         hca.doorbell("ETH", 7, 1)
         equal(hca.counter("bad_doorbell"), 15)
         equal(hca.state, c.STATE_RUNNING)
+        equal(hca.cmd(c.CMD_NOP).status, c.OK)
+
+
+def test_stride(qemu):
+    """doorbell pages 64 KiB apart, and nothing between them rings"""
+    with running(qemu, ",db-stride=64K", stride=1 << 16) as hca:
+        equal((hca.reg("DB_CAPS") & c.DB_CAPS_LOG_STRIDE) >> 16, 16)
+        cqs = [hca.create_cq(hca.create_eq(1), uar=page) for page in (1, 2)]
+        sn = bad = 0
+        for page, cq in enumerate(cqs, 1):
+            for off in range(0, 1 << 16, PAGE):
+                sn += 1
+                hca.m.mmio_write(8, hca.db_addr("CQ_ARM", page) + off,
+                                 cq.cqn | sn << 32)
+                bad += off > 0
+                equal(hca.counter("bad_doorbell"), bad)
+        hca.doorbell("CQ_ARM", cqs[0].cqn, sn + 1, page=2)
+        equal(hca.counter("bad_doorbell"), bad + 1)
+        # The last page there is.
+        hca.doorbell("CQ_ARM", cqs[0].cqn, sn + 1, page=1023)
+        equal(hca.counter("bad_doorbell"), bad + 2)
         equal(hca.cmd(c.CMD_NOP).status, c.OK)
 
 

@@ -198,6 +198,7 @@ void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value);
 int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar);
 void qhca_uar_free(struct qhca_dev *dev, u32 uar);
 phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar);
+u32 qhca_uar_size(struct qhca_dev *dev);
 
 /**
  * struct qhca_table - guest memory described for the device

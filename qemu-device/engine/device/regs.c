@@ -34,7 +34,8 @@ static uint32_t read_cmd_timeout(struct qhca_engine *e)
 
 static uint32_t read_db_caps(struct qhca_engine *e)
 {
-    return QHCA_PREP(QHCA_DB_CAPS_PAGES, e->cfg.num_uars);
+    return QHCA_PREP(QHCA_DB_CAPS_PAGES, e->cfg.num_uars) |
+           QHCA_PREP(QHCA_DB_CAPS_LOG_STRIDE, e->cfg.log_db_stride);
 }
 
 static uint32_t read_vectors(struct qhca_engine *e)

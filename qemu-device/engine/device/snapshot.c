@@ -10,7 +10,7 @@
 #include "device.h"
 
 #define MAGIC       0x61636871u     /* "qhca" */
-#define FORMAT      2u              /* of the header */
+#define FORMAT      3u              /* of the header */
 #define OLDEST      1u              /* that can be loaded */
 #define CRC_AT      8u              /* over what follows it */
 #define NAME_LEN    12u
@@ -23,23 +23,24 @@ static void walk_config(struct qhca_snap *s)
         const char *name;
         uint64_t value;
         uint32_t since;             /* format of the header */
+        uint64_t before;            /* what older devices had */
     } same[] = {
-        { "vectors", cfg->num_vectors, 1 }, { "uars", cfg->num_uars, 1 },
-        { "max-qp", cfg->max_qp, 1 }, { "mw2a", cfg->mw_2a, 1 },
+        { "vectors", cfg->num_vectors, 1, 0 }, { "uars", cfg->num_uars, 1, 0 },
+        { "max-qp", cfg->max_qp, 1, 0 }, { "mw2a", cfg->mw_2a, 1, 0 },
         { "mac", (uint64_t)cfg->mac[0] << 40 | (uint64_t)cfg->mac[1] << 32 |
                  (uint64_t)cfg->mac[2] << 24 | (uint64_t)cfg->mac[3] << 16 |
-                 (uint64_t)cfg->mac[4] << 8 | cfg->mac[5], 1 },
-        { "guest-faults", cfg->guest_faults, 2 },
+                 (uint64_t)cfg->mac[4] << 8 | cfg->mac[5], 1, 0 },
+        { "guest-faults", cfg->guest_faults, 2, cfg->guest_faults },
+        { "db-stride", UINT64_C(1) << cfg->log_db_stride, 3, QHCA_PAGE_SIZE },
     };
 
     s->section = "properties";
     for (unsigned i = 0; i < ARRAY_SIZE(same); i++) {
-        uint64_t v;
+        uint64_t v = same[i].before;
 
-        if (same[i].since > s->version) {
-            continue;
+        if (same[i].since <= s->version) {
+            v = qhca_snap_num(s, same[i].name, same[i].value, 8, UINT64_MAX);
         }
-        v = qhca_snap_num(s, same[i].name, same[i].value, 8, UINT64_MAX);
         if (!s->bad && v != same[i].value) {
             qhca_snap_refuse(s, same[i].name, "is 0x%llx, here 0x%llx",
                              (unsigned long long)v,

@@ -286,7 +286,7 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     const struct qhca_engine_config cfg = {
         .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
         .num_vectors = NUM_VECTORS,
-        .num_uars = NUM_UARS,
+        .num_uars = NUM_UARS, .log_db_stride = QHCA_PAGE_SHIFT,
         .max_qp = 1024,
         .cmd_timeout_ms = 5000,
         .cpu_share = cpu_share,

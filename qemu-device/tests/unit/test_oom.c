@@ -131,7 +131,7 @@ static const struct qhca_engine_ops ops = {
 
 static const struct qhca_engine_config good = {
     .mac = { 0x52, 0x54, 0, 1, 2, 3 },
-    .num_vectors = 2, .num_uars = 1, .max_qp = 1,
+    .num_vectors = 2, .num_uars = 1, .log_db_stride = 12, .max_qp = 1,
 };
 
 static void configurations(void)
@@ -155,6 +155,9 @@ static void configurations(void)
     TRY(c.num_uars = 0, 0);
     TRY(c.num_uars = 65536, 0);
     TRY(c.num_uars = 65535, 1);
+    TRY(c.log_db_stride = 11, 0);
+    TRY(c.log_db_stride = 16, 1);
+    TRY(c.log_db_stride = 17, 0);
     TRY(c.max_qp = 0, 0);
     TRY(c.max_qp = 1000, 1);
     TRY(c.max_qp = (1 << 18) + 1, 0);

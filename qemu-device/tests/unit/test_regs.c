@@ -15,6 +15,8 @@ static void identity(void)
     CHECK_EQ(reg_read(g, QHCA_REG_CMD_TIMEOUT), 5000);
     CHECK_EQ(QHCA_GET(QHCA_DB_CAPS_PAGES, reg_read(g, QHCA_REG_DB_CAPS)),
              NUM_UARS);
+    CHECK_EQ(QHCA_GET(QHCA_DB_CAPS_LOG_STRIDE, reg_read(g, QHCA_REG_DB_CAPS)),
+             QHCA_PAGE_SHIFT);
     CHECK_EQ(QHCA_GET(QHCA_EQ_CAPS_MAX, reg_read(g, QHCA_REG_EQ_CAPS)), 64);
     CHECK_EQ(reg_read(g, QHCA_REG_VECTORS), NUM_VECTORS);
     CHECK_EQ(reg_read(g, QHCA_REG_MAC_LO), 0x12005452);
@@ -192,6 +194,13 @@ static void doorbell_addressing(void)
     }
     ring(g, 0, QHCA_DB_SRQ, 5, 0);
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), ++bad);
+
+    /* Between two pages, where the stride is larger than a page. */
+    for (off = QHCA_DB_PAGE_SIZE; off < 1u << QHCA_DB_LOG_STRIDE_MAX;
+         off += QHCA_DB_PAGE_SIZE) {
+        ring(g, 3, off + QHCA_DB_CQ_ARM, cq.cqn, 1);
+        CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), ++bad);
+    }
 
     /* A page reaches its own CQs only. */
     ring(g, 2, QHCA_DB_CQ_ARM, cq.cqn, 1);

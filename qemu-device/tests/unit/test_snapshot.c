@@ -11,7 +11,7 @@
 #include "harness/snapshot.h"
 
 #define MAX_STATE   (1u << 20)
-#define HEADER_LEN  (12u + 6 * 8)   /* and that of its properties */
+#define HEADER_LEN  (12u + 7 * 8)   /* and that of its properties */
 #define NAME_LEN    12u             /* of a section */
 
 static uint8_t good[MAX_STATE], bad[MAX_STATE];
@@ -231,10 +231,10 @@ static void other_devices(void)
     take_scene();
     memcpy(bad, good, good_len);
     bad[4]++;
-    refused_for("header: format is 3, here 1 to 2");
+    refused_for("header: format is 4, here 1 to 3");
     memcpy(bad, good, good_len);
     bad[4] = 0;
-    refused_for("header: format is 0, here 1 to 2");
+    refused_for("header: format is 0, here 1 to 3");
     memcpy(bad, good, good_len);
     bad[12]++;                          /* vectors */
     refused_for("properties: vectors is 0x9, here 0x8");
@@ -244,6 +244,9 @@ static void other_devices(void)
     memcpy(bad, good, good_len);
     bad[12 + 5 * 8] ^= 1;
     refused_for("properties: guest-faults is 0x1, here 0x0");
+    memcpy(bad, good, good_len);
+    put_le32(bad + 12 + 6 * 8, 0x10000);
+    refused_for("properties: db-stride is 0x10000, here 0x1000");
     memcpy(bad, good, good_len);
     bad[HEADER_LEN + NAME_LEN]++;
     refused_for("core: version is 2, here 1 to 1");
@@ -281,6 +284,21 @@ static void first_format(void)
     snapshot_cycle(g);
     scene_poke(3);
     snapshot_cycle(g);
+}
+
+/* Their doorbell pages followed each other at once. */
+static void older_stride(void)
+{
+    size_t len;
+    FILE *f = fopen("corpus/saved/format-1", "rb");
+
+    REQUIRE(f);
+    len = fread(bad, 1, sizeof(bad), f);
+    fclose(f);
+    scene_start();
+    g->e->cfg.log_db_stride = 16;
+    CHECK(!snapshot_load(g, bad, len));
+    CHECK(strstr(snapshot_why(), "db-stride is 0x1000, here 0x10000"));
 }
 
 /* Copies the section at @from; @less of its last bytes are left out. */
@@ -386,6 +404,8 @@ static const struct test tests[] = {
     { "without memory it is refused", out_of_memory },
     { "what is of another device or version is refused", other_devices },
     { "one of the first format is loaded", first_format },
+    { "one of the first format has the least stride of doorbell pages",
+      older_stride },
     { "one with fewer counters is loaded", fewer_counters },
     { "one without a newer field is loaded", newer_rows },
     { "a command in progress begins anew", long_command },

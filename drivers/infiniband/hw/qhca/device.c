@@ -71,7 +71,7 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	attr->max_mcast_qp_attach = qhca_ib_int(l->max_mcast_qp);
 	attr->max_total_mcast_qp_attach = qhca_ib_int((u64)l->max_mcast_grp * l->max_mcast_qp);
 	attr->max_pkeys = 1;
-	attr->max_dm_size = qhca_dm_size(dev->core);
+	attr->max_dm_size = round_down(qhca_dm_size(dev->core), PAGE_SIZE);
 	if (qhca_ib_has(dev, QHCA_CAP_MODIFY_CQ)) {
 		attr->cq_caps.max_cq_moderation_count = min_t(u32, l->max_cq_count, U16_MAX);
 		attr->cq_caps.max_cq_moderation_period = min_t(u32, l->max_cq_period, U16_MAX);

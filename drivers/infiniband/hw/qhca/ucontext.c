@@ -18,7 +18,7 @@ static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_uconte
 				  struct qhca_alloc_ucontext_resp *resp)
 {
 	resp->db_mmap_key = qhca_ib_mmap_key(ctx->db);
-	resp->db_page_size = QHCA_DB_PAGE_SIZE;
+	resp->db_page_size = qhca_ib_mmap_len(ctx->db);
 	resp->max_send_sge = dev->limits->max_send_sge;
 	resp->max_recv_sge = dev->limits->max_recv_sge;
 	resp->max_inline = dev->limits->max_inline;
@@ -32,9 +32,11 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 	struct qhca_ib_ucontext *ctx = to_qctx(ibctx);
 	int ret;
 
-	/* A larger page would hold other users' doorbells as well. */
-	if (PAGE_SIZE != QHCA_DB_PAGE_SIZE)
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "context: pages of %lu bytes", PAGE_SIZE);
+	/* A mapped page would hold other users' doorbells as well. */
+	if (PAGE_SIZE > qhca_uar_size(dev->core))
+		return qhca_ib_refuse(dev, -EOPNOTSUPP,
+				      "context: pages of %lu bytes, of doorbells %u", PAGE_SIZE,
+				      qhca_uar_size(dev->core));
 	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
 		return ret;

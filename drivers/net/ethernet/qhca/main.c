@@ -204,6 +204,8 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_free;
 	ret = qhca_hw_identify(dev);
+	if (!ret)
+		ret = qhca_uars_init(dev);
 	if (ret)
 		goto err_pci;
 	ret = qhca_dev_up(dev);

@@ -150,6 +150,7 @@ struct qhca_health {
  * @pdev: its PCI device
  * @regs: BAR0
  * @db: page 0 of BAR2
+ * @db_stride: bytes of BAR2 from one page to the next
  * @uars: doorbell pages in use
  * @state: enum qhca_dev_state
  * @up: qhca_dev_up() is to be undone; the owner's
@@ -169,6 +170,7 @@ struct qhca_dev {
 	struct pci_dev *pdev;
 	void __iomem *regs;
 	void __iomem *db;
+	u32 db_stride;
 	struct ida uars;
 	atomic_t state;
 	bool up;
@@ -234,6 +236,7 @@ void qhca_cq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn);
 void qhca_cq_error(struct qhca_dev *dev, u32 cqn);
 
 /* uar.c */
+int qhca_uars_init(struct qhca_dev *dev);
 u32 qhca_num_uars(struct qhca_dev *dev);
 
 /* health.c */

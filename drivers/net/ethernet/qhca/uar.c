@@ -9,6 +9,26 @@ void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value)
 EXPORT_SYMBOL(qhca_ring);
 
 /**
+ * qhca_uars_init - find out where the doorbell pages are
+ * @dev: the function, with its registers mapped
+ *
+ * Return: 0; -ENODEV if they overlap or are too far from each other.
+ */
+int qhca_uars_init(struct qhca_dev *dev)
+{
+	u32 log = FIELD_GET(QHCA_DB_CAPS_LOG_STRIDE, qhca_read_reg(dev, QHCA_REG_DB_CAPS));
+
+	/* Interface 1.0 has no other. */
+	if (!log)
+		log = QHCA_PAGE_SHIFT;
+	if (log < QHCA_PAGE_SHIFT || log > QHCA_DB_LOG_STRIDE_MAX)
+		return dev_err_probe(&dev->pdev->dev, -ENODEV,
+				     "doorbell pages 2^%u bytes apart\n", log);
+	dev->db_stride = BIT(log);
+	return 0;
+}
+
+/**
  * qhca_num_uars - how many doorbell pages the device has
  * @dev: the function
  *
@@ -18,8 +38,20 @@ u32 qhca_num_uars(struct qhca_dev *dev)
 {
 	u32 pages = FIELD_GET(QHCA_DB_CAPS_PAGES, qhca_read_reg(dev, QHCA_REG_DB_CAPS));
 
-	return min_t(u64, pages, pci_resource_len(dev->pdev, QHCA_BAR_DB) / QHCA_DB_PAGE_SIZE);
+	return min_t(u64, pages, pci_resource_len(dev->pdev, QHCA_BAR_DB) / dev->db_stride);
 }
+
+/**
+ * qhca_uar_size - how much of BAR 2 belongs to a doorbell page
+ * @dev: the function
+ *
+ * Return: bytes, a power of two; those behind QHCA_DB_PAGE_SIZE do nothing.
+ */
+u32 qhca_uar_size(struct qhca_dev *dev)
+{
+	return dev->db_stride;
+}
+EXPORT_SYMBOL(qhca_uar_size);
 
 /**
  * qhca_uar_alloc - allocate a doorbell page
@@ -64,6 +96,6 @@ EXPORT_SYMBOL(qhca_uar_free);
 phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar)
 {
 	return pci_resource_start(dev->pdev, QHCA_BAR_DB) +
-	       (phys_addr_t)uar * QHCA_DB_PAGE_SIZE;
+	       (phys_addr_t)uar * dev->db_stride;
 }
 EXPORT_SYMBOL(qhca_uar_phys);
