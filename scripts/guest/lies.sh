@@ -11,13 +11,13 @@ LIES_FULL=' cmd-busy reg-no-start reg-gone irq-comp cmd-opcode cmd-slot-idle cqe
 	cqe-half-grh event-srq event-cq-err eth-rx-short '
 LIES='
 reg-magic              | bind  | bind 1         | not a qhca: magic 0
-reg-version            | bind  | bind 1         | interface version 0x20000 is not supported
+reg-version            | bind  | bind 1         | interface version 0x20001 is not supported
 reg-no-reset           | bind  | bind 1         | no reset
 reg-no-start           | bind  | bind 1         | not started: state 0, reason 0
 reg-one-vector         | bind  | bind 1         | 1 vectors are too few
 reg-no-eq              | bind  | bind 1         | 0 vectors are too few
 reg-no-page            | bind  | bind 1         | max_uar is 0, at least 1 is needed
-reg-stride             | bind  | bind 1         | doorbell pages 2^255 bytes apart
+reg-stride             | bind  | bind 1         | doorbell pages 2.255 bytes apart
 limit-max_uar          | bind  | bind 1         | max_uar is 0, at least 1 is needed
 limit-max_gid          | bind  | bind 1         | max_gid is 0, at least 1 is needed
 limit-max_table_blocks | bind  | bind 1         | max_table_blocks is 0, at least 1 is needed
