@@ -252,14 +252,17 @@ static struct ibv_wc spoil_in_sqd(struct pair *p, const struct buf *b)
 
 TEST(to_sqe, "A-091 A-092 a send error in SQD leads to SQE")
 {
+	struct qp_opts o = QP_OPTS;
 	struct conn c = CONN;
 	struct ibv_wc wc;
 	struct pair p;
 	struct buf b;
 	int tries;
 
+	o.type = IBV_QPT_UC;
+	o.send_sge = 2;
 	c.mtu = IBV_MTU_256;
-	p = patient(IBV_QPT_UC, &c);
+	p = pair_new(dev_open_qhca(), &o, &c);
 	b = large(p.dev);
 	for (tries = 0; tries < 20; tries++) {
 		wc = spoil_in_sqd(&p, &b);
