@@ -86,7 +86,7 @@ struct QHCAState {
     NICConf conf;
     uint32_t vectors;
     uint32_t uars;
-    uint64_t db_stride;             /* bytes from one doorbell page to the next */
+    uint64_t db_stride;             /* bytes from a doorbell page to the next */
     uint32_t max_qp;
     uint32_t cmd_timeout_ms;
     uint32_t cpu_share;             /* percent */

@@ -3,7 +3,7 @@
 # Sourced by export.sh: what --check does with a series, in the tree of the release.
 
 # Scripts of sh; lists that are taken by name.
-# shellcheck disable=SC2016,SC2034,SC2154
+# shellcheck disable=SC2016,SC2034,SC2086,SC2154
 
 # tap NAME COMMAND…: not as part of a condition, in which `set -e` would mean nothing.
 tap()

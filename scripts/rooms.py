@@ -22,7 +22,8 @@ TESTS = os.path.join(TOP, 'qemu-device/tests')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
 ROOMS = ('.', 'wire', 'core', 'faults', 'memory', 'queues', 'port', 'qp', 'receive', 'requester',
          'responder', 'link', 'eth', 'transport', 'device')
-STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'), ('eth', 'link')}
+STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'),
+             ('eth', 'link')}
 
 
 def may_use(room, other):

@@ -27,7 +27,8 @@ ROWS = {
     "CNT_": r"{value}\s+{name}\s",
 }
 # Same prefix, but not of that kind.
-OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_CAPS_LOG_STRIDE", "DB_LOG_STRIDE_MAX", "DB_PAGE_SIZE", "DB_OBJ", "DB_SOLICITED",
+OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_CAPS_LOG_STRIDE", "DB_LOG_STRIDE_MAX",
+         "DB_PAGE_SIZE", "DB_OBJ", "DB_SOLICITED",
          "DB_INDEX", "CMD_CAPS_LOG_MAX", "ACCESS_MASK", "FATAL_NONE",
          "CNT_MAX"}
 CQE_FLAGS = ("SQ", "GRH", "IMM", "INV", "SOLICITED", "IPV4", "VLAN", "SRQ",

@@ -46,7 +46,7 @@ STEPS = {
         'The requester reads the WQE by DMA, once, before it judges it: the program could '
         'change it meanwhile.'),
     'tx-request': (A, B, '{name}, PSN {psn}', [
-        (ENGINE + 'requester/requester.c', 'p->opcode = qhca_qp_service(qp) |',
+        (ENGINE + 'requester/requester.c', 'qhca_wr_info(wr->opcode)->packet[last * 2',
          'p->ackreq = ask_for_ack('),
         (ENGINE + 'link/out.c', 'size_t len = qhca_link_finish(qp, way, burst)',
          'qhca_trace(e, QHCA_TRACE_TX')],

@@ -253,7 +253,7 @@ struct qhca_fault_frame {
     struct qhca_fault does;
 };
 
-/* What a rule does to packet @p at @point; @qpn is of the sender, RX: its own. */
+/* What a rule does to @p at @point; @qpn: of the sender, RX: its own. */
 struct qhca_fault qhca_fault_packet(struct qhca_engine *e,
                                     enum qhca_fault_point point, uint32_t qpn,
                                     const struct roce_packet *p);

@@ -121,8 +121,8 @@ void qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
 }
 
 /*
- * What a rule for packets that leave, or for those that arrive, does to one that
- * crosses; it is at *@point then.
+ * What a rule for packets that leave, or for those that arrive, does to one
+ * that crosses; it is at *@point then.
  */
 static struct qhca_fault judge(struct qhca_engine *e, const struct qhca_qp *qp,
                                const struct qhca_way *way,

@@ -48,7 +48,7 @@ static inline bool qhca_way_across(const struct qhca_engine *e,
 {
     return way->peer && !qhca_fifo_used(&e->port->loop) && qhca_port_up(e);
 }
-/* Whether @reserve + 1 frames of this QP can be sent that way; else it waits. */
+/* Whether @reserve + 1 frames of the QP can be sent that way; else it waits. */
 bool qhca_way_room(struct qhca_engine *e, struct qhca_qp *qp,
                    const struct qhca_way *way, unsigned reserve);
 /*
@@ -67,7 +67,7 @@ bool qhca_way_from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
  * The peer that packets have crossed to is asked for its ACK at the end.
  */
 void qhca_link_turn(struct qhca_engine *e, struct qhca_qp *qp);
-/* Makes the frame of a packet, whose payload may still be elsewhere: its length. */
+/* Makes the frame of a packet, wherever its payload is. Returns its length. */
 size_t qhca_link_finish(const struct qhca_qp *qp, const struct qhca_way *way,
                         struct qhca_burst *burst);
 /* The finished frame, @len bytes, leaves. False: there is no room. */

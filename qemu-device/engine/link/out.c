@@ -7,8 +7,8 @@
 #include "link.h"
 
 /*
- * How many may go as one. With a limit of the bandwidth each waits for room, and
- * fault rules look at each.
+ * How many may go as one. With a limit of the bandwidth each waits for room,
+ * and fault rules look at each.
  */
 static uint32_t at_once(const struct qhca_engine *e)
 {
@@ -133,7 +133,8 @@ static void answer(struct qhca_engine *e, struct qhca_qp *qp,
     open_burst(e, qp, way, burst);
     qhca_response_next(e, qp, at_once(e), burst);
     if (burst->fatal) {
-        qhca_response_sent(e, qp, burst);     /* its event comes before the NAK */
+        /* Its event comes before the NAK. */
+        qhca_response_sent(e, qp, burst);
         move(e, qp, way, burst);
     } else {
         move(e, qp, way, burst);

@@ -47,10 +47,10 @@ void qhca_way_to(struct qhca_engine *e, struct qhca_qp *qp,
     way->peer = NULL;
 }
 
-/* Whether packets between two GIDs, @way's and the peer's, are from the peer. */
-static bool addresses_fit(const struct qhca_qp *qp, const struct qhca_gid *local,
-                          uint16_t vlan, const uint8_t *sgid,
-                          const uint8_t *dgid)
+/* Whether a packet with these addresses is from the peer of @qp, at @local. */
+static bool addresses_fit(const struct qhca_qp *qp,
+                          const struct qhca_gid *local, uint16_t vlan,
+                          const uint8_t *sgid, const uint8_t *dgid)
 {
     return local->valid && vlan == local->vlan &&
            !memcmp(dgid, local->gid, 16) &&

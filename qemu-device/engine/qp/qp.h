@@ -319,8 +319,8 @@ void qhca_lines_walk(struct qhca_snap *s);
 /*
  * struct qhca_burst - a packet that a QP sends next, or several of one message
  * @p: the packet; whoever moves it has filled in where it goes
- * @across: it goes to another QP of this port, and its payload can stay where it
- *          is; then it can be that of many packets
+ * @across: it goes to another QP of this port, and its payload can stay where
+ *          it is; then it can be that of many packets
  * @unsent: its WR is done with it, but nothing leaves (B-030)
  * @fatal: its QP goes to ERR when it leaves
  * @event: of the QP, then; or 0

@@ -103,8 +103,8 @@ static struct qhca_swr *answered(struct qhca_qp *qp,
 }
 
 /*
- * To the buffers of @wr, from byte @off on. If there are several packets nothing
- * is counted if it fails.
+ * To the buffers of @wr, from byte @off on. If there are several packets a
+ * failure is not counted.
  */
 static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
                     const struct qhca_swr *wr, uint64_t off,

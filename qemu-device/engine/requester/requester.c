@@ -223,9 +223,9 @@ static bool ask_for_ack(const struct qhca_qp *qp, uint32_t n, bool last)
 }
 
 /*
- * How many packets of @wr, from its @n-th on, may be sent at once, of @max; again
- * they go one by one. That of a WRITE that takes a receive WR goes alone, so
- * that it is taken, or missed, behind the data.
+ * How many packets of @wr, from its @n-th on, may be sent at once, of @max;
+ * again they go one by one. The last of a WRITE with immediate data goes alone:
+ * if there is no receive WR for it, those before it are executed and it is not.
  */
 static uint32_t at_once(const struct qhca_requester *r,
                         const struct qhca_swr *wr, uint32_t n, uint32_t max)
@@ -275,8 +275,8 @@ static bool build_data(struct qhca_engine *e, struct qhca_qp *qp,
                    qhca_swr_is(wr, QHCA_RULE_TAKES_WR);
     p->ackreq = ask_for_ack(qp, p->num_psn, last);
     return !copy ||
-           qhca_swr_gather(e, qp, wr, off, qhca_burst_payload(burst, len), len) ==
-           QHCA_MEM_OK;
+           qhca_swr_gather(e, qp, wr, off, qhca_burst_payload(burst, len),
+                           len) == QHCA_MEM_OK;
 }
 
 /* PSNs of a READ's answer, from the cursor on, that one request asks for. */

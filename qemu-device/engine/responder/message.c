@@ -150,7 +150,7 @@ static bool try_scatter(struct qhca_engine *e, struct qhca_qp *qp,
     return ok;
 }
 
-/* Whether nothing is the matter with any of the packets, for all the QP knows. */
+/* Whether, for all the QP knows, each of the packets can be executed. */
 static bool takes_send(const struct qhca_qp *qp, const struct roce_packet *p)
 {
     return p->mtu == qp->mtu && send_length_ok(qp, p);

@@ -44,8 +44,8 @@ extern const struct qhca_refusal qhca_refusals[];
 /* ---- responder.c, uc.c, datagram.c: a request of each service ---- */
 
 /*
- * Of the packets that @p stands for, how many have been dealt with: all of them,
- * or, unless they need nothing special, the first.
+ * Of the packets that @p stands for, how many have been dealt with: all of
+ * them, or, unless they need nothing special, the first.
  */
 uint32_t qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
                            const struct roce_packet *p);
