@@ -9,9 +9,7 @@
 #include <linux/slab.h>
 
 #ifndef kzalloc_obj			/* 7.0 */
-#define qhca_gfp(none, gfp, ...)	gfp
-#define kzalloc_obj(var, ...)		\
-	kzalloc(sizeof(var), qhca_gfp(, ##__VA_ARGS__, GFP_KERNEL))
+#define kzalloc_obj(var)	kzalloc(sizeof(var), GFP_KERNEL)
 #endif
 
 #ifndef __counted_by			/* 6.6 */

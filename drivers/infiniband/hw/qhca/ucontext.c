@@ -33,7 +33,7 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 	int ret;
 
 	/* A mapped page would hold other users' doorbells as well. */
-	if (PAGE_SIZE > qhca_uar_size(dev->core))
+	if (qhca_uar_size(dev->core) < PAGE_SIZE)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP,
 				      "context: pages of %lu bytes, of doorbells %u", PAGE_SIZE,
 				      qhca_uar_size(dev->core));
