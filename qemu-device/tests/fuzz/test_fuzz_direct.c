@@ -357,7 +357,8 @@ static void play(uint64_t seed, bool frames)
     start_node();
     g->e->cfg.frames = frames;
     g->dbrecs = one_in(2);
-    scene.trouble = (enum trouble)MIN_OF(draw(5), (unsigned)PEER);
+    first = draw(5);
+    scene.trouble = (enum trouble)MIN_OF(first, (unsigned)PEER);
     draw_qps();
     draw_windows();
     draw_bad_memory();

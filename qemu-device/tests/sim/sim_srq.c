@@ -48,7 +48,7 @@ void sim_srq_post(struct sim *s, struct sim_qp *qp, unsigned max)
 
     for (unsigned i = 0; i < 1u << q->q.log && max > 0; i++) {
         uint32_t cut = sim_rand(s, ROOM);
-        struct qhca_seg_le sge[3] = {
+        struct qhca_seg_le sge[QHCA_MAX_RECV_SGE] = {
             { q->addr[i], cut, key },
             { 0, 0, 0 },
             { q->addr[i] + cut, ROOM - cut, key },

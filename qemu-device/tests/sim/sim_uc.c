@@ -63,7 +63,7 @@ void sim_unreliable_put_recv(struct sim *s, struct sim_qp *q)
 {
     unsigned i = q->rr_posted++;
     uint32_t cut = sim_rand(s, q->rr_room[i] + 1);
-    struct qhca_seg_le sge[2] = {
+    struct qhca_seg_le sge[QHCA_MAX_RECV_SGE] = {
         { q->rr_addr[i], cut, q->q.n->mr.key },
         { q->rr_addr[i] + cut, q->rr_room[i] - cut, q->q.n->mr.key },
     };

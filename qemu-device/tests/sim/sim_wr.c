@@ -211,7 +211,7 @@ static void put_recv(struct sim *s, struct sim_qp *q)
     const struct sim_wr *w = &q->peer->wr[q->taker[i]];
     bool imm_only = w->wr.opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
     uint32_t len = imm_only ? 0 : w->len, cut = sim_rand(s, len + 1);
-    struct qhca_seg_le sge[3] = {
+    struct qhca_seg_le sge[QHCA_MAX_RECV_SGE] = {
         { q->rr_addr[i], cut, q->q.n->mr.key },
         { 0, 0, 0 },
         { q->rr_addr[i] + cut, len - cut, q->q.n->mr.key },
