@@ -175,6 +175,7 @@ void qhca_fault_cross(struct qhca_engine *e, struct qhca_qp *qp,
     }
     f = frame_of(qp, way, burst, qhca_link_finish(qp, way, burst));
     f.does = does;
+    qhca_count_sent(e, qp, 1, f.len);
     (void)roce_parse(&p, f.frame, f.len);       /* our own: it is well-formed */
     if (point == QHCA_FAULT_TX) {
         times = qhca_fault_act(e, &f, &p);

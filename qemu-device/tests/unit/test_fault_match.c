@@ -157,6 +157,8 @@ static void test_path(void)
     CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx once duplicate "
                                  "opcode=rc.write_only nth=2", &err));
     CHECK_EQ(frames_of(3), 3);
+    /* What a rule acts upon has left, once. */
+    CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS) - counter(g, QHCA_CNT_TX_ACK), 3);
     CHECK(!g->e->fault_points);
 
     /* Of the operator's choice of frames rules change nothing. */
