@@ -33,8 +33,7 @@ bool qhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
     return e->ops->dma_write(e->opaque, addr, buf, len);
 }
 
-/* A write that failed counts, unless the device does not run. */
-static bool counted(struct qhca_engine *e, bool done)
+bool qhca_dma_counted(struct qhca_engine *e, bool done)
 {
     if (!done && qhca_running(e)) {
         qhca_count(e, QHCA_CNT_DMA_ERR);
@@ -45,7 +44,7 @@ static bool counted(struct qhca_engine *e, bool done)
 bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
                     size_t len)
 {
-    return counted(e, qhca_dma_try_write(e, addr, buf, len));
+    return qhca_dma_counted(e, qhca_dma_try_write(e, addr, buf, len));
 }
 
 bool qhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
@@ -396,5 +395,5 @@ bool qhca_mem_try_write(struct qhca_engine *e, const struct qhca_mem *mem,
 bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
                     uint64_t off, const void *buf, size_t len)
 {
-    return counted(e, qhca_mem_try_write(e, mem, off, buf, len));
+    return qhca_dma_counted(e, qhca_mem_try_write(e, mem, off, buf, len));
 }

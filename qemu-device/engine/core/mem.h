@@ -72,9 +72,14 @@ uint64_t qhca_mem_addr(const struct qhca_mem *mem, uint64_t off);
 bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len);
 bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
                     size_t len);
-
 bool qhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
                         size_t len);
+
+/*
+ * What @done, the end of an access, comes to: one that failed counts, unless the
+ * device does not run.
+ */
+bool qhca_dma_counted(struct qhca_engine *e, bool done);
 
 /*
  * Writes an entry of a queue, of a size that is a power of two and aligned: the

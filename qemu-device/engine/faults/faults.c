@@ -8,7 +8,6 @@
 
 #include "faults.h"
 
-
 /* SplitMix64: the same seed gives the same faults wherever the engine runs. */
 static uint64_t draw(uint64_t *state, uint64_t max)
 {

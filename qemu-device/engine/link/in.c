@@ -124,22 +124,11 @@ static enum qhca_counter frame_not_taken(const struct qhca_engine *e,
     return why == QHCA_CNT_MAX ? sender_wrong(e, qp, p) : why;
 }
 
-/* An answer may have come in line that was not there before. */
-static void execute_request(struct qhca_engine *e, struct qhca_qp *qp,
-                            const struct roce_packet *p)
-{
-    uint32_t tail = qp->rsp.q_tail;
-
-    qhca_responder_rx(e, qp, p);
-    qhca_response_settle(qp);
-    if (qp->rsp.q_tail != tail) {
-        qhca_qp_schedule(e, qp);
-    }
-}
-
 static void execute(struct qhca_engine *e, struct qhca_qp *qp,
                     const struct roce_packet *p)
 {
+    uint32_t tail = qp->rsp.q_tail;
+
     if (roce_opcode(p->opcode)->op == OP_CNP) {
         /*
          * A congestion notification: the peer got a packet of this QP that the
@@ -151,7 +140,8 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
         /* Only reliable services have them. */
         qhca_completer_rx(e, qp, p);
     } else if (qhca_qp_is(qp, QHCA_RELIABLE)) {
-        execute_request(e, qp, p);
+        qhca_responder_rx(e, qp, p);
+        qhca_link_answered(e, qp, tail);
     } else if (qp->type == QHCA_QPT_UC) {
         qhca_uc_rx(e, qp, p);
     } else {
@@ -164,21 +154,21 @@ bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
 {
     struct roce_packet p;
     struct qhca_qp *qp;
+    uint32_t tail;
 
     if (roce_parse(&p, frame, len) != ROCE_OK) {
         return false;
     }
     p.from = from;
     qp = qhca_qp_get(e, p.dest_qp);
+    tail = qp ? qp->rsp.q_tail : 0;
     if (!qp || !qhca_qp_is(qp, QHCA_RELIABLE) ||
         roce_opcode(p.opcode)->flags & OPF_RESPONSE ||
         frame_not_taken(e, qp, &p) != QHCA_CNT_MAX ||
         !qhca_responder_refuse(e, qp, &p, syndrome)) {
         return false;
     }
-    if (qhca_response_ready(qp)) {
-        qhca_qp_schedule(e, qp);
-    }
+    qhca_link_answered(e, qp, tail);
     accept(e, qp, &p, len);
     return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, link: moves packets. It asks the halves of a QP for segments and
- * makes frames of them, or hands them across to a QP of the same port; and it
+ * qhca engine, link: moves packets. It asks the halves of a QP for the next ones
+ * and makes frames of them, or hands them across to a QP of the same port; and it
  * finds the QP that a packet is for. Room on the way out, the pace, faults,
  * counters and traces of packets have their one place here.
  */
@@ -105,6 +105,18 @@ void qhca_link_cross(struct qhca_engine *e, const struct qhca_qp *by,
 /* The ACK of all up to @psn crosses from QP @by to its peer @qp. */
 void qhca_link_ack(struct qhca_engine *e, const struct qhca_qp *by,
                    struct qhca_qp *qp, uint32_t psn);
+/*
+ * A request has been delivered to @qp, whose line of answers ended with @tail
+ * before: whatever is owed gets in line, and what is new there a turn.
+ */
+static inline void qhca_link_answered(struct qhca_engine *e,
+                                      struct qhca_qp *qp, uint32_t tail)
+{
+    qhca_response_settle(qp);
+    if (qp->rsp.q_tail != tail) {
+        qhca_qp_schedule(e, qp);
+    }
+}
 /* Counts @n packets that have left, @len bytes in all. */
 static inline void qhca_count_sent(struct qhca_engine *e,
                                    const struct qhca_qp *qp, uint32_t n,

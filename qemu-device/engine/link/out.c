@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: packets of QPs on their way out. The halves of a QP build
- * segments and are told when they have left; in between is all there is to
- * moving one.
+ * qhca engine: packets of QPs on their way out. The halves of a QP build them
+ * and are told when they have left; in between is all there is to moving one.
  */
 #include "link.h"
 
@@ -195,16 +194,10 @@ static void ask(struct qhca_engine *e, struct qhca_qp *qp,
 {
     struct qhca_qp *peer = way->peer;
 
-    if (peer->rsp.ack_owed) {
-        if (at_once(e) > 1 && qhca_way_across(e, way)) {
-            qhca_link_ack(e, peer, qp, qhca_response_take_ack(e, peer));
-        } else {
-            qhca_response_settle(peer);
-        }
+    if (peer->rsp.ack_owed && at_once(e) > 1 && qhca_way_across(e, way)) {
+        qhca_link_ack(e, peer, qp, qhca_response_take_ack(e, peer));
     }
-    if (peer->rsp.q_tail != tail) {
-        qhca_qp_schedule(e, peer);
-    }
+    qhca_link_answered(e, peer, tail);
 }
 
 void qhca_link_turn(struct qhca_engine *e, struct qhca_qp *qp)

@@ -170,16 +170,9 @@ enum qhca_mem_result qhca_mr_write(struct qhca_engine *e,
                                    const struct qhca_mr *mr, uint64_t addr,
                                    const void *buf, size_t len)
 {
-    mr = resolve(mr, &addr);
-    switch (mr->type) {
-    case QHCA_MR_NULL:
-        return QHCA_MEM_OK;
-    case QHCA_MR_DMA:
-        return result_of(qhca_dma_write(e, addr, buf, len));
-    default:
-        return result_of(qhca_mem_write(e, &mr->mem, mem_offset(mr, addr), buf,
-                                        len));
-    }
+    bool done = qhca_mr_try_write(e, mr, addr, buf, len);
+
+    return result_of(qhca_dma_counted(e, done));
 }
 
 enum qhca_mem_result qhca_key_read(struct qhca_engine *e,
@@ -236,10 +229,7 @@ static uint64_t dma_addr(const struct qhca_mr *mr, uint64_t addr)
 static enum qhca_mem_result counted(struct qhca_engine *e, bool done)
 {
     qhca_spend(e, 1);
-    if (!done && qhca_running(e)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
-    }
-    return result_of(done);
+    return result_of(qhca_dma_counted(e, done));
 }
 
 enum qhca_mem_result qhca_mr_cas(struct qhca_engine *e,

@@ -107,6 +107,21 @@ void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp)
     }
 }
 
+/* ---- packets that come as one ---- */
+
+/* What fails for @why, if it is not the first of many that has to come alone. */
+static enum qhca_rx_result unless_many(const struct roce_packet *p,
+                                       enum qhca_rx_result why)
+{
+    return p->num_psn > 1 ? QHCA_RX_FIRST : why;
+}
+
+/* A single packet shows by its length alone what its sender's MTU is. */
+static bool same_mtu(const struct qhca_qp *qp, const struct roce_packet *p)
+{
+    return p->num_psn == 1 || p->mtu == qp->mtu;
+}
+
 /* ---- SEND ---- */
 
 /* The payload is right, and the message so far fits the receive WR (D-066). */
@@ -121,39 +136,22 @@ static bool send_length_ok(const struct qhca_qp *qp,
                                                 (uint64_t)QHCA_MAX_MSG);
 }
 
-static enum qhca_mem_result scatter(struct qhca_engine *e, struct qhca_qp *qp,
-                                    const struct roce_packet *p)
-{
-    enum qhca_mem_result result = QHCA_MEM_OK;
-    struct qhca_piece at;
-
-    for (size_t i = 0, off = 0; off < p->payload_len && result == QHCA_MEM_OK;
-         i++, off += at.len) {
-        at = roce_piece(p, i, off);
-        result = qhca_recv_write(e, qp, qp->rsp.offset + off, at.base, at.len);
-    }
-    return result;
-}
-
-/* The same for packets of which each has to succeed, else nothing counts. */
-static bool try_scatter(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p)
+/* If there are several packets a failure is not counted. */
+static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
+                    const struct roce_packet *p)
 {
     struct qhca_piece at;
     bool ok = true;
 
-    for (size_t i = 0, off = 0; off < p->payload_len && ok;
-         i++, off += at.len) {
-        at = roce_piece(p, i, off);
-        ok = qhca_recv_try_write(e, qp, qp->rsp.offset + off, at.base, at.len);
+    for (size_t i = 0, n = 0; n < p->payload_len && ok; i++, n += at.len) {
+        uint64_t off = qp->rsp.offset + n;
+
+        at = roce_piece(p, i, n);
+        ok = p->num_psn > 1 ?
+             qhca_recv_try_write(e, qp, off, at.base, at.len) :
+             qhca_recv_write(e, qp, off, at.base, at.len) == QHCA_MEM_OK;
     }
     return ok;
-}
-
-/* Whether, for all the QP knows, each of the packets can be executed. */
-static bool takes_send(const struct qhca_qp *qp, const struct roce_packet *p)
-{
-    return p->mtu == qp->mtu && send_length_ok(qp, p);
 }
 
 enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
@@ -164,14 +162,11 @@ enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     if (result != QHCA_RX_DONE) {
         return result;
     }
-    if (p->num_psn > 1) {
-        if (!takes_send(qp, p) || !try_scatter(e, qp, p)) {
-            return QHCA_RX_FIRST;
-        }
-    } else if (!send_length_ok(qp, p)) {
-        return QHCA_RX_LENGTH;
-    } else if (scatter(e, qp, p) != QHCA_MEM_OK) {
-        return QHCA_RX_BUFFER;
+    if (!same_mtu(qp, p) || !send_length_ok(qp, p)) {
+        return unless_many(p, QHCA_RX_LENGTH);
+    }
+    if (!scatter(e, qp, p)) {
+        return unless_many(p, QHCA_RX_BUFFER);
     }
     /* Invalidate after the data has arrived, before the completion (B-070). */
     if ((roce_opcode(p->opcode)->flags & OPF_IETH) &&
@@ -183,66 +178,21 @@ enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- WRITE ---- */
 
-/* Where a WRITE goes: the first packet says so, the QP remembers it. */
-struct target {
-    uint64_t va;
-    uint32_t rkey, len;
-};
-
-static struct target target_of(const struct qhca_qp *qp,
-                               const struct roce_packet *p)
-{
-    const struct qhca_responder *s = &qp->rsp;
-
-    if (roce_opcode(p->opcode)->flags & OPF_FIRST) {
-        return (struct target) { p->va, p->rkey, p->dma_len };
-    }
-    return (struct target) { s->va, s->rkey, s->dma_len };
-}
-
 /* D-064, as far as a WRITE is concerned. */
 static bool write_length_ok(const struct qhca_qp *qp,
-                            const struct roce_packet *p, uint32_t dma_len)
+                            const struct roce_packet *p)
 {
-    uint64_t total = qp->rsp.offset + p->payload_len;
+    const struct qhca_responder *s = &qp->rsp;
+    uint64_t total = s->offset + p->payload_len;
     bool last = roce_opcode(p->opcode)->flags & OPF_LAST;
 
-    return qhca_payload_ok(qp, p) && dma_len <= QHCA_MAX_MSG &&
-           (last ? total == dma_len : total < dma_len);
-}
-
-/* As takes_send(). None of them takes a receive WR, see build_data(). */
-static bool takes_write(const struct qhca_qp *qp, const struct roce_packet *p)
-{
-    return p->mtu == qp->mtu &&
-           !(roce_opcode(p->opcode)->flags & OPF_IMM) &&
-           write_length_ok(qp, p, target_of(qp, p).len);
-}
-
-/* Of packets each of which has to succeed, else nothing counts. */
-static bool try_payload(struct qhca_engine *e, struct qhca_qp *qp,
-                        const struct roce_packet *p)
-{
-    bool first = roce_opcode(p->opcode)->flags & OPF_FIRST, ok = true;
-    struct target to = target_of(qp, p);
-    uint64_t va = to.va + qp->rsp.offset;
-    const struct qhca_mr *mr =
-        qhca_mr_find(e, &qp->user, to.rkey, va,
-                     first ? to.len : p->payload_len,
-                     QHCA_ACCESS_REMOTE_WRITE);
-    struct qhca_piece at;
-
-    for (size_t i = 0, off = 0; off < p->payload_len && mr && ok;
-         i++, off += at.len) {
-        at = roce_piece(p, i, off);
-        ok = qhca_mr_try_write(e, mr, va + off, at.base, at.len);
-    }
-    return mr && ok;
+    return qhca_payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
+           (last ? total == s->dma_len : total < s->dma_len);
 }
 
 /*
  * The first packet checks the whole range (D-065), then all check theirs: the
- * region may have gone.
+ * region may have gone. If there are several a failure is not counted.
  */
 static enum qhca_mem_result write_payload(struct qhca_engine *e,
                                           struct qhca_qp *qp,
@@ -250,24 +200,30 @@ static enum qhca_mem_result write_payload(struct qhca_engine *e,
 {
     const struct qhca_responder *s = &qp->rsp;
     bool first = roce_opcode(p->opcode)->flags & OPF_FIRST;
+    bool many = p->num_psn > 1;
     enum qhca_mem_result result = QHCA_MEM_OK;
-    uint64_t va = s->va + s->offset;
+    uint64_t va = s->va + s->offset, len = first ? s->dma_len : p->payload_len;
     const struct qhca_mr *mr;
     struct qhca_piece at;
 
     if (!p->payload_len) {
         return QHCA_MEM_OK;
     }
-    mr = qhca_mr_check(e, &qp->user, s->rkey, va,
-                       first ? s->dma_len : p->payload_len,
-                       QHCA_ACCESS_REMOTE_WRITE);
+    mr = many ? qhca_mr_find(e, &qp->user, s->rkey, va, len,
+                             QHCA_ACCESS_REMOTE_WRITE) :
+                qhca_mr_check(e, &qp->user, s->rkey, va, len,
+                              QHCA_ACCESS_REMOTE_WRITE);
     if (!mr) {
         return QHCA_MEM_DENIED;
     }
-    for (size_t i = 0, off = 0; off < p->payload_len && result == QHCA_MEM_OK;
-         i++, off += at.len) {
-        at = roce_piece(p, i, off);
-        result = qhca_mr_write(e, mr, va + off, at.base, at.len);
+    for (size_t i = 0, n = 0; n < p->payload_len && result == QHCA_MEM_OK;
+         i++, n += at.len) {
+        at = roce_piece(p, i, n);
+        if (!many) {
+            result = qhca_mr_write(e, mr, va + n, at.base, at.len);
+        } else if (!qhca_mr_try_write(e, mr, va + n, at.base, at.len)) {
+            result = QHCA_MEM_DMA;
+        }
     }
     return result;
 }
@@ -279,11 +235,9 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
     uint16_t flags = roce_opcode(p->opcode)->flags;
     enum qhca_rx_result result = QHCA_RX_DONE;
 
-    if (p->num_psn > 1 && (!takes_write(qp, p) || !try_payload(e, qp, p))) {
-        return QHCA_RX_FIRST;
-    }
+    /* The packet that takes a receive WR comes alone, see build_data(). */
     if (flags & OPF_IMM) {
-        result = qhca_rx_take(e, qp);
+        result = p->num_psn > 1 ? QHCA_RX_FIRST : qhca_rx_take(e, qp);
     }
     if (result != QHCA_RX_DONE) {
         return result;
@@ -293,13 +247,11 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
         s->rkey = p->rkey;
         s->dma_len = p->dma_len;
     }
-    if (p->num_psn > 1) {
-        return QHCA_RX_DONE;
+    if (!same_mtu(qp, p) || !write_length_ok(qp, p)) {
+        return unless_many(p, QHCA_RX_LENGTH);
     }
-    if (!write_length_ok(qp, p, s->dma_len)) {
-        return QHCA_RX_LENGTH;
-    }
-    return qhca_rx_memory(write_payload(e, qp, p));
+    result = qhca_rx_memory(write_payload(e, qp, p));
+    return result == QHCA_RX_DONE ? result : unless_many(p, result);
 }
 
 /* ---- the end of a packet, and of a message ---- */
