@@ -91,7 +91,9 @@ def _kernel_args(opts, accel, console_level):
     words = ['console=ttyS0', f'loglevel={console_level}', 'panic=-1', 'oops=panic',
              'hostname=qhca',
              'net.ifnames=0', 'random.trust_cpu=on', 'tsc=reliable',
-             'printk.devkmsg=on', 'mitigations=off', 'rw']
+             'printk.devkmsg=on', 'mitigations=off', 'rw',
+             # A panic on the way into sleep would end the machine without a word.
+             'no_console_suspend']
     if not opts.allow_splat:
         # These fail the run in any case; without a panic only at its time limit.
         words += ['watchdog_thresh=30', 'softlockup_panic=1', 'hung_task_panic=1']
