@@ -3,6 +3,8 @@
  * qhca engine: the network card in a saved state: its queues, and the frame
  * that is being put together or cut up.
  */
+#include <assert.h>
+
 #include "eth.h"
 #include "../wire/wire.h"
 
@@ -46,6 +48,7 @@ static void walk_queue(struct qhca_snap *s, struct qhca_ethq *q)
         qhca_mem_release(s->e, &loaded.mem);
         return;
     }
+    assert(loaded.cq);          /* queue_ok() */
     loaded.used = true;
     loaded.cq->users++;
     *q = loaded;

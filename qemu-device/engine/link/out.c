@@ -3,6 +3,8 @@
  * qhca engine: packets of QPs on their way out. The halves of a QP build them
  * and are told when they have left; in between is all there is to moving one.
  */
+#include <assert.h>
+
 #include "link.h"
 
 /*
@@ -34,6 +36,7 @@ static void open_burst(const struct qhca_engine *e, const struct qhca_qp *qp,
 {
     struct roce_packet *p = &burst->p;
 
+    assert(way->local);         /* a datagram has its own way, and no answer */
     burst->across = qhca_way_across(e, way);
     burst->unsent = burst->fatal = false;
     burst->view.num_pieces = burst->view.len = 0;

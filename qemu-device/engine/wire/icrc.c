@@ -38,11 +38,13 @@ enum {
 #define ONE(k, b) \
     (BIT_OF(k, 0, b) ^ BIT_OF(k, 1, b) ^ BIT_OF(k, 2, b) ^ BIT_OF(k, 3, b) ^ \
      BIT_OF(k, 4, b) ^ BIT_OF(k, 5, b) ^ BIT_OF(k, 6, b) ^ BIT_OF(k, 7, b))
-#define FOUR(k, b) ONE(k, b), ONE(k, b + 1), ONE(k, b + 2), ONE(k, b + 3)
+#define FOUR(k, b) \
+    ONE(k, b), ONE(k, (b) + 1), ONE(k, (b) + 2), ONE(k, (b) + 3)
 #define SIXTEEN(k, b) \
-    FOUR(k, b), FOUR(k, b + 4), FOUR(k, b + 8), FOUR(k, b + 12)
+    FOUR(k, b), FOUR(k, (b) + 4), FOUR(k, (b) + 8), FOUR(k, (b) + 12)
 #define SIXTY_FOUR(k, b) \
-    SIXTEEN(k, b), SIXTEEN(k, b + 16), SIXTEEN(k, b + 32), SIXTEEN(k, b + 48)
+    SIXTEEN(k, b), SIXTEEN(k, (b) + 16), SIXTEEN(k, (b) + 32), \
+    SIXTEEN(k, (b) + 48)
 #define ALL(k) { \
     SIXTY_FOUR(k, 0), SIXTY_FOUR(k, 64), SIXTY_FOUR(k, 128), \
     SIXTY_FOUR(k, 192) \
