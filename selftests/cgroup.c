@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -191,6 +192,30 @@ static void get(const char *path, const char *key, char *line, size_t len)
 		*line = '\0';
 }
 
+static void limit(const char *format, ...)
+{
+	char line[200];
+	va_list args;
+	int n;
+
+	n = snprintf(line, sizeof(line), "%s ", dev_name());
+	va_start(args, format);
+	vsnprintf(line + n, sizeof(line) - n, format, args);
+	va_end(args);
+	REQUIRE_OK(write_file(GROUP "/rdma.max", line));
+}
+
+/*
+ * Not with a limit: the kernel would keep it until the device goes, in a list of the cgroup
+ * that is gone by then (rdmacg_css_offline(), since 4.11).
+ */
+static void cgroup_remove(void)
+{
+	if (!access(GROUP "/rdma.max", F_OK))
+		limit("hca_handle=max hca_object=max");
+	CHECK(!rmdir(GROUP));
+}
+
 /* Where only we see it: others have mounted cgroup2 there, or something else. */
 static void cgroup_new(const char *controller)
 {
@@ -199,7 +224,8 @@ static void cgroup_new(const char *controller)
 		test_skip("no cgroup2");
 	if (write_file(MOUNT "/cgroup.subtree_control", controller))
 		test_skip("no cgroup controller %s", controller + 1);
-	rmdir(GROUP);
+	if (!access(GROUP, F_OK))
+		cgroup_remove();
 	REQUIRE(!mkdir(GROUP, 0755));
 }
 
@@ -353,20 +379,17 @@ static void stop(pid_t pid)
 
 TEST_ROWS(others, "J-001 J-018 a user takes all that his cgroup may have; another one works", kinds)
 {
-	char limit[100];
 	pid_t pid;
 
 	prepare("+rdma");
-	snprintf(limit, sizeof(limit), "%s hca_handle=%d hca_object=%d", dev_name(), HANDLES,
-		 OBJECTS);
-	REQUIRE_OK(write_file(GROUP "/rdma.max", limit));
+	limit("hca_handle=%d hca_object=%d", HANDLES, OBJECTS);
 	pid = start(greedy, row, 10001, true);
 	wait_done(pid, 1);
 	CHECK_ERR(shared->error, EAGAIN);
 	ended(start(modest, row, 10002, false), "the other user", 0);
 	stop(pid);
 	check_returned();
-	CHECK(!rmdir(GROUP));
+	cgroup_remove();
 }
 
 #define REGIONS		4000
@@ -410,5 +433,5 @@ TEST(memory, "J-018 what the driver keeps of a region is the memory of the cgrou
 	test_note("%ld bytes for each region", (after - before) / REGIONS);
 	CHECK(after - before >= REGIONS * 128);
 	stop(pid);
-	CHECK(!rmdir(GROUP));
+	cgroup_remove();
 }
