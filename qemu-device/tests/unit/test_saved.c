@@ -332,6 +332,8 @@ static void destroy_srq(void)
 
 /* ---- saving ---- */
 
+#define ALL_FIELDS  3000u       /* that the scene has, at least */
+
 /* Of each QP something is wrong, once; the device goes on as if not asked. */
 static void refused_save(void)
 {
@@ -358,6 +360,25 @@ static void refused_save(void)
     }
 }
 
+/* The harness changes fields where the save finds them, and puts them right. */
+static void in_objects(void)
+{
+    static uint8_t good[1u << 20];
+    struct field_edit edit = { .how = FIELD_ADD | FIELD_IN_OBJECT, .value = 1 };
+    size_t len, again;
+    uint8_t *state;
+
+    scene_start();
+    state = snapshot_save(g, &len);
+    REQUIRE(state && len <= sizeof(good));
+    memcpy(good, state, len);
+    for (edit.which = 0; edit.which < ALL_FIELDS; edit.which += 5) {
+        fields_save(g, &edit, 1, &again);
+    }
+    state = snapshot_save(g, &again);
+    CHECK(state && again == len && !memcmp(state, good, len));
+}
+
 static const struct test tests[] = {
     { "before RTS the send cursor rests", cursor_before_rts },
     { "in SQE the send cursor rests", cursor_in_sqe },
@@ -372,6 +393,7 @@ static const struct test tests[] = {
     { "pieces of a large segment fit an MTU", pieces },
     { "a DESTROY_SRQ in its middle is saved", destroy_srq },
     { "a save that is refused changes nothing", refused_save },
+    { "fields are changed in the objects that have them", in_objects },
 };
 
 int main(int argc, char **argv)
