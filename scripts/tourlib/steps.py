@@ -56,7 +56,7 @@ STEPS = {
     'rx-write': (B, B, 'check the key, write to memory', [
         (ENGINE + 'link/in.c', 'count_taken(e, qp, p->tclass, p->num_psn, len)',
          'qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn)'),
-        (ENGINE + 'responder/message.c', 'mr = qhca_mr_check(e, &qp->user, s->rkey, va',
+        (ENGINE + 'responder/message.c', 'mr = many ? qhca_mr_find(e, &qp->user, s->rkey, va',
          'result = qhca_mr_write(e, mr, va')],
         'The packet is in sequence, its ICRC is right, and it comes from the peer of this QP. '
         'The responder finds the region by the remote key, checks address, length and rights, '
@@ -64,8 +64,8 @@ STEPS = {
     'rx-send': (B, B, 'take a receive WQE, write to memory', [
         (ENGINE + 'receive/recv.c', 'if (qp->rq.ci == qp->rq.pi && !qhca_rq_look(',
          'return qhca_rwr_fetch(e, &qp->rq, qp->rq.ci'),
-        (ENGINE + 'responder/message.c', 'if (scatter(e, qp, p) != QHCA_MEM_OK)',
-         'return QHCA_RX_BUFFER')],
+        (ENGINE + 'responder/message.c', 'if (!scatter(e, qp, p))',
+         'return unless_many(p, QHCA_RX_BUFFER)')],
         'A SEND takes the oldest receive WQE. Without one the answer would be *receiver not '
         'ready*.'),
     'cqe-recv': (B, PROVIDER, 'CQE: {name}', [
