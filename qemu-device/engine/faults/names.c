@@ -203,16 +203,32 @@ static bool packet_name(unsigned opcode, char *buf)
     return true;
 }
 
-/* One * is enough; several could take longer than anybody wants to wait. */
+/*
+ * Each * stands for anything. Only the last one is tried again, so this takes no
+ * longer than the name times the pattern, whatever a guest writes.
+ */
 static bool is_like(const char *name, const char *pattern, size_t len)
 {
-    const char *star = memchr(pattern, '*', len);
-    size_t head = star ? (size_t)(star - pattern) : len;
-    size_t tail = star ? len - head - 1 : 0, n = strlen(name);
+    const char *end = pattern + len, *star = NULL, *rest = NULL;
 
-    return (star ? n >= head + tail : n == len) &&
-           !memcmp(name, pattern, head) &&
-           !memcmp(name + n - tail, pattern + len - tail, tail);
+    while (*name) {
+        if (pattern < end && *pattern == '*') {
+            star = ++pattern;
+            rest = name;
+        } else if (pattern < end && *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star;
+            name = ++rest;      /* the star stands for one more */
+        } else {
+            return false;
+        }
+    }
+    while (pattern < end && *pattern == '*') {
+        pattern++;
+    }
+    return pattern == end;
 }
 
 static void add(uint64_t kinds[4], unsigned kind)

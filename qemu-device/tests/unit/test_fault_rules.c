@@ -141,6 +141,12 @@ static void test_opcodes(void)
           !has_kind(r, RC_SEND_ONLY_IMM));
     r = read_one("tx opcode=rc.m*_add drop");
     CHECK(has_kind(r, RC_MASKED_FETCH_ADD) && !has_kind(r, RC_FETCH_ADD));
+    r = read_one("tx opcode=*.send_* drop");
+    CHECK(has_kind(r, SVC_XRC | RC_SEND_FIRST) &&
+          has_kind(r, SVC_UD | RC_SEND_ONLY_IMM) &&
+          has_kind(r, RC_SEND_LAST_INV) && !has_kind(r, RC_WRITE_ONLY));
+    r = read_one("tx opcode=**_resp*_m*e drop");
+    CHECK(has_kind(r, RC_READ_RESP_MIDDLE) && !has_kind(r, RC_READ_RESP_LAST));
     CHECK(has_kind(read_one("tx opcode=cnp drop"), ROCE_CNP));
     CHECK(has_kind(read_one("tx opcode=rc.flush drop"), RC_FLUSH));
 }
@@ -191,7 +197,7 @@ static void test_errors(void)
         { "tx times=0 drop", 1, 10, "not from 1 to 4294967295" },
         { "tx wrong-psn=0", 1, 14, "not from 1 to 16777215" },
         { "tx opcode=rc.wrote drop", 1, 11, "no opcode of that name" },
-        { "tx opcode=** drop", 1, 11, "no opcode of that name" },
+        { "tx opcode=*z* drop", 1, 11, "no opcode of that name" },
         { "tx prob=1 drop", 1, 9, "a percentage is wanted, as 0.5%" },
         { "tx prob=0% drop", 1, 9, "a percentage is wanted, as 0.5%" },
         { "tx prob=100.1% drop", 1, 9, "a percentage is wanted, as 0.5%" },
