@@ -387,7 +387,7 @@ static void look(struct seen *seen)
 
     seen_look(seen, cq, scene.type == QHCA_QPT_XRC_INI ? 5 : 4);
     if (scene.shared) {
-        (void)srq_query(&srq, &seen->srqc);
+        (void)srq_query(&srq, &seen->srqc[0]);
     }
 }
 

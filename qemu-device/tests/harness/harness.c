@@ -91,6 +91,9 @@ static const void *dma_peek(void *opaque, uint64_t addr, size_t *len)
     struct guest *g = opaque;
     const void *p;
 
+    if (g->no_peek) {
+        return NULL;
+    }
     *len = *len < page_left ? *len : page_left;
     p = dma(g, addr, *len);
     g->cost.dma_bytes -= *len;          /* nothing has moved */

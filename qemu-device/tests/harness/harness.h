@@ -73,6 +73,7 @@ struct guest {
 
     /* Provocations. */
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
+    bool no_peek;               /* memory cannot be read in place */
     bool net_blocked;           /* send_frame says "not now" */
     unsigned refused;           /* how often it has */
     void (*on_dma)(struct guest *g, uint64_t addr, size_t len, bool write);

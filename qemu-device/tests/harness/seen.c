@@ -1,27 +1,67 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "seen.h"
 
+void seen_clear(struct seen *seen)
+{
+    uint8_t *mem = seen->mem;
+    size_t room = seen->room;
+
+    memset(seen, 0, sizeof(*seen));
+    seen->mem = mem;
+    seen->room = room;
+}
+
+void seen_cqe(struct seen *seen, unsigned cq, const struct qhca_cqe *cqe)
+{
+    struct qhca_cqe *to = &seen->cqe[cq][seen->num_cqe[cq]++];
+
+    REQUIRE(seen->num_cqe[cq] <= SEEN_MAX);
+    *to = *cqe;
+    to->timestamp = 0;
+}
+
+void seen_event(struct seen *seen, const struct qhca_eqe *eqe)
+{
+    struct qhca_eqe *to = &seen->event[seen->num_events++];
+
+    REQUIRE(seen->num_events <= SEEN_EVENTS);
+    *to = *eqe;
+    to->timestamp = 0;
+    to->owner = 0;              /* of the place in the ring */
+}
+
+void seen_end(struct seen *seen, struct guest *guest, uint64_t addr, size_t len)
+{
+    if (seen->room < len) {
+        seen->room = len;
+        seen->mem = realloc(seen->mem, len);
+        REQUIRE(seen->mem);
+    }
+    seen->len = len;
+    memcpy(seen->mem, guest_ptr(guest, addr, len), len);
+    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
+        seen->cnt[i] = counter(guest, i);
+    }
+}
+
 void seen_look(struct seen *seen, struct gcq *const cq[], unsigned num_cqs)
 {
-    memset(seen, 0, sizeof(*seen));
-    g->bad_to = 0;
-    memcpy(seen->mem, guest_ptr(g, node.mr.addr, NODE_MEM), NODE_MEM);
-    for (unsigned i = 0; i < num_cqs; i++) {
-        unsigned *n = &seen->num_cqe[i];
+    struct qhca_cqe cqe;
+    struct qhca_eqe eqe;
 
-        while (*n < SEEN_MAX && cq_poll(cq[i], &seen->cqe[i][*n])) {
-            seen->cqe[i][(*n)++].timestamp = 0;
+    seen_clear(seen);
+    g->bad_to = 0;
+    for (unsigned i = 0; i < num_cqs; i++) {
+        while (cq_poll(cq[i], &cqe)) {
+            seen_cqe(seen, i, &cqe);
         }
     }
-    while (seen->num_events < SEEN_MAX &&
-           eq_next(&node.async, &seen->event[seen->num_events])) {
-        seen->num_events++;
+    while (eq_next(&node.async, &eqe)) {
+        seen_event(seen, &eqe);
     }
     seen->qpc[0] = rc_query(&qp);
     seen->qpc[1] = rc_query(&peer);
-    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
-        seen->cnt[i] = counter(g, i);
-    }
+    seen_end(seen, g, node.mr.addr, NODE_MEM);
 }
 
 static bool has_failed(const struct qhca_qpc *c)
@@ -31,8 +71,13 @@ static bool has_failed(const struct qhca_qpc *c)
 
 bool seen_failed(const struct seen *seen)
 {
-    return has_failed(&seen->qpc[0]) || has_failed(&seen->qpc[1]) ||
-           seen->cnt[QHCA_CNT_RNR_RETRY_EXC] || seen->cnt[QHCA_CNT_RX_REFUSED];
+    bool failed = seen->cnt[QHCA_CNT_RNR_RETRY_EXC] ||
+                  seen->cnt[QHCA_CNT_RX_REFUSED];
+
+    for (unsigned i = 0; i < SEEN_QPS; i++) {
+        failed = failed || has_failed(&seen->qpc[i]);
+    }
+    return failed;
 }
 
 /*
@@ -80,7 +125,7 @@ static void tell_cqe(const struct seen *a, const struct seen *b)
 
 static void tell_mem(const struct seen *a, const struct seen *b)
 {
-    unsigned from = 0, to = NODE_MEM;
+    size_t from = 0, to = a->len;
 
     while (from < to && a->mem[from] == b->mem[from]) {
         from++;
@@ -89,31 +134,43 @@ static void tell_mem(const struct seen *a, const struct seen *b)
         to--;
     }
     if (from < to) {
-        tap_note("bytes 0x%x to 0x%x", from, to);
+        tap_note("bytes 0x%zx to 0x%zx", from, to);
     }
+}
+
+static bool same_states(const struct seen *a, const struct seen *b)
+{
+    bool same = true;
+
+    for (unsigned i = 0; i < SEEN_QPS; i++) {
+        same = same && a->qpc[i].attr.state == b->qpc[i].attr.state;
+    }
+    return same;
 }
 
 bool seen_same(const char *name, const struct seen *a, const struct seen *b)
 {
     bool same = true;
 
-#define SAME(field) \
-    if (memcmp(&a->field, &b->field, sizeof(a->field))) { \
-        tap_note("%s: other " #field, name); \
+#define CHECK_SAME(field, how) \
+    if (!(how)) { \
+        tap_note("%s: other " field, name); \
         same = false; \
     }
-    SAME(mem);
+#define SAME(field) \
+    CHECK_SAME(#field, !memcmp(&a->field, &b->field, sizeof(a->field)))
+    CHECK_SAME("memory", a->len == b->len && !memcmp(a->mem, b->mem, a->len));
     SAME(num_cqe);
     SAME(cqe);
     SAME(num_events);
     SAME(event);
-    SAME(qpc[0].attr.state);
-    SAME(qpc[1].attr.state);
+    CHECK_SAME("states", same_states(a, b));
     SAME(srqc);
     if (!seen_failed(a)) {
         SAME(qpc);
     }
 #undef SAME
+#undef CHECK_SAME
     for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
         if (count_differs(i, a, b)) {
             tap_note("%s: %s %llu and %llu", name, qhca_counter_name(i),

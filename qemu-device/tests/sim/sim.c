@@ -67,6 +67,7 @@ static void take_events(struct sim *s, struct node *n)
     while (eq_next(&n->async, &e)) {
         struct sim_qp *q = NULL;
 
+        sim_see_event(s, &e);
         for (unsigned i = 0; i < s->num_qps; i++) {
             if (s->qp[i].q.n == n && s->qp[i].q.qpn == le32toh(e.obj)) {
                 q = &s->qp[i];
@@ -75,7 +76,8 @@ static void take_events(struct sim *s, struct node *n)
         if (q && e.type == QHCA_EVENT_SQ_DRAINED && q->drained_owed) {
             q->drained_owed = false;
             s->saw[SIM_SAW_DRAINED]++;
-        } else if (!sim_srq_event(s, n, &e) && (!q || !q->may_fail)) {
+        } else if (!sim_srq_event(s, n, &e) && !(q && q->may_fail) &&
+                   !(s->net->cut && e.type == QHCA_EVENT_LINK_DOWN)) {
             sim_fail(s, "event %u", e.type);
         }
     }
@@ -119,6 +121,7 @@ static void strike(struct sim *s, struct sim_qp *q)
     switch (s->kind) {
     case SIM_CUT:
         s->net->cut = true;
+        sim_both_cut(s);
         for (unsigned i = 0; i < s->num_qps; i++) {
             s->qp[i].may_fail = true;
         }
@@ -175,6 +178,7 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
 
     if (sim_drains(s->kind) && !sim_rand(s, 3)) {
         toggle_drain(s, q);
+        sim_both_settle(s);
     }
     if (s->kind == SIM_DRAIN_BAD && q->held && q->model == &sim_uc &&
         rc_query(&q->q).sq_draining && sim_rand(s, 2)) {
@@ -191,9 +195,11 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
         q = &s->qp[i];
         if (!sim_rand(s, 3)) {
             sim_post_recv(s, q, sim_rand(s, 8));
+            sim_both_settle(s);
         }
         if (!sim_rand(s, 3)) {
             sim_post_send(s, q, sim_rand(s, 8));
+            sim_both_settle(s);
         }
         if (!q->gone && !sim_rand(s, 2)) {
             sim_poll(s, q);
@@ -258,6 +264,7 @@ static void check_state(struct sim *s, struct sim_qp *q)
         return;
     }
     c = rc_query(&q->q);
+    sim_see_qp(s, q, &c);
     digest_feed('q', q->q.qpn, &c, sizeof(c));
     if (c.attr.state != (q->gone ? QHCA_QPS_RESET : want)) {
         sim_fail(s, "QP 0x%x is in state %u in the end", q->q.qpn,
@@ -267,6 +274,7 @@ static void check_state(struct sim *s, struct sim_qp *q)
 
 static void check_quiet(struct sim *s)
 {
+    sim_see_end(s);
     for (unsigned i = 0; i < s->num_qps; i++) {
         struct sim_qp *q = &s->qp[i];
 
@@ -296,7 +304,8 @@ static void check_quiet(struct sim *s)
         struct guest *g = s->node[i].g;
 
         /* Left: a PD, two MRs, two EQs. */
-        if (g->deadline != UINT64_MAX || g->scheduled ||
+        /* Limits have a timer of their own, for the commands just before. */
+        if ((g->deadline != UINT64_MAX && !g->limited) || g->scheduled ||
             qhca_engine_num_objects(g->e) != 5) {
             sim_fail(s, "node %u is not quiet: timer %llu, %u objects", i,
                      (unsigned long long)g->deadline,

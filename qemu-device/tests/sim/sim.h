@@ -3,6 +3,7 @@
 #ifndef QHCA_TESTS_SIM_H
 #define QHCA_TESTS_SIM_H
 
+#include "harness/seen.h"
 #include "harness/srq.h"
 
 #define SIM_MAX_NODES   3
@@ -139,6 +140,7 @@ enum {
     SIM_STREAM_SETUP,
     SIM_STREAM_PLAY,
     SIM_STREAM_PAIR,            /* the first of SIM_MAX_PAIRS */
+    SIM_STREAM_BOTH = SIM_STREAM_PAIR + SIM_MAX_PAIRS,
 };
 
 #define SIM_MAX_KEYS    256
@@ -158,6 +160,7 @@ struct sim_srq {
     bool bad[16];               /* its WQE */
     uint64_t last_id;
     unsigned out;
+    unsigned users;             /* QPs that receive from it */
     bool armed;                 /* a limit is set */
 };
 
@@ -176,6 +179,10 @@ struct sim {
     unsigned num_keys;
     unsigned saw[SIM_EVENTS];   /* how often */
     bool failed;
+    /* One of two plays, which are compared: what its guest sees. Or NULL. */
+    struct seen *seen;
+    bool frames;                /* this is the one in which packets are frames */
+    uint64_t shared_end;        /* of what SRQs receive to, in the region */
 };
 
 /* ---- sim_setup.c ---- */
@@ -186,6 +193,11 @@ struct sim {
 extern struct guest *sim_machine[SIM_MAX_NODES];    /* NULL: not needed yet */
 /* Everything a schedule needs, according to its seed. */
 void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
+
+/* ---- sim_shrink.c ---- */
+
+/* Makes @sim_limits as narrow as the schedule, which @fails plays, allows. */
+void sim_shrink(bool (*fails)(void));
 
 /* ---- sim_kinds.c ---- */
 
@@ -209,6 +221,26 @@ void sim_unreliable_plan_bad(struct sim *s, struct sim_qp *b);
 void sim_judge_bad_recv(struct sim *s, bool bad, const struct qhca_cqe *c);
 /* WR @i of @q, if its receive WQE was bad, has left no data. */
 void sim_check_refused(struct sim *s, struct sim_qp *q, unsigned i);
+
+/* ---- sim_both.c ---- */
+
+/* A machine as the seed wants it: limits, memory. */
+struct guest *sim_both_machine(struct sim *s);
+/* Perhaps a fault rule for one of the QPs. */
+void sim_both_faults(struct sim *s);
+/* Waits for all that has been begun, if there is to be a comparison. */
+void sim_both_settle(struct sim *s);
+/* The cable comes out: there is no network that a machine could be cut from. */
+void sim_both_cut(struct sim *s);
+/* Whether another QP may receive from the SRQ. */
+bool sim_both_share(struct sim *s, struct sim_srq *q);
+/* If there is to be a comparison: a CQE of the queue called @cq, an event, */
+void sim_see_cqe(struct sim *s, unsigned cq, const struct qhca_cqe *c);
+void sim_see_event(struct sim *s, const struct qhca_eqe *e);
+/* the state of a QP in the end, and all the rest. */
+void sim_see_qp(struct sim *s, const struct sim_qp *q,
+                const struct qhca_qpc *c);
+void sim_see_end(struct sim *s);
 
 /* ---- sim_uc.c ---- */
 

@@ -16,6 +16,9 @@
  *                               engine goes on after every Nth call, from the
  *                               state of the one before, and all that is seen
  *                               of them must be the same
+ *   sim --both                  each schedule twice, on one machine: in frames,
+ *                               and with packets that cross; what its guest
+ *                               sees of them must be the same
  *
  * The output of a failing schedule ends with the command that replays it,
  * reduced as far as possible: fewer pairs, fewer WRs, a better network.
@@ -52,7 +55,7 @@ static struct shared {
 #define ALL_KINDS       SIM_KINDS
 
 static struct {
-    unsigned seed, count, jobs, kind, save_load;
+    unsigned seed, count, jobs, kind, save_load, both;
 } opt = { .seed = 1, .count = DEFAULT_COUNT, .kind = ALL_KINDS };
 
 static struct sim sim;
@@ -83,6 +86,32 @@ static void start_anew(void)
 
 static const struct test test = { "", play };
 
+static bool play_quietly(void)
+{
+    return tap_quiet(&test, keep);
+}
+
+/* In frames and without, what the guest sees being the same. */
+static bool play_both(void)
+{
+    static struct seen seen[2];
+    char name[60];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(seen); i++) {
+        start_anew();
+        sim.net = net_new(1);
+        sim.seen = &seen[i];
+        sim.frames = i == 0;
+        seen_clear(sim.seen);
+        if (!play_quietly()) {
+            return false;
+        }
+    }
+    snprintf(name, sizeof(name), "seed %llu kind %d",
+             (unsigned long long)now_playing.seed, (int)now_playing.kind);
+    return seen_same(name, &seen[0], &seen[1]);
+}
+
 /* The schedule's digest, with engines that are replaced, or not. */
 static bool play_from_start(unsigned save_load, uint64_t *digest)
 {
@@ -92,7 +121,7 @@ static bool play_from_start(unsigned save_load, uint64_t *digest)
     sim.net = net_new(1);
     digest_start();
     snapshot_every(save_load);
-    ok = tap_quiet(&test, keep);
+    ok = play_quietly();
     snapshot_every(0);
     *digest = digest_value();
     return ok;
@@ -130,7 +159,10 @@ static bool play_one(uint64_t seed, enum sim_kind kind)
     if (!sim.net) {
         sim.net = net_new(1);
     }
-    ok = tap_quiet(&test, keep);
+    if (opt.both) {
+        return play_both();
+    }
+    ok = play_quietly();
     digest_end("sim %d %llu", (int)kind, (unsigned long long)seed);
     return ok;
 }
@@ -163,7 +195,7 @@ static bool play_share(enum sim_kind kind, unsigned job, unsigned n)
 /* ---- reducing a failure ---- */
 
 /* Whether it still fails, in whatever way, in a process of its own. */
-static bool fails(uint64_t seed, enum sim_kind kind)
+static bool fails(void)
 {
     int status;
     pid_t pid = fork();
@@ -173,68 +205,31 @@ static bool fails(uint64_t seed, enum sim_kind kind)
             !freopen("/dev/null", "w", stderr)) {
             _exit(0);
         }
-        _exit(play_one(seed, kind) ? 0 : 1);
+        _exit(play_one(now_playing.seed, now_playing.kind) ? 0 : 1);
     }
     REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
     return status != 0;
-}
-
-/* Sets *@value to @smaller if the schedule still fails then. */
-static bool try_less(uint64_t seed, enum sim_kind kind, unsigned *value,
-                     unsigned smaller)
-{
-    unsigned old = *value;
-
-    *value = smaller;
-    if (fails(seed, kind)) {
-        return true;
-    }
-    *value = old;
-    return false;
-}
-
-static void try_without(uint64_t seed, enum sim_kind kind, unsigned *without)
-{
-    *without = 1;
-    *without = fails(seed, kind);
-}
-
-static void shrink(uint64_t seed, enum sim_kind kind)
-{
-    struct sim_limits *l = &sim_limits;
-
-    l->pairs &= (1u << SIM_MAX_PAIRS) - 1;
-    for (unsigned i = 0; i < SIM_MAX_PAIRS; i++) {
-        try_less(seed, kind, &l->pairs, l->pairs & ~(1u << i));
-    }
-    for (unsigned step = l->wr / 2; step > 0; ) {
-        if (l->wr <= step || !try_less(seed, kind, &l->wr, l->wr - step)) {
-            step /= 2;
-        }
-    }
-    try_without(seed, kind, &l->no_loss);
-    try_without(seed, kind, &l->no_dup);
-    try_without(seed, kind, &l->no_reorder);
-    try_without(seed, kind, &l->no_corrupt);
 }
 
 static void report(uint64_t seed, enum sim_kind kind)
 {
     const struct sim_limits *l = &sim_limits;
 
-    if (!fails(seed, kind)) {
+    now_playing.seed = seed;
+    now_playing.kind = kind;
+    if (!fails()) {
         printf("# seed %llu fails only after others\n",
                (unsigned long long)seed);
         return;
     }
-    shrink(seed, kind);
+    sim_shrink(fails);
     printf("# replay: sim --seed %llu --kind %d --pairs 0x%x --wr %u"
-           "%s%s%s%s --fault '%s' --save-load %u --story\n",
+           "%s%s%s%s%s --fault '%s' --save-load %u --story\n",
            (unsigned long long)seed, (int)kind, l->pairs, l->wr,
            l->no_loss ? " --no-loss" : "", l->no_dup ? " --no-dup" : "",
            l->no_reorder ? " --no-reorder" : "",
-           l->no_corrupt ? " --no-corrupt" : "", sim_faults,
-           opt.save_load);
+           l->no_corrupt ? " --no-corrupt" : "", opt.both ? " --both" : "",
+           sim_faults, opt.save_load);
 }
 
 /* ---- all of one kind ---- */
@@ -251,6 +246,7 @@ static bool leaks(void)
 static bool run_kind(enum sim_kind kind, unsigned n)
 {
     struct sim_limits limits = sim_limits;
+    unsigned must = sim_must_see[kind];
     pid_t pid[MAX_JOBS];
     bool ok = true;
     int status;
@@ -273,9 +269,11 @@ static bool run_kind(enum sim_kind kind, unsigned n)
             sim_limits = limits;
         }
     }
+    if (opt.both) {
+        must &= ~(1u << SIM_SAW_REFUSED);       /* nothing leaves the machine */
+    }
     for (unsigned i = 0; i < SIM_EVENTS; i++) {
-        if (n >= MANY && (sim_must_see[kind] >> i & 1) &&
-            !shared->saw[kind][i]) {
+        if (n >= MANY && (must >> i & 1) && !shared->saw[kind][i]) {
             printf("# %s: in none of %u schedules\n", sim_event_name[i], n);
             ok = false;
         }
@@ -292,8 +290,9 @@ static bool saw_trouble(unsigned n)
         QHCA_CNT_RX_RNR_NAK, QHCA_CNT_RX_ICRC, QHCA_CNT_RETRY_EXC,
         QHCA_CNT_RX_REFUSED,
     };
-    /* For a digest each schedule has machines of its own. */
-    bool judge = n >= MANY && !digest_wanted() && !opt.save_load, ok = true;
+    /* Else each schedule has machines of its own. */
+    bool judge = n >= MANY && !digest_wanted() && !opt.save_load && !opt.both;
+    bool ok = true;
 
     for (size_t i = 0; i < ARRAY_SIZE(which); i++) {
         printf("# %s %llu\n", qhca_counter_name(which[i]),
@@ -349,6 +348,7 @@ static const struct {
     { "--jobs", &opt.jobs, false },
     { "--kind", &opt.kind, false },
     { "--save-load", &opt.save_load, false },
+    { "--both", &opt.both, true },
     { "--pairs", &sim_limits.pairs, false },
     { "--wr", &sim_limits.wr, false },
     { "--no-loss", &sim_limits.no_loss, true },

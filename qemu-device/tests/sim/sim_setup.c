@@ -17,7 +17,8 @@ static void recycle(struct sim *s, unsigned i)
     struct guest *g = sim_machine[i];
 
     if (!g) {
-        g = sim_machine[i] = guest_new_seed(i + 1);
+        g = sim_machine[i] = s->seen ? sim_both_machine(s) :
+                                       guest_new_seed(i + 1);
     } else if (n->mr.addr) {
         uint64_t end = n->mr.addr + SIM_REGION;
 
@@ -27,7 +28,7 @@ static void recycle(struct sim *s, unsigned i)
     }
     g->rng = s->seed * 2 + 1;           /* after any earlier schedule */
     guest_set_faults(g, "");
-    g->e->cfg.frames = s->seed & 1;
+    g->e->cfg.frames = s->seen ? s->frames : s->seed & 1;
     g->dbrecs = s->seed >> 2 & 1;
     guest_set_faults(g, sim_faults);
     g->brk = RAM_BASE;
@@ -106,7 +107,7 @@ static void setup_pair(struct sim *s, unsigned i)
     o.rd_atomic = (uint8_t)(1 + sim_rand(s, 4) * sim_rand(s, 5));
     o.dest_rd_atomic = o.rd_atomic;
     o.timeout = (uint8_t)(8 + sim_rand(s, 3));
-    o.min_rnr = (uint8_t)(1 + sim_rand(s, 8));
+    o.min_rnr = (uint8_t)(1 + sim_rand(s, 8) + (na->g->limited ? 16 : 0));
     o.sq_psn = sim_rand(s, 2) ? 0xfffff0 + sim_rand(s, 16) :
                                 sim_rand(s, 1u << 24);
     o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
@@ -115,8 +116,13 @@ static void setup_pair(struct sim *s, unsigned i)
         o.type = QHCA_QPT_UC;   /* not ended by an error in SQD */
         o.mtu = 1;
     }
+    if (o.type == QHCA_QPT_XRC_INI &&
+        !sim_both_share(s, &s->xsrq[nb - s->node])) {
+        o.type = QHCA_QPT_RC;
+    }
     a->q = rc_create(na, &o);
-    if (o.type == QHCA_QPT_RC && sim_rand(s, 2)) {
+    if (o.type == QHCA_QPT_RC && sim_rand(s, 2) &&
+        sim_both_share(s, &s->srq[nb - s->node])) {
         o.srqn = s->srq[nb - s->node].q.srqn;
     }
     a->model = b->model = models[o.type];
@@ -149,14 +155,16 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
     memset(s->qp, 0, sizeof(s->qp));
     sim_stream(s, SIM_STREAM_SETUP);
     setup_net(s);
-    s->num_nodes = 1 + sim_rand(s, SIM_MAX_NODES);
+    s->num_nodes = s->seen ? 1 : 1 + sim_rand(s, SIM_MAX_NODES);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         recycle(s, i);
         sim_srq_create(s, &s->node[i]);
     }
+    s->shared_end = s->used[0];
     pairs = 1 + sim_rand(s, SIM_MAX_PAIRS);
     s->num_qps = 2 * pairs;
     for (unsigned i = 0; i < pairs; i++) {
         setup_pair(s, i);
     }
+    sim_both_faults(s);
 }

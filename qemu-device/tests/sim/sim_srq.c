@@ -176,6 +176,7 @@ void sim_xrc_poll(struct sim *s, struct node *n)
     struct qhca_cqe c;
 
     while (cq_poll(&q->q.cq, &c)) {
+        sim_see_cqe(s, SEEN_CQS - 1, &c);
         struct sim_qp *qp = find_qp(s, n, le32toh(c.qpn));
 
         if (!qp || qp->q.o.type != QHCA_QPT_XRC_TGT ||

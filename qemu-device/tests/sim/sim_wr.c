@@ -392,6 +392,7 @@ void sim_poll(struct sim *s, struct sim_qp *q)
     struct qhca_cqe c;
 
     while (cq_poll(&q->q.scq, &c)) {
+        sim_see_cqe(s, 2 * (q - s->qp), &c);
         if (c.status == QHCA_WC_WR_FLUSH_ERR) {
             s->saw[SIM_SAW_FLUSH]++;
         } else if (c.status != QHCA_WC_SUCCESS) {
@@ -400,6 +401,7 @@ void sim_poll(struct sim *s, struct sim_qp *q)
         q->model->judge_send(s, q, &c);
     }
     while (cq_poll(&q->q.rcq, &c)) {
+        sim_see_cqe(s, 2 * (q - s->qp) + 1, &c);
         q->model->judge_recv(s, q, &c);
     }
     if (q->q.o.type == QHCA_QPT_XRC_TGT) {

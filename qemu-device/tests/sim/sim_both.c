@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: a schedule of one machine that is played twice, with
+ * packets that are frames and with packets that cross. The guest must not see
+ * the difference.
+ */
+#include <stdio.h>
+
+#include "harness/story.h"
+#include "sim.h"
+
+/* Longer than anything takes a device that may not do all it can. */
+#define A_LONG_TIME     50000000ull
+
+/* ---- the machine ---- */
+
+static bool one_in(struct sim *s, unsigned n)
+{
+    return !sim_rand(s, n);
+}
+
+struct guest *sim_both_machine(struct sim *s)
+{
+    unsigned share, bandwidth;
+    struct guest *g;
+
+    sim_stream(s, SIM_STREAM_BOTH);
+    share = one_in(s, 8) ? 20 + sim_rand(s, 50) : 0;
+    bandwidth = one_in(s, 8) ? 1000 + sim_rand(s, 20000) : 0;
+    if (sim_drains(s->kind)) {
+        share = bandwidth = 0;  /* when it has drained is a matter of time */
+    }
+    g = guest_new_limited(1, share, bandwidth);
+    g->no_peek = one_in(s, 4);
+    sim_stream(s, SIM_STREAM_SETUP);
+    return g;
+}
+
+/*
+ * How much a call does before it is cut off, and how long a device with limits
+ * takes, depends on the way of the packets. What the guest does next waits.
+ */
+void sim_both_settle(struct sim *s)
+{
+    if (s->seen) {
+        net_run(s->net, s->node[0].g->limited ? A_LONG_TIME : 0);
+    }
+}
+
+void sim_both_cut(struct sim *s)
+{
+    if (s->seen) {
+        qhca_engine_set_link(s->node[0].g->e, s->net->clock, false);
+    }
+}
+
+/*
+ * Which of several QPs gets a WR of an SRQ that was empty depends on who has
+ * its turn first.
+ */
+bool sim_both_share(struct sim *s, struct sim_srq *q)
+{
+    return !s->seen || !q->users++;
+}
+
+/* ---- faults ---- */
+
+/* What is lost, or comes twice, or late, or with an error, and whose. */
+static const struct fault {
+    const char *text;
+    bool fails;                 /* the QP, or its peer */
+} faults[] = {
+    { "tx qpn=%u opcode=*.send_* nth=%u once drop", false },
+    { "rx qpn=%u opcode=*.send_* nth=%u once drop", false },
+    { "tx qpn=%u opcode=*.write_* nth=%u once drop", false },
+    { "rx qpn=%u opcode=*.write_* nth=%u once duplicate", false },
+    { "tx qpn=%u opcode=*.read_request nth=%u once drop", false },
+    { "rx qpn=%u opcode=*.read_response_* nth=%u once drop", false },
+    { "tx qpn=%u opcode=*.read_response_* nth=%u once corrupt=icrc", false },
+    { "rx qpn=%u opcode=*.send_* nth=%u once nak=rnr", false },
+    { "rx qpn=%u opcode=*.write_* nth=%u once nak=psn_seq_err", false },
+    { "tx qpn=%u opcode=*.send_* nth=%u once delay=300us", false },
+    { "tx qpn=%u opcode=*.write_* nth=%u once reorder", false },
+    { "rx qpn=%u opcode=*.send_* nth=%u once nak=rem_op_err", true },
+    { "rx qpn=%u opcode=*.write_* nth=%u once nak=rem_access_err", true },
+    { "cqe qpn=%u nth=%u once fail=general_err", true },
+    { "tx qpn=%u opcode=*.write_* nth=%u once event=qp_fatal", true },
+};
+
+void sim_both_faults(struct sim *s)
+{
+    const struct fault *f = &faults[0];
+    struct sim_qp *q = &s->qp[0];
+    char text[120];
+
+    if (!s->seen) {
+        return;
+    }
+    sim_stream(s, SIM_STREAM_BOTH);
+    if (!one_in(s, 3)) {
+        return;
+    }
+    f += sim_rand(s, ARRAY_SIZE(faults));
+    q += sim_rand(s, s->num_qps);
+    /* Other models, and QPs in SQD, want to know beforehand what fails. */
+    if (f->fails && (q->model == &sim_uc || q->model == &sim_ud ||
+                     sim_drains(s->kind))) {
+        return;
+    }
+    if (f->fails) {
+        q->may_fail = q->peer->may_fail = true;
+    }
+    snprintf(text, sizeof(text), f->text, q->q.qpn, 1 + sim_rand(s, 10));
+    story_say("net", 0, s->net->clock, "%s", text);
+    guest_set_faults(q->q.n->g, text);
+}
+
+/* ---- what is seen ---- */
+
+void sim_see_cqe(struct sim *s, unsigned cq, const struct qhca_cqe *c)
+{
+    if (s->seen) {
+        seen_cqe(s->seen, cq, c);
+    }
+}
+
+/* Those of an object in their order; between objects there is none. */
+void sim_see_event(struct sim *s, const struct qhca_eqe *e)
+{
+    struct qhca_eqe *at, last;
+
+    if (!s->seen) {
+        return;
+    }
+    seen_event(s->seen, e);
+    at = &s->seen->event[s->seen->num_events - 1];
+    for (last = *at; at > s->seen->event && at[-1].obj > last.obj; at--) {
+        at[0] = at[-1];
+    }
+    *at = last;
+}
+
+void sim_see_qp(struct sim *s, const struct sim_qp *q, const struct qhca_qpc *c)
+{
+    if (s->seen) {
+        s->seen->qpc[q - s->qp] = *c;
+    }
+}
+
+void sim_see_end(struct sim *s)
+{
+    struct node *n = &s->node[0];
+
+    if (!s->seen) {
+        return;
+    }
+    seen_end(s->seen, n->g, n->mr.addr + s->shared_end,
+             s->used[0] - s->shared_end);
+    if (sim_errs(s->kind)) {
+        /* A bad WR behind another one has been looked at, or not. */
+        s->seen->cnt[QHCA_CNT_BAD_WQE] = s->seen->cnt[QHCA_CNT_BAD_KEY] = 0;
+    }
+    if (n->g->limited) {
+        /* How often a sender asks again is a matter of time. */
+        s->seen->cnt[QHCA_CNT_TX_RNR_NAK] = 0;
+        s->seen->cnt[QHCA_CNT_RX_RNR_NAK] = !!s->seen->cnt[QHCA_CNT_RX_RNR_NAK];
+    }
+}

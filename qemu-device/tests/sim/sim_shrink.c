@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what a schedule that fails does not need to fail.
+ */
+#include "sim.h"
+
+/* Sets *@value to @smaller if the schedule still fails then. */
+static bool try_less(bool (*fails)(void), unsigned *value, unsigned smaller)
+{
+    unsigned old = *value;
+
+    *value = smaller;
+    if (fails()) {
+        return true;
+    }
+    *value = old;
+    return false;
+}
+
+static void try_without(bool (*fails)(void), unsigned *without)
+{
+    *without = 1;
+    *without = fails();
+}
+
+void sim_shrink(bool (*fails)(void))
+{
+    struct sim_limits *l = &sim_limits;
+
+    l->pairs &= (1u << SIM_MAX_PAIRS) - 1;
+    for (unsigned i = 0; i < SIM_MAX_PAIRS; i++) {
+        try_less(fails, &l->pairs, l->pairs & ~(1u << i));
+    }
+    for (unsigned step = l->wr / 2; step > 0; ) {
+        if (l->wr <= step || !try_less(fails, &l->wr, l->wr - step)) {
+            step /= 2;
+        }
+    }
+    try_without(fails, &l->no_loss);
+    try_without(fails, &l->no_dup);
+    try_without(fails, &l->no_reorder);
+    try_without(fails, &l->no_corrupt);
+}
