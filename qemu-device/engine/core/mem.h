@@ -76,8 +76,8 @@ bool qhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
                         size_t len);
 
 /*
- * What @done, the end of an access, comes to: one that failed counts, unless the
- * device does not run.
+ * What @done, the end of an access, comes to: one that failed counts, unless
+ * the device does not run.
  */
 bool qhca_dma_counted(struct qhca_engine *e, bool done);
 

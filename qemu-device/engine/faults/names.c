@@ -204,8 +204,8 @@ static bool packet_name(unsigned opcode, char *buf)
 }
 
 /*
- * Each * stands for anything. Only the last one is tried again, so this takes no
- * longer than the name times the pattern, whatever a guest writes.
+ * Each * stands for anything. Only the last one is tried again, so this takes
+ * no longer than the name times the pattern, whatever a guest writes.
  */
 static bool is_like(const char *name, const char *pattern, size_t len)
 {

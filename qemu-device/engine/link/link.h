@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, link: moves packets. It asks the halves of a QP for the next ones
- * and makes frames of them, or hands them across to a QP of the same port; and it
- * finds the QP that a packet is for. Room on the way out, the pace, faults,
- * counters and traces of packets have their one place here.
+ * qhca engine, link: moves packets. It asks the halves of a QP for the next
+ * ones and makes frames of them, or hands them across to a QP of the same port;
+ * and it finds the QP that a packet is for. Room on the way out, the pace,
+ * faults, counters and traces of packets have their one place here.
  */
 #ifndef QHCA_ENGINE_LINK_H
 #define QHCA_ENGINE_LINK_H

@@ -109,7 +109,7 @@ void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp)
 
 /* ---- packets that come as one ---- */
 
-/* What fails for @why, if it is not the first of many that has to come alone. */
+/* @why, unless these are many: then the first of them has to come alone. */
 static enum qhca_rx_result unless_many(const struct roce_packet *p,
                                        enum qhca_rx_result why)
 {

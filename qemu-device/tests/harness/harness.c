@@ -346,9 +346,7 @@ struct guest *guest_start(void)
 
 void guest_free(struct guest *g)
 {
-    unsigned i;
-
-    for (i = 0; i < MAX_GUESTS; i++) {
+    for (unsigned i = 0; i < MAX_GUESTS; i++) {
         if (guests[i] == g) {
             guests[i] = NULL;
         }
@@ -366,9 +364,7 @@ void guest_free(struct guest *g)
 
 void harness_cleanup(void)
 {
-    unsigned i;
-
-    for (i = 0; i < MAX_GUESTS; i++) {
+    for (unsigned i = 0; i < MAX_GUESTS; i++) {
         if (guests[i]) {
             guest_free(guests[i]);
         }

@@ -181,7 +181,7 @@ struct sim {
     bool failed;
     /* One of two plays, which are compared: what its guest sees. Or NULL. */
     struct seen *seen;
-    bool frames;                /* this is the one in which packets are frames */
+    bool frames;                /* in this one packets are frames */
     uint64_t shared_end;        /* of what SRQs receive to, in the region */
 };
 
