@@ -6,11 +6,19 @@
 
 void sim_plan_bad(struct sim *s, struct sim_qp *a, struct sim_wr *w)
 {
+    uint64_t end = a->peer->q.n->mr.addr + SIM_REGION;
+
     w->bad = true;
-    switch (sim_rand(s, 3)) {
+    switch (sim_rand(s, 4)) {
     case 0:
         w->wr.opcode = 0x7f;
         break;
+    case 3:
+        if (w->wr.opcode == QHCA_WR_RDMA_WRITE && w->len) {
+            w->wr.raddr = end - sim_rand(s, w->len);    /* not all of it */
+            break;
+        }
+        /* fall through */
     case 1:
         if (w->len) {
             w->wr.sge[0].lkey ^= 0x80;
