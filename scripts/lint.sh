@@ -14,7 +14,8 @@
 #               sentences those of the code
 #   licences    every file has one, and its text is here (REUSE)
 #   size        no source file over 450 lines
-#   rooms       the engine's folders include and call only what is above them
+#   rooms       the engine's folders include and call only what is above them, and the files
+#               of qhca.ko call only what is before them in its Makefile
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
 #   qemu        QEMU's checkpatch on qemu-device/
 #   w1          the modules with W=1

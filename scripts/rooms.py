@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Check the order of the engine's rooms: qemu-device/engine/ROOM/.
+"""Check the order of the engine's rooms, qemu-device/engine/ROOM/, and of qhca.ko's files.
 
   rooms.py        print every include or call that leads down the list
 
 A room may use itself and the rooms above it; some do not know each other. Includes
 are read, calls are seen by compiling: a symbol that a room needs must be defined
 there or above. The tests enter by engine.h and debug.h alone.
+
+The Makefile of qhca.ko lists its files so that each calls only those before it.
 """
 
 import glob
@@ -19,6 +21,7 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENGINE = os.path.join(TOP, 'qemu-device/engine')
 TESTS = os.path.join(TOP, 'qemu-device/tests')
+DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
 ROOMS = ('.', 'wire', 'core', 'faults', 'memory', 'queues', 'port', 'qp', 'receive', 'requester',
          'responder', 'link', 'eth', 'transport', 'device')
@@ -96,6 +99,25 @@ def upward_calls(scratch):
             if name in owner and not may_use(room, owner[name])]
 
 
+def driver_calls():
+    """Lines of qhca.ko that name a function of a file further down."""
+    with open(os.path.join(DRIVER, 'Makefile'), encoding='utf-8') as file:
+        objects = ' '.join(re.findall(r'^qhca-y \S= (.*)', file.read(), re.M))
+    order, code, owner = objects.replace('.o', '.c').split(), {}, {}
+    for place, name in enumerate(order):
+        with open(os.path.join(DRIVER, name), encoding='utf-8') as file:
+            # Without comments, but with their lines.
+            code[name] = re.sub(r'/\*.*?\*/', lambda m: '\n' * m[0].count('\n'), file.read(),
+                                flags=re.S)
+        for match in re.finditer(r'^(?!static)[a-z][\w ]*[ *](\w+)\(', code[name], re.M):
+            owner[match[1]] = place
+    return [f'{os.path.relpath(DRIVER, TOP)}/{name}:{number}: uses {word}() of '
+            f'{order[owner[word]]}'
+            for place, name in enumerate(order)
+            for number, line in enumerate(code[name].splitlines(), 1)
+            for word in re.findall(r'\w+', line) if owner.get(word, place) > place]
+
+
 def main():
     folders = {os.path.basename(os.path.dirname(path + '/'))
                for path in glob.glob(os.path.join(ENGINE, '*')) if os.path.isdir(path)}
@@ -104,6 +126,7 @@ def main():
     for room in ROOMS:
         wrong += upward_includes(room)
     wrong += side_doors()
+    wrong += driver_calls()
     with tempfile.TemporaryDirectory() as scratch:
         wrong += upward_calls(scratch)
     print('\n'.join(wrong), end='\n' if wrong else '')

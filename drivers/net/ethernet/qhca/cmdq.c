@@ -84,3 +84,26 @@ void qhca_cmdq_cleanup(struct qhca_dev *dev)
 	qhca_ring_mem_free(dev, &q->sq);
 	kfree(q->slots);
 }
+
+/**
+ * qhca_cmdq_kill - wake everybody who waits for the command queue
+ * @dev: the function, not running any more
+ *
+ * Context: any.
+ */
+void qhca_cmdq_kill(struct qhca_dev *dev)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	unsigned long flags;
+	unsigned int i;
+
+	spin_lock_irqsave(&q->lock, flags);
+	for (i = 0; i < BIT(q->log_size); i++) {
+		if (q->slots[i].state != QHCA_SLOT_POSTED)
+			continue;
+		q->slots[i].state = QHCA_SLOT_LOST;
+		complete(&q->slots[i].done);
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	wake_up_all(&q->slot_wait);
+}

@@ -1,42 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: delivery of completion events to the owners of CQs.
+ * qhca.ko: which CQs there are, by number, for the delivery of their events.
  *
- * A handler finds a CQ by its number, and keeps it by the lock of its event queue:
+ * A handler keeps the CQ that it has found by the lock of its event queue:
  * qhca_cq_forget() waits for all handlers. That costs much less than a grace period.
  */
 #include "qhca.h"
-
-/**
- * qhca_cq_comp - a COMP event came
- * @dev: the function
- * @cqn: CQN, as the device says
- * @arm_sn: of the arm that it answers
- *
- * Context: under the lock of an event queue. The CQ may have been destroyed since.
- */
-void qhca_cq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn)
-{
-	struct qhca_cq_core *cq = xa_load(&dev->cqs, cqn);
-
-	if (cq)
-		cq->comp(cq, arm_sn);
-}
-
-/**
- * qhca_cq_error - a CQ_ERR event came
- * @dev: the function
- * @cqn: CQN, as the device says
- *
- * Context: under the lock of an event queue.
- */
-void qhca_cq_error(struct qhca_dev *dev, u32 cqn)
-{
-	struct qhca_cq_core *cq = xa_load(&dev->cqs, cqn);
-
-	if (cq && cq->error)
-		cq->error(cq);
-}
 
 /*
  * The number may be that of a CQ which is destroyed but whose destroyer did not yet

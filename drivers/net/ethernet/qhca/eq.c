@@ -48,18 +48,35 @@ static bool qhca_eq_next(struct qhca_eq *eq, struct qhca_eqe *eqe)
 	return true;
 }
 
+/* The CQ may have been destroyed since; if it is there it stays, see qhca_cq_forget(). */
+static void qhca_eq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn)
+{
+	struct qhca_cq_core *cq = xa_load(&dev->cqs, cqn);
+
+	if (cq)
+		cq->comp(cq, arm_sn);
+}
+
+static void qhca_eq_cq_error(struct qhca_dev *dev, u32 cqn)
+{
+	struct qhca_cq_core *cq = xa_load(&dev->cqs, cqn);
+
+	if (cq && cq->error)
+		cq->error(cq);
+}
+
 static void qhca_eq_handle(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 {
 	u32 obj = le32_to_cpu(eqe->obj);
 
 	trace_qhca_eqe(eq->dev, eq->eqn, eqe->type, obj, le32_to_cpu(eqe->arm_sn));
 	if (eqe->type == QHCA_EVENT_COMP)
-		qhca_cq_comp(eq->dev, obj, le32_to_cpu(eqe->arm_sn));
+		qhca_eq_comp(eq->dev, obj, le32_to_cpu(eqe->arm_sn));
 	else if (!qhca_eq_is_async(eq))
 		dev_warn_ratelimited(&eq->dev->pdev->dev,
 				     "event %u in a completion queue\n", eqe->type);
 	else if (eqe->type == QHCA_EVENT_CQ_ERR)
-		qhca_cq_error(eq->dev, obj);
+		qhca_eq_cq_error(eq->dev, obj);
 	else if (eqe->type == QHCA_EVENT_DEVICE_FATAL)
 		/* Everybody is told once, when the device is known to be quiet. */
 		qhca_health_die(eq->dev, "it reported a fatal error");

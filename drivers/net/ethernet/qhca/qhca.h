@@ -211,14 +211,19 @@ int qhca_hw_enable(struct qhca_dev *dev);
 bool qhca_hw_link_up(struct qhca_dev *dev);
 void qhca_hw_mac(struct qhca_dev *dev, u8 *mac);
 
+/* cmdq.c */
+int qhca_cmdq_init(struct qhca_dev *dev);
+void qhca_cmdq_cleanup(struct qhca_dev *dev);
+void qhca_cmdq_kill(struct qhca_dev *dev);
+
+/* state.c */
+bool qhca_health_check(struct qhca_dev *dev);
+
 /* limits.c */
 int qhca_limits_query(struct qhca_dev *dev);
 
 /* cmd.c */
-int qhca_cmdq_init(struct qhca_dev *dev);
-void qhca_cmdq_cleanup(struct qhca_dev *dev);
 unsigned int qhca_cmdq_poll(struct qhca_dev *dev);
-void qhca_cmdq_kill(struct qhca_dev *dev);
 
 /* eq.c */
 int qhca_irqs_init(struct qhca_dev *dev);
@@ -230,10 +235,6 @@ u32 qhca_comp_eqn(struct qhca_dev *dev, unsigned int vector);
 
 /* events.c */
 void qhca_event(struct qhca_dev *dev, enum qhca_event type, u32 obj);
-
-/* cq.c */
-void qhca_cq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn);
-void qhca_cq_error(struct qhca_dev *dev, u32 cqn);
 
 /* uar.c */
 int qhca_uars_init(struct qhca_dev *dev);
@@ -247,7 +248,6 @@ void qhca_health_unwatch(struct qhca_dev *dev);
 void qhca_health_limit(struct qhca_dev *dev);
 void qhca_health_unlimit(struct qhca_dev *dev);
 void qhca_health_stop(struct qhca_dev *dev);
-bool qhca_health_check(struct qhca_dev *dev);
 
 /* adev.c */
 int qhca_adev_add(struct qhca_dev *dev);
