@@ -25,6 +25,7 @@ kselftest      | one  | check full       | guest    | one_guest 2400 --device-ar
 consumers      | one  | check full       |          | consumers_alone
 hostile        | one  | check full       | variants | hostile
 life           | one  | check full       |          | life
+unplug         | one  | full             | variants | unplug
 vm             | one  | full             | launcher | check_vm options
 lab            | pair | full             | launcher | check_vm lab
 tour           | one  | full             |          | tour
@@ -247,6 +248,14 @@ life()
 		one_guest 7200 --env LIFE_CYCLES="${LIFE_CYCLES:-20}" --env LIFE_NVME=1 \
 			--env KILL_CYCLES="${LIFE_CYCLES:-20}" -- life kselftest kill
 	fi
+}
+
+# Linux minds the slot, not ACPI, and lets programs map BARs.
+unplug()
+{
+	one_guest 1800 --smp 4 --kernel-arg iomem=relaxed --qemu-arg=-global \
+		--qemu-arg=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off \
+		--env LIFE_WAYS='plug off' "$@" -- life
 }
 
 # What happens on two CPUs at once. Races are looked for at more accesses than usual, and

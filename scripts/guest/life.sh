@@ -6,7 +6,7 @@
 # may fail, but must end; afterwards all is as it was, and the device works.
 
 LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
-LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all
+LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all but off
 LIFE_NVME=${LIFE_NVME:-}
 LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
 LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds without a word, or the device
@@ -24,6 +24,7 @@ flap     the PCI driver is unbound while the cable is pulled and put back
 rdma     the RDMA driver is unbound
 modules  both modules are removed
 plug     the card is pulled and plugged in
+off      the slot goes off while CPUs access the card, which is plugged in again
 carrier  the cable is pulled
 down     the interface goes down
 rename   netdev and RDMA device get other names
@@ -116,6 +117,18 @@ life_plug()
 {
 	qhca-host qmp '{"execute": "device_del", "arguments": {"id": "qhca0"}}' &&
 		until_true "$LIFE_PATIENCE" life_unplugged && until_true 20 life_plug_in
+}
+
+# Nobody is asked: accesses are under way when the card goes, and go on. Root
+# ports have their slot's control at 0x18 of the capability: power and its indicator. They
+# have one where ACPI is not in charge of hot-plug. Linux leaves a slot alone that is off.
+life_off()
+{
+	local port rc=0
+	port=$(basename "$(readlink -f "/sys/bus/pci/devices/$QHCA_FUNCTION/..")")
+	/opt/qhca/guest/hammer.py "$QHCA_FUNCTION" setpci -s "$port" CAP_EXP+18.w=0700:0700 || rc=1
+	echo 1 >"/sys/bus/pci/devices/$QHCA_FUNCTION/remove" || rc=1
+	until_true 20 life_plug_in && return $rc
 }
 
 life_carrier() { qhca-cable down && sleep 0.2 && qhca-cable up; }
@@ -300,7 +313,8 @@ life()
 	sleep 5
 	life_rest
 	while read -r name what; do
-		[[ -n $name && (-z $LIFE_WAYS || " $LIFE_WAYS " == *" $name "*) ]] || continue
+		[[ -n $name && (-z $LIFE_WAYS && $name != off ||
+			" $LIFE_WAYS " == *" $name "*) ]] || continue
 		if [[ $name = mads || $name = unbind ]] && ! probes_there; then
 			result skip "life/$name, as kernel probes show it" "no kprobe events"
 			[ "$name" = unbind ] || continue
