@@ -243,7 +243,7 @@ hostile()
 life()
 {
 	if [ -z "$FULL" ]; then
-		one_guest 900 --env LIFE_CYCLES=1 -- life
+		one_guest 1500 --env LIFE_CYCLES=1 -- life
 	else
 		one_guest 7200 --env LIFE_CYCLES="${LIFE_CYCLES:-20}" --env LIFE_NVME=1 \
 			--env KILL_CYCLES="${LIFE_CYCLES:-20}" -- life kselftest kill
