@@ -93,8 +93,8 @@ void sim_both_faults(struct sim *s)
     struct sim_qp *q = &s->qp[0];
     char text[120];
 
-    if (!s->seen) {
-        return;
+    if (!s->seen || sim_drains(s->kind)) {
+        return;                 /* what has begun by then is drained */
     }
     sim_stream(s, SIM_STREAM_BOTH);
     if (!one_in(s, 3)) {
@@ -102,10 +102,8 @@ void sim_both_faults(struct sim *s)
     }
     f += sim_rand(s, ARRAY_SIZE(faults));
     q += sim_rand(s, s->num_qps);
-    /* Other models, and QPs in SQD, want to know beforehand what fails. */
-    if (f->fails && (q->model == &sim_uc || q->model == &sim_ud ||
-                     sim_drains(s->kind))) {
-        return;
+    if (f->fails && (q->model == &sim_uc || q->model == &sim_ud)) {
+        return;                 /* they want to know beforehand what fails */
     }
     if (f->fails) {
         q->may_fail = q->peer->may_fail = true;
