@@ -255,7 +255,7 @@ unplug()
 {
 	one_guest 1800 --smp 4 --kernel-arg iomem=relaxed --qemu-arg=-global \
 		--qemu-arg=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off \
-		--env LIFE_WAYS='plug off' "$@" -- life
+		--env LIFE_WAYS='plug off' -- life
 }
 
 # What happens on two CPUs at once. Races are looked for at more accesses than usual, and

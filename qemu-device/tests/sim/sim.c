@@ -303,8 +303,10 @@ static void check_quiet(struct sim *s)
     for (unsigned i = 0; i < s->num_nodes; i++) {
         struct guest *g = s->node[i].g;
 
-        /* Left: a PD, two MRs, two EQs. */
-        /* Limits have a timer of their own, for the commands just before. */
+        /*
+         * Left: a PD, two MRs, two EQs; and the timer of a limit, for the
+         * commands just before.
+         */
         if ((g->deadline != UINT64_MAX && !g->limited) || g->scheduled ||
             qhca_engine_num_objects(g->e) != 5) {
             sim_fail(s, "node %u is not quiet: timer %llu, %u objects", i,

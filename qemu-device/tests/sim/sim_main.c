@@ -82,6 +82,7 @@ static void start_anew(void)
     harness_cleanup();
     memset(&sim, 0, sizeof(sim));
     memset(sim_machine, 0, sizeof(sim_machine));
+    sim.net = net_new(1);
 }
 
 static const struct test test = { "", play };
@@ -99,7 +100,6 @@ static bool play_both(void)
 
     for (unsigned i = 0; i < ARRAY_SIZE(seen); i++) {
         start_anew();
-        sim.net = net_new(1);
         sim.seen = &seen[i];
         sim.frames = i == 0;
         seen_clear(sim.seen);
@@ -125,7 +125,6 @@ static bool play_from_start(unsigned save_load, uint64_t *digest)
     bool ok;
 
     start_anew();
-    sim.net = net_new(1);
     digest_start();
     snapshot_every(save_load);
     ok = play_quietly();
@@ -159,15 +158,15 @@ static bool play_one(uint64_t seed, enum sim_kind kind)
     if (opt.save_load) {
         return play_twice();
     }
+    if (opt.both) {
+        return play_both();
+    }
     if (digest_wanted()) {
         start_anew();
         digest_begin();
     }
     if (!sim.net) {
         sim.net = net_new(1);
-    }
-    if (opt.both) {
-        return play_both();
     }
     ok = play_quietly();
     digest_end("sim %d %llu", (int)kind, (unsigned long long)seed);
