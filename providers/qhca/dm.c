@@ -86,7 +86,7 @@ struct ibv_dm *qhca_alloc_dm(struct ibv_context *ibctx,
 	int err;
 
 	if (!check_comp_mask(attr->comp_mask, 0)) {
-		errno = EINVAL;
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	dm = calloc(1, sizeof(*dm));

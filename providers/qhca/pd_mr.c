@@ -113,7 +113,7 @@ struct ibv_td *qhca_alloc_td(struct ibv_context *ibctx,
 	struct qhca_td *td;
 
 	if (attr->comp_mask) {
-		errno = EINVAL;
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	td = calloc(1, sizeof(*td));
@@ -142,8 +142,11 @@ struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
 
 	if (ibv_check_alloc_parent_domain(attr))
 		return NULL;
-	if (!check_comp_mask(attr->comp_mask, allocators | pd_context) ||
-	    (attr->comp_mask & allocators && (!attr->alloc || !attr->free)) ||
+	if (!check_comp_mask(attr->comp_mask, allocators | pd_context)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if ((attr->comp_mask & allocators && (!attr->alloc || !attr->free)) ||
 	    to_qpd(attr->pd)->inner) {
 		errno = EINVAL;
 		return NULL;
