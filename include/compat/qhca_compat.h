@@ -9,7 +9,9 @@
 #include <linux/slab.h>
 
 #ifndef kzalloc_obj			/* 7.0 */
-#define kzalloc_obj(var)	kzalloc(sizeof(var), GFP_KERNEL)
+#define qhca_second(a, b, ...)	b
+#define kzalloc_obj(var, gfp...) \
+	kzalloc(sizeof(var), qhca_second(, ##gfp, GFP_KERNEL))
 #endif
 
 #ifndef __counted_by			/* 6.6 */

@@ -91,7 +91,7 @@ static struct ib_dm *qhca_ib_do_alloc_dm(struct ib_device *ibdev, struct ib_ucon
 	    attr->alignment > ilog2(qhca_dm_size(dev->core)))
 		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "device memory: %llu bytes, at 2^%u",
 					      attr->length, attr->alignment));
-	dm = kzalloc(sizeof(*dm), GFP_KERNEL_ACCOUNT);
+	dm = kzalloc_obj(*dm, GFP_KERNEL_ACCOUNT);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
 	ret = qhca_ib_charge(dev, &charge, len, qhca_dm_size(dev->core));

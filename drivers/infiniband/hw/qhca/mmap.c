@@ -24,7 +24,7 @@ struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx,
 					       const struct qhca_ib_mmap_kind *kind,
 					       phys_addr_t addr, size_t len)
 {
-	struct qhca_ib_mmap_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
+	struct qhca_ib_mmap_entry *entry = kzalloc_obj(*entry, GFP_KERNEL_ACCOUNT);
 	int ret;
 
 	if (!entry)
