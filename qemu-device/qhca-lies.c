@@ -94,6 +94,7 @@ static const QHCALie qhca_lies[] = {
     LIMIT(max_srq_sge, 0),
     LIMIT(max_fast_reg_blocks, 0),
     LIMIT(max_tso, 1),
+    LIMIT(max_mcast_grp, 0),
     { "limits-huge", 1 << QHCA_TOLD_MBOX, sizeof(struct qhca_device_attr),
       offsetof(struct qhca_device_attr, max_pd),
       offsetof(struct qhca_device_attr, reserved_lkey) -

@@ -132,6 +132,17 @@ TEST(lids, "G-018 J-018 attached with several LIDs, detached as often")
 	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
 }
 
+TEST(none, "no group of a device that has none, the first of any other")
+{
+	struct qp_opts o = QP_OPTS;
+	union ibv_gid gid = group(1);
+
+	d = dev_open();
+	o.type = IBV_QPT_UD;
+	CHECK_ERR(ibv_attach_mcast(end_new(d, &o).qp, &gid, 0),
+		  d->attr.max_mcast_grp ? 0 : ENOMEM);
+}
+
 /* The rest goes with the process; twice, so that leftovers would show. */
 TEST(limit, "J-001 as many groups as promised")
 {

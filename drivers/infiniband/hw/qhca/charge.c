@@ -12,11 +12,14 @@
 
 #include "qhca_ib.h"
 
+/* However many objects a device claims to have: a part is a step of a loop. */
+#define QHCA_IB_MAX_PARTS	BIT(18)
+
 /* How many objects it counts for to have @used of @all. */
 static u32 qhca_ib_num_objects(const struct qhca_ib_dev *dev, u64 used, u64 all)
 {
 	/* Of these each user needs some, and there are no fewer of the others. */
-	u32 parts = min(dev->limits->max_pd, dev->limits->max_qp);
+	u64 parts = min3(dev->limits->max_pd, dev->limits->max_qp, (u32)QHCA_IB_MAX_PARTS);
 
 	return div64_u64(used * parts, all);
 }
@@ -74,13 +77,17 @@ static void qhca_ib_uncharge_to(struct qhca_ib_dev *dev, struct qhca_ib_charge *
  * @all: of how much
  *
  * Context: process, that of the user.
- * Return: 0; -EAGAIN as for any object if the cgroup may not have as many.
+ * Return: 0; -ENOMEM if the device has not as much; -EAGAIN as for any object if the cgroup may
+ * not have as many.
  */
 int qhca_ib_charge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 used, u64 all)
 {
-	u32 before = charge->num, num = qhca_ib_num_objects(dev, used, all);
+	u32 before = charge->num, num;
 	int ret;
 
+	if (used > all)
+		return qhca_ib_refuse(dev, -ENOMEM, "%llu of the device's %llu", used, all);
+	num = qhca_ib_num_objects(dev, used, all);
 	while (charge->num - before < num) {
 		ret = qhca_ib_charge_one(dev, charge);
 		if (ret) {

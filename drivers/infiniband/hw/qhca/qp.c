@@ -412,6 +412,7 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return ret;
 	}
 	qhca_ib_qp_unlink(dev, qp);
+	qhca_ib_uncharge_all(dev, &qp->groups);	/* of groups it could not leave */
 #ifndef QHCA_HAVE_MAD_PORT_CLOSE
 	if (ibqp->qp_type == IB_QPT_GSI)
 		qhca_ib_wait_for_mads(ibqp);
