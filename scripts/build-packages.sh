@@ -32,7 +32,8 @@ SOURCES=(
 	scripts/host-deps.sh scripts/initrd.sh scripts/debug-kernel.config scripts/kcsan-kernel.config
 	scripts/rt-kernel.config
 	scripts/build-image.sh scripts/build-kernel.sh scripts/build-modules.sh
-	scripts/build-provider.sh scripts/build-selftests.sh scripts/results.py
+	scripts/build-provider.sh scripts/build-selftests.sh scripts/build-userspace.sh
+	scripts/results.py
 	qemu-device/tests/oracle/roce.py
 )
 

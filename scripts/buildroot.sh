@@ -5,7 +5,7 @@
 # buildroot.sh [--kernel NAME] [GROUP…] --path
 #
 # Run COMMAND in the build root, or print where it is. GROUP is --extra, --docs,
-# --tshark, --gnuplot, --valgrind, --packaging or --oci.
+# --tshark, --gnuplot, --valgrind, --packaging, --oci or --autotools.
 #
 # A Debian root with everything needed to build QEMU, the modules, the provider
 # and the selftests: the right compiler for the guest's kernel headers and the
@@ -18,7 +18,7 @@
 # dissector that knows nothing of us, to judge captured frames with; --gnuplot that, for
 # bench.py; --valgrind what counts instructions; --packaging what makes and judges Debian
 # packages, with the libraries of a QEMU that has the features of Debian's; --oci what makes
-# and runs container images without a daemon.
+# and runs container images without a daemon; --autotools what UCX is built with.
 #
 # --kernel: a smaller root for modules and provider, of the Debian release with this
 # kernel (6.1, 7, or the name of a release): its headers, its compiler, its C library.
@@ -154,6 +154,7 @@ while [ $# -gt 0 ]; do
 	--valgrind) added+=' valgrind' ;;
 	--packaging) added+=' packaging' ;;
 	--oci) added+=' oci' ;;
+	--autotools) added+=' autotools' ;;
 	--root) who=root ;;
 	--) action=run; shift; break ;;
 	-h|--help) usage; exit 0 ;;
@@ -179,6 +180,7 @@ for group in $added; do
 	valgrind) with_lock buildroot add valgrind valgrind ;;
 	packaging) with_lock buildroot add packaging "${PACKAGING[@]}" ;;
 	oci) with_lock buildroot add oci umoci crun ;;
+	autotools) with_lock buildroot add autotools autoconf automake libtool ;;
 	esac
 done
 if [ "$action" = path ]; then

@@ -40,6 +40,8 @@ instructions   | one  | check full       |          | instructions
 lint           | idle | full             |          | lint
 engine-quick   | one  | quick            |          | engine_quick
 core           | one  | quick            |          | one_guest 1200 -- core
+ucx-gtest      | one  | full             |          | ucx_gtest
+pyverbs-sid    | one  | full             | variants | one_guest 1200 --rdma-core sid -- pyverbs
 iommu          | one  | full             | variants | one_guest 2400 --iommu --device-arg guest-faults=on -- kselftest
 no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
 db-stride      | one  | full             | variants | one_guest 1200 --device-arg db-stride=64K -- kselftest doorbell abi ten_steps import tenants kill uverbs_fuzz
@@ -324,7 +326,7 @@ conformance() { "$QHCA_TOP/scripts/conformance.py" --results "$RUN"; }
 CONSUMERS=$QHCA_TOP/scripts/guest/consumers/list
 
 # listed MACHINES [NAME…]: the consumers named, or all of this run, that need as many
-# machines.
+# machines and are no parts of their own.
 listed()
 {
 	local count=$1 name machines when _
@@ -335,7 +337,7 @@ listed()
 		if [ $# != 0 ]; then
 			[[ " $* " == *" $name "* ]] || continue
 		else
-			[ -n "$FULL" ] || [ "${when// /}" = check ] || continue
+			[[ ${when// /} == @(check${FULL:+|full}) ]] || continue
 		fi
 		echo "$name"
 	done <"$CONSUMERS"
@@ -353,12 +355,23 @@ keep()
 	done
 }
 
+# What a consumer brings along that is in no package; without it its test fails.
+declare -A BRINGS=([ucx-gtest]=build-ucx-gtest.sh)
+# Options of vm that a consumer needs: a test of UCX's has four receivers of half a GB.
+declare -A NEEDS=([ucx-gtest]='--mem 4G')
+
 # consumers_run MACHINES NAME…
 consumers_run()
 {
-	local count=$1 rc=0 out limit=${FULL:+7200} mode=(run)
+	local count=$1 rc=0 out limit=${FULL:+7200} mode=(run) name built
 	shift
 	[ "$count" = 1 ] || mode=(net -n "$count")
+	for name; do
+		# shellcheck disable=SC2206 # options
+		mode+=(${NEEDS[$name]:-})
+		[ -n "${BRINGS[$name]:-}" ] || continue
+		built=$("$QHCA_TOP/scripts/${BRINGS[$name]}") && mode+=(--put "$built:$name")
+	done
 	out=$(mktemp "$QHCA_CACHE/tmp/consumers.XXXXXX")
 	# shellcheck disable=SC2086 # lists of options
 	"$QHCA_TOP/scripts/vm" "${mode[@]}" --strict --timeout "${limit:-2400}" $DEVICE $VMFLAGS -- \
@@ -369,12 +382,14 @@ consumers_run()
 	return $rc
 }
 
-# consumers_in MACHINES: with rdma_rxe each gets its own machine, which it may crash.
+# consumers_in MACHINES [NAME…]: with rdma_rxe each gets its own machine, which it may crash.
 consumers_in()
 {
 	local count=$1 names name rc=0
+	shift
 	# shellcheck disable=SC2086 # a list of names
-	mapfile -t names < <(listed "$count" $WORDS)
+	[ $# != 0 ] || set -- $WORDS
+	mapfile -t names < <(listed "$count" "$@")
 	if [ -z "$DEVICE" ]; then
 		consumers_run "$count" "${names[@]}"
 		return
@@ -386,4 +401,6 @@ consumers_in()
 }
 
 consumers_alone() { consumers_in 1; }
+# UCX's own tests, some 20 minutes of them.
+ucx_gtest() { FULL=full consumers_in 1 ucx-gtest; }
 consumers_together() { consumers_in 2; }

@@ -12,6 +12,7 @@ LIST = """# a comment
 kselftest/mr: F-001 *\t| dm-size=0 | no device memory
 pyverbs/odp/*\t\t| | 'ODP is not supported*'
 kselftest/*: *\t| !guest-faults=on maybe\t| no faults
+others/x | | fails: a.cc:7
 kselftest/flush: * | kernel<1.0 | never so old
 kselftest/ud: * | !kernel<1.0 | newer
 """
@@ -72,6 +73,14 @@ class Skips(unittest.TestCase):
                           'which skips/ does not expect'])
         self.assertEqual(totals, '2 passed, 0 failed, 0 skipped')
         self.assertEqual(self.run_script('result ok pyverbs/odp/x')[0][1][:8], '# stale:')
+
+    def test_foreign(self):
+        for where, totals in (('a.cc:7', '0 passed, 0 failed, 1 skipped'),
+                              ('a.cc:8', '0 passed, 1 failed, 0 skipped')):
+            out, sums = self.run_script(f'foreign others/x {where}')
+            self.assertEqual(sums, totals)
+        self.assertEqual(out, ['not ok others/x # a.cc:8'])
+        self.assertEqual(self.run_script('result ok others/x')[0][1][:8], '# stale:')
 
     def test_kernel(self):
         self.assertEqual(self.run_script('result skip "kselftest/flush: F" "never so old"')[1],

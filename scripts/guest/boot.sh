@@ -44,8 +44,23 @@ power_off()
 	sleep 60
 }
 
-# A kernel other than the image's brings its modules on a disk.
-[ ! -b /dev/vdc ] || mount -o ro /dev/vdc /lib/modules
+# mount_disk SERIAL DIRECTORY [OPTION…]: the disk with that serial, if there is one.
+mount_disk()
+{
+	local name=$1 dir=$2 disk serial
+	shift 2
+	for disk in /sys/block/vd*; do
+		serial=''
+		read -r serial <"$disk/serial"
+		[ "$serial" = "$name" ] || continue
+		mkdir -p "$dir"
+		mount "$@" "/dev/${disk##*/}" "$dir"
+	done
+}
+
+# A kernel other than the image's brings its modules, and --rdma-core a root.
+mount_disk modules /lib/modules -o ro
+mount_disk userspace /opt/userspace
 
 port ctl
 exec 3>"$PORT"

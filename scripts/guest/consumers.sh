@@ -90,7 +90,7 @@ consumer()
 	local name=$1 log=$LOGS/consumer-$1.log rc=0 pid start=$SECONDS ok bad skip
 	[ "$MACHINES" = 1 ] || qhca-host sync "consumer-$name" >/dev/null
 	: >"$log"
-	timeout -k 10 "${LIMIT:-$((${FULL:-0} ? 1200 : 400))}" "$0" --one "$name" </dev/null >"$log" 2>&1 &
+	timeout -k 10 "${LIMIT:-$((${FULL:-0} ? 1800 : 400))}" "$0" --one "$name" </dev/null >"$log" 2>&1 &
 	pid=$!
 	tail -n +1 -s 0.3 -f --pid=$pid "$log"
 	wait $pid || rc=$?
@@ -114,7 +114,7 @@ chosen()
 		name=${name// /}
 		[[ $name != '#'* && ${machines// /} == "$MACHINES" ]] || continue
 		if [ $# = 0 ]; then
-			[ "$FULL" = 1 ] || [ "${when// /}" = check ] || continue
+			[[ ${when// /} == check || ( $FULL == 1 && ${when// /} == full ) ]] || continue
 		else
 			[[ " $* " == *" $name "* ]] || continue
 		fi

@@ -21,6 +21,18 @@ result()
 	esac
 }
 
+# foreign NAME REASON: a test that others have written has failed; counts as a skip if skips/
+# expects `fails: REASON`.
+foreign()
+{
+	if skip_expected "$1" "fails: $2"; then
+		result skip "$1" "fails: $2"
+	else
+		result fail "$1" "$2"
+		return 1
+	fi
+}
+
 # plan GROUP NAME…: each of these will have a result GROUP/NAME, or the part fails.
 plan() { echo "# plan $1: ${*:2}"; }
 

@@ -12,6 +12,7 @@
 . /opt/qhca/job/env
 DIR=/opt/qhca
 MTU=${QHCA_MTU:-4200}	# room for a path MTU of 4096 with all headers
+USERSPACE=/opt/userspace	# of another release, vm --rdma-core
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
@@ -62,13 +63,14 @@ insert()
 	insmod "$ko" || fail "insmod $ko"
 }
 
+# install_provider BUILD [ROOT]
 install_provider()
 {
-	local lib=/usr/lib/x86_64-linux-gnu/libibverbs
-	[ -d "$DIR/provider" ] || { echo "setup: no provider in the payload" >&2; return; }
-	cp "$DIR"/provider/libqhca-rdmav*.so "$lib/"
-	mkdir -p /etc/libibverbs.d
-	cp "$DIR/provider/qhca.driver" /etc/libibverbs.d/
+	local root=${2:-}
+	[ -d "$DIR/$1" ] || { echo "setup: no $1 in the payload" >&2; return; }
+	cp "$DIR/$1"/libqhca-rdmav*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/"
+	mkdir -p "$root/etc/libibverbs.d"
+	cp "$DIR/$1/qhca.driver" "$root/etc/libibverbs.d/"
 }
 
 rdma_core()
@@ -100,7 +102,8 @@ setup_qhca()
 	[ "$QHCA_INSMOD" = 1 ] || return 0
 	[ -e "$DIR/modules/qhca_ib.ko" ] || rdma=''
 	rdma_core
-	install_provider
+	install_provider provider
+	[ ! -d $USERSPACE ] || install_provider userspace-provider $USERSPACE
 	setup_eth "$rdma"
 	[ -n "$rdma" ] || return 0
 	dev=$(basename "$(find /sys/class/infiniband -name 'qhca*' 2>/dev/null | head -n 1)")
@@ -160,6 +163,16 @@ setup_mounts()
 	done <<<"$QHCA_MOUNTS"
 }
 
+# What programs in there need of this machine.
+setup_userspace()
+{
+	local dir
+	for dir in dev sys proc; do
+		mountpoint -q "$USERSPACE/$dir" || mount --rbind "/$dir" "$USERSPACE/$dir" ||
+			fail "mount $USERSPACE/$dir"
+	done
+}
+
 if [ $# = 0 ]; then
 	set -- net qhca
 	[ "$QHCA_RXE" = 1 ] && set -- "$@" rxe
@@ -167,6 +180,7 @@ fi
 export PATH=$DIR/guest/bin:$PATH
 [ -z "$QHCA_INTERNET_MAC" ] || setup_internet
 [ -z "$QHCA_MOUNTS" ] || setup_mounts
+[ ! -d $USERSPACE ] || setup_userspace
 for what; do
 	case $what in
 	net) setup_net ;;

@@ -6,7 +6,8 @@
 #
 # for a test, or some, which cannot run on a machine of some kind; a skip without a row is a
 # failure. TEST and REASON are patterns of bash for what the result has before and after
-# "# SKIP", without "ok" and a number. All words of WHEN must be true:
+# "# SKIP", without "ok" and a number; a test of others that is known to fail has the reason
+# "fails: " and where. All words of WHEN must be true:
 #
 #	WORD		vm has told so in QHCA_VARIANT: properties of the device as NAME=VALUE,
 #			iommu, hostile, debug-kernel (those with KCSAN and PREEMPT_RT as well), peer-rxe

@@ -113,7 +113,11 @@ def everything(opts):
     def payload():
         wanted = {'modules': modules, 'provider': lambda: script('build-provider.sh'),
                   'selftests': lambda: script('build-selftests.sh')}
-        out = {'kernel': kernel}
+        out = {'kernel': kernel, 'userspace': None}
+        if opts.rdma_core:
+            out['userspace'] = script('build-userspace.sh', opts.rdma_core)
+            wanted['userspace-provider'] = lambda: script('build-provider.sh', '--release',
+                                                          opts.rdma_core)
         for key, make in wanted.items():
             skip = opts.no_device and key != 'selftests'
             try:

@@ -148,7 +148,11 @@ def command(opts, dirs, machine):
     if dirs['kernel']:
         args += ['-drive', 'if=none,id=modules,format=raw,readonly=on,'
                            f'file={dirs["kernel"]}/modules.ext4',
-                 '-device', 'virtio-blk-pci,drive=modules']
+                 '-device', 'virtio-blk-pci,drive=modules,serial=modules']
+    if dirs['userspace']:
+        args += ['-drive', 'if=none,id=userspace,format=raw,snapshot=on,'
+                           f'file={dirs["userspace"]}/root.ext4',
+                 '-device', 'virtio-blk-pci,drive=userspace,serial=userspace']
     args += ['-device', 'virtio-rng-pci']
     args += _ports(machine)
     for nic in machine.nics:

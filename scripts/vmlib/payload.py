@@ -40,7 +40,7 @@ def write(path, dirs, command, env, gets, puts):
         tar.add(os.path.join(SCRIPTS, 'guest'), 'guest', filter=_plain)
         tar.add(os.path.join(TOP, 'qemu-device/tests/oracle/roce.py'), 'guest/roce.py',
                 filter=_plain)
-        for name in ('modules', 'provider', 'selftests'):
+        for name in ('modules', 'provider', 'userspace-provider', 'selftests'):
             if dirs.get(name):
                 tar.add(dirs[name], name, filter=_plain)
         header = os.path.join(TOP, 'include')
