@@ -67,15 +67,15 @@ static bool qhca_net_receive_many(NetClientState *nc, const uint8_t *buf,
     size_t at = 0, next, following, len, more_len;
     const uint8_t *frame, *more;
 
-    if (net->rx_at && net->rx_seq == qhca_aggregate_seq(buf)) {
+    if (net->rx_at && net->rx_seq == vhca_aggregate_seq(buf)) {
         at = net->rx_at;
     }
-    net->rx_seq = qhca_aggregate_seq(buf);
+    net->rx_seq = vhca_aggregate_seq(buf);
     next = at;
-    frame = qhca_aggregate_next(buf, size, &next, &len);
+    frame = vhca_aggregate_next(buf, size, &next, &len);
     while (frame) {
         following = next;
-        more = qhca_aggregate_next(buf, size, &following, &more_len);
+        more = vhca_aggregate_next(buf, size, &following, &more_len);
         if (!qhca_net_receive_one(nc, frame, len, more)) {
             net->ops->event(net->opaque, QHCA_NET_LEFT_OFF);
             net->rx_at = at;
@@ -94,7 +94,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
                                 size_t size)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
-    bool taken = net->tx && qhca_aggregate_is(buf, size) ?
+    bool taken = net->tx && vhca_aggregate_is(buf, size) ?
                  qhca_net_receive_many(nc, buf, size) :
                  qhca_net_receive_one(nc, buf, size, false);
 
@@ -170,7 +170,7 @@ void qhca_dev_net_push(QHCANet *net)
     size_t len;
 
     if (net->tx) {
-        frame = qhca_aggregate_take(net->tx, &len);
+        frame = vhca_aggregate_take(net->tx, &len);
     }
     if (frame) {
         qhca_net_out(net, frame, len);
@@ -181,14 +181,14 @@ void qhca_dev_net_push(QHCANet *net)
 static bool qhca_net_take(QHCANet *net, const uint8_t *frame, size_t len)
 {
     if (!net->tx_blocked && net->tx &&
-        qhca_aggregate_add(net->tx, frame, len)) {
+        vhca_aggregate_add(net->tx, frame, len)) {
         return true;
     }
     qhca_dev_net_push(net);
     if (net->tx_blocked) {
         return false;
     }
-    if (!net->tx || !qhca_aggregate_add(net->tx, frame, len)) {
+    if (!net->tx || !vhca_aggregate_add(net->tx, frame, len)) {
         qhca_net_out(net, frame, len);
     }
     return true;
@@ -216,7 +216,7 @@ void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
     net->rx_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_net_rx_timeout, net);
     net->rx_giveup = true;
     net->rx_budget = QHCA_RX_BUDGET;
-    net->tx = aggregate ? g_new0(struct qhca_aggregate, 1) : NULL;
+    net->tx = aggregate ? g_new0(struct vhca_aggregate, 1) : NULL;
     net->nic = qemu_new_nic(&qhca_net_info, conf,
                             object_get_typename(OBJECT(dev)), dev->id,
                             &dev->mem_reentrancy_guard, net);

@@ -48,7 +48,7 @@ typedef struct QHCANet {
     bool rx_giveup;                 /* it need not wait any more */
     bool tx_blocked;                /* a frame of ours is queued in the net */
     bool tx_refused;                /* the device waits for TX_READY */
-    struct qhca_aggregate *tx;      /* frames that leave together, or NULL */
+    struct vhca_aggregate *tx;      /* frames that leave together, or NULL */
     size_t rx_at;                   /* how far an aggregate has come in... */
     uint16_t rx_seq;                /* ...which the network still holds */
 } QHCANet;

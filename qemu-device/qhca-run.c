@@ -222,7 +222,10 @@ static unsigned qhca_net_frame(void *opaque, const uint8_t *frame, size_t len,
     QHCAState *s = opaque;
     unsigned work;
 
-    qhca_dev_enter(s);
+    /* qhca_net_can_take() has just said that it is free. */
+    if (!qhca_dev_enter(s)) {
+        return 0;
+    }
     work = (more ? qhca_engine_rx_more : qhca_engine_rx_frame)(
                s->engine, qhca_dev_now(), frame, len);
     qhca_dev_leave(s);
@@ -288,53 +291,19 @@ static void qhca_guest_error(void *opaque, const char *msg)
     qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", s->id, msg);
 }
 
-static void qhca_trace(void *opaque, enum qhca_trace_point point, uint64_t a,
-                       uint64_t b, uint64_t c)
-{
-    QHCAState *s = opaque;
-
-    switch (point) {
-    case QHCA_TRACE_CMD:
-        trace_qhca_cmd(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_DOORBELL:
-        trace_qhca_doorbell(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_WQE:
-        trace_qhca_wqe(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_TX:
-        trace_qhca_tx(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_RX:
-        trace_qhca_rx(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_CQE:
-        trace_qhca_cqe(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_EVENT:
-        trace_qhca_event(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_QP_STATE:
-        trace_qhca_qp_state(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_DROP:
-        trace_qhca_drop(s->id, a, b < QHCA_CNT_MAX ? qhca_counter_name(b) : "?",
-                        c);
-        break;
-    case QHCA_TRACE_RETRY:
-        trace_qhca_retry(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_FATAL:
-        trace_qhca_fatal(s->id, a);
-        break;
-    case QHCA_TRACE_FAULT:
-        trace_qhca_fault(s->id, a, b, c);
-        break;
-    case QHCA_TRACE_MAX:
-        break;
-    }
+#define QHCA_TRACE(name, params, args) \
+static void qhca_on_##name(void *opaque, params) \
+{ \
+    QHCAState *s = opaque; \
+\
+    trace_qhca_##name(s->id, args); \
 }
+#include "engine/trace.def"
+
+static const struct qhca_engine_traces qhca_traces = {
+#define QHCA_TRACE(name, params, args) .name = qhca_on_##name,
+#include "engine/trace.def"
+};
 
 const struct qhca_engine_ops qhca_dev_callbacks = {
     .dma_read = qhca_dev_dma_read,
@@ -352,7 +321,7 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
     .random = qhca_random,
     .remove = qhca_dev_remove,
     .guest_error = qhca_guest_error,
-    .trace = qhca_trace,
+    .trace = &qhca_traces,
 #ifdef QHCA_HOSTILE
     .tamper = qhca_dev_tamper,
 #endif

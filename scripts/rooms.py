@@ -5,8 +5,9 @@
   rooms.py        print every include or call that leads down the list
 
 A room may use itself and the rooms above it; some do not know each other. Includes
-are read, calls are seen by compiling: a symbol that a room needs must be defined
-there or above. The tests enter by engine.h and debug.h alone.
+are read, calls are seen by compiling (callgraph.py), those by pointer as well. There is no
+recursion: no function can be reached from itself. The tests enter by engine.h and debug.h alone.
+What is defined in a room is called vhca_…, so nothing has a name that drivers have, too.
 
 The Makefile of qhca.ko lists its files so that each calls only those before it.
 """
@@ -14,17 +15,23 @@ The Makefile of qhca.ko lists its files so that each calls only those before it.
 import glob
 import os
 import re
-import subprocess
 import sys
 import tempfile
+
+import callgraph
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENGINE = os.path.join(TOP, 'qemu-device/engine')
 TESTS = os.path.join(TOP, 'qemu-device/tests')
 DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
 # From the bottom layer up; Documentation/architecture.rst says what each is for.
-ROOMS = ('.', 'wire', 'core', 'faults', 'memory', 'queues', 'port', 'qp', 'receive', 'requester',
-         'responder', 'link', 'eth', 'transport', 'device')
+ROOMS = ('.', 'wire', 'core', 'faults', 'memory', 'events', 'port', 'qp', 'rq', 'requester',
+         'responder', 'link', 'eth', 'qps', 'cmd', 'device')
+# What QEMU and the tests may include.
+PUBLIC = {'engine.h', 'trace.def'}
+# Pointers by which a room calls what it does not know: timers that are due, which only the run
+# loop asks for, and what a saved state consists of.
+DOORS = {'fn', 'walk_one', 'number', 'find'}
 STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'),
              ('eth', 'link')}
 
@@ -38,20 +45,24 @@ def sources(room, kind):
     return sorted(glob.glob(os.path.join(ENGINE, room, f'*.{kind}')))
 
 
+def lines(path):
+    with open(path, encoding='utf-8') as file:
+        return list(enumerate(file, 1))
+
+
 def upward_includes(room):
     """Lines of includes that lead to a room further down."""
     wrong = []
     for path in sources(room, 'c') + sources(room, 'h'):
-        with open(path, encoding='utf-8') as file:
-            for number, line in enumerate(file, 1):
-                match = re.match(r'#include "([^"]+)"', line)
-                if not match or match[1].startswith('qhca/'):
-                    continue
-                target = os.path.normpath(os.path.join(os.path.dirname(path), match[1]))
-                where = os.path.relpath(os.path.dirname(target), ENGINE)
-                if not may_use(room, where):
-                    wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {room} includes '
-                                 f'{match[1]}')
+        for number, line in lines(path):
+            match = re.match(r'#include "([^"]+)"', line)
+            if not match or match[1].startswith('qhca/'):
+                continue
+            target = os.path.normpath(os.path.join(os.path.dirname(path), match[1]))
+            where = os.path.relpath(os.path.dirname(target), ENGINE)
+            if not may_use(room, where):
+                wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {room} includes '
+                             f'{match[1]}')
     return wrong
 
 
@@ -61,42 +72,40 @@ def side_doors():
     for path in sorted(glob.glob(os.path.join(TESTS, '**/*.[ch]'), recursive=True)):
         if os.path.basename(path) == 'debug.h':
             continue
-        with open(path, encoding='utf-8') as file:
-            for number, line in enumerate(file, 1):
-                match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
-                if not match or match[1].startswith('qhca/') or match[1] == 'engine.h':
-                    continue
-                own = (os.path.normpath(os.path.join(start, match[1]))
-                       for start in (os.path.dirname(path), TESTS))
-                if not any(o.startswith(TESTS) and os.path.exists(o) for o in own):
-                    wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {match[1]} of the '
-                                 'engine comes by debug.h')
+        for number, line in lines(path):
+            match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+            if not match or match[1].startswith('qhca/') or match[1] in PUBLIC:
+                continue
+            own = (os.path.normpath(os.path.join(start, match[1]))
+                   for start in (os.path.dirname(path), TESTS))
+            if not any(o.startswith(TESTS) and os.path.exists(o) for o in own):
+                wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {match[1]} of the '
+                             'engine comes by debug.h')
     return wrong
 
 
-def symbols(room, scratch):
-    """What the objects of a room define, and what they need: symbol to file."""
-    defined, needed = set(), {}
-    for path in sources(room, 'c'):
-        obj = os.path.join(scratch, 'o')
-        subprocess.run(['gcc', '-std=gnu11', '-O1', '-fno-inline', '-I' + TOP + '/include',
-                        '-c', '-o', obj, path], check=True)
-        out = subprocess.run(['nm', '-P', obj], check=True, capture_output=True, text=True)
-        for line in out.stdout.splitlines():
-            name, kind = line.split()[:2]
-            if kind == 'U':
-                needed.setdefault(name, os.path.relpath(path, TOP))
-            elif kind.isupper():
-                defined.add(name)
-    return defined, needed
+def calls(graph):
+    """Calls that lead down the list, by pointer or not, and functions that can meet again."""
+    wrong = []
+    for one, other, pointer in graph.edges():
+        room, its = (os.path.dirname(graph.file[function]) for function in (one, other))
+        if pointer in DOORS or may_use(room, its):
+            continue
+        by = f' by {pointer}' if pointer else ''
+        wrong.append(f'qemu-device/engine/{graph.file[one]}:1: {one}() calls {other}(){by}')
+    wrong += ['qemu-device/engine/' + graph.file[cycle[0]] + ':1: can call themselves: ' +
+              ', '.join(sorted(cycle)) for cycle in graph.cycles()]
+    return sorted(wrong)
 
 
-def upward_calls(scratch):
-    known = {room: symbols(room, scratch) for room in ROOMS}
-    owner = {name: room for room, (defined, _) in known.items() for name in defined}
-    return [f'{path}:1: {room} needs {name}() of {owner[name]}'
-            for room, (_, needed) in known.items() for name, path in sorted(needed.items())
-            if name in owner and not may_use(room, owner[name])]
+def names():
+    """Lines of the rooms with a name that is neither theirs, vhca_, nor of the interfaces."""
+    pattern, known = re.compile(r'\bqhca_\w+'), set()
+    for path in glob.glob(os.path.join(TOP, 'include/qhca/*')) + sources('.', 'h'):
+        known.update(word for _, line in lines(path) for word in pattern.findall(line))
+    return [f'{os.path.relpath(path, TOP)}:{number}: {word} without the vhca_ of the rooms'
+            for path in sources('*', 'c') + sources('*', 'h') for number, line in lines(path)
+            for word in pattern.findall(line) if word not in known]
 
 
 def driver_calls():
@@ -126,9 +135,10 @@ def main():
     for room in ROOMS:
         wrong += upward_includes(room)
     wrong += side_doors()
+    wrong += names()
     wrong += driver_calls()
     with tempfile.TemporaryDirectory() as scratch:
-        wrong += upward_calls(scratch)
+        wrong += calls(callgraph.Graph(ENGINE, os.path.join(TOP, 'include'), scratch))
     print('\n'.join(wrong), end='\n' if wrong else '')
     return 1 if wrong else 0
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of layout.py: a table that says something else than the compiler is found."""
 
+import os
+import tempfile
 import unittest
 
 import layout
@@ -32,6 +34,19 @@ enum qhca_state {
 	/* QHCA_STATE_NOT is none */
 	QHCA_STATE_ON,		/* it runs */
 };
+'''
+LISTED = '''
+#define QHCA_ROW(id, num, ...)	QHCA_X_##id = num,
+enum qhca_x {
+#include "x.def"
+	QHCA_X_MAX
+};
+'''
+ROWS = '''
+/* QHCA_ROW(id, num, name) - a row */
+QHCA_ROW(ONE, 1, "one")	/* the first */
+QHCA_ROW(TWO, 2, "two")
+#undef QHCA_ROW
 '''
 HEADER = '''
 /*
@@ -92,6 +107,16 @@ class Layout(unittest.TestCase):
             ('qhca_state', 'QHCA_STATE_OFF', '0', ''),
             ('qhca_state', 'QHCA_STATE_ON', '', 'it runs')])
         self.assertEqual([layout.numeral(8, '(1u << 3)'), layout.numeral(8, '8')], ['0x8', '8'])
+
+    def test_rows(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name, text in (('x.h', LISTED), ('x.def', ROWS)):
+                with open(os.path.join(directory, name), 'w', encoding='utf-8') as file:
+                    file.write(text)
+            text = layout.contract.read('x.h', directory)
+        self.assertEqual(list(layout.constants(text)), [
+            ('qhca_x', 'QHCA_X_ONE', '1', 'the first'), ('qhca_x', 'QHCA_X_TWO', '2', ''),
+            ('qhca_x', 'QHCA_X_MAX', '', '')])
 
 
 if __name__ == '__main__':

@@ -17,58 +17,11 @@
 #include "queues.h"
 
 /* Opcodes. "in" and "out" name what the mailbox holds before and after. */
+#define QHCA_COMMAND(id, name, number)			QHCA_CMD_##id = number,
+#define QHCA_COMMAND_IN(id, name, number, type)		QHCA_CMD_##id = number, /* in: type */
+#define QHCA_COMMAND_OUT(id, name, number, type)	QHCA_CMD_##id = number, /* out: type */
 enum qhca_cmd_opcode {
-	QHCA_CMD_NOP = 0x00,
-	QHCA_CMD_QUERY_DEVICE = 0x01,	/* out: struct qhca_device_attr */
-	QHCA_CMD_QUERY_PORT = 0x02,	/* out: struct qhca_port_attr */
-	QHCA_CMD_SET_PORT = 0x03,
-	QHCA_CMD_SET_MCAST = 0x04,	/* in: struct qhca_mcast_list */
-	QHCA_CMD_SET_GID = 0x05,
-	QHCA_CMD_QUERY_COUNTERS = 0x06,	/* out: __le64[QHCA_CNT_MAX] */
-	QHCA_CMD_ALLOW_GID = 0x07,
-	QHCA_CMD_SET_FAULTS = 0x08,	/* in: struct qhca_faults_text */
-	QHCA_CMD_QUERY_FAULTS = 0x09,	/* out: the same */
-
-	QHCA_CMD_CREATE_EQ = 0x10,
-	QHCA_CMD_DESTROY_EQ = 0x11,
-	QHCA_CMD_CREATE_ETHQ = 0x12,
-	QHCA_CMD_DESTROY_ETHQ = 0x13,
-
-	QHCA_CMD_ALLOC_PD = 0x20,
-	QHCA_CMD_DEALLOC_PD = 0x21,
-	QHCA_CMD_ALLOC_XRCD = 0x24,
-	QHCA_CMD_DEALLOC_XRCD = 0x25,
-
-	QHCA_CMD_REG_MR = 0x28,
-	QHCA_CMD_REREG_MR = 0x29,
-	QHCA_CMD_DEREG_MR = 0x2a,
-	QHCA_CMD_ALLOC_MW = 0x2c,
-	QHCA_CMD_DEALLOC_MW = 0x2d,
-
-	QHCA_CMD_CREATE_CQ = 0x30,
-	QHCA_CMD_DESTROY_CQ = 0x31,
-	QHCA_CMD_QUERY_CQ = 0x32,	/* out: struct qhca_cqc */
-	QHCA_CMD_RESIZE_CQ = 0x33,
-	QHCA_CMD_MODIFY_CQ = 0x34,
-
-	QHCA_CMD_CREATE_SRQ = 0x38,
-	QHCA_CMD_DESTROY_SRQ = 0x39,
-	QHCA_CMD_MODIFY_SRQ = 0x3a,
-	QHCA_CMD_QUERY_SRQ = 0x3b,	/* out: struct qhca_srqc */
-	QHCA_CMD_RESIZE_SRQ = 0x3c,
-
-	QHCA_CMD_CREATE_QP = 0x40,	/* in: struct qhca_create_qp */
-	QHCA_CMD_MODIFY_QP = 0x41,	/* in: struct qhca_qp_attr */
-	QHCA_CMD_QUERY_QP = 0x42,	/* out: struct qhca_qpc */
-	QHCA_CMD_DESTROY_QP = 0x43,
-
-	QHCA_CMD_ATTACH_MCAST = 0x48,
-	QHCA_CMD_DETACH_MCAST = 0x49,
-
-	QHCA_CMD_ALLOC_CNTSET = 0x50,
-	QHCA_CMD_DEALLOC_CNTSET = 0x51,
-	QHCA_CMD_QUERY_CNTSET = 0x52,	/* out: __le64[QHCA_CNT_MAX] */
-	QHCA_CMD_BIND_CNTSET = 0x53,
+#include "commands.def"
 };
 
 /* How a command ended. Documentation/hardware.rst gives the errno of each. */
@@ -333,6 +286,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_ATOMIC_WRITE	0x8000ull
 #define QHCA_CAP_MASKED_ATOMIC	0x10000ull
 #define QHCA_CAP_FAULTS		0x20000ull	/* the guest may set fault rules */
+#define QHCA_CAP_READ_INV	0x40000ull	/* RDMA_READ_WITH_INV */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */
@@ -382,53 +336,11 @@ QHCA_ASSERT_SIZE(struct qhca_srqc, 48);
 
 /*
  * Counters: QUERY_COUNTERS returns one __le64 each, all monotonic, zero after
- * reset of the whole machine only. New ones are appended: a device that loads the
- * state of an older one goes by their order.
+ * reset of the whole machine only.
  */
+#define QHCA_COUNTER(id, ...)	QHCA_CNT_##id,
 enum qhca_counter {
-	QHCA_CNT_TX_PKTS,		/* RoCE packets sent, loopback included */
-	QHCA_CNT_TX_BYTES,
-	QHCA_CNT_RX_PKTS,		/* RoCE packets accepted */
-	QHCA_CNT_RX_BYTES,
-	QHCA_CNT_RX_ICRC,		/* dropped: bad ICRC */
-	QHCA_CNT_RX_MALFORMED,		/* dropped: headers or lengths do not fit */
-	QHCA_CNT_RX_NO_QP,		/* dropped: no such QP, or one of another type */
-	QHCA_CNT_RX_BAD_STATE,		/* dropped: QP state does not take it */
-	QHCA_CNT_RX_BAD_ADDR,		/* dropped: not from the peer, or to no GID */
-	QHCA_CNT_RX_BAD_PKEY,
-	QHCA_CNT_RX_BAD_QKEY,
-	QHCA_CNT_RX_DUPLICATE,		/* duplicate requests */
-	QHCA_CNT_RX_OUT_OF_SEQ,		/* requests ahead of the ePSN */
-	QHCA_CNT_TX_ACK,
-	QHCA_CNT_TX_NAK_SEQ,
-	QHCA_CNT_TX_NAK_INV_REQ,
-	QHCA_CNT_TX_NAK_ACCESS,
-	QHCA_CNT_TX_NAK_OP,
-	QHCA_CNT_TX_RNR_NAK,
-	QHCA_CNT_RX_NAK_SEQ,
-	QHCA_CNT_RX_NAK_FATAL,		/* NAKs that end a work request */
-	QHCA_CNT_RX_RNR_NAK,
-	QHCA_CNT_TIMEOUT,		/* ACK timer expiries */
-	QHCA_CNT_RETRANSMIT,		/* request packets sent again */
-	QHCA_CNT_RETRY_EXC,
-	QHCA_CNT_RNR_RETRY_EXC,
-	QHCA_CNT_CQ_OVERRUN,
-	QHCA_CNT_BAD_DOORBELL,
-	QHCA_CNT_BAD_CMD,		/* commands answered with an error */
-	QHCA_CNT_BAD_WQE,		/* WQEs that break a rule or cannot be read */
-	QHCA_CNT_BAD_KEY,		/* local and remote key or range violations */
-	QHCA_CNT_DMA_ERR,		/* guest memory that could not be accessed */
-	QHCA_CNT_BAD_REG,		/* register accesses with no meaning */
-	QHCA_CNT_ETH_TX_PKTS,
-	QHCA_CNT_ETH_TX_BYTES,
-	QHCA_CNT_ETH_RX_PKTS,
-	QHCA_CNT_ETH_RX_BYTES,
-	QHCA_CNT_ETH_RX_NO_BUF,
-	QHCA_CNT_ETH_TX_ERR,
-	QHCA_CNT_RX_REFUSED,		/* UC, UD: messages not executed */
-	QHCA_CNT_RX_ECN_MARKED,		/* accepted ones with the CE mark */
-	QHCA_CNT_RX_CNP,		/* congestion notification packets accepted */
-	QHCA_CNT_TX_DROPPED,		/* packets not sent: their source GID has gone */
+#include "counters.def"
 	QHCA_CNT_MAX
 };
 

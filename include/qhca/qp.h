@@ -17,6 +17,14 @@ enum qhca_qp_type {
 	QHCA_QPT_XRC_TGT = 10,	/* receives only, from the SRQs of its XRC domain */
 };
 
+/* Sets of them, for the opcodes of send WQEs. */
+#define QHCA_TYPES_RC		(1u << QHCA_QPT_RC)
+#define QHCA_TYPES_RC_UC	(QHCA_TYPES_RC | 1u << QHCA_QPT_UC)
+#define QHCA_TYPES_RELIABLE	(QHCA_TYPES_RC | 1u << QHCA_QPT_XRC_INI)
+#define QHCA_TYPES_CONNECTED	(QHCA_TYPES_RELIABLE | 1u << QHCA_QPT_UC)
+#define QHCA_TYPES_NOT_GSI	(QHCA_TYPES_CONNECTED | 1u << QHCA_QPT_UD)
+#define QHCA_TYPES_ANY		(QHCA_TYPES_NOT_GSI | 1u << QHCA_QPT_GSI)
+
 #define QHCA_QPN_GSI		1
 #define QHCA_QPN_MCAST		QHCA_OBJ_MASK	/* destination of multicast packets */
 

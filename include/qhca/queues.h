@@ -52,22 +52,10 @@ QHCA_ASSERT_OFFSET(struct qhca_av, flow_label, 24);
 #define QHCA_QKEY_OWN		0x80000000u
 
 /* Opcodes of send WQEs. */
+#define QHCA_WR(id, number, ...)	QHCA_WR_##id = number,
 enum qhca_wr_opcode {
-	QHCA_WR_SEND = 0,
-	QHCA_WR_SEND_WITH_IMM = 1,
-	QHCA_WR_SEND_WITH_INV = 2,
-	QHCA_WR_RDMA_WRITE = 3,
-	QHCA_WR_RDMA_WRITE_WITH_IMM = 4,
-	QHCA_WR_RDMA_READ = 5,
-	QHCA_WR_ATOMIC_CMP_AND_SWP = 6,
-	QHCA_WR_ATOMIC_FETCH_AND_ADD = 7,
-	QHCA_WR_BIND_MW = 8,
-	QHCA_WR_LOCAL_INV = 9,
-	QHCA_WR_REG_MR = 10,
-	QHCA_WR_FLUSH = 11,
-	QHCA_WR_ATOMIC_WRITE = 12,
-	QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP = 13,
-	QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD = 14,
+#include "opcodes.def"
+	QHCA_WR_MAX
 };
 
 /* Flags of send WQEs. */
@@ -95,8 +83,8 @@ enum qhca_flush_level {
  * @opcode: enum qhca_wr_opcode
  * @flags: QHCA_WQE_*
  * @count: SGEs, or bytes of inline data
- * @imm: immediate data in network order; for SEND_WITH_INV and LOCAL_INV the
- *       key to invalidate, little-endian (@inv_key)
+ * @imm: immediate data in network order; for *_INV the key to invalidate,
+ *       little-endian (@inv_key)
  */
 struct qhca_sq_wqe {
 	__le64	wr_id;
@@ -185,23 +173,9 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 #define QHCA_MAX_RECV_SGE	32
 
 /* What kind of work a CQE completes. */
+#define QHCA_CQE(id, name, number)	QHCA_CQE_##id = number,
 enum qhca_cqe_opcode {
-	QHCA_CQE_SEND = 0,
-	QHCA_CQE_RDMA_WRITE = 1,
-	QHCA_CQE_RDMA_READ = 2,
-	QHCA_CQE_COMP_SWAP = 3,
-	QHCA_CQE_FETCH_ADD = 4,
-	QHCA_CQE_BIND_MW = 5,
-	QHCA_CQE_LOCAL_INV = 6,
-	QHCA_CQE_REG_MR = 7,
-	QHCA_CQE_FLUSH = 8,
-	QHCA_CQE_ATOMIC_WRITE = 9,
-	QHCA_CQE_MASKED_COMP_SWAP = 10,
-	QHCA_CQE_MASKED_FETCH_ADD = 11,
-	QHCA_CQE_RECV = 0x80,
-	QHCA_CQE_RECV_RDMA_WITH_IMM = 0x81,
-	QHCA_CQE_ETH_TX = 0xc0,
-	QHCA_CQE_ETH_RX = 0xc1,
+#include "opcodes.def"
 };
 
 /* Completion status: same meaning and number as enum ibv_wc_status. */
@@ -339,22 +313,9 @@ enum qhca_cq_arm {
 };
 
 /* Event types. The affiliated ones name their object in @obj. */
+#define QHCA_EVENT(id, name, number, ...)	QHCA_EVENT_##id = number,
 enum qhca_event {
-	QHCA_EVENT_COMP = 1,		/* CQN, arm_sn of the arm it answers */
-	QHCA_EVENT_CQ_ERR = 2,		/* CQN */
-	QHCA_EVENT_QP_FATAL = 3,	/* QPN, this one to LAST_WQE_REACHED */
-	QHCA_EVENT_QP_REQ_ERR = 4,
-	QHCA_EVENT_QP_ACCESS_ERR = 5,
-	QHCA_EVENT_COMM_EST = 6,
-	QHCA_EVENT_SQ_DRAINED = 7,
-	QHCA_EVENT_LAST_WQE_REACHED = 8,
-	QHCA_EVENT_SRQ_LIMIT_REACHED = 9,	/* SRQN */
-	QHCA_EVENT_SRQ_ERR = 10,	/* SRQN */
-	QHCA_EVENT_LINK_UP = 11,	/* port number */
-	QHCA_EVENT_LINK_DOWN = 12,	/* port number */
-	QHCA_EVENT_DEVICE_FATAL = 13,	/* enum qhca_fatal; interrupts even a
-					 * driver that has not armed the EQ
-					 */
+#include "events.def"
 };
 
 /* struct qhca_eqe - written by the device, @owner last. */

@@ -17,18 +17,11 @@ enum {
 	PKT_ROCE_V2_IPV4 = 2,
 };
 
+#define QHCA_CQE(id, name, number)	[number] = IBV_WC_##id,
+#define QHCA_KERNEL_CQE(...)
+#define QHCA_ETH_CQE(...)
 static const uint8_t wc_opcode[] = {
-	[QHCA_CQE_SEND] = IBV_WC_SEND,
-	[QHCA_CQE_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
-	[QHCA_CQE_RDMA_READ] = IBV_WC_RDMA_READ,
-	[QHCA_CQE_COMP_SWAP] = IBV_WC_COMP_SWAP,
-	[QHCA_CQE_FETCH_ADD] = IBV_WC_FETCH_ADD,
-	[QHCA_CQE_BIND_MW] = IBV_WC_BIND_MW,
-	[QHCA_CQE_LOCAL_INV] = IBV_WC_LOCAL_INV,
-	[QHCA_CQE_FLUSH] = IBV_WC_FLUSH,
-	[QHCA_CQE_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
-	[QHCA_CQE_RECV] = IBV_WC_RECV,
-	[QHCA_CQE_RECV_RDMA_WITH_IMM] = IBV_WC_RECV_RDMA_WITH_IMM,
+#include <qhca/opcodes.def>
 };
 
 /* Read once: the device could change it in between. */

@@ -5,42 +5,33 @@
 #include <errno.h>
 #include <string.h>
 
+#include <qhca/qp.h>
+
 #include "wqe.h"
 
-#define QPT(type)	(1u << IBV_QPT_##type)
-#define RELIABLE	(QPT(RC) | QPT(XRC_SEND))
-#define CONNECTED	(RELIABLE | QPT(UC))
+/* What a WQE of each kind in opcodes.def has, and in the place of immediate data. */
+#define KIND_SEND	MAY_INLINE
+#define KIND_WRITE	(HAS_RDMA | MAY_INLINE)
+#define KIND_READ	HAS_RDMA
+#define KIND_CAS	HAS_CAS
+#define KIND_ADD	HAS_ADD
+#define KIND_FLUSH	(NO_DATA | EX_ONLY)
+#define KIND_STORE	(HAS_RDMA | MAY_INLINE | EX_OWN_DATA)
+#define KIND_BIND	(HAS_BIND | NO_DATA)
+#define KIND_INV	NO_DATA
+#define WORD_NONE	0
+#define WORD_IMM	HAS_IMM
+#define WORD_KEY	HAS_KEY
 
 /* Which opcode goes with which QP type: conformance B.1. */
+#define QHCA_WR(id, number, cqe, kind, word, types, ...)		\
+	[IBV_WR_##id] = {						\
+		number, KIND_##kind | WORD_##word,			\
+		QHCA_TYPES_##types & ~(1u << QHCA_QPT_GSI)		\
+	},
+#define QHCA_KERNEL_WR(...)
 static const struct qhca_send_op send_ops[QHCA_NUM_SEND_OPS] = {
-	[IBV_WR_SEND] = {
-		QHCA_WR_SEND, MAY_INLINE, CONNECTED | QPT(UD) },
-	[IBV_WR_SEND_WITH_IMM] = {
-		QHCA_WR_SEND_WITH_IMM, HAS_IMM | MAY_INLINE,
-		CONNECTED | QPT(UD) },
-	[IBV_WR_SEND_WITH_INV] = {
-		QHCA_WR_SEND_WITH_INV, HAS_KEY | MAY_INLINE, RELIABLE },
-	[IBV_WR_RDMA_WRITE] = {
-		QHCA_WR_RDMA_WRITE, HAS_RDMA | MAY_INLINE,
-		CONNECTED },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
-		QHCA_WR_RDMA_WRITE_WITH_IMM, HAS_RDMA | HAS_IMM | MAY_INLINE,
-		CONNECTED },
-	[IBV_WR_RDMA_READ] = {
-		QHCA_WR_RDMA_READ, HAS_RDMA, RELIABLE },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
-		QHCA_WR_ATOMIC_CMP_AND_SWP, HAS_CAS, RELIABLE },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
-		QHCA_WR_ATOMIC_FETCH_AND_ADD, HAS_ADD, RELIABLE },
-	[IBV_WR_LOCAL_INV] = {
-		QHCA_WR_LOCAL_INV, HAS_KEY | NO_DATA, CONNECTED },
-	[IBV_WR_BIND_MW] = {
-		QHCA_WR_BIND_MW, HAS_BIND | NO_DATA, CONNECTED },
-	[IBV_WR_FLUSH] = {
-		QHCA_WR_FLUSH, NO_DATA | EX_ONLY, QPT(RC) },
-	[IBV_WR_ATOMIC_WRITE] = {
-		QHCA_WR_ATOMIC_WRITE, HAS_RDMA | MAY_INLINE | EX_OWN_DATA,
-		QPT(RC) },
+#include <qhca/opcodes.def>
 };
 
 /* How to build a WQE of @opcode, one of those that qhca_send_ops() offers. */

@@ -7,9 +7,9 @@
  * calls back through struct qhca_engine_ops. The same objects are linked into
  * the QEMU device, the unit tests, the simulator and the fuzzers.
  *
- * Locking: the caller serialises all calls on one engine. Callbacks should not
- * call back into the engine; what does so is refused, or put off until the
- * entry point that it came from is about to return.
+ * Locking: the caller serialises all calls on one engine. No callback may call
+ * the engine: what comes while it is in one waits with the caller, which knows
+ * what can wait and where. Test builds abort on such a call.
  *
  * Time: @now is nanoseconds on a clock of the caller's choice that never runs
  * backwards; every entry point that can start work takes it.
@@ -28,23 +28,13 @@
 
 struct qhca_engine;
 
-/*
- * Points of the data path that a caller can trace, and what it is told there.
+/**
+ * struct qhca_engine_traces - who is told of the points of the data path, see
+ * trace.def
  */
-enum qhca_trace_point {
-    QHCA_TRACE_CMD,             /* opcode, slot, status */
-    QHCA_TRACE_DOORBELL,        /* page, offset, value */
-    QHCA_TRACE_WQE,             /* qpn, index, opcode */
-    QHCA_TRACE_TX,              /* qpn, BTH opcode, psn */
-    QHCA_TRACE_RX,              /* qpn, BTH opcode, psn */
-    QHCA_TRACE_CQE,             /* cqn, qpn, status */
-    QHCA_TRACE_EVENT,           /* type, object, eqn */
-    QHCA_TRACE_QP_STATE,        /* qpn, from, to */
-    QHCA_TRACE_DROP,            /* qpn, enum qhca_counter, psn */
-    QHCA_TRACE_RETRY,           /* qpn, psn, retries left */
-    QHCA_TRACE_FATAL,           /* enum qhca_fatal */
-    QHCA_TRACE_FAULT,           /* rule, its hits, what upon */
-    QHCA_TRACE_MAX
+struct qhca_engine_traces {
+#define QHCA_TRACE(name, params, args) void (*name)(void *opaque, params);
+#include "trace.def"
 };
 
 /* What the device tells its driver, by the structure that it writes. */
@@ -86,11 +76,18 @@ enum qhca_told {
  *            here
  * @random: 32 random bits, which nobody can tell from those before: the numbers
  *          and keys that keep the guest's users apart are made of them
+ * @neighbour: the engine that frames to @mac would reach now, or NULL. It may
+ *             name one only if its memory can be reached from this thread, the
+ *             two have one clock, nobody else is in it until this entry point
+ *             returns, it has time (qhca_engine_has_time()), and no frame is on
+ *             its way between the two. Packets of connected QPs are then handed
+ *             over without becoming frames, and the other's ops->schedule is
+ *             called. The callback itself may be NULL: there are none
  * @remove: take the device out of its slot, by surprise, but not from here; not
  *          called unless the configuration says that it can be
  * @guest_error: the guest did something a correct driver does not; @msg is one
  *               line
- * @trace: a point of enum qhca_trace_point was passed
+ * @trace: who follows the data path; NULL: nobody
  * @tamper: in builds for tests only, which define QHCA_HOSTILE: may change what
  *          the device is about to tell its driver; or NULL
  */
@@ -111,10 +108,10 @@ struct qhca_engine_ops {
     void (*set_timer)(void *opaque, uint64_t deadline);
     void (*schedule)(void *opaque);
     uint32_t (*random)(void *opaque);
+    struct qhca_engine *(*neighbour)(void *opaque, const uint8_t mac[6]);
     void (*remove)(void *opaque);
     void (*guest_error)(void *opaque, const char *msg);
-    void (*trace)(void *opaque, enum qhca_trace_point point, uint64_t a,
-                  uint64_t b, uint64_t c);
+    const struct qhca_engine_traces *trace;
 #ifdef QHCA_HOSTILE
     void (*tamper)(void *opaque, enum qhca_told what, void *data, size_t len);
 #endif
@@ -133,8 +130,8 @@ struct qhca_engine_ops {
  *             in units of work, see Documentation/bounds.rst; 0: no limit
  * @bandwidth: Mbit/s of what leaves and loops back; 0: no limit
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
- * @frames: what a QP sends to another of the port travels in frames as well;
- *          else in one copy where it can
+ * @frames: what a QP sends to another of the port, or of a neighbour, travels
+ *          in frames as well; else in one copy where it can
  * @removable: it is in a slot that ops->remove can take it out of
  * @guest_faults: the guest may set fault rules as well
  */
@@ -230,7 +227,7 @@ struct qhca_fault_error {
 /*
  * Replaces the rules by which the device misbehaves, Documentation/faults.rst;
  * an empty text: it does not. They survive a reset. False: the text is wrong,
- * or the engine is busy, and nothing has changed.
+ * and nothing has changed.
  */
 bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
                             const char *text, struct qhca_fault_error *err);

@@ -3,7 +3,8 @@
 
 contract.REG_STATUS is QHCA_REG_STATUS, and so on for every #define with a
 numeric value and every enumerator. Structures are not parsed: the tests write
-them out byte by byte, as a second opinion on the layout.
+them out byte by byte, as a second opinion on the layout. contract.read() is a
+header with the rows of its .def files in place, which scripts/layout.py reads, too.
 """
 
 import os
@@ -12,6 +13,37 @@ import re
 HEADERS = ("base.h", "regs.h", "mr.h", "queues.h", "qp.h", "cmd.h")
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                        "..", "..", "include", "qhca")
+
+ROW = re.compile(r"^(QHCA_\w+)\((.*?)\)[ \t]*(/\*.*?\*/)?$", re.M | re.S)
+
+
+DEFINE = re.compile(r"^#define (QHCA_\w+)(?:\((.*?)\))?[ \t]*(.*)", re.M)
+
+
+def read(name, directory=INCLUDE):
+    """A header, with the rows of each .def file in place of its #include."""
+    def text(name):
+        with open(os.path.join(directory, name), encoding="utf-8") as f:
+            return f.read()
+
+    def row(macros, macro, args, comment):
+        params, body = macros.get(macro, ("", ""))
+        given = dict(zip(params.split(", "), re.split(r",\s*", args)))
+        body = re.sub(r"\w+", lambda m: given.get(m[0], m[0]), body)
+        default = re.fullmatch(r"(QHCA_\w+)(?:\((.*)\))?", body)
+        if default and default[1] in macros:    # like a row of another macro
+            return row(macros, default[1], default[2] or args, comment)
+        made = "\t%s\t%s" % (body.replace("##", ""), comment)
+        return made.rstrip() + "\n" if body else ""
+
+    def expanded(before, include):
+        listed = text(include)
+        macros = {name: (params, body) for part in (listed, before)
+                  for name, params, body in DEFINE.findall(part)}
+        return before + "".join(row(macros, *found) for found in ROW.findall(listed))
+
+    parts = re.split(r'^#include "(\w+\.def)"\n', text(name), flags=re.M)
+    return "".join(map(expanded, parts[:-1:2], parts[1::2])) + parts[-1]
 
 
 def _number(text, known):
@@ -42,8 +74,7 @@ def _parse(text, known):
 def load(directory=INCLUDE):
     known = {}
     for header in HEADERS:
-        with open(os.path.join(directory, header), encoding="utf-8") as f:
-            _parse(f.read(), known)
+        _parse(read(header, directory), known)
     return known
 
 

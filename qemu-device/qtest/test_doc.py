@@ -30,7 +30,7 @@ ROWS = {
 OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_CAPS_LOG_STRIDE", "DB_LOG_STRIDE_MAX",
          "DB_PAGE_SIZE", "DB_OBJ", "DB_SOLICITED",
          "DB_INDEX", "CMD_CAPS_LOG_MAX", "ACCESS_MASK", "FATAL_NONE",
-         "CNT_MAX"}
+         "CNT_MAX", "WR_MAX"}
 CQE_FLAGS = ("SQ", "GRH", "IMM", "INV", "SOLICITED", "IPV4", "VLAN", "SRQ",
              "CSUM_OK", "XRC")
 # These stand in a sentence, or in a row of something else; hexadecimal from 16 on.

@@ -35,46 +35,46 @@ STEPS = {
         'adapter can read.'),
     'ring-sq': (PROVIDER, A, 'doorbell SQ, index {index}', [
         (RING, 'static inline void qhca_ring(', 'QHCA_PREP(QHCA_DB_INDEX'),
-        (ENGINE + 'device/doorbell.c', 'qhca_trace(e, QHCA_TRACE_DOORBELL',
+        (ENGINE + 'device/doorbell.c', 'vhca_trace_doorbell(e',
          'db->ring(e, page')],
         'One write of 64 bits to the doorbell page, number {page}, that this process has mapped: '
         'QPN and how many WQEs there are now. QEMU hands it to the engine, which does all that '
         'follows, up to the completion, before the write returns.'),
     'fetch': (A, A, 'read WQE {index}: {name}', [
-        (ENGINE + 'requester/swqe.c', 'if (!qhca_mem_read(e, &qp->sq.mem, off',
-         'qhca_trace(e, QHCA_TRACE_WQE')],
+        (ENGINE + 'requester/swqe.c', 'if (!vhca_mem_read(e, &qp->sq.mem, off',
+         'vhca_trace_wqe(e')],
         'The requester reads the WQE by DMA, once, before it judges it: the program could '
         'change it meanwhile.'),
     'tx-request': (A, B, '{name}, PSN {psn}', [
-        (ENGINE + 'requester/requester.c', 'qhca_wr_info(wr->opcode)->packet[last * 2',
+        (ENGINE + 'requester/requester.c', 'vhca_wr_info(wr->opcode)->packet[last * 2',
          'p->ackreq = ask_for_ack('),
-        (ENGINE + 'link/out.c', 'size_t len = qhca_link_finish(qp, way, burst)',
-         'qhca_trace(e, QHCA_TRACE_TX')],
+        (ENGINE + 'link/out.c', 'size_t len = vhca_link_finish(qp, way, burst)',
+         'vhca_trace_tx(e')],
         'It builds the packet: headers from the WQE and the QP, payload from the program\'s '
         'memory, checked against the local key. The peer is a QP of the same port, so the '
         'frame goes into the port\'s own FIFO and not to the network.'),
     'rx-write': (B, B, 'check the key, write to memory', [
         (ENGINE + 'link/in.c', 'count_taken(e, qp, p->tclass, p->num_psn, len)',
-         'qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn)'),
-        (ENGINE + 'responder/message.c', 'mr = many ? qhca_mr_find(e, &qp->user, s->rkey, va',
-         'result = qhca_mr_write(e, mr, va')],
+         'vhca_trace_rx(e, qp->qpn, p->opcode, p->psn)'),
+        (ENGINE + 'responder/message.c', 'mr = many ? vhca_mr_find(e, &qp->user, s->rkey, va',
+         'result = vhca_mr_write(e, mr, va')],
         'The packet is in sequence, its ICRC is right, and it comes from the peer of this QP. '
         'The responder finds the region by the remote key, checks address, length and rights, '
         'and writes. The program on this side is not told.'),
     'rx-send': (B, B, 'take a receive WQE, write to memory', [
-        (ENGINE + 'receive/recv.c', 'if (qp->rq.ci == qp->rq.pi && !qhca_rq_look(',
-         'return qhca_rwr_fetch(e, &qp->rq, qp->rq.ci'),
+        (ENGINE + 'rq/recv.c', 'if (qp->rq.ci == qp->rq.pi && !vhca_rq_look(',
+         'return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci'),
         (ENGINE + 'responder/message.c', 'if (!scatter(e, qp, p))',
          'return unless_many(p, QHCA_RX_BUFFER)')],
         'A SEND takes the oldest receive WQE. Without one the answer would be *receiver not '
         'ready*.'),
     'cqe-recv': (B, PROVIDER, 'CQE: {name}', [
-        (ENGINE + 'receive/recv.c', 'cqe->wr_id = htole64(qp->rsp.rwr.wr_id)',
-         'qhca_cq_push(e, qp->rcq, cqe, solicited)')],
+        (ENGINE + 'rq/recv.c', 'cqe->wr_id = htole64(qp->rsp.rwr.wr_id)',
+         'vhca_cq_push(e, qp->rcq, cqe, solicited)')],
         'The message is complete, so the receive WQE is: its wr_id, and how much has come. Two '
         'sides, two completions.'),
     'tx-ack': (B, A, '{name}, PSN {psn}', [
-        (ENGINE + 'responder/response.c', 'burst->p.opcode = qhca_qp_service(qp) | RC_ACKNOWLEDGE',
+        (ENGINE + 'responder/response.c', 'burst->p.opcode = vhca_qp_service(qp) | RC_ACKNOWLEDGE',
          'burst->p.syndrome = syndrome')],
         'The request asked for an answer. An ACK is for all packets up to its PSN.'),
     'rx-ack': (A, A, 'nothing left to wait for', [
@@ -85,8 +85,8 @@ STEPS = {
     'cqe-send': (A, PROVIDER, 'CQE: {name}', [
         (ENGINE + 'requester/complete.c', '.wr_id = htole64(wr->wr_id)',
          '.status = (uint8_t)status'),
-        (ENGINE + 'queues/cq.c', 'cqe->owner = (index >> log_size)',
-         'return qhca_dma_write_entry(')],
+        (ENGINE + 'events/cq.c', 'cqe->owner = (index >> log_size)',
+         'return vhca_dma_write_entry(')],
         'A CQE of 64 bytes in the ring of the completion queue, its last byte last: the owner '
         'bit, which changes with each round of the ring, says that it is new.'),
     'poll': (PROVIDER, PROGRAM, 'ibv_poll_cq: success', [

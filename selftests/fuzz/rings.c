@@ -74,7 +74,7 @@ static uint8_t some_opcode(void)
 
 	if (one_in(40))
 		return chance();
-	return one_in(3) ? below(QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD + 1) :
+	return one_in(3) ? below(QHCA_WR_MAX) :
 			   usual[below(ARRAY_SIZE(usual))];
 }
 

@@ -227,9 +227,76 @@ static void kv_gaps(struct kv *kv)
 	kv_fast_close(kv, &f);
 }
 
+/* READs @remote into all of @f's MR, and has @key invalidated; returns the status. */
+static int kv_read_inv(struct kv_fast *f, struct kv_done *d, const struct ib_mr *remote, u32 key)
+{
+	struct ib_sge sge = {
+		.addr = f->mr->iova,
+		.length = f->mr->length,
+		.lkey = f->mr->lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &d->cqe,
+			.opcode = IB_WR_RDMA_READ_WITH_INV,
+			.send_flags = IB_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.ex.invalidate_rkey = key,
+		},
+		.remote_addr = remote->iova,
+		.rkey = remote->rkey,
+	};
+	int ret;
+
+	kv_expect(d);
+	ret = ib_post_send(f->r.b.qp, &wr.wr, NULL);
+	return ret ? ret : kv_wait(&f->r, &f->r.b, d);
+}
+
+static void kv_reads_inv(struct kv *kv, struct kv_fast *f, struct ib_mr *remote)
+{
+	struct kv_done d;
+	int i;
+
+	KV_CHECK_EQ(kv, ib_map_mr_sg(remote, f->src.sgt.sgl, 2, NULL, PAGE_SIZE), 2);
+	KV_CHECK_EQ(kv, kv_reg(&f->r.a, &d, remote, remote->rkey, KV_RIGHTS), 0);
+	KV_CHECK_EQ(kv, kv_wait(&f->r, &f->r.a, &d), IB_WC_SUCCESS);
+	for (i = 0; i < 100 && !kv->failed; i++) {
+		kv_fill(&f->src, i);
+		kv_fill(&f->dst, ~i);
+		kv_map(kv, f, 0);
+		/* Would fail if the last key were still valid. */
+		kv_reg_ok(kv, f);
+		KV_CHECK_EQ(kv, kv_read_inv(f, &d, remote, f->mr->lkey), IB_WC_SUCCESS);
+		KV_CHECK_EQ(kv, d.wc.opcode, IB_WC_RDMA_READ);
+		KV_CHECK_EQ(kv, d.wc.byte_len, 2 * PAGE_SIZE);
+		KV_CHECK(kv, kv_is_filled(&f->dst, i));
+	}
+	kv_reg_ok(kv, f);
+	KV_CHECK_EQ(kv, kv_read_inv(f, &d, remote, f->r.pd->local_dma_lkey), IB_WC_MW_BIND_ERR);
+}
+
+static void kv_read_with_inv(struct kv *kv)
+{
+	struct ib_mr *remote;
+	struct kv_fast f;
+
+	if (!kv_fast_open(kv, &f, 2))
+		return;
+	remote = ib_alloc_mr(f.r.pd, IB_MR_TYPE_MEM_REG, 2);
+	if (KV_CHECK(kv, !IS_ERR(remote))) {
+		kv_reads_inv(kv, &f, remote);
+		kv_rig_stop(&f.r);
+		KV_CHECK_EQ(kv, ib_dereg_mr(remote), 0);
+	}
+	kv_fast_close(kv, &f);
+}
+
 const struct kv_test kv_fast_tests[] = {
 	{ "F-025..F-028 B-003 B-010 B-011 1,000 registrations", kv_cycles },
 	{ "F-027 B-052 REG_MR, SEND and LOCAL_INV posted at once", kv_chain },
+	{ "B-016 B-076 READ with invalidate", kv_read_with_inv },
 	{ "F-011 B-011 an iova of the consumer's choice", kv_iova },
 	{ "F-030 as many pages as the device takes", kv_full },
 	{ "F-030 map_mr_sg stops at gaps", kv_gaps },

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 
 #include "core.h"
+#include "qhca/counters.h"
 
-void qhca_guest_error(struct qhca_engine *e, const char *fmt, ...)
+void vhca_guest_error(struct qhca_engine *e, const char *fmt, ...)
 {
     char msg[160];
     va_list ap;
@@ -17,6 +18,17 @@ void qhca_guest_error(struct qhca_engine *e, const char *fmt, ...)
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
     e->ops->guest_error(e->opaque, msg);
+}
+
+const char *qhca_counter_name(enum qhca_counter which)
+{
+    return (unsigned)which < QHCA_CNT_MAX ? qhca_counter_names[which] : NULL;
+}
+
+uint64_t qhca_engine_counter(const struct qhca_engine *e,
+                             enum qhca_counter which)
+{
+    return (unsigned)which < QHCA_CNT_MAX ? e->cnt[which] : 0;
 }
 
 static bool init(struct qhca_engine *e)
@@ -51,17 +63,17 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
  * Timers are those of objects below, and state, time: see device/snapshot.c. An
  * older device had fewer counters: new ones are the last.
  */
-static void walk(struct qhca_snap *s)
+static void walk(struct vhca_snap *s)
 {
-    s->counters = qhca_snap_u32(s, "counters", QHCA_CNT_MAX, QHCA_CNT_MAX);
-    qhca_snap_u64s(s, "counter", s->e->cnt, s->counters);
+    s->counters = vhca_snap_u32(s, "counters", QHCA_CNT_MAX, QHCA_CNT_MAX);
+    vhca_snap_u64s(s, "counter", s->e->cnt, s->counters);
     if (s->load) {
         memset(s->e->cnt + s->counters, 0,
                (QHCA_CNT_MAX - s->counters) * sizeof(*s->e->cnt));
     }
 }
 
-const struct qhca_room qhca_core_room = {
+const struct vhca_room vhca_core_room = {
     .init = init,
     .reset = reset,
     .fini = fini,

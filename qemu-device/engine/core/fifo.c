@@ -9,12 +9,12 @@
 
 #define FIFO_SIZE   ((size_t)QHCA_FIFO_FRAMES * QHCA_MAX_FRAME)
 
-static uint8_t *fifo_slot(const struct qhca_fifo *f, uint32_t index)
+static uint8_t *fifo_slot(const struct vhca_fifo *f, uint32_t index)
 {
     return f->data + (size_t)(index % QHCA_FIFO_FRAMES) * QHCA_MAX_FRAME;
 }
 
-struct qhca_holding qhca_fifo_holding(const struct qhca_fifo *f,
+struct qhca_holding vhca_fifo_holding(const struct vhca_fifo *f,
                                       const char *what)
 {
     return (struct qhca_holding) {
@@ -22,10 +22,10 @@ struct qhca_holding qhca_fifo_holding(const struct qhca_fifo *f,
     };
 }
 
-bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len,
+bool vhca_fifo_push(struct vhca_fifo *f, const uint8_t *frame, size_t len,
                     uint32_t from)
 {
-    if (len > QHCA_MAX_FRAME || qhca_fifo_used(f) == QHCA_FIFO_FRAMES) {
+    if (len > QHCA_MAX_FRAME || vhca_fifo_used(f) == QHCA_FIFO_FRAMES) {
         return false;
     }
     if (!f->data) {
@@ -41,10 +41,10 @@ bool qhca_fifo_push(struct qhca_fifo *f, const uint8_t *frame, size_t len,
     return true;
 }
 
-const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len,
+const uint8_t *vhca_fifo_peek(const struct vhca_fifo *f, size_t *len,
                               uint32_t *from)
 {
-    if (!qhca_fifo_used(f)) {
+    if (!vhca_fifo_used(f)) {
         return NULL;
     }
     *len = f->len[f->head % QHCA_FIFO_FRAMES];
@@ -52,12 +52,13 @@ const uint8_t *qhca_fifo_peek(const struct qhca_fifo *f, size_t *len,
     return fifo_slot(f, f->head);
 }
 
-void qhca_fifo_pop(struct qhca_fifo *f)
+void vhca_fifo_pop(struct vhca_fifo *f)
 {
+    VHCA_ASSERT(vhca_fifo_used(f));
     f->head++;
 }
 
-void qhca_fifo_free(struct qhca_fifo *f)
+void vhca_fifo_free(struct vhca_fifo *f)
 {
     free(f->data);
     f->data = NULL;

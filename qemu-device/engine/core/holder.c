@@ -6,14 +6,14 @@
 
 #include "core.h"
 
-int qhca_holder_alloc(struct qhca_table *t, size_t size, struct qhca_cmd_ctx *c)
+int vhca_holder_alloc(struct vhca_table *t, size_t size, struct vhca_cmd_ctx *c)
 {
-    struct qhca_holder *h = calloc(1, size);
+    struct vhca_holder *h = calloc(1, size);
 
     if (!h) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    h->number = qhca_table_add(t, h);
+    h->number = vhca_table_add(t, h);
     if (!h->number) {
         free(h);
         return QHCA_ERR_NO_RESOURCE;
@@ -22,15 +22,15 @@ int qhca_holder_alloc(struct qhca_table *t, size_t size, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-static void free_holder(struct qhca_table *t, struct qhca_holder *h)
+static void free_holder(struct vhca_table *t, struct vhca_holder *h)
 {
-    qhca_table_del(t, h->number);
+    vhca_table_del(t, h->number);
     free(h);
 }
 
-int qhca_holder_dealloc(struct qhca_table *t, struct qhca_cmd_ctx *c)
+int vhca_holder_dealloc(struct vhca_table *t, struct vhca_cmd_ctx *c)
 {
-    struct qhca_holder *h = qhca_table_get(t, le32toh(c->cmd->obj.obj));
+    struct vhca_holder *h = vhca_table_get(t, le32toh(c->cmd->obj.obj));
 
     if (!h) {
         return QHCA_ERR_OBJ;
@@ -42,11 +42,11 @@ int qhca_holder_dealloc(struct qhca_table *t, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-void qhca_holder_free_all(struct qhca_table *t)
+void vhca_holder_free_all(struct vhca_table *t)
 {
-    struct qhca_holder *h;
+    struct vhca_holder *h;
 
-    qhca_table_each(t, h) {
+    vhca_table_each(t, h) {
         free_holder(t, h);
     }
 }

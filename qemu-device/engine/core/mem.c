@@ -10,65 +10,65 @@
 
 _Static_assert(QHCA_TABLE_ENTRIES == 1u << TABLE_SHIFT, "size of a table page");
 
-bool qhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len)
+bool vhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len)
 {
-    if (!qhca_running(e)) {
+    if (!vhca_running(e)) {
         return false;
     }
-    qhca_spend_bytes(e, len, QHCA_UNIT_COPY);
+    vhca_spend_bytes(e, len, QHCA_UNIT_COPY);
     if (!e->ops->dma_read(e->opaque, addr, buf, len)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
+        vhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
     }
     return true;
 }
 
-bool qhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
+bool vhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
                         size_t len)
 {
-    if (!qhca_running(e)) {
+    if (!vhca_running(e)) {
         return false;
     }
-    qhca_spend_bytes(e, len, QHCA_UNIT_COPY);
+    vhca_spend_bytes(e, len, QHCA_UNIT_COPY);
     return e->ops->dma_write(e->opaque, addr, buf, len);
 }
 
-bool qhca_dma_counted(struct qhca_engine *e, bool done)
+bool vhca_dma_counted(struct qhca_engine *e, bool done)
 {
-    if (!done && qhca_running(e)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
+    if (!done && vhca_running(e)) {
+        vhca_count(e, QHCA_CNT_DMA_ERR);
     }
     return done;
 }
 
-bool qhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
+bool vhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
                     size_t len)
 {
-    return qhca_dma_counted(e, qhca_dma_try_write(e, addr, buf, len));
+    return vhca_dma_counted(e, vhca_dma_try_write(e, addr, buf, len));
 }
 
-bool qhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
+bool vhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
                           const void *entry, size_t len)
 {
-    if (!qhca_running(e)) {
+    if (!vhca_running(e)) {
         return false;
     }
-    qhca_spend(e, 2);           /* all of it, and its last byte */
+    vhca_spend(e, 2);           /* all of it, and its last byte */
     if (!e->ops->dma_write_entry(e->opaque, addr, entry, len)) {
-        qhca_count(e, QHCA_CNT_DMA_ERR);
+        vhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
     }
     return true;
 }
 
-static bool append(struct qhca_view *view, const uint8_t *base, size_t len)
+static bool append(struct vhca_view *view, const uint8_t *base, size_t len)
 {
-    struct qhca_piece *next = view->piece + view->num_pieces;
+    struct vhca_piece *next = view->piece + view->num_pieces;
 
     if (view->num_pieces && next[-1].base + next[-1].len == base) {
         next[-1].len += len;
     } else if (view->num_pieces < QHCA_VIEW_PIECES) {
-        *next = (struct qhca_piece) { base, len };
+        *next = (struct vhca_piece) { base, len };
         view->num_pieces++;
     } else {
         return false;
@@ -77,13 +77,13 @@ static bool append(struct qhca_view *view, const uint8_t *base, size_t len)
     return true;
 }
 
-bool qhca_dma_view(struct qhca_engine *e, uint64_t addr, size_t len,
-                   struct qhca_view *view)
+bool vhca_dma_view(struct qhca_engine *e, uint64_t addr, size_t len,
+                   struct vhca_view *view)
 {
     const uint8_t *base;
     size_t n;
 
-    for (; len > 0 && qhca_running(e); addr += n, len -= n) {
+    for (; len > 0 && vhca_running(e); addr += n, len -= n) {
         n = len;
         base = e->ops->dma_peek(e->opaque, addr, &n);
         if (!base || !append(view, base, n)) {
@@ -135,17 +135,17 @@ static int check_shape(const struct qhca_buf *buf, uint64_t min_len)
     return blocks > fit ? QHCA_ERR_PARAM : QHCA_OK;
 }
 
-static int import_start(struct qhca_engine *e, struct qhca_import *im,
+static int import_start(struct qhca_engine *e, struct vhca_import *im,
                         const struct qhca_buf *buf, uint64_t min_len)
 {
     int status = check_shape(buf, min_len);
-    struct qhca_mem mem;
+    struct vhca_mem mem;
 
     if (status != QHCA_OK) {
         return status;
     }
     if (buf->depth > 0) {
-        status = qhca_mem_reserve(e, &mem, le32toh(buf->num_blocks));
+        status = vhca_mem_reserve(e, &mem, le32toh(buf->num_blocks));
         if (status != QHCA_OK) {
             return status;
         }
@@ -170,7 +170,7 @@ static unsigned level_shift(unsigned level)
 }
 
 /* Reads the page at @level that the next block is in. */
-static int read_table(struct qhca_engine *e, struct qhca_import *im,
+static int read_table(struct qhca_engine *e, struct vhca_import *im,
                       unsigned level)
 {
     uint64_t done = im->done, addr = im->root;
@@ -186,12 +186,12 @@ static int read_table(struct qhca_engine *e, struct qhca_import *im,
     if (addr & (QHCA_PAGE_SIZE - 1)) {
         return QHCA_ERR_PARAM;
     }
-    return qhca_dma_read(e, addr, im->table[level], n * sizeof(uint64_t)) ?
+    return vhca_dma_read(e, addr, im->table[level], n * sizeof(uint64_t)) ?
            QHCA_OK : QHCA_ERR_DMA;
 }
 
 /* Takes the block addresses of the next page at level 0. */
-static int import_leaf(struct qhca_engine *e, struct qhca_import *im)
+static int import_leaf(struct qhca_engine *e, struct vhca_import *im)
 {
     uint64_t *block = im->mem.block, size = 1ull << im->mem.block_shift;
     uint32_t i, n = MIN_OF(im->mem.num_blocks - im->done, QHCA_TABLE_ENTRIES);
@@ -219,14 +219,14 @@ static int import_leaf(struct qhca_engine *e, struct qhca_import *im)
     return QHCA_OK;
 }
 
-int qhca_import(struct qhca_engine *e, struct qhca_import *im,
+int vhca_import(struct qhca_engine *e, struct vhca_import *im,
                 const struct qhca_buf *buf, uint64_t min_len)
 {
-    struct qhca_mem *mem = &im->mem;
+    struct vhca_mem *mem = &im->mem;
     int status = im->started ? QHCA_OK : import_start(e, im, buf, min_len);
 
     while (status == QHCA_OK && im->done < mem->num_blocks) {
-        status = qhca_may_go_on(e) ? import_leaf(e, im) : QHCA_AGAIN;
+        status = vhca_may_go_on(e) ? import_leaf(e, im) : QHCA_AGAIN;
     }
     if (status == QHCA_OK && mem->block && im->contiguous) {
         mem->base = mem->block[0];
@@ -237,21 +237,21 @@ int qhca_import(struct qhca_engine *e, struct qhca_import *im,
     return status;
 }
 
-struct qhca_mem qhca_import_take(struct qhca_import *im)
+struct vhca_mem vhca_import_take(struct vhca_import *im)
 {
-    struct qhca_mem mem = im->mem;
+    struct vhca_mem mem = im->mem;
 
     memset(&im->mem, 0, sizeof(im->mem));
     return mem;
 }
 
-void qhca_import_drop(struct qhca_engine *e, struct qhca_import *im)
+void vhca_import_drop(struct qhca_engine *e, struct vhca_import *im)
 {
-    qhca_mem_release(e, &im->mem);
+    vhca_mem_release(e, &im->mem);
     im->started = false;
 }
 
-bool qhca_mem_blocks_ok(const struct qhca_mem *mem)
+bool vhca_mem_blocks_ok(const struct vhca_mem *mem)
 {
     uint64_t mask = (1ull << mem->block_shift) - 1;
 
@@ -268,7 +268,7 @@ bool qhca_mem_blocks_ok(const struct qhca_mem *mem)
     return true;
 }
 
-int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
+int vhca_mem_reserve(struct qhca_engine *e, struct vhca_mem *mem,
                      uint32_t num_blocks)
 {
     memset(mem, 0, sizeof(*mem));
@@ -284,13 +284,13 @@ int qhca_mem_reserve(struct qhca_engine *e, struct qhca_mem *mem,
     return QHCA_OK;
 }
 
-int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
+int vhca_mem_fill(struct qhca_engine *e, struct vhca_mem *mem, uint64_t table,
                   uint32_t num_blocks, uint8_t block_shift)
 {
     if (table & 7) {
         return QHCA_ERR_PARAM;
     }
-    if (!qhca_dma_read(e, table, mem->block,
+    if (!vhca_dma_read(e, table, mem->block,
                        num_blocks * sizeof(*mem->block))) {
         return QHCA_ERR_DMA;
     }
@@ -298,17 +298,17 @@ int qhca_mem_fill(struct qhca_engine *e, struct qhca_mem *mem, uint64_t table,
     return take_blocks(mem->block, mem->block, num_blocks, block_shift);
 }
 
-void qhca_mem_release(struct qhca_engine *e, struct qhca_mem *mem)
+void vhca_mem_release(struct qhca_engine *e, struct vhca_mem *mem)
 {
     if (mem->block) {
-        qhca_spend(e, mem->num_blocks / QHCA_UNIT_BLOCKS);
+        vhca_spend(e, mem->num_blocks / QHCA_UNIT_BLOCKS);
         e->table_blocks -= mem->num_blocks;
         free(mem->block);
     }
     memset(mem, 0, sizeof(*mem));
 }
 
-uint64_t qhca_mem_addr(const struct qhca_mem *mem, uint64_t off)
+uint64_t vhca_mem_addr(const struct vhca_mem *mem, uint64_t off)
 {
     if (!mem->block) {
         return mem->base + off;
@@ -318,7 +318,7 @@ uint64_t qhca_mem_addr(const struct qhca_mem *mem, uint64_t off)
 }
 
 /* The same; @len becomes how many of so many bytes follow each other there. */
-static uint64_t piece_addr(const struct qhca_mem *mem, uint64_t off,
+static uint64_t piece_addr(const struct vhca_mem *mem, uint64_t off,
                            size_t *len)
 {
     uint64_t size = 1ull << mem->block_shift;
@@ -336,7 +336,7 @@ static uint64_t piece_addr(const struct qhca_mem *mem, uint64_t off,
     return mem->block[i] + in;
 }
 
-bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
+bool vhca_mem_read(struct qhca_engine *e, const struct vhca_mem *mem,
                    uint64_t off, void *buf, size_t len)
 {
     uint8_t *p = buf;
@@ -346,7 +346,7 @@ bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
     while (len > 0) {
         n = len;
         addr = piece_addr(mem, off, &n);
-        if (!qhca_dma_read(e, addr, p, n)) {
+        if (!vhca_dma_read(e, addr, p, n)) {
             return false;
         }
         p += n;
@@ -356,8 +356,8 @@ bool qhca_mem_read(struct qhca_engine *e, const struct qhca_mem *mem,
     return true;
 }
 
-bool qhca_mem_view(struct qhca_engine *e, const struct qhca_mem *mem,
-                   uint64_t off, size_t len, struct qhca_view *view)
+bool vhca_mem_view(struct qhca_engine *e, const struct vhca_mem *mem,
+                   uint64_t off, size_t len, struct vhca_view *view)
 {
     uint64_t addr;
     size_t n;
@@ -365,14 +365,14 @@ bool qhca_mem_view(struct qhca_engine *e, const struct qhca_mem *mem,
     for (; len > 0; off += n, len -= n) {
         n = len;
         addr = piece_addr(mem, off, &n);
-        if (!qhca_dma_view(e, addr, n, view)) {
+        if (!vhca_dma_view(e, addr, n, view)) {
             return false;
         }
     }
     return true;
 }
 
-bool qhca_mem_try_write(struct qhca_engine *e, const struct qhca_mem *mem,
+bool vhca_mem_try_write(struct qhca_engine *e, const struct vhca_mem *mem,
                         uint64_t off, const void *buf, size_t len)
 {
     const uint8_t *p = buf;
@@ -382,7 +382,7 @@ bool qhca_mem_try_write(struct qhca_engine *e, const struct qhca_mem *mem,
     while (len > 0) {
         n = len;
         addr = piece_addr(mem, off, &n);
-        if (!qhca_dma_try_write(e, addr, p, n)) {
+        if (!vhca_dma_try_write(e, addr, p, n)) {
             return false;
         }
         p += n;
@@ -392,8 +392,8 @@ bool qhca_mem_try_write(struct qhca_engine *e, const struct qhca_mem *mem,
     return true;
 }
 
-bool qhca_mem_write(struct qhca_engine *e, const struct qhca_mem *mem,
+bool vhca_mem_write(struct qhca_engine *e, const struct vhca_mem *mem,
                     uint64_t off, const void *buf, size_t len)
 {
-    return qhca_dma_counted(e, qhca_mem_try_write(e, mem, off, buf, len));
+    return vhca_dma_counted(e, vhca_mem_try_write(e, mem, off, buf, len));
 }

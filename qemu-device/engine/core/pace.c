@@ -7,7 +7,7 @@
 
 #define PS_PER_NS   1000u
 
-unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now, unsigned max)
+unsigned vhca_pace_left(const struct vhca_pace *p, uint64_t now, unsigned max)
 {
     uint64_t owed = p->paid > now ? p->paid - now : 0;
     uint64_t room;
@@ -24,7 +24,7 @@ unsigned qhca_pace_left(const struct qhca_pace *p, uint64_t now, unsigned max)
            max : (unsigned)((room + p->cost - 1) / p->cost);
 }
 
-void qhca_pace_take(struct qhca_pace *p, uint64_t now, uint64_t n)
+void vhca_pace_take(struct vhca_pace *p, uint64_t now, uint64_t n)
 {
     if (n > 0) {
         p->paid = MAX_OF(p->paid, now) + n * p->cost / PS_PER_NS;

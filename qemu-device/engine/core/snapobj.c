@@ -11,15 +11,15 @@
 #define ENTRY_SIZE      13u
 
 /* The next slot from @i on that has, or had, an object. */
-static uint32_t next_known(const struct qhca_table *t, uint32_t i)
+static uint32_t next_known(const struct vhca_table *t, uint32_t i)
 {
-    while ((i = qhca_table_skip(t, i)) < t->size && !t->number[i]) {
+    while ((i = vhca_table_skip(t, i)) < t->size && !t->number[i]) {
         i++;
     }
     return i;
 }
 
-static uint32_t num_known(const struct qhca_table *t)
+static uint32_t num_known(const struct vhca_table *t)
 {
     uint32_t n = 0;
 
@@ -29,54 +29,56 @@ static uint32_t num_known(const struct qhca_table *t)
     return n;
 }
 
-static void walk_object(struct qhca_snap *s, struct qhca_table *t, uint32_t i,
-                        const struct qhca_snap_kind *kind)
+static void walk_object(struct vhca_snap *s, struct vhca_table *t, uint32_t i,
+                        const struct vhca_snap_kind *kind)
 {
     s->kind = kind->name;
     s->number = t->number[i];
-    if (s->load && !qhca_snap_check(s, t->used < t->max, "number")) {
+    if (s->load && !vhca_snap_check(s, t->used < t->max, "number")) {
         return;
     }
-    void *obj = kind->walk(s, t->slot[i], t->number[i]);
+    void *obj = kind->walk_one(s, t->slot[i], t->number[i]);
 
     if (s->load && obj) {
         t->slot[i] = obj;
         t->used++;
     } else if (!obj) {
-        qhca_snap_refuse(s, "it", "finds no memory");
+        vhca_snap_refuse(s, "it", "finds no memory");
     }
     s->kind = NULL;
 }
 
-void qhca_snap_table(struct qhca_snap *s, struct qhca_table *t,
-                     const struct qhca_snap_kind *kind)
+void vhca_snap_table(struct vhca_snap *s, struct vhca_table *t,
+                     const struct vhca_snap_kind *kind)
 {
-    uint32_t n = qhca_snap_count(s, kind->name, num_known(t), ENTRY_SIZE);
+    uint32_t n = vhca_snap_count(s, kind->name, num_known(t), ENTRY_SIZE);
     uint32_t next = 0;
 
     if (s->load) {
-        qhca_table_forget(t);
+        vhca_table_forget(t);
     }
-    t->frees = qhca_snap_u32(s, "frees", t->frees, UINT32_MAX);
+    t->frees = vhca_snap_u32(s, "frees", t->frees, UINT32_MAX);
     for (; n > 0 && !s->bad; n--) {
-        uint32_t i = qhca_snap_u32(s, "slot", s->load ? 0 : next_known(t, next),
+        uint32_t i = vhca_snap_u32(s, "slot", s->load ? 0 : next_known(t, next),
                                    UINT32_MAX);
         bool used;
 
-        if (!qhca_snap_check(s, i >= next && i < t->size, "slot")) {
+        if (!vhca_snap_check(s, i >= next && i < t->size, "slot")) {
             return;
         }
-        uint32_t number = qhca_snap_u32(s, "number", t->number[i],
+        uint32_t number = vhca_snap_u32(s, "number", t->number[i],
                                         QHCA_OBJ_MASK);
 
-        if (s->load && !qhca_table_fits(t, i, number)) {
-            qhca_snap_refuse(s, "number", "0x%x of a %s in slot %u", number,
+        if (s->load && !vhca_table_fits(t, i, number)) {
+            vhca_snap_refuse(s, "number", "0x%x of a %s in slot %u", number,
                              kind->name, i);
             return;
         }
-        t->number[i] = number;
-        t->freed[i] = qhca_snap_u32(s, "freed", t->freed[i], UINT32_MAX);
-        used = qhca_snap_num(s, "used", t->slot[i] != NULL, 1, 1);
+        if (s->load) {
+            vhca_table_note(t, i, number);
+        }
+        t->freed[i] = vhca_snap_u32(s, "freed", t->freed[i], UINT32_MAX);
+        used = vhca_snap_num(s, "used", t->slot[i] != NULL, 1, 1);
         if (used && !s->bad) {
             walk_object(s, t, i, kind);
         }
@@ -84,9 +86,9 @@ void qhca_snap_table(struct qhca_snap *s, struct qhca_table *t,
     }
 }
 
-void *qhca_snap_holder(void *obj, uint32_t number, size_t size)
+void *vhca_snap_holder(void *obj, uint32_t number, size_t size)
 {
-    struct qhca_holder *h = obj ? obj : calloc(1, size);
+    struct vhca_holder *h = obj ? obj : calloc(1, size);
 
     if (h) {
         h->number = number;
@@ -96,38 +98,38 @@ void *qhca_snap_holder(void *obj, uint32_t number, size_t size)
 
 /* ---- lists ---- */
 
-static uint32_t length(const struct qhca_list *head)
+static uint32_t length(const struct vhca_list *head)
 {
     uint32_t n = 0;
 
-    for (const struct qhca_list *at = head->next; at != head; at = at->next) {
+    for (const struct vhca_list *at = head->next; at != head; at = at->next) {
         n++;
     }
     return n;
 }
 
 /* @obj, or on load the one that was in its place, which may not be there. */
-static void *walk_ref(struct qhca_snap *s, const struct qhca_snap_ref *ref,
+static void *walk_ref(struct vhca_snap *s, const struct vhca_snap_ref *ref,
                       void *obj)
 {
     uint32_t number = obj ? ref->number(s->e, obj) : 0;
 
-    number = qhca_snap_u32(s, ref->name, number, UINT32_MAX);
+    number = vhca_snap_u32(s, ref->name, number, UINT32_MAX);
     if (s->load) {
         obj = s->bad ? NULL : ref->find(s->e, number);
     }
     if (!obj) {
-        qhca_snap_refuse(s, ref->name, "0x%x does not exist", number);
+        vhca_snap_refuse(s, ref->name, "0x%x does not exist", number);
     }
     return obj;
 }
 
-void qhca_snap_list(struct qhca_snap *s, const char *field,
-                    struct qhca_list *head, const struct qhca_snap_ref *ref)
+void vhca_snap_list(struct vhca_snap *s, const char *field,
+                    struct vhca_list *head, const struct vhca_snap_ref *ref)
 {
-    uint32_t n = qhca_snap_count(s, field, s->load ? 0 : length(head),
+    uint32_t n = vhca_snap_count(s, field, s->load ? 0 : length(head),
                                  sizeof(uint32_t));
-    struct qhca_list *node = head;
+    struct vhca_list *node = head;
 
     for (; n > 0 && !s->bad; n--) {
         char *obj;
@@ -141,9 +143,9 @@ void qhca_snap_list(struct qhca_snap *s, const char *field,
         if (!obj) {
             return;
         }
-        node = (struct qhca_list *)(void *)(obj + ref->off);
-        if (qhca_snap_check(s, qhca_list_empty(node), field)) {
-            qhca_list_add_tail(head, node);
+        node = (struct vhca_list *)(void *)(obj + ref->off);
+        if (vhca_snap_check(s, vhca_list_empty(node), field)) {
+            vhca_list_add_tail(head, node);
         }
     }
 }
@@ -151,8 +153,8 @@ void qhca_snap_list(struct qhca_snap *s, const char *field,
 /* ---- timers ---- */
 
 /* Those of fault rules are not the device's. */
-static unsigned kind_of(const struct qhca_timer *t,
-                        const struct qhca_snap_ref *refs, unsigned n)
+static unsigned kind_of(const struct vhca_timer *t,
+                        const struct vhca_snap_ref *refs, unsigned n)
 {
     unsigned i = 0;
 
@@ -162,8 +164,8 @@ static unsigned kind_of(const struct qhca_timer *t,
     return i;
 }
 
-static uint32_t num_timers(const struct qhca_timers *h,
-                           const struct qhca_snap_ref *refs, unsigned n)
+static uint32_t num_timers(const struct vhca_timers *h,
+                           const struct vhca_snap_ref *refs, unsigned n)
 {
     uint32_t num = 0;
 
@@ -173,21 +175,21 @@ static uint32_t num_timers(const struct qhca_timers *h,
     return num;
 }
 
-static void walk_timer(struct qhca_snap *s, struct qhca_timer *t,
-                       const struct qhca_snap_ref *refs, unsigned n)
+static void walk_timer(struct vhca_snap *s, struct vhca_timer *t,
+                       const struct vhca_snap_ref *refs, unsigned n)
 {
-    unsigned kind = (unsigned)qhca_snap_num(s, "kind of timer",
+    unsigned kind = (unsigned)vhca_snap_num(s, "kind of timer",
                                             t ? kind_of(t, refs, n) : 0, 1,
                                             n - 1);
     char *obj = walk_ref(s, &refs[kind], t ? (char *)t - refs[kind].off : NULL);
-    uint64_t deadline = qhca_snap_time(s, "deadline", t ? t->deadline : 0);
+    uint64_t deadline = vhca_snap_time(s, "deadline", t ? t->deadline : 0);
 
     if (!obj || s->bad || !s->load) {
         return;
     }
-    t = (struct qhca_timer *)(void *)(obj + refs[kind].off);
-    if (qhca_snap_check(s, !t->pos, "timer")) {
-        qhca_timer_put(s->e, t, deadline);
+    t = (struct vhca_timer *)(void *)(obj + refs[kind].off);
+    if (vhca_snap_check(s, !t->pos, "timer")) {
+        vhca_timer_put(s->e, t, deadline);
     }
 }
 
@@ -195,11 +197,11 @@ static void walk_timer(struct qhca_snap *s, struct qhca_timer *t,
  * In the order of the heap: what is put into one in that order makes the same,
  * so those due at the same time expire in the order in which they would have.
  */
-void qhca_snap_timers(struct qhca_snap *s, const struct qhca_snap_ref *refs,
+void vhca_snap_timers(struct vhca_snap *s, const struct vhca_snap_ref *refs,
                       unsigned n)
 {
-    struct qhca_timers *h = &s->e->timers;
-    uint32_t num = qhca_snap_count(s, "timers", num_timers(h, refs, n),
+    struct vhca_timers *h = &s->e->timers;
+    uint32_t num = vhca_snap_count(s, "timers", num_timers(h, refs, n),
                                    ENTRY_SIZE);
 
     if (!s->load) {

@@ -12,7 +12,7 @@
 /* Bytes in front of a frame: who has sent it, its length. */
 #define FRAME_HEAD  6u
 
-void qhca_snap_refuse(struct qhca_snap *s, const char *field, const char *fmt,
+void vhca_snap_refuse(struct vhca_snap *s, const char *field, const char *fmt,
                       ...)
 {
     int n = 0;
@@ -35,11 +35,11 @@ void qhca_snap_refuse(struct qhca_snap *s, const char *field, const char *fmt,
     }
 }
 
-void qhca_snap_raw(struct qhca_snap *s, const char *field, void *p, size_t n)
+void vhca_snap_raw(struct vhca_snap *s, const char *field, void *p, size_t n)
 {
     if (s->load) {
         if (!s->bad && n > s->end - s->at) {
-            qhca_snap_refuse(s, field, "is missing");
+            vhca_snap_refuse(s, field, "is missing");
         }
         if (s->bad) {
             memset(p, 0, n);
@@ -52,27 +52,27 @@ void qhca_snap_raw(struct qhca_snap *s, const char *field, void *p, size_t n)
     s->at += n;
 }
 
-uint64_t qhca_snap_num(struct qhca_snap *s, const char *field, uint64_t v,
+uint64_t vhca_snap_num(struct vhca_snap *s, const char *field, uint64_t v,
                        unsigned size, uint64_t max)
 {
     uint64_t le = htole64(v);
 
-    qhca_snap_raw(s, field, &le, size);
+    vhca_snap_raw(s, field, &le, size);
     if (s->load) {
         v = le64toh(le) & UINT64_MAX >> (64 - 8 * size);
     }
     if (v > max) {
-        qhca_snap_refuse(s, field, "is %llu, at most %llu",
+        vhca_snap_refuse(s, field, "is %llu, at most %llu",
                          (unsigned long long)v, (unsigned long long)max);
     }
     return s->load && s->bad ? 0 : v;
 }
 
-void qhca_snap_u64s(struct qhca_snap *s, const char *field, uint64_t *v,
+void vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
                     size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        v[i] = qhca_snap_num(s, field, v[i], sizeof(*v), UINT64_MAX);
+        v[i] = vhca_snap_num(s, field, v[i], sizeof(*v), UINT64_MAX);
     }
 }
 
@@ -108,7 +108,7 @@ static void put_number(void *p, size_t size, uint64_t v)
     }
 }
 
-void qhca_snap_fields(struct qhca_snap *s, const struct qhca_snap_field *f,
+void vhca_snap_fields(struct vhca_snap *s, const struct vhca_snap_field *f,
                       void *obj)
 {
     for (; f->name; f++) {
@@ -120,10 +120,10 @@ void qhca_snap_fields(struct qhca_snap *s, const struct qhca_snap_field *f,
             continue;
         }
         if (f->count > 1) {
-            qhca_snap_raw(s, f->name, p, f->count * f->size);
+            vhca_snap_raw(s, f->name, p, f->count * f->size);
             continue;
         }
-        v = qhca_snap_num(s, f->name, s->load ? 0 : get_number(p, f->size),
+        v = vhca_snap_num(s, f->name, s->load ? 0 : get_number(p, f->size),
                           (unsigned)f->size, f->max);
         if (s->load) {
             put_number(p, f->size, v);
@@ -131,96 +131,96 @@ void qhca_snap_fields(struct qhca_snap *s, const struct qhca_snap_field *f,
     }
 }
 
-uint32_t qhca_snap_count(struct qhca_snap *s, const char *field, uint32_t n,
+uint32_t vhca_snap_count(struct vhca_snap *s, const char *field, uint32_t n,
                          size_t size)
 {
-    n = qhca_snap_u32(s, field, n, UINT32_MAX);
+    n = vhca_snap_u32(s, field, n, UINT32_MAX);
     if (s->load && n > (s->end - s->at) / size) {
-        qhca_snap_refuse(s, field, "is %u, more than there are", n);
+        vhca_snap_refuse(s, field, "is %u, more than there are", n);
     }
     return s->bad ? 0 : n;
 }
 
-uint64_t qhca_snap_time(struct qhca_snap *s, const char *field, uint64_t t)
+uint64_t vhca_snap_time(struct vhca_snap *s, const char *field, uint64_t t)
 {
     uint64_t now = s->e->now;
     int64_t dist = (int64_t)(t - now);
 
     /* Shifted, as numbers are not negative. Long ago is long ago. */
     dist = MAX_OF(dist, -FAR_NS) + FAR_NS;
-    dist = (int64_t)qhca_snap_num(s, field, (uint64_t)dist, sizeof(dist),
+    dist = (int64_t)vhca_snap_num(s, field, (uint64_t)dist, sizeof(dist),
                                   2 * FAR_NS) - FAR_NS;
     return dist < 0 && (uint64_t)-dist > now ? 0 : now + (uint64_t)dist;
 }
 
-void qhca_snap_pace(struct qhca_snap *s, struct qhca_pace *p)
+void vhca_snap_pace(struct vhca_snap *s, struct vhca_pace *p)
 {
-    p->paid = qhca_snap_time(s, "paid", MAX_OF(p->paid, s->e->now));
+    p->paid = vhca_snap_time(s, "paid", MAX_OF(p->paid, s->e->now));
 }
 
 /* ---- guest memory, frames ---- */
 
 /* Room for a list of @n addresses, which are there. */
-static void reserve(struct qhca_snap *s, struct qhca_mem *mem, uint32_t n)
+static void reserve(struct vhca_snap *s, struct vhca_mem *mem, uint32_t n)
 {
-    if (qhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
-        qhca_snap_refuse(s, "blocks", "of memory: no room for %u", n);
+    if (vhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
+        vhca_snap_refuse(s, "blocks", "of memory: no room for %u", n);
     }
 }
 
-void qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem, uint64_t min_len)
+void vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem, uint64_t min_len)
 {
-    bool list = qhca_snap_num(s, "list", mem->block != NULL, 1, 1);
-    uint8_t shift = (uint8_t)qhca_snap_num(s, "block_shift", mem->block_shift,
+    bool list = vhca_snap_num(s, "list", mem->block != NULL, 1, 1);
+    uint8_t shift = (uint8_t)vhca_snap_num(s, "block_shift", mem->block_shift,
                                            1, QHCA_BLOCK_SHIFT_MAX);
-    uint32_t n = list ? qhca_snap_count(s, "num_blocks", mem->num_blocks,
+    uint32_t n = list ? vhca_snap_count(s, "num_blocks", mem->num_blocks,
                                         sizeof(*mem->block)) :
-                        qhca_snap_u32(s, "num_blocks", mem->num_blocks,
+                        vhca_snap_u32(s, "num_blocks", mem->num_blocks,
                                       UINT32_MAX);
 
     if (!list) {
-        mem->base = qhca_snap_num(s, "base", mem->base, sizeof(mem->base),
+        mem->base = vhca_snap_num(s, "base", mem->base, sizeof(mem->base),
                                   UINT64_MAX);
         mem->num_blocks = n;
     } else if (s->load && !s->bad) {
         reserve(s, mem, n);
     }
     mem->block_shift = shift;
-    if (!qhca_snap_check(s, n && shift >= QHCA_BLOCK_SHIFT_MIN &&
+    if (!vhca_snap_check(s, n && shift >= QHCA_BLOCK_SHIFT_MIN &&
                             (uint64_t)n << shift >= min_len, "memory")) {
         return;
     }
     if (mem->block) {
-        qhca_snap_u64s(s, "block", mem->block, n);
+        vhca_snap_u64s(s, "block", mem->block, n);
     }
-    qhca_snap_check(s, qhca_mem_blocks_ok(mem), "block addresses");
+    vhca_snap_check(s, vhca_mem_blocks_ok(mem), "block addresses");
 }
 
-void qhca_snap_fifo(struct qhca_snap *s, const char *field,
-                    struct qhca_fifo *f, uint16_t min_len)
+void vhca_snap_fifo(struct vhca_snap *s, const char *field,
+                    struct vhca_fifo *f, uint16_t min_len)
 {
-    uint32_t n = qhca_snap_count(s, field, qhca_fifo_used(f),
+    uint32_t n = vhca_snap_count(s, field, vhca_fifo_used(f),
                                  FRAME_HEAD + min_len);
     uint8_t frame[QHCA_MAX_FRAME];
 
-    if (!qhca_snap_check(s, n <= QHCA_FIFO_FRAMES, field)) {
+    if (!vhca_snap_check(s, n <= QHCA_FIFO_FRAMES, field)) {
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = (f->head + i) % QHCA_FIFO_FRAMES;
-        uint32_t from = qhca_snap_u32(s, "from", f->from[at], QHCA_OBJ_MASK);
-        uint16_t len = (uint16_t)qhca_snap_num(s, "length", f->len[at], 2,
+        uint32_t from = vhca_snap_u32(s, "from", f->from[at], QHCA_OBJ_MASK);
+        uint16_t len = (uint16_t)vhca_snap_num(s, "length", f->len[at], 2,
                                                QHCA_MAX_FRAME);
 
-        qhca_snap_check(s, len >= min_len, "length of a frame");
+        vhca_snap_check(s, len >= min_len, "length of a frame");
         if (!s->load) {
-            qhca_snap_raw(s, "frame",
+            vhca_snap_raw(s, "frame",
                           f->data + (size_t)at * QHCA_MAX_FRAME, len);
             continue;
         }
-        qhca_snap_raw(s, "frame", frame, len);
-        if (!s->bad && !qhca_fifo_push(f, frame, len, from)) {
-            qhca_snap_refuse(s, "frame", "finds no memory");
+        vhca_snap_raw(s, "frame", frame, len);
+        if (!s->bad && !vhca_fifo_push(f, frame, len, from)) {
+            vhca_snap_refuse(s, "frame", "finds no memory");
         }
     }
 }

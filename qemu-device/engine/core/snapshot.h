@@ -12,10 +12,14 @@
 #ifndef QHCA_ENGINE_SNAPSHOT_H
 #define QHCA_ENGINE_SNAPSHOT_H
 
-struct qhca_timer;
+#include "fifo.h"
+#include "holder.h"
+#include "mem.h"
+#include "timer.h"
+#include "util.h"
 
 /*
- * struct qhca_snap - a walk
+ * struct vhca_snap - a walk
  * @bad: it has been refused; from then on reads give 0, and loops must end.
  *       Saving changes nothing, refused or not: the device goes on.
  * @version: of the section, or of the header before the first
@@ -23,7 +27,7 @@ struct qhca_timer;
  * @at: where it is in @in or @out, which ends at @end; save: it may be beyond
  * @section, @kind, @number: where it is, for who reads why it was refused
  */
-struct qhca_snap {
+struct vhca_snap {
     struct qhca_engine *e;
     bool load, bad;
     uint32_t version, counters;
@@ -37,13 +41,13 @@ struct qhca_snap {
 };
 
 /*
- * struct qhca_snap_field - @count numbers of @size bytes each at @off of a
+ * struct vhca_snap_field - @count numbers of @size bytes each at @off of a
  * structure; a table of them ends with an empty row
  * @max: largest value
  * @since: version of the section from which on it is there; in an older one it
  *         is 0
  */
-struct qhca_snap_field {
+struct vhca_snap_field {
     const char *name;
     size_t off, size, count;
     uint64_t max;
@@ -51,7 +55,7 @@ struct qhca_snap_field {
 };
 
 #define QHCA_SNAP_SINCE(v, type, member, limit) \
-    { #member, offsetof(type, member), sizeof(((type *)0)->member), 1, \
+    { #member, offsetof(type, member), sizeof_field(type, member), 1, \
       limit, v }
 #define QHCA_SNAP_MAX(type, member, limit) \
     QHCA_SNAP_SINCE(0, type, member, limit)
@@ -59,7 +63,7 @@ struct qhca_snap_field {
 #define QHCA_SNAP_FLAG(type, member)    QHCA_SNAP_MAX(type, member, 1)
 /* Bytes, and structures of the contract, which are little-endian. */
 #define QHCA_SNAP_RAW(type, member) \
-    { #member, offsetof(type, member), 1, sizeof(((type *)0)->member), \
+    { #member, offsetof(type, member), 1, sizeof_field(type, member), \
       UINT64_MAX, 0 }
 
 /*
@@ -73,85 +77,85 @@ struct qhca_snap_field {
 
 /* Refuses it: @field of the object being walked over, and a printf format. */
 __attribute__((format(printf, 3, 4)))
-void qhca_snap_refuse(struct qhca_snap *s, const char *field, const char *fmt,
+void vhca_snap_refuse(struct vhca_snap *s, const char *field, const char *fmt,
                       ...);
 /* Refuses it unless @ok. Returns whether it goes on. */
-static inline bool qhca_snap_check(struct qhca_snap *s, bool ok,
+static inline bool vhca_snap_check(struct vhca_snap *s, bool ok,
                                    const char *field)
 {
     if (!ok) {
-        qhca_snap_refuse(s, field, "does not fit the rest");
+        vhca_snap_refuse(s, field, "does not fit the rest");
     }
     return ok && !s->bad;
 }
 
 /* Takes down @v, or gives what was; up to @max, in @size bytes. */
-uint64_t qhca_snap_num(struct qhca_snap *s, const char *field, uint64_t v,
+uint64_t vhca_snap_num(struct vhca_snap *s, const char *field, uint64_t v,
                        unsigned size, uint64_t max);
-static inline uint32_t qhca_snap_u32(struct qhca_snap *s, const char *field,
+static inline uint32_t vhca_snap_u32(struct vhca_snap *s, const char *field,
                                      uint32_t v, uint32_t max)
 {
-    return (uint32_t)qhca_snap_num(s, field, v, sizeof(v), max);
+    return (uint32_t)vhca_snap_num(s, field, v, sizeof(v), max);
 }
 
-void qhca_snap_raw(struct qhca_snap *s, const char *field, void *p, size_t n);
-void qhca_snap_u64s(struct qhca_snap *s, const char *field, uint64_t *v,
+void vhca_snap_raw(struct vhca_snap *s, const char *field, void *p, size_t n);
+void vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
                     size_t n);
-void qhca_snap_fields(struct qhca_snap *s, const struct qhca_snap_field *f,
+void vhca_snap_fields(struct vhca_snap *s, const struct vhca_snap_field *f,
                       void *obj);
 /* The number of things that follow, each of at least @size bytes. */
-uint32_t qhca_snap_count(struct qhca_snap *s, const char *field, uint32_t n,
+uint32_t vhca_snap_count(struct vhca_snap *s, const char *field, uint32_t n,
                          size_t size);
 /* A time, which is written as its distance from now. */
-uint64_t qhca_snap_time(struct qhca_snap *s, const char *field, uint64_t t);
+uint64_t vhca_snap_time(struct vhca_snap *s, const char *field, uint64_t t);
 /* What is owed. */
-void qhca_snap_pace(struct qhca_snap *s, struct qhca_pace *p);
+void vhca_snap_pace(struct vhca_snap *s, struct vhca_pace *p);
 /*
  * Memory of at least @min_len bytes. On load @mem is empty before, and the
  * caller's to release after, even if it was refused.
  */
-void qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem, uint64_t min_len);
+void vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem, uint64_t min_len);
 /* Frames of at least @min_len bytes. */
-void qhca_snap_fifo(struct qhca_snap *s, const char *field,
-                    struct qhca_fifo *f, uint16_t min_len);
+void vhca_snap_fifo(struct vhca_snap *s, const char *field,
+                    struct vhca_fifo *f, uint16_t min_len);
 
 /*
- * struct qhca_snap_kind - how the objects of a table are walked over
- * @walk: on load @obj is NULL, and it makes one, of that number, which can be
+ * struct vhca_snap_kind - how the objects of a table are walked over
+ * @walk_one: on load @obj is NULL; it makes one of that number, which can be
  *        taken down again as any other. NULL: refused, and nothing is left.
  */
-struct qhca_snap_kind {
+struct vhca_snap_kind {
     const char *name;
-    void *(*walk)(struct qhca_snap *s, void *obj, uint32_t number);
+    void *(*walk_one)(struct vhca_snap *s, void *obj, uint32_t number);
 };
 
 /*
  * Numbers, in use or remembered, and objects by their slots. On load there are
  * none before.
  */
-void qhca_snap_table(struct qhca_snap *s, struct qhca_table *t,
-                     const struct qhca_snap_kind *kind);
-/* For @walk of an object that begins with a struct qhca_holder. */
-void *qhca_snap_holder(void *obj, uint32_t number, size_t size);
+void vhca_snap_table(struct vhca_snap *s, struct vhca_table *t,
+                     const struct vhca_snap_kind *kind);
+/* For @walk_one of an object that begins with a struct vhca_holder. */
+void *vhca_snap_holder(void *obj, uint32_t number, size_t size);
 
 /*
- * struct qhca_snap_ref - how those on a list, or who owns a timer, are named
+ * struct vhca_snap_ref - how those on a list, or who owns a timer, are named
  * @off: of the node or the timer in the object
  * @fn: what the timer runs
  */
-struct qhca_snap_ref {
+struct vhca_snap_ref {
     const char *name;
     size_t off;
     uint32_t (*number)(const struct qhca_engine *e, const void *obj);
     void *(*find)(struct qhca_engine *e, uint32_t number);
-    void (*fn)(struct qhca_engine *e, struct qhca_timer *t);
+    void (*fn)(struct qhca_engine *e, struct vhca_timer *t);
 };
 
 /* Who is on the list, in order; on load it is empty before. */
-void qhca_snap_list(struct qhca_snap *s, const char *field,
-                    struct qhca_list *head, const struct qhca_snap_ref *ref);
+void vhca_snap_list(struct vhca_snap *s, const char *field,
+                    struct vhca_list *head, const struct vhca_snap_ref *ref);
 /* The timers that run, which are those of @n kinds of objects. */
-void qhca_snap_timers(struct qhca_snap *s, const struct qhca_snap_ref *refs,
+void vhca_snap_timers(struct vhca_snap *s, const struct vhca_snap_ref *refs,
                       unsigned n);
 
 #endif /* QHCA_ENGINE_SNAPSHOT_H */

@@ -14,12 +14,12 @@
 
 #define WAYS    8u              /* slots of a bucket */
 
-uint32_t qhca_random(struct qhca_engine *e)
+uint32_t vhca_random(struct qhca_engine *e)
 {
     return e->ops->random(e->opaque);
 }
 
-bool qhca_table_init(struct qhca_table *t, struct qhca_engine *e, uint32_t max)
+bool vhca_table_init(struct vhca_table *t, struct qhca_engine *e, uint32_t max)
 {
     uint32_t size = WAYS;
 
@@ -33,31 +33,35 @@ bool qhca_table_init(struct qhca_table *t, struct qhca_engine *e, uint32_t max)
     t->slot = calloc(size, sizeof(*t->slot));
     t->number = calloc(size, sizeof(*t->number));
     t->freed = calloc(size, sizeof(*t->freed));
-    if (!t->slot || !t->number || !t->freed) {
-        qhca_table_free(t);
+    t->known = calloc(size / WAYS, sizeof(*t->known));
+    if (!t->slot || !t->number || !t->freed || !t->known) {
+        vhca_table_free(t);
         return false;
     }
     return true;
 }
 
-void qhca_table_free(struct qhca_table *t)
+void vhca_table_free(struct vhca_table *t)
 {
     free(t->slot);
     free(t->number);
     free(t->freed);
+    free(t->known);
     t->slot = NULL;
     t->number = NULL;
     t->freed = NULL;
+    t->known = NULL;
     t->max = t->size = t->used = 0;
 }
 
-struct qhca_holding qhca_table_holding(const struct qhca_table *t,
+struct qhca_holding vhca_table_holding(const struct vhca_table *t,
                                        const char *what)
 {
     return (struct qhca_holding) {
         .what = what,
-        .size = sizeof(*t->slot) + sizeof(*t->number) + sizeof(*t->freed),
-        .max = t->size, .used = t->size,
+        .size = WAYS * (sizeof(*t->slot) + sizeof(*t->number) +
+                        sizeof(*t->freed)) + sizeof(*t->known),
+        .max = t->size / WAYS, .used = t->size / WAYS,
     };
 }
 
@@ -67,33 +71,33 @@ static bool is_reserved(uint32_t number)
     return number <= 1 || number == QHCA_OBJ_MASK;
 }
 
-void qhca_table_forget(struct qhca_table *t)
+void vhca_table_forget(struct vhca_table *t)
 {
     memset(t->number, 0, t->size * sizeof(*t->number));
     memset(t->freed, 0, t->size * sizeof(*t->freed));
+    memset(t->known, 0, t->size / WAYS * sizeof(*t->known));
     t->frees = 0;
 }
 
-static bool never_used(const uint32_t *number)
+void vhca_table_note(struct vhca_table *t, uint32_t i, uint32_t number)
 {
-    uint32_t any = 0;
-
-    for (uint32_t i = 0; i < WAYS; i++) {
-        any |= number[i];
-    }
-    return !any;
+    t->number[i] = number;
+    t->known[i / WAYS] = true;
 }
 
-uint32_t qhca_table_skip(const struct qhca_table *t, uint32_t i)
+uint32_t vhca_table_skip(const struct vhca_table *t, uint32_t i)
 {
-    while (i < t->size && i % WAYS == 0 && never_used(&t->number[i])) {
-        i += WAYS;
+    const bool *next;
+
+    if (i % WAYS || i == t->size) {
+        return i;
     }
-    return i;
+    next = memchr(&t->known[i / WAYS], true, (t->size - i) / WAYS);
+    return next ? (uint32_t)(next - t->known) * WAYS : t->size;
 }
 
 /* The first slot of a number's bucket. */
-static uint32_t bucket(const struct qhca_table *t, uint32_t number)
+static uint32_t bucket(const struct vhca_table *t, uint32_t number)
 {
     return number * WAYS & (t->size - 1);
 }
@@ -103,7 +107,7 @@ static uint32_t bucket(const struct qhca_table *t, uint32_t number)
  * been free for longest, as a number is remembered until its slot is taken.
  * t->size: the number is in use, was so not long ago, or there is no room.
  */
-static uint32_t place(const struct qhca_table *t, uint32_t number)
+static uint32_t place(const struct vhca_table *t, uint32_t number)
 {
     uint32_t first = bucket(t, number), best = t->size, best_age = 0;
 
@@ -120,7 +124,7 @@ static uint32_t place(const struct qhca_table *t, uint32_t number)
     return best;
 }
 
-bool qhca_table_fits(const struct qhca_table *t, uint32_t i, uint32_t number)
+bool vhca_table_fits(const struct vhca_table *t, uint32_t i, uint32_t number)
 {
     uint32_t first = bucket(t, number);
 
@@ -128,7 +132,7 @@ bool qhca_table_fits(const struct qhca_table *t, uint32_t i, uint32_t number)
            place(t, number) != t->size;
 }
 
-uint32_t qhca_table_add(struct qhca_table *t, void *obj)
+uint32_t vhca_table_add(struct vhca_table *t, void *obj)
 {
     uint32_t number, i;
 
@@ -136,17 +140,17 @@ uint32_t qhca_table_add(struct qhca_table *t, void *obj)
         return 0;
     }
     do {
-        number = qhca_random(t->e) & QHCA_OBJ_MASK;
+        number = vhca_random(t->e) & QHCA_OBJ_MASK;
         i = is_reserved(number) ? t->size : place(t, number);
     } while (i == t->size);
     t->used++;
     t->slot[i] = obj;
-    t->number[i] = number;
+    vhca_table_note(t, i, number);
     return number;
 }
 
 /* The slot of a number that is in use, else t->size. */
-static inline uint32_t find(const struct qhca_table *t, uint32_t number)
+static inline uint32_t find(const struct vhca_table *t, uint32_t number)
 {
     uint32_t first = bucket(t, number);
 
@@ -158,31 +162,32 @@ static inline uint32_t find(const struct qhca_table *t, uint32_t number)
     return t->size;
 }
 
-void *qhca_table_get(const struct qhca_table *t, uint32_t number)
+void *vhca_table_get(const struct vhca_table *t, uint32_t number)
 {
     uint32_t i = find(t, number);
 
     return i < t->size ? t->slot[i] : NULL;
 }
 
-void *qhca_table_scan(struct qhca_engine *e, const struct qhca_table *t,
+void *vhca_table_scan(struct qhca_engine *e, const struct vhca_table *t,
                       uint32_t *i)
 {
     void *obj = NULL;
 
-    while (!obj && *i < t->size && qhca_may_go_on(e)) {
+    while (!obj && *i < t->size && vhca_may_go_on(e)) {
         if (*i % QHCA_UNIT_OBJECTS == 0) {
-            qhca_spend(e, 1);
+            vhca_spend(e, 1);
         }
         obj = t->slot[(*i)++];
     }
     return obj;
 }
 
-void qhca_table_del(struct qhca_table *t, uint32_t number)
+void vhca_table_del(struct vhca_table *t, uint32_t number)
 {
     uint32_t i = find(t, number);
 
+    VHCA_ASSERT(vhca_table_get(t, number));
     t->slot[i] = NULL;
     t->freed[i] = ++t->frees;
     t->used--;

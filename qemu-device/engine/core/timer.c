@@ -10,13 +10,13 @@
 
 #include "core.h"
 
-static void heap_put(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
+static void heap_put(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
 {
     h->heap[i] = t;
     t->pos = i + 1;
 }
 
-static void sift_up(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
+static void sift_up(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
 {
     while (i > 0 && t->deadline < h->heap[(i - 1) / 2]->deadline) {
         heap_put(h, i, h->heap[(i - 1) / 2]);
@@ -25,7 +25,7 @@ static void sift_up(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
     heap_put(h, i, t);
 }
 
-static void sift_down(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
+static void sift_down(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
 {
     uint32_t child;
 
@@ -44,7 +44,7 @@ static void sift_down(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
 }
 
 /* Puts @t where it belongs, starting from the hole at @i. */
-static void settle(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
+static void settle(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
 {
     if (i > 0 && t->deadline < h->heap[(i - 1) / 2]->deadline) {
         sift_up(h, i, t);
@@ -53,11 +53,11 @@ static void settle(struct qhca_timers *h, uint32_t i, struct qhca_timer *t)
     }
 }
 
-bool qhca_timers_provide(struct qhca_engine *e, uint32_t num_timers)
+bool vhca_timers_provide(struct qhca_engine *e, uint32_t num_timers)
 {
-    struct qhca_timers *h = &e->timers;
+    struct vhca_timers *h = &e->timers;
     uint32_t size = h->size + num_timers;
-    struct qhca_timer **heap = realloc(h->heap, size * sizeof(*heap));
+    struct vhca_timer **heap = realloc(h->heap, size * sizeof(*heap));
 
     if (!heap) {
         return false;
@@ -67,10 +67,10 @@ bool qhca_timers_provide(struct qhca_engine *e, uint32_t num_timers)
     return true;
 }
 
-void qhca_timer_put(struct qhca_engine *e, struct qhca_timer *t,
+void vhca_timer_put(struct qhca_engine *e, struct vhca_timer *t,
                     uint64_t deadline)
 {
-    struct qhca_timers *h = &e->timers;
+    struct vhca_timers *h = &e->timers;
     uint32_t i = t->pos ? t->pos - 1 : h->used;
 
     if (!t->pos) {
@@ -82,17 +82,17 @@ void qhca_timer_put(struct qhca_engine *e, struct qhca_timer *t,
 }
 
 /* One that its own function sets again waits for another tick. */
-void qhca_timer_set(struct qhca_engine *e, struct qhca_timer *t,
+void vhca_timer_set(struct qhca_engine *e, struct vhca_timer *t,
                     uint64_t deadline)
 {
-    qhca_timer_put(e, t, MAX_OF(deadline, e->now + 1));
+    vhca_timer_put(e, t, MAX_OF(deadline, e->now + 1));
 }
 
-void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t)
+void vhca_timer_cancel(struct qhca_engine *e, struct vhca_timer *t)
 {
-    struct qhca_timers *h = &e->timers;
+    struct vhca_timers *h = &e->timers;
     uint32_t i = t->pos - 1;
-    struct qhca_timer *last;
+    struct vhca_timer *last;
 
     if (!t->pos) {
         return;
@@ -104,29 +104,29 @@ void qhca_timer_cancel(struct qhca_engine *e, struct qhca_timer *t)
     }
 }
 
-bool qhca_timers_expire(struct qhca_engine *e)
+bool vhca_timers_expire(struct qhca_engine *e)
 {
-    struct qhca_timers *h = &e->timers;
-    struct qhca_timer *t;
+    struct vhca_timers *h = &e->timers;
+    struct vhca_timer *t;
 
     while (h->used > 0 && h->heap[0]->deadline <= e->now) {
-        if (!qhca_may_go_on(e)) {
+        if (!vhca_may_go_on(e)) {
             return true;
         }
-        qhca_spend(e, 1);
+        vhca_spend(e, 1);
         t = h->heap[0];
-        qhca_timer_cancel(e, t);
+        vhca_timer_cancel(e, t);
         t->fn(e, t);
     }
     return false;
 }
 
-void qhca_timers_sync(struct qhca_engine *e, uint64_t wake)
+void vhca_timers_sync(struct qhca_engine *e, uint64_t wake)
 {
-    struct qhca_timers *h = &e->timers;
+    struct vhca_timers *h = &e->timers;
     uint64_t next = UINT64_MAX;
 
-    if (qhca_running(e)) {
+    if (vhca_running(e)) {
         next = h->used > 0 ? MIN_OF(wake, h->heap[0]->deadline) : wake;
     }
     if (next != h->armed) {

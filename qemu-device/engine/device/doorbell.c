@@ -21,25 +21,25 @@ static uint32_t index_of(uint64_t val)
 static bool ring_sq(struct qhca_engine *e, unsigned page, uint32_t obj,
                     uint64_t val)
 {
-    return qhca_qp_doorbell_sq(e, page, obj, index_of(val));
+    return vhca_qp_doorbell_sq(e, page, obj, index_of(val));
 }
 
 static bool ring_rq(struct qhca_engine *e, unsigned page, uint32_t obj,
                     uint64_t val)
 {
-    return qhca_qp_doorbell_rq(e, page, obj, index_of(val));
+    return vhca_qp_doorbell_rq(e, page, obj, index_of(val));
 }
 
 static bool ring_srq(struct qhca_engine *e, unsigned page, uint32_t obj,
                      uint64_t val)
 {
-    return qhca_srq_doorbell(e, page, obj, index_of(val));
+    return vhca_srq_doorbell(e, page, obj, index_of(val));
 }
 
 static bool ring_cq_arm(struct qhca_engine *e, unsigned page, uint32_t obj,
                         uint64_t val)
 {
-    return qhca_cq_doorbell_arm(e, page, obj, val & QHCA_DB_SOLICITED,
+    return vhca_cq_doorbell_arm(e, page, obj, val & QHCA_DB_SOLICITED,
                                 index_of(val));
 }
 
@@ -47,7 +47,7 @@ static bool ring_eq(struct qhca_engine *e, unsigned page, uint32_t obj,
                     uint64_t val)
 {
     (void)page;
-    return qhca_eq_doorbell(e, obj, index_of(val));
+    return vhca_eq_doorbell(e, obj, index_of(val));
 }
 
 static bool ring_cmd(struct qhca_engine *e, unsigned page, uint32_t obj,
@@ -57,7 +57,7 @@ static bool ring_cmd(struct qhca_engine *e, unsigned page, uint32_t obj,
     if (obj != 0) {
         return false;
     }
-    qhca_cmdq_doorbell(e, index_of(val));
+    vhca_cmdq_doorbell(e, index_of(val));
     return true;
 }
 
@@ -65,7 +65,7 @@ static bool ring_eth(struct qhca_engine *e, unsigned page, uint32_t obj,
                      uint64_t val)
 {
     (void)page;
-    return qhca_eth_doorbell(e, obj, index_of(val));
+    return vhca_eth_doorbell(e, obj, index_of(val));
 }
 
 static const struct doorbell doorbells[] = {
@@ -91,7 +91,7 @@ static const struct doorbell *find_doorbell(const struct qhca_engine *e,
     return db->ring && (page == 0 || !db->page0_only) ? db : NULL;
 }
 
-void qhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
+void vhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
                    uint64_t val)
 {
     const struct doorbell *db = find_doorbell(e, page, off);
@@ -99,12 +99,12 @@ void qhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
     if (e->state == QHCA_STATE_FATAL) {
         return;         /* users cannot know yet; there is nothing to ring */
     }
-    qhca_trace(e, QHCA_TRACE_DOORBELL, page, off, val);
+    vhca_trace_doorbell(e, page, off, val);
     if (e->state == QHCA_STATE_RUNNING && db &&
         db->ring(e, page, (uint32_t)(val & QHCA_DB_OBJ), val)) {
         return;
     }
-    qhca_count(e, QHCA_CNT_BAD_DOORBELL);
-    qhca_guest_error(e, "doorbell %s, page %u, offset 0x%x, value 0x%llx",
+    vhca_count(e, QHCA_CNT_BAD_DOORBELL);
+    vhca_guest_error(e, "doorbell %s, page %u, offset 0x%x, value 0x%llx",
                      db ? db->name : "?", page, off, (unsigned long long)val);
 }

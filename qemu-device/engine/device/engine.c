@@ -13,73 +13,67 @@
 /* struct house - an engine with all its rooms */
 struct house {
     struct qhca_engine engine;
-    struct qhca_faults faults;
-    struct qhca_memory memory;
-    struct qhca_queues queues;
-    struct qhca_port port;
-    struct qhca_qps qps;
-    struct qhca_receive receive;
-    struct qhca_eth eth;
-    struct qhca_device device;
+    struct vhca_faults faults;
+    struct vhca_memory memory;
+    struct vhca_events events;
+    struct vhca_port port;
+    struct vhca_qps qps;
+    struct vhca_rqs rqs;
+    struct vhca_eth eth;
+    struct vhca_cmdq cmdq;
+    struct vhca_device device;
 };
 
 static void reset(struct qhca_engine *e)
 {
-    struct qhca_device *d = e->device;
-
-    qhca_faults_end(e);
-    qhca_fifo_free(&d->late);
-    d->tx_wanted = d->run_wanted = d->timers_due = false;
-    qhca_cmdq_reset(e);
+    vhca_faults_end(e);
+    e->device->timers_due = false;
+    vhca_cmdq_reset(e);
 }
 
 static bool init(struct qhca_engine *e)
 {
-    qhca_run_init(e);
-    qhca_faults_init(e);
+    vhca_run_init(e);
+    vhca_faults_init(e);
     return true;
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
+    (void)e;
     h[0] = (struct qhca_holding) {
         "engine", false, sizeof(struct house), 1, 1
     };
-    h[1] = qhca_fifo_holding(&e->device->late, "frames that came meanwhile");
-    return 2;
+    return 1;
 }
 
-static const struct qhca_room device_room = {
+static const struct vhca_room device_room = {
     .init = init,
     .reset = reset,
     .holdings = holdings,
-    .commands = (const struct qhca_command *const[]) {
-        qhca_device_commands, NULL
-    },
     .section = "device",
-    .version = 1,
+    .version = 2,
     .oldest = 1,
-    .walk = qhca_device_walk,
+    .walk = vhca_device_walk,
 };
 
 /* Made in this order, reset and taken down in the reverse one. */
-const struct qhca_room *const qhca_rooms[] = {
-    &qhca_core_room, &qhca_faults_room, &qhca_memory_room, &qhca_queues_room,
-    &qhca_receive_room, &qhca_port_room, &qhca_qp_room, &qhca_eth_room,
-    &qhca_transport_room, &device_room, NULL
+const struct vhca_room *const vhca_rooms[] = {
+    &vhca_core_room, &vhca_faults_room, &vhca_memory_room, &vhca_events_room,
+    &vhca_rq_room, &vhca_port_room, &vhca_qp_room, &vhca_eth_room,
+    &vhca_qps_room, &device_room, NULL
 };
 
-#define NUM_ROOMS   (ARRAY_SIZE(qhca_rooms) - 1)
+#define NUM_ROOMS   (ARRAY_SIZE(vhca_rooms) - 1)
 
-void qhca_reset(struct qhca_engine *e)
+void vhca_reset(struct qhca_engine *e)
 {
     /* Nothing that is freed below may cause DMA or an interrupt. */
     e->state = QHCA_STATE_RESET;
     e->fatal = QHCA_FATAL_NONE;
     for (size_t i = NUM_ROOMS; i-- > 0;) {
-        qhca_rooms[i]->reset(e);
+        vhca_rooms[i]->reset(e);
     }
-    e->reset_wanted = false;
 }
 
 /* ---- life cycle ---- */
@@ -100,7 +94,7 @@ static bool ops_ok(const struct qhca_engine_ops *ops)
            ops->dma_peek && ops->atomic_cas && ops->atomic_add &&
            ops->atomic_store && ops->send_frame && ops->raise_irq &&
            ops->set_timer && ops->schedule && ops->random && ops->remove &&
-           ops->guest_error && ops->trace;
+           ops->guest_error;
 }
 
 static struct qhca_engine *build(void)
@@ -112,11 +106,12 @@ static struct qhca_engine *build(void)
     }
     h->engine.faults = &h->faults;
     h->engine.memory = &h->memory;
-    h->engine.queues = &h->queues;
+    h->engine.events = &h->events;
     h->engine.port = &h->port;
     h->engine.qps = &h->qps;
-    h->engine.receive = &h->receive;
+    h->engine.rqs = &h->rqs;
     h->engine.eth = &h->eth;
+    h->engine.cmdq = &h->cmdq;
     h->engine.device = &h->device;
     return &h->engine;
 }
@@ -124,8 +119,8 @@ static struct qhca_engine *build(void)
 static void forget(struct qhca_engine *e)
 {
     for (size_t i = NUM_ROOMS; i-- > 0;) {
-        if (qhca_rooms[i]->fini) {
-            qhca_rooms[i]->fini(e);
+        if (vhca_rooms[i]->fini) {
+            vhca_rooms[i]->fini(e);
         }
     }
     free(container_of(e, struct house, engine));
@@ -148,19 +143,19 @@ struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
     e->ops = ops;
     e->opaque = opaque;
     for (size_t i = 0; i < NUM_ROOMS; i++) {
-        if (qhca_rooms[i]->init && !qhca_rooms[i]->init(e)) {
+        if (vhca_rooms[i]->init && !vhca_rooms[i]->init(e)) {
             forget(e);
             return NULL;
         }
     }
-    qhca_reset(e);
+    vhca_reset(e);
     return e;
 }
 
 void qhca_engine_free(struct qhca_engine *e)
 {
     if (e) {
-        qhca_reset(e);
+        vhca_reset(e);
         forget(e);
     }
 }
@@ -171,7 +166,7 @@ unsigned qhca_engine_holdings(const struct qhca_engine *e,
     unsigned n = 0;
 
     for (size_t i = 0; i < NUM_ROOMS; i++) {
-        n += qhca_rooms[i]->holdings(e, h + n);
+        n += vhca_rooms[i]->holdings(e, h + n);
     }
     return n;
 }
@@ -179,7 +174,7 @@ unsigned qhca_engine_holdings(const struct qhca_engine *e,
 size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
                               size_t size)
 {
-    return qhca_faults_print(e, 0, e->faults->num_host, buf, size);
+    return vhca_faults_print(e, 0, e->faults->num_host, buf, size);
 }
 
 uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max)
@@ -209,39 +204,30 @@ unsigned qhca_engine_num_objects(const struct qhca_engine *e)
 
 /* ---- entry points: each is enter(), what it is about, leave() ---- */
 
-static bool enter(struct qhca_engine *e, uint64_t now)
+static void enter(struct qhca_engine *e, uint64_t now)
 {
-    if (e->device->busy) {
-        return false;
-    }
-    e->device->busy = true;
+    VHCA_ASSERT(!e->inside);
+    e->inside = true;
     e->now = MAX_OF(e->now, now);
     e->spent = 0;
-    return true;
 }
 
 static void depart(struct qhca_engine *e)
 {
-    if (e->reset_wanted) {
-        qhca_reset(e);
-    }
-    qhca_timers_sync(e, qhca_run_wake(e));
-    e->device->busy = false;
+    vhca_timers_sync(e, vhca_run_wake(e));
+    e->inside = false;
 }
 
 static void leave(struct qhca_engine *e)
 {
-    qhca_run(e);
+    vhca_run(e);
     depart(e);
 }
 
 void qhca_engine_reset(struct qhca_engine *e, uint64_t now)
 {
-    if (!enter(e, now)) {
-        e->reset_wanted = true;     /* silent from here on, reset in leave() */
-        return;
-    }
-    qhca_reset(e);
+    enter(e, now);
+    vhca_reset(e);
     leave(e);
 }
 
@@ -249,61 +235,39 @@ uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now, unsigned off)
 {
     uint32_t val;
 
-    if (!enter(e, now)) {
-        qhca_count(e, QHCA_CNT_BAD_REG);
-        return UINT32_MAX;
-    }
-    val = qhca_reg_read(e, off);
-    e->device->busy = false;            /* a read starts nothing */
+    enter(e, now);
+    val = vhca_reg_read(e, off);
+    e->inside = false;          /* a read starts nothing */
     return val;
 }
 
 void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
                            uint32_t val)
 {
-    if (!enter(e, now)) {
-        qhca_count(e, QHCA_CNT_BAD_REG);
-        return;
-    }
-    qhca_reg_write(e, off, val);
+    enter(e, now);
+    vhca_reg_write(e, off, val);
     leave(e);
 }
 
 void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
                           unsigned off, uint64_t val)
 {
-    if (!enter(e, now)) {
-        qhca_count(e, QHCA_CNT_BAD_DOORBELL);
-        return;
-    }
-    qhca_doorbell(e, page, off, val);
+    enter(e, now);
+    vhca_doorbell(e, page, off, val);
     leave(e);
 }
 
 void qhca_engine_bad_doorbell(struct qhca_engine *e)
 {
-    qhca_count(e, QHCA_CNT_BAD_DOORBELL);
-    qhca_guest_error(e, "doorbell access of another kind than a 64-bit write");
-}
-
-static bool receive(struct qhca_engine *e, uint64_t now, const uint8_t *frame,
-                    size_t len)
-{
-    if (!enter(e, now)) {
-        /* Full: the network loses it. */
-        qhca_fifo_push(&e->device->late, frame, len, 0);
-        return false;
-    }
-    qhca_steer(e, frame, len, 0);
-    return true;
+    vhca_count(e, QHCA_CNT_BAD_DOORBELL);
+    vhca_guest_error(e, "doorbell access of another kind than a 64-bit write");
 }
 
 unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
                               const uint8_t *frame, size_t len)
 {
-    if (!receive(e, now, frame, len)) {
-        return 1;
-    }
+    enter(e, now);
+    vhca_steer(e, frame, len, 0);
     leave(e);
     return e->spent;
 }
@@ -311,60 +275,58 @@ unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
 unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
                              const uint8_t *frame, size_t len)
 {
-    if (!receive(e, now, frame, len)) {
-        return 1;
-    }
-    qhca_run_pay(e);
+    enter(e, now);
+    vhca_steer(e, frame, len, 0);
+    vhca_run_pay(e);
     depart(e);
     return e->spent;
 }
 
 bool qhca_engine_has_time(const struct qhca_engine *e, uint64_t now)
 {
-    return qhca_run_has_time(e, MAX_OF(e->now, now));
+    return vhca_run_has_time(e, MAX_OF(e->now, now));
 }
 
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
 {
-    e->device->tx_wanted = true;
-    qhca_engine_run(e, now);
+    enter(e, now);
+    vhca_run_slice(e);
+    vhca_tx_flush(e);
+    leave(e);
 }
 
 void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
 {
     e->timers.armed = UINT64_MAX;       /* it is spent */
-    if (!enter(e, now)) {
-        e->device->run_wanted = true;
-        return;
-    }
+    enter(e, now);
     e->device->timers_due = true;
     leave(e);
 }
 
 void qhca_engine_run(struct qhca_engine *e, uint64_t now)
 {
-    if (!enter(e, now)) {
-        e->device->run_wanted = true;
-        return;
-    }
-    qhca_run_slice(e);
+    enter(e, now);
+    vhca_run_pay_visits(e);
+    vhca_run_slice(e);
     leave(e);
 }
 
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up)
 {
-    e->device->link_changed = true;
+    enter(e, now);
+    vhca_run_slice(e);
     e->device->link_wanted = up;
-    qhca_engine_run(e, now);
+    if (!e->faults->link_back) {
+        vhca_port_set_link(e, up);
+    }
+    leave(e);
 }
 
 void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now)
 {
-    if (!enter(e, now)) {
-        return;
-    }
+    enter(e, now);
     if (e->state == QHCA_STATE_RUNNING) {
-        qhca_fatal(e, QHCA_FATAL_INJECTED);
+        vhca_fatal(e, QHCA_FATAL_INJECTED);
     }
     leave(e);
 }
@@ -374,11 +336,8 @@ bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
 {
     bool ok;
 
-    if (!enter(e, now)) {
-        *err = (struct qhca_fault_error) { 1, 1, "the device is busy" };
-        return false;
-    }
-    ok = qhca_faults_set(e, false, text, err);
+    enter(e, now);
+    ok = vhca_faults_set(e, false, text, err);
     leave(e);
     return ok;
 }

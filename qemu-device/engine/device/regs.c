@@ -53,22 +53,22 @@ static void write_control(struct qhca_engine *e, uint32_t val)
     bool enable = val & QHCA_CONTROL_ENABLE;
 
     if (!enable && e->state != QHCA_STATE_RESET) {
-        qhca_count(e, QHCA_CNT_BAD_REG);
-        qhca_guest_error(e, "CONTROL: only a reset stops the device");
+        vhca_count(e, QHCA_CNT_BAD_REG);
+        vhca_guest_error(e, "CONTROL: only a reset stops the device");
     }
     if (!enable || e->state != QHCA_STATE_RESET) {
         return;
     }
-    if (!qhca_cmdq_start(e)) {
-        qhca_guest_error(e, "command rings 0x%llx 0x%llx of 2^%u entries",
-                         (unsigned long long)e->device->cmdq.sq,
-                         (unsigned long long)e->device->cmdq.cq,
-                         e->device->cmdq.log_size);
-        qhca_fatal(e, QHCA_FATAL_CMDQ_CONFIG);
+    if (!vhca_cmdq_start(e)) {
+        vhca_guest_error(e, "command rings 0x%llx 0x%llx of 2^%u entries",
+                         (unsigned long long)e->cmdq->sq,
+                         (unsigned long long)e->cmdq->cq,
+                         e->cmdq->log_size);
+        vhca_fatal(e, QHCA_FATAL_CMDQ_CONFIG);
         return;
     }
     e->state = QHCA_STATE_RUNNING;
-    qhca_faults_update(e);
+    vhca_faults_update(e);
 }
 
 static uint32_t read_status(struct qhca_engine *e)
@@ -80,11 +80,11 @@ static uint32_t read_status(struct qhca_engine *e)
 static void write_reset(struct qhca_engine *e, uint32_t val)
 {
     if (val != QHCA_RESET_KEY) {
-        qhca_count(e, QHCA_CNT_BAD_REG);
-        qhca_guest_error(e, "RESET: 0x%x is not the key", val);
+        vhca_count(e, QHCA_CNT_BAD_REG);
+        vhca_guest_error(e, "RESET: 0x%x is not the key", val);
         return;
     }
-    qhca_reset(e);
+    vhca_reset(e);
 }
 
 static uint32_t read_fatal(struct qhca_engine *e)
@@ -97,8 +97,8 @@ static bool base_writable(struct qhca_engine *e)
     if (e->state == QHCA_STATE_RESET) {
         return true;
     }
-    qhca_count(e, QHCA_CNT_BAD_REG);
-    qhca_guest_error(e, "command ring registers: device not in reset");
+    vhca_count(e, QHCA_CNT_BAD_REG);
+    vhca_guest_error(e, "command ring registers: device not in reset");
     return false;
 }
 
@@ -113,60 +113,60 @@ static void set_half(struct qhca_engine *e, uint64_t *reg, unsigned shift,
 
 static uint32_t read_cmd_sq_lo(struct qhca_engine *e)
 {
-    return lo(e->device->cmdq.sq);
+    return lo(e->cmdq->sq);
 }
 
 static uint32_t read_cmd_sq_hi(struct qhca_engine *e)
 {
-    return hi(e->device->cmdq.sq);
+    return hi(e->cmdq->sq);
 }
 
 static uint32_t read_cmd_cq_lo(struct qhca_engine *e)
 {
-    return lo(e->device->cmdq.cq);
+    return lo(e->cmdq->cq);
 }
 
 static uint32_t read_cmd_cq_hi(struct qhca_engine *e)
 {
-    return hi(e->device->cmdq.cq);
+    return hi(e->cmdq->cq);
 }
 
 static void write_cmd_sq_lo(struct qhca_engine *e, uint32_t val)
 {
-    set_half(e, &e->device->cmdq.sq, 0, val);
+    set_half(e, &e->cmdq->sq, 0, val);
 }
 
 static void write_cmd_sq_hi(struct qhca_engine *e, uint32_t val)
 {
-    set_half(e, &e->device->cmdq.sq, 32, val);
+    set_half(e, &e->cmdq->sq, 32, val);
 }
 
 static void write_cmd_cq_lo(struct qhca_engine *e, uint32_t val)
 {
-    set_half(e, &e->device->cmdq.cq, 0, val);
+    set_half(e, &e->cmdq->cq, 0, val);
 }
 
 static void write_cmd_cq_hi(struct qhca_engine *e, uint32_t val)
 {
-    set_half(e, &e->device->cmdq.cq, 32, val);
+    set_half(e, &e->cmdq->cq, 32, val);
 }
 
 static uint32_t read_cmd_log_size(struct qhca_engine *e)
 {
-    return e->device->cmdq.log_size;
+    return e->cmdq->log_size;
 }
 
 static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
 {
     if (base_writable(e)) {
         /* Saturate, so that ENABLE sees that it is too large. */
-        e->device->cmdq.log_size = (uint8_t)MIN_OF(val, 0xffu);
+        e->cmdq->log_size = (uint8_t)MIN_OF(val, 0xffu);
     }
 }
 
 static uint32_t read_cmd_progress(struct qhca_engine *e)
 {
-    return e->device->cmdq.steps;
+    return e->cmdq->steps;
 }
 
 static uint32_t read_mac_lo(struct qhca_engine *e)
@@ -235,26 +235,26 @@ static const struct reg *find_reg(unsigned off)
     return &regs[off / 4];
 }
 
-uint32_t qhca_reg_read(struct qhca_engine *e, unsigned off)
+uint32_t vhca_reg_read(struct qhca_engine *e, unsigned off)
 {
     const struct reg *reg = find_reg(off);
 
     if (!reg || !(reg->read || reg->constant)) {
-        qhca_count(e, QHCA_CNT_BAD_REG);
-        qhca_guest_error(e, "read of register %s (0x%x)",
+        vhca_count(e, QHCA_CNT_BAD_REG);
+        vhca_guest_error(e, "read of register %s (0x%x)",
                          reg ? reg->name : "?", off);
         return 0;
     }
     return reg->read ? reg->read(e) : reg->constant;
 }
 
-void qhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val)
+void vhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val)
 {
     const struct reg *reg = find_reg(off);
 
     if (!reg || !reg->write) {
-        qhca_count(e, QHCA_CNT_BAD_REG);
-        qhca_guest_error(e, "write of register %s (0x%x)",
+        vhca_count(e, QHCA_CNT_BAD_REG);
+        vhca_guest_error(e, "write of register %s (0x%x)",
                          reg ? reg->name : "?", off);
         return;
     }

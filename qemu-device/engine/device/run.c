@@ -6,7 +6,7 @@
 #include "device.h"
 
 /*
- * Units of work, see qhca_spend(). What one entry point does at most; a
+ * Units of work, see vhca_spend(). What one entry point does at most; a
  * millisecond's work or less.
  */
 #define ENTRY_UNITS     2048u
@@ -24,76 +24,60 @@
 
 static bool failed_ready(const struct qhca_engine *e)
 {
-    return !qhca_list_empty(&e->queues->failed);
+    return !vhca_list_empty(&e->events->failed);
 }
 
 static bool eq_ready(const struct qhca_engine *e)
 {
-    return !qhca_list_empty(&e->queues->roomy);
+    return !vhca_list_empty(&e->events->roomy);
 }
 
 static void timers_work(struct qhca_engine *e)
 {
-    e->device->timers_due = qhca_timers_expire(e);
-}
-
-/* Steers the frames in @f as far as the budget goes. */
-static void drain(struct qhca_engine *e, struct qhca_fifo *f)
-{
-    const uint8_t *frame;
-    uint32_t from;
-    size_t len;
-
-    while (qhca_may_go_on(e) && (frame = qhca_fifo_peek(f, &len, &from))) {
-        qhca_steer(e, frame, len, from);
-        qhca_fifo_pop(f);
-    }
+    e->device->timers_due = vhca_timers_expire(e);
 }
 
 static bool loop_ready(const struct qhca_engine *e)
 {
-    return qhca_fifo_used(&e->port->loop);
+    return vhca_fifo_used(&e->port->loop);
 }
 
 static void loop_work(struct qhca_engine *e)
 {
-    drain(e, &e->port->loop);
-}
+    struct vhca_fifo *f = &e->port->loop;
+    const uint8_t *frame;
+    uint32_t from;
+    size_t len;
 
-static bool late_ready(const struct qhca_engine *e)
-{
-    return qhca_fifo_used(&e->device->late);
-}
-
-static void late_work(struct qhca_engine *e)
-{
-    drain(e, &e->device->late);
+    while (vhca_may_go_on(e) && (frame = vhca_fifo_peek(f, &len, &from))) {
+        vhca_steer(e, frame, len, from);
+        vhca_fifo_pop(f);
+    }
 }
 
 static bool tx_ready(const struct qhca_engine *e)
 {
-    return !qhca_list_empty(&e->qps->tx_wait.busy) && !e->port->tx_blocked &&
-           qhca_port_open(e);
+    return !vhca_list_empty(&e->qps->tx_wait.busy) && !e->port->tx_blocked &&
+           vhca_port_open(e);
 }
 
 static bool qp_ready(const struct qhca_engine *e)
 {
-    return !qhca_list_empty(&e->qps->ready.busy);
+    return !vhca_list_empty(&e->qps->ready.busy);
 }
 
-enum { TIMERS, FAILED, LOOP, LATE, EQ, CMDQ, TX, QP, ETH, NUM_SOURCES };
+enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, NUM_SOURCES };
 
 /* What is ready makes progress when it has its turn. */
 static void (*const work[NUM_SOURCES])(struct qhca_engine *e) = {
     [TIMERS] = timers_work,
-    [FAILED] = qhca_qp_cq_failed,
+    [FAILED] = vhca_qp_cq_failed,
     [LOOP] = loop_work,
-    [LATE] = late_work,
-    [EQ] = qhca_eq_serve,
-    [CMDQ] = qhca_cmdq_work,
-    [TX] = qhca_qp_tx_ready,
-    [QP] = qhca_qp_turn,
-    [ETH] = qhca_eth_tx_work,
+    [EQ] = vhca_eq_serve,
+    [CMDQ] = vhca_cmdq_work,
+    [TX] = vhca_qp_tx_ready,
+    [QP] = vhca_qp_turn,
+    [ETH] = vhca_eth_tx_work,
 };
 
 /* Those that are, a bit each. */
@@ -102,12 +86,11 @@ static unsigned sources_ready(const struct qhca_engine *e)
     return (unsigned)e->device->timers_due << TIMERS |
            (unsigned)failed_ready(e) << FAILED |
            (unsigned)loop_ready(e) << LOOP |
-           (unsigned)late_ready(e) << LATE |
            (unsigned)eq_ready(e) << EQ |
-           (unsigned)qhca_cmdq_ready(e) << CMDQ |
+           (unsigned)vhca_cmdq_ready(e) << CMDQ |
            (unsigned)tx_ready(e) << TX |
            (unsigned)qp_ready(e) << QP |
-           (unsigned)qhca_eth_tx_ready(e) << ETH;
+           (unsigned)vhca_eth_tx_ready(e) << ETH;
 }
 
 /* Goes on to the next one that has any; false: none has. */
@@ -127,32 +110,7 @@ static bool find_work(struct qhca_engine *e)
 
 /* ---- the loop ---- */
 
-/* What arrived at the entry points while one of them was busy. */
-static void serve_late_calls(struct qhca_engine *e)
-{
-    if (e->device->link_changed) {
-        e->device->link_changed = false;
-        if (!e->faults->link_back) {
-            qhca_port_set_link(e, e->device->link_wanted);
-        }
-    }
-    if (e->device->run_wanted) {
-        e->device->run_wanted = false;
-        e->device->timers_due = true;
-    }
-    if (e->device->tx_wanted) {
-        e->device->tx_wanted = false;
-        qhca_tx_flush(e);
-    }
-}
-
-static bool late_calls(const struct qhca_engine *e)
-{
-    return e->device->run_wanted || e->device->tx_wanted ||
-           e->device->link_changed;
-}
-
-void qhca_run_init(struct qhca_engine *e)
+void vhca_run_init(struct qhca_engine *e)
 {
     const uint64_t ps = QHCA_PACE_NS * 1000ull;
 
@@ -164,58 +122,72 @@ void qhca_run_init(struct qhca_engine *e)
     }
 }
 
-void qhca_run_slice(struct qhca_engine *e)
+void vhca_run_slice(struct qhca_engine *e)
 {
     e->device->slice.paid = e->now;
 }
 
-uint64_t qhca_run_wake(const struct qhca_engine *e)
+uint64_t vhca_run_wake(const struct qhca_engine *e)
 {
     uint64_t wake = UINT64_MAX;
 
-    if (!qhca_run_has_time(e, e->now)) {
+    if (!vhca_run_has_time(e, e->now)) {
         wake = e->device->share.paid;
     }
-    return qhca_port_open(e) ? wake : MIN_OF(wake, e->port->pace.paid);
+    return vhca_port_open(e) ? wake : MIN_OF(wake, e->port->pace.paid);
 }
 
-bool qhca_run_has_time(const struct qhca_engine *e, uint64_t now)
+bool vhca_run_has_time(const struct qhca_engine *e, uint64_t now)
 {
-    return qhca_pace_left(&e->device->share, now, 1);
+    return vhca_pace_left(&e->device->share, now, 1);
 }
 
-void qhca_run_pay(struct qhca_engine *e)
+static void pay(struct qhca_engine *e, unsigned units)
 {
-    qhca_pace_take(&e->device->slice, e->now, e->spent);
-    qhca_pace_take(&e->device->share, e->now, e->spent);
+    vhca_pace_take(&e->device->slice, e->now, units);
+    vhca_pace_take(&e->device->share, e->now, units);
 }
 
-void qhca_run(struct qhca_engine *e)
+void vhca_run_pay(struct qhca_engine *e)
 {
-    struct qhca_device *d = e->device;
-    unsigned budget = qhca_pace_left(&d->slice, e->now, ENTRY_UNITS);
+    pay(e, e->spent);
+}
+
+void vhca_run_pay_visits(struct qhca_engine *e)
+{
+    pay(e, e->visited);
+    e->visited = 0;
+}
+
+void vhca_run(struct qhca_engine *e)
+{
+    struct vhca_device *d = e->device;
+    unsigned budget = vhca_pace_left(&d->slice, e->now, ENTRY_UNITS);
     bool more = false;
 
-    budget = qhca_pace_left(&d->share, e->now, budget);
-    serve_late_calls(e);
-    while (qhca_running(e) && (more = find_work(e)) && e->spent < budget) {
+    budget = vhca_pace_left(&d->share, e->now, budget);
+    vhca_verify(e);
+    while (vhca_running(e) && (more = find_work(e)) && e->spent < budget) {
         e->limit = MIN_OF(budget, e->spent + TURN_UNITS);
         work[d->source](e);
-        qhca_spend(e, 1);
+        vhca_spend(e, 1);
+        vhca_verify(e);
         d->source = (d->source + 1) % NUM_SOURCES;
     }
-    qhca_run_pay(e);
-    if (qhca_running(e) && qhca_run_has_time(e, e->now) &&
-        (more || late_calls(e))) {
+    vhca_run_pay(e);
+    if (vhca_running(e) && vhca_run_has_time(e, e->now) && more) {
         e->ops->schedule(e->opaque);
     }
 }
 
-void qhca_run_walk(struct qhca_snap *s)
+void vhca_run_walk(struct vhca_snap *s)
 {
-    struct qhca_device *d = s->e->device;
+    struct vhca_device *d = s->e->device;
 
-    d->source = qhca_snap_u32(s, "source", d->source, NUM_SOURCES - 1);
-    qhca_snap_pace(s, &d->slice);
-    qhca_snap_pace(s, &d->share);
+    /* Version 1 had a source that is gone, behind LOOP. */
+    d->source = vhca_snap_u32(s, "source", d->source,
+                              NUM_SOURCES - (s->version > 1));
+    d->source -= s->version == 1 && d->source > LOOP;
+    vhca_snap_pace(s, &d->slice);
+    vhca_snap_pace(s, &d->share);
 }

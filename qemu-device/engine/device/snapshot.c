@@ -6,6 +6,7 @@
  * Older headers and sections are loaded; those that are newer are refused.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "device.h"
 
@@ -16,7 +17,7 @@
 #define NAME_LEN    12u
 
 /* What the guest has seen of the device, and the objects depend on. */
-static void walk_config(struct qhca_snap *s)
+static void walk_config(struct vhca_snap *s)
 {
     const struct qhca_engine_config *cfg = &s->e->cfg;
     const struct {
@@ -39,10 +40,10 @@ static void walk_config(struct qhca_snap *s)
         uint64_t v = same[i].before;
 
         if (same[i].since <= s->version) {
-            v = qhca_snap_num(s, same[i].name, same[i].value, 8, UINT64_MAX);
+            v = vhca_snap_num(s, same[i].name, same[i].value, 8, UINT64_MAX);
         }
         if (!s->bad && v != same[i].value) {
-            qhca_snap_refuse(s, same[i].name, "is 0x%llx, here 0x%llx",
+            vhca_snap_refuse(s, same[i].name, "is 0x%llx, here 0x%llx",
                              (unsigned long long)v,
                              (unsigned long long)same[i].value);
         }
@@ -50,18 +51,18 @@ static void walk_config(struct qhca_snap *s)
 }
 
 /* The version of what follows: from @oldest to @newest, which is written. */
-static void walk_version(struct qhca_snap *s, const char *field,
+static void walk_version(struct vhca_snap *s, const char *field,
                          uint32_t oldest, uint32_t newest)
 {
-    s->version = qhca_snap_u32(s, field, newest, UINT32_MAX);
+    s->version = vhca_snap_u32(s, field, newest, UINT32_MAX);
     if (!s->bad && (s->version < oldest || s->version > newest)) {
-        qhca_snap_refuse(s, field, "is %u, here %u to %u", s->version, oldest,
+        vhca_snap_refuse(s, field, "is %u, here %u to %u", s->version, oldest,
                          newest);
     }
 }
 
 /* Writes a number at @at, which was not known when it was its turn. */
-static void patch(struct qhca_snap *s, size_t at, uint32_t v)
+static void patch(struct vhca_snap *s, size_t at, uint32_t v)
 {
     v = htole32(v);
     if (!s->load && at + sizeof(v) <= s->end) {
@@ -69,7 +70,7 @@ static void patch(struct qhca_snap *s, size_t at, uint32_t v)
     }
 }
 
-static void walk_section(struct qhca_snap *s, const struct qhca_room *room)
+static void walk_section(struct vhca_snap *s, const struct vhca_room *room)
 {
     size_t end = s->end, start;
     char name[NAME_LEN] = { 0 };
@@ -77,74 +78,92 @@ static void walk_section(struct qhca_snap *s, const struct qhca_room *room)
 
     s->section = room->section;
     snprintf(name, sizeof(name), "%s", room->section);
-    qhca_snap_raw(s, "name", name, sizeof(name));
-    qhca_snap_check(s, !strncmp(name, room->section, sizeof(name)), "name");
+    vhca_snap_raw(s, "name", name, sizeof(name));
+    vhca_snap_check(s, !strncmp(name, room->section, sizeof(name)), "name");
     walk_version(s, "version", room->oldest, room->version);
-    len = qhca_snap_u32(s, "length", 0, UINT32_MAX);
+    len = vhca_snap_u32(s, "length", 0, UINT32_MAX);
     start = s->at;
     if (s->load) {
-        if (!qhca_snap_check(s, len <= end - start, "length")) {
+        if (!vhca_snap_check(s, len <= end - start, "length")) {
             return;
         }
         s->end = start + len;
     }
     room->walk(s);
     if (s->load) {
-        qhca_snap_check(s, s->at == s->end, "length");
+        vhca_snap_check(s, s->at == s->end, "length");
         s->end = end;
     }
     if (s->at - start > UINT32_MAX) {
-        qhca_snap_refuse(s, "length", "is too much");
+        vhca_snap_refuse(s, "length", "is too much");
     }
     patch(s, start - sizeof(len), (uint32_t)(s->at - start));
 }
 
-static void walk_all(struct qhca_snap *s)
+static void walk_all(struct vhca_snap *s)
 {
     s->section = "header";
-    qhca_snap_check(s, qhca_snap_u32(s, "magic", MAGIC, UINT32_MAX) == MAGIC,
+    vhca_snap_check(s, vhca_snap_u32(s, "magic", MAGIC, UINT32_MAX) == MAGIC,
                     "magic");
     walk_version(s, "format", OLDEST, FORMAT);
-    uint32_t crc = qhca_snap_u32(s, "crc", 0, UINT32_MAX);
+    uint32_t crc = vhca_snap_u32(s, "crc", 0, UINT32_MAX);
 
     if (s->load && !s->bad &&
         crc != roce_crc32(0, s->in + s->at, s->end - s->at)) {
-        qhca_snap_refuse(s, "crc", "is wrong: the state is damaged");
+        vhca_snap_refuse(s, "crc", "is wrong: the state is damaged");
     }
     walk_config(s);
-    for (unsigned i = 0; qhca_rooms[i] && !s->bad; i++) {
-        if (qhca_rooms[i]->walk) {
-            walk_section(s, qhca_rooms[i]);
+    for (unsigned i = 0; vhca_rooms[i] && !s->bad; i++) {
+        if (vhca_rooms[i]->walk) {
+            walk_section(s, vhca_rooms[i]);
         }
     }
     s->section = "end";
     if (s->load) {
-        qhca_snap_check(s, s->at == s->end, "of the state");
+        vhca_snap_check(s, s->at == s->end, "of the state");
     } else if (s->at <= s->end) {
         patch(s, CRC_AT, roce_crc32(0, s->out + CRC_AT + sizeof(crc),
                                     s->at - CRC_AT - sizeof(crc)));
     }
 }
 
-static bool may_start(struct qhca_snap *s)
+#ifdef QHCA_VERIFY
+/*
+ * The more of this a state has, the more turns until it is checked again: lists
+ * of many take time that grows with the square of what is in them.
+ */
+#define VERIFY_BYTES    32768u
+
+unsigned vhca_verify_every = QHCA_VERIFY;
+
+void vhca_verify_turn(struct qhca_engine *e)
 {
-    s->section = "device";
-    if (s->e->device->busy) {
-        qhca_snap_refuse(s, "busy", "with something else");
+    static size_t turns;        /* until the next time */
+    char why[160] = "";
+    struct vhca_snap s = { .e = e, .why = why, .why_size = sizeof(why) };
+    size_t size;
+
+    if (turns-- > 1) {
+        return;
     }
-    return !s->bad;
+    walk_all(&s);
+    if (s.bad) {
+        fprintf(stderr, "invariant: %s\n", why);
+        abort();
+    }
+    size = s.at / VERIFY_BYTES;
+    turns = vhca_verify_every + 4 * size * size;
 }
+#endif
 
 size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
                         size_t size, char *why, size_t why_size)
 {
-    struct qhca_snap s = {
+    struct vhca_snap s = {
         .e = e, .out = buf, .end = size, .why = why, .why_size = why_size,
     };
 
-    if (!may_start(&s)) {
-        return 0;
-    }
+    VHCA_ASSERT(!e->inside);
     e->now = MAX_OF(e->now, now);
     walk_all(&s);
     return s.bad ? 0 : s.at;
@@ -153,24 +172,22 @@ size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
 bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
                       size_t size, char *why, size_t why_size)
 {
-    struct qhca_snap s = {
+    struct vhca_snap s = {
         .e = e, .load = true, .in = buf, .end = size, .why = why,
         .why_size = why_size,
     };
 
-    if (!may_start(&s)) {
-        return false;
-    }
-    qhca_reset(e);
+    VHCA_ASSERT(!e->inside);
+    vhca_reset(e);
     e->now = now;
     walk_all(&s);
     if (s.bad) {
-        qhca_reset(e);
+        vhca_reset(e);
     }
-    qhca_faults_update(e);      /* rules are not the state's: they go on */
+    vhca_faults_update(e);      /* rules are not the state's: they go on */
     /* Whatever was asked for before. */
     e->timers.armed = UINT64_MAX;
     e->ops->set_timer(e->opaque, UINT64_MAX);
-    qhca_timers_sync(e, qhca_run_wake(e));
+    vhca_timers_sync(e, vhca_run_wake(e));
     return !s.bad;
 }

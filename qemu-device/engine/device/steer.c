@@ -17,9 +17,9 @@ static bool is_wanted_mcast(const struct qhca_engine *e,
 {
     uint8_t mac[6];
 
-    qhca_group_mac(p->dgid, mac);
-    return mac_equal(dmac, mac) && qhca_gid_on_vlan(e, p->vlan) &&
-           qhca_group_find(e, p->dgid);
+    vhca_group_mac(p->dgid, mac);
+    return mac_equal(dmac, mac) && vhca_gid_on_vlan(e, p->vlan) &&
+           vhca_group_find(e, p->dgid);
 }
 
 static bool is_roce(const struct qhca_engine *e, const struct frame_headers *p,
@@ -30,19 +30,17 @@ static bool is_roce(const struct qhca_engine *e, const struct frame_headers *p,
     if (!p->udp || p->dport != ROCE_UDP_PORT) {
         return false;
     }
-    if (qhca_gid_is_multicast(p->dgid)) {
+    if (vhca_gid_is_multicast(p->dgid)) {
         return is_wanted_mcast(e, p, dmac);
     }
-    index = qhca_gid_find(e, p->dgid, p->vlan);
+    index = vhca_gid_find(e, p->dgid, p->vlan);
     if (index < 0) {
         return false;
     }
-    /* Upper devices (macvlan) have GIDs with an address of their own. */
-    return loop || mac_equal(dmac, e->port->mac) ||
-           mac_equal(dmac, e->port->gid[index].smac);
+    return loop || vhca_gid_has_mac(e->port, &e->port->gid[index], dmac);
 }
 
-static bool in_mcast_list(const struct qhca_port *port, const uint8_t *dmac)
+static bool in_mcast_list(const struct vhca_port *port, const uint8_t *dmac)
 {
     uint32_t i;
 
@@ -55,7 +53,7 @@ static bool in_mcast_list(const struct qhca_port *port, const uint8_t *dmac)
 }
 
 /* The address filter of the Ethernet queue. */
-static bool eth_accepts(const struct qhca_port *port, const uint8_t *dmac)
+static bool eth_accepts(const struct vhca_port *port, const uint8_t *dmac)
 {
     static const uint8_t broadcast[6] = { 255, 255, 255, 255, 255, 255 };
 
@@ -69,29 +67,29 @@ static bool eth_accepts(const struct qhca_port *port, const uint8_t *dmac)
            in_mcast_list(port, dmac);
 }
 
-void qhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
                 uint32_t from)
 {
     struct frame_headers p;
 
-    qhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
-    if (!qhca_running(e) || !qhca_port_up(e)) {
+    vhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
+    if (!vhca_running(e) || !vhca_port_up(e)) {
         return;
     }
     if (len < ETH_LEN) {
-        qhca_count(e, QHCA_CNT_RX_MALFORMED);
+        vhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }
-    qhca_frame_parse(&p, frame, len);
-    if (len > qhca_frame_header_len(frame, len) + e->port->mtu) {
-        qhca_count(e, QHCA_CNT_RX_MALFORMED);
+    vhca_frame_parse(&p, frame, len);
+    if (len > vhca_frame_header_len(frame, len) + e->port->mtu) {
+        vhca_count(e, QHCA_CNT_RX_MALFORMED);
         return;
     }
     if (is_roce(e, &p, frame, from != 0)) {
-        qhca_roce_rx(e, frame, len, from);
+        vhca_roce_rx(e, frame, len, from);
     } else if (from) {
-        qhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has gone meanwhile */
+        vhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has gone meanwhile */
     } else if (eth_accepts(e->port, frame)) {
-        qhca_eth_rx(e, frame, len, qhca_csum_verify(frame, len, p.l3, p.type));
+        vhca_eth_rx(e, frame, len, vhca_csum_verify(frame, len, p.l3, p.type));
     }
 }

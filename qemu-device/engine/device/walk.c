@@ -8,51 +8,54 @@
 
 /* ---- asynchronous events ---- */
 
-#define EVENT(type) (1u << QHCA_EVENT_##type)
+/* Of what each type of event is: a row of sources[]. */
+enum { OF_NONE, OF_CQ, OF_QP, OF_SRQ, OF_PORT };
 
-/* struct source - who has such events, and which */
-struct source {
-    const char *name;
-    unsigned events;
-    struct qhca_async *(*find)(struct qhca_engine *e, uint32_t number);
+#define QHCA_EVENT(id, name, number, of)    [number] = OF_##of,
+static const uint8_t event_of[32] = {
+#include "qhca/events.def"
 };
 
-static struct qhca_async *cq_async(struct qhca_engine *e, uint32_t number)
+/* struct source - what has events that wait */
+struct source {
+    const char *name;
+    struct vhca_async *(*find)(struct qhca_engine *e, uint32_t number);
+};
+
+static struct vhca_async *cq_async(struct qhca_engine *e, uint32_t number)
 {
-    struct qhca_cq *cq = qhca_cq_get(e, number);
+    struct vhca_cq *cq = vhca_cq_get(e, number);
 
     return cq ? &cq->async : NULL;
 }
 
-static struct qhca_async *qp_async(struct qhca_engine *e, uint32_t number)
+static struct vhca_async *qp_async(struct qhca_engine *e, uint32_t number)
 {
-    struct qhca_qp *qp = qhca_qp_get(e, number);
+    struct vhca_qp *qp = vhca_qp_get(e, number);
 
     return qp ? &qp->async : NULL;
 }
 
-static struct qhca_async *srq_async(struct qhca_engine *e, uint32_t number)
+static struct vhca_async *srq_async(struct qhca_engine *e, uint32_t number)
 {
-    struct qhca_srq *srq = qhca_srq_get(e, number);
+    struct vhca_srq *srq = vhca_srq_get(e, number);
 
     return srq ? &srq->async : NULL;
 }
 
-static struct qhca_async *port_async(struct qhca_engine *e, uint32_t number)
+static struct vhca_async *port_async(struct qhca_engine *e, uint32_t number)
 {
     return number == e->port->async.obj ? &e->port->async : NULL;
 }
 
 static const struct source sources[] = {
-    { "CQ", EVENT(CQ_ERR), cq_async },
-    { "QP", EVENT(QP_FATAL) | EVENT(QP_REQ_ERR) | EVENT(QP_ACCESS_ERR) |
-            EVENT(COMM_EST) | EVENT(SQ_DRAINED) | EVENT(LAST_WQE_REACHED),
-      qp_async },
-    { "SRQ", EVENT(SRQ_LIMIT_REACHED) | EVENT(SRQ_ERR), srq_async },
-    { "port", EVENT(LINK_UP) | EVENT(LINK_DOWN), port_async },
+    { "CQ", cq_async },
+    { "QP", qp_async },
+    { "SRQ", srq_async },
+    { "port", port_async },
 };
 
-static unsigned source_of(struct qhca_engine *e, const struct qhca_async *a)
+static unsigned source_of(struct qhca_engine *e, const struct vhca_async *a)
 {
     unsigned i = 0;
 
@@ -63,68 +66,74 @@ static unsigned source_of(struct qhca_engine *e, const struct qhca_async *a)
 }
 
 /* One event of each type at most. */
-static void walk_types(struct qhca_snap *s, struct qhca_async *a, unsigned n,
-                       unsigned events)
+static void walk_types(struct vhca_snap *s, struct vhca_async *a, unsigned n,
+                       unsigned source)
 {
-    for (unsigned i = 0; i < n; i++) {
-        uint8_t type = (uint8_t)qhca_snap_num(s, "event", a->type[i], 1, 31);
+    unsigned seen = 0;
 
-        if (!qhca_snap_check(s, events >> type & 1, "event")) {
+    for (unsigned i = 0; i < n; i++) {
+        uint8_t type = (uint8_t)vhca_snap_num(s, "event", a->type[i], 1, 31);
+
+        if (!vhca_snap_check(s, event_of[type] == OF_CQ + source &&
+                                !(seen >> type & 1), "event")) {
             return;
         }
-        events &= ~(1u << type);
+        seen |= 1u << type;
         a->type[i] = type;
     }
 }
 
-static struct qhca_async *walk_async(struct qhca_snap *s, struct qhca_async *a)
+static struct vhca_async *walk_async(struct vhca_snap *s, struct vhca_async *a)
 {
     unsigned source = a ? source_of(s->e, a) : 0, n;
     uint32_t obj;
 
-    source = (unsigned)qhca_snap_num(s, "source", source, 1,
+    source = (unsigned)vhca_snap_num(s, "source", source, 1,
                                      ARRAY_SIZE(sources) - 1);
+    if (s->bad) {
+        return NULL;
+    }
     s->kind = sources[source].name;
-    obj = s->number = qhca_snap_u32(s, "number", a ? a->obj : 0, QHCA_OBJ_MASK);
+    obj = s->number = vhca_snap_u32(s, "number", a ? a->obj : 0, QHCA_OBJ_MASK);
     if (s->load) {
         a = sources[source].find(s->e, obj);
     }
-    n = (unsigned)qhca_snap_num(s, "waiting", a ? a->waiting : 0, 1,
+    n = (unsigned)vhca_snap_num(s, "waiting", a ? a->waiting : 0, 1,
                                 QHCA_ASYNC_TYPES);
-    if (!qhca_snap_check(s, a && n && (!s->load || !a->waiting), "waiting")) {
+    if (!vhca_snap_check(s, a && n && (!s->load || !a->waiting), "waiting")) {
         return NULL;
     }
-    walk_types(s, a, n, sources[source].events);
+    walk_types(s, a, n, source);
     if (s->load && !s->bad) {
         a->waiting = (uint8_t)n;
     }
     return a;
 }
 
-static void walk_events(struct qhca_snap *s)
+static void walk_events(struct vhca_snap *s)
 {
-    struct qhca_eq *eq = qhca_eq_async(s->e);
-    struct qhca_async *a = NULL;
+    struct vhca_eq *eq = vhca_eq_async(s->e);
+    struct vhca_async *a = NULL;
     uint32_t n = 0;
 
     if (!s->load && eq) {
-        for (struct qhca_list *at = eq->pending.next; at != &eq->pending;
+        for (struct vhca_list *at = eq->pending.next; at != &eq->pending;
              at = at->next) {
             n++;
         }
     }
-    n = qhca_snap_count(s, "events", n, 6);
-    qhca_snap_check(s, !n || eq, "events");
+    n = vhca_snap_count(s, "events", n, 6);
+    vhca_snap_check(s, !n || eq, "events");
     for (; n > 0 && !s->bad; n--) {
         if (!s->load) {
             a = container_of(a ? a->node.next : eq->pending.next,
-                             struct qhca_async, node);
+                             struct vhca_async, node);
             walk_async(s, a);
             continue;
         }
         a = walk_async(s, NULL);
         if (a && !s->bad) {
-            qhca_list_add_tail(&eq->pending, &a->node);
+            vhca_list_add_tail(&eq->pending, &a->node);
         }
     }
     s->kind = NULL;
@@ -132,29 +141,47 @@ static void walk_events(struct qhca_snap *s)
 
 /* ---- the device room's own ---- */
 
-static const struct qhca_snap_field device_fields[] = {
-    QHCA_SNAP_ANY(struct qhca_device, clock_hi),
-    QHCA_SNAP_FLAG(struct qhca_device, timers_due),
-    QHCA_SNAP_FLAG(struct qhca_device, link_changed),
-    QHCA_SNAP_FLAG(struct qhca_device, link_wanted),
-    QHCA_SNAP_FLAG(struct qhca_device, run_wanted),
-    QHCA_SNAP_FLAG(struct qhca_device, tx_wanted),
+static const struct vhca_snap_field device_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_device, clock_hi),
+    QHCA_SNAP_FLAG(struct vhca_device, timers_due),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_device, 29744);
+static const struct vhca_snap_field link_fields[] = {
+    QHCA_SNAP_FLAG(struct vhca_device, link_wanted),
+    { 0 }
+};
+QHCA_SNAP_KNOWS(struct vhca_device, 64);
 
-static void walk_state(struct qhca_snap *s)
+/* Version 1 kept calls that had come while another was served. */
+static void skip_flags(struct vhca_snap *s, unsigned n)
+{
+    while (s->version == 1 && n-- > 0) {
+        vhca_snap_num(s, "late call", 0, 1, 1);
+    }
+}
+
+static void skip_frames(struct vhca_snap *s)
+{
+    struct vhca_fifo late = { 0 };
+
+    if (s->version == 1) {
+        vhca_snap_fifo(s, "late", &late, 0);
+        vhca_fifo_free(&late);
+    }
+}
+
+static void walk_state(struct vhca_snap *s)
 {
     struct qhca_engine *e = s->e;
-    uint8_t state = (uint8_t)qhca_snap_num(s, "state", e->state, 1,
+    uint8_t state = (uint8_t)vhca_snap_num(s, "state", e->state, 1,
                                            QHCA_STATE_FATAL);
-    uint8_t fatal = (uint8_t)qhca_snap_num(s, "fatal", e->fatal, 1,
+    uint8_t fatal = (uint8_t)vhca_snap_num(s, "fatal", e->fatal, 1,
                                            QHCA_FATAL_INJECTED);
 
-    qhca_snap_check(s, !fatal == (state != QHCA_STATE_FATAL), "fatal");
-    qhca_snap_check(s, state != QHCA_STATE_RESET ||
+    vhca_snap_check(s, !fatal == (state != QHCA_STATE_FATAL), "fatal");
+    vhca_snap_check(s, state != QHCA_STATE_RESET ||
                        !qhca_engine_num_objects(e), "state");
-    qhca_cmdq_walk(s, state);
+    vhca_cmdq_walk(s, state);
     if (s->load && !s->bad) {
         e->state = state;
         e->fatal = fatal;
@@ -162,18 +189,21 @@ static void walk_state(struct qhca_snap *s)
 }
 
 /* The state comes last: until then nothing that is there can do anything. */
-void qhca_device_walk(struct qhca_snap *s)
+void vhca_device_walk(struct vhca_snap *s)
 {
-    const struct qhca_snap_ref timers[] = {
-        qhca_cq_timer_ref, qhca_requester_timer_ref
+    const struct vhca_snap_ref timers[] = {
+        vhca_cq_timer_ref, vhca_requester_timer_ref
     };
-    struct qhca_device *d = s->e->device;
+    struct vhca_device *d = s->e->device;
 
-    qhca_snap_fields(s, device_fields, d);
-    qhca_run_walk(s);
-    qhca_snap_fifo(s, "late", &d->late, 0);     /* as they came */
+    vhca_snap_fields(s, device_fields, d);
+    skip_flags(s, 1);
+    vhca_snap_fields(s, link_fields, d);
+    skip_flags(s, 2);
+    vhca_run_walk(s);
+    skip_frames(s);
     walk_events(s);
-    qhca_snap_timers(s, timers, ARRAY_SIZE(timers));
-    qhca_transport_check_timers(s);
+    vhca_snap_timers(s, timers, ARRAY_SIZE(timers));
+    vhca_qps_check_timers(s);
     walk_state(s);
 }

@@ -7,26 +7,26 @@
 #include "../wire/aggregate.h"
 #include "../wire/wire.h"
 
-static uint32_t ethq_size(const struct qhca_ethq *q)
+static uint32_t ethq_size(const struct vhca_ethq *q)
 {
     return 1u << q->log_size;
 }
 
 /* WQEs are there, and their completions have somewhere to go. */
-static bool has_wqe(const struct qhca_ethq *q)
+static bool has_wqe(const struct vhca_ethq *q)
 {
     return q->used && q->pi != q->ci && q->cq->state == QHCA_CQ_OK;
 }
 
 /* The frame being put together, without the room for a tag. */
-static uint8_t *gather_frame(struct qhca_eth_gather *g)
+static uint8_t *gather_frame(struct vhca_eth_gather *g)
 {
     return g->data + QHCA_VLAN_ROOM;
 }
 
-bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi)
+bool vhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi)
 {
-    struct qhca_ethq *q = qhca_ethq_get(e, number);
+    struct vhca_ethq *q = vhca_ethq_get(e, number);
 
     if (!q || pi - q->ci > ethq_size(q) || pi - q->ci < q->pi - q->ci) {
         return false;
@@ -36,33 +36,33 @@ bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi)
 }
 
 /* Takes the next WQE; the guest's copy is not looked at again. */
-static bool take_wqe(struct qhca_engine *e, struct qhca_ethq *q,
+static bool take_wqe(struct qhca_engine *e, struct vhca_ethq *q,
                      struct qhca_eth_wqe *wqe)
 {
     uint64_t off = (uint64_t)(q->ci & (ethq_size(q) - 1)) * sizeof(*wqe);
 
     q->ci++;
-    return qhca_mem_read(e, &q->mem, off, wqe, sizeof(*wqe));
+    return vhca_mem_read(e, &q->mem, off, wqe, sizeof(*wqe));
 }
 
-static void push_cqe(struct qhca_engine *e, struct qhca_ethq *q,
+static void push_cqe(struct qhca_engine *e, struct vhca_ethq *q,
                      struct qhca_cqe *cqe)
 {
     cqe->qpn = htole32(q->number);
     cqe->wqe_index = htole32(q->ci - 1);
-    qhca_cq_push(e, q->cq, cqe, false);
+    vhca_cq_push(e, q->cq, cqe, false);
 }
 
 /* ---- sending ---- */
 
-static void gather_fail(struct qhca_eth_gather *g, enum qhca_cqe_status status)
+static void gather_fail(struct vhca_eth_gather *g, enum qhca_cqe_status status)
 {
     if (g->status == QHCA_WC_SUCCESS) {
         g->status = (uint8_t)status;
     }
 }
 
-static void gather_start(struct qhca_eth_gather *g,
+static void gather_start(struct vhca_eth_gather *g,
                          const struct qhca_eth_wqe *wqe)
 {
     g->active = true;
@@ -78,7 +78,7 @@ static void gather_start(struct qhca_eth_gather *g,
 
 static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
 {
-    struct qhca_eth_gather *g = &e->eth->gather;
+    struct vhca_eth_gather *g = &e->eth->gather;
     uint32_t max = g->flags & QHCA_ETH_TSO ? QHCA_MAX_TSO : QHCA_MAX_FRAME;
     uint32_t n = le32toh(wqe->length);
 
@@ -89,7 +89,7 @@ static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
         gather_fail(g, QHCA_WC_LOC_QP_OP_ERR);
     } else if (n > max - g->len) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
-    } else if (n > 0 && !qhca_dma_read(e, le64toh(wqe->addr),
+    } else if (n > 0 && !vhca_dma_read(e, le64toh(wqe->addr),
                                        gather_frame(g) + g->len, n)) {
         gather_fail(g, QHCA_WC_LOC_PROT_ERR);
     } else {
@@ -97,7 +97,7 @@ static void gather_add(struct qhca_engine *e, const struct qhca_eth_wqe *wqe)
     }
 }
 
-static bool fill_csum(struct qhca_eth_gather *g)
+static bool fill_csum(struct vhca_eth_gather *g)
 {
     uint8_t *frame = gather_frame(g);
     uint32_t at = (uint32_t)g->csum_start + g->csum_offset;
@@ -106,7 +106,7 @@ static bool fill_csum(struct qhca_eth_gather *g)
     if (at + sizeof(csum) > g->len) {
         return false;
     }
-    csum = qhca_csum_fold(qhca_csum_add(0, frame + g->csum_start,
+    csum = vhca_csum_fold(vhca_csum_add(0, frame + g->csum_start,
                                         g->len - g->csum_start));
     if (csum == 0) {
         csum = 0xffff;          /* 0 would say "none" in UDP */
@@ -115,7 +115,7 @@ static bool fill_csum(struct qhca_eth_gather *g)
     return true;
 }
 
-static uint8_t *insert_vlan(struct qhca_eth_gather *g)
+static uint8_t *insert_vlan(struct vhca_eth_gather *g)
 {
     uint8_t *frame = g->data;
 
@@ -141,14 +141,14 @@ static bool speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
 {
     uint8_t gid[16];
 
-    return qhca_aggregate_is(frame, len) ||
-           (qhca_frame_roce_source(frame, len, gid) && qhca_gid_is_own(e, gid));
+    return vhca_aggregate_is(frame, len) ||
+           (vhca_frame_roce_source(frame, len, gid) && vhca_gid_is_own(e, gid));
 }
 
 /* Makes the gathered bytes a frame, or fails it. */
 static uint8_t *gather_finish(struct qhca_engine *e)
 {
-    struct qhca_eth_gather *g = &e->eth->gather;
+    struct vhca_eth_gather *g = &e->eth->gather;
     uint8_t *frame = gather_frame(g);
 
     if (g->len < ETH_LEN) {
@@ -162,7 +162,7 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     if (g->flags & QHCA_ETH_VLAN) {
         frame = insert_vlan(g);
     }
-    if (g->len > qhca_frame_header_len(frame, g->len) + e->port->mtu) {
+    if (g->len > vhca_frame_header_len(frame, g->len) + e->port->mtu) {
         gather_fail(g, QHCA_WC_LOC_LEN_ERR);
         return NULL;
     }
@@ -174,10 +174,10 @@ static uint8_t *gather_finish(struct qhca_engine *e)
 }
 
 /* The frame, or all that it was cut into, has been sent, or cannot be. */
-static void complete_frame(struct qhca_engine *e, struct qhca_ethq *q,
+static void complete_frame(struct qhca_engine *e, struct vhca_ethq *q,
                            uint32_t byte_len)
 {
-    struct qhca_eth_gather *g = &e->eth->gather;
+    struct vhca_eth_gather *g = &e->eth->gather;
     struct qhca_cqe cqe = {
         .wr_id = g->wr_id,
         .opcode = QHCA_CQE_ETH_TX,
@@ -188,8 +188,8 @@ static void complete_frame(struct qhca_engine *e, struct qhca_ethq *q,
     if (g->status == QHCA_WC_SUCCESS) {
         cqe.byte_len = htole32(byte_len);
     } else {
-        qhca_count(e, QHCA_CNT_ETH_TX_ERR);
-        qhca_guest_error(e,
+        vhca_count(e, QHCA_CNT_ETH_TX_ERR);
+        vhca_guest_error(e,
                          "Ethernet frame of %u bytes, %u fragments: status %u",
                          g->len, g->frags, g->status);
     }
@@ -197,44 +197,44 @@ static void complete_frame(struct qhca_engine *e, struct qhca_ethq *q,
     push_cqe(e, q, &cqe);
 }
 
-enum qhca_cqe_status qhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
+enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
                                    uint32_t len)
 {
     if (speaks_for_qp(e, frame, len)) {
         return QHCA_WC_LOC_QP_OP_ERR;
     }
-    if (!qhca_tx(e, frame, len, 0)) {
+    if (!vhca_tx(e, frame, len, 0)) {
         return QHCA_WC_GENERAL_ERR;
     }
-    qhca_count(e, QHCA_CNT_ETH_TX_PKTS);
+    vhca_count(e, QHCA_CNT_ETH_TX_PKTS);
     e->cnt[QHCA_CNT_ETH_TX_BYTES] += len;
     return QHCA_WC_SUCCESS;
 }
 
-static void finish_frame(struct qhca_engine *e, struct qhca_ethq *q)
+static void finish_frame(struct qhca_engine *e, struct vhca_ethq *q)
 {
-    struct qhca_eth_gather *g = &e->eth->gather;
+    struct vhca_eth_gather *g = &e->eth->gather;
     uint8_t *frame;
 
     if (g->status == QHCA_WC_SUCCESS && g->flags & QHCA_ETH_TSO) {
-        gather_fail(g, qhca_tso_start(g, e->port->mtu));
+        gather_fail(g, vhca_tso_start(g, e->port->mtu));
         if (g->status == QHCA_WC_SUCCESS) {
             return;             /* send_piece() goes on */
         }
     }
     frame = g->status == QHCA_WC_SUCCESS ? gather_finish(e) : NULL;
     if (frame) {
-        gather_fail(g, qhca_eth_send(e, frame, g->len));
+        gather_fail(g, vhca_eth_send(e, frame, g->len));
     }
     complete_frame(e, q, g->len);
 }
 
 /* The next part of what is too large for one frame. */
-static void send_piece(struct qhca_engine *e, struct qhca_ethq *q)
+static void send_piece(struct qhca_engine *e, struct vhca_ethq *q)
 {
-    struct qhca_eth_gather *g = &e->eth->gather;
+    struct vhca_eth_gather *g = &e->eth->gather;
 
-    gather_fail(g, qhca_tso_send(e));
+    gather_fail(g, vhca_tso_send(e));
     g->tso.active &= g->status == QHCA_WC_SUCCESS;
     if (!g->tso.active) {
         complete_frame(e, q, g->tso.wire_len);
@@ -245,20 +245,20 @@ static void send_piece(struct qhca_engine *e, struct qhca_ethq *q)
  * None is taken while the network does not take frames: the guest's queue is
  * the buffer then, and the guest notices.
  */
-bool qhca_eth_tx_ready(const struct qhca_engine *e)
+bool vhca_eth_tx_ready(const struct qhca_engine *e)
 {
-    const struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
+    const struct vhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
 
     return (has_wqe(q) || e->eth->gather.tso.active) && !e->port->tx_blocked &&
-           qhca_port_open(e);
+           vhca_port_open(e);
 }
 
-void qhca_eth_tx_work(struct qhca_engine *e)
+void vhca_eth_tx_work(struct qhca_engine *e)
 {
-    struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
+    struct vhca_ethq *q = &e->eth->queue[QHCA_ETH_TX];
     struct qhca_eth_wqe wqe;
 
-    while (qhca_eth_tx_ready(e) && qhca_may_go_on(e)) {
+    while (vhca_eth_tx_ready(e) && vhca_may_go_on(e)) {
         if (e->eth->gather.tso.active) {
             send_piece(e, q);
             continue;
@@ -283,7 +283,7 @@ void qhca_eth_tx_work(struct qhca_engine *e)
 
 bool qhca_engine_can_receive(struct qhca_engine *e)
 {
-    return qhca_running(e) && has_wqe(&e->eth->queue[QHCA_ETH_RX]);
+    return vhca_running(e) && has_wqe(&e->eth->queue[QHCA_ETH_RX]);
 }
 
 /* Writes the frame without its tag, which goes to the CQE. */
@@ -303,8 +303,8 @@ static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
         cqe->flags |= htole16(QHCA_CQE_VLAN);
     }
     cqe->byte_len = htole32((uint32_t)(len - tag));
-    if ((tag && !qhca_dma_write(e, addr, frame, 12)) ||
-        !qhca_dma_write(e, addr + (tag ? 12 : 0), frame + (tag ? 16 : 0),
+    if ((tag && !vhca_dma_write(e, addr, frame, 12)) ||
+        !vhca_dma_write(e, addr + (tag ? 12 : 0), frame + (tag ? 16 : 0),
                         len - (tag ? 16 : 0))) {
         cqe->status = QHCA_WC_LOC_PROT_ERR;
         return false;
@@ -312,18 +312,19 @@ static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
     return true;
 }
 
-void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok)
 {
-    struct qhca_ethq *q = &e->eth->queue[QHCA_ETH_RX];
+    struct vhca_ethq *q = &e->eth->queue[QHCA_ETH_RX];
     struct qhca_cqe cqe = {
         .opcode = QHCA_CQE_ETH_RX,
         .flags = htole16(csum_ok ? QHCA_CQE_CSUM_OK : 0),
     };
     struct qhca_eth_wqe wqe;
 
+    VHCA_ASSERT(len >= ETH_LEN);
     if (!qhca_engine_can_receive(e)) {
-        qhca_count(e, QHCA_CNT_ETH_RX_NO_BUF);
+        vhca_count(e, QHCA_CNT_ETH_RX_NO_BUF);
         return;
     }
     if (!take_wqe(e, q, &wqe)) {
@@ -331,13 +332,13 @@ void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     } else {
         cqe.wr_id = wqe.wr_id;
         if (deliver(e, &wqe, frame, len, &cqe)) {
-            qhca_count(e, QHCA_CNT_ETH_RX_PKTS);
+            vhca_count(e, QHCA_CNT_ETH_RX_PKTS);
             e->cnt[QHCA_CNT_ETH_RX_BYTES] += len;
         }
     }
     if (cqe.status != QHCA_WC_SUCCESS) {
-        qhca_count(e, QHCA_CNT_BAD_WQE);
-        qhca_guest_error(e, "Ethernet buffer %u for %u bytes: status %u",
+        vhca_count(e, QHCA_CNT_BAD_WQE);
+        vhca_guest_error(e, "Ethernet buffer %u for %u bytes: status %u",
                          q->ci - 1, (unsigned)len, cqe.status);
     }
     push_cqe(e, q, &cqe);

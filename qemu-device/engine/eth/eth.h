@@ -13,23 +13,23 @@
 /* A frame to be cut up: 64 KiB of IP, and what is in front of it. */
 #define QHCA_MAX_TSO        (65536 + 64)
 
-struct qhca_ethq {
+struct vhca_ethq {
     bool used;
     uint8_t log_size;
     uint32_t number, pi, ci;
-    struct qhca_cq *cq;
-    struct qhca_mem mem;
+    struct vhca_cq *cq;
+    struct vhca_mem mem;
 };
 
 #define QHCA_TSO_HDR    256     /* Ethernet, IP and TCP headers with options */
 
 /*
- * struct qhca_tso - the way of a large TCP segment
+ * struct vhca_tso - the way of a large TCP segment
  *
  * Each frame's headers are put in front of its part of the payload, over what
  * has been sent before; @hdr is what they are made from.
  */
-struct qhca_tso {
+struct vhca_tso {
     bool active;                /* not all of it is sent */
     bool ipv4;
     uint16_t l3, l4, hdr_len;   /* offsets in @hdr, its length */
@@ -41,12 +41,12 @@ struct qhca_tso {
 };
 
 /*
- * struct qhca_eth_gather - the Ethernet frame that is being put together
+ * struct vhca_eth_gather - the Ethernet frame that is being put together
  *
  * It outlives a doorbell: each WQE is read once and its data taken then,
  * however many doorbells a frame is spread over.
  */
-struct qhca_eth_gather {
+struct vhca_eth_gather {
     bool active;
     uint8_t status;             /* enum qhca_cqe_status the frame will have */
     /* The first fragment's: */
@@ -54,54 +54,53 @@ struct qhca_eth_gather {
     uint32_t frags;
     uint32_t len;
     uint64_t wr_id;             /* last fragment's, as it came */
-    struct qhca_tso tso;
+    struct vhca_tso tso;
     uint8_t data[QHCA_VLAN_ROOM + QHCA_MAX_TSO];    /* room to insert a tag */
 };
 
-struct qhca_eth {
-    struct qhca_ethq queue[QHCA_MAX_ETHQ];
-    struct qhca_eth_gather gather;
+struct vhca_eth {
+    struct vhca_ethq queue[QHCA_MAX_ETHQ];
+    struct vhca_eth_gather gather;
 };
 
-extern const struct qhca_room qhca_eth_room;
+extern const struct vhca_room vhca_eth_room;
 
 /* ---- queue.c ---- */
 
-extern const struct qhca_command qhca_eth_commands[];
 /* Whether one can be as the command describes it: enum qhca_cmd_status. */
-int qhca_ethq_check_create(struct qhca_engine *e,
+int vhca_ethq_check_create(struct qhca_engine *e,
                            const struct qhca_cmd_create_ethq *r);
 /* The queue of number @number, which may come from the guest, or NULL. */
-struct qhca_ethq *qhca_ethq_get(struct qhca_engine *e, uint32_t number);
+struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number);
 
 /* ---- eth.c ---- */
 
 /* False: no such queue, or index out of range. */
-bool qhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
+bool vhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
 /* Takes WQEs off the Ethernet send queue, as far as the budget goes. */
-void qhca_eth_tx_work(struct qhca_engine *e);
+void vhca_eth_tx_work(struct qhca_engine *e);
 /* Whether a send WQE can be taken, or gone on with, now. */
-bool qhca_eth_tx_ready(const struct qhca_engine *e);
+bool vhca_eth_tx_ready(const struct qhca_engine *e);
 /* A received frame of the Ethernet queue's. */
-void qhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
 /*
  * Sends and counts a frame of that queue, however it was made: all leave here.
  * LOC_QP_OP_ERR: it speaks for a QP; GENERAL_ERR: there is no room for it.
  */
-enum qhca_cqe_status qhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
+enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
                                    uint32_t len);
 
 /* ---- snapshot.c ---- */
 
-void qhca_eth_walk(struct qhca_snap *s);
+void vhca_eth_walk(struct vhca_snap *s);
 
 /* ---- tso.c ---- */
 
 /* Whether its frames fit a port with that MTU. */
-bool qhca_tso_fits(const struct qhca_tso *t, uint32_t mtu);
-/* Gathered is what is to be cut up; SUCCESS: qhca_tso_send() sends a piece. */
-enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu);
-enum qhca_cqe_status qhca_tso_send(struct qhca_engine *e);
+bool vhca_tso_fits(const struct vhca_tso *t, uint32_t mtu);
+/* Gathered is what is to be cut up; SUCCESS: vhca_tso_send() sends a piece. */
+enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu);
+enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e);
 
 #endif /* QHCA_ENGINE_ETH_H */

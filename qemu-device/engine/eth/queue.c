@@ -5,7 +5,7 @@
 #include "eth.h"
 
 /* Queue numbers: direction plus one, so that 0 is none. */
-struct qhca_ethq *qhca_ethq_get(struct qhca_engine *e, uint32_t number)
+struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number)
 {
     if (number == 0 || number > QHCA_MAX_ETHQ ||
         !e->eth->queue[number - 1].used) {
@@ -14,18 +14,18 @@ struct qhca_ethq *qhca_ethq_get(struct qhca_engine *e, uint32_t number)
     return &e->eth->queue[number - 1];
 }
 
-static void free_ethq(struct qhca_engine *e, struct qhca_ethq *q)
+static void free_ethq(struct qhca_engine *e, struct vhca_ethq *q)
 {
     if (q == &e->eth->queue[QHCA_ETH_TX]) {
         e->eth->gather.active = false;
         e->eth->gather.tso.active = false;
     }
-    qhca_mem_release(e, &q->mem);
+    vhca_mem_release(e, &q->mem);
     q->cq->users--;
     q->used = false;
 }
 
-int qhca_ethq_check_create(struct qhca_engine *e,
+int vhca_ethq_check_create(struct qhca_engine *e,
                            const struct qhca_cmd_create_ethq *r)
 {
     if (r->dir >= QHCA_MAX_ETHQ || r->flags & ~QHCA_ETHQ_REPLACE) {
@@ -37,14 +37,14 @@ int qhca_ethq_check_create(struct qhca_engine *e,
     if (le32toh(r->pi) > 1u << r->log_size) {
         return QHCA_ERR_PARAM;
     }
-    return qhca_cq_get(e, le32toh(r->cqn)) ? QHCA_OK : QHCA_ERR_OBJ;
+    return vhca_cq_get(e, le32toh(r->cqn)) ? QHCA_OK : QHCA_ERR_OBJ;
 }
 
 /* What may be in its way now. */
 static int check_new(struct qhca_engine *e,
                      const struct qhca_cmd_create_ethq *r)
 {
-    if (qhca_cq_get(e, le32toh(r->cqn))->state != QHCA_CQ_OK) {
+    if (vhca_cq_get(e, le32toh(r->cqn))->state != QHCA_CQ_OK) {
         return QHCA_ERR_STATE;
     }
     if (e->eth->queue[r->dir].used && !(r->flags & QHCA_ETHQ_REPLACE)) {
@@ -53,17 +53,17 @@ static int check_new(struct qhca_engine *e,
     return QHCA_OK;
 }
 
-static int create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_create_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_create_ethq *r = &c->cmd->create_ethq;
-    int status = qhca_ethq_check_create(e, r);
-    struct qhca_ethq *q;
+    int status = vhca_ethq_check_create(e, r);
+    struct vhca_ethq *q;
 
     if (status == QHCA_OK) {
         status = check_new(e, r);
     }
     if (status == QHCA_OK) {
-        status = qhca_import(e, &c->import[0], &r->buf,
+        status = vhca_import(e, &c->import[0], &r->buf,
                              sizeof(struct qhca_eth_wqe) << r->log_size);
     }
     if (status != QHCA_OK) {
@@ -73,20 +73,20 @@ static int create_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (q->used) {
         free_ethq(e, q);
     }
-    *q = (struct qhca_ethq) {
+    *q = (struct vhca_ethq) {
         .used = true,
         .log_size = r->log_size,
         .number = r->dir + 1u,
         .pi = le32toh(r->pi),
-        .cq = qhca_cq_get(e, le32toh(r->cqn)),
-        .mem = qhca_import_take(&c->import[0]),
+        .cq = vhca_cq_get(e, le32toh(r->cqn)),
+        .mem = vhca_import_take(&c->import[0]),
     };
     q->cq->users++;
     c->obj = q->number;
     return QHCA_OK;
 }
 
-static int destroy_ethq(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_destroy_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     uint32_t number = le32toh(c->cmd->obj.obj);
 
@@ -109,12 +109,6 @@ static void reset(struct qhca_engine *e)
     }
 }
 
-const struct qhca_command qhca_eth_commands[] = {
-    QHCA_COMMAND(CREATE_ETHQ, create_ethq),
-    QHCA_COMMAND(DESTROY_ETHQ, destroy_ethq),
-    { 0 }
-};
-
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     unsigned n = 0;
@@ -129,14 +123,11 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     return 1;
 }
 
-const struct qhca_room qhca_eth_room = {
+const struct vhca_room vhca_eth_room = {
     .reset = reset,
     .holdings = holdings,
-    .commands = (const struct qhca_command *const[]) {
-        qhca_eth_commands, NULL
-    },
     .section = "eth",
     .version = 1,
     .oldest = 1,
-    .walk = qhca_eth_walk,
+    .walk = vhca_eth_walk,
 };

@@ -8,16 +8,16 @@
 #include "eth.h"
 #include "../wire/wire.h"
 
-static const struct qhca_snap_field ethq_fields[] = {
-    QHCA_SNAP_MAX(struct qhca_ethq, log_size, QHCA_ETHQ_LOG_MAX),
-    QHCA_SNAP_ANY(struct qhca_ethq, pi),
-    QHCA_SNAP_ANY(struct qhca_ethq, ci),
+static const struct vhca_snap_field ethq_fields[] = {
+    QHCA_SNAP_MAX(struct vhca_ethq, log_size, QHCA_ETHQ_LOG_MAX),
+    QHCA_SNAP_ANY(struct vhca_ethq, pi),
+    QHCA_SNAP_ANY(struct vhca_ethq, ci),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_ethq, 48);
+QHCA_SNAP_KNOWS(struct vhca_ethq, 48);
 
 /* What CREATE_ETHQ has said; @pi: as if all that was consumed had not been. */
-static bool queue_ok(struct qhca_engine *e, const struct qhca_ethq *q,
+static bool queue_ok(struct qhca_engine *e, const struct vhca_ethq *q,
                      uint32_t cqn)
 {
     const struct qhca_cmd_create_ethq r = {
@@ -25,27 +25,27 @@ static bool queue_ok(struct qhca_engine *e, const struct qhca_ethq *q,
         .cqn = htole32(cqn), .pi = htole32(q->pi - q->ci),
     };
 
-    return qhca_ethq_check_create(e, &r) == QHCA_OK;
+    return vhca_ethq_check_create(e, &r) == QHCA_OK;
 }
 
-static void walk_queue(struct qhca_snap *s, struct qhca_ethq *q)
+static void walk_queue(struct vhca_snap *s, struct vhca_ethq *q)
 {
-    struct qhca_ethq loaded = { .number = s->number };
-    struct qhca_ethq *next = s->load ? &loaded : q;
+    struct vhca_ethq loaded = { .number = s->number };
+    struct vhca_ethq *next = s->load ? &loaded : q;
     uint32_t cqn;
 
-    qhca_snap_fields(s, ethq_fields, next);
-    cqn = qhca_snap_u32(s, "cqn", s->load ? 0 : q->cq->cqn, QHCA_OBJ_MASK);
-    next->cq = qhca_cq_get(s->e, cqn);
-    if (qhca_snap_check(s, queue_ok(s->e, next, cqn), "cqn or pi")) {
-        qhca_snap_mem(s, &next->mem,
+    vhca_snap_fields(s, ethq_fields, next);
+    cqn = vhca_snap_u32(s, "cqn", s->load ? 0 : q->cq->cqn, QHCA_OBJ_MASK);
+    next->cq = vhca_cq_get(s->e, cqn);
+    if (vhca_snap_check(s, queue_ok(s->e, next, cqn), "cqn or pi")) {
+        vhca_snap_mem(s, &next->mem,
                       sizeof(struct qhca_eth_wqe) << next->log_size);
     }
     if (!s->load) {
         return;
     }
     if (s->bad) {
-        qhca_mem_release(s->e, &loaded.mem);
+        vhca_mem_release(s->e, &loaded.mem);
         return;
     }
     assert(loaded.cq);          /* queue_ok() */
@@ -54,53 +54,53 @@ static void walk_queue(struct qhca_snap *s, struct qhca_ethq *q)
     *q = loaded;
 }
 
-static const struct qhca_snap_field gather_fields[] = {
-    QHCA_SNAP_MAX(struct qhca_eth_gather, status, QHCA_WC_GENERAL_ERR),
-    QHCA_SNAP_ANY(struct qhca_eth_gather, flags),
-    QHCA_SNAP_ANY(struct qhca_eth_gather, vlan_tci),
-    QHCA_SNAP_ANY(struct qhca_eth_gather, csum_start),
-    QHCA_SNAP_ANY(struct qhca_eth_gather, csum_offset),
-    QHCA_SNAP_ANY(struct qhca_eth_gather, mss),
-    QHCA_SNAP_ANY(struct qhca_eth_gather, frags),
-    QHCA_SNAP_MAX(struct qhca_eth_gather, len, QHCA_MAX_TSO),
-    QHCA_SNAP_ANY(struct qhca_eth_gather, wr_id),
+static const struct vhca_snap_field gather_fields[] = {
+    QHCA_SNAP_MAX(struct vhca_eth_gather, status, QHCA_WC_GENERAL_ERR),
+    QHCA_SNAP_ANY(struct vhca_eth_gather, flags),
+    QHCA_SNAP_ANY(struct vhca_eth_gather, vlan_tci),
+    QHCA_SNAP_ANY(struct vhca_eth_gather, csum_start),
+    QHCA_SNAP_ANY(struct vhca_eth_gather, csum_offset),
+    QHCA_SNAP_ANY(struct vhca_eth_gather, mss),
+    QHCA_SNAP_ANY(struct vhca_eth_gather, frags),
+    QHCA_SNAP_MAX(struct vhca_eth_gather, len, QHCA_MAX_TSO),
+    QHCA_SNAP_ANY(struct vhca_eth_gather, wr_id),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_eth_gather, 65928);
+QHCA_SNAP_KNOWS(struct vhca_eth_gather, 65928);
 
-static const struct qhca_snap_field tso_fields[] = {
-    QHCA_SNAP_FLAG(struct qhca_tso, ipv4),
-    QHCA_SNAP_ANY(struct qhca_tso, l3),
-    QHCA_SNAP_ANY(struct qhca_tso, l4),
-    QHCA_SNAP_MAX(struct qhca_tso, hdr_len, QHCA_TSO_HDR + QHCA_VLAN_ROOM),
-    QHCA_SNAP_ANY(struct qhca_tso, mss),
-    QHCA_SNAP_ANY(struct qhca_tso, pieces),
-    QHCA_SNAP_ANY(struct qhca_tso, payload),
-    QHCA_SNAP_ANY(struct qhca_tso, len),
-    QHCA_SNAP_ANY(struct qhca_tso, done),
-    QHCA_SNAP_ANY(struct qhca_tso, wire_len),
-    QHCA_SNAP_RAW(struct qhca_tso, hdr),
+static const struct vhca_snap_field tso_fields[] = {
+    QHCA_SNAP_FLAG(struct vhca_tso, ipv4),
+    QHCA_SNAP_ANY(struct vhca_tso, l3),
+    QHCA_SNAP_ANY(struct vhca_tso, l4),
+    QHCA_SNAP_MAX(struct vhca_tso, hdr_len, QHCA_TSO_HDR + QHCA_VLAN_ROOM),
+    QHCA_SNAP_ANY(struct vhca_tso, mss),
+    QHCA_SNAP_ANY(struct vhca_tso, pieces),
+    QHCA_SNAP_ANY(struct vhca_tso, payload),
+    QHCA_SNAP_ANY(struct vhca_tso, len),
+    QHCA_SNAP_ANY(struct vhca_tso, done),
+    QHCA_SNAP_ANY(struct vhca_tso, wire_len),
+    QHCA_SNAP_RAW(struct vhca_tso, hdr),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_tso, 288);
+QHCA_SNAP_KNOWS(struct vhca_tso, 288);
 
 /* Headers in their order, and the payload where the gathered data has it. */
-static bool tso_ok(const struct qhca_tso *t, const struct qhca_eth_gather *g)
+static bool tso_ok(const struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
     uint32_t ip_len = t->ipv4 ? IPV4_LEN : IPV6_LEN;
     uint32_t end = QHCA_VLAN_ROOM + g->len;
 
-    return t->mss && qhca_tso_fits(t, QHCA_ETH_MTU_MAX) &&
+    return t->mss && vhca_tso_fits(t, QHCA_ETH_MTU_MAX) &&
            t->l3 >= ETH_LEN && t->l4 >= t->l3 + ip_len &&
            t->hdr_len >= t->l4 + TCP_LEN && t->payload >= t->hdr_len &&
            t->payload <= end && t->len == end - t->payload &&
            (t->done < t->len || (!t->done && !t->len));
 }
 
-static void walk_gather(struct qhca_snap *s, struct qhca_eth_gather *g)
+static void walk_gather(struct vhca_snap *s, struct vhca_eth_gather *g)
 {
-    struct qhca_tso *t = &g->tso;
-    bool active = qhca_snap_num(s, "gather", g->active, 1, 1), cut;
+    struct vhca_tso *t = &g->tso;
+    bool active = vhca_snap_num(s, "gather", g->active, 1, 1), cut;
 
     if (s->load) {
         g->active = t->active = false;
@@ -108,30 +108,30 @@ static void walk_gather(struct qhca_snap *s, struct qhca_eth_gather *g)
     if (!active) {
         return;
     }
-    qhca_snap_fields(s, gather_fields, g);
-    qhca_snap_raw(s, "data", g->data, QHCA_VLAN_ROOM + g->len);
-    cut = qhca_snap_num(s, "tso", t->active, 1, 1);
+    vhca_snap_fields(s, gather_fields, g);
+    vhca_snap_raw(s, "data", g->data, QHCA_VLAN_ROOM + g->len);
+    cut = vhca_snap_num(s, "tso", t->active, 1, 1);
     if (cut) {
-        qhca_snap_fields(s, tso_fields, t);
-        qhca_snap_check(s, s->bad || tso_ok(t, g), "tso");
+        vhca_snap_fields(s, tso_fields, t);
+        vhca_snap_check(s, s->bad || tso_ok(t, g), "tso");
     } else {
-        qhca_snap_check(s, g->flags & QHCA_ETH_TSO || g->len <= QHCA_MAX_FRAME,
+        vhca_snap_check(s, g->flags & QHCA_ETH_TSO || g->len <= QHCA_MAX_FRAME,
                         "len");
     }
-    qhca_snap_check(s, s->e->eth->queue[QHCA_ETH_TX].used, "gather");
+    vhca_snap_check(s, s->e->eth->queue[QHCA_ETH_TX].used, "gather");
     if (s->load && !s->bad) {
         g->active = true;
         t->active = cut;
     }
 }
 
-void qhca_eth_walk(struct qhca_snap *s)
+void vhca_eth_walk(struct vhca_snap *s)
 {
     s->kind = "Ethernet queue";
     for (s->number = 1; s->number <= QHCA_MAX_ETHQ && !s->bad; s->number++) {
-        struct qhca_ethq *q = &s->e->eth->queue[s->number - 1];
+        struct vhca_ethq *q = &s->e->eth->queue[s->number - 1];
 
-        if (qhca_snap_num(s, "used", q->used, 1, 1)) {
+        if (vhca_snap_num(s, "used", q->used, 1, 1)) {
             walk_queue(s, q);
         }
     }

@@ -11,7 +11,7 @@
 #define TCP_CWR         0x80
 
 /* Finds the headers of what was gathered; false: this is not TCP over IP. */
-static bool find_headers(struct qhca_tso *t, const struct qhca_eth_gather *g)
+static bool find_headers(struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
     const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
     uint32_t type;
@@ -32,7 +32,7 @@ static bool find_headers(struct qhca_tso *t, const struct qhca_eth_gather *g)
     }
     t->l4 = g->csum_start;
     if (t->l4 < t->l3 + (t->ipv4 ? IPV4_LEN : IPV6_LEN) ||
-        t->l4 != qhca_frame_find_l4(frame, g->len, t->l3, IP_PROTO_TCP,
+        t->l4 != vhca_frame_find_l4(frame, g->len, t->l3, IP_PROTO_TCP,
                                     &fragment)) {
         return false;
     }
@@ -44,7 +44,7 @@ static bool find_headers(struct qhca_tso *t, const struct qhca_eth_gather *g)
 }
 
 /* What all frames begin with; with the tag if there is to be one. */
-static void make_header(struct qhca_tso *t, const struct qhca_eth_gather *g)
+static void make_header(struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
     const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
 
@@ -61,14 +61,14 @@ static void make_header(struct qhca_tso *t, const struct qhca_eth_gather *g)
     t->hdr_len += QHCA_VLAN_ROOM;
 }
 
-bool qhca_tso_fits(const struct qhca_tso *t, uint32_t mtu)
+bool vhca_tso_fits(const struct vhca_tso *t, uint32_t mtu)
 {
     return t->hdr_len + MIN_OF(t->len, t->mss) <= t->l3 + mtu;
 }
 
-enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu)
+enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu)
 {
-    struct qhca_tso *t = &g->tso;
+    struct vhca_tso *t = &g->tso;
 
     memset(t, 0, sizeof(*t));
     if (!find_headers(t, g)) {
@@ -78,7 +78,7 @@ enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu)
     t->payload = QHCA_VLAN_ROOM + t->hdr_len;
     t->len = g->len - t->hdr_len;
     make_header(t, g);
-    if (!qhca_tso_fits(t, mtu)) {
+    if (!vhca_tso_fits(t, mtu)) {
         return QHCA_WC_LOC_LEN_ERR;
     }
     t->active = true;
@@ -86,18 +86,18 @@ enum qhca_cqe_status qhca_tso_start(struct qhca_eth_gather *g, uint32_t mtu)
 }
 
 /* The sum of what TCP covers beyond itself. */
-static uint32_t pseudo_sum(const struct qhca_tso *t, const uint8_t *ip,
+static uint32_t pseudo_sum(const struct vhca_tso *t, const uint8_t *ip,
                            uint32_t tcp_len)
 {
-    uint32_t sum = t->ipv4 ? qhca_csum_add(0, ip + 12, 8) :
-                             qhca_csum_add(0, ip + 8, 32);
+    uint32_t sum = t->ipv4 ? vhca_csum_add(0, ip + 12, 8) :
+                             vhca_csum_add(0, ip + 8, 32);
 
     /* Folded, so that nothing is lost on top. */
-    return (uint32_t)(uint16_t)~qhca_csum_fold(sum) + IP_PROTO_TCP + tcp_len;
+    return (uint32_t)(uint16_t)~vhca_csum_fold(sum) + IP_PROTO_TCP + tcp_len;
 }
 
 /* Turns the header of all into that of the frame with the next @n bytes. */
-static void fill_header(const struct qhca_tso *t, uint8_t *frame, uint32_t n)
+static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
 {
     uint8_t *ip = frame + t->l3, *tcp = frame + t->l4;
     uint32_t tcp_len = t->hdr_len - t->l4 + n;
@@ -107,7 +107,7 @@ static void fill_header(const struct qhca_tso *t, uint8_t *frame, uint32_t n)
         put_be16(ip + 2, (uint16_t)(t->hdr_len - t->l3 + n));
         put_be16(ip + 4, (uint16_t)(get_be16(ip + 4) + t->pieces));
         put_be16(ip + 10, 0);
-        put_be16(ip + 10, qhca_csum_fold(qhca_csum_add(0, ip,
+        put_be16(ip + 10, vhca_csum_fold(vhca_csum_add(0, ip,
                                                        t->l4 - t->l3)));
     } else {
         put_be16(ip + 4, (uint16_t)(t->hdr_len - t->l3 - IPV6_LEN + n));
@@ -120,14 +120,14 @@ static void fill_header(const struct qhca_tso *t, uint8_t *frame, uint32_t n)
         tcp[13] &= (uint8_t)~TCP_CWR;
     }
     put_be16(tcp + 16, 0);
-    put_be16(tcp + 16, qhca_csum_fold(qhca_csum_add(pseudo_sum(t, ip, tcp_len),
+    put_be16(tcp + 16, vhca_csum_fold(vhca_csum_add(pseudo_sum(t, ip, tcp_len),
                                                     tcp, tcp_len)));
 }
 
-enum qhca_cqe_status qhca_tso_send(struct qhca_engine *e)
+enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e)
 {
-    struct qhca_eth_gather *g = &e->eth->gather;
-    struct qhca_tso *t = &g->tso;
+    struct vhca_eth_gather *g = &e->eth->gather;
+    struct vhca_tso *t = &g->tso;
     uint32_t n = MIN_OF(t->len - t->done, t->mss), len = t->hdr_len + n;
     uint8_t *frame = g->data + t->payload + t->done - t->hdr_len;
     uint8_t padded[ETH_MIN_LEN] = { 0 };
@@ -138,7 +138,7 @@ enum qhca_cqe_status qhca_tso_send(struct qhca_engine *e)
         frame = memcpy(padded, frame, len);
         len = ETH_MIN_LEN;
     }
-    status = qhca_eth_send(e, frame, len);
+    status = vhca_eth_send(e, frame, len);
     if (status != QHCA_WC_SUCCESS) {
         return status;
     }

@@ -18,13 +18,13 @@ static uint64_t draw(uint64_t *state, uint64_t max)
     return ((z ^ (z >> 31)) >> 32) * max >> 32;
 }
 
-static bool is_spent(const struct qhca_fault_rule *r)
+static bool is_spent(const struct vhca_fault_rule *r)
 {
     return r->times && r->hits == r->times;
 }
 
-static bool matches(const struct qhca_fault_rule *r,
-                    const struct qhca_fault_at *at)
+static bool matches(const struct vhca_fault_rule *r,
+                    const struct vhca_fault_at *at)
 {
     if (r->point != at->point || is_spent(r) ||
         !(r->kinds[at->kind / 64] >> at->kind % 64 & 1)) {
@@ -38,13 +38,13 @@ static bool matches(const struct qhca_fault_rule *r,
     return true;
 }
 
-static bool has_chance(struct qhca_fault_rule *r)
+static bool has_chance(struct vhca_fault_rule *r)
 {
     return r->ppm == 1000000 || draw(&r->rng, 1000000) < r->ppm;
 }
 
 /* One more that matches. */
-static bool has_turn(struct qhca_fault_rule *r)
+static bool has_turn(struct vhca_fault_rule *r)
 {
     r->seen++;
     return r->seen > r->after && (r->seen - r->after) % r->nth == 0 &&
@@ -52,14 +52,14 @@ static bool has_turn(struct qhca_fault_rule *r)
 }
 
 /* The rule acts; @obj is what upon. What goes its own way does so soon. */
-static struct qhca_fault act(struct qhca_engine *e, struct qhca_fault_rule *r,
+static struct vhca_fault act(struct qhca_engine *e, struct vhca_fault_rule *r,
                              uint32_t obj)
 {
-    struct qhca_faults *f = e->faults;
-    struct qhca_fault does = r->does;
+    struct vhca_faults *f = e->faults;
+    struct vhca_fault does = r->does;
 
     r->hits++;
-    qhca_trace(e, QHCA_TRACE_FAULT, (uint64_t)(r - f->rule) + 1, r->hits, obj);
+    vhca_trace_fault(e, (unsigned)(r - f->rule) + 1, r->hits, obj);
     if (does.action >= QHCA_FAULT_LINK_DOWN) {
         f->wanted |= 1u << does.action;
         f->link_ns = does.action == QHCA_FAULT_LINK_DOWN ? does.value :
@@ -67,13 +67,13 @@ static struct qhca_fault act(struct qhca_engine *e, struct qhca_fault_rule *r,
         does.action = QHCA_FAULT_NONE;
     }
     if (is_spent(r) || f->wanted) {
-        qhca_faults_update(e);
+        vhca_faults_update(e);
     }
     return does;
 }
 
 /* What it is about, for a trace. */
-static uint32_t object_of(const struct qhca_fault_at *at)
+static uint32_t object_of(const struct vhca_fault_at *at)
 {
     switch (at->point) {
     case QHCA_FAULT_EVENT:
@@ -87,31 +87,31 @@ static uint32_t object_of(const struct qhca_fault_at *at)
     }
 }
 
-struct qhca_fault qhca_fault_judge(struct qhca_engine *e,
-                                   const struct qhca_fault_at *at)
+struct vhca_fault vhca_fault_judge(struct qhca_engine *e,
+                                   const struct vhca_fault_at *at)
 {
-    struct qhca_faults *f = e->faults;
+    struct vhca_faults *f = e->faults;
 
     for (unsigned i = 0; i < f->num_rules; i++) {
-        struct qhca_fault_rule *r = &f->rule[i];
+        struct vhca_fault_rule *r = &f->rule[i];
 
         if (matches(r, at) && has_turn(r)) {
             return act(e, r, object_of(at));
         }
     }
-    return (struct qhca_fault) { QHCA_FAULT_NONE, 0 };
+    return (struct vhca_fault) { QHCA_FAULT_NONE, 0 };
 }
 
 static bool is_due(const struct qhca_engine *e,
-                   const struct qhca_fault_rule *r)
+                   const struct vhca_fault_rule *r)
 {
     return r->point == QHCA_FAULT_TIMER && !is_spent(r) && r->due <= e->now;
 }
 
-void qhca_faults_tick(struct qhca_engine *e)
+void vhca_faults_tick(struct qhca_engine *e)
 {
     for (unsigned i = 0; i < e->faults->num_rules; i++) {
-        struct qhca_fault_rule *r = &e->faults->rule[i];
+        struct vhca_fault_rule *r = &e->faults->rule[i];
 
         if (is_due(e, r)) {
             /* Periods that have been missed are not made up for. */
@@ -124,7 +124,7 @@ void qhca_faults_tick(struct qhca_engine *e)
 }
 
 /* When something is to happen next. */
-static uint64_t next_time(const struct qhca_faults *f)
+static uint64_t next_time(const struct vhca_faults *f)
 {
     uint64_t next = f->wanted ? 0 : UINT64_MAX;
 
@@ -143,9 +143,9 @@ static uint64_t next_time(const struct qhca_faults *f)
 }
 
 /* What waits for the next packet looks at packets, too. */
-void qhca_faults_update(struct qhca_engine *e)
+void vhca_faults_update(struct qhca_engine *e)
 {
-    struct qhca_faults *f = e->faults;
+    struct vhca_faults *f = e->faults;
     unsigned points = f->num_held ? QHCA_FAULT_PACKETS : 0;
     uint64_t next = next_time(f);
 
@@ -153,10 +153,10 @@ void qhca_faults_update(struct qhca_engine *e)
         points |= (unsigned)!is_spent(&f->rule[i]) << f->rule[i].point;
     }
     e->fault_points = (uint8_t)points;
-    if (next < UINT64_MAX && qhca_running(e)) {
-        qhca_timer_set(e, &f->timer, next);
+    if (next < UINT64_MAX && vhca_running(e)) {
+        vhca_timer_set(e, &f->timer, next);
     } else {
-        qhca_timer_cancel(e, &f->timer);
+        vhca_timer_cancel(e, &f->timer);
     }
 }
 
@@ -171,8 +171,8 @@ static const char *no_remove(const struct qhca_engine *e, bool guest)
 }
 
 /* Puts @n rules where the guest's were, or the operator's. */
-static void replace(struct qhca_faults *f, bool guest,
-                    const struct qhca_fault_rule *rule, unsigned n)
+static void replace(struct vhca_faults *f, bool guest,
+                    const struct vhca_fault_rule *rule, unsigned n)
 {
     unsigned others = f->num_rules - f->num_host;
 
@@ -187,15 +187,15 @@ static void replace(struct qhca_faults *f, bool guest,
     }
 }
 
-bool qhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
+bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
                      struct qhca_fault_error *err)
 {
-    struct qhca_fault_rule rule[QHCA_FAULT_RULES];
-    struct qhca_faults *f = e->faults;
+    struct vhca_fault_rule rule[QHCA_FAULT_RULES];
+    struct vhca_faults *f = e->faults;
     unsigned others = guest ? f->num_host : f->num_rules - f->num_host;
     unsigned max = MIN_OF(QHCA_FAULT_RULES - others,
                           guest ? QHCA_FAULT_GUEST : QHCA_FAULT_RULES);
-    int n = qhca_fault_parse(text, no_remove(e, guest), rule, max, err);
+    int n = vhca_fault_parse(text, no_remove(e, guest), rule, max, err);
 
     if (n < 0) {
         return false;
@@ -204,11 +204,11 @@ bool qhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
         rule[i].due = e->now + (rule[i].after ? rule[i].after : rule[i].every);
     }
     replace(f, guest, rule, (unsigned)n);
-    qhca_faults_update(e);
+    vhca_faults_update(e);
     return true;
 }
 
-size_t qhca_faults_print(const struct qhca_engine *e, unsigned from,
+size_t vhca_faults_print(const struct qhca_engine *e, unsigned from,
                          unsigned to, char *buf, size_t size)
 {
     uint64_t seed = 0;
@@ -218,7 +218,7 @@ size_t qhca_faults_print(const struct qhca_engine *e, unsigned from,
         buf[0] = '\0';
     }
     for (unsigned i = from; i < to; i++) {
-        const struct qhca_fault_rule *r = &e->faults->rule[i];
+        const struct vhca_fault_rule *r = &e->faults->rule[i];
 
         if (i == from || r->seed != seed) {
             seed = r->seed;
@@ -235,7 +235,7 @@ size_t qhca_faults_print(const struct qhca_engine *e, unsigned from,
 
 static bool init(struct qhca_engine *e)
 {
-    return qhca_timers_provide(e, 1);
+    return vhca_timers_provide(e, 1);
 }
 
 static void reset(struct qhca_engine *e)
@@ -245,23 +245,20 @@ static void reset(struct qhca_engine *e)
     e->faults->num_held = 0;
     e->faults->wanted = 0;
     e->faults->link_back = e->faults->stalled = 0;
-    qhca_faults_update(e);
+    vhca_faults_update(e);
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
         "packets that come later", false,
-        QHCA_FAULT_HELD * sizeof(struct qhca_fault_held), 1, !!e->faults->held
+        QHCA_FAULT_HELD * sizeof(struct vhca_fault_held), 1, !!e->faults->held
     };
     return 1;
 }
 
-const struct qhca_room qhca_faults_room = {
+const struct vhca_room vhca_faults_room = {
     .init = init,
     .reset = reset,
     .holdings = holdings,
-    .commands = (const struct qhca_command *const[]) {
-        qhca_fault_commands, NULL
-    },
 };

@@ -10,7 +10,7 @@
  * What is wrong with @text, as comments: the line, if it is not longer than a
  * rule, and a finger under the place.
  */
-static void complain(struct qhca_faults *f, const char *text,
+static void complain(struct vhca_faults *f, const char *text,
                      const struct qhca_fault_error *err)
 {
     size_t len;
@@ -29,7 +29,7 @@ static void complain(struct qhca_faults *f, const char *text,
     }
 }
 
-static int set_faults(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_set_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const char *text = (const char *)c->mbox;
     struct qhca_fault_error err;
@@ -41,29 +41,23 @@ static int set_faults(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         return QHCA_ERR_PARAM;
     }
     e->faults->complaint[0] = '\0';
-    if (!qhca_faults_set(e, true, text, &err)) {
+    if (!vhca_faults_set(e, true, text, &err)) {
         complain(e->faults, text, &err);
         return QHCA_ERR_PARAM;
     }
     return QHCA_OK;
 }
 
-static int query_faults(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_query_faults(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    const struct qhca_faults *f = e->faults;
+    const struct vhca_faults *f = e->faults;
     size_t len = strlen(f->complaint);
 
     if (!e->cfg.guest_faults) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
     memcpy(c->mbox, f->complaint, len);
-    qhca_faults_print(e, f->num_host, f->num_rules, (char *)c->mbox + len,
+    vhca_faults_print(e, f->num_host, f->num_rules, (char *)c->mbox + len,
                       sizeof(struct qhca_faults_text) - len);
     return QHCA_OK;
 }
-
-const struct qhca_command qhca_fault_commands[] = {
-    QHCA_COMMAND_IN(SET_FAULTS, set_faults, struct qhca_faults_text),
-    QHCA_COMMAND_OUT(QUERY_FAULTS, query_faults, struct qhca_faults_text),
-    { 0 }
-};

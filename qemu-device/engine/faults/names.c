@@ -42,13 +42,13 @@ static const char *const service_name[] = {
     [SVC_XRC >> 5] = "xrc",
 };
 
-const struct qhca_fault_name qhca_fault_damages[] = {
+const struct vhca_fault_name vhca_fault_damages[] = {
     { "payload", QHCA_FAULT_PAYLOAD },
     { "icrc", QHCA_FAULT_ICRC },
     { NULL, 0 }
 };
 
-const struct qhca_fault_name qhca_fault_naks[] = {
+const struct vhca_fault_name vhca_fault_naks[] = {
     { "rnr", AETH_RNR_NAK },
     { "psn_seq_err", AETH_NAK_SEQ },
     { "inv_req", AETH_NAK_INV_REQ },
@@ -57,17 +57,14 @@ const struct qhca_fault_name qhca_fault_naks[] = {
     { NULL, 0 }
 };
 
-const struct qhca_fault_name qhca_fault_qp_events[] = {
-    { "qp_fatal", QHCA_EVENT_QP_FATAL },
-    { "qp_req_err", QHCA_EVENT_QP_REQ_ERR },
-    { "qp_access_err", QHCA_EVENT_QP_ACCESS_ERR },
-    { "comm_est", QHCA_EVENT_COMM_EST },
-    { "sq_drained", QHCA_EVENT_SQ_DRAINED },
-    { "last_wqe_reached", QHCA_EVENT_LAST_WQE_REACHED },
+#define QHCA_EVENT(...)
+#define QHCA_QP_EVENT(id, ib, name, ...)    { #name, QHCA_EVENT_##id },
+const struct vhca_fault_name vhca_fault_qp_events[] = {
+#include "qhca/events.def"
     { NULL, 0 }
 };
 
-const struct qhca_fault_name qhca_fault_cqe_statuses[] = {
+const struct vhca_fault_name vhca_fault_cqe_statuses[] = {
     { "loc_len_err", QHCA_WC_LOC_LEN_ERR },
     { "loc_qp_op_err", QHCA_WC_LOC_QP_OP_ERR },
     { "loc_prot_err", QHCA_WC_LOC_PROT_ERR },
@@ -86,7 +83,7 @@ const struct qhca_fault_name qhca_fault_cqe_statuses[] = {
     { NULL, 0 }
 };
 
-const struct qhca_fault_name qhca_fault_cmd_statuses[] = {
+const struct vhca_fault_name vhca_fault_cmd_statuses[] = {
     { "opcode", QHCA_ERR_OPCODE },
     { "param", QHCA_ERR_PARAM },
     { "limit", QHCA_ERR_LIMIT },
@@ -100,86 +97,24 @@ const struct qhca_fault_name qhca_fault_cmd_statuses[] = {
     { NULL, 0 }
 };
 
-static const struct qhca_fault_name cqe_names[] = {
-    { "send", QHCA_CQE_SEND },
-    { "rdma_write", QHCA_CQE_RDMA_WRITE },
-    { "rdma_read", QHCA_CQE_RDMA_READ },
-    { "comp_swap", QHCA_CQE_COMP_SWAP },
-    { "fetch_add", QHCA_CQE_FETCH_ADD },
-    { "bind_mw", QHCA_CQE_BIND_MW },
-    { "local_inv", QHCA_CQE_LOCAL_INV },
-    { "reg_mr", QHCA_CQE_REG_MR },
-    { "flush", QHCA_CQE_FLUSH },
-    { "atomic_write", QHCA_CQE_ATOMIC_WRITE },
-    { "masked_comp_swap", QHCA_CQE_MASKED_COMP_SWAP },
-    { "masked_fetch_add", QHCA_CQE_MASKED_FETCH_ADD },
-    { "recv", QHCA_CQE_RECV },
-    { "recv_rdma_with_imm", QHCA_CQE_RECV_RDMA_WITH_IMM },
+#define QHCA_CQE(id, name, ...)         { #name, QHCA_CQE_##id },
+#define QHCA_ETH_CQE(...)
+static const struct vhca_fault_name cqe_names[] = {
+#include "qhca/opcodes.def"
     { NULL, 0 }
 };
 
-/* All but DEVICE_FATAL: that one must be heard. */
-static const struct qhca_fault_name event_names[] = {
-    { "comp", QHCA_EVENT_COMP },
-    { "cq_err", QHCA_EVENT_CQ_ERR },
-    { "qp_fatal", QHCA_EVENT_QP_FATAL },
-    { "qp_req_err", QHCA_EVENT_QP_REQ_ERR },
-    { "qp_access_err", QHCA_EVENT_QP_ACCESS_ERR },
-    { "comm_est", QHCA_EVENT_COMM_EST },
-    { "sq_drained", QHCA_EVENT_SQ_DRAINED },
-    { "last_wqe_reached", QHCA_EVENT_LAST_WQE_REACHED },
-    { "srq_limit_reached", QHCA_EVENT_SRQ_LIMIT_REACHED },
-    { "srq_err", QHCA_EVENT_SRQ_ERR },
-    { "link_up", QHCA_EVENT_LINK_UP },
-    { "link_down", QHCA_EVENT_LINK_DOWN },
+/* Rules cannot lose what must be heard. */
+#define QHCA_EVENT(id, name, ...)       { #name, QHCA_EVENT_##id },
+#define QHCA_DEVICE_EVENT(...)
+static const struct vhca_fault_name event_names[] = {
+#include "qhca/events.def"
     { NULL, 0 }
 };
 
-/* As in enum qhca_cmd_opcode. */
-static const struct qhca_fault_name cmd_names[] = {
-    { "nop", QHCA_CMD_NOP },
-    { "query_device", QHCA_CMD_QUERY_DEVICE },
-    { "query_port", QHCA_CMD_QUERY_PORT },
-    { "set_port", QHCA_CMD_SET_PORT },
-    { "set_mcast", QHCA_CMD_SET_MCAST },
-    { "set_gid", QHCA_CMD_SET_GID },
-    { "query_counters", QHCA_CMD_QUERY_COUNTERS },
-    { "allow_gid", QHCA_CMD_ALLOW_GID },
-    { "set_faults", QHCA_CMD_SET_FAULTS },
-    { "query_faults", QHCA_CMD_QUERY_FAULTS },
-    { "create_eq", QHCA_CMD_CREATE_EQ },
-    { "destroy_eq", QHCA_CMD_DESTROY_EQ },
-    { "create_ethq", QHCA_CMD_CREATE_ETHQ },
-    { "destroy_ethq", QHCA_CMD_DESTROY_ETHQ },
-    { "alloc_pd", QHCA_CMD_ALLOC_PD },
-    { "dealloc_pd", QHCA_CMD_DEALLOC_PD },
-    { "alloc_xrcd", QHCA_CMD_ALLOC_XRCD },
-    { "dealloc_xrcd", QHCA_CMD_DEALLOC_XRCD },
-    { "reg_mr", QHCA_CMD_REG_MR },
-    { "rereg_mr", QHCA_CMD_REREG_MR },
-    { "dereg_mr", QHCA_CMD_DEREG_MR },
-    { "alloc_mw", QHCA_CMD_ALLOC_MW },
-    { "dealloc_mw", QHCA_CMD_DEALLOC_MW },
-    { "create_cq", QHCA_CMD_CREATE_CQ },
-    { "destroy_cq", QHCA_CMD_DESTROY_CQ },
-    { "query_cq", QHCA_CMD_QUERY_CQ },
-    { "resize_cq", QHCA_CMD_RESIZE_CQ },
-    { "modify_cq", QHCA_CMD_MODIFY_CQ },
-    { "create_srq", QHCA_CMD_CREATE_SRQ },
-    { "destroy_srq", QHCA_CMD_DESTROY_SRQ },
-    { "modify_srq", QHCA_CMD_MODIFY_SRQ },
-    { "query_srq", QHCA_CMD_QUERY_SRQ },
-    { "resize_srq", QHCA_CMD_RESIZE_SRQ },
-    { "create_qp", QHCA_CMD_CREATE_QP },
-    { "modify_qp", QHCA_CMD_MODIFY_QP },
-    { "query_qp", QHCA_CMD_QUERY_QP },
-    { "destroy_qp", QHCA_CMD_DESTROY_QP },
-    { "attach_mcast", QHCA_CMD_ATTACH_MCAST },
-    { "detach_mcast", QHCA_CMD_DETACH_MCAST },
-    { "alloc_cntset", QHCA_CMD_ALLOC_CNTSET },
-    { "dealloc_cntset", QHCA_CMD_DEALLOC_CNTSET },
-    { "query_cntset", QHCA_CMD_QUERY_CNTSET },
-    { "bind_cntset", QHCA_CMD_BIND_CNTSET },
+#define QHCA_COMMAND(id, name, ...)     { #name, QHCA_CMD_##id },
+static const struct vhca_fault_name cmd_names[] = {
+#include "qhca/commands.def"
     { NULL, 0 }
 };
 
@@ -250,10 +185,10 @@ static bool packet_kinds(const char *name, size_t len, uint64_t kinds[4])
     return any;
 }
 
-bool qhca_fault_kinds(unsigned points, const char *name, size_t len,
+bool vhca_fault_kinds(unsigned points, const char *name, size_t len,
                       uint64_t kinds[4])
 {
-    const struct qhca_fault_name *n = points & 1u << QHCA_FAULT_CQE ?
+    const struct vhca_fault_name *n = points & 1u << QHCA_FAULT_CQE ?
                                       cqe_names :
                                       points & 1u << QHCA_FAULT_EVENT ?
                                       event_names : cmd_names;

@@ -7,7 +7,7 @@
 #include "faults.h"
 
 /* A place for a frame that comes later, or NULL. */
-static struct qhca_fault_held *place(struct qhca_faults *f)
+static struct vhca_fault_held *place(struct vhca_faults *f)
 {
     if (!f->held) {
         f->held = calloc(QHCA_FAULT_HELD, sizeof(*f->held));
@@ -21,10 +21,10 @@ static struct qhca_fault_held *place(struct qhca_faults *f)
 }
 
 /* Like a queue in the network: what finds no place in it is lost. */
-static void hold(struct qhca_engine *e, const struct qhca_fault_frame *f,
+static void hold(struct qhca_engine *e, const struct vhca_fault_frame *f,
                  uint64_t ns, bool swap)
 {
-    struct qhca_fault_held *h = place(e->faults);
+    struct vhca_fault_held *h = place(e->faults);
 
     if (!h) {
         return;
@@ -41,23 +41,23 @@ static void hold(struct qhca_engine *e, const struct qhca_fault_frame *f,
     h->len = f->len;
     memcpy(h->frame, f->frame, f->len);
     e->faults->num_held++;
-    qhca_faults_update(e);
+    vhca_faults_update(e);
 }
 
-void qhca_fault_release(struct qhca_engine *e, struct qhca_fault_held *h)
+void vhca_fault_release(struct qhca_engine *e, struct vhca_fault_held *h)
 {
     h->used = false;
     e->faults->num_held--;
-    qhca_faults_update(e);
+    vhca_faults_update(e);
 }
 
-struct qhca_fault_held *qhca_fault_due(struct qhca_engine *e)
+struct vhca_fault_held *vhca_fault_due(struct qhca_engine *e)
 {
-    struct qhca_faults *f = e->faults;
-    struct qhca_fault_held *first = NULL;
+    struct vhca_faults *f = e->faults;
+    struct vhca_fault_held *first = NULL;
 
     for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
-        struct qhca_fault_held *h = &f->held[i];
+        struct vhca_fault_held *h = &f->held[i];
 
         if (h->used && h->when <= e->now &&
             (!first || h->when < first->when ||
@@ -68,14 +68,14 @@ struct qhca_fault_held *qhca_fault_due(struct qhca_engine *e)
     return first;
 }
 
-struct qhca_fault_held *qhca_fault_behind(struct qhca_engine *e,
-                                          const struct qhca_fault_frame *f)
+struct vhca_fault_held *vhca_fault_behind(struct qhca_engine *e,
+                                          const struct vhca_fault_frame *f)
 {
-    struct qhca_faults *all = e->faults;
-    struct qhca_fault_held *first = NULL;
+    struct vhca_faults *all = e->faults;
+    struct vhca_fault_held *first = NULL;
 
     for (unsigned i = 0; all->num_held && i < QHCA_FAULT_HELD; i++) {
-        struct qhca_fault_held *h = &all->held[i];
+        struct vhca_fault_held *h = &all->held[i];
 
         if (h->used && h->swap && h->point == f->point && h->qpn == f->qpn &&
             (!first || h->order < first->order)) {
@@ -85,14 +85,14 @@ struct qhca_fault_held *qhca_fault_behind(struct qhca_engine *e,
     return first;
 }
 
-void qhca_fault_hurry(struct qhca_engine *e, struct qhca_fault_held *h)
+void vhca_fault_hurry(struct qhca_engine *e, struct vhca_fault_held *h)
 {
     h->swap = false;
     h->when = e->now;
-    qhca_faults_update(e);
+    vhca_faults_update(e);
 }
 
-void qhca_fault_repeat(struct qhca_engine *e, const struct qhca_fault_frame *f)
+void vhca_fault_repeat(struct qhca_engine *e, const struct vhca_fault_frame *f)
 {
     hold(e, f, 0, false);
 }
@@ -100,7 +100,7 @@ void qhca_fault_repeat(struct qhca_engine *e, const struct qhca_fault_frame *f)
 /* ---- damage ---- */
 
 /* The ICRC is made to hold again, behind the padding. */
-static void seal(const struct qhca_fault_frame *f, const struct roce_packet *p)
+static void seal(const struct vhca_fault_frame *f, const struct roce_packet *p)
 {
     size_t ip = (size_t)(p->ip - f->frame);
     size_t end = (size_t)(p->payload - f->frame) + p->payload_len + p->pad;
@@ -115,7 +115,7 @@ static void seal(const struct qhca_fault_frame *f, const struct roce_packet *p)
  * A byte in the middle of the payload that no ICRC gives away, or one of the
  * ICRC, so that the packet is dropped where it arrives.
  */
-static void damage(const struct qhca_fault_frame *f,
+static void damage(const struct vhca_fault_frame *f,
                    const struct roce_packet *p, uint64_t what)
 {
     size_t payload = (size_t)(p->payload - f->frame);
@@ -128,7 +128,7 @@ static void damage(const struct qhca_fault_frame *f,
     }
 }
 
-static void move_psn(const struct qhca_fault_frame *f,
+static void move_psn(const struct vhca_fault_frame *f,
                      const struct roce_packet *p, uint64_t by)
 {
     size_t bth = (size_t)(p->ip - f->frame) +
@@ -141,18 +141,18 @@ static void move_psn(const struct qhca_fault_frame *f,
     seal(f, p);
 }
 
-struct qhca_fault qhca_fault_packet(struct qhca_engine *e,
-                                    enum qhca_fault_point point, uint32_t qpn,
+struct vhca_fault vhca_fault_packet(struct qhca_engine *e,
+                                    enum vhca_fault_point point, uint32_t qpn,
                                     const struct roce_packet *p)
 {
-    struct qhca_fault_at at = { .point = (uint8_t)point, .kind = p->opcode };
+    struct vhca_fault_at at = { .point = (uint8_t)point, .kind = p->opcode };
 
     at.field[QHCA_FAULT_QPN] = qpn;
     at.field[QHCA_FAULT_PSN] = p->psn;
-    return qhca_fault_judge(e, &at);
+    return vhca_fault_judge(e, &at);
 }
 
-unsigned qhca_fault_act(struct qhca_engine *e, struct qhca_fault_frame *f,
+unsigned vhca_fault_act(struct qhca_engine *e, struct vhca_fault_frame *f,
                         const struct roce_packet *p)
 {
     switch (f->does.action) {
@@ -177,7 +177,7 @@ unsigned qhca_fault_act(struct qhca_engine *e, struct qhca_fault_frame *f,
     }
 }
 
-unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f)
+unsigned vhca_fault_frame(struct qhca_engine *e, struct vhca_fault_frame *f)
 {
     struct roce_packet p;
 
@@ -189,6 +189,6 @@ unsigned qhca_fault_frame(struct qhca_engine *e, struct qhca_fault_frame *f)
     if (f->point == QHCA_FAULT_RX) {
         f->qpn = p.dest_qp;
     }
-    f->does = qhca_fault_packet(e, f->point, f->qpn, &p);
-    return qhca_fault_act(e, f, &p);
+    f->does = vhca_fault_packet(e, f->point, f->qpn, &p);
+    return vhca_fault_act(e, f, &p);
 }

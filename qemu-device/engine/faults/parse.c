@@ -19,7 +19,7 @@
 #define OWN_WAY     (QPS | AT(CMD) | AT(TIMER))
 #define COUNTED     (QPS | AT(EVENT) | AT(IRQ) | AT(CMD))
 #define ALL         (COUNTED | AT(TIMER))
-#define IN(member)  offsetof(struct qhca_fault_rule, member)
+#define IN(member)  offsetof(struct vhca_fault_rule, member)
 
 /* Rows of the table: when it happens, and what does. */
 #define WHEN(word, where, what, to, ...) \
@@ -29,7 +29,7 @@
     { .name = word, .points = where, .takes = QHCA_TAKES_##what, \
       .action = QHCA_FAULT_##act, .off = IN(does.value), __VA_ARGS__ }
 
-static const struct qhca_fault_word words[] = {
+static const struct vhca_fault_word words[] = {
     WHEN("opcode", PACKETS, KINDS, kinds, 0),
     WHEN("opcode", AT(CQE), KINDS, kinds, 0),
     WHEN("opcode", AT(CMD), KINDS, kinds, 0),
@@ -52,12 +52,12 @@ static const struct qhca_fault_word words[] = {
     DOES("duplicate", PACKETS, DUPLICATE, NOTHING, 0),
     DOES("delay", PACKETS, DELAY, TIME, .min = 1, .max = LONGEST),
     DOES("reorder", PACKETS, REORDER, NOTHING, 0),
-    DOES("corrupt", PACKETS, CORRUPT, NAME, .names = qhca_fault_damages),
+    DOES("corrupt", PACKETS, CORRUPT, NAME, .names = vhca_fault_damages),
     DOES("wrong-psn", PACKETS, WRONG_PSN, NUMBER, .min = 1, .max = PSN_MASK),
-    DOES("nak", AT(RX), NAK, NAME, .names = qhca_fault_naks),
-    DOES("event", QPS, RAISE, NAME, .names = qhca_fault_qp_events),
-    DOES("fail", AT(CQE), FAIL, NAME, .names = qhca_fault_cqe_statuses),
-    DOES("fail", AT(CMD), FAIL, NAME, .names = qhca_fault_cmd_statuses),
+    DOES("nak", AT(RX), NAK, NAME, .names = vhca_fault_naks),
+    DOES("event", QPS, RAISE, NAME, .names = vhca_fault_qp_events),
+    DOES("fail", AT(CQE), FAIL, NAME, .names = vhca_fault_cqe_statuses),
+    DOES("fail", AT(CMD), FAIL, NAME, .names = vhca_fault_cmd_statuses),
     DOES("overrun", AT(CQE), OVERRUN, NOTHING, 0),
     DOES("stall", AT(CMD), STALL, TIME, .min = 1, .max = LONGEST),
     DOES("hang", AT(CMD), STALL, NOTHING, 0),
@@ -81,7 +81,7 @@ static const char *const point_name[] = {
 struct parser {
     const char *text, *no_remove;
     struct qhca_fault_error *err;
-    struct qhca_fault_rule *rule;   /* the one being read */
+    struct vhca_fault_rule *rule;   /* the one being read */
     uint32_t said;                  /* words in it, a bit each */
     uint64_t seed;
 };
@@ -114,18 +114,18 @@ static bool wrong(struct parser *p, const char *where, const char *fmt, ...)
     return blame(p, where);
 }
 
-static size_t span_len(const struct qhca_fault_span *s)
+static size_t span_len(const struct vhca_fault_span *s)
 {
     return (size_t)(s->end - s->at);
 }
 
-bool qhca_fault_is(const struct qhca_fault_span *s, const char *word)
+bool vhca_fault_is(const struct vhca_fault_span *s, const char *word)
 {
     return strlen(word) == span_len(s) && !memcmp(s->at, word, span_len(s));
 }
 
 /* How much of it messages show. */
-static int shown(const struct qhca_fault_span *s)
+static int shown(const struct vhca_fault_span *s)
 {
     return (int)MIN_OF(span_len(s), 24u);
 }
@@ -135,9 +135,9 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static struct qhca_fault_span next_word(struct qhca_fault_span *rest)
+static struct vhca_fault_span next_word(struct vhca_fault_span *rest)
 {
-    struct qhca_fault_span word;
+    struct vhca_fault_span word;
 
     while (rest->at < rest->end && is_blank(*rest->at)) {
         rest->at++;
@@ -152,13 +152,13 @@ static struct qhca_fault_span next_word(struct qhca_fault_span *rest)
 
 /* ---- words ---- */
 
-static const struct qhca_fault_word *
-find_word(struct parser *p, const struct qhca_fault_span *name)
+static const struct vhca_fault_word *
+find_word(struct parser *p, const struct vhca_fault_span *name)
 {
     bool known = false;
 
     for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
-        if (qhca_fault_is(name, words[i].name)) {
+        if (vhca_fault_is(name, words[i].name)) {
             if (words[i].points >> p->rule->point & 1) {
                 return &words[i];
             }
@@ -175,10 +175,10 @@ find_word(struct parser *p, const struct qhca_fault_span *name)
 }
 
 /* @arg: NULL: there was no equals sign. */
-static bool put_value(struct parser *p, const struct qhca_fault_word *w,
+static bool put_value(struct parser *p, const struct vhca_fault_word *w,
                       const char *arg, const char *end)
 {
-    const struct qhca_fault_span value = { arg, end };
+    const struct vhca_fault_span value = { arg, end };
     const char *bad;
 
     if (w->takes == QHCA_TAKES_NOTHING && arg) {
@@ -187,15 +187,15 @@ static bool put_value(struct parser *p, const struct qhca_fault_word *w,
     if (w->takes != QHCA_TAKES_NOTHING && (!arg || arg == end)) {
         return wrong(p, end, "%s wants a value", w->name);
     }
-    bad = qhca_fault_value(w, value, (char *)p->rule + w->off, p->err);
+    bad = vhca_fault_value(w, value, (char *)p->rule + w->off, p->err);
     return !bad || blame(p, bad);
 }
 
-static bool read_word(struct parser *p, struct qhca_fault_span word)
+static bool read_word(struct parser *p, struct vhca_fault_span word)
 {
     const char *equals = memchr(word.at, '=', span_len(&word));
-    struct qhca_fault_span name = { word.at, equals ? equals : word.end };
-    const struct qhca_fault_word *w = find_word(p, &name);
+    struct vhca_fault_span name = { word.at, equals ? equals : word.end };
+    const struct vhca_fault_word *w = find_word(p, &name);
     uint32_t bit;
 
     if (!w) {
@@ -221,16 +221,16 @@ static bool read_word(struct parser *p, struct qhca_fault_span word)
 /* ---- rules ---- */
 
 /* "seed=" and nothing behind it. */
-static bool read_seed(struct parser *p, struct qhca_fault_span word,
-                      struct qhca_fault_span rest)
+static bool read_seed(struct parser *p, struct vhca_fault_span word,
+                      struct vhca_fault_span rest)
 {
-    static const struct qhca_fault_word seed = {
+    static const struct vhca_fault_word seed = {
         .name = "seed", .takes = QHCA_TAKES_NUMBER, .max = UINT64_MAX,
     };
     const char *bad;
 
     word.at += SEED_LEN;
-    bad = qhca_fault_value(&seed, word, &p->seed, p->err);
+    bad = vhca_fault_value(&seed, word, &p->seed, p->err);
     if (bad) {
         return blame(p, bad);
     }
@@ -238,7 +238,7 @@ static bool read_seed(struct parser *p, struct qhca_fault_span word,
     return word.at == word.end || wrong(p, word.at, "a ; is missing");
 }
 
-static void begin(struct parser *p, struct qhca_fault_rule *r, unsigned index)
+static void begin(struct parser *p, struct vhca_fault_rule *r, unsigned index)
 {
     memset(r, 0, sizeof(*r));
     r->seed = p->seed;
@@ -253,10 +253,10 @@ static void begin(struct parser *p, struct qhca_fault_rule *r, unsigned index)
     p->said = 0;
 }
 
-static bool read_point(struct parser *p, const struct qhca_fault_span *word)
+static bool read_point(struct parser *p, const struct vhca_fault_span *word)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(point_name); i++) {
-        if (qhca_fault_is(word, point_name[i])) {
+        if (vhca_fault_is(word, point_name[i])) {
             p->rule->point = (uint8_t)i;
             return true;
         }
@@ -265,7 +265,7 @@ static bool read_point(struct parser *p, const struct qhca_fault_span *word)
                  "event irq cmd timer");
 }
 
-static bool keep_text(struct parser *p, const struct qhca_fault_span *rule)
+static bool keep_text(struct parser *p, const struct vhca_fault_span *rule)
 {
     size_t len = span_len(rule);
 
@@ -284,9 +284,9 @@ static bool keep_text(struct parser *p, const struct qhca_fault_span *rule)
     return true;
 }
 
-static bool read_rule(struct parser *p, struct qhca_fault_span rest)
+static bool read_rule(struct parser *p, struct vhca_fault_span rest)
 {
-    struct qhca_fault_span rule = rest, word = next_word(&rest);
+    struct vhca_fault_span rule = rest, word = next_word(&rest);
 
     rule.at = word.at;
     if (!read_point(p, &word) || !keep_text(p, &rule)) {
@@ -305,9 +305,9 @@ static bool read_rule(struct parser *p, struct qhca_fault_span rest)
 }
 
 /* The next of what semicolons and newlines divide, without its comment. */
-static struct qhca_fault_span next_statement(const char **at)
+static struct vhca_fault_span next_statement(const char **at)
 {
-    struct qhca_fault_span s = { *at, *at + strcspn(*at, ";\n#") };
+    struct vhca_fault_span s = { *at, *at + strcspn(*at, ";\n#") };
 
     *at = s.end;
     if (**at == '#') {
@@ -321,13 +321,13 @@ static struct qhca_fault_span next_statement(const char **at)
 }
 
 /* Whether it is a seed, and not a rule. */
-static bool is_seed(const struct qhca_fault_span *word)
+static bool is_seed(const struct vhca_fault_span *word)
 {
     return span_len(word) >= SEED_LEN && !memcmp(word->at, "seed=", SEED_LEN);
 }
 
-int qhca_fault_parse(const char *text, const char *no_remove,
-                     struct qhca_fault_rule *rule, unsigned max,
+int vhca_fault_parse(const char *text, const char *no_remove,
+                     struct vhca_fault_rule *rule, unsigned max,
                      struct qhca_fault_error *err)
 {
     struct parser p = {
@@ -337,8 +337,8 @@ int qhca_fault_parse(const char *text, const char *no_remove,
 
     memset(err, 0, sizeof(*err));
     for (const char *at = text; *at;) {
-        struct qhca_fault_span s = next_statement(&at), rest = s;
-        struct qhca_fault_span word = next_word(&rest);
+        struct vhca_fault_span s = next_statement(&at), rest = s;
+        struct vhca_fault_span word = next_word(&rest);
         bool good = true;
 
         if (is_seed(&word)) {

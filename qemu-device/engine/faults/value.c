@@ -11,8 +11,8 @@
 
 /* struct reading - a value being read */
 struct reading {
-    struct qhca_fault_span s;       /* what is left of it */
-    const struct qhca_fault_word *w;
+    struct vhca_fault_span s;       /* what is left of it */
+    const struct vhca_fault_word *w;
     void *to;
     struct qhca_fault_error *err;
 };
@@ -40,7 +40,7 @@ static int digit_of(char c, unsigned base)
 }
 
 /* Decimal or hex, as far as it goes; false: there is none, or it is too big. */
-static bool take_number(struct qhca_fault_span *s, uint64_t *out)
+static bool take_number(struct vhca_fault_span *s, uint64_t *out)
 {
     bool hex = s->end - s->at > 2 && s->at[0] == '0' && s->at[1] == 'x';
     unsigned base = hex ? 16 : 10;
@@ -88,7 +88,7 @@ static const char *take_one(struct reading *r)
 
 static const char *take_range(struct reading *r)
 {
-    struct qhca_fault_range *range = r->to;
+    struct vhca_fault_range *range = r->to;
     const char *start = r->s.at, *bad;
     uint64_t from, last;
 
@@ -113,7 +113,7 @@ static const char *take_kinds(struct reading *r)
 {
     const char *name = r->s.at;
 
-    return qhca_fault_kinds(r->w->points, name, (size_t)(r->s.end - name),
+    return vhca_fault_kinds(r->w->points, name, (size_t)(r->s.end - name),
                             r->to) ?
            NULL : wrong(r, name, "no %s of that name", r->w->name);
 }
@@ -121,7 +121,7 @@ static const char *take_kinds(struct reading *r)
 /* Up to four places behind the point, which makes millionths. */
 static const char *take_percent(struct reading *r)
 {
-    struct qhca_fault_span *s = &r->s;
+    struct vhca_fault_span *s = &r->s;
     const char *start = s->at;
     uint64_t n = 0, scale = PPM / 100;
     bool good = take_number(s, &n) && n <= 100;
@@ -141,7 +141,7 @@ static const char *take_percent(struct reading *r)
 }
 
 /* What a unit is in ns; 0: it is none. */
-static uint64_t unit_ns(const struct qhca_fault_span *s)
+static uint64_t unit_ns(const struct vhca_fault_span *s)
 {
     static const struct {
         const char *name;
@@ -149,7 +149,7 @@ static uint64_t unit_ns(const struct qhca_fault_span *s)
     } unit[] = { { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
 
     for (unsigned i = 0; i < ARRAY_SIZE(unit); i++) {
-        if (qhca_fault_is(s, unit[i].name)) {
+        if (vhca_fault_is(s, unit[i].name)) {
             return unit[i].ns;
         }
     }
@@ -175,11 +175,11 @@ static const char *take_time(struct reading *r)
 
 static const char *take_name(struct reading *r)
 {
-    const struct qhca_fault_name *n;
+    const struct vhca_fault_name *n;
     size_t len;
 
     for (n = r->w->names; n->name; n++) {
-        if (qhca_fault_is(&r->s, n->name)) {
+        if (vhca_fault_is(&r->s, n->name)) {
             *(uint64_t *)r->to = n->value;
             return NULL;
         }
@@ -203,8 +203,8 @@ static const char *(*const take[])(struct reading *r) = {
     [QHCA_TAKES_NAME] = take_name,
 };
 
-const char *qhca_fault_value(const struct qhca_fault_word *w,
-                             struct qhca_fault_span s, void *to,
+const char *vhca_fault_value(const struct vhca_fault_word *w,
+                             struct vhca_fault_span s, void *to,
                              struct qhca_fault_error *err)
 {
     struct reading r = { .s = s, .w = w, .to = to, .err = err };

@@ -9,11 +9,11 @@
  * Whether the packet is of the QP's service. Of the opcodes that belong to none
  * RC has those that are known.
  */
-static bool of_service(const struct qhca_qp *qp, const struct roce_packet *p)
+static bool of_service(const struct vhca_qp *qp, const struct roce_packet *p)
 {
     uint8_t service = p->opcode & SVC_MASK;
 
-    return service == qhca_qp_service(qp) ||
+    return service == vhca_qp_service(qp) ||
            (service == SVC_VENDOR && qp->type == QHCA_QPT_RC &&
             roce_opcode(p->opcode)->op != OP_NONE);
 }
@@ -31,69 +31,69 @@ static const struct {
 
 /* What is wrong with the sender, or QHCA_CNT_MAX: nothing. */
 static enum qhca_counter sender_wrong(const struct qhca_engine *e,
-                                      const struct qhca_qp *qp,
+                                      const struct vhca_qp *qp,
                                       const struct roce_packet *p)
 {
-    bool datagram = qhca_qp_is(qp, QHCA_DATAGRAM);
+    bool datagram = vhca_qp_is(qp, QHCA_DATAGRAM);
 
     if ((p->pkey & 0x7fff) != (PKEY_DEFAULT & 0x7fff)) {
         return QHCA_CNT_RX_BAD_PKEY;
     }
-    if (!datagram && !qhca_way_from_peer(e, qp, p)) {
+    if (!datagram && !vhca_way_from_peer(e, qp, p)) {
         return QHCA_CNT_RX_BAD_ADDR;
     }
     if (datagram && (roce_opcode(p->opcode)->flags & OPF_DETH) &&
-        p->qkey != qhca_qp_qkey(qp)) {                          /* D-078 */
+        p->qkey != vhca_qp_qkey(qp)) {                          /* D-078 */
         return QHCA_CNT_RX_BAD_QKEY;
     }
     return QHCA_CNT_MAX;
 }
 
-void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,
+void vhca_packet_drop(struct qhca_engine *e, const struct vhca_qp *qp,
                       const struct roce_packet *p, enum qhca_counter why)
 {
-    qhca_count_qp(e, qp, why, 1);
-    qhca_trace(e, QHCA_TRACE_DROP, p->dest_qp, why, p->psn);
+    vhca_count_qp(e, qp, why, 1);
+    vhca_trace_drop(e, p->dest_qp, qhca_counter_name(why), p->psn);
 }
 
 /* Nothing comes of the packet. */
-static void drop(struct qhca_engine *e, const struct qhca_qp *qp,
+static void drop(struct qhca_engine *e, const struct vhca_qp *qp,
                  const struct roce_packet *p, enum qhca_counter why)
 {
-    struct qhca_port *port = e->port;
+    struct vhca_port *port = e->port;
 
     port->bad_pkey += why == QHCA_CNT_RX_BAD_PKEY && port->bad_pkey < 0xffff;
     port->qkey_viol += why == QHCA_CNT_RX_BAD_QKEY && port->qkey_viol < 0xffff;
-    qhca_packet_drop(e, qp, p, why);
+    vhca_packet_drop(e, qp, p, why);
 }
 
 /* @n packets of @len bytes in all. */
-static void count_taken(struct qhca_engine *e, const struct qhca_qp *qp,
+static void count_taken(struct qhca_engine *e, const struct vhca_qp *qp,
                         uint8_t tclass, uint32_t n, size_t len)
 {
-    qhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, n);
-    qhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
+    vhca_count_qp(e, qp, QHCA_CNT_RX_PKTS, n);
+    vhca_count_qp(e, qp, QHCA_CNT_RX_BYTES, len);
     if ((tclass & IP_ECN_MASK) == IP_ECN_CE) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, n);
+        vhca_count_qp(e, qp, QHCA_CNT_RX_ECN_MARKED, n);
     }
 }
 
-static void accept(struct qhca_engine *e, const struct qhca_qp *qp,
+static void accept(struct qhca_engine *e, const struct vhca_qp *qp,
                    const struct roce_packet *p, size_t len)
 {
     count_taken(e, qp, p->tclass, p->num_psn, len);
-    qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
+    vhca_trace_rx(e, qp->qpn, p->opcode, p->psn);
 }
 
 /* Each QP of XRC has one half only: it takes the packets of that (E-045). */
-static bool has_half(const struct qhca_qp *qp, bool response)
+static bool has_half(const struct vhca_qp *qp, bool response)
 {
-    return qhca_qp_is(qp, response ? QHCA_HAS_SQ :
+    return vhca_qp_is(qp, response ? QHCA_HAS_SQ :
                                      QHCA_HAS_RQ | QHCA_HAS_XRCD);
 }
 
 /* Why the QP cannot take such a packet, or QHCA_CNT_MAX: it can. */
-static enum qhca_counter not_taken(const struct qhca_qp *qp,
+static enum qhca_counter not_taken(const struct vhca_qp *qp,
                                    const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
@@ -105,7 +105,7 @@ static enum qhca_counter not_taken(const struct qhca_qp *qp,
         }
     } else if (!of_service(qp, p) || !has_half(qp, response)) {
         return QHCA_CNT_RX_NO_QP;
-    } else if (qhca_qp_is(qp, QHCA_DATAGRAM) && info->op == OP_NONE) {
+    } else if (vhca_qp_is(qp, QHCA_DATAGRAM) && info->op == OP_NONE) {
         return QHCA_CNT_RX_MALFORMED;   /* nothing would say no to it */
     }
     if (response ? !takes[qp->state].response : !takes[qp->state].request) {
@@ -116,7 +116,7 @@ static enum qhca_counter not_taken(const struct qhca_qp *qp,
 
 /* The same for one that has come in a frame, from anybody. */
 static enum qhca_counter frame_not_taken(const struct qhca_engine *e,
-                                         const struct qhca_qp *qp,
+                                         const struct vhca_qp *qp,
                                          const struct roce_packet *p)
 {
     enum qhca_counter why = not_taken(qp, p);
@@ -124,7 +124,7 @@ static enum qhca_counter frame_not_taken(const struct qhca_engine *e,
     return why == QHCA_CNT_MAX ? sender_wrong(e, qp, p) : why;
 }
 
-static void execute(struct qhca_engine *e, struct qhca_qp *qp,
+static void execute(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
     uint32_t tail = qp->rsp.q_tail;
@@ -135,45 +135,45 @@ static void execute(struct qhca_engine *e, struct qhca_qp *qp,
          * network had marked. There is no rate control to tell, so it is
          * counted and touches nothing of the QP (E-041).
          */
-        qhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
+        vhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
     } else if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
         /* Only reliable services have them. */
-        qhca_completer_rx(e, qp, p);
-    } else if (qhca_qp_is(qp, QHCA_RELIABLE)) {
-        qhca_responder_rx(e, qp, p);
-        qhca_link_answered(e, qp, tail);
+        vhca_completer_rx(e, qp, p);
+    } else if (vhca_qp_is(qp, QHCA_RELIABLE)) {
+        vhca_responder_rx(e, qp, p);
+        vhca_link_answered(e, qp, tail);
     } else if (qp->type == QHCA_QPT_UC) {
-        qhca_uc_rx(e, qp, p);
+        vhca_uc_rx(e, qp, p);
     } else {
-        qhca_datagram_rx(e, qp, p);
+        vhca_datagram_rx(e, qp, p);
     }
 }
 
-bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
+bool vhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
                       uint32_t from, uint8_t syndrome)
 {
     struct roce_packet p;
-    struct qhca_qp *qp;
+    struct vhca_qp *qp;
     uint32_t tail;
 
     if (roce_parse(&p, frame, len) != ROCE_OK) {
         return false;
     }
     p.from = from;
-    qp = qhca_qp_get(e, p.dest_qp);
+    qp = vhca_qp_get(e, p.dest_qp);
     tail = qp ? qp->rsp.q_tail : 0;
-    if (!qp || !qhca_qp_is(qp, QHCA_RELIABLE) ||
+    if (!qp || !vhca_qp_is(qp, QHCA_RELIABLE) ||
         roce_opcode(p.opcode)->flags & OPF_RESPONSE ||
         frame_not_taken(e, qp, &p) != QHCA_CNT_MAX ||
-        !qhca_responder_refuse(e, qp, &p, syndrome)) {
+        !vhca_responder_refuse(e, qp, &p, syndrome)) {
         return false;
     }
-    qhca_link_answered(e, qp, tail);
+    vhca_link_answered(e, qp, tail);
     accept(e, qp, &p, len);
     return true;
 }
 
-static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
+static void deliver(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p, size_t len)
 {
     enum qhca_counter why = frame_not_taken(e, qp, p);
@@ -187,37 +187,40 @@ static void deliver(struct qhca_engine *e, struct qhca_qp *qp,
 }
 
 /* How many of the packets that @p stands for are executed at once, else 1. */
-static uint32_t execute_across(struct qhca_engine *e, struct qhca_qp *qp,
+static uint32_t execute_across(struct qhca_engine *e, struct vhca_qp *qp,
                                const struct roce_packet *p)
 {
     if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
-        return qhca_completer_rx(e, qp, p);
+        return vhca_completer_rx(e, qp, p);
     }
-    return qhca_qp_is(qp, QHCA_RELIABLE) ? qhca_responder_rx(e, qp, p) :
-                                           qhca_uc_rx(e, qp, p);
+    return vhca_qp_is(qp, QHCA_RELIABLE) ? vhca_responder_rx(e, qp, p) :
+                                           vhca_uc_rx(e, qp, p);
 }
 
-void qhca_link_cross(struct qhca_engine *e, const struct qhca_qp *by,
-                     struct qhca_qp *qp, struct roce_packet *p)
+void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
+                     const struct vhca_way *way, struct roce_packet *p)
 {
+    struct qhca_engine *at = way->at;
+    struct vhca_qp *qp = way->peer;
     enum qhca_counter why = not_taken(qp, p);
     uint32_t n = 1;
     size_t len;
 
+    VHCA_ASSERT(!vhca_qp_is(qp, QHCA_DATAGRAM));
     if (why == QHCA_CNT_MAX) {
-        qhca_trace(e, QHCA_TRACE_RX, qp->qpn, p->opcode, p->psn);
-        n = execute_across(e, qp, p);
+        vhca_trace_rx(at, qp->qpn, p->opcode, p->psn);
+        n = execute_across(at, qp, p);
     }
     if (n < p->num_psn) {
         roce_first_of(p);
     }
     len = roce_frames_len(p);
-    qhca_pace_take(&e->port->pace, e->now, len);
-    qhca_count_sent(e, by, n, len);
+    vhca_pace_take(&e->port->pace, e->now, len);
+    vhca_count_sent(e, by, n, len);
     if (why == QHCA_CNT_MAX) {
-        count_taken(e, qp, p->tclass, n, len);
+        count_taken(at, qp, p->tclass, n, len);
     } else {
-        drop(e, qp, p, why);
+        drop(at, qp, p, why);
     }
 }
 
@@ -225,11 +228,11 @@ void qhca_link_cross(struct qhca_engine *e, const struct qhca_qp *by,
 static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
                              size_t len)
 {
-    const struct qhca_mcast_group *grp = qhca_group_find(e, p->dgid);
+    const struct vhca_mcast_group *grp = vhca_group_find(e, p->dgid);
 
     /* Its last QP may have gone meanwhile. */
     for (uint32_t i = 0; grp && i < grp->num_qps; i++) {
-        qhca_spend(e, 1);
+        vhca_spend(e, 1);
         deliver(e, grp->qp[i], p, len);
     }
 }
@@ -237,53 +240,55 @@ static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
 static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
                        size_t len)
 {
-    struct qhca_qp *qp = qhca_qp_get(e, p->dest_qp);
-    bool group = qhca_gid_is_multicast(p->dgid);
+    struct vhca_qp *qp = vhca_qp_get(e, p->dest_qp);
+    bool group = vhca_gid_is_multicast(p->dgid);
 
     /* Both must name a group, or neither (E-045). */
     if (group && p->dest_qp == QHCA_QPN_MCAST) {
         deliver_to_group(e, p, len);
     } else if (group) {
-        qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_BAD_ADDR);
+        vhca_packet_drop(e, NULL, p, QHCA_CNT_RX_BAD_ADDR);
     } else if (!qp) {
-        qhca_packet_drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
+        vhca_packet_drop(e, NULL, p, QHCA_CNT_RX_NO_QP);
     } else {
         deliver(e, qp, p, len);
     }
 }
 
-void qhca_link_ack(struct qhca_engine *e, const struct qhca_qp *by,
-                   struct qhca_qp *qp, uint32_t psn)
+void vhca_link_ack(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_way *way, uint32_t psn)
 {
+    const struct vhca_qp *by = way->peer;
     const struct qhca_av *av = &by->attr.av;
-    const struct qhca_gid *local = &e->port->gid[av->sgid_index];
-    uint8_t opcode = qhca_qp_service(by) | RC_ACKNOWLEDGE;
+    const struct vhca_gid *local = &way->at->port->gid[av->sgid_index];
+    uint8_t opcode = vhca_qp_service(by) | RC_ACKNOWLEDGE;
     size_t len = roce_ack_len(local->ipv4, local->vlan);
 
-    qhca_spend(e, 1);
-    qhca_trace(e, QHCA_TRACE_TX, by->qpn, opcode, psn);
-    qhca_count_sent(e, by, 1, len);
+    vhca_spend(e, 1);
+    vhca_trace_tx(way->at, by->qpn, opcode, psn);
+    vhca_count_sent(way->at, by, 1, len);
     if (!takes[qp->state].response) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_BAD_STATE, 1);
-        qhca_trace(e, QHCA_TRACE_DROP, qp->qpn, QHCA_CNT_RX_BAD_STATE, psn);
+        vhca_count_qp(e, qp, QHCA_CNT_RX_BAD_STATE, 1);
+        vhca_trace_drop(e, qp->qpn,
+                        qhca_counter_name(QHCA_CNT_RX_BAD_STATE), psn);
         return;
     }
-    qhca_trace(e, QHCA_TRACE_RX, qp->qpn, opcode, psn);
+    vhca_trace_rx(e, qp->qpn, opcode, psn);
     count_taken(e, qp, av->tclass, 1, len);
-    qhca_completer_ack(e, qp, psn);
+    vhca_completer_ack(e, qp, psn);
 }
 
-void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void vhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from)
 {
-    if (qhca_faults_at(e, QHCA_FAULT_RX)) {
-        qhca_fault_rx(e, frame, len, from);
+    if (vhca_faults_at(e, QHCA_FAULT_RX)) {
+        vhca_fault_rx(e, frame, len, from);
     } else {
-        qhca_roce_take(e, frame, len, from);
+        vhca_roce_take(e, frame, len, from);
     }
 }
 
-void qhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void vhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
                     uint32_t from)
 {
     struct roce_packet p;
@@ -294,10 +299,10 @@ void qhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
         find_taker(e, &p, len);
         break;
     case ROCE_BAD_ICRC:
-        qhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_ICRC);
+        vhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_ICRC);
         break;
     default:
-        qhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_MALFORMED);
+        vhca_packet_drop(e, NULL, &p, QHCA_CNT_RX_MALFORMED);
         break;
     }
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine, link: moves packets. It asks the halves of a QP for the next
- * ones and makes frames of them, or hands them across to a QP of the same port;
- * and it finds the QP that a packet is for. Room on the way out, the pace,
- * faults, counters and traces of packets have their one place here.
+ * ones and makes frames of them, or hands them across to a QP of the same port,
+ * or of a neighbour's; and it finds the QP that a packet is for. Room on the
+ * way out, the pace, faults, counters and traces of packets have their one
+ * place here.
  */
 #ifndef QHCA_ENGINE_LINK_H
 #define QHCA_ENGINE_LINK_H
@@ -14,50 +15,57 @@
 /* ---- route.c ---- */
 
 /*
- * struct qhca_way - where packets of a QP go
+ * struct vhca_way - where packets of a QP go
  * @av: by which address vector
  * @dest_qp: to which QP there
  * @local: the GID they come from
  * @loop: to this very port
  * @net: to the network
  * @lost: the source GID is not there any more, or not for this QP
- * @peer: the QP of this port that they may cross to, or NULL: all are frames,
- *        be it that the operator wants them to be
+ * @peer: the QP that they may cross to, or NULL: all are frames, be it that the
+ *        operator wants them to be
+ * @at: the engine that @peer is in: this one, or a neighbour
  */
-struct qhca_way {
+struct vhca_way {
     const struct qhca_av *av;
     uint32_t dest_qp;
-    const struct qhca_gid *local;
+    const struct vhca_gid *local;
     bool loop, net, lost;
-    struct qhca_qp *peer;
+    struct vhca_qp *peer;
+    struct qhca_engine *at;
 };
 
 /* Where packets to @av go: to this port, to the network, or both. */
-void qhca_route(const struct qhca_engine *e, const struct qhca_av *av,
+void vhca_route(const struct qhca_engine *e, const struct qhca_av *av,
                 bool *loop, bool *net);
 /* The way of packets to the peer of a connected QP. */
-void qhca_way_to_peer(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_way *way);
+void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
+                      struct vhca_way *way);
 /* That of a datagram, which never crosses: its receiver sees the IP header. */
-void qhca_way_to(struct qhca_engine *e, struct qhca_qp *qp,
+void vhca_way_to(struct qhca_engine *e, struct vhca_qp *qp,
                  const struct qhca_av *av, uint32_t dest_qp,
-                 struct qhca_way *way);
+                 struct vhca_way *way);
+/* Whether a packet may cross to a neighbour now: see vhca_way_across(). */
+bool vhca_way_far_across(const struct qhca_engine *e,
+                         const struct vhca_way *way);
 /* Whether a packet may cross to @way->peer now: none overtakes a frame. */
-static inline bool qhca_way_across(const struct qhca_engine *e,
-                                   const struct qhca_way *way)
+static inline bool vhca_way_across(const struct qhca_engine *e,
+                                   const struct vhca_way *way)
 {
-    return way->peer && !qhca_fifo_used(&e->port->loop) && qhca_port_up(e);
+    return way->peer && vhca_port_up(e) &&
+           (way->at == e ? !vhca_fifo_used(&e->port->loop) :
+                           vhca_way_far_across(e, way));
 }
 /* Whether @reserve + 1 frames of the QP can be sent that way; else it waits. */
-bool qhca_way_room(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct qhca_way *way, unsigned reserve);
+bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_way *way, unsigned reserve);
 /*
  * Whether only the peer of the AV can have sent the packet (D-083): of what the
  * port sends to itself, only the QP it is connected to. The PSNs of others are
  * no secret on one machine, and neither neighbours here nor the network may
  * speak for a QP of this port.
  */
-bool qhca_way_from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
+bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,
                         const struct roce_packet *p);
 
 /* ---- out.c ---- */
@@ -66,14 +74,14 @@ bool qhca_way_from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
  * Sends what the QP has to say, answers first, as far as room and budget go.
  * The peer that packets have crossed to is asked for its ACK at the end.
  */
-void qhca_link_turn(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_link_turn(struct qhca_engine *e, struct vhca_qp *qp);
 /* Makes the frame of a packet, wherever its payload is. Returns its length. */
-size_t qhca_link_finish(const struct qhca_qp *qp, const struct qhca_way *way,
-                        struct qhca_burst *burst);
+size_t vhca_link_finish(const struct vhca_qp *qp, const struct vhca_way *way,
+                        struct vhca_burst *burst);
 /* The finished frame, @len bytes, leaves. False: there is no room. */
-bool qhca_link_frame(struct qhca_engine *e, const struct qhca_qp *qp,
-                     const struct qhca_way *way,
-                     const struct qhca_burst *burst, size_t len);
+bool vhca_link_frame(struct qhca_engine *e, const struct vhca_qp *qp,
+                     const struct vhca_way *way,
+                     const struct vhca_burst *burst, size_t len);
 
 /* ---- in.c ---- */
 
@@ -84,69 +92,69 @@ bool qhca_link_frame(struct qhca_engine *e, const struct qhca_qp *qp,
  * header, @len ends with the ICRC or Ethernet padding. @from: number of the QP
  * that has sent it, if it is looped back, else 0.
  */
-void qhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void vhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from);
 /* The same, past the fault rules. */
-void qhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
+void vhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
                     uint32_t from);
 /*
  * The responder refuses the request in it with that AETH syndrome. False: it is
  * none, or not the one that the QP expects.
  */
-bool qhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
+bool vhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
                       uint32_t from, uint8_t syndrome);
 /*
- * Packets cross from QP @by to its peer @qp, and are counted for both. If
- * something is the matter with them @qp takes the first alone: @p is that one
- * then. Answers that have come in line are the caller's to ask for.
+ * Packets cross from QP @by to its peer, and are counted for both. If something
+ * is the matter with them the peer takes the first alone: @p is that one then.
+ * Answers that have come in line are the caller's to ask for.
  */
-void qhca_link_cross(struct qhca_engine *e, const struct qhca_qp *by,
-                     struct qhca_qp *qp, struct roce_packet *p);
-/* The ACK of all up to @psn crosses from QP @by to its peer @qp. */
-void qhca_link_ack(struct qhca_engine *e, const struct qhca_qp *by,
-                   struct qhca_qp *qp, uint32_t psn);
+void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
+                     const struct vhca_way *way, struct roce_packet *p);
+/* The ACK of all up to @psn crosses to QP @qp from its peer. */
+void vhca_link_ack(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_way *way, uint32_t psn);
 /*
  * A request has been delivered to @qp, whose line of answers ended with @tail
  * before: whatever is owed gets in line, and what is new there a turn.
  */
-static inline void qhca_link_answered(struct qhca_engine *e,
-                                      struct qhca_qp *qp, uint32_t tail)
+static inline void vhca_link_answered(struct qhca_engine *e,
+                                      struct vhca_qp *qp, uint32_t tail)
 {
-    qhca_response_settle(qp);
+    vhca_response_settle(qp);
     if (qp->rsp.q_tail != tail) {
-        qhca_qp_schedule(e, qp);
+        vhca_qp_schedule(e, qp);
     }
 }
 /* Counts @n packets that have left, @len bytes in all. */
-static inline void qhca_count_sent(struct qhca_engine *e,
-                                   const struct qhca_qp *qp, uint32_t n,
+static inline void vhca_count_sent(struct qhca_engine *e,
+                                   const struct vhca_qp *qp, uint32_t n,
                                    size_t len)
 {
-    qhca_count_qp(e, qp, QHCA_CNT_TX_PKTS, n);
-    qhca_count_qp(e, qp, QHCA_CNT_TX_BYTES, len);
+    vhca_count_qp(e, qp, QHCA_CNT_TX_PKTS, n);
+    vhca_count_qp(e, qp, QHCA_CNT_TX_BYTES, len);
 }
 /* Counts and traces a packet that nothing comes of; @qp may be NULL. */
-void qhca_packet_drop(struct qhca_engine *e, const struct qhca_qp *qp,
+void vhca_packet_drop(struct qhca_engine *e, const struct vhca_qp *qp,
                       const struct roce_packet *p, enum qhca_counter why);
 
 /* ---- fault.c ---- */
 
-/* qhca_roce_rx() where fault rules look. */
-void qhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+/* vhca_roce_rx() where fault rules look. */
+void vhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                    uint32_t from);
 /* A frame that was held back arrives. */
-void qhca_fault_take(struct qhca_engine *e, struct qhca_fault_held *h);
+void vhca_fault_take(struct qhca_engine *e, struct vhca_fault_held *h);
 /*
- * qhca_link_frame() and qhca_link_cross() where fault rules look. A packet that
+ * vhca_link_frame() and vhca_link_cross() where fault rules look. A packet that
  * gets lost, or comes later, has left. One that crosses becomes a frame only if
  * a rule acts on it.
  */
-void qhca_fault_tx(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct qhca_way *way, struct qhca_burst *burst,
+void vhca_fault_tx(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_way *way, struct vhca_burst *burst,
                    size_t len);
-void qhca_fault_cross(struct qhca_engine *e, struct qhca_qp *qp,
-                      const struct qhca_way *way, struct qhca_burst *burst);
+void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
+                      const struct vhca_way *way, struct vhca_burst *burst);
 /* One that was held back leaves, if there is room for it. */
-void qhca_fault_send(struct qhca_engine *e, struct qhca_fault_held *h);
+void vhca_fault_send(struct qhca_engine *e, struct vhca_fault_held *h);
 
 #endif /* QHCA_ENGINE_LINK_H */

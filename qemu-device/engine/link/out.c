@@ -8,16 +8,17 @@
 #include "link.h"
 
 /*
- * How many may go as one. With a limit of the bandwidth each waits for room,
- * and fault rules look at each.
+ * How many may go as one: of frames none. With a limit of the bandwidth each
+ * waits for room, and fault rules look at each.
  */
-static uint32_t at_once(const struct qhca_engine *e)
+static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way)
 {
-    return e->cfg.bandwidth || qhca_faults_at_packets(e) ? 1 : QHCA_SPAN;
+    return !way->peer || e->cfg.bandwidth || vhca_faults_between(e, way->at) ?
+           1 : QHCA_SPAN;
 }
 
 /* What the receiver of a frame gets to know of where it goes. */
-static void address(const struct qhca_qp *qp, const struct qhca_way *way,
+static void address(const struct vhca_qp *qp, const struct vhca_way *way,
                     struct roce_packet *p)
 {
     memcpy(p->sgid, way->local->gid, 16);
@@ -31,13 +32,13 @@ static void address(const struct qhca_qp *qp, const struct qhca_way *way,
 }
 
 /* An empty burst: nothing in it but where it goes. */
-static void open_burst(const struct qhca_engine *e, const struct qhca_qp *qp,
-                       const struct qhca_way *way, struct qhca_burst *burst)
+static void open_burst(const struct qhca_engine *e, const struct vhca_qp *qp,
+                       const struct vhca_way *way, struct vhca_burst *burst)
 {
     struct roce_packet *p = &burst->p;
 
     assert(way->local);         /* a datagram has its own way, and no answer */
-    burst->across = qhca_way_across(e, way);
+    burst->across = vhca_way_across(e, way);
     burst->unsent = burst->fatal = false;
     burst->view.num_pieces = burst->view.len = 0;
     memset(p, 0, sizeof(*p));
@@ -52,8 +53,8 @@ static void open_burst(const struct qhca_engine *e, const struct qhca_qp *qp,
     }
 }
 
-size_t qhca_link_finish(const struct qhca_qp *qp, const struct qhca_way *way,
-                        struct qhca_burst *burst)
+size_t vhca_link_finish(const struct vhca_qp *qp, const struct vhca_way *way,
+                        struct vhca_burst *burst)
 {
     struct roce_packet *p = &burst->p;
     uint8_t *to = burst->frame + roce_payload_offset(p);
@@ -62,7 +63,7 @@ size_t qhca_link_finish(const struct qhca_qp *qp, const struct qhca_way *way,
         address(qp, way, p);
     }
     for (size_t i = 0, off = 0; !p->payload && off < p->payload_len; i++) {
-        struct qhca_piece at = roce_piece(p, i, off);
+        struct vhca_piece at = roce_piece(p, i, off);
 
         memcpy(to + off, at.base, at.len);
         off += at.len;
@@ -70,56 +71,62 @@ size_t qhca_link_finish(const struct qhca_qp *qp, const struct qhca_way *way,
     return roce_finish(p, burst->frame);
 }
 
-bool qhca_link_frame(struct qhca_engine *e, const struct qhca_qp *qp,
-                     const struct qhca_way *way,
-                     const struct qhca_burst *burst, size_t len)
+bool vhca_link_frame(struct qhca_engine *e, const struct vhca_qp *qp,
+                     const struct vhca_way *way,
+                     const struct vhca_burst *burst, size_t len)
 {
-    bool looped = way->loop && qhca_tx(e, burst->frame, len, qp->qpn);
-    bool sent = way->net && qhca_tx(e, burst->frame, len, 0);
+    bool looped = way->loop && vhca_tx(e, burst->frame, len, qp->qpn);
+    bool sent = way->net && vhca_tx(e, burst->frame, len, 0);
 
     return looped || sent;
 }
 
-static void cross(struct qhca_engine *e, struct qhca_qp *qp,
-                  const struct qhca_way *way, struct qhca_burst *burst)
+/* What a neighbour spends on it is work of this call, too, and bounds it. */
+static void cross(struct qhca_engine *e, struct vhca_qp *qp,
+                  const struct vhca_way *way, struct vhca_burst *burst)
 {
+    unsigned before = way->at->spent;
+
     burst->p.pad = -(unsigned)burst->p.payload_len & 3;
-    qhca_spend(e, 1);
-    qhca_trace(e, QHCA_TRACE_TX, qp->qpn, burst->p.opcode, burst->p.psn);
-    if (qhca_faults_at_packets(e)) {
-        qhca_fault_cross(e, qp, way, burst);
+    vhca_spend(e, 1);
+    vhca_trace_tx(e, qp->qpn, burst->p.opcode, burst->p.psn);
+    if (vhca_faults_between(e, way->at)) {
+        vhca_fault_cross(e, qp, way, burst);
     } else {
-        qhca_link_cross(e, qp, way->peer, &burst->p);
+        vhca_link_cross(e, qp, way, &burst->p);
+    }
+    if (way->at != e) {
+        vhca_spend(e, way->at->spent - before);
     }
 }
 
-static void send_frame(struct qhca_engine *e, struct qhca_qp *qp,
-                       const struct qhca_way *way, struct qhca_burst *burst)
+static void send_frame(struct qhca_engine *e, struct vhca_qp *qp,
+                       const struct vhca_way *way, struct vhca_burst *burst)
 {
-    size_t len = qhca_link_finish(qp, way, burst);
+    size_t len = vhca_link_finish(qp, way, burst);
     bool sent = true;
 
-    qhca_trace(e, QHCA_TRACE_TX, qp->qpn, burst->p.opcode, burst->p.psn);
-    if (qhca_faults_at(e, QHCA_FAULT_TX)) {
-        qhca_fault_tx(e, qp, way, burst, len);
+    vhca_trace_tx(e, qp->qpn, burst->p.opcode, burst->p.psn);
+    if (vhca_faults_at(e, QHCA_FAULT_TX)) {
+        vhca_fault_tx(e, qp, way, burst, len);
     } else {
-        sent = qhca_link_frame(e, qp, way, burst, len);
+        sent = vhca_link_frame(e, qp, way, burst, len);
     }
     if (sent) {
-        qhca_count_sent(e, qp, 1, len);
+        vhca_count_sent(e, qp, 1, len);
     }
 }
 
 /* The one place where a packet moves. There is room for it. */
-static void move(struct qhca_engine *e, struct qhca_qp *qp,
-                 const struct qhca_way *way, struct qhca_burst *burst)
+static void move(struct qhca_engine *e, struct vhca_qp *qp,
+                 const struct vhca_way *way, struct vhca_burst *burst)
 {
     if (burst->unsent) {
         return;
     }
     if (way->lost) {
-        qhca_spend(e, 1);
-        qhca_packet_drop(e, qp, &burst->p, QHCA_CNT_TX_DROPPED);
+        vhca_spend(e, 1);
+        vhca_packet_drop(e, qp, &burst->p, QHCA_CNT_TX_DROPPED);
     } else if (burst->across) {
         cross(e, qp, way, burst);
     } else {
@@ -129,26 +136,26 @@ static void move(struct qhca_engine *e, struct qhca_qp *qp,
 
 /* ---- answers ---- */
 
-static void answer(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct qhca_way *way, struct qhca_burst *burst)
+static void answer(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_way *way, struct vhca_burst *burst)
 {
     open_burst(e, qp, way, burst);
-    qhca_response_next(e, qp, at_once(e), burst);
+    vhca_response_next(e, qp, at_once(e, way), burst);
     if (burst->fatal) {
         /* Its event comes before the NAK. */
-        qhca_response_sent(e, qp, burst);
+        vhca_response_sent(e, qp, burst);
         move(e, qp, way, burst);
     } else {
         move(e, qp, way, burst);
-        qhca_response_sent(e, qp, burst);
+        vhca_response_sent(e, qp, burst);
     }
 }
 
-static void send_answers(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct qhca_way *way, struct qhca_burst *burst)
+static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
+                         const struct vhca_way *way, struct vhca_burst *burst)
 {
-    while (qhca_may_go_on(e) && qhca_response_ready(qp) &&
-           qhca_way_room(e, qp, way, qhca_response_reserve(qp))) {
+    while (vhca_may_go_on(e) && vhca_response_ready(qp) &&
+           vhca_way_room(e, qp, way, vhca_response_reserve(qp))) {
         answer(e, qp, way, burst);
     }
 }
@@ -156,30 +163,30 @@ static void send_answers(struct qhca_engine *e, struct qhca_qp *qp,
 /* ---- requests ---- */
 
 /* The next packets at the cursor. False: their WR failed locally. */
-static bool request(struct qhca_engine *e, struct qhca_qp *qp,
-                    const struct qhca_way *way, struct qhca_burst *burst)
+static bool request(struct qhca_engine *e, struct vhca_qp *qp,
+                    const struct vhca_way *way, struct vhca_burst *burst)
 {
     open_burst(e, qp, way, burst);
-    if (!qhca_requester_next(e, qp, at_once(e), burst)) {
+    if (!vhca_requester_next(e, qp, at_once(e, way), burst)) {
         return false;
     }
     move(e, qp, way, burst);
-    qhca_requester_sent(e, qp, burst);
+    vhca_requester_sent(e, qp, burst);
     return true;
 }
 
-static void send_requests(struct qhca_engine *e, struct qhca_qp *qp,
-                          struct qhca_way *way, struct qhca_burst *burst)
+static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
+                          struct vhca_way *way, struct vhca_burst *burst)
 {
-    bool datagram = qhca_qp_is(qp, QHCA_DATAGRAM);
+    bool datagram = vhca_qp_is(qp, QHCA_DATAGRAM);
 
-    while (qhca_requester_poll(e, qp)) {
+    while (vhca_requester_poll(e, qp)) {
         if (datagram) {
-            const struct qhca_swr *wr = qhca_requester_wr(qp);
+            const struct vhca_swr *wr = vhca_requester_wr(qp);
 
-            qhca_way_to(e, qp, &wr->ud.av, wr->ud.qpn, way);
+            vhca_way_to(e, qp, &wr->ud.av, wr->ud.qpn, way);
         }
-        if (!qhca_way_room(e, qp, way, QHCA_TX_RESERVE) ||
+        if (!vhca_way_room(e, qp, way, QHCA_TX_RESERVE) ||
             !request(e, qp, way, burst)) {
             break;
         }
@@ -192,33 +199,40 @@ static void send_requests(struct qhca_engine *e, struct qhca_qp *qp,
  * packet; anything else, and where each packet counts that as well, waits for
  * the peer's turn. A peer that had something to say before has a place in line.
  */
-static void ask(struct qhca_engine *e, struct qhca_qp *qp,
-                const struct qhca_way *way, uint32_t tail)
+static void ask(struct qhca_engine *e, struct vhca_qp *qp,
+                const struct vhca_way *way, uint32_t tail)
 {
-    struct qhca_qp *peer = way->peer;
+    struct qhca_engine *at = way->at;
+    struct vhca_qp *peer = way->peer;
 
-    if (peer->rsp.ack_owed && at_once(e) > 1 && qhca_way_across(e, way)) {
-        qhca_link_ack(e, peer, qp, qhca_response_take_ack(e, peer));
+    if (peer->rsp.ack_owed && at_once(e, way) > 1 && !at->cfg.bandwidth &&
+        vhca_way_across(e, way)) {
+        vhca_link_ack(e, qp, way, vhca_response_take_ack(at, peer));
     }
-    qhca_link_answered(e, peer, tail);
+    vhca_link_answered(at, peer, tail);
 }
 
-void qhca_link_turn(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_link_turn(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_way way = { 0 };
-    struct qhca_burst burst;
+    struct vhca_way way = { .at = e };
+    struct vhca_burst burst;
     uint32_t tail;
 
-    if (!qhca_qp_is(qp, QHCA_DATAGRAM)) {
-        qhca_way_to_peer(e, qp, &way);
+    if (!vhca_qp_is(qp, QHCA_DATAGRAM)) {
+        vhca_way_to_peer(e, qp, &way);
+    }
+    if (way.at != e) {
+        vhca_enter_neighbour(e, way.at);
     }
     tail = way.peer ? way.peer->rsp.q_tail : 0;
     send_answers(e, qp, &way, &burst);
-    if (qp->state == QHCA_QPS_ERR) {
-        return;
+    if (qp->state != QHCA_QPS_ERR) {
+        send_requests(e, qp, &way, &burst);
+        if (way.peer && vhca_running(way.at)) {
+            ask(e, qp, &way, tail);
+        }
     }
-    send_requests(e, qp, &way, &burst);
-    if (way.peer) {
-        ask(e, qp, &way, tail);
+    if (way.at != e) {
+        vhca_leave_neighbour(way.at);
     }
 }

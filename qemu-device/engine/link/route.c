@@ -5,18 +5,18 @@
  */
 #include "link.h"
 
-void qhca_route(const struct qhca_engine *e, const struct qhca_av *av,
+void vhca_route(const struct qhca_engine *e, const struct qhca_av *av,
                 bool *loop, bool *net)
 {
-    const struct qhca_gid *local = &e->port->gid[av->sgid_index];
+    const struct vhca_gid *local = &e->port->gid[av->sgid_index];
 
-    if (qhca_gid_is_multicast(av->dgid)) {
+    if (vhca_gid_is_multicast(av->dgid)) {
         *net = true;
-        *loop = qhca_group_find(e, av->dgid);
+        *loop = vhca_group_find(e, av->dgid);
         return;
     }
     *loop = !memcmp(local->gid, av->dgid, 16) ||
-            qhca_gid_find(e, av->dgid, local->vlan) >= 0;
+            vhca_gid_find(e, av->dgid, local->vlan) >= 0;
     *net = !*loop;
 }
 
@@ -24,32 +24,32 @@ void qhca_route(const struct qhca_engine *e, const struct qhca_av *av,
  * A GID that was taken away sends nothing from anywhere (G-015). A datagram
  * posted before the GID was replaced must not use the new GID either.
  */
-static bool is_lost(const struct qhca_engine *e, const struct qhca_qp *qp,
-                    const struct qhca_way *way)
+static bool is_lost(const struct qhca_engine *e, const struct vhca_qp *qp,
+                    const struct vhca_way *way)
 {
-    const struct qhca_gid *local = way->local;
+    const struct vhca_gid *local = way->local;
 
     return !local->valid ||
-           local->ipv4 != qhca_gid_is_ipv4(way->av->dgid) ||
-           (qhca_qp_is(qp, QHCA_DATAGRAM) &&
-            !qhca_gid_allowed(e, qp->uar, way->av->sgid_index));
+           local->ipv4 != vhca_gid_is_ipv4(way->av->dgid) ||
+           (vhca_qp_is(qp, QHCA_DATAGRAM) &&
+            !vhca_gid_allowed(e, qp->uar, way->av->sgid_index));
 }
 
-void qhca_way_to(struct qhca_engine *e, struct qhca_qp *qp,
+void vhca_way_to(struct qhca_engine *e, struct vhca_qp *qp,
                  const struct qhca_av *av, uint32_t dest_qp,
-                 struct qhca_way *way)
+                 struct vhca_way *way)
 {
     way->av = av;
     way->dest_qp = dest_qp;
     way->local = &e->port->gid[av->sgid_index];
     way->lost = is_lost(e, qp, way);
-    qhca_route(e, av, &way->loop, &way->net);
+    vhca_route(e, av, &way->loop, &way->net);
     way->peer = NULL;
 }
 
 /* Whether a packet with these addresses is from the peer of @qp, at @local. */
-static bool addresses_fit(const struct qhca_qp *qp,
-                          const struct qhca_gid *local, uint16_t vlan,
+static bool addresses_fit(const struct vhca_qp *qp,
+                          const struct vhca_gid *local, uint16_t vlan,
                           const uint8_t *sgid, const uint8_t *dgid)
 {
     return local->valid && vlan == local->vlan &&
@@ -57,59 +57,109 @@ static bool addresses_fit(const struct qhca_qp *qp,
            !memcmp(sgid, qp->attr.av.dgid, 16);
 }
 
-/*
- * The QP of this port that the packets of @qp reach, if it takes them from it.
- * What would not be taken becomes a frame, and so does what a QP sends to
- * itself.
- */
-static struct qhca_qp *find_peer(struct qhca_engine *e, struct qhca_qp *qp,
-                                 const struct qhca_way *way)
+/* Whether no frame, for which packets would be too large, has to be made. */
+static bool may_cross(const struct qhca_engine *e, const struct vhca_qp *qp)
 {
-    struct qhca_qp *peer = qhca_qp_get(e, way->dest_qp);
+    return !e->cfg.frames && qp->mtu <= vhca_port_path_mtu(e);
+}
 
-    if (!peer || peer == qp || qhca_qp_is(peer, QHCA_DATAGRAM) ||
-        peer->attr.dest_qpn != htole32(qp->qpn) ||
-        !addresses_fit(peer, &e->port->gid[peer->attr.av.sgid_index],
-                       way->local->vlan, way->local->gid, way->av->dgid)) {
+/* The neighbour whose port takes frames that go that way, or NULL. */
+static struct qhca_engine *neighbour(const struct qhca_engine *e,
+                                     const struct vhca_way *way)
+{
+    struct qhca_engine *at = NULL;
+
+    if (e->ops->neighbour && !vhca_fifo_used(&e->port->tx)) {
+        at = e->ops->neighbour(e->opaque, way->av->dmac);
+    }
+    return at && vhca_running(at) && !vhca_fifo_used(&at->port->tx) ? at : NULL;
+}
+
+/*
+ * The QP in @at that the packets of @qp reach, if it takes them from it. What
+ * would not be taken becomes a frame, and so does what a QP sends to itself.
+ */
+static struct vhca_qp *find_peer(struct qhca_engine *at,
+                                 const struct vhca_qp *qp,
+                                 const struct vhca_way *way)
+{
+    struct vhca_qp *peer = vhca_qp_get(at, way->dest_qp);
+    const struct vhca_gid *there;
+
+    if (!peer || peer == qp || vhca_qp_is(peer, QHCA_DATAGRAM) ||
+        peer->attr.dest_qpn != htole32(qp->qpn)) {
+        return NULL;
+    }
+    there = &at->port->gid[peer->attr.av.sgid_index];
+    if (!addresses_fit(peer, there, way->local->vlan, way->local->gid,
+                       way->av->dgid)) {
         return NULL;
     }
     return peer;
 }
 
-void qhca_way_to_peer(struct qhca_engine *e, struct qhca_qp *qp,
-                      struct qhca_way *way)
+/* The address filter of a neighbour looks at frames as well, and who sends. */
+static bool takes_from_afar(const struct qhca_engine *at,
+                            const struct vhca_qp *peer,
+                            const struct vhca_way *way)
 {
-    qhca_way_to(e, qp, &qp->attr.av, le32toh(qp->attr.dest_qpn), way);
-    if (way->loop && !way->net && !way->lost && !e->cfg.frames &&
-        qp->mtu <= qhca_port_path_mtu(e)) {
-        way->peer = find_peer(e, qp, way);
+    const struct qhca_av *av = &peer->attr.av;
+    bool loop, net;
+
+    vhca_route(at, av, &loop, &net);
+    return !loop && vhca_gid_has_mac(at->port, &at->port->gid[av->sgid_index],
+                                     way->av->dmac);
+}
+
+void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
+                      struct vhca_way *way)
+{
+    struct qhca_engine *at;
+    struct vhca_qp *peer;
+
+    vhca_way_to(e, qp, &qp->attr.av, le32toh(qp->attr.dest_qpn), way);
+    if (way->loop == way->net || way->lost) {
+        return;
+    }
+    at = way->loop ? e : neighbour(e, way);
+    peer = at && may_cross(e, qp) ? find_peer(at, qp, way) : NULL;
+    if (peer && (at == e || (may_cross(at, qp) &&
+                             takes_from_afar(at, peer, way)))) {
+        way->peer = peer;
+        way->at = at;
     }
 }
 
-bool qhca_way_room(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct qhca_way *way, unsigned reserve)
+bool vhca_way_far_across(const struct qhca_engine *e,
+                         const struct vhca_way *way)
 {
-    bool here = qhca_tx_room(e, true, reserve + 1);
-    bool there = qhca_tx_room(e, false, reserve + 1);
+    return neighbour(e, way) == way->at && vhca_port_up(way->at);
+}
+
+bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_way *way, unsigned reserve)
+{
+    bool here = vhca_tx_room(e, true, reserve + 1);
+    bool there = vhca_tx_room(e, false, reserve + 1);
 
     /* The run loop empties the loopback FIFO; the network calls back. */
-    qhca_list_del(&qp->tx_wait);
-    if (!qhca_port_open(e) || (way->net && !there)) {
-        qhca_qp_wait_tx(e, qp);
+    vhca_list_del(&qp->tx_wait);
+    if (!vhca_port_open(e) || (way->net && !there)) {
+        vhca_qp_wait_tx(e, qp);
         return false;
     }
     return !way->loop || here;
 }
 
-bool qhca_way_from_peer(const struct qhca_engine *e, const struct qhca_qp *qp,
+bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,
                         const struct roce_packet *p)
 {
-    const struct qhca_gid *local = &e->port->gid[qp->attr.av.sgid_index];
+    const struct vhca_gid *local = &e->port->gid[qp->attr.av.sgid_index];
     bool loop, net;
 
     if (!addresses_fit(qp, local, p->vlan, p->sgid, p->dgid)) {
         return false;
     }
-    qhca_route(e, &qp->attr.av, &loop, &net);
+    vhca_route(e, &qp->attr.av, &loop, &net);
     return loop ? p->from == le32toh(qp->attr.dest_qpn) : !p->from;
 }

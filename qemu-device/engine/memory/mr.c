@@ -7,7 +7,7 @@
 
 #include "memory.h"
 
-bool qhca_mr_access_ok(uint16_t access)
+bool vhca_mr_access_ok(uint16_t access)
 {
     if (access & ~(QHCA_ACCESS_MASK | QHCA_ACCESS_ZERO_BASED)) {
         return false;
@@ -16,14 +16,14 @@ bool qhca_mr_access_ok(uint16_t access)
            (access & QHCA_ACCESS_LOCAL_WRITE);
 }
 
-bool qhca_mr_add_key(struct qhca_engine *e, struct qhca_mr *mr)
+bool vhca_mr_add_key(struct qhca_engine *e, struct vhca_mr *mr)
 {
-    uint32_t number = qhca_table_add(&e->memory->mr, mr);
+    uint32_t number = vhca_table_add(&e->memory->mr, mr);
 
     if (!number) {
         return false;
     }
-    mr->key = number << 8 | (qhca_random(e) & 0xff);
+    mr->key = number << 8 | (vhca_random(e) & 0xff);
     mr->pd->base.users++;
     return true;
 }
@@ -54,11 +54,11 @@ static int check_fast(const struct qhca_cmd_reg_mr *r)
     return le64toh(r->length) > QHCA_MAX_FAST_REG ? QHCA_ERR_LIMIT : QHCA_OK;
 }
 
-int qhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
+int vhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
 {
     uint16_t access = le16toh(r->access);
 
-    if (!qhca_mr_access_ok(access)) {
+    if (!vhca_mr_access_ok(access)) {
         return QHCA_ERR_PARAM;
     }
     switch (r->type) {
@@ -74,8 +74,8 @@ int qhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
 }
 
 /* Reads the translation of the command; @mr owns its mem if that succeeds. */
-static int set_translation(struct qhca_engine *e, struct qhca_cmd_ctx *c,
-                           struct qhca_mr *mr)
+static int set_translation(struct qhca_engine *e, struct vhca_cmd_ctx *c,
+                           struct vhca_mr *mr)
 {
     const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
     int status;
@@ -83,38 +83,38 @@ static int set_translation(struct qhca_engine *e, struct qhca_cmd_ctx *c,
     mr->iova = le64toh(r->iova);
     mr->length = le64toh(r->length);
     mr->offset = le32toh(r->offset);
-    status = qhca_import(e, &c->import[0], &r->buf, mr->offset + mr->length);
+    status = vhca_import(e, &c->import[0], &r->buf, mr->offset + mr->length);
     if (status == QHCA_OK) {
-        mr->mem = qhca_import_take(&c->import[0]);
+        mr->mem = vhca_import_take(&c->import[0]);
     }
     return status;
 }
 
-static int init_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c,
-                   struct qhca_mr *mr)
+static int init_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c,
+                   struct vhca_mr *mr)
 {
     const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
     int status;
 
-    mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
+    mr->pd = vhca_table_get(&e->memory->pd, le32toh(r->pdn));
     mr->access = le16toh(r->access);
     mr->type = r->type;
     mr->valid = mr->type != QHCA_MR_FAST;
     if (!mr->pd) {
         return QHCA_ERR_OBJ;
     }
-    status = qhca_mr_check_reg(r);
+    status = vhca_mr_check_reg(r);
     if (status != QHCA_OK || mr->type == QHCA_MR_DMA) {
         return status;
     }
     /* Room for the addresses, so that REG_MR cannot run out of memory. */
     return mr->type == QHCA_MR_MEM ? set_translation(e, c, mr) :
-           qhca_mem_reserve(e, &mr->mem, (uint32_t)le64toh(r->length));
+           vhca_mem_reserve(e, &mr->mem, (uint32_t)le64toh(r->length));
 }
 
-static int reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_reg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    struct qhca_mr *mr;
+    struct vhca_mr *mr;
     int status;
 
     if (e->memory->mr.used - e->memory->num_mw >= QHCA_MAX_MR) {
@@ -129,8 +129,8 @@ static int reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         free(mr);
         return status;
     }
-    if (!qhca_mr_add_key(e, mr)) {
-        qhca_mem_release(e, &mr->mem);
+    if (!vhca_mr_add_key(e, mr)) {
+        vhca_mem_release(e, &mr->mem);
         free(mr);
         return QHCA_ERR_NO_RESOURCE;
     }
@@ -139,20 +139,20 @@ static int reg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 }
 
 /* What @mr would be after the REREG_MR; nothing has changed yet. */
-static int prepare_rereg(struct qhca_engine *e, struct qhca_cmd_ctx *c,
-                         struct qhca_mr *mr)
+static int prepare_rereg(struct qhca_engine *e, struct vhca_cmd_ctx *c,
+                         struct vhca_mr *mr)
 {
     const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
 
     if (r->rereg & QHCA_REREG_PD) {
-        mr->pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
+        mr->pd = vhca_table_get(&e->memory->pd, le32toh(r->pdn));
         if (!mr->pd) {
             return QHCA_ERR_OBJ;
         }
     }
     if (r->rereg & QHCA_REREG_ACCESS) {
         mr->access = le16toh(r->access);
-        if (!qhca_mr_access_ok(mr->access)) {
+        if (!vhca_mr_access_ok(mr->access)) {
             return QHCA_ERR_PARAM;
         }
     }
@@ -165,12 +165,12 @@ static int prepare_rereg(struct qhca_engine *e, struct qhca_cmd_ctx *c,
 }
 
 /* All of it, or nothing. */
-static int rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_rereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;
     const uint8_t all = QHCA_REREG_TRANS | QHCA_REREG_PD | QHCA_REREG_ACCESS;
-    struct qhca_mr *mr = qhca_mr_get(e, le32toh(r->key));
-    struct qhca_mr next;
+    struct vhca_mr *mr = vhca_mr_get(e, le32toh(r->key));
+    struct vhca_mr next;
     int status;
 
     if (!mr || mr->window) {
@@ -188,7 +188,7 @@ static int rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         return status;
     }
     if (r->rereg & QHCA_REREG_TRANS) {
-        qhca_mem_release(e, &mr->mem);
+        vhca_mem_release(e, &mr->mem);
     }
     mr->pd->base.users--;
     next.pd->base.users++;
@@ -197,23 +197,23 @@ static int rereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-void qhca_mr_del_key(struct qhca_engine *e, struct qhca_mr *mr)
+void vhca_mr_del_key(struct qhca_engine *e, struct vhca_mr *mr)
 {
-    qhca_table_del(&e->memory->mr, mr->key >> 8);
+    vhca_table_del(&e->memory->mr, mr->key >> 8);
     mr->pd->base.users--;
 }
 
-static void free_mr(struct qhca_engine *e, struct qhca_mr *mr)
+static void free_mr(struct qhca_engine *e, struct vhca_mr *mr)
 {
-    qhca_mr_del_key(e, mr);
-    qhca_mem_release(e, &mr->mem);
+    vhca_mr_del_key(e, mr);
+    vhca_mem_release(e, &mr->mem);
     free(mr);
 }
 
-static int dereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_dereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     uint32_t key = le32toh(c->cmd->obj.obj);
-    struct qhca_mr *mr = qhca_mr_by_number(e, key);
+    struct vhca_mr *mr = vhca_mr_by_number(e, key);
 
     /* The driver need not know the variant of a FAST region. */
     if (!mr || mr->window || (mr->key != key && mr->type != QHCA_MR_FAST)) {
@@ -226,11 +226,11 @@ static int dereg_mr(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-void qhca_mr_free_all(struct qhca_engine *e)
+void vhca_mr_free_all(struct qhca_engine *e)
 {
-    struct qhca_mr *mr;
+    struct vhca_mr *mr;
 
-    qhca_table_each(&e->memory->mr, mr) {
+    vhca_table_each(&e->memory->mr, mr) {
         free_mr(e, mr);
     }
 }
@@ -238,9 +238,9 @@ void qhca_mr_free_all(struct qhca_engine *e)
 /* ---- work requests ---- */
 
 /* F-026 */
-bool qhca_mr_fast_reg_ok(const struct qhca_mr *mr, const struct qhca_memop *op)
+bool vhca_mr_fast_reg_ok(const struct vhca_mr *mr, const struct vhca_memop *op)
 {
-    return qhca_mr_access_ok(op->access) &&
+    return vhca_mr_access_ok(op->access) &&
            op->num_blocks <= mr->mem.num_blocks &&
            op->block_shift >= QHCA_BLOCK_SHIFT_MIN &&
            op->block_shift <= QHCA_BLOCK_SHIFT_MAX &&
@@ -252,23 +252,23 @@ bool qhca_mr_fast_reg_ok(const struct qhca_mr *mr, const struct qhca_memop *op)
 }
 
 /* F-025 */
-static bool may_fast_reg(const struct qhca_mr *mr,
-                         const struct qhca_key_user *user,
-                         const struct qhca_memop *op)
+static bool may_fast_reg(const struct vhca_mr *mr,
+                         const struct vhca_key_user *user,
+                         const struct vhca_memop *op)
 {
     return mr && !mr->window && mr->type == QHCA_MR_FAST && !mr->valid &&
-           mr->pd == user->pd && qhca_mr_fast_reg_ok(mr, op);
+           mr->pd == user->pd && vhca_mr_fast_reg_ok(mr, op);
 }
 
-enum qhca_cqe_status qhca_mr_fast_reg(struct qhca_engine *e,
-                                      const struct qhca_key_user *user,
-                                      const struct qhca_memop *op)
+enum qhca_cqe_status vhca_mr_fast_reg(struct qhca_engine *e,
+                                      const struct vhca_key_user *user,
+                                      const struct vhca_memop *op)
 {
-    struct qhca_mr *mr = qhca_mr_by_number(e, op->key);
+    struct vhca_mr *mr = vhca_mr_by_number(e, op->key);
     int status = QHCA_ERR_PARAM;
 
     if (may_fast_reg(mr, user, op)) {
-        status = qhca_mem_fill(e, &mr->mem, op->table, op->num_blocks,
+        status = vhca_mem_fill(e, &mr->mem, op->table, op->num_blocks,
                                op->block_shift);
     }
     switch (status) {
@@ -283,14 +283,14 @@ enum qhca_cqe_status qhca_mr_fast_reg(struct qhca_engine *e,
     case QHCA_ERR_DMA:
         return QHCA_WC_LOC_PROT_ERR;
     default:
-        qhca_count(e, QHCA_CNT_BAD_KEY);
+        vhca_count(e, QHCA_CNT_BAD_KEY);
         return QHCA_WC_MW_BIND_ERR;
     }
 }
 
 /* F-028, F-029, F-049, F-050 */
-static bool may_invalidate(const struct qhca_mr *mr,
-                           const struct qhca_key_user *user, bool remote)
+static bool may_invalidate(const struct vhca_mr *mr,
+                           const struct vhca_key_user *user, bool remote)
 {
     switch (mr->window) {
     case 0:
@@ -307,25 +307,18 @@ static bool may_invalidate(const struct qhca_mr *mr,
     }
 }
 
-bool qhca_mr_invalidate(struct qhca_engine *e, const struct qhca_key_user *user,
+bool vhca_mr_invalidate(struct qhca_engine *e, const struct vhca_key_user *user,
                         uint32_t key, bool remote)
 {
-    struct qhca_mr *mr = qhca_mr_get(e, key);
+    struct vhca_mr *mr = vhca_mr_get(e, key);
 
     if (!mr || !may_invalidate(mr, user, remote)) {
-        qhca_count(e, QHCA_CNT_BAD_KEY);
+        vhca_count(e, QHCA_CNT_BAD_KEY);
         return false;
     }
     if (mr->window) {
-        qhca_mw_unbind(mr);
+        vhca_mw_unbind(mr);
     }
     mr->valid = false;
     return true;
 }
-
-const struct qhca_command qhca_mr_commands[] = {
-    QHCA_COMMAND(REG_MR, reg_mr),
-    QHCA_COMMAND(REREG_MR, rereg_mr),
-    QHCA_COMMAND(DEREG_MR, dereg_mr),
-    { 0 }
-};

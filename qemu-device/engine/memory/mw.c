@@ -9,7 +9,7 @@
 #include "memory.h"
 
 /* Type 2 is 2A or 2B, by device property. */
-int qhca_mw_check_type(const struct qhca_engine *e, unsigned type)
+int vhca_mw_check_type(const struct qhca_engine *e, unsigned type)
 {
     switch (type) {
     case QHCA_MW_1:
@@ -23,12 +23,12 @@ int qhca_mw_check_type(const struct qhca_engine *e, unsigned type)
     }
 }
 
-static int alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_alloc_mw(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_alloc_mw *r = &c->cmd->alloc_mw;
-    struct qhca_pd *pd = qhca_table_get(&e->memory->pd, le32toh(r->pdn));
-    int status = qhca_mw_check_type(e, r->type);
-    struct qhca_mr *mw;
+    struct vhca_pd *pd = vhca_table_get(&e->memory->pd, le32toh(r->pdn));
+    int status = vhca_mw_check_type(e, r->type);
+    struct vhca_mr *mw;
 
     if (status != QHCA_OK) {
         return status;
@@ -45,8 +45,8 @@ static int alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     }
     mw->window = r->type;
     mw->pd = pd;
-    qhca_list_init(&mw->bound);
-    if (!qhca_mr_add_key(e, mw)) {
+    vhca_list_init(&mw->bound);
+    if (!vhca_mr_add_key(e, mw)) {
         free(mw);
         return QHCA_ERR_NO_RESOURCE;
     }
@@ -55,31 +55,31 @@ static int alloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-void qhca_mw_unbind(struct qhca_mr *mw)
+void vhca_mw_unbind(struct vhca_mr *mw)
 {
     if (!mw->valid) {
         return;
     }
-    qhca_list_del(&mw->bound);
+    vhca_list_del(&mw->bound);
     mw->region->windows--;
     mw->region = NULL;
     mw->binder = NULL;
     mw->valid = false;
 }
 
-static void free_mw(struct qhca_engine *e, struct qhca_mr *mw)
+static void free_mw(struct qhca_engine *e, struct vhca_mr *mw)
 {
-    qhca_mw_unbind(mw);
-    qhca_mr_del_key(e, mw);
+    vhca_mw_unbind(mw);
+    vhca_mr_del_key(e, mw);
     e->memory->num_mw--;
     free(mw);
 }
 
 /* Bound or not (F-052). */
-static int dealloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_dealloc_mw(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     /* The driver does not know the variant: user space chose it. */
-    struct qhca_mr *mw = qhca_mr_by_number(e, le32toh(c->cmd->obj.obj));
+    struct vhca_mr *mw = vhca_mr_by_number(e, le32toh(c->cmd->obj.obj));
 
     if (!mw || !mw->window) {
         return QHCA_ERR_OBJ;
@@ -88,13 +88,13 @@ static int dealloc_mw(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-void qhca_mw_free_all(struct qhca_engine *e)
+void vhca_mw_free_all(struct qhca_engine *e)
 {
-    struct qhca_mr *mw;
+    struct vhca_mr *mw;
 
-    qhca_table_each(&e->memory->mr, mw) {
+    vhca_table_each(&e->memory->mr, mw) {
         if (mw->window) {
-            qhca_list_init(&mw->bound);     /* its QP has gone */
+            vhca_list_init(&mw->bound);     /* its QP has gone */
             free_mw(e, mw);
         }
     }
@@ -103,9 +103,9 @@ void qhca_mw_free_all(struct qhca_engine *e)
 /* ---- binding ---- */
 
 /* C10-73 to C10-75; F-039. A window grants nothing its region lacks. */
-static bool region_ok(const struct qhca_mr *mr,
-                      const struct qhca_key_user *user,
-                      const struct qhca_memop *op)
+static bool region_ok(const struct vhca_mr *mr,
+                      const struct vhca_key_user *user,
+                      const struct vhca_memop *op)
 {
     const uint16_t writes = QHCA_ACCESS_REMOTE_WRITE |
                             QHCA_ACCESS_REMOTE_ATOMIC;
@@ -118,13 +118,13 @@ static bool region_ok(const struct qhca_mr *mr,
            (!(op->access & writes) ||
             (mr->access & QHCA_ACCESS_LOCAL_WRITE)) &&
            !(op->access & flushes & ~mr->access) &&
-           qhca_mr_in_range(mr, op->addr, op->length);
+           vhca_mr_in_range(mr, op->addr, op->length);
 }
 
 /* Whose it is, and its rights, wherever it is. */
-static bool rights_ok(const struct qhca_mr *mw,
-                      const struct qhca_key_user *user,
-                      const struct qhca_memop *op)
+static bool rights_ok(const struct vhca_mr *mw,
+                      const struct vhca_key_user *user,
+                      const struct vhca_memop *op)
 {
     const uint16_t zero_based = mw->window == QHCA_MW_1 ?
                                 0 : QHCA_ACCESS_ZERO_BASED;
@@ -133,17 +133,17 @@ static bool rights_ok(const struct qhca_mr *mw,
            !(op->access & ~(QHCA_ACCESS_REMOTE | zero_based));
 }
 
-bool qhca_mw_binding_ok(const struct qhca_mr *mw, const struct qhca_mr *mr,
-                        const struct qhca_key_user *user,
-                        const struct qhca_memop *op)
+bool vhca_mw_binding_ok(const struct vhca_mr *mw, const struct vhca_mr *mr,
+                        const struct vhca_key_user *user,
+                        const struct vhca_memop *op)
 {
     return rights_ok(mw, user, op) && op->length && region_ok(mr, user, op);
 }
 
 /* F-036 to F-039 */
-static bool may_bind(const struct qhca_mr *mw, const struct qhca_mr *mr,
-                     const struct qhca_key_user *user,
-                     const struct qhca_memop *op)
+static bool may_bind(const struct vhca_mr *mw, const struct vhca_mr *mr,
+                     const struct vhca_key_user *user,
+                     const struct vhca_memop *op)
 {
     if (!mw || !mw->window) {
         return false;
@@ -151,24 +151,24 @@ static bool may_bind(const struct qhca_mr *mw, const struct qhca_mr *mr,
     if (mw->window == QHCA_MW_1) {
         /* Binding again must invalidate the old key. */
         return mw->key != op->key &&
-               (op->length ? qhca_mw_binding_ok(mw, mr, user, op) :
+               (op->length ? vhca_mw_binding_ok(mw, mr, user, op) :
                              rights_ok(mw, user, op));
     }
-    return !mw->valid && qhca_mw_binding_ok(mw, mr, user, op);
+    return !mw->valid && vhca_mw_binding_ok(mw, mr, user, op);
 }
 
-enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
-                                  struct qhca_key_user *user,
-                                  const struct qhca_memop *op)
+enum qhca_cqe_status vhca_mw_bind(struct qhca_engine *e,
+                                  struct vhca_key_user *user,
+                                  const struct vhca_memop *op)
 {
-    struct qhca_mr *mw = qhca_mr_by_number(e, op->key);
-    struct qhca_mr *mr = qhca_mr_get(e, op->mr_key);
+    struct vhca_mr *mw = vhca_mr_by_number(e, op->key);
+    struct vhca_mr *mr = vhca_mr_get(e, op->mr_key);
 
     if (!may_bind(mw, mr, user, op)) {
-        qhca_count(e, QHCA_CNT_BAD_KEY);
+        vhca_count(e, QHCA_CNT_BAD_KEY);
         return QHCA_WC_MW_BIND_ERR;
     }
-    qhca_mw_unbind(mw);
+    vhca_mw_unbind(mw);
     mw->key = op->key;
     if (!op->length) {
         return QHCA_WC_SUCCESS;
@@ -182,32 +182,26 @@ enum qhca_cqe_status qhca_mw_bind(struct qhca_engine *e,
     mr->windows++;
     if (mw->window != QHCA_MW_1) {
         mw->binder = user;
-        qhca_list_add_tail(&user->windows, &mw->bound);
+        vhca_list_add_tail(&user->windows, &mw->bound);
     }
     return QHCA_WC_SUCCESS;
 }
 
-int qhca_mw_release_user(struct qhca_engine *e, struct qhca_key_user *user)
+int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user)
 {
-    while (!qhca_list_empty(&user->windows)) {
+    while (!vhca_list_empty(&user->windows)) {
         if (e->cfg.mw_2a) {
             return QHCA_ERR_BUSY;
         }
-        if (!qhca_may_go_on(e)) {
+        if (!vhca_may_go_on(e)) {
             return QHCA_AGAIN;
         }
-        qhca_spend(e, 1);
+        vhca_spend(e, 1);
         for (unsigned n = QHCA_UNIT_OBJECTS;
-             n > 0 && !qhca_list_empty(&user->windows); n--) {
-            qhca_mw_unbind(container_of(user->windows.next, struct qhca_mr,
+             n > 0 && !vhca_list_empty(&user->windows); n--) {
+            vhca_mw_unbind(container_of(user->windows.next, struct vhca_mr,
                                         bound));
         }
     }
     return QHCA_OK;
 }
-
-const struct qhca_command qhca_mw_commands[] = {
-    QHCA_COMMAND(ALLOC_MW, alloc_mw),
-    QHCA_COMMAND(DEALLOC_MW, dealloc_mw),
-    { 0 }
-};

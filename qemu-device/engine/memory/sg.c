@@ -6,18 +6,18 @@
 #include "memory.h"
 
 /* A segment that runs past the end of the address space has no such address. */
-static bool wraps(const struct qhca_seg *seg)
+static bool wraps(const struct vhca_seg *seg)
 {
     return seg->length - 1 > UINT64_MAX - seg->addr;
 }
 
-static enum qhca_mem_result copy(struct qhca_engine *e,
-                                 const struct qhca_key_user *user,
-                                 const struct qhca_seg *segs, unsigned n,
+static enum vhca_mem_result copy(struct qhca_engine *e,
+                                 const struct vhca_key_user *user,
+                                 const struct vhca_seg *segs, unsigned n,
                                  uint64_t off, uint8_t *buf, size_t len,
                                  bool write)
 {
-    enum qhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = QHCA_MEM_OK;
 
     for (; n > 0 && len > 0 && result == QHCA_MEM_OK; segs++, n--) {
         if (off >= segs->length) {
@@ -29,13 +29,13 @@ static enum qhca_mem_result copy(struct qhca_engine *e,
         uint64_t addr = segs->addr + off;
 
         if (wraps(segs)) {
-            qhca_count(e, QHCA_CNT_BAD_KEY);
+            vhca_count(e, QHCA_CNT_BAD_KEY);
             result = QHCA_MEM_DENIED;
         } else if (write) {
-            result = qhca_key_write(e, user, segs->lkey, addr, buf, part,
+            result = vhca_key_write(e, user, segs->lkey, addr, buf, part,
                                     QHCA_ACCESS_LOCAL_WRITE);
         } else {
-            result = qhca_key_read(e, user, segs->lkey, addr, buf, part, 0);
+            result = vhca_key_read(e, user, segs->lkey, addr, buf, part, 0);
         }
         off = 0;
         buf += part;
@@ -44,25 +44,25 @@ static enum qhca_mem_result copy(struct qhca_engine *e,
     return result;
 }
 
-enum qhca_mem_result qhca_segs_read(struct qhca_engine *e,
-                                    const struct qhca_key_user *user,
-                                    const struct qhca_seg *segs, unsigned n,
+enum vhca_mem_result vhca_segs_read(struct qhca_engine *e,
+                                    const struct vhca_key_user *user,
+                                    const struct vhca_seg *segs, unsigned n,
                                     uint64_t off, void *buf, size_t len)
 {
     return copy(e, user, segs, n, off, buf, len, false);
 }
 
-enum qhca_mem_result qhca_segs_write(struct qhca_engine *e,
-                                     const struct qhca_key_user *user,
-                                     const struct qhca_seg *segs, unsigned n,
+enum vhca_mem_result vhca_segs_write(struct qhca_engine *e,
+                                     const struct vhca_key_user *user,
+                                     const struct vhca_seg *segs, unsigned n,
                                      uint64_t off, const void *buf, size_t len)
 {
     return copy(e, user, segs, n, off, (uint8_t *)buf, len, true);
 }
 
-void qhca_segs_view(struct qhca_engine *e, const struct qhca_key_user *user,
-                    const struct qhca_seg *segs, unsigned n, uint64_t off,
-                    size_t len, struct qhca_view *view)
+void vhca_segs_view(struct qhca_engine *e, const struct vhca_key_user *user,
+                    const struct vhca_seg *segs, unsigned n, uint64_t off,
+                    size_t len, struct vhca_view *view)
 {
     for (; n > 0 && len > 0; segs++, n--) {
         if (off >= segs->length) {
@@ -72,7 +72,7 @@ void qhca_segs_view(struct qhca_engine *e, const struct qhca_key_user *user,
 
         size_t part = (size_t)MIN_OF(segs->length - off, (uint64_t)len);
 
-        if (wraps(segs) || !qhca_key_view(e, user, segs->lkey, segs->addr + off,
+        if (wraps(segs) || !vhca_key_view(e, user, segs->lkey, segs->addr + off,
                                           part, 0, view)) {
             break;
         }
@@ -81,13 +81,13 @@ void qhca_segs_view(struct qhca_engine *e, const struct qhca_key_user *user,
     }
 }
 
-bool qhca_segs_try_write(struct qhca_engine *e,
-                         const struct qhca_key_user *user,
-                         const struct qhca_seg *segs, unsigned n, uint64_t off,
+bool vhca_segs_try_write(struct qhca_engine *e,
+                         const struct vhca_key_user *user,
+                         const struct vhca_seg *segs, unsigned n, uint64_t off,
                          const void *buf, size_t len)
 {
     const uint8_t *p = buf;
-    const struct qhca_mr *mr;
+    const struct vhca_mr *mr;
 
     for (; n > 0 && len > 0; segs++, n--) {
         if (off >= segs->length) {
@@ -99,9 +99,9 @@ bool qhca_segs_try_write(struct qhca_engine *e,
         uint64_t addr = segs->addr + off;
 
         mr = wraps(segs) ? NULL :
-             qhca_mr_find(e, user, segs->lkey, addr, part,
+             vhca_mr_find(e, user, segs->lkey, addr, part,
                           QHCA_ACCESS_LOCAL_WRITE);
-        if (!mr || !qhca_mr_try_write(e, mr, addr, p, part)) {
+        if (!mr || !vhca_mr_try_write(e, mr, addr, p, part)) {
             return false;
         }
         off = 0;
@@ -111,12 +111,12 @@ bool qhca_segs_try_write(struct qhca_engine *e,
     return true;
 }
 
-bool qhca_segs_check(struct qhca_engine *e, const struct qhca_key_user *user,
-                     const struct qhca_seg *segs, unsigned n, uint16_t access)
+bool vhca_segs_check(struct qhca_engine *e, const struct vhca_key_user *user,
+                     const struct vhca_seg *segs, unsigned n, uint16_t access)
 {
     for (unsigned i = 0; i < n; i++) {
         if (segs[i].length > 0 &&
-            !qhca_mr_check(e, user, segs[i].lkey, segs[i].addr, segs[i].length,
+            !vhca_mr_check(e, user, segs[i].lkey, segs[i].addr, segs[i].length,
                            access)) {
             return false;
         }
@@ -124,7 +124,7 @@ bool qhca_segs_check(struct qhca_engine *e, const struct qhca_key_user *user,
     return true;
 }
 
-uint64_t qhca_segs_parse(struct qhca_seg *segs, const uint8_t *src, unsigned n)
+uint64_t vhca_segs_parse(struct vhca_seg *segs, const uint8_t *src, unsigned n)
 {
     uint64_t sum = 0;
 
@@ -140,7 +140,7 @@ uint64_t qhca_segs_parse(struct qhca_seg *segs, const uint8_t *src, unsigned n)
     return sum;
 }
 
-void qhca_segs_format(uint8_t *dst, const struct qhca_seg *segs, unsigned n)
+void vhca_segs_format(uint8_t *dst, const struct vhca_seg *segs, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         struct qhca_sge sge = {

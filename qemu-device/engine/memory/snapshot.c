@@ -8,34 +8,34 @@
 
 #include "memory.h"
 
-static void *walk_pd(struct qhca_snap *s, void *obj, uint32_t number)
+static void *walk_pd(struct vhca_snap *s, void *obj, uint32_t number)
 {
     (void)s;
-    return qhca_snap_holder(obj, number, sizeof(struct qhca_pd));
+    return vhca_snap_holder(obj, number, sizeof(struct vhca_pd));
 }
 
-static const struct qhca_snap_kind pd_kind = { "PD", walk_pd };
+static const struct vhca_snap_kind pd_kind = { "PD", walk_pd };
 
-static const struct qhca_snap_field mr_fields[] = {
-    QHCA_SNAP_ANY(struct qhca_mr, key),
-    QHCA_SNAP_ANY(struct qhca_mr, access),
-    QHCA_SNAP_MAX(struct qhca_mr, type, QHCA_MR_FAST),
-    QHCA_SNAP_MAX(struct qhca_mr, window, QHCA_MW_2B),
-    QHCA_SNAP_ANY(struct qhca_mr, iova),
-    QHCA_SNAP_ANY(struct qhca_mr, length),
-    QHCA_SNAP_ANY(struct qhca_mr, offset),
+static const struct vhca_snap_field mr_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_mr, key),
+    QHCA_SNAP_ANY(struct vhca_mr, access),
+    QHCA_SNAP_MAX(struct vhca_mr, type, QHCA_MR_FAST),
+    QHCA_SNAP_MAX(struct vhca_mr, window, QHCA_MW_2B),
+    QHCA_SNAP_ANY(struct vhca_mr, iova),
+    QHCA_SNAP_ANY(struct vhca_mr, length),
+    QHCA_SNAP_ANY(struct vhca_mr, offset),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_mr, 112);
+QHCA_SNAP_KNOWS(struct vhca_mr, 112);
 
 /* Bytes from the first block on, of a region that has memory. */
-static uint64_t extent(const struct qhca_mr *mr)
+static uint64_t extent(const struct vhca_mr *mr)
 {
     return mr->valid ? mr->offset + mr->length : 1;
 }
 
 /* What REG_MR says of a region; @length: of type FAST, the number of blocks. */
-static bool region_ok(const struct qhca_mr *mr, uint64_t length)
+static bool region_ok(const struct vhca_mr *mr, uint64_t length)
 {
     bool fast = mr->type == QHCA_MR_FAST;
     const struct qhca_cmd_reg_mr r = {
@@ -45,36 +45,36 @@ static bool region_ok(const struct qhca_mr *mr, uint64_t length)
         .buf.block_shift = mr->mem.block_shift,
     };
 
-    return qhca_mr_check_reg(&r) == QHCA_OK;
+    return vhca_mr_check_reg(&r) == QHCA_OK;
 }
 
 /* What is not in use of a FAST region's addresses was read, but not judged. */
-static void walk_fast(struct qhca_snap *s, struct qhca_mr *mr)
+static void walk_fast(struct vhca_snap *s, struct vhca_mr *mr)
 {
-    struct qhca_mem *mem = &mr->mem, used;
+    struct vhca_mem *mem = &mr->mem, used;
     uint64_t size;
 
-    mem->block_shift = (uint8_t)qhca_snap_num(s, "block_shift",
+    mem->block_shift = (uint8_t)vhca_snap_num(s, "block_shift",
                                               mem->block_shift, 1,
                                               QHCA_BLOCK_SHIFT_MAX);
     uint8_t shift = mem->block_shift;
-    uint32_t n = qhca_snap_count(s, "num_blocks", mem->num_blocks,
+    uint32_t n = vhca_snap_count(s, "num_blocks", mem->num_blocks,
                                  sizeof(uint64_t));
 
-    if (!qhca_snap_check(s, region_ok(mr, n), "num_blocks")) {
+    if (!vhca_snap_check(s, region_ok(mr, n), "num_blocks")) {
         return;
     }
-    if (s->load && qhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
-        qhca_snap_refuse(s, "num_blocks", "is %u, and there is no room", n);
+    if (s->load && vhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
+        vhca_snap_refuse(s, "num_blocks", "is %u, and there is no room", n);
         return;
     }
     mem->block_shift = shift;
-    qhca_snap_u64s(s, "block", mem->block, n);
+    vhca_snap_u64s(s, "block", mem->block, n);
     if (!mr->valid) {
         return;
     }
 
-    const struct qhca_memop op = {
+    const struct vhca_memop op = {
         .addr = mr->iova, .length = mr->length, .offset = mr->offset,
         .num_blocks = n, .block_shift = shift, .access = mr->access,
     };
@@ -82,11 +82,11 @@ static void walk_fast(struct qhca_snap *s, struct qhca_mr *mr)
     used = *mem;
     size = 1ull << shift;
     used.num_blocks = (uint32_t)((extent(mr) + size - 1) >> shift);
-    qhca_snap_check(s, qhca_mr_fast_reg_ok(mr, &op) &&
-                       qhca_mem_blocks_ok(&used), "registration");
+    vhca_snap_check(s, vhca_mr_fast_reg_ok(mr, &op) &&
+                       vhca_mem_blocks_ok(&used), "registration");
 }
 
-static void walk_memory(struct qhca_snap *s, struct qhca_mr *mr)
+static void walk_memory(struct vhca_snap *s, struct vhca_mr *mr)
 {
     if (mr->window) {
         return;
@@ -96,43 +96,43 @@ static void walk_memory(struct qhca_snap *s, struct qhca_mr *mr)
         return;
     }
     if (mr->type == QHCA_MR_MEM) {
-        qhca_snap_mem(s, &mr->mem, extent(mr));
+        vhca_snap_mem(s, &mr->mem, extent(mr));
     }
-    qhca_snap_check(s, region_ok(mr, mr->length), "region");
+    vhca_snap_check(s, region_ok(mr, mr->length), "region");
 }
 
 /* A window is loaded as one that is not bound. */
-static void walk_mr_body(struct qhca_snap *s, struct qhca_mr *mr,
+static void walk_mr_body(struct vhca_snap *s, struct vhca_mr *mr,
                          uint32_t number)
 {
-    struct qhca_memory *m = s->e->memory;
+    struct vhca_memory *m = s->e->memory;
     bool valid;
 
-    qhca_snap_fields(s, mr_fields, mr);
-    valid = qhca_snap_num(s, "valid", mr->valid, 1, 1);
-    uint32_t pdn = qhca_snap_u32(s, "pdn", s->load ? 0 : mr->pd->base.number,
+    vhca_snap_fields(s, mr_fields, mr);
+    valid = vhca_snap_num(s, "valid", mr->valid, 1, 1);
+    uint32_t pdn = vhca_snap_u32(s, "pdn", s->load ? 0 : mr->pd->base.number,
                                  QHCA_OBJ_MASK);
 
     if (s->load) {
-        mr->pd = qhca_table_get(&m->pd, pdn);
+        mr->pd = vhca_table_get(&m->pd, pdn);
         mr->valid = valid && !mr->window;
     }
-    qhca_snap_check(s, mr->pd, "pdn");
-    qhca_snap_check(s, mr->key >> 8 == number, "key");
-    qhca_snap_check(s, mr->window || mr->type == QHCA_MR_FAST || mr->valid,
+    vhca_snap_check(s, mr->pd, "pdn");
+    vhca_snap_check(s, mr->key >> 8 == number, "key");
+    vhca_snap_check(s, mr->window || mr->type == QHCA_MR_FAST || mr->valid,
                     "valid");
-    qhca_snap_check(s, !mr->window ||
-                       qhca_mw_check_type(s->e, mr->window) == QHCA_OK,
+    vhca_snap_check(s, !mr->window ||
+                       vhca_mw_check_type(s->e, mr->window) == QHCA_OK,
                     "window");
-    qhca_snap_check(s, !s->load || (mr->window ? m->num_mw < QHCA_MAX_MW :
+    vhca_snap_check(s, !s->load || (mr->window ? m->num_mw < QHCA_MAX_MW :
                                     m->mr.used - m->num_mw < QHCA_MAX_MR),
                     "number of them");
     walk_memory(s, mr);
 }
 
-static void *walk_mr(struct qhca_snap *s, void *obj, uint32_t number)
+static void *walk_mr(struct vhca_snap *s, void *obj, uint32_t number)
 {
-    struct qhca_mr *mr = obj ? obj : calloc(1, sizeof(*mr));
+    struct vhca_mr *mr = obj ? obj : calloc(1, sizeof(*mr));
 
     if (!mr) {
         return NULL;
@@ -142,65 +142,65 @@ static void *walk_mr(struct qhca_snap *s, void *obj, uint32_t number)
         return mr;
     }
     if (s->bad) {
-        qhca_mem_release(s->e, &mr->mem);
+        vhca_mem_release(s->e, &mr->mem);
         free(mr);
         return NULL;
     }
-    qhca_list_init(&mr->bound);
+    vhca_list_init(&mr->bound);
     mr->pd->base.users++;
     s->e->memory->num_mw += mr->window != 0;
     return mr;
 }
 
-static const struct qhca_snap_kind mr_kind = { "MR", walk_mr };
+static const struct vhca_snap_kind mr_kind = { "MR", walk_mr };
 
 /* ---- bindings ---- */
 
 /* What BIND_MW has bound it to. */
-static bool binding_ok(const struct qhca_mr *mw, const struct qhca_mr *mr)
+static bool binding_ok(const struct vhca_mr *mw, const struct vhca_mr *mr)
 {
     bool zero_based = mw->iova != mw->base;
-    const struct qhca_key_user user = { .pd = mw->pd };
-    const struct qhca_memop op = {
+    const struct vhca_key_user user = { .pd = mw->pd };
+    const struct vhca_memop op = {
         .addr = mw->base, .length = mw->length,
         .access = mw->access | (zero_based ? QHCA_ACCESS_ZERO_BASED : 0),
     };
 
-    return (!zero_based || !mw->iova) && qhca_mw_binding_ok(mw, mr, &user, &op);
+    return (!zero_based || !mw->iova) && vhca_mw_binding_ok(mw, mr, &user, &op);
 }
 
-static void walk_binding(struct qhca_snap *s, struct qhca_mr *mw)
+static void walk_binding(struct vhca_snap *s, struct vhca_mr *mw)
 {
-    uint32_t key = qhca_snap_u32(s, "region", s->load ? 0 : mw->region->key,
+    uint32_t key = vhca_snap_u32(s, "region", s->load ? 0 : mw->region->key,
                                  UINT32_MAX);
-    struct qhca_mr *mr = qhca_mr_get(s->e, key);
+    struct vhca_mr *mr = vhca_mr_get(s->e, key);
 
-    mw->base = qhca_snap_num(s, "base", mw->base, sizeof(mw->base), UINT64_MAX);
-    if (qhca_snap_check(s, binding_ok(mw, mr), "region") && s->load) {
+    mw->base = vhca_snap_num(s, "base", mw->base, sizeof(mw->base), UINT64_MAX);
+    if (vhca_snap_check(s, binding_ok(mw, mr), "region") && s->load) {
         mw->region = mr;
         mw->valid = true;
         mr->windows++;
     }
 }
 
-static void walk_bindings(struct qhca_snap *s)
+static void walk_bindings(struct vhca_snap *s)
 {
-    struct qhca_mr *mw;
+    struct vhca_mr *mw;
 
     s->kind = "MW";
-    qhca_table_each(&s->e->memory->mr, mw) {
+    vhca_table_each(&s->e->memory->mr, mw) {
         s->number = mw->key;
         if (mw->window && !s->bad &&
-            qhca_snap_num(s, "bound", mw->valid, 1, 1)) {
+            vhca_snap_num(s, "bound", mw->valid, 1, 1)) {
             walk_binding(s, mw);
         }
     }
     s->kind = NULL;
 }
 
-void qhca_memory_walk(struct qhca_snap *s)
+void vhca_memory_walk(struct vhca_snap *s)
 {
-    qhca_snap_table(s, &s->e->memory->pd, &pd_kind);
-    qhca_snap_table(s, &s->e->memory->mr, &mr_kind);
+    vhca_snap_table(s, &s->e->memory->pd, &pd_kind);
+    vhca_snap_table(s, &s->e->memory->mr, &mr_kind);
     walk_bindings(s);
 }

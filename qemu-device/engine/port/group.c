@@ -10,7 +10,7 @@
 
 
 /* Index of the group of @gid, or num_groups. */
-static uint32_t find_group(const struct qhca_port *port, const uint8_t *gid)
+static uint32_t find_group(const struct vhca_port *port, const uint8_t *gid)
 {
     uint32_t i = 0;
 
@@ -21,8 +21,8 @@ static uint32_t find_group(const struct qhca_port *port, const uint8_t *gid)
 }
 
 /* Index of @qp in the group, or num_qps. */
-static uint32_t find_qp(const struct qhca_mcast_group *grp,
-                        const struct qhca_qp *qp)
+static uint32_t find_qp(const struct vhca_mcast_group *grp,
+                        const struct vhca_qp *qp)
 {
     uint32_t i = 0;
 
@@ -32,7 +32,7 @@ static uint32_t find_qp(const struct qhca_mcast_group *grp,
     return i;
 }
 
-struct qhca_mcast_group *qhca_group_find(const struct qhca_engine *e,
+struct vhca_mcast_group *vhca_group_find(const struct qhca_engine *e,
                                          const uint8_t *gid)
 {
     uint32_t g = find_group(e->port, gid);
@@ -40,18 +40,18 @@ struct qhca_mcast_group *qhca_group_find(const struct qhca_engine *e,
     return g < e->port->num_groups ? e->port->group[g] : NULL;
 }
 
-bool qhca_group_has(const struct qhca_engine *e, const uint8_t *gid,
-                    const struct qhca_qp *qp)
+bool vhca_group_has(const struct qhca_engine *e, const uint8_t *gid,
+                    const struct vhca_qp *qp)
 {
-    const struct qhca_mcast_group *grp = qhca_group_find(e, gid);
+    const struct vhca_mcast_group *grp = vhca_group_find(e, gid);
 
     return grp && find_qp(grp, qp) < grp->num_qps;
 }
 
-static struct qhca_mcast_group *new_group(struct qhca_engine *e,
+static struct vhca_mcast_group *new_group(struct qhca_engine *e,
                                           const uint8_t *gid)
 {
-    struct qhca_mcast_group *grp;
+    struct vhca_mcast_group *grp;
 
     if (e->port->num_groups == QHCA_MAX_MCAST_GRP) {
         return NULL;
@@ -64,16 +64,16 @@ static struct qhca_mcast_group *new_group(struct qhca_engine *e,
     return grp;
 }
 
-static void drop_group(struct qhca_port *port, uint32_t g)
+static void drop_group(struct vhca_port *port, uint32_t g)
 {
     free(port->group[g]);
     port->group[g] = port->group[--port->num_groups];
 }
 
-bool qhca_group_join(struct qhca_engine *e, const uint8_t *gid,
-                     struct qhca_qp *qp)
+bool vhca_group_join(struct qhca_engine *e, const uint8_t *gid,
+                     struct vhca_qp *qp)
 {
-    struct qhca_mcast_group *grp = qhca_group_find(e, gid);
+    struct vhca_mcast_group *grp = vhca_group_find(e, gid);
     uint32_t n;
 
     if (!grp) {
@@ -95,11 +95,11 @@ bool qhca_group_join(struct qhca_engine *e, const uint8_t *gid,
     return true;
 }
 
-void qhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
-                      const struct qhca_qp *qp)
+void vhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
+                      const struct vhca_qp *qp)
 {
     uint32_t g = find_group(e->port, gid);
-    struct qhca_mcast_group *grp = e->port->group[g];
+    struct vhca_mcast_group *grp = e->port->group[g];
     uint32_t n = find_qp(grp, qp);
 
     if (--grp->joins[n] > 0) {
@@ -113,16 +113,16 @@ void qhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
     }
 }
 
-void qhca_group_free_all(struct qhca_engine *e)
+void vhca_group_free_all(struct qhca_engine *e)
 {
     while (e->port->num_groups > 0) {
         drop_group(e->port, 0);
     }
 }
 
-void qhca_group_mac(const uint8_t *gid, uint8_t *mac)
+void vhca_group_mac(const uint8_t *gid, uint8_t *mac)
 {
-    if (qhca_gid_is_ipv4(gid)) {
+    if (vhca_gid_is_ipv4(gid)) {
         memcpy(mac, (const uint8_t[]) { 0x01, 0x00, 0x5e }, 3);
         memcpy(mac + 3, gid + 13, 3);
         mac[3] &= 0x7f;

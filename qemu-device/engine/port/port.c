@@ -27,7 +27,7 @@ static bool gid_is_unicast(const uint8_t *gid)
 {
     static const uint8_t zero[16];
 
-    if (qhca_gid_is_ipv4(gid)) {
+    if (vhca_gid_is_ipv4(gid)) {
         return gid[12] != 0 && gid[12] < 224;
     }
     return gid[0] != 0xff && memcmp(gid, zero, sizeof(zero)) != 0;
@@ -36,12 +36,12 @@ static bool gid_is_unicast(const uint8_t *gid)
 static void reset(struct qhca_engine *e)
 {
     uint8_t (*allowed)[QHCA_MAX_GID / 8] = e->port->allowed;
-    struct qhca_pace pace = e->port->pace;
+    struct vhca_pace pace = e->port->pace;
     bool link = e->port->link;
 
-    qhca_group_free_all(e);
-    qhca_fifo_free(&e->port->loop);
-    qhca_fifo_free(&e->port->tx);
+    vhca_group_free_all(e);
+    vhca_fifo_free(&e->port->loop);
+    vhca_fifo_free(&e->port->tx);
     memset(e->port, 0, sizeof(*e->port));
     memcpy(e->port->mac, e->cfg.mac, sizeof(e->port->mac));
     e->port->mtu = 1500;
@@ -49,32 +49,32 @@ static void reset(struct qhca_engine *e)
     e->port->allowed = allowed;
     memset(allowed, 0, e->cfg.num_uars * sizeof(*allowed));
     e->port->pace = pace;
-    qhca_async_init(&e->port->async, PORT_NUMBER);
+    vhca_async_init(&e->port->async, PORT_NUMBER);
 }
 
 /*
  * The events alternate strictly (H-012): if the driver has not yet been told of
  * the change before, there is nothing left to tell.
  */
-void qhca_port_set_link(struct qhca_engine *e, bool up)
+void vhca_port_set_link(struct qhca_engine *e, bool up)
 {
     if (up == e->port->link) {
         return;
     }
     e->port->link = up;
-    if (!qhca_event_cancel(&e->port->async, up ? QHCA_EVENT_LINK_DOWN :
+    if (!vhca_event_cancel(&e->port->async, up ? QHCA_EVENT_LINK_DOWN :
                                                 QHCA_EVENT_LINK_UP)) {
-        qhca_event(e, &e->port->async, up ? QHCA_EVENT_LINK_UP :
+        vhca_event(e, &e->port->async, up ? QHCA_EVENT_LINK_UP :
                                            QHCA_EVENT_LINK_DOWN);
     }
 }
 
-bool qhca_port_up(const struct qhca_engine *e)
+bool vhca_port_up(const struct qhca_engine *e)
 {
     return e->port->link && e->port->flags & QHCA_PORT_ENABLE;
 }
 
-uint32_t qhca_port_path_mtu(const struct qhca_engine *e)
+uint32_t vhca_port_path_mtu(const struct qhca_engine *e)
 {
     uint32_t mtu = PATH_MTU_MAX;
 
@@ -84,7 +84,7 @@ uint32_t qhca_port_path_mtu(const struct qhca_engine *e)
     return mtu < PATH_MTU_MIN ? 0 : mtu;
 }
 
-static int query_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_query_port(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     struct qhca_port_attr *out = (struct qhca_port_attr *)(void *)c->mbox;
 
@@ -100,19 +100,19 @@ static int query_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-bool qhca_port_settings_ok(const uint8_t *mac, uint8_t flags, uint32_t mtu)
+bool vhca_port_settings_ok(const uint8_t *mac, uint8_t flags, uint32_t mtu)
 {
     return !(flags & ~PORT_FLAGS) && mac_is_unicast(mac) &&
            mtu >= QHCA_ETH_MTU_MIN;
 }
 
-static int set_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_set_port(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_set_port *r = &c->cmd->set_port;
     uint32_t mtu = le32toh(r->mtu);
 
     if (r->port != PORT_NUMBER ||
-        !qhca_port_settings_ok(r->mac, r->flags, mtu)) {
+        !vhca_port_settings_ok(r->mac, r->flags, mtu)) {
         return QHCA_ERR_PARAM;
     }
     if (mtu > QHCA_ETH_MTU_MAX) {
@@ -125,7 +125,7 @@ static int set_port(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 }
 
 /* A new list, or the old one on error. */
-static int set_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_set_mcast(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_mcast_list *list = (const void *)c->mbox;
     uint32_t i, count = le32toh(c->cmd->set_mcast.count);
@@ -145,7 +145,7 @@ static int set_mcast(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-void qhca_port_count_gids(struct qhca_port *p)
+void vhca_port_count_gids(struct vhca_port *p)
 {
     p->num_gid = QHCA_MAX_GID;
     while (p->num_gid > 0 && !p->gid[p->num_gid - 1].valid) {
@@ -153,7 +153,7 @@ void qhca_port_count_gids(struct qhca_port *p)
     }
 }
 
-bool qhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
+bool vhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
                       unsigned index)
 {
     return !page || e->port->allowed[page][index / 8] & 1u << index % 8;
@@ -168,13 +168,13 @@ static void disallow_gid(struct qhca_engine *e, unsigned index)
     if (!e->port->gid[index].valid) {
         return;
     }
-    qhca_spend(e, e->cfg.num_uars / QHCA_UNIT_OBJECTS);
+    vhca_spend(e, e->cfg.num_uars / QHCA_UNIT_OBJECTS);
     for (uint32_t page = 1; page < e->cfg.num_uars; page++) {
         e->port->allowed[page][index / 8] &= (uint8_t)~(1u << index % 8);
     }
 }
 
-static int allow_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_allow_gid(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_allow_gid *r = &c->cmd->allow_gid;
     uint32_t page = le32toh(r->uar);
@@ -199,24 +199,24 @@ static int allow_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 }
 
 /* Whether the entry stays what it is, but for its Ethernet address. */
-static bool is_same_gid(const struct qhca_gid *g,
+static bool is_same_gid(const struct vhca_gid *g,
                         const struct qhca_cmd_set_gid *r)
 {
     return r->valid && g->valid && g->vlan == le16toh(r->vlan) &&
            memcmp(g->gid, r->gid, sizeof(g->gid)) == 0;
 }
 
-bool qhca_gid_entry_ok(const uint8_t *gid, const uint8_t *smac, uint16_t vlan)
+bool vhca_gid_entry_ok(const uint8_t *gid, const uint8_t *smac, uint16_t vlan)
 {
     return gid_is_unicast(gid) && mac_is_unicast(smac) &&
            (vlan == QHCA_NO_VLAN || (vlan >= 1 && vlan <= VLAN_ID_MAX));
 }
 
-static int set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_set_gid(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_set_gid *r = &c->cmd->set_gid;
     uint16_t index = le16toh(r->index);
-    struct qhca_gid *g;
+    struct vhca_gid *g;
 
     if (r->port != PORT_NUMBER || r->valid > 1) {
         return QHCA_ERR_PARAM;
@@ -224,7 +224,7 @@ static int set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
     if (index >= QHCA_MAX_GID) {
         return QHCA_ERR_LIMIT;
     }
-    if (r->valid && !qhca_gid_entry_ok(r->gid, r->smac, le16toh(r->vlan))) {
+    if (r->valid && !vhca_gid_entry_ok(r->gid, r->smac, le16toh(r->vlan))) {
         return QHCA_ERR_PARAM;
     }
     g = &e->port->gid[index];
@@ -235,16 +235,16 @@ static int set_gid(struct qhca_engine *e, struct qhca_cmd_ctx *c)
         memcpy(g->gid, r->gid, sizeof(g->gid));
         memcpy(g->smac, r->smac, sizeof(g->smac));
         g->vlan = le16toh(r->vlan);
-        g->ipv4 = qhca_gid_is_ipv4(g->gid);
+        g->ipv4 = vhca_gid_is_ipv4(g->gid);
         g->valid = true;
     } else {
         memset(g, 0, sizeof(*g));
     }
-    qhca_port_count_gids(e->port);
+    vhca_port_count_gids(e->port);
     return QHCA_OK;
 }
 
-bool qhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan)
+bool vhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan)
 {
     for (uint32_t i = 0; i < e->port->num_gid; i++) {
         if (e->port->gid[i].valid && e->port->gid[i].vlan == vlan) {
@@ -254,7 +254,7 @@ bool qhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan)
     return false;
 }
 
-bool qhca_gid_is_own(const struct qhca_engine *e, const uint8_t *gid)
+bool vhca_gid_is_own(const struct qhca_engine *e, const uint8_t *gid)
 {
     for (uint32_t i = 0; i < e->port->num_gid; i++) {
         if (e->port->gid[i].valid && !memcmp(e->port->gid[i].gid, gid, 16)) {
@@ -264,10 +264,10 @@ bool qhca_gid_is_own(const struct qhca_engine *e, const uint8_t *gid)
     return false;
 }
 
-int qhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
+int vhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
                   uint16_t vlan)
 {
-    const struct qhca_gid *g;
+    const struct vhca_gid *g;
     uint32_t i;
 
     for (i = 0; i < e->port->num_gid; i++) {
@@ -299,11 +299,11 @@ static void fini(struct qhca_engine *e)
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
     h[0] = (struct qhca_holding) {
-        "multicast group", false, sizeof(struct qhca_mcast_group),
+        "multicast group", false, sizeof(struct vhca_mcast_group),
         QHCA_MAX_MCAST_GRP, e->port->num_groups
     };
-    h[1] = qhca_fifo_holding(&e->port->loop, "frames to the port itself");
-    h[2] = qhca_fifo_holding(&e->port->tx, "frames to the network");
+    h[1] = vhca_fifo_holding(&e->port->loop, "frames to the port itself");
+    h[2] = vhca_fifo_holding(&e->port->tx, "frames to the network");
     h[3] = (struct qhca_holding) {
         "GIDs of a doorbell page", false, sizeof(*e->port->allowed),
         e->cfg.num_uars, e->cfg.num_uars
@@ -311,25 +311,13 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     return 4;
 }
 
-const struct qhca_command qhca_port_commands[] = {
-    QHCA_COMMAND_OUT(QUERY_PORT, query_port, struct qhca_port_attr),
-    QHCA_COMMAND(SET_PORT, set_port),
-    QHCA_COMMAND_IN(SET_MCAST, set_mcast, struct qhca_mcast_list),
-    QHCA_COMMAND(SET_GID, set_gid),
-    QHCA_COMMAND(ALLOW_GID, allow_gid),
-    { 0 }
-};
-
-const struct qhca_room qhca_port_room = {
+const struct vhca_room vhca_port_room = {
     .init = init,
     .reset = reset,
     .fini = fini,
     .holdings = holdings,
-    .commands = (const struct qhca_command *const[]) {
-        qhca_port_commands, NULL
-    },
     .section = "port",
     .version = 1,
     .oldest = 1,
-    .walk = qhca_port_walk,
+    .walk = vhca_port_walk,
 };

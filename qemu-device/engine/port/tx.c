@@ -7,7 +7,7 @@
 
 static bool send_now(struct qhca_engine *e, const uint8_t *frame, size_t len)
 {
-    if (e->port->tx_blocked || qhca_fifo_used(&e->port->tx)) {
+    if (e->port->tx_blocked || vhca_fifo_used(&e->port->tx)) {
         return false;
     }
     if (!e->ops->send_frame(e->opaque, frame, len)) {
@@ -20,7 +20,7 @@ static bool send_now(struct qhca_engine *e, const uint8_t *frame, size_t len)
 static bool loop(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  uint32_t from)
 {
-    bool ok = qhca_fifo_push(&e->port->loop, frame, len, from);
+    bool ok = vhca_fifo_push(&e->port->loop, frame, len, from);
 
     if (ok && e->ops->loop_frame) {
         e->ops->loop_frame(e->opaque, frame, len);
@@ -28,45 +28,46 @@ static bool loop(struct qhca_engine *e, const uint8_t *frame, size_t len,
     return ok;
 }
 
-bool qhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
+bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from)
 {
-    if (!qhca_running(e)) {
+    VHCA_ASSERT(len <= QHCA_MAX_FRAME);
+    if (!vhca_running(e)) {
         return false;
     }
-    qhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
-    if (!qhca_port_up(e)) {
+    vhca_spend_bytes(e, len, QHCA_UNIT_FRAME);
+    if (!vhca_port_up(e)) {
         return true;
     }
-    qhca_pace_take(&e->port->pace, e->now, len);
+    vhca_pace_take(&e->port->pace, e->now, len);
     if (from) {
         return loop(e, frame, len, from);
     }
     return send_now(e, frame, len) ||
-           qhca_fifo_push(&e->port->tx, frame, len, 0);
+           vhca_fifo_push(&e->port->tx, frame, len, 0);
 }
 
-bool qhca_tx_room(struct qhca_engine *e, bool loop, unsigned n)
+bool vhca_tx_room(struct qhca_engine *e, bool loop, unsigned n)
 {
-    const struct qhca_fifo *f = loop ? &e->port->loop : &e->port->tx;
+    const struct vhca_fifo *f = loop ? &e->port->loop : &e->port->tx;
 
-    return qhca_fifo_used(f) + n <= QHCA_FIFO_FRAMES;
+    return vhca_fifo_used(f) + n <= QHCA_FIFO_FRAMES;
 }
 
-void qhca_tx_flush(struct qhca_engine *e)
+void vhca_tx_flush(struct qhca_engine *e)
 {
     const uint8_t *frame;
     uint32_t from;
     size_t len;
 
     e->port->tx_blocked = false;
-    while (qhca_running(e) &&
-           (frame = qhca_fifo_peek(&e->port->tx, &len, &from))) {
-        if (qhca_port_up(e) && !e->ops->send_frame(e->opaque, frame, len)) {
+    while (vhca_running(e) &&
+           (frame = vhca_fifo_peek(&e->port->tx, &len, &from))) {
+        if (vhca_port_up(e) && !e->ops->send_frame(e->opaque, frame, len)) {
             e->port->tx_blocked = true;
             return;
         }
-        qhca_spend(e, 1);
-        qhca_fifo_pop(&e->port->tx);
+        vhca_spend(e, 1);
+        vhca_fifo_pop(&e->port->tx);
     }
 }

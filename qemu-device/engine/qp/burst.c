@@ -4,7 +4,7 @@
  */
 #include "qp.h"
 
-uint8_t *qhca_burst_payload(struct qhca_burst *burst, size_t len)
+uint8_t *vhca_burst_payload(struct vhca_burst *burst, size_t len)
 {
     uint8_t *payload = burst->frame + roce_payload_offset(&burst->p);
 
@@ -14,10 +14,10 @@ uint8_t *qhca_burst_payload(struct qhca_burst *burst, size_t len)
     return payload;
 }
 
-static void trim(struct qhca_view *view, size_t len)
+static void trim(struct vhca_view *view, size_t len)
 {
     while (view->len > len) {
-        struct qhca_piece *last = &view->piece[view->num_pieces - 1];
+        struct vhca_piece *last = &view->piece[view->num_pieces - 1];
         size_t cut = MIN_OF(view->len - len, last->len);
 
         last->len -= cut;
@@ -26,14 +26,14 @@ static void trim(struct qhca_view *view, size_t len)
     }
 }
 
-bool qhca_burst_in_place(struct qhca_burst *burst, uint32_t mtu, uint64_t left)
+bool vhca_burst_in_place(struct vhca_burst *burst, uint32_t mtu, uint64_t left)
 {
-    struct qhca_view *view = &burst->view;
+    struct vhca_view *view = &burst->view;
 
     if (view->len < left) {
         trim(view, view->len - view->len % mtu);
     }
-    burst->p.num_psn = qhca_packets_of((uint32_t)view->len, mtu);
+    burst->p.num_psn = vhca_packets_of((uint32_t)view->len, mtu);
     burst->p.mtu = mtu;
     burst->p.piece = view->piece;
     burst->p.num_pieces = view->num_pieces;

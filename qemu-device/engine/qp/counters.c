@@ -5,7 +5,7 @@
  */
 #include "qp.h"
 
-void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set)
+void vhca_cntset_bind(struct vhca_qp *qp, struct vhca_cntset *set)
 {
     if (qp->cntset) {
         qp->cntset->base.users--;
@@ -16,32 +16,32 @@ void qhca_cntset_bind(struct qhca_qp *qp, struct qhca_cntset *set)
     }
 }
 
-static int alloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_alloc_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    return qhca_holder_alloc(&e->qps->cntset, sizeof(struct qhca_cntset), c);
+    return vhca_holder_alloc(&e->qps->cntset, sizeof(struct vhca_cntset), c);
 }
 
-static int dealloc_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_dealloc_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    return qhca_holder_dealloc(&e->qps->cntset, c);
+    return vhca_holder_dealloc(&e->qps->cntset, c);
 }
 
 /* From now on @set counts for the QP. */
-static int bind_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_bind_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_bind_cntset *r = &c->cmd->bind_cntset;
-    struct qhca_qp *qp = qhca_qp_get(e, le32toh(r->qpn));
-    struct qhca_cntset *set = qhca_table_get(&e->qps->cntset,
+    struct vhca_qp *qp = vhca_qp_get(e, le32toh(r->qpn));
+    struct vhca_cntset *set = vhca_table_get(&e->qps->cntset,
                                              le32toh(r->cntset));
 
     if (!qp || (r->cntset && !set)) {
         return QHCA_ERR_OBJ;
     }
-    qhca_cntset_bind(qp, set);
+    vhca_cntset_bind(qp, set);
     return QHCA_OK;
 }
 
-static int answer(struct qhca_cmd_ctx *c, const uint64_t *cnt,
+static int answer(struct vhca_cmd_ctx *c, const uint64_t *cnt,
                   const uint64_t *without)
 {
     uint64_t v;
@@ -55,16 +55,16 @@ static int answer(struct qhca_cmd_ctx *c, const uint64_t *cnt,
 }
 
 /* Totals since the device was made. */
-static int query_counters(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_query_counters(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     return answer(c, e->cnt, NULL);
 }
 
 /* Of one set; number 0: what no set has counted. */
-static int query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
+int vhca_do_query_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     uint32_t number = le32toh(c->cmd->obj.obj);
-    const struct qhca_cntset *set = qhca_table_get(&e->qps->cntset, number);
+    const struct vhca_cntset *set = vhca_table_get(&e->qps->cntset, number);
 
     if (!number) {
         return answer(c, e->cnt, e->qps->set_cnt);
@@ -73,17 +73,8 @@ static int query_cntset(struct qhca_engine *e, struct qhca_cmd_ctx *c)
 }
 
 /* The counts of the sets that go fall back to set 0. */
-void qhca_cntset_free_all(struct qhca_engine *e)
+void vhca_cntset_free_all(struct qhca_engine *e)
 {
-    qhca_holder_free_all(&e->qps->cntset);
+    vhca_holder_free_all(&e->qps->cntset);
     memset(e->qps->set_cnt, 0, sizeof(e->qps->set_cnt));
 }
-
-const struct qhca_command qhca_counter_commands[] = {
-    QHCA_COMMAND_OUT(QUERY_COUNTERS, query_counters, __le64[QHCA_CNT_MAX]),
-    QHCA_COMMAND(ALLOC_CNTSET, alloc_cntset),
-    QHCA_COMMAND(DEALLOC_CNTSET, dealloc_cntset),
-    QHCA_COMMAND_OUT(QUERY_CNTSET, query_cntset, __le64[QHCA_CNT_MAX]),
-    QHCA_COMMAND(BIND_CNTSET, bind_cntset),
-    { 0 }
-};

@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: what the QP room has in a saved state: sets of counters, and how
- * queues and lines are written. The QPs themselves are in transport/snapshot.c.
+ * queues and lines are written. The QPs themselves are in qps/snapshot.c.
  */
 #include "qp.h"
 
-static const struct qhca_snap_field wq_fields[] = {
-    QHCA_SNAP_MAX(struct qhca_wq, log_size, QHCA_WQ_LOG_MAX),
-    QHCA_SNAP_MAX(struct qhca_wq, log_stride, 31),
-    QHCA_SNAP_ANY(struct qhca_wq, max_sge),
-    QHCA_SNAP_ANY(struct qhca_wq, pi),
-    QHCA_SNAP_ANY(struct qhca_wq, next),
-    QHCA_SNAP_ANY(struct qhca_wq, ci),
-    QHCA_SNAP_FLAG(struct qhca_wq, dbrec),
-    QHCA_SNAP_FLAG(struct qhca_wq, rings),
+static const struct vhca_snap_field wq_fields[] = {
+    QHCA_SNAP_MAX(struct vhca_wq, log_size, QHCA_WQ_LOG_MAX),
+    QHCA_SNAP_MAX(struct vhca_wq, log_stride, 31),
+    QHCA_SNAP_ANY(struct vhca_wq, max_sge),
+    QHCA_SNAP_ANY(struct vhca_wq, pi),
+    QHCA_SNAP_ANY(struct vhca_wq, next),
+    QHCA_SNAP_ANY(struct vhca_wq, ci),
+    QHCA_SNAP_FLAG(struct vhca_wq, dbrec),
+    QHCA_SNAP_FLAG(struct vhca_wq, rings),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_wq, 48);
+QHCA_SNAP_KNOWS(struct vhca_wq, 48);
 
-void qhca_wq_walk(struct qhca_snap *s, const char *name, struct qhca_wq *wq)
+void vhca_wq_walk(struct vhca_snap *s, const char *name, struct vhca_wq *wq)
 {
-    wq->present = qhca_snap_num(s, name, wq->present, 1, 1);
+    wq->present = vhca_snap_num(s, name, wq->present, 1, 1);
     if (!wq->present) {
         return;
     }
-    qhca_snap_fields(s, wq_fields, wq);
-    qhca_snap_check(s, wq->pi - wq->ci <= qhca_wq_size(wq), "pi");
-    qhca_snap_check(s, !wq->rings || wq->dbrec, "rings");
+    vhca_snap_fields(s, wq_fields, wq);
+    vhca_snap_check(s, wq->pi - wq->ci <= vhca_wq_size(wq), "pi");
+    vhca_snap_check(s, !wq->rings || wq->dbrec, "rings");
     if (!s->bad) {
-        qhca_snap_mem(s, &wq->mem, qhca_wq_bytes(wq));
+        vhca_snap_mem(s, &wq->mem, vhca_wq_bytes(wq));
     }
 }
 
-static const struct qhca_snap_field seg_fields[] = {
-    QHCA_SNAP_ANY(struct qhca_seg, addr),
-    QHCA_SNAP_ANY(struct qhca_seg, length),
-    QHCA_SNAP_ANY(struct qhca_seg, lkey),
+static const struct vhca_snap_field seg_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_seg, addr),
+    QHCA_SNAP_ANY(struct vhca_seg, length),
+    QHCA_SNAP_ANY(struct vhca_seg, lkey),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_seg, 16);
+QHCA_SNAP_KNOWS(struct vhca_seg, 16);
 
-uint64_t qhca_segs_walk(struct qhca_snap *s, struct qhca_seg *segs, unsigned n)
+uint64_t vhca_segs_walk(struct vhca_snap *s, struct vhca_seg *segs, unsigned n)
 {
     uint64_t length = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        qhca_snap_fields(s, seg_fields, &segs[i]);
+        vhca_snap_fields(s, seg_fields, &segs[i]);
         length += segs[i].length;
     }
     return length;
@@ -56,72 +56,72 @@ uint64_t qhca_segs_walk(struct qhca_snap *s, struct qhca_seg *segs, unsigned n)
 static uint32_t slot_of(const struct qhca_engine *e, const void *obj)
 {
     (void)e;
-    return ((const struct qhca_qp *)obj)->slot;
+    return ((const struct vhca_qp *)obj)->slot;
 }
 
 static void *find_slot(struct qhca_engine *e, uint32_t slot)
 {
-    return qhca_table_get(&e->qps->table, slot);
+    return vhca_table_get(&e->qps->table, slot);
 }
 
-static const struct qhca_snap_ref ready_ref = {
-    "QP", offsetof(struct qhca_qp, ready), slot_of, find_slot, NULL
+static const struct vhca_snap_ref ready_ref = {
+    "QP", offsetof(struct vhca_qp, ready), slot_of, find_slot, NULL
 };
-static const struct qhca_snap_ref tx_wait_ref = {
-    "QP", offsetof(struct qhca_qp, tx_wait), slot_of, find_slot, NULL
+static const struct vhca_snap_ref tx_wait_ref = {
+    "QP", offsetof(struct vhca_qp, tx_wait), slot_of, find_slot, NULL
 };
 
 /* Each of them is in the line of its page. */
-static bool in_line(const struct qhca_list *head, uint32_t page, size_t off)
+static bool in_line(const struct vhca_list *head, uint32_t page, size_t off)
 {
-    const struct qhca_list *at = head->next;
+    const struct vhca_list *at = head->next;
 
-    while (at != head && ((const struct qhca_qp *)(const void *)
+    while (at != head && ((const struct vhca_qp *)(const void *)
                           ((const char *)at - off))->uar == page) {
         at = at->next;
     }
     return at == head;
 }
 
-static uint32_t num_busy(const struct qhca_lines *l)
+static uint32_t num_busy(const struct vhca_lines *l)
 {
     uint32_t n = 0;
 
-    for (const struct qhca_list *at = l->busy.next; at != &l->busy;
+    for (const struct vhca_list *at = l->busy.next; at != &l->busy;
          at = at->next) {
         n++;
     }
     return n;
 }
 
-static void walk_lines(struct qhca_snap *s, const char *name,
-                       struct qhca_lines *l, const struct qhca_snap_ref *ref)
+static void walk_lines(struct vhca_snap *s, const char *name,
+                       struct vhca_lines *l, const struct vhca_snap_ref *ref)
 {
-    uint32_t n = qhca_snap_count(s, name, num_busy(l), 2 * sizeof(n));
-    struct qhca_list *at = &l->busy;
+    uint32_t n = vhca_snap_count(s, name, num_busy(l), 2 * sizeof(n));
+    struct vhca_list *at = &l->busy;
 
     for (; n > 0 && !s->bad; n--) {
-        struct qhca_line *line = NULL;
+        struct vhca_line *line = NULL;
         uint32_t page = 0;
 
         if (!s->load) {
             at = at->next;
-            line = container_of(at, struct qhca_line, node);
+            line = container_of(at, struct vhca_line, node);
             page = (uint32_t)(line - l->page);
         }
-        page = qhca_snap_u32(s, "page", page, s->e->cfg.num_uars - 1);
+        page = vhca_snap_u32(s, "page", page, s->e->cfg.num_uars - 1);
         line = &l->page[page];
-        if (s->load && qhca_snap_check(s, qhca_list_empty(&line->node), name)) {
-            qhca_list_add_tail(&l->busy, &line->node);
+        if (s->load && vhca_snap_check(s, vhca_list_empty(&line->node), name)) {
+            vhca_list_add_tail(&l->busy, &line->node);
         }
         if (!s->bad) {
-            qhca_snap_list(s, name, &line->qps, ref);
-            qhca_snap_check(s, in_line(&line->qps, page, ref->off), name);
+            vhca_snap_list(s, name, &line->qps, ref);
+            vhca_snap_check(s, in_line(&line->qps, page, ref->off), name);
         }
     }
 }
 
-void qhca_lines_walk(struct qhca_snap *s)
+void vhca_lines_walk(struct vhca_snap *s)
 {
     walk_lines(s, "ready", &s->e->qps->ready, &ready_ref);
     walk_lines(s, "tx_wait", &s->e->qps->tx_wait, &tx_wait_ref);
@@ -129,20 +129,20 @@ void qhca_lines_walk(struct qhca_snap *s)
 
 /* ---- sets of counters ---- */
 
-static void *walk_cntset(struct qhca_snap *s, void *obj, uint32_t number)
+static void *walk_cntset(struct vhca_snap *s, void *obj, uint32_t number)
 {
-    struct qhca_cntset *set = qhca_snap_holder(obj, number, sizeof(*set));
+    struct vhca_cntset *set = vhca_snap_holder(obj, number, sizeof(*set));
 
     if (set) {
-        qhca_snap_u64s(s, "counter", set->cnt, s->counters);
+        vhca_snap_u64s(s, "counter", set->cnt, s->counters);
     }
     return set;
 }
 
-static const struct qhca_snap_kind cntset_kind = { "counter set", walk_cntset };
+static const struct vhca_snap_kind cntset_kind = { "counter set", walk_cntset };
 
-void qhca_qps_walk(struct qhca_snap *s)
+void vhca_cntsets_walk(struct vhca_snap *s)
 {
-    qhca_snap_table(s, &s->e->qps->cntset, &cntset_kind);
-    qhca_snap_u64s(s, "counters of sets", s->e->qps->set_cnt, s->counters);
+    vhca_snap_table(s, &s->e->qps->cntset, &cntset_kind);
+    vhca_snap_u64s(s, "counters of sets", s->e->qps->set_cnt, s->counters);
 }

@@ -7,9 +7,9 @@
 
 #include "../core/mem.h"
 
-/* struct qhca_wq - a send or receive queue in guest memory */
-struct qhca_wq {
-    struct qhca_mem mem;
+/* struct vhca_wq - a send or receive queue in guest memory */
+struct vhca_wq {
+    struct vhca_mem mem;
     bool present;
     bool dbrec;                 /* receive queue: has a doorbell record */
     bool rings;                 /* it says that doorbells are wanted */
@@ -20,38 +20,46 @@ struct qhca_wq {
     uint32_t ci;                /* oldest WQE not complete */
 };
 
-static inline uint32_t qhca_wq_size(const struct qhca_wq *wq)
+static inline uint32_t vhca_wq_size(const struct vhca_wq *wq)
 {
     return wq->present ? 1u << wq->log_size : 0;
 }
 
-static inline uint64_t qhca_wq_ring_bytes(const struct qhca_wq *wq)
+static inline uint64_t vhca_wq_ring_bytes(const struct vhca_wq *wq)
 {
     return 1ull << (wq->log_size + wq->log_stride);
 }
 
 /* With the doorbell record behind the ring. */
-static inline uint64_t qhca_wq_bytes(const struct qhca_wq *wq)
+static inline uint64_t vhca_wq_bytes(const struct vhca_wq *wq)
 {
-    return qhca_wq_ring_bytes(wq) +
+    return vhca_wq_ring_bytes(wq) +
            (wq->dbrec ? sizeof(struct qhca_rq_dbrec) : 0);
 }
 
-static inline uint64_t qhca_wq_offset(const struct qhca_wq *wq, uint32_t index)
+static inline uint64_t vhca_wq_offset(const struct vhca_wq *wq, uint32_t index)
 {
-    return (uint64_t)(index & (qhca_wq_size(wq) - 1)) << wq->log_stride;
+    return (uint64_t)(index & (vhca_wq_size(wq) - 1)) << wq->log_stride;
 }
 
 /*
  * A producer index may only move forward, and not past the free entries; @held
  * of those before ci are not free.
  */
-static inline bool qhca_wq_index_ok(const struct qhca_wq *wq, uint32_t pi,
+static inline bool vhca_wq_index_ok(const struct vhca_wq *wq, uint32_t pi,
                                     uint32_t held)
 {
     uint32_t used = wq->pi - wq->ci + held;
 
-    return wq->present && pi - wq->pi <= qhca_wq_size(wq) - used;
+    return wq->present && pi - wq->pi <= vhca_wq_size(wq) - used;
 }
+
+/* What reading a WQE can lead to. */
+enum vhca_wqe_result {
+    QHCA_WQE_OK = 0,
+    QHCA_WQE_BAD,               /* breaks a rule: LOC_QP_OP_ERR */
+    QHCA_WQE_UNREADABLE,        /* the ring cannot be read: QP_FATAL */
+    QHCA_WQE_NONE,              /* receive: none has been posted */
+};
 
 #endif /* QHCA_ENGINE_WQ_H */

@@ -7,8 +7,8 @@
 #include "requester.h"
 
 /* CQE of the send WQE at sq.ci, which is then done with. */
-static void push_send_cqe(struct qhca_engine *e, struct qhca_qp *qp,
-                          const struct qhca_swr *wr,
+static void push_send_cqe(struct qhca_engine *e, struct vhca_qp *qp,
+                          const struct vhca_swr *wr,
                           enum qhca_cqe_status status)
 {
     struct qhca_cqe cqe = {
@@ -16,27 +16,27 @@ static void push_send_cqe(struct qhca_engine *e, struct qhca_qp *qp,
         .qpn = htole32(qp->qpn),
         .wqe_index = htole32(qp->sq.ci),
         .flags = htole16(QHCA_CQE_SQ),
-        .opcode = qhca_wr_info(wr->opcode)->cqe,
+        .opcode = vhca_wr_info(wr->opcode)->cqe,
         .status = (uint8_t)status,
     };
 
-    if (qhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
+    if (vhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
         cqe.byte_len = htole32(wr->length);
     }
     qp->sq.ci++;
-    qhca_cq_push(e, qp->scq, &cqe, false);
+    vhca_cq_push(e, qp->scq, &cqe, false);
 }
 
 /* False: it has failed. */
-static bool complete_one(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct qhca_swr *wr)
+static bool complete_one(struct qhca_engine *e, struct vhca_qp *qp,
+                         const struct vhca_swr *wr)
 {
-    if (qhca_faults_at(e, QHCA_FAULT_CQE)) {
+    if (vhca_faults_at(e, QHCA_FAULT_CQE)) {
         enum qhca_cqe_status status =
-            qhca_fault_cqe(e, qp, qp->scq, qhca_wr_info(wr->opcode)->cqe);
+            vhca_fault_cqe(e, qp, qp->scq, vhca_wr_info(wr->opcode)->cqe);
 
         if (status != QHCA_WC_SUCCESS) {
-            qhca_sq_fail(e, qp, status);
+            vhca_sq_fail(e, qp, status);
             return false;
         }
     }
@@ -49,16 +49,16 @@ static bool complete_one(struct qhca_engine *e, struct qhca_qp *qp,
     return true;
 }
 
-void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
+    struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.ci);
 
     /* Only those that went out since the last rewind were counted. */
-    if (qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && qp->req.rd_atomic) {
+    if (vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && qp->req.rd_atomic) {
         qp->req.rd_atomic--;
     }
     while (complete_one(e, qp, wr) && qp->sq.ci != qp->sq.next) {
-        wr = qhca_swr_at(qp, qp->sq.ci);
+        wr = vhca_swr_at(qp, qp->sq.ci);
         if (!wr->executed) {
             break;
         }
@@ -68,51 +68,51 @@ void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp)
     }
 }
 
-static void enter_sqe(struct qhca_engine *e, struct qhca_qp *qp)
+static void enter_sqe(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    qhca_trace(e, QHCA_TRACE_QP_STATE, qp->qpn, qp->state, QHCA_QPS_SQE);
+    vhca_trace_qp_state(e, qp->qpn, qp->state, QHCA_QPS_SQE);
     qp->state = QHCA_QPS_SQE;
     qp->sqd_notify = false;
-    qhca_requester_abandon(qp);
-    qhca_qp_schedule(e, qp);
+    vhca_requester_abandon(qp);
+    vhca_qp_schedule(e, qp);
 }
 
-void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
+void vhca_sq_fail(struct qhca_engine *e, struct vhca_qp *qp,
                   enum qhca_cqe_status status)
 {
-    push_send_cqe(e, qp, qhca_swr_at(qp, qp->sq.ci), status);
-    if (qhca_qp_is(qp, QHCA_RELIABLE)) {
-        qhca_qp_error(e, qp, 0);
+    push_send_cqe(e, qp, vhca_swr_at(qp, qp->sq.ci), status);
+    if (vhca_qp_is(qp, QHCA_RELIABLE)) {
+        vhca_qp_error(e, qp, 0);
     } else {
         enter_sqe(e, qp);
     }
 }
 
-void qhca_sq_fail_oldest(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_sq_fail_oldest(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (qp->req.stopped && qp->state != QHCA_QPS_ERR &&
         qp->sq.ci != qp->sq.next) {
-        struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
+        struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.ci);
 
         if (wr->fail) {
-            qhca_sq_fail(e, qp, wr->fail);
+            vhca_sq_fail(e, qp, wr->fail);
         }
     }
 }
 
-void qhca_sq_flush_one(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_sq_flush_one(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_swr unread = { 0 };
-    struct qhca_swr *wr = &unread;
+    struct vhca_swr unread = { 0 };
+    struct vhca_swr *wr = &unread;
 
     if (qp->sq.ci != qp->sq.next) {
-        wr = qhca_swr_at(qp, qp->sq.ci);
+        wr = vhca_swr_at(qp, qp->sq.ci);
     } else {
         /*
          * Never started: only its wr_id and opcode matter, not whether it is
          * valid.
          */
-        (void)qhca_wqe_fetch_send(e, qp, qp->sq.ci, wr);
+        (void)vhca_wqe_fetch_send(e, qp, qp->sq.ci, wr);
         qp->sq.next++;
     }
     push_send_cqe(e, qp, wr, QHCA_WC_WR_FLUSH_ERR);

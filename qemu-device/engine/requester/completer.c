@@ -4,12 +4,12 @@
  */
 #include "requester.h"
 
-static void complete_oldest(struct qhca_engine *e, struct qhca_qp *qp)
+static void complete_oldest(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
     bool at_cursor = r->snd_wqe == qp->sq.ci;
 
-    qhca_sq_complete(e, qp);
+    vhca_sq_complete(e, qp);
     if (at_cursor) {
         /* Completed by a late answer, after the cursor went back to it. */
         r->snd_wqe = qp->sq.ci;
@@ -18,9 +18,9 @@ static void complete_oldest(struct qhca_engine *e, struct qhca_qp *qp)
 }
 
 /* Progress: retry budgets are full again (D-034). */
-static void progress(struct qhca_qp *qp, uint32_t una)
+static void progress(struct vhca_qp *qp, uint32_t una)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
     r->una_psn = una;
     if (psn_diff(una, r->snd_psn) > 0) {
@@ -32,16 +32,16 @@ static void progress(struct qhca_qp *qp, uint32_t una)
     r->grace = false;
 }
 
-static bool alive(const struct qhca_qp *qp)
+static bool alive(const struct vhca_qp *qp)
 {
     return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
 }
 
 /* An answer to a later request overtook that of a READ or atomic (D-014). */
-static void implied_nak(struct qhca_engine *e, struct qhca_qp *qp)
+static void implied_nak(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (!qp->req.rewound) {
-        qhca_requester_retry(e, qp);
+        vhca_requester_retry(e, qp);
     }
 }
 
@@ -49,16 +49,16 @@ static void implied_nak(struct qhca_engine *e, struct qhca_qp *qp)
  * Everything up to and including @psn, which is outstanding, has been accepted.
  * Returns false if a READ or atomic stands in the way, or the QP has died.
  */
-static bool ack_through(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
+static bool ack_through(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
     while (alive(qp) && qp->sq.ci != qp->sq.next &&
            psn_diff(psn, r->una_psn) >= 0) {
-        struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
+        struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.ci);
         uint32_t n = psn_add(psn, -wr->first_psn);
 
-        if (qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) || wr->fail) {
+        if (vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) || wr->fail) {
             break;
         }
         if (n + 1 < wr->num_psn) {
@@ -68,12 +68,12 @@ static bool ack_through(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
         progress(qp, psn_add(wr->first_psn, wr->num_psn));
         complete_oldest(e, qp);
     }
-    qhca_sq_fail_oldest(e, qp);
+    vhca_sq_fail_oldest(e, qp);
     return alive(qp) && psn_diff(psn, r->una_psn) < 0;
 }
 
 /* An answer to @psn acknowledges all before it. False: it contradicts that. */
-static bool accept_before(struct qhca_engine *e, struct qhca_qp *qp,
+static bool accept_before(struct qhca_engine *e, struct vhca_qp *qp,
                           uint32_t psn)
 {
     if (psn == qp->req.una_psn || ack_through(e, qp, psn_add(psn, -1u))) {
@@ -89,7 +89,7 @@ static bool accept_before(struct qhca_engine *e, struct qhca_qp *qp,
  * The oldest WR if it is a READ or atomic that @p answers. Such an answer
  * cannot be a NAK.
  */
-static struct qhca_swr *answered(struct qhca_qp *qp,
+static struct vhca_swr *answered(struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
     if (qp->sq.ci == qp->sq.next || p->psn != qp->req.una_psn ||
@@ -97,43 +97,43 @@ static struct qhca_swr *answered(struct qhca_qp *qp,
         return NULL;
     }
 
-    struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.ci);
+    struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.ci);
 
-    return qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) ? wr : NULL;
+    return vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) ? wr : NULL;
 }
 
 /*
  * To the buffers of @wr, from byte @off on. If there are several packets a
  * failure is not counted.
  */
-static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
-                    const struct qhca_swr *wr, uint64_t off,
+static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
+                    const struct vhca_swr *wr, uint64_t off,
                     const struct roce_packet *p)
 {
-    struct qhca_piece at;
+    struct vhca_piece at;
     bool ok = true;
 
     for (size_t i = 0, n = 0; n < p->payload_len && ok; i++, n += at.len) {
         at = roce_piece(p, i, n);
         ok = p->num_psn > 1 ?
-             qhca_segs_try_write(e, &qp->user, wr->seg, wr->num_seg, off + n,
+             vhca_segs_try_write(e, &qp->user, wr->seg, wr->num_seg, off + n,
                                  at.base, at.len) :
-             qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off + n,
+             vhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off + n,
                              at.base, at.len) == QHCA_MEM_OK;
     }
     return ok;
 }
 
 /* The data that a READ, FLUSH or ATOMIC WRITE still waits for from @psn on. */
-static uint64_t data_left(const struct qhca_qp *qp, const struct qhca_swr *wr,
+static uint64_t data_left(const struct vhca_qp *qp, const struct vhca_swr *wr,
                           uint32_t psn)
 {
-    return qhca_swr_is(wr, QHCA_RULE_HAS_RESULT) ?
+    return vhca_swr_is(wr, QHCA_RULE_HAS_RESULT) ?
            wr->length - (uint64_t)psn_add(psn, -wr->first_psn) * qp->mtu : 0;
 }
 
 /* A retried READ is answered in other pieces: only lengths are certain. */
-static bool length_ok(const struct qhca_qp *qp, const struct qhca_swr *wr,
+static bool length_ok(const struct vhca_qp *qp, const struct vhca_swr *wr,
                       const struct roce_packet *p, bool last)
 {
     return p->payload_len == MIN_OF((uint64_t)qp->mtu * p->num_psn,
@@ -141,29 +141,52 @@ static bool length_ok(const struct qhca_qp *qp, const struct qhca_swr *wr,
            (!last || roce_opcode(p->opcode)->flags & OPF_LAST);
 }
 
+/* All data are there: of a READ_WITH_INV its key goes, as by a LOCAL_INV. */
+static bool end_of_read(struct qhca_engine *e, struct vhca_qp *qp,
+                        const struct vhca_swr *wr)
+{
+    if (vhca_swr_is(wr, QHCA_RULE_KEY) &&
+        !vhca_mr_invalidate(e, &qp->user, wr->inv_key, false)) {
+        vhca_sq_fail(e, qp, QHCA_WC_MW_BIND_ERR);
+        return false;
+    }
+    return true;
+}
+
 /* Returns how many of the packets that @p stands for it has taken. */
-static uint32_t take_read_data(struct qhca_engine *e, struct qhca_qp *qp,
-                               const struct qhca_swr *wr,
+static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
+                               const struct vhca_swr *wr,
                                const struct roce_packet *p)
 {
     uint32_t n = psn_add(p->psn, -wr->first_psn);
-    bool last = n + p->num_psn == wr->num_psn;
+    uint64_t at = (uint64_t)n * qp->mtu;
     struct roce_packet first;
+    bool last;
 
+    if (!vhca_same_mtu(qp, p)) {
+        first = *p;
+        roce_first_of(&first);
+        p = &first;
+    }
+    last = n + p->num_psn == wr->num_psn;
     if (!length_ok(qp, wr, p, last)) {
-        qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
+        vhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return 1;
     }
-    if (!scatter(e, qp, wr, (uint64_t)n * qp->mtu, p)) {
-        if (p->num_psn > 1) {
-            first = *p;
-            roce_first_of(&first);
-            return take_read_data(e, qp, wr, &first);
-        }
-        qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
+    if (p->num_psn > 1 && !scatter(e, qp, wr, at, p)) {
+        first = *p;
+        roce_first_of(&first);
+        p = &first;
+        last = false;
+    }
+    if (p->num_psn == 1 && !scatter(e, qp, wr, at, p)) {
+        vhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return 1;
     }
-    if (wr->opcode == QHCA_WR_RDMA_READ) {
+    if (last && !end_of_read(e, qp, wr)) {
+        return p->num_psn;
+    }
+    if (vhca_swr_is(wr, QHCA_RULE_READ)) {
         /* After going back there are fewer than late answers are for. */
         qp->req.read_psns -= MIN_OF(qp->req.read_psns, p->num_psn);
     }
@@ -174,41 +197,41 @@ static uint32_t take_read_data(struct qhca_engine *e, struct qhca_qp *qp,
     return p->num_psn;
 }
 
-static uint32_t rx_read_response(struct qhca_engine *e, struct qhca_qp *qp,
+static uint32_t rx_read_response(struct qhca_engine *e, struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
-    struct qhca_swr *wr;
+    struct vhca_swr *wr;
 
     if (!accept_before(e, qp, p->psn)) {
         return 1;
     }
     wr = answered(qp, p);
-    if (!wr || qhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
-        qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
+    if (!wr || vhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
+        vhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return 1;
     }
     return take_read_data(e, qp, wr, p);
 }
 
-static void rx_atomic_response(struct qhca_engine *e, struct qhca_qp *qp,
+static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
                                const struct roce_packet *p)
 {
-    struct qhca_swr *wr;
+    struct vhca_swr *wr;
 
     if (!accept_before(e, qp, p->psn)) {
         return;
     }
     wr = answered(qp, p);
-    if (!wr || !qhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
-        qhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
+    if (!wr || !vhca_swr_is(wr, QHCA_RULE_ATOMIC)) {
+        vhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return;
     }
     /* Memory holds the value in the guest's byte order (F-021). */
     uint64_t orig = htole64(p->atomic_orig);
 
-    if (qhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, 0, &orig,
+    if (vhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, 0, &orig,
                         sizeof(orig)) != QHCA_MEM_OK) {
-        qhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
+        vhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return;
     }
     progress(qp, psn_add(p->psn, 1));
@@ -228,23 +251,23 @@ static uint64_t rnr_ns(uint8_t code)
     return timer[code & 31] * 10000ull;
 }
 
-static void rx_rnr_nak(struct qhca_engine *e, struct qhca_qp *qp,
+static void rx_rnr_nak(struct qhca_engine *e, struct vhca_qp *qp,
                        const struct roce_packet *p)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
-    qhca_count_qp(e, qp, QHCA_CNT_RX_RNR_NAK, 1);
+    vhca_count_qp(e, qp, QHCA_CNT_RX_RNR_NAK, 1);
     if (!r->rnr_retries) {
-        qhca_count_qp(e, qp, QHCA_CNT_RNR_RETRY_EXC, 1);
-        qhca_sq_fail(e, qp, QHCA_WC_RNR_RETRY_EXC_ERR);
+        vhca_count_qp(e, qp, QHCA_CNT_RNR_RETRY_EXC, 1);
+        vhca_sq_fail(e, qp, QHCA_WC_RNR_RETRY_EXC_ERR);
         return;
     }
     if (r->rnr_retries != 7) {          /* 7: for ever (D-032) */
         r->rnr_retries--;
     }
-    qhca_requester_rewind(e, qp);
+    vhca_requester_rewind(e, qp);
     r->rnr_wait = true;
-    qhca_timer_set(e, &r->timer, e->now + rnr_ns(AETH_CODE(p->syndrome)));
+    vhca_timer_set(e, &r->timer, e->now + rnr_ns(AETH_CODE(p->syndrome)));
 }
 
 /* Completion status of the fatal NAKs (D-021, D-024). */
@@ -262,7 +285,7 @@ static enum qhca_cqe_status nak_status(uint8_t syndrome)
     }
 }
 
-static void rx_nak(struct qhca_engine *e, struct qhca_qp *qp,
+static void rx_nak(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct roce_packet *p)
 {
     /* A NAK of @psn acknowledges all before it (D-020, D-025). */
@@ -272,23 +295,23 @@ static void rx_nak(struct qhca_engine *e, struct qhca_qp *qp,
     if (AETH_TYPE(p->syndrome) == AETH_RNR_NAK) {
         rx_rnr_nak(e, qp, p);
     } else if (p->syndrome == AETH_NAK_SEQ) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_NAK_SEQ, 1);
-        qhca_requester_retry(e, qp);
+        vhca_count_qp(e, qp, QHCA_CNT_RX_NAK_SEQ, 1);
+        vhca_requester_retry(e, qp);
     } else {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_NAK_FATAL, 1);
-        qhca_sq_fail(e, qp, nak_status(p->syndrome));
+        vhca_count_qp(e, qp, QHCA_CNT_RX_NAK_FATAL, 1);
+        vhca_sq_fail(e, qp, nak_status(p->syndrome));
     }
 }
 
 /* The peer says that it has accepted all up to @psn. */
-static void accepted(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
+static void accepted(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
 {
     if (!ack_through(e, qp, psn) && alive(qp)) {
         implied_nak(e, qp);
     }
 }
 
-static void rx_ack(struct qhca_engine *e, struct qhca_qp *qp,
+static void rx_ack(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct roce_packet *p)
 {
     if (AETH_TYPE(p->syndrome) != 0) {
@@ -299,27 +322,27 @@ static void rx_ack(struct qhca_engine *e, struct qhca_qp *qp,
 }
 
 /* Else it answers nothing that is outstanding: drop it (D-015). */
-static bool outstanding(const struct qhca_qp *qp, uint32_t psn)
+static bool outstanding(const struct vhca_qp *qp, uint32_t psn)
 {
     return qp->sq.ci != qp->sq.next && psn_diff(psn, qp->req.una_psn) >= 0 &&
            psn_diff(psn, qp->req.max_psn) < 0;
 }
 
 /* An answer has been dealt with; before that @una was the oldest PSN. */
-static void go_on(struct qhca_engine *e, struct qhca_qp *qp, uint32_t una)
+static void go_on(struct qhca_engine *e, struct vhca_qp *qp, uint32_t una)
 {
-    qhca_sq_fail_oldest(e, qp);
+    vhca_sq_fail_oldest(e, qp);
     if (!alive(qp)) {
         return;
     }
-    qhca_requester_rest(e, qp);
+    vhca_requester_rest(e, qp);
     if (qp->req.una_psn != una) {
-        qhca_requester_timer(e, qp);
+        vhca_requester_timer(e, qp);
     }
-    qhca_qp_check_drained(e, qp);
+    vhca_qp_check_drained(e, qp);
 }
 
-void qhca_completer_ack(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
+void vhca_completer_ack(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
 {
     uint32_t una = qp->req.una_psn;
 
@@ -329,10 +352,10 @@ void qhca_completer_ack(struct qhca_engine *e, struct qhca_qp *qp, uint32_t psn)
     }
 }
 
-uint32_t qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+uint32_t vhca_completer_rx(struct qhca_engine *e, struct vhca_qp *qp,
                            const struct roce_packet *p)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
     uint32_t una = r->una_psn;
     uint32_t taken = 1;
 
@@ -356,8 +379,8 @@ uint32_t qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
         break;
     }
     go_on(e, qp, una);
-    if (qhca_requester_ready(qp)) {
-        qhca_qp_schedule(e, qp);
+    if (vhca_requester_ready(qp)) {
+        vhca_qp_schedule(e, qp);
     }
     return taken;
 }

@@ -5,8 +5,8 @@
  */
 #include "requester.h"
 
-bool qhca_datagram_build(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct qhca_swr *wr, struct qhca_burst *burst)
+bool vhca_datagram_build(struct qhca_engine *e, struct vhca_qp *qp,
+                         const struct vhca_swr *wr, struct vhca_burst *burst)
 {
     bool imm = wr->opcode == QHCA_WR_SEND_WITH_IMM;
     bool own = qp->type == QHCA_QPT_GSI || (wr->ud.qkey & QHCA_QKEY_OWN);
@@ -15,11 +15,11 @@ bool qhca_datagram_build(struct qhca_engine *e, struct qhca_qp *qp,
     p->opcode = SVC_UD | (imm ? RC_SEND_ONLY_IMM : RC_SEND_ONLY);
     p->imm = wr->imm;
     p->solicited = wr->flags & QHCA_WQE_SOLICITED;
-    p->qkey = own ? qhca_qp_qkey(qp) : wr->ud.qkey;
+    p->qkey = own ? vhca_qp_qkey(qp) : wr->ud.qkey;
     p->src_qp = qp->qpn;
     /* Too long for any packet: complete, but not sent (B-030). */
-    burst->unsent = wr->length > qhca_port_path_mtu(e);
+    burst->unsent = wr->length > vhca_port_path_mtu(e);
     return burst->unsent ||
-           qhca_swr_gather(e, qp, wr, 0, qhca_burst_payload(burst, wr->length),
+           vhca_swr_gather(e, qp, wr, 0, vhca_burst_payload(burst, wr->length),
                            wr->length) == QHCA_MEM_OK;
 }

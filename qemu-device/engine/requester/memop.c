@@ -9,37 +9,37 @@
  */
 #include "requester.h"
 
-static enum qhca_cqe_status execute(struct qhca_engine *e, struct qhca_qp *qp,
-                                    const struct qhca_swr *wr)
+static enum qhca_cqe_status execute(struct qhca_engine *e, struct vhca_qp *qp,
+                                    const struct vhca_swr *wr)
 {
     switch (wr->opcode) {
     case QHCA_WR_REG_MR:
-        return qhca_mr_fast_reg(e, &qp->user, &wr->memop);
+        return vhca_mr_fast_reg(e, &qp->user, &wr->memop);
     case QHCA_WR_BIND_MW:
-        return qhca_mw_bind(e, &qp->user, &wr->memop);
+        return vhca_mw_bind(e, &qp->user, &wr->memop);
     default:
-        return qhca_mr_invalidate(e, &qp->user, wr->memop.key, false) ?
+        return vhca_mr_invalidate(e, &qp->user, wr->memop.key, false) ?
                QHCA_WC_SUCCESS : QHCA_WC_MW_BIND_ERR;
     }
 }
 
-void qhca_memop_step(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_memop_step(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
-    struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+    struct vhca_requester *r = &qp->req;
+    struct vhca_swr *wr = vhca_swr_at(qp, r->snd_wqe);
 
-    qhca_spend(e, 1);
+    vhca_spend(e, 1);
     if (!wr->executed) {
         wr->fail = (uint8_t)execute(e, qp, wr);
         if (wr->fail) {
             r->stopped = true;
-            qhca_sq_fail_oldest(e, qp);
+            vhca_sq_fail_oldest(e, qp);
             return;
         }
         wr->executed = true;
     }
     r->snd_wqe++;
-    if (wr == qhca_swr_at(qp, qp->sq.ci)) {
-        qhca_sq_complete(e, qp);
+    if (wr == vhca_swr_at(qp, qp->sq.ci)) {
+        vhca_sq_complete(e, qp);
     }
 }

@@ -21,14 +21,14 @@
  * Packets between the oldest unacknowledged one and the cursor. What the peer
  * will send does not count: max_rd_atomic limits READs, however long they are.
  */
-static uint32_t unacked(const struct qhca_requester *r)
+static uint32_t unacked(const struct vhca_requester *r)
 {
     uint32_t n = psn_add(r->snd_psn, -r->una_psn);
 
     return n - MIN_OF(n, r->read_psns);
 }
 
-static bool window_full(const struct qhca_requester *r)
+static bool window_full(const struct vhca_requester *r)
 {
     /* Nearly always the first says no. */
     return psn_add(r->snd_psn, -r->una_psn) >= QHCA_WINDOW &&
@@ -37,7 +37,7 @@ static bool window_full(const struct qhca_requester *r)
 
 /* ---- starting WRs ---- */
 
-static bool can_start(const struct qhca_qp *qp)
+static bool can_start(const struct vhca_qp *qp)
 {
     return qp->state == QHCA_QPS_RTS && !qp->req.stopped &&
            qp->sq.next != qp->sq.pi &&
@@ -45,35 +45,35 @@ static bool can_start(const struct qhca_qp *qp)
 }
 
 /* Checks all local buffers of a WR before its first byte leaves (I-001). */
-static bool buffers_ok(struct qhca_engine *e, struct qhca_qp *qp,
-                       struct qhca_swr *wr)
+static bool buffers_ok(struct qhca_engine *e, struct vhca_qp *qp,
+                       struct vhca_swr *wr)
 {
-    if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
+    if (vhca_swr_is(wr, QHCA_RULE_MEMOP)) {
         return true;
     }
-    if (qhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
-        return qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
+    if (vhca_swr_is(wr, QHCA_RULE_HAS_RESULT)) {
+        return vhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
                                QHCA_ACCESS_LOCAL_WRITE);
     }
     /* A single packet is checked when it is gathered. */
     return wr->num_psn == 1 ||
-           qhca_segs_check(e, &qp->user, wr->seg, wr->num_seg, 0);
+           vhca_segs_check(e, &qp->user, wr->seg, wr->num_seg, 0);
 }
 
-uint32_t qhca_swr_packets(const struct qhca_qp *qp, const struct qhca_swr *wr)
+uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr)
 {
-    if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
+    if (vhca_swr_is(wr, QHCA_RULE_MEMOP)) {
         return 0;
     }
     /* Atomics (8 bytes) and FLUSH (none) are one packet as well. */
-    return qhca_qp_is(qp, QHCA_DATAGRAM) ?
-           1 : qhca_packets_of(wr->length, qp->mtu);
+    return vhca_qp_is(qp, QHCA_DATAGRAM) ?
+           1 : vhca_packets_of(wr->length, qp->mtu);
 }
 
 /* The place of the next WR, or NULL: no memory. */
-static struct qhca_swr *next_place(struct qhca_engine *e, struct qhca_qp *qp)
+static struct vhca_swr *next_place(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
     if (!r->swr) {
         r->swr = e->qps->spare_swr;
@@ -89,10 +89,10 @@ static struct qhca_swr *next_place(struct qhca_engine *e, struct qhca_qp *qp)
     if (qp->sq.ci == qp->sq.next) {
         r->swr_base = qp->sq.next;
     }
-    return qhca_swr_at(qp, qp->sq.next);
+    return vhca_swr_at(qp, qp->sq.next);
 }
 
-void qhca_requester_rest(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_requester_rest(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (qp->sq.ci == qp->sq.next && !e->qps->spare_swr) {
         e->qps->spare_swr = qp->req.swr;
@@ -100,7 +100,7 @@ void qhca_requester_rest(struct qhca_engine *e, struct qhca_qp *qp)
     }
 }
 
-void qhca_requester_forget(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_requester_forget(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (qp->req.swr) {
         e->qps->num_swr--;
@@ -110,24 +110,24 @@ void qhca_requester_forget(struct qhca_engine *e, struct qhca_qp *qp)
 }
 
 /* Reads the next WQE and gives it its PSNs. */
-static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
+static void start_wqe(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
-    struct qhca_swr *wr = next_place(e, qp);
-    enum qhca_wqe_result res = QHCA_WQE_UNREADABLE;
+    struct vhca_requester *r = &qp->req;
+    struct vhca_swr *wr = next_place(e, qp);
+    enum vhca_wqe_result res = QHCA_WQE_UNREADABLE;
 
     if (wr) {
-        res = qhca_wqe_fetch_send(e, qp, qp->sq.next, wr);
+        res = vhca_wqe_fetch_send(e, qp, qp->sq.next, wr);
     }
     if (res == QHCA_WQE_UNREADABLE) {
-        qhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+        vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
         return;
     }
     wr->first_psn = r->next_psn;
     wr->num_psn = 0;
     qp->sq.next++;
     if (res == QHCA_WQE_OK) {
-        wr->num_psn = qhca_swr_packets(qp, wr);
+        wr->num_psn = vhca_swr_packets(qp, wr);
         if (!buffers_ok(e, qp, wr)) {
             wr->fail = QHCA_WC_LOC_PROT_ERR;
         }
@@ -135,19 +135,19 @@ static void start_wqe(struct qhca_engine *e, struct qhca_qp *qp)
     if (wr->fail) {
         wr->num_psn = 0;
         r->stopped = true;
-        qhca_sq_fail_oldest(e, qp);
+        vhca_sq_fail_oldest(e, qp);
         return;
     }
     r->next_psn = psn_add(r->next_psn, wr->num_psn);
 }
 
-void qhca_requester_hold(struct qhca_qp *qp)
+void vhca_requester_hold(struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
     if (qp->sq.ci != qp->sq.next) {
         /* Only the last one read can be: the next follows when it is sent. */
-        struct qhca_swr *wr = qhca_swr_at(qp, qp->sq.next - 1);
+        struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.next - 1);
 
         if (r->max_psn == wr->first_psn && !wr->executed) {
             qp->sq.next--;
@@ -157,9 +157,9 @@ void qhca_requester_hold(struct qhca_qp *qp)
     }
 }
 
-void qhca_requester_abandon(struct qhca_qp *qp)
+void vhca_requester_abandon(struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
     r->next_psn = r->max_psn = r->una_psn = r->snd_psn;
     r->read_psns = 0;
@@ -172,16 +172,16 @@ void qhca_requester_abandon(struct qhca_qp *qp)
 /*
  * A WR's first packet waits for a fence or for a READ resource (B-051, D-067).
  */
-static bool held_back(const struct qhca_qp *qp, const struct qhca_swr *wr)
+static bool held_back(const struct vhca_qp *qp, const struct vhca_swr *wr)
 {
-    const struct qhca_requester *r = &qp->req;
+    const struct vhca_requester *r = &qp->req;
 
     if (wr->executed) {
         return false;
     }
     if (r->snd_psn != wr->first_psn) {
         /* The next piece of a READ follows when all of the last one is in. */
-        return wr->opcode == QHCA_WR_RDMA_READ && r->una_psn != r->snd_psn;
+        return vhca_swr_is(wr, QHCA_RULE_READ) && r->una_psn != r->snd_psn;
     }
     if ((wr->flags & QHCA_WQE_FENCE) && r->rd_atomic) {
         return true;
@@ -189,13 +189,13 @@ static bool held_back(const struct qhca_qp *qp, const struct qhca_swr *wr)
     if (wr->opcode == QHCA_WR_LOCAL_INV) {
         return r->snd_wqe != qp->sq.ci;     /* all before it is over (B-052) */
     }
-    return qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) &&
+    return vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) &&
            r->rd_atomic >= qp->attr.max_rd_atomic;
 }
 
-bool qhca_requester_ready(struct qhca_qp *qp)
+bool vhca_requester_ready(struct vhca_qp *qp)
 {
-    const struct qhca_requester *r = &qp->req;
+    const struct vhca_requester *r = &qp->req;
 
     if ((qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD) ||
         r->rnr_wait || r->flushing || window_full(r)) {
@@ -205,7 +205,7 @@ bool qhca_requester_ready(struct qhca_qp *qp)
         return can_start(qp);
     }
 
-    const struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+    const struct vhca_swr *wr = vhca_swr_at(qp, r->snd_wqe);
 
     return !wr->fail && !held_back(qp, wr);
 }
@@ -213,11 +213,11 @@ bool qhca_requester_ready(struct qhca_qp *qp)
 /* ---- packets ---- */
 
 /* Whether to ask for one with the @n packets that are sent now (D-010). */
-static bool ask_for_ack(const struct qhca_qp *qp, uint32_t n, bool last)
+static bool ask_for_ack(const struct vhca_qp *qp, uint32_t n, bool last)
 {
-    const struct qhca_requester *r = &qp->req;
+    const struct vhca_requester *r = &qp->req;
 
-    return qhca_qp_is(qp, QHCA_RELIABLE) &&
+    return vhca_qp_is(qp, QHCA_RELIABLE) &&
            (last || r->unasked + n >= QHCA_ACKREQ_EVERY ||
             unacked(r) + n >= QHCA_WINDOW);
 }
@@ -227,8 +227,8 @@ static bool ask_for_ack(const struct qhca_qp *qp, uint32_t n, bool last)
  * again they go one by one. The last of a WRITE with immediate data goes alone:
  * if there is no receive WR for it, those before it are executed and it is not.
  */
-static uint32_t at_once(const struct qhca_requester *r,
-                        const struct qhca_swr *wr, uint32_t n, uint32_t max)
+static uint32_t at_once(const struct vhca_requester *r,
+                        const struct vhca_swr *wr, uint32_t n, uint32_t max)
 {
     if (r->snd_psn != r->max_psn) {
         return 1;
@@ -243,11 +243,11 @@ static uint32_t at_once(const struct qhca_requester *r,
  * The next packets of a SEND or WRITE, one if they become frames. False: the
  * buffers have gone bad meanwhile.
  */
-static bool build_data(struct qhca_engine *e, struct qhca_qp *qp,
-                       const struct qhca_swr *wr, uint32_t max,
-                       struct qhca_burst *burst)
+static bool build_data(struct qhca_engine *e, struct vhca_qp *qp,
+                       const struct vhca_swr *wr, uint32_t max,
+                       struct vhca_burst *burst)
 {
-    const struct qhca_requester *r = &qp->req;
+    const struct vhca_requester *r = &qp->req;
     uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
     uint64_t off = (uint64_t)n * qp->mtu, left = wr->length - off;
     size_t len = (size_t)MIN_OF(left, (uint64_t)qp->mtu);
@@ -255,16 +255,16 @@ static bool build_data(struct qhca_engine *e, struct qhca_qp *qp,
     bool copy, last;
 
     /* The word of an ATOMIC WRITE is needed as one. */
-    if (burst->across && !qhca_swr_is(wr, QHCA_RULE_8_BYTES)) {
+    if (burst->across && !vhca_swr_is(wr, QHCA_RULE_8_BYTES)) {
         max = at_once(r, wr, n, max);
-        qhca_swr_view(e, qp, wr, off,
+        vhca_swr_view(e, qp, wr, off,
                       (size_t)MIN_OF(left, (uint64_t)max * qp->mtu),
                       &burst->view);
     }
-    copy = !qhca_burst_in_place(burst, qp->mtu, left);
+    copy = !vhca_burst_in_place(burst, qp->mtu, left);
     last = n + p->num_psn == wr->num_psn;
-    p->opcode = qhca_qp_service(qp) |
-                qhca_wr_info(wr->opcode)->packet[last * 2 + (n == 0)];
+    p->opcode = vhca_qp_service(qp) |
+                vhca_wr_info(wr->opcode)->packet[last * 2 + (n == 0)];
     p->va = wr->raddr;
     p->rkey = wr->rkey;
     p->dma_len = wr->length;
@@ -272,30 +272,30 @@ static bool build_data(struct qhca_engine *e, struct qhca_qp *qp,
     p->inv_key = wr->inv_key;
     p->srqn = wr->srqn;
     p->solicited = last && (wr->flags & QHCA_WQE_SOLICITED) &&
-                   qhca_swr_is(wr, QHCA_RULE_TAKES_WR);
+                   vhca_swr_is(wr, QHCA_RULE_TAKES_WR);
     p->ackreq = ask_for_ack(qp, p->num_psn, last);
     return !copy ||
-           qhca_swr_gather(e, qp, wr, off, qhca_burst_payload(burst, len),
+           vhca_swr_gather(e, qp, wr, off, vhca_burst_payload(burst, len),
                            len) == QHCA_MEM_OK;
 }
 
 /* PSNs of a READ's answer, from the cursor on, that one request asks for. */
-static uint32_t read_piece(const struct qhca_requester *r,
-                           const struct qhca_swr *wr)
+static uint32_t read_piece(const struct vhca_requester *r,
+                           const struct vhca_swr *wr)
 {
     return MIN_OF(wr->num_psn - psn_add(r->snd_psn, -wr->first_psn),
                   READ_PIECE);
 }
 
 /* The request of a READ, or of what is still missing of it (D-006). */
-static void build_read(const struct qhca_qp *qp, const struct qhca_swr *wr,
+static void build_read(const struct vhca_qp *qp, const struct vhca_swr *wr,
                        struct roce_packet *p)
 {
-    const struct qhca_requester *r = &qp->req;
+    const struct vhca_requester *r = &qp->req;
     uint32_t n = psn_add(r->snd_psn, -wr->first_psn);
     uint64_t off = (uint64_t)n * qp->mtu;
 
-    p->opcode = qhca_qp_service(qp) | RC_READ_REQUEST;
+    p->opcode = vhca_qp_service(qp) | RC_READ_REQUEST;
     p->va = wr->raddr + off;
     p->rkey = wr->rkey;
     p->dma_len = (uint32_t)MIN_OF(wr->length - off,
@@ -305,13 +305,13 @@ static void build_read(const struct qhca_qp *qp, const struct qhca_swr *wr,
 }
 
 /* A request without payload: atomic or FLUSH. */
-static void build_bare(const struct qhca_qp *qp, const struct qhca_swr *wr,
+static void build_bare(const struct vhca_qp *qp, const struct vhca_swr *wr,
                        struct roce_packet *p)
 {
-    uint8_t opcode = qhca_wr_info(wr->opcode)->packet[3];
+    uint8_t opcode = vhca_wr_info(wr->opcode)->packet[3];
     uint8_t op = roce_opcode(opcode)->op;
 
-    p->opcode = qhca_qp_service(qp) | opcode;
+    p->opcode = vhca_qp_service(qp) | opcode;
     p->va = wr->raddr;
     p->rkey = wr->rkey;
     p->swap_add = wr->swap_add;
@@ -325,63 +325,64 @@ static void build_bare(const struct qhca_qp *qp, const struct qhca_swr *wr,
     p->ackreq = true;
 }
 
-bool qhca_requester_next(struct qhca_engine *e, struct qhca_qp *qp,
-                         uint32_t max, struct qhca_burst *burst)
+bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
+                         uint32_t max, struct vhca_burst *burst)
 {
-    struct qhca_requester *r = &qp->req;
-    struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+    struct vhca_requester *r = &qp->req;
+    struct vhca_swr *wr = vhca_swr_at(qp, r->snd_wqe);
     bool ok = true;
 
     burst->p.psn = r->snd_psn;
-    if (wr->opcode == QHCA_WR_RDMA_READ) {
+    if (vhca_swr_is(wr, QHCA_RULE_READ)) {
         build_read(qp, wr, &burst->p);
-    } else if (qhca_swr_is(wr, QHCA_RULE_BARE)) {
+    } else if (vhca_swr_is(wr, QHCA_RULE_BARE)) {
         build_bare(qp, wr, &burst->p);
-    } else if (qhca_qp_is(qp, QHCA_DATAGRAM)) {
-        ok = qhca_datagram_build(e, qp, wr, burst);
+    } else if (vhca_qp_is(qp, QHCA_DATAGRAM)) {
+        ok = vhca_datagram_build(e, qp, wr, burst);
     } else {
         ok = build_data(e, qp, wr, max, burst);
     }
     if (!ok) {
         wr->fail = QHCA_WC_LOC_PROT_ERR;
         r->stopped = true;
-        qhca_sq_fail_oldest(e, qp);
+        vhca_sq_fail_oldest(e, qp);
     }
     return ok;
 }
 
 /* Unreliable: the WR is complete when its last packet has left (B-061). */
-static void sent_for_good(struct qhca_engine *e, struct qhca_qp *qp)
+static void sent_for_good(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
     r->una_psn = r->snd_psn;
     if (r->snd_wqe != qp->sq.ci) {
-        qhca_sq_complete(e, qp);
-        qhca_qp_check_drained(e, qp);
+        vhca_sq_complete(e, qp);
+        vhca_qp_check_drained(e, qp);
     }
 }
 
-void qhca_requester_sent(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct qhca_burst *burst)
+void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
+                         const struct vhca_burst *burst)
 {
-    struct qhca_requester *r = &qp->req;
-    struct qhca_swr *wr = qhca_swr_at(qp, r->snd_wqe);
+    struct vhca_requester *r = &qp->req;
+    struct vhca_swr *wr = vhca_swr_at(qp, r->snd_wqe);
     bool opens = r->snd_psn == wr->first_psn;
     uint32_t n = burst->p.num_psn;
 
+    VHCA_ASSERT(burst->p.psn == r->snd_psn);
     if (psn_diff(r->snd_psn, r->max_psn) < 0) {
-        qhca_count_qp(e, qp, QHCA_CNT_RETRANSMIT, 1);
+        vhca_count_qp(e, qp, QHCA_CNT_RETRANSMIT, 1);
     }
-    if (wr->opcode == QHCA_WR_RDMA_READ) {
+    if (vhca_swr_is(wr, QHCA_RULE_READ)) {
         n = read_piece(r, wr);
         r->read_psns += n;
-    } else if (!qhca_swr_is(wr, QHCA_RULE_BARE)) {
+    } else if (!vhca_swr_is(wr, QHCA_RULE_BARE)) {
         r->unasked = burst->p.ackreq ? 0 : r->unasked + n;
     }
     r->snd_psn = psn_add(r->snd_psn, n);
     /* A READ that is asked for again from its middle counts as well. */
-    if (qhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && (opens || !r->rd_atomic)) {
+    if (vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && (opens || !r->rd_atomic)) {
         r->rd_atomic++;
     }
     if (psn_diff(r->snd_psn, r->max_psn) > 0) {
@@ -390,20 +391,20 @@ void qhca_requester_sent(struct qhca_engine *e, struct qhca_qp *qp,
     if (r->snd_psn == psn_add(wr->first_psn, wr->num_psn)) {
         r->snd_wqe++;
     }
-    if (!qhca_qp_is(qp, QHCA_RELIABLE)) {
+    if (!vhca_qp_is(qp, QHCA_RELIABLE)) {
         sent_for_good(e, qp);
     }
 }
 
-bool qhca_requester_poll(struct qhca_engine *e, struct qhca_qp *qp)
+bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
-    while (qhca_may_go_on(e) && qhca_requester_ready(qp)) {
+    while (vhca_may_go_on(e) && vhca_requester_ready(qp)) {
         if (r->snd_wqe == qp->sq.next) {
             start_wqe(e, qp);   /* it may be bad, or have to wait */
-        } else if (qhca_swr_is(qhca_swr_at(qp, r->snd_wqe), QHCA_RULE_MEMOP)) {
-            qhca_memop_step(e, qp);
+        } else if (vhca_swr_is(vhca_swr_at(qp, r->snd_wqe), QHCA_RULE_MEMOP)) {
+            vhca_memop_step(e, qp);
         } else {
             return true;
         }

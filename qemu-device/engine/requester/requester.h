@@ -15,7 +15,7 @@
 #define QHCA_ACKREQ_EVERY   16u
 
 /*
- * struct qhca_swr - a send work request that has been started: the one copy of
+ * struct vhca_swr - a send work request that has been started: the one copy of
  * its WQE, and which PSNs it owns
  *
  * A QP has memory for them while there are some. Those that are done at the end
@@ -23,7 +23,7 @@
  * begins again with the first: thousands of QPs that send one message each use
  * the same few lines of the CPU's cache.
  */
-struct qhca_swr {
+struct vhca_swr {
     uint64_t wr_id;
     uint64_t raddr;
     uint64_t swap_add, compare;
@@ -46,13 +46,13 @@ struct qhca_swr {
     uint8_t fail;               /* status to fail with once it is the oldest */
     bool executed;              /* one without packets: it has been done */
     union {
-        struct qhca_memop memop;
-        struct qhca_seg seg[QHCA_MAX_SEND_SGE];
+        struct vhca_memop memop;
+        struct vhca_seg seg[QHCA_MAX_SEND_SGE];
         uint8_t inline_data[QHCA_MAX_INLINE];
     };
 };
 
-static inline struct qhca_swr *qhca_swr_at(struct qhca_qp *qp, uint32_t index)
+static inline struct vhca_swr *vhca_swr_at(struct vhca_qp *qp, uint32_t index)
 {
     return &qp->req.swr[(index - qp->req.swr_base) % QHCA_INFLIGHT];
 }
@@ -70,127 +70,129 @@ enum {
     QHCA_RULE_TAKES_WR = 0x80,  /* a receive WR: SE means something (B-045) */
     QHCA_RULE_MEMOP = 0x100,    /* has no packets */
     QHCA_RULE_KERNEL = 0x200,   /* names DMA addresses: not for processes */
+    QHCA_RULE_READ = 0x400,     /* answered by a PSN for each MTU of data */
+    QHCA_RULE_KEY = 0x800,      /* names a key to invalidate */
 };
 
 /*
- * struct qhca_wr_info - what there is to know of a WR opcode
+ * struct vhca_wr_info - what there is to know of a WR opcode
  * @types: set of QP types that may have it; empty: not offered
  * @rules: set of the above
  * @cqe: opcode of its completion
  * @packet: RC opcodes of its packets by place: middle, first, last, only
  */
-struct qhca_wr_info {
+struct vhca_wr_info {
     uint16_t types, rules;
     uint8_t cqe;
     uint8_t packet[4];
 };
 
-extern const struct qhca_wr_info qhca_wr_infos[256];
+extern const struct vhca_wr_info vhca_wr_infos[256];
 
 /* What is no opcode may be used by no type. */
-static inline const struct qhca_wr_info *qhca_wr_info(uint8_t opcode)
+static inline const struct vhca_wr_info *vhca_wr_info(uint8_t opcode)
 {
-    return &qhca_wr_infos[opcode];
+    return &vhca_wr_infos[opcode];
 }
 
 /* Whether the WR's opcode has one of @rules. */
-static inline bool qhca_swr_is(const struct qhca_swr *wr, unsigned rules)
+static inline bool vhca_swr_is(const struct vhca_swr *wr, unsigned rules)
 {
-    return qhca_wr_info(wr->opcode)->rules & rules;
+    return vhca_wr_info(wr->opcode)->rules & rules;
 }
 
 /* Where the packets of @wr go. */
-static inline const struct qhca_av *qhca_swr_av(const struct qhca_qp *qp,
-                                                const struct qhca_swr *wr)
+static inline const struct qhca_av *vhca_swr_av(const struct vhca_qp *qp,
+                                                const struct vhca_swr *wr)
 {
-    return qhca_qp_is(qp, QHCA_DATAGRAM) ? &wr->ud.av : &qp->attr.av;
+    return vhca_qp_is(qp, QHCA_DATAGRAM) ? &wr->ud.av : &qp->attr.av;
 }
 
-/* ---- swqe.c: from the ring to struct qhca_swr ---- */
+/* ---- swqe.c: from the ring to struct vhca_swr ---- */
 
 /*
  * Reads send WQE @index into @wr, in one copy. On BAD, wr->fail says why; wr_id
  * and opcode are valid unless UNREADABLE.
  */
-enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
-                                         struct qhca_qp *qp, uint32_t index,
-                                         struct qhca_swr *wr);
+enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
+                                         struct vhca_qp *qp, uint32_t index,
+                                         struct vhca_swr *wr);
 /* Copies @len bytes of the WR's data, inline or not, from byte @off on. */
-enum qhca_mem_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
-                                     const struct qhca_swr *wr, uint64_t off,
+enum vhca_mem_result vhca_swr_gather(struct qhca_engine *e, struct vhca_qp *qp,
+                                     const struct vhca_swr *wr, uint64_t off,
                                      uint8_t *dst, size_t len);
 /* Those of them that can be read in place, from byte @off on. */
-void qhca_swr_view(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct qhca_swr *wr, uint64_t off, size_t len,
-                   struct qhca_view *view);
+void vhca_swr_view(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_swr *wr, uint64_t off, size_t len,
+                   struct vhca_view *view);
 
 /* ---- requester.c ---- */
 
 /* How many packets @wr has. */
-uint32_t qhca_swr_packets(const struct qhca_qp *qp, const struct qhca_swr *wr);
+uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr);
 /*
  * Reads WQEs, and executes those without packets, as far as the budget goes.
- * Whether there is a packet to send now: qhca_requester_next().
+ * Whether there is a packet to send now: vhca_requester_next().
  */
-bool qhca_requester_poll(struct qhca_engine *e, struct qhca_qp *qp);
+bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp);
 /* The WR whose packet that is. */
-static inline const struct qhca_swr *qhca_requester_wr(struct qhca_qp *qp)
+static inline const struct vhca_swr *vhca_requester_wr(struct vhca_qp *qp)
 {
-    return qhca_swr_at(qp, qp->req.snd_wqe);
+    return vhca_swr_at(qp, qp->req.snd_wqe);
 }
 /*
  * Builds it in @burst, or up to @max that follow each other in its message, if
  * they go across; nothing changes but @burst. False: its buffers have gone bad,
  * and the WR has failed.
  */
-bool qhca_requester_next(struct qhca_engine *e, struct qhca_qp *qp,
-                         uint32_t max, struct qhca_burst *burst);
+bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
+                         uint32_t max, struct vhca_burst *burst);
 /*
  * They have left. Of an unreliable service that may complete the WR, and its
  * owner may use the buffers again.
  */
-void qhca_requester_sent(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct qhca_burst *burst);
+void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
+                         const struct vhca_burst *burst);
 /* Between WRs: one that has none outstanding needs no memory for them. */
-void qhca_requester_rest(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_requester_rest(struct qhca_engine *e, struct vhca_qp *qp);
 /* All its send WRs go, without CQEs. */
-void qhca_requester_forget(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_requester_forget(struct qhca_engine *e, struct vhca_qp *qp);
 /* Whether there is something to send now. */
-bool qhca_requester_ready(struct qhca_qp *qp);
+bool vhca_requester_ready(struct vhca_qp *qp);
 /* Entering SQD: a WR read from the ring but not begun on the wire goes back. */
-void qhca_requester_hold(struct qhca_qp *qp);
+void vhca_requester_hold(struct vhca_qp *qp);
 /*
  * What was started and is not sent never will be; the PSNs go on behind what
  * was.
  */
-void qhca_requester_abandon(struct qhca_qp *qp);
+void vhca_requester_abandon(struct vhca_qp *qp);
 
 /* ---- retry.c ---- */
 
 /* Goes back to the oldest unacknowledged PSN and sends again from there. */
-void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_requester_rewind(struct qhca_engine *e, struct vhca_qp *qp);
 /* As above, at the cost of one retry; fails the WR when none is left. */
-void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_requester_retry(struct qhca_engine *e, struct vhca_qp *qp);
 /* (Re)starts or stops the ACK timer according to what is outstanding. */
-void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp);
 /* What req.timer runs. */
-void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t);
+void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t);
 
 /* ---- memop.c, datagram.c: what is not sent packet by packet ---- */
 
 /* Executes the WR without packets at the cursor, which goes on. */
-void qhca_memop_step(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_memop_step(struct qhca_engine *e, struct vhca_qp *qp);
 /* Builds the message, one packet; false: its buffers are bad. */
-bool qhca_datagram_build(struct qhca_engine *e, struct qhca_qp *qp,
-                         const struct qhca_swr *wr, struct qhca_burst *burst);
+bool vhca_datagram_build(struct qhca_engine *e, struct vhca_qp *qp,
+                         const struct vhca_swr *wr, struct vhca_burst *burst);
 
 /* ---- snapshot.c ---- */
 
 /* The rest of the QP is there but for its number. */
-void qhca_requester_walk(struct qhca_snap *s, struct qhca_qp *qp);
+void vhca_requester_walk(struct vhca_snap *s, struct vhca_qp *qp);
 /* Whether its timer runs if it has to, and only then. */
-bool qhca_requester_timer_ok(const struct qhca_qp *qp);
-extern const struct qhca_snap_ref qhca_requester_timer_ref;
+bool vhca_requester_timer_ok(const struct vhca_qp *qp);
+extern const struct vhca_snap_ref vhca_requester_timer_ref;
 
 /* ---- completer.c ---- */
 
@@ -198,11 +200,11 @@ extern const struct qhca_snap_ref qhca_requester_timer_ref;
  * A packet with an answer. Returns how many of those that it stands for have
  * been dealt with: all, or, unless they need nothing special, the first.
  */
-uint32_t qhca_completer_rx(struct qhca_engine *e, struct qhca_qp *qp,
+uint32_t vhca_completer_rx(struct qhca_engine *e, struct vhca_qp *qp,
                            const struct roce_packet *p);
 
 /* An ACK that has come without a packet, in a turn of the QP. */
-void qhca_completer_ack(struct qhca_engine *e, struct qhca_qp *qp,
+void vhca_completer_ack(struct qhca_engine *e, struct vhca_qp *qp,
                         uint32_t psn);
 
 /* ---- complete.c: the end of send WRs, in order ---- */
@@ -211,17 +213,17 @@ void qhca_completer_ack(struct qhca_engine *e, struct qhca_qp *qp,
  * The oldest send WR succeeds: its CQE, if one is asked for. So do those behind
  * it that have no packets and are done.
  */
-void qhca_sq_complete(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp);
 /*
  * The oldest send WR fails with @status: its CQE, then the state where the rest
  * is flushed: ERR for RC (A-096), SQE for the others, whose receive queue goes
  * on (A-091 to A-093).
  */
-void qhca_sq_fail(struct qhca_engine *e, struct qhca_qp *qp,
+void vhca_sq_fail(struct qhca_engine *e, struct vhca_qp *qp,
                   enum qhca_cqe_status status);
 /* Fails the oldest send WR if it was found bad while others were before it. */
-void qhca_sq_fail_oldest(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_sq_fail_oldest(struct qhca_engine *e, struct vhca_qp *qp);
 /* The oldest send WR, started or not, ends with a flush error. */
-void qhca_sq_flush_one(struct qhca_engine *e, struct qhca_qp *qp);
+void vhca_sq_flush_one(struct qhca_engine *e, struct vhca_qp *qp);
 
 #endif /* QHCA_ENGINE_REQUESTER_H */

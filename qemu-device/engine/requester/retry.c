@@ -7,9 +7,9 @@
 
 #define NS_PER_TIMEOUT_UNIT 4096ull     /* IBTA 9.7.6.1.3: 4.096 us * 2^t */
 
-void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_requester_rewind(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
     r->snd_psn = r->una_psn;
     r->read_psns = 0;
@@ -18,27 +18,27 @@ void qhca_requester_rewind(struct qhca_engine *e, struct qhca_qp *qp)
     r->unasked = 0;
     r->rewound = true;
     r->grace = false;
-    qhca_requester_timer(e, qp);
-    qhca_qp_schedule(e, qp);
+    vhca_requester_timer(e, qp);
+    vhca_qp_schedule(e, qp);
 }
 
-void qhca_requester_retry(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_requester_retry(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
-    qhca_trace(e, QHCA_TRACE_RETRY, qp->qpn, r->una_psn, r->retries);
+    vhca_trace_retry(e, qp->qpn, r->una_psn, r->retries);
     if (!r->retries) {
-        qhca_count_qp(e, qp, QHCA_CNT_RETRY_EXC, 1);
-        qhca_sq_fail(e, qp, QHCA_WC_RETRY_EXC_ERR);
+        vhca_count_qp(e, qp, QHCA_CNT_RETRY_EXC, 1);
+        vhca_sq_fail(e, qp, QHCA_WC_RETRY_EXC_ERR);
         return;
     }
     r->retries--;
-    qhca_requester_rewind(e, qp);
+    vhca_requester_rewind(e, qp);
 }
 
-void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
+    struct vhca_requester *r = &qp->req;
 
     if (r->rnr_wait) {
         return;                 /* the timer runs for the RNR wait (D-033) */
@@ -46,27 +46,27 @@ void qhca_requester_timer(struct qhca_engine *e, struct qhca_qp *qp)
     /* It can be asked to start by the turn in which the QP failed. */
     if (r->max_psn == r->una_psn || !qp->attr.timeout ||
         qp->state == QHCA_QPS_ERR) {
-        qhca_timer_cancel(e, &r->timer);
+        vhca_timer_cancel(e, &r->timer);
         return;
     }
-    qhca_timer_set(e, &r->timer,
+    vhca_timer_set(e, &r->timer,
                    e->now + (NS_PER_TIMEOUT_UNIT << qp->attr.timeout));
 }
 
-void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t)
+void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
 {
-    struct qhca_qp *qp = container_of(t, struct qhca_qp, req.timer);
+    struct vhca_qp *qp = container_of(t, struct vhca_qp, req.timer);
 
     if (qp->req.rnr_wait) {
         qp->req.rnr_wait = false;
-        qhca_requester_timer(e, qp);
-        qhca_qp_schedule(e, qp);
+        vhca_requester_timer(e, qp);
+        vhca_qp_schedule(e, qp);
         return;
     }
     /* The peer does not answer what the operator's limit has held back. */
     if (e->cfg.bandwidth && !e->port->tx_blocked &&
-        !qhca_list_empty(&qp->tx_wait)) {
-        qhca_requester_timer(e, qp);
+        !vhca_list_empty(&qp->tx_wait)) {
+        vhca_requester_timer(e, qp);
         return;
     }
     /*
@@ -75,11 +75,11 @@ void qhca_requester_timeout(struct qhca_engine *e, struct qhca_timer *t)
      * the frames of others must not keep this QP from noticing a dead peer.
      */
     if (!qp->req.grace &&
-        (qhca_fifo_used(&e->port->loop) || e->port->tx_blocked)) {
+        (vhca_fifo_used(&e->port->loop) || e->port->tx_blocked)) {
         qp->req.grace = true;
-        qhca_requester_timer(e, qp);
+        vhca_requester_timer(e, qp);
         return;
     }
-    qhca_count_qp(e, qp, QHCA_CNT_TIMEOUT, 1);
-    qhca_requester_retry(e, qp);
+    vhca_count_qp(e, qp, QHCA_CNT_TIMEOUT, 1);
+    vhca_requester_retry(e, qp);
 }

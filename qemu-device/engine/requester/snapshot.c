@@ -7,76 +7,76 @@
 
 #include "requester.h"
 
-static const struct qhca_snap_field req_fields[] = {
-    QHCA_SNAP_ANY(struct qhca_requester, swr_base),
-    QHCA_SNAP_MAX(struct qhca_requester, next_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct qhca_requester, snd_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct qhca_requester, max_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct qhca_requester, una_psn, PSN_MASK),
-    QHCA_SNAP_ANY(struct qhca_requester, snd_wqe),
-    QHCA_SNAP_MAX(struct qhca_requester, unasked, PSN_MASK),
-    QHCA_SNAP_ANY(struct qhca_requester, rd_atomic),
-    QHCA_SNAP_MAX(struct qhca_requester, retries, 7),
-    QHCA_SNAP_MAX(struct qhca_requester, rnr_retries, 7),
-    QHCA_SNAP_FLAG(struct qhca_requester, rewound),
-    QHCA_SNAP_FLAG(struct qhca_requester, grace),
-    QHCA_SNAP_FLAG(struct qhca_requester, rnr_wait),
-    QHCA_SNAP_FLAG(struct qhca_requester, stopped),
-    QHCA_SNAP_FLAG(struct qhca_requester, flushing),
-    QHCA_SNAP_ANY(struct qhca_requester, flush_to),
+static const struct vhca_snap_field req_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_requester, swr_base),
+    QHCA_SNAP_MAX(struct vhca_requester, next_psn, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_requester, snd_psn, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_requester, max_psn, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_requester, una_psn, PSN_MASK),
+    QHCA_SNAP_ANY(struct vhca_requester, snd_wqe),
+    QHCA_SNAP_MAX(struct vhca_requester, unasked, PSN_MASK),
+    QHCA_SNAP_ANY(struct vhca_requester, rd_atomic),
+    QHCA_SNAP_MAX(struct vhca_requester, retries, 7),
+    QHCA_SNAP_MAX(struct vhca_requester, rnr_retries, 7),
+    QHCA_SNAP_FLAG(struct vhca_requester, rewound),
+    QHCA_SNAP_FLAG(struct vhca_requester, grace),
+    QHCA_SNAP_FLAG(struct vhca_requester, rnr_wait),
+    QHCA_SNAP_FLAG(struct vhca_requester, stopped),
+    QHCA_SNAP_FLAG(struct vhca_requester, flushing),
+    QHCA_SNAP_ANY(struct vhca_requester, flush_to),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_requester, 80);
+QHCA_SNAP_KNOWS(struct vhca_requester, 80);
 
-static const struct qhca_snap_field swr_fields[] = {
-    QHCA_SNAP_ANY(struct qhca_swr, wr_id),
-    QHCA_SNAP_ANY(struct qhca_swr, raddr),
-    QHCA_SNAP_ANY(struct qhca_swr, swap_add),
-    QHCA_SNAP_ANY(struct qhca_swr, compare),
-    QHCA_SNAP_ANY(struct qhca_swr, swap_mask),
-    QHCA_SNAP_ANY(struct qhca_swr, compare_mask),
-    QHCA_SNAP_RAW(struct qhca_swr, ud.av),
-    QHCA_SNAP_MAX(struct qhca_swr, ud.qpn, QHCA_OBJ_MASK),
-    QHCA_SNAP_ANY(struct qhca_swr, ud.qkey),
-    QHCA_SNAP_ANY(struct qhca_swr, rkey),
-    QHCA_SNAP_MAX(struct qhca_swr, srqn, QHCA_OBJ_MASK),
-    QHCA_SNAP_RAW(struct qhca_swr, imm),
-    QHCA_SNAP_ANY(struct qhca_swr, inv_key),
-    QHCA_SNAP_MAX(struct qhca_swr, length, QHCA_MAX_MSG),
-    QHCA_SNAP_ANY(struct qhca_swr, flush_len),
-    QHCA_SNAP_ANY(struct qhca_swr, flush_type),
-    QHCA_SNAP_ANY(struct qhca_swr, flush_level),
-    QHCA_SNAP_MAX(struct qhca_swr, first_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct qhca_swr, num_psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct qhca_swr, num_seg, QHCA_MAX_SEND_SGE),
-    QHCA_SNAP_ANY(struct qhca_swr, opcode),
-    QHCA_SNAP_ANY(struct qhca_swr, flags),
-    QHCA_SNAP_MAX(struct qhca_swr, fail, QHCA_WC_GENERAL_ERR),
-    QHCA_SNAP_FLAG(struct qhca_swr, executed),
+static const struct vhca_snap_field swr_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_swr, wr_id),
+    QHCA_SNAP_ANY(struct vhca_swr, raddr),
+    QHCA_SNAP_ANY(struct vhca_swr, swap_add),
+    QHCA_SNAP_ANY(struct vhca_swr, compare),
+    QHCA_SNAP_ANY(struct vhca_swr, swap_mask),
+    QHCA_SNAP_ANY(struct vhca_swr, compare_mask),
+    QHCA_SNAP_RAW(struct vhca_swr, ud.av),
+    QHCA_SNAP_MAX(struct vhca_swr, ud.qpn, QHCA_OBJ_MASK),
+    QHCA_SNAP_ANY(struct vhca_swr, ud.qkey),
+    QHCA_SNAP_ANY(struct vhca_swr, rkey),
+    QHCA_SNAP_MAX(struct vhca_swr, srqn, QHCA_OBJ_MASK),
+    QHCA_SNAP_RAW(struct vhca_swr, imm),
+    QHCA_SNAP_ANY(struct vhca_swr, inv_key),
+    QHCA_SNAP_MAX(struct vhca_swr, length, QHCA_MAX_MSG),
+    QHCA_SNAP_ANY(struct vhca_swr, flush_len),
+    QHCA_SNAP_ANY(struct vhca_swr, flush_type),
+    QHCA_SNAP_ANY(struct vhca_swr, flush_level),
+    QHCA_SNAP_MAX(struct vhca_swr, first_psn, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_swr, num_psn, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_swr, num_seg, QHCA_MAX_SEND_SGE),
+    QHCA_SNAP_ANY(struct vhca_swr, opcode),
+    QHCA_SNAP_ANY(struct vhca_swr, flags),
+    QHCA_SNAP_MAX(struct vhca_swr, fail, QHCA_WC_GENERAL_ERR),
+    QHCA_SNAP_FLAG(struct vhca_swr, executed),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_swr, 656);
+QHCA_SNAP_KNOWS(struct vhca_swr, 656);
 
-static const struct qhca_snap_field memop_fields[] = {
-    QHCA_SNAP_ANY(struct qhca_memop, key),
-    QHCA_SNAP_ANY(struct qhca_memop, mr_key),
-    QHCA_SNAP_ANY(struct qhca_memop, addr),
-    QHCA_SNAP_ANY(struct qhca_memop, length),
-    QHCA_SNAP_ANY(struct qhca_memop, table),
-    QHCA_SNAP_ANY(struct qhca_memop, num_blocks),
-    QHCA_SNAP_ANY(struct qhca_memop, offset),
-    QHCA_SNAP_ANY(struct qhca_memop, block_shift),
-    QHCA_SNAP_ANY(struct qhca_memop, access),
+static const struct vhca_snap_field memop_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_memop, key),
+    QHCA_SNAP_ANY(struct vhca_memop, mr_key),
+    QHCA_SNAP_ANY(struct vhca_memop, addr),
+    QHCA_SNAP_ANY(struct vhca_memop, length),
+    QHCA_SNAP_ANY(struct vhca_memop, table),
+    QHCA_SNAP_ANY(struct vhca_memop, num_blocks),
+    QHCA_SNAP_ANY(struct vhca_memop, offset),
+    QHCA_SNAP_ANY(struct vhca_memop, block_shift),
+    QHCA_SNAP_ANY(struct vhca_memop, access),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_memop, 48);
+QHCA_SNAP_KNOWS(struct vhca_memop, 48);
 
 /* ---- one work request ---- */
 
-/* What qhca_wqe_fetch_send() has judged, but for the data. */
-static bool rules_ok(const struct qhca_qp *qp, const struct qhca_swr *wr)
+/* What vhca_wqe_fetch_send() has judged, but for the data. */
+static bool rules_ok(const struct vhca_qp *qp, const struct vhca_swr *wr)
 {
-    const struct qhca_wr_info *info = qhca_wr_info(wr->opcode);
+    const struct vhca_wr_info *info = vhca_wr_info(wr->opcode);
     uint16_t rules = info->rules;
 
     return (info->types & 1u << qp->type) &&
@@ -84,69 +84,69 @@ static bool rules_ok(const struct qhca_qp *qp, const struct qhca_swr *wr)
            (!(rules & QHCA_RULE_8_BYTES) || wr->length == 8) &&
            (!(rules & QHCA_RULE_NO_DATA) || (!wr->length && !wr->num_seg)) &&
            (wr->opcode != QHCA_WR_FLUSH ||
-            (qhca_flush_kind_ok(wr->flush_type, wr->flush_level) &&
+            (vhca_flush_kind_ok(wr->flush_type, wr->flush_level) &&
              wr->flush_len <= QHCA_MAX_MSG)) &&
            (!wr->executed || (rules & QHCA_RULE_MEMOP)) &&
-           (!qhca_qp_is(qp, QHCA_DATAGRAM) ||
+           (!vhca_qp_is(qp, QHCA_DATAGRAM) ||
             wr->ud.av.sgid_index < QHCA_MAX_GID);
 }
 
-static void walk_inline(struct qhca_snap *s, const struct qhca_qp *qp,
-                        struct qhca_swr *wr)
+static void walk_inline(struct vhca_snap *s, const struct vhca_qp *qp,
+                        struct vhca_swr *wr)
 {
-    uint32_t room = qhca_swr_is(wr, QHCA_RULE_8_BYTES) ? 8 : qp->max_inline;
+    uint32_t room = vhca_swr_is(wr, QHCA_RULE_8_BYTES) ? 8 : qp->max_inline;
 
-    if (qhca_snap_check(s, qhca_swr_is(wr, QHCA_RULE_INLINE) && !wr->num_seg &&
+    if (vhca_snap_check(s, vhca_swr_is(wr, QHCA_RULE_INLINE) && !wr->num_seg &&
                            wr->length <= room, "inline data")) {
-        qhca_snap_raw(s, "inline data", wr->inline_data, wr->length);
+        vhca_snap_raw(s, "inline data", wr->inline_data, wr->length);
     }
 }
 
-static void walk_data(struct qhca_snap *s, const struct qhca_qp *qp,
-                      struct qhca_swr *wr)
+static void walk_data(struct vhca_snap *s, const struct vhca_qp *qp,
+                      struct vhca_swr *wr)
 {
-    if (!qhca_snap_check(s, rules_ok(qp, wr), "opcode of a WR")) {
+    if (!vhca_snap_check(s, rules_ok(qp, wr), "opcode of a WR")) {
         return;
     }
-    if (qhca_swr_is(wr, QHCA_RULE_MEMOP)) {
-        qhca_snap_fields(s, memop_fields, &wr->memop);
+    if (vhca_swr_is(wr, QHCA_RULE_MEMOP)) {
+        vhca_snap_fields(s, memop_fields, &wr->memop);
     } else if (wr->flags & QHCA_WQE_INLINE) {
         walk_inline(s, qp, wr);
     } else {
-        uint64_t length = qhca_segs_walk(s, wr->seg, wr->num_seg);
+        uint64_t length = vhca_segs_walk(s, wr->seg, wr->num_seg);
 
-        qhca_snap_check(s, s->bad || length == wr->length, "length of a WR");
+        vhca_snap_check(s, s->bad || length == wr->length, "length of a WR");
     }
 }
 
 /* Of one that cannot work only its CQE is left. */
-static void walk_swr(struct qhca_snap *s, const struct qhca_qp *qp,
-                     struct qhca_swr *wr)
+static void walk_swr(struct vhca_snap *s, const struct vhca_qp *qp,
+                     struct vhca_swr *wr)
 {
-    qhca_snap_fields(s, swr_fields, wr);
+    vhca_snap_fields(s, swr_fields, wr);
     if (!wr->fail) {
         walk_data(s, qp, wr);
     }
     if (!s->bad && wr->num_psn) {
-        qhca_snap_check(s, (qp->mtu || qhca_qp_is(qp, QHCA_DATAGRAM)) &&
-                           wr->num_psn == qhca_swr_packets(qp, wr),
+        vhca_snap_check(s, (qp->mtu || vhca_qp_is(qp, QHCA_DATAGRAM)) &&
+                           wr->num_psn == vhca_swr_packets(qp, wr),
                         "packets of a WR");
     }
-    qhca_snap_check(s, wr->num_psn || wr->fail ||
-                       qhca_swr_is(wr, QHCA_RULE_MEMOP), "packets of a WR");
+    vhca_snap_check(s, wr->num_psn || wr->fail ||
+                       vhca_swr_is(wr, QHCA_RULE_MEMOP), "packets of a WR");
 }
 
 /* ---- how they fit together ---- */
 
 /* Whether they are to be sent, not flushed. */
-static bool is_sending(const struct qhca_qp *qp)
+static bool is_sending(const struct vhca_qp *qp)
 {
     return (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
            !qp->req.flushing;
 }
 
 /* @psn belongs to @wr, which has not more than begun if it has no packets. */
-static bool inside(const struct qhca_swr *wr, uint32_t psn)
+static bool inside(const struct vhca_swr *wr, uint32_t psn)
 {
     uint32_t n = psn_add(psn, -wr->first_psn);
 
@@ -154,24 +154,24 @@ static bool inside(const struct qhca_swr *wr, uint32_t psn)
 }
 
 /* How many of @wr's PSNs are before @psn, where the WR ends if not inside. */
-static uint32_t before(const struct qhca_swr *wr, uint32_t psn)
+static uint32_t before(const struct vhca_swr *wr, uint32_t psn)
 {
     return MIN_OF(psn_add(psn, -wr->first_psn), wr->num_psn);
 }
 
 /* What is outstanding of READs; only the oldest WR can be done in part. */
-static uint32_t count_reads(struct qhca_qp *qp)
+static uint32_t count_reads(struct vhca_qp *qp)
 {
-    const struct qhca_requester *r = &qp->req;
+    const struct vhca_requester *r = &qp->req;
     uint32_t n = 0;
 
     for (uint32_t i = qp->sq.ci; i != qp->sq.next; i++) {
-        const struct qhca_swr *wr = qhca_swr_at(qp, i);
+        const struct vhca_swr *wr = vhca_swr_at(qp, i);
 
         if (i - qp->sq.ci > r->snd_wqe - qp->sq.ci) {
             break;
         }
-        if (wr->opcode == QHCA_WR_RDMA_READ) {
+        if (vhca_swr_is(wr, QHCA_RULE_READ)) {
             n += i == r->snd_wqe ? before(wr, r->snd_psn) : wr->num_psn;
             n -= i == qp->sq.ci ? before(wr, r->una_psn) : 0;
         }
@@ -183,12 +183,12 @@ static uint32_t count_reads(struct qhca_qp *qp)
  * They follow each other, and PSNs end where the next one begins. What is done
  * of the oldest does not count: there can be others as long behind it.
  */
-static bool chain_ok(struct qhca_qp *qp)
+static bool chain_ok(struct vhca_qp *qp)
 {
     uint32_t psn = qp->req.next_psn, total = 0;
 
     for (uint32_t i = qp->sq.next; i != qp->sq.ci; i--) {
-        const struct qhca_swr *wr = qhca_swr_at(qp, i - 1);
+        const struct vhca_swr *wr = vhca_swr_at(qp, i - 1);
 
         if (psn_add(wr->first_psn, wr->num_psn) != psn) {
             return false;
@@ -197,13 +197,13 @@ static bool chain_ok(struct qhca_qp *qp)
         total += wr->num_psn;
     }
     return qp->sq.ci == qp->sq.next ||
-           total - before(qhca_swr_at(qp, qp->sq.ci), qp->req.una_psn) <=
+           total - before(vhca_swr_at(qp, qp->sq.ci), qp->req.una_psn) <=
            PSN_MASK;
 }
 
-static bool cursor_ok(struct qhca_qp *qp)
+static bool cursor_ok(struct vhca_qp *qp)
 {
-    const struct qhca_requester *r = &qp->req;
+    const struct vhca_requester *r = &qp->req;
     uint32_t una = r->una_psn;
     uint32_t snd = psn_add(r->snd_psn, -una), max = psn_add(r->max_psn, -una);
     uint32_t oldest = qp->sq.ci;
@@ -215,19 +215,19 @@ static bool cursor_ok(struct qhca_qp *qp)
     if (oldest == qp->sq.next) {
         return una == r->next_psn;
     }
-    return inside(qhca_swr_at(qp, oldest), una) &&
+    return inside(vhca_swr_at(qp, oldest), una) &&
            (r->snd_wqe == qp->sq.next ? r->snd_psn == r->next_psn :
-            inside(qhca_swr_at(qp, r->snd_wqe), r->snd_psn));
+            inside(vhca_swr_at(qp, r->snd_wqe), r->snd_psn));
 }
 
 /*
  * Nothing is being sent, but may be later: the cursor is where a reset or
- * qhca_requester_abandon() has left it, in front of what is to be flushed.
+ * vhca_requester_abandon() has left it, in front of what is to be flushed.
  */
-static bool cursor_rests(const struct qhca_qp *qp)
+static bool cursor_rests(const struct vhca_qp *qp)
 {
-    const struct qhca_requester *r = &qp->req;
-    const struct qhca_wq *sq = &qp->sq;
+    const struct vhca_requester *r = &qp->req;
+    const struct vhca_wq *sq = &qp->sq;
 
     return r->snd_wqe == sq->ci && r->snd_psn == r->next_psn &&
            r->max_psn == r->next_psn && r->una_psn == r->next_psn &&
@@ -236,7 +236,7 @@ static bool cursor_rests(const struct qhca_qp *qp)
 }
 
 /* A QP in ERR sends nothing until a reset has cleared all of it. */
-static bool psns_ok(struct qhca_qp *qp)
+static bool psns_ok(struct vhca_qp *qp)
 {
     if (qp->state == QHCA_QPS_ERR) {
         return true;
@@ -244,9 +244,9 @@ static bool psns_ok(struct qhca_qp *qp)
     return is_sending(qp) ? chain_ok(qp) && cursor_ok(qp) : cursor_rests(qp);
 }
 
-static bool queue_ok(const struct qhca_qp *qp)
+static bool queue_ok(const struct vhca_qp *qp)
 {
-    const struct qhca_wq *sq = &qp->sq;
+    const struct vhca_wq *sq = &qp->sq;
     uint32_t posted = sq->pi - sq->ci, started = sq->next - sq->ci;
 
     if (started > QHCA_INFLIGHT || started > posted ||
@@ -260,55 +260,55 @@ static bool queue_ok(const struct qhca_qp *qp)
            qp->req.flush_to - sq->ci <= posted;
 }
 
-void qhca_requester_walk(struct qhca_snap *s, struct qhca_qp *qp)
+void vhca_requester_walk(struct vhca_snap *s, struct vhca_qp *qp)
 {
-    struct qhca_requester *r = &qp->req;
-    bool has_swr = qhca_snap_num(s, "swr", r->swr != NULL, 1, 1);
+    struct vhca_requester *r = &qp->req;
+    bool has_swr = vhca_snap_num(s, "swr", r->swr != NULL, 1, 1);
 
-    qhca_snap_fields(s, req_fields, r);
+    vhca_snap_fields(s, req_fields, r);
     if (s->load && has_swr && !s->bad) {
         r->swr = calloc(QHCA_INFLIGHT, sizeof(*r->swr));
         if (!r->swr) {
-            qhca_snap_refuse(s, "swr", "finds no memory");
+            vhca_snap_refuse(s, "swr", "finds no memory");
         }
     }
-    if (!qhca_snap_check(s, queue_ok(qp), "send queue")) {
+    if (!vhca_snap_check(s, queue_ok(qp), "send queue")) {
         return;
     }
     for (uint32_t i = qp->sq.ci; i != qp->sq.next && !s->bad; i++) {
-        walk_swr(s, qp, qhca_swr_at(qp, i));
+        walk_swr(s, qp, vhca_swr_at(qp, i));
     }
     if (!s->bad) {
-        qhca_snap_check(s, psns_ok(qp), "PSNs");
+        vhca_snap_check(s, psns_ok(qp), "PSNs");
     }
     if (s->load && !s->bad && is_sending(qp)) {
         r->read_psns = count_reads(qp);
     }
 }
 
-bool qhca_requester_timer_ok(const struct qhca_qp *qp)
+bool vhca_requester_timer_ok(const struct vhca_qp *qp)
 {
-    const struct qhca_requester *r = &qp->req;
+    const struct vhca_requester *r = &qp->req;
 
     if (!r->timer.pos) {
         return !r->rnr_wait || !is_sending(qp);
     }
-    return is_sending(qp) && qhca_qp_is(qp, QHCA_RELIABLE) &&
+    return is_sending(qp) && vhca_qp_is(qp, QHCA_RELIABLE) &&
            (r->rnr_wait || r->una_psn != r->max_psn);
 }
 
 static uint32_t slot_of(const struct qhca_engine *e, const void *obj)
 {
     (void)e;
-    return ((const struct qhca_qp *)obj)->slot;
+    return ((const struct vhca_qp *)obj)->slot;
 }
 
 static void *find_slot(struct qhca_engine *e, uint32_t slot)
 {
-    return qhca_table_get(&e->qps->table, slot);
+    return vhca_table_get(&e->qps->table, slot);
 }
 
-const struct qhca_snap_ref qhca_requester_timer_ref = {
-    "QP", offsetof(struct qhca_qp, req.timer), slot_of, find_slot,
-    qhca_requester_timeout
+const struct vhca_snap_ref vhca_requester_timer_ref = {
+    "QP", offsetof(struct vhca_qp, req.timer), slot_of, find_slot,
+    vhca_requester_timeout
 };

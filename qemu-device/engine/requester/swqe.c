@@ -5,25 +5,25 @@
  */
 #include "requester.h"
 
-static bool opcode_ok(const struct qhca_qp *qp, const struct qhca_wr_info *info)
+static bool opcode_ok(const struct vhca_qp *qp, const struct vhca_wr_info *info)
 {
     return (info->types & 1u << qp->type) &&
            (!(info->rules & QHCA_RULE_KERNEL) || qp->user.reserved);
 }
 
-static enum qhca_wqe_result bad_wqe(struct qhca_engine *e, struct qhca_qp *qp,
-                                    struct qhca_swr *wr, uint8_t status,
+static enum vhca_wqe_result bad_wqe(struct qhca_engine *e, struct vhca_qp *qp,
+                                    struct vhca_swr *wr, uint8_t status,
                                     const char *why)
 {
-    qhca_count(e, QHCA_CNT_BAD_WQE);
-    qhca_guest_error(e, "QP 0x%x: send WQE with %s", qp->qpn, why);
+    vhca_count(e, QHCA_CNT_BAD_WQE);
+    vhca_guest_error(e, "QP 0x%x: send WQE with %s", qp->qpn, why);
     wr->fail = status;
     wr->length = 0;             /* not that of the WR whose place it takes */
     wr->num_seg = 0;
     return QHCA_WQE_BAD;
 }
 
-static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
+static void parse_send_header(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
 {
     wr->wr_id = le64toh(w->wr_id);
     wr->opcode = w->opcode;
@@ -51,24 +51,24 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
  * its page has been allowed. One that has gone is looked at when the packet is
  * sent, like that of any other (G-015).
  */
-static bool address_ok(const struct qhca_engine *e, const struct qhca_qp *qp,
+static bool address_ok(const struct qhca_engine *e, const struct vhca_qp *qp,
                        const struct qhca_av *av)
 {
     return av->port == 1 && av->sgid_index < QHCA_MAX_GID &&
            le32toh(av->pdn) == qp->pd->base.number &&
            (!e->port->gid[av->sgid_index].valid ||
-            qhca_gid_allowed(e, qp->uar, av->sgid_index));
+            vhca_gid_allowed(e, qp->uar, av->sgid_index));
 }
 
-static enum qhca_wqe_result fetch_flush(struct qhca_engine *e,
-                                        struct qhca_qp *qp,
+static enum vhca_wqe_result fetch_flush(struct qhca_engine *e,
+                                        struct vhca_qp *qp,
                                         const struct qhca_sq_wqe *w,
-                                        struct qhca_swr *wr)
+                                        struct vhca_swr *wr)
 {
     wr->flush_type = w->flush.type;
     wr->flush_level = w->flush.level;
     wr->flush_len = le32toh(w->flush.length);
-    if (!qhca_flush_kind_ok(wr->flush_type, wr->flush_level)) {
+    if (!vhca_flush_kind_ok(wr->flush_type, wr->flush_level)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad kind of FLUSH");
     }
     if (wr->flush_len > QHCA_MAX_MSG) {
@@ -77,9 +77,9 @@ static enum qhca_wqe_result fetch_flush(struct qhca_engine *e,
     return QHCA_WQE_OK;
 }
 
-static void fetch_memop(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
+static void fetch_memop(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
 {
-    struct qhca_memop *op = &wr->memop;
+    struct vhca_memop *op = &wr->memop;
 
     memset(op, 0, sizeof(*op));
     switch (w->opcode) {
@@ -106,10 +106,10 @@ static void fetch_memop(const struct qhca_sq_wqe *w, struct qhca_swr *wr)
     }
 }
 
-static enum qhca_wqe_result fetch_no_data(struct qhca_engine *e,
-                                          struct qhca_qp *qp,
+static enum vhca_wqe_result fetch_no_data(struct qhca_engine *e,
+                                          struct vhca_qp *qp,
                                           const struct qhca_sq_wqe *w,
-                                          struct qhca_swr *wr)
+                                          struct vhca_swr *wr)
 {
     if (w->count || (w->flags & QHCA_WQE_INLINE)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "data it cannot have");
@@ -123,28 +123,28 @@ static enum qhca_wqe_result fetch_no_data(struct qhca_engine *e,
     return QHCA_WQE_OK;
 }
 
-enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
-                                         struct qhca_qp *qp, uint32_t index,
-                                         struct qhca_swr *wr)
+enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
+                                         struct vhca_qp *qp, uint32_t index,
+                                         struct vhca_swr *wr)
 {
     uint8_t raw[QHCA_SQ_STRIDE_MAX];
     struct qhca_sq_wqe w;
-    uint64_t off = (uint64_t)(index & (qhca_wq_size(&qp->sq) - 1))
+    uint64_t off = (uint64_t)(index & (vhca_wq_size(&qp->sq) - 1))
                    << qp->sq.log_stride;
 
-    if (!qhca_mem_read(e, &qp->sq.mem, off, raw, 1u << qp->sq.log_stride)) {
+    if (!vhca_mem_read(e, &qp->sq.mem, off, raw, 1u << qp->sq.log_stride)) {
         return QHCA_WQE_UNREADABLE;
     }
     memcpy(&w, raw, sizeof(w));
     parse_send_header(&w, wr);
-    const struct qhca_wr_info *info = qhca_wr_info(w.opcode);
+    const struct vhca_wr_info *info = vhca_wr_info(w.opcode);
 
-    qhca_trace(e, QHCA_TRACE_WQE, qp->qpn, index, w.opcode);
+    vhca_trace_wqe(e, qp->qpn, index, w.opcode);
     if (!opcode_ok(qp, info)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad opcode");
     }
 
-    if (qhca_qp_is(qp, QHCA_DATAGRAM) && !address_ok(e, qp, &wr->ud.av)) {
+    if (vhca_qp_is(qp, QHCA_DATAGRAM) && !address_ok(e, qp, &wr->ud.av)) {
         return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "a bad address");
     }
 
@@ -172,7 +172,7 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
         if (count > qp->sq.max_sge) {
             return bad_wqe(e, qp, wr, QHCA_WC_LOC_QP_OP_ERR, "too many SGEs");
         }
-        length = qhca_segs_parse(wr->seg, raw + sizeof(w), count);
+        length = vhca_segs_parse(wr->seg, raw + sizeof(w), count);
         wr->num_seg = (uint16_t)count;
     }
     if (length > QHCA_MAX_MSG || ((rules & QHCA_RULE_8_BYTES) && length != 8)) {
@@ -182,22 +182,22 @@ enum qhca_wqe_result qhca_wqe_fetch_send(struct qhca_engine *e,
     return QHCA_WQE_OK;
 }
 
-enum qhca_mem_result qhca_swr_gather(struct qhca_engine *e, struct qhca_qp *qp,
-                                     const struct qhca_swr *wr, uint64_t off,
+enum vhca_mem_result vhca_swr_gather(struct qhca_engine *e, struct vhca_qp *qp,
+                                     const struct vhca_swr *wr, uint64_t off,
                                      uint8_t *dst, size_t len)
 {
     if (wr->flags & QHCA_WQE_INLINE) {
         memcpy(dst, wr->inline_data + off, len);
         return QHCA_MEM_OK;
     }
-    return qhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
+    return vhca_segs_read(e, &qp->user, wr->seg, wr->num_seg, off, dst, len);
 }
 
-void qhca_swr_view(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct qhca_swr *wr, uint64_t off, size_t len,
-                   struct qhca_view *view)
+void vhca_swr_view(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct vhca_swr *wr, uint64_t off, size_t len,
+                   struct vhca_view *view)
 {
     if (!(wr->flags & QHCA_WQE_INLINE)) {
-        qhca_segs_view(e, &qp->user, wr->seg, wr->num_seg, off, len, view);
+        vhca_segs_view(e, &qp->user, wr->seg, wr->num_seg, off, len, view);
     }
 }

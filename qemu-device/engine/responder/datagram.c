@@ -5,14 +5,14 @@
 #include "responder.h"
 
 /* GRH and payload, one behind the other. */
-static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
+static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
     uint8_t grh[GRH_LEN];
 
     roce_grh(p, grh);
-    return qhca_recv_write(e, qp, 0, grh, GRH_LEN) == QHCA_MEM_OK &&
-           qhca_recv_write(e, qp, GRH_LEN, p->payload, p->payload_len) ==
+    return vhca_recv_write(e, qp, 0, grh, GRH_LEN) == QHCA_MEM_OK &&
+           vhca_recv_write(e, qp, GRH_LEN, p->payload, p->payload_len) ==
            QHCA_MEM_OK;
 }
 
@@ -20,31 +20,32 @@ static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
  * The receive WR is too small. It stays for the next message (D-077), but one
  * of an SRQ, which is not the QP's to keep, fails (G-009).
  */
-static void too_small(struct qhca_engine *e, struct qhca_qp *qp)
+static void too_small(struct qhca_engine *e, struct vhca_qp *qp,
+                      const struct roce_packet *p)
 {
-    qhca_unreliable_refuse(e, qp, QHCA_RX_LENGTH);
+    vhca_unreliable_refuse(e, qp, p, QHCA_RX_LENGTH);
     if (qp->srq) {
-        qhca_recv_fail(e, qp, QHCA_WC_LOC_LEN_ERR);
+        vhca_recv_fail(e, qp, QHCA_WC_LOC_LEN_ERR);
     }
 }
 
-void qhca_datagram_rx(struct qhca_engine *e, struct qhca_qp *qp,
+void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p)
 {
     uint64_t total = GRH_LEN + p->payload_len;
-    enum qhca_rx_result result = QHCA_RX_LENGTH;
+    enum vhca_rx_result result = QHCA_RX_LENGTH;
 
     if (!((p->payload_len + p->pad) & 3) &&
-        p->payload_len <= qhca_port_path_mtu(e)) {
-        result = qhca_rx_take(e, qp);
+        p->payload_len <= vhca_port_path_mtu(e)) {
+        result = vhca_rx_take(e, qp);
     }
     if (result != QHCA_RX_DONE) {
-        qhca_unreliable_refuse(e, qp, result);
+        vhca_unreliable_refuse(e, qp, p, result);
     } else if (total > qp->rsp.rwr.length) {
-        too_small(e, qp);
+        too_small(e, qp, p);
     } else if (!scatter(e, qp, p)) {
-        qhca_unreliable_refuse(e, qp, QHCA_RX_BUFFER);
+        vhca_unreliable_refuse(e, qp, p, QHCA_RX_BUFFER);
     } else {
-        qhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
+        vhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
     }
 }

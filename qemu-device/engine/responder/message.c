@@ -5,36 +5,55 @@
  */
 #include "responder.h"
 
-const struct qhca_refusal qhca_refusals[] = {
-    [QHCA_RX_NO_WR] = { 0 },
+#define BAD_REQUEST(event, name) \
+    { AETH_NAK_INV_REQ, QHCA_EVENT_QP_##event, QHCA_WC_REM_INV_REQ_ERR, name }
+
+const struct vhca_refusal vhca_refusals[] = {
+    [QHCA_RX_NO_WR] = { .name = "no receive WR" },
     [QHCA_RX_BAD_WR] = {
-        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_QP_OP_ERR
+        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_QP_OP_ERR,
+        "receive WQE breaks a rule"
     },
     [QHCA_RX_LOST_WR] = {
-        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_FATAL_ERR
+        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_FATAL_ERR,
+        "receive queue cannot be read"
     },
     [QHCA_RX_BUFFER] = {
-        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_PROT_ERR
+        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_PROT_ERR,
+        "receive buffer"
     },
     [QHCA_RX_MEMORY] = {
-        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_ACCESS_ERR
+        AETH_NAK_OP, QHCA_EVENT_QP_FATAL, QHCA_WC_LOC_ACCESS_ERR,
+        "memory behind the R_Key"
     },
-    [QHCA_RX_REQUEST] = {
-        AETH_NAK_INV_REQ, QHCA_EVENT_QP_REQ_ERR, QHCA_WC_REM_INV_REQ_ERR
-    },
-    [QHCA_RX_INVALID] = {
-        AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_REM_INV_REQ_ERR
-    },
+    [QHCA_RX_SEQUENCE] = BAD_REQUEST(REQ_ERR, "opcode sequence"),
+    [QHCA_RX_DISABLED] = BAD_REQUEST(REQ_ERR, "operation not enabled"),
+    [QHCA_RX_XRCETH] = BAD_REQUEST(ACCESS_ERR, "XRCETH"),
+    [QHCA_RX_RESOURCES] = BAD_REQUEST(ACCESS_ERR, "responder resources"),
+    [QHCA_RX_ALIGNMENT] = BAD_REQUEST(ACCESS_ERR, "alignment"),
+    [QHCA_RX_FLUSH] = BAD_REQUEST(ACCESS_ERR, "kind of FLUSH"),
     [QHCA_RX_LENGTH] = {
-        AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_LOC_LEN_ERR
+        AETH_NAK_INV_REQ, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_LOC_LEN_ERR,
+        "length"
     },
     [QHCA_RX_ACCESS] = {
-        AETH_NAK_ACCESS, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_LOC_ACCESS_ERR
+        AETH_NAK_ACCESS, QHCA_EVENT_QP_ACCESS_ERR, QHCA_WC_LOC_ACCESS_ERR,
+        "R_Key"
     },
-    [QHCA_RX_KEY] = { 0, 0, QHCA_WC_REM_INV_REQ_ERR },
+    [QHCA_RX_KEY] = {
+        0, 0, QHCA_WC_REM_INV_REQ_ERR, "key to invalidate"
+    },
 };
 
-enum qhca_rx_result qhca_rx_memory(enum qhca_mem_result result)
+void vhca_rx_trace(struct qhca_engine *e, const struct vhca_qp *qp,
+                   const struct roce_packet *p, enum vhca_rx_result result)
+{
+    if (result >= QHCA_RX_NO_WR) {
+        vhca_trace_refuse(e, qp->qpn, vhca_refusals[result].name, p->psn);
+    }
+}
+
+enum vhca_rx_result vhca_rx_memory(enum vhca_mem_result result)
 {
     static const uint8_t map[] = {
         [QHCA_MEM_OK] = QHCA_RX_DONE,
@@ -45,7 +64,7 @@ enum qhca_rx_result qhca_rx_memory(enum qhca_mem_result result)
     return map[result];
 }
 
-enum qhca_rx_result qhca_rx_take(struct qhca_engine *e, struct qhca_qp *qp)
+enum vhca_rx_result vhca_rx_take(struct qhca_engine *e, struct vhca_qp *qp)
 {
     static const uint8_t map[] = {
         [QHCA_WQE_OK] = QHCA_RX_DONE,
@@ -54,10 +73,10 @@ enum qhca_rx_result qhca_rx_take(struct qhca_engine *e, struct qhca_qp *qp)
         [QHCA_WQE_UNREADABLE] = QHCA_RX_LOST_WR,
     };
 
-    return map[qhca_recv_take(e, qp)];
+    return map[vhca_recv_take(e, qp)];
 }
 
-bool qhca_payload_ok(const struct qhca_qp *qp, const struct roce_packet *p)
+bool vhca_payload_ok(const struct vhca_qp *qp, const struct roce_packet *p)
 {
     uint16_t flags = roce_opcode(p->opcode)->flags;
     size_t full = (size_t)qp->mtu * p->num_psn;
@@ -90,57 +109,51 @@ static const uint16_t op_access[] = {
     [OP_ATOMIC_WRITE] = QHCA_ACCESS_REMOTE_WRITE,
 };
 
-bool qhca_operation_enabled(const struct qhca_qp *qp,
+bool vhca_operation_enabled(const struct vhca_qp *qp,
                             const struct roce_packet *p)
 {
     uint16_t access = op_access[roce_opcode(p->opcode)->op] |
-                      qhca_flush_access(p->flush_type);
+                      vhca_flush_access(p->flush_type);
 
     return !(access & ~le16toh(qp->attr.access));
 }
 
-void qhca_comm_established(struct qhca_engine *e, struct qhca_qp *qp)
+void vhca_comm_established(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (qp->state == QHCA_QPS_RTR && !qp->rsp.comm_est) {
         qp->rsp.comm_est = true;
-        qhca_event(e, &qp->async, QHCA_EVENT_COMM_EST);
+        vhca_event(e, &qp->async, QHCA_EVENT_COMM_EST);
     }
 }
 
 /* ---- packets that come as one ---- */
 
 /* @why, unless these are many: then the first of them has to come alone. */
-static enum qhca_rx_result unless_many(const struct roce_packet *p,
-                                       enum qhca_rx_result why)
+static enum vhca_rx_result unless_many(const struct roce_packet *p,
+                                       enum vhca_rx_result why)
 {
     return p->num_psn > 1 ? QHCA_RX_FIRST : why;
-}
-
-/* A single packet shows by its length alone what its sender's MTU is. */
-static bool same_mtu(const struct qhca_qp *qp, const struct roce_packet *p)
-{
-    return p->num_psn == 1 || p->mtu == qp->mtu;
 }
 
 /* ---- SEND ---- */
 
 /* The payload is right, and the message so far fits the receive WR (D-066). */
-static bool send_length_ok(const struct qhca_qp *qp,
+static bool send_length_ok(const struct vhca_qp *qp,
                            const struct roce_packet *p)
 {
-    const struct qhca_responder *s = &qp->rsp;
+    const struct vhca_responder *s = &qp->rsp;
 
     /* The segments may hold more than the longest message. */
-    return qhca_payload_ok(qp, p) &&
+    return vhca_payload_ok(qp, p) &&
            s->offset + p->payload_len <= MIN_OF(s->rwr.length,
                                                 (uint64_t)QHCA_MAX_MSG);
 }
 
 /* If there are several packets a failure is not counted. */
-static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
+static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
-    struct qhca_piece at;
+    struct vhca_piece at;
     bool ok = true;
 
     for (size_t i = 0, n = 0; n < p->payload_len && ok; i++, n += at.len) {
@@ -148,21 +161,21 @@ static bool scatter(struct qhca_engine *e, struct qhca_qp *qp,
 
         at = roce_piece(p, i, n);
         ok = p->num_psn > 1 ?
-             qhca_recv_try_write(e, qp, off, at.base, at.len) :
-             qhca_recv_write(e, qp, off, at.base, at.len) == QHCA_MEM_OK;
+             vhca_recv_try_write(e, qp, off, at.base, at.len) :
+             vhca_recv_write(e, qp, off, at.base, at.len) == QHCA_MEM_OK;
     }
     return ok;
 }
 
-enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
+enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
-    enum qhca_rx_result result = qhca_rx_take(e, qp);
+    enum vhca_rx_result result = vhca_rx_take(e, qp);
 
     if (result != QHCA_RX_DONE) {
         return result;
     }
-    if (!same_mtu(qp, p) || !send_length_ok(qp, p)) {
+    if (!vhca_same_mtu(qp, p) || !send_length_ok(qp, p)) {
         return unless_many(p, QHCA_RX_LENGTH);
     }
     if (!scatter(e, qp, p)) {
@@ -170,7 +183,7 @@ enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
     }
     /* Invalidate after the data has arrived, before the completion (B-070). */
     if ((roce_opcode(p->opcode)->flags & OPF_IETH) &&
-        !qhca_mr_invalidate(e, &qp->user, p->inv_key, true)) {
+        !vhca_mr_invalidate(e, &qp->user, p->inv_key, true)) {
         return QHCA_RX_KEY;
     }
     return QHCA_RX_DONE;
@@ -179,14 +192,14 @@ enum qhca_rx_result qhca_rx_send(struct qhca_engine *e, struct qhca_qp *qp,
 /* ---- WRITE ---- */
 
 /* D-064, as far as a WRITE is concerned. */
-static bool write_length_ok(const struct qhca_qp *qp,
+static bool write_length_ok(const struct vhca_qp *qp,
                             const struct roce_packet *p)
 {
-    const struct qhca_responder *s = &qp->rsp;
+    const struct vhca_responder *s = &qp->rsp;
     uint64_t total = s->offset + p->payload_len;
     bool last = roce_opcode(p->opcode)->flags & OPF_LAST;
 
-    return qhca_payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
+    return vhca_payload_ok(qp, p) && s->dma_len <= QHCA_MAX_MSG &&
            (last ? total == s->dma_len : total < s->dma_len);
 }
 
@@ -194,24 +207,24 @@ static bool write_length_ok(const struct qhca_qp *qp,
  * The first packet checks the whole range (D-065), then all check theirs: the
  * region may have gone. If there are several a failure is not counted.
  */
-static enum qhca_mem_result write_payload(struct qhca_engine *e,
-                                          struct qhca_qp *qp,
+static enum vhca_mem_result write_payload(struct qhca_engine *e,
+                                          struct vhca_qp *qp,
                                           const struct roce_packet *p)
 {
-    const struct qhca_responder *s = &qp->rsp;
+    const struct vhca_responder *s = &qp->rsp;
     bool first = roce_opcode(p->opcode)->flags & OPF_FIRST;
     bool many = p->num_psn > 1;
-    enum qhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result = QHCA_MEM_OK;
     uint64_t va = s->va + s->offset, len = first ? s->dma_len : p->payload_len;
-    const struct qhca_mr *mr;
-    struct qhca_piece at;
+    const struct vhca_mr *mr;
+    struct vhca_piece at;
 
     if (!p->payload_len) {
         return QHCA_MEM_OK;
     }
-    mr = many ? qhca_mr_find(e, &qp->user, s->rkey, va, len,
+    mr = many ? vhca_mr_find(e, &qp->user, s->rkey, va, len,
                              QHCA_ACCESS_REMOTE_WRITE) :
-                qhca_mr_check(e, &qp->user, s->rkey, va, len,
+                vhca_mr_check(e, &qp->user, s->rkey, va, len,
                               QHCA_ACCESS_REMOTE_WRITE);
     if (!mr) {
         return QHCA_MEM_DENIED;
@@ -220,24 +233,24 @@ static enum qhca_mem_result write_payload(struct qhca_engine *e,
          i++, n += at.len) {
         at = roce_piece(p, i, n);
         if (!many) {
-            result = qhca_mr_write(e, mr, va + n, at.base, at.len);
-        } else if (!qhca_mr_try_write(e, mr, va + n, at.base, at.len)) {
+            result = vhca_mr_write(e, mr, va + n, at.base, at.len);
+        } else if (!vhca_mr_try_write(e, mr, va + n, at.base, at.len)) {
             result = QHCA_MEM_DMA;
         }
     }
     return result;
 }
 
-enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
+enum vhca_rx_result vhca_rx_write(struct qhca_engine *e, struct vhca_qp *qp,
                                   const struct roce_packet *p)
 {
-    struct qhca_responder *s = &qp->rsp;
+    struct vhca_responder *s = &qp->rsp;
     uint16_t flags = roce_opcode(p->opcode)->flags;
-    enum qhca_rx_result result = QHCA_RX_DONE;
+    enum vhca_rx_result result = QHCA_RX_DONE;
 
     /* The packet that takes a receive WR comes alone, see build_data(). */
     if (flags & OPF_IMM) {
-        result = p->num_psn > 1 ? QHCA_RX_FIRST : qhca_rx_take(e, qp);
+        result = p->num_psn > 1 ? QHCA_RX_FIRST : vhca_rx_take(e, qp);
     }
     if (result != QHCA_RX_DONE) {
         return result;
@@ -247,20 +260,20 @@ enum qhca_rx_result qhca_rx_write(struct qhca_engine *e, struct qhca_qp *qp,
         s->rkey = p->rkey;
         s->dma_len = p->dma_len;
     }
-    if (!same_mtu(qp, p) || !write_length_ok(qp, p)) {
+    if (!vhca_same_mtu(qp, p) || !write_length_ok(qp, p)) {
         return unless_many(p, QHCA_RX_LENGTH);
     }
-    result = qhca_rx_memory(write_payload(e, qp, p));
+    result = vhca_rx_memory(write_payload(e, qp, p));
     return result == QHCA_RX_DONE ? result : unless_many(p, result);
 }
 
 /* ---- the end of a packet, and of a message ---- */
 
-void qhca_rx_advance(struct qhca_engine *e, struct qhca_qp *qp,
+void vhca_rx_advance(struct qhca_engine *e, struct vhca_qp *qp,
                      const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
-    struct qhca_responder *s = &qp->rsp;
+    struct vhca_responder *s = &qp->rsp;
     uint64_t total = s->offset + p->payload_len;
 
     if (!(info->flags & OPF_LAST)) {
@@ -272,9 +285,9 @@ void qhca_rx_advance(struct qhca_engine *e, struct qhca_qp *qp,
     s->offset = 0;
     s->msn = psn_add(s->msn, 1);
     if (info->op == OP_SEND) {
-        qhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
+        vhca_recv_complete(e, qp, p, QHCA_CQE_RECV, (uint32_t)total);
     } else if (info->flags & OPF_IMM) {
-        qhca_recv_complete(e, qp, p, QHCA_CQE_RECV_RDMA_WITH_IMM,
+        vhca_recv_complete(e, qp, p, QHCA_CQE_RECV_RDMA_WITH_IMM,
                            (uint32_t)total);
     }
 }

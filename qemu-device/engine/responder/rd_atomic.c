@@ -7,13 +7,13 @@
 #include "responder.h"
 
 /* Whether there is a resource for it, and the packet is of a sane length. */
-static enum qhca_rx_result admit(const struct qhca_qp *qp,
+static enum vhca_rx_result admit(const struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
     if (qp->rsp.rd_pending >= qp->attr.max_dest_rd_atomic) {
-        return QHCA_RX_INVALID;
+        return QHCA_RX_RESOURCES;
     }
-    return qhca_payload_ok(qp, p) ? QHCA_RX_DONE : QHCA_RX_LENGTH;
+    return vhca_payload_ok(qp, p) ? QHCA_RX_DONE : QHCA_RX_LENGTH;
 }
 
 /*
@@ -21,20 +21,20 @@ static enum qhca_rx_result admit(const struct qhca_qp *qp,
  * in line, @res in the slot of the oldest request (D-055). Replays can crowd
  * the line: who changes memory has made sure before that there is room.
  */
-static enum qhca_rx_result answer(struct qhca_qp *qp,
+static enum vhca_rx_result answer(struct vhca_qp *qp,
                                   const struct roce_packet *p,
-                                  struct qhca_response *r,
-                                  struct qhca_rd_resource *res)
+                                  struct vhca_response *r,
+                                  struct vhca_rd_resource *res)
 {
-    struct qhca_responder *s = &qp->rsp;
+    struct vhca_responder *s = &qp->rsp;
 
-    if (!qhca_response_room(qp)) {
+    if (!vhca_response_room(qp)) {
         return QHCA_RX_REPEAT;
     }
     s->msn = psn_add(s->msn, 1);
     r->psn = p->psn;
     r->msn = s->msn;
-    qhca_response_add(qp, r);
+    vhca_response_add(qp, r);
     res->valid = true;
     res->op = roce_opcode(p->opcode)->op;
     res->psn = p->psn;
@@ -45,18 +45,18 @@ static enum qhca_rx_result answer(struct qhca_qp *qp,
     return QHCA_RX_ANSWERED;
 }
 
-enum qhca_rx_result qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
+enum vhca_rx_result vhca_rx_read(struct qhca_engine *e, struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
-    struct qhca_rd_resource res = {
+    struct vhca_rd_resource res = {
         .va = p->va, .rkey = p->rkey, .length = p->dma_len,
-        .num_psn = qhca_packets_of(p->dma_len, qp->mtu), .srqn = p->srqn,
+        .num_psn = vhca_packets_of(p->dma_len, qp->mtu), .srqn = p->srqn,
     };
-    struct qhca_response r = {
+    struct vhca_response r = {
         .kind = QHCA_RESP_READ, .va = p->va, .rkey = p->rkey,
         .length = p->dma_len, .srqn = p->srqn,
     };
-    enum qhca_rx_result result = admit(qp, p);
+    enum vhca_rx_result result = admit(qp, p);
 
     if (result != QHCA_RX_DONE) {
         return result;
@@ -64,7 +64,7 @@ enum qhca_rx_result qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
     if (p->dma_len > QHCA_MAX_MSG) {
         return QHCA_RX_LENGTH;
     }
-    if (p->dma_len && !qhca_mr_check(e, &qp->user, p->rkey, p->va, p->dma_len,
+    if (p->dma_len && !vhca_mr_check(e, &qp->user, p->rkey, p->va, p->dma_len,
                                      QHCA_ACCESS_REMOTE_READ)) {
         return QHCA_RX_ACCESS;
     }
@@ -72,18 +72,18 @@ enum qhca_rx_result qhca_rx_read(struct qhca_engine *e, struct qhca_qp *qp,
 }
 
 /* Finds the word of an atomic or ATOMIC WRITE, and room for the answer. */
-static enum qhca_rx_result take_word(struct qhca_engine *e, struct qhca_qp *qp,
+static enum vhca_rx_result take_word(struct qhca_engine *e, struct vhca_qp *qp,
                                      const struct roce_packet *p,
-                                     uint16_t access, struct qhca_mr **mr)
+                                     uint16_t access, struct vhca_mr **mr)
 {
     if (p->va & 7) {
-        return QHCA_RX_INVALID;
+        return QHCA_RX_ALIGNMENT;
     }
-    *mr = qhca_mr_check(e, &qp->user, p->rkey, p->va, 8, access);
+    *mr = vhca_mr_check(e, &qp->user, p->rkey, p->va, 8, access);
     if (!*mr) {
         return QHCA_RX_ACCESS;
     }
-    return qhca_response_room(qp) ? QHCA_RX_DONE : QHCA_RX_REPEAT;
+    return vhca_response_room(qp) ? QHCA_RX_DONE : QHCA_RX_REPEAT;
 }
 
 /* What becomes of the word of a masked atomic that holds @old (B-075). */
@@ -107,16 +107,16 @@ static uint64_t masked_result(const struct roce_packet *p, uint64_t old)
  * QPs take turns, so that only a CPU can change the word meanwhile. One that
  * does so for ever does not hold up the device: as if memory were bad.
  */
-static enum qhca_mem_result execute_masked(struct qhca_engine *e,
-                                           struct qhca_mr *mr,
+static enum vhca_mem_result execute_masked(struct qhca_engine *e,
+                                           struct vhca_mr *mr,
                                            const struct roce_packet *p,
                                            uint64_t *orig)
 {
-    enum qhca_mem_result result;
+    enum vhca_mem_result result;
     uint64_t found = 0;         /* guessed; the first try tells */
 
     for (unsigned i = 0; i < QHCA_MASKED_TRIES; i++) {
-        result = qhca_mr_cas(e, mr, p->va, found, masked_result(p, found),
+        result = vhca_mr_cas(e, mr, p->va, found, masked_result(p, found),
                              orig);
         if (result != QHCA_MEM_OK || *orig == found) {
             return result;
@@ -126,34 +126,34 @@ static enum qhca_mem_result execute_masked(struct qhca_engine *e,
     return QHCA_MEM_DMA;
 }
 
-static enum qhca_mem_result execute_atomic(struct qhca_engine *e,
-                                           struct qhca_mr *mr,
+static enum vhca_mem_result execute_atomic(struct qhca_engine *e,
+                                           struct vhca_mr *mr,
                                            const struct roce_packet *p,
                                            uint64_t *orig)
 {
     switch (roce_opcode(p->opcode)->op) {
     case OP_CAS:
-        return qhca_mr_cas(e, mr, p->va, p->compare, p->swap_add, orig);
+        return vhca_mr_cas(e, mr, p->va, p->compare, p->swap_add, orig);
     case OP_FAA:
-        return qhca_mr_add(e, mr, p->va, p->swap_add, orig);
+        return vhca_mr_add(e, mr, p->va, p->swap_add, orig);
     default:
         return execute_masked(e, mr, p, orig);
     }
 }
 
-enum qhca_rx_result qhca_rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
+enum vhca_rx_result vhca_rx_atomic(struct qhca_engine *e, struct vhca_qp *qp,
                                    const struct roce_packet *p)
 {
-    struct qhca_rd_resource res = { .num_psn = 1 };
-    struct qhca_response r = { .kind = QHCA_RESP_ATOMIC };
-    enum qhca_rx_result result = admit(qp, p);
-    struct qhca_mr *mr;
+    struct vhca_rd_resource res = { .num_psn = 1 };
+    struct vhca_response r = { .kind = QHCA_RESP_ATOMIC };
+    enum vhca_rx_result result = admit(qp, p);
+    struct vhca_mr *mr;
 
     if (result == QHCA_RX_DONE) {
         result = take_word(e, qp, p, QHCA_ACCESS_REMOTE_ATOMIC, &mr);
     }
     if (result == QHCA_RX_DONE) {
-        result = qhca_rx_memory(execute_atomic(e, mr, p, &res.orig));
+        result = vhca_rx_memory(execute_atomic(e, mr, p, &res.orig));
     }
     if (result != QHCA_RX_DONE) {
         return result;
@@ -163,34 +163,34 @@ enum qhca_rx_result qhca_rx_atomic(struct qhca_engine *e, struct qhca_qp *qp,
 }
 
 /* Whether the key gives what the FLUSH asks for (I-037). */
-static bool may_flush(struct qhca_engine *e, struct qhca_qp *qp,
+static bool may_flush(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p)
 {
-    uint16_t access = qhca_flush_access(p->flush_type);
+    uint16_t access = vhca_flush_access(p->flush_type);
 
     /* A range of no bytes names nothing, but its key has to be good. */
     if (p->flush_level == QHCA_FLUSH_MR || !p->dma_len) {
-        return qhca_mr_check_whole(e, &qp->user, p->rkey, access);
+        return vhca_mr_check_whole(e, &qp->user, p->rkey, access);
     }
-    return qhca_mr_check(e, &qp->user, p->rkey, p->va, p->dma_len, access);
+    return vhca_mr_check(e, &qp->user, p->rkey, p->va, p->dma_len, access);
 }
 
 /*
  * What was written before is where all can see it by now (B-073): writes are
  * visible when dma_write() returns. For persistence no key gives the right.
  */
-enum qhca_rx_result qhca_rx_flush(struct qhca_engine *e, struct qhca_qp *qp,
+enum vhca_rx_result vhca_rx_flush(struct qhca_engine *e, struct vhca_qp *qp,
                                   const struct roce_packet *p)
 {
-    struct qhca_rd_resource res = { .num_psn = 1 };
-    struct qhca_response r = { .kind = QHCA_RESP_READ };
-    enum qhca_rx_result result = admit(qp, p);
+    struct vhca_rd_resource res = { .num_psn = 1 };
+    struct vhca_response r = { .kind = QHCA_RESP_READ };
+    enum vhca_rx_result result = admit(qp, p);
 
     if (result != QHCA_RX_DONE) {
         return result;
     }
-    if (!qhca_flush_kind_ok(p->flush_type, p->flush_level)) {
-        return QHCA_RX_INVALID;
+    if (!vhca_flush_kind_ok(p->flush_type, p->flush_level)) {
+        return QHCA_RX_FLUSH;
     }
     if (p->flush_level == QHCA_FLUSH_RANGE && p->dma_len > QHCA_MAX_MSG) {
         return QHCA_RX_LENGTH;
@@ -198,14 +198,14 @@ enum qhca_rx_result qhca_rx_flush(struct qhca_engine *e, struct qhca_qp *qp,
     return may_flush(e, qp, p) ? answer(qp, p, &r, &res) : QHCA_RX_ACCESS;
 }
 
-enum qhca_rx_result qhca_rx_atomic_write(struct qhca_engine *e,
-                                         struct qhca_qp *qp,
+enum vhca_rx_result vhca_rx_atomic_write(struct qhca_engine *e,
+                                         struct vhca_qp *qp,
                                          const struct roce_packet *p)
 {
-    struct qhca_rd_resource res = { .num_psn = 1 };
-    struct qhca_response r = { .kind = QHCA_RESP_READ };
-    enum qhca_rx_result result = admit(qp, p);
-    struct qhca_mr *mr;
+    struct vhca_rd_resource res = { .num_psn = 1 };
+    struct vhca_response r = { .kind = QHCA_RESP_READ };
+    enum vhca_rx_result result = admit(qp, p);
+    struct vhca_mr *mr;
 
     if (result == QHCA_RX_DONE && (p->payload_len != 8 || p->dma_len != 8)) {
         result = QHCA_RX_LENGTH;
@@ -214,7 +214,7 @@ enum qhca_rx_result qhca_rx_atomic_write(struct qhca_engine *e,
         result = take_word(e, qp, p, QHCA_ACCESS_REMOTE_WRITE, &mr);
     }
     if (result == QHCA_RX_DONE) {
-        result = qhca_rx_memory(qhca_mr_store(e, mr, p->va, p->payload));
+        result = vhca_rx_memory(vhca_mr_store(e, mr, p->va, p->payload));
     }
     return result == QHCA_RX_DONE ? answer(qp, p, &r, &res) : result;
 }

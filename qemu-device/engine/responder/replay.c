@@ -6,13 +6,13 @@
 #include "responder.h"
 
 /* The latest first: two long READs can cover the same PSNs, a lap apart. */
-static const struct qhca_rd_resource *find_resource(const struct qhca_qp *qp,
+static const struct vhca_rd_resource *find_resource(const struct vhca_qp *qp,
                                                     uint32_t psn)
 {
     unsigned n = qp->attr.max_dest_rd_atomic;
 
     for (unsigned i = 0; i < n; i++) {
-        const struct qhca_rd_resource *r =
+        const struct vhca_rd_resource *r =
             &qp->rsp.res[(qp->rsp.res_last + n - i) % n];
 
         if (r->valid && psn_add(psn, -r->psn) < r->num_psn) {
@@ -27,12 +27,12 @@ static const struct qhca_rd_resource *find_resource(const struct qhca_qp *qp,
  * received, but nothing from the next READ or atomic on, whose own answer may
  * have been lost: the requester would take that as a reason to go back (D-014).
  */
-static uint32_t ack_psn(const struct qhca_qp *qp, uint32_t psn)
+static uint32_t ack_psn(const struct vhca_qp *qp, uint32_t psn)
 {
     uint32_t ack = psn_add(qp->rsp.epsn, -1u);
 
     for (unsigned i = 0; i < qp->attr.max_dest_rd_atomic; i++) {
-        const struct qhca_rd_resource *r = &qp->rsp.res[i];
+        const struct vhca_rd_resource *r = &qp->rsp.res[i];
 
         if (r->valid && psn_diff(r->psn, psn) > 0 &&
             psn_diff(r->psn, ack) <= 0) {
@@ -43,14 +43,14 @@ static uint32_t ack_psn(const struct qhca_qp *qp, uint32_t psn)
 }
 
 /* An answer still in line will cover @psn without being asked again. */
-static bool answer_in_line(const struct qhca_qp *qp, uint32_t psn)
+static bool answer_in_line(const struct vhca_qp *qp, uint32_t psn)
 {
-    const struct qhca_responder *s = &qp->rsp;
+    const struct vhca_responder *s = &qp->rsp;
 
     for (uint32_t i = s->q_head; i != s->q_tail; i++) {
-        const struct qhca_response *r = &s->queue[i % QHCA_RESPONSES];
+        const struct vhca_response *r = &s->queue[i % QHCA_RESPONSES];
         uint32_t left = r->kind == QHCA_RESP_READ ?
-                        qhca_packets_of(r->length - r->done, qp->mtu) : 1;
+                        vhca_packets_of(r->length - r->done, qp->mtu) : 1;
 
         if (r->kind != QHCA_RESP_ACK && psn_add(psn, -r->psn) < left) {
             return true;
@@ -59,10 +59,10 @@ static bool answer_in_line(const struct qhca_qp *qp, uint32_t psn)
     return false;
 }
 
-static void replay_read(struct qhca_qp *qp, const struct roce_packet *p)
+static void replay_read(struct vhca_qp *qp, const struct roce_packet *p)
 {
-    const struct qhca_rd_resource *res = find_resource(qp, p->psn);
-    struct qhca_response r = {
+    const struct vhca_rd_resource *res = find_resource(qp, p->psn);
+    struct vhca_response r = {
         .kind = QHCA_RESP_READ, .replay = true, .psn = p->psn, .va = p->va,
         .rkey = p->rkey, .length = p->dma_len, .msn = qp->rsp.msn,
         .srqn = p->srqn,
@@ -77,16 +77,16 @@ static void replay_read(struct qhca_qp *qp, const struct roce_packet *p)
     if (p->rkey == res->rkey && p->srqn == res->srqn &&
         p->va == res->va + off &&
         p->dma_len <= res->length - off) {
-        qhca_response_add(qp, &r);
+        vhca_response_add(qp, &r);
     }
 }
 
 /* The answer that was given: what was found, or that it is done. */
-static void replay_done(struct qhca_qp *qp, const struct roce_packet *p)
+static void replay_done(struct vhca_qp *qp, const struct roce_packet *p)
 {
-    const struct qhca_rd_resource *res = find_resource(qp, p->psn);
+    const struct vhca_rd_resource *res = find_resource(qp, p->psn);
     uint8_t op = roce_opcode(p->opcode)->op;
-    struct qhca_response r = {
+    struct vhca_response r = {
         .kind = roce_opcode(p->opcode)->flags & OPF_ATOMICETH ?
                 QHCA_RESP_ATOMIC : QHCA_RESP_READ,
         .replay = true, .psn = p->psn, .msn = qp->rsp.msn,
@@ -94,14 +94,14 @@ static void replay_done(struct qhca_qp *qp, const struct roce_packet *p)
 
     if (res && res->op == op) {
         r.orig = res->orig;
-        qhca_response_add(qp, &r);
+        vhca_response_add(qp, &r);
     }
 }
 
-void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
+void vhca_responder_duplicate(struct qhca_engine *e, struct vhca_qp *qp,
                               const struct roce_packet *p)
 {
-    qhca_count_qp(e, qp, QHCA_CNT_RX_DUPLICATE, 1);
+    vhca_count_qp(e, qp, QHCA_CNT_RX_DUPLICATE, 1);
     switch (roce_opcode(p->opcode)->op) {
     case OP_READ_REQ:
         if (!answer_in_line(qp, p->psn)) {
@@ -119,7 +119,7 @@ void qhca_responder_duplicate(struct qhca_engine *e, struct qhca_qp *qp,
         }
         break;
     default:
-        qhca_response_ack(qp, AETH_ACK, ack_psn(qp, p->psn));
+        vhca_response_ack(qp, AETH_ACK, ack_psn(qp, p->psn));
         break;
     }
 }

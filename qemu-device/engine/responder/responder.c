@@ -10,39 +10,40 @@
  * For good: NAK in its turn, and ERR with an event when that has left (D-026).
  * A receive WR in use completes with what it was.
  */
-static void refuse(struct qhca_engine *e, struct qhca_qp *qp,
-                   const struct roce_packet *p, enum qhca_rx_result why)
+static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
+                   const struct roce_packet *p, enum vhca_rx_result why)
 {
-    const struct qhca_refusal *r = &qhca_refusals[why];
-    struct qhca_responder *s = &qp->rsp;
+    const struct vhca_refusal *r = &vhca_refusals[why];
+    struct vhca_responder *s = &qp->rsp;
 
     s->failing = true;
     s->fail_event = r->event;
     if (s->rwr.taken) {
         s->fail_event = 0;      /* the CQE says it */
-        qhca_recv_fail(e, qp, r->status);
+        vhca_recv_fail(e, qp, r->status);
     }
     if (qp->state != QHCA_QPS_ERR) {
-        qhca_response_ack(qp, r->syndrome, p->psn);
+        vhca_response_ack(qp, r->syndrome, p->psn);
     }
 }
 
 /* ---- what became of a request ---- */
 
 /* The packet has been executed: expect the next, answer if asked. */
-static void accept_packet(struct qhca_engine *e, struct qhca_qp *qp,
+static void accept_packet(struct qhca_engine *e, struct vhca_qp *qp,
                           const struct roce_packet *p)
 {
     qp->rsp.epsn = psn_add(p->psn, p->num_psn);
-    qhca_rx_advance(e, qp, p);
+    vhca_rx_advance(e, qp, p);
     if (p->ackreq && qp->state != QHCA_QPS_ERR) {
-        qhca_response_owe(qp);
+        vhca_response_owe(qp);
     }
 }
 
-static void conclude(struct qhca_engine *e, struct qhca_qp *qp,
-                     const struct roce_packet *p, enum qhca_rx_result result)
+static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
+                     const struct roce_packet *p, enum vhca_rx_result result)
 {
+    vhca_rx_trace(e, qp, p, result);
     switch (result) {
     case QHCA_RX_DONE:
         accept_packet(e, qp, p);
@@ -53,15 +54,15 @@ static void conclude(struct qhca_engine *e, struct qhca_qp *qp,
     case QHCA_RX_NO_WR:
         /* ePSN stays; whatever follows is dropped without a NAK (D-030). */
         qp->rsp.nak_sent = true;
-        qhca_response_ack(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
+        vhca_response_ack(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, p->psn);
         break;
     case QHCA_RX_KEY:
         /*
          * A class J fault (IBTA 9.9.6.3): the message itself was fine, so it is
          * the owner of the key who hears of it; there is no NAK.
          */
-        qhca_recv_fail(e, qp, qhca_refusals[result].status);
-        qhca_qp_error(e, qp, 0);
+        vhca_recv_fail(e, qp, vhca_refusals[result].status);
+        vhca_qp_error(e, qp, 0);
         break;
     default:
         refuse(e, qp, p, result);
@@ -72,7 +73,7 @@ static void conclude(struct qhca_engine *e, struct qhca_qp *qp,
 /* ---- the way in ---- */
 
 /* D-061, D-062 */
-static bool sequence_ok(const struct qhca_qp *qp, const struct roce_packet *p)
+static bool sequence_ok(const struct vhca_qp *qp, const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     uint8_t expected = info->flags & OPF_FIRST ? OP_NONE : info->op;
@@ -81,38 +82,41 @@ static bool sequence_ok(const struct qhca_qp *qp, const struct roce_packet *p)
 }
 
 /* By enum roce_op. */
-static enum qhca_rx_result (*const rx[])(struct qhca_engine *e,
-                                         struct qhca_qp *qp,
+static enum vhca_rx_result (*const rx[])(struct qhca_engine *e,
+                                         struct vhca_qp *qp,
                                          const struct roce_packet *p) = {
-    [OP_SEND] = qhca_rx_send,
-    [OP_WRITE] = qhca_rx_write,
-    [OP_READ_REQ] = qhca_rx_read,
-    [OP_CAS] = qhca_rx_atomic,
-    [OP_FAA] = qhca_rx_atomic,
-    [OP_MASKED_CAS] = qhca_rx_atomic,
-    [OP_MASKED_FAA] = qhca_rx_atomic,
-    [OP_FLUSH] = qhca_rx_flush,
-    [OP_ATOMIC_WRITE] = qhca_rx_atomic_write,
+    [OP_SEND] = vhca_rx_send,
+    [OP_WRITE] = vhca_rx_write,
+    [OP_READ_REQ] = vhca_rx_read,
+    [OP_CAS] = vhca_rx_atomic,
+    [OP_FAA] = vhca_rx_atomic,
+    [OP_MASKED_CAS] = vhca_rx_atomic,
+    [OP_MASKED_FAA] = vhca_rx_atomic,
+    [OP_FLUSH] = vhca_rx_flush,
+    [OP_ATOMIC_WRITE] = vhca_rx_atomic_write,
 };
 
-static enum qhca_rx_result execute(struct qhca_engine *e, struct qhca_qp *qp,
+static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
                                    const struct roce_packet *p)
 {
-    if (!sequence_ok(qp, p) || !qhca_operation_enabled(qp, p)) {
-        return QHCA_RX_REQUEST;
+    if (!sequence_ok(qp, p)) {
+        return QHCA_RX_SEQUENCE;
     }
-    if (!qhca_xrc_select(e, qp, p)) {
-        return QHCA_RX_INVALID;
+    if (!vhca_operation_enabled(qp, p)) {
+        return QHCA_RX_DISABLED;
     }
-    qhca_comm_established(e, qp);
+    if (!vhca_xrc_select(e, qp, p)) {
+        return QHCA_RX_XRCETH;
+    }
+    vhca_comm_established(e, qp);
     return rx[roce_opcode(p->opcode)->op](e, qp, p);
 }
 
 /* The next request, which may stand for several. */
-static uint32_t in_order(struct qhca_engine *e, struct qhca_qp *qp,
+static uint32_t in_order(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct roce_packet *p)
 {
-    enum qhca_rx_result result = execute(e, qp, p);
+    enum vhca_rx_result result = execute(e, qp, p);
     struct roce_packet first;
 
     if (result == QHCA_RX_FIRST) {
@@ -123,53 +127,55 @@ static uint32_t in_order(struct qhca_engine *e, struct qhca_qp *qp,
     }
     qp->rsp.nak_sent = false;
     conclude(e, qp, p, result);
-    return qhca_rx_count(p, result);
+    return vhca_rx_count(p, result);
 }
 
-uint32_t qhca_responder_rx(struct qhca_engine *e, struct qhca_qp *qp,
+uint32_t vhca_responder_rx(struct qhca_engine *e, struct vhca_qp *qp,
                            const struct roce_packet *p)
 {
-    struct qhca_responder *s = &qp->rsp;
+    struct vhca_responder *s = &qp->rsp;
     int32_t ahead = psn_diff(p->psn, s->epsn);
 
     if (s->failing) {
+        vhca_trace_refuse(e, qp->qpn, "another has failed", p->psn);
         return 1;
     }
     if (!ahead) {
         return in_order(e, qp, p);
     }
     if (ahead < 0) {
-        qhca_responder_duplicate(e, qp, p);
+        vhca_responder_duplicate(e, qp, p);
         return 1;
     }
-    qhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
+    vhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
+    vhca_trace_refuse(e, qp->qpn, "PSN", p->psn);
     if (!s->nak_sent) {     /* once per gap (D-020) */
         s->nak_sent = true;
-        qhca_response_ack(qp, AETH_NAK_SEQ, s->epsn);
+        vhca_response_ack(qp, AETH_NAK_SEQ, s->epsn);
     }
     return 1;
 }
 
-bool qhca_responder_refuse(struct qhca_engine *e, struct qhca_qp *qp,
+bool vhca_responder_refuse(struct qhca_engine *e, struct vhca_qp *qp,
                            const struct roce_packet *p, uint8_t syndrome)
 {
     static const uint8_t why[] = {
-        [AETH_CODE(AETH_NAK_INV_REQ)] = QHCA_RX_REQUEST,
+        [AETH_CODE(AETH_NAK_INV_REQ)] = QHCA_RX_SEQUENCE,
         [AETH_CODE(AETH_NAK_ACCESS)] = QHCA_RX_ACCESS,
         [AETH_CODE(AETH_NAK_OP)] = QHCA_RX_LOST_WR,
     };
-    struct qhca_responder *s = &qp->rsp;
+    struct vhca_responder *s = &qp->rsp;
 
     if (s->failing || p->psn != s->epsn) {
         return false;
     }
     if (syndrome == AETH_NAK_SEQ) {
         s->nak_sent = true;
-        qhca_response_ack(qp, syndrome, s->epsn);
+        vhca_response_ack(qp, syndrome, s->epsn);
     } else if (AETH_TYPE(syndrome) == AETH_RNR_NAK) {
         conclude(e, qp, p, QHCA_RX_NO_WR);
     } else {
-        conclude(e, qp, p, (enum qhca_rx_result)why[AETH_CODE(syndrome)]);
+        conclude(e, qp, p, (enum vhca_rx_result)why[AETH_CODE(syndrome)]);
     }
     return true;
 }

@@ -5,99 +5,99 @@
  */
 #include "responder.h"
 
-static const struct qhca_snap_field rsp_fields[] = {
-    QHCA_SNAP_MAX(struct qhca_responder, epsn, PSN_MASK),
-    QHCA_SNAP_MAX(struct qhca_responder, msn, PSN_MASK),
-    QHCA_SNAP_MAX(struct qhca_responder, op, OP_CNP),
-    QHCA_SNAP_FLAG(struct qhca_responder, nak_sent),
-    QHCA_SNAP_FLAG(struct qhca_responder, failing),
-    QHCA_SNAP_ANY(struct qhca_responder, fail_event),
-    QHCA_SNAP_FLAG(struct qhca_responder, comm_est),
-    QHCA_SNAP_MAX(struct qhca_responder, offset, QHCA_MAX_MSG),
-    QHCA_SNAP_ANY(struct qhca_responder, va),
-    QHCA_SNAP_ANY(struct qhca_responder, rkey),
-    QHCA_SNAP_ANY(struct qhca_responder, dma_len),
-    QHCA_SNAP_MAX(struct qhca_responder, res_last, QHCA_MAX_RD_ATOMIC - 1),
-    QHCA_SNAP_MAX(struct qhca_responder, rd_pending, QHCA_MAX_RD_ATOMIC),
+static const struct vhca_snap_field rsp_fields[] = {
+    QHCA_SNAP_MAX(struct vhca_responder, epsn, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_responder, msn, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_responder, op, OP_CNP),
+    QHCA_SNAP_FLAG(struct vhca_responder, nak_sent),
+    QHCA_SNAP_FLAG(struct vhca_responder, failing),
+    QHCA_SNAP_ANY(struct vhca_responder, fail_event),
+    QHCA_SNAP_FLAG(struct vhca_responder, comm_est),
+    QHCA_SNAP_MAX(struct vhca_responder, offset, QHCA_MAX_MSG),
+    QHCA_SNAP_ANY(struct vhca_responder, va),
+    QHCA_SNAP_ANY(struct vhca_responder, rkey),
+    QHCA_SNAP_ANY(struct vhca_responder, dma_len),
+    QHCA_SNAP_MAX(struct vhca_responder, res_last, QHCA_MAX_RD_ATOMIC - 1),
+    QHCA_SNAP_MAX(struct vhca_responder, rd_pending, QHCA_MAX_RD_ATOMIC),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_responder, 4440);
+QHCA_SNAP_KNOWS(struct vhca_responder, 4440);
 
-static const struct qhca_snap_field rwr_fields[] = {
-    QHCA_SNAP_FLAG(struct qhca_rwr, bad),
-    QHCA_SNAP_ANY(struct qhca_rwr, index),
-    QHCA_SNAP_ANY(struct qhca_rwr, wr_id),
-    QHCA_SNAP_ANY(struct qhca_rwr, length),
-    QHCA_SNAP_MAX(struct qhca_rwr, num_seg, QHCA_MAX_RECV_SGE),
+static const struct vhca_snap_field rwr_fields[] = {
+    QHCA_SNAP_FLAG(struct vhca_rwr, bad),
+    QHCA_SNAP_ANY(struct vhca_rwr, index),
+    QHCA_SNAP_ANY(struct vhca_rwr, wr_id),
+    QHCA_SNAP_ANY(struct vhca_rwr, length),
+    QHCA_SNAP_MAX(struct vhca_rwr, num_seg, QHCA_MAX_RECV_SGE),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_rwr, 544);
+QHCA_SNAP_KNOWS(struct vhca_rwr, 544);
 
-static const struct qhca_snap_field res_fields[] = {
-    QHCA_SNAP_MAX(struct qhca_rd_resource, op, OP_CNP),
-    QHCA_SNAP_MAX(struct qhca_rd_resource, psn, PSN_MASK),
-    QHCA_SNAP_ANY(struct qhca_rd_resource, num_psn),
-    QHCA_SNAP_ANY(struct qhca_rd_resource, va),
-    QHCA_SNAP_ANY(struct qhca_rd_resource, rkey),
-    QHCA_SNAP_ANY(struct qhca_rd_resource, srqn),
-    QHCA_SNAP_MAX(struct qhca_rd_resource, length, QHCA_MAX_MSG),
-    QHCA_SNAP_ANY(struct qhca_rd_resource, orig),
+static const struct vhca_snap_field res_fields[] = {
+    QHCA_SNAP_MAX(struct vhca_rd_resource, op, OP_CNP),
+    QHCA_SNAP_MAX(struct vhca_rd_resource, psn, PSN_MASK),
+    QHCA_SNAP_ANY(struct vhca_rd_resource, num_psn),
+    QHCA_SNAP_ANY(struct vhca_rd_resource, va),
+    QHCA_SNAP_ANY(struct vhca_rd_resource, rkey),
+    QHCA_SNAP_ANY(struct vhca_rd_resource, srqn),
+    QHCA_SNAP_MAX(struct vhca_rd_resource, length, QHCA_MAX_MSG),
+    QHCA_SNAP_ANY(struct vhca_rd_resource, orig),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_rd_resource, 48);
+QHCA_SNAP_KNOWS(struct vhca_rd_resource, 48);
 
-static const struct qhca_snap_field response_fields[] = {
-    QHCA_SNAP_MAX(struct qhca_response, kind, QHCA_RESP_ATOMIC),
-    QHCA_SNAP_ANY(struct qhca_response, syndrome),
-    QHCA_SNAP_FLAG(struct qhca_response, replay),
-    QHCA_SNAP_MAX(struct qhca_response, psn, PSN_MASK),
-    QHCA_SNAP_MAX(struct qhca_response, msn, PSN_MASK),
-    QHCA_SNAP_ANY(struct qhca_response, va),
-    QHCA_SNAP_ANY(struct qhca_response, orig),
-    QHCA_SNAP_ANY(struct qhca_response, rkey),
-    QHCA_SNAP_ANY(struct qhca_response, srqn),
-    QHCA_SNAP_MAX(struct qhca_response, length, QHCA_MAX_MSG),
-    QHCA_SNAP_MAX(struct qhca_response, done, QHCA_MAX_MSG),
+static const struct vhca_snap_field response_fields[] = {
+    QHCA_SNAP_MAX(struct vhca_response, kind, QHCA_RESP_ATOMIC),
+    QHCA_SNAP_ANY(struct vhca_response, syndrome),
+    QHCA_SNAP_FLAG(struct vhca_response, replay),
+    QHCA_SNAP_MAX(struct vhca_response, psn, PSN_MASK),
+    QHCA_SNAP_MAX(struct vhca_response, msn, PSN_MASK),
+    QHCA_SNAP_ANY(struct vhca_response, va),
+    QHCA_SNAP_ANY(struct vhca_response, orig),
+    QHCA_SNAP_ANY(struct vhca_response, rkey),
+    QHCA_SNAP_ANY(struct vhca_response, srqn),
+    QHCA_SNAP_MAX(struct vhca_response, length, QHCA_MAX_MSG),
+    QHCA_SNAP_MAX(struct vhca_response, done, QHCA_MAX_MSG),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct qhca_response, 48);
+QHCA_SNAP_KNOWS(struct vhca_response, 48);
 
 /* The receive WR in use. */
-static void walk_rwr(struct qhca_snap *s, struct qhca_qp *qp)
+static void walk_rwr(struct vhca_snap *s, struct vhca_qp *qp)
 {
-    const struct qhca_wq *wq = qp->srq ? &qp->srq->wq : &qp->rq;
-    struct qhca_rwr *rwr = &qp->rsp.rwr;
+    const struct vhca_wq *wq = qp->srq ? &qp->srq->wq : &qp->rq;
+    struct vhca_rwr *rwr = &qp->rsp.rwr;
     uint64_t length;
 
-    rwr->taken = qhca_snap_num(s, "rwr", rwr->taken, 1, 1);
+    rwr->taken = vhca_snap_num(s, "rwr", rwr->taken, 1, 1);
     if (!rwr->taken) {
         return;
     }
-    qhca_snap_fields(s, rwr_fields, rwr);
-    length = qhca_segs_walk(s, rwr->seg, rwr->num_seg);
-    qhca_snap_check(s, length == rwr->length &&
+    vhca_snap_fields(s, rwr_fields, rwr);
+    length = vhca_segs_walk(s, rwr->seg, rwr->num_seg);
+    vhca_snap_check(s, length == rwr->length &&
                        (!rwr->bad || !rwr->num_seg), "length of a receive WR");
-    qhca_snap_check(s, wq->present && rwr->num_seg <= wq->max_sge,
+    vhca_snap_check(s, wq->present && rwr->num_seg <= wq->max_sge,
                     "SGEs of a receive WR");
-    qhca_snap_check(s, qp->srq || wq->pi != wq->ci, "receive WR");
+    vhca_snap_check(s, qp->srq || wq->pi != wq->ci, "receive WR");
 }
 
-static bool res_ok(const struct qhca_qp *qp, const struct qhca_rd_resource *r)
+static bool res_ok(const struct vhca_qp *qp, const struct vhca_rd_resource *r)
 {
     uint32_t length = r->op == OP_READ_REQ ? r->length : 0;
 
-    return qp->mtu && r->num_psn == qhca_packets_of(length, qp->mtu);
+    return qp->mtu && r->num_psn == vhca_packets_of(length, qp->mtu);
 }
 
-static void walk_resources(struct qhca_snap *s, struct qhca_qp *qp)
+static void walk_resources(struct vhca_snap *s, struct vhca_qp *qp)
 {
     for (unsigned i = 0; i < QHCA_MAX_RD_ATOMIC && !s->bad; i++) {
-        struct qhca_rd_resource *r = &qp->rsp.res[i];
+        struct vhca_rd_resource *r = &qp->rsp.res[i];
 
-        r->valid = qhca_snap_num(s, "resource", r->valid, 1, 1);
+        r->valid = vhca_snap_num(s, "resource", r->valid, 1, 1);
         if (r->valid) {
-            qhca_snap_fields(s, res_fields, r);
-            qhca_snap_check(s, s->bad || res_ok(qp, r), "resource");
+            vhca_snap_fields(s, res_fields, r);
+            vhca_snap_check(s, s->bad || res_ok(qp, r), "resource");
         }
     }
 }
@@ -106,10 +106,10 @@ static void walk_resources(struct qhca_snap *s, struct qhca_qp *qp)
  * Answers in line. Those that are no ACKs and not replayed have a resource; the
  * last place is an ACK's.
  */
-static void walk_answers(struct qhca_snap *s, struct qhca_qp *qp)
+static void walk_answers(struct vhca_snap *s, struct vhca_qp *qp)
 {
-    struct qhca_responder *rsp = &qp->rsp;
-    uint32_t n = qhca_snap_u32(s, "answers", rsp->q_tail - rsp->q_head,
+    struct vhca_responder *rsp = &qp->rsp;
+    uint32_t n = vhca_snap_u32(s, "answers", rsp->q_tail - rsp->q_head,
                                QHCA_RESPONSES), pending = 0, i;
     uint8_t kind = QHCA_RESP_ACK;
 
@@ -117,26 +117,27 @@ static void walk_answers(struct qhca_snap *s, struct qhca_qp *qp)
         rsp->q_head = 0;
         rsp->q_tail = n;
     }
-    qhca_snap_check(s, !n || qp->mtu, "answers");
+    vhca_snap_check(s, !n || (qp->mtu && vhca_qp_is(qp, QHCA_RELIABLE)),
+                    "answers");
     for (i = rsp->q_head; i != rsp->q_tail && !s->bad; i++) {
-        struct qhca_response *r = &rsp->queue[i % QHCA_RESPONSES];
+        struct vhca_response *r = &rsp->queue[i % QHCA_RESPONSES];
 
-        qhca_snap_fields(s, response_fields, r);
-        qhca_snap_check(s, r->done < r->length || (!r->done && !r->length),
+        vhca_snap_fields(s, response_fields, r);
+        vhca_snap_check(s, r->done < r->length || (!r->done && !r->length),
                         "answer");
         pending += r->kind != QHCA_RESP_ACK && !r->replay;
         kind = r->kind;
     }
-    qhca_snap_check(s, n < QHCA_RESPONSES || kind == QHCA_RESP_ACK, "answers");
-    qhca_snap_check(s, pending <= rsp->rd_pending, "rd_pending");
+    vhca_snap_check(s, n < QHCA_RESPONSES || kind == QHCA_RESP_ACK, "answers");
+    vhca_snap_check(s, pending <= rsp->rd_pending, "rd_pending");
 }
 
-void qhca_responder_walk(struct qhca_snap *s, struct qhca_qp *qp)
+void vhca_responder_walk(struct vhca_snap *s, struct vhca_qp *qp)
 {
-    struct qhca_responder *rsp = &qp->rsp;
+    struct vhca_responder *rsp = &qp->rsp;
 
-    qhca_snap_fields(s, rsp_fields, rsp);
-    qhca_snap_check(s, !rsp->fail_event ||
+    vhca_snap_fields(s, rsp_fields, rsp);
+    vhca_snap_check(s, !rsp->fail_event ||
                        (rsp->fail_event >= QHCA_EVENT_QP_FATAL &&
                         rsp->fail_event <= QHCA_EVENT_QP_ACCESS_ERR),
                     "fail_event");

@@ -15,7 +15,7 @@
  */
 #define LATE_WINDOW     0x10000
 
-static void drop_message(struct qhca_qp *qp)
+static void drop_message(struct vhca_qp *qp)
 {
     qp->rsp.op = OP_NONE;
     qp->rsp.offset = 0;
@@ -25,28 +25,30 @@ static void drop_message(struct qhca_qp *qp)
  * What the sender asks for cannot be done: dropped (D-072, I-043). If the fault
  * is on this side: ERR; the receive WR in use says why (I-044).
  */
-void qhca_unreliable_refuse(struct qhca_engine *e, struct qhca_qp *qp,
-                            enum qhca_rx_result why)
+void vhca_unreliable_refuse(struct qhca_engine *e, struct vhca_qp *qp,
+                            const struct roce_packet *p,
+                            enum vhca_rx_result why)
 {
-    const struct qhca_refusal *r = &qhca_refusals[why];
+    const struct vhca_refusal *r = &vhca_refusals[why];
     bool told = qp->rsp.rwr.taken;
 
+    vhca_rx_trace(e, qp, p, why);
     if (r->syndrome != AETH_NAK_OP) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
+        vhca_count_qp(e, qp, QHCA_CNT_RX_REFUSED, 1);
         drop_message(qp);
         return;
     }
     if (told) {
-        qhca_recv_fail(e, qp, r->status);
+        vhca_recv_fail(e, qp, r->status);
     }
-    qhca_qp_error(e, qp, told ? 0 : r->event);
+    vhca_qp_error(e, qp, told ? 0 : r->event);
 }
 
 /*
  * Whether the packet goes on with the message in progress, or begins one. What
  * was in progress is lost if it does neither.
  */
-static bool in_sequence(struct qhca_qp *qp, const struct roce_packet *p)
+static bool in_sequence(struct vhca_qp *qp, const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
     bool first = info->flags & OPF_FIRST;
@@ -59,44 +61,46 @@ static bool in_sequence(struct qhca_qp *qp, const struct roce_packet *p)
 }
 
 /* Whether to execute the packet; a gap drops the message in progress. */
-static bool psn_ok(struct qhca_engine *e, struct qhca_qp *qp,
+static bool psn_ok(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct roce_packet *p)
 {
     int32_t ahead = psn_diff(p->psn, qp->rsp.epsn);
 
     if (ahead < 0 && ahead >= -LATE_WINDOW) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_DUPLICATE, 1);
+        vhca_count_qp(e, qp, QHCA_CNT_RX_DUPLICATE, 1);
         return false;
     }
     if (ahead) {
-        qhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
+        vhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
         drop_message(qp);
     }
     return !ahead || roce_opcode(p->opcode)->flags & OPF_FIRST;
 }
 
-static enum qhca_rx_result execute(struct qhca_engine *e, struct qhca_qp *qp,
+static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
                                    const struct roce_packet *p)
 {
-    if (!qhca_operation_enabled(qp, p)) {
-        return QHCA_RX_REQUEST;
+    if (!vhca_operation_enabled(qp, p)) {
+        return QHCA_RX_DISABLED;
     }
-    qhca_comm_established(e, qp);
-    return roce_opcode(p->opcode)->op == OP_SEND ? qhca_rx_send(e, qp, p) :
-                                                   qhca_rx_write(e, qp, p);
+    vhca_comm_established(e, qp);
+    return roce_opcode(p->opcode)->op == OP_SEND ? vhca_rx_send(e, qp, p) :
+                                                   vhca_rx_write(e, qp, p);
 }
 
-uint32_t qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
+uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
-    enum qhca_rx_result result = QHCA_RX_DONE;
+    enum vhca_rx_result result = QHCA_RX_DONE;
     struct roce_packet first;
     uint32_t n;
 
     if (!psn_ok(e, qp, p)) {
+        vhca_trace_refuse(e, qp->qpn, "PSN", p->psn);
         return 1;
     }
     if (!in_sequence(qp, p)) {
+        vhca_rx_trace(e, qp, p, QHCA_RX_SEQUENCE);
         qp->rsp.epsn = psn_add(p->psn, 1);
         return 1;
     }
@@ -107,12 +111,12 @@ uint32_t qhca_uc_rx(struct qhca_engine *e, struct qhca_qp *qp,
         p = &first;
         result = execute(e, qp, p);
     }
-    n = qhca_rx_count(p, result);
+    n = vhca_rx_count(p, result);
     qp->rsp.epsn = psn_add(p->psn, n);
     if (result == QHCA_RX_DONE) {
-        qhca_rx_advance(e, qp, p);
+        vhca_rx_advance(e, qp, p);
     } else {
-        qhca_unreliable_refuse(e, qp, result);
+        vhca_unreliable_refuse(e, qp, p, result);
     }
     return n;
 }

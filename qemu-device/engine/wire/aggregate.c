@@ -17,7 +17,7 @@
 #define ADDRESSES       12
 #define LEN_LEN         2
 
-bool qhca_aggregate_add(struct qhca_aggregate *a, const uint8_t *frame,
+bool vhca_aggregate_add(struct vhca_aggregate *a, const uint8_t *frame,
                         size_t len)
 {
     size_t at = a->frames ? a->len : HEAD_LEN;
@@ -38,7 +38,7 @@ bool qhca_aggregate_add(struct qhca_aggregate *a, const uint8_t *frame,
     return true;
 }
 
-const uint8_t *qhca_aggregate_take(struct qhca_aggregate *a, size_t *len)
+const uint8_t *vhca_aggregate_take(struct vhca_aggregate *a, size_t *len)
 {
     uint8_t *first = a->data + HEAD_LEN + LEN_LEN;
     unsigned frames = a->frames;
@@ -57,18 +57,18 @@ const uint8_t *qhca_aggregate_take(struct qhca_aggregate *a, size_t *len)
     return a->data;
 }
 
-bool qhca_aggregate_is(const uint8_t *frame, size_t len)
+bool vhca_aggregate_is(const uint8_t *frame, size_t len)
 {
     return len >= HEAD_LEN && get_be16(frame + ADDRESSES) == ETHERTYPE_LOCAL &&
            get_be32(frame + ETH_LEN) == MAGIC;
 }
 
-uint16_t qhca_aggregate_seq(const uint8_t *frame)
+uint16_t vhca_aggregate_seq(const uint8_t *frame)
 {
     return get_be16(frame + ETH_LEN + 4);
 }
 
-const uint8_t *qhca_aggregate_next(const uint8_t *frame, size_t len,
+const uint8_t *vhca_aggregate_next(const uint8_t *frame, size_t len,
                                    size_t *at, size_t *part)
 {
     size_t start = (*at ? *at : HEAD_LEN) + LEN_LEN;

@@ -14,8 +14,8 @@
 #define QHCA_AGGREGATE_MAX      (4096 + 65536)
 #define QHCA_AGGREGATE_FRAMES   64
 
-/* struct qhca_aggregate - frames that have not left yet; zeros: none */
-struct qhca_aggregate {
+/* struct vhca_aggregate - frames that have not left yet; zeros: none */
+struct vhca_aggregate {
     uint8_t data[QHCA_AGGREGATE_MAX];
     size_t len;
     unsigned frames;
@@ -27,23 +27,23 @@ struct qhca_aggregate {
  * and to where they go, one machine; into an empty one every frame fits that a
  * port can send.
  */
-bool qhca_aggregate_add(struct qhca_aggregate *a, const uint8_t *frame,
+bool vhca_aggregate_add(struct vhca_aggregate *a, const uint8_t *frame,
                         size_t len);
 /*
  * What to send now, valid until the next frame is added, or NULL; @a is empty
  * then. A single frame is sent as it is.
  */
-const uint8_t *qhca_aggregate_take(struct qhca_aggregate *a, size_t *len);
+const uint8_t *vhca_aggregate_take(struct vhca_aggregate *a, size_t *len);
 
 /* Whether a frame from the network has others in it. */
-bool qhca_aggregate_is(const uint8_t *frame, size_t len);
+bool vhca_aggregate_is(const uint8_t *frame, size_t len);
 /* Of such a one: tells it from those before and after it. */
-uint16_t qhca_aggregate_seq(const uint8_t *frame);
+uint16_t vhca_aggregate_seq(const uint8_t *frame);
 /*
  * The one at offset @at, 0 for the first, and its length; @at moves on.
  * NULL: there is none, or not all of it.
  */
-const uint8_t *qhca_aggregate_next(const uint8_t *frame, size_t len,
+const uint8_t *vhca_aggregate_next(const uint8_t *frame, size_t len,
                                    size_t *at, size_t *part);
 
 #endif /* QHCA_ENGINE_AGGREGATE_H */

@@ -23,7 +23,7 @@
 #error "no byte order"
 #endif
 
-struct qhca_piece {
+struct vhca_piece {
     const uint8_t *base;
     size_t len;
 };

@@ -4,7 +4,7 @@
  */
 #include "wire.h"
 
-uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
+uint32_t vhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
 {
     uint64_t acc = sum;
 
@@ -25,7 +25,7 @@ uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
     return (uint32_t)acc;
 }
 
-uint16_t qhca_csum_fold(uint32_t sum)
+uint16_t vhca_csum_fold(uint32_t sum)
 {
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
@@ -50,7 +50,7 @@ static bool verify_l4(const uint8_t *l4, size_t len, unsigned proto,
         }
         len = get_be16(l4 + 4);
     }
-    return qhca_csum_fold(qhca_csum_add(addresses + proto + (uint32_t)len, l4,
+    return vhca_csum_fold(vhca_csum_add(addresses + proto + (uint32_t)len, l4,
                                         len)) == 0;
 }
 
@@ -64,13 +64,13 @@ static bool verify_ipv4(const uint8_t *ip, size_t len)
     hdr = (ip[0] & 0xfu) * 4;
     total = get_be16(ip + 2);
     if (hdr < IPV4_LEN || total < hdr || total > len ||
-        qhca_csum_fold(qhca_csum_add(0, ip, hdr)) != 0 ||
+        vhca_csum_fold(vhca_csum_add(0, ip, hdr)) != 0 ||
         get_be16(ip + 6) & 0x3fff) {
         return false;           /* a fragment has no checksum of its own */
     }
     return verify_l4(ip + hdr, total - hdr, ip[9],
-                     (uint32_t)(uint16_t)~qhca_csum_fold(
-                         qhca_csum_add(0, ip + 12, 8)));
+                     (uint32_t)(uint16_t)~vhca_csum_fold(
+                         vhca_csum_add(0, ip + 12, 8)));
 }
 
 static bool verify_ipv6(const uint8_t *ip, size_t len)
@@ -85,11 +85,11 @@ static bool verify_ipv6(const uint8_t *ip, size_t len)
         return false;
     }
     return verify_l4(ip + IPV6_LEN, payload, ip[6],
-                     (uint32_t)(uint16_t)~qhca_csum_fold(
-                         qhca_csum_add(0, ip + 8, 32)));
+                     (uint32_t)(uint16_t)~vhca_csum_fold(
+                         vhca_csum_add(0, ip + 8, 32)));
 }
 
-bool qhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
+bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
                       uint16_t ethertype)
 {
     if (len < l3) {

@@ -47,7 +47,7 @@ static void parse_ipv6(struct frame_headers *h, const uint8_t *ip, size_t len)
     memcpy(h->dgid, ip + 24, sizeof(h->dgid));
 }
 
-void qhca_frame_parse(struct frame_headers *h, const uint8_t *frame, size_t len)
+void vhca_frame_parse(struct frame_headers *h, const uint8_t *frame, size_t len)
 {
     h->udp = false;
     h->vlan = QHCA_NO_VLAN;
@@ -70,7 +70,7 @@ void qhca_frame_parse(struct frame_headers *h, const uint8_t *frame, size_t len)
     }
 }
 
-size_t qhca_frame_header_len(const uint8_t *frame, size_t len)
+size_t vhca_frame_header_len(const uint8_t *frame, size_t len)
 {
     size_t header = ETH_LEN;
     uint16_t type;
@@ -128,7 +128,7 @@ static size_t find4(const uint8_t *ip, uint8_t proto)
            (ip[0] & 0xfu) * 4 : 0;
 }
 
-size_t qhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
+size_t vhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
                           uint8_t proto, bool *fragment)
 {
     const uint8_t *ip = frame + l3;
@@ -145,12 +145,12 @@ size_t qhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
     return l4 ? l3 + l4 : 0;
 }
 
-bool qhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid)
+bool vhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid)
 {
-    size_t l3 = qhca_frame_header_len(frame, len), l4;
+    size_t l3 = vhca_frame_header_len(frame, len), l4;
     bool fragment;
 
-    l4 = qhca_frame_find_l4(frame, len, l3, IP_PROTO_UDP, &fragment);
+    l4 = vhca_frame_find_l4(frame, len, l3, IP_PROTO_UDP, &fragment);
     if (!l4) {
         return false;
     }

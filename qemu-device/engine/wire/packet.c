@@ -251,7 +251,7 @@ static uint8_t *build_ip(const struct roce_packet *p, uint8_t *h,
         h[9] = IP_PROTO_UDP;
         memcpy(h + 12, p->sgid + 12, 4);
         memcpy(h + 16, p->dgid + 12, 4);
-        put_be16(h + 10, qhca_csum_fold(qhca_csum_add(0, h, IPV4_LEN)));
+        put_be16(h + 10, vhca_csum_fold(vhca_csum_add(0, h, IPV4_LEN)));
         return h + IPV4_LEN;
     }
     put_be32(h, 0x60000000u | (uint32_t)p->tclass << 20 |
@@ -312,7 +312,7 @@ static bool parse_frame(struct roce_packet *p, const uint8_t *frame, size_t len)
     if (len < ETH_LEN) {
         return false;
     }
-    qhca_frame_parse(&h, frame, len);
+    vhca_frame_parse(&h, frame, len);
     if (!h.udp) {
         return false;
     }
@@ -406,7 +406,7 @@ void roce_grh(const struct roce_packet *p, uint8_t *grh)
     memset(grh, 0, GRH_LEN - IPV4_LEN);
     memcpy(ipv4, p->ip, IPV4_LEN);
     put_be16(ipv4 + 10, 0);
-    put_be16(ipv4 + 10, qhca_csum_fold(qhca_csum_add(0, ipv4, IPV4_LEN)));
+    put_be16(ipv4 + 10, vhca_csum_fold(vhca_csum_add(0, ipv4, IPV4_LEN)));
 }
 
 uint16_t roce_sport(uint32_t flow_label, uint32_t src_qpn, uint32_t dst_qpn)

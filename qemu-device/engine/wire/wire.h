@@ -61,7 +61,7 @@ struct frame_headers {
 };
 
 /* Parses a frame of at least ETH_LEN bytes; never reads past @len. */
-void qhca_frame_parse(struct frame_headers *h, const uint8_t *frame,
+void vhca_frame_parse(struct frame_headers *h, const uint8_t *frame,
                       size_t len);
 
 /*
@@ -70,22 +70,22 @@ void qhca_frame_parse(struct frame_headers *h, const uint8_t *frame,
  * fragment (@fragment says so of IPv6). It can be @len or more: all that there
  * is does not rule it out.
  */
-size_t qhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
+size_t vhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
                           uint8_t proto, bool *fragment);
 
 /*
  * Whether a frame of at least ETH_LEN bytes begins a datagram for RoCE's UDP
- * port; @sgid is where from. Unlike qhca_frame_parse() it looks behind options,
+ * port; @sgid is where from. Unlike vhca_frame_parse() it looks behind options,
  * extension headers and a second tag, and at first fragments: a peer in
  * software sees the datagram without them.
  */
-bool qhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid);
+bool vhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid);
 
 /*
  * What of a frame of at least ETH_LEN bytes the MTU does not limit: the length
  * of addresses, up to two VLAN tags, and type.
  */
-size_t qhca_frame_header_len(const uint8_t *frame, size_t len);
+size_t vhca_frame_header_len(const uint8_t *frame, size_t len);
 
 /* ---- opcode.c ---- */
 
@@ -233,7 +233,7 @@ struct roce_packet {
     uint32_t flow_label;
     uint16_t sport;
     const uint8_t *ip;          /* parsed: the IP header in the frame */
-    uint32_t from;              /* not in the frame: see qhca_roce_rx() */
+    uint32_t from;              /* not in the frame: see vhca_roce_rx() */
 
     /* BTH */
     uint8_t opcode;
@@ -261,7 +261,7 @@ struct roce_packet {
 
     /* In one piece, as parsed; or, if that is NULL, in several, or none. */
     const uint8_t *payload;
-    const struct qhca_piece *piece;
+    const struct vhca_piece *piece;
     size_t num_pieces;
     size_t payload_len;         /* in all */
 };
@@ -270,10 +270,10 @@ struct roce_packet {
  * The piece of the payload that begins with byte @off; @i is which one that is.
  * It ends where the payload does.
  */
-static inline struct qhca_piece roce_piece(const struct roce_packet *p,
+static inline struct vhca_piece roce_piece(const struct roce_packet *p,
                                            size_t i, size_t off)
 {
-    struct qhca_piece all = { p->payload, p->payload_len };
+    struct vhca_piece all = { p->payload, p->payload_len };
 
     if (!p->payload) {
         all = p->piece[i];
@@ -343,15 +343,15 @@ uint32_t roce_icrc(const uint8_t *ip, bool ipv4, size_t len);
  * Only the last block added may have an odd length; its last byte counts as the
  * high one of a word.
  */
-uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
+uint32_t vhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
 /* The 16-bit checksum of such a sum. */
-uint16_t qhca_csum_fold(uint32_t sum);
+uint16_t vhca_csum_fold(uint32_t sum);
 /*
  * Whether a frame whose network header, of type @ethertype, is at @l3 is TCP or
  * UDP over IPv4 or IPv6, and all its checksums hold. Not so of others, of
  * fragments and of UDP without a checksum: the guest checks those itself.
  */
-bool qhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
+bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
                  uint16_t ethertype);
 
 /* PSN arithmetic is modulo 2^24; the distance is signed, in half windows. */

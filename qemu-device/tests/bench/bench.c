@@ -161,7 +161,7 @@ static void resize_cq(void)
     start_commands();
     cq = cq_create(g, &node.comp, 1, QHCA_CQ_LOG_MAX);
     for (unsigned i = 0; i < 1u << QHCA_CQ_LOG_MAX; i++) {
-        qhca_cq_push(g->e, qhca_cq_get(g->e, cq.cqn), &cqe, false);
+        vhca_cq_push(g->e, vhca_cq_get(g->e, cq.cqn), &cqe, false);
     }
     cmd.create_cq.cqn = htole32(cq.cqn);
     cmd.create_cq.log_size = QHCA_CQ_LOG_MAX;
@@ -253,24 +253,24 @@ static void group_frame(void)
     worst(&event, end());
 }
 
-static void tick(struct qhca_engine *e, struct qhca_timer *t)
+static void tick(struct qhca_engine *e, struct vhca_timer *t)
 {
     uint64_t word;
 
     (void)t;
-    (void)qhca_dma_read(e, node.mr.addr, &word, sizeof(word));
+    (void)vhca_dma_read(e, node.mr.addr, &word, sizeof(word));
 }
 
 static void timers(void)
 {
-    static struct qhca_timer t[16000];
+    static struct vhca_timer t[16000];
 
     start_node();
     g->strangers = ARRAY_SIZE(t);
     new_slice();
     for (unsigned i = 0; i < ARRAY_SIZE(t); i++) {
-        t[i] = (struct qhca_timer) { .fn = tick };
-        qhca_timer_set(g->e, &t[i], *g->clock + 1000);
+        t[i] = (struct vhca_timer) { .fn = tick };
+        vhca_timer_set(g->e, &t[i], *g->clock + 1000);
     }
     *g->clock += 1000;
     begin();
@@ -293,7 +293,7 @@ static void failed_cq(void)
     new_slice();
     g->bad_from = gbuf_addr(&qp.scq.buf, 0);
     g->bad_to = g->bad_from + 4096;
-    qhca_cq_push(g->e, qhca_cq_get(g->e, qp.scq.cqn), &cqe, false);
+    vhca_cq_push(g->e, vhca_cq_get(g->e, qp.scq.cqn), &cqe, false);
     timed_ring(1, QHCA_DB_CQ_ARM, qp.rcq.cqn, 1);
 }
 

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Count what an operation takes, against what it may take.
 
-  instructions.py --collect FUNCTION LIMITS PROGRAM
-  instructions.py --collect FUNCTION --update LIMITS PROGRAM   what it takes now, it may take
+  instructions.py --collect FUNCTION[,FUNCTION…] LIMITS PROGRAM
+  instructions.py --collect FUNCTION… --update LIMITS PROGRAM   what it takes now, it may take
 
 LIMITS has a line for each row: its name, what is counted, and the limit; `PROGRAM ROW COUNT`
-does that operation so many times. What FUNCTION and all that it calls execute counts:
+does that operation so many times. What the FUNCTIONs, of which none calls another, and all that
+they call execute counts:
 
   instructions  all of them
-  behind        those behind the last call of landed()
+  behind        those of the first FUNCTION behind the last call of landed()
   lines         for 100 operations, the cache lines that the first level does not have
 
 callgrind counts, so the result is the same on a busy machine. It depends on the compiler:
@@ -36,25 +37,26 @@ def callgrind(program, row, count, *flags):
                           check=True, capture_output=True, text=True).stderr
 
 
-def per_operation(program, function, row, pattern, *flags):
+def per_operation(program, functions, row, pattern, *flags):
     """What is in the place of the group, without what comes before the operations."""
-    few, many = (callgrind(program, row, count, f'--toggle-collect={function}',
-                           '--callgrind-out-file=/dev/null', *flags) for count in (FEW, MANY))
+    toggles = [f'--toggle-collect={function}' for function in functions]
+    few, many = (callgrind(program, row, count, '--callgrind-out-file=/dev/null', *toggles,
+                           *flags) for count in (FEW, MANY))
     few, many = (int(re.search(pattern, text)[1].replace(',', '')) for text in (few, many))
     return (many - few) / (MANY - FEW)
 
 
-def instructions(program, function, row):
-    return round(per_operation(program, function, row, r'Collected : (\d+)'))
+def instructions(program, functions, row):
+    return round(per_operation(program, functions, row, r'Collected : (\d+)'))
 
 
-def lines(program, function, row):
-    return round(per_operation(program, function, row, r'D1\s+misses: +([\d,]+)', *CACHES) * 100)
+def lines(program, functions, row):
+    return round(per_operation(program, functions, row, r'D1\s+misses: +([\d,]+)', *CACHES) * 100)
 
 
-def behind(program, function, row):
+def behind(program, functions, row):
     with tempfile.TemporaryDirectory() as out:
-        callgrind(program, row, 3, '--zero-before=landed', f'--dump-after={function}',
+        callgrind(program, row, 3, '--zero-before=landed', f'--dump-after={functions[0]}',
                   f'--callgrind-out-file={out}/dump')
         last = max(glob.glob(f'{out}/dump.*'), key=lambda name: int(name.rsplit('.', 1)[1]))
         with open(last, encoding='utf-8') as file:
@@ -88,7 +90,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--update', action='store_true')
-    parser.add_argument('--collect', metavar='FUNCTION', required=True)
+    parser.add_argument('--collect', metavar='FUNCTION', required=True,
+                        type=lambda names: names.split(','))
     parser.add_argument('limits')
     parser.add_argument('program')
     args = parser.parse_args()

@@ -41,7 +41,7 @@ static void random_memop(struct fuzz *f, struct rc_wr *wr)
 {
     static const uint8_t opcodes[] = {
         QHCA_WR_BIND_MW, QHCA_WR_LOCAL_INV, QHCA_WR_REG_MR, QHCA_WR_FLUSH,
-        QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD + 1,
+        QHCA_WR_MAX,
     };
     uint32_t key = one_in(f, 12) ? f->canary.n.mr.key : some(f, MR);
 
@@ -71,14 +71,7 @@ static void canary_sge(struct fuzz *f, struct qhca_seg_le *sge)
 
 static void random_wr(struct fuzz *f, struct rc_qp *q)
 {
-    static const uint8_t opcodes[] = {
-        QHCA_WR_SEND, QHCA_WR_SEND_WITH_IMM, QHCA_WR_SEND_WITH_INV,
-        QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_WRITE_WITH_IMM, QHCA_WR_RDMA_READ,
-        QHCA_WR_ATOMIC_CMP_AND_SWP, QHCA_WR_ATOMIC_FETCH_AND_ADD,
-        QHCA_WR_ATOMIC_WRITE, QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP,
-        QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
-    };
-    struct rc_wr wr = rc_wr(q, opcodes[rnd(f, sizeof(opcodes))],
+    struct rc_wr wr = rc_wr(q, (uint8_t)rnd(f, QHCA_WR_MAX),
                             rnd(f, NODE_MEM / 2), (uint32_t)rnd(f, 20000));
     unsigned i;
 
@@ -87,7 +80,7 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
     wr.num_sge = (unsigned)rnd(f, 5);
     wr.flags = (uint8_t)rnd(f, one_in(f, 5) ? 256 : 8);
     wr.inline_len = (unsigned)rnd(f, 70);
-    wr.imm = (uint32_t)nasty(f);
+    wr.imm = one_in(f, 2) ? some(f, MR) : (uint32_t)nasty(f);
     wr.swap_mask = nasty(f);
     wr.compare_mask = nasty(f);
     for (i = 0; i < wr.num_sge; i++) {
@@ -106,7 +99,7 @@ static void random_wr(struct fuzz *f, struct rc_qp *q)
         wr.raddr = nasty(f);
         wr.rkey = some(f, MR);
     }
-    if (one_in(f, 4)) {
+    if (vhca_wr_info(wr.opcode)->rules & QHCA_RULE_NO_DATA) {
         random_memop(f, &wr);
     }
     rc_put(q, &wr);
@@ -176,7 +169,7 @@ static void race(struct guest *g, uint64_t addr, size_t len, bool write)
 static void random_frame(struct fuzz *f)
 {
     struct rc_qp *q = one_in(f, 2) ? &f->a : &f->b;
-    struct qhca_qp *dev = qhca_qp_get(f->n.g->e, q->qpn);
+    struct vhca_qp *dev = vhca_qp_get(f->n.g->e, q->qpn);
     static const uint8_t services[] = {
         [QHCA_QPT_RC] = SVC_RC, [QHCA_QPT_UC] = SVC_UC, [QHCA_QPT_UD] = SVC_UD,
         [QHCA_QPT_XRC_INI] = SVC_XRC, [QHCA_QPT_XRC_TGT] = SVC_XRC,
@@ -190,7 +183,7 @@ static void random_frame(struct fuzz *f)
     if (one_in(f, 12)) {        /* who knows its QPN, and guesses the PSN */
         q = &f->canary.qp[rnd(f, 2)];
         p.dest_qp = q->qpn;
-        dev = qhca_qp_get(f->n.g->e, q->qpn);
+        dev = vhca_qp_get(f->n.g->e, q->qpn);
     }
     if (dev) {
         p.psn = (roce_opcode(p.opcode)->flags & OPF_RESPONSE ?

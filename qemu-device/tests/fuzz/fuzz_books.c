@@ -5,10 +5,10 @@
 #include "harness/debug.h"
 #include "fuzz.h"
 
-static uint64_t check_qp(const struct qhca_qp *qp)
+static uint64_t check_qp(const struct vhca_qp *qp)
 {
-    REQUIRE(qp->sq.pi - qp->sq.ci <= qhca_wq_size(&qp->sq));
-    REQUIRE(qp->rq.pi - qp->rq.ci <= qhca_wq_size(&qp->rq));
+    REQUIRE(qp->sq.pi - qp->sq.ci <= vhca_wq_size(&qp->sq));
+    REQUIRE(qp->rq.pi - qp->rq.ci <= vhca_wq_size(&qp->rq));
     REQUIRE(qp->sq.next - qp->sq.ci <= qp->sq.pi - qp->sq.ci);
     return (qp->sq.mem.block ? qp->sq.mem.num_blocks : 0) +
            (qp->rq.mem.block ? qp->rq.mem.num_blocks : 0);
@@ -20,36 +20,36 @@ static uint64_t check_qp(const struct qhca_qp *qp)
         uint32_t left = (table)->used; \
         type *obj; \
         \
-        qhca_table_each(table, obj) { \
+        vhca_table_each(table, obj) { \
             sum += check(obj); \
             left--; \
         } \
         REQUIRE(left == 0); \
     } while (0)
 
-static uint64_t check_cq(const struct qhca_cq *cq)
+static uint64_t check_cq(const struct vhca_cq *cq)
 {
     REQUIRE(cq->pi - cq->ci <= 1u << cq->log_size);
     return cq->mem.block ? cq->mem.num_blocks : 0;
 }
 
-static uint64_t check_srq(const struct qhca_srq *srq)
+static uint64_t check_srq(const struct vhca_srq *srq)
 {
     REQUIRE((uint64_t)(srq->wq.pi - srq->wq.ci) + srq->held <=
-            qhca_wq_size(&srq->wq));
+            vhca_wq_size(&srq->wq));
     return srq->wq.mem.block ? srq->wq.mem.num_blocks : 0;
 }
 
-static uint64_t check_mr(const struct qhca_mr *mr)
+static uint64_t check_mr(const struct vhca_mr *mr)
 {
     return mr->mem.block ? mr->mem.num_blocks : 0;
 }
 
-static unsigned length(const struct qhca_list *l)
+static unsigned length(const struct vhca_list *l)
 {
     unsigned n = 0;
 
-    for (const struct qhca_list *i = l->next; i != l; i = i->next) {
+    for (const struct vhca_list *i = l->next; i != l; i = i->next) {
         n++;
     }
     return n;
@@ -59,18 +59,18 @@ static unsigned length(const struct qhca_list *l)
 static void check_windows(struct qhca_engine *e)
 {
     uint64_t bound = 0, on_qps = 0, at_regions = 0, at_qps = 0;
-    const struct qhca_mr *mr;
-    const struct qhca_qp *qp;
+    const struct vhca_mr *mr;
+    const struct vhca_qp *qp;
 
-    qhca_table_each(&e->memory->mr, mr) {
+    vhca_table_each(&e->memory->mr, mr) {
         if (mr->window && mr->valid) {
-            REQUIRE(qhca_mr_get(e, mr->region->key) == mr->region);
+            REQUIRE(vhca_mr_get(e, mr->region->key) == mr->region);
             bound++;
             on_qps += mr->window != QHCA_MW_1;
         }
         at_regions += mr->windows;
     }
-    qhca_table_each(&e->qps->table, qp) {
+    vhca_table_each(&e->qps->table, qp) {
         at_qps += length(&qp->user.windows);
     }
     REQUIRE(bound == at_regions && on_qps == at_qps);
@@ -83,28 +83,28 @@ static void check_windows(struct qhca_engine *e)
 static void check_domains(struct qhca_engine *e)
 {
     uint64_t users = 0, in_one = 0, held = 0, taken = 0;
-    const struct qhca_xrcd *xrcd;
-    const struct qhca_srq *srq;
-    const struct qhca_qp *qp;
+    const struct vhca_xrcd *xrcd;
+    const struct vhca_srq *srq;
+    const struct vhca_qp *qp;
 
-    qhca_table_each(&e->receive->xrcd, xrcd) {
+    vhca_table_each(&e->rqs->xrcd, xrcd) {
         users += xrcd->base.users;
     }
-    qhca_table_each(&e->receive->srq, srq) {
+    vhca_table_each(&e->rqs->srq, srq) {
         in_one += srq->xrcd != NULL;
         held += srq->held;
         REQUIRE(!srq->xrcd == !srq->cq);
     }
-    qhca_table_each(&e->qps->table, qp) {
+    vhca_table_each(&e->qps->table, qp) {
         in_one += qp->xrcd != NULL;
         taken += qp->srq && qp->rsp.rwr.taken;
-        REQUIRE(!qp->srq || qhca_srq_get(e, qp->srq->srqn) == qp->srq);
+        REQUIRE(!qp->srq || vhca_srq_get(e, qp->srq->srqn) == qp->srq);
     }
     REQUIRE(users == in_one);
     REQUIRE(held == taken);
 }
 
-static uint64_t blocks_of(bool used, const struct qhca_mem *mem)
+static uint64_t blocks_of(bool used, const struct vhca_mem *mem)
 {
     return used && mem->block ? mem->num_blocks : 0;
 }
@@ -114,15 +114,15 @@ void fuzz_check_books(const struct guest *g)
     struct qhca_engine *e = g->e;
     uint64_t blocks = 0;
 
-    REQUIRE(!e->device->busy);
+    REQUIRE(!e->inside);
     REQUIRE(g->dma_after_stop == 0);
     REQUIRE(e->timers.used <= e->timers.size);
-    FOR_ALL(&e->queues->cq, struct qhca_cq, check_cq, blocks);
-    FOR_ALL(&e->memory->mr, struct qhca_mr, check_mr, blocks);
-    FOR_ALL(&e->receive->srq, struct qhca_srq, check_srq, blocks);
-    FOR_ALL(&e->qps->table, struct qhca_qp, check_qp, blocks);
+    FOR_ALL(&e->events->cq, struct vhca_cq, check_cq, blocks);
+    FOR_ALL(&e->memory->mr, struct vhca_mr, check_mr, blocks);
+    FOR_ALL(&e->rqs->srq, struct vhca_srq, check_srq, blocks);
+    FOR_ALL(&e->qps->table, struct vhca_qp, check_qp, blocks);
     for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
-        blocks += blocks_of(e->queues->eq[i].used, &e->queues->eq[i].mem);
+        blocks += blocks_of(e->events->eq[i].used, &e->events->eq[i].mem);
     }
     for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
         blocks += blocks_of(e->eth->queue[i].used, &e->eth->queue[i].mem);

@@ -70,7 +70,7 @@ static void play_send(struct device *d, const struct record *r,
                       const uint8_t *data, size_t len)
 {
     struct rc_qp *q = qp_of(d, r);
-    const struct qhca_qp *dev = qhca_qp_get(d->f.n.g->e, q->qpn);
+    const struct vhca_qp *dev = vhca_qp_get(d->f.n.g->e, q->qpn);
     size_t stride = 1u << q->sq_stride;
     uint8_t raw[QHCA_SQ_STRIDE_MAX] = { 0 };
     struct qhca_sq_wqe w;
@@ -82,7 +82,7 @@ static void play_send(struct device *d, const struct record *r,
     memcpy(raw, data, len < stride ? len : stride);
     memcpy(&w, raw, sizeof(w));
     if (r->fix & DEVICE_FIX_OPCODE) {
-        w.opcode %= QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD + 2;
+        w.opcode %= QHCA_WR_MAX + 1;
     }
     if (r->fix & DEVICE_FIX_COUNT) {
         count = le16toh(w.count);
@@ -137,9 +137,9 @@ static void play_recv(struct device *d, const struct record *r,
 static uint32_t producer(const struct device *d, unsigned off, uint32_t obj)
 {
     struct qhca_engine *e = d->f.n.g->e;
-    const struct qhca_qp *qp = qhca_qp_get(e, obj);
-    const struct qhca_srq *srq = qhca_srq_get(e, obj);
-    const struct qhca_eq *eq = qhca_eq_get(e, obj);
+    const struct vhca_qp *qp = vhca_qp_get(e, obj);
+    const struct vhca_srq *srq = vhca_srq_get(e, obj);
+    const struct vhca_eq *eq = vhca_eq_get(e, obj);
 
     switch (off) {
     case QHCA_DB_SQ:

@@ -72,18 +72,12 @@ static const struct field {
 
 unsigned device_opcode(unsigned n)
 {
-    unsigned opcode[256], num = 0;
+#define QHCA_COMMAND(id, ...)   QHCA_CMD_##id,
+    static const uint8_t opcode[] = {
+#include "qhca/commands.def"
+    };
 
-    for (unsigned i = 0; qhca_rooms[i]; i++) {
-        const struct qhca_command *const *list = qhca_rooms[i]->commands;
-
-        for (; list && *list; list++) {
-            for (const struct qhca_command *row = *list; row->run; row++) {
-                opcode[num++ % 256] = row->opcode;
-            }
-        }
-    }
-    return opcode[n % num];
+    return opcode[n % sizeof(opcode)];
 }
 
 static void put_field(const struct device *d, const struct record *r,

@@ -125,7 +125,7 @@ static size_t wqe_seed(unsigned n, uint8_t *data)
 {
     size_t len = 1;
 
-    if (n >= 2 * (QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD + 1)) {
+    if (n >= 2 * QHCA_WR_MAX) {
         return 0;
     }
     data[0] = (uint8_t)n;

@@ -81,7 +81,7 @@ static void fix_length(const struct place *at, uint8_t *f, size_t len)
         put_be(f + at->ip + 2, len - at->ip, 2);
         put_be(f + at->ip + 10, 0, 2);
         put_be(f + at->ip + 10,
-               qhca_csum_fold(qhca_csum_add(0, f + at->ip, IPV4_LEN)), 2);
+               vhca_csum_fold(vhca_csum_add(0, f + at->ip, IPV4_LEN)), 2);
     } else {
         put_be(f + at->ip + 4, len - at->udp, 2);
     }
@@ -96,7 +96,7 @@ static void fix_qp(const struct target *t, const struct place *at, uint8_t *f,
 static void fix_psn(const struct target *t, const struct place *at, uint8_t *f,
                     uint8_t aim)
 {
-    struct qhca_qp *qp = qhca_qp_get(t->n.g->e,
+    struct vhca_qp *qp = vhca_qp_get(t->n.g->e,
                                      t->qp[qp_of(aim)].qpn);
     bool response = roce_opcode(f[at->bth])->flags & OPF_RESPONSE;
 
@@ -288,7 +288,7 @@ static void post_send(struct target *t, const struct record *r,
         QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
     };
     struct rc_qp *q = &t->qp[r->aim & 8 ? 5 : r->aim & 1];
-    struct qhca_qp *dev = qhca_qp_get(t->n.g->e, q->qpn);
+    struct vhca_qp *dev = vhca_qp_get(t->n.g->e, q->qpn);
     struct rc_wr wr = rc_wr(q, opcode[(r->aim >> 4) % sizeof(opcode)], 0,
                             len % 20000);
 
@@ -303,7 +303,7 @@ static void post_send(struct target *t, const struct record *r,
     wr.raddr = 0x1000;
     wr.rkey = 0x42;
     wr.srqn = 0x43;
-    if (dev && dev->sq.pi - dev->sq.ci < qhca_wq_size(&dev->sq)) {
+    if (dev && dev->sq.pi - dev->sq.ci < vhca_wq_size(&dev->sq)) {
         rc_post(q, &wr);
     }
 }
@@ -312,15 +312,15 @@ static void post_recv(struct target *t, const struct record *r,
                       uint32_t len)
 {
     struct rc_qp *q = &t->qp[qp_of(r->aim)];
-    struct qhca_qp *dev = qhca_qp_get(t->n.g->e, q->qpn);
+    struct vhca_qp *dev = vhca_qp_get(t->n.g->e, q->qpn);
 
     if (q->o.type == QHCA_QPT_XRC_TGT) {
-        struct qhca_srq *srq = qhca_srq_get(t->n.g->e, t->srq.srqn);
+        struct vhca_srq *srq = vhca_srq_get(t->n.g->e, t->srq.srqn);
 
-        if (srq->wq.pi - srq->wq.ci < qhca_wq_size(&srq->wq)) {
+        if (srq->wq.pi - srq->wq.ci < vhca_wq_size(&srq->wq)) {
             srq_post(&t->srq, 1, 0, len);
         }
-    } else if (dev && dev->rq.pi - dev->rq.ci < qhca_wq_size(&dev->rq)) {
+    } else if (dev && dev->rq.pi - dev->rq.ci < vhca_wq_size(&dev->rq)) {
         rc_recv(q, 1, 0, len);
     }
 }
@@ -357,7 +357,7 @@ static uint64_t finish(struct target *t)
 
     guest_advance(t->n.g, 1000000000);
     check_sent(t);
-    REQUIRE(!t->n.g->e->device->busy);
+    REQUIRE(!t->n.g->e->inside);
     REQUIRE(t->n.g->dma_after_stop == 0);
     canary_end(&t->canary);
     qhca_engine_reset(t->n.g->e, *t->n.g->clock);

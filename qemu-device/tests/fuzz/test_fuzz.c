@@ -35,5 +35,6 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
+    harness_verify(VERIFY_SOMETIMES);
     return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
 }

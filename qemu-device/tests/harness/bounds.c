@@ -69,17 +69,17 @@ static void check_memory(const struct guest *g)
     }
 }
 
-static unsigned length(const struct qhca_list *head)
+static unsigned length(const struct vhca_list *head)
 {
     unsigned n = 0;
 
-    for (const struct qhca_list *at = head->next; at != head; at = at->next) {
+    for (const struct vhca_list *at = head->next; at != head; at = at->next) {
         n++;
     }
     return n;
 }
 
-static bool waits_well(const struct qhca_async *a)
+static bool waits_well(const struct vhca_async *a)
 {
     unsigned seen = 0;
 
@@ -95,21 +95,21 @@ static bool waits_well(const struct qhca_async *a)
 /* Objects wait for room in an EQ, each once, with one event of each type. */
 static void check_pending(const struct qhca_engine *e, unsigned strangers)
 {
-    unsigned cqs = e->queues->cq.used;
-    unsigned all = cqs + e->qps->table.used + e->receive->srq.used + 1 +
+    unsigned cqs = e->events->cq.used;
+    unsigned all = cqs + e->qps->table.used + e->rqs->srq.used + 1 +
                    strangers;
 
     for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
-        const struct qhca_eq *eq = &e->queues->eq[i];
-        const struct qhca_list *at;
+        const struct vhca_eq *eq = &e->events->eq[i];
+        const struct vhca_list *at;
 
-        if (!eq->used || qhca_list_empty(&eq->pending)) {
+        if (!eq->used || vhca_list_empty(&eq->pending)) {
             continue;
         }
         CHECK(length(&eq->pending) <= (eq->async ? all : cqs));
         for (at = eq->pending.next; eq->async && at != &eq->pending;
              at = at->next) {
-            CHECK(waits_well(container_of(at, struct qhca_async, node)));
+            CHECK(waits_well(container_of(at, struct vhca_async, node)));
         }
     }
 }
@@ -117,9 +117,9 @@ static void check_pending(const struct qhca_engine *e, unsigned strangers)
 /* Timers are those of QPs, CQs and faults; the one due first is at the top. */
 static void check_timers(const struct qhca_engine *e, unsigned strangers)
 {
-    const struct qhca_timers *t = &e->timers;
+    const struct vhca_timers *t = &e->timers;
 
-    CHECK(t->used <= e->qps->num_swr + e->queues->cq.used + 1 + strangers);
+    CHECK(t->used <= e->qps->num_swr + e->events->cq.used + 1 + strangers);
     for (uint32_t i = 0; i < t->used; i++) {
         CHECK(t->heap[i]->pos == i + 1);
         CHECK(t->heap[i]->deadline >= t->heap[(i - !!i) / 2]->deadline);

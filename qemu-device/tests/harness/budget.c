@@ -31,14 +31,14 @@ void limit_cpu(struct guest *guest)
 {
     guest->limited = true;
     guest->e->cfg.cpu_share = 1;
-    qhca_run_init(guest->e);
+    vhca_run_init(guest->e);
 }
 
 void push_cqe(const struct gcq *cq, uint64_t wr_id)
 {
     struct qhca_cqe cqe = { .wr_id = htole64(wr_id) };
 
-    qhca_cq_push(g->e, qhca_cq_get(g->e, cq->cqn), &cqe, false);
+    vhca_cq_push(g->e, vhca_cq_get(g->e, cq->cqn), &cqe, false);
 }
 
 static struct qhca_buf huge_buf(uint32_t blocks)

@@ -40,12 +40,12 @@ void canary_begin(struct canary *c, const struct node *n)
     }
     guest_fill(g, c->n.mr.addr, MESSAGE, SEED);
     for (unsigned i = 0; i < 2; i++) {
-        SAVE(&c->qps[i], qhca_qp_get(g->e, c->qp[i].qpn));
+        SAVE(&c->qps[i], vhca_qp_get(g->e, c->qp[i].qpn));
     }
     for (unsigned i = 0; i < 4; i++) {
-        SAVE(&c->cqs[i], qhca_cq_get(g->e, cq_of(c, i)->cqn));
+        SAVE(&c->cqs[i], vhca_cq_get(g->e, cq_of(c, i)->cqn));
     }
-    SAVE(&c->mr, qhca_mr_get(g->e, c->n.mr.key));
+    SAVE(&c->mr, vhca_mr_get(g->e, c->n.mr.key));
     SAVE(&c->port, g->e->port);
     memcpy(c->allowed, g->e->port->allowed[CANARY_UAR], sizeof(c->allowed));
     g->bank_closed = true;
@@ -71,19 +71,19 @@ void canary_check(struct canary *c)
         return;
     }
     for (unsigned i = 0; i < 2; i++) {
-        REQUIRE(SAME(qhca_qp_get(e, c->qp[i].qpn), &c->qps[i]));
+        REQUIRE(SAME(vhca_qp_get(e, c->qp[i].qpn), &c->qps[i]));
     }
     for (unsigned i = 0; i < 4; i++) {
-        REQUIRE(SAME(qhca_cq_get(e, cq_of(c, i)->cqn), &c->cqs[i]));
+        REQUIRE(SAME(vhca_cq_get(e, cq_of(c, i)->cqn), &c->cqs[i]));
     }
-    REQUIRE(SAME(qhca_mr_get(e, c->n.mr.key), &c->mr));
+    REQUIRE(SAME(vhca_mr_get(e, c->n.mr.key), &c->mr));
 }
 
 /* Others may have sent the port anywhere: they had it from the driver. */
 static void put_port_right(struct canary *c)
 {
     struct guest *g = guest_of(c);
-    struct qhca_port *port = g->e->port;
+    struct vhca_port *port = g->e->port;
 
     g->bad_from = g->bad_to = 0;
     g->on_dma = NULL;

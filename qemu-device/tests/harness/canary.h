@@ -17,10 +17,10 @@ struct canary {
     struct node n;
     struct rc_qp qp[2];
     /* As they are to stay. */
-    struct qhca_qp qps[2];
-    struct qhca_cq cqs[4];
-    struct qhca_mr mr;
-    struct qhca_port port;
+    struct vhca_qp qps[2];
+    struct vhca_cq cqs[4];
+    struct vhca_mr mr;
+    struct vhca_port port;
     uint8_t allowed[QHCA_MAX_GID / 8];  /* GIDs of its page */
 };
 

@@ -30,7 +30,7 @@ static unsigned num_changed;
 static uint8_t *state;
 static size_t state_size;
 
-static void note(const struct qhca_snap *s, const char *name, size_t at,
+static void note(const struct vhca_snap *s, const char *name, size_t at,
                  size_t size, uint64_t max)
 {
     if (num_fields < MAX_FIELDS) {
@@ -84,7 +84,7 @@ static bool is_shape(const char *name)
 }
 
 static void change_object(const struct field_edit *edit,
-                          const struct qhca_snap_field *f, uint8_t *p)
+                          const struct vhca_snap_field *f, uint8_t *p)
 {
     uint64_t v = get(p, f->size);
 
@@ -95,7 +95,7 @@ static void change_object(const struct field_edit *edit,
     put(p, f->size, f->max == UINT64_MAX ? v : v % (f->max + 1));
 }
 
-static void change_objects(const struct qhca_snap_field *f, uint8_t *p)
+static void change_objects(const struct vhca_snap_field *f, uint8_t *p)
 {
     for (unsigned i = 0; i < num_in_object; i++) {
         if (in_object[i].which == num_fields && f->count == 1 &&
@@ -107,98 +107,98 @@ static void change_objects(const struct qhca_snap_field *f, uint8_t *p)
 
 /* ---- the calls that write fields ---- */
 
-void __real_qhca_snap_raw(struct qhca_snap *s, const char *field, void *p,
+void __real_vhca_snap_raw(struct vhca_snap *s, const char *field, void *p,
                           size_t n);
-void __wrap_qhca_snap_raw(struct qhca_snap *s, const char *field, void *p,
+void __wrap_vhca_snap_raw(struct vhca_snap *s, const char *field, void *p,
                           size_t n);
-uint64_t __real_qhca_snap_num(struct qhca_snap *s, const char *field,
+uint64_t __real_vhca_snap_num(struct vhca_snap *s, const char *field,
                               uint64_t v, unsigned size, uint64_t max);
-uint64_t __wrap_qhca_snap_num(struct qhca_snap *s, const char *field,
+uint64_t __wrap_vhca_snap_num(struct vhca_snap *s, const char *field,
                               uint64_t v, unsigned size, uint64_t max);
-void __real_qhca_snap_u64s(struct qhca_snap *s, const char *field, uint64_t *v,
+void __real_vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
                            size_t n);
-void __wrap_qhca_snap_u64s(struct qhca_snap *s, const char *field, uint64_t *v,
+void __wrap_vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
                            size_t n);
-void __real_qhca_snap_fields(struct qhca_snap *s,
-                             const struct qhca_snap_field *f, void *obj);
-void __wrap_qhca_snap_fields(struct qhca_snap *s,
-                             const struct qhca_snap_field *f, void *obj);
-uint32_t __real_qhca_snap_count(struct qhca_snap *s, const char *field,
+void __real_vhca_snap_fields(struct vhca_snap *s,
+                             const struct vhca_snap_field *f, void *obj);
+void __wrap_vhca_snap_fields(struct vhca_snap *s,
+                             const struct vhca_snap_field *f, void *obj);
+uint32_t __real_vhca_snap_count(struct vhca_snap *s, const char *field,
                                 uint32_t n, size_t size);
-uint32_t __wrap_qhca_snap_count(struct qhca_snap *s, const char *field,
+uint32_t __wrap_vhca_snap_count(struct vhca_snap *s, const char *field,
                                 uint32_t n, size_t size);
-uint64_t __real_qhca_snap_time(struct qhca_snap *s, const char *field,
+uint64_t __real_vhca_snap_time(struct vhca_snap *s, const char *field,
                                uint64_t t);
-uint64_t __wrap_qhca_snap_time(struct qhca_snap *s, const char *field,
+uint64_t __wrap_vhca_snap_time(struct vhca_snap *s, const char *field,
                                uint64_t t);
-void __real_qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem,
+void __real_vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem,
                           uint64_t min_len);
-void __wrap_qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem,
+void __wrap_vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem,
                           uint64_t min_len);
-void __real_qhca_snap_fifo(struct qhca_snap *s, const char *field,
-                           struct qhca_fifo *f, uint16_t min_len);
-void __wrap_qhca_snap_fifo(struct qhca_snap *s, const char *field,
-                           struct qhca_fifo *f, uint16_t min_len);
+void __real_vhca_snap_fifo(struct vhca_snap *s, const char *field,
+                           struct vhca_fifo *f, uint16_t min_len);
+void __wrap_vhca_snap_fifo(struct vhca_snap *s, const char *field,
+                           struct vhca_fifo *f, uint16_t min_len);
 
-void __wrap_qhca_snap_raw(struct qhca_snap *s, const char *field, void *p,
+void __wrap_vhca_snap_raw(struct vhca_snap *s, const char *field, void *p,
                           size_t n)
 {
     if (watching) {
         note(s, field, s->at, n, UINT64_MAX);
     }
-    __real_qhca_snap_raw(s, field, p, n);
+    __real_vhca_snap_raw(s, field, p, n);
 }
 
-uint64_t __wrap_qhca_snap_num(struct qhca_snap *s, const char *field,
+uint64_t __wrap_vhca_snap_num(struct vhca_snap *s, const char *field,
                               uint64_t v, unsigned size, uint64_t max)
 {
     if (watching) {
         note(s, field, s->at, size, max);
     }
-    return __real_qhca_snap_num(s, field, v, size, max);
+    return __real_vhca_snap_num(s, field, v, size, max);
 }
 
-void __wrap_qhca_snap_u64s(struct qhca_snap *s, const char *field, uint64_t *v,
+void __wrap_vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
                            size_t n)
 {
     for (size_t i = 0; watching && i < n && i < 8; i++) {
         note(s, field, s->at + i * sizeof(*v), sizeof(*v), UINT64_MAX);
     }
-    __real_qhca_snap_u64s(s, field, v, n);
+    __real_vhca_snap_u64s(s, field, v, n);
 }
 
-void __wrap_qhca_snap_fields(struct qhca_snap *s,
-                             const struct qhca_snap_field *f, void *obj)
+void __wrap_vhca_snap_fields(struct vhca_snap *s,
+                             const struct vhca_snap_field *f, void *obj)
 {
-    const struct qhca_snap_field *row = f;
+    const struct vhca_snap_field *row = f;
 
     for (size_t at = s->at; watching && row->name; row++) {
         change_objects(row, (uint8_t *)obj + row->off);
         note(s, row->name, at, row->count * row->size, row->max);
         at += row->count * row->size;
     }
-    __real_qhca_snap_fields(s, f, obj);
+    __real_vhca_snap_fields(s, f, obj);
 }
 
-uint32_t __wrap_qhca_snap_count(struct qhca_snap *s, const char *field,
+uint32_t __wrap_vhca_snap_count(struct vhca_snap *s, const char *field,
                                 uint32_t n, size_t size)
 {
     if (watching) {
         note(s, field, s->at, sizeof(n), UINT64_MAX);
     }
-    return __real_qhca_snap_count(s, field, n, size);
+    return __real_vhca_snap_count(s, field, n, size);
 }
 
-uint64_t __wrap_qhca_snap_time(struct qhca_snap *s, const char *field,
+uint64_t __wrap_vhca_snap_time(struct vhca_snap *s, const char *field,
                                uint64_t t)
 {
     if (watching) {
         note(s, field, s->at, sizeof(t), UINT64_MAX);
     }
-    return __real_qhca_snap_time(s, field, t);
+    return __real_vhca_snap_time(s, field, t);
 }
 
-void __wrap_qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem,
+void __wrap_vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem,
                           uint64_t min_len)
 {
     if (watching) {
@@ -207,20 +207,20 @@ void __wrap_qhca_snap_mem(struct qhca_snap *s, struct qhca_mem *mem,
         note(s, "num_blocks", s->at + 2, 4, UINT64_MAX);
         note(s, mem->block ? "block" : "base", s->at + 6, 8, UINT64_MAX);
     }
-    __real_qhca_snap_mem(s, mem, min_len);
+    __real_vhca_snap_mem(s, mem, min_len);
 }
 
-void __wrap_qhca_snap_fifo(struct qhca_snap *s, const char *field,
-                           struct qhca_fifo *f, uint16_t min_len)
+void __wrap_vhca_snap_fifo(struct vhca_snap *s, const char *field,
+                           struct vhca_fifo *f, uint16_t min_len)
 {
     if (watching) {
         note(s, field, s->at, 4, QHCA_FIFO_FRAMES);
-        if (qhca_fifo_used(f)) {
+        if (vhca_fifo_used(f)) {
             note(s, "from", s->at + 4, 4, QHCA_OBJ_MASK);
             note(s, "length", s->at + 8, 2, QHCA_MAX_FRAME);
         }
     }
-    __real_qhca_snap_fifo(s, field, f, min_len);
+    __real_vhca_snap_fifo(s, field, f, min_len);
 }
 
 /* ---- saving ---- */

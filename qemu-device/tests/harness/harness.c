@@ -208,6 +208,13 @@ static void schedule(void *opaque)
     g->cost.timers++;
 }
 
+static struct qhca_engine *neighbour(void *opaque, const uint8_t mac[6])
+{
+    struct guest *to = net_neighbour(opaque, mac);
+
+    return to ? to->e : NULL;
+}
+
 static void remove_device(void *opaque)
 {
     struct guest *g = opaque;
@@ -233,14 +240,6 @@ static void guest_error(void *opaque, const char *msg)
     story_say("guest", g->net_port, *g->clock, "%s", msg);
 }
 
-static void trace(void *opaque, enum qhca_trace_point point, uint64_t a,
-                  uint64_t b, uint64_t c)
-{
-    const struct guest *g = opaque;
-
-    story_engine(g->net_port, *g->clock, point, a, b, c);
-}
-
 const struct qhca_engine_ops guest_ops = {
     .dma_read = dma_read,
     .dma_write = dma_write,
@@ -254,9 +253,10 @@ const struct qhca_engine_ops guest_ops = {
     .set_timer = set_timer,
     .schedule = schedule,
     .random = random_bits,
+    .neighbour = neighbour,
     .remove = remove_device,
     .guest_error = guest_error,
-    .trace = trace,
+    .trace = &story_traces,
 };
 
 /* ---- life ---- */

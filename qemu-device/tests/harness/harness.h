@@ -58,6 +58,7 @@ struct guest {
     unsigned removed;           /* it was to be taken out of its slot */
     unsigned errors;            /* guest_error calls */
     char last_error[200];
+    const char *failed_check;   /* of the last request that was refused */
     uint64_t reads, writes;     /* DMA, calls */
     uint64_t stores;            /* of 8 bytes at once */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
@@ -105,6 +106,13 @@ void guest_enable(struct guest *g, unsigned cmd_log);
 void guest_free(struct guest *g);
 /* Frees all guests and networks; after each test case. */
 void harness_cleanup(void);
+/*
+ * After how many turns the engine's state is checked; else after each, or never
+ * in fast builds. Some schedules have so many that it would take minutes; 31 is
+ * not in step with the sources of work.
+ */
+enum harness_verify { VERIFY_NEVER = 0, VERIFY_SOMETIMES = 31 };
+void harness_verify(enum harness_verify how);
 
 /* ---- memory ---- */
 

@@ -71,9 +71,9 @@ void do_memop(struct rc_qp *q, const struct rc_wr *wr, unsigned status)
 bool key_allows(struct guest *g, uint32_t pdn, uint32_t qpn, uint32_t key,
                 uint64_t addr, uint64_t len, unsigned access)
 {
-    struct qhca_key_user u = {
-        .pd = qhca_table_get(&g->e->memory->pd, pdn), .qpn = qpn,
+    struct vhca_key_user u = {
+        .pd = vhca_table_get(&g->e->memory->pd, pdn), .qpn = qpn,
     };
 
-    return qhca_mr_check(g->e, &u, key, addr, len, (uint16_t)access) != NULL;
+    return vhca_mr_check(g->e, &u, key, addr, len, (uint16_t)access) != NULL;
 }

@@ -2,6 +2,7 @@
 /*
  * qhca engine tests: the simulated network and its virtual time.
  */
+#include "debug.h"
 #include "net.h"
 #include "story.h"
 
@@ -114,6 +115,29 @@ void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len)
             send_to(n, from, to, copy, len);
         }
     }
+}
+
+static bool takes_all(const struct net *n, const struct guest *g)
+{
+    return !g->net_blocked && !g->on_send &&
+           qhca_engine_has_time(g->e, n->clock);
+}
+
+struct guest *net_neighbour(const struct guest *g, const uint8_t *mac)
+{
+    const struct net *n = g->net;
+    struct guest *to = NULL;
+
+    if (!n || !n->one_place) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < n->num_guests; i++) {
+        if (n->guest[i] != g && !memcmp(n->guest[i]->e->port->mac, mac, 6)) {
+            to = n->guest[i];
+        }
+    }
+    return to && !n->cut && !n->filter && !n->num_frames &&
+           takes_all(n, g) && takes_all(n, to) ? to : NULL;
 }
 
 static int next_frame(const struct net *n)

@@ -164,23 +164,23 @@ void scene_start(void)
 static void ring_all(uint64_t *rng)
 {
     struct qhca_engine *e = g->e;
-    struct qhca_qp *q;
-    struct qhca_srq *s;
-    struct qhca_cq *cq;
+    struct vhca_qp *q;
+    struct vhca_srq *s;
+    struct vhca_cq *cq;
 
-    qhca_table_each(&e->qps->table, q) {
+    vhca_table_each(&e->qps->table, q) {
         ring(g, q->uar, QHCA_DB_SQ, q->qpn, q->sq.pi +
              (uint32_t)(test_random(rng) % 3));
         ring(g, q->uar, QHCA_DB_RQ, q->qpn, q->rq.pi + 1);
     }
-    qhca_table_each(&e->receive->srq, s) {
+    vhca_table_each(&e->rqs->srq, s) {
         ring(g, s->uar, QHCA_DB_SRQ, s->srqn, s->wq.pi + 1);
     }
-    qhca_table_each(&e->queues->cq, cq) {
+    vhca_table_each(&e->events->cq, cq) {
         ring(g, cq->uar, QHCA_DB_CQ_ARM, cq->cqn, (uint32_t)test_random(rng));
     }
     for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
-        ring(g, 0, QHCA_DB_EQ, i + 1, e->queues->eq[i].pi);
+        ring(g, 0, QHCA_DB_EQ, i + 1, e->events->eq[i].pi);
     }
     ring(g, 0, QHCA_DB_ETH, QHCA_ETH_TX + 1, e->eth->queue[QHCA_ETH_TX].pi + 1);
 }
@@ -192,9 +192,9 @@ static void packet_to_all(uint64_t *rng)
         RC_SEND_ONLY, RC_SEND_MIDDLE, RC_WRITE_ONLY, RC_READ_REQUEST,
         RC_FETCH_ADD, RC_ACKNOWLEDGE, RC_READ_RESP_ONLY, RC_ATOMIC_ACKNOWLEDGE,
     };
-    struct qhca_qp *q;
+    struct vhca_qp *q;
 
-    qhca_table_each(&g->e->qps->table, q) {
+    vhca_table_each(&g->e->qps->table, q) {
         uint8_t opcode = opcodes[test_random(rng) % sizeof(opcodes)];
         struct rc_qp to = qp;
         struct roce_packet p;

@@ -89,12 +89,12 @@ static uint32_t below(uint64_t *rng, uint32_t n)
 }
 
 /* Any object of the table, or NULL. */
-static void *pick(const struct qhca_table *t, uint64_t *rng)
+static void *pick(const struct vhca_table *t, uint64_t *rng)
 {
     void *obj, *picked = NULL;
     uint32_t n = 0;
 
-    qhca_table_each(t, obj) {
+    vhca_table_each(t, obj) {
         if (below(rng, ++n) == 0) {
             picked = obj;
         }
@@ -108,7 +108,7 @@ static void modify(uint32_t qpn, uint64_t *rng)
         QHCA_QP_STATE, RC_INIT_MASK, RC_RTR_MASK, RC_RTS_MASK, UD_INIT_MASK,
         UC_RTR_MASK, XRC_TGT_RTS_MASK, QHCA_QP_STATE | QHCA_QP_SQ_PSN,
     };
-    const struct qhca_qp *q = qhca_qp_get(g->e, qpn);
+    const struct vhca_qp *q = vhca_qp_get(g->e, qpn);
     struct qhca_cmd c = { .opcode = htole16(QHCA_CMD_MODIFY_QP) };
     struct qhca_qp_attr a = rc_attr(&qp);
     uint32_t state;
@@ -126,7 +126,7 @@ static void modify(uint32_t qpn, uint64_t *rng)
 static void modify_some(uint64_t *rng)
 {
     for (unsigned i = below(rng, 40); i > 0; i--) {
-        const struct qhca_qp *q = pick(&g->e->qps->table, rng);
+        const struct vhca_qp *q = pick(&g->e->qps->table, rng);
 
         for (unsigned j = 0; q && j < 3; j++) {
             if (dev_state(g) != QHCA_STATE_RUNNING) {
@@ -139,10 +139,10 @@ static void modify_some(uint64_t *rng)
 
 static void destroy_one(uint64_t *rng)
 {
-    const struct qhca_qp *q = pick(&g->e->qps->table, rng);
-    const struct qhca_srq *s = pick(&g->e->receive->srq, rng);
-    const struct qhca_cq *c = pick(&g->e->queues->cq, rng);
-    const struct qhca_mr *m = pick(&g->e->memory->mr, rng);
+    const struct vhca_qp *q = pick(&g->e->qps->table, rng);
+    const struct vhca_srq *s = pick(&g->e->rqs->srq, rng);
+    const struct vhca_cq *c = pick(&g->e->events->cq, rng);
+    const struct vhca_mr *m = pick(&g->e->memory->mr, rng);
 
     switch (below(rng, 8)) {
     case 0:

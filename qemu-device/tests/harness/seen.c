@@ -32,33 +32,39 @@ void seen_event(struct seen *seen, const struct qhca_eqe *eqe)
 
 void seen_end(struct seen *seen, struct guest *guest, uint64_t addr, size_t len)
 {
-    if (seen->room < len) {
-        seen->room = len;
-        seen->mem = realloc(seen->mem, len);
+    if (seen->room < seen->len + len) {
+        seen->room = seen->len + len;
+        seen->mem = realloc(seen->mem, seen->room);
         REQUIRE(seen->mem);
     }
-    seen->len = len;
-    memcpy(seen->mem, guest_ptr(guest, addr, len), len);
+    memcpy(seen->mem + seen->len, guest_ptr(guest, addr, len), len);
+    seen->len += len;
     for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
-        seen->cnt[i] = counter(guest, i);
+        seen->cnt[i] += counter(guest, i);
     }
 }
 
-void seen_look(struct seen *seen, struct gcq *const cq[], unsigned num_cqs)
+void seen_queues(struct seen *seen, struct geq *async, struct gcq *const cq[],
+                 unsigned num_cqs)
 {
     struct qhca_cqe cqe;
     struct qhca_eqe eqe;
 
-    seen_clear(seen);
-    g->bad_to = 0;
     for (unsigned i = 0; i < num_cqs; i++) {
         while (cq_poll(cq[i], &cqe)) {
             seen_cqe(seen, i, &cqe);
         }
     }
-    while (eq_next(&node.async, &eqe)) {
+    while (eq_next(async, &eqe)) {
         seen_event(seen, &eqe);
     }
+}
+
+void seen_look(struct seen *seen, struct gcq *const cq[], unsigned num_cqs)
+{
+    seen_clear(seen);
+    g->bad_to = 0;
+    seen_queues(seen, &node.async, cq, num_cqs);
     seen->qpc[0] = rc_query(&qp);
     seen->qpc[1] = rc_query(&peer);
     seen_end(seen, g, node.mr.addr, NODE_MEM);

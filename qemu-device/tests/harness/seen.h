@@ -34,9 +34,16 @@ void seen_clear(struct seen *seen);
 /* A CQE of the queue that is called @cq here. */
 void seen_cqe(struct seen *seen, unsigned cq, const struct qhca_cqe *cqe);
 void seen_event(struct seen *seen, const struct qhca_eqe *eqe);
-/* The counters of @guest, and @len bytes of its memory, once. */
+/*
+ * The counters of @guest and @len bytes of its memory, in addition to those of
+ * other machines.
+ */
 void seen_end(struct seen *seen, struct guest *guest, uint64_t addr,
               size_t len);
+
+/* All that waits: CQEs of @cq, which are called by their index, and events. */
+void seen_queues(struct seen *seen, struct geq *async, struct gcq *const cq[],
+                 unsigned num_cqs);
 
 /* ---- of the fixture ---- */
 

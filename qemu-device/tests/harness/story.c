@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "debug.h"
+#include "harness.h"
 #include "story.h"
 
 #include <stdarg.h>
@@ -39,7 +40,7 @@ void story_say(const char *who, unsigned node, uint64_t now, const char *fmt,
 }
 
 /* Name of a BTH opcode; an operation has the same place in each service. */
-static const char *opcode_name(unsigned opcode, char *buf, size_t len)
+static const char *opcode_name(unsigned opcode)
 {
     static const char *const service[8] = {
         [SVC_RC >> 5] = "RC", [SVC_UC >> 5] = "UC", [SVC_UD >> 5] = "UD",
@@ -53,17 +54,18 @@ static const char *opcode_name(unsigned opcode, char *buf, size_t len)
         "READ_RESP_ONLY", "ACK", "ATOMIC_ACK", "CMP_SWAP", "FETCH_ADD", NULL,
         "SEND_LAST_INV", "SEND_ONLY_INV",
     };
+    static char buf[32];
     const char *s = service[opcode >> 5 & 7], *o = op[opcode & 31];
 
     if (s && o) {
-        snprintf(buf, len, "%s_%s", s, o);
+        snprintf(buf, sizeof(buf), "%s_%s", s, o);
     } else {
-        snprintf(buf, len, "opcode 0x%02x", opcode);
+        snprintf(buf, sizeof(buf), "opcode 0x%02x", opcode);
     }
     return buf;
 }
 
-static const char *state_name(uint64_t state)
+static const char *state_name(unsigned state)
 {
     static const char *const name[] = {
         "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR",
@@ -72,51 +74,57 @@ static const char *state_name(uint64_t state)
     return state < sizeof(name) / sizeof(name[0]) ? name[state] : "?";
 }
 
-static const char *drop_reason(uint64_t counter)
-{
-    const char *name = qhca_counter_name((enum qhca_counter)counter);
+/* ---- the points of trace.def ---- */
 
-    return name ? name : "?";
+#define TELLS(name, params, ...) \
+static void name(void *opaque, params) \
+{ \
+    const struct guest *g = opaque; \
+\
+    if (story_wanted()) { \
+        story_say("node", g->net_port, *g->clock, __VA_ARGS__); \
+    } \
+}
+#define ROW(...) __VA_ARGS__
+#define PACKET      ROW(uint32_t qpn, unsigned opcode, uint32_t psn)
+#define NO_PACKET   ROW(uint32_t qpn, const char *why, uint32_t psn)
+
+TELLS(cmd, ROW(unsigned opcode, uint32_t slot, unsigned status),
+      "command 0x%x, slot %u: status %u", opcode, slot, status)
+TELLS(doorbell, ROW(unsigned page, unsigned off, uint64_t val),
+      "doorbell page %u, offset 0x%x: 0x%llx", page, off,
+      (unsigned long long)val)
+TELLS(wqe, ROW(uint32_t qpn, uint32_t index, unsigned opcode),
+      "QP %x: starts WQE %u, opcode %u", qpn, index, opcode)
+TELLS(tx, PACKET, "QP %x: sends %s PSN %06x", qpn, opcode_name(opcode), psn)
+TELLS(rx, PACKET, "QP %x: gets %s PSN %06x", qpn, opcode_name(opcode), psn)
+TELLS(drop, NO_PACKET, "QP %x: packet dropped: %s, PSN %06x", qpn, why, psn)
+TELLS(told_refuse, NO_PACKET, "QP %x: request refused: %s, PSN %06x", qpn, why,
+      psn)
+TELLS(retry, ROW(uint32_t qpn, uint32_t psn, unsigned left),
+      "QP %x: back to PSN %x, %u retries left", qpn, psn, left)
+TELLS(cqe, ROW(uint32_t cqn, uint32_t qpn, unsigned status),
+      "CQ %x: CQE of QP %x, status %u", cqn, qpn, status)
+TELLS(event, ROW(unsigned type, uint32_t obj, uint32_t eqn),
+      "event %u of object %x on EQ %u", type, obj, eqn)
+TELLS(qp_state, ROW(uint32_t qpn, unsigned from, unsigned to),
+      "QP %x: %s -> %s", qpn, state_name(from), state_name(to))
+TELLS(fatal, ROW(unsigned reason), "FATAL %u", reason)
+TELLS(fault, ROW(unsigned rule, uint64_t hits, uint32_t obj),
+      "fault: rule %u, hit %llu, object %x", rule, (unsigned long long)hits,
+      obj)
+
+static void refuse(void *opaque, NO_PACKET)
+{
+    struct guest *g = opaque;
+
+    g->failed_check = why;
+    told_refuse(opaque, qpn, why, psn);
 }
 
-void story_engine(unsigned node, uint64_t now, enum qhca_trace_point point,
-                  uint64_t a, uint64_t b, uint64_t c)
-{
-    static const char *const format[QHCA_TRACE_MAX] = {
-        [QHCA_TRACE_CMD] = "command 0x%llx, slot %llu: status %llu",
-        [QHCA_TRACE_DOORBELL] = "doorbell page %llu, offset 0x%llx: 0x%llx",
-        [QHCA_TRACE_WQE] = "QP %llx: starts WQE %llu, opcode %llu",
-        [QHCA_TRACE_CQE] = "CQ %llx: CQE of QP %llx, status %llu",
-        [QHCA_TRACE_EVENT] = "event %llu of object %llx on EQ %llu",
-        [QHCA_TRACE_RETRY] = "QP %llx: back to PSN %llx, %llu retries left",
-        [QHCA_TRACE_FATAL] = "FATAL %llu",
-        [QHCA_TRACE_FAULT] = "fault: rule %llu, hit %llu, object %llx",
-    };
-    unsigned long long x = a, y = b, z = c;
-    char buf[32];
+#undef ROW
 
-    if (!story_wanted()) {
-        return;
-    }
-    switch (point) {
-    case QHCA_TRACE_TX:
-    case QHCA_TRACE_RX:
-        story_say("node", node, now, "QP %llx: %s %s PSN %06llx", x,
-                  point == QHCA_TRACE_TX ? "sends" : "gets",
-                  opcode_name((unsigned)b, buf, sizeof(buf)), z);
-        break;
-    case QHCA_TRACE_QP_STATE:
-        story_say("node", node, now, "QP %llx: %s -> %s", x, state_name(b),
-                  state_name(c));
-        break;
-    case QHCA_TRACE_DROP:
-        story_say("node", node, now, "QP %llx: packet dropped: %s, PSN %06llx",
-                  x, drop_reason(b), z);
-        break;
-    default:
-        printf("# %14.3f us  node %u  ", (double)now / 1000, node);
-        printf(format[point], x, y, z);
-        printf("\n");
-        break;
-    }
-}
+const struct qhca_engine_traces story_traces = {
+#define QHCA_TRACE(name, params, args) .name = name,
+#include "trace.def"
+};

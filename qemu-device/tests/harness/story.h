@@ -11,9 +11,8 @@
 bool story_wanted(void);
 void story_want(bool wanted);
 
-/* A trace point of machine @node. */
-void story_engine(unsigned node, uint64_t now, enum qhca_trace_point point,
-                  uint64_t a, uint64_t b, uint64_t c);
+/* The trace points of a guest's engine. */
+extern const struct qhca_engine_traces story_traces;
 /* Anything else; @who is "net", "guest" or the like. */
 __attribute__((format(printf, 4, 5)))
 void story_say(const char *who, unsigned node, uint64_t now, const char *fmt,

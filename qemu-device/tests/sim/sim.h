@@ -141,6 +141,7 @@ enum {
     SIM_STREAM_PLAY,
     SIM_STREAM_PAIR,            /* the first of SIM_MAX_PAIRS */
     SIM_STREAM_BOTH = SIM_STREAM_PAIR + SIM_MAX_PAIRS,
+    SIM_STREAM_NODES,
 };
 
 #define SIM_MAX_KEYS    256
@@ -182,7 +183,9 @@ struct sim {
     /* One of two plays, which are compared: what its guest sees. Or NULL. */
     struct seen *seen;
     bool frames;                /* in this one packets are frames */
-    uint64_t shared_end;        /* of what SRQs receive to, in the region */
+    bool lossy;                 /* a fault rule loses packets, or delays them */
+    /* Of what SRQs receive to, in each node's region. */
+    uint64_t shared_end[SIM_MAX_NODES];
 };
 
 /* ---- sim_setup.c ---- */
@@ -224,8 +227,10 @@ void sim_check_refused(struct sim *s, struct sim_qp *q, unsigned i);
 
 /* ---- sim_both.c ---- */
 
-/* A machine as the seed wants it: limits, memory. */
-struct guest *sim_both_machine(struct sim *s);
+/* How many machines; their network becomes one without flaws. */
+unsigned sim_both_nodes(struct sim *s);
+/* Machine @i as the seed wants all of them: limits, memory. */
+struct guest *sim_both_machine(struct sim *s, unsigned i);
 /* Perhaps a fault rule for one of the QPs. */
 void sim_both_faults(struct sim *s);
 /* Waits for all that has been begun, if there is to be a comparison. */
@@ -281,6 +286,8 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i);
 /* @c, of @q, must name the key that the message @w has invalidated. */
 void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
                    const struct qhca_cqe *c);
+/* The key that the complete READ_WITH_INV @i of @q names must be Free. */
+void sim_judge_read_inv(struct sim *s, struct sim_qp *q, unsigned i);
 /* Another key of the region of @q's node. */
 uint32_t sim_second_key(struct sim *s, struct sim_qp *q);
 /* Deregisters the key of its own that @q sends with, if it has one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: a schedule of one machine that is played twice, with
- * packets that are frames and with packets that cross. The guest must not see
- * the difference.
+ * qhca engine tests: a schedule that is played twice, with packets that are
+ * frames and with packets that cross, on one machine or between two in one
+ * place. Their guests must not see the difference.
  */
 #include <stdio.h>
 
@@ -11,6 +11,8 @@
 
 /* Longer than anything takes a device that may not do all it can. */
 #define A_LONG_TIME     50000000ull
+/* Longer than frames between two machines are on their way. */
+#define A_SHORT_TIME    200000ull
 
 /* ---- the machine ---- */
 
@@ -19,7 +21,21 @@ static bool one_in(struct sim *s, unsigned n)
     return !sim_rand(s, n);
 }
 
-struct guest *sim_both_machine(struct sim *s)
+unsigned sim_both_nodes(struct sim *s)
+{
+    struct net *n = s->net;
+    unsigned nodes;
+
+    sim_stream(s, SIM_STREAM_NODES);
+    /* A network that takes no frames for long ends QPs. */
+    nodes = sim_blocks(s->kind) ? 1 : 1 + sim_rand(s, 2);
+    sim_stream(s, SIM_STREAM_SETUP);
+    n->loss = n->corrupt = n->dup = n->reorder = 0;
+    n->latency = 100;
+    return nodes;
+}
+
+struct guest *sim_both_machine(struct sim *s, unsigned i)
 {
     unsigned share, bandwidth;
     struct guest *g;
@@ -30,7 +46,7 @@ struct guest *sim_both_machine(struct sim *s)
     if (sim_drains(s->kind)) {
         share = bandwidth = 0;  /* when it has drained is a matter of time */
     }
-    g = guest_new_limited(1, share, bandwidth);
+    g = guest_new_limited(i + 1, share, bandwidth);
     g->no_peek = one_in(s, 4);
     sim_stream(s, SIM_STREAM_SETUP);
     return g;
@@ -42,15 +58,17 @@ struct guest *sim_both_machine(struct sim *s)
  */
 void sim_both_settle(struct sim *s)
 {
+    uint64_t time = s->num_nodes > 1 ? A_SHORT_TIME : 0;
+
     if (s->seen) {
-        net_run(s->net, s->node[0].g->limited ? A_LONG_TIME : 0);
+        net_run(s->net, s->node[0].g->limited ? A_LONG_TIME : time);
     }
 }
 
 void sim_both_cut(struct sim *s)
 {
-    if (s->seen) {
-        qhca_engine_set_link(s->node[0].g->e, s->net->clock, false);
+    for (unsigned i = 0; s->seen && i < s->num_nodes; i++) {
+        qhca_engine_set_link(s->node[i].g->e, s->net->clock, false);
     }
 }
 
@@ -111,6 +129,7 @@ void sim_both_faults(struct sim *s)
     snprintf(text, sizeof(text), f->text, q->q.qpn, 1 + sim_rand(s, 10));
     story_say("net", 0, s->net->clock, "%s", text);
     guest_set_faults(q->q.n->g, text);
+    s->lossy = !strstr(text, "duplicate");
 }
 
 /* ---- what is seen ---- */
@@ -147,18 +166,27 @@ void sim_see_qp(struct sim *s, const struct sim_qp *q, const struct qhca_qpc *c)
 
 void sim_see_end(struct sim *s)
 {
-    struct node *n = &s->node[0];
-
     if (!s->seen) {
         return;
     }
-    seen_end(s->seen, n->g, n->mr.addr + s->shared_end,
-             s->used[0] - s->shared_end);
+    for (unsigned i = 0; i < s->num_nodes; i++) {
+        struct node *n = &s->node[i];
+
+        seen_end(s->seen, n->g, n->mr.addr + s->shared_end[i],
+                 s->used[i] - s->shared_end[i]);
+    }
     if (sim_errs(s->kind)) {
         /* A bad WR behind another one has been looked at, or not. */
         s->seen->cnt[QHCA_CNT_BAD_WQE] = s->seen->cnt[QHCA_CNT_BAD_KEY] = 0;
     }
-    if (n->g->limited) {
+    if (s->lossy) {
+        /*
+         * What is sent again after a loss has come before or not: an ACK covers
+         * whatever has crossed in one turn, of frames those that asked for it.
+         */
+        s->seen->cnt[QHCA_CNT_RX_DUPLICATE] = 0;
+    }
+    if (s->node[0].g->limited || s->num_nodes > 1) {
         /* How often a sender asks again is a matter of time. */
         s->seen->cnt[QHCA_CNT_TX_RNR_NAK] = 0;
         s->seen->cnt[QHCA_CNT_RX_RNR_NAK] = !!s->seen->cnt[QHCA_CNT_RX_RNR_NAK];

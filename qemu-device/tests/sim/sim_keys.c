@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: keys that live for one request of the simulator's RC QPs:
- * fast registration and local invalidation around a WR; windows of the peer,
- * which a SEND_WITH_INV invalidates.
+ * fast registration and local invalidation around a WR, or by it if it is a
+ * READ; windows of the peer, which a SEND_WITH_INV invalidates.
  */
 #include "harness/debug.h"
 #include "harness/keys.h"
@@ -76,6 +76,10 @@ void sim_plan_fast(struct sim *s, struct sim_qp *q, unsigned i)
         w->wr.sge[k].addr += reg->addr - w->local;
         w->wr.sge[k].lkey = key;
     }
+    if (w->wr.opcode == QHCA_WR_RDMA_READ && !w->bad && sim_rand(s, 2)) {
+        w->wr.opcode = QHCA_WR_RDMA_READ_WITH_INV;
+        w->wr.imm = htole32(key);
+    }
     memop(q, i + 2, QHCA_WR_LOCAL_INV);
     q->wr[i + 2].wr.imm = htole32(key);
     for (unsigned k = 0; k < 3; k += 2) {
@@ -90,7 +94,7 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
     struct guest *g = b->q.n->g;
     struct sim_wr *w = &a->wr[i];
     uint32_t key = mw_create(g, b->q.n->pdn, QHCA_MW_2B);
-    const struct qhca_memop op = {
+    const struct vhca_memop op = {
         .key = next_key(key), .mr_key = b->q.n->mr.key, .addr = w->remote,
         .length = w->len,
         .access = w->wr.opcode == QHCA_WR_RDMA_READ ? QHCA_ACCESS_REMOTE_READ :
@@ -98,7 +102,7 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
     };
 
     keep(s, g, op.key);
-    REQUIRE(qhca_mw_bind(g->e, &qhca_qp_get(g->e, b->q.qpn)->user, &op) ==
+    REQUIRE(vhca_mw_bind(g->e, &vhca_qp_get(g->e, b->q.qpn)->user, &op) ==
             QHCA_WC_SUCCESS);
     w->wr.rkey = op.key;
     /* The peer may still be reading when the invalidation arrives. */
@@ -108,7 +112,7 @@ void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
 
 static bool key_lives(const struct sim_key *k)
 {
-    const struct qhca_mr *mr = qhca_mr_get(k->g->e, k->key);
+    const struct vhca_mr *mr = vhca_mr_get(k->g->e, k->key);
 
     return mr && mr->valid;
 }
@@ -122,6 +126,15 @@ void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
         sim_fail(s, "CQE without the key that was invalidated");
     } else if (key_lives(&k)) {
         sim_fail(s, "key 0x%x lives on", k.key);
+    }
+}
+
+void sim_judge_read_inv(struct sim *s, struct sim_qp *q, unsigned i)
+{
+    const struct sim_key k = { q->q.n->g, le32toh(q->wr[i].wr.imm) };
+
+    if (key_lives(&k)) {
+        sim_fail(s, "READ %u: key 0x%x lives on", i, k.key);
     }
 }
 
@@ -177,10 +190,10 @@ void sim_strike_key(struct sim *s, struct sim_qp *q)
 void sim_strike_windows(struct sim *s)
 {
     for (unsigned i = 0; i < s->num_keys; i++) {
-        struct qhca_mr *mr = qhca_mr_get(s->keys[i].g->e, s->keys[i].key);
+        struct vhca_mr *mr = vhca_mr_get(s->keys[i].g->e, s->keys[i].key);
 
         if (mr && mr->window && mr->valid && sim_rand(s, 2)) {
-            qhca_mw_unbind(mr);
+            vhca_mw_unbind(mr);
             s->saw[SIM_SAW_UNBOUND]++;
         }
     }

@@ -17,7 +17,7 @@ static void recycle(struct sim *s, unsigned i)
     struct guest *g = sim_machine[i];
 
     if (!g) {
-        g = sim_machine[i] = s->seen ? sim_both_machine(s) :
+        g = sim_machine[i] = s->seen ? sim_both_machine(s, i) :
                                        guest_new_seed(i + 1);
     } else if (n->mr.addr) {
         uint64_t end = n->mr.addr + SIM_REGION;
@@ -150,17 +150,19 @@ void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind)
 
     s->seed = seed;
     s->kind = kind;
-    s->failed = false;
+    s->failed = s->lossy = false;
     s->num_keys = 0;
     memset(s->qp, 0, sizeof(s->qp));
     sim_stream(s, SIM_STREAM_SETUP);
     setup_net(s);
-    s->num_nodes = s->seen ? 1 : 1 + sim_rand(s, SIM_MAX_NODES);
+    s->num_nodes = s->seen ? sim_both_nodes(s) :
+                             1 + sim_rand(s, SIM_MAX_NODES);
+    s->net->one_place = s->seen || !(seed >> 3 & 3);
     for (unsigned i = 0; i < s->num_nodes; i++) {
         recycle(s, i);
         sim_srq_create(s, &s->node[i]);
+        s->shared_end[i] = s->used[i];
     }
-    s->shared_end = s->used[0];
     pairs = 1 + sim_rand(s, SIM_MAX_PAIRS);
     s->num_qps = 2 * pairs;
     for (unsigned i = 0; i < pairs; i++) {

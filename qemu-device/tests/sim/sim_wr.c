@@ -42,18 +42,19 @@ static uint8_t random_op(struct sim *s, const struct sim_qp *q)
     return ops[sim_rand(s, n)];
 }
 
+static bool is_read(uint8_t op)
+{
+    return vhca_wr_info(op)->rules & QHCA_RULE_READ;
+}
+
 static bool is_atomic(uint8_t op)
 {
-    return op == QHCA_WR_ATOMIC_CMP_AND_SWP ||
-           op == QHCA_WR_ATOMIC_FETCH_AND_ADD ||
-           op == QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP ||
-           op == QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD;
+    return vhca_wr_info(op)->rules & QHCA_RULE_ATOMIC;
 }
 
 bool sim_takes_rr(uint8_t op)
 {
-    return op == QHCA_WR_SEND || op == QHCA_WR_SEND_WITH_IMM ||
-           op == QHCA_WR_SEND_WITH_INV || op == QHCA_WR_RDMA_WRITE_WITH_IMM;
+    return vhca_wr_info(op)->rules & QHCA_RULE_TAKES_WR;
 }
 
 /* Its SGEs: one to three, sometimes an empty one. */
@@ -252,12 +253,14 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
                      (unsigned long long)le64toh(old),
                      (unsigned long long)w->old);
         }
-    } else if (w->wr.opcode == QHCA_WR_RDMA_READ &&
+    } else if (is_read(w->wr.opcode) &&
                !guest_is_filled(q->q.n->g, w->local, w->len, w->seed)) {
         sim_fail(s, "READ %u has wrong data", i);
+    } else if (w->wr.opcode == QHCA_WR_RDMA_READ_WITH_INV) {
+        sim_judge_read_inv(s, q, i);
     } else if (sim_shares_rq(q->peer) && sim_takes_rr(w->wr.opcode)) {
         return;                 /* the receiver checks it */
-    } else if (w->wr.opcode != QHCA_WR_RDMA_READ && !q->peer->gone &&
+    } else if (!is_read(w->wr.opcode) && !q->peer->gone &&
                !guest_is_filled(q->peer->q.n->g, w->remote, w->len, w->seed)) {
         sim_fail(s, "WR %u is complete, its data not there", i);
     }

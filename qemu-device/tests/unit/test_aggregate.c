@@ -5,7 +5,7 @@
 
 #define MANY    (3 * QHCA_AGGREGATE_FRAMES)
 
-static struct qhca_aggregate tx;
+static struct vhca_aggregate tx;
 static uint8_t frames[MANY][9018];
 static size_t lens[MANY];
 
@@ -48,8 +48,8 @@ static void arrive(const uint8_t *frame, size_t len)
     size_t at = 0, part;
 
     CHECK(len <= QHCA_AGGREGATE_MAX);
-    if (qhca_aggregate_is(copy, len)) {
-        while ((one = qhca_aggregate_next(copy, len, &at, &part))) {
+    if (vhca_aggregate_is(copy, len)) {
+        while ((one = vhca_aggregate_next(copy, len, &at, &part))) {
             is_next(one, part);
         }
         CHECK_EQ(at, len);
@@ -64,11 +64,11 @@ static unsigned push(void)
     const uint8_t *frame;
     size_t len;
 
-    frame = qhca_aggregate_take(&tx, &len);
+    frame = vhca_aggregate_take(&tx, &len);
     if (frame) {
         arrive(frame, len);
     }
-    CHECK(!qhca_aggregate_take(&tx, &len));
+    CHECK(!vhca_aggregate_take(&tx, &len));
     return frame != NULL;
 }
 
@@ -78,9 +78,9 @@ static unsigned send_all(void)
 
     came_out = 0;
     for (unsigned i = 0; i < MANY; i++) {
-        if (!qhca_aggregate_add(&tx, frames[i], lens[i])) {
+        if (!vhca_aggregate_add(&tx, frames[i], lens[i])) {
             pushes += push();
-            CHECK(qhca_aggregate_add(&tx, frames[i], lens[i]));
+            CHECK(vhca_aggregate_add(&tx, frames[i], lens[i]));
         }
     }
     pushes += push();
@@ -106,8 +106,8 @@ static void test_alone(void)
     size_t len;
 
     make_frames(&rng, 100, 2);
-    CHECK(qhca_aggregate_add(&tx, frames[0], lens[0]));
-    CHECK(!qhca_aggregate_is(qhca_aggregate_take(&tx, &len), lens[0]));
+    CHECK(vhca_aggregate_add(&tx, frames[0], lens[0]));
+    CHECK(!vhca_aggregate_is(vhca_aggregate_take(&tx, &len), lens[0]));
     make_frames(&rng, 100, 3);          /* a group's */
     CHECK_EQ(send_all(), MANY);
     make_frames(&rng, 100, 2);
@@ -122,13 +122,13 @@ static void test_limits(void)
     static uint8_t large[QHCA_AGGREGATE_MAX];
     size_t len;
 
-    CHECK(!qhca_aggregate_add(&tx, large, 65536));
-    CHECK(!qhca_aggregate_add(&tx, large, 13));
-    CHECK(qhca_aggregate_add(&tx, large, 65535));
-    CHECK(!qhca_aggregate_add(&tx, large, QHCA_AGGREGATE_MAX - 65535 - 25));
-    CHECK(qhca_aggregate_add(&tx, large, QHCA_AGGREGATE_MAX - 65535 - 26));
-    CHECK(!qhca_aggregate_add(&tx, large, 14));
-    CHECK(qhca_aggregate_take(&tx, &len));
+    CHECK(!vhca_aggregate_add(&tx, large, 65536));
+    CHECK(!vhca_aggregate_add(&tx, large, 13));
+    CHECK(vhca_aggregate_add(&tx, large, 65535));
+    CHECK(!vhca_aggregate_add(&tx, large, QHCA_AGGREGATE_MAX - 65535 - 25));
+    CHECK(vhca_aggregate_add(&tx, large, QHCA_AGGREGATE_MAX - 65535 - 26));
+    CHECK(!vhca_aggregate_add(&tx, large, 14));
+    CHECK(vhca_aggregate_take(&tx, &len));
     CHECK_EQ(len, QHCA_AGGREGATE_MAX);
 }
 
@@ -142,9 +142,9 @@ static void test_hostile(void)
 
     make_frames(&rng, 100, 2);
     for (unsigned i = 0; i < 5; i++) {
-        REQUIRE(qhca_aggregate_add(&tx, frames[i], lens[i]));
+        REQUIRE(vhca_aggregate_add(&tx, frames[i], lens[i]));
     }
-    whole = qhca_aggregate_take(&tx, &len);
+    whole = vhca_aggregate_take(&tx, &len);
     REQUIRE(whole && len <= sizeof(copy));
     for (unsigned i = 0; i < 20000; i++) {
         size_t cut = i <= len ? i : len, at = 0, part, sum = 0;
@@ -155,8 +155,8 @@ static void test_hostile(void)
             copy[14 + test_random(&rng) % (len - 14)] = (uint8_t)i;
         }
         p = copy_of(copy, cut);
-        while (qhca_aggregate_is(p, cut) &&
-               qhca_aggregate_next(p, cut, &at, &part)) {
+        while (vhca_aggregate_is(p, cut) &&
+               vhca_aggregate_next(p, cut, &at, &part)) {
             sum += part + 2;
             CHECK(part >= 14 && at <= cut && sum + 22 == at);
         }

@@ -117,13 +117,13 @@ static void idle_qp(void)
     q = rc_create(&node, &o);
     rc_set_peer(&q, &far, 0x77);
     rc_bring_up(&q, QHCA_QPS_RTS);
-    CHECK(g->heap->bytes - before <= 8192 + sizeof(struct qhca_cq) * 2);
+    CHECK(g->heap->bytes - before <= 8192 + sizeof(struct vhca_cq) * 2);
     post_writes(&q, 1, 8);
     rc_ring(&q);
     CHECK(g->heap->bytes - before > 8192);
     before = g->heap->bytes;
     CHECK_EQ(rc_set_state(&q, QHCA_QPS_RESET), QHCA_OK);
-    CHECK(before - g->heap->bytes == QHCA_INFLIGHT * sizeof(struct qhca_swr));
+    CHECK(before - g->heap->bytes == QHCA_INFLIGHT * sizeof(struct vhca_swr));
 }
 
 /* What a reset leaves is what there was. */
@@ -138,7 +138,7 @@ static void reset(void)
         pd_create(g);
     }
     CHECK_EQ(qhca_engine_memory(g->e, &max),
-             before + 10 * sizeof(struct qhca_pd));
+             before + 10 * sizeof(struct vhca_pd));
     qhca_engine_reset(g->e, *g->clock);
     CHECK_EQ(g->heap->bytes, before);
 }
@@ -194,14 +194,14 @@ static void room_for_answers(void)
     post_writes(&qp, 4, 64 * 1024);
     rc_ring(&qp);
     guest_settle(g);
-    CHECK_EQ(qhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES / 2);
+    CHECK_EQ(vhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES / 2);
     p = peer_packet(&data, RC_READ_REQUEST, PSN);
     p.va = node.mr.addr;
     p.rkey = node.mr.key;
     p.dma_len = NODE_MEM;
     peer_inject(&data, &p, NULL, 0);
     guest_settle(g);
-    CHECK_EQ(qhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES - left);
+    CHECK_EQ(vhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES - left);
     for (unsigned i = 0; i <= left; i++) {
         p = peer_packet(&acks, RC_WRITE_ONLY, PSN + i);
         p.va = node.mr.addr;
@@ -209,7 +209,7 @@ static void room_for_answers(void)
         p.dma_len = 1;
         p.ackreq = true;
         peer_inject(&acks, &p, &byte, 1);
-        CHECK_EQ(qhca_fifo_used(&g->e->port->tx),
+        CHECK_EQ(vhca_fifo_used(&g->e->port->tx),
                  QHCA_FIFO_FRAMES - left + MIN_OF(i + 1, left));
     }
 }
@@ -272,7 +272,7 @@ static void all_timers(void)
     }
     CHECK_EQ(g->e->timers.used, qps);
     for (unsigned i = 0; i < CQS; i++) {
-        qhca_cq_push(g->e, qhca_cq_get(g->e, cq[i].cqn), &cqe, false);
+        vhca_cq_push(g->e, vhca_cq_get(g->e, cq[i].cqn), &cqe, false);
     }
     CHECK_EQ(g->e->timers.used, qps + CQS);
     CHECK_EQ(g->e->timers.size, qps + QHCA_MAX_CQ + 1);

@@ -22,8 +22,8 @@ static void test_failed_cqs(void)
         many[i] = rc_create_shared(&qp, &o);
         rc_bring_up(&many[i], QHCA_QPS_INIT);
     }
-    qhca_cq_get(g->e, qp.scq.cqn)->ci -= 1u << o.cq_log;    /* full */
-    qhca_cq_get(g->e, qp.rcq.cqn)->ci -= 1u << o.cq_log;
+    vhca_cq_get(g->e, qp.scq.cqn)->ci -= 1u << o.cq_log;    /* full */
+    vhca_cq_get(g->e, qp.rcq.cqn)->ci -= 1u << o.cq_log;
     memset(guest_ptr(g, gbuf_addr(&qp.scq.buf, 64u << o.cq_log), 4), 0x7f, 4);
     memset(guest_ptr(g, gbuf_addr(&qp.rcq.buf, 64u << o.cq_log), 4), 0x7f, 4);
     push_cqe(&qp.scq, 0);
@@ -43,14 +43,14 @@ static void test_failed_cqs(void)
 static void test_events_in_line(void)
 {
     static struct gcq cq[3 * MANY];
-    struct qhca_eq *dev;
+    struct vhca_eq *dev;
     struct qhca_eqe eqe;
     struct geq eq;
     uint64_t before;
 
     start_node();
     eq = eq_create(g, 2, 12, 0);
-    dev = qhca_eq_get(g->e, eq.eqn);
+    dev = vhca_eq_get(g->e, eq.eqn);
     dev->ci -= 1u << 12;                /* full, but not of events */
     for (unsigned i = 0; i < ARRAY_SIZE(cq); i++) {
         cq[i] = cq_create(g, &eq, 1, 1);
@@ -71,16 +71,16 @@ static void test_events_in_line(void)
 
 /* ---- timers ---- */
 
-static struct qhca_timer timers[5 * MANY];
+static struct vhca_timer timers[5 * MANY];
 static unsigned expired;
 
-static void expire(struct qhca_engine *e, struct qhca_timer *t)
+static void expire(struct qhca_engine *e, struct vhca_timer *t)
 {
     uint64_t word;
 
     (void)t;
     expired++;
-    CHECK(qhca_dma_read(e, node.mr.addr, &word, sizeof(word)));
+    CHECK(vhca_dma_read(e, node.mr.addr, &word, sizeof(word)));
 }
 
 /* Thousands of timers that have the same deadline. */
@@ -90,8 +90,8 @@ static void test_timers(void)
     g->strangers = ARRAY_SIZE(timers);
     expired = 0;
     for (unsigned i = 0; i < ARRAY_SIZE(timers); i++) {
-        timers[i] = (struct qhca_timer) { .fn = expire };
-        qhca_timer_set(g->e, &timers[i], *g->clock + 1000);
+        timers[i] = (struct vhca_timer) { .fn = expire };
+        vhca_timer_set(g->e, &timers[i], *g->clock + 1000);
     }
     *g->clock += 1000;
     qhca_engine_tick(g->e, *g->clock);
@@ -212,15 +212,15 @@ static void test_many_pages(void)
     g->scheduled = false;
     qhca_engine_doorbell(e, 1000000, 0, QHCA_DB_CMD, 256ull << 32);
     tap_note("%u units for %u of 256 SET_GID, %u pages", e->spent,
-             e->device->cmdq.ci, PAGES);
+             e->cmdq->ci, PAGES);
     CHECK(e->spent <= CALL + STEP + 3);
-    CHECK(e->device->cmdq.ci > 0 &&
-          e->device->cmdq.ci <= 2 + CALL / (PAGES / QHCA_UNIT_OBJECTS));
+    CHECK(e->cmdq->ci > 0 &&
+          e->cmdq->ci <= 2 + CALL / (PAGES / QHCA_UNIT_OBJECTS));
     while (g->scheduled) {
         g->scheduled = false;
         qhca_engine_run(e, 1000000);
     }
-    CHECK_EQ(e->device->cmdq.ci, 256);
+    CHECK_EQ(e->cmdq->ci, 256);
     g->e = own;
     qhca_engine_free(e);
 }

@@ -9,7 +9,7 @@ struct setup {
     struct guest *g;
     struct geq async, eq;
     struct gcq cq;
-    struct qhca_cq *dev;        /* the CQ as the engine has it */
+    struct vhca_cq *dev;        /* the CQ as the engine has it */
 };
 
 static struct setup start(unsigned cq_log)
@@ -19,12 +19,12 @@ static struct setup start(unsigned cq_log)
     s.async = eq_create(s.g, 0, 6, QHCA_EQ_ASYNC);
     s.eq = eq_create(s.g, 1, 6, 0);
     s.cq = cq_create(s.g, &s.eq, 3, cq_log);
-    s.dev = qhca_cq_get(s.g->e, s.cq.cqn);
+    s.dev = vhca_cq_get(s.g->e, s.cq.cqn);
     REQUIRE(s.dev);
     return s;
 }
 
-static void push_to(struct setup *s, struct qhca_cq *cq, uint64_t wr_id,
+static void push_to(struct setup *s, struct vhca_cq *cq, uint64_t wr_id,
                     unsigned status, bool solicited)
 {
     struct qhca_cqe cqe = {
@@ -32,7 +32,7 @@ static void push_to(struct setup *s, struct qhca_cq *cq, uint64_t wr_id,
         .status = (uint8_t)status,
     };
 
-    qhca_cq_push(s->g->e, cq, &cqe, solicited);
+    vhca_cq_push(s->g->e, cq, &cqe, solicited);
     qhca_engine_run(s->g->e, *s->g->clock);
 }
 
@@ -367,7 +367,7 @@ static void largest(void)
     uint32_t i;
 
     s.cq = cq_create(s.g, &s.eq, 2, QHCA_CQ_LOG_MAX);
-    s.dev = qhca_cq_get(s.g->e, s.cq.cqn);
+    s.dev = vhca_cq_get(s.g->e, s.cq.cqn);
     for (i = 0; i < n + first; i++) {
         push_to(&s, s.dev, i, 0, false);
         if (i < first) {

@@ -22,7 +22,7 @@ static void push(bool solicited, unsigned n)
 
     qhca_engine_run(g->e, *g->clock);   /* tells it the time */
     while (n--) {
-        qhca_cq_push(g->e, qhca_cq_get(g->e, cq.cqn), &cqe, solicited);
+        vhca_cq_push(g->e, vhca_cq_get(g->e, cq.cqn), &cqe, solicited);
     }
     qhca_engine_run(g->e, *g->clock);
 }

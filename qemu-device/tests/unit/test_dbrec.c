@@ -101,7 +101,7 @@ static void flushed(void)
 static void flushed_between(void)
 {
     start_pair(&RC_OPTS);
-    qhca_qp_error(g->e, qhca_qp_get(g->e, peer.qpn), 0);
+    vhca_qp_error(g->e, vhca_qp_get(g->e, peer.qpn), 0);
     CHECK(!record(&peer)->ring);
     rc_recv(&peer, 1, 0, 4096);
     CHECK(!record(&peer)->ring);

@@ -411,13 +411,13 @@ static void test_behind_a_frame(void)
     rc_ring(&qp);
     done(0, QHCA_WC_SUCCESS);
     heap_use(g->heap);
-    REQUIRE(qhca_fifo_push(&g->e->port->loop, frame, sizeof(frame), qp.qpn));
+    REQUIRE(vhca_fifo_push(&g->e->port->loop, frame, sizeof(frame), qp.qpn));
     heap_use(NULL);
-    qhca_qp_schedule(g->e, qhca_qp_get(g->e, qp.qpn));
-    qhca_qp_get(g->e, qp.qpn)->sq.pi = 2;
+    vhca_qp_schedule(g->e, vhca_qp_get(g->e, qp.qpn));
+    vhca_qp_get(g->e, qp.qpn)->sq.pi = 2;
     g->e->limit = 1000;
-    qhca_qp_turn(g->e);
-    CHECK_EQ(qhca_fifo_used(&g->e->port->loop), 2);
+    vhca_qp_turn(g->e);
+    CHECK_EQ(vhca_fifo_used(&g->e->port->loop), 2);
     qhca_engine_run(g->e, *g->clock);
     done(1, QHCA_WC_SUCCESS);
 }

@@ -8,17 +8,17 @@
 /* What is posted on @qp has its turn, and nothing else. */
 static void turn(void)
 {
-    qhca_qp_schedule(g->e, qhca_qp_get(g->e, qp.qpn));
-    qhca_qp_get(g->e, qp.qpn)->sq.pi = qp.sq_pi;
+    vhca_qp_schedule(g->e, vhca_qp_get(g->e, qp.qpn));
+    vhca_qp_get(g->e, qp.qpn)->sq.pi = qp.sq_pi;
     g->e->limit = g->e->spent + 1000;
     heap_use(g->heap);
-    qhca_qp_turn(g->e);
+    vhca_qp_turn(g->e);
     heap_use(NULL);
 }
 
-static struct qhca_responder *peer_responder(void)
+static struct vhca_responder *peer_responder(void)
 {
-    return &qhca_qp_get(g->e, peer.qpn)->rsp;
+    return &vhca_qp_get(g->e, peer.qpn)->rsp;
 }
 
 /* One ACK for all, and the peer need not have a turn. */
@@ -30,8 +30,8 @@ static void test_ack_at_once(void)
     done(0, QHCA_WC_SUCCESS);
     done(1, QHCA_WC_SUCCESS);
     CHECK_EQ(peer_responder()->q_head, peer_responder()->q_tail);
-    CHECK(qhca_list_empty(&qhca_qp_get(g->e, peer.qpn)->ready));
-    CHECK(!qhca_qp_get(g->e, qp.qpn)->req.timer.pos);
+    CHECK(vhca_list_empty(&vhca_qp_get(g->e, peer.qpn)->ready));
+    CHECK(!vhca_qp_get(g->e, qp.qpn)->req.timer.pos);
     CHECK_EQ(counter(g, QHCA_CNT_TX_ACK), 1);
     CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 3);
     CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), 3);
@@ -99,7 +99,7 @@ static void test_shared_memory(void)
     rc_expect(&a.scq, wr.wr_id, QHCA_WC_SUCCESS);
     CHECK_EQ(g->e->qps->num_swr, 1);
     CHECK(g->e->qps->spare_swr);
-    CHECK(!qhca_qp_get(g->e, qp.qpn)->req.swr);
+    CHECK(!vhca_qp_get(g->e, qp.qpn)->req.swr);
     /* A bad one does not tell of them either. */
     wr = rc_wr(&a, QHCA_WR_RDMA_READ, 0, 100);
     wr.sge[0].lkey ^= 0xff;
@@ -118,7 +118,7 @@ static void test_own_memory(void)
     REQUIRE(rc_set_state(&peer, QHCA_QPS_ERR) == QHCA_OK);
     post_writes(&qp, 1, 100);
     rc_ring(&qp);
-    CHECK(qhca_qp_get(g->e, qp.qpn)->req.swr && !g->e->qps->spare_swr);
+    CHECK(vhca_qp_get(g->e, qp.qpn)->req.swr && !g->e->qps->spare_swr);
     post_writes(&peer, 1, 100);
     rc_ring(&peer);
     CHECK_EQ(g->e->qps->num_swr, 1);

@@ -231,8 +231,8 @@ static void checksum_offload(void)
 
     memcpy(&want, f.data + 40, 2);
     /* As a driver leaves it: the pseudo header's sum in the field. */
-    uint32_t pseudo = qhca_csum_add(17 + 309, f.data + 26, 8);
-    pseudo = (uint16_t)~qhca_csum_fold(pseudo);
+    uint32_t pseudo = vhca_csum_add(17 + 309, f.data + 26, 8);
+    pseudo = (uint16_t)~vhca_csum_fold(pseudo);
     f.data[40] = (uint8_t)(pseudo >> 8);
     f.data[41] = (uint8_t)pseudo;
     memcpy(guest_ptr(s.g, s.mem, f.len), f.data, f.len);
@@ -244,7 +244,7 @@ static void checksum_offload(void)
     expect_tx(&s, QHCA_WC_SUCCESS, 1);
     REQUIRE(s.g->num_sent == 1);
     CHECK(memcmp(s.g->sent[0].data + 40, &want, 2) == 0);
-    CHECK(qhca_csum_verify(s.g->sent[0].data, s.g->sent[0].len, 14, 0x0800));
+    CHECK(vhca_csum_verify(s.g->sent[0].data, s.g->sent[0].len, 14, 0x0800));
 
     w = eth_tx_post(&s.tx, s.mem, (uint32_t)f.len,
                     QHCA_ETH_CSUM | QHCA_ETH_VLAN);
@@ -256,7 +256,7 @@ static void checksum_offload(void)
     CHECK_EQ(s.g->sent[1].len, f.len + 4);
     CHECK(memcmp(s.g->sent[1].data, f.data, 12) == 0);
     CHECK(memcmp(s.g->sent[1].data + 12, "\x81\x00\x20\x05\x08\x00", 6) == 0);
-    CHECK(qhca_csum_verify(s.g->sent[1].data, s.g->sent[1].len, 18, 0x0800));
+    CHECK(vhca_csum_verify(s.g->sent[1].data, s.g->sent[1].len, 18, 0x0800));
 }
 
 static void bad_checksum_offsets(void)
@@ -348,8 +348,8 @@ static void failed_cq(void)
     struct frame f = udp_frame(test_mac, 1, 2, 99, 500);
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_ETHQ) };
 
-    qhca_cq_get(s.g->e, s.tx.cq.cqn)->state = QHCA_CQ_ERROR;
-    qhca_cq_get(s.g->e, s.rx.cq.cqn)->state = QHCA_CQ_ERROR;
+    vhca_cq_get(s.g->e, s.tx.cq.cqn)->state = QHCA_CQ_ERROR;
+    vhca_cq_get(s.g->e, s.rx.cq.cqn)->state = QHCA_CQ_ERROR;
     eth_tx_post(&s.tx, s.mem, 100, 0);
     eth_tx_ring(&s.tx);
     guest_settle(s.g);

@@ -139,13 +139,13 @@ static struct frame six_cut(void)
 /* What devices put frames into that travel together: one for the peer. */
 static struct frame aggregate(void)
 {
-    static struct qhca_aggregate a;
+    static struct vhca_aggregate a;
     struct frame f = plain();
     const uint8_t *data;
 
-    REQUIRE(qhca_aggregate_add(&a, f.data, f.len) &&
-            qhca_aggregate_add(&a, f.data, f.len));
-    data = qhca_aggregate_take(&a, &f.len);
+    REQUIRE(vhca_aggregate_add(&a, f.data, f.len) &&
+            vhca_aggregate_add(&a, f.data, f.len));
+    data = vhca_aggregate_take(&a, &f.len);
     memcpy(f.data, data, f.len);
     return f;
 }

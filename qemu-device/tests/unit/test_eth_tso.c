@@ -120,7 +120,7 @@ static void check_piece(struct setup *s, const struct sent *sent, unsigned i,
         CHECK_EQ(get16(ip + 2), 52 + n);
         CHECK_EQ(get16(ip + 4), (IP_ID + i) & 0xffff);
     }
-    CHECK(qhca_csum_verify(sent->data, sent->len, s->l3 + tag,
+    CHECK(vhca_csum_verify(sent->data, sent->len, s->l3 + tag,
                            s->ipv6 ? 0x86dd : 0x0800));
     if (tag) {
         CHECK_EQ(get16(sent->data + 12), 0x8100);

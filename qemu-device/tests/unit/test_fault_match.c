@@ -12,14 +12,14 @@ static struct qhca_fault_error err;
 static const char *hits(const char *text, unsigned n)
 {
     static char said[200];
-    struct qhca_fault_at at = { .point = QHCA_FAULT_TX, .kind = RC_SEND_ONLY };
+    struct vhca_fault_at at = { .point = QHCA_FAULT_TX, .kind = RC_SEND_ONLY };
 
     start_node();
     REQUIRE(qhca_engine_set_faults(g->e, *g->clock, text, &err));
     for (unsigned i = 0; i < n; i++) {
         at.field[QHCA_FAULT_QPN] = 0x42;
         at.field[QHCA_FAULT_PSN] = i + 1;
-        said[i] = qhca_fault_judge(g->e, &at).action ? '1' : '0';
+        said[i] = vhca_fault_judge(g->e, &at).action ? '1' : '0';
     }
     said[n] = '\0';
     return said;
@@ -87,7 +87,7 @@ static const char *shown(void)
 
 static void test_print(void)
 {
-    struct qhca_fault_at at = { .point = QHCA_FAULT_RX };
+    struct vhca_fault_at at = { .point = QHCA_FAULT_RX };
     static char first[QHCA_FAULTS_TEXT];
     char all[40 * QHCA_FAULT_RULES * 5] = "", few[20];
 
@@ -96,7 +96,7 @@ static void test_print(void)
     CHECK(qhca_engine_set_faults(g->e, *g->clock,
                                  "rx drop nth=2 # x; y\nseed=5;tx drop", &err));
     for (unsigned i = 0; i < 7; i++) {
-        qhca_fault_judge(g->e, &at);
+        vhca_fault_judge(g->e, &at);
     }
     CHECK(!strcmp(shown(), "seed=1\nrx drop nth=2  # hits 3\n"
                            "seed=5\ntx drop  # hits 0\n"));

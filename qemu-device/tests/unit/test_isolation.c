@@ -163,7 +163,7 @@ static void answer(struct scene *s, uint8_t opcode, uint8_t syndrome,
     p.payload_len = roce_opcode(opcode)->flags & OPF_PAYLOAD ? 8 : 0;
     p.payload_len = opcode == ROCE_CNP ? CNP_LEN : p.payload_len;
     heap_use(s->g->heap);
-    REQUIRE(qhca_fifo_push(&s->g->e->port->loop, frame, roce_finish(&p, frame),
+    REQUIRE(vhca_fifo_push(&s->g->e->port->loop, frame, roce_finish(&p, frame),
                            from));
     heap_use(NULL);
     qhca_engine_run(s->g->e, *s->g->clock);
@@ -280,8 +280,8 @@ static void test_gid_of_others(void)
     CHECK_EQ(gid_allow(s->g, 1, 0xffff, 0), QHCA_OK);
     CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
     CHECK_EQ(send_from(s, 0), QHCA_WC_LOC_QP_OP_ERR);
-    CHECK(qhca_gid_allowed(s->g->e, 0, ENTRY));
-    CHECK(qhca_gid_allowed(s->g->e, 2, ENTRY));
+    CHECK(vhca_gid_allowed(s->g->e, 0, ENTRY));
+    CHECK(vhca_gid_allowed(s->g->e, 2, ENTRY));
 }
 
 /* D-087: an entry that becomes another GID is nobody's. */
@@ -358,10 +358,10 @@ static void test_allow_gid(void)
     cmd.allow_gid.uar = htole32(1);
     CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_ERR_PARAM);  /* port 0 */
     CHECK_EQ(gid_allow(s->g, NUM_UARS - 1, ENTRY, 1), QHCA_OK);
-    CHECK(qhca_gid_allowed(s->g->e, NUM_UARS - 1, ENTRY));
+    CHECK(vhca_gid_allowed(s->g->e, NUM_UARS - 1, ENTRY));
     qhca_engine_reset(s->g->e, *s->g->clock);
-    CHECK(!qhca_gid_allowed(s->g->e, NUM_UARS - 1, ENTRY));
-    CHECK(!qhca_gid_allowed(s->g->e, 1, 0));
+    CHECK(!vhca_gid_allowed(s->g->e, NUM_UARS - 1, ENTRY));
+    CHECK(!vhca_gid_allowed(s->g->e, 1, 0));
 }
 
 /* ---- receive WRs ---- */

@@ -7,7 +7,7 @@
 #include "harness/debug.h"
 #include "harness/harness.h"
 
-static void check_content(struct guest *g, const struct qhca_mem *mem,
+static void check_content(struct guest *g, const struct vhca_mem *mem,
                           const struct gbuf *b, uint64_t len)
 {
     uint8_t out[9000];
@@ -15,7 +15,7 @@ static void check_content(struct guest *g, const struct qhca_mem *mem,
     size_t n, i;
 
     for (off = 0; off < len; off += 4099) {
-        CHECK_EQ(qhca_mem_addr(mem, off), gbuf_addr(b, off));
+        CHECK_EQ(vhca_mem_addr(mem, off), gbuf_addr(b, off));
     }
     for (off = 0; off < len; off += 7001) {
         n = len - off < sizeof(out) ? (size_t)(len - off) : sizeof(out);
@@ -23,12 +23,12 @@ static void check_content(struct guest *g, const struct qhca_mem *mem,
             *(uint8_t *)guest_ptr(g, gbuf_addr(b, off + i), 1) =
                 (uint8_t)(off + i * 3);
         }
-        REQUIRE(qhca_mem_read(g->e, mem, off, out, n));
+        REQUIRE(vhca_mem_read(g->e, mem, off, out, n));
         for (i = 0; i < n; i++) {
             REQUIRE(out[i] == (uint8_t)(off + i * 3));
             out[i] = (uint8_t)~out[i];
         }
-        REQUIRE(qhca_mem_write(g->e, mem, off, out, n));
+        REQUIRE(vhca_mem_write(g->e, mem, off, out, n));
         for (i = 0; i < n; i++) {
             REQUIRE(*(uint8_t *)guest_ptr(g, gbuf_addr(b, off + i), 1) ==
                     (uint8_t)~(off + i * 3));
@@ -36,18 +36,18 @@ static void check_content(struct guest *g, const struct qhca_mem *mem,
     }
 }
 
-static int import(struct guest *g, struct qhca_mem *mem,
+static int import(struct guest *g, struct vhca_mem *mem,
                   const struct qhca_buf *desc, uint64_t len)
 {
-    static struct qhca_import im;
+    static struct vhca_import im;
     int status;
 
     g->e->limit = UINT_MAX;
-    status = qhca_import(g->e, &im, desc, len);
+    status = vhca_import(g->e, &im, desc, len);
     if (status != QHCA_OK) {
-        qhca_import_drop(g->e, &im);
+        vhca_import_drop(g->e, &im);
     }
-    *mem = qhca_import_take(&im);
+    *mem = vhca_import_take(&im);
     im.started = false;
     return status;
 }
@@ -68,14 +68,14 @@ static void depths(void)
         struct guest *g = guest_start();
         uint64_t len = (uint64_t)cases[i].blocks << cases[i].shift;
         struct gbuf b = guest_buf(g, len, cases[i].shift, cases[i].depth);
-        struct qhca_mem mem;
+        struct vhca_mem mem;
         bool scattered = cases[i].depth && cases[i].blocks > 1;
 
         CHECK_EQ(import(g, &mem, &b.desc, len), QHCA_OK);
         CHECK((mem.block != NULL) == scattered);
         CHECK_EQ(g->e->table_blocks, cases[i].blocks * scattered);
         check_content(g, &mem, &b, len);
-        qhca_mem_release(g->e, &mem);
+        vhca_mem_release(g->e, &mem);
         CHECK_EQ(g->e->table_blocks, 0);
         guest_free(g);
     }
@@ -89,7 +89,7 @@ static void contiguous(void)
     uint64_t base = guest_alloc(g, 64 << 12, 4096), reads;
     uint64_t *entry = guest_ptr(g, le64toh(b.desc.addr), 4096);
     static uint8_t out[64 << 12];
-    struct qhca_mem mem;
+    struct vhca_mem mem;
     unsigned i;
 
     for (i = 0; i < 64; i++) {
@@ -99,28 +99,28 @@ static void contiguous(void)
     CHECK(!mem.block);
     CHECK_EQ(mem.base, base);
     reads = g->reads;
-    CHECK(qhca_mem_read(g->e, &mem, 1, out, sizeof(out) - 1));
+    CHECK(vhca_mem_read(g->e, &mem, 1, out, sizeof(out) - 1));
     CHECK_EQ(g->reads, reads + 1);
-    qhca_mem_release(g->e, &mem);
+    vhca_mem_release(g->e, &mem);
 
     entry[40] = htole64(base);          /* two runs and a lone block */
     CHECK_EQ(import(g, &mem, &b.desc, 64 << 12), QHCA_OK);
     CHECK(mem.block);
     reads = g->reads;
-    CHECK(qhca_mem_read(g->e, &mem, 0, out, sizeof(out)));
+    CHECK(vhca_mem_read(g->e, &mem, 0, out, sizeof(out)));
     CHECK_EQ(g->reads, reads + 3);
-    qhca_mem_release(g->e, &mem);
+    vhca_mem_release(g->e, &mem);
 }
 
 static void read_once(void)
 {
     struct guest *g = guest_start();
     struct gbuf b = guest_buf(g, 1500 << 12, 12, 2);
-    struct qhca_mem mem;
+    struct vhca_mem mem;
 
     CHECK_EQ(import(g, &mem, &b.desc, 1500 << 12), QHCA_OK);
     CHECK_EQ(g->reads, 1 + 3);
-    qhca_mem_release(g->e, &mem);
+    vhca_mem_release(g->e, &mem);
 }
 
 /* A budget that does for one page at a time comes to the same. */
@@ -128,31 +128,31 @@ static void in_pieces(void)
 {
     struct guest *g = guest_start();
     struct gbuf b = guest_buf(g, 1500 << 12, 12, 3);
-    static struct qhca_import im;
+    static struct vhca_import im;
     unsigned calls = 0;
     int status;
 
     do {
         g->e->limit = g->e->spent + 1;
-        status = qhca_import(g->e, &im, &b.desc, 1500 << 12);
+        status = vhca_import(g->e, &im, &b.desc, 1500 << 12);
         calls++;
     } while (status == QHCA_AGAIN);
     CHECK_EQ(status, QHCA_OK);
     CHECK_EQ(calls, 3);
     CHECK_EQ(g->reads, 1 + 1 + 3);
     check_content(g, &im.mem, &b, 1500 << 12);
-    qhca_import_drop(g->e, &im);
+    vhca_import_drop(g->e, &im);
     CHECK_EQ(g->e->table_blocks, 0);
 }
 
 static int try_import(struct guest *g, const struct qhca_buf *desc,
                       uint64_t len)
 {
-    struct qhca_mem mem;
+    struct vhca_mem mem;
     int status = import(g, &mem, desc, len);
 
     if (status == QHCA_OK) {
-        qhca_mem_release(g->e, &mem);
+        vhca_mem_release(g->e, &mem);
     } else {
         CHECK(!mem.block && !mem.num_blocks);
     }
@@ -227,14 +227,14 @@ static void table_limit(void)
     struct gbuf b = guest_buf(g, 512 << 12, 12, 1);
 
     g->e->table_blocks = QHCA_MAX_TABLE_BLOCKS - 511;
-    struct qhca_mem mem;
+    struct vhca_mem mem;
 
     CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_ERR_LIMIT);
     CHECK_EQ(g->reads, 0);
     g->e->table_blocks--;
     CHECK_EQ(import(g, &mem, &b.desc, 1), QHCA_OK);
     CHECK_EQ(g->e->table_blocks, QHCA_MAX_TABLE_BLOCKS);
-    qhca_mem_release(g->e, &mem);
+    vhca_mem_release(g->e, &mem);
     g->e->table_blocks = 0;
 }
 

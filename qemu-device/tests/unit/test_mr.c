@@ -22,9 +22,9 @@ static struct qhca_cmd reg_cmd(const struct gbuf *b, uint32_t pd, uint64_t iova,
     return cmd;
 }
 
-static struct qhca_key_user user_of(struct guest *g, uint32_t pd)
+static struct vhca_key_user user_of(struct guest *g, uint32_t pd)
 {
-    struct qhca_key_user u = { .pd = qhca_table_get(&g->e->memory->pd, pd) };
+    struct vhca_key_user u = { .pd = vhca_table_get(&g->e->memory->pd, pd) };
 
     return u;
 }
@@ -32,9 +32,9 @@ static struct qhca_key_user user_of(struct guest *g, uint32_t pd)
 static bool allowed(struct guest *g, uint32_t pd, uint32_t key, uint64_t addr,
                     uint64_t len, unsigned access)
 {
-    struct qhca_key_user u = user_of(g, pd);
+    struct vhca_key_user u = user_of(g, pd);
 
-    return qhca_mr_check(g->e, &u, key, addr, len, (uint16_t)access) != NULL;
+    return vhca_mr_check(g->e, &u, key, addr, len, (uint16_t)access) != NULL;
 }
 
 static void keys(void)
@@ -135,9 +135,9 @@ static void offsets(void)
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g), key;
     struct gbuf b = guest_buf(g, 4 << 12, 12, 1);
-    struct qhca_key_user user = user_of(g, pd);
+    struct vhca_key_user user = user_of(g, pd);
     uint8_t out[8000];
-    struct qhca_mr *mr;
+    struct vhca_mr *mr;
 
     for (size_t i = 0; i < ARRAY_SIZE(iovas); i++) {
         struct qhca_cmd cmd = reg_cmd(&b, pd, iovas[i], (4 << 12) - 4095, RW);
@@ -146,10 +146,10 @@ static void offsets(void)
         key = guest_create(g, &cmd);
         CHECK(!allowed(g, pd, key, iovas[i] - 1, 1, 0));
         CHECK(!allowed(g, pd, key, iovas[i], (4 << 12) - 4094, 0));
-        mr = qhca_mr_check(g->e, &user, key, iovas[i], sizeof(out), 0);
+        mr = vhca_mr_check(g->e, &user, key, iovas[i], sizeof(out), 0);
         REQUIRE(mr);
         memset(out, (int)i + 1, sizeof(out));
-        CHECK_EQ(qhca_mr_write(g->e, mr, iovas[i], out, sizeof(out)),
+        CHECK_EQ(vhca_mr_write(g->e, mr, iovas[i], out, sizeof(out)),
                  QHCA_MEM_OK);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4094), 1), 0);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095), 1), i + 1);
@@ -157,7 +157,7 @@ static void offsets(void)
                  i + 1);
         CHECK_EQ(*(uint8_t *)guest_ptr(g, gbuf_addr(&b, 4095 + 8000), 1), 0);
         memset(out, 0, sizeof(out));
-        CHECK_EQ(qhca_mr_read(g->e, mr, iovas[i] + 1, out, sizeof(out) - 1),
+        CHECK_EQ(vhca_mr_read(g->e, mr, iovas[i] + 1, out, sizeof(out) - 1),
                  QHCA_MEM_OK);
         CHECK_EQ(out[sizeof(out) - 2], i + 1);
     }
@@ -235,9 +235,9 @@ static void dma_regions(void)
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g), key;
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
-    struct qhca_key_user kernel, user = user_of(g, pd);
+    struct vhca_key_user kernel, user = user_of(g, pd);
     uint64_t addr = guest_alloc(g, 64, 64), v = 0x1122334455667788;
-    struct qhca_mr *mr;
+    struct vhca_mr *mr;
 
     cmd.reg_mr.pdn = htole32(pd);
     cmd.reg_mr.type = QHCA_MR_DMA;
@@ -250,14 +250,14 @@ static void dma_regions(void)
 
     kernel = user;
     kernel.reserved = true;
-    CHECK(!qhca_mr_check(g->e, &user, QHCA_RESERVED_LKEY, addr, 8, 0));
-    CHECK(!qhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY, addr, 8,
+    CHECK(!vhca_mr_check(g->e, &user, QHCA_RESERVED_LKEY, addr, 8, 0));
+    CHECK(!vhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY, addr, 8,
                          QHCA_ACCESS_REMOTE_READ));
-    CHECK(!qhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY | 1, addr, 8, 0));
-    mr = qhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY, addr, 8,
+    CHECK(!vhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY | 1, addr, 8, 0));
+    mr = vhca_mr_check(g->e, &kernel, QHCA_RESERVED_LKEY, addr, 8,
                        QHCA_ACCESS_LOCAL_WRITE);
     REQUIRE(mr);
-    CHECK_EQ(qhca_mr_write(g->e, mr, addr, &v, 8), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_write(g->e, mr, addr, &v, 8), QHCA_MEM_OK);
     CHECK_EQ(*(uint64_t *)guest_ptr(g, addr, 8), v);
 }
 
@@ -269,26 +269,26 @@ static void atomics(void)
     struct qhca_cmd cmd = reg_cmd(&b, pd, 0x7008, 8192,
                                   QHCA_ACCESS_LOCAL_WRITE |
                                   QHCA_ACCESS_REMOTE_ATOMIC);
-    struct qhca_key_user user = user_of(g, pd);
-    struct qhca_mr *mr;
+    struct vhca_key_user user = user_of(g, pd);
+    struct vhca_mr *mr;
     uint64_t old, *p;
 
     key = guest_create(g, &cmd);
-    mr = qhca_mr_check(g->e, &user, key, 0x8ff8, 8, QHCA_ACCESS_REMOTE_ATOMIC);
+    mr = vhca_mr_check(g->e, &user, key, 0x8ff8, 8, QHCA_ACCESS_REMOTE_ATOMIC);
     REQUIRE(mr);
     p = guest_ptr(g, gbuf_addr(&b, 0x1ff8), 8);
     *p = 40;
-    CHECK_EQ(qhca_mr_add(g->e, mr, 0x8ff8, 2, &old), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_add(g->e, mr, 0x8ff8, 2, &old), QHCA_MEM_OK);
     CHECK_EQ(old, 40);
-    CHECK_EQ(qhca_mr_cas(g->e, mr, 0x8ff8, 41, 7, &old), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 41, 7, &old), QHCA_MEM_OK);
     CHECK_EQ(*p, 42);
-    CHECK_EQ(qhca_mr_cas(g->e, mr, 0x8ff8, 42, 7, &old), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 42, 7, &old), QHCA_MEM_OK);
     CHECK_EQ(old, 42);
     CHECK_EQ(*p, 7);
     g->bad_from = gbuf_addr(&b, 0x1000);
     g->bad_to = g->bad_from + 4096;
-    CHECK_EQ(qhca_mr_add(g->e, mr, 0x8ff8, 2, &old), QHCA_MEM_DMA);
-    CHECK_EQ(qhca_mr_cas(g->e, mr, 0x8ff8, 2, 3, &old), QHCA_MEM_DMA);
+    CHECK_EQ(vhca_mr_add(g->e, mr, 0x8ff8, 2, &old), QHCA_MEM_DMA);
+    CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 2, 3, &old), QHCA_MEM_DMA);
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 2);
 }
 
@@ -305,9 +305,9 @@ static void stale_keys(void)
         key = guest_create(g, &cmd);
         variants += (key & 0xff) != (last[(i - 1) % KEPT] & 0xff);
         /* As REG_MR and BIND_MW change it. */
-        qhca_mr_get(g->e, key)->key ^= i % 256;
+        vhca_mr_get(g->e, key)->key ^= i % 256;
         for (unsigned j = 0; j < KEPT; j++) {
-            REQUIRE(!qhca_mr_get(g->e, last[j]));
+            REQUIRE(!vhca_mr_get(g->e, last[j]));
         }
         last[i % KEPT] = key ^ i % 256;
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, last[i % KEPT]), QHCA_OK);
@@ -358,8 +358,8 @@ static void reregister(void)
     struct gbuf b = guest_buf(g, 6 << 12, 12, 1);
     struct qhca_cmd cmd = reg_cmd(&a, pd, 0x10000, 4 << 12, RW);
     uint32_t key = guest_create(g, &cmd);
-    struct qhca_key_user user;
-    struct qhca_mr *mr;
+    struct vhca_key_user user;
+    struct vhca_mr *mr;
     uint8_t byte;
 
     cmd = reg_cmd(&b, pd2, 0x50000, 6 << 12, QHCA_ACCESS_LOCAL_WRITE);
@@ -376,9 +376,9 @@ static void reregister(void)
     CHECK_EQ(g->e->table_blocks, 6);
     *(uint8_t *)guest_ptr(g, gbuf_addr(&b, 0x5fff), 1) = 77;
     user = user_of(g, pd2);
-    mr = qhca_mr_check(g->e, &user, key, 0x55fff, 1, 0);
+    mr = vhca_mr_check(g->e, &user, key, 0x55fff, 1, 0);
     REQUIRE(mr);
-    CHECK_EQ(qhca_mr_read(g->e, mr, 0x55fff, &byte, 1), QHCA_MEM_OK);
+    CHECK_EQ(vhca_mr_read(g->e, mr, 0x55fff, &byte, 1), QHCA_MEM_OK);
     CHECK_EQ(byte, 77);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pd), QHCA_OK);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, key), QHCA_OK);
@@ -393,11 +393,11 @@ static void rereg_is_atomic(void)
     uint32_t pd = pd_create(g), pd2 = pd_create(g), key;
     struct gbuf a = guest_buf(g, 4 << 12, 12, 1);
     struct qhca_cmd good = reg_cmd(&a, pd, 0x10000, 4 << 12, RW), cmd;
-    struct qhca_mr before, *mr;
+    struct vhca_mr before, *mr;
     const unsigned all = QHCA_REREG_TRANS | QHCA_REREG_PD | QHCA_REREG_ACCESS;
 
     key = guest_create(g, &good);
-    mr = qhca_table_get(&g->e->memory->mr, key >> 8);
+    mr = vhca_table_get(&g->e->memory->mr, key >> 8);
     before = *mr;
 #define TRY(what, change, status) \
     do { \

@@ -101,16 +101,6 @@ static void no_error(void *o, const char *m)
     (void)m;
 }
 
-static void no_trace(void *o, enum qhca_trace_point p, uint64_t a, uint64_t b,
-                     uint64_t c)
-{
-    (void)o;
-    (void)p;
-    (void)a;
-    (void)b;
-    (void)c;
-}
-
 static const struct qhca_engine_ops ops = {
     .dma_read = yes_read,
     .dma_write = yes_write,
@@ -126,7 +116,6 @@ static const struct qhca_engine_ops ops = {
     .random = no_random,
     .remove = no_remove,
     .guest_error = no_error,
-    .trace = no_trace,
 };
 
 static const struct qhca_engine_config good = {
@@ -169,7 +158,9 @@ static void configurations(void)
         o = ops;
         memset((char *)&o + at, 0, sizeof(void *));
         e = qhca_engine_new(&good, &o, NULL);
-        CHECK_EQ(!!e, at == offsetof(struct qhca_engine_ops, loop_frame));
+        CHECK_EQ(!!e, at == offsetof(struct qhca_engine_ops, loop_frame) ||
+                      at == offsetof(struct qhca_engine_ops, neighbour) ||
+                      at == offsetof(struct qhca_engine_ops, trace));
         qhca_engine_free(e);
     }
 }

@@ -78,14 +78,14 @@ static void gid_table(void)
     CHECK_EQ(set_gid(g, 1, v4, 4095, 1), QHCA_ERR_PARAM);
     CHECK_EQ(set_gid(g, 1, v4, 0, 1), QHCA_ERR_PARAM);
     CHECK_EQ(set_gid(g, 1, v4, 1, 2), QHCA_ERR_PARAM);
-    CHECK_EQ(qhca_gid_find(g->e, v6, QHCA_NO_VLAN), 0);
-    CHECK_EQ(qhca_gid_find(g->e, v6, 5), -1);
-    CHECK_EQ(qhca_gid_find(g->e, v4, 5), 127);
+    CHECK_EQ(vhca_gid_find(g->e, v6, QHCA_NO_VLAN), 0);
+    CHECK_EQ(vhca_gid_find(g->e, v6, 5), -1);
+    CHECK_EQ(vhca_gid_find(g->e, v4, 5), 127);
     CHECK(g->e->port->gid[127].ipv4 && !g->e->port->gid[0].ipv4);
     CHECK_EQ(set_gid(g, 127, zero, 0, 0), QHCA_OK);
-    CHECK_EQ(qhca_gid_find(g->e, v4, 5), -1);
+    CHECK_EQ(vhca_gid_find(g->e, v4, 5), -1);
     CHECK_EQ(g->e->port->num_gid, 1);
-    CHECK_EQ(qhca_gid_find(g->e, zero, 0), -1);
+    CHECK_EQ(vhca_gid_find(g->e, zero, 0), -1);
 }
 
 /* ---- steering ---- */

@@ -35,7 +35,7 @@ static bool take_way(const struct rc_opts *o, unsigned at, uint32_t bit,
         if (i == at) {
             mask |= bit;
             qp.o = *then;
-            if (!qhca_qp_transition_ok(o->type, from, way[i], mask)) {
+            if (!vhca_qp_transition_ok(o->type, from, way[i], mask)) {
                 return false;
             }
         }

@@ -88,7 +88,7 @@ static struct row row_of(unsigned type, uint8_t from, uint8_t to, bool *legal)
 
 static void check_ok(unsigned type, const struct row *r, uint32_t mask, bool ok)
 {
-    if (qhca_qp_transition_ok((uint8_t)type, r->from, r->to,
+    if (vhca_qp_transition_ok((uint8_t)type, r->from, r->to,
                               mask | A(STATE)) != ok) {
         tap_note("%s type %u from %u to %u mask 0x%x", r->id, type, r->from,
                  r->to, mask);

@@ -78,24 +78,41 @@ static void test_order(void)
         uint16_t len;
         uint32_t dma_len;
         uint8_t syndrome;
+        const char *check;
     } c[] = {
-        { RC_WRITE_MIDDLE, 1, 0, MTU, 0, AETH_NAK_SEQ },
-        { RC_WRITE_ONLY, 1, NO_RIGHT | BAD_KEY, 8, 8, AETH_NAK_SEQ },
-        { RC_WRITE_ONLY, -1, NO_RIGHT | BAD_KEY, 8, 9, AETH_ACK },
-        { RC_WRITE_LAST_IMM, 0, 0, 8, 8, AETH_NAK_INV_REQ },
-        { RC_WRITE_ONLY_IMM, 0, NO_RIGHT, 8, 8, AETH_NAK_INV_REQ },
-        { RC_READ_REQUEST, 0, NO_RIGHT | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
-        { RC_SEND_ONLY, 0, 0, MTU + 4, 0, AETH_RNR_NAK | 1 },
-        { RC_WRITE_ONLY_IMM, 0, 0, 8, 9, AETH_RNR_NAK | 1 },
-        { RC_WRITE_ONLY_IMM, 0, BAD_KEY, 8, 8, AETH_RNR_NAK | 1 },
-        { RC_READ_REQUEST, 0, NO_RESOURCE | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
-        { RC_FETCH_ADD, 0, NO_RESOURCE | BAD_KEY, 0, 8, AETH_NAK_INV_REQ },
-        { RC_WRITE_ONLY, 0, BAD_KEY, 8, 9, AETH_NAK_INV_REQ },
-        { RC_READ_REQUEST, 0, BAD_KEY, 4, 8, AETH_NAK_INV_REQ },
-        { RC_READ_REQUEST, 0, BAD_KEY, 0, 0x80000001u, AETH_NAK_INV_REQ },
+        { RC_WRITE_MIDDLE, 1, 0, MTU, 0, AETH_NAK_SEQ,
+          "PSN" },
+        { RC_WRITE_ONLY, 1, NO_RIGHT | BAD_KEY, 8, 8, AETH_NAK_SEQ,
+          "PSN" },
+        { RC_WRITE_ONLY, -1, NO_RIGHT | BAD_KEY, 8, 9, AETH_ACK,
+          NULL },
+        { RC_WRITE_LAST_IMM, 0, 0, 8, 8, AETH_NAK_INV_REQ,
+          "opcode sequence" },
+        { RC_WRITE_ONLY_IMM, 0, NO_RIGHT, 8, 8, AETH_NAK_INV_REQ,
+          "operation not enabled" },
+        { RC_READ_REQUEST, 0, NO_RIGHT | BAD_KEY, 0, 8, AETH_NAK_INV_REQ,
+          "operation not enabled" },
+        { RC_SEND_ONLY, 0, 0, MTU + 4, 0, AETH_RNR_NAK | 1,
+          "no receive WR" },
+        { RC_WRITE_ONLY_IMM, 0, 0, 8, 9, AETH_RNR_NAK | 1,
+          "no receive WR" },
+        { RC_WRITE_ONLY_IMM, 0, BAD_KEY, 8, 8, AETH_RNR_NAK | 1,
+          "no receive WR" },
+        { RC_READ_REQUEST, 0, NO_RESOURCE | BAD_KEY, 0, 8, AETH_NAK_INV_REQ,
+          "responder resources" },
+        { RC_FETCH_ADD, 0, NO_RESOURCE | BAD_KEY, 0, 8, AETH_NAK_INV_REQ,
+          "responder resources" },
+        { RC_WRITE_ONLY, 0, BAD_KEY, 8, 9, AETH_NAK_INV_REQ,
+          "length" },
+        { RC_READ_REQUEST, 0, BAD_KEY, 4, 8, AETH_NAK_INV_REQ,
+          "length" },
+        { RC_READ_REQUEST, 0, BAD_KEY, 0, 0x80000001u, AETH_NAK_INV_REQ,
+          "length" },
         /* The longest allowed (B-026), but longer than this region. */
-        { RC_READ_REQUEST, 0, 0, 0, 0x80000000u, AETH_NAK_ACCESS },
-        { RC_WRITE_FIRST, 0, 0, MTU, 0x80000000u, AETH_NAK_ACCESS },
+        { RC_READ_REQUEST, 0, 0, 0, 0x80000000u, AETH_NAK_ACCESS,
+          "R_Key" },
+        { RC_WRITE_FIRST, 0, 0, MTU, 0x80000000u, AETH_NAK_ACCESS,
+          "R_Key" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
@@ -111,6 +128,9 @@ static void test_order(void)
         expect_nak(c[i].syndrome, PSN - (c[i].ahead < 0));
         peer_expect_none(&qp);
         CHECK(memory_is(0, 2 * MTU, 0));
+        CHECK(c[i].check ? g->failed_check &&
+                            !strcmp(g->failed_check, c[i].check) :
+                           !g->failed_check);
     }
 }
 

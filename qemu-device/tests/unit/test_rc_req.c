@@ -320,7 +320,7 @@ static void test_long_reads_here(void)
     o.rd_atomic = o.dest_rd_atomic = QHCA_MAX_RD_ATOMIC;
     o.sq_log = 6;
     for (unsigned frames = 0; frames < 2; frames++) {
-        const struct qhca_requester *r;
+        const struct vhca_requester *r;
 
         start_pair(&o);
         g->e->cfg.frames |= frames;
@@ -332,15 +332,15 @@ static void test_long_reads_here(void)
             rc_put(&qp, &wr);
         }
         rc_ring(&qp);
-        r = &qhca_qp_get(g->e, qp.qpn)->req;
-        CHECK(qhca_qp_get(g->e, qp.qpn)->sq.ci <= n - QHCA_MAX_RD_ATOMIC);
+        r = &vhca_qp_get(g->e, qp.qpn)->req;
+        CHECK(vhca_qp_get(g->e, qp.qpn)->sq.ci <= n - QHCA_MAX_RD_ATOMIC);
         CHECK_EQ(r->rd_atomic, QHCA_MAX_RD_ATOMIC);
         CHECK(r->read_psns > (QHCA_MAX_RD_ATOMIC - 1) * 512);
         guest_settle(g);
         for (unsigned i = 0; i < n; i++) {
             done(i, 0);
         }
-        CHECK_EQ(qhca_qp_get(g->e, qp.qpn)->req.read_psns, 0);
+        CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->req.read_psns, 0);
         CHECK(guest_is_filled(g, node.mr.addr, NODE_MEM / 2, 7));
         CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
     }

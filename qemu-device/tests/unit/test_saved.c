@@ -14,9 +14,9 @@
 static struct field_edit edits[MAX_EDITS];
 static unsigned num_edits;
 
-static struct qhca_qp *q_of(const struct rc_qp *q)
+static struct vhca_qp *q_of(const struct rc_qp *q)
 {
-    return qhca_qp_get(g->e, q->qpn);
+    return vhca_qp_get(g->e, q->qpn);
 }
 
 /* The only field @name there is in @section becomes @value. */
@@ -120,13 +120,36 @@ static void psns_while_flushing(void)
     }
     rc_ring(&qp);
     guest_settle(g);
-    qhca_timer_cancel(g->e, &q_of(&qp)->req.timer);
+    vhca_timer_cancel(g->e, &q_of(&qp)->req.timer);
     set("transport", "flushing", 1);
     set("transport", "flush_to", q_of(&qp)->sq.ci + 1);
     for (unsigned i = 0; i < ARRAY_SIZE(psns); i++) {
         set("transport", psns[i], 0x112111);
     }
     refused_for("PSNs");
+}
+
+/* ---- answers of a QP that gives none: there is no way for them ---- */
+
+static void answers(void)
+{
+    static uint8_t scratch[1u << 20];
+    static const uint8_t types[] = { QHCA_QPT_UC, QHCA_QPT_UD };
+    static char why[200];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+        struct rc_opts o = opts_of(types[i]);
+        struct vhca_qp *q;
+
+        start_alone(&o);
+        q = q_of(&qp);
+        q->attr.path_mtu = 3;
+        q->mtu = 1024;
+        vhca_response_ack(q, AETH_ACK, 5);
+        CHECK_EQ(qhca_engine_save(g->e, g->e->now, scratch, sizeof(scratch),
+                                  why, sizeof(why)), 0);
+        CHECK(strstr(why, "answers"));
+    }
 }
 
 /* ---- receive WRs ---- */
@@ -196,7 +219,7 @@ static void rights_of_dma_region(void)
 static void rights_of_window(void)
 {
     struct rc_opts o = RC_OPTS;
-    struct qhca_mr *mr;
+    struct vhca_mr *mr;
     unsigned nth = 0;
     struct rc_wr wr;
 
@@ -204,7 +227,7 @@ static void rights_of_window(void)
     wr = wr_bind(&qp, next_key(mw_create(g, node.pdn, QHCA_MW_2B)), 4096, 5000,
                  QHCA_ACCESS_REMOTE_READ);
     do_memop(&qp, &wr, QHCA_WC_SUCCESS);
-    qhca_table_each(&g->e->memory->mr, mr) {
+    vhca_table_each(&g->e->memory->mr, mr) {
         if (!mr->window) {
             break;
         }
@@ -241,14 +264,14 @@ static void short_frames(void)
     static const uint8_t frame[ETH_LEN] = { 1 };
 
     start_node();
-    REQUIRE(qhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
+    REQUIRE(vhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
     snapshot_cycle(g);
-    CHECK_EQ(qhca_fifo_used(&g->e->port->tx), 1);
+    CHECK_EQ(vhca_fifo_used(&g->e->port->tx), 1);
     for (unsigned len = 0; len < ETH_LEN; len++) {
         set_nth("port", "length", 1, len);      /* the section has the first */
         refused_for("length of a frame");
         start_node();
-        REQUIRE(qhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
+        REQUIRE(vhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
     }
 }
 
@@ -256,7 +279,7 @@ static void short_frames(void)
 static void pieces(void)
 {
     static uint8_t scratch[1u << 20];
-    struct qhca_eth_gather *gather;
+    struct vhca_eth_gather *gather;
     static char why[200];
 
     scene_start();
@@ -264,7 +287,7 @@ static void pieces(void)
     REQUIRE(gather->active);
     gather->flags |= QHCA_ETH_TSO;
     gather->len = 60000;
-    gather->tso = (struct qhca_tso) {
+    gather->tso = (struct vhca_tso) {
         .active = true, .ipv4 = true, .l3 = 14, .l4 = 34, .hdr_len = 54,
         .mss = 1400, .payload = QHCA_VLAN_ROOM + 54, .len = 60000 - 54,
     };
@@ -316,18 +339,18 @@ static void destroy_srq(void)
 {
     struct gsrq s = leave_destroy_srq();
     unsigned using = 0;
-    struct qhca_qp *q;
+    struct vhca_qp *q;
 
-    qhca_table_each(&g->e->qps->table, q) {
+    vhca_table_each(&g->e->qps->table, q) {
         using += q->srq != NULL;
     }
     CHECK(using && using < XRC_USERS);
-    CHECK(g->e->device->cmdq.active && qhca_srq_get(g->e, s.srqn)->gone);
+    CHECK(g->e->cmdq->active && vhca_srq_get(g->e, s.srqn)->gone);
     snapshot_cycle(g);
-    CHECK(g->e->device->cmdq.active && qhca_srq_get(g->e, s.srqn)->gone);
+    CHECK(g->e->cmdq->active && vhca_srq_get(g->e, s.srqn)->gone);
     guest_advance(g, 1000000000);
-    CHECK(!g->e->device->cmdq.active);
-    CHECK(!qhca_srq_get(g->e, s.srqn));
+    CHECK(!g->e->cmdq->active);
+    CHECK(!vhca_srq_get(g->e, s.srqn));
 }
 
 /* ---- saving ---- */
@@ -339,7 +362,7 @@ static void refused_save(void)
 {
     static uint8_t good[1u << 20], scratch[1u << 20];
     static char why[200];
-    struct qhca_qp *q;
+    struct vhca_qp *q;
     uint8_t *state;
     size_t len;
 
@@ -347,7 +370,7 @@ static void refused_save(void)
     state = snapshot_save(g, &len);
     REQUIRE(state && len <= sizeof(good));
     memcpy(good, state, len);
-    qhca_table_each(&g->e->qps->table, q) {
+    vhca_table_each(&g->e->qps->table, q) {
         uint8_t is = q->state;
         size_t again;
 
@@ -392,6 +415,7 @@ static const struct test tests[] = {
     { "frames have an Ethernet header", short_frames },
     { "pieces of a large segment fit an MTU", pieces },
     { "a DESTROY_SRQ in its middle is saved", destroy_srq },
+    { "answers of a QP that gives none", answers },
     { "a save that is refused changes nothing", refused_save },
     { "fields are changed in the objects that have them", in_objects },
 };

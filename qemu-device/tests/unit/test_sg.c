@@ -8,9 +8,9 @@
 #define RW  (QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
              QHCA_ACCESS_REMOTE_READ)
 
-static struct qhca_key_user user_of(struct guest *g, uint32_t pd)
+static struct vhca_key_user user_of(struct guest *g, uint32_t pd)
 {
-    struct qhca_key_user u = { .pd = qhca_table_get(&g->e->memory->pd, pd) };
+    struct vhca_key_user u = { .pd = vhca_table_get(&g->e->memory->pd, pd) };
 
     return u;
 }
@@ -20,12 +20,12 @@ static void lists(void)
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g);
     struct gmr a = mr_create(g, pd, 5000, RW), b = mr_create(g, pd, 5000, RW);
-    const struct qhca_seg segs[] = {
+    const struct vhca_seg segs[] = {
         { a.addr + 100, 10, a.key }, { 0xdead, 0, 0xbeef },
         { b.addr, 5000, b.key }, { a.addr + 4000, 1, a.key },
         { 0, 0, 0 },
     };
-    struct qhca_key_user user = user_of(g, pd);
+    struct vhca_key_user user = user_of(g, pd);
     uint8_t in[5011], out[5011];
     uint64_t off;
     size_t i, n;
@@ -33,21 +33,21 @@ static void lists(void)
     for (i = 0; i < sizeof(in); i++) {
         in[i] = (uint8_t)(i * 31 + 5);
     }
-    CHECK(qhca_segs_check(g->e, &user, segs, 5, QHCA_ACCESS_LOCAL_WRITE));
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 5, 0, in, sizeof(in)),
+    CHECK(vhca_segs_check(g->e, &user, segs, 5, QHCA_ACCESS_LOCAL_WRITE));
+    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 5, 0, in, sizeof(in)),
              QHCA_MEM_OK);
     for (off = 0; off < sizeof(in); off += off < 20 ? 1 : 333) {
         for (n = 0; n <= sizeof(in) - off; n += n < 20 ? 1 : 457) {
             memset(out, 0, sizeof(out));
-            REQUIRE(qhca_segs_read(g->e, &user, segs, 5, off, out, n) ==
+            REQUIRE(vhca_segs_read(g->e, &user, segs, 5, off, out, n) ==
                     QHCA_MEM_OK);
             REQUIRE(memcmp(out, in + off, n) == 0);
         }
     }
     CHECK_EQ(*(uint8_t *)guest_ptr(g, a.addr + 4000, 1), in[5010]);
     CHECK_EQ(*(uint8_t *)guest_ptr(g, a.addr + 110, 1), 0);
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 5, 0, in, 0), QHCA_MEM_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &user, NULL, 0, 0, out, 0), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 5, 0, in, 0), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &user, NULL, 0, 0, out, 0), QHCA_MEM_OK);
 }
 
 static void list_errors(void)
@@ -55,29 +55,29 @@ static void list_errors(void)
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g);
     struct gmr rw = mr_create(g, pd, 4096, RW), ro = mr_create(g, pd, 4096, 0);
-    struct qhca_seg segs[] = {
+    struct vhca_seg segs[] = {
         { rw.addr, 100, rw.key }, { ro.addr, 100, ro.key },
         { rw.addr + 4000, 97, rw.key },
     };
-    struct qhca_key_user user = user_of(g, pd);
+    struct vhca_key_user user = user_of(g, pd);
     uint8_t buf[300] = { 0 };
 
-    CHECK(qhca_segs_check(g->e, &user, segs, 2, 0));
-    CHECK(!qhca_segs_check(g->e, &user, segs, 2, QHCA_ACCESS_LOCAL_WRITE));
-    CHECK(!qhca_segs_check(g->e, &user, segs, 3, 0));
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 2, 0, buf, 100), QHCA_MEM_OK);
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 2, 0, buf, 101),
+    CHECK(vhca_segs_check(g->e, &user, segs, 2, 0));
+    CHECK(!vhca_segs_check(g->e, &user, segs, 2, QHCA_ACCESS_LOCAL_WRITE));
+    CHECK(!vhca_segs_check(g->e, &user, segs, 3, 0));
+    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 2, 0, buf, 100), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 2, 0, buf, 101),
              QHCA_MEM_DENIED);
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, buf, 296), QHCA_MEM_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, buf, 297),
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, buf, 296), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, buf, 297),
              QHCA_MEM_DENIED);
     g->bad_from = ro.addr + 50;
     g->bad_to = ro.addr + 51;
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 2, 0, buf, 150), QHCA_MEM_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 2, 0, buf, 151), QHCA_MEM_DMA);
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 2, 0, buf, 150), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 2, 0, buf, 151), QHCA_MEM_DMA);
     /* A segment across the end of the address space does not start at 0. */
     segs[0].addr = UINT64_MAX - 49;
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 1, 60, buf, 10),
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 1, 60, buf, 10),
              QHCA_MEM_DENIED);
 }
 
@@ -87,33 +87,33 @@ static void null_key(void)
     struct guest *g = guest_start();
     uint32_t pd = pd_create(g);
     struct gmr a = mr_create(g, pd, 4096, RW);
-    struct qhca_seg segs[] = {
+    struct vhca_seg segs[] = {
         { 0, 100, QHCA_NULL_LKEY }, { a.addr, 100, a.key },
         { UINT64_MAX - 99, 100, QHCA_NULL_LKEY },
     };
-    struct qhca_key_user user = user_of(g, pd), other = { .pd = NULL };
+    struct vhca_key_user user = user_of(g, pd), other = { .pd = NULL };
     uint8_t in[300], out[300];
     uint64_t calls;
 
     memset(in, 0xab, sizeof(in));
     memset(out, 0xcd, sizeof(out));
-    CHECK(qhca_segs_check(g->e, &user, segs, 3, QHCA_ACCESS_LOCAL_WRITE));
-    CHECK_EQ(qhca_segs_write(g->e, &user, segs, 3, 0, in, 300), QHCA_MEM_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &user, segs, 3, 0, out, 300), QHCA_MEM_OK);
+    CHECK(vhca_segs_check(g->e, &user, segs, 3, QHCA_ACCESS_LOCAL_WRITE));
+    CHECK_EQ(vhca_segs_write(g->e, &user, segs, 3, 0, in, 300), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &user, segs, 3, 0, out, 300), QHCA_MEM_OK);
     for (unsigned i = 0; i < 300; i++) {
         REQUIRE(out[i] == (i / 100 == 1 ? 0xab : 0));
     }
     calls = g->reads + g->writes;
-    CHECK_EQ(qhca_segs_write(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
-    CHECK_EQ(qhca_segs_read(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_write(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
+    CHECK_EQ(vhca_segs_read(g->e, &other, segs, 1, 0, in, 100), QHCA_MEM_OK);
     CHECK_EQ(g->reads + g->writes, calls);
     for (unsigned access = 2; access <= QHCA_ACCESS_FLUSH_PERSISTENT;
          access <<= 1) {
-        CHECK(!qhca_mr_check(g->e, &user, QHCA_NULL_LKEY, 0, 8,
+        CHECK(!vhca_mr_check(g->e, &user, QHCA_NULL_LKEY, 0, 8,
                              (uint16_t)access));
     }
     segs[2].addr++;
-    CHECK(!qhca_segs_check(g->e, &user, segs, 3, 0));
+    CHECK(!vhca_segs_check(g->e, &user, segs, 3, 0));
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, QHCA_NULL_LKEY),
              QHCA_ERR_OBJ);
 }

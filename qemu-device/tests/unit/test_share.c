@@ -19,7 +19,7 @@ static uint32_t sum_begun(const struct rc_qp *qps, unsigned n)
     uint32_t sum = 0;
 
     for (unsigned i = 0; i < n; i += 2) {
-        sum += qhca_qp_get(g->e, qps[i].qpn)->sq.next;
+        sum += vhca_qp_get(g->e, qps[i].qpn)->sq.next;
     }
     return sum;
 }
@@ -62,7 +62,7 @@ static void test_pages(void)
     }
     before = sum_begun(rival, 2 * rivals);
     rc_ring(&qp);
-    while (qhca_qp_get(g->e, qp.qpn)->sq.ci != n) {
+    while (vhca_qp_get(g->e, qp.qpn)->sq.ci != n) {
         REQUIRE(g->scheduled);
         g->scheduled = false;
         qhca_engine_run(g->e, *g->clock);
@@ -94,7 +94,7 @@ static void start_limited(unsigned cpu_share, unsigned bandwidth,
 
 static uint32_t num_done(const struct rc_qp *q)
 {
-    return qhca_qp_get(g->e, q->qpn)->sq.ci;
+    return vhca_qp_get(g->e, q->qpn)->sq.ci;
 }
 
 /* Milliseconds until all of @n WRs are done, and the most units in one. */
@@ -178,9 +178,9 @@ static void test_share_and_reset(void)
     start_limited(0, 1, &o);
     post_writes(&qp, 60, 65536);
     rc_ring(&qp);
-    CHECK(!qhca_port_open(g->e));
+    CHECK(!vhca_port_open(g->e));
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
-    CHECK(!qhca_port_open(g->e));
+    CHECK(!vhca_port_open(g->e));
 }
 
 /* Commands need time as well, and get it. */
@@ -260,9 +260,9 @@ static void post_resizes(const struct geq *eq)
 
     for (unsigned i = 0; i < SLOW_CQS; i++) {
         struct gcq cq = cq_create(g, eq, 1, SLOW_LOG);
-        struct gbuf buf = guest_buf(g, qhca_cq_bytes(SLOW_LOG), 12, 2);
+        struct gbuf buf = guest_buf(g, vhca_cq_bytes(SLOW_LOG), 12, 2);
 
-        qhca_cq_get(g->e, cq.cqn)->pi = 1u << SLOW_LOG;
+        vhca_cq_get(g->e, cq.cqn)->pi = 1u << SLOW_LOG;
         sq[(g->cmd_pi + i) % (1u << g->cmd_log)] = (struct qhca_cmd) {
             .opcode = htole16(QHCA_CMD_RESIZE_CQ),
             .create_cq = {
@@ -279,7 +279,7 @@ static void pass(uint64_t ns, struct rc_qp *q)
     uint64_t end = *g->clock + ns;
 
     while (*g->clock < end) {
-        struct qhca_qp *at = q ? qhca_qp_get(g->e, q->qpn) : NULL;
+        struct vhca_qp *at = q ? vhca_qp_get(g->e, q->qpn) : NULL;
 
         if (at && at->sq.pi - at->sq.ci < 64) {
             post_writes(q, 64, 65536);
@@ -319,7 +319,7 @@ static void test_commands_progress(void)
     ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
     last = before;
     start = seen = *g->clock;
-    while (g->e->device->cmdq.ci != g->e->device->cmdq.pi) {
+    while (g->e->cmdq->ci != g->e->cmdq->pi) {
         pass(step, &qp);
         if (reg_read(g, QHCA_REG_CMD_PROGRESS) != last) {
             last = reg_read(g, QHCA_REG_CMD_PROGRESS);

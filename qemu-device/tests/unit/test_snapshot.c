@@ -61,29 +61,29 @@ static void check_usable(void)
 static void everything(void)
 {
     const struct qhca_engine *e;
-    struct qhca_qp *q;
+    struct vhca_qp *q;
     unsigned held = 0;
 
     scene_start();
     for (unsigned i = 0; i < 2; i++) {
         e = g->e;
-        q = qhca_qp_get(g->e, qp.qpn);
+        q = vhca_qp_get(g->e, qp.qpn);
         CHECK_EQ(q->sq.next - q->sq.ci, 4);
         CHECK(q->req.timer.pos && q->req.stopped && q->cntset);
         CHECK(q->rsp.rwr.taken && q->rsp.res[q->rsp.res_last].valid);
-        CHECK(e->eth->gather.active && qhca_fifo_used(&e->port->tx));
+        CHECK(e->eth->gather.active && vhca_fifo_used(&e->port->tx));
         CHECK(e->port->num_groups == 1 && e->port->tx_blocked);
-        CHECK(!qhca_list_empty(&qhca_eq_async(g->e)->pending));
-        CHECK_EQ(qhca_srq_get(g->e, srq.srqn)->held, 1);
-        CHECK(qhca_cq_get(g->e, qp.scq.cqn)->held > 0);
+        CHECK(!vhca_list_empty(&vhca_eq_async(g->e)->pending));
+        CHECK_EQ(vhca_srq_get(g->e, srq.srqn)->held, 1);
+        CHECK(vhca_cq_get(g->e, qp.scq.cqn)->held > 0);
         if (i == 0) {
-            held = qhca_cq_get(g->e, qp.scq.cqn)->held;
+            held = vhca_cq_get(g->e, qp.scq.cqn)->held;
             save_good();
             snapshot_cycle(g);
             CHECK(g->e != e);
         }
     }
-    CHECK_EQ(qhca_cq_get(g->e, qp.scq.cqn)->held, held);
+    CHECK_EQ(vhca_cq_get(g->e, qp.scq.cqn)->held, held);
     CHECK(is_good());
     scene_poke(1);
 }
@@ -261,7 +261,7 @@ static void other_devices(void)
 static void first_format(void)
 {
     unsigned sending = 0, receiving = 0;
-    struct qhca_qp *q;
+    struct vhca_qp *q;
     size_t len;
     FILE *f = fopen("corpus/saved/format-1", "rb");
 
@@ -271,14 +271,14 @@ static void first_format(void)
     CHECK_EQ(bad[4], 1);
     scene_start();
     CHECK(snapshot_load(g, bad, len));
-    qhca_table_each(&g->e->qps->table, q) {
+    vhca_table_each(&g->e->qps->table, q) {
         sending += q->sq.next - q->sq.ci == 4 && q->req.timer.pos;
         receiving += q->rsp.rwr.taken;
     }
     CHECK_EQ(g->e->qps->table.used, 7);
     CHECK_EQ(sending, 1);
     CHECK_EQ(receiving, 2);
-    CHECK(g->e->eth->gather.active && qhca_fifo_used(&g->e->port->tx));
+    CHECK(g->e->eth->gather.active && vhca_fifo_used(&g->e->port->tx));
     CHECK_EQ(g->e->port->num_groups, 1);
     CHECK(counter(g, QHCA_CNT_RX_PKTS) > 0);
     snapshot_cycle(g);
@@ -349,22 +349,22 @@ static void newer_rows(void)
     struct pair {
         uint32_t old, new;
     } is = { 1, 2 };
-    const struct qhca_snap_field rows[] = {
+    const struct vhca_snap_field rows[] = {
         QHCA_SNAP_ANY(struct pair, old),
         QHCA_SNAP_SINCE(2, struct pair, new, 5),
         { 0 }
     };
-    struct qhca_snap s = { .out = bad, .end = sizeof(bad), .version = 2 };
+    struct vhca_snap s = { .out = bad, .end = sizeof(bad), .version = 2 };
 
-    qhca_snap_fields(&s, rows, &is);
+    vhca_snap_fields(&s, rows, &is);
     CHECK_EQ(s.at, 8);
     for (uint32_t version = 1; version <= 2; version++) {
-        struct qhca_snap from = {
+        struct vhca_snap from = {
             .load = true, .in = bad, .end = 4 * version, .version = version,
         };
         struct pair then = { 77, 77 };
 
-        qhca_snap_fields(&from, rows, &then);
+        vhca_snap_fields(&from, rows, &then);
         CHECK(!from.bad);
         CHECK_EQ(from.at, 4 * version);
         CHECK_EQ(then.old, 1);
@@ -383,14 +383,14 @@ static void long_command(void)
     sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
     sq[g->cmd_pi++ % (1u << g->cmd_log)] = huge_region(blocks);
     ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
-    CHECK(g->e->device->cmdq.active && g->e->table_blocks);
+    CHECK(g->e->cmdq->active && g->e->table_blocks);
     snapshot_cycle(g);
-    CHECK(g->e->device->cmdq.active && !g->e->table_blocks);
+    CHECK(g->e->cmdq->active && !g->e->table_blocks);
     while (g->scheduled && cycles++ < 1000) {
         g->scheduled = false;
         qhca_engine_run(g->e, *g->clock);
     }
-    CHECK(!g->e->device->cmdq.active);
+    CHECK(!g->e->cmdq->active);
     CHECK_EQ(g->e->table_blocks, blocks);
 }
 

@@ -12,31 +12,31 @@
 static void numbers(void)
 {
     struct guest *g = guest_new();
-    struct qhca_table t;
+    struct vhca_table t;
     uint32_t n[100], last = 0, in_sequence = 0;
     int obj[100];
     unsigned i;
 
-    REQUIRE(qhca_table_init(&t, g->e, 100));
+    REQUIRE(vhca_table_init(&t, g->e, 100));
     for (i = 0; i < 100; i++) {
-        n[i] = qhca_table_add(&t, &obj[i]);
+        n[i] = vhca_table_add(&t, &obj[i]);
         CHECK(n[i] > 1 && n[i] < QHCA_OBJ_MASK);
         in_sequence += n[i] == last + 1;
         last = n[i];
     }
     CHECK(in_sequence < 10);
-    CHECK_EQ(qhca_table_add(&t, &obj[0]), 0);
+    CHECK_EQ(vhca_table_add(&t, &obj[0]), 0);
     for (i = 0; i < 100; i++) {
-        CHECK(qhca_table_get(&t, n[i]) == &obj[i]);
-        CHECK(!qhca_table_get(&t, n[i] ^ 0x800000));
-        CHECK(!qhca_table_get(&t, n[i] | 0xff000000));
+        CHECK(vhca_table_get(&t, n[i]) == &obj[i]);
+        CHECK(!vhca_table_get(&t, n[i] ^ 0x800000));
+        CHECK(!vhca_table_get(&t, n[i] | 0xff000000));
     }
-    CHECK(!qhca_table_get(&t, 0));
-    CHECK(!qhca_table_get(&t, UINT32_MAX));
-    qhca_table_del(&t, n[40]);
-    CHECK(!qhca_table_get(&t, n[40]));
+    CHECK(!vhca_table_get(&t, 0));
+    CHECK(!vhca_table_get(&t, UINT32_MAX));
+    vhca_table_del(&t, n[40]);
+    CHECK(!vhca_table_get(&t, n[40]));
     CHECK_EQ(t.used, 99);
-    qhca_table_free(&t);
+    vhca_table_free(&t);
 }
 
 static uint32_t script[2];      /* what is drawn: [1] once, then [0] */
@@ -56,20 +56,20 @@ static void no_early_reuse(void)
     const struct qhca_engine_ops ops = { .random = next_of_script };
     const uint32_t first = 0x123456;
     struct qhca_engine e = { .ops = &ops };
-    struct qhca_table t;
+    struct vhca_table t;
     int obj;
 
-    REQUIRE(qhca_table_init(&t, &e, 64));
+    REQUIRE(vhca_table_init(&t, &e, 64));
     script[0] = first;
-    CHECK_EQ(qhca_table_add(&t, &obj), first);
-    qhca_table_del(&t, first);
+    CHECK_EQ(vhca_table_add(&t, &obj), first);
+    vhca_table_del(&t, first);
     for (uint32_t i = 1; i < 8; i++) {
         script[0] = first + i * t.size;
         script[1] = first;
-        REQUIRE(qhca_table_add(&t, &obj) == first + i * t.size);
-        qhca_table_del(&t, first + i * t.size);
+        REQUIRE(vhca_table_add(&t, &obj) == first + i * t.size);
+        vhca_table_del(&t, first + i * t.size);
     }
-    qhca_table_free(&t);
+    vhca_table_free(&t);
 }
 
 #define PLACES  512
@@ -82,23 +82,23 @@ static void not_from_history(void)
 {
     struct guest *g = guest_new();
     static uint32_t was[PLACES], now[PLACES];
-    struct qhca_table t;
+    struct vhca_table t;
     unsigned i, hits = 0;
     int obj;
 
-    REQUIRE(qhca_table_init(&t, g->e, PLACES));
+    REQUIRE(vhca_table_init(&t, g->e, PLACES));
     for (i = 0; i < PLACES; i++) {
-        was[i] = qhca_table_add(&t, &obj);
+        was[i] = vhca_table_add(&t, &obj);
     }
     for (i = 0; i < PLACES; i++) {
-        qhca_table_del(&t, was[i]);
+        vhca_table_del(&t, was[i]);
     }
     for (i = 0; i < PLACES; i++) {
-        now[i] = qhca_table_add(&t, &obj);
+        now[i] = vhca_table_add(&t, &obj);
         hits += now[i] == ((was[i] + PLACES) & QHCA_OBJ_MASK);
     }
     CHECK_EQ(hits, 0);
-    qhca_table_free(&t);
+    vhca_table_free(&t);
 }
 
 /* Chi square of @n values that should be uniform over 256, in 1/256. */
@@ -122,28 +122,28 @@ static void full_table(void)
     enum { ROUNDS = 1 << 16 };
     static uint32_t count[3][256];
     struct guest *g = guest_new();
-    struct qhca_table t;
+    struct vhca_table t;
     int obj;
 
-    REQUIRE(qhca_table_init(&t, g->e, PLACES));
+    REQUIRE(vhca_table_init(&t, g->e, PLACES));
     memset(count, 0, sizeof(count));
     for (unsigned i = 1; i < PLACES; i++) {
-        REQUIRE(qhca_table_add(&t, &obj));
+        REQUIRE(vhca_table_add(&t, &obj));
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
-        uint32_t n = qhca_table_add(&t, &obj);
+        uint32_t n = vhca_table_add(&t, &obj);
 
-        CHECK_EQ(qhca_table_add(&t, &obj), 0);
+        CHECK_EQ(vhca_table_add(&t, &obj), 0);
         for (unsigned j = 0; j < 3; j++) {
             count[j][n >> 8 * j & 0xff]++;
         }
-        qhca_table_del(&t, n);
+        vhca_table_del(&t, n);
     }
     /* Full buckets show in the low bits, by an eighth at most here. */
     CHECK(chi_square(count[0], ROUNDS) < 256ull * (255 + ROUNDS / 8));
     CHECK(chi_square(count[1], ROUNDS) < 256 * 400);
     CHECK(chi_square(count[2], ROUNDS) < 256 * 400);
-    qhca_table_free(&t);
+    vhca_table_free(&t);
 }
 
 /* Whoever keeps only what falls into some buckets leaves room in others. */
@@ -152,44 +152,44 @@ static void crowded(void)
     struct guest *g = guest_new();
     static uint32_t kept[PLACES];
     unsigned n = 0, tries;
-    struct qhca_table t;
+    struct vhca_table t;
     int obj;
 
-    REQUIRE(qhca_table_init(&t, g->e, PLACES));
+    REQUIRE(vhca_table_init(&t, g->e, PLACES));
     for (tries = 0; n < PLACES - 1 && tries < 1000000; tries++) {
-        uint32_t number = qhca_table_add(&t, &obj);
+        uint32_t number = vhca_table_add(&t, &obj);
 
         REQUIRE(number);
         if (number % (t.size / 8) < t.size / 16) {
             kept[n++] = number;
         } else {
-            qhca_table_del(&t, number);
+            vhca_table_del(&t, number);
         }
     }
     REQUIRE(n == PLACES - 1);
-    kept[n] = qhca_table_add(&t, &obj);
+    kept[n] = vhca_table_add(&t, &obj);
     for (n = 0; n < PLACES; n++) {
-        CHECK(qhca_table_get(&t, kept[n]) == &obj);
+        CHECK(vhca_table_get(&t, kept[n]) == &obj);
     }
     CHECK_EQ(t.used, PLACES);
-    qhca_table_free(&t);
+    vhca_table_free(&t);
 }
 
 static void tables_of_one(void)
 {
     struct guest *g = guest_new();
-    struct qhca_table t;
+    struct vhca_table t;
     uint32_t a, b;
     int obj;
 
-    REQUIRE(qhca_table_init(&t, g->e, 1));
-    a = qhca_table_add(&t, &obj);
-    CHECK_EQ(qhca_table_add(&t, &obj), 0);
-    qhca_table_del(&t, a);
-    b = qhca_table_add(&t, &obj);
+    REQUIRE(vhca_table_init(&t, g->e, 1));
+    a = vhca_table_add(&t, &obj);
+    CHECK_EQ(vhca_table_add(&t, &obj), 0);
+    vhca_table_del(&t, a);
+    b = vhca_table_add(&t, &obj);
     CHECK(a && b && a != b);
-    CHECK(!qhca_table_get(&t, a));
-    qhca_table_free(&t);
+    CHECK(!vhca_table_get(&t, a));
+    vhca_table_free(&t);
 }
 
 /* Random adds and deletes against a model. */
@@ -197,26 +197,26 @@ static void table_model(void)
 {
     uint32_t live[200] = { 0 }, n = 0, i, k;
     struct guest *g = guest_new();
-    struct qhca_table t;
+    struct vhca_table t;
     uint64_t dice = 5;
     int obj[200];
 
-    REQUIRE(qhca_table_init(&t, g->e, 130));
+    REQUIRE(vhca_table_init(&t, g->e, 130));
     for (i = 0; i < 100000; i++) {
         k = (uint32_t)(test_random(&dice) >> 33) % 200;
         if (live[k]) {
-            REQUIRE(qhca_table_get(&t, live[k]) == &obj[k]);
-            qhca_table_del(&t, live[k]);
+            REQUIRE(vhca_table_get(&t, live[k]) == &obj[k]);
+            vhca_table_del(&t, live[k]);
             live[k] = 0;
             n--;
         } else {
-            live[k] = qhca_table_add(&t, &obj[k]);
+            live[k] = vhca_table_add(&t, &obj[k]);
             REQUIRE(!live[k] == (n == 130));
             n += live[k] != 0;
         }
         REQUIRE(t.used == n);
     }
-    qhca_table_free(&t);
+    vhca_table_free(&t);
 }
 
 /* ---- timers ---- */
@@ -224,7 +224,7 @@ static void table_model(void)
 #define NUM_TIMERS 300
 
 struct test_timer {
-    struct qhca_timer t;
+    struct vhca_timer t;
     uint64_t fired_at;
     unsigned fired;
 };
@@ -233,7 +233,7 @@ static struct test_timer timers[NUM_TIMERS];
 static uint64_t last_deadline;
 static bool out_of_order;
 
-static void expired(struct qhca_engine *e, struct qhca_timer *t)
+static void expired(struct qhca_engine *e, struct vhca_timer *t)
 {
     struct test_timer *tt = container_of(t, struct test_timer, t);
 
@@ -266,15 +266,15 @@ static void timer_order(void)
 
     for (i = 0; i < NUM_TIMERS; i++) {
         expect[i] = start + test_random(&dice) % 100000;
-        qhca_timer_set(g->e, &timers[i].t, expect[i]);
+        vhca_timer_set(g->e, &timers[i].t, expect[i]);
     }
     for (round = 0; round < 2000; round++) {    /* move and cancel some */
         i = (unsigned)(test_random(&dice) >> 30) % NUM_TIMERS;
         if (round % 3) {
             expect[i] = start + test_random(&dice) % 100000;
-            qhca_timer_set(g->e, &timers[i].t, expect[i]);
+            vhca_timer_set(g->e, &timers[i].t, expect[i]);
         } else {
-            qhca_timer_cancel(g->e, &timers[i].t);
+            vhca_timer_cancel(g->e, &timers[i].t);
             expect[i] = 0;
         }
     }
@@ -288,12 +288,12 @@ static void timer_order(void)
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
 
-static void timer_restarts_itself(struct qhca_engine *e, struct qhca_timer *t)
+static void timer_restarts_itself(struct qhca_engine *e, struct vhca_timer *t)
 {
     struct test_timer *tt = container_of(t, struct test_timer, t);
 
     tt->fired++;
-    qhca_timer_set(e, t, e->now);
+    vhca_timer_set(e, t, e->now);
 }
 
 /* A timer that rearms itself for "now" must not trap the engine. */
@@ -302,15 +302,15 @@ static void timer_no_spin(void)
     struct guest *g = timer_guest();
 
     timers[0].t.fn = timer_restarts_itself;
-    qhca_timer_set(g->e, &timers[0].t, *g->clock + 10);
+    vhca_timer_set(g->e, &timers[0].t, *g->clock + 10);
     qhca_engine_run(g->e, *g->clock);
     CHECK_EQ(g->deadline, *g->clock + 10);
     *g->clock += 10;
     qhca_engine_tick(g->e, *g->clock);
     CHECK_EQ(timers[0].fired, 1);
     CHECK_EQ(g->deadline, *g->clock + 1);
-    qhca_timer_cancel(g->e, &timers[0].t);
-    qhca_timer_cancel(g->e, &timers[0].t);
+    vhca_timer_cancel(g->e, &timers[0].t);
+    vhca_timer_cancel(g->e, &timers[0].t);
     qhca_engine_run(g->e, *g->clock);
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
@@ -319,7 +319,7 @@ static void timers_stop_with_the_device(void)
 {
     struct guest *g = timer_guest();
 
-    qhca_timer_set(g->e, &timers[0].t, *g->clock + 10);
+    vhca_timer_set(g->e, &timers[0].t, *g->clock + 10);
     qhca_engine_run(g->e, *g->clock);
     qhca_engine_inject_fatal(g->e, *g->clock);
     CHECK_EQ(g->deadline, UINT64_MAX);
@@ -331,33 +331,33 @@ static void timers_stop_with_the_device(void)
 
 static void fifo(void)
 {
-    struct qhca_fifo f = { 0 };
+    struct vhca_fifo f = { 0 };
     uint8_t frame[QHCA_MAX_FRAME + 1];
     const uint8_t *p;
     unsigned i, round;
     uint32_t from;
     size_t len;
 
-    CHECK(!qhca_fifo_peek(&f, &len, &from));
+    CHECK(!vhca_fifo_peek(&f, &len, &from));
     memset(frame, 0, sizeof(frame));
-    CHECK(!qhca_fifo_push(&f, frame, sizeof(frame), 0));
+    CHECK(!vhca_fifo_push(&f, frame, sizeof(frame), 0));
     f.head = f.tail = UINT32_MAX - 200;         /* across the wrap */
     for (round = 0; round < 5; round++) {
         for (i = 0; i < QHCA_FIFO_FRAMES; i++) {
             frame[0] = (uint8_t)i;
             frame[i + 1] = (uint8_t)round;
-            REQUIRE(qhca_fifo_push(&f, frame, i + 2, i << 16));
+            REQUIRE(vhca_fifo_push(&f, frame, i + 2, i << 16));
         }
-        CHECK(!qhca_fifo_push(&f, frame, 1, 0));
+        CHECK(!vhca_fifo_push(&f, frame, 1, 0));
         for (i = 0; i < QHCA_FIFO_FRAMES; i++) {
-            p = qhca_fifo_peek(&f, &len, &from);
+            p = vhca_fifo_peek(&f, &len, &from);
             REQUIRE(p && len == i + 2 && p[0] == i && p[i + 1] == round);
             REQUIRE(from == i << 16);
-            qhca_fifo_pop(&f);
+            vhca_fifo_pop(&f);
         }
     }
-    qhca_fifo_free(&f);
-    CHECK_EQ(qhca_fifo_used(&f), 0);
+    vhca_fifo_free(&f);
+    CHECK_EQ(vhca_fifo_used(&f), 0);
 }
 
 /* ---- checksums ---- */
@@ -371,7 +371,7 @@ static void checksum(void)
     unsigned i, len;
     uint32_t slow;
 
-    CHECK_EQ(qhca_csum_fold(qhca_csum_add(0, rfc, 8)), (uint16_t)~0xddf2);
+    CHECK_EQ(vhca_csum_fold(vhca_csum_add(0, rfc, 8)), (uint16_t)~0xddf2);
     for (i = 0; i < sizeof(buf); i++) {
         buf[i] = (uint8_t)(test_random(&dice) >> 40) | 0xf0;
     }
@@ -381,9 +381,9 @@ static void checksum(void)
             slow += i % 2 ? buf[i] : (uint32_t)buf[i] << 8;
             slow = (slow & 0xffff) + (slow >> 16);
         }
-        CHECK_EQ(qhca_csum_fold(qhca_csum_add(0, buf, len)), (uint16_t)~slow);
+        CHECK_EQ(vhca_csum_fold(vhca_csum_add(0, buf, len)), (uint16_t)~slow);
     }
-    CHECK_EQ(qhca_csum_add(UINT32_MAX, rfc, 0), UINT32_MAX);
+    CHECK_EQ(vhca_csum_add(UINT32_MAX, rfc, 0), UINT32_MAX);
 }
 
 static const struct test tests[] = {

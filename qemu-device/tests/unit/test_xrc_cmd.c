@@ -254,7 +254,7 @@ static void opcodes(void)
         struct rc_opts o = RC_OPTS;
         struct rc_wr wr;
 
-        if (op <= QHCA_WR_LOCAL_INV) {
+        if (op <= QHCA_WR_LOCAL_INV || op == QHCA_WR_RDMA_READ_WITH_INV) {
             continue;
         }
         o.qp_flags = KERNEL_QP;

@@ -11,13 +11,11 @@
 
 #include "qhca_ib.h"
 
+#define QHCA_EVENT(...)
+#define QHCA_QP_EVENT(id, ib, ...)	\
+	[QHCA_EVENT_##id] = IB_EVENT_##ib,
 static const enum ib_event_type qhca_ib_qp_events[] = {
-	[QHCA_EVENT_QP_FATAL] = IB_EVENT_QP_FATAL,
-	[QHCA_EVENT_QP_REQ_ERR] = IB_EVENT_QP_REQ_ERR,
-	[QHCA_EVENT_QP_ACCESS_ERR] = IB_EVENT_QP_ACCESS_ERR,
-	[QHCA_EVENT_COMM_EST] = IB_EVENT_COMM_EST,
-	[QHCA_EVENT_SQ_DRAINED] = IB_EVENT_SQ_DRAINED,
-	[QHCA_EVENT_LAST_WQE_REACHED] = IB_EVENT_QP_LAST_WQE_REACHED,
+#include <qhca/events.def>
 };
 
 /**

@@ -17,55 +17,47 @@ enum {
 	QHCA_IB_IMM = BIT(0),
 	QHCA_IB_RDMA = BIT(1),
 	QHCA_IB_ATOMIC = BIT(2),
-	QHCA_IB_MAY_INLINE = BIT(3),
-	QHCA_IB_KEY = BIT(4),		/* to invalidate */
-	QHCA_IB_REG = BIT(5),
-	QHCA_IB_NO_DATA = BIT(6),
-	QHCA_IB_MASKS = BIT(7),
+	QHCA_IB_SWAP = BIT(3),
+	QHCA_IB_MASKS = BIT(4),
+	QHCA_IB_MAY_INLINE = BIT(5),
+	QHCA_IB_KEY = BIT(6),		/* to invalidate */
+	QHCA_IB_REG = BIT(7),
+	QHCA_IB_NO_DATA = BIT(8),
 };
 
-/* Opcodes by QP type; a type that no row has takes none. */
+/* Those of each kind in opcodes.def, and of what is in the place of immediate data. */
+#define QHCA_IB_KIND_SEND	QHCA_IB_MAY_INLINE
+#define QHCA_IB_KIND_WRITE	(QHCA_IB_RDMA | QHCA_IB_MAY_INLINE)
+#define QHCA_IB_KIND_READ	QHCA_IB_RDMA
+#define QHCA_IB_KIND_CAS	(QHCA_IB_ATOMIC | QHCA_IB_SWAP)
+#define QHCA_IB_KIND_ADD	QHCA_IB_ATOMIC
+#define QHCA_IB_KIND_MASKED_CAS	(QHCA_IB_KIND_CAS | QHCA_IB_MASKS)
+#define QHCA_IB_KIND_MASKED_ADD	(QHCA_IB_KIND_ADD | QHCA_IB_MASKS)
+#define QHCA_IB_KIND_STORE	QHCA_IB_KIND_WRITE
+#define QHCA_IB_KIND_INV	QHCA_IB_NO_DATA
+#define QHCA_IB_KIND_REG	(QHCA_IB_REG | QHCA_IB_NO_DATA)
+#define QHCA_IB_WORD_NONE	0
+#define QHCA_IB_WORD_IMM	QHCA_IB_IMM
+#define QHCA_IB_WORD_KEY	QHCA_IB_KEY
+
+/* By opcode of the verbs. QPs of type XRC_INI are for programs alone. */
+#define QHCA_WR(id, number, cqe, kind, word, types, needs, ...)		\
+	[IB_WR_##id] = {						\
+		.opcode = number,					\
+		.wc_opcode = IB_WC_##cqe,				\
+		.parts = QHCA_IB_KIND_##kind | QHCA_IB_WORD_##word,	\
+		.qp_types = QHCA_TYPES_##types & ~QPT(XRC_INI),		\
+		.cap = needs,						\
+	},
+#define QHCA_USER_WR(...)
 static const struct qhca_ib_send_op {
 	u8 opcode;
 	u8 wc_opcode;		/* of its completion */
-	u8 parts;
+	u16 parts;
 	u16 qp_types;
 	u64 cap;		/* that a device needs for it */
 } qhca_ib_send_ops[] = {
-	[IB_WR_SEND] = { QHCA_WR_SEND, IB_WC_SEND, QHCA_IB_MAY_INLINE,
-			 QPT(RC) | QPT(UC) | QPT(UD) | QPT(GSI) },
-	[IB_WR_SEND_WITH_IMM] = { QHCA_WR_SEND_WITH_IMM, IB_WC_SEND,
-				  QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
-				  QPT(RC) | QPT(UC) | QPT(UD) },
-	[IB_WR_SEND_WITH_INV] = { QHCA_WR_SEND_WITH_INV, IB_WC_SEND,
-				  QHCA_IB_KEY | QHCA_IB_MAY_INLINE,
-				  QPT(RC), QHCA_CAP_MEM_MGT },
-	[IB_WR_RDMA_WRITE] = { QHCA_WR_RDMA_WRITE, IB_WC_RDMA_WRITE,
-			       QHCA_IB_RDMA | QHCA_IB_MAY_INLINE, QPT(RC) | QPT(UC) },
-	[IB_WR_RDMA_WRITE_WITH_IMM] = { QHCA_WR_RDMA_WRITE_WITH_IMM, IB_WC_RDMA_WRITE,
-					QHCA_IB_RDMA | QHCA_IB_IMM | QHCA_IB_MAY_INLINE,
-					QPT(RC) | QPT(UC) },
-	[IB_WR_RDMA_READ] = { QHCA_WR_RDMA_READ, IB_WC_RDMA_READ, QHCA_IB_RDMA, QPT(RC) },
-	[IB_WR_ATOMIC_CMP_AND_SWP] = { QHCA_WR_ATOMIC_CMP_AND_SWP, IB_WC_COMP_SWAP,
-				       QHCA_IB_ATOMIC, QPT(RC), QHCA_CAP_ATOMIC },
-	[IB_WR_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_ATOMIC_FETCH_AND_ADD, IB_WC_FETCH_ADD,
-					 QHCA_IB_ATOMIC, QPT(RC), QHCA_CAP_ATOMIC },
-	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = { QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP,
-					      IB_WC_MASKED_COMP_SWAP,
-					      QHCA_IB_ATOMIC | QHCA_IB_MASKS, QPT(RC),
-					      QHCA_CAP_MASKED_ATOMIC },
-	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { QHCA_WR_MASKED_ATOMIC_FETCH_AND_ADD,
-						IB_WC_MASKED_FETCH_ADD,
-						QHCA_IB_ATOMIC | QHCA_IB_MASKS, QPT(RC),
-						QHCA_CAP_MASKED_ATOMIC },
-	[IB_WR_LOCAL_INV] = { QHCA_WR_LOCAL_INV, IB_WC_LOCAL_INV, QHCA_IB_KEY | QHCA_IB_NO_DATA,
-			      QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
-	/* Not FLUSH: struct ib_send_wr has no place for its type and level. */
-	[IB_WR_ATOMIC_WRITE] = { QHCA_WR_ATOMIC_WRITE, IB_WC_ATOMIC_WRITE,
-				 QHCA_IB_RDMA | QHCA_IB_MAY_INLINE, QPT(RC),
-				 QHCA_CAP_ATOMIC_WRITE },
-	[IB_WR_REG_MR] = { QHCA_WR_REG_MR, IB_WC_REG_MR, QHCA_IB_REG | QHCA_IB_NO_DATA,
-			   QPT(RC) | QPT(UC), QHCA_CAP_MEM_MGT },
+#include <qhca/opcodes.def>
 };
 
 static const struct qhca_ib_send_op *qhca_ib_send_op(const struct qhca_ib_qp *qp, u32 opcode)
@@ -134,12 +126,9 @@ static int qhca_ib_put_inline(const struct qhca_ib_qp *qp, void *to,
 	return len;
 }
 
-static void qhca_ib_put_atomic(struct qhca_sq_wqe *wqe, const struct ib_send_wr *wr)
+static void qhca_ib_put_atomic(struct qhca_sq_wqe *wqe, const struct ib_atomic_wr *atomic,
+			       bool swap)
 {
-	const struct ib_atomic_wr *atomic = atomic_wr(wr);
-	bool swap = wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
-		    wr->opcode == IB_WR_MASKED_ATOMIC_CMP_AND_SWP;
-
 	wqe->atomic.addr = cpu_to_le64(atomic->remote_addr);
 	wqe->atomic.rkey = cpu_to_le32(atomic->rkey);
 	wqe->atomic.swap_add = cpu_to_le64(swap ? atomic->swap : atomic->compare_add);
@@ -176,7 +165,7 @@ static void qhca_ib_put_reg(struct qhca_sq_wqe *wqe, const struct ib_reg_wr *wr)
 }
 
 static void qhca_ib_put_parts(const struct qhca_ib_qp *qp, struct qhca_sq_wqe *wqe,
-			      const struct ib_send_wr *wr, u8 parts)
+			      const struct ib_send_wr *wr, u16 parts)
 {
 	if (parts & QHCA_IB_IMM)
 		wqe->imm = wr->ex.imm_data;
@@ -185,7 +174,7 @@ static void qhca_ib_put_parts(const struct qhca_ib_qp *qp, struct qhca_sq_wqe *w
 		wqe->rdma.rkey = cpu_to_le32(rdma_wr(wr)->rkey);
 	}
 	if (parts & QHCA_IB_ATOMIC)
-		qhca_ib_put_atomic(wqe, wr);
+		qhca_ib_put_atomic(wqe, atomic_wr(wr), parts & QHCA_IB_SWAP);
 	if (parts & QHCA_IB_MASKS)
 		qhca_ib_put_masks(wqe, atomic_wr(wr));
 	if (parts & QHCA_IB_KEY)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca engine: intrusive doubly linked lists with a head node. */
+#ifndef QHCA_ENGINE_CORE_LIST_H
+#define QHCA_ENGINE_CORE_LIST_H
+
+#include <stdbool.h>
+
+struct vhca_list {
+    struct vhca_list *prev, *next;
+};
+
+static inline void vhca_list_init(struct vhca_list *l)
+{
+    l->prev = l->next = l;
+}
+
+static inline bool vhca_list_empty(const struct vhca_list *l)
+{
+    return l->next == l;
+}
+
+static inline void vhca_list_add_tail(struct vhca_list *head,
+                                      struct vhca_list *n)
+{
+    n->prev = head->prev;
+    n->next = head;
+    head->prev->next = n;
+    head->prev = n;
+}
+
+/*
+ * Safe on a node that is on no list, as long as it was initialised. (The
+ * analyzer does not see that a node is off the list when it is freed.)
+ */
+static inline void vhca_list_del(struct vhca_list *n)
+{
+    n->prev->next = n->next;    /* NOLINT(clang-analyzer-unix.Malloc) */
+    n->next->prev = n->prev;
+    vhca_list_init(n);
+}
+
+#endif /* QHCA_ENGINE_CORE_LIST_H */

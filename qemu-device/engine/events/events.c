@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the tables of the room.
+ */
+#include "events.h"
+
+
+
+static bool init(struct qhca_engine *e)
+{
+    return vhca_timers_provide(e, QHCA_MAX_CQ) &&
+           vhca_table_init(&e->events->cq, e, QHCA_MAX_CQ);
+}
+
+static void reset(struct qhca_engine *e)
+{
+    vhca_cq_free_all(e);
+    vhca_eq_free_all(e);
+    vhca_list_init(&e->events->failed);
+    vhca_list_init(&e->events->roomy);
+}
+
+static void fini(struct qhca_engine *e)
+{
+    vhca_table_free(&e->events->cq);
+}
+
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+{
+    unsigned eqs = 0;
+
+    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
+        eqs += e->events->eq[i].used;
+    }
+    /* In the engine itself. */
+    h[0] = (struct qhca_holding) { "EQ", true, 0, QHCA_MAX_EQ, eqs };
+    h[1] = (struct qhca_holding) {
+        "CQ", true, sizeof(struct vhca_cq), QHCA_MAX_CQ, e->events->cq.used
+    };
+    h[2] = vhca_table_holding(&e->events->cq, "CQ numbers");
+    return 3;
+}
+
+const struct vhca_room vhca_events_room = {
+    .init = init,
+    .reset = reset,
+    .fini = fini,
+    .holdings = holdings,
+    .section = "queues",
+    .version = 1,
+    .oldest = 1,
+    .walk = vhca_events_walk,
+};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: EQs and CQs in a saved state, and which of them wait. Timers,
+ * and who waits for the asynchronous EQ, are in device/snapshot.c.
+ */
+#include <stdlib.h>
+
+#include "events.h"
+
+/* ---- EQs ---- */
+
+static const struct vhca_snap_field eq_fields[] = {
+    QHCA_SNAP_FLAG(struct vhca_eq, async),
+    QHCA_SNAP_FLAG(struct vhca_eq, armed),
+    QHCA_SNAP_ANY(struct vhca_eq, vector),
+    QHCA_SNAP_MAX(struct vhca_eq, log_size, QHCA_EQ_LOG_MAX),
+    QHCA_SNAP_ANY(struct vhca_eq, pi),
+    QHCA_SNAP_ANY(struct vhca_eq, ci),
+    { 0 }
+};
+QHCA_SNAP_KNOWS(struct vhca_eq, 80);
+
+/* What CREATE_EQ has said. */
+static bool eq_ok(const struct qhca_engine *e, const struct vhca_eq *eq)
+{
+    const struct qhca_cmd_create_eq r = {
+        .flags = eq->async ? QHCA_EQ_ASYNC : 0, .vector = htole16(eq->vector),
+        .log_size = eq->log_size,
+    };
+
+    return vhca_eq_check_create(e, &r) == QHCA_OK;
+}
+
+static void walk_eq(struct vhca_snap *s, struct vhca_eq *eq)
+{
+    struct qhca_engine *e = s->e;
+
+    if (s->load) {
+        memset(eq, 0, sizeof(*eq));
+        vhca_list_init(&eq->pending);
+        vhca_list_init(&eq->roomy);
+    }
+    vhca_snap_fields(s, eq_fields, eq);
+    vhca_snap_check(s, eq_ok(e, eq), "vector");
+    vhca_snap_check(s, eq->pi - eq->ci <= 1u << eq->log_size, "pi");
+    vhca_snap_check(s, !s->load || !eq->async || !vhca_eq_async(e), "async");
+    vhca_snap_mem(s, &eq->mem, sizeof(struct qhca_eqe) << eq->log_size);
+    if (s->load && s->bad) {
+        vhca_mem_release(e, &eq->mem);
+    } else {
+        eq->used = true;
+    }
+}
+
+static void walk_eqs(struct vhca_snap *s)
+{
+    s->kind = "EQ";
+    for (s->number = 1; s->number <= QHCA_MAX_EQ && !s->bad; s->number++) {
+        struct vhca_eq *eq = &s->e->events->eq[s->number - 1];
+
+        if (vhca_snap_num(s, "used", eq->used, 1, 1)) {
+            walk_eq(s, eq);
+        }
+    }
+    s->kind = NULL;
+}
+
+/* ---- CQs ---- */
+
+static const struct vhca_snap_field cq_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_cq, uar),
+    QHCA_SNAP_MAX(struct vhca_cq, log_size, QHCA_CQ_LOG_MAX),
+    QHCA_SNAP_MAX(struct vhca_cq, state, QHCA_CQ_ERROR),
+    QHCA_SNAP_MAX(struct vhca_cq, arm, QHCA_CQ_ARM_NEXT),
+    QHCA_SNAP_ANY(struct vhca_cq, pi),
+    QHCA_SNAP_ANY(struct vhca_cq, ci),
+    QHCA_SNAP_ANY(struct vhca_cq, arm_sn),
+    QHCA_SNAP_ANY(struct vhca_cq, event_sn),
+    QHCA_SNAP_FLAG(struct vhca_cq, ever_armed),
+    QHCA_SNAP_ANY(struct vhca_cq, count),
+    QHCA_SNAP_ANY(struct vhca_cq, period),
+    QHCA_SNAP_MAX(struct vhca_cq, held, QHCA_MAX_CQ_COUNT),
+    QHCA_SNAP_FLAG(struct vhca_cq, owner_told),
+    QHCA_SNAP_ANY(struct vhca_cq, qps_told),
+    QHCA_SNAP_ANY(struct vhca_cq, srqs_told),
+    { 0 }
+};
+QHCA_SNAP_KNOWS(struct vhca_cq, 184);
+
+/* What CREATE_CQ and MODIFY_CQ have said. */
+static bool cq_ok(struct qhca_engine *e, const struct vhca_cq *cq, uint32_t eqn)
+{
+    const struct qhca_cmd_create_cq r = {
+        .eqn = htole32(eqn), .uar = htole32(cq->uar), .log_size = cq->log_size,
+    };
+    const struct qhca_cmd_modify_cq m = {
+        .count = htole32(cq->count), .period = htole32(cq->period),
+    };
+
+    return vhca_cq_check_create(e, &r) == QHCA_OK &&
+           vhca_cq_check_modify(&m) == QHCA_OK;
+}
+
+static void walk_cq_body(struct vhca_snap *s, struct vhca_cq *cq)
+{
+    struct qhca_engine *e = s->e;
+
+    vhca_snap_fields(s, cq_fields, cq);
+    uint32_t eqn = vhca_snap_u32(s, "eqn", s->load ? 0 : vhca_eqn(e, cq->eq),
+                                 QHCA_MAX_EQ);
+
+    if (vhca_snap_check(s, cq_ok(e, cq, eqn), "eqn or uar") && s->load) {
+        cq->eq = vhca_eq_get(e, eqn);
+    }
+    vhca_snap_check(s, cq->pi - cq->ci <= 1u << cq->log_size, "pi");
+    vhca_snap_mem(s, &cq->mem, vhca_cq_bytes(cq->log_size));
+}
+
+static void *walk_cq(struct vhca_snap *s, void *obj, uint32_t number)
+{
+    struct vhca_cq *cq = obj ? obj : calloc(1, sizeof(*cq));
+
+    if (!cq) {
+        return NULL;
+    }
+    walk_cq_body(s, cq);
+    if (!s->load) {
+        return cq;
+    }
+    if (s->bad) {
+        vhca_mem_release(s->e, &cq->mem);
+        free(cq);
+        return NULL;
+    }
+    vhca_cq_init(cq, number);
+    cq->eq->users++;
+    return cq;
+}
+
+static const struct vhca_snap_kind cq_kind = { "CQ", walk_cq };
+
+/* ---- who waits ---- */
+
+static uint32_t cq_number(const struct qhca_engine *e, const void *obj)
+{
+    (void)e;
+    return ((const struct vhca_cq *)obj)->cqn;
+}
+
+static void *find_cq(struct qhca_engine *e, uint32_t number)
+{
+    return vhca_cq_get(e, number);
+}
+
+static uint32_t eq_number(const struct qhca_engine *e, const void *obj)
+{
+    return vhca_eqn(e, obj);
+}
+
+static void *find_eq(struct qhca_engine *e, uint32_t number)
+{
+    return vhca_eq_get(e, number);
+}
+
+const struct vhca_snap_ref vhca_cq_timer_ref = {
+    "CQ", offsetof(struct vhca_cq, timer), cq_number, find_cq,
+    vhca_cq_moderation_timeout
+};
+static const struct vhca_snap_ref pending_ref = {
+    "CQ", offsetof(struct vhca_cq, pending), cq_number, find_cq, NULL
+};
+static const struct vhca_snap_ref failed_ref = {
+    "CQ", offsetof(struct vhca_cq, failed), cq_number, find_cq, NULL
+};
+static const struct vhca_snap_ref roomy_ref = {
+    "EQ", offsetof(struct vhca_eq, roomy), eq_number, find_eq, NULL
+};
+
+static void walk_pending(struct vhca_snap *s, struct vhca_eq *eq)
+{
+    const struct vhca_list *at;
+
+    vhca_snap_list(s, "pending", &eq->pending, &pending_ref);
+    for (at = eq->pending.next; at != &eq->pending; at = at->next) {
+        vhca_snap_check(s, container_of(at, struct vhca_cq, pending)->eq == eq,
+                        "pending");
+    }
+}
+
+static void walk_failed(struct vhca_snap *s)
+{
+    struct vhca_list *head = &s->e->events->failed;
+    const struct vhca_list *at;
+
+    vhca_snap_list(s, "failed", head, &failed_ref);
+    for (at = head->next; at != head; at = at->next) {
+        vhca_snap_check(s, container_of(at, struct vhca_cq, failed)->state ==
+                           QHCA_CQ_ERROR, "failed");
+    }
+}
+
+void vhca_events_walk(struct vhca_snap *s)
+{
+    struct vhca_events *q = s->e->events;
+
+    walk_eqs(s);
+    vhca_snap_table(s, &q->cq, &cq_kind);
+    for (unsigned i = 0; i < QHCA_MAX_EQ && !s->bad; i++) {
+        if (q->eq[i].used && !q->eq[i].async) {
+            walk_pending(s, &q->eq[i]);
+        }
+    }
+    walk_failed(s);
+    vhca_snap_list(s, "roomy", &q->roomy, &roomy_ref);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca engine: what a type of QPs is made of; one row each, in qp.c. */
+#ifndef QHCA_ENGINE_QP_KIND_H
+#define QHCA_ENGINE_QP_KIND_H
+
+#include <stdint.h>
+
+#include "qhca/qp.h"
+
+/* Sets of types. */
+#define QHCA_TYPE(t)    (1u << QHCA_QPT_##t)
+
+enum {
+    QHCA_HAS_SQ = 0x1,          /* and PD and send CQ */
+    QHCA_HAS_RQ = 0x2,          /* and receive CQ */
+    QHCA_MAY_SRQ = 0x4,         /* instead of the receive queue */
+    QHCA_HAS_XRCD = 0x8,        /* receives by SRQs that packets name */
+    QHCA_RELIABLE = 0x10,       /* requests are acknowledged */
+    QHCA_DATAGRAM = 0x20,       /* peer and address are those of the WQE */
+};
+
+/*
+ * struct vhca_qp_kind - what a type of QPs is made of
+ * @parts: set of the above; empty: no such type
+ * @service: SVC_*, part of all its opcodes
+ */
+struct vhca_qp_kind {
+    uint8_t parts, service;
+};
+
+#define QHCA_NUM_QP_TYPES   (QHCA_QPT_XRC_TGT + 1)
+extern const struct vhca_qp_kind vhca_qp_kinds[QHCA_NUM_QP_TYPES];
+
+#endif /* QHCA_ENGINE_QP_KIND_H */

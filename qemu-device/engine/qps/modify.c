@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: MODIFY_QP: what may be set to what, and what a new state sets
+ * going. Which attributes a transition takes is in state.c.
+ */
+#include "qps.h"
+
+/* Where each attribute stands, and the largest value of the one-byte ones. */
+#define ATTR(bit, field, max) \
+    { QHCA_QP_##bit, offsetof(struct qhca_qp_attr, field), \
+      sizeof_field(struct qhca_qp_attr, field), max }
+
+static const struct {
+    uint32_t bit;
+    size_t off, len;
+    uint8_t max;
+} attrs[] = {
+    ATTR(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify, 1),
+    ATTR(ACCESS_FLAGS, access, 0),
+    ATTR(PKEY_INDEX, pkey_index, 0),
+    ATTR(PORT, port, 1),
+    ATTR(QKEY, qkey, 0),
+    ATTR(AV, av, 0),
+    ATTR(PATH_MTU, path_mtu, 5),
+    ATTR(TIMEOUT, timeout, 31),
+    ATTR(RETRY_CNT, retry_cnt, 7),
+    ATTR(RNR_RETRY, rnr_retry, 7),
+    ATTR(RQ_PSN, rq_psn, 0),
+    ATTR(SQ_PSN, sq_psn, 0),
+    ATTR(MAX_QP_RD_ATOMIC, max_rd_atomic, QHCA_MAX_RD_ATOMIC),
+    ATTR(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, QHCA_MAX_RD_ATOMIC),
+    ATTR(MIN_RNR_TIMER, min_rnr_timer, 31),
+    ATTR(DEST_QPN, dest_qpn, 0),
+};
+
+#define ATTRS_KNOWN 0x0013bfffu     /* the bits above, STATE and CUR_STATE */
+
+/* The port has that GID, and the peer's is of the same family. */
+static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
+{
+    const struct vhca_gid *local = &e->port->gid[av->sgid_index];
+
+    return local->valid &&
+           local->ipv4 == vhca_gid_is_ipv4(av->dgid);
+}
+
+/* Value checks of, but for what GIDs there are: see av_ok(). */
+static bool values_ok(const struct qhca_qp_attr *a, uint32_t mask)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
+        if ((mask & attrs[i].bit) && attrs[i].len == 1 &&
+            ((const uint8_t *)a)[attrs[i].off] > attrs[i].max) {
+            return false;
+        }
+    }
+    if (((mask & QHCA_QP_PORT) && a->port != 1) ||
+        ((mask & QHCA_QP_PATH_MTU) && !a->path_mtu) ||
+        ((mask & QHCA_QP_PKEY_INDEX) && le16toh(a->pkey_index)) ||
+        ((mask & QHCA_QP_DEST_QPN) && le32toh(a->dest_qpn) > QHCA_OBJ_MASK) ||
+        ((mask & QHCA_QP_ACCESS_FLAGS) &&
+         (le16toh(a->access) &
+          ~(QHCA_ACCESS_MASK | QHCA_ACCESS_FLUSH_PERSISTENT)))) {
+        return false;
+    }
+    return !(mask & QHCA_QP_AV) ||
+           (a->av.port == 1 && a->av.sgid_index < QHCA_MAX_GID);
+}
+
+static bool is_zero(const uint8_t *p, size_t len)
+{
+    while (len > 0 && !p[len - 1]) {
+        len--;
+    }
+    return !len;
+}
+
+bool vhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state)
+{
+    uint32_t mask = vhca_qp_required(type, state);
+
+    for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
+        if (!is_zero((const uint8_t *)a + attrs[i].off, attrs[i].len)) {
+            mask |= attrs[i].bit;
+        }
+    }
+    return values_ok(a, mask) && le32toh(a->rq_psn) <= PSN_MASK &&
+           le32toh(a->sq_psn) <= PSN_MASK;
+}
+
+/* What entering a state sets going, after the attributes have been taken. */
+static void enter_state(struct qhca_engine *e, struct vhca_qp *qp, uint8_t from,
+                        uint8_t to, uint32_t mask)
+{
+    qp->state = to;
+    if (from != to) {
+        vhca_trace_qp_state(e, qp->qpn, from, to);
+    }
+    if (to == QHCA_QPS_RTR) {
+        qp->rsp.epsn = le32toh(qp->attr.rq_psn) & PSN_MASK;
+    }
+    if (from == QHCA_QPS_RTR && to == QHCA_QPS_RTS) {
+        uint32_t psn = le32toh(qp->attr.sq_psn) & PSN_MASK;
+
+        qp->req.next_psn = qp->req.snd_psn = psn;
+        qp->req.max_psn = qp->req.una_psn = psn;
+    }
+    if (to == QHCA_QPS_RTS) {
+        qp->req.retries = qp->attr.retry_cnt;
+        qp->req.rnr_retries = qp->attr.rnr_retry;
+    }
+    if (from == QHCA_QPS_SQE) {
+        /* What was posted until now is flushed all the same. */
+        qp->req.flush_to = qp->sq.pi;
+        qp->req.flushing = qp->sq.pi != qp->sq.ci;
+    }
+    if (from == QHCA_QPS_RTS && to == QHCA_QPS_SQD) {
+        vhca_requester_hold(qp);
+        qp->sqd_notify = (mask & QHCA_QP_EN_SQD_ASYNC_NOTIFY) &&
+                         qp->attr.en_sqd_async_notify;
+        vhca_qp_check_drained(e, qp);
+    }
+    vhca_qp_schedule(e, qp);
+}
+
+static void take_attrs(struct vhca_qp *qp, const struct qhca_qp_attr *a,
+                       uint32_t mask)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
+        if (mask & attrs[i].bit) {
+            memcpy((uint8_t *)&qp->attr + attrs[i].off,
+                   (const uint8_t *)a + attrs[i].off, attrs[i].len);
+        }
+    }
+    qp->attr.rq_psn &= htole32(PSN_MASK);       /* */
+    qp->attr.sq_psn &= htole32(PSN_MASK);
+    if (mask & QHCA_QP_PATH_MTU) {
+        qp->mtu = 128u << a->path_mtu;
+    }
+}
+
+int vhca_do_modify_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
+{
+    struct vhca_qp *qp = vhca_qp_get(e, le32toh(ctx->cmd->modify_qp.qpn));
+    uint32_t mask = le32toh(ctx->cmd->modify_qp.attr_mask);
+    struct qhca_qp_attr a;
+
+    if (!qp) {
+        return QHCA_ERR_OBJ;
+    }
+    memcpy(&a, ctx->mbox, sizeof(a));
+
+    uint8_t from = qp->state;
+    uint8_t to = mask & QHCA_QP_STATE ? a.state : from;
+
+    if ((mask & ~ATTRS_KNOWN) || to > QHCA_QPS_ERR || !values_ok(&a, mask) ||
+        ((mask & QHCA_QP_AV) && !av_ok(e, &a.av))) {
+        return QHCA_ERR_PARAM;
+    }
+    if (((mask & QHCA_QP_CUR_STATE) && a.cur_state != from) ||
+        !vhca_qp_transition_ok(qp->type, from, to, mask)) {
+        return QHCA_ERR_STATE;
+    }
+    if (to == QHCA_QPS_RESET) {
+        vhca_trace_qp_state(e, qp->qpn, from, to);
+        qp->state = to;
+        vhca_qp_clear(e, qp);
+        vhca_recv_reset(e, qp);
+        return QHCA_OK;
+    }
+    if (to == QHCA_QPS_ERR) {
+        vhca_qp_error(e, qp, 0);
+        return QHCA_OK;
+    }
+    if (vhca_qp_draining(qp)) {                 /* */
+        return QHCA_ERR_STATE;
+    }
+    take_attrs(qp, &a, mask);
+    enter_state(e, qp, from, to, mask);
+    return QHCA_OK;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the turn of a QP: answers first, then requests, then flushing.
+ * Also what empties a QP, and what happens to it when its CQ fails.
+ */
+#include <stdlib.h>
+
+#include "qps.h"
+
+void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    vhca_timer_cancel(e, &qp->req.timer);
+    vhca_list_del(&qp->ready);
+    vhca_list_del(&qp->tx_wait);
+    if (qp->srq && qp->rsp.rwr.taken) {
+        vhca_srq_give_back(e, qp);                              /* G-008 */
+    }
+    vhca_requester_forget(e, qp);
+    memset(&qp->req, 0, sizeof(qp->req));
+    memset(&qp->rsp, 0, sizeof(qp->rsp));
+    qp->req.timer.fn = vhca_requester_timeout;
+    qp->sq.pi = qp->sq.next = qp->sq.ci = 0;
+    qp->rq.pi = qp->rq.ci = 0;
+    qp->rq.rings = false;
+    qp->sqd_notify = qp->last_wqe_owed = false;
+    qp->mtu = 0;
+    if (qp->xrcd) {
+        qp->srq = NULL;
+        qp->user.pd = NULL;
+    }
+    memset(&qp->attr, 0, sizeof(qp->attr));
+}
+
+static void cq_failed(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    if (qp->state == QHCA_QPS_ERR) {
+        /*
+         * Already in ERR, but its flush completions are lost: report QP_FATAL
+         * again.
+         */
+        vhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
+    }
+    vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+}
+
+void vhca_qp_cq_failed(struct qhca_engine *e)
+{
+    struct vhca_cq *cq = vhca_cq_failed(e);
+    const struct vhca_table *t = &e->qps->table;
+    struct vhca_qp *qp;
+
+    while ((qp = vhca_table_scan(e, t, &cq->qps_told)) != NULL) {
+        if (qp->scq == cq || qp->rcq == cq) {
+            cq_failed(e, qp);
+        }
+    }
+    if (cq->qps_told == t->size && vhca_xrc_cq_failed(e, cq)) {
+        vhca_list_del(&cq->failed);
+    }
+}
+
+/* Index up to which send WRs are to be flushed. */
+static uint32_t sq_flush_end(const struct vhca_qp *qp)
+{
+    if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
+        return qp->sq.pi;
+    }
+    return qp->req.flushing ? qp->req.flush_to : qp->sq.ci;
+}
+
+static bool to_flush(const struct vhca_qp *qp)
+{
+    return qp->sq.ci != sq_flush_end(qp) ||
+           (qp->state == QHCA_QPS_ERR && vhca_recv_to_flush(qp));
+}
+
+static void flush(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    uint32_t end = sq_flush_end(qp);
+
+    if (qp->sq.ci != end) {
+        while (qp->sq.ci != end && vhca_may_go_on(e)) {
+            vhca_sq_flush_one(e, qp);
+        }
+        qp->req.snd_wqe = qp->sq.ci;
+    }
+    if (qp->req.flushing && qp->sq.ci == end) {
+        qp->req.flushing = false;
+        vhca_qp_check_drained(e, qp);
+    }
+    if (qp->state == QHCA_QPS_ERR) {
+        vhca_recv_stop(e, qp);
+    }
+    while (qp->state == QHCA_QPS_ERR && vhca_recv_to_flush(qp) &&
+           vhca_may_go_on(e)) {
+        vhca_recv_flush_one(e, qp);
+    }
+}
+
+static bool has_work(struct vhca_qp *qp)
+{
+    if (to_flush(qp)) {
+        return true;
+    }
+    return qp->state != QHCA_QPS_ERR && vhca_list_empty(&qp->tx_wait) &&
+           (vhca_response_ready(qp) || vhca_requester_ready(qp));
+}
+
+void vhca_qp_turn(struct qhca_engine *e)
+{
+    struct vhca_qp *qp = vhca_qp_next(e);
+
+    if (!qp) {
+        return;
+    }
+    if (qp->state != QHCA_QPS_ERR) {
+        vhca_link_turn(e, qp);
+    }
+    /* The ACK timer runs if, after that, something is outstanding. */
+    if (qp->state != QHCA_QPS_ERR && !qp->req.timer.pos) {
+        vhca_requester_timer(e, qp);
+    }
+    flush(e, qp);
+    vhca_requester_rest(e, qp);
+    /* What it has done may have put it in line again, in vain. */
+    vhca_list_del(&qp->ready);
+    if (has_work(qp)) {
+        vhca_qp_schedule(e, qp);
+    }
+}

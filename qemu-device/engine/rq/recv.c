@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: receive work requests: taking one off the receive queue,
+ * completing it, flushing.
+ */
+#include "rq.h"
+
+enum vhca_wqe_result vhca_rwr_fetch(struct qhca_engine *e,
+                                    const struct vhca_wq *wq, uint32_t index,
+                                    struct vhca_rwr *rwr)
+{
+    uint8_t raw[QHCA_RQ_STRIDE_MAX];
+    struct qhca_rq_wqe w;
+
+    if (!vhca_mem_read(e, &wq->mem, vhca_wq_offset(wq, index), raw,
+                       1u << wq->log_stride)) {
+        return QHCA_WQE_UNREADABLE;
+    }
+    memcpy(&w, raw, sizeof(w));
+    rwr->taken = true;
+    rwr->index = index;
+    rwr->wr_id = le64toh(w.wr_id);
+    rwr->num_seg = le16toh(w.num_sge);
+    rwr->length = 0;
+    rwr->bad = rwr->num_seg > wq->max_sge;
+    if (rwr->bad) {
+        vhca_count(e, QHCA_CNT_BAD_WQE);
+        vhca_guest_error(e, "receive WQE %u: %u SGEs, not up to %u", index,
+                         rwr->num_seg, wq->max_sge);
+        rwr->num_seg = 0;
+        return QHCA_WQE_BAD;
+    }
+    rwr->length = vhca_segs_parse(rwr->seg, raw + sizeof(w), rwr->num_seg);
+    return QHCA_WQE_OK;
+}
+
+bool vhca_rwr_store(struct qhca_engine *e, const struct vhca_wq *wq,
+                    uint32_t index, const struct vhca_rwr *rwr)
+{
+    uint8_t raw[QHCA_RQ_STRIDE_MAX];
+    struct qhca_rq_wqe w = {
+        .wr_id = htole64(rwr->wr_id),
+        .num_sge = htole16(rwr->bad ? UINT16_MAX : (uint16_t)rwr->num_seg),
+    };
+
+    memcpy(raw, &w, sizeof(w));
+    vhca_segs_format(raw + sizeof(w), rwr->seg, rwr->num_seg);
+    return vhca_mem_write(e, &wq->mem, vhca_wq_offset(wq, index), raw,
+                          sizeof(w) + rwr->num_seg * sizeof(struct qhca_sge));
+}
+
+enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    if (qp->rsp.rwr.taken) {
+        return qp->rsp.rwr.bad ? QHCA_WQE_BAD : QHCA_WQE_OK;
+    }
+    if (qp->srq) {
+        return vhca_srq_take(e, qp);
+    }
+    if (qp->rq.ci == qp->rq.pi && !vhca_rq_look(e, &qp->rq, 0)) {
+        return QHCA_WQE_UNREADABLE;
+    }
+    if (qp->rq.ci == qp->rq.pi) {
+        return QHCA_WQE_NONE;
+    }
+    return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
+}
+
+enum vhca_mem_result vhca_recv_write(struct qhca_engine *e, struct vhca_qp *qp,
+                                     uint64_t off, const void *buf, size_t len)
+{
+    const struct vhca_rwr *rwr = &qp->rsp.rwr;
+
+    VHCA_ASSERT(rwr->taken);
+    return vhca_segs_write(e, qp->srq ? &qp->srq->user : &qp->user, rwr->seg,
+                           rwr->num_seg, off, buf, len);
+}
+
+bool vhca_recv_try_write(struct qhca_engine *e, struct vhca_qp *qp,
+                         uint64_t off, const void *buf, size_t len)
+{
+    const struct vhca_rwr *rwr = &qp->rsp.rwr;
+
+    VHCA_ASSERT(rwr->taken);
+    return vhca_segs_try_write(e, qp->srq ? &qp->srq->user : &qp->user,
+                               rwr->seg, rwr->num_seg, off, buf, len);
+}
+
+/*
+ * A receive WR of an XRC SRQ completes on the SRQ's CQ. The QP does not
+ * reference that CQ, so it would not learn of its failure: move it to ERR
+ * (H-002).
+ */
+static bool push_xrc(struct qhca_engine *e, struct vhca_qp *qp,
+                     struct qhca_cqe *cqe, bool solicited)
+{
+    bool pushed;
+
+    cqe->flags |= htole16(QHCA_CQE_XRC);
+    cqe->srqn = htole32(qp->srq->srqn);
+    pushed = vhca_cq_push(e, qp->srq->cq, cqe, solicited);
+    if (!pushed) {
+        vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
+    }
+    return pushed;
+}
+
+/* Completes the receive WR in use with a CQE filled in by the caller. */
+static void complete(struct qhca_engine *e, struct vhca_qp *qp,
+                     struct qhca_cqe *cqe, bool solicited)
+{
+    bool pushed;
+
+    cqe->wr_id = htole64(qp->rsp.rwr.wr_id);
+    cqe->qpn = htole32(qp->qpn);
+    cqe->wqe_index = htole32(qp->rsp.rwr.index);
+    if (!qp->srq) {
+        qp->rsp.rwr.taken = false;
+        qp->rq.ci++;
+        vhca_cq_push(e, qp->rcq, cqe, solicited);
+        return;
+    }
+    cqe->flags |= htole16(QHCA_CQE_SRQ);
+    pushed = qp->xrcd ? push_xrc(e, qp, cqe, solicited) :
+                        vhca_cq_push(e, qp->rcq, cqe, solicited);
+    if (pushed) {
+        vhca_srq_release(qp);
+    } else {
+        vhca_srq_give_back(e, qp);      /* nobody will hear of it */
+    }
+}
+
+/* Where a datagram came from (C-007, C-008). */
+static void fill_datagram(struct qhca_cqe *cqe, const struct roce_packet *p)
+{
+    uint16_t flags = QHCA_CQE_GRH;
+
+    if (p->ipv4) {
+        flags |= QHCA_CQE_IPV4;
+    }
+    if (p->vlan != QHCA_NO_VLAN) {
+        flags |= QHCA_CQE_VLAN;
+        cqe->vlan_tci = htole16((uint16_t)(p->sl << 13 | p->vlan));
+    }
+    cqe->flags |= htole16(flags);
+    cqe->src_qp = htole32(p->src_qp);
+    cqe->sl = p->sl;
+    memcpy(cqe->smac, p->smac, sizeof(cqe->smac));
+}
+
+/* Fault rules make the receive WR in use fail, and with it the QP. */
+static bool is_failed(struct qhca_engine *e, struct vhca_qp *qp,
+                      uint8_t opcode)
+{
+    struct vhca_cq *cq = qp->xrcd ? qp->srq->cq : qp->rcq;
+    enum qhca_cqe_status status = vhca_fault_cqe(e, qp, cq, opcode);
+
+    if (status == QHCA_WC_SUCCESS) {
+        return false;
+    }
+    vhca_recv_fail(e, qp, status);
+    vhca_qp_error(e, qp, 0);
+    return true;
+}
+
+void vhca_recv_complete(struct qhca_engine *e, struct vhca_qp *qp,
+                        const struct roce_packet *p, uint8_t opcode,
+                        uint32_t byte_len)
+{
+    struct qhca_cqe cqe = {
+        .opcode = opcode,
+        .byte_len = htole32(byte_len),
+        .src_qp = qp->attr.dest_qpn,
+    };
+    uint16_t flags = p->solicited ? QHCA_CQE_SOLICITED : 0;
+
+    VHCA_ASSERT(qp->rsp.rwr.taken);
+    if (vhca_faults_at(e, QHCA_FAULT_CQE) && is_failed(e, qp, opcode)) {
+        return;
+    }
+    if (roce_opcode(p->opcode)->flags & OPF_IMM) {
+        flags |= QHCA_CQE_IMM;
+        cqe.imm = p->imm;
+    }
+    if (roce_opcode(p->opcode)->flags & OPF_IETH) {
+        flags |= QHCA_CQE_INV;
+        cqe.inv_key = htole32(p->inv_key);
+    }
+    cqe.flags = htole16(flags);
+    if (vhca_qp_is(qp, QHCA_DATAGRAM)) {
+        fill_datagram(&cqe, p);
+    }
+    complete(e, qp, &cqe, p->solicited);
+}
+
+void vhca_recv_fail(struct qhca_engine *e, struct vhca_qp *qp,
+                    enum qhca_cqe_status status)
+{
+    struct qhca_cqe cqe = {
+        .opcode = QHCA_CQE_RECV,
+        .status = (uint8_t)status,
+    };
+
+    complete(e, qp, &cqe, false);
+}
+
+bool vhca_recv_to_flush(const struct vhca_qp *qp)
+{
+    if (vhca_qp_shares_rq(qp)) {
+        return qp->last_wqe_owed;
+    }
+    return qp->rq.ci != qp->rq.pi || qp->rq.dbrec != qp->rq.rings;
+}
+
+static void flush_last(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    if (qp->rsp.rwr.taken) {
+        vhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
+    }
+    qp->last_wqe_owed = false;
+    vhca_event(e, &qp->async, QHCA_EVENT_LAST_WQE_REACHED);     /* H-008 */
+}
+
+void vhca_recv_flush_one(struct qhca_engine *e, struct vhca_qp *qp)
+{
+    if (vhca_qp_shares_rq(qp)) {
+        flush_last(e, qp);
+        return;
+    }
+    if (!qp->rsp.rwr.taken) {
+        qp->rsp.rwr.wr_id = 0;
+        (void)vhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
+        qp->rsp.rwr.index = qp->rq.ci;  /* also if it cannot be read */
+    }
+    vhca_recv_fail(e, qp, QHCA_WC_WR_FLUSH_ERR);
+}

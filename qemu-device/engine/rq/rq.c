@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: the tables of the room.
+ */
+#include "rq.h"
+
+static bool init(struct qhca_engine *e)
+{
+    return vhca_table_init(&e->rqs->srq, e, QHCA_MAX_SRQ) &&
+           vhca_table_init(&e->rqs->xrcd, e, QHCA_MAX_XRCD);
+}
+
+static void reset(struct qhca_engine *e)
+{
+    vhca_srq_free_all(e);
+    vhca_holder_free_all(&e->rqs->xrcd);
+}
+
+static void fini(struct qhca_engine *e)
+{
+    vhca_table_free(&e->rqs->srq);
+    vhca_table_free(&e->rqs->xrcd);
+}
+
+static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
+{
+    const struct vhca_rqs *r = e->rqs;
+
+    h[0] = (struct qhca_holding) {
+        "SRQ", true, sizeof(struct vhca_srq), QHCA_MAX_SRQ, r->srq.used
+    };
+    h[1] = (struct qhca_holding) {
+        "XRC domain", true, sizeof(struct vhca_xrcd), QHCA_MAX_XRCD,
+        r->xrcd.used
+    };
+    h[2] = vhca_table_holding(&r->srq, "SRQ numbers");
+    h[3] = vhca_table_holding(&r->xrcd, "XRC domain numbers");
+    return 4;
+}
+
+const struct vhca_room vhca_rq_room = {
+    .init = init,
+    .reset = reset,
+    .fini = fini,
+    .holdings = holdings,
+    .section = "receive",
+    .version = 1,
+    .oldest = 1,
+    .walk = vhca_rq_walk,
+};

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine: XRC domains and SRQs in a saved state. How many WRs of an SRQ
+ * QPs hold is counted when the QPs are there.
+ */
+#include <stdlib.h>
+
+#include "rq.h"
+
+static void *walk_xrcd(struct vhca_snap *s, void *obj, uint32_t number)
+{
+    (void)s;
+    return vhca_snap_holder(obj, number, sizeof(struct vhca_xrcd));
+}
+
+static const struct vhca_snap_kind xrcd_kind = { "XRC domain", walk_xrcd };
+
+static const struct vhca_snap_field srq_fields[] = {
+    QHCA_SNAP_ANY(struct vhca_srq, uar),
+    QHCA_SNAP_FLAG(struct vhca_srq, user.reserved),
+    QHCA_SNAP_FLAG(struct vhca_srq, moving),
+    QHCA_SNAP_ANY(struct vhca_srq, limit),
+    QHCA_SNAP_FLAG(struct vhca_srq, failed),
+    QHCA_SNAP_FLAG(struct vhca_srq, gone),
+    { 0 }
+};
+QHCA_SNAP_KNOWS(struct vhca_srq, 176);
+
+static void walk_refs(struct vhca_snap *s, struct vhca_srq *srq)
+{
+    struct qhca_cmd_create_srq r = { 0 };
+    bool save = !s->load;
+
+    r.pdn = htole32(vhca_snap_u32(s, "pdn", save ? srq->pd->base.number : 0,
+                                  QHCA_OBJ_MASK));
+    r.xrcdn = htole32(vhca_snap_u32(s, "xrcdn",
+                                    srq->xrcd ? srq->xrcd->base.number : 0,
+                                    QHCA_OBJ_MASK));
+    r.cqn = htole32(vhca_snap_u32(s, "cqn", srq->cq ? srq->cq->cqn : 0,
+                                  QHCA_OBJ_MASK));
+    if (s->load && !s->bad) {
+        vhca_snap_check(s, vhca_srq_find_objects(s->e, srq, &r) == QHCA_OK,
+                        "objects");
+    }
+}
+
+/* What CREATE_SRQ or RESIZE_SRQ has said. */
+static bool shape_ok(const struct qhca_engine *e, const struct vhca_srq *srq)
+{
+    const struct qhca_cmd_create_srq r = {
+        .flags = (srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0) |
+                 (srq->wq.dbrec ? QHCA_SRQ_DBREC : 0),
+        .uar = htole32(srq->uar), .buf.num_blocks = htole32(srq->wq.present),
+        .max_sge = htole32(srq->wq.max_sge), .log_size = srq->wq.log_size,
+        .log_stride = srq->wq.log_stride,
+    };
+
+    return vhca_srq_check_create(e, &r) == QHCA_OK &&
+           srq->limit <= vhca_wq_size(&srq->wq);
+}
+
+static void walk_srq_body(struct vhca_snap *s, struct vhca_srq *srq)
+{
+    vhca_snap_fields(s, srq_fields, srq);
+    walk_refs(s, srq);
+    vhca_wq_walk(s, "rq", &srq->wq);
+    vhca_snap_check(s, s->bad || shape_ok(s->e, srq), "queue");
+}
+
+static void *walk_srq(struct vhca_snap *s, void *obj, uint32_t number)
+{
+    struct vhca_srq *srq = obj ? obj : calloc(1, sizeof(*srq));
+
+    if (!srq) {
+        return NULL;
+    }
+    walk_srq_body(s, srq);
+    if (!s->load) {
+        return srq;
+    }
+    if (s->bad) {
+        vhca_mem_release(s->e, &srq->wq.mem);
+        free(srq);
+        return NULL;
+    }
+    srq->srqn = number;
+    vhca_async_init(&srq->async, number);
+    vhca_srq_count_users(srq, 1);
+    return srq;
+}
+
+static const struct vhca_snap_kind srq_kind = { "SRQ", walk_srq };
+
+void vhca_rq_walk(struct vhca_snap *s)
+{
+    vhca_snap_table(s, &s->e->rqs->xrcd, &xrcd_kind);
+    vhca_snap_table(s, &s->e->rqs->srq, &srq_kind);
+}
+
+bool vhca_srq_counts_ok(const struct vhca_srq *srq)
+{
+    return srq->held <= vhca_wq_size(&srq->wq) &&
+           srq->wq.pi - srq->wq.ci <= vhca_wq_size(&srq->wq) - srq->held;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: packets between two machines of which each engine reaches
+ * the other's memory need no frames either. Nobody must be able to tell: what
+ * both guests see is compared with the same messages in frames.
+ */
+#include <stdio.h>
+
+#include "harness/seen.h"
+
+#define SRC     0u
+#define DST     (NODE_MEM / 2)
+#define WRITE   QHCA_WR_RDMA_WRITE
+#define READ    QHCA_WR_RDMA_READ
+
+static struct net *net;
+static struct node near, there;
+
+/* struct scene - three messages of @len bytes, and what is the matter */
+struct scene {
+    const char *name;
+    uint8_t type, opcode;
+    uint32_t len;
+    void (*before)(void);
+    const char *faults, *faults_there;
+};
+
+/* ---- what can be the matter ---- */
+
+static void peer_in_err(void)
+{
+    CHECK_EQ(rc_set_state(&peer, QHCA_QPS_ERR), 0);
+}
+
+static void bad_memory_there(void)
+{
+    there.g->bad_from = there.mr.addr + DST + 5000;
+    there.g->bad_to = there.g->bad_from + 1;
+}
+
+static void bad_memory_here(void)
+{
+    near.g->bad_from = near.mr.addr + SRC + 5000;
+    near.g->bad_to = near.g->bad_from + 1;
+}
+
+static void wrong_key(void)
+{
+    there.mr.key ^= 1;
+}
+
+static const struct scene scenes[] = {
+    { "WRITE", QHCA_QPT_RC, WRITE, 70000, NULL, "", "" },
+    { "WRITE of 0 bytes", QHCA_QPT_RC, WRITE, 0, NULL, "", "" },
+    { "WRITE_IMM", QHCA_QPT_RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 9000, NULL,
+      "", "" },
+    { "SEND", QHCA_QPT_RC, QHCA_WR_SEND, 30000, NULL, "", "" },
+    { "READ", QHCA_QPT_RC, READ, 70000, NULL, "", "" },
+    { "atomic", QHCA_QPT_RC, QHCA_WR_ATOMIC_FETCH_AND_ADD, 8, NULL, "", "" },
+    { "ATOMIC WRITE", QHCA_QPT_RC, QHCA_WR_ATOMIC_WRITE, 8, NULL, "", "" },
+    { "UC WRITE", QHCA_QPT_UC, WRITE, 70000, NULL, "", "" },
+    { "UC SEND", QHCA_QPT_UC, QHCA_WR_SEND, 9000, NULL, "", "" },
+    { "the peer in ERR", QHCA_QPT_RC, QHCA_WR_SEND, 9000, peer_in_err, "", "" },
+    { "bad memory there", QHCA_QPT_RC, WRITE, 9000, bad_memory_there, "", "" },
+    { "bad memory to READ", QHCA_QPT_RC, READ, 9000, bad_memory_there, "", "" },
+    { "bad memory here", QHCA_QPT_RC, WRITE, 9000, bad_memory_here, "", "" },
+    { "a wrong key", QHCA_QPT_RC, WRITE, 9000, wrong_key, "", "" },
+    { "a rule here", QHCA_QPT_RC, WRITE, 9000, NULL,
+      "tx opcode=*.write_* nth=2 once drop", "" },
+    { "a rule there", QHCA_QPT_RC, WRITE, 9000, NULL,
+      "", "rx opcode=*.write_* nth=2 once drop" },
+    { "a NAK by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
+      "", "rx opcode=*.write_* nth=2 once nak=rem_op_err" },
+    { "answers held back", QHCA_QPT_RC, READ, 9000, NULL,
+      "", "tx opcode=*.read_response_* nth=2 once delay=10us" },
+};
+
+/* ---- playing one ---- */
+
+static void start(const struct rc_opts *o, bool one_place)
+{
+    harness_cleanup();
+    net = net_new(1);
+    net->one_place = one_place;
+    near = node_new(net, 1);
+    there = node_new(net, 2);
+    qp = rc_create(&near, o);
+    peer = rc_create(&there, o);
+    rc_connect(&qp, &peer);
+    guest_fill(near.g, near.mr.addr, NODE_MEM, 7);
+    guest_fill(there.g, there.mr.addr, NODE_MEM, 9);
+    net->sent = 0;
+}
+
+static void post(uint8_t opcode, uint32_t len, unsigned n)
+{
+    struct rc_wr wr = rc_wr(&qp, opcode, SRC, len);
+
+    rc_aim(&wr, &there, DST);
+    wr.swap_add = 1;
+    for (unsigned i = 0; i < n; i++) {
+        wr.wr_id = i;
+        rc_put(&qp, &wr);
+    }
+    rc_ring(&qp);
+}
+
+static void look(struct node *n, struct rc_qp *q, struct seen *seen)
+{
+    struct gcq *cq[] = { &q->scq, &q->rcq };
+
+    seen_clear(seen);
+    n->g->bad_to = 0;
+    seen_queues(seen, &n->async, cq, ARRAY_SIZE(cq));
+    seen->qpc[0] = rc_query(q);
+    seen_end(seen, n->g, n->mr.addr, NODE_MEM);
+}
+
+/* Requests, which go one way only, that have left and that have come. */
+struct ends {
+    uint64_t sent, taken;
+};
+
+static struct ends play(const struct scene *s, bool one_place,
+                        struct seen seen[2])
+{
+    struct ends ends;
+    struct rc_opts o = opts_of(s->type);
+
+    o.retry = o.rnr_retry = 2;
+    start(&o, one_place);
+    for (unsigned i = 0; i < 3; i++) {
+        rc_recv(&peer, 100 + i, DST + i * 50000, 50000);
+    }
+    if (s->before) {
+        s->before();
+    }
+    guest_set_faults(near.g, s->faults);
+    guest_set_faults(there.g, s->faults_there);
+    post(s->opcode, s->len, 3);
+    net_run(net, 10000000000ull);
+    CHECK(!near.g->e->inside && !there.g->e->inside);
+    look(&near, &qp, &seen[0]);
+    look(&there, &peer, &seen[1]);
+    ends.sent = counter(near.g, QHCA_CNT_TX_PKTS);
+    ends.taken = counter(there.g, QHCA_CNT_RX_PKTS);
+    /* What one has sent of, the other has received. */
+    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
+        seen[0].cnt[i] = seen[1].cnt[i] += seen[0].cnt[i];
+    }
+    return ends;
+}
+
+static void test_same(void)
+{
+    static struct seen in_frames[2], across[2];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(scenes); i++) {
+        const struct scene *s = &scenes[i];
+        struct ends a, b;
+
+        a = play(s, false, in_frames);
+        CHECK(net->sent);
+        b = play(s, true, across);
+        if (!seen_failed(&in_frames[0]) && !seen_failed(&in_frames[1])) {
+            CHECK_EQ(a.sent, b.sent);
+            CHECK_EQ(a.taken, b.taken);
+        }
+        CHECK(!net->sent || *s->faults || *s->faults_there);
+        CHECK(seen_same(s->name, &in_frames[0], &across[0]));
+        CHECK(seen_same(s->name, &in_frames[1], &across[1]));
+    }
+}
+
+/* ---- when frames it is ---- */
+
+static void frames_there(void)
+{
+    there.g->e->cfg.frames = true;
+}
+
+static void small_port_there(void)
+{
+    there.g->e->port->mtu = 600;
+}
+
+static void no_network(void)
+{
+    there.g->net_blocked = true;
+}
+
+static void frame_on_its_way(void)
+{
+    static const uint8_t frame[64];
+
+    net_send(net, 0, frame, sizeof(frame));
+    net->sent = 0;
+}
+
+static void another_address(void)
+{
+    there.g->e->port->mac[5] ^= 1;
+}
+
+static void another_peer(void)
+{
+    vhca_qp_get(there.g->e, peer.qpn)->attr.dest_qpn ^= htole32(1);
+}
+
+static void test_frames(void)
+{
+    static void (*const why[])(void) = {
+        frames_there, small_port_there, no_network, frame_on_its_way,
+        another_address, another_peer,
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(why); i++) {
+        start(&RC_OPTS, true);
+        why[i]();
+        post(WRITE, 100, 1);
+        CHECK(net->sent);
+    }
+}
+
+/* A stop in the middle: nothing of its guest's memory is touched after it. */
+static void test_stopped(void)
+{
+    start(&RC_OPTS, true);
+    qhca_engine_inject_fatal(there.g->e, net->clock);
+    there.g->writes = 0;
+    post(WRITE, 100, 1);
+    net_run(net, 1000000);
+    CHECK_EQ(there.g->writes, 0);
+    CHECK_EQ(there.g->dma_after_stop, 0);
+}
+
+/* What has been done in a visit is paid for by whoever was visited. */
+static void test_pays(void)
+{
+    start(&RC_OPTS, true);
+    there.g->scheduled = false;
+    post(WRITE, 60000, 1);
+    CHECK(there.g->scheduled);
+    CHECK(there.g->e->visited);
+    net_run(net, 1000000);
+    CHECK_EQ(there.g->e->visited, 0);
+    rc_expect(&qp.scq, 0, QHCA_WC_SUCCESS);
+}
+
+/* One call does no more there than it may do at all, and what is left later. */
+static void test_bounded(void)
+{
+    const unsigned slice = 2048, burst = 256;   /* units: run.c, and a packet */
+    struct rc_opts o = RC_OPTS;
+
+    o.mtu = 5;
+    start(&o, true);
+    post(WRITE, 400000, 60);
+    CHECK(there.g->e->visited <= slice + burst);
+    net_run(net, 10000000000ull);
+    for (unsigned i = 0; i < 60; i++) {
+        rc_expect(&qp.scq, i, QHCA_WC_SUCCESS);
+    }
+    CHECK_EQ(net->sent, 0);
+}
+
+static const struct test tests[] = {
+    { "two machines: the same with frames and without", test_same },
+    { "when packets are frames all the same", test_frames },
+    { "a neighbour that has stopped", test_stopped },
+    { "who pays for a visit", test_pays },
+    { "no call that does too much", test_bounded },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
