@@ -170,6 +170,18 @@ static const char *no_remove(const struct qhca_engine *e, bool guest)
            "the device is in no slot that it could be taken out of";
 }
 
+/* Packets find their places: none takes memory, of a neighbour neither. */
+static bool provide(struct vhca_faults *f, struct qhca_fault_error *err)
+{
+    if (!f->held) {
+        f->held = calloc(QHCA_FAULT_HELD, sizeof(*f->held));
+    }
+    if (!f->held) {
+        snprintf(err->what, sizeof(err->what), "no memory for rules");
+    }
+    return f->held;
+}
+
 /* Puts @n rules where the guest's were, or the operator's. */
 static void replace(struct vhca_faults *f, bool guest,
                     const struct vhca_fault_rule *rule, unsigned n)
@@ -197,7 +209,7 @@ bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
                           guest ? QHCA_FAULT_GUEST : QHCA_FAULT_RULES);
     int n = vhca_fault_parse(text, no_remove(e, guest), rule, max, err);
 
-    if (n < 0) {
+    if (n < 0 || (n && !provide(f, err))) {
         return false;
     }
     for (int i = 0; i < n; i++) {
@@ -240,12 +252,20 @@ static bool init(struct qhca_engine *e)
 
 static void reset(struct qhca_engine *e)
 {
-    free(e->faults->held);
-    e->faults->held = NULL;
-    e->faults->num_held = 0;
-    e->faults->wanted = 0;
-    e->faults->link_back = e->faults->stalled = 0;
+    struct vhca_faults *f = e->faults;
+
+    for (unsigned i = 0; f->num_held && i < QHCA_FAULT_HELD; i++) {
+        f->held[i].used = false;
+    }
+    f->num_held = 0;
+    f->wanted = 0;
+    f->link_back = f->stalled = 0;
     vhca_faults_update(e);
+}
+
+static void fini(struct qhca_engine *e)
+{
+    free(e->faults->held);
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
@@ -260,5 +280,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 const struct vhca_room vhca_faults_room = {
     .init = init,
     .reset = reset,
+    .fini = fini,
     .holdings = holdings,
 };

@@ -2,16 +2,11 @@
 /*
  * qhca engine, faults: frames that are damaged, and those that come later.
  */
-#include <stdlib.h>
-
 #include "faults.h"
 
 /* A place for a frame that comes later, or NULL. */
 static struct vhca_fault_held *place(struct vhca_faults *f)
 {
-    if (!f->held) {
-        f->held = calloc(QHCA_FAULT_HELD, sizeof(*f->held));
-    }
     for (unsigned i = 0; f->held && i < QHCA_FAULT_HELD; i++) {
         if (!f->held[i].used) {
             return &f->held[i];

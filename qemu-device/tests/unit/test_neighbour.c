@@ -69,6 +69,8 @@ static const struct scene scenes[] = {
       "tx opcode=*.write_* nth=2 once drop", "" },
     { "a rule there", QHCA_QPT_RC, WRITE, 9000, NULL,
       "", "rx opcode=*.write_* nth=2 once drop" },
+    { "late there", QHCA_QPT_RC, WRITE, 9000, NULL,
+      "", "rx opcode=*.write_* nth=2 once delay=10us" },
     { "a NAK by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
       "", "rx opcode=*.write_* nth=2 once nak=rem_op_err" },
     { "answers held back", QHCA_QPT_RC, READ, 9000, NULL,

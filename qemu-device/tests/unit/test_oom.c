@@ -292,6 +292,21 @@ static void no_memory_for_wrs(void)
     CHECK_EQ(rc_destroy(&a), QHCA_OK);
 }
 
+/* Rules find their memory when they are set, and are not set without it. */
+static void no_memory_for_rules(void)
+{
+    struct qhca_fault_error err = { 0 };
+    struct guest *g = guest_new();
+
+    oom_after(1);
+    CHECK(!qhca_engine_set_faults(g->e, *g->clock, "tx delay=1ms", &err));
+    CHECK(oom_happened());
+    oom_after(0);
+    CHECK(!strcmp(err.what, "no memory for rules"));
+    CHECK(!g->e->faults->num_rules);
+    guest_set_faults(g, "tx delay=1ms");
+}
+
 /* ---- J-001: every limit works, and one more is refused ---- */
 
 static void fill_kind(struct guest *g, struct qhca_cmd *cmd, unsigned max)
@@ -334,6 +349,7 @@ static const struct test tests[] = {
     { "no memory for objects", no_memory_for_objects },
     { "no memory for frames", no_memory_for_frames },
     { "no memory for WRs", no_memory_for_wrs },
+    { "no memory for rules", no_memory_for_rules },
     { "J-001 limits used to the full", limits },
 };
 
