@@ -172,15 +172,30 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     }
 }
 
+/* Of as many WRs as the queue holds one is signaled, or no slot comes free. */
+static void plan_signals(struct sim_qp *q)
+{
+    unsigned size = 1u << q->q.o.sq_log, quiet = 0;
+
+    for (unsigned i = 0; i < q->num_wr; i++) {
+        struct rc_wr *wr = &q->wr[i].wr;
+
+        if (++quiet == size || i == q->num_wr - 1) {
+            wr->flags |= QHCA_WQE_SIGNALED;
+        }
+        if (wr->flags & QHCA_WQE_SIGNALED) {
+            quiet = 0;
+        }
+    }
+}
+
 void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
 {
     a->peer = b;
     a->num_wr = 1 + sim_rand(s, SIM_MAX_WR);
     a->num_wr = a->idle ? 0 : MIN_OF(a->num_wr, sim_limits.wr);
     a->model->plan(s, a, b);
-    if (a->num_wr) {
-        a->wr[a->num_wr - 1].wr.flags |= QHCA_WQE_SIGNALED;
-    }
+    plan_signals(a);
 }
 
 /* ---- posting ---- */
@@ -195,9 +210,6 @@ void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max)
            q->q.sq_pi - q->freed < size) {
         struct sim_wr *w = &q->wr[q->posted++];
 
-        if (q->q.sq_pi - q->freed == size - 1) {
-            w->wr.flags |= QHCA_WQE_SIGNALED;   /* or no slot comes free */
-        }
         rc_put(&q->q, &w->wr);
         any = true;
     }
