@@ -405,7 +405,7 @@ static void fuzz(void)
         look(&direct);
         failed[scene.trouble] += seen_failed(&in_frames);
         waited += !seen_failed(&in_frames) &&
-                  in_frames.cnt[QHCA_CNT_RX_RNR_NAK];
+                  seen_count(&in_frames, QHCA_CNT_RX_RNR_NAK);
         if (!seen_same("in frames and direct", &in_frames, &direct)) {
             tap_note("replay: FUZZ_SEED=%llu FUZZ_ITERATIONS=1",
                      (unsigned long long)seed);

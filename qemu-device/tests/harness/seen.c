@@ -39,9 +39,11 @@ void seen_end(struct seen *seen, struct guest *guest, uint64_t addr, size_t len)
     }
     memcpy(seen->mem + seen->len, guest_ptr(guest, addr, len), len);
     seen->len += len;
+    REQUIRE(seen->machines < SEEN_MACHINES);
     for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
-        seen->cnt[i] += counter(guest, i);
+        seen->cnt[seen->machines][i] = counter(guest, i);
     }
+    seen->machines++;
 }
 
 void seen_queues(struct seen *seen, struct geq *async, struct gcq *const cq[],
@@ -75,10 +77,20 @@ static bool has_failed(const struct qhca_qpc *c)
     return c->attr.state == QHCA_QPS_ERR || c->attr.state == QHCA_QPS_SQE;
 }
 
+uint64_t seen_count(const struct seen *seen, enum qhca_counter which)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < seen->machines; i++) {
+        sum += seen->cnt[i][which];
+    }
+    return sum;
+}
+
 bool seen_failed(const struct seen *seen)
 {
-    bool failed = seen->cnt[QHCA_CNT_RNR_RETRY_EXC] ||
-                  seen->cnt[QHCA_CNT_RX_REFUSED];
+    bool failed = seen_count(seen, QHCA_CNT_RNR_RETRY_EXC) ||
+                  seen_count(seen, QHCA_CNT_RX_REFUSED);
 
     for (unsigned i = 0; i < SEEN_QPS; i++) {
         failed = failed || has_failed(&seen->qpc[i]);
@@ -87,28 +99,79 @@ bool seen_failed(const struct seen *seen)
 }
 
 /*
- * How many packets were on their way when something failed or found no receive
- * WR, and how often the others have been acknowledged, is a matter of who has
- * had its turn.
+ * Of packets, and how much they grow with each more ACK: where it is sent, or
+ * where it arrives, which is one of the machines.
  */
-static bool count_differs(enum qhca_counter which, const struct seen *a,
-                          const struct seen *b)
-{
-    static const struct { uint8_t which, per_ack; } packets[] = {
-        { QHCA_CNT_TX_PKTS, 1 }, { QHCA_CNT_TX_BYTES, 62 },
-        { QHCA_CNT_RX_PKTS, 1 }, { QHCA_CNT_RX_BYTES, 62 },
-        { QHCA_CNT_TX_ACK, 1 }, { QHCA_CNT_RX_OUT_OF_SEQ, 0 },
-        { QHCA_CNT_RX_BAD_STATE, 0 }, { QHCA_CNT_RETRANSMIT, 0 },
-    };
-    uint64_t acks = a->cnt[QHCA_CNT_TX_ACK] - b->cnt[QHCA_CNT_TX_ACK];
+static const struct {
+    uint8_t which, per_ack;
+    bool there;
+} packets[] = {
+    { QHCA_CNT_TX_PKTS, 1, false }, { QHCA_CNT_TX_BYTES, 62, false },
+    { QHCA_CNT_RX_PKTS, 1, true }, { QHCA_CNT_RX_BYTES, 62, true },
+    { QHCA_CNT_TX_ACK, 1, false }, { QHCA_CNT_RX_OUT_OF_SEQ, 0, false },
+    { QHCA_CNT_RX_BAD_STATE, 0, false }, { QHCA_CNT_RETRANSMIT, 0, false },
+};
 
+void seen_no_packets(struct seen *seen)
+{
     for (unsigned i = 0; i < ARRAY_SIZE(packets); i++) {
-        if (which == packets[i].which) {
-            return !seen_failed(a) && !a->cnt[QHCA_CNT_RX_RNR_NAK] &&
-                   a->cnt[which] - b->cnt[which] != acks * packets[i].per_ack;
+        for (unsigned m = 0; m < SEEN_MACHINES; m++) {
+            seen->cnt[m][packets[i].which] = 0;
         }
     }
-    return a->cnt[which] != b->cnt[which];
+}
+
+/*
+ * Of packets no more than there are more ACKs: in frames, as what crosses in one
+ * turn needs but one. How many packets were on their way when something failed
+ * or found no receive WR is a matter of who has had its turn.
+ */
+static bool packets_differ(unsigned i, unsigned m, const struct seen *a,
+                           const struct seen *b)
+{
+    enum qhca_counter which = packets[i].which, ack = QHCA_CNT_TX_ACK;
+    uint64_t more = a->cnt[m][which] - b->cnt[m][which];
+    uint64_t all = seen_count(a, which) - seen_count(b, which);
+    uint64_t acks = a->cnt[m][ack] - b->cnt[m][ack];
+    uint64_t all_acks = seen_count(a, ack) - seen_count(b, ack);
+
+    if (seen_failed(a) || seen_count(a, QHCA_CNT_RX_RNR_NAK)) {
+        return false;
+    }
+    return packets[i].there ? all != all_acks * packets[i].per_ack ||
+                              more > all :
+                              more != acks * packets[i].per_ack;
+}
+
+static bool count_differs(enum qhca_counter which, unsigned m,
+                          const struct seen *a, const struct seen *b)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(packets); i++) {
+        if (which == packets[i].which) {
+            return packets_differ(i, m, a, b);
+        }
+    }
+    return a->cnt[m][which] != b->cnt[m][which];
+}
+
+static bool same_counts(const char *name, const struct seen *a,
+                        const struct seen *b)
+{
+    bool same = a->machines == b->machines;
+
+    for (unsigned i = 0; i < a->machines * QHCA_CNT_MAX; i++) {
+        unsigned m = i / QHCA_CNT_MAX;
+        enum qhca_counter which = i % QHCA_CNT_MAX;
+
+        if (count_differs(which, m, a, b)) {
+            tap_note("%s: machine %u: %s %llu and %llu", name, m,
+                     qhca_counter_name(which),
+                     (unsigned long long)a->cnt[m][which],
+                     (unsigned long long)b->cnt[m][which]);
+            same = false;
+        }
+    }
+    return same;
 }
 
 /* Where two runs differ first, for the report. */
@@ -177,14 +240,7 @@ bool seen_same(const char *name, const struct seen *a, const struct seen *b)
     }
 #undef SAME
 #undef CHECK_SAME
-    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
-        if (count_differs(i, a, b)) {
-            tap_note("%s: %s %llu and %llu", name, qhca_counter_name(i),
-                     (unsigned long long)a->cnt[i],
-                     (unsigned long long)b->cnt[i]);
-            same = false;
-        }
-    }
+    same = same_counts(name, a, b) && same;
     if (!same) {
         tell_mem(a, b);
         tell_cqe(a, b);

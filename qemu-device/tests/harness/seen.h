@@ -11,6 +11,7 @@
 #define SEEN_QPS    8
 #define SEEN_CQS    (2 * SEEN_QPS + 1)
 #define SEEN_SRQS   2
+#define SEEN_MACHINES 2
 #define SEEN_MAX    128         /* CQEs of a CQ */
 #define SEEN_EVENTS 1024
 
@@ -22,7 +23,8 @@ struct seen {
     unsigned num_events;
     struct qhca_qpc qpc[SEEN_QPS];
     struct qhca_srqc srqc[SEEN_SRQS];   /* zero if there is no SRQ */
-    uint64_t cnt[QHCA_CNT_MAX];
+    uint64_t cnt[SEEN_MACHINES][QHCA_CNT_MAX];
+    unsigned machines;
     uint8_t *mem;               /* a copy */
     size_t len, room;
 };
@@ -34,10 +36,7 @@ void seen_clear(struct seen *seen);
 /* A CQE of the queue that is called @cq here. */
 void seen_cqe(struct seen *seen, unsigned cq, const struct qhca_cqe *cqe);
 void seen_event(struct seen *seen, const struct qhca_eqe *eqe);
-/*
- * The counters of @guest and @len bytes of its memory, in addition to those of
- * other machines.
- */
+/* Of one more machine: @guest's counters, and @len bytes of its memory. */
 void seen_end(struct seen *seen, struct guest *guest, uint64_t addr,
               size_t len);
 
@@ -54,6 +53,11 @@ void seen_queues(struct seen *seen, struct geq *async, struct gcq *const cq[],
 void seen_look(struct seen *seen, struct gcq *const cq[], unsigned num_cqs);
 
 /* ---- comparing ---- */
+
+/* What all machines have counted. */
+uint64_t seen_count(const struct seen *seen, enum qhca_counter which);
+/* How many packets there were is not compared. */
+void seen_no_packets(struct seen *seen);
 
 /* Whether a QP has failed, or a message. */
 bool seen_failed(const struct seen *seen);

@@ -222,7 +222,7 @@ static void finish(struct sim *s)
         set_blocked(s, s->node[i].g, false);
     }
     /* Longer than any retry that ends; waiting for a receive WR does not. */
-    net_run(s->net, 1000000000ull);
+    net_run(s->net, 4000000000ull);
     for (unsigned round = 0; round < 2 * SIM_MAX_WR; round++) {
         for (unsigned i = 0; i < s->num_qps; i++) {
             struct sim_qp *q = &s->qp[i];

@@ -10,7 +10,7 @@
 #include "sim.h"
 
 /* Longer than all retries of a packet, also of a device with limits. */
-#define A_LONG_TIME     100000000ull
+#define A_LONG_TIME     400000000ull
 
 /* ---- the machine ---- */
 
@@ -52,7 +52,7 @@ struct guest *sim_both_machine(struct sim *s, unsigned i)
 
 /*
  * How long a device with limits takes, or two of them, depends on the way of the
- * packets. QPs that wait for a receive WR then do so for long, too.
+ * packets. QPs then wait long for a receive WR, or before they send again.
  */
 bool sim_both_slow(const struct sim *s)
 {
@@ -182,6 +182,27 @@ void sim_see_qp(struct sim *s, const struct sim_qp *q, const struct qhca_qpc *c)
     }
 }
 
+/* What is a matter of time. */
+static void forget(const struct sim *s, uint64_t *cnt)
+{
+    if (sim_errs(s->kind)) {
+        /* A bad WR behind another one has been looked at, or not. */
+        cnt[QHCA_CNT_BAD_WQE] = cnt[QHCA_CNT_BAD_KEY] = 0;
+    }
+    if (s->lossy) {
+        /*
+         * What is sent again after a loss has come before or not: an ACK covers
+         * whatever has crossed in one turn, of frames those that asked for it.
+         */
+        cnt[QHCA_CNT_RX_DUPLICATE] = 0;
+    }
+    if (sim_both_slow(s)) {
+        /* How often a sender asks again. */
+        cnt[QHCA_CNT_TX_RNR_NAK] = 0;
+        cnt[QHCA_CNT_RX_RNR_NAK] = !!cnt[QHCA_CNT_RX_RNR_NAK];
+    }
+}
+
 void sim_see_end(struct sim *s)
 {
     if (!s->seen) {
@@ -193,20 +214,10 @@ void sim_see_end(struct sim *s)
         seen_end(s->seen, n->g, n->mr.addr + s->shared_end[i],
                  s->used[i] - s->shared_end[i]);
     }
-    if (sim_errs(s->kind)) {
-        /* A bad WR behind another one has been looked at, or not. */
-        s->seen->cnt[QHCA_CNT_BAD_WQE] = s->seen->cnt[QHCA_CNT_BAD_KEY] = 0;
+    for (unsigned i = 0; i < s->num_nodes; i++) {
+        forget(s, s->seen->cnt[i]);
     }
-    if (s->lossy) {
-        /*
-         * What is sent again after a loss has come before or not: an ACK covers
-         * whatever has crossed in one turn, of frames those that asked for it.
-         */
-        s->seen->cnt[QHCA_CNT_RX_DUPLICATE] = 0;
-    }
-    if (sim_both_slow(s)) {
-        /* How often a sender asks again is a matter of time. */
-        s->seen->cnt[QHCA_CNT_TX_RNR_NAK] = 0;
-        s->seen->cnt[QHCA_CNT_RX_RNR_NAK] = !!s->seen->cnt[QHCA_CNT_RX_RNR_NAK];
+    if (s->lossy && sim_both_slow(s)) {
+        seen_no_packets(s->seen);   /* before the loss is noticed */
     }
 }

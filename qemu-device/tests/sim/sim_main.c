@@ -116,7 +116,7 @@ static bool play_both(void)
      * Which WRs have begun when the receiver says no, and have to be drained
      * before SQD is over, depends on who had its turn.
      */
-    if (sim_drains(now_playing.kind) && seen[0].cnt[QHCA_CNT_RX_RNR_NAK]) {
+    if (sim_drains(now_playing.kind) && seen_count(&seen[0], QHCA_CNT_RX_RNR_NAK)) {
         return true;
     }
     snprintf(name, sizeof(name), "seed %llu kind %d",

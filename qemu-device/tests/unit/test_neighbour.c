@@ -146,10 +146,10 @@ static struct ends play(const struct scene *s, bool one_place,
     look(&there, &peer, &seen[1]);
     ends.sent = counter(near.g, QHCA_CNT_TX_PKTS);
     ends.taken = counter(there.g, QHCA_CNT_RX_PKTS);
-    /* What one has sent of, the other has received. */
-    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
-        seen[0].cnt[i] = seen[1].cnt[i] += seen[0].cnt[i];
-    }
+    /* Counters of both: what one has sent, the other has received. */
+    memcpy(seen[0].cnt[1], seen[1].cnt[0], sizeof(seen[0].cnt[1]));
+    memcpy(seen[1].cnt, seen[0].cnt, sizeof(seen[1].cnt));
+    seen[0].machines = seen[1].machines = 2;
     return ends;
 }
 
