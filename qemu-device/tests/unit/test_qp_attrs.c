@@ -17,6 +17,32 @@ static const uint8_t way[] = {
     QHCA_QPS_SQD, QHCA_QPS_SQD, QHCA_QPS_RTS,
 };
 
+/* @qp in RESET, with @o's attributes; of XRC_TGT with a domain, and an SRQ in it. */
+static void start_anew(const struct rc_opts *o)
+{
+    struct rc_opts own = *o;
+
+    start_responder(&RC_OPTS, QHCA_QPS_RESET);
+    if (o->type == QHCA_QPT_XRC_TGT) {
+        own.xrcdn = xrcd_create(g);
+        srq = srq_create_xrc(&node, node.pdn, 3, 2, own.xrcdn);
+    }
+    add_scripted(&own, QHCA_QPS_RESET);
+}
+
+/* The next request to @qp, of its service. */
+static void ask(uint8_t opcode)
+{
+    static const uint8_t service[] = {
+        [QHCA_QPT_RC] = SVC_RC, [QHCA_QPT_UC] = SVC_UC,
+        [QHCA_QPT_XRC_TGT] = SVC_XRC,
+    };
+    struct roce_packet p = request(service[qp.o.type] | opcode, RQ_PSN, 0, LEN);
+
+    p.srqn = srq.srqn;
+    peer_inject(&qp, &p, data, LEN);
+}
+
 /*
  * @qp, with @o's attributes, takes the way, and in step @at, and in no other,
  * attribute @bit becomes that of @then. False: the step does not take it.
@@ -26,7 +52,7 @@ static bool take_way(const struct rc_opts *o, unsigned at, uint32_t bit,
 {
     uint8_t from = QHCA_QPS_RESET;
 
-    start_responder(o, QHCA_QPS_RESET);
+    start_anew(o);
     for (unsigned i = 0; i < ARRAY_SIZE(way); from = way[i++]) {
         uint32_t mask = way[i] > from ? rc_step_mask[o->type][way[i]] :
                                         QHCA_QP_STATE;
@@ -51,7 +77,6 @@ static bool take_way(const struct rc_opts *o, unsigned at, uint32_t bit,
 
 static void check_right(const struct rc_opts *o)
 {
-    uint8_t opcode = (o->type == QHCA_QPT_UC ? SVC_UC : SVC_RC) | RC_WRITE_ONLY;
     unsigned steps = 0;
 
     for (unsigned at = 1; at < ARRAY_SIZE(way); at++) {
@@ -59,7 +84,7 @@ static void check_right(const struct rc_opts *o)
 
         then.access ^= QHCA_ACCESS_REMOTE_WRITE;
         if (take_way(o, at, QHCA_QP_ACCESS_FLAGS, &then)) {
-            inject(opcode, RQ_PSN, LEN);
+            ask(RC_WRITE_ONLY);
             if (memcmp(guest_ptr(g, node.mr.addr, LEN), data, LEN) ?
                 then.access : o->access) {
                 tap_note("type %u, step %u: other rights", o->type, at);
@@ -73,7 +98,9 @@ static void check_right(const struct rc_opts *o)
 
 static void test_rights(void)
 {
-    static const uint8_t types[] = { QHCA_QPT_RC, QHCA_QPT_UC };
+    static const uint8_t types[] = {
+        QHCA_QPT_RC, QHCA_QPT_UC, QHCA_QPT_XRC_TGT,
+    };
 
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
         struct rc_opts o = opts_of(types[i]);
@@ -110,21 +137,54 @@ static void test_qkey(void)
     CHECK_EQ(steps, STEPS);
 }
 
-/* Required before RTR, optional from there on. */
-static void test_rnr_timer(void)
+/* The GSI QP takes one, but has its own, whichever it was told. */
+static void test_gsi_qkey(void)
 {
-    struct rc_opts o = RC_OPTS, then = o;
+    struct rc_opts o = opts_of(QHCA_QPT_GSI), then = o;
+    unsigned steps = 0;
+
+    then.qkey++;
+    for (unsigned at = 1; at < ARRAY_SIZE(way); at++) {
+        struct roce_packet p;
+
+        if (!take_way(&o, at, QHCA_QP_QKEY, &then)) {
+            continue;
+        }
+        rc_recv(&qp, at, 0, 40 + LEN);
+        p = peer_packet(&qp, SVC_UD | RC_SEND_ONLY, 0);
+        p.qkey = then.qkey;
+        peer_inject(&qp, &p, data, LEN);
+        rc_expect_none(&qp.rcq);
+        p.qkey = QHCA_QKEY_GSI;
+        peer_inject(&qp, &p, data, LEN);
+        rc_expect(&qp.rcq, at, QHCA_WC_SUCCESS);
+        steps++;
+    }
+    CHECK_EQ(steps, STEPS);
+}
+
+/* Required before RTR, optional from there on. */
+static void check_rnr_timer(uint8_t type, uint8_t service)
+{
+    struct rc_opts o = opts_of(type), then = o;
     unsigned steps = 0;
 
     then.min_rnr = 17;
     for (unsigned at = 3; at < ARRAY_SIZE(way); at++) {
         if (take_way(&o, at, QHCA_QP_MIN_RNR_TIMER, &then)) {
-            inject(RC_SEND_ONLY, RQ_PSN, LEN);
-            expect_nak(AETH_RNR_NAK | then.min_rnr, RQ_PSN);
+            ask(RC_SEND_ONLY);
+            CHECK_EQ(peer_expect(&qp, service | RC_ACKNOWLEDGE, RQ_PSN)
+                     .syndrome, AETH_RNR_NAK | then.min_rnr);
             steps++;
         }
     }
     CHECK_EQ(steps, STEPS - 2);
+}
+
+static void test_rnr_timer(void)
+{
+    check_rnr_timer(QHCA_QPT_RC, SVC_RC);
+    check_rnr_timer(QHCA_QPT_XRC_TGT, SVC_XRC);
 }
 
 /* ---- packets by state ---- */
@@ -174,6 +234,7 @@ static const struct test tests[] = {
     { "A-043 A-044 A-045 A-047 A-048 A-051 A-052 A-056 A-057 A-072 rights",
       test_rights },
     { "A-043 A-046 A-049 A-053 A-058 A-072 the Q_Key", test_qkey },
+    { "A-072 D-080 E-043 the Q_Key of the GSI QP", test_gsi_qkey },
     { "A-047 A-051 A-056 A-072 the RNR timer", test_rnr_timer },
     { "A-001..A-005 A-007 E-045 requests and responses by state",
       test_by_state },
