@@ -92,7 +92,7 @@ bool sim_both_share(struct sim *s, struct sim_srq *q)
  * What is lost, or comes twice, or late, or with an error, and whose. Between two
  * machines each frame gets its answer, and what crosses in one turn gets one: so
  * there it is a matter of time whether a NAK leaves before the packet that was
- * missing is there, and an ACK before its QP fails.
+ * missing is there, and an ACK leaves, or comes, before a QP fails.
  */
 static const struct fault {
     const char *text;
@@ -117,7 +117,7 @@ static const struct fault {
     { .text = "cqe qpn=%u nth=%u once fail=general_err",
       .fails = true, .near = true },
     { .text = "tx qpn=%u opcode=*.write_* nth=%u once event=qp_fatal",
-      .fails = true },
+      .fails = true, .near = true },
 };
 
 void sim_both_faults(struct sim *s)
