@@ -73,6 +73,12 @@ static const struct scene scenes[] = {
       "", "rx opcode=*.write_* nth=2 once delay=10us" },
     { "a NAK by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
       "", "rx opcode=*.write_* nth=2 once nak=rem_op_err" },
+    { "overtaken", QHCA_QPT_UC, WRITE, 9000, NULL,
+      "tx opcode=*.write_* nth=2 once reorder", "" },
+    { "a CQE by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
+      "cqe nth=1 once fail=general_err", "" },
+    { "the end by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
+      "tx opcode=*.write_* nth=1 once event=qp_fatal", "" },
     { "answers held back", QHCA_QPT_RC, READ, 9000, NULL,
       "", "tx opcode=*.read_response_* nth=2 once delay=10us" },
 };
@@ -150,6 +156,10 @@ static struct ends play(const struct scene *s, bool one_place,
     memcpy(seen[0].cnt[1], seen[1].cnt[0], sizeof(seen[0].cnt[1]));
     memcpy(seen[1].cnt, seen[0].cnt, sizeof(seen[1].cnt));
     seen[0].machines = seen[1].machines = 2;
+    if (seen_failed(&seen[0]) || seen_failed(&seen[1])) {
+        seen_no_packets(&seen[0]);
+        seen_no_packets(&seen[1]);
+    }
     return ends;
 }
 
