@@ -113,6 +113,7 @@ static const QHCALie qhca_lies[] = {
     CMD("cmd-token", ALLOC_PD, token, ADD, 1),
     CMD("cmd-status", ALLOC_PD, status, SET, 0xee),
     CMD("cmd-destroy", DEALLOC_PD, status, SET, QHCA_ERR_BUSY),
+    CMD("cmd-left", DETACH_MCAST, status, SET, QHCA_ERR_STATE),
     CMD("cmd-modify", MODIFY_QP, status, SET, QHCA_ERR_STATE),
     CMD("cmd-no-number", ALLOC_PD, obj, SET, 0),
     CMD("cmd-big-number", CREATE_CQ, obj, SET, 1 << 24),

@@ -5,22 +5,11 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <grp.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/rdma.h"
+#include "lib/cgroup.h"
 
 #define PAGE		4096
 #define HANDLES		8
@@ -38,14 +27,6 @@ static struct ibv_cq *cq;
 static struct ibv_qp *ud;
 static uint8_t page[PAGE] __attribute__((aligned(PAGE)));
 static uint8_t *scattered;
-
-#define MOUNT		"/sys/fs/cgroup"
-#define GROUP		MOUNT "/qhca-selftest"
-
-static struct shared {
-	atomic_int done, go;
-	int error;
-} *shared;
 
 /* ---- what there is to take */
 
@@ -114,9 +95,14 @@ static void *make_dm(int i)
 	return ibv_alloc_dm(d->ctx, &attr);
 }
 
+static union ibv_gid group_gid(int i)
+{
+	return (union ibv_gid){ .raw = { 0xff, 0x0e, [14] = i >> 8, i } };
+}
+
 static void *make_group(int i)
 {
-	union ibv_gid gid = { .raw = { 0xff, 0x0e, [14] = i >> 8, i } };
+	union ibv_gid gid = group_gid(i);
 
 	errno = ibv_attach_mcast(ud, &gid, 0);
 	return errno ? NULL : ud;
@@ -176,79 +162,7 @@ static const struct kind {
 	{ "block addresses", make_blocks, blocks_cost, OBJECTS },
 };
 
-/* ---- the cgroup */
-
-/* The line of a file of the cgroup that begins with @key; "" if there is none. */
-static void get(const char *path, const char *key, char *line, size_t len)
-{
-	FILE *f = fopen(path, "r");
-	bool found = false;
-
-	REQUIRE(f);
-	while (!found && fgets(line, len, f))
-		found = !strncmp(line, key, strlen(key));
-	fclose(f);
-	if (!found)
-		*line = '\0';
-}
-
-static void limit(const char *format, ...)
-{
-	char line[200];
-	va_list args;
-	int n;
-
-	n = snprintf(line, sizeof(line), "%s ", dev_name());
-	va_start(args, format);
-	vsnprintf(line + n, sizeof(line) - n, format, args);
-	va_end(args);
-	REQUIRE_OK(write_file(GROUP "/rdma.max", line));
-}
-
-/*
- * Not with a limit: the kernel would keep it until the device goes, in a list of the cgroup
- * that is gone by then (rdmacg_css_offline(), since 4.11).
- */
-static void cgroup_remove(void)
-{
-	if (!access(GROUP "/rdma.max", F_OK))
-		limit("hca_handle=max hca_object=max");
-	CHECK(!rmdir(GROUP));
-}
-
-/* Where only we see it: others have mounted cgroup2 there, or something else. */
-static void cgroup_new(const char *controller)
-{
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", MOUNT, "cgroup2", 0, NULL))
-		test_skip("no cgroup2");
-	if (write_file(MOUNT "/cgroup.subtree_control", controller))
-		test_skip("no cgroup controller %s", controller + 1);
-	if (!access(GROUP, F_OK))
-		cgroup_remove();
-	REQUIRE(!mkdir(GROUP, 0755));
-}
-
 /* ---- the users */
-
-static pid_t start(void (*fn)(const struct kind *k), const struct kind *k, uid_t uid, bool limited)
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	REQUIRE(pid >= 0);
-	if (pid)
-		return pid;
-	if (limited)
-		REQUIRE_OK(write_file(GROUP "/cgroup.procs", "0"));
-	REQUIRE(!setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid));
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	fn(k);
-	fflush(stdout);
-	_exit(0);
-}
 
 static struct ibv_qp *ud_new(struct dev *dev)
 {
@@ -276,8 +190,9 @@ static uint8_t *scatter(void)
 }
 
 /* Takes as many as there are, and keeps them until he is killed. */
-static void greedy(const struct kind *k)
+static void greedy(const void *arg)
 {
+	const struct kind *k = arg;
 	unsigned int cost;
 	int n;
 
@@ -301,8 +216,9 @@ static void greedy(const struct kind *k)
 }
 
 /* One of each, and a message. */
-static void modest(const struct kind *k)
+static void modest(const void *arg)
 {
+	const struct kind *k;
 	struct ibv_context *second;
 	struct pair p;
 	struct buf b;
@@ -323,15 +239,6 @@ static void modest(const struct kind *k)
 	CHECK(!ibv_close_device(second));
 }
 
-static void ended(pid_t pid, const char *who, int want)
-{
-	int status;
-
-	REQUIRE(waitpid(pid, &status, 0) == pid);
-	if (status != want)
-		FAIL("%s: status %#x", who, status);
-}
-
 /* What he had is nobody's again. */
 static void check_returned(void)
 {
@@ -340,7 +247,7 @@ static void check_returned(void)
 	char line[200];
 
 	do {
-		get(GROUP "/rdma.current", dev_name(), line, sizeof(line));
+		cgroup_line("rdma.current", dev_name(), line, sizeof(line));
 		if (!*line || (sscanf(line, "%*s hca_handle=%u hca_object=%u", &handles,
 				      &objects) == 2 && !handles && !objects))
 			return;
@@ -349,89 +256,40 @@ static void check_returned(void)
 	FAIL("rdma.current: %s", line);
 }
 
-static void prepare(const char *controller)
-{
-	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
-
-	if (geteuid())
-		test_skip("not root, who can be two others");
-	dev_open_qhca();
-	test_timeout(120);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
-	REQUIRE(shared != MAP_FAILED && !setrlimit(RLIMIT_MEMLOCK, &all));
-	cgroup_new(controller);
-}
-
-/* Until the user has got as far as @done. */
-static void wait_done(pid_t pid, int done)
-{
-	while (atomic_load(&shared->done) < done && !waitpid(pid, NULL, WNOHANG))
-		sleep_ms(10);
-	REQUIRE(atomic_load(&shared->done) >= done);
-}
-
-static void stop(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	ended(pid, "who took all", SIGKILL);
-}
-
 TEST_ROWS(others, "J-001 J-018 a user takes all that his cgroup may have; another one works", kinds)
 {
 	pid_t pid;
 
-	prepare("+rdma");
-	limit("hca_handle=%d hca_object=%d", HANDLES, OBJECTS);
-	pid = start(greedy, row, 10001, true);
-	wait_done(pid, 1);
+	cgroup_open("+rdma");
+	cgroup_limit("hca_handle=%d hca_object=%d", HANDLES, OBJECTS);
+	pid = user_start(greedy, row, 10001, true);
+	user_wait(pid, 1);
 	CHECK_ERR(shared->error, EAGAIN);
-	ended(start(modest, row, 10002, false), "the other user", 0);
-	stop(pid);
+	user_ended(user_start(modest, row, 10002, false), "the other user", 0);
+	user_stop(pid);
 	check_returned();
 	cgroup_remove();
 }
 
-#define REGIONS		4000
-
-static void register_many(const struct kind *k)
+/* Leaves a group, whatever the device says of it. */
+static void leaving(const void *arg)
 {
-	int i;
+	union ibv_gid gid = group_gid(1);
 
 	d = dev_open_qhca();
-	atomic_store(&shared->done, 1);
-	while (!atomic_load(&shared->go))
-		sleep_ms(1);
-	for (i = 0; i < REGIONS; i++)
-		REQUIRE(make_mr(i));
-	atomic_store(&shared->done, 2);
-	pause();
+	cq = cq_new(d, 16, NULL);
+	ud = ud_new(d);
+	REQUIRE(make_group(1));
+	if (ibv_detach_mcast(ud, &gid, 0))
+		test_note("the group was not left");
+	ibv_destroy_qp(ud);
 }
 
-static long slab(void)
+TEST(left, "J-018 a QP that goes gives back what its groups counted for")
 {
-	const char *key = "slab_unreclaimable ";
-	char line[200];
-
-	get(GROUP "/memory.stat", key, line, sizeof(line));
-	REQUIRE(*line);
-	return atol(line + strlen(key));
-}
-
-TEST(memory, "J-018 what the driver keeps of a region is the memory of the cgroup of its user")
-{
-	long before, after;
-	pid_t pid;
-
-	prepare("+memory");
-	pid = start(register_many, NULL, 10001, true);
-	wait_done(pid, 1);
-	before = slab();
-	atomic_store(&shared->go, 1);
-	wait_done(pid, 2);
-	after = slab();
-	test_note("%ld bytes for each region", (after - before) / REGIONS);
-	CHECK(after - before >= REGIONS * 128);
-	stop(pid);
+	cgroup_open("+rdma");
+	cgroup_limit("hca_handle=%d hca_object=%d", HANDLES, OBJECTS);
+	user_ended(user_start(leaving, NULL, 10001, true), "who left", 0);
+	check_returned();
 	cgroup_remove();
 }

@@ -43,6 +43,7 @@ cmd-slot-idle          | verbs | pd -5          | device failed: a command compl
 cmd-token              | verbs | pd -5          | device failed: a command completion makes no sense
 cmd-status             | verbs | pd -5          |
 cmd-destroy            | verbs | all 0          | device failed: an object could not be destroyed
+cmd-left               | group | ok 1 .*        | device failed: a group could not be left
 cmd-modify             | verbs | stop 0         | device failed: a QP could not be stopped
 cmd-no-number          | verbs | pd -5          | device failed: the number of an object makes no sense
 cmd-big-number         | verbs | cq -5          | device failed: the number of an object makes no sense
@@ -123,6 +124,8 @@ lie_bind()
 	lie_verbs
 	timeout -k 2 60 /opt/qhca/selftests/mcast -t 'a device that has none'
 }
+
+lie_group() { timeout -k 2 60 /opt/qhca/selftests/cgroup -t 'what its groups'; }
 
 counter_moved() { [ "$(counter "$1")" != "$2" ]; }
 

@@ -33,12 +33,11 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 }
 
 /**
- * qhca_ib_destroy - destroy an object that windows or groups may keep
+ * qhca_ib_destroy - destroy an object that windows may keep
  * @dev: the HCA
  * @opcode: the command
  * @obj: the object
  * @pd: the PD whose windows can keep it, or NULL
- * @held: whether a group keeps it
  *
  * The core sees to all other users. A process can make and bind a window at any time,
  * even while the command waits for its turn. A device that has no reason to refuse is
@@ -48,7 +47,7 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
  * Return: 0; or -EBUSY, and the object lives on.
  */
 int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
-		    struct qhca_ib_pd *pd, bool held)
+		    struct qhca_ib_pd *pd)
 {
 	int gone = pd ? atomic_read(&pd->mw_gone) : 0;
 	int ret = qhca_cmd_obj(dev->core, opcode, obj);
@@ -56,7 +55,7 @@ int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 ob
 	if (!ret)
 		return 0;
 	/* Equal: all windows there ever were had gone before the device was asked. */
-	if (ret == -EBUSY && (held || (pd && atomic_read(&pd->mw_made) != gone)))
+	if (ret == -EBUSY && pd && atomic_read(&pd->mw_made) != gone)
 		return ret;
 	qhca_cmd_destroy(dev->core, opcode, obj);
 	return 0;

@@ -5,6 +5,12 @@
  */
 #include "qhca_ib.h"
 
+/* struct qhca_ib_group - one that a QP has been attached to, as often as it has been */
+struct qhca_ib_group {
+	struct list_head list;
+	union ib_gid gid;
+};
+
 static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
 			 enum qhca_cmd_opcode opcode)
 {
@@ -12,17 +18,21 @@ static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
 		.opcode = cpu_to_le16(opcode),
 		.mcast.qpn = cpu_to_le32(to_qqp(ibqp)->qpn),
 	};
-	int ret;
 
 	memcpy(cmd.mcast.gid, gid->raw, sizeof(cmd.mcast.gid));
-	ret = qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
-	if (!ret)
-		atomic_add(opcode == QHCA_CMD_ATTACH_MCAST ? 1 : -1, &to_qqp(ibqp)->num_groups);
-	return ret;
+	return qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
 }
 
 /* A group is no object, so what each of them counts for is on the QP's account. */
-static void qhca_ib_group_left(struct ib_qp *ibqp)
+static int qhca_ib_charge_group(struct ib_qp *ibqp)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+
+	return ibqp->uobject ? qhca_ib_charge(dev, &to_qqp(ibqp)->groups, 1,
+					      dev->limits->max_mcast_grp) : 0;
+}
+
+static void qhca_ib_uncharge_group(struct ib_qp *ibqp)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 
@@ -32,18 +42,37 @@ static void qhca_ib_group_left(struct ib_qp *ibqp)
 
 static int qhca_ib_do_attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid)
 {
-	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	struct qhca_ib_group *group;
 	int ret;
 
-	if (ibqp->uobject) {
-		ret = qhca_ib_charge(dev, &to_qqp(ibqp)->groups, 1, dev->limits->max_mcast_grp);
+	group = kzalloc_obj(*group, GFP_KERNEL_ACCOUNT);
+	if (!group)
+		return -ENOMEM;
+	group->gid = *gid;
+	mutex_lock(&to_qqp(ibqp)->mutex);
+	ret = qhca_ib_charge_group(ibqp);
+	if (!ret) {
+		ret = qhca_ib_mcast(ibqp, gid, QHCA_CMD_ATTACH_MCAST);
 		if (ret)
-			return ret;
+			qhca_ib_uncharge_group(ibqp);
+		else
+			list_add(&group->list, &to_qqp(ibqp)->joined);
 	}
-	ret = qhca_ib_mcast(ibqp, gid, QHCA_CMD_ATTACH_MCAST);
+	mutex_unlock(&to_qqp(ibqp)->mutex);
 	if (ret)
-		qhca_ib_group_left(ibqp);
+		kfree(group);
 	return ret;
+}
+
+static struct qhca_ib_group *qhca_ib_group_find(const struct qhca_ib_qp *qp,
+						const union ib_gid *gid)
+{
+	struct qhca_ib_group *group;
+
+	list_for_each_entry(group, &qp->joined, list)
+		if (!memcmp(&group->gid, gid, sizeof(*gid)))
+			return group;
+	return NULL;
 }
 
 /**
@@ -66,13 +95,29 @@ int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
  * @gid: a multicast GID
  * @lid: means nothing here
  *
- * Return: 0 or a negative errno; 0 from a dead device, which has no groups.
+ * The core keeps a QP for ever that could not leave a group. A device that does not let it is
+ * stopped.
+ *
+ * Return: 0, or -EINVAL if the QP is not in the group; 0 from a dead device, which has no groups.
  */
 int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	int ret = qhca_ib_mcast(ibqp, gid, QHCA_CMD_DETACH_MCAST);
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	struct qhca_ib_group *group;
+	int ret;
 
-	if (!ret)
-		qhca_ib_group_left(ibqp);
-	return ret;
+	mutex_lock(&qp->mutex);
+	group = qhca_ib_group_find(qp, gid);
+	ret = qhca_ib_mcast(ibqp, gid, QHCA_CMD_DETACH_MCAST);
+	if (group) {
+		list_del(&group->list);
+		qhca_ib_uncharge_group(ibqp);
+	}
+	mutex_unlock(&qp->mutex);
+	if (!group)
+		return ret;
+	kfree(group);
+	if (ret)
+		qhca_health_die(to_qdev(ibqp->device)->core, "a group could not be left");
+	return 0;
 }

@@ -388,7 +388,7 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
 	int ret;
 
-	ret = qhca_ib_destroy(dev, QHCA_CMD_DEREG_MR, ibmr->lkey, to_qpd(ibmr->pd), false);
+	ret = qhca_ib_destroy(dev, QHCA_CMD_DEREG_MR, ibmr->lkey, to_qpd(ibmr->pd));
 	if (ret)
 		return ret;
 	qhca_ib_mr_free(dev, to_qmr(ibmr));

@@ -155,15 +155,15 @@ struct qhca_ib_ah {
 /**
  * struct qhca_ib_qp - queue pair
  * @ibqp: the verbs object
- * @mutex: serialises MODIFY_QP
+ * @mutex: serialises MODIFY_QP, ATTACH_MCAST and DETACH_MCAST
  * @state: last known one; the device may have gone to SQE or ERR since
  * @qpn: QPN, as doorbells and CQEs name it
  * @sig_all: every send WQE gives a CQE
  * @max_inline: as created
  * @access: qp_access_flags as set, those included that mean nothing here
  * @xrcd: XRC domain of a QP of type XRC_TGT, NULL for all others
- * @num_groups: multicast groups that it is in
- * @groups: what a user is charged with for those; the core serialises
+ * @joined: multicast groups that it is in; the core does not let it go before it has left them
+ * @groups: what a user is charged with for those
  * @dying: its number may be another QP's already
  * @sq: send queue
  * @rq: receive queue
@@ -180,7 +180,7 @@ struct qhca_ib_qp {
 	u32 max_inline;
 	int access;
 	struct qhca_ib_xrcd *xrcd;
-	atomic_t num_groups;
+	struct list_head joined;
 	struct qhca_ib_charge groups;
 	bool dying;
 	struct qhca_ib_wq sq;
@@ -282,7 +282,7 @@ struct qhca_ib_srq;
 int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj, void *out,
 		  size_t len);
 int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
-		    struct qhca_ib_pd *pd, bool held);
+		    struct qhca_ib_pd *pd);
 int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t inlen);
 int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen);
 int qhca_ib_udata_out(struct ib_udata *udata, const void *resp, size_t len);

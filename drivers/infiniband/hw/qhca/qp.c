@@ -179,6 +179,7 @@ static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr *attr)
 {
 	mutex_init(&qp->mutex);
+	INIT_LIST_HEAD(&qp->joined);
 	spin_lock_init(&qp->sq.lock);
 	spin_lock_init(&qp->rq.lock);
 	INIT_KFIFO(qp->events);
@@ -395,7 +396,7 @@ static void qhca_ib_wait_for_mads(const struct ib_qp *gsi)
  * @ibqp: the QP
  * @udata: the user's, or NULL
  *
- * Return: 0; or -EBUSY if a group or a window has it, and the QP lives on.
+ * Return: 0; or -EBUSY if a window has it, and the QP lives on.
  */
 int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
@@ -405,14 +406,12 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	WRITE_ONCE(qp->dying, true);
 	ret = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn,
-			      ibqp->pd ? to_qpd(ibqp->pd) : NULL,
-			      atomic_read(&qp->num_groups));
+			      ibqp->pd ? to_qpd(ibqp->pd) : NULL);
 	if (ret) {
 		WRITE_ONCE(qp->dying, false);
 		return ret;
 	}
 	qhca_ib_qp_unlink(dev, qp);
-	qhca_ib_uncharge_all(dev, &qp->groups);	/* of groups it could not leave */
 #ifndef QHCA_HAVE_MAD_PORT_CLOSE
 	if (ibqp->qp_type == IB_QPT_GSI)
 		qhca_ib_wait_for_mads(ibqp);
