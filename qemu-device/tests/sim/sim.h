@@ -183,7 +183,8 @@ struct sim {
     /* One of two plays, which are compared: what its guest sees. Or NULL. */
     struct seen *seen;
     bool frames;                /* in this one packets are frames */
-    bool lossy;                 /* a fault rule loses packets, or delays them */
+    bool ruled;                 /* there is a fault rule */
+    bool lossy;                 /* it loses packets, or delays them */
     /* Of what SRQs receive to, in each node's region. */
     uint64_t shared_end[SIM_MAX_NODES];
 };

@@ -114,9 +114,11 @@ static bool play_both(void)
     }
     /*
      * Which WRs have begun when the receiver says no, and have to be drained
-     * before SQD is over, depends on who had its turn.
+     * before SQD is over, and how many packets a rule has seen by then, depends
+     * on who had its turn.
      */
-    if (sim_drains(now_playing.kind) && seen_count(&seen[0], QHCA_CNT_RX_RNR_NAK)) {
+    if ((sim_drains(now_playing.kind) || sim.ruled) &&
+        seen_count(&seen[0], QHCA_CNT_RX_RNR_NAK)) {
         return true;
     }
     snprintf(name, sizeof(name), "seed %llu kind %d",
