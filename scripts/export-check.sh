@@ -85,7 +85,7 @@ selftests_linux()
 checkpatch_linux()
 {
 	local ignored=FILE_PATH_CHANGES,PREFER_KERNEL_TYPES,BIT_MACRO,CAMELCASE,LINE_SPACING
-	ignored+=,MACRO_ARG_REUSE,PREFER_DEFINED_ATTRIBUTE_MACRO
+	ignored+=,MACRO_ARG_REUSE,MACRO_ARG_UNUSED,COMPLEX_MACRO,PREFER_DEFINED_ATTRIBUTE_MACRO
 	"$QHCA_TOP/scripts/buildroot.sh" --extra -- sh -c 'cd "$1"
 		exec perl scripts/checkpatch.pl --strict --no-signoff --terse --show-types \
 			--max-line-length=100 --ignore "$2" "$3"/*.patch' \

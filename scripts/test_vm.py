@@ -324,6 +324,23 @@ class Logs(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path + '.x'))
 
 
+class Command(unittest.TestCase):
+    def test_log_has_limit(self):
+        """What QEMU logs of its guest goes through a pipe of ours, not to a file."""
+        opts = types.SimpleNamespace(console=False, iommu=False, smp=1, mem='1G', kernel_arg=[],
+                                     allow_splat=True, internet=False, mounts=[], trace=[],
+                                     gdb=False, qemu_arg=[])
+        with tempfile.TemporaryDirectory() as top:
+            one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
+            one.image, one.payload = top, os.path.join(top, 'payload')
+            args = machine.command(opts, {'qemu': 'true', 'kernel': None, 'userspace': None}, one)
+            self.assertEqual(args[args.index('-D') + 1], one.pipes[0].name)
+            self.assertEqual(one.pipes[0].left, logs.LIMIT)
+            for pipe in one.pipes:
+                pipe.start()
+                pipe.finish()
+
+
 class LastWords(unittest.TestCase):
     """A QEMU that ends at once."""
 

@@ -168,6 +168,20 @@ static void peer_gone(struct rc_wr *wr)
     REQUIRE(rc_set_state(&peer, QHCA_QPS_ERR) == QHCA_OK);
 }
 
+/* A READ waits for its answer in front of a SEND that is too long. */
+static void read_in_front(struct rc_wr *wr)
+{
+    struct rc_wr send = rc_wr(&qp, QHCA_WR_SEND, SRC, 118069);
+    struct rc_wr read = rc_wr(&qp, QHCA_WR_RDMA_READ, SRC, 157);
+
+    (void)wr;
+    rc_recv(&peer, 1, DST, 118975);
+    rc_recv(&peer, 2, DST + 118975, 33050);
+    rc_aim(&read, &node, DST + 160000);
+    rc_put(&qp, &send);
+    rc_put(&qp, &read);
+}
+
 #define RC      QHCA_QPT_RC
 #define UC      QHCA_QPT_UC
 #define SEND    QHCA_WR_SEND
@@ -185,6 +199,8 @@ static const struct scene scenes[] = {
     { "RC WRITE of whole packets", RC, WRITE, 5, 8 * 4096, 5, NULL, false },
     { "RC WRITE with immediate", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 2, LEN, 5,
       post_recvs, false },
+    { "RC SEND too long behind a READ", RC, SEND, 5, 38228, 1, read_in_front,
+      false },
     { "RC READ", RC, READ, 4, LEN, 5, NULL, false },
     { "RC READ of nothing", RC, READ, 4, 0, 5, NULL, false },
     { "RC atomic", RC, QHCA_WR_ATOMIC_FETCH_AND_ADD, 4, 8, 5, NULL, false },
