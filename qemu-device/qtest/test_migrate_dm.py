@@ -97,6 +97,39 @@ def test_live(qemu):
         equal(hca.m.read(seen, size), data)
 
 
+def scattered(port, depth):
+    """A region of as many blocks as tables of @depth describe; all tables have the same page
+    below them, and its blocks are in no order."""
+    hca, entries = port.hca, PAGE // 8
+    addr = hca.alloc()
+    blocks = [hca.alloc()] * entries
+    blocks[1] = hca.alloc()
+    for _ in range(depth):
+        hca.m.write(addr, struct.pack("<%dQ" % entries, *blocks))
+        blocks = [addr] * entries
+        addr = hca.alloc()
+    num = entries ** depth
+    hca.ok(c.CMD_REG_MR, struct.pack("<QIBB2x", blocks[0], num, depth, c.PAGE_SHIFT) +
+           struct.pack("<QQIIHBBI", 0, num * PAGE, port.pdn, 0, c.ACCESS_LOCAL_WRITE,
+                       c.MR_MEM, 0, 0))
+    return num
+
+
+def test_tables(qemu):
+    """what is sent then does grow with block addresses, 8 bytes for each"""
+    sizes = []
+    with running(qemu) as hca, tempfile.TemporaryDirectory() as folder:
+        port, path = Port(hca, MAC_BYTES), os.path.join(folder, "state")
+        blocks = 0
+        for depth in (1, 2):
+            blocks = scattered(port, depth)
+            save(hca.m, path)
+            sizes.append(Section(path).size)
+            hca.m.cmd("cont")
+    equal(sizes[1] - sizes[0] - 8 * blocks < PAGE, True)
+    equal(sizes[1] - sizes[0] >= 8 * blocks, True)
+
+
 def test_downtime(qemu):
     """what is sent once the machine has stopped does not grow with dm-size"""
     sizes = set()
