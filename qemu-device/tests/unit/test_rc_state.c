@@ -154,6 +154,23 @@ static void test_sqd(void)
     done(2, QHCA_WC_RETRY_EXC_ERR);
 }
 
+/* and how often it waits for a receiver that is not ready. */
+static void test_sqd_rnr_retry(void)
+{
+    struct qhca_qp_attr a;
+
+    start_alone(&RC_OPTS);
+    a = rc_attr(&qp);
+    CHECK(a.rnr_retry);
+    CHECK_EQ(to_sqd(false), QHCA_OK);
+    a.rnr_retry = 0;
+    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_RNR_RETRY), QHCA_OK);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
+    post(QHCA_WR_SEND, 8);
+    peer_nak(&qp, AETH_RNR_NAK | 1, PSN);
+    done(0, QHCA_WC_RNR_RETRY_EXC_ERR);
+}
+
 /* WRs read from the ring but not begun are held, also behind others. */
 static void test_sqd_hold(void)
 {
@@ -303,6 +320,7 @@ static const struct test tests[] = {
     { "A-116 A-117 flush from INIT and RTR", test_flush_early },
     { "A-097 C-012 flush of full rings", test_flush_many },
     { "A-005 A-019 A-062 A-072 A-085 A-087 A-088 A-112 A-113 SQD", test_sqd },
+    { "A-072 RNR retries from SQD on", test_sqd_rnr_retry },
     { "A-084 A-119 SQD holds what has not begun", test_sqd_hold },
     { "A-084 A-089 A-090 A-114 SQD and failure", test_sqd_bad },
     { "A-103 A-104 A-105 A-120 100 times through RESET", test_reset_loop },
