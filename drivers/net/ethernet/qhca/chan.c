@@ -9,15 +9,13 @@
 
 /* ---- NAPI ---- */
 
-/*
- * An arm reports only CQEs written after it, so look for older ones after arming.
- * The register read makes sure that the arm has taken effect by then.
- */
+/* An arm reports only CQEs written after it, so look for older ones after arming. */
 static bool qhca_eth_arm(struct qhca_chan *chan)
 {
 	qhca_eth_cq_arm(&chan->tx.cq);
 	qhca_eth_cq_arm(&chan->rx.cq);
-	qhca_read_reg(chan->nic->dev, QHCA_REG_STATUS);
+	/* The arm is in effect when the write of the doorbell has completed. */
+	mb();
 	return qhca_eth_cq_is_empty(&chan->tx.cq) && qhca_eth_cq_is_empty(&chan->rx.cq);
 }
 
