@@ -14,10 +14,14 @@
 #define KV_CQES		64
 #define KV_EVENT	(10 * HZ)	/* in which an event comes, if it does */
 
-/* struct kv_arm - a CQ for the receives of a QP that sends to itself */
+/*
+ * struct kv_arm - a CQ for the receives, or for the sends, of a QP that sends to itself
+ * @polled: for the other half
+ */
 struct kv_arm {
 	struct ib_pd *pd;
-	struct ib_cq *send_cq, *cq;
+	struct ib_cq *polled, *cq;
+	bool sends;
 	struct kv_end e;
 };
 
@@ -26,7 +30,7 @@ static bool kv_arm_open(struct kv *kv, struct kv_arm *a)
 	struct ib_cq_init_attr attr = { .cqe = KV_CQES };
 
 	return KV_GET(kv, a->pd, ib_alloc_pd(kv->dev, 0)) &&
-	       KV_GET(kv, a->send_cq, ib_create_cq(kv->dev, NULL, NULL, NULL, &attr));
+	       KV_GET(kv, a->polled, ib_create_cq(kv->dev, NULL, NULL, NULL, &attr));
 }
 
 static void kv_arm_leave(struct kv *kv, struct kv_arm *a)
@@ -39,38 +43,38 @@ static void kv_arm_leave(struct kv *kv, struct kv_arm *a)
 static void kv_arm_close(struct kv *kv, struct kv_arm *a)
 {
 	kv_arm_leave(kv, a);
-	if (a->send_cq)
-		ib_destroy_cq(a->send_cq);
+	if (a->polled)
+		ib_destroy_cq(a->polled);
 	if (a->pd)
 		ib_dealloc_pd(a->pd);
 }
 
-/* A QP, connected to itself, whose receives complete in @a->cq. */
+/* A QP, connected to itself, one half of which completes in @a->cq. */
 static bool kv_arm_join(struct kv *kv, struct kv_arm *a)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC,
-		.send_cq = a->send_cq,
-		.recv_cq = a->cq,
+		.send_cq = a->sends ? a->cq : a->polled,
+		.recv_cq = a->sends ? a->polled : a->cq,
 		.cap = { .max_send_wr = 4, .max_recv_wr = 4 },
 	};
 
 	return KV_GET(kv, a->e.qp, ib_create_qp(a->pd, &init)) && kv_connect(kv, &a->e, &a->e);
 }
 
-/* A message to itself, @d is its receive. It has arrived when the send has completed. */
+/* A message to itself, @d is what completes in @a->cq; the other half has. */
 static bool kv_arm_message(struct kv *kv, struct kv_arm *a, struct kv_done *d)
 {
 	unsigned long end = jiffies + KV_WAIT;
-	struct kv_done sent;
+	struct kv_done other;
 	struct ib_wc wc = {};
 	int n = 0;
 
-	if (!KV_CHECK_EQ(kv, kv_recv(&a->e, d, NULL, 0), 0) ||
-	    !KV_CHECK_EQ(kv, kv_send(&a->e, &sent, NULL, 0), 0))
+	if (!KV_CHECK_EQ(kv, kv_recv(&a->e, a->sends ? &other : d, NULL, 0), 0) ||
+	    !KV_CHECK_EQ(kv, kv_send(&a->e, a->sends ? d : &other, NULL, 0), 0))
 		return false;
 	while (!n && time_before(jiffies, end)) {
-		n = ib_poll_cq(a->send_cq, 1, &wc);
+		n = ib_poll_cq(a->polled, 1, &wc);
 		cond_resched();
 	}
 	return KV_CHECK_EQ(kv, n, 1) && KV_CHECK_EQ(kv, wc.status, IB_WC_SUCCESS);
@@ -169,14 +173,19 @@ static bool kv_late_event(struct kv *kv, struct kv_arm *a, bool rearm)
 {
 	struct pci_dev *pdev = to_pci_dev(kv->dev->dev.parent);
 	int irq = pci_irq_vector(pdev, KV_VECTOR + a->cq->comp_vector);
+	unsigned long end = jiffies + KV_WAIT;
 	struct kv_done d;
 	struct ib_wc wc;
+	int n = 0;
 
 	if (!KV_CHECK(kv, irq > 0))
 		return false;
 	disable_irq(irq);
 	if (kv_arm_message(kv, a, &d) && rearm) {
-		KV_CHECK_EQ(kv, ib_poll_cq(a->cq, 1, &wc), 1);
+		/* The ACK of what has been received may still be on its way. */
+		while (!n && time_before(jiffies, end))
+			n = ib_poll_cq(a->cq, 1, &wc);
+		KV_CHECK_EQ(kv, n, 1);
 		KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, IB_CQ_NEXT_COMP), 0);
 	}
 	kv_arm_leave(kv, a);
@@ -187,9 +196,9 @@ static bool kv_late_event(struct kv *kv, struct kv_arm *a, bool rearm)
 	return !kv->failed;
 }
 
-static void kv_next_qp(struct kv *kv, bool rearm)
+static void kv_next_qp(struct kv *kv, bool sends, bool rearm)
 {
-	struct kv_arm a = {};
+	struct kv_arm a = { .sends = sends };
 	struct kv_done d;
 	int i;
 
@@ -215,12 +224,22 @@ out:
 
 static void kv_late(struct kv *kv)
 {
-	kv_next_qp(kv, false);
+	kv_next_qp(kv, false, false);
 }
 
 static void kv_late_rearmed(struct kv *kv)
 {
-	kv_next_qp(kv, true);
+	kv_next_qp(kv, false, true);
+}
+
+static void kv_late_sent(struct kv *kv)
+{
+	kv_next_qp(kv, true, false);
+}
+
+static void kv_late_sent_rearmed(struct kv *kv)
+{
+	kv_next_qp(kv, true, true);
 }
 
 const struct kv_test kv_arm_tests[] = {
@@ -228,5 +247,7 @@ const struct kv_test kv_arm_tests[] = {
 	{ "C-020 arming reads no register", kv_cheap },
 	{ "C-017 a CQ interrupts its next QP, whose last one left an event", kv_late },
 	{ "C-017 a CQ interrupts its next QP, armed anew before an event came", kv_late_rearmed },
+	{ "C-017 the same for what has been sent, an event left", kv_late_sent },
+	{ "C-017 the same for what has been sent, armed anew", kv_late_sent_rearmed },
 	{ }
 };
