@@ -7,14 +7,11 @@
 
 #define PS_PER_NS   1000u
 
-unsigned vhca_pace_left(const struct vhca_pace *p, uint64_t now, unsigned max)
+unsigned vhca_pace_room(const struct vhca_pace *p, uint64_t now, unsigned max)
 {
     uint64_t owed = p->paid > now ? p->paid - now : 0;
     uint64_t room;
 
-    if (!p->cost) {
-        return max;
-    }
     if (owed >= p->slack) {
         return 0;
     }
@@ -24,9 +21,7 @@ unsigned vhca_pace_left(const struct vhca_pace *p, uint64_t now, unsigned max)
            max : (unsigned)((room + p->cost - 1) / p->cost);
 }
 
-void vhca_pace_take(struct vhca_pace *p, uint64_t now, uint64_t n)
+void vhca_pace_spend(struct vhca_pace *p, uint64_t now, uint64_t n)
 {
-    if (n > 0) {
-        p->paid = MAX_OF(p->paid, now) + n * p->cost / PS_PER_NS;
-    }
+    p->paid = MAX_OF(p->paid, now) + n * p->cost / PS_PER_NS;
 }

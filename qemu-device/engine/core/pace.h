@@ -14,9 +14,23 @@ struct vhca_pace {
     uint64_t paid;              /* when what has been taken will be paid for */
 };
 
+/* The two below, of a rate that has a limit. */
+unsigned vhca_pace_room(const struct vhca_pace *p, uint64_t now, unsigned max);
+void vhca_pace_spend(struct vhca_pace *p, uint64_t now, uint64_t n);
+
 /* How many pieces may be taken at @now, of @max. */
-unsigned vhca_pace_left(const struct vhca_pace *p, uint64_t now, unsigned max);
+static inline unsigned vhca_pace_left(const struct vhca_pace *p, uint64_t now,
+                                      unsigned max)
+{
+    return p->cost ? vhca_pace_room(p, now, max) : max;
+}
+
 /* Takes @n, which may be more than that. */
-void vhca_pace_take(struct vhca_pace *p, uint64_t now, uint64_t n);
+static inline void vhca_pace_take(struct vhca_pace *p, uint64_t now, uint64_t n)
+{
+    if (p->cost && n > 0) {
+        vhca_pace_spend(p, now, n);
+    }
+}
 
 #endif /* QHCA_ENGINE_CORE_PACE_H */

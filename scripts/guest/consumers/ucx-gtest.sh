@@ -11,7 +11,7 @@ UCX_GTEST_KINDS=${UCX_GTEST_KINDS:-rc_verbs ud_verbs ib rdmacm}
 UCX_GTEST_LIMIT=${UCX_GTEST_LIMIT:-1680}
 
 # Measurements, whose results are not looked at on such a machine, and which take minutes.
-UCX_GTEST_WITHOUT='*/test_uct_perf.*:*/test_uct_loopback.*:ud_verbs/test_uct_event.am_no_fc/*'
+UCX_GTEST_WITHOUT='*/test_uct_perf.*:*/test_uct_loopback.*'
 
 # ucx_gtest_run FILTER [OPTION…]: with as few files as it needs, for one test has a receiver of
 # 34 MB for each 16 of them.
