@@ -121,26 +121,45 @@ void seen_no_packets(struct seen *seen)
     }
 }
 
+static int64_t more(const struct seen *a, const struct seen *b, unsigned m,
+                    enum qhca_counter which)
+{
+    return (int64_t)(a->cnt[m][which] - b->cnt[m][which]);
+}
+
 /*
- * Of packets no more than there are more ACKs: in frames, as what crosses in one
- * turn needs but one. How many packets were on their way when something failed
- * or found no receive WR is a matter of who has had its turn.
+ * Where packets arrive: in all they grow with the ACKs, and which machine gets
+ * more of those, or fewer, is not known. There are no more than that.
+ */
+static bool arrivals_differ(unsigned i, unsigned m, const struct seen *a,
+                            const struct seen *b)
+{
+    enum qhca_counter which = packets[i].which, ack = QHCA_CNT_TX_ACK;
+    int64_t all = 0, here = more(a, b, m, which);
+    uint64_t acks = MAX_OF(seen_count(a, ack), seen_count(b, ack));
+
+    for (unsigned from = 0; from < a->machines; from++) {
+        all += more(a, b, from, which) -
+               more(a, b, from, ack) * packets[i].per_ack;
+    }
+    return all || (uint64_t)(here < 0 ? -here : here) >
+                  acks * packets[i].per_ack;
+}
+
+/*
+ * How many packets were on their way when something failed or found no receive
+ * WR, and how often the others have been acknowledged, is a matter of who has
+ * had its turn.
  */
 static bool packets_differ(unsigned i, unsigned m, const struct seen *a,
                            const struct seen *b)
 {
-    enum qhca_counter which = packets[i].which, ack = QHCA_CNT_TX_ACK;
-    uint64_t more = a->cnt[m][which] - b->cnt[m][which];
-    uint64_t all = seen_count(a, which) - seen_count(b, which);
-    uint64_t acks = a->cnt[m][ack] - b->cnt[m][ack];
-    uint64_t all_acks = seen_count(a, ack) - seen_count(b, ack);
-
     if (seen_failed(a) || seen_count(a, QHCA_CNT_RX_RNR_NAK)) {
         return false;
     }
-    return packets[i].there ? all != all_acks * packets[i].per_ack ||
-                              more > all :
-                              more != acks * packets[i].per_ack;
+    return packets[i].there ? arrivals_differ(i, m, a, b) :
+           more(a, b, m, packets[i].which) !=
+           more(a, b, m, QHCA_CNT_TX_ACK) * packets[i].per_ack;
 }
 
 static bool count_differs(enum qhca_counter which, unsigned m,
