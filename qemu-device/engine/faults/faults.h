@@ -110,7 +110,7 @@ struct vhca_faults {
     unsigned num_rules;
     unsigned num_host;          /* the operator's, which come first */
     char complaint[256];        /* about the guest's last ones */
-    struct vhca_fault_held *held;   /* QHCA_FAULT_HELD, from the first rule on */
+    struct vhca_fault_held *held;   /* QHCA_FAULT_HELD, once a rule is set */
     unsigned num_held;
     uint64_t order;
     unsigned wanted;            /* 1 << LINK_DOWN, FATAL, REMOVE */

@@ -234,7 +234,7 @@ unsigned sim_both_nodes(struct sim *s);
 struct guest *sim_both_machine(struct sim *s, unsigned i);
 /* Perhaps a fault rule for one of the QPs. */
 void sim_both_faults(struct sim *s);
-/* Whether what the guest does next is to wait for long, so that two plays agree. */
+/* Whether the guest waits long before it goes on, so that two plays agree. */
 bool sim_both_slow(const struct sim *s);
 /* Waits for all that has been begun, if there is to be a comparison. */
 void sim_both_settle(struct sim *s);

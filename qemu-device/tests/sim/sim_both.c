@@ -51,8 +51,8 @@ struct guest *sim_both_machine(struct sim *s, unsigned i)
 }
 
 /*
- * How long a device with limits takes, or two of them, depends on the way of the
- * packets. QPs then wait long for a receive WR, or before they send again.
+ * How long a device with limits takes, or two of them, depends on the way of
+ * the packets. QPs then wait long for a receive WR, or before they send again.
  */
 bool sim_both_slow(const struct sim *s)
 {
@@ -60,8 +60,8 @@ bool sim_both_slow(const struct sim *s)
 }
 
 /*
- * How much a call does before it is cut off depends on the way as well. What the
- * guest does next waits.
+ * How much a call does before it is cut off depends on the way as well. What
+ * the guest does next waits.
  */
 void sim_both_settle(struct sim *s)
 {
@@ -90,10 +90,10 @@ bool sim_both_share(struct sim *s, struct sim_srq *q)
 
 /*
  * What is lost, or comes twice, or late, or with an error, and whose; but no QP
- * that ends itself: whether it has been acknowledged by then is a matter of turns.
- * Between two machines each frame gets its answer, and what crosses in one turn
- * gets one: so there it is a matter of time whether a NAK leaves before the packet
- * that was missing is there.
+ * that ends itself: whether it has been acknowledged by then is a matter of
+ * turns. Between two machines each frame gets its answer, and what crosses in
+ * one turn gets one: so there it is a matter of time whether a NAK leaves
+ * before the packet that was missing is there.
  */
 static const struct fault {
     const char *text;

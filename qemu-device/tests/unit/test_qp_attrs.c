@@ -33,7 +33,7 @@ static unsigned steps_of(uint8_t type)
     return way_len(type) - (way_len(type) < ARRAY_SIZE(way) ? 2 : 3);
 }
 
-/* @qp in RESET, with @o's attributes; of XRC_TGT with a domain, and an SRQ in it. */
+/* @qp in RESET, with @o's attributes; an XRC_TGT has a domain with an SRQ. */
 static void start_anew(const struct rc_opts *o)
 {
     struct rc_opts own = *o;
