@@ -22,6 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct test session = { "session", run };
 
+    harness_verify(VERIFY_SOMETIMES);
     input = data;
     input_len = size;
     if (size > 0 && !tap_quiet(&session, harness_cleanup)) {
