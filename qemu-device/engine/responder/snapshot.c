@@ -24,7 +24,7 @@ static const struct vhca_snap_field rsp_fields[] = {
 QHCA_SNAP_KNOWS(struct vhca_responder, 4440);
 
 static const struct vhca_snap_field rwr_fields[] = {
-    QHCA_SNAP_FLAG(struct vhca_rwr, bad),
+    QHCA_SNAP_MAX(struct vhca_rwr, bad, 0),     /* fails as soon as it is taken */
     QHCA_SNAP_ANY(struct vhca_rwr, index),
     QHCA_SNAP_ANY(struct vhca_rwr, wr_id),
     QHCA_SNAP_ANY(struct vhca_rwr, length),
@@ -75,8 +75,7 @@ static void walk_rwr(struct vhca_snap *s, struct vhca_qp *qp)
     }
     vhca_snap_fields(s, rwr_fields, rwr);
     length = vhca_segs_walk(s, rwr->seg, rwr->num_seg);
-    vhca_snap_check(s, length == rwr->length &&
-                       (!rwr->bad || !rwr->num_seg), "length of a receive WR");
+    vhca_snap_check(s, length == rwr->length, "length of a receive WR");
     vhca_snap_check(s, wq->present && rwr->num_seg <= wq->max_sge,
                     "SGEs of a receive WR");
     vhca_snap_check(s, qp->srq || wq->pi != wq->ci, "receive WR");

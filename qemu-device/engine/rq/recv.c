@@ -52,7 +52,8 @@ bool vhca_rwr_store(struct qhca_engine *e, const struct vhca_wq *wq,
 enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (qp->rsp.rwr.taken) {
-        return qp->rsp.rwr.bad ? QHCA_WQE_BAD : QHCA_WQE_OK;
+        VHCA_ASSERT(!qp->rsp.rwr.bad);
+        return QHCA_WQE_OK;
     }
     if (qp->srq) {
         return vhca_srq_take(e, qp);

@@ -193,6 +193,20 @@ static void sges_of_rq(void)
     refused_for("SGEs of a receive WR");
 }
 
+/* One that breaks a rule fails where it is taken, and is not in use after that. */
+static void bad_wr_in_use(void)
+{
+    struct rc_opts o = RC_OPTS;
+
+    start_alone(&o);
+    rc_recv(&qp, 1, 0, 3000);
+    srq_half_message(&qp);
+    CHECK(q_of(&qp)->rsp.rwr.taken);
+    snapshot_cycle(g);
+    set("transport", "bad", 1);
+    refused_for("bad");
+}
+
 /* ---- what commands and WRs would refuse ---- */
 
 /* A region of type DMA serves nobody from outside. */
@@ -409,6 +423,7 @@ static const struct test tests[] = {
     { "while flushing there are no PSNs to send", psns_while_flushing },
     { "a receive WR fits its SRQ", sges_of_srq },
     { "a receive WR fits its receive queue", sges_of_rq },
+    { "no receive WR in use is bad", bad_wr_in_use },
     { "a DMA region has no remote rights", rights_of_dma_region },
     { "a window is on a region that can have it", rights_of_window },
     { "a QP has attributes that it can have", attributes },
