@@ -31,9 +31,9 @@ static void post(uint8_t opcode)
     guest_settle(g);
 }
 
-static void answer_read(uint32_t psn)
+static void answer_read(uint8_t service, uint32_t psn)
 {
-    struct roce_packet p = peer_packet(&qp, RC_READ_RESP_ONLY, psn);
+    struct roce_packet p = peer_packet(&qp, service | RC_READ_RESP_ONLY, psn);
 
     peer_inject(&qp, &p, "12345678", 8);
 }
@@ -115,12 +115,12 @@ static void test_av_answers(void)
 }
 
 /* How many READs are outstanding at once. */
-static void test_rd_atomic(void)
+static void check_rd_atomic(uint8_t type, uint8_t service)
 {
     static const uint8_t most[] = { 1, 3, 2, 4 };
     uint32_t psn = PSN;
 
-    start(QHCA_QPT_RC);
+    start(type);
     for (size_t i = 0; i < ARRAY_SIZE(most); i++) {
         struct qhca_qp_attr a = { .max_rd_atomic = most[i] };
 
@@ -130,18 +130,24 @@ static void test_rd_atomic(void)
             post(QHCA_WR_RDMA_READ);
         }
         for (unsigned n = 0; n < most[i]; n++) {
-            peer_expect(&qp, RC_READ_REQUEST, psn + n);
+            peer_expect(&qp, service | RC_READ_REQUEST, psn + n);
         }
         peer_expect_none(&qp);
         for (unsigned n = 0; n < 6; n++, psn++) {
-            answer_read(psn);
+            answer_read(service, psn);
             rc_expect(&qp.scq, 0x1000 + 6 * i + n, QHCA_WC_SUCCESS);
             if (n + most[i] < 6) {
-                peer_expect(&qp, RC_READ_REQUEST, psn + most[i]);
+                peer_expect(&qp, service | RC_READ_REQUEST, psn + most[i]);
             }
             peer_expect_none(&qp);
         }
     }
+}
+
+static void test_rd_atomic(void)
+{
+    check_rd_atomic(QHCA_QPT_RC, 0);
+    check_rd_atomic(QHCA_QPT_XRC_INI, SVC_XRC);
 }
 
 /* How many READs are remembered for a peer that repeats one (D-055). */
