@@ -41,7 +41,7 @@ PACKAGES=(
 	busybox-static zstd
 )
 EXTRA=(
-	sparse coccinelle clang clang-format clang-tidy clang-tools shellcheck
+	pre-commit sparse coccinelle clang clang-format clang-tidy clang-tools shellcheck
 	codespell perl python3-ply python3-git llvm lld patchelf reuse libclang-rt-dev
 	flake8 gcc-mingw-w64-x86-64-win32
 )

@@ -4,16 +4,14 @@
 # lint.sh [PART…]
 #
 # All checks of the source text, several at a time:
-#   shell       shellcheck on all shell scripts
-#   python      flake8 on all Python files, and the tests of scripts/ pass
-#   spelling    codespell on all text
+#   text        what .pre-commit-config.yaml lists: language, size, spelling, licences, shell
+#               and Python, in all files that git knows
+#   python      the tests of scripts/ pass
 #   conformance every statement has a test or a reason, the list is up to date
 #   consumers   each consumer of the list has its row in the table
 #   docs        Documentation/ and kernel-doc render, without a warning
 #   layout      offsets in Documentation/ are those of the structures, and numbers in its
 #               sentences those of the code
-#   licences    every file has one, and its text is here (REUSE)
-#   size        no source file over 450 lines
 #   rooms       the engine's folders include and call only what is above them, and the files
 #               of qhca.ko call only what is before them in its Makefile
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/
@@ -30,8 +28,8 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 cd "$QHCA_TOP"
-PARTS=(tidy cocci checkpatch w1 kernels sparse shell qemu rooms python spelling docs conformance
-	consumers layout licences size)
+PARTS=(tidy cocci checkpatch w1 kernels sparse text qemu rooms python docs conformance
+	consumers layout)
 SKIPPED=77
 
 br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
@@ -132,33 +130,9 @@ lint_qemu()
 	[ -z "$out" ] || { echo "$out"; return 1; }
 }
 
-lint_shell()
-{
-	local list=()
-	mapfile -t list < <(git grep --untracked -lE '^#!.*\b(ba|da|)sh\b|shellcheck shell=' -- \
-		scripts .ci selftests qemu-device providers)
-	br_extra shellcheck -f gcc "${list[@]}"
-}
+lint_text() { br_extra env PRE_COMMIT_HOME=/tmp/pre-commit pre-commit run --all-files; }
 
-lint_python()
-{
-	local list=() out
-	mapfile -t list < <(git grep --untracked -lE '^#!.*python|^"""' -- .)
-	# Code of other languages in strings has tabs; some find their modules first.
-	br_extra flake8 --max-line-length=100 --extend-ignore=E101,E402,W191,W503,W504 "${list[@]}" ||
-		return 1
-	out=$(PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -s scripts 2>&1) ||
-		{ echo "$out"; return 1; }
-}
-
-# WQs of a sentence, AER of PCI Express; what faults.rst and tests misspell on purpose.
-lint_spelling()
-{
-	local list=()
-	mapfile -t list < <(git grep --untracked -Il '' -- . ':!LICENSES' \
-		':!qemu-device/tests/corpus')
-	br_extra codespell --ignore-words-list=wqs,aer,dorp,fial "${list[@]}"
-}
+lint_python() { PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -s scripts 2>&1; }
 
 lint_conformance() { scripts/conformance.py --check; }
 
@@ -177,16 +151,6 @@ lint_layout() { scripts/layout.py --check && scripts/prose.py; }
 
 # Without LICENSES/: its files name those that they are the text of. GPL-2.0-or-later
 # has that of GPL-2.0, as in the kernel.
-lint_licences()
-{
-	local out
-	out=$(git ls-files --cached --others --exclude-standard -- . ':!LICENSES' |
-		while read -r f; do [ ! -f "$f" ] || printf '%s\0' "$f"; done |
-		br_extra xargs -0 reuse lint-file --lines 2>&1 |
-		grep -v 'missing license GPL-2.0-or-later$' || :)
-	[ -z "$out" ] || { echo "${out//"$QHCA_BR_TOP/"/}"; return 1; }
-}
-
 lint_consumers() { scripts/consumers.py --check; }
 
 lint_rooms()
@@ -195,18 +159,6 @@ lint_rooms()
 	out=$(in_buildroot env PYTHONDONTWRITEBYTECODE=1 python3 scripts/test_callgraph.py 2>&1) ||
 		{ echo "$out"; return 1; }
 	in_buildroot python3 scripts/rooms.py
-}
-
-lint_size()
-{
-	local bad=0 lines name
-	while read -r lines name; do
-		if [ "$lines" -gt 450 ] && [ "$name" != total ]; then
-			echo "$name:450: file has $lines lines"
-			bad=1
-		fi
-	done < <(files '*.[ch]' '*.sh' '*.py' scripts/vm | xargs wc -l)
-	return $bad
 }
 
 # build-modules shows the warnings; any is a failure.
