@@ -6,7 +6,7 @@
 # truth again.
 
 HOSTILE_SEEDS=${HOSTILE_SEEDS:-1-7}
-HOSTILE_NVME_SEEDS=${HOSTILE_NVME_SEEDS:-}	# likewise, with a disk
+HOSTILE_NVME_SEEDS=${HOSTILE_NVME_SEEDS:-}	# seeds with a disk
 HOSTILE_SECONDS=${HOSTILE_SECONDS:-8}	# of traffic for each seed
 
 # What is a lie, and one of how many: seed N, from 1 on, has row N modulo the number of
