@@ -4,7 +4,8 @@
 # build-docs.sh
 #
 # Render Documentation/ with Sphinx in the build root; print the directory with
-# html/ and man/. A warning is an error.
+# html/ and man/. A warning is an error. The pages that programs write are made here,
+# in a copy of Documentation/ in the cache.
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -14,24 +15,46 @@ case ${1:-} in
 *) die "unknown option $1, see --help" ;;
 esac
 
+# copy TREE: Documentation/, beside links to the directories that its pages quote.
+copy()
+{
+	local name
+	mkdir -p "$1"
+	for name in "$QHCA_TOP"/*; do
+		ln -s "$QHCA_BR_TOP/${name##*/}" "$1/"
+	done
+	rm "$1/Documentation"
+	cp -r "$QHCA_TOP/Documentation" "$1/"
+}
+
+# generate DIR: the pages that programs write.
+generate()
+{
+	"$QHCA_TOP/scripts/conformance.py" >"$1/conformance.rst"
+}
+
 render()
 {
 	local builder
+	copy "$1/tree"
+	generate "$1/tree/Documentation"
 	for builder in html man; do
 		run_step "documentation ($builder)" "$QHCA_TOP/scripts/buildroot.sh" --docs -- \
 			env PYTHONDONTWRITEBYTECODE=1 sphinx-build -b "$builder" -W --keep-going -q \
-			-d "$(br_path "$1")/doctrees" Documentation "$(br_path "$1")/$builder"
+			-d "$(br_path "$1")/doctrees" "$(br_path "$1/tree/Documentation")" \
+			"$(br_path "$1")/$builder"
 	done
-	rm -r "$1/doctrees"
+	rm -r "$1/doctrees" "$1/tree"
 }
 
-# All that the pages show.
+# All that the pages show. Of the tests they show only which statements these name.
 sources()
 {
-	hash_tree "$QHCA_TOP/Documentation" "$QHCA_TOP/include" "$QHCA_TOP"/*.md \
+	hash_text "$("$QHCA_TOP/scripts/conformance.py")" "$(hash_tree \
+		"$QHCA_TOP/Documentation" "$QHCA_TOP/include" "$QHCA_TOP"/*.md \
 		"$QHCA_TOP/qemu-device/engine" "$QHCA_TOP/qemu-device/docs" \
-		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/scripts/guest" \
-		"$QHCA_TOP/scripts/README" "$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py"
+		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/scripts/guest" "$0" \
+		"$QHCA_TOP/scripts/README" "$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py")"
 }
 
 make_final()

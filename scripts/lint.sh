@@ -7,7 +7,7 @@
 #   text        what .pre-commit-config.yaml lists: language, size, spelling, licences, shell
 #               and Python, in all files that git knows
 #   python      the tests of scripts/ pass
-#   conformance every statement has a test or a reason, the list is up to date
+#   conformance every statement has a test or a reason
 #   consumers   each consumer of the list has its row in the table
 #   docs        Documentation/ and kernel-doc render, without a warning
 #   layout      offsets in Documentation/ are those of the structures, and numbers in its
