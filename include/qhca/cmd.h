@@ -47,6 +47,7 @@ struct qhca_cmd_set_port {	/* QHCA_CMD_SET_PORT */
 	__u8	flags;		/* QHCA_PORT_* */
 	__le32	mtu;		/* largest Ethernet payload, in and out, behind two tags */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_set_port, 12);
 
 #define QHCA_PORT_ENABLE	0x01	/* receive and send at all */
 #define QHCA_PORT_PROMISC	0x02	/* every frame to the Ethernet queue */
@@ -55,6 +56,7 @@ struct qhca_cmd_set_port {	/* QHCA_CMD_SET_PORT */
 struct qhca_cmd_set_mcast {	/* QHCA_CMD_SET_MCAST replaces the whole list */
 	__le32	count;
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_set_mcast, 4);
 
 struct qhca_cmd_set_gid {	/* QHCA_CMD_SET_GID */
 	__u8	gid[16];	/* network order; IPv4 as ::ffff:a.b.c.d */
@@ -64,6 +66,7 @@ struct qhca_cmd_set_gid {	/* QHCA_CMD_SET_GID */
 	__u8	port;
 	__u8	valid;		/* 0 clears the entry; the rest is then ignored */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_set_gid, 28);
 
 #define QHCA_NO_VLAN		0xffff
 
@@ -74,6 +77,7 @@ struct qhca_cmd_allow_gid {	/* QHCA_CMD_ALLOW_GID */
 	__u8	port;
 	__u8	allow;		/* 1: this entry; 0: none any more, index is ignored */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_allow_gid, 8);
 
 /* A new EQ is armed: its first event raises the vector. */
 struct qhca_cmd_create_eq {	/* QHCA_CMD_CREATE_EQ */
@@ -82,6 +86,7 @@ struct qhca_cmd_create_eq {	/* QHCA_CMD_CREATE_EQ */
 	__u8	log_size;	/* log2 of the entries */
 	__u8	flags;		/* QHCA_EQ_* */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_create_eq, 24);
 
 #define QHCA_EQ_ASYNC		0x01	/* takes all but COMP events; one may exist */
 
@@ -94,6 +99,7 @@ struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
 	__u8	rsvd;
 	__le32	pi;		/* producer index to begin with: WQEs in the ring already */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_create_ethq, 32);
 
 #define QHCA_ETHQ_REPLACE	0x01	/* destroy the queue of that direction, if any */
 
@@ -115,6 +121,7 @@ struct qhca_cmd_create_cq {	/* QHCA_CMD_CREATE_CQ, QHCA_CMD_RESIZE_CQ */
 	__le32	cqn;		/* RESIZE_CQ: the queue; uar and eqn are ignored */
 	__u8	log_size;	/* log2 of the entries */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_create_cq, 32);
 
 /* An event waits for @count CQEs or @period us, whichever comes first. */
 struct qhca_cmd_modify_cq {	/* QHCA_CMD_MODIFY_CQ */
@@ -122,6 +129,7 @@ struct qhca_cmd_modify_cq {	/* QHCA_CMD_MODIFY_CQ */
 	__le32	count;		/* 0, 1: events are not held back */
 	__le32	period;		/* us; 0 likewise */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_modify_cq, 12);
 
 /*
  * RESIZE_SRQ moves the SRQ to a new ring with WQEs of the same stride. Indices go
@@ -142,6 +150,7 @@ struct qhca_cmd_create_srq {	/* QHCA_CMD_CREATE_SRQ, QHCA_CMD_RESIZE_SRQ */
 	__le32	xrcdn;		/* CREATE_SRQ: its XRC domain; 0: none */
 	__le32	cqn;		/* CREATE_SRQ with xrcdn: where it completes */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_create_srq, 48);
 
 #define QHCA_SRQ_RESERVED_LKEY	0x01	/* CREATE_SRQ: kernel SRQ */
 #define QHCA_SRQ_LIMIT		0x02	/* RESIZE_SRQ: sets @limit */
@@ -151,26 +160,31 @@ struct qhca_cmd_modify_srq {	/* QHCA_CMD_MODIFY_SRQ */
 	__le32	srqn;
 	__le32	limit;		/* SRQ_LIMIT_REACHED below so many WQEs; 0: never */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_modify_srq, 8);
 
 struct qhca_cmd_modify_qp {	/* QHCA_CMD_MODIFY_QP */
 	__le32	qpn;
 	__le32	attr_mask;	/* QHCA_QP_*: what the mailbox holds */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_modify_qp, 8);
 
 struct qhca_cmd_mcast {		/* QHCA_CMD_ATTACH_MCAST, QHCA_CMD_DETACH_MCAST */
 	__u8	gid[16];	/* network order; IPv4 as ::ffff:a.b.c.d */
 	__le32	qpn;		/* of type UD */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_mcast, 20);
 
 /* From now on the set counts what happens to the QP, instead of the one before. */
 struct qhca_cmd_bind_cntset {	/* QHCA_CMD_BIND_CNTSET */
 	__le32	qpn;
 	__le32	cntset;		/* 0: none */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_bind_cntset, 8);
 
 struct qhca_cmd_obj {		/* every DESTROY, DEREG, DEALLOC and QUERY */
 	__le32	obj;		/* object number, MR key, or port */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_obj, 4);
 
 /* struct qhca_cmd - one command, written by the driver. */
 struct qhca_cmd {

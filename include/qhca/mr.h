@@ -20,6 +20,7 @@ struct qhca_cmd_reg_mr {	/* QHCA_CMD_REG_MR, QHCA_CMD_REREG_MR */
 	__u8	rereg;		/* REREG_MR: QHCA_REREG_*, what to change */
 	__le32	offset;		/* of the first byte in the first block */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_reg_mr, 48);
 
 enum qhca_mr_type {
 	QHCA_MR_MEM = 0,	/* @buf from @offset on */
@@ -47,6 +48,7 @@ struct qhca_cmd_alloc_mw {	/* QHCA_CMD_ALLOC_MW */
 	__le32	pdn;
 	__u8	type;		/* enum qhca_mw_type */
 };
+QHCA_ASSERT_SIZE(struct qhca_cmd_alloc_mw, 8);
 
 enum qhca_mw_type {
 	QHCA_MW_1 = 1,		/* for all QPs of its PD */
