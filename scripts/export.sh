@@ -186,14 +186,14 @@ place_qemu()
 	edit docs/system/devices/qhca.rst 's|``Documentation/hardware.rst`` of the qhca repository|``docs/specs/qhca.rst``|'
 	edit docs/system/device-emulation.rst 's|^   devices/igb.rst|&\n   devices/qhca.rst|'
 	cp "$QHCA_TOP/Documentation/hardware.rst" docs/specs/qhca.rst
-	cp "$QHCA_TOP/Documentation/layout.rst" docs/specs/qhca-layout.rst
+	"$QHCA_TOP/scripts/layout.py" >docs/specs/qhca-layout.rst
 	edit docs/specs/qhca.rst 's|^Hardware specification$|QHCA virtual RDMA adapter|
 		s|:doc:`layout`|:doc:`qhca-layout`|
 		s#:doc:`(architecture|faults)`#:doc:`/system/devices/qhca`#'
 	edit docs/specs/qhca.rst 's/^={22}$/=========================/'
 	edit docs/specs/qhca-layout.rst 's|:doc:`hardware`|:doc:`qhca`|
 		s|^(Structures and constants)$|\1 of the QHCA adapter|; s/^={24}$/============================================/
-		/^.. Written by scripts/d; s|\(``(qemu-device/[^`]*)`` is one\)|(\1 of the qhca repository is one)|'
+		s|\(``(qemu-device/[^`]*)`` is one\)|(\1 of the qhca repository is one)|'
 	edit docs/specs/index.rst 's|^   edu|&\n   qhca\n   qhca-layout|'
 	maintainers MAINTAINERS 'Rocker$' MAINTAINERS.qemu
 }

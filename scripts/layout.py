@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The structures and constants in include/qhca/, as the compiler sees them.
 
-  layout.py           write Documentation/layout.rst
-  layout.py --check   say where it is out of date, and where a table of
-                      Documentation/hardware.rst gives a field another offset or
-                      size than it has, or leaves a field out
+  layout.py           print the page for the documentation, which build-docs.sh puts
+                      beside the others
+  layout.py --check   report where a table of Documentation/hardware.rst gives a field
+                      another offset or size than it has, or leaves a field out, and
+                      structures whose size no assertion states
 
 Offsets, sizes, types and values come from the debugging information of an object file:
 gdb of the build root reads this very file as a script, and prints them. What the fields
@@ -24,7 +25,6 @@ import contract
 
 HEADERS = ('base.h', 'regs.h', 'cmd.h', 'mr.h', 'qp.h', 'queues.h', 'counters.h')
 SPEC = 'Documentation/hardware.rst'
-RESULT = 'Documentation/layout.rst'
 
 # The tables of SPEC with offsets and sizes, by the title of their last column. Those
 # of packets are tested with the wire format.
@@ -211,7 +211,7 @@ def render(known, layout, values):
         # REUSE-IgnoreStart
         '.. SPDX-License-Identifier: GPL-2.0-or-later',
         # REUSE-IgnoreEnd
-        '.. Written by scripts/layout.py from the headers.', '',
+        '',
         '========================', 'Structures and constants', '========================', '',
         'Every constant and structure of ``include/qhca/``, with value, or offset and size of each',
         'field in bytes, as a compiler sees them. :doc:`hardware` says what they are for; a driver',
@@ -322,20 +322,24 @@ def specification(layout):
             yield f'{SPEC}:{rows[0][0] if rows else 1}: struct {name}: {what}'
 
 
+def unstated(texts):
+    """Structures without the assertion that makes a change of their size an error."""
+    for header, text in texts:
+        for name, *_ in structures(text):
+            if f'\nQHCA_ASSERT_SIZE(struct {name}, ' not in text:
+                yield f'include/qhca/{header}:1: struct {name} needs a QHCA_ASSERT_SIZE'
+
+
 def main():
     texts = [(header, read(f'include/qhca/{header}')) for header in HEADERS]
     known = [(header, list(constants(text)), list(structures(text))) for header, text in texts]
     layout, values = compiled([name for *_, found in known for name, *_ in found],
                               [name for _, numbers, _ in known for _, name, *_ in numbers])
-    rendered = render(known, layout, values)
     if '--check' not in sys.argv:
-        with open(os.path.join(TOP, RESULT), 'w', encoding='utf-8') as file:
-            file.write(rendered)
+        print(render(known, layout, values), end='')
         return 0
-    wrong = list(specification(layout))
-    if not os.path.exists(os.path.join(TOP, RESULT)) or read(RESULT) != rendered:
-        wrong.append(f'{RESULT}:1: out of date: run scripts/layout.py')
-    print('\n'.join(wrong))
+    wrong = [*specification(layout), *unstated(texts)]
+    print('\n'.join(wrong), end='\n' if wrong else '')
     return 1 if wrong else 0
 
 

@@ -10,8 +10,8 @@
 #   conformance every statement has a test or a reason
 #   consumers   each consumer of the list has its row in the table
 #   docs        Documentation/ and kernel-doc render, without a warning
-#   layout      offsets in Documentation/ are those of the structures, and numbers in its
-#               sentences those of the code
+#   layout      offsets in Documentation/ are those of the structures, the size of each is
+#               asserted, and numbers in sentences are those of the code
 #   rooms       the engine's folders include and call only what is above them, and the files
 #               of qhca.ko call only what is before them in its Makefile
 #   checkpatch  the kernel's, --strict, on drivers/ include/ selftests/

@@ -108,6 +108,13 @@ class Layout(unittest.TestCase):
             ('qhca_state', 'QHCA_STATE_ON', '', 'it runs')])
         self.assertEqual([layout.numeral(8, '(1u << 3)'), layout.numeral(8, '8')], ['0x8', '8'])
 
+    def test_unstated(self):
+        """A structure needs the assertion that states its size."""
+        stated = HEADER + 'QHCA_ASSERT_SIZE(struct qhca_x, 12);\n'
+        self.assertEqual(list(layout.unstated([('x.h', stated)])), [])
+        [found] = layout.unstated([('x.h', HEADER)])
+        self.assertIn('struct qhca_x', found)
+
     def test_rows(self):
         with tempfile.TemporaryDirectory() as directory:
             for name, text in (('x.h', LISTED), ('x.def', ROWS)):

@@ -2,16 +2,13 @@
 """A second driver, written from the manual.
 
 All that it knows of the device by name (registers, opcodes, bits, where a field is and how
-long) it reads from the tables of Documentation/layout.rst; what to do with them is in
-Documentation/hardware.rst. It uses neither the headers nor the other driver here.
+long) it reads from the tables of the page that scripts/layout.py prints; what to do with them
+is in Documentation/hardware.rst. It uses neither the headers nor the other driver here.
 """
 
-import os
 import re
 import time
 
-MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                      "..", "..", "Documentation", "layout.rst")
 SLOT = 4
 BARS = 0xe0000000   # where they are mapped, 16 MiB apart
 RAM = 1 << 20       # from which memory for the device is taken
@@ -20,12 +17,9 @@ NAMES = {"access": "ACCESS_FLAGS", "max_rd_atomic": "MAX_QP_RD_ATOMIC"}
 
 
 class Manual:
-    """Its tables: numbers by constant, layouts by structure."""
+    """The tables of the page @text: numbers by constant, layouts by structure."""
 
-    def __init__(self, text=None):
-        if text is None:
-            with open(MANUAL, encoding="utf-8") as f:
-                text = f.read()
+    def __init__(self, text):
         self.numbers, self.structs, self.sizes = {}, {}, {}
         title = ""
         for line, below in zip(text.splitlines(), text.splitlines()[1:] + [""]):

@@ -6,8 +6,9 @@ Each test starts its own QEMU (no CPU, no firmware needed), programs the device
 as a driver would, and prints one line of TAP; the last line has the totals.
 Exit status: 0 if all passed, 1 if one failed, 2 if the tests cannot run.
 
-Needs nothing but Python and the QEMU that scripts/build-qemu.sh builds. QEMU's
-Python packages are beside that; for another QEMU, PYTHONPATH says where they are.
+Needs nothing but Python and the QEMU that scripts/build-qemu.sh builds, and for
+test_manual the build root, where scripts/layout.py runs. QEMU's Python packages are
+beside that QEMU; for another one, PYTHONPATH says where they are.
 """
 
 import argparse
