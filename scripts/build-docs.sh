@@ -32,6 +32,7 @@ generate()
 {
 	"$QHCA_TOP/scripts/conformance.py" >"$1/conformance.rst"
 	"$QHCA_TOP/scripts/layout.py" >"$1/layout.rst"
+	"$QHCA_TOP/scripts/consumers.py" >"$1/consumers.inc"
 }
 
 render()
@@ -54,8 +55,8 @@ sources()
 	hash_text "$("$QHCA_TOP/scripts/conformance.py")" "$(hash_tree \
 		"$QHCA_TOP/Documentation" "$QHCA_TOP/include" "$QHCA_TOP"/*.md \
 		"$QHCA_TOP/qemu-device/engine" "$QHCA_TOP/qemu-device/docs" \
-		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/scripts/guest" "$QHCA_TOP/scripts/layout.py" "$0" \
-		"$QHCA_TOP/scripts/README" "$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py")"
+		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/scripts/guest" "$QHCA_TOP/scripts/README" \
+		"$QHCA_TOP/scripts"/*.py "$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py" "$0")"
 }
 
 make_final()

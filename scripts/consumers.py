@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The table of consumers of RDMA and their results: Documentation/consumers.rst.
+"""The table of consumers of RDMA and their results in Documentation/consumers.rst.
 
-  consumers.py          write it, from scripts/guest/consumers/list and from what
-                        `scripts/check.sh consumers --full [--rxe]` has left in the
-                        cache; a result that is not there stays what it was
-  consumers.py --check  say what is wrong with it: a row that is missing, or differs
-                        from the list
+  consumers.py          print it, from scripts/guest/consumers/list and the results in
+                        Documentation/results/consumers.csv
+  consumers.py --keep   update these results with what `scripts/check.sh consumers
+                        --full [--rxe]` has left in the cache; a result that is not
+                        there stays what it was
+  consumers.py --check  report consumers of the list without a script, and results of
+                        consumers that are not in the list
 """
 
+import csv
 import os
 import re
 import sys
@@ -17,28 +20,11 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CACHE = os.environ.get('QHCA_CACHE') or os.path.join(
     os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'qhca')
 LIST = 'scripts/guest/consumers/list'
-RESULT = 'Documentation/consumers.rst'
+RESULTS = 'Documentation/results/consumers.csv'
 NOT_RUN = 'not run'
 WHEN = {'check': '``make check``', 'full': '``make check-full``', 'part': '``make check-full``'}
 
 HEAD = '''\
-.. SPDX-License-Identifier: GPL-2.0-or-later
-.. Written by scripts/consumers.py from scripts/guest/consumers/list and from results.
-
-==============================
-Consumers: what runs over qhca
-==============================
-
-Parts of the Linux kernel, libraries and applications that use RDMA, as Debian ships them,
-on one machine with itself or between two. All data is verified. Afterwards the device has
-no more objects than before, the modules are unloaded, and the kernel log has no complaint;
-these are among the counted tests.
-
-``make check`` runs the short form of those marked so, ``make check-full`` the long form of
-all; ``scripts/check.sh consumers [--full] [NAME…]`` some. The results are those of the last
-long run. The column for ``rdma_rxe`` is the same with soft-RoCE over virtio-net in place of
-the device (``scripts/check.sh consumers --full --rxe``).
-
 .. list-table::
    :header-rows: 1
    :widths: 10 34 12 14 14 16
@@ -75,14 +61,10 @@ def listed():
     return rows
 
 
-def documented():
-    """Name to cells of the table that is there."""
-    if not os.path.exists(os.path.join(TOP, RESULT)):
-        return {}
-    rows = re.split(r'^   \* - ', read(RESULT), flags=re.MULTILINE)[2:]
-    cells = [[cell.strip() for cell in re.split(r'^     -(?: |$)', row, flags=re.MULTILINE)]
-             for row in rows]
-    return {row[0]: row for row in cells}
+def kept():
+    """Name to the results of the last run of each consumer."""
+    with open(os.path.join(TOP, RESULTS), newline='', encoding='utf-8') as file:
+        return {row['consumer']: row for row in csv.DictReader(file)}
 
 
 def counts(directory, name):
@@ -103,32 +85,39 @@ def counts(directory, name):
     return text
 
 
+def latest():
+    """A row for each consumer: of the last run in the cache, or as kept."""
+    before = kept()
+    for name, *_ in listed():
+        old = before.get(name, {})
+        yield {'consumer': name,
+               'qhca': counts('full', name) or old.get('qhca', NOT_RUN),
+               'rdma_rxe': counts('rxe-full', name) or old.get('rdma_rxe', NOT_RUN)}
+
+
+def keep():
+    rows = list(latest())
+    with open(os.path.join(TOP, RESULTS), 'w', newline='', encoding='utf-8') as file:
+        out = csv.DictWriter(file, rows[0], lineterminator='\n')
+        out.writeheader()
+        out.writerows(rows)
+
+
 def render():
-    before, out = documented(), HEAD
+    known, out = kept(), HEAD
     for name, what, when, remarks in listed():
-        old = before.get(name, [NOT_RUN] * 6)
-        ours = counts('full', name) or old[3]
-        rxe = counts('rxe-full', name) or old[4]
+        row = known.get(name, {})
         out += f'   * - {name}\n'
-        out += ''.join(f'     - {cell}'.rstrip() + '\n'
-                       for cell in (what, when, ours, rxe, remarks))
+        out += ''.join(f'     - {cell}'.rstrip() + '\n' for cell in (
+            what, when, row.get('qhca', NOT_RUN), row.get('rdma_rxe', NOT_RUN), remarks))
     return out
 
 
 def check():
-    before, wrong = documented(), []
-    for name, what, when, remarks in listed():
-        row = before.get(name)
-        if not row:
-            wrong.append(f'{RESULT}:1: no row for {name}: run scripts/consumers.py')
-        elif (row[1], row[2], row[5]) != (what, when, remarks):
-            wrong.append(f'{RESULT}:1: {name} differs from {LIST}: run scripts/consumers.py')
-    names = {row[0] for row in listed()}
-    wrong += [f'{RESULT}:1: {name} is not in {LIST}' for name in before if name not in names]
-    for name in names:
-        if not os.path.exists(os.path.join(TOP, f'scripts/guest/consumers/{name}.sh')):
-            wrong.append(f'{LIST}:1: no {name}.sh')
-    return wrong
+    names = [row[0] for row in listed()]
+    return [f'{RESULTS}:1: {name} is not in {LIST}' for name in kept() if name not in names] + [
+        f'{LIST}:1: no {name}.sh' for name in names
+        if not os.path.exists(os.path.join(TOP, f'scripts/guest/consumers/{name}.sh'))]
 
 
 def main():
@@ -136,9 +125,10 @@ def main():
         wrong = check()
         print('\n'.join(wrong), end='\n' if wrong else '')
         return 1 if wrong else 0
-    text = render()
-    with open(os.path.join(TOP, RESULT), 'w', encoding='utf-8') as file:
-        file.write(text)
+    if '--keep' in sys.argv:
+        keep()
+    else:
+        print(render(), end='')
     return 0
 
 

@@ -8,7 +8,7 @@
 #               and Python, in all files that git knows
 #   python      the tests of scripts/ pass
 #   conformance every statement has a test or a reason
-#   consumers   each consumer of the list has its row in the table
+#   consumers   each consumer of the list has its script, each result its consumer
 #   docs        Documentation/ and kernel-doc render, without a warning
 #   layout      offsets in Documentation/ are those of the structures, the size of each is
 #               asserted, and numbers in sentences are those of the code
