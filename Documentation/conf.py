@@ -15,7 +15,7 @@ version = release = re.search(r"^## \[?([\d.]+)", _changelog, re.M)[1]
 extensions = ["myst_parser", "sphinxcontrib.programoutput"]
 # Markdown comes in through pages/: conformance.md and .rst would be one page. What is in
 # upstream/ is for the documentation of others, what is in examples/ for other projects.
-exclude_patterns = ["*.md", "plots", "upstream", "examples"]
+exclude_patterns = ["*.md", "upstream", "examples"]
 nitpicky = True
 nitpick_ignore_regex = [("c:.*", ".*")]
 

@@ -3,9 +3,11 @@
 """Measure the device against rdma_rxe, TCP and what the machine can do.
 
   bench.py [--quick] [options]
+  bench.py --draw DIR
 
 --quick measures only the headline: its rows have targets. Without it there are more
-rounds, and all of the plots. Documentation/performance.rst says how it is measured and how
+rounds, and all of the plots. --draw measures nothing, but draws what the documentation
+shows, from the data it keeps. Documentation/performance.rst says how it is measured and how
 to read it. VMFLAGS goes to scripts/vm. Exit status 1 if the device could not be measured;
 a target that is missed is no failure, nor is a rival that gives no figures.
 """
@@ -32,6 +34,7 @@ def parse(argv):
     add('--rounds', type=int, metavar='N', help='of the headline (9; 5 with --quick)')
     add('--brief', type=int, default=1, metavar='N',
         help='a part of N of all iterations and durations: to try the scripts, not to measure')
+    add('--draw', metavar='DIR', help='draw the plots of the documentation there')
     add('--only', default='one,two,boot', metavar='LIST', help='of one,two,boot')
     opts = parser.parse_args(argv)
     opts.only = opts.only.split(',')
@@ -86,6 +89,9 @@ def measure(opts):
 
 def main():
     opts = parse(sys.argv[1:])
+    if opts.draw:
+        plots.draw(opts.draw, plots.kept(), plots.TERMINALS[:1])
+        return 0
     busy, out = machines.busy(), directory(opts)
     if not opts.quick:      # rather than after 20 minutes
         build.script('buildroot.sh', '--gnuplot', '--path')
@@ -96,7 +102,9 @@ def main():
     text = report.write(out, results, rows, conditions(opts, busy))
     print(text)
     if not opts.quick:
-        plots.page(out, text, plots.draw(out, results))
+        drawn = plots.measured(results)
+        plots.keep(out, drawn)
+        plots.page(out, text, plots.draw(out, drawn))
     machines.note(f'the results are in {out}')
     return 1 if results.failures else 0
 

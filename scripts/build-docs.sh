@@ -33,6 +33,8 @@ generate()
 	"$QHCA_TOP/scripts/conformance.py" >"$1/conformance.rst"
 	"$QHCA_TOP/scripts/layout.py" >"$1/layout.rst"
 	"$QHCA_TOP/scripts/consumers.py" >"$1/consumers.inc"
+	mkdir "$1/plots"
+	run_step "plots" "$QHCA_TOP/scripts/bench.py" --draw "$1/plots"
 }
 
 render()
@@ -56,7 +58,8 @@ sources()
 		"$QHCA_TOP/Documentation" "$QHCA_TOP/include" "$QHCA_TOP"/*.md \
 		"$QHCA_TOP/qemu-device/engine" "$QHCA_TOP/qemu-device/docs" \
 		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/scripts/guest" "$QHCA_TOP/scripts/README" \
-		"$QHCA_TOP/scripts"/*.py "$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py" "$0")"
+		"$QHCA_TOP/scripts"/*.py "$QHCA_TOP/scripts/benchlib"/*.py "$0" \
+		"$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py")"
 }
 
 make_final()

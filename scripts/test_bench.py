@@ -5,6 +5,7 @@ does not count."""
 
 import csv
 import os
+import re
 import tempfile
 import unittest
 
@@ -271,6 +272,25 @@ class Plots(unittest.TestCase):
         text = plots.script(plot, lines)
         for part in ('8 8\n4096 4096\nEOD', '1e+06 with lines', '"one-qps.svg"', '"one-qps.png"'):
             self.assertIn(part, text)
+
+    def test_kept(self):
+        """The data that the documentation keeps is what was measured, and all that it shows."""
+        lines = [('qhca, "fast"', [(8, 1.25), (8388608, 23456.789)]), ('level', [(1, 7)])]
+        drawn = [(plot, lines) for plot in plots.PLOTS]
+        with tempfile.TemporaryDirectory() as directory:
+            plots.keep(directory, drawn)
+            again = plots.kept(directory)
+        self.assertEqual({plot.name for plot, _ in again}, set(plots.SHOWN))
+        self.assertEqual(again[0][1], [('qhca, "fast"', [[8, 1.25], [8388608, 23457]]),
+                                       ('level', [[1, 7]])])
+        self.assertEqual({plot.name for plot, _ in plots.kept()}, set(plots.SHOWN))
+
+    def test_shown(self):
+        """The documentation shows these and no others."""
+        page = os.path.join(os.path.dirname(plots.DOCUMENTS), 'performance.rst')
+        with open(page, encoding='utf-8') as file:
+            found = re.findall(r'^\.\. figure:: plots/(\S+)\.svg', file.read(), re.M)
+        self.assertEqual(set(found), set(plots.SHOWN))
 
     def test_only_levels(self):
         results = Results()

@@ -2,11 +2,13 @@
 """The plots, by gnuplot, and the page that shows all of it."""
 
 import html
+import json
 import math
 import os
 import shutil
 import subprocess
 import tempfile
+import textwrap
 from dataclasses import dataclass
 
 from vmlib.build import CACHE, SCRIPTS
@@ -16,6 +18,11 @@ from .tables import LATENCIES, ONE, TWO
 TERMINALS = (('svg', "svg size 840,520 font 'sans,13' background '#ffffff'"),
              ('png', "pngcairo size 840,520 font 'sans,11'"))
 PER_DECADE = 40     # points of a distribution
+# What Documentation/performance.rst shows, and the file with the data of it, here and in the
+# results of a run.
+SHOWN = ('one-write', 'one-lat-read', 'one-qps', 'two-write')
+KEPT = 'performance.json'
+DOCUMENTS = os.path.join(os.path.dirname(SCRIPTS), 'Documentation/results')
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,33 @@ def data(results, plot):
     return out if any(len(points) > 1 for _, points in out) else []
 
 
-def script(plot, lines):
+def rounded(value):
+    """With five digits; those of whole numbers all count."""
+    return int(value) if value == int(value) else float(f'{value:.5g}')
+
+
+def keep(directory, drawn):
+    """Write the data of the plots that the documentation shows, a few points a line."""
+    out = []
+    for plot, lines in drawn:
+        if plot.name in SHOWN:
+            series = [textwrap.fill(
+                f'{json.dumps(label)}: {json.dumps([[*map(rounded, point)] for point in points])}',
+                95, initial_indent='  ', subsequent_indent='   ', break_on_hyphens=False)
+                for label, points in lines]
+            out.append(f' {json.dumps(plot.name)}: {{\n' + ',\n'.join(series) + '\n }')
+    with open(os.path.join(directory, KEPT), 'w', encoding='utf-8') as file:
+        file.write('{\n' + ',\n'.join(out) + '\n}\n')
+
+
+def kept(directory=DOCUMENTS):
+    """What keep() has written, for draw()."""
+    with open(os.path.join(directory, KEPT), encoding='utf-8') as file:
+        data_of = json.load(file)
+    return [(plot, list(data_of[plot.name].items())) for plot in PLOTS if plot.name in data_of]
+
+
+def script(plot, lines, terminals=TERMINALS):
     """Commands for one plot; its data is part of them."""
     out = ['reset', f'set title "{plot.title}"', 'set grid', 'set logscale xy 10', 'set key above']
     if isinstance(plot, Latency):
@@ -147,21 +180,25 @@ def script(plot, lines):
         out += [f'{name} << EOD', *(f'{x:g} {y:g}' for x, y in points), 'EOD']
         style = 'steps' if isinstance(plot, Latency) else 'linespoints'
         drawn.append(f'{name} using 1:2 with {style} linewidth 2 title "{label}"')
-    for suffix, terminal in TERMINALS:
+    for suffix, terminal in terminals:
         out += [f'set terminal {terminal} noenhanced', f'set output "{plot.name}.{suffix}"',
                 'plot ' + ', \\\n     '.join(drawn), 'unset output']
     return '\n'.join(out) + '\n'
 
 
-def draw(directory, results):
-    """Makes what there are figures for; returns the plots."""
-    drawn = [(plot, lines) for plot in PLOTS if (lines := data(results, plot))]
+def measured(results):
+    """The plots that there are figures for, with their data."""
+    return [(plot, lines) for plot in PLOTS if (lines := data(results, plot))]
+
+
+def draw(directory, drawn, terminals=TERMINALS):
+    """Draw plots with their data; returns the plots."""
     if not drawn:
         return []
     work = tempfile.mkdtemp(prefix='plots.', dir=os.path.join(CACHE, 'tmp'))
     try:
         with open(os.path.join(work, 'plots.gp'), 'w', encoding='utf-8') as file:
-            file.writelines(script(plot, lines) for plot, lines in drawn)
+            file.writelines(script(plot, lines, terminals) for plot, lines in drawn)
         # The cache is /qhca-cache there.
         subprocess.run([os.path.join(SCRIPTS, 'buildroot.sh'), '--gnuplot', '--', 'sh', '-c',
                         'cd "$1" && exec gnuplot plots.gp', 'sh',
