@@ -35,6 +35,7 @@ generate()
 	"$QHCA_TOP/scripts/consumers.py" >"$1/consumers.inc"
 	mkdir "$1/plots"
 	run_step "plots" "$QHCA_TOP/scripts/bench.py" --draw "$1/plots"
+	run_step "tour" "$QHCA_TOP/scripts/tour.py" --pages "$1"
 }
 
 render()
@@ -58,7 +59,8 @@ sources()
 		"$QHCA_TOP/Documentation" "$QHCA_TOP/include" "$QHCA_TOP"/*.md \
 		"$QHCA_TOP/qemu-device/engine" "$QHCA_TOP/qemu-device/docs" \
 		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/scripts/guest" "$QHCA_TOP/scripts/README" \
-		"$QHCA_TOP/scripts"/*.py "$QHCA_TOP/scripts/benchlib"/*.py "$0" \
+		"$QHCA_TOP/scripts"/*.py "$QHCA_TOP/scripts/benchlib"/*.py \
+		"$QHCA_TOP/scripts/tourlib"/*.py "$0" \
 		"$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py")"
 }
 

@@ -54,7 +54,7 @@ def records(file):
     magic = file.read(4)
     if magic == b'\n\r\r\n':
         file.seek(0)
-        yield from blocks(file)
+        yield from (frame for _, frame in packets(file))
         return
     file.read(20)
     order = '<' if magic == b'\xd4\xc3\xb2\xa1' else '>'
@@ -62,13 +62,14 @@ def records(file):
         yield file.read(struct.unpack(order + '4I', head)[2])
 
 
-def blocks(file):
+def packets(file):
+    """(time, frame) of each in a pcapng file; in microseconds, unless the file says otherwise."""
     while head := file.read(8):
         kind, length = struct.unpack('=2I', head)
         body = file.read(length - 8)
         if kind == 6:       # an enhanced packet block
-            size, = struct.unpack_from('=I', body, 12)
-            yield body[20:20 + size]
+            high, low, size = struct.unpack_from('=3I', body, 4)
+            yield high << 32 | low, body[20:20 + size]
 
 
 class Captured:

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of tour.py without a machine."""
 
+import os
+import tempfile
 import unittest
 
+import capture
 import tour
 from tourlib import drawing, steps
+from tourlib.record import Record
 
 A, B = 0xa0, 0xb0
 
@@ -25,9 +29,13 @@ WRITE = ('qhca_doorbell qhca0: page 1 off 0x00 val 0x00000001000000a0\n'
 DONE = entry(1) + 'qhca_cqe qhca0: cqn 0x1 qpn 0xa0 status 0\n'
 
 
+def read(log):
+    return steps.Reader(A, B).read(steps.events(log, (A, B)))
+
+
 class Tour(unittest.TestCase):
     def read(self, log):
-        return [step.key for step in steps.Reader(A, B).read(log)]
+        return [step.key for step in read(log)]
 
     def test_places(self):
         """The lines of code that the page shows are in the sources."""
@@ -38,6 +46,35 @@ class Tour(unittest.TestCase):
         self.assertEqual(self.read(others + WRITE + DONE), [
             'post-write', 'wqe', 'ring-sq', 'fetch', 'tx-request', 'rx-write', 'tx-ack', 'rx-ack',
             'cqe-send', 'poll'])
+
+    def test_kept(self):
+        """What the documentation keeps is a whole run, and its frames are right."""
+        record = Record.load(tour.KEPT)
+        keys = [step.key for step in record.read().steps]
+        self.assertEqual((keys.count('poll'), len(record.frames)), (3, 4))
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'frames')
+            record.write_capture(path)
+            with open(path, 'rb') as file:
+                self.assertEqual(list(capture.packets(file)), record.frames)
+            frames, broken = capture.read(path)
+        self.assertEqual((len(frames), broken), (4, []))
+        self.assertEqual([rule for frame in frames for rule, good in frame.faults() if not good],
+                         [])
+
+    def test_save(self):
+        """A run that is saved and loaded tells the same."""
+        output = 'QP a is 0xa0 with CQ 0x3, QP b is 0xb0 with CQ 0x4\nthere: \u2026\n'
+        record = Record.of_run(output, 'noise\n' + WRITE + DONE, [(5, b'abc'), (9, b'defgh')])
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'kept')
+            record.save(path)
+            again = Record.load(path)
+        self.assertEqual([step.label for step in again.read().steps],
+                         [step.label for step in record.read().steps])
+        self.assertEqual(again.read().entries, record.read().entries)
+        self.assertEqual(again.output, output.strip())
+        self.assertEqual(again.frames, [(0, b'abc'), (4, b'defgh')])
 
     def test_unfinished(self):
         for log in '', WRITE:
@@ -50,13 +87,13 @@ class Tour(unittest.TestCase):
 
     def test_same(self):
         """Other numbers are the same page, other steps are not."""
-        old = drawing.text(steps.Reader(A, B).read(WRITE + DONE))
+        old = drawing.text(read(WRITE + DONE))
         moved = WRITE.replace('0x000100', '0x000777')
         self.assertEqual(tour.same(old),
-                         tour.same(drawing.text(steps.Reader(A, B).read(moved + DONE))))
+                         tour.same(drawing.text(read(moved + DONE))))
         twice = WRITE + WRITE.splitlines()[2] + '\n'
         self.assertNotEqual(tour.same(old),
-                            tour.same(drawing.text(steps.Reader(A, B).read(twice + DONE))))
+                            tour.same(drawing.text(read(twice + DONE))))
 
 
 if __name__ == '__main__':

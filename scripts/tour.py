@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """One RDMA WRITE and one SEND, from ibv_post_send() to their completions.
 
-  tour.py           run them in a machine and print what happened, step by step
-  tour.py --write   and make Documentation/tour.rst and tour.svg of it
-  tour.py --check   a fresh run makes the same pages, but for addresses, numbers and
-                    times; prints TAP
+  tour.py              run them in a machine and print what happened, step by step
+  tour.py --keep       also keep what happened, for the documentation
+  tour.py --pages DIR  run nothing, but write there, from what was kept, tour.rst and
+                       tour.svg, which build-docs.sh puts beside the other pages
+  tour.py --check      a fresh run makes the same pages, but for addresses, numbers and
+                       times; prints TAP
 
 The program is scripts/guest/tour.c. The steps come from QEMU's trace events, the frames
-from the device's capture of what never leaves it.
+from the device's capture of what never leaves it. What is kept is in
+Documentation/results/tour.json.
 """
 
 import difflib
@@ -22,11 +25,13 @@ import textwrap
 import capture
 import layout
 from tourlib import drawing, steps
+from tourlib.record import Record
 
 TOP = layout.TOP
 CACHE = os.environ.get('QHCA_CACHE') or os.path.join(
     os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'qhca')
-PAGE, PICTURE = 'Documentation/tour.rst', 'Documentation/tour.svg'
+KEPT = os.path.join(TOP, 'Documentation/results/tour.json')
+PAGE, PICTURE = 'tour.rst', 'tour.svg'
 TITLE = 'One WRITE and one SEND through all layers'
 # Always the same numbers of objects and keys, and addresses of the program.
 SEED = 7
@@ -35,39 +40,43 @@ COMMAND = ('gcc -Wall -Werror -g -o tour /opt/qhca/guest/tour.c -libverbs && '
 EVENTS = ('qhca_doorbell', 'qhca_wqe', 'qhca_tx', 'qhca_rx', 'qhca_dma_entry', 'qhca_cqe')
 
 
-class Run:
-    """What a run of the program has left: its output, the trace, the frames."""
+def directory():
+    """A temporary one, which the build root sees, too."""
+    return tempfile.TemporaryDirectory(prefix='tour.', dir=os.path.join(CACHE, 'tmp'))
 
-    def __init__(self):
-        with tempfile.TemporaryDirectory(prefix='tour.', dir=os.path.join(CACHE, 'tmp')) as top:
-            self.frames_file = os.path.join(top, 'frames')
-            self.output = self._run(top)
-            with open(os.path.join(top, 'a/qemu.log'), encoding='utf-8') as file:
-                log = file.read()
-            self.frames = [frame.number for frame in capture.read(self.frames_file)[0]]
-            self.summary = self._tshark()
-            self.details = [self._tshark('-O', 'infiniband', '-Y', f'frame.number == {number}')
-                            for number in self.frames]
-        qps = re.search(r'QP a is (0x\w+) .*QP b is (0x\w+) ', self.output)
-        if not qps:
-            raise steps.Wrong(f'what is this?\n{self.output}')
-        reader = steps.Reader(int(qps[1], 0), int(qps[2], 0))
-        self.steps = reader.read(log)
-        self.cqes = reader.entries
 
-    def _run(self, top):
+def fresh():
+    """The Record of a run in a machine."""
+    with directory() as top:
+        frames = os.path.join(top, 'frames')
         command = [os.path.join(TOP, 'scripts/vm'), 'run', '-q', '--log-dir', top, '--device-arg',
-                   f'seed={SEED}', '--pcap-loopback', self.frames_file]
+                   f'seed={SEED}', '--pcap-loopback', frames]
         for event in EVENTS:
             command += ['--trace', event]
         done = subprocess.run([*command, '--', COMMAND], check=False, text=True,
                               stdout=subprocess.PIPE)
         if done.returncode:
             raise steps.Wrong(f'status {done.returncode}\n{done.stdout}')
-        return done.stdout
+        with open(os.path.join(top, 'a/qemu.log'), encoding='utf-8') as log, \
+                open(frames, 'rb') as file:
+            return Record.of_run(done.stdout, log.read(), list(capture.packets(file)))
 
-    def _tshark(self, *options):
-        inside = '/qhca-cache/' + os.path.relpath(self.frames_file, CACHE)
+
+class Run:
+    """A Record, read: its steps and CQEs, and its frames as tshark shows them."""
+
+    def __init__(self, record):
+        reader = record.read()
+        self.output, self.steps, self.cqes = record.output, reader.steps, reader.entries
+        with directory() as top:
+            frames = os.path.join(top, 'frames')
+            record.write_capture(frames)
+            self.summary = self._tshark(frames)
+            self.details = self._tshark(frames, '-O', 'infiniband').split('\n\n')
+
+    @staticmethod
+    def _tshark(file, *options):
+        inside = '/qhca-cache/' + os.path.relpath(file, CACHE)
         out = subprocess.run([*capture.TSHARK, '-n', '-r', inside, *options], check=True,
                              text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         return out.stdout.rstrip()
@@ -111,16 +120,13 @@ def dump(entry):
 
 # ---- the page
 
-HEAD = f'''.. SPDX-License-Identifier: GPL-2.0-or-later
-.. Written by scripts/tour.py from a run.
-
-{'=' * len(TITLE)}
+HEAD = f'''{'=' * len(TITLE)}
 {TITLE}
 {'=' * len(TITLE)}
 
 What happens between ``ibv_post_send()`` and the completion? This page follows one RDMA WRITE
-and one SEND of 32 bytes through all layers. It is made of a run, by ``scripts/tour.py
---write``; ``make tour`` makes a run of your own and prints the same. The program is
+and one SEND of 32 bytes through all layers. It is made of a run that ``scripts/tour.py
+--keep`` has recorded; ``make tour`` makes a run of your own and prints the same. The program is
 ``scripts/guest/tour.c``: two queue pairs of one process, *a* that sends and *b* its peer, each
 with a completion queue of its own. They are in one port, so the frames never leave the device;
 its property ``loopback-capture`` makes it use frames all the same, and write them to a file.
@@ -192,7 +198,7 @@ def page(run, fields):
     lines += heading('The frames', '=')
     lines += ['As tshark shows them. The interface that they were on, ``qhca0-loopback``, is how a '
               'capture', 'says that they were on no network::', *literal(run.summary)]
-    for number, text in zip(run.frames, run.details):
+    for number, text in enumerate(run.details, 1):
         lines += heading(f'Frame {number}', '-') + ['::', *literal(text)]
     lines += heading('The completions', '=')
     lines += ['What the device wrote to the completion queues, and ``struct qhca_cqe`` of '
@@ -227,14 +233,14 @@ def places():
                 yield f'{key}: {file}: {first} … {last}'
 
 
-def check(run, made):
+def check(run, kept, made):
     wrong = list(places())
     yield not wrong, 'tour/code is where the page says', wrong
-    good = [step.key for step in run.steps].count('poll') == 3 and len(run.frames) == 4
+    good = [step.key for step in run.steps].count('poll') == 3 and len(run.details) == 4
     yield good, 'tour/three completions and four frames', [run.summary]
     for name, text in made.items():
-        old = layout.read(name) if os.path.exists(os.path.join(TOP, name)) else ''
-        diff = list(difflib.unified_diff(same(old), same(text), name, 'a fresh run', lineterm=''))
+        diff = list(difflib.unified_diff(same(kept[name]), same(text), 'the run that was kept',
+                                         'a fresh run', lineterm=''))
         yield not diff, f'tour/{name} is what a run makes', diff
 
 
@@ -259,27 +265,36 @@ def show(run, fields):
         print(f'\nCQE of the {name}:\n' + '\n'.join(dump(entry)))
         for at, size, field, data, value in cqe_rows(entry, fields):
             print(f'  {at:3} {size:2}  {field:10} {data:24} {value}')
-    print(f'\nEach step with its code: {PAGE}, or `make docs`')
+    print('\nEach step with its code: `make docs`')
+
+
+def pages(run, fields):
+    """Names and texts of what the documentation has of a run."""
+    return {PAGE: page(run, fields), PICTURE: drawing.svg(run.steps, TITLE)}
 
 
 def main():
     if any(word in sys.argv for word in ('-h', '--help')):
         print(__doc__)
         return 0
+    fields = layout.compiled(['qhca_cqe'], [])[0]['qhca_cqe']['fields']
+    if '--pages' in sys.argv:
+        where = sys.argv[sys.argv.index('--pages') + 1]
+        for name, text in pages(Run(Record.load(KEPT)), fields).items():
+            with open(os.path.join(where, name), 'w', encoding='utf-8') as file:
+                file.write(text)
+        return 0
     try:
-        run = Run()
+        record = fresh()
+        run = Run(record)
     except steps.Wrong as why:
         print(f'not ok tour # {why}')
         return 1
-    fields = layout.compiled(['qhca_cqe'], [])[0]['qhca_cqe']['fields']
-    made = {PAGE: page(run, fields), PICTURE: drawing.svg(run.steps, TITLE)}
     if '--check' in sys.argv:
-        return tap(check(run, made))
+        return tap(check(run, pages(Run(Record.load(KEPT)), fields), pages(run, fields)))
     show(run, fields)
-    if '--write' in sys.argv:
-        for name, text in made.items():
-            with open(os.path.join(TOP, name), 'w', encoding='utf-8') as file:
-                file.write(text)
+    if '--keep' in sys.argv:
+        record.save(KEPT)
     return 0
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tour DEVICE GID-INDEX: what Documentation/tour.rst follows through all layers: one
- * RDMA WRITE and one SEND between two queue pairs of this process.
+ * tour DEVICE GID-INDEX: what scripts/tour.py follows through all layers: one RDMA
+ * WRITE and one SEND between two queue pairs of this process.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>

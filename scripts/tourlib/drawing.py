@@ -53,8 +53,6 @@ X = (90, 300, 510, 760)
 STEP, TOP, RIGHT = 34, 50, 1050
 
 HEAD = '''<?xml version="1.0" encoding="UTF-8"?>
-<!-- {rights}: GPL-2.0-or-later -->
-<!-- Written by scripts/tour.py from a run. -->
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif"
      font-size="13" role="img" aria-labelledby="title">
   <title id="title">{title}</title>
@@ -77,9 +75,7 @@ HEAD = '''<?xml version="1.0" encoding="UTF-8"?>
 
 def svg(steps, title):
     height = TOP + STEP * (len(steps) + 1)
-    # In two words, or REUSE takes it for this file's own.
-    out = [HEAD.format(width=RIGHT, height=height, title=escape(title),
-                       rights='SPDX-License-' + 'Identifier')]
+    out = [HEAD.format(width=RIGHT, height=height, title=escape(title))]
     for x, name in zip(X, LANES):
         out.append(f'  <rect class="ours" x="{x - 55}" y="12" width="110" height="30" rx="4"/>\n'
                    f'  <text class="head" x="{x}" y="32">{escape(name)}</text>\n'

@@ -99,7 +99,7 @@ STEPS = {
 WQE = {0: 'SEND', 3: 'RDMA_WRITE'}
 PACKET = {0x04: 'SEND ONLY', 0x0a: 'RDMA WRITE ONLY', 0x11: 'ACK'}
 CQE = {0: 'SEND', 1: 'RDMA_WRITE', 0x80: 'RECV'}
-SQ, KINDS = 0x00, ('doorbell', 'wqe', 'tx', 'rx', 'dma_entry', 'cqe', 'cmd')
+SQ, KINDS = 0x00, ('doorbell', 'wqe', 'tx', 'rx', 'dma_entry', 'cqe')
 
 
 class Step:
@@ -114,17 +114,32 @@ class Wrong(Exception):
     """The run was not what the tour is about."""
 
 
-def events(log):
-    """(kind, words, line) of the trace events in QEMU's log."""
-    for line in log.splitlines():
-        match = re.match(r'qhca_(\w+) \S+: (.*)', line)
-        if match and match[1] in KINDS:
-            words = match[2].split()
-            yield match[1], dict(zip(words[::2], words[1::2])), line
-
-
 def number(word):
     return int(word, 0)
+
+
+def parse(line):
+    """Kind, words and QPN of a trace event, or None."""
+    match = re.match(r'qhca_(\w+) \S+: (.*)', line)
+    if not match or match[1] not in KINDS:
+        return None
+    words = match[2].split()
+    words = dict(zip(words[::2], words[1::2]))
+    qpn = number(words['val']) & 0xffffff if match[1] == 'doorbell' else \
+        number(words.get('qpn', '0'))
+    return match[1], words, qpn
+
+
+def events(log, qps):
+    """(line, CQE) of each event of the QPs in QEMU's log; of others than CQEs, '' for it."""
+    entry = ''
+    for line in log.splitlines():
+        event = parse(line)
+        if event and event[0] == 'dma_entry':
+            # After the address come the bytes.
+            entry = line.split('addr ')[1].split(' ', 1)[1].replace(' ', '')
+        elif event and event[2] in qps:
+            yield line, entry if event[0] == 'cqe' else ''
 
 
 class Reader:
@@ -132,21 +147,17 @@ class Reader:
 
     def __init__(self, a, b):
         self.qps = {a: 'a', b: 'b'}
-        self.steps, self.entry, self.entries, self.messages = [], None, [], []
+        self.steps, self.entry, self.entries, self.messages = [], b'', [], []
 
     def add(self, key, line='', **fields):
         self.steps.append(Step(key, line, **fields))
 
-    def read(self, log):
-        for kind, words, line in events(log):
-            if kind == 'dma_entry':
-                # After the address come the bytes.
-                self.entry = bytes.fromhex(line.split('addr ')[1].split(' ', 1)[1])
-            elif kind != 'cmd':
-                value = number(words['val']) & 0xffffff if kind == 'doorbell' else \
-                    number(words['qpn'])
-                if value in self.qps:
-                    getattr(self, '_' + kind)(self.qps[value], words, line)
+    def read(self, happened):
+        """The steps of what events() has found."""
+        for line, entry in happened:
+            kind, words, qpn = parse(line)
+            self.entry = bytes.fromhex(entry)
+            getattr(self, '_' + kind)(self.qps[qpn], words, line)
         if not self.messages or self.steps[-1].key != 'poll':
             raise Wrong('the trace does not end with a completion')
         return self.steps
