@@ -20,6 +20,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
 sys.path.append(os.path.join(TOP, 'qemu-device/qtest'))
 import contract
 
