@@ -2,7 +2,7 @@
 /*
  * qhca PCIe device: lies by name, in builds for tests only. There is one for
  * each thing that the drivers check before they believe it;
- * scripts/guest/lies.sh says what comes of each.
+ * selftests/guest/lies.sh says what comes of each.
  */
 #include "qemu/osdep.h"
 

@@ -58,7 +58,7 @@ sources()
 	hash_text "$("$QHCA_TOP/scripts/conformance.py")" "$(hash_tree \
 		"$QHCA_TOP/Documentation" "$QHCA_TOP/include" "$QHCA_TOP"/*.md \
 		"$QHCA_TOP/qemu-device/engine" "$QHCA_TOP/qemu-device/docs" \
-		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/scripts/guest" "$QHCA_TOP/scripts/README" \
+		"$QHCA_TOP/providers/qhca" "$QHCA_TOP/selftests/guest" "$QHCA_TOP/scripts/README" \
 		"$QHCA_TOP/scripts"/*.py "$QHCA_TOP/scripts/benchlib"/*.py \
 		"$QHCA_TOP/scripts/tourlib"/*.py "$0" \
 		"$QHCA_TOP/scripts/vm" "$QHCA_TOP/scripts/vmlib/cable.py")"

@@ -48,7 +48,7 @@ release=$(find "$br/usr/src" -maxdepth 1 -name 'linux-headers-*-amd64' -printf '
 PACKAGES+=("linux-image-$release" "linux-headers-$release")
 # In any order they are the same image.
 [ ${#more[@]} = 0 ] || mapfile -t -O ${#PACKAGES[@]} PACKAGES < <(printf '%s\n' "${more[@]}" | sort -u)
-guest=$QHCA_TOP/scripts/guest
+guest=$QHCA_TOP/selftests/guest
 
 # Options that keep dpkg from work that nobody uses: no initramfs (we bring our
 # own), no manual pages, no fsync.

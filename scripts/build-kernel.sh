@@ -135,7 +135,7 @@ own_kernel()
 
 # What else the initrd depends on.
 GUEST=$(hash_text "$INITRD_MODULES" "$HOT_MODULES" "$(declare -f pack plain_modules \
-	make_initrd fstab)" "$(hash_tree "$QHCA_TOP/scripts/guest/initrd-init.sh")")
+	make_initrd fstab)" "$(hash_tree "$QHCA_TOP/selftests/guest/initrd-init.sh")")
 case $action in
 debian) debian_kernel ;;
 own) own_kernel "$kdir" ;;

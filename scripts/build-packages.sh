@@ -28,7 +28,7 @@ NOT_FOR_US+=,bogus-mail-host,bogus-mail-host-in-debian-changelog
 # qhca-dkms as well.
 SOURCES=(
 	Kbuild Makefile drivers include providers/qhca selftests
-	scripts/vm scripts/vmlib scripts/guest scripts/lib.sh scripts/buildroot.sh
+	scripts/vm scripts/vmlib scripts/lib.sh scripts/buildroot.sh
 	scripts/host-deps.sh scripts/initrd.sh scripts/debug-kernel.config scripts/kcsan-kernel.config
 	scripts/rt-kernel.config
 	scripts/build-image.sh scripts/build-kernel.sh scripts/build-modules.sh

@@ -37,7 +37,7 @@ make_final()
 
 stage=$(mktemp -d "$QHCA_CACHE/tmp/selftests.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
-rsync -rp --exclude='.*' --exclude='*.o' "$QHCA_TOP/selftests" "$QHCA_TOP/include" "$stage/"
+rsync -rp --exclude='.*' --exclude='*.o' --exclude=/selftests/guest "$QHCA_TOP/selftests" "$QHCA_TOP/include" "$stage/"
 out=$QHCA_CACHE/selftests-$(hash_text "$base_key" "$(hash_tree "$stage")")
 have "$out" || with_lock "selftests-$base_key" make_final "$stage" "$out"
 cache_trim selftests 6

@@ -14,7 +14,7 @@ esac
 
 # shellcheck disable=SC2034 # for result.sh
 LOGS=$QHCA_CACHE/logs/check-oci
-. "$QHCA_TOP/scripts/guest/result.sh"
+. "$QHCA_TOP/selftests/guest/result.sh"
 WORK=$(mktemp -d "$QHCA_CACHE/tmp/oci.XXXXXX")
 trap 'as_root rm -rf --one-file-system "$WORK"' EXIT
 

@@ -14,7 +14,7 @@ case ${1:-} in
 esac
 
 LOGS=$QHCA_CACHE/logs/check-packages
-. "$QHCA_TOP/scripts/guest/result.sh"
+. "$QHCA_TOP/selftests/guest/result.sh"
 ROOT=$QHCA_CACHE/tmp/packages-root.$$
 trap 'as_root rm -rf --one-file-system "$ROOT"' EXIT
 

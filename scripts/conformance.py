@@ -26,8 +26,7 @@ import results
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STATEMENTS = 'Documentation/conformance.md'
-TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/guest',
-         'scripts/capture.py')
+TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/capture.py')
 ID = r'\b([A-K])[-_](\d{3})\b'
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The table of consumers of RDMA and their results in Documentation/consumers.rst.
 
-  consumers.py          print it, from scripts/guest/consumers/list and the results in
+  consumers.py          print it, from selftests/guest/consumers/list and the results in
                         Documentation/results/consumers.csv
   consumers.py --keep   update these results with what `scripts/check.sh consumers
                         --full [--rxe]` has left in the cache; a result that is not
@@ -19,7 +19,7 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CACHE = os.environ.get('QHCA_CACHE') or os.path.join(
     os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'qhca')
-LIST = 'scripts/guest/consumers/list'
+LIST = 'selftests/guest/consumers/list'
 RESULTS = 'Documentation/results/consumers.csv'
 NOT_RUN = 'not run'
 WHEN = {'check': '``make check``', 'full': '``make check-full``', 'part': '``make check-full``'}
@@ -117,7 +117,7 @@ def check():
     names = [row[0] for row in listed()]
     return [f'{RESULTS}:1: {name} is not in {LIST}' for name in kept() if name not in names] + [
         f'{LIST}:1: no {name}.sh' for name in names
-        if not os.path.exists(os.path.join(TOP, f'scripts/guest/consumers/{name}.sh'))]
+        if not os.path.exists(os.path.join(TOP, f'selftests/guest/consumers/{name}.sh'))]
 
 
 def main():

@@ -84,7 +84,7 @@ make_initrd()
 	modules=$work/lib/modules/$release
 	mkdir -p "$work/bin" "$work/etc" "$work/dev" "$work/proc" "$work/root" "$modules"
 	cp "$(buildroot_dir)/usr/bin/busybox" "$work/bin/busybox"
-	install -m 755 "$QHCA_TOP/scripts/guest/initrd-init.sh" "$work/init"
+	install -m 755 "$QHCA_TOP/selftests/guest/initrd-init.sh" "$work/init"
 	fstab >"$work/etc/fstab"
 	# All names, in order: busybox's modprobe knows no soft dependencies
 	# (ext4 needs crc32c).

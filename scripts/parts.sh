@@ -323,7 +323,7 @@ conformance() { "$QHCA_TOP/scripts/conformance.py" --results "$RUN"; }
 # ---- consumers of guest/consumers/list, with what check.sh was asked for: FULL,
 # DEVICE, WORDS
 
-CONSUMERS=$QHCA_TOP/scripts/guest/consumers/list
+CONSUMERS=$QHCA_TOP/selftests/guest/consumers/list
 
 # listed MACHINES [NAME…]: the consumers named, or all of this run, that need as many
 # machines and are no parts of their own.

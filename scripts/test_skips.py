@@ -7,7 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+GUEST = os.path.join(TOP, 'selftests/guest')
 LIST = """# a comment
 kselftest/mr: F-001 *\t| dm-size=0 | no device memory
 pyverbs/odp/*\t\t| | 'ODP is not supported*'
@@ -26,8 +27,8 @@ class Skips(unittest.TestCase):
             with open(os.path.join(directory, 'skips', 'list'), 'w', encoding='utf-8') as file:
                 file.write(LIST)
             env = dict(os.environ, SKIPS_DIR=f'{directory}/skips', LOGS=f'{directory}/logs',
-                       QHCA_VARIANT=variant, QHCA_DEV=device, HERE=HERE)
-            out = subprocess.run(['bash', '-c', '. "$HERE/guest/result.sh"\n' + script
+                       QHCA_VARIANT=variant, QHCA_DEV=device, GUEST=GUEST)
+            out = subprocess.run(['bash', '-c', '. "$GUEST/result.sh"\n' + script
                                   + '\nsummary'], env=env, text=True, check=False,
                                  stdout=subprocess.PIPE).stdout.splitlines()
         return out[:-1], out[-1]

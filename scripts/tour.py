@@ -9,7 +9,7 @@
   tour.py --check      a fresh run makes the same pages, but for addresses, numbers and
                        times; prints TAP
 
-The program is scripts/guest/tour.c. The steps come from QEMU's trace events, the frames
+The program is selftests/guest/tour.c. The steps come from QEMU's trace events, the frames
 from the device's capture of what never leaves it. What is kept is in
 Documentation/results/tour.json.
 """
@@ -127,7 +127,7 @@ HEAD = f'''{'=' * len(TITLE)}
 What happens between ``ibv_post_send()`` and the completion? This page follows one RDMA WRITE
 and one SEND of 32 bytes through all layers. It is made of a run that ``scripts/tour.py
 --keep`` has recorded; ``make tour`` makes a run of your own and prints the same. The program is
-``scripts/guest/tour.c``: two queue pairs of one process, *a* that sends and *b* its peer, each
+``selftests/guest/tour.c``: two queue pairs of one process, *a* that sends and *b* its peer, each
 with a completion queue of its own. They are in one port, so the frames never leave the device;
 its property ``loopback-capture`` makes it use frames all the same, and write them to a file.
 

@@ -5,7 +5,7 @@
  * in the end.
  *
  * SOAK_MS says for how long, SOAK_SEED what each thread does (not when).
- * scripts/guest/soak.sh does longer runs.
+ * selftests/guest/soak.sh does longer runs.
  */
 #include <fcntl.h>
 #include <pthread.h>

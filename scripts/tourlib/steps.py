@@ -6,7 +6,7 @@ import re
 LANES = ('program', 'provider', 'QP a', 'QP b')
 PROGRAM, PROVIDER, A, B = range(4)
 
-TOUR, POST, POLL = 'scripts/guest/tour.c', 'providers/qhca/post.c', 'providers/qhca/poll.c'
+TOUR, POST, POLL = 'selftests/guest/tour.c', 'providers/qhca/post.c', 'providers/qhca/poll.c'
 RING = 'providers/qhca/qhca.h'
 ENGINE = 'qemu-device/engine/'
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import tarfile
 
-from .build import SCRIPTS, TOP
+from .build import TOP
 
 LIMIT = 4 << 30     # bytes that a guest may send back
 
@@ -37,7 +37,7 @@ def write(path, dirs, command, env, gets, puts):
     """Write the tar to path. env: name -> value, gets: guest paths to return,
     puts: (host path, name below /opt/qhca)."""
     with tarfile.open(path, 'w', format=tarfile.GNU_FORMAT) as tar:
-        tar.add(os.path.join(SCRIPTS, 'guest'), 'guest', filter=_plain)
+        tar.add(os.path.join(TOP, 'selftests/guest'), 'guest', filter=_plain)
         tar.add(os.path.join(TOP, 'qemu-device/tests/oracle/roce.py'), 'guest/roce.py',
                 filter=_plain)
         for name in ('modules', 'provider', 'userspace-provider', 'selftests'):

@@ -3,7 +3,7 @@
 # Sourced by consumers.sh in two machines: UCX between them. First with nothing set
 # but its log level: it must find the device, its GID and a transport better than TCP.
 
-# shellcheck source=scripts/guest/consumers/ucx.sh
+# shellcheck source=selftests/guest/consumers/ucx.sh
 . "$DIR/consumers/ucx.sh"
 
 # Each machine has one of the two logs.

@@ -3,7 +3,7 @@
 # Sourced by consumers.sh in two machines: one MPI rank in each. The first machine
 # launches through a remote shell of our own; the second only serves it.
 
-# shellcheck source=scripts/guest/consumers/openmpi.sh
+# shellcheck source=selftests/guest/consumers/openmpi.sh
 . "$DIR/consumers/openmpi.sh"
 
 RSH=$DIR/consumers/rsh.py
