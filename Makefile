@@ -70,7 +70,7 @@ lab-stop:
 	@$(VM) lab-stop
 
 tour:
-	@scripts/tour.py
+	@scripts/docs/tour.py
 
 CHECK = VMFLAGS="$(VMFLAGS)" JUNIT="$(JUNIT)" scripts/check.sh
 
@@ -92,7 +92,7 @@ soak:
 soak-guest:
 	@MINUTES=$(MINUTES) $(CHECK) soak-guest
 
-BENCH = VMFLAGS="$(VMFLAGS)" scripts/bench.py $(if $(OUT),--out "$(OUT)")
+BENCH = VMFLAGS="$(VMFLAGS)" scripts/bench/bench.py $(if $(OUT),--out "$(OUT)")
 
 bench:
 	@$(BENCH)
@@ -104,28 +104,28 @@ lint:
 	@scripts/lint.sh
 
 docs:
-	@scripts/build-docs.sh
+	@scripts/docs/build.sh
 
 qemu:
-	@scripts/build-qemu.sh
+	@scripts/build/qemu.sh
 
 image:
-	@scripts/build-image.sh
+	@scripts/build/image.sh
 
 provider:
-	@scripts/build-provider.sh
+	@scripts/build/provider.sh
 
 selftests:
-	@scripts/build-selftests.sh
+	@scripts/build/selftests.sh
 
 packages:
-	@scripts/build-packages.sh
+	@scripts/release/build-packages.sh
 
 oci:
-	@scripts/build-oci.sh
+	@scripts/release/build-oci.sh
 
 export-linux export-qemu export-rdma-core:
-	@scripts/export.sh $(if $(OUT),--out "$(OUT)") $(@:export-%=%)
+	@scripts/release/export.sh $(if $(OUT),--out "$(OUT)") $(@:export-%=%)
 
 # With kernel headers (given, or the running kernel's): plain kbuild, in place,
 # on any machine. Without: for the guest's kernel, in the build root.
@@ -138,7 +138,7 @@ else ifneq ($(filter command environment,$(origin KDIR)),)
 else
 	@echo "no headers of this kernel (package linux-headers-$(shell uname -r)):" \
 		"building for the guest's, in the build root" >&2
-	@scripts/build-modules.sh
+	@scripts/build/modules.sh
 endif
 
 modules_install:
@@ -153,7 +153,7 @@ clean:
 	@[ ! -e qemu-device/tests/Makefile ] || $(MAKE) -s -C qemu-device/tests clean
 
 clean-buildroot distclean:
-	@scripts/clean-cache.sh $@
+	@scripts/build/clean-cache.sh $@
 
 .PHONY: help run shell lab lab-stop tour check check-quick check-full check-engine soak \
 	soak-guest bench bench-quick lint docs qemu image provider selftests packages oci \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sphinx: scripts/build-docs.sh, which is `make docs`, reads this."""
+"""Sphinx: scripts/docs/build.sh, which is `make docs`, reads this."""
 
 import pathlib
 import re

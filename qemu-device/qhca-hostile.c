@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca PCIe device: one that deceives its driver, to see that the driver does
- * not believe it. Not in the product: scripts/build-qemu.sh --hostile makes a
+ * not believe it. Not in the product: scripts/build/qemu.sh --hostile makes a
  * QEMU with it. The properties hostile-* say, while the machine runs, what is a
  * lie: a random one now and then (hostile-seed), or one of those in qhca-lies.c
  * whenever it can be told (hostile-lie).

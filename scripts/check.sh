@@ -22,7 +22,7 @@
 # until something fails).
 
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-. "$QHCA_TOP/scripts/parts.sh"
+. "$QHCA_TOP/scripts/check/parts.sh"
 
 cpus=$(nproc)
 JOBS=${JOBS:-$((cpus < 4 ? cpus : 4))}
@@ -99,7 +99,7 @@ ended()
 	local name=$1
 	echo "$name $2 $((SECONDS - SINCE[$name]))" >>"$RUN/parts"
 	[ -n "$ALONE" ] || cat "$RUN/$name.log"
-	log "$("$QHCA_TOP/scripts/results.py" "$RUN" part "$name")" \
+	log "$("$QHCA_TOP/scripts/check/results.py" "$RUN" part "$name")" \
 		"${PART_OF[*]:+(running: ${PART_OF[*]})}"
 }
 
@@ -187,7 +187,7 @@ build_all()
 	[[ " $* " != *" lint "* ]] || tools+=(--extra)
 	[[ " $* " != *"wire "* && " $* " != *" tour "* ]] || tools+=(--tshark)
 	[[ " $* " != *" instructions "* ]] || tools+=(--valgrind)
-	"$QHCA_TOP/scripts/buildroot.sh" "${tools[@]}" --path >/dev/null
+	"$QHCA_TOP/scripts/build/buildroot.sh" "${tools[@]}" --path >/dev/null
 	# shellcheck disable=SC2086 # a list of options
 	"$QHCA_TOP/scripts/vm" build --strict $VMFLAGS
 }
@@ -265,7 +265,7 @@ main()
 	[ "${1:-}" != list ] || { list; exit 0; }
 	choose "$@"
 	mkdir -p "$QHCA_CACHE/results"
-	"$QHCA_TOP/scripts/host-deps.sh" --ask
+	"$QHCA_TOP/scripts/build/host-deps.sh" --ask
 	export QHCA_BACKGROUND=1
 	RUN=$(mktemp -d "$QHCA_CACHE/results/$(date +%m%d-%H%M%S).XXX")
 	[ ${#names[@]} = 1 ] || build "${names[@]}"
@@ -274,7 +274,7 @@ main()
 	find "$QHCA_CACHE/results" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' |
 		sort -rn | tail -n +21 | cut -d ' ' -f 2- | xargs -r rm -rf
 	# Once more, for those who see only the end of the output.
-	"$QHCA_TOP/scripts/results.py" "$RUN" end ${JUNIT:+--junit "$JUNIT"} || rc=1
+	"$QHCA_TOP/scripts/check/results.py" "$RUN" end ${JUNIT:+--junit "$JUNIT"} || rc=1
 	return $rc
 }
 

@@ -239,10 +239,10 @@ kernel_suite()
 	esac
 }
 
-buildroot_dir() { "$QHCA_TOP/scripts/buildroot.sh" --path; }
+buildroot_dir() { "$QHCA_TOP/scripts/build/buildroot.sh" --path; }
 
 # in_buildroot COMMAND…: run it there, see buildroot.sh for what is mounted.
-in_buildroot() { "$QHCA_TOP/scripts/buildroot.sh" -- "$@"; }
+in_buildroot() { "$QHCA_TOP/scripts/build/buildroot.sh" -- "$@"; }
 
 # Translate a path below the cache into the build root's view of it.
 br_path() { echo "$QHCA_BR_CACHE${1#"$QHCA_CACHE"}"; }

@@ -32,7 +32,7 @@ PARTS=(tidy cocci checkpatch w1 kernels sparse text qemu rooms python docs confo
 	consumers layout)
 SKIPPED=77
 
-br_extra() { "$QHCA_TOP/scripts/buildroot.sh" --extra -- "$@"; }
+br_extra() { "$QHCA_TOP/scripts/build/buildroot.sh" --extra -- "$@"; }
 
 # The files below PATHs that git knows or would add.
 files()
@@ -59,7 +59,7 @@ get_tools()
 	rm -rf "$tmp"
 	mkdir -p "$tmp"
 	with_lock buildroot-apt run_step "Debian's package lists" \
-		"$QHCA_TOP/scripts/buildroot.sh" --root -- apt-get -q update
+		"$QHCA_TOP/scripts/build/buildroot.sh" --root -- apt-get -q update
 	# shellcheck disable=SC2016 # expands inside
 	run_step "kernel's own checkers" in_buildroot sh -ec '
 		cd "$1"
@@ -123,7 +123,7 @@ lint_qemu()
 	local tree list out
 	list=$(files 'qemu-device/*.[ch]')
 	[ -n "$list" ] || return $SKIPPED
-	tree=$("$QHCA_TOP/scripts/build-qemu.sh" --tree)
+	tree=$("$QHCA_TOP/scripts/build/qemu.sh" --tree)
 	# shellcheck disable=SC2086 # a list
 	out=$(br_extra perl "$(br_path "$tree")/scripts/checkpatch.pl" --strict --no-tree \
 		--terse --no-summary -f $list | grep -vE "$QEMU_MISTAKEN")
@@ -132,14 +132,22 @@ lint_qemu()
 
 lint_text() { br_extra env PRE_COMMIT_HOME=/tmp/pre-commit pre-commit run --all-files; }
 
-lint_python() { PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -s scripts 2>&1; }
+lint_python()
+{
+	local room out rc=0
+	for room in bench check docs; do
+		out=$(PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts python3 -m unittest discover \
+			-s scripts/$room 2>&1) || { echo "$out"; rc=1; }
+	done
+	return $rc
+}
 
-lint_conformance() { scripts/conformance.py --check; }
+lint_conformance() { scripts/docs/conformance.py --check; }
 
 lint_docs()
 {
 	local list rc=0
-	scripts/build-docs.sh >/dev/null || rc=1
+	scripts/docs/build.sh >/dev/null || rc=1
 	mapfile -t list < <(git grep --untracked -lE '^/\*\*$' -- '*.[ch]')
 	# shellcheck disable=SC2016 # expands inside
 	in_buildroot sh -c 'perl /usr/lib/linux-kbuild-*/scripts/kernel-doc -none -Werror "$@" 2>&1' \
@@ -147,26 +155,26 @@ lint_docs()
 	return $rc
 }
 
-lint_layout() { scripts/layout.py --check && scripts/prose.py; }
+lint_layout() { scripts/docs/layout.py --check && scripts/docs/prose.py; }
 
 # Without LICENSES/: its files name those that they are the text of. GPL-2.0-or-later
 # has that of GPL-2.0, as in the kernel.
-lint_consumers() { scripts/consumers.py --check; }
+lint_consumers() { scripts/docs/consumers.py --check; }
 
 lint_rooms()
 {
 	local out
-	out=$(in_buildroot env PYTHONDONTWRITEBYTECODE=1 python3 scripts/test_callgraph.py 2>&1) ||
+	out=$(in_buildroot env PYTHONDONTWRITEBYTECODE=1 python3 scripts/check/test_callgraph.py 2>&1) ||
 		{ echo "$out"; return 1; }
-	in_buildroot python3 scripts/rooms.py
+	in_buildroot python3 scripts/check/rooms.py
 }
 
-# build-modules shows the warnings; any is a failure.
+# build/modules.sh shows the warnings; any is a failure.
 warnings()
 {
 	local out
 	[ -e Kbuild ] || return $SKIPPED
-	out=$("$QHCA_TOP/scripts/build-modules.sh" "$@" 2>&1 >/dev/null) || { echo "$out"; return 1; }
+	out=$("$QHCA_TOP/scripts/build/modules.sh" "$@" 2>&1 >/dev/null) || { echo "$out"; return 1; }
 	grep -E 'warning:|error:' <<<"$out" && return 1
 	return 0
 }
@@ -190,7 +198,7 @@ sparse_works()
 {
 	local out
 	# shellcheck disable=SC2016 # expands inside
-	out=$("$QHCA_TOP/scripts/buildroot.sh" "$@" --extra -- sh -c '
+	out=$("$QHCA_TOP/scripts/build/buildroot.sh" "$@" --extra -- sh -c '
 		echo "typedef unsigned __attribute__((bitwise)) le; le f(unsigned x);
 			le f(unsigned x) { return x; }" >/tmp/sparse.c
 		sparse -Wbitwise /tmp/sparse.c' 2>&1)

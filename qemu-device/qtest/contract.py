@@ -4,7 +4,7 @@
 contract.REG_STATUS is QHCA_REG_STATUS, and so on for every #define with a
 numeric value and every enumerator. Structures are not parsed: the tests write
 them out byte by byte, as a second opinion on the layout. contract.read() is a
-header with the rows of its .def files in place, which scripts/layout.py reads, too.
+header with the rows of its .def files in place, which scripts/docs/layout.py reads, too.
 """
 
 import os

@@ -2,7 +2,7 @@
 """A second driver, written from the manual.
 
 All that it knows of the device by name (registers, opcodes, bits, where a field is and how
-long) it reads from the tables of the page that scripts/layout.py prints; what to do with them
+long) it reads from the tables of the page that scripts/docs/layout.py prints; what to do with them
 is in Documentation/hardware.rst. It uses neither the headers nor the other driver here.
 """
 

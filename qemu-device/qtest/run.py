@@ -6,8 +6,8 @@ Each test starts its own QEMU (no CPU, no firmware needed), programs the device
 as a driver would, and prints one line of TAP; the last line has the totals.
 Exit status: 0 if all passed, 1 if one failed, 2 if the tests cannot run.
 
-Needs nothing but Python and the QEMU that scripts/build-qemu.sh builds, and for
-test_manual the build root, where scripts/layout.py runs. QEMU's Python packages are
+Needs nothing but Python and the QEMU that scripts/build/qemu.sh builds, and for
+test_manual the build root, where scripts/docs/layout.py runs. QEMU's Python packages are
 beside that QEMU; for another one, PYTHONPATH says where they are.
 """
 
@@ -33,7 +33,7 @@ def parse_args():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--qemu", metavar="PATH",
                         help="qemu-system-x86_64 to test; by default the one\n"
-                        "scripts/build-qemu.sh builds (it is built if needed)")
+                        "scripts/build/qemu.sh builds (it is built if needed)")
     parser.add_argument("--list", action="store_true",
                         help="only print the names of the tests")
     parser.add_argument("pattern", nargs="*",
@@ -42,7 +42,7 @@ def parse_args():
 
 
 def build_qemu():
-    script = os.path.join(HERE, "..", "..", "scripts", "build-qemu.sh")
+    script = os.path.join(HERE, "..", "..", "scripts", "build/qemu.sh")
     result = subprocess.run([script], stdout=subprocess.PIPE, check=False,
                             text=True)
     if result.returncode:

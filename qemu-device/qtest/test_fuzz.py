@@ -2,7 +2,7 @@
 """A driver that acts at random, repeatable by seed.
 
 QHCA_FUZZ_SEEDS=FIRST-LAST runs other seeds than the few of a normal run; with
-a sanitizer build (scripts/build-qemu.sh --debug) it is worth the time.
+a sanitizer build (scripts/build/qemu.sh --debug) it is worth the time.
 """
 
 import random

@@ -18,7 +18,7 @@ FROM, TO = 0x7f0000001000, 0x123456789000
 @functools.cache
 def page():
     """The page with all structures and constants, as the documentation has it."""
-    return subprocess.run([os.path.join(HERE, "..", "..", "scripts", "layout.py")], check=True,
+    return subprocess.run([os.path.join(HERE, "..", "..", "scripts", "docs/layout.py")], check=True,
                           text=True, stdout=subprocess.PIPE).stdout
 
 

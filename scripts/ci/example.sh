@@ -25,7 +25,7 @@ check()
 # commands SYSTEM: into a file.
 commands()
 {
-	"$QHCA_TOP/scripts/buildroot.sh" --docs -- scripts/ci/commands.py "$1" $EXAMPLE >"$work/$1.sh"
+	"$QHCA_TOP/scripts/build/buildroot.sh" --docs -- scripts/ci/commands.py "$1" $EXAMPLE >"$work/$1.sh"
 }
 
 # as SYSTEM DIRECTORY: with its shell, where it has checked the project out.

@@ -19,10 +19,10 @@ READY = os.path.join(TOP, 'ready')
 
 # The source of each of these; without it there is nothing to build.
 SOURCES = {
-    'build-qemu.sh': 'qemu-device/meson.build',
-    'build-modules.sh': 'Kbuild',
-    'build-provider.sh': 'providers/qhca/CMakeLists.txt',
-    'build-selftests.sh': 'selftests/Makefile',
+    'build/qemu.sh': 'qemu-device/meson.build',
+    'build/modules.sh': 'Kbuild',
+    'build/provider.sh': 'providers/qhca/CMakeLists.txt',
+    'build/selftests.sh': 'selftests/Makefile',
 }
 
 
@@ -44,13 +44,14 @@ def ask_root():
     """Here, in the foreground, because build scripts run where nobody can type a password."""
     if os.geteuid() == 0 or os.path.isdir(READY):
         return
-    if subprocess.run([os.path.join(SCRIPTS, 'host-deps.sh'), '--ask'], check=False).returncode:
+    if subprocess.run([os.path.join(SCRIPTS, 'build/host-deps.sh'), '--ask'],
+                      check=False).returncode:
         raise BuildError('cannot build here')
 
 
 def script(name, *args):
     """Run one build script; its only line on stdout is the result."""
-    ready = os.path.join(READY, name[len('build-'):-len('.sh')])
+    ready = os.path.join(READY, name[len('build/'):-len('.sh')])
     if not args and os.path.isdir(ready):
         return ready
     source = SOURCES.get(name)
@@ -70,7 +71,7 @@ def script(name, *args):
 
 def has_device():
     """Is there a QEMU with the device, or can one be built?"""
-    return os.path.exists(os.path.join(TOP, SOURCES['build-qemu.sh'])) or installed_qemu()
+    return os.path.exists(os.path.join(TOP, SOURCES['build/qemu.sh'])) or installed_qemu()
 
 
 def installed_qemu():
@@ -81,7 +82,7 @@ def installed_qemu():
 def qemu_program(opts, args):
     if opts.qemu:
         return opts.qemu
-    built = script('build-qemu.sh', *args)
+    built = script('build/qemu.sh', *args)
     if built:
         return os.path.join(built, 'qemu-system-x86_64')
     if opts.debug_qemu or opts.hostile or not installed_qemu():
@@ -97,7 +98,7 @@ def everything(opts):
     both need it.
     """
     if not os.path.isdir(READY):
-        script('buildroot.sh', '--path')
+        script('build/buildroot.sh', '--path')
     qemu_args = []
     if opts.debug_qemu:
         qemu_args.append('--debug')
@@ -108,15 +109,15 @@ def everything(opts):
     kernel, kernel_args = other_kernel(opts)
 
     def modules():
-        return script('build-modules.sh', *kernel_args)
+        return script('build/modules.sh', *kernel_args)
 
     def payload():
-        wanted = {'modules': modules, 'provider': lambda: script('build-provider.sh'),
-                  'selftests': lambda: script('build-selftests.sh')}
+        wanted = {'modules': modules, 'provider': lambda: script('build/provider.sh'),
+                  'selftests': lambda: script('build/selftests.sh')}
         out = {'kernel': kernel, 'userspace': None}
         if opts.rdma_core:
-            out['userspace'] = script('build-userspace.sh', opts.rdma_core)
-            wanted['userspace-provider'] = lambda: script('build-provider.sh', '--release',
+            out['userspace'] = script('build/userspace.sh', opts.rdma_core)
+            wanted['userspace-provider'] = lambda: script('build/provider.sh', '--release',
                                                           opts.rdma_core)
         for key, make in wanted.items():
             skip = opts.no_device and key != 'selftests'
@@ -134,7 +135,7 @@ def everything(opts):
     with ThreadPoolExecutor(2) as pool:
         qemu = pool.submit(qemu_program, opts, qemu_args)
         rest = pool.submit(lambda: {
-            'image': script('build-image.sh', *(f'--package={name}' for name in opts.package)),
+            'image': script('build/image.sh', *(f'--package={name}' for name in opts.package)),
             **payload()})
         return {'qemu': qemu.result(), **rest.result()}
 
@@ -143,12 +144,12 @@ def other_kernel(opts):
     """The directory of a kernel that is not the image's, and how modules are built for it."""
     if opts.debug_kernel:
         kind = opts.debug_kernel
-        kernel = script('build-kernel.sh', *([] if kind == 'debug' else [f'--{kind}']))
+        kernel = script('build/kernel.sh', *([] if kind == 'debug' else [f'--{kind}']))
         return kernel, ('--kdir', os.path.join(kernel, 'build'))
     if opts.kdir:
-        return script('build-kernel.sh', '--kdir', opts.kdir), ('--kdir', opts.kdir)
+        return script('build/kernel.sh', '--kdir', opts.kdir), ('--kdir', opts.kdir)
     if opts.kernel:
-        return script('build-kernel.sh', opts.kernel), ('--kernel', opts.kernel)
+        return script('build/kernel.sh', opts.kernel), ('--kernel', opts.kernel)
     return None, ()
 
 

@@ -7,7 +7,7 @@ import sys
 
 from .build import SCRIPTS
 
-sys.path.append(SCRIPTS)
+sys.path.append(os.path.join(SCRIPTS, 'check'))
 import results      # noqa: E402  pylint: disable=wrong-import-position
 
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# bench.sh     (in the guest, or in both of two; the job of scripts/bench.py)
+# bench.sh     (in the guest, or in both of two; the job of scripts/bench/bench.py)
 #
 # Runs the lines of /opt/qhca/bench.steps one after the other,
 #

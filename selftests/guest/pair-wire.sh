@@ -3,7 +3,7 @@
 #
 # pair-wire.sh [corpus]     (in both guests of `scripts/vm pair --pcap FILE`)
 #
-# Traffic between two machines, for scripts/capture.py to check: the kselftest of the
+# Traffic between two machines, for scripts/check/capture.py to check: the kselftest of the
 # connection manager that needs two machines, packets with unusual address vectors,
 # and one of every opcode that verbs can cause. corpus: only these, over IPv4, IPv6
 # and in a VLAN (qemu-device/tests/corpus/wire). Ends with one line: N passed, N

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tour DEVICE GID-INDEX: what scripts/tour.py follows through all layers: one RDMA
+ * tour DEVICE GID-INDEX: what scripts/docs/tour.py follows through all layers: one RDMA
  * WRITE and one SEND between two queue pairs of this process.
  */
 #include <infiniband/verbs.h>

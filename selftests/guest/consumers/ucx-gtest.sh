@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by consumers.sh: UCX's own tests of the transports that this device has, and of what
-# is below and above them, as scripts/build-ucx-gtest.sh has built them. skips/ucx says which
+# is below and above them, as scripts/build/ucx-gtest.sh has built them. skips/ucx says which
 # of them cannot run, and which fail and why. UCX_GTEST_ONLY is a pattern of gtest's for some.
 
 UCX_GTEST=/opt/qhca/ucx-gtest

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0
-"""Parts of scripts/bench.py: what is measured, how it is judged, how it is shown."""

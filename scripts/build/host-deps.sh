@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# host-deps.sh [--check | --ask]
+#
+# Install what the scripts need on a fresh Debian 12 or 13, and only what is
+# missing. Everything else (compilers, QEMU, kernel headers) lives in the build
+# root, so this list stays short. --check: only say what is missing. --ask: also ask
+# for a password now, if anything that builds will take one, because it will run in the
+# background then.
+
+. "$(dirname "$(readlink -f "$0")")/../lib.sh"
+
+case ${1:-} in
+-h|--help) usage; exit 0 ;;
+--ask) ask_root ;;
+esac
+
+# command (or file) that shows the package is there, package
+DEPS='
+mmdebstrap mmdebstrap
+mke2fs e2fsprogs
+python3 python3
+cpio cpio
+rsync rsync
+flock util-linux
+make make
+/usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring
+'
+
+missing=()
+while read -r probe package; do
+	case $probe in
+	'') continue ;;
+	/*) [ -e "$probe" ] || missing+=("$package") ;;
+	*) command -v "$probe" >/dev/null || missing+=("$package") ;;
+	esac
+done <<<"$DEPS"
+
+[ ${#missing[@]} = 0 ] && exit 0
+log "missing: ${missing[*]}"
+[ "${1:-}" = --check ] && exit 1
+command -v apt-get >/dev/null || die "install these packages by hand: ${missing[*]}"
+
+install_missing()
+{
+	ask_sudo "installs ${missing[*]}"
+	run_step "apt-get update" as_admin apt-get -q update
+	run_step "apt-get install ${missing[*]}" as_admin env DEBIAN_FRONTEND=noninteractive \
+		apt-get -q install -y --no-install-recommends "${missing[@]}"
+}
+with_lock apt install_missing

@@ -1,0 +1,276 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# qemu.sh [--debug | --full] [--hostile] [--any] [--tree]
+# qemu.sh --unpack DIR | --into DIR
+#
+# Build QEMU from Debian's source with the qhca device in it; print the
+# directory with the result. DIR/qemu-system-x86_64 and DIR/qemu-img there run on any Linux
+# machine without privileges: they bring their own loader, libraries and firmware.
+# DIR/python has QEMU's Python packages of the same version: qemu.qmp, qemu.machine.
+#
+#   --debug      with AddressSanitizer and UBSan (a tree of its own)
+#   --full       with what others than our tests want of QEMU: VGA, VNC, 9p, USB, vhost,
+#                image formats, TLS. For /usr/bin of a Debian machine: it brings
+#                neither libraries nor firmware
+#   --hostile    with a device that can be told to deceive its driver, for tests
+#   --any        whatever QEMU is already there, e.g. to run without the device
+#   --tree       print the QEMU source tree instead, e.g. for checkpatch
+#   --unpack DIR  only its source, as Debian has it, into the new directory DIR/qemu
+#   --into DIR    only the device into the QEMU source in DIR
+#
+# Two caches: the configured and built tree, which depends only on the QEMU
+# version, the options and the hooks below, and the finished binary, which
+# depends on that and on qemu-device/ and include/qhca/. After an edit of the
+# device only its own objects are compiled again.
+
+. "$(dirname "$(readlink -f "$0")")/../lib.sh"
+
+VERSION=10.0
+OPTIONS=(
+	--target-list=x86_64-softmmu --without-default-features
+	--enable-system --enable-tcg --enable-kvm --enable-slirp
+	--enable-virtfs --enable-attr --enable-tools --enable-seccomp
+	--enable-fdt=system --enable-trace-backends=log
+	--enable-werror --disable-install-blobs
+)
+TARGETS=(qemu-system-x86_64 qemu-img)
+FIRMWARE='/usr/share/seabios/bios-256k.bin /usr/share/qemu/kvmvapic.bin
+	/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/pvh.bin
+	/usr/share/qemu/qboot.rom'
+# What --full adds. Not there: windows (GTK, SDL, SPICE, OpenGL), sound, and storage over
+# the network by libraries of its own (Ceph, iSCSI, NFS, SSH, HTTP).
+FULL=(
+	--prefix=/usr --sysconfdir=/etc --localstatedir=/var --libexecdir=lib/qemu
+	--firmwarepath=/usr/share/qemu:/usr/share/seabios:/usr/lib/ipxe/qemu
+	--enable-stack-protector --enable-malloc-trim
+	--enable-pixman --enable-vnc --enable-vnc-jpeg --enable-vnc-sasl --enable-png
+	--enable-curses --enable-iconv
+	--enable-virtfs --enable-attr --enable-cap-ng --enable-keyring
+	--enable-gnutls --enable-tpm --enable-numa --enable-zstd
+	--enable-linux-aio --enable-linux-io-uring --enable-replication --enable-colo-proxy
+	--enable-libusb --enable-usb-redir
+	--enable-l2tpv3 --enable-vhost-kernel --enable-vhost-net --enable-vhost-user
+	--enable-vhost-vdpa --enable-vhost-crypto --enable-hv-balloon
+	--enable-bochs --enable-cloop --enable-parallels --enable-qcow1 --enable-qed
+	--enable-vdi --enable-vhdx --enable-vmdk --enable-vpc --enable-vvfat
+)
+
+# Mistakes of this QEMU that our tests run into; each file says which.
+PATCHES=("$QHCA_TOP"/qemu-device/patches/*.patch)
+
+debug='' full='' hostile='' any='' action=build
+while [ $# -gt 0 ]; do
+	case $1 in
+	--debug) debug=1 ;;
+	--full) full=full ;;
+	--hostile) hostile=1 ;;
+	--any) any=1 ;;
+	--tree) action=tree ;;
+	--unpack|--into) action=${1#--} dir=$2; shift ;;
+	-h|--help) usage; exit 0 ;;
+	*) die "unknown option $1, see --help" ;;
+	esac
+	shift
+done
+if [ -n "$debug" ]; then
+	OPTIONS+=(--enable-debug-info --enable-asan --enable-ubsan)
+else
+	# -g1: line numbers for backtraces at a third of the size of -g.
+	OPTIONS+=(--disable-debug-info --extra-cflags=-g1)
+fi
+[ -z "$full" ] || OPTIONS+=("${FULL[@]}")
+
+in_buildroot() { "$QHCA_TOP/scripts/build/buildroot.sh" ${full:+--packaging} -- "$@"; }
+
+# What a QEMU tree needs in order to take the device in. This, the patches and the
+# two overlaid directories are all that differs from Debian's QEMU.
+hook_tree()
+{
+	local tree=$1 patch
+	for patch in "${PATCHES[@]}"; do
+		in_buildroot patch -d "$(br_path "$tree")" -p1 -s -f <"$patch" ||
+			die "${patch##*/} does not apply"
+	done
+	grep -q "subdir('qhca')" "$tree/hw/net/meson.build" ||
+		echo "subdir('qhca')" >>"$tree/hw/net/meson.build"
+	grep -q 'source qhca/Kconfig' "$tree/hw/net/Kconfig" ||
+		echo 'source qhca/Kconfig' >>"$tree/hw/net/Kconfig"
+	grep -q "'hw/net/qhca'" "$tree/meson.build" ||
+		sed -i "s|^\( *\)'hw/net/can',|&\n\1'hw/net/qhca',|" "$tree/meson.build"
+	grep -q "'hw/net/qhca'" "$tree/meson.build" || die "no place for the trace-events hook"
+}
+
+# An empty device for the first build. It has the real one's configuration
+# symbols: when those change, all of QEMU is compiled again.
+placeholder()
+{
+	mkdir -p "$1/device" "$1/include"
+	: >"$1/device/meson.build"
+	cp "$QHCA_TOP/qemu-device/Kconfig" "$1/device/"
+	echo '# no events' >"$1/device/trace-events"
+}
+
+stage_device()
+{
+	mkdir -p "$1/device" "$1/include"
+	rsync -r --exclude=/tests/ --exclude=/qtest/ --exclude=/docs/ --exclude=/patches/ \
+		--exclude='*.o' --exclude='*.d' --exclude='.*' "$QHCA_TOP/qemu-device/" "$1/device/"
+	rsync -r --exclude='.*' "$QHCA_TOP/include/qhca/" "$1/include/"
+	# In the header that all of the device includes: QEMU has no options for one
+	# device that its sources can see.
+	[ -z "$hostile" ] || sed -i '1i #define QHCA_HOSTILE 1' "$1/device/engine/engine.h"
+}
+
+# By content, with the time of the copy: ninja must see a file that went back
+# to an older version as changed, and one merely touched as unchanged.
+overlay()
+{
+	mkdir -p "$2/hw/net/qhca" "$2/include/qhca"
+	rsync -rc --delete "$1/device/" "$2/hw/net/qhca/"
+	rsync -rc --delete "$1/include/" "$2/include/qhca/"
+}
+
+base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree)" \
+	"$(cat "${PATCHES[@]}")")
+TREE=$QHCA_CACHE/qemu-tree${debug:+-debug}${full:+-full}-$base_key
+STEP_TAG=$base_key
+
+fetch_source()
+{
+	in_buildroot true
+	with_lock buildroot-apt run_step "Debian's package lists" \
+		"$QHCA_TOP/scripts/build/buildroot.sh" --root -- apt-get -q update
+	# shellcheck disable=SC2016 # expands inside
+	run_step "QEMU source" in_buildroot sh -ec '
+		cd "$1"
+		apt-get -q source --only-source qemu
+		mv qemu-"$2"*/ qemu
+	' sh "$(br_path "$1")" "$VERSION"
+}
+
+make_base()
+{
+	local tmp=$TREE.tmp none
+	have "$TREE" && return
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	fetch_source "$tmp"
+	rm -f "$tmp"/*.tar.* "$tmp"/*.dsc
+	hook_tree "$tmp/qemu"
+	none=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
+	placeholder "$none"
+	overlay "$none" "$tmp/qemu"
+	rm -rf "$none"
+	# meson bakes the path in, so the tree is configured under its final
+	# name; a tree without .complete counts as absent.
+	rm -rf "$TREE"
+	mv -T "$tmp" "$TREE"
+	# shellcheck disable=SC2016
+	run_step "QEMU configure" in_buildroot sh -ec '
+		mkdir -p "$1/build"; cd "$1/build"; shift; ../configure "$@"
+	' sh "$(br_path "$TREE/qemu")" "${OPTIONS[@]}"
+	run_step "QEMU build, once${debug:+ (sanitizers)}" in_buildroot \
+		ninja -C "$(br_path "$TREE/qemu/build")" "${TARGETS[@]}"
+	touch "$TREE/.complete"
+}
+
+# collect DIR FINAL: the binary with its loader, libraries and firmware, and what
+# Python programs drive it with.
+collect()
+{
+	# shellcheck disable=SC2016,SC2086 # expands inside; FIRMWARE is a list
+	in_buildroot sh -ec '
+		build=$1 out=$2
+		shift 2
+		mkdir -p "$out/lib" "$out/pc-bios" "$out/python/qemu"
+		cp -r "$build/../python/qemu/machine" "$build/../python/qemu/qmp" "$out/python/qemu"
+		for program in qemu-system-x86_64 qemu-img; do
+			cp "$build/$program" "$out/$program.bin"
+			ldd "$out/$program.bin"
+		done | grep -o "/[^ ]*" | sort -u | xargs cp -L -t "$out/lib"
+		cp -L "$@" "$out/pc-bios"
+	' sh "$(br_path "$TREE/qemu/build")" "$(br_path "$1")" $FIRMWARE
+	wrapper "$1" "$2" qemu-system-x86_64 "-L \"\$d/pc-bios\""
+	wrapper "$1" "$2" qemu-img ''
+}
+
+# wrapper DIR FINAL PROGRAM OPTIONS
+wrapper()
+{
+	# Through its own loader the program is, to itself, the loader. Fine for
+	# use, but the sanitizers then find no symbols: point theirs at its
+	# loader for good, at the price that this directory must not move.
+	if [ -n "$debug" ]; then
+		"$QHCA_TOP/scripts/build/buildroot.sh" --extra -- patchelf \
+			--set-interpreter "$2/lib/ld-linux-x86-64.so.2" \
+			--set-rpath "$2/lib" "$(br_path "$1")/$3.bin"
+	fi
+	cat >"$1/$3" <<-WRAPPER
+	#!/bin/sh
+	# Generated: run $3 with the C library it was built for.
+	d=\$(dirname "\$(readlink -f "\$0")")
+	set -- "\$d/$3.bin" $4 "\$@"
+	[ -n "$debug" ] || set -- "\$d/lib/ld-linux-x86-64.so.2" \\
+		--library-path "\$d/lib" --argv0 $3 "\$@"
+	exec "\$@"
+	WRAPPER
+	chmod +x "$1/$3"
+}
+
+# collect_full DIR FINAL: as it will be in /usr.
+collect_full()
+{
+	local build=$TREE/qemu/build
+	mkdir -p "$1/bin" "$1/python/qemu"
+	cp "$build/qemu-system-x86_64" "$1/bin/qemu-system-x86_64-qhca"
+	cp -r "$build/../python/qemu/machine" "$build/../python/qemu/qmp" "$1/python/qemu"
+}
+
+make_final()
+{
+	local stage=$1 out=$2 tmp=$2.tmp
+	have "$out" && return
+	make_base
+	overlay "$stage" "$TREE/qemu"
+	QHCA_LOG_LINES=60 run_step "QEMU build with the device" in_buildroot \
+		ninja -C "$(br_path "$TREE/qemu/build")" "${TARGETS[@]}"
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	$COLLECT "$tmp" "$out"
+	publish "$tmp" "$out"
+}
+
+case $action in
+unpack)
+	mkdir -p "$dir"
+	fetch_source "$dir"
+	exit 0 ;;
+into)
+	dir=$(readlink -e "$dir") stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
+	PATCHES=()
+	hook_tree "$dir"
+	stage_device "$stage"
+	overlay "$stage" "$dir"
+	rm -rf "$stage"
+	exit 0 ;;
+esac
+if [ -n "$any" ]; then
+	out=$(find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/qemu-bin${debug:+-debug}-*/.complete" \
+		-printf '%T@ %h\n' | sort -rn | head -n 1 | cut -d' ' -f2-)
+	[ -z "$out" ] || { echo "$out"; exit 0; }
+fi
+if [ "$action" = tree ]; then
+	have "$TREE" || with_lock "qemu-$base_key" make_base
+	echo "$TREE/qemu"
+	exit 0
+fi
+stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
+trap 'rm -rf "$stage"' EXIT
+stage_device "$stage"
+COLLECT=collect${full:+_full}
+out=$QHCA_CACHE/qemu-${full:-bin${debug:+-debug}}-$(hash_text "$base_key" "$(declare -f "$COLLECT" wrapper)" "$(hash_tree "$stage")")
+have "$out" || with_lock "qemu-$base_key" make_final "$stage" "$out"
+cache_trim qemu-bin 10
+cache_trim qemu-full 2
+echo "$out"

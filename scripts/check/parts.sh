@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by check.sh: the parts of the tests, and how each is run. A part prints
+# results in TAP and at least one sum; results.py reads both.
+
+# name | kind | runs it is in | its group | command
+#
+# JOBS parts run at once, in this order as far as they fit: pairs first, then the long ones.
+# kind: `one` machine or none; `pair`: two machines or more, which must answer each other in
+# time, so only one of these runs at once, with priority over the others when CPU is short;
+# `idle`: no time limits, takes the CPU that the others leave; `all`: runs alone.
+# shellcheck disable=SC2034 # check.sh reads it
+PARTS='
+rxe            | pair | check full       | rxe      | machines 2 --nic-b virtio -- pair-rdma.sh
+pair-rdma      | pair | check full       | pair     | machines 2 -- pair-rdma.sh perf ipv6 place cm
+pair           | pair | check full       | pair     | machines 2 -- pair.sh
+aggregate      | pair | full             | pair     | machines 2 --device-arg aggregate=on -- pair-rdma.sh perf place
+pair-loss      | pair | check full       | pair     | machines 2 --loss 1 -- pair-rdma.sh loss
+consumers-pair | pair | check full       |          | consumers_together
+wire           | pair | check full       | pair     | wire --link dgram
+rxe-wire       | pair | check full       | rxe      | wire --nic-b virtio --link udp
+rxe-loss       | pair | check full       | rxe      | machines 2 --nic-b virtio --loss 1 -- pair-rdma.sh loss
+mcast          | pair | check full       | pair     | mcast
+kselftest      | one  | check full       | guest    | one_guest 2400 --device-arg guest-faults=on -- kselftest
+consumers      | one  | check full       |          | consumers_alone
+hostile        | one  | check full       | variants | hostile
+life           | one  | check full       |          | life
+unplug         | one  | full             | variants | unplug
+vm             | one  | full             | launcher | check_vm options
+lab            | pair | full             | launcher | check_vm lab
+tour           | one  | full             |          | tour
+snapshot       | one  | full             | variants | one_guest 1200 -- snapshot
+engine         | one  | check full       |          | engine check V=1
+pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm pyverbs
+kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
+matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
+mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
+qtest          | one  | quick check full |          | qtest
+instructions   | one  | check full       |          | instructions
+lint           | idle | full             |          | lint
+engine-quick   | one  | quick            |          | engine_quick
+core           | one  | quick            |          | one_guest 1200 -- core
+ucx-gtest      | one  | full             |          | ucx_gtest
+pyverbs-sid    | one  | full             | variants | one_guest 1200 --rdma-core sid -- pyverbs
+iommu          | one  | full             | variants | one_guest 2400 --iommu --device-arg guest-faults=on -- kselftest
+no-dm          | one  | full             | variants | one_guest 1200 --device-arg dm-size=0 -- kselftest dm device caps ten_steps
+db-stride      | one  | full             | variants | one_guest 1200 --device-arg db-stride=64K -- kselftest doorbell abi ten_steps import tenants kill uverbs_fuzz
+slow           | one  | check full       | variants | one_guest 600 --device-arg cpu-share=1 --device-arg cmd-timeout-ms=250 --env SLOW_MS=250 -- kselftest slow
+bounce         | one  | full             | variants | one_guest 1200 --kernel-arg swiotlb=force -- kverbs
+frames         | one  | full             | variants | one_guest 2400 --device-arg frames=on --device-arg guest-faults=on -- kselftest
+kernel-6.1     | one  | full             | kernels  | other_kernel 6.1
+kernel-7       | one  | full             | kernels  | other_kernel 7
+eth-alone      | one  | full             | variants | one_guest 1200 --setup eth -- eth-alone
+life-debug     | one  | full             | debug    | debugged --debug-kernel --env LIFE_CYCLES=3 --env LIFE_PATIENCE=300 -- life kselftest nomem kill
+debug          | one  | full             | debug    | debugged --debug-kernel --device-arg guest-faults=on -- kverbs kselftest
+kcsan          | one  | full             | debug    | kcsan
+rt             | one  | full             | debug    | debugged --rt-kernel --device-arg guest-faults=on -- kverbs eth kselftest rc_data stress events cq notify srq mcast kill recovery removal cm nomem
+asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu --device-arg guest-faults=on -- kselftest
+asan-qtest     | one  | full             | variants | asan_qtest
+msan           | one  | full             |          | msan
+nightly        | one  | full             |          | engine nightly V=1
+uverbs-fuzz    | one  | full             |          | uverbs_fuzz
+fuzz           | one  | full             |          | fuzz
+soak-guest     | one  | full             |          | soak_guest
+export         | one  | full             |          | series
+packages       | one  | full             |          | packages
+oci            | one  | full             |          | oci
+example        | one  | full             |          | example
+conformance    | all  | check full       |          | conformance
+soak           | one  |                  |          | soak
+guest          | one  |                  |          | sections
+'
+# On a copy, so that no objects end up in the source tree.
+engine()
+{
+	local tree=$QHCA_CACHE/engine-tree
+	mkdir -p "$tree"
+	with_lock engine-tree engine_make "$tree" "$@"
+}
+
+engine_make()
+{
+	local tree=$1
+	shift
+	rsync -rpc --delete --exclude='*.o' --exclude='*.d' --exclude=/qemu-device/tests/build \
+		"$QHCA_TOP/qemu-device" "$QHCA_TOP/include" "$QHCA_TOP/Documentation" "$tree/"
+	in_buildroot make -s -j "$(nproc)" -C "$(br_path "$tree/qemu-device/tests")" "$@"
+}
+
+engine_quick() { engine check V=1 TESTS='--suite unit' && counted sim/schedules engine soak COUNT=500; }
+
+soak() { counted sim/schedules engine soak COUNT="${COUNT:-}" SEED="${SEED:-}"; }
+
+# Each kind of input for half a minute; clang is not in every build root.
+fuzz()
+{
+	"$QHCA_TOP/scripts/build/buildroot.sh" --extra -- true || return
+	counted fuzz/libFuzzer engine fuzz FUZZ_TIME=30
+}
+
+# All tests of the engine; the same compiler.
+msan()
+{
+	"$QHCA_TOP/scripts/build/buildroot.sh" --extra -- true || return
+	engine msan V=1
+}
+
+# The patches for other projects apply to their releases, and what they bring builds there.
+series() { counted export "$QHCA_TOP/scripts/release/export.sh" --check linux qemu rdma-core; }
+
+# The example project, as CI systems run it.
+example() { counted example "$QHCA_TOP/scripts/ci/example.sh"; }
+
+ENGINE_LIMITS='qemu-device/tests/bench/instructions.txt'
+
+# What a message costs the engine, and posting and polling the provider: not more than
+# before, however busy this machine is; with UPDATE they are what counts from now on.
+instructions()
+{
+	local rc=0
+	"$QHCA_TOP/scripts/build/buildroot.sh" --valgrind -- true || return
+	counted instructions engine instructions UPDATE="${UPDATE:-}" || rc=$?
+	[ -z "${UPDATE:-}" ] || cp "$QHCA_CACHE/engine-tree/$ENGINE_LIMITS" "$QHCA_TOP/$ENGINE_LIMITS"
+	counted provider-instructions provider_instructions || rc=$?
+	return $rc
+}
+
+provider_instructions()
+{
+	local tree build rc=0
+	"$QHCA_TOP/scripts/build/provider.sh" >/dev/null || return
+	tree=$("$QHCA_TOP/scripts/build/provider.sh" --tree) || return
+	build=$(mktemp -d "$QHCA_CACHE/tmp/provider-bench.XXXXXX")
+	in_buildroot make -s -C "$QHCA_BR_TOP/providers/bench" instructions UPDATE="${UPDATE:-}" \
+		RDMA_CORE="$(br_path "$tree")" BUILD="$(br_path "$build")" || rc=$?
+	rm -rf "$build"
+	return $rc
+}
+
+# counted NAME COMMAND…: adds the name and the totals that it does not print.
+counted()
+{
+	local rc=0 out
+	echo "# $1"
+	shift
+	out=$(mktemp "$QHCA_CACHE/tmp/counted.XXXXXX")
+	"$@" | tee "$out" || rc=$?
+	echo "$(grep -c '^ok ' "$out") passed, $(grep -c '^not ok ' "$out") failed, 0 skipped"
+	rm -f "$out"
+	return $rc
+}
+
+# shellcheck disable=SC2086 # a list of options
+check_vm() { "$QHCA_TOP/scripts/check/check-vm.py" "$@" $VMFLAGS; }
+
+tour() { "$QHCA_TOP/scripts/docs/tour.py" --check; }
+
+packages() { "$QHCA_TOP/scripts/release/check-packages.sh"; }
+oci() { "$QHCA_TOP/scripts/release/check-oci.sh"; }
+
+lint() { "$QHCA_TOP/scripts/lint.sh"; }
+
+# qtest [--debug]: with the QEMU that build/qemu.sh makes with these options.
+qtest()
+{
+	local qemu
+	qemu=$("$QHCA_TOP/scripts/build/qemu.sh" "$@") || return
+	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64"
+}
+
+# seeds_of_today COUNT: FIRST-LAST; the day's number and a digit.
+seeds_of_today()
+{
+	local first
+	first=$(date +%-j)0
+	echo "$first-$((first + $1 - 1))"
+}
+
+asan_qtest() { QHCA_FUZZ_SEEDS=$(seeds_of_today 10) qtest --debug; }
+
+# split_options OPTION… -- REST…: into the arrays options and rest of the caller.
+split_options()
+{
+	options=()
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	rest=("${@:2}")
+}
+
+# one_guest SECONDS [OPTION…] -- SECTION…: guest/check.sh in one machine.
+one_guest()
+{
+	local limit=$1 options rest
+	shift
+	split_options "$@"
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" run --strict --timeout "$limit" "${options[@]}" $VMFLAGS -- \
+		/opt/qhca/guest/check.sh "${rest[@]}"
+}
+
+# other_kernel NAME: what the driver and a kernel have to do with each other.
+other_kernel()
+{
+	local rc=0
+	one_guest 3600 --kernel "$1" --device-arg guest-faults=on -- kverbs tools kselftest || rc=$?
+	# shellcheck disable=SC2086 # a list of options
+	"$QHCA_TOP/scripts/vm" run --strict --kernel "$1" --timeout 1200 $VMFLAGS -- \
+		/opt/qhca/guest/consumers.sh nvme || rc=$?
+	return $rc
+}
+
+# The sections that check.sh was asked for.
+# shellcheck disable=SC2086 # a list
+sections() { one_guest 1800 -- $WORDS; }
+
+soak_guest()
+{
+	local seconds=$((${MINUTES:-10} * 60))
+	one_guest $((seconds ? seconds + 600 : 1 << 30)) --env SOAK_SECONDS=$seconds -- soak
+}
+
+# debugged OPTION… -- SECTION…: on a kernel that sees what others do not, and is slow.
+debugged()
+{
+	one_guest 14400 --mem 3G --env KSELFTEST_TIMEOUT=2400 --env KSELFTEST_PATIENCE=3 \
+		--env KVERBS_TIMEOUT=1200 "$@"
+}
+
+# A device that deceives its drivers. In the long form seeds of the day as well, and a
+# kernel that sees what others do not.
+hostile()
+{
+	if [ -z "$FULL" ]; then
+		one_guest 600 --hostile --env HOSTILE_SEEDS=3-4 --env HOSTILE_SECONDS=4 -- lies hostile
+		return
+	fi
+	debugged --hostile --debug-kernel --env FULL=1 \
+		--env HOSTILE_SEEDS="1-16,$(seeds_of_today 8)" \
+		--env HOSTILE_NVME_SEEDS="4,7,8,$(seeds_of_today 3)" -- lies hostile
+}
+
+# The device goes and comes back: once in each way, or often, with a disk beside.
+life()
+{
+	if [ -z "$FULL" ]; then
+		one_guest 1500 --env LIFE_CYCLES=1 -- life
+	else
+		one_guest 7200 --env LIFE_CYCLES="${LIFE_CYCLES:-20}" --env LIFE_NVME=1 \
+			--env KILL_CYCLES="${LIFE_CYCLES:-20}" -- life kselftest kill
+	fi
+}
+
+# Linux minds the slot, not ACPI, and lets programs map BARs.
+unplug()
+{
+	one_guest 1800 --smp 4 --kernel-arg iomem=relaxed --qemu-arg=-global \
+		--qemu-arg=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off \
+		--env LIFE_WAYS='plug off' -- life
+}
+
+# What happens on two CPUs at once. Races are looked for at more accesses than usual, and
+# longer, for both CPUs are threads of this machine's.
+kcsan()
+{
+	debugged --kcsan --device-arg guest-faults=on --kernel-arg kcsan.skip_watch=500 \
+		--kernel-arg kcsan.udelay_task=200 -- kverbs soak kselftest rc_data stress events \
+		cq notify srq mw mcast kill recovery removal undone cm import xrc faults nomem \
+		counters
+}
+
+# With another seed every day, which is in the output.
+uverbs_fuzz()
+{
+	debugged --debug-kernel --env FUZZ_SEED="$(date +%Y%m%d)" --env FUZZ_MS=300000 \
+		-- kselftest uverbs_fuzz
+}
+
+# machines COUNT [OPTION…] -- SCRIPT [ARGUMENT…]: all of them run the script, and all
+# results count.
+machines()
+{
+	local count=$1 options rest
+	shift
+	split_options "$@"
+	# shellcheck disable=SC2086 # a list of options
+	"${WHERE[@]}" "$QHCA_TOP/scripts/vm" net -n "$count" --strict --timeout 1200 "${options[@]}" $VMFLAGS -- \
+		/opt/qhca/guest/"${rest[0]}" "${rest[@]:1}"
+}
+
+# In a network namespace of its own, where there is a bridge.
+BRIDGED=(unshare --map-root-user --net sh -ec '
+	ip link add br0 type bridge
+	ip link set br0 up
+	exec "$@"' sh)
+WHERE=()
+
+# Three machines at a bridge of the host's, or at the launcher's hub.
+mcast()
+{
+	local link=hub WHERE=()
+	if "${BRIDGED[@]}" ip tuntap add dev probe mode tap 2>/dev/null; then
+		link=bridge:br0 WHERE=("${BRIDGED[@]}")
+	fi
+	machines 3 --link $link -- net-mcast.sh
+}
+
+# wire [OPTION…]: two machines, and capture.py on the frames between them.
+wire()
+{
+	local file rc=0
+	file=$(mktemp "$QHCA_CACHE/tmp/capture.XXXXXX")
+	machines 2 --pcap "$file" "$@" -- pair-wire.sh || rc=$?
+	python3 "$QHCA_TOP/scripts/check/capture.py" --wire "$file" || rc=$?
+	rm -f "$file"
+	return $rc
+}
+
+# Which statements the parts that have ended have tested.
+conformance() { "$QHCA_TOP/scripts/docs/conformance.py" --results "$RUN"; }
+
+# ---- consumers of guest/consumers/list, with what check.sh was asked for: FULL,
+# DEVICE, WORDS
+
+CONSUMERS=$QHCA_TOP/selftests/guest/consumers/list
+
+# listed MACHINES [NAME…]: the consumers named, or all of this run, that need as many
+# machines and are no parts of their own.
+listed()
+{
+	local count=$1 name machines when _
+	shift
+	while IFS='|' read -r name machines when _; do
+		name=${name// /}
+		[[ $name != '#'* && ${machines// /} == "$count" ]] || continue
+		if [ $# != 0 ]; then
+			[[ " $* " == *" $name "* ]] || continue
+		else
+			[[ ${when// /} == @(check${FULL:+|full}) ]] || continue
+		fi
+		echo "$name"
+	done <"$CONSUMERS"
+}
+
+# Keeps what each of them has reported, for consumers.py.
+keep()
+{
+	local out=$1 dir=$QHCA_CACHE/consumers/${DEVICE:+rxe-}${FULL:-check} name
+	shift
+	mkdir -p "$dir"
+	for name; do
+		grep -aE "^([a-z][|] )?(not )?ok consumers/$name(/| |\$)" "$out" >"$dir/$name" ||
+			echo "not ok consumers/$name # has not run" >"$dir/$name"
+	done
+}
+
+# What a consumer brings along that is in no package; without it its test fails.
+declare -A BRINGS=([ucx-gtest]=build/ucx-gtest.sh)
+# Options of vm that a consumer needs: a test of UCX's has four receivers of half a GB.
+declare -A NEEDS=([ucx-gtest]='--mem 4G')
+
+# consumers_run MACHINES NAME…
+consumers_run()
+{
+	local count=$1 rc=0 out limit=${FULL:+7200} mode=(run) name built
+	shift
+	[ "$count" = 1 ] || mode=(net -n "$count")
+	for name; do
+		# shellcheck disable=SC2206 # options
+		mode+=(${NEEDS[$name]:-})
+		[ -n "${BRINGS[$name]:-}" ] || continue
+		built=$("$QHCA_TOP/scripts/${BRINGS[$name]}") && mode+=(--put "$built:$name")
+	done
+	out=$(mktemp "$QHCA_CACHE/tmp/consumers.XXXXXX")
+	# shellcheck disable=SC2086 # lists of options
+	"$QHCA_TOP/scripts/vm" "${mode[@]}" --strict --timeout "${limit:-2400}" $DEVICE $VMFLAGS -- \
+		/opt/qhca/guest/consumers.sh ${FULL:+--full} --machines "$count" "$@" |
+		tee "$out" || rc=$?
+	keep "$out" "$@"
+	rm -f "$out"
+	return $rc
+}
+
+# consumers_in MACHINES [NAME…]: with rdma_rxe each gets its own machine, which it may crash.
+consumers_in()
+{
+	local count=$1 names name rc=0
+	shift
+	# shellcheck disable=SC2086 # a list of names
+	[ $# != 0 ] || set -- $WORDS
+	mapfile -t names < <(listed "$count" "$@")
+	if [ -z "$DEVICE" ]; then
+		consumers_run "$count" "${names[@]}"
+		return
+	fi
+	for name in "${names[@]}"; do
+		consumers_run "$count" "$name" || rc=$?
+	done
+	return $rc
+}
+
+consumers_alone() { consumers_in 1; }
+# UCX's own tests, some 20 minutes of them.
+ucx_gtest() { FULL=full consumers_in 1 ucx-gtest; }
+consumers_together() { consumers_in 2; }

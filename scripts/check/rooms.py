@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Check the order of the engine's rooms, qemu-device/engine/ROOM/, and of qhca.ko's files.
+
+  rooms.py        print every include or call that leads down the list
+
+A room may use itself and the rooms above it; some do not know each other. Includes
+are read, calls are seen by compiling (callgraph.py), those by pointer as well. There is no
+recursion: no function can be reached from itself. The tests enter by engine.h and debug.h alone.
+What is defined in a room is called vhca_…, so nothing has a name that drivers have, too.
+
+The Makefile of qhca.ko lists its files so that each calls only those before it.
+"""
+
+import glob
+import os
+import re
+import sys
+import tempfile
+
+import callgraph
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ENGINE = os.path.join(TOP, 'qemu-device/engine')
+TESTS = os.path.join(TOP, 'qemu-device/tests')
+DRIVER = os.path.join(TOP, 'drivers/net/ethernet/qhca')
+# From the bottom layer up; Documentation/architecture.rst says what each is for.
+ROOMS = ('.', 'wire', 'core', 'faults', 'memory', 'events', 'port', 'qp', 'rq', 'requester',
+         'responder', 'link', 'eth', 'qps', 'cmd', 'device')
+# What QEMU and the tests may include.
+PUBLIC = {'engine.h', 'trace.def'}
+# Pointers by which a room calls what it does not know: timers that are due, which only the run
+# loop asks for, and what a saved state consists of.
+DOORS = {'fn', 'walk_one', 'number', 'find'}
+STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'),
+             ('eth', 'link')}
+
+
+def may_use(room, other):
+    return other in ROOMS and ROOMS.index(other) <= ROOMS.index(room) and \
+        (room, other) not in STRANGERS
+
+
+def sources(room, kind):
+    return sorted(glob.glob(os.path.join(ENGINE, room, f'*.{kind}')))
+
+
+def lines(path):
+    with open(path, encoding='utf-8') as file:
+        return list(enumerate(file, 1))
+
+
+def upward_includes(room):
+    """Lines of includes that lead to a room further down."""
+    wrong = []
+    for path in sources(room, 'c') + sources(room, 'h'):
+        for number, line in lines(path):
+            match = re.match(r'#include "([^"]+)"', line)
+            if not match or match[1].startswith('qhca/'):
+                continue
+            target = os.path.normpath(os.path.join(os.path.dirname(path), match[1]))
+            where = os.path.relpath(os.path.dirname(target), ENGINE)
+            if not may_use(room, where):
+                wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {room} includes '
+                             f'{match[1]}')
+    return wrong
+
+
+def side_doors():
+    """Lines of the tests that include one of the engine's headers past debug.h."""
+    wrong = []
+    for path in sorted(glob.glob(os.path.join(TESTS, '**/*.[ch]'), recursive=True)):
+        if os.path.basename(path) == 'debug.h':
+            continue
+        for number, line in lines(path):
+            match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+            if not match or match[1].startswith('qhca/') or match[1] in PUBLIC:
+                continue
+            own = (os.path.normpath(os.path.join(start, match[1]))
+                   for start in (os.path.dirname(path), TESTS))
+            if not any(o.startswith(TESTS) and os.path.exists(o) for o in own):
+                wrong.append(f'{os.path.relpath(path, TOP)}:{number}: {match[1]} of the '
+                             'engine comes by debug.h')
+    return wrong
+
+
+def calls(graph):
+    """Calls that lead down the list, by pointer or not, and functions that can meet again."""
+    wrong = []
+    for one, other, pointer in graph.edges():
+        room, its = (os.path.dirname(graph.file[function]) for function in (one, other))
+        if pointer in DOORS or may_use(room, its):
+            continue
+        by = f' by {pointer}' if pointer else ''
+        wrong.append(f'qemu-device/engine/{graph.file[one]}:1: {one}() calls {other}(){by}')
+    wrong += ['qemu-device/engine/' + graph.file[cycle[0]] + ':1: can call themselves: ' +
+              ', '.join(sorted(cycle)) for cycle in graph.cycles()]
+    return sorted(wrong)
+
+
+def names():
+    """Lines of the rooms with a name that is neither theirs, vhca_, nor of the interfaces."""
+    pattern, known = re.compile(r'\bqhca_\w+'), set()
+    for path in glob.glob(os.path.join(TOP, 'include/qhca/*')) + sources('.', 'h'):
+        known.update(word for _, line in lines(path) for word in pattern.findall(line))
+    return [f'{os.path.relpath(path, TOP)}:{number}: {word} without the vhca_ of the rooms'
+            for path in sources('*', 'c') + sources('*', 'h') for number, line in lines(path)
+            for word in pattern.findall(line) if word not in known]
+
+
+def driver_calls():
+    """Lines of qhca.ko that name a function of a file further down."""
+    with open(os.path.join(DRIVER, 'Makefile'), encoding='utf-8') as file:
+        objects = ' '.join(re.findall(r'^qhca-y \S= (.*)', file.read(), re.M))
+    order, code, owner = objects.replace('.o', '.c').split(), {}, {}
+    for place, name in enumerate(order):
+        with open(os.path.join(DRIVER, name), encoding='utf-8') as file:
+            # Without comments, but with their lines.
+            code[name] = re.sub(r'/\*.*?\*/', lambda m: '\n' * m[0].count('\n'), file.read(),
+                                flags=re.S)
+        for match in re.finditer(r'^(?!static)[a-z][\w ]*[ *](\w+)\(', code[name], re.M):
+            owner[match[1]] = place
+    return [f'{os.path.relpath(DRIVER, TOP)}/{name}:{number}: uses {word}() of '
+            f'{order[owner[word]]}'
+            for place, name in enumerate(order)
+            for number, line in enumerate(code[name].splitlines(), 1)
+            for word in re.findall(r'\w+', line) if owner.get(word, place) > place]
+
+
+def main():
+    folders = {os.path.basename(os.path.dirname(path + '/'))
+               for path in glob.glob(os.path.join(ENGINE, '*')) if os.path.isdir(path)}
+    wrong = [f'qemu-device/engine/{name}:1: a room that is not in the order'
+             for name in sorted(folders - set(ROOMS))]
+    for room in ROOMS:
+        wrong += upward_includes(room)
+    wrong += side_doors()
+    wrong += names()
+    wrong += driver_calls()
+    with tempfile.TemporaryDirectory() as scratch:
+        wrong += calls(callgraph.Graph(ENGINE, os.path.join(TOP, 'include'), scratch))
+    print('\n'.join(wrong), end='\n' if wrong else '')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of guest/result.sh and guest/skips.sh: a skip that no list expects is a failure."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GUEST = os.path.join(TOP, 'selftests/guest')
+LIST = """# a comment
+kselftest/mr: F-001 *\t| dm-size=0 | no device memory
+pyverbs/odp/*\t\t| | 'ODP is not supported*'
+kselftest/*: *\t| !guest-faults=on maybe\t| no faults
+others/x | | fails: a.cc:7
+kselftest/flush: * | kernel<1.0 | never so old
+kselftest/ud: * | !kernel<1.0 | newer
+"""
+
+
+class Skips(unittest.TestCase):
+    def run_script(self, script, variant='', device='qhca0'):
+        """Its output, without the totals, and those."""
+        with tempfile.TemporaryDirectory() as directory:
+            os.mkdir(os.path.join(directory, 'skips'))
+            with open(os.path.join(directory, 'skips', 'list'), 'w', encoding='utf-8') as file:
+                file.write(LIST)
+            env = dict(os.environ, SKIPS_DIR=f'{directory}/skips', LOGS=f'{directory}/logs',
+                       QHCA_VARIANT=variant, QHCA_DEV=device, GUEST=GUEST)
+            out = subprocess.run(['bash', '-c', '. "$GUEST/result.sh"\n' + script
+                                  + '\nsummary'], env=env, text=True, check=False,
+                                 stdout=subprocess.PIPE).stdout.splitlines()
+        return out[:-1], out[-1]
+
+    def test_result(self):
+        self.assertEqual(self.run_script("result skip pyverbs/odp/x \"'ODP is not supported'\""),
+                         (["ok pyverbs/odp/x # SKIP 'ODP is not supported'"],
+                          '0 passed, 0 failed, 1 skipped'))
+
+    def test_unexpected(self):
+        for skip in ('pyverbs/mr/x "\'ODP is not supported\'"', 'pyverbs/odp/x other', 'x'):
+            out, totals = self.run_script(f'result skip {skip}')
+            self.assertRegex(out[0], '^not ok .* # unexpected skip: ')
+            self.assertEqual(totals, '0 passed, 1 failed, 0 skipped')
+
+    def tap(self, points, variant=''):
+        lines = '\n'.join(points)
+        return self.run_script(f'printf "%s\\n" "{lines}" "1..{len(points)}" >"$LOGS/tap"\n'
+                               'tap kselftest/mr "$LOGS/tap" 0', variant)
+
+    def test_tap(self):
+        points = ['ok 1 F-001 a # SKIP no device memory', 'ok 2 F-002 b', 'not ok 3 F-003 c',
+                  'ok 4 - F-004 d # SKIP no faults']
+        self.assertEqual(self.tap(points, 'iommu dm-size=0'),
+                         ([f'kselftest/mr: {point}' for point in points],
+                          '1 passed, 1 failed, 2 skipped'))
+
+    def test_tap_unexpected(self):
+        for variant in ('', 'dm-size=01', 'dm-size=0 guest-faults=on'):
+            out, totals = self.tap(['ok 1 F-001 a # SKIP no device memory',
+                                    'ok 2 - F-004 d # SKIP no faults'], variant)
+            bad = [line.split(': ', 1)[1] for line in out if ': not ok ' in line]
+            want = {'dm-size=0 guest-faults=on':
+                    ['not ok 2 F-004 d # unexpected skip: no faults']}.get(
+                        variant, ['not ok 1 F-001 a # unexpected skip: no device memory'])
+            self.assertEqual(bad, want)
+            self.assertEqual(totals, '0 passed, 1 failed, 1 skipped')
+
+    def test_stale(self):
+        out, totals = self.tap(['ok 1 F-001 a', 'ok 2 F-002 b'], 'dm-size=0')
+        self.assertEqual([line for line in out if line.startswith('#')],
+                         ['# stale: kselftest/mr: F-001 a has passed, '
+                          'which skips/ does not expect'])
+        self.assertEqual(totals, '2 passed, 0 failed, 0 skipped')
+        self.assertEqual(self.run_script('result ok pyverbs/odp/x')[0][1][:8], '# stale:')
+
+    def test_foreign(self):
+        for where, totals in (('a.cc:7', '0 passed, 0 failed, 1 skipped'),
+                              ('a.cc:8', '0 passed, 1 failed, 0 skipped')):
+            out, sums = self.run_script(f'foreign others/x {where}')
+            self.assertEqual(sums, totals)
+        self.assertEqual(out, ['not ok others/x # a.cc:8'])
+        self.assertEqual(self.run_script('result ok others/x')[0][1][:8], '# stale:')
+
+    def test_kernel(self):
+        self.assertEqual(self.run_script('result skip "kselftest/flush: F" "never so old"')[1],
+                         '0 passed, 1 failed, 0 skipped')
+        self.assertEqual(self.run_script('result skip "kselftest/ud: F" newer')[1],
+                         '0 passed, 0 failed, 1 skipped')
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Which tests cover which statements of Documentation/conformance.md.
+
+  conformance.py            print the page for the documentation, which docs/build.sh
+                            puts beside the others
+  conformance.py --check    report each statement that no test names and the section
+                            "Not covered" does not excuse, and each excuse that is
+                            not needed
+  conformance.py --missing  the statements without a test
+  conformance.py --results DIR
+                            print, in TAP, for which statements a test has passed
+                            in the run of scripts/check.sh that left DIR: fails for
+                            those whose tests were all skipped, or did not run
+
+A test names a statement by its identifier, alone (D-049) or as the ends of a
+range (A-084..A-089), in its title or beside the code that shows it. In the results
+of a run there are only titles.
+"""
+
+import os
+import re
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(TOP, 'scripts/check'))
+import results      # noqa: E402  pylint: disable=wrong-import-position
+
+STATEMENTS = 'Documentation/conformance.md'
+TESTS = ('selftests', 'qemu-device/tests', 'qemu-device/qtest', 'scripts/check/capture.py')
+ID = r'\b([A-K])[-_](\d{3})\b'
+
+
+def expand(text):
+    """The identifiers in a text, ranges filled in."""
+    found = set()
+    for part in re.finditer(rf'{ID}(?:\.\.{ID})?', text):
+        letter, first, letter2, last = part.groups()
+        last = last if letter2 == letter else first
+        found.update(f'{letter}-{n:03d}' for n in range(int(first), int(last) + 1))
+    return found
+
+
+def read(name):
+    with open(os.path.join(TOP, name), encoding='utf-8') as file:
+        return file.read()
+
+
+def statements(text):
+    """Identifier to (section, what it says), in the order of the document."""
+    out, section = {}, ''
+    for line in text.split('\n## Decisions')[0].splitlines():
+        if line.startswith('## '):
+            section = line[3:]
+        match = re.match(rf'\| {ID} \| *([^|]*)\|', line)
+        if match:
+            out[f'{match[1]}-{match[2]}'] = (section, match[3].strip())
+    return out
+
+
+def excuses(text):
+    """Identifier to reason, of the table in the section "Not covered"."""
+    out = {}
+    for line in text.partition('\n## Not covered')[2].splitlines():
+        cells = [cell.strip() for cell in line.strip('|').split('|')]
+        if len(cells) == 2 and re.search(ID, cells[0]):
+            out.update(dict.fromkeys(expand(cells[0]), cells[1]))
+    return out
+
+
+def sources():
+    """The files in TESTS, without what a build has left there."""
+    for top in TESTS:
+        if os.path.isfile(os.path.join(TOP, top)):
+            yield top
+        for where, below, names in os.walk(os.path.join(TOP, top)):
+            below[:] = [name for name in below if name != 'build']
+            yield from (os.path.relpath(os.path.join(where, name), TOP) for name in names)
+
+
+def naming():
+    """Identifier to the set of files that name it."""
+    out = {}
+    for name in sources():
+        if re.search(r'\.(c|h|py|sh)$', name):
+            for key in expand(read(name)):
+                out.setdefault(key, set()).add(name)
+    return out
+
+
+def render(known, tests, reasons):
+    covered = [key for key in known if key in tests]
+    lines = [
+        '=====================', 'Conformance: coverage', '=====================', '',
+        f'{len(covered)} of the {len(known)} statements of ``conformance.md`` are named by a '
+        'test.', '',
+        'Not covered', '===========', '',
+        '.. list-table::', '   :header-rows: 1', '   :widths: 12 48 40', '',
+        '   * - statement', '     - says', '     - why there is no test']
+    for key in known:
+        if key not in tests:
+            lines += [f'   * - {key}', f'     - {escape(known[key][1]) or key}',
+                      f'     - {escape(reasons.get(key, "not yet"))}']
+    section = None
+    for key in covered:
+        if known[key][0] != section:
+            section = known[key][0]
+            lines += ['', section, '=' * len(section), '']
+            lines += ['.. list-table::', '   :widths: 12 88', '']
+        lines += [f'   * - {key}',
+                  '     - ' + ', '.join(f'``{name}``' for name in sorted(tests[key]))]
+    return '\n'.join(lines) + '\n'
+
+
+def escape(text):
+    return re.sub(r'([*`_\\])', r'\\\1', text)
+
+
+def report(directory, known, reasons):
+    """TAP, and its sum; the exit status."""
+    kinds = {}
+    for part in results.load(directory):
+        for result in part.results:
+            for key in expand(result.name):
+                kinds.setdefault(key, set()).add(result.kind)
+    wanted = [key for key in known if key not in reasons]
+    bad = [key for key in wanted if 'passed' not in kinds.get(key, ())]
+    for key in bad:
+        seen = ' and '.join(sorted(kinds.get(key, {'not run'})))
+        print(f'not ok conformance/{key} # its tests: {seen}')
+    print(f'{"" if bad else "ok conformance/statements "}'
+          f'# {len(wanted) - len(bad)} of {len(wanted)} statements: tested and passed')
+    print(f'{not bad:d} passed, {len(bad)} failed, 0 skipped')
+    return 1 if bad else 0
+
+
+def main():
+    text = read(STATEMENTS)
+    known, reasons = statements(text), excuses(text)
+    tests = {key: names for key, names in naming().items() if key in known}
+    missing = [key for key in known if key not in tests]
+
+    if '--results' in sys.argv:
+        return report(sys.argv[sys.argv.index('--results') + 1], known, reasons)
+    if '--missing' in sys.argv:
+        print('\n'.join(missing))
+        return 0
+    if '--check' not in sys.argv:
+        print(render(known, tests, reasons), end='')
+        return 0
+
+    wrong = [f'{STATEMENTS}:1: {key}: no test names it, and no reason is given'
+             for key in missing if key not in reasons]
+    wrong += [f'{STATEMENTS}:1: {key}: "Not covered" excuses it, but a test names it'
+              for key in reasons if key in tests]
+    wrong += [f'{STATEMENTS}:1: {key}: excused, but no statement'
+              for key in reasons if key not in known]
+    print('\n'.join(wrong), end='\n' if wrong else '')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
