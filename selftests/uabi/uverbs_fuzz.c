@@ -20,7 +20,7 @@
 
 #include <qhca/counters.h>
 
-#include "fuzz/fuzz.h"
+#include "uabi/fuzz/fuzz.h"
 #include "lib/uverbs.h"
 
 #define PROCESSES	2

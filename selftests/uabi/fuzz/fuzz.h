@@ -12,8 +12,8 @@
 #include <rdma/qhca-abi.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-#include "../lib/chance.h"
-#include "../lib/rdma.h"
+#include "lib/chance.h"
+#include "lib/rdma.h"
 
 #define PAGE		4096
 #define CONTEXTS	2
