@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: what every room may ask of the engine.
+ * qhca engine: functions of the engine itself that every room may call.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,8 +60,8 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 /*
- * Timers are those of objects below, and state, time: see device/snapshot.c. An
- * older device had fewer counters: new ones are the last.
+ * The device room saves timers and the state (device/snapshot.c). A state of an
+ * older device has fewer counters: new ones are always added at the end.
  */
 static void walk(struct vhca_snap *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, core: what knows nothing of RDMA, and struct qhca_engine, which
- * every room is handed.
+ * qhca engine, core: everything that is not about RDMA, and struct qhca_engine,
+ * which all rooms share.
  */
 #ifndef QHCA_ENGINE_CORE_H
 #define QHCA_ENGINE_CORE_H
@@ -23,25 +23,26 @@
 
 /* Limits are advertised by cmd/query.c. */
 #define QHCA_MAX_TABLE_BLOCKS   (16u << 20)
-#define QHCA_UNIT_FRAME         1024u   /* bytes of one, for a unit of work */
+/* One unit of work, see vhca_spend(), covers up to: */
+#define QHCA_UNIT_FRAME         1024u   /* bytes of a frame */
 #define QHCA_UNIT_COPY          2048u   /* bytes of guest memory */
-#define QHCA_UNIT_OBJECTS       64u     /* looked at, or let go, for one */
-#define QHCA_UNIT_BLOCKS        4096u   /* of a table that goes */
+#define QHCA_UNIT_OBJECTS       64u     /* objects visited or freed */
+#define QHCA_UNIT_BLOCKS        4096u   /* block addresses freed */
 
 /*
- * struct qhca_engine - the device: what every room needs, and where each room
- * keeps what is its own, which only the rooms below can look into
+ * struct qhca_engine - the device: what every room needs, and a pointer to the
+ * state of each room, which only that room and those below can follow
  */
 struct qhca_engine {
     struct qhca_engine_config cfg;
     const struct qhca_engine_ops *ops;
     void *opaque;
-    uint64_t now;               /* of the entry point being served */
+    uint64_t now;               /* time of the entry point being served */
     unsigned spent, limit;      /* units of work in it, see vhca_spend() */
     uint8_t state;              /* enum qhca_state */
     uint8_t fatal;              /* enum qhca_fatal */
-    uint8_t fault_points;       /* where fault rules look, a bit each */
-    bool inside;                /* somebody is: an entry point, a neighbour */
+    uint8_t fault_points;       /* points with fault rules, a bit each */
+    bool inside;                /* an entry point or a neighbour is running */
     unsigned visited;           /* units that neighbours have worked here */
     uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */
     struct vhca_timers timers;
@@ -59,15 +60,15 @@ struct qhca_engine {
 };
 
 /*
- * struct vhca_room - what a room with state of its own has to offer
- * @init: once; false: no memory
- * @reset: everything goes, without events; the rooms below have done so before
- * @fini: gives back what @init took
- * @holdings: writes down what memory the room has, and returns how many kinds
- * @section: name of its part of a saved state, which is written as @version and
- *           loaded from @oldest on
- * @walk: over that; on load the rooms above have done so, and the room is as
- *        after @reset
+ * struct vhca_room - the interface of a room that has state
+ * @init: allocate the state; called once. Returns false if there is no memory
+ * @reset: free all objects, without events; the rooms below are reset before
+ * @fini: free what @init allocated
+ * @holdings: write what memory the room holds to @h; returns how many kinds
+ * @section: name of the room's section in a saved state, which is written as
+ *           @version and loaded from @oldest on
+ * @walk: save or load the section; on load the rooms above have been loaded,
+ *        and the room is as after @reset
  */
 struct vhca_room {
     bool (*init)(struct qhca_engine *e);
@@ -81,13 +82,13 @@ struct vhca_room {
 
 extern const struct vhca_room vhca_core_room;
 
-/* Counts what is of no QP; else vhca_count_qp(). */
+/* Count an event that has no QP; with one, use vhca_count_qp(). */
 static inline void vhca_count(struct qhca_engine *e, enum qhca_counter which)
 {
     e->cnt[which]++;
 }
 
-/* vhca_trace_NAME(): what trace.def says. */
+/* vhca_trace_NAME(): report to the trace point of that name in trace.def. */
 #define QHCA_TRACE(name, params, args) \
 static inline void vhca_trace_##name(struct qhca_engine *e, params) \
 { \
@@ -97,7 +98,7 @@ static inline void vhca_trace_##name(struct qhca_engine *e, params) \
 }
 #include "../trace.def"
 
-/* Before anything is written that the driver is to believe. */
+/* In hostile test builds, let the front end change what the driver will see. */
 static inline void vhca_tamper(struct qhca_engine *e, enum qhca_told what,
                                void *data, size_t len)
 {
@@ -121,31 +122,31 @@ static inline bool vhca_running(const struct qhca_engine *e)
 
 /*
  * Work is counted in units and bounded. A unit is an access to guest memory, a
- * frame that comes or goes, or a look at objects, of up to QHCA_UNIT_*: half a
- * microsecond or less. Who works says so, and asks before each step whether to
- * go on; @e->limit is set by the run loop.
+ * frame sent or received, or a look at objects, of up to QHCA_UNIT_*: half a
+ * microsecond or less. Charge every step with vhca_spend(), and ask
+ * vhca_may_go_on() before each. The run loop sets @e->limit.
  */
 static inline void vhca_spend(struct qhca_engine *e, unsigned units)
 {
     e->spent += units;
 }
 
-/* The same for what has @len bytes, a unit for each @per. */
+/* Charge a step over @len bytes, a unit for each @per of them. */
 static inline void vhca_spend_bytes(struct qhca_engine *e, size_t len,
                                     unsigned per)
 {
     vhca_spend(e, MAX_OF((unsigned)(len / per), 1u));
 }
 
-/* False: what is left to do waits for its next turn. */
+/* Whether there is budget left; if not, leave the rest for the next turn. */
 static inline bool vhca_may_go_on(const struct qhca_engine *e)
 {
     return e->spent < e->limit && vhca_running(e);
 }
 
 /*
- * Until vhca_leave_neighbour(), which lets @at go on by itself soon, what @e
- * does to it is as if one of its own entry points had been called.
+ * Let @e work on @at as if one of @at's own entry points had been called, until
+ * vhca_leave_neighbour(), which schedules @at to do what is left.
  */
 static inline void vhca_enter_neighbour(const struct qhca_engine *e,
                                         struct qhca_engine *at)
@@ -163,9 +164,7 @@ static inline void vhca_leave_neighbour(struct qhca_engine *at)
     at->ops->schedule(at->opaque);
 }
 
-/*
- * The guest's driver made a mistake: one printf-formatted line for its author.
- */
+/* Report a mistake of the guest's driver, as one printf-formatted line. */
 __attribute__((format(printf, 2, 3)))
 void vhca_guest_error(struct qhca_engine *e, const char *fmt, ...);
 

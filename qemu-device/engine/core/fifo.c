@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: bounded FIFO of frames. Its memory is taken with the first
- * frame, so that a device that never loops back or waits pays nothing.
+ * qhca engine: bounded FIFO of frames. Its memory is allocated with the first
+ * frame, so a device that never loops back or waits pays nothing.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca engine: frames on their way. */
+/* qhca engine: queues of frames. */
 #ifndef QHCA_ENGINE_CORE_FIFO_H
 #define QHCA_ENGINE_CORE_FIFO_H
 
@@ -12,29 +12,30 @@
 
 /* struct vhca_fifo - bounded FIFO of frames */
 struct vhca_fifo {
-    uint8_t *data;              /* QHCA_FIFO_FRAMES * QHCA_MAX_FRAME, lazily */
+    uint8_t *data;              /* QHCA_FIFO_FRAMES * QHCA_MAX_FRAME, or NULL */
     uint16_t len[QHCA_FIFO_FRAMES];
     uint32_t from[QHCA_FIFO_FRAMES];
     uint32_t head, tail;       /* free-running: read at head, written at tail */
 };
 
 /*
- * Appends a copy. @from: number of the QP that has sent it, if that matters.
- * False: no room, no memory, or longer than any frame.
+ * Append a copy of @frame. @from: number of the QP that sent it, or any value
+ * if that does not matter. Returns false if the FIFO is full, if there is no
+ * memory, or if @frame is longer than QHCA_MAX_FRAME.
  */
 bool vhca_fifo_push(struct vhca_fifo *f, const uint8_t *frame, size_t len,
                     uint32_t from);
-/* The oldest frame, valid until vhca_fifo_pop(), or NULL. */
+/* Return the oldest frame, valid until vhca_fifo_pop(), or NULL. */
 const uint8_t *vhca_fifo_peek(const struct vhca_fifo *f, size_t *len,
                               uint32_t *from);
 void vhca_fifo_pop(struct vhca_fifo *f);
-/* Empties it. */
+/* Drop all frames and free their memory. */
 void vhca_fifo_free(struct vhca_fifo *f);
 static inline uint32_t vhca_fifo_used(const struct vhca_fifo *f)
 {
     return f->tail - f->head;
 }
-/* What it takes. */
+/* Return the memory that @f holds. */
 struct qhca_holding vhca_fifo_holding(const struct vhca_fifo *f,
                                       const char *what);
 

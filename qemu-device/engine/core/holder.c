@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: objects whose whole life is a number and a count of users.
+ * qhca engine: objects that have only a number and a count of users.
  */
 #include <stdlib.h>
 

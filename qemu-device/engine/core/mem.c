@@ -53,7 +53,7 @@ bool vhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
     if (!vhca_running(e)) {
         return false;
     }
-    vhca_spend(e, 2);           /* all of it, and its last byte */
+    vhca_spend(e, 2);           /* the whole entry, then its last byte again */
     if (!e->ops->dma_write_entry(e->opaque, addr, entry, len)) {
         vhca_count(e, QHCA_CNT_DMA_ERR);
         return false;
@@ -93,7 +93,7 @@ bool vhca_dma_view(struct qhca_engine *e, uint64_t addr, size_t len,
     return len == 0;
 }
 
-/* Copies @n block addresses of a table, if they are aligned. */
+/* Copy @n block addresses of a table; all must be aligned. */
 static int take_blocks(uint64_t *block, const uint64_t *entry, uint32_t n,
                        unsigned block_shift)
 {
@@ -121,7 +121,7 @@ static int check_shape(const struct qhca_buf *buf, uint64_t min_len)
         buf->block_shift > QHCA_BLOCK_SHIFT_MAX) {
         return QHCA_ERR_PARAM;
     }
-    bytes = blocks << buf->block_shift;     /* 63 bits at most */
+    bytes = blocks << buf->block_shift;     /* at most 63 bits */
     if (bytes < min_len) {
         return QHCA_ERR_PARAM;
     }
@@ -163,13 +163,13 @@ static int import_start(struct qhca_engine *e, struct vhca_import *im,
     return QHCA_OK;
 }
 
-/* How many blocks an entry of a page at @level is for, as a shift. */
+/* Return log2 of how many blocks an entry of a page at @level stands for. */
 static unsigned level_shift(unsigned level)
 {
     return level * TABLE_SHIFT;
 }
 
-/* Reads the page at @level that the next block is in. */
+/* Read the page at @level that describes the next block. */
 static int read_table(struct qhca_engine *e, struct vhca_import *im,
                       unsigned level)
 {
@@ -190,7 +190,7 @@ static int read_table(struct qhca_engine *e, struct vhca_import *im,
            QHCA_OK : QHCA_ERR_DMA;
 }
 
-/* Takes the block addresses of the next page at level 0. */
+/* Import the block addresses of the next page at level 0. */
 static int import_leaf(struct qhca_engine *e, struct vhca_import *im)
 {
     uint64_t *block = im->mem.block, size = 1ull << im->mem.block_shift;
@@ -317,7 +317,10 @@ uint64_t vhca_mem_addr(const struct vhca_mem *mem, uint64_t off)
            (off & ((1ull << mem->block_shift) - 1));
 }
 
-/* The same; @len becomes how many of so many bytes follow each other there. */
+/*
+ * As vhca_mem_addr(), and reduce @len to how many bytes are contiguous from
+ * there on.
+ */
 static uint64_t piece_addr(const struct vhca_mem *mem, uint64_t off,
                            size_t *len)
 {

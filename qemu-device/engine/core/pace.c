@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: rates, as leaky buckets: each piece takes its time to pay for,
- * and up to @slack of that may be owed.
+ * qhca engine: rates, as leaky buckets: each piece takes time to pay for, and
+ * up to @slack of that may be owed.
  */
 #include "core.h"
 
@@ -16,7 +16,7 @@ unsigned vhca_pace_room(const struct vhca_pace *p, uint64_t now, unsigned max)
         return 0;
     }
     room = (p->slack - owed) * PS_PER_NS;
-    /* Divides only if it matters. */
+    /* Avoid the division in the common case. */
     return room >= max * p->cost ?
            max : (unsigned)((room + p->cost - 1) / p->cost);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: walking over the state, what is made of objects: tables, lists,
+ * qhca engine: saving and loading what consists of objects: tables, lists and
  * timers.
  */
 #include <stdlib.h>
 
 #include "core.h"
 
-/* Bytes of an entry that there are at least. */
+/* Smallest size of a saved slot or timer, in bytes. */
 #define ENTRY_SIZE      13u
 
-/* The next slot from @i on that has, or had, an object. */
+/* Return the next slot from @i on that has, or had, an object. */
 static uint32_t next_known(const struct vhca_table *t, uint32_t i)
 {
     while ((i = vhca_table_skip(t, i)) < t->size && !t->number[i]) {
@@ -108,7 +108,7 @@ static uint32_t length(const struct vhca_list *head)
     return n;
 }
 
-/* @obj, or on load the one that was in its place, which may not be there. */
+/* Walk over a reference; returns @obj, or on load the object, or NULL. */
 static void *walk_ref(struct vhca_snap *s, const struct vhca_snap_ref *ref,
                       void *obj)
 {
@@ -152,7 +152,7 @@ void vhca_snap_list(struct vhca_snap *s, const char *field,
 
 /* ---- timers ---- */
 
-/* Those of fault rules are not the device's. */
+/* Return the index in @refs, or @n: timers of fault rules are not saved. */
 static unsigned kind_of(const struct vhca_timer *t,
                         const struct vhca_snap_ref *refs, unsigned n)
 {
@@ -194,8 +194,8 @@ static void walk_timer(struct vhca_snap *s, struct vhca_timer *t,
 }
 
 /*
- * In the order of the heap: what is put into one in that order makes the same,
- * so those due at the same time expire in the order in which they would have.
+ * In the order of the heap: inserting in that order builds the same heap, so
+ * timers due at the same time expire in the order they would have.
  */
 void vhca_snap_timers(struct vhca_snap *s, const struct vhca_snap_ref *refs,
                       unsigned n)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: walking over the state, what is made of bytes and numbers.
+ * qhca engine: saving and loading what consists of bytes and numbers.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core.h"
 
-/* No deadline is so far away: the longest ACK timeout takes 2.5 hours. */
+/* All deadlines are nearer: the longest ACK timeout takes 2.5 hours. */
 #define FAR_NS      10000000000000ll
-/* Bytes in front of a frame: who has sent it, its length. */
+/* Bytes saved in front of a frame: its sender and its length. */
 #define FRAME_HEAD  6u
 
 void vhca_snap_refuse(struct vhca_snap *s, const char *field, const char *fmt,
@@ -146,7 +146,7 @@ uint64_t vhca_snap_time(struct vhca_snap *s, const char *field, uint64_t t)
     uint64_t now = s->e->now;
     int64_t dist = (int64_t)(t - now);
 
-    /* Shifted, as numbers are not negative. Long ago is long ago. */
+    /* Shifted, as saved numbers are unsigned; times long ago are cut off. */
     dist = MAX_OF(dist, -FAR_NS) + FAR_NS;
     dist = (int64_t)vhca_snap_num(s, field, (uint64_t)dist, sizeof(dist),
                                   2 * FAR_NS) - FAR_NS;
@@ -160,7 +160,6 @@ void vhca_snap_pace(struct vhca_snap *s, struct vhca_pace *p)
 
 /* ---- guest memory, frames ---- */
 
-/* Room for a list of @n addresses, which are there. */
 static void reserve(struct vhca_snap *s, struct vhca_mem *mem, uint32_t n)
 {
     if (vhca_mem_reserve(s->e, mem, n) != QHCA_OK) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, core: the engine's state on its way to a file, and back.
+ * qhca engine, core: saving and loading the state of the engine.
  *
- * A room walks over what it has, field by field, and the same walk saves and
- * loads: saving writes down what is there, loading puts there what it reads.
- * Objects are named by their numbers; no pointer leaves the engine. What holds
- * between fields is checked both ways, so a state that could not be loaded is
- * not saved. On load nothing is believed that has not been checked, and an
- * object is put among the others only once all of it has.
+ * A room walks over its state field by field, and the same walk saves and
+ * loads. Objects are named by their numbers; no pointer leaves the engine.
+ * Relations between fields are checked in both directions, so a state that
+ * could not be loaded is not saved. On load nothing is believed before it is
+ * checked, and an object enters its table only when all of it is right.
  */
 #ifndef QHCA_ENGINE_SNAPSHOT_H
 #define QHCA_ENGINE_SNAPSHOT_H
@@ -20,12 +19,13 @@
 
 /*
  * struct vhca_snap - a walk
- * @bad: it has been refused; from then on reads give 0, and loops must end.
- *       Saving changes nothing, refused or not: the device goes on.
- * @version: of the section, or of the header before the first
- * @counters: how many of enum qhca_counter there are
- * @at: where it is in @in or @out, which ends at @end; save: it may be beyond
- * @section, @kind, @number: where it is, for who reads why it was refused
+ * @bad: the state has been refused; from then on reads return 0, and loops must
+ *       end. Saving changes nothing, refused or not: the device goes on
+ * @version: version of the section, or of the header before the first section
+ * @counters: how many of enum qhca_counter the state has
+ * @at: position in @in or @out, which ends at @end; when saving, @at may pass
+ *      @end
+ * @section, @kind, @number: what is being walked over, for the message in @why
  */
 struct vhca_snap {
     struct qhca_engine *e;
@@ -44,8 +44,8 @@ struct vhca_snap {
  * struct vhca_snap_field - @count numbers of @size bytes each at @off of a
  * structure; a table of them ends with an empty row
  * @max: largest value
- * @since: version of the section from which on it is there; in an older one it
- *         is 0
+ * @since: version of the section that introduced the field; when an older one
+ *         is loaded, the field becomes 0
  */
 struct vhca_snap_field {
     const char *name;
@@ -67,19 +67,19 @@ struct vhca_snap_field {
       UINT64_MAX, 0 }
 
 /*
- * A member that @type gains is in the table of its fields, with the next
- * version of the section, or need not be saved: who adds it decides, and puts
- * the new size here. (That of a host with 64 bits.)
+ * Fails to compile when @type gains a member. Then add the member to the table
+ * of fields, with the next version of the section, or decide that it need not
+ * be saved, and put the new size here (that on a 64-bit host).
  */
 #define QHCA_SNAP_KNOWS(type, size) \
     _Static_assert(sizeof(void *) != 8 || sizeof(type) == (size), \
                    "is the new member of " #type " to be saved?")
 
-/* Refuses it: @field of the object being walked over, and a printf format. */
+/* Refuse the state because of @field of the current object; say why. */
 __attribute__((format(printf, 3, 4)))
 void vhca_snap_refuse(struct vhca_snap *s, const char *field, const char *fmt,
                       ...);
-/* Refuses it unless @ok. Returns whether it goes on. */
+/* Refuse the state unless @ok. Returns false if it is, or was, refused. */
 static inline bool vhca_snap_check(struct vhca_snap *s, bool ok,
                                    const char *field)
 {
@@ -89,7 +89,7 @@ static inline bool vhca_snap_check(struct vhca_snap *s, bool ok,
     return ok && !s->bad;
 }
 
-/* Takes down @v, or gives what was; up to @max, in @size bytes. */
+/* Save @v in @size bytes, or load and return it; refuse more than @max. */
 uint64_t vhca_snap_num(struct vhca_snap *s, const char *field, uint64_t v,
                        unsigned size, uint64_t max);
 static inline uint32_t vhca_snap_u32(struct vhca_snap *s, const char *field,
@@ -103,26 +103,27 @@ void vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
                     size_t n);
 void vhca_snap_fields(struct vhca_snap *s, const struct vhca_snap_field *f,
                       void *obj);
-/* The number of things that follow, each of at least @size bytes. */
+/* Walk over the number of things that follow, each of at least @size bytes. */
 uint32_t vhca_snap_count(struct vhca_snap *s, const char *field, uint32_t n,
                          size_t size);
-/* A time, which is written as its distance from now. */
+/* Walk over a time, which is saved as its distance from now. */
 uint64_t vhca_snap_time(struct vhca_snap *s, const char *field, uint64_t t);
-/* What is owed. */
+/* Walk over the debt of a rate. */
 void vhca_snap_pace(struct vhca_snap *s, struct vhca_pace *p);
 /*
- * Memory of at least @min_len bytes. On load @mem is empty before, and the
- * caller's to release after, even if it was refused.
+ * Walk over memory of at least @min_len bytes. On load @mem is empty before;
+ * afterwards the caller has to release it, even if it was refused.
  */
 void vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem, uint64_t min_len);
-/* Frames of at least @min_len bytes. */
+/* Walk over a FIFO of frames of at least @min_len bytes. */
 void vhca_snap_fifo(struct vhca_snap *s, const char *field,
                     struct vhca_fifo *f, uint16_t min_len);
 
 /*
- * struct vhca_snap_kind - how the objects of a table are walked over
- * @walk_one: on load @obj is NULL; it makes one of that number, which can be
- *        taken down again as any other. NULL: refused, and nothing is left.
+ * struct vhca_snap_kind - how to walk over the objects of a table
+ * @walk_one: save @obj; on load @obj is NULL: make an object of that number,
+ *        which can be destroyed like any other. NULL means refused; then
+ *        nothing is left allocated
  */
 struct vhca_snap_kind {
     const char *name;
@@ -130,18 +131,18 @@ struct vhca_snap_kind {
 };
 
 /*
- * Numbers, in use or remembered, and objects by their slots. On load there are
- * none before.
+ * Walk over the numbers of @t, in use or remembered, and its objects, by slot.
+ * On load @t is empty before.
  */
 void vhca_snap_table(struct vhca_snap *s, struct vhca_table *t,
                      const struct vhca_snap_kind *kind);
-/* For @walk_one of an object that begins with a struct vhca_holder. */
+/* Part of @walk_one for an object that begins with a struct vhca_holder. */
 void *vhca_snap_holder(void *obj, uint32_t number, size_t size);
 
 /*
- * struct vhca_snap_ref - how those on a list, or who owns a timer, are named
- * @off: of the node or the timer in the object
- * @fn: what the timer runs
+ * struct vhca_snap_ref - how to name an object on a list, or with a timer
+ * @off: offset of the list node or the timer in the object
+ * @fn: the function of the timer
  */
 struct vhca_snap_ref {
     const char *name;
@@ -151,10 +152,10 @@ struct vhca_snap_ref {
     void (*fn)(struct qhca_engine *e, struct vhca_timer *t);
 };
 
-/* Who is on the list, in order; on load it is empty before. */
+/* Walk over the objects on a list, in order; on load it is empty before. */
 void vhca_snap_list(struct vhca_snap *s, const char *field,
                     struct vhca_list *head, const struct vhca_snap_ref *ref);
-/* The timers that run, which are those of @n kinds of objects. */
+/* Walk over the running timers of objects of the @n kinds in @refs. */
 void vhca_snap_timers(struct vhca_snap *s, const struct vhca_snap_ref *refs,
                       unsigned n);
 

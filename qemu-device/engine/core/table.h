@@ -13,38 +13,38 @@
  */
 struct vhca_table {
     void **slot;                /* in buckets, by the low bits of the number */
-    uint32_t *number;           /* in use, or last used, per slot; 0: never */
-    uint32_t *freed;            /* @frees when it was freed, per slot */
-    bool *known;                /* per bucket: whether any of it has a number */
+    uint32_t *number;           /* in use or last used, per slot; 0: unused */
+    uint32_t *freed;            /* value of @frees at the last free, per slot */
+    bool *known;                /* a slot of the bucket has a number */
     uint32_t max;               /* objects */
     uint32_t size;              /* slots */
     uint32_t used, frees;
     struct qhca_engine *e;
 };
 
-/* 32 bits from ops->random. */
+/* Return 32 bits from ops->random. */
 uint32_t vhca_random(struct qhca_engine *e);
-/* For up to @max objects, of 2^20 at most. False: no memory. */
+/* Make a table for up to 2^20 objects. Returns false if there is no memory. */
 bool vhca_table_init(struct vhca_table *t, struct qhca_engine *e, uint32_t max);
 void vhca_table_free(struct vhca_table *t);
-/* Gives @obj a number, never 0, 1 or 0xffffff; 0 if the table is full. */
+/* Give @obj a number, never 0, 1 or 0xffffff. Returns 0 if @t is full. */
 uint32_t vhca_table_add(struct vhca_table *t, void *obj);
-/* The object of a number, or NULL; the number may come from the guest. */
+/* Return the object of a number (which need not exist), or NULL. */
 void *vhca_table_get(const struct vhca_table *t, uint32_t number);
-/* Takes the object of a number that is in use out of the table. */
+/* Remove the object of a number, which must exist, from the table. */
 void vhca_table_del(struct vhca_table *t, uint32_t number);
-/* Nothing is remembered of the numbers of before; there are no objects. */
+/* Forget all numbers used before; the table must have no objects. */
 void vhca_table_forget(struct vhca_table *t);
-/* Whether @number, which no object has or had, can be that of slot @i. */
+/* Whether slot @i can get @number, which no object has or had. */
 bool vhca_table_fits(const struct vhca_table *t, uint32_t i, uint32_t number);
-/* Slot @i has @number from now on, which fits there. */
+/* Give slot @i @number, which must fit there. */
 void vhca_table_note(struct vhca_table *t, uint32_t i, uint32_t number);
-/* @i, or the first slot behind a row of buckets, from @i on, never used. */
+/* Return @i, or the first slot behind the unused buckets that begin at @i. */
 uint32_t vhca_table_skip(const struct vhca_table *t, uint32_t i);
-/* What its slots take. */
+/* Return the memory that the slots hold. */
 struct qhca_holding vhca_table_holding(const struct vhca_table *t,
                                        const char *what);
-/* The object in slot *@i or the next one that has any; *@i goes behind it. */
+/* Return the object in slot *@i or the next one; move *@i behind it. */
 static inline void *vhca_table_next(const struct vhca_table *t, uint32_t *i)
 {
     while (t->used > 0 && (*i = vhca_table_skip(t, *i)) < t->size) {
@@ -62,8 +62,8 @@ static inline void *vhca_table_next(const struct vhca_table *t, uint32_t *i)
     for (uint32_t i_ = 0; ((obj) = vhca_table_next((t), &i_)) != NULL;)
 
 /*
- * vhca_table_next() as far as the budget goes, a unit for some slots; NULL also
- * if that is at its end before *@i is.
+ * vhca_table_next() within the budget, at a unit of work for QHCA_UNIT_OBJECTS
+ * slots. NULL with *@i below @t->size means that the budget ended.
  */
 void *vhca_table_scan(struct qhca_engine *e, const struct vhca_table *t,
                       uint32_t *i);

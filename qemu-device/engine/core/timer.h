@@ -18,22 +18,23 @@ struct vhca_timers {
 };
 
 /*
- * Room for @num_timers more. Each room asks once, for all the objects that it
- * can have, so that starting a timer cannot fail. False: no memory.
+ * Make room for @num_timers more timers. Each room asks once, for all the
+ * objects that it can have, so starting a timer cannot fail. Returns false if
+ * there is no memory.
  */
 bool vhca_timers_provide(struct qhca_engine *e, uint32_t num_timers);
-/* (Re)starts @t to expire at @deadline. */
+/* (Re)start @t to expire at @deadline, in a later tick if that has passed. */
 void vhca_timer_set(struct qhca_engine *e, struct vhca_timer *t,
                     uint64_t deadline);
-/* The same if that is over: it expires with what is due. */
+/* (Re)start @t; if @deadline has passed, it may expire in the current tick. */
 void vhca_timer_put(struct qhca_engine *e, struct vhca_timer *t,
                     uint64_t deadline);
 void vhca_timer_cancel(struct qhca_engine *e, struct vhca_timer *t);
-/* Runs what is due, a unit each; false: all of that has been run. */
+/* Run timers that are due, a unit of work each; true: the budget ended. */
 bool vhca_timers_expire(struct qhca_engine *e);
 /*
- * Tells ops->set_timer when that is next, or that it is @wake if that is
- * sooner, if it has changed.
+ * Give ops->set_timer the next deadline, or @wake if that is sooner, unless it
+ * has that already.
  */
 void vhca_timers_sync(struct qhca_engine *e, uint64_t wake);
 

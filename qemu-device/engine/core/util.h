@@ -13,7 +13,7 @@
 #define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
 #define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
 
-/* What a caller must see to, asked in test builds only. */
+/* An obligation of the caller, checked in test builds only. */
 #ifdef QHCA_VERIFY
 #define VHCA_ASSERT(what) assert(what)
 #else
