@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: frames that travel together, as one frame of the network.
+ * qhca engine: aggregates of frames. The layout of one:
  *
  *   addresses of the first, type 0x88b5 (for local experiments, IEEE 802)
  *   4 bytes of magic, 2 with a sequence number, 2 of zeros

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: bytes that stand somewhere, and numbers in network order among
- * them, aligned or not; and the contract's little-endian numbers.
+ * qhca engine: numbers in network order at any address, and the little-endian
+ * numbers of the contract.
  */
 #ifndef QHCA_ENGINE_BYTES_H
 #define QHCA_ENGINE_BYTES_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* macOS and Windows lack it, and run on little-endian machines only. */
+/* macOS and Windows lack <endian.h>, but run on little-endian machines only. */
 #if __has_include(<endian.h>)
 #include <endian.h>
 #elif __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

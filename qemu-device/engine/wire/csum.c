@@ -32,7 +32,7 @@ uint16_t vhca_csum_fold(uint32_t sum)
     return (uint16_t)~sum;
 }
 
-/* TCP or UDP at @l4, the sum of the pseudo header's addresses given. */
+/* Check TCP or UDP at @l4; @addresses: sum of those in the pseudo header. */
 static bool verify_l4(const uint8_t *l4, size_t len, unsigned proto,
                       uint32_t addresses)
 {
@@ -43,7 +43,7 @@ static bool verify_l4(const uint8_t *l4, size_t len, unsigned proto,
     }
     if (proto == IP_PROTO_UDP) {
         if (get_be16(l4 + 6) == 0) {
-            return false;       /* none sent: nothing to vouch for */
+            return false;       /* sent without a checksum */
         }
         if (get_be16(l4 + 4) < need || get_be16(l4 + 4) > len) {
             return false;

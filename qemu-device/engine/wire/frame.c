@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: the headers of a frame, as far as both the transport and the
- * Ethernet queues have to know them.
+ * Ethernet queues need them.
  */
 #include <string.h>
 
 #include "wire.h"
 
-#define MAX_TAGS    2           /* that do not count as payload */
+#define MAX_TAGS    2           /* VLAN tags that do not count as payload */
 
-#define IPV6_EXT_LEN            8u      /* at least, and its unit */
+#define IPV6_EXT_LEN            8u      /* smallest length, and its unit */
 #define IP_PROTO_HOP_BY_HOP     0
 #define IP_PROTO_ROUTING        43
 #define IP_PROTO_FRAGMENT       44
@@ -24,7 +24,7 @@ static void ipv4_gid(uint8_t *gid, const uint8_t *addr)
 
 static void parse_ipv4(struct frame_headers *h, const uint8_t *ip, size_t len)
 {
-    /* Options are not RoCE (E-002), nor is any part of a datagram (E-045). */
+    /* Neither options (E-002) nor fragments (E-045) are RoCE. */
     if (len < IPV4_LEN + UDP_LEN || ip[0] != 0x45 || ip[9] != IP_PROTO_UDP ||
         get_be16(ip + 6) & 0x3fff) {
         return;
@@ -87,8 +87,9 @@ size_t vhca_frame_header_len(const uint8_t *frame, size_t len)
 }
 
 /*
- * The header of a protocol in an IPv6 packet, behind extension headers.
- * @fragment: it is the first fragment; other headers may be in the next one
+ * Return the offset of a protocol's header in an IPv6 packet, behind extension
+ * headers, or 0. @fragment: the packet is a first fragment, so the header may
+ * be in the next one.
  */
 static size_t find6(const uint8_t *ip, size_t len, uint8_t proto,
                     bool *fragment)
@@ -159,7 +160,7 @@ bool vhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid)
     } else {
         memcpy(sgid, frame + l3 + 8, 16);
     }
-    /* RFC 8200 forbids a UDP header in a second fragment; not all look. */
+    /* RFC 8200 forbids a UDP header in a second fragment; not all check. */
     return l4 + UDP_LEN > len ? fragment :
                                 get_be16(frame + l4 + 2) == ROCE_UDP_PORT;
 }

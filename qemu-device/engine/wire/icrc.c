@@ -12,8 +12,8 @@
 #define CRC32_POLY_REFLECTED 0xedb88320u
 
 /*
- * Slicing-by-8: crc_table[k][b] is byte b followed by k zero bytes. That is the
- * sum of its bits, and POW_k_i is the bit 0x80 >> i.
+ * Slicing-by-8: crc_table[k][b] is the CRC of byte b followed by k zero bytes.
+ * That is the sum of the CRCs of its bits; POW_k_i is that of bit 0x80 >> i.
  */
 #define STEP(c) \
     ((int)((uint32_t)(c) >> 1 ^ ((uint32_t)(c) & 1) * CRC32_POLY_REFLECTED))
@@ -82,7 +82,7 @@ static uint32_t crc32_tables(uint32_t crc, const uint8_t *data, size_t len)
 /*
  * Folding by carry-less multiplication (V. Gopal et al., "Fast CRC Computation
  * for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009): 16 bytes
- * are replaced by ones that leave the same remainder so many bits further on.
+ * are replaced by 16 others, n bits further on, that leave the same remainder.
  * The factors are x^(n + 32) and x^(n - 32) modulo the polynomial, reflected.
  */
 __attribute__((target("pclmul")))
@@ -94,7 +94,7 @@ static __m128i fold(__m128i x, __m128i factors, __m128i next)
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* @len is 64 at least; what is left of a multiple of 16 is left to tables. */
+/* @len is at least 64; the tables take the rest beyond a multiple of 16. */
 __attribute__((target("pclmul")))
 static uint32_t crc32_fold(uint32_t crc, const uint8_t *data, size_t len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: what each opcode of RoCE means (IBTA table 38), and two of those
- * that it leaves to manufacturers.
+ * left to manufacturers.
  */
 #include "wire.h"
 
@@ -19,8 +19,8 @@
 #define OP(op, flags) { op, EXT_LEN(flags), flags }
 
 /*
- * The opcodes RC, UC and XRC share, for service @svc. @ext: what requests of
- * that service carry besides.
+ * The opcodes that RC, UC and XRC share, for service @svc; @ext: flags of the
+ * additional headers of its requests.
  */
 #define CONNECTED_OPCODES(svc, ext) \
     [(svc) | RC_SEND_FIRST]     = OP(OP_SEND, FIRST | PAY | (ext)), \
@@ -40,7 +40,7 @@
 
 #define RESP    (OPF_RESPONSE | OPF_PAYLOAD)
 
-/* And those RC and XRC share. */
+/* The opcodes that only RC and XRC share. */
 #define RELIABLE_OPCODES(svc, ext) \
     [(svc) | RC_READ_REQUEST]    = OP(OP_READ_REQ, ONLY | OPF_RETH | (ext)), \
     [(svc) | RC_READ_RESP_FIRST] = OP(OP_READ_RESP, FIRST | RESP | OPF_AETH), \

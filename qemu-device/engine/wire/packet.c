@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: building and parsing RoCEv2 frames.
- *
- * Rules that are not obvious from the header layouts carry the identifier of
- * Documentation/conformance they come from.
+ * Rules that the header layouts do not make obvious have the identifier of
+ * their statement in Documentation/conformance.
  */
 #include <string.h>
 
@@ -74,7 +73,7 @@ static void get_atomiceth(struct roce_packet *p, const uint8_t *h)
     p->compare = get_be64(h + 20);
 }
 
-/* No header of IBTA's: see hardware.rst. */
+/* This header is not IBTA's but our own, see hardware.rst. */
 static void put_masketh(const struct roce_packet *p, uint8_t *h)
 {
     put_be64(h, p->swap_mask);
@@ -128,7 +127,7 @@ static void get_ieth(struct roce_packet *p, const uint8_t *h)
     p->inv_key = get_be32(h);
 }
 
-/* In the order in which they stand in a packet. */
+/* The extension headers, in their order in a packet. */
 static const struct {
     uint16_t flag;
     uint8_t len;
@@ -171,7 +170,7 @@ static void parse_ext(struct roce_packet *p, const uint8_t *h, uint16_t flags)
 
 /* ---- building ---- */
 
-/* Of all headers in front of the extension headers. */
+/* Return the bytes of all headers in front of the extension headers. */
 static size_t headers_len(bool ipv4, uint16_t vlan)
 {
     return ETH_LEN + (vlan != QHCA_NO_VLAN ? VLAN_LEN : 0) +
@@ -197,7 +196,7 @@ size_t roce_frames_len(const struct roce_packet *p)
     size_t len = headers + p->payload_len + (-p->payload_len & 3) +
                  (p->num_psn - 1) * middle;
 
-    /* Of an answer, the first and the last packet have an AETH. */
+    /* Both the first and the last packet of a READ response have an AETH. */
     if (p->num_psn > 1 && (flags & OPF_AETH) && (flags & OPF_FIRST) &&
         (flags & OPF_LAST)) {
         len += AETH_LEN;
@@ -207,7 +206,7 @@ size_t roce_frames_len(const struct roce_packet *p)
 
 void roce_first_of(struct roce_packet *p)
 {
-    /* By the kind of message: middle, first. */
+    /* For each kind of message: opcodes of a middle and of a first packet. */
     static const uint8_t opcode[][2] = {
         [OP_SEND] = { RC_SEND_MIDDLE, RC_SEND_FIRST },
         [OP_WRITE] = { RC_WRITE_MIDDLE, RC_WRITE_FIRST },
@@ -237,7 +236,7 @@ static uint8_t *build_eth(const struct roce_packet *p, uint8_t *h)
     return h + 2;
 }
 
-/* @udp_len: UDP header and everything behind it. */
+/* @udp_len: bytes of the UDP header and everything behind it. */
 static uint8_t *build_ip(const struct roce_packet *p, uint8_t *h,
                          size_t udp_len)
 {
@@ -304,7 +303,7 @@ size_t roce_finish(const struct roce_packet *p, uint8_t *frame)
 
 /* ---- parsing ---- */
 
-/* Takes over the addresses; false: it is no UDP that RoCE may be in. */
+/* Parse up to UDP; false: the frame is not UDP that may be RoCE. */
 static bool parse_frame(struct roce_packet *p, const uint8_t *frame, size_t len)
 {
     struct frame_headers h;
@@ -335,7 +334,7 @@ static bool parse_frame(struct roce_packet *p, const uint8_t *frame, size_t len)
     return true;
 }
 
-/* Bytes from the IP header to the end of the datagram. */
+/* Return the bytes from the IP header to the end of the datagram. */
 static size_t datagram_len(const struct roce_packet *p)
 {
     return p->ipv4 ? get_be16(p->ip + 2) :
@@ -412,7 +411,7 @@ void roce_grh(const struct roce_packet *p, uint8_t *grh)
 uint16_t roce_sport(uint32_t flow_label, uint32_t src_qpn, uint32_t dst_qpn)
 {
     if (!flow_label) {
-        /* Both QPNs decide, as Linux' rdma_calc_flow_label() does it. */
+        /* From both QPNs, like Linux' rdma_calc_flow_label(). */
         uint64_t v = (uint64_t)src_qpn * dst_qpn;
 
         v ^= v >> 20;

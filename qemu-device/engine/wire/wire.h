@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the room where bytes become packets, and back: Ethernet and IP
- * headers, RoCEv2 packets, their ICRC, Internet checksums. Nothing here knows
- * the engine, or has a state.
+ * qhca engine, wire: from bytes to packets and back: Ethernet and IP headers,
+ * RoCEv2 packets, their ICRC, Internet checksums. These are pure functions,
+ * which know nothing of the engine.
  *
  * Header layouts are those of the IBTA specification volume 1 chapter 9 and
  * annex A17 (RoCEv2).
@@ -40,7 +40,7 @@
 #define ICRC_LEN            4
 /*
  * Ethernet, tag, IPv6, UDP, BTH, XRCETH and AtomicETH (the longest), ICRC and
- * padding. Masked atomics have more headers, but no payload.
+ * padding. Masked atomics have longer headers, but no payload.
  */
 #define ROCE_MAX_OVERHEAD   (ETH_LEN + VLAN_LEN + IPV6_LEN + UDP_LEN + \
                              BTH_LEN + 4 + 28 + ICRC_LEN + 3)
@@ -48,48 +48,51 @@
 
 /* ---- frame.c: the headers that all frames have ---- */
 
-/* struct frame_headers - Ethernet, and what is behind it if that is UDP */
+/* struct frame_headers - Ethernet, and the headers behind it if it is UDP */
 struct frame_headers {
     uint16_t type;              /* EtherType behind a tag */
     uint16_t vlan;              /* identifier, or QHCA_NO_VLAN */
     uint8_t priority;           /* of the tag */
     size_t l3;                  /* offset of the network header */
-    bool udp;                   /* it is UDP that RoCE may be in: see there */
+    bool udp;                   /* UDP that may be RoCE: vhca_frame_parse() */
     /* Only if @udp: */
     uint8_t sgid[16], dgid[16]; /* IPv4 addresses are ::ffff:a.b.c.d */
     uint16_t dport;
 };
 
-/* Parses a frame of at least ETH_LEN bytes; never reads past @len. */
+/*
+ * Parse a frame of at least ETH_LEN bytes; never reads past @len. @h->udp is
+ * not set for UDP behind IP options or extension headers, nor for fragments.
+ */
 void vhca_frame_parse(struct frame_headers *h, const uint8_t *frame,
                       size_t len);
 
 /*
- * Where in a frame, whose IP header is at @l3, the header of @proto begins, or
- * 0 if there is none; behind options and extension headers, and in the first
- * fragment (@fragment says so of IPv6). It can be @len or more: all that there
- * is does not rule it out.
+ * Return the offset of the header of @proto in a frame whose IP header is at
+ * @l3, or 0 if it has none. Looks behind options and extension headers, and
+ * into first fragments (for those of IPv6, @fragment is set). The result can be
+ * @len or more: the frame ends before it is clear whether that header follows.
  */
 size_t vhca_frame_find_l4(const uint8_t *frame, size_t len, size_t l3,
                           uint8_t proto, bool *fragment);
 
 /*
  * Whether a frame of at least ETH_LEN bytes begins a datagram for RoCE's UDP
- * port; @sgid is where from. Unlike vhca_frame_parse() it looks behind options,
- * extension headers and a second tag, and at first fragments: a peer in
- * software sees the datagram without them.
+ * port; @sgid is set to its source. Unlike vhca_frame_parse() this looks behind
+ * options, extension headers and a second tag, and into first fragments: a peer
+ * in software sees the datagram without them.
  */
 bool vhca_frame_roce_source(const uint8_t *frame, size_t len, uint8_t *sgid);
 
 /*
- * What of a frame of at least ETH_LEN bytes the MTU does not limit: the length
- * of addresses, up to two VLAN tags, and type.
+ * Return how many bytes of a frame of at least ETH_LEN bytes the MTU does not
+ * limit: those of its addresses, of up to two VLAN tags, and of its type.
  */
 size_t vhca_frame_header_len(const uint8_t *frame, size_t len);
 
 /* ---- opcode.c ---- */
 
-/* What an opcode does, whatever the transport service. */
+/* What an opcode does; services that share an operation share the value. */
 enum roce_op {
     OP_NONE = 0,            /* reserved opcode */
     OP_SEND,
@@ -104,7 +107,7 @@ enum roce_op {
     OP_ATOMIC_WRITE,
     OP_MASKED_CAS,
     OP_MASKED_FAA,
-    OP_CNP,                 /* congestion notification, of no service */
+    OP_CNP,                 /* congestion notification, in no service */
 };
 
 /* Place in the message, and the extension headers that follow the BTH. */
@@ -123,7 +126,7 @@ enum roce_op {
 #define OPF_XRCETH      0x1000
 #define OPF_MASKETH     0x2000
 
-/* Bytes of the extension headers that some of them stand for. */
+/* Lengths of these headers in bytes. */
 #define XRCETH_LEN      4
 #define DETH_LEN        8
 #define FETH_LEN        4
@@ -137,7 +140,7 @@ enum roce_op {
 
 struct roce_opcode_info {
     uint8_t op;             /* enum roce_op */
-    uint8_t ext_len;        /* of all its extension headers */
+    uint8_t ext_len;        /* bytes of all its extension headers */
     uint16_t flags;         /* OPF_* */
 };
 
@@ -154,7 +157,7 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
 #define SVC_UC          0x20
 #define SVC_UD          0x60
 #define SVC_XRC         0xa0
-#define SVC_VENDOR      0xc0    /* and 0xe0: left to manufacturers */
+#define SVC_VENDOR      0xc0    /* and 0xe0: for manufacturers */
 #define SVC_MASK        0xe0
 
 /*
@@ -188,8 +191,8 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
 #define RC_ATOMIC_WRITE         0x1d
 
 /*
- * Our own, of RC only: the atomics' opcodes with SVC_VENDOR. Behind the
- * AtomicETH they have a MaskETH.
+ * Opcodes of this device, for RC only: those of the atomics with SVC_VENDOR. A
+ * MaskETH follows the AtomicETH.
  */
 #define RC_MASKED_CMP_SWAP      (SVC_VENDOR | RC_CMP_SWAP)
 #define RC_MASKED_FETCH_ADD     (SVC_VENDOR | RC_FETCH_ADD)
@@ -209,7 +212,7 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
 #define AETH_NAK_INV_REQ        0x61
 #define AETH_NAK_ACCESS         0x62
 #define AETH_NAK_OP             0x63
-/* Bit 7 is reserved: with it, the type is none that is known (D-024). */
+/* Bit 7 is reserved: if it is set, the type matches none of these (D-024). */
 #define AETH_TYPE(syndrome)     ((syndrome) & 0xe0)
 #define AETH_CODE(syndrome)     ((syndrome) & 0x1f)
 
@@ -218,9 +221,9 @@ static inline const struct roce_opcode_info *roce_opcode(uint8_t opcode)
 /*
  * struct roce_packet - a packet in CPU order, to be built or as parsed
  *
- * One that stays inside the port can stand for @num_psn packets that follow
- * each other in a message, each of @mtu bytes but for the last of the message.
- * Its opcode says whether the first and the last of the message are among them.
+ * A packet that stays inside the port can stand for @num_psn packets that
+ * follow each other in a message, each of @mtu bytes except for the last of the
+ * message. Its opcode says whether the message's first and last are among them.
  */
 struct roce_packet {
     /* Addressing */
@@ -242,7 +245,7 @@ struct roce_packet {
     uint16_t pkey;
     uint32_t dest_qp, psn;
     uint32_t num_psn;           /* parsed: 1 */
-    uint32_t mtu;               /* if it is more */
+    uint32_t mtu;               /* if @num_psn is more than 1 */
 
     /* Extension headers; the opcode tells which are there */
     uint64_t va;                /* RETH, AtomicETH */
@@ -259,16 +262,16 @@ struct roce_packet {
     uint8_t flush_type;         /* FETH: placement type, selectivity level */
     uint8_t flush_level;
 
-    /* In one piece, as parsed; or, if that is NULL, in several, or none. */
+    /* In one piece, as parsed; if that is NULL, in @num_pieces pieces. */
     const uint8_t *payload;
     const struct vhca_piece *piece;
     size_t num_pieces;
-    size_t payload_len;         /* in all */
+    size_t payload_len;         /* of all pieces */
 };
 
 /*
- * The piece of the payload that begins with byte @off; @i is which one that is.
- * It ends where the payload does.
+ * Return the piece of the payload with index @i, which begins with byte @off.
+ * It is cut off where the payload ends.
  */
 static inline struct vhca_piece roce_piece(const struct roce_packet *p,
                                            size_t i, size_t off)
@@ -285,31 +288,31 @@ static inline struct vhca_piece roce_piece(const struct roce_packet *p,
 }
 
 /*
- * Of the packets that @p stands for only the first is left. Its AckReq and
- * solicited event, which concern the last one, are gone.
+ * Reduce @p to the first of the packets that it stands for. AckReq and the
+ * solicited event concern the last packet, and are cleared.
  */
 void roce_first_of(struct roce_packet *p);
 
 /*
- * Offset at which the payload of @p will stand in the frame, so that it can be
- * put there before roce_finish().
+ * Return the offset at which the payload of @p has to be in the frame when
+ * roce_finish() is called.
  */
 size_t roce_payload_offset(const struct roce_packet *p);
-/* Bytes of the frames that @p would travel in. */
+/* Return the bytes of all the frames that @p would travel in. */
 size_t roce_frames_len(const struct roce_packet *p);
-/* Bytes of an ACK. */
+/* Return the bytes of a frame with an ACK. */
 size_t roce_ack_len(bool ipv4, uint16_t vlan);
 /*
- * Writes all headers, padding and the ICRC around the @p->payload_len bytes of
- * payload that already stand in @frame. Returns the length of the frame.
+ * Write all headers, padding and the ICRC around the @p->payload_len bytes of
+ * payload that are already in @frame. Returns the length of the frame.
  */
 size_t roce_finish(const struct roce_packet *p, uint8_t *frame);
 
 #define GRH_LEN             40
 /*
- * The 40 bytes in front of a received datagram: the IPv6 header, or nothing and
- * the IPv4 header (D-076). Routers may have changed the latter: its checksum is
- * made to hold again.
+ * Write the 40 bytes that precede a received datagram: the IPv6 header, or 20
+ * bytes of zeroes and the IPv4 header (D-076). Routers may have changed the
+ * latter, so its checksum is computed anew.
  */
 void roce_grh(const struct roce_packet *p, uint8_t *grh);
 
@@ -319,16 +322,16 @@ enum roce_parse_result {
     ROCE_BAD_ICRC,
 };
 
-/* Parses a frame; pointers in @p refer to @frame. Never reads past @len. */
+/* Parse a frame; pointers in @p refer to @frame. Never reads past @len. */
 enum roce_parse_result roce_parse(struct roce_packet *p, const uint8_t *frame,
                                   size_t len);
 
-/* Source UDP port of a flow (annex A17.9.3; E-036), 0xc000 to 0xffff. */
+/* Return the source UDP port of a flow (A17.9.3; E-036), 0xc000 to 0xffff. */
 uint16_t roce_sport(uint32_t flow_label, uint32_t src_qpn, uint32_t dst_qpn);
 
 /* ---- icrc.c ---- */
 
-/* CRC-32 (Ethernet polynomial, reflected), running value without complement. */
+/* CRC-32 (Ethernet, reflected): running values, which are not complemented. */
 uint32_t roce_crc32(uint32_t crc, const uint8_t *data, size_t len);
 /*
  * ICRC over the frame from its IP header @ip on; @len counts to the end of the
@@ -339,22 +342,22 @@ uint32_t roce_icrc(const uint8_t *ip, bool ipv4, size_t len);
 /* ---- csum.c: Internet checksums (RFC 1071) ---- */
 
 /*
- * Adds @len bytes in network order to a ones-complement sum, folded or not.
- * Only the last block added may have an odd length; its last byte counts as the
- * high one of a word.
+ * Add @len bytes in network order to a ones-complement sum, folded or not. Only
+ * the last block added may have an odd length; its last byte counts as the high
+ * byte of a word.
  */
 uint32_t vhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
-/* The 16-bit checksum of such a sum. */
+/* Return the 16-bit checksum of a sum. */
 uint16_t vhca_csum_fold(uint32_t sum);
 /*
- * Whether a frame whose network header, of type @ethertype, is at @l3 is TCP or
- * UDP over IPv4 or IPv6, and all its checksums hold. Not so of others, of
- * fragments and of UDP without a checksum: the guest checks those itself.
+ * Whether a frame, whose network header of type @ethertype is at @l3, is TCP or
+ * UDP over IPv4 or IPv6 and all its checksums are right. False for others, for
+ * fragments and for UDP without a checksum: the guest checks those itself.
  */
 bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,
                  uint16_t ethertype);
 
-/* PSN arithmetic is modulo 2^24; the distance is signed, in half windows. */
+/* PSN arithmetic is modulo 2^24; a distance is signed, up to half a window. */
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
 {
     return (psn + n) & PSN_MASK;
