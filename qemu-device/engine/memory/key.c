@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: memory keys in use. A key is an object number, of a region or of
- * a window, and a variant byte; whoever uses it is checked here, each time
+ * qhca engine: the use of memory keys. A key consists of an object number, of a
+ * region or a window, and a variant byte; every use is checked here
  * (conformance F-004).
  */
 #include "memory.h"
@@ -18,7 +18,7 @@ struct vhca_mr *vhca_mr_get(const struct qhca_engine *e, uint32_t key)
     return mr && mr->key == key ? mr : NULL;
 }
 
-/* Covers every address, has no memory of its own, serves no peer. */
+/* Whether @mr covers every address; such a region serves no peer. */
 static bool is_everywhere(const struct vhca_mr *mr)
 {
     return mr->type == QHCA_MR_DMA || mr->type == QHCA_MR_NULL;
@@ -35,8 +35,8 @@ bool vhca_mr_in_range(const struct vhca_mr *mr, uint64_t addr, uint64_t len)
 
 /*
  * Whether @user may use the object at all. It must be valid; a type 2 window
- * serves the QP it was bound on; all but type 2A need the same PD (F-045 to
- * F-047).
+ * serves only the QP it was bound on; all but type 2A require the same PD
+ * (F-045 to F-047).
  */
 static bool accepts(const struct vhca_mr *mr, const struct vhca_key_user *user)
 {
@@ -54,7 +54,7 @@ static bool permits(const struct vhca_mr *mr, uint16_t access)
     return (mr->access & access) == access;
 }
 
-/* What @key stands for if it gives @user that access, or NULL. */
+/* Return the object of @key if it gives @user that access, or NULL. */
 static struct vhca_mr *lookup(const struct qhca_engine *e,
                               const struct vhca_key_user *user, uint32_t key,
                               uint16_t access)
@@ -71,7 +71,7 @@ static struct vhca_mr *lookup(const struct qhca_engine *e,
     return mr && permits(mr, access) ? mr : NULL;
 }
 
-/* The same for a range; NULL also if that is not inside. */
+/* Return the object of @key if it gives that access to the range, or NULL. */
 static struct vhca_mr *lookup_range(const struct qhca_engine *e,
                                     const struct vhca_key_user *user,
                                     uint32_t key, uint64_t addr, uint64_t len,
@@ -114,7 +114,7 @@ struct vhca_mr *vhca_mr_check_whole(struct qhca_engine *e,
     return mr;
 }
 
-/* The region behind a window, and what @addr is there. */
+/* Return the region behind @mr, and translate @addr to it. */
 static const struct vhca_mr *resolve(const struct vhca_mr *mr, uint64_t *addr)
 {
     if (mr->window) {
@@ -124,13 +124,12 @@ static const struct vhca_mr *resolve(const struct vhca_mr *mr, uint64_t *addr)
     return mr;
 }
 
-/* Offset in mr->mem. */
 static uint64_t mem_offset(const struct vhca_mr *mr, uint64_t addr)
 {
     return addr - mr->iova + mr->offset;
 }
 
-/* Whoever moves bytes has had their range checked (D-065). */
+/* Whether the range is inside, as callers must have checked (D-065). */
 static bool covers(const struct vhca_mr *mr, uint64_t addr, size_t len)
 {
     return mr->type == QHCA_MR_NULL || mr->type == QHCA_MR_DMA ||
@@ -226,7 +225,7 @@ bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
     }
 }
 
-/* ---- 8 bytes at once, for the peer: so there is memory behind the key ---- */
+/* ---- 8-byte atomics, remote only: the region of the key has memory ---- */
 
 static uint64_t dma_addr(const struct vhca_mr *mr, uint64_t addr)
 {
@@ -234,7 +233,7 @@ static uint64_t dma_addr(const struct vhca_mr *mr, uint64_t addr)
     return vhca_mem_addr(&mr->mem, mem_offset(mr, addr));
 }
 
-/* What became of an atomic: the callback said @done. */
+/* Charge and count an atomic whose callback returned @done. */
 static enum vhca_mem_result counted(struct qhca_engine *e, bool done)
 {
     vhca_spend(e, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the tables of the room, protection domains, and the two keys
- * that are always there.
+ * qhca engine, memory: the tables of the room, protection domains, and the two
+ * keys that always exist.
  */
 #include "memory.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, memory: who may touch which bytes. Protection domains, memory
- * regions and windows, their keys, and the lists of segments that work requests
- * describe their buffers by.
+ * qhca engine, memory: who may touch which bytes: protection domains, memory
+ * regions and windows, their keys, and the scatter/gather lists of work
+ * requests.
  */
 #ifndef QHCA_ENGINE_MEMORY_H
 #define QHCA_ENGINE_MEMORY_H
@@ -14,7 +14,7 @@
 #define QHCA_MAX_MW             65536u
 #define QHCA_MAX_FAST_REG       512u
 #define QHCA_MAX_MR_SIZE        (1ull << 36)
-/* Keys of number 1, which the table of regions does not give out. */
+/* Keys with number 1, which the table of regions never hands out. */
 #define QHCA_RESERVED_LKEY      0x00000100u
 #define QHCA_NULL_LKEY          0x00000102u
 
@@ -29,14 +29,14 @@ struct vhca_mr {
     uint16_t access;
     uint8_t type;               /* enum qhca_mr_type */
     uint8_t window;             /* enum qhca_mw_type, 0: a region */
-    bool valid;                 /* registered, bound; else IBTA's state Free */
+    bool valid;                 /* registered or bound; else IBTA's Free */
     struct vhca_pd *pd;
     uint64_t iova, length;
-    /* A region's: */
-    uint32_t offset;            /* of the byte at iova, in the first block */
-    uint32_t windows;           /* bound to it */
+    /* A region has: */
+    uint32_t offset;            /* of the byte at iova in the first block */
+    uint32_t windows;           /* number of windows bound to it */
     struct vhca_mem mem;
-    /* A valid window's: */
+    /* A bound window has: */
     struct vhca_mr *region;
     uint64_t base;              /* address in the region of the byte at iova */
     struct vhca_key_user *binder;   /* type 2: the QP it was bound on */
@@ -49,18 +49,21 @@ struct vhca_mr {
                              QHCA_ACCESS_FLUSH_GLOBAL | \
                              QHCA_ACCESS_FLUSH_PERSISTENT)
 
-/* Who uses keys: @reserved allows QHCA_RESERVED_LKEY (kernel QPs). */
+/*
+ * struct vhca_key_user - the identity under which keys are used; @reserved
+ * allows QHCA_RESERVED_LKEY (kernel QPs)
+ */
 struct vhca_key_user {
     const struct vhca_pd *pd;
     uint32_t qpn;
-    struct vhca_list windows;   /* of type 2, bound to it; a QP's only */
+    struct vhca_list windows;   /* windows of type 2 bound on this QP */
     bool reserved;
 };
 
 /* struct vhca_memop - REG_MR, BIND_MW or LOCAL_INV, in CPU order */
 struct vhca_memop {
-    uint32_t key;               /* the new one; LOCAL_INV: the one to go */
-    uint32_t mr_key;            /* BIND_MW: the region */
+    uint32_t key;               /* LOCAL_INV: the old key, else the new one */
+    uint32_t mr_key;            /* BIND_MW: key of the region */
     uint64_t addr, length;
     uint64_t table;             /* REG_MR: this and the next three */
     uint32_t num_blocks, offset;
@@ -68,7 +71,7 @@ struct vhca_memop {
     uint16_t access;
 };
 
-/* What an access to memory by key comes to. */
+/* The result of an access to memory by key. */
 enum vhca_mem_result {
     QHCA_MEM_OK = 0,
     QHCA_MEM_DENIED,            /* no such key, range or right */
@@ -78,49 +81,49 @@ enum vhca_mem_result {
 struct vhca_memory {
     struct vhca_table pd, mr;
     uint32_t num_mw;            /* objects in mr that are windows */
-    struct vhca_mr reserved_mr;         /* what the reserved key stands for */
-    struct vhca_mr null_mr;             /* and the null key */
+    struct vhca_mr reserved_mr;         /* the region of QHCA_RESERVED_LKEY */
+    struct vhca_mr null_mr;             /* the region of QHCA_NULL_LKEY */
 };
 
 extern const struct vhca_room vhca_memory_room;
 
 /* ---- key.c: keys and their use; conformance F-004 ---- */
 
-/* The object of that very key, valid or not, or NULL. */
+/* Return the object of exactly this key, valid or not, or NULL. */
 struct vhca_mr *vhca_mr_get(const struct qhca_engine *e, uint32_t key);
-/* The object of @key's number, whatever the variant. */
+/* Return the object of @key's number, whatever the variant, or NULL. */
 struct vhca_mr *vhca_mr_by_number(const struct qhca_engine *e, uint32_t key);
-/* Byte-exact, and without the sum of two guest values that could wrap. */
+/* Whether the range is inside; byte-exact, and safe against wrapping sums. */
 bool vhca_mr_in_range(const struct vhca_mr *mr, uint64_t addr, uint64_t len);
 /*
- * Whether @key gives @user @access (QHCA_ACCESS_*; 0: local read) to all of
- * [@addr, @addr + @len). NULL if not, counted as QHCA_CNT_BAD_KEY. @len must
- * not be 0 (a zero-length access is not checked). DMA MRs and the reserved key
- * never serve remote access.
+ * Return the object of @key if it gives @user @access (QHCA_ACCESS_*; 0: local
+ * read) to all of [@addr, @addr + @len); if not, count QHCA_CNT_BAD_KEY and
+ * return NULL. @len must not be 0 (a zero-length access is not checked). DMA
+ * MRs and the reserved key never serve remote access.
  */
 struct vhca_mr *vhca_mr_check(struct qhca_engine *e,
                               const struct vhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access);
-/* The same as a question: nothing is counted. */
+/* As vhca_mr_check(), but count nothing. */
 const struct vhca_mr *vhca_mr_find(const struct qhca_engine *e,
                                    const struct vhca_key_user *user,
                                    uint32_t key, uint64_t addr, uint64_t len,
                                    uint16_t access);
-/* The same for all there is behind @key, whatever the range. */
+/* As vhca_mr_check(), but for @access alone: the range is not checked. */
 struct vhca_mr *vhca_mr_check_whole(struct qhca_engine *e,
                                     const struct vhca_key_user *user,
                                     uint32_t key, uint16_t access);
-/* Copy to or from a range that vhca_mr_check() passed. */
+/* Copy from or to a range that vhca_mr_check() has accepted. */
 enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
                                   const struct vhca_mr *mr, uint64_t addr,
                                   void *buf, size_t len);
 enum vhca_mem_result vhca_mr_write(struct qhca_engine *e,
                                    const struct vhca_mr *mr, uint64_t addr,
                                    const void *buf, size_t len);
-/* The same, whose failure is not counted. */
+/* As vhca_mr_write(), but do not count a failure. */
 bool vhca_mr_try_write(struct qhca_engine *e, const struct vhca_mr *mr,
                        uint64_t addr, const void *buf, size_t len);
-/* Check and copy. */
+/* vhca_mr_check(), then copy. */
 enum vhca_mem_result vhca_key_read(struct qhca_engine *e,
                                    const struct vhca_key_user *user,
                                    uint32_t key, uint64_t addr, void *buf,
@@ -131,13 +134,13 @@ enum vhca_mem_result vhca_key_write(struct qhca_engine *e,
                                     const void *buf, size_t len,
                                     uint16_t access);
 /*
- * The same, to be read in place: see vhca_dma_view(). False also if the key
- * does not give @access, which is not counted here.
+ * vhca_mr_check(), then vhca_dma_view(). Returns false also if the key does not
+ * give @access, and counts nothing.
  */
 bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
                    uint32_t key, uint64_t addr, size_t len, uint16_t access,
                    struct vhca_view *view);
-/* 8-byte atomics on a checked, aligned address. */
+/* 8-byte atomics at an aligned address that vhca_mr_check() has accepted. */
 enum vhca_mem_result vhca_mr_cas(struct qhca_engine *e,
                                  const struct vhca_mr *mr, uint64_t addr,
                                  uint64_t compare, uint64_t swap,
@@ -151,54 +154,58 @@ enum vhca_mem_result vhca_mr_store(struct qhca_engine *e,
 
 /* ---- mr.c ---- */
 
-/* Whether a region can have it; remote write and atomic need local write. */
+/*
+ * Whether a region can have @access: remote write and atomic need local write.
+ */
 bool vhca_mr_access_ok(uint16_t access);
-/* Whether a region can be as the command describes it: enum qhca_cmd_status. */
+/* Check the parameters of REG_MR; returns enum qhca_cmd_status. */
 int vhca_mr_check_reg(const struct qhca_cmd_reg_mr *r);
-/* Whether a region of type FAST has room for what REG_MR registers. */
+/* Whether REG_MR fits into the region, which is of type FAST. */
 bool vhca_mr_fast_reg_ok(const struct vhca_mr *mr, const struct vhca_memop *op);
-/* After the windows. */
+/* Free all regions, for a reset; the windows must have been freed. */
 void vhca_mr_free_all(struct qhca_engine *e);
-/* A new object's number and key. False: there are too many. */
+/* Give a new object a number and a key. Returns false if there are too many. */
 bool vhca_mr_add_key(struct qhca_engine *e, struct vhca_mr *mr);
-/* They go; the next key is another one (F-007). */
+/* Take back number and key of an object; they are not reused soon (F-007). */
 void vhca_mr_del_key(struct qhca_engine *e, struct vhca_mr *mr);
 /*
- * Memory management work requests of a QP, which has put them in order:
- * enum qhca_cqe_status. REG_MR gives a Free region memory, rights and a key.
+ * Execute REG_MR: give a Free region memory, rights and a key. The requester
+ * keeps the order of such requests.
  */
 enum qhca_cqe_status vhca_mr_fast_reg(struct qhca_engine *e,
                                       const struct vhca_key_user *user,
                                       const struct vhca_memop *op);
 /*
- * Makes @key's object Free; one that is Free stays so. @remote: the peer of
- * @user asks for it. False: it must not be invalidated, or not by @user.
+ * Make the object of @key Free; if it is Free already, nothing changes.
+ * @remote: the peer of @user requests it. Returns false if the object must not
+ * be invalidated, or not by @user.
  */
 bool vhca_mr_invalidate(struct qhca_engine *e, const struct vhca_key_user *user,
                         uint32_t key, bool remote);
 
 /* ---- mw.c ---- */
 
-/* Whether the device has windows of that type: enum qhca_cmd_status. */
+/* Whether the device has windows of that type; returns enum qhca_cmd_status. */
 int vhca_mw_check_type(const struct qhca_engine *e, unsigned type);
-/* Before the regions, after those the windows were bound on. */
+/* Free all windows, for a reset: after the QPs, before the regions. */
 void vhca_mw_free_all(struct qhca_engine *e);
 /*
- * BIND_MW; length 0 unbinds a window of type 1. The window holds on to @user
- * until it is unbound.
+ * Execute BIND_MW; length 0 unbinds a window of type 1. A type 2 window refers
+ * to @user until it is unbound.
  */
 enum qhca_cqe_status vhca_mw_bind(struct qhca_engine *e,
                                   struct vhca_key_user *user,
                                   const struct vhca_memop *op);
-/* Whether @user can have @mw on @mr, whatever it is bound to now. */
+/* Whether @user may bind @mw to @mr, whatever it is bound to now. */
 bool vhca_mw_binding_ok(const struct vhca_mr *mw, const struct vhca_mr *mr,
                         const struct vhca_key_user *user,
                         const struct vhca_memop *op);
-/* Takes a window off its region, if it is bound. */
+/* Unbind a window from its region, if it is bound. */
 void vhca_mw_unbind(struct vhca_mr *mw);
 /*
- * The QP goes: QHCA_ERR_BUSY if windows keep it (F-054), else they are unbound:
- * QHCA_OK, or QHCA_AGAIN, as some still are bound.
+ * Unbind all windows of a QP that is to be destroyed. Returns QHCA_OK;
+ * QHCA_AGAIN if the budget ended first; QHCA_ERR_BUSY if its windows are of
+ * type 2A, which keep it (F-054).
  */
 int vhca_mw_release_user(struct qhca_engine *e, struct vhca_key_user *user);
 
@@ -208,21 +215,21 @@ void vhca_memory_walk(struct vhca_snap *s);
 
 /* ---- sg.c: scatter/gather lists ---- */
 
-/* One SGE in CPU order. */
+/* struct vhca_seg - an SGE in CPU order */
 struct vhca_seg {
     uint64_t addr;
     uint32_t length;
     uint32_t lkey;
 };
 
-/* Copies the @n SGEs of a WQE at @src; returns the sum of their lengths. */
+/* Read the @n SGEs of a WQE at @src; returns the sum of their lengths. */
 uint64_t vhca_segs_parse(struct vhca_seg *segs, const uint8_t *src, unsigned n);
-/* Writes them to @dst, as they stand in a WQE. */
+/* Write @segs to @dst in the format of a WQE. */
 void vhca_segs_format(uint8_t *dst, const struct vhca_seg *segs, unsigned n);
 /*
- * Copies @len bytes between @buf and the byte range of the SGE list that starts
- * @off bytes in. Keys of the touched segments are checked each time (they may
- * have gone since). The range must be inside the list.
+ * Copy @len bytes between @buf and an SGE list, from byte @off of the list on;
+ * the range must be inside. The keys of the segments are checked each time, as
+ * they may have been invalidated since.
  */
 enum vhca_mem_result vhca_segs_read(struct qhca_engine *e,
                                     const struct vhca_key_user *user,
@@ -232,18 +239,16 @@ enum vhca_mem_result vhca_segs_write(struct qhca_engine *e,
                                      const struct vhca_key_user *user,
                                      const struct vhca_seg *segs, unsigned n,
                                      uint64_t off, const void *buf, size_t len);
-/* The same, to be read in place, as far as it can be: see vhca_dma_view(). */
+/* Append to @view as much of the range as can be read in place. */
 void vhca_segs_view(struct qhca_engine *e, const struct vhca_key_user *user,
                     const struct vhca_seg *segs, unsigned n, uint64_t off,
                     size_t len, struct vhca_view *view);
-/* The same write, of which nothing is counted if it fails. */
+/* As vhca_segs_write(), but count nothing if it fails. */
 bool vhca_segs_try_write(struct qhca_engine *e,
                          const struct vhca_key_user *user,
                          const struct vhca_seg *segs, unsigned n, uint64_t off,
                          const void *buf, size_t len);
-/*
- * Whether every non-empty segment is valid for @access over its whole length.
- */
+/* Whether the key of each non-empty segment gives @access to all of it. */
 bool vhca_segs_check(struct qhca_engine *e, const struct vhca_key_user *user,
                      const struct vhca_seg *segs, unsigned n, uint16_t access);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: memory regions: the commands, fast registration, invalidation.
- * How their keys are used is in key.c.
+ * qhca engine: memory regions: commands, fast registration, invalidation. The
+ * use of their keys is in key.c.
  */
 #include <stdlib.h>
 
@@ -28,7 +28,9 @@ bool vhca_mr_add_key(struct qhca_engine *e, struct vhca_mr *mr)
     return true;
 }
 
-/* The range of a region of type MEM, and where it starts in its memory. */
+/*
+ * Check the range of a region of type MEM, and its offset in the first block.
+ */
 static int check_translation(const struct qhca_cmd_reg_mr *r)
 {
     uint64_t iova = le64toh(r->iova);
@@ -45,7 +47,7 @@ static int check_translation(const struct qhca_cmd_reg_mr *r)
     return QHCA_OK;
 }
 
-/* Of a region of type FAST the length is a number of blocks. */
+/* For a region of type FAST the length is a number of blocks. */
 static int check_fast(const struct qhca_cmd_reg_mr *r)
 {
     if (!r->length || r->access) {
@@ -73,7 +75,7 @@ int vhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
     }
 }
 
-/* Reads the translation of the command; @mr owns its mem if that succeeds. */
+/* Import the memory of the command; on success it belongs to @mr. */
 static int set_translation(struct qhca_engine *e, struct vhca_cmd_ctx *c,
                            struct vhca_mr *mr)
 {
@@ -107,7 +109,9 @@ static int init_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c,
     if (status != QHCA_OK || mr->type == QHCA_MR_DMA) {
         return status;
     }
-    /* Room for the addresses, so that REG_MR cannot run out of memory. */
+    /*
+     * Reserve room for the addresses, so that REG_MR cannot run out of memory.
+     */
     return mr->type == QHCA_MR_MEM ? set_translation(e, c, mr) :
            vhca_mem_reserve(e, &mr->mem, (uint32_t)le64toh(r->length));
 }
@@ -138,7 +142,7 @@ int vhca_do_reg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* What @mr would be after the REREG_MR; nothing has changed yet. */
+/* Make @mr, a copy, what it will be after REREG_MR. */
 static int prepare_rereg(struct qhca_engine *e, struct vhca_cmd_ctx *c,
                          struct vhca_mr *mr)
 {
@@ -164,7 +168,7 @@ static int prepare_rereg(struct qhca_engine *e, struct vhca_cmd_ctx *c,
     return QHCA_OK;
 }
 
-/* All of it, or nothing. */
+/* Everything changes, or nothing. */
 int vhca_do_rereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_reg_mr *r = &c->cmd->reg_mr;

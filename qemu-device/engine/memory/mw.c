@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: memory windows (IBTA 10.6.7). A window is an object of the table
- * of regions: it has a key, rights and a range of its own, and as long as it is
- * bound a region behind it, which it keeps.
+ * qhca engine: memory windows (IBTA 10.6.7). A window is an object in the table
+ * of regions: it has a key, rights and a range, and while it is bound it refers
+ * to a region, which cannot be destroyed.
  */
 #include <stdlib.h>
 
 #include "memory.h"
 
-/* Type 2 is 2A or 2B, by device property. */
+/* Whether type 2 is 2A or 2B is a property of the device. */
 int vhca_mw_check_type(const struct qhca_engine *e, unsigned type)
 {
     switch (type) {
@@ -75,7 +75,7 @@ static void free_mw(struct qhca_engine *e, struct vhca_mr *mw)
     free(mw);
 }
 
-/* Bound or not (F-052). */
+/* A bound window may be deallocated, too (F-052). */
 int vhca_do_dealloc_mw(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     /* The driver does not know the variant: user space chose it. */
@@ -94,7 +94,7 @@ void vhca_mw_free_all(struct qhca_engine *e)
 
     vhca_table_each(&e->memory->mr, mw) {
         if (mw->window) {
-            vhca_list_init(&mw->bound);     /* its QP has gone */
+            vhca_list_init(&mw->bound);     /* its QP has been freed */
             free_mw(e, mw);
         }
     }
@@ -121,7 +121,7 @@ static bool region_ok(const struct vhca_mr *mr,
            vhca_mr_in_range(mr, op->addr, op->length);
 }
 
-/* Whose it is, and its rights, wherever it is. */
+/* Check PD and rights of a binding, wherever the window is bound. */
 static bool rights_ok(const struct vhca_mr *mw,
                       const struct vhca_key_user *user,
                       const struct vhca_memop *op)

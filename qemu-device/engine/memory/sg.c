@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: scatter/gather lists. A list is walked by byte offset, because
- * packets know nothing of segment boundaries.
+ * qhca engine: scatter/gather lists. They are addressed by byte offset, because
+ * packets do not end where segments do.
  */
 #include "memory.h"
 
-/* A segment that runs past the end of the address space has no such address. */
+/* Whether a segment extends beyond the end of the address space. */
 static bool wraps(const struct vhca_seg *seg)
 {
     return seg->length - 1 > UINT64_MAX - seg->addr;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: PDs, regions and windows in a saved state. What is bound to what
- * follows when all of them are there; windows are on their QPs' lists, which
- * the transport has.
+ * qhca engine: PDs, regions and windows in a saved state. Bindings come after
+ * all objects; the window lists of QPs are saved with the QPs.
  */
 #include <stdlib.h>
 
@@ -28,13 +27,13 @@ static const struct vhca_snap_field mr_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_mr, 112);
 
-/* Bytes from the first block on, of a region that has memory. */
+/* Return the bytes from the first block to the end of the region. */
 static uint64_t extent(const struct vhca_mr *mr)
 {
     return mr->valid ? mr->offset + mr->length : 1;
 }
 
-/* What REG_MR says of a region; @length: of type FAST, the number of blocks. */
+/* Apply REG_MR's checks; @length: for type FAST the number of blocks. */
 static bool region_ok(const struct vhca_mr *mr, uint64_t length)
 {
     bool fast = mr->type == QHCA_MR_FAST;
@@ -48,7 +47,7 @@ static bool region_ok(const struct vhca_mr *mr, uint64_t length)
     return vhca_mr_check_reg(&r) == QHCA_OK;
 }
 
-/* What is not in use of a FAST region's addresses was read, but not judged. */
+/* Addresses that no registration of a FAST region uses are not checked. */
 static void walk_fast(struct vhca_snap *s, struct vhca_mr *mr)
 {
     struct vhca_mem *mem = &mr->mem, used;
@@ -101,7 +100,7 @@ static void walk_memory(struct vhca_snap *s, struct vhca_mr *mr)
     vhca_snap_check(s, region_ok(mr, mr->length), "region");
 }
 
-/* A window is loaded as one that is not bound. */
+/* Windows are loaded unbound; walk_bindings() binds them. */
 static void walk_mr_body(struct vhca_snap *s, struct vhca_mr *mr,
                          uint32_t number)
 {
@@ -156,7 +155,7 @@ static const struct vhca_snap_kind mr_kind = { "MR", walk_mr };
 
 /* ---- bindings ---- */
 
-/* What BIND_MW has bound it to. */
+/* Apply BIND_MW's checks to the binding. */
 static bool binding_ok(const struct vhca_mr *mw, const struct vhca_mr *mr)
 {
     bool zero_based = mw->iova != mw->base;
