@@ -60,7 +60,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 /*
- * The device room saves timers and the state (device/snapshot.c). A state of an
+ * The device room saves timers and the state (device/walk.c). A state of an
  * older device has fewer counters: new ones are always added at the end.
  */
 static void walk(struct vhca_snap *s)

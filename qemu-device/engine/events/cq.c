@@ -2,8 +2,8 @@
 /*
  * qhca engine: completion queues.
  *
- * The device owns the producer index; the consumer index stands in a doorbell
- * record behind the ring and is looked at only when the ring seems full.
+ * The device owns the producer index. The consumer index is in a doorbell
+ * record behind the ring, and is read only when the ring seems full.
  */
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ struct vhca_cq *vhca_cq_get(struct qhca_engine *e, uint32_t cqn)
     return vhca_table_get(&e->events->cq, cqn);
 }
 
-/* Reads the consumer index; it may neither go back nor pass the producer. */
+/* Read the consumer index; it may neither go back nor pass the producer. */
 static bool read_ci(struct qhca_engine *e, struct vhca_cq *cq)
 {
     uint64_t off = (uint64_t)sizeof(struct qhca_cqe) << cq->log_size;
@@ -291,7 +291,7 @@ int vhca_cq_check_modify(const struct qhca_cmd_modify_cq *r)
            le32toh(r->period) > QHCA_MAX_CQ_PERIOD ? QHCA_ERR_LIMIT : QHCA_OK;
 }
 
-/* How long events are held back. */
+/* Set how long events are held back. */
 int vhca_do_modify_cq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_modify_cq *r = &c->cmd->modify_cq;
@@ -311,13 +311,14 @@ int vhca_do_modify_cq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* CQEs that are moved at a time: a page of the new ring. */
+/* CQEs moved at a time: a page of the new ring. */
 #define MOVE_MAX        (QHCA_PAGE_SIZE / sizeof(struct qhca_cqe))
 
 /*
- * Moves what was not consumed to the start of the new ring, in order. There can
- * be millions, so not one by one; nobody looks at the new ring before the
- * command has completed, so their owner bytes need not be written last.
+ * Move CQEs that were not consumed to the start of the new ring, in order.
+ * There can be millions, so move many at a time. Their owner bytes need not be
+ * written last, because no consumer reads the new ring before the command
+ * completes.
  */
 static int move_pending(struct qhca_engine *e, struct vhca_cmd_ctx *c,
                         const struct vhca_cq *cq)
@@ -348,9 +349,9 @@ static int move_pending(struct qhca_engine *e, struct vhca_cmd_ctx *c,
 }
 
 /*
- * The new ring begins anew: the CQEs that were pending, with those that come
- * while they are moved, are its entries 0, 1, 2 and so on in their first phase,
- * and both indexes count from 0.
+ * The new ring starts with the CQEs that are pending, including those pushed
+ * while they are moved, as entries 0, 1, 2 and so on of the first phase; both
+ * indexes count from there.
  */
 int vhca_do_resize_cq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {

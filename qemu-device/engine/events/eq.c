@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: event queues. An EQ that is full makes the objects that have
- * something to say wait in line.
+ * qhca engine: event queues. While an EQ is full, objects with events for it
+ * wait in line.
  */
 #include "events.h"
 
@@ -38,7 +38,7 @@ static bool eq_full(const struct vhca_eq *eq)
     return eq->pi - eq->ci == 1u << eq->log_size;
 }
 
-/* Writes an event where there is room for it; the owner byte makes it valid. */
+/* Write an event into a free entry; the owner byte makes it valid. */
 static bool eq_put(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
                    uint32_t obj, uint32_t arm_sn)
 {
@@ -79,8 +79,8 @@ static void eq_notify(struct qhca_engine *e, struct vhca_eq *eq)
 }
 
 /*
- * The DEVICE_FATAL event. The interrupt comes even if there is no room for it
- * or the EQ is not armed: this is the last chance to make the driver look.
+ * Write the DEVICE_FATAL event. Raise the interrupt even if there is no room
+ * for the event or the EQ is not armed: the driver gets no other.
  */
 static void last_event(struct qhca_engine *e)
 {
@@ -132,7 +132,7 @@ static int find_waiting(const struct vhca_async *a, enum qhca_event type)
     return -1;
 }
 
-/* Removes and returns the waiting event at @i. */
+/* Remove and return the waiting event at @i. */
 static uint8_t take_waiting(struct vhca_async *a, unsigned i)
 {
     uint8_t type = a->type[i];
@@ -269,7 +269,7 @@ static struct vhca_eq *free_eq(struct qhca_engine *e)
     return NULL;
 }
 
-/* The new EQ is armed. */
+/* A new EQ is armed. */
 int vhca_do_create_eq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_create_eq *r = &c->cmd->create_eq;
@@ -303,7 +303,7 @@ int vhca_do_create_eq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* Asynchronous events that wait for this EQ are dropped. */
+/* Drop asynchronous events that wait for this EQ. */
 static void release_eq(struct qhca_engine *e, struct vhca_eq *eq)
 {
     while (eq->async && !vhca_list_empty(&eq->pending)) {

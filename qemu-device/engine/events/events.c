@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the tables of the room.
+ * qhca engine, events: the tables of the room.
  */
 #include "events.h"
-
-
 
 static bool init(struct qhca_engine *e)
 {
@@ -32,7 +30,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
         eqs += e->events->eq[i].used;
     }
-    /* In the engine itself. */
+    /* EQs are members of the engine, and cost nothing extra. */
     h[0] = (struct qhca_holding) { "EQ", true, 0, QHCA_MAX_EQ, eqs };
     h[1] = (struct qhca_holding) {
         "CQ", true, sizeof(struct vhca_cq), QHCA_MAX_CQ, e->events->cq.used

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: fault rules where the guest is told of something.
+ * qhca engine: fault rules for events and interrupts.
  */
 #include "events.h"
 

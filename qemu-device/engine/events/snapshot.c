@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: EQs and CQs in a saved state, and which of them wait. Timers,
- * and who waits for the asynchronous EQ, are in device/snapshot.c.
+ * qhca engine: EQs and CQs in a saved state, and which of them wait. Timers and
+ * the line of the asynchronous EQ are in device/walk.c.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static const struct vhca_snap_field eq_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_eq, 80);
 
-/* What CREATE_EQ has said. */
+/* Apply CREATE_EQ's checks. */
 static bool eq_ok(const struct qhca_engine *e, const struct vhca_eq *eq)
 {
     const struct qhca_cmd_create_eq r = {
@@ -87,7 +87,7 @@ static const struct vhca_snap_field cq_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_cq, 184);
 
-/* What CREATE_CQ and MODIFY_CQ have said. */
+/* Apply the checks of CREATE_CQ and MODIFY_CQ. */
 static bool cq_ok(struct qhca_engine *e, const struct vhca_cq *cq, uint32_t eqn)
 {
     const struct qhca_cmd_create_cq r = {
@@ -139,7 +139,7 @@ static void *walk_cq(struct vhca_snap *s, void *obj, uint32_t number)
 
 static const struct vhca_snap_kind cq_kind = { "CQ", walk_cq };
 
-/* ---- who waits ---- */
+/* ---- lists ---- */
 
 static uint32_t cq_number(const struct qhca_engine *e, const void *obj)
 {
