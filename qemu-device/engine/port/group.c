@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: multicast groups. A group exists as long as a QP is in it, and
- * as long as it exists the port takes RoCE packets to its GID.
+ * qhca engine: multicast groups. A group exists as long as it has a member, and
+ * as long as it exists the port accepts RoCE packets to its GID.
  */
 #include <stdlib.h>
 
 #include "port.h"
 
-
-
-/* Index of the group of @gid, or num_groups. */
+/* Return the index of the group of @gid, or num_groups. */
 static uint32_t find_group(const struct vhca_port *port, const uint8_t *gid)
 {
     uint32_t i = 0;
@@ -20,7 +18,7 @@ static uint32_t find_group(const struct vhca_port *port, const uint8_t *gid)
     return i;
 }
 
-/* Index of @qp in the group, or num_qps. */
+/* Return the index of @qp in the group, or num_qps. */
 static uint32_t find_qp(const struct vhca_mcast_group *grp,
                         const struct vhca_qp *qp)
 {

@@ -53,8 +53,8 @@ static void reset(struct qhca_engine *e)
 }
 
 /*
- * The events alternate strictly (H-012): if the driver has not yet been told of
- * the change before, there is nothing left to tell.
+ * The events alternate strictly (H-012): if the driver has not been told of the
+ * opposite change yet, the two cancel each other.
  */
 void vhca_port_set_link(struct qhca_engine *e, bool up)
 {
@@ -124,7 +124,7 @@ int vhca_do_set_port(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* A new list, or the old one on error. */
+/* Replace the list; on error the old one stays. */
 int vhca_do_set_mcast(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_mcast_list *list = (const void *)c->mbox;
@@ -160,8 +160,8 @@ bool vhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
 }
 
 /*
- * The entry becomes another one: those who could use it cannot know. Nobody
- * could if it was none.
+ * Forbid all doorbell pages the use of an entry that is about to change: its
+ * users cannot know that it did. An invalid entry has no users.
  */
 static void disallow_gid(struct qhca_engine *e, unsigned index)
 {
@@ -198,7 +198,7 @@ int vhca_do_allow_gid(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return QHCA_OK;
 }
 
-/* Whether the entry stays what it is, but for its Ethernet address. */
+/* Whether the command changes at most the Ethernet address of the entry. */
 static bool is_same_gid(const struct vhca_gid *g,
                         const struct qhca_cmd_set_gid *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, port: addresses and the way out. Settings and carrier, GID
- * table, multicast groups, and the frames that leave for the network or for the
- * port itself.
+ * qhca engine, port: addresses and the way out: settings and carrier, GID
+ * table, multicast groups, and the frames sent to the network or to the port
+ * itself.
  */
 #ifndef QHCA_ENGINE_PORT_H
 #define QHCA_ENGINE_PORT_H
@@ -26,8 +26,7 @@ struct vhca_gid {
 struct vhca_qp;
 
 /*
- * struct vhca_mcast_group - the QPs that have asked for packets to a GID, and
- * how often each has
+ * struct vhca_mcast_group - the member QPs of a GID; each may join repeatedly
  */
 struct vhca_mcast_group {
     uint8_t gid[16];
@@ -38,7 +37,7 @@ struct vhca_mcast_group {
 
 struct vhca_port {
     struct vhca_gid gid[QHCA_MAX_GID];
-    uint8_t (*allowed)[QHCA_MAX_GID / 8];   /* GIDs, per doorbell page */
+    uint8_t (*allowed)[QHCA_MAX_GID / 8];   /* per doorbell page, a bit a GID */
     uint8_t mac[6];
     uint8_t flags;              /* QHCA_PORT_* */
     uint32_t mtu;
@@ -51,28 +50,28 @@ struct vhca_port {
     uint32_t num_groups;
     struct vhca_mcast_group *group[QHCA_MAX_MCAST_GRP];
     struct vhca_fifo loop;      /* frames to the port itself */
-    struct vhca_fifo tx;        /* frames the network did not take */
+    struct vhca_fifo tx;        /* frames that the network has to take yet */
     bool tx_blocked;
-    struct vhca_pace pace;      /* bytes out; survives a reset */
+    struct vhca_pace pace;      /* of bytes sent; survives a reset */
 };
 
 extern const struct vhca_room vhca_port_room;
 
 /* ---- port.c ---- */
 
-/* Whether it can be set so; an MTU that is too large is not looked at. */
+/* Whether SET_PORT may set this; an MTU that is too large is not checked. */
 bool vhca_port_settings_ok(const uint8_t *mac, uint8_t flags, uint32_t mtu);
-/* Whether there can be such an entry of the table. */
+/* Whether the GID table may have such an entry. */
 bool vhca_gid_entry_ok(const uint8_t *gid, const uint8_t *smac, uint16_t vlan);
-/* The table has changed; lets a search stop behind the last valid entry. */
+/* Find the last valid GID again, after the table has changed. */
 void vhca_port_count_gids(struct vhca_port *p);
-/* Index of @gid (16 bytes) on VLAN @vlan in the port's table, or -1. */
+/* Return the index of @gid (16 bytes) on VLAN @vlan in the table, or -1. */
 int vhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
                   uint16_t vlan);
-/* Whether datagrams of doorbell page @page may leave with that GID. */
+/* Whether datagrams of doorbell page @page may use this source GID. */
 bool vhca_gid_allowed(const struct qhca_engine *e, uint32_t page,
                       unsigned index);
-/* Whether it is an IPv4 address, ::ffff:a.b.c.d. */
+/* Whether the GID is an IPv4 address, ::ffff:a.b.c.d. */
 static inline bool vhca_gid_is_ipv4(const uint8_t *gid)
 {
     static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
@@ -86,8 +85,8 @@ static inline bool vhca_gid_is_multicast(const uint8_t *gid)
 }
 
 /*
- * Whether packets to that GID of the port are taken from frames to @dmac: upper
- * devices (macvlan) have GIDs with an address of their own.
+ * Whether packets to this GID are accepted in frames to @dmac: GIDs of upper
+ * devices (macvlan) have a MAC address of their own.
  */
 static inline bool vhca_gid_has_mac(const struct vhca_port *port,
                                     const struct vhca_gid *gid,
@@ -96,38 +95,38 @@ static inline bool vhca_gid_has_mac(const struct vhca_port *port,
     return !memcmp(dmac, port->mac, 6) || !memcmp(dmac, gid->smac, 6);
 }
 
-/* Whether it (16 bytes) is one of the port's, on whatever VLAN. */
+/* Whether @gid (16 bytes) is one of the port's, on any VLAN. */
 bool vhca_gid_is_own(const struct qhca_engine *e, const uint8_t *gid);
 /* Whether the port has a GID on that VLAN. */
 bool vhca_gid_on_vlan(const struct qhca_engine *e, uint16_t vlan);
-/* Carrier came or went. */
+/* Set the carrier, and raise an event if it changes. */
 void vhca_port_set_link(struct qhca_engine *e, bool up);
-/* Largest payload of a packet, 0 if there is no room for any. */
+/* Return the largest payload of a packet, 0 if not even the smallest fits. */
 uint32_t vhca_port_path_mtu(const struct qhca_engine *e);
-/* Whether frames leave and arrive: enabled, and there is a carrier. */
+/* Whether frames are sent and received: enabled, and there is a carrier. */
 bool vhca_port_up(const struct qhca_engine *e);
 
-/* Whether the operator's limit of the bandwidth lets a frame out now. */
+/* Whether the operator's limit of the bandwidth allows a frame now. */
 static inline bool vhca_port_open(const struct qhca_engine *e)
 {
     return vhca_pace_left(&e->port->pace, e->now, 1);
 }
 
-/* ---- group.c: a group exists as long as a QP is in it ---- */
+/* ---- group.c ---- */
 
-/* The group of @gid (16 bytes), or NULL: RoCE packets to it are not wanted. */
+/* Return the group of @gid (16 bytes), or NULL if it has no members. */
 struct vhca_mcast_group *vhca_group_find(const struct qhca_engine *e,
                                          const uint8_t *gid);
 bool vhca_group_has(const struct qhca_engine *e, const uint8_t *gid,
                     const struct vhca_qp *qp);
-/* False: no room in the group, or for one more. */
+/* Join @qp once more. Returns false if group or table is full. */
 bool vhca_group_join(struct qhca_engine *e, const uint8_t *gid,
                      struct vhca_qp *qp);
-/* One that is in it leaves, if it has joined no more often. */
+/* Undo one join of @qp, which must be a member. */
 void vhca_group_leave(struct qhca_engine *e, const uint8_t *gid,
                       const struct vhca_qp *qp);
 void vhca_group_free_all(struct qhca_engine *e);
-/* The Ethernet address of a multicast GID (E-039). */
+/* Write the Ethernet address of a multicast GID (E-039) to @mac. */
 void vhca_group_mac(const uint8_t *gid, uint8_t *mac);
 
 /* ---- snapshot.c ---- */
@@ -137,20 +136,18 @@ void vhca_port_walk(struct vhca_snap *s);
 /* ---- tx.c ---- */
 
 /*
- * Sends a frame: with the number of a QP in @from it goes to the port's own
- * receive path (processed by the run loop, never from inside this call), as one
- * that this QP has sent; with 0 it goes to the network, waiting in the transmit
- * FIFO while the network does not take frames. The frame is copied. One for a
- * port that is down goes nowhere, as on a cable that is not plugged in, and
- * counts as sent. False: no room; the caller keeps the packet and is scheduled
- * again when there is (requests, READ responses); an ACK that finds no room is
- * lost.
+ * Send a copy of a frame. If @from is the number of a QP, the frame goes to the
+ * port's own receive path as one that this QP has sent; the run loop processes
+ * it, never this call. If @from is 0 it goes to the network, and waits in the
+ * transmit FIFO while the network does not take frames. While the port is down
+ * the frame disappears, as on a cable that is not plugged in, and counts as
+ * sent. Returns false if there is no room: the caller keeps the packet.
  */
 bool vhca_tx(struct qhca_engine *e, const uint8_t *frame, size_t len,
              uint32_t from);
-/* Whether @n more frames of any size would fit. */
+/* Whether @n more frames of any size fit. */
 bool vhca_tx_room(struct qhca_engine *e, bool loop, unsigned n);
-/* Hands the network what waits for it, as long as it takes frames. */
+/* Hand waiting frames to the network until it refuses one. */
 void vhca_tx_flush(struct qhca_engine *e);
 
 #endif /* QHCA_ENGINE_PORT_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the port in a saved state. Who is in multicast groups is in
- * qps/snapshot.c, as members are QPs.
+ * qhca engine: the port in a saved state. The members of multicast groups are
+ * in qps/snapshot.c, as they are QPs.
  */
 #include "port.h"
 
@@ -56,7 +56,7 @@ static uint32_t num_allowed(const struct qhca_engine *e)
     return n;
 }
 
-/* GIDs of those doorbell pages that have any. */
+/* Walk over the GIDs of those doorbell pages that are allowed any. */
 static void walk_allowed(struct vhca_snap *s)
 {
     static const uint8_t none[sizeof(*s->e->port->allowed)];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the way out. Frames of both kinds, RoCE and Ethernet, leave in
- * the order in which they come here.
+ * qhca engine: the way out. RoCE and Ethernet frames leave in the order in
+ * which they are handed in.
  */
 #include "port.h"
 
