@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, faults: the rules in force: which of them has its turn, and what
- * they have hit. They are the operator's and survive a reset.
+ * qhca engine, faults: the rules in force: which of them act, and how often
+ * they have. The operator's survive a reset.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static bool has_chance(struct vhca_fault_rule *r)
     return r->ppm == 1000000 || draw(&r->rng, 1000000) < r->ppm;
 }
 
-/* One more that matches. */
+/* Count a match; returns whether the rule acts upon it. */
 static bool has_turn(struct vhca_fault_rule *r)
 {
     r->seen++;
@@ -51,7 +51,10 @@ static bool has_turn(struct vhca_fault_rule *r)
            has_chance(r);
 }
 
-/* The rule acts; @obj is what upon. What goes its own way does so soon. */
+/*
+ * Apply the rule; @obj is for the trace. Link, fatal error and removal act
+ * later, from the timer.
+ */
 static struct vhca_fault act(struct qhca_engine *e, struct vhca_fault_rule *r,
                              uint32_t obj)
 {
@@ -72,7 +75,7 @@ static struct vhca_fault act(struct qhca_engine *e, struct vhca_fault_rule *r,
     return does;
 }
 
-/* What it is about, for a trace. */
+/* Return the number of the object concerned, for the trace. */
 static uint32_t object_of(const struct vhca_fault_at *at)
 {
     switch (at->point) {
@@ -114,7 +117,7 @@ void vhca_faults_tick(struct qhca_engine *e)
         struct vhca_fault_rule *r = &e->faults->rule[i];
 
         if (is_due(e, r)) {
-            /* Periods that have been missed are not made up for. */
+            /* Missed periods are not made up for. */
             r->due = r->every ? MAX_OF(r->due, e->now) + r->every : UINT64_MAX;
             if (has_chance(r)) {
                 (void)act(e, r, 0);
@@ -123,7 +126,7 @@ void vhca_faults_tick(struct qhca_engine *e)
     }
 }
 
-/* When something is to happen next. */
+/* Return when the timer has something to do next. */
 static uint64_t next_time(const struct vhca_faults *f)
 {
     uint64_t next = f->wanted ? 0 : UINT64_MAX;
@@ -142,7 +145,7 @@ static uint64_t next_time(const struct vhca_faults *f)
     return f->stalled ? MIN_OF(next, f->stalled) : next;
 }
 
-/* What waits for the next packet looks at packets, too. */
+/* A frame that waits for the next one needs to see packets, too. */
 void vhca_faults_update(struct qhca_engine *e)
 {
     struct vhca_faults *f = e->faults;
@@ -160,7 +163,7 @@ void vhca_faults_update(struct qhca_engine *e)
     }
 }
 
-/* Why some rules must not take the device out, or NULL. */
+/* Return why a rule must not remove the device, or NULL. */
 static const char *no_remove(const struct qhca_engine *e, bool guest)
 {
     if (guest) {
@@ -170,7 +173,7 @@ static const char *no_remove(const struct qhca_engine *e, bool guest)
            "the device is in no slot that it could be taken out of";
 }
 
-/* Packets find their places: none takes memory, of a neighbour neither. */
+/* Allocate all places now: holding a frame back takes no memory then. */
 static bool provide(struct vhca_faults *f, struct qhca_fault_error *err)
 {
     if (!f->held) {
@@ -182,7 +185,7 @@ static bool provide(struct vhca_faults *f, struct qhca_fault_error *err)
     return f->held;
 }
 
-/* Puts @n rules where the guest's were, or the operator's. */
+/* Replace the guest's rules, or the operator's, by these @n. */
 static void replace(struct vhca_faults *f, bool guest,
                     const struct vhca_fault_rule *rule, unsigned n)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, faults: rules by which the device misbehaves on demand. Here is
- * the language, what a rule matches, and what is held back; the rooms below ask
- * at each point, and do what the rule says. Documentation/faults.rst.
+ * qhca engine, faults: rules by which the device misbehaves on demand. This
+ * room has the language of the rules, decides which of them act, and holds
+ * packets back. The rooms below ask at each point, and do what a rule says. See
+ * Documentation/faults.rst.
  */
 #ifndef QHCA_ENGINE_FAULTS_H
 #define QHCA_ENGINE_FAULTS_H
@@ -11,25 +12,25 @@
 #include "../wire/wire.h"
 
 #define QHCA_FAULT_RULES    24u
-#define QHCA_FAULT_GUEST    16u     /* of them are the guest's, at most */
-#define QHCA_FAULT_TEXT     120u    /* of one, with its end */
-#define QHCA_FAULT_HELD     64u     /* packets that come later */
-/* How long a packet that changes places waits for the next one. */
+#define QHCA_FAULT_GUEST    16u     /* most of them that the guest can set */
+#define QHCA_FAULT_TEXT     120u    /* bytes of a rule, with the final NUL */
+#define QHCA_FAULT_HELD     64u     /* packets held back */
+/* How long a reordered packet waits for the next one. */
 #define QHCA_FAULT_SWAP_NS  10000000u
 
-/* Where rules look. */
+/* The points at which rules are asked. */
 enum vhca_fault_point {
     QHCA_FAULT_TX,              /* a RoCE frame leaves */
-    QHCA_FAULT_RX,              /* one has arrived */
+    QHCA_FAULT_RX,              /* a RoCE frame has arrived */
     QHCA_FAULT_CQE,             /* a WR is about to complete with success */
-    QHCA_FAULT_EVENT,           /* there is something to tell an EQ */
+    QHCA_FAULT_EVENT,           /* an event is about to be written to an EQ */
     QHCA_FAULT_IRQ,             /* a vector is about to be raised */
     QHCA_FAULT_CMD,             /* a command is about to be executed */
     QHCA_FAULT_TIMER,           /* time passes */
     QHCA_FAULT_POINTS
 };
 
-/* What of it they look at, besides its kind: numbers. */
+/* Numbers that a rule can match, besides the kind. */
 enum vhca_fault_field {
     QHCA_FAULT_QPN,
     QHCA_FAULT_PSN,
@@ -39,7 +40,7 @@ enum vhca_fault_field {
     QHCA_FAULT_FIELDS
 };
 
-/* struct vhca_fault_at - what has come to a point */
+/* struct vhca_fault_at - what a rule is to judge */
 struct vhca_fault_at {
     uint8_t point;
     uint8_t kind;               /* opcode, type of event */
@@ -53,13 +54,13 @@ enum vhca_fault_action {
     QHCA_FAULT_DELAY,           /* ns */
     QHCA_FAULT_REORDER,
     QHCA_FAULT_CORRUPT,         /* enum vhca_fault_damage */
-    QHCA_FAULT_WRONG_PSN,       /* what is added to it */
+    QHCA_FAULT_WRONG_PSN,       /* difference */
     QHCA_FAULT_NAK,             /* AETH syndrome */
     QHCA_FAULT_RAISE,           /* enum qhca_event, of the QP */
     QHCA_FAULT_FAIL,            /* enum qhca_cqe_status or qhca_cmd_status */
     QHCA_FAULT_OVERRUN,
-    QHCA_FAULT_STALL,           /* ns; 0: for good */
-    /* These go their own way, and whatever has come to the point passes: */
+    QHCA_FAULT_STALL,           /* ns; 0: forever */
+    /* These act later, from a timer, and leave what is at the point alone: */
     QHCA_FAULT_LINK_DOWN,       /* ns */
     QHCA_FAULT_FATAL,
     QHCA_FAULT_REMOVE,
@@ -67,7 +68,7 @@ enum vhca_fault_action {
 
 enum vhca_fault_damage { QHCA_FAULT_PAYLOAD, QHCA_FAULT_ICRC };
 
-/* struct vhca_fault - what a rule does, and with which value */
+/* struct vhca_fault - what a rule does, and the value for that */
 struct vhca_fault {
     enum vhca_fault_action action;
     uint64_t value;
@@ -75,29 +76,29 @@ struct vhca_fault {
 
 /*
  * struct vhca_fault_rule - one rule
- * @nth, @after, @times, @ppm: which of those that match it acts upon: every
- *      nth behind the first so many, so often in all (0: always), and of those
- *      a millionth times @ppm
- * @every: TIMER: its period, and @after is a time, too; ns
+ * @nth, @after, @times, @ppm: which matches the rule acts upon: after the first
+ *      @after, every @nth, each with a chance of @ppm in a million, until it
+ *      has acted @times (0: always)
+ * @every: TIMER: period in ns; @after is in ns then, too
  */
 struct vhca_fault_rule {
     char text[QHCA_FAULT_TEXT];
-    uint64_t seed;              /* as it was when the rule was read */
+    uint64_t seed;              /* in force where the rule was read */
     uint8_t point;
     struct vhca_fault does;
-    uint64_t kinds[4];          /* a bit each */
+    uint64_t kinds[4];          /* opcodes or types of event, a bit each */
     struct vhca_fault_range {
         uint32_t from, to;
     } field[QHCA_FAULT_FIELDS];
     uint64_t nth, after, times, ppm, every;
     uint64_t seen, hits, rng;
-    uint64_t due;               /* TIMER */
+    uint64_t due;               /* TIMER: when it acts next */
 };
 
-/* struct vhca_fault_held - a frame that is held back */
+/* struct vhca_fault_held - a frame held back */
 struct vhca_fault_held {
     bool used, swap;            /* @swap: until the next one has passed */
-    bool loop, net;             /* TX: to where */
+    bool loop, net;             /* TX: where it goes */
     uint8_t point;
     uint32_t qpn, from;
     uint64_t when, order;
@@ -108,16 +109,16 @@ struct vhca_fault_held {
 struct vhca_faults {
     struct vhca_fault_rule rule[QHCA_FAULT_RULES];
     unsigned num_rules;
-    unsigned num_host;          /* the operator's, which come first */
-    char complaint[256];        /* about the guest's last ones */
+    unsigned num_host;          /* the operator's; they come first */
+    char complaint[256];        /* what was wrong with the guest's last text */
     struct vhca_fault_held *held;   /* QHCA_FAULT_HELD, once a rule is set */
     unsigned num_held;
     uint64_t order;
     unsigned wanted;            /* 1 << LINK_DOWN, FATAL, REMOVE */
     uint64_t link_ns;           /* how long the link is to be down */
-    uint64_t link_back;         /* when it comes back; 0: it is not down */
-    uint64_t stalled;           /* until when commands are; 0: they are not */
-    struct vhca_timer timer;    /* for all that; @fn is the device room's */
+    uint64_t link_back;         /* when the link is up again; 0: not down */
+    uint64_t stalled;           /* when commands go on; 0: not stalled */
+    struct vhca_timer timer;    /* for all of this; the device room runs it */
 };
 
 extern const struct vhca_room vhca_faults_room;
@@ -127,14 +128,16 @@ extern const struct vhca_room vhca_faults_room;
 
 /* ---- faults.c ---- */
 
-/* Whether some rule looks there: the one branch that all others pay. */
+/*
+ * Whether any rule is for @point: without rules this branch is all they cost.
+ */
 static inline bool vhca_faults_at(const struct qhca_engine *e,
                                   enum vhca_fault_point point)
 {
     return __builtin_expect(e->fault_points >> point & 1, 0);
 }
 
-/* Whether a rule of either looks at packets, or one waits for the next. */
+/* Whether a rule of either engine is for packets, or holds one back. */
 static inline bool vhca_faults_between(const struct qhca_engine *e,
                                        const struct qhca_engine *at)
 {
@@ -143,39 +146,40 @@ static inline bool vhca_faults_between(const struct qhca_engine *e,
 }
 
 /*
- * What the first rule does that matches and has its turn; counted and traced.
- * What goes its own way is left to the timer, and here it is nothing.
+ * Return what the first rule does that matches @at and acts, after counting and
+ * tracing it; QHCA_FAULT_NONE if there is none, or if its action is one that
+ * follows later, from the timer.
  */
 struct vhca_fault vhca_fault_judge(struct qhca_engine *e,
                                    const struct vhca_fault_at *at);
 /*
- * Replaces the rules of the operator, or of the guest. False: the text is
- * wrong, and nothing has changed.
+ * Replace the rules of the operator, or of the guest. Returns false if the text
+ * is wrong; then nothing has changed.
  */
 bool vhca_faults_set(struct qhca_engine *e, bool guest, const char *text,
                      struct qhca_fault_error *err);
 /*
- * The rules from @from up to @to, a line each; returns the length, as
+ * Print the rules from @from up to @to, a line each; returns the length, as
  * snprintf() does.
  */
 size_t vhca_faults_print(const struct qhca_engine *e, unsigned from,
                          unsigned to, char *buf, size_t size);
-/* Rules of the timer act whose time has come. */
+/* Let rules of the timer act that are due. */
 void vhca_faults_tick(struct qhca_engine *e);
-/* What is held, what is to happen when, or the rules, have changed. */
+/* Recompute @fault_points and the timer after rules or held frames changed. */
 void vhca_faults_update(struct qhca_engine *e);
 
 /* ---- parse.c, value.c, names.c: the language ---- */
 
 /*
- * Reads the rules in @text, @max of them at most. @no_remove: why none may take
- * the device out; or NULL. Returns how many, or -1: something is wrong.
+ * Parse at most @max rules in @text. @no_remove: why none may remove the
+ * device, or NULL. Returns how many, or -1 with @err set.
  */
 int vhca_fault_parse(const char *text, const char *no_remove,
                      struct vhca_fault_rule *rule, unsigned max,
                      struct qhca_fault_error *err);
 
-/* struct vhca_fault_span - part of the text */
+/* struct vhca_fault_span - a part of the text */
 struct vhca_fault_span {
     const char *at, *end;
 };
@@ -186,18 +190,18 @@ bool vhca_fault_is(const struct vhca_fault_span *s, const char *word);
 enum vhca_fault_takes {
     QHCA_TAKES_NOTHING,         /* the value is @min */
     QHCA_TAKES_NUMBER,          /* from @min to @max */
-    QHCA_TAKES_RANGE,           /* of numbers, or a single one */
+    QHCA_TAKES_RANGE,           /* of numbers, or one number */
     QHCA_TAKES_KINDS,
     QHCA_TAKES_PERCENT,
     QHCA_TAKES_TIME,            /* from @min to @max ns */
-    QHCA_TAKES_NAME,            /* of @names */
+    QHCA_TAKES_NAME,            /* one of @names */
 };
 
 /*
- * struct vhca_fault_word - one of the language
- * @points: where it has a meaning, a bit each
- * @action: what it makes happen; 0: it says when
- * @off: where in the rule its value goes
+ * struct vhca_fault_word - a word of the language
+ * @points: points at which it has a meaning, a bit each
+ * @action: what the rule does; 0: the word says when
+ * @off: offset in the rule of the word's value
  */
 struct vhca_fault_word {
     const char *name;
@@ -208,14 +212,14 @@ struct vhca_fault_word {
 };
 
 /*
- * Reads a value into the field of the rule at @to. Returns where something is
- * wrong, with @err->what saying what, or NULL.
+ * Parse a value into the field of the rule at @to. Returns NULL, or the place
+ * of an error, which @err->what describes.
  */
 const char *vhca_fault_value(const struct vhca_fault_word *w,
                              struct vhca_fault_span s, void *to,
                              struct qhca_fault_error *err);
 
-/* struct vhca_fault_name - a name for a number; the last has none */
+/* struct vhca_fault_name - the name of a number; the last row has no name */
 struct vhca_fault_name {
     const char *name;
     uint8_t value;
@@ -227,8 +231,9 @@ extern const struct vhca_fault_name vhca_fault_qp_events[];
 extern const struct vhca_fault_name vhca_fault_cqe_statuses[];
 extern const struct vhca_fault_name vhca_fault_cmd_statuses[];
 /*
- * Sets the bits of the kinds at @points, which have the same, whose name is
- * @name, of @len bytes, in which a * stands for anything. False: there is none.
+ * Set the bits of the kinds that match @name, of @len bytes, in which * stands
+ * for any string. @points: points that have these kinds. Returns false if no
+ * kind matches.
  */
 bool vhca_fault_kinds(unsigned points, const char *name, size_t len,
                       uint64_t kinds[4]);
@@ -236,11 +241,11 @@ bool vhca_fault_kinds(unsigned points, const char *name, size_t len,
 /* ---- packet.c: frames ---- */
 
 /*
- * struct vhca_fault_frame - a RoCE frame at its point
- * @frame: may be written, and have another content afterwards
- * @qpn: TX: of the sender
- * @from: RX: number of the QP that has sent it, if it is looped back, else 0
- * @does: out: what the caller has to do; NAK or RAISE
+ * struct vhca_fault_frame - a RoCE frame at a point
+ * @frame: may be modified
+ * @qpn: TX: number of the sender
+ * @from: RX: number of the QP that sent it if it is looped back, else 0
+ * @does: result: what the caller has to do: NAK or RAISE
  */
 struct vhca_fault_frame {
     enum vhca_fault_point point;
@@ -251,29 +256,29 @@ struct vhca_fault_frame {
     struct vhca_fault does;
 };
 
-/* What a rule does to @p at @point; @qpn: of the sender, RX: its own. */
+/* Judge packet @p at @point; @qpn: TX: of the sender, RX: of the receiver. */
 struct vhca_fault vhca_fault_packet(struct qhca_engine *e,
                                     enum vhca_fault_point point, uint32_t qpn,
                                     const struct roce_packet *p);
 /*
- * Does @f->does to the frame, which holds packet @p. Returns how often it goes
- * on: once, twice, or not now.
+ * Apply @f->does to the frame, which holds packet @p. Returns how often the
+ * frame passes now: once, twice, or not at all.
  */
 unsigned vhca_fault_act(struct qhca_engine *e, struct vhca_fault_frame *f,
                         const struct roce_packet *p);
-/* Judges the frame and acts. */
+/* vhca_fault_packet() and vhca_fault_act() for a frame. */
 unsigned vhca_fault_frame(struct qhca_engine *e, struct vhca_fault_frame *f);
 /*
- * The first that waited for @f to pass, or NULL; vhca_fault_release() when it
- * has been sent on.
+ * Return the first frame that waits for @f to pass, or NULL; call
+ * vhca_fault_release() after sending it on.
  */
 struct vhca_fault_held *vhca_fault_behind(struct qhca_engine *e,
                                           const struct vhca_fault_frame *f);
-/* The timer sends it on, as soon as there is time for it. */
+/* Let the timer send @h on as soon as possible. */
 void vhca_fault_hurry(struct qhca_engine *e, struct vhca_fault_held *h);
-/* The timer delivers @f once more; without a free place it does not. */
+/* Let the timer deliver @f once more, unless all places are taken. */
 void vhca_fault_repeat(struct qhca_engine *e, const struct vhca_fault_frame *f);
-/* One whose time has come, the first of them, or NULL; likewise. */
+/* Return the held frame that is due first, or NULL; release it after use. */
 struct vhca_fault_held *vhca_fault_due(struct qhca_engine *e);
 void vhca_fault_release(struct qhca_engine *e, struct vhca_fault_held *h);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, faults: the guest's own rules, if the operator lets it have any.
+ * qhca engine, faults: rules set by the guest, if the operator allows it.
  */
 #include <stdio.h>
 
 #include "faults.h"
 
 /*
- * What is wrong with @text, as comments: the line, if it is not longer than a
- * rule, and a finger under the place.
+ * Keep what is wrong with @text for the guest, as comments: the line, unless it
+ * is longer than 80 characters, and a mark under the place.
  */
 static void complain(struct vhca_faults *f, const char *text,
                      const struct qhca_fault_error *err)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, faults: the names that rules use, those of the specification.
+ * qhca engine, faults: the names that rules use; they are the specification's.
  */
 #include <stdio.h>
 
 #include "faults.h"
 
-/* Without the service, which is in front of it. */
+/* Names without the service that precedes them. */
 static const char *const opcode_name[] = {
     [RC_SEND_FIRST] = "send_first",
     [RC_SEND_MIDDLE] = "send_middle",
@@ -104,7 +104,7 @@ static const struct vhca_fault_name cqe_names[] = {
     { NULL, 0 }
 };
 
-/* Rules cannot lose what must be heard. */
+/* Rules cannot drop events of the device. */
 #define QHCA_EVENT(id, name, ...)       { #name, QHCA_EVENT_##id },
 #define QHCA_DEVICE_EVENT(...)
 static const struct vhca_fault_name event_names[] = {
@@ -139,8 +139,9 @@ static bool packet_name(unsigned opcode, char *buf)
 }
 
 /*
- * Each * stands for anything. Only the last one is tried again, so this takes
- * no longer than the name times the pattern, whatever a guest writes.
+ * Whether @name matches @pattern, in which * stands for any string. Only the
+ * last * is tried again, so this takes at most the product of the two lengths,
+ * whatever a guest writes.
  */
 static bool is_like(const char *name, const char *pattern, size_t len)
 {
@@ -155,7 +156,7 @@ static bool is_like(const char *name, const char *pattern, size_t len)
             name++;
         } else if (star) {
             pattern = star;
-            name = ++rest;      /* the star stands for one more */
+            name = ++rest;      /* the star takes one more character */
         } else {
             return false;
         }

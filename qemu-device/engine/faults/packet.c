@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, faults: frames that are damaged, and those that come later.
+ * qhca engine, faults: frames that are damaged or held back.
  */
 #include "faults.h"
 
-/* A place for a frame that comes later, or NULL. */
+/* Return a free place for a frame, or NULL. */
 static struct vhca_fault_held *place(struct vhca_faults *f)
 {
     for (unsigned i = 0; f->held && i < QHCA_FAULT_HELD; i++) {
@@ -15,7 +15,7 @@ static struct vhca_fault_held *place(struct vhca_faults *f)
     return NULL;
 }
 
-/* Like a queue in the network: what finds no place in it is lost. */
+/* As in a queue of the network, a frame that finds no free place is lost. */
 static void hold(struct qhca_engine *e, const struct vhca_fault_frame *f,
                  uint64_t ns, bool swap)
 {
@@ -94,7 +94,7 @@ void vhca_fault_repeat(struct qhca_engine *e, const struct vhca_fault_frame *f)
 
 /* ---- damage ---- */
 
-/* The ICRC is made to hold again, behind the padding. */
+/* Compute the ICRC, which follows the padding, anew. */
 static void seal(const struct vhca_fault_frame *f, const struct roce_packet *p)
 {
     size_t ip = (size_t)(p->ip - f->frame);
@@ -107,8 +107,8 @@ static void seal(const struct vhca_fault_frame *f, const struct roce_packet *p)
 }
 
 /*
- * A byte in the middle of the payload that no ICRC gives away, or one of the
- * ICRC, so that the packet is dropped where it arrives.
+ * Change a byte in the middle of the payload so that the ICRC does not show it,
+ * or a byte of the ICRC, so that the receiver drops the packet.
  */
 static void damage(const struct vhca_fault_frame *f,
                    const struct roce_packet *p, uint64_t what)

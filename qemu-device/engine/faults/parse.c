@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, faults: the language of the rules. A rule is a point and words,
- * in any order: those that say when, and one that says what happens then. One
- * row per word. The text may come from the guest.
+ * qhca engine, faults: the language of the rules. A rule is a point followed by
+ * words in any order: some say when, and one says what happens then. Each word
+ * has a row in a table. The text may come from the guest.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "faults.h"
 
-#define SEED    1u              /* if none is given */
+#define SEED    1u              /* if the text sets none */
 #define SEED_LEN strlen("seed=")
-#define LONGEST 10000000000ull  /* ns that anything can last */
+#define LONGEST 10000000000ull  /* ns */
 
 #define AT(point)   (1u << QHCA_FAULT_##point)
 #define PACKETS     (AT(TX) | AT(RX))
@@ -21,7 +21,7 @@
 #define ALL         (COUNTED | AT(TIMER))
 #define IN(member)  offsetof(struct vhca_fault_rule, member)
 
-/* Rows of the table: when it happens, and what does. */
+/* Rows of the table: conditions and actions. */
 #define WHEN(word, where, what, to, ...) \
     { .name = word, .points = where, .takes = QHCA_TAKES_##what, \
       .off = IN(to), __VA_ARGS__ }
@@ -81,12 +81,12 @@ static const char *const point_name[] = {
 struct parser {
     const char *text, *no_remove;
     struct qhca_fault_error *err;
-    struct vhca_fault_rule *rule;   /* the one being read */
-    uint32_t said;                  /* words in it, a bit each */
+    struct vhca_fault_rule *rule;   /* being read */
+    uint32_t said;                  /* its words so far, a bit each */
     uint64_t seed;
 };
 
-/* @where something is wrong. Always false. */
+/* Set line and column of an error at @where; returns false. */
 static bool blame(struct parser *p, const char *where)
 {
     const char *line = p->text;
@@ -102,7 +102,7 @@ static bool blame(struct parser *p, const char *where)
     return false;
 }
 
-/* The same, and what. */
+/* Set line, column and text of an error at @where; returns false. */
 __attribute__((format(printf, 3, 4)))
 static bool wrong(struct parser *p, const char *where, const char *fmt, ...)
 {
@@ -124,7 +124,7 @@ bool vhca_fault_is(const struct vhca_fault_span *s, const char *word)
     return strlen(word) == span_len(s) && !memcmp(s->at, word, span_len(s));
 }
 
-/* How much of it messages show. */
+/* Return how many characters of it messages show. */
 static int shown(const struct vhca_fault_span *s)
 {
     return (int)MIN_OF(span_len(s), 24u);
@@ -174,7 +174,7 @@ find_word(struct parser *p, const struct vhca_fault_span *name)
     return NULL;
 }
 
-/* @arg: NULL: there was no equals sign. */
+/* @arg: NULL if the word has no equals sign. */
 static bool put_value(struct parser *p, const struct vhca_fault_word *w,
                       const char *arg, const char *end)
 {
@@ -220,7 +220,7 @@ static bool read_word(struct parser *p, struct vhca_fault_span word)
 
 /* ---- rules ---- */
 
-/* "seed=" and nothing behind it. */
+/* Read "seed=", which must be a statement of its own. */
 static bool read_seed(struct parser *p, struct vhca_fault_span word,
                       struct vhca_fault_span rest)
 {
@@ -304,7 +304,7 @@ static bool read_rule(struct parser *p, struct vhca_fault_span rest)
            wrong(p, rule.end, "it does not say what is to happen");
 }
 
-/* The next of what semicolons and newlines divide, without its comment. */
+/* Return the next statement, up to a semicolon or newline, without comment. */
 static struct vhca_fault_span next_statement(const char **at)
 {
     struct vhca_fault_span s = { *at, *at + strcspn(*at, ";\n#") };
@@ -320,7 +320,7 @@ static struct vhca_fault_span next_statement(const char **at)
     return s;
 }
 
-/* Whether it is a seed, and not a rule. */
+/* Whether the statement sets the seed, and is not a rule. */
 static bool is_seed(const struct vhca_fault_span *word)
 {
     return span_len(word) >= SEED_LEN && !memcmp(word->at, "seed=", SEED_LEN);

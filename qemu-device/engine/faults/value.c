@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, faults: what words take behind their equals sign.
+ * qhca engine, faults: the values of words, behind their equals sign.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #define PPM     1000000u
 
-/* struct reading - a value being read */
+/* struct reading - a value being parsed */
 struct reading {
     struct vhca_fault_span s;       /* what is left of it */
     const struct vhca_fault_word *w;
@@ -17,7 +17,7 @@ struct reading {
     struct qhca_fault_error *err;
 };
 
-/* Notes what is wrong. Always @where. */
+/* Note what is wrong; returns @where. */
 __attribute__((format(printf, 3, 4)))
 static const char *wrong(struct reading *r, const char *where,
                          const char *fmt, ...)
@@ -39,7 +39,7 @@ static int digit_of(char c, unsigned base)
     return d < (int)base ? d : -1;
 }
 
-/* Decimal or hex, as far as it goes; false: there is none, or it is too big. */
+/* Parse decimal or hex digits; false: there are none, or the sum overflows. */
 static bool take_number(struct vhca_fault_span *s, uint64_t *out)
 {
     bool hex = s->end - s->at > 2 && s->at[0] == '0' && s->at[1] == 'x';
@@ -59,7 +59,7 @@ static bool take_number(struct vhca_fault_span *s, uint64_t *out)
     return s->at > start;
 }
 
-/* One that is allowed, up to the end or @stop. */
+/* Parse a number within the word's limits, up to the end or @stop. */
 static const char *take_bounded(struct reading *r, char stop, uint64_t *out)
 {
     const char *start = r->s.at;
@@ -118,7 +118,7 @@ static const char *take_kinds(struct reading *r)
            NULL : wrong(r, name, "no %s of that name", r->w->name);
 }
 
-/* Up to four places behind the point, which makes millionths. */
+/* Up to four decimal places, which gives millionths. */
 static const char *take_percent(struct reading *r)
 {
     struct vhca_fault_span *s = &r->s;
@@ -140,7 +140,7 @@ static const char *take_percent(struct reading *r)
     return good ? NULL : wrong(r, start, "a percentage is wanted, as 0.5%%");
 }
 
-/* What a unit is in ns; 0: it is none. */
+/* Return the nanoseconds of a unit, or 0 if there is no such unit. */
 static uint64_t unit_ns(const struct vhca_fault_span *s)
 {
     static const struct {
