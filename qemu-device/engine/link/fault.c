@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: fault rules where packets of QPs leave and arrive.
+ * qhca engine: fault rules for packets that leave and arrive.
  */
 #include "link.h"
 
@@ -24,8 +24,8 @@ static void raise_event(struct qhca_engine *e,
 }
 
 /*
- * @f has passed. A held frame for a group, which may have many members, gets a
- * step of its own.
+ * Release the frame that waits for @f to pass. A multicast frame, which may
+ * have many receivers, gets a turn of its own.
  */
 static void release_behind(struct qhca_engine *e,
                            const struct vhca_fault_frame *f)
@@ -39,7 +39,7 @@ static void release_behind(struct qhca_engine *e,
     }
 }
 
-/* The frame arrives so many times, behind its rule. */
+/* Receive the frame @times times, after a rule has acted on it. */
 static void arrive(struct qhca_engine *e, const struct vhca_fault_frame *f,
                    unsigned times)
 {
@@ -81,7 +81,7 @@ void vhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     arrive(e, &f, vhca_fault_frame(e, &f));
 }
 
-/* The frame leaves so many times, behind its rule. */
+/* Send the frame @times times, after a rule has acted on it. */
 static void leave(struct qhca_engine *e, struct vhca_qp *qp,
                   const struct vhca_way *way, const struct vhca_burst *burst,
                   const struct vhca_fault_frame *f, unsigned times)
@@ -121,8 +121,8 @@ void vhca_fault_tx(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * What a rule for packets that leave, or for those that arrive, does to one
- * that crosses; it is at *@point then.
+ * Apply the rules for sending, then those for receiving, to a packet that
+ * crosses. @point: at which of them a rule acted.
  */
 static struct vhca_fault judge(struct qhca_engine *e, const struct vhca_qp *qp,
                                const struct vhca_way *way,
@@ -143,7 +143,7 @@ static struct vhca_fault judge(struct qhca_engine *e, const struct vhca_qp *qp,
     return does;
 }
 
-/* Frames that were held back until a packet of these QPs has passed. */
+/* Release frames that wait for a packet of these QPs to pass. */
 static void release_both(struct qhca_engine *e, const struct vhca_qp *qp,
                          const struct vhca_way *way)
 {
@@ -177,7 +177,7 @@ void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
     f = frame_of(qp, way, burst, vhca_link_finish(qp, way, burst));
     f.does = does;
     vhca_count_sent(e, qp, 1, f.len);
-    (void)roce_parse(&p, f.frame, f.len);       /* our own: it is well-formed */
+    (void)roce_parse(&p, f.frame, f.len);       /* built here: well-formed */
     if (point == QHCA_FAULT_TX) {
         times = vhca_fault_act(e, &f, &p);
         leave(e, qp, way, burst, &f, times);

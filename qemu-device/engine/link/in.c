@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: where RoCE packets arrive: finding the QP a packet is for, and
- * whether that QP takes it from this sender in its state.
+ * qhca engine: receiving RoCE packets: find the QP that a packet is for, and
+ * judge whether the QP, in its state, takes it from this sender.
  */
 #include "link.h"
 
 /*
- * Whether the packet is of the QP's service. Of the opcodes that belong to none
- * RC has those that are known.
+ * Whether the packet belongs to the QP's service. Known opcodes for
+ * manufacturers belong to RC.
  */
 static bool of_service(const struct vhca_qp *qp, const struct roce_packet *p)
 {
@@ -18,7 +18,7 @@ static bool of_service(const struct vhca_qp *qp, const struct roce_packet *p)
             roce_opcode(p->opcode)->op != OP_NONE);
 }
 
-/* States in which requests and responses are looked at. */
+/* States in which requests and responses are taken. */
 static const struct {
     bool request, response;
 } takes[] = {
@@ -29,7 +29,7 @@ static const struct {
     [QHCA_QPS_ERR] = { false, false },
 };
 
-/* What is wrong with the sender, or QHCA_CNT_MAX: nothing. */
+/* Return what is wrong with the sender, or QHCA_CNT_MAX. */
 static enum qhca_counter sender_wrong(const struct qhca_engine *e,
                                       const struct vhca_qp *qp,
                                       const struct roce_packet *p)
@@ -56,7 +56,7 @@ void vhca_packet_drop(struct qhca_engine *e, const struct vhca_qp *qp,
     vhca_trace_drop(e, p->dest_qp, qhca_counter_name(why), p->psn);
 }
 
-/* Nothing comes of the packet. */
+/* Drop the packet, and count it for QUERY_PORT if that has a counter. */
 static void drop(struct qhca_engine *e, const struct vhca_qp *qp,
                  const struct roce_packet *p, enum qhca_counter why)
 {
@@ -67,7 +67,7 @@ static void drop(struct qhca_engine *e, const struct vhca_qp *qp,
     vhca_packet_drop(e, qp, p, why);
 }
 
-/* @n packets of @len bytes in all. */
+/* Count @n packets taken, @len bytes in all. */
 static void count_taken(struct qhca_engine *e, const struct vhca_qp *qp,
                         uint8_t tclass, uint32_t n, size_t len)
 {
@@ -85,14 +85,14 @@ static void accept(struct qhca_engine *e, const struct vhca_qp *qp,
     vhca_trace_rx(e, qp->qpn, p->opcode, p->psn);
 }
 
-/* Each QP of XRC has one half only: it takes the packets of that (E-045). */
+/* An XRC QP has only one half, and takes only the packets of that (E-045). */
 static bool has_half(const struct vhca_qp *qp, bool response)
 {
     return vhca_qp_is(qp, response ? QHCA_HAS_SQ :
                                      QHCA_HAS_RQ | QHCA_HAS_XRCD);
 }
 
-/* Why the QP cannot take such a packet, or QHCA_CNT_MAX: it can. */
+/* Return why the QP cannot take such a packet, or QHCA_CNT_MAX. */
 static enum qhca_counter not_taken(const struct vhca_qp *qp,
                                    const struct roce_packet *p)
 {
@@ -106,7 +106,7 @@ static enum qhca_counter not_taken(const struct vhca_qp *qp,
     } else if (!of_service(qp, p) || !has_half(qp, response)) {
         return QHCA_CNT_RX_NO_QP;
     } else if (vhca_qp_is(qp, QHCA_DATAGRAM) && info->op == OP_NONE) {
-        return QHCA_CNT_RX_MALFORMED;   /* nothing would say no to it */
+        return QHCA_CNT_RX_MALFORMED;   /* the responder would not refuse it */
     }
     if (response ? !takes[qp->state].response : !takes[qp->state].request) {
         return QHCA_CNT_RX_BAD_STATE;
@@ -114,7 +114,7 @@ static enum qhca_counter not_taken(const struct vhca_qp *qp,
     return QHCA_CNT_MAX;
 }
 
-/* The same for one that has come in a frame, from anybody. */
+/* Return why the QP does not take a packet from a frame, or QHCA_CNT_MAX. */
 static enum qhca_counter frame_not_taken(const struct qhca_engine *e,
                                          const struct vhca_qp *qp,
                                          const struct roce_packet *p)
@@ -137,7 +137,7 @@ static void execute(struct qhca_engine *e, struct vhca_qp *qp,
          */
         vhca_count_qp(e, qp, QHCA_CNT_RX_CNP, 1);
     } else if (roce_opcode(p->opcode)->flags & OPF_RESPONSE) {
-        /* Only reliable services have them. */
+        /* Only reliable services have responses. */
         vhca_completer_rx(e, qp, p);
     } else if (vhca_qp_is(qp, QHCA_RELIABLE)) {
         vhca_responder_rx(e, qp, p);
@@ -186,7 +186,7 @@ static void deliver(struct qhca_engine *e, struct vhca_qp *qp,
     execute(e, qp, p);
 }
 
-/* How many of the packets that @p stands for are executed at once, else 1. */
+/* Return how many of the packets in @p were executed, at least 1. */
 static uint32_t execute_across(struct qhca_engine *e, struct vhca_qp *qp,
                                const struct roce_packet *p)
 {
@@ -224,13 +224,13 @@ void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
     }
 }
 
-/* A copy of the packet for every QP of the group (D-084). */
+/* Deliver the packet to every QP of the group (D-084). */
 static void deliver_to_group(struct qhca_engine *e, const struct roce_packet *p,
                              size_t len)
 {
     const struct vhca_mcast_group *grp = vhca_group_find(e, p->dgid);
 
-    /* Its last QP may have gone meanwhile. */
+    /* The last member may have left since the frame was sent. */
     for (uint32_t i = 0; grp && i < grp->num_qps; i++) {
         vhca_spend(e, 1);
         deliver(e, grp->qp[i], p, len);
@@ -243,7 +243,7 @@ static void find_taker(struct qhca_engine *e, const struct roce_packet *p,
     struct vhca_qp *qp = vhca_qp_get(e, p->dest_qp);
     bool group = vhca_gid_is_multicast(p->dgid);
 
-    /* Both must name a group, or neither (E-045). */
+    /* QPN and GID must both be multicast, or neither (E-045). */
     if (group && p->dest_qp == QHCA_QPN_MCAST) {
         deliver_to_group(e, p, len);
     } else if (group) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine, link: moves packets. It asks the halves of a QP for the next
- * ones and makes frames of them, or hands them across to a QP of the same port,
- * or of a neighbour's; and it finds the QP that a packet is for. Room on the
- * way out, the pace, faults, counters and traces of packets have their one
- * place here.
+ * packets and makes frames of them, or hands them across to a QP of the same
+ * port or of a neighbour; and it finds the QP that a packet is for. Room on the
+ * way out, pace, fault rules, counters and traces of packets are handled only
+ * here.
  */
 #ifndef QHCA_ENGINE_LINK_H
 #define QHCA_ENGINE_LINK_H
@@ -16,15 +16,14 @@
 
 /*
  * struct vhca_way - where packets of a QP go
- * @av: by which address vector
- * @dest_qp: to which QP there
- * @local: the GID they come from
+ * @av: address vector
+ * @dest_qp: number of the QP there
+ * @local: source GID
  * @loop: to this very port
  * @net: to the network
- * @lost: the source GID is not there any more, or not for this QP
- * @peer: the QP that they may cross to, or NULL: all are frames, be it that the
- *        operator wants them to be
- * @at: the engine that @peer is in: this one, or a neighbour
+ * @lost: the source GID is gone, or this QP must not use it
+ * @peer: the QP that packets may cross to; NULL: all become frames
+ * @at: the engine of @peer: this one, or a neighbour
  */
 struct vhca_way {
     const struct qhca_av *av;
@@ -35,20 +34,20 @@ struct vhca_way {
     struct qhca_engine *at;
 };
 
-/* Where packets to @av go: to this port, to the network, or both. */
+/* Whether packets to @av go to this port, to the network, or to both. */
 void vhca_route(const struct qhca_engine *e, const struct qhca_av *av,
                 bool *loop, bool *net);
-/* The way of packets to the peer of a connected QP. */
+/* Find the way of packets to the peer of a connected QP. */
 void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
                       struct vhca_way *way);
-/* That of a datagram, which never crosses: its receiver sees the IP header. */
+/* Find the way of a datagram. It never crosses: receivers see the IP header. */
 void vhca_way_to(struct qhca_engine *e, struct vhca_qp *qp,
                  const struct qhca_av *av, uint32_t dest_qp,
                  struct vhca_way *way);
-/* Whether a packet may cross to a neighbour now: see vhca_way_across(). */
+/* vhca_way_across() for a peer in a neighbour. */
 bool vhca_way_far_across(const struct qhca_engine *e,
                          const struct vhca_way *way);
-/* Whether a packet may cross to @way->peer now: none overtakes a frame. */
+/* Whether a packet may cross to @way->peer now, without overtaking a frame. */
 static inline bool vhca_way_across(const struct qhca_engine *e,
                                    const struct vhca_way *way)
 {
@@ -56,13 +55,13 @@ static inline bool vhca_way_across(const struct qhca_engine *e,
            (way->at == e ? !vhca_fifo_used(&e->port->loop) :
                            vhca_way_far_across(e, way));
 }
-/* Whether @reserve + 1 frames of the QP can be sent that way; else it waits. */
+/* Whether there is room for @reserve + 1 frames; if not, @qp waits for it. */
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, unsigned reserve);
 /*
- * Whether only the peer of the AV can have sent the packet (D-083): of what the
- * port sends to itself, only the QP it is connected to. The PSNs of others are
- * no secret on one machine, and neither neighbours here nor the network may
+ * Whether only the peer of the AV can have sent the packet (D-083); if the port
+ * sent it to itself, only the QP that @qp is connected to. The PSNs of others
+ * are no secret on one machine, and neither other QPs here nor the network may
  * speak for a QP of this port.
  */
 bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,
@@ -71,14 +70,14 @@ bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,
 /* ---- out.c ---- */
 
 /*
- * Sends what the QP has to say, answers first, as far as room and budget go.
- * The peer that packets have crossed to is asked for its ACK at the end.
+ * Send what the QP has to send, responses first, as far as room and budget
+ * allow. If packets have crossed, ask the peer for its ACK in the end.
  */
 void vhca_link_turn(struct qhca_engine *e, struct vhca_qp *qp);
-/* Makes the frame of a packet, wherever its payload is. Returns its length. */
+/* Build the frame of a packet, wherever its payload is; returns its length. */
 size_t vhca_link_finish(const struct vhca_qp *qp, const struct vhca_way *way,
                         struct vhca_burst *burst);
-/* The finished frame, @len bytes, leaves. False: there is no room. */
+/* Send the finished frame of @len bytes. Returns false if there is no room. */
 bool vhca_link_frame(struct qhca_engine *e, const struct vhca_qp *qp,
                      const struct vhca_way *way,
                      const struct vhca_burst *burst, size_t len);
@@ -86,36 +85,36 @@ bool vhca_link_frame(struct qhca_engine *e, const struct vhca_qp *qp,
 /* ---- in.c ---- */
 
 /*
- * A frame whose Ethernet destination is the port's or a multicast one, whose IP
- * protocol is UDP with destination port 4791 and whose IP destination is a GID
- * of the port: from the network or looped back. @frame starts at the Ethernet
- * header, @len ends with the ICRC or Ethernet padding. @from: number of the QP
- * that has sent it, if it is looped back, else 0.
+ * Receive a RoCE frame from the network or the loopback FIFO. Its Ethernet
+ * destination is the port's or a multicast one, its UDP destination port is
+ * 4791, and its IP destination is a GID of the port. @frame starts at the
+ * Ethernet header, @len ends with the ICRC or Ethernet padding. @from: number
+ * of the QP that sent it if it is looped back, else 0.
  */
 void vhca_roce_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                   uint32_t from);
-/* The same, past the fault rules. */
+/* vhca_roce_rx() without fault rules. */
 void vhca_roce_take(struct qhca_engine *e, const uint8_t *frame, size_t len,
                     uint32_t from);
 /*
- * The responder refuses the request in it with that AETH syndrome. False: it is
- * none, or not the one that the QP expects.
+ * Let the responder refuse the request in @frame with AETH @syndrome. Returns
+ * false if it is not a request, or not the one that the QP expects.
  */
 bool vhca_roce_refuse(struct qhca_engine *e, const uint8_t *frame, size_t len,
                       uint32_t from, uint8_t syndrome);
 /*
- * Packets cross from QP @by to its peer, and are counted for both. If something
- * is the matter with them the peer takes the first alone: @p is that one then.
- * Answers that have come in line are the caller's to ask for.
+ * Hand the packets in @p across from QP @by to its peer, and count them at
+ * both. If they are anything special, the peer takes only the first, and @p is
+ * reduced to that. The caller calls vhca_link_answered() for responses.
  */
 void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
                      const struct vhca_way *way, struct roce_packet *p);
-/* The ACK of all up to @psn crosses to QP @qp from its peer. */
+/* Hand the ACK of everything up to @psn across to QP @qp from its peer. */
 void vhca_link_ack(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, uint32_t psn);
 /*
- * A request has been delivered to @qp, whose line of answers ended with @tail
- * before: whatever is owed gets in line, and what is new there a turn.
+ * Call after delivering a request to @qp; @tail: end of its response queue
+ * before. Queues an ACK that is owed, and schedules @qp if it has responses.
  */
 static inline void vhca_link_answered(struct qhca_engine *e,
                                       struct vhca_qp *qp, uint32_t tail)
@@ -125,7 +124,7 @@ static inline void vhca_link_answered(struct qhca_engine *e,
         vhca_qp_schedule(e, qp);
     }
 }
-/* Counts @n packets that have left, @len bytes in all. */
+/* Count @n packets sent, @len bytes in all. */
 static inline void vhca_count_sent(struct qhca_engine *e,
                                    const struct vhca_qp *qp, uint32_t n,
                                    size_t len)
@@ -133,28 +132,28 @@ static inline void vhca_count_sent(struct qhca_engine *e,
     vhca_count_qp(e, qp, QHCA_CNT_TX_PKTS, n);
     vhca_count_qp(e, qp, QHCA_CNT_TX_BYTES, len);
 }
-/* Counts and traces a packet that nothing comes of; @qp may be NULL. */
+/* Count and trace a packet that is dropped; @qp may be NULL. */
 void vhca_packet_drop(struct qhca_engine *e, const struct vhca_qp *qp,
                       const struct roce_packet *p, enum qhca_counter why);
 
 /* ---- fault.c ---- */
 
-/* vhca_roce_rx() where fault rules look. */
+/* vhca_roce_rx() with fault rules. */
 void vhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                    uint32_t from);
-/* A frame that was held back arrives. */
+/* Receive a frame that was held back. */
 void vhca_fault_take(struct qhca_engine *e, struct vhca_fault_held *h);
 /*
- * vhca_link_frame() and vhca_link_cross() where fault rules look. A packet that
- * gets lost, or comes later, has left. One that crosses becomes a frame only if
- * a rule acts on it.
+ * vhca_link_frame() and vhca_link_cross() with fault rules. A packet that a
+ * rule drops or holds back has been sent. One that crosses becomes a frame only
+ * if a rule acts on it.
  */
 void vhca_fault_tx(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_way *way, struct vhca_burst *burst,
                    size_t len);
 void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct vhca_way *way, struct vhca_burst *burst);
-/* One that was held back leaves, if there is room for it. */
+/* Send a frame that was held back, if there is room for it. */
 void vhca_fault_send(struct qhca_engine *e, struct vhca_fault_held *h);
 
 #endif /* QHCA_ENGINE_LINK_H */

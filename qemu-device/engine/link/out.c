@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: packets of QPs on their way out. The halves of a QP build them
- * and are told when they have left; in between is all there is to moving one.
+ * qhca engine: packets of QPs on their way out. The halves of a QP build
+ * packets and are told when they have been sent; what happens in between is
+ * here.
  */
 #include <assert.h>
 
 #include "link.h"
 
 /*
- * How many may go as one: of frames none. With a limit of the bandwidth each
- * waits for room, and fault rules look at each.
+ * Return how many packets may go at once. Frames go one by one; with a limit of
+ * the bandwidth every packet waits for room, and fault rules look at each.
  */
 static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way)
 {
@@ -17,7 +18,7 @@ static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way)
            1 : QHCA_SPAN;
 }
 
-/* What the receiver of a frame gets to know of where it goes. */
+/* Fill in the addresses, which only the receiver of a frame sees. */
 static void address(const struct vhca_qp *qp, const struct vhca_way *way,
                     struct roce_packet *p)
 {
@@ -31,13 +32,13 @@ static void address(const struct vhca_qp *qp, const struct vhca_way *way,
     p->sport = roce_sport(p->flow_label, qp->qpn, way->dest_qp);
 }
 
-/* An empty burst: nothing in it but where it goes. */
+/* Start a burst: empty, with its destination. */
 static void open_burst(const struct qhca_engine *e, const struct vhca_qp *qp,
                        const struct vhca_way *way, struct vhca_burst *burst)
 {
     struct roce_packet *p = &burst->p;
 
-    assert(way->local);         /* a datagram has its own way, and no answer */
+    assert(way->local);         /* datagrams set it in send_requests() */
     burst->across = vhca_way_across(e, way);
     burst->unsent = burst->fatal = false;
     burst->view.num_pieces = burst->view.len = 0;
@@ -81,7 +82,7 @@ bool vhca_link_frame(struct qhca_engine *e, const struct vhca_qp *qp,
     return looped || sent;
 }
 
-/* What a neighbour spends on it is work of this call, too, and bounds it. */
+/* A neighbour's work on the packet counts as work of this call, too. */
 static void cross(struct qhca_engine *e, struct vhca_qp *qp,
                   const struct vhca_way *way, struct vhca_burst *burst)
 {
@@ -117,7 +118,7 @@ static void send_frame(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* The one place where a packet moves. There is room for it. */
+/* Every packet is moved here. The caller has made sure that there is room. */
 static void move(struct qhca_engine *e, struct vhca_qp *qp,
                  const struct vhca_way *way, struct vhca_burst *burst)
 {
@@ -142,7 +143,7 @@ static void answer(struct qhca_engine *e, struct vhca_qp *qp,
     open_burst(e, qp, way, burst);
     vhca_response_next(e, qp, at_once(e, way), burst);
     if (burst->fatal) {
-        /* Its event comes before the NAK. */
+        /* The event of the error must precede the NAK. */
         vhca_response_sent(e, qp, burst);
         move(e, qp, way, burst);
     } else {
@@ -162,7 +163,7 @@ static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- requests ---- */
 
-/* The next packets at the cursor. False: their WR failed locally. */
+/* Send the next packets at the cursor. Returns false if their WR failed. */
 static bool request(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct vhca_way *way, struct vhca_burst *burst)
 {
@@ -194,10 +195,10 @@ static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * What the peer has to say of the requests that crossed to it since its line of
- * answers ended with @tail. An ACK of all of them crosses at once and needs no
- * packet; anything else, and where each packet counts that as well, waits for
- * the peer's turn. A peer that had something to say before has a place in line.
+ * Ask the peer for its responses to the requests that have crossed; @tail: end
+ * of its response queue before. An ACK of all of them crosses at once, without
+ * a packet. Other responses wait for the peer's turn, and so does the ACK where
+ * each packet is moved alone. A peer that had responses before is in line.
  */
 static void ask(struct qhca_engine *e, struct vhca_qp *qp,
                 const struct vhca_way *way, uint32_t tail)

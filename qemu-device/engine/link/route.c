@@ -21,8 +21,8 @@ void vhca_route(const struct qhca_engine *e, const struct qhca_av *av,
 }
 
 /*
- * A GID that was taken away sends nothing from anywhere (G-015). A datagram
- * posted before the GID was replaced must not use the new GID either.
+ * A GID that was removed sends nothing (G-015). A datagram posted before the
+ * GID was replaced must not use the new GID either.
  */
 static bool is_lost(const struct qhca_engine *e, const struct vhca_qp *qp,
                     const struct vhca_way *way)
@@ -57,13 +57,13 @@ static bool addresses_fit(const struct vhca_qp *qp,
            !memcmp(sgid, qp->attr.av.dgid, 16);
 }
 
-/* Whether no frame, for which packets would be too large, has to be made. */
+/* Whether packets may cross: not if they would be too large for frames. */
 static bool may_cross(const struct qhca_engine *e, const struct vhca_qp *qp)
 {
     return !e->cfg.frames && qp->mtu <= vhca_port_path_mtu(e);
 }
 
-/* The neighbour whose port takes frames that go that way, or NULL. */
+/* Return the neighbour that frames with this destination reach, or NULL. */
 static struct qhca_engine *neighbour(const struct qhca_engine *e,
                                      const struct vhca_way *way)
 {
@@ -76,8 +76,8 @@ static struct qhca_engine *neighbour(const struct qhca_engine *e,
 }
 
 /*
- * The QP in @at that the packets of @qp reach, if it takes them from it. What
- * would not be taken becomes a frame, and so does what a QP sends to itself.
+ * Return the QP in @at that @qp is connected to, if it takes packets from @qp;
+ * else NULL: they become frames then, as do those that a QP sends to itself.
  */
 static struct vhca_qp *find_peer(struct qhca_engine *at,
                                  const struct vhca_qp *qp,
@@ -98,7 +98,7 @@ static struct vhca_qp *find_peer(struct qhca_engine *at,
     return peer;
 }
 
-/* The address filter of a neighbour looks at frames as well, and who sends. */
+/* Whether @peer expects frames from another port, and its port takes them. */
 static bool takes_from_afar(const struct qhca_engine *at,
                             const struct vhca_qp *peer,
                             const struct vhca_way *way)
@@ -142,7 +142,7 @@ bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
     bool here = vhca_tx_room(e, true, reserve + 1);
     bool there = vhca_tx_room(e, false, reserve + 1);
 
-    /* The run loop empties the loopback FIFO; the network calls back. */
+    /* The run loop empties the loopback FIFO; only the network calls back. */
     vhca_list_del(&qp->tx_wait);
     if (!vhca_port_open(e) || (way->net && !there)) {
         vhca_qp_wait_tx(e, qp);
