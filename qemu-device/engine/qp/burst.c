@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the payload of segments.
+ * qhca engine: the payload of a burst.
  */
 #include "qp.h"
 

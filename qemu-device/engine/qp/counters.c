@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: counters. Everything is counted once for the device; what
- * happens to a QP that is bound to a set of counters is counted there as well.
+ * qhca engine: counters. Everything is counted for the device; what happens to
+ * a QP that is bound to a set of counters is counted in the set, too.
  */
 #include "qp.h"
 
@@ -26,7 +26,7 @@ int vhca_do_dealloc_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return vhca_holder_dealloc(&e->qps->cntset, c);
 }
 
-/* From now on @set counts for the QP. */
+/* Bind the QP to a set, or to none. */
 int vhca_do_bind_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_bind_cntset *r = &c->cmd->bind_cntset;
@@ -54,13 +54,13 @@ static int answer(struct vhca_cmd_ctx *c, const uint64_t *cnt,
     return QHCA_OK;
 }
 
-/* Totals since the device was made. */
+/* Totals since the device was created. */
 int vhca_do_query_counters(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     return answer(c, e->cnt, NULL);
 }
 
-/* Of one set; number 0: what no set has counted. */
+/* Counters of a set; number 0: what no set has counted. */
 int vhca_do_query_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     uint32_t number = le32toh(c->cmd->obj.obj);
@@ -72,7 +72,7 @@ int vhca_do_query_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     return set ? answer(c, set->cnt, NULL) : QHCA_ERR_OBJ;
 }
 
-/* The counts of the sets that go fall back to set 0. */
+/* Free all sets, for a reset; set 0 then has their counts. */
 void vhca_cntset_free_all(struct qhca_engine *e)
 {
     vhca_holder_free_all(&e->qps->cntset);

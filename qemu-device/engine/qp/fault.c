@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: fault rules that concern a QP, whatever packets there are.
+ * qhca engine: fault rules for completions and events of a QP.
  */
 #include "qp.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca engine: what a type of QPs is made of; one row each, in qp.c. */
+/* qhca engine: what types of QPs consist of; qp.c has a row for each. */
 #ifndef QHCA_ENGINE_QP_KIND_H
 #define QHCA_ENGINE_QP_KIND_H
 
@@ -16,11 +16,11 @@ enum {
     QHCA_MAY_SRQ = 0x4,         /* instead of the receive queue */
     QHCA_HAS_XRCD = 0x8,        /* receives by SRQs that packets name */
     QHCA_RELIABLE = 0x10,       /* requests are acknowledged */
-    QHCA_DATAGRAM = 0x20,       /* peer and address are those of the WQE */
+    QHCA_DATAGRAM = 0x20,       /* WQEs name peer and address */
 };
 
 /*
- * struct vhca_qp_kind - what a type of QPs is made of
+ * struct vhca_qp_kind - what a type of QPs consists of
  * @parts: set of the above; empty: no such type
  * @service: SVC_*, part of all its opcodes
  */

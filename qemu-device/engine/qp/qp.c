@@ -44,7 +44,7 @@ static void lines_reset(struct vhca_lines *l, unsigned pages)
     }
 }
 
-/* To the end of the page's line, unless it is in it. */
+/* Append to the line of @page, unless the node is in it. */
 static void lines_add(struct vhca_lines *l, uint32_t page,
                       struct vhca_list *node)
 {
@@ -57,7 +57,7 @@ static void lines_add(struct vhca_lines *l, uint32_t page,
     }
 }
 
-/* Takes out who is next; NULL: those of the page whose turn it is have gone. */
+/* Remove and return the next node; NULL: its page's line was empty. */
 static struct vhca_list *lines_next(struct vhca_lines *l)
 {
     struct vhca_line *line = container_of(l->busy.next, struct vhca_line, node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: what the QP room has in a saved state: sets of counters, and how
- * queues and lines are written. The QPs themselves are in qps/snapshot.c.
+ * qhca engine: the QP room in a saved state: sets of counters. Queues and lines
+ * are walked over here, too, for the QPs in qps/snapshot.c.
  */
 #include "qp.h"
 
@@ -71,7 +71,7 @@ static const struct vhca_snap_ref tx_wait_ref = {
     "QP", offsetof(struct vhca_qp, tx_wait), slot_of, find_slot, NULL
 };
 
-/* Each of them is in the line of its page. */
+/* Whether all QPs of the line belong to its page. */
 static bool in_line(const struct vhca_list *head, uint32_t page, size_t off)
 {
     const struct vhca_list *at = head->next;

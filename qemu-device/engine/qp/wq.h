@@ -12,7 +12,7 @@ struct vhca_wq {
     struct vhca_mem mem;
     bool present;
     bool dbrec;                 /* receive queue: has a doorbell record */
-    bool rings;                 /* it says that doorbells are wanted */
+    bool rings;                 /* its record asks for doorbells */
     uint8_t log_size, log_stride;
     uint32_t max_sge;
     uint32_t pi;                /* from doorbell or doorbell record */
@@ -30,7 +30,7 @@ static inline uint64_t vhca_wq_ring_bytes(const struct vhca_wq *wq)
     return 1ull << (wq->log_size + wq->log_stride);
 }
 
-/* With the doorbell record behind the ring. */
+/* Return the bytes of the ring and of the doorbell record behind it. */
 static inline uint64_t vhca_wq_bytes(const struct vhca_wq *wq)
 {
     return vhca_wq_ring_bytes(wq) +
@@ -43,8 +43,8 @@ static inline uint64_t vhca_wq_offset(const struct vhca_wq *wq, uint32_t index)
 }
 
 /*
- * A producer index may only move forward, and not past the free entries; @held
- * of those before ci are not free.
+ * Whether the producer index only moves forward, and not past the free entries;
+ * @held entries before ci are not free.
  */
 static inline bool vhca_wq_index_ok(const struct vhca_wq *wq, uint32_t pi,
                                     uint32_t held)
@@ -54,7 +54,7 @@ static inline bool vhca_wq_index_ok(const struct vhca_wq *wq, uint32_t pi,
     return wq->present && pi - wq->pi <= vhca_wq_size(wq) - used;
 }
 
-/* What reading a WQE can lead to. */
+/* The result of reading a WQE. */
 enum vhca_wqe_result {
     QHCA_WQE_OK = 0,
     QHCA_WQE_BAD,               /* breaks a rule: LOC_QP_OP_ERR */
