@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: doorbell records of receive queues, by which a WQE is posted
- * without a doorbell.
+ * qhca engine: doorbell records of receive queues, which let the driver post
+ * WQEs without a doorbell.
  *
- * The device looks at the producer index when it needs a WQE. A QP in ERR needs
- * none, but has to flush those that are posted: there the device asks for
- * doorbells. It writes that and then reads the index, the producer writes the
- * index and then reads that, so at least one of them sees the other.
+ * The device reads the producer index when it needs a WQE. A QP in ERR needs
+ * none, but has to flush those that are posted, so it asks for doorbells. The
+ * device writes its wish before it reads the index, and the producer writes the
+ * index before it reads the wish, so at least one of them sees the other's.
  */
 #include "rq.h"
 

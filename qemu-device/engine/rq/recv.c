@@ -88,9 +88,8 @@ bool vhca_recv_try_write(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * A receive WR of an XRC SRQ completes on the SRQ's CQ. The QP does not
- * reference that CQ, so it would not learn of its failure: move it to ERR
- * (H-002).
+ * A receive WR of an XRC SRQ completes on the SRQ's CQ. That CQ does not know
+ * the QP, so if it fails, move the QP to ERR here (H-002).
  */
 static bool push_xrc(struct qhca_engine *e, struct vhca_qp *qp,
                      struct qhca_cqe *cqe, bool solicited)
@@ -106,7 +105,7 @@ static bool push_xrc(struct qhca_engine *e, struct vhca_qp *qp,
     return pushed;
 }
 
-/* Completes the receive WR in use with a CQE filled in by the caller. */
+/* Complete the receive WR in use with a CQE filled in by the caller. */
 static void complete(struct qhca_engine *e, struct vhca_qp *qp,
                      struct qhca_cqe *cqe, bool solicited)
 {
@@ -127,11 +126,11 @@ static void complete(struct qhca_engine *e, struct vhca_qp *qp,
     if (pushed) {
         vhca_srq_release(qp);
     } else {
-        vhca_srq_give_back(e, qp);      /* nobody will hear of it */
+        vhca_srq_give_back(e, qp);      /* there is no CQE for it */
     }
 }
 
-/* Where a datagram came from (C-007, C-008). */
+/* Fill in where a datagram came from (C-007, C-008). */
 static void fill_datagram(struct qhca_cqe *cqe, const struct roce_packet *p)
 {
     uint16_t flags = QHCA_CQE_GRH;
@@ -149,7 +148,9 @@ static void fill_datagram(struct qhca_cqe *cqe, const struct roce_packet *p)
     memcpy(cqe->smac, p->smac, sizeof(cqe->smac));
 }
 
-/* Fault rules make the receive WR in use fail, and with it the QP. */
+/*
+ * Let the receive WR in use fail, and with it the QP, if a fault rule says so.
+ */
 static bool is_failed(struct qhca_engine *e, struct vhca_qp *qp,
                       uint8_t opcode)
 {

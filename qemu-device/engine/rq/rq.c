@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the tables of the room.
+ * qhca engine, rq: the tables of the room.
  */
 #include "rq.h"
 

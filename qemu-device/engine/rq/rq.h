@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, rq: where received messages go. Receive work requests, of
- * the QP's own queue, of a shared receive queue, or of one that a packet of XRC
- * names.
+ * qhca engine, rq: where received messages go: receive work requests, from the
+ * QP's own queue, from a shared receive queue, or from the SRQ that an XRC
+ * packet names.
  */
 #ifndef QHCA_ENGINE_RQ_H
 #define QHCA_ENGINE_RQ_H
@@ -16,8 +16,8 @@
 /*
  * struct vhca_srq - a shared receive queue
  *
- * WRs in the ring and those @held are never more than the ring has entries, so
- * there is always room in it for one that comes back.
+ * The WRs in the ring and those @held together are never more than its entries,
+ * so there is always room to give a WR back.
  */
 struct vhca_srq {
     uint32_t srqn, uar;
@@ -25,14 +25,14 @@ struct vhca_srq {
     struct vhca_key_user user;
     struct vhca_wq wq;          /* ci: next WQE to be taken */
     uint32_t held;              /* WRs that QPs have taken and not completed */
-    bool moving;                /* being resized, and none has come back */
+    bool moving;                /* resizing, and no WR was given back yet */
     uint32_t limit;             /* 0: not armed */
     uint32_t users;             /* QPs */
-    bool failed;                /* only destroy helps (G-010) */
+    bool failed;                /* can only be destroyed (G-010) */
     bool gone;                  /* XRC: being destroyed */
     struct vhca_async async;
-    struct vhca_xrcd *xrcd;     /* XRC: its domain, and */
-    struct vhca_cq *cq;         /* where it completes; else NULL */
+    struct vhca_xrcd *xrcd;     /* XRC: its domain; else NULL */
+    struct vhca_cq *cq;         /* XRC: where WRs complete; else NULL */
 };
 
 /* struct vhca_xrcd - an XRC domain: its users are SRQs and XRC_TGT QPs */
@@ -49,114 +49,114 @@ extern const struct vhca_room vhca_rq_room;
 /* ---- recv.c ---- */
 
 /*
- * Makes the next receive WR, of the QP or of its SRQ, the one in use, unless
- * one is.
+ * Take the next receive WR, of the QP or of its SRQ, unless one is in use.
  */
 enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp);
 /*
- * Scatters @len bytes over the receive WR in use, from byte @off of it on; the
- * range is inside. Keys are those of the QP's PD, or of its SRQ's (G-003).
+ * Scatter @len bytes over the receive WR in use, from its byte @off on; the
+ * range must be inside. Uses the keys of the QP's PD, or of its SRQ's (G-003).
  */
 enum vhca_mem_result vhca_recv_write(struct qhca_engine *e, struct vhca_qp *qp,
                                      uint64_t off, const void *buf, size_t len);
-/* The same, of which nothing is counted if it fails. */
+/* As vhca_recv_write(), but count nothing if it fails. */
 bool vhca_recv_try_write(struct qhca_engine *e, struct vhca_qp *qp,
                          uint64_t off, const void *buf, size_t len);
-/* The receive WR in use has its message, of which @p is the last packet. */
+/* Complete the receive WR in use; @p is the last packet of its message. */
 void vhca_recv_complete(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct roce_packet *p, uint8_t opcode,
                         uint32_t byte_len);
-/* The receive WR in use fails; what that means for the QP is the caller's. */
+/* Fail the receive WR in use; the caller decides about the QP. */
 void vhca_recv_fail(struct qhca_engine *e, struct vhca_qp *qp,
                     enum qhca_cqe_status status);
-/* Whether a QP in ERR has receive WRs to flush, or LAST_WQE_REACHED to say. */
+/* Whether a QP in ERR has receive WRs to flush or owes LAST_WQE_REACHED. */
 bool vhca_recv_to_flush(const struct vhca_qp *qp);
-/* Flushes the oldest receive WR; of an SRQ's, only the one in use. */
+/* Flush the oldest receive WR; with an SRQ, only the one in use. */
 void vhca_recv_flush_one(struct qhca_engine *e, struct vhca_qp *qp);
-/* Reads WQE @index of a receive queue; wr_id is valid unless UNREADABLE. */
+/* Read WQE @index of a receive queue; wr_id is valid unless UNREADABLE. */
 enum vhca_wqe_result vhca_rwr_fetch(struct qhca_engine *e,
                                     const struct vhca_wq *wq, uint32_t index,
                                     struct vhca_rwr *rwr);
-/* Writes @rwr back as WQE @index. False: the ring cannot be written. */
+/* Write @rwr back as WQE @index. Returns false if DMA failed. */
 bool vhca_rwr_store(struct qhca_engine *e, const struct vhca_wq *wq,
                     uint32_t index, const struct vhca_rwr *rwr);
 
-/* ---- dbrec.c: doorbell records; for queues without one nothing to do ---- */
+/* ---- dbrec.c: doorbell records; queues without one are left alone ---- */
 
 /*
- * Learns what has been posted to @wq; @held as for vhca_wq_index_ok(). False:
- * the record cannot be read, or makes no sense.
+ * Read the producer index of @wq; @held as for vhca_wq_index_ok(). Returns
+ * false if DMA failed or the index is out of range.
  */
 bool vhca_rq_look(struct qhca_engine *e, struct vhca_wq *wq, uint32_t held);
 /*
- * A QP in ERR: from now on a doorbell says what is posted, and what was posted
- * before is known. Does nothing the second time.
+ * For a QP in ERR: ask for doorbells from now on, and learn what was posted
+ * before. Does nothing the second time.
  */
 void vhca_recv_stop(struct qhca_engine *e, struct vhca_qp *qp);
-/* A QP in RESET: its record is as it was at first. */
+/* For a QP in RESET: write the doorbell record's initial value. */
 void vhca_recv_reset(struct qhca_engine *e, struct vhca_qp *qp);
 
 /* ---- srq.c ---- */
 
-/* Whether an SRQ can be as the command describes it: enum qhca_cmd_status. */
+/* Check the parameters of CREATE_SRQ; returns enum qhca_cmd_status. */
 int vhca_srq_check_create(const struct qhca_engine *e,
                           const struct qhca_cmd_create_srq *r);
-/* Finds what it refers to; who counts the users is the caller. */
+/* Find the objects it refers to, without counting it as a user of them. */
 int vhca_srq_find_objects(struct qhca_engine *e, struct vhca_srq *srq,
                           const struct qhca_cmd_create_srq *r);
-/* After the QPs. */
+/* Free all SRQs, for a reset; the QPs must have been freed. */
 void vhca_srq_free_all(struct qhca_engine *e);
-/* The objects it refers to have one user more, or less. */
+/* Count @by users more for each object that it refers to. */
 void vhca_srq_count_users(struct vhca_srq *srq, int by);
-/* The SRQ of number @srqn, which may come from guest or network, or NULL. */
+/* Return SRQ @srqn, a number which may come from guest or network, or NULL. */
 struct vhca_srq *vhca_srq_get(struct qhca_engine *e, uint32_t srqn);
 /*
- * SRQ doorbell. False: no such queue on that page, it has failed, or the index
- * is out of range.
+ * SRQ doorbell. Returns false if there is no such queue on that page, if it has
+ * failed, or if the index is out of range.
  */
 bool vhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
                        uint32_t pi);
-/* vhca_recv_take() of a QP with an SRQ and no receive WR in use. */
+/* vhca_recv_take() for a QP with an SRQ and without a receive WR in use. */
 enum vhca_wqe_result vhca_srq_take(struct qhca_engine *e, struct vhca_qp *qp);
-/* The receive WR in use, of the SRQ, is complete, or its SRQ goes. */
+/* End the use of a receive WR that is complete, or whose SRQ is destroyed. */
 void vhca_srq_release(struct vhca_qp *qp);
-/* The receive WR in use goes back to the SRQ, for the next QP to take. */
+/* Give the receive WR in use back to the SRQ, for the next QP to take. */
 void vhca_srq_give_back(struct qhca_engine *e, struct vhca_qp *qp);
-/* The SRQ has failed, for good; its owner is told. */
+/* Let the SRQ fail, for good, and tell its owner. */
 void vhca_srq_fail(struct qhca_engine *e, struct vhca_srq *srq);
 
 /* ---- snapshot.c ---- */
 
 void vhca_rq_walk(struct vhca_snap *s);
-/* Whether its ring has room for all the WRs that QPs hold. */
+/* Whether the ring has room for all the WRs that QPs hold. */
 bool vhca_srq_counts_ok(const struct vhca_srq *srq);
 
 /* ---- xrc.c ---- */
 
-/* The XRC domain of number @xrcdn, or NULL. */
+/* Return XRC domain @xrcdn, or NULL. */
 struct vhca_xrcd *vhca_xrcd_get(struct qhca_engine *e, uint32_t xrcdn);
 /*
- * The SRQ that a request to a QP of type XRC_TGT names is where it receives
- * from, and whose keys it uses; QPs of other types are fine as they are. False:
- * no such SRQ, one of another domain, or not that of the message in progress.
+ * Let an XRC_TGT QP receive from the SRQ that the request names, and use its
+ * keys; QPs of other types stay as they are. Returns false if the SRQ does not
+ * exist, is of another domain, or is not that of the message in progress.
  */
 bool vhca_xrc_select(struct qhca_engine *e, struct vhca_qp *qp,
                      const struct roce_packet *p);
 /*
- * Whose keys the answer to a request to SRQ @srqn uses. False: the SRQ is gone.
+ * Set @user to the one whose keys the response to a request to SRQ @srqn uses.
+ * Returns false if the SRQ is gone.
  */
 bool vhca_xrc_user(struct qhca_engine *e, const struct vhca_qp *qp,
                    uint32_t srqn, struct vhca_key_user *user);
 /*
- * @srq goes: no request finds it any more, and QPs that have a WR of it lose
- * that; *@done, at first 0, is how far that has come. False: not all of them
- * yet, as the budget goes.
+ * Make @srq unknown to requests, and take it, and WRs of it, from all QPs.
+ * *@done, initially 0, is the progress. Returns false if the budget ended
+ * first.
  */
 bool vhca_xrc_srq_gone(struct qhca_engine *e, struct vhca_srq *srq,
                        uint32_t *done);
 /*
- * The SRQs that complete on @cq have failed with it. False: the budget did not
- * do for all of them.
+ * Let the SRQs fail that complete on @cq, which has failed. Returns false if
+ * the budget ended first.
  */
 bool vhca_xrc_cq_failed(struct qhca_engine *e, struct vhca_cq *cq);
 

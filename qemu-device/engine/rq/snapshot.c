@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: XRC domains and SRQs in a saved state. How many WRs of an SRQ
- * QPs hold is counted when the QPs are there.
+ * qhca engine: XRC domains and SRQs in a saved state. The WRs of an SRQ that
+ * QPs hold are counted when the QPs are loaded.
  */
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ static void walk_refs(struct vhca_snap *s, struct vhca_srq *srq)
     }
 }
 
-/* What CREATE_SRQ or RESIZE_SRQ has said. */
+/* Apply the checks of CREATE_SRQ and RESIZE_SRQ. */
 static bool shape_ok(const struct qhca_engine *e, const struct vhca_srq *srq)
 {
     const struct qhca_cmd_create_srq r = {

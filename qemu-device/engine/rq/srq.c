@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: shared receive queues. WQEs are read in order, once, and go to
- * whatever QP needs one next. A WR that a QP has taken and will not complete
- * (it goes to RESET, it is destroyed, its CQ has failed) is written back into
- * the ring, in front of the others: no QP takes a WR away from them for good.
+ * qhca engine: shared receive queues. WQEs are read in order, once, by the next
+ * QP that needs one. A WR that a QP has taken and will not complete (the QP
+ * goes to RESET or is destroyed, or its CQ has failed) is written back into the
+ * ring, in front of the others: no QP takes a WR away from them for good.
  */
 #include <stdlib.h>
 
@@ -14,21 +14,21 @@ struct vhca_srq *vhca_srq_get(struct qhca_engine *e, uint32_t srqn)
     return vhca_table_get(&e->rqs->srq, srqn);
 }
 
-/* ---- what QPs do ---- */
+/* ---- taking WRs ---- */
 
-/* WRs that a QP could take. */
+/* Return the number of WRs that a QP could take. */
 static uint32_t available(const struct vhca_srq *srq)
 {
     return srq->wq.pi - srq->wq.ci;
 }
 
-/* Entries of the ring that the consumer may not use. */
+/* Return the number of entries that the consumer may not use. */
 static uint32_t used(const struct vhca_srq *srq)
 {
     return available(srq) + srq->held;
 }
 
-/* The device may have been reset in the middle of the access. */
+/* Let the SRQ fail, unless the access failed because the device was reset. */
 static void ring_failed(struct qhca_engine *e, struct vhca_srq *srq)
 {
     if (vhca_running(e)) {
@@ -37,7 +37,7 @@ static void ring_failed(struct qhca_engine *e, struct vhca_srq *srq)
     }
 }
 
-/* Looks for more if fewer than @wanted are known of. False: it has failed. */
+/* Learn of more WRs if fewer than @wanted are known; false: it has failed. */
 static bool look(struct qhca_engine *e, struct vhca_srq *srq, uint32_t wanted)
 {
     if (available(srq) >= wanted || vhca_rq_look(e, &srq->wq, srq->held)) {
@@ -264,7 +264,7 @@ void vhca_srq_free_all(struct qhca_engine *e)
     }
 }
 
-/* Arms the limit. */
+/* Arm the limit. */
 int vhca_do_modify_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     struct vhca_srq *srq = vhca_srq_get(e, le32toh(c->cmd->modify_srq.srqn));
@@ -314,8 +314,8 @@ int vhca_do_query_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 }
 
 /*
- * Copies the WQEs that no QP has taken to where they stand in the new ring, up
- * to a page at a time.
+ * Copy the WQEs that no QP has taken to their place in the new ring, up to a
+ * page at a time.
  */
 static int copy_posted(struct qhca_engine *e, struct vhca_cmd_ctx *c,
                        const struct vhca_wq *from, const struct vhca_wq *to)
@@ -341,7 +341,7 @@ static int copy_posted(struct qhca_engine *e, struct vhca_cmd_ctx *c,
     return QHCA_OK;
 }
 
-/* What RESIZE_SRQ may not be asked for (G-007); @limit: that of afterwards. */
+/* Check the parameters of RESIZE_SRQ (G-007); @limit: the one to be set. */
 static int check_resize(const struct vhca_srq *srq,
                         const struct qhca_cmd_create_srq *r, uint32_t limit)
 {
@@ -361,8 +361,8 @@ static int check_resize(const struct vhca_srq *srq,
 }
 
 /*
- * Unlike a CQ's, indexes go on: the consumer knows how many WRs it has posted,
- * but not how many of them QPs have taken.
+ * Unlike those of a CQ, indexes do not restart: the consumer knows how many WRs
+ * it has posted, but not how many of them QPs have taken.
  */
 int vhca_do_resize_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
@@ -388,7 +388,7 @@ int vhca_do_resize_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         srq->moving = true;
     }
     if (!srq->moving) {
-        return QHCA_ERR_STATE;          /* what was copied is not current */
+        return QHCA_ERR_STATE;          /* the copy lacks a WR given back */
     }
     wq = srq->wq;
     wq.log_size = r->log_size;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: XRC (IBTA annex A14): domains, and what is particular about QPs
- * and SRQs in them.
+ * qhca engine: XRC (IBTA annex A14): domains, and what differs for QPs and SRQs
+ * in them.
  *
  * An XRC_TGT QP is an RC responder without receive queue, PD and CQ: each
- * request names an SRQ of the domain in its XRCETH, and that has all of them.
- * An XRC_INI QP is an RC requester that puts the number in.
+ * request names an SRQ of the domain in its XRCETH, which has all of these. An
+ * XRC_INI QP is an RC requester that puts the number in.
  */
 #include "rq.h"
 
