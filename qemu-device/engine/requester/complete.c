@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: requester, the end of send work requests. They complete in
- * order: with success, an error, or because the queue is flushed (A-097 to
+ * order: with success, with an error, or because the queue is flushed (A-097 to
  * A-099).
  */
 #include "requester.h"
 
-/* CQE of the send WQE at sq.ci, which is then done with. */
+/* Push the CQE of the send WQE at sq.ci, and free the WQE. */
 static void push_send_cqe(struct qhca_engine *e, struct vhca_qp *qp,
                           const struct vhca_swr *wr,
                           enum qhca_cqe_status status)
@@ -27,7 +27,7 @@ static void push_send_cqe(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_cq_push(e, qp->scq, &cqe, false);
 }
 
-/* False: it has failed. */
+/* Complete the WR at sq.ci; false: a fault rule has made it fail. */
 static bool complete_one(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_swr *wr)
 {
@@ -53,7 +53,7 @@ void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp)
 {
     struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.ci);
 
-    /* Only those that went out since the last rewind were counted. */
+    /* WRs that have not been sent again since a rewind are not in the count. */
     if (vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && qp->req.rd_atomic) {
         qp->req.rd_atomic--;
     }
@@ -63,7 +63,7 @@ void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp)
             break;
         }
         if (qp->req.snd_wqe == qp->sq.ci) {
-            qp->req.snd_wqe++;          /* the cursor was on its way again */
+            qp->req.snd_wqe++;          /* after a rewind */
         }
     }
 }
@@ -108,10 +108,7 @@ void vhca_sq_flush_one(struct qhca_engine *e, struct vhca_qp *qp)
     if (qp->sq.ci != qp->sq.next) {
         wr = vhca_swr_at(qp, qp->sq.ci);
     } else {
-        /*
-         * Never started: only its wr_id and opcode matter, not whether it is
-         * valid.
-         */
+        /* Not started: wr_id and opcode matter, not whether it is valid. */
         (void)vhca_wqe_fetch_send(e, qp, qp->sq.ci, wr);
         qp->sq.next++;
     }

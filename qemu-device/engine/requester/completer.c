@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RC requester, the answers (IBTA 9.7.5 and 9.7.6).
+ * qhca engine: RC requester, taking responses (IBTA 9.7.5 and 9.7.6).
  */
 #include "requester.h"
 
@@ -11,13 +11,13 @@ static void complete_oldest(struct qhca_engine *e, struct vhca_qp *qp)
 
     vhca_sq_complete(e, qp);
     if (at_cursor) {
-        /* Completed by a late answer, after the cursor went back to it. */
+        /* A late response completed it after the cursor had gone back. */
         r->snd_wqe = qp->sq.ci;
         r->snd_psn = r->una_psn;
     }
 }
 
-/* Progress: retry budgets are full again (D-034). */
+/* There is progress: reset the retry counters (D-034). */
 static void progress(struct vhca_qp *qp, uint32_t una)
 {
     struct vhca_requester *r = &qp->req;
@@ -37,7 +37,7 @@ static bool alive(const struct vhca_qp *qp)
     return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
 }
 
-/* An answer to a later request overtook that of a READ or atomic (D-014). */
+/* A later response shows that the one to a READ or atomic is lost (D-014). */
 static void implied_nak(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (!qp->req.rewound) {
@@ -46,8 +46,8 @@ static void implied_nak(struct qhca_engine *e, struct vhca_qp *qp)
 }
 
 /*
- * Everything up to and including @psn, which is outstanding, has been accepted.
- * Returns false if a READ or atomic stands in the way, or the QP has died.
+ * Accept everything up to and including @psn, which is outstanding. Returns
+ * false if a READ or atomic has to be answered first, or if the QP has failed.
  */
 static bool ack_through(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
 {
@@ -72,7 +72,7 @@ static bool ack_through(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
     return alive(qp) && psn_diff(psn, r->una_psn) < 0;
 }
 
-/* An answer to @psn acknowledges all before it. False: it contradicts that. */
+/* A response to @psn acknowledges all before it; false: that cannot be. */
 static bool accept_before(struct qhca_engine *e, struct vhca_qp *qp,
                           uint32_t psn)
 {
@@ -86,8 +86,8 @@ static bool accept_before(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * The oldest WR if it is a READ or atomic that @p answers. Such an answer
- * cannot be a NAK.
+ * Return the oldest WR if it is a READ or atomic that @p answers. Such a
+ * response cannot be a NAK.
  */
 static struct vhca_swr *answered(struct vhca_qp *qp,
                                  const struct roce_packet *p)
@@ -103,8 +103,8 @@ static struct vhca_swr *answered(struct vhca_qp *qp,
 }
 
 /*
- * To the buffers of @wr, from byte @off on. If there are several packets a
- * failure is not counted.
+ * Scatter the payload over the buffers of @wr, from byte @off on. A failure is
+ * not counted if @p stands for several packets.
  */
 static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct vhca_swr *wr, uint64_t off,
@@ -124,7 +124,7 @@ static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
     return ok;
 }
 
-/* The data that a READ, FLUSH or ATOMIC WRITE still waits for from @psn on. */
+/* Return the bytes that a READ, FLUSH or ATOMIC WRITE lacks from @psn on. */
 static uint64_t data_left(const struct vhca_qp *qp, const struct vhca_swr *wr,
                           uint32_t psn)
 {
@@ -132,7 +132,7 @@ static uint64_t data_left(const struct vhca_qp *qp, const struct vhca_swr *wr,
            wr->length - (uint64_t)psn_add(psn, -wr->first_psn) * qp->mtu : 0;
 }
 
-/* A retried READ is answered in other pieces: only lengths are certain. */
+/* A retried READ has other packet opcodes, so only lengths are certain. */
 static bool length_ok(const struct vhca_qp *qp, const struct vhca_swr *wr,
                       const struct roce_packet *p, bool last)
 {
@@ -141,7 +141,7 @@ static bool length_ok(const struct vhca_qp *qp, const struct vhca_swr *wr,
            (!last || roce_opcode(p->opcode)->flags & OPF_LAST);
 }
 
-/* All data are there: of a READ_WITH_INV its key goes, as by a LOCAL_INV. */
+/* All data have arrived: READ_WITH_INV invalidates its key now. */
 static bool end_of_read(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct vhca_swr *wr)
 {
@@ -153,7 +153,7 @@ static bool end_of_read(struct qhca_engine *e, struct vhca_qp *qp,
     return true;
 }
 
-/* Returns how many of the packets that @p stands for it has taken. */
+/* Returns how many of the packets in @p have been taken. */
 static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
                                const struct vhca_swr *wr,
                                const struct roce_packet *p)
@@ -187,7 +187,7 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
         return p->num_psn;
     }
     if (vhca_swr_is(wr, QHCA_RULE_READ)) {
-        /* After going back there are fewer than late answers are for. */
+        /* Late responses may be to more PSNs than were requested again. */
         qp->req.read_psns -= MIN_OF(qp->req.read_psns, p->num_psn);
     }
     progress(qp, psn_add(p->psn, p->num_psn));
@@ -262,7 +262,7 @@ static void rx_rnr_nak(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_sq_fail(e, qp, QHCA_WC_RNR_RETRY_EXC_ERR);
         return;
     }
-    if (r->rnr_retries != 7) {          /* 7: for ever (D-032) */
+    if (r->rnr_retries != 7) {          /* 7: retry forever (D-032) */
         r->rnr_retries--;
     }
     vhca_requester_rewind(e, qp);
@@ -303,7 +303,7 @@ static void rx_nak(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* The peer says that it has accepted all up to @psn. */
+/* The peer acknowledges everything up to @psn. */
 static void accepted(struct qhca_engine *e, struct vhca_qp *qp, uint32_t psn)
 {
     if (!ack_through(e, qp, psn) && alive(qp)) {
@@ -321,14 +321,14 @@ static void rx_ack(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* Else it answers nothing that is outstanding: drop it (D-015). */
+/* Whether @psn is outstanding; a response to any other is dropped (D-015). */
 static bool outstanding(const struct vhca_qp *qp, uint32_t psn)
 {
     return qp->sq.ci != qp->sq.next && psn_diff(psn, qp->req.una_psn) >= 0 &&
            psn_diff(psn, qp->req.max_psn) < 0;
 }
 
-/* An answer has been dealt with; before that @una was the oldest PSN. */
+/* Continue after a response; @una: the oldest PSN before it. */
 static void go_on(struct qhca_engine *e, struct vhca_qp *qp, uint32_t una)
 {
     vhca_sq_fail_oldest(e, qp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: sending datagrams: UD and the GSI QP (IBTA 9.8.3). A message is
- * one packet, and that it has left is all its sender learns.
+ * one packet, and its sender learns only that it has been sent.
  */
 #include "requester.h"
 
@@ -17,7 +17,7 @@ bool vhca_datagram_build(struct qhca_engine *e, struct vhca_qp *qp,
     p->solicited = wr->flags & QHCA_WQE_SOLICITED;
     p->qkey = own ? vhca_qp_qkey(qp) : wr->ud.qkey;
     p->src_qp = qp->qpn;
-    /* Too long for any packet: complete, but not sent (B-030). */
+    /* One that is too long for a packet completes, but is not sent (B-030). */
     burst->unsent = wr->length > vhca_port_path_mtu(e);
     return burst->unsent ||
            vhca_swr_gather(e, qp, wr, 0, vhca_burst_payload(burst, wr->length),

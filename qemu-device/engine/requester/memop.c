@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: requester, the work requests that never leave it: fast
- * registration, binding of windows, local invalidation.
+ * qhca engine: requester, work requests without packets: fast registration,
+ * binding of windows, local invalidation.
  *
- * They have no packets and own no PSN. The requester's cursor stops at each of
- * them once, which is when it is executed; when the cursor comes by again,
- * after a retry, it is stepped over.
+ * They own no PSN. When the cursor reaches one it is executed; when the cursor
+ * passes it again, after a retry, it is stepped over.
  */
 #include "requester.h"
 

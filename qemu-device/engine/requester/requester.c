@@ -30,7 +30,7 @@ static uint32_t unacked(const struct vhca_requester *r)
 
 static bool window_full(const struct vhca_requester *r)
 {
-    /* Nearly always the first says no. */
+    /* In nearly all cases the first comparison is enough. */
     return psn_add(r->snd_psn, -r->una_psn) >= QHCA_WINDOW &&
            unacked(r) >= QHCA_WINDOW;
 }
@@ -44,7 +44,7 @@ static bool can_start(const struct vhca_qp *qp)
            qp->sq.next - qp->sq.ci < QHCA_INFLIGHT;
 }
 
-/* Checks all local buffers of a WR before its first byte leaves (I-001). */
+/* Check all local buffers of a WR before its first byte is sent (I-001). */
 static bool buffers_ok(struct qhca_engine *e, struct vhca_qp *qp,
                        struct vhca_swr *wr)
 {
@@ -55,7 +55,7 @@ static bool buffers_ok(struct qhca_engine *e, struct vhca_qp *qp,
         return vhca_segs_check(e, &qp->user, wr->seg, wr->num_seg,
                                QHCA_ACCESS_LOCAL_WRITE);
     }
-    /* A single packet is checked when it is gathered. */
+    /* Gathering a single packet checks its buffers. */
     return wr->num_psn == 1 ||
            vhca_segs_check(e, &qp->user, wr->seg, wr->num_seg, 0);
 }
@@ -70,7 +70,7 @@ uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr)
            1 : vhca_packets_of(wr->length, qp->mtu);
 }
 
-/* The place of the next WR, or NULL: no memory. */
+/* Return the place for the next WR, or NULL if there is no memory. */
 static struct vhca_swr *next_place(struct qhca_engine *e, struct vhca_qp *qp)
 {
     struct vhca_requester *r = &qp->req;
@@ -109,7 +109,7 @@ void vhca_requester_forget(struct qhca_engine *e, struct vhca_qp *qp)
     }
 }
 
-/* Reads the next WQE and gives it its PSNs. */
+/* Read the next WQE and give it its PSNs. */
 static void start_wqe(struct qhca_engine *e, struct vhca_qp *qp)
 {
     struct vhca_requester *r = &qp->req;
@@ -146,13 +146,13 @@ void vhca_requester_hold(struct vhca_qp *qp)
     struct vhca_requester *r = &qp->req;
 
     if (qp->sq.ci != qp->sq.next) {
-        /* Only the last one read can be: the next follows when it is sent. */
+        /* Only the last one read can be: the next is read when it is sent. */
         struct vhca_swr *wr = vhca_swr_at(qp, qp->sq.next - 1);
 
         if (r->max_psn == wr->first_psn && !wr->executed) {
             qp->sq.next--;
             r->next_psn = wr->first_psn;
-            r->stopped = false;     /* if it was a bad one: judged again then */
+            r->stopped = false;     /* a bad WR will be judged again */
         }
     }
 }
@@ -169,9 +169,7 @@ void vhca_requester_abandon(struct vhca_qp *qp)
 
 /* ---- what may be sent now ---- */
 
-/*
- * A WR's first packet waits for a fence or for a READ resource (B-051, D-067).
- */
+/* Whether a WR waits for a fence or for a READ resource (B-051, D-067). */
 static bool held_back(const struct vhca_qp *qp, const struct vhca_swr *wr)
 {
     const struct vhca_requester *r = &qp->req;
@@ -180,14 +178,14 @@ static bool held_back(const struct vhca_qp *qp, const struct vhca_swr *wr)
         return false;
     }
     if (r->snd_psn != wr->first_psn) {
-        /* The next piece of a READ follows when all of the last one is in. */
+        /* The next piece of a READ follows when all of the last has come. */
         return vhca_swr_is(wr, QHCA_RULE_READ) && r->una_psn != r->snd_psn;
     }
     if ((wr->flags & QHCA_WQE_FENCE) && r->rd_atomic) {
         return true;
     }
     if (wr->opcode == QHCA_WR_LOCAL_INV) {
-        return r->snd_wqe != qp->sq.ci;     /* all before it is over (B-052) */
+        return r->snd_wqe != qp->sq.ci;     /* must be the oldest (B-052) */
     }
     return vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) &&
            r->rd_atomic >= qp->attr.max_rd_atomic;
@@ -212,7 +210,7 @@ bool vhca_requester_ready(struct vhca_qp *qp)
 
 /* ---- packets ---- */
 
-/* Whether to ask for one with the @n packets that are sent now (D-010). */
+/* Whether to request an ACK with the @n packets being built (D-010). */
 static bool ask_for_ack(const struct vhca_qp *qp, uint32_t n, bool last)
 {
     const struct vhca_requester *r = &qp->req;
@@ -223,9 +221,10 @@ static bool ask_for_ack(const struct vhca_qp *qp, uint32_t n, bool last)
 }
 
 /*
- * How many packets of @wr, from its @n-th on, may be sent at once, of @max;
- * again they go one by one. The last of a WRITE with immediate data goes alone:
- * if there is no receive WR for it, those before it are executed and it is not.
+ * Return how many packets of @wr may be sent at once, from its @n-th on, at
+ * most
+ * @max. Retransmissions go one by one, and so does the last packet of a WRITE
+ * with immediate data: without a receive WR it is refused, but not the others.
  */
 static uint32_t at_once(const struct vhca_requester *r,
                         const struct vhca_swr *wr, uint32_t n, uint32_t max)
@@ -240,8 +239,8 @@ static uint32_t at_once(const struct vhca_requester *r,
 }
 
 /*
- * The next packets of a SEND or WRITE, one if they become frames. False: the
- * buffers have gone bad meanwhile.
+ * Build the next packets of a SEND or WRITE, one if they become frames. Returns
+ * false if the buffers have become inaccessible.
  */
 static bool build_data(struct qhca_engine *e, struct vhca_qp *qp,
                        const struct vhca_swr *wr, uint32_t max,
@@ -254,7 +253,7 @@ static bool build_data(struct qhca_engine *e, struct vhca_qp *qp,
     struct roce_packet *p = &burst->p;
     bool copy, last;
 
-    /* The word of an ATOMIC WRITE is needed as one. */
+    /* The 8 bytes of an ATOMIC WRITE must be in one piece. */
     if (burst->across && !vhca_swr_is(wr, QHCA_RULE_8_BYTES)) {
         max = at_once(r, wr, n, max);
         vhca_swr_view(e, qp, wr, off,
@@ -279,7 +278,7 @@ static bool build_data(struct qhca_engine *e, struct vhca_qp *qp,
                            len) == QHCA_MEM_OK;
 }
 
-/* PSNs of a READ's answer, from the cursor on, that one request asks for. */
+/* Return the PSNs, from the cursor on, that one READ request asks for. */
 static uint32_t read_piece(const struct vhca_requester *r,
                            const struct vhca_swr *wr)
 {
@@ -287,7 +286,7 @@ static uint32_t read_piece(const struct vhca_requester *r,
                   READ_PIECE);
 }
 
-/* The request of a READ, or of what is still missing of it (D-006). */
+/* Build the request of a READ, or of what is missing of it (D-006). */
 static void build_read(const struct vhca_qp *qp, const struct vhca_swr *wr,
                        struct roce_packet *p)
 {
@@ -304,7 +303,7 @@ static void build_read(const struct vhca_qp *qp, const struct vhca_swr *wr,
     p->ackreq = true;
 }
 
-/* A request without payload: atomic or FLUSH. */
+/* Build a request without payload: atomic or FLUSH. */
 static void build_bare(const struct vhca_qp *qp, const struct vhca_swr *wr,
                        struct roce_packet *p)
 {
@@ -350,7 +349,7 @@ bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
     return ok;
 }
 
-/* Unreliable: the WR is complete when its last packet has left (B-061). */
+/* Unreliable: the WR completes when its last packet has been sent (B-061). */
 static void sent_for_good(struct qhca_engine *e, struct vhca_qp *qp)
 {
     struct vhca_requester *r = &qp->req;
@@ -381,7 +380,7 @@ void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
         r->unasked = burst->p.ackreq ? 0 : r->unasked + n;
     }
     r->snd_psn = psn_add(r->snd_psn, n);
-    /* A READ that is asked for again from its middle counts as well. */
+    /* A READ that continues in its middle after a rewind counts as well. */
     if (vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) && (opens || !r->rd_atomic)) {
         r->rd_atomic++;
     }
@@ -402,7 +401,7 @@ bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp)
 
     while (vhca_may_go_on(e) && vhca_requester_ready(qp)) {
         if (r->snd_wqe == qp->sq.next) {
-            start_wqe(e, qp);   /* it may be bad, or have to wait */
+            start_wqe(e, qp);   /* the WQE may be bad, or have to wait */
         } else if (vhca_swr_is(vhca_swr_at(qp, r->snd_wqe), QHCA_RULE_MEMOP)) {
             vhca_memop_step(e, qp);
         } else {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine, requester: the sending half of a QP. It reads send WQEs, sends
- * their packets, takes the answers, retries, and completes the work requests in
- * order (IBTA 9.7.2, 9.9.2; of UC 9.8.2, of UD 9.8.3).
+ * their packets, takes the responses, retries, and completes the work requests
+ * in order (IBTA 9.7.2, 9.9.2; of UC 9.8.2, of UD 9.8.3).
  */
 #ifndef QHCA_ENGINE_REQUESTER_H
 #define QHCA_ENGINE_REQUESTER_H
@@ -11,17 +11,17 @@
 
 /* Request packets a QP may have sent and not seen acknowledged. */
 #define QHCA_WINDOW         64u
-/* An acknowledgement is asked for at least every so many packets. */
+/* An ACK is requested at least every so many packets. */
 #define QHCA_ACKREQ_EVERY   16u
 
 /*
- * struct vhca_swr - a send work request that has been started: the one copy of
- * its WQE, and which PSNs it owns
+ * struct vhca_swr - a send work request that has been started: the only copy of
+ * its WQE, and the PSNs that it owns
  *
- * A QP has memory for them while there are some. Those that are done at the end
- * of its turn leave it to the next QP, and a QP that has nothing outstanding
- * begins again with the first: thousands of QPs that send one message each use
- * the same few lines of the CPU's cache.
+ * A QP has memory for these only while it has some outstanding: at the end of
+ * its turn it leaves the memory to the next QP, and it always begins with the
+ * first place. So thousands of QPs that send one message each use the same few
+ * lines of the CPU's cache.
  */
 struct vhca_swr {
     uint64_t wr_id;
@@ -33,18 +33,18 @@ struct vhca_swr {
         uint32_t qpn, qkey;
     } ud;
     uint32_t rkey;
-    uint32_t srqn;              /* XRC: where it goes */
+    uint32_t srqn;              /* XRC: SRQ of the receiver */
     uint32_t imm;               /* network order */
     uint32_t inv_key;
     uint32_t length;
-    uint32_t flush_len;         /* FLUSH: as in the WQE */
+    uint32_t flush_len;         /* FLUSH: length in the WQE */
     uint8_t flush_type, flush_level;
     uint32_t first_psn, num_psn;
     uint16_t num_seg;
     uint8_t opcode;             /* enum qhca_wr_opcode */
     uint8_t flags;              /* QHCA_WQE_* */
     uint8_t fail;               /* status to fail with once it is the oldest */
-    bool executed;              /* one without packets: it has been done */
+    bool executed;              /* without packets: it has been executed */
     union {
         struct vhca_memop memop;
         struct vhca_seg seg[QHCA_MAX_SEND_SGE];
@@ -61,21 +61,21 @@ static inline struct vhca_swr *vhca_swr_at(struct vhca_qp *qp, uint32_t index)
 
 enum {
     QHCA_RULE_INLINE = 0x1,     /* may carry inline data */
-    QHCA_RULE_8_BYTES = 0x2,    /* of data, not more or less (B-032, B-074) */
+    QHCA_RULE_8_BYTES = 0x2,    /* has exactly 8 bytes (B-032, B-074) */
     QHCA_RULE_NO_DATA = 0x4,
     QHCA_RULE_BARE = 0x8,       /* its one packet has no payload */
-    QHCA_RULE_RD_ATOMIC = 0x10, /* takes one of max_rd_atomic (D-067) */
+    QHCA_RULE_RD_ATOMIC = 0x10, /* counts towards max_rd_atomic (D-067) */
     QHCA_RULE_ATOMIC = 0x20,    /* answered by an ATOMIC ACKNOWLEDGE */
-    QHCA_RULE_HAS_RESULT = 0x40,    /* the answer brings data for its SGEs */
-    QHCA_RULE_TAKES_WR = 0x80,  /* a receive WR: SE means something (B-045) */
+    QHCA_RULE_HAS_RESULT = 0x40,    /* the response has data for its SGEs */
+    QHCA_RULE_TAKES_WR = 0x80,  /* takes a receive WR, so SE matters (B-045) */
     QHCA_RULE_MEMOP = 0x100,    /* has no packets */
     QHCA_RULE_KERNEL = 0x200,   /* names DMA addresses: not for processes */
-    QHCA_RULE_READ = 0x400,     /* answered by a PSN for each MTU of data */
+    QHCA_RULE_READ = 0x400,     /* the response has a PSN per MTU of data */
     QHCA_RULE_KEY = 0x800,      /* names a key to invalidate */
 };
 
 /*
- * struct vhca_wr_info - what there is to know of a WR opcode
+ * struct vhca_wr_info - the properties of a WR opcode
  * @types: set of QP types that may have it; empty: not offered
  * @rules: set of the above
  * @cqe: opcode of its completion
@@ -89,7 +89,7 @@ struct vhca_wr_info {
 
 extern const struct vhca_wr_info vhca_wr_infos[256];
 
-/* What is no opcode may be used by no type. */
+/* Unknown opcodes have an empty set of types. */
 static inline const struct vhca_wr_info *vhca_wr_info(uint8_t opcode)
 {
     return &vhca_wr_infos[opcode];
@@ -101,7 +101,7 @@ static inline bool vhca_swr_is(const struct vhca_swr *wr, unsigned rules)
     return vhca_wr_info(wr->opcode)->rules & rules;
 }
 
-/* Where the packets of @wr go. */
+/* Return the address vector for the packets of @wr. */
 static inline const struct qhca_av *vhca_swr_av(const struct vhca_qp *qp,
                                                 const struct vhca_swr *wr)
 {
@@ -111,119 +111,119 @@ static inline const struct qhca_av *vhca_swr_av(const struct vhca_qp *qp,
 /* ---- swqe.c: from the ring to struct vhca_swr ---- */
 
 /*
- * Reads send WQE @index into @wr, in one copy. On BAD, wr->fail says why; wr_id
- * and opcode are valid unless UNREADABLE.
+ * Read send WQE @index into @wr, in one copy. If it is BAD, wr->fail says why;
+ * wr_id and opcode are valid unless UNREADABLE.
  */
 enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
                                          struct vhca_qp *qp, uint32_t index,
                                          struct vhca_swr *wr);
-/* Copies @len bytes of the WR's data, inline or not, from byte @off on. */
+/* Copy @len bytes of the WR's data, inline or not, from byte @off on. */
 enum vhca_mem_result vhca_swr_gather(struct qhca_engine *e, struct vhca_qp *qp,
                                      const struct vhca_swr *wr, uint64_t off,
                                      uint8_t *dst, size_t len);
-/* Those of them that can be read in place, from byte @off on. */
+/* Append to @view as many of these bytes as can be read in place. */
 void vhca_swr_view(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct vhca_swr *wr, uint64_t off, size_t len,
                    struct vhca_view *view);
 
 /* ---- requester.c ---- */
 
-/* How many packets @wr has. */
+/* Return the number of packets of @wr. */
 uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr);
 /*
- * Reads WQEs, and executes those without packets, as far as the budget goes.
- * Whether there is a packet to send now: vhca_requester_next().
+ * Read WQEs, and execute those without packets, within the budget. Returns
+ * whether there is a packet to send now, for vhca_requester_next().
  */
 bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp);
-/* The WR whose packet that is. */
+/* Return the WR of the packet at the cursor. */
 static inline const struct vhca_swr *vhca_requester_wr(struct vhca_qp *qp)
 {
     return vhca_swr_at(qp, qp->req.snd_wqe);
 }
 /*
- * Builds it in @burst, or up to @max that follow each other in its message, if
- * they go across; nothing changes but @burst. False: its buffers have gone bad,
- * and the WR has failed.
+ * Build the packet at the cursor in @burst, or up to @max of its message if
+ * they go across; nothing else changes. Returns false if its buffers have
+ * become inaccessible and the WR has failed.
  */
 bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
                          uint32_t max, struct vhca_burst *burst);
 /*
- * They have left. Of an unreliable service that may complete the WR, and its
- * owner may use the buffers again.
+ * Advance the cursor after @burst has been sent. For an unreliable service this
+ * can complete the WR, and its owner may then reuse the buffers.
  */
 void vhca_requester_sent(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_burst *burst);
-/* Between WRs: one that has none outstanding needs no memory for them. */
+/* Leave the memory for send WRs to others, if no WR is outstanding. */
 void vhca_requester_rest(struct qhca_engine *e, struct vhca_qp *qp);
-/* All its send WRs go, without CQEs. */
+/* Drop all send WRs, without CQEs. */
 void vhca_requester_forget(struct qhca_engine *e, struct vhca_qp *qp);
 /* Whether there is something to send now. */
 bool vhca_requester_ready(struct vhca_qp *qp);
-/* Entering SQD: a WR read from the ring but not begun on the wire goes back. */
+/* For SQD: put a WR back that has been read but of which nothing was sent. */
 void vhca_requester_hold(struct vhca_qp *qp);
 /*
- * What was started and is not sent never will be; the PSNs go on behind what
- * was.
+ * Give up sending what was started; PSNs continue behind the last that was
+ * sent.
  */
 void vhca_requester_abandon(struct vhca_qp *qp);
 
 /* ---- retry.c ---- */
 
-/* Goes back to the oldest unacknowledged PSN and sends again from there. */
+/* Go back to the oldest unacknowledged PSN, and send again from there. */
 void vhca_requester_rewind(struct qhca_engine *e, struct vhca_qp *qp);
-/* As above, at the cost of one retry; fails the WR when none is left. */
+/* Rewind at the cost of one retry; fail the WR if there is none left. */
 void vhca_requester_retry(struct qhca_engine *e, struct vhca_qp *qp);
-/* (Re)starts or stops the ACK timer according to what is outstanding. */
+/* (Re)start the ACK timer, or stop it if nothing is outstanding. */
 void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp);
-/* What req.timer runs. */
+/* The function of req.timer. */
 void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t);
 
-/* ---- memop.c, datagram.c: what is not sent packet by packet ---- */
+/* ---- memop.c, datagram.c ---- */
 
-/* Executes the WR without packets at the cursor, which goes on. */
+/* Execute the WR without packets at the cursor, and advance the cursor. */
 void vhca_memop_step(struct qhca_engine *e, struct vhca_qp *qp);
-/* Builds the message, one packet; false: its buffers are bad. */
+/* Build the one packet of the message; false: its buffers are inaccessible. */
 bool vhca_datagram_build(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct vhca_swr *wr, struct vhca_burst *burst);
 
 /* ---- snapshot.c ---- */
 
-/* The rest of the QP is there but for its number. */
+/* Walk over the requester, after the rest of the QP except for its number. */
 void vhca_requester_walk(struct vhca_snap *s, struct vhca_qp *qp);
-/* Whether its timer runs if it has to, and only then. */
+/* Whether the timer runs exactly if it has to. */
 bool vhca_requester_timer_ok(const struct vhca_qp *qp);
 extern const struct vhca_snap_ref vhca_requester_timer_ref;
 
 /* ---- completer.c ---- */
 
 /*
- * A packet with an answer. Returns how many of those that it stands for have
- * been dealt with: all, or, unless they need nothing special, the first.
+ * Take responses. Returns how many of the packets in @p have been dealt with:
+ * all, or, if one of them needs anything special, the first.
  */
 uint32_t vhca_completer_rx(struct qhca_engine *e, struct vhca_qp *qp,
                            const struct roce_packet *p);
 
-/* An ACK that has come without a packet, in a turn of the QP. */
+/* Take an ACK that was handed across without a packet, in a turn of the QP. */
 void vhca_completer_ack(struct qhca_engine *e, struct vhca_qp *qp,
                         uint32_t psn);
 
 /* ---- complete.c: the end of send WRs, in order ---- */
 
 /*
- * The oldest send WR succeeds: its CQE, if one is asked for. So do those behind
- * it that have no packets and are done.
+ * Complete the oldest send WR with success, with a CQE if it wants one, and
+ * those behind it that have been executed without packets.
  */
 void vhca_sq_complete(struct qhca_engine *e, struct vhca_qp *qp);
 /*
- * The oldest send WR fails with @status: its CQE, then the state where the rest
- * is flushed: ERR for RC (A-096), SQE for the others, whose receive queue goes
- * on (A-091 to A-093).
+ * Fail the oldest send WR with @status, and enter the state where the rest is
+ * flushed: ERR for RC (A-096), SQE for the others, whose receive queue
+ * continues to work (A-091 to A-093).
  */
 void vhca_sq_fail(struct qhca_engine *e, struct vhca_qp *qp,
                   enum qhca_cqe_status status);
-/* Fails the oldest send WR if it was found bad while others were before it. */
+/* Fail the oldest send WR if it was found bad while others were before it. */
 void vhca_sq_fail_oldest(struct qhca_engine *e, struct vhca_qp *qp);
-/* The oldest send WR, started or not, ends with a flush error. */
+/* Complete the oldest send WR, started or not, with a flush error. */
 void vhca_sq_flush_one(struct qhca_engine *e, struct vhca_qp *qp);
 
 #endif /* QHCA_ENGINE_REQUESTER_H */

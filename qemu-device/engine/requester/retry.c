@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: requester, going back: the ACK timer, the RNR wait, and how a
- * QP sends again what was not acknowledged.
+ * qhca engine: requester, going back: the ACK timer, the RNR wait, and sending
+ * again what was not acknowledged.
  */
 #include "requester.h"
 
@@ -43,7 +43,7 @@ void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp)
     if (r->rnr_wait) {
         return;                 /* the timer runs for the RNR wait (D-033) */
     }
-    /* It can be asked to start by the turn in which the QP failed. */
+    /* The turn in which the QP has failed may still get here. */
     if (r->max_psn == r->una_psn || !qp->attr.timeout ||
         qp->state == QHCA_QPS_ERR) {
         vhca_timer_cancel(e, &r->timer);
@@ -63,16 +63,16 @@ void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
         vhca_qp_schedule(e, qp);
         return;
     }
-    /* The peer does not answer what the operator's limit has held back. */
+    /* What the operator's limit holds back has not reached the peer yet. */
     if (e->cfg.bandwidth && !e->port->tx_blocked &&
         !vhca_list_empty(&qp->tx_wait)) {
         vhca_requester_timer(e, qp);
         return;
     }
     /*
-     * Frames that still wait in this device are not lost, however late the
-     * host is to let it work: look again when they have been handled. Once:
-     * the frames of others must not keep this QP from noticing a dead peer.
+     * Frames that still wait in this device are not lost, however late the host
+     * lets it work: wait once more. Not again, because frames of other QPs must
+     * not keep this one from noticing a dead peer.
      */
     if (!qp->req.grace &&
         (vhca_fifo_used(&e->port->loop) || e->port->tx_blocked)) {

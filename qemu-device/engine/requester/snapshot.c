@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the sending half of a QP in a saved state: its place in the PSNs
- * and the work requests that have been started.
+ * qhca engine: the sending half of a QP in a saved state: its PSNs, and the
+ * work requests that have been started.
  */
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ QHCA_SNAP_KNOWS(struct vhca_memop, 48);
 
 /* ---- one work request ---- */
 
-/* What vhca_wqe_fetch_send() has judged, but for the data. */
+/* Apply the checks of vhca_wqe_fetch_send(), except those of the data. */
 static bool rules_ok(const struct vhca_qp *qp, const struct vhca_swr *wr)
 {
     const struct vhca_wr_info *info = vhca_wr_info(wr->opcode);
@@ -119,7 +119,7 @@ static void walk_data(struct vhca_snap *s, const struct vhca_qp *qp,
     }
 }
 
-/* Of one that cannot work only its CQE is left. */
+/* Of a WR that will fail only what its CQE needs matters. */
 static void walk_swr(struct vhca_snap *s, const struct vhca_qp *qp,
                      struct vhca_swr *wr)
 {
@@ -136,16 +136,16 @@ static void walk_swr(struct vhca_snap *s, const struct vhca_qp *qp,
                        vhca_swr_is(wr, QHCA_RULE_MEMOP), "packets of a WR");
 }
 
-/* ---- how they fit together ---- */
+/* ---- relations between them ---- */
 
-/* Whether they are to be sent, not flushed. */
+/* Whether WRs are to be sent, not flushed. */
 static bool is_sending(const struct vhca_qp *qp)
 {
     return (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
            !qp->req.flushing;
 }
 
-/* @psn belongs to @wr, which has not more than begun if it has no packets. */
+/* Whether @psn belongs to @wr; without packets it is where @wr begins. */
 static bool inside(const struct vhca_swr *wr, uint32_t psn)
 {
     uint32_t n = psn_add(psn, -wr->first_psn);
@@ -153,13 +153,13 @@ static bool inside(const struct vhca_swr *wr, uint32_t psn)
     return n < wr->num_psn || (!n && !wr->num_psn);
 }
 
-/* How many of @wr's PSNs are before @psn, where the WR ends if not inside. */
+/* Return how many of @wr's PSNs are before @psn, all if it is not inside. */
 static uint32_t before(const struct vhca_swr *wr, uint32_t psn)
 {
     return MIN_OF(psn_add(psn, -wr->first_psn), wr->num_psn);
 }
 
-/* What is outstanding of READs; only the oldest WR can be done in part. */
+/* Count the PSNs of READs; only the oldest WR can be done in part. */
 static uint32_t count_reads(struct vhca_qp *qp)
 {
     const struct vhca_requester *r = &qp->req;
@@ -180,8 +180,8 @@ static uint32_t count_reads(struct vhca_qp *qp)
 }
 
 /*
- * They follow each other, and PSNs end where the next one begins. What is done
- * of the oldest does not count: there can be others as long behind it.
+ * Whether each WR's PSNs end where those of the next begin. The part of the
+ * oldest that is done does not count: as many can be outstanding behind it.
  */
 static bool chain_ok(struct vhca_qp *qp)
 {
@@ -221,8 +221,8 @@ static bool cursor_ok(struct vhca_qp *qp)
 }
 
 /*
- * Nothing is being sent, but may be later: the cursor is where a reset or
- * vhca_requester_abandon() has left it, in front of what is to be flushed.
+ * Whether the cursor, while nothing is sent, is where a reset or
+ * vhca_requester_abandon() has left it, in front of the WRs to be flushed.
  */
 static bool cursor_rests(const struct vhca_qp *qp)
 {
@@ -235,7 +235,7 @@ static bool cursor_rests(const struct vhca_qp *qp)
            (!r->flushing || sq->next - sq->ci <= r->flush_to - sq->ci);
 }
 
-/* A QP in ERR sends nothing until a reset has cleared all of it. */
+/* A QP in ERR sends nothing until a reset has cleared all of this. */
 static bool psns_ok(struct vhca_qp *qp)
 {
     if (qp->state == QHCA_QPS_ERR) {

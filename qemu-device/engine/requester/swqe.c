@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: reading send WQEs. Each is copied from guest memory in one read
- * and only the copy is judged, so the guest cannot change it in between.
+ * qhca engine: reading send WQEs. Each is copied from guest memory in one read,
+ * and only the copy is checked, so the guest cannot change it in between.
  */
 #include "requester.h"
 
@@ -18,7 +18,7 @@ static enum vhca_wqe_result bad_wqe(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_count(e, QHCA_CNT_BAD_WQE);
     vhca_guest_error(e, "QP 0x%x: send WQE with %s", qp->qpn, why);
     wr->fail = status;
-    wr->length = 0;             /* not that of the WR whose place it takes */
+    wr->length = 0;             /* @wr still has that of an earlier WR */
     wr->num_seg = 0;
     return QHCA_WQE_BAD;
 }
@@ -28,7 +28,7 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
     wr->wr_id = le64toh(w->wr_id);
     wr->opcode = w->opcode;
     wr->flags = w->flags;
-    wr->length = wr->flush_len = 0;     /* the place is not new */
+    wr->length = wr->flush_len = 0;     /* @wr has been used before */
     wr->flush_type = wr->flush_level = 0;
     wr->imm = w->imm;
     wr->inv_key = le32toh(w->inv_key);
@@ -47,9 +47,9 @@ static void parse_send_header(const struct qhca_sq_wqe *w, struct vhca_swr *wr)
 }
 
 /*
- * An address of this port, made in the QP's PD (B-031, I-046), with a GID that
- * its page has been allowed. One that has gone is looked at when the packet is
- * sent, like that of any other (G-015).
+ * Whether the AV is for this port, was made in the QP's PD (B-031, I-046), and
+ * has a GID that the QP's page may use. A GID that is gone is noticed when the
+ * packet is sent, as for QPs of any type (G-015).
  */
 static bool address_ok(const struct qhca_engine *e, const struct vhca_qp *qp,
                        const struct qhca_av *av)
@@ -160,7 +160,7 @@ enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
         return fetch_no_data(e, qp, &w, wr);
     }
     if (w.flags & QHCA_WQE_INLINE) {
-        /* Every stride has room for the word of an ATOMIC WRITE. */
+        /* Every stride has room for the 8 bytes of an ATOMIC WRITE. */
         uint32_t room = rules & QHCA_RULE_8_BYTES ? 8 : qp->max_inline;
 
         if (!(rules & QHCA_RULE_INLINE) || count > room) {
