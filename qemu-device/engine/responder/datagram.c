@@ -4,7 +4,7 @@
  */
 #include "responder.h"
 
-/* GRH and payload, one behind the other. */
+/* Scatter GRH and payload. */
 static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
@@ -17,8 +17,8 @@ static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * The receive WR is too small. It stays for the next message (D-077), but one
- * of an SRQ, which is not the QP's to keep, fails (G-009).
+ * The receive WR is too small. It stays in use for the next message (D-077),
+ * but a WR of an SRQ, which the QP must not keep, fails (G-009).
  */
 static void too_small(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: responder, what the services have in common: what a request is
- * refused for, receive WRs, and the execution of SEND and WRITE.
+ * qhca engine: responder, common to all services: reasons to refuse a request,
+ * receive WRs, and the execution of SEND and WRITE.
  */
 #include "responder.h"
 
@@ -95,8 +95,8 @@ bool vhca_payload_ok(const struct vhca_qp *qp, const struct roce_packet *p)
 }
 
 /*
- * The right a request needs in the QP's access flags, by enum roce_op (D-063);
- * what kind of FLUSH it is says more.
+ * The right that a request needs in the QP's access flags, by enum roce_op
+ * (D-063). FLUSH needs those of vhca_flush_access().
  */
 static const uint16_t op_access[] = {
     [OP_WRITE] = QHCA_ACCESS_REMOTE_WRITE,
@@ -126,9 +126,9 @@ void vhca_comm_established(struct qhca_engine *e, struct vhca_qp *qp)
     }
 }
 
-/* ---- packets that come as one ---- */
+/* ---- several packets at once ---- */
 
-/* @why, unless these are many: then the first of them has to come alone. */
+/* Return FIRST if there are several packets, else @why. */
 static enum vhca_rx_result unless_many(const struct roce_packet *p,
                                        enum vhca_rx_result why)
 {
@@ -137,7 +137,7 @@ static enum vhca_rx_result unless_many(const struct roce_packet *p,
 
 /* ---- SEND ---- */
 
-/* The payload is right, and the message so far fits the receive WR (D-066). */
+/* Whether the payload is right and fits the rest of the receive WR (D-066). */
 static bool send_length_ok(const struct vhca_qp *qp,
                            const struct roce_packet *p)
 {
@@ -149,7 +149,7 @@ static bool send_length_ok(const struct vhca_qp *qp,
                                                 (uint64_t)QHCA_MAX_MSG);
 }
 
-/* If there are several packets a failure is not counted. */
+/* Scatter the payload; a failure is not counted if @p has several packets. */
 static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
@@ -191,7 +191,7 @@ enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
 
 /* ---- WRITE ---- */
 
-/* D-064, as far as a WRITE is concerned. */
+/* Check the lengths of a WRITE (D-064). */
 static bool write_length_ok(const struct vhca_qp *qp,
                             const struct roce_packet *p)
 {
@@ -204,8 +204,8 @@ static bool write_length_ok(const struct vhca_qp *qp,
 }
 
 /*
- * The first packet checks the whole range (D-065), then all check theirs: the
- * region may have gone. If there are several a failure is not counted.
+ * The first packet checks the whole range (D-065); the others check theirs, as
+ * the region may be gone. A failure is not counted if @p has several packets.
  */
 static enum vhca_mem_result write_payload(struct qhca_engine *e,
                                           struct vhca_qp *qp,
@@ -248,7 +248,7 @@ enum vhca_rx_result vhca_rx_write(struct qhca_engine *e, struct vhca_qp *qp,
     uint16_t flags = roce_opcode(p->opcode)->flags;
     enum vhca_rx_result result = QHCA_RX_DONE;
 
-    /* The packet that takes a receive WR comes alone, see build_data(). */
+    /* The packet that takes a receive WR goes alone, see build_data(). */
     if (flags & OPF_IMM) {
         result = p->num_psn > 1 ? QHCA_RX_FIRST : vhca_rx_take(e, qp);
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: RC and XRC responder, requests that take one of its resources
- * (IBTA 9.7.4.1; FLUSH and ATOMIC WRITE: annex A19). They have answers of their
- * own and are remembered, so that a lost answer can be given again.
+ * (IBTA 9.7.4.1; FLUSH and ATOMIC WRITE: annex A19). They have responses of
+ * their own and are remembered, so that a lost response can be repeated.
  */
 #include "responder.h"
 
-/* Whether there is a resource for it, and the packet is of a sane length. */
+/* Whether there is a resource for the request, and its length is sane. */
 static enum vhca_rx_result admit(const struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
@@ -17,9 +17,9 @@ static enum vhca_rx_result admit(const struct vhca_qp *qp,
 }
 
 /*
- * The request has been executed, or will be read out of memory: answer @r goes
- * in line, @res in the slot of the oldest request (D-055). Replays can crowd
- * the line: who changes memory has made sure before that there is room.
+ * Queue response @r, and remember the request as @res in the place of the
+ * oldest one (D-055). Replays can fill the queue: before changing memory, a
+ * request has to make sure that there is room.
  */
 static enum vhca_rx_result answer(struct vhca_qp *qp,
                                   const struct roce_packet *p,
@@ -71,7 +71,7 @@ enum vhca_rx_result vhca_rx_read(struct qhca_engine *e, struct vhca_qp *qp,
     return answer(qp, p, &r, &res);
 }
 
-/* Finds the word of an atomic or ATOMIC WRITE, and room for the answer. */
+/* Find the 8 bytes of an atomic or ATOMIC WRITE, and room for the response. */
 static enum vhca_rx_result take_word(struct qhca_engine *e, struct vhca_qp *qp,
                                      const struct roce_packet *p,
                                      uint16_t access, struct vhca_mr **mr)
@@ -86,7 +86,7 @@ static enum vhca_rx_result take_word(struct qhca_engine *e, struct vhca_qp *qp,
     return vhca_response_room(qp) ? QHCA_RX_DONE : QHCA_RX_REPEAT;
 }
 
-/* What becomes of the word of a masked atomic that holds @old (B-075). */
+/* Return what a masked atomic changes @old to (B-075). */
 static uint64_t masked_result(const struct roce_packet *p, uint64_t old)
 {
     uint64_t mask = p->compare_mask;
@@ -96,16 +96,16 @@ static uint64_t masked_result(const struct roce_packet *p, uint64_t old)
                (old & ~p->swap_mask) | (p->swap_add & p->swap_mask);
     }
     /*
-     * The sum without the top bits of the fields carries into them and no
-     * further; they themselves add without a carry.
+     * Add without the top bit of each field, so that carries end in that bit,
+     * and then add the top bits without carry.
      */
     return ((old & ~mask) + (p->swap_add & ~mask)) ^
            ((old ^ p->swap_add) & mask);
 }
 
 /*
- * QPs take turns, so that only a CPU can change the word meanwhile. One that
- * does so for ever does not hold up the device: as if memory were bad.
+ * QPs take turns, so only a CPU can change the word in between. One that does
+ * so forever must not hold up the device: give up as if DMA had failed.
  */
 static enum vhca_mem_result execute_masked(struct qhca_engine *e,
                                            struct vhca_mr *mr,
@@ -113,7 +113,7 @@ static enum vhca_mem_result execute_masked(struct qhca_engine *e,
                                            uint64_t *orig)
 {
     enum vhca_mem_result result;
-    uint64_t found = 0;         /* guessed; the first try tells */
+    uint64_t found = 0;         /* a guess; the first attempt corrects it */
 
     for (unsigned i = 0; i < QHCA_MASKED_TRIES; i++) {
         result = vhca_mr_cas(e, mr, p->va, found, masked_result(p, found),
@@ -162,13 +162,13 @@ enum vhca_rx_result vhca_rx_atomic(struct qhca_engine *e, struct vhca_qp *qp,
     return answer(qp, p, &r, &res);
 }
 
-/* Whether the key gives what the FLUSH asks for (I-037). */
+/* Whether the key allows what the FLUSH requests (I-037). */
 static bool may_flush(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p)
 {
     uint16_t access = vhca_flush_access(p->flush_type);
 
-    /* A range of no bytes names nothing, but its key has to be good. */
+    /* A range of no bytes needs no access, but a valid key. */
     if (p->flush_level == QHCA_FLUSH_MR || !p->dma_len) {
         return vhca_mr_check_whole(e, &qp->user, p->rkey, access);
     }
@@ -176,8 +176,8 @@ static bool may_flush(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * What was written before is where all can see it by now (B-073): writes are
- * visible when dma_write() returns. For persistence no key gives the right.
+ * Earlier writes are visible to all by now (B-073): dma_write() makes them so
+ * before it returns. No key has the right to persistence.
  */
 enum vhca_rx_result vhca_rx_flush(struct qhca_engine *e, struct vhca_qp *qp,
                                   const struct roce_packet *p)

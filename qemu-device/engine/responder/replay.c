@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: RC responder, duplicate requests (IBTA 9.7.5.1.4; D-050 to
- * D-055). READs are executed again, nothing else is.
+ * D-055). READs are executed again, all others are only answered again.
  */
 #include "responder.h"
 
-/* The latest first: two long READs can cover the same PSNs, a lap apart. */
+/* The latest first: two long READs can have the same PSNs, a lap apart. */
 static const struct vhca_rd_resource *find_resource(const struct vhca_qp *qp,
                                                     uint32_t psn)
 {
@@ -23,9 +23,10 @@ static const struct vhca_rd_resource *find_resource(const struct vhca_qp *qp,
 }
 
 /*
- * What to acknowledge a duplicate SEND or WRITE @psn with: all that has been
- * received, but nothing from the next READ or atomic on, whose own answer may
- * have been lost: the requester would take that as a reason to go back (D-014).
+ * Return the PSN of the ACK for a duplicate SEND or WRITE @psn: everything that
+ * has been received, up to the next READ or atomic. The response to that may
+ * have been lost, and acknowledging it would make the requester go back
+ * (D-014).
  */
 static uint32_t ack_psn(const struct vhca_qp *qp, uint32_t psn)
 {
@@ -42,7 +43,7 @@ static uint32_t ack_psn(const struct vhca_qp *qp, uint32_t psn)
     return ack;
 }
 
-/* An answer still in line will cover @psn without being asked again. */
+/* Whether a queued response will cover @psn anyway. */
 static bool answer_in_line(const struct vhca_qp *qp, uint32_t psn)
 {
     const struct vhca_responder *s = &qp->rsp;
@@ -72,7 +73,7 @@ static void replay_read(struct vhca_qp *qp, const struct roce_packet *p)
     if (!res || res->op != OP_READ_REQ) {
         return;
     }
-    /* Only what the original request covered, from a packet on (D-051). */
+    /* Only what the original request covered, from some packet on (D-051). */
     off = (uint64_t)psn_add(p->psn, -res->psn) * qp->mtu;
     if (p->rkey == res->rkey && p->srqn == res->srqn &&
         p->va == res->va + off &&
@@ -81,7 +82,7 @@ static void replay_read(struct vhca_qp *qp, const struct roce_packet *p)
     }
 }
 
-/* The answer that was given: what was found, or that it is done. */
+/* Repeat the response: the value found, or that the request is done. */
 static void replay_done(struct vhca_qp *qp, const struct roce_packet *p)
 {
     const struct vhca_rd_resource *res = find_resource(qp, p->psn);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: RC and XRC responder, executing requests (IBTA 9.7.1 to 9.7.4).
- * The checks come in the order of D-060: PSN, opcode sequence, operation
+ * The checks are in the order of D-060: PSN, opcode sequence, operation
  * enabled, XRCETH, receive WR available, length, R_Key.
  */
 #include "responder.h"
 
 /*
- * For good: NAK in its turn, and ERR with an event when that has left (D-026).
- * A receive WR in use completes with what it was.
+ * Refuse a request for good: queue a NAK, and go to ERR with an event when it
+ * has been sent (D-026). A receive WR in use completes with the reason.
  */
 static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
                    const struct roce_packet *p, enum vhca_rx_result why)
@@ -19,7 +19,7 @@ static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
     s->failing = true;
     s->fail_event = r->event;
     if (s->rwr.taken) {
-        s->fail_event = 0;      /* the CQE says it */
+        s->fail_event = 0;      /* the CQE reports it */
         vhca_recv_fail(e, qp, r->status);
     }
     if (qp->state != QHCA_QPS_ERR) {
@@ -27,9 +27,9 @@ static void refuse(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* ---- what became of a request ---- */
+/* ---- results ---- */
 
-/* The packet has been executed: expect the next, answer if asked. */
+/* After executing packets: expect the next one, and answer if asked to. */
 static void accept_packet(struct qhca_engine *e, struct vhca_qp *qp,
                           const struct roce_packet *p)
 {
@@ -58,8 +58,8 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
         break;
     case QHCA_RX_KEY:
         /*
-         * A class J fault (IBTA 9.9.6.3): the message itself was fine, so it is
-         * the owner of the key who hears of it; there is no NAK.
+         * A class J fault (IBTA 9.9.6.3): the message itself was fine, so there
+         * is no NAK; the fault is reported to the owner of the key.
          */
         vhca_recv_fail(e, qp, vhca_refusals[result].status);
         vhca_qp_error(e, qp, 0);
@@ -70,9 +70,9 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
     }
 }
 
-/* ---- the way in ---- */
+/* ---- receiving requests ---- */
 
-/* D-061, D-062 */
+/* Whether this opcode can come now (D-061, D-062). */
 static bool sequence_ok(const struct vhca_qp *qp, const struct roce_packet *p)
 {
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
@@ -81,7 +81,7 @@ static bool sequence_ok(const struct vhca_qp *qp, const struct roce_packet *p)
     return info->op != OP_NONE && qp->rsp.op == expected;
 }
 
-/* By enum roce_op. */
+/* What executes a request, by enum roce_op. */
 static enum vhca_rx_result (*const rx[])(struct qhca_engine *e,
                                          struct vhca_qp *qp,
                                          const struct roce_packet *p) = {
@@ -112,7 +112,7 @@ static enum vhca_rx_result execute(struct qhca_engine *e, struct vhca_qp *qp,
     return rx[roce_opcode(p->opcode)->op](e, qp, p);
 }
 
-/* The next request, which may stand for several. */
+/* Execute the expected request, or several in one. */
 static uint32_t in_order(struct qhca_engine *e, struct vhca_qp *qp,
                          const struct roce_packet *p)
 {

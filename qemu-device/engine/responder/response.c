@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: RC responder, the answers in the order of the requests (IBTA
- * 9.7.5; D-013). A READ is read from memory piece by piece when its turn comes,
- * so an answer of any length costs bounded work and memory.
+ * qhca engine: RC responder, sending responses in the order of the requests
+ * (IBTA 9.7.5; D-013). The data of a READ are read from memory piece by piece
+ * as they are sent, so a response of any length costs bounded work and memory.
  */
 #include "responder.h"
 
@@ -11,7 +11,7 @@ static struct vhca_response *response_at(struct vhca_responder *s, uint32_t i)
     return &s->queue[i % QHCA_RESPONSES];
 }
 
-/* The PSN of an ACK of all that has been executed. */
+/* Return the PSN for an ACK of everything that has been executed. */
 static uint32_t executed(const struct vhca_qp *qp)
 {
     return psn_add(qp->rsp.epsn, -1u);
@@ -31,9 +31,9 @@ static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
         struct vhca_response *last = response_at(s, s->q_tail - 1);
 
         /*
-         * ACKs are cumulative: replace the tail, unless this one acknowledges a
-         * duplicate and would erase a NAK. Two never stand in a row, so the
-         * place that vhca_response_add() leaves free is enough.
+         * ACKs are cumulative: replace the last one, unless this one is for a
+         * duplicate and would erase a NAK. So there are never two in a row, and
+         * the place that vhca_response_add() leaves free is enough.
          */
         if (last->kind == QHCA_RESP_ACK) {
             if (psn_diff(psn, last->psn) >= 0) {
@@ -115,8 +115,8 @@ static uint8_t read_opcode(bool first, bool last)
 }
 
 /*
- * The next packets of a READ's answer, one if they become frames. The key is
- * looked up every time: it may have gone (D-069).
+ * Build the next packets of a READ response, one if they become frames. The key
+ * is looked up every time, as it may have been invalidated (D-069).
  */
 static enum vhca_mem_result build_read(struct qhca_engine *e,
                                        struct vhca_qp *qp,
@@ -152,8 +152,8 @@ static void build_ack(const struct vhca_qp *qp, uint8_t syndrome,
 }
 
 /*
- * The memory is not there any more. A late duplicate, from a time when it was,
- * is forgotten; else it is as if the request were refused now.
+ * The memory is not accessible any more. If the request is a late duplicate,
+ * nothing follows from that; else it is refused after all.
  */
 static void build_refusal(const struct vhca_qp *qp,
                           const struct vhca_response *r,
@@ -213,7 +213,7 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
         }
     }
     if (burst->fatal) {
-        vhca_qp_error(e, qp, burst->event);       /* no answers are left */
+        vhca_qp_error(e, qp, burst->event);     /* drops all responses */
         return;
     }
     s->rd_pending -= r->kind != QHCA_RESP_ACK && !r->replay;
@@ -222,7 +222,7 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
 
 unsigned vhca_response_reserve(struct vhca_qp *qp)
 {
-    /* READ data leaves room for others' ACKs, as requests do. */
+    /* READ data, like requests, leave room for the ACKs of other QPs. */
     return response_at(&qp->rsp, qp->rsp.q_head)->kind == QHCA_RESP_READ ?
            QHCA_TX_RESERVE / 2 : 0;
 }

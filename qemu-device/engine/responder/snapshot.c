@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: the receiving half of a QP in a saved state: the message in
- * progress, what can be replayed, the answers in line.
+ * progress, requests that can be replayed, queued responses.
  */
 #include "responder.h"
 
@@ -24,7 +24,7 @@ static const struct vhca_snap_field rsp_fields[] = {
 QHCA_SNAP_KNOWS(struct vhca_responder, 4440);
 
 static const struct vhca_snap_field rwr_fields[] = {
-    QHCA_SNAP_MAX(struct vhca_rwr, bad, 0),     /* fails as soon as it is taken */
+    QHCA_SNAP_MAX(struct vhca_rwr, bad, 0),     /* a bad one is never kept */
     QHCA_SNAP_ANY(struct vhca_rwr, index),
     QHCA_SNAP_ANY(struct vhca_rwr, wr_id),
     QHCA_SNAP_ANY(struct vhca_rwr, length),
@@ -62,7 +62,6 @@ static const struct vhca_snap_field response_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_response, 48);
 
-/* The receive WR in use. */
 static void walk_rwr(struct vhca_snap *s, struct vhca_qp *qp)
 {
     const struct vhca_wq *wq = qp->srq ? &qp->srq->wq : &qp->rq;
@@ -102,8 +101,8 @@ static void walk_resources(struct vhca_snap *s, struct vhca_qp *qp)
 }
 
 /*
- * Answers in line. Those that are no ACKs and not replayed have a resource; the
- * last place is an ACK's.
+ * Walk over queued responses. Each that is neither an ACK nor a replay has a
+ * resource; the last place is for an ACK.
  */
 static void walk_answers(struct vhca_snap *s, struct vhca_qp *qp)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: UC responder (IBTA 9.8.2). It answers nothing: what cannot be
- * executed is dropped, with the rest of its message, and the next message is
- * tried afresh. A receive WR that a dropped SEND had in use stays in use for
- * the next one (D-070).
+ * qhca engine: UC responder (IBTA 9.8.2). It sends no responses: a packet that
+ * cannot be executed is dropped with the rest of its message, and the next
+ * message starts afresh. The receive WR of a dropped SEND stays in use for the
+ * next one (D-070).
  */
 #include "responder.h"
 
 /*
- * Packets so little behind the ePSN have been overtaken or doubled on the way.
- * Any other gap means loss, be it in this direction or, seen after 2^24
- * packets, in the other. The next beginning of a message ends it; the other
- * packets say nothing of what comes next, for they may be very late.
+ * Packets up to this far behind the ePSN have been overtaken or duplicated. Any
+ * other gap is a loss, be it forwards or, after 2^24 packets, backwards. Only a
+ * first packet of a message ends the gap: others may be very late, and say
+ * nothing about what comes next.
  */
 #define LATE_WINDOW     0x10000
 
@@ -22,8 +22,8 @@ static void drop_message(struct vhca_qp *qp)
 }
 
 /*
- * What the sender asks for cannot be done: dropped (D-072, I-043). If the fault
- * is on this side: ERR; the receive WR in use says why (I-044).
+ * Drop a request that cannot be executed (D-072, I-043). If the fault is on
+ * this side, the QP goes to ERR, and the receive WR in use says why (I-044).
  */
 void vhca_unreliable_refuse(struct qhca_engine *e, struct vhca_qp *qp,
                             const struct roce_packet *p,
@@ -45,8 +45,8 @@ void vhca_unreliable_refuse(struct qhca_engine *e, struct vhca_qp *qp,
 }
 
 /*
- * Whether the packet goes on with the message in progress, or begins one. What
- * was in progress is lost if it does neither.
+ * Whether the packet continues the message in progress or begins one. If it
+ * does neither, the message in progress is dropped.
  */
 static bool in_sequence(struct vhca_qp *qp, const struct roce_packet *p)
 {
