@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the Ethernet queues, one to send and one to receive, which make
- * the function a network card as well.
+ * qhca engine: the Ethernet queues, one for sending and one for receiving,
+ * which make the function a network card, too.
  */
 #include "eth.h"
 #include "../wire/aggregate.h"
@@ -12,13 +12,13 @@ static uint32_t ethq_size(const struct vhca_ethq *q)
     return 1u << q->log_size;
 }
 
-/* WQEs are there, and their completions have somewhere to go. */
+/* Whether there is a WQE, and a CQ to complete it. */
 static bool has_wqe(const struct vhca_ethq *q)
 {
     return q->used && q->pi != q->ci && q->cq->state == QHCA_CQ_OK;
 }
 
-/* The frame being put together, without the room for a tag. */
+/* Return the frame being put together, without the room for a tag. */
 static uint8_t *gather_frame(struct vhca_eth_gather *g)
 {
     return g->data + QHCA_VLAN_ROOM;
@@ -35,7 +35,7 @@ bool vhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi)
     return true;
 }
 
-/* Takes the next WQE; the guest's copy is not looked at again. */
+/* Take the next WQE; its copy in guest memory is not read again. */
 static bool take_wqe(struct qhca_engine *e, struct vhca_ethq *q,
                      struct qhca_eth_wqe *wqe)
 {
@@ -133,8 +133,8 @@ static bool is_tagged(const uint8_t *frame)
 
 /*
  * Any program can send UDP. From one of the port's GIDs to RoCE's port it would
- * speak for a QP: to peers elsewhere there is no difference. An aggregate, of
- * which devices are the only ones to make any, can have such frames in it.
+ * speak for a QP, because peers elsewhere cannot tell the difference. Only
+ * devices make aggregates, which may contain such frames.
  */
 static bool speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
                           uint32_t len)
@@ -145,7 +145,7 @@ static bool speaks_for_qp(const struct qhca_engine *e, const uint8_t *frame,
            (vhca_frame_roce_source(frame, len, gid) && vhca_gid_is_own(e, gid));
 }
 
-/* Makes the gathered bytes a frame, or fails it. */
+/* Make a frame of the gathered bytes, or fail it. */
 static uint8_t *gather_finish(struct qhca_engine *e)
 {
     struct vhca_eth_gather *g = &e->eth->gather;
@@ -173,7 +173,7 @@ static uint8_t *gather_finish(struct qhca_engine *e)
     return frame;
 }
 
-/* The frame, or all that it was cut into, has been sent, or cannot be. */
+/* Complete a frame that has been sent, in pieces or not, or has failed. */
 static void complete_frame(struct qhca_engine *e, struct vhca_ethq *q,
                            uint32_t byte_len)
 {
@@ -219,7 +219,7 @@ static void finish_frame(struct qhca_engine *e, struct vhca_ethq *q)
     if (g->status == QHCA_WC_SUCCESS && g->flags & QHCA_ETH_TSO) {
         gather_fail(g, vhca_tso_start(g, e->port->mtu));
         if (g->status == QHCA_WC_SUCCESS) {
-            return;             /* send_piece() goes on */
+            return;             /* send_piece() continues */
         }
     }
     frame = g->status == QHCA_WC_SUCCESS ? gather_finish(e) : NULL;
@@ -229,7 +229,7 @@ static void finish_frame(struct qhca_engine *e, struct vhca_ethq *q)
     complete_frame(e, q, g->len);
 }
 
-/* The next part of what is too large for one frame. */
+/* Send the next piece of a frame that is too large. */
 static void send_piece(struct qhca_engine *e, struct vhca_ethq *q)
 {
     struct vhca_eth_gather *g = &e->eth->gather;
@@ -242,8 +242,8 @@ static void send_piece(struct qhca_engine *e, struct vhca_ethq *q)
 }
 
 /*
- * None is taken while the network does not take frames: the guest's queue is
- * the buffer then, and the guest notices.
+ * Take no WQEs while the network does not take frames: the guest's queue is the
+ * buffer then, and the guest notices.
  */
 bool vhca_eth_tx_ready(const struct qhca_engine *e)
 {
@@ -286,7 +286,7 @@ bool qhca_engine_can_receive(struct qhca_engine *e)
     return vhca_running(e) && has_wqe(&e->eth->queue[QHCA_ETH_RX]);
 }
 
-/* Writes the frame without its tag, which goes to the CQE. */
+/* Write the frame without its tag, which goes into the CQE. */
 static bool deliver(struct qhca_engine *e, const struct qhca_eth_wqe *wqe,
                     const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, eth: the network card. Two queues, segmentation and checksum
+ * qhca engine, eth: the network card: two queues, segmentation and checksum
  * offload, VLAN tags.
  */
 #ifndef QHCA_ENGINE_ETH_H
@@ -10,7 +10,7 @@
 
 #define QHCA_MAX_ETHQ       2u
 #define QHCA_ETHQ_LOG_MAX   12
-/* A frame to be cut up: 64 KiB of IP, and what is in front of it. */
+/* A frame to be segmented: 64 KiB of IP and the headers in front of it. */
 #define QHCA_MAX_TSO        (65536 + 64)
 
 struct vhca_ethq {
@@ -24,16 +24,16 @@ struct vhca_ethq {
 #define QHCA_TSO_HDR    256     /* Ethernet, IP and TCP headers with options */
 
 /*
- * struct vhca_tso - the way of a large TCP segment
+ * struct vhca_tso - a large TCP segment being sent
  *
- * Each frame's headers are put in front of its part of the payload, over what
- * has been sent before; @hdr is what they are made from.
+ * The headers of each frame, made from @hdr, are written in front of its part
+ * of the payload, over what has been sent before.
  */
 struct vhca_tso {
-    bool active;                /* not all of it is sent */
+    bool active;                /* not all of it has been sent */
     bool ipv4;
     uint16_t l3, l4, hdr_len;   /* offsets in @hdr, its length */
-    uint16_t mss, pieces;       /* that are sent */
+    uint16_t mss, pieces;       /* @pieces: frames sent */
     uint32_t payload;           /* where it starts in the gathered data */
     uint32_t len, done;         /* bytes of payload: all, sent */
     uint32_t wire_len;          /* bytes of all frames sent */
@@ -41,19 +41,19 @@ struct vhca_tso {
 };
 
 /*
- * struct vhca_eth_gather - the Ethernet frame that is being put together
+ * struct vhca_eth_gather - the Ethernet frame being put together
  *
- * It outlives a doorbell: each WQE is read once and its data taken then,
- * however many doorbells a frame is spread over.
+ * It outlives a doorbell: each WQE is read once, with its data, however many
+ * doorbells a frame is spread over.
  */
 struct vhca_eth_gather {
     bool active;
-    uint8_t status;             /* enum qhca_cqe_status the frame will have */
-    /* The first fragment's: */
+    uint8_t status;             /* enum qhca_cqe_status of the CQE to come */
+    /* From the first fragment: */
     uint16_t flags, vlan_tci, csum_start, csum_offset, mss;
     uint32_t frags;
     uint32_t len;
-    uint64_t wr_id;             /* last fragment's, as it came */
+    uint64_t wr_id;             /* of the last fragment, in guest byte order */
     struct vhca_tso tso;
     uint8_t data[QHCA_VLAN_ROOM + QHCA_MAX_TSO];    /* room to insert a tag */
 };
@@ -67,26 +67,26 @@ extern const struct vhca_room vhca_eth_room;
 
 /* ---- queue.c ---- */
 
-/* Whether one can be as the command describes it: enum qhca_cmd_status. */
+/* Check the parameters of CREATE_ETHQ; returns enum qhca_cmd_status. */
 int vhca_ethq_check_create(struct qhca_engine *e,
                            const struct qhca_cmd_create_ethq *r);
-/* The queue of number @number, which may come from the guest, or NULL. */
+/* Return queue @number, which may come from the guest, or NULL. */
 struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number);
 
 /* ---- eth.c ---- */
 
-/* False: no such queue, or index out of range. */
+/* Returns false if there is no such queue, or if the index is out of range. */
 bool vhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
-/* Takes WQEs off the Ethernet send queue, as far as the budget goes. */
+/* Take WQEs off the Ethernet send queue, within the budget. */
 void vhca_eth_tx_work(struct qhca_engine *e);
-/* Whether a send WQE can be taken, or gone on with, now. */
+/* Whether a send WQE can be taken, or continued, now. */
 bool vhca_eth_tx_ready(const struct qhca_engine *e);
-/* A received frame of the Ethernet queue's. */
+/* Receive a frame for the Ethernet queue. */
 void vhca_eth_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
                  bool csum_ok);
 /*
- * Sends and counts a frame of that queue, however it was made: all leave here.
- * LOC_QP_OP_ERR: it speaks for a QP; GENERAL_ERR: there is no room for it.
+ * Send and count a frame of the send queue, whole or segmented. Fails with
+ * LOC_QP_OP_ERR if it speaks for a QP, with GENERAL_ERR if there is no room.
  */
 enum qhca_cqe_status vhca_eth_send(struct qhca_engine *e, const uint8_t *frame,
                                    uint32_t len);
@@ -97,9 +97,9 @@ void vhca_eth_walk(struct vhca_snap *s);
 
 /* ---- tso.c ---- */
 
-/* Whether its frames fit a port with that MTU. */
+/* Whether its frames fit a port with this MTU. */
 bool vhca_tso_fits(const struct vhca_tso *t, uint32_t mtu);
-/* Gathered is what is to be cut up; SUCCESS: vhca_tso_send() sends a piece. */
+/* Begin to segment the gathered frame; vhca_tso_send() sends a piece. */
 enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu);
 enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e);
 

@@ -40,7 +40,7 @@ int vhca_ethq_check_create(struct qhca_engine *e,
     return vhca_cq_get(e, le32toh(r->cqn)) ? QHCA_OK : QHCA_ERR_OBJ;
 }
 
-/* What may be in its way now. */
+/* Check what may prevent the creation at present. */
 static int check_new(struct qhca_engine *e,
                      const struct qhca_cmd_create_ethq *r)
 {
@@ -116,7 +116,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
         n += e->eth->queue[i].used;
     }
-    /* In the engine itself. */
+    /* They are members of the engine, and cost nothing extra. */
     h[0] = (struct qhca_holding) {
         "Ethernet queue", true, 0, QHCA_MAX_ETHQ, n
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: the network card in a saved state: its queues, and the frame
- * that is being put together or cut up.
+ * being put together or segmented.
  */
 #include <assert.h>
 
@@ -16,7 +16,7 @@ static const struct vhca_snap_field ethq_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_ethq, 48);
 
-/* What CREATE_ETHQ has said; @pi: as if all that was consumed had not been. */
+/* Apply CREATE_ETHQ's checks; @pi: as if nothing had been consumed yet. */
 static bool queue_ok(struct qhca_engine *e, const struct vhca_ethq *q,
                      uint32_t cqn)
 {
@@ -84,7 +84,7 @@ static const struct vhca_snap_field tso_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_tso, 288);
 
-/* Headers in their order, and the payload where the gathered data has it. */
+/* Check that the headers are in order and the payload is the gathered one. */
 static bool tso_ok(const struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
     uint32_t ip_len = t->ipv4 ? IPV4_LEN : IPV6_LEN;

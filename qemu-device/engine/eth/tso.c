@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: TCP segmentation: a frame that is too large for the wire leaves
- * as several, each with headers of its own.
+ * qhca engine: TCP segmentation: a frame that is too large for the network is
+ * sent as several, each with its own headers.
  */
 #include "eth.h"
 #include "../wire/wire.h"
@@ -10,7 +10,7 @@
 #define TCP_PSH         0x08
 #define TCP_CWR         0x80
 
-/* Finds the headers of what was gathered; false: this is not TCP over IP. */
+/* Find the headers of the gathered frame; false: it is not TCP over IP. */
 static bool find_headers(struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
     const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
@@ -43,7 +43,7 @@ static bool find_headers(struct vhca_tso *t, const struct vhca_eth_gather *g)
     return t->hdr_len >= t->l4 + TCP_LEN && t->hdr_len <= g->len;
 }
 
-/* What all frames begin with; with the tag if there is to be one. */
+/* Make the header that all frames start from, with the tag if there is one. */
 static void make_header(struct vhca_tso *t, const struct vhca_eth_gather *g)
 {
     const uint8_t *frame = g->data + QHCA_VLAN_ROOM;
@@ -85,18 +85,18 @@ enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu)
     return QHCA_WC_SUCCESS;
 }
 
-/* The sum of what TCP covers beyond itself. */
+/* Return the sum of the pseudo header. */
 static uint32_t pseudo_sum(const struct vhca_tso *t, const uint8_t *ip,
                            uint32_t tcp_len)
 {
     uint32_t sum = t->ipv4 ? vhca_csum_add(0, ip + 12, 8) :
                              vhca_csum_add(0, ip + 8, 32);
 
-    /* Folded, so that nothing is lost on top. */
+    /* Folded, so that the sum cannot overflow. */
     return (uint32_t)(uint16_t)~vhca_csum_fold(sum) + IP_PROTO_TCP + tcp_len;
 }
 
-/* Turns the header of all into that of the frame with the next @n bytes. */
+/* Write the header of the frame with the next @n bytes. */
 static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
 {
     uint8_t *ip = frame + t->l3, *tcp = frame + t->l4;
