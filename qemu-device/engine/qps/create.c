@@ -9,9 +9,7 @@
 
 /* ---- create and destroy ---- */
 
-/*
- * Shape of one queue; a queue the QP does not have is described by zero blocks.
- */
+/* Check the shape of a queue; one that the QP lacks has zero blocks. */
 static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
                        uint8_t log_stride, uint32_t min, uint32_t max,
                        uint32_t needed)
@@ -29,7 +27,7 @@ static int check_queue(const struct qhca_buf *buf, uint8_t log_size,
     return QHCA_OK;
 }
 
-/* a queue the type does not have, or an SRQ and one more. */
+/* Whether the type has these queues, and not both RQ and SRQ. */
 static bool parts_ok(const struct qhca_create_qp *c)
 {
     uint8_t parts = vhca_qp_kinds[c->type].parts;
@@ -86,7 +84,7 @@ static int import_queue(struct qhca_engine *e, struct vhca_import *im,
     return vhca_import(e, im, buf, vhca_wq_bytes(wq));
 }
 
-/* Removes the QP from the table, so that nobody finds it. */
+/* Remove the QP from the table. */
 static void unlist(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (e->qps->gsi == qp) {
@@ -104,7 +102,7 @@ void vhca_qp_free(struct qhca_engine *e, struct vhca_qp *qp)
     free(qp);
 }
 
-/* A CQ in ERROR is usable only for destroy (C-028). */
+/* A CQ in ERROR can only be destroyed (C-028). */
 static bool cq_ok(const struct vhca_cq *cq)
 {
     return !cq || cq->state == QHCA_CQ_OK;
@@ -138,12 +136,12 @@ int vhca_qp_find_objects(struct qhca_engine *e, struct vhca_qp *qp,
         return QHCA_ERR_OBJ;
     }
     if (qp->srq && qp->srq->xrcd) {
-        return QHCA_ERR_PARAM;          /* named by packets only */
+        return QHCA_ERR_PARAM;          /* only packets name it */
     }
     return qp->uar < e->cfg.num_uars ? QHCA_OK : QHCA_ERR_PARAM;
 }
 
-/* Adds @by to the user counts of the objects the QP refers to. */
+/* Add @by to the user counts of the objects that the QP refers to. */
 static void count_users(struct vhca_qp *qp, int by)
 {
     if (qp->pd) {

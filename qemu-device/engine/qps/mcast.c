@@ -4,7 +4,7 @@
  */
 #include "qps.h"
 
-/* The QP of the command, if the command makes sense. */
+/* Find the QP of the command, and check the command. */
 static int parse(struct qhca_engine *e, const struct qhca_cmd_mcast *r,
                  struct vhca_qp **qp)
 {
@@ -18,7 +18,7 @@ static int parse(struct qhca_engine *e, const struct qhca_cmd_mcast *r,
     return QHCA_OK;
 }
 
-/* Once more gives no second copy, but has to be undone as often (G-018). */
+/* Attaching again gives no second copy, but must be undone as often (G-018). */
 int vhca_do_attach_mcast(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const uint8_t *gid = c->cmd->mcast.gid;

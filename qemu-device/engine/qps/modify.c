@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: MODIFY_QP: what may be set to what, and what a new state sets
- * going. Which attributes a transition takes is in state.c.
+ * qhca engine: MODIFY_QP: which values attributes can have, and what a new
+ * state starts. Which attributes a transition takes is in state.c.
  */
 #include "qps.h"
 
-/* Where each attribute stands, and the largest value of the one-byte ones. */
+/* Position of each attribute, and the largest value of one-byte ones. */
 #define ATTR(bit, field, max) \
     { QHCA_QP_##bit, offsetof(struct qhca_qp_attr, field), \
       sizeof_field(struct qhca_qp_attr, field), max }
@@ -35,7 +35,7 @@ static const struct {
 
 #define ATTRS_KNOWN 0x0013bfffu     /* the bits above, STATE and CUR_STATE */
 
-/* The port has that GID, and the peer's is of the same family. */
+/* Whether the GID is valid, and the peer's is of the same family. */
 static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
 {
     const struct vhca_gid *local = &e->port->gid[av->sgid_index];
@@ -44,7 +44,7 @@ static bool av_ok(const struct qhca_engine *e, const struct qhca_av *av)
            local->ipv4 == vhca_gid_is_ipv4(av->dgid);
 }
 
-/* Value checks of, but for what GIDs there are: see av_ok(). */
+/* Check the values, except for the GID: see av_ok(). */
 static bool values_ok(const struct qhca_qp_attr *a, uint32_t mask)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
@@ -87,7 +87,7 @@ bool vhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state)
            le32toh(a->sq_psn) <= PSN_MASK;
 }
 
-/* What entering a state sets going, after the attributes have been taken. */
+/* Start what a new state implies, after the attributes have been set. */
 static void enter_state(struct qhca_engine *e, struct vhca_qp *qp, uint8_t from,
                         uint8_t to, uint32_t mask)
 {
@@ -109,7 +109,7 @@ static void enter_state(struct qhca_engine *e, struct vhca_qp *qp, uint8_t from,
         qp->req.rnr_retries = qp->attr.rnr_retry;
     }
     if (from == QHCA_QPS_SQE) {
-        /* What was posted until now is flushed all the same. */
+        /* What has been posted is still to be flushed. */
         qp->req.flush_to = qp->sq.pi;
         qp->req.flushing = qp->sq.pi != qp->sq.ci;
     }

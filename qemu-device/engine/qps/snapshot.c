@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: QPs in a saved state, and what refers to them: lines, groups,
- * windows that are bound to them, receive WRs that they have taken.
+ * qhca engine: QPs in a saved state, and what refers to them: lines, multicast
+ * groups, windows bound on them, receive WRs that they have taken.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ QHCA_SNAP_KNOWS(struct vhca_qp, 4880);
 
 /* ---- the objects it refers to ---- */
 
-/* What CREATE_QP has said. */
+/* Return the parameters that CREATE_QP must have had. */
 static struct qhca_create_qp as_created(const struct vhca_qp *qp)
 {
     return (struct qhca_create_qp) {
@@ -41,7 +41,7 @@ static struct qhca_create_qp as_created(const struct vhca_qp *qp)
     };
 }
 
-/* The SRQ of an XRC_TGT QP is that of the last packet, if it is there still. */
+/* XRC_TGT: the SRQ of the last packet, which is gone if its number is 0. */
 static bool find_objects(struct qhca_engine *e, struct vhca_qp *qp,
                          struct qhca_create_qp *c)
 {
@@ -93,7 +93,7 @@ static void walk_refs(struct vhca_snap *s, struct vhca_qp *qp)
 
 /* ---- a QP ---- */
 
-/* What it was created as. */
+/* Apply CREATE_QP's checks. */
 static bool shape_ok(const struct qhca_engine *e, const struct vhca_qp *qp)
 {
     struct qhca_create_qp c = as_created(qp);
@@ -103,7 +103,7 @@ static bool shape_ok(const struct qhca_engine *e, const struct vhca_qp *qp)
            (qp->type != QHCA_QPT_GSI || !e->qps->gsi || e->qps->gsi == qp);
 }
 
-/* What has come of that since. */
+/* Check the queues against the state. */
 static bool queues_ok(const struct vhca_qp *qp)
 {
     return (!qp->rq.rings || qp->state == QHCA_QPS_ERR) &&
@@ -225,7 +225,7 @@ static const struct vhca_snap_ref bound_ref = {
     "window", offsetof(struct vhca_mr, bound), mw_number, find_mw, NULL
 };
 
-/* Each of them that is valid is bound to a QP. */
+/* Every bound window of type 2 must be on the list of a QP. */
 static void walk_windows(struct vhca_snap *s)
 {
     const struct vhca_list *at;
@@ -248,7 +248,7 @@ static void walk_windows(struct vhca_snap *s)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the section ---- */
 
 static void check_counts(struct vhca_snap *s)
 {

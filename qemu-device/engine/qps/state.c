@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: the QP state machine as a table (conformance A.2 and A.3, after
- * IBTA 11.2.5.2). The driver asks ib_core the same questions; the device
- * asks again because it trusts no driver.
+ * IBTA 11.2.5.2). The driver checks the same with ib_core; the device checks
+ * again, because it trusts no driver.
  */
 #include "qps.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the turn of a QP: answers first, then requests, then flushing.
- * Also what empties a QP, and what happens to it when its CQ fails.
+ * qhca engine: the turn of a QP: responses first, then requests, then flushing;
+ * clearing a QP; and QPs whose CQ has failed.
  */
 #include <stdlib.h>
 
@@ -34,10 +34,7 @@ void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)
 static void cq_failed(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (qp->state == QHCA_QPS_ERR) {
-        /*
-         * Already in ERR, but its flush completions are lost: report QP_FATAL
-         * again.
-         */
+        /* In ERR already, but its flush completions are lost: say it again. */
         vhca_event(e, &qp->async, QHCA_EVENT_QP_FATAL);
     }
     vhca_qp_error(e, qp, QHCA_EVENT_QP_FATAL);
@@ -59,7 +56,7 @@ void vhca_qp_cq_failed(struct qhca_engine *e)
     }
 }
 
-/* Index up to which send WRs are to be flushed. */
+/* Return the index up to which send WRs are to be flushed. */
 static uint32_t sq_flush_end(const struct vhca_qp *qp)
 {
     if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
@@ -116,13 +113,13 @@ void vhca_qp_turn(struct qhca_engine *e)
     if (qp->state != QHCA_QPS_ERR) {
         vhca_link_turn(e, qp);
     }
-    /* The ACK timer runs if, after that, something is outstanding. */
+    /* Start the ACK timer if there is something outstanding now. */
     if (qp->state != QHCA_QPS_ERR && !qp->req.timer.pos) {
         vhca_requester_timer(e, qp);
     }
     flush(e, qp);
     vhca_requester_rest(e, qp);
-    /* What it has done may have put it in line again, in vain. */
+    /* The turn itself may have put it in line, with nothing to do. */
     vhca_list_del(&qp->ready);
     if (has_work(qp)) {
         vhca_qp_schedule(e, qp);
