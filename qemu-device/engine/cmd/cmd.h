@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, cmd: the command queue, and what the device says about itself.
+ * qhca engine, cmd: the command queue, and what the device tells about itself.
  * The handlers of commands are in the rooms of their objects.
  */
 #ifndef QHCA_ENGINE_CMD_H
@@ -18,39 +18,39 @@ struct vhca_cmdq {
     uint32_t cq_pi;             /* completions */
     uint32_t steps;             /* calls of handlers; not in a saved state */
     bool stalled;               /* by a fault rule */
-    bool active;                /* the one at ci is being executed: */
-    bool judged;                /* by fault rules */
+    bool active;                /* the command at ci is being executed */
+    bool judged;                /* fault rules have judged it */
     struct qhca_cmd cmd;
     struct vhca_cmd_ctx ctx;
     _Alignas(8) uint8_t mbox[QHCA_PAGE_SIZE];
 };
 
-/* Command doorbell. */
+/* Ring the command doorbell. */
 void vhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi);
-/* Whether there is a command to execute, or to go on with. */
+/* Whether there is a command to execute or to continue. */
 static inline bool vhca_cmdq_ready(const struct qhca_engine *e)
 {
     return e->cmdq->ci != e->cmdq->pi && !e->cmdq->stalled;
 }
 
-/* Executes commands, as far as the budget goes. */
+/* Execute commands, within the budget. */
 void vhca_cmdq_work(struct qhca_engine *e);
-/* Forgets everything. */
+/* Forget the queue and its commands. */
 void vhca_cmdq_reset(struct qhca_engine *e);
-/* Starts the queue that the base registers describe; false: they are wrong. */
+/* Start the queue; returns false if the base registers are wrong. */
 bool vhca_cmdq_start(struct qhca_engine *e);
 
 /*
- * The command queue of a device in @state. A command that is being executed is
- * one that has not begun: what its handler had read goes, and is read again.
+ * Walk over the command queue of a device in @state. A command being executed
+ * is saved as one that has not begun; its handler reads everything again.
  */
 void vhca_cmdq_walk(struct vhca_snap *s, uint8_t state);
 
 /* ---- fault.c ---- */
 
 /*
- * What fault rules make of the command that has been read: QHCA_OK, a status
- * that it fails with, or QHCA_AGAIN: the queue stalls.
+ * Apply fault rules to the command that has been read. Returns QHCA_OK, the
+ * status it fails with, or QHCA_AGAIN if the queue stalls.
  */
 int vhca_fault_cmd(struct qhca_engine *e);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the command queue. A ring of commands, a ring of completions;
- * the handlers of the commands are in the rooms.
+ * qhca engine: the command queue: a ring of commands, a ring of completions.
  */
 #include "cmd.h"
 
@@ -22,7 +21,7 @@ static const char *const status_name[] = {
     [QHCA_ERR_PERM] = "not permitted",
 };
 
-/* struct command - one opcode: what executes it, and its mailbox, if any */
+/* struct command - what executes an opcode, and its mailbox, if any */
 struct command {
     const char *name;
     int (*run)(struct qhca_engine *e, struct vhca_cmd_ctx *c);
@@ -46,7 +45,7 @@ static const struct command *find_command(unsigned opcode)
            &commands[opcode] : NULL;
 }
 
-/* Before the first call of the handler. */
+/* Prepare the mailbox before the first call of the handler. */
 static int begin(struct qhca_engine *e, const struct command *command)
 {
     struct vhca_cmdq *q = e->cmdq;
@@ -123,7 +122,7 @@ static bool complete(struct qhca_engine *e, uint32_t slot, int status)
     return vhca_dma_write_entry(e, addr, &comp, sizeof(comp));
 }
 
-/* The next command; false: the ring cannot be read. */
+/* Read the next command; false: the ring cannot be read. */
 static bool take(struct qhca_engine *e, uint32_t slot)
 {
     struct vhca_cmdq *q = e->cmdq;
@@ -138,7 +137,7 @@ static bool take(struct qhca_engine *e, uint32_t slot)
     return q->active;
 }
 
-/* What the command has not made its own goes. */
+/* Free whatever the command did not keep. */
 static void drop_imports(struct qhca_engine *e)
 {
     struct vhca_cmd_ctx *c = &e->cmdq->ctx;
@@ -149,8 +148,8 @@ static void drop_imports(struct qhca_engine *e)
 }
 
 /*
- * Takes the next command, or goes on with one. False: a ring cannot be
- * accessed, and the device has stopped.
+ * Execute the next command, or continue the current one. Returns false if a
+ * ring cannot be accessed and the device has stopped.
  */
 static bool serve_one(struct qhca_engine *e)
 {
