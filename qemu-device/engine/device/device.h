@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine, device: what the guest's driver talks to. Entry points, reset,
+ * qhca engine, device: what the guest's driver talks to: entry points, reset,
  * registers, doorbells, the way in for frames, and the run loop.
  */
 #ifndef QHCA_ENGINE_DEVICE_H
@@ -11,29 +11,30 @@
 
 struct vhca_device {
     uint32_t clock_hi;          /* latched by reading CLOCK_LO */
-    struct vhca_pace slice;     /* units, until the main loop has its turn */
-    struct vhca_pace share;     /* units, for as long as the machine runs */
-    unsigned source;            /* of work, whose turn it is */
-    bool timers_due;            /* there was a tick, and some may be */
-    bool link_wanted;           /* by the network, whatever fault rules do */
+    struct vhca_pace slice;     /* units until the main loop has its turn */
+    struct vhca_pace share;     /* units the operator allows */
+    unsigned source;            /* source of work whose turn it is */
+    bool timers_due;            /* a deadline has passed */
+    bool link_wanted;           /* carrier, fault rules left aside */
 };
 
 /* ---- engine.c ---- */
 
-/* Back to power-on; the caller is at no place that holds an object. */
+/* Reset to power-on; no caller may hold on to an object. */
 void vhca_reset(struct qhca_engine *e);
-/* The rooms with state of their own, up to NULL. */
+/* The rooms that have state, and NULL. */
 extern const struct vhca_room *const vhca_rooms[];
 
 /* ---- run.c ---- */
 
-/* Once. */
+/* Set up the run loop of a new engine. */
 void vhca_run_init(struct qhca_engine *e);
-/* The run loop, the tail of every entry point, as far as the budget goes. */
+/* Run at the end of every entry point: do work, within the budget. */
 void vhca_run(struct qhca_engine *e);
 /*
- * In test builds: aborts unless the state holds what saving it checks, which it
- * does between two turns. vhca_verify_every: each so many turns only; 0: never.
+ * In test builds: abort if the state violates what saving it checks, which
+ * holds between two turns. Checks after every @vhca_verify_every turns, never
+ * if 0.
  */
 #ifdef QHCA_VERIFY
 extern unsigned vhca_verify_every;
@@ -49,18 +50,20 @@ static inline void vhca_verify(struct qhca_engine *e)
     (void)e;
 #endif
 }
-/* Instead, where another entry follows at once: what was spent counts. */
+/* In place of vhca_run() if an entry follows at once: charge what was spent. */
 void vhca_run_pay(struct qhca_engine *e);
-/* What neighbours have done here counts as well: they have it run soon. */
+/*
+ * Charge what neighbours have spent here; leaving, they have scheduled a run.
+ */
 void vhca_run_pay_visits(struct qhca_engine *e);
-/* When work that waits for its time can go on; UINT64_MAX: none does. */
+/* Return when work that waits for its time can continue, or UINT64_MAX. */
 uint64_t vhca_run_wake(const struct qhca_engine *e);
-/* Whether the share of the host's CPU that the device may have is not spent. */
+/* Whether the device may use the host's CPU now (the cpu-share property). */
 bool vhca_run_has_time(const struct qhca_engine *e, uint64_t now);
-/* The caller has had its turn: what is spent in a slice counts from 0. */
+/* The main loop has had its turn: begin a new slice. */
 void vhca_run_slice(struct qhca_engine *e);
 
-/* ---- walk.c: what the room has in a saved state; run.c: a part ---- */
+/* ---- walk.c and, for its part, run.c ---- */
 
 void vhca_device_walk(struct vhca_snap *s);
 void vhca_run_walk(struct vhca_snap *s);
@@ -74,17 +77,17 @@ void vhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
 
 /* ---- fault.c ---- */
 
-/* Once. */
+/* Set up the fault timer of a new engine. */
 void vhca_faults_init(struct qhca_engine *e);
-/* What is under way ends with a reset. */
+/* End what rules have begun, for a reset. */
 void vhca_faults_end(struct qhca_engine *e);
 
 /* ---- steer.c ---- */
 
 /*
- * Gives a frame to the transport, the Ethernet queue, or nobody. @from: the
- * port sent it to itself, for the QP of that number, and the address filter
- * does not apply; 0: it came from the network.
+ * Hand a frame to the link or the Ethernet queue, or drop it. If @from is not
+ * 0, that QP of the port sent it, and the address filter does not apply; 0: it
+ * came from the network.
  */
 void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
                 uint32_t from);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: doorbells. A page of BAR2 rings only what was created for it;
- * the object files check that, this one only finds the way to them.
+ * qhca engine: doorbells. A page of BAR2 rings only what was created for it:
+ * the objects check that, this file finds them.
  */
 #include "device.h"
 
-/* struct doorbell - one row of the doorbell table; false: refused */
+/* struct doorbell - a doorbell; @ring returns false if it is refused */
 struct doorbell {
     const char *name;
     bool (*ring)(struct qhca_engine *e, unsigned page, uint32_t obj,
@@ -97,7 +97,7 @@ void vhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
     const struct doorbell *db = find_doorbell(e, page, off);
 
     if (e->state == QHCA_STATE_FATAL) {
-        return;         /* users cannot know yet; there is nothing to ring */
+        return;         /* users need not know yet that the device stopped */
     }
     vhca_trace_doorbell(e, page, off, val);
     if (e->state == QHCA_STATE_RUNNING && db &&

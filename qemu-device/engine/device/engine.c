@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: life cycle and entry points. What an entry point starts, run.c
- * carries on.
+ * qhca engine: life cycle and entry points. run.c carries on what they start.
  */
 #include <stdlib.h>
 
@@ -57,7 +56,7 @@ static const struct vhca_room device_room = {
     .walk = vhca_device_walk,
 };
 
-/* Made in this order, reset and taken down in the reverse one. */
+/* Created in this order, reset and freed in the reverse one. */
 const struct vhca_room *const vhca_rooms[] = {
     &vhca_core_room, &vhca_faults_room, &vhca_memory_room, &vhca_events_room,
     &vhca_rq_room, &vhca_port_room, &vhca_qp_room, &vhca_eth_room,
@@ -202,7 +201,7 @@ unsigned qhca_engine_num_objects(const struct qhca_engine *e)
     return n;
 }
 
-/* ---- entry points: each is enter(), what it is about, leave() ---- */
+/* ---- entry points: enter(), their task, leave() ---- */
 
 static void enter(struct qhca_engine *e, uint64_t now)
 {
@@ -297,7 +296,7 @@ void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
 
 void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
 {
-    e->timers.armed = UINT64_MAX;       /* it is spent */
+    e->timers.armed = UINT64_MAX;       /* that deadline has passed */
     enter(e, now);
     e->device->timers_due = true;
     leave(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: what fault rules have put off: packets, and all that is the
- * whole device's.
+ * qhca engine: what fault rules do later, from the timer: packets held back,
+ * and actions on the whole device.
  */
 #include "device.h"
 

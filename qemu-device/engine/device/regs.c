@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: registers. One row per register says who may do what; whatever
- * no row allows is counted and ignored.
+ * qhca engine: registers. A row for each register says what it allows; any
+ * other access is counted and ignored.
  */
 #include "device.h"
 
 /*
- * struct reg - one register
- * @constant: what it reads as, if there is no @read; 0: write-only
+ * struct reg - a register
+ * @constant: its value, if there is no @read; 0: write-only
  * @write: NULL: read-only
  */
 struct reg {
@@ -159,7 +159,7 @@ static uint32_t read_cmd_log_size(struct qhca_engine *e)
 static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
 {
     if (base_writable(e)) {
-        /* Saturate, so that ENABLE sees that it is too large. */
+        /* Saturate, so that ENABLE refuses it. */
         e->cmdq->log_size = (uint8_t)MIN_OF(val, 0xffu);
     }
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine: the run loop. The sources of work take turns, each with a share
- * of the budget; the budget bounds what the callers are kept busy with.
+ * of the budget, which bounds how long callers are kept busy.
  */
 #include "device.h"
 
 /*
- * Units of work, see vhca_spend(). What one entry point does at most; a
- * millisecond's work or less.
+ * Units of work, see vhca_spend(), that an entry point does at most: a
+ * millisecond or less.
  */
 #define ENTRY_UNITS     2048u
 /*
- * What all of them together do before the caller's main loop has its turn, or
- * time has passed. Who moves data as fast as the device can should rarely meet
- * it: work that waits for the main loop takes several times as long.
+ * Units that all entry points do before the caller's main loop has a turn, or
+ * this time passes. Data moved at full speed should rarely reach it: work that
+ * waits for the main loop takes several times as long.
  */
 #define SLICE_UNITS     65536u
 #define SLICE_NS        (8 * QHCA_PACE_NS)
-/* Of a source of work, in its turn. */
+/* Units that a source of work does in its turn. */
 #define TURN_UNITS      128u
 
 /* ---- sources of work ---- */
@@ -68,7 +68,7 @@ static bool qp_ready(const struct qhca_engine *e)
 
 enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, NUM_SOURCES };
 
-/* What is ready makes progress when it has its turn. */
+/* A source that is ready makes progress in its turn. */
 static void (*const work[NUM_SOURCES])(struct qhca_engine *e) = {
     [TIMERS] = timers_work,
     [FAILED] = vhca_qp_cq_failed,
@@ -80,7 +80,7 @@ static void (*const work[NUM_SOURCES])(struct qhca_engine *e) = {
     [ETH] = vhca_eth_tx_work,
 };
 
-/* Those that are, a bit each. */
+/* Return the sources that are ready, a bit each. */
 static unsigned sources_ready(const struct qhca_engine *e)
 {
     return (unsigned)e->device->timers_due << TIMERS |
@@ -93,7 +93,7 @@ static unsigned sources_ready(const struct qhca_engine *e)
            (unsigned)vhca_eth_tx_ready(e) << ETH;
 }
 
-/* Goes on to the next one that has any; false: none has. */
+/* Advance to the next source that is ready; false: there is none. */
 static bool find_work(struct qhca_engine *e)
 {
     unsigned *source = &e->device->source;

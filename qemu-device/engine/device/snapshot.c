@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the state as a whole. A header says what it is, and of which
- * device; then each room has a section, with a name, a version and a length. A
- * CRC is over all of it: damage is refused, whether or not it makes sense.
- * Older headers and sections are loaded; those that are newer are refused.
+ * qhca engine: the state as a whole. A header identifies it and the device;
+ * then each room has a section, with a name, a version and a length. A CRC
+ * covers all of it, so damage is refused, whether it makes sense or not. Older
+ * headers and sections are loaded, newer ones are refused.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 
 #define MAGIC       0x61636871u     /* "qhca" */
 #define FORMAT      3u              /* of the header */
-#define OLDEST      1u              /* that can be loaded */
-#define CRC_AT      8u              /* over what follows it */
+#define OLDEST      1u              /* format that can be loaded */
+#define CRC_AT      8u              /* covers what follows it */
 #define NAME_LEN    12u
 
-/* What the guest has seen of the device, and the objects depend on. */
+/* Properties of the device that the guest has seen and objects depend on. */
 static void walk_config(struct vhca_snap *s)
 {
     const struct qhca_engine_config *cfg = &s->e->cfg;
@@ -24,7 +24,7 @@ static void walk_config(struct vhca_snap *s)
         const char *name;
         uint64_t value;
         uint32_t since;             /* format of the header */
-        uint64_t before;            /* what older devices had */
+        uint64_t before;            /* the value of older devices */
     } same[] = {
         { "vectors", cfg->num_vectors, 1, 0 }, { "uars", cfg->num_uars, 1, 0 },
         { "max-qp", cfg->max_qp, 1, 0 }, { "mw2a", cfg->mw_2a, 1, 0 },
@@ -50,7 +50,7 @@ static void walk_config(struct vhca_snap *s)
     }
 }
 
-/* The version of what follows: from @oldest to @newest, which is written. */
+/* Walk over a version, which is @newest, or on load at least @oldest. */
 static void walk_version(struct vhca_snap *s, const char *field,
                          uint32_t oldest, uint32_t newest)
 {
@@ -61,7 +61,7 @@ static void walk_version(struct vhca_snap *s, const char *field,
     }
 }
 
-/* Writes a number at @at, which was not known when it was its turn. */
+/* Save a number at @at, where its place was left free. */
 static void patch(struct vhca_snap *s, size_t at, uint32_t v)
 {
     v = htole32(v);
@@ -129,8 +129,8 @@ static void walk_all(struct vhca_snap *s)
 
 #ifdef QHCA_VERIFY
 /*
- * The more of this a state has, the more turns until it is checked again: lists
- * of many take time that grows with the square of what is in them.
+ * The larger a state is, the more turns pass until the next check: the time to
+ * check long lists grows with the square of their length.
  */
 #define VERIFY_BYTES    32768u
 
@@ -138,7 +138,7 @@ unsigned vhca_verify_every = QHCA_VERIFY;
 
 void vhca_verify_turn(struct qhca_engine *e)
 {
-    static size_t turns;        /* until the next time */
+    static size_t turns;        /* until the next check */
     char why[160] = "";
     struct vhca_snap s = { .e = e, .why = why, .why_size = sizeof(why) };
     size_t size;
@@ -184,8 +184,8 @@ bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
     if (s.bad) {
         vhca_reset(e);
     }
-    vhca_faults_update(e);      /* rules are not the state's: they go on */
-    /* Whatever was asked for before. */
+    vhca_faults_update(e);      /* rules are not part of the state, and stay */
+    /* Set the timer, whatever it was set to before. */
     e->timers.armed = UINT64_MAX;
     e->ops->set_timer(e->opaque, UINT64_MAX);
     vhca_timers_sync(e, vhca_run_wake(e));

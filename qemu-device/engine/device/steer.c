@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the way in. A frame is the transport's if it is RoCEv2 to a GID
- * of the port, else the Ethernet queue's if the address filter lets it in.
+ * qhca engine: the way in. RoCEv2 frames to a GID of the port go to the link,
+ * others to the Ethernet queue, if its address filter accepts them.
  */
 #include "device.h"
 
@@ -10,7 +10,7 @@ static bool mac_equal(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, 6) == 0;
 }
 
-/* To a group of the port's, with the address that goes with it (E-039). */
+/* Whether GID, VLAN and MAC address are those of a group (E-039). */
 static bool is_wanted_mcast(const struct qhca_engine *e,
                             const struct frame_headers *p,
                             const uint8_t *dmac)
@@ -88,7 +88,7 @@ void vhca_steer(struct qhca_engine *e, const uint8_t *frame, size_t len,
     if (is_roce(e, &p, frame, from != 0)) {
         vhca_roce_rx(e, frame, len, from);
     } else if (from) {
-        vhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has gone meanwhile */
+        vhca_count(e, QHCA_CNT_RX_BAD_ADDR);    /* its GID has been removed */
     } else if (eth_accepts(e->port, frame)) {
         vhca_eth_rx(e, frame, len, vhca_csum_verify(frame, len, p.l3, p.type));
     }

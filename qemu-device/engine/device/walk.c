@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the device room in a saved state, with what can only be walked
- * over when all objects are there: timers, and who waits for the asynchronous
- * EQ.
+ * qhca engine: the device room in a saved state, and what can only be walked
+ * over when all objects are there: timers, and the line of the asynchronous EQ.
  */
 #include "device.h"
 
 /* ---- asynchronous events ---- */
 
-/* Of what each type of event is: a row of sources[]. */
+/* The source of each type of event: a row of sources[]. */
 enum { OF_NONE, OF_CQ, OF_QP, OF_SRQ, OF_PORT };
 
 #define QHCA_EVENT(id, name, number, of)    [number] = OF_##of,
@@ -16,7 +15,7 @@ static const uint8_t event_of[32] = {
 #include "qhca/events.def"
 };
 
-/* struct source - what has events that wait */
+/* struct source - a kind of object with asynchronous events */
 struct source {
     const char *name;
     struct vhca_async *(*find)(struct qhca_engine *e, uint32_t number);
@@ -65,7 +64,7 @@ static unsigned source_of(struct qhca_engine *e, const struct vhca_async *a)
     return i;
 }
 
-/* One event of each type at most. */
+/* Walk over the waiting events of an object, at most one of each type. */
 static void walk_types(struct vhca_snap *s, struct vhca_async *a, unsigned n,
                        unsigned source)
 {
@@ -139,7 +138,7 @@ static void walk_events(struct vhca_snap *s)
     s->kind = NULL;
 }
 
-/* ---- the device room's own ---- */
+/* ---- the section ---- */
 
 static const struct vhca_snap_field device_fields[] = {
     QHCA_SNAP_ANY(struct vhca_device, clock_hi),
@@ -152,7 +151,7 @@ static const struct vhca_snap_field link_fields[] = {
 };
 QHCA_SNAP_KNOWS(struct vhca_device, 64);
 
-/* Version 1 kept calls that had come while another was served. */
+/* Version 1 had calls that came while another was being served. */
 static void skip_flags(struct vhca_snap *s, unsigned n)
 {
     while (s->version == 1 && n-- > 0) {
@@ -188,7 +187,7 @@ static void walk_state(struct vhca_snap *s)
     }
 }
 
-/* The state comes last: until then nothing that is there can do anything. */
+/* The state is the last: until it is set nothing can start to work. */
 void vhca_device_walk(struct vhca_snap *s)
 {
     const struct vhca_snap_ref timers[] = {
