@@ -8,8 +8,8 @@
  * the QEMU device, the unit tests, the simulator and the fuzzers.
  *
  * Locking: the caller serialises all calls on one engine. No callback may call
- * the engine: what comes while it is in one waits with the caller, which knows
- * what can wait and where. Test builds abort on such a call.
+ * the engine: whatever happens during a callback has to wait with the caller,
+ * which knows what can wait and where. Test builds abort on such a call.
  *
  * Time: @now is nanoseconds on a clock of the caller's choice that never runs
  * backwards; every entry point that can start work takes it.
@@ -29,8 +29,8 @@
 struct qhca_engine;
 
 /**
- * struct qhca_engine_traces - who is told of the points of the data path, see
- * trace.def
+ * struct qhca_engine_traces - functions for the trace points of the data path,
+ * see trace.def
  */
 struct qhca_engine_traces {
 #define QHCA_TRACE(name, params, args) void (*name)(void *opaque, params);
@@ -47,49 +47,49 @@ enum qhca_told {
 };
 
 /**
- * struct qhca_engine_ops - what the engine needs from the world
+ * struct qhca_engine_ops - what the engine needs from its caller
  * @dma_read: copy @len bytes of guest memory at DMA address @addr to @buf; true
  *            if all of it could be read
  * @dma_write: copy to guest memory; a write returns after the guest can see it,
  *             and writes are seen in the order of the calls. @buf may be memory
- *             that @dma_peek gave, and the target the same
- * @dma_write_entry: the same for an entry of a queue, @len bytes aligned to as
- *                   many: its last byte is seen after the others
- * @dma_peek: where guest memory at @addr can be read in place until the entry
- *            point returns. In @len: how much is of interest; out: how much of
- *            that stands there. NULL: it cannot, now, or at all: see @dma_read
+ *             that @dma_peek returned, and overlap the target
+ * @dma_write_entry: @dma_write for a queue entry, aligned to its size @len: its
+ *                   last byte is seen after the others
+ * @dma_peek: return where guest memory at @addr can be read in place, until the
+ *            entry point returns. @len: how much is wanted, and on return how
+ *            much is there. NULL if it cannot be read in place, now or ever:
+ *            use @dma_read
  * @atomic_cas: compare-and-swap 8 guest-endian bytes at the 8-byte aligned
  *              @addr, giving the value found in @old; atomic against the
  *              guest's CPUs where the host can do that
- * @atomic_add: fetch-and-add, likewise
- * @atomic_store: write 8 bytes to the 8-byte aligned @addr at once; it is seen
- *                after all writes before it
+ * @atomic_add: fetch-and-add, with the same alignment and atomicity
+ * @atomic_store: write 8 bytes to the 8-byte aligned @addr in one store; they
+ *                are seen after all earlier writes
  * @send_frame: hand an Ethernet frame without FCS to the network; false means
  *              "not now": the engine keeps it and waits for
  *              qhca_engine_tx_ready()
- * @loop_frame: this one goes from the port to itself, just so that it can be
- *              captured; or NULL
+ * @loop_frame: capture a frame that goes from the port to itself; or NULL
  * @raise_irq: raise MSI-X vector @vector
  * @set_timer: call qhca_engine_tick() at @deadline; replaces the deadline
  *             before; UINT64_MAX cancels
- * @schedule: bounded work was cut off; call qhca_engine_run() soon, not from
- *            here
- * @random: 32 random bits, which nobody can tell from those before: the numbers
- *          and keys that keep the guest's users apart are made of them
- * @neighbour: the engine that frames to @mac would reach now, or NULL. It may
- *             name one only if its memory can be reached from this thread, the
- *             two have one clock, nobody else is in it until this entry point
- *             returns, it has time (qhca_engine_has_time()), and no frame is on
- *             its way between the two. Packets of connected QPs are then handed
- *             over without becoming frames, and the other's ops->schedule is
- *             called. The callback itself may be NULL: there are none
- * @remove: take the device out of its slot, by surprise, but not from here; not
- *          called unless the configuration says that it can be
+ * @schedule: work is left over; call qhca_engine_run() soon, not from here
+ * @random: return 32 random bits that cannot be predicted from earlier ones:
+ *          the numbers and keys that separate the guest's users are made of
+ *          them
+ * @neighbour: return the engine that frames to @mac would reach now, or NULL.
+ *             It must have its memory accessible from this thread and the same
+ *             clock, no other caller until this entry point returns, time
+ *             (qhca_engine_has_time()), and no frame on its way between the
+ *             two. Packets of connected QPs are then handed over without
+ *             becoming frames, and the other engine's ops->schedule is called.
+ *             The callback may be NULL: there are no neighbours
+ * @remove: take the device out of its slot, by surprise, but not from here;
+ *          called only if the configuration says @removable
  * @guest_error: the guest did something a correct driver does not; @msg is one
  *               line
- * @trace: who follows the data path; NULL: nobody
- * @tamper: in builds for tests only, which define QHCA_HOSTILE: may change what
- *          the device is about to tell its driver; or NULL
+ * @trace: trace functions, or NULL
+ * @tamper: in test builds that define QHCA_HOSTILE: may change what the device
+ *          is about to tell its driver; or NULL
  */
 struct qhca_engine_ops {
     bool (*dma_read)(void *opaque, uint64_t addr, void *buf, size_t len);
@@ -118,22 +118,22 @@ struct qhca_engine_ops {
 };
 
 /**
- * struct qhca_engine_config - what the person who starts the VM chooses
+ * struct qhca_engine_config - what the operator of the VM chooses
  * @mac: permanent MAC address
  * @num_vectors: MSI-X vectors, at least 2
  * @num_uars: doorbell pages, page 0 included
- * @log_db_stride: log2 of the bytes from one of them to the next; whoever calls
- *                 qhca_engine_doorbell() takes addresses apart by it
+ * @log_db_stride: log2 of the bytes from one doorbell page to the next, which
+ *                 the caller of qhca_engine_doorbell() splits addresses by
  * @max_qp: queue pairs that may exist
- * @cmd_timeout_ms: what the command timeout register says
+ * @cmd_timeout_ms: value of the command timeout register
  * @cpu_share: percent of a host CPU's time that the device may work, reckoned
  *             in units of work, see Documentation/bounds.rst; 0: no limit
- * @bandwidth: Mbit/s of what leaves and loops back; 0: no limit
+ * @bandwidth: Mbit/s of frames sent, to the network or looped back; 0: no limit
  * @mw_2a: memory windows of type 2 are of type 2A, not 2B
- * @frames: what a QP sends to another of the port, or of a neighbour, travels
- *          in frames as well; else in one copy where it can
- * @removable: it is in a slot that ops->remove can take it out of
- * @guest_faults: the guest may set fault rules as well
+ * @frames: packets between QPs of this port or a neighbour become frames, too;
+ *          if not, they are copied directly where that is possible
+ * @removable: the device is in a slot from which ops->remove can take it
+ * @guest_faults: the guest may set fault rules, too
  */
 struct qhca_engine_config {
     uint8_t mac[6];
@@ -157,8 +157,8 @@ struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
 void qhca_engine_free(struct qhca_engine *e);
 
 /*
- * Back to power-on: all objects are gone, no DMA, interrupt or frame follows.
- * Counters survive (they describe the machine's whole life).
+ * Return to power-on: all objects are gone, and no DMA, interrupt or frame
+ * follows. Counters survive (they describe the machine's whole life).
  */
 void qhca_engine_reset(struct qhca_engine *e, uint64_t now);
 
@@ -168,24 +168,26 @@ uint32_t qhca_engine_reg_read(struct qhca_engine *e, uint64_t now,
 void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
                            uint32_t val);
 
-/* 64-bit write of @val at @off of doorbell page @page; runs what it starts. */
+/*
+ * Write @val, 64 bits, at @off of doorbell page @page, and do what it starts.
+ */
 void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
                           unsigned off, uint64_t val);
 
-/* A doorbell BAR access the contract has no meaning for (size, read). */
+/* Count a read, or a write of a wrong size, in the doorbell BAR. */
 void qhca_engine_bad_doorbell(struct qhca_engine *e);
 
 /*
- * A frame (no FCS) arrived. It is taken in any case: a caller with many has to
- * stop in between by itself. Returns the work done, in the units of
+ * Receive a frame (no FCS). It is accepted in any case: a caller with many has
+ * to pause by itself. Returns the work done, in the units of
  * Documentation/bounds.rst.
  */
 unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
                               const uint8_t *frame, size_t len);
 /*
- * The same for a frame behind which another one follows at once: what it
- * starts, such as an ACK, is done with that one, for both. If none comes after
- * all, the caller has to call qhca_engine_run().
+ * qhca_engine_rx_frame() for a frame that another one follows at once: what it
+ * starts, such as an ACK, is done with that one, for both. If none follows
+ * after all, the caller has to call qhca_engine_run().
  */
 unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
                              const uint8_t *frame, size_t len);
@@ -193,31 +195,31 @@ unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
 bool qhca_engine_can_receive(struct qhca_engine *e);
 
 /*
- * Whether there is time for a frame now; false: there is after one of the next
- * calls of qhca_engine_tick().
+ * Whether there is time for a frame now; if not, there will be after one of the
+ * next calls of qhca_engine_tick().
  */
 bool qhca_engine_has_time(const struct qhca_engine *e, uint64_t now);
 
-/* The network takes frames again after send_frame returned false. */
+/* Tell that the network takes frames again after send_frame returned false. */
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now);
 
-/* The deadline given to set_timer has come. */
+/* Tell that the deadline given to set_timer has come. */
 void qhca_engine_tick(struct qhca_engine *e, uint64_t now);
 
-/* Goes on with work that was cut off; see ops->schedule. */
+/* Continue with work that was left over; see ops->schedule. */
 void qhca_engine_run(struct qhca_engine *e, uint64_t now);
 
-/* Carrier of the port; there is one until this says otherwise. */
+/* Set the carrier of the port, which is up at first. */
 void qhca_engine_set_link(struct qhca_engine *e, uint64_t now, bool up);
 
-/* Stops the device with QHCA_FATAL_INJECTED, as the operator asks. */
+/* Stop the device with QHCA_FATAL_INJECTED, for the operator. */
 void qhca_engine_inject_fatal(struct qhca_engine *e, uint64_t now);
 
 /**
  * struct qhca_fault_error - what is wrong with the text of fault rules
- * @line: where, from 1 on
- * @column: likewise
- * @what: a line without its end
+ * @line: line of the error, from 1 on
+ * @column: column of the error, from 1 on
+ * @what: description, without a newline
  */
 struct qhca_fault_error {
     unsigned line, column;
@@ -225,14 +227,14 @@ struct qhca_fault_error {
 };
 
 /*
- * Replaces the rules by which the device misbehaves, Documentation/faults.rst;
- * an empty text: it does not. They survive a reset. False: the text is wrong,
- * and nothing has changed.
+ * Replace the rules by which the device misbehaves, see
+ * Documentation/faults.rst; an empty text has none. They survive a reset.
+ * Returns false if the text is wrong; then nothing has changed.
  */
 bool qhca_engine_set_faults(struct qhca_engine *e, uint64_t now,
                             const char *text, struct qhca_fault_error *err);
 /*
- * The rules, a line each that can be set again, with what they have hit.
+ * Print the rules, a line each that can be set again, with the number of hits.
  * Returns the length, as snprintf() does; QHCA_FAULTS_TEXT is always enough.
  */
 size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
@@ -240,35 +242,36 @@ size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
 #define QHCA_FAULTS_TEXT    6144u
 
 /*
- * Writes the state of the device to @buf, from where another engine, with the
- * same callbacks and guest memory around it, can go on; not from a callback.
- * Returns how many bytes that takes, which may be more than @size, or 0: then
- * there is a reason in @why. The engine itself can go on as well.
+ * Write the state of the device to @buf, so that another engine with the same
+ * callbacks and guest memory can continue from it; not from a callback. Returns
+ * how many bytes that takes, which may be more than @size, or 0 with a reason
+ * in
+ * @why. The engine itself can continue as well.
  */
 size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
                         size_t size, char *why, size_t why_size);
 /*
- * Makes the device the one that was saved. @now can be another clock: deadlines
- * are as far away as they were. False: the state is damaged, or of a device
- * with other properties; @why says where, and the device is as after a reset.
- * What is there to do goes on with the next entry point: qhca_engine_run().
+ * Load a state. @now can be on another clock: deadlines keep their distance.
+ * Returns false if the state is damaged, or of a device with other properties;
+ * then @why says where, and the device is as after a reset. Work that is in the
+ * state continues with the next entry point, such as qhca_engine_run().
  */
 bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
                       size_t size, char *why, size_t why_size);
 
 uint64_t qhca_engine_counter(const struct qhca_engine *e,
                              enum qhca_counter which);
-/* Lower-case name of a counter, as the driver and QOM show it. */
+/* Return the lower-case name of a counter, as the driver and QOM show it. */
 const char *qhca_counter_name(enum qhca_counter which);
 
-/* Number of live objects of all kinds, for leak checks and monitoring. */
+/* Return the number of live objects, for leak checks and monitoring. */
 unsigned qhca_engine_num_objects(const struct qhca_engine *e);
 
 /**
  * struct qhca_holding - host memory of one kind that an engine holds
- * @what: of which kind
- * @object: these are objects, which commands make and destroy
- * @size: bytes each
+ * @what: name of the kind
+ * @object: they are objects, which commands create and destroy
+ * @size: bytes of each
  * @max: how many there can be, whatever the guest does
  * @used: how many there are
  */
@@ -282,12 +285,12 @@ struct qhca_holding {
 #define QHCA_MAX_HOLDINGS   32
 
 /*
- * All of the engine's memory, kind by kind: there is none that is not listed.
- * Returns how many kinds there are. Documentation/bounds.rst has the table.
+ * List all memory of the engine, kind by kind; returns how many kinds there
+ * are. Documentation/bounds.rst has the table.
  */
 unsigned qhca_engine_holdings(const struct qhca_engine *e,
                               struct qhca_holding h[QHCA_MAX_HOLDINGS]);
-/* Bytes in all: those held now, and at most. */
+/* Return the bytes held now; @max: the most that can be held. */
 uint64_t qhca_engine_memory(const struct qhca_engine *e, uint64_t *max);
 
 #endif /* QHCA_ENGINE_H */
