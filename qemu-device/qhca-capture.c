@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca PCIe device: a capture of the frames that never leave it, between two
- * queue pairs of the port, which no netdev and so no filter sees.
+ * qhca PCIe device: a capture of the frames between two queue pairs of the
+ * port, which never leave the device, so no netdev or filter sees them.
  *
  * The file is in pcapng, where each frame belongs to an interface: the name of
- * this one marks them, also in a file that is merged with the network's.
+ * the interface marks them, even in a file merged with the network's.
  */
 #include "qemu/osdep.h"
 #include "qemu/error-report.h"
@@ -43,7 +43,7 @@ static void qhca_put_option(GByteArray *b, uint16_t code, const char *text)
     g_byte_array_append(b, zeros, -len & 3);
 }
 
-/* A block says how long it is at both ends. */
+/* A block has its length at both ends. */
 static void qhca_end_block(GByteArray *b, guint start)
 {
     uint32_t len = b->len - start + sizeof(len);
@@ -131,7 +131,7 @@ bool qhca_dev_capture_init(QHCAState *s, Error **errp)
     if (s->capture_fd < 0) {
         return false;
     }
-    /* As filter-dump has it, so that one file can be merged with the other. */
+    /* The same time as filter-dump's, so that the files can be merged. */
     qemu_get_timedate(&tm, 0);
     s->capture_start = mktime(&tm) * G_USEC_PER_SEC;
     head = qhca_capture_head(s->id);

@@ -24,7 +24,7 @@
 
 static const MemTxAttrs qhca_dma_attrs = { .memory = true };
 
-/* The address space of @addr, which becomes an offset in it. */
+/* Return the address space of @addr, and make @addr an offset in it. */
 static QHCAMap *qhca_dma_space(QHCAState *s, uint64_t *addr)
 {
     if (s->dm_size && *addr & QHCA_ADDR_DM) {
@@ -34,7 +34,9 @@ static QHCAMap *qhca_dma_space(QHCAState *s, uint64_t *addr)
     return &s->bus_map;
 }
 
-/* Where @len bytes at @addr are, if they are one piece of plain RAM. */
+/*
+ * Return the plain RAM of @len bytes at @addr, or NULL if it is not one piece.
+ */
 static MemoryRegionCache *qhca_dma_ram(QHCAState *s, uint64_t addr, size_t len,
                                        hwaddr *off)
 {
@@ -44,17 +46,17 @@ static MemoryRegionCache *qhca_dma_ram(QHCAState *s, uint64_t addr, size_t len,
     return ram && len <= ram->len - *off ? ram : NULL;
 }
 
-/* The guest sees the accesses in their order. On x86 only smp_mb() costs. */
+/* Let the guest see accesses in their order. On x86 only smp_mb() is costly. */
 static void qhca_dma_order(QHCAState *s, bool write)
 {
     if (write) {
-        /* After what came before: the owner byte after the rest of its entry */
+        /* After earlier writes: the owner byte after the rest of its entry */
         smp_wmb();
     } else if (s->wrote) {
-        /* After the writes before it, which may still be in a store buffer */
+        /* After earlier writes, which may still be in a store buffer */
         smp_mb();
     } else {
-        /* After the reads before it */
+        /* After earlier reads */
         smp_rmb();
     }
     s->wrote = write;
@@ -89,7 +91,7 @@ bool qhca_dev_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
     return qhca_dma_slow(s, addr, buf, len, DMA_DIRECTION_TO_DEVICE);
 }
 
-/* Marking memory dirty also drops what TCG has translated there. */
+/* Marking memory dirty also drops TCG's translations of it. */
 bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
                         size_t len)
 {
@@ -99,7 +101,7 @@ bool qhca_dev_dma_write(void *opaque, uint64_t addr, const void *buf,
 
     qhca_dma_order(s, true);
     if (ram) {
-        /* @buf may be memory peeked at, and the same under another address. */
+        /* @buf may be memory peeked at, even the target, at another address. */
         memmove(ram->ptr + off, buf, len);
         address_space_cache_invalidate(ram, off, len);
         return true;
@@ -133,14 +135,16 @@ bool qhca_dev_dma_write_entry(void *opaque, uint64_t addr, const void *entry,
     }
     qhca_dma_order(s, true);
     memcpy(ram->ptr + off, p, last);
-    /* The last byte after the rest; the guest reads them the other way round */
+    /* The last byte after the rest; the guest reads them in reverse order */
     smp_wmb();
     qatomic_set((uint8_t *)ram->ptr + off + last, p[last]);
     address_space_cache_invalidate(ram, off, len);
     return true;
 }
 
-/* Until qhca_dev_leave(), whatever becomes of the address space. */
+/*
+ * The memory stays until qhca_dev_leave(), even if the address space changes.
+ */
 const void *qhca_dev_dma_peek(void *opaque, uint64_t addr, size_t *len)
 {
     QHCAState *s = opaque;
@@ -157,9 +161,9 @@ const void *qhca_dev_dma_peek(void *opaque, uint64_t addr, size_t *len)
 }
 
 /*
- * The 8 bytes of an atomic operation, or NULL: they must be aligned, readable,
- * writable and RAM. Anything but RAM would be mapped through a bounce buffer,
- * where nothing is atomic.
+ * Map the 8 bytes of an atomic operation. NULL unless they are aligned,
+ * readable, writable and RAM: anything else would be mapped through a bounce
+ * buffer, where nothing is atomic.
  */
 static uint64_t *qhca_dma_map_atomic(QHCAState *s, uint64_t addr)
 {
@@ -217,7 +221,7 @@ static uint64_t qhca_cmpxchg(uint64_t *p, uint64_t old, uint64_t new)
 #ifdef CONFIG_ATOMIC64
     return qatomic_cmpxchg__nocheck(p, old, new);
 #else
-    /* Atomic among holders of the BQL, the best that this host can do. */
+    /* Atomic only among holders of the BQL: this host cannot do more. */
     uint64_t found = *p;
 
     if (found == old) {

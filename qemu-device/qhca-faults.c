@@ -13,7 +13,7 @@
 
 #include "qhca.h"
 
-/* Line @number of @text, without its end. */
+/* Return line @number of @text, without its newline. */
 static char *qhca_line(const char *text, unsigned number)
 {
     const char *end;
@@ -24,7 +24,7 @@ static char *qhca_line(const char *text, unsigned number)
     return g_strndup(text, qemu_strchrnul(text, '\n') - text);
 }
 
-/* What is wrong, and for a person the line with a finger under it. */
+/* Report what is wrong; the hint shows the line and marks the place. */
 static void qhca_report(const char *text, const struct qhca_fault_error *err,
                         Error **errp)
 {
@@ -63,7 +63,7 @@ bool qhca_dev_faults_init(QHCAState *s, Error **errp)
     return true;
 }
 
-/* A slot that does its own hot-plug sees that there is nothing in it. */
+/* Tell a slot with native hot-plug that it is empty. */
 static void qhca_empty_slot(PCIDevice *slot)
 {
     uint32_t pos = slot->exp.exp_cap;
@@ -75,14 +75,14 @@ static void qhca_empty_slot(PCIDevice *slot)
     pci_word_test_and_clear_mask(cap + PCI_EXP_SLTSTA, PCI_EXP_SLTSTA_PDS);
     pci_word_test_and_clear_mask(cap + PCI_EXP_LNKSTA, PCI_EXP_LNKSTA_DLLLA);
     pci_word_test_and_set_mask(cap + PCI_EXP_SLTSTA, PCI_EXP_SLTSTA_PDC);
-    /* Writing what stands there makes it interrupt. */
+    /* Writing the register, even unchanged, makes the slot interrupt. */
     slot->config_write(slot, pos + PCI_EXP_SLTCTL,
                        pci_get_word(cap + PCI_EXP_SLTCTL), 2);
 }
 
 /*
- * By surprise: the guest is not asked, as it is by device_del. Whatever it does
- * with the device from now on, there is none.
+ * Surprise removal: unlike device_del this does not ask the guest, which finds
+ * no device from now on.
  */
 static void qhca_remove_bh(void *opaque)
 {

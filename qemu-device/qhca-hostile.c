@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca PCIe device: one that deceives its driver, to see that the driver does
- * not believe it. Not in the product: scripts/build/qemu.sh --hostile makes a
- * QEMU with it. The properties hostile-* say, while the machine runs, what is a
- * lie: a random one now and then (hostile-seed), or one of those in qhca-lies.c
+ * qhca PCIe device: a variant that deceives its driver, to test that the driver
+ * does not trust it. It is not in the product: scripts/build/qemu.sh --hostile
+ * makes a QEMU with it. While the machine runs, the properties hostile-* choose
+ * a lie: a random one now and then (hostile-seed), or one in qhca-lies.c
  * whenever it can be told (hostile-lie).
  */
 #include "qemu/osdep.h"
@@ -48,7 +48,7 @@ static bool qhca_is_lie(QHCAState *s, unsigned kind)
     return true;
 }
 
-/* A field of @size bytes gets another value, near the true one or odd. */
+/* Change a field of @size bytes to a value near the true one, or an odd one. */
 static void qhca_tamper_field(QHCAHostile *h, uint8_t *field, size_t size)
 {
     uint64_t val = 0;
@@ -73,7 +73,7 @@ static void qhca_tamper_field(QHCAHostile *h, uint8_t *field, size_t size)
     memcpy(field, &val, size);
 }
 
-/* What tells one such structure from others, as struct QHCALie has it. */
+/* Return the type of such a structure, as in struct QHCALie. */
 static unsigned qhca_told_of(enum qhca_told what, const void *data, size_t len)
 {
     switch (what) {
@@ -127,7 +127,7 @@ uint32_t qhca_dev_tamper_reg(QHCAState *s, unsigned off, uint32_t val)
     return val;
 }
 
-/* The wrong one, or none. */
+/* Return the wrong vector, or for none the first that does not exist. */
 unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector)
 {
     uint32_t told = cpu_to_le32(vector);

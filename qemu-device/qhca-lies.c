@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca PCIe device: lies by name, in builds for tests only. There is one for
- * each thing that the drivers check before they believe it;
- * selftests/guest/lies.sh says what comes of each.
+ * qhca PCIe device: lies by name, in test builds only. There is one for each
+ * thing that the drivers check before they trust it; selftests/guest/lies.sh
+ * knows the effect of each.
  */
 #include "qemu/osdep.h"
 
@@ -11,23 +11,23 @@
 #ifdef QHCA_HOSTILE
 #include "qemu/log.h"
 
-/* What becomes of a field; numbers are little-endian. */
+/* How a field changes; numbers are little-endian. */
 typedef enum QHCAHow {
     LIE_SET,
     LIE_ADD,
     LIE_XOR,
-    LIE_ONES,                   /* however long it is */
-    LIE_AGAIN,                  /* what it was when first told */
-    LIE_COUNT,                  /* another one each time */
+    LIE_ONES,                   /* all bits are set, whatever the size */
+    LIE_AGAIN,                  /* the value that was told first */
+    LIE_COUNT,                  /* a new value each time */
 } QHCAHow;
 
 /*
- * struct QHCALie - one thing that a lie changes; a lie may change several
- * @name: of the lie
+ * struct QHCALie - a field that a lie changes; a lie may change several
+ * @name: name of the lie
  * @kind: 1 << enum qhca_told, or QHCA_HOSTILE_*
- * @of: in which of that kind: opcode of the command or CQE, type of the event,
- *      size of the answer in a mailbox, register, vector
- * @offset: of the field
+ * @of: type of data: opcode of the command or CQE, type of the event, size of
+ *      the answer in a mailbox, register, vector
+ * @offset: offset of the field
  * @size: bytes of the field
  */
 typedef struct QHCALie {
@@ -207,7 +207,7 @@ void qhca_dev_tell(QHCAState *s, unsigned kind, unsigned of, void *data)
     }
 }
 
-/* Returns the table's own copy of a name, or NULL. */
+/* Return the table's own copy of a name, or NULL. */
 const char *qhca_dev_find_lie(const char *name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(qhca_lies); i++) {
@@ -218,7 +218,7 @@ const char *qhca_dev_find_lie(const char *name)
     return NULL;
 }
 
-/* All names, with spaces in between. */
+/* Return all names, separated by spaces. */
 char *qhca_dev_lie_names(Object *obj, Error **errp)
 {
     GString *names = g_string_new(NULL);

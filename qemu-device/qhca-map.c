@@ -23,7 +23,7 @@ static bool qhca_map_wants(const MemoryRegionSection *section)
            !memory_region_is_ram_device(section->mr);
 }
 
-/* Also called for what stays as it is: each map is made anew. */
+/* Also called for sections that stay: the table is rebuilt each time. */
 static void qhca_map_add(MemoryListener *listener, MemoryRegionSection *section)
 {
     QHCAMap *map = container_of(listener, QHCAMap, listener);
@@ -52,7 +52,9 @@ static void qhca_map_clear(QHCAMap *map)
     map->num = map->hit = 0;
 }
 
-/* Only now the address space has its new view, which the entries refer to. */
+/*
+ * The entries refer to the new view of the address space: it exists only now.
+ */
 static void qhca_map_commit(MemoryListener *listener)
 {
     QHCAMap *map = container_of(listener, QHCAMap, listener);
@@ -110,7 +112,7 @@ void qhca_dev_map_init(QHCAMap *map, AddressSpace *as)
         .region_nop = qhca_map_add,
         .commit = qhca_map_commit,
     };
-    /* Xen maps guest memory piecemeal: there the table stays empty. */
+    /* Xen maps guest memory piecemeal, so the table stays empty there. */
     if (!xen_enabled()) {
         memory_listener_register(&map->listener, as);
     }

@@ -11,10 +11,10 @@ typedef struct QHCARam QHCARam;
 
 /*
  * struct QHCAMap - the plain RAM of an address space; see qhca_dev_map_find()
- * @ram: by ascending address
+ * @ram: table of RAM by ascending address
  * @num: entries of @ram
  * @hit: the entry found last
- * @found: MemoryRegionSection of the map that is to come
+ * @found: each MemoryRegionSection of the next map
  */
 typedef struct QHCAMap {
     AddressSpace *as;
@@ -25,14 +25,14 @@ typedef struct QHCAMap {
 } QHCAMap;
 
 void qhca_dev_map_init(QHCAMap *map, AddressSpace *as);
-/* Before @as goes; nothing is found from now on. */
+/* Call before @as is destroyed; nothing is found from then on. */
 void qhca_dev_map_exit(QHCAMap *map);
 
 /*
- * The RAM at @addr, which is @off bytes into it; NULL: it is not plain RAM, and
- * must be accessed through the address space. Called under the BQL; the entry
- * is good until the BQL is released or the address space changes, the memory
- * behind it until the RCU read-side critical section ends.
+ * Return the RAM at @addr, and its offset in that RAM in @off; NULL if it is
+ * not plain RAM and must be accessed through the address space. Called under
+ * the BQL; the entry is valid until the BQL is released or the address space
+ * changes, the memory behind it until the RCU read-side critical section ends.
  */
 MemoryRegionCache *qhca_dev_map_find(QHCAMap *map, hwaddr addr, hwaddr *off);
 

@@ -2,11 +2,11 @@
 /*
  * qhca PCIe device: saving and loading the machine with the device running.
  *
- * The engine has a format of its own, with versions and a checksum, and
- * believes nothing that it loads; QEMU's stream carries it as one piece. Around
- * it is what the front end has put off: interrupts that are not sent yet, and
- * work for the bottom half. Frames that the network had queued are lost, as on
- * any network.
+ * The engine has a format of its own, with versions and a checksum, and checks
+ * everything that it loads; QEMU's stream carries it as one piece. The rest is
+ * what the front end has put off: interrupts that are not sent yet, and work
+ * for the bottom half. Frames that the network had queued are lost, as on any
+ * network.
  */
 #include "qemu/osdep.h"
 #include "qemu/cutils.h"
@@ -23,12 +23,12 @@
 #define QHCA_STATE_MAX (4 * GiB)
 #define QHCA_DM_END UINT32_MAX
 
-/* Version of the section; in the first one device memory was in it. */
+/* Version of the section that no longer contains device memory. */
 #define QHCA_STATE_DM_IS_RAM 2
 
-/* Work that cannot be told from the rest of the state. */
+/* Work that does not follow from the rest of the state. */
 #define QHCA_TODO_SAVED (QHCA_TODO_RUN | QHCA_TODO_FATAL)
-/* What is done in any case when a loaded machine continues. */
+/* Work to do whenever a loaded machine continues. */
 #define QHCA_TODO_LOADED (QHCA_TODO_RUN | QHCA_TODO_TX_READY | \
                           QHCA_TODO_RX_FLUSH | QHCA_TODO_LINK)
 
@@ -60,8 +60,8 @@ static int qhca_put_engine(QEMUFile *f, void *pv, size_t size,
 }
 
 /*
- * The next @len bytes of @f, or NULL. Whoever made the stream says how many
- * there are: memory is taken as they really come.
+ * Return the next @len bytes of @f, or NULL. @len is part of the stream, and
+ * not trusted: memory is allocated as the bytes arrive.
  */
 static uint8_t *qhca_get_bytes(QEMUFile *f, size_t len)
 {
@@ -118,7 +118,7 @@ static const VMStateInfo qhca_engine_info = {
     .put = qhca_put_engine,
 };
 
-/* Device memory goes as RAM. That its sizes differ is said first. */
+/* Device memory migrates as RAM. A wrong size is reported before that fails. */
 static bool qhca_dm_is_ram(void *opaque, int version_id)
 {
     return version_id >= QHCA_STATE_DM_IS_RAM;
@@ -153,7 +153,7 @@ static const VMStateInfo qhca_dm_size_info = {
     .put = qhca_put_dm_size,
 };
 
-/* Until then: its size, and pages that are not all zeroes by their numbers. */
+/* Before: its size, and pages that are not all zeroes, with their numbers. */
 static bool qhca_dm_is_here(void *opaque, int version_id)
 {
     return !qhca_dm_is_ram(opaque, version_id);
@@ -194,7 +194,7 @@ static int qhca_pre_save(void *opaque)
 {
     QHCAState *s = opaque;
 
-    qhca_dev_do_todo(s);        /* of a stopped machine: a reset */
+    qhca_dev_do_todo(s);        /* a stopped machine does a reset only */
     if (s->busy || s->todo & QHCA_TODO_RESET) {
         error_report("%s: busy, and cannot be saved", s->id);
         return -EBUSY;
@@ -212,7 +212,7 @@ static int qhca_post_load(void *opaque, int version_id)
     return 0;
 }
 
-/* One piece each, of which QEMU need not know more; if @_exists() says so. */
+/* A field that QEMU does not look into, present if @_exists() says so. */
 #define QHCA_WHOLE(_name, _info, _exists) { \
     .name = _name, \
     .info = &(_info), \

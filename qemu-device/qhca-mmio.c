@@ -14,12 +14,12 @@
 #include "qhca.h"
 #include "trace.h"
 
-/* No such register: the engine counts accesses to it. */
+/* There is no such register, so the engine counts accesses to it. */
 #define QHCA_REG_NONE (QHCA_BAR_REGS_SIZE - 4)
 
 /*
- * False: nothing happens, and a read gets qhca_mmio_nothing(). An access that
- * was looked up before the device went is one to an empty slot.
+ * Returns false if the access has no effect, and reads qhca_mmio_nothing(). One
+ * that was looked up before the device was unplugged reaches an empty slot.
  */
 static bool qhca_mmio_enter(QHCAState *s, const char *bar, hwaddr off)
 {
@@ -148,12 +148,12 @@ static const MemoryRegionOps qhca_db_ops = {
 };
 
 /*
- * RAM on the device: CPUs and other devices access it without running any of
- * our code. The device itself uses an address space of its own, so it does not
- * matter where the guest has put the BAR, or whether it is enabled.
+ * RAM on the device: CPUs and other devices access it without running code of
+ * the device. The device uses a separate address space, so it does not matter
+ * where the guest has put the BAR, or whether it is enabled.
  *
- * It travels as the machine's RAM does: page by page while the machine runs,
- * and again what was written in the meantime, by whomever.
+ * It migrates like the machine's RAM: page by page while the machine runs, and
+ * once more what has been written meanwhile.
  */
 static bool qhca_init_dm(QHCAState *s, Error **errp)
 {
@@ -205,7 +205,7 @@ void qhca_dev_mmio_exit(QHCAState *s)
     if (s->dm_size) {
         /*
          * The memory stays until the last reader of a memory map is gone, but
-         * its name is free at once: a successor may be plugged in before that.
+         * its name has to be free at once: a successor may be plugged in first.
          */
         vmstate_unregister_ram(&s->dm, DEVICE(s));
         address_space_destroy(&s->dm_as);

@@ -2,9 +2,9 @@
 /*
  * qhca PCIe device: MSI-X table and pending bits (BAR 1).
  *
- * They are the PCI core's, which frees them when the device is unplugged, and
+ * The PCI core owns them. It frees them when the device is unplugged, and
  * aborts QEMU if an access that was looked up before arrives after that. So a
- * region of ours lies over them, and hands on what arrives in time.
+ * region of the device covers them, and passes on what arrives in time.
  */
 #include "qemu/osdep.h"
 #include "exec/memop.h"
@@ -14,7 +14,7 @@
 #include "qhca.h"
 #include "trace.h"
 
-/* Which of the core's regions has the @size bytes at *@off; there, at *@off. */
+/* Return the core's region with @size bytes at *@off; make *@off relative. */
 static MemoryRegion *qhca_msix_find(QHCAState *s, hwaddr *off, unsigned size)
 {
     PCIDevice *pci = PCI_DEVICE(s);
@@ -63,7 +63,7 @@ static MemTxResult qhca_msix_write(void *opaque, hwaddr off, uint64_t val,
                                         attrs);
 }
 
-/* As the core's are: with 4 bytes a time, so that each finds what is there. */
+/* Like the core's, split accesses into 4 bytes, each looked up by itself. */
 static const MemoryRegionOps qhca_msix_ops = {
     .read_with_attrs = qhca_msix_read,
     .write_with_attrs = qhca_msix_write,
@@ -85,7 +85,7 @@ bool qhca_dev_msix_init(QHCAState *s, Error **errp)
     }
     memory_region_init_io(&s->msix, OBJECT(s), &qhca_msix_ops, s, "qhca-msix",
                           memory_region_size(&pci->msix_exclusive_bar));
-    /* The core's regions have the same owner, and its guard. */
+    /* The core's regions have the same owner, and so the same guard. */
     s->msix.disable_reentrancy_guard = true;
     memory_region_add_subregion_overlap(&pci->msix_exclusive_bar, 0, &s->msix,
                                         1);

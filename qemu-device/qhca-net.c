@@ -3,10 +3,10 @@
  * qhca PCIe device: the port's connection to a QEMU network backend.
  *
  * Both directions have back-pressure. Transmit: when the network cannot take a
- * frame at once it keeps it, and no further frame is offered until it says that
- * this one is through. Receive: while the guest's Ethernet ring is empty the
- * network is asked to wait, but not for long: RoCE arrives the same way, and
- * works without the guest's kernel.
+ * frame at once it keeps it, and is offered no other until it has sent this
+ * one. Receive: while the guest's Ethernet ring is empty the network is asked
+ * to wait, but not for long: RoCE arrives the same way, and works without the
+ * guest's kernel.
  */
 #include "qemu/osdep.h"
 #include "hw/qdev-core.h"
@@ -17,7 +17,7 @@
 /* How long frames wait for a buffer in the Ethernet ring. */
 #define QHCA_RX_WAIT_NS (10 * SCALE_MS)
 
-/* Units of work on frames before the main loop gets a turn: a slice's. */
+/* Units of work on frames before the main loop has a turn: an entry point's. */
 #define QHCA_RX_BUDGET 2048
 
 static bool qhca_net_can_receive(NetClientState *nc)
@@ -45,7 +45,7 @@ static bool qhca_net_receive_one(NetClientState *nc, const uint8_t *buf,
     QHCANet *net = qemu_get_nic_opaque(nc);
     unsigned work;
 
-    /* The network asks only before the first of several frames. */
+    /* The network calls can_receive only before the first of several frames. */
     if (!qhca_net_can_receive(nc)) {
         return false;
     }
@@ -56,9 +56,9 @@ static bool qhca_net_receive_one(NetClientState *nc, const uint8_t *buf,
 }
 
 /*
- * False: some of it have to wait, and the network, which has no other way to
- * keep them, holds all of it. Nothing is lost if it offers another one first;
- * then this one comes in from its start, as a network may double frames.
+ * Returns false if some frames have to wait. The network cannot keep only
+ * those, so it keeps the whole aggregate. Nothing is lost if it offers another
+ * one first: this one then starts over, as a network may duplicate frames.
  */
 static bool qhca_net_receive_many(NetClientState *nc, const uint8_t *buf,
                                   size_t size)
@@ -144,7 +144,7 @@ static void qhca_net_rx_timeout(void *opaque)
     net->ops->event(net->opaque, QHCA_NET_HOLDS_FRAMES);
 }
 
-/* Any time after qhca_dev_net_send() saw a frame queued. */
+/* Called any time after the network has queued a frame. */
 static void qhca_net_sent(NetClientState *nc, ssize_t ret)
 {
     QHCANet *net = qemu_get_nic_opaque(nc);
@@ -157,7 +157,7 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
     }
 }
 
-/* A frame that the network queues is taken: only the next one is refused. */
+/* A frame that the network queues has been sent; the next one is refused. */
 static void qhca_net_out(QHCANet *net, const uint8_t *frame, size_t len)
 {
     net->tx_blocked = qemu_send_packet_async(qemu_get_queue(net->nic), frame,
@@ -177,7 +177,7 @@ void qhca_dev_net_push(QHCANet *net)
     }
 }
 
-/* While there are some that have not left, the network was not blocked. */
+/* Frames are collected only while the network is not blocked. */
 static bool qhca_net_take(QHCANet *net, const uint8_t *frame, size_t len)
 {
     if (!net->tx_blocked && net->tx &&
@@ -223,7 +223,7 @@ void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
     qemu_format_nic_info_str(qemu_get_queue(net->nic), conf->macaddr.a);
 }
 
-/* Until a ring has been filled there is none to wait for. */
+/* Frames do not wait for a ring until one has been filled. */
 void qhca_dev_net_reset(QHCANet *net)
 {
     net->tx_refused = false;
@@ -236,9 +236,7 @@ void qhca_dev_net_reset(QHCANet *net)
 
 void qhca_dev_net_exit(QHCANet *net)
 {
-    /*
-     * Frames queued at the peer would otherwise refer to a sender that is gone.
-     */
+    /* Frames queued at the peer must not refer to a sender that is gone. */
     qemu_purge_queued_packets(qemu_get_queue(net->nic));
     qemu_del_nic(net->nic);
     g_free(net->tx);

@@ -2,9 +2,8 @@
 /*
  * qhca PCIe device: the port's connection to a QEMU network backend.
  *
- * Does not know the device, and of the engine only how frames travel together.
- * It asks for what it needs through struct QHCANetOps. All of it runs under the
- * BQL.
+ * It does not know the device, and of the engine only the format of aggregates.
+ * It calls the device through struct QHCANetOps. All of it runs under the BQL.
  */
 #ifndef HW_NET_QHCA_NET_H
 #define HW_NET_QHCA_NET_H
@@ -16,19 +15,19 @@
 /* What the network tells the device, which acts on it later. */
 typedef enum QHCANetEvent {
     QHCA_NET_HOLDS_FRAMES,          /* qhca_dev_net_flush() gets them */
-    QHCA_NET_TX_READY,              /* it takes frames again, and had refused */
+    QHCA_NET_TX_READY,              /* it takes frames again after refusing */
     QHCA_NET_LINK_CHANGED,
-    QHCA_NET_LEFT_OFF,              /* after a frame with more to follow */
+    QHCA_NET_LEFT_OFF,              /* no frame follows one that had @more */
 } QHCANetEvent;
 
 /*
- * struct QHCANetOps - what the network asks of the device
- * @can_receive: whether the device takes a frame now; if not @urgent, a frame
- *               that needs a buffer of the Ethernet ring must find one
- * @receive: here is one; only after @can_receive said yes. Returns what work it
- *           was, in units of the engine. @more: another one follows at once, or
- *           the event that none does
- * @event: called from anywhere, the device's own calls below included
+ * struct QHCANetOps - what the network needs from the device
+ * @can_receive: whether the device takes a frame now; unless @urgent, there
+ *               must be a buffer for it in the Ethernet ring
+ * @receive: receive a frame, after @can_receive has returned true. Returns the
+ *           work done, in units of the engine. @more: another frame follows at
+ *           once, or else QHCA_NET_LEFT_OFF
+ * @event: report an event, maybe from within the functions below
  */
 typedef struct QHCANetOps {
     bool (*can_receive)(void *opaque, bool urgent);
@@ -45,25 +44,25 @@ typedef struct QHCANet {
     QEMUTimer *rx_timer;            /* bounds how long the network waits */
     unsigned rx_budget;             /* units of work until the next flush */
     bool rx_blocked;                /* the network was told to wait */
-    bool rx_giveup;                 /* it need not wait any more */
+    bool rx_giveup;                 /* do not wait for the Ethernet ring */
     bool tx_blocked;                /* a frame of ours is queued in the net */
     bool tx_refused;                /* the device waits for TX_READY */
-    struct vhca_aggregate *tx;      /* frames that leave together, or NULL */
-    size_t rx_at;                   /* how far an aggregate has come in... */
-    uint16_t rx_seq;                /* ...which the network still holds */
+    struct vhca_aggregate *tx;      /* frames being collected, or NULL */
+    size_t rx_at;                   /* bytes received of an aggregate... */
+    uint16_t rx_seq;                /* ...that the network still holds */
 } QHCANet;
 
-/* @aggregate: frames leave together, and come in like that. */
+/* @aggregate: send frames as aggregates, and accept aggregates. */
 void qhca_dev_net_init(QHCANet *net, DeviceState *dev, NICConf *conf,
                        const char *id, bool aggregate, const QHCANetOps *ops,
                        void *opaque);
-/* Nothing sent so far goes out any more. */
+/* Drop all frames that have not been sent. */
 void qhca_dev_net_reset(QHCANet *net);
 void qhca_dev_net_exit(QHCANet *net);
 
-/* False: not now, and QHCA_NET_TX_READY follows. */
+/* Send a frame. Returns false if it has to wait for QHCA_NET_TX_READY. */
 bool qhca_dev_net_send(QHCANet *net, const uint8_t *frame, size_t len);
-/* No more frames follow for now: what was to leave with them leaves. */
+/* Send the frames that have been collected, as no more follow for now. */
 void qhca_dev_net_push(QHCANet *net);
 /* Receive what the network holds for the device. */
 void qhca_dev_net_flush(QHCANet *net);

@@ -19,7 +19,7 @@ uint64_t qhca_dev_now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* Without a limit it always has: no need to read the clock for each frame. */
+/* Without a limit there always is: do not read the clock for each frame. */
 static bool qhca_has_time(const QHCAState *s)
 {
     return s->cpu_share >= 100 ||
@@ -27,12 +27,13 @@ static bool qhca_has_time(const QHCAState *s)
 }
 
 /*
- * False if the engine is busy, or goes; then the caller must not call it.
+ * Returns false if the engine is busy or the device is gone; then the engine
+ * must not be called.
  *
- * Memory that the engine has peeked at stays until qhca_dev_leave(): nobody but
- * us changes the memory map while we hold the BQL, but we do, if the guest has
- * aimed an interrupt of a card that gets our frame at what unplugs memory. The
- * RCU section holds that up; from MMIO there is one around it already.
+ * Memory that the engine has peeked at must stay until qhca_dev_leave(). Only
+ * the holder of the BQL changes the memory map, but that may be us: the guest
+ * can aim the interrupt of a card that receives our frame at something that
+ * unplugs memory. The RCU section delays that; MMIO is in one already.
  */
 bool qhca_dev_enter(QHCAState *s)
 {
@@ -61,13 +62,13 @@ void qhca_dev_leave(QHCAState *s)
     qhca_dev_release(s);
 }
 
-/* Whoever calls code that is not ours needs the device when that returns. */
+/* Keep the device while code that may unplug it is called. */
 void qhca_dev_hold(QHCAState *s)
 {
     s->held++;
 }
 
-/* From here on the caller finds no engine if the device is gone. */
+/* If the device is gone, this may free the engine. */
 void qhca_dev_release(QHCAState *s)
 {
     if (!--s->held && s->gone) {
@@ -86,8 +87,8 @@ void qhca_dev_kick(QHCAState *s, unsigned todo)
 
 /*
  * Send the messages of the interrupts that the engine has raised. The guest
- * says where they go: one to the device's own BAR must not recurse,
- * so the device is busy meanwhile, and one may take it out of its slot.
+ * chooses their addresses. One in the device's own BAR must not recurse, so the
+ * device is busy meanwhile, and another may unplug it.
  */
 void qhca_dev_send_irqs(QHCAState *s)
 {
@@ -139,7 +140,7 @@ void qhca_dev_do_todo(QHCAState *s)
     }
     qhca_dev_leave(s);
 
-    /* The network also delivers what waits for others. */
+    /* The network also delivers frames to others, who may unplug the device. */
     if ((todo & QHCA_TODO_RX_FLUSH) && !s->gone) {
         qhca_dev_hold(s);
         qhca_dev_net_flush(&s->net);
@@ -167,8 +168,8 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
 /*
  * The engine moves its deadline with every packet, nearly always to a later
  * time, and moving a QEMU timer wakes up the main loop. So the timer is only
- * ever moved to an earlier time, and checks when it expires whether the
- * deadline has really come.
+ * ever moved to an earlier time, and when it expires it checks whether the
+ * deadline has come.
  */
 static void qhca_arm_timer(QHCAState *s)
 {
@@ -215,14 +216,14 @@ static bool qhca_net_can_take(void *opaque, bool urgent)
            (urgent || qhca_engine_can_receive(s->engine));
 }
 
-/* A message may change the network: it waits until that is off the stack. */
+/* A message may change the network, so none is sent while that is running. */
 static unsigned qhca_net_frame(void *opaque, const uint8_t *frame, size_t len,
                                bool more)
 {
     QHCAState *s = opaque;
     unsigned work;
 
-    /* qhca_net_can_take() has just said that it is free. */
+    /* The engine is free: qhca_net_can_take() has just checked that. */
     if (!qhca_dev_enter(s)) {
         return 0;
     }
@@ -351,7 +352,7 @@ void qhca_dev_run_init(QHCAState *s)
     s->vm_change = qdev_add_vm_change_state_handler(dev, qhca_vm_change, s);
 }
 
-/* The device has been reset: nothing of before may leave it any more. */
+/* After a reset: drop interrupts, frames and work from before. */
 void qhca_dev_forget(QHCAState *s)
 {
     s->todo &= ~(QHCA_TODO_RUN | QHCA_TODO_TX_READY | QHCA_TODO_FATAL);

@@ -16,7 +16,7 @@ static bool qhca_is_realized(QHCAState *s, Error **errp)
     return true;
 }
 
-/* All counters of the contract, and those of the front end, as one struct. */
+/* All counters of the contract, and that of the front end, as one struct. */
 static void qhca_get_counters(Object *obj, Visitor *v, const char *name,
                               void *opaque, Error **errp)
 {
@@ -51,7 +51,7 @@ static void qhca_get_objects(Object *obj, Visitor *v, const char *name,
     }
 }
 
-/* Host memory that the guest has made the engine take; @opaque: that it can. */
+/* Host memory that the engine holds; with @opaque, the most it can hold. */
 static void qhca_get_memory(Object *obj, Visitor *v, const char *name,
                             void *opaque, Error **errp)
 {
@@ -64,7 +64,7 @@ static void qhca_get_memory(Object *obj, Visitor *v, const char *name,
     }
 }
 
-/* Reads as false: writing is an action. */
+/* Always false: writing the property is an action. */
 static bool qhca_get_inject_fatal(Object *obj, Error **errp)
 {
     return false;

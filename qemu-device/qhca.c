@@ -113,7 +113,7 @@ static bool qhca_init_pm(PCIDevice *pci, Error **errp)
     return true;
 }
 
-/* EUI-64 of the MAC address, as PCIe wants it in the serial number. */
+/* EUI-64 of the MAC address, which PCIe has in the serial number. */
 static uint64_t qhca_serial_number(const uint8_t *mac)
 {
     const uint8_t eui[8] = { mac[0], mac[1], mac[2], 0xff, 0xfe,
@@ -143,8 +143,8 @@ static bool qhca_init_pcie(QHCAState *s, Error **errp)
 }
 
 /*
- * A message that MSI-X's function mask has held back is sent at once when the
- * mask goes. Without the device there is no configuration space any more.
+ * Clearing MSI-X's function mask sends messages at once, and one may unplug the
+ * device. Then its configuration space is gone.
  */
 static void qhca_config_write(PCIDevice *pci, uint32_t addr, uint32_t val,
                               int len)
@@ -208,7 +208,7 @@ static void qhca_free_engine(QHCAState *s)
     qhca_dev_capture_exit(s);
 }
 
-/* What may be on the stack although the engine is not. */
+/* Free what may be on the stack even if the engine is not. */
 static void qhca_free_rest(QHCAState *s)
 {
     qhca_dev_net_exit(&s->net);
@@ -222,10 +222,10 @@ static void qhca_free_rest_later(void *opaque)
 }
 
 /*
- * Nobody of ours needs the engine any more. Those who called us may still need
- * the rest: the network delivers a frame, or our timer has expired. They have
- * returned when the main loop handles file descriptors again, which nested
- * polls never do.
+ * No stack frame of the device needs the engine any more, so free it. Its
+ * callers may still need the rest: the network delivers a frame, or the timer
+ * has expired. They have returned when the main loop handles file descriptors
+ * again, which nested polls never do.
  */
 void qhca_dev_free(QHCAState *s)
 {
@@ -235,10 +235,10 @@ void qhca_dev_free(QHCAState *s)
 }
 
 /*
- * The device may be taken out while the engine runs: a frame that it sends, or
+ * The device may be unplugged while the engine runs: a frame that it sends, or
  * an access to memory, makes another device send an interrupt or an IOMMU
- * report a fault, and the guest has aimed that at the slot. What the stack
- * needs is kept until the stack has gone; meanwhile the engine finds neither
+ * report a fault, and the guest has aimed that at the slot. Keep what is on the
+ * stack until its functions have returned; until then the engine finds neither
  * memory nor network.
  */
 static void qhca_exit(PCIDevice *pci)

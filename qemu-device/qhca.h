@@ -13,14 +13,14 @@
  * dropped, or left in @todo for the bottom half. Interrupt messages wait until
  * the engine has been left, see qhca_dev_send_irqs().
  *
- * Once the device is out of its slot it is @gone, and nothing enters any more.
- * Accesses to its BARs still arrive then, from whoever looked them up before;
- * timers, bottom halves and the network may still call, too. Until the last
- * qhca_dev_release() the engine stays, as it may be on the stack: that call, or
- * the unplug itself, frees it. A bottom half of the main loop must not: nested
- * polls run those.
+ * Once the device is out of its slot it is @gone, and the engine is not entered
+ * any more. Accesses to its BARs that were looked up before still arrive, and
+ * timers, bottom halves and the network may still call. As it may be on the
+ * stack, the engine stays until the last qhca_dev_release(), or the unplug
+ * itself, frees it. A bottom half of the main loop must not free it, because
+ * nested polls run those.
  *
- * Names: qhca_dev_* are the front end's own, all others the engine's.
+ * Names: qhca_dev_* are the front end's, all others the engine's.
  */
 #ifndef HW_NET_QHCA_H
 #define HW_NET_QHCA_H
@@ -47,13 +47,13 @@ enum {
 };
 
 /*
- * struct QHCAHostile - how the device deceives its driver, in builds for tests
- * @seed: which lies it tells; 0: none
+ * struct QHCAHostile - how the device deceives its driver, in test builds
+ * @seed: seed of random lies; 0: none
  * @kinds: 1 << enum qhca_told, and QHCA_HOSTILE_*
- * @rate: one of so many answers is a lie
- * @lies: told so far
- * @lie: the one that is told whenever it can be; or NULL
- * @first: what that one has said first
+ * @rate: one of so many answers is a random lie
+ * @lies: number of lies told
+ * @lie: the lie that is told whenever it can be, or NULL
+ * @first: the value that it repeats (LIE_AGAIN)
  */
 typedef struct QHCAHostile {
     uint64_t seed;
@@ -66,7 +66,7 @@ typedef struct QHCAHostile {
     uint64_t first;
 } QHCAHostile;
 
-/* Lies that are not written to memory. */
+/* Bits of @kinds for lies that are not written to memory. */
 #define QHCA_HOSTILE_REG (1 << QHCA_TOLD_MAX)
 #define QHCA_HOSTILE_IRQ (2 << QHCA_TOLD_MAX)
 
@@ -75,13 +75,13 @@ struct QHCAState {
 
     MemoryRegion regs;
     MemoryRegion db;
-    MemoryRegion msix;              /* in front of the PCI core's */
+    MemoryRegion msix;              /* in front of the PCI core's regions */
     MemoryRegion dm;                /* device memory */
-    MemoryRegion dm_bar;            /* how the guest reaches it */
-    AddressSpace dm_as;             /* and how the device does */
+    MemoryRegion dm_bar;            /* the guest's way to @dm */
+    AddressSpace dm_as;             /* the device's way to @dm */
     QHCAMap dm_map;                 /* of @dm_as */
     QHCAMap bus_map;                /* of the bus master address space */
-    bool wrote;                     /* the access before was a write */
+    bool wrote;                     /* the last access was a write */
 
     NICConf conf;
     uint32_t vectors;
@@ -106,15 +106,15 @@ struct QHCAState {
     struct qhca_engine *engine;
     const char *id;                 /* names the device in traces and logs */
     QEMUTimer *timer;
-    uint64_t deadline;              /* when the engine wants qhca_engine_tick */
+    uint64_t deadline;              /* of qhca_engine_tick() */
     uint64_t armed;                 /* when @timer expires, not later */
     QEMUBH *bh;
     VMChangeStateEntry *vm_change;
     unsigned todo;                  /* QHCA_TODO_* */
-    uint32_t saved_todo;            /* those that are in a saved state */
+    uint32_t saved_todo;            /* the part of @todo in a saved state */
     bool busy;                      /* inside the engine, or sending @irqs */
     bool gone;                      /* taken out of its slot */
-    unsigned held;                  /* stack frames that need what is below */
+    unsigned held;                  /* stack frames that need the engine */
     uint64_t nested;                /* accesses dropped because of @busy */
     uint64_t irqs;                  /* vectors raised, messages not yet sent */
 
@@ -170,7 +170,7 @@ bool qhca_dev_dma_cas(void *opaque, uint64_t addr, uint64_t compare,
 bool qhca_dev_dma_add(void *opaque, uint64_t addr, uint64_t add, uint64_t *old);
 bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes);
 
-/* qhca-hostile.c, and what is left of it in the product */
+/* qhca-hostile.c, and stubs for the product */
 #ifdef QHCA_HOSTILE
 void qhca_dev_hostile_init(QHCAState *s);
 void qhca_dev_tamper(void *opaque, enum qhca_told what, void *data, size_t len);
@@ -178,8 +178,9 @@ uint32_t qhca_dev_tamper_reg(QHCAState *s, unsigned off, uint32_t val);
 unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector);
 
 /*
- * qhca-lies.c. qhca_dev_tell() gets what the device is about to tell, and by
- * @of which one that is; the lie that was asked for may be about it.
+ * qhca-lies.c. qhca_dev_tell() applies the chosen lie to @data, which the
+ * device is about to tell its driver, if the lie is about such data; @of as in
+ * QHCALie.
  */
 void qhca_dev_tell(QHCAState *s, unsigned kind, unsigned of, void *data);
 const char *qhca_dev_find_lie(const char *name);
