@@ -2,17 +2,17 @@
 /*
  * qhca engine: object numbers.
  *
- * Users of one device see each other's numbers come and go, and memory keys
- * are made of them: whatever was handed out and given back before, nobody can
- * tell the next one. So each is drawn from all 2^24, and a hash table finds its
- * object: the low bits name a bucket of a few slots. There are twice as many
- * slots as objects, so at least half of the buckets have room for one more.
+ * Users of one device see each other's numbers, and memory keys contain them,
+ * so nobody must be able to predict the next one. Each is drawn at random from
+ * all 2^24, and a hash table finds its object: the low bits name a bucket of a
+ * few slots. There are twice as many slots as objects, so at least half of the
+ * buckets have room for one more.
  */
 #include <stdlib.h>
 
 #include "core.h"
 
-#define WAYS    8u              /* slots of a bucket */
+#define WAYS    8u              /* slots per bucket */
 
 uint32_t vhca_random(struct qhca_engine *e)
 {
@@ -96,16 +96,16 @@ uint32_t vhca_table_skip(const struct vhca_table *t, uint32_t i)
     return next ? (uint32_t)(next - t->known) * WAYS : t->size;
 }
 
-/* The first slot of a number's bucket. */
+/* Return the first slot of a number's bucket. */
 static uint32_t bucket(const struct vhca_table *t, uint32_t number)
 {
     return number * WAYS & (t->size - 1);
 }
 
 /*
- * Where an object of that number can go: to the slot of its bucket that has
- * been free for longest, as a number is remembered until its slot is taken.
- * t->size: the number is in use, was so not long ago, or there is no room.
+ * Return the slot for a new object of that number: the slot of its bucket that
+ * has been free for longest, as a number is remembered until its slot is taken.
+ * Returns t->size if the number is or was in use, or if the bucket is full.
  */
 static uint32_t place(const struct vhca_table *t, uint32_t number)
 {
@@ -149,7 +149,7 @@ uint32_t vhca_table_add(struct vhca_table *t, void *obj)
     return number;
 }
 
-/* The slot of a number that is in use, else t->size. */
+/* Return the slot of a number that is in use, else t->size. */
 static inline uint32_t find(const struct vhca_table *t, uint32_t number)
 {
     uint32_t first = bucket(t, number);

@@ -2,8 +2,9 @@
 /*
  * qhca engine: timers, as a binary heap of deadlines.
  *
- * The world offers one timer; a heap makes setting, cancelling and expiring any
- * of tens of thousands cheap, and costs nothing when none runs.
+ * The caller of the engine offers one timer. With a heap, setting, cancelling
+ * and expiring any of tens of thousands is cheap, and costs nothing if none
+ * runs.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static void sift_down(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
     heap_put(h, i, t);
 }
 
-/* Puts @t where it belongs, starting from the hole at @i. */
+/* Put @t where it belongs, starting from the hole at @i. */
 static void settle(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
 {
     if (i > 0 && t->deadline < h->heap[(i - 1) / 2]->deadline) {
@@ -81,7 +82,7 @@ void vhca_timer_put(struct qhca_engine *e, struct vhca_timer *t,
     settle(h, i, t);
 }
 
-/* One that its own function sets again waits for another tick. */
+/* A timer that its own function sets again waits for another tick. */
 void vhca_timer_set(struct qhca_engine *e, struct vhca_timer *t,
                     uint64_t deadline)
 {
