@@ -75,7 +75,7 @@ static GByteArray *qhca_capture_head(const char *id)
     qhca_put32(b, 0);           /* frames are whole */
     qhca_put_option(b, PCAPNG_IF_NAME, name);
     qhca_put_option(b, PCAPNG_IF_DESCRIPTION,
-                    "inside the port: these frames were on no network");
+                    "inside the port: no network has carried these frames");
     qhca_put32(b, 0);           /* end of options */
     qhca_end_block(b, start);
     return b;

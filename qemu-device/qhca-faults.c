@@ -148,5 +148,5 @@ void qhca_dev_faults_class_init(ObjectClass *oc)
     object_class_property_add_str(oc, "faults", qhca_get_faults,
                                   qhca_set_faults);
     object_class_property_set_description(oc, "faults",
-        "Rules by which the device misbehaves; reads with what they have hit");
+        "Rules by which the device misbehaves; read with their hits");
 }

@@ -95,7 +95,7 @@ static int qhca_get_engine(QEMUFile *f, void *pv, size_t size,
     bool ok;
 
     if (!buf) {
-        error_report("%s: %" PRIu64 " bytes of state are not there", s->id,
+        error_report("%s: %" PRIu64 " bytes of state are missing", s->id,
                      len);
         return -EINVAL;
     }
@@ -178,7 +178,7 @@ static int qhca_get_dm(QEMUFile *f, void *pv, size_t size,
         if (i >= s->dm_size / QHCA_PAGE_SIZE ||
             qemu_get_buffer(f, ram + (size_t)i * QHCA_PAGE_SIZE,
                             QHCA_PAGE_SIZE) != QHCA_PAGE_SIZE) {
-            error_report("%s: device memory: page %u is not there", s->id, i);
+            error_report("%s: device memory: page %u is missing", s->id, i);
             return -EINVAL;
         }
     }
@@ -196,7 +196,7 @@ static int qhca_pre_save(void *opaque)
 
     qhca_dev_do_todo(s);        /* a stopped machine does a reset only */
     if (s->busy || s->todo & QHCA_TODO_RESET) {
-        error_report("%s: busy, and cannot be saved", s->id);
+        error_report("%s: cannot be saved while it is busy", s->id);
         return -EBUSY;
     }
     s->saved_todo = s->todo & QHCA_TODO_SAVED;

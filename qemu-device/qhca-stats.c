@@ -99,7 +99,7 @@ void qhca_dev_stats_class_init(ObjectClass *oc)
     object_class_property_add(oc, "max-memory", "uint64",
                               qhca_get_memory, NULL, NULL, (void *)1);
     object_class_property_set_description(oc, "max-memory",
-        "Bytes of it that a guest can make it hold");
+        "Bytes of host memory that it can hold, whatever a guest does");
 
     object_class_property_add_bool(oc, "inject-fatal", qhca_get_inject_fatal,
                                    qhca_set_inject_fatal);

@@ -197,7 +197,7 @@ def test_damaged(qemu):
         at = good.rindex(b"transport\0") + 500
         cases = (
             (good[:at] + bytes([good[at] ^ 4]) + good[at + 1:], "", "damaged"),
-            (good[:at], "", "are not there"),
+            (good[:at], "", "are missing"),
             (good, ",max-qp=64", "max-qp is 0x1000, here 0x40"),
             (good, ",db-stride=64K", "db-stride is 0x1000, here 0x10000"),
         )

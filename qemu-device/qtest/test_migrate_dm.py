@@ -157,7 +157,7 @@ def test_first_version(qemu):
             goes_on(hca, machine)
             equal(hca.m.read(hca.bar[c.BAR_DM], 4 * PAGE),
                   bytes(2 * PAGE) + noise(PAGE, 2) + bytes(PAGE))
-        for size, reason in ((MIB, "page 256 is not there"),
+        for size, reason in ((MIB, "page 256 is missing"),
                              (2 * MIB, "'dm-size' is 2097152, here 1048576")):
             saved.put_first(size, page + struct.pack(">I", MIB // PAGE))
             refused(qemu, path, reason)
@@ -244,5 +244,5 @@ def test_forged_length(qemu):
             equal(status, "failed")
             grown = peak(machine) - peak(hca.m)
             machine.shutdown()
-            assert "%d bytes of state are not there" % LONGEST in machine.get_log()
+            assert "%d bytes of state are missing" % LONGEST in machine.get_log()
         assert grown < 512 * MIB, grown

@@ -43,7 +43,7 @@ static void walk_object(struct vhca_snap *s, struct vhca_table *t, uint32_t i,
         t->slot[i] = obj;
         t->used++;
     } else if (!obj) {
-        vhca_snap_refuse(s, "it", "finds no memory");
+        vhca_snap_refuse(s, "object", "cannot be allocated");
     }
     s->kind = NULL;
 }

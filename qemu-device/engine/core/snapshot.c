@@ -136,7 +136,7 @@ uint32_t vhca_snap_count(struct vhca_snap *s, const char *field, uint32_t n,
 {
     n = vhca_snap_u32(s, field, n, UINT32_MAX);
     if (s->load && n > (s->end - s->at) / size) {
-        vhca_snap_refuse(s, field, "is %u, more than there are", n);
+        vhca_snap_refuse(s, field, "is %u, more than the state can hold", n);
     }
     return s->bad ? 0 : n;
 }
@@ -163,7 +163,7 @@ void vhca_snap_pace(struct vhca_snap *s, struct vhca_pace *p)
 static void reserve(struct vhca_snap *s, struct vhca_mem *mem, uint32_t n)
 {
     if (vhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
-        vhca_snap_refuse(s, "blocks", "of memory: no room for %u", n);
+        vhca_snap_refuse(s, "num_blocks", "is %u, and cannot be allocated", n);
     }
 }
 
@@ -219,7 +219,7 @@ void vhca_snap_fifo(struct vhca_snap *s, const char *field,
         }
         vhca_snap_raw(s, "frame", frame, len);
         if (!s->bad && !vhca_fifo_push(f, frame, len, from)) {
-            vhca_snap_refuse(s, "frame", "finds no memory");
+            vhca_snap_refuse(s, "frame", "cannot be allocated");
         }
     }
 }

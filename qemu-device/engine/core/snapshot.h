@@ -84,7 +84,7 @@ static inline bool vhca_snap_check(struct vhca_snap *s, bool ok,
                                    const char *field)
 {
     if (!ok) {
-        vhca_snap_refuse(s, field, "does not fit the rest");
+        vhca_snap_refuse(s, field, "is inconsistent with the rest");
     }
     return ok && !s->bad;
 }

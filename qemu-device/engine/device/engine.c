@@ -259,7 +259,7 @@ void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
 void qhca_engine_bad_doorbell(struct qhca_engine *e)
 {
     vhca_count(e, QHCA_CNT_BAD_DOORBELL);
-    vhca_guest_error(e, "doorbell access of another kind than a 64-bit write");
+    vhca_guest_error(e, "doorbell access that is not a 64-bit write");
 }
 
 unsigned qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,

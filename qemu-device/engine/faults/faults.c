@@ -167,10 +167,10 @@ void vhca_faults_update(struct qhca_engine *e)
 static const char *no_remove(const struct qhca_engine *e, bool guest)
 {
     if (guest) {
-        return "remove is not for the guest: it reaches outside of the device";
+        return "remove is not for the guest: it acts outside of the device";
     }
     return e->cfg.removable ? NULL :
-           "the device is in no slot that it could be taken out of";
+           "the device is not in a slot that it can be removed from";
 }
 
 /* Allocate all places now: holding a frame back takes no memory then. */

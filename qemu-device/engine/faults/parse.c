@@ -66,7 +66,7 @@ static const struct vhca_fault_word words[] = {
     DOES("remove", OWN_WAY, REMOVE, NOTHING, 0),
 };
 
-_Static_assert(ARRAY_SIZE(words) <= 32, "they do not fit in parser.said");
+_Static_assert(ARRAY_SIZE(words) <= 32, "too many words for parser.said");
 
 static const char *const point_name[] = {
     [QHCA_FAULT_TX] = "tx",
@@ -185,7 +185,7 @@ static bool put_value(struct parser *p, const struct vhca_fault_word *w,
         return wrong(p, arg - 1, "%s takes no value", w->name);
     }
     if (w->takes != QHCA_TAKES_NOTHING && (!arg || arg == end)) {
-        return wrong(p, end, "%s wants a value", w->name);
+        return wrong(p, end, "%s needs a value", w->name);
     }
     bad = vhca_fault_value(w, value, (char *)p->rule + w->off, p->err);
     return !bad || blame(p, bad);
@@ -203,12 +203,12 @@ static bool read_word(struct parser *p, struct vhca_fault_span word)
     }
     bit = 1u << (w - words);
     if (p->said & bit) {
-        return wrong(p, word.at, "%s stands there twice", w->name);
+        return wrong(p, word.at, "%s is given twice", w->name);
     }
     p->said |= bit;
     if (w->action) {
         if (p->rule->does.action) {
-            return wrong(p, word.at, "a rule does one thing only");
+            return wrong(p, word.at, "a rule has only one action");
         }
         if (w->action == QHCA_FAULT_REMOVE && p->no_remove) {
             return wrong(p, word.at, "%s", p->no_remove);
@@ -270,14 +270,14 @@ static bool keep_text(struct parser *p, const struct vhca_fault_span *rule)
     size_t len = span_len(rule);
 
     if (len >= QHCA_FAULT_TEXT) {
-        return wrong(p, rule->at, "a rule has less than %u characters",
+        return wrong(p, rule->at, "a rule must have less than %u characters",
                      QHCA_FAULT_TEXT);
     }
     for (size_t i = 0; i < len; i++) {
         char c = rule->at[i];
 
         if (c < ' ' && !is_blank(c)) {
-            return wrong(p, rule->at + i, "not a character of the language");
+            return wrong(p, rule->at + i, "not a character of a rule");
         }
         p->rule->text[i] = is_blank(c) ? ' ' : c;
     }
@@ -301,7 +301,7 @@ static bool read_rule(struct parser *p, struct vhca_fault_span rest)
         p->rule->times = 1;
     }
     return p->rule->does.action ||
-           wrong(p, rule.end, "it does not say what is to happen");
+           wrong(p, rule.end, "the rule has no action");
 }
 
 /* Return the next statement, up to a semicolon or newline, without comment. */

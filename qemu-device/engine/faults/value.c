@@ -65,7 +65,7 @@ static const char *take_bounded(struct reading *r, char stop, uint64_t *out)
     const char *start = r->s.at;
 
     if (!take_number(&r->s, out) || (r->s.at < r->s.end && *r->s.at != stop)) {
-        return wrong(r, start, "a number is wanted");
+        return wrong(r, start, "expected a number");
     }
     if (*out < r->w->min || *out > r->w->max) {
         return wrong(r, start, "not from %llu to %llu",
@@ -102,7 +102,7 @@ static const char *take_range(struct reading *r)
         return bad;
     }
     if (last < from) {
-        return wrong(r, start, "it ends before it begins");
+        return wrong(r, start, "the range ends before it begins");
     }
     range->from = (uint32_t)from;
     range->to = (uint32_t)last;
@@ -137,7 +137,7 @@ static const char *take_percent(struct reading *r)
     }
     *(uint64_t *)r->to = n;
     good = good && s->end - s->at == 1 && *s->at == '%' && n && n <= PPM;
-    return good ? NULL : wrong(r, start, "a percentage is wanted, as 0.5%%");
+    return good ? NULL : wrong(r, start, "expected a percentage, like 0.5%%");
 }
 
 /* Return the nanoseconds of a unit, or 0 if there is no such unit. */
@@ -162,7 +162,7 @@ static const char *take_time(struct reading *r)
     uint64_t n, ns = take_number(&r->s, &n) ? unit_ns(&r->s) : 0;
 
     if (!ns) {
-        return wrong(r, start, "a time is wanted, as 50us, 5ms or 1s");
+        return wrong(r, start, "expected a time, like 50us, 5ms or 1s");
     }
     if (n > r->w->max / ns || n * ns < r->w->min) {
         return wrong(r, start, "not from %llu us to %llu s",
@@ -184,7 +184,7 @@ static const char *take_name(struct reading *r)
             return NULL;
         }
     }
-    wrong(r, r->s.at, "one of these is wanted:");
+    wrong(r, r->s.at, "expected one of:");
     len = strlen(r->err->what);
     for (n = r->w->names; n->name && len < sizeof(r->err->what); n++) {
         len += (size_t)snprintf(r->err->what + len, sizeof(r->err->what) - len,

@@ -64,7 +64,7 @@ static void walk_fast(struct vhca_snap *s, struct vhca_mr *mr)
         return;
     }
     if (s->load && vhca_mem_reserve(s->e, mem, n) != QHCA_OK) {
-        vhca_snap_refuse(s, "num_blocks", "is %u, and there is no room", n);
+        vhca_snap_refuse(s, "num_blocks", "is %u, and cannot be allocated", n);
         return;
     }
     mem->block_shift = shift;

@@ -175,7 +175,7 @@ static void walk_member(struct vhca_snap *s, struct vhca_mcast_group *grp,
         return;
     }
     if (!vhca_group_join(s->e, gid, qp)) {
-        vhca_snap_refuse(s, "member", "finds no room");
+        vhca_snap_refuse(s, "member", "does not fit into the group");
         return;
     }
     vhca_group_find(s->e, gid)->joins[i] = joins;

@@ -269,7 +269,7 @@ void vhca_requester_walk(struct vhca_snap *s, struct vhca_qp *qp)
     if (s->load && has_swr && !s->bad) {
         r->swr = calloc(QHCA_INFLIGHT, sizeof(*r->swr));
         if (!r->swr) {
-            vhca_snap_refuse(s, "swr", "finds no memory");
+            vhca_snap_refuse(s, "swr", "cannot be allocated");
         }
     }
     if (!vhca_snap_check(s, queue_ok(qp), "send queue")) {

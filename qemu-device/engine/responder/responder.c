@@ -137,7 +137,7 @@ uint32_t vhca_responder_rx(struct qhca_engine *e, struct vhca_qp *qp,
     int32_t ahead = psn_diff(p->psn, s->epsn);
 
     if (s->failing) {
-        vhca_trace_refuse(e, qp->qpn, "another has failed", p->psn);
+        vhca_trace_refuse(e, qp->qpn, "an earlier request has failed", p->psn);
         return 1;
     }
     if (!ahead) {

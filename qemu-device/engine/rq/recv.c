@@ -25,7 +25,7 @@ enum vhca_wqe_result vhca_rwr_fetch(struct qhca_engine *e,
     rwr->bad = rwr->num_seg > wq->max_sge;
     if (rwr->bad) {
         vhca_count(e, QHCA_CNT_BAD_WQE);
-        vhca_guest_error(e, "receive WQE %u: %u SGEs, not up to %u", index,
+        vhca_guest_error(e, "receive WQE %u: %u SGEs, more than %u", index,
                          rwr->num_seg, wq->max_sge);
         rwr->num_seg = 0;
         return QHCA_WQE_BAD;
