@@ -7,22 +7,22 @@
 #include "snapshot.h"
 
 /*
- * Of one call, in units of work (Documentation/bounds.rst): a slice, and the
- * most that its last step can take, a frame to all members of a group whose
- * receive WQEs have as many SGEs as there can be.
+ * Limits of one call in units of work (Documentation/bounds.rst): a slice, and
+ * the most that its last step can take: a frame to all members of a group whose
+ * receive WQEs have as many SGEs as possible.
  */
 #define SLICE       2048u
 #define STEP        (QHCA_MAX_MCAST_QP * (QHCA_MAX_RECV_SGE + 8))
 #define UNITS       (SLICE + STEP)
-/* Tables go in one piece. */
+/* The table of a buffer is freed in one piece. */
 #define TABLES      (QHCA_MAX_TABLE_BLOCKS / QHCA_UNIT_BLOCKS)
 
 static const struct call_cost limit = {
     .units = UNITS + TABLES,
     .dma = UNITS,
     .dma_bytes = UNITS * 2048ull + QHCA_MAX_TSO,
-    .frames = SLICE + QHCA_FIFO_FRAMES,     /* what had waited goes first */
-    .irqs = QHCA_MAX_EQ + 256 + 2,          /* commands can make EQs anew */
+    .frames = SLICE + QHCA_FIFO_FRAMES,     /* waiting frames are sent first */
+    .irqs = QHCA_MAX_EQ + 256 + 2,          /* commands can create EQs again */
     .timers = 2,
     .lines = SLICE,
 };
@@ -48,7 +48,7 @@ static void check_cost(const struct guest *g)
     WITHIN(g, lines);
 }
 
-/* The engine lists all that it has, and there is no more of it than may be. */
+/* The engine lists all memory it has, and has no more than is allowed. */
 static void check_memory(const struct guest *g)
 {
     struct qhca_holding h[QHCA_MAX_HOLDINGS];
@@ -92,7 +92,7 @@ static bool waits_well(const struct vhca_async *a)
     return a->waiting && a->waiting <= QHCA_ASYNC_TYPES;
 }
 
-/* Objects wait for room in an EQ, each once, with one event of each type. */
+/* An object waits for room in an EQ once, with one event of each type. */
 static void check_pending(const struct qhca_engine *e, unsigned strangers)
 {
     unsigned cqs = e->events->cq.used;
@@ -114,7 +114,7 @@ static void check_pending(const struct qhca_engine *e, unsigned strangers)
     }
 }
 
-/* Timers are those of QPs, CQs and faults; the one due first is at the top. */
+/* Only QPs, CQs and fault rules have timers, and the heap is in order. */
 static void check_timers(const struct qhca_engine *e, unsigned strangers)
 {
     const struct vhca_timers *t = &e->timers;
@@ -126,7 +126,7 @@ static void check_timers(const struct qhca_engine *e, unsigned strangers)
     }
 }
 
-/* There only with that sanitizer, whose report it is. */
+/* Defined only with MemorySanitizer, which makes the report. */
 void __msan_check_mem_is_initialized(const void *p, size_t n)
     __attribute__((weak));
 
@@ -147,10 +147,10 @@ void bounds_check_freed(const struct guest *g)
 
 /* ---- around each call ---- */
 
-/* struct call - one that is being made; only the outermost is judged */
+/* struct call - a call in progress; only the outermost one is checked */
 struct call {
-    struct guest *g;            /* NULL: of an engine that is no guest's */
-    struct heap *heap;          /* whose it was before */
+    struct guest *g;            /* NULL: the engine belongs to no guest */
+    struct heap *heap;          /* the one in use before */
 };
 
 static struct call begin(struct qhca_engine *e)

@@ -8,26 +8,26 @@
 #include "fixture.h"
 
 /*
- * Units of a call, of all calls in a slice, and the most that the last step
- * takes too much.
+ * Units of work of a call, of all calls in a slice, and by how much the last
+ * step may exceed them.
  */
 #define CALL        2048u
 #define SLICE       65536u
 #define STEP        512u
 
-/* DMA calls of @g until now. */
+/* Number of DMA calls that @g's engine has made so far. */
 uint64_t dma_calls(void);
-/* The last call did no more than it may; @before is dma_calls() before it. */
+/* Checks the last call against its limit; @before is dma_calls() before it. */
 void check_call(uint64_t before);
-/* What is scheduled goes on, no call doing too much; returns the calls. */
+/* Runs until nothing is scheduled, checks each call, returns their number. */
 unsigned settle(void);
-/* From now on @guest's device may have one percent of the CPU. */
+/* Limits @guest's device to one percent of the CPU. */
 void limit_cpu(struct guest *guest);
-/* A CQE out of the blue. */
+/* Pushes a CQE that no work request has caused. */
 void push_cqe(const struct gcq *cq, uint64_t wr_id);
 /*
- * REG_MR in @node's PD of @blocks pages, at most 2^27: tables of depth 3 that
- * have the same pages in them again and again.
+ * A REG_MR command in @node's PD of @blocks pages, at most 2^27. In its tables,
+ * of depth 3, all entries of a table are the same page.
  */
 struct qhca_cmd huge_region(uint32_t blocks);
 

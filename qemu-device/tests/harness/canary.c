@@ -4,7 +4,7 @@
 #define MESSAGE     3000
 #define SEED        77
 
-/* With what is between the fields, too. */
+/* Whole structures, padding included. */
 #define SAVE(saved, obj) memcpy((saved), (obj), sizeof(*(saved)))
 #define SAME(obj, saved) ((obj) && !memcmp((obj), (saved), sizeof(*(saved))))
 
@@ -79,7 +79,7 @@ void canary_check(struct canary *c)
     REQUIRE(SAME(vhca_mr_get(e, c->n.mr.key), &c->mr));
 }
 
-/* Others may have sent the port anywhere: they had it from the driver. */
+/* The test may have reconfigured the port, as a driver may. */
 static void put_port_right(struct canary *c)
 {
     struct guest *g = guest_of(c);

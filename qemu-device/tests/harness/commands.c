@@ -4,7 +4,7 @@
  */
 #include "harness.h"
 
-/* Its completion, once the device has got round to it; NULL: it stopped. */
+/* Waits for the completion of a command; NULL: the device gives none. */
 static struct qhca_cmd_comp *await_comp(struct guest *g)
 {
     uint32_t size = 1u << g->cmd_log;

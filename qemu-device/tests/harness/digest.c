@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca engine tests: one number for everything that engines do. */
+/* qhca engine tests: a hash of everything that engines do. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ void digest_feed(char what, uint64_t where, const void *buf, size_t len)
     }
 }
 
-/* In one write, so that processes can share the file. */
+/* A single write() lets several processes share the file. */
 void digest_end(const char *fmt, ...)
 {
     char line[120];

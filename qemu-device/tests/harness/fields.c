@@ -17,7 +17,7 @@ static struct field map[MAX_FIELDS];
 static uint32_t num_fields;
 static bool watching;
 
-/* Those that are made in objects, and what was there. */
+/* Edits of objects, and the values that they have replaced. */
 static const struct field_edit *in_object;
 static unsigned num_in_object;
 static struct {
@@ -70,7 +70,7 @@ static uint64_t edited(const struct field_edit *edit, uint64_t v, uint64_t max)
     }
 }
 
-/* What the save would believe blindly: where else it looks depends on these. */
+/* Fields that a save does not check: they decide what it reads next. */
 static bool is_shape(const char *name)
 {
     static const char *const names[] = { "type", "window", "async" };
@@ -225,7 +225,7 @@ void __wrap_vhca_snap_fifo(struct vhca_snap *s, const char *field,
 
 /* ---- saving ---- */
 
-/* Maps the fields; objects are changed on the way, and put right again. */
+/* Saves and maps the fields; edits objects meanwhile and restores them. */
 static bool save(struct guest *g, const struct field_edit *edits, unsigned n,
                  size_t *len)
 {
@@ -246,7 +246,7 @@ static bool save(struct guest *g, const struct field_edit *edits, unsigned n,
     return *len && *len <= state_size;
 }
 
-/* As it is; there must be room for a state, too. */
+/* Saves without edits; the buffer grows until the state fits. */
 static void save_good(struct guest *g, size_t *len)
 {
     while (!save(g, NULL, 0, len)) {
@@ -285,7 +285,7 @@ uint8_t *fields_save(struct guest *g, const struct field_edit *edits,
             object[num++].which %= num_fields;
         }
     }
-    /* What is refused already when it is saved tells nothing about loading. */
+    /* A state that cannot be saved says nothing about loading. */
     if (num && !save(g, object, num, len)) {
         save_good(g, len);
         num = 0;

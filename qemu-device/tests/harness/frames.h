@@ -13,7 +13,7 @@ struct frame {
     uint8_t data[9100];
 };
 
-/* UDP from 10.0.0.@from to 10.0.0.@to with @payload bytes, checksums right. */
+/* UDP from 10.0.0.@from to 10.0.0.@to, @payload bytes, correct checksums. */
 struct frame udp_frame(const uint8_t *dmac, unsigned from, unsigned to,
                        unsigned dport, size_t payload);
 struct frame udp6_frame(const uint8_t *dmac, const uint8_t *dst, unsigned dport,
@@ -28,11 +28,11 @@ struct eth_rx {
     unsigned log;
     uint32_t buf_len;
     struct gbuf ring;
-    uint64_t *buf;              /* addresses, wr_id is the index */
+    uint64_t *buf;              /* addresses; wr_ids are indices of it */
 };
 struct eth_rx eth_rx_create(struct guest *g, const struct geq *eq, unsigned log,
                             uint32_t buf_len);
-/* Hands all completed buffers back. */
+/* Posts all completed buffers again. */
 void eth_rx_refill(struct eth_rx *q);
 
 /* struct eth_tx - the driver's side of the send queue */
@@ -45,7 +45,7 @@ struct eth_tx {
 };
 struct eth_tx eth_tx_create(struct guest *g, const struct geq *eq,
                             unsigned log);
-/* Puts a WQE in the ring without ringing; returns it for changes. */
+/* Puts a WQE in the ring without a doorbell; the caller may change it. */
 struct qhca_eth_wqe *eth_tx_post(struct eth_tx *q, uint64_t addr, uint32_t len,
                                  unsigned flags);
 void eth_tx_ring(struct eth_tx *q);

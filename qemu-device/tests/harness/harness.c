@@ -20,7 +20,7 @@ static struct guest *guests[MAX_GUESTS];
 
 /* ---- the world of one engine ---- */
 
-/* What the device accesses, or NULL. */
+/* The memory that the device accesses, or NULL. */
 static uint8_t *dma(struct guest *g, uint64_t addr, size_t len)
 {
     bool bad = addr < g->bad_to && addr + len > g->bad_from;
@@ -69,7 +69,7 @@ static bool dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     return true;
 }
 
-/* One access, of which the guest can look at the middle. */
+/* One access, but on_dma() runs before the last byte has been written, too. */
 static bool dma_write_entry(void *opaque, uint64_t addr, const void *entry,
                             size_t len)
 {
@@ -84,7 +84,7 @@ static bool dma_write_entry(void *opaque, uint64_t addr, const void *entry,
     return dma_write(g, addr + last, (const uint8_t *)entry + last, 1);
 }
 
-/* As if a page were all that is known of: what spans two is in pieces. */
+/* At most one page at a time, so that what spans two is in pieces. */
 static const void *dma_peek(void *opaque, uint64_t addr, size_t *len)
 {
     size_t page_left = 4096 - addr % 4096;
@@ -96,7 +96,7 @@ static const void *dma_peek(void *opaque, uint64_t addr, size_t *len)
     }
     *len = *len < page_left ? *len : page_left;
     p = dma(g, addr, *len);
-    g->cost.dma_bytes -= *len;          /* nothing has moved */
+    g->cost.dma_bytes -= *len;          /* nothing has been copied */
     return p;
 }
 
@@ -261,7 +261,7 @@ const struct qhca_engine_ops guest_ops = {
 
 /* ---- life ---- */
 
-/* Not from the heap: a sanitizer would touch all of it, guest after guest. */
+/* mmap(), because a sanitizer would touch all of a heap block. */
 static void *ram_new(void)
 {
     uint8_t *ram = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE,
@@ -351,7 +351,7 @@ void guest_free(struct guest *g)
             guests[i] = NULL;
         }
     }
-    heap_use(NULL);             /* a call may not have come back */
+    heap_use(NULL);             /* a longjmp() may have left a call */
     qhca_engine_free(g->e);
     snapshot_free(g);
     bounds_check_freed(g);
@@ -431,7 +431,7 @@ void guest_settle(struct guest *g)
         g->scheduled = false;
         qhca_engine_run(g->e, *g->clock);
     }
-    CHECK(!g->scheduled);       /* or it spins */
+    CHECK(!g->scheduled);       /* otherwise it spins */
 }
 
 void guest_advance(struct guest *g, uint64_t ns)

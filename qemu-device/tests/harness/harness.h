@@ -22,7 +22,7 @@
 
 #define RAM_BASE        0x40000000ull
 #define RAM_SIZE        (1280u << 20)    /* only touched pages cost memory */
-/* Memory of one user of the device, beside it; no program can guess where. */
+/* More memory, for one user of the device; no program can guess its address. */
 #define BANK_BASE       0x5a5a5a000000ull
 #define BANK_SIZE       (4u << 20)
 #define MAX_FRAME       9100
@@ -40,35 +40,35 @@ struct sent {
 /* struct guest - one machine with one HCA */
 struct guest {
     struct qhca_engine *e;
-    struct qhca_engine *spare;  /* that it goes on with, see snapshot.h */
-    struct heap heaps[2];       /* theirs */
+    struct qhca_engine *spare;  /* loads what @e saves, see snapshot.h */
+    struct heap heaps[2];       /* one for each of the two */
     uint8_t *ram;
     uint8_t *bank;
     uint64_t brk;               /* end of what guest_alloc() has given out */
     uint64_t bank_brk;
-    bool in_bank;               /* guest_alloc() gives out that of the bank */
-    bool bank_closed;           /* the device has no business there */
+    bool in_bank;               /* guest_alloc() allocates from the bank */
+    bool bank_closed;           /* accesses to the bank fail the test */
     uint64_t *clock;            /* own_clock, or the network's */
     uint64_t own_clock;
     uint64_t deadline;          /* of set_timer */
     uint64_t rng;               /* for numbers and keys */
-    uint64_t drawn;             /* from it, the last two times */
+    uint64_t drawn;             /* the last two numbers from @rng */
     bool scheduled;
     unsigned irqs[NUM_VECTORS];
-    unsigned removed;           /* it was to be taken out of its slot */
+    unsigned removed;           /* calls of ops->remove */
     unsigned errors;            /* guest_error calls */
     char last_error[200];
-    const char *failed_check;   /* of the last request that was refused */
-    uint64_t reads, writes;     /* DMA, calls */
-    uint64_t stores;            /* of 8 bytes at once */
+    const char *failed_check;   /* why the last request was refused */
+    uint64_t reads, writes;     /* calls for DMA */
+    uint64_t stores;            /* calls of ops->atomic_store */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
     struct heap *heap;          /* the engine's */
     struct call_cost cost;      /* of the call being made, or the last one */
     unsigned depth;             /* calls being made */
-    unsigned strangers;         /* timers and events that are the test's own */
+    unsigned strangers;         /* timers and events added by the test itself */
 
-    bool limited;               /* the device may have to wait for its time */
-    bool lenient;               /* completions may have been overwritten */
+    bool limited;               /* CPU or bandwidth: commands may take time */
+    bool lenient;               /* completions of commands may be overwritten */
 
     bool dbrecs;                /* its receive queues have doorbell records */
 
@@ -76,9 +76,9 @@ struct guest {
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
     bool no_peek;               /* memory cannot be read in place */
     bool net_blocked;           /* send_frame says "not now" */
-    unsigned refused;           /* how often it has */
+    unsigned refused;           /* how often it has said so */
     void (*on_dma)(struct guest *g, uint64_t addr, size_t len, bool write);
-    void (*on_cas)(struct guest *g, uint64_t addr);     /* before it */
+    void (*on_cas)(struct guest *g, uint64_t addr);     /* before the CAS */
     void (*on_send)(struct guest *g, const uint8_t *frame, size_t len);
 
     struct net *net;
@@ -98,18 +98,18 @@ struct guest *guest_new_seed(uint64_t seed);
 /* With the operator's limits, in percent and Mbit/s; 0: none. */
 struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
                                 unsigned bandwidth);
-/* Fault rules, which must be right; NULL: those that are set stay. */
+/* Sets fault rules, which must be valid; NULL changes nothing. */
 void guest_set_faults(struct guest *g, const char *text);
 /* A guest whose command queue runs. */
 struct guest *guest_start(void);
 void guest_enable(struct guest *g, unsigned cmd_log);
 void guest_free(struct guest *g);
-/* Frees all guests and networks; after each test case. */
+/* Frees all guests and networks; called after each test case. */
 void harness_cleanup(void);
 /*
- * After how many turns the engine's state is checked; else after each, or never
- * in fast builds. Some schedules have so many that it would take minutes; 31 is
- * not in step with the sources of work.
+ * After how many turns the engine verifies its state: by default after each,
+ * and never in fast builds. Schedules with very many turns would take minutes;
+ * 31 is not in step with the sources of work.
  */
 enum harness_verify { VERIFY_NEVER = 0, VERIFY_SOMETIMES = 31 };
 void harness_verify(enum harness_verify how);
@@ -118,17 +118,17 @@ void harness_verify(enum harness_verify how);
 
 uint64_t guest_alloc(struct guest *g, size_t len, size_t align);
 void *guest_ptr(struct guest *g, uint64_t addr, size_t len);
-/* The same, or NULL if there is no memory. */
+/* guest_ptr(), but NULL if there is no memory at @addr. */
 uint8_t *guest_find(struct guest *g, uint64_t addr, size_t len);
 void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed);
 /* Byte @i of the pattern. */
 uint8_t guest_pattern(size_t i, unsigned seed);
 bool guest_has_pattern(struct guest *g, uint64_t addr, size_t len,
                        unsigned seed);
-/* The same, but fails the test if not, and says where. */
+/* guest_has_pattern(), with a note about the first wrong byte. */
 bool guest_is_filled(struct guest *g, uint64_t addr, size_t len, unsigned seed);
 
-/* struct gbuf - memory for the device, of blocks in any place */
+/* struct gbuf - memory for the device, in blocks that may lie anywhere */
 struct gbuf {
     struct qhca_buf desc;
     unsigned shift;
@@ -143,7 +143,7 @@ struct gbuf guest_buf(struct guest *g, uint64_t len, unsigned shift,
 uint64_t gbuf_addr(const struct gbuf *b, uint64_t off);
 /* A receive ring of 2^@log bytes, with its doorbell record if there is one. */
 struct gbuf rq_ring(struct guest *g, unsigned log, unsigned depth);
-/* WQEs up to @pi are there. True: a doorbell has to say so. */
+/* Writes @pi to the doorbell record, if any. True: a doorbell is needed. */
 bool rq_posted(struct guest *g, const struct gbuf *ring, unsigned log,
                uint32_t pi);
 
@@ -156,13 +156,13 @@ void ring(struct guest *g, unsigned page, unsigned off, uint32_t obj,
           uint32_t index);
 uint64_t counter(struct guest *g, enum qhca_counter which);
 
-/* Runs one command; @cmd's token and ring position are chosen here. */
+/* Runs @cmd with a new token; returns its status, or -1 without completion. */
 int guest_cmd(struct guest *g, struct qhca_cmd *cmd, uint32_t *obj);
-/* The same with a mailbox that holds @in before and is copied to @out after. */
+/* guest_cmd() with a mailbox: filled from @in before, copied to @out after. */
 int guest_cmd_mbox(struct guest *g, struct qhca_cmd *cmd, const void *in,
                    size_t in_len, void *out, size_t out_len, uint32_t *obj);
 int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj);
-/* Runs a command in @opcode's shape and requires that it succeeds. */
+/* Runs @cmd, requires that it succeeds, and returns the object's number. */
 uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd);
 
 /* ---- objects ---- */
@@ -177,7 +177,7 @@ struct geq eq_create(struct guest *g, unsigned vector, unsigned log,
                      unsigned flags);
 bool eq_next(struct geq *eq, struct qhca_eqe *eqe);
 void eq_arm(struct geq *eq);
-/* The next event; fails the test if there is none or it is another. */
+/* The next event must exist and match. */
 void eq_expect(struct geq *eq, unsigned type, uint32_t obj);
 
 struct gcq {
@@ -191,7 +191,7 @@ struct gcq cq_create(struct guest *g, const struct geq *eq, uint32_t uar,
 bool cq_poll(struct gcq *cq, struct qhca_cqe *cqe);
 void cq_arm(struct gcq *cq, bool solicited);
 struct qhca_cqc cq_query(struct gcq *cq);
-/* Events wait for @count CQEs, or @period microseconds; its status. */
+/* MODIFY_CQ: events wait for @count CQEs or @period us. Returns its status. */
 int cq_moderate(const struct gcq *cq, uint32_t count, uint32_t period);
 
 uint32_t pd_create(struct guest *g);
@@ -209,13 +209,13 @@ struct gmr mr_create(struct guest *g, uint32_t pdn, uint64_t len,
 extern const uint8_t test_mac[6];
 void port_enable(struct guest *g, const uint8_t *mac, unsigned flags,
                  uint32_t mtu);
-/* ALLOW_GID, its status. */
+/* ALLOW_GID; returns its status. */
 int gid_allow(struct guest *g, unsigned page, unsigned index, unsigned allow);
-/* GID @index: ::ffff:10.0.0.@host. */
+/* Sets GID @index to ::ffff:10.0.0.@host. */
 void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
                   const uint8_t *mac);
 void guest_rx(struct guest *g, const uint8_t *frame, size_t len);
-/* Another one follows at once. */
+/* guest_rx() when another frame follows at once. */
 void guest_rx_more(struct guest *g, const uint8_t *frame, size_t len);
 
 /* Lets time pass on a guest without a network: timers, deferred work. */

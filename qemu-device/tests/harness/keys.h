@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: keys that work requests make and unmake: regions of type
- * FAST, memory windows.
+ * qhca engine tests: keys that work requests validate and invalidate: regions
+ * of type FAST, memory windows.
  */
 #ifndef QHCA_TESTS_KEYS_H
 #define QHCA_TESTS_KEYS_H
@@ -16,11 +16,11 @@ struct fast {
 };
 
 struct fast fast_create(struct node *n, uint32_t max_blocks, uint32_t blocks);
-/* Signaled WRs. Registers all of @f's memory, from @iova on, under @key. */
+/* A signaled REG_MR that registers all of @f's memory at @iova as @key. */
 struct rc_wr wr_reg(const struct rc_qp *q, const struct fast *f, uint32_t key,
                     uint64_t iova, unsigned access);
 struct rc_wr wr_inv(const struct rc_qp *q, uint8_t opcode, uint32_t key);
-/* [@off, @off + @len) of the node's memory becomes @key's window. */
+/* A signaled BIND_MW of @key to [@off, @off + @len) of the node's memory. */
 struct rc_wr wr_bind(const struct rc_qp *q, uint32_t key, uint64_t off,
                      uint64_t len, unsigned access);
 uint32_t mw_create(struct guest *g, uint32_t pdn, unsigned type);
@@ -30,7 +30,7 @@ static inline uint32_t next_key(uint32_t key)
     return (key & ~0xffu) | ((key + 1) & 0xff);
 }
 
-/* Posts a WR that has no packets and requires that it ends with @status. */
+/* Posts a WR that needs no packets and expects it to end with @status. */
 void do_memop(struct rc_qp *q, const struct rc_wr *wr, unsigned status);
 /* Whether @pdn's QP @qpn may use @key. */
 bool key_allows(struct guest *g, uint32_t pdn, uint32_t qpn, uint32_t key,

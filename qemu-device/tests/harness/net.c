@@ -188,7 +188,7 @@ static bool run_scheduled(struct net *n)
     return any;
 }
 
-/* The next thing to happen at or before @end; false: nothing. */
+/* Does the next thing that is due until @end; false: nothing is. */
 static bool step(struct net *n, uint64_t end)
 {
     uint64_t when = UINT64_MAX;

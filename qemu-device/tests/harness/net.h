@@ -30,9 +30,9 @@ struct net {
     unsigned loss, dup, reorder, corrupt;
     uint64_t latency, jitter;   /* ns; jitter applies to reordered frames */
     bool cut;                   /* the cable is out */
-    bool together;              /* what is due for a guest comes at once */
-    bool one_place;             /* the machines reach each other's memory */
-    /* Decides about each frame before chance does; false: lost. */
+    bool together;              /* frames due for a guest arrive in a batch */
+    bool one_place;             /* machines can access each other's memory */
+    /* Called for each frame before chance decides; false loses the frame. */
     bool (*filter)(struct net *n, unsigned from, uint8_t *frame, size_t len);
     unsigned sent, lost, doubled, delayed, corrupted;
 };
@@ -40,7 +40,7 @@ struct net {
 struct net *net_new(uint64_t seed);
 unsigned net_attach(struct net *n, struct guest *g);
 void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len);
-/* The machine at @mac if @g need make no frames for it, or NULL. */
+/* The machine at @mac if @g can reach it without frames, or NULL. */
 struct guest *net_neighbour(const struct guest *g, const uint8_t *mac);
 /* Runs until nothing happens any more or @limit ns have passed. */
 void net_run(struct net *n, uint64_t limit);

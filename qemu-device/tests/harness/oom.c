@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* There only with the sanitizer, which is to guard a block's header. */
+/* Defined only with AddressSanitizer, which then guards the blocks' headers. */
 void __asan_poison_memory_region(const void *p, size_t n)
     __attribute__((weak));
 void __asan_unpoison_memory_region(const void *p, size_t n)
     __attribute__((weak));
 
-/* struct block - stands in front of what the engine gets */
+/* struct block - the header of an allocation */
 struct block {
     _Alignas(max_align_t) size_t size;
     struct heap *heap;
@@ -61,7 +61,7 @@ static void poison(struct block *b)
     }
 }
 
-/* The header of what the engine has got. */
+/* The header of allocation @p, made accessible. */
 static struct block *block_of(void *p)
 {
     struct block *b = (struct block *)p - 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: the heap of engines. It runs out of memory when a test
- * wants it to, and knows how much is in use. The engine is compiled to call
- * these functions where it says malloc(), calloc(), realloc() and free().
+ * wants it to, and counts what is in use. The engine is compiled to call these
+ * functions in place of malloc(), calloc(), realloc() and free().
  */
 #ifndef QHCA_TESTS_OOM_H
 #define QHCA_TESTS_OOM_H
@@ -11,17 +11,17 @@
 
 /* The @nth allocation from now on fails, and all that follow; 0: none does. */
 void oom_after(unsigned nth);
-/* Whether one has failed since. */
+/* Whether an allocation has failed since. */
 int oom_happened(void);
 
-/* struct heap - what is in use of one of them */
+/* struct heap - how much of a heap is in use */
 struct heap {
     size_t bytes, blocks;
 };
 
 /*
- * Engines take their memory from @heap, give back to it, from now on; NULL: to
- * none in particular. Returns the one before.
+ * From now on allocations are from @heap, or from a common heap if that is
+ * NULL. Returns the heap used before. Memory is freed to the heap it is from.
  */
 struct heap *heap_use(struct heap *heap);
 

@@ -208,7 +208,7 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
     return a;
 }
 
-/* What each type needs on the way up: INIT, RTR, RTS. */
+/* The attributes that each type needs for INIT, RTR, RTS and SQD. */
 const uint32_t rc_step_mask[][QHCA_QPS_SQD + 1] = {
     [QHCA_QPT_RC] = {
         0, RC_INIT_MASK, RC_RTR_MASK, RC_RTS_MASK, QHCA_QP_STATE,
@@ -312,7 +312,7 @@ static void put_sges(uint8_t *dst, const struct qhca_seg_le *src, unsigned n)
     }
 }
 
-/* Copies to a ring entry; entries can lie across blocks. */
+/* Copies to a ring entry, which never crosses a block. */
 static void put_entry(struct guest *g, const struct gbuf *b, uint32_t index,
                       unsigned log_size, unsigned stride, const uint8_t *src)
 {

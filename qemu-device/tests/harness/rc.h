@@ -22,11 +22,11 @@ struct node {
     struct gmr mr;              /* NODE_MEM bytes, every right */
 };
 
-/* On @net, or if that is NULL alone with a scripted peer. */
+/* A new guest on @net; NULL: on no network, for a scripted peer. */
 struct node node_new(struct net *net, unsigned host);
-/* The same with the objects alone on a guest that runs. */
+/* Creates only the objects, on a guest that runs already. */
 struct node node_on(struct guest *g, unsigned host);
-/* Makes GID entry 0 what @ipv6 and @vlan say. */
+/* Sets GID entry 0 according to @ipv6 and @vlan. */
 void node_set_gid(struct node *n, bool ipv6, uint16_t vlan);
 void node_gid(const struct node *n, uint8_t *gid, uint8_t *mac);
 
@@ -72,14 +72,14 @@ struct rc_qp {
 struct rc_qp rc_create(struct node *n, const struct rc_opts *o);
 /* A QP that uses @q's CQs. */
 struct rc_qp rc_create_shared(const struct rc_qp *q, const struct rc_opts *o);
-/* Status of a CREATE_QP with those parameters as they are. */
+/* CREATE_QP with the parameters as they are; returns its status. */
 int rc_create_raw(struct guest *g, const struct qhca_create_qp *c,
                   uint32_t *qpn);
 int rc_modify(struct rc_qp *q, const struct qhca_qp_attr *a, uint32_t mask);
 int rc_set_state(struct rc_qp *q, unsigned state);
 struct qhca_qpc rc_query(struct rc_qp *q);
 unsigned rc_state(struct rc_qp *q);
-/* The attributes of each step, from @q->o and the peer. */
+/* The attributes for all steps, from @q->o and the peer. */
 struct qhca_qp_attr rc_attr(const struct rc_qp *q);
 #define RC_INIT_MASK (QHCA_QP_STATE | QHCA_QP_PKEY_INDEX | QHCA_QP_PORT | \
                       QHCA_QP_ACCESS_FLAGS)
@@ -130,17 +130,17 @@ struct rc_wr {
     uint32_t key, mr_key, num_blocks, offset;
     uint64_t addr, length, table;
     unsigned access, block_shift;
-    struct qhca_av av;          /* these of UD */
+    struct qhca_av av;          /* UD: these three */
     uint32_t qpn, qkey;
 };
 
 /*
- * A signaled WR of one SGE at @off of the node's memory; that of a UD QP goes
- * to its peer.
+ * A signaled WR with one SGE at @off of the node's memory; on a UD QP it is
+ * addressed to the QP's peer.
  */
 struct rc_wr rc_wr(const struct rc_qp *q, uint8_t opcode, uint64_t off,
                    uint32_t len);
-/* Aims it at @off of @n's memory. */
+/* Aims @wr at @off of @n's memory. */
 void rc_aim(struct rc_wr *wr, const struct node *n, uint64_t off);
 void rc_put(struct rc_qp *q, const struct rc_wr *wr);
 void rc_ring(struct rc_qp *q);
@@ -149,7 +149,7 @@ void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len);
 void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
                  const struct qhca_seg_le *sge);
 
-/* The next CQE must exist and match; returns all of it. */
+/* The next CQE must exist and match; returns it. */
 struct qhca_cqe rc_expect(struct gcq *cq, uint64_t wr_id, unsigned status);
 void rc_expect_none(struct gcq *cq);
 
@@ -160,12 +160,12 @@ struct roce_packet peer_packet(const struct rc_qp *q, uint8_t opcode,
                                uint32_t psn);
 void peer_inject(struct rc_qp *q, const struct roce_packet *p,
                  const void *payload, size_t len);
-/* Shorthands: AETH answers. */
+/* Inject an ACK or a NAK. */
 void peer_ack(struct rc_qp *q, uint32_t psn);
 void peer_nak(struct rc_qp *q, uint8_t syndrome, uint32_t psn);
 /* The next frame @q's guest has sent, parsed; false: no more. */
 bool peer_next(struct rc_qp *q, struct roce_packet *p);
-/* It must exist, with this opcode and PSN. */
+/* The next frame must exist and have this opcode and PSN. */
 struct roce_packet peer_expect(struct rc_qp *q, uint8_t opcode, uint32_t psn);
 void peer_expect_none(struct rc_qp *q);
 /* Drops all frames that wait; returns how many. */

@@ -52,7 +52,7 @@ void peer_ack(struct rc_qp *q, uint32_t psn)
     peer_nak(q, AETH_ACK, psn);
 }
 
-/* Payload of the frame returned last: frames move when one is taken out. */
+/* The frame returned last: removing it from g->sent moves the others. */
 static uint8_t last_frame[MAX_FRAME];
 
 bool peer_next(struct rc_qp *q, struct roce_packet *p)
@@ -86,7 +86,7 @@ struct roce_packet peer_expect(struct rc_qp *q, uint8_t opcode, uint32_t psn)
     }
     CHECK_EQ(p.opcode, opcode);
     CHECK_EQ(p.psn, psn & PSN_MASK);
-    /* D-017: data comes with no credits. Callers check acknowledgements. */
+    /* D-017: responses with data have no credits. Callers check ACKs. */
     if ((roce_opcode(p.opcode)->flags & OPF_AETH) &&
         (p.opcode & 0x1f) != RC_ACKNOWLEDGE) {
         CHECK_EQ(p.syndrome, AETH_ACK);

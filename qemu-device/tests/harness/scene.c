@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca engine tests: a device in the middle of everything. */
+/* qhca engine tests: a busy device. */
 #include "debug.h"
 #include "frames.h"
 #include "keys.h"
@@ -51,7 +51,7 @@ static void add_keys(struct rc_qp *q)
     mw_create(g, node.pdn, QHCA_MW_1);
 }
 
-/* All kinds of WRs have been started; some packets were acknowledged. */
+/* Starts WRs of all kinds; acknowledges some of their packets. */
 static void send_half(struct rc_qp *q)
 {
     struct rc_wr wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, BIG);
@@ -71,10 +71,10 @@ static void send_half(struct rc_qp *q)
     rc_put(q, &wr);
     rc_ring(q);
     guest_settle(g);
-    peer_ack(q, SND + 19);      /* the first, and some of the others */
+    peer_ack(q, SND + 19);      /* the last packet of the WRITE */
 }
 
-/* One without packets waits for those before it. */
+/* LOCAL_INV, which sends no packets, waits for the WRITE before it. */
 static void invalidate_last(struct rc_qp *q)
 {
     struct rc_wr wr = rc_wr(q, QHCA_WR_RDMA_WRITE, 0, 100);
@@ -84,7 +84,7 @@ static void invalidate_last(struct rc_qp *q)
     rc_post(q, &wr);
 }
 
-/* The peer asks for a READ, whose answer has to wait, and begins a message. */
+/* The peer sends a READ request, whose response must wait, and half a SEND. */
 static void receive_half(struct rc_qp *q)
 {
     struct roce_packet p = peer_packet(q, RC_READ_REQUEST, RCV);
@@ -99,7 +99,7 @@ static void receive_half(struct rc_qp *q)
     peer_inject(q, &p, guest_ptr(g, node.mr.addr, 1024), 1024);
 }
 
-/* Frames that are put together, sent and not taken, or to be received. */
+/* A frame to send, another one that lacks its end, and receive buffers. */
 static void use_eth(void)
 {
     uint64_t mem = guest_alloc(g, 20000, 4096);
@@ -113,7 +113,7 @@ static void use_eth(void)
     eth_tx_ring(&tx_queue);
 }
 
-/* The asynchronous EQ is full, and more is to be said. */
+/* Fills the asynchronous EQ, so that more events wait for room. */
 static void fill_events(void)
 {
     for (unsigned i = 0; i < 200; i++) {
@@ -149,7 +149,7 @@ void scene_start(void)
     invalidate_last(&kernel);
     add_member();
     count_for(&qp);
-    /* A CQE holds an event back: a timer runs. */
+    /* Moderation delays the event of the first CQE: a timer runs. */
     CHECK_EQ(cq_moderate(&qp.scq, 100, 60000), QHCA_OK);
     cq_arm(&qp.scq, false);
     send_half(&qp);
@@ -160,7 +160,7 @@ void scene_start(void)
 
 /* ---- what can happen to it ---- */
 
-/* Everybody's doorbells. */
+/* Rings the doorbells of all objects. */
 static void ring_all(uint64_t *rng)
 {
     struct qhca_engine *e = g->e;
@@ -185,7 +185,7 @@ static void ring_all(uint64_t *rng)
     ring(g, 0, QHCA_DB_ETH, QHCA_ETH_TX + 1, e->eth->queue[QHCA_ETH_TX].pi + 1);
 }
 
-/* A packet of the peer's to each QP, where it expects one. */
+/* Injects a packet to each QP, with the PSN that the QP expects. */
 static void packet_to_all(uint64_t *rng)
 {
     static const uint8_t opcodes[] = {

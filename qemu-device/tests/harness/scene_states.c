@@ -25,7 +25,7 @@ static void post_some(struct rc_qp *q, uint32_t srqn)
     rc_ring(q);
 }
 
-/* What cannot work: of an unreliable QP the send queue stops. */
+/* Posts a WR that fails: the send queue of an unreliable QP stops. */
 static void post_bad(struct rc_qp *q)
 {
     struct rc_wr wr = rc_wr(q, 0x77, 0, 8);

@@ -12,7 +12,7 @@
 
 /* A number, or "date": the first of today's seeds (UTC). */
 uint64_t seed_parse(const char *text);
-/* The same of environment variable @name; @otherwise if there is none. */
+/* seed_parse() of environment variable @name; @otherwise if it is not set. */
 uint64_t seed_from_env(const char *name, uint64_t otherwise);
 
 #endif /* QHCA_TESTS_SEED_H */

@@ -27,7 +27,7 @@ void seen_event(struct seen *seen, const struct qhca_eqe *eqe)
     REQUIRE(seen->num_events <= SEEN_EVENTS);
     *to = *eqe;
     to->timestamp = 0;
-    to->owner = 0;              /* of the place in the ring */
+    to->owner = 0;              /* depends on the place in the ring */
 }
 
 void seen_end(struct seen *seen, struct guest *guest, uint64_t addr, size_t len)
@@ -99,8 +99,8 @@ bool seen_failed(const struct seen *seen)
 }
 
 /*
- * Of packets, and how much they grow with each more ACK: where it is sent, or
- * where it arrives, which is one of the machines.
+ * Counters of packets, and by how much one more ACK raises them: on the machine
+ * that sends it, or on one of the machines, where it arrives (@there).
  */
 static const struct {
     uint8_t which, per_ack;
@@ -128,8 +128,9 @@ static int64_t more(const struct seen *a, const struct seen *b, unsigned m,
 }
 
 /*
- * Where packets arrive: in all they grow with the ACKs, and which machine gets
- * more of those, or fewer, is not known. There are no more than that.
+ * For counters of arriving packets. Their sum grows with the ACKs, but which
+ * machine gets more or fewer ACKs is not known, so one machine's counter may
+ * differ by as much as all ACKs.
  */
 static bool arrivals_differ(unsigned i, unsigned m, const struct seen *a,
                             const struct seen *b)
@@ -147,9 +148,8 @@ static bool arrivals_differ(unsigned i, unsigned m, const struct seen *a,
 }
 
 /*
- * How many packets were on their way when something failed or found no receive
- * WR, and how often the others have been acknowledged, is a matter of who has
- * had its turn.
+ * How many packets were in flight when something failed or found no receive WR,
+ * and how many ACKs the others got, depends on the order of turns.
  */
 static bool packets_differ(unsigned i, unsigned m, const struct seen *a,
                            const struct seen *b)
@@ -193,7 +193,7 @@ static bool same_counts(const char *name, const struct seen *a,
     return same;
 }
 
-/* Where two runs differ first, for the report. */
+/* Notes the first CQE that differs. */
 static void tell_cqe(const struct seen *a, const struct seen *b)
 {
     for (unsigned i = 0; i < SEEN_CQS; i++) {
@@ -242,7 +242,7 @@ bool seen_same(const char *name, const struct seen *a, const struct seen *b)
 
 #define CHECK_SAME(field, how) \
     if (!(how)) { \
-        tap_note("%s: other " field, name); \
+        tap_note("%s: different " field, name); \
         same = false; \
     }
 #define SAME(field) \

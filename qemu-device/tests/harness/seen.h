@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: all that the guest can see of queue pairs, to be compared
- * between a run in which packets are frames and one in which they need none.
+ * qhca engine tests: all that the guest can see of queue pairs, to compare a
+ * run in which packets are frames with one in which they cross directly.
  */
 #ifndef QHCA_TESTS_SEEN_H
 #define QHCA_TESTS_SEEN_H
@@ -15,7 +15,7 @@
 #define SEEN_MAX    128         /* CQEs of a CQ */
 #define SEEN_EVENTS 1024
 
-/* struct seen - memory, completions, events, and states in the end */
+/* struct seen - memory, completions, events and final states */
 struct seen {
     struct qhca_cqe cqe[SEEN_CQS][SEEN_MAX];
     unsigned num_cqe[SEEN_CQS];
@@ -31,37 +31,37 @@ struct seen {
 
 /* ---- piece by piece ---- */
 
-/* Forgets what @seen has; it is zero at first, and keeps its room. */
+/* Empties @seen, but keeps its buffer. At first @seen must be zero. */
 void seen_clear(struct seen *seen);
-/* A CQE of the queue that is called @cq here. */
+/* Adds a CQE of the CQ with index @cq. */
 void seen_cqe(struct seen *seen, unsigned cq, const struct qhca_cqe *cqe);
 void seen_event(struct seen *seen, const struct qhca_eqe *eqe);
-/* Of one more machine: @guest's counters, and @len bytes of its memory. */
+/* Adds a machine: @guest's counters and @len bytes of its memory. */
 void seen_end(struct seen *seen, struct guest *guest, uint64_t addr,
               size_t len);
 
-/* All that waits: CQEs of @cq, which are called by their index, and events. */
+/* Adds all CQEs that wait in @cq[] and all events that wait in @async. */
 void seen_queues(struct seen *seen, struct geq *async, struct gcq *const cq[],
                  unsigned num_cqs);
 
 /* ---- of the fixture ---- */
 
 /*
- * Reads what @qp and @peer of the fixture, and nobody else, have led to; @cq
- * are their CQs.
+ * Fills @seen from the fixture's @qp and @peer, which must be the only QPs;
+ * @cq are their CQs.
  */
 void seen_look(struct seen *seen, struct gcq *const cq[], unsigned num_cqs);
 
 /* ---- comparing ---- */
 
-/* What all machines have counted. */
+/* Sum of a counter over all machines. */
 uint64_t seen_count(const struct seen *seen, enum qhca_counter which);
-/* How many packets there were is not compared. */
+/* Clears the counters of packets, so that they are not compared. */
 void seen_no_packets(struct seen *seen);
 
-/* Whether a QP has failed, or a message. */
+/* Whether a QP or a message has failed. */
 bool seen_failed(const struct seen *seen);
-/* False: @name, which the differences are told of, was seen in another way. */
+/* Whether both runs looked the same; otherwise notes about @name say where. */
 bool seen_same(const char *name, const struct seen *in_frames,
                const struct seen *direct);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca engine tests: engines that are saved, and go on as others. */
+/* qhca engine tests: saves an engine, goes on with one that has loaded it. */
 #include "debug.h"
 #include "snapshot.h"
 
@@ -72,13 +72,13 @@ void snapshot_fix(uint8_t *data, size_t len)
     }
 }
 
-/* That of the engine that is not in use. */
+/* The heap of the engine that is not in use. */
 static struct heap *other_heap(struct guest *g)
 {
     return &g->heaps[g->heap == &g->heaps[0]];
 }
 
-/* Saves it and loads that into the spare engine. False: the test fails. */
+/* Saves the engine and loads the spare one. False: the test has failed. */
 static bool to_spare(struct guest *g)
 {
     struct qhca_engine *e = g->e;
@@ -128,7 +128,7 @@ void snapshot_cycle(struct guest *g)
     count++;
 }
 
-/* A test's own timers and events are nothing that an engine can save. */
+/* An engine cannot save timers and events that a test has added. */
 void snapshot_after_call(struct guest *g)
 {
     const char *env;

@@ -39,7 +39,7 @@ void story_say(const char *who, unsigned node, uint64_t now, const char *fmt,
     printf("\n");
 }
 
-/* Name of a BTH opcode; an operation has the same place in each service. */
+/* Name of a BTH opcode; the low 5 bits are the operation in each service. */
 static const char *opcode_name(unsigned opcode)
 {
     static const char *const service[8] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: a log of what happened, for people to read. With
- * QHCA_TEST_VERBOSE in the environment, or when a program asks for it.
+ * qhca engine tests: a log for people to read, printed if QHCA_TEST_VERBOSE is
+ * in the environment or a program asks for it.
  */
 #ifndef QHCA_TESTS_STORY_H
 #define QHCA_TESTS_STORY_H
@@ -13,7 +13,7 @@ void story_want(bool wanted);
 
 /* The trace points of a guest's engine. */
 extern const struct qhca_engine_traces story_traces;
-/* Anything else; @who is "net", "guest" or the like. */
+/* Logs anything else; @who is "net", "guest" or the like. */
 __attribute__((format(printf, 4, 5)))
 void story_say(const char *who, unsigned node, uint64_t now, const char *fmt,
                ...);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_REPORTS 8           /* per case: the first ones matter */
+#define MAX_REPORTS 8           /* per case; the first ones matter */
 
 static jmp_buf end_of_test;
 static unsigned failures;
@@ -19,7 +19,7 @@ static bool reported(void)
     return ++failures > MAX_REPORTS;
 }
 
-/* There only with sanitizers. */
+/* Defined only with sanitizers. */
 void __sanitizer_set_death_callback(void (*fn)(void)) __attribute__((weak));
 
 static void say_seed(void)

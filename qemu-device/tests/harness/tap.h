@@ -29,7 +29,7 @@ void tap_fail(const char *file, int line, const char *what);
 void tap_check_eq(const char *file, int line, const char *what, long long a,
                   long long b);
 __attribute__((noreturn)) void tap_end(void);
-/* Skips the case: it cannot run here. */
+/* Skips the case, because it cannot run here. */
 __attribute__((noreturn)) void tap_skip(const char *why);
 /* Adds to the diagnostics of a failure, printf-formatted. */
 __attribute__((format(printf, 1, 2))) void tap_note(const char *fmt, ...);
@@ -38,14 +38,13 @@ __attribute__((format(printf, 1, 2))) void tap_note(const char *fmt, ...);
 void tap_seed(unsigned long long seed);
 
 /*
- * main() of a test program: all of @tests, or those whose name contains
- * argv[1].
- * @cleanup runs after each. Returns the exit status.
+ * main() of a test program: runs all of @tests, or those whose name contains
+ * argv[1], and @cleanup after each. Returns the exit status.
  */
 int tap_main(int argc, char **argv, const struct test *tests, size_t n,
              void (*cleanup)(void));
 
-/* Runs one case without its line; false: it failed. */
+/* Runs one case without printing its result; false: it failed. */
 bool tap_quiet(const struct test *t, void (*cleanup)(void));
 
 #endif /* QHCA_TESTS_TAP_H */

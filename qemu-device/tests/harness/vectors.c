@@ -123,7 +123,7 @@ static void set_field(struct roce_packet *p, const struct field *f,
     }
 }
 
-/* A word of a frame's line. */
+/* Takes a word of a line "frame". */
 static void set_frame(struct vector *v, const char *key, const char *value)
 {
     bool known = false;
@@ -200,7 +200,7 @@ void vector_read(FILE *file, struct vector *v)
         *value++ = '\0';
         (opcode ? set_opcode : set_frame)(v, word, value);
     }
-    /* Untagged; a priority tag is no VLAN either. */
+    /* VID 0 is an untagged frame or a priority tag, which is no VLAN. */
     v->p.vlan = v->p.vlan ? v->p.vlan : QHCA_NO_VLAN;
 }
 

@@ -17,9 +17,9 @@
 struct vector {
     char line[VECTOR_MAX_LINE];
     const char *kind, *name;
-    const char *what;                   /* "frame": which; or "" */
-    unsigned count;                     /* "end": of the lines before */
-    /* "opcode", and which in @p: */
+    const char *what;                   /* "frame": which one; else "" */
+    unsigned count;                     /* "end": lines before it */
+    /* "opcode", with the number in @p: */
     const char *op, *place, *headers;
     bool response, payload_allowed, offered;
     /* "frame" and "flips"; @p: without pointers */

@@ -16,7 +16,6 @@ void start(void)
     start_pair(&o);
 }
 
-/* The operator chooses between types 2A and 2B. */
 void start_for(unsigned type)
 {
     start();
@@ -59,7 +58,6 @@ bool usable(const struct rc_qp *q, uint32_t key, uint64_t addr,
     return key_allows(g, q->n->pdn, q->qpn, key, addr, len, access);
 }
 
-/* An operation of @from's on the window, over the wire. */
 unsigned use(struct rc_qp *from, uint8_t opcode, uint32_t key,
              uint64_t addr, uint32_t len)
 {

@@ -20,25 +20,26 @@
 extern struct rc_qp other, other_peer;
 extern const unsigned types[NUM_TYPES];     /* of windows */
 
-/* @qp and @peer, of the kernel's; then @other and @other_peer as well. */
+/* start_pair() with kernel QPs. */
 void start(void);
-/* The operator chooses between types 2A and 2B. */
+/* start() on a device whose type 2 is 2A if @type is, and 2B otherwise. */
 void start_for(unsigned type);
+/* start_for() with a second pair, of user QPs: @other and @other_peer. */
 void start_two_pairs(unsigned type);
 
-/* Another region of the QPs' domain, where the node's is. */
+/* Another region in the QPs' PD, at the addresses of the node's. */
 uint32_t region(unsigned access, unsigned type);
 
 /* Address of a byte of the node's memory. */
 uint64_t at(uint64_t off);
-/* These must end with @status. */
+/* These post a WR and expect it to end with @status. */
 void bind_window(struct rc_qp *q, uint32_t key, uint64_t off, uint64_t len,
                  unsigned access, unsigned status);
 void invalidate(struct rc_qp *q, uint32_t key, unsigned status);
 /* Whether work of @q, or of its peer, may use @key. */
 bool usable(const struct rc_qp *q, uint32_t key, uint64_t addr, uint64_t len,
             unsigned access);
-/* An operation of @from's on the window, over the wire: how it ends. */
+/* Status of an operation that @from sends to window @key over the wire. */
 unsigned use(struct rc_qp *from, uint8_t opcode, uint32_t key, uint64_t addr,
              uint32_t len);
 

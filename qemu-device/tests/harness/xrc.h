@@ -17,26 +17,26 @@ struct xrc {
     uint32_t xrcdn;
     struct gsrq srq[2];         /* in PDs of their own */
     uint32_t pdn[2];
-    struct gmr mr[2];           /* of those PDs, 4096 bytes, every right */
+    struct gmr mr[2];           /* in those PDs, 4096 bytes, every right */
     struct rc_qp ini, tgt;
 };
 
-/* Makes the only one, with @o's attributes; @ini and @tgt are in RESET. */
+/* Creates the only struct xrc, with QPs like @o; they are in RESET. */
 struct xrc *xrc_new(const struct rc_opts *o);
 /* A QP of @x's guest. */
 struct rc_qp xrc_ini(struct xrc *x, const struct rc_opts *o);
 struct rc_qp xrc_tgt(struct xrc *x, const struct rc_opts *o);
-/* @ini and @tgt talk to each other. */
+/* xrc_new() with @ini and @tgt connected to each other. */
 struct xrc *xrc_loop(void);
-/* @q, which is one of them, talks to a scripted peer. */
+/* Connects @q, which is one of the two, to a scripted peer. */
 void xrc_alone(struct rc_qp *q);
-/* A receive WR of @len bytes at the start of SRQ @i's region. */
+/* Posts a receive WR of @len bytes at the start of SRQ @i's region. */
 void xrc_recv(struct xrc *x, unsigned i, uint64_t wr_id, uint32_t len);
-/* A WR of @ini's to SRQ @i, aimed at that one's region. */
+/* A WR from @ini to SRQ @i, aimed at that SRQ's region. */
 struct rc_wr xrc_wr(struct xrc *x, unsigned i, uint8_t opcode, uint32_t len);
-/* Posts it and settles. */
+/* Posts @wr to @ini and settles. */
 void xrc_do(struct xrc *x, const struct rc_wr *wr);
-/* A request of @tgt's peer to SRQ @i, aimed likewise. */
+/* A request from @tgt's peer to SRQ @i, aimed at that SRQ's region. */
 struct roce_packet xrc_packet(struct xrc *x, unsigned i, uint8_t opcode,
                               uint32_t psn, uint32_t dma_len);
 
