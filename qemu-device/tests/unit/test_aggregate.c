@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca engine tests: frames that travel together come out as they went in. */
+/* qhca engine tests: aggregated frames come out as they went in. */
 #include "harness/debug.h"
 #include "harness/net.h"
 
@@ -9,7 +9,7 @@ static struct vhca_aggregate tx;
 static uint8_t frames[MANY][9018];
 static size_t lens[MANY];
 
-/* From and to one machine each, or to @dst. */
+/* All frames have the same addresses; the destination begins with @dst. */
 static void make_frames(uint64_t *rng, size_t max, uint8_t dst)
 {
     for (unsigned i = 0; i < MANY; i++) {
@@ -21,7 +21,7 @@ static void make_frames(uint64_t *rng, size_t max, uint8_t dst)
     }
 }
 
-/* In memory of its own, so that a sanitizer knows where it ends. */
+/* A heap block of its own, so that a sanitizer knows where it ends. */
 static uint8_t *copy_of(const uint8_t *frame, size_t len)
 {
     uint8_t *copy = malloc(len ? len : 1);
@@ -40,7 +40,7 @@ static void is_next(const uint8_t *frame, size_t len)
     came_out++;
 }
 
-/* The network's frame, as a receiver takes it. */
+/* Takes a frame from the network apart, as a receiver does. */
 static void arrive(const uint8_t *frame, size_t len)
 {
     uint8_t *copy = copy_of(frame, len);
@@ -108,7 +108,7 @@ static void test_alone(void)
     make_frames(&rng, 100, 2);
     CHECK(vhca_aggregate_add(&tx, frames[0], lens[0]));
     CHECK(!vhca_aggregate_is(vhca_aggregate_take(&tx, &len), lens[0]));
-    make_frames(&rng, 100, 3);          /* a group's */
+    make_frames(&rng, 100, 3);          /* to a group */
     CHECK_EQ(send_all(), MANY);
     make_frames(&rng, 100, 2);
     for (unsigned i = 0; i < MANY; i++) {
@@ -132,7 +132,7 @@ static void test_limits(void)
     CHECK_EQ(len, QHCA_AGGREGATE_MAX);
 }
 
-/* Each length that one can be cut off at, and bytes at random. */
+/* Aggregates cut off at each length, and with random bytes. */
 static void test_hostile(void)
 {
     uint64_t rng = 7;
@@ -166,9 +166,9 @@ static void test_hostile(void)
 
 static const struct test tests[] = {
     { "frames come out as they went in", test_in_order },
-    { "one alone, or for a group, is sent as it is", test_alone },
-    { "no more than the network takes", test_limits },
-    { "hostile aggregates end where they end", test_hostile },
+    { "a lone frame, or one to a group, is sent unchanged", test_alone },
+    { "an aggregate is no longer than the network allows", test_limits },
+    { "hostile aggregates are not read past their end", test_hostile },
 };
 
 int main(int argc, char **argv)

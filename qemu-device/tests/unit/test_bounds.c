@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an engine holds is what the documentation says, and those calls that
- * have most to do end in time. The rest is asserted after every call in every
- * test, see harness/bounds.c.
+ * An engine holds what Documentation/bounds.rst says, and the calls with most
+ * to do keep their limits. harness/bounds.c checks all other calls, in every
+ * test.
  */
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ static const struct qhca_engine_config properties = {
     .num_vectors = 5, .num_uars = 1024, .log_db_stride = 12, .max_qp = 4096,
 };
 
-/* A device as QEMU makes it by default; a guest is never there. */
+/* A device with QEMU's defaults, which never sees a guest. */
 static struct qhca_engine *engine_new(struct guest *nobody)
 {
     struct qhca_engine *e;
@@ -29,7 +29,7 @@ static struct qhca_engine *engine_new(struct guest *nobody)
     return e;
 }
 
-/* The row of @what: bytes of each, how many. */
+/* Reads the row of @what: size in bytes, maximal number. */
 static bool find_row(const char *what, size_t *size, unsigned *max)
 {
     FILE *f = fopen(TABLE, "r");
@@ -46,7 +46,7 @@ static bool find_row(const char *what, size_t *size, unsigned *max)
     return found;
 }
 
-/* The table is between its second border and its third. */
+/* The rows are between the second border of the table and the third. */
 static unsigned num_rows(void)
 {
     static const char border[] = "=====  ";
@@ -84,7 +84,7 @@ static void table(void)
         }
         if (h[i].size > size || h[i].max != max) {
             tap_note("%s: %zu bytes, %u", h[i].what, h[i].size, h[i].max);
-            tap_fail(__FILE__, __LINE__, "the table says something else");
+            tap_fail(__FILE__, __LINE__, "the table has other numbers");
         }
     }
     qhca_engine_free(e);
@@ -105,7 +105,7 @@ static void totals(void)
     CHECK_EQ(nobody.heap->bytes, 0);
 }
 
-/* A QP that is connected and has sent nothing, but for its tables. */
+/* A QP that is connected and has not sent yet, without its tables. */
 static void idle_qp(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -126,7 +126,7 @@ static void idle_qp(void)
     CHECK(before - g->heap->bytes == QHCA_INFLIGHT * sizeof(struct vhca_swr));
 }
 
-/* What a reset leaves is what there was. */
+/* After a reset the engine holds as much as before it was used. */
 static void reset(void)
 {
     struct guest *g = guest_new();
@@ -148,7 +148,7 @@ static void reset(void)
 #define SENDERS     8
 #define WRS         16
 
-/* The network takes frames again, for which thousands have been waiting. */
+/* The network accepts frames again, and thousands have been waiting. */
 static void all_may_send(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -179,7 +179,7 @@ static void all_may_send(void)
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 
-/* Frames that the network did not take: who leaves room for whom. */
+/* The FIFO to the network: WRITEs leave room for READs, and both for ACKs. */
 static void room_for_answers(void)
 {
     const unsigned left = QHCA_FIFO_FRAMES / 4;     /* for ACKs */
@@ -216,7 +216,7 @@ static void room_for_answers(void)
 
 #define USERS       100
 
-/* A CQ fails that many QPs complete on: one interrupt for all that follows. */
+/* A CQ of many QPs fails: all events that follow need one interrupt. */
 static void all_are_told(void)
 {
     struct rc_qp q[USERS];
@@ -248,7 +248,7 @@ static void all_are_told(void)
 
 #define CQS     (QHCA_MAX_CQ - 2)
 
-/* Each QP waits for an ACK, each CQ for more CQEs: nobody lacks a timer. */
+/* Each QP waits for an ACK and each CQ for more CQEs: all have their timer. */
 static void all_timers(void)
 {
     static struct gcq cq[CQS];
@@ -280,12 +280,12 @@ static void all_timers(void)
 
 static const struct test tests[] = {
     { "the table of bounds.rst", table },
-    { "idle, and at most", totals },
-    { "a QP that is idle", idle_qp },
-    { "after a reset", reset },
+    { "memory of a device when idle, and at most", totals },
+    { "memory of an idle QP", idle_qp },
+    { "memory after a reset", reset },
     { "frames for a network that was stuck", all_may_send },
     { "frames for a stuck network leave room for answers", room_for_answers },
-    { "events of a CQ that many use", all_are_told },
+    { "events when a CQ of many QPs fails", all_are_told },
     { "all timers at once", all_timers },
 };
 

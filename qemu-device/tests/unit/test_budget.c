@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What one event may make the device do: no call of the engine, and all calls
- * of a slice but those of the bottom half together, do more than the budget
- * allows; what is left over is done later, and nothing of it is lost.
+ * How much one event may make the device do: neither a single call of the
+ * engine nor all calls of a slice, apart from the bottom half's, exceed their
+ * budget. The rest is done later, and none of it is lost.
  */
 #include "harness/budget.h"
 
@@ -10,7 +10,7 @@
 
 static struct rc_qp many[MANY];
 
-/* A failed CQ takes many QPs with it; several do. */
+/* Two CQs that fail take many QPs to ERR. */
 static void test_failed_cqs(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -51,7 +51,7 @@ static void test_events_in_line(void)
     start_node();
     eq = eq_create(g, 2, 12, 0);
     dev = vhca_eq_get(g->e, eq.eqn);
-    dev->ci -= 1u << 12;                /* full, but not of events */
+    dev->ci -= 1u << 12;                /* seems full, holds no event */
     for (unsigned i = 0; i < ARRAY_SIZE(cq); i++) {
         cq[i] = cq_create(g, &eq, 1, 1);
         cq_arm(&cq[i], false);
@@ -107,7 +107,7 @@ static void test_timers(void)
 
 #define NUM     14000
 
-/* Doorbells count together until time has passed, or others had theirs. */
+/* Doorbells share a slice until time has passed or the main loop has run. */
 static void test_slice(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -142,7 +142,7 @@ static void test_slice(void)
     CHECK_EQ(rc_query(&qp).sq_ci, htole32(NUM + 3 + SLICE / CALL));
 }
 
-/* A frame is taken, but what it asks for is done bit by bit. */
+/* One call takes a frame, but the READ in it is answered bit by bit. */
 static void test_frame(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -166,14 +166,14 @@ static void test_frame(void)
     CHECK_EQ(peer_drain(&qp), NODE_MEM / 256);
 }
 
-/* As many as there can be; an entry of the GID table is taken from all. */
+/* The maximum. Changing a GID table entry takes it from every page. */
 #define PAGES   32768u
 
-/* A running device with so many pages; its command ring is at @sq. */
+/* A running device with PAGES doorbell pages; its command ring is at @sq. */
 static struct qhca_engine *many_pages(struct qhca_cmd **sq)
 {
     struct qhca_engine_config cfg = g->e->cfg;
-    /* Of its own: harness/bounds.c is about @g's engine. */
+    /* Not guest_ops: harness/bounds.c must ignore this engine. */
     static struct qhca_engine_ops ops;
     uint64_t rings = guest_alloc(g, 2 * 65536, 4096);
     struct qhca_engine *e;
@@ -208,7 +208,7 @@ static void test_many_pages(void)
         };
     }
     own = g->e;
-    g->e = e;                           /* whose memory the callbacks use */
+    g->e = e;                           /* the callbacks look at its state */
     g->scheduled = false;
     qhca_engine_doorbell(e, 1000000, 0, QHCA_DB_CMD, 256ull << 32);
     tap_note("%u units for %u of 256 SET_GID, %u pages", e->spent,
@@ -227,11 +227,11 @@ static void test_many_pages(void)
 
 static const struct test tests[] = {
     { "C-029 H-002 CQs of many QPs fail", test_failed_cqs },
-    { "events in line for an EQ", test_events_in_line },
+    { "thousands of events wait for an EQ", test_events_in_line },
     { "timers that are due at once", test_timers },
     { "doorbells of a slice", test_slice },
-    { "the answer to a frame", test_frame },
-    { "entries of the GID table and many pages", test_many_pages },
+    { "the answer to one frame", test_frame },
+    { "changes of the GID table with many pages", test_many_pages },
 };
 
 int main(int argc, char **argv)

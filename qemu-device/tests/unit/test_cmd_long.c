@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands that are too long for one go: large tables, large queues.
+ * Commands that take more than one turn: large tables, large queues.
  */
 #include "harness/budget.h"
 #include "harness/windows.h"
 
-/* @n commands are in the ring; one doorbell for all of them. */
+/* Puts @n commands in the ring and rings one doorbell for all of them. */
 static void ring_commands(const struct qhca_cmd *cmd, unsigned n)
 {
     struct qhca_cmd *sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
@@ -45,7 +45,7 @@ static void test_many_commands(void)
     cmd[255].opcode = htole16(QHCA_CMD_ALLOC_PD);
     ring_commands(cmd, 256);
     CHECK(g->scheduled);
-    CHECK(g->irqs[0] > 0);              /* some are done */
+    CHECK(g->irqs[0] > 0);              /* some commands are done */
     calls = settle();
     CHECK(calls >= 255 * REGION / 512 / CALL);
     for (unsigned i = 1; i <= 256; i++) {
@@ -55,10 +55,10 @@ static void test_many_commands(void)
     CHECK_EQ(g->e->table_blocks, 255 * REGION);
 }
 
-/* The largest region there can be; others have their turns meanwhile. */
+/* The largest region possible; a QP has its turns meanwhile. */
 static void test_huge_region(void)
 {
-    /* Two units for each page of tables, those at depth 2 with them. */
+    /* Two units for each page of the tables, including those at depth 2. */
     const unsigned pages = QHCA_MAX_TABLE_BLOCKS / 512 * 513 / 512;
     const unsigned expected = pages * 2 / CALL;
     unsigned calls;
@@ -92,7 +92,7 @@ static void test_huge_region(void)
     CHECK(g->e->spent >= QHCA_MAX_TABLE_BLOCKS / QHCA_UNIT_BLOCKS);
 }
 
-/* Half of the region has been read: what then becomes of it. */
+/* Stops when half of the region's tables have been read. */
 static void start_huge_region(void)
 {
     struct qhca_cmd cmd;
@@ -113,7 +113,7 @@ static void test_cut_short(void)
     uint64_t in_the_middle;
     unsigned objects;
 
-    start_huge_region();                /* the tables are gone */
+    start_huge_region();                /* the tables become unreadable */
     objects = qhca_engine_num_objects(g->e);
     g->bad_from = g->brk - 4 * 4096;
     g->bad_to = g->brk;
@@ -176,7 +176,7 @@ static struct gcq full_cq(unsigned n)
     return cq;
 }
 
-/* C-026: CQEs that come while the others are moved are behind them. */
+/* C-026: CQEs written while others are being moved follow them. */
 static void test_resize_cq(void)
 {
     struct gcq cq = full_cq(CQ_FULL - 1000);
@@ -206,7 +206,7 @@ static void test_resize_cq(void)
     }
     CHECK(!cq_poll(&cq, &cqe));
 
-    /* Too many of them come for the new ring. */
+    /* The new ring has no room for the CQEs written meanwhile. */
     cq = full_cq(CQ_FULL / 2);
     cmd = resize_cq(&cq, CQ_LOG - 1, &buf);
     ring_commands(&cmd, 1);
@@ -218,7 +218,7 @@ static void test_resize_cq(void)
         REQUIRE(cq_poll(&cq, &cqe) && le64toh(cqe.wr_id) == i);
     }
 
-    /* It fails meanwhile. */
+    /* The CQ overruns meanwhile. */
     cq = full_cq(CQ_FULL);
     cmd = resize_cq(&cq, CQ_LOG + 1, &buf);
     ring_commands(&cmd, 1);
@@ -262,7 +262,7 @@ static struct qhca_cmd resize_srq(struct gbuf *buf)
     };
 }
 
-/* G-007: the same of an SRQ's WQEs. */
+/* G-007: WQEs posted or used while others are being moved. */
 static void test_resize_srq(void)
 {
     const unsigned n = SRQ_FULL;
@@ -274,8 +274,8 @@ static void test_resize_srq(void)
     cmd = resize_srq(&buf);
     ring_commands(&cmd, 1);
     CHECK(g->scheduled);
-    srq_post(&srq, n - 1, 0, 1);        /* while the others are moved, */
-    for (unsigned i = 0; i < 3; i++) {  /* and these are taken */
+    srq_post(&srq, n - 1, 0, 1);        /* one WQE more, */
+    for (unsigned i = 0; i < 3; i++) {  /* and three are used */
         wr = rc_wr(&qp, QHCA_WR_SEND, 500000 + i, 1);
         *(uint8_t *)guest_ptr(g, wr.sge[0].addr, 1) = (uint8_t)(0x70 + i);
         rc_post(&qp, &wr);
@@ -297,7 +297,7 @@ static void test_resize_srq(void)
     }
 }
 
-/* A message of @from's to @to takes WR @id. */
+/* Sends a message from @from to @to, which must use WR @id. */
 static void send_one(struct rc_qp *from, struct rc_qp *to, uint64_t id)
 {
     struct rc_wr wr = rc_wr(from, QHCA_WR_SEND, 500000, 1);
@@ -307,7 +307,7 @@ static void send_one(struct rc_qp *from, struct rc_qp *to, uint64_t id)
     rc_expect(&to->rcq, id, QHCA_WC_SUCCESS);
 }
 
-/* G-008: a WR that comes back meanwhile comes to the old ring, which stays. */
+/* G-008: a WR given back during RESIZE_SRQ is put in the old ring, and kept. */
 static void test_resize_srq_given_back(void)
 {
     struct rc_qp from, to;
@@ -344,7 +344,7 @@ static void test_resize_srq_given_back(void)
 
 #define WINDOWS     (100 * QHCA_UNIT_OBJECTS)
 
-/* F-054: a QP goes with its windows, where the device may do little at once. */
+/* F-054: DESTROY_QP unbinds many windows on a device with little CPU time. */
 static void test_windows(void)
 {
     const unsigned at_once = CALL / 100;
@@ -373,13 +373,13 @@ static void test_windows(void)
 
 static const struct test tests[] = {
     { "a ring full of large commands", test_many_commands },
-    { "the largest region there can be", test_huge_region },
-    { "a command that is cut short", test_cut_short },
+    { "the largest region possible", test_huge_region },
+    { "a command that cannot end", test_cut_short },
     { "C-026 a CQ is resized bit by bit", test_resize_cq },
     { "G-007 an SRQ is resized bit by bit", test_resize_srq },
-    { "G-007 G-008 an SRQ that a WR comes back to is not resized",
+    { "G-007 G-008 an SRQ is not resized if a WR is given back",
       test_resize_srq_given_back },
-    { "F-054 a QP goes with its windows bit by bit", test_windows },
+    { "F-054 a QP with many windows is destroyed bit by bit", test_windows },
 };
 
 int main(int argc, char **argv)

@@ -159,7 +159,7 @@ static void query_device(void)
     CHECK(le32toh(out.a.max_inline) >= 256);
     CHECK(le64toh(out.a.fw_version) != 0);
     CHECK(out.a.caps & htole64(QHCA_CAP_RC));
-    CHECK_EQ(out.rest[0], 0x5a);                /* no more than the structure */
+    CHECK_EQ(out.rest[0], 0x5a);                /* nothing after the struct */
 }
 
 static void query_counters(void)
@@ -176,7 +176,7 @@ static void query_counters(void)
     CHECK_EQ(v[QHCA_CNT_MAX], 0x5a5a5a5a5a5a5a5a);
 }
 
-/* A command is read once: what the guest changes meanwhile has no effect. */
+/* A command is read once: changes that the guest makes later have no effect. */
 static void flip_opcode(struct guest *g, uint64_t addr, size_t len, bool write)
 {
     (void)len;

@@ -47,7 +47,7 @@ static uint64_t of_set(uint32_t set, enum qhca_counter which)
     return cnt[which];
 }
 
-/* The counts of no set and of one add up to the total. */
+/* The counts of QPs without a set and those of all sets add up to the total. */
 static void check_sum(const uint32_t *set, unsigned n)
 {
     uint64_t all[QHCA_CNT_MAX], sum[QHCA_CNT_MAX], cnt[QHCA_CNT_MAX];
@@ -76,7 +76,7 @@ static void start(void)
     start_alone(&o);
 }
 
-/* A SEND of three packets and its acknowledgement; bytes of the packets. */
+/* Sends three packets, which are acknowledged; returns their bytes. */
 static uint64_t send_three(struct rc_qp *q, uint32_t psn)
 {
     struct rc_wr wr = rc_wr(q, QHCA_WR_SEND, 0, 2 * MTU + 100);
@@ -113,11 +113,11 @@ static void traffic(void)
     CHECK_EQ(of_set(set[0], QHCA_CNT_RX_PKTS), 1);
     CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 0);
     CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 3);
-    send_three(&other, SND);            /* of no set */
+    send_three(&other, SND);            /* has no set */
     CHECK_EQ(of_set(set[0], QHCA_CNT_TX_PKTS), 3);
     CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 3);
 
-    /* One set for both, then another for one of them. */
+    /* One set for both QPs, then another set for one of them. */
     CHECK_EQ(set_bind(other.qpn, set[0]), QHCA_OK);
     send_three(&other, SND + 3);
     CHECK_EQ(of_set(set[0], QHCA_CNT_TX_PKTS), 6);
@@ -259,7 +259,7 @@ static void life(void)
     CHECK_EQ(rc_destroy(&qp), QHCA_OK);
     CHECK_EQ(of_set(set, QHCA_CNT_TX_PKTS), 3);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_CNTSET, set), QHCA_OK);
-    /* Its counts stay those of no other set. */
+    /* Counts of a set that is freed are in the total, but in no other set. */
     CHECK_EQ(of_set(0, QHCA_CNT_TX_PKTS), 0);
     CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 3);
     for (more = set_alloc(); n < QHCA_MAX_CNTSET; n++) {

@@ -11,7 +11,7 @@ static void start(uint8_t type)
     start_alone(&o);
 }
 
-/* Congestion notifications, good ones and others (E-041). */
+/* Valid and invalid congestion notifications (E-041). */
 static const struct {
     uint16_t pkey;
     uint8_t host;               /* 2 is the peer */
@@ -64,7 +64,7 @@ static void test_cnp(void)
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_STATE), 1);
 }
 
-/* A UD QP has no peer, and a notification no Q_Key. */
+/* A UD QP has no peer, and a notification has no Q_Key. */
 static void test_cnp_ud(void)
 {
     start(QHCA_QPT_UD);

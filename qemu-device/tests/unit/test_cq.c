@@ -127,7 +127,7 @@ static void hostile_ci(void)
     }
 }
 
-/* A consumer index that goes back. */
+/* The consumer index decreases. */
 static void ci_backwards(void)
 {
     struct setup s = start(2);
@@ -223,7 +223,7 @@ static void arm_repeat(void)
 {
     struct setup s = start(6);
 
-    ring(s.g, 3, QHCA_DB_CQ_ARM, s.cq.cqn, 0);  /* 0 is as good a start */
+    ring(s.g, 3, QHCA_DB_CQ_ARM, s.cq.cqn, 0);  /* 0 is a valid start, too */
     push(&s, 0);
     CHECK_EQ(events(&s), 1);
     ring(s.g, 3, QHCA_DB_CQ_ARM, s.cq.cqn, 0);
@@ -356,7 +356,7 @@ static void creation(void)
 #undef TRY
 }
 
-/* Full to the last CQE, some in the second phase, and moved as it is. */
+/* A CQ that is completely full, in both phases, is resized. */
 static void largest(void)
 {
     const uint32_t n = 1u << QHCA_CQ_LOG_MAX, first = 1000;
@@ -378,7 +378,7 @@ static void largest(void)
     calls = s.g->reads + s.g->writes;
     CHECK_EQ(resize(&s, QHCA_CQ_LOG_MAX, &b), QHCA_OK);
     calls = s.g->reads + s.g->writes - calls;
-    CHECK(calls < n / 16);      /* by the page, tables included */
+    CHECK(calls < n / 16);      /* moves whole pages, tables included */
     s.cq.buf = b;
     s.cq.ci = 0;
     for (i = first; i < n + first; i++) {
@@ -393,8 +393,8 @@ static const struct test tests[] = {
     { "ring and phase", fill_and_poll },
     { "doorbell record is read rarely", few_reads },
     { "C-028 overrun", overrun },
-    { "invented consumer index", hostile_ci },
-    { "consumer index that goes back", ci_backwards },
+    { "nonsensical consumer index", hostile_ci },
+    { "consumer index that decreases", ci_backwards },
     { "H-001 ring that cannot be written", unwritable },
     { "C-014, C-017, C-019 arm for the next CQE", arm_next },
     { "C-015 arm for a solicited CQE", arm_solicited },

@@ -20,7 +20,7 @@ static void push(bool solicited, unsigned n)
 {
     struct qhca_cqe cqe = { 0 };
 
-    qhca_engine_run(g->e, *g->clock);   /* tells it the time */
+    qhca_engine_run(g->e, *g->clock);   /* sets the engine's time */
     while (n--) {
         vhca_cq_push(g->e, vhca_cq_get(g->e, cq.cqn), &cqe, solicited);
     }
@@ -51,7 +51,7 @@ static void by_count(void)
     CHECK_EQ(cq_moderate(&cq, 4, 1000), QHCA_OK);
     CHECK_EQ(le32toh(cq_query(&cq).count), 4);
     CHECK_EQ(le32toh(cq_query(&cq).period), 1000);
-    push(false, 10);                    /* not armed: they count for nothing */
+    push(false, 10);                    /* not armed: these do not count */
     cq_arm(&cq, false);
     push(false, 3);
     expect_none();
@@ -96,7 +96,7 @@ static void solicited(void)
     expect_event();
 }
 
-/* An arm while an event is held back: it is that arm's event. */
+/* The CQ is armed while an event is held back: the event is of that arm. */
 static void rearm(void)
 {
     start();
@@ -187,7 +187,7 @@ static void overrun(void)
     expect_event();
 }
 
-/* The event of an earlier CQE comes at its own time (C-026). */
+/* C-026: resizing does not move the time of a held back event. */
 static void resized(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };

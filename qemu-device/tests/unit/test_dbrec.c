@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: receive WQEs that a doorbell record tells of. With
+ * qhca engine tests: receive WQEs announced by a doorbell record. With
  * QHCA_TEST_DBREC the harness rings only if the record asks for it.
  */
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static void queried(void)
     CHECK_EQ(srq_query(&srq, &c), QHCA_ERR_STATE);
 }
 
-/* In ERR all is flushed, whenever it was posted. */
+/* In ERR every WQE is flushed, whenever it was posted. */
 static void flushed(void)
 {
     start_pair(&RC_OPTS);
@@ -97,7 +97,7 @@ static void flushed(void)
     rc_expect_none(&peer.rcq);
 }
 
-/* Posted after ERR has been reached and before the device says so. */
+/* A WQE posted after the QP is in ERR and before the device reports it. */
 static void flushed_between(void)
 {
     start_pair(&RC_OPTS);
@@ -124,7 +124,7 @@ static void begins_anew(void)
     rc_expect(&peer.rcq, 9, QHCA_WC_SUCCESS);
 }
 
-/* An index that goes back, or past the end, is a ring that cannot be read. */
+/* An index that decreases or exceeds the ring is like an unreadable ring. */
 static void nonsense(void)
 {
     static const uint32_t wrong[] = { 65, 0x80000000, 0xffffffff };
@@ -151,7 +151,7 @@ static void unreadable(void)
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, peer.qpn);
 }
 
-/* There is a record only behind a ring, and its memory belongs to the ring. */
+/* A record needs a ring in front of it and must lie in the ring's buffer. */
 static void refused(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -190,7 +190,7 @@ static void send_shared(unsigned wr_id)
     rc_expect(&rx[0].rcq, wr_id, QHCA_WC_SUCCESS);
 }
 
-/* The limit is one of what is posted, not of what the device has looked at. */
+/* The limit counts WQEs that are posted, whether or not the device knows. */
 static void limit(void)
 {
     start_shared(4, 4, 1, &RC_OPTS);
@@ -251,11 +251,11 @@ static void saved(void)
 
 static const struct test tests[] = {
     { "WQEs are found without a doorbell", without_doorbell },
-    { "posted too late: after the RNR wait", too_late },
-    { "QUERY_QP and QUERY_SRQ know of them", queried },
-    { "A-098 A-099 in ERR all are flushed", flushed },
-    { "A-098 posted while the QP goes to ERR", flushed_between },
-    { "A-104 after RESET it begins anew", begins_anew },
+    { "a WQE posted too late is used after the RNR wait", too_late },
+    { "QUERY_QP and QUERY_SRQ count the WQEs", queried },
+    { "A-098 A-099 in ERR all WQEs are flushed", flushed },
+    { "A-098 a WQE posted while the QP enters ERR", flushed_between },
+    { "A-104 after RESET the record starts from 0", begins_anew },
     { "an index that makes no sense", nonsense },
     { "a record that cannot be read", unreadable },
     { "a record without a ring, or outside of it", refused },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what one QP sends to another of the same port needs no
- * frames, and many packets may go as one. Nobody must be able to tell: each
- * scene is played both ways, and what is to be seen of it has to be equal.
+ * qhca engine tests: packets between QPs of one port need no frames, and many
+ * may cross as one. The guest must not notice: each scene is played with frames
+ * and without, and must look the same.
  */
 #include <stdio.h>
 
@@ -11,20 +11,20 @@
 
 #define SRC     0u
 #define DST     (NODE_MEM / 2)
-#define FILL    7               /* of a pattern that is no other place's */
-#define LEN     200000u         /* packets of which not one is a whole window */
+#define FILL    7               /* seed of a pattern unlike that of others */
+#define LEN     200000u         /* more packets than fit a window */
 
-/* struct scene - @num messages of @len bytes, and what is the matter */
+/* struct scene - @num messages of @len bytes, and what goes wrong */
 struct scene {
     const char *name;
     uint8_t type, opcode, mtu;
     uint32_t len;
     unsigned num;
-    void (*before)(struct rc_wr *wr);   /* the first WR is posted */
+    void (*before)(struct rc_wr *wr);   /* runs before the first WR is posted */
     bool alone;                         /* the QP is its own peer */
 };
 
-/* ---- what can be the matter ---- */
+/* ---- what can go wrong ---- */
 
 static void short_recv(struct rc_wr *wr)
 {
@@ -65,7 +65,7 @@ static void bad_recv_key(struct rc_wr *wr)
     rc_recv_raw(&peer, 1, ARRAY_SIZE(sge), sge);
 }
 
-/* A receive WQE that has more SGEs than it may. */
+/* A receive WQE with more SGEs than the QP allows. */
 static void bad_recv(uint64_t wr_id)
 {
     static const struct qhca_seg_le none[4];
@@ -112,7 +112,7 @@ static void past_the_end(struct rc_wr *wr)
     wr->raddr = node.mr.addr + NODE_MEM - LEN + 1;
 }
 
-/* DMA to one byte fails, of where the data goes or comes from. */
+/* DMA fails for one byte of the source or the destination. */
 static void bad_byte(struct rc_wr *wr, uint64_t off)
 {
     post_recvs(wr);
@@ -149,7 +149,7 @@ static void no_right(struct rc_wr *wr)
     REQUIRE(rc_modify(&peer, &a, QHCA_QP_ACCESS_FLAGS) == QHCA_OK);
 }
 
-/* The port takes no packets as long as the path does. */
+/* The port's MTU is smaller than the path's. */
 static void small_port(struct rc_wr *wr)
 {
     post_recvs(wr);
@@ -168,7 +168,7 @@ static void peer_gone(struct rc_wr *wr)
     REQUIRE(rc_set_state(&peer, QHCA_QPS_ERR) == QHCA_OK);
 }
 
-/* A READ waits for its answer in front of a SEND that is too long. */
+/* A READ waits for its response, before a SEND that is too long. */
 static void read_in_front(struct rc_wr *wr)
 {
     struct rc_wr send = rc_wr(&qp, QHCA_WR_SEND, SRC, 118069);
@@ -338,9 +338,9 @@ static void look(const struct scene *s, struct seen *seen)
 }
 
 /*
- * A QP that is its own peer and fails drops the answers that are on their way
- * to it; those that need no frames have arrived. Nobody may rely on the buffer
- * of a READ that fails, but what has arrived of it is right.
+ * A QP that is its own peer and fails drops responses that are still frames;
+ * responses without frames have arrived already. The buffer of a failed READ
+ * is undefined, but each byte must be an old one or a correct new one.
  */
 static void forgive_part(const struct scene *s, struct seen *in_frames,
                          struct seen *direct)
@@ -379,7 +379,7 @@ static void test_same(void)
     }
 }
 
-/* Each byte is moved once, by the CPU that writes it where it goes. */
+/* Each byte is copied once, to its final place. */
 static void test_one_copy(void)
 {
     static const uint8_t opcodes[] = {
@@ -406,7 +406,7 @@ static void test_one_copy(void)
         rc_ring(&qp);
         done(0, QHCA_WC_SUCCESS);
         CHECK(guest_is_filled(g, node.mr.addr + DST, 65536, 5));
-        /* WQEs and CQEs; a write for each page that the harness can see. */
+        /* WQEs and CQEs, and a write for each page, as dma_peek() has it. */
         CHECK(g->reads <= 2);
         CHECK(g->writes <= 65536 / 4096 + 2);
         CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS),
@@ -415,7 +415,7 @@ static void test_one_copy(void)
     }
 }
 
-/* A datagram is a frame; what comes behind it is one as well. */
+/* While a datagram waits as a frame, packets after it are frames, too. */
 static void test_behind_a_frame(void)
 {
     static const uint8_t frame[64];
@@ -439,9 +439,9 @@ static void test_behind_a_frame(void)
 }
 
 static const struct test tests[] = {
-    { "B-060 the same with frames and without", test_same },
-    { "one copy, packets that go at once", test_one_copy },
-    { "behind a frame, as a frame", test_behind_a_frame },
+    { "B-060 the guest sees the same with frames and without", test_same },
+    { "packets that cross at once are copied once", test_one_copy },
+    { "a packet behind a frame is a frame", test_behind_a_frame },
 };
 
 int main(int argc, char **argv)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: ACKs inside the port, which are packets only where they
- * have to wait. What the guest can see of them is test_direct's.
+ * qhca engine tests: ACKs inside the port, which are packets only if they have
+ * to wait. test_direct checks what the guest can see of them.
  */
 #include "harness/fixture.h"
 
-/* What is posted on @qp has its turn, and nothing else. */
+/* Gives @qp one turn for the WRs posted, and nothing else. */
 static void turn(void)
 {
     vhca_qp_schedule(g->e, vhca_qp_get(g->e, qp.qpn));
@@ -21,7 +21,7 @@ static struct vhca_responder *peer_responder(void)
     return &vhca_qp_get(g->e, peer.qpn)->rsp;
 }
 
-/* One ACK for all, and the peer need not have a turn. */
+/* One ACK acknowledges all WRs, and the peer needs no turn for it. */
 static void test_ack_at_once(void)
 {
     start_pair(&RC_OPTS);
@@ -39,7 +39,7 @@ static void test_ack_at_once(void)
     CHECK_EQ(counter(g, QHCA_CNT_RX_BYTES), counter(g, QHCA_CNT_TX_BYTES));
 }
 
-/* Answers stay in order: behind that of a READ an ACK waits in line. */
+/* Responses stay in order: an ACK waits for the READ response before it. */
 static void test_ack_behind_answer(void)
 {
     struct rc_wr wr;
@@ -60,7 +60,7 @@ static void test_ack_behind_answer(void)
     done(1, QHCA_WC_SUCCESS);
 }
 
-/* Each packet pays for its bytes before it leaves. */
+/* With a limit of the bandwidth the ACK must wait to be paid for. */
 static void test_ack_with_limit(void)
 {
     start_pair(&RC_OPTS);
@@ -73,7 +73,7 @@ static void test_ack_with_limit(void)
     done(0, QHCA_WC_SUCCESS);
 }
 
-/* QPs that are done in their turn use the same memory for their send WRs. */
+/* QPs whose WRs complete within a turn share the memory for send WRs. */
 static void test_shared_memory(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -92,7 +92,7 @@ static void test_shared_memory(void)
     rc_aim(&wr, &node, NODE_MEM / 2);
     rc_post(&qp, &wr);
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
-    /* Nothing of the FLUSH is left: no right to such is needed. */
+    /* No trace of the FLUSH is left, which this QP has no right to. */
     wr = rc_wr(&a, QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
     rc_aim(&wr, &node, NODE_MEM / 2);
     rc_post(&a, &wr);
@@ -100,7 +100,7 @@ static void test_shared_memory(void)
     CHECK_EQ(g->e->qps->num_swr, 1);
     CHECK(g->e->qps->spare_swr);
     CHECK(!vhca_qp_get(g->e, qp.qpn)->req.swr);
-    /* A bad one does not tell of them either. */
+    /* CQEs of bad WRs do not show other QPs' data either. */
     wr = rc_wr(&a, QHCA_WR_RDMA_READ, 0, 100);
     wr.sge[0].lkey ^= 0xff;
     rc_post(&a, &wr);
@@ -111,7 +111,7 @@ static void test_shared_memory(void)
     CHECK_EQ(rc_expect(&b.scq, wr.wr_id, QHCA_WC_LOC_LEN_ERR).byte_len, 0);
 }
 
-/* Whoever waits for an answer keeps it; it goes with the QP. */
+/* A QP that waits for a response keeps the memory until it is destroyed. */
 static void test_own_memory(void)
 {
     start_pair(&RC_OPTS);
@@ -128,10 +128,10 @@ static void test_own_memory(void)
 
 static const struct test tests[] = {
     { "an ACK in the sender's own turn", test_ack_at_once },
-    { "an ACK behind the answer of a READ", test_ack_behind_answer },
+    { "an ACK behind the response to a READ", test_ack_behind_answer },
     { "an ACK with a limit of the bandwidth", test_ack_with_limit },
     { "send WRs of many QPs in the same memory", test_shared_memory },
-    { "send WRs that are outstanding", test_own_memory },
+    { "outstanding send WRs keep their memory", test_own_memory },
 };
 
 int main(int argc, char **argv)

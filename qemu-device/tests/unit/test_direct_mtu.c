@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the two ends of a connection disagree about the path MTU,
- * and packets need no frames. What many packets that go as one lead to must be
- * what the first of them would have led to as a frame.
+ * qhca engine tests: the two ends of a connection disagree about the path MTU.
+ * Packets that cross as one must have the effect that they have as frames.
  */
 #include <stdio.h>
 
@@ -67,7 +66,8 @@ static void test_mtus(void)
 }
 
 static const struct test tests[] = {
-    { "MTUs that differ: the same with frames and without", test_mtus },
+    { "MTUs that differ have the same effect with and without frames",
+      test_mtus },
 };
 
 int main(int argc, char **argv)

@@ -5,7 +5,7 @@
 #include "harness/debug.h"
 #include "harness/harness.h"
 
-/* An event of an object of which only the number exists. */
+/* Raises an event for a number without an object. */
 static void raise_event(struct guest *g, enum qhca_event type, uint32_t obj)
 {
     static struct vhca_async async[128];
@@ -59,8 +59,8 @@ static void bad_consumer_index(void)
 }
 
 /*
- * More events than the queue holds: they wait, one of each type and object, in
- * the order of the objects' first events.
+ * Events that do not fit the queue wait, one of each type and object, in the
+ * order of the objects' first events.
  */
 static void async_waits(void)
 {
@@ -177,7 +177,7 @@ static void full_completion_eq(void)
     }
     CHECK_EQ(g->irqs[1], 1);
     /*
-     * A CQ armed and completed again while it waits: the event names the last
+     * A CQ gets another arm and CQE while it waits: the event names the last
      * arm.
      */
     cq_arm(&cq[30], false);
@@ -262,7 +262,7 @@ static const struct test tests[] = {
     { "interrupts and phases", interrupts },
     { "bad consumer index", bad_consumer_index },
     { "full async EQ: events wait (H-002)", async_waits },
-    { "a waiting event goes with its object, and the EQ", async_waits_in_vain },
+    { "a waiting event dies with its object or the EQ", async_waits_in_vain },
     { "a link that flaps unseen (H-012)", link_flaps_unseen },
     { "EQ that cannot be written is fatal", unwritable },
     { "full completion EQ", full_completion_eq },
@@ -272,6 +272,6 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    harness_verify(VERIFY_NEVER);      /* some events are of no object */
+    harness_verify(VERIFY_NEVER);      /* some events have no object */
     return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
 }

@@ -66,7 +66,7 @@ static void simple_tx(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_TX_PKTS), 400);
 }
 
-/* A frame in fragments, over several doorbells, read as they come. */
+/* A frame in fragments, over several doorbells, each read at its doorbell. */
 static void fragments(void)
 {
     struct setup s = start();
@@ -147,7 +147,7 @@ static void long_frames(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_TX_ERR), 5);
 }
 
-/* Two tags count as header, of either type, whoever inserts them. */
+/* Two tags of either type count as header, inserted by the device or not. */
 static void stacked_tags(void)
 {
     static const struct {
@@ -171,7 +171,7 @@ static void stacked_tags(void)
         p[13] = (uint8_t)rows[i].first;
         p[16] = (uint8_t)(rows[i].second >> 8);
         p[17] = (uint8_t)rows[i].second;
-        p[20] = 0x81;           /* a third is payload */
+        p[20] = 0x81;           /* a third tag is payload */
         p[21] = 0x00;
         eth_tx_post(&s.tx, s.mem, rows[i].max, rows[i].flags);
         eth_tx_post(&s.tx, s.mem, rows[i].max + 1, rows[i].flags);
@@ -230,7 +230,7 @@ static void checksum_offload(void)
     uint16_t want;
 
     memcpy(&want, f.data + 40, 2);
-    /* As a driver leaves it: the pseudo header's sum in the field. */
+    /* The checksum field has the pseudo header's sum, as drivers leave it. */
     uint32_t pseudo = vhca_csum_add(17 + 309, f.data + 26, 8);
     pseudo = (uint16_t)~vhca_csum_fold(pseudo);
     f.data[40] = (uint8_t)(pseudo >> 8);
@@ -337,7 +337,7 @@ static void bad_doorbells(void)
     eth_tx_post(&s.tx, s.mem, 100, 0);
     eth_tx_post(&s.tx, s.mem, 100, 0);
     eth_tx_ring(&s.tx);
-    ring(s.g, 0, QHCA_DB_ETH, s.tx.number, 2);      /* takes a WQE back */
+    ring(s.g, 0, QHCA_DB_ETH, s.tx.number, 2);      /* backwards */
     CHECK_EQ(counter(s.g, QHCA_CNT_BAD_DOORBELL), 5);
 }
 
@@ -380,7 +380,7 @@ static void creation(void)
     TRY((void)0, QHCA_ERR_NO_RESOURCE);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, s.tx.cq.cqn),
              QHCA_ERR_BUSY);
-    eth_tx_post(&s.tx, s.mem, 100, QHCA_ETH_MORE);     /* goes with the queue */
+    eth_tx_post(&s.tx, s.mem, 100, QHCA_ETH_MORE);     /* freed with queue */
     eth_tx_ring(&s.tx);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_ETHQ, s.tx.number), QHCA_OK);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_ETHQ, s.tx.number),

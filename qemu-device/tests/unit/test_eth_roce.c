@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The network card does not speak for QPs: RoCE frames that the stack sends.
- * The port's GIDs are 10.0.0.1 and fe80::1; 10.0.0.2 is elsewhere.
+ * The network card refuses RoCE frames that the stack sends in the name of a
+ * QP. The port's GIDs are 10.0.0.1 and fe80::1; 10.0.0.2 is another machine's.
  */
 #include "harness/debug.h"
 #include "harness/frames.h"
@@ -68,7 +68,7 @@ static struct frame forwarded(void)
 
 static const uint8_t v6[16] = { 0xfe, 0x80, [15] = 1 };
 
-/* From and to the port's own, as only the source matters. */
+/* From and to the port's own GID, because only the source matters. */
 static struct frame six(void)
 {
     struct frame f = udp6_frame(test_mac, v6, 4791, 100);
@@ -77,7 +77,7 @@ static struct frame six(void)
     return f;
 }
 
-/* With a header of @len bytes in front of UDP. */
+/* six() with a header of @len bytes in front of UDP. */
 static struct frame six_with(uint8_t header, unsigned len)
 {
     struct frame f = six();
@@ -136,7 +136,7 @@ static struct frame six_cut(void)
     return f;
 }
 
-/* What devices put frames into that travel together: one for the peer. */
+/* A forged aggregate of frames, which only devices may send. */
 static struct frame aggregate(void)
 {
     static struct vhca_aggregate a;
@@ -150,7 +150,7 @@ static struct frame aggregate(void)
     return f;
 }
 
-/* The checksum that the device is to write is RoCE's port: 4791 is 0x12b7. */
+/* The checksum that the device computes and writes is the port 4791, 0x12b7. */
 static struct frame made_by_checksum(void)
 {
     struct frame f = other_port();
@@ -162,8 +162,8 @@ static struct frame made_by_checksum(void)
 }
 
 /*
- * Headers of IPv6 that end in UDP, from RoCE's port on; for TCP a header is
- * where the offset says.
+ * IPv6 headers that end in UDP to RoCE's port. For segmentation the TCP header
+ * is wherever csum_start says.
  */
 static struct frame segment(void)
 {
@@ -181,7 +181,7 @@ static struct frame segment_options(void)
     return f;
 }
 
-/* The same for IPv4, behind 40 bytes of "options" that UDP is not behind. */
+/* segment() for IPv4: TCP at csum_start, after 20 bytes of "options". */
 static struct frame segment4(void)
 {
     struct frame f = plain();
@@ -190,7 +190,6 @@ static struct frame segment4(void)
     return f;
 }
 
-/* D-088 */
 static void test_card(void)
 {
     static const struct {
@@ -262,13 +261,14 @@ static void test_card(void)
         CHECK_EQ(cqe.status == QHCA_WC_LOC_QP_OP_ERR, !cases[i].sent);
     }
     CHECK_EQ(counter(g, QHCA_CNT_ETH_TX_ERR), 17);
-    /* What is sent to the port's own GIDs does not come back to them. */
+    /* Frames to the port's own GIDs are not looped back. */
     CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), 0);
     CHECK_EQ(counter(g, QHCA_CNT_RX_MALFORMED), 0);
 }
 
 static const struct test tests[] = {
-    { "D-088 the network card in the name of QPs", test_card },
+    { "D-088 the network card sends no RoCE frames in the name of QPs",
+      test_card },
 };
 
 int main(int argc, char **argv)

@@ -68,7 +68,7 @@ static void rx_vlan(void)
     CHECK_EQ(le32toh(cqe.byte_len), 14);
 }
 
-/* As much payload as without tags; only the outer one goes to the CQE. */
+/* Tags do not reduce the payload; only the outer one is in the CQE. */
 static void rx_stacked(void)
 {
     struct setup s = start();
@@ -168,7 +168,7 @@ static void rx_bad_buffers(void)
     CHECK_EQ(counter(s.g, QHCA_CNT_ETH_RX_PKTS), 1);
 }
 
-/* A queue that takes over uses the WQEs in its ring from the start. */
+/* A queue that replaces another uses the WQEs in its ring from the start. */
 static void replacement(void)
 {
     struct setup s = start();
@@ -215,7 +215,7 @@ static void replacement(void)
     CHECK_EQ(le32toh(cqe.qpn), number);
     CHECK(memcmp(guest_ptr(s.g, le64toh(w[0].addr), f.len), f.data,
                  f.len) == 0);
-    ring(s.g, 0, QHCA_DB_ETH, number, 2);       /* takes one back */
+    ring(s.g, 0, QHCA_DB_ETH, number, 2);       /* backwards */
     CHECK_EQ(counter(s.g, QHCA_CNT_BAD_DOORBELL), 1);
     guest_rx(s.g, f.data, f.len);
     guest_rx(s.g, f.data, f.len);
@@ -226,12 +226,12 @@ static void replacement(void)
 
 static const struct test tests[] = {
     { "frames and buffers", simple_rx },
-    { "VLAN tag goes to the CQE", rx_vlan },
+    { "the VLAN tag is in the CQE", rx_vlan },
     { "stacked tags", rx_stacked },
     { "checksums", rx_checksums },
     { "without buffers", rx_no_buffer },
     { "bad buffers", rx_bad_buffers },
-    { "a queue takes over from another", replacement },
+    { "a queue replaces another", replacement },
 };
 
 int main(int argc, char **argv)

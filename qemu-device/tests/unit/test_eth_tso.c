@@ -6,7 +6,7 @@
 #include "harness/frames.h"
 #include "harness/harness.h"
 
-#define SEQ     0xfffff000u     /* it wraps on the way */
+#define SEQ     0xfffff000u     /* it wraps within the frame */
 #define IP_ID   0xfffe
 #define FLAGS   0x99            /* CWR, ACK, PSH, FIN */
 
@@ -34,7 +34,7 @@ static void put16(uint8_t *p, unsigned v)
     p[1] = (uint8_t)v;
 }
 
-/* In memory: headers with 12 bytes of TCP options, then a pattern. */
+/* Fills memory with headers with 12 bytes of TCP options, then a pattern. */
 static struct setup start(bool ipv6, bool tagged)
 {
     struct setup s = { .g = guest_start(), .ipv6 = ipv6 };
@@ -230,7 +230,7 @@ static void stopped(void)
     s.g->net_blocked = false;
     qhca_engine_tx_ready(s.g->e, 1);
     guest_settle(s.g);
-    CHECK(s.g->num_sent <= 2);          /* those that had left the queue */
+    CHECK(s.g->num_sent <= 2);          /* those already taken from the queue */
     s.g->num_sent = 0;
     cmd.create_ethq.buf = s.tx.ring.desc;
     cmd.create_ethq.cqn = htole32(s.tx.cq.cqn);

@@ -42,10 +42,10 @@ static void test_fail_recv(void)
         rc_expect(&peer.rcq, i, QHCA_WC_WR_FLUSH_ERR);
     }
     CHECK_EQ(rc_state(&peer), QHCA_QPS_ERR);
-    faults_sent(QHCA_WC_RETRY_EXC_ERR);     /* nobody answers */
+    faults_sent(QHCA_WC_RETRY_EXC_ERR);     /* no response */
 }
 
-/* Each kind of send WR that completes in its own way. */
+/* Other kinds of send WRs, which complete in different ways. */
 static void test_fail_kinds(void)
 {
     static const uint8_t opcodes[] = {
@@ -70,7 +70,7 @@ static void test_fail_kinds(void)
     }
 }
 
-/* A send error of UC costs the send queue only. */
+/* A send error of UC or UD stops only the send queue. */
 static void test_fail_unreliable(void)
 {
     static const uint8_t types[] = { QHCA_QPT_UC, QHCA_QPT_UD };
@@ -200,7 +200,7 @@ static void test_cmd_fail(void)
     CHECK_EQ(alloc_pd(), QHCA_OK);
 }
 
-/* Those behind it wait as well, and are executed in order. */
+/* Commands behind the stalled one wait as well and run in order. */
 static void test_cmd_stall(void)
 {
     unsigned before;
@@ -244,7 +244,7 @@ static void test_link(void)
     faults_pair("rx opcode=rc.send_only once link-down=3ms");
     faults_send();
     CHECK(link_up());
-    guest_advance(g, 1);        /* not inside the packet's own delivery */
+    guest_advance(g, 1);        /* not while the packet is being delivered */
     CHECK(!link_up());
     eq_expect(&node.async, QHCA_EVENT_LINK_DOWN, 1);
     guest_advance(g, 3 * MS - 2);
@@ -255,7 +255,7 @@ static void test_link(void)
     faults_sent(0);
 }
 
-/* The operator's cable counts once the flap is over. */
+/* The operator's setting of the link counts once the flap is over. */
 static void test_link_operator(void)
 {
     start_node();
@@ -298,7 +298,7 @@ static void test_timer(void)
     CHECK_EQ(faults_hits(0), 3);
     CHECK(g->deadline == UINT64_MAX);
 
-    /* It goes on after a reset, when the device runs. */
+    /* After a reset the timer starts again when the device runs. */
     faults_set("timer after=2ms link-down=1ms");
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     guest_advance(g, 5 * MS);
@@ -308,7 +308,7 @@ static void test_timer(void)
     CHECK_EQ(faults_hits(0), 1);
 }
 
-/* Rules are the operator's of this engine: loading a state changes none. */
+/* Rules belong to this engine's operator: loading a state changes none. */
 static void test_timer_load(void)
 {
     uint8_t *state;
@@ -372,15 +372,15 @@ static const struct test tests[] = {
     { "lost asynchronous events", test_lost_event },
     { "a lost interrupt", test_lost_irq },
     { "commands fail", test_cmd_fail },
-    { "a command takes its time", test_cmd_stall },
+    { "a command is delayed", test_cmd_stall },
     { "a command never ends", test_cmd_hang },
     { "the link goes down for a while", test_link },
-    { "meanwhile the operator's cable", test_link_operator },
-    { "meanwhile a reset", test_link_reset },
+    { "the operator sets the link during a flap", test_link_operator },
+    { "a reset during a flap", test_link_reset },
     { "timers", test_timer },
-    { "timers, behind a state that is loaded", test_timer_load },
+    { "timers after a state has been loaded", test_timer_load },
     { "the device stops", test_fatal },
-    { "the device is taken out", test_remove },
+    { "the device is removed", test_remove },
 };
 
 int main(int argc, char **argv)

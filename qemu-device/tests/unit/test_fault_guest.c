@@ -86,12 +86,12 @@ static void test_wrong(void)
     CHECK_EQ(set_text("rx drop\nrx  dorp once"), QHCA_ERR_PARAM);
     CHECK(!strcmp(query(), "# rx  dorp once\n#     ^ no such word: dorp\n"
                            "seed=1\ntx drop  # hits 0\n"));
-    /* What is read can be written: the complaint is a comment. */
+    /* The text read can be written again: the error in it is a comment. */
     CHECK_EQ(set_text(query()), QHCA_OK);
     CHECK(!strcmp(query(), "seed=1\ntx drop  # hits 0\n"));
 
     memset(full, ' ', sizeof(full));
-    CHECK_EQ(set(full, sizeof(full)), QHCA_ERR_PARAM);      /* no end */
+    CHECK_EQ(set(full, sizeof(full)), QHCA_ERR_PARAM);      /* no NUL */
     memcpy(full + 4080, "tx dorp", 8);
     CHECK_EQ(set(full, sizeof(full)), QHCA_ERR_PARAM);
     CHECK(strstr(query(), "# line 1, column 4084: no such word: dorp\n"));
@@ -100,7 +100,7 @@ static void test_wrong(void)
     CHECK_EQ(g->removed, 0);
 }
 
-/* Each has its own; the operator's come first. */
+/* Operator and guest have rules of their own; the operator's apply first. */
 static void test_two_owners(void)
 {
     char text[1000] = "", shown[QHCA_FAULTS_TEXT];
@@ -119,7 +119,7 @@ static void test_two_owners(void)
     qhca_engine_get_faults(g->e, shown, sizeof(shown));
     CHECK(strstr(shown, "tx once drop"));
 
-    /* The guest leaves room for the operator. */
+    /* The guest's rules are limited, which leaves room for the operator's. */
     for (unsigned i = 0; i < QHCA_FAULT_GUEST; i++) {
         strcat(text, "tx once drop\n");
     }
@@ -129,7 +129,7 @@ static void test_two_owners(void)
     CHECK(strstr(query(), "more than 16 rules"));
 }
 
-/* The longest that there can be fits the mailbox. */
+/* The longest text possible fits the mailbox. */
 static void test_bound(void)
 {
     char rule[QHCA_FAULT_TEXT + 40], text[4096] = "";
@@ -151,7 +151,7 @@ static void test_bound(void)
     CHECK(!strcmp(answer + strlen(answer) - 7, "551615\n"));
 }
 
-/* ---- packets for a group of many */
+/* ---- packets for a large group ---- */
 
 #define MEMBERS     QHCA_MAX_MCAST_QP
 #define HELD        64u
@@ -159,7 +159,7 @@ static void test_bound(void)
 static const uint8_t group[16] = { [10] = 255, 255, 239, 1, 2, 3 };
 static struct rc_qp member[MEMBERS];
 
-/* As many members as there can be, whose receive WQEs are the longest. */
+/* As many members, with as many SGEs in their receive WQEs, as possible. */
 static void start_group(const char *text)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UD);
@@ -189,7 +189,7 @@ static void start_group(const char *text)
     CHECK_EQ(set_text(text), QHCA_OK);
 }
 
-/* One of the packets arrives; the units of that call. */
+/* Lets a packet for the group arrive; returns the units of that call. */
 static unsigned arrives(uint32_t psn)
 {
     struct roce_packet p = peer_packet(&member[0], SVC_UD | RC_SEND_ONLY, psn);
@@ -218,8 +218,8 @@ static unsigned num_received(void)
 }
 
 /*
- * What a rule makes of a packet for a group costs no call more than one
- * delivery; harness/bounds.c looks at each, and this at the sum.
+ * A rule for packets to a group makes no call cost more than one delivery.
+ * harness/bounds.c checks single calls, this test their results.
  */
 static void test_group(void)
 {
@@ -235,7 +235,7 @@ static void test_group(void)
     CHECK(one > MEMBERS * QHCA_MAX_RECV_SGE && one < 5000);
     CHECK_EQ(num_received(), 1);
     guest_settle(g);
-    CHECK_EQ(num_received(), 0);        /* it waits for its own time */
+    CHECK_EQ(num_received(), 0);        /* held packets wait for a timer */
     guest_advance(g, 1);
     CHECK_EQ(num_received(), 1);
     CHECK_EQ(g->e->faults->num_held, HELD - 1);
@@ -251,7 +251,7 @@ static void test_group(void)
 }
 
 static const struct test tests[] = {
-    { "only if the operator allows it", test_allowed },
+    { "the guest sets rules only if the operator allows it", test_allowed },
     { "rules and their hits", test_rules },
     { "wrong rules", test_wrong },
     { "rules of the operator and of the guest", test_two_owners },

@@ -8,7 +8,7 @@
 
 static struct qhca_fault_error err;
 
-/* What a rule does with the packets 1 to @n of a QP, as a string of 0 and 1. */
+/* For packets 1 to @n of a QP: 1 if a rule hits the packet, 0 otherwise. */
 static const char *hits(const char *text, unsigned n)
 {
     static char said[200];
@@ -53,7 +53,7 @@ static void test_match(void)
     CHECK(hits_are("tx once drop", "100000"));
     CHECK(hits_are("tx times=2 nth=2 drop", "010100"));
     CHECK(hits_are("tx after=4 once drop", "000010"));
-    /* What one rule takes the next does not see. */
+    /* A packet that one rule hits is not seen by the next. */
     CHECK(hits_are("tx psn=1-2 drop; tx nth=2 drop", "110101"));
     CHECK(hits_are("tx once drop; tx once drop", "110000"));
 }
@@ -101,7 +101,7 @@ static void test_print(void)
     CHECK(!strcmp(shown(), "seed=1\nrx drop nth=2  # hits 3\n"
                            "seed=5\ntx drop  # hits 0\n"));
 
-    /* It can be set again, and a wrong text changes nothing. */
+    /* The text shown can be set again, and a wrong text changes nothing. */
     strcpy(first, shown());
     CHECK(!qhca_engine_set_faults(g->e, *g->clock, "tx drop; tx", &err));
     CHECK(!strcmp(shown(), first));
@@ -109,13 +109,13 @@ static void test_print(void)
     CHECK(!strcmp(shown(), "seed=1\nrx drop nth=2  # hits 0\n"
                            "seed=5\ntx drop  # hits 0\n"));
 
-    /* They are the operator's. */
+    /* Rules belong to the operator: a reset keeps them. */
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     CHECK(strstr(shown(), "tx drop"));
     CHECK(qhca_engine_set_faults(g->e, *g->clock, "", &err));
     CHECK(!strcmp(shown(), ""));
 
-    /* The longest there can be. */
+    /* The longest text possible. */
     for (unsigned i = 0; i < QHCA_FAULT_RULES; i++) {
         sprintf(all + strlen(all), "seed=1844674407370955161%u; tx drop "
                 "qpn=0x000000000000000000000000000000000000000000000000000000"
@@ -127,7 +127,7 @@ static void test_print(void)
     CHECK_EQ(strlen(few), sizeof(few) - 1);
 }
 
-/* Frames that @n WRITEs of 8 bytes to the peer have become. */
+/* Posts @n WRITEs of 8 bytes; returns how many frames they became. */
 static uint32_t frames_of(unsigned n)
 {
     uint32_t before = g->e->port->loop.tail;
@@ -140,7 +140,7 @@ static uint32_t frames_of(unsigned n)
     return g->e->port->loop.tail - before;
 }
 
-/* Rules act on the packets that users have: what none acts on crosses. */
+/* Only packets that a rule may act on become frames; all others cross. */
 static void test_path(void)
 {
     start_pair(&RC_OPTS);
@@ -152,16 +152,16 @@ static void test_path(void)
     CHECK(g->e->fault_points == 1 << QHCA_FAULT_TX);
     CHECK_EQ(frames_of(3), 0);
 
-    /* The second one, twice, and the third, which must not overtake it. */
+    /* The second WRITE twice, and the third, which must not overtake it. */
     start_pair(&RC_OPTS);
     CHECK(qhca_engine_set_faults(g->e, *g->clock, "tx once duplicate "
                                  "opcode=rc.write_only nth=2", &err));
     CHECK_EQ(frames_of(3), 3);
-    /* What a rule acts upon has left, once. */
+    /* TX counts the packet that the rule duplicates once. */
     CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS) - counter(g, QHCA_CNT_TX_ACK), 3);
     CHECK(!g->e->fault_points);
 
-    /* Of the operator's choice of frames rules change nothing. */
+    /* If the operator wants frames, rules do not change that. */
     start_pair(&RC_OPTS);
     g->e->cfg.frames = true;
     CHECK(qhca_engine_set_faults(g->e, *g->clock, "rx drop", &err));
@@ -170,10 +170,10 @@ static void test_path(void)
 }
 
 static const struct test tests[] = {
-    { "which packets a rule acts upon", test_match },
+    { "which packets a rule acts on", test_match },
     { "chance is repeatable", test_probability },
     { "rules are shown with their hits, and survive a reset", test_print },
-    { "B-060 packets that no rule acts upon cross", test_path },
+    { "B-060 packets that no rule acts on cross", test_path },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: fault rules that make the device say no, and raise events
- * for no reason.
+ * qhca engine tests: fault rules that make the device send NAKs, and raise
+ * events for no reason.
  */
 #include "harness/faults.h"
 
@@ -25,7 +25,7 @@ static void test_rnr(void)
     CHECK_EQ(rc_state(&peer), QHCA_QPS_RTS);
 }
 
-/* A write, which uses no receive WR: the responder reports by an event. */
+/* A WRITE uses no receive WR, so the responder reports the NAK by an event. */
 static void test_naks(void)
 {
     static const struct {
@@ -66,7 +66,7 @@ static void test_nak_seq(void)
     CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 1);
 }
 
-/* Answers, and requests that are not expected, are no matter for it. */
+/* The rule does not apply to responses and to unexpected requests. */
 static void test_nak_else(void)
 {
     struct rc_opts uc = opts_of(QHCA_QPT_UC);
@@ -106,8 +106,8 @@ static void test_event(void)
 
 static const struct test tests[] = {
     { "receiver not ready", test_rnr },
-    { "NAKs for good", test_naks },
-    { "NAK of the sequence", test_nak_seq },
+    { "fatal NAKs", test_naks },
+    { "NAK for a sequence error", test_nak_seq },
     { "NAKs are for requests of reliable services", test_nak_else },
     { "events", test_event },
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: each thing that a fault rule does to packets, and what
- * queue pairs make of it.
+ * qhca engine tests: each action of fault rules on packets, and how queue pairs
+ * handle it.
  */
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static void test_drop(void)
     alone("tx opcode=rc.send_only once drop");
     post(QHCA_WR_SEND, 5);
     peer_expect_none(&qp);
-    CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 1);      /* it got lost later */
+    CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS), 1);      /* counted, then lost */
     guest_advance(g, ACK_TIME);
     peer_expect(&qp, RC_SEND_ONLY, PSN);
     peer_ack(&qp, PSN);
@@ -84,7 +84,7 @@ static void test_reorder(void)
     peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
     peer_expect_none(&qp);
 
-    /* There is no next one. */
+    /* No packet follows that could be sent first. */
     alone("tx once reorder");
     post(QHCA_WR_SEND, 5);
     guest_advance(g, ACK_TIME - 1);
@@ -117,7 +117,7 @@ static void test_wrong_psn(void)
     peer_expect(&qp, RC_SEND_ONLY, PSN - 2);
 }
 
-/* As much as there is room for comes later, and the rest not at all. */
+/* As many packets as there is room for are delayed; the others are lost. */
 static void test_held_bound(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -163,7 +163,7 @@ static void test_rx_drop(void)
     CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 1);
     rc_expect_none(&peer.rcq);
 
-    faults_pair("rx qpn=0x1 drop");            /* that of nobody */
+    faults_pair("rx qpn=0x1 drop");            /* no such QP */
     faults_send();
     done(0, 0);
     CHECK_EQ(faults_hits(0), 0);
@@ -185,7 +185,7 @@ static void test_rx_delay(void)
     faults_send();
     guest_advance(g, ACK_TIME - 1);
     rc_expect_none(&peer.rcq);
-    guest_advance(g, 1);                /* sent again, that one is in time */
+    guest_advance(g, 1);                /* the packet sent again is in time */
     rc_expect(&peer.rcq, 0, 0);
     done(0, 0);
     guest_advance(g, 10 * MS);          /* the late one is a duplicate */
@@ -217,7 +217,7 @@ static void test_corrupt(const char *where)
     const uint8_t *p;
     char text[60];
 
-    /* The ICRC gives it away: lost, and sent again. */
+    /* The ICRC reveals the damage: the packet is dropped and sent again. */
     snprintf(text, sizeof(text), "%s opcode=rc.send_only once corrupt=icrc",
              where);
     faults_pair(text);
@@ -227,7 +227,7 @@ static void test_corrupt(const char *where)
     faults_sent(0);
     rc_expect(&peer.rcq, 0, 0);
 
-    /* Nothing gives it away but the bytes. */
+    /* Only the payload reveals the damage. */
     snprintf(text, sizeof(text), "%s once corrupt=payload", where);
     faults_pair(text);
     faults_send();
@@ -261,7 +261,7 @@ static void test_psn_gap(void)
     CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 1);
 }
 
-/* Frames that are none of RoCE's, or broken, go by. */
+/* Rules ignore frames that are not RoCE's or are broken. */
 static void test_foreign(void)
 {
     struct roce_packet p;
@@ -275,7 +275,7 @@ static void test_foreign(void)
     CHECK_EQ(faults_hits(0), 1);
 }
 
-/* A thousand messages on a bad network; what that took. */
+/* Sends a thousand messages over a bad network; returns how long it took. */
 static uint64_t bad_network(const char *text)
 {
     faults_pair(text);
@@ -305,23 +305,23 @@ static void test_bad_network(void)
 }
 
 static const struct test tests[] = {
-    { "what is sent gets lost", test_drop },
-    { "it is sent twice", test_duplicate },
-    { "it is sent later", test_delay },
-    { "it changes places with the next", test_reorder },
-    { "there is no next", test_reorder_alone },
-    { "its PSN is another", test_wrong_psn },
-    { "what comes later is bounded", test_held_bound },
-    { "a reset drops it", test_held_reset },
-    { "what arrives gets lost", test_rx_drop },
-    { "it arrives twice", test_rx_duplicate },
-    { "it arrives later", test_rx_delay },
-    { "it arrives after the next", test_rx_reorder },
-    { "it is damaged when it leaves", test_corrupt_tx },
-    { "it is damaged when it arrives", test_corrupt_rx },
-    { "a gap in the PSNs", test_psn_gap },
-    { "other frames go by", test_foreign },
-    { "a bad network, twice the same", test_bad_network },
+    { "tx: a packet is lost", test_drop },
+    { "tx: a packet is sent twice", test_duplicate },
+    { "tx: a packet is delayed", test_delay },
+    { "tx: a packet is sent after the next", test_reorder },
+    { "tx: reorder without a next packet", test_reorder_alone },
+    { "tx: a packet has a wrong PSN", test_wrong_psn },
+    { "the number of delayed packets is limited", test_held_bound },
+    { "a reset drops delayed packets", test_held_reset },
+    { "rx: a packet is lost", test_rx_drop },
+    { "rx: a packet arrives twice", test_rx_duplicate },
+    { "rx: a packet is delayed", test_rx_delay },
+    { "rx: a packet arrives after the next", test_rx_reorder },
+    { "tx: a packet is damaged", test_corrupt_tx },
+    { "rx: a packet is damaged", test_corrupt_rx },
+    { "tx: a gap in the PSNs", test_psn_gap },
+    { "rules ignore other frames", test_foreign },
+    { "a bad network is repeatable", test_bad_network },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the language of fault rules: what is understood, and where
- * the finger points at what is not.
+ * qhca engine tests: the language of fault rules: what the parser accepts, and
+ * the line and column of each error.
  */
 #include <stdio.h>
 
@@ -70,7 +70,7 @@ static void test_words(void)
     CHECK_EQ(read_one("tx wrong-psn=0xffffff")->does.value, PSN_MASK);
 }
 
-/* Those of the other points; a word means what it means there. */
+/* Words of points other than tx and rx; their meaning depends on the point. */
 static void test_points_words(void)
 {
     const struct vhca_fault_rule *r;
@@ -97,7 +97,7 @@ static void test_points_words(void)
     CHECK(r->every == 5000000 && !r->times && r->does.value == 1000000);
 }
 
-/* Every opcode has a name of its own, and a * stands for anything. */
+/* Every opcode has a name of its own, and * matches anything. */
 static void test_opcodes(void)
 {
     const struct vhca_fault_rule *r = read_one("tx opcode=* drop");
@@ -138,7 +138,7 @@ static void test_several(void)
     CHECK(!strcmp(rule[1].text, "rx drop"));
 }
 
-/* What is wrong, and the line and column that is to blame. */
+/* Each error has a message and the line and column of its cause. */
 static void test_errors(void)
 {
     static const struct {
@@ -217,7 +217,7 @@ static void test_errors(void)
     }
 }
 
-/* A rule that the one who sets it may not set. */
+/* A rule with a word that is forbidden to the guest. */
 static void test_remove(void)
 {
     CHECK_EQ(read_all("tx remove"), 1);
@@ -250,7 +250,7 @@ static void test_bounds(void)
     CHECK(strstr(err.what, "less than 120 characters"));
 }
 
-/* ---- whatever anybody writes ---- */
+/* ---- random text ---- */
 
 static void test_garbage(void)
 {
@@ -287,13 +287,13 @@ static void test_garbage(void)
 
 static const struct test tests[] = {
     { "words and values", test_words },
-    { "words of other points", test_points_words },
+    { "words of points other than tx and rx", test_points_words },
     { "names of opcodes", test_opcodes },
     { "several rules, seeds, comments", test_several },
     { "each error points at its column", test_errors },
-    { "a rule that is not for everybody", test_remove },
+    { "a rule that is not for the guest", test_remove },
     { "text and rules are bounded", test_bounds },
-    { "any text", test_garbage },
+    { "random text", test_garbage },
 };
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Users of one HCA do not trust each other: packets from a QP to one that is
- * connected to another, packets from the network in a neighbour's name, the
- * GIDs of others, and WRs that fill what all share. The attacker knows
- * everything: QPN, PSN, keys.
+ * Users of one HCA do not trust each other. Attacks: packets to a QP that is
+ * connected to another QP, packets from the network in a neighbour's name, the
+ * use of others' GIDs, and WRs that fill shared resources. The attacker knows
+ * QPNs, PSNs and keys.
  */
 #include "harness/debug.h"
 #include "harness/xrc.h"
@@ -44,7 +44,7 @@ static struct scene *scene_new(uint8_t type)
     return s;
 }
 
-/* The victim is unaffected, and works. */
+/* Checks that the victim's data is unchanged and its QPs work. */
 static void unharmed(struct scene *s, uint64_t drops)
 {
     struct rc_wr wr = rc_wr(&s->a, QHCA_WR_SEND, 0, 8);
@@ -69,7 +69,7 @@ static void forge(struct scene *s, uint8_t opcode)
     guest_settle(s->g);
 }
 
-/* A packet of the network with the addresses of this port. */
+/* Injects a packet from the network with the addresses of this port. */
 static void spoof(struct scene *s, struct rc_qp *to, uint8_t opcode,
                   uint32_t psn)
 {
@@ -132,7 +132,7 @@ static void test_neighbour_xrc(void)
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
 }
 
-/* D-086: the network cannot speak for a QP of this port, by request or ACK. */
+/* D-086: the network cannot forge a request or an ACK of a QP of this port. */
 static void test_network(void)
 {
     struct scene *s = scene_new(QHCA_QPT_RC);
@@ -140,7 +140,7 @@ static void test_network(void)
 
     spoof(s, &s->b, RC_WRITE_ONLY, s->a.o.sq_psn);
     spoof(s, &s->b, RC_SEND_ONLY, s->a.o.sq_psn);
-    rc_post(&s->a, &wr);                /* no receive WR: it is outstanding */
+    rc_post(&s->a, &wr);                /* no receive WR: stays outstanding */
     guest_settle(s->g);
     spoof(s, &s->a, RC_ACKNOWLEDGE, s->a.o.sq_psn);
     rc_expect_none(&s->a.scq);
@@ -152,7 +152,7 @@ static void test_network(void)
     CHECK(guest_is_filled(s->g, s->n.mr.addr + OFF, LEN, CANARY));
 }
 
-/* @a hears an answer to its first request that QP @from has sent. */
+/* Delivers a response to @a's first request, sent by QP @from. */
 static void answer(struct scene *s, uint8_t opcode, uint8_t syndrome,
                    uint32_t from)
 {
@@ -170,7 +170,7 @@ static void answer(struct scene *s, uint8_t opcode, uint8_t syndrome,
     guest_settle(s->g);
 }
 
-/* D-086: answers, which QPs give to their peers only, and notifications. */
+/* D-086: responses and notifications from a QP that is not the peer. */
 static void test_answers(void)
 {
     static const struct {
@@ -188,7 +188,7 @@ static void test_answers(void)
         struct rc_wr wr = rc_wr(&s->a, rows[i].request, 0, 8);
 
         rc_aim(&wr, &s->n, OFF);
-        rc_set_state(&s->b, QHCA_QPS_ERR);          /* it answers nothing */
+        rc_set_state(&s->b, QHCA_QPS_ERR);          /* @b does not respond */
         rc_post(&s->a, &wr);
         guest_settle(s->g);
         answer(s, rows[i].opcode, rows[i].syndrome, s->bad.qpn);
@@ -204,9 +204,9 @@ static void test_answers(void)
     }
 }
 
-/* ---- GIDs: page 1 is the harness's, and has been allowed entry 0 */
+/* ---- GIDs: page 1 is the harness's and may use entry 0 ---- */
 
-#define ENTRY   1       /* of the other's GID, 10.0.0.77 */
+#define ENTRY   1       /* GID of another user, 10.0.0.77 */
 #define HOST    77
 
 struct gid_scene {
@@ -235,7 +235,7 @@ static struct gid_scene *gid_scene_new(void)
     return s;
 }
 
-/* Sends from entry @index; what the WQE completes with. */
+/* Sends from GID entry @index; returns the status of the CQE. */
 static uint8_t send_from(struct gid_scene *s, uint8_t index)
 {
     struct rc_wr wr = rc_wr(&s->ud, QHCA_WR_SEND, 0, 8);
@@ -262,7 +262,7 @@ static void sent_from_host(struct gid_scene *s, unsigned host)
     CHECK_EQ(p.sgid[15], host);
 }
 
-/* D-087: a datagram leaves with a GID that its page has been allowed. */
+/* D-087: a datagram must use a GID that its page is allowed. */
 static void test_gid_of_others(void)
 {
     struct gid_scene *s = gid_scene_new();
@@ -284,7 +284,7 @@ static void test_gid_of_others(void)
     CHECK(vhca_gid_allowed(s->g->e, 2, ENTRY));
 }
 
-/* D-087: an entry that becomes another GID is nobody's. */
+/* D-087: when an entry changes to another GID, no page is allowed it. */
 static void test_gid_replaced(void)
 {
     struct qhca_cmd cmd = {
@@ -318,7 +318,7 @@ static void test_gid_replaced(void)
     CHECK_EQ(send_from(s, 0), QHCA_WC_SUCCESS);
 }
 
-/* D-087: also not while WQEs that named it wait for the network. */
+/* D-087: WQEs posted before an entry changes must not use the new GID. */
 static void test_gid_replaced_meanwhile(void)
 {
     struct gid_scene *s = gid_scene_new();
@@ -370,9 +370,9 @@ static void test_allow_gid(void)
 #define SRQS    64u
 
 /*
- * G-008: a process whose QPs come and go leaves WRs behind in one SRQ after the
- * other. That costs nothing but its own rings: the device holds no more than
- * before, and others receive.
+ * G-008: a process creates and resets QPs, which leave WRs behind in one SRQ
+ * after the other. They occupy only the process's own rings: the device holds
+ * no more memory than before, and others can receive.
  */
 static void test_many_given_back(void)
 {
@@ -431,14 +431,15 @@ static const struct test tests[] = {
     { "D-086 a neighbour that is not the peer: RC", test_neighbour_rc },
     { "D-086 a neighbour that is not the peer: UC", test_neighbour_uc },
     { "D-086 a neighbour that is not the peer: XRC", test_neighbour_xrc },
-    { "D-086 the network in a neighbour's name", test_network },
-    { "D-086 answers of one that is not the peer", test_answers },
-    { "D-087 datagrams from the GID of others", test_gid_of_others },
-    { "D-087 a GID in the place of another", test_gid_replaced },
-    { "D-087 a GID in the place of another, while WQEs wait",
+    { "D-086 packets from the network in a neighbour's name", test_network },
+    { "D-086 responses of a QP that is not the peer", test_answers },
+    { "D-087 datagrams from the GID of another user", test_gid_of_others },
+    { "D-087 a GID is replaced", test_gid_replaced },
+    { "D-087 a GID is replaced while WQEs wait",
       test_gid_replaced_meanwhile },
-    { "D-087 who may be allowed what", test_allow_gid },
-    { "G-008 WRs left behind cost the others nothing", test_many_given_back },
+    { "D-087 invalid arguments of ALLOW_GID, and a reset", test_allow_gid },
+    { "G-008 WRs left behind take no memory of the device",
+      test_many_given_back },
 };
 
 int main(int argc, char **argv)

@@ -44,7 +44,7 @@ static void expect_request(bool cas, uint32_t psn)
     CHECK(p.ackreq && !p.solicited);
 }
 
-/* On the wire, again after a timeout, and how it ends. */
+/* Packets on the wire, the retry after a timeout, and the completion. */
 static void test_requester(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -74,12 +74,12 @@ static void test_requester(void)
         CHECK(le64toh(result) == 0x0102030405060708);
         expect_request(false, SQ_PSN + 1);
         p = peer_packet(&qp, RC_READ_RESP_ONLY, SQ_PSN + 1);
-        peer_inject(&qp, &p, "12345678", 8);     /* not an answer to it */
+        peer_inject(&qp, &p, "12345678", 8);     /* not a response to it */
         rc_expect(&qp.scq, wr.wr_id + 1, QHCA_WC_BAD_RESP_ERR);
     }
 }
 
-/* A peer that does not know them may say so, or stay silent. */
+/* A peer that does not know masked atomics may send a NAK or be silent. */
 static void test_strangers(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -139,7 +139,7 @@ static void test_bad_wqes(void)
 static const struct test tests[] = {
     { "B-015 E-012 C-009 D-067 requests and their completions",
       test_requester },
-    { "B-015 a peer that does not know them", test_strangers },
+    { "B-015 a peer that does not know masked atomics", test_strangers },
     { "B-015 B-032 B-054 invalid WQEs", test_bad_wqes },
 };
 

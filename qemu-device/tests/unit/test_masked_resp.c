@@ -8,7 +8,7 @@
 
 #define RQ_PSN  0x222222u       /* rq_psn of RC_OPTS */
 #define ALL     UINT64_MAX
-#define TOPS    0x8080808080808080ull   /* fields of a byte */
+#define TOPS    0x8080808080808080ull   /* boundaries of one-byte fields */
 #define CAS     RC_MASKED_CMP_SWAP
 #define FAA     RC_MASKED_FETCH_ADD
 
@@ -63,12 +63,12 @@ static void expect_orig(uint32_t psn, uint64_t orig)
 static void test_values(void)
 {
     static const struct op ops[] = {
-        /* One field: carries as in a plain FETCH_ADD. */
+        /* One field carries as a plain FETCH_ADD does. */
         { FAA, 5, 3, 0, 0, 0, 8 },
         { FAA, ALL, 2, 0, 0, 0, 1 },
         { FAA, 0xff, 1, 0, 0, 0, 0x100 },
         { FAA, ALL, 2, 0, 0, 1ull << 63, 1 },
-        /* The upper field has the rest, with a top of its own or without. */
+        /* Two fields; the upper one with or without a boundary of its own. */
         { FAA, 0xffffffff, 1, 0, 0, 1ull << 31, 0 },
         { FAA, 0x7fffffff, 1, 0, 0, 1ull << 31, 0x80000000 },
         { FAA, 0x7fffffff, 1, 0, 0, 1ull << 30, 0 },
@@ -113,7 +113,7 @@ static void test_values(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
-/* All bits, or no boundary: same as the plain ones. */
+/* With all bits, or no boundary, they do what plain atomics do. */
 static void test_plain(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -141,7 +141,7 @@ static void test_plain(void)
     }
 }
 
-/* D-052: the saved result, and only for the same request. */
+/* D-052: a duplicate gets the saved result, but only for the same request. */
 static void test_duplicates(void)
 {
     static const struct op add = { FAA, .swap_add = 5, .compare_mask = TOPS };
@@ -162,7 +162,7 @@ static void test_duplicates(void)
     inject(&add, RQ_PSN, 0);
     expect_orig(RQ_PSN, 0xfe);
     CHECK(get_word(0) == 0xf3);
-    inject(&swap, RQ_PSN, 0);           /* it was none of these */
+    inject(&swap, RQ_PSN, 0);           /* not the request executed there */
     inject(&plain, RQ_PSN, 0);
     inject(&add, RQ_PSN + 1, 0);
     peer_expect_none(&qp);
@@ -171,14 +171,14 @@ static void test_duplicates(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 }
 
-/* What is refused for plain ones is refused for these (I-004 to I-026). */
+/* I-004 to I-026: masked atomics are refused when plain ones are. */
 static void test_refusals(void)
 {
     static const struct {
         uint16_t access;
         uint8_t resources;
         uint64_t off;
-        uint32_t key;           /* changed by that */
+        uint32_t key;           /* XORed to the R_Key */
         size_t payload;
         uint8_t syndrome;
         unsigned event;
@@ -235,7 +235,7 @@ static void test_region(void)
              AETH_NAK_ACCESS);
 }
 
-/* Only RC has them, and no other opcode of that range (E-027). */
+/* E-027: only RC has masked atomics, and no other opcode of that range. */
 static void test_service(void)
 {
     static const uint8_t types[] = {
@@ -268,7 +268,7 @@ static void test_service(void)
 
 static unsigned tries, busy;
 
-/* Counts in the upper half, @busy times. */
+/* Adds 1 to the upper half of the word, @busy times. */
 static void touch(struct guest *guest, uint64_t addr)
 {
     (void)guest;
@@ -324,11 +324,11 @@ static void test_bad_memory(void)
 
 static const struct test tests[] = {
     { "B-075 masks, fields and the resulting word", test_values },
-    { "B-075 B-072 all bits, one field: as without masks", test_plain },
+    { "B-075 B-072 all bits, one field: like plain atomics", test_plain },
     { "D-052 duplicates", test_duplicates },
-    { "I-013 I-017 I-025 I-004 what is refused", test_refusals },
+    { "I-013 I-017 I-025 I-004 refused requests", test_refusals },
     { "I-007 a region without the right", test_region },
-    { "E-027 E-028 of RC, and no others", test_service },
+    { "E-027 E-028 only RC has masked atomics", test_service },
     { "B-075 a CPU changes the word meanwhile, or for ever", test_contention },
     { "H-002 memory that fails", test_bad_memory },
 };

@@ -46,7 +46,7 @@ static int detach(const uint8_t *gid, unsigned i)
     return mcast(QHCA_CMD_DETACH_MCAST, gid, qps[i].qpn);
 }
 
-/* A packet of the peer's to the group, by the right address. */
+/* A packet from the peer to the group, with the right addresses. */
 static struct roce_packet packet(const uint8_t *gid)
 {
     static const uint8_t mac4[6] = { 0x01, 0x00, 0x5e, 0x01, 2, 3 };
@@ -109,7 +109,7 @@ static void test_commands(void)
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
 }
 
-/* J-001: as many groups, and QPs in one, as promised. */
+/* J-001: as many groups, and QPs in a group, as QUERY_DEVICE promises. */
 static void test_limits(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_DEVICE) };
@@ -140,7 +140,7 @@ static void test_limits(void)
     CHECK_EQ(attach(gid, 0), QHCA_OK);
 }
 
-/* D-084: one copy each; a member that cannot take it does not affect others. */
+/* D-084: each member gets a copy; a member without room affects no other. */
 static void test_receive(bool ipv6)
 {
     const uint8_t *gid = ipv6 ? group6 : group4;
@@ -151,7 +151,7 @@ static void test_receive(bool ipv6)
     start(ipv6);
     p = packet(gid);
     room(0);
-    inject(&p);                         /* before anybody is in the group */
+    inject(&p);                         /* while the group is empty */
     rc_expect_none(&qps[0].rcq);
     for (unsigned i = 0; i < NUM_QPS; i++) {
         CHECK_EQ(attach(gid, i), QHCA_OK);
@@ -160,7 +160,7 @@ static void test_receive(bool ipv6)
     room(2);
     inject(&p);
     expect(0);
-    rc_expect_none(&qps[1].rcq);         /* it had no receive WR */
+    rc_expect_none(&qps[1].rcq);         /* no receive WR */
     expect(2);
     for (unsigned i = 0; i < NUM_QPS; i++) {
         room(i);
@@ -254,7 +254,7 @@ static unsigned leave(void)
     return n;
 }
 
-/* To the network, and to the group's members in this port, the sender too. */
+/* Sent to the network and to this port's members, including the sender. */
 static void test_send(void)
 {
     start(false);
@@ -281,8 +281,8 @@ static void test_send(void)
 }
 
 /*
- * A message costs one unit per member: one doorbell does not deliver a queue
- * full of them to a full group. The rest follows later, and none is lost.
+ * A message costs one unit per member, so one doorbell does not deliver a full
+ * queue of messages to a full group. The rest follows later; none is lost.
  */
 static void test_fan_out(void)
 {
@@ -317,10 +317,10 @@ static void test_fan_out(void)
 
 static const struct test tests[] = {
     { "G-018 G-019 A-021 attach and detach", test_commands },
-    { "J-001 as many groups and QPs as there may be", test_limits },
+    { "J-001 as many groups and QPs as allowed", test_limits },
     { "D-084 E-039 G-018 G-019 IPv4 groups", test_receive_ipv4 },
     { "D-084 E-039 IPv6 groups", test_receive_ipv6 },
-    { "E-039 E-045 what is not for the group", test_filter },
+    { "E-039 E-045 packets that are not for the group", test_filter },
     { "D-084 D-085 sending", test_send },
     { "the work of one doorbell for a full group", test_fan_out },
 };

@@ -123,7 +123,7 @@ static void read_once(void)
     vhca_mem_release(g->e, &mem);
 }
 
-/* A budget that does for one page at a time comes to the same. */
+/* With a budget of one page at a time the result is the same. */
 static void in_pieces(void)
 {
     struct guest *g = guest_start();
@@ -188,7 +188,7 @@ static void bad_shapes(void)
         QHCA_ERR_LIMIT);
     TRY(d.addr = htole64(RAM_BASE - 4096), 1, QHCA_ERR_DMA);
     TRY(d.addr = htole64(0xfffffffffffff000), 1, QHCA_ERR_DMA);
-    TRY(d.depth = 2, 1, QHCA_OK);   /* data pages taken for tables: all zero */
+    TRY(d.depth = 2, 1, QHCA_OK);   /* data pages used as tables: all zero */
     /* Depth 0: alignment, and the end of the address space. */
     TRY((d.depth = 0, d.addr = htole64(RAM_BASE + 512)), 1, QHCA_ERR_PARAM);
     TRY((d.depth = 0, d.addr = htole64(0xfffffffffffff000)), 1, QHCA_ERR_PARAM);
@@ -209,7 +209,7 @@ static void bad_entries(void)
     CHECK_EQ(try_import(g, &b.desc, 600 << 12), QHCA_OK);
     leaf[87] = htole64(RAM_BASE + 1);
     CHECK_EQ(try_import(g, &b.desc, 600 << 12), QHCA_ERR_PARAM);
-    leaf[87] = htole64(0xfffffffffffff000);     /* the last page there is */
+    leaf[87] = htole64(0xfffffffffffff000);     /* the last page */
     CHECK_EQ(try_import(g, &b.desc, 600 << 12), QHCA_OK);
     leaf[87] = save;
     leaf[88] = htole64(3);                      /* behind the last block */
@@ -220,7 +220,7 @@ static void bad_entries(void)
     CHECK_EQ(try_import(g, &b.desc, 600 << 12), QHCA_ERR_DMA);
 }
 
-/* The sum over all objects is limited before memory is allocated. */
+/* The sum over all objects is checked before memory is allocated. */
 static void table_limit(void)
 {
     struct guest *g = guest_start();

@@ -177,7 +177,7 @@ static void refused_regs(void)
     }
 }
 
-/* F-026, F-028, F-029: the wrong object, state, domain or variant. */
+/* F-026, F-028, F-029: the wrong object, state, PD or variant. */
 static void wrong_objects(void)
 {
     enum { REG_VALID, REG_PD, REG_MEM, REG_NONE, INV_MEM, INV_VARIANT,
@@ -249,8 +249,8 @@ static void limits(void)
 }
 
 /*
- * A process can write any WQE into its ring: one with DMA addresses must not
- * work, even if it had a region for it.
+ * A process can write any WQE into its ring. One with DMA addresses must not
+ * work, even if the process has a region for it.
  */
 static void not_for_processes(void)
 {
@@ -332,7 +332,7 @@ static void wire(void)
     peer_inject(&qp, &p, zeros, 4);
     CHECK(!usable(f.key, IOVA, 1, 0));
     rc_expect(&qp.rcq, 1, QHCA_WC_SUCCESS);
-    /* A duplicate of it does not affect the key's next use. */
+    /* A duplicate of the request does not affect the key's next use. */
     reg(&f, f.key, QHCA_WC_SUCCESS);
     peer_inject(&qp, &p, zeros, 4);
     CHECK(usable(f.key, IOVA, 1, 0));
@@ -374,7 +374,7 @@ static const struct test tests[] = {
     { "F-026 I-035 REG_MR with bad parameters", refused_regs },
     { "F-026 F-028 F-029 I-035 the wrong object", wrong_objects },
     { "F-025 F-030 limits of fast regions", limits },
-    { "B-011 J-020 REG_MR is not for processes", not_for_processes },
+    { "B-011 J-020 processes cannot use REG_MR", not_for_processes },
     { "B-003 B-070 F-027 SEND_WITH_INV", send_inv },
     { "E-009 E-020 SEND_WITH_INV on the wire", wire },
     { "F-056 I-033 SEND_WITH_INV of another key", refused_send_inv },

@@ -292,7 +292,7 @@ static void atomics(void)
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 2);
 }
 
-/* F-007: keys of regions that have gone stand for nothing. */
+/* F-007: keys of deregistered regions are invalid. */
 static void stale_keys(void)
 {
     enum { KEPT = 64, ROUNDS = 20000 };
@@ -304,7 +304,7 @@ static void stale_keys(void)
     for (i = 0; i < ROUNDS; i++) {
         key = guest_create(g, &cmd);
         variants += (key & 0xff) != (last[(i - 1) % KEPT] & 0xff);
-        /* As REG_MR and BIND_MW change it. */
+        /* Change the variant as REG_MR and BIND_MW do. */
         vhca_mr_get(g->e, key)->key ^= i % 256;
         for (unsigned j = 0; j < KEPT; j++) {
             REQUIRE(!vhca_mr_get(g->e, last[j]));
@@ -315,7 +315,7 @@ static void stale_keys(void)
     CHECK(variants > ROUNDS / 256 * 250);
 }
 
-/* F-007: who had all keys does not know the next ones: the host draws each. */
+/* F-007: keys are random; even the owner of all cannot predict the next. */
 static void all_of_them(void)
 {
     static uint32_t key[QHCA_MAX_MR];

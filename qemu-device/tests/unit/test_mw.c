@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory windows: who may bind what, and how it ends.
+ * Memory windows: binding, and how a window ends.
  */
 #include "harness/windows.h"
 
@@ -87,14 +87,14 @@ static void type1(void)
     CHECK(!usable(&qp, key, at(0), 1, RD));
     bind_window(&qp, next_key(key), 0, 10, RD, QHCA_WC_SUCCESS);
     key = next_key(key);
-    wr = wr_bind(&qp, next_key(key), 0, 0, 0);      /* of no region at all */
+    wr = wr_bind(&qp, next_key(key), 0, 0, 0);      /* without a region */
     wr.mr_key = 0;
     do_memop(&qp, &wr, QHCA_WC_SUCCESS);
     CHECK(!usable(&qp, key, at(0), 1, RD));
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
 }
 
-/* F-039: only rights to write need a region that can be written. */
+/* F-039: only rights to write need a writable region. */
 static void to_read(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
@@ -126,14 +126,14 @@ static void type2(void)
         bind_window(&qp, key, 0, 100, RD, QHCA_WC_SUCCESS);
         bind_window(&qp, next_key(key), 0, 100, RD, QHCA_WC_MW_BIND_ERR);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);                  /* F-037 */
-        CHECK(usable(&qp, key, at(0), 100, RD));        /* as it was */
+        CHECK(usable(&qp, key, at(0), 100, RD));        /* still bound */
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_MW, key), QHCA_OK);
-        /* None of the earlier ones keeps it. */
+        /* No earlier bind keeps the region alive. */
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
     }
 }
 
-/* F-036..F-039, I-034: one thing wrong each time. */
+/* F-036..F-039, I-034: each bind has one mistake. */
 enum bad_bind {
     BIND_NONE, BIND_ON_MR, BIND_ON_FAST, BIND_MW_PD, BIND_MR_PD, BIND_MR_RIGHT,
     BIND_MR_ZERO, BIND_MR_FREE, BIND_MR_IS_MW, BIND_MR_KEY, BIND_LOW, BIND_HIGH,
@@ -143,7 +143,7 @@ enum bad_bind {
     BAD_BINDS
 };
 
-/* A fast region that had all rights, and is Free again. */
+/* A fast region that was Valid with all rights, and is Free again. */
 static uint32_t was_bindable(void)
 {
     struct fast f = fast_create(&node, 4, 3);
@@ -261,7 +261,6 @@ static void refused_binds(void)
 
 /* ---- the end of a window ---- */
 
-/* F-049, F-050 */
 static void invalidation(void)
 {
     for (unsigned i = 0; i < 2 * ARRAY_SIZE(types); i++) {
@@ -286,8 +285,8 @@ static void invalidation(void)
 }
 
 /*
- * IBTA table 78: a Free window is for any QP of its PD, and no others. It may
- * have been bound before, or never.
+ * IBTA table 78: any QP of its PD, and no other, may use a Free window. It
+ * makes no difference whether the window has been bound before.
  */
 static void foreign_invalidation(void)
 {
@@ -310,14 +309,14 @@ static void foreign_invalidation(void)
         }
         invalidate(&foreign, key, QHCA_WC_MW_BIND_ERR);
         CHECK_EQ(rc_state(&foreign), QHCA_QPS_ERR);
-        /* It has not changed: its own PD may invalidate and bind it. */
+        /* The window has not changed: its own PD can invalidate and bind it. */
         invalidate(&other, key, QHCA_WC_SUCCESS);
         bind_window(&other, key, 0, 100, RD, QHCA_WC_SUCCESS);
         CHECK(usable(&other, key, at(0), 100, RD));
     }
 }
 
-/* Which objects a bound window keeps alive, and which not. */
+/* Objects that a bound window keeps alive, and others. */
 static void holding(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
@@ -366,11 +365,11 @@ static const struct test tests[] = {
     { "max_mw windows, and one more", all_of_them },
     { "F-036 F-045 B-009 type 1", type1 },
     { "F-037 B-009 type 2", type2 },
-    { "F-039 windows to read", to_read },
-    { "F-036..F-039 I-034 refused", refused_binds },
+    { "F-039 read-only windows", to_read },
+    { "F-036..F-039 I-034 refused binds", refused_binds },
     { "F-049 F-050 LOCAL_INV", invalidation },
     { "F-006 F-050 LOCAL_INV by a QP of another PD", foreign_invalidation },
-    { "F-009 F-052 F-054 A-021 objects it keeps alive", holding },
+    { "F-009 F-052 F-054 A-021 objects a window keeps alive", holding },
     { "J-021 reset", reset },
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory windows: which QPs may use them for what. */
+/* Memory windows: what QPs may use them for. */
 #include "harness/windows.h"
 
 static void over_the_wire(void)
@@ -27,7 +27,7 @@ static void over_the_wire(void)
     }
 }
 
-/* Only 2A ignores the PD; only the QP it was bound on can use it. */
+/* Only 2A ignores the PD; only the QP of the bind can use such a window. */
 static void domains(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
@@ -101,7 +101,7 @@ static void remote_invalidation(void)
     }
 }
 
-/* On a region of type FAST, which it keeps Valid. */
+/* A window on a region of type FAST keeps the region Valid. */
 static void on_fast_region(void)
 {
     uint32_t key;
@@ -129,10 +129,10 @@ static void on_fast_region(void)
 static const struct test tests[] = {
     { "F-045..F-048 I-011 over the wire", over_the_wire },
     { "F-045..F-047 F-006 QPs and PDs", domains },
-    { "zero-based", zero_based },
+    { "zero-based windows", zero_based },
     { "F-041 windows that overlap", overlap },
     { "F-049 F-052 SEND_WITH_INV", remote_invalidation },
-    { "F-029 on a fast region", on_fast_region },
+    { "F-029 a window on a fast region", on_fast_region },
 };
 
 int main(int argc, char **argv)
