@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: packets between two machines of which each engine reaches
- * the other's memory need no frames either. Nobody must be able to tell: what
- * both guests see is compared with the same messages in frames.
+ * qhca engine tests: packets between two machines need no frames if each engine
+ * can access the other's memory. The guests must not notice: what they see is
+ * compared with a run of the same messages in frames.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@
 static struct net *net;
 static struct node near, there;
 
-/* struct scene - three messages of @len bytes, and what is the matter */
+/* struct scene - three messages of @len bytes, and what goes wrong */
 struct scene {
     const char *name;
     uint8_t type, opcode;
@@ -25,7 +25,7 @@ struct scene {
     const char *faults, *faults_there;
 };
 
-/* ---- what can be the matter ---- */
+/* ---- what can go wrong ---- */
 
 static void peer_in_err(void)
 {
@@ -61,25 +61,25 @@ static const struct scene scenes[] = {
     { "UC WRITE", QHCA_QPT_UC, WRITE, 70000, NULL, "", "" },
     { "UC SEND", QHCA_QPT_UC, QHCA_WR_SEND, 9000, NULL, "", "" },
     { "the peer in ERR", QHCA_QPT_RC, QHCA_WR_SEND, 9000, peer_in_err, "", "" },
-    { "bad memory there", QHCA_QPT_RC, WRITE, 9000, bad_memory_there, "", "" },
+    { "bad remote memory", QHCA_QPT_RC, WRITE, 9000, bad_memory_there, "", "" },
     { "bad memory to READ", QHCA_QPT_RC, READ, 9000, bad_memory_there, "", "" },
-    { "bad memory here", QHCA_QPT_RC, WRITE, 9000, bad_memory_here, "", "" },
+    { "bad local memory", QHCA_QPT_RC, WRITE, 9000, bad_memory_here, "", "" },
     { "a wrong key", QHCA_QPT_RC, WRITE, 9000, wrong_key, "", "" },
-    { "a rule here", QHCA_QPT_RC, WRITE, 9000, NULL,
+    { "a rule of the sender", QHCA_QPT_RC, WRITE, 9000, NULL,
       "tx opcode=*.write_* nth=2 once drop", "" },
-    { "a rule there", QHCA_QPT_RC, WRITE, 9000, NULL,
+    { "a rule of the receiver", QHCA_QPT_RC, WRITE, 9000, NULL,
       "", "rx opcode=*.write_* nth=2 once drop" },
-    { "late there", QHCA_QPT_RC, WRITE, 9000, NULL,
+    { "delayed by the receiver", QHCA_QPT_RC, WRITE, 9000, NULL,
       "", "rx opcode=*.write_* nth=2 once delay=10us" },
     { "a NAK by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
       "", "rx opcode=*.write_* nth=2 once nak=rem_op_err" },
-    { "overtaken", QHCA_QPT_UC, WRITE, 9000, NULL,
+    { "reordered by rule", QHCA_QPT_UC, WRITE, 9000, NULL,
       "tx opcode=*.write_* nth=2 once reorder", "" },
     { "a CQE by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
       "cqe nth=1 once fail=general_err", "" },
-    { "the end by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
+    { "an event by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
       "tx opcode=*.write_* nth=1 once event=qp_fatal", "" },
-    { "answers held back", QHCA_QPT_RC, READ, 9000, NULL,
+    { "responses delayed", QHCA_QPT_RC, READ, 9000, NULL,
       "", "tx opcode=*.read_response_* nth=2 once delay=10us" },
 };
 
@@ -124,7 +124,7 @@ static void look(struct node *n, struct rc_qp *q, struct seen *seen)
     seen_end(seen, n->g, n->mr.addr, NODE_MEM);
 }
 
-/* Requests, which go one way only, that have left and that have come. */
+/* Requests, which have one direction only, sent and received. */
 struct ends {
     uint64_t sent, taken;
 };
@@ -152,7 +152,7 @@ static struct ends play(const struct scene *s, bool one_place,
     look(&there, &peer, &seen[1]);
     ends.sent = counter(near.g, QHCA_CNT_TX_PKTS);
     ends.taken = counter(there.g, QHCA_CNT_RX_PKTS);
-    /* Counters of both: what one has sent, the other has received. */
+    /* Both get the counters of both: arrivals are compared with ACKs sent. */
     memcpy(seen[0].cnt[1], seen[1].cnt[0], sizeof(seen[0].cnt[1]));
     memcpy(seen[1].cnt, seen[0].cnt, sizeof(seen[1].cnt));
     seen[0].machines = seen[1].machines = 2;
@@ -184,7 +184,7 @@ static void test_same(void)
     }
 }
 
-/* ---- when frames it is ---- */
+/* ---- when packets are frames after all ---- */
 
 static void frames_there(void)
 {
@@ -234,7 +234,7 @@ static void test_frames(void)
     }
 }
 
-/* A stop in the middle: nothing of its guest's memory is touched after it. */
+/* A device that has stopped does not access its guest's memory any more. */
 static void test_stopped(void)
 {
     start(&RC_OPTS, true);
@@ -246,7 +246,7 @@ static void test_stopped(void)
     CHECK_EQ(there.g->dma_after_stop, 0);
 }
 
-/* What has been done in a visit is paid for by whoever was visited. */
+/* The device that was visited pays for the work done in the visit. */
 static void test_pays(void)
 {
     start(&RC_OPTS, true);
@@ -259,7 +259,7 @@ static void test_pays(void)
     rc_expect(&qp.scq, 0, QHCA_WC_SUCCESS);
 }
 
-/* One call does no more there than it may do at all, and what is left later. */
+/* One call does at most a slice in the other device; the rest follows later. */
 static void test_bounded(void)
 {
     const unsigned slice = 2048, burst = 256;   /* units: run.c, and a packet */
@@ -277,11 +277,11 @@ static void test_bounded(void)
 }
 
 static const struct test tests[] = {
-    { "two machines: the same with frames and without", test_same },
-    { "when packets are frames all the same", test_frames },
+    { "two machines see the same with frames and without", test_same },
+    { "when packets are frames after all", test_frames },
     { "a neighbour that has stopped", test_stopped },
-    { "who pays for a visit", test_pays },
-    { "no call that does too much", test_bounded },
+    { "the visited device pays for the visit", test_pays },
+    { "a visit is bounded", test_bounded },
 };
 
 int main(int argc, char **argv)

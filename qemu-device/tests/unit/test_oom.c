@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A host out of memory, and limits used to the full: refusals that change
+ * A host out of memory, and limits that are reached: refusals that change
  * nothing.
  */
 #include "harness/debug.h"
@@ -215,7 +215,7 @@ static int run_one(struct node *n, unsigned which, const struct gbuf *mem,
         break;
     default:
         cmd.opcode = htole16(QHCA_CMD_CREATE_QP);
-        qp.send_cqn = qp.recv_cqn = htole32(key);   /* a CQN this time */
+        qp.send_cqn = qp.recv_cqn = htole32(key);   /* here @key is a CQN */
         memcpy(guest_ptr(n->g, n->g->mbox, sizeof(qp)), &qp, sizeof(qp));
     }
     return guest_cmd(n->g, &cmd, NULL);
@@ -248,7 +248,7 @@ static void no_memory_for_objects(void)
     }
 }
 
-/* Frames without memory are lost like others; the transport retransmits. */
+/* Frames for which there is no memory are lost, and sent again. */
 static void no_memory_for_frames(void)
 {
     struct node n = node_new(NULL, 1);
@@ -271,7 +271,7 @@ static void no_memory_for_frames(void)
     CHECK(guest_is_filled(n.g, n.mr.addr + 10000, 5000, 4));
 }
 
-/* With its first WR a QP gets the memory for those that are outstanding. */
+/* A QP allocates memory for outstanding WRs when its first WR begins. */
 static void no_memory_for_wrs(void)
 {
     struct node n = node_new(NULL, 1);
@@ -292,7 +292,7 @@ static void no_memory_for_wrs(void)
     CHECK_EQ(rc_destroy(&a), QHCA_OK);
 }
 
-/* Rules find their memory when they are set, and are not set without it. */
+/* Memory for rules is allocated when they are set; else they are refused. */
 static void no_memory_for_rules(void)
 {
     struct qhca_fault_error err = { 0 };
@@ -350,7 +350,7 @@ static const struct test tests[] = {
     { "no memory for frames", no_memory_for_frames },
     { "no memory for WRs", no_memory_for_wrs },
     { "no memory for rules", no_memory_for_rules },
-    { "J-001 limits used to the full", limits },
+    { "J-001 limits that are reached", limits },
 };
 
 int main(int argc, char **argv)

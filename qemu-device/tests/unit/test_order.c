@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests without packets among others: when they are executed, when they
- * complete, and that none is executed twice (IBTA 10.8.3).
+ * Work requests without packets, mixed with others: when they are executed,
+ * when they complete, and that none is executed twice (IBTA 10.8.3).
  */
 #include "harness/debug.h"
 #include "harness/keys.h"
@@ -52,7 +52,7 @@ static void reg_among_sends(void)
     put(QHCA_WR_SEND, 10);
     put_reg(f.key, 0);
     put(QHCA_WR_SEND, 10);
-    put_reg(next_key(f.key), 0);        /* is Valid already: fails */
+    put_reg(next_key(f.key), 0);        /* fails: Valid already */
     put(QHCA_WR_SEND, 10);
     go();
     peer_expect(&qp, RC_SEND_ONLY, PSN);
@@ -71,7 +71,7 @@ static void reg_among_sends(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
 }
 
-/* LOCAL_INV waits for all before it, and all after it wait for it (B-052). */
+/* B-052: LOCAL_INV waits for all WRs before it; all after it wait for it. */
 static void inv_waits(void)
 {
     struct rc_wr wr;
@@ -90,7 +90,7 @@ static void inv_waits(void)
     peer_expect(&qp, RC_SEND_ONLY, PSN);
     peer_expect_none(&qp);
     CHECK(usable(f.key));
-    peer_nak(&qp, AETH_NAK_SEQ, PSN);           /* once more, key intact */
+    peer_nak(&qp, AETH_NAK_SEQ, PSN);           /* a retry, key still valid */
     peer_expect(&qp, RC_SEND_ONLY, PSN);
     peer_expect_none(&qp);
     peer_ack(&qp, PSN);
@@ -116,7 +116,7 @@ static void fence(void)
     done(1, QHCA_WC_SUCCESS);
 }
 
-/* Lists read by the device: a WR repeated by mistake reads its list again. */
+/* Lists read by the device: a WR executed twice reads its list twice. */
 static unsigned lists_read;
 
 static void on_dma(struct guest *guest, uint64_t addr, size_t len, bool write)
@@ -126,7 +126,7 @@ static void on_dma(struct guest *guest, uint64_t addr, size_t len, bool write)
     lists_read += addr == f.table && !write;
 }
 
-/* Going back over it, to all kinds of places, does not execute it again. */
+/* Retries from different PSNs before a REG_MR do not execute it again. */
 static void retries(void)
 {
     start();
@@ -148,7 +148,7 @@ static void retries(void)
     done(0, QHCA_WC_SUCCESS);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
-    peer_nak(&qp, AETH_NAK_SEQ, PSN + 2);       /* right after it */
+    peer_nak(&qp, AETH_NAK_SEQ, PSN + 2);       /* right after the REG_MR */
     done(1, QHCA_WC_SUCCESS);
     done(2, QHCA_WC_SUCCESS);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
@@ -159,8 +159,8 @@ static void retries(void)
 }
 
 /*
- * While the cursor is before it again, an answer arrives that covers
- * everything.
+ * The send cursor is back before the REG_MR when an ACK of everything
+ * arrives.
  */
 static void late_ack(void)
 {
@@ -174,7 +174,7 @@ static void late_ack(void)
     CHECK_EQ(peer_drain(&qp), 1);
     p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
     p.syndrome = AETH_RNR_NAK | 14;
-    peer_inject(&qp, &p, NULL, 0);              /* back, and wait */
+    peer_inject(&qp, &p, NULL, 0);              /* go back, and wait */
     CHECK_EQ(peer_drain(&qp), 0);
     peer_ack(&qp, PSN);
     done(0, QHCA_WC_SUCCESS);
@@ -205,7 +205,7 @@ static void late_ack_and_on(void)
     done(2, QHCA_WC_SUCCESS);
 }
 
-/* In SQD executed WRs stay executed, others go back (A-084..A-089). */
+/* A-084..A-089: SQD keeps executed WRs, and gives the others back. */
 static void drain(void)
 {
     struct qhca_qp_attr a = {
@@ -241,7 +241,7 @@ static void drain(void)
     done(3, QHCA_WC_SUCCESS);
 }
 
-/* SQD after one that was executed last, then with only such WRs. */
+/* SQD when a WR without packets is the last, and when there are no others. */
 static void drain_last(void)
 {
     start();
@@ -283,7 +283,7 @@ static void flush(void)
     CHECK(usable(f.key));
 }
 
-/* More of them than a QP starts at a time, behind a slow WR. */
+/* Behind a slow WR, more WRs without packets than a QP starts at a time. */
 static void many(void)
 {
     start();
@@ -302,7 +302,7 @@ static void many(void)
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
 
-/* Unsignaled ones free their slots with the CQE of a later one (B-043). */
+/* B-043: slots of unsignaled WRs are freed by the CQE of a later WR. */
 static void unsignaled(void)
 {
     struct qhca_cqe cqe;
@@ -323,7 +323,7 @@ static void unsignaled(void)
     }
 }
 
-/* On UC, where nothing is acknowledged, and a failure leads to SQE. */
+/* On UC nothing is acknowledged, and a failure leads to SQE. */
 static void unreliable(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -354,7 +354,7 @@ static void unreliable(void)
     CHECK(usable(f.key));
 }
 
-/* UD does not take them. */
+/* UD refuses them. */
 static void datagrams(void)
 {
     static const uint8_t ops[] = {
@@ -377,7 +377,7 @@ static void datagrams(void)
     }
 }
 
-/* SGEs and inline data make no sense here. */
+/* WRs without packets must not have SGEs or inline data. */
 static void malformed(void)
 {
     struct rc_wr wr;
@@ -393,19 +393,19 @@ static void malformed(void)
 
 static const struct test tests[] = {
     { "B-064 F-027 REG_MR among SENDs", reg_among_sends },
-    { "B-052 LOCAL_INV waits, and is waited for", inv_waits },
+    { "B-052 LOCAL_INV waits, and later WRs wait for it", inv_waits },
     { "B-051 FENCE", fence },
     { "D-048 a retry does not repeat WRs without packets", retries },
-    { "a late ACK, the cursor before it", late_ack },
-    { "a late ACK, then on to what follows", late_ack_and_on },
+    { "a late ACK while the cursor is back before a REG_MR", late_ack },
+    { "a late ACK, then the rest is sent again", late_ack_and_on },
     { "A-084..A-089 SQD", drain },
-    { "A-084 A-087 SQD, as the last and as the only ones", drain_last },
-    { "A-097 A-099 flushed", flush },
-    { "more than a QP starts at a time", many },
-    { "B-043 B-044 unsignaled", unsignaled },
+    { "A-084 A-087 SQD with WRs without packets last, and alone", drain_last },
+    { "A-097 A-099 flush", flush },
+    { "more WRs than a QP starts at a time", many },
+    { "B-043 B-044 unsignaled WRs", unsignaled },
     { "B-009..B-011 A-091 UC", unreliable },
     { "B-009..B-011 B-020 not on UD", datagrams },
-    { "no data", malformed },
+    { "WRs without packets must not have data", malformed },
 };
 
 int main(int argc, char **argv)

@@ -41,7 +41,7 @@ static void answer(uint8_t opcode, uint32_t psn, size_t len)
     peer_inject(&qp, &p, data, len);
 }
 
-/* What goes out, and how it ends. */
+/* Packets sent, and completions. */
 static void test_packets(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -49,7 +49,7 @@ static void test_packets(void)
     struct qhca_cqe cqe;
     struct rc_wr wr;
 
-    o.max_inline = 0;                   /* the word is inline all the same */
+    o.max_inline = 0;                   /* the word is inline nevertheless */
     start_alone(&o);
     wr = flush(&qp, 16, 0x80000000u);
     wr.flush_type = QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT;
@@ -147,7 +147,7 @@ static void test_bad_wqes(void)
     }
 }
 
-/* B-012, B-013: RC only; D-067: not without a resource; I-001: data. */
+/* B-012, B-013: RC only; D-067: needs a resource; I-001: bad local data. */
 static void test_not_here(void)
 {
     static const uint8_t ops[] = { QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE };
@@ -170,13 +170,12 @@ static void test_not_here(void)
         } else if (ops[i % 2] == QHCA_WR_ATOMIC_WRITE) {
             done(0, QHCA_WC_LOC_PROT_ERR);
         } else {
-            peer_expect(&qp, RC_FLUSH, PSN);     /* has no data here */
+            peer_expect(&qp, RC_FLUSH, PSN);     /* has no local data */
         }
         peer_expect_none(&qp);
     }
 }
 
-/* I-030, I-031 */
 static void test_bad_answers(void)
 {
     static const struct {
@@ -228,7 +227,7 @@ static void test_naks(void)
     }
 }
 
-/* An ACK does not answer them, nor does that of a later request (D-014). */
+/* D-014: neither an ACK nor a later request's response completes them. */
 static void test_lost(void)
 {
     static const uint8_t ops[] = { QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE };
@@ -258,7 +257,7 @@ static void test_lost(void)
     }
 }
 
-/* B-051, D-067: WRs that wait for them, and that they wait for. */
+/* B-051, D-067: WRs wait for them, and they wait for other WRs. */
 static void test_waiting(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -287,7 +286,7 @@ static void test_waiting(void)
     done(2, 0);
 }
 
-/* ---- between two ---- */
+/* ---- between two QPs ---- */
 
 static void finish(struct rc_qp *from, const struct rc_wr *wr, unsigned status)
 {
@@ -318,7 +317,7 @@ static void test_pair(void)
     CHECK_EQ(g->stores, 1);
 }
 
-/* Windows: rights of their own, but none that the memory lacks. */
+/* A window has rights of its own, but no right that its region lacks. */
 static void test_windows(void)
 {
     uint32_t with, without, key;
@@ -337,14 +336,14 @@ static void test_windows(void)
     finish(&peer, &wr, 0);
     wr = flush(&peer, 0, 0);
     wr.rkey = key;
-    wr.flush_level = QHCA_FLUSH_MR;     /* all that the window shows */
+    wr.flush_level = QHCA_FLUSH_MR;     /* all memory of the window */
     finish(&peer, &wr, 0);
     wr = rc_wr(&peer, QHCA_WR_ATOMIC_WRITE, 0, 8);
     wr.raddr = at(4104);
     wr.rkey = key;
     finish(&peer, &wr, 0);
     CHECK_EQ(g->stores, 1);
-    wr = flush(&other_peer, 0, 0);      /* it is bound to another QP */
+    wr = flush(&other_peer, 0, 0);      /* window bound to another QP */
     wr.rkey = key;
     wr.flush_level = QHCA_FLUSH_MR;
     finish(&other_peer, &wr, QHCA_WC_REM_ACCESS_ERR);
@@ -384,11 +383,11 @@ static const struct test tests[] = {
     { "B-012 B-013 B-045 packets and completions", test_packets },
     { "B-032 I-032 I-051 invalid WQEs", test_bad_wqes },
     { "B-012 B-013 B-020 D-067 I-001 where they are refused", test_not_here },
-    { "I-030 I-031 answers that do not fit", test_bad_answers },
+    { "I-030 I-031 responses that do not fit", test_bad_answers },
     { "D-021 I-037 I-038 NAKs", test_naks },
-    { "D-014 D-048 lost answers", test_lost },
+    { "D-014 D-048 lost responses", test_lost },
     { "B-051 D-067 fence and resources", test_waiting },
-    { "B-012 B-013 B-073 B-074 between two", test_pair },
+    { "B-012 B-013 B-073 B-074 between two QPs", test_pair },
     { "F-039 F-048 through windows", test_windows },
     { "A-063 rights of QPs", test_rights },
 };

@@ -42,7 +42,7 @@ static void inject(const struct roce_packet *p)
     peer_inject(&qp, p, word, len);
 }
 
-/* E-024: the answer of both. */
+/* E-024: the response to both. */
 static void expect_done(uint32_t psn, uint32_t msn)
 {
     struct roce_packet p = peer_expect(&qp, RC_READ_RESP_ONLY, psn);
@@ -77,7 +77,7 @@ static void test_flush(void)
     inject(&p);
     expect_done(PSN, 1);
     p = flush(PSN + 1, NODE_MEM - 1, 1, QHCA_FLUSH_RANGE);
-    p.ackreq = false;                   /* it is answered all the same */
+    p.ackreq = false;                   /* has a response nevertheless */
     inject(&p);
     expect_done(PSN + 1, 2);
     p = flush(PSN + 2, 0, UINT32_MAX, QHCA_FLUSH_MR);
@@ -104,7 +104,7 @@ static void test_store(void)
     inject(&p);
     expect_done(PSN, 1);
     CHECK(!memcmp(memory(64), word, 8));
-    CHECK_EQ(g->stores, 1);             /* at once (B-074) */
+    CHECK_EQ(g->stores, 1);             /* a single store (B-074) */
     CHECK_EQ(g->writes, writes);
     CHECK(!memcmp(memory(56), "\0\0\0\0\0\0\0", 8));
     CHECK(!memcmp(memory(72), "\0\0\0\0\0\0\0", 8));
@@ -140,7 +140,7 @@ static void test_lengths(void)
     expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
 }
 
-/* Kinds of FLUSH, by the 6 bits that encode them. */
+/* All kinds of FLUSH, as encoded in 6 bits. */
 static void test_kinds(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -157,7 +157,7 @@ static void test_kinds(void)
         inject(&p);
         if (!known) {
             expect_refusal(AETH_NAK_INV_REQ, PSN, QHCA_EVENT_QP_ACCESS_ERR);
-        } else if (type & PERSISTENT) {         /* not of any key: I-037 */
+        } else if (type & PERSISTENT) {         /* no key allows it: I-037 */
             expect_refusal(AETH_NAK_ACCESS, PSN, QHCA_EVENT_QP_ACCESS_ERR);
         } else {
             expect_done(PSN, 1);
@@ -185,7 +185,6 @@ static uint8_t spoil(struct roce_packet *p, unsigned what)
                                                AETH_NAK_ACCESS;
 }
 
-/* I-037, I-038 */
 static void test_refused(void)
 {
     for (unsigned i = 0; i < 4 * 6; i++) {
@@ -207,7 +206,7 @@ static void test_refused(void)
                        flush(PSN, 0, i % 4 == 2 ? 0 : 8, i % 4 == 1);
         nak = spoil(&p, what);
         if (what == RANGE && i % 4 == 2) {
-            nak = 0;                    /* no bytes are out of range */
+            nak = 0;                    /* an empty range is in range */
         }
         inject(&p);
         if (nak) {
@@ -250,7 +249,7 @@ static void test_dma(void)
     start_alone(&o);
     g->bad_from = node.mr.addr + 64;
     g->bad_to = g->bad_from + 8;
-    p = flush(PSN, 0, 256, QHCA_FLUSH_RANGE);   /* touches nothing */
+    p = flush(PSN, 0, 256, QHCA_FLUSH_RANGE);   /* accesses no memory */
     inject(&p);
     expect_done(PSN, 1);
     p = store(PSN + 1, 64);
@@ -259,7 +258,7 @@ static void test_dma(void)
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 1);
 }
 
-/* Each takes one of the resources (I-025, I-026, D-068). */
+/* I-025, I-026, D-068: each request uses one of the resources. */
 static void test_resources(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -276,7 +275,7 @@ static void test_resources(void)
     start_alone(&o);
     g->net_blocked = true;
     p = peer_packet(&qp, RC_SEND_ONLY, PSN - 1);
-    for (unsigned i = 0; i < 120; i++) {        /* keep the answers waiting */
+    for (unsigned i = 0; i < 120; i++) {        /* responses have to wait */
         peer_inject(&qp, &p, NULL, 0);
     }
     p = store(PSN, 0);
@@ -297,7 +296,7 @@ static void test_resources(void)
     CHECK_EQ(g->stores, 1);
 }
 
-/* D-052, D-055: the answer is repeated, the request not executed again. */
+/* D-052, D-055: the response is sent again, nothing is executed again. */
 static void test_duplicates(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -334,10 +333,10 @@ static void test_duplicates(void)
     peer_expect_none(&qp);
 
     p = peer_packet(&qp, RC_SEND_ONLY, PSN - 1);
-    inject(&p);                         /* D-014: nothing beyond the FLUSH */
+    inject(&p);                         /* D-014: no ACK beyond the FLUSH */
     CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN - 1).syndrome, AETH_ACK);
     p = flush(PSN + 2, 0, 8, QHCA_FLUSH_MR);
-    inject(&p);                         /* takes the place of the first */
+    inject(&p);                         /* replaces the oldest response */
     expect_done(PSN + 2, 3);
     inject(&f);
     peer_expect_none(&qp);
@@ -350,7 +349,7 @@ static void test_duplicates(void)
     CHECK_EQ(g->stores, 1);
 }
 
-/* B-073, B-074: after the WRITE before them, whatever arrives in between. */
+/* B-073, B-074: both are executed after the WRITE before them. */
 static void test_order(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -363,7 +362,7 @@ static void test_order(void)
     peer_inject(&qp, &p, guest_ptr(g, node.mr.addr + 4096, 1024), 1024);
     CHECK_EQ(peer_drain(&qp), 1);
     p = flush(PSN + 2, 0, 8, QHCA_FLUSH_RANGE);
-    inject(&p);                         /* its last packet is missing */
+    inject(&p);                         /* the WRITE lacks its last packet */
     CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN + 1).syndrome, AETH_NAK_SEQ);
     p = store(PSN + 3, 0);
     inject(&p);
@@ -397,7 +396,7 @@ static const struct test tests[] = {
     { "H-002 memory that cannot be written", test_dma },
     { "I-025 I-026 D-068 resources", test_resources },
     { "D-052 D-055 D-014 duplicates", test_duplicates },
-    { "B-073 B-074 D-062 after what came before", test_order },
+    { "B-073 B-074 D-062 order after a WRITE", test_order },
 };
 
 int main(int argc, char **argv)

@@ -106,7 +106,7 @@ static struct setup start(unsigned flags)
     return s;
 }
 
-/* Who gets the frame: the Ethernet queue, the transport, or neither. */
+/* What receives the frame: the Ethernet queue, the transport, or neither. */
 enum taker { NOBODY, ETH, ROCE };
 
 static enum taker taker_of(struct setup *s, const uint8_t *frame, size_t len)
@@ -158,7 +158,7 @@ static void mac_filter(void)
     CHECK_EQ(guest_cmd_mbox(s.g, &cmd, &list, sizeof(list), NULL, 0, NULL),
              QHCA_OK);
     CHECK_EQ(to_mac(&s, mc_mac), ETH);
-    list.mac[3][0] = 0;                     /* unicast: refused as a whole */
+    list.mac[3][0] = 0;                     /* unicast: the list is refused */
     list.mac[511][5] = 0;
     CHECK_EQ(guest_cmd_mbox(s.g, &cmd, &list, sizeof(list), NULL, 0, NULL),
              QHCA_ERR_PARAM);
@@ -297,7 +297,7 @@ static const struct test tests[] = {
     { "SET_PORT and QUERY_PORT", settings },
     { "GID table", gid_table },
     { "Ethernet address filter", mac_filter },
-    { "a port that is down takes nothing", port_down },
+    { "a port that is down drops all frames", port_down },
     { "frame lengths", too_long },
     { "E-045 RoCE or Ethernet", roce_or_not },
     { "RoCE over VLAN and IPv6", roce_vlan_and_ipv6 },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what QPs do with the optional attributes of each step on
- * their way, once they are in RTS; and what they take in which state. (PORT and
- * PKEY_INDEX are optional, too, but each has one value only.)
+ * qhca engine tests: QPs in RTS use the optional attributes that an earlier
+ * step of MODIFY_QP has set, and each state accepts the right packets. (PORT
+ * and PKEY_INDEX are optional, too, but each has only one value.)
  */
 #include "harness/debug.h"
 #include "harness/scripted.h"
@@ -12,8 +12,8 @@
 #define LEN     8u
 
 /*
- * Each step is a row of conformance A.3. The last two are for types whose send
- * queue alone stops at an error, which is how they come to SQE.
+ * Each step is a row of conformance A.3. The last two are for types with SQE,
+ * which a QP enters when its send queue stops at an error.
  */
 static const uint8_t way[] = {
     QHCA_QPS_INIT, QHCA_QPS_INIT, QHCA_QPS_RTR, QHCA_QPS_RTS, QHCA_QPS_RTS,
@@ -27,7 +27,7 @@ static unsigned way_len(uint8_t type)
     return ARRAY_SIZE(way) - (reliable ? 2 : 0);
 }
 
-/* All steps but the first, and those to SQD and SQE, take rights and Q_Keys. */
+/* Rights and Q_Keys are allowed in all steps but the first and to SQD, SQE. */
 static unsigned steps_of(uint8_t type)
 {
     return way_len(type) - (way_len(type) < ARRAY_SIZE(way) ? 2 : 3);
@@ -46,7 +46,7 @@ static void start_anew(const struct rc_opts *o)
     add_scripted(&own, QHCA_QPS_RESET);
 }
 
-/* The next request to @qp, of its service. */
+/* Injects the next request to @qp, of its service. */
 static void ask(uint8_t opcode)
 {
     static const uint8_t service[] = {
@@ -59,7 +59,7 @@ static void ask(uint8_t opcode)
     peer_inject(&qp, &p, data, LEN);
 }
 
-/* A WR that no send queue knows. */
+/* Posts a WR with an invalid opcode. */
 static void stop_queue(void)
 {
     struct rc_wr wr = rc_wr(&qp, 0x77, 0, 8);
@@ -69,8 +69,8 @@ static void stop_queue(void)
 }
 
 /*
- * @qp, with @o's attributes, takes the way, and in step @at, and in no other,
- * attribute @bit becomes that of @then. False: the step does not take it.
+ * Takes a new @qp with @o's attributes all the way; step @at, and no other,
+ * sets attribute @bit to that of @then. False: the step does not allow it.
  */
 static bool take_way(const struct rc_opts *o, unsigned at, uint32_t bit,
                      const struct rc_opts *then)
@@ -85,7 +85,7 @@ static bool take_way(const struct rc_opts *o, unsigned at, uint32_t bit,
         if (way[i] == QHCA_QPS_SQE) {
             stop_queue();
             if (i == at) {
-                return false;   /* no command leads there */
+                return false;   /* no command leads to SQE */
             }
             continue;
         }
@@ -116,7 +116,7 @@ static void check_right(const struct rc_opts *o)
             ask(RC_WRITE_ONLY);
             if (memcmp(guest_ptr(g, node.mr.addr, LEN), data, LEN) ?
                 then.access : o->access) {
-                tap_note("type %u, step %u: other rights", o->type, at);
+                tap_note("type %u, step %u: wrong rights", o->type, at);
                 CHECK(!"the rights that were set");
             }
             steps++;
@@ -141,7 +141,7 @@ static void test_rights(void)
     }
 }
 
-/* The GSI QP takes one as well, but has its own, whichever it was told. */
+/* The GSI QP accepts a Q_Key as well, but always uses its well-known one. */
 static void check_qkey(uint8_t type)
 {
     struct rc_opts o = opts_of(type), then = o;
@@ -174,7 +174,7 @@ static void test_qkey(void)
     check_qkey(QHCA_QPT_GSI);
 }
 
-/* Required before RTR, optional from there on. */
+/* The timer is required for RTR and optional in later steps. */
 static void check_rnr_timer(uint8_t type, uint8_t service)
 {
     struct rc_opts o = opts_of(type), then = o;
@@ -200,7 +200,7 @@ static void test_rnr_timer(void)
 
 /* ---- packets by state ---- */
 
-/* Counted as taken, or as nothing the QP takes in its state. */
+/* The packet must be counted as received, or as wrong for the QP's state. */
 static void check_taken(bool taken, uint64_t pkts, uint64_t bad)
 {
     CHECK_EQ(counter(g, QHCA_CNT_RX_PKTS), pkts + taken);

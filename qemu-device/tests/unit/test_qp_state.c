@@ -123,7 +123,7 @@ static void test_table(void)
     }
 }
 
-/* The same through the command, as far as an RC QP gets. */
+/* Checks all pairs of states by command, except those an RC QP cannot reach. */
 static void test_pairs(void)
 {
     struct node n = node_new(NULL, 1), peer = { .host = 2 };
@@ -253,7 +253,7 @@ static void test_query(void)
     CHECK_EQ(le32toh(c.recv_cqn), q.rcq.cqn);
     CHECK_EQ(le32toh(c.next_psn), 0x123456);
     CHECK_EQ(le32toh(c.epsn), 0xffffff);
-    /* without STATE only X to X, with that row's attributes. */
+    /* without STATE the row is X to X, with its attributes. */
     CHECK_EQ(rc_modify(&q, &a, A(MIN_RNR_TIMER)), QHCA_OK);
     CHECK_EQ(rc_modify(&q, &a, A(TIMEOUT)), QHCA_ERR_STATE);
     CHECK_EQ(rc_set_state(&q, S(RESET)), QHCA_OK);
@@ -322,7 +322,7 @@ static void test_create_errors(void)
     CHECK_EQ(guest_cmd_obj(n.g, QHCA_CMD_DESTROY_CQ, cq.cqn), QHCA_OK);
 }
 
-/* As many QPs as promised, and one more. */
+/* As many QPs as max_qp says, and one more. */
 static void test_max_qp(void)
 {
     struct node n = node_new(NULL, 1);
@@ -340,7 +340,7 @@ static void test_max_qp(void)
     CHECK(qpn != last);
 }
 
-/* Doorbells by state (A.1), on another's page, out of range. */
+/* Doorbells by state (A.1), on a page of another QP, and out of range. */
 static void test_doorbells(void)
 {
     static const struct {
@@ -376,7 +376,7 @@ static void test_doorbells(void)
 }
 
 /*
- * A-030: a QP still in RESET can go to ERR, flushes, and can be set up again.
+ * A-030: a QP in RESET can enter ERR, flushes WRs, and can be set up again.
  */
 static void test_reset_to_err(void)
 {
@@ -408,11 +408,11 @@ static const struct test tests[] = {
     { "A-030..A-036 A-040..A-061 the table, all types", test_table },
     { "A-030..A-036 A-062 A-066 49 pairs by command", test_pairs },
     { "A-063 A-064 A-065 values", test_values },
-    { "A-017 A-067 A-068 A-069 A-073 query gives back what was set",
+    { "A-017 A-067 A-068 A-069 A-073 QUERY_QP returns what was set",
       test_query },
     { "A-010 A-011 A-012 A-020 creation, errors, destruction",
       test_create_errors },
-    { "A-012 A-022 J-001 as many QPs as promised", test_max_qp },
+    { "A-012 A-022 J-001 max_qp QPs, and one more", test_max_qp },
     { "A-001..A-007 J-020 doorbells by state", test_doorbells },
     { "A-030 RESET to ERR", test_reset_to_err },
 };

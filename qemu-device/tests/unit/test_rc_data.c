@@ -9,7 +9,7 @@
 
 #define HALF    (NODE_MEM / 2)
 
-/* struct pair - two connected QPs and where each has its data */
+/* struct pair - two connected QPs, and the offset of the data of each */
 struct pair {
     struct net *net;
     struct node na, nb, *b;
@@ -19,7 +19,7 @@ struct pair {
 
 static struct pair pair;
 
-/* @loop: both on one engine, which share its memory. */
+/* @loop: both QPs are on one engine and share its memory. */
 static struct pair *pair_new(bool loop, const struct rc_opts *o, bool ipv6,
                              uint16_t vlan)
 {
@@ -161,7 +161,7 @@ static void sweep(bool loop, uint8_t mtu_code, bool ipv6, uint16_t vlan)
     struct pair *p;
 
     o.mtu = mtu_code;
-    o.sq_psn = 0xffff80;        /* wraps on the way (D-003) */
+    o.sq_psn = 0xffff80;        /* wraps (D-003) */
     o.rq_psn = 0xfffffe;
     p = pair_new(loop, &o, ipv6, vlan);
     for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
@@ -225,7 +225,7 @@ static void test_inline(void)
     }
 }
 
-/* One atomic on the word at @p->off_b; returns the old value. */
+/* Executes an atomic on the word at @p->off_b; returns the old value. */
 static uint64_t atomic(struct pair *p, uint8_t opcode, uint64_t swap_add,
                        uint64_t compare)
 {
@@ -294,7 +294,7 @@ static void test_self(void)
     CHECK(guest_is_filled(n.g, n.mr.addr + 10000, 5000, 3));
 }
 
-/* More WRs than slots, twice round the ring, unsignaled ones in between. */
+/* More WRs than the rings have slots, half of them unsignaled. */
 static void test_stream(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -332,7 +332,7 @@ static void test_stream(void)
     CHECK_EQ(received, sent);
 }
 
-/* B-026: the largest message, byte for byte, over one page mapped again. */
+/* D-003, B-026: a message of very many packets, in both directions. */
 static void test_large(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -385,7 +385,7 @@ static void test_zero_rkey(void)
 static const struct test tests[] = {
     { "B-001..B-006 B-028 C-007 D-001..D-005 D-085 loopback, all MTUs",
       test_loop },
-    { "B-001..B-006 B-028 C-007 D-001..D-005 between two, all MTUs",
+    { "B-001..B-006 B-028 C-007 D-001..D-005 between two engines, all MTUs",
       test_wire },
     { "E-001 E-002 IPv6 and VLANs", test_wire_v6 },
     { "B-053 inline data of every length", test_inline },
@@ -394,7 +394,7 @@ static const struct test tests[] = {
     { "B-037 B-042 B-064 B-065 C-012 three times round the rings",
       test_stream },
     { "B-026 D-003 a message of 19532 packets each way", test_large },
-    { "B-029 nothing at an arbitrary address", test_zero_rkey },
+    { "B-029 no data at an arbitrary address", test_zero_rkey },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: duplicate requests at the RC responder, conformance D-050
- * to D-055, and the queue of answers.
+ * to D-055, and the queue of responses.
  */
 #include "harness/debug.h"
 #include "harness/scripted.h"
@@ -45,7 +45,7 @@ static void test_send_write(void)
     rc_expect(&qp.rcq, 1, 0);
     memset(data, 2, sizeof(data));
     inject(RC_SEND_ONLY, PSN, 8);
-    expect_ack(PSN + 1, 2);             /* of the last one, MSN unchanged */
+    expect_ack(PSN + 1, 2);             /* of the last request, same MSN */
     inject(RC_WRITE_ONLY, PSN + 1, 8);
     expect_ack(PSN + 1, 2);
     rc_expect_none(&qp.rcq);
@@ -53,7 +53,7 @@ static void test_send_write(void)
     CHECK_EQ(counter(g, QHCA_CNT_RX_DUPLICATE), 2);
 }
 
-/* D-050: no ACK of a READ whose answer may have been lost. */
+/* D-050: no ACK covers a READ whose response may have been lost. */
 static void test_before_read(void)
 {
     start(4);
@@ -85,28 +85,28 @@ static void test_read(void)
     CHECK(p.payload_len == MTU && p.payload[0] == 7);
     CHECK_EQ(p.msn, 1);
     CHECK_EQ(peer_drain(&qp), 3);
-    inject_read(PSN + 2, 2 * MTU, 4000 - 2 * MTU);      /* the tail */
+    inject_read(PSN + 2, 2 * MTU, 4000 - 2 * MTU);      /* the rest */
     peer_expect(&qp, RC_READ_RESP_FIRST, PSN + 2);
     peer_expect(&qp, RC_READ_RESP_LAST, PSN + 3);
     inject_read(PSN + 3, 3 * MTU, 4000 - 3 * MTU);
     peer_expect(&qp, RC_READ_RESP_ONLY, PSN + 3);
 
-    inject_read(PSN, 0, 4001);          /* more than it was */
+    inject_read(PSN, 0, 4001);          /* longer than the original */
     inject_read(PSN, 8, 100);           /* not at a packet boundary */
     inject_read(PSN + 1, 0, 100);
     inject_read(PSN + 3, 3 * MTU, MTU);
-    inject_read(PSN - 1, 0, 100);       /* never was a request */
+    inject_read(PSN - 1, 0, 100);       /* there was no such request */
     p = request(RC_READ_REQUEST, PSN, 0, 4000);
     p.rkey ^= 1;
     peer_inject(&qp, &p, NULL, 0);
-    inject_add(PSN, 1);                 /* it was a READ */
+    inject_add(PSN, 1);                 /* the original was a READ */
     peer_expect_none(&qp);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
 
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
     inject_read(PSN, 0, 4000);          /* the key is checked again */
     CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN).syndrome, AETH_NAK_ACCESS);
-    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);      /* perhaps an old one */
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);      /* may be an old packet */
 }
 
 static void test_atomic(void)
@@ -123,7 +123,7 @@ static void test_atomic(void)
     inject_add(PSN, 5);
     CHECK(peer_expect(&qp, RC_ATOMIC_ACKNOWLEDGE, PSN).atomic_orig == 0);
     CHECK(le64toh(*word) == 10);                                /* D-052 */
-    inject_add(PSN + 2, 5);             /* takes the place of the first */
+    inject_add(PSN + 2, 5);             /* replaces the oldest result */
     CHECK_EQ(peer_drain(&qp), 1);
     inject_add(PSN, 5);
     inject_read(PSN + 1, 0, 8);
@@ -133,7 +133,7 @@ static void test_atomic(void)
     CHECK(le64toh(*word) == 15);
 }
 
-/* D-054: in the middle of a message. */
+/* D-054: duplicates arrive in the middle of a message. */
 static void test_in_message(void)
 {
     start(4);
@@ -161,8 +161,8 @@ static struct vhca_qp *engine_qp(void)
 }
 
 /*
- * The latest of two READs that cover a PSN, which happens when READs of 2^31
- * bytes are a lap apart (D-003): the test makes the older one that long.
+ * Two READs can cover the same PSN if they are of 2^31 bytes and a lap apart
+ * (D-003): the later one counts. The test makes the older one that long.
  */
 static void test_lap(void)
 {
@@ -180,8 +180,8 @@ static void test_lap(void)
 }
 
 /*
- * A peer that retransmits without end while no answer can leave: the queue is
- * bounded, the fatal NAK still fits, and order is kept (D-013).
+ * D-013: a peer retransmits without end while no response can be sent: the
+ * queue is bounded, the fatal NAK still fits, and the order is kept.
  */
 static void test_crowd(void)
 {
@@ -197,10 +197,10 @@ static void test_crowd(void)
     for (unsigned i = 0; i < 200; i++) {
         inject(RC_SEND_ONLY, psn, 8);           /* no receive WR: RNR NAK */
         inject_read(PSN + i % 16, 0, 8);
-        inject(RC_SEND_ONLY, psn + 1, 8);       /* and a gap */
+        inject(RC_SEND_ONLY, psn + 1, 8);       /* a gap */
     }
     CHECK(engine_qp()->rsp.q_tail - engine_qp()->rsp.q_head < QHCA_RESPONSES);
-    inject(RC_SEND_MIDDLE, psn, MTU);           /* and the end of it */
+    inject(RC_SEND_MIDDLE, psn, MTU);           /* a fatal error */
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
     inject_read(PSN, 0, 8);
     g->net_blocked = false;
@@ -214,7 +214,7 @@ static void test_crowd(void)
     eq_expect(&node.async, QHCA_EVENT_QP_REQ_ERR, qp.qpn);
 }
 
-/* The ACK of a duplicate does not hide a NAK that waits. */
+/* The ACK of a duplicate does not replace a NAK that waits. */
 static void test_nak_stays(void)
 {
     struct roce_packet p;
@@ -225,7 +225,7 @@ static void test_nak_stays(void)
     CHECK_EQ(peer_drain(&qp), 1);
     g->net_blocked = true;
     for (unsigned i = 0; i < 128; i++) {
-        inject(RC_SEND_ONLY, PSN, 8);           /* fills the queue of answers */
+        inject(RC_SEND_ONLY, PSN, 8);           /* fills the queue */
     }
     inject(RC_SEND_ONLY, PSN + 2, 8);
     inject(RC_SEND_ONLY, PSN, 8);
@@ -238,7 +238,7 @@ static void test_nak_stays(void)
     CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, PSN + 1).syndrome, AETH_NAK_SEQ);
 }
 
-/* Indices that wrapped at 32 bits, in a QP's long life. */
+/* The queue's indices wrap at 32 bits in the life of a QP. */
 static void test_index_wrap(void)
 {
     start(3);
@@ -287,8 +287,8 @@ static bool is(uint64_t off, int value)
 }
 
 /*
- * Late packets and duplicates write nothing, and nothing is sent from a freed
- * buffer.
+ * Late packets and duplicates write no memory, and retries do not read a
+ * buffer whose WR is complete.
  */
 static void test_buffers(void)
 {
@@ -307,7 +307,7 @@ static void test_buffers(void)
     CHECK(is(0, 1));
     peer_drain(&qp);
 
-    wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 64, 64);         /* that of a READ */
+    wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 64, 64);         /* a READ's buffer */
     rc_post(&qp, &wr);
     guest_settle(g);
     CHECK(peer_next(&qp, &resp));
@@ -321,7 +321,7 @@ static void test_buffers(void)
     peer_inject(&qp, &resp, data, 64);
     CHECK(is(64, 2));
 
-    wr = rc_wr(&qp, QHCA_WR_SEND, 128, 64);             /* one that is sent */
+    wr = rc_wr(&qp, QHCA_WR_SEND, 128, 64);             /* a send buffer */
     be(128, 3);
     rc_post(&qp, &wr);
     guest_settle(g);
@@ -340,13 +340,13 @@ static void test_buffers(void)
 }
 
 static const struct test tests[] = {
-    { "B-063 once there is a CQE, the buffer is the program's", test_buffers },
-    { "D-050 D-016 SEND and WRITE are not done again", test_send_write },
+    { "B-063 after the CQE the buffer belongs to the program", test_buffers },
+    { "D-050 D-016 SEND and WRITE are not executed again", test_send_write },
     { "D-050 D-014 what the ACK of a duplicate covers", test_before_read },
-    { "D-051 READ is read again, within its range", test_read },
-    { "D-052 D-055 atomics are answered from memory", test_atomic },
+    { "D-051 a READ is executed again within its range", test_read },
+    { "D-052 D-055 atomics get the saved result", test_atomic },
     { "D-054 duplicates in the middle of a message", test_in_message },
-    { "D-003 D-051 of two READs the latest", test_lap },
+    { "D-003 D-051 the later of two READs with the same PSN", test_lap },
     { "D-013 D-026 a flood of duplicates", test_crowd },
     { "D-020 a waiting NAK stays", test_nak_stays },
     { "D-013 free-running indices", test_index_wrap },
@@ -354,6 +354,6 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    harness_verify(VERIFY_NEVER);   /* what QPs remember is changed by hand */
+    harness_verify(VERIFY_NEVER);   /* tests change the state of QPs */
     return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
 }

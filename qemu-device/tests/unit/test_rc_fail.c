@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: failures around RC queue pairs: completion queues that
- * overrun, local keys, lengths, rings that are gone, packets of strangers.
+ * overrun, local keys, lengths, unreadable rings, packets not from the peer.
  */
 #include "harness/debug.h"
 #include "harness/scripted.h"
@@ -12,7 +12,7 @@
 /* More QPs than node.async has room for. */
 #define MANY    40
 
-/* A failed CQ takes no new users. */
+/* No new QP can use a failed CQ. */
 static void expect_no_new_qp(void)
 {
     const struct qhca_create_qp c = {
@@ -25,8 +25,8 @@ static void expect_no_new_qp(void)
 }
 
 /*
- * One CQ fails, and all its QPs raise an event: more than the asynchronous EQ
- * holds. That must not stop the device.
+ * A CQ fails, and all its QPs raise an event, which are more events than the
+ * asynchronous EQ holds. That must not stop the device.
  */
 static void test_overrun_of_many(void)
 {
@@ -68,7 +68,7 @@ static void test_overrun(void)
         post(QHCA_WR_SEND, 8);
     }
     peer_drain(&qp);
-    peer_ack(&qp, PSN + 3);             /* four CQEs for two places */
+    peer_ack(&qp, PSN + 3);             /* four CQEs for two slots */
     eq_expect(&node.async, QHCA_EVENT_CQ_ERR, qp.scq.cqn);      /* C-028 */
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);        /* C-029 */
     no_event();
@@ -80,7 +80,7 @@ static void test_overrun(void)
     CHECK_EQ(cq_query(&qp.scq).state, QHCA_CQ_ERROR);
     expect_no_new_qp();
 
-    start_alone(&o);            /* by what is received */
+    start_alone(&o);            /* overrun by receive completions */
     for (unsigned i = 0; i < 4; i++) {
         struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, 0x222222 + i);
 
@@ -92,7 +92,7 @@ static void test_overrun(void)
     no_event();
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
 
-    start_alone(&o);            /* by the flush */
+    start_alone(&o);            /* overrun by the flush */
     for (unsigned i = 0; i < 4; i++) {
         rc_recv(&qp, i, 0, 8);
     }
@@ -133,7 +133,7 @@ static void test_local_errors(void)
         }
         rc_post(&qp, &wr);
         if (i / 4 == 3 && op != QHCA_WR_RDMA_READ && i % 4 < 2) {
-            CHECK_EQ(peer_drain(&qp), 1);       /* reading it is fine */
+            CHECK_EQ(peer_drain(&qp), 1);       /* reading is allowed */
         } else {
             done(0, QHCA_WC_LOC_PROT_ERR);
             CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
@@ -143,7 +143,7 @@ static void test_local_errors(void)
 }
 
 /*
- * I-001, F-008: the region is deregistered when half of the message has left.
+ * I-001, F-008: the region is deregistered when half of a message is sent.
  */
 static void test_dereg_midway(void)
 {
@@ -198,7 +198,7 @@ static void test_lengths(void)
     rc_post(&qp, &wr);
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_LOC_QP_OP_ERR);
 
-    start_alone(&o);            /* H-002: the ring is gone */
+    start_alone(&o);            /* H-002: the ring is unreadable */
     g->bad_from = gbuf_addr(&qp.sq, 0);
     g->bad_to = g->bad_from + 4096;
     post(QHCA_WR_SEND, 8);
@@ -222,9 +222,9 @@ static void test_lengths(void)
     rc_expect_none(&qp.scq);
 }
 
-/* ---- packets of others ---- */
+/* ---- packets that are not from the peer ---- */
 
-/* Sends @p to another GID of the port than that of the QP's AV. */
+/* Adds @p's destination as GID @index of the port. */
 static void add_gid(unsigned index, const struct roce_packet *p)
 {
     struct qhca_cmd cmd = {
@@ -289,7 +289,7 @@ static void test_strangers(void)
     rc_expect(&qp.rcq, 1, 0);
 }
 
-/* G-015: its GID is taken away. */
+/* G-015: the GID of the QP is removed. */
 static void test_gid_gone(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -305,7 +305,7 @@ static void test_gid_gone(void)
     done(0, QHCA_WC_RETRY_EXC_ERR);
 }
 
-/* Others' frames in the loopback FIFO delay a timeout only once. */
+/* Frames of others in the loopback FIFO delay a timeout only once. */
 static void test_grace(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -333,9 +333,9 @@ static const struct test tests[] = {
     { "I-001 F-008 region deregistered in mid-SEND", test_dereg_midway },
     { "A-100 B-024 B-027 B-032 I-032 H-002 lengths, unreadable ring",
       test_lengths },
-    { "D-082 D-083 E-041 E-045 packets of strangers", test_strangers },
-    { "G-015 a GID that is taken away", test_gid_gone },
-    { "D-045 timeouts while others loop back", test_grace },
+    { "D-082 D-083 E-041 E-045 packets not from the peer", test_strangers },
+    { "G-015 the QP's GID is removed", test_gid_gone },
+    { "D-045 timeouts while frames of others loop back", test_grace },
 };
 
 int main(int argc, char **argv)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: messages that take half of all PSNs: 2^31 bytes in packets
- * of 256. 2^23 packets would take too long, so most answers are skipped: the
- * test moves the requester's PSNs as they would have.
+ * qhca engine tests: messages that use half of all PSNs: 2^31 bytes in packets
+ * of 256. 2^23 packets would take too long, so the test skips most responses
+ * and moves the requester's PSNs as they would.
  */
 #include "harness/debug.h"
 #include "harness/fixture.h"
 
-#define PSN     0xfffff0u       /* wraps on the way (D-003) */
+#define PSN     0xfffff0u       /* wraps (D-003) */
 #define MTU     256u
 #define LEN     0x80000000u
 #define PACKETS (LEN / MTU)
@@ -28,8 +28,8 @@ static void start(void)
 }
 
 /*
- * The whole message. Its last packet is in the node's memory, and what else the
- * test needs: the last of the first piece of a READ, the first of a WRITE.
+ * Posts the whole message. Only packets that the test needs are in the node's
+ * memory: the last one, the last of a READ's first piece, a WRITE's first.
  */
 static void post_long(uint8_t opcode)
 {
@@ -60,13 +60,13 @@ static void post_short(uint8_t opcode)
     guest_settle(g);
 }
 
-/* All packets of the message before number @n are done. */
+/* Completes all packets of the message before number @n. */
 static void answered(uint32_t n)
 {
     vhca_qp_get(g->e, qp.qpn)->req.una_psn = psn_add(PSN, n);
 }
 
-/* All before number @n has been sent and answered. */
+/* Pretends that all packets before number @n are sent and acknowledged. */
 static void jump(uint32_t n)
 {
     struct vhca_requester *r = &vhca_qp_get(g->e, qp.qpn)->req;
@@ -108,8 +108,7 @@ static bool quiet(void)
 }
 
 /*
- * Only one request at a time is outstanding, as far as the responder can tell
- * (D-067).
+ * D-067: for the responder, only one request at a time is outstanding.
  */
 static void test_read(void)
 {
@@ -139,7 +138,7 @@ static void test_read(void)
     peer_expect_none(&qp);
 }
 
-/* All sent and none acknowledged: it has begun like any other. */
+/* All packets are sent and none is acknowledged: SQD must wait for them. */
 static void test_write(void)
 {
     start();
@@ -161,8 +160,8 @@ static void test_write(void)
 }
 
 /*
- * A receive WR with room for 4 GiB, in four segments; the test sees the end of
- * the second. All but @left bytes of 2^31 have come.
+ * Posts a receive WR of 4 GiB in four segments, and pretends that all but @left
+ * bytes of 2^31 have arrived. The second segment ends in the node's memory.
  */
 static void start_receive(uint8_t type, unsigned left)
 {
@@ -186,7 +185,7 @@ static void start_receive(uint8_t type, unsigned left)
     vhca_qp_get(g->e, qp.qpn)->rsp.offset = LEN - left;
 }
 
-/* The last 1024 bytes. */
+/* Injects the last 1024 bytes. */
 static void inject_last(void)
 {
     uint8_t last = qp.o.type == QHCA_QPT_UC ? SVC_UC | RC_SEND_LAST :
@@ -201,7 +200,7 @@ static uint8_t byte_at(uint64_t off)
     return *(uint8_t *)guest_ptr(g, node.mr.addr + off, 1);
 }
 
-/* However large the receive WR, a message has no more than that (B-026). */
+/* B-026: a message is at most 2^31 bytes, however large the receive WR. */
 static void test_send(void)
 {
     start_receive(QHCA_QPT_RC, 1024);
@@ -229,7 +228,7 @@ static void test_send(void)
 static const struct test tests[] = {
     { "D-001 D-003 D-067 A-084 A-085 a READ of 2^31 bytes", test_read },
     { "A-084 A-085 a WRITE of 2^31 bytes", test_write },
-    { "B-026 D-064 D-066 D-072 a SEND of 2^31 bytes, or one more",
+    { "B-026 D-064 D-066 D-072 a SEND of 2^31 bytes, and one more",
       test_send },
 };
 

@@ -65,8 +65,8 @@ static void test_remote_errors(void)
 }
 
 /*
- * D-060: of two reasons to refuse a packet, the one that is checked first. No
- * receive WR has been posted.
+ * D-060: a packet with two mistakes is refused for the one checked first. No
+ * receive WR is posted.
  */
 static void test_order(void)
 {
@@ -134,7 +134,7 @@ static void test_order(void)
     }
 }
 
-/* D-065: all or nothing is written; I-029: bytes and RETH. */
+/* D-065: a packet is written completely or not at all; I-029: RETH length. */
 static void test_write_lengths(void)
 {
     static const struct {
@@ -209,7 +209,7 @@ static void test_receive_errors(void)
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_PROT_ERR);
 
     start_responder(&o, QHCA_QPS_RTS);
-    rc_recv_raw(&qp, 1, 5, sge);        /* made for 4 */
+    rc_recv_raw(&qp, 1, 5, sge);        /* the queue allows 4 */
     inject(RC_SEND_ONLY, PSN, 5);
     expect_refusal(AETH_NAK_OP, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
@@ -255,7 +255,6 @@ static void test_bad_memory(void)
     }
 }
 
-/* I-025, I-026, D-068 */
 static void test_resources(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -269,7 +268,7 @@ static void test_resources(void)
     o.dest_rd_atomic = 2;
     start_responder(&o, QHCA_QPS_RTS);
     g->net_blocked = true;
-    for (unsigned i = 0; i < 120; i++) {        /* keep the answers waiting */
+    for (unsigned i = 0; i < 120; i++) {        /* responses have to wait */
         inject(RC_SEND_ONLY, PSN - 1, 1);
     }
     for (unsigned i = 0; i < 3; i++) {
@@ -321,7 +320,7 @@ static void test_dereg_mid_read(void)
 static const struct test tests[] = {
     { "H-004 I-004 I-007 I-013 I-017 D-063 D-065 keys, ranges, rights",
       test_remote_errors },
-    { "D-060 B-026 which reason comes first", test_order },
+    { "D-060 B-026 order of the checks", test_order },
     { "I-029 D-065 WRITE against its RETH", test_write_lengths },
     { "I-012 I-014 I-015 I-016 D-066 H-002 receive WRs",
       test_receive_errors },

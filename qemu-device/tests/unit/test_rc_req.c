@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the RC requester against a scripted peer: what it sends,
- * and how WRs end.
+ * qhca engine tests: the RC requester against a scripted peer: packets and
+ * completions.
  */
 #include "harness/scripted.h"
 
@@ -25,7 +25,7 @@ static void test_stale(void)
     peer_ack(&qp, PSN);
     done(0, 0);
     CHECK_EQ(peer_drain(&qp), 2);
-    peer_ack(&qp, PSN);                 /* again, before, never sent */
+    peer_ack(&qp, PSN);                 /* again; too old; not sent yet */
     peer_ack(&qp, PSN - 1);
     peer_ack(&qp, PSN + 2);
     peer_ack(&qp, PSN + 0x800000);
@@ -40,7 +40,7 @@ static void test_stale(void)
     done(1, 0);
 }
 
-/* D-012: an answer acknowledges what came before it. */
+/* D-012: a response acknowledges all requests before its own. */
 static void test_acks_before(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -108,8 +108,8 @@ static void test_flags(void)
 }
 
 /*
- * An ACK is an ACK whatever its credits; no credit count stops the queue
- * (D-017).
+ * D-017: an ACK counts whatever its credits are, and no credit count stops the
+ * queue.
  */
 static void test_credits(void)
 {
@@ -188,7 +188,7 @@ static void test_bad_answers(void)
     }
 }
 
-/* An answer with data is only one if its AETH says ACK. */
+/* A response with data counts only if its AETH is an ACK. */
 static void test_bad_syndromes(void)
 {
     static const uint8_t syndromes[] = {
@@ -226,10 +226,10 @@ static void test_rd_atomic(void)
     peer_expect_none(&qp);                                      /* D-067 */
     answer_read(RC_READ_RESP_ONLY, PSN, 4);
     peer_expect(&qp, RC_READ_REQUEST, PSN + 2);
-    peer_expect(&qp, RC_SEND_ONLY, PSN + 3);    /* unfenced: overtakes */
+    peer_expect(&qp, RC_SEND_ONLY, PSN + 3);    /* unfenced: not delayed */
     /*
-     * Everything is lost: they are sent again in the same order, within the
-     * limit.
+     * All requests are lost: they are sent again in the same order, within
+     * the limit.
      */
     guest_advance(g, T(10));
     peer_expect(&qp, RC_FETCH_ADD, PSN + 1);
@@ -242,7 +242,7 @@ static void test_rd_atomic(void)
         done(i, 0);
     }
 
-    o.rd_atomic = 1;            /* the rest of one counts, too */
+    o.rd_atomic = 1;            /* the rest of a READ counts, too */
     start_alone(&o);
     post(QHCA_WR_RDMA_READ, 3000);
     post(QHCA_WR_RDMA_READ, 4);
@@ -263,7 +263,7 @@ static void test_rd_atomic(void)
     expect_dead();
 }
 
-/* Their length is not limited by what a QP may send without an answer. */
+/* The window for packets sent does not limit the length of READs. */
 static void test_long_reads(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -298,7 +298,7 @@ static void test_long_reads(void)
     peer_ack(&qp, PSN + n * packets);
     done(n, 0);
 
-    /* Behind a long READ the window for what is sent is what it always is. */
+    /* Behind a long READ the window for packets sent is unchanged. */
     start_alone(&o);
     post(QHCA_WR_RDMA_READ, packets * 1024);
     post(QHCA_WR_RDMA_WRITE, packets * 1024);
@@ -307,11 +307,11 @@ static void test_long_reads(void)
     CHECK_EQ(peer_drain(&qp), 1 + QHCA_WINDOW);
     answer_read(RC_READ_RESP_FIRST, PSN, 1024);
     CHECK_EQ(peer_drain(&qp), 0);
-    guest_advance(g, T(10));            /* the rest of it */
+    guest_advance(g, T(10));            /* the rest of the READ */
     CHECK_EQ(peer_drain(&qp), 1 + QHCA_WINDOW);
 }
 
-/* Inside a port, and in frames: as many as may be are on their way at once. */
+/* Inside a port, with frames: the maximum of READs is in flight at once. */
 static void test_long_reads_here(void)
 {
     const unsigned n = 40;
@@ -361,13 +361,13 @@ static void test_fence(void)
     peer_expect(&qp, RC_READ_REQUEST, PSN);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
     peer_expect_none(&qp);                                      /* B-051 */
-    guest_advance(g, T(10));            /* nor in a retransmission */
+    guest_advance(g, T(10));            /* also in a retransmission */
     CHECK_EQ(peer_drain(&qp), 2);
     answer_read(RC_READ_RESP_ONLY, PSN, 4);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 2);
 }
 
-/* A bad WR waits for all earlier ones, whatever they are. */
+/* A bad WR fails after all earlier WRs have completed. */
 static void test_bad_behind(void)
 {
     static const uint8_t before[] = {
@@ -421,15 +421,15 @@ static void test_window(void)
 }
 
 static const struct test tests[] = {
-    { "D-015 answers to nothing", test_stale },
-    { "D-012 READ and atomic answers acknowledge", test_acks_before },
+    { "D-015 ACKs that acknowledge nothing new", test_stale },
+    { "D-012 READ and atomic responses acknowledge", test_acks_before },
     { "D-010 B-045 AckReq and SE", test_flags },
     { "D-017 credits of the peer", test_credits },
     { "D-021 D-024 D-025 D-026 I-052 fatal NAKs", test_fatal_naks },
-    { "I-030 I-031 answers that do not fit", test_bad_answers },
-    { "D-024 I-030 answers with a syndrome of a NAK", test_bad_syndromes },
+    { "I-030 I-031 responses that do not fit", test_bad_answers },
+    { "D-024 I-030 responses with the syndrome of a NAK", test_bad_syndromes },
     { "D-067 max_rd_atomic", test_rd_atomic },
-    { "D-067 max_rd_atomic long READs", test_long_reads },
+    { "D-067 max_rd_atomic and long READs", test_long_reads },
     { "D-067 long READs inside the port", test_long_reads_here },
     { "B-051 fence", test_fence },
     { "I-051 I-052 a bad WR behind others", test_bad_behind },

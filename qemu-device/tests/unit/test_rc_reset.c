@@ -63,7 +63,7 @@ static void half_a_message(void)
     inject(RC_SEND_FIRST, PSN, MTU);
 }
 
-/* Its place in the message, its receive WR, its MSN. */
+/* The place in the message, the receive WR and the MSN are gone. */
 static void a_whole_message(void)
 {
     rc_recv(&qp, 2, 0, 8192);
@@ -119,7 +119,7 @@ static void answers_in_line(void)
     }
 }
 
-/* None of them leaves, and all resources are free. */
+/* No old response is sent, and all resources are free. */
 static void no_answers(void)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -166,7 +166,7 @@ static void going_back(void)
     peer_nak(&qp, AETH_NAK_SEQ, SQ_PSN);
 }
 
-/* For an implied NAK as well, once. */
+/* A QP goes back for an implied NAK once, and may do so again. */
 static void going_back_again(void)
 {
     post(QHCA_WR_RDMA_READ);
@@ -215,7 +215,7 @@ static void not_draining(void)
     send_and_read();
 }
 
-/* UC: back in RTS before everything posted in SQE has been flushed. */
+/* UC: the QP is in RTS again before all WRs posted in SQE are flushed. */
 static void flushing(void)
 {
     put(0x66);
@@ -268,7 +268,7 @@ static void test_forgets(void)
         guest_settle(g);
         peer_drain(&qp);
         while (cq_poll(&qp.scq, &c)) {
-            ;                           /* a driver's work */
+            ;                           /* drivers do it, too */
         }
         guest_advance(g, 20 * T(10));
         CHECK(g->deadline == UINT64_MAX);
@@ -284,7 +284,7 @@ static void test_forgets(void)
     }
 }
 
-/* Once per life. */
+/* one COMM_EST after each RESET. */
 static void test_comm_est(void)
 {
     struct qhca_eqe e;
@@ -301,8 +301,8 @@ static void test_comm_est(void)
 }
 
 static const struct test tests[] = {
-    { "A-104 RESET forgets", test_forgets },
-    { "A-082 A-104 COMM_EST in every life", test_comm_est },
+    { "A-104 RESET forgets all state", test_forgets },
+    { "A-082 A-104 COMM_EST after each RESET", test_comm_est },
 };
 
 int main(int argc, char **argv)

@@ -22,7 +22,7 @@ static void test_gap(void)
     expect_nak(AETH_NAK_SEQ, PSN);                              /* D-020 */
     inject(RC_SEND_ONLY, PSN + 2, 1);
     peer_expect_none(&qp);
-    inject(RC_SEND_ONLY, PSN - 1, 1);   /* a duplicate fills no gap */
+    inject(RC_SEND_ONLY, PSN - 1, 1);   /* a duplicate does not end the gap */
     expect_ack(PSN - 1, 0);
     inject(RC_SEND_ONLY, PSN + 2, 1);
     peer_expect_none(&qp);
@@ -81,7 +81,8 @@ static void test_rnr(void)
 }
 
 /*
- * D-061, D-062, D-064, D-060: first packets in @seq are good, the last is not.
+ * D-060, D-061, D-062, D-064: the last packet of each row is refused, those
+ * before it are good.
  */
 static void test_sequence(void)
 {
@@ -89,7 +90,7 @@ static void test_sequence(void)
         const char *what;
         uint8_t op[3];
         uint16_t len[3];
-        uint8_t event, status;  /* event, or CQE if a receive WR was taken */
+        uint8_t event, status;  /* event, or CQE if a receive WR is used */
     } c[] = {
         { "MIDDLE first", { RC_SEND_MIDDLE }, { MTU },
           QHCA_EVENT_QP_REQ_ERR, 0 },
@@ -166,8 +167,8 @@ static void test_bad_pad(void)
     p.payload_len = 8;
     memcpy(f + roce_payload_offset(&p), data, 8);
     len = roce_finish(&p, f);
-    f[l3 + IPV4_LEN + UDP_LEN + 1] |= 0x10;     /* 7 bytes and 1: as it was */
-    f[l3 + 3]--;                                /* but one byte less in all */
+    f[l3 + IPV4_LEN + UDP_LEN + 1] |= 0x10;     /* 7 bytes and 1 of padding */
+    f[l3 + 3]--;                                /* but a shorter packet */
     f[l3 + IPV4_LEN + 5]--;
     len--;
     crc = roce_icrc(f + l3, true, len - l3 - 4);
@@ -178,7 +179,7 @@ static void test_bad_pad(void)
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
 }
 
-/* A SEND of 8 bytes behind which others follow at once, or not. */
+/* Injects a SEND of 8 bytes; @more: others follow at once. */
 static void inject_of_many(uint32_t psn, bool more)
 {
     struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, psn);
@@ -192,7 +193,7 @@ static void inject_of_many(uint32_t psn, bool more)
     (more ? guest_rx_more : guest_rx)(g, f, len);
 }
 
-/* Frames that come at once are executed one by one and answered together. */
+/* Frames that arrive at once are executed one by one and get one ACK. */
 static void test_together(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -211,12 +212,12 @@ static void test_together(void)
     rc_expect(&qp.rcq, 3, QHCA_WC_SUCCESS);
     expect_ack(PSN + 3, 4);                                     /* D-011 */
     peer_expect_none(&qp);
-    /* The one that was to follow does not come. */
+    /* The frame that was to follow does not arrive. */
     inject_of_many(PSN + 4, true);
     qhca_engine_run(g->e, *g->clock);
     rc_expect(&qp.rcq, 4, QHCA_WC_SUCCESS);
     expect_ack(PSN + 4, 5);
-    /* After a gap one NAK, and nothing of what is behind it. */
+    /* After a gap one NAK is sent, and later packets are not executed. */
     inject_of_many(PSN + 6, true);
     inject_of_many(PSN + 7, false);
     expect_nak(AETH_NAK_SEQ, PSN + 5);
@@ -230,7 +231,7 @@ static const struct test tests[] = {
     { "D-030 I-020 no receive WR", test_rnr },
     { "D-061 D-062 D-064 H-003 I-027..I-029 opcodes and sizes", test_sequence },
     { "D-064 wrong padding", test_bad_pad },
-    { "D-011 one answer to requests that come at once", test_together },
+    { "D-011 one ACK for requests that arrive at once", test_together },
 };
 
 int main(int argc, char **argv)

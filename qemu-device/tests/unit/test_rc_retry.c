@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the RC requester against a scripted peer: when it
- * retransmits what, to the nanosecond.
+ * qhca engine tests: the RC requester against a scripted peer: what it
+ * retransmits and when, to the nanosecond.
  */
 #include "harness/scripted.h"
 
@@ -45,7 +45,7 @@ static void test_no_timeout(void)
     done(0, QHCA_WC_SUCCESS);
 }
 
-/* Restarts on progress; resumes at the oldest; nothing runs when idle. */
+/* Progress restarts the timer; a retry begins with the oldest packet. */
 static void test_progress(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -57,7 +57,7 @@ static void test_progress(void)
         peer_expect(&qp, RC_SEND_ONLY, PSN + i);
     }
     guest_advance(g, T(10) / 2);
-    peer_ack(&qp, PSN + 1);             /* covers two (D-011) */
+    peer_ack(&qp, PSN + 1);             /* covers two packets (D-011) */
     done(0, 0);
     done(1, 0);
     guest_advance(g, T(10) - 1);
@@ -148,8 +148,8 @@ static void test_rnr_retry(void)
 }
 
 /*
- * Each counter has one retry: neither uses up the other (D-033), and anything
- * the peer accepts, even half a message, reloads both (D-034).
+ * Both counters are 1: neither kind of retry uses up the other's (D-033), and
+ * any packet that the peer accepts reloads both (D-034).
  */
 static void test_reload(void)
 {
@@ -181,8 +181,8 @@ static void test_reload(void)
 }
 
 /*
- * The timer belongs to the oldest packet: neither new packets nor old answers
- * move it.
+ * The timer belongs to the oldest packet: neither new packets nor old ACKs
+ * restart it.
  */
 static void test_not_put_off(void)
 {
@@ -206,9 +206,9 @@ static void test_not_put_off(void)
     start_alone(&o);
     post(QHCA_WR_RDMA_READ, 8);
     post(QHCA_WR_SEND, 1);
-    peer_ack(&qp, PSN + 1);             /* an implied NAK: the one retry */
+    peer_ack(&qp, PSN + 1);             /* an implied NAK: the only retry */
     guest_advance(g, T(10) - 1);
-    peer_ack(&qp, PSN + 1);             /* is none any more */
+    peer_ack(&qp, PSN + 1);             /* the same does not count again */
     rc_expect_none(&qp.scq);
     guest_advance(g, 1);
     done(0, QHCA_WC_RETRY_EXC_ERR);
@@ -225,13 +225,13 @@ static void test_implied(void)
     post(QHCA_WR_SEND, 1);                              /* +4 */
     post(QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);              /* +5 */
     CHECK_EQ(peer_drain(&qp), 4);
-    peer_ack(&qp, PSN + 4);             /* steps over the READ (D-014) */
+    peer_ack(&qp, PSN + 4);             /* skips the READ (D-014) */
     done(0, 0);
     rc_expect_none(&qp.scq);
     peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 4);
     peer_expect(&qp, RC_FETCH_ADD, PSN + 5);
-    peer_ack(&qp, PSN + 4);             /* went back already for this one */
+    peer_ack(&qp, PSN + 4);             /* the same again: no effect */
     peer_expect_none(&qp);
     answer_read(RC_READ_RESP_FIRST, PSN + 1, 1024);
     answer_read(RC_READ_RESP_LAST, PSN + 3, 452);       /* a gap */
@@ -239,7 +239,7 @@ static void test_implied(void)
     CHECK_EQ(p.va, node.mr.addr + 1024);
     CHECK_EQ(p.dma_len, 2500 - 1024);
 
-    o.retry = 0;                        /* it is a retry like any other */
+    o.retry = 0;                        /* an implied NAK uses a retry */
     start_alone(&o);
     post(QHCA_WR_RDMA_READ, 8);
     post(QHCA_WR_SEND, 1);
@@ -276,7 +276,7 @@ static void test_read_rest(void)
     CHECK(g->deadline == UINT64_MAX);
 }
 
-/* A network that blocks for a while loses nothing, more than once. */
+/* No packet is lost if the network blocks for a while, more than once. */
 static void test_pressure(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -317,7 +317,7 @@ static const struct test tests[] = {
     { "D-032 D-033 D-034 progress reloads both counters", test_reload },
     { "D-045 D-047 the timer of the oldest packet", test_not_put_off },
     { "D-014 D-006 implied NAK", test_implied },
-    { "D-003 D-006 the rest of a READ is asked for again", test_read_rest },
+    { "D-003 D-006 the rest of a READ is requested again", test_read_rest },
     { "D-047 back-pressure", test_pressure },
 };
 

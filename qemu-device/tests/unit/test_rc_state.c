@@ -22,7 +22,7 @@ static void test_flush(void)
                    i & 1 ? QHCA_WQE_SIGNALED : 0);
     }
     CHECK_EQ(peer_drain(&qp), 5);
-    peer_ack(&qp, PSN);                 /* the first is complete, unsignaled */
+    peer_ack(&qp, PSN);                 /* completes the unsignaled first WR */
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
     for (unsigned i = 1; i < 5; i++) {
         done(i, QHCA_WC_WR_FLUSH_ERR);                  /* */
@@ -45,7 +45,6 @@ static void test_flush(void)
     no_event();
 }
 
-/* from INIT and RTR. */
 static void test_flush_early(void)
 {
     static const uint8_t from[] = { QHCA_QPS_INIT, QHCA_QPS_RTR };
@@ -63,7 +62,7 @@ static void test_flush_early(void)
     }
 }
 
-/* A flush longer than a turn, with a full ring on both sides. */
+/* A flush of full rings takes longer than a turn. */
 static void test_flush_many(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -154,7 +153,7 @@ static void test_sqd(void)
     done(2, QHCA_WC_RETRY_EXC_ERR);
 }
 
-/* and how often it waits for a receiver that is not ready. */
+/* the number of RNR retries can be changed in SQD. */
 static void test_sqd_rnr_retry(void)
 {
     struct qhca_qp_attr a;
@@ -171,7 +170,7 @@ static void test_sqd_rnr_retry(void)
     done(0, QHCA_WC_RNR_RETRY_EXC_ERR);
 }
 
-/* WRs read from the ring but not begun are held, also behind others. */
+/* WRs that are read from the ring but not begun are held in SQD. */
 static void test_sqd_hold(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -180,7 +179,7 @@ static void test_sqd_hold(void)
     o.rd_atomic = 1;
     start_alone(&o);
     post(QHCA_WR_RDMA_READ, 8);
-    post(QHCA_WR_RDMA_READ, 8);         /* waits for the first */
+    post(QHCA_WR_RDMA_READ, 8);         /* waits for the first READ */
     CHECK_EQ(peer_drain(&qp), 1);
     peer_nak(&qp, AETH_RNR_NAK | 1, PSN);       /* the cursor goes back */
     CHECK_EQ(to_sqd(true), QHCA_OK);
@@ -243,7 +242,7 @@ static void test_sqd_bad(void)
 
 /* ---- RESET and destruction ---- */
 
-/* many times, in the middle of traffic, with other PSNs. */
+/* RESET many times during traffic, each with new PSNs. */
 static void test_reset_loop(void)
 {
     struct net *net = net_new(3);
@@ -291,7 +290,7 @@ static void test_reset_loop(void)
     }
 }
 
-/* while its frames are on their way within the engine. */
+/* a QP is destroyed while the engine holds frames from it. */
 static void test_destroy_midway(void)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -305,7 +304,7 @@ static void test_destroy_midway(void)
         wr = rc_wr(&qp, i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_SEND, 0, 500000);
         rc_aim(&wr, &node, NODE_MEM / 2);
         rc_post(&qp, &wr);
-        CHECK(g->scheduled);            /* cut off by the budget */
+        CHECK(g->scheduled);            /* the budget is used up */
         CHECK_EQ(rc_destroy(i & 2 ? &peer : &qp), QHCA_OK);
         guest_advance(g, 100 * T(10));
         CHECK(g->deadline == UINT64_MAX);
@@ -320,11 +319,11 @@ static const struct test tests[] = {
     { "A-116 A-117 flush from INIT and RTR", test_flush_early },
     { "A-097 C-012 flush of full rings", test_flush_many },
     { "A-005 A-019 A-062 A-072 A-085 A-087 A-088 A-112 A-113 SQD", test_sqd },
-    { "A-072 RNR retries from SQD on", test_sqd_rnr_retry },
-    { "A-084 A-119 SQD holds what has not begun", test_sqd_hold },
+    { "A-072 RNR retries changed in SQD", test_sqd_rnr_retry },
+    { "A-084 A-119 SQD holds WRs that have not begun", test_sqd_hold },
     { "A-084 A-089 A-090 A-114 SQD and failure", test_sqd_bad },
     { "A-103 A-104 A-105 A-120 100 times through RESET", test_reset_loop },
-    { "A-020 destroyed with frames on their way", test_destroy_midway },
+    { "A-020 a QP is destroyed with frames in flight", test_destroy_midway },
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RDMA_READ_WITH_INV: a READ that takes the key of its own buffer away.
+ * RDMA_READ_WITH_INV: a READ that invalidates the key of its own buffer.
  */
 #include "harness/debug.h"
 #include "harness/fixture.h"
@@ -12,7 +12,7 @@
 
 static struct fast f;           /* two pages at IOVA, registered by reg() */
 
-/* A QP of kernels, whose peer is another one or the test. */
+/* A kernel QP, whose peer is another QP or the test. */
 static void start(bool scripted)
 {
     struct rc_opts o = RC_OPTS;
@@ -38,7 +38,7 @@ static void reg(void)
     do_memop(&qp, &wr, QHCA_WC_SUCCESS);
 }
 
-/* Into the region, from the peer's memory. */
+/* A READ from the peer's memory into the region. */
 static struct rc_wr wr_read_inv(uint32_t len)
 {
     struct rc_wr wr = rc_wr(&qp, QHCA_WR_RDMA_READ_WITH_INV, 0, len);
@@ -82,7 +82,7 @@ static void answer(uint8_t opcode, uint32_t psn)
     peer_inject(&qp, &p, zeros, 1024);
 }
 
-/* The key lives until the last answer, which ends no later use of it. */
+/* The last response invalidates the key; a duplicate does so no more. */
 static void read_inv_wire(void)
 {
     struct rc_wr wr;
@@ -102,7 +102,7 @@ static void read_inv_wire(void)
     reg();
     answer(RC_READ_RESP_LAST, PSN + 1);
     CHECK(usable(f.key, IOVA));
-    /* A READ that fails invalidates nothing. */
+    /* A READ that fails does not invalidate the key. */
     wr = wr_read_inv(2048);
     rc_post(&qp, &wr);
     guest_settle(g);
@@ -112,7 +112,7 @@ static void read_inv_wire(void)
     CHECK(usable(f.key, IOVA));
 }
 
-/* A key that LOCAL_INV does not take: the same error, after the data. */
+/* A key that LOCAL_INV refuses gives the same error, after the data. */
 static void refused_read_inv(void)
 {
     for (unsigned i = 0; i < 3; i++) {

@@ -83,7 +83,7 @@ static void clock_latch(void)
     CHECK_EQ(reg_read(g, QHCA_REG_CLOCK_HI), 2);
     CHECK_EQ(reg_read(g, QHCA_REG_CLOCK_LO), 5);
     CHECK_EQ(reg_read(g, QHCA_REG_CLOCK_HI), 3);
-    *g->clock = 7;              /* a clock that steps back is not followed */
+    *g->clock = 7;              /* the device's clock does not step back */
     CHECK_EQ(reg_read(g, QHCA_REG_CLOCK_LO), 5);
 }
 
@@ -138,7 +138,7 @@ static void running_is_fixed(void)
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_NOP, 0), QHCA_OK);
 }
 
-/* All objects are gone; counters stay; the device works again. */
+/* A reset frees all objects and keeps counters; the device works again. */
 static void reset_empties(void)
 {
     struct guest *g = guest_start();
@@ -212,7 +212,7 @@ static void doorbell_addressing(void)
     cq_arm(&cq, false);
     CHECK_EQ(cq_query(&cq).arm, QHCA_CQ_ARM_NEXT);
 
-    /* Page 0's own doorbells elsewhere, and pages that do not exist. */
+    /* Doorbells of page 0 on other pages, and pages that do not exist. */
     ring(g, 1, QHCA_DB_EQ, eq.eqn, 0);
     ring(g, 1, QHCA_DB_CMD, 0, g->cmd_pi + 1);
     ring(g, 1, QHCA_DB_ETH, 1, 1);
@@ -242,7 +242,7 @@ static void doorbells_in_reset(void)
     CHECK_EQ(dev_state(g), QHCA_STATE_RESET);
 }
 
-/* FATAL: one event, one interrupt, and silence until reset. */
+/* FATAL: the device raises one event and one interrupt, and stops. */
 static void injected_fatal(void)
 {
     struct guest *g = guest_start();
@@ -289,7 +289,7 @@ static const struct test tests[] = {
     { "base registers are fixed while running", running_is_fixed },
     { "reset empties the device", reset_empties },
     { "doorbell addressing", doorbell_addressing },
-    { "nothing works in reset", doorbells_in_reset },
+    { "doorbells have no effect in reset", doorbells_in_reset },
     { "injected fatal error", injected_fatal },
     { "counter names", bad_configs },
 };

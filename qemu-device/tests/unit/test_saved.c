@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: saved states that somebody has edited, field by field:
- * what the device would come to harm by later is refused when it is loaded.
+ * qhca engine tests: saved states with single fields edited: the device refuses
+ * to load values that would do harm later.
  */
 #include "harness/budget.h"
 #include "harness/fields.h"
@@ -19,7 +19,7 @@ static struct vhca_qp *q_of(const struct rc_qp *q)
     return vhca_qp_get(g->e, q->qpn);
 }
 
-/* The only field @name there is in @section becomes @value. */
+/* Edits the only field @name of @section. */
 static void set(const char *section, const char *name, uint64_t value)
 {
     REQUIRE(num_edits < MAX_EDITS);
@@ -29,7 +29,7 @@ static void set(const char *section, const char *name, uint64_t value)
     };
 }
 
-/* The @nth of several. */
+/* Edits the @nth field @name of @section. */
 static void set_nth(const char *section, const char *name, unsigned nth,
                     uint64_t value)
 {
@@ -39,7 +39,7 @@ static void set_nth(const char *section, const char *name, unsigned nth,
     };
 }
 
-/* Loads it with those edits: refused, and @why is in the reason. */
+/* Loading the state with the edits must fail, with @why in the reason. */
 static void refused_for(const char *why)
 {
     size_t len;
@@ -88,7 +88,7 @@ static void cursor_in_sqe(void)
     refused_for("PSNs");
 }
 
-/* Nothing was ever started: there is no memory for WRs. */
+/* No WR has begun, so the QP has no memory for WRs. */
 static void cursor_while_flushing(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -100,7 +100,7 @@ static void cursor_while_flushing(void)
     refused_for("PSNs");
 }
 
-/* The WR behind is inline data: what is behind that is the host's memory. */
+/* A send cursor beyond the inline data would send the host's memory. */
 static void psns_while_flushing(void)
 {
     static const char *const psns[] = {
@@ -129,7 +129,7 @@ static void psns_while_flushing(void)
     refused_for("PSNs");
 }
 
-/* ---- answers of a QP that gives none: there is no way for them ---- */
+/* ---- responses of a QP whose type has none ---- */
 
 static void answers(void)
 {
@@ -189,11 +189,11 @@ static void sges_of_rq(void)
     srq_half_message(&qp);
     CHECK(q_of(&qp)->rsp.rwr.taken);
     snapshot_cycle(g);
-    set_nth("transport", "max_sge", 1, 2);      /* the SQ has the first */
+    set_nth("transport", "max_sge", 1, 2);      /* 0 is the SQ's */
     refused_for("SGEs of a receive WR");
 }
 
-/* One that breaks a rule fails where it is taken, and is not in use after that. */
+/* A bad receive WR fails when a message takes it, so none is ever in use. */
 static void bad_wr_in_use(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -209,7 +209,7 @@ static void bad_wr_in_use(void)
 
 /* ---- what commands and WRs would refuse ---- */
 
-/* A region of type DMA serves nobody from outside. */
+/* A region of type DMA has no remote rights. */
 static void rights_of_dma_region(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
@@ -229,7 +229,7 @@ static void rights_of_dma_region(void)
     refused_for("region does not fit");
 }
 
-/* No window can be bound to a region whose addresses begin at 0. */
+/* No window can be bound to a zero-based region. */
 static void rights_of_window(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -252,7 +252,7 @@ static void rights_of_window(void)
     refused_for("region does not fit");
 }
 
-/* MODIFY_QP knows no such right, and no port but one. */
+/* MODIFY_QP refuses this right and all ports but 1. */
 static void attributes(void)
 {
     static const struct {
@@ -282,14 +282,14 @@ static void short_frames(void)
     snapshot_cycle(g);
     CHECK_EQ(vhca_fifo_used(&g->e->port->tx), 1);
     for (unsigned len = 0; len < ETH_LEN; len++) {
-        set_nth("port", "length", 1, len);      /* the section has the first */
+        set_nth("port", "length", 1, len);      /* 0 is the section's */
         refused_for("length of a frame");
         start_node();
         REQUIRE(vhca_fifo_push(&g->e->port->tx, frame, ETH_LEN, 0));
     }
 }
 
-/* What a large TCP segment is cut into fits some MTU. */
+/* The pieces of a large TCP segment must fit an MTU. */
 static void pieces(void)
 {
     static uint8_t scratch[1u << 20];
@@ -316,7 +316,7 @@ static void pieces(void)
 
 #define XRC_USERS   200u
 
-/* DESTROY_SRQ of an XRC SRQ looks at all QPs, and is left on the way. */
+/* Starts DESTROY_SRQ of an XRC SRQ, which visits all QPs, but not its end. */
 static struct gsrq leave_destroy_srq(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -369,9 +369,9 @@ static void destroy_srq(void)
 
 /* ---- saving ---- */
 
-#define ALL_FIELDS  3000u       /* that the scene has, at least */
+#define ALL_FIELDS  3000u       /* the scene has at least as many */
 
-/* Of each QP something is wrong, once; the device goes on as if not asked. */
+/* A wrong state of any QP makes a save fail, which changes nothing. */
 static void refused_save(void)
 {
     static uint8_t good[1u << 20], scratch[1u << 20];
@@ -397,7 +397,7 @@ static void refused_save(void)
     }
 }
 
-/* The harness changes fields where the save finds them, and puts them right. */
+/* The harness restores the objects that it edits during a save. */
 static void in_objects(void)
 {
     static uint8_t good[1u << 20];
@@ -417,22 +417,22 @@ static void in_objects(void)
 }
 
 static const struct test tests[] = {
-    { "before RTS the send cursor rests", cursor_before_rts },
-    { "in SQE the send cursor rests", cursor_in_sqe },
-    { "while flushing the send cursor rests", cursor_while_flushing },
+    { "before RTS the send cursor is unused", cursor_before_rts },
+    { "in SQE the send cursor is unused", cursor_in_sqe },
+    { "while flushing the send cursor is unused", cursor_while_flushing },
     { "while flushing there are no PSNs to send", psns_while_flushing },
     { "a receive WR fits its SRQ", sges_of_srq },
     { "a receive WR fits its receive queue", sges_of_rq },
     { "no receive WR in use is bad", bad_wr_in_use },
     { "a DMA region has no remote rights", rights_of_dma_region },
-    { "a window is on a region that can have it", rights_of_window },
-    { "a QP has attributes that it can have", attributes },
+    { "the region of a window allows windows", rights_of_window },
+    { "the attributes of a QP are valid", attributes },
     { "frames have an Ethernet header", short_frames },
     { "pieces of a large segment fit an MTU", pieces },
-    { "a DESTROY_SRQ in its middle is saved", destroy_srq },
-    { "answers of a QP that gives none", answers },
+    { "a DESTROY_SRQ that is half done is saved", destroy_srq },
+    { "a QP without responses has none", answers },
     { "a save that is refused changes nothing", refused_save },
-    { "fields are changed in the objects that have them", in_objects },
+    { "edits of objects are undone", in_objects },
 };
 
 int main(int argc, char **argv)

@@ -81,7 +81,7 @@ static void list_errors(void)
              QHCA_MEM_DENIED);
 }
 
-/* Next to other segments, for any QP; its memory is never touched. */
+/* Any QP may use the null key beside other keys; it accesses no memory. */
 static void null_key(void)
 {
     struct guest *g = guest_start();
@@ -119,7 +119,7 @@ static void null_key(void)
 }
 
 static const struct test tests[] = {
-    { "F-022 null key: zeros, and nothing", null_key },
+    { "F-022 the null key reads zeros and writes nothing", null_key },
     { "scatter and gather", lists },
     { "scatter and gather errors", list_errors },
 };

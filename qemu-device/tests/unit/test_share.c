@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who gets how much of the device: doorbell pages among each other, and the
- * device itself of its host.
+ * How doorbell pages share the device, and the device's share of its host.
  */
 #include "harness/budget.h"
 
@@ -11,8 +10,8 @@ static uint32_t done_on(struct rc_qp *q)
 }
 
 /*
- * WRs that every other of these QPs has begun: the answers come from QPs of the
- * same page, and wait for all the others there.
+ * Sum of the WRs that every other of these QPs has begun. (Their completion
+ * depends on responses of QPs of the same page, which wait for all the others.)
  */
 static uint32_t sum_begun(const struct rc_qp *qps, unsigned n)
 {
@@ -25,8 +24,8 @@ static uint32_t sum_begun(const struct rc_qp *qps, unsigned n)
 }
 
 /*
- * Doorbell pages share the device, whatever the number of their QPs: one that
- * has a single QP gets as much done as one with hundreds.
+ * Doorbell pages share the device whatever the number of their QPs: a page with
+ * a single QP gets as much work done as one with hundreds.
  */
 static void test_pages(void)
 {
@@ -68,7 +67,7 @@ static void test_pages(void)
         qhca_engine_run(g->e, *g->clock);
     }
     done = sum_begun(rival, 2 * rivals) - before;
-    tap_note("%u of one, %u of %u rivals", n, done, rivals);
+    tap_note("%u WRs of one QP, %u of its %u rivals", n, done, rivals);
     CHECK(done < 3 * n && done > n / 10);
     settle();
     for (unsigned i = 0; i < 2 * rivals; i += 2) {
@@ -76,9 +75,9 @@ static void test_pages(void)
     }
 }
 
-/* ---- what the operator allows ---- */
+/* ---- limits set by the operator ---- */
 
-/* @qp and @peer on a device with limits; it has paid for all of that. */
+/* @qp and @peer on a device with limits, which has recovered from the setup. */
 static void start_limited(unsigned cpu_share, unsigned bandwidth,
                           const struct rc_opts *o)
 {
@@ -97,7 +96,7 @@ static uint32_t num_done(const struct rc_qp *q)
     return vhca_qp_get(g->e, q->qpn)->sq.ci;
 }
 
-/* Milliseconds until all of @n WRs are done, and the most units in one. */
+/* Milliseconds until @n WRs are done; @worst: most units in a millisecond. */
 static unsigned run_until_done(const struct rc_qp *q, unsigned n,
                                unsigned *worst)
 {
@@ -144,13 +143,13 @@ static void test_cpu_share(void)
         before = dma_calls();
         rc_ring(&qp);
         CHECK(dma_calls() - before <= units + 64);
-        CHECK(!g->scheduled);           /* it would be in vain */
+        CHECK(!g->scheduled);           /* it would have no effect */
         before = dma_calls();
         reg_write(g, QHCA_REG_CMD_SQ_LO, 1);
         CHECK_EQ(dma_calls(), before);
         CHECK(!qhca_engine_has_time(g->e, *g->clock));
         ms = run_until_done(&qp, 3000, &worst);
-        tap_note("%u percent: %u ms, %u units in the worst", shares[i], ms,
+        tap_note("%u percent: %u ms, at most %u units in one", shares[i], ms,
                  worst);
         CHECK(worst <= 2 * units + 64);
         CHECK(ms > 3000 * 6 / units && ms < 3000 * 12 / units);
@@ -161,7 +160,7 @@ static void test_cpu_share(void)
     }
 }
 
-/* A reset does not give a new share. */
+/* A reset does not renew the share. */
 static void test_share_and_reset(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -183,7 +182,7 @@ static void test_share_and_reset(void)
     CHECK(!vhca_port_open(g->e));
 }
 
-/* Commands need time as well, and get it. */
+/* Commands use the share of the CPU as well, and complete. */
 static void test_commands_share(void)
 {
     start_limited(1, 0, &RC_OPTS);
@@ -222,7 +221,7 @@ static void test_bandwidth(void)
     }
 }
 
-/* Who waits for bandwidth does so page by page. */
+/* Doorbell pages take turns when QPs wait for bandwidth. */
 static void test_bandwidth_pages(void)
 {
     static struct rc_qp rival[40];
@@ -244,7 +243,7 @@ static void test_bandwidth_pages(void)
     for (unsigned i = 0; i < ARRAY_SIZE(rival); i += 2) {
         done += num_done(&rival[i]);
     }
-    tap_note("30 of one, %u of 20 rivals", done);
+    tap_note("30 WRs of one QP, %u of its 20 rivals", done);
     CHECK(done < 100);
 }
 
@@ -253,7 +252,7 @@ static void test_bandwidth_pages(void)
 #define SLOW_CQS    31u
 #define SLOW_LOG    16u
 
-/* RESIZE_CQ for as many full CQs as fit the ring; no doorbell. */
+/* Puts RESIZE_CQ of full CQs in the ring until it is full, without doorbell. */
 static void post_resizes(const struct geq *eq)
 {
     struct qhca_cmd *sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
@@ -273,7 +272,7 @@ static void post_resizes(const struct geq *eq)
     g->cmd_pi += SLOW_CQS;
 }
 
-/* Time passes; @qp, if any, has WRITEs to do all the while. */
+/* Lets time pass; @q, if any, has WRITEs to do all the while. */
 static void pass(uint64_t ns, struct rc_qp *q)
 {
     uint64_t end = *g->clock + ns;
@@ -296,8 +295,8 @@ static void pass(uint64_t ns, struct rc_qp *q)
 }
 
 /*
- * Users' commands can take longer than any time-out, but a driver that looks at
- * CMD_PROGRESS sees that they are being worked on.
+ * Users' commands can take longer than any time-out, but CMD_PROGRESS tells the
+ * driver that the device is working on them.
  */
 static void test_commands_progress(void)
 {
@@ -340,7 +339,7 @@ static void test_commands_progress(void)
 static const struct test tests[] = {
     { "doorbell pages take turns", test_pages },
     { "a share of the CPU", test_cpu_share },
-    { "a reset pays for nothing", test_share_and_reset },
+    { "a reset does not renew the share", test_share_and_reset },
     { "commands within a share of the CPU", test_commands_share },
     { "commands of a slow device show progress", test_commands_progress },
     { "a limited bandwidth", test_bandwidth },

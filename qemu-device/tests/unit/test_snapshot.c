@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: saving the state and loading it: all of it is there again,
- * and what is damaged is refused, or does no harm.
+ * qhca engine tests: saving a state and loading it restores everything; damaged
+ * and forged states are refused or do no harm.
  */
 #include <stdio.h>
 
@@ -11,8 +11,8 @@
 #include "harness/snapshot.h"
 
 #define MAX_STATE   (1u << 20)
-#define HEADER_LEN  (12u + 7 * 8)   /* and that of its properties */
-#define NAME_LEN    12u             /* of a section */
+#define HEADER_LEN  (12u + 7 * 8)   /* including the properties */
+#define NAME_LEN    12u             /* name of a section */
 
 static uint8_t good[MAX_STATE], bad[MAX_STATE];
 static size_t good_len;
@@ -46,7 +46,7 @@ static bool is_good(void)
     return state && len == good_len && !memcmp(state, good, len);
 }
 
-/* A refused state leaves a device that has been reset, and works. */
+/* After a refused state the device is reset, and works. */
 static void check_usable(void)
 {
     CHECK_EQ(dev_state(g), QHCA_STATE_RESET);
@@ -57,7 +57,7 @@ static void check_usable(void)
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
 }
 
-/* The scene has what it promises; all of it is there in another engine. */
+/* The scene has work of every kind; another engine has it after loading. */
 static void everything(void)
 {
     const struct qhca_engine *e;
@@ -88,7 +88,7 @@ static void everything(void)
     scene_poke(1);
 }
 
-/* The same engine can have its state back, later, at another time. */
+/* The same engine can load its state later, when its clock has changed. */
 static void again_and_later(void)
 {
     uint64_t left;
@@ -102,7 +102,7 @@ static void again_and_later(void)
     CHECK(snapshot_load(g, good, good_len));
     CHECK_EQ(g->deadline - g->e->now, left);
     CHECK(is_good());
-    g->e->now -= 500000000000ull;       /* a clock that was set back */
+    g->e->now -= 500000000000ull;       /* the clock is set back */
     CHECK(snapshot_load(g, good, good_len));
     CHECK_EQ(g->deadline - g->e->now, left);
     CHECK(is_good());
@@ -128,7 +128,7 @@ static void truncated(void)
 {
     take_scene();
     for (size_t len = 0; len < good_len; len += len < 2000 ? 1 : 11) {
-        /* From an allocation of that size: nothing behind it is read. */
+        /* In a block of exactly this size: reading past it is reported. */
         uint8_t *data = malloc(len + 1);
 
         memcpy(data + 1, good, len);
@@ -146,7 +146,7 @@ static void truncated(void)
     CHECK(!snapshot_load(g, good, good_len + 1));
 }
 
-/* A single bit is noticed, wherever it is. */
+/* The CRC detects a single wrong bit anywhere. */
 static void damaged(void)
 {
     take_scene();
@@ -158,7 +158,7 @@ static void damaged(void)
     check_usable();
 }
 
-/* Somebody has made it so: then it means something else, and does no harm. */
+/* Random changes with a correct CRC: the state is refused or does no harm. */
 static void forged(void)
 {
     uint64_t rng = seed_from_env("FUZZ_SEED", 1) * 2 + 1;
@@ -197,7 +197,7 @@ static void forged(void)
     CHECK(taken > n / 20 && refused > n / 20);
 }
 
-/* No memory: refused as well, whatever was there by then. */
+/* The state is refused if memory runs out, wherever that happens. */
 static void out_of_memory(void)
 {
     unsigned i;
@@ -215,7 +215,7 @@ static void out_of_memory(void)
     CHECK(is_good());
 }
 
-/* Its reason says where: @what is in it. */
+/* Loading @bad with a correct CRC must fail, with @what in the reason. */
 static void refused_for(const char *what)
 {
     snapshot_fix(bad, good_len);
@@ -257,7 +257,7 @@ static void other_devices(void)
 
 /* ---- states of older devices ---- */
 
-/* One of format 1, which was made by scene_start() when that was the newest. */
+/* A state of format 1 that scene_start() made when that was the newest. */
 static void first_format(void)
 {
     unsigned sending = 0, receiving = 0;
@@ -286,7 +286,7 @@ static void first_format(void)
     snapshot_cycle(g);
 }
 
-/* Their doorbell pages followed each other at once. */
+/* Doorbell pages of older devices had the smallest stride. */
 static void older_stride(void)
 {
     size_t len;
@@ -301,7 +301,7 @@ static void older_stride(void)
     CHECK(strstr(snapshot_why(), "db-stride is 0x1000, here 0x10000"));
 }
 
-/* Copies the section at @from; @less of its last bytes are left out. */
+/* Copies the section at @from without its last @less bytes. */
 static size_t copy_section(uint8_t *to, const uint8_t *from, size_t less)
 {
     const size_t head = NAME_LEN + 8;
@@ -314,7 +314,7 @@ static size_t copy_section(uint8_t *to, const uint8_t *from, size_t less)
     return head + len;
 }
 
-/* The state of a device that had one counter less. */
+/* A state of a device that had one counter less. */
 static void fewer_counters(void)
 {
     size_t at = HEADER_LEN, out = HEADER_LEN;
@@ -343,7 +343,7 @@ static void fewer_counters(void)
     CHECK(is_good());
 }
 
-/* A row of a table that older sections do not have. */
+/* A table has a row that older sections lack. */
 static void newer_rows(void)
 {
     struct pair {
@@ -372,7 +372,7 @@ static void newer_rows(void)
     }
 }
 
-/* A command that takes long begins anew, and ends as it would have. */
+/* A long command starts again after loading, and completes. */
 static void long_command(void)
 {
     const uint32_t blocks = 3u << 20;
@@ -395,20 +395,20 @@ static void long_command(void)
 }
 
 static const struct test tests[] = {
-    { "everything is there again", everything },
-    { "later, and on another clock", again_and_later },
-    { "without objects, and stopped", empty_and_stopped },
-    { "what is not complete is refused", truncated },
-    { "what is damaged is refused", damaged },
-    { "what is forged does no harm", forged },
-    { "without memory it is refused", out_of_memory },
-    { "what is of another device or version is refused", other_devices },
-    { "one of the first format is loaded", first_format },
-    { "one of the first format has the least stride of doorbell pages",
+    { "loading a state restores everything", everything },
+    { "a state is loaded later, with another clock", again_and_later },
+    { "states without objects, and of a stopped device", empty_and_stopped },
+    { "truncated states are refused", truncated },
+    { "damaged states are refused", damaged },
+    { "forged states do no harm", forged },
+    { "states are refused when memory runs out", out_of_memory },
+    { "states of other devices or versions are refused", other_devices },
+    { "a state of the first format is loaded", first_format },
+    { "a state of the first format has the smallest doorbell stride",
       older_stride },
-    { "one with fewer counters is loaded", fewer_counters },
-    { "one without a newer field is loaded", newer_rows },
-    { "a command in progress begins anew", long_command },
+    { "a state with fewer counters is loaded", fewer_counters },
+    { "a state without a newer field is loaded", newer_rows },
+    { "a command in progress starts again", long_command },
 };
 
 int main(int argc, char **argv)

@@ -14,7 +14,7 @@ static void start(uint8_t type)
     start_alone(&o);
 }
 
-/* To SQD, the change, and back, once everything begun is complete. */
+/* Changes @qp in SQD, when everything begun is complete, and goes to RTS. */
 static void change(const struct qhca_qp_attr *a, uint32_t mask)
 {
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
@@ -38,7 +38,7 @@ static void answer_read(uint8_t service, uint32_t psn)
     peer_inject(&qp, &p, "12345678", 8);
 }
 
-/* The next frame goes to the peer's current address, with this AV. */
+/* The next frame must have the peer's current address and this AV. */
 static void expect_av(uint32_t psn, const struct qhca_av *av)
 {
     struct roce_packet p = { 0 };
@@ -67,7 +67,7 @@ static struct qhca_av move_to(unsigned host, bool ipv6, uint8_t tclass)
     return a.av;
 }
 
-/* UC's port attribute apart, all types of QP with an AV have this. */
+/* All types of QP with an AV can change it in SQD. */
 static void test_av(void)
 {
     static const uint8_t types[] = {
@@ -96,7 +96,7 @@ static void test_av(void)
     }
 }
 
-/* Receiving and answering use the new address as well (D-083). */
+/* D-083: the responder uses the new address as well. */
 static void test_av_answers(void)
 {
     struct roce_packet old, p;
@@ -114,7 +114,7 @@ static void test_av_answers(void)
     expect_av(RQ_PSN, &av);
 }
 
-/* How many READs are outstanding at once. */
+/* Checks how many READs are outstanding at once. */
 static void check_rd_atomic(uint8_t type, uint8_t service)
 {
     static const uint8_t most[] = { 1, 3, 2, 4 };
@@ -150,7 +150,7 @@ static void test_rd_atomic(void)
     check_rd_atomic(QHCA_QPT_XRC_INI, SVC_XRC);
 }
 
-/* How many READs are remembered for a peer that repeats one (D-055). */
+/* D-055: as many READs as this can be repeated by the peer. */
 static void test_dest_rd_atomic(void)
 {
     static const uint8_t most[] = { 1, 3, 2 };
@@ -198,7 +198,7 @@ static void test_min_rnr_timer(void)
 
 static const struct test tests[] = {
     { "A-056 A-057 A-072 A-113 E-037 E-038 the AV, on the wire", test_av },
-    { "A-056 A-072 A-113 D-083 the AV, for the other direction",
+    { "A-056 A-072 A-113 D-083 the AV, at the responder",
       test_av_answers },
     { "A-056 A-072 A-113 D-067 max_rd_atomic", test_rd_atomic },
     { "A-056 A-072 A-113 D-055 max_dest_rd_atomic", test_dest_rd_atomic },

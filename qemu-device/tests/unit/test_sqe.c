@@ -3,7 +3,7 @@
 #include "harness/fixture.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
-#define BAD     0x66            /* no opcode */
+#define BAD     0x66            /* invalid opcode */
 #define UC_SEND_ONLY    (SVC_UC | RC_SEND_ONLY)
 
 static void put(uint8_t opcode, bool signaled)
@@ -62,7 +62,7 @@ static void test_enter(void)
     no_event();
 }
 
-/* Sending continues with the next PSN, also after a second error. */
+/* After RTS, and after a second error, sending continues with the next PSN. */
 static void test_resume(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -104,7 +104,7 @@ static void test_resume_early(void)
     for (unsigned i = 1; i < 8000; i++) {
         put(QHCA_WR_SEND, i & 1);
     }
-    rc_ring(&qp);                       /* stops at the budget */
+    rc_ring(&qp);                       /* the budget ends it early */
     CHECK(g->scheduled);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
@@ -135,7 +135,7 @@ static void test_resume_early(void)
     no_event();
 }
 
-/* A-095, and both commands that end SQE for good. */
+/* an error and both commands that lead out of SQE, except to RTS. */
 static void test_leave(void)
 {
     static const struct qhca_seg_le none[5];
@@ -147,7 +147,7 @@ static void test_leave(void)
     post(BAD);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
     for (unsigned i = 0; i < 4; i++) {
-        post(QHCA_WR_SEND);             /* one CQE too many */
+        post(QHCA_WR_SEND);             /* the CQ overruns */
     }
     eq_expect(&node.async, QHCA_EVENT_CQ_ERR, qp.scq.cqn);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
@@ -157,7 +157,7 @@ static void test_leave(void)
     start_alone(&o);
     post(BAD);
     done(0, QHCA_WC_LOC_QP_OP_ERR);
-    rc_recv_raw(&qp, 1, 5, none);       /* made for 4 */
+    rc_recv_raw(&qp, 1, 5, none);       /* the queue allows 4 */
     rc_recv(&qp, 2, 0, 8);
     p = peer_packet(&qp, UC_SEND_ONLY, 0x222222);
     peer_inject(&qp, &p, "12345678", 8);
@@ -180,7 +180,7 @@ static void unblock(void)
     guest_settle(g);
 }
 
-/* To SQD, and SQ_DRAINED is wanted. */
+/* Moves @qp to SQD and asks for the event SQ_DRAINED. */
 static void drain_and_tell(void)
 {
     static const struct qhca_qp_attr a = {
@@ -191,7 +191,7 @@ static void drain_and_tell(void)
              QHCA_OK);
 }
 
-/* A message is being sent when its buffer goes: SQE, and never SQ_DRAINED. */
+/* A buffer is deregistered while being sent: SQE, and never SQ_DRAINED. */
 static void test_in_sqd(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -209,7 +209,7 @@ static void test_in_sqd(void)
     put(QHCA_WR_SEND, false);
     ring_all();
     drain_and_tell();
-    post(QHCA_WR_SEND);                 /* held */
+    post(QHCA_WR_SEND);                 /* held by SQD */
     CHECK_EQ(rc_query(&qp).sq_draining, 1);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
     rc_expect_none(&qp.scq);
@@ -266,7 +266,7 @@ static void test_datagram_in_sqd(void)
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
     unblock();
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQD);
-    sent = peer_drain(&qp);             /* those that had left the ring */
+    sent = peer_drain(&qp);             /* frames sent before the error */
     CHECK(sent > 0 && sent < 500);
     for (unsigned i = 0; i < sent; i++) {
         rc_expect(&qp.scq, wr.wr_id, 0);
@@ -282,8 +282,8 @@ static void test_datagram_in_sqd(void)
 
 static const struct test tests[] = {
     { "A-006 A-091 A-092 A-093 B-044 a send error leads to SQE", test_enter },
-    { "A-094 SQE to RTS, the PSNs go on", test_resume },
-    { "A-092 A-094 RTS before all is flushed", test_resume_early },
+    { "A-094 SQE to RTS, the PSNs continue", test_resume },
+    { "A-092 A-094 RTS before all WRs are flushed", test_resume_early },
     { "A-095 SQE to ERR and RESET", test_leave },
     { "A-034 A-085 A-091 A-092 A-094 a send error in SQD", test_in_sqd },
     { "A-005 A-034 A-084 a datagram in SQD", test_datagram_in_sqd },

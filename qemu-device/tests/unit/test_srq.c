@@ -8,7 +8,7 @@
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 #define QPS     3
 
-/* @srq of @log, and QPs that send to QPs that receive from it. */
+/* @srq of 2^@log WRs, and pairs of QPs that send to QPs that use it. */
 static void start(unsigned log)
 {
     start_shared(log, 4, QPS, &RC_OPTS);
@@ -54,7 +54,7 @@ static void in_order(void)
     CHECK_EQ(le32toh(query().ci), 8);
 }
 
-/* One QP in the middle of a message does not hold the others. */
+/* A QP in the middle of a message does not block the others. */
 static void interleaved(void)
 {
     struct roce_packet p;
@@ -75,11 +75,11 @@ static void interleaved(void)
     p = peer_packet(&q, RC_SEND_LAST, PSN + 1);
     peer_inject(&q, &p, data, 10);
     rc_expect(&q.rcq, 1, QHCA_WC_SUCCESS);
-    /* D-017: no credits are given away that others could use */
+    /* D-017: an ACK has no credits, because others may use the WRs. */
     CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, PSN + 1).syndrome, 0x1f);
 }
 
-/* A slot is free for the consumer once a CQE that covers it was polled. */
+/* The consumer may reuse a slot after polling a CQE that covers it. */
 static void slots(void)
 {
     uint64_t bad;
@@ -91,7 +91,7 @@ static void slots(void)
         }
         bad = counter(g, QHCA_CNT_BAD_DOORBELL);
         ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi + 1);          /* full */
-        ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi - 1);          /* back */
+        ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi - 1);          /* backwards */
         ring(g, 2, QHCA_DB_SRQ, srq.srqn, srq.pi);      /* not its page */
         ring(g, 1, QHCA_DB_SRQ, srq.srqn ^ 0x800000, srq.pi);
         ring(g, 1, QHCA_DB_RQ, rx[0].qpn, 1);                   /* */
@@ -103,7 +103,6 @@ static void slots(void)
     }
 }
 
-/* G-004 */
 static void empty(void)
 {
     start(2);
@@ -118,7 +117,7 @@ static void empty(void)
     CHECK_EQ(le32toh(query().ci), 2);
 }
 
-/* G-003, F-006: the keys are those of the SRQ's PD */
+/* G-003, F-006: keys must be of the SRQ's PD. */
 static void keys(void)
 {
     uint32_t pdn;
@@ -175,7 +174,7 @@ static void limit(void)
 
     CHECK_EQ(srq_limit(&srq, 5), QHCA_OK);      /* 5 are left */
     CHECK(!eq_next(&node.async, &e));
-    CHECK_EQ(srq_limit(&srq, 6), QHCA_OK);      /* below already: G-006 */
+    CHECK_EQ(srq_limit(&srq, 6), QHCA_OK);      /* fewer already: G-006 */
     eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, srq.srqn);
     CHECK_EQ(le32toh(query().limit), 0);
     CHECK_EQ(srq_limit(&srq, 3), QHCA_OK);
@@ -202,7 +201,7 @@ static void resize(void)
     }
     send(0, 100);
     rc_expect(&rx[0].rcq, 0, QHCA_WC_SUCCESS);
-    CHECK_EQ(srq_resize(&srq, 1, 0, 0), QHCA_ERR_STATE);        /* 3 in it */
+    CHECK_EQ(srq_resize(&srq, 1, 0, 0), QHCA_ERR_STATE);        /* has 3 WRs */
     CHECK_EQ(query().log_size, 2);
     CHECK_EQ(srq_resize(&srq, 15, 0, 0), QHCA_ERR_LIMIT);
     CHECK_EQ(srq_resize(&srq, 3, 1, 0), QHCA_ERR_PARAM);
@@ -229,8 +228,8 @@ static void resize(void)
     }
     CHECK_EQ(srq_resize(&srq, 0, 0, 0), QHCA_OK);
     srq_post(&srq, 99, 0, 100);
-    CHECK_EQ(srq_resize(&srq, 14, 0, 0), QHCA_OK);      /* the most there is */
-    CHECK_EQ(srq_resize(&srq, 0, 0, 0), QHCA_OK);       /* what is in it */
+    CHECK_EQ(srq_resize(&srq, 14, 0, 0), QHCA_OK);      /* the maximum */
+    CHECK_EQ(srq_resize(&srq, 0, 0, 0), QHCA_OK);       /* one slot */
     CHECK_EQ(query().log_size, 0);
     CHECK_EQ(le32toh(query().users), QPS);
     CHECK_EQ(le32toh(query().max_sge), 4);
@@ -238,9 +237,8 @@ static void resize(void)
     rc_expect(&rx[1].rcq, 99, QHCA_WC_SUCCESS);
 }
 
-/* ---- a message of two packets whose second does not come ---- */
+/* ---- a message of two packets whose second is missing ---- */
 
-/* A-102, H-008 */
 static void last_wqe(void)
 {
     struct rc_qp q;
@@ -259,20 +257,20 @@ static void last_wqe(void)
     CHECK_EQ(rc_set_state(&q, QHCA_QPS_ERR), QHCA_OK);
     CHECK(!eq_next(&node.async, &e));
 
-    /* With none in use; those in the SRQ stay (G-008). */
+    /* G-008: the QP uses no WR; those in the SRQ stay there. */
     CHECK_EQ(rc_set_state(&rx[1], QHCA_QPS_ERR), QHCA_OK);
     eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[1].qpn);
     rc_expect_none(&rx[1].rcq);
     CHECK_EQ(le32toh(query().ci), 1);
 
-    /* Once per entry into ERR. */
+    /* The event is raised once for each time the QP enters ERR. */
     CHECK_EQ(rc_set_state(&rx[1], QHCA_QPS_RESET), QHCA_OK);
     CHECK(!eq_next(&node.async, &e));
     rc_bring_up(&rx[1], QHCA_QPS_INIT);
     CHECK_EQ(rc_set_state(&rx[1], QHCA_QPS_ERR), QHCA_OK);
     eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[1].qpn);
 
-    /* Not by the command, but by an error that has its own event. */
+    /* ERR caused by an error, which has an event of its own. */
     q = srq_scripted();
     struct roce_packet p = peer_packet(&q, RC_SEND_LAST, PSN);
 
@@ -280,13 +278,13 @@ static void last_wqe(void)
     eq_expect(&node.async, QHCA_EVENT_QP_REQ_ERR, q.qpn);
     eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, q.qpn);
     CHECK(!eq_next(&node.async, &e));
-    CHECK_EQ(rc_set_state(&tx[0], QHCA_QPS_ERR), QHCA_OK);      /* no SRQ */
+    CHECK_EQ(rc_set_state(&tx[0], QHCA_QPS_ERR), QHCA_OK);      /* has no SRQ */
     CHECK(!eq_next(&node.async, &e));
 }
 
 /*
- * G-008: WRs interrupted by RESET and destruction go to the next QP, the last
- * to come back before the others.
+ * G-008: WRs that RESET or destruction interrupts are given back and used
+ * again, the last one given back first.
  */
 static void given_back(void)
 {
@@ -328,7 +326,7 @@ static void given_back(void)
     CHECK_EQ(srq_destroy(&srq), QHCA_ERR_OBJ);
 }
 
-/* A WR comes back as it was posted, all of it. */
+/* A WR given back is complete and unchanged. */
 static void as_it_was(void)
 {
     struct qhca_seg_le sge[4];
@@ -358,8 +356,8 @@ static void as_it_was(void)
 }
 
 /*
- * What a QP has taken still has its place in the ring (B-023): no doorbell and
- * no resize leaves it none.
+ * B-023: a WR that a QP has taken keeps its place in the ring: doorbells and
+ * resizes that would use it are refused.
  */
 static void place_kept(void)
 {
@@ -394,16 +392,16 @@ static void place_kept(void)
 }
 
 static const struct test tests[] = {
-    { "G-002 C-003 A-011 WRs go out in order", in_order },
+    { "G-002 C-003 A-011 WRs are used in order", in_order },
     { "G-002 D-017 two messages at a time", interleaved },
     { "B-023 A-014 slots and doorbells", slots },
-    { "G-004 empty: RNR NAK", empty },
+    { "G-004 an empty SRQ sends an RNR NAK", empty },
     { "G-003 F-006 G-017 keys of the SRQ's PD", keys },
     { "G-005 G-006 G-007 limit", limit },
     { "G-007 resize", resize },
     { "A-102 H-008 LAST_WQE_REACHED", last_wqe },
-    { "G-008 WRs that a QP does not complete come back", given_back },
-    { "G-008 a WR comes back as it was", as_it_was },
+    { "G-008 WRs that a QP does not complete are given back", given_back },
+    { "G-008 a WR given back is unchanged", as_it_was },
     { "B-023 G-007 G-008 a WR that was taken keeps its place", place_kept },
 };
 

@@ -70,7 +70,6 @@ static void create(void)
     CHECK_EQ(srq_query(&srq, &(struct qhca_srqc) { 0 }), QHCA_ERR_OBJ);
 }
 
-/* */
 static void qp_types(void)
 {
     struct gbuf mem;
@@ -94,7 +93,7 @@ static void qp_types(void)
     CHECK_EQ(rc_create_raw(g, &c, NULL), QHCA_OK);
 }
 
-/* The WR is wrong, not the SRQ. */
+/* A bad WR is an error of the QP that uses it, not of the SRQ. */
 static void too_many_sges(void)
 {
     const struct qhca_seg_le sge[3] = { { 0, 0, 0 } };
@@ -114,7 +113,7 @@ static void too_many_sges(void)
     CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
 }
 
-/* An SRQ alone keeps its PD. */
+/* An SRQ keeps its PD alive. */
 static void keeps_pd(void)
 {
     struct qhca_cmd cmd;
@@ -130,7 +129,7 @@ static void keeps_pd(void)
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, pdn), QHCA_OK);
 }
 
-/* F-016: the reserved key is for the SRQs of the kernel. */
+/* F-016: only the kernel's SRQs may use the reserved key. */
 static void reserved_key(void)
 {
     for (unsigned kernel = 0; kernel < 2; kernel++) {
@@ -164,7 +163,7 @@ static void reserved_key(void)
     }
 }
 
-/* I-014: too long for its WR; others go on */
+/* I-014: a message is too long for its WR; other QPs are not affected. */
 static void too_long(void)
 {
     start(4);
@@ -177,7 +176,6 @@ static void too_long(void)
     rc_expect(&rx[1].rcq, 6, QHCA_WC_SUCCESS);
 }
 
-/* G-010, H-010 */
 static void unreadable(void)
 {
     struct qhca_srqc c;
@@ -235,7 +233,7 @@ static void resize_fails(void)
     rc_expect(&rx[0].rcq, 5, QHCA_WC_SUCCESS);
 }
 
-/* C-028: a lost CQE does not lose its WR. */
+/* C-028: the WR of a lost CQE is not lost. */
 static void lost_completion(void)
 {
     struct qhca_srqc c;
@@ -254,7 +252,7 @@ static void lost_completion(void)
     rc_expect(&rx[1].rcq, 1, QHCA_WC_SUCCESS);
 }
 
-/* The same of a WR that breaks a rule: the next QP finds it as bad. */
+/* C-028: a bad WR whose CQE is lost is still bad for the next QP. */
 static void lost_bad(void)
 {
     const struct qhca_seg_le sge[3] = { { 0, 0, 0 } };
@@ -291,7 +289,7 @@ static void no_memory(void)
     CHECK(i > 2);
 }
 
-/* A QP that is in the middle of a message. */
+/* A QP in the middle of a message, which holds a WR. */
 static struct rc_qp hold(void)
 {
     struct rc_qp q = srq_scripted();
@@ -300,7 +298,7 @@ static struct rc_qp hold(void)
     return q;
 }
 
-/* A WR comes back to a ring that cannot be written, or has failed already. */
+/* A WR is given back to a ring that cannot be written, or to a failed SRQ. */
 static void unwritable(void)
 {
     struct qhca_eqe e;
@@ -325,7 +323,7 @@ static void unwritable(void)
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, rx[0].qpn);
 }
 
-/* A reset writes nothing. */
+/* A reset of the device writes no memory. */
 static void reset_with_taken(void)
 {
     uint64_t writes;
@@ -339,7 +337,6 @@ static void reset_with_taken(void)
     CHECK_EQ(qhca_engine_num_objects(g->e), 0);
 }
 
-/* J-001 */
 static void limits(void)
 {
     struct qhca_cmd cmd;
@@ -363,7 +360,7 @@ static void limits(void)
 
 static const struct test tests[] = {
     { "G-001 A-012 bad parameters", create },
-    { "A-014 A-015 QPs that take no SRQ", qp_types },
+    { "A-014 A-015 QPs that cannot use an SRQ", qp_types },
     { "too many SGEs", too_many_sges },
     { "G-017 an SRQ keeps its PD", keeps_pd },
     { "F-016 G-003 the reserved key", reserved_key },
@@ -374,8 +371,8 @@ static const struct test tests[] = {
     { "C-028 G-008 lost completion of a bad WR", lost_bad },
     { "no memory", no_memory },
     { "G-008 G-010 H-010 a WR that cannot be given back", unwritable },
-    { "G-008 reset with a WR taken", reset_with_taken },
-    { "J-001 limits used to the full", limits },
+    { "G-008 reset while a QP holds a WR", reset_with_taken },
+    { "J-001 limits that are reached", limits },
 };
 
 int main(int argc, char **argv)

@@ -85,7 +85,7 @@ static void too_long(void)
     CHECK(!eq_next(&node.async, &e));
 }
 
-/* A bad WR takes the QP to ERR; WRs for others stay. */
+/* A bad WR moves the QP to ERR; other WRs stay in the SRQ. */
 static void bad_wr(void)
 {
     const struct qhca_seg_le no_key = { node.mr.addr, 200, 0x12345600 };
@@ -138,10 +138,10 @@ static void unreadable(void)
 
 static const struct test tests[] = {
     { "G-002 datagrams of two QPs", order },
-    { "G-004 empty: dropped", empty },
-    { "G-009 too long: the WR fails, the QP stays", too_long },
-    { "G-003 G-008 bad WR", bad_wr },
-    { "A-102 G-008 ERR, RESET, destroyed", states },
+    { "G-004 an empty SRQ drops datagrams", empty },
+    { "G-009 a datagram that is too long fails its WR only", too_long },
+    { "G-003 G-008 a bad WR", bad_wr },
+    { "A-102 G-008 ERR, RESET, destruction", states },
     { "G-010 H-010 unreadable ring", unreadable },
 };
 

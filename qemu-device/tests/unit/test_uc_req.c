@@ -44,7 +44,7 @@ static void test_packets(void)
         size_t op = i % ARRAY_SIZE(ops);
 
         post(ops[op].wr, l);
-        done(n++, 0);                   /* B-061: nobody has answered */
+        done(n++, 0);                   /* B-061: without a response */
         for (uint32_t k = 0; k < packets; k++) {
             uint8_t want = packets == 1 ? ops[op].only :
                            k == 0 ? ops[op].first :
@@ -63,7 +63,7 @@ static void test_packets(void)
     CHECK_EQ(rc_query(&qp).una_psn, htole32(psn));
 }
 
-/* SE is for the packet that takes a receive WR. */
+/* SE is set in the packet that uses a receive WR. */
 static void test_solicited(void)
 {
     static const struct {
@@ -96,7 +96,7 @@ static void test_solicited(void)
     }
 }
 
-/* B-061 while the network is blocked, and SQD then. */
+/* B-061, A-084, A-085: sending and SQD while the network is blocked. */
 static void test_blocked(void)
 {
     struct qhca_qp_attr a = {
@@ -146,7 +146,7 @@ static void test_send_errors(void)
     }
     wr = rc_wr(&qp, QHCA_WR_LOCAL_INV, 0, 0);
     wr.num_sge = 0;
-    rc_post(&qp, &wr);                  /* of key 0 */
+    rc_post(&qp, &wr);                  /* key 0 */
     post(QHCA_WR_SEND, 8);
     done(4, QHCA_WC_MW_BIND_ERR);
     done(5, QHCA_WC_WR_FLUSH_ERR);
@@ -178,7 +178,7 @@ static void test_send_errors(void)
     done(1, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
 
-    unsigned sent = peer_drain(&qp);    /* a cut message */
+    unsigned sent = peer_drain(&qp);    /* half of the message */
 
     CHECK(sent > 0 && sent < 500);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
@@ -188,7 +188,6 @@ static void test_send_errors(void)
     no_event();
 }
 
-/* D-085, A-085 */
 static void test_loopback(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);

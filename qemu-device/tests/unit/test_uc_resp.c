@@ -20,7 +20,7 @@ static void start(const struct rc_opts *o, unsigned state)
     }
 }
 
-/* A request whose payload is data[@from...] */
+/* Injects a request with payload data[@from...]. */
 static void inject(uint8_t opcode, uint32_t psn, size_t from, size_t len,
                    uint32_t dma_len)
 {
@@ -75,7 +75,7 @@ static void test_receive(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTR);
 }
 
-/* D-070: a cut message costs no other message and no receive WR. */
+/* D-070: an incomplete message affects no other message and no receive WR. */
 static void test_gaps(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -101,7 +101,7 @@ static void test_gaps(void)
     inject_send(UC(READ_REQUEST), PSN + 907, 0);        /* no UC opcode */
     inject_send(UC(SEND_LAST), PSN + 908, 1);
     rc_expect_none(&qp.rcq);
-    inject(UC(WRITE_ONLY_IMM), PSN + 909, 0, 8, 8);     /* takes it over */
+    inject(UC(WRITE_ONLY_IMM), PSN + 909, 0, 8, 8);     /* uses the WR */
     rc_expect(&qp.rcq, 3, 0);
     inject_send(UC(SEND_ONLY), PSN + 909, 8);           /* duplicate */
     inject_send(UC(SEND_ONLY), PSN + 900, 8);           /* reordered */
@@ -110,7 +110,7 @@ static void test_gaps(void)
     inject_send(UC(SEND_ONLY), PSN + 910, 8);
     rc_expect(&qp.rcq, 4, 0);
     old = PSN + 911 - 0x10000;
-    inject_send(UC(SEND_MIDDLE), old - 1, MTU);         /* no beginning */
+    inject_send(UC(SEND_MIDDLE), old - 1, MTU);         /* no FIRST */
     inject_send(UC(SEND_ONLY), old, 8);                 /* very late */
     rc_expect_none(&qp.rcq);
     inject_send(UC(SEND_ONLY), old - 1, 8);             /* a long loss */
@@ -125,7 +125,7 @@ static void test_gaps(void)
     no_event();
 }
 
-/* I-043, D-072: nothing happens, and the next message is right again. */
+/* I-043, D-072: bad requests are dropped, and the next message is received. */
 static void test_refused(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
@@ -209,7 +209,7 @@ static void test_receive_errors(void)
     peer_expect_none(&qp);
 
     start(&o, QHCA_QPS_RTS);
-    rc_recv_raw(&qp, 1, 5, sge);                        /* made for 4 */
+    rc_recv_raw(&qp, 1, 5, sge);                        /* 4 are allowed */
     inject(UC(WRITE_ONLY_IMM), PSN, 0, 0, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
@@ -257,7 +257,7 @@ static void test_other_service(void)
 }
 
 static const struct test tests[] = {
-    { "A-081 A-082 H-005 D-002 D-003 D-070 B-069 messages come in",
+    { "A-081 A-082 H-005 D-002 D-003 D-070 B-069 messages are received",
       test_receive },
     { "D-070 gaps, wrong opcodes, late packets", test_gaps },
     { "D-072 I-043 D-064 bad requests are dropped", test_refused },

@@ -56,7 +56,7 @@ static void test_packets(void)
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
 
-/* Address, QPN and Q_Key are those of the WR. */
+/* A datagram has the address, QPN and Q_Key of its WR. */
 static void test_per_wr(void)
 {
     static const uint8_t gid3[16] = {
@@ -109,7 +109,7 @@ static void test_own_qkey(void)
     CHECK_EQ(peer_expect(&qp, UD(SEND_ONLY), SQ_PSN + 2).qkey, 0x42);
 }
 
-/* B-030, I-049: it completes, but nothing is sent. */
+/* B-030, I-049: a WR that is too long completes, but nothing is sent. */
 static void test_too_long(void)
 {
     static const struct {
@@ -173,7 +173,7 @@ static unsigned spoil(struct rc_wr *wr, enum mistake m)
     return QHCA_WC_LOC_QP_OP_ERR;
 }
 
-/* I-045, I-046, I-051: SQE, nothing sent, and sending works afterwards. */
+/* I-045, I-046, I-051: bad WRs lead to SQE without a packet; RTS ends it. */
 static void test_send_errors(void)
 {
     for (unsigned m = 0; m < MISTAKES; m++) {
@@ -197,7 +197,7 @@ static void test_send_errors(void)
     }
 }
 
-/* G-015: gone, or of the other family. */
+/* G-015: the GID is removed, or is of the other IP version. */
 static void test_gid_gone(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_GID) };
@@ -220,7 +220,7 @@ static void test_gid_gone(void)
     peer_expect(&qp, UD(SEND_ONLY), SQ_PSN + 2);
 }
 
-/* Messages to the port itself, posted first, do not wait for the network. */
+/* Datagrams to the port itself do not wait for the network if posted first. */
 static void test_pressure(void)
 {
     struct roce_packet p;
@@ -258,7 +258,7 @@ static void test_pressure(void)
     done(63, 0);
 }
 
-/* SQD holds them back; A-085 drained at once. */
+/* SQD holds datagrams; A-085: it is drained at once. */
 static void test_sqd(void)
 {
     struct qhca_qp_attr a = {
@@ -280,7 +280,7 @@ static void test_sqd(void)
     done(1, QHCA_WC_WR_FLUSH_ERR);
 }
 
-/* D-080, E-043: QPN 1, one Q_Key, one such QP. */
+/* D-080, E-043: the GSI QP has QPN 1 and a fixed Q_Key, and exists once. */
 static void test_gsi(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_GSI);
@@ -316,7 +316,7 @@ static void test_gsi(void)
     peer_inject(&qp, &p, "abcd", 4);
     CHECK_EQ(rc_expect(&qp.rcq, 7, 0).src_qp, htole32(1));
     rc_set_state(&qp, QHCA_QPS_RTS);
-    post(QHCA_WR_SEND_WITH_IMM, 8);             /* MADs have none */
+    post(QHCA_WR_SEND_WITH_IMM, 8);             /* not for MADs */
     done(1, QHCA_WC_LOC_QP_OP_ERR);
 
     CHECK_EQ(rc_destroy(&qp), QHCA_OK);
@@ -332,10 +332,10 @@ static const struct test tests[] = {
     { "D-075 B-061 D-010 packets of all lengths", test_packets },
     { "B-031 E-037 D-075 address and Q_Key per WR", test_per_wr },
     { "D-079 A-053 the QP's own Q_Key", test_own_qkey },
-    { "B-030 I-049 E-042 longer than a packet", test_too_long },
+    { "B-030 I-049 E-042 WRs that are longer than a packet", test_too_long },
     { "I-045 I-046 I-051 B-031 WRs that cannot be sent", test_send_errors },
-    { "G-015 the GID has gone", test_gid_gone },
-    { "a network that takes no frames", test_pressure },
+    { "G-015 the GID is removed", test_gid_gone },
+    { "a network that is blocked", test_pressure },
     { "A-005 A-084 A-085 A-007 SQD and ERR", test_sqd },
     { "D-080 E-043 the GSI QP", test_gsi },
 };

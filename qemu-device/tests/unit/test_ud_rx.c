@@ -121,7 +121,7 @@ static void test_segments(void)
     CHECK_EQ(le32toh(rc_expect(&qp.rcq, 2, 0).byte_len), GRH);
 }
 
-/* D-077, D-078, I-048: too small, so the next message gets it unused. */
+/* D-077, D-078, I-048: a WR that is too small stays for the next datagram. */
 static void test_no_room(void)
 {
     uint64_t refused;
@@ -145,7 +145,7 @@ static void test_no_room(void)
     rc_expect_none(&qp.rcq);
 }
 
-/* Each is dropped for its own reason and costs no receive WR. */
+/* Each datagram is dropped for its own reason and uses no receive WR. */
 static void test_drops(void)
 {
     static const struct {
@@ -316,10 +316,10 @@ static void test_loopback(void)
 static const struct test tests[] = {
     { "D-076 C-007 C-008 B-068 GRH and CQE", test_receive },
     { "D-076 over several segments", test_segments },
-    { "D-077 D-078 I-048 no receive WR, or too small a one", test_no_room },
-    { "E-045 D-078 D-082 I-047 I-049 what is dropped", test_drops },
+    { "D-077 D-078 I-048 no receive WR, or a small one", test_no_room },
+    { "E-045 D-078 D-082 I-047 I-049 dropped datagrams", test_drops },
     { "J-016 D-078 D-082 violation counters", test_violations },
-    { "A-001..A-007 by state", test_states },
+    { "A-001..A-007 datagrams by state", test_states },
     { "I-050 bad receive WRs", test_receive_errors },
     { "D-085 loopback", test_loopback },
 };

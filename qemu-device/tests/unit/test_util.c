@@ -39,7 +39,7 @@ static void numbers(void)
     vhca_table_free(&t);
 }
 
-static uint32_t script[2];      /* what is drawn: [1] once, then [0] */
+static uint32_t script[2];      /* random numbers: [1] once, then [0] */
 
 static uint32_t next_of_script(void *opaque)
 {
@@ -50,7 +50,7 @@ static uint32_t next_of_script(void *opaque)
     return value;
 }
 
-/* a number that was freed is refused until others take its place. */
+/* a freed number is not given out again until others replace it. */
 static void no_early_reuse(void)
 {
     const struct qhca_engine_ops ops = { .random = next_of_script };
@@ -75,8 +75,8 @@ static void no_early_reuse(void)
 #define PLACES  512
 
 /*
- * One user has had all numbers of a kind and has freed them in order. If each
- * slot counted its numbers up, all that come next would be known.
+ * A user allocates all numbers of a kind and frees them in order. If each slot
+ * counted its numbers up, the user would know all that follow.
  */
 static void not_from_history(void)
 {
@@ -113,9 +113,9 @@ static uint64_t chi_square(const uint32_t *count, uint32_t n)
 }
 
 /*
- * The one number that a full table still has to give away is any of them: each
- * of its bytes is as good as even. 255 is to be expected of chi square, with a
- * deviation of 23; of what only counts up it is beyond a million.
+ * The last free number of a table can be any number: each of its bytes is about
+ * uniform. Chi square is expected to be 255, with a deviation of 23; for
+ * numbers that only count up it exceeds a million.
  */
 static void full_table(void)
 {
@@ -146,7 +146,7 @@ static void full_table(void)
     vhca_table_free(&t);
 }
 
-/* Whoever keeps only what falls into some buckets leaves room in others. */
+/* A user who keeps only the numbers of some buckets leaves room in others. */
 static void crowded(void)
 {
     struct guest *g = guest_new();
@@ -388,11 +388,11 @@ static void checksum(void)
 
 static const struct test tests[] = {
     { "object numbers", numbers },
-    { "A-022 freed numbers do not come back soon", no_early_reuse },
-    { "A-025 numbers to come do not follow from those before",
+    { "A-022 freed numbers are not reused soon", no_early_reuse },
+    { "A-025 old numbers do not tell the next ones",
       not_from_history },
-    { "A-025 the last free number is any", full_table },
-    { "A-025 those who keep a few kinds of numbers leave room", crowded },
+    { "A-025 the last free number is random", full_table },
+    { "A-025 keeping numbers of a few buckets leaves room", crowded },
     { "table of one", tables_of_one },
     { "table against a model", table_model },
     { "timers expire in order and on time", timer_order },

@@ -59,7 +59,7 @@ static uint16_t flags_of(const char *name)
     return flags[i].flags;
 }
 
-/* The engine's row is that of the specification's table. */
+/* The engine's row must equal the one in the specification's table. */
 static void judge_opcode(struct vector *v)
 {
     const struct roce_opcode_info *info = roce_opcode(v->p.opcode);
@@ -87,7 +87,7 @@ static void judge_opcode(struct vector *v)
     AGREE(v, info->flags == want);
 }
 
-/* Every field is as in the vector, absent ones are 0. */
+/* Every field must be as in the vector, and absent fields 0. */
 static void judge_read(struct vector *v)
 {
     struct roce_packet p;
@@ -103,7 +103,7 @@ static void judge_read(struct vector *v)
 }
 
 /*
- * The same; no shorter frame parses, and the fields produce exactly this frame.
+ * judge_read(); no shorter frame parses, and the fields produce this frame.
  */
 static void judge_exact(struct vector *v)
 {
@@ -245,7 +245,7 @@ static const struct test tests[] = {
     { "E-020..E-028 the table of opcodes", test_opcodes },
     { "E-001..E-012 E-030 E-032 E-033 E-046 every opcode, read, made and cut",
       test_exact },
-    { "E-003 E-004 E-031 E-034 what is tolerated; frames of others",
+    { "E-003 E-004 E-031 E-034 tolerated fields; frames of other vendors",
       test_read },
     { "E-002 E-045 E-046 invalid frames", test_malformed },
     { "E-032..E-034 ICRCs computed differently", test_icrc },

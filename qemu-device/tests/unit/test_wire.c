@@ -40,7 +40,7 @@ static void refit_icrc(uint8_t *f, size_t len, size_t l3, bool ipv4)
     }
 }
 
-/* Every opcode, payload length and header combination: out and in again. */
+/* Every opcode, payload length and header combination, built and parsed. */
 static void test_round_trip(void)
 {
     uint8_t frame[ROCE_MAX_FRAME];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the headers of a QP's packets, and which headers of others
- * it tolerates.
+ * qhca engine tests: the headers of packets that a QP sends, and the headers
+ * that it tolerates.
  */
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ static void test_av_v6(void)
     CHECK_EQ(get_be16(ip + IPV6_LEN + 6), 0);
 }
 
-/* A SEND to the QP with @change made to the frame and the ICRC fixed up. */
+/* Injects a SEND in which @change has changed the frame; the ICRC is right. */
 static void inject_changed(void (*change)(uint8_t *ip))
 {
     struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, PSN);
@@ -157,7 +157,7 @@ static void test_tolerated(void)
     }
 }
 
-/* Classes that are not offered, or not the QP's: no answer, no change. */
+/* Opcodes of other classes get no response and change nothing. */
 static void test_other_classes(void)
 {
     static const uint8_t opcodes[] = {
@@ -182,7 +182,7 @@ static void test_other_classes(void)
     peer_expect_none(&qp);
 }
 
-/* For every path MTU and every stack of headers: within the port's MTU. */
+/* With every path MTU and all headers a packet fits the port's MTU. */
 static void test_fits(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -266,7 +266,7 @@ static void test_error_cqe(void)
 /* ---- a link that corrupts every frame in the same way ---- */
 
 static unsigned spoil_at;       /* byte of the frame that is changed */
-static bool refit;              /* the ICRC is fixed up */
+static bool refit;              /* the ICRC is made to match */
 
 static bool spoil(struct net *n, unsigned from, uint8_t *frame, size_t len)
 {
@@ -315,7 +315,7 @@ static void test_spoilt(void)
     spoilt(bth + 20, false, QHCA_CNT_RX_ICRC);          /* payload */
 }
 
-/* ---- what is written when ---- */
+/* ---- order of writes ---- */
 
 static uint64_t cqe_at, data_at;
 static unsigned data_writes, cqe_writes, early, owner_writes;
@@ -340,7 +340,7 @@ static void watch(struct guest *guest, uint64_t addr, size_t len, bool write)
     }
 }
 
-/* @p carries 64 bytes, or those of an atomic, for the node's memory. */
+/* @p writes 64 bytes, or executes an atomic, in the node's memory. */
 static void check_order(struct gcq *cq, const struct roce_packet *p, size_t len)
 {
     uint8_t payload[64] = { 1 };

@@ -12,11 +12,11 @@ static void test_arithmetic(void)
     CHECK_EQ(psn_diff(0x7fffff, 0), 0x7fffff);
     CHECK_EQ(psn_diff(0x800000, 0), -0x800000);
     CHECK_EQ(psn_diff(0x100, 0x900100), 0x700000);
-    /* crc32("123456789") of the catalogue. */
+    /* The check value of CRC-32 in catalogues. */
     CHECK_EQ(~roce_crc32(~0u, (const uint8_t *)"123456789", 9), 0xcbf43926);
 }
 
-/* A bit at a time, as the polynomial is written. */
+/* CRC-32 by definition, one bit at a time. */
 static uint32_t crc32_bits(uint32_t crc, const uint8_t *data, size_t len)
 {
     for (size_t i = 0; i < len * 8; i++) {
@@ -27,7 +27,7 @@ static uint32_t crc32_bits(uint32_t crc, const uint8_t *data, size_t len)
     return crc;
 }
 
-/* Every length and alignment, whichever code path the CRC takes (E-032). */
+/* E-032: every length and alignment, for all code paths of the CRC. */
 static void test_crc_lengths(void)
 {
     uint8_t data[16 + 300];

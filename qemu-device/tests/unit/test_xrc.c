@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: XRC, what must work: every operation, which SRQ and CQ,
- * whose keys; the packets of both halves.
+ * qhca engine tests: XRC, what must work: every operation, SRQs, CQs and keys,
+ * and the packets of both halves.
  */
 #include "harness/keys.h"
 #include "harness/xrc.h"
@@ -10,7 +10,7 @@
 
 /* ---- from end to end ---- */
 
-/* The CQE of a message to SRQ @i: in its CQ, with its number (G-012). */
+/* G-012: the CQE of a message to SRQ @i is in its CQ and has its number. */
 static struct qhca_cqe expect_recv(struct xrc *x, unsigned i, uint64_t wr_id,
                                    uint16_t flags)
 {
@@ -132,7 +132,7 @@ static void invalidates(void)
                  QHCA_ACCESS_LOCAL_WRITE);
     do_memop(&q, &reg, QHCA_WC_SUCCESS);
 
-    /* Not one of the SRQ's PD */
+    /* The region is not in the SRQ's PD. */
     wr = xrc_wr(x, 0, QHCA_WR_SEND_WITH_INV, 4);
     wr.imm = htole32(next_key(f.key));
     xrc_recv(x, 0, 1, 4);
@@ -141,7 +141,7 @@ static void invalidates(void)
     guest_advance(x->g, 1000000000);    /* no NAK: class J */
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
 
-    /* One of it */
+    /* The region is in the SRQ's PD. */
     x->srq[0] = srq_create_xrc(&x->n, x->n.pdn, 2, 1, x->xrcdn);
     CHECK_EQ(rc_set_state(&x->ini, QHCA_QPS_RESET), QHCA_OK);
     CHECK_EQ(rc_set_state(&x->tgt, QHCA_QPS_RESET), QHCA_OK);
@@ -156,7 +156,7 @@ static void invalidates(void)
     CHECK(!key_allows(x->g, x->n.pdn, 0, next_key(f.key), 0, 1, 0));
 }
 
-/* F-006: an SRQ's PD is that of all its requests. */
+/* F-006: keys of requests to an SRQ must be of the SRQ's PD. */
 static void keys(void)
 {
     static const uint8_t opcode[] = {
@@ -179,7 +179,7 @@ static void keys(void)
     }
 }
 
-/* Senders share SRQs: each message is one of its TGT QP's (G-002). */
+/* G-002: senders share SRQs; each CQE names the TGT QP of its message. */
 static void many_targets(void)
 {
     struct xrc *x = xrc_loop();
@@ -207,7 +207,7 @@ static void many_targets(void)
     }
 }
 
-/* G-004: an empty SRQ delays only its own messages, until it has a WR. */
+/* G-004: an empty SRQ delays only messages to it, until it has a WR. */
 static void empty(void)
 {
     struct xrc *x = xrc_loop();
@@ -223,7 +223,7 @@ static void empty(void)
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
 }
 
-/* G-005: the limit is the SRQ's. */
+/* G-005: each SRQ has a limit of its own. */
 static void limit(void)
 {
     struct xrc *x = xrc_loop();
@@ -310,7 +310,7 @@ static void requests(void)
     }
 }
 
-/* SE is for the packet that takes a receive WR, also behind an XRCETH. */
+/* SE is set in the packet that uses a receive WR, also with an XRCETH. */
 static void solicited(void)
 {
     static const struct {
@@ -334,7 +334,7 @@ static void solicited(void)
     struct rc_opts o = RC_OPTS;
     struct xrc *x;
 
-    o.rd_atomic = 8;            /* none is answered */
+    o.rd_atomic = 8;            /* READs get no response */
     x = start_ini(&o);
     for (unsigned i = 0; i < 2 * ARRAY_SIZE(wrs); i++) {
         unsigned w = i / 2, packets = wrs[w].len < MTU ? 1 : 3;
@@ -355,7 +355,7 @@ static void solicited(void)
     }
 }
 
-/* E-022, E-023: answers name no SRQ. */
+/* E-022, E-023: responses name no SRQ. */
 static void answers(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -396,7 +396,7 @@ static void doubles(void)
     peer_expect(&x->tgt, XRC(RC_ACKNOWLEDGE), XRC_PSN + 1);
     rc_expect(&x->srq[1].cq, 1, QHCA_WC_SUCCESS);
 
-    peer_inject(&x->tgt, &p, NULL, 0);   /* SRQ 1 was the latest */
+    peer_inject(&x->tgt, &p, NULL, 0);   /* SRQ 1 was used last */
     peer_expect(&x->tgt, XRC(RC_READ_RESP_ONLY), XRC_PSN);
     p.srqn = x->srq[1].srqn;
     peer_inject(&x->tgt, &p, NULL, 0);
@@ -408,12 +408,12 @@ static void doubles(void)
 }
 
 static const struct test tests[] = {
-    { "B-001 B-002 G-012 SENDs complete where the SRQ says", sends },
+    { "B-001 B-002 G-012 SENDs complete in the SRQ's CQ", sends },
     { "B-004 B-005 G-012 WRITEs", writes },
     { "B-006 READs", reads },
     { "B-007 B-008 atomics", atomics },
     { "B-003 B-070 SEND_WITH_INV", invalidates },
-    { "F-006 G-012 the keys are of the SRQ's PD", keys },
+    { "F-006 G-012 keys must be of the SRQ's PD", keys },
     { "G-002 G-012 many TGT QPs, two SRQs", many_targets },
     { "G-004 an empty SRQ", empty },
     { "G-005 the limit of an SRQ", limit },

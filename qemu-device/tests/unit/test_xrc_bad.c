@@ -28,7 +28,7 @@ static void inject(unsigned i, uint8_t opcode, uint32_t psn, size_t len)
     peer_inject(&x->tgt, &p, data, len);
 }
 
-/* NAK, ERR, event: the IDs of @event and of the end. */
+/* The TGT QP sends a NAK, enters ERR, and raises @event and LAST_WQE. */
 static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
 {
     struct qhca_eqe e;
@@ -45,8 +45,8 @@ static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
 /* ---- the XRCETH ---- */
 
 /*
- * Each operation, to an SRQ that does not exist, is no XRC SRQ, or is of
- * another domain.
+ * Each operation to an SRQ that does not exist, is no XRC SRQ, or is of another
+ * domain.
  */
 static void wrong_srq(void)
 {
@@ -140,7 +140,7 @@ static void wrong_half(void)
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN, QHCA_EVENT_QP_REQ_ERR);
 }
 
-/* D-060: rights of the QP come before the SRQ, its WRs, and the keys. */
+/* D-060: the QP's rights are checked before the SRQ, its WRs and the keys. */
 static void order(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -165,7 +165,7 @@ static void order(void)
 
 /* ---- SRQs and CQs that fail ---- */
 
-/* G-010: a QP that needs that SRQ fails, one that uses another goes on. */
+/* G-010: a QP that needs the failed SRQ fails; others are not affected. */
 static void srq_fails(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -196,7 +196,7 @@ static void srq_fails(void)
     eq_expect(&x->n.async, QHCA_EVENT_QP_FATAL, other.qpn);
 }
 
-/* C-028, H-001, H-002: the SRQ fails with its CQ. */
+/* C-028, H-001, H-002: an SRQ fails if its CQ does. */
 static void cq_fails(void)
 {
     struct qhca_eqe eqe[2];
@@ -210,10 +210,10 @@ static void cq_fails(void)
     x->g->bad_to = x->g->bad_from + 64;
     inject(0, RC_SEND_ONLY, XRC_PSN, 4);
     x->g->bad_from = x->g->bad_to = 0;
-    peer_expect_none(&x->tgt);          /* no ACK: it was not reported */
+    peer_expect_none(&x->tgt);          /* no ACK without a CQE */
     eq_expect(&x->n.async, QHCA_EVENT_QP_FATAL, x->tgt.qpn);
     eq_expect(&x->n.async, QHCA_EVENT_CQ_ERR, x->srq[0].cq.cqn);
-    /* The QP is flushed while the SRQs are still being searched, or later. */
+    /* The QP may be flushed before or after the search for SRQs ends. */
     for (unsigned i = 0; i < 2; i++) {
         bool srq;
 
@@ -227,7 +227,7 @@ static void cq_fails(void)
     CHECK_EQ(srq_query(&x->srq[0], &c), QHCA_ERR_STATE);
     CHECK_EQ(srq_query(&x->srq[1], &c), QHCA_OK);
 
-    /* I-005 for later QPs */
+    /* I-005: later requests to the failed SRQ are refused. */
     CHECK_EQ(rc_set_state(&x->tgt, QHCA_QPS_RESET), QHCA_OK);
     rc_bring_up(&x->tgt, QHCA_QPS_RTS);
     inject(0, RC_SEND_ONLY, XRC_PSN, 4);
@@ -248,7 +248,7 @@ static void srq_goes(void)
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
 
     /*
-     * A long READ whose SRQ is destroyed before it is sent is refused as well.
+     * A READ request whose SRQ is already destroyed is refused as well.
      */
     start();
     inject(0, RC_READ_REQUEST, XRC_PSN, 0);
@@ -258,9 +258,9 @@ static void srq_goes(void)
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
 }
 
-#define UNITS   20u     /* of a millisecond, with one percent of the CPU */
+#define UNITS   20u     /* in a millisecond, with one percent of the CPU */
 
-/* The same where the device may do so little that the end takes its time. */
+/* An SRQ is destroyed step by step on a device with little CPU time. */
 static void srq_goes_slowly(void)
 {
     const struct qhca_cmd_comp *comp;
@@ -283,7 +283,7 @@ static void srq_goes_slowly(void)
     CHECK(x->g->e->spent <= UNITS + 2);
     CHECK_EQ(x->g->irqs[0], irqs);
     CHECK_EQ(qhca_engine_num_objects(x->g->e), objects);
-    inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);    /* to the one half gone */
+    inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);    /* the SRQ is half destroyed */
     guest_advance(x->g, 1000000000);
     comp = guest_ptr(x->g, x->g->cmd_cq, sizeof(*comp) << x->g->cmd_log);
     comp += x->g->cmd_ci++ % (1u << x->g->cmd_log);
@@ -294,7 +294,7 @@ static void srq_goes_slowly(void)
              AETH_NAK_INV_REQ);
 }
 
-/* G-008: a destroyed QP gives back what it has taken. */
+/* G-008: a destroyed QP gives back the WR that it has taken. */
 static void qp_goes(void)
 {
     struct qhca_srqc c;
@@ -315,7 +315,7 @@ static void qp_goes(void)
     }
 }
 
-/* H-008: a TGT QP in ERR flushes the WR in use, an INI QP all. */
+/* H-008: in ERR a TGT QP flushes its WR, an INI QP all WRs. */
 static void flushes(void)
 {
     struct rc_wr wr;
@@ -340,7 +340,7 @@ static void flushes(void)
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
 }
 
-/* The network loses everything: an INI QP gives up like an RC QP. */
+/* The network loses all packets: an INI QP gives up like an RC QP. */
 static void nobody_there(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -368,7 +368,7 @@ static const struct test tests[] = {
     { "G-012 an SRQ that is destroyed bit by bit", srq_goes_slowly },
     { "G-008 a QP that is destroyed", qp_goes },
     { "A-097 A-102 H-008 ERR", flushes },
-    { "D-046 A-096 no answer", nobody_there },
+    { "D-046 A-096 no response", nobody_there },
 };
 
 int main(int argc, char **argv)

@@ -20,7 +20,7 @@ static int dealloc_xrcd(uint32_t xrcdn)
     return guest_cmd_obj(x->g, QHCA_CMD_DEALLOC_XRCD, xrcdn);
 }
 
-/* A domain goes only after everything in it, and leaves nothing behind. */
+/* A domain can be freed only after all its objects. */
 static void domains(void)
 {
     uint32_t other;
@@ -38,7 +38,7 @@ static void domains(void)
     CHECK_EQ(dealloc_xrcd(x->xrcdn), QHCA_OK);
 }
 
-/* C-023, G-017: so do the CQ and the PD of an SRQ. */
+/* C-023, G-017: the CQ and PD of an SRQ can be freed only after it. */
 static void srq_objects(void)
 {
     uint32_t cqn;
@@ -54,7 +54,6 @@ static void srq_objects(void)
     CHECK_EQ(guest_cmd_obj(x->g, QHCA_CMD_DEALLOC_PD, x->pdn[0]), QHCA_OK);
 }
 
-/* J-001 */
 static void limits(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_DEVICE) };
@@ -128,7 +127,6 @@ static void create_srq(void)
     CHECK_EQ(guest_cmd(x->g, &cmd, &srqn), QHCA_OK);
 }
 
-/* C-028 */
 static void cq_in_error(void)
 {
     struct qhca_cmd cmd;
@@ -167,7 +165,7 @@ static struct qhca_create_qp good_qp(uint8_t type)
     return c;
 }
 
-/* each type has only its own objects. */
+/* each type of QP accepts only its own objects. */
 static void create_qp(void)
 {
     struct qhca_create_qp c;
@@ -190,7 +188,7 @@ static void create_qp(void)
     REFUSE(XRC_INI, pdn, 0, QHCA_ERR_OBJ);
     REFUSE(XRC_INI, send_cqn, 0, QHCA_ERR_OBJ);
     REFUSE(RC, xrcdn, htole32(x->xrcdn), QHCA_ERR_PARAM);
-    /* An SRQ of a domain is named by packets only. */
+    /* Only packets can name the SRQ of a domain. */
     c = good_qp(QHCA_QPT_RC);
     memset(&c.rq, 0, sizeof(c.rq));
     c.srqn = htole32(x->srq[0].srqn);
@@ -233,7 +231,7 @@ static void query_qp(void)
     CHECK_EQ(le32toh(rc_query(&x->tgt).srqn), x->srq[1].srqn);
 }
 
-/* J-020: queues that the QP does not have take no doorbells. */
+/* J-020: doorbells for queues that the QP lacks are refused. */
 static void doorbells(void)
 {
     uint64_t bad;
@@ -272,7 +270,7 @@ static void opcodes(void)
 static const struct test tests[] = {
     { "G-012 XRC domains", domains },
     { "C-023 G-012 G-017 objects of an SRQ", srq_objects },
-    { "A-022 J-001 J-004 as many domains as promised", limits },
+    { "A-022 J-001 J-004 max_xrcd domains, and one more", limits },
     { "G-012 SRQs with wrong parameters", create_srq },
     { "C-028 SRQs with a CQ in error", cq_in_error },
     { "A-014 A-015 G-012 QPs with wrong parameters", create_qp },
