@@ -3,7 +3,7 @@
  * qhca engine tests: sessions of a hostile guest in a hostile network:
  * doorbells, ring contents, frames and failures against two connected QPs.
  * Checks what must always hold: no sanitizer report, no endless work, no DMA
- * after the device has stopped, the engine's own books in order.
+ * after the device has stopped, and that the engine's counts of users add up.
  */
 #include "harness/debug.h"
 #include "harness/snapshot.h"
@@ -27,7 +27,7 @@ static void random_doorbell(struct fuzz *f)
     if (one_in(f, 12)) {
         obj = which == 3 ? f->canary.qp[0].rcq.cqn : f->canary.qp[0].qpn;
     }
-    if (page != CANARY_UAR) {   /* nobody else has it mapped */
+    if (page != CANARY_UAR) {   /* which only the canary has mapped */
         ring(f->n.g, page, one_in(f, 20) ? (unsigned)rnd(f, 4096) : offs[which],
              obj, index);
     }
@@ -62,7 +62,7 @@ static void random_memop(struct fuzz *f, struct rc_wr *wr)
     wr->block_shift = 12 + (unsigned)rnd(f, 3);
 }
 
-/* What it would take to get at the canary's memory, but for the PD. */
+/* An SGE with the canary's key and memory, which only the PD protects. */
 static void canary_sge(struct fuzz *f, struct qhca_seg_le *sge)
 {
     sge->addr = f->canary.n.mr.addr + rnd(f, NODE_MEM);
@@ -134,7 +134,7 @@ static void random_recv(struct fuzz *f, struct rc_qp *q)
     }
 }
 
-/* Overwrites anything in guest memory below the heap's end. */
+/* Overwrites any 8 bytes of guest memory that is allocated. */
 static void corrupt_memory(struct fuzz *f)
 {
     struct guest *g = f->n.g;
@@ -144,8 +144,8 @@ static void corrupt_memory(struct fuzz *f)
 }
 
 /*
- * The other CPU: what the device has just read is something else when it looks
- * again. on_dma knows no more of the session than its guest.
+ * Another CPU changes memory that the device has just read. on_dma() gets only
+ * the guest, so the session is here.
  */
 static struct fuzz *racer;
 
@@ -180,7 +180,7 @@ static void random_frame(struct fuzz *f)
     size_t len;
 
     p.srqn = one_in(f, 9) ? some(f, SRQ) : f->srq.srqn;
-    if (one_in(f, 12)) {        /* who knows its QPN, and guesses the PSN */
+    if (one_in(f, 12)) {        /* a known QPN, and a guessed PSN */
         q = &f->canary.qp[rnd(f, 2)];
         p.dest_qp = q->qpn;
         dev = vhca_qp_get(f->n.g->e, q->qpn);
@@ -300,7 +300,7 @@ void fuzz_begin(struct fuzz *f)
     f->rng |= 1;
     o.timeout = 4;
     o.retry = 2;
-    o.min_rnr = 16;             /* 2.56 ms: who waits for ever shall not run */
+    o.min_rnr = 16;             /* 2.56 ms: endless retries cost little time */
     o.cq_log = 5;
     memset(f->num, 0, sizeof(f->num));
     if (one_in(f, 4)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: a hostile guest and a hostile network. Everything they do
- * is decided by a stream of numbers: from a seed, or from a fuzzer's input.
+ * qhca engine tests: a hostile guest and a hostile network. A stream of numbers
+ * decides everything they do: from a seed, or from a fuzzer's input.
  */
 #ifndef QHCA_TESTS_FUZZ_H
 #define QHCA_TESTS_FUZZ_H
@@ -18,10 +18,10 @@ struct fuzz {
     uint64_t rng;
     const uint8_t *input;       /* instead of @rng */
     size_t input_len;
-    struct node n, n2;          /* the tenants: one guest, two PDs and pages */
-    struct rc_qp a, b;          /* the one's and the other's */
-    struct gsrq srq;            /* b receives from it, perhaps */
-    struct canary canary;       /* whom nothing of all this concerns */
+    struct node n, n2;          /* two users of one guest, with PD and page */
+    struct rc_qp a, b;          /* of @n and @n2 */
+    struct gsrq srq;            /* @b may receive from it */
+    struct canary canary;       /* a third user, who must not be affected */
     uint32_t pool[FUZZ_KINDS][FUZZ_POOL];
     unsigned num[FUZZ_KINDS];
     struct gbuf mem[4];         /* for rings and regions, one per depth */
@@ -33,24 +33,24 @@ uint64_t rnd(struct fuzz *f, uint64_t n);
 bool one_in(struct fuzz *f, unsigned n);
 /* Numbers that break things: small, around powers of two, at the ends. */
 uint64_t nasty(struct fuzz *f);
-/* A number of that kind: mostly one that exists or did. */
+/* An object number of kind @k, mostly one that exists or has existed. */
 uint32_t some(struct fuzz *f, enum fuzz_kind k);
 void remember(struct fuzz *f, enum fuzz_kind k, uint32_t obj);
 uint64_t some_addr(struct fuzz *f);
 
 void random_command(struct fuzz *f);
-/* Executes @c, unless it is about what is the canary's. */
+/* Executes @c, unless it names an object of the canary. */
 void fuzz_command(struct fuzz *f, struct qhca_cmd *c);
 /* The parts of fuzz_session(): the start, after each step, the end. */
 void fuzz_begin(struct fuzz *f);
 void fuzz_check(struct fuzz *f);
 void fuzz_end(struct fuzz *f);
-/* Ends the test if the books of the engine are not in order. */
+/* Ends the test if the engine's counts of users do not add up. */
 void fuzz_check_books(const struct guest *g);
 
 /*
- * A device's life, until FATAL, @steps, or the end of the input. Checks that
- * the engine's books are in order, and empty after the reset at the end.
+ * Plays until FATAL, @steps, or the end of the input. Checks that the engine's
+ * counts of users add up, and that it is empty after the reset at the end.
  */
 void fuzz_session(struct fuzz *f, unsigned steps);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what must be true of an engine whatever it was fed with.
+ * qhca engine tests: counts in an engine that must add up after any input.
  */
 #include "harness/debug.h"
 #include "fuzz.h"
@@ -14,7 +14,7 @@ static uint64_t check_qp(const struct vhca_qp *qp)
            (qp->rq.mem.block ? qp->rq.mem.num_blocks : 0);
 }
 
-/* Adds up what @check says of each object; there are as many as are in use. */
+/* Adds up @check of all objects; their number must be the table's count. */
 #define FOR_ALL(table, type, check, sum) \
     do { \
         uint32_t left = (table)->used; \
@@ -77,8 +77,8 @@ static void check_windows(struct qhca_engine *e)
 }
 
 /*
- * Everything in an XRC domain is counted there, and what QPs have taken from
- * SRQs, at those.
+ * A domain counts the objects in it, and an SRQ the WRs that QPs have taken
+ * from it.
  */
 static void check_domains(struct qhca_engine *e)
 {

@@ -177,7 +177,7 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
     }
 }
 
-/* A QP of either type of XRC, which lacks most of what others have. */
+/* Makes @c a QP of either XRC type, which lacks most attributes of others. */
 static void some_xrc(struct fuzz *f, struct qhca_create_qp *c)
 {
     bool tgt = one_in(f, 2);
@@ -191,7 +191,7 @@ static void some_xrc(struct fuzz *f, struct qhca_create_qp *c)
     }
 }
 
-/* Mailboxes: a QP to create or attributes, with a byte or two wrong. */
+/* Fills the mailbox with a QP to create or attributes, with wrong bytes. */
 static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
 {
     struct qhca_create_qp c = {
@@ -212,7 +212,7 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
         some_xrc(f, &c);
     }
     a.state = (uint8_t)rnd(f, 8);
-    if (one_in(f, 8)) {         /* anybody may say so; who listens? */
+    if (one_in(f, 8)) {         /* the QP may name the canary as its peer */
         a.dest_qpn = htole32(f->canary.qp[rnd(f, 2)].qpn);
     }
     memset(mbox, 0, 4096);
@@ -226,7 +226,7 @@ static void fill_mbox(struct fuzz *f, unsigned opcode, uint8_t *mbox)
     }
 }
 
-/* The driver knows what is the canary's, and lets nobody else name it. */
+/* A driver does not let others name the canary's objects in commands. */
 static bool names_canary(const struct fuzz *f, const void *buf, size_t len)
 {
     uint32_t word;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: inputs for what a guest tells the device: commands, send
- * and receive WQEs, doorbells, tables of memory. They are played on the guest
- * of fuzz.h; cfg is its seed, so it also says which QPs there are.
+ * qhca engine tests: a guest's commands, send and receive WQEs, doorbells and
+ * memory tables as inputs. They are played on the guest of fuzz.h; its seed is
+ * the input's cfg, which therefore decides the types of the QPs.
  */
 #include "harness/debug.h"
 #include "fuzz_device.h"
@@ -42,7 +42,7 @@ static void put_sges(struct device *d, const struct record *r,
     }
 }
 
-/* What is behind the fixed part: where a request goes. */
+/* Fixes up the addresses and keys in the fixed part of a send WQE. */
 static void put_remote(struct device *d, const struct record *r,
                        const struct rc_qp *q, struct qhca_sq_wqe *w)
 {
@@ -155,7 +155,6 @@ static uint32_t producer(const struct device *d, unsigned off, uint32_t obj)
     }
 }
 
-/* Its data: page, offset, object, index. */
 static void play_doorbell(struct device *d, const struct record *r,
                           const uint8_t *data, size_t len)
 {
@@ -194,7 +193,7 @@ static void play_doorbell(struct device *d, const struct record *r,
 
 /* ---- tables ---- */
 
-/* Depth, and how many blocks: by aim. */
+/* A table whose depth and number of blocks @aim decides. */
 static struct qhca_buf table_of(const struct device *d, uint8_t aim, size_t num)
 {
     static const uint32_t blocks[] = { 0, 1, 2, 511, 512, 513, 1025, 1u << 24 };
@@ -206,7 +205,7 @@ static struct qhca_buf table_of(const struct device *d, uint8_t aim, size_t num)
     };
 }
 
-/* A command that takes a table, by aim; the size is in the high bits of fix. */
+/* The command with a table that @r->aim names; high bits of @r->fix: size. */
 static struct qhca_cmd table_command(const struct device *d,
                                      const struct record *r)
 {
@@ -262,11 +261,11 @@ static void play_table(struct device *d, const struct record *r,
         }
         memcpy(guest_ptr(d->f.n.g, d->pages + i * 8, 8), &entry, 8);
     }
-    c.reg_mr.buf = table_of(d, r->aim, num);    /* all have it in this place */
+    c.reg_mr.buf = table_of(d, r->aim, num);    /* at the same offset in all */
     fuzz_command(&d->f, &c);
 }
 
-/* ---- a device's life ---- */
+/* ---- sessions ---- */
 
 bool device_has_data(uint8_t kind)
 {
@@ -294,7 +293,7 @@ static void play(struct device *d, const struct record *r, const uint8_t *data,
     fuzz_check(&d->f);
 }
 
-/* What says that something got past the checks. */
+/* Counts the commands, WRs and so on that passed the checks. */
 static uint64_t good(const struct device *d)
 {
     const struct qhca_engine *e = d->f.n.g->e;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: inputs for what a guest tells the device: commands.
+ * qhca engine tests: a guest's commands as inputs.
  */
 #include "harness/debug.h"
 #include "fuzz_device.h"
@@ -11,9 +11,9 @@ uint32_t device_one_of(const struct fuzz *f, unsigned kind, uint32_t which)
 }
 
 #define BUF     FUZZ_KINDS      /* a field that is a struct qhca_buf */
-#define OPTION  0x80            /* 0 is no object, and right */
+#define OPTION  0x80            /* 0 stands for no object and is valid */
 
-/* struct field - one that must name something; @off: from the mailbox on 64 */
+/* struct field - names an object or buffer; @off: 64 and up: in the mailbox */
 static const struct field {
     uint8_t opcode, kind, off;
 } fields[] = {

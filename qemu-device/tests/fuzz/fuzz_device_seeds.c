@@ -21,7 +21,7 @@ static size_t put_time(uint8_t *out)
 
 /* ---- commands ---- */
 
-/* What is not a number of an object, or a buffer. */
+/* Fills fields of a command that are not object numbers or buffers. */
 static void fill_body(struct qhca_cmd *c, struct qhca_create_qp *qp)
 {
     switch (le16toh(c->opcode)) {
@@ -68,7 +68,7 @@ static void fill_body(struct qhca_cmd *c, struct qhca_create_qp *qp)
     }
 }
 
-/* Each command, behind some that make what it is about. */
+/* Each command, after some that create the objects it names. */
 static size_t command_seed(unsigned n, uint8_t *data)
 {
     static const uint8_t before[] = {
@@ -99,7 +99,7 @@ static size_t command_seed(unsigned n, uint8_t *data)
 
 /* ---- WQEs ---- */
 
-/* @bytes: of its data; 0: 8 bytes inline. */
+/* A send WQE with @bytes of data; 0: 8 bytes inline. */
 static size_t put_wqe(uint8_t *out, uint8_t aim, uint8_t opcode, uint32_t bytes)
 {
     uint8_t raw[128] = { 0 };
@@ -108,7 +108,7 @@ static size_t put_wqe(uint8_t *out, uint8_t aim, uint8_t opcode, uint32_t bytes)
         .flags = QHCA_WQE_SIGNALED | (bytes ? 0 : QHCA_WQE_INLINE),
         .count = htole16(bytes ? 1 : 8),
     };
-    struct qhca_sge s = {       /* the key: behind those of the two users */
+    struct qhca_sge s = {       /* key 2: after those of the two users */
         .length = htole32(19000), .lkey = htole32(2),
     };
     size_t len = put(out, DEVICE_RECV, DEVICE_FIX_ALL, 0x11, &s, sizeof(s));
@@ -120,7 +120,7 @@ static size_t put_wqe(uint8_t *out, uint8_t aim, uint8_t opcode, uint32_t bytes)
                      sizeof(raw));
 }
 
-/* Each opcode, inline or not, behind one that is good for all QPs. */
+/* Each opcode, inline or not, after one that is valid for all QPs. */
 static size_t wqe_seed(unsigned n, uint8_t *data)
 {
     size_t len = 1;
@@ -194,7 +194,7 @@ static uint64_t session(const uint8_t *data, size_t size)
     return f.ok + f.refused;
 }
 
-/* A hostile guest that has been dealt the numbers of a seed. */
+/* The random numbers of a seed, for a session of the hostile guest. */
 static size_t session_seed(unsigned n, uint8_t *data)
 {
     uint64_t rng = n * 0x9e3779b97f4a7c15u + 1;
@@ -208,7 +208,7 @@ static size_t session_seed(unsigned n, uint8_t *data)
 
 /* ---- changes ---- */
 
-/* Any field of one, two, four or eight bytes where such fields stand. */
+/* Changes an aligned field of one, two, four or eight bytes. */
 static void change_field(uint8_t kind, uint8_t *data, size_t len, uint64_t *rng)
 {
     size_t size = 1u << input_pick(rng, 4);

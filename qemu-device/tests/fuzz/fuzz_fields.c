@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: states that somebody has forged who knows their fields. An
- * input is a scene and edits of fields; what is accepted goes on with commands,
- * doorbells, packets and timers, and must be able to be saved at any time.
+ * qhca engine tests: saved states with edited fields. An input is a scene and
+ * edits. A device that accepts the state is used with commands, doorbells,
+ * packets and timers, and must always be able to save its own.
  */
 #include "harness/fields.h"
 #include "harness/scene.h"
@@ -11,13 +11,13 @@
 
 #define MAX_EDITS   32u
 
-/* The first byte: how often the scene is poked before, and: */
+/* The first byte: how often the scene is poked before the save, and: */
 #define CFG_POKES   3u
 #define CFG_STATES  4u          /* there is a QP in each state */
-#define CFG_FRAMES  8u          /* nothing stays inside the port */
+#define CFG_FRAMES  8u          /* all packets are frames */
 #define CFGS        16u
 
-/* The data of a record, whose @fix is the edit's @how. */
+/* The data of a record; the record's @fix is the edit's @how. */
 struct edit {
     uint8_t which[4], value[8]; /* little-endian */
 };
@@ -113,7 +113,7 @@ static size_t put(uint8_t *out, uint8_t how, uint32_t which, uint64_t value)
     return input_put(out, 0, how, 0, &d, sizeof(d), true);
 }
 
-/* Edits that change nothing, here and there. */
+/* Edits that add 0 to fields in different places. */
 static size_t seed(unsigned n, uint8_t *data)
 {
     size_t len = 1;

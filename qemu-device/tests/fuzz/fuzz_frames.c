@@ -9,18 +9,18 @@
 #define NUM_QPS     6
 #define MAX_RECORDS 200
 
-/* struct target - the device and what it has */
+/* struct target - the device and its objects */
 struct target {
     struct node n, peer;
     struct rc_qp qp[NUM_QPS];
-    struct gsrq srq;            /* in a domain, with the XRC_TGT QP */
+    struct gsrq srq;            /* in the domain of the XRC_TGT QP */
     struct eth_rx rx;
     uint8_t gid[16], mac[6];
     struct canary canary;
     uint64_t rng;
 };
 
-/* The QP that @aim means: one of the first four, or of XRC. */
+/* The QP that @aim names: one of the first four, or an XRC QP. */
 static unsigned qp_of(uint8_t aim)
 {
     return aim & 8 ? 4u + (aim & 1) : aim & 3u;
@@ -187,7 +187,7 @@ static bool in_buf(const struct gbuf *b, uint64_t addr)
     return false;
 }
 
-/* Data and send WQEs that have been read are others for who looks again. */
+/* Changes data and send WQEs that the device has just read. */
 static void race(struct guest *g, uint64_t addr, size_t len, bool write)
 {
     struct target *t = racer;
@@ -238,7 +238,7 @@ static void begin(struct target *t, uint8_t cfg)
     t->n.g->on_dma = cfg & FRAMES_CFG_RACE ? race : NULL;
 }
 
-/* What the device sends must be valid, whatever it received. */
+/* The device must send valid packets, whatever it received. */
 static void check_sent(struct target *t)
 {
     struct guest *g = t->n.g;
@@ -263,7 +263,7 @@ static void empty_cq(struct gcq *cq)
     }
 }
 
-/* QPs that did not survive start again. */
+/* Sets up QPs again that are in an error state. */
 static void revive(struct target *t)
 {
     struct rc_qp *q;

@@ -2,8 +2,8 @@
 /*
  * qhca engine tests: a hostile network. Its input is a sequence of frames, each
  * with the fields to fix up before it is sent (ICRC, lengths, addresses, QP
- * number, PSN, keys), so that a mutation gets past the checks in front of the
- * code it is aimed at.
+ * number, PSN, keys), so that a mutation passes the checks in front of the code
+ * it is aimed at.
  */
 #ifndef QHCA_TESTS_FUZZ_FRAMES_H
 #define QHCA_TESTS_FUZZ_FRAMES_H
@@ -12,14 +12,14 @@
 #include "inputs.h"
 
 /*
- * The records: data follow one of kind FRAMES_FRAME only; of others the length
- * says how much is posted. Aim: 3, 1:0 QP; 7:4 PSN ahead plus 4, or opcode.
+ * The records: only those of kind FRAMES_FRAME have data; the length of others
+ * is the amount to post. Aim: bits 3, 1:0 QP; 7:4 PSN ahead plus 4, or opcode.
  */
 #define FRAMES_CFG_IPV6     0x01    /* the port's GID */
 #define FRAMES_CFG_VLAN     0x02
 #define FRAMES_CFG_SMALL    0x04    /* path MTU 256, port MTU 1500 */
 #define FRAMES_CFG_PROMISC  0x08
-#define FRAMES_CFG_RACE     0x10    /* what the device has read changes */
+#define FRAMES_CFG_RACE     0x10    /* memory changes after it is read */
 #define FRAMES_CFG_ALL      0x1f
 
 enum frames_kind {
@@ -34,7 +34,7 @@ enum frames_kind {
 #define FRAMES_FIX_ADDR     0x20    /* Ethernet and IP addresses */
 #define FRAMES_FIX_ALL      0x3f
 
-/* One device's life among these frames: how many got past the checks. */
+/* Plays the frames to a new device; returns how many passed the checks. */
 uint64_t frames_session(const uint8_t *data, size_t size);
 
 #endif /* QHCA_TESTS_FUZZ_FRAMES_H */

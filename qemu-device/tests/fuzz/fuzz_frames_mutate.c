@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: input for fuzz_frames.h: good sessions, and mutations that
- * know records, frames and headers.
+ * qhca engine tests: input for fuzz_frames.h: good sessions, and mutations of
+ * records, frames and headers.
  */
 #include "harness/debug.h"
 #include "harness/frames.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: states that somebody has forged. An input changes bytes of
- * that of a device in the middle of everything; the CRC is made right.
+ * qhca engine tests: forged states. An input changes bytes of the saved state
+ * of a busy device; the CRC is corrected.
  */
 #include "harness/scene.h"
 #include "harness/snapshot.h"
@@ -58,7 +58,7 @@ static uint64_t play(const uint8_t *data, size_t size)
     return 1;
 }
 
-/* Changes that change nothing, here and there. */
+/* Patches without effect in different places. */
 static size_t seed(unsigned n, uint8_t *data)
 {
     size_t len = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: changes to inputs that know what a record is.
+ * qhca engine tests: changes to the records of inputs.
  */
 #include <string.h>
 
@@ -100,7 +100,7 @@ static void change_rec(const struct input_kind *in, uint8_t *rec, size_t len,
     }
 }
 
-/* Makes room for, or takes away, @len bytes at @at. */
+/* Makes room for @len bytes at @at, or removes them. */
 static size_t shift(uint8_t *data, size_t size, size_t at, size_t len,
                     bool in)
 {
@@ -112,7 +112,7 @@ static size_t shift(uint8_t *data, size_t size, size_t at, size_t len,
     return size - len;
 }
 
-/* Puts a record of good input in at @at. */
+/* Inserts a record of a good input at @at. */
 static size_t graft(const struct input_kind *in, uint8_t *data, size_t size,
                     size_t max, size_t at, uint64_t *rng)
 {
@@ -147,7 +147,7 @@ static size_t repeat(uint8_t *data, size_t size, size_t max, size_t at,
     return size;
 }
 
-/* Input that has no records: some bytes of it. */
+/* Changes some bytes of an input without records. */
 static size_t change_bytes(uint8_t *data, size_t size, uint64_t *rng)
 {
     for (unsigned n = 1 + (unsigned)input_pick(rng, 4); n && size; n--) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what fuzzers are fed with. One kind of input is a byte of
- * configuration and records, each with what is to be put right in it before it
- * is played, so that a change anywhere gets past the checks in front of the
- * code that it is aimed at.
+ * qhca engine tests: inputs of fuzzers. An input is a byte of configuration,
+ * then records, each with the fields to fix up before it is played, so that a
+ * change anywhere passes the checks in front of the code it is aimed at.
  */
 #ifndef QHCA_TESTS_INPUTS_H
 #define QHCA_TESTS_INPUTS_H
@@ -17,8 +16,8 @@
 /* struct record - followed by @len bytes of data, if its kind has any */
 struct record {
     uint8_t kind;
-    uint8_t fix;                /* what is to be put right */
-    uint8_t aim;                /* at what */
+    uint8_t fix;                /* fields to fix up */
+    uint8_t aim;                /* what the record is aimed at */
     uint8_t len[2];             /* little-endian; or another number */
 };
 
@@ -29,14 +28,14 @@ static inline size_t record_number(const struct record *r)
 
 /**
  * struct input_kind - inputs for one part of the engine
- * @name: of it, and of its folder in corpus/
- * @cfgs: values that the first byte can usefully have
+ * @name: name of the kind, and of its folder in corpus/
+ * @cfgs: number of useful values of the first byte
  * @has_data: whether data follow a record of kind @kind
- * @play: one device's life with that input; checks all that must hold. Returns
- *        how much of it got past the checks.
- * @seed: good input number @n, in which all does; 0: no more. @data has room
+ * @play: plays the input to a new device and checks all invariants. Returns how
+ *        much of it passed the checks.
+ * @seed: good input number @n, all of which passes; 0: no more. @data has room
  *        for INPUT_MAX.
- * @change: changes something in the data of a record; NULL: anything goes
+ * @change: changes a field in the data of a record; NULL: change any bytes
  */
 struct input_kind {
     const char *name;

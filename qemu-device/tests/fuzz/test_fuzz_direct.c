@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: random messages from one QP to another of the same port,
- * once in frames and once without: all that the guest can see has to be equal.
+ * once in frames and once without. The guest must see the same.
  *
- * Some things no device promises, for they depend on how far each end has come
- * when the other one says no. What could show them is not drawn:
+ * Some results depend on how far each end is when the other one fails, so the
+ * test avoids the cases that show them:
  *
  * - The sender has bad memory in the middle of a message, and the peer refuses
- *   its beginning. The WR fails with the one or the other. Where memory to be
- *   sent is bad, the peer takes everything.
- * - A WR is bad in itself, behind one that the peer refuses. It has been looked
- *   at, and counted, or it has not. It is posted when all before it is over.
- * - The peer fails without an answer, as a SEND invalidates a key that must
- *   not go, and what it had to answer is lost with it. That is posted when all
- *   before it is over as well.
- * - READs are answered later than what comes behind them is executed. If some
- *   memory is bad, what is behind a READ is posted when that is over.
+ *   its beginning: the WR fails with either error. If memory to be sent is bad,
+ *   the peer refuses nothing.
+ * - A bad WR follows one that the peer refuses: it may have been read and
+ *   counted, or not. A bad WR is posted when all before it have completed.
+ * - The peer fails without a response, because a SEND invalidates a key that it
+ *   must not, and responses still to be sent are lost. Such a SEND, too, is
+ *   posted when all WRs before it have completed.
+ * - A READ gets its response later than WRs behind it are executed. If some
+ *   memory is bad, WRs behind a READ are posted when the READ has completed.
  */
 #include "harness/debug.h"
 #include "harness/keys.h"
@@ -27,17 +27,17 @@
 #define DST         (NODE_MEM / 2)
 #define BACK        0xd8000u        /* results of READs and atomics */
 #define MAX_LEN     150000u         /* of a message; BACK has room for it */
-#define NEXT        70000u          /* from one SGE to the next, at least */
+#define NEXT        70000u          /* minimal distance of SGEs */
 #define BAD_KEY     0x1234u
 #define MAX_RECVS   10u
 #define SRQ_LOG     4
 #define WINDOWS     2
 #define A_LONG_TIME 10000000000ull  /* longer than all retries */
 
-/* Whose fault it may be if something fails. */
+/* Which end may make something fail. */
 enum trouble { NOBODY, SENDER, PEER };
 
-/* What has been drawn. */
+/* The random choices. */
 static struct {
     uint64_t rng;
     uint8_t type;               /* of @qp */
@@ -57,7 +57,7 @@ static bool one_in(unsigned n)
     return !draw(n);
 }
 
-/* For things that are to fail at the peer. */
+/* one_in() for failures of the peer, if those are allowed. */
 static bool peer_one_in(unsigned n)
 {
     return scene.trouble == PEER && one_in(n);
@@ -112,14 +112,14 @@ static void draw_qps(void)
     }
 }
 
-/* Of type 2, for the peer: all that is written to, or a part of it. */
+/* Binds windows of type 2 at the peer, to all or part of the destination. */
 static void draw_windows(void)
 {
     for (unsigned i = 0; i < WINDOWS; i++) {
         struct vhca_memop op = { .mr_key = node.mr.key, .addr = at(DST) };
 
         if (scene.type == QHCA_QPT_XRC_INI) {
-            return;             /* its keys are those of an SRQ */
+            return;             /* keys must be of the SRQ's PD */
         }
         op.key = next_key(mw_create(g, node.pdn, QHCA_MW_2B));
         op.length = 50000 + (peer_one_in(2) ? draw(MAX_LEN) : MAX_LEN);
@@ -130,7 +130,7 @@ static void draw_windows(void)
     }
 }
 
-/* Some bytes that DMA fails for. */
+/* Chooses bytes for which DMA fails. */
 static void draw_bad_memory(void)
 {
     uint64_t start = at(SRC);
@@ -150,7 +150,7 @@ static void draw_bad_memory(void)
     }
 }
 
-/* ---- what it receives with ---- */
+/* ---- receive WRs ---- */
 
 static void post_recv(uint64_t wr_id, unsigned num_sge,
                       const struct qhca_seg_le *sge)
@@ -163,7 +163,7 @@ static void post_recv(uint64_t wr_id, unsigned num_sge,
     }
 }
 
-/* One to four SGEs, which any message fits if nobody is to be in trouble. */
+/* One to four SGEs, with room for any message unless the peer is to fail. */
 static void draw_recv(uint64_t wr_id)
 {
     struct qhca_seg_le sge[4] = { 0 };
@@ -185,7 +185,7 @@ static void draw_recv(uint64_t wr_id)
         sge[n - 1].lkey = BAD_KEY;
     }
     if (peer_one_in(10)) {
-        n = one_in(2) ? 0 : 60;         /* nothing, or too much */
+        n = one_in(2) ? 0 : 60;         /* no SGE, or too many */
     }
     post_recv(wr_id, n, sge);
 }
@@ -203,7 +203,7 @@ static void draw_recvs(uint64_t wr_id)
     }
 }
 
-/* ---- what is sent ---- */
+/* ---- send WRs ---- */
 
 static bool is_atomic(uint8_t opcode)
 {
@@ -213,7 +213,7 @@ static bool is_atomic(uint8_t opcode)
 
 static uint8_t draw_opcode(void)
 {
-    /* The first are for UC, too; the last neither for XRC. */
+    /* UC has the first 4, XRC the first 7. */
     static const uint8_t opcodes[] = {
         QHCA_WR_SEND, QHCA_WR_SEND_WITH_IMM, QHCA_WR_RDMA_WRITE,
         QHCA_WR_RDMA_WRITE_WITH_IMM, QHCA_WR_RDMA_READ,
@@ -226,12 +226,12 @@ static uint8_t draw_opcode(void)
     };
     uint8_t opcode = opcodes[draw(number[scene.type])];
 
-    /* The key that goes may be needed later. */
+    /* Later WRs may need the key that is invalidated. */
     return opcode == QHCA_WR_SEND_WITH_INV && scene.trouble != PEER ?
            QHCA_WR_SEND : opcode;
 }
 
-/* Up to three SGEs of what is sent; else where the answer goes. */
+/* Up to three SGEs of data to send, or of the buffer for a response. */
 static void draw_sges(struct rc_wr *wr, uint32_t len)
 {
     uint64_t addr = le64toh(wr->sge[0].addr);
@@ -263,7 +263,7 @@ static void draw_keys(struct rc_wr *wr)
         wr->sge[0].lkey = QHCA_NULL_LKEY;
     }
     if (wr->opcode == QHCA_WR_SEND_WITH_INV) {
-        /* Nobody may be reading through it. */
+        /* No READ may be using the window. */
         wr->flags |= QHCA_WQE_FENCE;
         wr->imm = htole32(one_in(3) ? BAD_KEY : scene.window[draw(WINDOWS)]);
     }
@@ -303,7 +303,7 @@ static struct rc_wr draw_wr(void)
     return wr;
 }
 
-/* All that is posted comes to an end. */
+/* Waits until all WRs posted have completed. */
 static void let_it_end(void)
 {
     rc_ring(&qp);
@@ -413,14 +413,14 @@ static void fuzz(void)
             CHECK(!"the same");
         }
     }
-    tap_note("of %llu failed %u by the sender, %u at the peer, %u had to wait",
+    tap_note("of %llu, %u failed at the sender, %u at the peer, %u had to wait",
              (unsigned long long)n, failed[SENDER], failed[PEER], waited);
     CHECK_EQ(failed[NOBODY], 0);
     CHECK(n < 1000 || (failed[SENDER] && failed[PEER] && waited));
 }
 
 static const struct test tests[] = {
-    { "B-060 random messages, the same with frames and without", fuzz },
+    { "B-060 random messages look the same with frames and without", fuzz },
 };
 
 int main(int argc, char **argv)

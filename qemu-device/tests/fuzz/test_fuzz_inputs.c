@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The inputs of inputs.h: good ones, what fuzzing has found worth keeping
+ * Plays the inputs of inputs.h: good ones, those that fuzzing has found
  * (corpus/), and seeded changes to both. FUZZ_SEED and FUZZ_ITERATIONS in the
  * environment; FUZZ_SEEDS=DIR writes the good ones to DIR/KIND, as a fuzzer's
  * first corpus.
@@ -16,7 +16,7 @@
 
 #define MAX_INPUTS  2000
 
-/* struct kept - inputs of one kind, as a start for changes */
+/* Inputs of one kind, to be changed. */
 static struct {
     size_t len;
     uint8_t *data;
@@ -76,7 +76,7 @@ static int is_input(const struct dirent *d)
     return d->d_name[0] != '.';
 }
 
-/* In the order of names: a seed chooses by number. */
+/* Plays the corpus in the order of names, because seeds choose by number. */
 static void corpus(const struct input_kind *in)
 {
     static uint8_t data[INPUT_MAX];

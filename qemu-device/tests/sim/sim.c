@@ -84,7 +84,7 @@ static void take_events(struct sim *s, struct node *n)
     eq_arm(&n->async);
 }
 
-/* SQD, or back if it has drained. */
+/* Moves @q to SQD, or back to RTS if it has drained. */
 static void toggle_drain(struct sim *s, struct sim_qp *q)
 {
     struct qhca_qp_attr a = { .state = QHCA_QPS_SQD };
@@ -92,7 +92,7 @@ static void toggle_drain(struct sim *s, struct sim_qp *q)
     unsigned state = q->gone ? QHCA_QPS_ERR : rc_state(&q->q);
 
     if (state != QHCA_QPS_RTS && state != QHCA_QPS_SQD) {
-        return;                 /* an error: judged elsewhere */
+        return;                 /* an error, which is checked elsewhere */
     }
     if (!q->held) {
         a.en_sqd_async_notify = 1;
@@ -160,11 +160,11 @@ static void set_blocked(struct sim *s, struct guest *g, bool blocked)
     g->net_blocked = blocked;
 }
 
-/* To RTS: what has been posted is flushed, not executed. */
+/* WRs posted before RTS are flushed, not executed. */
 static void leave_sqe(struct sim *s, struct sim_qp *q)
 {
     if (q->may_fail && rc_state(&q->q) == QHCA_QPS_ERR) {
-        return;                 /* a bad receive WQE has come in between */
+        return;                 /* a bad receive WQE has led to ERR */
     }
     s->saw[SIM_SAW_SQE]++;
     CHECK_EQ(rc_set_state(&q->q, QHCA_QPS_RTS), 0);
@@ -215,20 +215,20 @@ static void act(struct sim *s, unsigned round, unsigned strike_at)
 
 /* ---- the end ---- */
 
-/* Everything is posted and over: whatever is left must be flushed. */
+/* Lets all WRs be posted and end; those that cannot end are flushed. */
 static void finish(struct sim *s)
 {
     for (unsigned i = 0; i < s->num_nodes; i++) {
         set_blocked(s, s->node[i].g, false);
     }
-    /* Longer than any retry that ends; waiting for a receive WR does not. */
+    /* Longer than all retries, except waiting for a receive WR, take. */
     net_run(s->net, 4000000000ull);
     for (unsigned round = 0; round < 2 * SIM_MAX_WR; round++) {
         for (unsigned i = 0; i < s->num_qps; i++) {
             struct sim_qp *q = &s->qp[i];
 
             if (!q->gone && round == 0) {
-                /* UC and UD receive WRs without a message are left over. */
+                /* Receive WRs of UC and UD may never get a message. */
                 if (!complete(s) || q->model == &sim_uc ||
                     q->model == &sim_ud) {
                     q->may_fail = true;
@@ -253,7 +253,7 @@ static void finish(struct sim *s)
 }
 
 /*
- * finish() has moved QPs that may fail to ERR; all others are where they were.
+ * finish() has moved QPs that may fail to ERR; all others must be in RTS.
  */
 static void check_state(struct sim *s, struct sim_qp *q)
 {
@@ -304,8 +304,8 @@ static void check_quiet(struct sim *s)
         struct guest *g = s->node[i].g;
 
         /*
-         * Left: a PD, two MRs, two EQs; and the timer of a limit, for the
-         * commands just before.
+         * A PD, two MRs and two EQs are left; and with a limit a timer, for
+         * the last commands.
          */
         if ((g->deadline != UINT64_MAX && !g->limited) || g->scheduled ||
             qhca_engine_num_objects(g->e) != 5) {
@@ -315,7 +315,7 @@ static void check_quiet(struct sim *s)
         }
     }
     if (s->net->num_frames) {
-        sim_fail(s, "%u frames on their way", s->net->num_frames);
+        sim_fail(s, "%u frames still in flight", s->net->num_frames);
     }
 }
 

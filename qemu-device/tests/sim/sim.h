@@ -10,32 +10,32 @@
 #define SIM_MAX_PAIRS   4
 #define SIM_MAX_WR      48
 
-/* What happens to a schedule besides a bad network. */
+/* What a schedule does besides having a bad network. */
 enum sim_kind {
     SIM_PLAIN,
     SIM_DRAIN,                  /* QPs go to SQD and back */
-    SIM_PRESSURE,               /* the network often takes no frames */
-    SIM_CUT,                    /* the cable comes out for good */
+    SIM_PRESSURE,               /* the network is often blocked */
+    SIM_CUT,                    /* the cable is pulled for good */
     SIM_TO_ERR,                 /* one QP is moved to ERR */
     SIM_TO_RESET,               /* one QP is moved to RESET */
-    SIM_DESTROY,                /* one QP goes */
-    SIM_BAD_WR,                 /* WRs that cannot work, here and there */
-    SIM_UNBIND,                 /* windows are taken away while in use */
+    SIM_DESTROY,                /* one QP is destroyed */
+    SIM_BAD_WR,                 /* some WRs are bad */
+    SIM_UNBIND,                 /* windows are deallocated while in use */
     SIM_DRAIN_BAD,              /* errors while QPs go to SQD and back */
     SIM_KINDS
 };
 
-/* What schedules of some kinds must meet, or their titles promise too much. */
+/* Events that schedules of some kinds must meet to deserve their titles. */
 enum sim_event {
-    SIM_SAW_SQD,                /* a QP goes to SQD, */
-    SIM_SAW_DRAINING,           /* cannot go back yet, */
-    SIM_SAW_DRAINED,            /* says that it has drained, */
-    SIM_SAW_RESUMED,            /* goes back */
-    SIM_SAW_REFUSED,            /* a frame is not taken */
-    SIM_SAW_STRIKE,             /* the event comes before the end */
-    SIM_SAW_UNBOUND,            /* a window that is bound goes */
-    SIM_SAW_ERROR,              /* a WR fails, */
-    SIM_SAW_FLUSH,              /* others are flushed */
+    SIM_SAW_SQD,                /* a QP enters SQD */
+    SIM_SAW_DRAINING,           /* RTS is refused: the QP is still draining */
+    SIM_SAW_DRAINED,            /* the QP raises SQ_DRAINED */
+    SIM_SAW_RESUMED,            /* the QP returns to RTS */
+    SIM_SAW_REFUSED,            /* the blocked network refuses a frame */
+    SIM_SAW_STRIKE,             /* the kind's event happens before the end */
+    SIM_SAW_UNBOUND,            /* a bound window is deallocated */
+    SIM_SAW_ERROR,              /* a WR fails */
+    SIM_SAW_FLUSH,              /* a WR is flushed */
     SIM_SAW_SQE,                /* a QP leaves SQE */
     SIM_SAW_BAD_RECV,           /* a message meets a bad receive WQE */
     SIM_EVENTS
@@ -49,7 +49,7 @@ struct sim_wr {
     unsigned seed;              /* pattern of the data */
     uint64_t old;               /* atomic: what it must find */
     bool bad;                   /* must not succeed */
-    bool doomed;                /* its buffer is gone, perhaps too late */
+    bool doomed;                /* buffer deregistered: may fail or succeed */
     bool memop;                 /* has no data */
     bool refused;               /* RC: the receive WQE for it is bad */
 };
@@ -68,7 +68,7 @@ struct sim_model {
                        const struct qhca_cqe *c);
     void (*judge_recv)(struct sim *s, struct sim_qp *q,
                        const struct qhca_cqe *c);
-    /* Whether all that must happen has happened. */
+    /* Whether all expected completions have arrived. */
     bool (*complete)(const struct sim_qp *q);
     /* What memory must look like in the end; may be NULL. */
     void (*check_memory)(struct sim *s, struct sim_qp *q);
@@ -81,31 +81,31 @@ struct sim_qp {
     struct rc_qp q;
     const struct sim_model *model;
     struct sim_qp *peer;
-    bool gone, may_fail;     /* destroyed or reset; errors are to be expected */
-    bool failed;                /* a CQE said so */
+    bool gone, may_fail;     /* destroyed or reset; may have errors */
+    bool failed;                /* a CQE has reported an error */
     bool idle;                  /* left out: has no WRs */
-    bool drained_owed, held;    /* in SQD: event not yet seen */
+    bool drained_owed, held;    /* expects SQ_DRAINED; is in SQD */
     struct sim_wr wr[SIM_MAX_WR];
     unsigned num_wr, posted, done, freed;
-    /* The peer's WRs that take a receive WR of this QP, in order. */
+    /* The peer's WRs that use a receive WR of this QP, in order. */
     unsigned taker[SIM_MAX_WR], num_rr, rr_posted, rr_done;
     uint64_t rr_addr[SIM_MAX_WR];
     uint64_t word;              /* at the peer, for atomics */
-    uint64_t store_word;        /* likewise, for ATOMIC WRITE */
-    /* UC: room of each receive WR; the peer's message that came last, plus 1 */
+    uint64_t store_word;        /* at the peer, for ATOMIC WRITE */
+    /* UC: size of each receive WR; 1 + the message received last */
     uint32_t rr_room[SIM_MAX_WR];
     unsigned received;
-    /* UD: how often each of the peer's messages came, and which WRs got one */
+    /* UD: copies received of each message, and which receive WRs got one */
     uint8_t copies[SIM_MAX_WR];
     bool rr_filled[SIM_MAX_WR];
     bool rr_bad[SIM_MAX_WR];    /* UC and UD: its WQE is bad */
     bool sqe;                   /* a WR has failed, later ones are flushed */
     unsigned flushed;           /* WRs before this one have been in SQE */
     uint32_t fast_key;          /* of its region of type FAST, 0: none */
-    uint32_t key;               /* UC: to send with; goes, if its own */
+    uint32_t key;               /* UC: for sending; may be deregistered */
 };
 
-/* struct sim_limits - what is left out of schedules, to find what matters */
+/* struct sim_limits - what schedules omit, to reduce a failure */
 struct sim_limits {
     unsigned pairs;             /* bit i: pair i has WRs */
     unsigned wr;                /* WRs of a QP */
@@ -116,7 +116,7 @@ extern struct sim_limits sim_limits;
 /* Fault rules of all devices. */
 extern const char *sim_faults;
 
-/* Properties that several kinds share. */
+/* Properties of several kinds. */
 static inline bool sim_drains(enum sim_kind kind)
 {
     return kind == SIM_DRAIN || kind == SIM_DRAIN_BAD;
@@ -153,7 +153,7 @@ struct sim_key {
     uint32_t key;
 };
 
-/* struct sim_srq - an SRQ of a node, and which of its WRs are out */
+/* struct sim_srq - an SRQ of a node, and which WRs are posted */
 struct sim_srq {
     struct gsrq q;
     uint64_t id[16];            /* wr_id of each, 0: not posted */
@@ -180,12 +180,12 @@ struct sim {
     unsigned num_keys;
     unsigned saw[SIM_EVENTS];   /* how often */
     bool failed;
-    /* One of two plays, which are compared: what its guest sees. Or NULL. */
+    /* If two plays are to be compared: what the guest sees in this one. */
     struct seen *seen;
-    bool frames;                /* in this one packets are frames */
+    bool frames;                /* packets are frames in this play */
     bool ruled;                 /* there is a fault rule */
-    bool lossy;                 /* it loses packets, or delays them */
-    /* Of what SRQs receive to, in each node's region. */
+    bool lossy;                 /* the rule loses or delays packets */
+    /* End of the SRQs' receive buffers, in each node's region. */
     uint64_t shared_end[SIM_MAX_NODES];
 };
 
@@ -195,12 +195,12 @@ struct sim {
 #define SIM_REGION      (24u << 20)
 
 extern struct guest *sim_machine[SIM_MAX_NODES];    /* NULL: not needed yet */
-/* Everything a schedule needs, according to its seed. */
+/* Creates everything that the schedule of @seed needs. */
 void sim_setup(struct sim *s, uint64_t seed, enum sim_kind kind);
 
 /* ---- sim_shrink.c ---- */
 
-/* Makes @sim_limits as narrow as the schedule, which @fails plays, allows. */
+/* Reduces @sim_limits while @fails, which plays the schedule, returns true. */
 void sim_shrink(bool (*fails)(void));
 
 /* ---- sim_kinds.c ---- */
@@ -212,40 +212,40 @@ extern const unsigned sim_must_see[SIM_KINDS];
 
 /* ---- sim_bad.c ---- */
 
-/* @w, of @a, becomes one that cannot work. */
+/* Makes WR @w of @a a bad one. */
 void sim_plan_bad(struct sim *s, struct sim_qp *a, struct sim_wr *w);
-/* Whether the next receive WQE is to be a bad one. */
+/* Decides whether the next receive WQE is a bad one. */
 bool sim_bad_recv(struct sim *s);
-/* RC: perhaps the receive WQE of @b that @w, of @a, gets. */
+/* RC: perhaps makes the receive WQE of @b for message @w of @a a bad one. */
 void sim_plan_bad_recv(struct sim *s, struct sim_qp *a, struct sim_qp *b,
                        struct sim_wr *w);
-/* UC and UD: some of @b's receive WQEs; it ends in ERR then. */
+/* UC and UD: makes some receive WQEs of @b bad ones; @b then ends in ERR. */
 void sim_unreliable_plan_bad(struct sim *s, struct sim_qp *b);
-/* @c is of a receive WQE that was @bad or not: it must say so. */
+/* The status of @c must match whether its receive WQE was @bad. */
 void sim_judge_bad_recv(struct sim *s, bool bad, const struct qhca_cqe *c);
-/* WR @i of @q, if its receive WQE was bad, has left no data. */
+/* Message @i of @q must not have left data if its receive WQE was bad. */
 void sim_check_refused(struct sim *s, struct sim_qp *q, unsigned i);
 
 /* ---- sim_both.c ---- */
 
-/* How many machines; their network becomes one without flaws. */
+/* Chooses the number of machines; makes their network a perfect one. */
 unsigned sim_both_nodes(struct sim *s);
-/* Machine @i as the seed wants all of them: limits, memory. */
+/* Creates machine @i, with limits and memory according to the seed. */
 struct guest *sim_both_machine(struct sim *s, unsigned i);
-/* Perhaps a fault rule for one of the QPs. */
+/* Perhaps sets a fault rule for one of the QPs. */
 void sim_both_faults(struct sim *s);
-/* Whether the guest waits long before it goes on, so that two plays agree. */
+/* Whether the guest must wait long between steps, so that both plays agree. */
 bool sim_both_slow(const struct sim *s);
-/* Waits for all that has been begun, if there is to be a comparison. */
+/* If plays are compared: waits until everything begun has ended. */
 void sim_both_settle(struct sim *s);
-/* The cable comes out: there is no network that a machine could be cut from. */
+/* The cable is pulled; inside one machine that must have an effect as well. */
 void sim_both_cut(struct sim *s);
-/* Whether another QP may receive from the SRQ. */
+/* Whether another QP may use the SRQ. */
 bool sim_both_share(struct sim *s, struct sim_srq *q);
-/* If there is to be a comparison: a CQE of the queue called @cq, an event, */
+/* If plays are compared, these record a CQE of CQ number @cq, an event, */
 void sim_see_cqe(struct sim *s, unsigned cq, const struct qhca_cqe *c);
 void sim_see_event(struct sim *s, const struct qhca_eqe *e);
-/* the state of a QP in the end, and all the rest. */
+/* the final state of a QP, and everything else. */
 void sim_see_qp(struct sim *s, const struct sim_qp *q,
                 const struct qhca_qpc *c);
 void sim_see_end(struct sim *s);
@@ -256,7 +256,7 @@ void sim_see_end(struct sim *s);
 void sim_unreliable_put_recv(struct sim *s, struct sim_qp *q);
 void sim_unreliable_judge_send(struct sim *s, struct sim_qp *q,
                                const struct qhca_cqe *c);
-/* Counts receive WR @i as done; true: it succeeded, so a message has come. */
+/* Counts receive WR @i as done; true: it succeeded, with a message. */
 bool sim_unreliable_received(struct sim *s, struct sim_qp *q,
                              const struct qhca_cqe *c, unsigned *i);
 bool sim_unreliable_complete(const struct sim_qp *q);
@@ -266,15 +266,15 @@ bool sim_unreliable_complete(const struct sim_qp *q);
 /* Plays a schedule; false: an invariant did not hold, and was reported. */
 bool sim_run(struct sim *s, uint64_t seed, enum sim_kind kind);
 unsigned sim_rand(struct sim *s, unsigned below);
-/* From here on the schedule's random numbers come from that stream. */
+/* Takes the schedule's random numbers from stream @which from here on. */
 void sim_stream(struct sim *s, unsigned which);
-/* @len bytes of @n's region that nothing else uses. */
+/* Allocates @len bytes of @n's region. */
 uint64_t sim_alloc(struct sim *s, struct node *n, uint32_t len);
 /* Reports that an invariant does not hold. */
 __attribute__((format(printf, 2, 3)))
 void sim_fail(struct sim *s, const char *fmt, ...);
 
-/* Plans all WRs of @a, as its model and the limits want them. */
+/* Plans all WRs of @a according to its model and the limits. */
 void sim_plan(struct sim *s, struct sim_qp *a, struct sim_qp *b);
 /* Spreads the data of @w over one to three SGEs. */
 void sim_plan_sges(struct sim *s, struct sim_wr *w, uint32_t key);
@@ -282,16 +282,16 @@ bool sim_takes_rr(uint8_t opcode);
 
 /* ---- sim_keys.c ---- */
 
-/* WRs @i and @i + 2 of @q register and invalidate what the one between uses. */
+/* WRs @i and @i + 2 of @q register and invalidate the key WR @i + 1 uses. */
 void sim_plan_fast(struct sim *s, struct sim_qp *q, unsigned i);
 /* WR @i of @a uses a window of the peer's, which WR @i + 1 invalidates. */
 void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i);
 /* @c, of @q, must name the key that the message @w has invalidated. */
 void sim_judge_inv(struct sim *s, struct sim_qp *q, const struct sim_wr *w,
                    const struct qhca_cqe *c);
-/* The key that the complete READ_WITH_INV @i of @q names must be Free. */
+/* The key in READ_WITH_INV @i of @q, which is complete, must be Free. */
 void sim_judge_read_inv(struct sim *s, struct sim_qp *q, unsigned i);
-/* Another key of the region of @q's node. */
+/* Creates another key for the region of @q's node. */
 uint32_t sim_second_key(struct sim *s, struct sim_qp *q);
 /* Deregisters the key of its own that @q sends with, if it has one. */
 void sim_strike_key(struct sim *s, struct sim_qp *q);
@@ -301,17 +301,17 @@ void sim_free_keys(struct sim *s);
 
 /* ---- sim_place.c ---- */
 
-/* Masks of @wr, a masked atomic, and what it makes of @value. */
+/* Chooses the masks of the masked atomic @wr, and applies it to @value. */
 void sim_plan_masked(struct sim *s, struct rc_wr *wr, uint64_t *value);
-/* The word at @b that ATOMIC WRITEs of @a take turns to write. */
+/* Allocates the word at @b that all ATOMIC WRITEs of @a write. */
 void sim_place_setup(struct sim *s, struct sim_qp *a, struct sim_qp *b);
-/* WR @i of @a, a FLUSH. */
+/* Makes WR @i of @a a FLUSH. */
 void sim_plan_flush(struct sim *s, struct sim_qp *a, unsigned i);
-/* WR @i of @a, an ATOMIC WRITE: where to. */
+/* Chooses the destination of WR @i of @a, an ATOMIC WRITE. */
 void sim_plan_store(struct sim *s, struct sim_qp *a, unsigned i);
-/* ATOMIC WRITE @i of @q is complete: its word holds that, or a later one. */
+/* ATOMIC WRITE @i of @q is complete: the word has its value or a later one. */
 void sim_judge_store(struct sim *s, struct sim_qp *q, unsigned i);
-/* At the end: no ATOMIC WRITE was repeated after a later one. */
+/* At the end: no ATOMIC WRITE was executed again after a later one. */
 void sim_check_store(struct sim *s, struct sim_qp *q);
 
 /* ---- sim_wr.c ---- */
@@ -332,21 +332,21 @@ void sim_poll(struct sim *s, struct sim_qp *q);
 
 /* ---- sim_srq.c ---- */
 
-/* Whether what the QP receives with is shared: an SRQ, of XRC or not. */
+/* Whether the QP receives from an SRQ, of XRC or not. */
 static inline bool sim_shares_rq(const struct sim_qp *q)
 {
     return q->q.o.srqn || q->q.o.type == QHCA_QPT_XRC_TGT;
 }
 
-/* Both SRQs of the node, and the XRC domain of one of them. */
+/* Creates both SRQs of the node, and the XRC domain of one of them. */
 void sim_srq_create(struct sim *s, struct node *n);
 /* Polls the CQ of the XRC SRQ, for all its QPs. */
 void sim_xrc_poll(struct sim *s, struct node *n);
 /* Posts up to @max WRs to the SRQ of @q; sometimes arms its limit. */
 void sim_srq_post(struct sim *s, struct sim_qp *q, unsigned max);
-/* Whether an event is of one of the node's SRQs and due. */
+/* Whether an event is a due one of one of the node's SRQs. */
 bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e);
-/* All QPs are gone: each WR is complete or in its SRQ, which is destroyed. */
+/* Without QPs each WR must be complete or in its SRQ; destroys the SRQs. */
 void sim_srq_check(struct sim *s, struct node *n);
 
 #endif /* QHCA_TESTS_SIM_H */

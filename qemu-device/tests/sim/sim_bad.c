@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the simulator's WRs that cannot work, of either end.
+ * qhca engine tests: the simulator's bad WRs, to send and to receive.
  */
 #include "sim.h"
 
@@ -15,7 +15,7 @@ void sim_plan_bad(struct sim *s, struct sim_qp *a, struct sim_wr *w)
         break;
     case 3:
         if (w->wr.opcode == QHCA_WR_RDMA_WRITE && w->len) {
-            w->wr.raddr = end - sim_rand(s, w->len);    /* not all of it */
+            w->wr.raddr = end - sim_rand(s, w->len);    /* past the end */
             break;
         }
         /* fall through */
@@ -45,7 +45,7 @@ bool sim_bad_recv(struct sim *s)
     return sim_errs(s->kind) && !sim_rand(s, 40);
 }
 
-/* Which of an SRQ's WRs @w gets cannot be planned. */
+/* For an SRQ it is not known beforehand which WR @w gets. */
 void sim_plan_bad_recv(struct sim *s, struct sim_qp *a, struct sim_qp *b,
                        struct sim_wr *w)
 {
@@ -92,9 +92,9 @@ void sim_check_refused(struct sim *s, struct sim_qp *q, unsigned i)
 {
     const struct sim_wr *w = &q->wr[i];
 
-    /* All but the last packet of a WRITE has been written. */
+    /* A WRITE has written all but its last packet by then. */
     if (w->refused && w->wr.opcode != QHCA_WR_RDMA_WRITE_WITH_IMM &&
         !is_zero(q->peer, w->remote, w->len)) {
-        sim_fail(s, "SEND %u was refused, its data is there", i);
+        sim_fail(s, "SEND %u was refused, but has left data", i);
     }
 }

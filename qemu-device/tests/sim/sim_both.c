@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: a schedule that is played twice, with packets that are
- * frames and with packets that cross, on one machine or between two in one
- * place. Their guests must not see the difference.
+ * qhca engine tests: a schedule that is played twice, once with packets that
+ * are frames and once with packets that cross, on one machine or between two in
+ * one place. Their guests must not see a difference.
  */
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ unsigned sim_both_nodes(struct sim *s)
     unsigned nodes;
 
     sim_stream(s, SIM_STREAM_NODES);
-    /* A network that takes no frames for long ends QPs. */
+    /* A network that is blocked for long makes QPs fail. */
     nodes = sim_blocks(s->kind) ? 1 : 1 + sim_rand(s, 2);
     sim_stream(s, SIM_STREAM_SETUP);
     n->loss = n->corrupt = n->dup = n->reorder = 0;
@@ -42,7 +42,7 @@ struct guest *sim_both_machine(struct sim *s, unsigned i)
     share = one_in(s, 8) ? 20 + sim_rand(s, 50) : 0;
     bandwidth = one_in(s, 8) ? 1000 + sim_rand(s, 20000) : 0;
     if (sim_drains(s->kind)) {
-        share = bandwidth = 0;  /* when it has drained is a matter of time */
+        share = bandwidth = 0;  /* limits change when QPs are drained */
     }
     g = guest_new_limited(i + 1, share, bandwidth);
     g->no_peek = one_in(s, 4);
@@ -51,8 +51,8 @@ struct guest *sim_both_machine(struct sim *s, unsigned i)
 }
 
 /*
- * How long a device with limits takes, or two of them, depends on the way of
- * the packets. QPs then wait long for a receive WR, or before they send again.
+ * How long two devices, or one with limits, take depends on the path of the
+ * packets. QPs then wait long for a receive WR, or before they send again.
  */
 bool sim_both_slow(const struct sim *s)
 {
@@ -60,8 +60,8 @@ bool sim_both_slow(const struct sim *s)
 }
 
 /*
- * How much a call does before it is cut off depends on the way as well. What
- * the guest does next waits.
+ * How much a call does before its budget is used up depends on the path of the
+ * packets, too. Therefore the guest waits before its next step.
  */
 void sim_both_settle(struct sim *s)
 {
@@ -78,8 +78,8 @@ void sim_both_cut(struct sim *s)
 }
 
 /*
- * Which of several QPs gets a WR of an SRQ that was empty depends on who has
- * its turn first.
+ * Which of several QPs gets a WR of an SRQ that was empty depends on the order
+ * of their turns.
  */
 bool sim_both_share(struct sim *s, struct sim_srq *q)
 {
@@ -89,16 +89,16 @@ bool sim_both_share(struct sim *s, struct sim_srq *q)
 /* ---- faults ---- */
 
 /*
- * What is lost, or comes twice, or late, or with an error, and whose; but no QP
- * that ends itself: whether it has been acknowledged by then is a matter of
- * turns. Between two machines each frame gets its answer, and what crosses in
- * one turn gets one: so there it is a matter of time whether a NAK leaves
- * before the packet that was missing is there.
+ * Rules that lose, duplicate, delay or refuse packets. None makes a QP fail by
+ * itself, because the order of turns decides what is acknowledged by then.
+ * Between two machines each frame gets a response of its own, but packets that
+ * cross in one turn share one, so there it is a matter of time whether a NAK is
+ * sent before the missing packet arrives (@near).
  */
 static const struct fault {
     const char *text;
-    bool fails;                 /* the QP, or its peer */
-    bool near;                  /* only on one machine */
+    bool fails;                 /* the QP or its peer fails */
+    bool near;                  /* only for one machine */
 } faults[] = {
     { .text = "tx qpn=%u opcode=*.send_* nth=%u once drop" },
     { .text = "rx qpn=%u opcode=*.send_* nth=%u once drop" },
@@ -124,7 +124,7 @@ void sim_both_faults(struct sim *s)
     char text[120];
 
     if (!s->seen || sim_drains(s->kind)) {
-        return;                 /* what has begun by then is drained */
+        return;                 /* SQD would drain different WRs */
     }
     sim_stream(s, SIM_STREAM_BOTH);
     if (!one_in(s, 3)) {
@@ -136,7 +136,7 @@ void sim_both_faults(struct sim *s)
         return;
     }
     if (f->fails && (q->model == &sim_uc || q->model == &sim_ud)) {
-        return;                 /* they want to know beforehand what fails */
+        return;                 /* these kinds plan what fails */
     }
     if (f->fails) {
         q->may_fail = q->peer->may_fail = true;
@@ -148,7 +148,7 @@ void sim_both_faults(struct sim *s)
     s->lossy = !strstr(text, "duplicate");
 }
 
-/* ---- what is seen ---- */
+/* ---- recording ---- */
 
 void sim_see_cqe(struct sim *s, unsigned cq, const struct qhca_cqe *c)
 {
@@ -157,7 +157,7 @@ void sim_see_cqe(struct sim *s, unsigned cq, const struct qhca_cqe *c)
     }
 }
 
-/* Those of an object in their order; between objects there is none. */
+/* Sorts events by object: only the order of one object's events matters. */
 void sim_see_event(struct sim *s, const struct qhca_eqe *e)
 {
     struct qhca_eqe *at, last;
@@ -180,22 +180,23 @@ void sim_see_qp(struct sim *s, const struct sim_qp *q, const struct qhca_qpc *c)
     }
 }
 
-/* What is a matter of time. */
+/* Clears counters that depend on timing. */
 static void forget(const struct sim *s, uint64_t *cnt)
 {
     if (sim_errs(s->kind)) {
-        /* A bad WR behind another one has been looked at, or not. */
+        /* A bad WR behind another one may have been read, or not. */
         cnt[QHCA_CNT_BAD_WQE] = cnt[QHCA_CNT_BAD_KEY] = 0;
     }
     if (s->lossy) {
         /*
-         * What is sent again after a loss has come before or not: an ACK covers
-         * whatever has crossed in one turn, of frames those that asked for it.
+         * A packet sent again after a loss may have arrived before: an ACK
+         * covers all packets that crossed in one turn, but only those frames
+         * that asked for it.
          */
         cnt[QHCA_CNT_RX_DUPLICATE] = 0;
     }
     if (sim_both_slow(s)) {
-        /* How often a sender asks again. */
+        /* How often a sender tries again depends on time. */
         cnt[QHCA_CNT_TX_RNR_NAK] = 0;
         cnt[QHCA_CNT_RX_RNR_NAK] = !!cnt[QHCA_CNT_RX_RNR_NAK];
     }
@@ -216,6 +217,6 @@ void sim_see_end(struct sim *s)
         forget(s, s->seen->cnt[i]);
     }
     if (s->lossy) {
-        seen_no_packets(s->seen);   /* before the loss is noticed */
+        seen_no_packets(s->seen);   /* a loss is noticed sooner or later */
     }
 }

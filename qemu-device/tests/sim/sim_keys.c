@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: keys that live for one request of the simulator's RC QPs:
- * fast registration and local invalidation around a WR, or by it if it is a
- * READ; windows of the peer, which a SEND_WITH_INV invalidates.
+ * qhca engine tests: keys that are valid for one request of the simulator's RC
+ * QPs: fast registration before a WR and invalidation after it, or by it if it
+ * is a READ; windows of the peer, which a SEND_WITH_INV invalidates.
  */
 #include "harness/debug.h"
 #include "harness/keys.h"
@@ -15,7 +15,7 @@ static void keep(struct sim *s, struct guest *g, uint32_t key)
     s->keys[s->num_keys++].key = key;
 }
 
-/* One region per QP, registered anew each time. */
+/* Each QP has one region of type FAST, which is registered again each time. */
 static uint32_t fast_key(struct sim *s, struct sim_qp *q)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_REG_MR) };
@@ -40,7 +40,7 @@ static void memop(struct sim_qp *q, unsigned i, uint8_t opcode)
     w->wr.wr_id = (uint64_t)q->q.qpn << 32 | i;
 }
 
-/* The list of blocks that hold the local data of WR @w. */
+/* Plans REG_MR for the blocks that hold the local data of WR @w. */
 static void plan_reg(struct sim *s, struct sim_qp *q, struct rc_wr *reg,
                      const struct sim_wr *w)
 {
@@ -87,7 +87,7 @@ void sim_plan_fast(struct sim *s, struct sim_qp *q, unsigned i)
     }
 }
 
-/* Bound directly: the time does not matter, as long as it is before. */
+/* Binds the window without a WR: it only has to be bound in time. */
 void sim_plan_window(struct sim *s, struct sim_qp *a, unsigned i)
 {
     struct sim_qp *b = a->peer;
@@ -166,8 +166,8 @@ static void forget(struct sim *s, struct guest *g, uint32_t key)
 }
 
 /*
- * A WR that is posted and not known to be complete may or may not still need
- * its buffer; one that is not posted can never begin.
+ * A WR that is posted and not known to be complete may still need its buffer;
+ * one that is not posted yet must fail.
  */
 void sim_strike_key(struct sim *s, struct sim_qp *q)
 {

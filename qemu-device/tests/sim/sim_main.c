@@ -10,16 +10,14 @@
  *                               many as there are processors)
  *   sim --seed S --kind K       one schedule of one kind; --story tells it
  *   sim --seed date             other schedules each day
- *   sim --fault RULES           all devices misbehave besides, in ways that a
- *                               bad network has, too: Documentation/faults.rst
- *   sim --save-load N           each schedule twice: the second time another
- *                               engine goes on after every Nth call, from the
- *                               state of the one before, and all that is seen
- *                               of them must be the same
+ *   sim --fault RULES           all devices misbehave as well, in ways that a
+ *                               bad network may: Documentation/faults.rst
+ *   sim --save-load N           each schedule twice: in the second run another
+ *                               engine loads the state after every Nth call and
+ *                               takes over; both runs must look the same
  *   sim --both                  each schedule twice, on one machine or two in
- *                               one place: in frames, and with packets that
- *                               cross; what the guests see of them must be the
- *                               same
+ *                               one place: once with frames, once with packets
+ *                               that cross; both runs must look the same
  *
  * The output of a failing schedule ends with the command that replays it,
  * reduced as far as possible: fewer pairs, fewer WRs, a better network.
@@ -41,15 +39,14 @@
 #define DEFAULT_COUNT   2000u
 #define MAX_JOBS        64u
 /*
- * A schedule takes milliseconds; one that computes for this long does not end.
- * The time of others does not count.
+ * CPU time of a schedule after which it hangs; normally it takes milliseconds.
  */
 #define HANG_SECONDS    120
 
-/* Events that this many schedules of a kind must meet. */
+/* So many schedules of a kind must meet all its events. */
 #define MANY            100u
 
-/* Messages between the processes. */
+/* Memory shared by the processes. */
 static struct shared {
     uint64_t playing[MAX_JOBS];         /* seed */
     uint64_t counter[QHCA_CNT_MAX];
@@ -81,7 +78,7 @@ static void keep(void)
 {
 }
 
-/* Earlier schedules must not affect a digest. */
+/* Creates new machines, because earlier schedules must not affect a digest. */
 static void start_anew(void)
 {
     harness_cleanup();
@@ -97,7 +94,7 @@ static bool play_quietly(void)
     return tap_quiet(&test, keep);
 }
 
-/* In frames and without, what the guest sees being the same. */
+/* Plays with frames and without; the guest must see the same. */
 static bool play_both(void)
 {
     static struct seen seen[2];
@@ -113,9 +110,8 @@ static bool play_both(void)
         }
     }
     /*
-     * Which WRs have begun when the receiver says no, and have to be drained
-     * before SQD is over, and how many packets a rule has seen by then, depends
-     * on who had its turn.
+     * When the receiver sends an RNR NAK, the order of turns decides which WRs
+     * have begun and must be drained, and how many packets a rule has seen.
      */
     if ((sim_drains(now_playing.kind) || sim.ruled) &&
         seen_count(&seen[0], QHCA_CNT_RX_RNR_NAK)) {
@@ -126,7 +122,7 @@ static bool play_both(void)
     return seen_same(name, &seen[0], &seen[1]);
 }
 
-/* The schedule's digest, with engines that are replaced, or not. */
+/* Plays on new machines and returns the digest; @save_load: see --save-load. */
 static bool play_from_start(unsigned save_load, uint64_t *digest)
 {
     bool ok;
@@ -149,7 +145,7 @@ static bool play_twice(void)
     }
     shared->snapshots += snapshot_count() - before;
     if (one != two) {
-        printf("# seed %llu kind %d: not the same after a state was loaded\n",
+        printf("# seed %llu kind %d: differs after a state was loaded\n",
                (unsigned long long)now_playing.seed, (int)now_playing.kind);
     }
     return one == two;
@@ -208,7 +204,7 @@ static bool play_share(enum sim_kind kind, unsigned job, unsigned n)
 
 /* ---- reducing a failure ---- */
 
-/* Whether it still fails, in whatever way, in a process of its own. */
+/* Whether the schedule fails, in any way, in a process of its own. */
 static bool fails(void)
 {
     int status;
@@ -284,7 +280,7 @@ static bool run_kind(enum sim_kind kind, unsigned n)
         }
     }
     if (opt.both) {
-        must &= ~(1u << SIM_SAW_REFUSED);       /* nothing leaves the machine */
+        must &= ~(1u << SIM_SAW_REFUSED);       /* no frames are sent */
     }
     for (unsigned i = 0; i < SIM_EVENTS; i++) {
         if (n >= MANY && (must >> i & 1) && !shared->saw[kind][i]) {
@@ -295,7 +291,7 @@ static bool run_kind(enum sim_kind kind, unsigned n)
     return ok;
 }
 
-/* Prints what the schedules met; false: not all that their kind promises. */
+/* Prints what the schedules met; false: some kind has missed an event. */
 static bool saw_trouble(unsigned n)
 {
     static const enum qhca_counter which[] = {
@@ -304,7 +300,7 @@ static bool saw_trouble(unsigned n)
         QHCA_CNT_RX_RNR_NAK, QHCA_CNT_RX_ICRC, QHCA_CNT_RETRY_EXC,
         QHCA_CNT_RX_REFUSED,
     };
-    /* Else each schedule has machines of its own. */
+    /* With these options each schedule has machines of its own. */
     bool judge = n >= MANY && !digest_wanted() && !opt.save_load && !opt.both;
     bool ok = true;
 

@@ -2,12 +2,12 @@
 /*
  * qhca engine tests: the simulator's FLUSHes, ATOMIC WRITEs and masked atomics.
  *
- * A FLUSH needs no model of its own: when it is complete, so are the writes
- * before it, and their data is checked.
+ * A FLUSH needs no model of its own: when it is complete, the writes before it
+ * are complete as well, and their data is checked.
  */
 #include "sim.h"
 
-/* Words are aligned, with an unused byte after them. */
+/* Allocates an aligned word with an unused byte after it. */
 static uint64_t alloc_word(struct sim *s, struct node *n)
 {
     return (sim_alloc(s, n, 8 + 7) + 7) & ~7ull;
@@ -42,7 +42,7 @@ void sim_plan_store(struct sim *s, struct sim_qp *a, unsigned i)
                                  alloc_word(s, a->peer->q.n);
 }
 
-/* Whether the word holds what WR @from wrote, or a later one before @end. */
+/* Whether the word has the value of WR @from, or of a later WR before @end. */
 static bool written_by(struct sim_qp *q, unsigned from, unsigned end)
 {
     uint64_t word = q->wr[from].remote;
@@ -93,7 +93,7 @@ static uint64_t random_mask(struct sim *s)
     return i < 3 ? mask[i] : test_random(&s->rng);
 }
 
-/* What @wr, a masked atomic, makes of @value; bit by bit. */
+/* Result of the masked atomic @wr on @value, computed bit by bit. */
 static uint64_t masked_value(const struct rc_wr *wr, uint64_t value)
 {
     bool swap = wr->opcode == QHCA_WR_MASKED_ATOMIC_CMP_AND_SWP;

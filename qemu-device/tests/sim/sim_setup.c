@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the setup of a schedule: machines, which are made once and
- * reset before each schedule, a network, queue pairs.
+ * qhca engine tests: the setup of a schedule: machines, which are created once
+ * and reset before each schedule, a network, queue pairs.
  */
 #include "harness/debug.h"
 #include "sim.h"
@@ -26,7 +26,7 @@ static void recycle(struct sim *s, unsigned i)
         memset(g->ram, 0, n->mr.addr - RAM_BASE + s->used[i]);
         memset(g->ram + (end - RAM_BASE), 0, g->brk - end);
     }
-    g->rng = s->seed * 2 + 1;           /* after any earlier schedule */
+    g->rng = s->seed * 2 + 1;           /* independent of earlier schedules */
     guest_set_faults(g, "");
     g->e->cfg.frames = s->seen ? s->frames : s->seed & 1;
     g->dbrecs = s->seed >> 2 & 1;
@@ -81,7 +81,7 @@ static uint8_t random_type(struct sim *s)
     return types[sim_rand(s, ARRAY_SIZE(types))];
 }
 
-/* All of @a's messages are for the SRQ of its peer's node; @b sends none. */
+/* All messages of @a are for the SRQ of its peer's node; @b sends none. */
 static void plan_xrc(struct sim *s, struct sim_qp *a, struct sim_qp *b)
 {
     for (unsigned i = 0; i < a->num_wr; i++) {
@@ -103,7 +103,7 @@ static void setup_pair(struct sim *s, unsigned i)
     o.qp_flags = KERNEL_QP;     /* all opcodes */
     o.sq_log = 2 + sim_rand(s, 4);
     o.rq_log = 2 + sim_rand(s, 4);
-    o.mtu = (uint8_t)(1 + sim_rand(s, 1 + sim_rand(s, 5)));   /* rather small */
+    o.mtu = (uint8_t)(1 + sim_rand(s, 1 + sim_rand(s, 5)));   /* mostly small */
     o.rd_atomic = (uint8_t)(1 + sim_rand(s, 4) * sim_rand(s, 5));
     o.dest_rd_atomic = o.rd_atomic;
     o.timeout = (uint8_t)(8 + sim_rand(s, 3) + (sim_both_slow(s) ? 5 : 0));
@@ -113,7 +113,7 @@ static void setup_pair(struct sim *s, unsigned i)
     o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
                                 sim_rand(s, 1u << 24);
     if (s->kind == SIM_DRAIN_BAD && i == 0) {
-        o.type = QHCA_QPT_UC;   /* not ended by an error in SQD */
+        o.type = QHCA_QPT_UC;   /* survives an error in SQD */
         o.mtu = 1;
     }
     if (o.type == QHCA_QPT_XRC_INI &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: what a schedule that fails does not need to fail.
+ * qhca engine tests: reduces a schedule that fails.
  */
 #include "sim.h"
 
-/* Sets *@value to @smaller if the schedule still fails then. */
+/* Reduces *@value to @smaller if the schedule still fails. */
 static bool try_less(bool (*fails)(void), unsigned *value, unsigned smaller)
 {
     unsigned old = *value;

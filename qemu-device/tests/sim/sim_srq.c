@@ -2,9 +2,9 @@
 /*
  * qhca engine tests: the simulator's shared receive queues: one per node for
  * RC, and one of XRC, that QPs of different pairs receive from. Which WR a
- * message gets cannot be planned; but each WR goes to one message, and none
- * gets lost: in the end each has completed or is still in the SRQ, whatever
- * happened to the QPs.
+ * message gets is not known beforehand, but each WR gets one message, and no WR
+ * is lost: in the end each is complete or still in the SRQ, whatever happened
+ * to the QPs.
  */
 #include "sim.h"
 
@@ -91,7 +91,7 @@ bool sim_srq_event(struct sim *s, struct node *n, const struct qhca_eqe *e)
 
 /* ---- judging ---- */
 
-/* Takes back the WR of a CQE; returns its buffer, 0: bad CQE. */
+/* Marks the WR of a CQE as complete; returns its buffer, 0: bad CQE. */
 static uint64_t take_back(struct sim *s, struct sim_qp *qp,
                           const struct qhca_cqe *c)
 {
@@ -152,7 +152,7 @@ static bool complete(const struct sim_qp *q)
     return sim_rc.complete(q);
 }
 
-/* A QP that is in ERR or gone leaves WRs to others. */
+/* A QP in ERR or destroyed leaves its WRs to other QPs. */
 const struct sim_model sim_srq = {
     .plan = plan,
     .judge_send = judge_send,
@@ -208,7 +208,7 @@ void sim_srq_check(struct sim *s, struct node *n)
 {
     unsigned node = (unsigned)(n - s->node);
 
-    /* CQEs of QPs that are gone: nobody has polled them. */
+    /* CQEs of QPs that are destroyed or reset have not been polled yet. */
     for (unsigned i = 0; i < s->num_qps; i++) {
         struct sim_qp *qp = &s->qp[i];
         struct qhca_cqe cqe;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: what the simulator expects of UC. A WR succeeds whatever
- * happens to its message; the peer gets a message as it was sent or not at all,
- * never twice, never out of order, and loses no receive WR.
+ * happens to its message. The peer receives a message unchanged or not at all,
+ * never twice and never out of order, and loses no receive WR.
  */
 #include "harness/debug.h"
 #include "sim.h"
 
 /* ---- planning ---- */
 
-/* A few packets; or more than can wait while the network is blocked. */
+/* A few packets, or more than fit the FIFO while the network is blocked. */
 static uint32_t max_len(const struct sim *s, const struct sim_qp *q)
 {
     bool many = s->kind == SIM_DRAIN_BAD && q->q.o.mtu == 1;
@@ -111,7 +111,7 @@ void sim_unreliable_judge_send(struct sim *s, struct sim_qp *q,
     default:
         ok = (q->wr[i].bad || q->wr[i].doomed) && !in_sqe(q, i);
         q->sqe = true;
-        q->held = q->drained_owed = false;      /* SQD is over, undrained */
+        q->held = q->drained_owed = false;      /* the error has ended SQD */
         break;
     }
     if (!ok) {
@@ -160,14 +160,14 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
     if (!sim_unreliable_received(s, q, c, &i)) {
         return;
     }
-    /* If several look alike, the earliest leaves most for later CQEs. */
+    /* If several look alike, choosing the first leaves most to later CQEs. */
     for (m = q->received; m < q->peer->posted; m++) {
         if (is_message(q, i, &q->peer->wr[m], c)) {
             q->received = m + 1;
             return;
         }
     }
-    sim_fail(s, "UC receive WR %u has no message sent behind WR %u", i,
+    sim_fail(s, "UC receive WR %u has no message sent after WR %u", i,
              q->received);
 }
 
@@ -176,7 +176,7 @@ bool sim_unreliable_complete(const struct sim_qp *q)
     return q->failed || (q->done == q->num_wr && !q->held && !q->sqe);
 }
 
-/* Zero or the pattern, and nothing written after it. */
+/* Whether each byte is 0 or, if @written, of the pattern, up to @len. */
 static bool is_partly(struct sim_qp *q, uint64_t addr, uint32_t len,
                       unsigned seed, bool written)
 {

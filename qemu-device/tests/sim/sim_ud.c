@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca engine tests: what the simulator expects of UD. A WR succeeds whatever
- * happens to its message; the peer gets it whole or not at all, once for each
- * time that the network delivers it, and a message that is dropped costs no
- * receive WR.
+ * happens to its message. The peer receives it complete or not at all, as often
+ * as the network delivers it, and a message that is dropped uses no receive WR.
  */
 #include "harness/debug.h"
 #include "sim.h"
 
 #define GRH         40
-#define PATH_MTU    4096        /* of nodes: their frames may have 9000 bytes */
+#define PATH_MTU    4096        /* nodes allow frames of 9000 bytes */
 
 static void plan_wr(struct sim *s, struct sim_qp *a, unsigned i)
 {
@@ -81,7 +80,7 @@ static void judge_recv(struct sim *s, struct sim_qp *q,
     sim_fail(s, "UD receive WR %u has a message that was not sent", i);
 }
 
-/* Nothing written after any receive WR, or in one that got no message. */
+/* No byte after a receive WR, or in one without a message, may be written. */
 static void check_memory(struct sim *s, struct sim_qp *q)
 {
     for (unsigned i = 0; i < q->num_rr; i++) {

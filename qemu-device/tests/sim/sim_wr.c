@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the simulator's work requests: planning, posting, judging;
- * what RC guarantees for them.
+ * qhca engine tests: planning, posting and checking the simulator's work
+ * requests, and what RC guarantees for them.
  */
 #include "harness/debug.h"
 #include "sim.h"
@@ -57,7 +57,6 @@ bool sim_takes_rr(uint8_t op)
     return vhca_wr_info(op)->rules & QHCA_RULE_TAKES_WR;
 }
 
-/* Its SGEs: one to three, sometimes an empty one. */
 void sim_plan_sges(struct sim *s, struct sim_wr *w, uint32_t key)
 {
     unsigned n = is_atomic(w->wr.opcode) ? 1 : 1 + sim_rand(s, 3);
@@ -74,7 +73,7 @@ void sim_plan_sges(struct sim *s, struct sim_wr *w, uint32_t key)
     w->wr.num_sge = n;
 }
 
-/* @value is that of the word at the peer, as it will be when @w runs. */
+/* @value is the value of the peer's word when @w will be executed. */
 static void plan_atomic(struct sim *s, struct sim_wr *w, uint64_t *value)
 {
     uint64_t v = test_random(&s->rng);
@@ -145,7 +144,7 @@ static void plan_one(struct sim *s, struct sim_qp *a, struct sim_qp *b,
 
 static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
 {
-    bool keys = a->q.o.type == QHCA_QPT_RC;     /* both ends make some */
+    bool keys = a->q.o.type == QHCA_QPT_RC;     /* both ends create some */
     uint64_t value = 0;
 
     a->word = sim_alloc(s, b->q.n, 8 + 7);
@@ -172,7 +171,7 @@ static void plan(struct sim *s, struct sim_qp *a, struct sim_qp *b)
     }
 }
 
-/* Of as many WRs as the queue holds one is signaled, or no slot comes free. */
+/* One WR per queue size must be signaled, or no slot would be freed. */
 static void plan_signals(struct sim_qp *q)
 {
     unsigned size = 1u << q->q.o.sq_log, quiet = 0;
@@ -255,7 +254,7 @@ static void judge_data(struct sim *s, struct sim_qp *q, unsigned i)
     if (w->bad || w->refused) {
         sim_fail(s, "bad WR %u succeeded", i);
     } else if (w->memop) {
-        return;                 /* its effect shows in others */
+        return;                 /* other WRs show its effect */
     } else if (w->wr.opcode == QHCA_WR_ATOMIC_WRITE) {
         sim_judge_store(s, q, i);
     } else if (is_atomic(w->wr.opcode)) {
@@ -311,7 +310,7 @@ static void judge_send(struct sim *s, struct sim_qp *q,
         return;
     }
     /*
-     * WRs in between were unsignaled and have succeeded; all others have a CQE.
+     * WRs before this one without a CQE must be unsignaled, and have succeeded.
      */
     for (; q->done < i; q->done++) {
         if ((q->wr[q->done].wr.flags & QHCA_WQE_SIGNALED) || q->failed) {
@@ -375,7 +374,7 @@ static bool complete(const struct sim_qp *q)
                          (q->may_fail || q->rr_done == q->num_rr));
 }
 
-/* No WR uses the byte after the data of each WR. */
+/* The byte after the data of each WR must not be written. */
 static void check_memory(struct sim *s, struct sim_qp *q)
 {
     for (unsigned i = 0; i < q->num_wr; i++) {
