@@ -4,7 +4,7 @@
 contract.REG_STATUS is QHCA_REG_STATUS, and so on for every #define with a
 numeric value and every enumerator. Structures are not parsed: the tests write
 them out byte by byte, as a second opinion on the layout. contract.read() is a
-header with the rows of its .def files in place, which scripts/docs/layout.py reads, too.
+header in which the rows of its .def files are expanded; scripts/layout.py uses it, too.
 """
 
 import os
@@ -21,7 +21,7 @@ DEFINE = re.compile(r"^#define (QHCA_\w+)(?:\((.*?)\))?[ \t]*(.*)", re.M)
 
 
 def read(name, directory=INCLUDE):
-    """A header, with the rows of each .def file in place of its #include."""
+    """A header in which the rows of each .def file replace its #include."""
     def text(name):
         with open(os.path.join(directory, name), encoding="utf-8") as f:
             return f.read()

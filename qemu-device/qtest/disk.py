@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A virtio disk beside the device: with a read under way it drains when it is unplugged,
-which polls the main loop's context from within.
+"""A virtio disk beside the device. Unplugging it during a read drains it, which runs a
+nested poll of the main loop's context.
 
 Registers and rings: Virtual I/O Device (VIRTIO) specification 1.1, sections 2.6 and 4.1.4.
 """
@@ -17,7 +17,7 @@ BACKEND = ("-blockdev", "driver=null-co,node-name=slow,latency-ns=1000000000,rea
 
 
 class Disk:
-    """Its queue is in four pages at @memory."""
+    """The disk, with its queue in four pages at @memory."""
 
     @staticmethod
     def plug(machine, bus, addr):
@@ -48,7 +48,7 @@ class Disk:
         self.m.mmio_write(size, BAR + off, val)
 
     def read(self):
-        """Begin to read a sector, which takes a second."""
+        """Start a read of a sector, which takes a second."""
         self.m.write(self.desc, struct.pack("<QIHH", self.data, 16, 1, 1) +
                      struct.pack("<QIHH", self.data + 512, 512, 3, 2) +
                      struct.pack("<QIHH", self.data + 2048, 1, 2, 0))
@@ -57,5 +57,5 @@ class Disk:
         self.set(2, NOTIFY, 0)
 
     def done(self):
-        """How many reads have ended; as they do while the disk is unplugged."""
+        """Number of reads that have ended. Unplugging the disk ends them, too."""
         return struct.unpack("<H", self.m.read(self.used + 2, 2))[0]

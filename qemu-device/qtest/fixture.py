@@ -57,8 +57,8 @@ def running_two(qemu, args=()):
 
 @contextlib.contextmanager
 def cable():
-    """Arguments for the backend net0, our socket at its other end, the address to
-    send to."""
+    """QEMU's arguments for the backend net0, the socket at its other end, and the
+    address to send to."""
     with tempfile.TemporaryDirectory(prefix="qhca-net-") as d:
         ours, theirs = os.path.join(d, "a"), os.path.join(d, "b")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
@@ -70,7 +70,7 @@ def cable():
 
 
 def hold_interrupt(hca):
-    """The machine is stopped, then there is an event and an interrupt for vector 2."""
+    """Stop the machine, then cause an event with an interrupt for vector 2."""
     hca.arm_eq(hca.create_eq(vector=2, flags=c.EQ_ASYNC))
     hca.m.cmd("stop")
     hca.doorbell("CMD", 0, 0x80000000)      # fatal, which is an event

@@ -6,12 +6,12 @@ import time
 
 import contract as c
 
-SLOT = 4            # of the first device, on the root bus
+SLOT = 4            # slot of the first device, on the root bus
 BAR_BASE = 0xe0000000
 BAR_STRIDE = 0x10000000
 MEM_BASE = 1 << 20
 MEM_STRIDE = 16 << 20
-MSIX_OFFSET = 8 << 20   # of the words that MSI-X messages are written to
+MSIX_OFFSET = 8 << 20   # offset of the words that MSI-X messages write
 PCIE_DEVCTL, PCIE_FLR = 8, 0x8000
 LOG_CMDQ = 4
 PAGE = c.PAGE_SIZE
@@ -45,7 +45,7 @@ class Hca:
         self.forget()
 
     def forget(self):
-        """The device was reset: nothing exists any more."""
+        """Forget all objects, because the device was reset."""
         self.pi = self.ci = 0
         self.token = 0x1000
         self.eqs = {}
@@ -66,7 +66,7 @@ class Hca:
         self.pci.write(control, 2, self.pci.read(control, 2) | PCIE_FLR)
 
     def enable_msix(self):
-        """Every vector writes its number + 1 to a word of memory."""
+        """Enable MSI-X; each vector writes its number + 1 to a word of memory."""
         for vector in range(self.reg("VECTORS")):
             self.set_msi(vector, self.msix_mem + 4 * vector, vector + 1)
         pos = self.pci.capability(0x11)
@@ -78,7 +78,7 @@ class Hca:
             self.m.mmio_write(4, entry + off, val)
 
     def took_irq(self, vector):
-        """Whether the vector's message was written since the last look."""
+        """Whether the vector's message has arrived since the last call."""
         addr = self.msix_mem + 4 * vector
         came = self.m.read(addr, 4) == struct.pack("<I", vector + 1)
         self.m.write(addr, bytes(4))
@@ -119,7 +119,7 @@ class Hca:
         return (self.bar[c.BAR_DB] + page * self.db_stride +
                 getattr(c, "DB_" + name))
 
-    # Memory: pages are handed out and never taken back
+    # Memory: pages are allocated and never freed
 
     def alloc(self, pages=1):
         addr = self.next_page
@@ -177,7 +177,7 @@ class Hca:
         return comp
 
     def ok(self, opcode, body=b"", mailbox=0):
-        """As cmd(), for commands that must succeed; returns the object."""
+        """cmd() for commands that must succeed; returns the object."""
         comp = self.cmd(opcode, body, mailbox)
         assert comp.status == c.OK, "opcode 0x%x: status %d" % (opcode,
                                                                 comp.status)
@@ -222,7 +222,7 @@ class Hca:
     def set_port(self, mac, flags, mtu=1500):
         self.ok(c.CMD_SET_PORT, mac + struct.pack("<BBI", 1, flags, mtu))
 
-    # What the operator sees
+    # The operator's view
 
     def counter(self, which):
         box = self.m.qom_get(self.path, "counters")
@@ -249,7 +249,7 @@ class Cq:
 
 
 class EthQueue:
-    """An Ethernet queue; the buffers are the caller's."""
+    """An Ethernet queue; the caller provides the buffers."""
 
     def __init__(self, hca, number, ring, log_size):
         self.hca, self.number, self.ring = hca, number, ring
@@ -266,7 +266,7 @@ class EthQueue:
 
 
 def wait_for(function, what, seconds=10):
-    """What function() returns, once that is true."""
+    """Call function() until it returns something true; return that."""
     end = time.monotonic() + seconds
     while True:
         result = function()

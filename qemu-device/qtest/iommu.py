@@ -10,7 +10,7 @@ import struct
 VTD = 0xfed90000            # of a q35 machine
 VTD_GCMD, VTD_RTADDR, VTD_CCMD = 0x18, 0x20, 0x28
 VTD_FECTL, VTD_FEDATA, VTD_FEADDR, VTD_FEUADDR = 0x38, 0x3c, 0x40, 0x44
-VTD_IOTLB, VTD_FAULT = 0xf8, 0x22c      # the latter: the end of the only fault record
+VTD_IOTLB, VTD_FAULT = 0xf8, 0x22c      # VTD_FAULT: the end of the only fault record
 TRANSLATE, SET_ROOT = 1 << 31, 1 << 30
 READ_WRITE, LARGE, GIB = 3, 1 << 7, 1 << 30
 WIDTH_39 = 1
@@ -40,8 +40,8 @@ class Intel:
         self.m.mmio_write(4, VTD + VTD_GCMD, SET_ROOT)
 
     def allow(self, gibs):
-        """Devices reach these GiB of the address space, where they are for the CPU;
-        None: all, and no IOMMU in between."""
+        """Let devices access these GiB of the CPU's address space; None: all, without the
+        IOMMU."""
         known = b"".join(struct.pack("<Q", n * GIB | READ_WRITE | LARGE if n in gibs else 0)
                          for n in range(512)) if gibs is not None else bytes(4096)
         self.m.write(self.table, known)
@@ -51,8 +51,8 @@ class Intel:
         self.m.mmio_write(4, VTD + VTD_GCMD, TRANSLATE if gibs is not None else 0)
 
     def aim(self, addr, data):
-        """What the report of the next fault says, and where it goes: in QEMU to some
-        CPU's APIC, whatever the address."""
+        """Set address and data of the message that reports the next fault. QEMU sends it to
+        some CPU's APIC, whatever the address."""
         self.m.mmio_write(4, VTD + VTD_FAULT, 1 << 31)
         for off, val in ((VTD_FEDATA, data), (VTD_FEADDR, addr & 0xffffffff),
                          (VTD_FEUADDR, addr >> 32), (VTD_FECTL, 0)):
@@ -62,8 +62,8 @@ class Intel:
 class Virtio:
     """-device virtio-iommu-pci; its queues are in the two pages at @memory.
 
-    No endpoint is attached, so it is all or nothing, but the IOMMU itself: it is behind
-    itself, and is to reach its queues.
+    It is all or nothing, because only the IOMMU itself is attached: as it is behind itself,
+    it could not access its queues otherwise.
     """
 
     SLOT = 7
@@ -104,7 +104,7 @@ class Virtio:
         self.m.mmio_write(2, self.notify, REQUESTS)
 
     def queue(self, index, memory, descriptors):
-        """A queue whose buffers stand behind it, a descriptor each: (length, flags, next)"""
+        """Set up a queue with its buffers behind it; descriptors: (length, flags, next)"""
         self.m.write(memory, b"".join(struct.pack(
             "<QIHH", memory + BUFFERS + i * EVENT_SIZE, *what)
             for i, what in enumerate(descriptors)))
@@ -119,8 +119,8 @@ class Virtio:
         self.m.mmio_write(1, self.config + BYPASS, gibs is None)
 
     def aim(self, addr, _data):
-        """Where the next reports are written, so that the address that has caused the
-        fault, FAULT_ADDRESS bytes into it, comes to @addr."""
+        """Place the next fault reports so that their address field, at FAULT_ADDRESS, is
+        written to @addr."""
         used, = struct.unpack("<H", self.m.read(self.memory + USED + 2, 2))
         for i in range(ENTRIES):
             self.m.write(self.memory + 16 * i, struct.pack("<Q", addr - FAULT_ADDRESS))

@@ -14,14 +14,14 @@ from qemu.machine.machine import AbnormalShutdown, QEMUMachineError
 LIFE = 60           # seconds a machine may take, from its start to its end
 ECAM = 0xb0000000   # where PCI Express configuration space is mapped
 RAM_SIZE = 64 << 20
-SANITIZERS = r"qhca\S*: runtime error:|Sanitizer|SUMMARY"    # not what others do undefined
+SANITIZERS = r"qhca\S*: runtime error:|Sanitizer|SUMMARY"    # UBSan: only in the device's code
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# For a QEMU with sanitizers. Who leaks is far up the stack, behind libraries.
+# For a QEMU with sanitizers. The leaking function is far up the stack, above libraries.
 os.environ.setdefault("ASAN_OPTIONS", "fast_unwind_on_malloc=0")
 os.environ.setdefault("LSAN_OPTIONS", "print_suppressions=0:suppressions=%s" %
                       os.path.join(HERE, "leaks.supp"))
-# For one without: pages that are freed are gone, what else is freed is of no use to anybody.
+# For a QEMU without: freed pages are unmapped, and other freed memory is overwritten.
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "4096")
 os.environ.setdefault("MALLOC_PERTURB_", "165")
 
@@ -54,14 +54,14 @@ class Machine(QEMUQtestMachine):
         super()._post_shutdown()
 
     def _expire(self):
-        """Whoever waits for an answer gets an error instead."""
+        """Kill QEMU, so that a test that waits for it gets an error."""
         print("# a machine still ran after %d s" % LIFE, flush=True)
         self._subp.kill()
 
     def __exit__(self, kind, value, trace):
         # After a failure QEMU may no longer be listening.
         hard = kind is not None
-        with contextlib.suppress(AbnormalShutdown):     # the status tells
+        with contextlib.suppress(AbnormalShutdown):     # the status is checked below
             self.shutdown(hard)
         status, output = self.exitcode(), self.get_log()
         killed = hard and status == -signal.SIGKILL
@@ -70,7 +70,7 @@ class Machine(QEMUQtestMachine):
                 status, output)) from value
 
     def log(self):
-        """What was logged with -d, so far."""
+        """QEMU's log (-d) so far."""
         try:
             with open(self.log_path, encoding="utf-8", errors="replace") as f:
                 return f.read()
@@ -78,7 +78,7 @@ class Machine(QEMUQtestMachine):
             return ""
 
     def ask(self, *words):
-        """A qtest command; the words of its answer after the OK."""
+        """Execute a qtest command; return the words of its answer after the OK."""
         answer = self.qtest(" ".join(map(str, words))).split()
         if answer[:1] != ["OK"]:
             raise QEMUMachineError("qtest: %s: %s" % (words, answer))
@@ -108,7 +108,7 @@ class Machine(QEMUQtestMachine):
     # PCI
 
     def map_ecam(self):
-        """As firmware does: 256 buses of configuration space at ECAM."""
+        """Map 256 buses of configuration space at ECAM, as firmware does."""
         self.ask("outl", "0xcf8", "0x80000060")
         self.ask("outl", "0xcfc", hex(ECAM | 1))
 
@@ -130,7 +130,7 @@ class PciFunction:
         self.machine.mmio_write(size, self.base + off, val)
 
     def capability(self, cap_id):
-        """Offset of a capability, or 0; also if the function has gone."""
+        """Offset of a capability, or 0 if the function has none or is unplugged."""
         pos = self.read(0x34, 1)
         while pos and self.read(pos, 1) != cap_id:
             pos = self.read(pos + 1, 1)

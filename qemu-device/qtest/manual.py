@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A second driver, written from the manual.
 
-All that it knows of the device by name (registers, opcodes, bits, where a field is and how
-long) it reads from the tables of the page that scripts/docs/layout.py prints; what to do with them
-is in Documentation/hardware.rst. It uses neither the headers nor the other driver here.
+It reads all names and numbers (registers, opcodes, bits, offsets and lengths of fields) from
+the tables of Documentation/layout.rst, and does with them what Documentation/hardware.rst says.
+It uses neither the headers nor the other driver here.
 """
 
 import re
 import time
 
 SLOT = 4
-BARS = 0xe0000000   # where they are mapped, 16 MiB apart
-RAM = 1 << 20       # from which memory for the device is taken
-# Fields that are named otherwise than their bits, which are those of Linux.
+BARS = 0xe0000000   # address of the first; they are 16 MiB apart
+RAM = 1 << 20       # start of memory for the device
+# Fields whose names differ from those of their bits, which are Linux's.
 NAMES = {"access": "ACCESS_FLAGS", "max_rd_atomic": "MAX_QP_RD_ATOMIC"}
 
 
 class Manual:
-    """The tables of the page @text: numbers by constant, layouts by structure."""
+    """The manual's tables: numbers by constant, layouts by structure."""
 
     def __init__(self, text):
         self.numbers, self.structs, self.sizes = {}, {}, {}
@@ -54,7 +54,7 @@ class Manual:
 
 
 class Ring:
-    """One that the device writes, its phase in the last byte of each entry."""
+    """A ring that the device writes, with the phase in the last byte of each entry."""
 
     def __init__(self, driver, entry, log_size, behind=0):
         self.driver, self.entry, self.log_size = driver, entry, log_size
@@ -117,7 +117,7 @@ class Driver:
                                 self.manual["DB_" + name], obj | index << 32)
 
     def memory(self, size):
-        """Zeroed, in whole pages."""
+        """Allocate zeroed memory, in whole pages."""
         page = self.manual["PAGE_SIZE"]
         addr, size = self.next, -(-size // page) * page
         self.machine.write(addr, bytes(size))
@@ -130,7 +130,7 @@ class Driver:
                                 block_shift=self.manual["PAGE_SHIFT"])
 
     def command(self, name, body=b"", mailbox=0):
-        """What it returns."""
+        """Execute a command, which must succeed; return the object."""
         manual, size = self.manual, self.manual.sizes["qhca_cmd"]
         self.machine.write(self.cmds + size * (self.pi % (1 << self.LOG_CMDS)), manual.pack(
             "cmd", opcode=manual["CMD_" + name], token=self.pi, mailbox=mailbox, body=body))
@@ -162,7 +162,7 @@ class Port:
             log_size=log_size))
 
     def region(self, addr, length, iova, *rights):
-        """Its key."""
+        """Register memory; return the key."""
         manual = self.driver.manual
         return self.driver.command("REG_MR", manual.pack(
             "cmd_reg_mr", buf=self.driver.buf(addr, length), iova=iova, length=length,
@@ -171,7 +171,7 @@ class Port:
 
 
 class Qp:
-    """Of type RC, with a send queue and a CQ, and a receive queue that stays empty."""
+    """An RC QP with a send queue, a CQ, and a receive queue that stays empty."""
 
     LOG_SIZE, SQ_STRIDE, RQ_STRIDE = 4, 7, 5
 
@@ -196,7 +196,7 @@ class Qp:
         self.qpn = driver.command("CREATE_QP", mailbox=self.box)
 
     def modify(self, state, **attr):
-        """The attributes that are named, by the bits of their names."""
+        """Set the attributes that are named; the mask follows from their names."""
         driver, manual = self.driver, self.driver.manual
         mask = manual["QP_STATE"]
         for name in attr:
@@ -216,7 +216,7 @@ class Qp:
         self.modify("RTS", sq_psn=77, timeout=14, retry_cnt=3, rnr_retry=3, max_rd_atomic=1)
 
     def write(self, local, length, lkey, remote, rkey):
-        """One signaled RDMA WRITE; its CQE."""
+        """Execute a signaled RDMA WRITE; return its CQE."""
         driver, manual = self.driver, self.driver.manual
         wqe = manual.pack("sq_wqe", wr_id=4711, opcode=manual["WR_RDMA_WRITE"], count=1,
                           flags=manual["WQE_SIGNALED"], rdma__addr=remote, rdma__rkey=rkey)

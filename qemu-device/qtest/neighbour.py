@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An e1000e beside the device, which sends frames, and interrupts when it receives some.
+"""An e1000e beside the device, which sends frames, and raises interrupts on reception.
 
 Registers: Intel 82574 GbE Controller Family datasheet, section 10.
 """
@@ -17,7 +17,7 @@ MSI = 0x05
 
 
 class Neighbour:
-    """Its rings, and the frame of either direction, are in the two pages at @memory."""
+    """The card; its rings and a frame for each direction are in two pages at @memory."""
 
     @staticmethod
     def args(netdev):
@@ -30,7 +30,7 @@ class Neighbour:
         self.tail = 0
 
     def start(self):
-        """Each time, as the machine may have been reset, and with all buffers free."""
+        """Set up the card with all buffers free. Any reset of the machine undoes it."""
         self.m.write(self.rx_ring, struct.pack("<QQ", self.frame + 0x800, 0) * DESCRIPTORS)
         self.pci.map_bar(0, BAR)
         self.pci.write(0x04, 2, 0x6)
@@ -49,11 +49,11 @@ class Neighbour:
         self.m.mmio_write(4, BAR + TDT, self.tail)
 
     def silence(self):
-        """No more messages."""
+        """Disable the card's MSI."""
         self.pci.write(self.pci.capability(MSI) + 2, 2, 0)
 
     def interrupt(self, addr, data):
-        """Where its next messages go, and what they say."""
+        """Set the address and data of the card's next messages."""
         self.silence()
         self.start()
         pos = self.pci.capability(MSI)

@@ -25,7 +25,7 @@ class Mr:
 
 
 class Port:
-    """What the connections of a device share: address, PD, EQ."""
+    """The address, PD and EQ that all connections of a device share."""
 
     def __init__(self, hca, mac, host=1):
         self.hca, self.mac = hca, mac
@@ -107,7 +107,7 @@ def connected(port_a, port_b=None):
 
 
 def rdma(remote, offset=0):
-    """What an RDMA WQE says of its target."""
+    """The part of an RDMA WQE that names its target."""
     return struct.pack("<QI", remote.addr + offset, remote.key)
 
 

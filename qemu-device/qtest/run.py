@@ -6,9 +6,8 @@ Each test starts its own QEMU (no CPU, no firmware needed), programs the device
 as a driver would, and prints one line of TAP; the last line has the totals.
 Exit status: 0 if all passed, 1 if one failed, 2 if the tests cannot run.
 
-Needs nothing but Python and the QEMU that scripts/build/qemu.sh builds, and for
-test_manual the build root, where scripts/docs/layout.py runs. QEMU's Python packages are
-beside that QEMU; for another one, PYTHONPATH says where they are.
+The tests need only Python and the QEMU that scripts/build/qemu.sh builds, with its
+Python packages beside it; for another QEMU, set PYTHONPATH to these packages.
 """
 
 import argparse

@@ -60,7 +60,7 @@ def test_loopback(qemu):
 
 
 def test_refused(qemu):
-    """a file that cannot be made is an error"""
+    """a file that cannot be created is an error"""
     try:
         with Machine(qemu, "-device", "qhca,loopback-capture=/none/file"):
             pass

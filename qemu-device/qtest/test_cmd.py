@@ -17,7 +17,7 @@ def test_nop(qemu):
 
 
 def test_batch(qemu):
-    """a full ring of commands behind one doorbell, answered in order"""
+    """a full ring of commands with one doorbell, completed in order"""
     with running(qemu) as hca:
         for _ in range(3):
             tokens = [hca.queue(c.CMD_NOP) for _ in range(hca.entries)]
@@ -27,7 +27,7 @@ def test_batch(qemu):
 
 
 def test_log_sizes(qemu):
-    """rings of every size that is advertised"""
+    """rings of every advertised size"""
     with running(qemu) as hca:
         for log_size in range(0, (hca.reg("CMD_CAPS") &
                                   c.CMD_CAPS_LOG_MAX) + 1):
@@ -56,7 +56,7 @@ def test_query_device(qemu):
 
 
 def test_windows(qemu):
-    """type 2 memory windows are of the type that mw2a says"""
+    """type 2 memory windows are 2A or 2B according to mw2a"""
     for props, cap, mine, other in (
             ("", c.CAP_MW_2B, c.MW_2B, c.MW_2A),
             (",mw2a=on", c.CAP_MW_2A, c.MW_2A, c.MW_2B)):
@@ -124,7 +124,7 @@ def test_mailbox(qemu):
 
 
 def test_life_of_objects(qemu):
-    """objects are created, refuse to go while used, and go"""
+    """objects are created, cannot be destroyed while in use, and are destroyed"""
     with running(qemu) as hca:
         none = hca.m.qom_get(hca.path, "objects")
         idle = hca.m.qom_get(hca.path, "memory")
@@ -143,7 +143,7 @@ def test_life_of_objects(qemu):
 
 
 def test_numbers_follow_seed(qemu):
-    """object numbers repeat with the seed and differ without"""
+    """object numbers are the same with the same seed, and differ without a seed"""
     def numbers(props):
         with running(qemu, props) as hca:
             eqn = hca.create_eq()
@@ -161,7 +161,7 @@ def test_interrupt(qemu):
         eqn = hca.create_eq(vector=3, flags=c.EQ_ASYNC)
         hca.set_port(MAC_BYTES, c.PORT_ENABLE)
         while hca.poll_eq(eqn):
-            pass                # enabling the port may tell of its link
+            pass                # enabling the port may raise a link event
         hca.took_irq(3)
         hca.arm_eq(eqn)
         assert not hca.took_irq(3)

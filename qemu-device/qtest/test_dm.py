@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Device memory: the BAR, and the addresses by which the device reaches it."""
+"""Device memory: the BAR, and the device's own addresses of it."""
 
 import struct
 
@@ -13,7 +13,7 @@ BAR_64BIT, BAR_PREFETCH = 4, 8
 
 
 def test_bar(qemu):
-    """its size follows the property, and it can be left out"""
+    """the BAR has the size of the property, and can be left out"""
     for prop, size in (("", MIB), (",dm-size=4k", 4096),
                        (",dm-size=1G", 1 << 30)):
         with mapped(qemu, prop) as hca:
@@ -26,7 +26,7 @@ def test_bar(qemu):
 
 
 def test_mailbox(qemu):
-    """a mailbox there: up to the last page, not beyond, nor without device memory"""
+    """mailboxes in device memory: up to the last page, not beyond, nor without it"""
     for props, good, bad in (
             ("", (0, MIB - PAGE), (MIB, MIB << 20, c.ADDR_DM - PAGE)),
             (",dm-size=0", (), (0,))):
@@ -71,7 +71,7 @@ def test_data(qemu):
 
 
 def test_beyond(qemu):
-    """a region that extends beyond it"""
+    """a region that extends beyond device memory"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         ram, dm = port.memory(), Mr(port, c.ADDR_DM + MIB - PAGE, 2 * PAGE)
@@ -86,7 +86,7 @@ def test_beyond(qemu):
 
 
 def test_kept(qemu):
-    """the device still reaches it while CPUs cannot; it survives a reset"""
+    """the device can access its memory while CPUs cannot; it survives a reset"""
     with running(qemu) as hca:
         hca.m.write(hca.bar[c.BAR_DM] + 100, b"as it was")
         hca.pci.map_bar(c.BAR_DM, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guest memory whose place changes, or ends: the device must see it where it is now."""
+"""Guest memory that moves or ends: the device must use the present memory map."""
 
 import struct
 
@@ -11,13 +11,13 @@ from machine import RAM_SIZE
 from rc import Mr, Port, atomic, connected, rdma
 
 ROM = 0xfffff000            # the last page of the firmware
-ABOVE_4G = 1 << 32          # where memory that is plugged comes to
+ABOVE_4G = 1 << 32          # address of plugged memory
 TABLES = RAM_SIZE - 0x10000
 DATA = bytes(i * 13 & 0xff for i in range(64))
 
 
 def exchange(hca, port, addr, status=c.WC_SUCCESS):
-    """A WRITE to the page at @addr, a READ from there, an atomic: all end with @status.
+    """A WRITE to the page at @addr, a READ from it and an atomic must all end with @status.
     """
     page, src, dst = Mr(port, addr), port.memory(), port.memory()
     hca.m.write(src.addr, DATA)
@@ -33,7 +33,7 @@ def exchange(hca, port, addr, status=c.WC_SUCCESS):
 
 
 def holds(hca, addr):
-    """Whether exchange() has been there, and nowhere beside; then it is wiped."""
+    """Whether exchange() has changed exactly its bytes at @addr; clears them."""
     expected = (bytes(3) + DATA).ljust(128, b"\0") + struct.pack("<Q", 1)
     seen = hca.m.read(addr, 2 * PAGE)
     hca.m.write(addr, bytes(2 * PAGE))
@@ -41,7 +41,7 @@ def holds(hca, addr):
 
 
 def test_bus_master_on(qemu):
-    """bus mastering off and on again, again and again"""
+    """bus mastering is switched off and on repeatedly"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         page = hca.alloc(2)
@@ -95,7 +95,7 @@ def test_rom(qemu):
 
 
 def test_moving_bar(qemu):
-    """RAM in a BAR, the device's own, is reached where the BAR is now"""
+    """RAM in the device's own BAR is found at the BAR's present address"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         there = hca.bar[c.BAR_DM]
@@ -109,7 +109,7 @@ def test_moving_bar(qemu):
 
 
 def test_plugged_memory(qemu):
-    """memory that is plugged while the device works"""
+    """memory is plugged while the device works"""
     with running(qemu, args=("-m", "%dM,slots=1,maxmem=1G" % (RAM_SIZE >> 20))) as hca:
         port = Port(hca, MAC_BYTES)
         exchange(hca, port, ABOVE_4G, c.WC_REM_OP_ERR)
@@ -122,7 +122,7 @@ def test_plugged_memory(qemu):
 
 
 def test_iommu(qemu):
-    """an IOMMU that is switched on is not passed by, and off it is not in the way"""
+    """an IOMMU takes effect when it is switched on, and none when it is off"""
     with running(qemu, args=Intel.ARGS) as hca:
         iommu = Intel(hca.m, TABLES)
         port = Port(hca, MAC_BYTES)

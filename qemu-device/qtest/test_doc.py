@@ -26,14 +26,14 @@ ROWS = {
     "FATAL_": r"{value}\s+{name}\s",
     "CNT_": r"{value}\s+{name}\s",
 }
-# Same prefix, but not of that kind.
+# Constants with the same prefix that are no rows.
 OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_CAPS_LOG_STRIDE", "DB_LOG_STRIDE_MAX",
          "DB_PAGE_SIZE", "DB_OBJ", "DB_SOLICITED",
          "DB_INDEX", "CMD_CAPS_LOG_MAX", "ACCESS_MASK", "FATAL_NONE",
          "CNT_MAX", "WR_MAX"}
 CQE_FLAGS = ("SQ", "GRH", "IMM", "INV", "SOLICITED", "IPV4", "VLAN", "SRQ",
              "CSUM_OK", "XRC")
-# These stand in a sentence, or in a row of something else; hexadecimal from 16 on.
+# These are in a sentence, or in a row of something else; hexadecimal from 16 on.
 PROSE = {
     "WQE_": "{value} {name}",
     "ETH_": "{value} {name}",
@@ -43,7 +43,7 @@ PROSE = {
     "CQE_": "{value} {name}",
     "CAP_": "0x{number:02x} {name}",
 }
-# Of the same prefixes, but limits, or in tables above.
+# Constants with the same prefixes that are limits, or are in the tables above.
 NOT_PROSE = {"ETH_TX", "ETH_RX", "ETH_MAX_FRAGS", "ETH_MTU_MIN", "ETH_MTU_MAX",
              *("CQE_" + name for name in CQE_FLAGS)}
 
@@ -61,14 +61,14 @@ def spec():
 
 
 def test_tables(_qemu):
-    """every constant stands in its table with its value"""
+    """every constant is in its table with its value"""
     text = spec()
     missing = []
     for prefix, row in ROWS.items():
         found = constants(prefix)
         assert found, prefix
         for name, value in found.items():
-            if prefix == "REG_":        # 64-bit ones stand there as one
+            if prefix == "REG_":        # 64-bit registers have one row
                 if name.endswith("_HI"):
                     continue
                 name = name.removesuffix("_LO")
@@ -79,7 +79,7 @@ def test_tables(_qemu):
 
 
 def test_sentences(_qemu):
-    """flags, states, types and opcodes have the value that the text says"""
+    """flags, states, types and opcodes have the values in the text"""
     text = re.sub(r"\s+", " ", spec())
     missing = []
     for prefix, form in PROSE.items():
@@ -95,7 +95,7 @@ def test_sentences(_qemu):
 
 
 def limits():
-    """Field of struct qhca_device_attr to what its row says, in that order."""
+    """Fields of struct qhca_device_attr and the text of their rows, in order."""
     table = spec().split("\nLimits\n======\n", 1)[1]
     rows = re.findall(r"^(\w+)\s{2,}(\S.*)?$", table.split("\nOther devices")[0],
                       re.M)
@@ -103,7 +103,7 @@ def limits():
 
 
 def attributes():
-    """The same fields, from the header: name to its struct format."""
+    """Fields of struct qhca_device_attr, from the header: name to struct format."""
     with open(os.path.join(c.INCLUDE, "cmd.h"), encoding="utf-8") as f:
         body = f.read().split("struct qhca_device_attr {", 1)[1].split("};")[0]
     return {name: {"64": "Q", "32": "I"}[bits] for bits, name in
@@ -119,7 +119,7 @@ def value(row):
 
 
 def test_limits(qemu):
-    """every limit stands in its table with the value that the device has"""
+    """every limit is in its table with the device's value"""
     documented, fields = limits(), attributes()
     assert sorted(documented) == sorted(fields), set(documented) ^ set(fields)
     layout = "<" + "".join(fields.values())
@@ -127,7 +127,7 @@ def test_limits(qemu):
         box = hca.alloc()
         hca.ok(c.CMD_QUERY_DEVICE, mailbox=box)
         values = struct.unpack(layout, hca.m.read(box, struct.calcsize(layout)))
-    # A new one with every version, one of each device, and a set of bits.
+    # These depend on the version and the device, or are a set of bits.
     free = {"fw_version", "node_guid", "caps"}
     wrong = {name: (value(documented[name]), got)
              for name, got in zip(fields, values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mistakes of a driver that stop the device, one per reason."""
+"""Driver mistakes that stop the device, one per reason."""
 
 import struct
 
@@ -9,7 +9,7 @@ from hca import LOG_CMDQ, NO_MEMORY, PAGE, wait_for
 
 
 def check_recovery(hca):
-    """Only reset helps, and it does."""
+    """Check that a reset, and nothing else, ends the FATAL state."""
     hca.set_reg("CONTROL", c.CONTROL_ENABLE)
     equal(hca.state, c.STATE_FATAL)
     hca.set_reg("RESET", c.RESET_KEY + 1)
@@ -22,7 +22,7 @@ def check_recovery(hca):
 
 
 def test_cmdq_config(qemu):
-    """enabled with a bad base or size"""
+    """the command queue is enabled with a bad base or size"""
     with mapped(qemu) as hca:
         log_max = hca.reg("CMD_CAPS") & c.CMD_CAPS_LOG_MAX
         good = hca.alloc()
@@ -74,14 +74,14 @@ def test_cmdq_index(qemu):
 
 
 def test_cmdq_full_is_fine(qemu):
-    """as many commands as the ring has entries are no mistake"""
+    """a full command ring is no mistake"""
     with running(qemu) as hca:
         hca.doorbell("CMD", 0, hca.entries)
         equal(hca.state, c.STATE_RUNNING)
 
 
 def test_eq_dma(qemu):
-    """an event queue that cannot be written when an event comes"""
+    """an event queue that cannot be written when an event is raised"""
     args = ("-netdev", "hubport,hubid=0,id=net0")
     with running(qemu, ",netdev=net0", args) as hca:
         hca.create_eq(flags=c.EQ_ASYNC)
@@ -92,7 +92,7 @@ def test_eq_dma(qemu):
 
 
 def test_eq_full(qemu):
-    """more async events than their queue holds: the rest wait at their objects"""
+    """more async events than their queue holds: the rest wait"""
     args = ("-netdev", "hubport,hubid=0,id=net0")
     with running(qemu, ",netdev=net0", args) as hca:
         eqn = hca.create_eq(flags=c.EQ_ASYNC, log_size=4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fault rules, as the operator sets them."""
+"""Fault rules that the operator sets."""
 
 import subprocess
 
@@ -23,13 +23,13 @@ def set_rules(hca, text):
 
 
 def refused(hca, text, reason):
-    """Rules that are not taken, for that reason."""
+    """Setting these rules must fail for @reason."""
     try:
         set_rules(hca, text)
     except QMPError as err:
         assert reason in str(err), err
     else:
-        raise AssertionError("taken")
+        raise AssertionError("accepted")
 
 
 def write_some(hca, count=1):
@@ -43,7 +43,7 @@ def write_some(hca, count=1):
 
 
 def test_property(qemu):
-    """rules of the command line, and what they have hit"""
+    """rules of the command line, and their hits"""
     text = "seed=7; rx opcode=rc.acknowledge nth=2 duplicate; tx prob=1% drop"
     with running(qemu, ",faults=" + text) as hca:
         equal(rules(hca), "seed=7\nrx opcode=rc.acknowledge nth=2 duplicate  # hits 0\n"
@@ -70,12 +70,12 @@ def test_seed(qemu):
             qp.post(c.WR_RDMA_WRITE, src, 64, rdma(dst))
             equal(qp.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
             hits.append(int(rules(hca).split()[-1]))
-        # The string of test_fault_match.c
+        # The same string as in test_fault_match.c
         equal("".join(str(b - a) for a, b in zip(hits, hits[1:])), "1100111111100000")
 
 
 def test_error(qemu):
-    """a wrong rule says where, and changes nothing"""
+    """a wrong rule is refused with the column of the error, and changes nothing"""
     with running(qemu, ",faults=rx drop once") as hca:
         before = rules(hca)
         refused(hca, "tx drop once\nrx  dorp", "line 2, column 5: no such word: dorp")
@@ -96,7 +96,7 @@ def test_command_line(qemu):
 
 
 def test_reset(qemu):
-    """rules survive a reset of the machine, packets that are held back do not"""
+    """rules survive a reset of the machine, delayed packets do not"""
     with running(qemu, ",faults=tx delay=10s") as hca:
         port = Port(hca, MAC_BYTES)
         qp, _ = connected(port)
@@ -112,7 +112,7 @@ def test_reset(qemu):
 
 
 def test_commands(qemu):
-    """commands that fail, and the device that stops"""
+    """commands fail, and the device stops"""
     with running(qemu) as hca:
         set_rules(hca, "cmd opcode=alloc_pd once fail=no_resource; cmd opcode=nop fatal")
         equal(hca.cmd(c.CMD_ALLOC_PD).status, c.ERR_NO_RESOURCE)
@@ -123,7 +123,7 @@ def test_commands(qemu):
 
 
 def test_link(qemu):
-    """a link that goes down for a while"""
+    """the link goes down for a while"""
     with running(qemu) as hca:
         set_rules(hca, "timer after=5ms link-down=10ms")
         for ms, up in ((4, True), (2, False), (8, False), (2, True)):
@@ -132,7 +132,7 @@ def test_link(qemu):
 
 
 def test_remove(qemu):
-    """the device is taken out by surprise, while it works; another one fits"""
+    """a rule removes the device while it works; another one can be plugged"""
     with root_port(qemu) as (machine, port, slot):
         for _ in range(2):
             hca = plug(machine, port, slot)
@@ -148,6 +148,6 @@ def test_remove(qemu):
 
 
 def test_fixed(qemu):
-    """a device that is in no slot cannot be taken out"""
+    """a device that is not in a hot-plug slot cannot be removed"""
     with running(qemu) as hca:
         refused(hca, "timer remove", "in no slot")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A driver that acts at random, repeatable by seed.
 
-QHCA_FUZZ_SEEDS=FIRST-LAST runs other seeds than the few of a normal run; with
-a sanitizer build (scripts/build/qemu.sh --debug) it is worth the time.
+QHCA_FUZZ_SEEDS=FIRST-LAST runs other seeds than the few of a normal run, preferably
+with a sanitizer build (scripts/build/qemu.sh --debug).
 """
 
 import random
@@ -66,12 +66,12 @@ class Fuzzer:
                                 self.rng.getrandbits(8)))
 
     def body(self):
-        """48 bytes that now and then look like a command's."""
+        """48 random bytes, sometimes similar to the body of a command."""
         rng = self.rng
         words = [self.number() if rng.random() < 0.5 else self.small()
                  for _ in range(12)]
         data = bytearray(struct.pack("<12I", *words))
-        if rng.random() < 0.7:      # a struct qhca_buf in front
+        if rng.random() < 0.7:      # beginning with a struct qhca_buf
             struct.pack_into("<QIBB", data, 0, self.address(),
                              rng.choice((1, 2, 512, 513, 1 << 31)),
                              rng.choice((0, 0, 1, 2, 3, 4)),
@@ -105,11 +105,11 @@ class Fuzzer:
                          index << 32)
 
     def sane(self):
-        """Mostly true, or every connection would soon end in an error."""
+        """True most of the time, or every connection would soon be in an error state."""
         return self.rng.random() < 0.95
 
     def target(self):
-        """(address, key), right most of the time."""
+        """(address, key), valid most of the time."""
         mr = self.rng.choice(self.memory)
         if self.sane():
             return mr.addr + 8 * self.rng.randrange(256), mr.key
@@ -121,7 +121,7 @@ class Fuzzer:
         return self.rng.choice((4000, 1 << 31, self.rng.getrandbits(32)))
 
     def send(self):
-        """A send WQE of any opcode, and its doorbell."""
+        """Write a send WQE with any opcode, and ring the doorbell."""
         rng, qp = self.rng, self.rng.choice(self.qps)
         addr, key = self.target()
         opcode = rng.randrange(8) if self.sane() else rng.randrange(12)
@@ -151,17 +151,17 @@ class Fuzzer:
         self.ring("ETH", queue, "pi", queue.number)
 
     def ring(self, doorbell, owner, index, number):
-        """Ring the doorbell, now and then for more than was written."""
+        """Ring the doorbell, sometimes for more entries than were written."""
         setattr(owner, index, getattr(owner, index) +
                 (1 if self.sane() else 3))
         self.hca.doorbell(doorbell, number, getattr(owner, index))
-        if self.rng.random() < 0.5:     # take completions, so that more fit
+        if self.rng.random() < 0.5:     # poll completions to make room
             for cq in {qp.cq for qp in self.qps}:
                 while cq.poll():
                     pass
 
     def ring_memory(self):
-        """Overwrite what the device reads or has written."""
+        """Overwrite memory that the device reads or has written."""
         data = struct.pack("<QIIQQ", self.address(), self.number(),
                            self.number(), self.address(),
                            self.rng.getrandbits(64))
@@ -192,7 +192,7 @@ class Fuzzer:
                                                rng.getrandbits(32))))
 
     def msix(self):
-        """Aim a vector at memory, at ourselves, or anywhere."""
+        """Aim a vector at memory, at the device itself, or anywhere."""
         addr = self.address() & ~3
         entry = self.hca.bar[c.BAR_MSIX] + 16 * self.rng.randrange(5)
         self.hca.m.mmio_write(4, entry, addr & 0xffffffff)
@@ -214,7 +214,7 @@ class Fuzzer:
 
 
 def check_alive(hca):
-    """A reset brings the device back, whatever happened to it."""
+    """Check that the device works after a reset."""
     hca.set_reg("RESET", c.RESET_KEY)
     equal(hca.state, c.STATE_RESET)
     wait_for(lambda: hca.m.qom_get(hca.path, "objects") == 0, "reset")

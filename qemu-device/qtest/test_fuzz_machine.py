@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""As fuzz.random, with the machine around the device as restless as its driver.
+"""The test fuzz.random, with random actions of the machine around the device as well.
 
-Two devices in slots that they can be taken out of, a network card of another kind on
-their hub, an IOMMU; messages aimed at configuration space, at slots, at each other.
+Two devices in hot-plug slots, a network card of another kind on their hub, an IOMMU;
+messages aimed at configuration space, at slots, and at each other.
 """
 
 import contextlib
@@ -26,25 +26,25 @@ FIRST_PORT, WINDOW = 3, 0x9000000
 
 
 class Slot:
-    """A root port with a device in it, now and then."""
+    """A root port, with or without a device in it."""
 
     def __init__(self, machine, index):
         self.m, self.index = machine, index
         self.set_up()
 
     def set_up(self):
-        """As firmware does, after each reset of the machine."""
+        """Configure the port as firmware does after each reset of the machine."""
         base, index = BAR_BASE + self.index * BAR_STRIDE, self.index
         self.port = self.m.pci(0, FIRST_PORT + index)
         self.port.write(0x18, 4, 0x010100 * (index + 1))
         self.port.write(0x20, 4, base >> 16 | (base + WINDOW - 1) & 0xfff00000)
-        self.port.write(0x24, 4, 0x0001fff1)        # nothing that can be prefetched
+        self.port.write(0x24, 4, 0x0001fff1)        # no prefetchable window
         self.port.write(0x04, 2, 0x6)
         self.control = self.port.capability(0x10) + SLOT_CONTROL
         self.port.write(self.control, 2, SLOT_ON)
 
     def plug(self):
-        """A new device, running."""
+        """Plug a new device and start it."""
         self.port.write(self.control, 2, SLOT_ON)
         self.m.cmd("device_add", driver="qhca", id="hca%d" % self.index,
                    bus="rp%d" % self.index, netdev="net%d" % self.index)
@@ -61,7 +61,7 @@ class Slot:
 
 
 class MachineFuzzer(Fuzzer):
-    """A device, its driver, and whoever else can do something to it."""
+    """A device, its driver, and everything else that can act on it."""
 
     def __init__(self, world, slot):
         self.world, self.slot = world, slot
@@ -72,7 +72,7 @@ class MachineFuzzer(Fuzzer):
             self.frame]
 
     def ensure(self):
-        """Whatever took the device out, somebody puts another one in."""
+        """Plug another device if the last one has been removed."""
         if self.slot.empty():
             self.hca = self.slot.plug()
             self.prepare()
@@ -82,7 +82,7 @@ class MachineFuzzer(Fuzzer):
         super().step()
 
     def prepare(self):
-        """Bring the device up. Messages that are still on their way can spoil it."""
+        """Bring the device up, which messages still in flight can make fail."""
         for _ in range(ATTEMPTS):
             self.world.quiet()
             if self.slot.empty():
@@ -95,14 +95,14 @@ class MachineFuzzer(Fuzzer):
         raise error
 
     def settle(self):
-        """The device is where it is expected, if it is there."""
+        """Map the device's BARs at their usual addresses, if it is plugged."""
         if self.slot.empty():
             return
         self.hca.pci.write(self.hca.pci.capability(POWER_CAP) + 4, 2, 0)
         self.hca.map_bars()
 
     def somewhere(self):
-        """Where a message can do harm, and what it then says."""
+        """(address, data) of a message that can do harm."""
         other = self.rng.choice(self.world.slots)
         return self.rng.choice((
             (other.port.base + other.control, SLOT_OFF),
@@ -134,7 +134,7 @@ class MachineFuzzer(Fuzzer):
             self.slot.port.write(self.slot.control, 2, SLOT_OFF)
 
     def m(self, command, **args):
-        """A command that may come too late."""
+        """Execute a QMP command, which may fail because it is too late."""
         with contextlib.suppress(Exception):
             self.hca.m.cmd(command, **args)
 
@@ -149,8 +149,8 @@ class MachineFuzzer(Fuzzer):
         self.hca.m.cmd("stop")
         for _ in range(3):
             super().step()
-        # On "cont" QEMU walks over all network cards, and does not survive it when the
-        # interrupt of one takes out the next.
+        # On "cont" QEMU iterates over all network cards, and crashes if the interrupt of one
+        # unplugs the next.
         self.world.neighbour.silence()
         self.hca.m.cmd("cont")
 
@@ -159,13 +159,13 @@ class MachineFuzzer(Fuzzer):
                            self.rng.choice((0, 3)))
 
     def bars(self):
-        """Where they are not expected: over memory, over each other, gone."""
+        """Map BARs over memory, over each other, or not at all."""
         bar = self.rng.choice(list(self.hca.bar))
         self.hca.pci.map_bar(bar, self.rng.choice((
             self.hca.bar[bar], self.hca.mem, self.hca.bar[c.BAR_REGS], 0)))
 
     def frame(self):
-        """One for the device, of RoCE or whatever."""
+        """A frame for the device, RoCE or not."""
         rng = self.rng
         self.world.neighbour.send(MAC_BYTES + rng.randbytes(6) + rng.choice((
             b"\x08\x00\x45\x00", b"\x86\xdd\x60\x00", b"\x81\x00\x00\x05", rng.randbytes(4))) +
@@ -173,7 +173,7 @@ class MachineFuzzer(Fuzzer):
 
 
 class World:
-    """What the devices share."""
+    """The parts of the machine that the devices share."""
 
     def __init__(self, machine, iommu, rng):
         self.m, self.rng = machine, rng
@@ -184,7 +184,7 @@ class World:
         self.fuzzers = []
 
     def quiet(self):
-        """So that a driver can start."""
+        """Stop all disturbances, so that a driver can start."""
         self.iommu.allow(None)
         self.iommu.aim(0xfee00000, 0)
         self.neighbour.silence()
@@ -219,10 +219,10 @@ def run_seed(qemu, iommu, seed):
 
 
 def test_vtd(qemu):
-    """unplug, FLR, messages, another card, Intel's IOMMU: at random"""
+    """random unplugs, FLRs, messages, another card, with Intel's IOMMU"""
     each_seed("1-10", lambda seed: run_seed(qemu, Intel, seed))
 
 
 def test_virtio_iommu(qemu):
-    """the same with virtio's IOMMU"""
+    """random unplugs, FLRs, messages, another card, with virtio's IOMMU"""
     each_seed("1-10", lambda seed: run_seed(qemu, Virtio, seed))

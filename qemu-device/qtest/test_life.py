@@ -67,7 +67,7 @@ def test_system_reset(qemu):
 
 
 def test_reset_from_fatal(qemu):
-    """FLR revives a dead device"""
+    """FLR ends the FATAL state"""
     with running(qemu) as hca:
         hca.doorbell("CMD", 0, 0x80000000)
         equal(hca.state, c.STATE_FATAL)
@@ -126,7 +126,7 @@ def test_reset_drops_interrupts(qemu):
         hca.enable_msix()
         hca.m.cmd("cont")
         for _ in range(20):
-            assert not hca.took_irq(2), "an interrupt of before the reset"
+            assert not hca.took_irq(2), "an interrupt from before the reset"
 
 
 ROOT_PORT = ("-device", "pcie-root-port,id=rp0,addr=3,slot=1",
@@ -134,7 +134,7 @@ ROOT_PORT = ("-device", "pcie-root-port,id=rp0,addr=3,slot=1",
 
 
 def open_bridge(machine):
-    """The bridge in slot 3 of the root bus: what is behind it can be reached."""
+    """Configure the bridge in slot 3 of the root bus, so that devices behind it can be used."""
     bridge = machine.pci(0, 3)
     bridge.write(0x18, 4, 0x010100)             # bus 1
     bridge.write(0x20, 4, 0xeff0e000)           # memory window
@@ -145,7 +145,7 @@ def open_bridge(machine):
 
 @contextlib.contextmanager
 def root_port(qemu, net=()):
-    """A machine with a root port, the port, and where its slot control is."""
+    """A machine with a root port, the port, and the offset of its slot control."""
     with Machine(qemu, *ROOT_PORT, *net) as machine:
         port = open_bridge(machine)
         yield machine, port, port.capability(0x10) + SLOT_CONTROL
@@ -169,7 +169,7 @@ def check_unplugged(hca):
 
 
 def test_hotplug(qemu):
-    """hot-plug behind a root port, surprise removal while it works"""
+    """hot-plug behind a root port, surprise removal of a device that works"""
     with root_port(qemu) as (machine, port, slot):
         for _ in range(3):
             hca = plug(machine, port, slot)
@@ -203,7 +203,7 @@ def test_unplug_by_msi(qemu):
 
 
 def test_unplug_by_frame(qemu):
-    """the same while the network delivers a frame"""
+    """an interrupt message unplugs the device while the network delivers a frame"""
     with cable() as (net, wire, peer), \
             root_port(qemu, net) as (machine, port, slot):
         hca = plug(machine, port, slot, netdev="net0")
@@ -219,7 +219,7 @@ def test_unplug_by_frame(qemu):
 
 
 def test_unplug_while_sending(qemu):
-    """the network holds a frame of a device that is unplugged"""
+    """a device is unplugged while the network holds a frame from it"""
     with cable() as (net, wire, _), \
             root_port(qemu, net) as (machine, port, slot):
         hca = plug(machine, port, slot, netdev="net0")
@@ -232,7 +232,7 @@ def test_unplug_while_sending(qemu):
 
 
 def test_unplug_by_neighbour(qemu):
-    """a card that receives the device's frame takes the device out with its interrupt"""
+    """a card receives the device's frame, and its interrupt unplugs the device"""
     args = ("-netdev", "hubport,hubid=0,id=net0", "-netdev", "hubport,hubid=0,id=net1",
             *Neighbour.args("net1"))
     with root_port(qemu, args) as (machine, port, slot):
@@ -250,13 +250,13 @@ def test_unplug_by_neighbour(qemu):
 
 
 def test_unplug_by_iommu(qemu):
-    """the report of a fault takes out the device that has caused it, in the middle of DMA"""
+    """the report of an IOMMU fault unplugs the device that caused it, in the middle of DMA"""
     with root_port(qemu, Virtio.ARGS) as (machine, port, slot):
         iommu = Virtio(machine, TABLES)
         hca = plug(machine, port, slot)
         hca.set_reg("RESET", c.RESET_KEY)
         hca.start(log_size=5)
-        while hca.pi < SLOT_OFF // 64:          # so that the next one is fetched from there
+        while hca.pi < SLOT_OFF // 64:          # the next command is at that address
             hca.ok(c.CMD_NOP)
         iommu.aim(port.base + slot, SLOT_OFF)
         iommu.allow(())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the operator allows the device: a share of the CPU, a bandwidth."""
+"""Limits set by the operator: a share of the CPU, a bandwidth."""
 
 import struct
 
@@ -13,14 +13,14 @@ MS = 1_000_000
 
 
 def milliseconds(hca, length, count=1):
-    """How long @count WRITEs of so many bytes take; time is ours."""
+    """Milliseconds of guest time that @count WRITEs of @length bytes take."""
     port = Port(hca, MAC_BYTES)
     a, _ = connected(port)
     src = Mr(port, hca.alloc(PAGES), length)
     dst = Mr(port, hca.alloc(PAGES), length)
     data = bytes(i * 31 >> 5 & 0xff for i in range(length))
     hca.m.write(src.addr, data)
-    hca.m.clock_step(1000 * MS)     # what the commands have cost is paid
+    hca.m.clock_step(1000 * MS)     # the device recovers from the commands
     for _ in range(count):
         a.post(c.WR_RDMA_WRITE, src, length, rdma(dst))
     for ms in range(1000):
@@ -42,7 +42,7 @@ def speed(hca):
 
 
 def test_no_limit(qemu):
-    """without limits nothing waits for time to pass"""
+    """without limits work needs no time to pass"""
     with running(qemu) as hca:
         assert milliseconds(hca, PAGES * PAGE) <= 3
         equal(speed(hca), 100000)
@@ -59,7 +59,7 @@ def test_cpu_share(qemu):
 
 
 def test_bandwidth(qemu):
-    """the port sends what it may, and says so"""
+    """the port keeps its bandwidth, and reports it"""
     for mbits, low, high in ((100, 83, 100), (400, 20, 28)):
         with running(qemu, ",bandwidth=%d" % mbits) as hca:
             took = milliseconds(hca, PAGES * PAGE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machine is saved, and goes on in another QEMU, or later in the same."""
+"""The machine is saved, and continues in another QEMU, or later in the same."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from rc import Port, connected, rdma
 
 
 def ended(machine):
-    """How the migration ended."""
+    """Wait for the end of the migration; return its status."""
     wait_for(lambda: machine.cmd("query-migrate").get("status") in
              ("completed", "failed"), "end of the migration")
     return machine.cmd("query-migrate")["status"]
@@ -27,7 +27,7 @@ def save(machine, path):
 
 @contextlib.contextmanager
 def loaded(qemu, path, props="", args=("-device", DEVICE)):
-    """A machine that has tried to load the file, and how that ended."""
+    """A machine that has tried to load the file, and the status."""
     with Machine(qemu, *args[:-1], args[-1] + props, "-incoming",
                  "defer") as machine:
         machine.cmd("migrate-incoming", uri="file:" + path,
@@ -36,14 +36,14 @@ def loaded(qemu, path, props="", args=("-device", DEVICE)):
 
 
 def goes_on(hca, machine):
-    """@hca is in this machine now, as soon as it runs."""
+    """Let @hca drive the device of @machine from now on, and wait until that runs."""
     wait_for(lambda: machine.cmd("query-status")["running"], "running")
     hca.m, hca.pci = machine, machine.pci(0, SLOT)
 
 
 @contextlib.contextmanager
 def moved(qemu, hca):
-    """@hca is the device of another machine, which goes on from here."""
+    """Move the machine to another QEMU; @hca drives the device there from now on."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "state")
         save(hca.m, path)
@@ -60,7 +60,7 @@ def context(qp):
 
 
 class Scene:
-    """Two QPs, one with work that waits for a receive WR; a CQ that is armed."""
+    """Two QPs, one of which waits for a receive WR of the other; an armed CQ."""
 
     def __init__(self, hca):
         self.hca = hca
@@ -78,7 +78,7 @@ class Scene:
         self.counters = hca.m.qom_get(hca.path, "counters")
 
     def check(self):
-        """All is as it was, and goes on to its end."""
+        """Check that all state is as before, and that the work completes."""
         hca = self.hca
         equal(hca.m.qom_get(hca.path, "counters"), self.counters)
         equal((context(self.a), context(self.b)), self.before)
@@ -96,7 +96,7 @@ class Scene:
 
 
 def test_other_qemu(qemu):
-    """connections with work under way go on in another QEMU"""
+    """connections with work in progress continue in another QEMU"""
     with running(qemu) as hca:
         scene = Scene(hca)
         with moved(qemu, hca):
@@ -104,13 +104,13 @@ def test_other_qemu(qemu):
 
 
 def left(machine):
-    """Which part of the memory has not been sent for the first time."""
+    """The part of the memory that has not been sent yet."""
     ram = machine.cmd("query-migrate").get("ram", {"remaining": 1, "total": 1})
     return ram["remaining"] / ram["total"]
 
 
 def test_live(qemu):
-    """a device that works while its machine moves, through a socket"""
+    """a device works while its machine moves through a socket"""
     with running(qemu) as hca, tempfile.TemporaryDirectory() as folder, \
             Machine(qemu, "-device", DEVICE, "-incoming", "defer") as machine:
         uri = "unix:" + os.path.join(folder, "socket")
@@ -121,7 +121,7 @@ def test_live(qemu):
         hca.m.cmd("migrate-set-parameters", **{"max-bandwidth": 1 << 17})
         hca.m.cmd("migrate", uri=uri)
         count = 0
-        while left(hca.m) > 0.5:        # memory in use is at its beginning
+        while left(hca.m) > 0.5:        # memory in use is in the first half
             hca.m.write(scene.src.addr, struct.pack("<I", count))
             qp.post(c.WR_RDMA_WRITE, scene.src, 100, rdma(dst))
             equal(qp.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
@@ -137,7 +137,7 @@ def test_live(qemu):
 
 
 def test_interrupt_waits(qemu):
-    """an interrupt that a stopped machine has not sent goes with it"""
+    """an interrupt that a stopped machine has not sent moves with it"""
     with running(qemu) as hca:
         hold_interrupt(hca)
         with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +162,7 @@ def job(machine, name, **args):
 
 
 def test_snapshot(qemu):
-    """a snapshot is taken, the device is reset, and all is there again"""
+    """loading a snapshot restores a device that was reset meanwhile"""
     with running(qemu) as hca, tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "disk")
         job(hca.m, "blockdev-create",
@@ -187,7 +187,7 @@ def test_snapshot(qemu):
 
 
 def test_damaged(qemu):
-    """what is damaged, cut off, or of another device is refused with a reason"""
+    """states that are damaged, truncated or of another device are refused with a reason"""
     with running(qemu) as hca, tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "state")
         Scene(hca)

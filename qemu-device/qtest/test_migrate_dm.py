@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Device memory moves as the machine's RAM does; what the device's section still has."""
+"""Device memory migrates like the machine's RAM; the rest is in the device's section."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from test_migrate import ended, goes_on, loaded, save
 
 KIB, MIB = 1 << 10, 1 << 20
 DM_IS_RAM = 2                   # version of the section
-LONGEST = (4 << 30) - 1         # state that is not refused for its length alone
+LONGEST = (4 << 30) - 1         # the longest state that is not refused for its length
 
 
 def noise(size, seed=1):
@@ -24,8 +24,8 @@ def noise(size, seed=1):
 
 
 class Section:
-    """That of the device in a saved machine; where the engine's state is in it, and how long
-    it says that is."""
+    """The device's section in a saved machine; the offset of the engine's state, and its length
+    according to the section."""
 
     def __init__(self, path):
         self.path = path
@@ -33,19 +33,19 @@ class Section:
             self.data = file.read()
         name = b"0000:00:%02x.0/qhca" % SLOT
         at = self.data.index(name + struct.pack(">II", 0, DM_IS_RAM))
-        self.version = at + len(name) + 4       # then, 8 bytes, the size of device memory
+        self.version = at + len(name) + 4       # 8 bytes with the size of device memory follow
         self.engine = self.data.index(b"qhca", self.version)
         self.len = struct.unpack_from(">Q", self.data, self.engine - 8)[0]
         end = b"\x7e" + self.data[at - 5:at - 1]        # and its number
         self.size = self.data.index(end, self.engine + self.len) - at
 
     def put(self, engine):
-        """Another one into the file, with @engine between PCI's state and the engine's."""
+        """Write a section to the file with @engine between PCI's state and the engine's."""
         with open(self.path, "wb") as file:
             file.write(self.data[:self.engine - 8] + engine + self.data[self.engine:])
 
     def put_first(self, size, pages):
-        """One of the first version."""
+        """Write a section of the first version to the file."""
         start = self.version + 4
         with open(self.path, "wb") as file:
             file.write(self.data[:self.version] + struct.pack(">I", 1) +
@@ -61,7 +61,7 @@ def refused(qemu, path, reason, props=""):
 
 
 def remaining(machine):
-    """Bytes of memory that are still to be sent."""
+    """Bytes of memory that have not been sent yet."""
     return machine.cmd("query-migrate").get("ram", {}).get("remaining", LONGEST)
 
 
@@ -80,7 +80,7 @@ def test_live(qemu):
         machine.cmd("migrate-incoming", uri=uri)
         hca.m.cmd("migrate-set-parameters", **{"max-bandwidth": 128 * KIB})
         hca.m.cmd("migrate", uri=uri)
-        # The largest blocks go first; beside these there are less than 2 MiB.
+        # The largest blocks are sent first; all others are less than 2 MiB.
         wait_for(lambda: "ram" in hca.m.cmd("query-migrate"), "start")
         total = hca.m.cmd("query-migrate")["ram"]["total"]
         wait_for(lambda: remaining(hca.m) < total - RAM_SIZE - size // 2, "half of it", 30)
@@ -98,8 +98,8 @@ def test_live(qemu):
 
 
 def scattered(port, depth):
-    """A region of as many blocks as tables of @depth describe; all tables have the same page
-    below them, and its blocks are in no order."""
+    """A region of as many blocks as tables of @depth can have. All entries of a table are the
+    same page, and the blocks are in no order."""
     hca, entries = port.hca, PAGE // 8
     addr = hca.alloc()
     blocks = [hca.alloc()] * entries
@@ -116,7 +116,7 @@ def scattered(port, depth):
 
 
 def test_tables(qemu):
-    """what is sent then does grow with block addresses, 8 bytes for each"""
+    """the state sent during downtime grows by 8 bytes for each block address"""
     sizes = []
     with running(qemu) as hca, tempfile.TemporaryDirectory() as folder:
         port, path = Port(hca, MAC_BYTES), os.path.join(folder, "state")
@@ -131,7 +131,7 @@ def test_tables(qemu):
 
 
 def test_downtime(qemu):
-    """what is sent once the machine has stopped does not grow with dm-size"""
+    """the state sent during downtime does not grow with dm-size"""
     sizes = set()
     with tempfile.TemporaryDirectory() as folder:
         for kib in (4, 1024):
@@ -144,7 +144,7 @@ def test_downtime(qemu):
 
 
 def test_first_version(qemu):
-    """a state of the first version, which has device memory in the device's section"""
+    """a state of the first version, with device memory in the device's section"""
     with mapped(qemu) as hca, tempfile.TemporaryDirectory() as folder:
         hca.m.write(hca.bar[c.BAR_DM], noise(4 * PAGE))
         path = os.path.join(folder, "state")
@@ -164,7 +164,7 @@ def test_first_version(qemu):
 
 
 def test_size(qemu):
-    """a device with another dm-size refuses the state with both sizes"""
+    """a device with another dm-size refuses the state, and names both sizes"""
     with tempfile.TemporaryDirectory() as folder:
         for here, there, reason in (
                 ("1M", "4M", "qhca-dm: 0x100000 != 0x400000"),
@@ -177,7 +177,7 @@ def test_size(qemu):
 
 
 def test_two(qemu):
-    """two devices, each with its own"""
+    """two devices, each with its own device memory"""
     with running_two(qemu) as hcas, tempfile.TemporaryDirectory() as folder:
         for hca in hcas:
             hca.m.write(hca.bar[c.BAR_DM], noise(3 * PAGE, hca.mac))
@@ -192,7 +192,7 @@ def test_two(qemu):
 
 
 def test_replugged(qemu):
-    """that of a device with predecessors in its slot"""
+    """the memory of a device that is not the first in its slot"""
     with root_port(qemu) as (machine, port, slot), tempfile.TemporaryDirectory() as folder:
         for turn in range(3):
             hca = plug(machine, port, slot)
@@ -211,7 +211,7 @@ def test_replugged(qemu):
 
 
 def test_unplugged(qemu):
-    """the guest takes the device out while its memory is being sent"""
+    """the guest unplugs the device while its memory is being sent"""
     with root_port(qemu) as (machine, port, slot), tempfile.TemporaryDirectory() as folder:
         hca = plug(machine, port, slot, **{"dm-size": 16 * MIB})
         hca.m.write(hca.bar[c.BAR_DM], noise(MIB))
@@ -221,7 +221,7 @@ def test_unplugged(qemu):
         port.write(slot, 2, SLOT_OFF)
         check_unplugged(hca)
         machine.cmd("migrate-set-parameters", **{"max-bandwidth": 1 << 30})
-        # QEMU waits for what is gone.
+        # QEMU waits for the memory, which does not exist any more.
         machine.cmd("migrate_cancel")
         wait_for(lambda: machine.cmd("query-migrate")["status"] in ("cancelled", "completed"),
                  "end of the migration")
@@ -229,13 +229,13 @@ def test_unplugged(qemu):
 
 
 def peak(machine):
-    """Bytes of address space that QEMU has had at most."""
+    """Maximal size of QEMU's address space so far, in bytes."""
     with open("/proc/%d/status" % machine.get_pid(), encoding="ascii") as file:
         return KIB * next(int(line.split()[1]) for line in file if line.startswith("VmPeak"))
 
 
 def test_forged_length(qemu):
-    """a state says that it is nearly 4 GiB long, and is not"""
+    """a state claims to be nearly 4 GiB long, and is not"""
     with mapped(qemu) as hca, tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "state")
         save(hca.m, path)

@@ -9,7 +9,7 @@ from hca import PAGE, Hca, wait_for
 
 PEER = bytes.fromhex("525400abcdef")
 RING_LOG = 3
-RX_BUDGET = 2048            # frames, or KiB of them, if there is nothing else to do for them
+RX_BUDGET = 2048            # frames, or KiB, that cost nothing but their reception
 
 
 @contextlib.contextmanager
@@ -41,7 +41,7 @@ def make_queue(hca, direction):
 
 
 def test_transmit(qemu):
-    """frames leave as they were posted"""
+    """frames are sent as they were posted"""
     with wired(qemu) as hca:
         cq, tx = make_queue(hca, c.ETH_TX)
         buf = hca.alloc()
@@ -57,7 +57,7 @@ def test_transmit(qemu):
 
 
 def test_transmit_back_pressure(qemu):
-    """nothing is lost or duplicated when the network does not keep up"""
+    """no frame is lost or duplicated when the network does not keep up"""
     with wired(qemu) as hca:
         cq, tx = make_queue(hca, c.ETH_TX)
         buf = hca.alloc(64)
@@ -66,7 +66,7 @@ def test_transmit_back_pressure(qemu):
             data = frame(i, PEER, MAC_BYTES)
             hca.m.write(buf + PAGE * i, data)
         for i in range(64):
-            while tx.pi - cq.ci == 1 << RING_LOG:   # ring full: let some out
+            while tx.pi - cq.ci == 1 << RING_LOG:   # ring full: make room
                 if not cq.poll():
                     got.append(hca.wire.recv(65536))
             tx.post(buf + PAGE * i, 100)
@@ -80,12 +80,12 @@ def test_transmit_back_pressure(qemu):
         except BlockingIOError:
             pass
         else:
-            raise AssertionError("a frame came twice")
+            raise AssertionError("a frame arrived twice")
 
 
 def send_until_full(hca):
-    """Send until a frame is refused; how many are on the wire. Two more are taken:
-    the network holds one, the device the other."""
+    """Send until a frame is refused; return how many are on the wire. Two more are in
+    flight: the network holds one and the device the other."""
     cq, tx = make_queue(hca, c.ETH_TX)
     buf = hca.alloc()
     hca.m.write(buf, frame(0, PEER, MAC_BYTES))
@@ -97,7 +97,7 @@ def send_until_full(hca):
 
 
 def drain(wire):
-    """How many frames there are on the wire."""
+    """Receive all frames on the wire; return their number."""
     wire.settimeout(0.2)
     count = 0
     with contextlib.suppress(TimeoutError):
@@ -107,7 +107,7 @@ def drain(wire):
 
 
 def test_reset_takes_back(qemu):
-    """a reset drops frames that are not on the wire yet, and nothing stays blocked"""
+    """a reset drops frames that are not on the wire yet, and unblocks the queue"""
     for reset in (Hca.flr, lambda hca: hca.set_reg("RESET", c.RESET_KEY)):
         with wired(qemu) as hca:
             on_wire = send_until_full(hca)
@@ -141,12 +141,12 @@ def receive_one(hca, rx, cq, buf, data):
 
 
 def test_receive_waits(qemu):
-    """frames wait for buffers, and arrive in order when there are some"""
+    """frames wait for buffers, and arrive in order when buffers are posted"""
     with wired(qemu) as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         buf = hca.alloc(1 << RING_LOG)
         equal(receive_one(hca, rx, cq, buf, frame(0)), frame(0))
-        for i in range(8):      # what a unix socket holds
+        for i in range(8):      # as many as a unix socket holds
             hca.wire.sendto(frame(i), hca.peer)
         equal(receive(hca, rx, cq, buf, 8), [frame(i) for i in range(8)])
         equal(hca.counter("eth_rx_no_buf"), 0)
@@ -155,9 +155,9 @@ def test_receive_waits(qemu):
 
 @contextlib.contextmanager
 def no_buffers(qemu, args=()):
-    """A device whose ring is empty, that ring, its CQ, buffers for it, and a function that
-    sends it a frame from another device: these wait in the network between the two."""
-    # The unconnected port takes every frame, so the hub does not block the sender.
+    """A device with an empty ring, that ring, its CQ, buffers, and a function that sends a
+    frame to it from another device. The frames wait in the network between the two."""
+    # The unconnected port accepts every frame, so the hub does not block the sender.
     args = ("-netdev", "hubport,hubid=0,id=nowhere", *args)
     with running_two(qemu, args) as hcas:
         for hca in hcas:
@@ -172,7 +172,7 @@ def no_buffers(qemu, args=()):
             tx.ring_doorbell()
             equal(wait_for(tx_cq.poll, "CQE")[:2],
                   (c.CQE_ETH_TX, c.WC_SUCCESS))
-        # One that finds a buffer, so that the next ones wait for more.
+        # A frame that finds a buffer makes the next ones wait for more.
         rx.post(buf, PAGE)
         rx.ring_doorbell()
         send(frame(0, hcas[1].mac))
@@ -181,7 +181,7 @@ def no_buffers(qemu, args=()):
 
 
 def test_receive_from_queue(qemu):
-    """a network that holds many frames loses none of them on a small ring"""
+    """many frames that wait in the network are not lost with a small ring"""
     with no_buffers(qemu) as (hca, rx, cq, buf, send):
         frames = [frame(i, hca.mac) for i in range(30)]
         for data in frames:
@@ -191,13 +191,13 @@ def test_receive_from_queue(qemu):
 
 
 def check_turns(qemu, size, most):
-    """Frames of that size, for somebody else: how many are handled at once, and at most."""
+    """Check that at most @most frames of @size bytes, for others, are handled at once."""
     many = most + 100
     with no_buffers(qemu, ("-trace", "qhca_net_rx", "-trace", "qhca_bh")) as (hca, *_, send):
         for i in range(many):
             send(frame(i, PEER, size=size))
         before = hca.m.log().count("qhca_net_rx hca1")
-        hca.m.clock_step(10_000_000)        # they do not wait longer
+        hca.m.clock_step(10_000_000)        # the rest waits no longer than this
 
         def turns():
             pieces = hca.m.log().split("qhca_bh hca1")
@@ -207,17 +207,17 @@ def check_turns(qemu, size, most):
 
 
 def test_receive_in_turns(qemu):
-    """many frames at once, even those for others, do not keep QEMU from what else it does"""
+    """many frames at once, even if for others, do not keep QEMU from other work"""
     check_turns(qemu, 100, RX_BUDGET)
 
 
 def test_receive_long_in_turns(qemu):
-    """of long frames, which take more time, it handles fewer at once"""
+    """fewer long frames, which take more time, are handled at once"""
     check_turns(qemu, 4096, RX_BUDGET // 4)
 
 
 def test_receive_gives_up(qemu):
-    """frames do not wait for ever: RoCE frames are behind them"""
+    """frames do not wait for ever, because RoCE frames may follow"""
     with wired(qemu) as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         buf = hca.alloc(1 << RING_LOG)
@@ -226,7 +226,7 @@ def test_receive_gives_up(qemu):
             hca.m.clock_step(5_000_000)
             return hca.counter("eth_rx_no_buf") == count
         for drops in (0, 2):
-            # One that finds a buffer, so that the next ones wait for more.
+            # A frame that finds a buffer makes the next ones wait for more.
             equal(receive_one(hca, rx, cq, buf, frame(1)), frame(1))
             hca.wire.sendto(frame(2), hca.peer)
             for _ in range(20):
@@ -252,7 +252,7 @@ def test_no_queue_no_wait(qemu):
 
 
 def test_filter(qemu):
-    """frames to others are not received, unless asked for"""
+    """frames to others are received only if the filter allows it"""
     with wired(qemu) as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         buf = hca.alloc(1 << RING_LOG)
@@ -288,13 +288,13 @@ def test_filter(qemu):
 
 
 def aggregate(frames, seq=0):
-    """As engine/wire/aggregate.c describes it."""
+    """An aggregate of frames, see engine/wire/aggregate.c."""
     head = frames[0][:12] + b"\x88\xb5" + b"qagg" + seq.to_bytes(2, "big") + bytes(2)
     return head + b"".join(len(f).to_bytes(2, "big") + f for f in frames)
 
 
 def test_aggregate_transmit(qemu):
-    """with aggregate=on, what leaves at once leaves in one piece"""
+    """with aggregate=on frames sent at once are sent as one"""
     with wired(qemu, ",aggregate=on") as hca:
         cq, tx = make_queue(hca, c.ETH_TX)
         buf = hca.alloc(1 << RING_LOG)
@@ -312,7 +312,7 @@ def test_aggregate_transmit(qemu):
 
 
 def test_aggregate_receive(qemu):
-    """with aggregate=on, each frame of an aggregate comes in once, whoever has to wait"""
+    """with aggregate=on each frame of an aggregate is received once, even if it has to wait"""
     with wired(qemu, ",aggregate=on") as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         buf = hca.alloc(1 << RING_LOG)
@@ -331,7 +331,7 @@ def test_aggregate_receive(qemu):
 
 
 def test_aggregate_off(qemu):
-    """without aggregate=on one is a frame like any other"""
+    """without aggregate=on an aggregate is a frame like any other"""
     with wired(qemu) as hca:
         cq, rx = make_queue(hca, c.ETH_RX)
         data = aggregate([frame(i) for i in range(5)])
@@ -339,7 +339,7 @@ def test_aggregate_off(qemu):
 
 
 def test_link_down(qemu):
-    """without carrier frames are dropped, and completed"""
+    """without carrier frames are dropped, and their WQEs complete"""
     with wired(qemu) as hca:
         cq, tx = make_queue(hca, c.ETH_TX)
         buf = hca.alloc()

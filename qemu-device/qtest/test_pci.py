@@ -74,7 +74,7 @@ def test_bad_properties(qemu):
 
 
 def test_conventional_bus(qemu):
-    """works in a slot of conventional PCI"""
+    """the device works in a slot of conventional PCI"""
     with Machine(qemu, "-device", "pcie-pci-bridge,id=pci,addr=3",
                  "-device", "qhca,bus=pci,addr=%d" % SLOT) as machine:
         bridge = machine.pci(0, 3)

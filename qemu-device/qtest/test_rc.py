@@ -99,7 +99,7 @@ def test_atomic_misaligned(qemu):
 
 
 def test_not_memory(qemu):
-    """regions that are not RAM: an error, and no access to devices"""
+    """WRs on regions that are not RAM fail, and do not access devices"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         src = port.memory()
@@ -137,7 +137,7 @@ def test_local_not_memory(qemu):
 
 
 def test_bus_master_off(qemu):
-    """bus mastering goes away in the middle: nothing more is written"""
+    """after bus mastering is switched off, nothing more is written"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         a, _ = connected(port)
@@ -152,7 +152,7 @@ def test_bus_master_off(qemu):
 
 
 def test_retransmission_timer(qemu):
-    """an answer that never comes: the timer of the QP runs on guest time"""
+    """without a response the timer of the QP expires, in guest time"""
     with running(qemu) as hca:
         port = Port(hca, MAC_BYTES)
         a, b = connected(port)
@@ -168,7 +168,7 @@ def test_retransmission_timer(qemu):
 
 
 def test_two_devices(qemu):
-    """two devices of one machine: answers come before the send returns"""
+    """two devices of one machine: responses arrive before the send returns"""
     with running_two(qemu) as hcas:
         ports = [Port(hca, hca.mac, i + 1) for i, hca in enumerate(hcas)]
         pairs = [connected(*ports) for _ in range(4)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Registers and the doorbells that must do nothing."""
+"""Registers, and doorbells that must have no effect."""
 
 import struct
 
@@ -47,7 +47,7 @@ def test_bases(qemu):
 
 
 def test_bad_access(qemu):
-    """register accesses without meaning are counted, logged, and do nothing"""
+    """invalid register accesses are counted, logged, and have no effect"""
     with mapped(qemu) as hca:
         base = hca.bar[c.BAR_REGS]
         accesses = 0
@@ -66,10 +66,10 @@ def test_bad_access(qemu):
 
 
 def test_bad_doorbell(qemu):
-    """doorbell accesses without meaning are counted and do nothing"""
+    """invalid doorbell accesses are counted and have no effect"""
     with running(qemu) as hca:
         db = hca.db_addr("CMD")
-        for size in (1, 2, 4):      # with 8 bytes, 0 would be a good one
+        for size in (1, 2, 4):      # with 8 bytes, 0 would be valid
             hca.m.mmio_write(size, db, 0)
         equal(hca.counter("bad_doorbell"), 3)
         for size in (1, 2, 4, 8):
@@ -89,7 +89,7 @@ def test_bad_doorbell(qemu):
 
 
 def test_stride(qemu):
-    """doorbell pages 64 KiB apart, and nothing between them rings"""
+    """doorbell pages 64 KiB apart, and no doorbells between them"""
     with running(qemu, ",db-stride=64K", stride=1 << 16) as hca:
         equal((hca.reg("DB_CAPS") & c.DB_CAPS_LOG_STRIDE) >> 16, 16)
         cqs = [hca.create_cq(hca.create_eq(1), uar=page) for page in (1, 2)]
@@ -103,14 +103,14 @@ def test_stride(qemu):
                 equal(hca.counter("bad_doorbell"), bad)
         hca.doorbell("CQ_ARM", cqs[0].cqn, sn + 1, page=2)
         equal(hca.counter("bad_doorbell"), bad + 1)
-        # The last page there is.
+        # The last doorbell page.
         hca.doorbell("CQ_ARM", cqs[0].cqn, sn + 1, page=1023)
         equal(hca.counter("bad_doorbell"), bad + 2)
         equal(hca.cmd(c.CMD_NOP).status, c.OK)
 
 
 def test_doorbell_in_reset(qemu):
-    """a device in reset takes no doorbell"""
+    """a device in reset ignores doorbells"""
     with mapped(qemu) as hca:
         hca.doorbell("CMD", 0, 1)
         equal(hca.state, c.STATE_RESET)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What still runs, or arrives, when the device is out of its slot."""
+"""Code that still runs, and accesses that arrive, when the device is unplugged."""
 
 import struct
 
@@ -12,7 +12,7 @@ from neighbour import Neighbour
 from test_life import SLOT_OFF, check_unplugged, open_bridge, plug, root_port
 from test_net import frame, make_queue
 
-SEAM = 0xe0000000           # where the BAR of one device ends and that of the other begins
+SEAM = 0xe0000000           # end of the BAR of one device, start of the other's
 SECOND_MAC = "52:54:00:12:34:57"
 DISK_MEMORY = 40 << 20
 
@@ -32,7 +32,7 @@ class Beside(Hca):
 
 
 def late(machine):
-    """Accesses that found the device gone, by BAR."""
+    """Number of accesses after the unplug, by BAR."""
     found = [line.split()[2].split("+")[0] for line in machine.log().splitlines()
              if line.startswith("qhca_mmio_gone ")]
     return {bar: found.count(bar) for bar in set(found)}
@@ -40,8 +40,8 @@ def late(machine):
 
 def write_across(qemu, bar, size, name):
     """
-    One write to the last doorbells of a device and the first @size bytes of @bar behind
-    them: whoever writes has looked up both, and the doorbell's interrupt unplugs the other.
+    Write across the last doorbells of a device and the first @size bytes of @bar of another.
+    QEMU looks up both before the write, and the doorbell's interrupt unplugs the other device.
     """
     args = (*Beside.ARGS, "-trace", "qhca_mmio_gone")
     with root_port(qemu, args) as (machine, port, slot):
@@ -67,29 +67,29 @@ def test_late_registers(qemu):
 
 
 def test_late_doorbells(qemu):
-    """the same to doorbells"""
+    """a write to doorbells that was looked up before the unplug"""
     write_across(qemu, c.BAR_DB, c.PAGE_SIZE, "db")
 
 
 def test_late_msix(qemu):
-    """the same to the MSI-X table and the pending bits"""
+    """a write to the MSI-X table and pending bits that was looked up before the unplug"""
     write_across(qemu, c.BAR_MSIX, c.PAGE_SIZE, "msix")
 
 
 def test_late_memory(qemu):
-    """the same to device memory"""
+    """a write to device memory that was looked up before the unplug"""
     write_across(qemu, c.BAR_DM, 16 * c.PAGE_SIZE, None)
 
 
-# A slot that is switched off by a write to memory, not to configuration space: QEMU drops
-# those that come from within an access there.
+# A slot that a write to memory switches off, not one to configuration space: QEMU drops
+# writes to configuration space from within an access to it.
 SHPC, SHPC_OFF = 0xd0000000, 0x010f
 SHPC_ARGS = ("-device", "pcie-pci-bridge,id=br0,addr=3",
              "-device", "qhca,id=hca0,bus=br0,addr=1,mac=" + MAC)
 
 
 def unmask(qemu, way):
-    """An interrupt that waits is sent when its mask goes, and unplugs the device."""
+    """Unmask an interrupt that waits, which unplugs the device."""
     with Machine(qemu, *SHPC_ARGS) as machine:
         open_bridge(machine).map_bar(0, SHPC)
         hca = Hca(machine, pci=machine.pci(1, 1))
@@ -116,24 +116,24 @@ def by_table(hca, cap):
 
 
 def test_unmask_function(qemu):
-    """MSI-X's function mask goes, an interrupt that waits for that takes the device out"""
+    """clearing MSI-X's function mask sends an interrupt that unplugs the device"""
     unmask(qemu, by_configuration)
 
 
 def test_unmask_vector(qemu):
-    """the same by the mask of a vector"""
+    """clearing the mask of a vector sends an interrupt that unplugs the device"""
     unmask(qemu, by_table)
 
 
 def plug_two(machine, port, slot, device=0, **props):
-    """The device is that function of the slot, and the disk is the other one."""
+    """Plug the device as function @device of the slot, and the disk as the other one."""
     port.write(slot, 2, 0x0100)
     add = {device: lambda: machine.cmd("device_add", driver="qhca", id="hca0", bus="rp0",
                                        addr="0.%d" % device, multifunction=True, mac=MAC,
                                        **props),
            1 - device: lambda: Disk.plug(machine, "rp0", "0.%d" % (1 - device))}
     add[1]()
-    add[0]()                            # now the guest can see both
+    add[0]()                            # function 0: now the guest can see both
     hca = Hca(machine, pci=machine.pci(1, 0, device))
     hca.map_bars()
     hca.enable_msix()
@@ -142,7 +142,7 @@ def plug_two(machine, port, slot, device=0, **props):
 
 
 def drain(qemu, device, rules=""):
-    """The slot goes off by the interrupt of a command, while the disk reads."""
+    """The interrupt of a command switches the slot off while the disk reads."""
     with root_port(qemu, BACKEND) as (machine, port, slot):
         hca, disk = plug_two(machine, port, slot, device, faults=rules)
         hca.set_msi(0, port.base + slot, SLOT_OFF)
@@ -150,7 +150,7 @@ def drain(qemu, device, rules=""):
         disk.read()
         hca.ring()
         check_unplugged(hca)
-        equal(disk.done(), 1)       # it did drain
+        equal(disk.done(), 1)       # the disk has drained
 
 
 def test_drain_after(qemu):
@@ -164,12 +164,12 @@ def test_drain_before(qemu):
 
 
 def test_drain_removes(qemu):
-    """a fault rule takes the device out while the disk drains"""
+    """a fault rule removes the device while the disk drains"""
     drain(qemu, 1, "cmd opcode=nop remove")
 
 
 def test_drain_while_sending(qemu):
-    """the same by the interrupt of a card that gets the frame the engine sends"""
+    """a card that receives the engine's frame unplugs the device while the disk drains"""
     args = ("-netdev", "hubport,hubid=0,id=net0", "-netdev", "hubport,hubid=0,id=net1",
             *Neighbour.args("net1"), *BACKEND)
     with root_port(qemu, args) as (machine, port, slot):
