@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Meson's TAP parser does not check.
+"""Checks that Meson's TAP parser lacks.
 
   tap.py run [--limit SECONDS] COMMAND...
-        run it and pass its TAP on, with one more "not ok" if it has no plan or an
-        empty one, runs other than the plan says, takes longer than that, or ends with
-        a status other than 0 though no test failed: a leak found at the end, a crash
+        run the command and pass its TAP on, with one more "not ok" if it has no plan or
+        an empty one, if the number of tests is not the plan's, if it takes longer than
+        SECONDS, or if its status is not 0 though no test failed (a leak, a crash)
   tap.py sum [--all] RESULTS.xml
         the output of the programs that failed, or of all, and the sum of Meson's JUnit
         file

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the worst events cost: DMA calls, units of work and microseconds of one
- * call of the engine, and of the worst of the calls by the bottom half that
- * follow. It is CPU time, and guest memory is an array here; that of QEMU costs
- * more.
+ * The cost of the worst events: DMA calls, units of work and microseconds of
+ * CPU time of one call of the engine, and of the worst call by the bottom half
+ * that follows. Guest memory is an array here; QEMU's costs more.
  */
 #include <stdio.h>
 #include <time.h>
@@ -69,7 +68,7 @@ static void timed_ring(unsigned page, unsigned off, uint32_t obj,
     worst(&event, end());
 }
 
-/* The slice is as new. */
+/* Lets time pass until the slice is unused again, and clears the results. */
 static void new_slice(void)
 {
     settle();
@@ -186,7 +185,7 @@ static void long_queue(void)
     timed_ring(1, QHCA_DB_SQ, qp.qpn, qp.sq_pi);
 }
 
-/* Of doorbells that ring one after the other: the worst, and their sum. */
+/* 200 doorbells one after the other: reports the worst call, and their sum. */
 static void many_doorbells(void)
 {
     static struct rc_qp q[400];
@@ -316,7 +315,7 @@ static const struct {
 } rows[] = {
     { "command doorbell: 32 regions of 2^24 blocks in all", many_regions },
     { "command doorbell: a region of 2^24 blocks", huge_region },
-    { "command doorbell: that region goes", huge_dereg },
+    { "command doorbell: that region is deregistered", huge_dereg },
     { "command doorbell: a CQ of 2^22 CQEs is resized", resize_cq },
     { "SQ doorbell: 4000 WRITEs of 64 KiB", long_queue },
     { "200 SQ doorbells of a slice: 60 WRITEs each", many_doorbells },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What it costs to move frames over a stream socket, as -netdev stream does,
- * and nothing else: the limit of two machines. CPU time of both sides for a
- * frame, one frame in a system call and several.
+ * The cost of just moving frames over a stream socket, as -netdev stream does,
+ * which limits two machines: CPU time of both sides for a frame, with one or
+ * several frames in a system call.
  */
 #include <arpa/inet.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 #define FRAME       4174        /* WRITE over IPv4 with 4 KiB */
 #define FRAMES      200000
 #define MAX_BATCH   64
-#define READ        (4096 + 65536)      /* of QEMU */
+#define READ        (4096 + 65536)      /* size of QEMU's reads */
 
 static char frame[FRAME], buf[READ];
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count what an operation takes, against what it may take.
+"""Count what an operation costs, and compare it with its limit.
 
   instructions.py --collect FUNCTION[,FUNCTION…] LIMITS PROGRAM
-  instructions.py --collect FUNCTION… --update LIMITS PROGRAM   what it takes now, it may take
+  instructions.py --collect FUNCTION… --update LIMITS PROGRAM   make the present cost the limit
 
 LIMITS has a line for each row: its name, what is counted, and the limit; `PROGRAM ROW COUNT`
-does that operation so many times. What the FUNCTIONs, of which none calls another, and all that
-they call execute counts:
+executes that operation COUNT times. Only code of the FUNCTIONs and of functions that they call
+is counted; none of the FUNCTIONs may call another:
 
-  instructions  all of them
-  behind        those of the first FUNCTION behind the last call of landed()
-  lines         for 100 operations, the cache lines that the first level does not have
+  instructions  all instructions
+  behind        instructions of the first FUNCTION after the last call of landed()
+  lines         first-level cache misses of 100 operations
 
 callgrind counts, so the result is the same on a busy machine. It depends on the compiler:
 the limits are those of the one in the build root.
@@ -27,8 +27,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 TOLERANCE = 1.05
-FEW, MANY = 100, 1100           # operations: the difference is what they cost
-# A first level as common as any; the last one does not matter.
+FEW, MANY = 100, 1100           # operations: only the difference of the costs counts
+# A common first level; the last level does not matter.
 CACHES = ('--cache-sim=yes', '--I1=32768,8,64', '--D1=32768,8,64', '--LL=2097152,16,64')
 
 
@@ -38,7 +38,7 @@ def callgrind(program, row, count, *flags):
 
 
 def per_operation(program, functions, row, pattern, *flags):
-    """What is in the place of the group, without what comes before the operations."""
+    """The number in the group of the pattern, per operation, without the cost of the setup."""
     toggles = [f'--toggle-collect={function}' for function in functions]
     few, many = (callgrind(program, row, count, '--callgrind-out-file=/dev/null', *toggles,
                            *flags) for count in (FEW, MANY))
@@ -67,7 +67,7 @@ COUNTS = {'instructions': instructions, 'behind': behind, 'lines': lines}
 
 
 def read(path):
-    """The comment at its head, and the limits by row."""
+    """The comment at the head of the file, and the limits by row."""
     with open(path, encoding='utf-8') as file:
         text = file.readlines()
     rows = [line.split() for line in text if not line.startswith('#')]
@@ -76,7 +76,7 @@ def read(path):
 
 
 def judge(new, old):
-    """One line for each row; returns how many take too much."""
+    """Prints a line for each row; returns how many exceed their limit."""
     failed = 0
     for row, what in old:
         now, before = new[row, what], old[row, what]

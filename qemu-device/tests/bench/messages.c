@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Messages between QPs of one port, or of two engines that hand each other
- * their frames, for callgrind to count the engines' instructions and the cache
- * lines that they take: messages ROW COUNT. Guest memory costs nothing here,
- * and no payload is copied: nothing depends on the machine's memcpy().
+ * their frames, for callgrind to count the engines' instructions and cache
+ * lines: messages ROW COUNT. Guest memory costs nothing here and no payload is
+ * copied, so the result does not depend on the machine's memcpy().
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 enum { PORT, NET, MANY };
 
-/* struct row - messages between two QPs of a port or of two, or by many */
+/* struct row - messages between two QPs, of one port or two, or many QPs */
 static const struct row {
     const char *name;
     uint8_t opcode;
@@ -31,14 +31,14 @@ static const struct row {
     { "many-qps", QHCA_WR_RDMA_WRITE, 8, MANY },
 };
 
-static struct node b;           /* the peer's, if that is not on node */
+static struct node b;           /* the peer's machine, unless it is @node */
 
 #define NUM_MANY        1000u
 #define SOURCE          0u
 #define TARGET          (NODE_MEM / 2)
 #define QUEUE_ENTRY     128     /* no WQE or CQE is larger */
 
-static struct rc_qp many[NUM_MANY];     /* two by two; with the CQs of qp */
+static struct rc_qp many[NUM_MANY];     /* pairs that use the CQs of @qp */
 
 static bool flat_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
@@ -50,7 +50,7 @@ static bool flat_read(void *opaque, uint64_t addr, void *buf, size_t len)
     return true;
 }
 
-/* The data is there: what comes behind is done while the peer may go on. */
+/* Marks that the data has arrived: the peer can go on from here. */
 static __attribute__((noinline)) void landed(void)
 {
     __asm__ volatile("");
@@ -69,7 +69,7 @@ static bool flat_write(void *opaque, uint64_t addr, const void *buf, size_t len)
     return true;
 }
 
-/* As of a process whose pages are anywhere. */
+/* One page at a time, as if the pages of a process were scattered. */
 static const void *flat_peek(void *opaque, uint64_t addr, size_t *len)
 {
     struct guest *m = opaque;
@@ -79,18 +79,18 @@ static const void *flat_peek(void *opaque, uint64_t addr, size_t *len)
     return m->ram + (addr - RAM_BASE);
 }
 
-/* What harness/bounds.c is around: it knows one engine at a time. */
+/* Without the wrapper in harness/bounds.c, which knows one engine at a time. */
 unsigned __real_qhca_engine_rx_frame(struct qhca_engine *e, uint64_t now,
                                      const uint8_t *frame, size_t len);
 
-/* On their way to the sender, who is in the call that all of it comes from. */
+/* Frames back to the sender, whose engine is still in the call that sends. */
 static struct {
     size_t len;
     uint8_t frame[ROCE_MAX_FRAME];
 } back[64];
 static unsigned num_back;
 
-/* It arrives before the sender goes on, as on a cable without delay. */
+/* Delivers a frame before the sender goes on, like a cable without delay. */
 static bool hand_over(void *opaque, const uint8_t *frame, size_t len)
 {
     if (opaque == g) {
@@ -156,7 +156,7 @@ static void start(struct qhca_engine_ops *ops, unsigned where)
     g->e->ops = b.g->e->ops = ops;
 }
 
-/* From @from, to the peer if anything is received there. */
+/* Posts a WR to @from, and a receive WR to the peer if the opcode needs it. */
 static void send(const struct row *row, struct rc_qp *from)
 {
     struct rc_wr wr = rc_wr(from, row->opcode, SOURCE, row->len);
@@ -174,7 +174,7 @@ static void send(const struct row *row, struct rc_qp *from)
     }
 }
 
-/* Many QPs take turns, twice each before it counts. */
+/* With MANY, QPs take turns; two rounds warm up before callgrind counts. */
 static void run(const struct row *row, unsigned count)
 {
     bool turns = row->where == MANY;

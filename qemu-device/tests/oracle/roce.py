@@ -2,9 +2,9 @@
 """RoCEv2 frames, to fields and back.
 
 Written from the tables of the IBTA specification (volume 1, chapter 9; annexes A17,
-RoCEv2, and A19, FLUSH and ATOMIC WRITE) and sharing nothing with the engine, so that
-errors that the engine makes both ways show here. scapy's module for RoCE is no help: it
-has BTH, AETH and CNP, and none of the other extended headers.
+RoCEv2, and A19, FLUSH and ATOMIC WRITE) and sharing nothing with the engine, so that it
+shows errors that the engine makes both in building and in parsing. scapy's module for
+RoCE has only BTH, AETH and CNP, and none of the other extended headers.
 """
 
 import struct
@@ -39,14 +39,14 @@ LAYOUT = {
     'immdt': (('imm', 32),),
     'ieth': (('rkey', 32),),
     'feth': (('resv', 26), ('sel', 2), ('plt', 4)),
-    # Our own, Documentation/hardware.rst.
+    # Vendor-specific, see Documentation/hardware.rst.
     'masketh': (('swapmask', 64), ('cmpmask', 64)),
 }
 SIZE = {name: sum(bits for _, bits in fields) // 8 for name, fields in LAYOUT.items()}
 WIDTH = {f'{name}.{field}': bits for name, fields in LAYOUT.items() for field, bits in fields}
 
-# Fields that may change on the way count as ones in the ICRC (A17.3.3), and so do
-# eight bytes in front of the IP header in place of the LRH.
+# Fields that may change in transit count as ones in the ICRC (A17.3.3), and so do eight
+# bytes before the IP header in place of the LRH.
 VARIANT = {'ipv4': ('tos', 'ttl', 'checksum'), 'ipv6': ('tclass', 'label', 'hops'),
            'udp': ('checksum',), 'bth': ('f', 'b', 'resv6')}
 
@@ -85,8 +85,8 @@ MASKED = {0x13: ('MASKED_CMP_SWAP', 'ONLY', 'atomiceth masketh'),
 RESYNC = {0x15: ('RESYNC', 'ONLY', '')}
 CNP = {0x01: ('CNP', 'ONLY', '')}
 
-# Service, its bits of the opcode, packets, headers in front of the other extended ones: of
-# requests, and of responses.
+# Service, its bits of the opcode, packets, and the first extended headers of requests and of
+# responses.
 SERVICES = (
     ('RC', 0x00, {**RELIABLE, **PLACEMENT}, '', ''),
     ('UC', 0x20, MESSAGES, '', ''),
@@ -97,7 +97,7 @@ SERVICES = (
     ('OWN', 0xc0, MASKED, '', ''),
 )
 RESPONSES = ('RDMA_READ_RESPONSE', 'ACKNOWLEDGE', 'ATOMIC_ACKNOWLEDGE')
-# Bytes of payload: fewest and most.
+# Minimal and maximal bytes of payload.
 PAYLOAD = {'SEND': (0, 4096), 'RDMA_WRITE': (0, 4096), 'RDMA_READ_RESPONSE': (0, 4096),
            'ATOMIC_WRITE': (8, 8), 'CNP': (16, 16)}
 
@@ -147,7 +147,7 @@ def unpack(name, data):
 
 
 def checksum(data):
-    """Of RFC 1071; 0 over a header whose own is right."""
+    """The checksum of RFC 1071; it is 0 for a header with a correct checksum."""
     total = sum(struct.unpack(f'>{len(data) // 2}H', data))
     while total >> 16:
         total = (total & 0xffff) + (total >> 16)
@@ -155,8 +155,8 @@ def checksum(data):
 
 
 class Frame:
-    """headers: name to fields, in their order in the frame; payload without padding; icrc:
-    None, if it is the right one."""
+    """headers: name to fields, in the order of the frame; payload without padding; icrc: None
+    stands for the correct one."""
 
     def __init__(self, headers, payload=b''):
         self.headers, self.payload = headers, payload
@@ -174,11 +174,11 @@ class Frame:
 
     @property
     def ip(self):
-        """Which of the two network headers it has."""
+        """The network header that the frame has."""
         return 'ipv4' if 'ipv4' in self.headers else 'ipv6'
 
     def layers(self, first):
-        """The names of that header and those after it."""
+        """The names of the header @first and all after it."""
         names = list(self.headers)
         return names[names.index(first):]
 
@@ -189,7 +189,7 @@ class Frame:
         return self.measure()
 
     def measure(self):
-        """Sets lengths and IP checksum to match the changed rest."""
+        """Sets lengths and IP checksum to match the rest of the frame."""
         length = sum(SIZE[name] for name in self.layers('udp')) + len(self.payload) + \
             len(self.padding) + ICRC_LEN
         self.headers['udp']['length'] = length
@@ -220,8 +220,7 @@ class Frame:
 
 
 def decode(data):
-    """A Frame with the contents of the bytes, valid or not; None: not for RoCE's port.
-    Raises Malformed."""
+    """Parses bytes into a Frame, valid or not; None: not to RoCE's port. Raises Malformed."""
     headers, at = {}, 0
 
     def take(name):

@@ -5,20 +5,20 @@
   vectors.py CORPUS             all of them, to standard output; CORPUS: captured
                                 frames, see corpus/wire/README
   vectors.py --reduce PCAP      a frame of each kind in a capture, for a CORPUS
-  vectors.py --pcap FILE        those that are right, to a capture
+  vectors.py --pcap FILE        the valid frames, to a capture
 
-A line each:
+Each vector is a line:
 
   opcode NUMBER NAME op=… place=… headers=… response=… payload=… offered=…
   flips NAME same=MASK data=FRAME
-                        whichever bit of the frame changes, it is refused; but for
-                        those of the mask
+                        the frame is refused if any bit changes that is not in the
+                        mask
   frame NAME WHAT [HEADER.FIELD=…] data=FRAME
   end LINES
 
 Numbers and bytes are in hex. WHAT: exact, a frame with these fields has these bytes; read,
-it has these fields, but nobody here would send it so; malformed and icrc, it is refused,
-for its form or for its ICRC.
+the frame has these fields, but the device would send other bytes; malformed and icrc, the
+frame is refused for its form or for its ICRC.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ PUBLISHED = (
         'udp': {'sport': 49152, 'checksum': 0xaca2},
         'bth': {'opcode': 0x24, 'pkey': 0xffff, 'destqp': 211, 'psn': 13571856}},
      '4630818be28935d90e9a95505401be885e50', 0x78f353f3),
-    # the same, "CNP captured on ConnectX-4 Lx"
+    # scapy, test/contrib/roce.uts, "CNP captured on ConnectX-4 Lx"
     ('CNP', {
         'eth': {'dmac': 0xe41d2dab2bc2, 'smac': 0x7cfe90643b32},
         'ipv4': {'tos': 0xc2, 'id': 0x718c, 'ttl': 64, 'src': 0x0a001101, 'dst': 0x0a001201},
@@ -146,7 +146,7 @@ def tolerated(frame):
 
 
 def short(frame):
-    """Lengths and ICRC are right, but extended headers are missing."""
+    """Frames with correct lengths and ICRC that lack part of the extended headers."""
     extended = b''.join(pack(name, frame.headers[name])
                         for name in OPCODES[frame['bth.opcode']].headers)
     ends, at = set(), 0
@@ -163,7 +163,7 @@ def short(frame):
 
 
 def cut(frame):
-    """Cut off after each of the headers."""
+    """The frame cut off after each header."""
     data, at = frame.pack(), 0
     for name in frame.headers:
         at += SIZE[name]
@@ -187,7 +187,7 @@ def malformed(frame):
 
 
 def wrong_lower(frame):
-    """Headers below the BTH."""
+    """Invalid headers below the BTH."""
     length = frame['udp.length']
     changes = {'UDP longer': {'udp_length': length + 4}, 'UDP shorter': {'udp_length': length - 4},
                'UDP length 0': {'udp_length': 0}, 'port': {'udp_dport': UDP_PORT + 1},
@@ -230,8 +230,8 @@ def wrong_icrc(frame):
 
 
 def mask_of_variant(frame):
-    """Ones where a bit may change on the way: in the ICRC's variant fields, and in what it
-    does not see; an EtherType says what the rest is."""
+    """Ones for bits that may change in transit: the ICRC's variant fields, and the headers
+    that it does not cover, except their EtherTypes."""
     mask = b''
     for name in frame.headers:
         ones = {field: (1 << bits) - 1 for field, bits in LAYOUT[name]
@@ -241,7 +241,7 @@ def mask_of_variant(frame):
 
 
 def published():
-    """Frames of others whose ICRC follows our rules."""
+    """Published frames of other devices, whose ICRC must be as computed here."""
     for name, headers, payload, icrc in PUBLISHED:
         full = {layer: {field: headers[layer].get(field, FIXED.get(layer, {}).get(field, 0))
                         for field, _ in LAYOUT[layer]} for layer in headers}
@@ -253,7 +253,7 @@ def published():
 
 
 def captured(path):
-    """Frames of a corpus, if they are what its lines say."""
+    """Frames of a corpus; exits if a line describes its frame wrongly."""
     with open(path, encoding='ascii') as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith('#')]
     for what, name, data in lines:
@@ -290,7 +290,7 @@ def show(name, what, frame):
 
 
 def lines(corpus):
-    """All of them."""
+    """All vectors."""
     for number, row in OPCODES.items():
         yield (f'opcode {number:02x} {row.name} op={row.operation} place={row.place} '
                f'headers={",".join(row.headers)} response={row.response:d} '
@@ -346,7 +346,7 @@ def reduce(path):
             name = '/'.join([row.name, *(['nak'] if kind else []), frame.ip,
                              *(['vlan'] if 'vlan' in frame.headers else []),
                              *([f'pad{frame["bth.pad"]}'] if row.max_payload else [])])
-            # Long ones, and each padding, once.
+            # Long frames, and each padding, only once.
             key = (name if plain else (row.name, frame.ip, 'vlan' in frame.headers), kind)
             if key in seen or not plain and len(frame.payload) > 64:
                 continue
@@ -365,7 +365,7 @@ def pcap(path):
 
 
 def main(words):
-    """By the first argument."""
+    """Does what the first argument says."""
     if words == ['--help']:
         print(__doc__)
     elif words[:1] == ['--pcap'] and len(words) == 2:
