@@ -252,9 +252,7 @@ static void finish(struct sim *s)
     }
 }
 
-/*
- * finish() has moved QPs that may fail to ERR; all others must be in RTS.
- */
+/* finish() has moved QPs that may fail to ERR; all others must be in RTS. */
 static void check_state(struct sim *s, struct sim_qp *q)
 {
     unsigned want = q->may_fail ? QHCA_QPS_ERR : QHCA_QPS_RTS;

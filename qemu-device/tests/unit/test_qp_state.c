@@ -375,9 +375,7 @@ static void test_doorbells(void)
     }
 }
 
-/*
- * A-030: a QP in RESET can enter ERR, flushes WRs, and can be set up again.
- */
+/* a QP in RESET can enter ERR, flushes WRs, and can be set up again. */
 static void test_reset_to_err(void)
 {
     struct node n = node_new(NULL, 1);

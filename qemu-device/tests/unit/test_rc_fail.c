@@ -142,9 +142,7 @@ static void test_local_errors(void)
     }
 }
 
-/*
- * I-001, F-008: the region is deregistered when half of a message is sent.
- */
+/* I-001, F-008: the region is deregistered when half of a message is sent. */
 static void test_dereg_midway(void)
 {
     struct rc_opts o = RC_OPTS;

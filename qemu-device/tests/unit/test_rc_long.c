@@ -107,9 +107,7 @@ static bool quiet(void)
     return !eq_next(&node.async, &e);
 }
 
-/*
- * D-067: for the responder, only one request at a time is outstanding.
- */
+/* D-067: for the responder, only one request at a time is outstanding. */
 static void test_read(void)
 {
     start();

@@ -102,9 +102,7 @@ static void judge_read(struct vector *v)
     AGREE(v, !memcmp(p.payload, v->payload, v->p.payload_len));
 }
 
-/*
- * judge_read(); no shorter frame parses, and the fields produce this frame.
- */
+/* judge_read(); no shorter frame parses, and the fields produce this frame. */
 static void judge_exact(struct vector *v)
 {
     uint8_t frame[ROCE_MAX_FRAME];

@@ -247,9 +247,7 @@ static void srq_goes(void)
     inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
 
-    /*
-     * A READ request whose SRQ is already destroyed is refused as well.
-     */
+    /* A READ request whose SRQ is already destroyed is refused as well. */
     start();
     inject(0, RC_READ_REQUEST, XRC_PSN, 0);
     peer_drain(&x->tgt);
