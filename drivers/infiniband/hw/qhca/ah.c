@@ -49,11 +49,11 @@ int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *at
  * qhca_ib_check_gid_user - whether the calling process may send from a GID
  * @dev: the HCA
  * @attr: an address, checked
- * @udata: the user's, or NULL for a kernel consumer, which may
+ * @udata: the user's, or NULL for a kernel consumer, which may use any GID
  *
- * A device that several network namespaces share has the GIDs of all of them, and
- * the core leaves it at that. A process has those of its own namespace, and those
- * it could send from by a raw socket there.
+ * In a device that several network namespaces share, the GID table holds the GIDs of all of them,
+ * and the core does not check which of them a process uses. A process may use the GIDs of its own
+ * network namespace, and those whose addresses it could send from with a raw socket there.
  *
  * Return: 0 or -EPERM.
  */
@@ -77,7 +77,7 @@ int qhca_ib_check_gid_user(struct qhca_ib_dev *dev, const struct rdma_ah_attr *a
 }
 
 /**
- * qhca_ib_av_from_attr - address vector of an address
+ * qhca_ib_av_from_attr - convert an address to an address vector
  * @av: filled in
  * @attr: the address, checked
  * @pdn: PD of an address handle, or 0
@@ -103,7 +103,7 @@ void qhca_ib_av_from_attr(struct qhca_av *av, const struct rdma_ah_attr *attr, u
 }
 
 /**
- * qhca_ib_av_to_attr - address of an address vector
+ * qhca_ib_av_to_attr - convert an address vector to an address
  * @dev: the HCA
  * @attr: filled in
  * @av: the address vector
@@ -133,7 +133,7 @@ static int qhca_ib_ah_respond(const struct qhca_av *av, struct ib_udata *udata)
 	return qhca_ib_udata_out(udata, &resp, sizeof(resp));
 }
 
-/* The user writes the index into WQEs, so the device has to know which ones may be there. */
+/* Users write the GID index into their WQEs, so tell the device which indices this page may use. */
 static int qhca_ib_allow_gid(struct qhca_ib_dev *dev, const struct qhca_ib_ucontext *ctx,
 			     u8 index)
 {
@@ -148,7 +148,7 @@ static int qhca_ib_allow_gid(struct qhca_ib_dev *dev, const struct qhca_ib_ucont
 	return qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 }
 
-/* One user's address handles must not be at the expense of others, or of the CM. */
+/* Limit the address handles of one user, so that others and the CM still get memory. */
 static int qhca_ib_ah_charge(struct qhca_ib_dev *dev, struct qhca_ib_ah *ah,
 			     struct ib_udata *udata)
 {
@@ -193,8 +193,8 @@ static int qhca_ib_do_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *in
  * @init_attr: the address
  * @udata: the user's, or NULL
  *
- * Return: 0 or a negative errno; -ENOMEM to a user context that has max_ah, -EPERM to a
- * process that may not send from that GID.
+ * Return: 0 or a negative errno; -ENOMEM if the user context already has max_ah address handles,
+ * -EPERM if the process may not send from that GID.
  */
 int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 		      struct ib_udata *udata)
@@ -219,7 +219,7 @@ int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 /**
  * qhca_ib_destroy_ah - destroy_ah verb
  * @ibah: the address handle
- * @flags: RDMA_DESTROY_AH_SLEEPABLE or not; nothing sleeps here
+ * @flags: RDMA_DESTROY_AH_SLEEPABLE or 0; this function never sleeps
  *
  * Return: 0.
  */

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: what users take of the device besides objects.
+ * qhca_ib.ko: charge the rdma cgroup for what an object takes of the device besides its number.
  *
- * The core counts each object of a user in the rdma cgroup of whoever made it, but an object
- * may be large: a region can have all block addresses that the device has for all of them,
- * and a QP be in all groups. So what users share besides numbers is divided into as many parts
- * as there are objects of the scarcest kind, and an object counts for one more for each part
- * that it takes. Who may have a tenth of the objects then has at most a tenth of the rest.
+ * The core charges each object to the rdma cgroup of its creator, but one object can be large: a
+ * region can take all block addresses of the device, and a QP can join all multicast groups. So
+ * each such resource is divided into as many parts as there are objects of the scarcest kind, and
+ * an object is charged one object more for each part that it takes. A cgroup that may have a tenth
+ * of the objects then has at most a tenth of these resources.
  */
 #include <linux/cgroup_rdma.h>
 
 #include "qhca_ib.h"
 
-/* However many objects a device claims to have: a part is a step of a loop. */
+/* A bound, whatever number of objects the device reports: each part is one step of a loop. */
 #define QHCA_IB_MAX_PARTS	BIT(18)
 
-/* How many objects it counts for to have @used of @all. */
+/* How many objects to charge for @used of @all. */
 static u32 qhca_ib_num_objects(const struct qhca_ib_dev *dev, u64 used, u64 all)
 {
-	/* Of these each user needs some, and there are no fewer of the others. */
+	/* Every user needs PDs and QPs, and the device has no fewer of any other kind. */
 	u64 parts = min3(dev->limits->max_pd, dev->limits->max_qp, (u32)QHCA_IB_MAX_PARTS);
 
 	return div64_u64(used * parts, all);
@@ -38,7 +38,7 @@ static int qhca_ib_charge_one(struct qhca_ib_dev *dev, struct qhca_ib_charge *ch
 	ret = rdmacg_try_charge(&cg, &dev->ibdev.cg_device, RDMACG_RESOURCE_HCA_OBJECT);
 	if (ret)
 		return ret;
-	/* The process has moved, or is another one: all is given back to one cgroup. */
+	/* One cgroup pays for all: refuse if the process has moved, or if another one calls. */
 	if (charge->num && cg != charge->cg) {
 		qhca_ib_uncharge_one(dev, cg);
 		return -EAGAIN;
@@ -59,7 +59,7 @@ static int qhca_ib_charge_one(struct qhca_ib_dev *dev, struct qhca_ib_charge *ch
 }
 #endif
 
-/* Goes back to @num. */
+/* Uncharge objects until only @num are charged. */
 static void qhca_ib_uncharge_to(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u32 num)
 {
 	while (charge->num > num) {
@@ -70,15 +70,16 @@ static void qhca_ib_uncharge_to(struct qhca_ib_dev *dev, struct qhca_ib_charge *
 }
 
 /**
- * qhca_ib_charge - let the caller's cgroup pay for a part of what users share
+ * qhca_ib_charge - charge the caller's cgroup for a part of a shared resource
  * @dev: the HCA
- * @charge: what an object has been charged with besides itself; grows
+ * @charge: what the object has been charged with besides itself; grows
  * @used: how much the caller takes
- * @all: of how much
+ * @all: how much the device has
  *
- * Context: process, that of the user.
- * Return: 0; -ENOMEM if the device has not as much; -EAGAIN as for any object if the cgroup may
- * not have as many.
+ * Context: process, the user's own.
+ *
+ * Return: 0; -ENOMEM if @used exceeds @all; -EAGAIN, as for any object, if it exceeds the limit of
+ * the cgroup.
  */
 int qhca_ib_charge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 used, u64 all)
 {
@@ -102,9 +103,9 @@ int qhca_ib_charge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 u
 /**
  * qhca_ib_uncharge - give back what qhca_ib_charge() has taken
  * @dev: the HCA
- * @charge: of the object
- * @used: as then
- * @all: as then
+ * @charge: the object's charge
+ * @used: the value given to qhca_ib_charge()
+ * @all: the value given to qhca_ib_charge()
  *
  * Context: process, any.
  */
@@ -116,7 +117,7 @@ void qhca_ib_uncharge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u6
 /**
  * qhca_ib_uncharge_all - give back all that an object was charged with
  * @dev: the HCA
- * @charge: of the object
+ * @charge: the object's charge
  *
  * Context: process, any.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: helpers of all verbs for commands and the user ABI. */
+/* qhca_ib.ko: helpers for commands and the user ABI, shared by all verbs. */
 #include "qhca_ib.h"
 
 /**
@@ -7,11 +7,11 @@
  * @dev: the HCA
  * @opcode: the command
  * @obj: object number or port
- * @out: where the answer goes
+ * @out: filled in with the answer
  * @len: bytes of @out
  *
- * The core lists an object for a moment after the device has destroyed it; with
- * -EAGAIN it leaves that one out and goes on.
+ * After the device has destroyed an object the core still lists it for a moment. On -EAGAIN the
+ * core skips the object.
  *
  * Context: process.
  * Return: 0 or a negative errno; -EAGAIN if the device does not know the object.
@@ -33,15 +33,15 @@ int qhca_ib_query(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 obj,
 }
 
 /**
- * qhca_ib_destroy - destroy an object that windows may keep
+ * qhca_ib_destroy - destroy an object that a window may refer to
  * @dev: the HCA
  * @opcode: the command
  * @obj: the object
- * @pd: the PD whose windows can keep it, or NULL
+ * @pd: the PD of those windows, or NULL
  *
- * The core sees to all other users. A process can make and bind a window at any time,
- * even while the command waits for its turn. A device that has no reason to refuse is
- * stopped.
+ * The core makes sure that nothing else uses the object, but a process can allocate and bind a
+ * window at any time, even while this command is queued. If the device refuses without such a
+ * reason, it is declared dead.
  *
  * Context: process.
  * Return: 0; or -EBUSY, and the object lives on.
@@ -54,7 +54,7 @@ int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 ob
 
 	if (!ret)
 		return 0;
-	/* Equal: all windows there ever were had gone before the device was asked. */
+	/* If equal, every window was freed before the command was posted, so -EBUSY is a lie. */
 	if (ret == -EBUSY && pd && atomic_read(&pd->mw_made) != gone)
 		return ret;
 	qhca_cmd_destroy(dev->core, opcode, obj);
@@ -64,11 +64,11 @@ int qhca_ib_destroy(struct qhca_ib_dev *dev, enum qhca_cmd_opcode opcode, u32 ob
 /**
  * qhca_ib_udata_check - whether a user's request fits this ABI
  * @dev: the HCA
- * @udata: from the user; NULL from the kernel, which asks for nothing
- * @inlen: bytes that the request has here
+ * @udata: the user's, or NULL for a kernel consumer, which has no request
+ * @inlen: bytes of the request in this version of the ABI
  *
- * A longer request comes from a newer provider; what it adds must be zero, so
- * that nothing that was asked for is ignored.
+ * A longer request comes from a newer provider. Its additional bytes must be zero, so that no
+ * feature is requested and silently ignored.
  *
  * Return: 0, -EINVAL if something is missing, -EOPNOTSUPP if there is too much.
  */
@@ -89,10 +89,10 @@ int qhca_ib_udata_check(struct qhca_ib_dev *dev, struct ib_udata *udata, size_t 
  * qhca_ib_udata_in - take the driver's part of a user's request
  * @dev: the HCA
  * @udata: from the user
- * @req: where to
+ * @req: filled in
  * @inlen: bytes of @req
  *
- * Return: 0, as qhca_ib_udata_check(), or -EFAULT.
+ * Return: 0, -EFAULT, or an error of qhca_ib_udata_check().
  */
 int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req, size_t inlen)
 {
@@ -102,13 +102,13 @@ int qhca_ib_udata_in(struct qhca_ib_dev *dev, struct ib_udata *udata, void *req,
 }
 
 /**
- * qhca_ib_udata_out - give the driver's part of the response to a user
- * @udata: the user's; NULL of the kernel, which gets none
+ * qhca_ib_udata_out - copy the driver's part of the response to a user
+ * @udata: the user's, or NULL for a kernel consumer, which gets none
  * @resp: the response
  * @len: bytes of @resp
  *
- * An older provider has room for less and gets what it knows; a newer one has room for
- * more and finds zeroes there.
+ * An older provider has less room and gets the members that it knows; a newer one has more room and
+ * finds zeroes behind them.
  *
  * Return: 0 or -EFAULT.
  */

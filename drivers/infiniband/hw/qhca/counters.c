@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: hw_counters: of the device, verbs that failed; of the port and of sets of
- * QPs ("rdma statistic qp"), what the device counts, by the names in qhca/counters.h.
+ * qhca_ib.ko: hw_counters. Those of the device count verbs that failed. Those of the port and of
+ * sets of QPs ("rdma statistic qp") come from the device, under the names in qhca/counters.h.
  *
- * To what the driver reports for the port the core adds what all sets have counted,
- * those already gone included. So the driver reports what no set has counted.
+ * The core adds the counts of all sets, even of deleted ones, to those that the driver reports for
+ * the port. So the driver reports for the port only what no set has counted.
  */
 #include <qhca/counters.h>
 
 #include "qhca_ib.h"
 
-/* The descriptors that the core wants once; every HCA has the same. */
+/* The core wants the descriptors only once; they are equal for all HCAs. */
 static struct rdma_stat_desc qhca_ib_counters[QHCA_CNT_MAX];
 
 static const struct rdma_stat_desc qhca_ib_errs[QHCA_IB_NUM_ERRS] = {
@@ -33,10 +33,10 @@ static const struct rdma_stat_desc qhca_ib_errs[QHCA_IB_NUM_ERRS] = {
 };
 
 /**
- * qhca_ib_count_err - count a verb if it has failed
+ * qhca_ib_count_err - count a failure of a verb
  * @dev: the HCA
  * @err: the counter
- * @ret: what the verb returns
+ * @ret: the return value of the verb
  *
  * Context: any.
  * Return: @ret.
@@ -107,7 +107,7 @@ struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev, u32 p
  * @ibdev: the HCA
  * @stats: filled in
  * @port: port number; 0 for the counters of the device
- * @index: of the one that is wanted; all are read
+ * @index: the counter that is wanted; all of them are read
  *
  * Return: how many were read, or a negative errno.
  */
@@ -138,8 +138,8 @@ static int qhca_ib_bind_cntset(struct ib_qp *ibqp, u32 cntset)
 }
 
 /**
- * qhca_ib_counter_bind_qp - counter_bind_qp verb: the counter counts for the QP
- * @counter: of a set, or of none yet
+ * qhca_ib_counter_bind_qp - counter_bind_qp verb: count the traffic of a QP in a set
+ * @counter: the set; it has no number before the first QP
  * @ibqp: the QP
  * @port: port number
  *
@@ -152,7 +152,7 @@ int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u3
 	u32 id = counter->id;
 	int ret;
 
-	/* The first QP makes the set. */
+	/* Allocate the set in the device with its first QP. */
 	ret = id ? 0 : qhca_cmd_exec(core, &cmd, NULL, &id);
 	if (ret)
 		return ret;
@@ -163,13 +163,13 @@ int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u3
 		return ret;
 	}
 	counter->id = id;
-	/* The core leaves this to drivers. */
+	/* Drivers have to set this, the core does not. */
 	ibqp->counter = counter;
 	return 0;
 }
 
 /**
- * qhca_ib_counter_unbind_qp - counter_unbind_qp verb: no counter counts for the QP
+ * qhca_ib_counter_unbind_qp - counter_unbind_qp verb: count the traffic of a QP in no set
  * @ibqp: the QP, which may be about to be destroyed
  * @port: port number
  *
@@ -187,7 +187,7 @@ int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
 
 /**
  * qhca_ib_counter_dealloc - counter_dealloc verb
- * @counter: of no QP any more
+ * @counter: the set, which has no QP any more
  *
  * Return: 0 or a negative errno.
  */
@@ -201,7 +201,7 @@ int qhca_ib_counter_dealloc(struct rdma_counter *counter)
 
 /**
  * qhca_ib_counter_alloc_stats - counter_alloc_stats verb
- * @counter: the counter; the core wants the port's counters, in the same order
+ * @counter: the counter; the core expects the counters of the port, in the same order
  */
 struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: life of completion queues. */
+/* qhca_ib.ko: create, destroy and modify completion queues, and deliver their events. */
 #include "qhca_ib.h"
 
 static u64 qhca_ib_cq_bytes(u8 log_size)
@@ -8,12 +8,13 @@ static u64 qhca_ib_cq_bytes(u8 log_size)
 }
 
 /*
- * Whether a kernel consumer is to be told of the event that the arm @arm_sn has given. One
- * that has not armed is not ready for it, and the consumer of a CQ without queues may have
- * stopped listening in order to destroy it: the event waits for the next queue then.
+ * Whether to call the handler of a kernel consumer for the event that arm @arm_sn has raised. A
+ * consumer that has not armed is not ready for it. The consumer of a CQ without queues may have
+ * stopped listening in order to destroy the CQ, so withhold the event until the next queue is
+ * added.
  *
- * The event of an earlier arm is the consumer's as well, but uses up nothing: that of the
- * last arm is still to come.
+ * The event of an earlier arm is delivered too, but leaves the CQ armed: the event of the last arm
+ * is still to come.
  */
 static bool qhca_ib_cq_is_due(struct qhca_ib_cq *cq, u32 arm_sn)
 {
@@ -28,7 +29,6 @@ static bool qhca_ib_cq_is_due(struct qhca_ib_cq *cq, u32 arm_sn)
 	return armed && queues;
 }
 
-/* A COMP event came. */
 static void qhca_ib_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
 {
 	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
@@ -46,7 +46,6 @@ static void qhca_ib_cq_comp(struct qhca_cq_core *core, u32 arm_sn)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
-/* A CQ_ERR event came. */
 static void qhca_ib_cq_error(struct qhca_cq_core *core)
 {
 	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
@@ -64,9 +63,9 @@ static void qhca_ib_cq_error(struct qhca_cq_core *core)
  * qhca_ib_flush_work - the device is dead and quiet: wake kernel consumers
  * @work: flush_work of the HCA
  *
- * The device sends no event for what qhca_ib_poll_cq() flushes from now on. The last
- * events may still be in delivery, and a CQ may not run two handlers at a time: so this
- * calls them as for one more event, that of the last arm.
+ * The device sends no events for what qhca_ib_poll_cq() flushes from now on. A handler of the CQ
+ * may still be running for the last event of the device, and must not run twice at a time. So this
+ * calls it through qhca_cq_tell(), as an event of the last arm would.
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
@@ -88,11 +87,11 @@ void qhca_ib_flush_work(struct work_struct *work)
 }
 
 /**
- * qhca_ib_cq_joined - a queue has been added to the CQ of a kernel consumer
- * @cq: the CQ, in which the queue can be found
+ * qhca_ib_cq_joined - deliver the withheld event of a CQ to which a queue was added
+ * @cq: the CQ of a kernel consumer, in which the queue can already be found
  *
- * The consumer has armed once, perhaps long ago, and is owed an event; but the one that the
- * device gave for that came while the CQ had no queue. Another arm takes its place.
+ * The consumer has armed the CQ, perhaps long ago, but the event came while the CQ had no queue.
+ * Arm the CQ again: the device then repeats the event.
  */
 void qhca_ib_cq_joined(struct qhca_ib_cq *cq)
 {
@@ -252,7 +251,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Moves the CQ to @mem, which gets the old memory; on error nothing changes. */
+/* Move the CQ to @mem, which then holds the old memory; on error nothing changes. */
 static int qhca_ib_cq_move(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 			   struct qhca_ib_qmem *mem, u8 log_size)
 {
@@ -321,8 +320,8 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct ib_udata 
 /**
  * qhca_ib_modify_cq - modify_cq verb: event moderation
  * @ibcq: the CQ
- * @count: CQEs that an event waits for
- * @period: microseconds that it waits at most
+ * @count: send an event after that many CQEs
+ * @period: or after that many microseconds
  *
  * Return: 0 or a negative errno.
  */

@@ -9,18 +9,18 @@ struct qhca_ib_srq;
 /**
  * struct qhca_ib_cq - completion queue
  * @ibcq: the verbs object
- * @core: for events
+ * @core: event delivery
  * @mem: ring and doorbell record
  * @log_size: log2 of the entries
  * @resize: protects @mem and @log_size of user CQs
  * @lock: kernel CQs, here and below: protects everything below
  * @ci: free-running consumer index
- * @arm_sn: of the last arm
- * @armed: an event is owed to the consumer
- * @solicited: only for what is solicited, if @armed
- * @withheld: the event has come while there was no queue; the device is not armed any more
- * @qps: QPN to QP, of the QPs that complete here; none is freed while in it
- * @srqs: SRQN to XRC SRQ; none is freed while in it
+ * @arm_sn: sequence number of the last arm
+ * @armed: the consumer waits for an event
+ * @solicited: if @armed, only for solicited completions
+ * @withheld: the event came while the CQ had no queue; the device is not armed any more
+ * @qps: QPN to QP, of the QPs that complete here; no QP is freed while it is in here
+ * @srqs: SRQN to XRC SRQ; no SRQ is freed while it is in here
  * @list: in struct qhca_ib_dev.kernel_cqs
  */
 struct qhca_ib_cq {
@@ -28,9 +28,9 @@ struct qhca_ib_cq {
 	struct qhca_cq_core core;
 	struct qhca_ib_qmem mem;
 	u8 log_size;
-	struct mutex resize;	/* see above */
+	struct mutex resize;	/* @mem and @log_size of user CQs */
 
-	spinlock_t lock;	/* see above */
+	spinlock_t lock;	/* all below */
 	u32 ci;
 	u32 arm_sn;
 	bool armed;

@@ -5,8 +5,8 @@
 #include "qhca_ib.h"
 
 /*
- * Log2 of the longest time, in units of 4.096 us, that an answer of this device
- * takes: 134 ms, for a vCPU thread that answers may have to wait for a turn.
+ * Log2 of the longest time until this device acknowledges a request, in units of 4.096 us: 134 ms,
+ * because the vCPU thread that sends the ACK may have to wait for its turn.
  */
 #define QHCA_IB_CA_ACK_DELAY	15
 
@@ -28,7 +28,7 @@ static u64 qhca_ib_cap_flags(const struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	if (qhca_ib_has(dev, QHCA_CAP_MW))
 		flags |= IB_DEVICE_MEM_WINDOW;
-	/* At most one of the two flags: nothing else tells the types apart. */
+	/* The type of a window is only told by these flags, and at most one may be set. */
 	if (qhca_ib_has(dev, QHCA_CAP_MW_2B))
 		flags |= IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	else if (qhca_ib_has(dev, QHCA_CAP_MW_2A))
@@ -83,7 +83,7 @@ static void qhca_ib_device_limits(const struct qhca_ib_dev *dev, struct ib_devic
 	}
 }
 
-/* The device's clock, to be compared with the timestamps of CQEs. */
+/* Read the device's clock, to be compared with the timestamps of CQEs. */
 static int qhca_ib_query_clock(struct qhca_ib_dev *dev, struct ib_udata *udata)
 {
 	struct qhca_query_device_ex_resp resp;

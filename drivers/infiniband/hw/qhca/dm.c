@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: device memory, RAM on the adapter that users allocate, map and make
- * regions of. It comes in whole pages, because only pages can be mapped, and
- * zeroed, because somebody else may have used it. A bitmap, because not every
- * kernel has gen_pool.
+ * qhca_ib.ko: device memory, RAM on the adapter that users allocate, map and register. It is
+ * allocated in whole pages, because only pages can be mapped, and zeroed, because another user may
+ * have written to it. A bitmap manages it, because not every kernel has gen_pool.
  */
 #include <linux/bitmap.h>
 #include <linux/io.h>
@@ -28,7 +27,7 @@ static unsigned long qhca_ib_dm_num_pages(struct qhca_ib_dev *dev)
 	return qhca_dm_size(dev->core) >> PAGE_SHIFT;
 }
 
-/* Aligned offsets make aligned addresses: a BAR is aligned to its size. */
+/* The BAR is aligned to its size, so an aligned offset gives an aligned address. */
 static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, size_t len, u32 log_align,
 				  phys_addr_t *addr)
 {
@@ -106,7 +105,7 @@ static struct ib_dm *qhca_ib_do_alloc_dm(struct ib_device *ibdev, struct ib_ucon
 		qhca_ib_dm_free_pages(dev, addr, len);
 		goto err_charge;
 	}
-	/* The pages are taken as long as they are mapped. */
+	/* The cgroup pays until the last mapping of the pages is gone. */
 	dm->entry->charge = charge;
 	resp = qhca_ib_dm_resp(dm);
 	ret = uverbs_copy_to_struct_or_zero(attrs, QHCA_ATTR_ALLOC_DM_RESP, &resp, sizeof(resp));
@@ -150,7 +149,7 @@ static struct ib_mr *qhca_ib_do_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	u64 offset = to_qdm(ibdm)->entry->addr - qhca_dm_phys(dev->core) + attr->offset;
 	u32 in_page = offset & (QHCA_PAGE_SIZE - 1);
-	/* An empty region is allowed, but a description of nothing is not. */
+	/* An empty region is allowed, but the table needs at least one block. */
 	u64 end = in_page + max(attr->length, 1ULL);
 	struct qhca_cmd cmd = { .reg_mr = {
 		.type = QHCA_MR_MEM,
@@ -186,7 +185,7 @@ static const struct ib_device_ops qhca_ib_dm_ops = {
 	.reg_dm_mr = qhca_ib_reg_dm_mr,
 };
 
-/* Device memory for one more process: the response of alloc_dm again. */
+/* Give another process that imports the device memory the same response as alloc_dm. */
 static int UVERBS_HANDLER(QHCA_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_dm *ibdm = uverbs_attr_get_obj(attrs, QHCA_ATTR_DM_QUERY_HANDLE);
@@ -221,7 +220,7 @@ const struct uapi_definition qhca_ib_dm_defs[] = {
 };
 
 /**
- * qhca_ib_dm_init - offer the verbs of device memory, if there is some
+ * qhca_ib_dm_init - offer the verbs of device memory, if the device has some
  * @dev: the HCA, not yet registered
  *
  * Return: 0 or a negative errno.

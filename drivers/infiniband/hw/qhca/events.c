@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: asynchronous events, to and from.
+ * qhca_ib.ko: asynchronous events, from the device to consumers.
  *
- * Events of QPs and SRQs are kept there and delivered from a work item, which is the
- * context consumers expect. Events of the port and the device follow from the state that
- * the work item finds, so PORT_ACTIVE and PORT_ERR alternate in whichever order netdev
- * and device report.
+ * Events of QPs and SRQs are stored in the object and delivered from a work item, which is the
+ * context that consumers expect. Events of the port and the device follow from the state that the
+ * work item finds, so PORT_ACTIVE and PORT_ERR alternate in whichever order netdev and device
+ * report.
  */
 #include <linux/netdevice.h>
 
@@ -38,7 +38,7 @@ void qhca_ib_qp_event_work(struct work_struct *work)
 	}
 }
 
-/* Under the lock of dev->qps. */
+/* Called under the lock of dev->qps. */
 static void qhca_ib_put_qp_event(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp, u8 type)
 {
 	if (type == QHCA_EVENT_LAST_WQE_REACHED)
@@ -49,10 +49,10 @@ static void qhca_ib_put_qp_event(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 }
 
 /**
- * qhca_ib_qp_event - an event of a QP came
+ * qhca_ib_qp_event - store an event of a QP and schedule its delivery
  * @dev: the HCA
  * @type: enum qhca_event, one that QPs have
- * @qpn: as the device says
+ * @qpn: the QPN that the device reported
  *
  * Context: any.
  */
@@ -61,7 +61,7 @@ void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
 	struct qhca_ib_qp *qp;
 	unsigned long flags;
 
-	/* The lock keeps the QP; whoever erases it cancels the work next. */
+	/* The lock keeps the QP alive: qhca_ib_qp_unlink() erases it, then cancels the work. */
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
 	if (qp)
@@ -70,8 +70,8 @@ void qhca_ib_qp_event(struct qhca_ib_dev *dev, u8 type, u32 qpn)
 }
 
 /*
- * Whether a kernel consumer may wait for LAST_WQE_REACHED of the QP, which a device that is
- * quiet will not send any more. Under the lock of dev->qps.
+ * Whether a kernel consumer may wait for LAST_WQE_REACHED of the QP, which a quiet device does not
+ * send any more. Called under the lock of dev->qps.
  */
 static bool qhca_ib_owes_last_wqe(const struct qhca_ib_qp *qp)
 {
@@ -80,10 +80,10 @@ static bool qhca_ib_owes_last_wqe(const struct qhca_ib_qp *qp)
 }
 
 /**
- * qhca_ib_flush_last_wqe - the device is dead and quiet: stopped QPs take no WQE any more
+ * qhca_ib_flush_last_wqe - report LAST_WQE_REACHED in place of a dead and quiet device
  * @dev: the HCA
  *
- * Consumers that drain a QP with an SRQ wait for the event. Each QP has it once.
+ * Consumers that drain a QP with an SRQ wait for the event. Each stopped QP gets it once.
  *
  * Context: process.
  */
@@ -140,21 +140,21 @@ static void qhca_ib_port_work(struct work_struct *work)
 	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev, port_work);
 	bool active = qhca_ib_port_is_active(dev);
 
-	/* Before registration nobody listens, after it nobody may. */
+	/* No event before registration and none after it ended. */
 	if (!READ_ONCE(dev->announce))
 		return;
 	if (active != dev->port_active) {
 		dev->port_active = active;
 		qhca_ib_dispatch(dev, active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 	}
-	/* A dead device that is not quiet yet reports again once it is. */
+	/* If a dead device is not quiet yet, DEVICE_FATAL follows when it is. */
 	if (qhca_is_quiet(dev->core) && !dev->fatal_told) {
 		dev->fatal_told = true;
 		/*
-		 * Must stay the last event, but the core dispatches each from a work item of
-		 * its own, which nobody else has a pointer to: this waits for the items of all
-		 * devices, as ib_core does when one of them goes. It happens once in our life,
-		 * and none of those items waits for this one.
+		 * DEVICE_FATAL must stay the last event. The core dispatches each event from a work
+		 * item of its own and keeps no pointer to it, so wait for the items of all devices,
+		 * as ib_core does when it unregisters one. This happens once for each device, and
+		 * none of those items waits for this one.
 		 */
 		flush_workqueue(ib_wq);
 		qhca_ib_dispatch(dev, IB_EVENT_DEVICE_FATAL);
@@ -175,7 +175,7 @@ static int qhca_ib_netdev_event(struct notifier_block *nb, unsigned long event, 
 		schedule_work(&dev->port_work);
 		return NOTIFY_OK;
 	case NETDEV_CHANGEADDR:
-		/* GIDs of a VLAN or a bond have its address. */
+		/* GIDs of a VLAN or a bond above the netdev use its address. */
 		if (ndev != dev->ndev && !netdev_has_upper_dev(dev->ndev, ndev))
 			return NOTIFY_DONE;
 		schedule_work(&dev->gid_work);
@@ -186,13 +186,13 @@ static int qhca_ib_netdev_event(struct notifier_block *nb, unsigned long event, 
 }
 
 /**
- * qhca_ib_report_port_event - report_port_event verb: state of the netdev has changed
+ * qhca_ib_report_port_event - report_port_event verb: the state of the netdev has changed
  * @ibdev: the HCA
- * @ndev: its port, or something on top
+ * @ndev: the netdev of the port, or one on top of it
  * @event: NETDEV_UP, NETDEV_DOWN or NETDEV_CHANGE
  *
- * Without this the core would dispatch port events by itself. It knows only the
- * netdev, but the port is also down when the device is dead.
+ * Without this function the core would dispatch port events itself, but it looks only at the
+ * netdev, and the port is also down when the device is dead.
  */
 void qhca_ib_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 			       unsigned long event)
@@ -201,7 +201,7 @@ void qhca_ib_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 }
 
 /**
- * qhca_ib_events_init - get ready for events of QPs
+ * qhca_ib_events_init - prepare for events of QPs and SRQs
  * @dev: the HCA, not registered yet
  *
  * Return: 0 or a negative errno.
@@ -212,12 +212,12 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
-	/* In the same lock class as those, though not taken in hard IRQ. */
+	/* Not taken in hard IRQ, but in the same lock class as the two above. */
 	xa_init_flags(&dev->targets, XA_FLAGS_LOCK_IRQ);
 	INIT_WORK(&dev->port_work, qhca_ib_port_work);
 	INIT_WORK(&dev->gid_work, qhca_ib_gid_work);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
-	/* To free memory, consumers destroy QPs, which waits for their events. */
+	/* To free memory, consumers destroy QPs, and wait for the events of the QP. */
 	dev->wq = alloc_ordered_workqueue("qhca_ib", WQ_MEM_RECLAIM);
 	if (!dev->wq)
 		return -ENOMEM;
@@ -243,7 +243,7 @@ void qhca_ib_events_cleanup(struct qhca_ib_dev *dev)
 }
 
 /**
- * qhca_ib_announce - tell consumers of the port and the device from now on
+ * qhca_ib_announce - start to dispatch events of the port and the device
  * @dev: the HCA, registered
  *
  * Return: 0 or a negative errno.

@@ -43,7 +43,7 @@ err:
  * @type: IB_MR_TYPE_MEM_REG
  * @max_num_sg: pages that may be registered at a time
  *
- * Return: an MR that is good for nothing until a REG_MR work request, or an error.
+ * Return: an MR that cannot be used before a REG_MR work request, or an error.
  */
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
 {
@@ -65,13 +65,14 @@ static int qhca_ib_set_page(struct ib_mr *ibmr, u64 addr)
 
 /**
  * qhca_ib_map_mr_sg - map_mr_sg verb
- * @ibmr: the MR; its page size is set
+ * @ibmr: the MR; its page size is set, and it is not registered
  * @sg: mapped for DMA
  * @sg_nents: entries of @sg
  * @sg_offset: offset of the first byte in @sg, updated; or NULL
  *
- * Context: any; the MR is not registered. Return: how many entries fit, up to
- * the first gap, or a negative errno.
+ * Context: any.
+ *
+ * Return: how many entries fit, up to the first gap, or a negative errno.
  */
 int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		      unsigned int *sg_offset)
@@ -84,7 +85,7 @@ int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 				      "fast registration: pages of %u bytes", ibmr->page_size);
 	mr->num_pages = 0;
 	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, qhca_ib_set_page);
-	/* Now: the consumer may choose another iova afterwards. */
+	/* Compute the offset now, because the consumer may choose another iova afterwards. */
 	mr->offset = ibmr->iova & (ibmr->page_size - 1);
 	return n;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: binding to the function, and the verbs it offers. */
+/* qhca_ib.ko: bind to the function and register its verbs. */
 #include <linux/auxiliary_bus.h>
 #include <linux/module.h>
 
 #include "qhca_ib.h"
-#include <qhca_ib_ops.h>	/* only where the kernel may be an older one */
+#include <qhca_ib_ops.h>	/* needed only for older kernels */
 
 MODULE_DESCRIPTION("QHCA virtual RDMA host channel adapter: verbs");
 MODULE_LICENSE("Dual BSD/GPL");
@@ -120,7 +120,7 @@ static const struct ib_device_ops qhca_ib_xrc_ops = {
 };
 
 #ifdef QHCA_HAVE_COUNTER_INIT
-/* The core calls it without checking for NULL. */
+/* Empty, but the core calls it without a check for NULL. */
 static void qhca_ib_counter_init(struct rdma_counter *counter)
 {
 }

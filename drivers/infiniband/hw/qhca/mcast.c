@@ -5,7 +5,7 @@
  */
 #include "qhca_ib.h"
 
-/* struct qhca_ib_group - one that a QP has been attached to, as often as it has been */
+/* struct qhca_ib_group - one attachment of a QP to a multicast group */
 struct qhca_ib_group {
 	struct list_head list;
 	union ib_gid gid;
@@ -23,7 +23,7 @@ static int qhca_ib_mcast(struct ib_qp *ibqp, const union ib_gid *gid,
 	return qhca_cmd_exec(to_qdev(ibqp->device)->core, &cmd, NULL, NULL);
 }
 
-/* A group is no object, so what each of them counts for is on the QP's account. */
+/* A group is no object of the core, so charge the QP for its attachments. */
 static int qhca_ib_charge_group(struct ib_qp *ibqp)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
@@ -95,10 +95,10 @@ int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
  * @gid: a multicast GID
  * @lid: means nothing here
  *
- * The core keeps a QP for ever that could not leave a group. A device that does not let it is
- * stopped.
+ * If a QP cannot leave its groups, the core never frees it. So a device that refuses to detach an
+ * attached QP is declared dead.
  *
- * Return: 0, or -EINVAL if the QP is not in the group; 0 from a dead device, which has no groups.
+ * Return: 0, also from a dead device, which has no groups; -EINVAL if the QP is not in the group.
  */
 int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {

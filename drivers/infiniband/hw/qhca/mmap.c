@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: mappings of the device in user space. An entry owns what it maps, and the
- * core keeps the entry while a VMA maps it: so nothing is reused before its last mapping
- * is gone.
+ * qhca_ib.ko: mappings of the device in user space. An entry owns what it maps, and the core keeps
+ * the entry while a VMA maps it, so nothing is reused before its last mapping is gone.
  */
 #include "qhca_ib.h"
 
@@ -12,13 +11,13 @@ static struct qhca_ib_mmap_entry *to_qentry(struct rdma_user_mmap_entry *rdma_en
 }
 
 /**
- * qhca_ib_mmap_insert - let a user map something of the device
- * @ibctx: whose
- * @kind: what it is
+ * qhca_ib_mmap_insert - let a user map a part of the device
+ * @ibctx: the user's context
+ * @kind: what the entry maps
  * @addr: physical address
  * @len: bytes, whole pages
  *
- * Return: the entry, which now owns what it maps; or an error, and the caller still does.
+ * Return: the entry, which now owns what it maps; on error, the caller still owns it.
  */
 struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx,
 					       const struct qhca_ib_mmap_kind *kind,
@@ -41,7 +40,7 @@ struct qhca_ib_mmap_entry *qhca_ib_mmap_insert(struct ib_ucontext *ibctx,
 
 /**
  * qhca_ib_mmap_remove - allow no new mapping
- * @entry: freed with what it maps, now or with the last VMA
+ * @entry: freed, with what it maps, now or with the last VMA
  */
 void qhca_ib_mmap_remove(struct qhca_ib_mmap_entry *entry)
 {
@@ -49,8 +48,8 @@ void qhca_ib_mmap_remove(struct qhca_ib_mmap_entry *entry)
 }
 
 /**
- * qhca_ib_mmap_key - the offset that mmap() takes
- * @entry: what it is to map
+ * qhca_ib_mmap_key - the offset to pass to mmap()
+ * @entry: what to map
  */
 u64 qhca_ib_mmap_key(const struct qhca_ib_mmap_entry *entry)
 {
@@ -77,9 +76,9 @@ static int qhca_ib_do_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma
 }
 
 /**
- * qhca_ib_mmap - mmap() of the command file
+ * qhca_ib_mmap - map an entry, for mmap() on the command file
  * @ibctx: the context
- * @vma: where to
+ * @vma: the new VMA
  *
  * Return: 0 or a negative errno.
  */
@@ -90,7 +89,7 @@ int qhca_ib_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 }
 
 /**
- * qhca_ib_mmap_free - the last reference to an entry is gone
+ * qhca_ib_mmap_free - release an entry whose last reference is gone
  * @rdma_entry: the entry
  */
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *rdma_entry)

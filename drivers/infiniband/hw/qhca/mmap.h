@@ -6,10 +6,10 @@
 struct qhca_ib_mmap_entry;
 
 /**
- * struct qhca_ib_mmap_kind - a kind of thing that users can map
- * @write_combine: mapped for writes that may be combined; else uncached
- * @release: gives back what the entry maps, which is the entry's from
- *           qhca_ib_mmap_insert() on: its owner has removed it, and no VMA maps it
+ * struct qhca_ib_mmap_kind - a kind of mapping
+ * @write_combine: map for combined writes; otherwise uncached
+ * @release: frees what the entry maps, once the owner has removed the entry and no VMA maps it;
+ *           qhca_ib_mmap_insert() makes this the entry's task
  */
 struct qhca_ib_mmap_kind {
 	bool write_combine;
@@ -17,11 +17,11 @@ struct qhca_ib_mmap_kind {
 };
 
 /**
- * struct qhca_ib_mmap_entry - something that the user of a context can map
+ * struct qhca_ib_mmap_entry - a part of the device that the user of a context can map
  * @rdma: the core's part, which counts the owner and the VMAs
- * @kind: of what kind it is
+ * @kind: what kind of mapping it is
  * @addr: physical address
- * @charge: for what it maps
+ * @charge: the charge for what it maps
  */
 struct qhca_ib_mmap_entry {
 	struct rdma_user_mmap_entry rdma;

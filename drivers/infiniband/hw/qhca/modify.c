@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: attributes of queue pairs.
+ * qhca_ib.ko: modify and query queue pairs.
  *
- * The core's table says which attributes go with which transition; the values are
- * checked here. The device checks both again.
+ * The core's table says which attributes each transition takes; this file checks their values. The
+ * device checks both again.
  */
 #include "qhca_ib.h"
 
-/* The masks have the same bits. */
+/* QHCA_QP_* and IB_QP_* are the same bits. */
 static_assert(QHCA_QP_STATE == (int)IB_QP_STATE);
 static_assert(QHCA_QP_AV == (int)IB_QP_AV);
 static_assert(QHCA_QP_MIN_RNR_TIMER == (int)IB_QP_MIN_RNR_TIMER);
@@ -27,7 +27,7 @@ static_assert(QHCA_IB_QP_FLUSH == (QHCA_ACCESS_FLUSH_GLOBAL | QHCA_ACCESS_FLUSH_
 #define ATTR(attr, ib, hw, max)	{ IB_QP_##attr, offsetof(struct ib_qp_attr, ib),	\
 				  offsetof(struct qhca_qp_attr, hw), max }
 
-/* Attributes of one byte: where they stand, and the largest value. */
+/* Attributes of one byte: their offsets in both structures, and the largest value. */
 static const struct {
 	u32 bit;
 	u16 ib, hw;
@@ -54,7 +54,7 @@ static const struct {
 	ATTR(DEST_QPN, dest_qp_num, dest_qpn, QHCA_OBJ_MASK),
 };
 
-/* Copies the attributes in the two tables. Returns -EINVAL if one is too large. */
+/* Copy the attributes in the two tables. Returns -EINVAL if a value is too large. */
 static int qhca_ib_take_attrs(struct qhca_ib_dev *dev, struct qhca_qp_attr *hw,
 			      const struct ib_qp_attr *attr, int mask)
 {
@@ -128,7 +128,7 @@ static int qhca_ib_check_attrs(struct qhca_ib_dev *dev, const struct ib_qp_attr 
 	return mask & IB_QP_AV ? qhca_ib_check_av(dev, &attr->ah_attr, udata) : 0;
 }
 
-/* Whether a QP can have gone by itself from one state to the other. */
+/* Whether a QP can have moved from @from to @to without a command. */
 static bool qhca_ib_state_ok(enum ib_qp_state from, u8 to)
 {
 	return to == from || to == IB_QPS_ERR ||
@@ -151,7 +151,7 @@ static int qhca_ib_query_qpc(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	return 0;
 }
 
-/* The device leaves these states by itself when something goes wrong. */
+/* The device moves QPs to SQE or ERR by itself when something goes wrong. */
 static int qhca_ib_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	struct qhca_qpc qpc;
@@ -161,7 +161,7 @@ static int qhca_ib_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	return qhca_ib_query_qpc(dev, qp, &qpc);
 }
 
-/* Bits that mean nothing to the device are kept, but not passed on. */
+/* Rights that the device does not know are stored in qp->access, but not passed on. */
 static __le16 qhca_ib_qp_rights(const struct qhca_ib_dev *dev, int access)
 {
 	int rights = QHCA_IB_QP_REMOTE;
@@ -210,7 +210,7 @@ static void qhca_ib_reset_wq(struct qhca_ib_cq *cq, struct qhca_ib_wq *wq)
 	spin_unlock_irq(&cq->lock);
 }
 
-/* Empties the queues of a kernel QP, as the device has done. */
+/* Empty the queues of a kernel QP, as the device has done on the way to RESET. */
 static void qhca_ib_reset_queues(struct qhca_ib_qp *qp)
 {
 	if (!qhca_ib_is_kernel_qp(qp))
@@ -239,7 +239,7 @@ static void qhca_ib_modified(struct qhca_ib_qp *qp, const struct ib_qp_attr *att
 	qhca_ib_reset_queues(qp);
 }
 
-/* Whether a kernel consumer stops the QP. */
+/* Whether a kernel consumer moves the QP to ERR or RESET. */
 static bool qhca_ib_is_stop(const struct qhca_ib_qp *qp, const struct ib_qp_attr *attr,
 			    int mask)
 {
@@ -248,8 +248,8 @@ static bool qhca_ib_is_stop(const struct qhca_ib_qp *qp, const struct ib_qp_attr
 }
 
 /*
- * Uverbs adds PORT to the AV of any QP in SQD, but the core's table takes it for
- * RC only. With one port it says nothing.
+ * Uverbs adds PORT to the AV of any QP in SQD, but the core's table accepts it for RC only. The
+ * device has one port, so the attribute says nothing: drop it.
  */
 static int qhca_ib_drop_added_port(const struct qhca_ib_qp *qp, const struct ib_qp_attr *attr,
 				   int mask)
@@ -289,8 +289,8 @@ static int qhca_ib_modify_live(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 }
 
 /*
- * Kernel consumers of a dead device can still stop and drain their QPs, see
- * qhca_ib_poll_cq(); without that they wait, or complain.
+ * Kernel consumers of a dead device can still stop and drain their QPs (see qhca_ib_poll_cq());
+ * otherwise they would wait for ever or complain.
  */
 static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			     const struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
@@ -302,13 +302,13 @@ static int qhca_ib_do_modify(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		ret = qhca_ib_modify_live(dev, qp, attr, mask, udata);
 	if (!stop)
 		return ret;
-	/* It may have died of this. A QP that has stopped uses no memory. */
+	/* The device may have died of this command. A stopped QP must not use memory any more. */
 	if (ret && qhca_is_dead(dev->core)) {
 		qhca_health_quiesce(dev->core);
 		qhca_ib_modified(qp, attr, mask, attr->qp_state);
 		ret = 0;
 	}
-	/* Until it is quiet, qhca_ib_flush_work() is still to come and sees the new state. */
+	/* If the device is not quiet yet, qhca_ib_flush_work() will see the new state. */
 	smp_mb();
 	if (!ret && qhca_is_quiet(dev->core))
 		qhca_ib_flush_last_wqe(dev);
@@ -338,7 +338,7 @@ static int qhca_ib_do_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int
  * qhca_ib_modify_qp - modify_qp verb
  * @ibqp: the QP
  * @attr: values
- * @mask: IB_QP_*: which of them
+ * @mask: IB_QP_*, says which of them to change
  * @udata: the user's, or NULL
  *
  * Return: 0, or a negative errno and nothing has changed.
@@ -370,11 +370,11 @@ static void qhca_ib_fill_init_attr(struct qhca_ib_qp *qp, struct ib_qp_init_attr
 /**
  * qhca_ib_query_qp - query_qp verb
  * @ibqp: the QP
- * @attr: filled in, all of it but PSNs that @mask does not name
- * @mask: what the consumer looks at
+ * @attr: filled in, except for the PSNs that @mask does not name
+ * @mask: attributes that the consumer looks at
  * @init_attr: filled in
  *
- * "rdma resource show" names nothing, and shows all there is to everybody.
+ * "rdma resource show" passes an empty mask, and shows the result to every user: no PSNs.
  *
  * Return: 0 or a negative errno.
  */

@@ -2,13 +2,13 @@
 /* qhca_ib.ko: memory regions. */
 #include "qhca_ib.h"
 
-/* Flags that mean something to the device; IB_ACCESS_* has the same numbers. */
+/* Flags that mean something to the device; IB_ACCESS_* are the same bits. */
 #define QHCA_IB_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |	\
 				 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |	\
 				 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL)
 static_assert(QHCA_IB_MR_ACCESS == QHCA_ACCESS_MASK && IB_ZERO_BASED == QHCA_ACCESS_ZERO_BASED);
 
-/* Accepted flags: huge pages are found without a hint. */
+/* Accepted flags. IB_ACCESS_HUGETLB is ignored: huge pages are found without a hint. */
 #define QHCA_IB_MR_TAKEN	(QHCA_IB_MR_ACCESS | IB_ZERO_BASED | IB_ACCESS_HUGETLB | \
 				 IB_ACCESS_OPTIONAL)
 
@@ -42,7 +42,7 @@ static int qhca_ib_check_range(struct qhca_ib_dev *dev, u64 iova, u64 length, in
 	return 0;
 }
 
-/* Puts the description of pinned memory into @table and @body. */
+/* Describe the pinned memory in @table and @body. */
 static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem, u64 iova,
 			       int access, struct qhca_table *table,
 			       struct qhca_cmd_reg_mr *body)
@@ -51,10 +51,7 @@ static int qhca_ib_mr_describe(struct qhca_ib_dev *dev, struct qhca_ib_pinned *m
 	unsigned long pgsz;
 	int ret;
 
-	/*
-	 * The alignment of iova does not matter to the device, only that of the
-	 * memory.
-	 */
+	/* The device needs the memory aligned, but not iova. */
 	pgsz = ib_umem_find_best_pgoff(umem, QHCA_IB_PAGE_SIZES, U64_MAX);
 	if (!pgsz)
 		return qhca_ib_refuse(dev, -EINVAL, "MR: no page size fits its memory");
@@ -75,7 +72,7 @@ static __le16 qhca_ib_mr_rights(int access)
 
 /**
  * qhca_ib_mr_create - run REG_MR
- * @dev: the HCA
+ * @mr: filled in with its keys
  * @mr: gets its keys
  * @cmd: all but opcode, PD and access rights are set
  * @ibpd: the PD
@@ -103,7 +100,7 @@ int qhca_ib_mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, struct qhc
 /**
  * qhca_ib_mr_free - free a region with the memory that it keeps
  * @dev: the HCA
- * @mr: the region, which the device does not know, or not any more
+ * @mr: the region, which the device does not know yet or any more
  */
 void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 {
@@ -115,7 +112,7 @@ void qhca_ib_mr_free(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 }
 
 /**
- * qhca_ib_mr_new - make a region of memory that never moves
+ * qhca_ib_mr_new - register memory that never moves
  * @ibpd: the PD
  * @cmd: all but opcode, PD and access rights are set
  * @access: IB_ACCESS_*, checked
@@ -165,7 +162,7 @@ struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 	return ibmr;
 }
 
-/* Takes @umem over, also on error. */
+/* Takes ownership of @umem, also on error. */
 static struct ib_mr *qhca_ib_mr_of_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 iova,
 					int access)
 {
@@ -190,7 +187,7 @@ static struct ib_mr *qhca_ib_mr_of_umem(struct ib_pd *ibpd, struct ib_umem *umem
 	return ibmr;
 }
 
-/* What user space says of the memory it registers. */
+/* Check what user space says about the memory to register. */
 static int qhca_ib_check_mr(struct qhca_ib_dev *dev, u64 iova, u64 length, int access,
 			    struct ib_dmah *dmah)
 {
@@ -264,11 +261,11 @@ static struct ib_mr *qhca_ib_do_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offse
 
 /**
  * qhca_ib_reg_user_mr_dmabuf - reg_user_mr_dmabuf verb
- * @ibpd: the PD
+ * @offset: offset in the dma-buf
  * @offset: where in the dma-buf
  * @length: bytes
  * @iova: address in work requests
- * @fd: the dma-buf; pinned as long as the region lives
+ * @fd: the dma-buf; pinned while the region exists
  * @access: IB_ACCESS_*
  * @dmah: NULL
  * @attrs: the request
@@ -286,7 +283,7 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len
 	return ibmr;
 }
 
-/* Fills in what stays the same as well; the device looks at @flags. */
+/* Fill in the unchanged values too; the device changes only those that @flags names. */
 static int qhca_ib_mr_change(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr, int flags,
 			     int access, struct ib_pd *ibpd, struct qhca_cmd *cmd)
 {
@@ -321,7 +318,7 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 		ret = qhca_ib_check_range(dev, iova, length, access);
 	if (ret)
 		return ERR_PTR(ret);
-	/* All that it was to get is the PD that it has. */
+	/* The request names only the PD that the MR already has: nothing changes. */
 	if (!flags)
 		return NULL;
 
@@ -341,7 +338,7 @@ static struct ib_mr *qhca_ib_do_rereg_user_mr(struct ib_mr *ibmr, int flags, u64
 		qhca_table_free(&table);
 		if (!ret)
 			swap(mr->mem, mem);
-		/* Whichever of the two the device does not use now. */
+		/* On error the device still uses the old memory, otherwise the new. */
 		qhca_ib_pinned_put(dev, &mem);
 	}
 	if (ret)
@@ -381,7 +378,7 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u6
  * @ibmr: the MR
  * @udata: the user's, or NULL
  *
- * Return: 0; or -EBUSY if a window is bound to it, and the MR lives on.
+ * Return: 0, or -EBUSY if a window is bound to the MR, which then still exists.
  */
 int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {

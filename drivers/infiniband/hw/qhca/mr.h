@@ -7,14 +7,13 @@
  * struct qhca_ib_mr - memory region
  * @ibmr: the verbs object
  * @mem: the user's memory
- * @access: IB_ACCESS_* it was registered with
- * @pdn: of its PD, for readers that must not follow ibmr.pd during a
- *          re-registration
- * @pages: fast registration, here and below: device addresses, for the next REG_MR
- * @pages_dma: where the device finds them
+ * @access: IB_ACCESS_* flags it was registered with
+ * @pdn: number of its PD, for readers that must not follow ibmr.pd during a re-registration
+ * @pages: for fast registration, as all below: DMA addresses for the next REG_MR
+ * @pages_dma: DMA address of @pages
  * @max_pages: room in @pages
- * @num_pages: used of it
- * @offset: of the first byte in the first page
+ * @num_pages: entries used of @pages
+ * @offset: offset of the first byte in the first page
  */
 struct qhca_ib_mr {
 	struct ib_mr ibmr;

@@ -23,7 +23,7 @@ static int qhca_ib_do_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	default:
 		return qhca_ib_refuse(dev, -EINVAL, "window: type %u", ibmw->type);
 	}
-	/* A process that guesses the key can bind it before this returns. */
+	/* Count first: a process that guesses the key can bind the window before this returns. */
 	atomic_inc(&to_qpd(ibmw->pd)->mw_made);
 	ret = qhca_cmd_exec(dev->core, &cmd, NULL, &ibmw->rkey);
 	if (ret)

@@ -54,7 +54,7 @@ int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
-/* A PD for one more process: the response of alloc_pd again. */
+/* Give another process that imports the PD the same response as alloc_pd. */
 static int UVERBS_HANDLER(QHCA_METHOD_PD_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_pd *ibpd = uverbs_attr_get_obj(attrs, QHCA_ATTR_PD_QUERY_HANDLE);

@@ -2,16 +2,15 @@
 /*
  * qhca_ib.ko: completions of kernel consumers.
  *
- * The device is not believed: a CQE must name a QP of this CQ and a WQE that is
- * outstanding. The wr_id, which is often a pointer, and what the WQE was for come from
- * our own record. A device that completes anything else is declared dead, which
- * completes what consumers wait for.
+ * The device is not trusted: a CQE must name a QP of this CQ and an outstanding WQE. The wr_id,
+ * which is often a pointer, and the operation are taken from the driver's own record of the WQE. A
+ * device that completes anything else is declared dead; then all outstanding WQEs are flushed.
  */
 #include <linux/if_vlan.h>
 
 #include "qhca_ib.h"
 
-/* The numbers are the same, so statuses need no table. */
+/* Statuses have the same numbers, so they need no table. */
 static_assert(QHCA_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR &&
 	      QHCA_WC_REM_ACCESS_ERR == (int)IB_WC_REM_ACCESS_ERR &&
 	      QHCA_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR &&
@@ -29,29 +28,29 @@ static bool qhca_ib_cqe_valid(const struct qhca_ib_cq *cq, u32 index)
 	return (READ_ONCE(qhca_ib_cqe(cq, index)->owner) & QHCA_OWNER_PHASE) == phase;
 }
 
-/* Gives the CQEs before @cq->ci back to the device. */
+/* Tell the device that the CQEs before @cq->ci have been taken. */
 static void qhca_ib_cq_write_ci(struct qhca_ib_cq *cq)
 {
 	struct qhca_cq_dbrec *dbrec = cq->mem.ring.va + (sizeof(struct qhca_cqe) << cq->log_size);
 
-	/* They have been read by now. */
+	/* The CQEs must have been read before the device may overwrite them. */
 	dma_mb();
 	WRITE_ONCE(dbrec->ci, cpu_to_le32(cq->ci));
 }
 
-/* Marks the WQE at @index complete, and all before it, and says what was posted there. */
+/* Complete the WQE at @index and all before it. Fills in @wr with what was posted there. */
 static bool qhca_ib_wq_complete(struct qhca_ib_wq *wq, u32 index, struct qhca_ib_wr *wr)
 {
 	/* Pairs with the release in qhca_ib_wq_push(). */
 	if (index - wq->ci >= smp_load_acquire(&wq->pi) - wq->ci)
 		return false;
 	*wr = wq->wr[index & (wq->size - 1)];
-	/* The slots are reused from here on; pairs with qhca_ib_wq_full(). */
+	/* From here on the slots are reused; pairs with qhca_ib_wq_full(). */
 	smp_store_release(&wq->ci, index + 1);
 	return true;
 }
 
-/* The QP that a CQE names, NULL if it is not one that completes here. */
+/* The QP that a CQE names, or NULL if that QP does not complete in @cq. */
 static struct qhca_ib_qp *qhca_ib_cqe_qp(struct qhca_ib_cq *cq, const struct qhca_cqe *cqe)
 {
 	bool xrc = le16_to_cpu(cqe->flags) & QHCA_CQE_XRC;
@@ -69,7 +68,7 @@ static struct qhca_ib_srq *qhca_ib_cqe_srq(struct qhca_ib_cq *cq, struct qhca_ib
 	return qp && qp->ibqp.srq ? to_qsrq(qp->ibqp.srq) : NULL;
 }
 
-/* Completes the WQE that a CQE names. False: there is no such WQE. */
+/* Complete the WQE that a CQE names. Returns false if there is no such WQE. */
 static bool qhca_ib_complete(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 			     const struct qhca_cqe *cqe, struct qhca_ib_wr *wr)
 {
@@ -90,13 +89,13 @@ static bool qhca_ib_is_ud(const struct qhca_ib_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
-/* The data of a WRITE with immediate data is not in the memory of the WR. */
+/* The length in such a CQE is that of the WRITE, and unrelated to the SGEs of the WR. */
 static bool qhca_ib_is_write_imm(const struct qhca_ib_wr *wr, const struct qhca_cqe *cqe)
 {
 	return wr->opcode == IB_WC_RECV && cqe->opcode == QHCA_CQE_RECV_RDMA_WITH_IMM;
 }
 
-/* Whether success is what can have become of the WR; of failures little is said. */
+/* Whether the CQE can be true. Only a success makes claims that can be checked. */
 static bool qhca_ib_cqe_ok(const struct qhca_ib_qp *qp, const struct qhca_ib_wr *wr,
 			   const struct qhca_cqe *cqe)
 {
@@ -117,7 +116,7 @@ static bool qhca_ib_cqe_ok(const struct qhca_ib_qp *qp, const struct qhca_ib_wr 
 static void qhca_ib_fill_wc_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
 {
 	wc->src_qp = le32_to_cpu(cqe->src_qp);
-	wc->pkey_index = 0;	/* there is one */
+	wc->pkey_index = 0;	/* the port has only one P_Key */
 	wc->sl = cqe->sl;
 	wc->port_num = QHCA_IB_PORT;
 	wc->network_hdr_type = flags & QHCA_CQE_IPV4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
@@ -182,7 +181,7 @@ static int qhca_ib_poll_ring(struct qhca_ib_cq *cq, int num_entries, struct ib_w
 	int n = 0;
 
 	while (n < num_entries && left-- && qhca_ib_cqe_valid(cq, cq->ci)) {
-		dma_rmb();	/* the rest of the CQE was written before the phase */
+		dma_rmb();	/* read the phase before the rest of the CQE */
 		cqe = *qhca_ib_cqe(cq, cq->ci++);
 		if (qhca_ib_take_cqe(cq, &cqe, &wc[n]))
 			n++;
@@ -192,7 +191,7 @@ static int qhca_ib_poll_ring(struct qhca_ib_cq *cq, int num_entries, struct ib_w
 	return n;
 }
 
-/* Flush completions that a dead device, quiet by now, owes to a queue. */
+/* Flush the WQEs of a queue that a dead and quiet device has not completed. */
 static int qhca_ib_flush_wq(struct qhca_ib_qp *qp, struct qhca_ib_wq *wq, int num_entries,
 			    struct ib_wc *wc)
 {
@@ -257,9 +256,9 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	/*
-	 * Not as soon as it is dead, because it may still write to the memory of
-	 * these WRs; and tested first, so that the ring has all the CQEs there will
-	 * ever be.
+	 * A dead device may write to the memory of outstanding WRs until it is quiet, so flush only
+	 * then. Test it before polling: if it is quiet, the ring already has all CQEs that it will
+	 * ever have.
 	 */
 	quiet = qhca_is_quiet(dev->core);
 	n = qhca_ib_poll_ring(cq, num_entries, wc);
@@ -270,7 +269,7 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 }
 
 /**
- * qhca_ib_cq_arm - arm as the consumer has asked
+ * qhca_ib_cq_arm - arm a CQ for all or for solicited completions, as cq->solicited says
  * @cq: the CQ, of a kernel consumer, locked
  */
 void qhca_ib_cq_arm(struct qhca_ib_cq *cq)
@@ -285,11 +284,11 @@ void qhca_ib_cq_arm(struct qhca_ib_cq *cq)
 
 /**
  * qhca_ib_req_notify_cq - req_notify_cq verb
- * @ibcq: the CQ, of a kernel consumer
- * @flags: what to wait for
+ * @flags: completions to wait for, and whether to report missed ones
  *
- * Context: any. Return: 1 if asked for and there are CQEs that will raise no
- * event; otherwise 0.
+ * Context: any.
+ *
+ * Return: 1 if @flags asks for it and the CQ holds CQEs that will raise no event; otherwise 0.
  */
 int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
@@ -300,15 +299,15 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	bool missed = false;
 
 	spin_lock_irqsave(&cq->lock, irq_flags);
-	/* An arm for solicited events does not weaken another one that is in force. */
+	/* If the CQ is armed for all completions, do not restrict it to solicited ones. */
 	cq->solicited = solicited && (!cq->armed || cq->solicited);
 	qhca_ib_cq_arm(cq);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
-		/* The arm is in effect when the write of the doorbell has completed. */
+		/* The arm takes effect when the write to the doorbell has completed. */
 		mb();
 		missed = qhca_ib_cqe_valid(cq, cq->ci);
 	}
-	/* Until it is quiet, qhca_ib_flush_work() is still to come. */
+	/* If the device is not quiet yet, qhca_ib_flush_work() runs later. */
 	if (unlikely(qhca_is_quiet(dev->core)) && qhca_ib_cq_to_flush(cq)) {
 		missed = true;
 		queue_work(dev->wq, &dev->flush_work);
@@ -317,7 +316,7 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && missed;
 }
 
-/* A WR of an SRQ whose CQE is thrown away is not outstanding any more. */
+/* Free the SRQ slot of a CQE that is removed unpolled. */
 static void qhca_ib_forget_cqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 			       const struct qhca_cqe *cqe)
 {
@@ -339,10 +338,10 @@ static bool qhca_ib_cqe_is_of(const struct qhca_cqe *cqe, const struct qhca_ib_q
 /**
  * qhca_ib_cq_clean - remove the CQEs of a QP or XRC SRQ
  * @cq: the CQ, of a kernel consumer
- * @qp: a QP that completes nothing any more, or NULL
- * @srq: an XRC SRQ that completes nothing any more, if @qp is NULL
+ * @qp: a QP that the device has stopped using, or NULL
+ * @srq: if @qp is NULL, an XRC SRQ that the device has stopped using
  *
- * The other CQEs move up towards the newer end, where the device continues.
+ * The other CQEs move towards the newer end of the ring, where the device continues.
  */
 void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_ib_srq *srq)
 {
@@ -354,7 +353,7 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_
 	end = cq->ci;
 	while (end - cq->ci < BIT(cq->log_size) && qhca_ib_cqe_valid(cq, end))
 		end++;
-	dma_rmb();	/* the rest of the CQEs was written before the phases */
+	dma_rmb();	/* read the phases before the rest of the CQEs */
 
 	for (i = end; i != cq->ci; i--) {
 		if (qhca_ib_cqe_is_of(qhca_ib_cqe(cq, i - 1), qp, srq)) {
@@ -362,7 +361,7 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_
 			freed++;
 		} else if (freed) {
 			to = qhca_ib_cqe(cq, i - 1 + freed);
-			/* All but the owner byte, which belongs to the ring position. */
+			/* Copy all but the owner byte, which belongs to the ring position. */
 			memcpy(to, qhca_ib_cqe(cq, i - 1), offsetof(struct qhca_cqe, owner));
 		}
 	}
@@ -376,9 +375,9 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp, struct qhca_
 /**
  * qhca_ib_clean_target - remove the CQEs of a QP of type XRC_TGT
  * @dev: the HCA
- * @qp: the QP, which completes nothing any more
+ * @qp: the QP, which the device has stopped using
  *
- * They are in the CQs of all SRQs that it has received messages for.
+ * The CQEs are in the CQs of all SRQs for which the QP has received messages.
  */
 void qhca_ib_clean_target(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {

@@ -12,7 +12,7 @@
 #define QHCA_IB_VL_CAP_1	1
 
 /**
- * qhca_ib_port_is_active - whether RoCE packets go out and come in
+ * qhca_ib_port_is_active - whether the port sends and receives RoCE packets
  * @dev: the HCA
  *
  * Context: any.
@@ -24,10 +24,10 @@ bool qhca_ib_port_is_active(struct qhca_ib_dev *dev)
 }
 
 /**
- * qhca_ib_active_mtu - largest path MTU that fits into a frame now
+ * qhca_ib_active_mtu - largest path MTU that fits into a frame of the netdev's MTU
  * @dev: the HCA
  *
- * Return: an enum ib_mtu; IB_MTU_256 also for frames too small for any.
+ * Return: an enum ib_mtu; IB_MTU_256 also if a frame has no room for even that.
  */
 int qhca_ib_active_mtu(const struct qhca_ib_dev *dev)
 {
@@ -70,8 +70,8 @@ static void qhca_ib_port_state(struct qhca_ib_dev *dev, struct ib_port_attr *att
  * @port: port number, valid
  * @attr: zero; filled in
  *
- * The port of a dead device is down. It must not return an error, or the core
- * would not pass PORT_ERR on.
+ * The port of a dead device is down. Do not return an error for it, or the core would not dispatch
+ * PORT_ERR.
  *
  * Context: process, without RTNL.
  * Return: 0 or a negative errno.
@@ -111,8 +111,7 @@ int qhca_ib_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *a
  * @port: port number
  * @immutable: filled in
  *
- * MADs, and with them the CM, need a GSI QP; without it the port is RoCE v2 all
- * the same.
+ * MADs, and with them the CM, need a GSI QP; without one the port still is RoCE v2.
  *
  * Return: 0.
  */
@@ -169,7 +168,7 @@ static int qhca_ib_set_gid(struct qhca_ib_dev *dev, const struct ib_gid_attr *at
 	if (ret)
 		return ret;
 	memcpy(body->gid, attr->gid.raw, sizeof(body->gid));
-	/* VLAN 0 is no VLAN: a tag with it carries only a priority. */
+	/* VLAN 0 stands for no VLAN: such a tag carries only a priority. */
 	body->vlan = cpu_to_le16(vlan && vlan < VLAN_N_VID ? vlan : QHCA_NO_VLAN);
 	body->index = cpu_to_le16(attr->index);
 	body->port = attr->port_num;
@@ -178,7 +177,7 @@ static int qhca_ib_set_gid(struct qhca_ib_dev *dev, const struct ib_gid_attr *at
 }
 
 /**
- * qhca_ib_add_gid - the core has added an entry to the GID table
+ * qhca_ib_add_gid - add_gid verb: pass a new GID to the device
  * @attr: the entry
  * @context: not needed
  *
@@ -201,11 +200,11 @@ int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context)
 }
 
 /**
- * qhca_ib_del_gid - the core has removed an entry of the GID table
+ * qhca_ib_del_gid - del_gid verb: remove a GID from the device
  * @attr: the entry
  * @context: not needed
  *
- * Return: 0; a dead device uses no GID either.
+ * Return: 0, also for a dead device, which uses no GIDs anyway.
  */
 int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context)
 {
@@ -232,7 +231,7 @@ static void qhca_ib_refresh_gid(struct qhca_ib_dev *dev, unsigned int index)
 	int ret = 0;
 
 	mutex_lock(&dev->gid_lock);
-	/* Under the lock, so that an entry just deleted does not come back. */
+	/* Test under the lock, so that a GID deleted meanwhile is not set again. */
 	if (test_bit(index, dev->gid_valid)) {
 		attr = rdma_get_gid_attr(&dev->ibdev, QHCA_IB_PORT, index);
 		if (!IS_ERR(attr)) {
@@ -246,11 +245,11 @@ static void qhca_ib_refresh_gid(struct qhca_ib_dev *dev, unsigned int index)
 }
 
 /**
- * qhca_ib_gid_work - a MAC address has changed
+ * qhca_ib_gid_work - give the device the new MAC address for all GIDs
  * @work: gid_work of the HCA
  *
- * The core then replaces the default GIDs, but not those of IP addresses, whose
- * frames must be sent from the new address as well.
+ * When a MAC address changes the core replaces the default GIDs, but not those of IP addresses,
+ * whose frames must be sent from the new address as well.
  */
 void qhca_ib_gid_work(struct work_struct *work)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: work requests of kernel consumers become WQEs. */
+/* qhca_ib.ko: convert work requests of kernel consumers to WQEs. */
 #include "qhca_ib.h"
 
 #define QPT(type)	BIT(IB_QPT_##type)
@@ -12,7 +12,7 @@
 			       refuse_qp->qpn, ##__VA_ARGS__);		\
 	})
 
-/* Parts of a send WQE that an opcode has besides its data. */
+/* Segments that the send WQE of an opcode has besides its data, and what it allows. */
 enum {
 	QHCA_IB_IMM = BIT(0),
 	QHCA_IB_RDMA = BIT(1),
@@ -20,12 +20,12 @@ enum {
 	QHCA_IB_SWAP = BIT(3),
 	QHCA_IB_MASKS = BIT(4),
 	QHCA_IB_MAY_INLINE = BIT(5),
-	QHCA_IB_KEY = BIT(6),		/* to invalidate */
+	QHCA_IB_KEY = BIT(6),		/* key to invalidate */
 	QHCA_IB_REG = BIT(7),
 	QHCA_IB_NO_DATA = BIT(8),
 };
 
-/* Those of each kind in opcodes.def, and of what is in the place of immediate data. */
+/* For each kind of opcode in opcodes.def, and for the use of the immediate data word. */
 #define QHCA_IB_KIND_SEND	QHCA_IB_MAY_INLINE
 #define QHCA_IB_KIND_WRITE	(QHCA_IB_RDMA | QHCA_IB_MAY_INLINE)
 #define QHCA_IB_KIND_READ	QHCA_IB_RDMA
@@ -40,7 +40,7 @@ enum {
 #define QHCA_IB_WORD_IMM	QHCA_IB_IMM
 #define QHCA_IB_WORD_KEY	QHCA_IB_KEY
 
-/* By opcode of the verbs. QPs of type XRC_INI are for programs alone. */
+/* Indexed by IB_WR_*. Kernel consumers cannot send on QPs of type XRC_INI. */
 #define QHCA_WR(id, number, cqe, kind, word, types, needs, ...)		\
 	[IB_WR_##id] = {						\
 		.opcode = number,					\
@@ -52,10 +52,10 @@ enum {
 #define QHCA_USER_WR(...)
 static const struct qhca_ib_send_op {
 	u8 opcode;
-	u8 wc_opcode;		/* of its completion */
+	u8 wc_opcode;
 	u16 parts;
 	u16 qp_types;
-	u64 cap;		/* that a device needs for it */
+	u64 cap;		/* capability that the device needs for it */
 } qhca_ib_send_ops[] = {
 #include <qhca/opcodes.def>
 };
@@ -92,7 +92,7 @@ static void qhca_ib_wq_push(struct qhca_ib_wq *wq, struct qhca_ib_wr wr)
 	smp_store_release(&wq->pi, wq->pi + 1);
 }
 
-/* Returns their length, or the largest that there is. */
+/* Write the SGEs. Returns the sum of their lengths, or U32_MAX if that is larger. */
 static u32 qhca_ib_put_sges(struct qhca_sge *to, const struct ib_sge *from, int n)
 {
 	u64 len = 0;
@@ -107,7 +107,7 @@ static u32 qhca_ib_put_sges(struct qhca_sge *to, const struct ib_sge *from, int 
 	return min_t(u64, len, U32_MAX);
 }
 
-/* Copies inline data from kernel addresses. Returns its length or -EINVAL. */
+/* Copy inline data from kernel addresses. Returns its length or -EINVAL. */
 static int qhca_ib_put_inline(const struct qhca_ib_qp *qp, void *to,
 			      const struct ib_send_wr *wr)
 {
@@ -141,7 +141,7 @@ static void qhca_ib_put_masks(struct qhca_sq_wqe *wqe, const struct ib_atomic_wr
 	wqe->atomic.compare_mask = cpu_to_le64(wr->compare_add_mask);
 }
 
-/* Whether a REG_MR names an MR and a key that go together. */
+/* Whether the key of a REG_MR belongs to its MR. */
 static bool qhca_ib_reg_ok(const struct ib_send_wr *wr)
 {
 	const struct qhca_ib_mr *mr = to_qmr(reg_wr(wr)->mr);
@@ -240,7 +240,7 @@ static int qhca_ib_post_one_send(struct qhca_ib_qp *qp, const struct ib_send_wr 
 	return 0;
 }
 
-/* A dead device completes nothing, so the driver does. */
+/* A dead device completes nothing, so make the driver flush the queue. */
 static void qhca_ib_check_quiet(struct qhca_ib_dev *dev)
 {
 	if (unlikely(qhca_is_quiet(dev->core)))
@@ -251,10 +251,10 @@ static void qhca_ib_check_quiet(struct qhca_ib_dev *dev)
  * qhca_ib_post_send - post_send verb
  * @ibqp: the QP, of a kernel consumer
  * @wr: list of work requests
- * @bad_wr: the first that was not taken, on error
+ * @bad_wr: on error, the first work request that was not posted
  *
  * Context: any.
- * Return: 0; -EINVAL for what is never right, -ENOMEM if the queue is full.
+ * Return: 0; -EINVAL for an invalid work request or state, -ENOMEM if the queue is full.
  */
 int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr)
@@ -282,11 +282,11 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 /**
  * qhca_ib_put_recv_wqe - write a receive WQE
- * @wqe: where to
- * @wr_id: what the device is to echo
- * @wr: the work request, its num_sge checked
+ * @wqe: filled in
+ * @wr_id: cookie that the device copies to the CQE
+ * @wr: the work request; its num_sge is checked
  *
- * Return: bytes of its SGEs.
+ * Return: sum of the lengths of its SGEs.
  */
 u32 qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_recv_wr *wr)
 {
@@ -296,7 +296,7 @@ u32 qhca_ib_put_recv_wqe(struct qhca_rq_wqe *wqe, u64 wr_id, const struct ib_rec
 	return qhca_ib_put_sges((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
 }
 
-/* By a doorbell if the device wants one: it does in ERR. */
+/* Publish the receive WQEs; ring the doorbell if the device asks for it, as it does in ERR. */
 static void qhca_ib_rq_tell(struct qhca_ib_qp *qp)
 {
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
@@ -325,10 +325,10 @@ static int qhca_ib_post_one_recv(struct qhca_ib_qp *qp, const struct ib_recv_wr 
  * qhca_ib_post_recv - post_recv verb
  * @ibqp: the QP, of a kernel consumer
  * @wr: list of work requests
- * @bad_wr: the first that was not taken, on error
+ * @bad_wr: on error, the first work request that was not posted
  *
  * Context: any.
- * Return: 0; -EINVAL for what is never right, -ENOMEM if the queue is full.
+ * Return: 0; -EINVAL for an invalid work request or state, -ENOMEM if the queue is full.
  */
 int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr)

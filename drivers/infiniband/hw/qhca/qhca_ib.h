@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * qhca_ib.ko: verbs of the qhca HCA. One file per verbs object; the device is
- * reached through <net/qhca/core.h> only.
+ * qhca_ib.ko: verbs of the qhca HCA. One file per verbs object; all files reach the device only
+ * through <net/qhca/core.h>.
  */
 #ifndef QHCA_IB_H
 #define QHCA_IB_H
@@ -23,42 +23,42 @@
 #include "wq.h"
 
 #define QHCA_IB_PORT		1
-/* Per user context: they cost the device nothing, but the kernel memory. */
+/* Per user context: address handles use no resource of the device, only kernel memory. */
 #define QHCA_IB_MAX_AH		65536
-/* An address vector has 8 bits for the index. */
+/* An address vector has 8 bits for the GID index. */
 #define QHCA_IB_MAX_GID		256
-/* Sizes of blocks that a struct qhca_buf can be made of. */
+/* Block sizes that struct qhca_buf can describe. */
 #define QHCA_IB_PAGE_SIZES	GENMASK_ULL(QHCA_BLOCK_SHIFT_MAX, QHCA_BLOCK_SHIFT_MIN)
 
 /**
  * struct qhca_ib_dev - one HCA
  * @ibdev: the verbs device
- * @core: the function behind it
+ * @core: the PCI function
  * @limits: what the device offers
  * @ndev: its Ethernet port
  * @max_mtu: largest path MTU, an enum ib_mtu
  * @wq: ordered, so that events of a QP stay in order
  * @qps: QPN to QP, for events; its lock is taken in hard IRQ
- * @srqs: SRQN to SRQ, likewise
+ * @srqs: SRQN to SRQ, for events; its lock is taken in hard IRQ
  * @targets: QPN to kernel QP of type XRC_TGT, for pollers of an SRQ's CQ
- * @events_nb: notified of asynchronous events
- * @netdev_nb: notified of changes of @ndev
- * @port_work: finds out what the port and the device have become; not in @wq,
- *             which memory reclaim may wait for, as it waits for the core
- * @gid_work: tells the device new MAC addresses; not in @wq either, because it
- *            waits for whoever adds GIDs
+ * @events_nb: receives asynchronous events
+ * @netdev_nb: receives changes of @ndev
+ * @port_work: dispatches changes of port and device; not in @wq, because it waits for work of the
+ *             core, and memory reclaim may wait for @wq
+ * @gid_work: tells the device new MAC addresses; not in @wq either, because it waits for the lock
+ *             under which GIDs are added
  * @flush_work: wakes kernel consumers once the device is dead and quiet
  * @announce: port and device events may be dispatched
- * @port_active: what the last port event said
+ * @port_active: the state that the last port event reported
  * @fatal_told: DEVICE_FATAL has been dispatched
- * @gid_lock: order of SET_GID commands
- * @gid_valid: entries the device has
+ * @gid_lock: keeps SET_GID commands in order
+ * @gid_valid: GIDs that the device has
  * @cqs_lock: protects @kernel_cqs
- * @kernel_cqs: struct qhca_ib_cq of kernel consumers
+ * @kernel_cqs: list of struct qhca_ib_cq of kernel consumers
  * @dm_lock: protects @dm_used
  * @dm_used: pages of device memory in use
- * @dm_va: all device memory, mapped
- * @errs: failures of each verb
+ * @dm_va: mapping of all device memory
+ * @errs: counts failures of each verb
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -80,13 +80,13 @@ struct qhca_ib_dev {
 	bool port_active;
 	bool fatal_told;
 
-	struct mutex gid_lock;	/* see above */
+	struct mutex gid_lock;	/* SET_GID */
 	DECLARE_BITMAP(gid_valid, QHCA_IB_MAX_GID);
 
-	spinlock_t cqs_lock;	/* see above */
+	spinlock_t cqs_lock;	/* @kernel_cqs */
 	struct list_head kernel_cqs;
 
-	struct mutex dm_lock;	/* see above */
+	struct mutex dm_lock;	/* @dm_used */
 	unsigned long *dm_used;
 	void __iomem *dm_va;
 
@@ -96,9 +96,9 @@ struct qhca_ib_dev {
 /**
  * struct qhca_ib_ucontext - user context
  * @ibucontext: the verbs object
- * @db: its doorbell page, for mmap(); frees it
- * @uar: number of that
- * @num_ah: address handles that exist in it
+ * @db: mapping of its doorbell page, which the entry frees
+ * @uar: number of the doorbell page
+ * @num_ah: its address handles
  */
 struct qhca_ib_ucontext {
 	struct ib_ucontext ibucontext;
@@ -111,10 +111,10 @@ struct qhca_ib_ucontext {
  * struct qhca_ib_pd - protection domain
  * @ibpd: the verbs object
  * @pdn: its number
- * @mw_made: windows that were ever made in it, counted before the device makes them
- * @mw_gone: how many of them have gone, counted after the device has freed them
+ * @mw_made: memory windows ever allocated in it, counted before the command
+ * @mw_gone: memory windows freed since, counted after the command
  *
- * A window may keep a region or a QP.
+ * While a window exists, it can keep a region or a QP from being destroyed.
  */
 struct qhca_ib_pd {
 	struct ib_pd ibpd;
@@ -127,7 +127,7 @@ struct qhca_ib_pd {
  * struct qhca_ib_xrcd - XRC domain
  * @ibxrcd: the verbs object
  * @xrcdn: its number
- * @kernel: of a kernel consumer
+ * @kernel: it belongs to a kernel consumer
  */
 struct qhca_ib_xrcd {
 	struct ib_xrcd ibxrcd;
@@ -135,7 +135,7 @@ struct qhca_ib_xrcd {
 	bool kernel;
 };
 
-/* The driver's part of a set of counters, which the core allocates. */
+/* The driver's part of a set of counters; the core allocates it. */
 struct qhca_ib_counter {
 	struct rdma_counter counter;
 };
@@ -143,7 +143,7 @@ struct qhca_ib_counter {
 /**
  * struct qhca_ib_ah - address handle
  * @ibah: the verbs object
- * @ctx: the user's context, where it counts; NULL: of a kernel consumer
+ * @ctx: user context that it counts against, or NULL for a kernel consumer
  * @av: the address vector
  */
 struct qhca_ib_ah {
@@ -156,24 +156,24 @@ struct qhca_ib_ah {
  * struct qhca_ib_qp - queue pair
  * @ibqp: the verbs object
  * @mutex: serialises MODIFY_QP, ATTACH_MCAST and DETACH_MCAST
- * @state: last known one; the device may have gone to SQE or ERR since
- * @qpn: QPN, as doorbells and CQEs name it
+ * @state: last known state; the device may have moved the QP to SQE or ERR since
+ * @qpn: QPN, used in doorbells and CQEs
  * @sig_all: every send WQE gives a CQE
  * @max_inline: as created
- * @access: qp_access_flags as set, those included that mean nothing here
+ * @access: qp_access_flags as set, including those that the device does not know
  * @xrcd: XRC domain of a QP of type XRC_TGT, NULL for all others
- * @joined: multicast groups that it is in; the core does not let it go before it has left them
- * @groups: what a user is charged with for those
- * @dying: its number may be another QP's already
+ * @joined: multicast groups it is attached to; the core does not destroy it before it has left all
+ * @groups: charge for these groups
+ * @dying: a destroy is under way; the device may already have given its number to another QP
  * @sq: send queue
  * @rq: receive queue
- * @last_wqe: LAST_WQE_REACHED has come since RESET; under the lock of struct qhca_ib_dev.qps
- * @events: enum qhca_event of those not yet delivered
- * @event_work: delivers them
+ * @last_wqe: LAST_WQE_REACHED was reported since RESET; under the lock of struct qhca_ib_dev.qps
+ * @events: enum qhca_event of events not yet delivered
+ * @event_work: delivers @events
  */
 struct qhca_ib_qp {
 	struct ib_qp ibqp;
-	struct mutex mutex;	/* see above */
+	struct mutex mutex;	/* MODIFY_QP and multicast groups */
 	enum ib_qp_state state;
 	u32 qpn;
 	bool sig_all;
@@ -186,7 +186,7 @@ struct qhca_ib_qp {
 	struct qhca_ib_wq sq;
 	struct qhca_ib_wq rq;
 
-	bool last_wqe;		/* see above */
+	bool last_wqe;		/* under the lock of struct qhca_ib_dev.qps */
 	DECLARE_KFIFO(events, u8, 16);
 	struct work_struct event_work;
 };
@@ -222,8 +222,7 @@ static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 }
 
 /*
- * Logs why a request is refused, if dynamic debug is on for this module; the value is
- * @err.
+ * Log why a request is refused, if dynamic debug is on for this module. Evaluates to @err.
  */
 #define qhca_ib_refuse(dev, err, fmt, ...)				\
 	({								\
@@ -241,13 +240,13 @@ static inline int qhca_ib_gid_len(const struct qhca_ib_dev *dev)
 	return min_t(u32, dev->limits->max_gid, QHCA_IB_MAX_GID);
 }
 
-/* Those of type XRC_TGT are shared between processes: the core gives them no user object. */
+/* QPs of type XRC_TGT are shared between processes: the core gives them no user object. */
 static inline bool qhca_ib_is_kernel_qp(const struct qhca_ib_qp *qp)
 {
 	return qp->xrcd ? qp->xrcd->kernel : !qp->ibqp.uobject;
 }
 
-/* Bytes of a receive WQE, in a QP's own queue or a shared one. */
+/* Bytes of a receive WQE, for receive queues and SRQs. */
 static inline u32 qhca_ib_rq_stride(u32 max_sge)
 {
 	return max_t(u32, QHCA_RQ_STRIDE_MIN,
@@ -262,17 +261,17 @@ static inline size_t qhca_ib_rq_bytes(u32 size, u8 log_stride)
 }
 
 /*
- * Tells the device about WQEs up to @pi of a ring of @size WQEs. True: it has to be told
- * by a doorbell as well. The caller serialises posting.
+ * Tell the device about the WQEs up to @pi of a ring of @size WQEs. Returns true if the caller has
+ * to ring the doorbell too. The caller serialises posting.
  */
 static inline bool qhca_ib_rq_posted(const struct qhca_ib_qmem *mem, u32 size, u8 log_stride,
 				     u32 pi)
 {
 	struct qhca_rq_dbrec *dbrec = mem->ring.va + ((size_t)size << log_stride);
 
-	dma_wmb();	/* the WQEs are there before their index */
+	dma_wmb();	/* write the WQEs before their index */
 	WRITE_ONCE(dbrec->pi, cpu_to_le32(pi));
-	mb();		/* the device writes the one and then reads the other */
+	mb();		/* write pi before reading ring; the device does the reverse */
 	return READ_ONCE(dbrec->ring);
 }
 

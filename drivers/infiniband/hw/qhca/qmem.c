@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: memory described to the device. */
+/* qhca_ib.ko: pin or allocate memory and describe it to the device. */
 #include <rdma/ib_umem.h>
 #include <rdma/iter.h>
 
@@ -8,11 +8,11 @@
 /**
  * qhca_ib_pinned_table - describe a user's memory to the device
  * @dev: the HCA
- * @mem: the memory; what it is charged with is set here
- * @pgsz: size of the blocks, as found for it
+ * @mem: the memory; its charge is set here
+ * @pgsz: block size
  * @table: initialised here; the caller frees it after the command
  *
- * Return: 0 or a negative errno; in both cases the caller still puts @mem.
+ * Return: 0 or a negative errno; the caller has to put @mem in both cases.
  */
 int qhca_ib_pinned_table(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem, unsigned long pgsz,
 			 struct qhca_table *table)
@@ -39,7 +39,7 @@ int qhca_ib_pinned_table(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem, un
 }
 
 /**
- * qhca_ib_pinned_put - give a user's memory back that the device no longer knows
+ * qhca_ib_pinned_put - release a user's memory that the device no longer uses
  * @dev: the HCA
  * @mem: the memory, or all zero
  */
@@ -54,9 +54,9 @@ void qhca_ib_pinned_put(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem)
  * qhca_ib_qmem_get_user - use a user's memory for a ring
  * @dev: the HCA
  * @mem: initialised here
- * @addr: the user's address, of a whole page
+ * @addr: the user's address, page aligned
  * @len: the user's length
- * @min_len: bytes that the ring takes
+ * @min_len: bytes that the ring needs
  *
  * Return: 0 or a negative errno.
  */
@@ -109,8 +109,8 @@ int qhca_ib_qmem_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, s
  * qhca_ib_qmem_free_table - free the table of addresses
  * @mem: the memory
  *
- * The device reads it while it executes the command that carries @mem->buf, so it can
- * be freed when that has completed, successfully or not.
+ * The device reads the table only while it executes the command with @mem->buf, so free it as soon
+ * as the command has completed, even with an error.
  */
 void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem)
 {
@@ -119,7 +119,7 @@ void qhca_ib_qmem_free_table(struct qhca_ib_qmem *mem)
 }
 
 /**
- * qhca_ib_qmem_put - give memory back that the device no longer knows
+ * qhca_ib_qmem_put - release the memory of a ring that the device no longer uses
  * @dev: the HCA
  * @mem: the memory, or all zero
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: life of queue pairs. */
+/* qhca_ib.ko: create and destroy queue pairs. */
 #include "qhca_ib.h"
 
 static_assert(QHCA_QPT_GSI == (int)IB_QPT_GSI && QHCA_QPT_RC == (int)IB_QPT_RC &&
@@ -7,7 +7,7 @@ static_assert(QHCA_QPT_GSI == (int)IB_QPT_GSI && QHCA_QPT_RC == (int)IB_QPT_RC &
 	      QHCA_QPT_XRC_INI == (int)IB_QPT_XRC_INI &&
 	      QHCA_QPT_XRC_TGT == (int)IB_QPT_XRC_TGT);
 
-/* What the device must offer for a QP of each type; 0: no such type. */
+/* Capabilities that the device needs for each type of QP; 0: no such type. */
 static const u64 qhca_ib_qp_caps[] = {
 	[IB_QPT_GSI] = QHCA_CAP_UD,
 	[IB_QPT_RC] = QHCA_CAP_RC,
@@ -28,7 +28,7 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 	if (attr->create_flags || attr->rwq_ind_tbl)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: flags %#x, or RSS",
 				      attr->create_flags);
-	/* A kernel WR cannot say which SRQ it is for. */
+	/* A kernel WR has no member for the SRQ of the peer. */
 	if (type == IB_QPT_XRC_INI && kernel)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: the kernel does not send with XRC");
 	if (attr->srq && type != IB_QPT_RC && type != IB_QPT_UD)
@@ -45,7 +45,7 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 	return 0;
 }
 
-/* The capacities of a queue that the QP does not have are ignored. */
+/* Ignore the capacities of a queue that the QP does not have. */
 static void qhca_ib_trim_cap(struct ib_qp_init_attr *attr)
 {
 	struct ib_qp_cap *cap = &attr->cap;
@@ -81,7 +81,7 @@ static u32 qhca_ib_sq_stride(const struct ib_qp_cap *cap)
 		     roundup_pow_of_two(sizeof(struct qhca_sq_wqe) + payload));
 }
 
-/* struct qhca_ib_user_wq - what a user says of one queue */
+/* struct qhca_ib_user_wq - ring of a queue, as the user describes it */
 struct qhca_ib_user_wq {
 	u64 addr;
 	u32 len;
@@ -89,7 +89,7 @@ struct qhca_ib_user_wq {
 	u8 log_stride;
 };
 
-/* @tail: bytes behind the ring */
+/* @tail: bytes needed behind the ring */
 static int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u32 max_wr,
 			       u32 stride, u32 max_stride, size_t tail,
 			       const struct qhca_ib_user_wq *user)
@@ -237,10 +237,7 @@ static int qhca_ib_qp_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	if (qhca_ib_is_kernel_qp(qp)) {
-		/*
-		 * While the QP can be found: a poller could not attribute its
-		 * CQEs later.
-		 */
+		/* Clean while pollers find the QP: later they could not attribute its CQEs. */
 		qhca_ib_qp_clean(qp);
 		if (qp->xrcd) {
 			xa_cmpxchg_irq(&dev->targets, qp->qpn, qp, NULL, 0);
@@ -248,10 +245,7 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 			xa_cmpxchg(&to_qcq(qp->ibqp.send_cq)->qps, qp->qpn, qp, NULL, 0);
 			xa_cmpxchg(&to_qcq(qp->ibqp.recv_cq)->qps, qp->qpn, qp, NULL, 0);
 		}
-		/*
-		 * Takes the CQs' locks once more, so that no poller has the QP
-		 * afterwards.
-		 */
+		/* This takes the locks of the CQs once more: then no poller uses the QP. */
 		qhca_ib_qp_clean(qp);
 		qhca_eqs_synchronize(dev->core);
 	}
@@ -260,8 +254,8 @@ static void qhca_ib_qp_unlink(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 }
 
 /*
- * The number may be that of a QP which is destroyed but was not yet taken out; but not
- * that of one which lives, whose completions nobody would find any more.
+ * The number may belong to a QP that the device has destroyed, but that is not yet erased here. It
+ * must not belong to a live QP, whose completions could not be found any more.
  */
 static int qhca_ib_qp_store(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
@@ -282,7 +276,7 @@ static int qhca_ib_qp_store(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	return ret;
 }
 
-/* From here on the QP is found by its number. */
+/* From here on events and CQEs find the QP by its number. */
 static int qhca_ib_qp_link(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	int ret;
@@ -314,7 +308,7 @@ static int qhca_ib_qp_respond(struct qhca_ib_qp *qp, struct ib_qp_init_attr *att
 {
 	struct qhca_create_qp_resp resp = { .qpn = qp->qpn };
 
-	/* The ring's size is the true limit; the others are as asked for. */
+	/* The size of the ring is the true limit; other capacities stay as requested. */
 	attr->cap.max_send_wr = qp->sq.size;
 	attr->cap.max_recv_wr = qp->rq.size;
 	qp->ibqp.qp_num = attr->qp_type == IB_QPT_GSI ? 1 : qp->qpn;
@@ -378,9 +372,9 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 
 #ifndef QHCA_HAVE_MAD_PORT_CLOSE
 /*
- * A workaround for a bug of ib_mad, which no kernel has mended so far: ib_mad_port_close()
- * destroys its QP first, and stops the worker of its CQ afterwards. For a MAD that the worker
- * is taking in by then it posts another receive, to what would be freed.
+ * Work around a bug of ib_mad that no kernel has fixed so far: ib_mad_port_close() destroys its QP
+ * first, and stops the worker of its CQ afterwards. If the worker is handling a MAD by then, it
+ * posts another receive to the QP, which would be freed.
  */
 static void qhca_ib_wait_for_mads(const struct ib_qp *gsi)
 {
@@ -396,7 +390,7 @@ static void qhca_ib_wait_for_mads(const struct ib_qp *gsi)
  * @ibqp: the QP
  * @udata: the user's, or NULL
  *
- * Return: 0; or -EBUSY if a window has it, and the QP lives on.
+ * Return: 0, or -EBUSY if a window is bound through the QP, which then still exists.
  */
 int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
@@ -421,8 +415,8 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 }
 
 /**
- * qhca_ib_qp_clean - empty the queues of a kernel QP, and remove its CQEs
- * @qp: the QP, which completes nothing any more
+ * qhca_ib_qp_clean - empty the queues of a kernel QP and remove its CQEs
+ * @qp: the QP, which the device has stopped using
  */
 void qhca_ib_qp_clean(struct qhca_ib_qp *qp)
 {

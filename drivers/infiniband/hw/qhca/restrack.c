@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: what "rdma resource show" prints about an object beyond the core's part.
+ * qhca_ib.ko: details of objects for "rdma resource show", beyond those of the core.
  *
- * Anybody may ask. Whoever knows the PSNs and can send packets can impersonate the
- * peer. So PSNs, and queue indices, from which they can be computed if the initial
- * PSNs are known, are only in the raw contexts, which are for administrators.
+ * Any user may read them. A user who knows the PSNs and can send packets can impersonate the peer,
+ * and can compute the PSNs from the queue indices and the initial PSNs. So PSNs and queue indices
+ * are only in the raw contexts, which only administrators may read.
  */
 #include <rdma/restrack.h>
 
@@ -35,7 +35,7 @@ static int qhca_ib_put_attrs(struct sk_buff *msg, const struct qhca_ib_res_attr 
 
 /**
  * qhca_ib_fill_res_mr_entry - details of an MR
- * @msg: where to
+ * @msg: where to put them
  * @ibmr: the MR
  *
  * Return: 0 or -EMSGSIZE.
@@ -58,8 +58,8 @@ static int qhca_ib_query_cqc(struct ib_cq *ibcq, struct qhca_cqc *cqc)
 }
 
 /**
- * qhca_ib_fill_res_cq_entry - details of a CQ, as the device has it
- * @msg: where to
+ * qhca_ib_fill_res_cq_entry - details of a CQ, queried from the device
+ * @msg: where to put them
  * @ibcq: the CQ
  *
  * Return: 0 or a negative errno.
@@ -89,7 +89,7 @@ int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 
 /**
  * qhca_ib_fill_res_cq_entry_raw - the context of a CQ (struct qhca_cqc)
- * @msg: where to
+ * @msg: where to put it
  * @ibcq: the CQ
  *
  * Return: 0 or a negative errno.
@@ -112,8 +112,8 @@ static int qhca_ib_query_qpc(struct ib_qp *ibqp, struct qhca_qpc *qpc)
 }
 
 /**
- * qhca_ib_fill_res_qp_entry - details of a QP, as the device has it
- * @msg: where to
+ * qhca_ib_fill_res_qp_entry - details of a QP, queried from the device
+ * @msg: where to put them
  * @ibqp: the QP
  *
  * Return: 0 or a negative errno.
@@ -142,7 +142,7 @@ int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 
 /**
  * qhca_ib_fill_res_qp_entry_raw - the context of a QP (struct qhca_qpc)
- * @msg: where to
+ * @msg: where to put it
  * @ibqp: the QP
  *
  * Return: 0 or a negative errno.
@@ -159,8 +159,8 @@ int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 }
 
 /**
- * qhca_ib_fill_res_srq_entry - details of an SRQ, as the device has it
- * @msg: where to
+ * qhca_ib_fill_res_srq_entry - details of an SRQ, queried from the device
+ * @msg: where to put them
  * @ibsrq: the SRQ
  *
  * Return: 0 or a negative errno.
@@ -189,7 +189,7 @@ int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 
 /**
  * qhca_ib_fill_res_srq_entry_raw - the context of an SRQ (struct qhca_srqc)
- * @msg: where to
+ * @msg: where to put it
  * @ibsrq: the SRQ
  *
  * Return: 0 or a negative errno.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: life of shared receive queues. */
+/* qhca_ib.ko: create, destroy and modify shared receive queues, and deliver their events. */
 #include "qhca_ib.h"
 
 /* ---- events ---- */
@@ -22,10 +22,10 @@ static void qhca_ib_srq_event_work(struct work_struct *work)
 }
 
 /**
- * qhca_ib_srq_event - an event of an SRQ came
+ * qhca_ib_srq_event - store an event of an SRQ and schedule its delivery
  * @dev: the HCA
  * @type: QHCA_EVENT_SRQ_LIMIT_REACHED or QHCA_EVENT_SRQ_ERR
- * @srqn: as the device says
+ * @srqn: the SRQN that the device reported
  *
  * Context: any.
  */
@@ -34,7 +34,7 @@ void qhca_ib_srq_event(struct qhca_ib_dev *dev, u8 type, u32 srqn)
 	struct qhca_ib_srq *srq;
 	unsigned long flags;
 
-	/* The lock keeps the SRQ; whoever erases it cancels the work next. */
+	/* The lock keeps the SRQ alive: qhca_ib_srq_unlink() erases it, then cancels the work. */
 	xa_lock_irqsave(&dev->srqs, flags);
 	srq = xa_load(&dev->srqs, srqn);
 	if (srq) {
@@ -51,7 +51,7 @@ static void qhca_ib_srq_unlink(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 	cancel_work_sync(&srq->event_work);
 	if (srq->slots && srq->cq) {
 		qhca_ib_cq_clean(srq->cq, NULL, srq);
-		/* After the CQEs, which name it. */
+		/* Erase it only now: the CQEs removed before name it. */
 		xa_cmpxchg(&srq->cq->srqs, srq->srqn, srq, NULL, 0);
 		qhca_eqs_synchronize(dev->core);
 	}
@@ -150,7 +150,7 @@ static int qhca_ib_srq_publish(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	struct qhca_create_srq_resp resp = { .srqn = srq->srqn };
 	int ret;
 
-	/* The number may be that of an SRQ that is destroyed, but not yet erased. */
+	/* This may replace an SRQ that the device has destroyed, but that is not erased yet. */
 	ret = xa_err(xa_store_irq(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (!ret && srq->slots && srq->cq)
 		ret = xa_err(xa_store(&srq->cq->srqs, srq->srqn, srq, GFP_KERNEL));
@@ -266,7 +266,7 @@ static int qhca_ib_srq_set_limit(struct qhca_ib_dev *dev, struct qhca_ib_srq *sr
 	return qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 }
 
-/* Moves the SRQ to @mem, which gets the old memory; on error nothing changes. */
+/* Move the SRQ to @mem, which then holds the old memory; on error nothing changes. */
 static int qhca_ib_srq_move(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 			    struct qhca_ib_qmem *mem, u8 log_size,
 			    const struct ib_srq_attr *attr, int mask)
@@ -299,7 +299,6 @@ static int qhca_ib_srq_resize(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	struct qhca_table table;
 	int ret;
 
-	/* Kernel SRQs keep their size. */
 	if (!udata || !qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
 		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: it keeps its size");
 	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
@@ -347,7 +346,7 @@ static int qhca_ib_do_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
  * qhca_ib_modify_srq - modify_srq verb
  * @ibsrq: the SRQ
  * @attr: values
- * @mask: IB_SRQ_*: which of them
+ * @mask: IB_SRQ_*, says which of them to change
  * @udata: the user's, or NULL
  *
  * Return: 0, or a negative errno and nothing has changed.
@@ -360,9 +359,9 @@ int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 }
 
 /**
- * qhca_ib_query_srqc - ask the device for the context of an SRQ
+ * qhca_ib_query_srqc - query the context of an SRQ
  * @srq: the SRQ
- * @srqc: the answer
+ * @srqc: filled in
  *
  * Return: 0 or a negative errno.
  */

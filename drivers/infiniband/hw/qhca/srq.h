@@ -3,15 +3,15 @@
 #ifndef QHCA_IB_SRQ_H
 #define QHCA_IB_SRQ_H
 
-/* Values of @next that name no slot. */
+/* Values of qhca_ib_srq_slot.next that name no slot: end of the free list, WR outstanding. */
 #define QHCA_IB_SLOT_END	U32_MAX
 #define QHCA_IB_SLOT_OUT	(U32_MAX - 1)
 
 /**
  * struct qhca_ib_srq_slot - a WR of a kernel SRQ, or room for one
- * @wr_id: the consumer's
- * @len: bytes of its SGEs
- * @next: next free slot, or a value that says that the WR is out
+ * @wr_id: the consumer's wr_id
+ * @len: sum of the lengths of its SGEs
+ * @next: next free slot, or QHCA_IB_SLOT_*
  */
 struct qhca_ib_srq_slot {
 	u64 wr_id;
@@ -28,25 +28,25 @@ struct qhca_ib_srq_slot {
  * @size: WQEs, a power of two
  * @log_stride: log2 of the bytes of a WQE
  * @max_sge: as created
- * @cq: where WRs of an XRC SRQ complete, else NULL
- * @lock: kernel SRQs, here and below to @slots: protects what follows
+ * @cq: the CQ of an XRC SRQ, else NULL
+ * @lock: for kernel SRQs, as all below up to @slots: protects these members
  * @pi: free-running producer index
  * @free: first free slot
- * @slots: as many as WQEs; NULL: the SRQ is a user's
- * @events: enum qhca_event of those not yet delivered
- * @event_work: delivers them
+ * @slots: one for each WQE; NULL for a user SRQ
+ * @events: enum qhca_event of events not yet delivered
+ * @event_work: delivers @events
  */
 struct qhca_ib_srq {
 	struct ib_srq ibsrq;
 	u32 srqn;
-	struct mutex mutex;	/* see above */
+	struct mutex mutex;	/* @mem and @size of user SRQs */
 	struct qhca_ib_qmem mem;
 	u32 size;
 	u8 log_stride;
 	u32 max_sge;
 	struct qhca_ib_cq *cq;
 
-	spinlock_t lock;	/* see above */
+	spinlock_t lock;	/* @pi, @free and @slots */
 	u32 pi;
 	u32 free;
 	struct qhca_ib_srq_slot *slots;

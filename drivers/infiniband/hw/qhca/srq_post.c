@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: work requests of shared receive queues of kernel consumers.
+ * qhca_ib.ko: post to shared receive queues of kernel consumers.
  *
- * WRs of an SRQ complete in any order, so for a kernel WR the device echoes a
- * slot of a table, which holds the wr_id. The device is not believed: the slot
- * must be that of an outstanding WR.
+ * The WRs of an SRQ complete in any order, so the driver passes the device the index of a slot as
+ * the wr_id, and keeps the consumer's wr_id in that slot. The device is not trusted: the slot that
+ * it returns must belong to an outstanding WR.
  *
- * A dead device completes no WR of an SRQ: nobody knows which of them a QP had
- * taken. The consumer gets them back when the SRQ is destroyed.
+ * The WRs of an SRQ are not flushed when the device is dead, because the driver cannot tell which
+ * QP had taken which of them. The consumer gets them back when it destroys the SRQ.
  */
 #include "qhca_ib.h"
 
 /**
- * qhca_ib_srq_complete - the device has completed a WR, or never will
+ * qhca_ib_srq_complete - take an outstanding WR out of its slot
  * @srq: the SRQ, of a kernel consumer
- * @slot: what the device echoed
+ * @slot: the slot that the device returned
  * @wr: filled in
  *
  * Context: any.
@@ -49,7 +49,7 @@ static int qhca_ib_srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr
 	if (wr->num_sge < 0 || wr->num_sge > srq->max_sge)
 		return qhca_ib_refuse(to_qdev(srq->ibsrq.device), -EINVAL,
 				      "SRQ %#x: receive of %d SGEs", srq->srqn, wr->num_sge);
-	/* As many slots as WQEs: with a slot free there is a WQE that has been read. */
+	/* There are as many slots as WQEs: if one is free, the device has read the WQE at @pi. */
 	if (slot == QHCA_IB_SLOT_END)
 		return qhca_ib_refuse(to_qdev(srq->ibsrq.device), -ENOMEM, "SRQ %#x: full",
 				      srq->srqn);
@@ -66,10 +66,10 @@ static int qhca_ib_srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr
  * qhca_ib_post_srq_recv - post_srq_recv verb
  * @ibsrq: the SRQ, of a kernel consumer
  * @wr: list of work requests
- * @bad_wr: the first that was not taken, on error
+ * @bad_wr: on error, the first work request that was not posted
  *
  * Context: any.
- * Return: 0; -EINVAL for what is never right, -ENOMEM if the queue is full.
+ * Return: 0; -EINVAL for an invalid work request, -ENOMEM if the queue is full.
  */
 int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad_wr)

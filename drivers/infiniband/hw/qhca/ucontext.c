@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: user contexts: one doorbell page each. */
+/* qhca_ib.ko: user contexts, each with one doorbell page. */
 #include "qhca_ib.h"
 
 #define UVERBS_MODULE_NAME qhca_ib
@@ -32,7 +32,7 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 	struct qhca_ib_ucontext *ctx = to_qctx(ibctx);
 	int ret;
 
-	/* A mapped page would hold other users' doorbells as well. */
+	/* A mapped page would contain other users' doorbell pages as well. */
 	if (qhca_uar_size(dev->core) < PAGE_SIZE)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP,
 				      "context: pages of %lu bytes, of doorbells %u", PAGE_SIZE,
@@ -73,8 +73,8 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 /**
  * qhca_ib_query_ucontext - query_ucontext verb: the context for one more process
  * @ibctx: the context
- * @attrs: the request; its response is that of alloc_ucontext, because the
- *         doorbell page belongs to the context, whichever process maps it
+ * @attrs: the request; the response is that of alloc_ucontext, because the doorbell page belongs to
+ *         the context, whichever process maps it
  *
  * Return: 0 or a negative errno.
  */
@@ -89,7 +89,7 @@ int qhca_ib_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle 
 
 /**
  * qhca_ib_dealloc_ucontext - dealloc_ucontext verb
- * @ibctx: the context; nothing is mapped any more, and no queue rings at its page
+ * @ibctx: the context; its page is not mapped any more, and no queue uses its doorbells
  */
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
 {
@@ -100,26 +100,26 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
 		.allow_gid.port = QHCA_IB_PORT,
 	};
 
-	/* The page's next owner has no GIDs yet; if this fails, the device is dead. */
+	/* The next owner of the page must start without GIDs; if this fails, the device is dead. */
 	qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
 	qhca_ib_mmap_remove(to_qctx(ibctx)->db);
 }
 
 /**
- * qhca_ib_disassociate_ucontext - the device goes away under its users
+ * qhca_ib_disassociate_ucontext - allow the core to remove the device while it is in use
  * @ibctx: the context
  *
- * The core replaces the mappings; having this function permits it to.
+ * The core itself replaces the mappings, but only for drivers that have this function.
  */
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibctx)
 {
 }
 
 /**
- * qhca_ib_udata_uar - doorbell page of the caller
+ * qhca_ib_udata_uar - doorbell page for the caller's queues
  * @udata: the user's, or NULL for a kernel consumer
  *
- * Return: the page; 0 is the kernel's.
+ * Return: number of the page; 0 is the kernel's.
  */
 u32 qhca_ib_udata_uar(struct ib_udata *udata)
 {

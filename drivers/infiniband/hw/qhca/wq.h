@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* qhca_ib.ko: work queues, the memory of rings, and who pays; included by qhca_ib.h. */
+/* qhca_ib.ko: work queues, memory of rings, cgroup charges; included by qhca_ib.h. */
 #ifndef QHCA_IB_WQ_H
 #define QHCA_IB_WQ_H
 
 /**
  * struct qhca_ib_charge - what an object is charged with besides itself
  * @cg: the cgroup that pays
- * @num: objects
+ * @num: objects that it pays for
  */
 struct qhca_ib_charge {
 	struct rdma_cgroup *cg;
@@ -14,9 +14,9 @@ struct qhca_ib_charge {
 };
 
 /**
- * struct qhca_ib_pinned - a user's memory that the device has the addresses of
+ * struct qhca_ib_pinned - a user's memory whose addresses the device knows
  * @umem: the memory, or NULL
- * @charge: for the addresses
+ * @charge: charge for the addresses
  */
 struct qhca_ib_pinned {
 	struct ib_umem *umem;
@@ -25,10 +25,10 @@ struct qhca_ib_pinned {
 
 /**
  * struct qhca_ib_qmem - memory of a ring, the user's or the kernel's
- * @buf: what a command says of it
- * @table: behind @buf until the command has completed
- * @user: the user's
- * @ring: the kernel's
+ * @buf: description for a command
+ * @table: table for @buf, until the command has completed
+ * @user: memory of the user
+ * @ring: memory of the kernel
  */
 struct qhca_ib_qmem {
 	struct qhca_buf buf;
@@ -38,11 +38,11 @@ struct qhca_ib_qmem {
 };
 
 /**
- * struct qhca_ib_wr - what a kernel consumer has posted; a device is not believed in this
- * @wr_id: the consumer's
- * @len: bytes of its SGEs
+ * struct qhca_ib_wr - a posted work request of a kernel consumer, recorded by the driver
+ * @wr_id: the consumer's wr_id
+ * @len: sum of the lengths of its SGEs
  * @opcode: enum ib_wc_opcode of its completion
- * @signaled: it completes with success as well
+ * @signaled: it gets a CQE on success, too
  */
 struct qhca_ib_wr {
 	u64 wr_id;
@@ -53,14 +53,14 @@ struct qhca_ib_wr {
 
 /**
  * struct qhca_ib_wq - send or receive queue
- * @mem: ring; behind that of a receive queue its doorbell record
+ * @mem: ring; a receive queue has its doorbell record behind it
  * @size: WQEs, a power of two; 0: the QP has no such queue
  * @log_stride: log2 of the bytes of a WQE
  * @max_sge: as created
- * @lock: kernel QPs, here and below: serialises posting
+ * @lock: for kernel QPs, as all below: serialises posting
  * @pi: free-running producer index, written under @lock
  * @ci: index of the oldest WQE without completion, written under the CQ's lock
- * @wr: at each ring position
+ * @wr: the WR at each ring position
  */
 struct qhca_ib_wq {
 	struct qhca_ib_qmem mem;
@@ -68,7 +68,7 @@ struct qhca_ib_wq {
 	u8 log_stride;
 	u32 max_sge;
 
-	spinlock_t lock;	/* see above */
+	spinlock_t lock;	/* posting */
 	u32 pi;
 	u32 ci;
 	struct qhca_ib_wr *wr;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_ib.ko: XRC domains. The core shares them between processes, and the QPs of
- * type XRC_TGT in them.
+ * qhca_ib.ko: XRC domains. The core shares them, and the QPs of type XRC_TGT in them, between
+ * processes.
  *
- * Kernel consumers can receive with XRC, but not send: struct ib_send_wr has no place
- * for the peer's SRQ.
+ * Kernel consumers can receive with XRC, but not send: struct ib_send_wr has no member for the SRQ
+ * of the peer.
  */
 #include "qhca_ib.h"
 
