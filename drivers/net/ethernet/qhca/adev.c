@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: the auxiliary device that qhca_ib binds to, and what it may ask of
- * its function.
+ * qhca.ko: the auxiliary device that qhca_ib binds to, and the facts about the function that it
+ * needs.
  */
 #include <linux/slab.h>
 
 #include "qhca.h"
 
-/* Numbers of the auxiliary devices, which are unique over all functions. */
+/* Numbers of the auxiliary devices, unique over all functions. */
 static DEFINE_IDA(qhca_adev_ids);
 
 static void qhca_adev_release(struct device *d)
@@ -20,9 +20,10 @@ static void qhca_adev_release(struct device *d)
 
 /**
  * qhca_adev_add - publish the auxiliary device
- * @dev: the function, running, its netdev registered
+ * @dev: the function, running, with its netdev registered
  *
- * Context: process. A driver may be bound to it when this returns.
+ * Context: process. A driver may already be bound when this returns.
+ *
  * Return: 0 or a negative errno.
  */
 int qhca_adev_add(struct qhca_dev *dev)
@@ -61,7 +62,7 @@ int qhca_adev_add(struct qhca_dev *dev)
 }
 
 /**
- * qhca_adev_del - withdraw the auxiliary device; no driver is bound to it after
+ * qhca_adev_del - withdraw the auxiliary device; afterwards no driver is bound to it
  * @dev: the function
  */
 void qhca_adev_del(struct qhca_dev *dev)

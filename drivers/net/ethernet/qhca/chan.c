@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: the queues of the Ethernet port together, and NAPI. */
+/* qhca.ko: the queues of the Ethernet port, and NAPI. */
 #include <linux/delay.h>
 
 #include "eth.h"
 
-/* How long queues that are to be replaced may take to send what they have. */
+/* How long a queue that is to be replaced may take to send its frames. */
 #define QHCA_CHAN_DRAIN_MS	1000
 
 /* ---- NAPI ---- */
 
-/* An arm reports only CQEs written after it, so look for older ones after arming. */
+/* Arm both CQs. Arming reports only later CQEs, so return whether none was there before. */
 static bool qhca_eth_arm(struct qhca_chan *chan)
 {
 	qhca_eth_cq_arm(&chan->tx.cq);
 	qhca_eth_cq_arm(&chan->rx.cq);
-	/* The arm is in effect when the write of the doorbell has completed. */
+	/* The arm takes effect when the write to the doorbell has completed. */
 	mb();
 	return qhca_eth_cq_is_empty(&chan->tx.cq) && qhca_eth_cq_is_empty(&chan->rx.cq);
 }
 
-/* A budget of 0 is netpoll's, which only wants to send. */
+/* netpoll calls this with a budget of 0: only complete sent frames then. */
 static int qhca_eth_poll(struct napi_struct *napi, int budget)
 {
 	struct qhca_chan *chan = container_of(napi, struct qhca_chan, napi);
-	/* What a dead device still writes would keep us here for as long as it likes. */
+	/* A dead device may write CQEs for ever, so do not refill and arm for it either. */
 	bool filled, closing = READ_ONCE(chan->closing) || qhca_is_dead(chan->nic->dev);
 	int done;
 
@@ -31,9 +31,9 @@ static int qhca_eth_poll(struct napi_struct *napi, int budget)
 	if (!budget)
 		return 0;
 	done = qhca_rx_poll(chan, budget);
-	/* In each poll: under load every one uses up its budget. */
+	/* Refill in every poll, because under load every poll uses up its budget. */
 	filled = closing || qhca_rxq_fill(chan);
-	/* Without buffers no frame would arrive and trigger the next attempt. */
+	/* Poll on without buffers: no frame would arrive and trigger the next attempt. */
 	if (done == budget || !filled)
 		return budget;
 	/* From here on only qhca_chan_silence() keeps the channel alive. */
@@ -51,7 +51,7 @@ static void qhca_chan_kick(struct qhca_chan *chan)
 
 /* ---- queues ---- */
 
-/* Replaces the queue of that direction, if there is one. */
+/* Create the queue of direction @dir, and destroy its predecessor, if there is one. */
 static int qhca_ethq_create(struct qhca_nic *nic, enum qhca_eth_dir dir,
 			    const struct qhca_cmd_create_ethq *body, u32 *number)
 {
@@ -65,7 +65,7 @@ static int qhca_ethq_create(struct qhca_nic *nic, enum qhca_eth_dir dir,
 	return qhca_cmd_exec(nic->dev, &cmd, NULL, number);
 }
 
-/* Number 0 is no object: a queue that does not exist may be destroyed. */
+/* Object 0 does not exist, so 0 says that there is no queue to destroy. */
 static void qhca_ethq_destroy(struct qhca_nic *nic, u32 *number)
 {
 	if (*number)
@@ -109,7 +109,7 @@ static int qhca_chan_create_cqs(struct qhca_chan *chan)
 	chan->rx.pi = 0;
 	chan->rx.rung = 0;
 	chan->rx.ci = 0;
-	/* A frame takes at least one WQE, so that these CQs cannot overrun. */
+	/* A frame takes at least one WQE, so one CQE for each WQE is enough. */
 	ret = qhca_eth_cq_create(&chan->tx.cq, chan, chan->tx.log_size, &chan->tx_mod);
 	if (ret)
 		return ret;
@@ -119,7 +119,7 @@ static int qhca_chan_create_cqs(struct qhca_chan *chan)
 	return ret;
 }
 
-/* Destroys the queues of a channel that NAPI no longer polls. */
+/* Destroy the queues of a channel that NAPI no longer polls. */
 static void qhca_chan_destroy(struct qhca_chan *chan)
 {
 	qhca_ethq_destroy(chan->nic, &chan->rx.number);
@@ -131,11 +131,11 @@ static void qhca_chan_destroy(struct qhca_chan *chan)
 }
 
 /**
- * qhca_chan_alloc - get the memory of a channel
+ * qhca_chan_alloc - allocate the memory of a channel
  * @nic: the port
  * @params: sizes
  *
- * Context: process, RTNL. Nothing in hardware changes.
+ * Context: process, RTNL. The hardware is not touched.
  * Return: the channel or NULL.
  */
 struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_params *params)
@@ -176,7 +176,7 @@ void qhca_chan_free(struct qhca_chan *chan)
 	kfree(chan);
 }
 
-/* The queues exist: let frames in from both sides. */
+/* The queues exist: start the stack, NAPI and the port. */
 static void qhca_chan_go(struct qhca_chan *chan)
 {
 	struct qhca_nic *nic = chan->nic;
@@ -188,24 +188,23 @@ static void qhca_chan_go(struct qhca_chan *chan)
 	qhca_chan_kick(chan);
 }
 
-/* When this returns, nobody looks at the queues any more. */
+/* When this returns, no poll and no sender uses the queues. */
 static void qhca_chan_silence(struct qhca_chan *chan)
 {
 	struct qhca_nic *nic = chan->nic;
 
-	/* In this order: NAPI would wake the queue again. */
+	/* Stop NAPI first, because it would wake the queue again. */
 	napi_disable(&chan->napi);
 	netif_tx_disable(nic->netdev);
 	nic->chan = NULL;
 	/*
-	 * A poll may still run for a moment after napi_complete(), see
-	 * qhca_eth_poll().
+	 * qhca_eth_poll() may still run for a moment after napi_complete_done().
 	 */
 	synchronize_net();
 }
 
 /**
- * qhca_chan_start - make the queues in hardware and let frames come
+ * qhca_chan_start - create the queues of a channel and switch the port on
  * @chan: the channel, new or stopped
  *
  * Context: process, RTNL.
@@ -255,9 +254,8 @@ void qhca_chan_stop(struct qhca_chan *chan)
 /* ---- replacing a channel ---- */
 
 /*
- * Lets NAPI finish what the device has completed; with @all, waits for what it
- * was given to send as well, within a time limit, because the network may be
- * stuck.
+ * Let NAPI finish what the device has completed. With @all, also wait until the device has sent all
+ * frames, but not for ever, because the network may be stuck.
  */
 static void qhca_chan_drain(struct qhca_chan *chan, bool all)
 {
@@ -273,21 +271,21 @@ static void qhca_chan_drain(struct qhca_chan *chan, bool all)
 	}
 }
 
-/* Takes no more frames to send; waits until those in the queue have left. */
+/* Accept no more frames to send, and wait until those in the queue have left. */
 static void qhca_chan_close_tx(struct qhca_chan *chan)
 {
 	/* A poll that is still running could wake the queue. */
 	WRITE_ONCE(chan->closing, true);
 	napi_synchronize(&chan->napi);
-	/* An idle queue must not look as if it hung. */
+	/* Do not let the watchdog take an idle queue for a hung one. */
 	netif_trans_update(chan->nic->netdev);
 	netif_tx_disable(chan->nic->netdev);
 	qhca_chan_drain(chan, true);
 }
 
 /*
- * The port stays up. Frames to send wait in the stack meanwhile; incoming ones
- * find either the old or the new receive queue.
+ * The port stays on. Meanwhile the stack keeps frames to send, and received frames end up in either
+ * the old or the new receive queue.
  */
 static int qhca_chan_swap(struct qhca_chan *old, struct qhca_chan *new)
 {
@@ -305,12 +303,12 @@ static int qhca_chan_swap(struct qhca_chan *old, struct qhca_chan *new)
 }
 
 /**
- * qhca_chan_replace - let new queues take over from old ones without loss
- * @old: the channel that is up; afterwards stopped, whatever is returned
- * @new: its successor, never started
+ * qhca_chan_replace - replace the queues without losing frames
+ * @old: the channel that is up; stopped afterwards, even on error
+ * @new: its successor, not started yet
  *
  * Context: process, RTNL.
- * Return: 0, or a negative errno: then neither is up.
+ * Return: 0, or a negative errno, and then neither channel is up.
  */
 int qhca_chan_replace(struct qhca_chan *old, struct qhca_chan *new)
 {

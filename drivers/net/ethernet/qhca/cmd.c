@@ -2,23 +2,21 @@
 /*
  * qhca.ko: the command queue.
  *
- * A command takes the ring position at the producer index, its slot, together
- * with the mailbox of that slot. The device answers in ring order, but callers
- * fetch their answers whenever they get to run, so a poster may find the slot at
- * the producer index in use while later ones are free; it waits for that one.
+ * A command takes the ring position at the producer index, its slot, together with the mailbox of
+ * that slot. The device answers in ring order, but callers fetch their answers when they get to
+ * run, so the slot at the producer index may be in use while later ones are free; the next poster
+ * waits for that slot.
  *
- * The device is not trusted: an answer has to name a slot that is waiting, and to
- * echo its opcode and token. A slot whose answer did not come in time, see
- * qhca_cmd_overdue(), is lost for good, since the device may still write to its
- * mailbox; that kills the device.
+ * The device is not trusted: an answer has to name a slot that is waiting, and to echo its opcode
+ * and token. A slot without an answer in time (see qhca_cmd_overdue()) is lost for good, since the
+ * device may still write to its mailbox; that makes the device dead.
  */
 #include "qhca.h"
 #include "trace.h"
 
-/* How many timeouts a command that seems to be worked on may take. */
+/* How many timeouts a command may take while the device makes progress without answers. */
 #define QHCA_CMD_PATIENCE	60
 
-/* The errno of each status. */
 static const int qhca_status_errno[] = {
 	[QHCA_OK] = 0,
 	[QHCA_ERR_OPCODE] = -EOPNOTSUPP,
@@ -65,7 +63,7 @@ static void *qhca_cmdq_mbox(const struct qhca_cmdq *q, u32 pos)
 	return q->mbox.va + (size_t)pos * QHCA_PAGE_SIZE;
 }
 
-/* True if the poster need not wait: the slot is free, or never will be. */
+/* Whether the poster can stop waiting: the slot is free, or the device is dead. */
 static bool qhca_cmdq_may_post(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 {
 	/* Pairs with the release in qhca_slot_put(). */
@@ -85,13 +83,13 @@ static void qhca_cmdq_write(struct qhca_cmdq *q, u32 pos, const struct qhca_cmd 
 		return;
 
 	entry->mailbox = cpu_to_le64(q->mbox.dma + (u64)pos * QHCA_PAGE_SIZE);
-	/* Zeroed: an answer that is too short must not show an earlier one. */
+	/* Clear the page, so that an answer that is too short shows nothing of an earlier one. */
 	memset(page, 0, QHCA_PAGE_SIZE);
 	if (mbox->in)
 		memcpy(page, mbox->in, mbox->in_len);
 }
 
-/* Takes the slot at the producer index from free to posted, unless dead. */
+/* Take the slot at the producer index for a command, unless the device is dead. */
 static int qhca_slot_get(struct qhca_dev *dev, struct qhca_cmd_slot *slot, u16 opcode,
 			 u32 token)
 {
@@ -99,7 +97,7 @@ static int qhca_slot_get(struct qhca_dev *dev, struct qhca_cmd_slot *slot, u16 o
 	int ret = -EIO;
 
 	spin_lock_irq(&q->lock);
-	/* Under the lock, so that qhca_cmdq_kill() sees the slot if it is taken. */
+	/* Test under the lock, so that qhca_cmdq_kill() sees every slot that is taken. */
 	if (!qhca_is_dead(dev)) {
 		slot->opcode = opcode;
 		slot->token = token;
@@ -113,12 +111,12 @@ static int qhca_slot_get(struct qhca_dev *dev, struct qhca_cmd_slot *slot, u16 o
 
 static void qhca_slot_put(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
 {
-	/* The answer was read before the slot is used again. */
+	/* Read the answer before the slot is used again. */
 	smp_store_release(&slot->state, QHCA_SLOT_FREE);
 	wake_up(&q->slot_wait);
 }
 
-/* Gives the command to the device. Returns the slot's position or an errno. */
+/* Give the command to the device. Returns the position of its slot or an errno. */
 static int qhca_cmd_post(struct qhca_dev *dev, const struct qhca_cmd *cmd,
 			 const struct qhca_mbox *mbox)
 {
@@ -130,7 +128,7 @@ static int qhca_cmd_post(struct qhca_dev *dev, const struct qhca_cmd *cmd,
 	mutex_lock(&q->post_lock);
 	pos = qhca_cmdq_pos(q, q->pi);
 	slot = &q->slots[pos];
-	/* Ends: the command in the slot is answered, or times out and kills. */
+	/* This ends: the command in the slot is answered, or times out and kills the device. */
 	wait_event(q->slot_wait, qhca_cmdq_may_post(dev, slot));
 	ret = qhca_slot_get(dev, slot, le16_to_cpu(cmd->opcode), ++q->token);
 	if (!ret) {
@@ -145,11 +143,11 @@ static int qhca_cmd_post(struct qhca_dev *dev, const struct qhca_cmd *cmd,
 }
 
 /*
- * struct qhca_cmd_watch - what is seen of the command queue while a command waits
+ * struct qhca_cmd_watch - progress of the command queue while a command waits
  * @steps: the register CMD_PROGRESS
  * @answers: index of the next completion
- * @moved: when one of them had changed, in jiffies
- * @answered: when @answers had
+ * @moved: when @steps or @answers last changed, in jiffies
+ * @answered: when @answers last changed, in jiffies
  */
 struct qhca_cmd_watch {
 	u32 steps;
@@ -172,9 +170,9 @@ static void qhca_cmd_look(struct qhca_dev *dev, struct qhca_cmd_watch *w)
 }
 
 /*
- * Commands of users can keep a slow device busy for longer than any time-out; it is lost
- * if it does nothing about them for so long. A device that only says it does something
- * is not believed for ever.
+ * Users' commands can keep a slow device busy for longer than any timeout, so a command is lost
+ * only if the device makes no progress for that long, or if it claims progress for very long
+ * without answering a command.
  */
 static bool qhca_cmd_overdue(const struct qhca_cmdq *q, const struct qhca_cmd_watch *w)
 {
@@ -182,7 +180,7 @@ static bool qhca_cmd_overdue(const struct qhca_cmdq *q, const struct qhca_cmd_wa
 	       time_after_eq(jiffies, w->answered + QHCA_CMD_PATIENCE * q->timeout);
 }
 
-/* The wait is over. Returns whether the slot has an answer; otherwise it is lost. */
+/* End the wait for a slot. Returns whether it has an answer; otherwise it is lost. */
 static bool qhca_slot_answered(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
 {
 	bool answered;
@@ -201,9 +199,9 @@ static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 	struct qhca_cmd_watch watch = { .moved = jiffies, .answered = jiffies };
 	bool woken, overdue = false;
 
-	/* Nearly all are executed, and answered, before the doorbell returns. */
+	/* The device executes and answers nearly all commands before the doorbell returns. */
 	qhca_cmdq_poll(dev);
-	/* In steps: perhaps only the interrupt is lost. */
+	/* Wait in steps: if the interrupt is lost, the answer is found by polling. */
 	do {
 		woken = wait_for_completion_timeout(&slot->done, min(q->timeout / 4, HZ));
 		if (woken)
@@ -229,8 +227,8 @@ static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 }
 
 /*
- * The command did not reach the device, or its answer did not reach us.
- * Whatever the error, the caller will free memory next.
+ * The command did not reach the device, or its answer did not arrive. Whatever the error, the
+ * caller frees memory next, so stop DMA first.
  */
 static int qhca_cmd_failed(struct qhca_dev *dev, u16 opcode, int err)
 {
@@ -238,7 +236,7 @@ static int qhca_cmd_failed(struct qhca_dev *dev, u16 opcode, int err)
 	return qhca_cmd_is_destroy(opcode) ? 0 : err;
 }
 
-/* Whether it can be what a command has made. Keys have 32 bits, numbers fewer. */
+/* Whether @obj can be the result of @opcode. Keys have 32 bits, object numbers fewer. */
 static bool qhca_cmd_obj_ok(u16 opcode, u32 obj)
 {
 	bool key = opcode == QHCA_CMD_REG_MR || opcode == QHCA_CMD_ALLOC_MW;
@@ -246,7 +244,7 @@ static bool qhca_cmd_obj_ok(u16 opcode, u32 obj)
 	return obj && (key || obj <= QHCA_OBJ_MASK);
 }
 
-/* Takes the answer out of the slot and gives the slot back. */
+/* Take the answer out of the slot and free the slot. */
 static int qhca_cmd_finish(struct qhca_dev *dev, u32 pos, const struct qhca_mbox *mbox,
 			   u32 *obj)
 {
@@ -305,12 +303,12 @@ int qhca_cmd_obj(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj)
 EXPORT_SYMBOL(qhca_cmd_obj);
 
 /**
- * qhca_cmd_destroy - destroy an object whose memory is freed next, come what may
+ * qhca_cmd_destroy - destroy an object, or declare the device dead
  * @dev: the function
  * @opcode: the command
  * @obj: the object
  *
- * A device that will not let go of an object has to be stopped instead.
+ * The caller frees the memory of the object next, so the device must not refuse.
  *
  * Context: process.
  */
@@ -326,7 +324,7 @@ void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj
 }
 EXPORT_SYMBOL(qhca_cmd_destroy);
 
-/* Matches one answer with its slot. False: the device makes no sense. */
+/* Match an answer with its slot. Returns false if no slot can have this answer. */
 static bool qhca_cmd_complete(struct qhca_cmdq *q, const struct qhca_cmd_comp *comp)
 {
 	u16 pos = le16_to_cpu(comp->slot);
@@ -336,7 +334,7 @@ static bool qhca_cmd_complete(struct qhca_cmdq *q, const struct qhca_cmd_comp *c
 		return false;
 	slot = &q->slots[pos];
 	if (slot->state == QHCA_SLOT_LOST)
-		return true;	/* late: the device is dead and nobody waits */
+		return true;	/* late: the device is dead and the caller has gone */
 	if (slot->state != QHCA_SLOT_POSTED ||
 	    slot->opcode != le16_to_cpu(comp->opcode) ||
 	    slot->token != le32_to_cpu(comp->token))
@@ -349,7 +347,7 @@ static bool qhca_cmd_complete(struct qhca_cmdq *q, const struct qhca_cmd_comp *c
 	return true;
 }
 
-/* Copies the next answer out of the ring, where the device could change it. */
+/* Copy the next answer, because the device could change it in the ring. */
 static bool qhca_cmdq_next(struct qhca_cmdq *q, struct qhca_cmd_comp *comp)
 {
 	const struct qhca_cmd_comp *entry = q->cq.va;
@@ -357,7 +355,7 @@ static bool qhca_cmdq_next(struct qhca_cmdq *q, struct qhca_cmd_comp *comp)
 	entry += qhca_cmdq_pos(q, q->ci);
 	if ((READ_ONCE(entry->owner) & QHCA_OWNER_PHASE) != qhca_phase(q->ci, q->log_size))
 		return false;
-	dma_rmb();	/* the rest of the entry was written before the phase */
+	dma_rmb();	/* read the phase before the rest of the entry */
 	*comp = *entry;
 	q->ci++;
 	return true;

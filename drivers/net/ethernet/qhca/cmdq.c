@@ -40,7 +40,7 @@ err_slots:
 }
 
 /**
- * qhca_cmdq_init - make a command queue
+ * qhca_cmdq_init - allocate the rings and slots of the command queue
  * @dev: the function, reset and down
  *
  * Context: process.
@@ -73,7 +73,7 @@ int qhca_cmdq_init(struct qhca_dev *dev)
 
 /**
  * qhca_cmdq_cleanup - free the command queue
- * @dev: the function, reset and down; nobody issues commands
+ * @dev: the function, reset and down; no command is issued any more
  */
 void qhca_cmdq_cleanup(struct qhca_dev *dev)
 {
@@ -86,8 +86,8 @@ void qhca_cmdq_cleanup(struct qhca_dev *dev)
 }
 
 /**
- * qhca_cmdq_kill - wake everybody who waits for the command queue
- * @dev: the function, not running any more
+ * qhca_cmdq_kill - wake all callers that wait for the command queue
+ * @dev: the function, no longer running
  *
  * Context: any.
  */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: which CQs there are, by number, for the delivery of their events.
+ * qhca.ko: table of all CQs by number, to deliver their events.
  *
- * A handler keeps the CQ that it has found by the lock of its event queue:
- * qhca_cq_forget() waits for all handlers. That costs much less than a grace period.
+ * A handler that has found a CQ holds the lock of its event queue, and qhca_cq_forget() waits for
+ * all handlers before the CQ is freed. That costs much less than a grace period.
  */
 #include "qhca.h"
 
 /*
- * The number may be that of a CQ which is destroyed but whose destroyer did not yet
- * get to take it out; but not that of one which lives.
+ * The number may belong to a CQ that the device has destroyed, but that is not yet erased here. It
+ * must not belong to a live CQ.
  */
 static int qhca_cq_remember(struct qhca_dev *dev, struct qhca_cq_core *cq)
 {
@@ -52,7 +52,7 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 }
 EXPORT_SYMBOL(qhca_cq_create);
 
-/* The device has forgotten the CQ: nobody here may find it from now on. */
+/* Erase a CQ that the device has destroyed, and wait for handlers that have found it. */
 static void qhca_cq_forget(struct qhca_dev *dev, struct qhca_cq_core *cq)
 {
 	xa_cmpxchg(&dev->cqs, cq->cqn, cq, NULL, 0);

@@ -2,12 +2,12 @@
 /*
  * qhca.ko: interrupts and event queues.
  *
- * Every MSI-X vector has one event queue. Vector 0 reports command completions as
- * well, and has to do so before its queue exists.
+ * Every MSI-X vector has one event queue. Vector 0 also reports command completions, even before
+ * its queue exists.
  *
- * Whoever handles events of a queue holds its lock: the interrupt handler, the poll for
- * events whose interrupt was lost, and who stands in for a dead device. So they are handled
- * one at a time, and qhca_eqs_synchronize() waits for all of them.
+ * All code that handles events of a queue holds the lock of the queue: the interrupt handler, the
+ * poll for events whose interrupt was lost, and qhca_cq_tell(). So events are handled one at a
+ * time, and qhca_eqs_synchronize() waits for all handlers.
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -15,10 +15,10 @@
 #include "qhca.h"
 #include "trace.h"
 
-/* Events taken by one interrupt; the device raises another for the rest. */
+/* Events handled in one interrupt; the device raises another interrupt for the rest. */
 #define QHCA_EQ_BUDGET		256u
 
-/* Events wait in the device while an EQ is full, so this only bounds memory. */
+/* While an EQ is full, events wait in the device, so a small ring loses nothing. */
 #define QHCA_EQ_LOG	12
 
 static bool qhca_eq_is_async(const struct qhca_eq *eq)
@@ -37,18 +37,18 @@ static bool qhca_eq_has(const struct qhca_eq *eq, u32 index)
 	       qhca_phase(index, eq->log_size);
 }
 
-/* Copies the next event out of the ring, where the device could change it. */
+/* Copy the next event, because the device could change it in the ring. */
 static bool qhca_eq_next(struct qhca_eq *eq, struct qhca_eqe *eqe)
 {
 	if (!qhca_eq_has(eq, eq->ci))
 		return false;
-	dma_rmb();	/* the rest of the entry was written before the phase */
+	dma_rmb();	/* read the phase before the rest of the entry */
 	*eqe = *qhca_eq_entry(eq, eq->ci);
 	eq->ci++;
 	return true;
 }
 
-/* The CQ may have been destroyed since; if it is there it stays, see qhca_cq_forget(). */
+/* The CQ may be destroyed already; if it is found, the lock keeps it (see qhca_cq_forget()). */
 static void qhca_eq_comp(struct qhca_dev *dev, u32 cqn, u32 arm_sn)
 {
 	struct qhca_cq_core *cq = xa_load(&dev->cqs, cqn);
@@ -78,7 +78,7 @@ static void qhca_eq_handle(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 	else if (eqe->type == QHCA_EVENT_CQ_ERR)
 		qhca_eq_cq_error(eq->dev, obj);
 	else if (eqe->type == QHCA_EVENT_DEVICE_FATAL)
-		/* Everybody is told once, when the device is known to be quiet. */
+		/* The health work passes this event on once the device is known to be quiet. */
 		qhca_health_die(eq->dev, "it reported a fatal error");
 	else
 		qhca_event(eq->dev, eqe->type, obj);
@@ -154,7 +154,7 @@ static void qhca_eq_free_irq(struct qhca_eq *eq)
 	eq->irq_requested = false;
 }
 
-/* Completion vectors are spread over the CPUs, near ones first. */
+/* Spread completion vectors over the CPUs, near ones first. */
 static void qhca_eq_spread(struct qhca_eq *eq)
 {
 	unsigned int cpu = cpumask_local_spread(eq->vector - QHCA_VECTOR_COMP,
@@ -164,10 +164,10 @@ static void qhca_eq_spread(struct qhca_eq *eq)
 }
 
 /**
- * qhca_irqs_init - take MSI-X vectors and install the handler of vector 0
+ * qhca_irqs_init - allocate MSI-X vectors and install the handler of vector 0
  * @dev: the function, down, with its command queue in memory
  *
- * More completion vectors than CPUs would be of no use; a single one is enough.
+ * More completion vectors than CPUs would be of no use; one is enough.
  *
  * Context: process.
  * Return: 0 or a negative errno.
@@ -225,7 +225,7 @@ void qhca_irqs_cleanup(struct qhca_dev *dev)
 	pci_free_irq_vectors(dev->pdev);
 }
 
-/* Whether the same event waits as at the look before. */
+/* Whether the event that waited at the previous check still waits. */
 static bool qhca_eq_is_stuck(struct qhca_eq *eq)
 {
 	bool before = eq->overdue && eq->overdue_ci == eq->ci;
@@ -239,7 +239,7 @@ static void qhca_eq_check(struct qhca_eq *eq)
 {
 	unsigned int n = 0;
 
-	/* Softirqs that the handlers raise run when they are let in again. */
+	/* Run softirqs that the handlers raise when BHs are enabled again. */
 	local_bh_disable();
 	spin_lock_irq(&eq->lock);
 	if (qhca_eq_is_stuck(eq))
@@ -255,8 +255,7 @@ static void qhca_eq_check(struct qhca_eq *eq)
  * qhca_eqs_check - look for events whose interrupt was lost
  * @dev: the function, its event queues live
  *
- * Called again and again, with seconds in between: nobody else would ever look if
- * the interrupt is not to come.
+ * Called every few seconds, because nothing else looks for events when an interrupt is lost.
  *
  * Context: process.
  */
@@ -288,8 +287,8 @@ EXPORT_SYMBOL(qhca_eqs_synchronize);
 /**
  * qhca_cq_tell - call the handler of a CQ as an event of the device would
  * @dev: the function
- * @cq: the CQ, which stays
- * @arm_sn: of the arm that the event answers
+ * @cq: the CQ, which must not be freed meanwhile
+ * @arm_sn: sequence number of the arm that the event answers
  *
  * Context: process, softirqs off.
  */
@@ -363,7 +362,7 @@ err_mem:
 
 static void qhca_eq_destroy(struct qhca_eq *eq)
 {
-	/* Nobody wants its events any more, and it must not be armed again. */
+	/* Its events are not needed any more, and it must not be armed again. */
 	spin_lock_irq(&eq->lock);
 	eq->live = false;
 	spin_unlock_irq(&eq->lock);
@@ -375,8 +374,8 @@ static void qhca_eq_destroy(struct qhca_eq *eq)
 }
 
 /**
- * qhca_eqs_create - make the event queues of all vectors
- * @dev: the function, running, its limits known
+ * qhca_eqs_create - create the event queues of all vectors
+ * @dev: the function, running, with its limits known
  *
  * Context: process.
  * Return: 0 or a negative errno.
@@ -424,7 +423,7 @@ unsigned int qhca_num_comp_vectors(struct qhca_dev *dev)
 EXPORT_SYMBOL(qhca_num_comp_vectors);
 
 /**
- * qhca_comp_eqn - where a CQ's events go to reach a completion vector
+ * qhca_comp_eqn - number of the event queue of a completion vector
  * @dev: the function
  * @vector: completion vector, less than qhca_num_comp_vectors()
  *

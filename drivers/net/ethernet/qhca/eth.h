@@ -2,10 +2,10 @@
 /*
  * qhca.ko: the Ethernet port.
  *
- * struct qhca_nic is the netdev's own. While the interface is up it has a struct
- * qhca_chan: a send and a receive queue, each with its CQ, and one NAPI instance
- * for both. A new MTU or ring size means a new channel, which is allocated before
- * the old one is given up and takes over without loss.
+ * struct qhca_nic is the private data of the netdev. While the interface is up it has a struct
+ * qhca_chan: a send and a receive queue, each with its CQ, and one NAPI instance for both. A new
+ * MTU or ring size needs a new channel, which is allocated before the old one is stopped and
+ * replaces it without losing frames.
  */
 #ifndef QHCA_ETH_H
 #define QHCA_ETH_H
@@ -21,7 +21,6 @@
 #define QHCA_RX_RING_DEFAULT	1024u
 #define QHCA_RING_MAX		4096u
 
-/* Completion vector of the port's CQs. */
 #define QHCA_ETH_COMP_VECTOR	0
 
 #define QHCA_PORT_NUM		1
@@ -31,10 +30,10 @@
  * @core: event delivery
  * @mem: ring and doorbell record
  * @dbrec: doorbell record
- * @chan: whose NAPI its events wake
+ * @chan: the channel whose NAPI its events schedule
  * @log_size: log2 of the CQEs
  * @ci: consumer index
- * @arm_sn: of the last arm
+ * @arm_sn: sequence number of the last arm
  */
 struct qhca_eth_cq {
 	struct qhca_cq_core core;
@@ -47,10 +46,10 @@ struct qhca_eth_cq {
 };
 
 /**
- * struct qhca_tx_buf - what belongs to a send WQE
+ * struct qhca_tx_buf - the buffer of a send WQE
  * @skb: in the last WQE of a frame, else NULL
- * @dma: where the fragment is mapped
- * @len: bytes of it
+ * @dma: DMA address of the fragment
+ * @len: bytes of the fragment
  * @is_page: mapped as a page
  */
 struct qhca_tx_buf {
@@ -62,13 +61,13 @@ struct qhca_tx_buf {
 
 /**
  * struct qhca_txq - the send queue
- * @cq: where it completes
+ * @cq: CQ for its completions
  * @mem: ring of struct qhca_eth_wqe
  * @buf: one for each WQE
  * @log_size: log2 of the WQEs
- * @number: of the queue, for doorbells; 0 if the device has none
- * @pi: producer index; the sender's
- * @ci: oldest WQE not complete; NAPI's
+ * @number: number of the queue, for doorbells; 0 if the device has none
+ * @pi: producer index, written by the sender
+ * @ci: index of the oldest WQE not complete, written by NAPI
  */
 struct qhca_txq {
 	struct qhca_eth_cq cq;
@@ -82,16 +81,16 @@ struct qhca_txq {
 
 /**
  * struct qhca_rxq - the receive queue
- * @cq: where it completes
+ * @cq: CQ for its completions
  * @mem: ring of struct qhca_eth_wqe
- * @page: of each WQE
+ * @page: buffer of each WQE
  * @pool: where pages come from
  * @log_size: log2 of the WQEs
  * @order: log2 of the pages of one buffer
  * @room: bytes of a buffer that the device may fill
- * @number: of the queue, for doorbells; 0 if the device has none
+ * @number: number of the queue, for doorbells; 0 if the device has none
  * @pi: producer index
- * @rung: producer index that the device knows
+ * @rung: producer index of the last doorbell
  * @ci: next WQE to complete
  */
 struct qhca_rxq {
@@ -108,7 +107,7 @@ struct qhca_rxq {
 	u32 ci;
 };
 
-/* struct qhca_moderation - how long events of a CQ are held back; all 0: not */
+/* struct qhca_moderation - delay of the events of a CQ; all 0: none */
 struct qhca_moderation {
 	u32 usecs;
 	u32 frames;	/* 0: any number */
@@ -118,14 +117,14 @@ struct qhca_moderation {
 struct qhca_chan {
 	struct qhca_nic *nic;
 	struct napi_struct napi;	/* polls both CQs */
-	bool closing;			/* NAPI only finishes what there is */
+	bool closing;			/* NAPI only finishes pending work */
 	struct qhca_moderation tx_mod;
 	struct qhca_moderation rx_mod;
 	struct qhca_txq tx;
 	struct qhca_rxq rx;
 };
 
-/* struct qhca_chan_params - what a channel is made for */
+/* struct qhca_chan_params - settings that a channel is made for */
 struct qhca_chan_params {
 	u32 mtu;
 	u32 tx_entries;
@@ -135,18 +134,18 @@ struct qhca_chan_params {
 };
 
 /**
- * struct qhca_tx_stats - what the send queue has done since probe()
- * @packets: frames that the device sent; NAPI's, as the next four
- * @bytes: of them, as the device counts: with tag and padding
- * @tso: frames that the device cut up
+ * struct qhca_tx_stats - statistics of the send queue since probe()
+ * @packets: frames that the device sent; written by NAPI, as the next four
+ * @bytes: their bytes, as the device counts them: with tag and padding
+ * @tso: frames that the device segmented
  * @errors: frames that the device did not send
  * @wakes: times the queue was woken
- * @dropped: frames that did not get to the device; the sender's, as all below
+ * @dropped: frames that were not given to the device; written by the sender, as all below
  * @stops: times the queue was stopped for lack of room
- * @doorbells: rung
- * @linearized: frames in too many pieces
+ * @doorbells: doorbells rung
+ * @linearized: frames with too many fragments
  *
- * Each has one writer at a time, and anybody may read.
+ * Each has one writer at a time; reads need no lock.
  */
 struct qhca_tx_stats {
 	u64 packets;
@@ -161,14 +160,14 @@ struct qhca_tx_stats {
 };
 
 /**
- * struct qhca_rx_stats - what the receive queue has done since probe(); NAPI's
+ * struct qhca_rx_stats - statistics of the receive queue since probe(), written by NAPI
  * @packets: frames given to the stack
- * @bytes: of them, with the tag that the device took out
+ * @bytes: their bytes, with the tag that the device removed
  * @errors: frames that the device could not deliver
  * @length_errors: frames of a length that makes no sense
  * @dropped: frames for which there was no memory
  * @csum_ok: frames whose checksums the device vouched for
- * @polls: runs of NAPI
+ * @polls: calls of the NAPI poll function
  */
 struct qhca_rx_stats {
 	u64 packets;
@@ -180,7 +179,7 @@ struct qhca_rx_stats {
 	u64 polls;
 };
 
-/* Adds to a counter that others read meanwhile. */
+/* Add to a counter that other CPUs may read meanwhile. */
 static inline void qhca_stat_add(u64 *stat, u64 n)
 {
 	WRITE_ONCE(*stat, *stat + n);
@@ -190,17 +189,17 @@ static inline void qhca_stat_add(u64 *stat, u64 n)
  * struct qhca_nic - private data of the netdev
  * @netdev: the netdev
  * @dev: the function
- * @chan: the queues, or NULL; changes under RTNL
- * @params: of @chan, or of the next one
- * @tx_stats: of the send queue
- * @rx_stats: of the receive queue
- * @speed: of the port, Mb/s
+ * @chan: the queues while the interface is up, else NULL; changes under RTNL
+ * @params: settings of @chan, or of the next channel
+ * @tx_stats: statistics of the send queue
+ * @rx_stats: statistics of the receive queue
+ * @speed: speed of the port, Mb/s
  * @port_lock: serialises SET_PORT and SET_MCAST
  * @port_on: the port may be on; under @port_lock
- * @rx_mode_work: brings the address filter to the device, which sleeps
- * @restart_work: new queues after a failure
- * @link_lock: keeps carrier changes in the order of the register's
- * @nb: asynchronous events
+ * @rx_mode_work: passes the address filter to the device, which sleeps
+ * @restart_work: replaces the queues after a failure
+ * @link_lock: keeps changes of the carrier in the order of register reads
+ * @nb: receives asynchronous events
  */
 struct qhca_nic {
 	struct net_device *netdev;

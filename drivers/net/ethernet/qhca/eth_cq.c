@@ -21,10 +21,10 @@ static void qhca_eth_cq_error(struct qhca_cq_core *core)
 /**
  * qhca_eth_cq_next - take the next CQE
  * @cq: the CQ
- * @cqe: the copy; in the ring the device could change it
+ * @cqe: filled in with a copy, because the device could change the ring
  *
  * Context: NAPI.
- * Return: whether there was one.
+ * Return: whether there was a CQE.
  */
 bool qhca_eth_cq_next(struct qhca_eth_cq *cq, struct qhca_cqe *cqe)
 {
@@ -33,7 +33,7 @@ bool qhca_eth_cq_next(struct qhca_eth_cq *cq, struct qhca_cqe *cqe)
 	entry += cq->ci & (BIT(cq->log_size) - 1);
 	if ((READ_ONCE(entry->owner) & QHCA_OWNER_PHASE) != qhca_phase(cq->ci, cq->log_size))
 		return false;
-	dma_rmb();	/* the rest of the entry was written before the phase */
+	dma_rmb();	/* read the phase before the rest of the entry */
 	*cqe = *entry;
 	cq->ci++;
 	return true;
@@ -53,12 +53,12 @@ bool qhca_eth_cq_is_empty(const struct qhca_eth_cq *cq)
 }
 
 /**
- * qhca_eth_cq_update - tell the device which CQEs have been taken
+ * qhca_eth_cq_update - tell the device which CQEs the driver has taken
  * @cq: the CQ
  */
 void qhca_eth_cq_update(struct qhca_eth_cq *cq)
 {
-	dma_mb();	/* read the CQEs before the device may write new ones */
+	dma_mb();	/* read the CQEs before the device may overwrite them */
 	WRITE_ONCE(cq->dbrec->ci, cpu_to_le32(cq->ci));
 }
 
@@ -101,11 +101,11 @@ void qhca_eth_cq_destroy(struct qhca_eth_cq *cq)
 }
 
 /**
- * qhca_eth_cq_create - make a CQ whose events wake NAPI
+ * qhca_eth_cq_create - create a CQ whose events schedule NAPI
  * @cq: the CQ
- * @chan: whose NAPI
+ * @chan: the channel with that NAPI
  * @log_size: log2 of its CQEs
- * @mod: how its events are held back
+ * @mod: delay of its events
  *
  * Context: process.
  * Return: 0 or a negative errno.

@@ -55,9 +55,9 @@ static int qhca_set_ringparam(struct net_device *netdev, struct ethtool_ringpara
 	struct qhca_nic *nic = netdev_priv(netdev);
 	struct qhca_chan_params params = nic->params;
 
-	/* The core has checked the maximum; jumbo and mini rings have none. */
+	/* The core has checked the maximum; there are no jumbo and mini rings. */
 	if (ring->tx_pending < QHCA_RING_MIN || ring->rx_pending < QHCA_RING_MIN) {
-		NL_SET_ERR_MSG_MOD(extack, "rings have 64 entries at least");
+		NL_SET_ERR_MSG_MOD(extack, "rings need at least 64 entries");
 		return -EINVAL;
 	}
 	params.tx_entries = roundup_pow_of_two(ring->tx_pending);
@@ -91,10 +91,10 @@ static int qhca_check_moderation(const struct qhca_nic *nic, const struct qhca_m
 	const struct qhca_limits *limits = &nic->dev->limits;
 
 	if (mod->usecs > limits->max_cq_period || mod->frames > limits->max_cq_count) {
-		NL_SET_ERR_MSG_MOD(extack, "more than the device can wait for");
+		NL_SET_ERR_MSG_MOD(extack, "the device supports no such delay");
 		return -ERANGE;
 	}
-	/* The last frames of a burst would never be reported. */
+	/* Otherwise the last frames of a burst would never be reported. */
 	if (mod->frames && !mod->usecs) {
 		NL_SET_ERR_MSG_MOD(extack, "a number of frames needs a time limit");
 		return -EINVAL;
@@ -122,14 +122,14 @@ static int qhca_set_coalesce(struct net_device *netdev, struct ethtool_coalesce 
 	return ret ?: qhca_nic_change(nic, &params);
 }
 
-/* One queue in each direction, which share an interrupt. */
+/* One queue in each direction; both share an interrupt. */
 static void qhca_get_channels(struct net_device *netdev, struct ethtool_channels *channels)
 {
 	channels->max_combined = 1;
 	channels->combined_count = 1;
 }
 
-/* What the driver counts; the device's own counters come first. */
+/* Counters of the driver; those of the device precede them. */
 static const struct {
 	char name[ETH_GSTRING_LEN];
 	size_t offset;
@@ -182,7 +182,7 @@ static void qhca_get_ethtool_stats(struct net_device *netdev, struct ethtool_sta
 	struct qhca_mbox mbox = { .out = counters, .out_len = sizeof(counters) };
 	unsigned int i;
 
-	/* An error cannot be reported here; a dead device shows zeroes. */
+	/* This function cannot report an error: a dead device shows zeroes. */
 	qhca_cmd_exec(nic->dev, &cmd, &mbox, NULL);
 	for (i = 0; i < QHCA_CNT_MAX; i++)
 		*data++ = le64_to_cpu(counters[i]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: asynchronous events go to a notifier chain. */
+/* qhca.ko: pass asynchronous events to a notifier chain. */
 #include "qhca.h"
 
 /**
- * qhca_event - pass an asynchronous event on
+ * qhca_event - pass an asynchronous event to the notifiers
  * @dev: the function
- * @type: what happened
- * @obj: to which object
+ * @type: type of the event
+ * @obj: number of the object
  *
  * Context: under the lock of an event queue; process for DEVICE_FATAL.
  */
@@ -24,7 +24,7 @@ EXPORT_SYMBOL(qhca_register_events);
 /**
  * qhca_unregister_events - undo qhca_register_events()
  * @dev: the function
- * @nb: the notifier, which is not running any more when this returns
+ * @nb: the notifier; it is not running any more when this returns
  *
  * Context: process.
  */

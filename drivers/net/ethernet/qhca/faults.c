@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: fault rules of the device, in debugfs: for developers who must see what
- * their software does when the network or the adapter misbehaves. Only devices whose
- * operator allows it have the file.
+ * qhca.ko: fault rules of the device, in debugfs, for developers who must see what their software
+ * does when the network or the adapter misbehaves. The file exists only if the operator of the
+ * device allows it.
  */
 #include <linux/debugfs.h>
 #include <linux/slab.h>
@@ -12,7 +12,7 @@
 
 static struct dentry *qhca_debugfs;
 
-/* Each write replaces the rules; an empty one, or of a newline, clears them. */
+/* Each write replaces all rules; an empty one, or a newline alone, clears them. */
 static ssize_t qhca_faults_write(struct file *file, const char __user *buf, size_t len,
 				 loff_t *pos)
 {
@@ -60,7 +60,7 @@ static const struct file_operations qhca_faults_fops = {
 };
 
 /**
- * qhca_faults_add - offer the file, if there is any use for it
+ * qhca_faults_add - create the file if the device supports fault rules
  * @dev: the function, up
  */
 void qhca_faults_add(struct qhca_dev *dev)
@@ -72,7 +72,7 @@ void qhca_faults_add(struct qhca_dev *dev)
 }
 
 /**
- * qhca_faults_del - return when nobody uses the file any more
+ * qhca_faults_del - remove the file; returns when no process uses it any more
  * @dev: the function
  */
 void qhca_faults_del(struct qhca_dev *dev)
@@ -81,13 +81,13 @@ void qhca_faults_del(struct qhca_dev *dev)
 	dev->debugfs = NULL;
 }
 
-/* qhca_faults_init - the driver's folder in debugfs, at its start */
+/* qhca_faults_init - create the driver's folder in debugfs */
 void qhca_faults_init(void)
 {
 	qhca_debugfs = debugfs_create_dir(QHCA_DRV_NAME, NULL);
 }
 
-/* qhca_faults_exit - the same at its end */
+/* qhca_faults_exit - remove the driver's folder in debugfs */
 void qhca_faults_exit(void)
 {
 	debugfs_remove(qhca_debugfs);

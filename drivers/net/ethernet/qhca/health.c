@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: the life of the device: how it is started, watched and stopped, and what is done
- * when it has died, see state.c.
+ * qhca.ko: start, watch and stop the device, and clean up after it has died (see state.c).
  *
- * A dead function stays dead until it is taken down and up: by unbinding and
- * binding the driver, or by a function reset (the file "reset" of the PCI device
- * in sysfs), which keeps the network device.
+ * A dead function stays dead until it is taken down and brought up again: by unbinding and binding
+ * the driver, or by a function reset (the file "reset" of the PCI device in sysfs), which keeps the
+ * network device.
  */
 #include "qhca.h"
 
-/* Per interval, an idle device costs one register read. */
+/* In each interval an idle device costs one register read. */
 #define QHCA_HEALTH_POLL	(2 * HZ)
 
-/* How long the auxiliary driver may take to go, before the task it keeps is called hung. */
+/* How long unbinding the auxiliary driver may take; less than the hung task timeout. */
 #define QHCA_HEALTH_LIMIT	(60 * HZ)
 
 static void qhca_health_work(struct work_struct *work)
@@ -41,18 +40,18 @@ static void qhca_health_limit_work(struct work_struct *work)
 	struct qhca_dev *dev = container_of(to_delayed_work(work), struct qhca_dev,
 					    health.limit);
 
-	qhca_health_die(dev, "its users cannot let go of it");
+	qhca_health_die(dev, "its users did not release it in time");
 }
 
 /**
- * qhca_health_init - once in the life of @dev
+ * qhca_health_init - initialise the state that outlives resets
  * @dev: the function, down
  */
 void qhca_health_init(struct qhca_dev *dev)
 {
 	atomic_set(&dev->state, QHCA_DEV_DOWN);
 	mutex_init(&dev->health.lock);
-	/* The device has been given nothing that it could touch. */
+	/* The device does not know any memory yet. */
 	dev->health.quiesced = true;
 	INIT_WORK(&dev->health.work, qhca_health_work);
 	INIT_DELAYED_WORK(&dev->health.poll, qhca_health_poll);
@@ -60,10 +59,10 @@ void qhca_health_init(struct qhca_dev *dev)
 }
 
 /**
- * qhca_health_start - start the device; commands are possible from here
+ * qhca_health_start - start the device, so that commands can be issued
  * @dev: the function, down
  *
- * Return: 0 or a negative errno, and the device knows no memory.
+ * Return: 0, or a negative errno, and then the device knows no memory.
  */
 int qhca_health_start(struct qhca_dev *dev)
 {
@@ -89,7 +88,7 @@ void qhca_health_watch(struct qhca_dev *dev)
 }
 
 /**
- * qhca_health_unwatch - stop polling it
+ * qhca_health_unwatch - stop polling the device's status
  * @dev: the function
  *
  * Context: process.
@@ -100,10 +99,10 @@ void qhca_health_unwatch(struct qhca_dev *dev)
 }
 
 /**
- * qhca_health_limit - give the users of the device a time limit
+ * qhca_health_limit - declare the device dead unless its users release it in time
  * @dev: the function
  *
- * Those who wait for a completion that the device owes them get it when it is dead.
+ * Users may wait for completions that the device owes them. They get them when it is dead.
  */
 void qhca_health_limit(struct qhca_dev *dev)
 {
@@ -122,10 +121,10 @@ void qhca_health_unlimit(struct qhca_dev *dev)
 }
 
 /**
- * qhca_health_stop - take the device down, dead or alive
+ * qhca_health_stop - take down the device, dead or alive
  * @dev: the function
  *
- * Context: process. No DMA, no interrupt and no work item follows.
+ * Context: process. Afterwards there is no DMA, no interrupt and no work item.
  */
 void qhca_health_stop(struct qhca_dev *dev)
 {

@@ -9,7 +9,7 @@
 #define QHCA_HW_TIMEOUT_US	(2 * USEC_PER_SEC)
 
 /**
- * qhca_hw_identify - check that registers are those this driver was written for
+ * qhca_hw_identify - check that this is a qhca of a version that the driver knows
  * @dev: the function
  *
  * Return: 0, or -ENODEV.
@@ -35,9 +35,8 @@ int qhca_hw_identify(struct qhca_dev *dev)
  * qhca_hw_present - whether registers can be read
  * @dev: the function
  *
- * When the device is gone, what reads return is up to the bridge above it: mostly
- * all ones, a value that no register but the clock can have; or zero, which would
- * look like a device in reset.
+ * When the device is gone, the bridge above it answers reads: mostly with all ones, a value that no
+ * register but the clock can have; or with zero, which would look like a device in reset.
  *
  * Context: any.
  * Return: false if the device is gone.
@@ -51,9 +50,10 @@ bool qhca_hw_present(struct qhca_dev *dev)
  * qhca_hw_reset - reset the device and wait until it is done
  * @dev: the function
  *
- * Context: process. Return: 0 when the device has said that nothing exists and
- * no DMA follows; -ENODEV when it is gone, which stops DMA as well; -ETIMEDOUT
- * when it does not answer.
+ * Context: process.
+ *
+ * Return: 0 if the device confirms that no object exists and no DMA follows; -ENODEV if it is gone,
+ * which stops DMA as well; -ETIMEDOUT if it does not answer.
  */
 int qhca_hw_reset(struct qhca_dev *dev)
 {
@@ -77,7 +77,7 @@ static void qhca_write_base(struct qhca_dev *dev, unsigned int reg_lo, dma_addr_
 
 /**
  * qhca_hw_enable - give the device its command queue and start it
- * @dev: the function, reset before
+ * @dev: the function, after a reset
  *
  * Return: 0, -EIO if the device refuses, -ETIMEDOUT if it does not answer.
  */
@@ -109,7 +109,7 @@ int qhca_hw_enable(struct qhca_dev *dev)
  * @dev: the function
  *
  * Context: any.
- * Return: true if it has.
+ * Return: whether it has.
  */
 bool qhca_hw_link_up(struct qhca_dev *dev)
 {
@@ -120,7 +120,7 @@ bool qhca_hw_link_up(struct qhca_dev *dev)
 /**
  * qhca_hw_mac - read the permanent MAC address
  * @dev: the function
- * @mac: where it goes, ETH_ALEN bytes
+ * @mac: filled in, ETH_ALEN bytes
  */
 void qhca_hw_mac(struct qhca_dev *dev, u8 *mac)
 {
@@ -143,7 +143,7 @@ u64 qhca_read_clock(struct qhca_dev *dev)
 	unsigned long flags;
 	u64 lo, hi;
 
-	/* Reading the low half latches the high one: nobody may read in between. */
+	/* Reading the low half latches the high one, so no other read may come in between. */
 	spin_lock_irqsave(&dev->clock_lock, flags);
 	lo = qhca_read_reg(dev, QHCA_REG_CLOCK_LO);
 	hi = qhca_read_reg(dev, QHCA_REG_CLOCK_HI);
@@ -153,10 +153,10 @@ u64 qhca_read_clock(struct qhca_dev *dev)
 EXPORT_SYMBOL(qhca_read_clock);
 
 /**
- * qhca_dm_phys - where device memory is
+ * qhca_dm_phys - physical address of the device memory
  * @dev: the function
  *
- * Return: its physical address.
+ * Return: the address.
  */
 phys_addr_t qhca_dm_phys(struct qhca_dev *dev)
 {
@@ -165,10 +165,10 @@ phys_addr_t qhca_dm_phys(struct qhca_dev *dev)
 EXPORT_SYMBOL(qhca_dm_phys);
 
 /**
- * qhca_dm_size - how much device memory there is
+ * qhca_dm_size - size of the device memory
  * @dev: the function
  *
- * Return: bytes, a power of two; or 0.
+ * Return: bytes, a power of two; 0 if there is none.
  */
 size_t qhca_dm_size(struct qhca_dev *dev)
 {

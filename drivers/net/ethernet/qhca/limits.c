@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: the limits that the device reports. They are shift counts, divisors and
- * factors elsewhere, so they are checked here, before anybody uses them.
+ * qhca.ko: the limits that the device reports. The drivers use them as shift counts, divisors and
+ * factors, so check them here first.
  */
 #include "qhca.h"
 
 #define QHCA_BOUND(field, cap, min, max) \
 	{ #field, offsetof(struct qhca_limits, field), cap, min, max }
 
-/* Of a device with the capability, if there is one: the least that is of use, and the most. */
+/* Smallest useful value of a limit, for devices with capability cap; larger ones are cut to max. */
 static const struct {
 	const char *name;
 	size_t offset;
@@ -98,7 +98,7 @@ static int qhca_limits_check(struct qhca_dev *dev, struct qhca_limits *l)
  * @dev: the function, running
  *
  * Context: process.
- * Return: 0; the error of the command; -ENODEV if they are none to work with.
+ * Return: 0, the error of the command, or -ENODEV if the limits are too small.
  */
 int qhca_limits_query(struct qhca_dev *dev)
 {
@@ -116,10 +116,10 @@ int qhca_limits_query(struct qhca_dev *dev)
 }
 
 /**
- * qhca_limits - what the device can do
+ * qhca_limits - limits of the device
  * @dev: the function
  *
- * Return: limits, constant while an auxiliary driver is bound.
+ * Return: the limits, constant while an auxiliary driver is bound.
  */
 const struct qhca_limits *qhca_limits(struct qhca_dev *dev)
 {

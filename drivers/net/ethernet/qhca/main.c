@@ -8,7 +8,7 @@
  *   its users		the netdev, which sleeps while the device is down, and the
  *			auxiliary device, which goes away
  *
- * Reset, PCI errors and the loss of power take the upper two down and up again.
+ * Reset, PCI errors and loss of power take the upper two down and up again.
  */
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
@@ -20,7 +20,7 @@ static int qhca_dev_up(struct qhca_dev *dev)
 {
 	int ret;
 
-	/* Whatever ran before us may have left the device running. */
+	/* An earlier driver or kernel may have left the device running. */
 	ret = qhca_hw_reset(dev);
 	if (ret)
 		return dev_err_probe(&dev->pdev->dev, ret, "no reset\n");
@@ -70,7 +70,7 @@ static void qhca_dev_down(struct qhca_dev *dev)
 	WARN_ON(!xa_empty(&dev->cqs));
 }
 
-/* Takes down everything that a reset of the function destroys. */
+/* Take down everything that a reset of the function destroys. */
 static void qhca_detach(struct qhca_dev *dev)
 {
 	qhca_adev_del(dev);
@@ -78,7 +78,7 @@ static void qhca_detach(struct qhca_dev *dev)
 	qhca_dev_down(dev);
 }
 
-/* The device comes back with all its users, or not at all. */
+/* Bring the device up again with all its users, or not at all. */
 static int qhca_attach(struct qhca_dev *dev)
 {
 	int ret;
@@ -118,7 +118,7 @@ static int qhca_map_bars(struct qhca_dev *dev)
 	dev->regs = ioremap(pci_resource_start(pdev, QHCA_BAR_REGS), QHCA_BAR_REGS_SIZE);
 	if (!dev->regs)
 		return -ENOMEM;
-	/* The kernel's own page; the others are mapped into processes only. */
+	/* Map only page 0, the kernel's own; the other pages are mapped into processes. */
 	dev->db = ioremap(qhca_uar_phys(dev, 0), QHCA_DB_PAGE_SIZE);
 	if (!dev->db) {
 		iounmap(dev->regs);
@@ -144,7 +144,7 @@ static int qhca_pci_init(struct qhca_dev *dev)
 	ret = pci_request_mem_regions(pdev, QHCA_DRV_NAME);
 	if (ret)
 		goto err_disable;
-	/* 63 bits: an address with bit 63, QHCA_ADDR_DM, is in device memory. */
+	/* 63 bits, because QHCA_ADDR_DM, bit 63, marks an address in device memory. */
 	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(63));
 	if (ret)
 		goto err_regions;
@@ -243,7 +243,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	qhca_dev_free(dev);
 }
 
-/* No DMA into the next kernel. Users stay, and find the device dead. */
+/* Stop DMA into the next kernel. Users stay bound, and find the device dead. */
 static void qhca_shutdown(struct pci_dev *pdev)
 {
 	struct qhca_dev *dev = pci_get_drvdata(pdev);
@@ -258,9 +258,9 @@ static void qhca_shutdown(struct pci_dev *pdev)
 }
 
 /*
- * Only the firmware takes the device's power away. In suspend to idle it stays in D0
- * and goes on: nobody rings or posts, but peers may write, and outstanding work
- * completes. Contexts and connections survive.
+ * Only a suspend via the firmware removes the device's power. In suspend to idle the device stays
+ * in D0 and goes on: no doorbell rings, but peers may write, and outstanding work completes.
+ * Contexts and connections survive.
  */
 static int qhca_suspend(struct device *d)
 {
@@ -272,8 +272,7 @@ static int qhca_suspend(struct device *d)
 	}
 	qhca_health_unwatch(dev);
 	/*
-	 * Having saved the state ourselves tells the PCI core to leave the
-	 * function alone.
+	 * If the driver saves the state itself, the PCI core leaves the function alone.
 	 */
 	pci_save_state(dev->pdev);
 	return 0;
@@ -283,7 +282,7 @@ static int qhca_resume(struct device *d)
 {
 	struct qhca_dev *dev = dev_get_drvdata(d);
 
-	/* A function that was taken down, or has failed, starts again; others go on. */
+	/* Restart a function that was taken down or has failed; otherwise go on. */
 	if (dev->up && qhca_health_check(dev)) {
 		qhca_health_watch(dev);
 		return 0;
@@ -295,8 +294,8 @@ static int qhca_resume(struct device *d)
 static int qhca_freeze(struct device *d)
 {
 	/*
-	 * No DMA while the image is made; and before it is restored another
-	 * kernel runs.
+	 * No DMA may change memory while the image is made; before it is restored another kernel
+	 * runs.
 	 */
 	qhca_detach(dev_get_drvdata(d));
 	return 0;
@@ -324,7 +323,7 @@ static void qhca_reset_done(struct pci_dev *pdev)
 	int ret = qhca_attach(pci_get_drvdata(pdev));
 
 	if (ret)
-		pci_err(pdev, "not up again after reset: %d\n", ret);
+		pci_err(pdev, "cannot restart after reset: %d\n", ret);
 }
 
 static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
@@ -340,7 +339,7 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev, pci_channel_st
 static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 {
 	pci_restore_state(pdev);
-	pci_save_state(pdev);	/* restoring uses it up */
+	pci_save_state(pdev);	/* restoring has used it up */
 	return PCI_ERS_RESULT_RECOVERED;
 }
 

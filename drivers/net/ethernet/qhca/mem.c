@@ -2,10 +2,9 @@
 /*
  * qhca.ko: memory of kernel rings.
  *
- * A ring is one coherent allocation if possible. If not (the page allocator
- * ends at a few megabytes, the device's limits do not), it is made of single
- * pages and a table, provided that their streaming mappings need no
- * synchronisation and so are as good as coherent.
+ * A ring is one coherent allocation if possible. The page allocator ends at a few megabytes, the
+ * device's limits do not. A larger ring consists of single pages and a table, provided that their
+ * streaming mappings need no synchronisation, and so are as good as coherent.
  */
 #include <linux/mm.h>
 #include <linux/vmalloc.h>
@@ -13,8 +12,8 @@
 #include "qhca.h"
 
 /*
- * The largest rings have 65536 pages, which take a while with a debugging DMA layer. The
- * addresses are ours: those in the table are where the device could change them.
+ * The largest rings have 65536 pages, which take a while with a debugging DMA layer. Unmap by
+ * mem->pages: the device could change the addresses in the table.
  */
 static void qhca_ring_mem_unmap(struct qhca_ring_mem *mem, u32 num)
 {
@@ -76,8 +75,7 @@ static int qhca_ring_mem_alloc_paged(struct qhca_dev *dev, struct qhca_ring_mem 
  * @dev: the function
  * @mem: filled in; all zero on failure
  * @size: bytes; rounded up to whole pages
- * @buf: filled in with what a command says of the ring; NULL if the ring has to be
- *       one contiguous piece
+ * @buf: filled in with the ring's description for a command; NULL if the ring has to be contiguous
  *
  * Context: process.
  * Return: 0 or -ENOMEM.
@@ -98,7 +96,7 @@ int qhca_ring_mem_alloc(struct qhca_dev *dev, struct qhca_ring_mem *mem,
 	} else {
 		ret = buf ? qhca_ring_mem_alloc_paged(dev, mem) : -ENOMEM;
 		if (ret) {
-			/* There is nothing to free. */
+			/* Nothing is left to free. */
 			memset(mem, 0, sizeof(*mem));
 			return ret;
 		}
@@ -112,7 +110,7 @@ EXPORT_SYMBOL(qhca_ring_mem_alloc);
 /**
  * qhca_ring_mem_free - free the memory of a ring
  * @dev: the function
- * @mem: the ring, which the device does not know any more
+ * @mem: the ring, which the device does not use any more
  *
  * Context: process.
  */

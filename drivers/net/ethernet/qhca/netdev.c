@@ -2,10 +2,9 @@
 /*
  * qhca.ko: the netdev.
  *
- * It lives as long as the driver is bound. While the device is down for a reset, or
- * without power, it is detached and has no queues, but keeps its settings. RoCE never
- * comes through here: the device takes those frames out, and qhca_ib uses the netdev
- * only for its addresses.
+ * It lives as long as the driver is bound. While the device is down for a reset, or without power,
+ * the netdev is detached and has no queues, but keeps its settings. RoCE frames never pass through
+ * here: the device filters them out, and qhca_ib uses the netdev only for its addresses.
  */
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
@@ -41,7 +40,7 @@ static bool qhca_nic_is_up(const struct qhca_nic *nic)
 	return netif_running(nic->netdev) && netif_device_present(nic->netdev);
 }
 
-/* After a failure: makes the queues again, with the same settings. */
+/* After a failure, create the queues again with the old settings. */
 static void qhca_nic_restore(struct qhca_nic *nic, struct qhca_chan *old)
 {
 	if (old && qhca_chan_start(old)) {
@@ -50,7 +49,7 @@ static void qhca_nic_restore(struct qhca_nic *nic, struct qhca_chan *old)
 	}
 }
 
-/* Replaces the queues by @new, if there are any. */
+/* Replace the queues by @new; without queues, start @new. */
 static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
 			    const struct qhca_chan_params *params)
 {
@@ -79,19 +78,19 @@ static int qhca_nic_replace(struct qhca_nic *nic, struct qhca_chan *new,
 	if (params->mtu <= old_params.mtu)
 		return 0;
 	ret = qhca_port_sync(nic);
-	/* Buffers larger than necessary do no harm. */
+	/* If this fails the buffers are larger than necessary, which does no harm. */
 	if (ret)
 		nic->params.mtu = old_params.mtu;
 	return ret;
 }
 
 /**
- * qhca_nic_change - change what the queues are made for
+ * qhca_nic_change - change the settings that the queues are made for
  * @nic: the port
- * @params: what they are to be made for
+ * @params: new settings
  *
  * Context: process, RTNL.
- * Return: 0 or a negative errno, and the MTU has not changed.
+ * Return: 0, or a negative errno, and then the MTU has not changed.
  */
 int qhca_nic_change(struct qhca_nic *nic, const struct qhca_chan_params *params)
 {
@@ -112,7 +111,7 @@ static void qhca_nic_restart_work(struct work_struct *work)
 
 	rtnl_lock();
 	params = nic->params;
-	/* A dead device has no use for new queues. */
+	/* A dead device needs no new queues. */
 	if (qhca_nic_is_up(nic) && !qhca_is_dead(nic->dev) &&
 	    qhca_nic_change(nic, &params))
 		netdev_err(nic->netdev, "restart failed\n");
@@ -193,7 +192,7 @@ static void qhca_tx_timeout(struct net_device *netdev, unsigned int txqueue)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
 
-	netdev_err(netdev, "send queue %u does not move\n", txqueue);
+	netdev_err(netdev, "send queue %u is stuck\n", txqueue);
 	schedule_work(&nic->restart_work);
 }
 
@@ -235,7 +234,7 @@ static void qhca_netdev_init_features(struct net_device *netdev, u32 max_tso)
 	}
 	netdev->vlan_features = offloads | NETIF_F_HIGHDMA;
 	netdev->hw_features = offloads | NETIF_F_RXCSUM | NETIF_F_HW_VLAN_CTAG_TX;
-	/* Tags are always stripped. */
+	/* The device always strips tags. */
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA | NETIF_F_HW_VLAN_CTAG_RX;
 	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 }
@@ -268,7 +267,7 @@ static void qhca_nic_init(struct qhca_dev *dev, struct net_device *netdev)
 	INIT_WORK(&nic->restart_work, qhca_nic_restart_work);
 }
 
-/* What only the device knows. */
+/* Ask the device for its speed and its largest MTU. */
 static int qhca_nic_query(struct qhca_nic *nic)
 {
 	struct net_device *netdev = nic->netdev;
@@ -286,7 +285,7 @@ static int qhca_nic_query(struct qhca_nic *nic)
 }
 
 /**
- * qhca_netdev_register - make the netdev
+ * qhca_netdev_register - create the netdev
  * @dev: the function, running
  *
  * Context: process.
@@ -318,7 +317,7 @@ int qhca_netdev_register(struct qhca_dev *dev)
 	ret = register_netdev(netdev);
 	if (ret)
 		goto err_netdev;
-	/* Events change the carrier: register them only while the netdev is. */
+	/* Events change the carrier, so register them only while the netdev is registered. */
 	qhca_register_events(dev, &nic->nb);
 	qhca_port_update_carrier(nic);
 	return 0;
@@ -339,7 +338,7 @@ void qhca_netdev_unregister(struct qhca_dev *dev)
 	struct net_device *netdev = dev->netdev;
 	struct qhca_nic *nic = netdev_priv(netdev);
 
-	/* First: linkwatch would keep a netdev whose carrier changes after it is gone. */
+	/* First, because linkwatch would keep a netdev whose carrier changes later. */
 	qhca_unregister_events(dev, &nic->nb);
 	unregister_netdev(netdev);
 	cancel_work_sync(&nic->restart_work);
@@ -349,10 +348,10 @@ void qhca_netdev_unregister(struct qhca_dev *dev)
 }
 
 /**
- * qhca_netdev_suspend - the device is about to go down
+ * qhca_netdev_suspend - stop using a device that is about to go down
  * @dev: the function
  *
- * Context: process. No command comes from the netdev after this.
+ * Context: process. After this the netdev issues no commands.
  */
 void qhca_netdev_suspend(struct qhca_dev *dev)
 {
@@ -366,11 +365,11 @@ void qhca_netdev_suspend(struct qhca_dev *dev)
 }
 
 /**
- * qhca_netdev_resume - the device is up again
+ * qhca_netdev_resume - start to use a device that is up again
  * @dev: the function, running
  *
  * Context: process.
- * Return: 0, or a negative errno and the netdev stays detached.
+ * Return: 0, or a negative errno, and then the netdev stays detached.
  */
 int qhca_netdev_resume(struct qhca_dev *dev)
 {

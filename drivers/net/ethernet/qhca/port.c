@@ -5,7 +5,7 @@
 /**
  * qhca_port_query - ask the device about the port
  * @nic: the port
- * @attr: where the answer goes
+ * @attr: filled in with the answer
  *
  * Context: process.
  * Return: 0 or a negative errno.
@@ -36,7 +36,7 @@ static int qhca_port_cmd_set(struct qhca_nic *nic, u8 flags)
 	return qhca_cmd_exec(nic->dev, &cmd, NULL, NULL);
 }
 
-/* Copies the multicast list. Returns its length, -E2BIG if there is no room. */
+/* Copy the multicast list. Returns its length, or -E2BIG if there is no room. */
 static int qhca_port_get_mcast(struct qhca_nic *nic, struct qhca_mcast_list *list)
 {
 	u32 max = min_t(u32, nic->dev->limits.max_mcast, ARRAY_SIZE(list->mac));
@@ -73,7 +73,7 @@ static int qhca_port_set_mcast(struct qhca_nic *nic)
 	return ret;
 }
 
-/* Brings all settings to the device. */
+/* Pass all settings to the device. */
 static int qhca_port_push(struct qhca_nic *nic)
 {
 	unsigned int dev_flags = READ_ONCE(nic->netdev->flags);
@@ -84,8 +84,7 @@ static int qhca_port_push(struct qhca_nic *nic)
 		if (dev_flags & IFF_PROMISC)
 			flags |= QHCA_PORT_PROMISC;
 		/*
-		 * If the list does not get to the device, take all multicast
-		 * frames instead.
+		 * If the list does not reach the device, let all multicast frames in.
 		 */
 		if (dev_flags & IFF_ALLMULTI || qhca_port_set_mcast(nic))
 			flags |= QHCA_PORT_ALLMULTI;
@@ -96,7 +95,7 @@ static int qhca_port_push(struct qhca_nic *nic)
 /**
  * qhca_port_set - switch the port on or off
  * @nic: the port
- * @on: whether frames come and go; those of RoCE as well
+ * @on: whether to send and receive frames, those of RoCE included
  *
  * Context: process.
  * Return: 0 or a negative errno.
@@ -115,7 +114,7 @@ int qhca_port_set(struct qhca_nic *nic, bool on)
 }
 
 /**
- * qhca_port_sync - tell the device of settings that changed, if the port is on
+ * qhca_port_sync - pass changed settings to the device, if the port is on
  * @nic: the port
  *
  * Context: process.
@@ -133,8 +132,8 @@ int qhca_port_sync(struct qhca_nic *nic)
 }
 
 /**
- * qhca_port_rx_mode_work - what ndo_set_rx_mode, which may not sleep, leaves to do
- * @work: the port's rx_mode_work
+ * qhca_port_rx_mode_work - set the address filter; ndo_set_rx_mode must not sleep
+ * @work: rx_mode_work of the port
  */
 void qhca_port_rx_mode_work(struct work_struct *work)
 {
@@ -146,10 +145,10 @@ void qhca_port_rx_mode_work(struct work_struct *work)
 }
 
 /**
- * qhca_port_update_carrier - take over the carrier that the device has now
+ * qhca_port_update_carrier - set the carrier of the netdev to that of the device
  * @nic: the port
  *
- * Reads the register, because an event may be out of date.
+ * Read the register, because an event may be out of date.
  *
  * Context: any.
  */

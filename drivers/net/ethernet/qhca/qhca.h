@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * qhca.ko: what its files share. What other modules may use is in
- * <net/qhca/core.h>.
+ * qhca.ko: declarations that its files share. <net/qhca/core.h> declares what other modules use.
  */
 #ifndef QHCA_H
 #define QHCA_H
@@ -20,7 +19,7 @@
 
 /* MSI-X vector of command completions and asynchronous events. */
 #define QHCA_VECTOR_ASYNC	0
-/* The first completion vector; all further ones are completion vectors, too. */
+/* First completion vector; all vectors behind it are completion vectors, too. */
 #define QHCA_VECTOR_COMP	1
 #define QHCA_VECTORS_MIN	2
 
@@ -28,10 +27,10 @@
  * enum qhca_dev_state - whether the function takes commands
  * @QHCA_DEV_DOWN: not brought up, or taken down on purpose
  * @QHCA_DEV_RUNNING: up
- * @QHCA_DEV_DEAD: failed while it was up; only going down and up again helps
+ * @QHCA_DEV_DEAD: failed while it was up; must be taken down and brought up again
  *
- * DOWN to RUNNING and back are steps of the owner (probe, remove, reset, loss of
- * power); RUNNING to DEAD may come at any time from any context.
+ * The owner (probe, remove, reset, loss of power) moves it from DOWN to RUNNING and back; RUNNING
+ * to DEAD may happen at any time in any context.
  */
 enum qhca_dev_state {
 	QHCA_DEV_DOWN,
@@ -41,10 +40,10 @@ enum qhca_dev_state {
 
 /*
  * enum qhca_slot_state - who owns a command slot
- * @QHCA_SLOT_FREE: nobody
+ * @QHCA_SLOT_FREE: no owner
  * @QHCA_SLOT_POSTED: the device
  * @QHCA_SLOT_DONE: the caller, who has yet to take the answer
- * @QHCA_SLOT_LOST: the device, forever: no answer came
+ * @QHCA_SLOT_LOST: the device, for ever: no answer came
  */
 enum qhca_slot_state {
 	QHCA_SLOT_FREE,
@@ -70,11 +69,11 @@ struct qhca_cmd_slot {
  * @mbox: one mailbox of QHCA_PAGE_SIZE per slot
  * @slots: one per ring position
  * @log_size: log2 of the slots
- * @timeout: in jiffies, after which a queue that does not move is lost
+ * @timeout: in jiffies, after which a queue without progress is lost
  * @post_lock: serialises posting; taken before @lock
- * @slot_wait: where the poster waits for the slot at @pi
+ * @slot_wait: posters wait here for the slot at @pi
  * @pi: producer index; under @post_lock
- * @token: of the command before; under @post_lock
+ * @token: token of the latest command; under @post_lock
  * @lock: protects @ci and the slots' states; hard IRQ safe
  * @ci: index of the next completion
  */
@@ -102,12 +101,12 @@ struct qhca_cmdq {
  * @vector: MSI-X vector
  * @irq: Linux interrupt number of @vector
  * @irq_requested: the handler is installed
- * @name: of the interrupt
- * @lock: held while events are handled, and in hard IRQ; protects what follows
+ * @name: name of the interrupt
+ * @lock: held while events are handled, and in hard IRQ; protects all below
  * @ci: consumer index
- * @overdue: an event waited at @ci when qhca_eqs_check() looked
- * @overdue_ci: @ci then
- * @live: there is a queue to look at; vector 0 has its handler longer than that
+ * @overdue: an event waited at @ci when qhca_eqs_check() last looked
+ * @overdue_ci: @ci at that time
+ * @live: the queue exists; vector 0 has its handler even before and after that
  */
 struct qhca_eq {
 	struct qhca_dev *dev;
@@ -118,7 +117,7 @@ struct qhca_eq {
 	int irq;
 	bool irq_requested;
 	char name[40];
-	spinlock_t lock;		/* see above */
+	spinlock_t lock;		/* all below */
 	u32 ci;
 	bool overdue;
 	u32 overdue_ci;
@@ -126,14 +125,14 @@ struct qhca_eq {
 };
 
 /**
- * struct qhca_health - how the function dies
- * @lock: serialises proving that DMA has stopped
- * @quiesced: proven; the device touches no memory any more
- * @reason: what the driver saw
+ * struct qhca_health - death of the function
+ * @lock: serialises qhca_health_quiesce()
+ * @quiesced: the device is known to touch no memory any more
+ * @reason: failure that the driver saw
  * @fatal: the device's own reason, enum qhca_fatal
- * @work: tells everybody
- * @poll: looks at the status register and the event queues once in a while
- * @limit: the device dies if its users do not let go of it
+ * @work: stops DMA and reports DEVICE_FATAL
+ * @poll: periodically checks the status register and the event queues
+ * @limit: declares the device dead if its users do not release it
  */
 struct qhca_health {
 	struct mutex lock;		/* @quiesced */
@@ -153,14 +152,14 @@ struct qhca_health {
  * @db_stride: bytes of BAR2 from one page to the next
  * @uars: doorbell pages in use
  * @state: enum qhca_dev_state
- * @up: qhca_dev_up() is to be undone; the owner's
- * @limits: what QUERY_DEVICE said
+ * @up: qhca_dev_up() is to be undone; belongs to the owner
+ * @limits: limits that QUERY_DEVICE reported
  * @cmdq: command queue
  * @eqs: event queues, one for each vector
- * @num_eqs: vectors there are
+ * @num_eqs: number of vectors
  * @cqs: struct qhca_cq_core by CQN
  * @events: notifier chain of asynchronous events
- * @health: how it dies
+ * @health: state of a failure
  * @clock_lock: keeps the two halves of the clock together
  * @netdev: Ethernet port
  * @adev: auxiliary device, or NULL while the function is down
@@ -197,7 +196,7 @@ static inline void qhca_write_reg(struct qhca_dev *dev, unsigned int reg, u32 va
 	writel(val, dev->regs + reg);
 }
 
-/* The phase that entry @index of a ring of 2^@log_size entries has when new. */
+/* Phase of a new entry at @index of a ring of 2^@log_size entries. */
 static inline u8 qhca_phase(u32 index, unsigned int log_size)
 {
 	return (index >> log_size) & 1 ? 0 : QHCA_OWNER_PHASE;

@@ -2,16 +2,17 @@
 /*
  * qhca.ko: receiving. Every WQE is a buffer for a whole frame, taken from a page pool.
  *
- * The buffer stays mapped while the frame lives, and a device that deceives us may write to
- * it at any time. So it holds nothing that the kernel relies on: headers are copied into the
- * linear part of the skb, which the device cannot reach, as small frames are as a whole; the
+ * The buffer stays mapped while the frame lives, and a malicious device may write to it at any
+ * time. So it holds nothing that the kernel relies on: headers, and small frames as a whole, are
+ * copied into the linear part of the skb, which the device cannot reach; the rest of a large frame
+ * is a fragment.
  * rest of a large one is a fragment.
  */
 #include <net/page_pool/helpers.h>
 
 #include "eth.h"
 
-/* Bytes of a frame that are copied at most: as many as headers may have. */
+/* Copy up to so many bytes of a frame, which is enough for its headers. */
 #define QHCA_RX_COPY		256
 
 /* A doorbell costs more than withholding a few buffers for a while. */
@@ -35,7 +36,7 @@ static void qhca_rx_write_wqe(struct qhca_rxq *rx, u32 index, struct page *page)
 	};
 }
 
-/* Fills all free entries of the ring with buffers, as far as memory allows. */
+/* Fill all free entries of the ring with buffers, as far as memory allows. */
 static void qhca_rxq_add(struct qhca_rxq *rx)
 {
 	struct page *page;
@@ -62,18 +63,18 @@ void qhca_rxq_prefill(struct qhca_chan *chan)
 }
 
 /**
- * qhca_rxq_fill - give buffers to the device
+ * qhca_rxq_fill - give new buffers to the device
  * @chan: the channel
  *
  * Context: NAPI.
- * Return: false if the device has none and there is no memory for any.
+ * Return: false if the device has no buffer and memory for none.
  */
 bool qhca_rxq_fill(struct qhca_chan *chan)
 {
 	struct qhca_rxq *rx = &chan->rx;
 
 	qhca_rxq_add(rx);
-	/* A few are worth a doorbell only if no more will follow. */
+	/* Ring for a few buffers only if the ring could not be filled. */
 	if (rx->pi - rx->rung >= QHCA_RX_RING_BATCH ||
 	    (rx->pi != rx->rung && rx->pi - rx->ci < BIT(rx->log_size))) {
 		rx->rung = rx->pi;
@@ -82,7 +83,7 @@ bool qhca_rxq_fill(struct qhca_chan *chan)
 	return rx->rung != rx->ci;
 }
 
-/* The page belongs to the skb, or to the pool, unless NULL is returned. */
+/* On success the skb or the pool owns the page; if this returns NULL, the caller does. */
 static struct sk_buff *qhca_rx_build_skb(struct qhca_chan *chan, struct page *page, u32 len)
 {
 	const void *frame = page_address(page) + NET_IP_ALIGN;
@@ -125,7 +126,7 @@ static void qhca_rx_deliver(struct qhca_chan *chan, struct sk_buff *skb,
 	napi_gro_receive(&chan->napi, skb);
 }
 
-/* One buffer has come back. */
+/* Handle one completed buffer. */
 static void qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe)
 {
 	struct qhca_rx_stats *stats = &chan->nic->rx_stats;
@@ -157,12 +158,12 @@ static void qhca_rx_one(struct qhca_chan *chan, const struct qhca_cqe *cqe)
 }
 
 /**
- * qhca_rx_poll - hand received frames to the stack
+ * qhca_rx_poll - pass received frames to the stack
  * @chan: the channel
- * @budget: frames at most
+ * @budget: maximum number of frames
  *
  * Context: NAPI.
- * Return: CQEs taken.
+ * Return: number of CQEs taken.
  */
 int qhca_rx_poll(struct qhca_chan *chan, int budget)
 {
@@ -172,7 +173,7 @@ int qhca_rx_poll(struct qhca_chan *chan, int budget)
 
 	qhca_stat_add(&chan->nic->rx_stats.polls, 1);
 	for (n = 0; n < budget && qhca_eth_cq_next(&rx->cq, &cqe); n++) {
-		/* The device takes buffers in order, so it must have this one. */
+		/* The device takes buffers in order, so it must be using this one. */
 		if (le32_to_cpu(cqe.wqe_index) != rx->ci || rx->ci == rx->rung) {
 			qhca_health_die(chan->nic->dev, "an Ethernet completion makes no sense");
 			break;
@@ -185,8 +186,8 @@ int qhca_rx_poll(struct qhca_chan *chan, int budget)
 }
 
 /**
- * qhca_rxq_drain - take back the buffers that were not used
- * @chan: the channel, its queue destroyed
+ * qhca_rxq_drain - free the buffers that were not used
+ * @chan: the channel, whose receive queue is destroyed
  *
  * Context: process.
  */
@@ -217,10 +218,10 @@ static int qhca_rx_pool_create(struct qhca_chan *chan)
 }
 
 /**
- * qhca_rxq_alloc - get the memory of the receive queue, its buffers apart
+ * qhca_rxq_alloc - allocate the memory of the receive queue, without its buffers
  * @chan: the channel
  * @entries: WQEs, a power of two
- * @mtu: of the frames to come
+ * @mtu: MTU of the frames
  *
  * Return: 0 or a negative errno.
  */
@@ -231,7 +232,7 @@ int qhca_rxq_alloc(struct qhca_chan *chan, u32 entries, u32 mtu)
 	int ret;
 
 	rx->log_size = ilog2(entries);
-	/* Tags that the device does not strip have to fit as well. */
+	/* Leave room for tags that the device does not strip. */
 	rx->room = ETH_HLEN + 2 * VLAN_HLEN + mtu;
 	rx->order = get_order(NET_IP_ALIGN + rx->room);
 	rx->page = kvcalloc(entries, sizeof(*rx->page), GFP_KERNEL);

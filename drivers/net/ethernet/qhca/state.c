@@ -2,16 +2,14 @@
 /*
  * qhca.ko: whether the device is alive.
  *
- * A function that fails goes from RUNNING to DEAD once, whatever notices it
- * first: the device's own event, the poll of its status, a command without an
- * answer, an answer that makes no sense, or registers that are gone. From then on
- * no command reaches it. Memory that the device may still access is freed only
- * after qhca_health_quiesce(), which every command to a dead device goes through;
- * so a caller that sees an error, or a destroy that succeeds, may free.
+ * A function that fails goes from RUNNING to DEAD once, whatever notices it first: the device's own
+ * event, the poll of its status, a command without an answer, an answer that makes no sense, or
+ * registers that are gone. From then on no command reaches it. Memory that the device may still
+ * access is freed only after qhca_health_quiesce(), which every command to a dead device calls; so
+ * a caller that sees an error, or a destroy that succeeds, may free memory.
  *
- * Whatever talks to the device is above this, and may say that it has failed; only the
- * registers and the slots of the command queue are below. What is done about it is in
- * health.c, on top of all.
+ * All code that talks to the device is above this file and may report a failure; only the registers
+ * and the slots of the command queue are below. health.c, at the top, acts on the failure.
  */
 #include "qhca.h"
 #include "trace.h"
@@ -21,7 +19,7 @@
  * @dev: the function
  *
  * Context: any.
- * Return: true if it is dead, or down.
+ * Return: true if the device is dead or down.
  */
 bool qhca_is_dead(struct qhca_dev *dev)
 {
@@ -33,11 +31,11 @@ EXPORT_SYMBOL(qhca_is_dead);
  * qhca_is_quiet - whether the device touches no memory any more
  * @dev: the function
  *
- * A dead device is not quiet at once. What it has written by then can be seen after
- * this.
+ * A dead device is not quiet at once. When this returns true, everything that the device has
+ * written is visible.
  *
  * Context: any.
- * Return: true if it is dead, or down, and DMA has stopped.
+ * Return: true if the device is dead or down, and DMA has stopped.
  */
 bool qhca_is_quiet(struct qhca_dev *dev)
 {
@@ -47,12 +45,12 @@ bool qhca_is_quiet(struct qhca_dev *dev)
 EXPORT_SYMBOL(qhca_is_quiet);
 
 /**
- * qhca_health_die - the device has failed
+ * qhca_health_die - declare the device dead
  * @dev: the function
- * @reason: what was seen
+ * @reason: failure that was seen, for the log
  *
- * Wakes those who wait for commands; everybody else is told from a work item.
- * Only the first call counts.
+ * Wakes callers that wait for commands; a work item informs all others. Only the first call has an
+ * effect.
  *
  * Context: any.
  */
@@ -63,7 +61,7 @@ void qhca_health_die(struct qhca_dev *dev, const char *reason)
 		return;
 
 	dev->health.reason = reason;
-	/* Read it now: the coming reset clears it. */
+	/* Read it now, because the coming reset clears it. */
 	dev->health.fatal = qhca_read_reg(dev, QHCA_REG_FATAL);
 	trace_qhca_dead(dev, dev->health.fatal);
 	schedule_work(&dev->health.work);
@@ -84,7 +82,7 @@ static void qhca_stop_dma(struct qhca_dev *dev)
 {
 	int ret = qhca_hw_reset(dev);
 
-	/* Even if the device reports that it is reset: it has failed before. */
+	/* Do not rely on a reset that the device reports: it has failed before. */
 	pci_clear_master(dev->pdev);
 	if (ret && qhca_is_bus_master(dev))
 		dev_crit(&dev->pdev->dev, "neither reset nor bus mastering stops DMA\n");
@@ -93,10 +91,10 @@ static void qhca_stop_dma(struct qhca_dev *dev)
 }
 
 /**
- * qhca_health_quiesce - return when the device touches no memory any more
+ * qhca_health_quiesce - stop DMA of a dead device
  * @dev: the function, dead or down
  *
- * Context: process.
+ * Context: process. When this returns, the device touches no memory any more.
  */
 void qhca_health_quiesce(struct qhca_dev *dev)
 {
@@ -111,7 +109,7 @@ void qhca_health_quiesce(struct qhca_dev *dev)
 EXPORT_SYMBOL(qhca_health_quiesce);
 
 /**
- * qhca_health_check - look whether the device has failed or been unplugged
+ * qhca_health_check - check whether the device has failed or been unplugged
  * @dev: the function
  *
  * Context: any.

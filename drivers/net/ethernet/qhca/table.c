@@ -2,9 +2,9 @@
 /*
  * qhca.ko: tables of block addresses, up to three levels of pages.
  *
- * The pages are coherent memory: a table lives as long as one command, and this
- * way its owner may set the entries in any order and whenever it likes. The
- * largest has 32833 pages. The cgroup of whoever asks for it pays for them.
+ * The pages are coherent memory: a table lives only as long as one command, and its owner may set
+ * entries in any order at any time. The largest table has 32833 pages. The cgroup of the caller
+ * pays for them.
  */
 #include <linux/mm.h>
 
@@ -22,7 +22,7 @@ struct qhca_table_pages {
 	struct qhca_table_page page[] __counted_by(num);
 };
 
-/* Pages in the level above @entries entries. */
+/* Number of pages above a level of @entries entries. */
 static u32 qhca_table_level(u32 entries)
 {
 	return (entries - 1) / QHCA_TABLE_ENTRIES + 1;
@@ -51,7 +51,7 @@ static struct qhca_table_pages *qhca_table_alloc(struct qhca_table *t, u32 num)
 	return pages;
 }
 
-/* Enters the pages of each level in those of the next; the last page is the root. */
+/* Enter the pages of each level in those of the next; the last page is the root. */
 static void qhca_table_link(struct qhca_table_pages *pages, u32 leaves)
 {
 	u32 child = 0, width = leaves, parent, i;
@@ -72,11 +72,13 @@ static void qhca_table_link(struct qhca_table_pages *pages, u32 leaves)
  * qhca_table_init - start a table
  * @dev: the function
  * @t: the table
- * @num_blocks: blocks it will describe
+ * @num_blocks: number of blocks to describe
  * @block_shift: log2 of their size
  *
- * Context: process. Return: 0; -EINVAL for an impossible table; -ENOMEM, also for
- * one larger than the device takes.
+ * Context: process.
+ *
+ * Return: 0; -EINVAL for an impossible table; -ENOMEM, also if the table is
+ * larger than the device takes.
  */
 int qhca_table_init(struct qhca_dev *dev, struct qhca_table *t, u32 num_blocks,
 		    u8 block_shift)
@@ -135,7 +137,7 @@ EXPORT_SYMBOL(qhca_table_set);
 
 /**
  * qhca_table_free - free the table pages
- * @t: the table; what it describes is the caller's
+ * @t: the table; the described memory stays
  *
  * Context: process. May be called again, and for a table that is all zero.
  */

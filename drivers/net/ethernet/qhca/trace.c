@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca.ko: home of the tracepoints. */
+/* qhca.ko: definition of the tracepoints. */
 #include "qhca.h"
 
 #define CREATE_TRACE_POINTS

@@ -12,7 +12,7 @@
 
 #define QHCA_TRACE_DEV_LEN	16
 
-/* A command was given to the device. */
+/* A command has been given to the device. */
 TRACE_EVENT(qhca_cmd_post,
 	    TP_PROTO(struct qhca_dev *dev, u16 opcode, u32 slot, u32 token),
 	    TP_ARGS(dev, opcode, slot, token),
@@ -53,7 +53,7 @@ TRACE_EVENT(qhca_cmd_done,
 		      __entry->obj)
 );
 
-/* An event was taken out of an event queue. */
+/* An event has been taken out of an event queue. */
 TRACE_EVENT(qhca_eqe,
 	    TP_PROTO(struct qhca_dev *dev, u32 eqn, u8 type, u32 obj, u32 arm_sn),
 	    TP_ARGS(dev, eqn, type, obj, arm_sn),

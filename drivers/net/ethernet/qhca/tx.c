@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca.ko: sending. One WQE for each fragment, one CQE for each frame.
+ * qhca.ko: sending. Each fragment takes one WQE, each frame one CQE.
  *
  * The sender owns the producer index and NAPI the consumer index; the buffers
  * between them belong to the device.
  */
 #include "eth.h"
 
-/* WQEs a frame can take; the queue stops while fewer are free. */
+/* Largest number of WQEs of a frame; the queue stops when fewer are free. */
 #define QHCA_TX_STOP		QHCA_ETH_MAX_FRAGS
-/* It is woken only above this, so that it does not stop again at once. */
+/* The queue is woken only above this, so that it does not stop again at once. */
 #define QHCA_TX_WAKE		(QHCA_TX_STOP + 8)
 
 static u32 qhca_tx_pos(const struct qhca_txq *tx, u32 index)
@@ -32,7 +32,7 @@ static void qhca_tx_unmap(struct qhca_chan *chan, const struct qhca_tx_buf *buf)
 		dma_unmap_single(dma_dev, buf->dma, buf->len, DMA_TO_DEVICE);
 }
 
-/* Writes the WQE at @index for the fragment that is mapped in its buffer. */
+/* Write the WQE at @index for the fragment that is mapped in its buffer. */
 static void qhca_tx_write_wqe(struct qhca_txq *tx, u32 index)
 {
 	struct qhca_eth_wqe *wqe = tx->mem.va;
@@ -46,7 +46,7 @@ static void qhca_tx_write_wqe(struct qhca_txq *tx, u32 index)
 	};
 }
 
-/* The first WQE says what the device should do to the frame. */
+/* Say in the first WQE what the device should do to the frame. */
 static void qhca_tx_offload(struct qhca_eth_wqe *first, const struct sk_buff *skb)
 {
 	if (skb->ip_summed == CHECKSUM_PARTIAL) {
@@ -64,7 +64,7 @@ static void qhca_tx_offload(struct qhca_eth_wqe *first, const struct sk_buff *sk
 	}
 }
 
-/* Maps fragment @i of the frame, the linear part being number 0. */
+/* Map fragment @i of the frame; the linear part is fragment 0. */
 static int qhca_tx_map(struct qhca_chan *chan, struct sk_buff *skb, unsigned int i,
 		       struct qhca_tx_buf *buf)
 {
@@ -84,7 +84,7 @@ static int qhca_tx_map(struct qhca_chan *chan, struct sk_buff *skb, unsigned int
 	return dma_mapping_error(dma_dev, buf->dma) ? -ENOMEM : 0;
 }
 
-/* Enters the frame in the ring behind the producer index. Returns its WQEs. */
+/* Write the frame to the ring behind the producer index. Returns the number of its WQEs. */
 static int qhca_tx_write_frame(struct qhca_chan *chan, struct sk_buff *skb)
 {
 	struct qhca_txq *tx = &chan->tx;
@@ -108,7 +108,7 @@ err:
 	return -ENOMEM;
 }
 
-/* Stops the queue if the next frame might not fit. */
+/* Stop the queue if the next frame might not fit. */
 static void qhca_tx_maybe_stop(struct qhca_chan *chan, struct netdev_queue *nq)
 {
 	struct qhca_txq *tx = &chan->tx;
@@ -117,7 +117,7 @@ static void qhca_tx_maybe_stop(struct qhca_chan *chan, struct netdev_queue *nq)
 		return;
 	netif_tx_stop_queue(nq);
 	qhca_stat_add(&chan->nic->tx_stats.stops, 1);
-	/* Either we see what NAPI has freed, or it sees that the queue is stopped. */
+	/* Either this CPU sees the WQEs that NAPI has freed, or NAPI sees the stopped queue. */
 	smp_mb();
 	if (qhca_tx_room(tx) >= QHCA_TX_WAKE)
 		netif_tx_start_queue(nq);
@@ -143,7 +143,7 @@ static bool qhca_tx_fits(struct qhca_nic *nic, struct sk_buff *skb)
  * @skb: the frame
  * @netdev: the netdev
  *
- * Return: NETDEV_TX_OK; the queue is stopped in time.
+ * Return: NETDEV_TX_OK always, because the queue is stopped in time.
  */
 netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 {
@@ -161,10 +161,10 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 		goto drop;
 
 	skb_tx_timestamp(skb);
-	/* NAPI must find the buffers that the index covers. */
+	/* NAPI must find the buffers below the index filled in. */
 	smp_store_release(&tx->pi, tx->pi + n);
 	qhca_tx_maybe_stop(chan, nq);
-	/* From the doorbell on the frame belongs to NAPI. */
+	/* NAPI may free the frame as soon as the doorbell has been rung. */
 	if (__netdev_tx_sent_queue(nq, len, netdev_xmit_more()))
 		qhca_tx_ring(chan);
 	return NETDEV_TX_OK;
@@ -178,12 +178,12 @@ drop:
 	return NETDEV_TX_OK;
 }
 
-/* TCP over IP, behind one tag of 802.1Q at most besides that which is inserted. */
+/* Whether the frame is TCP over IP, behind at most one 802.1Q tag in the data. */
 static bool qhca_can_tso(const struct sk_buff *skb)
 {
 	int l3 = skb_network_offset(skb);
 
-	/* The device inserts no other type. */
+	/* The device inserts no other type of tag. */
 	if (skb_vlan_tag_present(skb) && skb->vlan_proto != htons(ETH_P_8021Q))
 		return false;
 	return l3 == ETH_HLEN ||
@@ -194,9 +194,9 @@ static bool qhca_can_tso(const struct sk_buff *skb)
  * qhca_features_check - ndo_features_check
  * @skb: the frame
  * @netdev: the netdev
- * @features: what the core would leave to us
+ * @features: features that the core wants to use
  *
- * Return: what of that the device can do to this frame.
+ * Return: those of @features that the device supports for this frame.
  */
 netdev_features_t qhca_features_check(struct sk_buff *skb, struct net_device *netdev,
 				      netdev_features_t features)
@@ -206,13 +206,13 @@ netdev_features_t qhca_features_check(struct sk_buff *skb, struct net_device *ne
 	return vlan_features_check(skb, features);
 }
 
-/* For the byte queue limits, which must be told the same as at xmit. */
+/* Sums for the byte queue limits, which must match those given at xmit. */
 struct qhca_tx_sum {
 	unsigned int packets;
 	unsigned int bytes;
 };
 
-/* Frees the buffers from @ci up to and including @index. Returns the one after that. */
+/* Free the buffers from @ci up to and including @index. Returns the next index. */
 static u32 qhca_tx_free_to(struct qhca_chan *chan, u32 ci, u32 index, int budget,
 			   struct qhca_tx_sum *sum)
 {
@@ -232,7 +232,7 @@ static u32 qhca_tx_free_to(struct qhca_chan *chan, u32 ci, u32 index, int budget
 	return ci;
 }
 
-/* Whether the CQE is for the end of a frame that the device has, @ci being the oldest. */
+/* Whether the CQE is for the last WQE of a frame that the device has; @ci is the oldest WQE. */
 static bool qhca_tx_cqe_ok(const struct qhca_txq *tx, u32 ci, u32 index)
 {
 	/* Pairs with the release in qhca_xmit(). */
@@ -265,9 +265,9 @@ static void qhca_tx_count(struct qhca_tx_stats *stats, const struct sk_buff *skb
 }
 
 /**
- * qhca_tx_poll - free what has been sent
+ * qhca_tx_poll - free frames that have been sent
  * @chan: the channel
- * @budget: that of NAPI, for the skb cache
+ * @budget: budget of NAPI, for the skb cache
  *
  * Context: NAPI, or netpoll.
  */
@@ -294,8 +294,8 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 		return;
 	qhca_eth_cq_update(&tx->cq);
 	/*
-	 * From here on the sender may use the free WQEs; not earlier, because its
-	 * frames take CQEs that the device must know to be free by then.
+	 * Let the sender use the free WQEs only now: the CQEs of its next frames need room, which
+	 * the device must already know about.
 	 */
 	smp_store_release(&tx->ci, ci);
 	netdev_tx_completed_queue(nq, sum.packets, sum.bytes);
@@ -303,8 +303,8 @@ void qhca_tx_poll(struct qhca_chan *chan, int budget)
 }
 
 /**
- * qhca_txq_drain - free what will never be sent
- * @chan: the channel, its queue destroyed
+ * qhca_txq_drain - free frames that will never be sent
+ * @chan: the channel, whose send queue is destroyed
  *
  * Context: process.
  */
@@ -320,7 +320,7 @@ void qhca_txq_drain(struct qhca_chan *chan)
 }
 
 /**
- * qhca_txq_alloc - get the memory of the send queue
+ * qhca_txq_alloc - allocate the memory of the send queue
  * @chan: the channel
  * @entries: WQEs, a power of two
  *

@@ -9,7 +9,7 @@ void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value)
 EXPORT_SYMBOL(qhca_ring);
 
 /**
- * qhca_uars_init - find out where the doorbell pages are
+ * qhca_uars_init - find the doorbell pages in BAR 2
  * @dev: the function, with its registers mapped
  *
  * Return: 0; -ENODEV if they overlap or are too far from each other.
@@ -18,7 +18,7 @@ int qhca_uars_init(struct qhca_dev *dev)
 {
 	u32 log = FIELD_GET(QHCA_DB_CAPS_LOG_STRIDE, qhca_read_reg(dev, QHCA_REG_DB_CAPS));
 
-	/* Interface 1.0 has no other. */
+	/* Version 1.0 of the interface has only this distance. */
 	if (!log)
 		log = QHCA_PAGE_SHIFT;
 	if (log < QHCA_PAGE_SHIFT || log > QHCA_DB_LOG_STRIDE_MAX)
@@ -32,7 +32,7 @@ int qhca_uars_init(struct qhca_dev *dev)
  * qhca_num_uars - how many doorbell pages the device has
  * @dev: the function
  *
- * Return: pages, page 0 included; no more than BAR 2 holds.
+ * Return: number of pages, page 0 included; no more than BAR 2 holds.
  */
 u32 qhca_num_uars(struct qhca_dev *dev)
 {
@@ -42,10 +42,10 @@ u32 qhca_num_uars(struct qhca_dev *dev)
 }
 
 /**
- * qhca_uar_size - how much of BAR 2 belongs to a doorbell page
+ * qhca_uar_size - bytes of BAR 2 for each doorbell page
  * @dev: the function
  *
- * Return: bytes, a power of two; those behind QHCA_DB_PAGE_SIZE do nothing.
+ * Return: bytes, a power of two; those behind QHCA_DB_PAGE_SIZE have no effect.
  */
 u32 qhca_uar_size(struct qhca_dev *dev)
 {
@@ -56,10 +56,11 @@ EXPORT_SYMBOL(qhca_uar_size);
 /**
  * qhca_uar_alloc - allocate a doorbell page
  * @dev: the function
- * @uar: its number, not 0
+ * @uar: filled in with its number, not 0
  *
  * Context: process.
- * Return: 0, -ENOMEM if all pages are taken.
+ *
+ * Return: 0, or -ENOMEM if all pages are in use.
  */
 int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar)
 {
@@ -76,7 +77,7 @@ int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar)
 EXPORT_SYMBOL(qhca_uar_alloc);
 
 /**
- * qhca_uar_free - free a doorbell page, which nobody has mapped any more
+ * qhca_uar_free - free a doorbell page that is not mapped any more
  * @dev: the function
  * @uar: its number
  */
@@ -87,11 +88,11 @@ void qhca_uar_free(struct qhca_dev *dev, u32 uar)
 EXPORT_SYMBOL(qhca_uar_free);
 
 /**
- * qhca_uar_phys - where a doorbell page is
+ * qhca_uar_phys - physical address of a doorbell page
  * @dev: the function
  * @uar: its number
  *
- * Return: its physical address.
+ * Return: the address.
  */
 phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar)
 {
