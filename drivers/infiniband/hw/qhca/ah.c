@@ -29,7 +29,7 @@ int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *at
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 
 	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE || !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH))
-		return qhca_ib_refuse(dev, -EINVAL, "address: type %u, not of RoCE or no GRH",
+		return qhca_ib_refuse(dev, -EINVAL, "address: type %u is not RoCE, or no GRH",
 				      attr->type);
 	if (rdma_ah_get_port_num(attr) != QHCA_IB_PORT || rdma_ah_get_sl(attr) > 15)
 		return qhca_ib_refuse(dev, -EINVAL, "address: port %u, service level %u",
@@ -40,7 +40,7 @@ int qhca_ib_check_ah_attr(struct qhca_ib_dev *dev, const struct rdma_ah_attr *at
 	if (grh->sgid_index >= qhca_ib_gid_len(dev))
 		return qhca_ib_refuse(dev, -EINVAL, "address: GID index %u", grh->sgid_index);
 	if (!grh->sgid_attr || grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
-		return qhca_ib_refuse(dev, -EINVAL, "address: GID %u is not of RoCE v2",
+		return qhca_ib_refuse(dev, -EINVAL, "address: GID %u is not RoCE v2",
 				      grh->sgid_index);
 	return 0;
 }
@@ -72,7 +72,7 @@ int qhca_ib_check_gid_user(struct qhca_ib_dev *dev, const struct rdma_ah_attr *a
 		ok = net_eq(dev_net(ndev), current->nsproxy->net_ns) ||
 		     ns_capable(dev_net(ndev)->user_ns, CAP_NET_RAW);
 	rcu_read_unlock();
-	return ok ? 0 : qhca_ib_refuse(dev, -EPERM, "address: GID %u is of another namespace",
+	return ok ? 0 : qhca_ib_refuse(dev, -EPERM, "address: GID %u of another net namespace",
 				       grh->sgid_index);
 }
 
@@ -155,7 +155,7 @@ static int qhca_ib_ah_charge(struct qhca_ib_dev *dev, struct qhca_ib_ah *ah,
 	ah->ctx = rdma_udata_to_drv_context(udata, struct qhca_ib_ucontext, ibucontext);
 	if (atomic_add_unless(&ah->ctx->num_ah, 1, QHCA_IB_MAX_AH))
 		return 0;
-	return qhca_ib_refuse(dev, -ENOMEM, "address handle: the context has %u", QHCA_IB_MAX_AH);
+	return qhca_ib_refuse(dev, -ENOMEM, "address handle: context has %u", QHCA_IB_MAX_AH);
 }
 
 static int qhca_ib_do_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,

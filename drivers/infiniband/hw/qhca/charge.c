@@ -87,13 +87,13 @@ int qhca_ib_charge(struct qhca_ib_dev *dev, struct qhca_ib_charge *charge, u64 u
 	int ret;
 
 	if (used > all)
-		return qhca_ib_refuse(dev, -ENOMEM, "%llu of the device's %llu", used, all);
+		return qhca_ib_refuse(dev, -ENOMEM, "%llu of a resource of %llu", used, all);
 	num = qhca_ib_num_objects(dev, used, all);
 	while (charge->num - before < num) {
 		ret = qhca_ib_charge_one(dev, charge);
 		if (ret) {
 			qhca_ib_uncharge_to(dev, charge, before);
-			return qhca_ib_refuse(dev, ret, "cgroup: %u objects more", num);
+			return qhca_ib_refuse(dev, ret, "cgroup: no room for %u more objects", num);
 		}
 		cond_resched();
 	}

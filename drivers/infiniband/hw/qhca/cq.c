@@ -283,7 +283,7 @@ static int qhca_ib_do_resize_cq(struct ib_cq *ibcq, unsigned int entries, struct
 	int ret;
 
 	if (!udata)
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: those of the kernel keep their size");
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: kernel CQs cannot be resized");
 	if (!entries)
 		return qhca_ib_refuse(dev, -EINVAL, "CQ: resize to 0 CQEs");
 	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));

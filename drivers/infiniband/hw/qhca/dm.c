@@ -42,7 +42,7 @@ static int qhca_ib_dm_alloc_pages(struct qhca_ib_dev *dev, size_t len, u32 log_a
 		bitmap_set(dev->dm_used, first, n);
 	mutex_unlock(&dev->dm_lock);
 	if (first >= total)
-		return qhca_ib_refuse(dev, -ENOMEM, "device memory: no %zu bytes in a row", len);
+		return qhca_ib_refuse(dev, -ENOMEM, "device memory: no %zu contiguous bytes", len);
 	memset_io(dev->dm_va + (first << PAGE_SHIFT), 0, len);
 	*addr = qhca_dm_phys(dev->core) + (first << PAGE_SHIFT);
 	return 0;

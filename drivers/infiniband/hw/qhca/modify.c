@@ -272,7 +272,7 @@ static int qhca_ib_modify_live(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	mask = qhca_ib_drop_added_port(qp, attr, mask);
 	next = mask & IB_QP_STATE ? attr->qp_state : qp->state;
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != qp->state)
-		return qhca_ib_refuse(dev, -EINVAL, "modify QP: state %d, not %d", qp->state,
+		return qhca_ib_refuse(dev, -EINVAL, "modify QP: state is %d, not %d", qp->state,
 				      attr->cur_qp_state);
 	if (!ib_modify_qp_is_ok(qp->state, next, qp->ibqp.qp_type, mask))
 		return qhca_ib_refuse(dev, -EINVAL, "modify QP: type %d, state %d to %d, mask %#x",

@@ -23,7 +23,7 @@ int qhca_ib_pinned_table(struct qhca_ib_dev *dev, struct qhca_ib_pinned *mem, un
 	int ret;
 
 	if (!num_blocks || num_blocks > U32_MAX)
-		return qhca_ib_refuse(dev, -EINVAL, "memory of %zu blocks", num_blocks);
+		return qhca_ib_refuse(dev, -EINVAL, "memory: %zu blocks", num_blocks);
 	ret = qhca_ib_charge(dev, &mem->charge, num_blocks, dev->limits->max_table_blocks);
 	if (ret)
 		return ret;
@@ -68,7 +68,7 @@ int qhca_ib_qmem_get_user(struct qhca_ib_dev *dev, struct qhca_ib_qmem *mem, u64
 	int ret;
 
 	if (len < min_len || !IS_ALIGNED(addr, QHCA_PAGE_SIZE))
-		return qhca_ib_refuse(dev, -EINVAL, "ring of %llu bytes in %u at %#llx", min_len,
+		return qhca_ib_refuse(dev, -EINVAL, "ring: %llu bytes in %u at %#llx", min_len,
 				      len, addr);
 
 	umem = ib_umem_get_va(&dev->ibdev, addr, len, IB_ACCESS_LOCAL_WRITE);

@@ -30,7 +30,7 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 				      attr->create_flags);
 	/* A kernel WR has no member for the SRQ of the peer. */
 	if (type == IB_QPT_XRC_INI && kernel)
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: the kernel does not send with XRC");
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "QP: the kernel cannot send with XRC");
 	if (attr->srq && type != IB_QPT_RC && type != IB_QPT_UD)
 		return qhca_ib_refuse(dev, -EINVAL, "QP: type %u with an SRQ", type);
 	if (!!attr->xrcd != target)
@@ -41,7 +41,7 @@ static int qhca_ib_check_type(struct qhca_ib_dev *dev, const struct ib_qp_init_a
 	if (!attr->send_cq || (!attr->recv_cq && type != IB_QPT_XRC_INI))
 		return qhca_ib_refuse(dev, -EINVAL, "QP: no CQ");
 	if (type == IB_QPT_GSI && !kernel)
-		return qhca_ib_refuse(dev, -EINVAL, "QP: the GSI is the kernel's");
+		return qhca_ib_refuse(dev, -EINVAL, "QP: only the kernel can create a GSI QP");
 	return 0;
 }
 
@@ -97,7 +97,7 @@ static int qhca_ib_wq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq, u
 	if (!max_wr && !user->len)
 		return 0;
 	if (!max_wr)
-		return qhca_ib_refuse(dev, -EINVAL, "QP: ring for a queue that is not there");
+		return qhca_ib_refuse(dev, -EINVAL, "QP: ring for a queue without WRs");
 	if (user->log_size > ilog2(dev->ibdev.attrs.max_qp_wr) || BIT(user->log_size) < max_wr)
 		return qhca_ib_refuse(dev, -EINVAL, "QP: ring of 2^%u for %u WRs", user->log_size,
 				      max_wr);

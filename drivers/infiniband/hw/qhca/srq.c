@@ -300,7 +300,7 @@ static int qhca_ib_srq_resize(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	int ret;
 
 	if (!udata || !qhca_ib_has(dev, QHCA_CAP_RESIZE_SRQ))
-		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: it keeps its size");
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "SRQ: cannot be resized");
 	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
 	if (!ret)
 		ret = qhca_ib_srq_check_size(dev, attr->max_wr, req.log_size);

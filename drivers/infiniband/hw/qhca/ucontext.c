@@ -35,7 +35,7 @@ static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata 
 	/* A mapped page would contain other users' doorbell pages as well. */
 	if (qhca_uar_size(dev->core) < PAGE_SIZE)
 		return qhca_ib_refuse(dev, -EOPNOTSUPP,
-				      "context: pages of %lu bytes, of doorbells %u", PAGE_SIZE,
+				      "context: pages of %lu bytes, doorbell pages %u", PAGE_SIZE,
 				      qhca_uar_size(dev->core));
 	ret = qhca_ib_udata_check(dev, udata, 0);
 	if (ret)
