@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Names that older kernels lack. Out of tree, every source file is compiled with this in
- * front; the table of what is probed for is in Kbuild.
+ * Names that older kernels lack. The out-of-tree build includes this header before every source
+ * file; Kbuild has the table of features that it probes for.
  */
 #ifndef QHCA_COMPAT_H
 #define QHCA_COMPAT_H
@@ -25,15 +25,15 @@ struct ib_dmah;				/* 6.17 */
 #endif
 
 #ifndef QHCA_HAVE_FLUSH			/* 6.2 */
-/* The numbers are those of the wire and of user space, with two exceptions. */
+/* The same numbers as on the wire and in user space, with two exceptions. */
 #define IB_ACCESS_FLUSH_GLOBAL		0x100
 #define IB_ACCESS_FLUSH_PERSISTENT	0x200
 #define IB_WR_FLUSH			14
 #define IB_WR_ATOMIC_WRITE		15
 #define IB_DEVICE_ATOMIC_WRITE		BIT_ULL(40)
-/* The core refuses regions with these rights, so there is no FLUSH to offer. */
+/* The core refuses regions with these rights, so the driver cannot offer FLUSH. */
 #define IB_DEVICE_FLUSH_GLOBAL		0
-/* 9 is the opcode of another completion in these kernels. */
+/* In these kernels 9 is the opcode of another completion. */
 #define IB_WC_ATOMIC_WRITE		0x40
 #endif
 

@@ -36,7 +36,7 @@ typedef uint64_t __be64;
 #define QHCA_GET(mask, val)	(((val) & (mask)) / ((mask) & -(mask)))
 #define QHCA_PREP(mask, val)	(((val) * ((mask) & -(mask))) & (mask))
 
-/* Every structure of the contract states its size here, and key offsets. */
+/* Every structure of the contract asserts its size, and the offsets of some members. */
 #define QHCA_ASSERT_SIZE(type, size) \
 	_Static_assert(sizeof(type) == (size), #type " is not " #size " bytes")
 #define QHCA_ASSERT_OFFSET(type, member, off) \
@@ -46,32 +46,31 @@ typedef uint64_t __be64;
 /* Object numbers (QPN, CQN, PDN, EQN, ...) have 24 bits. */
 #define QHCA_OBJ_MASK		0x00ffffffu
 
-/* Device address of one table page of a struct qhca_buf: 512 entries of 8 bytes. */
+/* A table page of a struct qhca_buf: 512 block addresses of 8 bytes. */
 #define QHCA_PAGE_SHIFT		12
 #define QHCA_PAGE_SIZE		(1u << QHCA_PAGE_SHIFT)
 #define QHCA_TABLE_ENTRIES	512u
 #define QHCA_BUF_MAX_DEPTH	3
-/* Block addresses in a table of that depth. */
+/* Block addresses in a table of the largest depth. */
 #define QHCA_TABLE_MAX_BLOCKS	(QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES * QHCA_TABLE_ENTRIES)
 
 /*
- * Wherever the device takes a DMA address, one with this bit is an offset in its
+ * Wherever the device takes a DMA address, an address with this bit is an offset in the device's
  * own memory instead, which the driver sees as QHCA_BAR_DM.
  */
 #define QHCA_ADDR_DM		0x8000000000000000ull
 
 /*
- * struct qhca_buf - how the driver describes guest memory of any size.
+ * struct qhca_buf - description of guest memory of any size, written by the driver.
  * @addr: depth 0: DMA address of the first block, the others follow it without
  *        a gap; depth 1: DMA address of a table page of block addresses; depth
  *        2 and 3: DMA address of a table page of tables of the next lower depth
- * @num_blocks: blocks described in all
+ * @num_blocks: number of blocks described
  * @depth: 0 to QHCA_BUF_MAX_DEPTH
  * @block_shift: log2 of the block size, 12 to 31; every block is aligned to it
  *
- * The device reads the tables while it executes the command that carries them
- * and never again; the driver may free them when that command has completed.
- * Written by the driver.
+ * The device reads the tables only while it executes the command that names them, so the driver may
+ * free them when that command has completed.
  */
 struct qhca_buf {
 	__le64	addr;

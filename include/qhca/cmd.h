@@ -24,19 +24,19 @@ enum qhca_cmd_opcode {
 #include "commands.def"
 };
 
-/* How a command ended. Documentation/hardware.rst gives the errno of each. */
+/* Status of a command. Documentation/hardware.rst gives the errno for each. */
 enum qhca_cmd_status {
 	QHCA_OK = 0,
-	QHCA_ERR_OPCODE = 1,	/* no such command */
-	QHCA_ERR_PARAM = 2,	/* a field has a value that is never right */
+	QHCA_ERR_OPCODE = 1,	/* unknown command */
+	QHCA_ERR_PARAM = 2,	/* a field has a value that is never valid */
 	QHCA_ERR_LIMIT = 3,	/* a size above the advertised limit */
-	QHCA_ERR_OBJ = 4,	/* no object of that number */
-	QHCA_ERR_BUSY = 5,	/* the object is in use by another */
-	QHCA_ERR_STATE = 6,	/* not in the state the object is in */
-	QHCA_ERR_NO_RESOURCE = 7,	/* all objects of that kind exist already */
-	QHCA_ERR_DMA = 8,	/* mailbox or table cannot be read or written */
-	QHCA_ERR_NOT_SUPPORTED = 9,	/* known, not offered */
-	QHCA_ERR_PERM = 10,	/* the object belongs to another PD or page */
+	QHCA_ERR_OBJ = 4,	/* no object with that number */
+	QHCA_ERR_BUSY = 5,	/* another object uses the object */
+	QHCA_ERR_STATE = 6,	/* the state of the object does not allow it */
+	QHCA_ERR_NO_RESOURCE = 7,	/* all objects of that kind are in use */
+	QHCA_ERR_DMA = 8,	/* the mailbox or a table cannot be read or written */
+	QHCA_ERR_NOT_SUPPORTED = 9,	/* known, but not offered */
+	QHCA_ERR_PERM = 10,	/* the object belongs to another PD or doorbell page */
 };
 
 /* Bodies: bytes 16 to 63 of a command. */
@@ -45,13 +45,13 @@ struct qhca_cmd_set_port {	/* QHCA_CMD_SET_PORT */
 	__u8	mac[6];		/* unicast address to receive */
 	__u8	port;		/* 1 */
 	__u8	flags;		/* QHCA_PORT_* */
-	__le32	mtu;		/* largest Ethernet payload, in and out, behind two tags */
+	__le32	mtu;		/* largest Ethernet payload, sent and received, behind two tags */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_set_port, 12);
 
-#define QHCA_PORT_ENABLE	0x01	/* receive and send at all */
-#define QHCA_PORT_PROMISC	0x02	/* every frame to the Ethernet queue */
-#define QHCA_PORT_ALLMULTI	0x04	/* every multicast frame to it */
+#define QHCA_PORT_ENABLE	0x01	/* receive and send frames */
+#define QHCA_PORT_PROMISC	0x02	/* receive every frame */
+#define QHCA_PORT_ALLMULTI	0x04	/* receive every multicast frame */
 
 struct qhca_cmd_set_mcast {	/* QHCA_CMD_SET_MCAST replaces the whole list */
 	__le32	count;
@@ -60,22 +60,22 @@ QHCA_ASSERT_SIZE(struct qhca_cmd_set_mcast, 4);
 
 struct qhca_cmd_set_gid {	/* QHCA_CMD_SET_GID */
 	__u8	gid[16];	/* network order; IPv4 as ::ffff:a.b.c.d */
-	__u8	smac[6];	/* source Ethernet address of its frames */
+	__u8	smac[6];	/* source MAC address of frames sent from this GID */
 	__le16	vlan;		/* VLAN identifier, or QHCA_NO_VLAN */
 	__le16	index;
 	__u8	port;
-	__u8	valid;		/* 0 clears the entry; the rest is then ignored */
+	__u8	valid;		/* 0 clears the entry, and the rest is ignored */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_set_gid, 28);
 
 #define QHCA_NO_VLAN		0xffff
 
-/* UD WQEs of a doorbell page other than 0 use the GIDs that it has been allowed. */
+/* UD WQEs on a doorbell page other than 0 can use only the GIDs allowed for that page. */
 struct qhca_cmd_allow_gid {	/* QHCA_CMD_ALLOW_GID */
 	__le32	uar;		/* doorbell page */
 	__le16	index;
 	__u8	port;
-	__u8	allow;		/* 1: this entry; 0: none any more, index is ignored */
+	__u8	allow;		/* 1: allow this entry; 0: allow none, index is ignored */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_allow_gid, 8);
 
@@ -88,20 +88,20 @@ struct qhca_cmd_create_eq {	/* QHCA_CMD_CREATE_EQ */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_eq, 24);
 
-#define QHCA_EQ_ASYNC		0x01	/* takes all but COMP events; one may exist */
+#define QHCA_EQ_ASYNC		0x01	/* receives all but COMP events; only one may exist */
 
 struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
 	struct qhca_buf buf;	/* ring of struct qhca_eth_wqe */
 	__le32	cqn;
 	__u8	log_size;
-	__u8	dir;		/* enum qhca_eth_dir; one queue of each may exist */
+	__u8	dir;		/* enum qhca_eth_dir; one queue of each direction may exist */
 	__u8	flags;		/* QHCA_ETHQ_* */
 	__u8	rsvd;
-	__le32	pi;		/* producer index to begin with: WQEs in the ring already */
+	__le32	pi;		/* initial producer index: number of WQEs already in the ring */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_ethq, 32);
 
-#define QHCA_ETHQ_REPLACE	0x01	/* destroy the queue of that direction, if any */
+#define QHCA_ETHQ_REPLACE	0x01	/* first destroy the queue of that direction, if any */
 
 enum qhca_eth_dir {
 	QHCA_ETH_TX = 0,
@@ -109,75 +109,75 @@ enum qhca_eth_dir {
 };
 
 /*
- * RESIZE_CQ moves the CQ to a new ring, zeroed like every ring. CQEs that were not
- * consumed (by the doorbell record of the old ring) are its entries 0, 1, 2 ... in
- * their old order and in the first phase; both indices count from 0 again. An arm
- * stays in force. On error the old ring stays in use as it was.
+ * RESIZE_CQ moves the CQ to a new ring, which is zeroed like every ring. CQEs that were not
+ * consumed, according to the doorbell record of the old ring, become its entries 0, 1, 2 ... in
+ * their old order and in the first phase; both indices start from 0 again. An arm stays in force.
+ * On error the CQ keeps the old ring.
  */
 struct qhca_cmd_create_cq {	/* QHCA_CMD_CREATE_CQ, QHCA_CMD_RESIZE_CQ */
 	struct qhca_buf buf;	/* ring of struct qhca_cqe, then qhca_cq_dbrec */
 	__le32	uar;		/* doorbell page */
-	__le32	eqn;		/* where its COMP events go */
-	__le32	cqn;		/* RESIZE_CQ: the queue; uar and eqn are ignored */
+	__le32	eqn;		/* event queue for its COMP events */
+	__le32	cqn;		/* RESIZE_CQ: the CQ; uar and eqn are ignored */
 	__u8	log_size;	/* log2 of the entries */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_cq, 32);
 
-/* An event waits for @count CQEs or @period us, whichever comes first. */
+/* The device delays an event until @count CQEs are written or @period us have passed. */
 struct qhca_cmd_modify_cq {	/* QHCA_CMD_MODIFY_CQ */
 	__le32	cqn;
-	__le32	count;		/* 0, 1: events are not held back */
-	__le32	period;		/* us; 0 likewise */
+	__le32	count;		/* 0 or 1: do not delay events */
+	__le32	period;		/* in us; 0: do not delay events */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_modify_cq, 12);
 
 /*
- * RESIZE_SRQ moves the SRQ to a new ring with WQEs of the same stride. Indices go
- * on: the WQE of index i that no QP has taken is at i modulo the new size. With
- * QHCA_SRQ_LIMIT it sets the limit as well. On error nothing has changed.
+ * RESIZE_SRQ moves the SRQ to a new ring with WQEs of the same stride. Indices continue: a WQE with
+ * index i that no QP has taken is at i modulo the new size. With QHCA_SRQ_LIMIT the command sets
+ * the limit as well. On error nothing has changed.
  */
 struct qhca_cmd_create_srq {	/* QHCA_CMD_CREATE_SRQ, QHCA_CMD_RESIZE_SRQ */
 	struct qhca_buf buf;	/* ring of receive WQEs, and its doorbell record */
-	__le32	pdn;		/* L_Keys of its WQEs are of this PD */
+	__le32	pdn;		/* PD of the L_Keys in its WQEs */
 	__le32	uar;		/* doorbell page */
 	__le32	max_sge;
-	__le32	srqn;		/* RESIZE_SRQ: the queue; buf, log_size, flags, limit count */
+	__le32	srqn;		/* RESIZE_SRQ: the SRQ; uses buf, log_size, flags, limit only */
 	__le32	limit;		/* RESIZE_SRQ with QHCA_SRQ_LIMIT: new limit */
 	__u8	log_size;	/* log2 of the WQEs */
 	__u8	log_stride;
 	__u8	flags;		/* QHCA_SRQ_* */
 	__u8	rsvd;
 	__le32	xrcdn;		/* CREATE_SRQ: its XRC domain; 0: none */
-	__le32	cqn;		/* CREATE_SRQ with xrcdn: where it completes */
+	__le32	cqn;		/* CREATE_SRQ with xrcdn: CQ for its completions */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_srq, 48);
 
-#define QHCA_SRQ_RESERVED_LKEY	0x01	/* CREATE_SRQ: kernel SRQ */
-#define QHCA_SRQ_LIMIT		0x02	/* RESIZE_SRQ: sets @limit */
+#define QHCA_SRQ_RESERVED_LKEY	0x01	/* CREATE_SRQ: WQEs may use reserved_lkey */
+#define QHCA_SRQ_LIMIT		0x02	/* RESIZE_SRQ: set @limit */
 #define QHCA_SRQ_DBREC		0x04	/* CREATE_SRQ: struct qhca_rq_dbrec behind the ring */
 
 struct qhca_cmd_modify_srq {	/* QHCA_CMD_MODIFY_SRQ */
 	__le32	srqn;
-	__le32	limit;		/* SRQ_LIMIT_REACHED below so many WQEs; 0: never */
+	__le32	limit;		/* raise SRQ_LIMIT_REACHED below that many WQEs; 0: never */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_modify_srq, 8);
 
 struct qhca_cmd_modify_qp {	/* QHCA_CMD_MODIFY_QP */
 	__le32	qpn;
-	__le32	attr_mask;	/* QHCA_QP_*: what the mailbox holds */
+	__le32	attr_mask;	/* QHCA_QP_*: attributes that the mailbox holds */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_modify_qp, 8);
 
 struct qhca_cmd_mcast {		/* QHCA_CMD_ATTACH_MCAST, QHCA_CMD_DETACH_MCAST */
 	__u8	gid[16];	/* network order; IPv4 as ::ffff:a.b.c.d */
-	__le32	qpn;		/* of type UD */
+	__le32	qpn;		/* a QP of type UD */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_mcast, 20);
 
-/* From now on the set counts what happens to the QP, instead of the one before. */
+/* From now on the events of the QP are counted in this set instead of the previous one. */
 struct qhca_cmd_bind_cntset {	/* QHCA_CMD_BIND_CNTSET */
 	__le32	qpn;
-	__le32	cntset;		/* 0: none */
+	__le32	cntset;		/* 0: count them in no set */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_bind_cntset, 8);
 
@@ -190,8 +190,8 @@ QHCA_ASSERT_SIZE(struct qhca_cmd_obj, 4);
 struct qhca_cmd {
 	__le16	opcode;		/* enum qhca_cmd_opcode */
 	__u8	rsvd[2];
-	__le32	token;		/* chosen by the driver, echoed */
-	__le64	mailbox;	/* DMA address, QHCA_PAGE_SIZE aligned; or 0 */
+	__le32	token;		/* chosen by the driver, echoed in the completion */
+	__le64	mailbox;	/* DMA address, QHCA_PAGE_SIZE aligned; 0: no mailbox */
 	union {
 		__u8	body[48];
 		struct qhca_cmd_obj obj;
@@ -217,12 +217,12 @@ QHCA_ASSERT_OFFSET(struct qhca_cmd, body, 16);
 
 /* struct qhca_cmd_comp - one command completion, written by the device. */
 struct qhca_cmd_comp {
-	__le16	opcode;		/* echoed */
+	__le16	opcode;		/* echoed from the command */
 	__le16	slot;		/* ring position of the command */
-	__le32	token;		/* echoed */
+	__le32	token;		/* echoed from the command */
 	__u8	status;		/* enum qhca_cmd_status */
 	__u8	rsvd0[7];
-	__le32	obj;		/* object number; REG_MR, ALLOC_MW: key */
+	__le32	obj;		/* object number; for REG_MR and ALLOC_MW the key */
 	__u8	rsvd1[43];
 	__u8	owner;		/* phase in bit 0 */
 };
@@ -232,7 +232,7 @@ QHCA_ASSERT_OFFSET(struct qhca_cmd_comp, owner, 63);
 
 /* Mailboxes: QHCA_PAGE_SIZE bytes each. */
 
-/* struct qhca_device_attr - limits. Each works when used to the full. */
+/* struct qhca_device_attr - limits of the device. It can deliver each of them to the full. */
 struct qhca_device_attr {
 	__le64	fw_version;	/* major << 32 | minor << 16 | patch */
 	__le64	node_guid;	/* modified EUI-64 of the permanent MAC */
@@ -246,7 +246,7 @@ struct qhca_device_attr {
 	__le32	max_uar;	/* doorbell pages, page 0 included */
 	__le32	max_gid;
 	__le32	max_mcast;	/* Ethernet multicast addresses */
-	__le32	max_table_blocks;	/* block addresses over all objects */
+	__le32	max_table_blocks;	/* block addresses of all objects together */
 	__le32	max_cqe_log;
 	__le32	max_sq_wr_log;
 	__le32	max_rq_wr_log;
@@ -254,28 +254,28 @@ struct qhca_device_attr {
 	__le32	max_send_sge;
 	__le32	max_recv_sge;
 	__le32	max_inline;
-	__le32	max_rd_atomic;	/* as initiator and as responder, per QP */
-	__le32	reserved_lkey;	/* QHCA_QP_RESERVED_LKEY: names DMA addresses */
+	__le32	max_rd_atomic;	/* for each QP, as initiator and as responder */
+	__le32	reserved_lkey;	/* key that stands for DMA addresses (QHCA_QP_FLAG_RESERVED_LKEY) */
 	__le32	max_msg_size;
-	__le32	max_fast_reg_blocks;	/* of a region of type FAST */
+	__le32	max_fast_reg_blocks;	/* blocks of a region of type FAST */
 	__le32	max_mw;
 	__le32	max_srq;
 	__le32	max_srq_wr_log;
 	__le32	max_srq_sge;
-	__le32	max_cq_count;	/* of MODIFY_CQ */
-	__le32	max_cq_period;	/* us */
+	__le32	max_cq_count;	/* largest count of MODIFY_CQ */
+	__le32	max_cq_period;	/* largest period of MODIFY_CQ, us */
 	__le32	max_mcast_grp;	/* multicast groups of UD QPs */
-	__le32	max_mcast_qp;	/* QPs in one of them */
-	__le32	max_tso;	/* bytes of a frame that the device cuts up; 0: it does not */
+	__le32	max_mcast_qp;	/* QPs in one multicast group */
+	__le32	max_tso;	/* largest frame that the device segments, bytes; 0: none */
 	__le32	max_xrcd;
-	__le32	null_lkey;	/* reads as 0, drops what is written; any QP, any PD */
+	__le32	null_lkey;	/* reads as 0, writes are ignored; any QP, any PD */
 	__le32	max_cntset;	/* sets of counters for QPs */
 };
 QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 
 /*
- * Bounds of the limits that a driver shifts by or divides by. It refuses a device
- * with less, and uses no more of one that has more.
+ * Bounds of the limits that a driver shifts or divides by. A driver refuses a device with smaller
+ * limits, and uses no more than these bounds if the limits are larger.
  */
 #define QHCA_RING_LOG_MIN	6	/* max_cqe_log, max_ethq_log */
 #define QHCA_RING_LOG_MAX	24	/* max_*_log */
@@ -289,7 +289,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_RESIZE_CQ	0x10ull
 #define QHCA_CAP_REREG_MR	0x20ull
 #define QHCA_CAP_MEM_MGT	0x40ull	/* FAST regions, REG_MR, invalidation */
-#define QHCA_CAP_MW		0x80ull	/* windows of type 1, and of one more: */
+#define QHCA_CAP_MW		0x80ull	/* windows of type 1, and of one of: */
 #define QHCA_CAP_MW_2A		0x100ull
 #define QHCA_CAP_MW_2B		0x200ull
 #define QHCA_CAP_SRQ		0x400ull
@@ -319,38 +319,38 @@ struct qhca_mcast_list {
 QHCA_ASSERT_SIZE(struct qhca_mcast_list, 4096);
 
 /*
- * struct qhca_faults_text - fault rules, as Documentation/faults.rst has them
- * @text: ends with a zero byte. QUERY_FAULTS: the guest's rules with their hits,
- *        behind a comment that says what was wrong with the last SET_FAULTS
+ * struct qhca_faults_text - fault rules in the format of Documentation/faults.rst
+ * @text: zero-terminated. QUERY_FAULTS: the rules of the guest with their hits, behind a comment
+ *        with the error of the last SET_FAULTS
  */
 struct qhca_faults_text {
 	__u8	text[4096];
 };
 QHCA_ASSERT_SIZE(struct qhca_faults_text, 4096);
 
-/* struct qhca_srqc - SRQ context as the device has it. */
+/* struct qhca_srqc - SRQ context in the device. */
 struct qhca_srqc {
 	__le32	srqn;
 	__le32	pdn;
 	__le32	uar;
-	__le32	pi;		/* free-running index from the doorbell */
-	__le32	ci;		/* next WQE to be read */
-	__le32	held;		/* WQEs that QPs have read and not completed */
+	__le32	pi;		/* free-running producer index */
+	__le32	ci;		/* index of the next WQE to read */
+	__le32	held;		/* WQEs that QPs have read but not completed */
 	__le32	limit;		/* 0: not armed */
 	__le32	max_sge;
-	__le32	users;		/* QPs */
+	__le32	users;		/* QPs that use the SRQ */
 	__u8	log_size;
 	__u8	log_stride;
 	__u8	flags;		/* QHCA_SRQ_RESERVED_LKEY, QHCA_SRQ_DBREC */
 	__u8	rsvd;
 	__le32	xrcdn;		/* 0: none */
-	__le32	cqn;		/* 0: none of its own */
+	__le32	cqn;		/* CQ of an XRC SRQ; 0: none */
 };
 QHCA_ASSERT_SIZE(struct qhca_srqc, 48);
 
 /*
- * Counters: QUERY_COUNTERS returns one __le64 each, all monotonic, zero after
- * reset of the whole machine only.
+ * Counters: QUERY_COUNTERS returns one __le64 for each. All are monotonic; only a reset of the
+ * whole machine clears them.
  */
 #define QHCA_COUNTER(id, ...)	QHCA_CNT_##id,
 enum qhca_counter {

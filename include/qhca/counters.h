@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * qhca device interface: the names under which everyone shows the counters:
- * QEMU's properties, ethtool, and hw_counters of the RDMA port.
+ * qhca device interface: names of the counters in QEMU's properties, in ethtool, and in hw_counters
+ * of the RDMA port.
  */
 #ifndef QHCA_COUNTERS_H
 #define QHCA_COUNTERS_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * qhca device interface: memory regions and windows: the bodies of their
- * commands (bytes 16 to 63) and access rights. The work requests that change
- * some of them are in queues.h.
+ * qhca device interface: memory regions and windows: bodies of their commands (bytes 16 to 63), and
+ * access rights. The work requests that change regions and windows are in queues.h.
  */
 #ifndef QHCA_MR_H
 #define QHCA_MR_H
@@ -11,22 +10,22 @@
 
 struct qhca_cmd_reg_mr {	/* QHCA_CMD_REG_MR, QHCA_CMD_REREG_MR */
 	struct qhca_buf buf;
-	__le64	iova;		/* address by which WQEs name the first byte */
-	__le64	length;		/* QHCA_MR_FAST: blocks it can hold */
+	__le64	iova;		/* address of the first byte, as WQEs use it */
+	__le64	length;		/* QHCA_MR_FAST: number of blocks it can hold */
 	__le32	pdn;
 	__le32	key;		/* REREG_MR: key of the region */
 	__le16	access;		/* QHCA_ACCESS_* */
 	__u8	type;		/* enum qhca_mr_type */
-	__u8	rereg;		/* REREG_MR: QHCA_REREG_*, what to change */
-	__le32	offset;		/* of the first byte in the first block */
+	__u8	rereg;		/* REREG_MR: QHCA_REREG_*, attributes to change */
+	__le32	offset;		/* offset of the first byte in the first block */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_reg_mr, 48);
 
 enum qhca_mr_type {
-	QHCA_MR_MEM = 0,	/* @buf from @offset on */
-	QHCA_MR_DMA = 1,	/* all of DMA space, iova = DMA address; local use */
-	QHCA_MR_FAST = 2,	/* of no memory, until QHCA_WR_REG_MR says which */
-	QHCA_MR_NULL = 3,	/* what null_lkey stands for; cannot be made */
+	QHCA_MR_MEM = 0,	/* memory in @buf, from @offset on */
+	QHCA_MR_DMA = 1,	/* all DMA addresses, iova = DMA address; local access only */
+	QHCA_MR_FAST = 2,	/* no memory until a QHCA_WR_REG_MR */
+	QHCA_MR_NULL = 3,	/* region of null_lkey; cannot be created */
 };
 
 #define QHCA_ACCESS_LOCAL_WRITE		0x0001
@@ -34,9 +33,9 @@ enum qhca_mr_type {
 #define QHCA_ACCESS_REMOTE_READ		0x0004
 #define QHCA_ACCESS_REMOTE_ATOMIC	0x0008
 #define QHCA_ACCESS_MW_BIND		0x0010
-#define QHCA_ACCESS_ZERO_BASED		0x0020	/* no right: see hardware.rst */
-#define QHCA_ACCESS_FLUSH_GLOBAL	0x0100	/* for the peer's FLUSH */
-#define QHCA_ACCESS_FLUSH_PERSISTENT	0x0200	/* QPs only: no memory here has it */
+#define QHCA_ACCESS_ZERO_BASED		0x0020	/* not a right: see hardware.rst */
+#define QHCA_ACCESS_FLUSH_GLOBAL	0x0100	/* the peer may FLUSH */
+#define QHCA_ACCESS_FLUSH_PERSISTENT	0x0200	/* only for QPs: no memory of this device has it */
 #define QHCA_ACCESS_MASK		0x011f	/* all rights that memory can have */
 
 #define QHCA_REREG_TRANS	0x01
@@ -51,9 +50,9 @@ struct qhca_cmd_alloc_mw {	/* QHCA_CMD_ALLOC_MW */
 QHCA_ASSERT_SIZE(struct qhca_cmd_alloc_mw, 8);
 
 enum qhca_mw_type {
-	QHCA_MW_1 = 1,		/* for all QPs of its PD */
-	QHCA_MW_2A = 2,		/* for the QP it was bound on */
-	QHCA_MW_2B = 3,		/* likewise, which must be of its PD */
+	QHCA_MW_1 = 1,		/* all QPs of its PD can use it */
+	QHCA_MW_2A = 2,		/* only the QP that bound it can use it */
+	QHCA_MW_2B = 3,		/* as 2A, and the QP must belong to its PD */
 };
 
 #endif /* QHCA_MR_H */

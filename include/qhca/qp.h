@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * qhca device interface: queue pairs, as the mailboxes of their commands hold them.
+ * qhca device interface: queue pairs: mailboxes of their commands.
  */
 #ifndef QHCA_QP_H
 #define QHCA_QP_H
@@ -9,7 +9,7 @@
 #include "queues.h"
 
 enum qhca_qp_type {
-	QHCA_QPT_GSI = 1,	/* QPN 1; numbers as enum ib_qp_type */
+	QHCA_QPT_GSI = 1,	/* QPN 1; same numbers as enum ib_qp_type */
 	QHCA_QPT_RC = 2,
 	QHCA_QPT_UC = 3,
 	QHCA_QPT_UD = 4,
@@ -17,7 +17,7 @@ enum qhca_qp_type {
 	QHCA_QPT_XRC_TGT = 10,	/* receives only, from the SRQs of its XRC domain */
 };
 
-/* Sets of them, for the opcodes of send WQEs. */
+/* Sets of QP types, for the opcodes of send WQEs. */
 #define QHCA_TYPES_RC		(1u << QHCA_QPT_RC)
 #define QHCA_TYPES_RC_UC	(QHCA_TYPES_RC | 1u << QHCA_QPT_UC)
 #define QHCA_TYPES_RELIABLE	(QHCA_TYPES_RC | 1u << QHCA_QPT_XRC_INI)
@@ -26,7 +26,7 @@ enum qhca_qp_type {
 #define QHCA_TYPES_ANY		(QHCA_TYPES_NOT_GSI | 1u << QHCA_QPT_GSI)
 
 #define QHCA_QPN_GSI		1
-#define QHCA_QPN_MCAST		QHCA_OBJ_MASK	/* destination of multicast packets */
+#define QHCA_QPN_MCAST		QHCA_OBJ_MASK	/* destination QPN of multicast packets */
 
 /* Same numbers as enum ib_qp_state. */
 enum qhca_qp_state {
@@ -48,7 +48,7 @@ struct qhca_create_qp {
 	__le32	recv_cqn;
 	__u8	type;		/* enum qhca_qp_type */
 	__u8	flags;		/* QHCA_QP_FLAG_* */
-	__u8	sq_log_size;	/* log2 of the WQEs; no queue: num_blocks is 0 */
+	__u8	sq_log_size;	/* log2 of the WQEs; without this queue num_blocks is 0 */
 	__u8	sq_log_stride;
 	__u8	rq_log_size;
 	__u8	rq_log_stride;
@@ -56,14 +56,14 @@ struct qhca_create_qp {
 	__le32	max_send_sge;
 	__le32	max_recv_sge;
 	__le32	max_inline;
-	__le32	srqn;		/* receives from this SRQ, has no rq; 0: none */
+	__le32	srqn;		/* the QP receives from this SRQ and has no rq; 0: none */
 	__le32	xrcdn;		/* XRC_TGT: its XRC domain; others: 0 */
 	__le32	rsvd1;
 };
 QHCA_ASSERT_SIZE(struct qhca_create_qp, 80);
 
 #define QHCA_QP_FLAG_SIGNAL_ALL		0x01	/* sq_sig_all */
-#define QHCA_QP_FLAG_RESERVED_LKEY	0x02	/* kernel QP: may use reserved_lkey */
+#define QHCA_QP_FLAG_RESERVED_LKEY	0x02	/* WQEs may use reserved_lkey */
 #define QHCA_QP_FLAG_RQ_DBREC		0x04	/* struct qhca_rq_dbrec behind the ring of rq */
 
 /* attr_mask of MODIFY_QP: same bits as enum ib_qp_attr_mask. */
@@ -86,7 +86,7 @@ QHCA_ASSERT_SIZE(struct qhca_create_qp, 80);
 #define QHCA_QP_MAX_DEST_RD_ATOMIC	0x00020000
 #define QHCA_QP_DEST_QPN		0x00100000
 
-/* struct qhca_qp_attr - attributes of a QP, valued as in struct ib_qp_attr. */
+/* struct qhca_qp_attr - attributes of a QP, with the values of struct ib_qp_attr. */
 struct qhca_qp_attr {
 	struct qhca_av av;
 	__le32	qkey;
@@ -111,7 +111,7 @@ struct qhca_qp_attr {
 QHCA_ASSERT_SIZE(struct qhca_qp_attr, 80);
 QHCA_ASSERT_OFFSET(struct qhca_qp_attr, state, 60);
 
-/* struct qhca_qpc - QP context: what was set, and how far the QP has got. */
+/* struct qhca_qpc - QP context: attributes and progress. */
 struct qhca_qpc {
 	struct qhca_qp_attr attr;
 	__le32	qpn;
@@ -119,14 +119,14 @@ struct qhca_qpc {
 	__le32	uar;
 	__le32	send_cqn;
 	__le32	recv_cqn;
-	__le32	sq_pi;		/* doorbell index of the send queue */
-	__le32	sq_next;	/* next send WQE to start */
-	__le32	sq_ci;		/* oldest send WQE not complete */
+	__le32	sq_pi;		/* producer index of the send queue */
+	__le32	sq_next;	/* index of the next send WQE to start */
+	__le32	sq_ci;		/* index of the oldest send WQE not complete */
 	__le32	rq_pi;
 	__le32	rq_ci;
-	__le32	next_psn;	/* of the next new request packet */
-	__le32	una_psn;	/* oldest request packet not acknowledged */
-	__le32	epsn;		/* expected by the responder */
+	__le32	next_psn;	/* PSN of the next new request packet */
+	__le32	una_psn;	/* PSN of the oldest request packet not acknowledged */
+	__le32	epsn;		/* PSN that the responder expects next */
 	__le32	msn;
 	__u8	type;
 	__u8	flags;
@@ -134,7 +134,7 @@ struct qhca_qpc {
 	__u8	retries_left;
 	__u8	rnr_retries_left;
 	__u8	rsvd[3];
-	__le32	srqn;		/* 0: none; XRC_TGT: of the latest request */
+	__le32	srqn;		/* 0: none; XRC_TGT: SRQ of the latest request */
 	__le32	xrcdn;		/* 0: none */
 };
 QHCA_ASSERT_SIZE(struct qhca_qpc, 152);

@@ -9,7 +9,7 @@
 
 #include "base.h"
 
-/* One scatter/gather element. Length 0: skipped, address and key unchecked. */
+/* One scatter/gather element. If the length is 0, address and key are not checked. */
 struct qhca_sge {
 	__le64	addr;
 	__le32	length;
@@ -18,17 +18,17 @@ struct qhca_sge {
 QHCA_ASSERT_SIZE(struct qhca_sge, 16);
 
 /*
- * struct qhca_av - address vector: how to reach a peer.
+ * struct qhca_av - address vector: path to a peer.
  * @dgid: destination GID, network order
  * @dmac: destination Ethernet address
- * @sgid_index: entry of the port's GID table to send from
+ * @sgid_index: index of the source GID
  * @hop_limit: IPv4 TTL or IPv6 hop limit
- * @flow_label: low 20 bits IPv6 flow label; also feeds the UDP source port
+ * @flow_label: IPv6 flow label in the low 20 bits; it also determines the UDP source port
  * @pdn: protection domain of the address handle (UD); ignored in a QPC
  * @tclass: IPv4 TOS or IPv6 traffic class
- * @sl: service level, the VLAN priority of tagged GIDs
+ * @sl: service level; also the VLAN priority if the source GID has a VLAN
  * @port: port number, 1
- * @static_rate: enum ib_rate, any value; kept for queries, sending is not slowed down
+ * @static_rate: enum ib_rate, any value; only stored for queries, does not slow down sending
  */
 struct qhca_av {
 	__u8	dgid[16];
@@ -46,9 +46,9 @@ struct qhca_av {
 QHCA_ASSERT_SIZE(struct qhca_av, 40);
 QHCA_ASSERT_OFFSET(struct qhca_av, flow_label, 24);
 
-/* Q_Key of the GSI QP, whatever the QP or the WQE say. */
+/* Q_Key of the GSI QP, whatever Q_Key the QP or the WQE has. */
 #define QHCA_QKEY_GSI		0x80010000u
-/* A WQE whose Q_Key has this bit uses the one of its QP. */
+/* If the Q_Key of a WQE has this bit, the Q_Key of the QP is used. */
 #define QHCA_QKEY_OWN		0x80000000u
 
 /* Opcodes of send WQEs. */
@@ -59,32 +59,31 @@ enum qhca_wr_opcode {
 };
 
 /* Flags of send WQEs. */
-#define QHCA_WQE_SIGNALED	0x01	/* a CQE on success */
-#define QHCA_WQE_SOLICITED	0x02	/* sets BTH.SE */
-#define QHCA_WQE_FENCE		0x04	/* after all earlier READs, atomics, FLUSHes */
-#define QHCA_WQE_INLINE		0x08	/* data is in the WQE */
+#define QHCA_WQE_SIGNALED	0x01	/* write a CQE on success */
+#define QHCA_WQE_SOLICITED	0x02	/* set BTH.SE */
+#define QHCA_WQE_FENCE		0x04	/* wait for all earlier READs, atomics and FLUSHes */
+#define QHCA_WQE_INLINE		0x08	/* the data is in the WQE */
 
-/* What a FLUSH guarantees for the writes before it; as in the packet. */
+/* Guarantees of a FLUSH for the writes before it; same bits as in the packet. */
 #define QHCA_FLUSH_GLOBAL	0x01	/* visible to all */
 #define QHCA_FLUSH_PERSISTENT	0x02	/* survives loss of power */
 
-/* Which writes a FLUSH covers; as in the packet. */
+/* Writes that a FLUSH covers; same numbers as in the packet. */
 enum qhca_flush_level {
-	QHCA_FLUSH_RANGE = 0,	/* those to the range it names */
-	QHCA_FLUSH_MR = 1,	/* those to the region or window of its key */
+	QHCA_FLUSH_RANGE = 0,	/* writes to the given range */
+	QHCA_FLUSH_MR = 1,	/* writes to the region or window of its key */
 };
 
 /*
- * struct qhca_sq_wqe - a send WQE, followed by @count SGEs, or, with
- * QHCA_WQE_INLINE, by @count bytes of data. The ring's stride is a power of two
- * from QHCA_SQ_STRIDE_MIN to QHCA_SQ_STRIDE_MAX. Written by the consumer; the
- * device reads it once, after the doorbell that covers it.
- * @wr_id: returned in the CQE
+ * struct qhca_sq_wqe - a send WQE, followed by @count SGEs, or, with QHCA_WQE_INLINE, by @count
+ * bytes of data. The stride of the ring is a power of two from QHCA_SQ_STRIDE_MIN to
+ * QHCA_SQ_STRIDE_MAX. Written by the consumer; the device reads it once, after the doorbell that
+ * covers it.
+ * @wr_id: copied to the CQE
  * @opcode: enum qhca_wr_opcode
  * @flags: QHCA_WQE_*
- * @count: SGEs, or bytes of inline data
- * @imm: immediate data in network order; for *_INV the key to invalidate,
- *       little-endian (@inv_key)
+ * @count: number of SGEs, or bytes of inline data
+ * @imm: immediate data in network order; for *_INV the key to invalidate, little-endian (@inv_key)
  */
 struct qhca_sq_wqe {
 	__le64	wr_id;
@@ -99,28 +98,27 @@ struct qhca_sq_wqe {
 		struct {
 			__le64	addr;	/* remote virtual address */
 			__le32	rkey;
-			__le32	srqn;	/* XRC: the peer's SRQ; SENDs have it as well */
+			__le32	srqn;	/* XRC: SRQ of the peer; also for SENDs */
 		} rdma;
 		struct {
 			__le64	addr;	/* remote virtual address, 8-byte aligned */
 			__le32	rkey;
-			__le32	srqn;	/* where rdma has it */
+			__le32	srqn;	/* at the same offset as in rdma */
 			__le64	swap_add;
 			__le64	compare;
 			/*
-			 * MASKED_*: the bits to swap and those to compare.
-			 * FETCH_AND_ADD: @compare_mask has the top bit of each
-			 * field, @swap_mask and @compare mean nothing.
+			 * MASKED_*: bits to swap and bits to compare. FETCH_AND_ADD: @compare_mask
+			 * has the top bit of each field; @swap_mask and @compare are not used.
 			 */
 			__le64	swap_mask;
 			__le64	compare_mask;
 		} atomic;
-		struct {		/* FLUSH: neither SGEs nor inline data */
+		struct {		/* FLUSH: has neither SGEs nor inline data */
 			__le64	addr;	/* remote virtual address */
 			__le32	rkey;
 			__le32	rsvd;
-			__le32	length;	/* QHCA_FLUSH_RANGE: bytes */
-			__u8	type;	/* QHCA_FLUSH_*, at least one */
+			__le32	length;	/* QHCA_FLUSH_RANGE: length of the range in bytes */
+			__u8	type;	/* QHCA_FLUSH_*, at least one bit */
 			__u8	level;	/* enum qhca_flush_level */
 		} flush;
 		struct {
@@ -129,19 +127,19 @@ struct qhca_sq_wqe {
 			__le32	qkey;
 		} ud;
 		struct {		/* REG_MR */
-			__le64	iova;	/* address that names the first byte */
+			__le64	iova;	/* address of the first byte */
 			__le64	length;
 			__le64	table;	/* DMA address of the block addresses */
-			__le32	key;	/* of the region, its low byte new */
+			__le32	key;	/* key of the region, with a new low byte */
 			__le32	num_blocks;
-			__le32	offset;	/* of the first byte in the first block */
+			__le32	offset;	/* offset of the first byte in the first block */
 			__le16	access;	/* QHCA_ACCESS_* */
 			__u8	block_shift;
 		} reg;
 		struct {		/* BIND_MW */
-			__le64	addr;	/* as the key of the region names it */
+			__le64	addr;	/* start of the window, as an address in the region */
 			__le64	length;
-			__le32	mw_key;	/* of the window, its low byte new */
+			__le32	mw_key;	/* key of the window, with a new low byte */
 			__le32	mr_key;
 			__le16	access;	/* QHCA_ACCESS_REMOTE_*, ZERO_BASED */
 		} bind;
@@ -172,13 +170,13 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 #define QHCA_RQ_STRIDE_MAX	1024
 #define QHCA_MAX_RECV_SGE	32
 
-/* What kind of work a CQE completes. */
+/* Work that a CQE completes. */
 #define QHCA_CQE(id, name, number)	QHCA_CQE_##id = number,
 enum qhca_cqe_opcode {
 #include "opcodes.def"
 };
 
-/* Completion status: same meaning and number as enum ibv_wc_status. */
+/* Completion status: same meanings and numbers as enum ibv_wc_status. */
 enum qhca_cqe_status {
 	QHCA_WC_SUCCESS = 0,
 	QHCA_WC_LOC_LEN_ERR = 1,
@@ -206,21 +204,21 @@ enum qhca_cqe_status {
 #define QHCA_CQE_SOLICITED	0x0010	/* the message carried BTH.SE */
 #define QHCA_CQE_IPV4		0x0020	/* UD: the GRH holds an IPv4 header */
 #define QHCA_CQE_VLAN		0x0040	/* @vlan_tci is valid */
-#define QHCA_CQE_SRQ		0x0080	/* @wqe_index counts in the SRQ */
-#define QHCA_CQE_CSUM_OK	0x0100	/* Ethernet RX: IP, TCP, UDP checksums hold */
+#define QHCA_CQE_SRQ		0x0080	/* @wqe_index is an index of the SRQ */
+#define QHCA_CQE_CSUM_OK	0x0100	/* Ethernet RX: IP, TCP and UDP checksums are correct */
 #define QHCA_CQE_XRC		0x0200	/* @srqn is valid; @qpn may be another process's */
 
 /*
- * struct qhca_cqe - written by the device, @owner last.
- * @wr_id: of the WQE
+ * struct qhca_cqe - completion, written by the device, @owner last.
+ * @wr_id: copied from the WQE
  * @timestamp: device time in ns
  * @qpn: local QPN, or Ethernet queue number
  * @byte_len: bytes received, read, or exchanged
  * @imm: immediate data in network order, if QHCA_CQE_IMM
  * @inv_key: key the peer invalidated, if QHCA_CQE_INV
  * @src_qp: sender's QPN (UD)
- * @wqe_index: free-running index of the WQE; every earlier one of that queue
- *             is complete too (SRQ: that one only, see hardware.rst)
+ * @wqe_index: free-running index of the WQE; all earlier ones of that queue are complete, too (in
+ *             an SRQ only this one, see hardware.rst)
  * @vendor_err: 0 in this version
  * @smac: sender's Ethernet address (UD)
  * @srqn: SRQ of the WQE, if QHCA_CQE_XRC
@@ -259,8 +257,8 @@ QHCA_ASSERT_OFFSET(struct qhca_cqe, owner, 63);
 
 /*
  * struct qhca_cq_dbrec - doorbell record of a CQ, directly behind its ring.
- * @ci: free-running consumer index, written by the consumer after it has taken
- *      CQEs; the device reads it to know what is free
+ * @ci: free-running consumer index, written by the consumer after it has taken CQEs; the device
+ *      reads it to find free entries
  */
 struct qhca_cq_dbrec {
 	__le32	ci;
@@ -269,12 +267,12 @@ struct qhca_cq_dbrec {
 QHCA_ASSERT_SIZE(struct qhca_cq_dbrec, 64);
 
 /*
- * struct qhca_rq_dbrec - doorbell record of a receive queue or SRQ that was created
- * with one, directly behind its ring; all 0 at first
- * @pi: free-running producer index, written by the producer after the WQEs; the
- *      device reads it when it needs a WQE and knows of none
- * @ring: written by the device: not 0 if it does not look at @pi any more and has
- *        to be told by a doorbell; the producer reads it after it has written @pi
+ * struct qhca_rq_dbrec - doorbell record of a receive queue or SRQ created with one, directly
+ * behind the ring; initially 0
+ * @pi: free-running producer index, written by the producer after the WQEs; the device reads it
+ *      when it has no WQE left
+ * @ring: written by the device: if not 0, the device does not read @pi any more and needs a
+ *        doorbell; the producer reads this after it has written @pi
  */
 struct qhca_rq_dbrec {
 	__le32	pi;
@@ -283,27 +281,27 @@ struct qhca_rq_dbrec {
 };
 QHCA_ASSERT_SIZE(struct qhca_rq_dbrec, 64);
 
-/* struct qhca_cqc - CQ context as the device has it. */
+/* struct qhca_cqc - CQ context in the device. */
 struct qhca_cqc {
 	__le32	cqn;
 	__le32	uar;
 	__le32	eqn;
 	__le32	pi;		/* free-running producer index */
-	__le32	ci;		/* as last read from the doorbell record */
-	__le32	arm_sn;		/* of the last arm */
+	__le32	ci;		/* last value read from the doorbell record */
+	__le32	arm_sn;		/* sequence number of the last arm */
 	__u8	log_size;
 	__u8	state;		/* enum qhca_cq_state */
 	__u8	arm;		/* enum qhca_cq_arm */
 	__u8	rsvd;
-	__le32	users;		/* queues that complete here */
-	__le32	count;		/* as MODIFY_CQ set it */
-	__le32	period;		/* likewise, us */
+	__le32	users;		/* queues that use the CQ */
+	__le32	count;		/* set by MODIFY_CQ */
+	__le32	period;		/* set by MODIFY_CQ, us */
 };
 QHCA_ASSERT_SIZE(struct qhca_cqc, 40);
 
 enum qhca_cq_state {
 	QHCA_CQ_OK = 0,
-	QHCA_CQ_ERROR = 1,	/* overrun or unwritable: only destroy helps */
+	QHCA_CQ_ERROR = 1,	/* overrun, or unwritable ring; the CQ must be destroyed */
 };
 
 enum qhca_cq_arm {
@@ -312,13 +310,13 @@ enum qhca_cq_arm {
 	QHCA_CQ_ARM_NEXT = 2,
 };
 
-/* Event types. The affiliated ones name their object in @obj. */
+/* Types of events. Events of an object have its number in @obj. */
 #define QHCA_EVENT(id, name, number, ...)	QHCA_EVENT_##id = number,
 enum qhca_event {
 #include "events.def"
 };
 
-/* struct qhca_eqe - written by the device, @owner last. */
+/* struct qhca_eqe - event, written by the device, @owner last. */
 struct qhca_eqe {
 	__u8	type;		/* enum qhca_event */
 	__u8	rsvd0[3];
@@ -333,19 +331,18 @@ QHCA_ASSERT_SIZE(struct qhca_eqe, 32);
 QHCA_ASSERT_OFFSET(struct qhca_eqe, owner, 31);
 
 /* Flags of Ethernet WQEs. */
-#define QHCA_ETH_MORE		0x0001	/* TX: the frame goes on in the next WQE */
+#define QHCA_ETH_MORE		0x0001	/* TX: the frame continues in the next WQE */
 #define QHCA_ETH_CSUM		0x0002	/* TX: fill in a 16-bit ones-complement checksum */
 #define QHCA_ETH_VLAN		0x0004	/* TX: insert @vlan_tci */
 #define QHCA_ETH_TSO		0x0008	/* TX: segment TCP, @mss bytes each */
 
 /*
- * struct qhca_eth_wqe - one buffer of an Ethernet queue. TX: a fragment of a
- * frame; csum_*, mss and vlan_tci of the first fragment count. RX: room for a
- * whole frame. One CQE (of the last fragment) per frame, whose byte_len is that
- * of the frame on the wire, or of the frames: an inserted tag counts.
- * @csum_start: offset in the frame where checksumming starts; TSO: of the TCP
- *		header
- * @csum_offset: offset from @csum_start where the result goes; not used with TSO
+ * struct qhca_eth_wqe - one buffer of an Ethernet queue. TX: a fragment of a frame; csum_*, mss and
+ * vlan_tci are those of the first fragment. RX: a buffer for a whole frame. Each frame has one CQE,
+ * with the index of its last fragment; its byte_len counts the bytes on the wire, inserted tags
+ * included, of all frames if the device has segmented it.
+ * @csum_start: offset in the frame where checksumming starts; TSO: offset of the TCP header
+ * @csum_offset: offset of the checksum field from @csum_start; not used with TSO
  * @mss: TSO: payload bytes of each frame but the last
  */
 struct qhca_eth_wqe {

@@ -22,8 +22,8 @@
 struct qhca_dev;
 
 /**
- * struct qhca_adev - the auxiliary device qhca.ko publishes
- * @adev: the device; a driver gets the rest by container_of()
+ * struct qhca_adev - the auxiliary device that qhca.ko publishes
+ * @adev: the device; drivers find this structure by container_of()
  * @dev: the function behind it, valid from probe() until remove() returns
  */
 struct qhca_adev {
@@ -31,7 +31,7 @@ struct qhca_adev {
 	struct qhca_dev *dev;
 };
 
-/* How many of the device's CQs belong to the network interface while it is up. */
+/* Number of the device's CQs that the network interface uses while it is up. */
 #define QHCA_ETH_CQS	2
 
 /* struct qhca_device_attr in CPU order. */
@@ -73,22 +73,22 @@ struct qhca_limits {
 	u32 max_cntset;
 };
 
-/* Facts about the function; all constant while an auxiliary driver is bound. */
+/* Facts about the function, all constant while an auxiliary driver is bound. */
 struct pci_dev *qhca_pdev(struct qhca_dev *dev);
 struct net_device *qhca_netdev(struct qhca_dev *dev);
 const struct qhca_limits *qhca_limits(struct qhca_dev *dev);
 unsigned int qhca_num_comp_vectors(struct qhca_dev *dev);
-/* True from the moment the device is known dead: FATAL, timeout, or unplugged. */
+/* True from the moment the device is known to be dead: fatal error, timeout or unplugged. */
 bool qhca_is_dead(struct qhca_dev *dev);
-/* True when a dead device is known to do no more DMA, so memory can be freed. */
+/* True once a dead device is known to do no more DMA, so that memory can be freed. */
 bool qhca_is_quiet(struct qhca_dev *dev);
-/* Declares the device dead, for @reason, unless it is already. Context: any. */
+/* Declare the device dead for @reason, unless it already is. Context: any. */
 void qhca_health_die(struct qhca_dev *dev, const char *reason);
-/* Stops DMA of a dead device. Context: process. */
+/* Stop DMA of a dead device. Context: process. */
 void qhca_health_quiesce(struct qhca_dev *dev);
-/* Device clock, ns. */
+/* The device clock, in ns. */
 u64 qhca_read_clock(struct qhca_dev *dev);
-/* Device memory: physical address, and bytes, 0 if there is none. */
+/* Physical address and size in bytes of the device memory; the size is 0 if there is none. */
 phys_addr_t qhca_dm_phys(struct qhca_dev *dev);
 size_t qhca_dm_size(struct qhca_dev *dev);
 
@@ -113,31 +113,30 @@ struct qhca_mbox {
  * @mbox: mailbox contents, or NULL for a command without one
  * @obj: object number of the completion, or NULL
  *
- * Context: process, may sleep for the device's command timeout. Any number of
- * callers at once.
- * Return: 0; the errno of the device's status (table in cmd.c); -ETIMEDOUT when
- * this very command was lost, which makes the device dead; -EIO for every
- * command to a dead device. On a dead device DESTROY, DEALLOC and DEREG succeed,
- * since nothing is left to destroy; memory may be freed then, because the
- * function has been reset or has lost bus mastering by that time.
+ * Context: process; may sleep for many command timeouts while the device makes progress. Any
+ * number of callers may run at once.
+ * Return: 0; the errno for the device's status (table in cmd.c); -ETIMEDOUT when this very command
+ * was lost, which makes the device dead; -EIO for every command to a dead device. On a dead device
+ * DESTROY, DEALLOC and DEREG succeed, since nothing is left to destroy; memory may be freed then,
+ * because by that time the function has been reset or has lost bus mastering.
  */
 int qhca_cmd_exec(struct qhca_dev *dev, struct qhca_cmd *cmd,
 		  const struct qhca_mbox *mbox, u32 *obj);
 
-/* qhca_cmd_obj - qhca_cmd_exec() for the commands that take an object only. */
+/* qhca_cmd_obj - qhca_cmd_exec() for commands that take only an object number. */
 int qhca_cmd_obj(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
-/* The same for an object that must go: a device that refuses is stopped. */
+/* qhca_cmd_destroy - destroy an object; a device that refuses is declared dead. */
 void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj);
 
 /**
  * struct qhca_cq_core - the part of a CQ that qhca.ko needs to deliver events
  * @cqn: CQN
  * @vector: completion vector, less than qhca_num_comp_vectors()
- * @comp: a COMP event for the arm @arm_sn came; one call at a time for each vector
- * @error: a CQ_ERR event came
+ * @comp: called for a COMP event of the arm @arm_sn; one call at a time for each vector
+ * @error: called for a CQ_ERR event
  *
- * Both may be called in hard IRQ, or in a process with interrupts and softirqs off; where
- * spinlocks sleep, in one with softirqs off.
+ * Both may be called in hard IRQ, or in process context with interrupts and softirqs off; on
+ * PREEMPT_RT, in process context with softirqs off.
  */
 struct qhca_cq_core {
 	u32 cqn;
@@ -149,40 +148,41 @@ struct qhca_cq_core {
 };
 
 /**
- * qhca_cq_create - CREATE_CQ and start of event delivery
+ * qhca_cq_create - create a CQ and start event delivery
  * @dev: the function
  * @cq: vector, comp and error are set; the rest is filled in
  * @body: buf, uar and log_size are set
  *
- * Context: process. The events may come before this returns.
+ * Context: process. Events may be delivered before this returns.
  */
 int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 		   const struct qhca_cmd_create_cq *body);
 
 /**
- * qhca_cq_destroy - DESTROY_CQ, after which no callback runs or will run
+ * qhca_cq_destroy - destroy a CQ; afterwards no callback runs or will run
  * @dev: the function
- * @cq: what qhca_cq_create() made
+ * @cq: a CQ that qhca_cq_create() made
  *
- * The CQ is not in use by a queue: a device that refuses is stopped.
+ * No queue uses the CQ any more, so a device that refuses is declared dead.
+ *
  * Context: process.
  */
 void qhca_cq_destroy(struct qhca_dev *dev, struct qhca_cq_core *cq);
 
 /**
- * qhca_register_events - be told of every asynchronous event but COMP and CQ_ERR
+ * qhca_register_events - register for all asynchronous events but COMP and CQ_ERR
  * @dev: the function
- * @nb: whom to call
+ * @nb: the notifier
  *
- * The notifier is called as the functions of struct qhca_cq_core are (or from the health work
- * in process context for QHCA_EVENT_DEVICE_FATAL) with an enum qhca_event as action and a
- * pointer to the u32 object number as data. It may not sleep.
+ * The notifier is called in the contexts of the functions of struct qhca_cq_core, or, for
+ * QHCA_EVENT_DEVICE_FATAL, from the health work in process context. Its action is an enum
+ * qhca_event, its data a pointer to the u32 object number. It must not sleep.
  */
 int qhca_register_events(struct qhca_dev *dev, struct notifier_block *nb);
 void qhca_unregister_events(struct qhca_dev *dev, struct notifier_block *nb);
-/* Returns when no callback of an event runs that has begun before. Context: process. */
+/* Wait for all event callbacks that are running now. Context: process. */
 void qhca_eqs_synchronize(struct qhca_dev *dev);
-/* Calls comp() as for an event of the device. Context: process, softirqs off. */
+/* Call comp() as for an event of the device. Context: process, softirqs off. */
 void qhca_cq_tell(struct qhca_dev *dev, struct qhca_cq_core *cq, u32 arm_sn);
 
 /* qhca_db - the doorbell value for an object number and an index. */
@@ -191,7 +191,7 @@ static inline u64 qhca_db(u32 obj, u32 index)
 	return FIELD_PREP(QHCA_DB_OBJ, obj) | FIELD_PREP(QHCA_DB_INDEX, index);
 }
 
-/* qhca_ring - write a doorbell of page 0. Any context. */
+/* qhca_ring - write a doorbell of page 0. Context: any. */
 void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value);
 
 /* Doorbell pages other than page 0. */
@@ -201,8 +201,8 @@ phys_addr_t qhca_uar_phys(struct qhca_dev *dev, u32 uar);
 u32 qhca_uar_size(struct qhca_dev *dev);
 
 /**
- * struct qhca_table - guest memory described for the device
- * @buf: goes into a command
+ * struct qhca_table - description of memory for the device
+ * @buf: description for a command
  *
  * The table pages behind @buf can be freed when the command has completed.
  */
@@ -216,10 +216,9 @@ struct qhca_table {
 /*
  * qhca_table_init - start a table of @num_blocks blocks of 2^@block_shift bytes
  * qhca_table_set - set the DMA address of block @index
- * qhca_table_free - free the table pages; the described memory is the caller's
+ * qhca_table_free - free the table pages; the described memory stays
  *
- * Context: process for init and free. Blocks may be set in any order; all have to be
- * set before the command.
+ * Context: process for init and free. Blocks may be set in any order, but all before the command.
  */
 int qhca_table_init(struct qhca_dev *dev, struct qhca_table *t, u32 num_blocks,
 		    u8 block_shift);
@@ -230,8 +229,7 @@ void qhca_table_free(struct qhca_table *t);
  * struct qhca_ring_mem - memory of a kernel ring: zeroed and virtually contiguous
  * @va: kernel address
  * @size: bytes
- * @dma: DMA address, if the ring is contiguous there as well: one allocated
- *       without a @buf always is
+ * @dma: DMA address, if DMA addresses are contiguous as well, as they always are without a @buf
  */
 struct qhca_ring_mem {
 	void *va;
@@ -239,10 +237,10 @@ struct qhca_ring_mem {
 	dma_addr_t dma;
 	/* private: to qhca.ko */
 	struct qhca_table table;
-	dma_addr_t *pages;	/* where each page is mapped, of a ring that is not contiguous */
+	dma_addr_t *pages;	/* DMA address of each page, unless they are contiguous */
 };
 
-/* A coherent ring; @buf is what a command says of it, or NULL. Context: process. */
+/* Allocate a coherent ring; @buf, if not NULL, is filled in for a command. Context: process. */
 int qhca_ring_mem_alloc(struct qhca_dev *dev, struct qhca_ring_mem *mem,
 			size_t size, struct qhca_buf *buf);
 void qhca_ring_mem_free(struct qhca_dev *dev, struct qhca_ring_mem *mem);

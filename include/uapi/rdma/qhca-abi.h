@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB */
 /*
- * User ABI of qhca_ib: requests and responses of the verbs that carry driver
- * data. CPU order, as every RDMA user ABI.
+ * User ABI of qhca_ib: requests and responses of the verbs that carry driver data. CPU order, as in
+ * every RDMA user ABI.
  *
  * How it may grow, without a new QHCA_UVERBS_ABI_VERSION:
  *
- * - A request grows at its end, and by reserved members: in both, 0 asks for what there
- *   was before. A driver refuses a request of which it does not know all that is not 0
- *   (EOPNOTSUPP), and a request shorter than the structure of version 1 (EINVAL).
- * - A response grows in the same places; 0 means "not there". A driver fills in as much as
- *   the provider has room for, be it nothing, and writes 0 to the room behind what it knows.
- *   So a provider looks at nothing but the response to find out what a driver can do.
+ * - A request grows at its end, or in reserved members: in both, 0 requests the old behaviour. A
+ *   driver refuses a request with non-zero bytes that it does not know (EOPNOTSUPP), and a request
+ *   shorter than the structure of version 1 (EINVAL).
+ * - A response grows in the same places; 0 means "not there". A driver fills in as much as the
+ *   provider has room for, even if that is nothing, and writes 0 behind what it knows. So a
+ *   provider looks only at the response to find out what a driver can do.
  */
 #ifndef QHCA_ABI_USER_H
 #define QHCA_ABI_USER_H
@@ -18,23 +18,23 @@
 #include <linux/types.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
-/* Raised only for changes an older provider or driver cannot live with. */
+/* Raised only for changes that an older provider or driver cannot work with. */
 #define QHCA_UVERBS_ABI_VERSION	1
 
-/* mmap() this offset and length of the command fd for the doorbell page. */
+/* Map the doorbell page by mmap() of the command fd with this offset and length. */
 struct qhca_alloc_ucontext_resp {
 	__aligned_u64 db_mmap_key;
 	__u32 db_page_size;
 	__u32 max_send_sge;
 	__u32 max_recv_sge;
 	__u32 max_inline;
-	__u32 null_lkey;	/* of ibv_alloc_null_mr(); 0: there is none */
+	__u32 null_lkey;	/* key of ibv_alloc_null_mr(); 0: not supported */
 	__u32 reserved;
 };
 
 /*
- * Extended query_device. The two clocks were read one right after the other;
- * CQEs carry the first one.
+ * Extended query_device. The driver reads the two clocks one right after the other; CQEs carry
+ * device time.
  */
 struct qhca_query_device_ex_resp {
 	__aligned_u64 clock_ns;		/* device time */
@@ -47,8 +47,8 @@ struct qhca_alloc_pd_resp {
 };
 
 /*
- * For another process that has the command fd: the same responses once more,
- * struct qhca_alloc_ucontext_resp and struct qhca_alloc_pd_resp.
+ * Responses for another process that imports the command fd; they have the same layout as struct
+ * qhca_alloc_ucontext_resp and struct qhca_alloc_pd_resp.
  */
 enum qhca_attrs_query_context {
 	QHCA_ATTR_QUERY_CONTEXT_RESP = 1U << UVERBS_ID_NS_SHIFT,
@@ -63,7 +63,7 @@ enum qhca_attrs_pd_query {
 	QHCA_ATTR_PD_QUERY_RESP,
 };
 
-/* mmap() this offset and length of the command fd for device memory. */
+/* Map device memory by mmap() of the command fd with this offset and length. */
 struct qhca_alloc_dm_resp {
 	__aligned_u64 mmap_key;
 	__aligned_u64 mmap_len;
@@ -73,7 +73,7 @@ enum qhca_attrs_alloc_dm {
 	QHCA_ATTR_ALLOC_DM_RESP = 1U << UVERBS_ID_NS_SHIFT,
 };
 
-/* For another process. */
+/* Response for another process that imports the device memory. */
 struct qhca_query_dm_resp {
 	struct qhca_alloc_dm_resp alloc;
 	__aligned_u64 length;
@@ -120,14 +120,14 @@ struct qhca_create_srq_resp {
 	__u32 reserved;
 };
 
-/* With IB_SRQ_MAX_WR: the new ring, of the same stride, and its doorbell record. */
+/* With IB_SRQ_MAX_WR: the new ring, with WQEs of the same stride, and its doorbell record. */
 struct qhca_modify_srq_req {
 	__aligned_u64 buf_addr;
 	__u32 buf_len;
 	__u32 log_size;
 };
 
-/* Rings as above, sq without a record. A queue that the QP does not have: length 0. */
+/* Rings as of CQs and SRQs, sq without a doorbell record. Length 0: the QP has no such queue. */
 struct qhca_create_qp_req {
 	__aligned_u64 sq_addr;
 	__aligned_u64 rq_addr;
@@ -145,7 +145,7 @@ struct qhca_create_qp_resp {
 	__u32 reserved;
 };
 
-/* What the kernel has found out about the route to the destination. */
+/* Route to the destination that the kernel has found. */
 struct qhca_create_ah_resp {
 	__u8 dmac[6];
 	__u8 hop_limit;
