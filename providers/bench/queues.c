@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Posting and polling on queues that no device reads, for callgrind to count the
- * provider's instructions: queues ROW COUNT. The provider makes the queues; what it
- * asks the kernel for is answered here, and what the device would write, too.
+ * Post to and poll queues that no device reads, so that callgrind counts the
+ * instructions of the provider: queues ROW COUNT. The provider makes the queues; the
+ * functions here stand in for the kernel and the device.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +22,13 @@ static struct ibv_cq *cq;
 static struct ibv_cq_ex *cq_ex;
 static struct ibv_qp *qp;
 static struct ibv_srq *srq;
-static uint32_t cqes;		/* in the CQ being polled, since the start */
+static uint32_t cqes;		/* CQEs in the CQ being polled, since the start */
 static char data[64];
 static struct ibv_sge sge = { .lkey = 1 };
 static struct ibv_send_wr wrs[BATCH];
 static struct ibv_recv_wr recv_wr = { .sg_list = &sge, .num_sge = 1 };
 
-/* ---- the kernel; where ../qhca/compat.h has fewer arguments it takes them away ---- */
+/* ---- the kernel; ../qhca/compat.h removes arguments for older releases ---- */
 
 int ibv_cmd_create_cq_ex(struct ibv_context *context,
 			 const struct ibv_cq_init_attr_ex *attr,
@@ -68,7 +68,7 @@ int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *vsrq,
 
 /* ---- the device ---- */
 
-/* All that has been posted is done. */
+/* Complete all posted work requests. */
 static void finish(void)
 {
 	to_qqp(qp)->sq.ci = to_qqp(qp)->sq.pi;
@@ -285,7 +285,7 @@ static void make_queues(bool extended)
 	must(qp);
 }
 
-/* What this and all below it execute is counted. */
+/* callgrind counts this function and all functions that it calls. */
 static __attribute__((noipa)) void counted(void (*what)(void))
 {
 	what();

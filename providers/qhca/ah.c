@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Address handles. The kernel finds the route to the destination; the address
- * vector itself is copied into every WQE.
+ * Address handles. The kernel finds the route to the destination; the address vector is
+ * copied into every WQE.
  */
 #include <stdlib.h>
 #include <string.h>

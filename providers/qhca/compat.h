@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Older releases of rdma-core. The sources are written for the newest; compat.cmake looks
- * for what is there.
+ * Compatibility with older releases of rdma-core. The sources are written for the
+ * newest one; compat.cmake probes for features.
  */
 #ifndef QHCA_COMPAT_H
 #define QHCA_COMPAT_H
@@ -20,7 +20,7 @@
 #define IBV_FLUSH_PERSISTENT		2
 #define IBV_FLUSH_RANGE			0
 #define IBV_FLUSH_MR			1
-/* Without the function no QP has the operation. */
+/* Without the function of FLUSH, no QP offers the operation. */
 #define IB_UVERBS_DEVICE_FLUSH_GLOBAL	0
 #endif
 

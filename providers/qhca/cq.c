@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Life of completion queues, and the QPs they know.
+ * Create, resize and destroy completion queues; tables of the QPs that complete on
+ * them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static void cq_use_mem(struct qhca_cq *cq, const struct qhca_mem *mem,
 	cq->log_size = log_size;
 }
 
-/* QPs and XRC SRQs of a CQ. All under the lock of the CQ. */
+/* Tables of the QPs and XRC SRQs of a CQ. Used only under the lock of the CQ. */
 
 static int map_grow(struct qhca_map *map)
 {
@@ -88,7 +89,7 @@ void qhca_cq_del(struct qhca_cq *cq, struct qhca_map *map,
 	qhca_unlock(&cq->lock);
 }
 
-/* Whether the CQE is of @qp, or if that is NULL, of the XRC SRQ @srq. */
+/* Whether the CQE belongs to @qp, or, if @qp is NULL, to the XRC SRQ @srq. */
 static bool cqe_is_of(const struct qhca_cqe *cqe, const struct qhca_qp *qp,
 		      const struct qhca_srq *srq)
 {
@@ -99,8 +100,8 @@ static bool cqe_is_of(const struct qhca_cqe *cqe, const struct qhca_qp *qp,
 }
 
 /*
- * Remove the CQEs of a QP or SRQ that the device has finished with. The others
- * close up, newest first, so none is lost if the device goes on writing behind
+ * Remove the CQEs of a QP or SRQ that the device does not use any more. The other CQEs
+ * close up, newest first, so that none is lost if the device writes more CQEs behind
  * them.
  */
 static void cq_clean(struct qhca_cq *cq, const struct qhca_qp *qp,
@@ -119,7 +120,7 @@ static void cq_clean(struct qhca_cq *cq, const struct qhca_qp *qp,
 	for (i = end; i != cq->ci; i--) {
 		from = cqe_at(cq, i - 1);
 		if (cqe_is_of(from, qp, srq)) {
-			/* The WR is done, though nobody will see its completion. */
+			/* The WR is complete, though its completion is never polled. */
 			if (qp && qp->srq &&
 			    !(le16toh(from->flags) & QHCA_CQE_SQ))
 				srq_free_one(qp->srq);
@@ -293,7 +294,7 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	err = ibv_cmd_resize_cq(ibcq, cqe, &cmd.ibv_cmd, sizeof(cmd), &resp,
 				sizeof(resp));
 	if (!err) {
-		/* The device has moved the CQEs that were not polled. */
+		/* The device has copied unpolled CQEs to the new ring. */
 		cq_use_mem(cq, &mem, log_size);
 		cq->ci = 0;
 	}
@@ -311,8 +312,7 @@ int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 }
 
 /*
- * For the kernel a QP is gone while its CQEs are still being removed here, perhaps
- * by another thread.
+ * The kernel may destroy a QP while another thread still removes its CQEs here.
  */
 static bool is_in_use(struct qhca_cq *cq)
 {

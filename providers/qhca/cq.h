@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The ring of a CQ, for creating and resizing it (cq.c) and for polling it
- * (poll.c).
+ * The ring of a CQ, for code that creates and resizes (cq.c) or polls it (poll.c).
  */
 #ifndef QHCA_CQ_H
 #define QHCA_CQ_H
@@ -13,7 +12,7 @@ static inline struct qhca_cqe *cqe_at(const struct qhca_cq *cq, uint32_t index)
 	return cq->ring + (index & ((1u << cq->log_size) - 1));
 }
 
-/* The phase that marks a valid CQE alternates with every pass over the ring. */
+/* The phase of a valid CQE alternates with every pass over the ring. */
 static inline bool cqe_valid(const struct qhca_cq *cq,
 			     const struct qhca_cqe *cqe, uint32_t index)
 {
@@ -23,7 +22,7 @@ static inline bool cqe_valid(const struct qhca_cq *cq,
 	return (owner & QHCA_OWNER_PHASE) == phase;
 }
 
-/* Give consumed CQEs back to the device, after the last read of them. */
+/* Return consumed CQEs to the device, after the last read of them. */
 static inline void cq_write_ci(struct qhca_cq *cq)
 {
 	atomic_thread_fence(memory_order_release);
@@ -54,7 +53,7 @@ static inline void *map_find(struct qhca_map *map, uint32_t number)
 	return NULL;
 }
 
-/* Other CQs complete WRs of the same SRQ, perhaps at this moment. */
+/* Other threads may complete WRs of the same SRQ, on other CQs, at the same time. */
 static inline void srq_free_one(struct qhca_srq *srq)
 {
 	atomic_fetch_add_explicit(&srq->wq.ci, 1, memory_order_release);

@@ -23,8 +23,8 @@ static struct qhca_dm *to_qdm(struct ibv_dm *ibdm)
 }
 
 /*
- * Whole words only: this memory could take any size, but that of other adapters
- * cannot, and a program tested here should work there.
+ * Allow whole words only: this memory could take any size, but that of other adapters
+ * cannot, and a program that runs here should run there.
  */
 static int check_range(const struct qhca_dm *dm, uint64_t off, size_t len)
 {
@@ -42,7 +42,7 @@ static int memcpy_to_dm(struct ibv_dm *ibdm, uint64_t off, const void *from,
 	if (err)
 		return qhca_ret(err);
 	memcpy((uint8_t *)dm->addr + off, from, len);
-	/* Write-combining memory: flush before any doorbell. */
+	/* The memory is write-combining: flush the write before any doorbell. */
 	mmio_flush_writes();
 	return 0;
 }
@@ -95,7 +95,7 @@ struct ibv_dm *qhca_alloc_dm(struct ibv_context *ibctx,
 
 	fill_attr_out_ptr(cmd, QHCA_ATTR_ALLOC_DM_RESP, &resp);
 	err = ibv_cmd_alloc_dm(ibctx, attr, &dm->vdm, cmd);
-	if (err == EPROTONOSUPPORT)	/* the kernel has hidden the method */
+	if (err == EPROTONOSUPPORT)	/* the kernel does not offer the method */
 		err = EOPNOTSUPP;
 	if (err)
 		goto err_dm;

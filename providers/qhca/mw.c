@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Memory windows. Binding one is a work request, without the kernel. */
+/* Memory windows. Binding a window is a work request and does not enter the kernel. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ int qhca_dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
-/* Type 1: a work request as well; the key is chosen here. */
+/* Bind a window of type 1: also a work request, but the key is chosen here. */
 int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind)
 {

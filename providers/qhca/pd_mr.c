@@ -50,7 +50,10 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *ibctx)
 	return &pd->ibv_pd;
 }
 
-/* The kernel does not know parent domains, nor who uses an imported PD. */
+/*
+ * The provider counts users itself: the kernel knows neither parent domains nor the
+ * users of an imported PD.
+ */
 void qhca_pd_put(struct qhca_pd *pd)
 {
 	if (!pd || atomic_fetch_sub(&pd->refs, 1) != 1)
@@ -172,7 +175,7 @@ struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *ibctx,
 	return &pd->ibv_pd;
 }
 
-/* The end of every way to register an MR. */
+/* Last step of every way to register an MR. */
 struct ibv_mr *qhca_mr_made(struct ibv_pd *ibpd, struct verbs_mr *vmr, int err)
 {
 	if (err) {
@@ -201,7 +204,7 @@ struct ibv_mr *qhca_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	return qhca_mr_made(ibpd, vmr, err);
 }
 
-/* A key that every QP may use, without the kernel. */
+/* An MR with a key that every QP may use; it does not enter the kernel. */
 struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *ibpd)
 {
 	struct qhca_context *ctx = to_qctx(ibpd->context);

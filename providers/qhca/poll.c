@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Taking completions: ibv_poll_cq(), extended CQs, and arming.
+ * Poll completions with ibv_poll_cq() and extended CQs, and arm CQs.
  *
- * A CQE is the device's word: it may be anything, and change while it is read,
- * without harm to the provider. But wr_id and byte_len reach the program as they
- * are. The kernel driver has a record of its own of what was posted; here that
- * would cost each work request.
+ * A CQE may have any content, and change while it is read, without harm to the
+ * provider. But wr_id and byte_len reach the program unchecked: the kernel driver
+ * compares them with its own record of what was posted, which would cost time for each
+ * work request here.
  */
 #include <errno.h>
 #include <time.h>
@@ -24,7 +24,7 @@ static const uint8_t wc_opcode[] = {
 #include <qhca/opcodes.def>
 };
 
-/* Read once: the device could change it in between. */
+/* Read the opcode only once: the device could change it between two reads. */
 static enum ibv_wc_opcode cqe_opcode(const struct qhca_cqe *cqe)
 {
 	uint8_t opcode = *(const volatile uint8_t *)&cqe->opcode;
@@ -32,7 +32,7 @@ static enum ibv_wc_opcode cqe_opcode(const struct qhca_cqe *cqe)
 	return opcode < ARRAY_SIZE(wc_opcode) ? wc_opcode[opcode] : 0;
 }
 
-/* One that programs know, which may have tables of them. */
+/* Return only statuses that programs know, because they may use them as an index. */
 static enum ibv_wc_status cqe_status(const struct qhca_cqe *cqe)
 {
 	uint8_t status = *(const volatile uint8_t *)&cqe->status;
@@ -49,7 +49,7 @@ static unsigned int cqe_flags(const struct qhca_cqe *cqe)
 	       (flags & QHCA_CQE_INV ? IBV_WC_WITH_INV : 0);
 }
 
-/* Immediate data, or in its place the invalidated key in CPU order. */
+/* Immediate data, or the invalidated key in CPU order. */
 static __be32 cqe_imm(const struct qhca_cqe *cqe)
 {
 	if (le16toh(cqe->flags) & QHCA_CQE_INV)
@@ -58,9 +58,9 @@ static __be32 cqe_imm(const struct qhca_cqe *cqe)
 }
 
 /*
- * The SL of a datagram is the type of its packet, as in the providers of mlx5, hns
- * and bnxt_re: ibv_wc has no other field for what A17.4.5.1 asks for, and UCX up to
- * 1.18 finds the receiver's address by it. The VLAN priority is in the TCI.
+ * The SL of a datagram is the type of its packet, as in the providers of mlx5, hns and
+ * bnxt_re: ibv_wc has no other field for the type that A17.4.5.1 requires, and UCX up
+ * to 1.18 uses it to find the address of the receiver. The VLAN priority is in the TCI.
  */
 static uint8_t cqe_sl(const struct qhca_cqe *cqe)
 {
@@ -72,8 +72,8 @@ static uint8_t cqe_sl(const struct qhca_cqe *cqe)
 }
 
 /*
- * The CQE frees its WQE and all before it, or one of the SRQ, on errors and
- * flushes as well. False: its QP or SRQ is gone.
+ * Free the WQE of the CQE and all before it, or one WQE of an SRQ; also for errors and
+ * flushes. Returns false if the QP or SRQ has been destroyed.
  */
 static inline bool cqe_free_wqes(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 {
@@ -82,7 +82,7 @@ static inline bool cqe_free_wqes(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 	struct qhca_qp *qp;
 
 	if (unlikely(le16toh(cqe->flags) & QHCA_CQE_XRC)) {
-		/* The QP need not be one of this process. */
+		/* The QP may belong to another process. */
 		srq = map_find(&cq->srqs, le32toh(cqe->srqn));
 		if (srq)
 			srq_free_one(srq);
@@ -100,15 +100,15 @@ static inline bool cqe_free_wqes(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 	return true;
 }
 
-/* From here to cq_write_ci() a device cannot write more than the ring has room for. */
+/* From here to cq_write_ci() the ring has no room for CQEs at cq->end and behind. */
 static void begin_poll(struct qhca_cq *cq)
 {
 	cq->end = cq->ci + (1u << cq->log_size);
 }
 
 /*
- * Take the next CQE; it stays readable until the consumer index is written. One that
- * writes on all the same could keep us here for ever.
+ * Take the next CQE; it stays readable until the consumer index is written. cq->end
+ * limits the loop, because a device that ignores the index could write CQEs for ever.
  */
 static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 {
@@ -123,7 +123,7 @@ static struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 
 		if (likely(cqe_free_wqes(cq, cqe)))
 			return cqe;
-		/* Its QP or SRQ is gone. */
+		/* Skip CQEs whose QP or SRQ has been destroyed. */
 	}
 	return NULL;
 }
@@ -176,7 +176,7 @@ int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return 0;
 }
 
-/* The extended CQ: start_poll() takes the lock, end_poll() gives it back. */
+/* Extended CQs: start_poll() takes the lock, end_poll() releases it. */
 
 static struct qhca_cq *to_qcq_ex(struct ibv_cq_ex *ibcq)
 {
@@ -205,8 +205,8 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 }
 
 /*
- * Real time is the device's and an offset, and the two clocks drift apart, slowly: they are
- * compared once a second. That is a system call, so it is made without the lock.
+ * Real time is device time plus an offset. Because the two clocks slowly drift apart,
+ * compare them once a second. That is a system call, so do it without the lock.
  */
 static void check_wallclock(struct qhca_cq *cq)
 {
@@ -239,7 +239,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	err = next_poll(ibcq);
 	if (!err)
 		return 0;
-	/* There may have been some to skip. */
+	/* CQEs may have been skipped. */
 	if (cq->ci != first)
 		cq_write_ci(cq);
 	qhca_unlock(&cq->lock);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Posting work requests: ibv_send_wr and ibv_recv_wr become WQEs.
+ * Posting work requests: convert ibv_send_wr and ibv_recv_wr to WQEs.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "wqe.h"
 
-/* What a WQE of each kind in opcodes.def has, and in the place of immediate data. */
+/* Segments for each kind in opcodes.def, and for the immediate data word. */
 #define KIND_SEND	MAY_INLINE
 #define KIND_WRITE	(HAS_RDMA | MAY_INLINE)
 #define KIND_READ	HAS_RDMA
@@ -23,7 +23,7 @@
 #define WORD_IMM	HAS_IMM
 #define WORD_KEY	HAS_KEY
 
-/* Which opcode goes with which QP type: conformance B.1. */
+/* Opcodes and the QP types that can execute them: conformance B.1. */
 #define QHCA_WR(id, number, cqe, kind, word, types, ...)		\
 	[IBV_WR_##id] = {						\
 		number, KIND_##kind | WORD_##word,			\
@@ -34,13 +34,13 @@ static const struct qhca_send_op send_ops[QHCA_NUM_SEND_OPS] = {
 #include <qhca/opcodes.def>
 };
 
-/* How to build a WQE of @opcode, one of those that qhca_send_ops() offers. */
+/* Description of the WQE for @opcode, which qhca_send_ops() must offer. */
 const struct qhca_send_op *qhca_send_op(enum ibv_wr_opcode opcode)
 {
 	return &send_ops[opcode];
 }
 
-/* Bit per enum ibv_wr_opcode that a QP of @type takes; 0: no such type here. */
+/* Mask of enum ibv_wr_opcode that QPs of @type can execute; 0: unsupported type. */
 uint32_t qhca_send_ops(enum ibv_qp_type type)
 {
 	uint32_t ops = 0;
@@ -54,7 +54,7 @@ uint32_t qhca_send_ops(enum ibv_qp_type type)
 	return ops;
 }
 
-/* Returns the number of bytes, or more than @room if they do not fit. */
+/* Returns the length of the inline data, or more than @room if it does not fit. */
 static uint32_t inline_len(const struct ibv_send_wr *wr, uint32_t room)
 {
 	uint32_t len = 0;
@@ -145,7 +145,7 @@ static int post_one_send(struct qhca_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* Windows of type 1 are bound with ibv_bind_mw(), which chooses their keys. */
+/* Bind windows of type 1 with ibv_bind_mw() only, which chooses their keys. */
 static bool is_type_1(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_BIND_MW &&
@@ -210,19 +210,19 @@ static int post_one_recv(struct qhca_wq *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-/* Tells the device. True: it has to be told by a doorbell as well. */
+/* Returns true if the device has to be told by a doorbell, too. */
 static bool rq_posted(const struct qhca_wq *rq)
 {
 	struct qhca_rq_dbrec *dbrec = rq_dbrec(rq);
 
 	udma_to_device_barrier();
 	*(volatile __le32 *)&dbrec->pi = htole32(rq->pi);
-	/* The device writes the one and then reads the other. */
+	/* Write pi before reading ring; the device does the reverse. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return *(volatile __le32 *)&dbrec->ring;
 }
 
-/* Posts to the receive queue, or SRQ, of that number and doorbell register. */
+/* Post to the receive queue or SRQ with that number and doorbell register. */
 int post_recv_list(struct qhca_wq *rq, void *db, uint32_t reg, uint32_t number,
 		   struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The device as libibverbs finds it, and the context a process opens on it.
+ * The device that libibverbs finds, and the contexts that processes open on it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static int qhca_query_device_ex(struct ibv_context *ibctx,
 	return 0;
 }
 
-/* Device time, and wall-clock time at that moment. */
+/* Device time, and the wall-clock time of the same moment. */
 int qhca_query_clock(struct ibv_context *ibctx, uint64_t *device_ns,
 		     uint64_t *real_ns)
 {
@@ -143,7 +143,7 @@ static const struct verbs_context_ops qhca_ctx_ops = {
 	.unimport_pd = qhca_unimport_pd,
 };
 
-/* Send opcodes that exist only together with a device capability. */
+/* Send opcodes that only devices with a capability offer. */
 static uint32_t offered_send_ops(const struct ibv_device_attr_ex *ex)
 {
 	const uint32_t atomics = 1u << IBV_WR_ATOMIC_CMP_AND_SWP |
@@ -168,7 +168,7 @@ static uint32_t offered_send_ops(const struct ibv_device_attr_ex *ex)
 	return ops;
 }
 
-/* The limits that the queue code needs, so that it refuses before it allocates. */
+/* Read the limits that the queue code checks before it allocates memory. */
 static int read_limits(struct qhca_context *ctx)
 {
 	struct ibv_device_attr_ex attr = {};
@@ -214,7 +214,7 @@ static bool env_true(const char *name)
 	return value && *value && strcmp(value, "0");
 }
 
-/* Everything but what only the kernel knows about the context. */
+/* Initialise all members of a context that need no further call of the kernel. */
 static int context_init(struct qhca_context *ctx, int cmd_fd,
 			const struct qhca_alloc_ucontext_resp *resp)
 {
@@ -265,7 +265,7 @@ static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 	return err ? context_failed(ctx, err) : &ctx->ibv_ctx;
 }
 
-/* A context that exists already, created by whoever passed us the command fd. */
+/* Open an existing context of another process, from its command fd. */
 static struct verbs_context *qhca_import_context(struct ibv_device *device,
 						 int cmd_fd)
 {
@@ -287,7 +287,7 @@ static struct verbs_context *qhca_import_context(struct ibv_device *device,
 	return err ? context_failed(ctx, err) : &ctx->ibv_ctx;
 }
 
-/* From the parent domain's allocator, unless it falls back to the default. */
+/* Allocate with the parent domain's allocator, unless it asks for the default. */
 static int mem_get(struct qhca_mem *mem, struct qhca_pd *pd, size_t page)
 {
 	if (pd && pd->alloc) {
@@ -346,7 +346,7 @@ void qhca_mem_free(struct qhca_mem *mem)
 
 bool qhca_cpu_is_tcg;
 
-/* As TCG says in the first of the leaves that are left to hypervisors. */
+/* TCG identifies itself in the first CPUID leaf for hypervisors. */
 static bool cpu_is_tcg(void)
 {
 #ifdef __x86_64__

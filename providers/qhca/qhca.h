@@ -22,12 +22,12 @@
 #include "compat.h"
 
 /*
- * A spinlock that is not taken if the user promised that no other thread is there.
- * pthread_spin_lock(), which other providers use, cannot be inline. With it posting a
+ * A spinlock that is not taken if the user promised that there is only one thread.
+ * pthread_spin_lock(), which other providers use, cannot be inlined: with it posting a
  * send WR takes 3 % more instructions, posting a receive WR 8 % and polling an empty CQ
  * 9 % (providers/bench).
  *
- * Only verbs that make or replace something may enter the kernel under such a lock.
+ * Under such a lock, only verbs that create or replace an object may enter the kernel.
  */
 struct qhca_lock {
 	atomic_bool taken;
@@ -36,7 +36,7 @@ struct qhca_lock {
 
 struct qhca_pd;
 
-/* What memory is for: resource_type of a parent domain's allocator. */
+/* Use of memory: resource_type for the allocator of a parent domain. */
 enum qhca_mem_type {
 	QHCA_MEM_CQ = 1,
 	QHCA_MEM_SQ = 2,
@@ -44,12 +44,12 @@ enum qhca_mem_type {
 	QHCA_MEM_SRQ = 4,
 };
 
-/* Memory shared with the device: whole pages, kept out of fork()'s children. */
+/* Memory shared with the device: whole pages, not inherited by fork(). */
 struct qhca_mem {
 	void *addr;
 	size_t len;
 	enum qhca_mem_type type;
-	struct qhca_pd *pd;	/* whose allocator it came from, or NULL */
+	struct qhca_pd *pd;	/* its allocator provided it; or NULL */
 };
 
 struct qhca_context {
@@ -57,7 +57,7 @@ struct qhca_context {
 	void *db;		/* doorbell page */
 	size_t db_size;
 	bool single_threaded;
-	uint32_t send_ops;	/* bit per enum ibv_wr_opcode the device offers */
+	uint32_t send_ops;	/* mask of enum ibv_wr_opcode that the device offers */
 	uint32_t max_cqe;
 	uint32_t max_qp_wr;
 	uint32_t max_send_sge;
@@ -66,23 +66,23 @@ struct qhca_context {
 	uint32_t null_lkey;
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
-	uint64_t wc_flags;	/* what extended CQs may be asked for */
+	uint64_t wc_flags;	/* flags that extended CQs may request */
 };
 
 struct qhca_td {
 	struct ibv_td ibv_td;
-	atomic_uint refs;	/* parent domains */
+	atomic_uint refs;	/* parent domains that use it */
 };
 
 /*
- * A protection domain, or a parent domain around one; it may have been imported.
- * Unimported, it stays until the last object made from it is gone.
+ * A protection domain, or a parent domain around one; either may be imported. After its
+ * unimport it stays until the last object made from it has been destroyed.
  */
 struct qhca_pd {
 	struct ibv_pd ibv_pd;
 	uint32_t pdn;
-	atomic_uint refs;	/* its owner and every object made from it */
-	struct qhca_pd *inner;	/* parent domain: what it is around; else NULL */
+	atomic_uint refs;	/* 1 for its owner, 1 for every object made from it */
+	struct qhca_pd *inner;	/* the PD inside a parent domain, else NULL */
 	struct qhca_td *td;
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
 		       size_t alignment, uint64_t resource_type);
@@ -91,17 +91,17 @@ struct qhca_pd {
 	void *pd_context;
 };
 
-/* An address handle: what goes into each WQE that uses it. */
+/* An address handle: the address vector that is copied into each WQE. */
 struct qhca_ah {
 	struct ibv_ah ibv_ah;
 	struct qhca_av av;
 };
 
-/* One work queue. pi belongs to the poster; ci to whoever polls the CQ. */
+/* A work queue. The poster writes pi; the thread that polls the CQ writes ci. */
 struct qhca_wq {
 	struct qhca_lock lock;
 	struct qhca_mem mem;
-	uint32_t size;		/* in WQEs, a power of two; 0: no such queue */
+	uint32_t size;		/* number of WQEs, a power of two; 0: no such queue */
 	uint32_t stride_shift;
 	uint32_t max_sge;
 	uint32_t max_inline;
@@ -109,21 +109,21 @@ struct qhca_wq {
 	_Atomic(uint32_t) ci;
 };
 
-/* Entry in a CQ's table of what completes on it: a QP or an XRC SRQ. */
+/* Entry in a CQ's table of QPs or XRC SRQs. */
 struct qhca_link {
 	struct qhca_link *next;
 	uint32_t number;
 	void *owner;
 };
 
-/* wq.ci counts completions here, of whichever WRs. */
+/* In an SRQ wq.ci is the number of completed WRs, in whatever order they complete. */
 struct qhca_srq {
 	struct verbs_srq vsrq;
 	void *db;
 	uint32_t srqn;
 	struct qhca_wq wq;
-	struct qhca_link link;	/* of an XRC SRQ */
-	atomic_uint users;	/* QPs, until their CQEs have been removed */
+	struct qhca_link link;	/* entry of an XRC SRQ in the table of its CQ */
+	atomic_uint users;	/* QPs whose CQEs have not been removed yet */
 };
 
 struct qhca_send_op;
@@ -132,28 +132,28 @@ struct qhca_qp {
 	struct verbs_qp vqp;
 	void *db;
 	uint32_t qpn;
-	uint32_t send_ops;	/* bit per enum ibv_wr_opcode allowed here */
+	uint32_t send_ops;	/* mask of enum ibv_wr_opcode allowed on this QP */
 	struct qhca_wq sq;
 	struct qhca_wq rq;
-	struct qhca_srq *srq;	/* instead of rq, or NULL */
+	struct qhca_srq *srq;	/* used instead of rq, or NULL */
 	struct qhca_link send_link;
 	struct qhca_link recv_link;
-	/* ibv_wr_*, from wr_start() to wr_complete(), under the lock of sq: */
+	/* For ibv_wr_*(), from wr_start() to wr_complete(), under the lock of sq: */
 	uint32_t wr_first;	/* pi at wr_start() */
 	int wr_err;		/* first error */
-	struct qhca_sq_wqe *wr_wqe;	/* being built, NULL after an error */
+	struct qhca_sq_wqe *wr_wqe;	/* WQE being built, NULL after an error */
 	const struct qhca_send_op *wr_op;
 };
 
 /*
- * What completes on a CQ, by number. Accessed only under the lock of the CQ, so
- * no poller can reach an entry that has been removed.
+ * Table of QPs or XRC SRQs that complete on a CQ, by number. Accessed only under the
+ * lock of the CQ, so that no poller can reach an entry that has been removed.
  */
 struct qhca_map {
 	struct qhca_link **bucket;
 	uint32_t num_buckets;	/* a power of two */
 	uint32_t count;
-	struct qhca_link *last;	/* looked up last */
+	struct qhca_link *last;	/* result of the last lookup */
 };
 
 struct qhca_cq {
@@ -167,12 +167,12 @@ struct qhca_cq {
 	uint32_t log_size;
 	uint32_t cqn;
 	uint32_t ci;
-	uint32_t end;		/* of what can be polled at a time */
+	uint32_t end;		/* do not poll beyond this index */
 	_Atomic(uint32_t) arm_sn;
 	struct qhca_map qps;
-	struct qhca_map srqs;	/* of XRC */
-	struct qhca_cqe *cur;	/* between start_poll() and end_poll() */
-	_Atomic(uint64_t) wall_offset;	/* of device time, as of wall_checked */
+	struct qhca_map srqs;	/* XRC SRQs */
+	struct qhca_cqe *cur;	/* current CQE, between start_poll() and end_poll() */
+	_Atomic(uint64_t) wall_offset;	/* minus device time, at wall_checked */
 	_Atomic(uint64_t) wall_checked;	/* monotonic time, 0: never */
 };
 
@@ -186,7 +186,7 @@ static inline struct qhca_pd *to_qpd(struct ibv_pd *ibpd)
 	return container_of(ibpd, struct qhca_pd, ibv_pd);
 }
 
-/* Without a PD, as of an XRC target QP, this and qhca_pd_put() do nothing. */
+/* Without a PD, as for an XRC target QP, this and qhca_pd_put() do nothing. */
 static inline void qhca_pd_get(struct qhca_pd *pd)
 {
 	if (pd)
@@ -226,7 +226,7 @@ static inline void qhca_lock_init(struct qhca_lock *lock,
 	lock->skip = single_threaded || ctx->single_threaded;
 }
 
-/* By this a hypervisor sees that a CPU only waits, perhaps for one of its others. */
+/* Tell a hypervisor that this CPU only waits, perhaps for another one. */
 static inline void qhca_relax(void)
 {
 #ifdef __x86_64__
@@ -256,10 +256,10 @@ static inline void qhca_unlock(struct qhca_lock *lock)
 extern bool qhca_cpu_is_tcg __attribute__((visibility("hidden")));
 
 /*
- * TCG allows an access to a device only in the last instruction of what it has
- * translated in one piece, and leaves the piece at any other to translate that
- * one alone. A string instruction ends its piece, so one of a single iteration
- * saves the detour. CPUs and other hypervisors take a plain store faster.
+ * TCG allows an access to a device only in the last instruction of a translation block.
+ * At any other instruction it leaves the block and translates that instruction alone. A
+ * string instruction ends its block, so one with a single iteration avoids the detour.
+ * CPUs and other hypervisors execute a plain store faster.
  */
 static inline void qhca_mmio_write64(void *reg, __le64 value)
 {
@@ -277,7 +277,7 @@ static inline void qhca_mmio_write64(void *reg, __le64 value)
 	mmio_write64_le(reg, value);
 }
 
-/* Ring a doorbell, after everything written to memory before is visible. */
+/* Ring a doorbell, after all earlier writes to memory are visible. */
 static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
 			     uint32_t index)
 {
@@ -287,8 +287,8 @@ static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
 }
 
 /*
- * Return an error from a verb: the manual pages promise "the value of errno",
- * so errno is set as well, whoever refused the request.
+ * Return an error from a verb. The manual pages promise "the value of errno", so set
+ * errno as well, whether the kernel or the provider has refused the request.
  */
 static inline int qhca_ret(int err)
 {

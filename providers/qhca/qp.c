@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue pairs: their rings, their life, their states.
+ * Create, modify and destroy queue pairs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,9 +30,9 @@ static int check_cap(const struct qhca_context *ctx,
 }
 
 /*
- * Sizes of both queues from what the user asked for. Rings are powers of two, and inline
- * data may fill the stride, but SGEs stay as many as asked for: programs size arrays by
- * what they asked for and then fill as many entries as they are told (UCX's ud_verbs).
+ * Size both queues. Rings have a power of two of WQEs, and inline data may fill the
+ * stride, but report as many SGEs as requested, not more: programs size arrays by what
+ * they requested and then fill as many entries as reported (UCX's ud_verbs).
  */
 static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 			const struct ibv_qp_cap *cap)
@@ -115,7 +115,7 @@ static void fill_cap(struct ibv_qp_cap *cap, const struct qhca_qp *qp)
 	cap->max_recv_sge = qp->rq.max_sge;
 }
 
-/* The CQs of a QP; NULL for one that it does not have, or has twice. */
+/* The CQ of a QP; NULL if the QP has none, or if both are the same. */
 static struct qhca_cq *send_cq(const struct qhca_qp *qp)
 {
 	struct ibv_cq *cq = qp->vqp.qp.send_cq;
@@ -197,7 +197,7 @@ static int cmd_create_qp(struct ibv_context *ibctx, struct qhca_qp *qp,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (err)
 		return err;
-	/* The kernel does not ask the driver about QPs that processes share. */
+	/* The kernel does not ask the driver about shared QPs, so fill this in here. */
 	qp->qpn = qp->vqp.qp.qp_num;
 	fill_cap(&attr->cap, qp);
 	return 0;
@@ -236,7 +236,7 @@ static struct qhca_pd *qp_pd(const struct ibv_qp_init_attr_ex *attr)
 	return attr->qp_type == IBV_QPT_XRC_RECV ? NULL : to_qpd(attr->pd);
 }
 
-/* The capacities of a queue that the QP does not have are ignored. */
+/* Ignore the capacities of a queue that the QP does not have. */
 static void trim_cap(struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
@@ -247,7 +247,7 @@ static void trim_cap(struct ibv_qp_init_attr_ex *attr)
 	}
 }
 
-/* What any QP needs; without a PD it has no queues. */
+/* Initialise the members for any QP; @pd is NULL for a QP without queues. */
 void qhca_qp_init(struct qhca_qp *qp, const struct qhca_context *ctx,
 		  const struct qhca_pd *pd)
 {

@@ -2,9 +2,9 @@
 /*
  * Shared receive queues.
  *
- * WRs complete in any order, but the device reads them in order: as long as no
- * more than the ring has entries are posted and not complete, the next entry has
- * been read. So counting completions, on whatever CQs they come, is enough.
+ * WRs complete in any order, but the device reads them in order: while at most as many
+ * WRs are outstanding as the ring has entries, the device has read the next entry. So
+ * it is enough to count completions, on whatever CQs they arrive.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void size_srq(struct qhca_wq *wq, const struct ibv_srq_attr *attr)
 	stride = 1u << log2_ceil(max(stride, (uint32_t)QHCA_RQ_STRIDE_MIN));
 	wq->size = 1u << log2_ceil(attr->max_wr);
 	wq->stride_shift = ilog32_nz(stride) - 1;
-	wq->max_sge = attr->max_sge;	/* not more, as size_queues() says */
+	wq->max_sge = attr->max_sge;	/* not more, as in size_queues() */
 }
 
 static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
@@ -81,7 +81,7 @@ static int check_srq_attr(const struct qhca_context *ctx,
 	return 0;
 }
 
-/* Only the SRQ's CQ can find it: its CQEs may be of another process's QP. */
+/* Only its own CQ must find the SRQ: QPs of other processes complete there. */
 static int join_cq(struct qhca_srq *srq)
 {
 	struct qhca_cq *cq;
@@ -134,7 +134,7 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *ibctx,
 	err = join_cq(srq);
 	if (err)
 		goto err_destroy;
-	/* For extended SRQs, libibverbs leaves this to the provider. */
+	/* libibverbs leaves this to the provider for extended SRQs. */
 	srq->vsrq.srq.pd = attr->pd;
 	srq->vsrq.srq.srq_context = attr->srq_context;
 	qhca_pd_get(pd);
@@ -177,7 +177,7 @@ int qhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
 	return 0;
 }
 
-/* Under the lock of the SRQ, so that nothing is posted to a ring being replaced. */
+/* Called under the lock of the SRQ, so that no WR is posted to the old ring. */
 static int resize_srq(struct qhca_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct qhca_context *ctx = to_qctx(srq->vsrq.srq.context);
@@ -206,7 +206,7 @@ static int resize_srq(struct qhca_srq *srq, struct ibv_srq_attr *attr, int mask)
 		qhca_mem_free(&wq.mem);
 		return err;
 	}
-	/* The device has moved the WQEs that no QP has taken. */
+	/* The device has copied the WQEs that it has not read to the new ring. */
 	qhca_mem_free(&srq->wq.mem);
 	srq->wq.mem = wq.mem;
 	srq->wq.size = wq.size;

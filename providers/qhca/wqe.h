@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Pieces of WQEs: what ibv_post_send() (post.c) and ibv_wr_*() (wr.c) share.
+ * Segments of WQEs, for ibv_post_send() (post.c) and ibv_wr_*() (wr.c).
  */
 #ifndef QHCA_WQE_H
 #define QHCA_WQE_H
@@ -11,18 +11,18 @@
 
 #define QPS(state)	(1u << IBV_QPS_##state)
 
-/* Parts of a send WQE that an opcode has besides its SGEs. */
+/* Segments that the send WQE of an opcode has besides its SGEs. */
 enum {
 	HAS_IMM		= 1 << 0,
-	HAS_KEY		= 1 << 1,	/* to invalidate */
+	HAS_KEY		= 1 << 1,	/* key to invalidate */
 	HAS_RDMA	= 1 << 2,
 	HAS_CAS		= 1 << 3,
 	HAS_ADD		= 1 << 4,
 	MAY_INLINE	= 1 << 5,
 	NO_DATA		= 1 << 6,
 	HAS_BIND	= 1 << 7,
-	EX_ONLY		= 1 << 8,	/* ibv_post_send() cannot say it */
-	EX_OWN_DATA	= 1 << 9,	/* ibv_wr_*() gets the data at once */
+	EX_ONLY		= 1 << 8,	/* only for ibv_wr_*() */
+	EX_OWN_DATA	= 1 << 9,	/* ibv_wr_*() gets opcode and data at once */
 };
 
 struct qhca_send_op {
@@ -103,7 +103,7 @@ static inline void put_atomic(struct qhca_sq_wqe *wqe, uint64_t addr,
 	wqe->atomic.compare = htole64(compare);
 }
 
-/* What can be bound at all; the device decides whether it can be bound here. */
+/* Check arguments that are never valid; the device checks the rest. */
 static inline int check_bind(const struct ibv_mw_bind_info *info)
 {
 	const unsigned int taken = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -120,8 +120,8 @@ static inline int check_bind(const struct ibv_mw_bind_info *info)
 }
 
 /*
- * The window is @mw; @rkey only gives the low byte of its next key. As with other
- * adapters, a stale or invented index in it names no other window.
+ * The window is @mw; only the low byte of @rkey is used, for the next key. As with
+ * other adapters, a stale or invented index in @rkey does not name another window.
  */
 static inline void put_bind(struct qhca_sq_wqe *wqe, const struct ibv_mw *mw,
 			    uint32_t rkey, const struct ibv_mw_bind_info *info)
@@ -130,7 +130,7 @@ static inline void put_bind(struct qhca_sq_wqe *wqe, const struct ibv_mw *mw,
 	wqe->bind.length = htole64(info->length);
 	wqe->bind.mw_key = htole32((mw->rkey & ~0xffu) | (rkey & 0xff));
 	wqe->bind.mr_key = htole32(info->mr ? info->mr->lkey : 0);
-	/* Same bits; local write means nothing here, but is often set. */
+	/* The same bits; local write means nothing here, but is often set. */
 	wqe->bind.access = htole16(info->mw_access_flags &
 				   ~IBV_ACCESS_LOCAL_WRITE);
 }
@@ -143,7 +143,7 @@ static inline void put_ud(struct qhca_sq_wqe *wqe, struct ibv_ah *ah,
 	wqe->ud.qkey = htole32(qkey);
 }
 
-/* The peer's SRQ; local WRs use the field for something else. */
+/* The SRQ of the peer; local WRs use the field for other values. */
 static inline void put_xrc(struct qhca_sq_wqe *wqe, unsigned int parts,
 			   uint32_t srqn)
 {

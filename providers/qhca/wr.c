@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Posting with ibv_wr_*(): WQEs are built in place between wr_start() and
- * wr_complete(), which rings for all of them or, after an error, for none.
+ * wr_complete(), which rings the doorbell for all of them or, after an error, for none.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static void wr_fail(struct qhca_qp *qp, int err)
 	qp->wr_wqe = NULL;
 }
 
-/* Begins the next WQE; NULL after an error: nothing more is built. */
+/* Begin the next WQE. Returns NULL after an error, and then no more WQEs are built. */
 static struct qhca_sq_wqe *wr_begin(struct ibv_qp_ex *ibqp,
 				    enum ibv_wr_opcode opcode)
 {
@@ -133,7 +133,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 	put_bind(wqe, mw, rkey, info);
 }
 
-/* The length of a range has 32 bits in the packet; for a region it is ignored. */
+/* A range has 32 bits of length in the packet; for a region it is ignored. */
 static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey,
 		     uint64_t remote_addr, size_t len, uint8_t type,
 		     uint8_t level)
@@ -151,7 +151,7 @@ static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	}
 	put_rdma(wqe, remote_addr, rkey);
 	wqe->flush.length = htole32(range ? len : 0);
-	/* As IBTA numbers them. */
+	/* Verbs and device use the numbers of the IBTA. */
 	wqe->flush.type = type;
 	wqe->flush.level = level;
 }
@@ -277,7 +277,7 @@ static void wr_abort(struct ibv_qp_ex *ibqp)
 	qhca_unlock(&qp->sq.lock);
 }
 
-/* The opcode that each bit of send_ops_flags stands for. */
+/* The opcode for each bit of send_ops_flags. */
 static const struct {
 	uint32_t flag;
 	enum ibv_wr_opcode opcode;
@@ -296,7 +296,7 @@ static const struct {
 	{ IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE },
 };
 
-/* Whether the QP can do everything that is asked for. */
+/* Whether the QP offers all operations that the user requests. */
 static bool wr_offered(const struct qhca_qp *qp, uint64_t send_ops_flags)
 {
 	unsigned int i;

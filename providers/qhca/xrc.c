@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * XRC domains, and QPs of type XRC_RECV that another process may have made. The
- * kernel knows who shares what; user space keeps nothing about them.
+ * XRC domains, and QPs of type XRC_RECV that another process may have created. The
+ * kernel knows which processes share them; user space stores nothing about them.
  */
 #include <errno.h>
 #include <stdlib.h>
