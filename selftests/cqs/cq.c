@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues: capacity, overflow, sharing, polling, resizing, and what
- * RESET and destroy leave in them.
+ * Completion queues: capacity, overflow, sharing, polling, resizing, and CQEs that RESET and
+ * destroy leave there.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 
 #include "lib/rdma.h"
 
-/* @n signaled SENDs of nothing from @a to @b, with wr_ids from @id. */
+/* Sends @n empty signaled messages from @a to @b, with wr_ids from @id. */
 static void send_many(struct end *a, struct end *b, uint64_t id, int n)
 {
 	struct ibv_send_wr wr = wr_send(0, NULL, 0);
@@ -30,7 +30,7 @@ static void poll_many(struct ibv_cq *cq, uint64_t id, int n)
 		poll_ok(cq, id + i);
 }
 
-/* A pair whose b completes receives on @cq. */
+/* Makes a pair whose end b completes receives on @cq. */
 static struct pair pair_on(struct dev *d, struct ibv_cq *recv_cq, uint32_t depth)
 {
 	struct pair p = { .dev = d };
@@ -77,7 +77,7 @@ TEST(overflow, "C-028 C-029 I-041 one completion more than the CQ holds")
 	CHECK_EQ(hw_counter("cq_overrun") - before, 1);
 	CHECK(wait_state(p.b.qp, IBV_QPS_ERR));
 	CHECK(wait_state(other.b.qp, IBV_QPS_ERR));
-	/* The CQEs are right, and nothing follows. */
+	/* The CQEs are right, and no other follows. */
 	for (i = 0; i < n && poll_wait(cq, &wc, 0); i++) {
 		CHECK_EQ(wc.wr_id, i);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
@@ -149,7 +149,7 @@ TEST(shared, "C-003 C-005 many QPs on one CQ, each queue in order")
 	poll_none(cq);
 }
 
-TEST(poll_count, "C-004 poll returns what was asked for, or all there is")
+TEST(poll_count, "C-004 poll returns as many as requested, or all there are")
 {
 	struct pair p = pair_default();
 	struct ibv_wc wc[32];
@@ -193,7 +193,7 @@ static void *poller(void *arg)
 	return NULL;
 }
 
-TEST(poll_threads, "C-004 two threads poll one CQ: nothing twice, nothing lost")
+TEST(poll_threads, "C-004 two threads poll one CQ: no completion is lost or duplicated")
 {
 	static uint8_t seen[2][POLLS];
 	struct qp_opts o = QP_OPTS;
@@ -234,7 +234,7 @@ static int resize(struct ibv_cq *cq, int cqe)
 	return err;
 }
 
-TEST(resize_pending, "C-026 resizing keeps what is pending, in order")
+TEST(resize_pending, "C-026 resizing keeps pending completions, in order")
 {
 	const int sizes[] = { 100, 16, 1000, 10, 20 };
 	struct dev *d = dev_open();
@@ -245,7 +245,7 @@ TEST(resize_pending, "C-026 resizing keeps what is pending, in order")
 	int n;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		/* Some were polled, so that the ring does not start at 0. */
+		/* Poll some first, so that the pending CQEs do not begin at entry 0. */
 		send_many(&p.a, &p.b, id, 8);
 		poll_many(p.a.send_cq, id, 8);
 		id += 8;
@@ -261,7 +261,7 @@ TEST(resize_pending, "C-026 resizing keeps what is pending, in order")
 		ping_pong(&p);
 }
 
-TEST(resize_bad, "C-026 resizing below what is pending, or above the limit")
+TEST(resize_bad, "C-026 resizing below the number of pending CQEs, or above the limit")
 {
 	struct dev *d = dev_open();
 	struct ibv_cq *cq = cq_new(d, 64, NULL);
@@ -296,7 +296,7 @@ TEST(resize_full, "C-026 a resized CQ has the new capacity, and no more")
 	async_expect(d->ctx, IBV_EVENT_CQ_ERR, cq);
 }
 
-/* Two pairs on one CQ, completions of both in it, interleaved. */
+/* Makes two pairs on one CQ, which then has completions of both, interleaved. */
 static void two_on_one(struct dev *d, struct ibv_cq *cq, struct pair *p)
 {
 	struct qp_opts o = QP_OPTS;
@@ -306,7 +306,7 @@ static void two_on_one(struct dev *d, struct ibv_cq *cq, struct pair *p)
 	o.recv_cq = cq;
 	p[0] = pair_new(d, &o, &CONN);
 	p[1] = pair_new(d, &o, &CONN);
-	/* So that the ring wraps between them. */
+	/* Move the indices, so that the ring wraps among those completions. */
 	for (i = 0; i < 11; i++)
 		ping(&p[1].a, &p[1].b);
 	for (i = 0; i < 5; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The largest CQ there can be, full to the last entry. Most completions are of
- * flushed receive WRs, the fastest way to make so many.
+ * The largest CQ, filled to the last entry. Most completions are of flushed receive WRs, which is
+ * the fastest way to make that many.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #define BATCH	128
 #define MAX_QPS	1024
 
-/* The wr_id that each QP completes next; a QP has @per_qp of them. */
+/* The next wr_id that each QP completes; each QP has @per_qp of them. */
 static uint64_t expected[MAX_QPS];
 static uint32_t num_qps, per_qp;
 
@@ -31,8 +31,8 @@ static void post_many(struct end *e, uint64_t id, uint32_t n)
 }
 
 /*
- * @n completions on @cq, with wr_ids from 0, of QPs that stay. They come when
- * the device has time for them, and those of different QPs in any order.
+ * Makes @n completions on @cq, with wr_ids from 0, of QPs that stay. The device writes them when it
+ * has time, and those of different QPs in any order.
  */
 static void flush_many(struct dev *d, struct ibv_cq *cq, uint32_t n)
 {
@@ -88,7 +88,7 @@ static void poll_many(struct ibv_cq *cq, uint32_t n)
 	}
 }
 
-/* To the same size; how long it takes shows what moving CQEs costs, and the rest. */
+/* Resizes a CQ to the same size and notes how long that takes, with and without CQEs to move. */
 static void resize_timed(struct ibv_cq *cq, const char *what)
 {
 	int64_t begin = time_ms();
@@ -130,7 +130,7 @@ TEST(resize, "C-026 J-001 resizing a CQ that is full loses nothing")
 
 	resize_timed(cq, "full");
 	poll_many(cq, cq->cqe - 30);
-	sleep_ms(1000);			/* for the last ones to come */
+	sleep_ms(1000);			/* wait for the last completions */
 	CHECK_ERR(ibv_resize_cq(cq, 16), EINVAL);
 	CHECK_ERR(ibv_resize_cq(cq, 32), 0);
 	poll_many(cq, 30);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Time and completion queues: timestamps of completions, moderation of events,
- * resizing and arming while completions arrive.
+ * Completion queues and time: timestamps of completions, moderation of events, and resizing and
+ * arming while completions arrive.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static uint64_t device_ns(struct dev *d)
 	return v.raw_clock.tv_nsec;
 }
 
-/* A message without data that p->b receives. */
+/* Sends a message without data, which p->b receives. */
 static void send_empty(struct pair *p)
 {
 	struct ibv_send_wr wr = wr_send(1, NULL, 0);
@@ -60,7 +60,7 @@ TEST(raw_clock, "C-030 the device's clock runs, in nanoseconds")
 	sleep_ms(100);
 	after = device_ns(d);
 	wall = time_ms() - wall;
-	/* An emulated machine may have calibrated its own clock badly. */
+	/* The clock of an emulated machine may be badly calibrated. */
 	CHECK(after - before >= 50 * MS);
 	CHECK(after - before <= 2 * wall * MS);
 	CHECK_ERR(ibv_query_rt_values_ex(d->ctx, &v), 0);
@@ -101,14 +101,14 @@ TEST(timestamps, "C-030 completions carry device time and wall-clock time")
 		wall = ibv_wc_read_completion_wallclock_ns(cq);
 		ibv_end_poll(cq);
 		CHECK(before <= ts && ts <= after && ts >= last);
-		/* The two clocks are read one after the other. */
+		/* The device reads the two clocks one after the other. */
 		CHECK(wall + 50 * MS >= wall_before);
 		CHECK(wall <= wall_after + 50 * MS);
 		last = ts;
 	}
 }
 
-/* What libibverbs asks the kernel for; it calls these. */
+/* Counts calls of the kernel: libibverbs uses these functions for them. */
 static int kernel_calls;
 
 int ioctl(int fd, unsigned long request, ...)
@@ -130,10 +130,10 @@ ssize_t write(int fd, const void *buf, size_t len)
 }
 
 /*
- * Two CQs, because the clocks are compared only now and then: the one without wall-clock time
- * has no use for it.
+ * The clocks are compared only now and then, so use two CQs; the one without wall-clock time never
+ * needs the comparison.
  */
-TEST(clock_unlocked, "C-030 the lock of a CQ is not held while the kernel is asked for the time")
+TEST(clock_unlocked, "C-030 a CQ is not locked during the system call for the time")
 {
 	const uint64_t wall = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	struct dev *d = dev_open_qhca();
@@ -182,7 +182,7 @@ static int moderate(struct ibv_cq *cq, uint16_t count, uint16_t period)
 
 static struct ibv_comp_channel *channel;
 
-/* A pair whose receiving CQ reports to @channel. */
+/* Makes a pair whose receiving CQ reports to @channel. */
 static struct pair moderated_pair(void)
 {
 	struct dev *d = dev_open_qhca();
@@ -223,8 +223,8 @@ static void drop_all(struct ibv_cq *cq)
 }
 
 /*
- * Four messages where an event takes four. False: the period ended before the
- * result was known, so it may have caused the event.
+ * Sends four messages where an event needs four. Returns false if the period ended before the
+ * result was known, because then the period may have caused the event.
  */
 static bool count_to_four(struct pair *p)
 {
@@ -262,7 +262,7 @@ TEST(mod_count, "C-032 the event comes with the fourth completion, not before")
 	CHECK(!cq_event_wait(channel, &cq, QUIET_MS));
 }
 
-TEST(mod_lone, "C-032 a lone completion raises its event when the period is over")
+TEST(mod_lone, "C-032 a single completion raises its event when the period has ended")
 {
 	struct pair p = moderated_pair();
 	uint64_t before, after;
@@ -276,7 +276,7 @@ TEST(mod_lone, "C-032 a lone completion raises its event when the period is over
 	after = device_ns(p.dev);
 	CHECK(after - before >= 50 * MS);
 	CHECK(!cq_event_wait(channel, &cq, QUIET_MS));
-	/* Off again. */
+	/* Moderation off. */
 	REQUIRE_OK(moderate(p.b.recv_cq, 0, 0));
 	REQUIRE_OK(ibv_req_notify_cq(p.b.recv_cq, 0));
 	send_empty(&p);
@@ -304,7 +304,7 @@ static void *traffic(void *arg)
 	return NULL;
 }
 
-/* Takes what there is; returns the number of the next completion. */
+/* Polls all completions; returns the number of the next one. */
 static int drain(struct pair *p, int next)
 {
 	struct ibv_wc wc[8];
@@ -334,7 +334,7 @@ static void *resizer(void *arg)
 	return NULL;
 }
 
-/* struct moderation - an event after so many completions, or so many microseconds */
+/* struct moderation - raise an event after so many completions, or so many microseconds */
 struct moderation {
 	const char *name;
 	int count, period;
@@ -343,9 +343,9 @@ struct moderation {
 static const struct moderation none;
 
 /*
- * Receives everything, sleeping on the channel. A lost event ends in a timeout, a lost,
- * duplicated or misplaced completion in a wrong number; an event that was not held back
- * as @m says arrives too soon, with too few completions.
+ * Receives everything, sleeping on the channel. A lost event ends in a timeout; a lost, duplicated
+ * or misplaced completion shows by a wrong number; an event that the device has not delayed as @m
+ * says arrives too early, with too few completions.
  */
 static void receive_by_events(struct pair *p, const struct moderation *m)
 {
@@ -382,7 +382,7 @@ static void receive_by_events(struct pair *p, const struct moderation *m)
 	poll_empty(p->b.recv_cq);
 }
 
-TEST(resize_traffic, "C-026 C-019 resizing under traffic, armed: nothing lost, in order")
+TEST(resize_traffic, "C-026 C-019 resizing under traffic, armed: no completion lost, all in order")
 {
 	struct pair p = moderated_pair();
 	pthread_t thread;
@@ -400,7 +400,7 @@ static const struct moderation moderations[] = {
 	{ "by time", 1000, 5000 },
 };
 
-TEST_ROWS(wakeups, "C-017 C-019 C-032 no event is lost to a sleeper, moderation", moderations)
+TEST_ROWS(wakeups, "C-017 C-019 C-032 a sleeping thread loses no event, moderation", moderations)
 {
 	struct pair p = moderated_pair();
 
@@ -418,7 +418,7 @@ static void *armer(void *arg)
 	return NULL;
 }
 
-TEST(armers, "C-017 C-018 two threads arm at any time: no event is lost to the receiver")
+TEST(armers, "C-017 C-018 two threads arm at any time: the receiver loses no event")
 {
 	struct pair p = moderated_pair();
 	pthread_t thread[2];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Verbs that this device does not support: they fail as their manual pages say,
- * and query_device agrees.
+ * Verbs that this device does not support fail as their manual pages say, and query_device agrees.
  */
 #include "lib/rdma.h"
 
@@ -22,7 +21,7 @@ static const struct {
 	{ "SEND", IBV_WR_SEND },
 };
 
-/* A packet is copied in whatever order the host's memcpy() uses. */
+/* The device copies a packet with the host's memcpy(), which may use any order. */
 TEST_ROWS(in_order, "F-023 in-order arrival of the bytes of a message is not promised", ordered_ops)
 {
 	struct dev *d = dev_open_qhca();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the device offers works; what it does not offer is refused. */
+/* What the device offers works, and what it does not offer is refused. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -86,7 +86,7 @@ static int probe_path_mig(struct dev *d)
 
 static const struct probe {
 	const char *name;
-	uint32_t flags;		/* any of these promises it */
+	uint32_t flags;		/* flags, any of which promises it */
 	int (*probe)(struct dev *d);
 } probes[] = {
 	{ "MEM_WINDOW", IBV_DEVICE_MEM_WINDOW, probe_mw_1 },
@@ -110,7 +110,7 @@ TEST_ROWS(promise, "J-004 what is offered works, what is not is refused", probes
 		CHECK(err != 0);
 }
 
-/* ---- what this device has, whatever it says of itself ---- */
+/* ---- features that this device must have, even if it does not report them ---- */
 
 static int probe_cq_resize(struct dev *d)
 {
@@ -207,7 +207,7 @@ static int probe_mcast(struct dev *d)
 	return ibv_attach_mcast(end_in(d, &o, IBV_QPS_INIT).qp, &gid, 0);
 }
 
-/* A device that loses one of them fails here; elsewhere its tests might be skipped. */
+/* The tests of a feature are skipped if the device does not report it. This fails instead. */
 static const struct {
 	const char *name;
 	int (*probe)(struct dev *d);
@@ -255,7 +255,7 @@ TEST(flags, "J-004 the capabilities of this device, no less and no more")
 	CHECK(attr.cq_mod_caps.max_cq_count && attr.cq_mod_caps.max_cq_period);
 }
 
-TEST(always, "J-004 H-012 A-084 what every port of this device can do")
+TEST(always, "J-004 H-012 A-084 capabilities that every port of this device has")
 {
 	struct dev *d = dev_open_qhca();
 	uint32_t want = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
@@ -264,7 +264,7 @@ TEST(always, "J-004 H-012 A-084 what every port of this device can do")
 	CHECK_EQ(d->attr.device_cap_flags & want, want);
 }
 
-/* INIT to RTR to RTS with these depths; the first error. */
+/* Moves a QP from INIT to RTS with these depths; returns the first error. */
 static int connect_with(struct dev *d, unsigned int init_depth, unsigned int depth)
 {
 	struct end e = end_in(d, &QP_OPTS, IBV_QPS_INIT);
@@ -304,7 +304,7 @@ static const struct {
 	{ "reliable datagram", 5 },	/* in no enum: libibverbs never had it */
 	{ "driver", IBV_QPT_DRIVER },
 	{ "zero", 0 },
-	{ "none of the enum's", 7 },
+	{ "a number not in the enum", 7 },
 	{ "nonsense", 77 },
 };
 
@@ -351,7 +351,7 @@ TEST(partitions, "A-070 J-016 a Q_Key with bit 31 needs a privilege")
 
 	o.type = IBV_QPT_UD;
 	e = end_new(d, &o);
-	/* Root may: the kernel checks CAP_NET_RAW. */
+	/* The kernel checks CAP_NET_RAW, so root may set it. */
 	CHECK_ERR(ibv_modify_qp(e.qp, &a, mask), geteuid() ? EPERM : 0);
 	REQUIRE_OK(set_state(e.qp, IBV_QPS_RESET));
 	REQUIRE(!seteuid(65534));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Points where adapters differ, whether or not the specification leaves them open:
- * what this device does. Documentation/conformance.md gives the reasons under
- * Decisions.
+ * Behaviour in which adapters differ, whether or not the specification leaves it open.
+ * Documentation/conformance.md gives the reasons for this device's choices under Decisions.
  */
 #include <stdlib.h>
 
@@ -10,15 +9,15 @@
 
 #define PAGE	4096
 
-/* The core refuses the first of them by itself, the others are left to drivers. */
+/* The core refuses the first row itself, and leaves the others to drivers. */
 static const struct {
 	const char *name;
 	size_t offset;
 } places[] = {
-	{ "at a page", 0 },
-	{ "one byte behind it", 1 },
-	{ "in the middle", PAGE / 2 },
-	{ "at its last byte", PAGE - 1 },
+	{ "at the start of a page", 0 },
+	{ "one byte behind the start", 1 },
+	{ "in the middle of a page", PAGE / 2 },
+	{ "at the last byte of a page", PAGE - 1 },
 };
 
 TEST_ROWS(empty_region, "F-024 a region of 0 bytes can be neither registered nor re-registered",

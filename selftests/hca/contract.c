@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device contract and the user ABI in a C program: they compile, with all
- * their assertions, and the numbers that they share with verbs are equal. Needs
- * no device.
+ * The device contract and the user ABI compile in a C program, with all their assertions, and the
+ * numbers that they share with verbs are equal. Needs no device.
  */
 #include <infiniband/verbs.h>
 
@@ -14,7 +13,7 @@
 
 #include "lib/harness.h"
 
-/* The largest WQEs fit their largest strides, the smallest ones have a purpose. */
+/* The largest WQEs fit the largest strides, and the smallest strides hold one SGE. */
 _Static_assert(sizeof(struct qhca_sq_wqe) +
 	       QHCA_MAX_SEND_SGE * sizeof(struct qhca_sge) <= QHCA_SQ_STRIDE_MAX,
 	       "all send SGEs fit");
@@ -31,7 +30,7 @@ _Static_assert(QHCA_PAGE_SIZE / 8 == QHCA_TABLE_ENTRIES, "a table is a page");
 _Static_assert(sizeof(struct qhca_cqe) == sizeof(struct qhca_cq_dbrec),
 	       "the doorbell record keeps the alignment of the ring");
 
-/* The ABI: no implicit padding at the end, 64-bit members where they belong. */
+/* No implicit padding at the end, and 64-bit members are aligned. */
 _Static_assert(sizeof(struct qhca_alloc_ucontext_resp) == 32, "alloc_ucontext");
 _Static_assert(sizeof(struct qhca_alloc_pd_resp) == 8, "alloc_pd");
 _Static_assert(sizeof(struct qhca_create_cq_req) == 16, "create_cq request");
@@ -165,17 +164,17 @@ TEST(doorbell, "contract: doorbell fields do not overlap and fill offsets of 8")
 	}
 }
 
-TEST(overlay, "contract: offsets that different readers rely on")
+TEST(overlay, "contract: members that share an offset")
 {
 	struct qhca_sq_wqe wqe = { 0 };
 	struct qhca_cmd cmd = { 0 };
 
-	/* The key to invalidate takes the place of immediate data. */
+	/* The key to invalidate is in the place of immediate data. */
 	CHECK_EQ(offsetof(struct qhca_sq_wqe, imm),
 		 offsetof(struct qhca_sq_wqe, inv_key));
 	CHECK_EQ(offsetof(struct qhca_cqe, imm),
 		 offsetof(struct qhca_cqe, inv_key));
-	/* RDMA and atomics share address and key. */
+	/* RDMA and atomics have address and key at the same offsets. */
 	CHECK_EQ(offsetof(struct qhca_sq_wqe, rdma.addr),
 		 offsetof(struct qhca_sq_wqe, atomic.addr));
 	CHECK_EQ(offsetof(struct qhca_sq_wqe, rdma.rkey),
@@ -188,7 +187,7 @@ TEST(overlay, "contract: offsets that different readers rely on")
 	CHECK_EQ(sizeof(wqe.ud), 48);
 }
 
-TEST(counters, "contract: every counter has a name of its own")
+TEST(counters, "contract: every counter has a different name")
 {
 	int i, j;
 

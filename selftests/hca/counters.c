@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hardware counters, of the port and of the device.
+ * Hardware counters of the port and of the device.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -42,7 +42,7 @@ static void one_send(struct pair *p, uint32_t len)
 
 TEST(traffic, "J-017 packets and bytes of one message")
 {
-	const uint32_t len = 3000;	/* 3 packets of 1024 at most */
+	const uint32_t len = 3000;	/* 3 packets of up to 1024 bytes */
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);
 	uint64_t tx = hw_counter("tx_pkts"), rx = hw_counter("rx_pkts");
@@ -62,7 +62,7 @@ TEST(traffic, "J-017 packets and bytes of one message")
 	CHECK(bytes <= len + pkts * 80);
 }
 
-/* An error of each kind, and the counter that must show it. */
+/* Causes of errors; each must count in its own counter. */
 
 static void rnr(struct pair *p, struct buf *b)
 {
@@ -141,7 +141,7 @@ static void duplicate(struct pair *p, struct buf *b)
 	struct conn c = CONN;
 	struct ibv_send_wr wr = wr_send(1, NULL, 0);
 
-	/* The peer is ahead, so it takes the packet for an old one. */
+	/* The peer expects a later packet, so it treats this one as a duplicate. */
 	REQUIRE_OK(set_state(p->b.qp, IBV_QPS_RESET));
 	c.dest_qpn = p->a.qp->qp_num;
 	c.rq_psn = c.sq_psn + 1;
@@ -169,7 +169,7 @@ static const struct {
 	  { "tx_nak_inv_req", "rx_nak_fatal" }, 1 },
 	{ "bad receive request", bad_rr,
 	  { "tx_nak_op", "rx_nak_fatal", "bad_key" }, 1 },
-	/* The NAK names a PSN that was never sent, so nobody counts it (D-015). */
+	/* The NAK has a PSN that was never sent, so the requester does not count it (D-015). */
 	{ "sequence error", wrong_psn, { "rx_out_of_seq", "tx_nak_seq" }, 1 },
 	{ "duplicate", duplicate, { "rx_duplicate" }, 1 },
 };
@@ -223,7 +223,7 @@ TEST(monotonic, "J-017 counters never decrease")
 	}
 }
 
-TEST(quiet, "J-017 a healthy connection counts no error")
+TEST(quiet, "J-017 a connection without errors counts none")
 {
 	static const char *const errors[] = {
 		"rx_icrc", "rx_malformed", "rx_no_qp", "rx_bad_state",
@@ -247,7 +247,7 @@ TEST(quiet, "J-017 a healthy connection counts no error")
 			FAIL("%s moved", errors[i]);
 }
 
-/* ---- verbs that fail: requests without the driver's part, or with nonsense ---- */
+/* ---- verbs that fail: the driver's part of the request is missing or invalid ---- */
 
 static int bad_create_cq(struct dev *d, struct uv *uv)
 {

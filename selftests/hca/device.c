@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attributes of the device and the port, and its limits: each works when used
- * to the full, and one more is refused.
+ * Attributes and limits of device and port: each limit can be used to the full, and one more is
+ * refused.
  */
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 
 #include "lib/rdma.h"
 
-/* Enough to see that objects are freed, few enough for an emulated machine. */
+/* Enough to see that objects are freed, and few enough for an emulated machine. */
 #define MANY	512
 
 TEST(attributes, "J-001 J-005 J-007 A-016 device attributes")
@@ -41,7 +41,7 @@ TEST(attributes, "J-001 J-005 J-007 A-016 device attributes")
 	CHECK(a->atomic_cap != IBV_ATOMIC_GLOB);
 }
 
-TEST(minimum, "J-001 limits that well-known consumers insist on")
+TEST(minimum, "J-001 limits that well-known consumers require")
 {
 	struct dev *d = dev_open_qhca();
 
@@ -115,7 +115,7 @@ static struct ibv_cq *try_cq(struct dev *d, int cqe, int vector)
 	struct ibv_cq *cq = ibv_create_cq(d->ctx, cqe, NULL, NULL, vector);
 
 	if (cq && cq->cqe < cqe)
-		FAIL("asked for %d CQEs, got %d", cqe, cq->cqe);
+		FAIL("requested %d CQEs, got %d", cqe, cq->cqe);
 	return cq;
 }
 
@@ -180,7 +180,7 @@ static void cap_ok(struct dev *d, struct ibv_cq *cq, struct ibv_qp_cap want)
 	CHECK(got.max_send_sge >= want.max_send_sge);
 	CHECK(got.max_recv_sge >= want.max_recv_sge);
 	CHECK(got.max_inline_data >= want.max_inline_data);
-	if (d->qhca) {	/* UCX does not survive more */
+	if (d->qhca) {	/* UCX fails with more */
 		CHECK_EQ(got.max_send_sge, want.max_send_sge);
 		CHECK_EQ(got.max_recv_sge, want.max_recv_sge);
 	}
@@ -206,7 +206,7 @@ static void cap_bad(struct dev *d, struct ibv_cq *cq, struct ibv_qp_cap want)
 		FAIL("errno is %s", strerror(errno));
 }
 
-/* The most inline data a QP can have; the attributes do not say. */
+/* Returns the largest inline size of a QP, which no attribute reports. */
 static uint32_t max_inline(struct dev *d, struct ibv_cq *cq)
 {
 	uint32_t low = 0, high = 1 << 16;
@@ -310,7 +310,7 @@ TEST(qpn, "A-010 A-022 QP numbers are unique, not special, not reused at once")
 	}
 }
 
-TEST(cleanup_order, "J-018 C-023 objects in use are not destroyed")
+TEST(cleanup_order, "J-018 C-023 objects in use cannot be destroyed")
 {
 	struct dev *d = dev_open();
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(d->ctx);
@@ -333,7 +333,7 @@ TEST(cleanup_order, "J-018 C-023 objects in use are not destroyed")
 	CHECK_ERR(ibv_close_device(d->ctx), 0);
 }
 
-/* A process that dies with QPs, memory and a pending transfer. */
+/* A process that exits with QPs, memory and a pending transfer. */
 static void die_young(int qps)
 {
 	struct dev *d = dev_open();

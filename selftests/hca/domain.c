@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parent and thread domains: whose memory queues use, and the order of
+ * Parent and thread domains: which allocator provides the memory of queues, and the order of
  * destruction.
  */
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #define PAGE		4096
 #define MAX_PIECES	8
 
-/* struct arena - an allocator that remembers what it gave, and how it behaves */
+/* struct arena - an allocator that records its allocations, and how it behaves */
 struct arena {
 	enum { GIVES, HAS_NONE, DECLINES, GIVES_UNALIGNED } mode;
 	struct piece {
@@ -55,7 +55,7 @@ static void arena_free(struct ibv_pd *pd, void *pd_context, void *ptr,
 	CHECK(pd == parent);
 	for (i = 0; i < a->given && a->piece[i].addr != ptr; i++)
 		;
-	REQUIRE(i < a->given);	/* nor is anything freed twice */
+	REQUIRE(i < a->given);	/* also fails if memory is freed twice */
 	CHECK_EQ(resource_type, a->piece[i].type);
 	a->piece[i].addr = NULL;
 	a->taken_back++;
@@ -84,10 +84,10 @@ static struct ibv_td *td_new(struct dev *d)
 	return td;
 }
 
-/* The objects that a domain can have, and the number of their allocations. */
+/* The objects that a domain can have, and how often each allocates memory. */
 
 static struct dev *d;
-static struct ibv_cq *a_cq;	/* for QPs, outside of the domain */
+static struct ibv_cq *a_cq;	/* for QPs, outside the domain */
 static struct buf a_buf;
 
 static void *make_cq(struct ibv_pd *pd)
@@ -178,7 +178,7 @@ static const struct kind {
 	{ "AH", make_ah, kill_ah, 0 },
 };
 
-#define NUM_QUEUES	3	/* those with pieces */
+#define NUM_QUEUES	3	/* the kinds that have rings */
 
 static void setup(void)
 {
@@ -187,7 +187,7 @@ static void setup(void)
 	a_buf = buf_new(d->pd, PAGE, LOCAL);
 }
 
-TEST_ROWS(busy, "parent domain: busy, and so is its PD, while objects use it", kinds)
+TEST_ROWS(busy, "parent domain: it and its PD are busy while objects use it", kinds)
 {
 	struct ibv_pd *pd;
 	void *object;
@@ -266,7 +266,7 @@ static bool is_zero(const struct piece *p)
 	return true;
 }
 
-/* Two QPs with a CQ and an SRQ, all in the arena's memory. */
+/* Makes two QPs with a CQ and an SRQ, all in memory of the arena. */
 static struct pair pair_in(struct ibv_pd *pd, struct ibv_srq **srq)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(make_cq(pd));
@@ -286,7 +286,7 @@ static struct pair pair_in(struct ibv_pd *pd, struct ibv_srq **srq)
 	return p;
 }
 
-/* One message, taken from the SRQ. */
+/* Sends one message, received through the SRQ. */
 static void message(struct end *from, struct ibv_srq *srq)
 {
 	struct ibv_sge sge = buf_sge(&a_buf, 0, 64);
@@ -374,7 +374,7 @@ TEST(cq_pd, "C-030 extended CQ: no parent domain, and a PD in place of one")
 	CHECK_EQ(errno, EINVAL);
 }
 
-TEST(rereg, "parent domain: an MR moved to another takes its reference along")
+TEST(rereg, "parent domain: an MR that is moved to another PD moves its reference")
 {
 	struct ibv_pd *from, *to;
 	struct ibv_mr *mr;
@@ -421,7 +421,7 @@ TEST(bad_attr, "parent domain: invalid attributes")
 	struct ibv_pd *pd;
 
 	setup();
-	CHECK(!ibv_alloc_parent_domain(d->ctx, &attr));	/* around nothing */
+	CHECK(!ibv_alloc_parent_domain(d->ctx, &attr));	/* around no PD */
 	CHECK_EQ(errno, EINVAL);
 	attr.pd = d->pd;
 	attr.comp_mask = 1u << 31;
@@ -431,7 +431,7 @@ TEST(bad_attr, "parent domain: invalid attributes")
 	attr.comp_mask = allocators;
 	attr.alloc = arena_alloc;
 	errno = 0;
-	CHECK(!ibv_alloc_parent_domain(d->ctx, &attr));	/* no way back */
+	CHECK(!ibv_alloc_parent_domain(d->ctx, &attr));	/* no function to free memory */
 	CHECK_EQ(errno, EINVAL);
 
 	attr.comp_mask = 0;
@@ -439,7 +439,7 @@ TEST(bad_attr, "parent domain: invalid attributes")
 	REQUIRE(pd);
 	attr.pd = pd;
 	errno = 0;
-	CHECK(!ibv_alloc_parent_domain(d->ctx, &attr));	/* around another one */
+	CHECK(!ibv_alloc_parent_domain(d->ctx, &attr));	/* around another parent domain */
 	CHECK_EQ(errno, EINVAL);
 	CHECK_ERR(ibv_dealloc_pd(pd), 0);
 }

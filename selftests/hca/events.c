@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asynchronous events of conformance H: what raises them, who gets them, and what
- * waits for them. Those of CQs are in cq.c, those of QP states in qp_traffic.c.
+ * Asynchronous events of conformance H: their causes, their receivers, and verbs that wait for
+ * them. Events of CQs are in cq.c, those of QP states in qp_traffic.c.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 #include "lib/rdma.h"
 
-/* A WRITE from p->a that p->b refuses: right of the QP, or key. */
+/* Sends a WRITE from p->a that p->b refuses: no right on the QP, or a bad key. */
 static void refused_write(struct pair *p, bool bad_key)
 {
 	struct buf b = buf_new(p->dev->pd, 64, REMOTE);
@@ -38,7 +38,7 @@ TEST(req_err, "H-003 H-022 QP_REQ_ERR: a request that the QP does not allow")
 
 	refused_write(&p, false);
 	async_expect(p.dev->ctx, IBV_EVENT_QP_REQ_ERR, p.b.qp);
-	/* A-018: by then the state that the event reports is visible. */
+	/* A-018: the state that the event reports is already visible. */
 	CHECK_EQ(get_state(p.b.qp), IBV_QPS_ERR);
 	async_none(p.dev->ctx);
 }
@@ -51,7 +51,7 @@ TEST(access_err, "H-004 H-022 H-023 QP_ACCESS_ERR: a key that is not valid")
 	refused_write(&p, true);
 	async_expect(d->ctx, IBV_EVENT_QP_ACCESS_ERR, p.b.qp);
 	CHECK_EQ(get_state(p.b.qp), IBV_QPS_ERR);
-	/* The requester gets a completion, so it gets no event. */
+	/* The requester gets a completion, and therefore no event. */
 	CHECK_EQ(get_state(p.a.qp), IBV_QPS_ERR);
 	async_none(d->ctx);
 }
@@ -77,11 +77,11 @@ TEST(nonblocking, "H-021 without an event a nonblocking read returns at once")
 
 	REQUIRE(fcntl(d->ctx->async_fd, F_SETFL, flags | O_NONBLOCK) == 0);
 	while (!ibv_get_async_event(d->ctx, &ev))
-		ibv_ack_async_event(&ev);	/* of the port */
+		ibv_ack_async_event(&ev);	/* event of the port */
 	CHECK_EQ(errno, EAGAIN);
 }
 
-/* Each raises an event of an object that nothing else uses any more. */
+/* Each function raises an event of an object that nothing else uses any more. */
 
 static void *qp_with_event(struct dev *d)
 {
@@ -170,7 +170,7 @@ TEST_ROWS(unacked, "H-021 destroying waits for events to be acknowledged", objec
 	do {
 		REQUIRE_OK(ibv_get_async_event(d->ctx, &ev));
 		if (ev.event_type != row->type)
-			ibv_ack_async_event(&ev);	/* of the port */
+			ibv_ack_async_event(&ev);	/* event of the port */
 	} while (ev.event_type != row->type);
 	CHECK(ev.element.qp == x.obj);
 	REQUIRE_OK(pthread_create(&thread, NULL, destroy, &x));
@@ -182,7 +182,7 @@ TEST_ROWS(unacked, "H-021 destroying waits for events to be acknowledged", objec
 	async_none(d->ctx);
 }
 
-TEST(gone, "H-021 no event of a QP that is gone")
+TEST(gone, "H-021 no event of a destroyed QP")
 {
 	struct dev *d = dev_open_qhca();
 	int i;
@@ -200,10 +200,10 @@ TEST(gone, "H-021 no event of a QP that is gone")
 #define WAITERS		3
 #define EVENTS		30
 
-/* struct waiter - a thread that blocks for events, and the SRQs whose events it got */
+/* struct waiter - a thread that blocks for events, and the SRQs whose events it received */
 struct waiter {
 	struct ibv_context *ctx;
-	struct ibv_srq *last;	/* that of the event that ends it */
+	struct ibv_srq *last;	/* SRQ of the event that ends the thread */
 	struct ibv_srq *got[EVENTS + WAITERS];
 	int n;
 	pthread_t thread;
@@ -251,7 +251,7 @@ TEST(threads, "H-021 threads block for events, and each event goes to one of the
 	sleep_ms(QUIET_MS);
 	for (i = 0; i < EVENTS; i++)
 		REQUIRE_OK(ibv_modify_srq(srq[i], &one, IBV_SRQ_LIMIT));
-	/* One more for each of them, to end it. */
+	/* Raise one more event for each thread, to end it. */
 	for (i = 0; i < WAITERS; i++)
 		REQUIRE_OK(ibv_modify_srq(last, &one, IBV_SRQ_LIMIT));
 	for (i = 0; i < WAITERS; i++)
@@ -264,7 +264,7 @@ TEST(threads, "H-021 threads block for events, and each event goes to one of the
 
 #define MANY 200
 
-TEST(many, "H-022 of many events at once none is lost")
+TEST(many, "H-022 many events at once: none is lost")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair *p = calloc(MANY, sizeof(*p));
@@ -280,7 +280,7 @@ TEST(many, "H-022 of many events at once none is lost")
 		refused_write(&p[i], true);
 	for (n = 0; n < MANY && async_wait(d->ctx, &ev, WAIT_MS); ) {
 		if (ev.event_type != IBV_EVENT_QP_ACCESS_ERR)
-			continue;	/* of the port */
+			continue;	/* event of the port */
 		n++;
 		for (i = 0; i < MANY; i++) {
 			if (ev.element.qp != p[i].b.qp)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a verbs program sees when the device misbehaves by rules: each action of
+ * What a verbs program sees when fault rules make the device misbehave: each action of
  * Documentation/faults.rst, set by the guest through debugfs.
  */
 #include <net/if.h>
@@ -20,7 +20,7 @@ __attribute__((destructor)) static void clear(void)
 		perror(VLAN);
 }
 
-/* A rule in which %a and %b are the QPs of @p. */
+/* Sets a rule in which %a and %b stand for the QPs of @p. */
 static void rule(const struct pair *p, const char *text)
 {
 	char buf[256];
@@ -37,7 +37,7 @@ static void rule(const struct pair *p, const char *text)
 	REQUIRE_OK(faults_set(buf));
 }
 
-/* struct scene - a connection, a message from a to b, and room for it */
+/* struct scene - a connection, a message from a to b, and memory for it */
 struct scene {
 	struct pair p;
 	struct buf src, dst;
@@ -79,7 +79,7 @@ static void arrived(struct scene *s)
 	CHECK_EQ(faults_hits(), 1);
 }
 
-/* ---- the transport mends it ---- */
+/* ---- the transport recovers ---- */
 
 static const struct {
 	const char *name, *text;
@@ -103,7 +103,7 @@ TEST_ROWS(mended, "the program does not notice", mends)
 	arrived(&s);
 }
 
-TEST(payload, "damage that no ICRC shows")
+TEST(payload, "a damaged payload with a right ICRC")
 {
 	struct scene s = scene("rx qpn=%b once corrupt=payload");
 
@@ -118,7 +118,7 @@ TEST(payload, "damage that no ICRC shows")
 static const struct {
 	const char *name, *text;
 	enum ibv_wc_status status;
-	enum ibv_event_type event;	/* for b; IBV_EVENT_CLIENT_REREGISTER: none */
+	enum ibv_event_type event;	/* event of b; IBV_EVENT_CLIENT_REREGISTER: none */
 	int hits;
 } refusals[] = {
 	{ "retry exceeded", "tx qpn=%a drop", IBV_WC_RETRY_EXC_ERR,
@@ -133,7 +133,7 @@ static const struct {
 	  IBV_EVENT_QP_FATAL, 1 },
 };
 
-TEST_ROWS(fatal, "a WRITE fails, what follows is flushed", refusals)
+TEST_ROWS(fatal, "a WRITE fails, and later requests are flushed", refusals)
 {
 	struct scene s = scene(row->text);
 	struct ibv_sge sge = buf_sge(&s.src, 0, LEN);
@@ -199,7 +199,7 @@ TEST(overrun, "a CQ overruns")
 
 /* ---- events and interrupts ---- */
 
-TEST(event, "events for no reason")
+TEST(event, "events without a cause")
 {
 	struct scene s = scene("rx qpn=%b opcode=rc.send_only once event=sq_drained");
 
@@ -213,7 +213,7 @@ TEST(event, "events for no reason")
 	poll_expect(s.p.a.send_cq, 2, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* A CQ with an event channel, for receives. */
+/* Makes a pair whose receive CQ has an event channel. */
 static struct pair pair_with_channel(struct ibv_comp_channel **ch)
 {
 	struct dev *d = faults_open();
@@ -229,7 +229,7 @@ static struct pair pair_with_channel(struct ibv_comp_channel **ch)
 	return p;
 }
 
-TEST(lost_event, "a completion event that never comes")
+TEST(lost_event, "a lost completion event")
 {
 	struct ibv_comp_channel *ch;
 	struct pair p = pair_with_channel(&ch);
@@ -238,7 +238,7 @@ TEST(lost_event, "a completion event that never comes")
 	rule(&p, "event type=comp once drop");
 	send_id(&p.a, 1);
 	CHECK(!cq_event_wait(ch, &cq, 500));
-	poll_ok(p.b.recv_cq, 100);	/* who looks finds it */
+	poll_ok(p.b.recv_cq, 100);	/* polling finds the completion */
 	REQUIRE_OK(ibv_req_notify_cq(p.b.recv_cq, 0));
 	REQUIRE_OK(post_recv(&p.b, 101, NULL, 0));
 	send_id(&p.a, 2);
@@ -274,7 +274,7 @@ TEST(cmd_fails, "a command that is refused")
 	REQUIRE_OK(ibv_dealloc_pd(pd));
 }
 
-TEST(cmd_stalls, "a command that takes its time")
+TEST(cmd_stalls, "a command that takes long")
 {
 	struct dev *d = faults_open();
 	int64_t start;
@@ -288,9 +288,9 @@ TEST(cmd_stalls, "a command that takes its time")
 #define GID_STALL	5000	/* ms */
 
 /*
- * After a new MAC address, of a VLAN as well, the driver sets all GIDs again. This waits for
- * the device; the destroyer of a QP, who may be freeing memory, waits for events. (A new one
- * of the port itself would give GIDs in use another index.)
+ * When a netdev gets a new MAC address, also that of a VLAN, the driver sets all GIDs again. This
+ * waits for the device. Destroying a QP, perhaps to free memory, waits for its events. (A new MAC
+ * address of the port itself would move GIDs in use to another index.)
  */
 #define ADD	"ip link add link $QHCA_IF name " VLAN " type vlan id 77 && " \
 		"ip link set dev " VLAN " addr 52:54:00:77:00:01"
@@ -310,14 +310,14 @@ TEST(gids_stall, "H-022 J-014 an event of a QP does not wait for GIDs to be set"
 	send_id(&p.a, 1);
 	async_expect(d->ctx, IBV_EVENT_SQ_DRAINED, p.a.qp);
 	CHECK(time_ms() - start < GID_STALL);
-	/* A command, too, so that the stall is over. */
+	/* This is a command, too, so the stall has ended when it completes. */
 	CHECK_EQ(faults_hits(), 1);
 	CHECK(time_ms() - start >= GID_STALL);
 }
 
 /* ---- the device as a whole ---- */
 
-TEST(link_flap, "the link goes down, and comes back; the connection lives")
+TEST(link_flap, "the connection survives when the link goes down and up")
 {
 	struct dev *d = faults_open();
 	struct ibv_async_event ev;
@@ -325,7 +325,7 @@ TEST(link_flap, "the link goes down, and comes back; the connection lives")
 	struct pair p;
 
 	c.retry_cnt = 7;
-	c.timeout = 18;		/* a second */
+	c.timeout = 18;		/* 1 s */
 	p = pair_new(d, &QP_OPTS, &c);
 	rule(NULL, "timer link-down=500ms");
 	REQUIRE(async_wait(d->ctx, &ev, WAIT_MS));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The GIDs every port has: the link-local one, and that of an IPv4 address. A
- * consumer that does not choose gets one or the other, so both must work.
+ * The GIDs that every port has: a link-local one, and that of an IPv4 address. A consumer that does
+ * not choose gets one of them, so both must work.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define QKEY	0x12345678u
 #define MSG	3000
 
-/* The SL that adapters' providers report in a datagram's completion. */
+/* SL values that providers of adapters report in a datagram's completion. */
 #define PKT_IPV6	1
 #define PKT_IPV4	2
 #define PKT_MASK	7
@@ -22,7 +22,7 @@ enum { LINK_LOCAL, IPV4 };
 static const struct family {
 	const char *name;
 	uint8_t prefix[12];
-	size_t len;		/* of the prefix */
+	size_t len;		/* length of the prefix */
 	uint8_t pkt;
 } families[] = {
 	[LINK_LOCAL] = { "link-local", { 0xfe, 0x80 }, 2, PKT_IPV6 },
@@ -37,9 +37,8 @@ static struct ibv_ah *ah_try(struct dev *d)
 }
 
 /*
- * IPv6 does not answer for a new link-local address until duplicate address
- * detection ends, a second or two after the netdev is up; its GID exists at
- * once.
+ * IPv6 does not answer for a new link-local address until duplicate address detection ends, a
+ * second or two after the netdev is up, but its GID exists at once.
  */
 static void wait_address(struct dev *d)
 {
@@ -52,7 +51,7 @@ static void wait_address(struct dev *d)
 	REQUIRE_OK(ibv_destroy_ah(ah));
 }
 
-/* The device, with the port's first GID of that family. */
+/* Returns the device with the first GID of that family selected. */
 static struct dev *dev_with(struct dev *d, const struct family *f)
 {
 	struct ibv_gid_entry e[256];
@@ -75,7 +74,7 @@ static struct dev *dev_with(struct dev *d, const struct family *f)
 static const struct service {
 	const char *name;
 	enum ibv_qp_type type;
-	int gid;		/* index of families */
+	int gid;		/* index in families */
 } services[] = {
 	{ "RC, link-local", IBV_QPT_RC, LINK_LOCAL },
 	{ "RC, IPv4", IBV_QPT_RC, IPV4 },
@@ -108,7 +107,7 @@ TEST_ROWS(connected, "J-013 E-002 messages of three packets", services)
 	check_fill(in.addr, MSG, 7, "message");
 }
 
-/* A datagram from one QP of a pair to the other; its payload is right. */
+/* Sends a datagram from one QP of a pair to the other and checks its payload. */
 static void datagram(struct pair *p, struct buf *in)
 {
 	struct buf out = buf_new(p->dev->pd, 1000, LOCAL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: what arming a CQ gives, and what becomes of the arm when
- * the queues of the CQ go and others come.
+ * Tests of verbs in the kernel: what arming a CQ returns, and whether an arm survives when the
+ * queues of the CQ are replaced.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -10,13 +10,13 @@
 
 #include "kverbs.h"
 
-#define KV_VECTOR	1	/* the first one of completions */
+#define KV_VECTOR	1	/* the first completion vector */
 #define KV_CQES		64
-#define KV_EVENT	(10 * HZ)	/* in which an event comes, if it does */
+#define KV_EVENT	(10 * HZ)	/* time for an event to arrive */
 
 /*
- * struct kv_arm - a CQ for the receives, or for the sends, of a QP that sends to itself
- * @polled: for the other half
+ * struct kv_arm - a CQ for either the receives or the sends of a QP that sends to itself
+ * @polled: CQ for the other half
  */
 struct kv_arm {
 	struct ib_pd *pd;
@@ -49,7 +49,7 @@ static void kv_arm_close(struct kv *kv, struct kv_arm *a)
 		ib_dealloc_pd(a->pd);
 }
 
-/* A QP, connected to itself, one half of which completes in @a->cq. */
+/* Makes a QP that is connected to itself, and completes one half in @a->cq. */
 static bool kv_arm_join(struct kv *kv, struct kv_arm *a)
 {
 	struct ib_qp_init_attr init = {
@@ -62,7 +62,7 @@ static bool kv_arm_join(struct kv *kv, struct kv_arm *a)
 	return KV_GET(kv, a->e.qp, ib_create_qp(a->pd, &init)) && kv_connect(kv, &a->e, &a->e);
 }
 
-/* A message to itself, @d is what completes in @a->cq; the other half has. */
+/* Sends a message. @d is the completion in @a->cq; the other half has completed. */
 static bool kv_arm_message(struct kv *kv, struct kv_arm *a, struct kv_done *d)
 {
 	unsigned long end = jiffies + KV_WAIT;
@@ -108,7 +108,7 @@ static void kv_missed_one(struct kv *kv, struct kv_arm *a, enum ib_cq_notify_fla
 	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, arm), 0);
 	if (!kv_arm_message(kv, a, &d))
 		return;
-	/* The same again: asking takes nothing away. */
+	/* Repeat the call: it must not consume the CQEs that it reports. */
 	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, report), 1);
 	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, report), 1);
 	KV_CHECK_EQ(kv, ib_req_notify_cq(a->cq, arm), 0);
@@ -137,7 +137,7 @@ static void kv_missed(struct kv *kv)
 	kv_arm_close(kv, &a);
 }
 
-/* A register is read by a round trip over the bus, or an exit of the virtual CPU. */
+/* Reading a register is a round trip over the bus, or an exit of the virtual CPU. */
 static void kv_cheap(struct kv *kv)
 {
 	struct kprobe probe = { .symbol_name = "qhca_read_clock", .pre_handler = kv_clock_read };
@@ -163,11 +163,11 @@ static void kv_cheap(struct kv *kv)
 	KV_CHECK_EQ(kv, kv_clock_reads, 0);
 }
 
-/* ---- a CQ of the pool: the core arms it once, and again when it has polled ---- */
+/* ---- a CQ of the pool: the core arms it once, and again after it has polled ---- */
 
 /*
- * A message arrives while the interrupt is held back, and its QP goes. With @rearm the
- * consumer has taken the CQE and armed once more by then.
+ * A message arrives while the interrupt is disabled, and then its QP is destroyed. With @rearm the
+ * consumer has already taken the CQE and armed once more.
  */
 static bool kv_late_event(struct kv *kv, struct kv_arm *a, bool rearm)
 {
@@ -182,7 +182,7 @@ static bool kv_late_event(struct kv *kv, struct kv_arm *a, bool rearm)
 		return false;
 	disable_irq(irq);
 	if (kv_arm_message(kv, a, &d) && rearm) {
-		/* The ACK of what has been received may still be on its way. */
+		/* The ACK of the received message may still be in flight. */
 		while (!n && time_before(jiffies, end))
 			n = ib_poll_cq(a->cq, 1, &wc);
 		KV_CHECK_EQ(kv, n, 1);
@@ -190,7 +190,7 @@ static bool kv_late_event(struct kv *kv, struct kv_arm *a, bool rearm)
 	}
 	kv_arm_leave(kv, a);
 	enable_irq(irq);
-	/* The event comes now, and nobody is there. */
+	/* The event arrives now, while the CQ has no queue. */
 	msleep(50);
 	synchronize_irq(irq);
 	return !kv->failed;
@@ -215,7 +215,7 @@ static void kv_next_qp(struct kv *kv, bool sends, bool rearm)
 		kv_arm_leave(kv, &a);
 	}
 	kv_arm_leave(kv, &a);
-	/* It may have taken a CQE of the QP before that had gone. */
+	/* The work item may have taken a CQE of the previous QP. */
 	flush_work(&a.cq->work);
 	ib_cq_pool_put(a.cq, KV_CQES);
 out:
@@ -245,9 +245,9 @@ static void kv_late_sent_rearmed(struct kv *kv)
 const struct kv_test kv_arm_tests[] = {
 	{ "C-020 whether events were missed", kv_missed },
 	{ "C-020 arming reads no register", kv_cheap },
-	{ "C-017 a CQ interrupts its next QP, whose last one left an event", kv_late },
-	{ "C-017 a CQ interrupts its next QP, armed anew before an event came", kv_late_rearmed },
-	{ "C-017 the same for what has been sent, an event left", kv_late_sent },
-	{ "C-017 the same for what has been sent, armed anew", kv_late_sent_rearmed },
+	{ "C-017 events for the next QP of a CQ: its last QP left an event", kv_late },
+	{ "C-017 events for the next QP of a CQ: armed again before one", kv_late_rearmed },
+	{ "C-017 events for the next QP of a send CQ: its last QP left one", kv_late_sent },
+	{ "C-017 events for the next QP of a send CQ: armed again", kv_late_sent_rearmed },
 	{ }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: data with the local DMA key, completion queues in
- * every polling context, posting from every context, draining, address handles.
+ * Tests of verbs in the kernel: data with the local DMA key, completion queues in every polling
+ * context, posting from every context, draining, address handles.
  */
 #include <linux/delay.h>
 #include <linux/irq_work.h>
@@ -19,7 +19,7 @@ static struct ib_sge kv_sge(struct kv_rig *r, struct kv_buf *b, unsigned int pag
 	};
 }
 
-/* Messages of one page and a half, with SGEs in two pages, each checked. */
+/* Sends messages of one page and a half, with SGEs in two pages, and checks each. */
 static void kv_messages(struct kv *kv, enum ib_poll_context ctx)
 {
 	struct kv_done sent, received;
@@ -93,7 +93,7 @@ static void kv_drain(struct kv *kv)
 			KV_CHECK(kv, completion_done(&d[i].done));
 			KV_CHECK_EQ(kv, d[i].wc.status, IB_WC_WR_FLUSH_ERR);
 		}
-		ib_drain_qp(r.a.qp);		/* once more is no harm */
+		ib_drain_qp(r.a.qp);		/* draining twice does no harm */
 		kv_rig_close(kv, &r);
 	}
 }
@@ -122,8 +122,8 @@ struct kv_irq {
 };
 
 /*
- * In hard IRQ, or in a thread where handlers are threads: posts a receive and a send to
- * itself, arms and polls.
+ * Posts a receive and a send to itself, arms and polls, all in hard IRQ, or on PREEMPT_RT in a
+ * thread.
  */
 static void kv_in_irq(struct irq_work *work)
 {
@@ -198,7 +198,7 @@ out_pd:
 
 /* ---- address handles ---- */
 
-static DEFINE_SPINLOCK(kv_ah_lock);	/* whoever holds it must not sleep */
+static DEFINE_SPINLOCK(kv_ah_lock);	/* held where the caller must not sleep */
 
 static int kv_ah_at_once(struct ib_pd *pd, struct rdma_ah_attr *attr)
 {
@@ -210,7 +210,7 @@ static int kv_ah_at_once(struct ib_pd *pd, struct rdma_ah_attr *attr)
 	return 0;
 }
 
-/* A handle can be queried for its attributes. */
+/* Queries the attributes of a handle. */
 static void kv_ah_query(struct kv *kv, struct ib_pd *pd, struct rdma_ah_attr *attr)
 {
 	struct rdma_ah_attr got = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: adaptive moderation. With "rdma dev set …
- * adaptive-moderation on" the core measures each CQ that it polls, and has the driver
- * change how many CQEs an event waits for.
+ * Tests of verbs in the kernel: adaptive moderation. With "rdma dev set … adaptive-moderation on"
+ * the core measures each CQ that it polls, and makes the driver change how many CQEs raise an
+ * event.
  */
 #include <linux/dim.h>
 #include <linux/ktime.h>
@@ -11,10 +11,10 @@
 
 #define KV_BURST	32
 
-/* More events than the core measures at a time. */
+/* More events than the core uses for one measurement. */
 #define KV_ROUNDS	100
 
-/* @burst messages at once, KV_ROUNDS times. */
+/* Sends @burst messages at once, KV_ROUNDS times. */
 static void kv_load(struct kv *kv, struct kv_rig *r, int burst)
 {
 	static struct kv_done sent[KV_BURST], received[KV_BURST];
@@ -33,8 +33,8 @@ static void kv_load(struct kv *kv, struct kv_rig *r, int burst)
 }
 
 /*
- * Light and heavy load in turn; the core's verdict shows in the profile. Fewer phases on
- * a kernel that checks so much that they take longer.
+ * Alternates light and heavy load; the profile shows the core's decisions. A kernel with debug
+ * checks runs fewer phases, because they take longer.
  */
 static void kv_adapts(struct kv *kv, enum ib_poll_context ctx)
 {
@@ -72,7 +72,7 @@ static void kv_adapts_workqueue(struct kv *kv)
 	kv_adapts(kv, IB_POLL_WORKQUEUE);
 }
 
-/* A CQ polled without events is left alone. */
+/* The core does not moderate a CQ that is polled without events. */
 static void kv_direct_has_none(struct kv *kv)
 {
 	struct kv_rig r;

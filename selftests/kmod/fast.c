@@ -7,7 +7,7 @@
 
 #define KV_RIGHTS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 
-/* A rig, memory and an MR for all of it. */
+/* struct kv_fast - a rig, memory, and an MR for all of it */
 struct kv_fast {
 	struct kv_rig r;
 	struct kv_buf src, dst;
@@ -62,7 +62,7 @@ static void kv_reg_ok(struct kv *kv, struct kv_fast *f)
 	KV_CHECK_EQ(kv, d.wc.opcode, IB_WC_REG_MR);
 }
 
-/* Writes @f->src's first page to @raddr through the MR; returns the status. */
+/* Writes the first page of @f->src to @raddr through the MR; returns the status. */
 static int kv_write(struct kv_fast *f, u64 raddr, u32 len, u32 rkey)
 {
 	struct ib_sge sge = {
@@ -77,7 +77,7 @@ static int kv_write(struct kv_fast *f, u64 raddr, u32 len, u32 rkey)
 	return ret ? ret : kv_wait(&f->r, &f->r.a, &d);
 }
 
-/* The peer writes every page, then one of both has the key invalidated. */
+/* The peer writes every page, then one of both sides invalidates the key. */
 static void kv_cycle(struct kv *kv, struct kv_fast *f, int i)
 {
 	struct kv_done inv, received;
@@ -117,7 +117,7 @@ static void kv_cycles(struct kv *kv)
 	kv_fast_close(kv, &f);
 }
 
-/* REG_MR, a SEND of what it registered, LOCAL_INV: posted at once. */
+/* Posts REG_MR, a SEND of the registered memory and LOCAL_INV at once. */
 static void kv_chain(struct kv *kv)
 {
 	struct kv_done d[3], received;
@@ -177,7 +177,7 @@ static void kv_iova(struct kv *kv)
 	kv_fast_close(kv, &f);
 }
 
-/* As many pages as the device takes, used to the last byte. */
+/* Registers as many pages as the device supports, and uses them to the last byte. */
 static void kv_full(struct kv *kv)
 {
 	unsigned int max = kv->dev->attrs.max_fast_reg_page_list_len;
@@ -227,7 +227,7 @@ static void kv_gaps(struct kv *kv)
 	kv_fast_close(kv, &f);
 }
 
-/* READs @remote into all of @f's MR, and has @key invalidated; returns the status. */
+/* READs @remote into the whole MR of @f and invalidates @key; returns the status. */
 static int kv_read_inv(struct kv_fast *f, struct kv_done *d, const struct ib_mr *remote, u32 key)
 {
 	struct ib_sge sge = {
@@ -266,7 +266,7 @@ static void kv_reads_inv(struct kv *kv, struct kv_fast *f, struct ib_mr *remote)
 		kv_fill(&f->src, i);
 		kv_fill(&f->dst, ~i);
 		kv_map(kv, f, 0);
-		/* Would fail if the last key were still valid. */
+		/* This would fail if the last key were still valid. */
 		kv_reg_ok(kv, f);
 		KV_CHECK_EQ(kv, kv_read_inv(f, &d, remote, f->mr->lkey), IB_WC_SUCCESS);
 		KV_CHECK_EQ(kv, d.wc.opcode, IB_WC_RDMA_READ);
@@ -298,7 +298,7 @@ const struct kv_test kv_fast_tests[] = {
 	{ "F-027 B-052 REG_MR, SEND and LOCAL_INV posted at once", kv_chain },
 	{ "B-016 B-076 READ with invalidate", kv_read_with_inv },
 	{ "F-011 B-011 an iova of the consumer's choice", kv_iova },
-	{ "F-030 as many pages as the device takes", kv_full },
+	{ "F-030 as many pages as the device supports", kv_full },
 	{ "F-030 map_mr_sg stops at gaps", kv_gaps },
 	{ }
 };

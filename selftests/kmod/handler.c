@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: when a completion handler is called, and when not.
- * (Rule of the core for its drivers: Documentation/infiniband/core_locking.rst.)
+ * Tests of verbs in the kernel: when a completion handler may be called, and when not. (The core's
+ * rules for drivers: Documentation/infiniband/core_locking.rst.)
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -14,8 +14,8 @@
 #define KV_POSTERS	2
 
 /*
- * The thread that is in a verb on this CPU: a handler that runs in it was called by the verb.
- * Interrupts are off, or where spinlocks sleep handlers are threads of their own.
+ * The thread that is in a verb on this CPU: a handler that runs in this thread was called by the
+ * verb. Interrupts are off, or, on PREEMPT_RT, handlers are threads of their own.
  */
 struct kv_verb {
 	local_lock_t lock;
@@ -28,10 +28,10 @@ static DEFINE_PER_CPU(struct kv_verb, kv_verb) = { .lock = INIT_LOCAL_LOCK(lock)
 struct kv_watch {
 	struct ib_cq *cq;
 	struct ib_pd *pd;
-	unsigned int delay;	/* how slow the handler is, us */
-	unsigned int pause;	/* between messages of a poster, us */
-	int messages;		/* of each poster */
-	atomic_t running;	/* handlers, right now */
+	unsigned int delay;	/* duration of the handler, us */
+	unsigned int pause;	/* pause between messages of a poster, us */
+	int messages;		/* messages of each poster */
+	atomic_t running;	/* number of handlers running now */
 	atomic_t calls, together, nested;
 	atomic_t completed, bad;
 };
@@ -61,7 +61,7 @@ static void kv_drain_cq(struct kv_watch *w)
 		}
 }
 
-/* Arms first, so that the next event is on its way while this one is served. */
+/* Arms first, so that the next event arrives while this one is handled. */
 static void kv_watch_comp(struct ib_cq *cq, void *context)
 {
 	struct kv_watch *w = context;
@@ -77,7 +77,7 @@ static void kv_watch_comp(struct ib_cq *cq, void *context)
 	atomic_dec(&w->running);
 }
 
-/* A message, and now and then what a consumer does to its CQ. */
+/* Sends a message, and from time to time polls or arms the CQ like a consumer. */
 static void kv_post_one(struct kv_poster *p, int i)
 {
 	struct ib_send_wr swr = { .opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED };
@@ -171,7 +171,7 @@ static void kv_watch_close(struct kv *kv, struct kv_watch *w, struct kv_poster *
 		ib_dealloc_pd(w->pd);
 }
 
-/* Traffic, until all messages are through or one has failed. */
+/* Runs traffic until all messages have completed or one has failed. */
 static void kv_watch_run(struct kv *kv, struct kv_watch *w, struct kv_poster *p)
 {
 	unsigned long end = jiffies + KV_WAIT;
@@ -214,10 +214,10 @@ static void kv_handlers(struct kv *kv)
 }
 
 /*
- * Whoever runs this makes the device die: the driver wakes consumers that get no
- * interrupt any more, but never while an interrupt does. The handler is slow, arms
- * first, and runs half of the time. Its vector should be on another CPU than the one
- * that learns of the death.
+ * The thread that runs this test makes the device die. The driver then wakes consumers that get no
+ * interrupt any more, but never while an interrupt does the same. The handler is slow, arms first,
+ * and runs half of the time. Its vector should be on another CPU than the one that detects the
+ * death.
  */
 static void kv_death(struct kv *kv)
 {
@@ -226,7 +226,7 @@ static void kv_death(struct kv *kv)
 
 	if (kv_watch_open(kv, &w, p, 0)) {
 		kv_watch_run(kv, &w, p);
-		KV_CHECK(kv, atomic_read(&w.bad));	/* flushed */
+		KV_CHECK(kv, atomic_read(&w.bad));	/* flushed completions */
 	}
 	kv_watch_close(kv, &w, p);
 }

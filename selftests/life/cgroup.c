@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One user takes all that his cgroup may have (rdma.max), of one kind after the other, and
- * keeps it. What he gets then is EAGAIN, and another user works as if he were not there.
+ * One user takes everything that its cgroup allows (rdma.max), one kind of object after the other,
+ * and keeps it. Further requests fail with EAGAIN, and another user works as if it were alone.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,12 +14,12 @@
 #define PAGE		4096
 #define HANDLES		8
 #define OBJECTS		400
-/* A region of that many pages, none of which follows the one before it in memory. */
+/* A region of that many pages, none of which is contiguous with the one before. */
 #define BLOCKS		8192
-/* That many block addresses has the device for all. */
+/* Number of block addresses of the device, for all users. */
 #define ALL_BLOCKS	(1u << 24)
 #define ALL_GROUPS	512u
-/* No more objects than that does he have besides those that he takes. */
+/* A user has at most so many other objects. */
 #define OTHERS		16
 
 static struct dev *d;
@@ -28,7 +28,7 @@ static struct ibv_qp *ud;
 static uint8_t page[PAGE] __attribute__((aligned(PAGE)));
 static uint8_t *scattered;
 
-/* ---- what there is to take */
+/* ---- kinds of objects */
 
 static void *make_context(int i)
 {
@@ -118,7 +118,7 @@ static unsigned int parts(void)
 	return d->attr.max_pd < d->attr.max_qp ? d->attr.max_pd : d->attr.max_qp;
 }
 
-/* What each of those counts for. */
+/* Charge for an object that takes no other resource. */
 static unsigned int one(void)
 {
 	return 1;
@@ -174,7 +174,7 @@ static struct ibv_qp *ud_new(struct dev *dev)
 	return end_in(dev, &o, IBV_QPS_INIT).qp;
 }
 
-/* The even pages of a file, again and again. */
+/* Maps the even pages of a file many times. */
 static uint8_t *scatter(void)
 {
 	int i, fd = memfd_create("scattered", 0);
@@ -189,7 +189,7 @@ static uint8_t *scatter(void)
 	return mem;
 }
 
-/* Takes as many as there are, and keeps them until he is killed. */
+/* Takes as many objects as it can get, and keeps them until it is killed. */
 static void greedy(const void *arg)
 {
 	const struct kind *k = arg;
@@ -206,7 +206,7 @@ static void greedy(const void *arg)
 	for (n = 0; k->make(n); n++)
 		;
 	shared->error = errno;
-	test_note("%d times %u", n, cost);
+	test_note("%d objects, each charged as %u", n, cost);
 	CHECK(cost >= 1);
 	CHECK(n * cost <= (unsigned int)k->max);
 	CHECK(n * cost + cost + OTHERS > (unsigned int)k->max);
@@ -215,7 +215,7 @@ static void greedy(const void *arg)
 	pause();
 }
 
-/* One of each, and a message. */
+/* Creates one object of each kind, and sends a message. */
 static void modest(const void *arg)
 {
 	const struct kind *k;
@@ -235,11 +235,11 @@ static void modest(const void *arg)
 	REQUIRE(second);
 	for (k = kinds + 1; k < kinds + ARRAY_SIZE(kinds); k++)
 		if (!k->make(600))
-			FAIL("no more %s: %s", k->name, strerror(errno));
+			FAIL("no %s: %s", k->name, strerror(errno));
 	CHECK(!ibv_close_device(second));
 }
 
-/* What he had is nobody's again. */
+/* After the user has ended, its cgroup is charged with nothing. */
 static void check_returned(void)
 {
 	int64_t end = time_ms() + WAIT_MS;
@@ -256,7 +256,7 @@ static void check_returned(void)
 	FAIL("rdma.current: %s", line);
 }
 
-TEST_ROWS(others, "J-001 J-018 a user takes all that his cgroup may have; another one works", kinds)
+TEST_ROWS(others, "J-001 J-018 a user takes all that its cgroup allows; another one works", kinds)
 {
 	pid_t pid;
 
@@ -271,7 +271,7 @@ TEST_ROWS(others, "J-001 J-018 a user takes all that his cgroup may have; anothe
 	cgroup_remove();
 }
 
-/* Leaves a group, whatever the device says of it. */
+/* Leaves a group, and destroys the QP even if that failed. */
 static void leaving(const void *arg)
 {
 	union ibv_gid gid = group_gid(1);
@@ -281,11 +281,11 @@ static void leaving(const void *arg)
 	ud = ud_new(d);
 	REQUIRE(make_group(1));
 	if (ibv_detach_mcast(ud, &gid, 0))
-		test_note("the group was not left");
+		test_note("cannot leave the group");
 	ibv_destroy_qp(ud);
 }
 
-TEST(left, "J-018 a QP that goes gives back what its groups counted for")
+TEST(left, "J-018 destroying a QP uncharges its multicast groups")
 {
 	cgroup_open("+rdma");
 	cgroup_limit("hca_handle=%d hca_object=%d", HANDLES, OBJECTS);

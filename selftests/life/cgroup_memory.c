@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the driver keeps for a user, or needs for his command, is memory of his cgroup.
+ * The cgroup of the user pays for memory that the driver keeps for the user or needs for a command.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define PAGE		4096
 #define REGIONS		4000
-/* Pages of a file, none of which follows the one before it in memory; and how often. */
+/* Pages of a file, none of which is contiguous with the one before, and how often to map them. */
 #define PAGES		8192
 #define TIMES		16
 #define LEN		((size_t)PAGES * PAGE)
@@ -25,7 +25,7 @@ static void *make_mr(void *addr, size_t len)
 	return ibv_reg_mr(d->pd, addr, len, REMOTE);
 }
 
-/* ---- what it keeps of each region */
+/* ---- memory that the driver keeps for each region */
 
 static void register_many(const void *arg)
 {
@@ -42,7 +42,7 @@ static void register_many(const void *arg)
 	pause();
 }
 
-TEST(keeps, "J-018 what the driver keeps of a region is the memory of the cgroup of its user")
+TEST(keeps, "J-018 memory that the driver keeps for a region is charged to the user's cgroup")
 {
 	const char *slab = "slab_unreclaimable ";
 	long before, after;
@@ -63,7 +63,7 @@ TEST(keeps, "J-018 what the driver keeps of a region is the memory of the cgroup
 
 /* ---- the table that describes a region to the device */
 
-/* A file whose pages alternate with those of another in memory, again and again. */
+/* Maps a file many times, whose pages alternate in memory with those of another file. */
 static uint8_t *scattered(void)
 {
 	int fd[2] = { memfd_create("mine", 0), memfd_create("between", 0) };
@@ -83,7 +83,7 @@ static uint8_t *scattered(void)
 	return mem;
 }
 
-/* The page tables of the process count as well: they are there before. */
+/* Make the page tables of the process first, because they are charged as well. */
 static void register_large(const void *arg)
 {
 	uint8_t *mem = (uint8_t *)arg;
@@ -100,7 +100,7 @@ static void register_large(const void *arg)
 	pause();
 }
 
-TEST(table, "J-018 the table that describes a region is, too, while it is needed")
+TEST(table, "J-018 the table that describes a region is charged while it exists")
 {
 	const long table = PAGES * TIMES * 8L / PAGE, least = (table - BATCH) * PAGE;
 	long before, after;
@@ -116,7 +116,7 @@ TEST(table, "J-018 the table that describes a region is, too, while it is needed
 	atomic_store(&shared->go, 1);
 	user_wait(pid, 2);
 	after = cgroup_number("memory.peak", "");
-	test_note("%ld KiB more at most, of a table of %ld", (after - before) / 1024,
+	test_note("at most %ld KiB more, for a table of %ld", (after - before) / 1024,
 		  table * PAGE / 1024);
 	CHECK(after - before >= least);
 	user_stop(pid);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process with 1,000 QPs is killed while they work, or while they come to be: nothing
- * stays behind, and others notice nothing. KILL_CYCLES says how often.
+ * A process with 1,000 QPs is killed while they work, or while it creates them: nothing is left
+ * behind, and other processes notice nothing. KILL_CYCLES says how often.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -15,10 +15,10 @@
 #define PAIRS	500
 #define LEN	65536
 
-/* In memory of both processes. */
+/* Shared between both processes. */
 static unsigned int *made, *written;
 
-/* One CQ, one region; all QPs write to it for ever. */
+/* Creates one CQ and one region; all QPs write to the region for ever. */
 static void victim(void)
 {
 	static struct pair p[PAIRS];

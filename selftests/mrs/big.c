@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sizes beyond the machine's memory: a few MiB, mapped again and again, back
+ * Sizes beyond the memory of the machine: the same few MiB are mapped many times, so that they back
  * gigabytes of addresses.
  */
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@
 #define PIECE		(16 * MIB)
 #define MAX_MSG		(1u << 31)
 
-/* Huge pages if there are any: a quarter of the time to pin. */
+/* Returns a file of huge pages, if there are any: they take a quarter of the time to pin. */
 static int piece(void)
 {
 	FILE *f = fopen("/proc/sys/vm/nr_hugepages", "r+");
@@ -38,8 +38,8 @@ static int piece(void)
 }
 
 /*
- * Addresses of @len bytes, a multiple of PIECE; all pieces are the same memory, except
- * the last, which shows whether the end of a message arrived.
+ * Maps @len bytes, a multiple of PIECE. All pieces are the same memory, except for the last one,
+ * which shows whether the end of a message arrived.
  */
 static uint8_t *map_again(size_t len)
 {
@@ -47,7 +47,7 @@ static uint8_t *map_again(size_t len)
 	uint8_t *addr;
 	size_t off;
 
-	/* Room to align to a huge page. */
+	/* Reserve room to align to a huge page. */
 	addr = mmap(NULL, len + PIECE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(addr != MAP_FAILED);
 	addr += -(uintptr_t)addr & (PIECE - 1);
@@ -71,7 +71,7 @@ static struct buf big_buf(struct dev *d, size_t len)
 	return b;
 }
 
-/* One RDMA operation of @len bytes; its status. */
+/* Executes one RDMA operation of @len bytes; returns its status. */
 static enum ibv_wc_status rdma(struct pair *p, enum ibv_wr_opcode opcode,
 			       const struct buf *local, uint32_t len,
 			       uint64_t raddr, uint32_t rkey)
@@ -111,11 +111,11 @@ TEST(region, "F-014 an MR of 5 GiB: beyond 32 bits, to the last byte")
 	CHECK_ERR(ibv_dereg_mr(big.mr), 0);
 }
 
-/* struct way - a connection, and where its messages arrive */
+/* struct way - a connection of one type, with its receive side */
 struct way {
 	struct pair p;
 	struct xrc x;
-	struct ibv_srq *srq;	/* XRC */
+	struct ibv_srq *srq;	/* SRQ for XRC */
 	struct ibv_cq *cq;
 };
 
@@ -140,7 +140,7 @@ static struct way way_new(struct dev *d, enum ibv_qp_type type)
 	return w;
 }
 
-/* Source and sink of the longest message, with a pattern and without. */
+/* Makes source and sink of the longest message; only the source has a pattern. */
 static void two_gib(struct dev *d, struct buf *src, struct buf *dst)
 {
 	test_timeout(180);
@@ -209,7 +209,7 @@ TEST_ROWS(message, "B-026 one message of 2^31 bytes", ops)
 	if (takes_recv(row->opcode))
 		CHECK_EQ(poll_ok(w.cq, 2).byte_len, MAX_MSG);
 	if (row->type == IBV_QPT_UC && !takes_recv(row->opcode))
-		ping(&w.p.a, &w.p.b);		/* comes after all that was sent */
+		ping(&w.p.a, &w.p.b);		/* completes after all earlier messages */
 	check_fill(dst.addr, PIECE, 3, "sink");
 	check_fill(dst.addr + MAX_MSG - PIECE, PIECE, 4, "end of the sink");
 }

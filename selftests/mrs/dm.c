@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device memory: allocation, access by the CPU, regions of it and their traffic.
+ * Device memory: allocation, access by the CPU, memory regions and their traffic.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define PAGE		4096
 
 static struct dev *d;
-static size_t max;		/* all of it */
+static size_t max;		/* size of all device memory */
 
 static void open_any(void)
 {
@@ -70,7 +70,7 @@ static struct ibv_mr *mr_new(struct ibv_dm *dm, size_t off, size_t len, int acce
 
 static const struct bad_alloc {
 	const char *name;
-	size_t more;		/* than exists */
+	size_t more;		/* bytes more than the device has */
 	size_t len;
 	uint32_t log_align, comp_mask;
 } bad_allocs[] = {
@@ -78,8 +78,8 @@ static const struct bad_alloc {
 	{ "a byte more than the device has", .more = 1 },
 	{ "very much", .len = SIZE_MAX },
 	{ "aligned to more than the device has", .len = 4, .log_align = 40 },
-	{ "aligned beyond reason", .len = 4, .log_align = 255 },
-	{ "aligned to an overflow", .len = 4, .log_align = UINT32_MAX },
+	{ "aligned to 2^255", .len = 4, .log_align = 255 },
+	{ "aligned to 2^4294967295", .len = 4, .log_align = UINT32_MAX },
 	{ "an unknown mask", .len = 4, .comp_mask = 1 },
 };
 
@@ -96,7 +96,7 @@ TEST_ROWS(refused, "device memory: allocations that are refused", bad_allocs)
 	REQUIRE_OK(ibv_free_dm(dm_new(max)));
 }
 
-TEST(whole, "device memory: all of it, in one piece or page by page")
+TEST(whole, "device memory: allocated as a whole, or page by page")
 {
 	size_t n = 0, i, pages;
 	struct ibv_dm **dm;
@@ -171,10 +171,10 @@ static const struct copy {
 	{ "the last word", 996, 4, 0 },
 	{ "nothing, at the end", 1000, 0, 0 },
 	{ "a word too many", 0, 1004, EFAULT },
-	{ "the word behind", 1000, 4, EFAULT },
-	{ "far behind, in the same page", 2000, 4, EFAULT },
+	{ "the next word", 1000, 4, EFAULT },
+	{ "far behind the end, in the same page", 2000, 4, EFAULT },
 	{ "half a word", 0, 2, EFAULT },
-	{ "from half a word on", 2, 4, EFAULT },
+	{ "from the middle of a word", 2, 4, EFAULT },
 	{ "an offset that wraps", UINT64_MAX - 3, 8, EFAULT },
 	{ "a length that wraps", 8, SIZE_MAX - 3, EFAULT },
 };
@@ -203,7 +203,7 @@ static const struct bad_mr {
 	{ "beyond the end", 0, PAGE + 1, LOCAL | ZERO_BASED },
 	{ "behind the end", PAGE + 4, 4, LOCAL | ZERO_BASED },
 	{ "an offset that wraps", UINT64_MAX, 2, LOCAL | ZERO_BASED },
-	{ "remote writes, not local ones", 0, 100, IBV_ACCESS_REMOTE_WRITE | ZERO_BASED },
+	{ "remote writes without local ones", 0, 100, IBV_ACCESS_REMOTE_WRITE | ZERO_BASED },
 	{ "on demand", 0, 100, LOCAL | ZERO_BASED | IBV_ACCESS_ON_DEMAND },
 };
 
@@ -218,7 +218,7 @@ TEST_ROWS(bad_region, "F-002 regions of device memory that are refused", bad_mrs
 	CHECK_ERR(ibv_free_dm(dm), 0);
 }
 
-TEST(held, "device memory stays while there is a region of it")
+TEST(held, "device memory stays allocated while it has a region")
 {
 	struct ibv_dm *dm;
 	struct ibv_mr *mr;
@@ -229,7 +229,7 @@ TEST(held, "device memory stays while there is a region of it")
 	mr = mr_new(dm, 0, PAGE, LOCAL);
 	CHECK_ERR(ibv_free_dm(dm), EBUSY);
 	CHECK_ERR(ibv_memcpy_to_dm(dm, 0, &v, 4), 0);
-	/* It is not the process's memory, so there is nothing to replace. */
+	/* Device memory is not memory of the process, so it cannot be replaced. */
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, LOCAL));
 	CHECK_ERR(ibv_dereg_mr(mr), 0);
 	CHECK_ERR(ibv_free_dm(dm), 0);
@@ -245,7 +245,7 @@ struct scene {
 
 #define DM_LEN	(3 * PAGE)
 #define MR_OFF	4092
-#define MR_LEN	4104		/* of three pages, with no edge at a page boundary */
+#define MR_LEN	4104		/* three pages, with no edge at a page boundary */
 
 static struct scene scene_new(void)
 {
@@ -273,7 +273,7 @@ static enum ibv_wc_status rdma(struct scene *s, enum ibv_wr_opcode opcode, uint6
 	return poll_get(s->p.a.send_cq).status;
 }
 
-TEST(data, "F-014 WRITE and READ of a peer: exactly the region")
+TEST(data, "F-014 WRITE and READ by a peer reach exactly the region")
 {
 	uint8_t seen[DM_LEN], want[DM_LEN] = { 0 };
 	struct scene s = scene_new();
@@ -297,9 +297,9 @@ static const struct edge {
 	enum ibv_wc_status status;
 } edges[] = {
 	{ "the last byte", MR_LEN - 1, 1, IBV_WC_SUCCESS },
-	{ "the byte behind", MR_LEN, 1, IBV_WC_REM_ACCESS_ERR },
+	{ "the byte behind the end", MR_LEN, 1, IBV_WC_REM_ACCESS_ERR },
 	{ "across the end", MR_LEN - 1, 2, IBV_WC_REM_ACCESS_ERR },
-	{ "the byte before", UINT64_MAX, 1, IBV_WC_REM_ACCESS_ERR },
+	{ "the byte before the start", UINT64_MAX, 1, IBV_WC_REM_ACCESS_ERR },
 };
 
 TEST_ROWS(range, "F-004 the edges of a region of device memory", edges)
@@ -309,7 +309,7 @@ TEST_ROWS(range, "F-004 the edges of a region of device memory", edges)
 	CHECK_EQ(rdma(&s, IBV_WR_RDMA_WRITE, row->at, row->len), row->status);
 }
 
-TEST(empty, "F-014 an empty region of device memory opens no byte of it")
+TEST(empty, "F-014 an empty region of device memory gives access to no byte")
 {
 	struct scene s = scene_new();
 
@@ -338,7 +338,7 @@ TEST(local, "SEND from device memory to device memory")
 	check_fill(data + 5, MR_LEN, 4, "what came");
 }
 
-TEST(atomic, "atomics in device memory, and their result there")
+TEST(atomic, "atomics on device memory, with their results in device memory")
 {
 	struct scene s = scene_new();
 	struct ibv_mr *mr = mr_new(s.dm, PAGE, PAGE, LOCAL | ATOMIC);
@@ -367,7 +367,7 @@ static void hold_all(int out)
 		pause();
 }
 
-TEST(killed, "device memory of a process that is killed is free again")
+TEST(killed, "device memory of a killed process is freed")
 {
 	int64_t end = time_ms() + WAIT_MS;
 	struct ibv_dm *dm;
@@ -390,7 +390,7 @@ TEST(killed, "device memory of a process that is killed is free again")
 	CHECK(dm);
 }
 
-TEST(imported, "device memory is not given to others while it is mapped")
+TEST(imported, "mapped device memory is not allocated to others")
 {
 	struct ibv_dm *dm, *other;
 	struct dev *theirs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions of dma-bufs: memory of another driver, here of udmabuf, which
- * makes one of anonymous files.
+ * Memory regions of dma-bufs: memory of another driver, here of udmabuf, which makes dma-bufs of
+ * anonymous files.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #define PAGE	4096
 #define LEN	(4 * PAGE)
 
-/* struct shared - an anonymous file, and the dma-buf of its pages in reverse order */
+/* struct shared - an anonymous file, and a dma-buf of its pages in reverse order */
 struct shared {
 	uint8_t *mem;
 	int fd;
@@ -52,7 +52,7 @@ static struct shared shared_new(void)
 	return s;
 }
 
-/* Byte @off of the dma-buf, in the file. */
+/* Returns the byte of the file that is at offset @off of the dma-buf. */
 static uint8_t *at(const struct shared *s, size_t off)
 {
 	return s->mem + (3 - off / PAGE) * PAGE + off % PAGE;
@@ -65,7 +65,7 @@ static struct ibv_mr *reg(struct dev *d, const struct shared *s, uint64_t off, s
 	return ibv_reg_dmabuf_mr(d->pd, off, len, iova, s->fd, access);
 }
 
-TEST(traffic, "dma-buf: WRITE and READ go where its pages are, exactly")
+TEST(traffic, "dma-buf: WRITE and READ reach exactly its pages")
 {
 	struct shared s = shared_new();
 	struct pair p = pair_default();
@@ -76,7 +76,7 @@ TEST(traffic, "dma-buf: WRITE and READ go where its pages are, exactly")
 	size_t i, bad = 0;
 
 	REQUIRE(mr);
-	/* The region's reference keeps it alive. */
+	/* The region's own reference keeps the dma-buf alive. */
 	close(s.fd);
 	fill(b.addr, LEN, 1);
 	wr = wr_rdma(1, IBV_WR_RDMA_WRITE, &sge, 1, 1 << 20 | 100, mr->rkey);
@@ -98,9 +98,9 @@ static const struct edge {
 	uint64_t at;
 	uint32_t len;
 } edges[] = {
-	{ "the byte before", 99, 1 },
-	{ "the byte behind", LEN - 100, 1 },
-	{ "over the end", LEN - 101, 2 },
+	{ "the byte before the start", 99, 1 },
+	{ "the byte behind the end", LEN - 100, 1 },
+	{ "across the end", LEN - 101, 2 },
 };
 
 TEST_ROWS(range, "F-004 dma-buf: the edges of a region", edges)
@@ -125,14 +125,14 @@ static const struct bad {
 	size_t len;
 	uint64_t iova;
 	int access;
-	int fd;			/* of a dma-buf: 0 */
+	int fd;			/* file descriptor; 0: the dma-buf */
 } bads[] = {
 	{ "beyond its end", PAGE, LEN, PAGE, REMOTE },
 	{ "an offset that wraps", UINT64_MAX - PAGE + 1, PAGE, 0, REMOTE },
 	{ "nothing", 0, 0, 0, REMOTE },
-	{ "another place in the page", 0, PAGE, 8, REMOTE },
-	{ "remote writes, not local ones", 0, PAGE, 0, IBV_ACCESS_REMOTE_WRITE },
-	{ "a right of no dma-buf", 0, PAGE, 0, LOCAL | IBV_ACCESS_MW_BIND },
+	{ "another offset in the page", 0, PAGE, 8, REMOTE },
+	{ "remote writes without local ones", 0, PAGE, 0, IBV_ACCESS_REMOTE_WRITE },
+	{ "a right that dma-bufs cannot have", 0, PAGE, 0, LOCAL | IBV_ACCESS_MW_BIND },
 	{ "no file", 0, PAGE, 0, REMOTE, -1 },
 	{ "another kind of file", 0, PAGE, 0, REMOTE, 1 },
 };

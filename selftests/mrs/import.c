@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contexts, PDs and MRs that another process, or the same one, imports by
- * command fd and handle: they work like the originals.
+ * Contexts, PDs and MRs that another process, or the same one, imports by command fd and handle:
+ * they work like the originals.
  */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 #define MSG	IMPORT_MSG
 
 static struct dev *own;
-static struct buf buf;		/* of @own */
+static struct buf buf;		/* registered in @own */
 
 static void setup(void)
 {
@@ -37,12 +37,12 @@ TEST(keys, "import: an MR has the keys and the length of the original")
 	CHECK(!mr->addr);
 	CHECK(mr->pd == d->pd && mr->context == d->ctx);
 	CHECK_EQ(d->ctx->num_comp_vectors, own->ctx->num_comp_vectors);
-	/* It has no memory of this process that could be replaced. */
+	/* The imported MR has no memory of this process that could be replaced. */
 	CHECK_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			      LOCAL), IBV_REREG_MR_ERR_INPUT);
 }
 
-TEST(traffic, "import: QPs of both contexts, the memory of one")
+TEST(traffic, "import: QPs of both contexts use the memory of one")
 {
 	struct buf theirs;
 	struct pair p;
@@ -125,7 +125,7 @@ static int recv_parcel(int sock, struct parcel *parcel)
 	return fd;
 }
 
-/* Copies within memory that this process does not have. */
+/* Writes to and reads from memory that this process has not mapped. */
 static int other_process(int sock)
 {
 	struct parcel parcel;
@@ -160,7 +160,7 @@ static int other_process(int sock)
 	return 77;
 }
 
-TEST(process, "import: by a process that had only the fd and the handles")
+TEST(process, "import: by a process that has only the fd and the handles")
 {
 	struct parcel parcel;
 	int sock[2], status;
@@ -183,7 +183,7 @@ TEST(process, "import: by a process that had only the fd and the handles")
 	REQUIRE(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 77);
 	check_fill(buf.addr + 4096, MSG, 9, "copied by the other process");
-	/* Its unimports leave the originals alone. */
+	/* Its unimports do not affect the originals. */
 	p = pair_across(own, own, IBV_QPT_RC);
 	write_half(&p.a, &buf, 10);
 }

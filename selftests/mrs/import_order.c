@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Imported contexts, PDs and MRs: the order in which they go, and bad handles.
+ * Imported contexts, PDs and MRs: order of destruction, and bad handles.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 
 #include "lib/import.h"
 
-#define NOBODY	0x7ffffffeu	/* a handle */
+#define NOBODY	0x7ffffffeu	/* unused handle */
 
 static struct dev *own;
-static struct buf buf;		/* of @own */
+static struct buf buf;		/* registered in @own */
 
 static void setup(void)
 {
@@ -36,13 +36,13 @@ TEST(close_original, "import: the context lives until its last user has closed i
 	ping_pong(&p);
 	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
 	CHECK_ERR(ibv_destroy_qp(p.b.qp), 0);
-	/* Nobody else needs them any more: they can be destroyed. */
+	/* No other object needs them, so they can be destroyed. */
 	CHECK_ERR(ibv_dereg_mr(theirs.mr), 0);
 	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
 	CHECK_ERR(ibv_close_device(d->ctx), 0);
 }
 
-TEST(close_imported, "import: closing it leaves the original alone")
+TEST(close_imported, "import: closing it does not affect the original")
 {
 	struct pair p;
 	struct dev *d;
@@ -91,7 +91,7 @@ TEST(unimport_first, "import: a PD is unimported before the objects made from it
 	CHECK_ERR(ibv_dealloc_pd(own->pd), 0);
 }
 
-TEST(destroyed, "import: what the original has destroyed can only be unimported")
+TEST(destroyed, "import: an object that the original has destroyed can only be unimported")
 {
 	struct buf theirs;
 	struct dev *d;
@@ -99,7 +99,7 @@ TEST(destroyed, "import: what the original has destroyed can only be unimported"
 	setup();
 	d = dev_import(own);
 	theirs = buf_import(d, &buf);
-	CHECK_ERR(ibv_dealloc_pd(own->pd), EBUSY);	/* it has the MR */
+	CHECK_ERR(ibv_dealloc_pd(own->pd), EBUSY);	/* the MR uses it */
 	REQUIRE_OK(ibv_dereg_mr(buf.mr));
 	CHECK_ERR(ibv_dereg_mr(theirs.mr), ENOENT);
 	ibv_unimport_mr(theirs.mr);
@@ -137,7 +137,7 @@ TEST(wrong_handle, "import: handles that are unused, or of another kind of objec
 	errno = 0;
 	CHECK(!ibv_import_dm(d->ctx, own->pd->handle));
 	CHECK_EQ(errno, EINVAL);
-	/* Handles belong to their context. */
+	/* Handles are valid only in their own context. */
 	other = ibv_open_device(own->ctx->device);
 	REQUIRE(other);
 	CHECK(!ibv_import_pd(other, own->pd->handle));
@@ -155,7 +155,7 @@ static int open_null(void)
 	return open("/dev/null", O_RDWR);
 }
 
-/* The right device, but without a context. */
+/* Opens the right device, but creates no context. */
 static int open_bare(void)
 {
 	char path[256];
@@ -181,7 +181,7 @@ static const struct {
 	{ "no context yet", open_bare, EINVAL },
 };
 
-TEST_ROWS(wrong_fd, "import: from a file that is no context", files)
+TEST_ROWS(wrong_fd, "import: from a file without a context", files)
 {
 	int fd;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Invalidation: LOCAL_INV and SEND_WITH_INV, of keys of memory windows, the
- * only ones that a process can invalidate.
+ * Invalidation by LOCAL_INV and SEND_WITH_INV, of keys of memory windows, the only keys that a
+ * process can invalidate.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 #define PAGE	4096
 
-/* A window of type 2 bound on end b, that end a can use. */
+/* struct rig - a window of type 2 bound on end b, which end a can use */
 struct rig {
 	struct pair p;
 	struct buf src, dst;
@@ -44,7 +44,7 @@ static enum ibv_wc_status use(struct rig *r)
 		    r->mw->rkey);
 }
 
-/* A SEND_WITH_INV from end a to end b. */
+/* Makes a SEND_WITH_INV from end a to end b. */
 static struct ibv_send_wr wr_inv(struct ibv_sge *sge, int num_sge, uint32_t key)
 {
 	struct ibv_send_wr wr = wr_send(5, sge, num_sge);
@@ -86,11 +86,11 @@ TEST_ROWS(send_inv, "B-003 B-070 SEND_WITH_INV", messages)
 	check_fill(mail.addr, row->len, 1, "message");
 	wc = poll_ok(r.p.a.send_cq, 5);
 	CHECK_EQ(wc.opcode, IBV_WC_SEND);
-	rig_bind(&r);			/* it is Free */
+	rig_bind(&r);			/* the window is Free */
 	CHECK_EQ(use(&r), IBV_WC_SUCCESS);
 }
 
-TEST(dead, "B-070 F-052 I-010 the key is dead after SEND_WITH_INV")
+TEST(dead, "B-070 F-052 I-010 the key is invalid after SEND_WITH_INV")
 {
 	struct rig r = rig_new();
 	struct ibv_send_wr wr = wr_inv(NULL, 0, r.mw->rkey);
@@ -136,11 +136,11 @@ static const struct {
 	{ "bound on another QP", OTHER_QP },
 };
 
-/* A key that end b may not invalidate, and the end that can use it. */
+/* struct forbidden - a key that end b must not invalidate, and the end that can use it */
 struct forbidden {
 	struct pair other;
 	uint32_t key;
-	const struct buf *target;	/* its object, or NULL */
+	const struct buf *target;	/* memory that the key gives access to, or NULL */
 };
 
 static struct forbidden forbidden(struct rig *r, enum target target)
@@ -162,7 +162,7 @@ static struct forbidden forbidden(struct rig *r, enum target target)
 	return f;
 }
 
-/* Neither it nor the other window has changed. */
+/* Checks that neither this nor the other window has changed. */
 static void check_alive(struct rig *r, struct forbidden *f)
 {
 	if (f->target)
@@ -171,7 +171,7 @@ static void check_alive(struct rig *r, struct forbidden *f)
 	CHECK_ERR(ibv_dereg_mr(r->dst.mr), EBUSY);
 }
 
-TEST_ROWS(local_bad, "F-029 F-049 F-050 I-035 LOCAL_INV of a key that is not its own",
+TEST_ROWS(local_bad, "F-029 F-049 F-050 I-035 LOCAL_INV of a key that the QP must not invalidate",
 	  targets)
 {
 	struct rig r = rig_new();
@@ -192,10 +192,10 @@ TEST_ROWS(send_bad, "F-049 F-050 F-056 I-033 SEND_WITH_INV of a key that must no
 	REQUIRE_OK(post_recv(&r.p.b, 6, NULL, 0));
 	REQUIRE_OK(post_send(&r.p.a, &wr));
 	poll_expect(r.p.b.recv_cq, 6, IBV_WC_REM_INV_REQ_ERR);
-	poll_expect(r.p.a.send_cq, 5, IBV_WC_RETRY_EXC_ERR);	/* it was not told */
+	poll_expect(r.p.a.send_cq, 5, IBV_WC_RETRY_EXC_ERR);	/* it got no answer */
 	CHECK(wait_state(r.p.b.qp, IBV_QPS_ERR));
 	check_alive(&r, &f);
-	async_none(r.p.dev->ctx);	/* the completion reports it: H-023 */
+	async_none(r.p.dev->ctx);	/* H-023: the completion reports it */
 }
 
 TEST(order, "B-052 LOCAL_INV between WRITEs that do not need its key")

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measurements for `make bench` that perftest has no options for: the rate of messages by
- * their size and by how many QPs, MRs and SGEs they use, what objects cost, and what the
- * machine itself can do. Prints lines "# figure SERIES X VALUE", with rates in 1/s and
- * bandwidths in MiB/s.
+ * Measurements for `make bench` that perftest has no options for: message rates by size and by the
+ * number of QPs, MRs and SGEs used, the cost of objects, and the limits of the machine itself.
+ * Prints lines "# figure SERIES X VALUE", with rates in 1/s and bandwidths in MiB/s.
  *
- * BENCH_MS says for how long each value is measured, BENCH_X for which X (default: all).
- * The title of a test begins with the name by which -t selects it.
+ * BENCH_MS is the time to measure each value, BENCH_X the list of X (default: all). The title of a
+ * test begins with the name by which -t selects it.
  */
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -23,15 +22,15 @@
 
 #define MIB		1048576
 #define MAX_MSG		(8 * MIB)
-#define DEPTH		64	/* messages on their way */
-#define IN_FLIGHT	(2 * MIB)	/* bytes on their way, unless one message has more */
+#define DEPTH		64	/* messages in flight */
+#define IN_FLIGHT	(2 * MIB)	/* bytes in flight, unless one message is larger */
 #define FRAME		4096	/* bytes of data in a frame of the largest path MTU */
 #define SGE_LEN		64
 #define MANY_SECONDS	600
 
 /* ---- values of X, and time ---- */
 
-/* Fills @x with the numbers in BENCH_X, N,N,…, or, if that is not set, in @all; how many. */
+/* Fills @x with the numbers N,N,… in BENCH_X, or in @all if that is not set. Returns how many. */
 static int points(const char *all, unsigned long *x, int max)
 {
 	const char *text = getenv("BENCH_X");
@@ -66,7 +65,7 @@ static void print_figure(const char *series, unsigned long x, double value)
 	test_note("figure %s %lu %.6g", series, x, value);
 }
 
-/* How often a second @fn can be called. */
+/* Returns how often @fn can be called in a second. */
 static double rate_of(void (*fn)(void *arg), void *arg)
 {
 	int64_t start, ns, budget = budget_ns();
@@ -81,7 +80,7 @@ static double rate_of(void (*fn)(void *arg), void *arg)
 		ns = now_ns() - start;
 		if (ns >= budget)
 			return done * 1e9 / ns;
-		/* Looks at the clock about a hundred times, whatever @fn takes. */
+		/* Looks at the clock about a hundred times, however long @fn takes. */
 		batch = 1 + done * (budget / 100) / (ns + 1);
 		if (batch > done)
 			batch = done;
@@ -90,17 +89,17 @@ static double rate_of(void (*fn)(void *arg), void *arg)
 
 /* ---- messages ---- */
 
-/* struct load - messages of one kind, by several QPs and with several MRs in turn */
+/* struct load - messages of one kind, on several QPs and with several MRs in turn */
 struct load {
 	struct dev *dev;
 	struct ibv_cq *cq, *recv_cq;
 	struct pair *pairs;
-	unsigned long num_pairs, senders;	/* of both ends of each pair */
+	unsigned long num_pairs, senders;	/* number of pairs, and of ends that send */
 	struct buf src, dst;
-	struct ibv_mr **mrs;		/* each of src and dst; NULL: the buffers' own */
+	struct ibv_mr **mrs;		/* MRs of src and dst; NULL: those of the buffers */
 	unsigned long num_mrs;
 	enum ibv_wr_opcode opcode;
-	uint32_t len;			/* of an SGE */
+	uint32_t len;			/* length of an SGE */
 	int num_sge;
 };
 
@@ -120,8 +119,8 @@ static void load_open(struct load *l, size_t len, unsigned long max_qps)
 }
 
 /*
- * More QPs, so that @n can send, each with room for all messages. Receive requests come
- * out of a pool that is not made for thousands of long queues.
+ * Adds QPs until @n can send, each with room for all messages. Their receive queues are short,
+ * because the memory for receive requests does not suffice for thousands of long queues.
  */
 static void load_qps(struct load *l, unsigned long n, uint32_t sges)
 {
@@ -165,7 +164,7 @@ static void load_send(struct load *l, unsigned long n)
 	REQUIRE_OK(post_send(sender % 2 ? &p->b : &p->a, &wr));
 }
 
-/* Completions that are there; each must be a success. */
+/* Polls completions, each of which must be a success. Returns how many. */
 static int load_reap(struct ibv_cq *cq)
 {
 	struct ibv_wc wc[16];
@@ -180,7 +179,7 @@ static int load_reap(struct ibv_cq *cq)
 	return n;
 }
 
-/* Messages a second, for @budget and until all are done; @window are on their way. */
+/* Returns messages per second, with @window in flight, for @budget ns until all are done. */
 static double load_run(struct load *l, unsigned long window, int64_t budget)
 {
 	bool sends = l->opcode == IBV_WR_SEND, over = false;
@@ -198,7 +197,7 @@ static double load_run(struct load *l, unsigned long window, int64_t budget)
 	return done * 1e9 / (now_ns() - start);
 }
 
-/* As many on their way as DEPTH and IN_FLIGHT allow, two at least. */
+/* Measures with as many messages in flight as DEPTH and IN_FLIGHT allow, but at least two. */
 static double load_rate(struct load *l)
 {
 	unsigned long window = IN_FLIGHT / (l->len * l->num_sge), i;
@@ -206,7 +205,7 @@ static double load_rate(struct load *l)
 	window = window < 2 ? 2 : window > DEPTH ? DEPTH : window;
 	for (i = 0; l->opcode == IBV_WR_SEND && i < 2 * window; i++)
 		load_recv(l, &l->pairs[0].b);
-	load_run(l, window, 0);		/* warms up */
+	load_run(l, window, 0);		/* warm up */
 	return load_run(l, window, budget_ns());
 }
 
@@ -222,7 +221,7 @@ static const struct kind {
 #define SIZES	"8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536,131072,"	\
 		"262144,524288,1048576,2097152,4194304,8388608"
 
-/* A pair for each: receive requests of one length must not be there for the next. */
+/* Each size has its own pair, so that it finds no receive requests of another length. */
 TEST_ROWS(sizes, "sizes: bandwidth by size of a message", kinds)
 {
 	unsigned long x[32];
@@ -307,14 +306,14 @@ TEST(registration, "registration: MRs registered and deregistered by size")
 
 	test_timeout(MANY_SECONDS);
 	for (i = 0; i < n; i++) {
-		struct buf b = buf_new(d->pd, x[i], REMOTE);	/* its pages are there now */
+		struct buf b = buf_new(d->pd, x[i], REMOTE);	/* touches its pages */
 
 		print_figure("registration", x[i], rate_of(reg_dereg, &b));
 		buf_free(&b);
 	}
 }
 
-/* struct life - what the QPs of life() have in common */
+/* struct life - data that all QPs of life() share */
 struct life {
 	struct dev *dev;
 	struct qp_opts opts;
@@ -338,9 +337,9 @@ TEST(life, "life: QPs created, connected, in RTS and destroyed")
 	print_figure("life", 1, rate_of(live_and_die, &l));
 }
 
-/* ---- what the machine can do ---- */
+/* ---- limits of the machine ---- */
 
-/* struct copy - @len bytes that are copied, or sent in frames */
+/* struct copy - @len bytes to copy, or to send in frames */
 struct copy {
 	uint8_t *src, *dst;
 	size_t len;
@@ -355,7 +354,7 @@ static void copy_hot(void *arg)
 	asm volatile("" : : "r"(c->dst) : "memory");
 }
 
-/* Nobody receives them, so they are dropped when the socket is full. */
+/* Nothing receives the frames, so the kernel drops them when the socket is full. */
 static void send_frames(void *arg)
 {
 	struct copy *c = arg;
@@ -367,7 +366,7 @@ static void send_frames(void *arg)
 	}
 }
 
-/* A socket that sends to itself, over the loopback interface. */
+/* Returns a socket that sends to itself over the loopback interface. */
 static int loop_socket(void)
 {
 	struct sockaddr_in addr = {
@@ -406,7 +405,7 @@ TEST_ROWS(bytes, "limit: bandwidth without RDMA", limits)
 	}
 }
 
-/* struct bell - a receive queue that the device is told about and that has not changed */
+/* struct bell - a receive queue whose doorbell is rung without a new index */
 struct bell {
 	atomic_ullong *reg;
 	uint64_t value;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Verbs return "the value of errno" or NULL, so after an error errno has a value,
- * whether the kernel refused the request or the provider did.
+ * Verbs return "the value of errno" or NULL, so errno is set after an error, whether the kernel or
+ * the provider refused the request.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "lib/window.h"
 #include "lib/wr_ex.h"
 
-/* An object of each kind: a QP in RESET that uses the SRQ, and a pair in RTS. */
+/* struct rig - an object of each kind: a QP in RESET that uses the SRQ, and a pair in RTS */
 struct rig {
 	struct dev *d;
 	struct ibv_td *td;
@@ -233,7 +233,7 @@ static const struct {
 	{ "ibv_query_port, no such port", query_port, EINVAL },
 };
 
-TEST_ROWS(value, "J-022 what a verb returns is the value of errno", calls)
+TEST_ROWS(value, "J-022 a verb returns the value of errno", calls)
 {
 	struct rig r = rig_new();
 	int err;
@@ -320,7 +320,7 @@ static const struct {
 	{ "ibv_reg_mr, remote write without local", mr_access, EINVAL },
 };
 
-TEST_ROWS(null, "J-022 errno says why there is no object", nothings)
+TEST_ROWS(null, "J-022 errno gives the reason if a verb returns NULL", nothings)
 {
 	struct rig r = rig_new();
 
@@ -333,7 +333,7 @@ TEST_ROWS(null, "J-022 errno says why there is no object", nothings)
 
 #define DYNDBG	"/proc/dynamic_debug/control"
 
-/* True if the log has a new line with @text since @fd was read last. */
+/* Whether the log has a new line with @text since the last read from @fd. */
 static bool logged(int fd, const char *text)
 {
 	char line[2048];

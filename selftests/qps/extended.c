@@ -8,7 +8,7 @@
 		 IBV_QP_EX_WITH_RDMA_WRITE |				\
 		 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ)
 
-TEST(wr_ops, "B-035 every operation by ibv_wr_*, in one batch")
+TEST(wr_ops, "B-035 every operation of ibv_wr_*, in one batch")
 {
 	struct pair p = pair_ex(dev_open(), ALL_OPS, &CONN);
 	struct buf src = buf_new(p.dev->pd, 4096, REMOTE);
@@ -142,7 +142,7 @@ static const struct {
 	{ "UD", IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM },
 };
 
-/* 0 or errno of creating a QP that shall do @ops. */
+/* Creates a QP for the operations @ops; returns 0 or errno. */
 static int try_ops(struct dev *d, struct ibv_cq *cq, enum ibv_qp_type type,
 		   uint64_t ops)
 {
@@ -159,7 +159,7 @@ static int try_ops(struct dev *d, struct ibv_cq *cq, enum ibv_qp_type type,
 	return qp ? ibv_destroy_qp(qp) : errno;
 }
 
-TEST_ROWS(wr_offered, "B-036 B-001..B-014 every operation asked for at creation, type",
+TEST_ROWS(wr_offered, "B-036 B-001..B-014 every operation requested at creation, type",
 	  offers)
 {
 	struct dev *d = dev_open_qhca();
@@ -176,7 +176,7 @@ TEST_ROWS(wr_offered, "B-036 B-001..B-014 every operation asked for at creation,
 		if (err != (ops & op ? 0 : EOPNOTSUPP))
 			FAIL("operation 0x%llx: %s", (unsigned long long)op,
 			     strerror(err));
-		/* A single operation that is not offered makes the whole set fail. */
+		/* One operation that is not offered makes the whole set fail. */
 		CHECK_ERR(try_ops(d, cq, row->type, ops | op),
 			  ops & op ? 0 : EOPNOTSUPP);
 	}
@@ -243,13 +243,13 @@ TEST_ROWS(poll_ex, "C-030 extended CQ", locking)
 		ibv_end_poll(cq);
 		CHECK_ERR(ibv_start_poll(cq, &attr), ENOENT);
 	}
-	/* Plain polling works on it, too. */
+	/* ibv_poll_cq() works on an extended CQ, too. */
 	ping_pong(&p);
 	attr.comp_mask = 1;
 	CHECK_ERR(ibv_start_poll(cq, &attr), EINVAL);
 }
 
-TEST(cq_ex_flags, "C-030 what an extended CQ does not offer")
+TEST(cq_ex_flags, "C-030 flags that an extended CQ does not offer")
 {
 	const uint64_t wc[] = { IBV_WC_EX_WITH_FLOW_TAG,
 				IBV_WC_EX_WITH_TM_INFO, 1ull << 30 };

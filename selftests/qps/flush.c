@@ -15,7 +15,7 @@
 #define RIGHTS		(REMOTE | GLOBAL)
 #define LEN		8192
 
-/* struct scene - a pair and memory at the peer */
+/* struct scene - a pair, and memory of the peer */
 struct scene {
 	struct pair p;
 	struct buf src, dst;
@@ -43,7 +43,7 @@ static struct scene scene_new(int qp_access, int mr_access)
 	return scene_on(dev_open(), qp_access, mr_access);
 }
 
-/* For what other devices need not refuse. */
+/* For errors that other devices need not report. */
 static struct scene scene_of_qhca(int qp_access, int mr_access)
 {
 	return scene_on(dev_open_qhca(), qp_access, mr_access);
@@ -83,7 +83,7 @@ TEST(offered, "J-004 B-012 B-013 what the device reports about FLUSH and ATOMIC 
 
 	REQUIRE_OK(ibv_query_device_ex(d->ctx, NULL, &attr));
 	CHECK(attr.device_cap_flags_ex & IB_UVERBS_DEVICE_ATOMIC_WRITE);
-	/* RAM of a VM is not persistent. */
+	/* The RAM of a VM is not persistent. */
 	CHECK(!(attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_PERSISTENT));
 	need_flush(d->ctx);
 	CHECK(attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_GLOBAL);
@@ -126,7 +126,7 @@ static const struct {
 	{ "the last byte", LEN - 1, 1, IBV_FLUSH_RANGE },
 	{ "nothing, anywhere", -100000, 0, IBV_FLUSH_RANGE },
 	{ "the region", 0, 0, IBV_FLUSH_MR },
-	{ "the region, whatever else is said", -100000, 1ull << 40,
+	{ "the region, whatever the range", -100000, 1ull << 40,
 	  IBV_FLUSH_MR },
 };
 
@@ -181,7 +181,7 @@ TEST(atomic_write_plain, "B-013 B-074 ATOMIC WRITE by ibv_post_send(), from seve
 	poll_expect(s.p.a.send_cq, 1, IBV_WC_LOC_LEN_ERR);
 }
 
-/* Data, then a word that announces it: what FLUSH and ATOMIC WRITE are made for. */
+/* Data, then a word that announces it: the purpose of FLUSH and ATOMIC WRITE. */
 #define ROUNDS	200
 
 struct reader {
@@ -206,13 +206,13 @@ static void *reader_run(void *arg)
 		uint8_t round = (uint8_t)w;
 
 		r->torn += w != word_of(round);
-		/* Both ends were written before the word was. */
+		/* Both ends of the data were written before the word. */
 		r->wrong += data[0] < round || data[4095] < round;
 	}
 	return NULL;
 }
 
-TEST(publish, "B-073 B-074 an ATOMIC WRITE is never torn, and never seen before its data")
+TEST(publish, "B-073 B-074 an ATOMIC WRITE is never torn, and never visible before its data")
 {
 	struct scene s = scene_new(RIGHTS, RIGHTS);
 	struct reader r = { .s = &s };
@@ -250,7 +250,7 @@ static const struct {
 	int off;
 	uint8_t type;
 	int want;
-	uint32_t key;		/* changed by */
+	uint32_t key;		/* change of the key */
 	uint8_t level;
 } errors[] = {
 	{ "I-004 FLUSH, unknown rkey", false, RIGHTS, RIGHTS, 0,
@@ -304,7 +304,7 @@ static const struct {
 	const char *name;
 	uint64_t len;
 	uint8_t type, level;
-	bool data;		/* passes SGEs to an operation that takes none */
+	bool data;		/* pass SGEs to an operation that takes none */
 } bad_flushes[] = {
 	{ "no type", 8, 0, IBV_FLUSH_RANGE },
 	{ "a reserved type", 8, 4, IBV_FLUSH_RANGE },
@@ -315,7 +315,7 @@ static const struct {
 	{ "data", 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE, true },
 };
 
-TEST_ROWS(bad_flush, "B-012 B-035 refused at once, FLUSH with", bad_flushes)
+TEST_ROWS(bad_flush, "B-012 B-035 FLUSH is refused when posted, with", bad_flushes)
 {
 	struct scene s = scene_of_qhca(RIGHTS, RIGHTS);
 	struct ibv_qp_ex *q = wr_start(&s.p.a, 1);
@@ -329,7 +329,7 @@ TEST_ROWS(bad_flush, "B-012 B-035 refused at once, FLUSH with", bad_flushes)
 	      IBV_WC_SUCCESS);
 }
 
-TEST(bad_store, "B-013 B-035 refused at once, ATOMIC WRITE with more data")
+TEST(bad_store, "B-013 B-035 ATOMIC WRITE is refused when posted, with more data")
 {
 	struct scene s = scene_of_qhca(REMOTE, REMOTE);
 	struct ibv_qp_ex *q = wr_start(&s.p.a, 1);
@@ -368,7 +368,7 @@ TEST(rights, "F-002 F-005 J-004 FLUSH to persistence: a right that QPs keep and 
 	CHECK_EQ(errno, EOPNOTSUPP);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			   LOCAL | all));
-	/* The right for visibility needs no other. */
+	/* The right for visibility does not need another right. */
 	CHECK_ERR(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			       GLOBAL), 0);
 }
@@ -390,7 +390,7 @@ TEST(window, "F-048 F-039 FLUSH and ATOMIC WRITE through a window")
 	      IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST(window_rights, "F-039 a window adds nothing to what memory can do")
+TEST(window_rights, "F-039 a window cannot have a right that memory cannot have")
 {
 	struct scene s = scene_of_qhca(RIGHTS, BINDABLE);
 	struct ibv_mw *mw = mw_new(s.p.dev, IBV_MW_TYPE_2);
@@ -443,7 +443,7 @@ TEST_ROWS(depth, "D-067 a full queue of FLUSH and ATOMIC WRITE, max_rd_atomic", 
 				    row->want ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
 		if (row->want)
 			return;
-		/* A FLUSH as the last WR of a round leaves the word one behind. */
+		/* If the last WR of a round is a FLUSH, the word is one behind. */
 		CHECK(word - *(uint64_t *)s.dst.addr < 2);
 	}
 }

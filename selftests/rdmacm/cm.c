@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The connection manager over this device: how it sets up QPs, and what it
- * carries. Both ends are in one process, which takes their events in turn.
+ * The connection manager on this device: how it sets up QPs, and private data. Both ends are in one
+ * process, which handles their events in turn.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #define ATOMIC		(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 			 IBV_ACCESS_REMOTE_ATOMIC)
 
-/* struct side - one end: an event channel, and the ids on it */
+/* struct side - one end: an event channel and its ids */
 struct side {
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id;
@@ -32,7 +32,7 @@ static struct sockaddr_in addr;
 static struct side passive, active;
 static struct rdma_cm_id *listener;
 
-/* The next event of that channel, which must be @type; it stays unacknowledged. */
+/* Waits for the next event of that channel, which must be @type and stays unacknowledged. */
 static void expect(struct side *s, enum rdma_cm_event_type type)
 {
 	if (s->event)
@@ -54,7 +54,7 @@ static void make_qp(struct rdma_cm_id *id)
 	REQUIRE(!rdma_create_qp(id, NULL, &init));
 }
 
-/* A listener, and an active side with a QP and a route to it. */
+/* Starts a listener, and an active side with a QP and a route to the listener. */
 static void start_in(enum rdma_port_space space)
 {
 	d = dev_open_qhca();
@@ -115,7 +115,7 @@ static struct ibv_qp_attr query(struct rdma_cm_id *id)
 	return attr;
 }
 
-TEST(attributes, "K-005 K-006 K-007 what the CM sets in both QPs")
+TEST(attributes, "K-005 K-006 K-007 attributes that the CM sets in both QPs")
 {
 	const struct rdma_conn_param param = {
 		.responder_resources = 3,
@@ -153,13 +153,13 @@ TEST(attributes, "K-005 K-006 K-007 what the CM sets in both QPs")
 	CHECK(a.qp_access_flags & IBV_ACCESS_REMOTE_READ);
 	CHECK_EQ(a.retry_cnt, 5);
 	CHECK_EQ(p.retry_cnt, 5);
-	CHECK_EQ(p.rnr_retry, 6);	/* of the request */
-	CHECK_EQ(a.rnr_retry, 4);	/* of the reply */
-	/* At least twice the time that an answer takes according to the device. */
+	CHECK_EQ(p.rnr_retry, 6);	/* from the request */
+	CHECK_EQ(a.rnr_retry, 4);	/* from the reply */
+	/* At least twice the time that the device needs for an answer, as it reports. */
 	CHECK(a.timeout > d->attr.local_ca_ack_delay);
 }
 
-/* The attributes with which the CM moves the QP @e to @state. */
+/* Moves the QP @e to @state with the attributes that the CM provides. */
 static void step(struct rdma_cm_id *id, struct end *e, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -170,8 +170,8 @@ static void step(struct rdma_cm_id *id, struct end *e, enum ibv_qp_state state)
 }
 
 /*
- * The application owns the QPs: the active side, which gets the reply and not
- * ESTABLISHED, sends data, but no RTU; the passive QP is only in RTR.
+ * The application manages the QPs. The active side gets the reply instead of ESTABLISHED and sends
+ * data, but no RTU; the passive QP is only in RTR.
  */
 TEST(before_rtu, "K-008 A-082 H-005 data before the RTU: COMM_EST, then rdma_notify()")
 {
@@ -202,14 +202,14 @@ TEST(before_rtu, "K-008 A-082 H-005 data before the RTU: COMM_EST, then rdma_not
 	expect(&passive, RDMA_CM_EVENT_ESTABLISHED);
 	step(passive.id, &p.b, IBV_QPS_RTS);
 	ping_pong(&p);
-	/* The RTU comes late and changes nothing. */
+	/* The RTU arrives late and changes nothing. */
 	REQUIRE(!rdma_establish(active.id));
 	CHECK_EQ(poll(&pfd, 1, QUIET_MS), 0);
 	ping_pong(&p);
 	async_none(d->ctx);
 }
 
-/* One end in the form that tests without the CM use. */
+/* Returns one end in the form that tests without the CM use. */
 static struct end end_of(struct rdma_cm_id *id)
 {
 	struct dev *dev = calloc(1, sizeof(*dev));
@@ -250,7 +250,7 @@ TEST(no_resources, "K-006 a peer that may neither read nor use atomics")
 	CHECK_EQ(query(active.id).max_dest_rd_atomic, 0);
 }
 
-TEST(disconnect, "K-012 disconnecting: DISCONNECTED, flush, TIMEWAIT_EXIT at both ends")
+TEST(disconnect, "K-012 disconnect: DISCONNECTED, flush and TIMEWAIT_EXIT at both ends")
 {
 	const struct rdma_conn_param param = { .retry_count = 7 };
 	struct side *s[] = { &active, &passive };
@@ -265,7 +265,7 @@ TEST(disconnect, "K-012 disconnecting: DISCONNECTED, flush, TIMEWAIT_EXIT at bot
 		REQUIRE_OK(ibv_post_recv(s[i]->id->qp, &wr, &bad));
 	CHECK(!rdma_disconnect(active.id));
 	expect(&passive, RDMA_CM_EVENT_DISCONNECTED);
-	CHECK(!rdma_disconnect(passive.id));	/* the answer */
+	CHECK(!rdma_disconnect(passive.id));	/* answers the disconnect */
 	expect(&active, RDMA_CM_EVENT_DISCONNECTED);
 	for (i = 0; i < ARRAY_SIZE(s); i++) {
 		CHECK_EQ(query(s[i]->id).qp_state, IBV_QPS_ERR);
@@ -348,11 +348,11 @@ TEST(too_much, "K-009 more private data than fits is refused")
 	CHECK_EQ(errno, EINVAL);
 	CHECK(rdma_accept(passive.id, &rep));
 	CHECK_EQ(errno, EINVAL);
-	/* The kernel refuses for an id that cannot accept. */
+	/* The kernel rejects the request for an id that cannot accept. */
 	expect(&active, RDMA_CM_EVENT_REJECTED);
 }
 
-/* The event has all that is needed to reach the peer. */
+/* Sends to the peer whose address is in the event. */
 static void send_datagram(const struct rdma_ud_param *to)
 {
 	struct buf b = buf_new(active.id->pd, 64, LOCAL);
@@ -422,7 +422,7 @@ TEST(reject, "K-009 K-010 private data of a refusal")
 	check_data(&active, REJ_DATA);
 }
 
-TEST(nobody, "K-010 connecting to a port on which nobody listens")
+TEST(nobody, "K-010 connecting to a port without a listener")
 {
 	struct rdma_conn_param req = with_data(0);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Addresses and ports of the connection manager, IPv4 and IPv6, and what it does with the QPs
- * on the way from rdma_getaddrinfo() to the first message.
+ * Addresses and ports of the connection manager, IPv4 and IPv6, and the states of QPs on the way
+ * from rdma_getaddrinfo() to the first message.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 static struct dev *d;
 static struct rdma_event_channel *ch_passive, *ch_active;
 
-/* Until the kernel knows that nobody else has it, an IPv6 address is of no use. */
+/* An IPv6 address cannot be used until duplicate address detection has ended. */
 static void wait_usable(const struct sockaddr_in6 *addr)
 {
 	int64_t end = time_ms() + WAIT_MS;
@@ -25,7 +25,7 @@ static void wait_usable(const struct sockaddr_in6 *addr)
 	close(sock);
 }
 
-/* An address of the port of the device under test, without a TCP port. */
+/* Returns an address of the port of the device under test, without a TCP port. */
 static struct sockaddr_storage own_addr(int family)
 {
 	struct sockaddr_storage addr = { .ss_family = family };
@@ -64,7 +64,7 @@ static void open_channels(void)
 	REQUIRE(ch_passive && ch_active);
 }
 
-/* What a client knows of the server: text. */
+/* Looks up the address of the server from its text form, which is all that a client knows. */
 static struct rdma_addrinfo *look_up(const struct sockaddr_storage *addr, int port)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)addr;
@@ -119,7 +119,7 @@ static struct end make_qp(struct rdma_cm_id *id)
 	return e;
 }
 
-/* The states of both QPs are those of K-005 after each step. */
+/* Connects; after each step both QPs are in the states of K-005. */
 static void connect_to(struct rdma_cm_id *listener, const struct sockaddr_storage *addr)
 {
 	struct rdma_cm_id *active = new_id(ch_active), *passive;
@@ -134,7 +134,7 @@ static void connect_to(struct rdma_cm_id *listener, const struct sockaddr_storag
 	REQUIRE(!rdma_resolve_route(active, 5000));
 	step(ch_active, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	a = make_qp(active);
-	quiet(ch_passive);		/* K-002: nothing yet */
+	quiet(ch_passive);		/* K-002: no event yet */
 	REQUIRE(!rdma_connect(active, &param));
 	ev = cm_event(ch_passive, RDMA_CM_EVENT_CONNECT_REQUEST);
 	passive = ev->id;
@@ -169,7 +169,7 @@ static const struct {
 	{ "any IPv6 address", AF_INET6, true },
 };
 
-TEST_ROWS(port_0, "K-001 K-002 K-005 bound to port 0, listening and connected to", addresses)
+TEST_ROWS(port_0, "K-001 K-002 K-005 bind to port 0, listen and accept a connection", addresses)
 {
 	struct sockaddr_storage addr, any = { .ss_family = row->family };
 	struct rdma_cm_id *listener, *other, *same;
@@ -181,9 +181,9 @@ TEST_ROWS(port_0, "K-001 K-002 K-005 bound to port 0, listening and connected to
 	listener = new_id(ch_passive);
 	REQUIRE(!rdma_bind_addr(listener, to));
 	CHECK(rdma_get_src_port(listener));
-	/* The address says which device; any address, none. */
+	/* A specific address determines the device, a wildcard does not. */
 	CHECK_EQ(!listener->verbs, row->wildcard);
-	/* Another port for the next, and the same one for nobody. */
+	/* The next id gets another port, and no other id can bind to the same one. */
 	other = new_id(ch_passive);
 	REQUIRE(!rdma_bind_addr(other, to));
 	CHECK(rdma_get_src_port(other) != rdma_get_src_port(listener));
@@ -195,7 +195,7 @@ TEST_ROWS(port_0, "K-001 K-002 K-005 bound to port 0, listening and connected to
 	connect_to(listener, &addr);
 }
 
-TEST(foreign, "K-001 an address of no interface cannot be bound to")
+TEST(foreign, "K-001 cannot bind to an address that no interface has")
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The user ABI against a program that passes arbitrary requests: it gets errors
- * and nothing else, and good requests work afterwards.
+ * A program passes arbitrary requests through the user ABI: it gets only errors, and good requests
+ * work afterwards.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -24,15 +24,15 @@ static struct uv open_raw(void)
 #define QP_FIELD(member)	UV_FIELD(qhca_create_qp_req, member)
 
 static const struct uv_change cq_changes[] = {
-	{ "address not of a page", CQ_FIELD(buf_addr), 0x10000040, EINVAL },
+	{ "unaligned address", CQ_FIELD(buf_addr), 0x10000040, EINVAL },
 	{ "address 0", CQ_FIELD(buf_addr), 0, 0 },
-	{ "nothing mapped there", CQ_FIELD(buf_addr), 0x10000000, EFAULT },
+	{ "unmapped address", CQ_FIELD(buf_addr), 0x10000000, EFAULT },
 	{ "kernel address", CQ_FIELD(buf_addr), 0xffff888000000000, 0 },
 	{ "length 0", CQ_FIELD(buf_len), 0, EINVAL },
 	{ "no room for the doorbell record", CQ_FIELD(buf_len),
 	  64 * 64 + 63, EINVAL },
 	{ "length beyond the mapping", CQ_FIELD(buf_len), 0x7fffffff, EFAULT },
-	{ "fewer entries than asked for", CQ_FIELD(log_size), 5, EINVAL },
+	{ "fewer entries than requested", CQ_FIELD(log_size), 5, EINVAL },
 	{ "log size 24", CQ_FIELD(log_size), 24, EINVAL },
 	{ "log size 32", CQ_FIELD(log_size), 32, EINVAL },
 	{ "log size 2^32-1", CQ_FIELD(log_size), ~0u, EINVAL },
@@ -70,16 +70,16 @@ TEST_ROWS(resize_cq, "abi: resize_cq, bad request", cq_changes)
 }
 
 static const struct uv_change qp_changes[] = {
-	{ "SQ address not of a page", QP_FIELD(sq_addr), 0x10000800, EINVAL },
-	{ "RQ address not of a page", QP_FIELD(rq_addr), 0x10000800, EINVAL },
-	{ "no SQ mapped there", QP_FIELD(sq_addr), 0x10000000, EFAULT },
-	{ "no RQ mapped there", QP_FIELD(rq_addr), 0x10000000, EFAULT },
+	{ "unaligned SQ address", QP_FIELD(sq_addr), 0x10000800, EINVAL },
+	{ "unaligned RQ address", QP_FIELD(rq_addr), 0x10000800, EINVAL },
+	{ "unmapped SQ address", QP_FIELD(sq_addr), 0x10000000, EFAULT },
+	{ "unmapped RQ address", QP_FIELD(rq_addr), 0x10000000, EFAULT },
 	{ "SQ length 0", QP_FIELD(sq_len), 0, EINVAL },
 	{ "RQ length 0", QP_FIELD(rq_len), 0, EINVAL },
 	{ "SQ length one short", QP_FIELD(sq_len), 16 * 128 - 1, EINVAL },
 	{ "RQ length one short", QP_FIELD(rq_len), 16 * 32 + 63, EINVAL },
-	{ "SQ smaller than asked for", QP_FIELD(sq_log_size), 3, EINVAL },
-	{ "RQ smaller than asked for", QP_FIELD(rq_log_size), 3, EINVAL },
+	{ "SQ smaller than requested", QP_FIELD(sq_log_size), 3, EINVAL },
+	{ "RQ smaller than requested", QP_FIELD(rq_log_size), 3, EINVAL },
 	{ "SQ log size 20", QP_FIELD(sq_log_size), 20, EINVAL },
 	{ "RQ log size 255", QP_FIELD(rq_log_size), 255, EINVAL },
 	{ "SQ stride 64", QP_FIELD(sq_log_stride), 6, EINVAL },
@@ -153,7 +153,7 @@ TEST(lengths, "abi: requests that are too short, or longer with a tail")
 
 	for (len = 0; len < sizeof(c.req); len += 4)
 		uv_check_refused(uv_create_cq(&uv, 64, &c.req, len, &cq), EINVAL);
-	/* From a newer provider: fine as long as it asks for nothing unknown. */
+	/* A request of a newer provider is accepted if all unknown bytes are zero. */
 	CHECK_ERR(uv_create_cq(&uv, 64, &c, sizeof(c), &cq), 0);
 	c.tail[1] = 1;
 	uv_check_refused(uv_create_cq(&uv, 64, &c, sizeof(c), &cq), 0);
@@ -193,7 +193,7 @@ static bool can_map(struct uv *uv, off_t off, size_t len, int prot, int flags)
 	return true;
 }
 
-TEST(map_page, "J-020 the command file maps one doorbell page, and nothing else")
+TEST(map_page, "J-020 the command file maps only one doorbell page")
 {
 	struct uv uv = open_raw(), other = uv_open(dev);
 	off_t key = uv.ctx.db_mmap_key, off;
@@ -206,7 +206,7 @@ TEST(map_page, "J-020 the command file maps one doorbell page, and nothing else"
 	for (off = 0; off < 64 * PAGE; off += PAGE)
 		if (off != key)
 			CHECK(!can_map(&uv, off, PAGE, PROT_WRITE, MAP_SHARED));
-	/* The other context's offset may be the same, the page is not. */
+	/* Both contexts may use the same offset for their pages. */
 	if ((off_t)other.ctx.db_mmap_key != key)
 		CHECK(!can_map(&uv, other.ctx.db_mmap_key, PAGE, PROT_WRITE,
 			       MAP_SHARED));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The user ABI between a driver and a provider of different age: responses that are
- * shorter, or longer, than what the driver knows.
+ * User ABI between a driver and a provider of different versions: the response is shorter or longer
+ * than the driver expects.
  */
 #include <stdlib.h>
 
@@ -72,7 +72,7 @@ static const struct verb {
 	const char *name;
 	int (*call)(struct uv *uv);
 	struct uv (*open)(void);
-	size_t at, len;		/* of the driver's part of the response */
+	size_t at, len;		/* where the response has the driver's part */
 } verbs[] = {
 	ROW(uv_get_context, ib_uverbs_get_context_resp, qhca_alloc_ucontext_resp, open_file),
 	ROW(alloc_pd, ib_uverbs_alloc_pd_resp, qhca_alloc_pd_resp, open_with_pd),
@@ -81,7 +81,7 @@ static const struct verb {
 	ROW(create_srq, ib_uverbs_create_srq_resp, qhca_create_srq_resp, open_with_pd),
 };
 
-/* What is at the offset of the driver's part, which has @more bytes than it should have. */
+/* Make the response @more bytes longer than the driver expects, and return the driver's part. */
 static uint8_t *answer(const struct verb *v, int more)
 {
 	struct uv uv = v->open();
@@ -112,13 +112,13 @@ TEST_ROWS(shorter, "abi: an older provider has less room for the response", verb
 	for (len = 0; len <= row->len; len += 4) {
 		p = answer(row, (int)len - (int)row->len);
 		CHECK(all(p + len, MORE, FILL));
-		/* Each begins with a number, and ends with reserved bytes. */
+		/* Each response begins with an object number and ends with reserved bytes. */
 		CHECK(!len || !all(p, 4, FILL));
 		CHECK(len < row->len || all(p + len - 4, 4, 0));
 	}
 }
 
-TEST_ROWS(longer, "abi: a newer provider finds zeroes in what it alone knows", verbs)
+TEST_ROWS(longer, "abi: a newer provider finds zeroes in unknown members", verbs)
 {
 	uint8_t *p = answer(row, MORE);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues against a program that passes arbitrary requests of the
- * user ABI, and rings arbitrary doorbells.
+ * Shared receive queues: a program passes arbitrary requests through the user ABI, and rings
+ * arbitrary doorbells.
  */
 #include <endian.h>
 
@@ -44,13 +44,13 @@ static struct uv_srq good_srq(struct uv *uv)
 #define MODIFY(member)	UV_FIELD(qhca_modify_srq_req, member)
 
 static const struct uv_change creations[] = {
-	{ "address not of a page", CREATE(buf_addr), 0x10000040, EINVAL },
-	{ "nothing mapped there", CREATE(buf_addr), 0x10000000, EFAULT },
+	{ "unaligned address", CREATE(buf_addr), 0x10000040, EINVAL },
+	{ "unmapped address", CREATE(buf_addr), 0x10000000, EFAULT },
 	{ "kernel address", CREATE(buf_addr), 0xffff888000000000, 0 },
 	{ "length 0", CREATE(buf_len), 0, EINVAL },
 	{ "no room for the doorbell record", CREATE(buf_len), 64 * MAX_WR + 63, EINVAL },
 	{ "length beyond the mapping", CREATE(buf_len), 0x7fffffff, EFAULT },
-	{ "fewer WQEs than asked for", CREATE(log_size), 4, EINVAL },
+	{ "fewer WQEs than requested", CREATE(log_size), 4, EINVAL },
 	{ "log size 15", CREATE(log_size), 15, EINVAL },
 	{ "log size 255", CREATE(log_size), 255, EINVAL },
 	{ "stride too small for the SGEs", CREATE(log_stride), 5, EINVAL },
@@ -73,11 +73,11 @@ TEST_ROWS(create, "abi: create_srq, bad request", creations)
 }
 
 static const struct uv_change resizes[] = {
-	{ "address not of a page", MODIFY(buf_addr), 0x10000040, EINVAL },
-	{ "nothing mapped there", MODIFY(buf_addr), 0x10000000, EFAULT },
+	{ "unaligned address", MODIFY(buf_addr), 0x10000040, EINVAL },
+	{ "unmapped address", MODIFY(buf_addr), 0x10000000, EFAULT },
 	{ "length 0", MODIFY(buf_len), 0, EINVAL },
 	{ "no room for the doorbell record", MODIFY(buf_len), 64 * 64 + 63, EINVAL },
-	{ "fewer WQEs than asked for", MODIFY(log_size), 5, EINVAL },
+	{ "fewer WQEs than requested", MODIFY(log_size), 5, EINVAL },
 	{ "log size 15", MODIFY(log_size), 15, EINVAL },
 	{ "log size 2^32-1", MODIFY(log_size), ~0u, EINVAL },
 };
@@ -124,13 +124,13 @@ static void ring(void *page, uint32_t number, uint32_t index)
 {
 	uint64_t *reg = (uint64_t *)((uint8_t *)page + QHCA_DB_SRQ);
 
-	/* One plain store: the page cannot be read. */
+	/* Use one plain store, because the page cannot be read. */
 	__atomic_store_n(reg, htole64((uint64_t)index << 32 | number),
 			 __ATOMIC_RELAXED);
 }
 
-/* The counter is read by a command, which is ordered after the doorbells. */
-TEST(doorbells, "J-020 doorbells of an SRQ: its own page, indices that are free")
+/* The device executes the command that reads the counter after the doorbells. */
+TEST(doorbells, "J-020 doorbells of an SRQ: only on its own page, only for free entries")
 {
 	struct uv uv = open_raw(), other = uv_open(dev);
 	struct uv_srq srq = good_srq(&uv);
@@ -140,10 +140,10 @@ TEST(doorbells, "J-020 doorbells of an SRQ: its own page, indices that are free"
 	ring(uv.db, srq.srqn, 1);
 	ring(uv.db, srq.srqn, 10);
 	CHECK_EQ(hw_counter("bad_doorbell") - bad, 0);
-	ring(uv.db, srq.srqn, 9);		/* back */
-	ring(uv.db, srq.srqn, 33);		/* beyond */
+	ring(uv.db, srq.srqn, 9);		/* backwards */
+	ring(uv.db, srq.srqn, 33);		/* beyond the ring */
 	ring(uv.db, srq.srqn, 0x80000000);
-	ring(other.db, srq.srqn, 11);		/* not its page */
+	ring(other.db, srq.srqn, 11);		/* page of another context */
 	CHECK_EQ(hw_counter("bad_doorbell") - bad, 4);
 	ring(uv.db, srq.srqn, 32);
 	CHECK_EQ(hw_counter("bad_doorbell") - bad, 4);

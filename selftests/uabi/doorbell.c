@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Doorbell pages: a bad doorbell is counted and does no harm, and a page rings
- * the objects of its own context only.
+ * Doorbell pages: a bad doorbell is counted and does no harm, and a page rings only the objects of
+ * its own context.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void ring(void *page, uint32_t reg, uint64_t obj, uint32_t index)
 	ring_raw(page, reg, QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj);
 }
 
-/* struct scene - a pair by libibverbs, and a raw context with CQ and QP (INIT) */
+/* struct scene - a pair of libibverbs, and a raw context with a CQ and a QP in INIT */
 struct scene {
 	struct dev *d;
 	struct pair p;
@@ -61,7 +61,7 @@ static void check_counted(struct scene *s, unsigned int n)
 	CHECK_EQ(get_state(s->p.a.qp), IBV_QPS_RTS);
 }
 
-TEST(own, "J-020 doorbells of one's own objects are no errors")
+TEST(own, "J-020 doorbells of the context's own objects are no errors")
 {
 	struct scene s = scene_new();
 
@@ -89,7 +89,7 @@ TEST(foreign_rq, "J-020 another context's page does not ring a receive queue")
 
 	ring(s.uv.db, QHCA_DB_RQ, s.p.b.qp->qp_num, 2);
 	CHECK_EQ(hw_counter("bad_doorbell") - s.bad, 1);
-	/* If it had been taken, this would find an empty receive request. */
+	/* If the doorbell had been accepted, the SEND would find an empty receive request. */
 	REQUIRE_OK(post_send(&s.p.a, &wr));
 	poll_none(s.p.b.recv_cq);
 	REQUIRE_OK(post_recv(&s.p.b, 2, NULL, 0));
@@ -116,7 +116,7 @@ static const struct {
 	{ "CQ arm", QHCA_DB_CQ_ARM },
 };
 
-TEST_ROWS(nobody, "J-020 numbers of no object", no_object)
+TEST_ROWS(nobody, "J-020 numbers that no object has", no_object)
 {
 	const uint32_t number[] = { 0, 1, 2, 3, 0x123456, 0xfffffe, 0xffffff };
 	struct scene s = scene_new();
@@ -127,7 +127,7 @@ TEST_ROWS(nobody, "J-020 numbers of no object", no_object)
 	check_counted(&s, ARRAY_SIZE(number));
 }
 
-TEST(wrong_kind, "J-020 a number of another kind of object")
+TEST(wrong_kind, "J-020 the number of another kind of object")
 {
 	struct scene s = scene_new();
 	struct qhca_create_qp_req req = uv_qp_req(uv_mem(PAGE), uv_mem(PAGE), 4);
@@ -177,12 +177,12 @@ TEST_ROWS(ring_index, "J-020 an index outside the ring", indexes)
 	check_counted(&s, 0);
 	ring(s.uv.db, QHCA_DB_RQ, s.qp.qpn, row->index);
 	check_counted(&s, 1);
-	/* The right one still works. */
+	/* The right index still works. */
 	ring(s.uv.db, QHCA_DB_RQ, s.qp.qpn, 16);
 	check_counted(&s, 0);
 }
 
-TEST(kernel_doorbells, "J-020 the kernel's doorbells, rung by a user")
+TEST(kernel_doorbells, "J-020 a user rings the kernel's doorbells")
 {
 	const uint32_t reg[] = { QHCA_DB_EQ, QHCA_DB_CMD, QHCA_DB_ETH };
 	struct scene s = scene_new();
@@ -192,7 +192,7 @@ TEST(kernel_doorbells, "J-020 the kernel's doorbells, rung by a user")
 		for (obj = 0; obj < 4; obj++)
 			ring(s.uv.db, reg[i], obj, 1);
 	check_counted(&s, ARRAY_SIZE(reg) * 4);
-	/* Commands and events work as before. */
+	/* Commands and events still work. */
 	CHECK(ibv_alloc_pd(s.d->ctx));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device that lies to the provider. The CQ's ring is this program's own memory, so it
- * can write there what no honest device would.
+ * A device that lies to the provider. The ring of the CQ is memory of this program, which writes
+ * CQEs there that no honest device would write.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 #define LOG_ENTRIES	4
 #define ENTRIES		(1u << LOG_ENTRIES)
-#define NO_QP		0xfffffe	/* or is very unlikely to be one */
+#define NO_QP		0xfffffe	/* most likely not the number of a QP */
 
 static struct ibv_pd *parent;
 static void *ring_mem;
@@ -27,7 +27,7 @@ static void ring_free(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t r
 {
 }
 
-/* struct forge - a CQ, a QP that completes there, and what has been written so far */
+/* struct forge - a CQ, a QP that completes there, and the number of CQEs written so far */
 struct forge {
 	struct dev *d;
 	struct ibv_cq_ex *cq;
@@ -66,7 +66,7 @@ static struct ibv_cq *plain(struct forge *f)
 	return ibv_cq_ex_to_cq(f->cq);
 }
 
-/* Writes a CQE at the next position, whether it is free or not. */
+/* Writes a CQE at the next position, whether that is free or not. */
 static void forge(struct forge *f, const struct qhca_cqe *cqe)
 {
 	struct qhca_cqe *to = &f->ring[f->pi % ENTRIES];
@@ -91,13 +91,13 @@ static struct qhca_cqe stray(void)
 	return (struct qhca_cqe){ .qpn = htole32(NO_QP), .opcode = QHCA_CQE_SEND };
 }
 
-/* What the provider has given back to the device. */
+/* Returns the index up to which the provider has returned CQEs to the device. */
 static uint32_t consumer_index(const struct forge *f)
 {
 	return le32toh(((struct qhca_cq_dbrec *)(f->ring + ENTRIES))->ci);
 }
 
-TEST(endless, "C-035 a device that does not stop writing CQEs ends no poll")
+TEST(endless, "C-035 polling ends although the device never stops writing CQEs")
 {
 	struct forge f = forge_new();
 	struct qhca_cqe ours = good(&f), other = stray();
@@ -112,7 +112,7 @@ TEST(endless, "C-035 a device that does not stop writing CQEs ends no poll")
 	}
 	err = ibv_start_poll(f.cq, &attr);
 	REQUIRE(!err);
-	/* Each pair that was read is written again at once. */
+	/* Write each pair of CQEs again as soon as it has been read. */
 	while (!err && n < 4 * ENTRIES) {
 		n++;
 		forge(&f, &other);
@@ -123,11 +123,11 @@ TEST(endless, "C-035 a device that does not stop writing CQEs ends no poll")
 	CHECK_EQ(n, ENTRIES / 2);
 	ibv_end_poll(f.cq);
 	CHECK_EQ(consumer_index(&f), ENTRIES);
-	/* The ring is full again, of what has been written meanwhile. */
+	/* The ring is full again, with CQEs written meanwhile. */
 	CHECK_EQ(ibv_poll_cq(plain(&f), ENTRIES, wc), ENTRIES / 2);
 }
 
-TEST(give_back, "C-035 CQEs of QPs that do not exist are given back")
+TEST(give_back, "C-035 CQEs of QPs that do not exist are returned to the device")
 {
 	struct forge f = forge_new();
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -144,7 +144,7 @@ TEST(give_back, "C-035 CQEs of QPs that do not exist are given back")
 	CHECK_EQ(consumer_index(&f), 4);
 }
 
-TEST(undefined, "C-035 statuses and opcodes are those that programs know")
+TEST(undefined, "C-035 programs get only statuses and opcodes that they know")
 {
 	struct forge f = forge_new();
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -189,7 +189,7 @@ TEST_ROWS(indices, "C-035 a WQE that was never posted completes", places)
 	cqe.wqe_index = htole32(row->index);
 	forge(&f, &cqe);
 	CHECK_EQ(ibv_poll_cq(plain(&f), 1, &wc), 1);
-	/* It may seem full, or empty, for ever; it is used as a ring all the same. */
+	/* The queue may now seem full or empty for ever, but posting never leaves the ring. */
 	for (i = 0; i < 1000 && !post_send(&f.e, &wr); i++)
 		;
 	REQUIRE_OK(ibv_destroy_qp(f.e.qp));

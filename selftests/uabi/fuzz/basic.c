@@ -60,7 +60,7 @@ static void done_channel(struct call *c)
 	c->made.handle = resp->fd;
 }
 
-/* ---- destroying: all it takes is a handle ---- */
+/* ---- destroying: these commands need only a handle ---- */
 
 static bool fill_destroy(struct call *c, int kind, uint32_t word)
 {
@@ -88,7 +88,7 @@ FILL_DESTROY(AH, 0)
 FILL_DESTROY(MR, 0)
 FILL_DESTROY(MW, 0)
 FILL_DESTROY(XRCD, 0)
-/* Behind the address of the response. */
+/* The handle is behind the address of the response. */
 FILL_DESTROY(CQ, 2)
 FILL_DESTROY(QP, 2)
 FILL_DESTROY(SRQ, 2)

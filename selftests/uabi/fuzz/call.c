@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Turns a method into a system call and records the result. */
+/* Makes a system call for a method and records the result. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -13,7 +13,7 @@ static const struct table *const tables[] = {
 	&refused_methods,
 };
 
-/* The request as sent, with room for the longest tail. */
+/* The request to send, with room for the longest tail. */
 static _Thread_local uint64_t wire[(65536 + 8192) / 8];
 
 size_t num_methods(void)
@@ -90,7 +90,7 @@ uint32_t attr_result(const struct call *c, uint16_t id)
 
 /* ---- sending ---- */
 
-/* The request, or a bad address instead. */
+/* Returns the address of the request, or a bad address. */
 static const void *sent_from(size_t len)
 {
 	uint64_t addr;
@@ -101,7 +101,7 @@ static const void *sent_from(size_t len)
 	return (const void *)(uintptr_t)addr;
 }
 
-/* The driver's part; if too long, the tail is zero or not. */
+/* Appends the driver's part; if that is too long, its tail may be zero or not. */
 static uint32_t put_drv(struct call *c, uint8_t *at, uint32_t unit)
 {
 	uint32_t len = spoil_length(spoil_length(c->drv_len, unit), unit), i;
@@ -161,11 +161,11 @@ static void spoil_attrs(struct ib_uverbs_ioctl_hdr *hdr)
 	struct ib_uverbs_attr *a = hdr->attrs;
 	uint32_t n = hdr->num_attrs;
 
-	if (n && odd()) {				/* one is missing */
+	if (n && odd()) {				/* leave one out */
 		n--;
 		a[below(n + 1)] = a[n];
 	}
-	if (n && odd()) {				/* one is there twice */
+	if (n && odd()) {				/* put one in twice */
 		a[n] = a[below(n)];
 		n++;
 	}
@@ -200,7 +200,7 @@ static int send_ioctl(struct call *c, uint16_t object, uint16_t cmd)
 	return err;
 }
 
-/* A command inside an ioctl, as rdma-core sends it. */
+/* Sends a command inside an ioctl, as rdma-core does. */
 static int send_invoke(struct call *c)
 {
 	uint64_t cmd = c->m->cmd | (c->m->ex ? IB_USER_VERBS_CMD_FLAG_EXTENDED : 0);
@@ -242,7 +242,7 @@ static void call(size_t index, int ctx)
 	};
 	int err;
 
-	/* Rarely create what there is no slot for. */
+	/* If there is no slot for a new object, create one only rarely. */
 	if (m->makes && !place(m->makes) && !one_in(100))
 		return;
 	memset(c.out, 0, 1024);
@@ -306,7 +306,7 @@ static bool get_context(int fd, struct qhca_alloc_ucontext_resp *drv, size_t roo
 	return true;
 }
 
-/* A response with too little room is cut off there, and nothing is written behind that. */
+/* The kernel cuts off a response with too little room, and writes nothing behind that. */
 static void get_part_of_context(void)
 {
 	struct qhca_alloc_ucontext_resp drv;
@@ -322,7 +322,7 @@ static void get_part_of_context(void)
 	close(fd);
 }
 
-/* The new doorbell page replaces the old one in place: other threads write to it. */
+/* The new doorbell page replaces the old one at the same address: other threads write to it. */
 bool reopen(int ctx)
 {
 	struct qhca_alloc_ucontext_resp drv;

@@ -4,7 +4,7 @@
 
 /* ---- queue pairs ---- */
 
-/* Mostly the next state on the way to RTS. */
+/* Returns mostly the next state on the way to RTS. */
 static uint32_t next_state(uint32_t now)
 {
 	static const uint8_t next[][4] = {
@@ -58,7 +58,7 @@ static void fill_dest(struct ib_uverbs_qp_dest *d)
 	d->port_num = number(PORT, PORT);
 	d->sl = number(0, 15);
 	d->static_rate = number(0, 20);
-	/* Rarely: the kernel may spend a second on resolving the address. */
+	/* Do this rarely: the kernel may spend a second on resolving the address. */
 	if (odd() && one_in(10))
 		d->dgid[below(16)] = chance();
 }
@@ -76,7 +76,7 @@ static void fill_modify(struct call *c, struct ib_uverbs_modify_qp *req)
 	req->cur_qp_state = number(now, 7);
 	fill_dest(&req->dest);
 	req->qkey = number(0x11111111, 0x80010000);
-	/* Mostly the same, so that packets fit. */
+	/* Use mostly the same PSN, so that packets fit. */
 	req->rq_psn = number(one_in(10), 0xffffff);
 	req->sq_psn = number(one_in(10), 0xffffff);
 	req->dest_qp_num = c->obj && one_in(2) ? c->obj->num : some_qpn();
@@ -87,7 +87,7 @@ static void fill_modify(struct call *c, struct ib_uverbs_modify_qp *req)
 	req->max_dest_rd_atomic = number(below(5), fuzz.attr.max_qp_rd_atom);
 	req->min_rnr_timer = number(1 + below(12), 31);
 	req->port_num = number(PORT, PORT);
-	/* 0 would be forever. */
+	/* 0 would be an infinite timeout. */
 	req->timeout = number(1 + below(14), 31);
 	req->retry_cnt = number(below(8), 7);
 	req->rnr_retry = number(below(8), 7);
@@ -140,7 +140,7 @@ static void done_query(struct call *c)
 		c->obj->state = resp->qp_state;
 }
 
-/* ---- the others ---- */
+/* ---- other objects ---- */
 
 static bool fill_modify_srq(struct call *c)
 {
@@ -158,7 +158,7 @@ static bool fill_modify_srq(struct call *c)
 		c->drv_len = 0;
 		return true;
 	}
-	/* The stride stays that of the old ring: leave room for the largest. */
+	/* The stride is that of the old ring: leave room for the largest one. */
 	drv = (struct qhca_modify_srq_req){
 		.buf_addr = create.buf_addr, .buf_len = number(create.buf_len * 8, create.buf_len),
 		.log_size = create.log_size,
@@ -194,7 +194,7 @@ static bool fill_modify_cq(struct call *c)
 	return true;
 }
 
-/* One of few groups, of IPv4 or IPv6; attach and detach have the same request. */
+/* Names one of a few groups, IPv4 or IPv6; attach and detach have the same request. */
 static bool fill_mcast(struct call *c)
 {
 	struct ib_uverbs_attach_mcast *req = (void *)c->in;

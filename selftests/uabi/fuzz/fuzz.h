@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of uverbs_fuzz share. The threads of a process share its contexts and
+ * Declarations that the files of uverbs_fuzz share. The threads of a process share its contexts and
  * objects without locks: losing a race is just one more mistake.
  */
 #ifndef SELFTESTS_FUZZ_H
@@ -18,11 +18,11 @@
 #define PAGE		4096
 #define CONTEXTS	2
 #define KINDS		(UVERBS_OBJECT_ASYNC_EVENT + 1)
-#define OBJECTS		16	/* of a kind, in all contexts */
+#define OBJECTS		16	/* of each kind, in all contexts */
 #define MAX_METHODS	96
 #define MAX_ERRNO	1024
 
-/* ---- what all processes share ---- */
+/* ---- shared by all processes ---- */
 
 /* struct tally - results of one method */
 struct tally {
@@ -35,24 +35,24 @@ struct shared {
 	uint32_t calls, maps, rings;	/* requests, mappings, doorbells */
 };
 
-/* struct fuzz - the process */
+/* struct fuzz - state of the process */
 struct fuzz {
-	char path[96];			/* of the command file */
+	char path[96];			/* path of the command file */
 	struct ibv_device_attr attr;
 	union ibv_gid gid;
 	int gid_index;
-	bool has_dm;			/* the device has memory of its own */
+	bool has_dm;			/* the device has device memory */
 	struct shared *shared;
-	int fd[CONTEXTS];		/* the numbers stay, the files behind them may change */
+	int fd[CONTEXTS];		/* the numbers stay, but the files may change */
 	uint64_t db_key[CONTEXTS];
 	uint8_t *db[CONTEXTS];		/* doorbell page */
-	int dmabuf;			/* or -1 */
+	int dmabuf;			/* -1: none */
 	int tmpfile;			/* for XRC domains */
 };
 
 extern struct fuzz fuzz;
 
-/* A process: starts threads and fuzzes until it is killed. */
+/* Main function of a process: starts threads and fuzzes until it is killed. */
 void worker(uint64_t seed);
 
 /* ---- model.c: objects that exist or have existed ---- */
@@ -64,9 +64,9 @@ struct obj {
 	int ctx;
 	uint32_t handle;	/* or fd */
 	uint32_t num;		/* QPN, CQN, SRQN, lkey */
-	uint32_t type;		/* QPs, MWs */
-	uint32_t state;		/* QPs: last one known */
-	uint64_t key;		/* DMs: for mmap() */
+	uint32_t type;		/* for QPs and MWs */
+	uint32_t state;		/* for QPs: last known state */
+	uint64_t key;		/* for DMs: key for mmap() */
 	uint64_t len;
 	/* rings: [0] send, completion or shared, [1] receive */
 	struct ring {
@@ -77,41 +77,41 @@ struct obj {
 
 extern struct obj objs[KINDS][OBJECTS];
 
-/* Whether to make a mistake here; rarely, and never in a valid call. */
+/* Whether to make a mistake now: rarely, and never in a valid call. */
 bool odd(void);
-/* Begins a call, valid or with a few mistakes; been_wrong(): it has had one. */
+/* Begins a call that is valid or has a few mistakes; been_wrong(): it has had one. */
 void be_wrong(bool may);
 bool been_wrong(void);
-/* @good, or, if odd(), nonsense or a number around @max. */
+/* Returns @good, or, if odd(), nonsense or a number around @max. */
 uint64_t number(uint64_t good, uint64_t max);
-/* A live object or NULL. */
+/* Returns a live object or NULL. */
 struct obj *live(int kind, int ctx);
-/* The handle of a live object; if odd(), stale or of another context or kind. */
+/* Returns the handle of a live object; if odd(), a stale one, or of another context or kind. */
 uint32_t handle(int kind, int ctx);
-/* A free slot or NULL. */
+/* Returns a free slot or NULL. */
 struct obj *place(int kind);
 void born(int kind, const struct obj *what);
 void forget(int ctx);
-/* The key of an MR or MW, or nonsense. */
+/* Returns the key of an MR or MW, or nonsense. */
 uint32_t some_key(void);
-/* The number of a QP of this process, or any other number. */
+/* Returns the number of a QP of this process, or any other number. */
 uint32_t some_qpn(void);
 
 /* ---- memory.c ---- */
 
-/* Before the threads start; then in each of them. */
+/* Called once before the threads start, then once in each thread. */
 void memory_init(void);
 void memory_thread_init(uint32_t thread);
-/* Where @ctx's doorbell page is to be mapped. */
+/* Returns the address for @ctx's doorbell page. */
 void *doorbell_place(int ctx);
-/* This thread's buffer for answers, large: the kernel zeroes what a request says is there. */
+/* Returns this thread's answer buffer, large: the kernel zeroes as much as a request claims. */
 void *answer_area(void);
-/* @len bytes of ordinary memory, page-aligned. */
+/* Returns @len bytes of ordinary memory, page-aligned. */
 uint8_t *own_pages(size_t len);
 bool is_own(const uint8_t *p, size_t len);
-/* An address that may be anything: read-only, unmapped, a doorbell page, of the kernel. */
+/* Returns an unusual address: read-only, unmapped, a doorbell page, or of the kernel. */
 uint64_t odd_address(size_t len);
-/* own_pages(), or odd_address() if odd(). */
+/* Returns own_pages(), or odd_address() if odd(). */
 uint64_t address(size_t len);
 /* Unmaps pages that odd_address() hands out, and maps them again. */
 void disturb(void);
@@ -122,14 +122,14 @@ void disturb(void);
 #define MAX_ATTRS	20
 
 /*
- * struct call - one request. A command has @in and @out, and for the driver @drv and what
- * follows @out; an ioctl has attributes.
+ * struct call - one request. A command has @in and @out, and behind each the driver's part; an
+ * ioctl has attributes.
  */
 struct call {
 	const struct method *m;
 	int ctx;
-	struct obj *obj;		/* what it is about, if known */
-	struct obj made;		/* what it creates */
+	struct obj *obj;		/* object of the request, if known */
+	struct obj made;		/* object that it creates */
 	uint32_t in_len, out_len, drv_len, drv_out_len;
 	uint64_t in[MAX_IN / 8], drv[MAX_IN / 8];
 	uint64_t *out;			/* answer_area() */
@@ -142,15 +142,15 @@ struct method {
 	const char *name;
 	uint32_t weight;
 	bool refused;			/* the device does not support it */
-	uint8_t also[4];		/* errors of the core that others do not have */
+	uint8_t also[4];		/* errors of the core that only this method has */
 	bool ioctl, ex;
-	uint16_t cmd;			/* or the ioctl's method */
+	uint16_t cmd;			/* command, or method of the ioctl */
 	uint16_t object;
-	uint16_t makes;			/* an object of this kind; 0: none */
+	uint16_t makes;			/* creates an object of this kind; 0: none */
 	uint16_t in_len, out_len, drv_len, drv_out_len;
-	/* Fills in the request; false: there is no object to make one for. */
+	/* Fills in the request. Returns false if there is no object for one. */
 	bool (*fill)(struct call *c);
-	/* After success; what is made is c->made. */
+	/* Called after success; c->made is the new object. */
 	void (*done)(struct call *c);
 };
 
@@ -164,23 +164,23 @@ struct method {
 	.name = "ioctl " #method_, .ioctl = true, .object = UVERBS_OBJECT_##object_,	\
 	.cmd = UVERBS_METHOD_##method_
 #define NOTHING		char[0]
-/* There is no such GID, or nobody answers for the address. */
+/* The GID does not exist, or no host answers for the address. */
 #define NO_ADDRESS	{ ENODATA, ETIMEDOUT, ENETUNREACH, EHOSTUNREACH }
 
-/* The tables of the files below, all in one. */
+/* The tables of the files below, combined. */
 size_t num_methods(void);
 const struct method *method(size_t i);
-/* One request to one of the contexts. */
+/* Sends one request to one of the contexts. */
 void any_call(void);
-/* Replaces the file of @ctx by one with a new context; false: there are no more. */
+/* Replaces the file of @ctx by one with a new context. Returns false if there are no more. */
 bool reopen(int ctx);
 
-/* Adds an attribute: input, a 64-bit number, output, a handle or descriptor. */
+/* Add an attribute: input, a 64-bit number, output, a handle or descriptor. */
 void attr_in(struct call *c, uint16_t id, const void *data, uint16_t len);
 void attr_number(struct call *c, uint16_t id, uint64_t number);
 void *attr_out(struct call *c, uint16_t id, uint16_t len);
 void attr_obj(struct call *c, uint16_t id, uint32_t handle);
-/* What the kernel has written into attribute @id. */
+/* Returns what the kernel has written to attribute @id. */
 uint32_t attr_result(const struct call *c, uint16_t id);
 
 struct table {
@@ -195,12 +195,12 @@ extern const struct table basic_methods, queue_methods, memory_methods, change_m
 
 void spoil_bytes(void *p, size_t len);
 uint64_t nonsense(void);
-/* @good, or, if odd(), some other address. */
+/* Returns @good, or, if odd(), another address. */
 uint64_t spoil_address(uint64_t good, size_t len);
-/* @len, or, if odd(), another multiple of @unit. */
+/* Returns @len, or, if odd(), another multiple of @unit. */
 uint32_t spoil_length(uint32_t len, uint32_t unit);
 
-/* ---- queues.c: what commands and ioctls have in common; @o gets the rings ---- */
+/* ---- queues.c: code for commands and ioctls; @o gets the rings ---- */
 
 void cq_request(struct obj *o, struct qhca_create_cq_req *req, uint32_t *cqe);
 void srq_request(struct obj *o, struct qhca_create_srq_req *req, uint32_t *wr, uint32_t *sge);
@@ -214,7 +214,7 @@ void map_something(void);
 void ring_something(void);
 /* Reads, polls or closes a completion channel or an event file. */
 void use_events(void);
-/* Forks a child that goes on fuzzing for a while with all it inherits. */
+/* Forks a child that continues fuzzing for a while with everything that it inherits. */
 void fork_something(void);
 
 static inline void count(uint32_t *counter)

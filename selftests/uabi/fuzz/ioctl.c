@@ -188,7 +188,7 @@ static void done_srq(struct call *c)
 
 static bool fill_destroy(struct call *c, int kind, uint16_t len)
 {
-	/* The attribute numbers are the same for all objects. */
+	/* The attribute has the same number for all kinds of objects. */
 	c->obj = live(kind, c->ctx);
 	if (!c->obj)
 		return false;

@@ -10,7 +10,7 @@
 
 #include "fuzz.h"
 
-/* Each thread has its own, so that it never touches what another has unmapped. */
+/* Each thread has its own mappings, so that it never touches one that another has unmapped. */
 static _Thread_local struct map {
 	uint8_t *at;
 	size_t len;
@@ -76,7 +76,7 @@ static void map_one(struct map *m)
 	*m = (struct map){ p, len, prot };
 }
 
-/* Only the first page: the others may be unmapped. */
+/* Touch only the first page: the others may be unmapped. */
 static void touch(struct map *m)
 {
 	uint64_t *p = (uint64_t *)m->at + below(PAGE / 8);
@@ -181,7 +181,7 @@ void use_events(void)
 
 /* ---- children ---- */
 
-/* Nobody waits for the child. */
+/* The parent does not wait for the child. */
 void fork_something(void)
 {
 	int i, ctx, n = 1 + below(60);

@@ -11,11 +11,11 @@
 #define FLAKY_LEN	(64u * PAGE)
 
 /*
- * All of it is far from the process's own memory, so that an address with a flipped bit
- * points to nothing or to another place in here.
+ * Map all of it far from other memory of the process, so that an address with a flipped bit points
+ * to unmapped or to other memory of this window.
  */
 #define WINDOW		0x100000000000ul
-#define WINDOW_STEP	0x1000000ul	/* between two mappings */
+#define WINDOW_STEP	0x1000000ul	/* distance of two mappings */
 #define HOLE		(WINDOW - WINDOW_STEP)
 #define ANSWERS		(WINDOW + 0x40 * WINDOW_STEP)
 #define ANSWER_LEN	(2u << 20)	/* more than header fields can name */
@@ -46,7 +46,7 @@ void memory_init(void)
 	flaky = map(FLAKY_LEN, rw, anon, -1);
 	read_only = map(8 * PAGE, PROT_READ, anon, -1);
 	none = map(8 * PAGE, PROT_NONE, anon, -1);
-	/* Four pages, followed by some that cannot be accessed. */
+	/* Four pages, followed by four that cannot be accessed. */
 	edge = map(8 * PAGE, rw, anon, -1);
 	if (mprotect(edge + 4 * PAGE, 4 * PAGE, PROT_NONE))
 		_exit(2);
@@ -111,7 +111,7 @@ uint64_t address(size_t len)
 	return odd() ? odd_address(len) : (uintptr_t)own_pages(len);
 }
 
-/* Only the kernel accesses these pages. */
+/* Remaps pages that only the kernel accesses. */
 void disturb(void)
 {
 	static const int prots[] = { PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE };

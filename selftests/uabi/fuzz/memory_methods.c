@@ -17,7 +17,7 @@ static uint32_t access_flags(void)
 		       flags[below(ARRAY_SIZE(flags))];
 }
 
-/* Mostly a few pages, at any offset. */
+/* Returns mostly a few pages, at any offset. */
 static void range(uint64_t *start, uint64_t *length, uint64_t *iova)
 {
 	uint32_t len = 1 + below(one_in(8) ? 2u << 20 : 20 * PAGE);
@@ -122,7 +122,7 @@ static bool fill_dm_query(struct call *c)
 static bool fill_dm_mr(struct call *c)
 {
 	struct obj *dm = live(UVERBS_OBJECT_DM, c->ctx);
-	/* Its length may be nonsense, if the answer went elsewhere. */
+	/* If the answer was written to another address, the length may be nonsense. */
 	uint32_t len = dm && (uint32_t)dm->len ? dm->len : PAGE;
 	uint64_t offset = number(below(len), len), length = number(below(len - offset % len), len);
 	uint32_t access = access_flags() | (odd() ? 0 : IBV_ACCESS_ZERO_BASED);
@@ -140,7 +140,7 @@ static bool fill_dm_mr(struct call *c)
 	return true;
 }
 
-/* The same for both kinds of region. */
+/* Used for both kinds of region. */
 static void done_ioctl_mr(struct call *c)
 {
 	c->made.handle = attr_result(c, UVERBS_ATTR_REG_DM_MR_HANDLE);
@@ -210,7 +210,7 @@ static const struct method methods[] = {
 	{ IOCTL(MR, REG_DMABUF_MR), .weight = 4, .fill = fill_dmabuf, .done = done_ioctl_mr,
 	  .makes = UVERBS_OBJECT_MR },
 	{ IOCTL(MR, QUERY_MR), .weight = 2, .fill = fill_query_mr },
-	/* There is no paging on demand. */
+	/* The device does not support paging on demand. */
 	{ IOCTL(MR, ADVISE_MR), .weight = 1, .fill = fill_advise, .refused = true },
 };
 

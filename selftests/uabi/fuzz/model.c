@@ -3,8 +3,8 @@
 #include "fuzz.h"
 
 struct obj objs[KINDS][OBJECTS];
-static _Thread_local int mistakes;	/* left for this call */
-static _Thread_local bool made;		/* it has had one */
+static _Thread_local int mistakes;	/* mistakes left for this call */
+static _Thread_local bool made;		/* this call has had a mistake */
 
 void be_wrong(bool may)
 {
@@ -54,7 +54,7 @@ uint64_t number(uint64_t good, uint64_t max)
 	return one_in(2) ? max + below(3) - 1 : nonsense();
 }
 
-/* Mostly the same PD, or hardly any objects would fit together. */
+/* Use mostly the same PD, because otherwise hardly any objects would fit together. */
 static uint32_t first_of(int kind)
 {
 	return kind == UVERBS_OBJECT_PD && !one_in(8) ? 0 : below(OBJECTS);
@@ -104,7 +104,7 @@ struct obj *place(int kind)
 	return NULL;
 }
 
-/* Without a free slot the object lives on, unknown, until its file is closed. */
+/* Without a free slot the object exists, unknown, until its file is closed. */
 void born(int kind, const struct obj *what)
 {
 	struct obj *o = place(kind);

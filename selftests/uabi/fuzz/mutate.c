@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mistakes that know nothing of what a request says. */
+/* Mistakes that do not depend on the meaning of a request. */
 #include "fuzz.h"
 
 void spoil_bytes(void *p, size_t len)

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-/* Mostly small; sometimes around the device's limit, or nonsense. */
+/* Returns mostly a small number; sometimes one around the device's limit, or nonsense. */
 static uint32_t log_of(uint32_t usual, uint32_t max)
 {
 	uint32_t n = below(usual), limit = 31 - __builtin_clz(max | 1);
@@ -146,7 +146,7 @@ void qp_request(struct obj *o, struct qhca_create_qp_req *req, struct ib_uverbs_
 		wq_request(&o->ring[1], cap->max_recv_wr,
 			   stride_log(16 + cap->max_recv_sge * sizeof(struct qhca_sge), 5),
 			   sizeof(struct qhca_rq_dbrec), (uint64_t *)&req->rq_addr, &req->rq_len);
-	/* A ring for a queue that is not there. */
+	/* A ring for a queue that does not exist. */
 	if (odd())
 		cap->max_recv_wr = 0;
 	if (odd())
@@ -155,7 +155,7 @@ void qp_request(struct obj *o, struct qhca_create_qp_req *req, struct ib_uverbs_
 	req->rq_log_stride = o->ring[1].log_stride;
 }
 
-/* What both forms of the command have, from pd_handle on. */
+/* Members that both forms of the command have, from pd_handle on. */
 struct qp_common {
 	uint32_t pd, send_cq, recv_cq, srq;
 	struct ib_uverbs_qp_cap cap;

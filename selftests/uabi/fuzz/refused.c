@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What this device does not support. That includes the kernel's data path: the kernel must
+ * Methods that this device does not support. They include the kernel's data path: the kernel must
  * not post to or poll a user's queues.
  */
 #include "fuzz.h"
 
 static bool fill_post(struct call *c, int kind)
 {
-	/* All three begin in the same way. */
+	/* All three requests begin in the same way. */
 	struct ib_uverbs_post_send *req = (void *)c->in;
 
 	req->qp_handle = handle(kind, c->ctx);
@@ -47,7 +47,7 @@ static bool fill_notify(struct call *c)
 	return true;
 }
 
-/* A rule with one specification. */
+/* Makes a flow rule with one specification. */
 static bool fill_flow(struct call *c)
 {
 	struct ib_uverbs_create_flow *req = (void *)c->in;
@@ -100,7 +100,7 @@ static bool fill_read_counters(struct call *c)
 	return true;
 }
 
-/* Numbers that no command has, or has any more; below 50 and above. */
+/* Uses numbers of commands that do not exist, or not any more; below 50 and above. */
 static bool fill_unknown(struct call *c)
 {
 	c->in_len = 4 * below(16);

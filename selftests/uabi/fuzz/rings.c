@@ -28,7 +28,7 @@ static void ring(int ctx, uint32_t reg, uint32_t num, uint32_t index, uint64_t f
 	__atomic_store_n((uint64_t *)(fuzz.db[ctx] + reg), htole64(value), __ATOMIC_RELEASE);
 }
 
-/* Mostly within an MR. */
+/* Makes an SGE that is mostly within an MR. */
 static void put_sge(struct qhca_sge *sge)
 {
 	struct obj *mr = live(UVERBS_OBJECT_MR, -1);
@@ -64,7 +64,7 @@ static void put_ud(struct qhca_sq_wqe *w)
 	w->ud.qkey = htole32(one_in(10) ? nonsense() : 0x11111111);
 }
 
-/* Mostly what moves data. */
+/* Returns mostly an opcode that moves data. */
 static uint8_t some_opcode(void)
 {
 	static const uint8_t usual[] = {
@@ -144,7 +144,7 @@ static bool cqe_there(const struct ring *r)
 	return (__atomic_load_n(&cqe->owner, __ATOMIC_RELAXED) & QHCA_OWNER_PHASE) == phase;
 }
 
-/* Consumes CQEs, or pretends to; arms the CQ. */
+/* Consumes CQEs, or pretends to, and arms the CQ. */
 static void consume(struct obj *cq)
 {
 	struct ring *r = &cq->ring[0];
@@ -163,7 +163,7 @@ static void consume(struct obj *cq)
 		     one_in(4) ? QHCA_DB_SOLICITED : 0);
 }
 
-/* Any bytes of any ring, while the device may be reading them. */
+/* Writes any bytes of any ring, while the device may read them. */
 static void scribble(void)
 {
 	uint8_t *p = own_pages(PAGE);
@@ -185,7 +185,7 @@ static void random_doorbell(void)
 	uint8_t *at = fuzz.db[ctx] + reg;
 
 	if (one_in(10)) {
-		/* Not of 64 bits. */
+		/* Write other than 64 bits. */
 		if (one_in(2))
 			__atomic_store_n((uint32_t *)at, chance(), __ATOMIC_RELAXED);
 		else

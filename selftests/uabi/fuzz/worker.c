@@ -16,7 +16,7 @@
 
 #define THREADS		3
 
-/* Four pages of a memfd; -1: the kernel has no udmabuf. */
+/* Returns a dma-buf of four pages of a memfd, or -1 if the kernel has no udmabuf. */
 static int dmabuf_new(void)
 {
 	struct udmabuf_create create = { .size = 4 * PAGE };
@@ -38,7 +38,7 @@ static void open_contexts(void)
 	int ctx;
 
 	for (ctx = 0; ctx < CONTEXTS; ctx++) {
-		/* Reserves the number. */
+		/* Reserve the number of the file descriptor. */
 		fuzz.fd[ctx] = open("/dev/null", O_RDWR | O_CLOEXEC);
 		fuzz.db[ctx] = doorbell_place(ctx);
 		REQUIRE(reopen(ctx));
@@ -81,7 +81,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Every other process is unprivileged. */
+/* Makes every other process unprivileged. */
 static void drop_rights(void)
 {
 	REQUIRE(!setresgid(65534, 65534, 65534));
