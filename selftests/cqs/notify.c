@@ -18,7 +18,7 @@ struct scene {
 	struct ibv_comp_channel *ch;
 };
 
-/* A pair whose CQs, all four, report to one channel. */
+/* Makes a pair whose four CQs all report to one channel. */
 static struct scene scene_new(void)
 {
 	struct dev *d = dev_open();
@@ -106,7 +106,7 @@ TEST_ROWS(combination, "event by arming and send flags", combinations)
 			poll_ok(s.p.a.send_cq, 1);
 			continue;
 		}
-		/* Now and then a signaled one, which frees the slots of the others. */
+		/* Signal a message now and then, which frees the slots of the others. */
 		if (i % (depth / 2))
 			continue;
 		REQUIRE_OK(post_recv(&s.p.b, 7, NULL, 0));
@@ -119,7 +119,7 @@ TEST_ROWS(combination, "event by arming and send flags", combinations)
 	poll_none(s.p.a.send_cq);
 }
 
-TEST(wake_once, "B-050 C-015 armed for solicited ones: a plain message raises no event")
+TEST(wake_once, "B-050 C-015 armed for solicited events: a plain message raises none")
 {
 	struct scene s = scene_new();
 	int i;
@@ -157,7 +157,7 @@ TEST(send_side, "C-014 C-015 events of the send side")
 	arm(s.p.a.send_cq, ARM_SOLICITED);
 	send_one(&s, BOTH);
 	poll_ok(s.p.a.send_cq, 1);
-	event_none(&s);		/* success never does */
+	event_none(&s);		/* a successful send never raises one */
 	arm(s.p.a.send_cq, ARM_ANY);
 	send_one(&s, BOTH);
 	poll_ok(s.p.a.send_cq, 1);
@@ -177,14 +177,14 @@ TEST(error_event, "C-015 a failed completion counts as solicited")
 	event_expect(&s, s.p.a.send_cq);
 	poll_expect(s.p.a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 	poll_expect(s.p.a.recv_cq, 3, IBV_WC_WR_FLUSH_ERR);
-	/* Receive side: a flush. */
+	/* Receive side: a flushed WR. */
 	arm(s.p.b.recv_cq, ARM_SOLICITED);
 	REQUIRE_OK(post_recv(&s.p.b, 4, NULL, 0));
 	REQUIRE_OK(set_state(s.p.b.qp, IBV_QPS_ERR));
 	event_expect(&s, s.p.b.recv_cq);
 }
 
-TEST(one_shot, "C-017 one event per arming, however many completions")
+TEST(one_shot, "C-017 one event per arm, for any number of completions")
 {
 	struct scene s = scene_new();
 	int i;
@@ -203,7 +203,7 @@ TEST(one_shot, "C-017 one event per arming, however many completions")
 	event_expect(&s, s.p.b.recv_cq);
 }
 
-TEST(upgrade, "C-018 arming for all after solicited upgrades, the reverse changes nothing")
+TEST(upgrade, "C-018 arming for all upgrades a solicited arm, the reverse changes nothing")
 {
 	struct scene s = scene_new();
 
@@ -257,7 +257,7 @@ static void *sender(void *arg)
 	return NULL;
 }
 
-/* The loop of every event-driven program; a lost wake-up makes it time out. */
+/* This is the loop of every event-driven program; a lost wake-up makes it time out. */
 TEST(no_lost_wakeup, "C-019 arm, then poll: no wake-up is lost")
 {
 	struct scene s = scene_new();
@@ -285,7 +285,7 @@ TEST(no_lost_wakeup, "C-019 arm, then poll: no wake-up is lost")
 	pthread_join(t, NULL);
 }
 
-TEST(channel, "C-022 many CQs on one channel: the right one is named")
+TEST(channel, "C-022 many CQs on one channel: an event names the right one")
 {
 	struct dev *d = dev_open();
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(d->ctx);
@@ -347,7 +347,7 @@ TEST(unacked, "C-023 destroying a CQ waits for its unacknowledged events")
 	CHECK_EQ((intptr_t)ret, 0);
 }
 
-/* Interrupts so far of each line of /proc/interrupts that names the driver. */
+/* Counts interrupts of each line of /proc/interrupts that names the driver. */
 static int irqs(unsigned long *count, int max)
 {
 	FILE *f = fopen("/proc/interrupts", "r");
@@ -373,8 +373,8 @@ static int irqs(unsigned long *count, int max)
 }
 
 /*
- * The line that rose most, -1 if none did. It need not rise with every event: one
- * interrupt serves all events until its handler ends.
+ * Returns the line that rose most, or -1 if none did. It need not rise with every event: one
+ * interrupt handles all events until its handler ends.
  */
 static int busiest(const unsigned long *before, const unsigned long *after, int n)
 {
@@ -390,7 +390,7 @@ static int busiest(const unsigned long *before, const unsigned long *after, int 
 	return used;
 }
 
-TEST(vectors, "C-025 completion vectors are interrupts of their own")
+TEST(vectors, "C-025 every completion vector has its own interrupt")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(d->ctx);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * As many objects of each kind, and as many work requests, as the device promises: the last
- * one works, and one more is ENOMEM. Address handles are in ud.c, groups in mcast.c, the
- * entries of a CQ in cq_large.c.
+ * The device holds as many objects of each kind, and as many work requests, as it promises: the
+ * last one works, and one more fails with ENOMEM. Address handles are in ud.c, groups in mcast.c,
+ * the entries of a CQ in cq_large.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static int destroy_pd(void *pd)
 	return ibv_dealloc_pd(pd);
 }
 
-/* The last PD takes an MR. */
+/* Registers an MR in the last PD. */
 static void use_pd(void *pd)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, page, sizeof(page), LOCAL);
@@ -42,7 +42,7 @@ static int destroy_cq(void *obj)
 	return ibv_destroy_cq(obj);
 }
 
-/* The last CQ gets a completion. */
+/* Makes a completion in the last CQ. */
 static void use_cq(void *obj)
 {
 	struct qp_opts o = QP_OPTS;
@@ -74,7 +74,7 @@ static int destroy_qp(void *qp)
 	return ibv_destroy_qp(qp);
 }
 
-/* The last QP sends to itself. */
+/* Sends on the last QP, to itself. */
 static void use_qp(void *qp)
 {
 	struct end e = { .dev = d, .qp = qp, .send_cq = cq, .recv_cq = cq };
@@ -98,7 +98,7 @@ static int destroy_mr(void *mr)
 	return ibv_dereg_mr(mr);
 }
 
-/* The keys of the last MR give access from both sides. */
+/* Accesses memory with both keys of the last MR. */
 static void use_mr(void *obj)
 {
 	struct end e = end_in(d, &QP_OPTS, IBV_QPS_RTS);
@@ -137,7 +137,7 @@ static int destroy_srq(void *srq)
 	return ibv_destroy_srq(srq);
 }
 
-/* The last SRQ takes a WR. */
+/* Posts a WR to the last SRQ. */
 static void use_srq(void *srq)
 {
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
@@ -148,8 +148,8 @@ static void use_srq(void *srq)
 #define MAX(member) offsetof(struct ibv_device_attr, member)
 
 static const struct kind {
-	const char *name;	/* as rdma(8) counts them */
-	size_t max;		/* where the limit is */
+	const char *name;	/* name that rdma(8) prints */
+	size_t max;		/* offset of the limit */
 	void *(*make)(void);
 	int (*destroy)(void *obj);
 	void (*use)(void *obj);
@@ -162,7 +162,7 @@ static const struct kind {
 	{ "srq", MAX(max_srq), make_srq, destroy_srq, use_srq },
 };
 
-/* How many of them the device has already, the kernel's among them. */
+/* Returns how many objects of a kind the device already has, including the kernel's. */
 static int existing(const char *kind)
 {
 	char text[1024], args[64], word[16];
@@ -172,10 +172,10 @@ static int existing(const char *kind)
 	REQUIRE(rdma_tool("", args, text, sizeof(text)));
 	snprintf(word, sizeof(word), " %s ", kind);
 	at = strstr(text, word);
-	return at ? atoi(at + strlen(word)) : 0;	/* it does not count windows */
+	return at ? atoi(at + strlen(word)) : 0;	/* rdma(8) does not count windows */
 }
 
-/* Until there are no more; then all but the last, for which there must be room again. */
+/* Makes as many objects as possible; then frees all but the last, and uses that one. */
 static void fill_up(const struct kind *k, void **list, int max)
 {
 	int64_t start = time_ms();
@@ -191,7 +191,7 @@ static void fill_up(const struct kind *k, void **list, int max)
 	CHECK_EQ(n, max);
 	REQUIRE(n > 2);
 	test_note("%d in %lld ms", n, (long long)(time_ms() - start));
-	/* What using it takes may be of this kind. */
+	/* Using the last object may take another one of this kind. */
 	REQUIRE_OK(k->destroy(list[0]));
 	if (k->use)
 		k->use(list[n - 1]);
@@ -201,14 +201,14 @@ static void fill_up(const struct kind *k, void **list, int max)
 		REQUIRE_OK(k->destroy(list[i]));
 }
 
-TEST_ROWS(objects, "J-001 J-018 as many as promised, and one more is ENOMEM, twice", kinds)
+TEST_ROWS(objects, "J-001 J-018 as many as promised, one more is ENOMEM; twice", kinds)
 {
 	void **list;
 	int max;
 
 	d = dev_open_qhca();
 	test_timeout(200);
-	/* Using the last CQ takes a QP, whose own CQ this is. */
+	/* Using the last CQ takes a QP, which uses this CQ. */
 	cq = row->make == make_qp ? cq_new(d, 16, NULL) : NULL;
 	max = *(int *)((uint8_t *)&d->attr + row->max) - existing(row->name);
 	list = calloc(max + 1, sizeof(*list));
@@ -217,7 +217,7 @@ TEST_ROWS(objects, "J-001 J-018 as many as promised, and one more is ENOMEM, twi
 	fill_up(row, list, max);
 }
 
-/* As many as @e has posted, in their order. */
+/* Polls @n completions, in the order in which @e has posted the WRs. */
 static void poll_all(struct ibv_cq *from, int n, enum ibv_wc_status status)
 {
 	int i;
@@ -243,7 +243,7 @@ TEST(work_requests, "J-001 A-013 B-023 queues of max_qp_wr WRs, filled to the la
 	e = end_new(d, &o);
 	CHECK_EQ(e.cap.max_send_wr, n);
 	CHECK_EQ(e.cap.max_recv_wr, n);
-	c.dest_qpn = e.qp->qp_num;	/* itself, which has no receive request yet */
+	c.dest_qpn = e.qp->qp_num;	/* itself; it has no receive request yet */
 	qp_bring(&e, &c, IBV_QPS_RTS);
 	for (i = 0; i < n; i++)
 		send_id(&e, i);
@@ -254,7 +254,7 @@ TEST(work_requests, "J-001 A-013 B-023 queues of max_qp_wr WRs, filled to the la
 		REQUIRE_OK(post_recv(&e, i, NULL, 0));
 	poll_all(e.recv_cq, n, IBV_WC_SUCCESS);
 	poll_all(e.send_cq, n, IBV_WC_SUCCESS);
-	/* And while nothing takes them. */
+	/* Fill the receive queue while no message takes its WRs. */
 	for (i = 0; i < n; i++)
 		REQUIRE_OK(post_recv(&e, i, NULL, 0));
 	CHECK_ERR(post_recv(&e, n, NULL, 0), ENOMEM);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device refuses a command of an MTU change, by rule: netdev, port and device go on
- * with the MTU they had. Needs root and the interface's name in QHCA_IF.
+ * A fault rule makes the device refuse a command of an MTU change: netdev, port and device keep
+ * their old MTU. Needs root and the interface's name in QHCA_IF.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 static int first_mtu;
 
-/* 0 or an errno value. */
+/* Returns 0 or an errno value. */
 static int ioctl_if(unsigned long request, struct ifreq *req)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0), err;
@@ -37,7 +37,7 @@ static int set_mtu(int mtu)
 	return ioctl_if(SIOCSIFMTU, &req);
 }
 
-/* 0: there is no such interface. */
+/* Returns 0 if there is no such interface. */
 static int get_mtu(void)
 {
 	struct ifreq req = {};
@@ -54,7 +54,7 @@ static void set_allmulti(bool on)
 	REQUIRE_OK(ioctl_if(SIOCSIFFLAGS, &req));
 }
 
-/* Rules and MTU survive the process that sets them: these are of the harness. */
+/* Rules and MTU survive the process that sets them, so the harness process restores them. */
 __attribute__((constructor)) static void remember(void)
 {
 	first_mtu = get_mtu();
@@ -67,7 +67,7 @@ __attribute__((destructor)) static void restore(void)
 		set_mtu(first_mtu);
 }
 
-/* Datagrams of the port's path MTU leave, those of a byte more do not. */
+/* The device sends datagrams of the port's path MTU, but not of one byte more. */
 static void check_device(struct dev *d, int mtu)
 {
 	uint32_t path_mtu = mtu_bytes(mtu == SMALL ? IBV_MTU_1024 : IBV_MTU_4096);
@@ -95,7 +95,7 @@ static void check_device(struct dev *d, int mtu)
 	CHECK_EQ(poll_ok(p.b.recv_cq, 2).byte_len, GRH + path_mtu);
 }
 
-/* All three agree, and frames go out and come back. */
+/* Netdev, port and device agree, and frames reach another host and return. */
 static void check_mtu(struct dev *d, int mtu)
 {
 	struct ibv_port_attr attr;
@@ -104,12 +104,12 @@ static void check_mtu(struct dev *d, int mtu)
 	REQUIRE_OK(ibv_query_port(d->ctx, PORT, &attr));
 	CHECK_EQ(attr.active_mtu, mtu == SMALL ? IBV_MTU_1024 : IBV_MTU_4096);
 	check_device(d, mtu);
-	/* To the gateway behind the user network. */
+	/* Ping the gateway behind the user network. */
 	if (getenv("QHCA_PEER"))
 		CHECK(!system("ping -q -M dont -c 2 -i 0.01 -W 5 -s 3000 ${QHCA_PEER%.*}.254"));
 }
 
-/* Sends the device all settings of the port once more. */
+/* Makes the driver send the device all settings of the port once more. */
 static void change_filter(void)
 {
 	int64_t end = time_ms() + WAIT_MS;
@@ -124,8 +124,8 @@ static void change_filter(void)
 }
 
 /*
- * Before the queues are replaced the device gets the smaller MTU of both, and after it the
- * larger one if that is new.
+ * The driver first sets the smaller one of both MTUs, then replaces the queues, and then sets the
+ * larger one if that is the new one.
  */
 static const struct {
 	const char *name, *text;
@@ -141,7 +141,7 @@ static const struct {
 	{ "smaller, CQ", "cmd opcode=create_cq once fail=no_resource", LARGE, SMALL, ENOMEM },
 };
 
-TEST_ROWS(refused, "J-011 B-030 an MTU that the device refuses is nobody's", cases)
+TEST_ROWS(refused, "J-011 B-030 an MTU that the device refuses is not used anywhere", cases)
 {
 	struct dev *d = faults_open();
 
@@ -154,7 +154,7 @@ TEST_ROWS(refused, "J-011 B-030 an MTU that the device refuses is nobody's", cas
 	CHECK_EQ(faults_hits(), 1);
 	faults_clear();
 	check_mtu(d, row->from);
-	/* Nor does it come late. */
+	/* The refused MTU is not set later, either. */
 	change_filter();
 	check_mtu(d, row->from);
 	REQUIRE_OK(set_mtu(row->to));

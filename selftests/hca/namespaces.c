@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device that network namespaces share has the GIDs of all of them; a process has
- * those of its own.
+ * A device that network namespaces share has the GIDs of all of them; a process may use those of
+ * its own namespace.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,13 +26,13 @@ static const union ibv_gid other_gid = {
 	.raw = { [10] = 0xff, [11] = 0xff, 192, 168, 99, 1 },
 };
 
-/* Of other_gid. */
+/* GID index of other_gid. */
 static int other_index;
 
-/* The other namespace has no name, so it goes with the process whatever becomes of that. */
+/* The other namespace has no name, so it disappears with the process in any case. */
 static int other_ns;
 
-/* The first line of a file below the port's in sysfs; false: there is none. */
+/* Reads the first line of a file of the port in sysfs. Returns false if there is none. */
 static bool port_file(char *text, size_t len, const char *dir, int index)
 {
 	char path[200];
@@ -61,7 +61,7 @@ static int find_other(void)
 	return -1;
 }
 
-/* Until the GID of the other namespace is there, or is not. */
+/* Waits until the GID of the other namespace exists, or does not. */
 static int wait_other(bool there)
 {
 	int64_t end = time_ms() + WAIT_MS;
@@ -99,14 +99,14 @@ static void ns_make(void)
 
 	if (unshare(CLONE_NEWNET))
 		test_skip("no network namespaces");
-	/* Programs that we start can name it by the number of this descriptor. */
+	/* Programs that this one starts can refer to it by the number of this descriptor. */
 	other_ns = open("/proc/self/ns/net", O_RDONLY);
 	REQUIRE(other_ns >= 0);
 	enter(here);
 	close(here);
 }
 
-/* A macvlan in a namespace of its own, on the device's interface. */
+/* Makes a macvlan on the device's interface, in a new namespace. */
 static void other_make(struct dev *d)
 {
 	char netdev[32], command[200];
@@ -126,7 +126,7 @@ static void other_make(struct dev *d)
 	REQUIRE(other_index >= 0);
 }
 
-/* Runs @fn as nobody, in the other namespace or this one. */
+/* Runs @fn as user nobody, in the other namespace or this one. */
 static void as_nobody(void (*fn)(struct dev *d), bool other)
 {
 	pid_t pid = fork();
@@ -148,7 +148,7 @@ static void as_nobody(void (*fn)(struct dev *d), bool other)
 		FAIL("%s: status %#x", other ? "in the other namespace" : "here", status);
 }
 
-/* What a datagram completes with whose AV names entry @index, whatever the kernel says. */
+/* Returns the status of a datagram from GID @index, which the kernel has not checked. */
 static enum ibv_wc_status datagram_from(struct dev *d, int index)
 {
 	struct ibv_ah *ah = own_ah(d, d->pd);
@@ -217,7 +217,7 @@ static void there(struct dev *d)
 	ping_pong(&p);
 }
 
-/* CAP_NET_RAW could send from there by other means. */
+/* A process with CAP_NET_RAW could send from there anyway, by a raw socket. */
 static void by_root(struct dev *d)
 {
 	CHECK_ERR(ah_from(d, other_index), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port follows its network interface: state, MTU, addresses, events. Needs
- * root and the interface's name in QHCA_IF, and leaves everything as it was.
+ * The port follows its network interface: state, MTU, addresses, events. Needs root and the
+ * interface's name in QHCA_IF, and restores everything.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void wait_port(struct dev *d, enum ibv_port_state state)
 	CHECK_EQ(port_attr(d).state, state);
 }
 
-/* The address comes and goes with the interface. */
+/* Waits for the GID: the address of the interface appears some time after the interface is up. */
 static void wait_gid(struct dev *d)
 {
 	int64_t end = time_ms() + WAIT_MS;
@@ -66,7 +66,7 @@ static void wait_gid(struct dev *d)
 	FAIL("the GID does not come back");
 }
 
-/* Counts events of that type until none follows. */
+/* Counts events of that type until no more follow. */
 static int count_events(struct dev *d, enum ibv_event_type type)
 {
 	struct ibv_async_event ev;
@@ -77,7 +77,7 @@ static int count_events(struct dev *d, enum ibv_event_type type)
 	return n;
 }
 
-/* Link-local addresses come some time after the interface has. */
+/* Waits for link-local addresses, which appear some time after the interface is up. */
 static void settle(struct dev *d)
 {
 	struct ibv_async_event ev;
@@ -88,7 +88,7 @@ static void settle(struct dev *d)
 
 /* ---- GIDs; first, because the tests below add and remove addresses ---- */
 
-TEST(gid_change, "H-013 J-014 GID_CHANGE: an address comes and goes")
+TEST(gid_change, "H-013 J-014 GID_CHANGE: an address is added and removed")
 {
 	const char *name = ifname();
 	struct dev *d = dev_open_qhca();
@@ -111,7 +111,7 @@ TEST(gid_change, "H-013 J-014 GID_CHANGE: an address comes and goes")
 	run("ip addr del 192.168.213.7/24 dev %s", name);
 	CHECK_EQ(count_events(d, IBV_EVENT_GID_CHANGE), 1);
 	CHECK_ERR(ibv_query_gid_ex(d->ctx, PORT, found, &e[0], 0), ENODATA);
-	/* The others keep their index. */
+	/* All other GIDs keep their index. */
 	REQUIRE(ibv_query_gid_table(d->ctx, e, ARRAY_SIZE(e), 0) == num);
 	for (i = 0; i < num; i++) {
 		CHECK_EQ(e[i].gid_index, before[i].gid_index);
@@ -119,7 +119,7 @@ TEST(gid_change, "H-013 J-014 GID_CHANGE: an address comes and goes")
 	}
 }
 
-/* Link-local, with the interface's address in it. */
+/* Returns the link-local GID with the interface's MAC address. */
 static void default_gid(const char *name, union ibv_gid *gid)
 {
 	unsigned int mac[6];
@@ -175,10 +175,7 @@ TEST(mac, "J-013 J-014 GID_CHANGE: the default GID follows the interface's addre
 	CHECK(memcmp(&gid, &old, sizeof(gid)));
 	check_default_gid(d, &gid);
 	wait_gid(d);
-	/*
-	 * Destroyed before the address changes: a GID in use would come back at
-	 * another index.
-	 */
+	/* Destroy the QPs first: a GID in use would return at another index. */
 	p = pair_new(d, &QP_OPTS, &CONN);
 	ping_pong(&p);
 	REQUIRE_OK(ibv_destroy_qp(p.a.qp));
@@ -193,7 +190,7 @@ TEST(mac, "J-013 J-014 GID_CHANGE: the default GID follows the interface's addre
 
 /* ---- state ---- */
 
-/* The next PORT_ACTIVE or PORT_ERR, which must alternate. */
+/* Waits for PORT_ACTIVE or PORT_ERR, which must alternate. */
 static void expect_port(struct dev *d, enum ibv_event_type type)
 {
 	struct ibv_async_event ev;
@@ -251,7 +248,7 @@ TEST(survive, "J-010 QPs survive a port that is down for a while")
 	struct conn c = CONN;
 	struct pair p;
 
-	/* 8 times 537 ms at least: longer than the interruption. */
+	/* At least 8 times 537 ms: longer than the interruption. */
 	c.timeout = 17;
 	p = pair_new(d, &QP_OPTS, &c);
 	ping_pong(&p);
@@ -308,7 +305,7 @@ TEST_ROWS(mtu, "J-011 A-063 active_mtu follows the interface, and path MTUs go u
 	run("ip link set dev %s mtu 4200", name);
 }
 
-/* What ib_get_eth_speed() makes of Mb/s, where all kernels agree. */
+/* Result of ib_get_eth_speed() for Mb/s, where all kernels agree. */
 static const struct {
 	int from, to;
 	int width, speed;
@@ -354,14 +351,14 @@ TEST(never, "H-007 H-011 H-014 events that this port never raises")
 	struct ibv_async_event ev;
 	unsigned int seen[IBV_EVENT_WQ_FATAL + 1] = { 0 }, i;
 
-	/* Where others would migrate the path, or raise a fatal error. */
+	/* Other devices would migrate the path or raise a fatal error here. */
 	c.timeout = 10;
 	c.retry_cnt = 1;
 	p = pair_new(d, &QP_OPTS, &c);
 	REQUIRE_OK(ibv_destroy_qp(p.b.qp));
 	send_id(&p.a, 1);
 	poll_expect(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
-	/* Where a subnet manager would give the port an address, and ask for its clients. */
+	/* A subnet manager would assign an address to the port here and ask for reregistration. */
 	run("ip link set dev %s down", name);
 	run("ip link set dev %s up", name);
 	wait_port(d, IBV_PORT_ACTIVE);
@@ -387,7 +384,7 @@ TEST(ack_delay, "J-006 an answer comes within local_ca_ack_delay")
 	int i;
 
 	CHECK(d->attr.local_ca_ack_delay > 0 && d->attr.local_ca_ack_delay < 24);
-	/* The machine may be busy; the best of several tries counts. */
+	/* The machine may be busy, so the best of several tries counts. */
 	for (i = 0; i < 20; i++) {
 		start = time_ms();
 		ping(&p.a, &p.b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of verbs in the kernel: two connected QPs of one device, and a list of
- * functions that use them. Failures are noted in the test's report.
+ * Tests of verbs in the kernel: two connected QPs of one device, and a list of functions that use
+ * them. The report of a test lists its failures.
  */
 #ifndef KVERBS_H
 #define KVERBS_H
@@ -15,10 +15,10 @@
 /**
  * struct kv - a run of the tests
  * @dev: the device under test
- * @gid_index: entry of its GID table
+ * @gid_index: index of the GID to use
  * @m: the report
- * @failed: this test has
- * @skip: why this test cannot be done, or NULL
+ * @failed: this test has failed
+ * @skip: reason why this test cannot run, or NULL
  */
 struct kv {
 	struct ib_device *dev;
@@ -52,7 +52,7 @@ struct kv {
 		kv_a == kv_b;						\
 	})
 
-/* Whether @call gave an object; @to is that, or NULL. */
+/* Sets @to to the object that @call returns, or to NULL on error. Evaluates to success. */
 #define KV_GET(kv, to, call)						\
 	({								\
 		(to) = (call);						\
@@ -73,7 +73,7 @@ extern const struct kv_test kv_arm_tests[], kv_cq_tests[], kv_death_tests[],
 			    kv_restrack_tests[], kv_rings_tests[], kv_rxq_tests[],
 			    kv_srq_tests[], kv_stop_tests[], kv_txq_tests[], kv_xrc_tests[];
 
-/* struct kv_end - a QP, which is beyond RESET if @init, with one CQ for both of its queues */
+/* struct kv_end - a QP, beyond RESET if @init, with one CQ for both of its queues */
 struct kv_end {
 	struct ib_qp *qp;
 	struct ib_cq *cq;
@@ -88,28 +88,28 @@ struct kv_rig {
 };
 
 /*
- * struct kv_buf - pages that need not be neighbours, coherent: those who read what the
- * device has written do not own them in between
+ * struct kv_buf - pages that need not be contiguous. Their memory is coherent, so that reading what
+ * the device has written needs no synchronisation.
  */
 struct kv_buf {
-	struct sg_table sgt;	/* DMA addresses alone */
+	struct sg_table sgt;	/* DMA addresses only */
 	void **va;
 	unsigned int num_pages;
 };
 
-/* struct kv_done - a work request that will complete, and how it did */
+/* struct kv_done - a work request that is to complete, and its completion */
 struct kv_done {
 	struct ib_cqe cqe;
 	struct ib_wc wc;
 	struct completion done;
 };
 
-/* False, and noted, if something cannot be allocated. */
+/* Returns false, and reports a failure, if an allocation fails. */
 bool kv_rig_open(struct kv *kv, struct kv_rig *r, enum ib_poll_context ctx);
 void kv_rig_close(struct kv *kv, struct kv_rig *r);
-/* Nothing is outstanding afterwards, so that memory can go. */
+/* Afterwards nothing is outstanding, so that memory can be freed. */
 void kv_rig_stop(struct kv_rig *r);
-/* RESET to RTS, connected to each other; both may be the same QP. */
+/* Moves both from RESET to RTS, connected to each other; both may be the same QP. */
 bool kv_connect(struct kv *kv, struct kv_end *a, struct kv_end *b);
 
 bool kv_buf_open(struct kv *kv, struct kv_buf *b, unsigned int num_pages);
@@ -119,23 +119,23 @@ dma_addr_t kv_dma(struct kv_buf *b, unsigned int i);
 void kv_fill(struct kv_buf *b, u8 seed);
 bool kv_is_filled(struct kv_buf *b, u8 seed);
 
-/* The network device of the port, with a reference; or NULL, and noted. */
+/* Returns the netdev of the port, with a reference; or NULL, and reports a failure. */
 struct net_device *kv_netdev(struct kv *kv);
 
-/* Resets the function behind the driver's back, which finds it dead at the next look. */
+/* Resets the function without the driver, which finds it dead at its next poll. */
 bool kv_break(struct kv *kv);
 
-/* What the largest queues are refused with on this machine; 0: they are not. */
+/* Returns the error with which this machine refuses the largest queues, or 0. */
 int kv_large_err(struct kv *kv);
 
 void kv_expect(struct kv_done *d);
 /*
- * Waits for it, polling if nobody else does; the status, or -ETIMEDOUT and the QP has
- * been stopped.
+ * Waits for the completion, polling if no handler does. Returns its status, or -ETIMEDOUT, and then
+ * has stopped the QP.
  */
 int kv_wait(struct kv_rig *r, struct kv_end *e, struct kv_done *d);
 
-/* Each posts one work request, and sets @d up for its completion. */
+/* These post one work request and prepare @d for its completion. */
 int kv_recv(struct kv_end *e, struct kv_done *d, struct ib_sge *sge, int num_sge);
 int kv_send(struct kv_end *e, struct kv_done *d, struct ib_sge *sge, int num_sge);
 int kv_send_inv(struct kv_end *e, struct kv_done *d, u32 rkey);
@@ -145,10 +145,10 @@ int kv_atomic(struct kv_end *e, struct kv_done *d, struct ib_atomic_wr *wr);
 int kv_reg(struct kv_end *e, struct kv_done *d, struct ib_mr *mr, u32 key, int access);
 int kv_local_inv(struct kv_end *e, struct kv_done *d, u32 key);
 
-/* Not a test: see lies.c. */
+/* Prints results, but is not a test: see lies.c. */
 void kv_lies(struct kv *kv);
 
-/* Whoever takes a MAD in is slow, see mads.c: 0 or a negative errno. */
+/* Makes the core slow to handle MADs, see mads.c. Returns 0 or a negative errno. */
 int kv_mads_slow(void);
 void kv_mads_fast(void);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: the end of a QP with an SRQ when the device dies. Who
- * drains such a QP stops it and waits for LAST_WQE_REACHED, for a minute if need be.
+ * Tests of verbs in the kernel: the end of a QP with an SRQ when the device dies. A consumer that
+ * drains such a QP stops it and waits up to a minute for LAST_WQE_REACHED.
  */
 #include <linux/delay.h>
 
 #include "kverbs.h"
 
-#define KV_TOLD		(8 * HZ)	/* the driver looks at the device every 2 s */
+#define KV_TOLD		(8 * HZ)	/* the driver polls the status of the device every 2 s */
 
 /* struct kv_last - a QP, connected to itself, that takes its receives from an SRQ */
 struct kv_last {
@@ -75,8 +75,8 @@ static void kv_last_stop(struct kv *kv, struct kv_last *l)
 }
 
 /*
- * A fault rule of the device loses the event, so that the death finds one QP stopped and
- * waiting for it. The other one is stopped when the device is dead.
+ * A fault rule makes the device lose the event, so that when the device dies one QP is stopped and
+ * waits for it. The other one is stopped when the device is already dead.
  */
 static void kv_last_wqe(struct kv *kv)
 {
@@ -97,7 +97,7 @@ static void kv_last_wqe(struct kv *kv)
 	KV_CHECK_EQ(kv, atomic_read(&after.times), 0);
 	kv_last_stop(kv, &after);
 	KV_CHECK(kv, wait_for_completion_timeout(&after.told, KV_TOLD));
-	/* Again: it has been told. */
+	/* Stop them again: each has had its event. */
 	for (i = 0; i < 3; i++) {
 		kv_last_stop(kv, &before);
 		kv_last_stop(kv, &after);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a kernel consumer gets to see of a device that lies: no test, but one line for
- * each step with its errno or the status of its completion. Each step ends whatever the
- * device does; guest/lies.sh knows which outcome belongs to which lie.
+ * What a kernel consumer sees of a device that lies. This is not a test: it prints one line for
+ * each step, with its errno or the status of its completion. Each step ends, whatever the device
+ * does; guest/lies.sh knows the right outcome for each lie.
  */
 #include <rdma/ib_cache.h>
 
@@ -32,7 +32,7 @@ static bool kv_say(struct kv_lie *l, const char *what, int ret)
 	return !ret;
 }
 
-/* Makes an object, and says whether that worked. */
+/* Makes an object, and prints whether that worked. */
 #define KV_MAKE(l, what, to, call)					\
 	({								\
 		(to) = (call);						\
@@ -42,7 +42,7 @@ static bool kv_say(struct kv_lie *l, const char *what, int ret)
 		(to);							\
 	})
 
-/* Whatever the device says, nobody is promised more than the interface has. */
+/* Whatever the device reports, the driver never reports more than the interface allows. */
 static bool kv_lie_limits(struct kv_lie *l)
 {
 	const struct ib_device_attr *a = &l->kv->dev->attrs;
@@ -97,7 +97,7 @@ static void kv_lie_destroy_qp(struct kv_lie *l, struct kv_end *e)
 		kv_say(l, "destroy", -EBUSY);
 }
 
-/* Without draining: QPs that are destroyed use no memory, either. */
+/* Closes without draining: destroyed QPs do not use memory, either. */
 static void kv_lie_close(struct kv_lie *l)
 {
 	kv_lie_destroy_qp(l, &l->ud);
@@ -119,7 +119,7 @@ static void kv_lie_close(struct kv_lie *l)
 	kv_buf_close(l->kv, &l->buf);
 }
 
-/* Its status, or -ETIMEDOUT; it may still complete until the QP is destroyed. */
+/* Waits for the completion; after -ETIMEDOUT it may still come until the QP is destroyed. */
 static bool kv_lie_wait_for(struct kv_lie *l, const char *what, struct kv_done *d,
 			    unsigned long limit)
 {
@@ -146,7 +146,7 @@ static struct ib_sge kv_lie_sge(struct kv_lie *l, unsigned int page, u32 len)
 				 .lkey = l->pd->local_dma_lkey };
 }
 
-/* A QP that has done nothing yet is asked for its state, and stopped. */
+/* Queries the state of a QP that has done nothing yet, and stops the QP. */
 static bool kv_lie_stop(struct kv_lie *l)
 {
 	struct ib_qp_attr attr, reset = { .qp_state = IB_QPS_RESET };
@@ -156,7 +156,7 @@ static bool kv_lie_stop(struct kv_lie *l)
 	       kv_say(l, "stop", ib_modify_qp(l->idle.qp, &reset, IB_QP_STATE));
 }
 
-/* Of two sends only the second completes, for both. */
+/* Of two sends only the second is signaled, and its CQE completes both. */
 static bool kv_lie_rc(struct kv_lie *l, struct kv_done d[4])
 {
 	struct ib_sge to = kv_lie_sge(l, 0, KV_LIE_LEN), from = kv_lie_sge(l, 1, KV_LIE_LEN);
@@ -189,7 +189,7 @@ static bool kv_lie_shared(struct kv_lie *l, struct kv_done d[2])
 	       kv_say(l, "post", ib_post_srq_recv(l->srq, &wr, NULL)) &&
 	       kv_say(l, "post", kv_send(&l->shared, &d[1], &from, 1)) &&
 	       kv_lie_wait(l, "send", &d[1]) &&
-	       /* Its CQE is older; and nobody flushes WRs of an SRQ. */
+	       /* Its CQE precedes that of the send; WRs of an SRQ are never flushed. */
 	       kv_lie_wait_for(l, "shared", &d[0], HZ / 5);
 }
 
@@ -206,7 +206,7 @@ static int kv_lie_ud_rts(struct ib_qp *qp)
 	return ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN);
 }
 
-/* Of the port itself. */
+/* Makes an address handle for the port itself. */
 static struct ib_ah *kv_lie_ah(struct kv_lie *l)
 {
 	struct rdma_ah_attr attr = { .type = rdma_ah_find_type(l->kv->dev, 1) };
@@ -248,8 +248,8 @@ static bool kv_lie_ud(struct kv_lie *l, struct kv_done d[2])
 }
 
 /**
- * kv_lies - make one of each object, and use it
- * @kv: the device, and where to tell
+ * kv_lies - make one object of each kind, and use it
+ * @kv: the device and the report
  *
  * Context: process. Stops at the first step that fails.
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of verbs in the kernel: events whose interrupt is lost. The driver looks for them
- * once in a while, and calls the handlers itself; queues and CQs that are destroyed meanwhile
- * have to wait for it as they wait for interrupts.
+ * periodically and calls the handlers itself. Destroying a QP or CQ meanwhile has to wait for such
+ * a handler as for one in an interrupt.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -12,16 +12,16 @@
 
 #include "kverbs.h"
 
-#define KV_VECTOR	1	/* the first one of completions */
+#define KV_VECTOR	1	/* the first completion vector */
 #define KV_LINGER_MS	300
 
 /*
  * struct kv_lost - a CQ of a QP that sends to itself
- * @probe: on what looks the CQ up for the handler, if @lookup
- * @lookup: who lingers is the lookup, not the handler
- * @begun: it lingers
- * @gone: what it uses has been destroyed
- * @early: that was so before it had ended
+ * @probe: probes the function that looks up the CQ for the handler, if @lookup
+ * @lookup: delay the lookup instead of the handler
+ * @begun: the delay has begun
+ * @gone: the object in use has been destroyed
+ * @early: @gone was set before the delay ended
  * @unsafe: the handler was called with softirqs on, or as if spinlocks did not sleep
  */
 struct kv_lost {
@@ -46,7 +46,7 @@ static void kv_lost_linger(struct kv_lost *l)
 	WRITE_ONCE(l->early, READ_ONCE(l->gone));
 }
 
-/* Softirqs that it raises would wait for the next interrupt, if they were on. */
+/* With softirqs on, a softirq raised here would wait for the next interrupt. */
 static void kv_lost_comp(struct ib_cq *cq, void *context)
 {
 	struct kv_lost *l = context;
@@ -57,7 +57,7 @@ static void kv_lost_comp(struct ib_cq *cq, void *context)
 		kv_lost_linger(l);
 }
 
-/* What is found is a part of the CQ. */
+/* The lookup returns the address of a member of the CQ. */
 static int kv_lost_found(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct kv_lost *l = container_of(get_kretprobe(ri), struct kv_lost, probe);
@@ -101,7 +101,7 @@ static void kv_lost_close(struct kv *kv, struct kv_lost *l)
 		ib_dealloc_pd(l->pd);
 }
 
-/* A message whose event has no interrupt; then what its handler uses is destroyed. */
+/* Sends a message whose event has no interrupt, then destroys an object that its handler uses. */
 static void kv_lost_run(struct kv *kv, struct kv_lost *l)
 {
 	int irq = pci_irq_vector(to_pci_dev(kv->dev->dev.parent), KV_VECTOR);
@@ -157,7 +157,7 @@ static void kv_lost_lookup(struct kv *kv)
 }
 
 const struct kv_test kv_lost_tests[] = {
-	{ "C-024 the handler of an event without interrupt is waited for", kv_lost_handler },
-	{ "a CQ stays while an event without interrupt looks it up", kv_lost_lookup },
+	{ "C-024 destroying a QP waits for a handler without interrupt", kv_lost_handler },
+	{ "destroying a CQ waits for a lookup without interrupt", kv_lost_lookup },
 	{ }
 };

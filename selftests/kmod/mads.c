@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Not a test by itself: the core takes MADs in slowly, so that the device goes meanwhile.
- * When it goes, the core destroys the QP of the MADs first and stops the worker of their CQ
+ * Not a test by itself: this makes the core slow to handle MADs, so that the device is removed
+ * meanwhile. Then the core destroys the QP for MADs first and stops the worker of its CQ
  * afterwards; until then the worker posts receives to that QP.
  */
 #include <linux/delay.h>
@@ -12,7 +12,7 @@
 
 static unsigned int mad_ms;
 module_param(mad_ms, uint, 0444);
-MODULE_PARM_DESC(mad_ms, "How long a MAD takes to be taken in");
+MODULE_PARM_DESC(mad_ms, "Delay when a MAD is handled, in ms");
 
 static int kv_mad_taken(struct kprobe *p, struct pt_regs *regs)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel. Reading the file "run" of the directory
- * qhca_kverbs_test of debugfs runs them all and gives their report, KTAP. The tests
- * of the file "death" wait for somebody to break the device; those of "flush" and "last"
- * break it themselves, that of "last" a device that loses an event; that of "stop" needs a
- * device that refuses to stop a QP; those of "load" need adaptive moderation to be on, that of
- * "received" pings that are answered. The file "lies" is for a device that lies, see lies.c.
+ * Tests of verbs in the kernel. Reading the file "run" in the directory qhca_kverbs_test of debugfs
+ * runs the tests and prints their report, KTAP. Some tests have files of their own: "death" waits
+ * until the device is broken from outside; "flush" and "last" break it themselves, "last" with a
+ * fault rule that loses an event; "stop" needs a device that refuses to stop a QP; "load" needs
+ * adaptive moderation on, "received" pings that are answered. The file "lies" is for a device that
+ * lies, see lies.c.
  *
  *	insmod qhca_kverbs_test.ko device=qhca0 gid_index=1
  */
@@ -26,7 +26,7 @@ static int gid_index;
 module_param(gid_index, int, 0444);
 MODULE_PARM_DESC(gid_index, "GID to connect with");
 
-static DEFINE_MUTEX(kv_lock);	/* of kv_dev, held while tests run */
+static DEFINE_MUTEX(kv_lock);	/* kv_dev; held while tests run */
 static struct ib_device *kv_dev;
 static struct dentry *kv_dir;
 
@@ -36,7 +36,7 @@ static const struct kv_test *const kv_lists[] = {
 	kv_srq_tests, kv_txq_tests, kv_xrc_tests,
 };
 
-/* The other files, each with its tests. */
+/* Further files and their tests. */
 static const struct {
 	const char *name;
 	const struct kv_test *tests;

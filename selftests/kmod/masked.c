@@ -7,10 +7,10 @@
 #define KV_CAS		IB_WR_MASKED_ATOMIC_CMP_AND_SWP
 #define KV_FAA		IB_WR_MASKED_ATOMIC_FETCH_AND_ADD
 #define KV_ATOMIC	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_ATOMIC)
-#define KV_RESULT	256		/* where in its page a result goes */
+#define KV_RESULT	256		/* offset of a result in its page */
 #define KV_WORD		64
 
-/* struct kv_word - a rig, a page for results, and a registered one at the peer */
+/* struct kv_word - a rig, a page for results, and a registered page of the peer */
 struct kv_word {
 	struct kv_rig r;
 	struct kv_buf src, dst;
@@ -56,8 +56,7 @@ static bool kv_word_open(struct kv *kv, struct kv_word *w, int access)
 }
 
 /*
- * Posts @wr with a result of @len bytes, aimed at @off; returns the error or
- * the status.
+ * Posts @wr with a result of @len bytes, for the word at @off. Returns the error or the status.
  */
 static int kv_word_do(struct kv_word *w, struct kv_done *d, struct ib_atomic_wr *wr,
 		      u32 off, u32 len)
@@ -81,16 +80,16 @@ static const struct {
 	enum ib_wr_opcode opcode;
 	u64 word, compare_add, swap, compare_add_mask, swap_mask, result;
 } kv_masked_ops[] = {
-	/* All bits, no boundaries: as without masks. */
+	/* All bits and no boundaries: the same as without masks. */
 	{ KV_CAS, 5, 5, 9, ~0ull, ~0ull, 9 },
 	{ KV_CAS, 5, 4, 9, ~0ull, ~0ull, 5 },
 	{ KV_FAA, ~0ull, 3, 0, 0, 0, 2 },
-	/* Compares and swaps different bits. */
+	/* Compare and swap of different bits. */
 	{ KV_CAS, 0x1234, 0xff34, 0xabcd, 0x00ff, 0xff00, 0xab34 },
 	{ KV_CAS, 0x1234, 0xff35, 0xabcd, 0x00ff, 0xff00, 0x1234 },
 	{ KV_CAS, 0x1234, 0x5678, 0xabcd, 0, ~0ull, 0xabcd },
 	{ KV_CAS, 0x1234, 0x1234, 0xabcd, ~0ull, 0, 0x1234 },
-	/* Fields: two of 32 bits, eight bytes, bits. */
+	/* Fields: two of 32 bits, eight bytes, single bits. */
 	{ KV_FAA, ~0ull, 0x100000001, 0, 0x8000000080000000, 0, 0 },
 	{ KV_FAA, 0xffffffff, 1, 0, 0x80000000, 0, 0 },
 	{ KV_FAA, 0xff01fe80ff7f0055, 0x01ff03800101ff11, 0, 0x8080808080808080, 0,
@@ -168,7 +167,7 @@ static void kv_masked_errors(struct kv *kv)
 	}
 }
 
-/* A result cannot be put into inline data. */
+/* A masked atomic with inline data has no memory for its result. */
 static void kv_masked_inline(struct kv *kv)
 {
 	static const enum ib_wr_opcode opcodes[] = { KV_CAS, KV_FAA };

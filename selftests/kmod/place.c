@@ -4,7 +4,7 @@
 
 #include "kverbs.h"
 
-/* struct kv_place - a rig, data, and a registered page at the peer */
+/* struct kv_place - a rig, data, and a registered page of the peer */
 struct kv_place {
 	struct kv_rig r;
 	struct kv_buf src, dst;
@@ -122,7 +122,7 @@ static void kv_bad_store(struct kv *kv)
 	}
 }
 
-/* struct ib_send_wr has no place for its type and level. */
+/* struct ib_send_wr has no members for the type and level of a FLUSH. */
 static void kv_flush(struct kv *kv)
 {
 	struct kv_place p;

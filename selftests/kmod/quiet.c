@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of verbs in the kernel: what a flushed work request, and a stopped QP, guarantee.
- * The consumer may reuse the memory, so the device must have stopped writing by then.
+ * Tests of verbs in the kernel: when a work request has been flushed, or a QP stopped, the consumer
+ * may reuse the memory, so the device must have stopped writing by then.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -13,12 +13,12 @@
 
 #define KV_RECVS	4
 
-/* struct kv_quiet - a CQ that each CPU polls all the time */
+/* struct kv_quiet - a CQ that every CPU polls all the time */
 struct kv_quiet {
 	struct ib_cq *cq;
 	struct pci_dev *pdev;
 	atomic_t flushed;
-	atomic_t early;		/* flushed while the function could do DMA */
+	atomic_t early;		/* flushed while the function could still do DMA */
 };
 
 static bool kv_is_bus_master(struct pci_dev *pdev)
@@ -29,7 +29,7 @@ static bool kv_is_bus_master(struct pci_dev *pdev)
 	return command & PCI_COMMAND_MASTER;
 }
 
-/* Runs before anything else on its CPU, the driver's work on the dead device included. */
+/* Takes precedence on its CPU over everything else, even over the driver's work item. */
 static int kv_quiet_poll(void *arg)
 {
 	struct kv_quiet *q = arg;
@@ -83,7 +83,7 @@ static void kv_quiet_run(struct kv *kv, struct kv_quiet *q)
 	KV_CHECK_EQ(kv, atomic_read(&q->early), 0);
 }
 
-/* Without draining the QPs, which a dead device refuses. */
+/* Closes without draining the QPs, which a dead device refuses. */
 static void kv_quiet_close(struct kv *kv, struct kv_rig *r)
 {
 	KV_CHECK_EQ(kv, ib_destroy_qp(r->a.qp), 0);
@@ -111,8 +111,8 @@ static void kv_quiet_flush(struct kv *kv)
 }
 
 /*
- * The device refuses to stop a QP, as a fault rule has it, so the driver gives it up. The
- * work item that ends DMA then waits on this CPU for this thread.
+ * A fault rule makes the device refuse to stop a QP, so the driver declares it dead. The work item
+ * that ends DMA waits on this CPU until this thread sleeps.
  */
 static void kv_quiet_stop(struct kv *kv)
 {
@@ -131,11 +131,11 @@ static void kv_quiet_stop(struct kv *kv)
 }
 
 const struct kv_test kv_flush_tests[] = {
-	{ "J-021 work requests are flushed when the device does no more DMA", kv_quiet_flush },
+	{ "J-021 work requests are flushed only when DMA has stopped", kv_quiet_flush },
 	{ }
 };
 
 const struct kv_test kv_stop_tests[] = {
-	{ "J-021 a QP is stopped when the device does no more DMA", kv_quiet_stop },
+	{ "J-021 stopping a QP ends only when DMA has stopped", kv_quiet_stop },
 	{ }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of verbs in the kernel: what must not work, and how it fails. */
+/* Tests of verbs in the kernel: requests that must fail, and how they fail. */
 #include "kverbs.h"
 
-/* struct kv_wrong - a rig and two regions, of which the first is Valid */
+/* struct kv_wrong - a rig and two regions, the first of which is Valid */
 struct kv_wrong {
 	struct kv_rig r;
 	struct kv_buf buf;
@@ -50,7 +50,7 @@ static void kv_wrong_close(struct kv *kv, struct kv_wrong *w)
 	kv_rig_close(kv, &w->r);
 }
 
-/* Each takes its QP to ERR, so each gets a new one. */
+/* Renews the QPs: each mistake moves its QP to ERR. */
 static int kv_again(struct kv_wrong *w, struct kv_done *d)
 {
 	return kv_reg(&w->r.b, d, w->valid, ib_inc_rkey(w->valid->rkey), 0);
@@ -103,7 +103,7 @@ static void kv_bad_work(struct kv *kv)
 	}
 }
 
-/* The peer is told why, or not at all. */
+/* The peer gets an error, or no answer at all. */
 static void kv_bad_peer(struct kv *kv)
 {
 	struct kv_done d, received;
@@ -127,7 +127,7 @@ static void kv_bad_peer(struct kv *kv)
 						w.valid->iova, w.valid->rkey), 0);
 		else			/* another key */
 			KV_CHECK_EQ(kv, kv_send_inv(&w.r.a, &d, w.valid->rkey ^ 1), 0);
-		/* The sender that invalidates a wrong key gets no answer: class J. */
+		/* A sender that invalidates a wrong key gets no answer: class J. */
 		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.a, &d),
 			    i == 2 ? IB_WC_RETRY_EXC_ERR : IB_WC_REM_ACCESS_ERR);
 		KV_CHECK_EQ(kv, kv_wait(&w.r, &w.r.b, &received),
@@ -179,7 +179,7 @@ static void kv_dma_key(struct kv *kv)
 	kv_rig_close(kv, &r);
 }
 
-/* The largest CQ is there for the kernel too, of whatever pages it gets, see rings.c. */
+/* The kernel can create the largest CQ from whatever pages it gets, see rings.c. */
 static void kv_cq_limit(struct kv *kv)
 {
 	struct ib_cq_init_attr attr = { .cqe = kv->dev->attrs.max_cqe };
@@ -196,9 +196,9 @@ static void kv_cq_limit(struct kv *kv)
 
 const struct kv_test kv_refused_tests[] = {
 	{ "C-001 J-001 the largest CQ, and one CQE more", kv_cq_limit },
-	{ "F-026 F-028 F-029 I-035 work requests that break a rule", kv_bad_work },
-	{ "F-025 F-056 I-010 I-033 what the peer may not do", kv_bad_peer },
+	{ "F-026 F-028 F-029 I-035 invalid work requests", kv_bad_work },
+	{ "F-025 F-056 I-010 I-033 requests that the peer must not make", kv_bad_peer },
 	{ "F-026 F-030 refused at once", kv_at_once },
-	{ "F-016 the local DMA key is not for the peer", kv_dma_key },
+	{ "F-016 the peer cannot use the local DMA key", kv_dma_key },
 	{ }
 };

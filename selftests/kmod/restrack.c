@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of verbs in the kernel: what the driver says of objects to "rdma resource show". */
+/* Tests of verbs in the kernel: details that the driver adds to "rdma resource show". */
 #include <net/netlink.h>
 
 #include "kverbs.h"
@@ -16,8 +16,8 @@ static struct sk_buff *kv_show_mr(struct kv *kv, struct ib_mr *mr)
 }
 
 /*
- * Re-registration exchanges the PD of an MR while others ask for it, and then the old one
- * may go. So the driver must not look there, and says the same whatever it would find.
+ * Re-registration may replace the PD of an MR, and free the old one, while another process queries
+ * the MR. So the driver must not follow the pointer to the PD.
  */
 static void kv_mr_pd(struct kv *kv)
 {

@@ -254,7 +254,7 @@ int kv_wait(struct kv_rig *r, struct kv_end *e, struct kv_done *d)
 	}
 	if (wait_for_completion_timeout(&d->done, KV_WAIT))
 		return d->wc.status;
-	/* It is the caller's, who will not wait for it any more. */
+	/* The work request belongs to the caller, who will not wait for it any more. */
 	kv_end_stop(e);
 	return -ETIMEDOUT;
 }
@@ -325,7 +325,7 @@ int kv_local_inv(struct kv_end *e, struct kv_done *d, u32 key)
 	return kv_post(e, d, &wr);
 }
 
-/* ---- the network card beside it ---- */
+/* ---- the netdev of the port ---- */
 
 struct net_device *kv_netdev(struct kv *kv)
 {

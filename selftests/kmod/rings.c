@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of verbs in the kernel: queues larger than memory in one piece. */
+/* Tests of verbs in the kernel: queues that are larger than contiguous memory. */
 #include <linux/kprobes.h>
 #include <linux/pci.h>
 #include <linux/sizes.h>
@@ -10,15 +10,15 @@
 #include "kverbs.h"
 
 /*
- * A ring too large for one piece is made of single pages, unless DMA is bounced: then they
- * would need a synchronisation that nobody does.
+ * A ring too large for one allocation consists of single pages, unless DMA is bounced, because
+ * pages would then need a synchronisation that the driver does not do.
  */
 int kv_large_err(struct kv *kv)
 {
 	return is_swiotlb_force_bounce(kv->dev->dma_device) ? -ENOMEM : 0;
 }
 
-/* It has 16 MiB. Several times, to show leaks, and what is freed twice. */
+/* The largest send queue has 16 MiB. Repeated, to show leaks and double frees. */
 static void kv_large(struct kv *kv)
 {
 	struct ib_qp_init_attr init = {
@@ -53,7 +53,7 @@ out_pd:
 	ib_dealloc_pd(pd);
 }
 
-/* What the device puts in place of each address of a ring's pages, which it can reach. */
+/* The device overwrites the addresses in the table of a ring, which it can access, with this. */
 #define KV_NOT_OURS	0x5a5a5a5a000ull
 
 static atomic_t kv_unmapped, kv_unmapped_wrong;
@@ -73,7 +73,7 @@ static void kv_unmap_run(struct kv *kv)
 	struct qhca_buf buf;
 	u32 i, num;
 
-	/* An error where a large queue would have one, too: there is no such ring then. */
+	/* If large queues fail on this machine, this must fail in the same way, without a ring. */
 	if (!KV_CHECK_EQ(kv, qhca_ring_mem_alloc(dev, &mem, SZ_8M, &buf), kv_large_err(kv)) ||
 	    !mem.va)
 		return;
@@ -88,7 +88,7 @@ static void kv_unmap_run(struct kv *kv)
 	KV_CHECK_EQ(kv, atomic_read(&kv_unmapped_wrong), 0);
 }
 
-/* No table entry is believed that the device could have changed. */
+/* The driver must not use addresses of the table, which the device could have changed. */
 static void kv_unmap_own(struct kv *kv)
 {
 	struct kprobe probe = { .symbol_name = "dma_unmap_page_attrs", .pre_handler = kv_unmap };
@@ -107,6 +107,6 @@ static void kv_unmap_own(struct kv *kv)
 
 const struct kv_test kv_rings_tests[] = {
 	{ "J-001 the largest send queue", kv_large },
-	{ "pages of a ring are unmapped from where they were mapped", kv_unmap_own },
+	{ "pages of a ring are unmapped at the addresses where they were mapped", kv_unmap_own },
 	{ }
 };

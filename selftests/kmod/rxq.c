@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the network card: what of a received frame lies where the device can write. For
- * as long as the frame lives its buffer may be mapped for the device.
+ * Tests of the network card: which parts of a received frame are in memory that the device can
+ * write. While the frame lives, its buffer may be mapped for the device.
  */
 #include <linux/completion.h>
 #include <linux/netdevice.h>
@@ -14,14 +14,14 @@
 #define KV_RX_FRAMES	16
 
 /*
- * struct kv_rxq - frames that come in while somebody pings
- * @tap: gets them
- * @buffers: that the device had when this began, sorted by nothing
- * @num: of them
- * @small: frames that a single copy may hold
- * @large: others
+ * struct kv_rxq - frames received while another process pings
+ * @tap: receives the frames
+ * @buffers: buffers that the device had at the start, unsorted
+ * @num: number of @buffers
+ * @small: frames that are copied as a whole
+ * @large: larger frames
  * @bad: frames whose header or shared info is in one of the buffers
- * @enough: there were enough of both kinds
+ * @enough: enough frames of both kinds have arrived
  */
 struct kv_rxq {
 	struct packet_type tap;
@@ -61,7 +61,7 @@ static int kv_rxq_frame(struct sk_buff *skb, struct net_device *netdev, struct p
 	return NET_RX_SUCCESS;
 }
 
-/* The buffers that the device has now; they are used in order, and there are many. */
+/* Records the buffers that the device has now; it uses them in order, and there are many. */
 static bool kv_rxq_note(struct kv *kv, struct kv_rxq *r, struct net_device *netdev)
 {
 	struct qhca_nic *nic = netdev_priv(netdev);
@@ -103,6 +103,6 @@ static void kv_rxq_shared(struct kv *kv)
 }
 
 const struct kv_test kv_rxq_tests[] = {
-	{ "what the kernel relies on is not in the buffer of a received frame", kv_rxq_shared },
+	{ "the buffer of a received frame holds nothing that the kernel relies on", kv_rxq_shared },
 	{ }
 };

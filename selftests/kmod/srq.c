@@ -23,7 +23,7 @@ static void kv_srq_leave(struct kv *kv, struct kv_srq *s)
 	s->e.qp = NULL;
 }
 
-/* Undoes kv_srq_open(), as far as that came. */
+/* Undoes kv_srq_open(), even if that stopped half-way. */
 static void kv_srq_close(struct kv *kv, struct kv_srq *s)
 {
 	kv_srq_leave(kv, s);
@@ -72,7 +72,7 @@ static bool kv_srq_join(struct kv *kv, struct kv_srq *s)
 	return KV_GET(kv, s->e.qp, ib_create_qp(s->pd, &init)) && kv_connect(kv, &s->e, &s->e);
 }
 
-/* Posts until the SRQ is full. Returns how many it took. */
+/* Posts until the SRQ is full. Returns how many WRs it took. */
 static unsigned int kv_srq_fill(struct kv_srq *s)
 {
 	struct ib_recv_wr wr = {};
@@ -83,7 +83,7 @@ static unsigned int kv_srq_fill(struct kv_srq *s)
 	return n;
 }
 
-/* One message for every WR of the SRQ; the last of them has come. */
+/* Sends one message for every WR of the SRQ, and waits until the last has arrived. */
 static bool kv_srq_use(struct kv *kv, struct kv_srq *s)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
@@ -110,13 +110,13 @@ static int kv_srq_poll(void *data)
 
 	while (!kthread_should_stop()) {
 		s->polled += ib_poll_cq(s->recv_cq, 1, &wc);
-		/* So that there are CQEs left when the QP goes. */
+		/* Leave CQEs for the moment when the QP is destroyed. */
 		udelay(1);
 	}
 	return 0;
 }
 
-/* WRs of CQEs that nobody polled are free in the SRQ again. */
+/* When the QP is destroyed, WRs of CQEs that were not polled become free in the SRQ. */
 static void kv_leave(struct kv *kv)
 {
 	struct kv_srq s;
@@ -134,7 +134,7 @@ static void kv_leave(struct kv *kv)
 	kv_srq_close(kv, &s);
 }
 
-/* The same while somebody polls. */
+/* The same while another thread polls the CQ. */
 static void kv_leave_polled(struct kv *kv)
 {
 	struct task_struct *poller;
@@ -159,7 +159,7 @@ static void kv_leave_polled(struct kv *kv)
 }
 
 const struct kv_test kv_srq_tests[] = {
-	{ "G-008 an SRQ when one of its QPs goes", kv_leave },
-	{ "G-008 an SRQ when one of its QPs goes and its CQ is polled", kv_leave_polled },
+	{ "G-008 an SRQ when one of its QPs is destroyed", kv_leave },
+	{ "G-008 an SRQ when one of its QPs is destroyed while its CQ is polled", kv_leave_polled },
 	{ }
 };

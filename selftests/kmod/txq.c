@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the network card, where only its own functions show it. Kernel probes look
- * at its send queue while frames go through.
+ * Tests of the network card that need its internal functions. Kernel probes look at the send queue
+ * while it sends frames.
  */
 #include <linux/etherdevice.h>
 #include <linux/kprobes.h>
@@ -12,13 +12,13 @@
 
 #define KV_FRAMES	32
 
-/* struct kv_txq - what the probes have seen; @tx is polled on one CPU at a time */
+/* struct kv_txq - what the probes have recorded; @tx is polled on one CPU at a time */
 struct kv_txq {
 	struct kprobe polled, updated;
 	struct qhca_txq *tx;
-	u32 ci;			/* of the WQEs, when the poll began */
-	unsigned int updates;	/* of the consumer index of the CQ */
-	unsigned int early;	/* of these, after WQEs have been given back */
+	u32 ci;			/* consumer index of the WQEs when the poll began */
+	unsigned int updates;	/* updates of the consumer index of the CQ */
+	unsigned int early;	/* updates after WQEs had already been freed */
 };
 
 static int kv_txq_polled(struct kprobe *p, struct pt_regs *regs)
@@ -42,7 +42,7 @@ static int kv_txq_updated(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/* A frame for nobody. */
+/* Sends a frame that no host receives. */
 static bool kv_txq_send(struct net_device *netdev)
 {
 	static const u8 nobody[ETH_ALEN] = { 0x02, 0, 0, 0, 0, 0x01 };
@@ -73,8 +73,8 @@ static void kv_txq_run(struct kv *kv, struct kv_txq *t, struct net_device *netde
 }
 
 /*
- * A sender that finds free WQEs posts frames for them, whose completions need room in the
- * CQ: the device must know of that room first.
+ * A sender that finds free WQEs posts frames to them, whose completions need room in the CQ: the
+ * device must know about that room first.
  */
 static void kv_txq_order(struct kv *kv)
 {
@@ -101,6 +101,6 @@ static void kv_txq_order(struct kv *kv)
 }
 
 const struct kv_test kv_txq_tests[] = {
-	{ "CQEs of sent frames are free before their WQEs are", kv_txq_order },
+	{ "CQEs of sent frames are freed before their WQEs", kv_txq_order },
 	{ }
 };

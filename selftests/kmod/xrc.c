@@ -6,7 +6,7 @@
  */
 #include "kverbs.h"
 
-/* struct kv_xrc - a domain and what is in it */
+/* struct kv_xrc - a domain and its objects */
 struct kv_xrc {
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -40,7 +40,7 @@ static struct ib_qp *kv_xqp(struct kv_xrc *x, enum ib_qp_type type, struct ib_xr
 	return ib_create_qp(x->pd, &attr);
 }
 
-/* Undoes kv_xrc_open(), as far as that came. */
+/* Undoes kv_xrc_open(), even if that stopped half-way. */
 static void kv_xrc_close(struct kv *kv, struct kv_xrc *x)
 {
 	if (x->tgt)
@@ -99,7 +99,7 @@ static void kv_life(struct kv *kv)
 	}
 }
 
-/* The ring takes as many WRs as it has room for. */
+/* The SRQ accepts as many WRs as its ring has room for. */
 static void kv_posts(struct kv *kv)
 {
 	struct kv_xrc x;
@@ -125,7 +125,7 @@ static void kv_xrc_refused(struct kv *kv)
 	if (!kv_xrc_open(kv, &x))
 		return;
 	KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(kv_xsrq(&x, NULL)), -EINVAL);
-	/* struct ib_send_wr cannot say which SRQ it is for. */
+	/* struct ib_send_wr has no member for the SRQ. */
 	KV_CHECK_EQ(kv, PTR_ERR_OR_ZERO(kv_xqp(&x, IB_QPT_XRC_INI, NULL)), -EOPNOTSUPP);
 	KV_CHECK_EQ(kv, ib_dealloc_xrcd_user(x.xrcd, NULL), -EBUSY);
 	kv_xrc_close(kv, &x);
@@ -134,6 +134,6 @@ static void kv_xrc_refused(struct kv *kv)
 const struct kv_test kv_xrc_tests[] = {
 	{ "G-012 life of XRC domains, SRQs and QPs", kv_life },
 	{ "G-001 G-012 posting to an XRC SRQ", kv_posts },
-	{ "G-012 refused at once, and in use", kv_xrc_refused },
+	{ "G-012 refused XRC objects, and objects in use", kv_xrc_refused },
 	{ }
 };

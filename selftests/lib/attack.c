@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What one process can try against another. It knows all numbers, keys, addresses and
- * PSNs, and lacks nothing but privileges.
+ * Attacks of one process on another. The attacker knows all numbers, keys, addresses and PSNs, and
+ * lacks only privileges.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 
 static struct target *t;
 
-/* struct bad - one who attacks; @n counts, so that each time is another one */
+/* struct bad - the attacker; @n counts, so that every round tries something else */
 struct bad {
 	struct dev *d;
 	struct uv uv;
@@ -31,7 +31,7 @@ static void end_free(struct end *e)
 	REQUIRE_OK(ibv_destroy_cq(e->recv_cq));
 }
 
-/* Does what a WR says that must not succeed; the QP is of no use afterwards. */
+/* Posts a WR that must not succeed; the QP cannot be used afterwards. */
 static void must_fail(struct end *e, struct ibv_send_wr *wr, const char *what)
 {
 	REQUIRE_OK(post_send(e, wr));
@@ -44,7 +44,7 @@ static const enum ibv_wr_opcode opcodes[] = {
 	IBV_WR_RDMA_WRITE_WITH_IMM,
 };
 
-/* @opcode at the canaries, by @rkey; from or to a buffer that @lkey is said to be of. */
+/* Makes a WR with @opcode for the canaries, with @rkey and a local buffer with @lkey. */
 static struct ibv_send_wr aimed(struct bad *b, struct ibv_sge *sge, enum ibv_wr_opcode opcode,
 				uint32_t lkey, uint32_t rkey)
 {
@@ -61,7 +61,7 @@ static struct ibv_send_wr aimed(struct bad *b, struct ibv_sge *sge, enum ibv_wr_
 	return wr;
 }
 
-/* Connected to each of the victim's QPs as if it were the peer, at and near its PSN. */
+/* Connects to each of the victim's QPs as if it were the peer, at and near its PSN. */
 static void speak_for_the_peer(struct bad *b, enum ibv_qp_type type)
 {
 	static const int32_t near[] = { 0, 1, 4, -1, -4, 1000 };
@@ -110,7 +110,7 @@ static void forge_xrc(struct bad *b)
 	speak_for_the_peer(b, IBV_QPT_XRC_SEND);
 }
 
-/* Datagrams to all QPs; what the AV names is the WQE's business, not the kernel's. */
+/* Sends datagrams to all QPs; the kernel does not check the AV, because it is in the WQE. */
 static void datagrams(struct bad *b)
 {
 	static const uint32_t qkeys[] = { 0, 1, 0x7fffffff, 0x80010000 };
@@ -144,7 +144,7 @@ static void datagrams(struct bad *b)
 	REQUIRE_OK(ibv_destroy_ah(ah));
 }
 
-/* The victim's keys, and those around them, on QPs of the attacker's own. */
+/* Uses the victim's keys, and those near them, on QPs of the attacker. */
 static void keys(struct bad *b)
 {
 	static const uint32_t around[] = { 0, 1, 0xff, 0x100, 0x80000000 };
@@ -182,12 +182,12 @@ static void receive(struct bad *b)
 	struct ibv_send_wr wr = wr_send(1, &own, 1);
 
 	REQUIRE_OK(post_recv(&p.b, 2, &sge, 1));
-	must_fail(&p.a, &wr, "into another's memory");
+	must_fail(&p.a, &wr, "into the victim's memory");
 	end_free(&p.a);
 	end_free(&p.b);
 }
 
-/* Invalidates the victim's keys, and binds a window to what is behind them. */
+/* Invalidates the victim's keys, and binds windows to the memory behind them. */
 static void change_keys(struct bad *b)
 {
 	struct ibv_mw *mw = mw_new(b->d, IBV_MW_TYPE_1);
@@ -218,7 +218,7 @@ static void change_keys(struct bad *b)
 	REQUIRE_OK(ibv_dealloc_mw(mw));
 }
 
-/* The victim's SRQ is named by number, in a domain that is not its. */
+/* Sends to the victim's SRQ by number, from another XRC domain. */
 static void name_srq(struct bad *b)
 {
 	static struct xrc x;
@@ -234,7 +234,7 @@ static void name_srq(struct bad *b)
 	must_fail(&x.p.a, &wr, "another's SRQ");
 }
 
-/* From a page of the attacker's. */
+/* Rings the victim's doorbells on a page of the attacker. */
 static void doorbells(struct bad *b)
 {
 	static const uint32_t reg[] = { QHCA_DB_SQ, QHCA_DB_RQ, QHCA_DB_SRQ, QHCA_DB_CQ_ARM };
@@ -250,7 +250,7 @@ static void doorbells(struct bad *b)
 					      j == NUM_QPS ? t->cqn : t->srqn));
 }
 
-/* The file of one's own has handles and pages of one's own. */
+/* Uses the victim's handles and pages with the attacker's command file. */
 static void handles(struct bad *b)
 {
 	long page = sysconf(_SC_PAGESIZE);

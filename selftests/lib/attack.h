@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What one process can try against another on the same device. */
+/* Attacks of one process on another on the same device. */
 #ifndef SELFTESTS_ATTACK_H
 #define SELFTESTS_ATTACK_H
 
@@ -12,17 +12,17 @@
 /* QPs of the victim; LIVE_A sends to LIVE_B, all others wait. */
 enum { LIVE_A, LIVE_B, RC_A, RC_B, SRQ_A, SRQ_B, UC_A, UC_B, UD_A, NUM_QPS };
 
-/* struct target - what everybody knows of the victim */
+/* struct target - what every attacker knows about the victim */
 struct target {
-	atomic_uint psn;		/* of LIVE_A's next packet */
+	atomic_uint psn;		/* PSN of LIVE_A's next packet */
 	uint32_t qpn[NUM_QPS];
 	uint32_t pdn, cqn, srqn;
-	uint64_t addr;			/* of @len bytes that belong to all keys but keys[3] */
+	uint64_t addr;			/* of @len bytes that all keys but keys[3] cover */
 	uint32_t len;
 	uint32_t keys[4];
 };
 
-/* Everything, again and again for @ms; counted in @times. What succeeds fails the test. */
+/* Tries all attacks repeatedly for @ms and counts the rounds in @times. Success fails the test. */
 void attack(struct target *target, long ms, atomic_int *times);
 
 #endif /* SELFTESTS_ATTACK_H */

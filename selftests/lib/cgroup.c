@@ -59,8 +59,8 @@ void cgroup_limit(const char *format, ...)
 }
 
 /*
- * Not with a limit: the kernel would keep it until the device goes, in a list of the cgroup
- * that is gone by then (rdmacg_css_offline(), since 4.11).
+ * Remove the limits first: otherwise the kernel would keep them until the device is removed, in a
+ * list of the cgroup that no longer exists (rdmacg_css_offline(), since 4.11).
  */
 void cgroup_remove(void)
 {
@@ -69,7 +69,7 @@ void cgroup_remove(void)
 	CHECK(!rmdir(CGROUP));
 }
 
-/* Where only we see it: others have mounted cgroup2 there, or something else. */
+/* Mounts cgroup2 in a mount namespace of our own, because the file system may be in use there. */
 static void make(const char *controller)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
@@ -136,5 +136,5 @@ void user_wait(pid_t pid, int done)
 void user_stop(pid_t pid)
 {
 	kill(pid, SIGKILL);
-	user_ended(pid, "who took all", SIGKILL);
+	user_ended(pid, "the greedy user", SIGKILL);
 }

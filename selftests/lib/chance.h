@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Random choices; those of a thread follow from its seed. */
+/* Random choices; the seed of a thread determines its choices. */
 #ifndef SELFTESTS_CHANCE_H
 #define SELFTESTS_CHANCE_H
 
@@ -9,19 +9,19 @@
 
 void chance_seed(uint64_t seed);
 uint64_t chance(void);
-/* A number below @n. */
+/* Returns a number below @n. */
 uint32_t below(uint32_t n);
 bool one_in(uint32_t n);
-/* Mostly small, sometimes around @max, sometimes nonsense. */
+/* Returns mostly a small number, sometimes one around @max, sometimes nonsense. */
 uint32_t some_number(uint32_t max);
 
-/* struct op - something to be done to an object, and how often */
+/* struct op - an operation on an object, and how often to choose it */
 struct op {
 	uint32_t weight;
 	void (*fn)(void *obj);
 };
 
-/* One of @n. */
+/* Executes one of the @n operations. */
 void do_one_of(const struct op *ops, size_t n, void *obj);
 
 #endif /* SELFTESTS_CHANCE_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Objects of all kinds that come and go at random: see churn.h. */
+/* Creates and destroys objects of all kinds at random: see churn.h. */
 #include <fcntl.h>
 
 #include "churn.h"
@@ -12,7 +12,7 @@ struct churn churn;
 
 struct slot *pick(enum kind kind)
 {
-	/* Few, so that objects have a chance to fit together. */
+	/* Few slots, so that objects have a chance to fit together. */
 	static const uint32_t num[KINDS] = {
 		[PD] = 2, [DM] = 2, [MR] = SLOTS, [CQ] = SLOTS, [SRQ] = 3, [MW] = 3,
 		[AH] = 2, [QP] = SLOTS,

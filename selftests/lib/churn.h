@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Objects of all kinds that come, are used, change and go at random, rightly and
- * wrongly, in as many threads as there are to call churn_thread().
+ * Creates, uses, changes and destroys objects of all kinds at random, rightly and wrongly, in as
+ * many threads as call churn_thread().
  */
 #ifndef SELFTESTS_CHURN_H
 #define SELFTESTS_CHURN_H
@@ -11,25 +11,25 @@
 #include "chance.h"
 #include "rdma.h"
 
-/* Once in a process; what its threads do is counted in @ops. */
+/* Call this once in a process; @ops counts the operations of its threads. */
 void churn_open(uint32_t *ops);
-/* Does not end; @seed is a number. */
+/* Does not return; @seed is a number. */
 void *churn_thread(void *seed);
 
-/* ---- what the files of this share ---- */
+/* ---- declarations for the files of this ---- */
 
 #define SLOTS		6
-#define MAX_CQE		(1 << 17)	/* of 64 bytes; the device's limit is for a machine alone */
+#define MAX_CQE		(1 << 17)	/* of 64 bytes; less than the limit, for many users */
 #define BUF_LEN		65536	/* an MR starts in the first half of twice as many bytes */
 
 /*
- * struct slot - a place for an object. To use one it is locked for reading, so that
- * threads meet in the provider and not here; to make or destroy one, for writing.
+ * struct slot - a place for an object. Threads lock it for reading to use the object, so that they
+ * meet in the provider and not here; to create or destroy the object they lock it for writing.
  */
 struct slot {
 	pthread_rwlock_t lock;
 	void *obj;
-	uint8_t *mem;			/* MRs */
+	uint8_t *mem;			/* for MRs */
 };
 
 enum kind { PD, DM, MR, CQ, SRQ, MW, AH, QP, KINDS };
@@ -44,7 +44,7 @@ struct churn {
 extern struct churn churn;
 
 struct slot *pick(enum kind kind);
-/* NULL, and nothing is locked, if there is no such object now. */
+/* Locks and returns a slot; returns NULL if there is no such object now. */
 struct slot *use(enum kind kind);
 void unuse(struct slot *s);
 void make_or_destroy(void *unused);

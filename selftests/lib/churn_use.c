@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Objects that are used and changed at random, rightly and wrongly: see churn.h. */
+/* Uses and changes objects at random, rightly and wrongly: see churn.h. */
 #include <sys/mman.h>
 
 #include "churn.h"
 
-/* What may be in the MR, or not, and its key, or not. */
+/* Returns an SGE that may or may not be in the MR, and have its key. */
 static struct ibv_sge some_sge(void)
 {
 	struct slot *s = use(MR);
@@ -55,7 +55,7 @@ static bool some_bind(struct ibv_send_wr *wr, const struct held *held)
 	return true;
 }
 
-/* False: it needs an object that does not exist. */
+/* Returns false if the WR needs an object that does not exist. */
 static bool some_wr(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sge *sge,
 		    const struct held *held)
 {
@@ -68,7 +68,7 @@ static bool some_wr(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sge *s
 	};
 	sge[0] = some_sge();
 	sge[1] = some_sge();
-	/* Data to be copied from here has to be there. */
+	/* Inline data is copied from here, so it has to exist. */
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		sge[0] = (struct ibv_sge) { (uintptr_t)churn.slots[MR][0].mem, below(600), 0 };
 		sge[1] = sge[0];
@@ -124,7 +124,7 @@ static void post_one_recv(void *qp)
 	ibv_post_recv(qp, &wr, &bad);
 }
 
-/* The next step up, sometimes in RTS; connected to itself or any other QP. */
+/* Moves a QP one state up, sometimes when it is in RTS; connects it to itself or any other QP. */
 static void change_qp(void *obj)
 {
 	static const enum ibv_qp_state other[] = { IBV_QPS_RESET, IBV_QPS_ERR, IBV_QPS_SQD, 7 };
@@ -304,8 +304,8 @@ static void copy_dm(void *unused)
 }
 
 /*
- * The command fd can map a doorbell page and device memory; doorbells there
- * ring only this process's objects.
+ * The command fd can map a doorbell page and device memory; doorbells there ring only objects of
+ * this process.
  */
 static void map(void *unused)
 {

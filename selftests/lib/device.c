@@ -55,7 +55,7 @@ static struct ibv_context *open_by_name(const char *name)
 	return ctx;
 }
 
-/* The port's first IPv4 address with RoCE v2. */
+/* Finds the port's first GID of RoCE v2 and IPv4. */
 static bool find_gid(struct dev *d)
 {
 	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
@@ -166,7 +166,7 @@ struct ibv_sge buf_sge(const struct buf *b, size_t off, uint32_t len)
 	};
 }
 
-/* A byte that depends on its position, but not with the period of a page. */
+/* Returns a byte that depends on its position, but not with the period of a page. */
 static uint8_t pattern(size_t i, uint32_t seed)
 {
 	return (uint8_t)((i + seed) * 2654435761u >> 13);
@@ -201,7 +201,7 @@ void check_fill(const void *p, size_t len, uint32_t seed, const char *what)
 		     ((const uint8_t *)p)[bad], pattern(bad, seed));
 }
 
-/* Of the port, or of the device. */
+/* Directories of the counters of the port, and of the device. */
 #define PORT_COUNTERS	"ports/1/hw_counters"
 #define DEVICE_COUNTERS	"hw_counters"
 
@@ -234,9 +234,9 @@ static uint64_t counter_in(const char *dir, const char *name)
 {
 	uint64_t value = 0, lifespan = 10;
 
-	/* The core shows values up to this many milliseconds old. */
+	/* The core shows values that may be this many milliseconds old. */
 	counter_read(dir, "lifespan", &lifespan);
-	sleep_ms(3 * lifespan);	/* on a busy machine jiffies lag behind */
+	sleep_ms(3 * lifespan);	/* longer, because on a busy machine jiffies lag behind */
 	if (!counter_read(dir, name, &value)) {
 		FAIL("no hardware counter %s", name);
 		test_die();

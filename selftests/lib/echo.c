@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A server for connections of the CM, which sends every message back. Its
- * connections share SRQs; each has a window for the client's RDMA.
+ * A server for connections of the CM that sends every message back. Its connections share SRQs;
+ * each connection has a window for the client's RDMA.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -16,14 +16,14 @@
 #define DEPTH		32	/* WRs of an SRQ */
 #define RIGHTS		(REMOTE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* struct served - a connection, on the side that accepts */
+/* struct served - the accepting side of a connection */
 struct served {
 	struct rdma_cm_id *id;
 	struct buf win, out;
 	struct served *next;
 };
 
-/* struct counter - an SRQ, the buffer of its messages, and the thread that answers */
+/* struct counter - an SRQ, the buffer of its messages, and the thread that answers them */
 struct counter {
 	struct ibv_srq *srq;
 	struct ibv_cq *cq;
@@ -37,7 +37,7 @@ static struct {
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *listener;
 	struct counter counters[SRQS];
-	pthread_mutex_t lock;		/* of the list */
+	pthread_mutex_t lock;		/* protects the list */
 	struct served *list;
 	pthread_t thread;
 } server = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -88,7 +88,7 @@ static void serve_goodbye(struct rdma_cm_id *id)
 {
 	struct served *s = id->context, **p;
 
-	rdma_disconnect(id);		/* the answer, if anybody waits for it */
+	rdma_disconnect(id);		/* answers, if the client waits for it */
 	pthread_mutex_lock(&server.lock);
 	for (p = &server.list; *p != s; p = &(*p)->next)
 		;
@@ -120,7 +120,7 @@ static void *serve_events(void *unused)
 		} else if (type == RDMA_CM_EVENT_DISCONNECTED) {
 			serve_goodbye(id);
 		} else if (type != RDMA_CM_EVENT_ESTABLISHED) {
-			/* The device goes: who has not said goodbye never will. */
+			/* The device is removed: this connection will never disconnect. */
 			FAIL("server: %s", rdma_event_str(type));
 			test_die();
 		}
@@ -144,14 +144,14 @@ static void answer(struct counter *c, const struct ibv_wc *wc)
 	struct ibv_send_wr wr = wr_send(DEPTH, &sge, 1), *bad;
 
 	if (!s || wc->wr_id == DEPTH)
-		return;		/* gone in the meantime; or one of our messages arrived */
+		return;		/* disconnected meanwhile; or the completion of our own message */
 	if (wc->status) {
 		FAIL("server: %s", ibv_wc_status_str(wc->status));
 		return;
 	}
 	sge = buf_sge(&s->out, 0, wc->byte_len);
 	memcpy(s->out.addr, c->in.addr + wc->wr_id * ECHO_MSG, wc->byte_len);
-	/* Never arrives if the peer did not wait for it. */
+	/* If the peer did not wait for the message, it never arrives. */
 	ibv_post_send(s->id->qp, &wr, &bad);
 }
 

@@ -11,7 +11,7 @@
 
 static char path[256];
 
-/* False: the operator allows none. */
+/* Returns false if the operator allows no rules. */
 static bool find_file(void)
 {
 	glob_t g;

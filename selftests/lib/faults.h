@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules by which the device misbehaves (Documentation/faults.rst), set by the guest. */
+/* Fault rules that make the device misbehave (Documentation/faults.rst), set by the guest. */
 #ifndef SELFTESTS_FAULTS_H
 #define SELFTESTS_FAULTS_H
 
 #include "rdma.h"
 
-/* dev_open_qhca(); skips the test if the operator allows no rules. */
+/* Calls dev_open_qhca(); skips the test if the operator allows no rules. */
 struct dev *faults_open(void);
-/* 0 or an errno value. */
+/* Returns 0 or an errno value. */
 int faults_set(const char *rules);
-/* What the file says: the rules, with their hits. */
+/* Returns the content of the file: the rules with their hits. */
 const char *faults_text(void);
-/* How often the first rule has applied; -1: there is none. */
+/* Returns how often the first rule has applied; -1: there is no rule. */
 int faults_hits(void);
 /*
- * Rules survive the process that sets them: for a destructor, so that the last one
- * clears them. Without faults_open() and where none are allowed, too.
+ * Clears the rules, which survive the process that sets them, so call this from a destructor. Works
+ * also without faults_open(), and where no rules are allowed.
  */
 void faults_clear(void);
 

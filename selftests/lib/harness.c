@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The harness: see harness.h.
- */
+/* The harness: see harness.h. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdarg.h>
@@ -28,7 +26,7 @@ struct test {
 	const void *row;
 };
 
-/* What the test's process reports to the harness before it ends. */
+/* struct report - data that the process of a test passes to the harness before it ends */
 struct report {
 	unsigned int failures;
 	unsigned int timeout;
@@ -53,7 +51,7 @@ void test_add(int line, const char *title, const char *row_name,
 	num_tests++;
 }
 
-/* In the order of the source, whatever the order of constructors. */
+/* Sorts tests in the order of the source, whatever the order of constructors. */
 static int by_line(const void *a, const void *b)
 {
 	const struct test *x = a, *y = b;
@@ -138,7 +136,7 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
-/* Waits for @pid at most until the timeout it may still change; true: ended. */
+/* Waits for @pid until its timeout, which the test may still change. Returns whether it ended. */
 static bool wait_for(pid_t pid, int *status)
 {
 	const struct timespec tick = { .tv_nsec = 100 * 1000 * 1000 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A test program is a list of TEST() functions and this harness, which has
- * main(): it runs each test in a process of its own and reports TAP 13.
+ * A test program is a list of TEST() functions and this harness, which has main(): it runs each
+ * test in a separate process and reports TAP 13.
  *
- *	prog [-l] [-v] [-t TEXT]...	list; show details; only names with TEXT
+ *	prog [-l] [-v] [-t TEXT]...	list; show details; run only names with TEXT
  *
- * A name starts with the conformance statement that the test is about.
+ * A name starts with the conformance statement that the test covers.
  */
 #ifndef SELFTESTS_HARNESS_H
 #define SELFTESTS_HARNESS_H
@@ -30,9 +30,9 @@ __attribute__((noreturn)) void test_die(void);
 void test_skip(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* How many times slower than others this kernel may be: KSELFTEST_PATIENCE, or once. */
+/* How many times slower this kernel may be than usual: KSELFTEST_PATIENCE, default 1. */
 unsigned int test_patience(void);
-/* Gives this test more than the usual time, test_patience() times. */
+/* Sets the timeout of this test, in units of test_patience(). */
 void test_timeout(unsigned int seconds);
 
 /* TEST(function, "A-000 what it shows") { ... } */
@@ -55,7 +55,7 @@ void test_timeout(unsigned int seconds);
  */
 #define TEST_ROWS(fn, title, rows) \
 	TEST_SOME_ROWS(fn, title, rows, ARRAY_SIZE(rows))
-/* The first @n of them only. */
+/* Only the first @n rows. */
 #define TEST_SOME_ROWS(fn, title, rows, n)				\
 	static void fn(const __typeof__((rows)[0]) row[]);		\
 	static void fn##_run(const void *row)				\
@@ -70,7 +70,7 @@ void test_timeout(unsigned int seconds);
 	}								\
 	static void fn(const __typeof__((rows)[0]) row[])
 
-/* The test fails and goes on. */
+/* Reports a failure; the test continues. */
 #define FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
 
 #define CHECK(cond)							\
@@ -79,7 +79,7 @@ void test_timeout(unsigned int seconds);
 			FAIL("%s", #cond);				\
 	} while (0)
 
-/* The test fails and ends. */
+/* Reports a failure and ends the test. */
 #define REQUIRE(cond)							\
 	do {								\
 		if (!(cond)) {						\
@@ -96,7 +96,7 @@ void test_timeout(unsigned int seconds);
 			     #a, a_, a_, b_, b_);			\
 	} while (0)
 
-/* A call that returns an errno value, as most verbs do. */
+/* Checks a call that returns an errno value, as most verbs do. */
 #define CHECK_ERR(call, want)						\
 	do {								\
 		int got_ = (call), want_ = (want);			\

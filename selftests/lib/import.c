@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The same context, PDs and MRs a second time.
- */
+/* Imports contexts, PDs and MRs. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -5,11 +5,11 @@
 
 #include "rdma.h"
 
-/* Asks QEMU, through the launcher's channel; skips the test if nobody listens there. */
+/* Asks QEMU through the launcher's channel; skips the test if the launcher does not listen. */
 void device_break(void);
-/* Resets the function, by sysfs: needs root. */
+/* Resets the function through sysfs: needs root. */
 void device_reset(void);
-/* Waits until it is back with its GIDs: the next test finds what this one found. */
+/* Waits until the device is back with its GIDs, so that the next test finds it unchanged. */
 void device_wait_back(int gid_index);
 
 #endif /* SELFTESTS_LIFE_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Queue pairs: creating them, connecting them, and the states between. */
+/* Queue pairs: creating, connecting, and moving through the states. */
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ struct ibv_cq *cq_new(struct dev *d, int cqe, struct ibv_comp_channel *ch)
 	return cq;
 }
 
-/* One of type XRC_RECV has nothing but a domain. */
+/* A QP of type XRC_RECV has only a domain. */
 static struct ibv_qp *xrc_recv_new(struct dev *d, const struct qp_opts *o)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -161,7 +161,7 @@ int attr_mask(enum ibv_qp_type type, int mask)
 	mask &= ~rc_only;
 	if (type == IBV_QPT_UC)
 		return mask;
-	/* Where the others take their rights, UD takes its Q_Key. */
+	/* UD takes its Q_Key in the steps in which other types take their rights. */
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		mask |= IBV_QP_QKEY;
 	return mask & ~connected;

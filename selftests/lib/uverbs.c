@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The kernel's verbs without libibverbs, by write() on the command file.
- */
+/* The kernel's verbs without libibverbs, by write() on the command file. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,7 +240,7 @@ struct qhca_create_cq_req uv_cq_req(void *mem, uint32_t log_size)
 	};
 }
 
-/* For up to 4 send SGEs and 1 receive SGE. */
+/* Rings for up to 4 send SGEs and 1 receive SGE. */
 struct qhca_create_qp_req uv_qp_req(void *sq, void *rq, uint32_t log_size)
 {
 	return (struct qhca_create_qp_req){

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's verbs without libibverbs: a second context that passes arbitrary
- * requests, for tests of the user ABI and of doorbell pages.
+ * The kernel's verbs without libibverbs: a second context that passes arbitrary requests, for tests
+ * of the user ABI and of doorbell pages.
  */
 #ifndef SELFTESTS_UVERBS_H
 #define SELFTESTS_UVERBS_H
@@ -17,18 +17,17 @@ struct uv {
 	struct qhca_alloc_ucontext_resp ctx;
 	void *db;		/* mapped doorbell page */
 	uint32_t pd;
-	void *resp;		/* where responses go instead; NULL: where they belong */
-	int resp_more;		/* bytes that responses have more, or less, room than needed */
+	void *resp;		/* buffer for responses; NULL: that of the caller */
+	int resp_more;		/* bytes to add to the length of responses, may be negative */
 };
 
 struct uv uv_open(struct dev *d);
-/* The same in two steps, and without a PD and a doorbell page. */
+/* uv_open() in two steps, without a PD and a doorbell page. */
 struct uv uv_open_file(struct dev *d);
 int uv_get_context(struct uv *uv);
 
 /*
- * Each takes the driver's part of the request with a length of the caller's
- * choice; 0 or an errno value.
+ * These take the driver's part of the request with any length. They return 0 or an errno value.
  */
 int uv_alloc_pd(struct uv *uv, uint32_t *handle);
 
@@ -63,7 +62,7 @@ int uv_resize_srq(struct uv *uv, const struct uv_srq *srq, uint32_t max_wr,
 		  const void *drv, size_t drv_len);
 int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq);
 
-/* struct uv_change - what a case changes in a good request, and the error; 0: any */
+/* struct uv_change - one change in a good request, and the error; 0: any error */
 struct uv_change {
 	const char *name;
 	struct {
@@ -77,10 +76,10 @@ struct uv_change {
 	{ offsetof(struct type, member), sizeof(((struct type *)0)->member) }
 
 void uv_apply(void *req, const struct uv_change *c);
-/* Fails the test unless @err is @want, or any error if that is 0. */
+/* Fails the test unless @err is @want, or any error if @want is 0. */
 void uv_check_refused(int err, int want);
 
-/* Page-aligned memory of whole pages; good requests that use it. */
+/* Allocates whole pages; good requests that use this memory. */
 void *uv_mem(size_t len);
 struct qhca_create_cq_req uv_cq_req(void *mem, uint32_t log_size);
 struct qhca_create_qp_req uv_qp_req(void *sq, void *rq, uint32_t log_size);

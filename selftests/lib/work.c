@@ -167,7 +167,7 @@ bool async_wait(struct ibv_context *ctx, struct ibv_async_event *ev, int ms)
 	return true;
 }
 
-/* Port events can come at any time: addresses and the link belong to the machine. */
+/* Port events can come at any time, because the machine changes its addresses and link. */
 static bool of_port(enum ibv_event_type type)
 {
 	switch (type) {

@@ -5,12 +5,12 @@
 
 #include "rdma.h"
 
-/* An RC QP for @ops (IBV_QP_EX_*); skips the test if the device has none. */
+/* Makes an RC QP for @ops (IBV_QP_EX_*); skips the test if the device has none. */
 struct end end_ex(struct dev *d, struct ibv_pd *pd, struct ibv_cq *cq,
 		  uint64_t ops);
-/* Two of them, connected as @c says. */
+/* Makes two of them, connected as @c says. */
 struct pair pair_ex(struct dev *d, uint64_t ops, const struct conn *c);
-/* Begins a batch on @e whose WRs are signaled, and the first of them is @id. */
+/* Begins a batch on @e; its WRs are signaled, and the first has the wr_id @id. */
 struct ibv_qp_ex *wr_start(struct end *e, uint64_t id);
 
 #endif /* SELFTESTS_WR_EX_H */

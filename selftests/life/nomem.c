@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every allocation of every verb fails once: the verb says so, nothing stays behind, and
- * the device works. The n-th allocation of a system call, and of what it calls, fails by
- * /proc/thread-self/fail-nth, which only kernels with CONFIG_FAULT_INJECTION have; so
- * this is not in tests.list.
+ * Every allocation of every verb fails once: the verb returns an error, nothing is left behind, and
+ * the device still works. /proc/thread-self/fail-nth makes the n-th allocation of a system call
+ * fail. It exists only in kernels with CONFIG_FAULT_INJECTION, so this is not in tests.list.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,17 +12,17 @@
 #include "lib/rdma.h"
 
 #define FAULTS	"/sys/kernel/debug/"
-#define MANY	2000	/* no verb has as many allocations */
+#define MANY	2000	/* more allocations than any verb has */
 
 static struct dev *d;
-static struct end spare;	/* to be modified and attached */
+static struct end spare;	/* for modify and attach */
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static uint8_t *mem;
 
 #define LEN	(4u << 20)
 
-/* ---- operations: what they have made, or NULL and errno; and how to undo it ---- */
+/* ---- operations: they return an object, or NULL and errno; and functions to undo them ---- */
 
 static void *done(int err)
 {
@@ -66,7 +65,7 @@ static int dereg_mr(void *p)
 	return ibv_dereg_mr(p);
 }
 
-/* After a failure that takes the region with it there is a new one. */
+/* If the failure has destroyed the region, make a new one. */
 static void *rereg_mr(void)
 {
 	int ret = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem + 4096, LEN / 2, 0);
@@ -216,9 +215,9 @@ static const struct op {
 	const char *name;
 	void *(*make)(void);
 	int (*undo)(void *p);
-	int err;		/* which it may fail with, too */
+	int err;		/* another error that it may return */
 } ops[] = {
-	/* libibverbs then looks for another file. */
+	/* After a failure libibverbs looks for another file. */
 	{ "open_device", open_device, close_device, ENOENT },
 	{ "alloc_pd", alloc_pd, dealloc_pd },
 	{ "reg_mr", reg_mr, dereg_mr },
@@ -231,7 +230,7 @@ static const struct op {
 	{ "create_ah", create_ah, destroy_ah },
 	{ "alloc_dm", alloc_dm, free_dm },
 	{ "open_xrcd", open_xrcd, close_xrcd },
-	/* These make nothing that could go. */
+	/* These make no object. */
 	{ "rereg_mr", rereg_mr, nothing },
 	{ "resize_cq", resize_cq, nothing },
 	{ "modify_qp", modify_qp, nothing },
@@ -241,11 +240,11 @@ static const struct op {
 #define NUM_MAKING	12
 _Static_assert(ARRAY_SIZE(ops) == NUM_MAKING + 4, "the last four make nothing");
 
-/* ---- allocations that fail ---- */
+/* ---- failing allocations ---- */
 
 static int fail_fd;
 
-/* The n-th allocation from now on; 0: none. */
+/* Makes the n-th allocation from now on fail; 0: none. */
 static void arm(unsigned int nth)
 {
 	char text[16];
@@ -254,7 +253,7 @@ static void arm(unsigned int nth)
 	REQUIRE(pwrite(fail_fd, text, len, 0) == len);
 }
 
-/* Whether it has failed. */
+/* Whether an allocation has failed. */
 static bool disarm(void)
 {
 	char text[16] = "";
@@ -342,8 +341,8 @@ TEST_ROWS(make, "J-020 each allocation fails once", ops)
 	works();
 }
 
-/* What goes cannot say that there is no memory for it, or only to be asked again. */
-TEST_SOME_ROWS(unmake, "J-020 each allocation fails once when an object goes", ops,
+/* Destroying must succeed without memory, or return an error and succeed when repeated. */
+TEST_SOME_ROWS(unmake, "J-020 each allocation fails once when an object is destroyed", ops,
 	       NUM_MAKING)
 {
 	unsigned int n, failed = 0, again = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory regions: what can be registered, and exact bounds of access. */
+/* Memory regions: what can be registered, and the exact bounds of access. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static enum ibv_wc_status do_wr(struct pair *p, struct ibv_send_wr wr)
 	return poll_get(p->a.send_cq).status;
 }
 
-/* Copies with RDMA WRITE from @src to @addr under @mr. */
+/* Writes by RDMA WRITE from @src to @addr with @rkey. */
 static enum ibv_wc_status write_to(struct pair *p, struct buf *src,
 				   uint32_t len, uint64_t addr, uint32_t rkey)
 {
@@ -57,7 +57,7 @@ static const struct {
 	{ "700001 bytes, unaligned", 4001, 700001 },
 };
 
-TEST_ROWS(shape, "F-014 an MR of any place and size is exact", shapes)
+TEST_ROWS(shape, "F-014 MRs of any place and size have exact bounds", shapes)
 {
 	struct pair p = pair_default();
 	size_t room = row->off + row->len + PAGE;
@@ -77,7 +77,7 @@ TEST_ROWS(shape, "F-014 an MR of any place and size is exact", shapes)
 	CHECK_EQ(read_from(&p, &back, row->len, (uintptr_t)mem + row->off,
 			   mr->rkey), IBV_WC_SUCCESS);
 	check_fill(back.addr, row->len, 2, "read back");
-	/* Nothing around it. */
+	/* Bytes around the MR are unchanged. */
 	memset(mem + row->off, 0, row->len);
 	fill(src.addr, row->off, 1);
 	check_fill(mem, row->off, 1, "before");
@@ -90,21 +90,21 @@ enum side { REMOTE_SIDE, LOCAL_SIDE };
 static const struct {
 	const char *name;
 	enum side side;
-	long off;	/* from the start of the MR */
+	long off;	/* offset from the start of the MR */
 	uint32_t len;
 	bool ok;
 } ranges[] = {
 	{ "all of it, remote", REMOTE_SIDE, 0, 5000, true },
 	{ "last byte, remote", REMOTE_SIDE, 4999, 1, true },
 	{ "one byte too far, remote", REMOTE_SIDE, 0, 5001, false },
-	{ "only the byte behind it, remote", REMOTE_SIDE, 5000, 1, false },
+	{ "only the byte behind the end, remote", REMOTE_SIDE, 5000, 1, false },
 	{ "starts one byte early, remote", REMOTE_SIDE, -1, 2, false },
-	{ "only the byte before it, remote", REMOTE_SIDE, -1, 1, false },
+	{ "only the byte before the start, remote", REMOTE_SIDE, -1, 1, false },
 	{ "whole pages around it, remote", REMOTE_SIDE, -100, 8192, false },
 	{ "wraps the address space, remote", REMOTE_SIDE, 0, 0xfffff000, false },
 	{ "all of it, local", LOCAL_SIDE, 0, 5000, true },
 	{ "one byte too far, local", LOCAL_SIDE, 0, 5001, false },
-	{ "only the byte behind it, local", LOCAL_SIDE, 5000, 1, false },
+	{ "only the byte behind the end, local", LOCAL_SIDE, 5000, 1, false },
 	{ "starts one byte early, local", LOCAL_SIDE, -1, 2, false },
 };
 
@@ -128,7 +128,7 @@ TEST_ROWS(range, "F-004 I-002 I-007 bounds of an MR", ranges)
 		wr.wr.rdma.remote_addr = (uintptr_t)other.addr;
 		wr.wr.rdma.rkey = other.mr->rkey;
 	} else if (row->len > other.len) {
-		/* A READ of that length needs no local memory of that size. */
+		/* A READ of that length does not need local memory of the same size. */
 		sge.length = 8192;
 		wr.wr.rdma.remote_addr = -4096ull;
 	}
@@ -139,12 +139,12 @@ TEST_ROWS(range, "F-004 I-002 I-007 bounds of an MR", ranges)
 		poll_expect(p.a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 	else
 		poll_expect(p.a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
-	/* D-065: a violation at the peer writes no byte. */
+	/* D-065: a violation writes no byte at the peer. */
 	if (!row->ok)
 		check_fill(mem, 5 * PAGE, 3, "memory under the MR");
 }
 
-TEST(hints, "F-002 F-019 relaxed ordering: at its completion the data is in memory")
+TEST(hints, "F-002 F-019 relaxed ordering: the data is in memory when the request completes")
 {
 	struct pair p = pair_default();
 	struct buf src = buf_new(p.dev->pd, 5 * PAGE, LOCAL);
@@ -248,7 +248,7 @@ TEST(large, "F-014 an MR of 256 MiB: its first, middle and last bytes")
 static const struct {
 	const char *name;
 	uint64_t iova;		/* without the offset in the page */
-	bool low, high;		/* reach just outside */
+	bool low, high;		/* access just outside the MR */
 } iovas[] = {
 	{ "zero", 0, false, false },
 	{ "4096", PAGE, false, false },
@@ -283,7 +283,7 @@ TEST_ROWS(iova, "F-010 F-011 access by an iova of the user's choice", iovas)
 
 static const struct {
 	const char *name;
-	size_t off;		/* in the page */
+	size_t off;		/* offset in the page */
 	uint32_t len;
 } zero_based[] = {
 	{ "page aligned", 0, 5000 },
@@ -340,7 +340,7 @@ TEST(keys, "F-001 several MRs of one buffer have their own keys and rights")
 		 IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST(stale_key, "F-007 I-010 the key of a deregistered MR is dead")
+TEST(stale_key, "F-007 I-010 the key of a deregistered MR is invalid")
 {
 	struct dev *d = dev_open();
 	struct buf src = buf_new(d->pd, PAGE, LOCAL);

@@ -49,11 +49,11 @@ TEST_ROWS(memory, "F-018 types of regions that are not offered", no_memory)
 
 	errno = 0;
 	CHECK(!row->make(d));
-	/* Older kernels say EINVAL. */
+	/* Older kernels return EINVAL. */
 	CHECK(errno == EOPNOTSUPP || errno == EINVAL);
 }
 
-/* Memory that the kernel has pinned for this process, in kB. */
+/* Returns how much memory the kernel has pinned for this process, in kB. */
 static long pinned(void)
 {
 	FILE *f = fopen("/proc/self/status", "r");

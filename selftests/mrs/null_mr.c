@@ -47,7 +47,7 @@ static void check_zero(const uint8_t *p, size_t len)
 	CHECK_EQ(len, 0);
 }
 
-TEST(object, "F-022 F-018 null MR: an L_Key alone, any length, keeps its PD busy")
+TEST(object, "F-022 F-018 null MR: only an L_Key, any length, keeps its PD busy")
 {
 	struct dev *d = dev_open_qhca();
 	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
@@ -72,7 +72,7 @@ static const struct {
 	{ "UC", IBV_QPT_UC },
 };
 
-TEST_ROWS(message, "F-022 null MR in the middle of a message, at either end", types)
+TEST_ROWS(message, "F-022 null MR in the middle of a message, on either side", types)
 {
 	struct rig r = rig_new(row->type);
 	struct ibv_sge out[] = { buf_sge(&r.src, 0, 100), null_sge(&r, 3000),

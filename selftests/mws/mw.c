@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: binding, use, invalidation, and which objects they keep
- * alive. The window is bound on end b of a pair, and end a uses it.
+ * Memory windows: binding, use, invalidation, and objects that they keep from being destroyed. The
+ * window is bound on end b of a pair, and end a uses it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@ static const struct mw_type {
 
 struct rig {
 	struct pair p;
-	struct buf src, dst;	/* dst: bindable, no remote rights of its own */
+	struct buf src, dst;	/* dst: bindable, without remote rights */
 	struct ibv_mw *mw;
 };
 
@@ -48,7 +48,7 @@ static enum ibv_wc_status write_mw(struct rig *r, size_t off, uint32_t len)
 		    r->mw->rkey);
 }
 
-TEST(caps, "F-035 J-009 type 2 is of one kind, and windows can be allocated")
+TEST(caps, "F-035 J-009 only one kind of type 2 is offered, and windows can be allocated")
 {
 	struct dev *d = dev_open_qhca();
 	const unsigned int type_2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A |
@@ -57,7 +57,7 @@ TEST(caps, "F-035 J-009 type 2 is of one kind, and windows can be allocated")
 	CHECK(d->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
 	CHECK((d->attr.device_cap_flags & type_2) == IBV_DEVICE_MEM_WINDOW_TYPE_2A ||
 	      (d->attr.device_cap_flags & type_2) == IBV_DEVICE_MEM_WINDOW_TYPE_2B);
-	/* The type that the operator has chosen. */
+	/* The operator has chosen this type. */
 	if (getenv("MW_TYPE_2A"))
 		CHECK(d->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A);
 	CHECK(d->attr.max_mw >= 4096);
@@ -76,7 +76,7 @@ TEST(alloc_bad, "F-035 window types that do not exist")
 	}
 }
 
-TEST_ROWS(alloc, "F-035 F-052 a window is unusable until bound; deallocated bound or not", mw_types)
+TEST_ROWS(alloc, "F-035 F-052 a window is unusable until bound; freed bound or not", mw_types)
 {
 	struct rig r = rig_new(row->type);
 	struct ibv_mw *other = mw_new(r.p.dev, row->type);
@@ -133,8 +133,8 @@ static const struct {
 	long off;
 	uint32_t len;
 } refused[] = {
-	{ "a byte before it", MW_RW, IBV_WR_RDMA_WRITE, -1, 2 },
-	{ "a byte behind it", MW_RW, IBV_WR_RDMA_WRITE, 1, PAGE },
+	{ "a byte before the start", MW_RW, IBV_WR_RDMA_WRITE, -1, 2 },
+	{ "a byte behind the end", MW_RW, IBV_WR_RDMA_WRITE, 1, PAGE },
 	{ "all of the address space", MW_RW, IBV_WR_RDMA_WRITE, 0, 0 },
 	{ "write, right to read", IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_WRITE, 0, 1 },
 	{ "read, right to write", IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_READ, 0, 1 },
@@ -156,7 +156,7 @@ TEST_ROWS(exact, "F-048 I-007 range and rights of a window", refused)
 	check_fill(r.dst.addr, r.dst.len, 2, "region");
 }
 
-TEST(rebind, "F-036 type 1: bound anew while bound, and unbound by length 0")
+TEST(rebind, "F-036 type 1: bound again while bound, and unbound by length 0")
 {
 	struct rig r = rig_new(IBV_MW_TYPE_1);
 	uint32_t old;
@@ -171,7 +171,7 @@ TEST(rebind, "F-036 type 1: bound anew while bound, and unbound by length 0")
 	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
 }
 
-TEST(old_key, "F-036 type 1: a bind kills the old key")
+TEST(old_key, "F-036 type 1: a bind makes the old key invalid")
 {
 	struct rig r = rig_new(IBV_MW_TYPE_1);
 	uint32_t old;
@@ -257,7 +257,7 @@ TEST_ROWS(bind_bad, "F-037..F-039 I-034 a bind that is not allowed", mistakes)
 	CHECK(wait_state(r.p.b.qp, IBV_QPS_ERR));
 }
 
-TEST_ROWS(behind, "F-040 a SEND behind the bind brings the key to the peer", mw_types)
+TEST_ROWS(behind, "F-040 a SEND after the bind passes the key to the peer", mw_types)
 {
 	struct rig r = rig_new(row->type);
 	struct buf mail = buf_new(r.p.dev->pd, 64, LOCAL);
@@ -328,7 +328,7 @@ TEST_ROWS(uc, "B-009 B-010 I-043 I-034 windows on UC", mw_types)
 	fill(r.src.addr, PAGE, 1);
 	CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 0, PAGE, MW_RW)), 0);
 	CHECK_EQ(write_mw(&r, 0, PAGE), IBV_WC_SUCCESS);
-	CHECK_EQ(write_mw(&r, PAGE, PAGE), IBV_WC_SUCCESS);	/* dropped */
+	CHECK_EQ(write_mw(&r, PAGE, PAGE), IBV_WC_SUCCESS);	/* dropped by the peer */
 	CHECK_EQ(write_mw(&r, 0, PAGE), IBV_WC_SUCCESS);
 	sleep_ms(QUIET_MS);
 	check_fill(r.dst.addr, PAGE, 1, "written");
@@ -339,7 +339,7 @@ TEST_ROWS(uc, "B-009 B-010 I-043 I-034 windows on UC", mw_types)
 	CHECK(wait_state(r.p.b.qp, IBV_QPS_SQE));
 }
 
-TEST_ROWS(dereg, "F-009 a region stays while a window is bound to it", mw_types)
+TEST_ROWS(dereg, "F-009 a region cannot be deregistered while a window is bound to it", mw_types)
 {
 	struct rig r = rig_new(row->type);
 
@@ -350,7 +350,7 @@ TEST_ROWS(dereg, "F-009 a region stays while a window is bound to it", mw_types)
 	CHECK_ERR(ibv_dereg_mr(r.dst.mr), 0);
 }
 
-TEST_ROWS(destroy_qp, "F-054 A-021 a QP with a window bound on it", mw_types)
+TEST_ROWS(destroy_qp, "F-054 A-021 destroying a QP with a window bound on it", mw_types)
 {
 	struct rig r = rig_new(row->type);
 	bool keeps = row->type == IBV_MW_TYPE_2 &&
@@ -364,7 +364,7 @@ TEST_ROWS(destroy_qp, "F-054 A-021 a QP with a window bound on it", mw_types)
 		CHECK_ERR(ibv_destroy_qp(r.p.b.qp), 0);
 }
 
-TEST(pd, "F-038 J-018 a PD stays while a window is in it")
+TEST(pd, "F-038 J-018 a PD cannot be freed while it has a window")
 {
 	struct dev *d = dev_open_mw(IBV_MW_TYPE_1);
 	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
@@ -383,7 +383,7 @@ struct hammer {
 	unsigned int ok, refused;
 };
 
-/* Writes with the current key; makes a new pair when one fails. */
+/* Writes with the current key; makes a new pair when a write fails. */
 static void *hammer(void *arg)
 {
 	struct hammer *h = arg;
@@ -406,7 +406,7 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
-TEST(traffic, "F-055 windows change under traffic: the old state or the new one")
+TEST(traffic, "F-055 rebinding under traffic: a request sees the old or the new window")
 {
 	struct rig r = rig_new(IBV_MW_TYPE_1);
 	struct hammer h = { .r = &r };
@@ -419,7 +419,7 @@ TEST(traffic, "F-055 windows change under traffic: the old state or the new one"
 	atomic_store(&h.key, r.mw->rkey);
 	REQUIRE(!pthread_create(&t, NULL, hammer, &h));
 	while (time_ms() < end || (!h.refused && time_ms() < end + 20000)) {
-		/* Every other window is too small for the message. */
+		/* Every second window is too small for the message. */
 		size_t len = n++ % 2 ? PAGE : PAGE - 1;
 
 		CHECK_EQ(mw_bind(&r.p.b, r.mw, mw_part(&r.dst, 2000, len, MW_RW)), 0);

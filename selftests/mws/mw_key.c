@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which window a bind is for, and its next key: the work request names both the
- * window and a key, and only the low byte of the key counts.
+ * Which window a bind is for, and its next key: the work request has both the window and a key, and
+ * only the low byte of the key is used.
  */
 #include "lib/window.h"
 #include "lib/wr_ex.h"
@@ -9,7 +9,7 @@
 #define PAGE	4096
 #define OPS	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_BIND_MW)
 
-/* Windows a and b of one PD, both free; a is to be bound. */
+/* struct rig - windows a and b of one PD, both free; a is to be bound */
 struct rig {
 	struct pair p;
 	struct buf src, dst;
@@ -31,7 +31,7 @@ static struct rig rig_new(void)
 	return r;
 }
 
-/* Bind @mw with @rkey, on end b of the pair. */
+/* Each binds @mw with @rkey on end b of the pair. */
 
 static void bind_post(struct rig *r, struct ibv_mw *mw, uint32_t rkey)
 {
@@ -84,7 +84,7 @@ static const struct {
 	uint32_t (*key)(const struct rig *r);
 } binds[] = {
 	{ "ibv_post_send, the window's index", bind_post, right },
-	{ "ibv_post_send, another window's index", bind_post, of_other },
+	{ "ibv_post_send, the index of another window", bind_post, of_other },
 	{ "ibv_post_send, no object's index", bind_post, no_object },
 	{ "ibv_post_send, only the low byte", bind_post, zero },
 	{ "ibv_post_send, a region's index", bind_post, of_region },
@@ -105,12 +105,12 @@ TEST_ROWS(which, "F-037 B-009 a bind takes the window from mw, the low byte from
 
 	row->bind(&r, r.a, (row->key(&r) & ~0xff) | low);
 	CHECK_EQ(poll_ok(r.p.b.send_cq, 1).opcode, IBV_WC_BIND_MW);
-	/* As with other adapters' providers, the user keeps track of the key. */
+	/* As with providers of other adapters, the user keeps track of the key. */
 	CHECK_EQ(r.a->rkey, before);
 	CHECK_EQ(rdma(&r.p.a, IBV_WR_RDMA_WRITE, &r.src, PAGE, r.dst.addr, key),
 		 IBV_WC_SUCCESS);
 	check_fill(r.dst.addr, PAGE, 1, "written");
-	/* The other window has stayed free: it can still be bound. */
+	/* The other window is still free: it can be bound. */
 	row->bind(&r, r.b, r.b->rkey + 1);
 	poll_ok(r.p.b.send_cq, 1);
 	CHECK_EQ(local_inv(&r.p.b, key), IBV_WC_SUCCESS);

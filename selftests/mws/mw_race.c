@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Windows that are made and bound while the region, or the QP, that they will hold is
- * about to be destroyed: the destroyer is told so, and nobody else notices.
+ * Windows are allocated and bound while the region, or the QP, that they are going to use is about
+ * to be destroyed: destroying it fails, and nothing else happens.
  *
- * The destroyer waits for the command queue meanwhile. It does so in every run, because
- * the test fills the queue with commands that the device is slow with, and keeps the
- * destroyer's only CPU busy when the wait is over.
+ * The destroyer waits for the command queue meanwhile. It does so in every run, because the test
+ * fills the queue with commands that the device executes slowly, and keeps the only CPU of the
+ * destroyer busy when the wait is over.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -20,9 +20,9 @@
 #include "lib/window.h"
 
 #define PAGE	4096
-#define STALL	3000	/* ms; the rule says the same */
+#define STALL	3000	/* ms; must match the rule */
 #define RULE	"cmd opcode=alloc_pd once stall=3s"
-/* The CPU of the destroyer alone is busy from here on. */
+/* From here on the only CPU of the destroyer is kept busy, in ms since the start. */
 #define HURRY	(STALL - 300)
 /* The command queue has 32 slots. */
 #define CROWD	40
@@ -40,8 +40,8 @@ struct race {
 	struct buf buf;
 	struct ibv_mw *mw;
 	int64_t start;
-	atomic_int done;		/* of the crowd */
-	atomic_int tids[CROWD + 1];	/* the last one is the destroyer's */
+	atomic_int done;		/* threads of the crowd that have finished */
+	atomic_int tids[CROWD + 1];	/* the last one is that of the destroyer */
 	int (*destroy)(struct race *r);
 	int err;
 };
@@ -61,7 +61,7 @@ static int destroy_qp(struct race *r)
 	return ibv_destroy_qp(r->e.qp);
 }
 
-/* CPU 0, or all others. */
+/* Runs this thread on CPU 0, or on all others. */
 static void run_on(bool first)
 {
 	long i, n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -100,7 +100,7 @@ static void *destroyer(void *arg)
 	return NULL;
 }
 
-/* Whether thread @n waits in the kernel for something that no signal ends. */
+/* Whether thread @n waits in the kernel, uninterruptibly. */
 static bool waits(struct race *r, int n)
 {
 	int tid = atomic_load(&r->tids[n]);
@@ -124,7 +124,7 @@ static int64_t elapsed(const struct race *r)
 	return time_ms() - r->start;
 }
 
-/* False if it is too late for that. */
+/* Returns false if the threads do not wait in time. */
 static bool wait_for(struct race *r, int first, int last)
 {
 	int i;
@@ -144,7 +144,7 @@ static void hurry(bool on)
 	REQUIRE(!sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param));
 }
 
-/* The crowd has gone; the destroyer is next, but cannot run before this ends. */
+/* When the crowd has finished the destroyer is next, but it cannot run before this ends. */
 static void bind_first(struct race *r, enum ibv_mw_type type)
 {
 	while (elapsed(r) < HURRY)
@@ -193,7 +193,7 @@ static struct race race_new(enum ibv_mw_type type, int (*destroy)(struct race *r
 	return r;
 }
 
-/* Until it was close once: EBUSY. The device has to live in any case. */
+/* Repeats the race until the destroyer fails with EBUSY. The device must survive every try. */
 static struct race race_until_busy(enum ibv_mw_type type, int (*destroy)(struct race *r))
 {
 	struct race r;
@@ -208,11 +208,11 @@ static struct race race_until_busy(enum ibv_mw_type type, int (*destroy)(struct 
 			return r;
 		CHECK_EQ(r.err, 0);
 	}
-	FAIL("the window was late %d times", TRIES);
+	FAIL("the window was bound too late %d times", TRIES);
 	test_die();
 }
 
-TEST(mr, "F-009 J-018 a window is bound while its region is about to go")
+TEST(mr, "F-009 J-018 a window is bound while its region is about to be destroyed")
 {
 	struct race r = race_until_busy(IBV_MW_TYPE_1, destroy_mr);
 
@@ -222,7 +222,7 @@ TEST(mr, "F-009 J-018 a window is bound while its region is about to go")
 	CHECK_ERR(ibv_destroy_qp(r.e.qp), 0);
 }
 
-TEST(qp, "A-021 F-054 a window of type 2A is bound while its QP is about to go")
+TEST(qp, "A-021 F-054 a window of type 2A is bound while its QP is about to be destroyed")
 {
 	struct dev *d = dev_open_mw(IBV_MW_TYPE_2);
 	struct race r;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The states of QPs whose peer is in another machine and learns of this end's state
- * by a message over TCP. Both machines run this program at the same time: RDMA_ROLE
- * is server in one and client in the other, RDMA_IP its address, RDMA_PEER that of
- * the other. The network may lose frames.
+ * States of QPs whose peer is in another machine, which learns the state of this end by a message
+ * over TCP. Both machines run this program at the same time: RDMA_ROLE is server in one and client
+ * in the other, RDMA_IP is its own address, RDMA_PEER the address of the other. The network may
+ * lose frames.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -17,7 +17,7 @@
 #define LEN		8000
 #define ROUNDS		25
 
-/* struct message - this end's state, and how to reach it */
+/* struct message - state and address of this end */
 struct message {
 	union ibv_gid gid;
 	uint64_t addr;
@@ -78,7 +78,7 @@ static void hear(void)
 	REQUIRE(recv(sock, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer));
 }
 
-/* A barrier; each learns the state of the other. */
+/* A barrier at which both ends exchange their states. */
 static void meet(void)
 {
 	tell(0);
@@ -115,7 +115,7 @@ static struct conn params(uint32_t psn)
 	return c;
 }
 
-/* From RESET to @state, with the peer and PSNs just exchanged. */
+/* Moves the QP from RESET to @state, with the peer and PSNs exchanged before. */
 static void connect_to(enum ibv_qp_state state)
 {
 	uint32_t psn = lrand48() & 0xffffff;
@@ -163,7 +163,7 @@ static void arrived(uint64_t id, uint32_t seed)
 	check_fill(in.addr, LEN, seed + !serving, "message");
 }
 
-/* A message each way, at the same time. */
+/* Sends a message in each direction at the same time. */
 static void exchange(uint32_t seed)
 {
 	memset(in.addr, 0, LEN);
@@ -192,7 +192,7 @@ TEST(reset, "A-104 A-105 A-120 both to RESET and back, with new PSNs")
 	}
 }
 
-/* The other end learns of it from its retries, or by message. */
+/* The other end learns of the error by its retries, or by a message. */
 TEST(error, "A-097 A-100 A-115 A-118 I-021 one to ERR, the other informed or not")
 {
 	int i;
@@ -228,17 +228,17 @@ TEST(error, "A-097 A-100 A-115 A-118 I-021 one to ERR, the other informed or not
 	}
 }
 
-/* The client drains while the server, which knows, has no room for its message. */
+/* The client drains while the server, which knows this, has no room for its message. */
 static void drain_client(int round)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 
 	send_seed(1, round);
-	sleep_ms(20);			/* begun, and refused for now */
+	sleep_ms(20);			/* started, and refused with RNR */
 	REQUIRE_OK(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
-	send_seed(3, round);		/* held */
+	send_seed(3, round);		/* held back */
 	room(2);
-	meet();				/* in SQD, and draining */
+	meet();				/* in SQD, still draining */
 	arrived(2, round);		/* A-089 */
 	poll_ok(e.send_cq, 1);
 	async_expect(d->ctx, IBV_EVENT_SQ_DRAINED, e.qp);
@@ -261,7 +261,7 @@ static void drain_server(int round)
 	poll_ok(e.send_cq, 1);
 	arrived(2, round);
 	meet();
-	poll_none(e.recv_cq);		/* A-084: the held one does not come */
+	poll_none(e.recv_cq);		/* A-084: the held message does not arrive */
 	memset(in.addr, 0, LEN);
 	meet();
 	arrived(4, round);
@@ -320,7 +320,7 @@ TEST(responder, "A-081 A-082 H-005 one stays in RTR until all messages have arri
 	meet();
 }
 
-/* Messages may get lost, but never this many. */
+/* Some of the messages may be lost, but never this many. */
 static void some_arrive(uint32_t seed)
 {
 	struct ibv_wc wc;
@@ -361,7 +361,7 @@ TEST(send_error, "A-091 A-093 A-094 UC: one in SQE and back, the other does not 
 		if (!serving)
 			REQUIRE_OK(set_state(e.qp, IBV_QPS_RTS));
 		some_arrive(10 * i + 5);
-		/* That also takes the receive WRs of lost messages. */
+		/* RESET also removes the receive WRs of lost messages. */
 		REQUIRE_OK(set_state(e.qp, IBV_QPS_RESET));
 		meet();
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Immediate errors: what posting refuses, and that nothing is queued then. */
+/* Immediate errors: requests that posting refuses, and that queue nothing. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -43,8 +43,8 @@ TEST_ROWS(state, "A-001..A-007 B-021 posting in state", states)
 			 OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
 
 /*
- * The opcodes ibv_post_send() takes by type: conformance B.1. BIND_MW needs a
- * window (see mw.c), FLUSH fields that struct ibv_send_wr lacks.
+ * The opcodes that ibv_post_send() accepts on each type of QP: conformance B.1. BIND_MW needs a
+ * window (see mw.c), FLUSH members that struct ibv_send_wr lacks.
  */
 static const struct {
 	const char *name;
@@ -76,7 +76,7 @@ TEST_ROWS(opcode, "B-001..B-014 B-020 every opcode, QP type", offers)
 
 		if (opcode == IBV_WR_BIND_MW)
 			continue;
-		/* In ERR, where whatever has been posted completes. */
+		/* Use ERR, where every posted request completes. */
 		e = end_in(d, &o, IBV_QPS_ERR);
 		wr.opcode = opcode == last ? INT_MAX : opcode;
 		if (row->type == IBV_QPT_UD)
@@ -158,7 +158,7 @@ TEST(inline_limit, "B-054 inline: the limit, and opcodes that cannot have it")
 	poll_ok(p.a.send_cq, 1);
 	wr.num_sge = 2;
 	CHECK(post_send(&p.a, &wr));
-	/* Lengths whose sum is small again modulo 2^32. */
+	/* The sum of these lengths is small modulo 2^32. */
 	sge[0].length = 0xffffffff;
 	sge[1].length = 2;
 	CHECK(post_send(&p.a, &wr));
@@ -184,7 +184,7 @@ TEST(full_send, "B-023 A-013 a full send queue")
 	}
 	CHECK_ERR(post_send(&e, &wr), ENOMEM);
 	REQUIRE_OK(set_state(e.qp, IBV_QPS_ERR));
-	/* Slots are free when their completions are polled, not before. */
+	/* A slot is free when its completion has been polled, not before. */
 	if (d->qhca)
 		CHECK_ERR(post_send(&e, &wr), ENOMEM);
 	poll_expect(e.send_cq, 0, IBV_WC_WR_FLUSH_ERR);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Values of QP attributes: which are refused, and that query returns what was
- * set.
+ * Values of QP attributes: which values are refused, and that query returns the values set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 
 enum step { TO_INIT, TO_RTR, TO_RTS };
 
-/* The steps to RTS, one at a time, so that a test can spoil one of them. */
+/* Attributes of one step on the way to RTS, so that a test can change one of them. */
 static int mask_of(struct ibv_qp_attr *a, const struct end *e, enum step step)
 {
 	struct conn c = CONN;
@@ -137,7 +136,7 @@ TEST_ROWS(value, "A-062..A-065 value", values)
 		      row->at.off == offsetof(struct ibv_qp_attr, max_dest_rd_atomic);
 
 	check_value(row, IBV_QPT_RC);
-	/* What other types have in common with RC. */
+	/* Attributes that other types share with RC. */
 	if (!target)
 		check_value(row, IBV_QPT_XRC_SEND);
 	if (row->step != TO_RTS || row->at.off == offsetof(struct ibv_qp_attr, timeout))
@@ -218,7 +217,7 @@ static void check_av(const struct ibv_ah_attr *got, const struct ibv_ah_attr *wa
 {
 	CHECK(!memcmp(&got->grh.dgid, &want->grh.dgid, sizeof(got->grh.dgid)));
 	CHECK_EQ(got->grh.sgid_index, want->grh.sgid_index);
-	/* The core replaces it by that of the route. */
+	/* The core replaces the hop limit by that of the route. */
 	CHECK(got->grh.hop_limit);
 	CHECK_EQ(got->grh.traffic_class, want->grh.traffic_class);
 	CHECK_EQ(got->grh.flow_label, want->grh.flow_label);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters of QPs, as rdma(8) binds and shows them: "rdma statistic qp".
+ * Counters of QPs that rdma(8) binds and shows: "rdma statistic qp".
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,12 +8,12 @@
 
 #include "lib/rdma.h"
 
-#define LEN	3000			/* three packets of 1024 at most */
+#define LEN	3000			/* up to three packets of 1024 bytes */
 #define BYTES	(LEN + 3 * (14 + 20 + 8 + 12 + 4))	/* Ethernet, IPv4, UDP, BTH, ICRC */
 
 static char shown[1 << 16];
 
-/* Runs "rdma statistic qp ..." on the port; its output goes to shown. */
+/* Runs "rdma statistic qp ..." on the port and stores its output in shown. */
 __attribute__((format(printf, 2, 3)))
 static bool stat_qp(const char *what, const char *fmt, ...)
 {
@@ -34,7 +34,7 @@ static bool stat_qp(const char *what, const char *fmt, ...)
 	return !pclose(f);
 }
 
-/* The number after @name in the output; ends the test if there is none. */
+/* Returns the number after @name in the output; ends the test if there is none. */
 static unsigned long long number(const char *name)
 {
 	char text[64];
@@ -66,7 +66,7 @@ static unsigned long long of_set(unsigned int set, const char *name)
 	return number(name);
 }
 
-/* Binds the QP to a set of its own. */
+/* Binds the QP to a new set. */
 static unsigned int bind_new(const struct end *e)
 {
 	if (!stat_qp("bind", "lqpn %u", e->qp->qp_num)) {
@@ -96,7 +96,7 @@ static void send_some(struct pair *p, struct buf *b, int n)
 	}
 }
 
-TEST(traffic, "J-025 a set counts the packets of its QPs, exactly, and of no others")
+TEST(traffic, "J-025 a set counts exactly the packets of its QPs")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN), other = pair_new(d, &QP_OPTS, &CONN);
@@ -112,14 +112,14 @@ TEST(traffic, "J-025 a set counts the packets of its QPs, exactly, and of no oth
 	CHECK_EQ(number("tx_ack"), 0);
 	CHECK(number("rx_pkts") >= 10 && number("rx_pkts") <= 30);
 	CHECK_EQ(number("retransmit"), 0);
-	/* A second QP in it, the receiver: all its packets are ACKs. */
+	/* Add a second QP to the set, the receiver: all its packets are ACKs. */
 	CHECK(stat_qp("bind", "lqpn %u cntn %u", p.b.qp->qp_num, set));
 	send_some(&p, &b, 10);
 	CHECK_EQ(of_set(set, "tx_pkts") - number("tx_ack"), 60);
 	unbind_one(set, &p.a);
 	send_some(&p, &b, 10);
 	CHECK_EQ(of_set(set, "tx_pkts") - number("tx_ack"), 60);
-	/* The port counts all of it. */
+	/* The port counts all packets. */
 	CHECK(hw_counter("tx_pkts") - tx >= 105 + 35);
 	CHECK(hw_counter("tx_bytes") - bytes > 35 * BYTES);
 	unbind_one(set, &p.b);
@@ -149,7 +149,7 @@ TEST(errors, "J-025 J-017 errors are counted for their QP")
 	unbind_one(set, &p.a);
 }
 
-TEST(gone, "J-025 J-021 counts of QPs stay when they and their set are gone")
+TEST(gone, "J-025 J-021 counts of QPs remain after they and their set are destroyed")
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Paths through the states, with work queued and messages in flight:
- * conformance A-110 to A-120, and what each state does with posted WRs (A.1).
- * All for RC, UC and UD.
+ * Paths through the states, with work queued and messages in flight: conformance A-110 to A-120,
+ * and what each state does with posted WRs (A.1). For RC, UC and UD.
  */
 #include <stdlib.h>
 
@@ -13,7 +12,7 @@
 #define MAX_STEPS	10
 #define END		-1
 
-/* struct walk - QP a on its way, b its peer in RTS */
+/* struct walk - QP a moves through the states, its peer b is in RTS */
 struct walk {
 	struct pair p;
 	enum ibv_qp_type type;
@@ -21,7 +20,7 @@ struct walk {
 	struct conn c;
 	struct buf buf;
 	struct ibv_ah *ah;
-	uint64_t rr, rr_done;		/* of a: posted, complete */
+	uint64_t rr, rr_done;		/* receive requests of a: posted, completed */
 	uint64_t sr, sr_done;
 };
 
@@ -90,7 +89,7 @@ static void expect_rr(struct walk *w, enum ibv_wc_status status)
 		poll_expect(w->p.a.recv_cq, RR_ID + w->rr_done++, status);
 }
 
-/* Everything queued at a goes to b, which has room. */
+/* Everything queued at a arrives at b, which has room. */
 static void expect_sent(struct walk *w)
 {
 	while (w->sr_done < w->sr) {
@@ -100,7 +99,7 @@ static void expect_sent(struct walk *w)
 	}
 }
 
-/* A message to a, which takes its oldest receive request. */
+/* Sends a message to a, which takes its oldest receive request. */
 static void receive(struct walk *w)
 {
 	post_rr(w, 1);
@@ -109,7 +108,7 @@ static void receive(struct walk *w)
 	poll_ok(w->p.a.recv_cq, RR_ID + w->rr_done++);
 }
 
-/* The peer is reset whenever a is. */
+/* Resets the peer whenever a is reset. */
 static void bring_peer(struct walk *w)
 {
 	struct conn c = w->c;
@@ -124,7 +123,7 @@ static void bring_peer(struct walk *w)
 		REQUIRE_OK(post_room(w, &w->p.b, B_ID));
 }
 
-/* Attributes that may be set without leaving the state. */
+/* Returns attributes that may be set without leaving the state. */
 static int same_state_mask(const struct walk *w, enum ibv_qp_state state)
 {
 	bool ud = w->type == IBV_QPT_UD;
@@ -143,7 +142,7 @@ static int same_state_mask(const struct walk *w, enum ibv_qp_state state)
 	}
 }
 
-/* Attributes of the step to @to. */
+/* Sets the attributes of the step to @to. */
 static int step_attr(struct walk *w, enum ibv_qp_state to,
 		     struct ibv_qp_attr *a)
 {
@@ -175,7 +174,7 @@ static void in_rts(struct walk *w, enum ibv_qp_state from)
 {
 	if (from == IBV_QPS_SQE)
 		expect_sr(w, IBV_WC_WR_FLUSH_ERR);
-	expect_sent(w);				/* those held in SQD */
+	expect_sent(w);				/* requests held in SQD */
 	post_sr(w, 2);
 	expect_sent(w);
 	receive(w);

@@ -93,7 +93,7 @@ TEST(traffic, "D-084 G-018 G-019 one copy to each member, none to QPs that have 
 	poll_none(p.b.recv_cq);
 }
 
-TEST(checks, "G-018 G-019 A-021 attaching, detaching and destroying that is refused")
+TEST(checks, "G-018 G-019 A-021 refused attach, detach and destroy")
 {
 	struct pair p = ud_pair();
 	struct end rc = end_new(d, &QP_OPTS);
@@ -111,10 +111,10 @@ TEST(checks, "G-018 G-019 A-021 attaching, detaching and destroying that is refu
 }
 
 /*
- * On Ethernet LIDs mean nothing, but the core has one entry for each, and a QP of which
- * one cannot be removed outlives its process.
+ * On Ethernet LIDs mean nothing, but the core has one entry for each LID, and it never frees a QP
+ * with an entry that cannot be removed.
  */
-TEST(lids, "G-018 J-018 attached with several LIDs, detached as often")
+TEST(lids, "G-018 J-018 attach with several LIDs, detach as often")
 {
 	struct pair p = ud_pair();
 	union ibv_gid gid = group(1);
@@ -132,7 +132,7 @@ TEST(lids, "G-018 J-018 attached with several LIDs, detached as often")
 	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
 }
 
-TEST(none, "no group of a device that has none, the first of any other")
+TEST(none, "a device without groups refuses the first one, others accept it")
 {
 	struct qp_opts o = QP_OPTS;
 	union ibv_gid gid = group(1);
@@ -143,7 +143,7 @@ TEST(none, "no group of a device that has none, the first of any other")
 		  d->attr.max_mcast_grp ? 0 : ENOMEM);
 }
 
-/* The rest goes with the process; twice, so that leftovers would show. */
+/* The end of the process leaves the groups; done twice, so that leftovers would show. */
 TEST(limit, "J-001 as many groups as promised")
 {
 	struct pair p = ud_pair();
@@ -158,7 +158,7 @@ TEST(limit, "J-001 as many groups as promised")
 	}
 }
 
-TEST(again, "J-018 a process that ends leaves its groups")
+TEST(again, "J-018 the end of a process leaves its groups")
 {
 	limit();
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections between two machines, each of which runs this program at the same
- * time: RDMA_ROLE is server in one and client in the other, RDMA_IP its address,
- * RDMA_PEER that of the other, and "$RDMA_BARRIER NAME" returns when both have
- * called it. It needs no particular device.
+ * Connections between two machines that run this program at the same time: RDMA_ROLE is server in
+ * one and client in the other, RDMA_IP is its own address, RDMA_PEER the address of the other, and
+ * "$RDMA_BARRIER NAME" returns when both have called it. Works with any device.
  */
 #include <arpa/inet.h>
 #include <signal.h>
@@ -17,7 +16,7 @@
 #define REQ_DATA	56
 #define REJ_DATA	148
 
-/* struct window - where the peer may write; sent as private data */
+/* struct window - memory that the peer may write; sent as private data */
 struct window {
 	uint64_t addr;
 	uint32_t rkey;
@@ -27,13 +26,13 @@ static bool serving;
 static struct rdma_event_channel *ch;
 static struct rdma_cm_id *listener, *id;
 static struct rdma_cm_event *event;
-/* Apart, as the peer may answer a message before it acknowledges it. */
+/* Two CQs, because the peer may answer a message before it acknowledges it. */
 static struct ibv_cq *cq, *recv_cq;
 static struct ibv_mr *mr;
 static struct window peer;
-static unsigned char buf[2 * BUF_LEN];	/* written by the peer; read by us */
+static unsigned char buf[2 * BUF_LEN];	/* the peer writes the first half, we read the second */
 
-/* Every test calls it first. */
+/* Every test calls this first. */
 static void two_machines(void)
 {
 	if (!getenv("RDMA_ROLE") || !getenv("RDMA_IP") || !getenv("RDMA_PEER") ||
@@ -95,8 +94,8 @@ static void post_recvs(int n)
 }
 
 /*
- * Stops when the passive side has the request that the active side has sent.
- * @name tells the barriers of different tests apart.
+ * Returns when the passive side has received the request of the active side. @name distinguishes
+ * the barriers of different tests.
  */
 static void start(const char *name, int recvs, struct rdma_conn_param *param)
 {
@@ -141,7 +140,7 @@ static struct rdma_conn_param defaults(void)
 	};
 }
 
-/* A connection; each side knows where it may write at the other. */
+/* Connects; afterwards each side knows the memory that it may write at the other. */
 static void connect_both(const char *name, int recvs, unsigned int retries)
 {
 	struct rdma_conn_param param = defaults();
@@ -176,7 +175,7 @@ static void write_imm(uint32_t len, uint32_t off)
 	REQUIRE_OK(ibv_post_send(id->qp, &wr, &bad));
 }
 
-/* Checks what the peer has written, by the immediate data that announces it. */
+/* Checks data that the peer has written, by the immediate data that announces it. */
 static void written(uint32_t len, uint32_t off)
 {
 	unsigned char want[BUF_LEN];
@@ -200,7 +199,7 @@ static void finish(void)
 	}
 }
 
-TEST(writes, "K-003 K-004 two writes with immediate data forth, one back")
+TEST(writes, "K-003 K-004 two writes with immediate data to the peer, one back")
 {
 	two_machines();
 	connect_both("writes", serving ? 2 : 1, 7);
@@ -219,7 +218,7 @@ TEST(writes, "K-003 K-004 two writes with immediate data forth, one back")
 	finish();
 }
 
-TEST(disconnect, "K-012 a disconnected QP flushes what waits")
+TEST(disconnect, "K-012 a disconnected QP flushes its work requests")
 {
 	two_machines();
 	connect_both("disconnect", 3, 7);
@@ -228,7 +227,7 @@ TEST(disconnect, "K-012 a disconnected QP flushes what waits")
 		poll_expect(recv_cq, 100, IBV_WC_WR_FLUSH_ERR);
 }
 
-TEST(reject, "K-009 K-010 a refusal, with its reason and data")
+TEST(reject, "K-009 K-010 rejection, with its reason and data")
 {
 	struct rdma_conn_param param = defaults();
 	uint8_t data[256];
@@ -249,7 +248,7 @@ TEST(reject, "K-009 K-010 a refusal, with its reason and data")
 	barrier("rejected");
 }
 
-/* The kernel disconnects for a process that cannot. */
+/* The kernel disconnects on behalf of the killed process. */
 TEST(killed, "K-012 J-018 the peer's process is killed")
 {
 	int connected[2];
@@ -277,7 +276,7 @@ TEST(killed, "K-012 J-018 the peer's process is killed")
 	kill(child, SIGKILL);
 }
 
-/* RDMA_CABLE down|up unplugs the server, which falls silent. */
+/* Runs "RDMA_CABLE down|up", which unplugs or plugs the cable of the server. */
 static void cable(const char *what)
 {
 	char command[256];
@@ -286,7 +285,7 @@ static void cable(const char *what)
 	REQUIRE(!system(command));
 }
 
-TEST(silent, "K-010 the peer falls silent: the QP gives up")
+TEST(silent, "K-010 the peer stops answering: the QP gives up")
 {
 	two_machines();
 	if (!getenv("RDMA_CABLE"))
@@ -305,7 +304,7 @@ TEST(silent, "K-010 the peer falls silent: the QP gives up")
 	barrier("up");
 }
 
-TEST(no_host, "K-010 an address that nobody has")
+TEST(no_host, "K-010 an address that no host has")
 {
 	struct sockaddr_in other;
 
