@@ -4,12 +4,12 @@
 
 #include "lib/xrc.h"
 
-/* struct scene - the sender, and the CQ where its messages complete */
+/* struct scene - the sender, and the CQ in which its messages complete */
 struct scene {
 	struct dev *d;
 	struct ibv_comp_channel *ch;
 	struct pair p;
-	struct ibv_srq *srq;	/* NULL: the QP's own queue */
+	struct ibv_srq *srq;	/* NULL: the QP's own receive queue */
 	uint32_t srqn;
 	struct ibv_cq *cq;
 	struct buf buf;
@@ -49,7 +49,7 @@ static struct scene scene_new(enum ibv_qp_type type)
 	return s;
 }
 
-/* One message of @len bytes, and its completions in both CQs. */
+/* Sends one message of @len bytes and polls its completions in both CQs. */
 static void message(struct scene *s, enum ibv_wr_opcode opcode, uint32_t len, int flags)
 {
 	struct ibv_sge out = buf_sge(&s->buf, 0, len);
@@ -85,7 +85,7 @@ static const struct {
 	{ "XRC, WRITE with immediate data", IBV_QPT_XRC_SEND, IBV_WR_RDMA_WRITE_WITH_IMM, 4000 },
 };
 
-/* First one without the solicited bit, then one with it. */
+/* Sends a message without the solicited bit, then one with it. */
 TEST_ROWS(service, "B-045 B-047 B-049 C-015 only a solicited message raises an event", services)
 {
 	struct scene s = scene_new(row->type);
@@ -96,11 +96,11 @@ TEST_ROWS(service, "B-045 B-047 B-049 C-015 only a solicited message raises an e
 		REQUIRE_OK(ibv_req_notify_cq(s.cq, 1));
 		message(&s, row->opcode, row->len, 0);
 		if (cq_event_wait(s.ch, &cq, i ? 0 : QUIET_MS))
-			FAIL("an event nobody asked for");
+			FAIL("an event that was not requested");
 		message(&s, row->opcode, row->len, IBV_SEND_SOLICITED);
 		REQUIRE(cq_event_wait(s.ch, &cq, WAIT_MS));
 		CHECK(cq == s.cq);
 	}
 	if (cq_event_wait(s.ch, &cq, QUIET_MS))
-		FAIL("an event too many");
+		FAIL("one event too many");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What "rdma resource show" prints about objects, to whom, and while objects come and
- * go.
+ * What "rdma resource show" prints about objects, which users see it, and what it prints while
+ * objects are created and destroyed.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -19,7 +19,7 @@
 
 static char text[1 << 20];
 
-/* "rdma resource show", into @text; true if it succeeds. */
+/* Stores the output of "rdma resource show" in @text. Returns whether it succeeded. */
 static bool res_show(const char *prefix, const char *options, const char *type)
 {
 	char args[64];
@@ -28,7 +28,7 @@ static bool res_show(const char *prefix, const char *options, const char *type)
 	return rdma_tool(prefix, args, text, sizeof(text));
 }
 
-/* The first object of process @pid in JSON, a line of @text, which ends there; or NULL. */
+/* Returns the first object of process @pid in the JSON, as a line of @text; or NULL. */
 static char *object_of(pid_t pid)
 {
 	char key[32], *line, *end;
@@ -41,12 +41,12 @@ static char *object_of(pid_t pid)
 	return line;
 }
 
-/* Of a connection's PSNs and how far it has come; the core's names have no "drv_". */
+/* Names of PSNs and of indices of a connection; the core's names have no "drv_". */
 static const char *const secrets[] = {
 	"psn\":", "msn\":", "pi\":", "ci\":", "next\":", "held\":",
 };
 
-/* Where one of the two is shown with another value than 0, or NULL. */
+/* Returns where @object shows @secret with a value other than 0, or NULL. */
 static const char *shown_secret(const char *object, const char *secret)
 {
 	const char *at = object;
@@ -62,7 +62,7 @@ static const char *shown_secret(const char *object, const char *secret)
 static const struct kind {
 	const char *name;
 	const char *type;
-	const char *detail;	/* shows that it is the whole object */
+	const char *detail;	/* proves that the object is complete */
 } kinds[] = {
 	{ "QPs", "qp", "\"drv_sq_size\":" },
 	{ "CQs", "cq", "\"drv_hw_cqn\":" },
@@ -70,7 +70,7 @@ static const struct kind {
 	{ "MRs", "mr", "\"drv_pdn\":" },
 };
 
-/* Whether the driver's part is there. Before 6.7 drivers are not asked about SRQs. */
+/* Whether the driver's part is there. Kernels before 6.7 do not ask drivers about SRQs. */
 static bool is_whole(const char *object, const struct kind *kind)
 {
 	return strstr(object, kind->detail) ||
@@ -90,7 +90,7 @@ static void no_secrets(const struct kind *kind)
 			FAIL("%s: %s%s", kind->type, secrets[i], shown_secret(own, secrets[i]));
 }
 
-TEST(psns, "D-086 PSNs, and what they can be told from, are shown to administrators only")
+TEST(psns, "D-086 only administrators see PSNs and values from which they follow")
 {
 	struct pair p = pair_default();
 	struct buf b = buf_new(p.dev->pd, 4096, LOCAL);
@@ -106,13 +106,13 @@ TEST(psns, "D-086 PSNs, and what they can be told from, are shown to administrat
 	CHECK(strstr(text, dev_name()));
 	CHECK(!res_show(NOBODY, "-r", "qp"));
 	CHECK(!strstr(text, dev_name()));
-	/* Whoever has the QP asks by name. */
+	/* A process that has the QP asks for the PSNs explicitly. */
 	REQUIRE_OK(ibv_query_qp(p.a.qp, &a, IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, &init));
 	CHECK_EQ(a.rq_psn, CONN.rq_psn);
 	CHECK_EQ(a.sq_psn, CONN.sq_psn);
 }
 
-/* One of each kind. */
+/* Makes one object of each kind. */
 static struct end make(struct dev *d, struct ibv_srq **srq)
 {
 	struct qp_opts o = QP_OPTS;
@@ -124,15 +124,15 @@ static struct end make(struct dev *d, struct ibv_srq **srq)
 
 #define ROUNDS	10
 
-/* To @pd, where the MR keeps its keys. */
+/* Moves an MR to @pd; it keeps its keys. */
 static void move(struct buf *b, struct ibv_pd *pd)
 {
 	REQUIRE(!ibv_rereg_mr(b->mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0));
 }
 
 /*
- * Makes one more of each kind and destroys the one before, and moves an MR to another PD
- * and back, until it is killed.
+ * Makes another object of each kind, destroys the one before, and moves an MR to another PD and
+ * back, until it is killed.
  */
 static void come_and_go(atomic_int *rounds)
 {
@@ -155,7 +155,7 @@ static void come_and_go(atomic_int *rounds)
 	}
 }
 
-TEST_ROWS(shown, "J-021 shown while others are made and destroyed", kinds)
+TEST_ROWS(shown, "J-021 shown while others are created and destroyed", kinds)
 {
 	atomic_int *rounds = mmap(NULL, sizeof(*rounds), PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -194,7 +194,7 @@ TEST_ROWS(shown, "J-021 shown while others are made and destroyed", kinds)
 	CHECK(!object_of(pid));
 }
 
-/* The number of the PD that the only MR of this process is shown with. */
+/* Returns the PD number that "rdma resource show" prints for the only MR of this process. */
 static int shown_pdn(void)
 {
 	const char *own;
@@ -217,6 +217,6 @@ TEST(moved, "F-012 J-021 an MR is shown with the PD that it has been moved to")
 	REQUIRE(pd);
 	move(&b, pd);
 	CHECK(shown_pdn() != first);
-	REQUIRE_OK(ibv_dealloc_pd(d->pd));	/* nothing looks there any more */
+	REQUIRE_OK(ibv_dealloc_pd(d->pd));	/* the MR does not use it any more */
 	CHECK(shown_pdn() != first);
 }

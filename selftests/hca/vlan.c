@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Traffic between addresses of a VLAN: the tag and its priority as a consumer
- * sees them, and that a VLAN is a separate network. Needs root, which gives the
- * port's netdev a VLAN interface; the last test takes it away.
+ * Traffic between addresses of a VLAN: consumers see the tag and its priority, and a VLAN is a
+ * separate network. Needs root, to add a VLAN interface to the port's netdev; the last test removes
+ * it.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void remove_vlan(void)
 		FAIL("%s stays", NAME);
 }
 
-/* Makes the interface and has @d use its GID; that of the port itself is *@plain. */
+/* Makes the interface and makes @d use its GID; @plain keeps the GID of the port itself. */
 static void use_vlan(struct dev *d, struct dev *plain)
 {
 	int64_t end = time_ms() + WAIT_MS;
@@ -141,7 +141,7 @@ TEST_ROWS(tag, "C-030 E-001 a datagram's completion reports its VLAN and priorit
 	ibv_end_poll(cq);
 }
 
-TEST(answer, "G-016 an address made of a VLAN's completion reaches the sender")
+TEST(answer, "G-016 an address made from a completion in a VLAN reaches the sender")
 {
 	struct dev plain, *d = dev_open();
 	struct ibv_sge sge;
@@ -179,7 +179,7 @@ TEST(apart, "E-001 J-013 a connection needs both ends on the VLAN")
 	p = pair_new(d, &o, &c);
 	ping_pong(&p);
 
-	/* The QPN is right, but the address is the port's, outside the VLAN. */
+	/* The QPN is right, but the address is that of the port, outside the VLAN. */
 	c.retry_cnt = 1;
 	c.timeout = 10;
 	c.dest_qpn = p.b.qp->qp_num;
@@ -198,7 +198,7 @@ TEST(apart, "E-001 J-013 a connection needs both ends on the VLAN")
 	poll_empty(p.b.recv_cq);
 }
 
-TEST(gone, "J-014 the GID of a VLAN goes with it, and the others stay")
+TEST(gone, "J-014 the GID of a VLAN is removed with it, the others stay")
 {
 	struct dev plain, *d = dev_open();
 	struct ibv_async_event ev;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver is removed while programs use it: events, errors, nothing hangs,
- * nothing stays behind. Needs root; the driver is back afterwards.
+ * The driver is removed while programs use it: they get events and errors, nothing hangs, and
+ * nothing is left behind. Needs root; restores the driver.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void put(const char *path, const char *text)
 		FAIL("%s to %s: %s", text, path, strerror(err));
 }
 
-/* The auxiliary device that the RDMA driver is bound to. */
+/* Name of the auxiliary device that the RDMA driver is bound to. */
 static char function[64];
 
 static void find_function(void)
@@ -54,7 +54,7 @@ static void nothing(void)
 {
 }
 
-/* Ways to lose the device, and to get it back. */
+/* Ways to lose the device and to get it back. */
 static const struct way {
 	const char *name;
 	void (*go)(void);
@@ -80,7 +80,7 @@ static struct dev *start(void)
 	return d;
 }
 
-/* The core dispatches the event once more when it removes a failed device. */
+/* When the core removes a failed device, it dispatches the event once more. */
 static void check_no_more_events(struct ibv_context *ctx)
 {
 	int flags = fcntl(ctx->async_fd, F_GETFL);
@@ -106,15 +106,15 @@ TEST_ROWS(idle, "J-019 H-015 J-021 DEVICE_FATAL, then every verb fails", ways)
 	CHECK(!ibv_alloc_pd(d->ctx));
 	CHECK(!ibv_reg_mr(d->pd, b.addr, 4096, REMOTE));
 	CHECK(set_state(p.a.qp, IBV_QPS_ERR));
-	/* Destroying everything succeeds, even if it is gone already. */
+	/* Destroying succeeds, even for objects that have disappeared already. */
 	CHECK_ERR(ibv_destroy_qp(p.a.qp), 0);
 	CHECK_ERR(ibv_destroy_qp(p.b.qp), 0);
 	CHECK_ERR(ibv_dereg_mr(b.mr), 0);
 	bring_back(row, d->gid_index);
-	check_no_more_events(d->ctx);		/* it was the last one */
+	check_no_more_events(d->ctx);		/* DEVICE_FATAL was the last event */
 }
 
-/* A fatal error alone does not remove the device; the reset that follows does. */
+/* A fatal error alone does not remove the device, only the reset that follows. */
 TEST_ROWS(cm, "K-017 DEVICE_REMOVAL for each identifier", ways)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
@@ -151,7 +151,7 @@ TEST_ROWS(cm, "K-017 DEVICE_REMOVAL for each identifier", ways)
 		CHECK(!rdma_destroy_id(id[i]));
 }
 
-TEST_ROWS(group, "J-019 G-019 a QP that is in a multicast group when the device goes", ways)
+TEST_ROWS(group, "J-019 G-019 a QP that is in a multicast group when the device is removed", ways)
 {
 	static const union ibv_gid mgid = {
 		.raw = { [10] = 0xff, 0xff, 239, 1, 2, 3 },
@@ -170,7 +170,7 @@ TEST_ROWS(group, "J-019 G-019 a QP that is in a multicast group when the device 
 	bring_back(row, d->gid_index);
 }
 
-TEST_ROWS(memory, "J-019 device memory that is mapped when the device goes", ways)
+TEST_ROWS(memory, "J-019 device memory that is mapped when the device is removed", ways)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 4096 };
 	struct dev *d = start();
@@ -183,7 +183,7 @@ TEST_ROWS(memory, "J-019 device memory that is mapped when the device goes", way
 	REQUIRE_OK(ibv_memcpy_to_dm(dm, 0, &v, sizeof(v)));
 	row->go();
 	async_expect(d->ctx, IBV_EVENT_DEVICE_FATAL, NULL);
-	/* The kernel has mapped something else there. */
+	/* The kernel has replaced the mapping. */
 	CHECK_ERR(ibv_memcpy_to_dm(dm, 0, &v, sizeof(v)), 0);
 	ibv_free_dm(dm);
 	bring_back(row, d->gid_index);
@@ -211,7 +211,7 @@ static void *traffic(void *arg)
 	}
 }
 
-TEST_ROWS(busy, "J-019 J-021 doorbells rung while the device goes", ways)
+TEST_ROWS(busy, "J-019 J-021 doorbells rung while the device is removed", ways)
 {
 	struct dev *d = start();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);

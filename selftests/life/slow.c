@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Users give the device more work by commands than it does in the time that a command may
- * take. All of it is done, and nobody else's device is gone.
+ * Commands of users give the device more work than it can do in the time that one command may take.
+ * The device does all of it, and no user loses the device.
  *
- * On most devices this takes a second. Whether it tries what it is about depends on the
- * device: with cpu-share=1,cmd-timeout-ms=250 it has little time, and commands have to be
- * answered soon. SLOW_MS is how long the slowest command must have taken then.
+ * On most devices this takes a second, and proves nothing. With cpu-share=1,cmd-timeout-ms=250 the
+ * device has little time, and has to answer commands soon. SLOW_MS is the time that the slowest
+ * command must have taken then.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@
 #define BATCH	128
 #define ROUNDS	3
 
-/* struct user - somebody with a CQ that is full, and what happened to it */
+/* struct user - a user with a full CQ, and the result of resizing it */
 struct user {
 	struct ibv_cq *cq;
-	struct qhca_cqe *ring;	/* of that CQ */
+	struct qhca_cqe *ring;	/* ring of that CQ */
 	int64_t worst;		/* ms */
 	int err;
 };
@@ -40,7 +40,7 @@ static void ring_free(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t r
 {
 }
 
-/* A CQ whose ring is this program's own memory, to see when it is full. */
+/* Makes a CQ whose ring is memory of this program, so that it sees when the ring is full. */
 static void user_cq(struct dev *d, struct user *u)
 {
 	struct ibv_parent_domain_init_attr pd = {
@@ -72,7 +72,7 @@ static void wait_full(const struct user *u)
 	}
 }
 
-/* @n receive WRs of a QP of its own are flushed to @cq. */
+/* Flushes @n receive WRs of a new QP to @cq. */
 static void flush_to(struct dev *d, struct ibv_cq *cq, uint32_t n)
 {
 	struct ibv_recv_wr wr[BATCH] = {}, *bad;
@@ -109,7 +109,7 @@ static void *resize(void *arg)
 	return NULL;
 }
 
-/* All of them resize at once; the slowest command in ms. */
+/* All users resize their CQs at once. Returns the time of the slowest command in ms. */
 static int64_t resize_all(struct user *users)
 {
 	pthread_t id[CQS];
@@ -139,7 +139,7 @@ static void drain(struct ibv_cq *cq, uint32_t n)
 	poll_empty(cq);
 }
 
-TEST(resizes, "C-026 commands that take longer than one may are waited for")
+TEST(resizes, "C-026 the driver waits for commands beyond the timeout of one")
 {
 	struct dev *d = dev_open_qhca(), *other = dev_open_qhca();
 	struct pair p = pair_new(other, &QP_OPTS, &CONN);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Processes whose threads create, use, change and destroy objects of all kinds
- * at random, and are killed at random. Nothing they do may harm others, and
- * nothing of theirs may stay behind.
+ * Processes whose threads create, use, change and destroy objects of all kinds at random are killed
+ * at random. They must not harm other processes, and must leave nothing behind.
  *
- * STRESS_SEED says what each thread does (not when), STRESS_MS for how long.
+ * STRESS_SEED determines what each thread does (not when), STRESS_MS is the duration.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -18,9 +17,9 @@
 
 #define PROCESSES	3
 #define THREADS		3
-#define LONG_LIFE	2000	/* things done */
+#define LONG_LIFE	2000	/* operations */
 
-/* struct child - a process, which is killed when it has done so much */
+/* struct child - a process that is killed after so many operations */
 struct child {
 	pid_t pid;
 	uintptr_t seed;
@@ -67,13 +66,13 @@ static uint32_t stop(struct child *c)
 	return c->ops;
 }
 
-/* The seeds of the threads of process @n. */
+/* Returns the seed for the threads of process @n. */
 static uintptr_t seed_of(long seed, unsigned int n)
 {
 	return seed * 0x10000 + n * THREADS;
 }
 
-/* For @ms. How much has been done, by how many. */
+/* Runs for @ms. Returns the number of operations, and of processes in @n. */
 static unsigned long run(struct child *children, long seed, long ms, unsigned int *n)
 {
 	int64_t end = time_ms() + ms;
@@ -114,7 +113,7 @@ TEST(killed, "J-018 J-020 processes with objects of all kinds are killed at rand
 	packets = hw_counter("rx_pkts");
 	ops = run(children, seed, ms, &n);
 	packets = hw_counter("rx_pkts") - packets;
-	test_note("seed %ld: %lu things done by %u processes, %llu packets", seed, ops, n,
+	test_note("seed %ld: %lu operations by %u processes, %llu packets", seed, ops, n,
 		  (unsigned long long)packets);
 	CHECK(ops > 0);
 	check_resources(before);

@@ -11,7 +11,6 @@
 #define TEST_DELAY	"/sys/module/suspend/parameters/pm_test_delay"
 #define POWER		"/sys/power/"
 
-/* 0 or errno. */
 /* Suspends up to @level, and resumes after a second. */
 static void rehearse(const char *state, const char *level)
 {
@@ -26,13 +25,13 @@ static void rehearse_devices(const char *state)
 	rehearse(state, "devices");
 }
 
-/* Interrupts are off, and devices are in their sleep state. */
+/* Suspends until interrupts are off and devices are in their sleep state. */
 static void rehearse_platform(const char *state)
 {
 	rehearse(state, "platform");
 }
 
-/* Skips the test if the machine cannot do that. */
+/* Skips the test if the machine does not support @state. */
 static void need(const char *state)
 {
 	char states[128] = {};
@@ -142,8 +141,8 @@ TEST_ROWS(idle, "J-023 suspend to idle: contexts, connections and arms survive",
 	async_none(d->ctx);
 }
 
-/* Through the firmware, which takes the power away. */
-TEST_ROWS(firmware, "J-023 J-019 suspend to RAM: DEVICE_FATAL, and the device is back", ways)
+/* The firmware removes the power of the device. */
+TEST_ROWS(firmware, "J-023 J-019 suspend to RAM: DEVICE_FATAL, then the device works again", ways)
 {
 	struct dev *d = dev_open_qhca();
 	struct pair p;
@@ -159,7 +158,7 @@ TEST_ROWS(firmware, "J-023 J-019 suspend to RAM: DEVICE_FATAL, and the device is
 	ping_pong(&p);
 }
 
-/* As if it had lost its state during the sleep. */
+/* The device behaves as if it had lost its state during the sleep. */
 TEST_ROWS(dead, "J-023 J-019 a device found dead at resume is restarted", ways)
 {
 	struct dev *d = dev_open_qhca();

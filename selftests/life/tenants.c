@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two processes without privileges try what they can against a third one of another
- * user, and know all its numbers, keys, addresses and PSNs. They do not reach it: its
- * memory and its queues stay as they are, and its transfers go on.
+ * Two processes without privileges attack a third one, of another user, whose numbers, keys,
+ * addresses and PSNs they all know. They do not reach it: its memory and its queues do not change,
+ * and its transfers continue.
  *
- * TENANTS_MS says for how long.
+ * TENANTS_MS is the duration.
  */
 #define _GNU_SOURCE
 #include <grp.h>
@@ -38,7 +38,7 @@ struct victim {
 	struct buf canary, local, data;
 };
 
-/* What "rdma resource show" says of this process' first object of a type. */
+/* Returns a number that "rdma resource show" prints for this process's first object of @type. */
 static uint32_t own_number(const char *type, const char *key)
 {
 	static char text[1 << 20];
@@ -58,7 +58,7 @@ static uint32_t own_number(const char *type, const char *key)
 	return strtoul(at + strlen(key), NULL, 10);
 }
 
-/* Nobody may take these. */
+/* Posts receive requests that no attacker may complete. */
 static void post_bait(struct victim *v)
 {
 	struct ibv_sge sge = buf_sge(&v->canary, 0, LEN);
@@ -119,7 +119,7 @@ static struct victim victim_new(void)
 	return v;
 }
 
-/* A WRITE and the SEND that tells of it: four packets. */
+/* A WRITE and the SEND that announces it: four packets. */
 static void live_round(struct victim *v, uint32_t round)
 {
 	struct ibv_sge sge = buf_sge(&v->data, 0, MSG);
@@ -143,7 +143,7 @@ static void unharmed(struct victim *v)
 	size_t i;
 
 	check_fill(v->canary.addr, LEN, CANARY, "canaries");
-	check_fill(v->local.addr, LEN, CANARY, "canaries nobody was invited to");
+	check_fill(v->local.addr, LEN, CANARY, "canaries without remote access");
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		CHECK_EQ(get_state(ends[i]->qp), IBV_QPS_RTS);
 		poll_empty(ends[i]->send_cq);
@@ -153,7 +153,7 @@ static void unharmed(struct victim *v)
 		FAIL("event %d", ev.event_type);
 }
 
-/* The PSNs are what they were, and the receive requests that were there are next. */
+/* Checks that the PSNs have not changed, and that the old receive requests are next. */
 static void still_works(struct victim *v)
 {
 	struct ibv_send_wr wr = wr_send(7, NULL, 0);
@@ -187,7 +187,7 @@ static void live(void)
 	still_works(&v);
 }
 
-/* ---- the three of them */
+/* ---- the three processes */
 
 static void bad(void)
 {
@@ -218,12 +218,12 @@ static void ended(pid_t pid, const char *who)
 		FAIL("%s: status %#x", who, status);
 }
 
-/* What shows that they have tried. */
+/* Counters that show the attempts. */
 static const char *const counters[] = {
 	"rx_bad_addr", "rx_no_qp", "rx_bad_qkey", "bad_doorbell", "bad_key", "bad_wqe",
 };
 
-TEST(tenants, "D-086 I-010 J-020 two users attack a third, who sees nothing of it")
+TEST(tenants, "D-086 I-010 J-020 two users attack a third, who does not notice")
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 	uint64_t before[ARRAY_SIZE(counters)];
@@ -248,7 +248,7 @@ TEST(tenants, "D-086 I-010 J-020 two users attack a third, who sees nothing of i
 		ended(others[i], "an attacker");
 	atomic_store(&shared->stop, 1);
 	ended(victim, "the victim");
-	test_note("%d times all attacks, %d rounds of the victim's", atomic_load(&shared->attacks),
+	test_note("%d rounds of attacks, %d of the victim", atomic_load(&shared->attacks),
 		  atomic_load(&shared->rounds));
 	CHECK(atomic_load(&shared->rounds) > 1);
 	for (i = 0; i < ARRAY_SIZE(counters); i++)

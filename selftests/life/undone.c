@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An object that the device has made, but whose number cannot be written to user space,
- * is destroyed again. A device that refuses to, by rule, is stopped, for it would go on
- * using memory that is freed next. Needs root.
+ * If the kernel cannot write the number of a new object to user space, it destroys the object
+ * again. If a fault rule makes the device refuse that, the driver declares it dead, because it
+ * would go on using memory that is freed next. Needs root.
  */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -67,13 +67,13 @@ static const struct kind {
 	{ "QP", "destroy_qp", make_qp },
 };
 
-/* struct attempt - to make an object; the CQ is there for QPs */
+/* struct attempt - an attempt to make an object; QPs use the CQ */
 struct attempt {
 	struct uv uv;
 	struct uv_cq cq;
 };
 
-/* Makes one of @kind, in vain; the rule @action is about its destruction. */
+/* Fails to make an object of @kind; a rule with @action is set for its destruction. */
 static struct attempt fail(struct dev *d, const struct kind *kind, const char *action)
 {
 	void *read_only = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -91,7 +91,7 @@ static struct attempt fail(struct dev *d, const struct kind *kind, const char *a
 	return a;
 }
 
-TEST_ROWS(destroyed, "A-012 J-018 what could not be returned is destroyed", kinds)
+TEST_ROWS(destroyed, "A-012 J-018 an object that cannot be returned is destroyed", kinds)
 {
 	struct dev *d = faults_open();
 	struct attempt a = fail(d, row, "stall=50us");
@@ -101,7 +101,7 @@ TEST_ROWS(destroyed, "A-012 J-018 what could not be returned is destroyed", kind
 	async_none(d->ctx);
 }
 
-TEST_ROWS(refused, "A-012 J-021 H-015 a device that refuses to destroy it is stopped", kinds)
+TEST_ROWS(refused, "A-012 J-021 H-015 a device that refuses to destroy it is declared dead", kinds)
 {
 	struct dev *d = faults_open();
 	struct pair p;

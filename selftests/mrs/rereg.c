@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Re-registration of memory regions.
- */
+/* Re-registration of memory regions. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -28,7 +26,7 @@ static enum ibv_wc_status transfer(struct pair *p, enum ibv_wr_opcode opcode,
 	return poll_get(p->a.send_cq).status;
 }
 
-/* Unlike other verbs this one returns enum ibv_rereg_mr_err_code. */
+/* Returns enum ibv_rereg_mr_err_code, unlike other verbs. */
 static int rereg(struct buf *b, int what, struct ibv_pd *pd, void *addr,
 		 size_t len, int access)
 {
@@ -41,7 +39,7 @@ static int rereg(struct buf *b, int what, struct ibv_pd *pd, void *addr,
 	return ret;
 }
 
-TEST(rereg_access, "F-012 re-registration takes rights away and gives them")
+TEST(rereg_access, "F-012 re-registration removes and adds rights")
 {
 	struct pair p = pair_default();
 	struct buf b = buf_new(p.dev->pd, PAGE, REMOTE);
@@ -174,7 +172,7 @@ TEST(rereg_bad, "F-013 re-registrations that are refused")
 	REQUIRE(r.mr);
 	CHECK(rereg(&r, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, LOCAL));
 	CHECK_ERR(ibv_dereg_mr(r.mr), 0);
-	/* The first one still works as it did. */
+	/* The MR still works as before. */
 	CHECK_EQ(transfer(&p, IBV_WR_RDMA_WRITE, &tmp, 8, b.addr,
 			  b.mr->rkey),
 		 IBV_WC_SUCCESS);

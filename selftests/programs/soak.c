@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections that come, carry data and go, in many threads at once: some through
- * the CM, with shared SRQs, others XRC. All data is checked, and nothing is left
- * in the end.
+ * Connections that are made, carry data and are closed, in many threads at once: some through the
+ * CM, with shared SRQs, others XRC. All data is checked, and nothing is left at the end.
  *
- * SOAK_MS says for how long, SOAK_SEED what each thread does (not when).
+ * SOAK_MS is the duration, SOAK_SEED determines what each thread does (not when).
  * selftests/guest/soak.sh does longer runs.
  */
 #include <fcntl.h>
@@ -34,10 +33,10 @@ struct client {
 	struct ibv_cq *cq;
 	struct buf out, in;
 	struct echo_window win;
-	uint64_t count;		/* what the word behind the window holds */
+	uint64_t count;		/* content of the word behind the window */
 };
 
-/* The next event, which must be @type; what the server says is kept. */
+/* Waits for the next event, which must be @type, and keeps the data that the server sent. */
 static void expect(struct client *c, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event = cm_event(c->ch, type);
@@ -69,7 +68,7 @@ static void client_connect(struct client *c)
 	c->count = 0;
 }
 
-/* There and back. */
+/* Sends a message and receives its echo. */
 static void send_echo(struct client *c)
 {
 	uint32_t len = below(one_in(4) ? ECHO_MSG : 200) + 1, s = below(1 << 30);
@@ -127,7 +126,7 @@ static void count(struct client *c)
 	c->count += 7;
 }
 
-/* Some disconnect; for the others the kernel does. */
+/* Some clients disconnect; for the others the kernel does. */
 static void client_disconnect(struct client *c)
 {
 	if (!one_in(4)) {
@@ -167,7 +166,7 @@ static void *client(void *number)
 	return NULL;
 }
 
-/* ---- XRC: QPs come and go, the SRQ stays ---- */
+/* ---- XRC: QPs are created and destroyed, the SRQ stays ---- */
 
 static void *xrc_client(void *number)
 {
@@ -207,7 +206,7 @@ static void *xrc_client(void *number)
 	return NULL;
 }
 
-/* ---- all of it, in a process ---- */
+/* ---- all clients, in one process ---- */
 
 static void run(long ms)
 {

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program that survives: it sends numbered messages over a reliable connection
- * and goes on after whatever happens to that. The example of
- * Documentation/faults.rst, played with each of its faults.
+ * A program that survives faults: it sends numbered messages over a reliable connection and
+ * continues after any failure of it. The example of Documentation/faults.rst, run with each of its
+ * faults.
  *
- * A completion with an error, or an event of the QP, ends a connection. Which of
- * the messages that were under way have arrived, their sender cannot know: they are
- * sent again over the next one, and the receiver knows by their numbers which it
- * has.
+ * A completion with an error, or an event of the QP, ends a connection. The sender cannot know
+ * which of the messages in flight have arrived: it sends them again over the next connection, and
+ * the receiver knows by their numbers which of them it has.
  */
 #include "lib/faults.h"
 
 #define MESSAGES	500
-#define WINDOW		16	/* messages under way, and receives posted */
+#define WINDOW		16	/* messages in flight, and receives posted */
 
 /* ---- the example ---- */
 
 struct link {
 	struct pair p;
 	struct conn c;
-	struct ibv_cq *cq[2];		/* of sends, of receives */
-	struct buf out, in;		/* WINDOW places of a number each */
-	uint64_t acked, sent;		/* sends: complete, posted */
-	uint64_t received;		/* the number that is expected next */
+	struct ibv_cq *cq[2];		/* CQs for sends and for receives */
+	struct buf out, in;		/* room for WINDOW numbers each */
+	uint64_t acked, sent;		/* number of sends completed, and posted */
+	uint64_t received;		/* number of the next message expected */
 	unsigned int recoveries;
 };
 
@@ -40,12 +39,12 @@ static void post_number(struct link *l)
 	struct ibv_send_wr wr = wr_send(l->sent, &sge, 1);
 
 	memcpy(l->out.addr + place * 8, &l->sent, 8);
-	/* A queue in ERR takes it as well, and flushes it. */
+	/* A QP in ERR accepts the request as well, and flushes it. */
 	post_send(&l->p.a, &wr);
 	l->sent++;
 }
 
-/* Takes all completions there are; false: the connection has failed. */
+/* Polls all completions. Returns false if the connection has failed. */
 static bool progress(struct link *l)
 {
 	struct ibv_wc wc;
@@ -64,7 +63,7 @@ static bool progress(struct link *l)
 			continue;
 		}
 		memcpy(&number, l->in.addr + wc.wr_id * 8, 8);
-		CHECK(number <= l->received);	/* none is missing */
+		CHECK(number <= l->received);	/* no message is missing */
 		if (number == l->received)
 			l->received++;
 		post_place(l, wc.wr_id);
@@ -72,7 +71,7 @@ static bool progress(struct link *l)
 	return good;
 }
 
-/* An event of one of the QPs, or of a CQ: nothing more will come of it. */
+/* Whether a QP or a CQ has raised a fatal event, after which it cannot be used. */
 static bool has_event(struct link *l)
 {
 	struct ibv_async_event ev;
@@ -84,9 +83,9 @@ static bool has_event(struct link *l)
 }
 
 /*
- * In ERR nothing arrives any more. What has, may have been acknowledged, so it counts:
- * the CQs are emptied before RESET takes what they have of the QPs. From then on all is
- * new, and what is left in them is of before.
+ * In ERR no message arrives any more. A message that has arrived may have been acknowledged, so it
+ * counts: poll the CQs before RESET removes the completions of the QPs. CQEs that are left after
+ * RESET belong to the old connection.
  */
 static void connect_again(struct link *l)
 {
@@ -122,7 +121,7 @@ static void send_all(struct link *l)
 	CHECK_EQ(l->received, MESSAGES);
 }
 
-/* ---- what it is up against ---- */
+/* ---- the faults ---- */
 
 __attribute__((destructor)) static void clear(void)
 {
@@ -132,7 +131,7 @@ __attribute__((destructor)) static void clear(void)
 static const struct {
 	const char *name;
 	const char *text;
-	bool ends;		/* connections */
+	bool ends;		/* ends connections */
 } foes[] = {
 	{ "a bad network", "tx prob=2% drop; rx prob=2% duplicate; rx prob=2% reorder;"
 			   "tx prob=1% corrupt=icrc", false },
@@ -147,7 +146,7 @@ static const struct {
 	{ "QPs fail", "rx opcode=rc.send_only nth=100 event=qp_fatal", true },
 };
 
-TEST_ROWS(survive, "a program goes on after", foes)
+TEST_ROWS(survive, "a program survives", foes)
 {
 	struct dev *d = faults_open();
 	struct qp_opts o = QP_OPTS;

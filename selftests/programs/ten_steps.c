@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The textbook application, from the list of devices to releasing the last object,
- * with nothing from lib/ between it and libibverbs: two processes that find the
- * device by its GUID, and each other by a socket.
+ * The textbook application, from the list of devices to releasing the last object, directly on
+ * libibverbs without lib/: two processes that find the device by its GUID, and each other by a
+ * socket.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 
 #include "lib/rdma.h"
 
-#define HALF	(64 * 1024)	/* what is sent; after it, what the peer writes */
+#define HALF	(64 * 1024)	/* size of data sent; the peer writes behind it */
 #define WORD	(2 * HALF)	/* offset of the word for atomics */
 #define LEN	(2 * HALF + 4096)
 #define RIGHTS	(REMOTE | IBV_ACCESS_REMOTE_ATOMIC)
-#define START	1000		/* the word, before */
+#define START	1000		/* initial value of the word */
 
-/* struct hello - what the peers tell each other */
+/* struct hello - data that the peers exchange */
 struct hello {
 	union ibv_gid gid;
 	uint32_t qpn, psn;
@@ -44,7 +44,7 @@ struct app {
 
 /* ---- steps 1 to 7: resources ---- */
 
-/* The GUID of the device under test, as somebody would have noted it. */
+/* Returns the GUID of the device under test, as an administrator would have noted it. */
 static uint64_t wanted_guid(void)
 {
 	unsigned int w[4];
@@ -79,7 +79,7 @@ static void open_by_guid(struct app *a, uint64_t guid)
 	REQUIRE(found);
 }
 
-/* A device of the right kind, a port that is up, an address. */
+/* Finds a device of the right kind, a port that is up, and an address. */
 static void look_around(struct app *a, uint64_t guid)
 {
 	struct ibv_gid_entry e[256];
@@ -167,7 +167,7 @@ static void connect_qps(struct app *a)
 
 /* ---- step 9: data ---- */
 
-/* Sleeps until the event of the next completion; there is never more than one. */
+/* Sleeps until the event of the next completion; there is never more than one completion. */
 static struct ibv_wc completion(struct app *a, uint64_t id)
 {
 	struct ibv_wc wc = { 0 };
@@ -268,7 +268,7 @@ static void transfer(struct app *a, bool serving)
 
 		if (serving) {
 			memset(a->buf + HALF, 0, HALF);
-			fill(a->buf, HALF, seed + 1);		/* to be read */
+			fill(a->buf, HALF, seed + 1);		/* data for the READ */
 			wr.wr_id = 500 + seed;
 			if (k->recv)
 				REQUIRE_OK(ibv_post_recv(a->qp, &wr, &bad));
@@ -283,11 +283,11 @@ static void transfer(struct app *a, bool serving)
 	}
 }
 
-/* ---- step 10: each object before those it was made from ---- */
+/* ---- step 10: destroy each object before those it was made from ---- */
 
 static void release(struct app *a)
 {
-	CHECK_ERR(ibv_dealloc_pd(a->pd), EBUSY);	/* too early */
+	CHECK_ERR(ibv_dealloc_pd(a->pd), EBUSY);	/* too early: still in use */
 	CHECK_ERR(ibv_destroy_cq(a->cq), EBUSY);
 	ibv_ack_cq_events(a->cq, a->events);
 	CHECK_ERR(ibv_destroy_qp(a->qp), 0);
@@ -327,7 +327,7 @@ TEST(ten_steps, "J-018 J-007 A-011 C-022 C-023 the application of ten steps")
 	REQUIRE(child >= 0);
 	application(sock[!child], !child);
 	if (!child)
-		_exit(0);		/* no second report, but its failures count */
+		_exit(0);		/* report only once, but its failures count */
 	REQUIRE(waitpid(child, &status, 0) == child);
 	CHECK_EQ(status, 0);
 	check_resources(before);

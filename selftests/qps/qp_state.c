@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The state machine as modify sees it: conformance A.2 and A.3, one test per
- * cell and per row, for each type of QP.
+ * The state machine, tested through modify: conformance A.2 and A.3, one test for each cell and
+ * each row, for each type of QP.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static struct end end_of_type(struct dev *d, enum ibv_qp_type type,
 	return e;
 }
 
-/* All attributes, with values that are valid everywhere. */
+/* Sets all attributes to values that are valid in every state. */
 static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 {
 	struct conn c = CONN;
@@ -70,13 +70,13 @@ static struct ibv_qp_attr good_attr(const struct end *e, int from, int to)
 			 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | \
 			 IBV_QP_MIN_RNR_TIMER)
 #define UD_MAY_SQD	UD_MAY_RTR
-/* Attributes that XRC's halves of RC lack; the core removes them silently. */
+/* Attributes of the half that an XRC QP lacks; the core removes them silently. */
 #define NO_SEND		(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define NO_RECV		(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | \
 			 IBV_QP_RNR_RETRY)
 /*
- * The core lets these through in some steps, but a RoCE port has no path
- * migration (A-068): refused everywhere, even for the state that every QP is in.
+ * The core accepts these in some steps, but a RoCE port has no path migration (A-068), so they are
+ * refused in every state.
  */
 #define MIGRATION	(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
@@ -155,7 +155,7 @@ static const char *const states[] = {
 	[IBV_QPS_ERR] = "ERR",
 };
 
-/* Every pair of states for every type; those to RESET and ERR: A-059. */
+/* Every pair of states for every type; the steps to RESET and ERR are A-059. */
 #define NUM_STATES	ARRAY_SIZE(states)
 #define MAX_CELLS	(NUM_STATES * NUM_STATES * ARRAY_SIZE(types))
 #define MAX_OUTS	((2 * NUM_STATES - 1) * ARRAY_SIZE(types))
@@ -164,7 +164,7 @@ static struct step cells[MAX_CELLS], outs[MAX_OUTS];
 static size_t num_cells, num_outs;
 static char names[MAX_CELLS][40];
 
-/* RC and XRC go to ERR where the others go to SQE. */
+/* RC and XRC move to ERR where other types move to SQE. */
 static bool can_be_in(enum ibv_qp_type type, int state)
 {
 	return state != IBV_QPS_SQE || type == IBV_QPT_UC || type == IBV_QPT_UD;
@@ -175,7 +175,7 @@ static bool leads_out(int from, int to)
 	return to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET);
 }
 
-/* Before the tests, whose names use them, are listed. */
+/* Runs before the harness lists the tests, because their names use the cells. */
 __attribute__((constructor(101))) static void make_cells(void)
 {
 	struct step *cell = cells;
@@ -219,7 +219,7 @@ static const struct step *find_step(int type, int from, int to)
 
 TEST_SOME_ROWS(transition, "A-030..A-036 transition", cells, num_cells)
 {
-	/* All attributes that any target takes. */
+	/* All attributes that any target state takes. */
 	static const int sets[] = { 0, RC_INIT, UD_INIT, RC_RTR, UC_RTR, RC_RTS,
 				    IBV_QP_SQ_PSN };
 	const struct step *step = find_step(row->type, row->from, row->to);
@@ -327,7 +327,7 @@ TEST_ROWS(forbidden, "A-061 A-068 no other attribute is accepted", steps)
 	no_others(row);
 }
 
-TEST_SOME_ROWS(forbidden_out, "A-059 A-061 A-068 no attribute is accepted on the way out",
+TEST_SOME_ROWS(forbidden_out, "A-059 A-061 A-068 RESET and ERR accept no attribute",
 	       outs, num_outs)
 {
 	no_others(row);

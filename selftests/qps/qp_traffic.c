@@ -12,7 +12,7 @@ static int modify(struct end *e, enum ibv_qp_state state, int more,
 	return ibv_modify_qp(e->qp, a, IBV_QP_STATE | more);
 }
 
-/* Two QPs that know each other, each in a state of its own. */
+/* Makes two QPs that are connected to each other, each in its own state. */
 static struct pair pair_in(enum ibv_qp_state a, enum ibv_qp_state b)
 {
 	struct dev *d = dev_open();
@@ -33,7 +33,7 @@ static void recv_ids(struct end *e, uint64_t from, int n)
 		REQUIRE_OK(post_recv(e, from++, NULL, 0));
 }
 
-TEST(responder, "A-003 A-081 a QP in RTR answers everything")
+TEST(responder, "A-003 A-081 a QP in RTR answers all requests")
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTR);
 	struct buf b = buf_new(p.dev->pd, 20000, REMOTE);
@@ -93,7 +93,7 @@ TEST(held, "A-005 A-087 sends posted in SQD wait, and start in order in RTS")
 	}
 }
 
-TEST(drained, "A-085 H-006 SQ_DRAINED: at once on a quiet queue, if asked for")
+TEST(drained, "A-085 H-006 SQ_DRAINED: at once on an idle queue, if requested")
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTS);
 	struct ibv_qp_attr a = { .en_sqd_async_notify = 1 };
@@ -120,7 +120,7 @@ static int draining(struct end *e)
 	return a.sq_draining;
 }
 
-/* A pair whose a has a message in flight for which the peer has no room. */
+/* Makes a pair whose end a has a message in flight that the peer has no room for. */
 static struct pair pair_busy(void)
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTS);
@@ -197,7 +197,7 @@ TEST(drain_fails, "A-090 retries run out in SQD: ERR, and no SQ_DRAINED")
 	async_none(p.dev->ctx);
 }
 
-TEST(sqd_receives, "A-089 in SQD the receive side goes on")
+TEST(sqd_receives, "A-089 in SQD the receive side continues")
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_SQD);
 	struct buf b = buf_new(p.dev->pd, 8192, REMOTE);
@@ -222,20 +222,20 @@ TEST(flush, "A-007 A-097 A-098 A-099 ERR flushes both queues in order")
 	REQUIRE_OK(post_send(&p.a, &quiet));
 	recv_ids(&p.a, 10, 3);
 	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_ERR));
-	/* Markers after everything before. */
+	/* Post one more request behind each queue, whose completion marks the end. */
 	send_id(&p.a, 3);
 	recv_ids(&p.a, 13, 1);
 	for (i = 1; i <= 3; i++)
 		poll_expect(p.a.send_cq, i, IBV_WC_WR_FLUSH_ERR);
 	for (i = 10; i <= 13; i++)
 		poll_expect(p.a.recv_cq, i, IBV_WC_WR_FLUSH_ERR);
-	/* A-101: ERR once more has no effect. */
+	/* A-101: moving to ERR again has no effect. */
 	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_ERR));
 	poll_none(p.a.send_cq);
 	poll_empty(p.a.recv_cq);
 }
 
-TEST(no_write_after_flush, "A-100 the buffer of a flushed request stays as it is")
+TEST(no_write_after_flush, "A-100 the buffer of a flushed request does not change")
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTS);
 	struct buf src = buf_new(p.dev->pd, 100000, LOCAL);
@@ -254,7 +254,7 @@ TEST(no_write_after_flush, "A-100 the buffer of a flushed request stays as it is
 	check_fill(dst.addr, dst.len, 2, "buffer of the flushed request");
 }
 
-TEST(reset_discards, "A-103 A-104 RESET discards what was queued")
+TEST(reset_discards, "A-103 A-104 RESET discards queued requests")
 {
 	struct pair p = pair_in(IBV_QPS_SQD, IBV_QPS_RTS);
 	int i;
@@ -297,7 +297,7 @@ TEST(reset_loop, "A-105 100 lives of a QP, with new PSNs and new peers")
 	}
 }
 
-TEST(rights, "A-072 A-111 rights withdrawn in RTS are refused to the next request")
+TEST(rights, "A-072 A-111 rights withdrawn in RTS are missing for the next request")
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTS);
 	struct buf b = buf_new(p.dev->pd, 64, REMOTE);
@@ -340,7 +340,7 @@ TEST(sqd_attributes, "A-056 A-072 A-113 attributes changed from SQD to SQD take 
 	start = time_ms();
 	send_id(&p.a, 1);
 	poll_expect(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
-	/* 2 x 1 ms to 2 x 4 ms; with the old values it would be 8 x 67 ms. */
+	/* 2 times 1 ms to 2 times 4 ms; with the old values it would be 8 times 67 ms. */
 	CHECK(time_ms() - start < 300);
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Atomic operations.
- */
+/* Atomic operations. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,7 +10,7 @@
 #define FAA	IBV_WR_ATOMIC_FETCH_AND_ADD
 #define ATOMIC	(REMOTE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* struct scene - a pair, a word at the peer and a place for its old value */
+/* struct scene - a pair, a word at the peer, and memory for its old value */
 struct scene {
 	struct pair p;
 	struct buf word, found;
@@ -88,7 +86,7 @@ TEST(fetch_add, "B-008 B-072 F-021 fetch and add, modulo 2^64")
 	}
 }
 
-TEST(compare_swap, "B-007 B-072 compare and swap, on equality only")
+TEST(compare_swap, "B-007 B-072 compare and swap: only if the values are equal")
 {
 	struct scene s = scene_new(ATOMIC, ATOMIC);
 
@@ -99,7 +97,7 @@ TEST(compare_swap, "B-007 B-072 compare and swap, on equality only")
 	atomic_ok(&s, CAS, 5, 7);
 	CHECK_EQ(found(&s), 0xdeadbeefcafe0000);
 	CHECK_EQ(*word(&s), 0xdeadbeefcafe0000);
-	/* Only one half is equal. */
+	/* Only one half of the word is equal. */
 	atomic_ok(&s, CAS, 0xdeadbeef00000000, 7);
 	atomic_ok(&s, CAS, 0x00000000cafe0000, 7);
 	CHECK_EQ(*word(&s), 0xdeadbeefcafe0000);
@@ -133,8 +131,8 @@ static const struct {
 	const char *name;
 	enum ibv_wr_opcode opcode;
 	int qp_access, mr_access;
-	int off;		/* of the remote address */
-	uint32_t key, length;	/* key: changed by; length: 0 is 8 */
+	int off;		/* offset of the remote address */
+	uint32_t key, length;	/* key: change of the key; length: 0 stands for 8 */
 	int want;
 } errors[] = {
 	{ "I-004 CAS, unknown rkey", CAS, ATOMIC, ATOMIC, 0, 0x100, 0,
@@ -170,7 +168,7 @@ TEST_ROWS(error, "atomic error", errors)
 	if (row->length)
 		s.sge.length = row->length;
 	err = post_send(&s.p.a, &wr);
-	/* Bad lengths and alignment may be refused at once. */
+	/* Posting may refuse bad lengths and alignment. */
 	if (err && (row->length || row->off % 8)) {
 		CHECK_EQ(err, EINVAL);
 		return;
@@ -219,7 +217,7 @@ static void *adder(void *arg)
 	return NULL;
 }
 
-TEST(many, "F-020 several QPs add to one word, and nothing is lost")
+TEST(many, "F-020 several QPs add to one word, and no addition is lost")
 {
 	struct scene s = scene_new(ATOMIC, ATOMIC);
 	struct conn c = CONN;

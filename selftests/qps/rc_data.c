@@ -31,7 +31,7 @@ static const struct op ops[] = {
 	  .read = true },
 };
 
-/* One operation of @len bytes from @p's a; local and remote have guards. */
+/* Executes one operation of @len bytes on p->a; local and remote memory have guards. */
 static void transfer(struct pair *p, const struct op *op, struct buf *local,
 		     struct buf *remote, uint32_t len)
 {
@@ -48,7 +48,7 @@ static void transfer(struct pair *p, const struct op *op, struct buf *local,
 	memset(to->addr, 0xa5, len + 2 * GUARD);
 	if (op->imm)
 		wr.imm_data = htobe32(IMM);
-	/* B-069: WRITE_IMM takes a receive request without memory as well. */
+	/* B-069: WRITE_IMM takes a receive request, even one without memory. */
 	if (op->recv)
 		REQUIRE_OK(post_recv(&p->b, ~0ull, &in, len && !op->rdma));
 	REQUIRE_OK(post_send(&p->a, &wr));
@@ -170,7 +170,7 @@ TEST_ROWS(psn, "D-001 D-003 start PSN", psns)
 	ping_pong(&p);
 }
 
-TEST(psn_mismatch, "D-002 with the wrong start PSN nothing arrives")
+TEST(psn_mismatch, "D-002 with the wrong start PSN no message arrives")
 {
 	struct dev *d = dev_open();
 	struct pair p = { .dev = d, .a = end_new(d, &QP_OPTS),
@@ -209,7 +209,7 @@ TEST(self, "D-085 a QP that is connected to itself")
 		transfer(&p, &ops[i], &local, &remote, 10000);
 }
 
-TEST(zero_key, "B-028 B-029 without data any remote address and key will do")
+TEST(zero_key, "B-028 B-029 without data any remote address and key are valid")
 {
 	const enum ibv_wr_opcode opcode[] = { IBV_WR_RDMA_WRITE,
 					      IBV_WR_RDMA_READ };
@@ -263,11 +263,11 @@ static const struct {
 	{ "FETCH_AND_ADD", IBV_WR_ATOMIC_FETCH_AND_ADD },
 };
 
-/* An emulated CPU must not go on with what it made of the code before. */
-TEST_ROWS(code, "B-004 B-072 what is written over code is what runs", writers)
+/* An emulated CPU must not execute an old translation of the code. */
+TEST_ROWS(code, "B-004 B-072 code that is overwritten by RDMA runs as written", writers)
 {
 	const uint8_t mov_ret[] = { 0xb8, 0, 0, 0, 0, 0xc3, 0, 0 };
-	const uint64_t one = 1 << 8;	/* in the operand of mov */
+	const uint64_t one = 1 << 8;	/* adds to the operand of mov */
 	struct dev *d = dev_open();
 	struct conn c = CONN;
 	uint32_t i, regs[4];
@@ -350,7 +350,7 @@ TEST(fence, "B-051 a fenced request sees the data of the READ before it")
 	}
 }
 
-TEST(read_depth, "D-067 more READs than may be outstanding wait their turn")
+TEST(read_depth, "D-067 more READs than may be outstanding wait")
 {
 	struct qp_opts o = QP_OPTS;
 	struct conn c = CONN;

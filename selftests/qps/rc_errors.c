@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reliable connections: the completion errors of conformance I, at both ends,
- * and that the QPs work again after RESET.
+ * Reliable connections: the completion errors of conformance I at both ends. After RESET the QPs
+ * work again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct error {
 	enum kind kind;
 	enum ibv_wr_opcode opcode;
 	int want;		/* status at the requester */
-	int want_rr;		/* of the receive request at the responder */
+	int want_rr;		/* status of the receive request at the responder */
 	int event;		/* at the responder, or NONE */
 };
 
@@ -57,7 +57,7 @@ static const struct error errors[] = {
 		     IBV_WR_RDMA_WRITE),
 	REMOTE_ERROR("I-010 READ, rkey of a dead MR", DEAD_RKEY,
 		     IBV_WR_RDMA_READ),
-	/* The last packet takes a receive request; the key comes in the first. */
+	/* The last packet takes a receive request, but the key is in the first one. */
 	{ "I-012 WRITE_WITH_IMM of one packet, unknown rkey", BAD_RKEY_SHORT,
 	  IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_REM_ACCESS_ERR,
 	  IBV_WC_LOC_ACCESS_ERR, NONE },
@@ -83,7 +83,7 @@ static const struct error errors[] = {
 
 #define LEN 3000
 
-/* Everything that a case may break. */
+/* struct scene - everything that a case may change */
 struct scene {
 	struct pair p;
 	struct buf local, remote;
@@ -179,7 +179,7 @@ static struct scene scene_new(const struct error *row)
 	s.wr = wr_rdma(10, row->opcode, NULL, 1, (uintptr_t)s.remote.addr,
 		       s.remote.mr->rkey);
 	if (row->opcode == IBV_WR_RDMA_READ) {
-		/* Memory under test is where the READ writes to. */
+		/* The memory under test is the destination of the READ. */
 		fill(s.remote.addr, LEN, 1);
 		fill(s.local.addr, LEN, 2);
 	} else {
@@ -192,7 +192,7 @@ static struct scene scene_new(const struct error *row)
 	return s;
 }
 
-/* The other requests of the QP are flushed, each once. */
+/* The other requests of the QP are flushed, each of them once. */
 static void check_flushed(struct ibv_cq *cq, int from, int to)
 {
 	for (; from <= to; from++)
@@ -200,7 +200,7 @@ static void check_flushed(struct ibv_cq *cq, int from, int to)
 	poll_none(cq);
 }
 
-/* Receive requests 20 and 21 were posted at the responder. */
+/* Receive requests 20 and 21 are posted at the responder. */
 static void check_responder(struct scene *s, const struct error *row)
 {
 	if (row->want == IBV_WC_LOC_PROT_ERR) {
@@ -239,7 +239,7 @@ TEST_ROWS(error, "A-106 D-065 error", errors)
 	s.wr.sg_list = &s.out;
 	s.wr.next = &next[0];
 	next[0].next = &next[1];
-	next[1].send_flags = 0;		/* B-044: completes all the same */
+	next[1].send_flags = 0;		/* B-044: completes nevertheless */
 	for (i = 0; i < 2; i++)
 		REQUIRE_OK(post_recv(&s.p.b, 20 + i, &s.in, 1));
 	REQUIRE_OK(post_recv(&s.p.a, 30, NULL, 0));
@@ -249,9 +249,9 @@ TEST_ROWS(error, "A-106 D-065 error", errors)
 	check_flushed(s.p.a.recv_cq, 30, 30);
 	CHECK_EQ(get_state(s.p.a.qp), IBV_QPS_ERR);
 	check_responder(&s, row);
-	/* H-023: no event where either end has a completion, and at most one. */
+	/* H-023: no event at an end with a completion, and at most one at the other. */
 	async_none(s.p.dev->ctx);
-	/* D-065, A-106: no other memory. */
+	/* D-065, A-106: no other memory has changed. */
 	if (row->want != IBV_WC_LOC_PROT_ERR && row->kind != SHORT_RR) {
 		if (row->opcode == IBV_WR_RDMA_READ)
 			check_fill(s.local.addr, LEN, 2, "local memory");
@@ -280,7 +280,7 @@ TEST(read_depth_zero, "D-067 a READ with initiator depth 0 fails at once")
 	recover(&p);
 }
 
-TEST(too_long, "B-027 I-032 more than 2^31 bytes are refused, not cut")
+TEST(too_long, "B-027 I-032 more than 2^31 bytes are refused, not truncated")
 {
 	struct dev *d = dev_open_qhca();
 	struct qp_opts o = QP_OPTS;

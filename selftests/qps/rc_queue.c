@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reliable connections: lists of requests, gather and scatter, inline data,
- * signaling, order, and queues that wrap.
+ * Reliable connections: lists of requests, gather and scatter, inline data, signaling, order, and
+ * queues that wrap around.
  */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "lib/rdma.h"
 
-/* Cuts @len bytes at @b into @n SGEs of different lengths. */
+/* Divides the first @len bytes of @b into @n SGEs of different lengths. */
 static void cut(struct ibv_sge *sge, int n, const struct buf *b, uint32_t len)
 {
 	uint32_t done = 0, part;
@@ -63,7 +63,7 @@ TEST(sges, "A-013 gather and scatter with as many SGEs as the device has")
 	check_fill(src.addr, 60000, 1, "read");
 }
 
-TEST(empty_sge, "B-025 an SGE of length 0 is skipped, whatever its key")
+TEST(empty_sge, "B-025 an SGE of length 0 is skipped, its key is not checked")
 {
 	struct qp_opts o = QP_OPTS;
 	struct dev *d = dev_open();
@@ -130,7 +130,7 @@ TEST(inline_data, "B-053 inline: copied at once, key unused, all lengths")
 	}
 }
 
-TEST(order, "B-064 B-065 completions come in posting order, whatever the mix")
+TEST(order, "B-064 B-065 completions arrive in posting order for any mix of requests")
 {
 	struct qp_opts o = QP_OPTS;
 	struct dev *d = dev_open();
@@ -164,7 +164,7 @@ TEST(order, "B-064 B-065 completions come in posting order, whatever the mix")
 	poll_empty(p.a.send_cq);
 }
 
-/* Fills the queue with one list and takes all completions, more than three times. */
+/* Fills the queue with one list and polls all completions, more than three times. */
 TEST(wrap, "B-037 B-023 full queues, posted as one list, wrap around")
 {
 	struct qp_opts o = QP_OPTS;
@@ -230,7 +230,7 @@ TEST(pairs, "B-042 B-043 unsignaled, signaled: only the second completes")
 	poll_none(p.a.send_cq);
 }
 
-TEST(never_signaled, "B-040 without a signal there is no completion")
+TEST(never_signaled, "B-040 unsignaled requests have no completion")
 {
 	struct pair p = pair_default();
 	struct ibv_send_wr plain = wr_send(1, NULL, 0);
@@ -243,7 +243,7 @@ TEST(never_signaled, "B-040 without a signal there is no completion")
 		poll_ok(p.b.recv_cq, i);
 	}
 	poll_none(p.a.send_cq);
-	/* B-023: their slots are taken until a later completion is polled. */
+	/* B-023: their slots are in use until a later completion has been polled. */
 	if (p.dev->qhca)
 		CHECK_ERR(post_send(&p.a, &plain), ENOMEM);
 }
@@ -297,7 +297,7 @@ static void *poster(void *arg)
 	return NULL;
 }
 
-TEST(threads, "B-034 several threads post to one QP: nothing lost or doubled")
+TEST(threads, "B-034 several threads post to one QP: no request is lost or duplicated")
 {
 	struct poster t[POSTERS];
 	uint8_t seen[POSTERS * PER_POSTER] = { 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reliable connections: receivers that are not ready, peers that are not
- * there, and errors in the middle of a queue.
+ * Reliable connections: receivers that are not ready, peers that do not answer, and errors in the
+ * middle of a queue.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static const struct {
 	{ "I-020 WRITE_WITH_IMM, 2 retries", IBV_WR_RDMA_WRITE_WITH_IMM, 2, 12 },
 };
 
-/* D-035 to D-038, in microseconds, for the codes used here. */
+/* Delays of D-035 to D-038 in microseconds, for the codes used here. */
 static unsigned int rnr_us(int code)
 {
 	switch (code) {
@@ -80,7 +80,7 @@ TEST(rnr_forever, "I-019 D-032 with an RNR retry count of 7 no receive request i
 
 	c.min_rnr_timer = 14;
 	c.retry_cnt = 1;
-	c.timeout = 10;		/* D-033: does not count while RNR waits */
+	c.timeout = 10;		/* D-033: does not run during an RNR wait */
 	p = pair_new(d, &QP_OPTS, &c);
 	fill(src.addr, src.len, 1);
 	REQUIRE_OK(post_send(&p.a, &wr));
@@ -95,7 +95,7 @@ TEST(rnr_forever, "I-019 D-032 with an RNR retry count of 7 no receive request i
 	ping_pong(&p);
 }
 
-TEST(rnr_reload, "D-034 the RNR retry counter starts anew with every message")
+TEST(rnr_reload, "D-034 the RNR retry counter starts again with every message")
 {
 	struct dev *d = dev_open();
 	struct ibv_send_wr wr = wr_send(1, NULL, 0);
@@ -117,7 +117,7 @@ TEST(rnr_reload, "D-034 the RNR retry counter starts anew with every message")
 
 static const struct {
 	const char *name;
-	int state;	/* of the peer; -1: destroyed */
+	int state;	/* state of the peer; -1: destroyed */
 } peers[] = {
 	{ "peer destroyed", -1 },
 	{ "peer in RESET", IBV_QPS_RESET },
@@ -125,7 +125,7 @@ static const struct {
 	{ "peer in ERR", IBV_QPS_ERR },
 };
 
-TEST_ROWS(no_peer, "I-021 D-045 D-046 A-020 nobody answers", peers)
+TEST_ROWS(no_peer, "I-021 D-045 D-046 A-020 no answer", peers)
 {
 	struct dev *d = dev_open();
 	struct end a = end_new(d, &QP_OPTS), b = end_new(d, &QP_OPTS);
@@ -149,7 +149,7 @@ TEST_ROWS(no_peer, "I-021 D-045 D-046 A-020 nobody answers", peers)
 	poll_expect(a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
 	took = time_ms() - start;
 	CHECK_EQ(get_state(a.qp), IBV_QPS_ERR);
-	/* Four transmissions, each followed by a wait of one to four times. */
+	/* Four transmissions, each followed by a wait of one to four timeouts. */
 	CHECK(took >= 4 * 33);
 	if (d->qhca) {
 		CHECK(took <= 4 * 4 * 34 + 1000);
@@ -214,7 +214,7 @@ TEST(idle, "D-047 an idle connection does not time out")
 	CHECK_EQ(get_state(p.a.qp), IBV_QPS_RTS);
 }
 
-TEST(middle, "I-052 an error in the middle: success before it, flush behind")
+TEST(middle, "I-052 an error in the middle: success before it, flush behind it")
 {
 	const int n = 12, bad = 5;
 	struct pair p = pair_default();
@@ -252,7 +252,7 @@ TEST(unsignaled_fails, "B-044 an unsignaled request that fails completes")
 	poll_expect(p.a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST(others, "I-001 an error of one QP leaves the others alone")
+TEST(others, "I-001 an error of one QP does not affect others")
 {
 	struct dev *d = dev_open();
 	struct pair p = pair_new(d, &QP_OPTS, &CONN);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * After an error of any kind the connection recovers: from SQE by RTS, else
- * through RESET, and the failed operation works when done right. The errors of
- * plain RC requests are in rc_errors.c, with the same end.
+ * After an error of any kind the connection recovers, from SQE by RTS, otherwise through RESET, and
+ * the failed operation succeeds when it is done right. rc_errors.c does the same for the errors of
+ * plain RC requests.
  */
 #include "lib/window.h"
 #include "lib/wr_ex.h"
@@ -18,8 +18,8 @@ struct scene {
 	struct dev *d;
 	struct conn c;
 	struct pair p;
-	struct xrc x;		/* XRC only */
-	struct ibv_ah *ah;	/* UD only */
+	struct xrc x;		/* for XRC only */
+	struct ibv_ah *ah;	/* for UD only */
 	struct buf local, remote;
 };
 
@@ -28,13 +28,13 @@ typedef enum ibv_wc_status (*attempt_fn)(struct scene *s, bool bad);
 struct error {
 	const char *name;
 	enum ibv_qp_type type;
-	/* Runs the operation, right or wrong; returns its status. */
+	/* Executes the operation, right or wrong; returns its status. */
 	attempt_fn attempt;
 	enum ibv_wc_status want;
-	bool sqe;		/* only the requester's send queue has stopped */
+	bool sqe;		/* only the send queue of the requester has stopped */
 };
 
-/* ---- operations, most with a good or a bad key ---- */
+/* ---- operations, most of them with a good or a bad key ---- */
 
 static enum ibv_wc_status finish(struct scene *s, struct ibv_send_wr *wr)
 {
@@ -178,7 +178,7 @@ static enum ibv_wc_status xrc_key(struct scene *s, bool bad)
 	return finish(s, &wr);
 }
 
-/* A message from a to b, over any service: the sender's status, and the receiver's. */
+/* Sends a message from a to b over any service; returns the sender's status, and the receiver's. */
 static enum ibv_wc_status message(struct scene *s, uint32_t lkey, uint32_t recv_lkey,
 				  enum ibv_wc_status *received)
 {
@@ -269,7 +269,7 @@ static struct scene scene_new(const struct error *row)
 	return s;
 }
 
-/* Nothing is left over but the completions of the error. */
+/* Only the completions of the error are left over. */
 static void recover(struct scene *s, const struct error *row)
 {
 	struct ibv_wc wc;
@@ -289,7 +289,7 @@ static void recover(struct scene *s, const struct error *row)
 	poll_empty(s->p.b.send_cq);
 	poll_empty(s->p.b.recv_cq);
 	while (s->x.srq.cq && ibv_poll_cq(s->x.srq.cq, 1, &wc))
-		;			/* of an SRQ, which did not fail */
+		;			/* of an SRQ, which has not failed */
 	pair_connect(&s->p, &s->c);
 }
 

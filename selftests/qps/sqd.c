@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The purpose of SQD: attributes of a live connection are changed, and take effect
- * for what is sent or received afterwards. qp_traffic.c has timeout and retry_cnt;
- * test_sqd.c of the engine looks at the frames.
+ * The purpose of SQD: attributes of a live connection change, and take effect for everything sent
+ * or received afterwards. qp_traffic.c tests timeout and retry_cnt; test_sqd.c of the engine looks
+ * at the frames.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -46,7 +46,7 @@ static enum ibv_wc_status read_one(struct end *e, const struct buf *b)
 	return poll_get(e->send_cq).status;
 }
 
-TEST(rd_atomic, "A-056 A-072 A-113 D-067 max_rd_atomic decides whether a READ can be sent")
+TEST(rd_atomic, "A-056 A-072 A-113 D-067 max_rd_atomic determines whether a READ can be sent")
 {
 	struct conn c = CONN;
 	struct ibv_qp_attr a = { .max_rd_atomic = 1 };
@@ -69,7 +69,7 @@ TEST(rd_atomic, "A-056 A-072 A-113 D-067 max_rd_atomic decides whether a READ ca
 	CHECK_EQ(read_one(&p.a, &b), IBV_WC_LOC_QP_OP_ERR);
 }
 
-TEST(dest_rd_atomic, "A-056 A-072 A-113 D-068 max_dest_rd_atomic lets a READ be answered")
+TEST(dest_rd_atomic, "A-056 A-072 A-113 D-068 max_dest_rd_atomic allows the answer to a READ")
 {
 	struct conn c = CONN;
 	struct ibv_qp_attr a = { .max_dest_rd_atomic = 1 };
@@ -89,7 +89,7 @@ TEST(dest_rd_atomic, "A-056 A-072 A-113 D-068 max_dest_rd_atomic lets a READ be 
 	CHECK_EQ(read_one(&p.a, &b), IBV_WC_REM_INV_REQ_ERR);
 }
 
-/* How long a message waits whose receive WR is posted right after it. */
+/* Returns how long a message waits whose receive WR is posted right after it. */
 static int64_t rnr_time(struct pair *p)
 {
 	int64_t start = time_ms();
@@ -120,7 +120,7 @@ TEST(min_rnr_timer, "A-056 A-072 A-113 D-031 min_rnr_timer: how long the peer wa
 	CHECK(rnr_time(&p) >= 327);
 }
 
-/* Another address of the port, of the other family. */
+/* Finds a GID of the port that is of the other address family. */
 static bool other_gid(struct dev *d, struct ibv_gid_entry *found)
 {
 	struct ibv_gid_entry e[256];
@@ -164,7 +164,7 @@ static const struct {
 	{ "UC", IBV_QPT_UC },
 };
 
-/* From IPv4 to IPv6. A QP takes packets of its peer's address only (D-083). */
+/* Moves from IPv4 to IPv6. A QP accepts packets of its peer's address only (D-083). */
 TEST_ROWS(address, "A-056 A-057 A-072 A-113 D-083 a connection moves to other addresses",
 	  connected)
 {
@@ -181,7 +181,7 @@ TEST_ROWS(address, "A-056 A-057 A-072 A-113 D-083 a connection moves to other ad
 		REQUIRE_OK(post_recv(&p.b, 3, NULL, 0));
 		REQUIRE_OK(post_send(&p.a, &wr));
 		poll_ok(p.a.send_cq, 1);
-		poll_none(p.b.recv_cq);		/* from its old address */
+		poll_none(p.b.recv_cq);		/* sent from the old address */
 		move(&p.a, &gid);
 		REQUIRE_OK(post_send(&p.a, &wr));
 		poll_ok(p.a.send_cq, 1);
@@ -192,7 +192,7 @@ TEST_ROWS(address, "A-056 A-057 A-072 A-113 D-083 a connection moves to other ad
 	ping_pong(&p);
 }
 
-TEST(address_lost, "A-072 A-113 D-083 an address the peer does not know")
+TEST(address_lost, "A-072 A-113 D-083 an address that the peer does not know")
 {
 	struct conn c = CONN;
 	struct ibv_gid_entry gid = { 0 };
@@ -212,7 +212,7 @@ TEST(address_lost, "A-072 A-113 D-083 an address the peer does not know")
 	poll_empty(p.b.recv_cq);
 }
 
-/* Half a GiB of addresses, all of the same memory. */
+/* Maps the same memory many times, for half a GiB of addresses. */
 static struct buf large(struct dev *d)
 {
 	const size_t piece = 8 << 20;
@@ -233,8 +233,8 @@ static struct buf large(struct dev *d)
 }
 
 /*
- * A message that takes long, and whose last bytes lose their region after the QP has gone to
- * SQD; the completion. On a busy machine the message may be faster.
+ * Sends a long message whose last bytes lose their region after the QP has moved to SQD. Returns
+ * its completion. On a busy machine the message may complete before that.
  */
 static struct ibv_wc spoil_in_sqd(struct pair *p, const struct buf *b)
 {
@@ -272,11 +272,11 @@ TEST(to_sqe, "A-091 A-092 a send error in SQD leads to SQE")
 		REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RTS));
 		poll_ok(p.a.send_cq, 2);
 	}
-	test_note("the message was faster %d times", tries);
+	test_note("the message completed too early %d times", tries);
 	CHECK_EQ(wc.status, IBV_WC_LOC_PROT_ERR);
 	CHECK_EQ(get_state(p.a.qp), IBV_QPS_SQE);	/* A-018 */
 	poll_expect(p.a.send_cq, 2, IBV_WC_WR_FLUSH_ERR);
-	async_none(p.dev->ctx);				/* SQ_DRAINED neither */
+	async_none(p.dev->ctx);				/* no SQ_DRAINED, either */
 	REQUIRE_OK(set_state(p.a.qp, IBV_QPS_RTS));
 	REQUIRE_OK(post_recv(&p.b, 3, NULL, 0));
 	send_id(&p.a, 4);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Unreliable connections: what arrives, what is dropped, and that the sender
- * succeeds either way.
+ * Unreliable connections: which messages arrive and which are dropped. The sender succeeds in both
+ * cases.
  */
 
 #include "lib/rdma.h"
@@ -84,7 +84,7 @@ static const struct {
 	{ "31", 31 }, { "-1", -1 },
 };
 
-TEST_ROWS(opcode, "B-003 B-006..B-008 B-014 B-020 opcode UC does not have",
+TEST_ROWS(opcode, "B-003 B-006..B-008 B-014 B-020 opcode that UC does not have",
 	  not_uc)
 {
 	struct pair p = uc_pair(dev_open_qhca());
@@ -113,7 +113,7 @@ static struct ibv_qp *qp_ex(struct dev *d, struct ibv_cq *cq, uint64_t ops)
 	return ibv_create_qp_ex(d->ctx, &init);
 }
 
-TEST(wr_ops, "B-035 B-036 ibv_wr_*: UC's operations, and no others")
+TEST(wr_ops, "B-035 B-036 ibv_wr_*: only UC's operations")
 {
 	const uint64_t others[] = { IBV_QP_EX_WITH_RDMA_READ,
 				    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
@@ -191,7 +191,7 @@ TEST(sqe, "A-006 A-018 A-091 A-092 A-093 A-094 I-042 I-052 a send error, SQE, an
 		send_id(&p.a, i);
 		poll_expect(p.a.send_cq, i, IBV_WC_WR_FLUSH_ERR);
 	}
-	/* Receiving continues, with requests posted before and after. */
+	/* Receiving continues, with requests posted before and after the error. */
 	REQUIRE_OK(post_recv(&p.a, 201, NULL, 0));
 	for (i = 0; i < 2; i++) {
 		send_id(&p.b, i);
@@ -252,7 +252,7 @@ static const struct {
 	{ "WRITE_WITH_IMM without receive request", IMM_NO_RR },
 };
 
-TEST_ROWS(dropped, "D-072 I-043 dropped, and success at the sender", drops)
+TEST_ROWS(dropped, "D-072 I-043 dropped, with success at the sender", drops)
 {
 	struct pair p = uc_pair(dev_open_qhca());
 	struct buf src = buf_new(p.dev->pd, 4096, LOCAL);
@@ -294,7 +294,7 @@ TEST_ROWS(dropped, "D-072 I-043 dropped, and success at the sender", drops)
 		check_fill(dst.addr, 4096, 9, "target");
 	CHECK_EQ(get_state(p.a.qp), IBV_QPS_RTS);
 	CHECK_EQ(get_state(p.b.qp), IBV_QPS_RTS);
-	if (row->why == RR_SMALL) {	/* the next message has it */
+	if (row->why == RR_SMALL) {	/* the next message takes it */
 		send_id(&p.a, 3);
 		poll_ok(p.a.send_cq, 3);
 		CHECK_EQ(poll_ok(p.b.recv_cq, 2).byte_len, 0);

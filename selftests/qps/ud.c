@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Datagrams and address handles.
- */
+/* Datagrams and address handles. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 
@@ -9,7 +7,7 @@
 
 #define GRH	40
 #define QKEY	0x12345678u
-#define OWN	0x80000000u	/* bit of a Q_Key: use that of the QP */
+#define OWN	0x80000000u	/* bit of a Q_Key: use the Q_Key of the QP */
 
 static struct dev *d;
 static struct buf out, in;
@@ -104,7 +102,7 @@ TEST_ROWS(message, "D-075 D-076 C-007 C-008 message", lens)
 	check_fill(in.addr + GRH, row->len, 1, "payload");
 }
 
-TEST(path_mtu, "B-030 I-049 a message of the path MTU, and of a byte more")
+TEST(path_mtu, "B-030 I-049 a message of the path MTU, and one of a byte more")
 {
 	struct pair p = ud_pair();
 	struct ibv_ah *ah = own_ah(d, d->pd);
@@ -118,7 +116,7 @@ TEST(path_mtu, "B-030 I-049 a message of the path MTU, and of a byte more")
 	check_fill(in.addr + GRH, mtu, 1, "payload");
 }
 
-/* From now on the device's address is that of the port's first IPv6 GID. */
+/* Opens the device with the port's first IPv6 GID as its address. */
 static struct dev *dev_open_v6(void)
 {
 	struct dev *v6 = dev_open();
@@ -137,7 +135,7 @@ static struct dev *dev_open_v6(void)
 static const struct {
 	const char *name;
 	struct dev *(*open)(void);
-	unsigned int sl;		/* C-007: the type of the packet, for user space */
+	unsigned int sl;		/* C-007: type of the packet, for user space */
 	unsigned int version;
 } networks[] = {
 	{ "IPv4", dev_open, 2, 4 },
@@ -160,8 +158,8 @@ TEST_ROWS(reply, "G-016 D-076 an address handle from a completion", networks)
 	CHECK_EQ(wc.sl, row->sl);
 	CHECK_EQ(in.addr[row->version == 4 ? 20 : 0] >> 4, row->version);
 	if (row->version == 6) {
-		CHECK(!memcmp(in.addr + 8, &d->gid, 16));	/* from */
-		CHECK(!memcmp(in.addr + 24, &d->gid, 16));	/* to */
+		CHECK(!memcmp(in.addr + 8, &d->gid, 16));	/* source */
+		CHECK(!memcmp(in.addr + 24, &d->gid, 16));	/* destination */
 	}
 	ah = ibv_create_ah_from_wc(d->pd, &wc, (struct ibv_grh *)in.addr, PORT);
 	REQUIRE(ah);
@@ -184,7 +182,7 @@ static struct ibv_port_attr port_now(void)
 	return port;
 }
 
-TEST(qkey, "I-047 D-078 D-079 J-016 Q_Keys that fit, or not")
+TEST(qkey, "I-047 D-078 D-079 J-016 matching and other Q_Keys")
 {
 	struct pair p = ud_pair();
 	struct ibv_ah *ah = own_ah(d, d->pd);
@@ -200,7 +198,7 @@ TEST(qkey, "I-047 D-078 D-079 J-016 Q_Keys that fit, or not")
 	poll_ok(p.a.send_cq, 1);
 	poll_none(p.b.recv_cq);
 	CHECK_EQ(port_now().qkey_viol_cntr, before + 1);
-	wr.wr.ud.remote_qkey = OWN;		/* that of a, and b's */
+	wr.wr.ud.remote_qkey = OWN;		/* use the Q_Key of a, which is that of b */
 	REQUIRE_OK(post_send(&p.a, &wr));
 	poll_ok(p.a.send_cq, 1);
 	poll_ok(p.b.recv_cq, 2);
@@ -212,7 +210,7 @@ TEST(qkey, "I-047 D-078 D-079 J-016 Q_Keys that fit, or not")
 	CHECK_EQ(port_now().qkey_viol_cntr, before + 1);
 }
 
-TEST(no_room, "I-048 D-077 no receive request, or too small a one")
+TEST(no_room, "I-048 D-077 no receive request, or one that is too small")
 {
 	struct pair p = ud_pair();
 	struct ibv_ah *ah = own_ah(d, d->pd);
@@ -318,7 +316,7 @@ TEST_ROWS(bad_ah, "G-014 A-065 a bad address handle", bad_ahs)
 	CHECK(!ibv_create_ah(d->pd, &attr));
 }
 
-/* The kernel has address handles of its own: for a request of the CM, and its rejection. */
+/* The kernel makes address handles itself, for a request of the CM and its rejection. */
 static void rejected_request(const struct ibv_ah_attr *attr)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
@@ -359,7 +357,7 @@ TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy"
 	}
 	CHECK(!ibv_create_ah(pd, &attr));
 	CHECK_EQ(errno, ENOMEM);
-	/* The limit does not affect others. */
+	/* The limit does not affect other contexts. */
 	other = ibv_create_ah(dev_open_qhca()->pd, &attr);
 	REQUIRE(other);
 	REQUIRE_OK(ibv_destroy_ah(other));
@@ -370,7 +368,7 @@ TEST(many_ahs, "J-001 G-017 as many address handles as promised; the PD is busy"
 	CHECK_ERR(ibv_dealloc_pd(pd), 0);
 }
 
-TEST(loop, "D-085 B-064 a QP to itself, and many messages in a row")
+TEST(loop, "D-085 B-064 a QP connected to itself sends many messages in a row")
 {
 	struct pair p = ud_pair();
 	struct ibv_sge sge = buf_sge(&out, 0, 16);
@@ -396,7 +394,7 @@ TEST(loop, "D-085 B-064 a QP to itself, and many messages in a row")
 	}
 }
 
-TEST(gsi, "A-015 E-043 QP 1 is the kernel's")
+TEST(gsi, "A-015 E-043 only the kernel can create QP 1")
 {
 	struct ibv_qp_init_attr init = { .qp_type = 1 };	/* IB_QPT_GSI */
 	struct ibv_cq *cq;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues: creating them, posting, which QP gets which WR. Events
- * and limits are in srq_events.c.
+ * Shared receive queues: creating, posting, and which QP gets which WR. Events and limits are in
+ * srq_events.c.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 
 #define MSG	64
 
-/* @n pairs whose b ends receive from @srq. */
+/* Makes @n pairs whose b ends receive from @srq. */
 static void pairs_new(struct dev *d, struct pair *p, int n, struct ibv_srq *srq)
 {
 	struct qp_opts o = QP_OPTS;
@@ -27,7 +27,7 @@ static void pairs_new(struct dev *d, struct pair *p, int n, struct ibv_srq *srq)
 	}
 }
 
-/* A message of @seed's pattern from p->a. */
+/* Sends a message with @seed's pattern from p->a. */
 static void send(struct pair *p, struct buf *b, uint32_t seed)
 {
 	struct ibv_sge sge = buf_sge(b, 0, MSG);
@@ -48,7 +48,7 @@ TEST(create, "G-001 sizes: requested, granted and refused")
 	REQUIRE_OK(ibv_query_srq(srq, &attr));
 	CHECK(attr.max_wr >= 5);
 	CHECK(attr.max_sge >= 2);
-	if (d->qhca)	/* as a QP has, see qp_caps in device.c */
+	if (d->qhca)	/* same as for QPs, see qp_caps in device.c */
 		CHECK_EQ(attr.max_sge, 2);
 	CHECK_EQ(attr.srq_limit, 0);
 	CHECK_ERR(ibv_destroy_srq(srq), 0);
@@ -84,7 +84,7 @@ TEST(full_size, "G-001 J-001 B-023 the largest SRQ takes max_srq_wr WRs of max_s
 	CHECK_ERR(ibv_destroy_srq(srq), 0);
 }
 
-TEST(order, "G-002 WRs go in posting order to whatever QP needs one")
+TEST(order, "G-002 QPs take WRs in posting order")
 {
 	static const int who[] = { 2, 0, 0, 1, 2, 1, 0, 2 };
 	struct dev *d = dev_open();
@@ -110,7 +110,7 @@ TEST(order, "G-002 WRs go in posting order to whatever QP needs one")
 	}
 }
 
-TEST(slots, "B-023 a slot is taken until the CQE that covers it was polled")
+TEST(slots, "B-023 a slot is in use until its CQE has been polled")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -127,14 +127,14 @@ TEST(slots, "B-023 a slot is taken until the CQE that covers it was polled")
 	send(&p[0], &tx, 1);
 	send(&p[1], &tx, 2);
 	CHECK_ERR(srq_post(srq, 9, &rx, 0, MSG), ENOMEM);
-	poll_ok(p[1].b.recv_cq, 1);		/* completed out of order */
+	poll_ok(p[1].b.recv_cq, 1);		/* completes out of order */
 	CHECK_ERR(srq_post(srq, 9, &rx, 0, MSG), 0);
 	CHECK_ERR(srq_post(srq, 9, &rx, 0, MSG), ENOMEM);
 	poll_ok(p[0].b.recv_cq, 0);
 	CHECK_ERR(srq_post(srq, 9, &rx, 0, MSG), 0);
 }
 
-TEST(own_recv, "A-014 a QP with an SRQ has no receive queue of its own")
+TEST(own_recv, "A-014 a QP with an SRQ has no receive queue")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -190,7 +190,7 @@ TEST(basic_ex, "G-001 ibv_create_srq_ex: the basic type, no tag matching")
 	CHECK(!ibv_create_srq_ex(d->ctx, &init) && errno == EOPNOTSUPP);
 }
 
-TEST(keys, "G-003 F-006 L_Keys are those of the SRQ's PD, not of the QP's")
+TEST(keys, "G-003 F-006 L_Keys belong to the PD of the SRQ, not of the QP")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -238,7 +238,7 @@ TEST(empty, "G-004 an empty SRQ: the sender waits")
 	poll_ok(p.b.recv_cq, 5);
 }
 
-TEST(busy, "G-008 G-017 in use: the SRQ by a QP, the PD by the SRQ")
+TEST(busy, "G-008 G-017 busy: an SRQ with a QP, a PD with an SRQ")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -254,7 +254,7 @@ TEST(busy, "G-008 G-017 in use: the SRQ by a QP, the PD by the SRQ")
 	CHECK_ERR(ibv_dealloc_pd(d->pd), 0);
 }
 
-TEST(unpolled, "B-023 G-008 CQEs removed with their QP free their slots")
+TEST(unpolled, "B-023 G-008 CQEs that are removed with their QP free their slots")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -280,7 +280,7 @@ TEST(unpolled, "B-023 G-008 CQEs removed with their QP free their slots")
 
 #define GRH	40
 
-TEST(datagrams, "G-002 G-004 G-009 datagrams: into a WR, without one, into one too small")
+TEST(datagrams, "G-002 G-004 G-009 datagrams: with a WR, without one, and with one too small")
 {
 	struct dev *d = dev_open();
 	struct ibv_srq *srq = srq_new(d, 4, 1);
@@ -303,7 +303,7 @@ TEST(datagrams, "G-002 G-004 G-009 datagrams: into a WR, without one, into one t
 	wr.wr.ud.remote_qkey = c.qkey;
 	fill(tx.addr, MSG, 3);
 
-	REQUIRE_OK(post_send(&p.a, &wr));	/* is dropped */
+	REQUIRE_OK(post_send(&p.a, &wr));	/* dropped by the receiver */
 	poll_ok(p.a.send_cq, 1);
 	REQUIRE_OK(srq_post(srq, 5, &rx, 0, GRH + MSG));
 	REQUIRE_OK(srq_post(srq, 6, &rx, 0, GRH + MSG - 1));
@@ -334,7 +334,7 @@ static void *receiver(void *arg)
 
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		atomic_fetch_add(&seen[wc.wr_id], 1);
-		/* Reposts the same WR, while others do the same. */
+		/* Post the same WR again, while other threads do the same. */
 		REQUIRE_OK(srq_post(shared, wc.wr_id, &shared_rx,
 				    wc.wr_id * MSG, MSG));
 	}
@@ -352,7 +352,7 @@ static void *sender(void *arg)
 	return NULL;
 }
 
-TEST(threads, "G-002 one SRQ, four QPs and CQs, eight threads: every WR once at a time")
+TEST(threads, "G-002 one SRQ, four QPs and CQs, eight threads: no WR is used twice")
 {
 	struct dev *d = dev_open();
 	pthread_t rx[4], tx[4];

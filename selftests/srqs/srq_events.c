@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues: limit, resize, and what QPs in ERR and RESET leave in
- * them.
+ * Shared receive queues: limit, resize, and WRs that QPs in ERR and RESET leave there.
  */
 #include <stdlib.h>
 
@@ -91,7 +90,7 @@ TEST(limit, "G-005 H-009 10 posted, limit 7: the fourth message raises the event
 	async_expect(d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
 }
 
-TEST(limit_below, "G-006 a limit that is passed already raises the event at once")
+TEST(limit_below, "G-006 a limit that is already passed raises the event at once")
 {
 	setup(16);
 	post(0);
@@ -144,7 +143,7 @@ TEST(grow, "G-007 resize: pending WRs are kept, in order")
 	}
 }
 
-TEST(shrink, "G-007 resize below what is pending, or below the limit, is refused")
+TEST(shrink, "G-007 resize below the number of pending WRs, or below the limit, is refused")
 {
 	uint32_t max;
 	int i;
@@ -177,7 +176,7 @@ TEST(shrink, "G-007 resize below what is pending, or below the limit, is refused
 	}
 }
 
-/* Completions not polled count: their slots are not free. */
+/* WRs whose completions were not polled are outstanding: their slots are not free. */
 TEST(shrink_unpolled, "G-007 resize below the outstanding count is refused")
 {
 	struct ibv_sge sge;
@@ -289,7 +288,7 @@ static void ring_free(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t r
 	free(ptr);
 }
 
-/* The ring is this program's own memory, with the doorbell record behind the WQEs. */
+/* Makes an SRQ whose ring is memory of this program, with the doorbell record behind the WQEs. */
 static struct qhca_rq_dbrec *own_srq(void)
 {
 	struct ibv_parent_domain_init_attr pd = {
@@ -307,7 +306,7 @@ static struct qhca_rq_dbrec *own_srq(void)
 	return (struct qhca_rq_dbrec *)(ring + init.attr.max_wr * wqe);
 }
 
-/* Only its b has the SRQ. */
+/* Makes a pair of which only end b has the SRQ. */
 static struct pair pair_with_srq(void)
 {
 	struct qp_opts o = QP_OPTS;
@@ -319,7 +318,7 @@ static struct pair pair_with_srq(void)
 	return p;
 }
 
-/* A QP that needs a WR of the SRQ gets none and fails; its peer is told. */
+/* A QP that needs a WR of the SRQ gets none and fails; its peer gets an error. */
 static void fails(struct pair *p, bool first)
 {
 	send_id(&p->a, 1);
@@ -332,7 +331,7 @@ static void fails(struct pair *p, bool first)
 	poll_empty(p->b.recv_cq);
 }
 
-TEST(srq_err, "H-010 G-010 SRQ_ERR, once: a producer index that makes no sense")
+TEST(srq_err, "H-010 G-010 SRQ_ERR, once: an invalid producer index")
 {
 	struct ibv_srq_attr attr = { .srq_limit = 1 };
 	struct qhca_rq_dbrec *record;
@@ -349,9 +348,9 @@ TEST(srq_err, "H-010 G-010 SRQ_ERR, once: a producer index that makes no sense")
 	poll_ok(p.b.recv_cq, 1);
 
 	REQUIRE(le32toh(record->pi) == 1);
-	record->pi = htole32(1000);	/* of 64 */
+	record->pi = htole32(1000);	/* the ring has 64 */
 	fails(&p, true);
-	/* Others notice when they need a WR; the event does not come again. */
+	/* Other QPs notice when they need a WR; the event is not raised again. */
 	CHECK_EQ(get_state(q.b.qp), IBV_QPS_RTS);
 	fails(&q, false);
 	async_none(d->ctx);

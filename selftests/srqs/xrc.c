@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* XRC: domains and their objects, every operation, which CQ gets each CQE. */
+/* XRC: domains and their objects, every operation, and the CQ of each CQE. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ static bool is_atomic(enum ibv_wr_opcode op)
 	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* The completion is in the SRQ's CQ, and in no other. */
+/* Expects the completion in the CQ of the SRQ, and in no other. */
 static void expect_message(struct xrc *x, const struct op *op, uint32_t len)
 {
 	bool imm = op->opcode != IBV_WR_SEND;
@@ -128,7 +128,7 @@ TEST(inline_data, "B-001 inline data and ibv_wr_set_xrc_srqn()")
 	check_fill(x.buf.addr + XRC_HALF + 64, 100, 1, "read");
 }
 
-TEST(slots, "G-002 A-013 the slots of an SRQ are used over and over")
+TEST(slots, "G-002 A-013 the slots of an SRQ are used many times")
 {
 	struct xrc x = xrc_new(dev_open(), &CONN);
 	struct ibv_sge sge;
@@ -147,7 +147,7 @@ TEST(slots, "G-002 A-013 the slots of an SRQ are used over and over")
 	}
 }
 
-/* A CQ of several SRQs, one of which is destroyed with completions in it. */
+/* A CQ of several SRQs, one of which is destroyed with completions in the CQ. */
 TEST(gone, "C-023 G-012 completions of a destroyed SRQ")
 {
 	struct dev *d = dev_open();
@@ -172,7 +172,7 @@ TEST(gone, "C-023 G-012 completions of a destroyed SRQ")
 	poll_empty(x.srq.cq);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused requests ---- */
 
 enum wrong { NONE, BASIC, OTHER_DOMAIN, GONE };
 
@@ -181,7 +181,7 @@ static const struct {
 	enum wrong wrong;
 } wrong_srqs[] = {
 	{ "no such SRQ", NONE },
-	{ "an SRQ of no domain", BASIC },
+	{ "an SRQ without a domain", BASIC },
 	{ "an SRQ of another domain", OTHER_DOMAIN },
 	{ "a destroyed SRQ", GONE },
 };
@@ -193,7 +193,7 @@ static uint32_t wrong_srqn(struct xrc *x, enum wrong wrong)
 	switch (wrong) {
 	case BASIC:
 		srq_new(x->d, 16, 1);
-		return 1;	/* its number cannot be queried */
+		return 1;	/* the number of a basic SRQ cannot be queried */
 	case OTHER_DOMAIN:
 		return xsrq_new(x->d, xrcd_new(x->d, -1, O_CREAT), 16).srqn;
 	case GONE:
@@ -215,7 +215,7 @@ TEST_ROWS(refused, "G-012 H-004 D-021 a message to", wrong_srqs)
 	wr.qp_type.xrc.remote_srqn = wrong_srqn(&x, row->wrong);
 	REQUIRE_OK(post_send(&x.p.a, &wr));
 	poll_expect(x.p.a.send_cq, wr.wr_id, IBV_WC_REM_INV_REQ_ERR);
-	CHECK(wait_state(x.p.a.qp, IBV_QPS_ERR));		/* not SQE: A-096 */
+	CHECK(wait_state(x.p.a.qp, IBV_QPS_ERR));		/* not SQE */
 	CHECK(wait_state(x.p.b.qp, IBV_QPS_ERR));
 	async_expect(x.d->ctx, IBV_EVENT_QP_ACCESS_ERR, x.p.b.qp);
 	async_expect(x.d->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, x.p.b.qp);
@@ -256,7 +256,7 @@ TEST(limit, "G-005 H-009 the limit of an SRQ")
 	async_expect(x.d->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, x.srq.srq);
 }
 
-TEST(halves, "B-001 A-014 each QP has one half only")
+TEST(halves, "B-001 A-014 each QP has only one half")
 {
 	struct xrc x = xrc_new(dev_open_qhca(), &CONN);
 	struct ibv_sge sge;
@@ -267,7 +267,7 @@ TEST(halves, "B-001 A-014 each QP has one half only")
 	CHECK(post_recv(&x.p.b, 1, &sge, 1));
 }
 
-TEST(use, "G-012 C-023 G-017 objects in use are not destroyed")
+TEST(use, "G-012 C-023 G-017 objects in use cannot be destroyed")
 {
 	struct dev *d = dev_open_qhca();
 	struct xrc x = xrc_new(d, &CONN);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * XRC between processes: domains by file, receiving for another process's QP, QPs
- * opened by number. The test itself is one process; the others are children that
- * do one thing at a time for it.
+ * XRC between processes: domains by file, receiving for a QP of another process, and QPs opened by
+ * number. The test itself is one process; the others are children that execute its orders one at a
+ * time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 
 #include "lib/xrc.h"
 
-/* ---- a child that takes orders ---- */
+/* ---- a child that executes orders ---- */
 
-/* struct helper - a child; messages are one number each way */
+/* struct helper - a child; messages in both directions are one number */
 struct helper {
 	pid_t pid;
 	int sock;
@@ -56,7 +56,7 @@ static void helper_end(struct helper *h)
 {
 	int status = -1;
 
-	shutdown(h->sock, SHUT_RDWR);	/* others may have inherited it */
+	shutdown(h->sock, SHUT_RDWR);	/* other children may have inherited it */
 	REQUIRE(waitpid(h->pid, &status, 0) == h->pid);
 	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
 }
@@ -108,7 +108,7 @@ TEST(number, "J-001 many domains")
 
 /* ---- receiving for another process ---- */
 
-/* Reports its SRQN, then for each message the test announces the QPN it came for. */
+/* Reports its SRQN, then for each message that the test announces the QPN of its completion. */
 static void receiver(int sock, int fd)
 {
 	struct dev *d = dev_open();
@@ -120,7 +120,7 @@ static void receiver(int sock, int fd)
 	put(sock, s.srqn);
 	while (read(sock, &seed, sizeof(seed)) == sizeof(seed)) {
 		REQUIRE_OK(srq_post(s.srq, seed, &b, 0, 4096));
-		put(sock, 0);		/* posted */
+		put(sock, 0);		/* the receive WR is posted */
 		wc = poll_ok(s.cq, seed);
 		CHECK_EQ(wc.byte_len, 4096);
 		check_fill(b.addr, 4096, seed, "received");
@@ -138,7 +138,7 @@ static void send_to(struct xrc *x, uint32_t srqn, uint32_t seed)
 	REQUIRE_OK(post_send(&x->p.a, &wr));
 }
 
-/* The connection of xrc_new(), but in the domain of @fd. */
+/* Makes the same connection as xrc_new(), but in the domain of @fd. */
 static struct xrc connect_in(struct dev *d, int fd)
 {
 	struct xrc x = xrc_new(d, &CONN);
@@ -175,7 +175,7 @@ TEST(two, "G-012 G-003 one connection, SRQs of two processes")
 	helper_end(&h[0]);
 	helper_end(&h[1]);
 
-	/* A process that ends takes its SRQ along, and nothing else. */
+	/* The end of a process destroys only its own SRQ. */
 	CHECK_EQ(get_state(x.p.b.qp), IBV_QPS_RTS);
 	send_to(&x, srqn[0], 1);
 	poll_expect(x.p.a.send_cq, 100 + IBV_WR_SEND, IBV_WC_REM_INV_REQ_ERR);
@@ -199,7 +199,7 @@ static struct ibv_qp *open_qp(struct dev *d, struct ibv_xrcd *xrcd, uint32_t qpn
 }
 
 /*
- * Opens the QP it is told to and reports its state; waits; reports it again. (Uverbs
+ * Opens the QP with the number it gets and reports its state; waits; reports it again. (Uverbs
  * delivers the events of a QP only to its creator.)
  */
 static void opener(int sock, int fd)
@@ -252,7 +252,7 @@ TEST(outlives, "G-012 an opened QP outlives its creator and keeps the domain")
 	CHECK_ERR(ibv_close_xrcd(x.xrcd), 0);
 }
 
-TEST(not_opened, "G-012 what cannot be opened by its number")
+TEST(not_opened, "G-012 QPs that cannot be opened by number")
 {
 	struct dev *d = dev_open_qhca();
 	struct xrc x = connect_in(d, new_file());

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fuzzes the user ABI through the command file, without libibverbs: requests for all
- * methods, most of them valid, some with a few mistakes, and rings, doorbells and mappings,
- * by processes that are killed. Afterwards everything must be as before, and a bystander
- * must have noticed nothing.
+ * Fuzzes the user ABI through the command file, without libibverbs: requests for all methods, most
+ * of them valid, some with a few mistakes, and rings, doorbells and mappings, in processes that are
+ * killed. Afterwards everything must be as before, and a bystander must not have noticed anything.
  *
- * FUZZ_SEED determines what each thread does (not when), FUZZ_MS for how long.
- * FUZZ_TABLE=1 prints the results of each method.
+ * FUZZ_SEED determines what each thread does (not when), FUZZ_MS is the duration. FUZZ_TABLE=1
+ * prints the results of each method.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -24,27 +23,27 @@
 #include "lib/uverbs.h"
 
 #define PROCESSES	2
-#define LONG_LIFE	4000	/* at most, in calls of all processes */
-/* After this many every method must have succeeded, and failed in the driver. */
+#define LONG_LIFE	4000	/* upper limit, in calls of all processes */
+/* After this many calls every method must have succeeded, and failed in the driver. */
 #define ENOUGH_CALLS	20000
-/* The same for verbs that can hardly fail in the driver: some ten times in 50000 calls. */
+/* For verbs that rarely fail in the driver: some ten times in 50000 calls. */
 #define ENOUGH_FOR_RARE	400000
 
 struct fuzz fuzz;
 
-/* ---- what must be the same afterwards ---- */
+/* ---- state that must be the same afterwards ---- */
 
 struct snapshot {
 	char resources[1024];
-	long long objects;		/* of the device; -1: the host takes no orders */
-	long long pinned;		/* pages */
-	long contexts;			/* that can be opened */
+	long long objects;		/* objects of the device; -1: the host does not answer */
+	long long pinned;		/* pinned pages */
+	long contexts;			/* contexts that can be opened */
 	bool dm;			/* all device memory can be allocated at once */
 	long long available;		/* KiB */
 	uint64_t counters[QHCA_CNT_MAX];
 };
 
-/* The number behind @name in a file of lines. */
+/* Returns the number behind @name in a file of lines. */
 static long long number_in(const char *path, const char *name)
 {
 	char line[256];
@@ -235,7 +234,7 @@ static bool ended(const struct child *c)
 	return waitid(P_PID, c->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
 }
 
-/* A process that cannot be killed runs into the harness's time limit. */
+/* If the process cannot be killed, this ends with the timeout of the harness. */
 static void stop(struct child *c)
 {
 	int status;
@@ -284,7 +283,7 @@ static bool documented(const struct method *m, int err)
 	return memchr(m->also, err, sizeof(m->also));
 }
 
-/* Whether what the method needs is there. */
+/* Whether the device has everything that the method needs. */
 static bool can_succeed(const struct method *m)
 {
 	if (strstr(m->name, "DMABUF"))
@@ -316,7 +315,7 @@ static void judge_error(const char *verb)
 		FAIL("%s is 0", name);
 }
 
-/* Some requests of each verb must have got as far as the driver and failed there. */
+/* Some requests of each verb must have reached the driver and failed there. */
 static void judge_errors(void)
 {
 	static const char *const verbs[] = {
