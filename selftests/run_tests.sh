@@ -4,9 +4,8 @@
 # run_tests.sh [DIR [NAME…]]	run the test programs in DIR (default: where this
 #				script is), all or the named ones
 #
-# One TAP stream, the programs' own lines indented as comments, as kselftest's
-# runner does it. Exit status: 0 all passed or skipped and at least one passed,
-# 1 a failure, 4 everything was skipped.
+# Prints one TAP stream with the programs' own lines as comments, like kselftest's runner.
+# Exit status: 0 if at least one passed and none failed, 1 if one failed, 4 if all were skipped.
 
 dir=${1:-$(dirname "$(readlink -f "$0")")}
 [ $# -gt 0 ] && shift

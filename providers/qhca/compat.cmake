@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# What rdma-core does not have: the device's headers and the user ABI, in include/ here or
-# in QHCA_INCLUDE, and what older releases lack. Not for rdma-core itself.
+# Provides what rdma-core lacks: the headers of the device and of the user ABI, from include/
+# here or from QHCA_INCLUDE, and features that older releases lack. Not for rdma-core itself.
 
 set(QHCA_INCLUDE "${CMAKE_CURRENT_SOURCE_DIR}/include" CACHE PATH
   "directory with qhca/queues.h and uapi/rdma/qhca-abi.h")
@@ -9,8 +9,8 @@ if (NOT EXISTS "${QHCA_INCLUDE}/qhca/queues.h")
   message(FATAL_ERROR "no qhca headers in QHCA_INCLUDE=${QHCA_INCLUDE}")
 endif()
 
-# As kernel-headers/ does for its ABIs: tagless copies of the structures for
-# DECLARE_DRV_CMD. Made anew, like all of this, when the header changes.
+# Make tagless copies of the structures for DECLARE_DRV_CMD, as kernel-headers/ does for other
+# ABIs. CMake runs again when the header changes.
 set(QHCA_ABI "${QHCA_INCLUDE}/uapi/rdma/qhca-abi.h")
 file(MAKE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/kernel-abi")
 execute_process(
@@ -24,8 +24,9 @@ endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${QHCA_ABI}")
 include_directories("${QHCA_INCLUDE}" "${QHCA_INCLUDE}/uapi" "${CMAKE_CURRENT_BINARY_DIR}")
 
-# Releases differ, and the private interface of providers most of all: compat.h has what
-# older ones lack. Each row is a macro, the header that tells, and what it then has.
+# Releases differ, most of all in the private interface for providers; compat.h provides what
+# older ones lack. Each row is a macro, a header, and a pattern: the macro is defined if the
+# header matches the pattern.
 function(qhca_probe macro header pattern)
   file(READ "${PROJECT_SOURCE_DIR}/libibverbs/${header}" text)
   string(REGEX REPLACE "[ \t\n]+" " " text "${text}")

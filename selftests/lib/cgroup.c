@@ -87,7 +87,7 @@ void cgroup_open(const char *controller)
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 
 	if (geteuid())
-		test_skip("not root, who can be two others");
+		test_skip("needs root, to become two users");
 	dev_open_qhca();
 	test_timeout(120);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,

@@ -289,7 +289,7 @@ TEST(left, "J-018 destroying a QP uncharges its multicast groups")
 {
 	cgroup_open("+rdma");
 	cgroup_limit("hca_handle=%d hca_object=%d", HANDLES, OBJECTS);
-	user_ended(user_start(leaving, NULL, 10001, true), "who left", 0);
+	user_ended(user_start(leaving, NULL, 10001, true), "the leaving user", 0);
 	check_returned();
 	cgroup_remove();
 }

@@ -231,7 +231,7 @@ TEST(tenants, "D-086 I-010 J-020 two users attack a third, who does not notice")
 	size_t i;
 
 	if (geteuid())
-		test_skip("not root, who can be three others");
+		test_skip("needs root, to become three users");
 	test_timeout(120);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);

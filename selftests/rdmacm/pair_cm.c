@@ -289,7 +289,7 @@ TEST(silent, "K-010 the peer stops answering: the QP gives up")
 {
 	two_machines();
 	if (!getenv("RDMA_CABLE"))
-		test_skip("nobody can pull the cable");
+		test_skip("nothing can unplug the cable");
 	connect_both("silent", 0, 1);
 	if (serving)
 		cable("down");
