@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * qhca device interface: queue pairs: mailboxes of their commands.
- */
+/* qhca device interface: queue pairs: mailboxes of their commands. */
 #ifndef QHCA_QP_H
 #define QHCA_QP_H
 

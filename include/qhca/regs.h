@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * qhca device interface: PCI identity, registers (BAR0) and doorbells (BAR2).
- */
+/* qhca device interface: PCI identity, registers (BAR0) and doorbells (BAR2). */
 #ifndef QHCA_REGS_H
 #define QHCA_REGS_H
 

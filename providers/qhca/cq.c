@@ -311,9 +311,7 @@ int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	return qhca_ret(ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd)));
 }
 
-/*
- * The kernel may destroy a QP while another thread still removes its CQEs here.
- */
+/* The kernel may destroy a QP while another thread still removes its CQEs here. */
 static bool is_in_use(struct qhca_cq *cq)
 {
 	bool used;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * The ring of a CQ, for code that creates and resizes (cq.c) or polls it (poll.c).
- */
+/* The ring of a CQ, for code that creates and resizes (cq.c) or polls it (poll.c). */
 #ifndef QHCA_CQ_H
 #define QHCA_CQ_H
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Device memory: RAM on the adapter, mapped into the process.
- */
+/* Device memory: RAM on the adapter, mapped into the process. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Port, protection domains and memory regions: the kernel does most of the work.
- */
+/* Port, protection domains and memory regions: the kernel does most of the work. */
 #include <errno.h>
 #include <stdlib.h>
 

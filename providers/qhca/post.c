@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Posting work requests: convert ibv_send_wr and ibv_recv_wr to WQEs.
- */
+/* Posting work requests: convert ibv_send_wr and ibv_recv_wr to WQEs. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * The device that libibverbs finds, and the contexts that processes open on it.
- */
+/* The device that libibverbs finds, and the contexts that processes open on it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Create, modify and destroy queue pairs.
- */
+/* Create, modify and destroy queue pairs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

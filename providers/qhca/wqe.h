@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * Segments of WQEs, for ibv_post_send() (post.c) and ibv_wr_*() (wr.c).
- */
+/* Segments of WQEs, for ibv_post_send() (post.c) and ibv_wr_*() (wr.c). */
 #ifndef QHCA_WQE_H
 #define QHCA_WQE_H
 

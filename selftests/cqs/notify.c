@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Completion events: arming, solicited events, channels, vectors.
- */
+/* Completion events: arming, solicited events, channels, vectors. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

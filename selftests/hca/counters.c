@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Hardware counters of the port and of the device.
- */
+/* Hardware counters of the port and of the device. */
 #include <stdlib.h>
 #include <sys/mman.h>
 

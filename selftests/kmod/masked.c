@@ -55,9 +55,7 @@ static bool kv_word_open(struct kv *kv, struct kv_word *w, int access)
 	return false;
 }
 
-/*
- * Posts @wr with a result of @len bytes, for the word at @off. Returns the error or the status.
- */
+/* Posts @wr with a result of @len bytes, for the word at @off. Returns the error or the status. */
 static int kv_word_do(struct kv_word *w, struct kv_done *d, struct ib_atomic_wr *wr,
 		      u32 off, u32 len)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Devices, memory, counters, time.
- */
+/* Devices, memory, counters, time. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -26,9 +26,7 @@ struct uv uv_open(struct dev *d);
 struct uv uv_open_file(struct dev *d);
 int uv_get_context(struct uv *uv);
 
-/*
- * These take the driver's part of the request with any length. They return 0 or an errno value.
- */
+/* These take the driver's part of the request with any length. They return 0 or an errno value. */
 int uv_alloc_pd(struct uv *uv, uint32_t *handle);
 
 struct uv_cq {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Memory windows.
- */
+/* Memory windows. */
 #include "window.h"
 
 struct dev *dev_open_mw(enum ibv_mw_type type)

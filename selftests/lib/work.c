@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Work requests, completions and events.
- */
+/* Work requests, completions and events. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>

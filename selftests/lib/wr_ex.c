@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Posting with ibv_wr_*().
- */
+/* Posting with ibv_wr_*(). */
 #include "wr_ex.h"
 
 struct end end_ex(struct dev *d, struct ibv_pd *pd, struct ibv_cq *cq,

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * XRC domains, SRQs in them, connections.
- */
+/* XRC domains, SRQs in them, connections. */
 #include <fcntl.h>
 
 #include "xrc.h"

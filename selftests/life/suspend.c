@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The machine sleeps while programs use the device. Needs root.
- */
+/* The machine sleeps while programs use the device. Needs root. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>

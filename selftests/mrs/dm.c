@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Device memory: allocation, access by the CPU, memory regions and their traffic.
- */
+/* Device memory: allocation, access by the CPU, memory regions and their traffic. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>

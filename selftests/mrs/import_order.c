@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Imported contexts, PDs and MRs: order of destruction, and bad handles.
- */
+/* Imported contexts, PDs and MRs: order of destruction, and bad handles. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

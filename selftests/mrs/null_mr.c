@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The null MR: data sent from it is zero, data received or read into it is dropped.
- */
+/* The null MR: data sent from it is zero, data received or read into it is dropped. */
 #include "lib/window.h"
 
 #define PAGE	4096

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Extended verbs: ibv_wr_*(), extended CQs.
- */
+/* Extended verbs: ibv_wr_*(), extended CQs. */
 #include "lib/wr_ex.h"
 
 #define ALL_OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |	\

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Values of QP attributes: which values are refused, and that query returns the values set.
- */
+/* Values of QP attributes: which values are refused, and that query returns the values set. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Counters of QPs that rdma(8) binds and shows: "rdma statistic qp".
- */
+/* Counters of QPs that rdma(8) binds and shows: "rdma statistic qp". */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

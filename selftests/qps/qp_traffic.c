@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What the states of an RC QP mean for requests and messages: conformance A.4.
- */
+/* What the states of an RC QP mean for requests and messages: conformance A.4. */
 
 #include "lib/rdma.h"
 

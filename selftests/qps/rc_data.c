@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Reliable connections: every operation moves exactly the bytes it should.
- */
+/* Reliable connections: every operation moves exactly the bytes it should. */
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif

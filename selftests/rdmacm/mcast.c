@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Multicast groups.
- */
+/* Multicast groups. */
 #include <stdlib.h>
 
 #include "lib/rdma.h"

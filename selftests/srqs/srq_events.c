@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Shared receive queues: limit, resize, and WRs that QPs in ERR and RESET leave there.
- */
+/* Shared receive queues: limit, resize, and WRs that QPs in ERR and RESET leave there. */
 #include <stdlib.h>
 
 #include <qhca/queues.h>

@@ -221,9 +221,7 @@ static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 	return container_of(ibqp, struct qhca_ib_qp, ibqp);
 }
 
-/*
- * Log why a request is refused, if dynamic debug is on for this module. Evaluates to @err.
- */
+/* Log why a request is refused, if dynamic debug is on for this module. Evaluates to @err. */
 #define qhca_ib_refuse(dev, err, fmt, ...)				\
 	({								\
 		ibdev_dbg(&(dev)->ibdev, fmt "\n", ##__VA_ARGS__);	\

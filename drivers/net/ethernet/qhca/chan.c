@@ -197,9 +197,7 @@ static void qhca_chan_silence(struct qhca_chan *chan)
 	napi_disable(&chan->napi);
 	netif_tx_disable(nic->netdev);
 	nic->chan = NULL;
-	/*
-	 * qhca_eth_poll() may still run for a moment after napi_complete_done().
-	 */
+	/* qhca_eth_poll() may still run for a moment after napi_complete_done(). */
 	synchronize_net();
 }
 

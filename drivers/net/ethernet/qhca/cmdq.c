@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * qhca.ko: the rings and slots of the command queue.
- */
+/* qhca.ko: the rings and slots of the command queue. */
 #include "qhca.h"
 
 #define QHCA_CMDQ_LOG_SIZE	5

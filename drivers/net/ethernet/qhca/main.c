@@ -271,9 +271,7 @@ static int qhca_suspend(struct device *d)
 		return 0;
 	}
 	qhca_health_unwatch(dev);
-	/*
-	 * If the driver saves the state itself, the PCI core leaves the function alone.
-	 */
+	/* If the driver saves the state itself, the PCI core leaves the function alone. */
 	pci_save_state(dev->pdev);
 	return 0;
 }

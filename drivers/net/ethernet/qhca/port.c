@@ -83,9 +83,7 @@ static int qhca_port_push(struct qhca_nic *nic)
 		flags = QHCA_PORT_ENABLE;
 		if (dev_flags & IFF_PROMISC)
 			flags |= QHCA_PORT_PROMISC;
-		/*
-		 * If the list does not reach the device, let all multicast frames in.
-		 */
+		/* If the list does not reach the device, let all multicast frames in. */
 		if (dev_flags & IFF_ALLMULTI || qhca_port_set_mcast(nic))
 			flags |= QHCA_PORT_ALLMULTI;
 	}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * qhca.ko: declarations that its files share. <net/qhca/core.h> declares what other modules use.
- */
+/* qhca.ko: declarations that its files share. <net/qhca/core.h> declares what other modules use. */
 #ifndef QHCA_H
 #define QHCA_H
 
