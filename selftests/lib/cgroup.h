@@ -24,7 +24,7 @@ extern struct cgroup_shared *shared;
 
 /*
  * Opens the device and makes the cgroup, for "+rdma" or "+memory". Skips the test without such a
- * controller, or if we are not root, who can become other users.
+ * controller, or without root, which can become other users.
  */
 void cgroup_open(const char *controller);
 /* Removes the limits of the cgroup and the cgroup, which must be empty. */

@@ -19,7 +19,7 @@
 /* Number of block addresses of the device, for all users. */
 #define ALL_BLOCKS	(1u << 24)
 #define ALL_GROUPS	512u
-/* A user has at most so many other objects. */
+/* Largest number of other objects that a user has. */
 #define OTHERS		16
 
 static struct dev *d;

@@ -223,7 +223,7 @@ static const char *const counters[] = {
 	"rx_bad_addr", "rx_no_qp", "rx_bad_qkey", "bad_doorbell", "bad_key", "bad_wqe",
 };
 
-TEST(tenants, "D-086 I-010 J-020 two users attack a third, who does not notice")
+TEST(tenants, "D-086 I-010 J-020 two users attack a third one without any effect")
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 	uint64_t before[ARRAY_SIZE(counters)];

@@ -105,7 +105,7 @@ TEST(opcode_left, "B-020 a QP that has refused an opcode still works")
 	ping_pong(&p);
 }
 
-TEST(sges, "B-024 A-013 as many SGEs as created, not one more")
+TEST(sges, "B-024 A-013 as many SGEs as requested at creation, not one more")
 {
 	struct qp_opts o = QP_OPTS;
 	struct dev *d = dev_open_qhca();

@@ -11,7 +11,7 @@
 
 #include "qhca_ib.h"
 
-/* The device ignores static rates, but a value that is no rate is a mistake. */
+/* The device ignores static rates, but values that are not rates are refused. */
 static bool qhca_ib_rate_ok(u8 rate)
 {
 	return rate == IB_RATE_PORT_CURRENT || ib_rate_to_mbps(rate) > 0;

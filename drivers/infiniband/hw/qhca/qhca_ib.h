@@ -159,7 +159,7 @@ struct qhca_ib_ah {
  * @state: last known state; the device may have moved the QP to SQE or ERR since
  * @qpn: QPN, used in doorbells and CQEs
  * @sig_all: every send WQE gives a CQE
- * @max_inline: as created
+ * @max_inline: largest inline data, as given at creation
  * @access: qp_access_flags as set, including those that the device does not know
  * @xrcd: XRC domain of a QP of type XRC_TGT, NULL for all others
  * @joined: multicast groups it is attached to; the core does not destroy it before it has left all

@@ -27,7 +27,7 @@ struct qhca_ib_srq_slot {
  * @mem: ring and doorbell record
  * @size: WQEs, a power of two
  * @log_stride: log2 of the bytes of a WQE
- * @max_sge: as created
+ * @max_sge: SGEs of a WQE, as given at creation
  * @cq: the CQ of an XRC SRQ, else NULL
  * @lock: for kernel SRQs, as all below up to @slots: protects these members
  * @pi: free-running producer index

@@ -56,7 +56,7 @@ struct qhca_ib_wr {
  * @mem: ring; a receive queue has its doorbell record behind it
  * @size: WQEs, a power of two; 0: the QP has no such queue
  * @log_stride: log2 of the bytes of a WQE
- * @max_sge: as created
+ * @max_sge: SGEs of a WQE, as given at creation
  * @lock: for kernel QPs, as all below: serialises posting
  * @pi: free-running producer index, written under @lock
  * @ci: index of the oldest WQE without completion, written under the CQ's lock

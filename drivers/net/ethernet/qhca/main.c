@@ -6,7 +6,7 @@
  *   PCI resources	as long as the driver is bound
  *   the device up	command queue, interrupts, event queues
  *   its users		the netdev, which sleeps while the device is down, and the
- *			auxiliary device, which goes away
+ *			auxiliary device, which is removed
  *
  * Reset, PCI errors and loss of power take the upper two down and up again.
  */

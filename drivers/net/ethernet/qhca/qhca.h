@@ -40,7 +40,7 @@ enum qhca_dev_state {
  * enum qhca_slot_state - who owns a command slot
  * @QHCA_SLOT_FREE: no owner
  * @QHCA_SLOT_POSTED: the device
- * @QHCA_SLOT_DONE: the caller, who has yet to take the answer
+ * @QHCA_SLOT_DONE: the caller, which has yet to take the answer
  * @QHCA_SLOT_LOST: the device, for ever: no answer came
  */
 enum qhca_slot_state {

@@ -12,7 +12,7 @@
 
 #include "eth.h"
 
-/* Copy up to so many bytes of a frame, which is enough for its headers. */
+/* Copy at most that many bytes of a frame, which is enough for its headers. */
 #define QHCA_RX_COPY		256
 
 /* A doorbell costs more than withholding a few buffers for a while. */
