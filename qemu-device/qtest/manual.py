@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A second driver, written from the manual.
 
-It reads all names and numbers (registers, opcodes, bits, offsets and lengths of fields) from
-the tables of Documentation/layout.rst, and does with them what Documentation/hardware.rst says.
-It uses neither the headers nor the other driver here.
+All that it knows of the device by name (registers, opcodes, bits, where a field is and how
+long) it reads from the tables of the page that scripts/docs/layout.py prints; what to do with them
+is in Documentation/hardware.rst. It uses neither the headers nor the other driver here.
 """
 
 import re
 import time
 
 SLOT = 4
-BARS = 0xe0000000   # address of the first; they are 16 MiB apart
-RAM = 1 << 20       # start of memory for the device
-# Fields whose names differ from those of their bits, which are Linux's.
+BARS = 0xe0000000   # where they are mapped, 16 MiB apart
+RAM = 1 << 20       # from which memory for the device is taken
+# Fields that are named otherwise than their bits, which are those of Linux.
 NAMES = {"access": "ACCESS_FLAGS", "max_rd_atomic": "MAX_QP_RD_ATOMIC"}
 
 
 class Manual:
-    """The manual's tables: numbers by constant, layouts by structure."""
+    """The tables of the page @text: numbers by constant, layouts by structure."""
 
     def __init__(self, text):
         self.numbers, self.structs, self.sizes = {}, {}, {}

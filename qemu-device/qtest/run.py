@@ -6,8 +6,9 @@ Each test starts its own QEMU (no CPU, no firmware needed), programs the device
 as a driver would, and prints one line of TAP; the last line has the totals.
 Exit status: 0 if all passed, 1 if one failed, 2 if the tests cannot run.
 
-The tests need only Python and the QEMU that scripts/build/qemu.sh builds, with its
-Python packages beside it; for another QEMU, set PYTHONPATH to these packages.
+The tests need Python and the QEMU that scripts/build/qemu.sh builds, with its Python
+packages beside it (for another QEMU, set PYTHONPATH to these packages); test_manual also
+needs the build root, where scripts/docs/layout.py runs.
 """
 
 import argparse

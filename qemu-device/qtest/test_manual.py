@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A driver that knows only what the manual says."""
+"""A driver that knows what the manual says and no more."""
 
 import functools
 import os
@@ -11,7 +11,7 @@ from machine import HERE, Machine
 from manual import Driver, Manual, Port, Qp, SLOT
 
 DATA = bytes(i * 5 & 0xff for i in range(3000))
-# Virtual addresses of the consumer, which are not the DMA addresses.
+# As the consumer names its memory, which is not how the device reaches it.
 FROM, TO = 0x7f0000001000, 0x123456789000
 
 
@@ -23,7 +23,7 @@ def page():
 
 
 def write(qemu, manual):
-    """Bring the device up, connect two QPs, write DATA; return CQE, QPN and the data received."""
+    """Bring the device up, connect two QPs of it, write DATA; CQE, QPN and what arrived."""
     with Machine(qemu, "-device", "qhca,id=hca0,addr=%d" % SLOT) as machine:
         driver = Driver(machine, manual)
         port = Port(driver)
@@ -39,8 +39,8 @@ def write(qemu, manual):
 
 
 def test_write(qemu):
-    """an RDMA WRITE by a driver that knows only the tables of the manual"""
-    manual = Manual()
+    """an RDMA WRITE, with a driver that knows the tables of the manual only"""
+    manual = Manual(page())
     cqe, qpn, target = write(qemu, manual)
     assert cqe == {"wr_id": 4711, "qpn": qpn, "wqe_index": 0, "status": manual["WC_SUCCESS"],
                    "opcode": manual["CQE_RDMA_WRITE"]}, cqe
@@ -48,7 +48,7 @@ def test_write(qemu):
 
 
 def test_sources(_qemu):
-    """that driver imports no module that reads the headers"""
+    """that driver imports nothing that has read the headers"""
     source = sys.modules["manual"].__file__
     with open(source, encoding="utf-8") as f:
         text = f.read()
@@ -58,10 +58,8 @@ def test_sources(_qemu):
 
 
 def test_wrong_table(qemu):
-    """with a wrong offset in the manual the driver fails"""
-    with open(MANUAL, encoding="utf-8") as f:
-        text = f.read()
-    wrong, count = re.subn(r"^24( +4 +rdma\.rkey )", r"28\1", text, flags=re.M)
+    """with another offset in the manual, the driver fails"""
+    wrong, count = re.subn(r"^24( +4 +rdma\.rkey )", r"28\1", page(), flags=re.M)
     assert count == 1
     manual = Manual(wrong)
     cqe, _, target = write(qemu, manual)
