@@ -23,7 +23,7 @@ enum device_kind {
 #define DEVICE_FIX_OPCODE   0x01    /* one that exists */
 #define DEVICE_FIX_OBJ      0x02    /* numbers and keys that exist */
 #define DEVICE_FIX_ADDR     0x04    /* mailbox, memory, page */
-#define DEVICE_FIX_COUNT    0x08    /* of SGEs and bytes; index */
+#define DEVICE_FIX_COUNT    0x08    /* number of SGEs and bytes; index */
 #define DEVICE_FIX_BUF      0x10    /* rings and regions */
 #define DEVICE_FIX_ALL      0x1f
 

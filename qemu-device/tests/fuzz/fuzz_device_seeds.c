@@ -6,7 +6,7 @@
 #include "harness/debug.h"
 #include "fuzz_device.h"
 
-#define NUM_OPCODES 64          /* at least as many as there are */
+#define NUM_OPCODES 64          /* more than the device has */
 
 static size_t put(uint8_t *out, uint8_t kind, uint8_t fix, uint8_t aim,
                   const void *data, size_t len)

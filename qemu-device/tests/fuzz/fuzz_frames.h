@@ -27,7 +27,7 @@ enum frames_kind {
 };
 
 #define FRAMES_FIX_ICRC     0x01
-#define FRAMES_FIX_LENGTH   0x02    /* of IP and UDP, and IPv4's checksum */
+#define FRAMES_FIX_LENGTH   0x02    /* lengths of IP and UDP, IPv4 checksum */
 #define FRAMES_FIX_QP       0x04
 #define FRAMES_FIX_PSN      0x08
 #define FRAMES_FIX_KEY      0x10    /* remote address and key; Q_Key; SRQ */

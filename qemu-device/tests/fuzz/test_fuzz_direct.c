@@ -26,7 +26,7 @@
 #define SRC         0u
 #define DST         (NODE_MEM / 2)
 #define BACK        0xd8000u        /* results of READs and atomics */
-#define MAX_LEN     150000u         /* of a message; BACK has room for it */
+#define MAX_LEN     150000u         /* longest message; BACK has room for it */
 #define NEXT        70000u          /* minimal distance of SGEs */
 #define BAD_KEY     0x1234u
 #define MAX_RECVS   10u
@@ -40,7 +40,7 @@ enum trouble { NOBODY, SENDER, PEER };
 /* The random choices. */
 static struct {
     uint64_t rng;
-    uint8_t type;               /* of @qp */
+    uint8_t type;               /* type of @qp */
     enum trouble trouble;
     bool bad_memory;
     bool shared;                /* @peer receives from @srq */

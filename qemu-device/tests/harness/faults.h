@@ -8,7 +8,7 @@
 #include "scripted.h"
 
 #define FAULT_DST   0x8000u     /* where @peer receives */
-#define ACK_TIME    (4096ull << 10)     /* of RC_OPTS */
+#define ACK_TIME    (4096ull << 10)     /* timeout of RC_OPTS, in ns */
 
 /* Sets the fault rules of @g; fails the test if @text is not valid. */
 void faults_set(const char *text);

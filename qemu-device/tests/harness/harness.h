@@ -50,8 +50,8 @@ struct guest {
     bool bank_closed;           /* accesses to the bank fail the test */
     uint64_t *clock;            /* own_clock, or the network's */
     uint64_t own_clock;
-    uint64_t deadline;          /* of set_timer */
-    uint64_t rng;               /* for numbers and keys */
+    uint64_t deadline;          /* set by ops->set_timer */
+    uint64_t rng;               /* for object numbers and keys */
     uint64_t drawn;             /* the last two numbers from @rng */
     bool scheduled;
     unsigned irqs[NUM_VECTORS];
@@ -63,14 +63,14 @@ struct guest {
     uint64_t stores;            /* calls of ops->atomic_store */
     uint64_t dma_after_stop;    /* accesses the device should not have made */
     struct heap *heap;          /* the engine's */
-    struct call_cost cost;      /* of the call being made, or the last one */
-    unsigned depth;             /* calls being made */
+    struct call_cost cost;      /* of the call in progress, or the last one */
+    unsigned depth;             /* nested calls in progress */
     unsigned strangers;         /* timers and events added by the test itself */
 
     bool limited;               /* CPU or bandwidth: commands may take time */
     bool lenient;               /* completions of commands may be overwritten */
 
-    bool dbrecs;                /* its receive queues have doorbell records */
+    bool dbrecs;                /* receive queues have doorbell records */
 
     /* Provocations. */
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */

@@ -18,7 +18,7 @@
 #define NUM_TYPES   3
 
 extern struct rc_qp other, other_peer;
-extern const unsigned types[NUM_TYPES];     /* of windows */
+extern const unsigned types[NUM_TYPES];     /* of memory windows */
 
 /* start_pair() with kernel QPs. */
 void start(void);

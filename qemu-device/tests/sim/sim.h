@@ -158,7 +158,7 @@ struct sim_srq {
     struct gsrq q;
     uint64_t id[16];            /* wr_id of each, 0: not posted */
     uint64_t addr[16];
-    bool bad[16];               /* its WQE */
+    bool bad[16];               /* whether its WQE is a bad one */
     uint64_t last_id;
     unsigned out;
     unsigned users;             /* QPs that receive from it */
@@ -173,7 +173,7 @@ struct sim {
     struct sim_srq srq[SIM_MAX_NODES];
     struct sim_srq xsrq[SIM_MAX_NODES];     /* in domain xrcdn */
     uint32_t xrcdn[SIM_MAX_NODES];
-    uint64_t used[SIM_MAX_NODES];   /* of the node's region */
+    uint64_t used[SIM_MAX_NODES];   /* bytes allocated of each region */
     unsigned num_nodes, num_qps;
     struct sim_qp qp[2 * SIM_MAX_PAIRS];
     struct sim_key keys[SIM_MAX_KEYS];

@@ -305,7 +305,7 @@ static void resize_refused(void)
     s.g->bad_to = s.g->bad_from + 4096;
     CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_DMA);
     s.g->bad_from = s.g->bad_to = 0;
-    for (i = 0; i < 40; i++) {              /* as if nothing had happened */
+    for (i = 0; i < 40; i++) {              /* the old ring still works */
         CHECK(cq_poll(&s.cq, &cqe));
         CHECK_EQ(le64toh(cqe.wr_id), i);
         push(&s, 9 + i);

@@ -297,7 +297,7 @@ static void back_pressure(void)
     guest_settle(s.g);
     CHECK_EQ(s.g->num_sent, 0);
     expect_tx(&s, QHCA_WC_SUCCESS, 0);      /* the one the device keeps */
-    qhca_engine_tx_ready(s.g->e, 1);        /* still not */
+    qhca_engine_tx_ready(s.g->e, 1);        /* still blocked */
     guest_settle(s.g);
     CHECK_EQ(s.g->num_sent, 0);
     s.g->net_blocked = false;

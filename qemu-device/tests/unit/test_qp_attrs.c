@@ -7,7 +7,7 @@
 #include "harness/debug.h"
 #include "harness/scripted.h"
 
-#define RQ_PSN  0x222222u       /* of RC_OPTS */
+#define RQ_PSN  0x222222u       /* rq_psn of RC_OPTS */
 #define SQ_PSN  0x111111u
 #define LEN     8u
 

@@ -6,7 +6,7 @@
  */
 #include "harness/fixture.h"
 
-#define SQ_PSN  0x111111u       /* of RC_OPTS */
+#define SQ_PSN  0x111111u       /* sq_psn of RC_OPTS */
 #define PSN     0x222222u
 #define MTU     1024
 #define T(code) (4096ull << (code))

@@ -5,7 +5,7 @@
 #include "harness/fixture.h"
 
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
-#define RQ_PSN  0x222222u       /* its rq_psn */
+#define RQ_PSN  0x222222u       /* rq_psn of RC_OPTS */
 
 static void start(uint8_t type)
 {

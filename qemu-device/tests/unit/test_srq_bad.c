@@ -316,7 +316,7 @@ static void unwritable(void)
     eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, srq.srqn);
     CHECK_EQ(rc_destroy(&q[0]), QHCA_OK);
     g->bad_from = g->bad_to = 0;
-    CHECK(!eq_next(&node.async, &e));           /* once */
+    CHECK(!eq_next(&node.async, &e));           /* one SRQ_ERR */
     CHECK_EQ(srq_query(&srq, &(struct qhca_srqc) { 0 }), QHCA_ERR_STATE);
     send(0);
     rc_expect_none(&rx[0].rcq);

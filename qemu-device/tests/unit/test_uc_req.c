@@ -4,7 +4,7 @@
  */
 #include "harness/fixture.h"
 
-#define SQ_PSN  0x111111u       /* of RC_OPTS */
+#define SQ_PSN  0x111111u       /* sq_psn of RC_OPTS */
 #define MTU     1024
 #define UC(op)  (SVC_UC | RC_##op)
 

@@ -4,7 +4,7 @@
  */
 #include "harness/fixture.h"
 
-#define SQ_PSN  0x111111u       /* of RC_OPTS */
+#define SQ_PSN  0x111111u       /* sq_psn of RC_OPTS */
 #define QKEY    0x12345678u
 #define UD(op)  (SVC_UD | RC_##op)
 

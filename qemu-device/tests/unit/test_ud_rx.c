@@ -252,7 +252,7 @@ static void test_states(void)
             rc_expect(&qp.rcq, 1, 0);
         }
         rc_expect_none(&qp.rcq);
-        CHECK(!eq_next(&node.async, &e));       /* nor COMM_EST */
+        CHECK(!eq_next(&node.async, &e));       /* no COMM_EST either */
     }
 }
 
