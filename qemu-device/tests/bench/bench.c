@@ -185,7 +185,7 @@ static void long_queue(void)
     timed_ring(1, QHCA_DB_SQ, qp.qpn, qp.sq_pi);
 }
 
-/* 200 doorbells one after the other: reports the worst call, and their sum. */
+/* The sum of 200 doorbells that ring one after the other. */
 static void many_doorbells(void)
 {
     static struct rc_qp q[400];
