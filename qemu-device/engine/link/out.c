@@ -60,6 +60,7 @@ size_t vhca_link_finish(const struct vhca_qp *qp, const struct vhca_way *way,
     struct roce_packet *p = &burst->p;
     uint8_t *to = burst->frame + roce_payload_offset(p);
 
+    VHCA_ASSERT(!p->payload_len || roce_opcode(p->opcode)->flags & OPF_PAYLOAD);
     if (burst->across) {
         address(qp, way, p);
     }

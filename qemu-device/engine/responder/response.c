@@ -161,6 +161,7 @@ static void build_refusal(const struct vhca_qp *qp,
 {
     const struct vhca_refusal *refusal = &vhca_refusals[why];
 
+    vhca_burst_payload(burst, 0);
     build_ack(qp, refusal->syndrome, burst);
     burst->fatal = !r->replay;
     burst->event = refusal->event;

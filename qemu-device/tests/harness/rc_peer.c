@@ -71,6 +71,7 @@ bool peer_next(struct rc_qp *q, struct roce_packet *p)
     CHECK(!memcmp(p->dmac, q->peer_mac, 6));
     CHECK(!memcmp(p->dgid, q->peer_gid, 16));
     CHECK_EQ(p->pkey, 0xffff);
+    CHECK(!p->payload_len || roce_opcode(p->opcode)->flags & OPF_PAYLOAD);
     return true;
 }
 
