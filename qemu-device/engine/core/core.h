@@ -43,7 +43,8 @@ struct qhca_engine {
     uint8_t fatal;              /* enum qhca_fatal */
     uint8_t fault_points;       /* points with fault rules, a bit each */
     bool inside;                /* an entry point or a neighbour is running */
-    unsigned visited;           /* units that neighbours have worked here */
+    struct vhca_pace slice;     /* units until the main loop has its turn */
+    struct vhca_pace share;     /* units the operator allows */
     uint32_t table_blocks;      /* block addresses held, of MAX_TABLE_BLOCKS */
     struct vhca_timers timers;
     uint64_t cnt[QHCA_CNT_MAX];
@@ -144,6 +145,19 @@ static inline bool vhca_may_go_on(const struct qhca_engine *e)
     return e->spent < e->limit && vhca_running(e);
 }
 
+/* Charge the slice and the share with what has been spent. */
+static inline void vhca_pay(struct qhca_engine *e)
+{
+    vhca_pace_take(&e->slice, e->now, e->spent);
+    vhca_pace_take(&e->share, e->now, e->spent);
+}
+
+/* Whether the device may use the host's CPU at @now (property cpu-share). */
+static inline bool vhca_has_time(const struct qhca_engine *e, uint64_t now)
+{
+    return vhca_pace_left(&e->share, now, 1);
+}
+
 /*
  * Let @e work on @at as if one of @at's own entry points had been called, until
  * vhca_leave_neighbour(), which schedules @at to do what is left.
@@ -157,9 +171,19 @@ static inline void vhca_enter_neighbour(const struct qhca_engine *e,
     at->spent = 0;
 }
 
+/* Charge @at what has been spent there since the last time; return that. */
+static inline unsigned vhca_pay_visit(struct qhca_engine *at)
+{
+    unsigned units = at->spent;
+
+    vhca_pay(at);
+    at->spent = 0;
+    return units;
+}
+
 static inline void vhca_leave_neighbour(struct qhca_engine *at)
 {
-    at->visited += at->spent;
+    vhca_pay_visit(at);
     at->inside = false;
     at->ops->schedule(at->opaque);
 }

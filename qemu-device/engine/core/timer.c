@@ -122,13 +122,17 @@ bool vhca_timers_expire(struct qhca_engine *e)
     return false;
 }
 
-void vhca_timers_sync(struct qhca_engine *e, uint64_t wake)
+uint64_t vhca_timers_next(const struct qhca_engine *e)
+{
+    return e->timers.used > 0 ? e->timers.heap[0]->deadline : UINT64_MAX;
+}
+
+void vhca_timers_sync(struct qhca_engine *e, uint64_t next)
 {
     struct vhca_timers *h = &e->timers;
-    uint64_t next = UINT64_MAX;
 
-    if (vhca_running(e)) {
-        next = h->used > 0 ? MIN_OF(wake, h->heap[0]->deadline) : wake;
+    if (!vhca_running(e)) {
+        next = UINT64_MAX;
     }
     if (next != h->armed) {
         h->armed = next;

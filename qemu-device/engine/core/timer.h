@@ -32,10 +32,9 @@ void vhca_timer_put(struct qhca_engine *e, struct vhca_timer *t,
 void vhca_timer_cancel(struct qhca_engine *e, struct vhca_timer *t);
 /* Run timers that are due, a unit of work each; true: the budget ended. */
 bool vhca_timers_expire(struct qhca_engine *e);
-/*
- * Give ops->set_timer the next deadline, or @wake if that is sooner, unless it
- * has that already.
- */
-void vhca_timers_sync(struct qhca_engine *e, uint64_t wake);
+/* Return the next deadline, or UINT64_MAX. */
+uint64_t vhca_timers_next(const struct qhca_engine *e);
+/* Give ops->set_timer this deadline, unless it has that already. */
+void vhca_timers_sync(struct qhca_engine *e, uint64_t next);
 
 #endif /* QHCA_ENGINE_CORE_TIMER_H */

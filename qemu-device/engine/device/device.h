@@ -11,8 +11,6 @@
 
 struct vhca_device {
     uint32_t clock_hi;          /* latched by reading CLOCK_LO */
-    struct vhca_pace slice;     /* units until the main loop has its turn */
-    struct vhca_pace share;     /* units the operator allows */
     unsigned source;            /* source of work whose turn it is */
     bool timers_due;            /* a deadline has passed */
     bool link_wanted;           /* carrier, fault rules left aside */
@@ -50,16 +48,11 @@ static inline void vhca_verify(struct qhca_engine *e)
     (void)e;
 #endif
 }
-/* In place of vhca_run() if an entry follows at once: charge what was spent. */
-void vhca_run_pay(struct qhca_engine *e);
 /*
- * Charge what neighbours have spent here; leaving, they have scheduled a run.
+ * Return when a timer is due or work that waits for its time can continue, or
+ * UINT64_MAX. Without time left nothing can, not even timers that are due.
  */
-void vhca_run_pay_visits(struct qhca_engine *e);
-/* Return when work that waits for its time can continue, or UINT64_MAX. */
 uint64_t vhca_run_wake(const struct qhca_engine *e);
-/* Whether the device may use the host's CPU now (the cpu-share property). */
-bool vhca_run_has_time(const struct qhca_engine *e, uint64_t now);
 /* The main loop has had its turn: begin a new slice. */
 void vhca_run_slice(struct qhca_engine *e);
 

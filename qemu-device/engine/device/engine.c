@@ -276,14 +276,14 @@ unsigned qhca_engine_rx_more(struct qhca_engine *e, uint64_t now,
 {
     enter(e, now);
     vhca_steer(e, frame, len, 0);
-    vhca_run_pay(e);
+    vhca_pay(e);
     depart(e);
     return e->spent;
 }
 
 bool qhca_engine_has_time(const struct qhca_engine *e, uint64_t now)
 {
-    return vhca_run_has_time(e, MAX_OF(e->now, now));
+    return vhca_has_time(e, MAX_OF(e->now, now));
 }
 
 void qhca_engine_tx_ready(struct qhca_engine *e, uint64_t now)
@@ -305,7 +305,6 @@ void qhca_engine_tick(struct qhca_engine *e, uint64_t now)
 void qhca_engine_run(struct qhca_engine *e, uint64_t now)
 {
     enter(e, now);
-    vhca_run_pay_visits(e);
     vhca_run_slice(e);
     leave(e);
 }

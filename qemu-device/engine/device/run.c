@@ -114,58 +114,36 @@ void vhca_run_init(struct qhca_engine *e)
 {
     const uint64_t ps = QHCA_PACE_NS * 1000ull;
 
-    e->device->slice.slack = SLICE_NS;
-    e->device->slice.cost = SLICE_NS * 1000ull / SLICE_UNITS;
-    e->device->share.slack = QHCA_PACE_NS;
+    e->slice.slack = SLICE_NS;
+    e->slice.cost = SLICE_NS * 1000ull / SLICE_UNITS;
+    e->share.slack = QHCA_PACE_NS;
     if (e->cfg.cpu_share) {
-        e->device->share.cost = ps / ENTRY_UNITS * 100 / e->cfg.cpu_share;
+        e->share.cost = ps / ENTRY_UNITS * 100 / e->cfg.cpu_share;
     }
 }
 
 void vhca_run_slice(struct qhca_engine *e)
 {
-    e->device->slice.paid = e->now;
+    e->slice.paid = e->now;
 }
 
 uint64_t vhca_run_wake(const struct qhca_engine *e)
 {
-    uint64_t wake = UINT64_MAX;
+    uint64_t next = vhca_timers_next(e);
 
-    if (!vhca_run_has_time(e, e->now)) {
-        wake = e->device->share.paid;
+    if (!vhca_has_time(e, e->now)) {
+        return e->share.paid;
     }
-    return vhca_port_open(e) ? wake : MIN_OF(wake, e->port->pace.paid);
-}
-
-bool vhca_run_has_time(const struct qhca_engine *e, uint64_t now)
-{
-    return vhca_pace_left(&e->device->share, now, 1);
-}
-
-static void pay(struct qhca_engine *e, unsigned units)
-{
-    vhca_pace_take(&e->device->slice, e->now, units);
-    vhca_pace_take(&e->device->share, e->now, units);
-}
-
-void vhca_run_pay(struct qhca_engine *e)
-{
-    pay(e, e->spent);
-}
-
-void vhca_run_pay_visits(struct qhca_engine *e)
-{
-    pay(e, e->visited);
-    e->visited = 0;
+    return vhca_port_open(e) ? next : MIN_OF(next, e->port->pace.paid);
 }
 
 void vhca_run(struct qhca_engine *e)
 {
     struct vhca_device *d = e->device;
-    unsigned budget = vhca_pace_left(&d->slice, e->now, ENTRY_UNITS);
+    unsigned budget = vhca_pace_left(&e->slice, e->now, ENTRY_UNITS);
     bool more = false;
 
-    budget = vhca_pace_left(&d->share, e->now, budget);
+    budget = vhca_pace_left(&e->share, e->now, budget);
     vhca_verify(e);
     while (vhca_running(e) && (more = find_work(e)) && e->spent < budget) {
         e->limit = MIN_OF(budget, e->spent + TURN_UNITS);
@@ -174,8 +152,8 @@ void vhca_run(struct qhca_engine *e)
         vhca_verify(e);
         d->source = (d->source + 1) % NUM_SOURCES;
     }
-    vhca_run_pay(e);
-    if (vhca_running(e) && vhca_run_has_time(e, e->now) && more) {
+    vhca_pay(e);
+    if (vhca_running(e) && vhca_has_time(e, e->now) && more) {
         e->ops->schedule(e->opaque);
     }
 }
@@ -188,6 +166,6 @@ void vhca_run_walk(struct vhca_snap *s)
     d->source = vhca_snap_u32(s, "source", d->source,
                               NUM_SOURCES - (s->version > 1));
     d->source -= s->version == 1 && d->source > LOOP;
-    vhca_snap_pace(s, &d->slice);
-    vhca_snap_pace(s, &d->share);
+    vhca_snap_pace(s, &s->e->slice);
+    vhca_snap_pace(s, &s->e->share);
 }

@@ -149,7 +149,7 @@ static const struct vhca_snap_field link_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_device, link_wanted),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_device, 64);
+QHCA_SNAP_KNOWS(struct vhca_device, 12);
 
 /* Version 1 had calls that came while another was being served. */
 static void skip_flags(struct vhca_snap *s, unsigned n)

@@ -87,8 +87,6 @@ bool vhca_link_frame(struct qhca_engine *e, const struct vhca_qp *qp,
 static void cross(struct qhca_engine *e, struct vhca_qp *qp,
                   const struct vhca_way *way, struct vhca_burst *burst)
 {
-    unsigned before = way->at->spent;
-
     burst->p.pad = -(unsigned)burst->p.payload_len & 3;
     vhca_spend(e, 1);
     vhca_trace_tx(e, qp->qpn, burst->p.opcode, burst->p.psn);
@@ -98,7 +96,7 @@ static void cross(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_link_cross(e, qp, way, &burst->p);
     }
     if (way->at != e) {
-        vhca_spend(e, way->at->spent - before);
+        vhca_spend(e, vhca_pay_visit(way->at));
     }
 }
 
@@ -206,7 +204,7 @@ static void ask(struct qhca_engine *e, struct vhca_qp *qp,
     struct vhca_qp *peer = way->peer;
 
     if (peer->rsp.ack_owed && at_once(e, way) > 1 && !at->cfg.bandwidth &&
-        vhca_way_across(e, way)) {
+        vhca_running(e) && vhca_way_across(e, way)) {
         vhca_link_ack(e, qp, way, vhca_response_take_ack(at, peer));
     }
     vhca_link_answered(at, peer, tail);

@@ -98,8 +98,12 @@ static struct vhca_qp *find_peer(struct qhca_engine *at,
     return peer;
 }
 
-/* Whether @peer expects frames from another port, and its port takes them. */
-static bool takes_from_afar(const struct qhca_engine *at,
+/*
+ * Whether @peer expects frames from another port, its port takes them, and its
+ * own frames get to @e.
+ */
+static bool takes_from_afar(const struct qhca_engine *e,
+                            const struct qhca_engine *at,
                             const struct vhca_qp *peer,
                             const struct vhca_way *way)
 {
@@ -108,7 +112,8 @@ static bool takes_from_afar(const struct qhca_engine *at,
 
     vhca_route(at, av, &loop, &net);
     return !loop && vhca_gid_has_mac(at->port, &at->port->gid[av->sgid_index],
-                                     way->av->dmac);
+                                     way->av->dmac) &&
+           vhca_gid_has_mac(e->port, way->local, av->dmac);
 }
 
 void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
@@ -124,7 +129,7 @@ void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
     at = way->loop ? e : neighbour(e, way);
     peer = at && may_cross(e, qp) ? find_peer(at, qp, way) : NULL;
     if (peer && (at == e || (may_cross(at, qp) &&
-                             takes_from_afar(at, peer, way)))) {
+                             takes_from_afar(e, at, peer, way)))) {
         way->peer = peer;
         way->at = at;
     }
@@ -133,7 +138,8 @@ void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
 bool vhca_way_far_across(const struct qhca_engine *e,
                          const struct vhca_way *way)
 {
-    return neighbour(e, way) == way->at && vhca_port_up(way->at);
+    return neighbour(e, way) == way->at && vhca_port_up(way->at) &&
+           vhca_has_time(way->at, way->at->now);
 }
 
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,

@@ -246,6 +246,14 @@ static void test_stopped(void)
     CHECK_EQ(there.g->dma_after_stop, 0);
 }
 
+/* Return the units that the slice of the device visited has been charged. */
+static unsigned worked(void)
+{
+    const struct vhca_pace *slice = &there.g->e->slice;
+
+    return (unsigned)((slice->paid - there.g->e->now) * 1000 / slice->cost);
+}
+
 /* The device that was visited pays for the work done in the visit. */
 static void test_pays(void)
 {
@@ -253,9 +261,8 @@ static void test_pays(void)
     there.g->scheduled = false;
     post(WRITE, 60000, 1);
     CHECK(there.g->scheduled);
-    CHECK(there.g->e->visited);
+    CHECK(worked() > 0);
     net_run(net, 1000000);
-    CHECK_EQ(there.g->e->visited, 0);
     rc_expect(&qp.scq, 0, QHCA_WC_SUCCESS);
 }
 
@@ -268,7 +275,7 @@ static void test_bounded(void)
     o.mtu = 5;
     start(&o, true);
     post(WRITE, 400000, 60);
-    CHECK(there.g->e->visited <= slice + burst);
+    CHECK(worked() <= slice + burst);
     net_run(net, 10000000000ull);
     for (unsigned i = 0; i < 60; i++) {
         rc_expect(&qp.scq, i, QHCA_WC_SUCCESS);

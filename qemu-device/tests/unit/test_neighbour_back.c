@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: ACKs that must not cross between two engines, although the
+ * requests did.
+ */
+#include "harness/fixture.h"
+
+static struct net *net;
+static struct node near, there;
+
+static uint8_t write_status(bool one_place)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_cqe cqe = { 0 };
+    struct rc_wr wr;
+
+    o.retry = 1;
+    harness_cleanup();
+    net = net_new(1);
+    net->one_place = one_place;
+    near = node_new(net, 1);
+    there = node_new(net, 2);
+    qp = rc_create(&near, &o);
+    peer = rc_create(&there, &o);
+    rc_set_peer(&qp, &there, peer.qpn);
+    rc_set_peer(&peer, &near, qp.qpn);
+    peer.peer_mac[5] = 0x80;            /* nobody's, or a third machine's */
+    peer.o.rq_psn = qp.o.sq_psn;
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    rc_bring_up(&peer, QHCA_QPS_RTS);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 9000);
+    rc_aim(&wr, &there, NODE_MEM / 2);
+    rc_post(&qp, &wr);
+    net_run(net, 10000000000ull);
+    CHECK(cq_poll(&qp.scq, &cqe));
+    return cqe.status;
+}
+
+static void test_back(void)
+{
+    CHECK_EQ(write_status(false), QHCA_WC_RETRY_EXC_ERR);
+    CHECK_EQ(write_status(true), QHCA_WC_RETRY_EXC_ERR);
+}
+
+/* Behind the first WQE: neither the next one nor the event can be accessed. */
+static void end_of_memory(struct guest *guest, uint64_t addr, size_t len,
+                          bool write)
+{
+    (void)len;
+    if (!write && addr == qp.sq.block[0]) {
+        guest->bad_from = gbuf_addr(&near.async.buf, 0);
+        guest->bad_to = qp.sq.block[0] + 4096;
+    }
+}
+
+static uint64_t refused_acks(bool one_place)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_wr wr;
+
+    harness_cleanup();
+    net = net_new(1);
+    net->one_place = one_place;
+    near = node_new(net, 1);
+    there = node_new(net, 2);
+    qp = rc_create(&near, &o);
+    peer = rc_create(&there, &o);
+    rc_connect(&qp, &peer);
+    near.g->on_dma = end_of_memory;
+    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 0);
+    rc_aim(&wr, &there, 0);
+    rc_put(&qp, &wr);
+    rc_put(&qp, &wr);
+    rc_ring(&qp);
+    net_run(net, 1000000000);
+    CHECK_EQ(dev_state(near.g), QHCA_STATE_FATAL);
+    CHECK_EQ(counter(there.g, QHCA_CNT_TX_ACK), 1);
+    return counter(near.g, QHCA_CNT_RX_BAD_STATE);
+}
+
+static void test_stops(void)
+{
+    CHECK_EQ(refused_acks(false), 0);
+    CHECK_EQ(refused_acks(true), 0);
+}
+
+static const struct test tests[] = {
+    { "the peer's address vector has another MAC address", test_back },
+    { "a device that stops while its requests cross", test_stops },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca engine tests: what a neighbour does in a device whose share of the CPU
+ * is limited keeps to that limit, as do its own entry points.
+ */
+#include "harness/fixture.h"
+#include "harness/snapshot.h"
+
+#define SHARE       1u
+#define UNITS_MS    (2048u * SHARE / 100)   /* Documentation/bounds.rst */
+#define STEP        256u                    /* test_neighbour: a packet */
+
+static struct net *net;
+static struct node near, there;
+
+static void start(unsigned share)
+{
+    struct rc_opts o = RC_OPTS;
+    struct guest *limited;
+
+    harness_cleanup();
+    net = net_new(1);
+    net->one_place = true;
+    near = node_new(net, 1);
+    limited = guest_new_limited(2, share, 0);
+    net_attach(net, limited);
+    guest_enable(limited, 5);
+    there = node_on(limited, 2);
+    o.mtu = 5;
+    o.sq_log = 10;
+    o.cq_log = 11;
+    qp = rc_create(&near, &o);
+    peer = rc_create(&there, &o);
+    rc_connect(&qp, &peer);
+    net_advance(net, 1000000000);
+}
+
+/* Return the units that the device visited has been charged. */
+static unsigned worked(void)
+{
+    const struct vhca_pace *share = &there.g->e->share;
+
+    return (unsigned)((share->paid - net->clock) * 1000 / share->cost);
+}
+
+static void write_much(unsigned n)
+{
+    struct rc_wr wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 400000);
+
+    rc_aim(&wr, &there, NODE_MEM / 2);
+    for (unsigned i = 0; i < n; i++) {
+        rc_put(&qp, &wr);
+    }
+    rc_ring(&qp);
+}
+
+/* One call of the neighbour. */
+static void test_one_call(void)
+{
+    start(SHARE);
+    write_much(60);
+    tap_note("%u units, in a millisecond may be %u", worked(),
+             UNITS_MS);
+    CHECK(worked() <= UNITS_MS + STEP);
+    CHECK(!qhca_engine_has_time(there.g->e, net->clock));
+}
+
+/* Doorbells of one slice, before the main loop has its turn. */
+static void test_slice(void)
+{
+    uint64_t owed;
+
+    start(SHARE);
+    write_much(500);
+    for (unsigned i = 0; i < 40; i++) {
+        rc_ring(&qp);
+    }
+    tap_note("%u units, and it has time: %d", worked(),
+             qhca_engine_has_time(there.g->e, net->clock));
+    there.g->scheduled = false;
+    qhca_engine_run(there.g->e, net->clock);
+    owed = there.g->e->share.paid - net->clock;
+    tap_note("its own guest now waits %llu ms for a command",
+             (unsigned long long)owed / 1000000);
+    CHECK(owed < 50000000);
+}
+
+static void visit(void)
+{
+    struct rc_wr wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 60000);
+
+    rc_aim(&wr, &there, NODE_MEM / 2);
+    rc_post(&qp, &wr);
+    CHECK(worked());
+}
+
+/* Return what it has to pay for, in ns. */
+static uint64_t owed(void)
+{
+    uint64_t paid;
+
+    qhca_engine_run(there.g->e, net->clock);
+    paid = there.g->e->share.paid;
+    return paid > net->clock ? paid - net->clock : 0;
+}
+
+/* Another engine goes on between the visit and the turn that pays for it. */
+static void test_saved(void)
+{
+    uint64_t same, other;
+
+    start(20);
+    visit();
+    same = owed();
+    start(20);
+    visit();
+    snapshot_cycle(there.g);
+    other = owed();
+    CHECK(same);
+    CHECK_EQ(same, other);
+}
+
+/* A state in which nobody had visited is loaded: there is nothing to pay. */
+static void test_loaded(void)
+{
+    uint8_t *state;
+    size_t len;
+
+    start(20);
+    CHECK_EQ(owed(), 0);
+    state = snapshot_save(there.g, &len);
+    visit();
+    CHECK(snapshot_load(there.g, state, len));
+    CHECK_EQ(owed(), 0);
+}
+
+static const struct test tests[] = {
+    { "a neighbour with a limit: one call", test_one_call },
+    { "a neighbour with a limit: calls of one slice", test_slice },
+    { "a visit before a save is paid for after the load", test_saved },
+    { "a visit after a save is not paid for after the load", test_loaded },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
+}
