@@ -26,7 +26,7 @@ struct vhca_cmd_ctx {
 /*
  * The handlers of the commands, each in the room of its objects; vhca_do_nop()
  * handles NOP. A handler that runs out of budget returns QHCA_AGAIN. It is then
- * called again later, and has to check anew whatever may have changed.
+ * called again later, and has to check again whatever may have changed.
  */
 #define QHCA_COMMAND(id, name, ...) \
     int vhca_do_##name(struct qhca_engine *e, struct vhca_cmd_ctx *c);

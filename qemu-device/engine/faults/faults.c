@@ -43,7 +43,7 @@ static bool has_chance(struct vhca_fault_rule *r)
     return r->ppm == 1000000 || draw(&r->rng, 1000000) < r->ppm;
 }
 
-/* Count a match; returns whether the rule acts upon it. */
+/* Count a match; returns whether the rule acts on it. */
 static bool has_turn(struct vhca_fault_rule *r)
 {
     r->seen++;

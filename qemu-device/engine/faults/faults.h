@@ -18,7 +18,7 @@
 /* How long a reordered packet waits for the next one. */
 #define QHCA_FAULT_SWAP_NS  10000000u
 
-/* The points at which rules are asked. */
+/* The points at which rules are judged. */
 enum vhca_fault_point {
     QHCA_FAULT_TX,              /* a RoCE frame leaves */
     QHCA_FAULT_RX,              /* a RoCE frame has arrived */
@@ -76,7 +76,7 @@ struct vhca_fault {
 
 /*
  * struct vhca_fault_rule - one rule
- * @nth, @after, @times, @ppm: which matches the rule acts upon: after the first
+ * @nth, @after, @times, @ppm: which matches the rule acts on: after the first
  *      @after, every @nth, each with a chance of @ppm in a million, until it
  *      has acted @times (0: always)
  * @every: TIMER: period in ns; @after is in ns then, too

@@ -109,7 +109,7 @@ const struct vhca_mr *vhca_mr_find(const struct qhca_engine *e,
                                    const struct vhca_key_user *user,
                                    uint32_t key, uint64_t addr, uint64_t len,
                                    uint16_t access);
-/* As vhca_mr_check(), but for @access alone: the range is not checked. */
+/* As vhca_mr_check(), but without a range: check @access alone. */
 struct vhca_mr *vhca_mr_check_whole(struct qhca_engine *e,
                                     const struct vhca_key_user *user,
                                     uint32_t key, uint16_t access);

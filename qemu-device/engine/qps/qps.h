@@ -33,9 +33,7 @@ void vhca_qps_check_timers(struct vhca_snap *s);
 
 /* ---- create.c, modify.c, state.c, mcast.c ---- */
 
-/*
- * Return a new QP that is in no table, zeroed but for lists and timer, or NULL.
- */
+/* Return a new QP, zeroed except for lists and timer, in no table; or NULL. */
 struct vhca_qp *vhca_qp_alloc(void);
 /* Make a QP with objects and number known, and count it as their user. */
 void vhca_qp_enlist(struct qhca_engine *e, struct vhca_qp *qp);

@@ -17,7 +17,7 @@ bool vhca_datagram_build(struct qhca_engine *e, struct vhca_qp *qp,
     p->solicited = wr->flags & QHCA_WQE_SOLICITED;
     p->qkey = own ? vhca_qp_qkey(qp) : wr->ud.qkey;
     p->src_qp = qp->qpn;
-    /* One that is too long for a packet completes, but is not sent (B-030). */
+    /* A message too long for a packet completes, but is not sent (B-030). */
     burst->unsent = wr->length > vhca_port_path_mtu(e);
     return burst->unsent ||
            vhca_swr_gather(e, qp, wr, 0, vhca_burst_payload(burst, wr->length),

@@ -12,7 +12,7 @@
 #include "requester.h"
 
 /*
- * A READ longer than this many packets is asked for in pieces: PSNs are
+ * A READ longer than this many packets is requested in pieces: PSNs are
  * compared in half windows of 2^23, so no request may span as many (D-003).
  */
 #define READ_PIECE          65536u

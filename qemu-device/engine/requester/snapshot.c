@@ -119,7 +119,7 @@ static void walk_data(struct vhca_snap *s, const struct vhca_qp *qp,
     }
 }
 
-/* Of a WR that will fail only what its CQE needs matters. */
+/* If a WR is to fail, only what its CQE needs matters. */
 static void walk_swr(struct vhca_snap *s, const struct vhca_qp *qp,
                      struct vhca_swr *wr)
 {

@@ -121,7 +121,7 @@ enum vhca_wqe_result vhca_srq_take(struct qhca_engine *e, struct vhca_qp *qp);
 void vhca_srq_release(struct vhca_qp *qp);
 /* Give the receive WR in use back to the SRQ, for the next QP to take. */
 void vhca_srq_give_back(struct qhca_engine *e, struct vhca_qp *qp);
-/* Let the SRQ fail, for good, and tell its owner. */
+/* Let the SRQ fail forever, and raise SRQ_ERR. */
 void vhca_srq_fail(struct qhca_engine *e, struct vhca_srq *srq);
 
 /* ---- snapshot.c ---- */
