@@ -50,8 +50,8 @@ struct qhca_cmd_set_port {	/* QHCA_CMD_SET_PORT */
 QHCA_ASSERT_SIZE(struct qhca_cmd_set_port, 12);
 
 #define QHCA_PORT_ENABLE	0x01	/* receive and send frames */
-#define QHCA_PORT_PROMISC	0x02	/* receive every frame */
-#define QHCA_PORT_ALLMULTI	0x04	/* receive every multicast frame */
+#define QHCA_PORT_PROMISC	0x02	/* pass every frame to the Ethernet queue */
+#define QHCA_PORT_ALLMULTI	0x04	/* pass every multicast frame to it */
 
 struct qhca_cmd_set_mcast {	/* QHCA_CMD_SET_MCAST replaces the whole list */
 	__le32	count;

@@ -30,7 +30,7 @@ static struct rdma_cm_event *event;
 static struct ibv_cq *cq, *recv_cq;
 static struct ibv_mr *mr;
 static struct window peer;
-static unsigned char buf[2 * BUF_LEN];	/* the peer writes the first half, we read the second */
+static unsigned char buf[2 * BUF_LEN];	/* the peer writes the first half, we send the second */
 
 /* Every test calls this first. */
 static void two_machines(void)

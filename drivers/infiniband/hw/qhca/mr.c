@@ -72,8 +72,8 @@ static __le16 qhca_ib_mr_rights(int access)
 
 /**
  * qhca_ib_mr_create - run REG_MR
+ * @dev: the HCA
  * @mr: filled in with its keys
- * @mr: gets its keys
  * @cmd: all but opcode, PD and access rights are set
  * @ibpd: the PD
  *
@@ -261,8 +261,8 @@ static struct ib_mr *qhca_ib_do_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offse
 
 /**
  * qhca_ib_reg_user_mr_dmabuf - reg_user_mr_dmabuf verb
+ * @ibpd: the PD
  * @offset: offset in the dma-buf
- * @offset: where in the dma-buf
  * @length: bytes
  * @iova: address in work requests
  * @fd: the dma-buf; pinned while the region exists

@@ -284,6 +284,7 @@ void qhca_ib_cq_arm(struct qhca_ib_cq *cq)
 
 /**
  * qhca_ib_req_notify_cq - req_notify_cq verb
+ * @ibcq: the CQ, of a kernel consumer
  * @flags: completions to wait for, and whether to report missed ones
  *
  * Context: any.

@@ -6,7 +6,6 @@
  * time. So it holds nothing that the kernel relies on: headers, and small frames as a whole, are
  * copied into the linear part of the skb, which the device cannot reach; the rest of a large frame
  * is a fragment.
- * rest of a large one is a fragment.
  */
 #include <net/page_pool/helpers.h>
 
