@@ -85,6 +85,7 @@ struct qhca_cmd_create_eq {	/* QHCA_CMD_CREATE_EQ */
 	__le16	vector;		/* MSI-X vector to raise */
 	__u8	log_size;	/* log2 of the entries */
 	__u8	flags;		/* QHCA_EQ_* */
+	__le32	rsvd;
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_eq, 24);
 
@@ -98,6 +99,7 @@ struct qhca_cmd_create_ethq {	/* QHCA_CMD_CREATE_ETHQ */
 	__u8	flags;		/* QHCA_ETHQ_* */
 	__u8	rsvd;
 	__le32	pi;		/* initial producer index: number of WQEs already in the ring */
+	__le32	rsvd2;
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_ethq, 32);
 

@@ -141,12 +141,14 @@ static void answer(struct qhca_engine *e, struct vhca_qp *qp,
 {
     open_burst(e, qp, way, burst);
     vhca_response_next(e, qp, at_once(e, way), burst);
-    /*
-     * First: the event of an error must precede its NAK, and a fault rule may
-     * end the QP as the answer moves.
-     */
-    vhca_response_sent(e, qp, burst);
-    move(e, qp, way, burst);
+    if (burst->fatal) {
+        /* The event of the error must precede the NAK. */
+        vhca_response_sent(e, qp, burst);
+        move(e, qp, way, burst);
+    } else {
+        move(e, qp, way, burst);
+        vhca_response_sent(e, qp, burst);
+    }
 }
 
 static void send_answers(struct qhca_engine *e, struct vhca_qp *qp,

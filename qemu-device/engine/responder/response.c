@@ -203,10 +203,13 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
     struct vhca_responder *s = &qp->rsp;
     struct vhca_response *r = response_at(s, s->q_head);
 
-    VHCA_ASSERT(s->q_head != s->q_tail);
     if (is_verdict(burst)) {
         count_ack(e, qp, burst->p.syndrome);
-    } else if (r->kind == QHCA_RESP_READ) {
+    }
+    if (s->q_head == s->q_tail) {
+        return;         /* a fault rule on this response has ended the QP */
+    }
+    if (r->kind == QHCA_RESP_READ && !is_verdict(burst)) {
         r->psn = psn_add(r->psn, burst->p.num_psn);
         r->done += (uint32_t)burst->p.payload_len;
         if (r->done != r->length) {

@@ -226,7 +226,7 @@ static void rights_of_dma_region(void)
         set_nth("memory", "access", --n, QHCA_ACCESS_LOCAL_WRITE |
                                          QHCA_ACCESS_REMOTE_WRITE);
     }
-    refused_for("region does not fit");
+    refused_for("region is inconsistent");
 }
 
 /* No window can be bound to a zero-based region. */
@@ -249,7 +249,7 @@ static void rights_of_window(void)
     }
     set_nth("memory", "access", nth, QHCA_ACCESS_MW_BIND |
                                      QHCA_ACCESS_ZERO_BASED);
-    refused_for("region does not fit");
+    refused_for("region is inconsistent");
 }
 
 /* MODIFY_QP refuses this right and all ports but 1. */
