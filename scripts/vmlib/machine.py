@@ -98,7 +98,7 @@ def _kernel_args(opts, accel, console_level):
         # These fail the run in any case; without a panic only at its time limit.
         words += ['watchdog_thresh=30', 'softlockup_panic=1', 'hung_task_panic=1']
     if accel == 'tcg':
-        # On a busy host the kernel waits in vain for the ticks of a timer that works, and
+        # On a busy host the kernel does not see the ticks of a timer that works in time, and
         # panics. Under KVM it does not test it either.
         words.append('no_timer_check')
         if khz := tsc.khz():

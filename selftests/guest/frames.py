@@ -3,8 +3,8 @@
 """Ethernet frames by hand.
 
   frames.py send IF ADDRESS COUNT     frames of an experimental EtherType
-  frames.py blast IF SECONDS          as many of them as it takes, to nobody, from
-                                      each CPU
+  frames.py blast IF SECONDS          as many of them as the interface takes, from
+                                      each CPU, to an address that no machine has
   frames.py udp IP PORT COUNT         datagrams
   frames.py echo IP COUNT             ICMP echo requests at once, whoever answers
   frames.py hostile IF IP MAC COUNT   bad RoCE frames, COUNT of each of the kinds in

@@ -204,8 +204,8 @@ lie_is_found()
 	return $rc
 }
 
-# A reset where the lie has done harm. The next lie finds out whether all that comes
-# before it works; the long form does not wait for that.
+# A reset where the lie has done harm. The next lie finds out whether its setup
+# works; the long form does not wait for that.
 lie_is_over()
 {
 	local name=$1 trigger=$2

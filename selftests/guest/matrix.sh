@@ -63,7 +63,7 @@ cm-all			@(RC|UD)	!(ib_atomic*)		-R -a -n ALL
 
 # The options of a row, with numbers instead of words. A UD QP drops messages without
 # a receive request; with an SRQ, perftest posts 100 for all QPs or one per iteration,
-# and the same again for each size.
+# and as many again for each size.
 matrix_options()
 {
 	local service=$1 tool=$2 options=$3 n=200 all=5 many=2

@@ -327,7 +327,7 @@ static void test_resize_srq_given_back(void)
     cmd = resize_srq(&buf);
     ring_commands(&cmd, 1);
     CHECK(g->scheduled);
-    rc_post(&qp, &wr);                  /* its CQE finds no room */
+    rc_post(&qp, &wr);                  /* its CQ is full */
     settle();
     CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_STATE);
     g->cmd_ci = g->cmd_pi;

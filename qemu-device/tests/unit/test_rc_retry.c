@@ -231,7 +231,7 @@ static void test_implied(void)
     peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 4);
     peer_expect(&qp, RC_FETCH_ADD, PSN + 5);
-    peer_ack(&qp, PSN + 4);             /* the same again: no effect */
+    peer_ack(&qp, PSN + 4);             /* a second one has no effect */
     peer_expect_none(&qp);
     answer_read(RC_READ_RESP_FIRST, PSN + 1, 1024);
     answer_read(RC_READ_RESP_LAST, PSN + 3, 452);       /* a gap */

@@ -77,7 +77,7 @@ def serve(conn):
         if what == b'm':        # messages come back as they are
             while head := conn.recv(4, socket.MSG_WAITALL):
                 conn.sendall(head + receive(conn, struct.unpack('>I', head)[0]))
-        elif what == b'b':      # all that comes, until the other side is done; then its digest
+        elif what == b'b':      # all data, until the other side is done; then its digest
             digest = hashlib.sha256()
             while part := conn.recv(77777):
                 digest.update(part)
