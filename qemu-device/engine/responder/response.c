@@ -33,12 +33,18 @@ static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
         /*
          * ACKs are cumulative: replace the last one, unless this one is for a
          * duplicate and would erase a NAK. So there are never two in a row, and
-         * the place that vhca_response_add() leaves free is enough.
+         * the place that vhca_response_add() leaves free is enough. What has
+         * been missed stays missed: a sequence NAK asks for what comes next.
          */
         if (last->kind == QHCA_RESP_ACK) {
-            if (psn_diff(psn, last->psn) >= 0) {
-                *last = r;
+            if (psn_diff(psn, last->psn) < 0) {
+                return;
             }
+            if (last->syndrome == AETH_NAK_SEQ && syndrome == AETH_ACK) {
+                r.syndrome = AETH_NAK_SEQ;
+                r.psn = psn_add(psn, 1);
+            }
+            *last = r;
             return;
         }
     }

@@ -35,6 +35,30 @@ static void test_gap(void)
     CHECK_EQ(counter(g, QHCA_CNT_RX_OUT_OF_SEQ), 4);
 }
 
+/* A NAK that waits asks for the request after the one that has come late. */
+static void test_late(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    start_responder(&o, QHCA_QPS_RTR);
+    rc_recv(&qp, 0, 0, 100);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 130; i++) {        /* responses have to wait */
+        inject(RC_SEND_ONLY, PSN - 1, 1);
+    }
+    inject(RC_SEND_ONLY, PSN + 1, 1);
+    inject(RC_SEND_ONLY, PSN, 1);
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+    while (g->num_sent > 1) {
+        CHECK(peer_next(&qp, &p) && p.psn == ((PSN - 1) & PSN_MASK));
+    }
+    expect_nak(AETH_NAK_SEQ, PSN + 1);
+    rc_expect(&qp.rcq, 0, 0);
+}
+
 static void test_comm_est(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -227,6 +251,7 @@ static void test_together(void)
 
 static const struct test tests[] = {
     { "D-020 D-002 gaps", test_gap },
+    { "D-020 what was missing comes before the NAK has left", test_late },
     { "A-082 H-005 COMM_EST", test_comm_est },
     { "D-030 I-020 no receive WR", test_rnr },
     { "D-061 D-062 D-064 H-003 I-027..I-029 opcodes and sizes", test_sequence },
