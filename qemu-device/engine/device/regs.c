@@ -17,35 +17,31 @@ struct reg {
     void (*write)(struct qhca_engine *e, uint32_t val);
 };
 
-static uint32_t lo(uint64_t v)
-{
-    return (uint32_t)v;
-}
+#define READ(name, value) \
+    static uint32_t read_##name(struct qhca_engine *e) \
+    { \
+        return (value); \
+    }
+/* One half of a 64-bit address, see set_half(). */
+#define HALF(name, address, shift) \
+    READ(name, (uint32_t)((address) >> (shift))) \
+    static void write_##name(struct qhca_engine *e, uint32_t val) \
+    { \
+        set_half(e, &(address), shift, val); \
+    }
 
-static uint32_t hi(uint64_t v)
-{
-    return (uint32_t)(v >> 32);
-}
-
-static uint32_t read_cmd_timeout(struct qhca_engine *e)
-{
-    return e->cfg.cmd_timeout_ms;
-}
+READ(cmd_timeout, e->cfg.cmd_timeout_ms)
+READ(vectors, e->cfg.num_vectors)
+READ(control, e->state == QHCA_STATE_RESET ? 0 : QHCA_CONTROL_ENABLE)
+READ(fatal, e->fatal)
+READ(cmd_log_size, e->cmdq->log_size)
+READ(cmd_progress, e->cmdq->steps)
+READ(clock_hi, e->device->clock_hi)
 
 static uint32_t read_db_caps(struct qhca_engine *e)
 {
     return QHCA_PREP(QHCA_DB_CAPS_PAGES, e->cfg.num_uars) |
            QHCA_PREP(QHCA_DB_CAPS_LOG_STRIDE, e->cfg.log_db_stride);
-}
-
-static uint32_t read_vectors(struct qhca_engine *e)
-{
-    return e->cfg.num_vectors;
-}
-
-static uint32_t read_control(struct qhca_engine *e)
-{
-    return e->state == QHCA_STATE_RESET ? 0 : QHCA_CONTROL_ENABLE;
 }
 
 static void write_control(struct qhca_engine *e, uint32_t val)
@@ -87,11 +83,6 @@ static void write_reset(struct qhca_engine *e, uint32_t val)
     vhca_reset(e);
 }
 
-static uint32_t read_fatal(struct qhca_engine *e)
-{
-    return e->fatal;
-}
-
 static bool base_writable(struct qhca_engine *e)
 {
     if (e->state == QHCA_STATE_RESET) {
@@ -111,50 +102,10 @@ static void set_half(struct qhca_engine *e, uint64_t *reg, unsigned shift,
     }
 }
 
-static uint32_t read_cmd_sq_lo(struct qhca_engine *e)
-{
-    return lo(e->cmdq->sq);
-}
-
-static uint32_t read_cmd_sq_hi(struct qhca_engine *e)
-{
-    return hi(e->cmdq->sq);
-}
-
-static uint32_t read_cmd_cq_lo(struct qhca_engine *e)
-{
-    return lo(e->cmdq->cq);
-}
-
-static uint32_t read_cmd_cq_hi(struct qhca_engine *e)
-{
-    return hi(e->cmdq->cq);
-}
-
-static void write_cmd_sq_lo(struct qhca_engine *e, uint32_t val)
-{
-    set_half(e, &e->cmdq->sq, 0, val);
-}
-
-static void write_cmd_sq_hi(struct qhca_engine *e, uint32_t val)
-{
-    set_half(e, &e->cmdq->sq, 32, val);
-}
-
-static void write_cmd_cq_lo(struct qhca_engine *e, uint32_t val)
-{
-    set_half(e, &e->cmdq->cq, 0, val);
-}
-
-static void write_cmd_cq_hi(struct qhca_engine *e, uint32_t val)
-{
-    set_half(e, &e->cmdq->cq, 32, val);
-}
-
-static uint32_t read_cmd_log_size(struct qhca_engine *e)
-{
-    return e->cmdq->log_size;
-}
+HALF(cmd_sq_lo, e->cmdq->sq, 0)
+HALF(cmd_sq_hi, e->cmdq->sq, 32)
+HALF(cmd_cq_lo, e->cmdq->cq, 0)
+HALF(cmd_cq_hi, e->cmdq->cq, 32)
 
 static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
 {
@@ -162,11 +113,6 @@ static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
         /* Saturate, so that ENABLE refuses it. */
         e->cmdq->log_size = (uint8_t)MIN_OF(val, 0xffu);
     }
-}
-
-static uint32_t read_cmd_progress(struct qhca_engine *e)
-{
-    return e->cmdq->steps;
 }
 
 static uint32_t read_mac_lo(struct qhca_engine *e)
@@ -184,13 +130,8 @@ static uint32_t read_mac_hi(struct qhca_engine *e)
 
 static uint32_t read_clock_lo(struct qhca_engine *e)
 {
-    e->device->clock_hi = hi(e->now);
-    return lo(e->now);
-}
-
-static uint32_t read_clock_hi(struct qhca_engine *e)
-{
-    return e->device->clock_hi;
+    e->device->clock_hi = (uint32_t)(e->now >> 32);
+    return (uint32_t)e->now;
 }
 
 #define CMD_CAPS    QHCA_PREP(QHCA_CMD_CAPS_LOG_MAX, (uint32_t)QHCA_CMD_LOG_MAX)

@@ -296,12 +296,10 @@ int vhca_do_modify_cq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_modify_cq *r = &c->cmd->modify_cq;
     struct vhca_cq *cq = vhca_cq_get(e, le32toh(r->cqn));
+    int status = cq ? vhca_cq_check_modify(r) : QHCA_ERR_OBJ;
 
-    if (!cq) {
-        return QHCA_ERR_OBJ;
-    }
-    if (vhca_cq_check_modify(r) != QHCA_OK) {
-        return vhca_cq_check_modify(r);
+    if (status != QHCA_OK) {
+        return status;
     }
     cq->count = le32toh(r->count);
     cq->period = le32toh(r->period);

@@ -3,8 +3,6 @@
  * qhca engine: the turn of a QP: responses first, then requests, then flushing;
  * clearing a QP; and QPs whose CQ has failed.
  */
-#include <stdlib.h>
-
 #include "qps.h"
 
 void vhca_qp_clear(struct qhca_engine *e, struct vhca_qp *qp)

@@ -101,13 +101,6 @@ static inline bool vhca_swr_is(const struct vhca_swr *wr, unsigned rules)
     return vhca_wr_info(wr->opcode)->rules & rules;
 }
 
-/* Return the address vector for the packets of @wr. */
-static inline const struct qhca_av *vhca_swr_av(const struct vhca_qp *qp,
-                                                const struct vhca_swr *wr)
-{
-    return vhca_qp_is(qp, QHCA_DATAGRAM) ? &wr->ud.av : &qp->attr.av;
-}
-
 /* ---- swqe.c: from the ring to struct vhca_swr ---- */
 
 /*

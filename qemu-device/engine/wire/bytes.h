@@ -54,12 +54,6 @@ static inline void put_be16(uint8_t *p, uint16_t v)
     p[1] = (uint8_t)v;
 }
 
-static inline void put_be24(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)(v >> 16);
-    put_be16(p + 1, (uint16_t)v);
-}
-
 static inline void put_be32(uint8_t *p, uint32_t v)
 {
     put_be16(p, (uint16_t)(v >> 16));
