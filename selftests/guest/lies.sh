@@ -130,10 +130,10 @@ lie_bind()
 	echo "address $(cat "/sys/class/net/$QHCA_IF/address")"
 	[ -e "/sys/class/infiniband/$QHCA_DEV" ] && until_true 20 device_gid || return
 	lie_verbs
-	timeout -k 2 60 /opt/qhca/selftests/mcast -t 'a device that has none'
+	timeout -k 2 60 /opt/qhca/selftests/mcast -t 'a device without groups'
 }
 
-lie_group() { timeout -k 2 60 /opt/qhca/selftests/cgroup -t 'what its groups'; }
+lie_group() { timeout -k 2 60 /opt/qhca/selftests/cgroup -t 'its multicast groups'; }
 
 counter_moved() { [ "$(counter "$1")" != "$2" ]; }
 

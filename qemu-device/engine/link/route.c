@@ -138,8 +138,10 @@ void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
 bool vhca_way_far_across(const struct qhca_engine *e,
                          const struct vhca_way *way)
 {
-    return neighbour(e, way) == way->at && vhca_port_up(way->at) &&
-           vhca_has_time(way->at, way->at->now);
+    const struct qhca_engine *at = neighbour(e, way);
+
+    return at && at == way->at && vhca_port_up(at) &&
+           vhca_has_time(at, at->now);
 }
 
 bool vhca_way_room(struct qhca_engine *e, struct vhca_qp *qp,
