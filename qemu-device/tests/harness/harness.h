@@ -106,6 +106,12 @@ void guest_enable(struct guest *g, unsigned cmd_log);
 void guest_free(struct guest *g);
 /* Frees all guests and networks; called after each test case. */
 void harness_cleanup(void);
+/* main() of a program with these test cases. */
+#define TEST_MAIN(tests) \
+    int main(int argc, char **argv) \
+    { \
+        return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup); \
+    }
 /*
  * After how many turns the engine verifies its state: by default after each,
  * and never in fast builds. Schedules with very many turns would take minutes;
@@ -220,6 +226,8 @@ void guest_rx_more(struct guest *g, const uint8_t *frame, size_t len);
 
 /* Lets time pass on a guest without a network: timers, deferred work. */
 void guest_settle(struct guest *g);
+/* The network takes frames again. */
+void guest_unblock(struct guest *g);
 void guest_advance(struct guest *g, uint64_t ns);
 
 #endif /* QHCA_TESTS_HARNESS_H */

@@ -380,3 +380,10 @@ void guest_rx_more(struct guest *g, const uint8_t *frame, size_t len)
 {
     receive(g, frame, len, qhca_engine_rx_more);
 }
+
+void guest_unblock(struct guest *g)
+{
+    g->net_blocked = false;
+    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_settle(g);
+}

@@ -171,7 +171,4 @@ static const struct test tests[] = {
     { "hostile aggregates are not read past their end", test_hostile },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

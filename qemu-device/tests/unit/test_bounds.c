@@ -289,7 +289,4 @@ static const struct test tests[] = {
     { "all timers at once", all_timers },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

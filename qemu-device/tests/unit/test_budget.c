@@ -234,7 +234,4 @@ static const struct test tests[] = {
     { "changes of the GID table with many pages", test_many_pages },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -382,7 +382,4 @@ static const struct test tests[] = {
     { "F-054 a QP with many windows is destroyed bit by bit", test_windows },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

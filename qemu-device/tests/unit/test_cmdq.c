@@ -229,7 +229,4 @@ static const struct test tests[] = {
     { "protection domains and their users", pd_objects },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

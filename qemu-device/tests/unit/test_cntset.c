@@ -285,7 +285,4 @@ static const struct test tests[] = {
     { "J-025 sets come and go", life },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -105,7 +105,4 @@ static const struct test tests[] = {
     { "E-040 the network's mark is counted", test_ce_counted },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

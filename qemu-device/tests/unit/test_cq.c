@@ -406,7 +406,4 @@ static const struct test tests[] = {
     { "C-002 C-026 the largest CQ holds what it says, resized too", largest },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -218,7 +218,4 @@ static const struct test tests[] = {
     { "C-032 C-028 overrun while an event is held back", overrun },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

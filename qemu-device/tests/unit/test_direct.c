@@ -444,7 +444,4 @@ static const struct test tests[] = {
     { "a packet behind a frame is a frame", test_behind_a_frame },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -134,7 +134,4 @@ static const struct test tests[] = {
     { "outstanding send WRs keep their memory", test_own_memory },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -70,7 +70,4 @@ static const struct test tests[] = {
       test_mtus },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

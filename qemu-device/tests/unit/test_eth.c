@@ -417,7 +417,4 @@ static const struct test tests[] = {
     { "creation, destruction, refusals", creation },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -234,7 +234,4 @@ static const struct test tests[] = {
     { "a queue replaces another", replacement },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

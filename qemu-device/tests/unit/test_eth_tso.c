@@ -324,7 +324,4 @@ static const struct test tests[] = {
     { "the largest frame", largest },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -59,7 +59,4 @@ static const struct test tests[] = {
     { "the QP that sends the answer to an atomic ends by rule", test_atomic },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

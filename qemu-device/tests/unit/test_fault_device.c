@@ -383,7 +383,4 @@ static const struct test tests[] = {
     { "the device is removed", test_remove },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

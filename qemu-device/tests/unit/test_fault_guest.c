@@ -259,7 +259,4 @@ static const struct test tests[] = {
     { "packets for a large group", test_group },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

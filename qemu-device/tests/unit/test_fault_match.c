@@ -176,7 +176,4 @@ static const struct test tests[] = {
     { "B-060 packets that no rule acts on cross", test_path },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -112,7 +112,4 @@ static const struct test tests[] = {
     { "events", test_event },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

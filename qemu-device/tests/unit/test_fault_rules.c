@@ -296,7 +296,4 @@ static const struct test tests[] = {
     { "random text", test_garbage },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -442,7 +442,4 @@ static const struct test tests[] = {
       test_many_given_back },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

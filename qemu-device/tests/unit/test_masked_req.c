@@ -143,7 +143,4 @@ static const struct test tests[] = {
     { "B-015 B-032 B-054 invalid WQEs", test_bad_wqes },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -333,7 +333,4 @@ static const struct test tests[] = {
     { "H-002 memory that fails", test_bad_memory },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -325,7 +325,4 @@ static const struct test tests[] = {
     { "the work of one doorbell for a full group", test_fan_out },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -248,7 +248,4 @@ static const struct test tests[] = {
     { "table blocks are limited", table_limit },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -380,7 +380,4 @@ static const struct test tests[] = {
     { "F-056 I-033 SEND_WITH_INV of another key", refused_send_inv },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -444,7 +444,4 @@ static const struct test tests[] = {
     { "F-013 a failed REREG_MR changes nothing", rereg_is_atomic },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -373,7 +373,4 @@ static const struct test tests[] = {
     { "J-021 reset", reset },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -135,7 +135,4 @@ static const struct test tests[] = {
     { "F-029 a window on a fast region", on_fast_region },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -291,7 +291,4 @@ static const struct test tests[] = {
     { "a visit is bounded", test_bounded },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -89,7 +89,4 @@ static const struct test tests[] = {
     { "a device that stops while its requests cross", test_stops },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -141,7 +141,4 @@ static const struct test tests[] = {
     { "a visit after a save is not paid for after the load", test_loaded },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -408,7 +408,4 @@ static const struct test tests[] = {
     { "WRs without packets must not have data", malformed },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -392,7 +392,4 @@ static const struct test tests[] = {
     { "A-063 rights of QPs", test_rights },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

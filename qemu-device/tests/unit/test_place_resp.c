@@ -284,9 +284,7 @@ static void test_resources(void)
     inject(&p);
     p = store(PSN + 2, 8);
     inject(&p);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     while (g->num_sent > 3) {
         peer_next(&qp, &p);
     }
@@ -399,7 +397,4 @@ static const struct test tests[] = {
     { "B-073 B-074 D-062 order after a WRITE", test_order },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -304,7 +304,4 @@ static const struct test tests[] = {
     { "random frames", random_frames },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

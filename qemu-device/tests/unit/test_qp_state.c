@@ -415,7 +415,4 @@ static const struct test tests[] = {
     { "A-030 RESET to ERR", test_reset_to_err },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -397,7 +397,4 @@ static const struct test tests[] = {
     { "B-029 no data at an arbitrary address", test_zero_rkey },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -203,9 +203,7 @@ static void test_crowd(void)
     inject(RC_SEND_MIDDLE, psn, MTU);           /* a fatal error */
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
     inject_read(PSN, 0, 8);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     while (peer_next(&qp, &p)) {
         last = p.syndrome;
     }
@@ -229,9 +227,7 @@ static void test_nak_stays(void)
     }
     inject(RC_SEND_ONLY, PSN + 2, 8);
     inject(RC_SEND_ONLY, PSN, 8);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     while (g->num_sent > 1) {
         CHECK(peer_next(&qp, &p) && p.psn == PSN);
     }
@@ -252,9 +248,7 @@ static void test_index_wrap(void)
         inject_add(PSN + i, i + 1);
         inject(RC_WRITE_ONLY, PSN - 1, 8);
     }
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     while (g->num_sent > 6) {
         struct roce_packet p;
 

@@ -336,7 +336,4 @@ static const struct test tests[] = {
     { "D-045 timeouts while frames of others loop back", test_grace },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

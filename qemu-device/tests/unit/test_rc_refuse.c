@@ -276,9 +276,7 @@ static void test_resources(void)
         peer_inject(&qp, &p, NULL, 0);
     }
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     while (g->num_sent > 3) {
         CHECK(peer_next(&qp, &p) && p.psn == ((PSN - 1) & PSN_MASK));
     }
@@ -306,9 +304,7 @@ static void test_dereg_mid_read(void)
     g->net_blocked = true;
     peer_inject(&qp, &p, NULL, 0);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     while (g->num_sent > 1 && peer_next(&qp, &p)) {
         CHECK_EQ(p.psn, PSN + n++);
         CHECK_EQ(p.opcode, n == 1 ? RC_READ_RESP_FIRST : RC_READ_RESP_MIDDLE);
@@ -329,7 +325,4 @@ static const struct test tests[] = {
     { "I-036 D-069 region deregistered in mid-READ", test_dereg_mid_read },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -436,7 +436,4 @@ static const struct test tests[] = {
     { "D-010 the window", test_window },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

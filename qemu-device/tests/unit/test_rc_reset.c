@@ -305,7 +305,4 @@ static const struct test tests[] = {
     { "A-082 A-104 COMM_EST after each RESET", test_comm_est },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

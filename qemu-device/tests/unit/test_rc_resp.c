@@ -49,9 +49,7 @@ static void test_late(void)
     }
     inject(RC_SEND_ONLY, PSN + 1, 1);
     inject(RC_SEND_ONLY, PSN, 1);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     while (g->num_sent > 1) {
         CHECK(peer_next(&qp, &p) && p.psn == ((PSN - 1) & PSN_MASK));
     }
@@ -259,7 +257,4 @@ static const struct test tests[] = {
     { "D-011 one ACK for requests that arrive at once", test_together },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

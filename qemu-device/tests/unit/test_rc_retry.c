@@ -321,7 +321,4 @@ static const struct test tests[] = {
     { "D-047 back-pressure", test_pressure },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

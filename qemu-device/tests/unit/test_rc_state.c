@@ -326,7 +326,4 @@ static const struct test tests[] = {
     { "A-020 a QP is destroyed with frames in flight", test_destroy_midway },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -137,7 +137,4 @@ static const struct test tests[] = {
     { "B-016 I-035 RDMA_READ_WITH_INV of another key", refused_read_inv },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -294,7 +294,4 @@ static const struct test tests[] = {
     { "counter names", bad_configs },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

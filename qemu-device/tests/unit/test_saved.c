@@ -435,7 +435,4 @@ static const struct test tests[] = {
     { "edits of objects are undone", in_objects },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -124,7 +124,4 @@ static const struct test tests[] = {
     { "scatter and gather errors", list_errors },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

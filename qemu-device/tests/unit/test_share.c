@@ -346,7 +346,4 @@ static const struct test tests[] = {
     { "doorbell pages share the bandwidth", test_bandwidth_pages },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

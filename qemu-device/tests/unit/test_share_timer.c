@@ -37,7 +37,4 @@ static const struct test tests[] = {
     { "a timer that is due while the share is spent waits, too", test_spin },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -411,7 +411,4 @@ static const struct test tests[] = {
     { "a command in progress starts again", long_command },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -205,7 +205,4 @@ static const struct test tests[] = {
     { "A-056 A-072 A-113 D-031 min_rnr_timer", test_min_rnr_timer },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

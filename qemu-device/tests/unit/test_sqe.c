@@ -175,9 +175,7 @@ static void test_leave(void)
 
 static void unblock(void)
 {
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
 }
 
 /* Moves @qp to SQD and asks for the event SQ_DRAINED. */
@@ -289,7 +287,4 @@ static const struct test tests[] = {
     { "A-005 A-034 A-084 a datagram in SQD", test_datagram_in_sqd },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -405,7 +405,4 @@ static const struct test tests[] = {
     { "B-023 G-007 G-008 a WR that was taken keeps its place", place_kept },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

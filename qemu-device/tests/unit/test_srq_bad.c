@@ -375,7 +375,4 @@ static const struct test tests[] = {
     { "J-001 limits that are reached", limits },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

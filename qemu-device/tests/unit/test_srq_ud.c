@@ -145,7 +145,4 @@ static const struct test tests[] = {
     { "G-010 H-010 unreadable ring", unreadable },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

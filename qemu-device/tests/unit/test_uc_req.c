@@ -114,9 +114,7 @@ static void test_blocked(void)
     CHECK(rc_query(&qp).sq_draining);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_ERR_STATE);  /* */
     no_event();
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     done(0, 0);
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
     CHECK_EQ(peer_drain(&qp), 500);
@@ -171,9 +169,7 @@ static void test_send_errors(void)
     rc_post(&qp, &wr);
     post(QHCA_WR_SEND, 8);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     done(0, QHCA_WC_LOC_PROT_ERR);
     done(1, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
@@ -221,7 +217,4 @@ static const struct test tests[] = {
     { "D-085 a message in one piece within the device", test_loopback },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

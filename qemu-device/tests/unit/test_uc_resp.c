@@ -265,7 +265,4 @@ static const struct test tests[] = {
     { "E-045 packets of another service", test_other_service },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -247,9 +247,7 @@ static void test_pressure(void)
         n++;
     }
     CHECK_EQ(n, 0);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
-    guest_settle(g);
+    guest_unblock(g);
     while (peer_next(&qp, &p)) {
         n++;
         CHECK_EQ(p.psn, SQ_PSN + n);
@@ -340,7 +338,4 @@ static const struct test tests[] = {
     { "D-080 E-043 the GSI QP", test_gsi },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

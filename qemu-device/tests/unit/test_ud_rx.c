@@ -324,7 +324,4 @@ static const struct test tests[] = {
     { "D-085 loopback", test_loopback },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

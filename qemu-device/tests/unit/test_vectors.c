@@ -250,7 +250,4 @@ static const struct test tests[] = {
     { "E-033 E-034 every bit flipped", test_flips },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

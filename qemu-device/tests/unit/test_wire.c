@@ -116,7 +116,4 @@ static const struct test tests[] = {
     { "E-046 random frames with a valid ICRC", test_fuzz },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -401,7 +401,4 @@ static const struct test tests[] = {
     { "B-060 B-062 C-013 payload, then the CQE, its owner last", test_order },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -60,7 +60,4 @@ static const struct test tests[] = {
     { "E-036 UDP source port", test_sport },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

@@ -423,7 +423,4 @@ static const struct test tests[] = {
     { "D-050 D-051 duplicate requests", doubles },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

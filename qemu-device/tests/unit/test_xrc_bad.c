@@ -369,7 +369,4 @@ static const struct test tests[] = {
     { "D-046 A-096 no response", nobody_there },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)

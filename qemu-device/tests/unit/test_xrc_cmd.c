@@ -279,7 +279,4 @@ static const struct test tests[] = {
     { "B-011 B-014 opcodes", opcodes },
 };
 
-int main(int argc, char **argv)
-{
-    return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup);
-}
+TEST_MAIN(tests)
