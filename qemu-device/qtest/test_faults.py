@@ -150,4 +150,4 @@ def test_remove(qemu):
 def test_fixed(qemu):
     """a device that is not in a hot-plug slot cannot be removed"""
     with running(qemu) as hca:
-        refused(hca, "timer remove", "in no slot")
+        refused(hca, "timer remove", "not in a slot")
