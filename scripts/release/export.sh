@@ -161,7 +161,7 @@ place_linux()
 	mkdir -p $docs/qemu
 	cp "$QHCA_TOP/Documentation/upstream/linux.rst" $docs/qemu/qhca.rst
 	# Without the test module, which knows structures of the network driver.
-	sources selftests $tests/$TESTS_LINUX guest kmod run_tests.sh
+	sources selftests $tests/$TESTS_LINUX 'guest/**' 'kmod/**' README run_tests.sh
 	edit $tests/Makefile '0,/^TARGETS \+= drivers\/net$/s|^TARGETS \+= drivers/net$|TARGETS += '$TESTS_LINUX'\n&|'
 	edit $docs/index.rst 's|^   qualcomm/.*|   qemu/qhca\n&|'
 }
