@@ -110,7 +110,8 @@ void harness_cleanup(void);
 #define TEST_MAIN(tests) \
     int main(int argc, char **argv) \
     { \
-        return tap_main(argc, argv, tests, ARRAY_SIZE(tests), harness_cleanup); \
+        return tap_main(argc, argv, tests, ARRAY_SIZE(tests), \
+                        harness_cleanup); \
     }
 /*
  * After how many turns the engine verifies its state: by default after each,
