@@ -85,6 +85,7 @@ bool vhca_dma_view(struct qhca_engine *e, uint64_t addr, size_t len,
 
     for (; len > 0 && vhca_running(e); addr += n, len -= n) {
         n = len;
+        vhca_spend(e, 1);
         base = e->ops->dma_peek(e->opaque, addr, &n);
         if (!base || !append(view, base, n)) {
             return false;
