@@ -212,9 +212,10 @@ void vhca_response_sent(struct qhca_engine *e, struct vhca_qp *qp,
     if (is_verdict(burst)) {
         count_ack(e, qp, burst->p.syndrome);
     }
-    if (s->q_head == s->q_tail) {
+    if (qp->state == QHCA_QPS_ERR) {
         return;         /* a fault rule on this response has ended the QP */
     }
+    VHCA_ASSERT(s->q_head != s->q_tail);
     if (r->kind == QHCA_RESP_READ && !is_verdict(burst)) {
         r->psn = psn_add(r->psn, burst->p.num_psn);
         r->done += (uint32_t)burst->p.payload_len;
