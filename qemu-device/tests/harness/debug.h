@@ -10,4 +10,10 @@
 #include "device/device.h"
 #include "wire/aggregate.h"
 
+/* Return the pieces taken at a limited rate that are not paid for at @now. */
+static inline unsigned pieces_owed(const struct vhca_pace *p, uint64_t now)
+{
+    return (unsigned)((p->paid - now) * 1000 / p->cost);
+}
+
 #endif

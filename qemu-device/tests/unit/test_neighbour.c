@@ -249,9 +249,7 @@ static void test_stopped(void)
 /* Return the units that the slice of the device visited has been charged. */
 static unsigned worked(void)
 {
-    const struct vhca_pace *slice = &there.g->e->slice;
-
-    return (unsigned)((slice->paid - there.g->e->now) * 1000 / slice->cost);
+    return pieces_owed(&there.g->e->slice, there.g->e->now);
 }
 
 /* The device that was visited pays for the work done in the visit. */

@@ -38,9 +38,7 @@ static void start(unsigned share)
 /* Return the units that the device visited has been charged. */
 static unsigned worked(void)
 {
-    const struct vhca_pace *share = &there.g->e->share;
-
-    return (unsigned)((share->paid - net->clock) * 1000 / share->cost);
+    return pieces_owed(&there.g->e->share, net->clock);
 }
 
 static void write_much(unsigned n)
