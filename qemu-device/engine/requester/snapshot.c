@@ -231,8 +231,19 @@ static bool cursor_rests(const struct vhca_qp *qp)
 
     return r->snd_wqe == sq->ci && r->snd_psn == r->next_psn &&
            r->max_psn == r->next_psn && r->una_psn == r->next_psn &&
-           !r->stopped &&
+           !r->stopped && !r->rnr_wait &&
            (!r->flushing || sq->next - sq->ci <= r->flush_to - sq->ci);
+}
+
+/* Whether the WRs that have begun take as many resources as are in use. */
+static bool rd_atomic_ok(struct vhca_qp *qp)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = qp->sq.ci; i != qp->sq.next; i++) {
+        n += vhca_swr_is(vhca_swr_at(qp, i), QHCA_RULE_RD_ATOMIC);
+    }
+    return qp->req.rd_atomic <= n;
 }
 
 /* A QP in ERR sends nothing until a reset has cleared all of this. */
@@ -241,7 +252,8 @@ static bool psns_ok(struct vhca_qp *qp)
     if (qp->state == QHCA_QPS_ERR) {
         return true;
     }
-    return is_sending(qp) ? chain_ok(qp) && cursor_ok(qp) : cursor_rests(qp);
+    return rd_atomic_ok(qp) &&
+           (is_sending(qp) ? chain_ok(qp) && cursor_ok(qp) : cursor_rests(qp));
 }
 
 static bool queue_ok(const struct vhca_qp *qp)

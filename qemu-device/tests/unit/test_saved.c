@@ -58,20 +58,28 @@ static void refused_for(const char *why)
 
 static void cursor_before_rts(void)
 {
-    static const char *const psns[] = {
-        "next_psn", "snd_psn", "max_psn", "una_psn"
+    static const char *const unused[] = {
+        "next_psn", "snd_psn", "max_psn", "una_psn", "rd_atomic", "rnr_wait",
     };
 
     for (unsigned state = QHCA_QPS_RESET; state <= QHCA_QPS_RTR; state++) {
         start_in(&RC_OPTS, state);
         set("transport", "snd_wqe", 5);
         refused_for("PSNs");
-        for (unsigned i = 0; i < ARRAY_SIZE(psns); i++) {
+        for (unsigned i = 0; i < ARRAY_SIZE(unused); i++) {
             start_in(&RC_OPTS, state);
-            set("transport", psns[i], 7);
+            set("transport", unused[i], 1);
             refused_for("PSNs");
         }
     }
+}
+
+/* More than have begun would make a fence wait for ever. */
+static void resources_in_use(void)
+{
+    start_in(&RC_OPTS, QHCA_QPS_RTS);
+    set("transport", "rd_atomic", 1);
+    refused_for("PSNs");
 }
 
 static void cursor_in_sqe(void)
@@ -418,6 +426,7 @@ static void in_objects(void)
 
 static const struct test tests[] = {
     { "before RTS the send cursor is unused", cursor_before_rts },
+    { "no more READs are under way than have begun", resources_in_use },
     { "in SQE the send cursor is unused", cursor_in_sqe },
     { "while flushing the send cursor is unused", cursor_while_flushing },
     { "while flushing there are no PSNs to send", psns_while_flushing },
