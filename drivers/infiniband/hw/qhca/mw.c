@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* qhca_ib.ko: memory windows. */
+/* qhca_ib.ko: keys that work requests make valid: memory windows, fast registration. */
 #include "qhca_ib.h"
 
 static int qhca_ib_do_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
@@ -55,4 +55,92 @@ int qhca_ib_dealloc_mw(struct ib_mw *ibmw)
 	qhca_cmd_destroy(to_qdev(ibmw->device)->core, QHCA_CMD_DEALLOC_MW, ibmw->rkey);
 	atomic_inc(&to_qpd(ibmw->pd)->mw_gone);
 	return 0;
+}
+
+static struct ib_mr *qhca_ib_do_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	struct qhca_cmd cmd = { .reg_mr.type = QHCA_MR_FAST };
+	struct qhca_ib_mr *mr;
+	int ret;
+
+	if (type != IB_MR_TYPE_MEM_REG)
+		return ERR_PTR(qhca_ib_refuse(dev, -EOPNOTSUPP, "fast registration: type %u",
+					      type));
+	if (!max_num_sg || max_num_sg > dev->limits->max_fast_reg_blocks)
+		return ERR_PTR(qhca_ib_refuse(dev, -EINVAL, "fast registration: %u pages",
+					      max_num_sg));
+
+	mr = kzalloc_obj(*mr);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->max_pages = max_num_sg;
+	mr->pages = dma_alloc_coherent(dev->ibdev.dma_device, max_num_sg * sizeof(*mr->pages),
+				       &mr->pages_dma, GFP_KERNEL);
+	if (!mr->pages) {
+		ret = -ENOMEM;
+		goto err;
+	}
+	cmd.reg_mr.length = cpu_to_le64(max_num_sg);
+	ret = qhca_ib_mr_create(dev, mr, &cmd, ibpd);
+	if (ret)
+		goto err;
+	return &mr->ibmr;
+
+err:
+	qhca_ib_mr_free(dev, mr);
+	return ERR_PTR(ret);
+}
+
+/**
+ * qhca_ib_alloc_mr - alloc_mr verb
+ * @ibpd: the PD
+ * @type: IB_MR_TYPE_MEM_REG
+ * @max_num_sg: pages that may be registered at a time
+ *
+ * Return: an MR that cannot be used before a REG_MR work request, or an error.
+ */
+struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+{
+	struct ib_mr *ibmr = qhca_ib_do_alloc_mr(ibpd, type, max_num_sg);
+
+	qhca_ib_count_err(to_qdev(ibpd->device), QHCA_IB_REG_MR_ERR, PTR_ERR_OR_ZERO(ibmr));
+	return ibmr;
+}
+
+static int qhca_ib_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct qhca_ib_mr *mr = to_qmr(ibmr);
+
+	if (mr->num_pages == mr->max_pages)
+		return -ENOMEM;
+	mr->pages[mr->num_pages++] = cpu_to_le64(addr);
+	return 0;
+}
+
+/**
+ * qhca_ib_map_mr_sg - map_mr_sg verb
+ * @ibmr: the MR; its page size is set, and it is not registered
+ * @sg: mapped for DMA
+ * @sg_nents: entries of @sg
+ * @sg_offset: offset of the first byte in @sg, updated; or NULL
+ *
+ * Context: any.
+ *
+ * Return: how many entries fit, up to the first gap, or a negative errno.
+ */
+int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		      unsigned int *sg_offset)
+{
+	struct qhca_ib_mr *mr = to_qmr(ibmr);
+	int n;
+
+	if (!is_power_of_2(ibmr->page_size) || !(ibmr->page_size & QHCA_IB_PAGE_SIZES))
+		return qhca_ib_refuse(to_qdev(ibmr->device), -EINVAL,
+				      "fast registration: pages of %u bytes", ibmr->page_size);
+	mr->num_pages = 0;
+	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, qhca_ib_set_page);
+	/* Compute the offset now, because the consumer may choose another iova afterwards. */
+	mr->offset = ibmr->iova & (ibmr->page_size - 1);
+	return n;
 }
