@@ -107,7 +107,7 @@ static void setup_pair(struct sim *s, unsigned i)
     o.rd_atomic = (uint8_t)(1 + sim_rand(s, 4) * sim_rand(s, 5));
     o.dest_rd_atomic = o.rd_atomic;
     o.timeout = (uint8_t)(8 + sim_rand(s, 3) + (sim_both_slow(s) ? 5 : 0));
-    o.min_rnr = (uint8_t)(1 + sim_rand(s, 8) + (sim_both_slow(s) ? 20 : 0));
+    o.min_rnr = (uint8_t)(5 + sim_rand(s, 8) + (sim_both_slow(s) ? 16 : 0));
     o.sq_psn = sim_rand(s, 2) ? 0xfffff0 + sim_rand(s, 16) :
                                 sim_rand(s, 1u << 24);
     o.rq_psn = sim_rand(s, 2) ? 0xffffff - sim_rand(s, 100) :
