@@ -149,10 +149,7 @@ uint32_t vhca_responder_rx(struct qhca_engine *e, struct vhca_qp *qp,
     }
     vhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
     vhca_trace_refuse(e, qp->qpn, "PSN", p->psn);
-    if (!s->nak_sent) {     /* once per gap (D-020) */
-        s->nak_sent = true;
-        vhca_response_ack(qp, AETH_NAK_SEQ, s->epsn);
-    }
+    vhca_response_missed(qp, p->psn);
     return 1;
 }
 
@@ -170,8 +167,8 @@ bool vhca_responder_refuse(struct qhca_engine *e, struct vhca_qp *qp,
         return false;
     }
     if (syndrome == AETH_NAK_SEQ) {
-        s->nak_sent = true;
-        vhca_response_ack(qp, syndrome, s->epsn);
+        s->nak_sent = false;
+        vhca_response_missed(qp, p->psn);
     } else if (AETH_TYPE(syndrome) == AETH_RNR_NAK) {
         conclude(e, qp, p, QHCA_RX_NO_WR);
     } else {

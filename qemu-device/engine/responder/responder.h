@@ -142,6 +142,11 @@ void vhca_responder_duplicate(struct qhca_engine *e, struct vhca_qp *qp,
                               const struct roce_packet *p);
 /* Queue an ACK or NAK of @psn; it replaces one that is last in the queue. */
 void vhca_response_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn);
+/*
+ * The request @psn is dropped, because what comes before it is missing: queue a
+ * sequence NAK, once. Until it leaves, it moves on with the ePSN, up to @psn.
+ */
+void vhca_response_missed(struct vhca_qp *qp, uint32_t psn);
 /* Queue a response; false: there is no room, drop the request. */
 bool vhca_response_add(struct vhca_qp *qp, const struct vhca_response *r);
 static inline bool vhca_response_ready(const struct vhca_qp *qp)

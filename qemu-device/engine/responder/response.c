@@ -17,6 +17,14 @@ static uint32_t executed(const struct vhca_qp *qp)
     return psn_add(qp->rsp.epsn, -1u);
 }
 
+/* Return how many PSNs from @psn on the sequence NAK @r still has to ask for. */
+static uint32_t still_missed(const struct vhca_response *r, uint32_t psn)
+{
+    int32_t left = psn_diff(psn_add(r->psn, r->length), psn);
+
+    return r->syndrome == AETH_NAK_SEQ && left > 0 ? (uint32_t)left : 0;
+}
+
 static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
 {
     struct vhca_responder *s = &qp->rsp;
@@ -29,6 +37,7 @@ static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
 
     if (s->q_head != s->q_tail) {
         struct vhca_response *last = response_at(s, s->q_tail - 1);
+        uint32_t next = psn_add(psn, syndrome == AETH_ACK), left;
 
         /*
          * ACKs are cumulative: replace the last one, unless this one is for a
@@ -40,10 +49,13 @@ static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
             if (psn_diff(psn, last->psn) < 0) {
                 return;
             }
-            if (last->syndrome == AETH_NAK_SEQ && syndrome == AETH_ACK) {
+            left = still_missed(last, next);
+            if (left && syndrome == AETH_ACK) {
                 r.syndrome = AETH_NAK_SEQ;
-                r.psn = psn_add(psn, 1);
+                r.psn = next;
+                s->nak_sent = true;     /* for this gap, too (D-020) */
             }
+            r.length = r.syndrome == AETH_NAK_SEQ ? left : 0;
             *last = r;
             return;
         }
@@ -91,6 +103,22 @@ void vhca_response_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
 {
     vhca_response_settle(qp);
     put_ack(qp, syndrome, psn);
+}
+
+void vhca_response_missed(struct vhca_qp *qp, uint32_t psn)
+{
+    struct vhca_responder *s = &qp->rsp;
+    struct vhca_response *last;
+
+    if (!s->nak_sent) {         /* once per gap (D-020) */
+        s->nak_sent = true;
+        vhca_response_ack(qp, AETH_NAK_SEQ, s->epsn);
+    }
+    last = response_at(s, s->q_tail - 1);
+    if (vhca_response_ready(qp) && last->kind == QHCA_RESP_ACK &&
+        last->syndrome == AETH_NAK_SEQ) {
+        last->length = MAX_OF(last->length, psn_add(psn, 1 - last->psn));
+    }
 }
 
 static void count_ack(struct qhca_engine *e, const struct vhca_qp *qp,

@@ -57,6 +57,145 @@ static void test_late(void)
     rc_expect(&qp.rcq, 0, 0);
 }
 
+/* A NAK that has moved on is the one for the gap behind what came late. */
+static void test_late_once(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    start_responder(&o, QHCA_QPS_RTR);
+    rc_recv(&qp, 0, 0, 100);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 130; i++) {        /* responses have to wait */
+        inject(RC_SEND_ONLY, PSN - 1, 1);
+    }
+    inject(RC_SEND_ONLY, PSN + 1, 1);
+    inject(RC_SEND_ONLY, PSN, 1);
+    guest_unblock(g);
+    while (g->num_sent > 1) {
+        CHECK(peer_next(&qp, &p));
+    }
+    expect_nak(AETH_NAK_SEQ, PSN + 1);
+    inject(RC_SEND_ONLY, PSN + 2, 1);
+    peer_expect_none(&qp);                                      /* D-020 */
+}
+
+/* What came too early has come again: the NAK has nothing left to ask for. */
+static void test_all_late(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct roce_packet p;
+
+    start_responder(&o, QHCA_QPS_RTR);
+    rc_recv(&qp, 0, 0, 100);
+    rc_recv(&qp, 1, 0, 100);
+    g->net_blocked = true;
+    for (unsigned i = 0; i < 130; i++) {        /* responses have to wait */
+        inject(RC_SEND_ONLY, PSN - 1, 1);
+    }
+    inject(RC_SEND_ONLY, PSN + 1, 1);
+    inject(RC_SEND_ONLY, PSN, 1);
+    inject(RC_SEND_ONLY, PSN + 1, 1);
+    rc_expect(&qp.rcq, 0, 0);
+    rc_expect(&qp.rcq, 1, 0);
+    guest_unblock(g);
+    while (g->num_sent > 1) {
+        CHECK(peer_next(&qp, &p));
+    }
+    expect_ack(PSN + 1, 2);
+}
+
+static struct {
+    size_t len;
+    uint8_t data[MAX_FRAME];
+} caught[16];
+static unsigned num_caught;
+
+static bool catch(struct net *n, unsigned from, uint8_t *frame, size_t len)
+{
+    (void)n;
+    if (from == 0 && num_caught < ARRAY_SIZE(caught)) {
+        caught[num_caught].len = len;
+        memcpy(caught[num_caught++].data, frame, len);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * A machine that stands still for longer than a time-out gets two requests
+ * twice, but for one that is lost. One retry is enough.
+ */
+static void test_pause(void)
+{
+    struct rc_opts o = RC_OPTS;
+    struct net *net = net_new(1);
+    struct node a = node_new(net, 1), b = node_new(net, 2);
+    struct rc_qp from, to;
+    struct rc_wr wr;
+
+    o.retry = 1;
+    from = rc_create(&a, &o);
+    to = rc_create(&b, &o);
+    rc_connect(&from, &to);
+    num_caught = 0;
+    net->filter = catch;
+    wr = rc_wr(&from, QHCA_WR_RDMA_WRITE, 0, 8);
+    rc_aim(&wr, &b, 0);
+    wr.wr_id = 0;
+    rc_put(&from, &wr);
+    wr.wr_id = 1;
+    rc_put(&from, &wr);
+    rc_ring(&from);
+    net_advance(net, 5000000);          /* the time-out is 4.2 ms */
+    REQUIRE(num_caught == 4);
+    net->filter = NULL;
+    for (unsigned i = 1; i < num_caught; i++) {         /* the first is lost */
+        (i + 1 < num_caught ? guest_rx_more : guest_rx)
+            (b.g, caught[i].data, caught[i].len);
+    }
+    net_run(net, 1000000000);
+    CHECK_EQ(counter(a.g, QHCA_CNT_TIMEOUT), 1);
+    rc_expect(&from.scq, 0, QHCA_WC_SUCCESS);
+    rc_expect(&from.scq, 1, QHCA_WC_SUCCESS);
+}
+
+/* Two requests that overtake each other cost one retry, not two. */
+static void test_swapped(void)
+{
+    static const unsigned order[] = { 1, 0, 2, 3 };
+    struct rc_opts o = RC_OPTS;
+    struct net *net = net_new(1);
+    struct node a = node_new(net, 1), b = node_new(net, 2);
+    struct rc_qp from, to;
+    struct rc_wr wr;
+
+    o.retry = 1;
+    from = rc_create(&a, &o);
+    to = rc_create(&b, &o);
+    rc_connect(&from, &to);
+    num_caught = 0;
+    net->filter = catch;
+    wr = rc_wr(&from, QHCA_WR_RDMA_WRITE, 0, 8);
+    rc_aim(&wr, &b, 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
+        wr.wr_id = i;
+        rc_put(&from, &wr);
+    }
+    rc_ring(&from);
+    REQUIRE(num_caught == ARRAY_SIZE(order));
+    net->filter = NULL;
+    for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
+        (i == 0 ? guest_rx_more : guest_rx)
+            (b.g, caught[order[i]].data, caught[order[i]].len);
+    }
+    net_run(net, 1000000000);
+    CHECK_EQ(counter(a.g, QHCA_CNT_RX_NAK_SEQ), 1);
+    for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
+        rc_expect(&from.scq, i, QHCA_WC_SUCCESS);
+    }
+}
+
 static void test_comm_est(void)
 {
     struct rc_opts o = RC_OPTS;
@@ -250,6 +389,11 @@ static void test_together(void)
 static const struct test tests[] = {
     { "D-020 D-002 gaps", test_gap },
     { "D-020 what was missing comes before the NAK has left", test_late },
+    { "D-020 a NAK that has moved on is not sent twice", test_late_once },
+    { "D-020 what came too early comes again before the NAK has left",
+      test_all_late },
+    { "a pause longer than a time-out costs one retry", test_pause },
+    { "two requests that overtake each other cost one retry", test_swapped },
     { "A-082 H-005 COMM_EST", test_comm_est },
     { "D-030 I-020 no receive WR", test_rnr },
     { "D-061 D-062 D-064 H-003 I-027..I-029 opcodes and sizes", test_sequence },
