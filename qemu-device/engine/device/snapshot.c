@@ -169,6 +169,13 @@ size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
     return s.bad ? 0 : s.at;
 }
 
+/* Set the clock to @now, and forget what has to be paid for on the old one. */
+static void start_clock(struct qhca_engine *e, uint64_t now)
+{
+    e->now = now;
+    e->slice.paid = e->share.paid = e->port->pace.paid = now;
+}
+
 bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
                       size_t size, char *why, size_t why_size)
 {
@@ -179,10 +186,11 @@ bool qhca_engine_load(struct qhca_engine *e, uint64_t now, const void *buf,
 
     VHCA_ASSERT(!e->inside);
     vhca_reset(e);
-    e->now = now;
+    start_clock(e, now);
     walk_all(&s);
     if (s.bad) {
         vhca_reset(e);
+        start_clock(e, now);
     }
     vhca_faults_update(e);      /* rules are not part of the state, and stay */
     /* Set the timer, whatever it was set to before. */

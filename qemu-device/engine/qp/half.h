@@ -29,7 +29,7 @@ struct vhca_requester {
     uint8_t rd_atomic;          /* outstanding WRs that take a resource */
     uint8_t retries, rnr_retries;   /* left */
     bool rewound;               /* has gone back to this una_psn already */
-    bool grace;                 /* one timeout has been ignored */
+    uint8_t graces;             /* timeouts in a row that did not count */
     bool rnr_wait;
     bool stopped;               /* a WR has failed: start no other */
     bool flushing;              /* left SQE before all WRs were flushed, */

@@ -29,7 +29,7 @@ static void progress(struct vhca_qp *qp, uint32_t una)
     r->retries = qp->attr.retry_cnt;
     r->rnr_retries = qp->attr.rnr_retry;
     r->rewound = false;
-    r->grace = false;
+    r->graces = 0;
 }
 
 static bool alive(const struct vhca_qp *qp)

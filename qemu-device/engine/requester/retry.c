@@ -17,7 +17,7 @@ void vhca_requester_rewind(struct qhca_engine *e, struct vhca_qp *qp)
     r->rd_atomic = 0;
     r->unasked = 0;
     r->rewound = true;
-    r->grace = false;
+    r->graces = 0;
     vhca_requester_timer(e, qp);
     vhca_qp_schedule(e, qp);
 }
@@ -53,6 +53,21 @@ void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp)
                    e->now + (NS_PER_TIMEOUT_UNIT << qp->attr.timeout));
 }
 
+/*
+ * How many timeouts in a row do not count. Frames that still wait in this
+ * device are not lost, however late the host lets it work: wait once more; nor
+ * is what waits in line for a share of the CPU: wait as many times longer as
+ * the share makes the device slower. But not for ever, because other QPs must
+ * not keep this one from noticing a dead peer.
+ */
+static unsigned graces(const struct qhca_engine *e)
+{
+    if (e->cfg.cpu_share && !vhca_list_empty(&e->qps->ready.busy)) {
+        return 100 / e->cfg.cpu_share;
+    }
+    return vhca_fifo_used(&e->port->loop) || e->port->tx_blocked;
+}
+
 void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
 {
     struct vhca_qp *qp = container_of(t, struct vhca_qp, req.timer);
@@ -69,14 +84,8 @@ void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t)
         vhca_requester_timer(e, qp);
         return;
     }
-    /*
-     * Frames that still wait in this device are not lost, however late the host
-     * lets it work: wait once more. Not again, because frames of other QPs must
-     * not keep this one from noticing a dead peer.
-     */
-    if (!qp->req.grace &&
-        (vhca_fifo_used(&e->port->loop) || e->port->tx_blocked)) {
-        qp->req.grace = true;
+    if (qp->req.graces < graces(e)) {
+        qp->req.graces++;
         vhca_requester_timer(e, qp);
         return;
     }

@@ -132,7 +132,39 @@ static void test_loaded(void)
     CHECK_EQ(owed(), 0);
 }
 
+/* A state is refused that has a debt of hours: nothing of it is left. */
+static void test_refused(void)
+{
+    uint8_t *state;
+    size_t len;
+
+    start(20);
+    there.g->e->share.paid = net->clock + 9000000000000;
+    state = snapshot_save(there.g, &len);
+    there.g->e->share.paid = net->clock;
+    state[len - 1] ^= 0xff;
+    snapshot_fix(state, len);
+    CHECK(!snapshot_load(there.g, state, len));
+    tap_note("%s", snapshot_why());
+    CHECK(qhca_engine_has_time(there.g->e, net->clock));
+}
+
+/* Nor does one become a debt because it is loaded on a clock that is behind. */
+static void test_refused_clock(void)
+{
+    char why[160];
+
+    start(20);
+    visit();
+    net_advance(net, 1000000000);
+    CHECK(qhca_engine_has_time(there.g->e, net->clock));
+    CHECK(!qhca_engine_load(there.g->e, 0, "nonsense", 8, why, sizeof(why)));
+    CHECK(qhca_engine_has_time(there.g->e, 100000000));
+}
+
 static const struct test tests[] = {
+    { "a refused state leaves no debt", test_refused },
+    { "a refused state on another clock", test_refused_clock },
     { "a neighbour with a limit: one call", test_one_call },
     { "a neighbour with a limit: calls of one slice", test_slice },
     { "a visit before a save is paid for after the load", test_saved },
