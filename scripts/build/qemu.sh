@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# qemu.sh [--debug | --full] [--hostile] [--any] [--tree]
+# qemu.sh [--debug | --tsan | --full] [--hostile] [--any] [--tree]
 # qemu.sh --unpack DIR | --into DIR
 #
 # Build QEMU from Debian's source with the qhca device in it; print the
@@ -10,6 +10,7 @@
 # DIR/python has QEMU's Python packages of the same version: qemu.qmp, qemu.machine.
 #
 #   --debug      with AddressSanitizer and UBSan (a tree of its own)
+#   --tsan       with ThreadSanitizer (a tree of its own)
 #   --full       with what others than our tests want of QEMU: VGA, VNC, 9p, USB, vhost,
 #                image formats, TLS. For /usr/bin of a Debian machine: it brings
 #                neither libraries nor firmware
@@ -62,7 +63,8 @@ PATCHES=("$QHCA_TOP"/qemu-device/patches/*.patch)
 debug='' full='' hostile='' any='' action=build
 while [ $# -gt 0 ]; do
 	case $1 in
-	--debug) debug=1 ;;
+	--debug) debug=debug ;;
+	--tsan) debug=tsan ;;
 	--full) full=full ;;
 	--hostile) hostile=1 ;;
 	--any) any=1 ;;
@@ -73,12 +75,14 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-if [ -n "$debug" ]; then
-	OPTIONS+=(--enable-debug-info --enable-asan --enable-ubsan)
-else
-	# -g1: line numbers for backtraces at a third of the size of -g.
-	OPTIONS+=(--disable-debug-info --extra-cflags=-g1)
-fi
+case $debug in
+debug) OPTIONS+=(--enable-debug-info --enable-asan --enable-ubsan) ;;
+# It sees neither fences, which QEMU's own code has, nor the longjmp of _FORTIFY_SOURCE.
+tsan) OPTIONS+=(--enable-debug-info --enable-tsan --disable-werror
+	--extra-cflags='-Wno-tsan -D_FORTIFY_SOURCE=0') ;;
+# -g1: line numbers for backtraces at a third of the size of -g.
+*) OPTIONS+=(--disable-debug-info --extra-cflags=-g1) ;;
+esac
 [ -z "$full" ] || OPTIONS+=("${FULL[@]}")
 
 in_buildroot() { "$QHCA_TOP/scripts/build/buildroot.sh" ${full:+--packaging} -- "$@"; }
@@ -133,7 +137,7 @@ overlay()
 
 base_key=$(hash_text "$QHCA_SUITE" "$VERSION" "${OPTIONS[@]}" "$(declare -f hook_tree)" \
 	"$(cat "${PATCHES[@]}")")
-TREE=$QHCA_CACHE/qemu-tree${debug:+-debug}${full:+-full}-$base_key
+TREE=$QHCA_CACHE/qemu-tree${debug:+-$debug}${full:+-full}-$base_key
 STEP_TAG=$base_key
 
 fetch_source()
@@ -256,7 +260,7 @@ into)
 	exit 0 ;;
 esac
 if [ -n "$any" ]; then
-	out=$(find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/qemu-bin${debug:+-debug}-*/.complete" \
+	out=$(find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/qemu-bin${debug:+-$debug}-*/.complete" \
 		-printf '%T@ %h\n' | sort -rn | head -n 1 | cut -d' ' -f2-)
 	[ -z "$out" ] || { echo "$out"; exit 0; }
 fi
@@ -269,7 +273,7 @@ stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 stage_device "$stage"
 COLLECT=collect${full:+_full}
-out=$QHCA_CACHE/qemu-${full:-bin${debug:+-debug}}-$(hash_text "$base_key" "$(declare -f "$COLLECT" wrapper)" "$(hash_tree "$stage")")
+out=$QHCA_CACHE/qemu-${full:-bin${debug:+-$debug}}-$(hash_text "$base_key" "$(declare -f "$COLLECT" wrapper)" "$(hash_tree "$stage")")
 have "$out" || with_lock "qemu-$base_key" make_final "$stage" "$out"
 cache_trim qemu-bin 10
 cache_trim qemu-full 2

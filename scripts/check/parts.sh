@@ -57,6 +57,7 @@ kcsan          | one  | full             | debug    | kcsan
 rt             | one  | full             | debug    | debugged --rt-kernel --device-arg guest-faults=on -- kverbs eth kselftest rc_data stress events cq notify srq mcast kill recovery removal cm nomem
 asan-qemu      | one  | full             | variants | one_guest 3600 --debug-qemu --device-arg guest-faults=on -- kselftest
 asan-qtest     | one  | full             | variants | asan_qtest
+tsan-qemu      | one  | full             | variants | tsan_qemu
 msan           | one  | full             |          | msan
 nightly        | one  | full             |          | engine nightly V=1
 uverbs-fuzz    | one  | full             |          | uverbs_fuzz
@@ -258,6 +259,15 @@ unplug()
 	one_guest 1800 --smp 4 --kernel-arg iomem=relaxed --qemu-arg=-global \
 		--qemu-arg=ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off \
 		--env LIFE_WAYS='plug off' -- life
+}
+
+# QEMU's threads: CPUs of the guest ring while the main loop works, and while it takes the
+# device away.
+tsan_qemu()
+{
+	local rc=0 VMFLAGS="$VMFLAGS --tsan-qemu"
+	one_guest 3600 --env KSELFTEST_TIMEOUT=1500 -- kselftest stress rc_data || rc=$?
+	VMFLAGS="$VMFLAGS --env LIFE_PATIENCE=600 --env LIFE_CYCLES=1" unplug && return $rc
 }
 
 # What happens on two CPUs at once. Races are looked for at more accesses than usual, and

@@ -133,6 +133,25 @@ class Splat(unittest.TestCase):
         self.assertIsNone(splat.find(report))
         self.assertIn('mine', splat.find(report.replace('rdma_umap_open', 'mine')))
 
+    def test_sanitizers(self):
+        race = ('WARNING: ThreadSanitizer: data race (pid=1)\n'
+                '  Write of size 8 at 0x1 by thread T1:\n'
+                '    #0 memcpy ../../src/libsanitizer/a.cpp:1 (q)\n    #1 b /s/x.c:1 (q)\n'
+                '    #2 c ../hw/net/qhca/y.c:2 (q)\n\n'
+                '  Previous read of size 8 at 0x1 by main thread:\n    #0 d ../s/x.c:3 (q)\n'
+                '    #1 e ../s/z.c:3 (q)\n\n'
+                '  Thread T1 created by main thread at:\n    #0 e ../hw/net/qhca/z.c:4 (q)\n'
+                f'SUMMARY: ThreadSanitizer: data race\n{"=" * 18}\n')
+        self.assertEqual(splat.sanitizer(race), '')
+        for ours in ('/s/x.c:1', '../s/x.c:3', '../s/z.c:3'):
+            mine = race.replace(ours, '../hw/net/qhca/x.c:9')
+            self.assertEqual(splat.sanitizer(race + mine) + '\n', mine)
+        guest = race.replace('../s/x.c:3', '../accel/tcg/x.c:3').replace('/s/x.c:1', '/a/qhca/x.c')
+        self.assertEqual(splat.sanitizer(guest), '')
+        undefined = '../hw/net/qhca/x.c:1:2: runtime error: shift exponent\n    #0 a\n'
+        self.assertIn('#0 a', splat.sanitizer(undefined))
+        self.assertEqual(splat.sanitizer(undefined.replace('qhca', 'e1000')), '')
+
     def test_leaks(self):
         def leak(where):
             return (f'[1.1] unreferenced object 0x1 (size 8):\n[1.2]   comm "x"\n'

@@ -101,7 +101,7 @@ def everything(opts):
         script('build/buildroot.sh', '--path')
     qemu_args = []
     if opts.debug_qemu:
-        qemu_args.append('--debug')
+        qemu_args.append(f'--{opts.debug_qemu}')
     if opts.hostile:
         qemu_args.append('--hostile')
     if opts.no_device:

@@ -98,9 +98,9 @@ def _loop(opts, sessions, selector, start):
 
 
 def _check_boot(opts, sessions, elapsed):
-    slow = opts.debug_kernel or opts.kdir
+    slow = opts.debug_kernel or opts.kdir or opts.debug_qemu == 'tsan'
     for session in sessions:
-        limit = BOOT_LIMIT[session.accel] * (3 if slow else 1)
+        limit = BOOT_LIMIT[session.accel] * (5 if slow else 1)
         if session.up_after is None and elapsed > limit and not opts.gdb:
             raise NoBoot(f'{session.role}: no sign of life after {limit} s\n'
                          + session.tail('console.log'))
@@ -203,9 +203,9 @@ def _judge(opts, session, code, timed_out):
         note(f'{label}: the kernel complained:')
         sys.stderr.write(complaint + '\n')
         result = result or SPLAT
-    if undefined := session.undefined_behaviour():
-        note(f'{label}: undefined behaviour in the device:')
-        sys.stderr.write(undefined)
+    if report := session.sanitizer_report():
+        note(f'{label}: a sanitizer complained about the device:')
+        sys.stderr.write(report)
         result = result or DIED
     session.verdict = result
     if result:

@@ -17,6 +17,9 @@ from .build import note
 
 SIGKILL_WITH_PARENT = 1     # PR_SET_PDEATHSIG
 PATIENCE = 10               # seconds for a guest to take an answer
+# QEMU at large leaks and races; the device is judged by what they report about it.
+SANITIZERS = {'ASAN_OPTIONS': 'detect_leaks=0', 'UBSAN_OPTIONS': 'print_stacktrace=1',
+              'TSAN_OPTIONS': 'exitcode=0 report_signal_unsafe=0 history_size=4'}
 # Looked up here: between fork and exec nothing may take a lock, and there are threads.
 PRCTL = ctypes.CDLL(None).prctl
 
@@ -82,8 +85,7 @@ class Session:
         if not on_tty:
             self.log('qemu.err')
         out = None if on_tty else self.pipes[-1].fd
-        env = dict(os.environ, ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', 'detect_leaks=0'),
-                   UBSAN_OPTIONS=os.environ.get('UBSAN_OPTIONS', 'print_stacktrace=1'))
+        env = dict(SANITIZERS, **os.environ)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             args, stdin=own_tty, stdout=out, stderr=out, env=env,
@@ -229,13 +231,9 @@ class Session:
                 return found
         return None
 
-    def undefined_behaviour(self):
-        """UBSan's first report about our part of QEMU; the rest of QEMU has its own."""
-        lines = self.tail('qemu.err', 10000).splitlines(keepends=True)
-        for number, line in enumerate(lines):
-            if 'runtime error:' in line and 'qhca' in line.partition('runtime error:')[0]:
-                return ''.join(lines[number:number + 20])
-        return ''
+    def sanitizer_report(self):
+        """What a sanitizer said first about the device."""
+        return splat.sanitizer(self.tail('qemu.err', 1000000))
 
     def tail(self, name, count=25):
         try:

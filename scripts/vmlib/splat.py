@@ -97,3 +97,27 @@ def find(text, context=30):
         if SPLAT.search(line) and not HARMLESS.search(line):
             return '\n'.join(lines[max(0, number - 2):number + context])
     return None
+
+
+# QEMU's sanitizers.
+UNDEFINED = re.compile(r'[^\n]*qhca[^\n]*runtime error:(?:[^\n]*\n?){20}')
+RACE = re.compile(r'WARNING: ThreadSanitizer: .*?\n={18}', re.DOTALL)
+STACK = re.compile(r'(?:[Rr]ead|[Ww]rite) of size [^\n]*\n((?: +#\d[^\n]*\n)+)')
+FRAME = re.compile(r' +#\d+ \S+ (?!\S*libsanitizer)(\S+)')
+
+
+def _of_device(race):
+    """Whether code of the device makes one of the accesses, or has both made; a guest that
+    reads its memory while the device writes it is as it should be."""
+    stacks = [FRAME.findall(stack) for stack in STACK.findall(race)]
+    inner = [stack[0] for stack in stacks if stack]
+    return not any('accel/tcg/' in path for path in inner) and bool(inner) and (
+        any('/qhca/' in path for path in inner) or
+        all(any('/qhca/' in path for path in stack) for stack in stacks))
+
+
+def sanitizer(text):
+    """The first report about the device, or ''."""
+    if found := UNDEFINED.search(text):
+        return found.group()
+    return next(filter(_of_device, RACE.findall(text)), '')
