@@ -40,12 +40,13 @@ static void post_recvs(struct rc_wr *wr)
     }
 }
 
+/* The key of an SGE of no bytes does not count. */
 static void recv_in_parts(struct rc_wr *wr)
 {
-    struct qhca_seg_le sge[3];
+    struct qhca_seg_le sge[4] = { { .lkey = htole32(0x77) } };
 
-    for (unsigned i = 0; i < ARRAY_SIZE(sge); i++) {
-        sge[i].addr = htole64(node.mr.addr + DST + i * 100001);
+    for (unsigned i = 1; i < ARRAY_SIZE(sge); i++) {
+        sge[i].addr = htole64(node.mr.addr + DST + (i - 1) * 100001);
         sge[i].length = htole32(70001);
         sge[i].lkey = htole32(node.mr.key);
     }
@@ -240,6 +241,7 @@ static const struct scene scenes[] = {
     { "WRITE with immediate, an unreadable receive WQE", RC,
       QHCA_WR_RDMA_WRITE_WITH_IMM, 3, LEN, 2, bad_ring, false },
     { "SEND into no SGE", RC, SEND, 3, LEN, 2, empty_recvs, false },
+    { "UC SEND into no SGE", UC, SEND, 3, LEN, 2, empty_recvs, false },
     { "WRITE with immediate, a receive WR of no SGE", RC,
       QHCA_WR_RDMA_WRITE_WITH_IMM, 3, LEN, 2, empty_recvs, false },
     { "WRITE, a bad R_Key", RC, WRITE, 3, LEN, 2, bad_rkey, false },
