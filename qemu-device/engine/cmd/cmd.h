@@ -26,7 +26,7 @@ struct vhca_cmdq {
 };
 
 /* Ring the command doorbell. */
-void vhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi);
+bool vhca_cmdq_doorbell(struct qhca_engine *e, const struct vhca_db *db);
 /* Whether there is a command to execute or to continue. */
 static inline bool vhca_cmdq_ready(const struct qhca_engine *e)
 {

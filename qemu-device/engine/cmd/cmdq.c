@@ -188,17 +188,21 @@ void vhca_cmdq_work(struct qhca_engine *e)
     }
 }
 
-void vhca_cmdq_doorbell(struct qhca_engine *e, uint32_t pi)
+bool vhca_cmdq_doorbell(struct qhca_engine *e, const struct vhca_db *db)
 {
     struct vhca_cmdq *q = e->cmdq;
 
-    if (pi - q->ci > 1u << q->log_size) {
-        vhca_guest_error(e, "command doorbell %u, at %u, ring of %u", pi, q->ci,
-                         1u << q->log_size);
-        vhca_fatal(e, QHCA_FATAL_CMDQ_INDEX);
-        return;
+    if (db->obj) {
+        return false;
     }
-    q->pi = pi;
+    if (db->index - q->ci > 1u << q->log_size) {
+        vhca_guest_error(e, "command doorbell %u, at %u, ring of %u", db->index,
+                         q->ci, 1u << q->log_size);
+        vhca_fatal(e, QHCA_FATAL_CMDQ_INDEX);
+        return true;
+    }
+    q->pi = db->index;
+    return true;
 }
 
 void vhca_cmdq_reset(struct qhca_engine *e)

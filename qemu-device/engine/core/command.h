@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca engine: the context that command handlers are called with. */
+/* qhca engine: what handlers of commands and doorbells are called with. */
 #ifndef QHCA_ENGINE_CORE_COMMAND_H
 #define QHCA_ENGINE_CORE_COMMAND_H
 
@@ -31,5 +31,16 @@ struct vhca_cmd_ctx {
 #define QHCA_COMMAND(id, name, ...) \
     int vhca_do_##name(struct qhca_engine *e, struct vhca_cmd_ctx *c);
 #include "qhca/commands.def"
+
+/*
+ * struct vhca_db - a write to a doorbell of page @page. The functions that take
+ * it return false if there is no such object on that page, or if @index is out
+ * of range.
+ */
+struct vhca_db {
+    unsigned page;
+    uint32_t obj, index;
+    bool solicited;             /* CQ_ARM: for a solicited or failed CQE only */
+};
 
 #endif /* QHCA_ENGINE_CORE_COMMAND_H */

@@ -24,14 +24,15 @@ static uint8_t *gather_frame(struct vhca_eth_gather *g)
     return g->data + QHCA_VLAN_ROOM;
 }
 
-bool vhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi)
+bool vhca_eth_doorbell(struct qhca_engine *e, const struct vhca_db *db)
 {
-    struct vhca_ethq *q = vhca_ethq_get(e, number);
+    struct vhca_ethq *q = vhca_ethq_get(e, db->obj);
 
-    if (!q || pi - q->ci > ethq_size(q) || pi - q->ci < q->pi - q->ci) {
+    if (!q || db->index - q->ci > ethq_size(q) ||
+        db->index - q->ci < q->pi - q->ci) {
         return false;
     }
-    q->pi = pi;
+    q->pi = db->index;
     return true;
 }
 

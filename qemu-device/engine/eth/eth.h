@@ -75,8 +75,8 @@ struct vhca_ethq *vhca_ethq_get(struct qhca_engine *e, uint32_t number);
 
 /* ---- eth.c ---- */
 
-/* Returns false if there is no such queue, or if the index is out of range. */
-bool vhca_eth_doorbell(struct qhca_engine *e, uint32_t number, uint32_t pi);
+/* Take the producer index of a queue. */
+bool vhca_eth_doorbell(struct qhca_engine *e, const struct vhca_db *db);
 /* Take WQEs off the Ethernet send queue, within the budget. */
 void vhca_eth_tx_work(struct qhca_engine *e);
 /* Whether a send WQE can be taken, or continued, now. */

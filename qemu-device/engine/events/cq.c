@@ -142,20 +142,19 @@ bool vhca_cq_push(struct qhca_engine *e, struct vhca_cq *cq,
     return true;
 }
 
-bool vhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
-                          bool solicited, uint32_t sn)
+bool vhca_cq_doorbell_arm(struct qhca_engine *e, const struct vhca_db *db)
 {
-    struct vhca_cq *cq = vhca_cq_get(e, cqn);
+    struct vhca_cq *cq = vhca_cq_get(e, db->obj);
 
-    if (!cq || cq->uar != page) {
+    if (!cq || cq->uar != db->page) {
         return false;
     }
-    if (cq->ever_armed && sn == cq->arm_sn) {
+    if (cq->ever_armed && db->index == cq->arm_sn) {
         return true;
     }
     cq->ever_armed = true;
-    cq->arm_sn = sn;
-    if (!solicited || cq->arm == QHCA_CQ_ARM_NEXT) {    /* C-018 */
+    cq->arm_sn = db->index;
+    if (!db->solicited || cq->arm == QHCA_CQ_ARM_NEXT) {        /* C-018 */
         cq->arm = QHCA_CQ_ARM_NEXT;
     } else {
         cq->arm = QHCA_CQ_ARM_SOLICITED;

@@ -226,14 +226,14 @@ void vhca_eq_serve(struct qhca_engine *e)
     }
 }
 
-bool vhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci)
+bool vhca_eq_doorbell(struct qhca_engine *e, const struct vhca_db *db)
 {
-    struct vhca_eq *eq = vhca_eq_get(e, eqn);
+    struct vhca_eq *eq = vhca_eq_get(e, db->obj);
 
-    if (!eq || eq->pi - ci > eq->pi - eq->ci) {
+    if (!eq || eq->pi - db->index > eq->pi - eq->ci) {
         return false;
     }
-    eq->ci = ci;
+    eq->ci = db->index;
     eq->armed = true;
     if (!eq_full(eq) && !vhca_list_empty(&eq->pending) &&
         vhca_list_empty(&eq->roomy)) {

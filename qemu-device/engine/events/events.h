@@ -106,11 +106,8 @@ struct vhca_eq *vhca_eq_get(struct qhca_engine *e, uint32_t eqn);
 uint32_t vhca_eqn(const struct qhca_engine *e, const struct vhca_eq *eq);
 /* Return the EQ for asynchronous events, or NULL. */
 struct vhca_eq *vhca_eq_async(struct qhca_engine *e);
-/*
- * Set the consumer index and arm the EQ. Returns false if there is no such EQ,
- * or if the index is out of range.
- */
-bool vhca_eq_doorbell(struct qhca_engine *e, uint32_t eqn, uint32_t ci);
+/* Set the consumer index and arm the EQ. */
+bool vhca_eq_doorbell(struct qhca_engine *e, const struct vhca_db *db);
 /* Write events that wait for the first EQ with room, within the budget. */
 void vhca_eq_serve(struct qhca_engine *e);
 /* Write the COMP event of @cq for event_sn, or let it wait for room. */
@@ -144,12 +141,10 @@ void vhca_cq_moderation_timeout(struct qhca_engine *e, struct vhca_timer *t);
 /* Return the CQ with number @cqn, which may come from the guest, or NULL. */
 struct vhca_cq *vhca_cq_get(struct qhca_engine *e, uint32_t cqn);
 /*
- * Arm a CQ. @solicited: for a solicited or failed CQE only; @sn: sequence
- * number of the arm. Repeating the last arm does nothing. Returns false if
- * there is no such CQ on doorbell page @page.
+ * Arm a CQ; @index: sequence number of the arm. Repeating the last arm does
+ * nothing.
  */
-bool vhca_cq_doorbell_arm(struct qhca_engine *e, unsigned page, uint32_t cqn,
-                          bool solicited, uint32_t sn);
+bool vhca_cq_doorbell_arm(struct qhca_engine *e, const struct vhca_db *db);
 /*
  * Append @cqe, whose timestamp and owner are filled in here, and raise the COMP
  * event if the CQ is armed for it: NEXT by any CQE, SOLICITED by an error or by

@@ -134,30 +134,28 @@ static const bool takes_sq[] = {
     [QHCA_QPS_ERR] = true,
 };
 
-bool vhca_qp_doorbell_sq(struct qhca_engine *e, unsigned page, uint32_t qpn,
-                         uint32_t pi)
+bool vhca_qp_doorbell_sq(struct qhca_engine *e, const struct vhca_db *db)
 {
-    struct vhca_qp *qp = vhca_qp_get(e, qpn);
+    struct vhca_qp *qp = vhca_qp_get(e, db->obj);
 
-    if (!qp || qp->uar != page || !takes_sq[qp->state] ||
-        !vhca_wq_index_ok(&qp->sq, pi, 0)) {
+    if (!qp || qp->uar != db->page || !takes_sq[qp->state] ||
+        !vhca_wq_index_ok(&qp->sq, db->index, 0)) {
         return false;
     }
-    qp->sq.pi = pi;
+    qp->sq.pi = db->index;
     vhca_qp_schedule(e, qp);
     return true;
 }
 
-bool vhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
-                         uint32_t pi)
+bool vhca_qp_doorbell_rq(struct qhca_engine *e, const struct vhca_db *db)
 {
-    struct vhca_qp *qp = vhca_qp_get(e, qpn);
+    struct vhca_qp *qp = vhca_qp_get(e, db->obj);
 
-    if (!qp || qp->uar != page || qp->state == QHCA_QPS_RESET ||
-        !vhca_wq_index_ok(&qp->rq, pi, 0)) {
+    if (!qp || qp->uar != db->page || qp->state == QHCA_QPS_RESET ||
+        !vhca_wq_index_ok(&qp->rq, db->index, 0)) {
         return false;
     }
-    qp->rq.pi = pi;
+    qp->rq.pi = db->index;
     if (qp->state == QHCA_QPS_ERR) {
         vhca_qp_schedule(e, qp);
     }

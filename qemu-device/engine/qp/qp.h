@@ -106,14 +106,9 @@ void vhca_qp_tx_ready(struct qhca_engine *e);
 void vhca_qp_error(struct qhca_engine *e, struct vhca_qp *qp, unsigned event);
 /* Raise SQ_DRAINED if it is owed and the send queue is quiet. */
 void vhca_qp_check_drained(struct qhca_engine *e, struct vhca_qp *qp);
-/*
- * SQ and RQ doorbells. Return false if there is no such queue on that page, or
- * if the index is out of range.
- */
-bool vhca_qp_doorbell_sq(struct qhca_engine *e, unsigned page, uint32_t qpn,
-                         uint32_t pi);
-bool vhca_qp_doorbell_rq(struct qhca_engine *e, unsigned page, uint32_t qpn,
-                         uint32_t pi);
+/* The doorbells of the send and the receive queue. */
+bool vhca_qp_doorbell_sq(struct qhca_engine *e, const struct vhca_db *db);
+bool vhca_qp_doorbell_rq(struct qhca_engine *e, const struct vhca_db *db);
 
 static inline bool vhca_qp_draining(const struct vhca_qp *qp)
 {

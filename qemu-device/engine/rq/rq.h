@@ -109,12 +109,8 @@ void vhca_srq_free_all(struct qhca_engine *e);
 void vhca_srq_count_users(struct vhca_srq *srq, int by);
 /* Return SRQ @srqn, a number which may come from guest or network, or NULL. */
 struct vhca_srq *vhca_srq_get(struct qhca_engine *e, uint32_t srqn);
-/*
- * SRQ doorbell. Returns false if there is no such queue on that page, if it has
- * failed, or if the index is out of range.
- */
-bool vhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
-                       uint32_t pi);
+/* SRQ doorbell; one that has failed refuses it. */
+bool vhca_srq_doorbell(struct qhca_engine *e, const struct vhca_db *db);
 /* vhca_recv_take() for a QP with an SRQ and without a receive WR in use. */
 enum vhca_wqe_result vhca_srq_take(struct qhca_engine *e, struct vhca_qp *qp);
 /* End the use of a receive WR that is complete, or whose SRQ is destroyed. */

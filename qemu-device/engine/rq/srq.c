@@ -112,16 +112,15 @@ void vhca_srq_give_back(struct qhca_engine *e, struct vhca_qp *qp)
 
 /* ---- doorbell ---- */
 
-bool vhca_srq_doorbell(struct qhca_engine *e, unsigned page, uint32_t srqn,
-                       uint32_t pi)
+bool vhca_srq_doorbell(struct qhca_engine *e, const struct vhca_db *db)
 {
-    struct vhca_srq *srq = vhca_srq_get(e, srqn);
+    struct vhca_srq *srq = vhca_srq_get(e, db->obj);
 
-    if (!srq || srq->uar != page || srq->failed ||
-        !vhca_wq_index_ok(&srq->wq, pi, srq->held)) {
+    if (!srq || srq->uar != db->page || srq->failed ||
+        !vhca_wq_index_ok(&srq->wq, db->index, srq->held)) {
         return false;
     }
-    srq->wq.pi = pi;
+    srq->wq.pi = db->index;
     return true;
 }
 

@@ -36,7 +36,7 @@ STEPS = {
     'ring-sq': (PROVIDER, A, 'doorbell SQ, index {index}', [
         (RING, 'static inline void qhca_ring(', 'QHCA_PREP(QHCA_DB_INDEX'),
         (ENGINE + 'device/doorbell.c', 'vhca_trace_doorbell(e',
-         'db->ring(e, page')],
+         'bell->ring(e, &db)')],
         'One write of 64 bits to the doorbell page, number {page}, that this process has mapped: '
         'QPN and how many WQEs there are now. QEMU hands it to the engine, which does all that '
         'follows, up to the completion, before the write returns.'),
