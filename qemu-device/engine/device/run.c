@@ -22,24 +22,9 @@
 
 /* ---- sources of work ---- */
 
-static bool failed_ready(const struct qhca_engine *e)
-{
-    return !vhca_list_empty(&e->events->failed);
-}
-
-static bool eq_ready(const struct qhca_engine *e)
-{
-    return !vhca_list_empty(&e->events->roomy);
-}
-
 static void timers_work(struct qhca_engine *e)
 {
     e->device->timers_due = vhca_timers_expire(e);
-}
-
-static bool loop_ready(const struct qhca_engine *e)
-{
-    return vhca_fifo_used(&e->port->loop);
 }
 
 static void loop_work(struct qhca_engine *e)
@@ -61,11 +46,6 @@ static bool tx_ready(const struct qhca_engine *e)
            vhca_port_open(e);
 }
 
-static bool qp_ready(const struct qhca_engine *e)
-{
-    return !vhca_list_empty(&e->qps->ready.busy);
-}
-
 enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, NUM_SOURCES };
 
 /* A source that is ready makes progress in its turn. */
@@ -84,12 +64,12 @@ static void (*const work[NUM_SOURCES])(struct qhca_engine *e) = {
 static unsigned sources_ready(const struct qhca_engine *e)
 {
     return (unsigned)e->device->timers_due << TIMERS |
-           (unsigned)failed_ready(e) << FAILED |
-           (unsigned)loop_ready(e) << LOOP |
-           (unsigned)eq_ready(e) << EQ |
+           (unsigned)!vhca_list_empty(&e->events->failed) << FAILED |
+           (unsigned)(vhca_fifo_used(&e->port->loop) > 0) << LOOP |
+           (unsigned)!vhca_list_empty(&e->events->roomy) << EQ |
            (unsigned)vhca_cmdq_ready(e) << CMDQ |
            (unsigned)tx_ready(e) << TX |
-           (unsigned)qp_ready(e) << QP |
+           (unsigned)!vhca_list_empty(&e->qps->ready.busy) << QP |
            (unsigned)vhca_eth_tx_ready(e) << ETH;
 }
 
