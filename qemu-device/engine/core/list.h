@@ -4,6 +4,7 @@
 #define QHCA_ENGINE_CORE_LIST_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct vhca_list {
     struct vhca_list *prev, *next;
@@ -37,6 +38,21 @@ static inline void vhca_list_del(struct vhca_list *n)
     n->prev->next = n->next;    /* NOLINT(clang-analyzer-unix.Malloc) */
     n->next->prev = n->prev;
     vhca_list_init(n);
+}
+
+/* Visits every node of @head; the body must not take it off the list. */
+#define vhca_list_each(head, node) \
+    for ((node) = (head)->next; (node) != (head); (node) = (node)->next)
+
+static inline uint32_t vhca_list_length(const struct vhca_list *head)
+{
+    const struct vhca_list *node;
+    uint32_t n = 0;
+
+    vhca_list_each(head, node) {
+        n++;
+    }
+    return n;
 }
 
 #endif /* QHCA_ENGINE_CORE_LIST_H */

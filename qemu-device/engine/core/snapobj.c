@@ -98,16 +98,6 @@ void *vhca_snap_holder(void *obj, uint32_t number, size_t size)
 
 /* ---- lists ---- */
 
-static uint32_t length(const struct vhca_list *head)
-{
-    uint32_t n = 0;
-
-    for (const struct vhca_list *at = head->next; at != head; at = at->next) {
-        n++;
-    }
-    return n;
-}
-
 /* Walk over a reference; returns @obj, or on load the object, or NULL. */
 static void *walk_ref(struct vhca_snap *s, const struct vhca_snap_ref *ref,
                       void *obj)
@@ -127,8 +117,7 @@ static void *walk_ref(struct vhca_snap *s, const struct vhca_snap_ref *ref,
 void vhca_snap_list(struct vhca_snap *s, const char *field,
                     struct vhca_list *head, const struct vhca_snap_ref *ref)
 {
-    uint32_t n = vhca_snap_count(s, field, s->load ? 0 : length(head),
-                                 sizeof(uint32_t));
+    uint32_t n = vhca_snap_count(s, field, vhca_list_length(head), sizeof(n));
     struct vhca_list *node = head;
 
     for (; n > 0 && !s->bad; n--) {

@@ -113,15 +113,9 @@ static void walk_events(struct vhca_snap *s)
 {
     struct vhca_eq *eq = vhca_eq_async(s->e);
     struct vhca_async *a = NULL;
-    uint32_t n = 0;
+    uint32_t n = vhca_snap_count(s, "events",
+                                 eq ? vhca_list_length(&eq->pending) : 0, 6);
 
-    if (!s->load && eq) {
-        for (struct vhca_list *at = eq->pending.next; at != &eq->pending;
-             at = at->next) {
-            n++;
-        }
-    }
-    n = vhca_snap_count(s, "events", n, 6);
     vhca_snap_check(s, !n || eq, "events");
     for (; n > 0 && !s->bad; n--) {
         if (!s->load) {

@@ -181,7 +181,7 @@ static void walk_pending(struct vhca_snap *s, struct vhca_eq *eq)
     const struct vhca_list *at;
 
     vhca_snap_list(s, "pending", &eq->pending, &pending_ref);
-    for (at = eq->pending.next; at != &eq->pending; at = at->next) {
+    vhca_list_each(&eq->pending, at) {
         vhca_snap_check(s, container_of(at, struct vhca_cq, pending)->eq == eq,
                         "pending");
     }
@@ -193,7 +193,7 @@ static void walk_failed(struct vhca_snap *s)
     const struct vhca_list *at;
 
     vhca_snap_list(s, "failed", head, &failed_ref);
-    for (at = head->next; at != head; at = at->next) {
+    vhca_list_each(head, at) {
         vhca_snap_check(s, container_of(at, struct vhca_cq, failed)->state ==
                            QHCA_CQ_ERROR, "failed");
     }

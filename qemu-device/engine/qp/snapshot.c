@@ -83,21 +83,11 @@ static bool in_line(const struct vhca_list *head, uint32_t page, size_t off)
     return at == head;
 }
 
-static uint32_t num_busy(const struct vhca_lines *l)
-{
-    uint32_t n = 0;
-
-    for (const struct vhca_list *at = l->busy.next; at != &l->busy;
-         at = at->next) {
-        n++;
-    }
-    return n;
-}
-
 static void walk_lines(struct vhca_snap *s, const char *name,
                        struct vhca_lines *l, const struct vhca_snap_ref *ref)
 {
-    uint32_t n = vhca_snap_count(s, name, num_busy(l), 2 * sizeof(n));
+    uint32_t n = vhca_snap_count(s, name, vhca_list_length(&l->busy),
+                                 2 * sizeof(n));
     struct vhca_list *at = &l->busy;
 
     for (; n > 0 && !s->bad; n--) {

@@ -237,8 +237,7 @@ static void walk_windows(struct vhca_snap *s)
             return;
         }
         vhca_snap_list(s, "windows", &qp->user.windows, &bound_ref);
-        for (at = qp->user.windows.next; at != &qp->user.windows;
-             at = at->next) {
+        vhca_list_each(&qp->user.windows, at) {
             container_of(at, struct vhca_mr, bound)->binder = &qp->user;
         }
     }
