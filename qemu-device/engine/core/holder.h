@@ -7,7 +7,7 @@
 #include "table.h"
 
 /*
- * struct vhca_holder - the head of a PD, an XRC domain or a set of counters
+ * struct vhca_holder - a PD or XRC domain, or the head of a set of counters
  * @number: the object's number in its table
  * @users: how many objects belong to it; it can be freed when there are none
  */

@@ -23,7 +23,7 @@ static bool init(struct qhca_engine *e)
 
 int vhca_do_alloc_pd(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    return vhca_holder_alloc(&e->memory->pd, sizeof(struct vhca_pd), c);
+    return vhca_holder_alloc(&e->memory->pd, sizeof(struct vhca_holder), c);
 }
 
 int vhca_do_dealloc_pd(struct qhca_engine *e, struct vhca_cmd_ctx *c)
@@ -49,7 +49,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
     const struct vhca_memory *m = e->memory;
 
     h[0] = (struct qhca_holding) {
-        "PD", true, sizeof(struct vhca_pd), QHCA_MAX_PD, m->pd.used
+        "PD", true, sizeof(struct vhca_holder), QHCA_MAX_PD, m->pd.used
     };
     h[1] = (struct qhca_holding) {
         "MR", true, sizeof(struct vhca_mr), QHCA_MAX_MR,

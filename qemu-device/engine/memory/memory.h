@@ -18,11 +18,6 @@
 #define QHCA_RESERVED_LKEY      0x00000100u
 #define QHCA_NULL_LKEY          0x00000102u
 
-/* struct vhca_pd - a protection domain: its users are MRs, MWs, SRQs, QPs */
-struct vhca_pd {
-    struct vhca_holder base;
-};
-
 /* struct vhca_mr - what a key names: a memory region, or a window on one */
 struct vhca_mr {
     uint32_t key;               /* number << 8 | variant */
@@ -30,7 +25,7 @@ struct vhca_mr {
     uint8_t type;               /* enum qhca_mr_type */
     uint8_t window;             /* enum qhca_mw_type, 0: a region */
     bool valid;                 /* registered or bound; else IBTA's Free */
-    struct vhca_pd *pd;
+    struct vhca_holder *pd;
     uint64_t iova, length;
     /* A region has: */
     uint32_t offset;            /* of the byte at iova in the first block */
@@ -54,7 +49,7 @@ struct vhca_mr {
  * allows QHCA_RESERVED_LKEY (kernel QPs)
  */
 struct vhca_key_user {
-    const struct vhca_pd *pd;
+    const struct vhca_holder *pd;
     uint32_t qpn;
     struct vhca_list windows;   /* windows of type 2 bound on this QP */
     bool reserved;
@@ -79,7 +74,8 @@ enum vhca_mem_result {
 };
 
 struct vhca_memory {
-    struct vhca_table pd, mr;
+    struct vhca_table pd;       /* users of a PD are MRs, MWs, SRQs and QPs */
+    struct vhca_table mr;
     uint32_t num_mw;            /* objects in mr that are windows */
     struct vhca_mr reserved_mr;         /* the region of QHCA_RESERVED_LKEY */
     struct vhca_mr null_mr;             /* the region of QHCA_NULL_LKEY */

@@ -24,7 +24,7 @@ bool vhca_mr_add_key(struct qhca_engine *e, struct vhca_mr *mr)
         return false;
     }
     mr->key = number << 8 | (vhca_random(e) & 0xff);
-    mr->pd->base.users++;
+    mr->pd->users++;
     return true;
 }
 
@@ -194,8 +194,8 @@ int vhca_do_rereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (r->rereg & QHCA_REREG_TRANS) {
         vhca_mem_release(e, &mr->mem);
     }
-    mr->pd->base.users--;
-    next.pd->base.users++;
+    mr->pd->users--;
+    next.pd->users++;
     *mr = next;
     c->obj = mr->key;
     return QHCA_OK;
@@ -204,7 +204,7 @@ int vhca_do_rereg_mr(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 void vhca_mr_del_key(struct qhca_engine *e, struct vhca_mr *mr)
 {
     vhca_table_del(&e->memory->mr, mr->key >> 8);
-    mr->pd->base.users--;
+    mr->pd->users--;
 }
 
 static void free_mr(struct qhca_engine *e, struct vhca_mr *mr)

@@ -26,7 +26,7 @@ int vhca_mw_check_type(const struct qhca_engine *e, unsigned type)
 int vhca_do_alloc_mw(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
     const struct qhca_cmd_alloc_mw *r = &c->cmd->alloc_mw;
-    struct vhca_pd *pd = vhca_table_get(&e->memory->pd, le32toh(r->pdn));
+    struct vhca_holder *pd = vhca_table_get(&e->memory->pd, le32toh(r->pdn));
     int status = vhca_mw_check_type(e, r->type);
     struct vhca_mr *mw;
 

@@ -10,7 +10,7 @@
 static void *walk_pd(struct vhca_snap *s, void *obj, uint32_t number)
 {
     (void)s;
-    return vhca_snap_holder(obj, number, sizeof(struct vhca_pd));
+    return vhca_snap_holder(obj, number, sizeof(struct vhca_holder));
 }
 
 static const struct vhca_snap_kind pd_kind = { "PD", walk_pd };
@@ -109,7 +109,7 @@ static void walk_mr_body(struct vhca_snap *s, struct vhca_mr *mr,
 
     vhca_snap_fields(s, mr_fields, mr);
     valid = vhca_snap_num(s, "valid", mr->valid, 1, 1);
-    uint32_t pdn = vhca_snap_u32(s, "pdn", s->load ? 0 : mr->pd->base.number,
+    uint32_t pdn = vhca_snap_u32(s, "pdn", s->load ? 0 : mr->pd->number,
                                  QHCA_OBJ_MASK);
 
     if (s->load) {
@@ -146,7 +146,7 @@ static void *walk_mr(struct vhca_snap *s, void *obj, uint32_t number)
         return NULL;
     }
     vhca_list_init(&mr->bound);
-    mr->pd->base.users++;
+    mr->pd->users++;
     s->e->memory->num_mw += mr->window != 0;
     return mr;
 }

@@ -39,8 +39,7 @@ struct vhca_qp {
     uint32_t slot;              /* number in the table, for QP1 not its QPN */
     uint32_t max_inline;
     bool last_wqe_owed;         /* LAST_WQE_REACHED is owed */
-    struct vhca_pd *pd;
-    struct vhca_xrcd *xrcd;
+    struct vhca_holder *pd, *xrcd;
     struct vhca_srq *srq;       /* instead of rq; XRC_TGT: last one named */
     struct vhca_async async;
     struct vhca_wq rq;

@@ -125,7 +125,7 @@ int vhca_qp_find_objects(struct qhca_engine *e, struct vhca_qp *qp,
         found = found && qp->rcq;
     }
     if (parts & QHCA_HAS_XRCD) {
-        qp->xrcd = vhca_xrcd_get(e, le32toh(c->xrcdn));
+        qp->xrcd = vhca_table_get(&e->rqs->xrcd, le32toh(c->xrcdn));
         found = qp->xrcd;
     }
     if (c->srqn) {
@@ -145,7 +145,7 @@ int vhca_qp_find_objects(struct qhca_engine *e, struct vhca_qp *qp,
 static void count_users(struct vhca_qp *qp, int by)
 {
     if (qp->pd) {
-        qp->pd->base.users += (uint32_t)by;
+        qp->pd->users += (uint32_t)by;
     }
     if (qp->scq) {
         qp->scq->users += (uint32_t)by;
@@ -154,7 +154,7 @@ static void count_users(struct vhca_qp *qp, int by)
         qp->rcq->users += (uint32_t)by;
     }
     if (qp->xrcd) {
-        qp->xrcd->base.users += (uint32_t)by;
+        qp->xrcd->users += (uint32_t)by;
     } else if (qp->srq) {
         qp->srq->users += (uint32_t)by;
     }
@@ -296,7 +296,7 @@ int vhca_do_query_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
     struct qhca_qpc qpc = {
         .attr = qp->attr,
         .qpn = htole32(qp->qpn),
-        .pdn = htole32(qp->pd ? qp->pd->base.number : 0),
+        .pdn = htole32(qp->pd ? qp->pd->number : 0),
         .uar = htole32(qp->uar),
         .send_cqn = htole32(qp->scq ? qp->scq->cqn : 0),
         .recv_cqn = htole32(qp->rcq ? qp->rcq->cqn : 0),
@@ -315,7 +315,7 @@ int vhca_do_query_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
         .retries_left = qp->req.retries,
         .rnr_retries_left = qp->req.rnr_retries,
         .srqn = htole32(qp->srq ? qp->srq->srqn : 0),
-        .xrcdn = htole32(qp->xrcd ? qp->xrcd->base.number : 0),
+        .xrcdn = htole32(qp->xrcd ? qp->xrcd->number : 0),
     };
 
     qpc.attr.state = qpc.attr.cur_state = qp->state;

@@ -30,7 +30,7 @@ static struct qhca_create_qp as_created(const struct vhca_qp *qp)
     return (struct qhca_create_qp) {
         .type = qp->type, .flags = qp->flags, .uar = htole32(qp->uar),
         .srqn = htole32(qp->srq && !qp->xrcd ? qp->srq->srqn : 0),
-        .xrcdn = htole32(qp->xrcd ? qp->xrcd->base.number : 0),
+        .xrcdn = htole32(qp->xrcd ? qp->xrcd->number : 0),
         .sq.num_blocks = htole32(qp->sq.present),
         .sq_log_size = qp->sq.log_size, .sq_log_stride = qp->sq.log_stride,
         .max_send_sge = htole32(qp->sq.max_sge),
@@ -64,7 +64,7 @@ static void walk_refs(struct vhca_snap *s, struct vhca_qp *qp)
     struct qhca_engine *e = s->e;
     uint32_t set;
 
-    c.pdn = htole32(vhca_snap_u32(s, "pdn", qp->pd ? qp->pd->base.number : 0,
+    c.pdn = htole32(vhca_snap_u32(s, "pdn", qp->pd ? qp->pd->number : 0,
                                   QHCA_OBJ_MASK));
     c.send_cqn = htole32(vhca_snap_u32(s, "send_cqn",
                                        qp->scq ? qp->scq->cqn : 0,
@@ -73,7 +73,7 @@ static void walk_refs(struct vhca_snap *s, struct vhca_qp *qp)
                                        qp->rcq ? qp->rcq->cqn : 0,
                                        QHCA_OBJ_MASK));
     c.xrcdn = htole32(vhca_snap_u32(s, "xrcdn",
-                                    qp->xrcd ? qp->xrcd->base.number : 0,
+                                    qp->xrcd ? qp->xrcd->number : 0,
                                     QHCA_OBJ_MASK));
     c.srqn = htole32(vhca_snap_u32(s, "srqn", qp->srq ? qp->srq->srqn : 0,
                                    QHCA_OBJ_MASK));

@@ -55,7 +55,7 @@ static bool address_ok(const struct qhca_engine *e, const struct vhca_qp *qp,
                        const struct qhca_av *av)
 {
     return av->port == 1 && av->sgid_index < QHCA_MAX_GID &&
-           le32toh(av->pdn) == qp->pd->base.number &&
+           le32toh(av->pdn) == qp->pd->number &&
            (!e->port->gid[av->sgid_index].valid ||
             vhca_gid_allowed(e, qp->uar, av->sgid_index));
 }

@@ -30,7 +30,7 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
         "SRQ", true, sizeof(struct vhca_srq), QHCA_MAX_SRQ, r->srq.used
     };
     h[1] = (struct qhca_holding) {
-        "XRC domain", true, sizeof(struct vhca_xrcd), QHCA_MAX_XRCD,
+        "XRC domain", true, sizeof(struct vhca_holder), QHCA_MAX_XRCD,
         r->xrcd.used
     };
     h[2] = vhca_table_holding(&r->srq, "SRQ numbers");

@@ -21,7 +21,7 @@
  */
 struct vhca_srq {
     uint32_t srqn, uar;
-    struct vhca_pd *pd;
+    struct vhca_holder *pd;
     struct vhca_key_user user;
     struct vhca_wq wq;          /* ci: next WQE to be taken */
     uint32_t held;              /* WRs that QPs have taken and not completed */
@@ -31,17 +31,13 @@ struct vhca_srq {
     bool failed;                /* can only be destroyed (G-010) */
     bool gone;                  /* XRC: being destroyed */
     struct vhca_async async;
-    struct vhca_xrcd *xrcd;     /* XRC: its domain; else NULL */
+    struct vhca_holder *xrcd;   /* XRC: its domain; else NULL */
     struct vhca_cq *cq;         /* XRC: where WRs complete; else NULL */
 };
 
-/* struct vhca_xrcd - an XRC domain: its users are SRQs and XRC_TGT QPs */
-struct vhca_xrcd {
-    struct vhca_holder base;
-};
-
 struct vhca_rqs {
-    struct vhca_table srq, xrcd;
+    struct vhca_table srq;
+    struct vhca_table xrcd;     /* users of a domain are SRQs and XRC_TGT QPs */
 };
 
 extern const struct vhca_room vhca_rq_room;
@@ -128,8 +124,6 @@ bool vhca_srq_counts_ok(const struct vhca_srq *srq);
 
 /* ---- xrc.c ---- */
 
-/* Return XRC domain @xrcdn, or NULL. */
-struct vhca_xrcd *vhca_xrcd_get(struct qhca_engine *e, uint32_t xrcdn);
 /*
  * Let an XRC_TGT QP receive from the SRQ that the request names, and use its
  * keys; QPs of other types stay as they are. Returns false if the SRQ does not

@@ -10,7 +10,7 @@
 static void *walk_xrcd(struct vhca_snap *s, void *obj, uint32_t number)
 {
     (void)s;
-    return vhca_snap_holder(obj, number, sizeof(struct vhca_xrcd));
+    return vhca_snap_holder(obj, number, sizeof(struct vhca_holder));
 }
 
 static const struct vhca_snap_kind xrcd_kind = { "XRC domain", walk_xrcd };
@@ -31,10 +31,10 @@ static void walk_refs(struct vhca_snap *s, struct vhca_srq *srq)
     struct qhca_cmd_create_srq r = { 0 };
     bool save = !s->load;
 
-    r.pdn = htole32(vhca_snap_u32(s, "pdn", save ? srq->pd->base.number : 0,
+    r.pdn = htole32(vhca_snap_u32(s, "pdn", save ? srq->pd->number : 0,
                                   QHCA_OBJ_MASK));
     r.xrcdn = htole32(vhca_snap_u32(s, "xrcdn",
-                                    srq->xrcd ? srq->xrcd->base.number : 0,
+                                    srq->xrcd ? srq->xrcd->number : 0,
                                     QHCA_OBJ_MASK));
     r.cqn = htole32(vhca_snap_u32(s, "cqn", srq->cq ? srq->cq->cqn : 0,
                                   QHCA_OBJ_MASK));

@@ -148,9 +148,9 @@ int vhca_srq_check_create(const struct qhca_engine *e,
 
 void vhca_srq_count_users(struct vhca_srq *srq, int by)
 {
-    srq->pd->base.users += (uint32_t)by;
+    srq->pd->users += (uint32_t)by;
     if (srq->xrcd) {
-        srq->xrcd->base.users += (uint32_t)by;
+        srq->xrcd->users += (uint32_t)by;
         srq->cq->users += (uint32_t)by;
     }
 }
@@ -164,7 +164,7 @@ int vhca_srq_find_objects(struct qhca_engine *e, struct vhca_srq *srq,
         return QHCA_ERR_OBJ;
     }
     if (r->xrcdn) {
-        srq->xrcd = vhca_xrcd_get(e, le32toh(r->xrcdn));
+        srq->xrcd = vhca_table_get(&e->rqs->xrcd, le32toh(r->xrcdn));
         srq->cq = vhca_cq_get(e, le32toh(r->cqn));
         if (!srq->xrcd || !srq->cq) {
             return QHCA_ERR_OBJ;
@@ -295,7 +295,7 @@ int vhca_do_query_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
         return QHCA_ERR_STATE;
     }
     out->srqn = htole32(srq->srqn);
-    out->pdn = htole32(srq->pd->base.number);
+    out->pdn = htole32(srq->pd->number);
     out->uar = htole32(srq->uar);
     out->pi = htole32(srq->wq.pi);
     out->ci = htole32(srq->wq.ci);
@@ -307,7 +307,7 @@ int vhca_do_query_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     out->log_stride = srq->wq.log_stride;
     out->flags = (srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0) |
                  (srq->wq.dbrec ? QHCA_SRQ_DBREC : 0);
-    out->xrcdn = htole32(srq->xrcd ? srq->xrcd->base.number : 0);
+    out->xrcdn = htole32(srq->xrcd ? srq->xrcd->number : 0);
     out->cqn = htole32(srq->cq ? srq->cq->cqn : 0);
     return QHCA_OK;
 }

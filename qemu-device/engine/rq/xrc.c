@@ -11,14 +11,9 @@
 
 /* ---- domains ---- */
 
-struct vhca_xrcd *vhca_xrcd_get(struct qhca_engine *e, uint32_t xrcdn)
-{
-    return vhca_table_get(&e->rqs->xrcd, xrcdn);
-}
-
 int vhca_do_alloc_xrcd(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    return vhca_holder_alloc(&e->rqs->xrcd, sizeof(struct vhca_xrcd), c);
+    return vhca_holder_alloc(&e->rqs->xrcd, sizeof(struct vhca_holder), c);
 }
 
 int vhca_do_dealloc_xrcd(struct qhca_engine *e, struct vhca_cmd_ctx *c)

@@ -83,12 +83,12 @@ static void check_windows(struct qhca_engine *e)
 static void check_domains(struct qhca_engine *e)
 {
     uint64_t users = 0, in_one = 0, held = 0, taken = 0;
-    const struct vhca_xrcd *xrcd;
+    const struct vhca_holder *xrcd;
     const struct vhca_srq *srq;
     const struct vhca_qp *qp;
 
     vhca_table_each(&e->rqs->xrcd, xrcd) {
-        users += xrcd->base.users;
+        users += xrcd->users;
     }
     vhca_table_each(&e->rqs->srq, srq) {
         in_one += srq->xrcd != NULL;

@@ -138,7 +138,7 @@ static void reset(void)
         pd_create(g);
     }
     CHECK_EQ(qhca_engine_memory(g->e, &max),
-             before + 10 * sizeof(struct vhca_pd));
+             before + 10 * sizeof(struct vhca_holder));
     qhca_engine_reset(g->e, *g->clock);
     CHECK_EQ(g->heap->bytes, before);
 }

@@ -407,7 +407,7 @@ static void rereg_is_atomic(void)
         CHECK_EQ(rereg(g, cmd, key, what), status); \
         CHECK(memcmp(&before, mr, sizeof(before)) == 0); \
         CHECK_EQ(g->e->table_blocks, 4); \
-        CHECK_EQ(mr->pd->base.users, 1); \
+        CHECK_EQ(mr->pd->users, 1); \
     } while (0)
     TRY(0, (void)0, QHCA_ERR_PARAM);
     TRY(8, (void)0, QHCA_ERR_PARAM);
