@@ -31,7 +31,7 @@ ROOMS = ('.', 'wire', 'core', 'faults', 'memory', 'events', 'port', 'qp', 'rq', 
 PUBLIC = {'engine.h', 'trace.def'}
 # Pointers by which a room calls what it does not know: timers that are due, which only the run
 # loop asks for, and what a saved state consists of.
-DOORS = {'fn', 'walk_one', 'number', 'find'}
+DOORS = {'fn', 'walk_one', 'enlist', 'number', 'find'}
 STRANGERS = {('responder', 'requester'), ('eth', 'requester'), ('eth', 'responder'),
              ('eth', 'link')}
 

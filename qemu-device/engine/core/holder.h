@@ -15,6 +15,12 @@ struct vhca_holder {
     uint32_t number, users;
 };
 
+/* Return the number of @h, 0 if it is NULL. */
+static inline uint32_t vhca_holder_number(const struct vhca_holder *h)
+{
+    return h ? h->number : 0;
+}
+
 /*
  * Handle ALLOC of an object of @size bytes, zeroed, or DEALLOC of the object
  * that the command names. Both return enum qhca_cmd_status.

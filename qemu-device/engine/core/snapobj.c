@@ -29,21 +29,44 @@ static uint32_t num_known(const struct vhca_table *t)
     return n;
 }
 
+/* Load an object, and put it into its slot when all of it is right. */
+static void load_object(struct vhca_snap *s, struct vhca_table *t, uint32_t i,
+                        const struct vhca_snap_kind *kind)
+{
+    char *obj;
+
+    if (!vhca_snap_check(s, t->used < t->max, "number")) {
+        return;
+    }
+    obj = calloc(1, kind->size);
+    if (!obj) {
+        vhca_snap_refuse(s, "object", "cannot be allocated");
+        return;
+    }
+    if (kind->walk_one) {
+        kind->walk_one(s, obj);
+    }
+    if (!s->bad) {
+        kind->enlist(s->e, obj, t->number[i]);
+        t->slot[i] = obj;
+        t->used++;
+        return;
+    }
+    if (kind->mem) {
+        vhca_mem_release(s->e, (struct vhca_mem *)(void *)(obj + kind->mem));
+    }
+    free(obj);
+}
+
 static void walk_object(struct vhca_snap *s, struct vhca_table *t, uint32_t i,
                         const struct vhca_snap_kind *kind)
 {
     s->kind = kind->name;
     s->number = t->number[i];
-    if (s->load && !vhca_snap_check(s, t->used < t->max, "number")) {
-        return;
-    }
-    void *obj = kind->walk_one(s, t->slot[i], t->number[i]);
-
-    if (s->load && obj) {
-        t->slot[i] = obj;
-        t->used++;
-    } else if (!obj) {
-        vhca_snap_refuse(s, "object", "cannot be allocated");
+    if (s->load) {
+        load_object(s, t, i, kind);
+    } else if (kind->walk_one) {
+        kind->walk_one(s, t->slot[i]);
     }
     s->kind = NULL;
 }
@@ -66,8 +89,7 @@ void vhca_snap_table(struct vhca_snap *s, struct vhca_table *t,
         if (!vhca_snap_check(s, i >= next && i < t->size, "slot")) {
             return;
         }
-        uint32_t number = vhca_snap_u32(s, "number", t->number[i],
-                                        QHCA_OBJ_MASK);
+        uint32_t number = vhca_snap_obj(s, "number", t->number[i]);
 
         if (s->load && !vhca_table_fits(t, i, number)) {
             vhca_snap_refuse(s, "number", "0x%x of a %s in slot %u", number,
@@ -86,14 +108,10 @@ void vhca_snap_table(struct vhca_snap *s, struct vhca_table *t,
     }
 }
 
-void *vhca_snap_holder(void *obj, uint32_t number, size_t size)
+void vhca_snap_holder(struct qhca_engine *e, void *obj, uint32_t number)
 {
-    struct vhca_holder *h = obj ? obj : calloc(1, size);
-
-    if (h) {
-        h->number = number;
-    }
-    return h;
+    (void)e;
+    ((struct vhca_holder *)obj)->number = number;
 }
 
 /* ---- lists ---- */

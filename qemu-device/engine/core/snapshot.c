@@ -207,7 +207,7 @@ void vhca_snap_fifo(struct vhca_snap *s, const char *field,
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = (f->head + i) % QHCA_FIFO_FRAMES;
-        uint32_t from = vhca_snap_u32(s, "from", f->from[at], QHCA_OBJ_MASK);
+        uint32_t from = vhca_snap_obj(s, "from", f->from[at]);
         uint16_t len = (uint16_t)vhca_snap_num(s, "length", f->len[at], 2,
                                                QHCA_MAX_FRAME);
 

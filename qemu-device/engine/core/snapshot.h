@@ -98,6 +98,13 @@ static inline uint32_t vhca_snap_u32(struct vhca_snap *s, const char *field,
     return (uint32_t)vhca_snap_num(s, field, v, sizeof(v), max);
 }
 
+/* Walk over the number of an object, 0 if there is none. */
+static inline uint32_t vhca_snap_obj(struct vhca_snap *s, const char *field,
+                                     uint32_t number)
+{
+    return vhca_snap_u32(s, field, number, QHCA_OBJ_MASK);
+}
+
 void vhca_snap_raw(struct vhca_snap *s, const char *field, void *p, size_t n);
 void vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
                     size_t n);
@@ -121,13 +128,18 @@ void vhca_snap_fifo(struct vhca_snap *s, const char *field,
 
 /*
  * struct vhca_snap_kind - how to walk over the objects of a table
- * @walk_one: save @obj; on load @obj is NULL: make an object of that number,
- *        which can be destroyed like any other. NULL means refused; then
- *        nothing is left allocated
+ * @size: bytes of an object
+ * @mem: offset in it of memory to release if it is refused; 0: none
+ * @walk_one: save or load @obj, whose number is @s->number and which on load is
+ *            zeroed before; or NULL. If it is refused, only @mem may be left
+ * @enlist: make @obj, which has been loaded, one that can be destroyed like any
+ *          other: with its number, and a user of the objects it refers to
  */
 struct vhca_snap_kind {
     const char *name;
-    void *(*walk_one)(struct vhca_snap *s, void *obj, uint32_t number);
+    size_t size, mem;
+    void (*walk_one)(struct vhca_snap *s, void *obj);
+    void (*enlist)(struct qhca_engine *e, void *obj, uint32_t number);
 };
 
 /*
@@ -136,8 +148,8 @@ struct vhca_snap_kind {
  */
 void vhca_snap_table(struct vhca_snap *s, struct vhca_table *t,
                      const struct vhca_snap_kind *kind);
-/* Part of @walk_one for an object that begins with a struct vhca_holder. */
-void *vhca_snap_holder(void *obj, uint32_t number, size_t size);
+/* @enlist for an object that begins with a struct vhca_holder. */
+void vhca_snap_holder(struct qhca_engine *e, void *obj, uint32_t number);
 
 /*
  * struct vhca_snap_ref - how to name an object on a list, or with a timer

@@ -93,7 +93,7 @@ static struct vhca_async *walk_async(struct vhca_snap *s, struct vhca_async *a)
         return NULL;
     }
     s->kind = sources[source].name;
-    obj = s->number = vhca_snap_u32(s, "number", a ? a->obj : 0, QHCA_OBJ_MASK);
+    obj = s->number = vhca_snap_obj(s, "number", a ? a->obj : 0);
     if (s->load) {
         a = sources[source].find(s->e, obj);
     }

@@ -35,7 +35,7 @@ static void walk_queue(struct vhca_snap *s, struct vhca_ethq *q)
     uint32_t cqn;
 
     vhca_snap_fields(s, ethq_fields, next);
-    cqn = vhca_snap_u32(s, "cqn", s->load ? 0 : q->cq->cqn, QHCA_OBJ_MASK);
+    cqn = vhca_snap_obj(s, "cqn", s->load ? 0 : q->cq->cqn);
     next->cq = vhca_cq_get(s->e, cqn);
     if (vhca_snap_check(s, queue_ok(s->e, next, cqn), "cqn or pi")) {
         vhca_snap_mem(s, &next->mem,

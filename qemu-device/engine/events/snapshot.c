@@ -3,8 +3,6 @@
  * qhca engine: EQs and CQs in a saved state, and which of them wait. Timers and
  * the line of the asynchronous EQ are in device/walk.c.
  */
-#include <stdlib.h>
-
 #include "events.h"
 
 /* ---- EQs ---- */
@@ -101,9 +99,10 @@ static bool cq_ok(struct qhca_engine *e, const struct vhca_cq *cq, uint32_t eqn)
            vhca_cq_check_modify(&m) == QHCA_OK;
 }
 
-static void walk_cq_body(struct vhca_snap *s, struct vhca_cq *cq)
+static void walk_cq(struct vhca_snap *s, void *obj)
 {
     struct qhca_engine *e = s->e;
+    struct vhca_cq *cq = obj;
 
     vhca_snap_fields(s, cq_fields, cq);
     uint32_t eqn = vhca_snap_u32(s, "eqn", s->load ? 0 : vhca_eqn(e, cq->eq),
@@ -116,28 +115,19 @@ static void walk_cq_body(struct vhca_snap *s, struct vhca_cq *cq)
     vhca_snap_mem(s, &cq->mem, vhca_cq_bytes(cq->log_size));
 }
 
-static void *walk_cq(struct vhca_snap *s, void *obj, uint32_t number)
+static void enlist_cq(struct qhca_engine *e, void *obj, uint32_t number)
 {
-    struct vhca_cq *cq = obj ? obj : calloc(1, sizeof(*cq));
+    struct vhca_cq *cq = obj;
 
-    if (!cq) {
-        return NULL;
-    }
-    walk_cq_body(s, cq);
-    if (!s->load) {
-        return cq;
-    }
-    if (s->bad) {
-        vhca_mem_release(s->e, &cq->mem);
-        free(cq);
-        return NULL;
-    }
+    (void)e;
     vhca_cq_init(cq, number);
     cq->eq->users++;
-    return cq;
 }
 
-static const struct vhca_snap_kind cq_kind = { "CQ", walk_cq };
+static const struct vhca_snap_kind cq_kind = {
+    "CQ", sizeof(struct vhca_cq), offsetof(struct vhca_cq, mem), walk_cq,
+    enlist_cq
+};
 
 /* ---- lists ---- */
 

@@ -3,17 +3,11 @@
  * qhca engine: PDs, regions and windows in a saved state. Bindings come after
  * all objects; the window lists of QPs are saved with the QPs.
  */
-#include <stdlib.h>
-
 #include "memory.h"
 
-static void *walk_pd(struct vhca_snap *s, void *obj, uint32_t number)
-{
-    (void)s;
-    return vhca_snap_holder(obj, number, sizeof(struct vhca_holder));
-}
-
-static const struct vhca_snap_kind pd_kind = { "PD", walk_pd };
+static const struct vhca_snap_kind pd_kind = {
+    "PD", sizeof(struct vhca_holder), 0, NULL, vhca_snap_holder
+};
 
 static const struct vhca_snap_field mr_fields[] = {
     QHCA_SNAP_ANY(struct vhca_mr, key),
@@ -101,23 +95,22 @@ static void walk_memory(struct vhca_snap *s, struct vhca_mr *mr)
 }
 
 /* Windows are loaded unbound; walk_bindings() binds them. */
-static void walk_mr_body(struct vhca_snap *s, struct vhca_mr *mr,
-                         uint32_t number)
+static void walk_mr(struct vhca_snap *s, void *obj)
 {
     struct vhca_memory *m = s->e->memory;
+    struct vhca_mr *mr = obj;
     bool valid;
 
     vhca_snap_fields(s, mr_fields, mr);
     valid = vhca_snap_num(s, "valid", mr->valid, 1, 1);
-    uint32_t pdn = vhca_snap_u32(s, "pdn", s->load ? 0 : mr->pd->number,
-                                 QHCA_OBJ_MASK);
+    uint32_t pdn = vhca_snap_obj(s, "pdn", vhca_holder_number(mr->pd));
 
     if (s->load) {
         mr->pd = vhca_table_get(&m->pd, pdn);
         mr->valid = valid && !mr->window;
     }
     vhca_snap_check(s, mr->pd, "pdn");
-    vhca_snap_check(s, mr->key >> 8 == number, "key");
+    vhca_snap_check(s, mr->key >> 8 == s->number, "key");
     vhca_snap_check(s, mr->window || mr->type == QHCA_MR_FAST || mr->valid,
                     "valid");
     vhca_snap_check(s, !mr->window ||
@@ -129,29 +122,20 @@ static void walk_mr_body(struct vhca_snap *s, struct vhca_mr *mr,
     walk_memory(s, mr);
 }
 
-static void *walk_mr(struct vhca_snap *s, void *obj, uint32_t number)
+static void enlist_mr(struct qhca_engine *e, void *obj, uint32_t number)
 {
-    struct vhca_mr *mr = obj ? obj : calloc(1, sizeof(*mr));
+    struct vhca_mr *mr = obj;
 
-    if (!mr) {
-        return NULL;
-    }
-    walk_mr_body(s, mr, number);
-    if (!s->load) {
-        return mr;
-    }
-    if (s->bad) {
-        vhca_mem_release(s->e, &mr->mem);
-        free(mr);
-        return NULL;
-    }
+    (void)number;               /* part of the key */
     vhca_list_init(&mr->bound);
     mr->pd->users++;
-    s->e->memory->num_mw += mr->window != 0;
-    return mr;
+    e->memory->num_mw += mr->window != 0;
 }
 
-static const struct vhca_snap_kind mr_kind = { "MR", walk_mr };
+static const struct vhca_snap_kind mr_kind = {
+    "MR", sizeof(struct vhca_mr), offsetof(struct vhca_mr, mem), walk_mr,
+    enlist_mr
+};
 
 /* ---- bindings ---- */
 

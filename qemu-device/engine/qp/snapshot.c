@@ -119,17 +119,16 @@ void vhca_lines_walk(struct vhca_snap *s)
 
 /* ---- sets of counters ---- */
 
-static void *walk_cntset(struct vhca_snap *s, void *obj, uint32_t number)
+static void walk_cntset(struct vhca_snap *s, void *obj)
 {
-    struct vhca_cntset *set = vhca_snap_holder(obj, number, sizeof(*set));
+    struct vhca_cntset *set = obj;
 
-    if (set) {
-        vhca_snap_u64s(s, "counter", set->cnt, s->counters);
-    }
-    return set;
+    vhca_snap_u64s(s, "counter", set->cnt, s->counters);
 }
 
-static const struct vhca_snap_kind cntset_kind = { "counter set", walk_cntset };
+static const struct vhca_snap_kind cntset_kind = {
+    "counter set", sizeof(struct vhca_cntset), 0, walk_cntset, vhca_snap_holder
+};
 
 void vhca_cntsets_walk(struct vhca_snap *s)
 {

@@ -84,22 +84,23 @@ static int import_queue(struct qhca_engine *e, struct vhca_import *im,
     return vhca_import(e, im, buf, vhca_wq_bytes(wq));
 }
 
-/* Remove the QP from the table. */
-static void unlist(struct qhca_engine *e, struct vhca_qp *qp)
+/* Remove the QP from the table, and free it. */
+static void free_qp(struct qhca_engine *e, struct vhca_qp *qp)
 {
     if (e->qps->gsi == qp) {
         e->qps->gsi = NULL;
     }
     vhca_table_del(&e->qps->table, qp->slot);
     vhca_async_del(&qp->async);
+    vhca_qp_release(e, qp);
+    free(qp);
 }
 
-void vhca_qp_free(struct qhca_engine *e, struct vhca_qp *qp)
+void vhca_qp_release(struct qhca_engine *e, struct vhca_qp *qp)
 {
     vhca_cntset_bind(qp, NULL);
     vhca_mem_release(e, &qp->sq.mem);
     vhca_mem_release(e, &qp->rq.mem);
-    free(qp);
 }
 
 /* A CQ in ERROR can only be destroyed (C-028). */
@@ -160,17 +161,12 @@ static void count_users(struct vhca_qp *qp, int by)
     }
 }
 
-struct vhca_qp *vhca_qp_alloc(void)
+void vhca_qp_init(struct vhca_qp *qp)
 {
-    struct vhca_qp *qp = calloc(1, sizeof(*qp));
-
-    if (qp) {
-        vhca_list_init(&qp->ready);
-        vhca_list_init(&qp->tx_wait);
-        vhca_list_init(&qp->user.windows);
-        qp->req.timer.fn = vhca_requester_timeout;
-    }
-    return qp;
+    vhca_list_init(&qp->ready);
+    vhca_list_init(&qp->tx_wait);
+    vhca_list_init(&qp->user.windows);
+    qp->req.timer.fn = vhca_requester_timeout;
 }
 
 void vhca_qp_enlist(struct qhca_engine *e, struct vhca_qp *qp)
@@ -229,17 +225,19 @@ int vhca_do_create_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
         (c.type == QHCA_QPT_GSI && e->qps->gsi)) {
         return QHCA_ERR_NO_RESOURCE;
     }
-    qp = vhca_qp_alloc();
+    qp = calloc(1, sizeof(*qp));
     if (!qp) {
         return QHCA_ERR_NO_RESOURCE;
     }
+    vhca_qp_init(qp);
     qp->type = c.type;
     qp->flags = c.flags;
     qp->rq.dbrec = c.flags & QHCA_QP_FLAG_RQ_DBREC;
     qp->max_inline = le32toh(c.max_inline);
     ret = build_qp(e, ctx, qp, &c);
     if (ret) {
-        vhca_qp_free(e, qp);
+        vhca_qp_release(e, qp);
+        free(qp);
         return ret;
     }
     vhca_qp_enlist(e, qp);
@@ -264,8 +262,7 @@ int vhca_do_destroy_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
     }
     vhca_qp_clear(e, qp);
     count_users(qp, -1);
-    unlist(e, qp);
-    vhca_qp_free(e, qp);
+    free_qp(e, qp);
     return QHCA_OK;
 }
 
@@ -275,8 +272,7 @@ static void reset(struct qhca_engine *e)
 
     vhca_table_each(&e->qps->table, qp) {
         vhca_qp_clear(e, qp);
-        unlist(e, qp);
-        vhca_qp_free(e, qp);
+        free_qp(e, qp);
     }
 }
 
@@ -296,7 +292,7 @@ int vhca_do_query_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
     struct qhca_qpc qpc = {
         .attr = qp->attr,
         .qpn = htole32(qp->qpn),
-        .pdn = htole32(qp->pd ? qp->pd->number : 0),
+        .pdn = htole32(vhca_holder_number(qp->pd)),
         .uar = htole32(qp->uar),
         .send_cqn = htole32(qp->scq ? qp->scq->cqn : 0),
         .recv_cqn = htole32(qp->rcq ? qp->rcq->cqn : 0),
@@ -315,7 +311,7 @@ int vhca_do_query_qp(struct qhca_engine *e, struct vhca_cmd_ctx *ctx)
         .retries_left = qp->req.retries,
         .rnr_retries_left = qp->req.rnr_retries,
         .srqn = htole32(qp->srq ? qp->srq->srqn : 0),
-        .xrcdn = htole32(qp->xrcd ? qp->xrcd->number : 0),
+        .xrcdn = htole32(vhca_holder_number(qp->xrcd)),
     };
 
     qpc.attr.state = qpc.attr.cur_state = qp->state;

@@ -33,12 +33,12 @@ void vhca_qps_check_timers(struct vhca_snap *s);
 
 /* ---- create.c, modify.c, state.c, mcast.c ---- */
 
-/* Return a new QP, zeroed except for lists and timer, in no table; or NULL. */
-struct vhca_qp *vhca_qp_alloc(void);
+/* Set up lists and timer of a new QP, which is zeroed before. */
+void vhca_qp_init(struct vhca_qp *qp);
 /* Make a QP with objects and number known, and count it as their user. */
 void vhca_qp_enlist(struct qhca_engine *e, struct vhca_qp *qp);
-/* Free a QP that is in no table and has no send WRs. */
-void vhca_qp_free(struct qhca_engine *e, struct vhca_qp *qp);
+/* Release what a QP that is in no table and has no send WRs holds. */
+void vhca_qp_release(struct qhca_engine *e, struct vhca_qp *qp);
 /* Check the parameters of CREATE_QP; returns enum qhca_cmd_status. */
 int vhca_qp_check_create(const struct qhca_create_qp *c);
 /* Find the objects it refers to; vhca_qp_enlist() counts it as their user. */

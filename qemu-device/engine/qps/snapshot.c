@@ -30,7 +30,7 @@ static struct qhca_create_qp as_created(const struct vhca_qp *qp)
     return (struct qhca_create_qp) {
         .type = qp->type, .flags = qp->flags, .uar = htole32(qp->uar),
         .srqn = htole32(qp->srq && !qp->xrcd ? qp->srq->srqn : 0),
-        .xrcdn = htole32(qp->xrcd ? qp->xrcd->number : 0),
+        .xrcdn = htole32(vhca_holder_number(qp->xrcd)),
         .sq.num_blocks = htole32(qp->sq.present),
         .sq_log_size = qp->sq.log_size, .sq_log_stride = qp->sq.log_stride,
         .max_send_sge = htole32(qp->sq.max_sge),
@@ -64,21 +64,14 @@ static void walk_refs(struct vhca_snap *s, struct vhca_qp *qp)
     struct qhca_engine *e = s->e;
     uint32_t set;
 
-    c.pdn = htole32(vhca_snap_u32(s, "pdn", qp->pd ? qp->pd->number : 0,
-                                  QHCA_OBJ_MASK));
-    c.send_cqn = htole32(vhca_snap_u32(s, "send_cqn",
-                                       qp->scq ? qp->scq->cqn : 0,
-                                       QHCA_OBJ_MASK));
-    c.recv_cqn = htole32(vhca_snap_u32(s, "recv_cqn",
-                                       qp->rcq ? qp->rcq->cqn : 0,
-                                       QHCA_OBJ_MASK));
-    c.xrcdn = htole32(vhca_snap_u32(s, "xrcdn",
-                                    qp->xrcd ? qp->xrcd->number : 0,
-                                    QHCA_OBJ_MASK));
-    c.srqn = htole32(vhca_snap_u32(s, "srqn", qp->srq ? qp->srq->srqn : 0,
-                                   QHCA_OBJ_MASK));
-    set = vhca_snap_u32(s, "cntset", qp->cntset ? qp->cntset->base.number : 0,
-                        QHCA_OBJ_MASK);
+    c.pdn = htole32(vhca_snap_obj(s, "pdn", vhca_holder_number(qp->pd)));
+    c.send_cqn = htole32(vhca_snap_obj(s, "send_cqn",
+                                       qp->scq ? qp->scq->cqn : 0));
+    c.recv_cqn = htole32(vhca_snap_obj(s, "recv_cqn",
+                                       qp->rcq ? qp->rcq->cqn : 0));
+    c.xrcdn = htole32(vhca_snap_obj(s, "xrcdn", vhca_holder_number(qp->xrcd)));
+    c.srqn = htole32(vhca_snap_obj(s, "srqn", qp->srq ? qp->srq->srqn : 0));
+    set = vhca_snap_obj(s, "cntset", qp->cntset ? qp->cntset->base.number : 0);
     if (!s->load || s->bad) {
         return;
     }
@@ -110,7 +103,7 @@ static bool queues_ok(const struct vhca_qp *qp)
            (qp->state != QHCA_QPS_RESET || qp->rq.pi == qp->rq.ci);
 }
 
-static void walk_qp_body(struct vhca_snap *s, struct vhca_qp *qp)
+static void walk_parts(struct vhca_snap *s, struct vhca_qp *qp)
 {
     vhca_snap_fields(s, qp_fields, qp);
     if (!vhca_snap_check(s, vhca_qp_attr_ok(&qp->attr, qp->type, qp->state),
@@ -135,37 +128,39 @@ static void walk_qp_body(struct vhca_snap *s, struct vhca_qp *qp)
     }
 }
 
-static void *walk_qp(struct vhca_snap *s, void *obj, uint32_t number)
+static void walk_qp(struct vhca_snap *s, void *obj)
 {
-    struct vhca_qp *qp = obj ? obj : vhca_qp_alloc();
+    struct vhca_qp *qp = obj;
 
-    if (!qp) {
-        return NULL;
+    if (s->load) {
+        vhca_qp_init(qp);
     }
-    walk_qp_body(s, qp);
-    if (!s->load) {
-        return qp;
-    }
-    if (s->bad) {
+    walk_parts(s, qp);
+    if (s->load && s->bad) {
         free(qp->req.swr);
-        vhca_qp_free(s->e, qp);
-        return NULL;
+        vhca_qp_release(s->e, qp);
     }
-    qp->slot = number;
-    s->e->qps->num_swr += qp->req.swr != NULL;
-    vhca_qp_enlist(s->e, qp);
-    return qp;
 }
 
-static const struct vhca_snap_kind qp_kind = { "QP", walk_qp };
+static void enlist_qp(struct qhca_engine *e, void *obj, uint32_t number)
+{
+    struct vhca_qp *qp = obj;
+
+    qp->slot = number;
+    e->qps->num_swr += qp->req.swr != NULL;
+    vhca_qp_enlist(e, qp);
+}
+
+static const struct vhca_snap_kind qp_kind = {
+    "QP", sizeof(struct vhca_qp), 0, walk_qp, enlist_qp
+};
 
 /* ---- multicast groups ---- */
 
 static void walk_member(struct vhca_snap *s, struct vhca_mcast_group *grp,
                         const uint8_t *gid, uint32_t i)
 {
-    uint32_t slot = vhca_snap_u32(s, "QP", grp ? grp->qp[i]->slot : 0,
-                                  QHCA_OBJ_MASK);
+    uint32_t slot = vhca_snap_obj(s, "QP", grp ? grp->qp[i]->slot : 0);
     uint32_t joins = vhca_snap_u32(s, "joins", grp ? grp->joins[i] : 0,
                                    UINT32_MAX);
     struct vhca_qp *qp = vhca_table_get(&s->e->qps->table, slot);

@@ -3,17 +3,11 @@
  * qhca engine: XRC domains and SRQs in a saved state. The WRs of an SRQ that
  * QPs hold are counted when the QPs are loaded.
  */
-#include <stdlib.h>
-
 #include "rq.h"
 
-static void *walk_xrcd(struct vhca_snap *s, void *obj, uint32_t number)
-{
-    (void)s;
-    return vhca_snap_holder(obj, number, sizeof(struct vhca_holder));
-}
-
-static const struct vhca_snap_kind xrcd_kind = { "XRC domain", walk_xrcd };
+static const struct vhca_snap_kind xrcd_kind = {
+    "XRC domain", sizeof(struct vhca_holder), 0, NULL, vhca_snap_holder
+};
 
 static const struct vhca_snap_field srq_fields[] = {
     QHCA_SNAP_ANY(struct vhca_srq, uar),
@@ -29,15 +23,11 @@ QHCA_SNAP_KNOWS(struct vhca_srq, 176);
 static void walk_refs(struct vhca_snap *s, struct vhca_srq *srq)
 {
     struct qhca_cmd_create_srq r = { 0 };
-    bool save = !s->load;
 
-    r.pdn = htole32(vhca_snap_u32(s, "pdn", save ? srq->pd->number : 0,
-                                  QHCA_OBJ_MASK));
-    r.xrcdn = htole32(vhca_snap_u32(s, "xrcdn",
-                                    srq->xrcd ? srq->xrcd->number : 0,
-                                    QHCA_OBJ_MASK));
-    r.cqn = htole32(vhca_snap_u32(s, "cqn", srq->cq ? srq->cq->cqn : 0,
-                                  QHCA_OBJ_MASK));
+    r.pdn = htole32(vhca_snap_obj(s, "pdn", vhca_holder_number(srq->pd)));
+    r.xrcdn = htole32(vhca_snap_obj(s, "xrcdn",
+                                    vhca_holder_number(srq->xrcd)));
+    r.cqn = htole32(vhca_snap_obj(s, "cqn", srq->cq ? srq->cq->cqn : 0));
     if (s->load && !s->bad) {
         vhca_snap_check(s, vhca_srq_find_objects(s->e, srq, &r) == QHCA_OK,
                         "objects");
@@ -59,37 +49,30 @@ static bool shape_ok(const struct qhca_engine *e, const struct vhca_srq *srq)
            srq->limit <= vhca_wq_size(&srq->wq);
 }
 
-static void walk_srq_body(struct vhca_snap *s, struct vhca_srq *srq)
+static void walk_srq(struct vhca_snap *s, void *obj)
 {
+    struct vhca_srq *srq = obj;
+
     vhca_snap_fields(s, srq_fields, srq);
     walk_refs(s, srq);
     vhca_wq_walk(s, "rq", &srq->wq);
     vhca_snap_check(s, s->bad || shape_ok(s->e, srq), "queue");
 }
 
-static void *walk_srq(struct vhca_snap *s, void *obj, uint32_t number)
+static void enlist_srq(struct qhca_engine *e, void *obj, uint32_t number)
 {
-    struct vhca_srq *srq = obj ? obj : calloc(1, sizeof(*srq));
+    struct vhca_srq *srq = obj;
 
-    if (!srq) {
-        return NULL;
-    }
-    walk_srq_body(s, srq);
-    if (!s->load) {
-        return srq;
-    }
-    if (s->bad) {
-        vhca_mem_release(s->e, &srq->wq.mem);
-        free(srq);
-        return NULL;
-    }
+    (void)e;
     srq->srqn = number;
     vhca_async_init(&srq->async, number);
     vhca_srq_count_users(srq, 1);
-    return srq;
 }
 
-static const struct vhca_snap_kind srq_kind = { "SRQ", walk_srq };
+static const struct vhca_snap_kind srq_kind = {
+    "SRQ", sizeof(struct vhca_srq), offsetof(struct vhca_srq, wq.mem), walk_srq,
+    enlist_srq
+};
 
 void vhca_rq_walk(struct vhca_snap *s)
 {

@@ -307,7 +307,7 @@ int vhca_do_query_srq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     out->log_stride = srq->wq.log_stride;
     out->flags = (srq->user.reserved ? QHCA_SRQ_RESERVED_LKEY : 0) |
                  (srq->wq.dbrec ? QHCA_SRQ_DBREC : 0);
-    out->xrcdn = htole32(srq->xrcd ? srq->xrcd->number : 0);
+    out->xrcdn = htole32(vhca_holder_number(srq->xrcd));
     out->cqn = htole32(srq->cq ? srq->cq->cqn : 0);
     return QHCA_OK;
 }
