@@ -21,26 +21,17 @@ struct source {
     struct vhca_async *(*find)(struct qhca_engine *e, uint32_t number);
 };
 
-static struct vhca_async *cq_async(struct qhca_engine *e, uint32_t number)
-{
-    struct vhca_cq *cq = vhca_cq_get(e, number);
+#define FIND(kind) \
+    static struct vhca_async *kind##_async(struct qhca_engine *e, uint32_t n) \
+    { \
+        struct vhca_##kind *obj = vhca_##kind##_get(e, n); \
+        \
+        return obj ? &obj->async : NULL; \
+    }
 
-    return cq ? &cq->async : NULL;
-}
-
-static struct vhca_async *qp_async(struct qhca_engine *e, uint32_t number)
-{
-    struct vhca_qp *qp = vhca_qp_get(e, number);
-
-    return qp ? &qp->async : NULL;
-}
-
-static struct vhca_async *srq_async(struct qhca_engine *e, uint32_t number)
-{
-    struct vhca_srq *srq = vhca_srq_get(e, number);
-
-    return srq ? &srq->async : NULL;
-}
+FIND(cq)
+FIND(qp)
+FIND(srq)
 
 static struct vhca_async *port_async(struct qhca_engine *e, uint32_t number)
 {

@@ -191,6 +191,9 @@ void vhca_wq_walk(struct vhca_snap *s, const char *name, struct vhca_wq *wq);
 /* Walk over segments; returns the sum of their lengths. */
 uint64_t vhca_segs_walk(struct vhca_snap *s, struct vhca_seg *segs, unsigned n);
 void vhca_cntsets_walk(struct vhca_snap *s);
+/* For struct vhca_snap_ref: a QP by its number in the table. */
+uint32_t vhca_qp_slot(const struct qhca_engine *e, const void *qp);
+void *vhca_qp_at_slot(struct qhca_engine *e, uint32_t slot);
 /* Walk over the lines, after the QPs. */
 void vhca_lines_walk(struct vhca_snap *s);
 

@@ -53,22 +53,22 @@ uint64_t vhca_segs_walk(struct vhca_snap *s, struct vhca_seg *segs, unsigned n)
 
 /* ---- lines ---- */
 
-static uint32_t slot_of(const struct qhca_engine *e, const void *obj)
+uint32_t vhca_qp_slot(const struct qhca_engine *e, const void *qp)
 {
     (void)e;
-    return ((const struct vhca_qp *)obj)->slot;
+    return ((const struct vhca_qp *)qp)->slot;
 }
 
-static void *find_slot(struct qhca_engine *e, uint32_t slot)
+void *vhca_qp_at_slot(struct qhca_engine *e, uint32_t slot)
 {
     return vhca_table_get(&e->qps->table, slot);
 }
 
 static const struct vhca_snap_ref ready_ref = {
-    "QP", offsetof(struct vhca_qp, ready), slot_of, find_slot, NULL
+    "QP", offsetof(struct vhca_qp, ready), vhca_qp_slot, vhca_qp_at_slot, NULL
 };
 static const struct vhca_snap_ref tx_wait_ref = {
-    "QP", offsetof(struct vhca_qp, tx_wait), slot_of, find_slot, NULL
+    "QP", offsetof(struct vhca_qp, tx_wait), vhca_qp_slot, vhca_qp_at_slot, NULL
 };
 
 /* Whether all QPs of the line belong to its page. */

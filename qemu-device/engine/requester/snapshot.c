@@ -309,18 +309,7 @@ bool vhca_requester_timer_ok(const struct vhca_qp *qp)
            (r->rnr_wait || r->una_psn != r->max_psn);
 }
 
-static uint32_t slot_of(const struct qhca_engine *e, const void *obj)
-{
-    (void)e;
-    return ((const struct vhca_qp *)obj)->slot;
-}
-
-static void *find_slot(struct qhca_engine *e, uint32_t slot)
-{
-    return vhca_table_get(&e->qps->table, slot);
-}
-
 const struct vhca_snap_ref vhca_requester_timer_ref = {
-    "QP", offsetof(struct vhca_qp, req.timer), slot_of, find_slot,
+    "QP", offsetof(struct vhca_qp, req.timer), vhca_qp_slot, vhca_qp_at_slot,
     vhca_requester_timeout
 };
