@@ -71,11 +71,9 @@ static struct vhca_mr *lookup(const struct qhca_engine *e,
     return mr && permits(mr, access) ? mr : NULL;
 }
 
-/* Return the object of @key if it gives that access to the range, or NULL. */
-static struct vhca_mr *lookup_range(const struct qhca_engine *e,
-                                    const struct vhca_key_user *user,
-                                    uint32_t key, uint64_t addr, uint64_t len,
-                                    uint16_t access)
+struct vhca_mr *vhca_mr_find(const struct qhca_engine *e,
+                             const struct vhca_key_user *user, uint32_t key,
+                             uint64_t addr, uint64_t len, uint16_t access)
 {
     struct vhca_mr *mr = lookup(e, user, key, access);
 
@@ -86,20 +84,12 @@ struct vhca_mr *vhca_mr_check(struct qhca_engine *e,
                               const struct vhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access)
 {
-    struct vhca_mr *mr = lookup_range(e, user, key, addr, len, access);
+    struct vhca_mr *mr = vhca_mr_find(e, user, key, addr, len, access);
 
     if (!mr) {
         vhca_count(e, QHCA_CNT_BAD_KEY);
     }
     return mr;
-}
-
-const struct vhca_mr *vhca_mr_find(const struct qhca_engine *e,
-                                   const struct vhca_key_user *user,
-                                   uint32_t key, uint64_t addr, uint64_t len,
-                                   uint16_t access)
-{
-    return lookup_range(e, user, key, addr, len, access);
 }
 
 struct vhca_mr *vhca_mr_check_whole(struct qhca_engine *e,
@@ -132,7 +122,7 @@ static uint64_t mem_offset(const struct vhca_mr *mr, uint64_t addr)
 /* Whether the range is inside, as callers must have checked (D-065). */
 static bool covers(const struct vhca_mr *mr, uint64_t addr, size_t len)
 {
-    return mr->type == QHCA_MR_NULL || mr->type == QHCA_MR_DMA ||
+    return is_everywhere(mr) ||
            (len <= mr->length && addr - mr->iova <= mr->length - len);
 }
 
@@ -159,56 +149,38 @@ enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
     }
 }
 
-bool vhca_mr_try_write(struct qhca_engine *e, const struct vhca_mr *mr,
-                       uint64_t addr, const void *buf, size_t len)
+enum vhca_mem_result vhca_mr_write(struct qhca_engine *e,
+                                   const struct vhca_mr *mr, uint64_t addr,
+                                   const void *buf, size_t len)
 {
     mr = resolve(mr, &addr);
     VHCA_ASSERT(covers(mr, addr, len));
     switch (mr->type) {
     case QHCA_MR_NULL:
-        return true;
+        return QHCA_MEM_OK;
     case QHCA_MR_DMA:
-        return vhca_dma_try_write(e, addr, buf, len);
+        return result_of(vhca_dma_try_write(e, addr, buf, len));
     default:
-        return vhca_mem_try_write(e, &mr->mem, mem_offset(mr, addr), buf, len);
+        return result_of(vhca_mem_try_write(e, &mr->mem, mem_offset(mr, addr),
+                                            buf, len));
     }
 }
 
-enum vhca_mem_result vhca_mr_write(struct qhca_engine *e,
-                                   const struct vhca_mr *mr, uint64_t addr,
-                                   const void *buf, size_t len)
+enum vhca_mem_result vhca_write_counted(struct qhca_engine *e,
+                                        enum vhca_mem_result result)
 {
-    bool done = vhca_mr_try_write(e, mr, addr, buf, len);
-
-    return result_of(vhca_dma_counted(e, done));
-}
-
-enum vhca_mem_result vhca_key_read(struct qhca_engine *e,
-                                   const struct vhca_key_user *user,
-                                   uint32_t key, uint64_t addr, void *buf,
-                                   size_t len, uint16_t access)
-{
-    const struct vhca_mr *mr = vhca_mr_check(e, user, key, addr, len, access);
-
-    return mr ? vhca_mr_read(e, mr, addr, buf, len) : QHCA_MEM_DENIED;
-}
-
-enum vhca_mem_result vhca_key_write(struct qhca_engine *e,
-                                    const struct vhca_key_user *user,
-                                    uint32_t key, uint64_t addr,
-                                    const void *buf, size_t len,
-                                    uint16_t access)
-{
-    const struct vhca_mr *mr = vhca_mr_check(e, user, key, addr, len, access);
-
-    return mr ? vhca_mr_write(e, mr, addr, buf, len) : QHCA_MEM_DENIED;
+    if (result == QHCA_MEM_DENIED) {
+        vhca_count(e, QHCA_CNT_BAD_KEY);
+    }
+    vhca_dma_counted(e, result != QHCA_MEM_DMA);
+    return result;
 }
 
 bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
                    uint32_t key, uint64_t addr, size_t len, uint16_t access,
                    struct vhca_view *view)
 {
-    const struct vhca_mr *mr = lookup_range(e, user, key, addr, len, access);
+    const struct vhca_mr *mr = vhca_mr_find(e, user, key, addr, len, access);
 
     vhca_spend(e, 1);
     if (!mr) {

@@ -93,44 +93,39 @@ struct vhca_mr *vhca_mr_by_number(const struct qhca_engine *e, uint32_t key);
 bool vhca_mr_in_range(const struct vhca_mr *mr, uint64_t addr, uint64_t len);
 /*
  * Return the object of @key if it gives @user @access (QHCA_ACCESS_*; 0: local
- * read) to all of [@addr, @addr + @len); if not, count QHCA_CNT_BAD_KEY and
- * return NULL. @len must not be 0 (a zero-length access is not checked). DMA
- * MRs and the reserved key never serve remote access.
+ * read) to all of [@addr, @addr + @len), or NULL. @len must not be 0 (a
+ * zero-length access is not checked). DMA MRs and the reserved key never serve
+ * remote access.
  */
+struct vhca_mr *vhca_mr_find(const struct qhca_engine *e,
+                             const struct vhca_key_user *user, uint32_t key,
+                             uint64_t addr, uint64_t len, uint16_t access);
+/* vhca_mr_find(); counts QHCA_CNT_BAD_KEY if the key does not. */
 struct vhca_mr *vhca_mr_check(struct qhca_engine *e,
                               const struct vhca_key_user *user, uint32_t key,
                               uint64_t addr, uint64_t len, uint16_t access);
-/* As vhca_mr_check(), but count nothing. */
-const struct vhca_mr *vhca_mr_find(const struct qhca_engine *e,
-                                   const struct vhca_key_user *user,
-                                   uint32_t key, uint64_t addr, uint64_t len,
-                                   uint16_t access);
 /* As vhca_mr_check(), but without a range: check @access alone. */
 struct vhca_mr *vhca_mr_check_whole(struct qhca_engine *e,
                                     const struct vhca_key_user *user,
                                     uint32_t key, uint16_t access);
-/* Copy from or to a range that vhca_mr_check() has accepted. */
+/*
+ * Copy from or to a range that vhca_mr_find() has accepted. Failures to read
+ * are counted; for those to write, see vhca_write_counted().
+ */
 enum vhca_mem_result vhca_mr_read(struct qhca_engine *e,
                                   const struct vhca_mr *mr, uint64_t addr,
                                   void *buf, size_t len);
 enum vhca_mem_result vhca_mr_write(struct qhca_engine *e,
                                    const struct vhca_mr *mr, uint64_t addr,
                                    const void *buf, size_t len);
-/* As vhca_mr_write(), but do not count a failure. */
-bool vhca_mr_try_write(struct qhca_engine *e, const struct vhca_mr *mr,
-                       uint64_t addr, const void *buf, size_t len);
-/* vhca_mr_check(), then copy. */
-enum vhca_mem_result vhca_key_read(struct qhca_engine *e,
-                                   const struct vhca_key_user *user,
-                                   uint32_t key, uint64_t addr, void *buf,
-                                   size_t len, uint16_t access);
-enum vhca_mem_result vhca_key_write(struct qhca_engine *e,
-                                    const struct vhca_key_user *user,
-                                    uint32_t key, uint64_t addr,
-                                    const void *buf, size_t len,
-                                    uint16_t access);
 /*
- * vhca_mr_check(), then vhca_dma_view(). Returns false also if the key does not
+ * Count a write that failed, by its result, which is returned. A caller that
+ * writes the first of several packets again does so only then.
+ */
+enum vhca_mem_result vhca_write_counted(struct qhca_engine *e,
+                                        enum vhca_mem_result result);
+/*
+ * vhca_mr_find(), then vhca_dma_view(). Returns false also if the key does not
  * give @access, and counts nothing.
  */
 bool vhca_key_view(struct qhca_engine *e, const struct vhca_key_user *user,
@@ -225,7 +220,8 @@ void vhca_segs_format(uint8_t *dst, const struct vhca_seg *segs, unsigned n);
 /*
  * Copy @len bytes between @buf and an SGE list, from byte @off of the list on;
  * the range must be inside. The keys of the segments are checked each time, as
- * they may have been invalidated since.
+ * they may have been invalidated since. Failures are counted as by
+ * vhca_mr_read() and vhca_mr_write().
  */
 enum vhca_mem_result vhca_segs_read(struct qhca_engine *e,
                                     const struct vhca_key_user *user,
@@ -239,11 +235,6 @@ enum vhca_mem_result vhca_segs_write(struct qhca_engine *e,
 void vhca_segs_view(struct qhca_engine *e, const struct vhca_key_user *user,
                     const struct vhca_seg *segs, unsigned n, uint64_t off,
                     size_t len, struct vhca_view *view);
-/* As vhca_segs_write(), but count nothing if it fails. */
-bool vhca_segs_try_write(struct qhca_engine *e,
-                         const struct vhca_key_user *user,
-                         const struct vhca_seg *segs, unsigned n, uint64_t off,
-                         const void *buf, size_t len);
 /* Whether the key of each non-empty segment gives @access to all of it. */
 bool vhca_segs_check(struct qhca_engine *e, const struct vhca_key_user *user,
                      const struct vhca_seg *segs, unsigned n, uint16_t access);

@@ -11,6 +11,7 @@ static bool wraps(const struct vhca_seg *seg)
     return seg->length - 1 > UINT64_MAX - seg->addr;
 }
 
+/* Count nothing but failures to read memory. */
 static enum vhca_mem_result copy(struct qhca_engine *e,
                                  const struct vhca_key_user *user,
                                  const struct vhca_seg *segs, unsigned n,
@@ -27,16 +28,13 @@ static enum vhca_mem_result copy(struct qhca_engine *e,
 
         size_t part = (size_t)MIN_OF(segs->length - off, (uint64_t)len);
         uint64_t addr = segs->addr + off;
+        const struct vhca_mr *mr = wraps(segs) ? NULL :
+            vhca_mr_find(e, user, segs->lkey, addr, part,
+                         write ? QHCA_ACCESS_LOCAL_WRITE : 0);
 
-        if (wraps(segs)) {
-            vhca_count(e, QHCA_CNT_BAD_KEY);
-            result = QHCA_MEM_DENIED;
-        } else if (write) {
-            result = vhca_key_write(e, user, segs->lkey, addr, buf, part,
-                                    QHCA_ACCESS_LOCAL_WRITE);
-        } else {
-            result = vhca_key_read(e, user, segs->lkey, addr, buf, part, 0);
-        }
+        result = !mr ? QHCA_MEM_DENIED :
+                 write ? vhca_mr_write(e, mr, addr, buf, part) :
+                         vhca_mr_read(e, mr, addr, buf, part);
         off = 0;
         buf += part;
         len -= part;
@@ -49,7 +47,12 @@ enum vhca_mem_result vhca_segs_read(struct qhca_engine *e,
                                     const struct vhca_seg *segs, unsigned n,
                                     uint64_t off, void *buf, size_t len)
 {
-    return copy(e, user, segs, n, off, buf, len, false);
+    enum vhca_mem_result result = copy(e, user, segs, n, off, buf, len, false);
+
+    if (result == QHCA_MEM_DENIED) {
+        vhca_count(e, QHCA_CNT_BAD_KEY);
+    }
+    return result;
 }
 
 enum vhca_mem_result vhca_segs_write(struct qhca_engine *e,
@@ -79,36 +82,6 @@ void vhca_segs_view(struct qhca_engine *e, const struct vhca_key_user *user,
         off = 0;
         len -= part;
     }
-}
-
-bool vhca_segs_try_write(struct qhca_engine *e,
-                         const struct vhca_key_user *user,
-                         const struct vhca_seg *segs, unsigned n, uint64_t off,
-                         const void *buf, size_t len)
-{
-    const uint8_t *p = buf;
-    const struct vhca_mr *mr;
-
-    for (; n > 0 && len > 0; segs++, n--) {
-        if (off >= segs->length) {
-            off -= segs->length;
-            continue;
-        }
-
-        size_t part = (size_t)MIN_OF(segs->length - off, (uint64_t)len);
-        uint64_t addr = segs->addr + off;
-
-        mr = wraps(segs) ? NULL :
-             vhca_mr_find(e, user, segs->lkey, addr, part,
-                          QHCA_ACCESS_LOCAL_WRITE);
-        if (!mr || !vhca_mr_try_write(e, mr, addr, p, part)) {
-            return false;
-        }
-        off = 0;
-        p += part;
-        len -= part;
-    }
-    return true;
 }
 
 bool vhca_segs_check(struct qhca_engine *e, const struct vhca_key_user *user,

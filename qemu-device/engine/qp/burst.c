@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: the payload of a burst.
+ * qhca engine: payloads: that of a burst, and one that has arrived.
  */
 #include "qp.h"
 
@@ -39,4 +39,22 @@ bool vhca_burst_in_place(struct vhca_burst *burst, uint32_t mtu, uint64_t left)
     burst->p.num_pieces = view->num_pieces;
     burst->p.payload_len = view->len;
     return view->len > 0;
+}
+
+bool vhca_scatter(struct qhca_engine *e, const struct vhca_key_user *user,
+                  const struct vhca_seg *segs, unsigned n, uint64_t off,
+                  const struct roce_packet *p)
+{
+    enum vhca_mem_result result = QHCA_MEM_OK;
+    struct vhca_piece at;
+
+    for (size_t i = 0, done = 0; done < p->payload_len && !result;
+         i++, done += at.len) {
+        at = roce_piece(p, i, done);
+        result = vhca_segs_write(e, user, segs, n, off + done, at.base, at.len);
+    }
+    if (p->num_psn == 1 && result != QHCA_MEM_OK) {
+        vhca_write_counted(e, result);
+    }
+    return result == QHCA_MEM_OK;
 }

@@ -102,28 +102,6 @@ static struct vhca_swr *answered(struct vhca_qp *qp,
     return vhca_swr_is(wr, QHCA_RULE_RD_ATOMIC) ? wr : NULL;
 }
 
-/*
- * Scatter the payload over the buffers of @wr, from byte @off on. A failure is
- * not counted if @p stands for several packets.
- */
-static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
-                    const struct vhca_swr *wr, uint64_t off,
-                    const struct roce_packet *p)
-{
-    struct vhca_piece at;
-    bool ok = true;
-
-    for (size_t i = 0, n = 0; n < p->payload_len && ok; i++, n += at.len) {
-        at = roce_piece(p, i, n);
-        ok = p->num_psn > 1 ?
-             vhca_segs_try_write(e, &qp->user, wr->seg, wr->num_seg, off + n,
-                                 at.base, at.len) :
-             vhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, off + n,
-                             at.base, at.len) == QHCA_MEM_OK;
-    }
-    return ok;
-}
-
 /* Return the bytes that a READ, FLUSH or ATOMIC WRITE lacks from @psn on. */
 static uint64_t data_left(const struct vhca_qp *qp, const struct vhca_swr *wr,
                           uint32_t psn)
@@ -173,13 +151,15 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
         vhca_sq_fail(e, qp, QHCA_WC_BAD_RESP_ERR);
         return 1;
     }
-    if (p->num_psn > 1 && !scatter(e, qp, wr, at, p)) {
+    if (p->num_psn > 1 &&
+        !vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p)) {
         first = *p;
         roce_first_of(&first);
         p = &first;
         last = false;
     }
-    if (p->num_psn == 1 && !scatter(e, qp, wr, at, p)) {
+    if (p->num_psn == 1 &&
+        !vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p)) {
         vhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return 1;
     }
@@ -229,8 +209,9 @@ static void rx_atomic_response(struct qhca_engine *e, struct vhca_qp *qp,
     /* Memory holds the value in the guest's byte order (F-021). */
     uint64_t orig = htole64(p->atomic_orig);
 
-    if (vhca_segs_write(e, &qp->user, wr->seg, wr->num_seg, 0, &orig,
-                        sizeof(orig)) != QHCA_MEM_OK) {
+    if (vhca_write_counted(e, vhca_segs_write(e, &qp->user, wr->seg,
+                                              wr->num_seg, 0, &orig,
+                                              sizeof(orig))) != QHCA_MEM_OK) {
         vhca_sq_fail(e, qp, QHCA_WC_LOC_PROT_ERR);
         return;
     }

@@ -8,12 +8,15 @@
 static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
                     const struct roce_packet *p)
 {
+    const struct vhca_key_user *user = vhca_recv_user(qp);
+    const struct vhca_rwr *rwr = &qp->rsp.rwr;
     uint8_t grh[GRH_LEN];
 
     roce_grh(p, grh);
-    return vhca_recv_write(e, qp, 0, grh, GRH_LEN) == QHCA_MEM_OK &&
-           vhca_recv_write(e, qp, GRH_LEN, p->payload, p->payload_len) ==
-           QHCA_MEM_OK;
+    return vhca_write_counted(e, vhca_segs_write(e, user, rwr->seg,
+                                                 rwr->num_seg, 0, grh,
+                                                 GRH_LEN)) == QHCA_MEM_OK &&
+           vhca_scatter(e, user, rwr->seg, rwr->num_seg, GRH_LEN, p);
 }
 
 /*

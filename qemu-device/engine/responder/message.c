@@ -149,28 +149,11 @@ static bool send_length_ok(const struct vhca_qp *qp,
                                                 (uint64_t)QHCA_MAX_MSG);
 }
 
-/* Scatter the payload; a failure is not counted if @p has several packets. */
-static bool scatter(struct qhca_engine *e, struct vhca_qp *qp,
-                    const struct roce_packet *p)
-{
-    struct vhca_piece at;
-    bool ok = true;
-
-    for (size_t i = 0, n = 0; n < p->payload_len && ok; i++, n += at.len) {
-        uint64_t off = qp->rsp.offset + n;
-
-        at = roce_piece(p, i, n);
-        ok = p->num_psn > 1 ?
-             vhca_recv_try_write(e, qp, off, at.base, at.len) :
-             vhca_recv_write(e, qp, off, at.base, at.len) == QHCA_MEM_OK;
-    }
-    return ok;
-}
-
 enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
                                  const struct roce_packet *p)
 {
     enum vhca_rx_result result = vhca_rx_take(e, qp);
+    const struct vhca_rwr *rwr = &qp->rsp.rwr;
 
     if (result != QHCA_RX_DONE) {
         return result;
@@ -178,7 +161,8 @@ enum vhca_rx_result vhca_rx_send(struct qhca_engine *e, struct vhca_qp *qp,
     if (!vhca_same_mtu(qp, p) || !send_length_ok(qp, p)) {
         return unless_many(p, QHCA_RX_LENGTH);
     }
-    if (!scatter(e, qp, p)) {
+    if (!vhca_scatter(e, vhca_recv_user(qp), rwr->seg, rwr->num_seg,
+                      qp->rsp.offset, p)) {
         return unless_many(p, QHCA_RX_BUFFER);
     }
     /* Invalidate after the data has arrived, before the completion (B-070). */
@@ -213,8 +197,7 @@ static enum vhca_mem_result write_payload(struct qhca_engine *e,
 {
     const struct vhca_responder *s = &qp->rsp;
     bool first = roce_opcode(p->opcode)->flags & OPF_FIRST;
-    bool many = p->num_psn > 1;
-    enum vhca_mem_result result = QHCA_MEM_OK;
+    enum vhca_mem_result result;
     uint64_t va = s->va + s->offset, len = first ? s->dma_len : p->payload_len;
     const struct vhca_mr *mr;
     struct vhca_piece at;
@@ -222,23 +205,14 @@ static enum vhca_mem_result write_payload(struct qhca_engine *e,
     if (!p->payload_len) {
         return QHCA_MEM_OK;
     }
-    mr = many ? vhca_mr_find(e, &qp->user, s->rkey, va, len,
-                             QHCA_ACCESS_REMOTE_WRITE) :
-                vhca_mr_check(e, &qp->user, s->rkey, va, len,
-                              QHCA_ACCESS_REMOTE_WRITE);
-    if (!mr) {
-        return QHCA_MEM_DENIED;
-    }
+    mr = vhca_mr_find(e, &qp->user, s->rkey, va, len, QHCA_ACCESS_REMOTE_WRITE);
+    result = mr ? QHCA_MEM_OK : QHCA_MEM_DENIED;
     for (size_t i = 0, n = 0; n < p->payload_len && result == QHCA_MEM_OK;
          i++, n += at.len) {
         at = roce_piece(p, i, n);
-        if (!many) {
-            result = vhca_mr_write(e, mr, va + n, at.base, at.len);
-        } else if (!vhca_mr_try_write(e, mr, va + n, at.base, at.len)) {
-            result = QHCA_MEM_DMA;
-        }
+        result = vhca_mr_write(e, mr, va + n, at.base, at.len);
     }
-    return result;
+    return p->num_psn > 1 ? result : vhca_write_counted(e, result);
 }
 
 enum vhca_rx_result vhca_rx_write(struct qhca_engine *e, struct vhca_qp *qp,

@@ -159,6 +159,7 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
 {
     uint32_t left = r->length - r->done, len = MIN_OF(qp->mtu, left);
     uint64_t va = r->va + r->done;
+    const struct vhca_mr *mr;
     struct vhca_key_user user;
     bool copy, last;
 
@@ -173,9 +174,12 @@ static enum vhca_mem_result build_read(struct qhca_engine *e,
     copy = !vhca_burst_in_place(burst, qp->mtu, left);
     last = copy ? len == left : burst->view.len == left;
     burst->p.opcode = vhca_qp_service(qp) | read_opcode(!r->done, last);
-    return !copy || !left ? QHCA_MEM_OK :
-           vhca_key_read(e, &user, r->rkey, va, vhca_burst_payload(burst, len),
-                         len, QHCA_ACCESS_REMOTE_READ);
+    if (!copy || !left) {
+        return QHCA_MEM_OK;
+    }
+    mr = vhca_mr_check(e, &user, r->rkey, va, len, QHCA_ACCESS_REMOTE_READ);
+    return mr ? vhca_mr_read(e, mr, va, vhca_burst_payload(burst, len), len) :
+                QHCA_MEM_DENIED;
 }
 
 static void build_ack(const struct vhca_qp *qp, uint8_t syndrome,

@@ -67,26 +67,6 @@ enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp)
     return vhca_rwr_fetch(e, &qp->rq, qp->rq.ci, &qp->rsp.rwr);
 }
 
-enum vhca_mem_result vhca_recv_write(struct qhca_engine *e, struct vhca_qp *qp,
-                                     uint64_t off, const void *buf, size_t len)
-{
-    const struct vhca_rwr *rwr = &qp->rsp.rwr;
-
-    VHCA_ASSERT(rwr->taken);
-    return vhca_segs_write(e, qp->srq ? &qp->srq->user : &qp->user, rwr->seg,
-                           rwr->num_seg, off, buf, len);
-}
-
-bool vhca_recv_try_write(struct qhca_engine *e, struct vhca_qp *qp,
-                         uint64_t off, const void *buf, size_t len)
-{
-    const struct vhca_rwr *rwr = &qp->rsp.rwr;
-
-    VHCA_ASSERT(rwr->taken);
-    return vhca_segs_try_write(e, qp->srq ? &qp->srq->user : &qp->user,
-                               rwr->seg, rwr->num_seg, off, buf, len);
-}
-
 /*
  * A receive WR of an XRC SRQ completes on the SRQ's CQ. That CQ does not know
  * the QP, so if it fails, move the QP to ERR here (H-002).

@@ -48,15 +48,14 @@ extern const struct vhca_room vhca_rq_room;
  * Take the next receive WR, of the QP or of its SRQ, unless one is in use.
  */
 enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp);
-/*
- * Scatter @len bytes over the receive WR in use, from its byte @off on; the
- * range must be inside. Uses the keys of the QP's PD, or of its SRQ's (G-003).
- */
-enum vhca_mem_result vhca_recv_write(struct qhca_engine *e, struct vhca_qp *qp,
-                                     uint64_t off, const void *buf, size_t len);
-/* As vhca_recv_write(), but count nothing if it fails. */
-bool vhca_recv_try_write(struct qhca_engine *e, struct vhca_qp *qp,
-                         uint64_t off, const void *buf, size_t len);
+/* Return whose keys the receive WR in use has: its QP or its SRQ (G-003). */
+static inline const struct vhca_key_user *
+vhca_recv_user(const struct vhca_qp *qp)
+{
+    VHCA_ASSERT(qp->rsp.rwr.taken);
+    return qp->srq ? &qp->srq->user : &qp->user;
+}
+
 /* Complete the receive WR in use; @p is the last packet of its message. */
 void vhca_recv_complete(struct qhca_engine *e, struct vhca_qp *qp,
                         const struct roce_packet *p, uint8_t opcode,
