@@ -10,17 +10,21 @@
 
 _Static_assert(QHCA_TABLE_ENTRIES == 1u << TABLE_SHIFT, "size of a table page");
 
+bool vhca_dma_counted(struct qhca_engine *e, bool done)
+{
+    if (!done && vhca_running(e)) {
+        vhca_count(e, QHCA_CNT_DMA_ERR);
+    }
+    return done;
+}
+
 bool vhca_dma_read(struct qhca_engine *e, uint64_t addr, void *buf, size_t len)
 {
     if (!vhca_running(e)) {
         return false;
     }
     vhca_spend_bytes(e, len, QHCA_UNIT_COPY);
-    if (!e->ops->dma_read(e->opaque, addr, buf, len)) {
-        vhca_count(e, QHCA_CNT_DMA_ERR);
-        return false;
-    }
-    return true;
+    return vhca_dma_counted(e, e->ops->dma_read(e->opaque, addr, buf, len));
 }
 
 bool vhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
@@ -31,14 +35,6 @@ bool vhca_dma_try_write(struct qhca_engine *e, uint64_t addr, const void *buf,
     }
     vhca_spend_bytes(e, len, QHCA_UNIT_COPY);
     return e->ops->dma_write(e->opaque, addr, buf, len);
-}
-
-bool vhca_dma_counted(struct qhca_engine *e, bool done)
-{
-    if (!done && vhca_running(e)) {
-        vhca_count(e, QHCA_CNT_DMA_ERR);
-    }
-    return done;
 }
 
 bool vhca_dma_write(struct qhca_engine *e, uint64_t addr, const void *buf,
@@ -54,11 +50,8 @@ bool vhca_dma_write_entry(struct qhca_engine *e, uint64_t addr,
         return false;
     }
     vhca_spend(e, 2);           /* the whole entry, then its last byte again */
-    if (!e->ops->dma_write_entry(e->opaque, addr, entry, len)) {
-        vhca_count(e, QHCA_CNT_DMA_ERR);
-        return false;
-    }
-    return true;
+    return vhca_dma_counted(e, e->ops->dma_write_entry(e->opaque, addr, entry,
+                                                       len));
 }
 
 static bool append(struct vhca_view *view, const uint8_t *base, size_t len)
@@ -94,18 +87,22 @@ bool vhca_dma_view(struct qhca_engine *e, uint64_t addr, size_t len,
     return len == 0;
 }
 
+/* Whether @n blocks from @addr on are aligned and inside the address space. */
+static bool blocks_ok(uint64_t addr, uint64_t n, unsigned block_shift)
+{
+    return !(addr & ((1ull << block_shift) - 1)) &&
+           addr <= UINT64_MAX - ((n << block_shift) - 1);
+}
+
 /* Copy @n block addresses of a table; all must be aligned. */
 static int take_blocks(uint64_t *block, const uint64_t *entry, uint32_t n,
                        unsigned block_shift)
 {
-    uint64_t mask = (1ull << block_shift) - 1, addr;
-
     for (uint32_t i = 0; i < n; i++) {
-        addr = le64toh(entry[i]);
-        if (addr & mask || addr > UINT64_MAX - mask) {
+        block[i] = le64toh(entry[i]);
+        if (!blocks_ok(block[i], 1, block_shift)) {
             return QHCA_ERR_PARAM;
         }
-        block[i] = addr;
     }
     return QHCA_OK;
 }
@@ -113,24 +110,18 @@ static int take_blocks(uint64_t *block, const uint64_t *entry, uint32_t n,
 static int check_shape(const struct qhca_buf *buf, uint64_t min_len)
 {
     uint64_t blocks = le32toh(buf->num_blocks), fit = 1;
-    uint64_t addr = le64toh(buf->addr);
-    uint64_t bytes;
-    unsigned i;
 
     if (buf->depth > QHCA_BUF_MAX_DEPTH || blocks == 0 ||
         buf->block_shift < QHCA_BLOCK_SHIFT_MIN ||
-        buf->block_shift > QHCA_BLOCK_SHIFT_MAX) {
-        return QHCA_ERR_PARAM;
-    }
-    bytes = blocks << buf->block_shift;     /* at most 63 bits */
-    if (bytes < min_len) {
+        buf->block_shift > QHCA_BLOCK_SHIFT_MAX ||
+        blocks << buf->block_shift < min_len) {     /* at most 63 bits */
         return QHCA_ERR_PARAM;
     }
     if (buf->depth == 0) {
-        return addr & ((1ull << buf->block_shift) - 1) ||
-               addr > UINT64_MAX - (bytes - 1) ? QHCA_ERR_PARAM : QHCA_OK;
+        return blocks_ok(le64toh(buf->addr), blocks, buf->block_shift) ?
+               QHCA_OK : QHCA_ERR_PARAM;
     }
-    for (i = 0; i < buf->depth; i++) {
+    for (unsigned i = 0; i < buf->depth; i++) {
         fit *= QHCA_TABLE_ENTRIES;
     }
     return blocks > fit ? QHCA_ERR_PARAM : QHCA_OK;
@@ -140,20 +131,15 @@ static int import_start(struct qhca_engine *e, struct vhca_import *im,
                         const struct qhca_buf *buf, uint64_t min_len)
 {
     int status = check_shape(buf, min_len);
-    struct vhca_mem mem;
+    struct vhca_mem mem = {
+        .base = le64toh(buf->addr), .num_blocks = le32toh(buf->num_blocks),
+    };
 
+    if (status == QHCA_OK && buf->depth > 0) {
+        status = vhca_mem_reserve(e, &mem, mem.num_blocks);
+    }
     if (status != QHCA_OK) {
         return status;
-    }
-    if (buf->depth > 0) {
-        status = vhca_mem_reserve(e, &mem, le32toh(buf->num_blocks));
-        if (status != QHCA_OK) {
-            return status;
-        }
-    } else {
-        memset(&mem, 0, sizeof(mem));
-        mem.num_blocks = le32toh(buf->num_blocks);
-        mem.base = le64toh(buf->addr);
     }
     mem.block_shift = buf->block_shift;
     im->mem = mem;
@@ -254,15 +240,11 @@ void vhca_import_drop(struct qhca_engine *e, struct vhca_import *im)
 
 bool vhca_mem_blocks_ok(const struct vhca_mem *mem)
 {
-    uint64_t mask = (1ull << mem->block_shift) - 1;
-
     if (!mem->block) {
-        return !(mem->base & mask) &&
-               mem->base <= UINT64_MAX -
-               (((uint64_t)mem->num_blocks << mem->block_shift) - 1);
+        return blocks_ok(mem->base, mem->num_blocks, mem->block_shift);
     }
     for (uint32_t i = 0; i < mem->num_blocks; i++) {
-        if (mem->block[i] & mask || mem->block[i] > UINT64_MAX - mask) {
+        if (!blocks_ok(mem->block[i], 1, mem->block_shift)) {
             return false;
         }
     }
@@ -311,10 +293,8 @@ void vhca_mem_release(struct qhca_engine *e, struct vhca_mem *mem)
 
 uint64_t vhca_mem_addr(const struct vhca_mem *mem, uint64_t off)
 {
-    if (!mem->block) {
-        return mem->base + off;
-    }
-    return mem->block[off >> mem->block_shift] +
+    return !mem->block ? mem->base + off :
+           mem->block[off >> mem->block_shift] +
            (off & ((1ull << mem->block_shift) - 1));
 }
 
@@ -347,15 +327,12 @@ bool vhca_mem_read(struct qhca_engine *e, const struct vhca_mem *mem,
     uint64_t addr;
     size_t n;
 
-    while (len > 0) {
+    for (; len > 0; p += n, off += n, len -= n) {
         n = len;
         addr = piece_addr(mem, off, &n);
         if (!vhca_dma_read(e, addr, p, n)) {
             return false;
         }
-        p += n;
-        off += n;
-        len -= n;
     }
     return true;
 }
@@ -383,15 +360,12 @@ bool vhca_mem_try_write(struct qhca_engine *e, const struct vhca_mem *mem,
     uint64_t addr;
     size_t n;
 
-    while (len > 0) {
+    for (; len > 0; p += n, off += n, len -= n) {
         n = len;
         addr = piece_addr(mem, off, &n);
         if (!vhca_dma_try_write(e, addr, p, n)) {
             return false;
         }
-        p += n;
-        off += n;
-        len -= n;
     }
     return true;
 }
