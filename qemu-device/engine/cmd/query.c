@@ -23,9 +23,8 @@ static uint64_t node_guid(const uint8_t *mac)
         mac[5],
     };
     uint64_t guid = 0;
-    unsigned i;
 
-    for (i = 0; i < sizeof(eui); i++) {
+    for (unsigned i = 0; i < sizeof(eui); i++) {
         guid = guid << 8 | eui[i];
     }
     return guid;

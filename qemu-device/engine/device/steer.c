@@ -42,9 +42,7 @@ static bool is_roce(const struct qhca_engine *e, const struct frame_headers *p,
 
 static bool in_mcast_list(const struct vhca_port *port, const uint8_t *dmac)
 {
-    uint32_t i;
-
-    for (i = 0; i < port->num_mcast; i++) {
+    for (uint32_t i = 0; i < port->num_mcast; i++) {
         if (mac_equal(dmac, port->mcast[i])) {
             return true;
         }

@@ -100,9 +100,7 @@ int vhca_do_destroy_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 static void reset(struct qhca_engine *e)
 {
-    unsigned i;
-
-    for (i = 0; i < QHCA_MAX_ETHQ; i++) {
+    for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
         if (e->eth->queue[i].used) {
             free_ethq(e, &e->eth->queue[i]);
         }

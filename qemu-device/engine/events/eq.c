@@ -23,9 +23,7 @@ uint32_t vhca_eqn(const struct qhca_engine *e, const struct vhca_eq *eq)
 
 struct vhca_eq *vhca_eq_async(struct qhca_engine *e)
 {
-    unsigned i;
-
-    for (i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
         if (e->events->eq[i].used && e->events->eq[i].async) {
             return &e->events->eq[i];
         }
@@ -122,9 +120,7 @@ static void eq_post(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
 
 static int find_waiting(const struct vhca_async *a, enum qhca_event type)
 {
-    int i;
-
-    for (i = 0; i < a->waiting; i++) {
+    for (int i = 0; i < a->waiting; i++) {
         if (a->type[i] == type) {
             return i;
         }
@@ -259,9 +255,7 @@ int vhca_eq_check_create(const struct qhca_engine *e,
 
 static struct vhca_eq *free_eq(struct qhca_engine *e)
 {
-    unsigned i;
-
-    for (i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
         if (!e->events->eq[i].used) {
             return &e->events->eq[i];
         }
@@ -331,9 +325,7 @@ int vhca_do_destroy_eq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 void vhca_eq_free_all(struct qhca_engine *e)
 {
-    unsigned i;
-
-    for (i = 0; i < QHCA_MAX_EQ; i++) {
+    for (unsigned i = 0; i < QHCA_MAX_EQ; i++) {
         if (e->events->eq[i].used) {
             release_eq(e, &e->events->eq[i]);
         }

@@ -268,9 +268,8 @@ int vhca_gid_find(const struct qhca_engine *e, const uint8_t *gid,
                   uint16_t vlan)
 {
     const struct vhca_gid *g;
-    uint32_t i;
 
-    for (i = 0; i < e->port->num_gid; i++) {
+    for (uint32_t i = 0; i < e->port->num_gid; i++) {
         g = &e->port->gid[i];
         if (g->valid && g->vlan == vlan &&
             memcmp(g->gid, gid, sizeof(g->gid)) == 0) {

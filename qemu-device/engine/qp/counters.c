@@ -45,9 +45,8 @@ static int answer(struct vhca_cmd_ctx *c, const uint64_t *cnt,
                   const uint64_t *without)
 {
     uint64_t v;
-    unsigned i;
 
-    for (i = 0; i < QHCA_CNT_MAX; i++) {
+    for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
         v = htole64(cnt[i] - (without ? without[i] : 0));
         memcpy(c->mbox + i * sizeof(v), &v, sizeof(v));
     }
