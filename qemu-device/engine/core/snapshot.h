@@ -12,8 +12,8 @@
 #define QHCA_ENGINE_SNAPSHOT_H
 
 #include "fifo.h"
-#include "holder.h"
 #include "mem.h"
+#include "table.h"
 #include "timer.h"
 #include "util.h"
 

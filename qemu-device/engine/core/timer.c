@@ -11,6 +11,8 @@
 
 #include "core.h"
 
+#define PS_PER_NS   1000u
+
 static void heap_put(struct vhca_timers *h, uint32_t i, struct vhca_timer *t)
 {
     h->heap[i] = t;
@@ -138,4 +140,25 @@ void vhca_timers_sync(struct qhca_engine *e, uint64_t next)
         h->armed = next;
         e->ops->set_timer(e->opaque, next);
     }
+}
+
+/* ---- rates, as leaky buckets ---- */
+
+unsigned vhca_pace_room(const struct vhca_pace *p, uint64_t now, unsigned max)
+{
+    uint64_t owed = p->paid > now ? p->paid - now : 0;
+    uint64_t room;
+
+    if (owed >= p->slack) {
+        return 0;
+    }
+    room = (p->slack - owed) * PS_PER_NS;
+    /* Avoid the division in the common case. */
+    return room >= max * p->cost ?
+           max : (unsigned)((room + p->cost - 1) / p->cost);
+}
+
+void vhca_pace_spend(struct vhca_pace *p, uint64_t now, uint64_t n)
+{
+    p->paid = MAX_OF(p->paid, now) + n * p->cost / PS_PER_NS;
 }
