@@ -60,10 +60,28 @@ static bool eq_put(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
     return true;
 }
 
+/* Whether fault rules let the interrupt pass. */
+static bool irq_passes(struct qhca_engine *e, unsigned vector)
+{
+    struct vhca_fault_at at = { .point = QHCA_FAULT_IRQ };
+
+    at.field[QHCA_FAULT_VECTOR] = vector;
+    return vhca_fault_judge(e, &at).action != QHCA_FAULT_DROP;
+}
+
+/* Whether fault rules let the event pass. */
+static bool event_passes(struct qhca_engine *e, uint8_t type, uint32_t obj)
+{
+    struct vhca_fault_at at = { .point = QHCA_FAULT_EVENT, .kind = type };
+
+    at.field[QHCA_FAULT_OBJ] = obj;
+    return vhca_fault_judge(e, &at).action != QHCA_FAULT_DROP;
+}
+
 void vhca_raise_irq(struct qhca_engine *e, unsigned vector)
 {
     if (vhca_running(e) && (!vhca_faults_at(e, QHCA_FAULT_IRQ) ||
-                            vhca_fault_irq(e, vector))) {
+                            irq_passes(e, vector))) {
         e->ops->raise_irq(e->opaque, vector);
     }
 }
@@ -106,8 +124,7 @@ void vhca_fatal(struct qhca_engine *e, enum qhca_fatal reason)
 static void eq_post(struct qhca_engine *e, struct vhca_eq *eq, uint8_t type,
                     uint32_t obj, uint32_t arm_sn)
 {
-    if (vhca_faults_at(e, QHCA_FAULT_EVENT) &&
-        !vhca_fault_event(e, type, obj)) {
+    if (vhca_faults_at(e, QHCA_FAULT_EVENT) && !event_passes(e, type, obj)) {
         return;
     }
     if (!eq_put(e, eq, type, obj, arm_sn)) {

@@ -86,12 +86,6 @@ struct vhca_events {
 
 extern const struct vhca_room vhca_events_room;
 
-/* ---- fault.c ---- */
-
-/* Whether fault rules let the event or the interrupt pass. */
-bool vhca_fault_event(struct qhca_engine *e, uint8_t type, uint32_t obj);
-bool vhca_fault_irq(struct qhca_engine *e, unsigned vector);
-
 /* ---- eq.c ---- */
 
 /* Raise MSI-X vector @vector, if the device runs. */
