@@ -109,6 +109,16 @@ void vhca_qp_check_drained(struct qhca_engine *e, struct vhca_qp *qp);
 bool vhca_qp_doorbell_sq(struct qhca_engine *e, const struct vhca_db *db);
 bool vhca_qp_doorbell_rq(struct qhca_engine *e, const struct vhca_db *db);
 
+/*
+ * Apply fault rules to a WR of @qp that is about to complete with success on
+ * @cq, with a CQE of @opcode. Returns the status it has to complete with.
+ */
+enum qhca_cqe_status vhca_fault_cqe(struct qhca_engine *e, struct vhca_qp *qp,
+                                    struct vhca_cq *cq, uint8_t opcode);
+/* Raise the event of a rule, and move the QP to ERR if it is an error. */
+void vhca_fault_raise(struct qhca_engine *e, struct vhca_qp *qp,
+                      const struct vhca_fault *does);
+
 static inline bool vhca_qp_draining(const struct vhca_qp *qp)
 {
     return qp->state == QHCA_QPS_SQD &&
@@ -196,17 +206,5 @@ uint32_t vhca_qp_slot(const struct qhca_engine *e, const void *qp);
 void *vhca_qp_at_slot(struct qhca_engine *e, uint32_t slot);
 /* Walk over the lines, after the QPs. */
 void vhca_lines_walk(struct vhca_snap *s);
-
-/* ---- fault.c ---- */
-
-/*
- * Apply fault rules to a WR of @qp that is about to complete with success on
- * @cq, with a CQE of @opcode. Returns the status it has to complete with.
- */
-enum qhca_cqe_status vhca_fault_cqe(struct qhca_engine *e, struct vhca_qp *qp,
-                                    struct vhca_cq *cq, uint8_t opcode);
-/* Raise the event of a rule, and move the QP to ERR if it is an error. */
-void vhca_fault_raise(struct qhca_engine *e, struct vhca_qp *qp,
-                      const struct vhca_fault *does);
 
 #endif /* QHCA_ENGINE_QP_H */
