@@ -75,7 +75,7 @@ enum vhca_wqe_result vhca_rwr_fetch(struct qhca_engine *e,
 bool vhca_rwr_store(struct qhca_engine *e, const struct vhca_wq *wq,
                     uint32_t index, const struct vhca_rwr *rwr);
 
-/* ---- dbrec.c: doorbell records; queues without one are left alone ---- */
+/* ---- recv.c: doorbell records; queues without one are left alone ---- */
 
 /*
  * Read the producer index of @wq; @held as for vhca_wq_index_ok(). Returns
