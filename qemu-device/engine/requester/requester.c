@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine: requester, the sending half (IBTA 9.7.2, 9.9.2; of UC 9.8.2).
+ * qhca engine: requester, the sending half (IBTA 9.7.2, 9.9.2; of UC
+ * 9.8.2, of UD 9.8.3).
  *
  * A WQE is started by copying it and giving it PSNs; from then on it lives in
  * qp->req.swr until it completes. One cursor (snd_psn, snd_wqe) walks over the
@@ -324,6 +325,26 @@ static void build_bare(const struct vhca_qp *qp, const struct vhca_swr *wr,
     p->ackreq = true;
 }
 
+/* Build a datagram; its sender learns only that it has been sent. */
+static bool build_datagram(struct qhca_engine *e, struct vhca_qp *qp,
+                           const struct vhca_swr *wr, struct vhca_burst *burst)
+{
+    bool imm = wr->opcode == QHCA_WR_SEND_WITH_IMM;
+    bool own = qp->type == QHCA_QPT_GSI || (wr->ud.qkey & QHCA_QKEY_OWN);
+    struct roce_packet *p = &burst->p;
+
+    p->opcode = SVC_UD | (imm ? RC_SEND_ONLY_IMM : RC_SEND_ONLY);
+    p->imm = wr->imm;
+    p->solicited = wr->flags & QHCA_WQE_SOLICITED;
+    p->qkey = own ? vhca_qp_qkey(qp) : wr->ud.qkey;
+    p->src_qp = qp->qpn;
+    /* A message too long for a packet completes, but is not sent (B-030). */
+    burst->unsent = wr->length > vhca_port_path_mtu(e);
+    return burst->unsent ||
+           vhca_swr_gather(e, qp, wr, 0, vhca_burst_payload(burst, wr->length),
+                           wr->length) == QHCA_MEM_OK;
+}
+
 bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
                          uint32_t max, struct vhca_burst *burst)
 {
@@ -337,7 +358,7 @@ bool vhca_requester_next(struct qhca_engine *e, struct vhca_qp *qp,
     } else if (vhca_swr_is(wr, QHCA_RULE_BARE)) {
         build_bare(qp, wr, &burst->p);
     } else if (vhca_qp_is(qp, QHCA_DATAGRAM)) {
-        ok = vhca_datagram_build(e, qp, wr, burst);
+        ok = build_datagram(e, qp, wr, burst);
     } else {
         ok = build_data(e, qp, wr, max, burst);
     }

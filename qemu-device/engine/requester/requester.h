@@ -57,7 +57,7 @@ static inline struct vhca_swr *vhca_swr_at(struct vhca_qp *qp, uint32_t index)
     return &qp->req.swr[(index - qp->req.swr_base) % QHCA_INFLIGHT];
 }
 
-/* ---- opcode.c ---- */
+/* ---- swqe.c: opcodes, and from the ring to struct vhca_swr ---- */
 
 enum {
     QHCA_RULE_INLINE = 0x1,     /* may carry inline data */
@@ -100,8 +100,6 @@ static inline bool vhca_swr_is(const struct vhca_swr *wr, unsigned rules)
 {
     return vhca_wr_info(wr->opcode)->rules & rules;
 }
-
-/* ---- swqe.c: from the ring to struct vhca_swr ---- */
 
 /*
  * Read send WQE @index into @wr, in one copy. If it is BAD, wr->fail says why;
@@ -171,13 +169,10 @@ void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp);
 /* The function of req.timer. */
 void vhca_requester_timeout(struct qhca_engine *e, struct vhca_timer *t);
 
-/* ---- memop.c, datagram.c ---- */
+/* ---- memop.c ---- */
 
 /* Execute the WR without packets at the cursor, and advance the cursor. */
 void vhca_memop_step(struct qhca_engine *e, struct vhca_qp *qp);
-/* Build the one packet of the message; false: its buffers are inaccessible. */
-bool vhca_datagram_build(struct qhca_engine *e, struct vhca_qp *qp,
-                         const struct vhca_swr *wr, struct vhca_burst *burst);
 
 /* ---- snapshot.c ---- */
 
