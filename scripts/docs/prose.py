@@ -19,8 +19,10 @@ ARCHITECTURE, FAULTS = 'Documentation/architecture.rst', 'Documentation/faults.r
 
 # Where it is defined, name, document, what stands around it. Spaces stand for any space.
 ROWS = (
-    (ENGINE + 'responder/uc.c', 'LATE_WINDOW', HARDWARE, r'up to # PSNs behind the expected one'),
-    (ENGINE + 'responder/uc.c', 'LATE_WINDOW', ARCHITECTURE, r'Up to # PSNs behind the expected'),
+    (ENGINE + 'responder/unreliable.c', 'LATE_WINDOW', HARDWARE,
+     r'up to # PSNs behind the expected one'),
+    (ENGINE + 'responder/unreliable.c', 'LATE_WINDOW', ARCHITECTURE,
+     r'Up to # PSNs behind the expected'),
     (ENGINE + 'requester/requester.h', 'QHCA_WINDOW', HARDWARE, r'with a window of # packets'),
     (ENGINE + 'requester/requester.h', 'QHCA_ACKREQ_EVERY', HARDWARE,
      r'of a message and at least every #\.'),

@@ -47,9 +47,7 @@ struct vhca_refusal {
 
 extern const struct vhca_refusal vhca_refusals[];
 
-/*
- * ---- responder.c, uc.c, datagram.c: executing a request of each service ----
- */
+/* ---- responder.c, unreliable.c: executing requests of each service ---- */
 
 /*
  * Execute requests. Return how many of the packets in @p have been dealt with:
@@ -67,10 +65,6 @@ bool vhca_responder_refuse(struct qhca_engine *e, struct vhca_qp *qp,
                            const struct roce_packet *p, uint8_t syndrome);
 void vhca_datagram_rx(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct roce_packet *p);
-/* Refuse a request of UC or UD. */
-void vhca_unreliable_refuse(struct qhca_engine *e, struct vhca_qp *qp,
-                            const struct roce_packet *p,
-                            enum vhca_rx_result why);
 
 /* ---- message.c ---- */
 
