@@ -31,7 +31,7 @@ void vhca_qps_walk(struct vhca_snap *s);
 /* Check that timers run exactly if they have to. */
 void vhca_qps_check_timers(struct vhca_snap *s);
 
-/* ---- create.c, modify.c, state.c, mcast.c ---- */
+/* ---- create.c, modify.c ---- */
 
 /* Set up lists and timer of a new QP, which is zeroed before. */
 void vhca_qp_init(struct vhca_qp *qp);
@@ -53,7 +53,5 @@ bool vhca_qp_attr_ok(const struct qhca_qp_attr *a, uint8_t type, uint8_t state);
  */
 bool vhca_qp_transition_ok(uint8_t type, uint8_t from, uint8_t to,
                            uint32_t mask);
-/* Return the attributes set before @state; ERR requires none. */
-uint32_t vhca_qp_required(uint8_t type, uint8_t state);
 
 #endif /* QHCA_ENGINE_QPS_H */
