@@ -46,12 +46,4 @@ bool vhca_cmdq_start(struct qhca_engine *e);
  */
 void vhca_cmdq_walk(struct vhca_snap *s, uint8_t state);
 
-/* ---- fault.c ---- */
-
-/*
- * Apply fault rules to the command that has been read. Returns QHCA_OK, the
- * status it fails with, or QHCA_AGAIN if the queue stalls.
- */
-int vhca_fault_cmd(struct qhca_engine *e);
-
 #endif /* QHCA_ENGINE_CMD_H */

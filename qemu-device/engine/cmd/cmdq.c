@@ -81,11 +81,38 @@ static int run_command(struct qhca_engine *e, const struct command *command)
     return status;
 }
 
+/*
+ * Apply fault rules to the command that has been read. Returns QHCA_OK, the
+ * status it fails with, or QHCA_AGAIN if the queue stalls.
+ */
+static int judge(struct qhca_engine *e)
+{
+    struct vhca_cmdq *q = e->cmdq;
+    unsigned opcode = le16toh(q->cmd.opcode);
+    struct vhca_fault_at at = {
+        .point = QHCA_FAULT_CMD, .kind = (uint8_t)opcode,
+    };
+    struct vhca_fault does;
+
+    q->judged = true;
+    if (opcode > UINT8_MAX) {
+        return QHCA_OK;
+    }
+    does = vhca_fault_judge(e, &at);
+    if (does.action == QHCA_FAULT_STALL) {
+        q->stalled = true;
+        e->faults->stalled = does.value ? e->now + does.value : 0;
+        vhca_faults_update(e);
+        return QHCA_AGAIN;
+    }
+    return does.action == QHCA_FAULT_FAIL ? (int)does.value : QHCA_OK;
+}
+
 static int execute(struct qhca_engine *e, uint32_t slot)
 {
     unsigned opcode = le16toh(e->cmdq->cmd.opcode);
     const struct command *command = find_command(opcode);
-    int status = e->cmdq->judged ? QHCA_OK : vhca_fault_cmd(e);
+    int status = e->cmdq->judged ? QHCA_OK : judge(e);
 
     if (status == QHCA_OK) {
         status = command ? run_command(e, command) : QHCA_ERR_OPCODE;
