@@ -68,13 +68,6 @@ void vhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val);
 void vhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
                    uint64_t val);
 
-/* ---- fault.c ---- */
-
-/* Set up the fault timer of a new engine. */
-void vhca_faults_init(struct qhca_engine *e);
-/* End what rules have begun, for a reset. */
-void vhca_faults_end(struct qhca_engine *e);
-
 /* ---- steer.c ---- */
 
 /*

@@ -23,9 +23,61 @@ struct house {
     struct vhca_device device;
 };
 
+/* ---- fault rules: what they do later, from the timer ---- */
+
+static void send_held(struct qhca_engine *e)
+{
+    struct vhca_fault_held *h;
+
+    while (vhca_may_go_on(e) && (h = vhca_fault_due(e)) != NULL) {
+        (h->point == QHCA_FAULT_TX ? vhca_fault_send : vhca_fault_take)(e, h);
+    }
+}
+
+static void move_link(struct qhca_engine *e, bool down)
+{
+    struct vhca_faults *f = e->faults;
+
+    if (down) {
+        f->link_back = MAX_OF(f->link_back, e->now + f->link_ns);
+        vhca_port_set_link(e, false);
+    } else if (f->link_back && f->link_back <= e->now) {
+        f->link_back = 0;
+        vhca_port_set_link(e, e->device->link_wanted);
+    }
+}
+
+static void fault_due(struct qhca_engine *e, struct vhca_timer *t)
+{
+    struct vhca_faults *f = e->faults;
+    unsigned wanted;
+
+    (void)t;
+    vhca_faults_tick(e);
+    wanted = f->wanted;
+    f->wanted = 0;
+    send_held(e);
+    move_link(e, wanted & 1u << QHCA_FAULT_LINK_DOWN);
+    if (f->stalled && f->stalled <= e->now) {
+        f->stalled = 0;
+        e->cmdq->stalled = false;
+    }
+    if (wanted & 1u << QHCA_FAULT_REMOVE) {
+        e->ops->remove(e->opaque);
+    }
+    if (wanted & 1u << QHCA_FAULT_FATAL) {
+        vhca_fatal(e, QHCA_FATAL_INJECTED);
+    }
+    vhca_faults_update(e);
+}
+
+/* ---- the room ---- */
+
 static void reset(struct qhca_engine *e)
 {
-    vhca_faults_end(e);
+    if (e->faults->link_back) {         /* a rule has taken the link down */
+        e->port->link = e->device->link_wanted;
+    }
     e->device->timers_due = false;
     vhca_cmdq_reset(e);
 }
@@ -33,7 +85,8 @@ static void reset(struct qhca_engine *e)
 static bool init(struct qhca_engine *e)
 {
     vhca_run_init(e);
-    vhca_faults_init(e);
+    e->faults->timer.fn = fault_due;
+    e->device->link_wanted = true;
     return true;
 }
 
