@@ -245,8 +245,7 @@ size_t qhca_engine_get_faults(const struct qhca_engine *e, char *buf,
  * Write the state of the device to @buf, so that another engine with the same
  * callbacks and guest memory can continue from it; not from a callback. Returns
  * how many bytes that takes, which may be more than @size, or 0 with a reason
- * in
- * @why. The engine itself can continue as well.
+ * in @why. The engine itself can continue as well.
  */
 size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
                         size_t size, char *why, size_t why_size);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: what the device tells about itself: limits and counters.
- */
+/* qhca engine: what the device tells about itself: limits and counters. */
 #include "cmd.h"
 #include "../eth/eth.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: functions of the engine itself that every room may call.
- */
+/* qhca engine: functions of the engine itself that every room may call. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: guest memory, by DMA address and by struct qhca_buf.
- */
+/* qhca engine: guest memory, by DMA address and by struct qhca_buf. */
 #include <stdlib.h>
 
 #include "core.h"

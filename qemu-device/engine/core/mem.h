@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine, core: guest memory, by DMA address and by struct qhca_buf.
- */
+/* qhca engine, core: guest memory, by DMA address and by struct qhca_buf. */
 #ifndef QHCA_ENGINE_MEM_H
 #define QHCA_ENGINE_MEM_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: saving and loading what consists of bytes and numbers.
- */
+/* qhca engine: saving and loading what consists of bytes and numbers. */
 #include <stdarg.h>
 #include <stdio.h>
 

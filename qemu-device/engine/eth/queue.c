@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: creation and destruction of the Ethernet queues.
- */
+/* qhca engine: creation and destruction of the Ethernet queues. */
 #include "eth.h"
 
 /* Queue numbers: direction plus one, so that 0 is none. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine, faults: frames that are damaged or held back.
- */
+/* qhca engine, faults: frames that are damaged or held back. */
 #include "faults.h"
 
 /* Return a free place for a frame, or NULL. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine, faults: the values of words, behind their equals sign.
- */
+/* qhca engine, faults: the values of words, behind their equals sign. */
 #include <stdarg.h>
 #include <stdio.h>
 

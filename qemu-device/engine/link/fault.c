@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: fault rules for packets that leave and arrive.
- */
+/* qhca engine: fault rules for packets that leave and arrive. */
 #include "link.h"
 
 void vhca_fault_take(struct qhca_engine *e, struct vhca_fault_held *h)

@@ -5,8 +5,6 @@
  */
 #include "memory.h"
 
-
-
 static bool init(struct qhca_engine *e)
 {
     struct vhca_memory *m = e->memory;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: the port's settings: address, filters, GID table, carrier.
- */
+/* qhca engine: the port's settings: address, filters, GID table, carrier. */
 #include <stdlib.h>
 
 #include "port.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: QPs by number, their turns, the way to ERR, doorbells.
- */
+/* qhca engine: QPs by number, their turns, way to ERR, doorbells, rules. */
 #include <stdlib.h>
 
 #include "qp.h"

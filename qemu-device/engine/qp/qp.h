@@ -30,9 +30,7 @@
  * struct vhca_qp - a QP; members that its type does not have are NULL
  *
  * When thousands of QPs send, the cache lines that each one touches matter. So
- * the members that every message needs are together, from @ready to the start
- * of
- * @rsp.
+ * the members that every message needs are together, from @ready to @rsp.
  */
 struct vhca_qp {
     uint32_t groups;            /* multicast groups it is in */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine, qp: rings of WQEs; included by qp.h.
- */
+/* qhca engine, qp: rings of WQEs; included by qp.h. */
 #ifndef QHCA_ENGINE_WQ_H
 #define QHCA_ENGINE_WQ_H
 

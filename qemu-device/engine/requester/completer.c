@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: RC requester, taking responses (IBTA 9.7.5 and 9.7.6).
- */
+/* qhca engine: RC requester, taking responses (IBTA 9.7.5 and 9.7.6). */
 #include "requester.h"
 
 static void complete_oldest(struct qhca_engine *e, struct vhca_qp *qp)

@@ -222,10 +222,10 @@ static bool ask_for_ack(const struct vhca_qp *qp, uint32_t n, bool last)
 }
 
 /*
- * Return how many packets of @wr may be sent at once, from its @n-th on, at
- * most
- * @max. Retransmissions go one by one, and so does the last packet of a WRITE
- * with immediate data: without a receive WR it is refused, but not the others.
+ * Return how many packets of @wr may be sent at once, from its @n-th on, but no
+ * more than @max. Retransmissions go one by one, and so does the last packet of
+ * a WRITE with immediate data: without a receive WR it is refused, but not the
+ * others.
  */
 static uint32_t at_once(const struct vhca_requester *r,
                         const struct vhca_swr *wr, uint32_t n, uint32_t max)

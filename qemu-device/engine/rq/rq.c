@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine, rq: the tables of the room.
- */
+/* qhca engine, rq: the tables of the room. */
 #include "rq.h"
 
 static bool init(struct qhca_engine *e)

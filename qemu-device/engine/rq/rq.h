@@ -44,9 +44,7 @@ extern const struct vhca_room vhca_rq_room;
 
 /* ---- recv.c ---- */
 
-/*
- * Take the next receive WR, of the QP or of its SRQ, unless one is in use.
- */
+/* Take the next receive WR, of the QP or of its SRQ, unless one is in use. */
 enum vhca_wqe_result vhca_recv_take(struct qhca_engine *e, struct vhca_qp *qp);
 /* Return whose keys the receive WR in use has: its QP or its SRQ (G-003). */
 static inline const struct vhca_key_user *

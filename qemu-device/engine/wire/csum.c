@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: Internet checksums (RFC 1071).
- */
+/* qhca engine: Internet checksums (RFC 1071). */
 #include "wire.h"
 
 uint32_t vhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)

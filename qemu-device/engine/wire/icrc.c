@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca engine: the invariant CRC of RoCEv2 packets.
- */
+/* qhca engine: the invariant CRC of RoCEv2 packets. */
 #include <string.h>
 #ifdef __SSE2__
 #include <immintrin.h>
