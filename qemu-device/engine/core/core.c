@@ -78,6 +78,5 @@ const struct vhca_room vhca_core_room = {
     .holdings = holdings,
     .section = "core",
     .version = 1,
-    .oldest = 1,
     .walk = walk,
 };

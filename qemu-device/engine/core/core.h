@@ -64,7 +64,7 @@ struct qhca_engine {
  * @fini: free what @init allocated
  * @holdings: write what memory the room holds to @h; returns how many kinds
  * @section: name of the room's section in a saved state, which is written as
- *           @version and loaded from @oldest on
+ *           @version and loaded from version 1 on
  * @walk: save or load the section; on load the rooms above have been loaded,
  *        and the room is as after @reset
  */
@@ -74,7 +74,7 @@ struct vhca_room {
     void (*fini)(struct qhca_engine *e);
     unsigned (*holdings)(const struct qhca_engine *e, struct qhca_holding *h);
     const char *section;
-    uint16_t version, oldest;
+    uint16_t version;
     void (*walk)(struct vhca_snap *s);
 };
 

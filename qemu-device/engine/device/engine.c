@@ -105,7 +105,6 @@ static const struct vhca_room device_room = {
     .holdings = holdings,
     .section = "device",
     .version = 2,
-    .oldest = 1,
     .walk = vhca_device_walk,
 };
 

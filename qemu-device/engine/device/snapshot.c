@@ -12,7 +12,7 @@
 
 #define MAGIC       0x61636871u     /* "qhca" */
 #define FORMAT      3u              /* of the header */
-#define OLDEST      1u              /* format that can be loaded */
+#define OLDEST      1u              /* version of anything that can be loaded */
 #define CRC_AT      8u              /* covers what follows it */
 #define NAME_LEN    12u
 
@@ -50,13 +50,13 @@ static void walk_config(struct vhca_snap *s)
     }
 }
 
-/* Walk over a version, which is @newest, or on load at least @oldest. */
+/* Walk over a version, which is @newest, or on load at least OLDEST. */
 static void walk_version(struct vhca_snap *s, const char *field,
-                         uint32_t oldest, uint32_t newest)
+                         uint32_t newest)
 {
     s->version = vhca_snap_u32(s, field, newest, UINT32_MAX);
-    if (!s->bad && (s->version < oldest || s->version > newest)) {
-        vhca_snap_refuse(s, field, "is %u, here %u to %u", s->version, oldest,
+    if (!s->bad && (s->version < OLDEST || s->version > newest)) {
+        vhca_snap_refuse(s, field, "is %u, here %u to %u", s->version, OLDEST,
                          newest);
     }
 }
@@ -80,7 +80,7 @@ static void walk_section(struct vhca_snap *s, const struct vhca_room *room)
     snprintf(name, sizeof(name), "%s", room->section);
     vhca_snap_raw(s, "name", name, sizeof(name));
     vhca_snap_check(s, !strncmp(name, room->section, sizeof(name)), "name");
-    walk_version(s, "version", room->oldest, room->version);
+    walk_version(s, "version", room->version);
     len = vhca_snap_u32(s, "length", 0, UINT32_MAX);
     start = s->at;
     if (s->load) {
@@ -105,7 +105,7 @@ static void walk_all(struct vhca_snap *s)
     s->section = "header";
     vhca_snap_check(s, vhca_snap_u32(s, "magic", MAGIC, UINT32_MAX) == MAGIC,
                     "magic");
-    walk_version(s, "format", OLDEST, FORMAT);
+    walk_version(s, "format", FORMAT);
     uint32_t crc = vhca_snap_u32(s, "crc", 0, UINT32_MAX);
 
     if (s->load && !s->bad &&

@@ -124,6 +124,5 @@ const struct vhca_room vhca_eth_room = {
     .holdings = holdings,
     .section = "eth",
     .version = 1,
-    .oldest = 1,
     .walk = vhca_eth_walk,
 };

@@ -44,6 +44,5 @@ const struct vhca_room vhca_events_room = {
     .holdings = holdings,
     .section = "queues",
     .version = 1,
-    .oldest = 1,
     .walk = vhca_events_walk,
 };

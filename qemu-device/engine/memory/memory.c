@@ -68,6 +68,5 @@ const struct vhca_room vhca_memory_room = {
     .holdings = holdings,
     .section = "memory",
     .version = 1,
-    .oldest = 1,
     .walk = vhca_memory_walk,
 };

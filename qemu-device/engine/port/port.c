@@ -315,6 +315,5 @@ const struct vhca_room vhca_port_room = {
     .holdings = holdings,
     .section = "port",
     .version = 1,
-    .oldest = 1,
     .walk = vhca_port_walk,
 };

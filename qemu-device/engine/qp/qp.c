@@ -250,6 +250,5 @@ const struct vhca_room vhca_qp_room = {
     .holdings = holdings,
     .section = "qp",
     .version = 1,
-    .oldest = 1,
     .walk = vhca_cntsets_walk,
 };

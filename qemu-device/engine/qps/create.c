@@ -387,6 +387,5 @@ const struct vhca_room vhca_qps_room = {
     .holdings = holdings,
     .section = "transport",
     .version = 1,
-    .oldest = 1,
     .walk = vhca_qps_walk,
 };

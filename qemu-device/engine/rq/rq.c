@@ -43,6 +43,5 @@ const struct vhca_room vhca_rq_room = {
     .holdings = holdings,
     .section = "receive",
     .version = 1,
-    .oldest = 1,
     .walk = vhca_rq_walk,
 };
