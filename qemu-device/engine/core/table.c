@@ -47,11 +47,7 @@ void vhca_table_free(struct vhca_table *t)
     free(t->number);
     free(t->freed);
     free(t->known);
-    t->slot = NULL;
-    t->number = NULL;
-    t->freed = NULL;
-    t->known = NULL;
-    t->max = t->size = t->used = 0;
+    memset(t, 0, sizeof(*t));
 }
 
 struct qhca_holding vhca_table_holding(const struct vhca_table *t,
