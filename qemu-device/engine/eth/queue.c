@@ -86,13 +86,12 @@ int vhca_do_create_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 
 int vhca_do_destroy_ethq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
 {
-    uint32_t number = le32toh(c->cmd->obj.obj);
+    struct vhca_ethq *q = vhca_ethq_get(e, le32toh(c->cmd->obj.obj));
 
-    if (number == 0 || number > QHCA_MAX_ETHQ ||
-        !e->eth->queue[number - 1].used) {
+    if (!q) {
         return QHCA_ERR_OBJ;
     }
-    free_ethq(e, &e->eth->queue[number - 1]);
+    free_ethq(e, q);
     return QHCA_OK;
 }
 
