@@ -212,7 +212,7 @@ void vhca_link_cross(struct qhca_engine *e, const struct vhca_qp *by,
         n = execute_across(at, qp, p);
     }
     if (n < p->num_psn) {
-        roce_first_of(p);
+        *p = roce_first_of(p);
     }
     len = roce_frames_len(p);
     vhca_pace_take(&e->port->pace, e->now, len);

@@ -140,8 +140,7 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
     bool last;
 
     if (!vhca_same_mtu(qp, p)) {
-        first = *p;
-        roce_first_of(&first);
+        first = roce_first_of(p);
         p = &first;
     }
     last = n + p->num_psn == wr->num_psn;
@@ -151,8 +150,7 @@ static uint32_t take_read_data(struct qhca_engine *e, struct vhca_qp *qp,
     }
     if (p->num_psn > 1 &&
         !vhca_scatter(e, &qp->user, wr->seg, wr->num_seg, at, p)) {
-        first = *p;
-        roce_first_of(&first);
+        first = roce_first_of(p);
         p = &first;
         last = false;
     }

@@ -120,8 +120,7 @@ static uint32_t in_order(struct qhca_engine *e, struct vhca_qp *qp,
     struct roce_packet first;
 
     if (result == QHCA_RX_FIRST) {
-        first = *p;
-        roce_first_of(&first);
+        first = roce_first_of(p);
         p = &first;
         result = execute(e, qp, p);
     }

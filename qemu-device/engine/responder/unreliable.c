@@ -105,8 +105,7 @@ uint32_t vhca_uc_rx(struct qhca_engine *e, struct vhca_qp *qp,
     }
     result = execute(e, qp, p);
     if (result == QHCA_RX_FIRST) {
-        first = *p;
-        roce_first_of(&first);
+        first = roce_first_of(p);
         p = &first;
         result = execute(e, qp, p);
     }

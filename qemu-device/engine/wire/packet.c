@@ -204,7 +204,7 @@ size_t roce_frames_len(const struct roce_packet *p)
     return len;
 }
 
-void roce_first_of(struct roce_packet *p)
+struct roce_packet roce_first_of(const struct roce_packet *p)
 {
     /* For each kind of message: opcodes of a middle and of a first packet. */
     static const uint8_t opcode[][2] = {
@@ -213,13 +213,15 @@ void roce_first_of(struct roce_packet *p)
         [OP_READ_RESP] = { RC_READ_RESP_MIDDLE, RC_READ_RESP_FIRST },
     };
     const struct roce_opcode_info *info = roce_opcode(p->opcode);
-    bool first = info->flags & OPF_FIRST;
+    struct roce_packet first = *p;
 
-    p->opcode = (p->opcode & SVC_MASK) | opcode[info->op][first];
-    p->num_psn = 1;
-    p->payload_len = p->mtu;
-    p->pad = 0;
-    p->ackreq = p->solicited = false;
+    first.opcode = (p->opcode & SVC_MASK) |
+                   opcode[info->op][!!(info->flags & OPF_FIRST)];
+    first.num_psn = 1;
+    first.payload_len = p->mtu;
+    first.pad = 0;
+    first.ackreq = first.solicited = false;
+    return first;
 }
 
 static uint8_t *build_eth(const struct roce_packet *p, uint8_t *h)

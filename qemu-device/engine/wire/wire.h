@@ -288,10 +288,10 @@ static inline struct vhca_piece roce_piece(const struct roce_packet *p,
 }
 
 /*
- * Reduce @p to the first of the packets that it stands for. AckReq and the
- * solicited event concern the last packet, and are cleared.
+ * Return the first of the packets that @p stands for. AckReq and the solicited
+ * event concern the last packet, and are cleared.
  */
-void roce_first_of(struct roce_packet *p);
+struct roce_packet roce_first_of(const struct roce_packet *p);
 
 /*
  * Return the offset at which the payload of @p has to be in the frame when
