@@ -72,11 +72,6 @@ static void walk(struct vhca_snap *s)
 }
 
 const struct vhca_room vhca_core_room = {
-    .init = init,
-    .reset = reset,
-    .fini = fini,
-    .holdings = holdings,
-    .section = "core",
-    .version = 1,
-    .walk = walk,
+    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .section = "core", .version = 1, .walk = walk,
 };

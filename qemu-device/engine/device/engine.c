@@ -100,12 +100,8 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 static const struct vhca_room device_room = {
-    .init = init,
-    .reset = reset,
-    .holdings = holdings,
-    .section = "device",
-    .version = 2,
-    .walk = vhca_device_walk,
+    .init = init, .reset = reset, .holdings = holdings,
+    .section = "device", .version = 2, .walk = vhca_device_walk,
 };
 
 /* Created in this order, reset and freed in the reverse one. */

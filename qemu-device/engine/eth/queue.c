@@ -119,9 +119,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_eth_room = {
-    .reset = reset,
-    .holdings = holdings,
-    .section = "eth",
-    .version = 1,
-    .walk = vhca_eth_walk,
+    .reset = reset, .holdings = holdings,
+    .section = "eth", .version = 1, .walk = vhca_eth_walk,
 };

@@ -38,11 +38,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_events_room = {
-    .init = init,
-    .reset = reset,
-    .fini = fini,
-    .holdings = holdings,
-    .section = "queues",
-    .version = 1,
-    .walk = vhca_events_walk,
+    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .section = "queues", .version = 1, .walk = vhca_events_walk,
 };

@@ -341,8 +341,5 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_faults_room = {
-    .init = init,
-    .reset = reset,
-    .fini = fini,
-    .holdings = holdings,
+    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
 };

@@ -244,11 +244,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_qp_room = {
-    .init = init,
-    .reset = reset,
-    .fini = fini,
-    .holdings = holdings,
-    .section = "qp",
-    .version = 1,
-    .walk = vhca_cntsets_walk,
+    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .section = "qp", .version = 1, .walk = vhca_cntsets_walk,
 };

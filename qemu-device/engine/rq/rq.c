@@ -37,11 +37,6 @@ static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 }
 
 const struct vhca_room vhca_rq_room = {
-    .init = init,
-    .reset = reset,
-    .fini = fini,
-    .holdings = holdings,
-    .section = "receive",
-    .version = 1,
-    .walk = vhca_rq_walk,
+    .init = init, .reset = reset, .fini = fini, .holdings = holdings,
+    .section = "receive", .version = 1, .walk = vhca_rq_walk,
 };
