@@ -37,12 +37,13 @@ READ(fatal, e->fatal)
 READ(cmd_log_size, e->cmdq->log_size)
 READ(cmd_progress, e->cmdq->steps)
 READ(clock_hi, e->device->clock_hi)
-
-static uint32_t read_db_caps(struct qhca_engine *e)
-{
-    return QHCA_PREP(QHCA_DB_CAPS_PAGES, e->cfg.num_uars) |
-           QHCA_PREP(QHCA_DB_CAPS_LOG_STRIDE, e->cfg.log_db_stride);
-}
+READ(db_caps, QHCA_PREP(QHCA_DB_CAPS_PAGES, e->cfg.num_uars) |
+              QHCA_PREP(QHCA_DB_CAPS_LOG_STRIDE, e->cfg.log_db_stride))
+READ(status, QHCA_PREP(QHCA_STATUS_STATE, (uint32_t)e->state) |
+             (e->port->link ? QHCA_STATUS_LINK_UP : 0))
+READ(mac_lo, e->cfg.mac[0] | (uint32_t)e->cfg.mac[1] << 8 |
+             (uint32_t)e->cfg.mac[2] << 16 | (uint32_t)e->cfg.mac[3] << 24)
+READ(mac_hi, e->cfg.mac[4] | (uint32_t)e->cfg.mac[5] << 8)
 
 static void write_control(struct qhca_engine *e, uint32_t val)
 {
@@ -65,12 +66,6 @@ static void write_control(struct qhca_engine *e, uint32_t val)
     }
     e->state = QHCA_STATE_RUNNING;
     vhca_faults_update(e);
-}
-
-static uint32_t read_status(struct qhca_engine *e)
-{
-    return QHCA_PREP(QHCA_STATUS_STATE, (uint32_t)e->state) |
-           (e->port->link ? QHCA_STATUS_LINK_UP : 0);
 }
 
 static void write_reset(struct qhca_engine *e, uint32_t val)
@@ -113,19 +108,6 @@ static void write_cmd_log_size(struct qhca_engine *e, uint32_t val)
         /* Saturate, so that ENABLE refuses it. */
         e->cmdq->log_size = (uint8_t)MIN_OF(val, 0xffu);
     }
-}
-
-static uint32_t read_mac_lo(struct qhca_engine *e)
-{
-    const uint8_t *m = e->cfg.mac;
-
-    return m[0] | (uint32_t)m[1] << 8 | (uint32_t)m[2] << 16 |
-           (uint32_t)m[3] << 24;
-}
-
-static uint32_t read_mac_hi(struct qhca_engine *e)
-{
-    return e->cfg.mac[4] | (uint32_t)e->cfg.mac[5] << 8;
 }
 
 static uint32_t read_clock_lo(struct qhca_engine *e)
