@@ -85,22 +85,11 @@ enum qhca_cqe_status vhca_tso_start(struct vhca_eth_gather *g, uint32_t mtu)
     return QHCA_WC_SUCCESS;
 }
 
-/* Return the sum of the pseudo header. */
-static uint32_t pseudo_sum(const struct vhca_tso *t, const uint8_t *ip,
-                           uint32_t tcp_len)
-{
-    uint32_t sum = t->ipv4 ? vhca_csum_add(0, ip + 12, 8) :
-                             vhca_csum_add(0, ip + 8, 32);
-
-    /* Folded, so that the sum cannot overflow. */
-    return (uint32_t)(uint16_t)~vhca_csum_fold(sum) + IP_PROTO_TCP + tcp_len;
-}
-
 /* Write the header of the frame with the next @n bytes. */
 static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
 {
     uint8_t *ip = frame + t->l3, *tcp = frame + t->l4;
-    uint32_t tcp_len = t->hdr_len - t->l4 + n;
+    uint32_t tcp_len = t->hdr_len - t->l4 + n, sum;
 
     memcpy(frame, t->hdr, t->hdr_len);
     if (t->ipv4) {
@@ -120,8 +109,8 @@ static void fill_header(const struct vhca_tso *t, uint8_t *frame, uint32_t n)
         tcp[13] &= (uint8_t)~TCP_CWR;
     }
     put_be16(tcp + 16, 0);
-    put_be16(tcp + 16, vhca_csum_fold(vhca_csum_add(pseudo_sum(t, ip, tcp_len),
-                                                    tcp, tcp_len)));
+    sum = vhca_csum_pseudo(ip, t->ipv4, IP_PROTO_TCP, tcp_len);
+    put_be16(tcp + 16, vhca_csum_fold(vhca_csum_add(sum, tcp, tcp_len)));
 }
 
 enum qhca_cqe_status vhca_tso_send(struct qhca_engine *e)

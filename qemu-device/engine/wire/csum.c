@@ -30,9 +30,20 @@ uint16_t vhca_csum_fold(uint32_t sum)
     return (uint16_t)~sum;
 }
 
-/* Check TCP or UDP at @l4; @addresses: sum of those in the pseudo header. */
-static bool verify_l4(const uint8_t *l4, size_t len, unsigned proto,
-                      uint32_t addresses)
+uint32_t vhca_csum_pseudo(const uint8_t *ip, bool ipv4, unsigned proto,
+                          size_t len)
+{
+    uint32_t addresses = ipv4 ? vhca_csum_add(0, ip + 12, 8) :
+                                vhca_csum_add(0, ip + 8, 32);
+
+    /* Folded, so that the sum cannot overflow. */
+    return (uint32_t)(uint16_t)~vhca_csum_fold(addresses) + proto +
+           (uint32_t)len;
+}
+
+/* Check TCP or UDP at @l4, which the IP header at @ip is for. */
+static bool verify_l4(const uint8_t *ip, bool ipv4, const uint8_t *l4,
+                      size_t len, unsigned proto)
 {
     size_t need = proto == IP_PROTO_UDP ? UDP_LEN : TCP_LEN;
 
@@ -48,8 +59,8 @@ static bool verify_l4(const uint8_t *l4, size_t len, unsigned proto,
         }
         len = get_be16(l4 + 4);
     }
-    return vhca_csum_fold(vhca_csum_add(addresses + proto + (uint32_t)len, l4,
-                                        len)) == 0;
+    return vhca_csum_fold(vhca_csum_add(vhca_csum_pseudo(ip, ipv4, proto, len),
+                                        l4, len)) == 0;
 }
 
 static bool verify_ipv4(const uint8_t *ip, size_t len)
@@ -66,9 +77,7 @@ static bool verify_ipv4(const uint8_t *ip, size_t len)
         get_be16(ip + 6) & 0x3fff) {
         return false;           /* a fragment has no checksum of its own */
     }
-    return verify_l4(ip + hdr, total - hdr, ip[9],
-                     (uint32_t)(uint16_t)~vhca_csum_fold(
-                         vhca_csum_add(0, ip + 12, 8)));
+    return verify_l4(ip, true, ip + hdr, total - hdr, ip[9]);
 }
 
 static bool verify_ipv6(const uint8_t *ip, size_t len)
@@ -82,9 +91,7 @@ static bool verify_ipv6(const uint8_t *ip, size_t len)
     if (payload > len - IPV6_LEN) {
         return false;
     }
-    return verify_l4(ip + IPV6_LEN, payload, ip[6],
-                     (uint32_t)(uint16_t)~vhca_csum_fold(
-                         vhca_csum_add(0, ip + 8, 32)));
+    return verify_l4(ip, false, ip + IPV6_LEN, payload, ip[6]);
 }
 
 bool vhca_csum_verify(const uint8_t *frame, size_t len, size_t l3,

@@ -349,6 +349,9 @@ uint32_t roce_icrc(const uint8_t *ip, bool ipv4, size_t len);
 uint32_t vhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
 /* Return the 16-bit checksum of a sum. */
 uint16_t vhca_csum_fold(uint32_t sum);
+/* Return the sum of the pseudo header of @len bytes of @proto behind @ip. */
+uint32_t vhca_csum_pseudo(const uint8_t *ip, bool ipv4, unsigned proto,
+                          size_t len);
 /*
  * Whether a frame, whose network header of type @ethertype is at @l3, is TCP or
  * UDP over IPv4 or IPv6 and all its checksums are right. False for others, for
