@@ -67,10 +67,7 @@ enum vhca_wqe_result vhca_srq_take(struct qhca_engine *e, struct vhca_qp *qp)
     struct vhca_srq *srq = qp->srq;
     enum vhca_wqe_result result;
 
-    if (srq->failed) {
-        return QHCA_WQE_UNREADABLE;
-    }
-    if (!look(e, srq, 1)) {
+    if (srq->failed || !look(e, srq, 1)) {
         return QHCA_WQE_UNREADABLE;
     }
     if (!available(srq)) {
