@@ -34,9 +34,6 @@ struct vhca_way {
     struct qhca_engine *at;
 };
 
-/* Whether packets to @av go to this port, to the network, or to both. */
-void vhca_route(const struct qhca_engine *e, const struct qhca_av *av,
-                bool *loop, bool *net);
 /* Find the way of packets to the peer of a connected QP. */
 void vhca_way_to_peer(struct qhca_engine *e, struct vhca_qp *qp,
                       struct vhca_way *way);

@@ -5,8 +5,9 @@
  */
 #include "link.h"
 
-void vhca_route(const struct qhca_engine *e, const struct qhca_av *av,
-                bool *loop, bool *net)
+/* Whether packets to @av go to this port, to the network, or to both. */
+static void route(const struct qhca_engine *e, const struct qhca_av *av,
+                  bool *loop, bool *net)
 {
     const struct vhca_gid *local = &e->port->gid[av->sgid_index];
 
@@ -43,7 +44,7 @@ void vhca_way_to(struct qhca_engine *e, struct vhca_qp *qp,
     way->dest_qp = dest_qp;
     way->local = &e->port->gid[av->sgid_index];
     way->lost = is_lost(e, qp, way);
-    vhca_route(e, av, &way->loop, &way->net);
+    route(e, av, &way->loop, &way->net);
     way->peer = NULL;
 }
 
@@ -110,7 +111,7 @@ static bool takes_from_afar(const struct qhca_engine *e,
     const struct qhca_av *av = &peer->attr.av;
     bool loop, net;
 
-    vhca_route(at, av, &loop, &net);
+    route(at, av, &loop, &net);
     return !loop && vhca_gid_has_mac(at->port, &at->port->gid[av->sgid_index],
                                      way->av->dmac) &&
            vhca_gid_has_mac(e->port, way->local, av->dmac);
@@ -168,6 +169,6 @@ bool vhca_way_from_peer(const struct qhca_engine *e, const struct vhca_qp *qp,
     if (!addresses_fit(qp, local, p->vlan, p->sgid, p->dgid)) {
         return false;
     }
-    vhca_route(e, &qp->attr.av, &loop, &net);
+    route(e, &qp->attr.av, &loop, &net);
     return loop ? p->from == le32toh(qp->attr.dest_qpn) : !p->from;
 }
