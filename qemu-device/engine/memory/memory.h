@@ -145,10 +145,6 @@ enum vhca_mem_result vhca_mr_store(struct qhca_engine *e,
 
 /* ---- mr.c ---- */
 
-/*
- * Whether a region can have @access: remote write and atomic need local write.
- */
-bool vhca_mr_access_ok(uint16_t access);
 /* Check the parameters of REG_MR; returns enum qhca_cmd_status. */
 int vhca_mr_check_reg(const struct qhca_cmd_reg_mr *r);
 /* Whether REG_MR fits into the region, which is of type FAST. */

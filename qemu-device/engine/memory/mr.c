@@ -7,7 +7,8 @@
 
 #include "memory.h"
 
-bool vhca_mr_access_ok(uint16_t access)
+/* Whether a region can have @access; remote writes need local write. */
+static bool access_ok(uint16_t access)
 {
     if (access & ~(QHCA_ACCESS_MASK | QHCA_ACCESS_ZERO_BASED)) {
         return false;
@@ -60,7 +61,7 @@ int vhca_mr_check_reg(const struct qhca_cmd_reg_mr *r)
 {
     uint16_t access = le16toh(r->access);
 
-    if (!vhca_mr_access_ok(access)) {
+    if (!access_ok(access)) {
         return QHCA_ERR_PARAM;
     }
     switch (r->type) {
@@ -156,7 +157,7 @@ static int prepare_rereg(struct qhca_engine *e, struct vhca_cmd_ctx *c,
     }
     if (r->rereg & QHCA_REREG_ACCESS) {
         mr->access = le16toh(r->access);
-        if (!vhca_mr_access_ok(mr->access)) {
+        if (!access_ok(mr->access)) {
             return QHCA_ERR_PARAM;
         }
     }
@@ -244,7 +245,7 @@ void vhca_mr_free_all(struct qhca_engine *e)
 /* F-026 */
 bool vhca_mr_fast_reg_ok(const struct vhca_mr *mr, const struct vhca_memop *op)
 {
-    return vhca_mr_access_ok(op->access) &&
+    return access_ok(op->access) &&
            op->num_blocks <= mr->mem.num_blocks &&
            op->block_shift >= QHCA_BLOCK_SHIFT_MIN &&
            op->block_shift <= QHCA_BLOCK_SHIFT_MAX &&
