@@ -14,11 +14,6 @@
 
 #define WAYS    8u              /* slots per bucket */
 
-uint32_t vhca_random(struct qhca_engine *e)
-{
-    return e->ops->random(e->opaque);
-}
-
 bool vhca_table_init(struct vhca_table *t, struct qhca_engine *e, uint32_t max)
 {
     uint32_t size = WAYS;
@@ -136,7 +131,7 @@ uint32_t vhca_table_add(struct vhca_table *t, void *obj)
         return 0;
     }
     do {
-        number = vhca_random(t->e) & QHCA_OBJ_MASK;
+        number = t->e->ops->random(t->e->opaque) & QHCA_OBJ_MASK;
         i = is_reserved(number) ? t->size : place(t, number);
     } while (i == t->size);
     t->used++;

@@ -22,8 +22,6 @@ struct vhca_table {
     struct qhca_engine *e;
 };
 
-/* Return 32 bits from ops->random. */
-uint32_t vhca_random(struct qhca_engine *e);
 /* Make a table for up to 2^20 objects. Returns false if there is no memory. */
 bool vhca_table_init(struct vhca_table *t, struct qhca_engine *e, uint32_t max);
 void vhca_table_free(struct vhca_table *t);

@@ -66,14 +66,16 @@ struct vhca_cq *vhca_cq_failed(struct qhca_engine *e)
     return cq;
 }
 
-static bool put_cqe(struct qhca_engine *e, const struct vhca_mem *mem,
-                    unsigned log_size, uint32_t index, struct qhca_cqe *cqe)
+/* Write a CQE into the next entry; the owner byte makes it valid. */
+static bool put_cqe(struct qhca_engine *e, const struct vhca_cq *cq,
+                    struct qhca_cqe *cqe)
 {
-    uint64_t off = (uint64_t)(index & ((1u << log_size) - 1)) * sizeof(*cqe);
+    uint64_t off = (uint64_t)(cq->pi & (cq_size(cq) - 1)) * sizeof(*cqe);
 
-    cqe->owner = (index >> log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
+    cqe->owner = (cq->pi >> cq->log_size) & 1 ? 0 : QHCA_OWNER_PHASE;
     vhca_tamper(e, QHCA_TOLD_CQE, cqe, sizeof(*cqe));
-    return vhca_dma_write_entry(e, vhca_mem_addr(mem, off), cqe, sizeof(*cqe));
+    return vhca_dma_write_entry(e, vhca_mem_addr(&cq->mem, off), cqe,
+                                sizeof(*cqe));
 }
 
 static void notify(struct qhca_engine *e, struct vhca_cq *cq)
@@ -131,7 +133,7 @@ bool vhca_cq_push(struct qhca_engine *e, struct vhca_cq *cq,
         return false;
     }
     cqe->timestamp = htole64(e->now);
-    if (!put_cqe(e, &cq->mem, cq->log_size, cq->pi, cqe)) {
+    if (!put_cqe(e, cq, cqe)) {
         vhca_guest_error(e, "CQ 0x%x: ring cannot be written", cq->cqn);
         cq_fail(e, cq);
         return false;

@@ -182,7 +182,7 @@ static void send_requests(struct qhca_engine *e, struct vhca_qp *qp,
 
     while (vhca_requester_poll(e, qp)) {
         if (datagram) {
-            const struct vhca_swr *wr = vhca_requester_wr(qp);
+            const struct vhca_swr *wr = vhca_swr_at(qp, qp->req.snd_wqe);
 
             vhca_way_to(e, qp, &wr->ud.av, wr->ud.qpn, way);
         }

@@ -92,11 +92,8 @@ static struct vhca_qp *find_peer(struct qhca_engine *at,
         return NULL;
     }
     there = &at->port->gid[peer->attr.av.sgid_index];
-    if (!addresses_fit(peer, there, way->local->vlan, way->local->gid,
-                       way->av->dgid)) {
-        return NULL;
-    }
-    return peer;
+    return addresses_fit(peer, there, way->local->vlan, way->local->gid,
+                         way->av->dgid) ? peer : NULL;
 }
 
 /*

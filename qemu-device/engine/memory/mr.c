@@ -24,7 +24,7 @@ bool vhca_mr_add_key(struct qhca_engine *e, struct vhca_mr *mr)
     if (!number) {
         return false;
     }
-    mr->key = number << 8 | (vhca_random(e) & 0xff);
+    mr->key = number << 8 | (e->ops->random(e->opaque) & 0xff);
     mr->pd->users++;
     return true;
 }

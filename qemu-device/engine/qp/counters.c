@@ -70,10 +70,3 @@ int vhca_do_query_cntset(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     }
     return set ? answer(c, set->cnt, NULL) : QHCA_ERR_OBJ;
 }
-
-/* Free all sets, for a reset; set 0 then has their counts. */
-void vhca_cntset_free_all(struct qhca_engine *e)
-{
-    vhca_holder_free_all(&e->qps->cntset);
-    memset(e->qps->set_cnt, 0, sizeof(e->qps->set_cnt));
-}

@@ -210,7 +210,9 @@ static void reset(struct qhca_engine *e)
     free(e->qps->spare_swr);
     e->qps->spare_swr = NULL;
     e->qps->num_swr = 0;
-    vhca_cntset_free_all(e);
+    /* Without sets, set 0 has the counts that they had. */
+    vhca_holder_free_all(&e->qps->cntset);
+    memset(e->qps->set_cnt, 0, sizeof(e->qps->set_cnt));
     lines_reset(&e->qps->ready, e->cfg.num_uars);
     lines_reset(&e->qps->tx_wait, e->cfg.num_uars);
 }

@@ -174,7 +174,6 @@ struct vhca_cntset {
     uint64_t cnt[QHCA_CNT_MAX];
 };
 
-void vhca_cntset_free_all(struct qhca_engine *e);
 /* Add @n to counter @which; @qp may be NULL. */
 static inline void vhca_count_qp(struct qhca_engine *e,
                                  const struct vhca_qp *qp,

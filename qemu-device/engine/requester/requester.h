@@ -52,6 +52,7 @@ struct vhca_swr {
     };
 };
 
+/* Return the place of WQE @index, req.snd_wqe for the one at the cursor. */
 static inline struct vhca_swr *vhca_swr_at(struct vhca_qp *qp, uint32_t index)
 {
     return &qp->req.swr[(index - qp->req.swr_base) % QHCA_INFLIGHT];
@@ -126,11 +127,6 @@ uint32_t vhca_swr_packets(const struct vhca_qp *qp, const struct vhca_swr *wr);
  * whether there is a packet to send now, for vhca_requester_next().
  */
 bool vhca_requester_poll(struct qhca_engine *e, struct vhca_qp *qp);
-/* Return the WR of the packet at the cursor. */
-static inline const struct vhca_swr *vhca_requester_wr(struct vhca_qp *qp)
-{
-    return vhca_swr_at(qp, qp->req.snd_wqe);
-}
 /*
  * Build the packet at the cursor in @burst, or up to @max of its message if
  * they go across; nothing else changes. Returns false if its buffers have

@@ -169,10 +169,9 @@ enum vhca_wqe_result vhca_wqe_fetch_send(struct qhca_engine *e,
 {
     uint8_t raw[QHCA_SQ_STRIDE_MAX];
     struct qhca_sq_wqe w;
-    uint64_t off = (uint64_t)(index & (vhca_wq_size(&qp->sq) - 1))
-                   << qp->sq.log_stride;
 
-    if (!vhca_mem_read(e, &qp->sq.mem, off, raw, 1u << qp->sq.log_stride)) {
+    if (!vhca_mem_read(e, &qp->sq.mem, vhca_wq_offset(&qp->sq, index), raw,
+                       1u << qp->sq.log_stride)) {
         return QHCA_WQE_UNREADABLE;
     }
     memcpy(&w, raw, sizeof(w));

@@ -22,12 +22,6 @@ static uint32_t available(const struct vhca_srq *srq)
     return srq->wq.pi - srq->wq.ci;
 }
 
-/* Return the number of entries that the consumer may not use. */
-static uint32_t used(const struct vhca_srq *srq)
-{
-    return available(srq) + srq->held;
-}
-
 /* Let the SRQ fail, unless the access failed because the device was reset. */
 static void ring_failed(struct qhca_engine *e, struct vhca_srq *srq)
 {
@@ -350,7 +344,7 @@ static int check_resize(const struct vhca_srq *srq,
     if (limit > 1u << r->log_size) {
         return QHCA_ERR_PARAM;
     }
-    if (srq->failed || used(srq) > 1u << r->log_size) {
+    if (srq->failed || available(srq) + srq->held > 1u << r->log_size) {
         return QHCA_ERR_STATE;
     }
     return QHCA_OK;

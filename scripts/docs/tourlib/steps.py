@@ -41,7 +41,7 @@ STEPS = {
         'QPN and how many WQEs there are now. QEMU hands it to the engine, which does all that '
         'follows, up to the completion, before the write returns.'),
     'fetch': (A, A, 'read WQE {index}: {name}', [
-        (ENGINE + 'requester/swqe.c', 'if (!vhca_mem_read(e, &qp->sq.mem, off',
+        (ENGINE + 'requester/swqe.c', 'if (!vhca_mem_read(e, &qp->sq.mem, vhca_wq_offset(',
          'vhca_trace_wqe(e')],
         'The requester reads the WQE by DMA, once, before it judges it: the program could '
         'change it meanwhile.'),
@@ -85,7 +85,7 @@ STEPS = {
     'cqe-send': (A, PROVIDER, 'CQE: {name}', [
         (ENGINE + 'requester/complete.c', '.wr_id = htole64(wr->wr_id)',
          '.status = (uint8_t)status'),
-        (ENGINE + 'events/cq.c', 'cqe->owner = (index >> log_size)',
+        (ENGINE + 'events/cq.c', 'cqe->owner = (cq->pi >> cq->log_size)',
          'return vhca_dma_write_entry(')],
         'A CQE of 64 bytes in the ring of the completion queue, its last byte last: the owner '
         'bit, which changes with each round of the ring, says that it is new.'),
