@@ -59,6 +59,18 @@ def test_loopback(qemu):
         equal({frame[:12] for frame in frames}, {MAC_BYTES * 2})
 
 
+def test_full(qemu):
+    """a full disk ends the capture, which is reported once, and not the device's work"""
+    with running(qemu, ",loopback-capture=/dev/full") as hca:
+        port = Port(hca, MAC_BYTES)
+        a, _ = connected(port)
+        src, dst = port.memory(), port.memory()
+        for _ in range(2):
+            a.post(c.WR_RDMA_WRITE, src, 7, rdma(dst))
+            equal(a.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+    equal(hca.m.get_log().count("no frames are captured from now on"), 1)
+
+
 def test_refused(qemu):
     """a file that cannot be created is an error"""
     try:

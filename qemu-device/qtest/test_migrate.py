@@ -7,10 +7,13 @@ import struct
 import tempfile
 
 import contract as c
-from fixture import DEVICE, MAC_BYTES, equal, hold_interrupt, running
+from fixture import DEVICE, MAC_BYTES, cable, equal, hold_interrupt, running
 from hca import PAGE, SLOT, wait_for
 from machine import Machine
 from rc import Port, connected, rdma
+from test_net import PEER, frame, send_until_full, wired
+
+RARP = b"\x80\x35"         # with which QEMU announces a machine that has arrived
 
 
 def ended(machine):
@@ -150,6 +153,33 @@ def test_interrupt_waits(qemu):
                       (c.STATE_FATAL, c.FATAL_CMDQ_INDEX))
                 machine.cmd("cont")
                 wait_for(lambda: hca.took_irq(2), "interrupt")
+
+
+def test_work_waits(qemu):
+    """what the operator asked of a stopped machine is done where it continues"""
+    with running(qemu) as hca, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "state")
+        hca.m.cmd("stop")
+        hca.m.cmd("qom-set", path=hca.path, property="inject-fatal", value=True)
+        save(hca.m, path)
+        with loaded(qemu, path) as (machine, status):
+            equal(status, "completed")
+            hca.m = machine
+            equal(hca.state, c.STATE_RUNNING)
+            machine.cmd("cont")
+            wait_for(lambda: hca.state == c.STATE_FATAL, "pending work")
+
+
+def test_blocked(qemu):
+    """a frame that the network did not take leaves where the machine continues"""
+    with wired(qemu) as hca, tempfile.TemporaryDirectory() as folder, cable() as (net, wire, _):
+        path = os.path.join(folder, "state")
+        send_until_full(hca)
+        save(hca.m, path)
+        with loaded(qemu, path, ",netdev=net0", (*net, "-device", DEVICE)) as (_, status):
+            equal(status, "completed")
+            frames = (wire.recv(65536) for _ in range(100))
+            equal(next(f for f in frames if f[12:14] != RARP), frame(0, PEER, MAC_BYTES))
 
 
 def job(machine, name, **args):

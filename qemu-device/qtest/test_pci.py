@@ -54,6 +54,16 @@ def test_capabilities(qemu):
               MAC_BYTES[:3] + b"\xff\xfe" + MAC_BYTES[3:])
 
 
+def test_masks(qemu):
+    """each vector, the last one too, can be masked, and unmasked again"""
+    with mapped(qemu, ",vectors=3") as hca:
+        for vector in range(3):
+            control = hca.bar[c.BAR_MSIX] + 16 * vector + 12
+            for mask in (0, 1):
+                hca.m.mmio_write(4, control, mask)
+                equal(hca.m.mmio_read(4, control), mask)
+
+
 def test_bad_properties(qemu):
     """properties out of range are refused by name"""
     for prop, value in (("vectors", 1), ("vectors", 65), ("uars", 1),
