@@ -75,7 +75,7 @@ kverbs()
 
 # How many CQEs an event waits for, for each of the module's CQs, according to the
 # device.
-moderation()
+moderated()
 {
 	rdma -dd resource show cq | awk '/^dev/ { ours = /qhca_kverbs_test/ }
 		ours { for (i = 1; i < NF; i++) if ($i == "drv_mod_count") print $(i + 1) }'
@@ -90,7 +90,7 @@ kverbs_load()
 	timeout 120 cat /sys/kernel/debug/qhca_kverbs_test/load >"$log" 2>&1 &
 	reader=$!
 	: >"$seen"
-	until gone $reader; do moderation >>"$seen"; done
+	until gone $reader; do moderated >>"$seen"; done
 	wait $reader || rc=$?
 	tap kverbs "$log" $rc
 	rdma dev set "$QHCA_DEV" adaptive-moderation off
