@@ -256,12 +256,92 @@ static void kv_ah(struct kv *kv)
 	ib_dealloc_pd(pd);
 }
 
+#define KV_RING		16
+
+static struct ib_qp *kv_on_ring(struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = KV_RING, .max_recv_wr = KV_RING },
+	};
+
+	return ib_create_qp(pd, &init);
+}
+
+/* Sends a message from the QP to itself; only the receive completes. */
+static void kv_ring_add(struct kv *kv, struct kv_end *e, u64 id)
+{
+	struct ib_recv_wr recv = { .wr_id = id };
+	struct ib_send_wr send = { .opcode = IB_WR_SEND };
+
+	KV_CHECK_EQ(kv, ib_post_recv(e->qp, &recv, NULL), 0);
+	KV_CHECK_EQ(kv, ib_post_send(e->qp, &send, NULL), 0);
+}
+
+static void kv_ring_next(struct kv *kv, struct ib_cq *cq, u64 id)
+{
+	unsigned long end = jiffies + HZ;
+	struct ib_wc wc;
+
+	while (!ib_poll_cq(cq, 1, &wc))
+		if (!KV_CHECK(kv, time_before(jiffies, end)))
+			return;
+	KV_CHECK_EQ(kv, wc.status, IB_WC_SUCCESS);
+	KV_CHECK_EQ(kv, wc.wr_id, id);
+}
+
+/* Completions of two QPs alternate in a ring that wraps among them; one QP is destroyed. */
+static void kv_ring_run(struct kv *kv, struct ib_cq *cq, struct kv_end *e)
+{
+	struct ib_wc wc;
+	int i;
+
+	for (i = 0; i < 11; i++) {
+		kv_ring_add(kv, &e[0], i);
+		kv_ring_next(kv, cq, i);
+	}
+	for (i = 0; i < 8; i++)
+		kv_ring_add(kv, &e[i % 2], 100 + i);
+	msleep(100);
+	KV_CHECK_EQ(kv, ib_destroy_qp(e[1].qp), 0);
+	e[1].qp = NULL;
+	for (i = 0; i < 8 && !kv->failed; i += 2)
+		kv_ring_next(kv, cq, 100 + i);
+	KV_CHECK_EQ(kv, ib_poll_cq(cq, 1, &wc), 0);
+}
+
+static void kv_ring_clean(struct kv *kv)
+{
+	struct ib_cq_init_attr attr = { .cqe = KV_RING };
+	struct kv_end e[2] = {};
+	struct ib_cq *cq = NULL;
+	struct ib_pd *pd;
+
+	if (KV_GET(kv, pd, ib_alloc_pd(kv->dev, 0)) &&
+	    KV_GET(kv, cq, ib_create_cq(kv->dev, NULL, NULL, NULL, &attr)) &&
+	    KV_GET(kv, e[0].qp, kv_on_ring(pd, cq)) && KV_GET(kv, e[1].qp, kv_on_ring(pd, cq)) &&
+	    kv_connect(kv, &e[0], &e[0]) && kv_connect(kv, &e[1], &e[1]))
+		kv_ring_run(kv, cq, e);
+	if (e[0].qp)
+		KV_CHECK_EQ(kv, ib_destroy_qp(e[0].qp), 0);
+	if (e[1].qp)
+		KV_CHECK_EQ(kv, ib_destroy_qp(e[1].qp), 0);
+	if (cq)
+		ib_destroy_cq(cq);
+	if (pd)
+		ib_dealloc_pd(pd);
+}
+
 const struct kv_test kv_cq_tests[] = {
 	{ "F-016 local_dma_lkey, CQ polled by hand", kv_direct },
 	{ "C-020 CQ polled in softirq", kv_softirq },
 	{ "C-020 CQ polled in a work queue", kv_workqueue },
 	{ "C-020 CQ polled in an unbound work queue", kv_unbound },
 	{ "A-099 ib_drain_qp", kv_drain },
+	{ "A-024 destroying a QP removes its completions from a ring that wraps", kv_ring_clean },
 	{ "CQ pool", kv_pool },
 	{ "B-034 post, poll and notify in hard IRQ", kv_hard_irq },
 	{ "G-014 A-074 address handles, also in atomic context", kv_ah },

@@ -102,6 +102,21 @@ TEST(rereg_pd, "F-012 re-registration moves the MR to another PD")
 	CHECK_ERR(ibv_dealloc_pd(pd), 0);
 }
 
+TEST(rereg_left, "F-012 the PD that an MR has left can be deallocated")
+{
+	struct dev *d = dev_open();
+	struct ibv_pd *old = ibv_alloc_pd(d->ctx), *pd = ibv_alloc_pd(d->ctx);
+	struct buf b;
+
+	REQUIRE(old && pd);
+	b = buf_new(old, PAGE, REMOTE);
+	CHECK_ERR(ibv_dealloc_pd(old), EBUSY);
+	CHECK_ERR(rereg(&b, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), 0);
+	CHECK_ERR(ibv_dealloc_pd(old), 0);
+	CHECK_ERR(ibv_dereg_mr(b.mr), 0);
+	CHECK_ERR(ibv_dealloc_pd(pd), 0);
+}
+
 static const struct {
 	const char *name;
 	int what;
