@@ -17,7 +17,7 @@ static uint32_t executed(const struct vhca_qp *qp)
     return psn_add(qp->rsp.epsn, -1u);
 }
 
-/* Return how many PSNs from @psn on the sequence NAK @r still has to ask for. */
+/* Return for how many PSNs, from @psn on, the sequence NAK @r has to ask. */
 static uint32_t still_missed(const struct vhca_response *r, uint32_t psn)
 {
     int32_t left = psn_diff(psn_add(r->psn, r->length), psn);

@@ -392,7 +392,7 @@ static void start_many(unsigned share, uint8_t opcode, const struct rc_opts *o)
     }
 }
 
-/* What waits for the share is late, not lost, whichever end it is that waits. */
+/* What waits for the share is late, not lost, whichever end it is. */
 static void test_late(void)
 {
     struct rc_opts o = RC_OPTS;
