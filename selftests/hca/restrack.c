@@ -38,6 +38,9 @@ static char *object_of(pid_t pid)
 	end = line ? strchr(line, '\n') : NULL;
 	if (end)
 		*end = '\0';
+	/* The object begins before its pid. */
+	while (line && line > text && line[-1] != '\n')
+		line--;
 	return line;
 }
 
