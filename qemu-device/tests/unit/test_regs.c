@@ -2,6 +2,11 @@
 /*
  * Registers, life cycle, doorbell addressing.
  */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "harness/harness.h"
 
 static void identity(void)
@@ -280,7 +285,68 @@ static void bad_configs(void)
     qhca_engine_free(NULL);
 }
 
+/* ---- the engine is not entered from one of its own callbacks ---- */
+
+static void doorbell_within(struct guest *g, uint64_t addr, size_t len,
+                            bool write)
+{
+    (void)addr, (void)len, (void)write;
+    qhca_engine_doorbell(g->e, *g->clock, 0, QHCA_DB_CMD, 0);
+}
+
+static void register_within(struct guest *g, uint64_t addr, size_t len,
+                            bool write)
+{
+    (void)addr, (void)len, (void)write;
+    (void)qhca_engine_reg_read(g->e, *g->clock, QHCA_REG_MAGIC);
+}
+
+static void frame_within(struct guest *g, uint64_t addr, size_t len, bool write)
+{
+    const uint8_t frame[60] = { 0 };
+
+    (void)addr, (void)len, (void)write;
+    qhca_engine_rx_frame(g->e, *g->clock, frame, sizeof(frame));
+}
+
+static void save_within(struct guest *g, uint64_t addr, size_t len, bool write)
+{
+    (void)addr, (void)len, (void)write;
+    (void)qhca_engine_save(g->e, *g->clock, NULL, 0, NULL, 0);
+}
+
+static void run_within(struct guest *g, uint64_t addr, size_t len, bool write)
+{
+    (void)addr, (void)len, (void)write;
+    qhca_engine_run(g->e, *g->clock);
+}
+
+/* That is a mistake of the front end's, which its assertion ends. */
+static void entered_within(void)
+{
+    void (*const within[])(struct guest *, uint64_t, size_t, bool) = {
+        doorbell_within, register_within, frame_within, save_within, run_within,
+    };
+    struct guest *g = guest_start();
+    int status;
+    pid_t pid;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(within); i++) {
+        fflush(stdout);
+        pid = fork();
+        if (pid == 0) {
+            fclose(stderr);
+            g->on_dma = within[i];
+            guest_cmd_obj(g, QHCA_CMD_NOP, 0);
+            _exit(0);
+        }
+        REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
+}
+
 static const struct test tests[] = {
+    { "no call into the engine comes from within", entered_within },
     { "identity registers", identity },
     { "state after power-on", power_on },
     { "register access rights", access_rights },
