@@ -108,13 +108,12 @@ static void totals(void)
 /* A QP that is connected and has not sent yet, without its tables. */
 static void idle_qp(void)
 {
-    struct rc_opts o = RC_OPTS;
     size_t before;
     struct rc_qp q;
 
     start_node();
     before = g->heap->bytes;
-    q = rc_create(&node, &o);
+    q = rc_create(&node, &RC_OPTS);
     rc_set_peer(&q, &far, 0x77);
     rc_bring_up(&q, QHCA_QPS_RTS);
     CHECK(g->heap->bytes - before <= 8192 + sizeof(struct vhca_cq) * 2);

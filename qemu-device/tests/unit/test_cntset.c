@@ -97,13 +97,12 @@ static uint64_t send_three(struct rc_qp *q, uint32_t psn)
 
 static void traffic(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct rc_qp other;
     uint32_t set[2];
     uint64_t bytes;
 
     start();
-    other = rc_scripted(&node, &o, &far);
+    other = rc_scripted(&node, &RC_OPTS, &far);
     set[0] = set_alloc();
     set[1] = set_alloc();
     CHECK_EQ(set_bind(qp.qpn, set[0]), QHCA_OK);

@@ -421,9 +421,8 @@ static void test_one_copy(void)
 static void test_behind_a_frame(void)
 {
     static const uint8_t frame[64];
-    struct rc_opts o = RC_OPTS;
 
-    start_pair(&o);
+    start_pair(&RC_OPTS);
     post_writes(&qp, 2, 100);
     qp.sq_pi = 1;
     rc_ring(&qp);

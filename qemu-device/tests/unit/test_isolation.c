@@ -116,8 +116,7 @@ static void test_neighbour_uc(void)
 static void test_neighbour_xrc(void)
 {
     struct xrc *x = xrc_loop();
-    struct rc_opts o = RC_OPTS;
-    struct rc_qp bad = xrc_ini(x, &o);
+    struct rc_qp bad = xrc_ini(x, &RC_OPTS);
     struct rc_wr wr = xrc_wr(x, 0, QHCA_WR_RDMA_WRITE, 8);
 
     guest_fill(x->g, x->mr[0].addr, LEN, CANARY);

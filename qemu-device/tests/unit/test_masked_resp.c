@@ -94,9 +94,8 @@ static void test_values(void)
         { CAS, ALL, 0, 1ull << 63, 1ull << 63, 1ull << 63, ALL >> 1 },
         { CAS, ALL >> 1, 0, 1ull << 63, ALL, 1ull << 63, ALL >> 1 },
     };
-    struct rc_opts o = RC_OPTS;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     for (uint32_t i = 0; i < ARRAY_SIZE(ops); i++) {
         set_word(64, ops[i].word);
         inject(&ops[i], RQ_PSN + i, 64);
@@ -116,10 +115,9 @@ static void test_values(void)
 /* With all bits, or no boundary, they do what plain atomics do. */
 static void test_plain(void)
 {
-    struct rc_opts o = RC_OPTS;
     uint64_t rng = 99;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     for (uint32_t i = 0; i < 1000; i += 2) {
         uint64_t v = test_random(&rng), x = test_random(&rng);
         struct op op = {
@@ -149,9 +147,8 @@ static void test_duplicates(void)
         CAS, .swap_add = 0xff, .swap_mask = 0xf0, .compare_mask = 0,
     };
     static const struct op plain = { RC_FETCH_ADD, .swap_add = 5 };
-    struct rc_opts o = RC_OPTS;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     set_word(0, 0xfe);
     inject(&add, RQ_PSN, 0);
     inject(&swap, RQ_PSN + 1, 0);
@@ -220,11 +217,10 @@ static void test_refusals(void)
 static void test_region(void)
 {
     static const struct op op = { FAA, .swap_add = 7 };
-    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
     struct gmr mr;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     mr = mr_create(g, node.pdn, 4096, QHCA_ACCESS_LOCAL_WRITE |
                                       QHCA_ACCESS_REMOTE_WRITE);
     p = request(&op, RQ_PSN, 0);
@@ -284,9 +280,8 @@ static void test_contention(void)
         FAA, .swap_add = 1, .compare_mask = 1ull << 31,
     };
     static const unsigned times[] = { 1, 2, QHCA_MASKED_TRIES - 1 };
-    struct rc_opts o = RC_OPTS;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     g->on_cas = touch;
     for (uint32_t i = 0; i < ARRAY_SIZE(times); i++) {
         busy = times[i];
@@ -312,9 +307,8 @@ static void test_contention(void)
 static void test_bad_memory(void)
 {
     static const struct op add = { FAA, .swap_add = 1 };
-    struct rc_opts o = RC_OPTS;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     g->bad_from = node.mr.addr;
     g->bad_to = node.mr.addr + 8;
     inject(&add, RQ_PSN, 0);

@@ -83,11 +83,10 @@ static void test_commands(void)
     static const uint8_t unicast[16] = { [10] = 0xff, [11] = 0xff, [12] = 10 };
     static const uint8_t class_e[16] = { [10] = 0xff, [11] = 0xff, [12] = 240 };
     static const uint8_t zero[16];
-    struct rc_opts o = RC_OPTS;
     struct rc_qp rc;
 
     start(false);
-    rc = rc_create(&node, &o);
+    rc = rc_create(&node, &RC_OPTS);
     CHECK_EQ(attach(unicast, 0), QHCA_ERR_PARAM);
     CHECK_EQ(attach(class_e, 0), QHCA_ERR_PARAM);
     CHECK_EQ(attach(zero, 0), QHCA_ERR_PARAM);

@@ -254,12 +254,11 @@ static void limits(void)
  */
 static void not_for_processes(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct fast f;
 
     start();
     f = fast_create(&node, 4, 3);
-    qp = rc_scripted(&node, &o, &far);
+    qp = rc_scripted(&node, &RC_OPTS, &far);
     reg(&f, f.key, QHCA_WC_LOC_QP_OP_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
     CHECK(!usable(f.key, IOVA, 1, 0));

@@ -55,7 +55,6 @@ static void end_of_memory(struct guest *guest, uint64_t addr, size_t len,
 
 static uint64_t refused_acks(bool one_place)
 {
-    struct rc_opts o = RC_OPTS;
     struct rc_wr wr;
 
     harness_cleanup();
@@ -63,8 +62,8 @@ static uint64_t refused_acks(bool one_place)
     net->one_place = one_place;
     near = node_new(net, 1);
     there = node_new(net, 2);
-    qp = rc_create(&near, &o);
-    peer = rc_create(&there, &o);
+    qp = rc_create(&near, &RC_OPTS);
+    peer = rc_create(&there, &RC_OPTS);
     rc_connect(&qp, &peer);
     near.g->on_dma = end_of_memory;
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 0);

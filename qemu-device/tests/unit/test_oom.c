@@ -252,8 +252,7 @@ static void no_memory_for_objects(void)
 static void no_memory_for_frames(void)
 {
     struct node n = node_new(NULL, 1);
-    struct rc_opts o = RC_OPTS;
-    struct rc_qp a = rc_create(&n, &o), b = rc_create(&n, &o);
+    struct rc_qp a = rc_create(&n, &RC_OPTS), b = rc_create(&n, &RC_OPTS);
     struct rc_wr wr;
 
     n.g->e->cfg.frames = true;
@@ -275,8 +274,7 @@ static void no_memory_for_frames(void)
 static void no_memory_for_wrs(void)
 {
     struct node n = node_new(NULL, 1);
-    struct rc_opts o = RC_OPTS;
-    struct rc_qp a = rc_create(&n, &o), b = rc_create(&n, &o);
+    struct rc_qp a = rc_create(&n, &RC_OPTS), b = rc_create(&n, &RC_OPTS);
     struct rc_wr wr;
 
     rc_connect(&a, &b);

@@ -365,11 +365,10 @@ static void test_windows(void)
 /* QPs may have the right to persistence, but no memory does. */
 static void test_rights(void)
 {
-    struct rc_opts o = RC_OPTS;
     const unsigned all = QHCA_ACCESS_MASK | QHCA_ACCESS_FLUSH_PERSISTENT;
     struct qhca_qp_attr a = { .access = htole16((uint16_t)all) };
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_ACCESS_FLAGS), QHCA_OK);
     CHECK_EQ(le16toh(rc_query(&qp).attr.access), all);
     for (unsigned bit = 0; bit < 16; bit++) {

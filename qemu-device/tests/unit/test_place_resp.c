@@ -69,10 +69,9 @@ static const uint8_t *memory(uint64_t off)
 
 static void test_flush(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     p = flush(PSN, 0, NODE_MEM, QHCA_FLUSH_RANGE);
     inject(&p);
     expect_done(PSN, 1);
@@ -94,11 +93,10 @@ static void test_flush(void)
 
 static void test_store(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
     uint64_t writes;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     writes = g->writes;
     p = store(PSN, 64);
     inject(&p);
@@ -243,10 +241,9 @@ static void test_both(void)
 /* Memory that cannot be written, or not at once. */
 static void test_dma(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     g->bad_from = node.mr.addr + 64;
     g->bad_to = g->bad_from + 8;
     p = flush(PSN, 0, 256, QHCA_FLUSH_RANGE);   /* accesses no memory */
@@ -350,10 +347,9 @@ static void test_duplicates(void)
 /* B-073, B-074: both are executed after the WRITE before them. */
 static void test_order(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     p = store(PSN, 0);
     p.opcode = RC_WRITE_FIRST;
     p.dma_len = 1024 + 8;

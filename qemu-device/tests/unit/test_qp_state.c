@@ -127,7 +127,6 @@ static void test_table(void)
 static void test_pairs(void)
 {
     struct node n = node_new(NULL, 1), peer = { .host = 2 };
-    struct rc_opts o = RC_OPTS;
 
     for (unsigned pair = 0; pair < 49; pair++) {
         uint8_t from = (uint8_t)(pair / 7), to = (uint8_t)(pair % 7);
@@ -141,7 +140,7 @@ static void test_pairs(void)
         if (from == S(SQE)) {
             continue;           /* never RC */
         }
-        q = rc_create(&n, &o);
+        q = rc_create(&n, &RC_OPTS);
         rc_set_peer(&q, &peer, 0x77);
         rc_bring_up(&q, from);
         before = rc_query(&q);
@@ -197,10 +196,9 @@ static void test_values(void)
         { "state 7", S(RTS), RC_RTS_MASK, FIELD(state), 7 },
     };
     struct node n = node_new(NULL, 1), peer = { .host = 2 };
-    struct rc_opts o = RC_OPTS;
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        struct rc_qp q = rc_create(&n, &o);
+        struct rc_qp q = rc_create(&n, &RC_OPTS);
         struct qhca_qpc before, after;
         struct qhca_qp_attr a;
         int status;
@@ -379,8 +377,7 @@ static void test_doorbells(void)
 static void test_reset_to_err(void)
 {
     struct node n = node_new(NULL, 1);
-    struct rc_opts o = RC_OPTS;
-    struct rc_qp q = rc_create(&n, &o);
+    struct rc_qp q = rc_create(&n, &RC_OPTS);
     struct rc_wr wr = rc_wr(&q, QHCA_WR_SEND, 0, 8);
 
     CHECK_EQ(rc_set_state(&q, S(ERR)), QHCA_OK);

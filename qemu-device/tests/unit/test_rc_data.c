@@ -204,8 +204,7 @@ static void test_wire_v6(void)
 static void test_inline(void)
 {
     char data[64];
-    struct rc_opts o = RC_OPTS;
-    struct pair *p = pair_new(false, &o, false, QHCA_NO_VLAN);
+    struct pair *p = pair_new(false, &RC_OPTS, false, QHCA_NO_VLAN);
 
     memset(data, 'x', sizeof(data));
     for (unsigned len = 0; len <= sizeof(data); len++) {
@@ -248,8 +247,7 @@ static uint64_t atomic(struct pair *p, uint8_t opcode, uint64_t swap_add,
 
 static void atomics(bool loop)
 {
-    struct rc_opts o = RC_OPTS;
-    struct pair *p = pair_new(loop, &o, false, QHCA_NO_VLAN);
+    struct pair *p = pair_new(loop, &RC_OPTS, false, QHCA_NO_VLAN);
     uint64_t *word = guest_ptr(p->b->g, p->b->mr.addr + p->off_b, 8);
 
     *word = htole64(0xfffffffffffffffe);
@@ -272,9 +270,8 @@ static void test_atomics(void)
 /* D-085: one QP talks to itself. */
 static void test_self(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct node n = node_new(NULL, 1);
-    struct rc_qp q = rc_create(&n, &o);
+    struct rc_qp q = rc_create(&n, &RC_OPTS);
     struct rc_wr wr;
 
     q.o.rq_psn = q.o.sq_psn;
@@ -366,8 +363,7 @@ static void test_large(void)
 /* B-029: without data, address and key are ignored. */
 static void test_zero_rkey(void)
 {
-    struct rc_opts o = RC_OPTS;
-    struct pair *p = pair_new(false, &o, false, QHCA_NO_VLAN);
+    struct pair *p = pair_new(false, &RC_OPTS, false, QHCA_NO_VLAN);
     static const uint8_t ops[] = { QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ };
 
     for (size_t i = 0; i < 2; i++) {

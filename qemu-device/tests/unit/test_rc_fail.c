@@ -104,7 +104,6 @@ static void test_overrun(void)
 
 static void test_local_errors(void)
 {
-    struct rc_opts o = RC_OPTS;
     static const uint8_t ops[] = {
         QHCA_WR_SEND, QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ,
         QHCA_WR_ATOMIC_FETCH_AND_ADD,
@@ -115,7 +114,7 @@ static void test_local_errors(void)
         struct rc_wr wr;
         struct gmr mr;
 
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         wr = rc_wr(&qp, op, 0, 8);
         mr = mr_create(g, i / 4 == 2 ? pd_create(g) : node.pdn, 4096,
                        QHCA_ACCESS_REMOTE_READ);        /* read-only */
@@ -145,11 +144,10 @@ static void test_local_errors(void)
 /* I-001, F-008: the region is deregistered when half of a message is sent. */
 static void test_dereg_midway(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct rc_wr wr;
     struct gmr mr;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     mr = mr_create(g, node.pdn, 100 * 1024, 0);
     post(QHCA_WR_SEND, 8);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 100 * 1024);
@@ -238,14 +236,13 @@ static void add_gid(unsigned index, const struct roce_packet *p)
 
 static void test_strangers(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct roce_packet good, p;
     struct qhca_port_attr port;
     struct qhca_cmd cmd = {
         .opcode = htole16(QHCA_CMD_QUERY_PORT), .obj.obj = htole32(1),
     };
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     rc_recv(&qp, 1, 0, 8);
     good = peer_packet(&qp, RC_SEND_ONLY, 0x222222);
     p = good;
@@ -290,12 +287,11 @@ static void test_strangers(void)
 /* G-015: the GID of the QP is removed. */
 static void test_gid_gone(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct qhca_cmd cmd = {
         .opcode = htole16(QHCA_CMD_SET_GID), .set_gid.port = 1,
     };
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
     post(QHCA_WR_SEND, 8);
     guest_advance(g, 8 * T(10));

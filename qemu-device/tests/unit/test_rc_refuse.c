@@ -237,13 +237,12 @@ static void test_bad_memory(void)
     static const uint8_t ops[] = {
         RC_WRITE_ONLY, RC_READ_REQUEST, RC_FETCH_ADD, RC_WRITE_ONLY_IMM,
     };
-    struct rc_opts o = RC_OPTS;
 
     for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
         bool told = ops[i] == RC_WRITE_ONLY_IMM;
         struct roce_packet p;
 
-        start_responder(&o, QHCA_QPS_RTS);
+        start_responder(&RC_OPTS, QHCA_QPS_RTS);
         rc_recv(&qp, 1, 0, 100);
         g->bad_from = node.mr.addr;
         g->bad_to = g->bad_from + 4096;

@@ -17,9 +17,7 @@ static void answer_atomic(uint32_t psn)
 
 static void test_stale(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     post(QHCA_WR_SEND, 1);
     post(QHCA_WR_SEND, 1);
     peer_ack(&qp, PSN);
@@ -43,9 +41,7 @@ static void test_stale(void)
 /* D-012: a response acknowledges all requests before its own. */
 static void test_acks_before(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     post(QHCA_WR_SEND, 1);
     post(QHCA_WR_RDMA_WRITE, 1);
     post(QHCA_WR_RDMA_READ, 4);
@@ -74,11 +70,10 @@ static void test_flags(void)
         QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
         QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_SEND, QHCA_WR_RDMA_WRITE,
     };
-    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
     uint32_t psn = PSN;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
         struct rc_wr wr = rc_wr(&qp, ops[i].op, 0, 40 * 512);
 
@@ -113,9 +108,7 @@ static void test_flags(void)
  */
 static void test_credits(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     for (unsigned code = 0; code < 32; code++) {
         post(QHCA_WR_SEND, 1);
         post(QHCA_WR_SEND, 1);
@@ -349,10 +342,9 @@ static void test_long_reads_here(void)
 
 static void test_fence(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct rc_wr wr;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     post(QHCA_WR_RDMA_READ, 4);
     post(QHCA_WR_SEND, 4);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4);

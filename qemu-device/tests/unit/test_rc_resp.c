@@ -12,9 +12,7 @@
 
 static void test_gap(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_responder(&o, QHCA_QPS_RTR);
+    start_responder(&RC_OPTS, QHCA_QPS_RTR);
     for (unsigned i = 0; i < 4; i++) {
         rc_recv(&qp, i, 0, 100);
     }
@@ -38,9 +36,7 @@ static void test_gap(void)
 /* Two receive WRs, and answers to duplicates in front of all that come. */
 static void answers_wait(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_responder(&o, QHCA_QPS_RTR);
+    start_responder(&RC_OPTS, QHCA_QPS_RTR);
     rc_recv(&qp, 0, 0, 100);
     rc_recv(&qp, 1, 0, 100);
     g->net_blocked = true;
@@ -182,10 +178,9 @@ static void test_swapped(void)
 
 static void test_comm_est(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct qhca_eqe e;
 
-    start_responder(&o, QHCA_QPS_RTR);
+    start_responder(&RC_OPTS, QHCA_QPS_RTR);
     rc_recv(&qp, 1, 0, 100);
     rc_recv(&qp, 2, 0, 100);
     inject(RC_SEND_ONLY, PSN - 1, 1);   /* none of these is valid */
@@ -300,13 +295,12 @@ static void test_sequence(void)
 
 static void test_bad_pad(void)
 {
-    struct rc_opts o = RC_OPTS;
     uint8_t f[MAX_FRAME];
     struct roce_packet p;
     size_t len, l3 = 14;
     uint32_t crc;
 
-    start_responder(&o, QHCA_QPS_RTS);
+    start_responder(&RC_OPTS, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);
     p = peer_packet(&qp, RC_SEND_ONLY, PSN);
     p.payload_len = 8;
@@ -341,9 +335,7 @@ static void inject_of_many(uint32_t psn, bool more)
 /* Frames that arrive at once are executed one by one and get one ACK. */
 static void test_together(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_responder(&o, QHCA_QPS_RTS);
+    start_responder(&RC_OPTS, QHCA_QPS_RTS);
     for (unsigned i = 0; i < 6; i++) {
         rc_recv(&qp, i, 0, 100);
     }

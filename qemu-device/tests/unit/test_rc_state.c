@@ -11,9 +11,7 @@
 
 static void test_flush(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     for (unsigned i = 0; i < 3; i++) {
         rc_recv(&qp, i, 0, 100);
     }
@@ -101,10 +99,9 @@ static int to_sqd(bool notify)
 
 static void test_sqd(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct qhca_qp_attr a = { 0 };
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     CHECK_EQ(to_sqd(true), QHCA_OK);
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);      /* at once */
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
@@ -246,15 +243,14 @@ static void test_sqd_bad(void)
 static void test_reset_loop(void)
 {
     struct net *net = net_new(3);
-    struct rc_opts o = RC_OPTS;
     struct node node2;
     uint64_t rng = 5;
 
     node = node_new(net, 1);
     node2 = node_new(net, 2);
     g = node.g;
-    qp = rc_create(&node, &o);
-    peer = rc_create(&node2, &o);
+    qp = rc_create(&node, &RC_OPTS);
+    peer = rc_create(&node2, &RC_OPTS);
     for (unsigned i = 0; i < 100; i++) {
         struct qhca_cqe c;
         struct rc_wr wr;

@@ -164,11 +164,10 @@ static void answers(void)
 
 static void sges_of_srq(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct qhca_seg_le sge[3];
     struct rc_qp q;
 
-    start_shared(4, 3, 1, &o);
+    start_shared(4, 3, 1, &RC_OPTS);
     far = node;
     far.host = 99;
     for (unsigned i = 0; i < ARRAY_SIZE(sge); i++) {
@@ -186,10 +185,9 @@ static void sges_of_srq(void)
 
 static void sges_of_rq(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct qhca_seg_le sge[3];
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     for (unsigned i = 0; i < ARRAY_SIZE(sge); i++) {
         sge[i] = (struct qhca_seg_le) { node.mr.addr, 1000, node.mr.key };
     }
@@ -204,9 +202,7 @@ static void sges_of_rq(void)
 /* A bad receive WR fails when a message takes it, so none is ever in use. */
 static void bad_wr_in_use(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     rc_recv(&qp, 1, 0, 3000);
     srq_half_message(&qp);
     CHECK(q_of(&qp)->rsp.rwr.taken);
@@ -240,12 +236,11 @@ static void rights_of_dma_region(void)
 /* No window can be bound to a zero-based region. */
 static void rights_of_window(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct vhca_mr *mr;
     unsigned nth = 0;
     struct rc_wr wr;
 
-    start_alone(&o);
+    start_alone(&RC_OPTS);
     wr = wr_bind(&qp, next_key(mw_create(g, node.pdn, QHCA_MW_2B)), 4096, 5000,
                  QHCA_ACCESS_REMOTE_READ);
     do_memop(&qp, &wr, QHCA_WC_SUCCESS);

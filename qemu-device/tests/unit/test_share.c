@@ -163,9 +163,7 @@ static void test_cpu_share(void)
 /* A reset does not renew the share. */
 static void test_share_and_reset(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    start_limited(1, 0, &o);
+    start_limited(1, 0, &RC_OPTS);
     post_writes(&qp, 60, 65536);
     rc_ring(&qp);
     CHECK(!qhca_engine_has_time(g->e, *g->clock));
@@ -174,7 +172,7 @@ static void test_share_and_reset(void)
     CHECK_EQ(g->deadline, UINT64_MAX);
     CHECK(qhca_engine_has_time(g->e, *g->clock + 100000000));
 
-    start_limited(0, 1, &o);
+    start_limited(0, 1, &RC_OPTS);
     post_writes(&qp, 60, 65536);
     rc_ring(&qp);
     CHECK(!vhca_port_open(g->e));

@@ -183,12 +183,11 @@ static void keys(void)
 static void many_targets(void)
 {
     struct xrc *x = xrc_loop();
-    struct rc_opts o = RC_OPTS;
     struct rc_qp ini[3], tgt[3];
 
     for (unsigned i = 0; i < 3; i++) {
-        ini[i] = xrc_ini(x, &o);
-        tgt[i] = xrc_tgt(x, &o);
+        ini[i] = xrc_ini(x, &RC_OPTS);
+        tgt[i] = xrc_tgt(x, &RC_OPTS);
         rc_connect(&ini[i], &tgt[i]);
     }
     for (unsigned n = 0; n < 24; n++) {
@@ -358,8 +357,7 @@ static void solicited(void)
 /* E-022, E-023: responses name no SRQ. */
 static void answers(void)
 {
-    struct rc_opts o = RC_OPTS;
-    struct xrc *x = start_tgt(&o);
+    struct xrc *x = start_tgt(&RC_OPTS);
     struct roce_packet p = xrc_packet(x, 0, RC_READ_REQUEST, XRC_PSN, 3 * MTU);
 
     peer_inject(&x->tgt, &p, NULL, 0);
@@ -384,8 +382,7 @@ static void answers(void)
 /* D-050, D-051: a duplicate uses the SRQ that the original named. */
 static void doubles(void)
 {
-    struct rc_opts o = RC_OPTS;
-    struct xrc *x = start_tgt(&o);
+    struct xrc *x = start_tgt(&RC_OPTS);
     struct roce_packet p = xrc_packet(x, 0, RC_READ_REQUEST, XRC_PSN, 5);
     struct roce_packet w = xrc_packet(x, 1, RC_SEND_ONLY, XRC_PSN + 1, 0);
 

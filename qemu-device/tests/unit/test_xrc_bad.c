@@ -15,9 +15,7 @@ static uint8_t data[MTU];
 /* A TGT QP and its scripted peer. */
 static void start(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    x = xrc_new(&o);
+    x = xrc_new(&RC_OPTS);
     xrc_alone(&x->tgt);
 }
 
@@ -107,14 +105,13 @@ static void other_midway(void)
 /* E-045: each QP has one half; services do not mix. */
 static void wrong_half(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
     struct rc_qp rc;
     uint64_t dropped;
 
     start();
     xrc_alone(&x->ini);
-    rc = rc_create(&x->n, &o);
+    rc = rc_create(&x->n, &RC_OPTS);
     xrc_alone(&rc);
     xrc_recv(x, 0, 1, MTU);
     dropped = counter(x->g, QHCA_CNT_RX_NO_QP);
@@ -168,12 +165,11 @@ static void order(void)
 /* G-010: a QP that needs the failed SRQ fails; others are not affected. */
 static void srq_fails(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct roce_packet p;
     struct rc_qp other;
 
     start();
-    other = xrc_tgt(x, &o);
+    other = xrc_tgt(x, &RC_OPTS);
     rc_set_peer(&other, &far, 0x77);
     rc_bring_up(&other, QHCA_QPS_RTS);
     xrc_recv(x, 0, 1, MTU);

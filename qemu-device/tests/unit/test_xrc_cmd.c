@@ -10,9 +10,7 @@ static struct xrc *x;
 
 static void start(void)
 {
-    struct rc_opts o = RC_OPTS;
-
-    x = xrc_new(&o);
+    x = xrc_new(&RC_OPTS);
 }
 
 static int dealloc_xrcd(uint32_t xrcdn)
