@@ -102,31 +102,39 @@ static bool catch(struct net *n, unsigned from, uint8_t *frame, size_t len)
     return true;
 }
 
+/* Catches the packets of @n WRITEs from a QP that retries once. */
+static struct rc_qp catch_writes(struct net *net, struct node *a,
+                                 struct node *b, unsigned n)
+{
+    struct rc_opts o = RC_OPTS;
+    struct rc_qp from, to;
+    struct rc_wr wr;
+
+    o.retry = 1;
+    from = rc_create(a, &o);
+    to = rc_create(b, &o);
+    rc_connect(&from, &to);
+    num_caught = 0;
+    net->filter = catch;
+    wr = rc_wr(&from, QHCA_WR_RDMA_WRITE, 0, 8);
+    rc_aim(&wr, b, 0);
+    for (wr.wr_id = 0; wr.wr_id < n; wr.wr_id++) {
+        rc_put(&from, &wr);
+    }
+    rc_ring(&from);
+    return from;
+}
+
 /*
  * A machine that stands still for longer than a time-out gets two requests
  * twice, but for one that is lost. One retry is enough.
  */
 static void test_pause(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct net *net = net_new(1);
     struct node a = node_new(net, 1), b = node_new(net, 2);
-    struct rc_qp from, to;
-    struct rc_wr wr;
+    struct rc_qp from = catch_writes(net, &a, &b, 2);
 
-    o.retry = 1;
-    from = rc_create(&a, &o);
-    to = rc_create(&b, &o);
-    rc_connect(&from, &to);
-    num_caught = 0;
-    net->filter = catch;
-    wr = rc_wr(&from, QHCA_WR_RDMA_WRITE, 0, 8);
-    rc_aim(&wr, &b, 0);
-    wr.wr_id = 0;
-    rc_put(&from, &wr);
-    wr.wr_id = 1;
-    rc_put(&from, &wr);
-    rc_ring(&from);
     net_advance(net, 5000000);          /* the time-out is 4.2 ms */
     REQUIRE(num_caught == 4);
     net->filter = NULL;
@@ -144,25 +152,10 @@ static void test_pause(void)
 static void test_swapped(void)
 {
     static const unsigned order[] = { 1, 0, 2, 3 };
-    struct rc_opts o = RC_OPTS;
     struct net *net = net_new(1);
     struct node a = node_new(net, 1), b = node_new(net, 2);
-    struct rc_qp from, to;
-    struct rc_wr wr;
+    struct rc_qp from = catch_writes(net, &a, &b, ARRAY_SIZE(order));
 
-    o.retry = 1;
-    from = rc_create(&a, &o);
-    to = rc_create(&b, &o);
-    rc_connect(&from, &to);
-    num_caught = 0;
-    net->filter = catch;
-    wr = rc_wr(&from, QHCA_WR_RDMA_WRITE, 0, 8);
-    rc_aim(&wr, &b, 0);
-    for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
-        wr.wr_id = i;
-        rc_put(&from, &wr);
-    }
-    rc_ring(&from);
     REQUIRE(num_caught == ARRAY_SIZE(order));
     net->filter = NULL;
     for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
