@@ -260,7 +260,8 @@ into)
 	exit 0 ;;
 esac
 if [ -n "$any" ]; then
-	out=$(find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/qemu-bin${debug:+-$debug}-*/.complete" \
+	# 16 digits, so that none with sanitizers is taken for one without.
+	out=$(find "$QHCA_CACHE" -maxdepth 2 -path "$QHCA_CACHE/qemu-bin${debug:+-$debug}-????????????????/.complete" \
 		-printf '%T@ %h\n' | sort -rn | head -n 1 | cut -d' ' -f2-)
 	[ -z "$out" ] || { echo "$out"; exit 0; }
 fi

@@ -100,7 +100,7 @@ def _loop(opts, sessions, selector, start):
 def _check_boot(opts, sessions, elapsed):
     slow = opts.debug_kernel or opts.kdir or opts.debug_qemu == 'tsan'
     for session in sessions:
-        limit = BOOT_LIMIT[session.accel] * (5 if slow else 1)
+        limit = BOOT_LIMIT[session.accel] * (3 if slow else 1)
         if session.up_after is None and elapsed > limit and not opts.gdb:
             raise NoBoot(f'{session.role}: no sign of life after {limit} s\n'
                          + session.tail('console.log'))
