@@ -87,7 +87,7 @@ static void qhca_capture_write(QHCAState *s, const struct iovec *iov, int num)
 
     if (done != (ssize_t)iov_size(iov, num)) {
         error_report("%s: %s: %s; no frames are captured from now on", s->id,
-                     s->loopback_capture,
+                     s->props.loopback_capture,
                      done < 0 ? strerror(errno) : "disk full");
         qhca_dev_capture_exit(s);
     }
@@ -123,10 +123,10 @@ bool qhca_dev_capture_init(QHCAState *s, Error **errp)
     struct tm tm;
 
     s->capture_fd = -1;
-    if (!s->loopback_capture) {
+    if (!s->props.loopback_capture) {
         return true;
     }
-    s->capture_fd = qemu_create(s->loopback_capture,
+    s->capture_fd = qemu_create(s->props.loopback_capture,
                                 O_WRONLY | O_TRUNC | O_BINARY, 0644, errp);
     if (s->capture_fd < 0) {
         return false;

@@ -27,7 +27,7 @@ static const MemTxAttrs qhca_dma_attrs = { .memory = true };
 /* Return the address space of @addr, and make @addr an offset in it. */
 static QHCAMap *qhca_dma_space(QHCAState *s, uint64_t *addr)
 {
-    if (s->dm_size && *addr & QHCA_ADDR_DM) {
+    if (s->props.dm_size && *addr & QHCA_ADDR_DM) {
         *addr &= ~QHCA_ADDR_DM;
         return &s->dm_map;
     }
@@ -286,7 +286,7 @@ bool qhca_dev_dma_store(void *opaque, uint64_t addr, const uint8_t *bytes)
 void qhca_dev_dma_init(QHCAState *s)
 {
     qhca_dev_map_init(&s->bus_map, pci_get_address_space(PCI_DEVICE(s)));
-    if (s->dm_size) {
+    if (s->props.dm_size) {
         qhca_dev_map_init(&s->dm_map, &s->dm_as);
     }
 }
@@ -294,7 +294,7 @@ void qhca_dev_dma_init(QHCAState *s)
 void qhca_dev_dma_exit(QHCAState *s)
 {
     qhca_dev_map_exit(&s->bus_map);
-    if (s->dm_size) {
+    if (s->props.dm_size) {
         qhca_dev_map_exit(&s->dm_map);
     }
 }

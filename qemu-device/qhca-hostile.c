@@ -133,9 +133,9 @@ unsigned qhca_dev_tamper_irq(QHCAState *s, unsigned vector)
     uint32_t told = cpu_to_le32(vector);
 
     qhca_dev_tell(s, QHCA_HOSTILE_IRQ, vector, &told);
-    vector = MIN(le32_to_cpu(told), s->vectors);
+    vector = MIN(le32_to_cpu(told), s->props.vectors);
     if (qhca_is_lie(s, QHCA_HOSTILE_IRQ)) {
-        vector = qhca_draw(&s->hostile, s->vectors + 1);
+        vector = qhca_draw(&s->hostile, s->props.vectors + 1);
         qemu_log("%s: a lie: vector %u\n", s->id, vector);
     }
     return vector;

@@ -129,7 +129,7 @@ static int qhca_put_dm_size(QEMUFile *f, void *pv, size_t size,
 {
     QHCAState *s = pv;
 
-    qemu_put_be64(f, s->dm_size);
+    qemu_put_be64(f, s->props.dm_size);
     return 0;
 }
 
@@ -139,9 +139,9 @@ static int qhca_get_dm_size(QEMUFile *f, void *pv, size_t size,
     QHCAState *s = pv;
     uint64_t dm_size = qemu_get_be64(f);
 
-    if (dm_size != s->dm_size) {
+    if (dm_size != s->props.dm_size) {
         error_report("%s: 'dm-size' is %" PRIu64 ", here %" PRIu64, s->id,
-                     dm_size, s->dm_size);
+                     dm_size, s->props.dm_size);
         return -EINVAL;
     }
     return 0;
@@ -163,7 +163,7 @@ static int qhca_get_dm(QEMUFile *f, void *pv, size_t size,
                        const VMStateField *field)
 {
     QHCAState *s = pv;
-    uint8_t *ram = s->dm_size ? memory_region_get_ram_ptr(&s->dm) : NULL;
+    uint8_t *ram = s->props.dm_size ? memory_region_get_ram_ptr(&s->dm) : NULL;
     int ret = qhca_get_dm_size(f, pv, size, field);
     uint32_t i;
 
@@ -171,11 +171,11 @@ static int qhca_get_dm(QEMUFile *f, void *pv, size_t size,
         return ret;
     }
     if (ram) {
-        memset(ram, 0, s->dm_size);
-        memory_region_set_dirty(&s->dm, 0, s->dm_size);
+        memset(ram, 0, s->props.dm_size);
+        memory_region_set_dirty(&s->dm, 0, s->props.dm_size);
     }
     while ((i = qemu_get_be32(f)) != QHCA_DM_END) {
-        if (i >= s->dm_size / QHCA_PAGE_SIZE ||
+        if (i >= s->props.dm_size / QHCA_PAGE_SIZE ||
             qemu_get_buffer(f, ram + (size_t)i * QHCA_PAGE_SIZE,
                             QHCA_PAGE_SIZE) != QHCA_PAGE_SIZE) {
             error_report("%s: device memory: page %u is missing", s->id, i);
@@ -207,7 +207,7 @@ static int qhca_post_load(void *opaque, int version_id)
 {
     QHCAState *s = opaque;
 
-    s->irqs &= MAKE_64BIT_MASK(0, s->vectors);
+    s->irqs &= MAKE_64BIT_MASK(0, s->props.vectors);
     s->todo |= (s->saved_todo & QHCA_TODO_SAVED) | QHCA_TODO_LOADED;
     return 0;
 }

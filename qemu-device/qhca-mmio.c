@@ -117,13 +117,14 @@ static void qhca_db_write(void *opaque, hwaddr off, uint64_t val,
                           unsigned size)
 {
     QHCAState *s = opaque;
+    uint64_t stride = s->props.db_stride;
 
     if (!qhca_mmio_enter(s, "db", off)) {
         return;
     }
     if (size == 8 && QEMU_IS_ALIGNED(off, 8)) {
-        qhca_engine_doorbell(s->engine, qhca_dev_now(), off / s->db_stride,
-                             off % s->db_stride, val);
+        qhca_engine_doorbell(s->engine, qhca_dev_now(), off / stride,
+                             off % stride, val);
     } else {
         qhca_mmio_bad(s, "db", off, size, true);
         qhca_engine_bad_doorbell(s->engine);
@@ -157,13 +158,13 @@ static const MemoryRegionOps qhca_db_ops = {
  */
 static bool qhca_init_dm(QHCAState *s, Error **errp)
 {
-    if (!memory_region_init_ram(&s->dm, OBJECT(s), "qhca-dm", s->dm_size,
+    if (!memory_region_init_ram(&s->dm, OBJECT(s), "qhca-dm", s->props.dm_size,
                                 errp)) {
         return false;
     }
     address_space_init(&s->dm_as, &s->dm, "qhca-dm");
     memory_region_init_alias(&s->dm_bar, OBJECT(s), "qhca-dm-bar", &s->dm, 0,
-                             s->dm_size);
+                             s->props.dm_size);
     pci_register_bar(PCI_DEVICE(s), QHCA_BAR_DM,
                      PCI_BASE_ADDRESS_SPACE_MEMORY |
                      PCI_BASE_ADDRESS_MEM_TYPE_64 |
@@ -175,13 +176,13 @@ bool qhca_dev_mmio_init(QHCAState *s, Error **errp)
 {
     PCIDevice *pci = PCI_DEVICE(s);
 
-    if (s->dm_size && !qhca_init_dm(s, errp)) {
+    if (s->props.dm_size && !qhca_init_dm(s, errp)) {
         return false;
     }
     memory_region_init_io(&s->regs, OBJECT(s), &qhca_regs_ops, s, "qhca-regs",
                           QHCA_BAR_REGS_SIZE);
     memory_region_init_io(&s->db, OBJECT(s), &qhca_db_ops, s, "qhca-db",
-                          s->uars * s->db_stride);
+                          s->props.uars * s->props.db_stride);
 
     /*
      * qhca_dev_enter() guards these two against re-entry. Unlike the memory
@@ -202,7 +203,7 @@ bool qhca_dev_mmio_init(QHCAState *s, Error **errp)
 
 void qhca_dev_mmio_exit(QHCAState *s)
 {
-    if (s->dm_size) {
+    if (s->props.dm_size) {
         /*
          * The memory stays until the last reader of a memory map is gone, but
          * its name has to be free at once: a successor may be plugged in first.

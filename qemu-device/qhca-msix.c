@@ -77,10 +77,10 @@ bool qhca_dev_msix_init(QHCAState *s, Error **errp)
     PCIDevice *pci = PCI_DEVICE(s);
     uint32_t i;
 
-    if (msix_init_exclusive_bar(pci, s->vectors, QHCA_BAR_MSIX, errp)) {
+    if (msix_init_exclusive_bar(pci, s->props.vectors, QHCA_BAR_MSIX, errp)) {
         return false;
     }
-    for (i = 0; i < s->vectors; i++) {
+    for (i = 0; i < s->props.vectors; i++) {
         msix_vector_use(pci, i);
     }
     memory_region_init_io(&s->msix, OBJECT(s), &qhca_msix_ops, s, "qhca-msix",

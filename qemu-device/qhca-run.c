@@ -22,7 +22,7 @@ uint64_t qhca_dev_now(void)
 /* Without a limit there always is: do not read the clock for each frame. */
 static bool qhca_has_time(const QHCAState *s)
 {
-    return s->cpu_share >= 100 ||
+    return s->props.cpu_share >= 100 ||
            qhca_engine_has_time(s->engine, qhca_dev_now());
 }
 
@@ -266,7 +266,7 @@ static void qhca_raise_irq(void *opaque, unsigned vector)
     QHCAState *s = opaque;
 
     vector = qhca_dev_tamper_irq(s, vector);
-    if (vector < s->vectors) {
+    if (vector < s->props.vectors) {
         trace_qhca_irq(s->id, vector);
         s->irqs |= BIT_ULL(vector);
     }
@@ -330,10 +330,10 @@ const struct qhca_engine_ops qhca_dev_callbacks = {
 
 void qhca_dev_random_init(QHCAState *s)
 {
-    const guint32 seed[] = { s->seed, s->seed >> 32 };
+    const guint32 seed[] = { s->props.seed, s->props.seed >> 32 };
 
-    s->rand = s->seed ? g_rand_new_with_seed_array(seed, ARRAY_SIZE(seed)) :
-                        NULL;
+    s->rand = s->props.seed ?
+              g_rand_new_with_seed_array(seed, ARRAY_SIZE(seed)) : NULL;
 }
 
 void qhca_dev_random_exit(QHCAState *s)

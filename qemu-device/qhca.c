@@ -8,13 +8,11 @@
 #include "qemu/main-loop.h"
 #include "qapi/error.h"
 #include "qemu/module.h"
-#include "qemu/units.h"
 #include "hw/pci/msi.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pcie.h"
 #include "hw/pci/pcie_aer.h"
 #include "hw/qdev-properties.h"
-#include "net/eth.h"
 
 #include "qhca.h"
 #include "trace.h"
@@ -22,67 +20,17 @@
 #define QHCA_PCIE_AER_OFFSET 0x100
 #define QHCA_PCIE_DSN_OFFSET 0x148
 
-#define QHCA_MAX_VECTORS 64     /* the engine has as many event queues */
-#define QHCA_MAX_UARS 32768
-#define QHCA_MAX_CMD_TIMEOUT_MS (10 * 60 * 1000)
-#define QHCA_MAX_DM (1 * GiB)
-#define QHCA_MAX_BANDWIDTH 100000   /* the port's speed */
-
-static bool qhca_check_properties(QHCAState *s, Error **errp)
-{
-    if (s->vectors < 2 || s->vectors > QHCA_MAX_VECTORS) {
-        error_setg(errp, "'vectors' must be between 2 and %d",
-                   QHCA_MAX_VECTORS);
-    } else if (s->uars < 2 || s->uars > QHCA_MAX_UARS ||
-               !is_power_of_2(s->uars)) {
-        error_setg(errp, "'uars' must be a power of two between 2 and %d",
-                   QHCA_MAX_UARS);
-    } else if (s->db_stride < QHCA_PAGE_SIZE ||
-               s->db_stride > 1u << QHCA_DB_LOG_STRIDE_MAX ||
-               !is_power_of_2(s->db_stride)) {
-        error_setg(errp, "'db-stride' must be a power of two between 4K and "
-                   "64K");
-    } else if (s->max_qp < 2) {
-        error_setg(errp, "'max-qp' must be at least 2");
-    } else if (!s->cmd_timeout_ms ||
-               s->cmd_timeout_ms > QHCA_MAX_CMD_TIMEOUT_MS) {
-        error_setg(errp, "'cmd-timeout-ms' must be between 1 and %d",
-                   QHCA_MAX_CMD_TIMEOUT_MS);
-    } else if (s->dm_size && (s->dm_size < QHCA_PAGE_SIZE ||
-                              s->dm_size > QHCA_MAX_DM ||
-                              !is_power_of_2(s->dm_size))) {
-        error_setg(errp, "'dm-size' must be 0 or a power of two between 4K "
-                   "and 1G");
-    } else if (s->cpu_share < 1 || s->cpu_share > 100) {
-        error_setg(errp, "'cpu-share' must be between 1 and 100");
-    } else if (s->bandwidth > QHCA_MAX_BANDWIDTH) {
-        error_setg(errp, "'bandwidth' must be between 1 and %d, or 0 for no "
-                   "limit", QHCA_MAX_BANDWIDTH);
-    } else if (is_multicast_ether_addr(s->conf.macaddr.a)) {
-        error_setg(errp, "'mac' must be a unicast address");
-    } else {
-        return true;
-    }
-    return false;
-}
-
 static bool qhca_init_engine(QHCAState *s, Error **errp)
 {
-    struct qhca_engine_config cfg = {
-        .num_vectors = s->vectors,
-        .num_uars = s->uars,
-        .log_db_stride = ctz64(s->db_stride),
-        .max_qp = s->max_qp,
-        .cmd_timeout_ms = s->cmd_timeout_ms,
-        .cpu_share = s->cpu_share < 100 ? s->cpu_share : 0,
-        .bandwidth = s->bandwidth,
-        .mw_2a = s->mw2a,
-        .frames = s->frames || s->loopback_capture,
-        .removable = qhca_dev_removable(s),
-        .guest_faults = s->guest_faults,
-    };
+    struct qhca_engine_config cfg = qhca_props_config(&s->props,
+                                                      s->conf.macaddr.a);
+    const char *wrong = qhca_props_wrong(&s->props, s->conf.macaddr.a);
 
-    memcpy(cfg.mac, s->conf.macaddr.a, sizeof(cfg.mac));
+    if (wrong) {
+        error_setg(errp, "%s", wrong);
+        return false;
+    }
+    cfg.removable = qhca_dev_removable(s);
     qhca_dev_random_init(s);
     s->engine = qhca_engine_new(&cfg, &qhca_dev_callbacks, s);
     if (!s->engine) {
@@ -113,15 +61,6 @@ static bool qhca_init_pm(PCIDevice *pci, Error **errp)
     return true;
 }
 
-/* EUI-64 of the MAC address, which PCIe has in the serial number. */
-static uint64_t qhca_serial_number(const uint8_t *mac)
-{
-    const uint8_t eui[8] = { mac[0], mac[1], mac[2], 0xff, 0xfe,
-                             mac[3], mac[4], mac[5] };
-
-    return ldq_be_p(eui);
-}
-
 static bool qhca_init_pcie(QHCAState *s, Error **errp)
 {
     PCIDevice *pci = PCI_DEVICE(s);
@@ -138,7 +77,7 @@ static bool qhca_init_pcie(QHCAState *s, Error **errp)
         return false;
     }
     pcie_dev_ser_num_init(pci, QHCA_PCIE_DSN_OFFSET,
-                          qhca_serial_number(s->conf.macaddr.a));
+                          qhca_props_serial(s->conf.macaddr.a));
     return true;
 }
 
@@ -166,7 +105,7 @@ static void qhca_realize(PCIDevice *pci, Error **errp)
 
     s->gone = false;
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
-    if (!qhca_check_properties(s, errp) || !qhca_init_engine(s, errp)) {
+    if (!qhca_init_engine(s, errp)) {
         return;
     }
     s->id = DEVICE(s)->id ?: TYPE_QHCA;
@@ -275,20 +214,10 @@ static void qhca_reset_hold(Object *obj, ResetType type)
 
 static const Property qhca_properties[] = {
     DEFINE_NIC_PROPERTIES(QHCAState, conf),
-    DEFINE_PROP_UINT32("vectors", QHCAState, vectors, 5),
-    DEFINE_PROP_UINT32("uars", QHCAState, uars, 1024),
-    DEFINE_PROP_SIZE("db-stride", QHCAState, db_stride, QHCA_PAGE_SIZE),
-    DEFINE_PROP_UINT32("max-qp", QHCAState, max_qp, 4096),
-    DEFINE_PROP_BOOL("mw2a", QHCAState, mw2a, false),
-    DEFINE_PROP_BOOL("frames", QHCAState, frames, false),
-    DEFINE_PROP_STRING("loopback-capture", QHCAState, loopback_capture),
     DEFINE_PROP_BOOL("aggregate", QHCAState, aggregate, false),
-    DEFINE_PROP_UINT32("cmd-timeout-ms", QHCAState, cmd_timeout_ms, 10000),
-    DEFINE_PROP_UINT32("cpu-share", QHCAState, cpu_share, 100),
-    DEFINE_PROP_UINT32("bandwidth", QHCAState, bandwidth, 0),
-    DEFINE_PROP_SIZE("dm-size", QHCAState, dm_size, 1 * MiB),
-    DEFINE_PROP_BOOL("guest-faults", QHCAState, guest_faults, false),
-    DEFINE_PROP_UINT64("seed", QHCAState, seed, 0),
+#define QHCA_PROP(type, name, member, ...) \
+    DEFINE_PROP_##type(name, QHCAState, props.member, ##__VA_ARGS__)
+#include "common/props.def"
 };
 
 static void qhca_class_init(ObjectClass *oc, void *data)

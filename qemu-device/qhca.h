@@ -29,6 +29,7 @@
 #include "qemu/timer.h"
 #include "system/runstate.h"
 
+#include "common/props.h"
 #include "engine/engine.h"
 #include "qhca-map.h"
 #include "qhca-net.h"
@@ -84,24 +85,12 @@ struct QHCAState {
     bool wrote;                     /* the last access was a write */
 
     NICConf conf;
-    uint32_t vectors;
-    uint32_t uars;
-    uint64_t db_stride;             /* bytes from a doorbell page to the next */
-    uint32_t max_qp;
-    uint32_t cmd_timeout_ms;
-    uint32_t cpu_share;             /* percent */
-    uint32_t bandwidth;             /* Mbit/s, 0: no limit */
-    uint64_t dm_size;
-    bool mw2a;
-    bool frames;
-    char *loopback_capture;         /* a file, or NULL */
+    struct qhca_props props;
     int capture_fd;                 /* or -1 */
     int64_t capture_start;          /* us since 1970 */
     char *faults;                   /* as last set, or NULL */
-    bool guest_faults;
     bool aggregate;
-    uint64_t seed;
-    GRand *rand;                    /* if @seed is not 0 */
+    GRand *rand;                    /* if the property "seed" is not 0 */
 
     struct qhca_engine *engine;
     const char *id;                 /* names the device in traces and logs */
