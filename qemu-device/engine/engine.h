@@ -84,7 +84,7 @@ enum qhca_told {
  *             becoming frames, and the other engine's ops->schedule is called.
  *             The callback may be NULL: there are no neighbours
  * @remove: take the device out of its slot, by surprise, but not from here;
- *          called only if the configuration says @removable
+ *          NULL unless the configuration says @removable
  * @guest_error: the guest did something a correct driver does not; @msg is one
  *               line
  * @trace: trace functions, or NULL

@@ -140,8 +140,7 @@ static bool ops_ok(const struct qhca_engine_ops *ops)
     return ops->dma_read && ops->dma_write && ops->dma_write_entry &&
            ops->dma_peek && ops->atomic_cas && ops->atomic_add &&
            ops->atomic_store && ops->send_frame && ops->raise_irq &&
-           ops->set_timer && ops->schedule && ops->random && ops->remove &&
-           ops->guest_error;
+           ops->set_timer && ops->schedule && ops->random && ops->guest_error;
 }
 
 static struct qhca_engine *build(void)
@@ -179,7 +178,7 @@ struct qhca_engine *qhca_engine_new(const struct qhca_engine_config *cfg,
 {
     struct qhca_engine *e;
 
-    if (!config_ok(cfg) || !ops_ok(ops)) {
+    if (!config_ok(cfg) || !ops_ok(ops) || (cfg->removable && !ops->remove)) {
         return NULL;
     }
     e = build();

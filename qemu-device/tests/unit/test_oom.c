@@ -160,9 +160,15 @@ static void configurations(void)
         e = qhca_engine_new(&good, &o, NULL);
         CHECK_EQ(!!e, at == offsetof(struct qhca_engine_ops, loop_frame) ||
                       at == offsetof(struct qhca_engine_ops, neighbour) ||
+                      at == offsetof(struct qhca_engine_ops, remove) ||
                       at == offsetof(struct qhca_engine_ops, trace));
         qhca_engine_free(e);
     }
+    o = ops;
+    o.remove = NULL;
+    c = good;
+    c.removable = true;
+    CHECK(!qhca_engine_new(&c, &o, NULL));
 }
 
 static void no_memory_at_start(void)
