@@ -186,6 +186,32 @@ publish()
 	mv -T "$1" "$2"
 }
 
+# wrap DIR PROGRAM OPTIONS [own]: DIR/PROGRAM runs DIR/PROGRAM.bin with the loader and the C
+# library in DIR/lib, unless it knows its own. OPTIONS are shell text and may use $d, DIR.
+wrap()
+{
+	cat >"$1/$2" <<-WRAPPER
+	#!/bin/sh
+	# Generated: run $2 with the C library it was built for.
+	d=\$(dirname "\$(readlink -f "\$0")")
+	set -- "\$d/$2.bin" $3 "\$@"
+	[ -n "${4:-}" ] || set -- "\$d/lib/ld-linux-x86-64.so.2" \\
+		--library-path "\$d/lib" --argv0 $2 "\$@"
+	exec "\$@"
+	WRAPPER
+	chmod +x "$1/$2"
+}
+
+# own_loader DIR FINAL PROGRAM: through its loader a program is, to itself, the loader, and
+# sanitizers find no symbols. Point PROGRAM at its loader for good, at the price that FINAL,
+# where DIR will be, must not move.
+own_loader()
+{
+	"$QHCA_TOP/scripts/build/buildroot.sh" --extra -- patchelf \
+		--set-interpreter "$2/lib/ld-linux-x86-64.so.2" \
+		--set-rpath "$2/lib" "$(br_path "$1")/$3.bin"
+}
+
 have() { [ -e "$1/.complete" ] && touch -c "$1/.complete" 2>/dev/null; }
 
 # below_disk IMAGE: whether a disk that is based on it still exists, see vmlib/disk.py.

@@ -33,6 +33,8 @@ PACKAGES=(
 	# QEMU: glib, slirp, fdt, its sandbox; its firmware as packages, because Debian's
 	# source tarball carries none
 	libglib2.0-dev libfdt-dev libslirp-dev zlib1g-dev libpixman-1-dev libseccomp-dev
+	# qhca-server, for what libvfio-user speaks
+	libjson-c-dev
 	seabios qemu-system-data
 	# kernel modules and the RDMA user space
 	linux-headers-amd64 libelf-dev libnl-3-dev libnl-route-3-dev libudev-dev

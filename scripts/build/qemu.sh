@@ -202,24 +202,8 @@ collect()
 # wrapper DIR FINAL PROGRAM OPTIONS
 wrapper()
 {
-	# Through its own loader the program is, to itself, the loader. Fine for
-	# use, but the sanitizers then find no symbols: point theirs at its
-	# loader for good, at the price that this directory must not move.
-	if [ -n "$debug" ]; then
-		"$QHCA_TOP/scripts/build/buildroot.sh" --extra -- patchelf \
-			--set-interpreter "$2/lib/ld-linux-x86-64.so.2" \
-			--set-rpath "$2/lib" "$(br_path "$1")/$3.bin"
-	fi
-	cat >"$1/$3" <<-WRAPPER
-	#!/bin/sh
-	# Generated: run $3 with the C library it was built for.
-	d=\$(dirname "\$(readlink -f "\$0")")
-	set -- "\$d/$3.bin" $4 "\$@"
-	[ -n "$debug" ] || set -- "\$d/lib/ld-linux-x86-64.so.2" \\
-		--library-path "\$d/lib" --argv0 $3 "\$@"
-	exec "\$@"
-	WRAPPER
-	chmod +x "$1/$3"
+	[ -z "$debug" ] || own_loader "$1" "$2" "$3"
+	wrap "$1" "$3" "$4" ${debug:+own}
 }
 
 # collect_full DIR FINAL: as it will be in /usr.
@@ -274,7 +258,7 @@ stage=$(mktemp -d "$QHCA_CACHE/tmp/device.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 stage_device "$stage"
 COLLECT=collect${full:+_full}
-out=$QHCA_CACHE/qemu-${full:-bin${debug:+-$debug}}-$(hash_text "$base_key" "$(declare -f "$COLLECT" wrapper)" "$(hash_tree "$stage")")
+out=$QHCA_CACHE/qemu-${full:-bin${debug:+-$debug}}-$(hash_text "$base_key" "$(declare -f "$COLLECT" wrapper wrap own_loader)" "$(hash_tree "$stage")")
 have "$out" || with_lock "qemu-$base_key" make_final "$stage" "$out"
 cache_trim qemu-bin 10
 cache_trim qemu-full 2

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca server: the connection of a machine.
+ *
+ * libvfio-user waits for the rest of a message once it has begun to read it,
+ * and so would all other machines. It is called only for a message that has
+ * arrived, and for the first one, which it reads while it accepts a connection,
+ * in a thread that has nothing else to do. A machine that does not go on, or
+ * does not take its answers, loses its connection.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <linux/sockios.h>
+#include <unistd.h>
+
+#include "hca.h"
+
+/* How long a message may take to arrive, and how often to look. */
+#define PARTIAL_NS      1000000000u
+#define PARTIAL_LOOK_NS 10000000u
+/* How long a machine may take for an answer. */
+#define ANSWER_US       100000
+/* QEMU sends some hundred bytes. */
+#define LONGEST_MESSAGE 65536u
+/* Bytes of answers that wait for the machine to read them. */
+#define MOST_UNREAD     65536
+/* Messages for one machine before the others have a turn. */
+#define MESSAGES        64
+
+static gpointer attach(gpointer opaque)
+{
+    struct hca *hca = opaque;
+    uint64_t one = 1;
+
+    hca->error = vfu_attach_ctx(hca->vfu) ? errno : 0;
+    if (write(hca->attach_fd, &one, sizeof(one)) < 0) {
+        g_error("eventfd: %s", g_strerror(errno));
+    }
+    return NULL;
+}
+
+static void connected(struct hca *hca)
+{
+    const struct timeval limit = { .tv_usec = ANSWER_US };
+    uint64_t count;
+
+    if (read(hca->attach_fd, &count, sizeof(count)) < 0) {
+        return;
+    }
+    g_thread_join(hca->attaching);
+    hca->attaching = NULL;
+    if (!hca->error) {
+        setsockopt(vfu_get_poll_fd(hca->vfu), SOL_SOCKET, SO_SNDTIMEO, &limit,
+                   sizeof(limit));
+        hca->attached = true;
+        hca->port.received = hca->port.sent = hca->port.dropped = 0;
+        hca_log(hca, "a machine is connected");
+    } else if (hca->error != EAGAIN) {
+        hca_log(hca, "a connection failed: %s", g_strerror(hca->error));
+    }
+}
+
+static void disconnected(struct hca *hca)
+{
+    hca->attached = hca->bad = false;
+    hca->partial = hca->look = 0;
+    hca_log(hca, "the machine is gone");
+}
+
+void hca_hang_up(struct hca *hca, const char *why)
+{
+    if (hca->attached && !hca->bad) {
+        hca_log(hca, "%s: closing the connection", why);
+        hca->bad = true;
+        shutdown(vfu_get_poll_fd(hca->vfu), SHUT_RDWR);
+    }
+}
+
+/* Process a message. Returns false if that is the last one. */
+static bool run(struct hca *hca)
+{
+    if (vfu_run_ctx(hca->vfu) >= 0) {
+        return true;
+    }
+    if (errno == ENOTCONN) {
+        disconnected(hca);
+    } else {
+        hca_hang_up(hca, g_strerror(errno));
+    }
+    return hca->attached;
+}
+
+/* Whether the machine has read enough of its answers for one more. */
+static bool can_answer(int fd)
+{
+    int unread = 0;
+
+    return ioctl(fd, SIOCOUTQ, &unread) < 0 || unread <= MOST_UNREAD;
+}
+
+/* Whether the whole message with this header has arrived. */
+static bool has_arrived(int fd, const struct vfio_user_header *head)
+{
+    int queued = 0;
+
+    return !ioctl(fd, FIONREAD, &queued) && (uint32_t)queued >= head->msg_size;
+}
+
+/*
+ * Whether a message, or the end of the connection, can be processed now. If
+ * not, the machine has a while to send the rest, or to read its answers.
+ */
+static bool is_ready(struct hca *hca, uint64_t now)
+{
+    int fd = vfu_get_poll_fd(hca->vfu);
+    struct vfio_user_header head;
+    ssize_t len = recv(fd, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
+
+    if (len <= 0 || hca->bad) {
+        return len >= 0 || errno != EAGAIN;
+    }
+    if (len == sizeof(head) && head.msg_size > LONGEST_MESSAGE) {
+        hca_hang_up(hca, "a message is too long");
+        return true;
+    }
+    if (len == sizeof(head) && has_arrived(fd, &head) && can_answer(fd)) {
+        hca->partial = hca->look = 0;
+        return true;
+    }
+    if (!hca->partial) {
+        hca->partial = now + PARTIAL_NS;
+    } else if (now >= hca->partial) {
+        hca_hang_up(hca, "the machine does not go on with a message");
+        return true;
+    }
+    hca->look = now + PARTIAL_LOOK_NS;
+    return false;
+}
+
+void hca_poll(const struct hca *hca, struct pollfd *fd)
+{
+    *fd = (struct pollfd) {
+        .fd = hca->attaching ? hca->attach_fd :
+              hca->look ? -1 : vfu_get_poll_fd(hca->vfu),
+        .events = POLLIN,
+    };
+}
+
+void hca_input(struct hca *hca)
+{
+    if (hca->attaching) {
+        connected(hca);
+    } else if (!hca->attached) {
+        hca->attaching = g_thread_new("attach", attach, hca);
+    } else {
+        for (unsigned i = 0; i < MESSAGES && is_ready(hca, hca_now()) &&
+             run(hca); i++) {
+            hca_send_irqs(hca);
+        }
+    }
+}
+
+uint64_t hca_watch(struct hca *hca, uint64_t now)
+{
+    if (hca->memory.lost) {
+        hca_hang_up(hca, "the machine has taken memory away");
+    }
+    if (hca->look && now >= hca->look) {
+        hca->look = 0;
+        hca_input(hca);
+    }
+    return hca->look ? hca->look : UINT64_MAX;
+}

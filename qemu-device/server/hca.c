@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca server: when an engine runs, its callbacks, and its life. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dma.h"
+
+/* Rounds of work for one HCA before the others have a turn. */
+#define HCA_ROUNDS      16
+
+uint64_t hca_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+bool hca_verbose;
+
+static void print(const struct hca *hca, const char *format, va_list args)
+{
+    g_autofree char *text = g_strdup_vprintf(format, args);
+
+    fprintf(stderr, "qhca-server: %s: %s\n", hca->name, text);
+}
+
+void hca_log(const struct hca *hca, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    print(hca, format, args);
+    va_end(args);
+}
+
+void hca_note(const struct hca *hca, const char *format, ...)
+{
+    va_list args;
+
+    if (hca_verbose) {
+        va_start(args, format);
+        print(hca, format, args);
+        va_end(args);
+    }
+}
+
+static bool hca_send_frame(void *opaque, const uint8_t *frame, size_t len)
+{
+    return net_send(opaque, frame, len);
+}
+
+static void hca_raise_irq(void *opaque, unsigned vector)
+{
+    struct hca *hca = opaque;
+
+    if (vector < hca->props.vectors) {
+        hca->irqs |= (uint64_t)1 << vector;
+    }
+}
+
+static void hca_set_timer(void *opaque, uint64_t deadline)
+{
+    struct hca *hca = opaque;
+
+    hca->deadline = deadline;
+}
+
+static void hca_schedule(void *opaque)
+{
+    struct hca *hca = opaque;
+
+    hca->todo |= HCA_TODO_RUN;
+}
+
+static uint32_t hca_random(void *opaque)
+{
+    struct hca *hca = opaque;
+    uint32_t bits;
+
+    if (hca->rand) {
+        return g_rand_int(hca->rand);
+    }
+    if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {
+        g_error("no random numbers: %s", g_strerror(errno));
+    }
+    return bits;
+}
+
+static struct qhca_engine *hca_neighbour(void *opaque, const uint8_t mac[6])
+{
+    return net_neighbour(opaque, mac);
+}
+
+static void hca_guest_error(void *opaque, const char *msg)
+{
+    hca_note(opaque, "guest error: %s", msg);
+}
+
+static const struct qhca_engine_ops hca_callbacks = {
+    .dma_read = hca_dma_read,
+    .dma_write = hca_dma_write,
+    .dma_write_entry = hca_dma_write_entry,
+    .dma_peek = hca_dma_peek,
+    .atomic_cas = hca_dma_cas,
+    .atomic_add = hca_dma_add,
+    .atomic_store = hca_dma_store,
+    .send_frame = hca_send_frame,
+    .raise_irq = hca_raise_irq,
+    .set_timer = hca_set_timer,
+    .schedule = hca_schedule,
+    .random = hca_random,
+    .neighbour = hca_neighbour,
+    .guest_error = hca_guest_error,
+};
+
+void hca_send_irqs(struct hca *hca)
+{
+    unsigned vector;
+
+    while (hca->irqs && hca->attached) {
+        vector = (unsigned)__builtin_ctzll(hca->irqs);
+        hca->irqs &= hca->irqs - 1;
+        /* One that the machine does not listen to is lost, as it would be. */
+        vfu_irq_trigger(hca->vfu, vector);
+    }
+}
+
+static void hca_do_todo(struct hca *hca, uint64_t now)
+{
+    unsigned todo = hca->todo;
+
+    hca->todo = 0;
+    if (now >= hca->deadline) {
+        hca->deadline = UINT64_MAX;
+        qhca_engine_tick(hca->engine, now);
+    }
+    if (todo & HCA_TODO_LINK) {
+        qhca_engine_set_link(hca->engine, now, hca->port.up);
+    }
+    if (todo & HCA_TODO_FATAL) {
+        qhca_engine_inject_fatal(hca->engine, now);
+    }
+    if (todo & HCA_TODO_TX_READY) {
+        qhca_engine_tx_ready(hca->engine, now);
+    }
+    if (todo & HCA_TODO_RUN) {
+        qhca_engine_run(hca->engine, now);
+    }
+}
+
+uint64_t hca_work(struct hca *hca)
+{
+    uint64_t now = hca_now(), again = UINT64_MAX;
+
+    for (unsigned i = 0; i < HCA_ROUNDS; i++) {
+        hca_do_todo(hca, now);
+        again = net_deliver(hca, now);
+        if (!hca->todo && hca->deadline > now && again > now) {
+            break;
+        }
+        now = hca_now();
+    }
+    hca_send_irqs(hca);
+    again = MIN(again, hca_watch(hca, now));
+    return hca->todo ? 0 : MIN(hca->deadline, again);
+}
+
+void hca_reset(struct hca *hca, bool lost)
+{
+    qhca_engine_reset(hca->engine, hca_now());
+    hca->todo = 0;
+    hca->irqs = 0;
+    net_forget(hca);
+    qhca_engine_set_link(hca->engine, hca_now(), hca->port.up);
+    if (lost) {
+        hca->memory.lost = false;
+    }
+}
+
+static bool hca_init_dm(struct hca *hca)
+{
+    hca->dm_fd = -1;
+    if (!hca->props.dm_size) {
+        return true;
+    }
+    hca->dm_fd = memfd_create("qhca-dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (hca->dm_fd < 0 ||
+        ftruncate(hca->dm_fd, (off_t)hca->props.dm_size) < 0 ||
+        fcntl(hca->dm_fd, F_ADD_SEALS,
+              F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+        return false;
+    }
+    hca->dm = mmap(NULL, hca->props.dm_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                   hca->dm_fd, 0);
+    if (hca->dm == MAP_FAILED) {
+        hca->dm = NULL;
+    }
+    return hca->dm;
+}
+
+static bool hca_init_engine(struct hca *hca)
+{
+    struct qhca_engine_config cfg = qhca_props_config(&hca->props, hca->mac);
+    const guint32 seed[] = { (guint32)hca->props.seed,
+                             (guint32)(hca->props.seed >> 32) };
+    struct qhca_fault_error err;
+
+    hca->deadline = UINT64_MAX;
+    hca->port.up = true;
+    hca->rand = hca->props.seed ? g_rand_new_with_seed_array(seed, 2) : NULL;
+    hca->engine = qhca_engine_new(&cfg, &hca_callbacks, hca);
+    if (!hca->engine) {
+        hca_log(hca, "no memory for the device, or 'max-qp' is too large");
+        return false;
+    }
+    if (hca->faults && !qhca_engine_set_faults(hca->engine, hca_now(),
+                                               hca->faults, &err)) {
+        hca_log(hca, "faults: line %u, column %u: %s", err.line, err.column,
+                err.what);
+        return false;
+    }
+    return true;
+}
+
+bool hca_start(struct hca *hca)
+{
+    const char *wrong = qhca_props_wrong(&hca->props, hca->mac);
+
+    if (wrong) {
+        hca_log(hca, "%s", wrong);
+        return false;
+    }
+    if (!hca_init_engine(hca)) {
+        return false;
+    }
+    if (!hca_init_dm(hca)) {
+        hca_log(hca, "no memory of the device: %s", g_strerror(errno));
+        return false;
+    }
+    hca->attach_fd = eventfd(0, EFD_CLOEXEC);
+    memory_survive(&hca->memory);
+    net_forget(hca);
+    return hca_pci_init(hca);
+}
+
+void hca_stop(struct hca *hca)
+{
+    hca_pci_exit(hca);
+    if (hca->attaching) {
+        return;     /* its thread has the rest until the process ends */
+    }
+    if (hca->attach_fd > 0) {
+        close(hca->attach_fd);
+    }
+    net_forget(hca);
+    if (hca->engine) {
+        qhca_engine_free(hca->engine);
+    }
+    if (hca->dm) {
+        munmap(hca->dm, hca->props.dm_size);
+    }
+    if (hca->dm_fd >= 0) {
+        close(hca->dm_fd);
+    }
+    g_clear_pointer(&hca->rand, g_rand_free);
+    g_free(hca->props.loopback_capture);
+    g_free(hca->faults);
+    g_free(hca->name);
+    g_free(hca->socket);
+    g_free(hca);
+}

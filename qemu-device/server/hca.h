@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca server: one HCA and the machine that uses it, over one socket.
+ *
+ * The server is the engine behind vfio-user: a machine of stock QEMU connects
+ * to the socket and finds a PCI function there. This is the front end, beside
+ * the device in QEMU (../qhca.c), and as thin.
+ *
+ * All of the server is one thread, so an engine is never called twice at a
+ * time. A callback only notes what is to be done; the loop in main.c does it.
+ */
+#ifndef QHCA_SERVER_HCA_H
+#define QHCA_SERVER_HCA_H
+
+#include <glib.h>
+#include <poll.h>
+#include <libvfio-user.h>
+
+#include "../common/props.h"
+#include "memory.h"
+#include "port.h"
+
+/* Work that is left for the loop. */
+enum {
+    HCA_TODO_RUN = 1 << 0,          /* qhca_engine_run() */
+    HCA_TODO_TX_READY = 1 << 1,     /* the network takes frames again */
+    HCA_TODO_FATAL = 1 << 2,        /* the operator wants a fatal error */
+    HCA_TODO_LINK = 1 << 3,         /* the carrier changed */
+};
+
+/**
+ * struct hca - an HCA
+ * @name: names it in messages and on the control socket
+ * @attached: a machine is connected
+ * @bad: the connection is being closed
+ * @attaching: a thread that waits for the first message of a connection, and
+ *             reports by @attach_fd, with @error
+ * @partial: a message has begun to arrive, and has to be there by this time
+ * @look: when to look for the rest of it; 0: the socket is polled
+ * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
+ * @irqs: vectors raised, messages not yet sent
+ * @dm: memory of the device that the machine can map, or NULL
+ */
+struct hca {
+    char *name, *socket;
+    struct qhca_props props;
+    uint8_t mac[6];
+    char *faults;
+    struct qhca_engine *engine;
+    vfu_ctx_t *vfu;
+    vfu_pci_config_space_t *config;
+    bool attached, bad;
+    GThread *attaching;
+    int attach_fd, error;
+    uint64_t partial, look;
+    unsigned todo;
+    uint64_t deadline, irqs;
+    struct memory memory;
+    uint8_t *dm;
+    int dm_fd;
+    GRand *rand;
+    struct port port;
+};
+
+/* Now, for the engine. */
+uint64_t hca_now(void);
+/*
+ * Create the HCA described by @hca's name, socket, props, mac and faults, and
+ * listen. Returns false after a message.
+ */
+bool hca_start(struct hca *hca);
+void hca_stop(struct hca *hca);
+/*
+ * Do what is due: timers, work left over, frames that wait, interrupts. Returns
+ * when that has to be called again, UINT64_MAX: only after input.
+ */
+uint64_t hca_work(struct hca *hca);
+/* Send the messages of the interrupts that the engine has raised. */
+void hca_send_irqs(struct hca *hca);
+/* As after power-on; @lost: the machine is gone. */
+void hca_reset(struct hca *hca, bool lost);
+/* Print a message about the HCA to standard error. */
+void hca_log(const struct hca *hca, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same about what the guest does, of which there is no end: --verbose. */
+void hca_note(const struct hca *hca, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+extern bool hca_verbose;
+
+/* connection.c: fill in what to poll. */
+void hca_poll(const struct hca *hca, struct pollfd *fd);
+/* There is input: a connection, or messages of the machine. */
+void hca_input(struct hca *hca);
+/* Close the connection, after a message that says why. */
+void hca_hang_up(struct hca *hca, const char *why);
+/* Watch over the connection. Returns when to call again, as hca_work(). */
+uint64_t hca_watch(struct hca *hca, uint64_t now);
+
+/* pci.c: the PCI function, towards the machine */
+bool hca_pci_init(struct hca *hca);
+void hca_pci_exit(struct hca *hca);
+/* Whether the machine lets the function access memory. */
+bool hca_is_bus_master(const struct hca *hca);
+
+#endif /* QHCA_SERVER_HCA_H */

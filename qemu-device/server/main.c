@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca server: its command line and its loop. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "hca.h"
+#include "options.h"
+
+#define MAX_FDS     (NET_MAX_PORTS + 2 + CONTROL_FDS)
+
+struct server {
+    struct hca *hca[NET_MAX_PORTS];
+    unsigned num;
+    struct net *net;
+    struct control *control;
+    int signals;
+};
+
+static int open_signals(void)
+{
+    sigset_t set;
+
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static bool start(struct server *s, const struct options *o)
+{
+    s->net = net_new();
+    if (o->uplink && !net_uplink(s->net, o->uplink)) {
+        return false;
+    }
+    for (unsigned i = 0; i < o->num; i++) {
+        s->hca[s->num++] = o->hca[i];
+        if (!net_plug(s->net, o->hca[i]) || !hca_start(o->hca[i])) {
+            return false;
+        }
+    }
+    s->control = control_new(o->control, s->hca, s->num);
+    return s->control;
+}
+
+/* Work for all until nothing is due. Returns when something will be. */
+static uint64_t work(struct server *s)
+{
+    struct hca *hca;
+    uint64_t next, at;
+    bool again;
+
+    do {
+        next = UINT64_MAX;
+        again = false;
+        for (unsigned i = 0; i < s->num; i++) {
+            at = hca_work(s->hca[i]);
+            next = MIN(next, at);
+        }
+        /* The work of one may be for another that has had its turn. */
+        for (unsigned i = 0; i < s->num; i++) {
+            hca = s->hca[i];
+            again |= hca->todo || (hca->irqs && hca->attached);
+        }
+    } while (again && next);
+    return next;
+}
+
+static unsigned gather(struct server *s, struct pollfd *fds)
+{
+    unsigned num = 0;
+
+    fds[num++] = (struct pollfd) { s->signals, POLLIN, 0 };
+    fds[num].fd = net_uplink_fd(s->net, &fds[num].events);
+    num++;
+    for (unsigned i = 0; i < s->num; i++) {
+        hca_poll(s->hca[i], &fds[num++]);
+    }
+    return num + control_poll(s->control, fds + num);
+}
+
+static void serve(struct server *s)
+{
+    struct pollfd fds[MAX_FDS];
+    struct timespec wait;
+    uint64_t next, now;
+    unsigned num;
+
+    for (;;) {
+        next = work(s);
+        now = hca_now();
+        next = next > now ? next - now : 0;
+        wait.tv_sec = (time_t)MIN(next / 1000000000u, 3600);
+        wait.tv_nsec = (long)(next % 1000000000u);
+        num = gather(s, fds);
+        if (ppoll(fds, num, &wait, NULL) < 0 && errno != EINTR) {
+            fprintf(stderr, "qhca-server: poll: %s\n", g_strerror(errno));
+            return;
+        }
+        if (fds[0].revents) {
+            return;
+        }
+        if (fds[1].revents) {
+            net_uplink_input(s->net, fds[1].revents);
+        }
+        for (unsigned i = 0; i < s->num; i++) {
+            if (fds[2 + i].revents) {
+                hca_input(s->hca[i]);
+            }
+        }
+        control_input(s->control, fds + 2 + s->num);
+    }
+}
+
+static void stop(struct server *s)
+{
+    control_free(s->control);
+    for (unsigned i = 0; i < s->num; i++) {
+        hca_stop(s->hca[i]);
+    }
+    net_free(s->net);
+}
+
+int main(int argc, char **argv)
+{
+    struct server server = { 0 };
+    struct options options;
+    bool ok;
+
+    if (!options_parse(&options, argc, argv)) {
+        return 2;
+    }
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    server.signals = open_signals();
+    ok = start(&server, &options);
+    if (ok) {
+        printf("ready\n");
+        fflush(stdout);
+        serve(&server);
+    }
+    stop(&server);
+    return ok ? 0 : 1;
+}

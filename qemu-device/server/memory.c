@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca server: a machine's memory, which it has handed over as mappings. */
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "memory.h"
+
+static bool has(const struct ram *ram, uint64_t addr)
+{
+    return addr - ram->base < ram->len;
+}
+
+/* Return the mapping of @addr, or NULL with the place that it would have. */
+static struct ram *lookup(struct memory *m, uint64_t addr, unsigned *place)
+{
+    unsigned low = 0, high = m->num, mid = m->hit;
+
+    while (low < high) {
+        if (has(&m->ram[mid], addr)) {
+            m->hit = mid;
+            return &m->ram[mid];
+        }
+        if (addr < m->ram[mid].base) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+        mid = low + (high - low) / 2;
+    }
+    *place = low;
+    return NULL;
+}
+
+bool memory_add(struct memory *m, struct ram ram)
+{
+    unsigned at = 0;
+
+    if (m->num == MEMORY_MAX || !ram.len ||
+        ram.base + (ram.len - 1) < ram.base || lookup(m, ram.base, &at) ||
+        (at < m->num && m->ram[at].base - ram.base < ram.len)) {
+        return false;
+    }
+    memmove(&m->ram[at + 1], &m->ram[at], (m->num - at) * sizeof(ram));
+    m->ram[at] = ram;
+    m->num++;
+    m->hit = 0;
+    return true;
+}
+
+void memory_remove(struct memory *m, uint64_t base, uint64_t len)
+{
+    unsigned at;
+    struct ram *ram = lookup(m, base, &at);
+
+    if (ram && ram->base == base && ram->len == len) {
+        at = (unsigned)(ram - m->ram);
+        m->num--;
+        memmove(ram, ram + 1, (m->num - at) * sizeof(*ram));
+        m->hit = 0;
+    }
+}
+
+const uint8_t *memory_peek(struct memory *m, uint64_t addr, size_t *len)
+{
+    unsigned place;
+    struct ram *ram = lookup(m, addr, &place);
+    uint64_t off;
+
+    if (!ram) {
+        return NULL;
+    }
+    off = addr - ram->base;
+    *len = *len < ram->len - off ? *len : ram->len - off;
+    return ram->at + off;
+}
+
+uint8_t *memory_find(struct memory *m, uint64_t addr, size_t len, bool write)
+{
+    unsigned place;
+    struct ram *ram = lookup(m, addr, &place);
+    uint64_t off;
+
+    if (!ram || (write && !ram->writable)) {
+        return NULL;
+    }
+    off = addr - ram->base;
+    return len <= ram->len - off ? ram->at + off : NULL;
+}
+
+static struct memory *watched[MEMORY_WATCHED];
+static unsigned num_watched;
+
+/* Put zeroes in place of @ram; only system calls are allowed in a handler. */
+static bool replace(const struct ram *ram)
+{
+    return mmap(ram->whole, ram->whole_len, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                0) != MAP_FAILED;
+}
+
+/*
+ * The file of a mapping has shrunk. The access goes on with zeroes, and the
+ * loop closes the connection. Anything else ends the process as it would.
+ */
+static void survive(int signo, siginfo_t *info, void *context)
+{
+    const uint8_t *at = info->si_addr;
+
+    (void)context;
+    for (unsigned i = 0; i < num_watched; i++) {
+        struct memory *m = watched[i];
+
+        for (unsigned j = 0; j < m->num; j++) {
+            const struct ram *ram = &m->ram[j];
+
+            if ((size_t)(at - (uint8_t *)ram->whole) < ram->whole_len &&
+                replace(ram)) {
+                m->lost = true;
+                return;
+            }
+        }
+    }
+    signal(signo, SIG_DFL);
+}
+
+void memory_survive(struct memory *m)
+{
+    struct sigaction act = { .sa_sigaction = survive, .sa_flags = SA_SIGINFO };
+
+    watched[num_watched++] = m;
+    sigaction(SIGBUS, &act, NULL);
+}

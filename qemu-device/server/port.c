@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca server: the Ethernet port of an HCA, and the switch between ports. */
+#include <glib.h>
+#include <string.h>
+
+#include "hca.h"
+#include "uplink.h"
+
+/* How long frames wait for a buffer in the Ethernet ring, as in QEMU. */
+#define PORT_WAIT_NS    10000000u
+/* Units of work on frames before the others have a turn. */
+#define PORT_BUDGET     2048u
+
+struct frame {
+    size_t len;
+    uint8_t data[];
+};
+
+struct net *net_new(void)
+{
+    struct net *net = g_new0(struct net, 1);
+
+    net->uplink.fd = -1;
+    return net;
+}
+
+void net_free(struct net *net)
+{
+    uplink_close(&net->uplink);
+    g_free(net);
+}
+
+static bool is_multicast(const uint8_t mac[6])
+{
+    return mac[0] & 1;
+}
+
+static struct net_entry *net_slot(struct net *net, const uint8_t mac[6])
+{
+    unsigned hash = mac[5] | (unsigned)mac[4] << 8;
+
+    return &net->learned[(hash ^ mac[3]) % NET_LEARNED];
+}
+
+/* The switch knows where an address is from the frames that come from it. */
+static void net_learn(struct net *net, const uint8_t mac[6], unsigned port)
+{
+    struct net_entry *entry = net_slot(net, mac);
+
+    if (!is_multicast(mac)) {
+        memcpy(entry->mac, mac, 6);
+        entry->port = port + 1;
+    }
+}
+
+/* An adapter need not send a frame for its permanent address to be known. */
+bool net_plug(struct net *net, struct hca *hca)
+{
+    if (net->num == NET_MAX_PORTS) {
+        return false;
+    }
+    hca->port.net = net;
+    net_learn(net, hca->mac, net->num);
+    net->hca[net->num++] = hca;
+    return true;
+}
+
+/* Return the port of @mac, NET_UPLINK among them, or NET_ALL. */
+static unsigned net_where(struct net *net, const uint8_t mac[6])
+{
+    const struct net_entry *entry = net_slot(net, mac);
+
+    if (is_multicast(mac) || !entry->port || memcmp(entry->mac, mac, 6)) {
+        return NET_ALL;
+    }
+    return entry->port - 1;
+}
+
+static bool port_is_full(const struct hca *hca)
+{
+    return hca->port.num == PORT_QUEUE;
+}
+
+static bool port_takes(const struct hca *hca)
+{
+    return hca->attached && hca->port.up;
+}
+
+static void port_queue(struct hca *hca, const uint8_t *frame, size_t len)
+{
+    struct port *p = &hca->port;
+    struct frame *copy;
+
+    if (!port_takes(hca) || port_is_full(hca)) {
+        p->dropped++;
+        return;
+    }
+    copy = g_malloc(sizeof(*copy) + len);
+    copy->len = len;
+    memcpy(copy->data, frame, len);
+    p->queue[(p->head + p->num++) % PORT_QUEUE] = copy;
+}
+
+static unsigned net_index(const struct net *net, const struct hca *hca)
+{
+    unsigned i = 0;
+
+    while (net->hca[i] != hca) {
+        i++;
+    }
+    return i;
+}
+
+/* A frame from @from, which may be NET_UPLINK, to all others. */
+static void net_flood(struct net *net, unsigned from, const uint8_t *frame,
+                      size_t len)
+{
+    for (unsigned i = 0; i < net->num; i++) {
+        if (i != from) {
+            port_queue(net->hca[i], frame, len);
+        }
+    }
+    if (from != NET_UPLINK) {
+        uplink_send(&net->uplink, frame, len);
+    }
+}
+
+bool net_send(struct hca *from, const uint8_t *frame, size_t len)
+{
+    struct net *net = from->port.net;
+    unsigned self = net_index(net, from), to = net_where(net, frame);
+
+    if (!from->port.up) {
+        return true;
+    }
+    if (to == NET_UPLINK && uplink_is_full(&net->uplink)) {
+        net->uplink.waiting |= (uint64_t)1 << self;
+        return false;
+    }
+    if (to < net->num && to != self && port_takes(net->hca[to]) &&
+        port_is_full(net->hca[to])) {
+        net->hca[to]->port.waiting |= (uint64_t)1 << self;
+        return false;
+    }
+    net_learn(net, frame + 6, self);
+    from->port.sent++;
+    if (to == NET_UPLINK) {
+        uplink_send(&net->uplink, frame, len);
+    } else if (to == NET_ALL) {
+        net_flood(net, self, frame, len);
+    } else if (to != self) {
+        port_queue(net->hca[to], frame, len);
+    }
+    return true;
+}
+
+void net_receive(struct net *net, const uint8_t *frame, size_t len)
+{
+    unsigned to;
+
+    if (len < 14) {
+        return;
+    }
+    to = net_where(net, frame);
+    net_learn(net, frame + 6, NET_UPLINK);
+    if (to == NET_ALL) {
+        net_flood(net, NET_UPLINK, frame, len);
+    } else if (to < net->num) {
+        port_queue(net->hca[to], frame, len);
+    }
+}
+
+void net_wake(struct net *net, uint64_t *waiting)
+{
+    for (unsigned i = 0; i < net->num; i++) {
+        if (*waiting & (uint64_t)1 << i) {
+            net->hca[i]->todo |= HCA_TODO_TX_READY;
+        }
+    }
+    *waiting = 0;
+}
+
+/*
+ * Whether the next frame can be delivered now; if not, *@again says when. While
+ * the Ethernet ring is empty frames wait, but not for long: RoCE arrives the
+ * same way, and works without the guest's kernel.
+ */
+static bool port_can_deliver(struct hca *hca, uint64_t now, uint64_t *again)
+{
+    struct port *p = &hca->port;
+
+    if (!qhca_engine_has_time(hca->engine, now)) {
+        return false;       /* until the engine's next tick */
+    }
+    if (qhca_engine_can_receive(hca->engine)) {
+        p->give_up = UINT64_MAX;
+        return true;
+    }
+    if (p->give_up == UINT64_MAX) {
+        p->give_up = now + PORT_WAIT_NS;
+    }
+    *again = p->give_up;
+    return now >= p->give_up;
+}
+
+uint64_t net_deliver(struct hca *hca, uint64_t now)
+{
+    uint64_t again = UINT64_MAX;
+    struct port *p = &hca->port;
+    unsigned work = 0;
+    struct frame *frame;
+
+    while (p->num && port_can_deliver(hca, now, &again)) {
+        if (work >= PORT_BUDGET) {
+            return 0;
+        }
+        frame = p->queue[p->head];
+        p->head = (p->head + 1) % PORT_QUEUE;
+        p->num--;
+        p->received++;
+        work += qhca_engine_rx_frame(hca->engine, now, frame->data, frame->len);
+        g_free(frame);
+    }
+    if (p->waiting && p->num < PORT_QUEUE / 2) {
+        net_wake(p->net, &p->waiting);
+    }
+    return p->num ? again : UINT64_MAX;
+}
+
+/* Frames do not wait for a ring until one has been filled: @give_up is over. */
+void net_forget(struct hca *hca)
+{
+    struct port *p = &hca->port;
+
+    while (p->num) {
+        g_free(p->queue[p->head]);
+        p->head = (p->head + 1) % PORT_QUEUE;
+        p->num--;
+    }
+    p->give_up = 0;
+    if (p->net) {
+        net_learn(p->net, hca->mac, net_index(p->net, hca));
+        net_wake(p->net, &p->waiting);
+    }
+}
+
+/* There may be no frame on its way between the two: it would be overtaken. */
+struct qhca_engine *net_neighbour(struct hca *from, const uint8_t mac[6])
+{
+    struct net *net = from->port.net;
+    unsigned to = net_where(net, mac);
+    struct hca *hca = to < net->num ? net->hca[to] : NULL;
+
+    return hca && hca != from && from->port.up && port_takes(hca) &&
+           !hca->port.num && !from->port.num &&
+           qhca_engine_has_time(hca->engine, hca_now()) ? hca->engine : NULL;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca server: the Ethernet port of an HCA, and the switch between ports.
+ *
+ * A frame that the switch passes on waits at its destination, because the
+ * engine there may be the caller, or have no buffer. It is never lost between
+ * ports: the sender waits if the destination is full. Frames to all ports, and
+ * those from the uplink, are lost for the ports that are full.
+ */
+#ifndef QHCA_SERVER_PORT_H
+#define QHCA_SERVER_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hca;
+struct net;
+
+#define PORT_QUEUE      256             /* frames */
+
+/**
+ * struct port - where frames for an HCA wait
+ * @net: the switch it is plugged into
+ * @give_up: frames do not wait for a buffer any more, from this time on
+ * @waiting: ports that wait until this one has room, a bit for each
+ */
+struct port {
+    struct net *net;
+    struct frame *queue[PORT_QUEUE];
+    unsigned head, num;
+    uint64_t give_up;
+    uint64_t waiting;
+    bool up;                            /* the carrier, as the operator wants */
+    uint64_t sent, received, dropped;   /* frames */
+};
+
+#define NET_MAX_PORTS   64
+#define NET_LEARNED     1024
+
+struct net *net_new(void);
+void net_free(struct net *net);
+/* Plug in an HCA; returns false if there are too many. */
+bool net_plug(struct net *net, struct hca *hca);
+/* What an engine sends. Returns false if it has to wait for TX_READY. */
+bool net_send(struct hca *from, const uint8_t *frame, size_t len);
+/* Deliver what waits for @hca. Returns when to call again, see hca_work(). */
+uint64_t net_deliver(struct hca *hca, uint64_t now);
+/* Drop what waits for @hca. */
+void net_forget(struct hca *hca);
+/* The engine to which frames to @mac would go at once, or NULL. */
+struct qhca_engine *net_neighbour(struct hca *from, const uint8_t mac[6]);
+
+/*
+ * Connect the switch to other hosts, as QEMU's "-netdev @kind" does: see
+ * uplink.c. Returns false after a message.
+ */
+bool net_uplink(struct net *net, const char *text);
+int net_uplink_fd(const struct net *net, short *events);
+void net_uplink_input(struct net *net, short events);
+
+#endif /* QHCA_SERVER_PORT_H */

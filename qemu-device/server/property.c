@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca server: properties of an HCA that runs. */
+#include <string.h>
+
+#include "property.h"
+
+static struct json_object *get_counters(struct hca *hca)
+{
+    struct json_object *all = json_object_new_object();
+
+    for (int i = 0; i < QHCA_CNT_MAX; i++) {
+        json_object_object_add(all, qhca_counter_name(i),
+            json_object_new_uint64(qhca_engine_counter(hca->engine, i)));
+    }
+    return all;
+}
+
+static struct json_object *get_objects(struct hca *hca)
+{
+    return json_object_new_uint64(qhca_engine_num_objects(hca->engine));
+}
+
+static struct json_object *get_memory(struct hca *hca)
+{
+    uint64_t max;
+
+    return json_object_new_uint64(qhca_engine_memory(hca->engine, &max));
+}
+
+static struct json_object *get_max_memory(struct hca *hca)
+{
+    uint64_t max;
+
+    qhca_engine_memory(hca->engine, &max);
+    return json_object_new_uint64(max);
+}
+
+static struct json_object *get_faults(struct hca *hca)
+{
+    char text[QHCA_FAULTS_TEXT];
+
+    qhca_engine_get_faults(hca->engine, text, sizeof(text));
+    return json_object_new_string(text);
+}
+
+static struct json_object *get_inject_fatal(struct hca *hca)
+{
+    (void)hca;
+    return json_object_new_boolean(false);
+}
+
+static struct json_object *get_port(struct hca *hca)
+{
+    struct json_object *all = json_object_new_object();
+
+    json_object_object_add(all, "connected",
+                           json_object_new_boolean(hca->attached));
+    json_object_object_add(all, "sent",
+                           json_object_new_uint64(hca->port.sent));
+    json_object_object_add(all, "received",
+                           json_object_new_uint64(hca->port.received));
+    json_object_object_add(all, "dropped",
+                           json_object_new_uint64(hca->port.dropped));
+    return all;
+}
+
+static bool set_faults(struct hca *hca, struct json_object *value, char **why)
+{
+    struct qhca_fault_error err;
+
+    if (!json_object_is_type(value, json_type_string)) {
+        *why = g_strdup("'faults' is text");
+        return false;
+    }
+    if (!qhca_engine_set_faults(hca->engine, hca_now(),
+                                json_object_get_string(value), &err)) {
+        *why = g_strdup_printf("faults: line %u, column %u: %s", err.line,
+                               err.column, err.what);
+        return false;
+    }
+    return true;
+}
+
+static bool set_inject_fatal(struct hca *hca, struct json_object *value,
+                             char **why)
+{
+    if (!json_object_is_type(value, json_type_boolean)) {
+        *why = g_strdup("'inject-fatal' is true or false");
+        return false;
+    }
+    if (json_object_get_boolean(value)) {
+        hca->todo |= HCA_TODO_FATAL;
+    }
+    return true;
+}
+
+static const struct property {
+    const char *name;
+    struct json_object *(*get)(struct hca *hca);
+    bool (*set)(struct hca *hca, struct json_object *value, char **why);
+} properties[] = {
+    { "counters", get_counters, NULL },
+    { "objects", get_objects, NULL },
+    { "memory", get_memory, NULL },
+    { "max-memory", get_max_memory, NULL },
+    { "port", get_port, NULL },
+    { "faults", get_faults, set_faults },
+    { "inject-fatal", get_inject_fatal, set_inject_fatal },
+};
+
+static const struct property *find(const char *name, char **why)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(properties); i++) {
+        if (!strcmp(properties[i].name, name)) {
+            return &properties[i];
+        }
+    }
+    *why = g_strdup_printf("there is no property '%s'", name);
+    return NULL;
+}
+
+struct json_object *property_get(struct hca *hca, const char *name, char **why)
+{
+    const struct property *property = find(name, why);
+
+    return property ? property->get(hca) : NULL;
+}
+
+bool property_set(struct hca *hca, const char *name, struct json_object *value,
+                  char **why)
+{
+    const struct property *property = find(name, why);
+
+    if (property && !property->set) {
+        *why = g_strdup_printf("property '%s' cannot be set", name);
+        return false;
+    }
+    return property && property->set(hca, value, why);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca server: the switch's connection to other hosts. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "hca.h"
+#include "uplink.h"
+
+static bool fail(const char *text, const char *why)
+{
+    fprintf(stderr, "qhca-server: uplink %s: %s\n", text, why);
+    return false;
+}
+
+static bool connect_unix(int fd, const char *path)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+    if (strlen(path) >= sizeof(addr.sun_path)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    strcpy(addr.sun_path, path);
+    return !connect(fd, (struct sockaddr *)&addr, sizeof(addr));
+}
+
+static bool bind_unix(int fd, const char *path)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+    if (strlen(path) >= sizeof(addr.sun_path)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    strcpy(addr.sun_path, path);
+    return !bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+}
+
+/* stream:PATH connects to a "-netdev stream,server=on,addr.type=unix". */
+static bool open_stream(struct uplink *up, char **words)
+{
+    up->stream = true;
+    up->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return up->fd >= 0 && words[1] && connect_unix(up->fd, words[1]);
+}
+
+/* dgram:LOCAL:REMOTE is "-netdev dgram,local.type=unix,remote.type=unix". */
+static bool open_dgram(struct uplink *up, char **words)
+{
+    up->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (up->fd < 0 || !words[1] || !words[2]) {
+        return false;
+    }
+    unlink(words[1]);
+    return bind_unix(up->fd, words[1]) && connect_unix(up->fd, words[2]);
+}
+
+/* tap:NAME is an interface that exists and is the user's to open. */
+static bool open_tap(struct uplink *up, char **words)
+{
+    struct ifreq req = { .ifr_flags = IFF_TAP | IFF_NO_PI };
+
+    up->fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    if (up->fd < 0 || !words[1] || strlen(words[1]) >= IFNAMSIZ) {
+        return false;
+    }
+    strcpy(req.ifr_name, words[1]);
+    return !ioctl(up->fd, TUNSETIFF, &req);
+}
+
+static const struct {
+    const char *name;
+    bool (*open)(struct uplink *up, char **words);
+} kinds[] = {
+    { "stream", open_stream },
+    { "dgram", open_dgram },
+    { "tap", open_tap },
+};
+
+bool net_uplink(struct net *net, const char *text)
+{
+    g_auto(GStrv) words = g_strsplit(text, ":", 3);
+    struct uplink *up = &net->uplink;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (g_strcmp0(words[0], kinds[i].name)) {
+            continue;
+        }
+        errno = EINVAL;
+        if (!kinds[i].open(up, words) ||
+            fcntl(up->fd, F_SETFL, fcntl(up->fd, F_GETFL) | O_NONBLOCK) < 0) {
+            return fail(text, g_strerror(errno));
+        }
+        up->in = g_byte_array_new();
+        up->out = g_byte_array_new();
+        return true;
+    }
+    return fail(text, "stream:PATH, dgram:LOCAL:REMOTE and tap:NAME are known");
+}
+
+void uplink_close(struct uplink *up)
+{
+    if (up->fd >= 0) {
+        close(up->fd);
+        up->fd = -1;
+    }
+    g_clear_pointer(&up->in, g_byte_array_unref);
+    g_clear_pointer(&up->out, g_byte_array_unref);
+}
+
+bool uplink_is_full(const struct uplink *up)
+{
+    return up->out && up->out->len >= UPLINK_FULL;
+}
+
+/* Datagrams and taps take whole frames, so none of them waits here. */
+void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
+{
+    uint32_t head = GUINT32_TO_BE((uint32_t)len);
+
+    if (up->fd < 0 || uplink_is_full(up)) {
+        return;
+    }
+    if (!up->stream) {
+        if (write(up->fd, frame, len) < 0) {
+            return;     /* lost, as on any network */
+        }
+        return;
+    }
+    g_byte_array_append(up->out, (uint8_t *)&head, sizeof(head));
+    g_byte_array_append(up->out, frame, (guint)len);
+}
+
+static void lost(struct uplink *up)
+{
+    fprintf(stderr, "qhca-server: the uplink is gone\n");
+    uplink_close(up);
+}
+
+static void flush(struct net *net)
+{
+    struct uplink *up = &net->uplink;
+    ssize_t num = send(up->fd, up->out->data, up->out->len, MSG_NOSIGNAL);
+
+    if (num > 0) {
+        g_byte_array_remove_range(up->out, 0, (guint)num);
+    } else if (num < 0 && errno != EAGAIN) {
+        lost(up);
+    }
+    if (!uplink_is_full(up)) {
+        net_wake(net, &up->waiting);
+    }
+}
+
+/* Take out the frames that are complete. Returns false if one is too long. */
+static bool take_frames(struct net *net)
+{
+    GByteArray *in = net->uplink.in;
+    uint32_t len;
+    guint at = 0;
+
+    while (in->len - at >= sizeof(len)) {
+        memcpy(&len, in->data + at, sizeof(len));
+        len = GUINT32_FROM_BE(len);
+        if (len > UPLINK_MAX) {
+            return false;
+        }
+        if (in->len - at - sizeof(len) < len) {
+            break;
+        }
+        net_receive(net, in->data + at + sizeof(len), len);
+        at += (guint)sizeof(len) + len;
+    }
+    g_byte_array_remove_range(in, 0, at);
+    return true;
+}
+
+static void receive(struct net *net)
+{
+    struct uplink *up = &net->uplink;
+    static uint8_t buf[UPLINK_MAX];
+    ssize_t num = read(up->fd, buf, sizeof(buf));
+
+    if (num < 0 && (errno == EAGAIN || errno == ECONNREFUSED)) {
+        return;
+    }
+    if (num <= 0 && (num < 0 || up->stream)) {
+        lost(up);
+    } else if (!up->stream) {
+        net_receive(net, buf, (size_t)num);
+    } else {
+        g_byte_array_append(up->in, buf, (guint)num);
+        if (!take_frames(net)) {
+            lost(up);
+        }
+    }
+}
+
+int net_uplink_fd(const struct net *net, short *events)
+{
+    const struct uplink *up = &net->uplink;
+
+    *events = POLLIN;
+    if (up->out && up->out->len) {
+        *events |= POLLOUT;
+    }
+    return up->fd;
+}
+
+void net_uplink_input(struct net *net, short events)
+{
+    if (net->uplink.fd >= 0 && events & POLLOUT) {
+        flush(net);
+    }
+    if (net->uplink.fd >= 0 && events & (POLLIN | POLLHUP | POLLERR)) {
+        receive(net);
+    }
+}

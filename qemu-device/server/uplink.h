@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca server: the switch's connection to other hosts.
+ *
+ * It speaks what QEMU's netdevs do, so the other end can be one of them, a
+ * switch of theirs, or another server.
+ */
+#ifndef QHCA_SERVER_UPLINK_H
+#define QHCA_SERVER_UPLINK_H
+
+#include <glib.h>
+
+#include "port.h"
+
+/* Bytes that wait to be sent; with more the uplink is full. */
+#define UPLINK_FULL     (256u << 10)
+/* No frame of QEMU's network is longer. */
+#define UPLINK_MAX      (4096u + 65536u)
+
+/**
+ * struct uplink - the connection
+ * @fd: -1 if there is none
+ * @stream: each frame is after its length, 4 bytes, big-endian
+ * @waiting: ports that wait for it to take frames again
+ */
+struct uplink {
+    int fd;
+    bool stream;
+    GByteArray *in, *out;
+    uint64_t waiting;
+};
+
+/* struct net - the switch; a port's number is its place in @hca */
+struct net {
+    struct hca *hca[NET_MAX_PORTS];
+    unsigned num;
+    struct uplink uplink;
+    struct net_entry {
+        uint8_t mac[6];
+        unsigned port;                  /* + 1; 0: none */
+    } learned[NET_LEARNED];
+};
+
+#define NET_UPLINK      NET_MAX_PORTS
+#define NET_ALL         (NET_MAX_PORTS + 1)
+
+void uplink_close(struct uplink *up);
+bool uplink_is_full(const struct uplink *up);
+/* Send a frame, or drop it if the uplink is full or absent. */
+void uplink_send(struct uplink *up, const uint8_t *frame, size_t len);
+
+/* port.c: a frame from the uplink */
+void net_receive(struct net *net, const uint8_t *frame, size_t len);
+/* port.c: let the ports in *@waiting try again. */
+void net_wake(struct net *net, uint64_t *waiting);
+
+#endif /* QHCA_SERVER_UPLINK_H */
