@@ -82,6 +82,8 @@ def installed_qemu():
 def qemu_program(opts, args):
     if opts.qemu:
         return opts.qemu
+    if opts.server:
+        return os.path.join(script('build/stock-qemu.sh'), 'qemu-system-x86_64')
     built = script('build/qemu.sh', *args)
     if built:
         return os.path.join(built, 'qemu-system-x86_64')
@@ -132,11 +134,15 @@ def everything(opts):
                 out[key] = None
         return out
 
+    def server():
+        kind = {'debug': ['--asan'], 'tsan': ['--tsan']}.get(opts.debug_qemu, [])
+        return script('build/server.sh', *kind) if opts.server else None
+
     with ThreadPoolExecutor(2) as pool:
         qemu = pool.submit(qemu_program, opts, qemu_args)
         rest = pool.submit(lambda: {
             'image': script('build/image.sh', *(f'--package={name}' for name in opts.package)),
-            **payload()})
+            'server': server(), **payload()})
         return {'qemu': qemu.result(), **rest.result()}
 
 

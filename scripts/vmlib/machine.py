@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Compose the QEMU command line of one test machine."""
 
+import json
 import os
 import platform
 import subprocess
 
-from . import logs, tsc
+from . import logs, requests, tsc
 from .build import CACHE, note
 
 INTERNET_MAC = '52:54:00:00:02:0f'
@@ -58,19 +59,21 @@ class Nic:
                                 for n in range(count)]
         self.mac = f'52:54:00:00:{subnet:02x}:{machine + 1:02x}'
         self.device_args = device_args
+        self.socket = None      # of the server that has the adapter, if QEMU has not
 
     def args(self):
         netdev = f'n{self.index}'
+        # Behind a root port, so that it can be unplugged and replugged.
+        port = ['-device', 'pcie-root-port,id=rp0,chassis=1,slot=1']
+        if self.kind == 'qhca' and self.socket:
+            return port + ['-device', json.dumps(requests.plug(self))]
         out = ['-netdev', f'{self.backend},id={netdev}']
         if self.kind == 'qhca':
-            # Behind a root port, so that it can be unplugged and replugged.
-            out += ['-device', 'pcie-root-port,id=rp0,chassis=1,slot=1',
-                    '-device', ','.join(['qhca', 'id=qhca0', 'bus=rp0', f'netdev={netdev}',
-                                         f'mac={self.mac}', *self.device_args])]
-        else:
-            out += ['-device', f'virtio-net-pci,netdev={netdev},mac={self.mac},'
-                               'host_mtu=9000,romfile=']
-        return out
+            return out + port + ['-device', ','.join([
+                *(f'{name}={value}' for name, value in requests.plug(self).items()),
+                *self.device_args])]
+        return out + ['-device', f'virtio-net-pci,netdev={netdev},mac={self.mac},'
+                                 'host_mtu=9000,romfile=']
 
 
 def internet():
@@ -130,8 +133,12 @@ def command(opts, dirs, machine):
     kernel = dirs['kernel'] or machine.image
     level = 7 if opts.console else 5
     split = ',kernel-irqchip=split' if opts.iommu and accel == 'kvm' else ''
+    # Memory that the server can map, too.
+    shared_memory = ['-object', f'memory-backend-memfd,id=ram,size={opts.mem},share=on']
     args = [dirs['qemu'], '-name', f'qhca-{machine.role}',
-            '-machine', f'q35,vmport=off,smbus=off,sata=off{split}',
+            *(shared_memory if opts.server else []),
+            '-machine', f'q35,vmport=off,smbus=off,sata=off{split}'
+                        f'{",memory-backend=ram" if opts.server else ""}',
             '-accel', 'tcg,thread=multi' if accel == 'tcg' else accel,
             '-cpu', 'max' if accel == 'tcg' else 'host',
             '-smp', str(opts.smp), '-m', opts.mem, '-nodefaults', '-display', 'none',

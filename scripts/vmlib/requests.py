@@ -31,15 +31,23 @@ def _scalar(value):
     return isinstance(value, (str, int, bool))
 
 
+def plug(nic):
+    """The -device of the adapter, as a dictionary: QEMU's own, or a server's."""
+    place = {'id': DEVICE, 'bus': 'rp0'}
+    if nic.socket:
+        return {'driver': 'vfio-user-pci', **place,
+                'socket': {'type': 'unix', 'path': nic.socket}}
+    return {'driver': 'qhca', **place, 'netdev': f'n{nic.index}', 'mac': nic.mac}
+
+
 def commands(nics):
     """The commands that a machine with these network functions may give, and for each of
     its arguments, all of which have to be there, a function that judges the value."""
     names = [DEVICE, *(f'n{nic.index}' for nic in nics)]
-    plug = {'driver': 'qhca', 'id': DEVICE, 'bus': 'rp0', 'netdev': 'n0', 'mac': nics[0].mac}
     return {
         'query-status': {},
         'set_link': {'name': _is(*names), 'up': _is(True, False)},
-        'device_add': {name: _is(value) for name, value in plug.items()},
+        'device_add': {name: _is(value) for name, value in plug(nics[0]).items()},
         'device_del': {'id': _is(DEVICE)},
         'qom-get': {'path': _is(PATH), 'property': _is(*READABLE)},
         'qom-set': {'path': _is(PATH), 'property': _is(*WRITABLE), 'value': _scalar},

@@ -52,6 +52,7 @@ class Session:
         self.ready = False              # its prompt is there
         self.waiting = None             # name of the barrier it waits at
         self.host = None                # channel for requests to the launcher
+        self.server = None              # the process that has the adapter, if QEMU has not
         self.process = None
         self.buffers = {}
         self.listeners = {}
@@ -162,7 +163,7 @@ class Session:
             return None
         try:
             if word == 'qmp':
-                return qmp.execute(self._qmp(), requests.command(rest, self.nics))
+                return self._command(requests.command(rest, self.nics))
             if word == 'snapshot':
                 return qmp.snapshot(self._qmp(), requests.seconds(rest))
             if word == 'memory':
@@ -170,6 +171,12 @@ class Session:
         except requests.Refused as err:
             return requests.error(str(err))
         return requests.error('unknown request')
+
+    def _command(self, text):
+        for_server = self.server and self.server.translate(text, self.role, self.nics)
+        if for_server:
+            return qmp.execute(self.server.control, for_server)
+        return qmp.execute(self._qmp(), text)
 
     def _qmp(self):
         return os.path.join(self.sock_dir, 'qmp')
