@@ -10,6 +10,7 @@ import tempfile
 import contract as c
 from hca import Hca, PAGE, SLOT, wait_for
 from machine import Machine
+from served import Server, is_server, machines
 
 MAC = "52:54:00:12:34:56"
 MAC_BYTES = bytes.fromhex(MAC.replace(":", ""))
@@ -18,7 +19,11 @@ DEVICE = "qhca,id=hca0,addr=%d,mac=%s" % (SLOT, MAC)
 
 @contextlib.contextmanager
 def mapped(qemu, props="", args=()):
-    """A device whose BARs are mapped and which may master the bus."""
+    """A device whose BARs are mapped and which may master the bus; @qemu may be a server."""
+    if is_server(qemu):
+        with Server(qemu, ",mac=" + MAC + props, args=args) as server:
+            yield machines(server)[0]
+        return
     with Machine(qemu, *args, "-device", DEVICE + props) as machine:
         hca = Hca(machine)
         hca.map_bars()
@@ -41,18 +46,28 @@ TWO = [word for i in range(2) for word in (
     "-device", "qhca,id=hca%d,addr=%d,netdev=net%d" % (i, SLOT + i, i))]
 
 
+def start(hcas):
+    """Devices with mapped BARs become running ones, with their addresses in mac."""
+    for hca in hcas:
+        hca.enable_msix()
+        hca.start()
+        low, high = hca.reg("MAC_LO"), hca.reg("MAC_HI")
+        hca.mac = struct.pack("<IH", low, high)
+    return hcas
+
+
 @contextlib.contextmanager
 def running_two(qemu, args=()):
-    """Two running devices on one hub."""
+    """Two running devices on one hub, or of one server."""
+    if is_server(qemu):
+        with Server(qemu, "", "", args=args) as server:
+            yield start(machines(server))
+        return
     with Machine(qemu, *args, *TWO) as machine:
         hcas = [Hca(machine, i) for i in range(2)]
         for hca in hcas:
             hca.map_bars()
-            hca.enable_msix()
-            hca.start()
-            low, high = hca.reg("MAC_LO"), hca.reg("MAC_HI")
-            hca.mac = struct.pack("<IH", low, high)
-        yield hcas
+        yield start(hcas)
 
 
 @contextlib.contextmanager

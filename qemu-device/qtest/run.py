@@ -25,7 +25,18 @@ sys.path.insert(0, HERE)
 MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test_unplug",
            "test_net", "test_rc", "test_dm", "test_dma", "test_limits", "test_faults",
            "test_capture", "test_fuzz", "test_fuzz_machine", "test_migrate",
-           "test_migrate_dm", "test_doc", "test_manual")
+           "test_migrate_dm", "test_doc", "test_manual", "test_server")
+
+# What a server does as the device in QEMU does, and what only a server has.
+SERVED = (
+    "regs.read_only", "regs.bases", "regs.bad_", "regs.stride", "regs.doorbell_in_reset",
+    "cmd.nop", "cmd.batch", "cmd.log_sizes", "cmd.query_", "cmd.windows", "cmd.unknown",
+    "cmd.no_object", "cmd.mailbox", "cmd.life_of_objects", "cmd.numbers_follow_seed",
+    "fatal.cmdq_config", "fatal.cmdq_index", "fatal.cmdq_full_is_fine", "fatal.injected",
+    "fatal.table_loop", "rc.send", "rc.write_and_read", "rc.atomic", "rc.local_not_memory",
+    "rc.two_devices", "dm.mailbox", "dm.data", "dm.beyond", "faults.property", "faults.seed",
+    "faults.commands", "server.",
+)
 
 
 def parse_args():
@@ -34,6 +45,9 @@ def parse_args():
     parser.add_argument("--qemu", metavar="PATH",
                         help="qemu-system-x86_64 to test; by default the one\n"
                         "scripts/build/qemu.sh builds (it is built if needed)")
+    parser.add_argument("--server", metavar="PATH",
+                        help="qhca-server to test, as far as it is like the device in QEMU,\n"
+                        "and what only a server has; --qemu then has the packages")
     parser.add_argument("--list", action="store_true",
                         help="only print the names of the tests")
     parser.add_argument("pattern", nargs="*",
@@ -51,15 +65,20 @@ def build_qemu():
     return os.path.join(result.stdout.strip(), "qemu-system-x86_64")
 
 
-def collect(patterns):
+def is_wanted(name, server, patterns):
+    if server and not name.startswith(SERVED) or not server and name.startswith("server."):
+        return False
+    return not patterns or any(p in name for p in patterns)
+
+
+def collect(server, patterns):
     tests = []
     for name in MODULES:
         module = importlib.import_module(name)
         tests += [("%s.%s" % (name[5:], key[5:]), value)
                   for key, value in vars(module).items()
                   if key.startswith("test_")]
-    return [(name, function) for name, function in tests
-            if not patterns or any(p in name for p in patterns)]
+    return [(name, function) for name, function in tests if is_wanted(name, server, patterns)]
 
 
 def run_one(number, name, function, qemu):
@@ -83,7 +102,7 @@ def main():
         return 2
     sys.path.append(os.path.join(os.path.dirname(os.path.realpath(qemu)), "python"))
     try:
-        tests = collect(args.pattern)
+        tests = collect(args.server, args.pattern)
     except ModuleNotFoundError as e:
         print("Bail out! %s, see --help" % e)
         return 2
@@ -97,7 +116,7 @@ def main():
     print("TAP version 13\n1..%d" % len(tests), flush=True)
     failed = 0
     for number, (name, function) in enumerate(tests, 1):
-        failed += not run_one(number, name, function, qemu)
+        failed += not run_one(number, name, function, args.server or qemu)
         sys.stdout.flush()
     print("%d passed, %d failed, 0 skipped" % (len(tests) - failed, failed))
     return 1 if failed else 0

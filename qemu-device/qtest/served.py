@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A qhca-server and its machines, for the tests to use like a QEMU with the device."""
+
+import json
+import mmap
+import os
+import re
+import socket
+import subprocess
+import tempfile
+import time
+
+from qemu.qmp import QMPError
+
+import contract as c
+from hca import BAR_BASE, BAR_STRIDE, Hca, wait_for
+from machine import LIFE, RAM_SIZE
+from vfio_user import CONFIG, Client
+
+
+class Server:
+    """A process that listens at a socket for each of the @properties."""
+
+    def __init__(self, program, *properties, args=()):
+        self.top = tempfile.TemporaryDirectory(prefix="qhca-server-")
+        self.paths = [self.path("socket%d" % i) for i in range(len(properties))]
+        self.log = open(self.path("log"), "w", encoding="utf-8")
+        words = ["setpriv", "--pdeathsig", "KILL", "timeout", "%d" % LIFE, program, "--verbose",
+                 "--control", self.path("control"), *args]
+        for number, text in enumerate(properties):
+            words += ["--socket", "%s,id=hca%d%s" % (self.paths[number], number, text)]
+        self.process = subprocess.Popen(words, stdout=self.log, stderr=self.log)
+        wait_for(lambda: "ready\n" in self.text() or self.process.poll() is not None,
+                 "ready server")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.process.terminate()
+        status = self.process.wait(20)
+        text = self.text()
+        self.log.close()
+        self.top.cleanup()
+        if kind is None:
+            assert status == 0 and not re.search("runtime error|Sanitizer", text), \
+                "server ended with status %d: %s" % (status, text)
+
+    def path(self, name):
+        return os.path.join(self.top.name, name)
+
+    def text(self):
+        """What it has printed so far."""
+        with open(self.path("log"), encoding="utf-8") as file:
+            return file.read()
+
+    def pid(self):
+        """The server itself, which is a child of timeout's."""
+        with open("/proc/%d/task/%d/children" % (self.process.pid, self.process.pid),
+                  encoding="ascii") as file:
+            return int(file.read().split()[0])
+
+    def qmp(self, command, **arguments):
+        """The answer to a command on the control socket."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(10)
+            sock.connect(self.path("control"))
+            with sock.makefile("rw", encoding="utf-8") as file:
+                assert "QMP" in json.loads(file.readline())
+                file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+                file.flush()
+                return json.loads(file.readline())
+
+    def get(self, name, device="hca0"):
+        return self.qmp("qom-get", path=device, property=name)["return"]
+
+    def connected(self, device="hca0"):
+        return self.get("port", device)["connected"]
+
+
+class ServedMachine:
+    """A machine's memory and its connection; what Hca needs of machine.Machine."""
+
+    def __init__(self, server, number=0):
+        self.server, self.number = server, number
+        self.client = Client(server.paths[number])
+        self.fd = os.memfd_create("ram", os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, RAM_SIZE)
+        self.ram = mmap.mmap(self.fd, RAM_SIZE)
+        self.client.share(0, RAM_SIZE, self.fd)
+
+    def close(self):
+        self.client.sock.close()
+        self.ram.close()
+        os.close(self.fd)
+
+    def _where(self, addr):
+        """The region and the offset of an address that Hca uses for a BAR."""
+        off = addr - BAR_BASE - self.number * BAR_STRIDE
+        starts = {c.BAR_DB: 0x8000000, c.BAR_DM: 0x1000000, c.BAR_MSIX: 0x100000, c.BAR_REGS: 0}
+        return next((bar, off - start) for bar, start in starts.items() if off >= start)
+
+    def mmio_read(self, size, addr):
+        return int.from_bytes(self.client.read(*self._where(addr), size), "little")
+
+    def mmio_write(self, size, addr, val):
+        self.client.write(*self._where(addr), val.to_bytes(size, "little"))
+
+    def read(self, addr, size):
+        if addr >= BAR_BASE:
+            return self.client.read(*self._where(addr), size)
+        return self.ram[addr:addr + size]
+
+    def write(self, addr, data):
+        if addr >= BAR_BASE:
+            self.client.write(*self._where(addr), data)
+        else:
+            self.ram[addr:addr + len(data)] = data
+
+    def cmd(self, name, **arguments):
+        answer = self.server.qmp(name, **arguments)
+        if "error" in answer:
+            raise QMPError(answer["error"]["desc"])
+        return answer["return"]
+
+    @staticmethod
+    def clock_step(ns):
+        """Wait: the server's clock is the host's."""
+        time.sleep(ns / 1e9 + 0.05)
+
+    def qom_get(self, path, name):
+        return self.server.get(name, path)
+
+    def pci(self, *_):
+        return ServedFunction(self.client)
+
+    def log(self):
+        return self.server.text()
+
+
+class ServedFunction:
+    """Configuration space."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def read(self, off, size):
+        return int.from_bytes(self.client.read(CONFIG, off, size), "little")
+
+    def write(self, off, size, val):
+        self.client.write(CONFIG, off, val.to_bytes(size, "little"))
+
+    def map_bar(self, *_):
+        """Nothing: a server does not know where the machine has its BARs."""
+
+
+class ServedHca(Hca):
+    """A driver that hears of messages by eventfd."""
+
+    def enable_msix(self):
+        self.events = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(self.reg("VECTORS"))]
+        # Eight at a time: no message may have more.
+        self.m.client.listen(self.events[:8])
+
+    def took_irq(self, vector):
+        try:
+            return os.eventfd_read(self.events[vector]) > 0
+        except BlockingIOError:
+            return False
+
+
+def cpu_time(pid):
+    """Seconds of CPU time that a process has had."""
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def machine(server, number):
+    """The machine at a socket, with a driver that has not started the device."""
+    hca = ServedHca(ServedMachine(server, number), number)
+    hca.map_bars()
+    return hca
+
+
+def machines(server):
+    """A machine for each socket."""
+    return [machine(server, number) for number in range(len(server.paths))]
+
+
+def is_server(program):
+    return os.path.basename(program).startswith("qhca-server")
+
+
+def soon(condition, what="change", seconds=10):
+    """Like wait_for(), with pauses."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "no " + what
+        time.sleep(0.02)

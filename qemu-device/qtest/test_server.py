@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What only a server has: sockets, shared memory, several machines, hostile peers."""
+
+import contextlib
+import mmap
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import contract as c
+from fixture import equal, start
+from hca import NO_MEMORY, PAGE
+from machine import RAM_SIZE
+from rc import Port, connected, rdma
+from served import Server, cpu_time, machine, machines, soon
+from vfio_user import (CONFIG, DMA_MAP, DMA_UNMAP, ERROR, GET_INFO, HEAD, NO_REPLY, READ,
+                       REGION_INFO, RESET, SET_IRQS, VERSION, WRITE, Client, Gone, Refused)
+
+
+@contextlib.contextmanager
+def two(program):
+    """Two running devices of one server, and the server."""
+    with Server(program, "", "") as server:
+        yield start(machines(server)), server
+
+
+@contextlib.contextmanager
+def memory(size=RAM_SIZE):
+    fd = os.memfd_create("ram", os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def is_refused(function, *args):
+    try:
+        function(*args)
+    except Refused:
+        return True
+    return False
+
+
+def pair(hcas):
+    """Connected QPs and their buffers, one of each machine."""
+    ports = [Port(hca, hca.mac, host) for host, hca in enumerate(hcas, 1)]
+    return connected(*ports), [port.memory() for port in ports]
+
+
+def write_works(qps, buffers, text=b"across"):
+    """A WRITE from the first machine to the second."""
+    (one, _), (src, dst) = qps, buffers
+    one.hca.m.write(src.addr, text)
+    one.post(c.WR_RDMA_WRITE, src, len(text), rdma(dst))
+    equal(one.done(), (c.CQE_RDMA_WRITE, c.WC_SUCCESS))
+    equal(dst_memory(qps).read(dst.addr, len(text)), text)
+
+
+def dst_memory(qps):
+    return qps[1].hca.m
+
+
+def test_wrong_options(program):
+    """wrong options and properties end the server with a message"""
+    for text, says in (("vectors=1", "'vectors' must be between"),
+                       ("mac=01:00:00:00:00:00", "unicast"), ("nonsense=1", "'nonsense'"),
+                       ("mac=52:54:00:00:00", "'mac'"), ("mac=52:54:00:00:00:00:1", "'mac'"),
+                       ("uars=x", "'uars'"), ("faults=drop sometimes", "faults: line 1"),
+                       ("frames=maybe", "'frames'"), ("vectors=-1", "'vectors'"),
+                       ("vectors=4294967298", "'vectors'"), ("frames", "'frames'"),
+                       ("dm-size=3K", "'dm-size' must be"), ("dm-size=64KK", "'dm-size'"),
+                       ("max-qp=4294967295", "'max-qp' is too large")):
+        done = subprocess.run([program, "--socket", "/nowhere/socket," + text], check=False,
+                              capture_output=True, text=True, timeout=20)
+        assert done.returncode in (1, 2) and says in done.stderr, (text, done)
+    for words in ([], ["--socket"], ["--uplink", "carrier:pigeon", "--socket", "/nowhere/x"],
+                  ["--socket", "/nowhere/x"], ["--socket", "/" + "x" * 200]):
+        done = subprocess.run([program, *words], check=False, capture_output=True, text=True,
+                              timeout=20)
+        assert done.returncode in (1, 2) and done.stderr, (words, done)
+
+
+def test_socket_in_use(program):
+    """a socket that is in use is refused with a message, and works on"""
+    with Server(program, "") as server:
+        other = subprocess.run([program, "--socket", server.paths[0]], capture_output=True,
+                               text=True, check=False, timeout=20)
+        assert other.returncode == 1 and "Address already in use" in other.stderr, other
+        with Client(server.paths[0]) as client:
+            client.read(c.BAR_REGS, 0, 4)
+
+
+def test_not_shared(program):
+    """memory that is not shared is not reached, and the server says what to do"""
+    with Server(program, "") as server:
+        with Client(server.paths[0]) as client:
+            client.share(0, RAM_SIZE, None)
+            assert "not shared: give QEMU -object memory-backend-memfd" in server.text()
+
+
+def test_mappings(program):
+    """mappings that overlap or are not there are refused, and so are too many"""
+    with Server(program, "") as server, Client(server.paths[0]) as client, memory() as fd:
+        client.share(PAGE, PAGE, fd)
+        assert is_refused(client.share, 0, PAGE + 1, fd)
+        assert is_refused(client.share, PAGE + 1, 1, fd)
+        assert is_refused(client.unshare, PAGE, PAGE // 2)
+        client.unshare(PAGE, PAGE)
+        assert is_refused(client.unshare, PAGE, PAGE)
+        for number in range(1000):
+            if is_refused(client.share, number * PAGE, PAGE, fd):
+                break
+        assert 10 <= number < 999, number
+        client.read(c.BAR_REGS, 0, 4)
+
+
+def test_read_only_memory(program):
+    """memory that is handed over for reading is not written"""
+    with Server(program, "") as server:
+        hca, = start(machines(server))
+        port = Port(hca, hca.mac)
+        one, _ = connected(port)
+        src, dst = port.memory(), port.memory()
+        end = hca.next_page
+        hca.m.client.unshare(0, RAM_SIZE)
+        hca.m.client.share(0, dst.addr, hca.m.fd)
+        hca.m.client.share(dst.addr, PAGE, hca.m.fd, 1, dst.addr)
+        hca.m.client.share(end, RAM_SIZE - end, hca.m.fd, 3, end)
+        one.post(c.WR_RDMA_WRITE, src, 8, rdma(dst))
+        assert one.done()[1] == c.WC_REM_OP_ERR
+
+
+def test_device_memory(program):
+    """device memory can be mapped, and cannot be made smaller"""
+    with Server(program, ",dm-size=64K") as server, Client(server.paths[0]) as client:
+        client.write(c.BAR_DM, 4000, b"word")
+        client.send(REGION_INFO, struct.pack("<IIIIQQ", 1024, 0, c.BAR_DM, 0, 0, 0))
+        data, fds, _, _ = socket.recv_fds(client.sock, 4096, 4)
+        equal(struct.unpack_from("<Q", data, HEAD.size + 16)[0], 65536)
+        with mmap.mmap(fds[0], 65536) as dm:
+            equal(dm[4000:4004], b"word")
+            dm[0:4] = b"back"
+        equal(client.read(c.BAR_DM, 0, 4), b"back")
+        try:
+            os.ftruncate(fds[0], 0)
+            raise AssertionError("the memory of the device has shrunk")
+        except PermissionError:
+            os.close(fds[0])
+
+
+def test_reconnect(program):
+    """a machine that is gone leaves a device as after power-on to the next"""
+    with Server(program, "") as server:
+        for _ in range(5):
+            hca, = start(machines(server))
+            Port(hca, hca.mac)
+            assert server.get("objects") > 0
+            hca.m.close()
+            soon(lambda: not server.connected(), "end")
+            equal(server.get("objects"), 0)
+
+
+def test_two_machines(program):
+    """a WRITE from machine to machine, without a frame"""
+    with two(program) as (hcas, server):
+        qps, buffers = pair(hcas)
+        for number in range(20):
+            write_works(qps, buffers, b"number %d" % number)
+        equal([server.get("port", name)["sent"] for name in ("hca0", "hca1")], [0, 0])
+
+
+def test_machine_goes(program):
+    """a machine that goes is a peer that does not answer, and comes back as a new one"""
+    with two(program) as (hcas, server):
+        qps, buffers = pair(hcas)
+        write_works(qps, buffers)
+        hcas[1].m.close()
+        soon(lambda: not server.connected("hca1"), "end")
+        qps[0].post(c.WR_RDMA_WRITE, buffers[0], 8, rdma(buffers[1]))
+        time.sleep(0.1)
+        equal(qps[0].cq.poll(), None)
+        hcas[1], = start([machine(server, 1)])
+        write_works(*pair(hcas))
+
+
+def test_link(program):
+    """a link that is down carries nothing, and the guest sees it"""
+    with two(program) as (hcas, server):
+        equal(server.qmp("set_link", name="hca0", up=False), {"return": {}})
+        soon(lambda: not hcas[0].reg("STATUS") & c.STATUS_LINK_UP, "carrier loss")
+        equal(server.qmp("set_link", name="hca0", up=True), {"return": {}})
+        soon(lambda: hcas[0].reg("STATUS") & c.STATUS_LINK_UP, "carrier")
+
+
+def test_control(program):
+    """commands of the control socket that are wrong get an error"""
+    with Server(program, "") as server:
+        for command, arguments in (
+                ("quit", {}), ("qom-get", {}), ("qom-get", {"path": "hca0", "property": "x"}),
+                ("qom-get", {"path": "hca1", "property": "faults"}),
+                ("qom-set", {"path": "hca0", "property": "counters", "value": 1}),
+                ("qom-set", {"path": "hca0", "property": "faults", "value": 1}),
+                ("qom-set", {"path": "hca0", "property": "faults", "value": "tx drp"}),
+                ("qom-set", {"path": "hca0", "property": "inject-fatal", "value": "yes"}),
+                ("set_link", {"name": "hca0", "up": "no"})):
+            assert "desc" in server.qmp(command, **arguments)["error"], command
+        for text in (b"nonsense\n", b"[]\n", b"{\n", b"\0\n", b"x" * 100000):
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.connect(server.path("control"))
+                sock.sendall(text)
+        equal(server.get("faults"), "")
+
+
+def test_stalled(program):
+    """a machine that stops in the middle of a message is no burden to another"""
+    head = HEAD.pack(1, READ, 32, 0, 0)
+    for sent in (b"", b"\0" * 8, head, head + b"x"):
+        for greet in (False, True):
+            with Server(program, "", "") as server, Client(server.paths[1]) as other, \
+                    Client(server.paths[0], greet) as client:
+                client.sock.sendall(sent)
+                end = time.monotonic() + 1.3
+                while time.monotonic() < end:
+                    start_of = time.monotonic()
+                    other.read(c.BAR_REGS, 0, 4)
+                    assert time.monotonic() - start_of < 0.5
+                if greet and sent:
+                    soon(lambda: "does not go on with a message" in server.text(), "message")
+                    soon(lambda: not server.connected(), "end")
+
+
+def test_idle(program):
+    """a server whose machines do nothing takes no CPU time"""
+    with two(program) as (hcas, server):
+        write_works(*pair(hcas))
+        time.sleep(0.5)
+        before = cpu_time(server.pid())
+        time.sleep(1)
+        assert cpu_time(server.pid()) - before <= 0.01
+
+
+def test_deaf(program):
+    """a machine that does not take its answers loses its connection"""
+    with Server(program, "", "") as server, Client(server.paths[1]) as other, \
+            Client(server.paths[0]) as client:
+        client.sock.setblocking(False)
+        ask = HEAD.pack(1, READ, 32, 0, 0) + struct.pack("<QII", 0, c.BAR_DM, 32768)
+        end = time.monotonic() + 20
+        while server.connected():
+            assert time.monotonic() < end, "still connected"
+            with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+                client.sock.send(ask)
+            other.read(c.BAR_REGS, 0, 4)
+
+
+def test_shrunk(program):
+    """a machine that takes its memory away loses its connection, and no other does"""
+    with two(program) as (hcas, server):
+        qps, buffers = pair(hcas)
+        os.ftruncate(hcas[1].m.fd, 0)
+        qps[0].post(c.WR_RDMA_WRITE, buffers[0], 8, rdma(buffers[1]))
+        soon(lambda: "hca1: the machine has taken memory away" in server.text(), "message")
+        soon(lambda: not server.connected("hca1"), "end")
+        port = Port(hcas[0], hcas[0].mac)
+        write_works(connected(port), [port.memory(), port.memory()])
+
+
+def test_terminated(program):
+    """the end of a server removes its sockets, even while a message is awaited"""
+    with Server(program, "", "") as server, Client(server.paths[0], greet=False):
+        os.kill(server.pid(), signal.SIGTERM)
+        server.process.wait(10)
+        assert not any(map(os.path.exists, [*server.paths, server.path("control")]))
+
+
+def test_hostile(program):
+    """random messages, whole and in pieces, harm no other machine"""
+    with Server(program, "", "") as server, Client(server.paths[1]) as other:
+        for seed in range(int(os.environ.get("QHCA_FUZZ_COUNT", "60"))):
+            draw = random.Random(seed)
+            with contextlib.suppress(Gone, Refused, socket.timeout), \
+                    Client(server.paths[0]) as client, memory() as fd:
+                client.sock.settimeout(0.02)
+                for _ in range(80):
+                    hostile_message(draw, client, fd)
+            try:
+                other.read(c.BAR_REGS, 0, 4)
+            except Gone:
+                assert False, "seed %d: %s" % (seed, server.text()[-6000:])
+
+
+EDGES = (0, 1, 4, 8, PAGE - 1, PAGE, RAM_SIZE, RAM_SIZE + 1, 1 << 31, NO_MEMORY, 1 << 63,
+         (1 << 64) - PAGE, (1 << 64) - 1)
+COMMANDS = (VERSION, DMA_MAP, DMA_UNMAP, GET_INFO, REGION_INFO, 6, 7, SET_IRQS, READ, WRITE, 11,
+            12, RESET, 14, 15, 0xffff)
+
+
+def hostile_message(draw, client, fd):
+    """One message that is well-formed more often than not."""
+    word = [draw.choice(EDGES) if draw.random() < .8 else draw.getrandbits(64)
+            for _ in range(3)]
+    region = draw.choice((0, 1, 2, 4, CONFIG, 9, 100))
+    length = draw.choice((0, 1, 2, 4, 8, 64, PAGE))
+    access = struct.pack("<QII", word[0] & 0xffff, region, length)
+    bodies = {
+        DMA_MAP: lambda: struct.pack("<IIQQQ", 32, draw.getrandbits(3), *word),
+        DMA_UNMAP: lambda: struct.pack("<IIQQ", 24, draw.choice((0, 1, 2)), *word[:2]),
+        READ: lambda: access, WRITE: lambda: access + draw.randbytes(length),
+        SET_IRQS: lambda: struct.pack("<IIIII", 20, draw.getrandbits(6), draw.getrandbits(2),
+                                      word[0] & 0xff, word[1] & 0xff) + draw.randbytes(4),
+    }
+    command = draw.choice(COMMANDS)
+    data = bodies.get(command, lambda: draw.randbytes(draw.randrange(64)))()
+    flags = draw.choice((0, 0, 0, NO_REPLY, 1, ERROR, draw.getrandbits(32)))
+    size = None if draw.random() < .97 else draw.choice((0, 15, 16, 17, 1 << 20, 0xffffffff))
+    client.send(command, data, [fd] * draw.choice((0, 0, 1, 1, 2, 8)), flags, size)
+    with contextlib.suppress(socket.timeout, ConnectionResetError):
+        client.sock.recv(65536)
