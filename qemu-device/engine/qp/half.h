@@ -64,7 +64,7 @@ struct vhca_response {
     uint64_t va, orig;
     uint32_t rkey, srqn;        /* srqn: XRC */
     uint32_t length, done;      /* READ: bytes in all, bytes sent */
-                                /* sequence NAK: length: PSNs to ask for */
+                                /* NAK: length: PSNs dropped, from psn on */
 };
 
 /* struct vhca_rwr - the receive WR in use, the only copy of its WQE */

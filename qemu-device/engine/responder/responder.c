@@ -43,6 +43,8 @@ static void accept_packet(struct qhca_engine *e, struct vhca_qp *qp,
 static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
                      const struct roce_packet *p, enum vhca_rx_result result)
 {
+    uint32_t missed = vhca_response_recall(qp);
+
     vhca_rx_trace(e, qp, p, result);
     switch (result) {
     case QHCA_RX_DONE:
@@ -67,6 +69,9 @@ static void conclude(struct qhca_engine *e, struct vhca_qp *qp,
     default:
         refuse(e, qp, p, result);
         break;
+    }
+    if (!qp->rsp.failing && qp->state != QHCA_QPS_ERR) {
+        vhca_response_missed(qp, missed);
     }
 }
 
@@ -148,7 +153,7 @@ uint32_t vhca_responder_rx(struct qhca_engine *e, struct vhca_qp *qp,
     }
     vhca_count_qp(e, qp, QHCA_CNT_RX_OUT_OF_SEQ, 1);
     vhca_trace_refuse(e, qp->qpn, "PSN", p->psn);
-    vhca_response_missed(qp, p->psn);
+    vhca_response_missed(qp, psn_add(p->psn, 1));
     return 1;
 }
 
@@ -167,7 +172,7 @@ bool vhca_responder_refuse(struct qhca_engine *e, struct vhca_qp *qp,
     }
     if (syndrome == AETH_NAK_SEQ) {
         s->nak_sent = false;
-        vhca_response_missed(qp, p->psn);
+        vhca_response_missed(qp, psn_add(p->psn, 1));
     } else if (AETH_TYPE(syndrome) == AETH_RNR_NAK) {
         conclude(e, qp, p, QHCA_RX_NO_WR);
     } else {

@@ -137,11 +137,19 @@ void vhca_responder_duplicate(struct qhca_engine *e, struct vhca_qp *qp,
 /* Queue an ACK or NAK of @psn; it replaces one that is last in the queue. */
 void vhca_response_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn);
 /*
- * The request @psn is dropped, because what comes before it is missing: queue a
- * sequence NAK, once. Until it leaves, it moves on with the ePSN, up to @psn.
+ * Requests before @end are dropped, because what comes before them is missing:
+ * queue a sequence NAK, once, unless an RNR NAK makes the peer send them again.
  */
-void vhca_response_missed(struct vhca_qp *qp, uint32_t psn);
-/* Queue a response; false: there is no room, drop the request. */
+void vhca_response_missed(struct vhca_qp *qp, uint32_t end);
+/*
+ * The request that a NAK waits for is here: take the NAK back. Returns the end
+ * of what has been dropped behind it, for vhca_response_missed(), or the ePSN.
+ */
+uint32_t vhca_response_recall(struct vhca_qp *qp);
+/*
+ * Queue a response, before a NAK that waits; false: there is no room, drop the
+ * request.
+ */
 bool vhca_response_add(struct vhca_qp *qp, const struct vhca_response *r);
 static inline bool vhca_response_ready(const struct vhca_qp *qp)
 {

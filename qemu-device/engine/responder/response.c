@@ -17,12 +17,13 @@ static uint32_t executed(const struct vhca_qp *qp)
     return psn_add(qp->rsp.epsn, -1u);
 }
 
-/* Return for how many PSNs, from @psn on, the sequence NAK @r has to ask. */
-static uint32_t still_missed(const struct vhca_response *r, uint32_t psn)
+/* Return the NAK that waits, last in the queue and for the ePSN, or NULL. */
+static struct vhca_response *waiting_nak(struct vhca_qp *qp)
 {
-    int32_t left = psn_diff(psn_add(r->psn, r->length), psn);
+    struct vhca_response *last = response_at(&qp->rsp, qp->rsp.q_tail - 1);
 
-    return r->syndrome == AETH_NAK_SEQ && left > 0 ? (uint32_t)left : 0;
+    return vhca_response_ready(qp) && last->kind == QHCA_RESP_ACK &&
+           last->syndrome != AETH_ACK ? last : NULL;
 }
 
 static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
@@ -37,25 +38,17 @@ static void put_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
 
     if (s->q_head != s->q_tail) {
         struct vhca_response *last = response_at(s, s->q_tail - 1);
-        uint32_t next = psn_add(psn, syndrome == AETH_ACK), left;
 
         /*
          * ACKs are cumulative: replace the last one, unless this one is for a
          * duplicate and would erase a NAK. So there are never two in a row, and
-         * the place that vhca_response_add() leaves free is enough. What has
-         * been missed stays missed: a sequence NAK asks for what comes next.
+         * the place that vhca_response_add() leaves free is enough.
          */
         if (last->kind == QHCA_RESP_ACK) {
             if (psn_diff(psn, last->psn) < 0) {
                 return;
             }
-            left = still_missed(last, next);
-            if (left && syndrome == AETH_ACK) {
-                r.syndrome = AETH_NAK_SEQ;
-                r.psn = next;
-                s->nak_sent = true;     /* for this gap, too (D-020) */
-            }
-            r.length = r.syndrome == AETH_NAK_SEQ ? left : 0;
+            r.length = psn == last->psn ? last->length : 0;
             *last = r;
             return;
         }
@@ -90,12 +83,19 @@ uint32_t vhca_response_take_ack(struct qhca_engine *e, struct vhca_qp *qp)
 bool vhca_response_add(struct vhca_qp *qp, const struct vhca_response *r)
 {
     struct vhca_responder *s = &qp->rsp;
+    struct vhca_response *place, *nak;
 
     vhca_response_settle(qp);
     if (!vhca_response_room(qp)) {
         return false;
     }
-    *response_at(s, s->q_tail++) = *r;
+    nak = waiting_nak(qp);
+    place = response_at(s, s->q_tail++);
+    if (nak) {                  /* it stays the last */
+        *place = *nak;
+        place = nak;
+    }
+    *place = *r;
     return true;
 }
 
@@ -105,19 +105,33 @@ void vhca_response_ack(struct vhca_qp *qp, uint8_t syndrome, uint32_t psn)
     put_ack(qp, syndrome, psn);
 }
 
-void vhca_response_missed(struct vhca_qp *qp, uint32_t psn)
+uint32_t vhca_response_recall(struct vhca_qp *qp)
+{
+    const struct vhca_response *nak = waiting_nak(qp);
+
+    if (!nak) {
+        return qp->rsp.epsn;
+    }
+    qp->rsp.q_tail--;
+    return psn_add(nak->psn, MAX_OF(nak->length, 1u));
+}
+
+void vhca_response_missed(struct vhca_qp *qp, uint32_t end)
 {
     struct vhca_responder *s = &qp->rsp;
-    struct vhca_response *last;
+    int32_t n = psn_diff(end, s->epsn);
+    struct vhca_response *nak;
 
+    if (n <= 0) {
+        return;
+    }
     if (!s->nak_sent) {         /* once per gap (D-020) */
         s->nak_sent = true;
         vhca_response_ack(qp, AETH_NAK_SEQ, s->epsn);
     }
-    last = response_at(s, s->q_tail - 1);
-    if (vhca_response_ready(qp) && last->kind == QHCA_RESP_ACK &&
-        last->syndrome == AETH_NAK_SEQ) {
-        last->length = MAX_OF(last->length, psn_add(psn, 1 - last->psn));
+    nak = waiting_nak(qp);
+    if (nak) {
+        nak->length = MAX_OF(nak->length, (uint32_t)n);
     }
 }
 
