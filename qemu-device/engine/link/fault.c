@@ -79,22 +79,32 @@ void vhca_fault_rx(struct qhca_engine *e, const uint8_t *frame, size_t len,
     arrive(e, &f, vhca_fault_frame(e, &f));
 }
 
+/* Send the frame that waits for a packet of @qp to leave. */
+static void send_behind(struct qhca_engine *e, const struct vhca_qp *qp)
+{
+    const struct vhca_fault_frame f = {
+        .point = QHCA_FAULT_TX, .qpn = qp->qpn,
+    };
+    struct vhca_fault_held *h = vhca_fault_behind(e, &f);
+
+    if (h) {
+        vhca_fault_send(e, h);
+    }
+}
+
 /* Send the frame @times times, after a rule has acted on it. */
 static void leave(struct qhca_engine *e, struct vhca_qp *qp,
                   const struct vhca_way *way, const struct vhca_burst *burst,
                   const struct vhca_fault_frame *f, unsigned times)
 {
-    struct vhca_fault_held *h;
-
     if (f->does.action == QHCA_FAULT_RAISE) {
         vhca_fault_raise(e, qp, &f->does);
     }
     for (unsigned i = 0; i < times; i++) {
         vhca_link_frame(e, qp, way, burst, f->len);
     }
-    h = times ? vhca_fault_behind(e, f) : NULL;
-    if (h) {
-        vhca_fault_send(e, h);
+    if (times) {
+        send_behind(e, qp);
     }
 }
 
@@ -141,23 +151,6 @@ static struct vhca_fault judge(struct qhca_engine *e, const struct vhca_qp *qp,
     return does;
 }
 
-/* Release frames that wait for a packet of these QPs to pass. */
-static void release_both(struct qhca_engine *e, const struct vhca_qp *qp,
-                         const struct vhca_way *way)
-{
-    struct vhca_fault_frame f = {
-        .point = QHCA_FAULT_TX, .qpn = qp->qpn,
-    };
-    struct vhca_fault_held *h = vhca_fault_behind(e, &f);
-
-    if (h) {
-        vhca_fault_send(e, h);
-    }
-    f.point = QHCA_FAULT_RX;
-    f.qpn = way->peer->qpn;
-    release_behind(way->at, &f);
-}
-
 void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
                       const struct vhca_way *way, struct vhca_burst *burst)
 {
@@ -169,7 +162,11 @@ void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
 
     if (does.action == QHCA_FAULT_NONE) {
         vhca_link_cross(e, qp, way, &burst->p);
-        release_both(e, qp, way);
+        send_behind(e, qp);
+        f = (struct vhca_fault_frame) {
+            .point = QHCA_FAULT_RX, .qpn = way->peer->qpn,
+        };
+        release_behind(way->at, &f);
         return;
     }
     f = frame_of(qp, way, burst, vhca_link_finish(qp, way, burst));
@@ -187,6 +184,7 @@ void vhca_fault_cross(struct qhca_engine *e, struct vhca_qp *qp,
     vhca_pace_take(&e->port->pace, e->now, f.len);
     times = vhca_fault_act(way->at, &f, &p);
     arrive(way->at, &f, times);
+    send_behind(e, qp);
 }
 
 void vhca_fault_send(struct qhca_engine *e, struct vhca_fault_held *h)

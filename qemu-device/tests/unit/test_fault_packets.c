@@ -250,6 +250,28 @@ static void test_corrupt_rx(void)
     test_corrupt("rx");
 }
 
+/*
+ * The packet that one held back waits for has passed tx once it has left,
+ * whatever happens to it where it arrives, and whether it is a frame.
+ */
+static void test_reorder_lost(void)
+{
+    static const char *const rx[] = { "drop", "corrupt=icrc", "delay=1ms" };
+    char text[90];
+
+    for (unsigned i = 0; i < 2 * ARRAY_SIZE(rx); i++) {
+        snprintf(text, sizeof(text), "tx opcode=rc.send_only once reorder; "
+                 "rx opcode=rc.send_only once %s", rx[i / 2]);
+        faults_pair(text);
+        g->e->cfg.frames = i & 1;
+        faults_send();
+        rc_expect_none(&peer.rcq);
+        faults_send();
+        rc_expect(&peer.rcq, 0, 0);
+        CHECK_EQ(faults_hits(1), 1);
+    }
+}
+
 static void test_psn_gap(void)
 {
     faults_pair("rx opcode=rc.send_only once wrong-psn=5");
@@ -319,6 +341,7 @@ static const struct test tests[] = {
     { "rx: a packet arrives after the next", test_rx_reorder },
     { "tx: a packet is damaged", test_corrupt_tx },
     { "rx: a packet is damaged", test_corrupt_rx },
+    { "tx: a packet is sent after one that is lost", test_reorder_lost },
     { "tx: a gap in the PSNs", test_psn_gap },
     { "rules ignore other frames", test_foreign },
     { "a bad network is repeatable", test_bad_network },
