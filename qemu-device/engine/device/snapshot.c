@@ -172,6 +172,7 @@ size_t qhca_engine_save(struct qhca_engine *e, uint64_t now, void *buf,
 /* Set the clock to @now, and forget what has to be paid for on the old one. */
 static void start_clock(struct qhca_engine *e, uint64_t now)
 {
+    vhca_faults_set_clock(e, now);
     e->now = now;
     e->slice.paid = e->share.paid = e->port->pace.paid = now;
 }

@@ -126,6 +126,17 @@ void vhca_faults_tick(struct qhca_engine *e)
     }
 }
 
+void vhca_faults_set_clock(struct qhca_engine *e, uint64_t now)
+{
+    for (unsigned i = 0; i < e->faults->num_rules; i++) {
+        struct vhca_fault_rule *r = &e->faults->rule[i];
+
+        if (r->due != UINT64_MAX) {
+            r->due = now + (r->due > e->now ? r->due - e->now : 0);
+        }
+    }
+}
+
 /* Return when the timer has something to do next. */
 static uint64_t next_time(const struct vhca_faults *f)
 {

@@ -166,6 +166,8 @@ size_t vhca_faults_print(const struct qhca_engine *e, unsigned from,
                          unsigned to, char *buf, size_t size);
 /* Let rules of the timer act that are due. */
 void vhca_faults_tick(struct qhca_engine *e);
+/* The clock will show @now: rules of the timer wait for what was left. */
+void vhca_faults_set_clock(struct qhca_engine *e, uint64_t now);
 /* Recompute @fault_points and the timer after rules or held frames changed. */
 void vhca_faults_update(struct qhca_engine *e);
 

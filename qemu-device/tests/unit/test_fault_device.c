@@ -323,6 +323,44 @@ static void test_timer_load(void)
     CHECK(!link_up());
 }
 
+/* Loads a state into the engine, whose clock shows @now then. */
+static void load_at(uint64_t now)
+{
+    struct heap *before;
+    uint8_t *state;
+    char why[200];
+    size_t len;
+
+    (void)link_up();                    /* the engine looks at its clock */
+    state = snapshot_save(g, &len);
+    before = heap_use(g->heap);
+    *g->clock = now;
+    CHECK(qhca_engine_load(g->e, now, state, len, why, sizeof(why)));
+    heap_use(before);
+}
+
+/* The clock of a state can be behind or ahead: rules wait for what was left. */
+static void test_timer_clock(void)
+{
+    static const uint64_t clocks[] = { 1000000 * MS, 10 * MS, 9000000 * MS };
+
+    for (size_t i = 0; i < ARRAY_SIZE(clocks); i++) {
+        start_node();
+        guest_advance(g, 1000 * MS);
+        faults_set("timer after=3ms every=2ms link-down=100us");
+        guest_advance(g, MS);
+        load_at(clocks[i]);
+        guest_advance(g, 2 * MS - 1);
+        CHECK_EQ(faults_hits(0), 0);
+        guest_advance(g, 1);
+        CHECK_EQ(faults_hits(0), 1);
+        guest_advance(g, MS);
+        load_at(clocks[i]);
+        guest_advance(g, MS);
+        CHECK_EQ(faults_hits(0), 2);
+    }
+}
+
 static void test_fatal(void)
 {
     static const char *const when[] = {
@@ -379,6 +417,7 @@ static const struct test tests[] = {
     { "a reset during a flap", test_link_reset },
     { "timers", test_timer },
     { "timers after a state has been loaded", test_timer_load },
+    { "timers on another clock", test_timer_clock },
     { "the device stops", test_fatal },
     { "the device is removed", test_remove },
 };
