@@ -153,7 +153,8 @@ void vhca_requester_hold(struct vhca_qp *qp)
         if (r->max_psn == wr->first_psn && !wr->executed) {
             qp->sq.next--;
             r->next_psn = wr->first_psn;
-            r->stopped = false;     /* a bad WR will be judged again */
+            /* A bad WR will be judged again, but not another before it. */
+            r->stopped = r->stopped && !wr->fail;
         }
     }
 }

@@ -196,6 +196,38 @@ static void test_min_rnr_timer(void)
     }
 }
 
+/*
+ * A WR whose buffer is gone when it has to be sent again fails in its turn,
+ * although a fenced WR behind it, which has been read, is put back.
+ */
+static void test_fail_then_hold(void)
+{
+    struct gmr mr;
+    struct rc_wr wr;
+
+    start(QHCA_QPT_RC);
+    mr = mr_create(g, node.pdn, 4096, QHCA_ACCESS_LOCAL_WRITE);
+    post(QHCA_WR_RDMA_READ);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
+    wr.sge[0].addr = mr.addr;
+    wr.sge[0].lkey = mr.key;
+    rc_post(&qp, &wr);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
+    wr.flags |= QHCA_WQE_FENCE;
+    rc_post(&qp, &wr);
+    guest_settle(g);
+    CHECK_EQ(peer_drain(&qp), 2);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
+    guest_advance(g, 5000000);          /* the time-out is 4.2 ms */
+    CHECK_EQ(peer_drain(&qp), 1);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_OK);
+    answer_read(0, PSN);
+    rc_expect(&qp.scq, 0x1000, QHCA_WC_SUCCESS);
+    rc_expect(&qp.scq, 0x1001, QHCA_WC_LOC_PROT_ERR);
+    rc_expect(&qp.scq, 0x1002, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+}
+
 static const struct test tests[] = {
     { "A-056 A-057 A-072 A-113 E-037 E-038 the AV, on the wire", test_av },
     { "A-056 A-072 A-113 D-083 the AV, at the responder",
@@ -203,6 +235,8 @@ static const struct test tests[] = {
     { "A-056 A-072 A-113 D-067 max_rd_atomic", test_rd_atomic },
     { "A-056 A-072 A-113 D-055 max_dest_rd_atomic", test_dest_rd_atomic },
     { "A-056 A-072 A-113 D-031 min_rnr_timer", test_min_rnr_timer },
+    { "A-084 a WR that cannot be sent again, before one that is put back",
+      test_fail_then_hold },
 };
 
 TEST_MAIN(tests)
