@@ -246,6 +246,17 @@ static bool rd_atomic_ok(struct vhca_qp *qp)
     return qp->req.rd_atomic <= n;
 }
 
+/* Whether the queue has stopped for a WR that will fail, or for none. */
+static bool stopped_ok(struct vhca_qp *qp)
+{
+    bool fails = false;
+
+    for (uint32_t i = qp->sq.ci; i != qp->sq.next; i++) {
+        fails = fails || vhca_swr_at(qp, i)->fail;
+    }
+    return qp->req.stopped == fails;
+}
+
 /* A QP in ERR sends nothing until a reset has cleared all of this. */
 static bool psns_ok(struct vhca_qp *qp)
 {
@@ -253,7 +264,8 @@ static bool psns_ok(struct vhca_qp *qp)
         return true;
     }
     return rd_atomic_ok(qp) &&
-           (is_sending(qp) ? chain_ok(qp) && cursor_ok(qp) : cursor_rests(qp));
+           (is_sending(qp) ?
+            chain_ok(qp) && cursor_ok(qp) && stopped_ok(qp) : cursor_rests(qp));
 }
 
 static bool queue_ok(const struct vhca_qp *qp)

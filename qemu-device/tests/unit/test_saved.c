@@ -74,12 +74,16 @@ static void cursor_before_rts(void)
     }
 }
 
-/* More than have begun would make a fence wait for ever. */
-static void resources_in_use(void)
+/* A fence would wait for ever for a READ, a QP for a WR that has failed. */
+static void waits_in_rts(void)
 {
-    start_in(&RC_OPTS, QHCA_QPS_RTS);
-    set("transport", "rd_atomic", 1);
-    refused_for("PSNs");
+    static const char *const none[] = { "rd_atomic", "stopped" };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(none); i++) {
+        start_in(&RC_OPTS, QHCA_QPS_RTS);
+        set("transport", none[i], 1);
+        refused_for("PSNs");
+    }
 }
 
 static void cursor_in_sqe(void)
@@ -421,7 +425,7 @@ static void in_objects(void)
 
 static const struct test tests[] = {
     { "before RTS the send cursor is unused", cursor_before_rts },
-    { "no more READs are under way than have begun", resources_in_use },
+    { "a QP in RTS waits only for WRs that have begun", waits_in_rts },
     { "in SQE the send cursor is unused", cursor_in_sqe },
     { "while flushing the send cursor is unused", cursor_while_flushing },
     { "while flushing there are no PSNs to send", psns_while_flushing },
