@@ -132,14 +132,14 @@ static void test_loaded(void)
     CHECK_EQ(owed(), 0);
 }
 
-/* A state is refused that has a debt of hours: nothing of it is left. */
+/* A state is refused that has a debt of seconds: nothing of it is left. */
 static void test_refused(void)
 {
     uint8_t *state;
     size_t len;
 
     start(20);
-    there.g->e->share.paid = net->clock + 9000000000000;
+    there.g->e->share.paid = net->clock + 9000000000;
     state = snapshot_save(there.g, &len);
     there.g->e->share.paid = net->clock;
     state[len - 1] ^= 0xff;
@@ -147,6 +147,31 @@ static void test_refused(void)
     CHECK(!snapshot_load(there.g, state, len));
     tap_note("%s", snapshot_why());
     CHECK(qhca_engine_has_time(there.g->e, net->clock));
+}
+
+/*
+ * No device owes more than some seconds. A debt outlives resets, so one of
+ * hours is refused; what cannot be loaded is not saved.
+ */
+static void test_debt_of_hours(void)
+{
+    static uint8_t scratch[1u << 20];
+    struct vhca_pace *pace[3];
+    struct qhca_engine *e;
+    char why[160];
+
+    start(20);
+    e = there.g->e;
+    pace[0] = &e->slice;
+    pace[1] = &e->share;
+    pace[2] = &e->port->pace;
+    for (unsigned i = 0; i < ARRAY_SIZE(pace); i++) {
+        pace[i]->paid = e->now + 7200000000000;
+        CHECK_EQ(qhca_engine_save(e, e->now, scratch, sizeof(scratch), why,
+                                  sizeof(why)), 0);
+        CHECK(strstr(why, "paid"));
+        pace[i]->paid = e->now;
+    }
 }
 
 /* Nor does one become a debt because it is loaded on a clock that is behind. */
@@ -165,6 +190,7 @@ static void test_refused_clock(void)
 static const struct test tests[] = {
     { "a refused state leaves no debt", test_refused },
     { "a refused state on another clock", test_refused_clock },
+    { "a state that owes hours is refused", test_debt_of_hours },
     { "a neighbour with a limit: one call", test_one_call },
     { "a neighbour with a limit: calls of one slice", test_slice },
     { "a visit before a save is paid for after the load", test_saved },
