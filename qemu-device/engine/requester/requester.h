@@ -13,6 +13,8 @@
 #define QHCA_WINDOW         64u
 /* An ACK is requested at least every so many packets. */
 #define QHCA_ACKREQ_EVERY   16u
+/* Timeouts in a row that do not count, with a share of one percent. */
+#define QHCA_MAX_GRACES     100u
 
 /*
  * struct vhca_swr - a send work request that has been started: the only copy of

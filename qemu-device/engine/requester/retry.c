@@ -56,14 +56,18 @@ void vhca_requester_timer(struct qhca_engine *e, struct vhca_qp *qp)
 /*
  * How many timeouts in a row do not count. Frames that still wait in this
  * device are not lost, however late the host lets it work: wait once more; nor
- * is what waits in line for a share of the CPU: wait as many times longer as
- * the share makes the device slower. But not for ever, because other QPs must
- * not keep this one from noticing a dead peer.
+ * is what waits in line for a share of the CPU or the bandwidth: wait as many
+ * times longer as the limit makes the device slower. But not for ever, because
+ * other QPs must not keep this one from noticing a dead peer.
  */
 static unsigned graces(const struct qhca_engine *e)
 {
     if (e->cfg.cpu_share && !vhca_list_empty(&e->qps->ready.busy)) {
-        return 100 / e->cfg.cpu_share;
+        return QHCA_MAX_GRACES / e->cfg.cpu_share;
+    }
+    if (e->cfg.bandwidth && !e->port->tx_blocked &&
+        !vhca_list_empty(&e->qps->tx_wait.busy)) {
+        return MIN_OF(QHCA_PORT_SPEED / e->cfg.bandwidth, QHCA_MAX_GRACES);
     }
     return vhca_fifo_used(&e->port->loop) || e->port->tx_blocked;
 }

@@ -19,7 +19,7 @@ static const struct vhca_snap_field req_fields[] = {
     QHCA_SNAP_MAX(struct vhca_requester, retries, 7),
     QHCA_SNAP_MAX(struct vhca_requester, rnr_retries, 7),
     QHCA_SNAP_FLAG(struct vhca_requester, rewound),
-    QHCA_SNAP_MAX(struct vhca_requester, graces, 100),
+    QHCA_SNAP_MAX(struct vhca_requester, graces, QHCA_MAX_GRACES),
     QHCA_SNAP_FLAG(struct vhca_requester, rnr_wait),
     QHCA_SNAP_FLAG(struct vhca_requester, stopped),
     QHCA_SNAP_FLAG(struct vhca_requester, flushing),

@@ -34,6 +34,19 @@ void limit_cpu(struct guest *guest)
     vhca_run_init(guest->e);
 }
 
+void start_limited(unsigned cpu_share, unsigned bandwidth,
+                   const struct rc_opts *o)
+{
+    harness_cleanup();
+    g = guest_new_limited(1, cpu_share, bandwidth);
+    guest_enable(g, 5);
+    node = node_on(g, 1);
+    qp = rc_create(&node, o);
+    peer = rc_create(&node, o);
+    rc_connect(&qp, &peer);
+    guest_advance(g, 1000000000);
+}
+
 void push_cqe(const struct gcq *cq, uint64_t wr_id)
 {
     struct qhca_cqe cqe = { .wr_id = htole64(wr_id) };

@@ -23,6 +23,9 @@ void check_call(uint64_t before);
 unsigned settle(void);
 /* Limits @guest's device to one percent of the CPU. */
 void limit_cpu(struct guest *guest);
+/* @qp and @peer on a device with limits, which has recovered from the setup. */
+void start_limited(unsigned cpu_share, unsigned bandwidth,
+                   const struct rc_opts *o);
 /* Pushes a CQE that no work request has caused. */
 void push_cqe(const struct gcq *cq, uint64_t wr_id);
 /*

@@ -77,20 +77,6 @@ static void test_pages(void)
 
 /* ---- limits set by the operator ---- */
 
-/* @qp and @peer on a device with limits, which has recovered from the setup. */
-static void start_limited(unsigned cpu_share, unsigned bandwidth,
-                          const struct rc_opts *o)
-{
-    harness_cleanup();
-    g = guest_new_limited(1, cpu_share, bandwidth);
-    guest_enable(g, 5);
-    node = node_on(g, 1);
-    qp = rc_create(&node, o);
-    peer = rc_create(&node, o);
-    rc_connect(&qp, &peer);
-    guest_advance(g, 1000000000);
-}
-
 static uint32_t num_done(const struct rc_qp *q)
 {
     return vhca_qp_get(g->e, q->qpn)->sq.ci;
@@ -366,73 +352,7 @@ static void test_timer_waits(void)
     CHECK(ticks <= 1);
 }
 
-static struct rc_qp many[400];
-
-/* 200 QPs of a slow device post four WRs each, to the next QP. */
-static void start_many(unsigned share, uint8_t opcode, const struct rc_opts *o)
-{
-    struct rc_wr wr;
-
-    start_limited(share, 0, o);
-    for (unsigned i = 0; i < 400; i += 2) {
-        many[i] = rc_create(&node, o);
-        many[i + 1] = rc_create(&node, o);
-        rc_connect(&many[i], &many[i + 1]);
-    }
-    guest_advance(g, 10000000000);
-    for (unsigned i = 0; i < 400; i += 2) {
-        for (unsigned j = 0; j < 4; j++) {
-            wr = rc_wr(&many[i], opcode, 0, 65536);
-            rc_aim(&wr, &node, NODE_MEM / 2);
-            rc_put(&many[i], &wr);
-        }
-        rc_ring(&many[i]);
-    }
-}
-
-/* What waits for the share is late, not lost, whichever end it is. */
-static void test_late(void)
-{
-    struct rc_opts o = RC_OPTS;
-    struct qhca_cqe cqe;
-
-    o.timeout = 14;                     /* 67 ms, a usual one */
-    o.mtu = 5;
-    for (unsigned j = 0; j < 2; j++) {
-        start_many(1, j ? QHCA_WR_RDMA_READ : QHCA_WR_RDMA_WRITE, &o);
-        guest_advance(g, 100000000000);
-        for (unsigned i = 0; i < 800; i++) {
-            REQUIRE(cq_poll(&many[i / 4 * 2].scq, &cqe));
-            CHECK_EQ(cqe.status, QHCA_WC_SUCCESS);
-        }
-        CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
-    }
-}
-
-/* On a device that others keep busy, a dead peer is noticed all the same. */
-static void test_dead_peer(void)
-{
-    struct rc_opts o = RC_OPTS;
-    struct qhca_cqe cqe;
-    struct rc_wr wr;
-
-    o.timeout = 8;                      /* 1 ms */
-    o.retry = 1;
-    start_many(10, QHCA_WR_RDMA_READ, &o);
-    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_QP, peer.qpn), QHCA_OK);
-    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
-    rc_put(&qp, &wr);
-    rc_ring(&qp);
-    while (!cq_poll(&qp.scq, &cqe)) {
-        REQUIRE(!vhca_list_empty(&g->e->qps->ready.busy));
-        guest_advance(g, 1000000);
-    }
-    CHECK_EQ(cqe.status, QHCA_WC_RETRY_EXC_ERR);
-}
-
 static const struct test tests[] = {
-    { "D-045 what waits for the share is not lost", test_late },
-    { "D-045 nor does a share hide a dead peer", test_dead_peer },
     { "doorbell pages take turns", test_pages },
     { "a share of the CPU", test_cpu_share },
     { "a timer that is due while the share is spent waits, too",
