@@ -16,10 +16,13 @@ from .results import Key
 from .tables import BOOT, ONE, TWO
 
 TICKS = os.sysconf('SC_CLK_TCK')
+# What the user gives to scripts/vm. With a server machines have no frames to collect.
+FLAGS = shlex.split(os.environ.get('VMFLAGS', ''))
+COLLECT = () if '--server' in FLAGS else ('--device-arg', 'aggregate=on')
 # Twice as many QPs as the largest measurement uses, since the kernel has some, too.
 OPTIONS = {
     ONE: ('run', '--rxe', '--device-arg', 'max-qp=8192'),
-    TWO: ('pair', '--rxe', '-n', '2', '--env', 'BENCH_PAIR=1', '--device-arg', 'aggregate=on'),
+    TWO: ('pair', '--rxe', '-n', '2', '--env', 'BENCH_PAIR=1', *COLLECT),
 }
 
 
@@ -153,7 +156,7 @@ def boot(results, rounds):
 def _vm(*options, commands, take):
     """scripts/vm; take is called with each line that the last machine prints."""
     argv = [os.path.join(SCRIPTS, 'vm'), *options, '--quiet', '--strict',
-            *shlex.split(os.environ.get('VMFLAGS', ''))]
+            *FLAGS]
     for command in commands:
         argv += ['--', command]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
