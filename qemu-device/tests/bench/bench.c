@@ -189,14 +189,11 @@ static void long_queue(void)
 static void many_doorbells(void)
 {
     static struct rc_qp q[400];
-    struct rc_opts o = RC_OPTS;
     struct cost sum = { 0 };
 
-    start_pair(&o);
+    start_pair(&RC_OPTS);
     for (unsigned i = 0; i < 400; i += 2) {
-        q[i] = rc_create(&node, &o);
-        q[i + 1] = rc_create(&node, &o);
-        rc_connect(&q[i], &q[i + 1]);
+        rc_pair(&node, &RC_OPTS, &q[i], &q[i + 1]);
         post_writes(&q[i], 60, 4096);
     }
     new_slice();
@@ -290,8 +287,7 @@ static void failed_cq(void)
         rc_bring_up(&q, QHCA_QPS_INIT);
     }
     new_slice();
-    g->bad_from = gbuf_addr(&qp.scq.buf, 0);
-    g->bad_to = g->bad_from + 4096;
+    guest_spoil(g, gbuf_addr(&qp.scq.buf, 0), 4096);
     vhca_cq_push(g->e, vhca_cq_get(g->e, qp.scq.cqn), &cqe, false);
     timed_ring(1, QHCA_DB_CQ_ARM, qp.rcq.cqn, 1);
 }

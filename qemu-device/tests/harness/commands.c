@@ -76,6 +76,16 @@ int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj)
     return guest_cmd(g, &cmd, NULL);
 }
 
+int guest_query(struct guest *g, unsigned opcode, uint32_t obj, void *out,
+                size_t len)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16((uint16_t)opcode), .obj.obj = htole32(obj),
+    };
+
+    return guest_cmd_mbox(g, &cmd, NULL, 0, out, len, NULL);
+}
+
 uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd)
 {
     uint32_t obj = 0;

@@ -24,17 +24,12 @@ void faults_pair_of(const struct rc_opts *o, const char *text)
 
 void faults_pair(const char *text)
 {
-    struct rc_opts o = RC_OPTS;
-
-    faults_pair_of(&o, text);
+    faults_pair_of(&RC_OPTS, text);
 }
 
 void faults_send(void)
 {
-    struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, 0, 1000);
-
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_send(&qp, 1000);
 }
 
 void faults_sent(unsigned status)

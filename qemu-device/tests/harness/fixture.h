@@ -24,6 +24,8 @@ void start_gid(bool ipv6, uint16_t vlan);
 void start_in(const struct rc_opts *o, unsigned state);
 /* start_in() with @qp in RTS. */
 void start_alone(const struct rc_opts *o);
+/* start_alone() with opts_of(@type). */
+void start_type(uint8_t type);
 /* start_node() with @qp and @peer, connected to each other. */
 void start_pair(const struct rc_opts *o);
 

@@ -128,6 +128,8 @@ void *guest_ptr(struct guest *g, uint64_t addr, size_t len);
 /* guest_ptr(), but NULL if there is no memory at @addr. */
 uint8_t *guest_find(struct guest *g, uint64_t addr, size_t len);
 void guest_fill(struct guest *g, uint64_t addr, size_t len, unsigned seed);
+/* From now on DMA to @len bytes at @addr fails, and to no others. */
+void guest_spoil(struct guest *g, uint64_t addr, uint64_t len);
 /* Byte @i of the pattern. */
 uint8_t guest_pattern(size_t i, unsigned seed);
 bool guest_has_pattern(struct guest *g, uint64_t addr, size_t len,
@@ -169,6 +171,9 @@ int guest_cmd(struct guest *g, struct qhca_cmd *cmd, uint32_t *obj);
 int guest_cmd_mbox(struct guest *g, struct qhca_cmd *cmd, const void *in,
                    size_t in_len, void *out, size_t out_len, uint32_t *obj);
 int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj);
+/* Runs a command that writes @len bytes about @obj to its mailbox, to @out. */
+int guest_query(struct guest *g, unsigned opcode, uint32_t obj, void *out,
+                size_t len);
 /* Runs @cmd, requires that it succeeds, and returns the object's number. */
 uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd);
 
@@ -186,6 +191,7 @@ bool eq_next(struct geq *eq, struct qhca_eqe *eqe);
 void eq_arm(struct geq *eq);
 /* The next event must exist and match. */
 void eq_expect(struct geq *eq, unsigned type, uint32_t obj);
+void eq_expect_none(struct geq *eq);
 
 struct gcq {
     struct guest *g;
@@ -218,6 +224,9 @@ void port_enable(struct guest *g, const uint8_t *mac, unsigned flags,
                  uint32_t mtu);
 /* ALLOW_GID; returns its status. */
 int gid_allow(struct guest *g, unsigned page, unsigned index, unsigned allow);
+/* SET_GID; @gid NULL: the entry becomes invalid. Returns its status. */
+int gid_set(struct guest *g, unsigned index, const uint8_t *gid,
+            const uint8_t *mac, unsigned vlan);
 /* Sets GID @index to ::ffff:10.0.0.@host. */
 void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
                   const uint8_t *mac);

@@ -61,13 +61,6 @@ uint32_t mw_create(struct guest *g, uint32_t pdn, unsigned type)
     return guest_create(g, &cmd);
 }
 
-void do_memop(struct rc_qp *q, const struct rc_wr *wr, unsigned status)
-{
-    rc_post(q, wr);
-    guest_settle(q->n->g);
-    rc_expect(&q->scq, wr->wr_id, status);
-}
-
 bool key_allows(struct guest *g, uint32_t pdn, uint32_t qpn, uint32_t key,
                 uint64_t addr, uint64_t len, unsigned access)
 {

@@ -30,8 +30,6 @@ static inline uint32_t next_key(uint32_t key)
     return (key & ~0xffu) | ((key + 1) & 0xff);
 }
 
-/* Posts a WR that needs no packets and expects it to end with @status. */
-void do_memop(struct rc_qp *q, const struct rc_wr *wr, unsigned status);
 /* Whether @pdn's QP @qpn may use @key. */
 bool key_allows(struct guest *g, uint32_t pdn, uint32_t qpn, uint32_t key,
                 uint64_t addr, uint64_t len, unsigned access);

@@ -39,6 +39,12 @@ void *guest_ptr(struct guest *g, uint64_t addr, size_t len)
     return p;
 }
 
+void guest_spoil(struct guest *g, uint64_t addr, uint64_t len)
+{
+    g->bad_from = addr;
+    g->bad_to = addr + len;
+}
+
 uint8_t guest_pattern(size_t i, unsigned seed)
 {
     return (uint8_t)(i * 7 + (i >> 8) * 13 + (i >> 16) * 29 + seed * 101);
@@ -224,6 +230,16 @@ void eq_expect(struct geq *eq, unsigned type, uint32_t obj)
     CHECK_EQ(le32toh(eqe.obj), obj);
 }
 
+void eq_expect_none(struct geq *eq)
+{
+    struct qhca_eqe eqe;
+
+    if (eq_next(eq, &eqe)) {
+        tap_note("event %u of 0x%x", eqe.type, le32toh(eqe.obj));
+        tap_fail(__FILE__, __LINE__, "no event");
+    }
+}
+
 /* ---- completion queues ---- */
 
 struct gcq cq_create(struct guest *g, const struct geq *eq, uint32_t uar,
@@ -269,13 +285,9 @@ void cq_arm(struct gcq *cq, bool solicited)
 
 struct qhca_cqc cq_query(struct gcq *cq)
 {
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_QUERY_CQ),
-        .obj.obj = htole32(cq->cqn),
-    };
     struct qhca_cqc c;
 
-    CHECK_EQ(guest_cmd_mbox(cq->g, &cmd, NULL, 0, &c, sizeof(c), NULL), 0);
+    CHECK_EQ(guest_query(cq->g, QHCA_CMD_QUERY_CQ, cq->cqn, &c, sizeof(c)), 0);
     return c;
 }
 
@@ -342,21 +354,32 @@ int gid_allow(struct guest *g, unsigned page, unsigned index, unsigned allow)
     return guest_cmd(g, &cmd, NULL);
 }
 
+int gid_set(struct guest *g, unsigned index, const uint8_t *gid,
+            const uint8_t *mac, unsigned vlan)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_SET_GID),
+        .set_gid = {
+            .vlan = htole16((uint16_t)vlan), .index = htole16((uint16_t)index),
+            .port = 1, .valid = gid != NULL,
+        },
+    };
+
+    if (gid) {
+        memcpy(cmd.set_gid.gid, gid, 16);
+        memcpy(cmd.set_gid.smac, mac, 6);
+    }
+    return guest_cmd(g, &cmd, NULL);
+}
+
 void gid_set_ipv4(struct guest *g, unsigned index, unsigned host,
                   const uint8_t *mac)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_GID) };
     const uint8_t gid[16] = {
         [10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)host,
     };
 
-    memcpy(cmd.set_gid.gid, gid, 16);
-    memcpy(cmd.set_gid.smac, mac, 6);
-    cmd.set_gid.vlan = htole16(QHCA_NO_VLAN);
-    cmd.set_gid.index = htole16((uint16_t)index);
-    cmd.set_gid.port = 1;
-    cmd.set_gid.valid = 1;
-    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_set(g, index, gid, mac, QHCA_NO_VLAN), QHCA_OK);
 }
 
 static void receive(struct guest *g, const uint8_t *frame, size_t len,

@@ -22,15 +22,12 @@ void node_gid(const struct node *n, uint8_t *gid, uint8_t *mac)
 
 void node_set_gid(struct node *n, bool ipv6, uint16_t vlan)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_GID) };
+    uint8_t gid[16], mac[6];
 
     n->ipv6 = ipv6;
     n->vlan = vlan;
-    node_gid(n, cmd.set_gid.gid, cmd.set_gid.smac);
-    cmd.set_gid.vlan = htole16(vlan);
-    cmd.set_gid.port = 1;
-    cmd.set_gid.valid = 1;
-    CHECK_EQ(guest_cmd(n->g, &cmd, NULL), QHCA_OK);
+    node_gid(n, gid, mac);
+    CHECK_EQ(gid_set(n->g, 0, gid, mac, vlan), QHCA_OK);
     CHECK_EQ(gid_allow(n->g, 1, 0, 1), QHCA_OK);
 }
 
@@ -166,12 +163,10 @@ int rc_set_state(struct rc_qp *q, unsigned state)
 
 struct qhca_qpc rc_query(struct rc_qp *q)
 {
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_QUERY_QP), .obj.obj = htole32(q->qpn),
-    };
     struct qhca_qpc c;
 
-    REQUIRE(guest_cmd_mbox(q->n->g, &cmd, NULL, 0, &c, sizeof(c), NULL) == 0);
+    REQUIRE(guest_query(q->n->g, QHCA_CMD_QUERY_QP, q->qpn, &c,
+                        sizeof(c)) == QHCA_OK);
     return c;
 }
 
@@ -180,7 +175,7 @@ unsigned rc_state(struct rc_qp *q)
     return rc_query(q).attr.state;
 }
 
-static bool is_datagram(const struct rc_qp *q)
+bool rc_is_datagram(const struct rc_qp *q)
 {
     return q->o.type == QHCA_QPT_UD || q->o.type == QHCA_QPT_GSI;
 }
@@ -197,7 +192,7 @@ struct qhca_qp_attr rc_attr(const struct rc_qp *q)
         .rnr_retry = o->rnr_retry, .port = 1,
     };
 
-    if (is_datagram(q)) {
+    if (rc_is_datagram(q)) {
         a.qkey = htole32(o->qkey);
     }
     memcpy(a.av.dgid, q->peer_gid, 16);
@@ -278,173 +273,19 @@ void rc_connect(struct rc_qp *a, struct rc_qp *b)
     }
 }
 
-/* ---- work requests ---- */
-
-struct rc_wr rc_wr(const struct rc_qp *q, uint8_t opcode, uint64_t off,
-                   uint32_t len)
+void rc_pair(struct node *n, const struct rc_opts *o, struct rc_qp *a,
+             struct rc_qp *b)
 {
-    struct rc_wr wr = {
-        .wr_id = 0x1000u + q->sq_pi, .opcode = opcode,
-        .flags = QHCA_WQE_SIGNALED, .num_sge = 1,
-        .sge = { { q->n->mr.addr + off, len, q->n->mr.key } },
-        .av = rc_attr(q).av, .qpn = q->peer_qpn, .qkey = q->o.qkey,
+    *a = rc_create(n, o);
+    *b = rc_create(n, o);
+    rc_connect(a, b);
+}
+
+int rc_drain(struct rc_qp *q)
+{
+    const struct qhca_qp_attr a = {
+        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
     };
 
-    wr.av.pdn = htole32(q->n->pdn);
-    return wr;
-}
-
-void rc_aim(struct rc_wr *wr, const struct node *n, uint64_t off)
-{
-    wr->raddr = n->mr.addr + off;
-    wr->rkey = n->mr.key;
-}
-
-static void put_sges(uint8_t *dst, const struct qhca_seg_le *src, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        struct qhca_sge s = {
-            .addr = htole64(src[i].addr), .length = htole32(src[i].length),
-            .lkey = htole32(src[i].lkey),
-        };
-
-        memcpy(dst + i * sizeof(s), &s, sizeof(s));
-    }
-}
-
-/* Copies to a ring entry, which never crosses a block. */
-static void put_entry(struct guest *g, const struct gbuf *b, uint32_t index,
-                      unsigned log_size, unsigned stride, const uint8_t *src)
-{
-    uint64_t off = (uint64_t)(index & ((1u << log_size) - 1)) << stride;
-
-    memcpy(guest_ptr(g, gbuf_addr(b, off), 1u << stride), src, 1u << stride);
-}
-
-static void put_body(struct qhca_sq_wqe *w, const struct rc_wr *wr)
-{
-    switch (wr->opcode) {
-    case QHCA_WR_REG_MR:
-        w->reg.iova = htole64(wr->addr);
-        w->reg.length = htole64(wr->length);
-        w->reg.table = htole64(wr->table);
-        w->reg.key = htole32(wr->key);
-        w->reg.num_blocks = htole32(wr->num_blocks);
-        w->reg.offset = htole32(wr->offset);
-        w->reg.access = htole16((uint16_t)wr->access);
-        w->reg.block_shift = (uint8_t)wr->block_shift;
-        break;
-    case QHCA_WR_BIND_MW:
-        w->bind.addr = htole64(wr->addr);
-        w->bind.length = htole64(wr->length);
-        w->bind.mw_key = htole32(wr->key);
-        w->bind.mr_key = htole32(wr->mr_key);
-        w->bind.access = htole16((uint16_t)wr->access);
-        break;
-    case QHCA_WR_FLUSH:
-        w->flush.addr = htole64(wr->raddr);
-        w->flush.rkey = htole32(wr->rkey);
-        w->flush.length = htole32(wr->flush_len);
-        w->flush.type = wr->flush_type;
-        w->flush.level = wr->flush_level;
-        break;
-    default:
-        w->atomic.addr = htole64(wr->raddr);
-        w->atomic.rkey = htole32(wr->rkey);
-        w->atomic.srqn = htole32(wr->srqn);
-        w->atomic.swap_add = htole64(wr->swap_add);
-        w->atomic.compare = htole64(wr->compare);
-        w->atomic.swap_mask = htole64(wr->swap_mask);
-        w->atomic.compare_mask = htole64(wr->compare_mask);
-        break;
-    }
-}
-
-void rc_put(struct rc_qp *q, const struct rc_wr *wr)
-{
-    uint8_t raw[QHCA_SQ_STRIDE_MAX] = { 0 };
-    struct qhca_sq_wqe w = {
-        .wr_id = htole64(wr->wr_id), .opcode = wr->opcode, .flags = wr->flags,
-        .imm = wr->imm,
-    };
-    unsigned n = wr->num_sge < 8 ? wr->num_sge : 8;
-
-    w.count = htole16((uint16_t)wr->num_sge);
-    if (is_datagram(q)) {
-        w.ud.av = wr->av;
-        w.ud.qpn = htole32(wr->qpn);
-        w.ud.qkey = htole32(wr->qkey);
-    } else {
-        put_body(&w, wr);
-    }
-    if (wr->flags & QHCA_WQE_INLINE) {
-        w.count = htole16((uint16_t)wr->inline_len);
-        if (wr->inline_data) {
-            memcpy(raw + sizeof(w), wr->inline_data, wr->inline_len);
-        }
-    } else {
-        put_sges(raw + sizeof(w), wr->sge, n);
-    }
-    memcpy(raw, &w, sizeof(w));
-    put_entry(q->n->g, &q->sq, q->sq_pi++, q->o.sq_log, q->sq_stride, raw);
-}
-
-void rc_ring(struct rc_qp *q)
-{
-    ring(q->n->g, q->o.uar, QHCA_DB_SQ, q->qpn, q->sq_pi);
-}
-
-void rc_post(struct rc_qp *q, const struct rc_wr *wr)
-{
-    rc_put(q, wr);
-    rc_ring(q);
-}
-
-void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
-                 const struct qhca_seg_le *sge)
-{
-    uint8_t raw[QHCA_RQ_STRIDE_MAX] = { 0 };
-    struct qhca_rq_wqe w = {
-        .wr_id = htole64(wr_id), .num_sge = htole16((uint16_t)num_sge),
-    };
-
-    memcpy(raw, &w, sizeof(w));
-    put_sges(raw + sizeof(w), sge, num_sge < q->o.sges ? num_sge : q->o.sges);
-    put_entry(q->n->g, &q->rq, q->rq_pi++, q->o.rq_log, q->rq_stride, raw);
-    if (rq_posted(q->n->g, &q->rq, q->o.rq_log + q->rq_stride, q->rq_pi)) {
-        ring(q->n->g, q->o.uar, QHCA_DB_RQ, q->qpn, q->rq_pi);
-    }
-}
-
-void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len)
-{
-    const struct qhca_seg_le sge = { q->n->mr.addr + off, len, q->n->mr.key };
-
-    rc_recv_raw(q, wr_id, 1, &sge);
-}
-
-struct qhca_cqe rc_expect(struct gcq *cq, uint64_t wr_id, unsigned status)
-{
-    struct qhca_cqe cqe = { 0 };
-
-    if (!cq_poll(cq, &cqe)) {
-        tap_note("no CQE, expected WR 0x%llx with status %u",
-                 (unsigned long long)wr_id, status);
-        tap_fail(__FILE__, __LINE__, "CQE");
-        return cqe;
-    }
-    CHECK_EQ(le64toh(cqe.wr_id), wr_id);
-    CHECK_EQ(cqe.status, status);
-    return cqe;
-}
-
-void rc_expect_none(struct gcq *cq)
-{
-    struct qhca_cqe cqe;
-
-    if (cq_poll(cq, &cqe)) {
-        tap_note("CQE of WR 0x%llx, status %u",
-                 (unsigned long long)le64toh(cqe.wr_id), cqe.status);
-        tap_fail(__FILE__, __LINE__, "no CQE");
-    }
+    return rc_modify(q, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY);
 }

@@ -104,7 +104,13 @@ struct rc_qp rc_scripted(struct node *n, const struct rc_opts *o,
                          const struct node *far);
 /* Both to RTS; @b's PSNs are made to match @a's. */
 void rc_connect(struct rc_qp *a, struct rc_qp *b);
+/* Creates both, and connects them to each other. */
+void rc_pair(struct node *n, const struct rc_opts *o, struct rc_qp *a,
+             struct rc_qp *b);
+/* To SQD, with the event SQ_DRAINED; returns the status of the command. */
+int rc_drain(struct rc_qp *q);
 int rc_destroy(struct rc_qp *q);
+bool rc_is_datagram(const struct rc_qp *q);
 
 /* ---- work requests ---- */
 
@@ -145,6 +151,12 @@ void rc_aim(struct rc_wr *wr, const struct node *n, uint64_t off);
 void rc_put(struct rc_qp *q, const struct rc_wr *wr);
 void rc_ring(struct rc_qp *q);
 void rc_post(struct rc_qp *q, const struct rc_wr *wr);  /* put and ring */
+void rc_do(struct rc_qp *q, const struct rc_wr *wr);    /* post and settle */
+/* Does @wr, which must end with @status; returns its CQE. */
+struct qhca_cqe rc_finish(struct rc_qp *q, const struct rc_wr *wr,
+                          unsigned status);
+/* Does a SEND of the first @len bytes of the node's memory. */
+void rc_send(struct rc_qp *q, uint32_t len);
 void rc_recv(struct rc_qp *q, uint64_t wr_id, uint64_t off, uint32_t len);
 void rc_recv_raw(struct rc_qp *q, uint64_t wr_id, unsigned num_sge,
                  const struct qhca_seg_le *sge);

@@ -45,9 +45,9 @@ static void add_keys(struct rc_qp *q)
     struct rc_wr wr = wr_reg(q, &f, f.key, 0x10000, REMOTE_ALL |
                              QHCA_ACCESS_LOCAL_WRITE);
 
-    do_memop(q, &wr, QHCA_WC_SUCCESS);
+    rc_finish(q, &wr, QHCA_WC_SUCCESS);
     wr = wr_bind(q, next_key(key), 4096, 5000, QHCA_ACCESS_REMOTE_READ);
-    do_memop(q, &wr, QHCA_WC_SUCCESS);
+    rc_finish(q, &wr, QHCA_WC_SUCCESS);
     mw_create(g, node.pdn, QHCA_MW_1);
 }
 

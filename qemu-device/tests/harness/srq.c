@@ -112,11 +112,7 @@ int srq_limit(struct gsrq *q, uint32_t limit)
 
 int srq_query(struct gsrq *q, struct qhca_srqc *c)
 {
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_QUERY_SRQ), .obj.obj = htole32(q->srqn),
-    };
-
-    return guest_cmd_mbox(q->n->g, &cmd, NULL, 0, c, sizeof(*c), NULL);
+    return guest_query(q->n->g, QHCA_CMD_QUERY_SRQ, q->srqn, c, sizeof(*c));
 }
 
 int srq_resize(struct gsrq *q, unsigned log, unsigned flags, uint32_t limit)

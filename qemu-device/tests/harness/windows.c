@@ -24,12 +24,8 @@ void start_for(unsigned type)
 
 void start_two_pairs(unsigned type)
 {
-    struct rc_opts o = RC_OPTS;
-
     start_for(type);
-    other = rc_create(&node, &o);
-    other_peer = rc_create(&node, &o);
-    rc_connect(&other, &other_peer);
+    rc_pair(&node, &RC_OPTS, &other, &other_peer);
 }
 
 uint64_t at(uint64_t off)
@@ -42,14 +38,14 @@ void bind_window(struct rc_qp *q, uint32_t key, uint64_t off,
 {
     struct rc_wr wr = wr_bind(q, key, off, len, access);
 
-    do_memop(q, &wr, status);
+    rc_finish(q, &wr, status);
 }
 
 void invalidate(struct rc_qp *q, uint32_t key, unsigned status)
 {
     struct rc_wr wr = wr_inv(q, QHCA_WR_LOCAL_INV, key);
 
-    do_memop(q, &wr, status);
+    rc_finish(q, &wr, status);
 }
 
 bool usable(const struct rc_qp *q, uint32_t key, uint64_t addr,
@@ -66,8 +62,7 @@ unsigned use(struct rc_qp *from, uint8_t opcode, uint32_t key,
 
     wr.raddr = addr;
     wr.rkey = key;
-    rc_post(from, &wr);
-    guest_settle(g);
+    rc_do(from, &wr);
     CHECK(cq_poll(&from->scq, &cqe));
     return cqe.status;
 }

@@ -42,8 +42,7 @@ struct xrc *xrc_new(const struct rc_opts *o)
 
 struct xrc *xrc_loop(void)
 {
-    struct rc_opts o = RC_OPTS;
-    struct xrc *x = xrc_new(&o);
+    struct xrc *x = xrc_new(&RC_OPTS);
 
     rc_connect(&x->ini, &x->tgt);
     return x;
@@ -71,12 +70,6 @@ struct rc_wr xrc_wr(struct xrc *x, unsigned i, uint8_t opcode, uint32_t len)
     wr.raddr = x->mr[i].addr;
     wr.rkey = x->mr[i].key;
     return wr;
-}
-
-void xrc_do(struct xrc *x, const struct rc_wr *wr)
-{
-    rc_post(&x->ini, wr);
-    guest_settle(x->g);
 }
 
 struct roce_packet xrc_packet(struct xrc *x, unsigned i, uint8_t opcode,

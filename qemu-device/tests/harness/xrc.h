@@ -34,8 +34,6 @@ void xrc_alone(struct rc_qp *q);
 void xrc_recv(struct xrc *x, unsigned i, uint64_t wr_id, uint32_t len);
 /* A WR from @ini to SRQ @i, aimed at that SRQ's region. */
 struct rc_wr xrc_wr(struct xrc *x, unsigned i, uint8_t opcode, uint32_t len);
-/* Posts @wr to @ini and settles. */
-void xrc_do(struct xrc *x, const struct rc_wr *wr);
 /* A request from @tgt's peer to SRQ @i, aimed at that SRQ's region. */
 struct roce_packet xrc_packet(struct xrc *x, unsigned i, uint8_t opcode,
                               uint32_t psn, uint32_t dma_len);

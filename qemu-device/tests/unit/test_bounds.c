@@ -113,9 +113,7 @@ static void idle_qp(void)
 
     start_node();
     before = g->heap->bytes;
-    q = rc_create(&node, &RC_OPTS);
-    rc_set_peer(&q, &far, 0x77);
-    rc_bring_up(&q, QHCA_QPS_RTS);
+    q = rc_scripted(&node, &RC_OPTS, &far);
     CHECK(g->heap->bytes - before <= 8192 + sizeof(struct vhca_cq) * 2);
     post_writes(&q, 1, 8);
     rc_ring(&q);
@@ -232,11 +230,9 @@ static void all_are_told(void)
     rc_bring_up(&q[0], QHCA_QPS_RTS);
     eq_arm(&node.async);
     wr = rc_wr(&q[0], 0xff, 0, 8);              /* no such opcode */
-    g->bad_from = gbuf_addr(&q[0].scq.buf, 0);
-    g->bad_to = g->bad_from + 4096;
+    guest_spoil(g, gbuf_addr(&q[0].scq.buf, 0), 4096);
     before = g->irqs[0];
-    rc_post(&q[0], &wr);
-    guest_settle(g);
+    rc_do(&q[0], &wr);
     CHECK_EQ(g->irqs[0], before + 1);
     eq_expect(&node.async, QHCA_EVENT_CQ_ERR, q[0].scq.cqn);
     for (unsigned i = 0; i < USERS; i++) {

@@ -74,8 +74,7 @@ static void ring_dma_fails(void)
 {
     struct guest *g = guest_start();
 
-    g->bad_from = g->cmd_sq;
-    g->bad_to = g->cmd_sq + 64;
+    guest_spoil(g, g->cmd_sq, 64);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_ALLOC_PD, 0), -1);
     CHECK_EQ(reg_read(g, QHCA_REG_FATAL), QHCA_FATAL_CMDQ_DMA);
     CHECK_EQ(qhca_engine_num_objects(g->e), 0);

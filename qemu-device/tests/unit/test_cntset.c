@@ -83,8 +83,7 @@ static uint64_t send_three(struct rc_qp *q, uint32_t psn)
     unsigned first = g->num_sent;
     uint64_t bytes = 0;
 
-    rc_post(q, &wr);
-    guest_settle(g);
+    rc_do(q, &wr);
     CHECK_EQ(g->num_sent, first + 3);
     for (unsigned i = first; i < g->num_sent; i++) {
         bytes += g->sent[i].len;
@@ -160,29 +159,21 @@ static void stranger(void)
     peer_inject(&qp, &p, NULL, 0);
 }
 
-static void one_send(void)
-{
-    struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, 0, 10);
-
-    rc_post(&qp, &wr);
-    guest_settle(g);
-}
-
 static void nak_seq(void)
 {
-    one_send();
+    rc_send(&qp, 10);
     peer_nak(&qp, AETH_NAK_SEQ, SND);
 }
 
 static void nak_op(void)
 {
-    one_send();
+    rc_send(&qp, 10);
     peer_nak(&qp, AETH_NAK_OP, SND);
 }
 
 static void rnr(void)
 {
-    one_send();
+    rc_send(&qp, 10);
     for (unsigned i = 0; i < 2; i++) {
         peer_nak(&qp, AETH_RNR_NAK | 1, SND);
         guest_advance(g, 20000);     /* past the RNR wait, before a timeout */
@@ -191,7 +182,7 @@ static void rnr(void)
 
 static void silence(void)
 {
-    one_send();
+    rc_send(&qp, 10);
     guest_advance(g, 60000000000);
 }
 

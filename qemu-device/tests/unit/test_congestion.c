@@ -4,13 +4,6 @@
 
 #define PSN     0x222222u       /* rq_psn of RC_OPTS */
 
-static void start(uint8_t type)
-{
-    struct rc_opts o = opts_of(type);
-
-    start_alone(&o);
-}
-
 /* Valid and invalid congestion notifications (E-041). */
 static const struct {
     uint16_t pkey;
@@ -42,7 +35,7 @@ static void test_cnp(void)
 {
     struct qhca_qpc before, after;
 
-    start(QHCA_QPT_RC);
+    start_type(QHCA_QPT_RC);
     rc_recv(&qp, 1, 0, 64);
     before = rc_query(&qp);
     for (size_t i = 0; i < ARRAY_SIZE(notifications); i++) {
@@ -67,7 +60,7 @@ static void test_cnp(void)
 /* A UD QP has no peer, and a notification has no Q_Key. */
 static void test_cnp_ud(void)
 {
-    start(QHCA_QPT_UD);
+    start_type(QHCA_QPT_UD);
     rc_recv(&qp, 1, 0, 64);
     for (size_t i = 0; i < ARRAY_SIZE(notifications); i++) {
         notify(&qp, i);
@@ -82,7 +75,7 @@ static void test_ce_counted(void)
 {
     static const uint8_t tclass[] = { 0, 1, 2, 3, 0xbb, 0xb8 };
 
-    start(QHCA_QPT_RC);
+    start_type(QHCA_QPT_RC);
     for (unsigned i = 0; i < ARRAY_SIZE(tclass); i++) {
         uint64_t marked = counter(g, QHCA_CNT_RX_ECN_MARKED);
         struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, PSN + i);

@@ -38,13 +38,6 @@ static void expect_event(void)
     eq_arm(&eq);
 }
 
-static void expect_none(void)
-{
-    struct qhca_eqe e;
-
-    CHECK(!eq_next(&eq, &e));
-}
-
 static void by_count(void)
 {
     start();
@@ -54,11 +47,11 @@ static void by_count(void)
     push(false, 10);                    /* not armed: these do not count */
     cq_arm(&cq, false);
     push(false, 3);
-    expect_none();
+    eq_expect_none(&eq);
     push(false, 1);
     expect_event();
     guest_advance(g, 10000000);
-    expect_none();                      /* C-017 one arm, one event */
+    eq_expect_none(&eq);                /* C-017 one arm, one event */
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
 
@@ -68,18 +61,18 @@ static void by_time(void)
     CHECK_EQ(cq_moderate(&cq, 4, 1000), QHCA_OK);
     cq_arm(&cq, false);
     guest_advance(g, 5000000);
-    expect_none();                      /* the period starts with a CQE */
+    eq_expect_none(&eq);                /* the period starts with a CQE */
     push(false, 1);
     guest_advance(g, 900000);
-    expect_none();
+    eq_expect_none(&eq);
     push(false, 1);
     guest_advance(g, 99000);
-    expect_none();
+    eq_expect_none(&eq);
     guest_advance(g, 2000);
     expect_event();                     /* never stalls a lone CQE */
     push(false, 10);
     guest_advance(g, 5000000);
-    expect_none();
+    eq_expect_none(&eq);
 }
 
 static void solicited(void)
@@ -89,9 +82,9 @@ static void solicited(void)
     cq_arm(&cq, true);
     push(false, 8);
     guest_advance(g, 5000000);
-    expect_none();
+    eq_expect_none(&eq);
     push(true, 1);
-    expect_none();
+    eq_expect_none(&eq);
     push(false, 2);                     /* of any kind */
     expect_event();
 }
@@ -105,10 +98,10 @@ static void rearm(void)
     push(false, 1);
     cq_arm(&cq, false);
     push(false, 1);
-    expect_none();
+    eq_expect_none(&eq);
     guest_advance(g, 1000001);
     expect_event();
-    expect_none();
+    eq_expect_none(&eq);
     cq_arm(&cq, false);
     push(false, 3);
     expect_event();
@@ -125,7 +118,7 @@ static void off(void)
         CHECK_EQ(cq_moderate(&cq, 100, 60000), QHCA_OK);
         cq_arm(&cq, false);
         push(false, 1);
-        expect_none();
+        eq_expect_none(&eq);
         CHECK_EQ(cq_moderate(&cq, none[i].count, none[i].period), QHCA_OK);
         expect_event();
         cq_arm(&cq, false);
@@ -150,7 +143,7 @@ static void limits(void)
     cq_arm(&cq, false);
     push(false, 1);
     guest_advance(g, 65534000);
-    expect_none();
+    eq_expect_none(&eq);
     guest_advance(g, 2000);
     expect_event();
 }
@@ -201,7 +194,7 @@ static void resized(void)
     cmd.create_cq.cqn = htole32(cq.cqn);
     cmd.create_cq.log_size = 7;
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
-    expect_none();
+    eq_expect_none(&eq);
     guest_advance(g, 101000);
     expect_event();
 }

@@ -144,8 +144,8 @@ static void unreadable(void)
 {
     start_pair(&RC_OPTS);
     rc_recv(&peer, 1, 0, 4096);
-    g->bad_from = gbuf_addr(&peer.rq, 1ull << (peer.o.rq_log + peer.rq_stride));
-    g->bad_to = g->bad_from + 64;
+    guest_spoil(g, gbuf_addr(&peer.rq,
+                             1ull << (peer.o.rq_log + peer.rq_stride)), 64);
     send(1);
     CHECK_EQ(rc_state(&peer), QHCA_QPS_ERR);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, peer.qpn);
@@ -183,10 +183,7 @@ static void refused(void)
 
 static void send_shared(unsigned wr_id)
 {
-    struct rc_wr wr = rc_wr(&tx[0], QHCA_WR_SEND, 0, 100);
-
-    rc_post(&tx[0], &wr);
-    guest_settle(g);
+    rc_send(&tx[0], 100);
     rc_expect(&rx[0].rcq, wr_id, QHCA_WC_SUCCESS);
 }
 

@@ -91,8 +91,7 @@ static void bad_recv_next(struct rc_wr *wr)
 static void bad_ring(struct rc_wr *wr)
 {
     post_recvs(wr);
-    g->bad_from = peer.rq.block[0];
-    g->bad_to = g->bad_from + 1;
+    guest_spoil(g, peer.rq.block[0], 1);
 }
 
 static void empty_recvs(struct rc_wr *wr)
@@ -117,8 +116,7 @@ static void past_the_end(struct rc_wr *wr)
 static void bad_byte(struct rc_wr *wr, uint64_t off)
 {
     post_recvs(wr);
-    g->bad_from = node.mr.addr + off;
-    g->bad_to = g->bad_from + 1;
+    guest_spoil(g, node.mr.addr + off, 1);
 }
 
 static void bad_target(struct rc_wr *wr)

@@ -82,9 +82,7 @@ static void test_shared_memory(void)
 
     start_pair(&o);
     o.access &= (uint16_t)~QHCA_ACCESS_FLUSH_GLOBAL;
-    a = rc_create(&node, &o);
-    b = rc_create(&node, &o);
-    rc_connect(&a, &b);
+    rc_pair(&node, &o, &a, &b);
     wr = rc_wr(&qp, QHCA_WR_FLUSH, 0, 0);
     wr.num_sge = 0;
     wr.flush_type = QHCA_FLUSH_GLOBAL;

@@ -35,8 +35,7 @@ static void play(uint8_t opcode, uint8_t mine, uint8_t peers, uint32_t len,
     rc_recv(&peer, 1, DST, len);
     wr = rc_wr(&qp, opcode, SRC, len);
     rc_aim(&wr, &node, DST);
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     guest_advance(g, 10000000000ull);
     seen_look(seen, cq, ARRAY_SIZE(cq));
 }

@@ -66,7 +66,6 @@ static void async_waits(void)
 {
     struct guest *g = guest_start();
     struct geq eq = eq_create(g, 2, 2, QHCA_EQ_ASYNC);
-    struct qhca_eqe eqe;
     unsigned i;
 
     for (i = 0; i < 10; i++) {
@@ -85,7 +84,7 @@ static void async_waits(void)
     eq_expect(&eq, QHCA_EVENT_LAST_WQE_REACHED, 8);
     eq_expect(&eq, QHCA_EVENT_COMM_EST, 9);
     eq_arm(&eq);
-    CHECK(!eq_next(&eq, &eqe));
+    eq_expect_none(&eq);
     raise_event(g, QHCA_EVENT_COMM_EST, 9);         /* nothing waits any more */
     eq_expect(&eq, QHCA_EVENT_COMM_EST, 9);
     CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
@@ -122,7 +121,6 @@ static void link_flaps_unseen(void)
 {
     struct guest *g = guest_start();
     struct geq eq = eq_create(g, 2, 0, QHCA_EQ_ASYNC);
-    struct qhca_eqe eqe;
     unsigned i;
 
     raise_event(g, QHCA_EVENT_CQ_ERR, 1);
@@ -135,7 +133,7 @@ static void link_flaps_unseen(void)
     qhca_engine_set_link(g->e, *g->clock, true);
     qhca_engine_set_link(g->e, *g->clock, false);
     eq_arm(&eq);
-    CHECK(!eq_next(&eq, &eqe));
+    eq_expect_none(&eq);
     CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
 }
 
@@ -144,8 +142,7 @@ static void unwritable(void)
     struct guest *g = guest_start();
     struct geq eq = eq_create(g, 2, 4, QHCA_EQ_ASYNC);
 
-    g->bad_from = gbuf_addr(&eq.buf, 0);
-    g->bad_to = g->bad_from + 4096;
+    guest_spoil(g, gbuf_addr(&eq.buf, 0), 4096);
     qhca_engine_set_link(g->e, *g->clock, false);
     CHECK_EQ(reg_read(g, QHCA_REG_FATAL), QHCA_FATAL_EQ_DMA);
     CHECK_EQ(g->irqs[2], 1);
@@ -246,16 +243,15 @@ static void link_events(void)
 {
     struct guest *g = guest_start();
     struct geq eq = eq_create(g, 0, 4, QHCA_EQ_ASYNC);
-    struct qhca_eqe eqe;
 
     qhca_engine_set_link(g->e, *g->clock, true);
-    CHECK(!eq_next(&eq, &eqe));
+    eq_expect_none(&eq);
     qhca_engine_set_link(g->e, *g->clock, false);
     qhca_engine_set_link(g->e, *g->clock, false);
     qhca_engine_set_link(g->e, *g->clock, true);
     eq_expect(&eq, QHCA_EVENT_LINK_DOWN, 1);
     eq_expect(&eq, QHCA_EVENT_LINK_UP, 1);
-    CHECK(!eq_next(&eq, &eqe));
+    eq_expect_none(&eq);
 }
 
 static const struct test tests[] = {

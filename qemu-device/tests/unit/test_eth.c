@@ -210,8 +210,7 @@ static void bad_memory(void)
     expect_tx(&s, QHCA_WC_LOC_PROT_ERR, 0);
     expect_tx(&s, QHCA_WC_LOC_PROT_ERR, 3);
     /* The ring itself. */
-    s.g->bad_from = gbuf_addr(&s.tx.ring, 4 * 32);
-    s.g->bad_to = s.g->bad_from + 32;
+    guest_spoil(s.g, gbuf_addr(&s.tx.ring, 4 * 32), 32);
     eth_tx_post(&s.tx, s.mem, 100, QHCA_ETH_MORE);
     eth_tx_post(&s.tx, s.mem, 100, 0);
     eth_tx_ring(&s.tx);
@@ -300,9 +299,7 @@ static void back_pressure(void)
     qhca_engine_tx_ready(s.g->e, 1);        /* still blocked */
     guest_settle(s.g);
     CHECK_EQ(s.g->num_sent, 0);
-    s.g->net_blocked = false;
-    qhca_engine_tx_ready(s.g->e, 1);
-    guest_settle(s.g);
+    guest_unblock(s.g);
     REQUIRE(s.g->num_sent == 60);
     for (i = 0; i < 60; i++) {
         CHECK_EQ(s.g->sent[i].len, 60 + i);

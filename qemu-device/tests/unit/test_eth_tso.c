@@ -227,9 +227,7 @@ static void stopped(void)
     eth_tx_ring(&s.tx);
     guest_settle(s.g);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_ETHQ, s.tx.number), QHCA_OK);
-    s.g->net_blocked = false;
-    qhca_engine_tx_ready(s.g->e, 1);
-    guest_settle(s.g);
+    guest_unblock(s.g);
     CHECK(s.g->num_sent <= 2);          /* those already taken from the queue */
     s.g->num_sent = 0;
     cmd.create_ethq.buf = s.tx.ring.desc;

@@ -30,9 +30,7 @@ static struct scene *scene_new(uint8_t type)
     o.type = type;
     s->n = node_new(NULL, 1);
     s->g = s->n.g;
-    s->a = rc_create(&s->n, &o);
-    s->b = rc_create(&s->n, &o);
-    rc_connect(&s->a, &s->b);
+    rc_pair(&s->n, &o, &s->a, &s->b);
     o.retry = 1;
     o.timeout = 1;
     s->bad = rc_create(&s->n, &o);
@@ -54,8 +52,7 @@ static void unharmed(struct scene *s, uint64_t drops)
     rc_expect_none(&s->b.rcq);
     CHECK_EQ(rc_state(&s->b), QHCA_QPS_RTS);
     CHECK_EQ(le32toh(rc_query(&s->b).epsn), s->a.o.sq_psn);
-    rc_post(&s->a, &wr);
-    guest_settle(s->g);
+    rc_do(&s->a, &wr);
     rc_expect(&s->b.rcq, 42, QHCA_WC_SUCCESS);
     rc_expect(&s->a.scq, wr.wr_id, QHCA_WC_SUCCESS);
 }
@@ -65,8 +62,7 @@ static void forge(struct scene *s, uint8_t opcode)
     struct rc_wr wr = rc_wr(&s->bad, opcode, 0, 8);
 
     rc_aim(&wr, &s->n, OFF);
-    rc_post(&s->bad, &wr);
-    guest_settle(s->g);
+    rc_do(&s->bad, &wr);
 }
 
 /* Injects a packet from the network with the addresses of this port. */
@@ -123,12 +119,10 @@ static void test_neighbour_xrc(void)
     rc_set_peer(&bad, &x->n, x->tgt.qpn);
     bad.o.sq_psn = x->ini.o.sq_psn;
     rc_bring_up(&bad, QHCA_QPS_RTS);
-    rc_post(&bad, &wr);
-    guest_settle(x->g);
+    rc_do(&bad, &wr);
     CHECK_EQ(counter(x->g, QHCA_CNT_RX_BAD_ADDR), 1);
     CHECK(guest_is_filled(x->g, x->mr[0].addr, LEN, CANARY));
-    xrc_do(x, &wr);
-    rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
 }
 
 /* D-086: the network cannot forge a request or an ACK of a QP of this port. */
@@ -139,8 +133,7 @@ static void test_network(void)
 
     spoof(s, &s->b, RC_WRITE_ONLY, s->a.o.sq_psn);
     spoof(s, &s->b, RC_SEND_ONLY, s->a.o.sq_psn);
-    rc_post(&s->a, &wr);                /* no receive WR: stays outstanding */
-    guest_settle(s->g);
+    rc_do(&s->a, &wr);                  /* no receive WR: stays outstanding */
     spoof(s, &s->a, RC_ACKNOWLEDGE, s->a.o.sq_psn);
     rc_expect_none(&s->a.scq);
     rc_recv(&s->b, 41, 0, 64);
@@ -188,8 +181,7 @@ static void test_answers(void)
 
         rc_aim(&wr, &s->n, OFF);
         rc_set_state(&s->b, QHCA_QPS_ERR);          /* @b does not respond */
-        rc_post(&s->a, &wr);
-        guest_settle(s->g);
+        rc_do(&s->a, &wr);
         answer(s, rows[i].opcode, rows[i].syndrome, s->bad.qpn);
         answer(s, ROCE_CNP, 0, s->bad.qpn);
         rc_expect_none(&s->a.scq);
@@ -242,8 +234,7 @@ static uint8_t send_from(struct gid_scene *s, uint8_t index)
 
     s->g->num_sent = 0;
     wr.av.sgid_index = index;
-    rc_post(&s->ud, &wr);
-    guest_settle(s->g);
+    rc_do(&s->ud, &wr);
     REQUIRE(cq_poll(&s->ud.scq, &cqe));
     if (cqe.status != QHCA_WC_SUCCESS) {
         CHECK_EQ(s->g->num_sent, 0);
@@ -328,13 +319,10 @@ static void test_gid_replaced_meanwhile(void)
         struct rc_wr wr = rc_wr(&s->ud, QHCA_WR_SEND, 0, 8);
 
         wr.flags = 0;
-        rc_post(&s->ud, &wr);
-        guest_settle(s->g);
+        rc_do(&s->ud, &wr);
     }
     gid_set_ipv4(s->g, 0, HOST + 1, test_mac);
-    s->g->net_blocked = false;
-    qhca_engine_tx_ready(s->g->e, *s->g->clock);
-    guest_settle(s->g);
+    guest_unblock(s->g);
     CHECK(s->g->num_sent > 0 && s->g->num_sent < 120);
     for (unsigned i = 0; i < s->g->num_sent; i++) {
         CHECK_EQ(roce_parse(&p, s->g->sent[i].data, s->g->sent[i].len),
@@ -383,7 +371,6 @@ static void test_many_given_back(void)
     uint64_t before, max;
     struct rc_qp a, b;
     struct gsrq mine, q;
-    struct rc_wr wr;
 
     o.uar = 2;
     mine = srq_create_on(&x->n, x->n.pdn, 3, 1, o.uar);
@@ -420,9 +407,7 @@ static void test_many_given_back(void)
         }
         CHECK_EQ(qhca_engine_memory(x->g->e, &max), before);
     }
-    wr = rc_wr(&a, QHCA_WR_SEND, 0, 100);
-    rc_post(&a, &wr);
-    guest_settle(x->g);
+    rc_send(&a, 100);
     rc_expect(&b.rcq, 7, QHCA_WC_SUCCESS);
 }
 

@@ -26,8 +26,7 @@ static struct rc_wr post(uint8_t opcode)
 {
     struct rc_wr wr = masked_wr(opcode);
 
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     return wr;
 }
 
@@ -129,9 +128,7 @@ static void test_bad_wqes(void)
         wr.num_sge = c[j].sges;
         wr.inline_len = 8;
         wr.flags |= c[j].flags;
-        rc_post(&qp, &wr);
-        guest_settle(g);
-        rc_expect(&qp.scq, wr.wr_id, c[j].status);
+        rc_finish(&qp, &wr, c[j].status);
         peer_expect_none(&qp);
     }
 }

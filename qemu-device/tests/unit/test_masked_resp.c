@@ -239,11 +239,9 @@ static void test_service(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-        struct rc_opts o = RC_OPTS;
         uint64_t drops = 0;
 
-        o.type = types[i];
-        start_alone(&o);
+        start_type(types[i]);
         for (unsigned op = SVC_VENDOR; op < 256; op++) {
             const struct op r = { (uint8_t)op, .swap_add = 7 };
 
@@ -309,8 +307,7 @@ static void test_bad_memory(void)
     static const struct op add = { FAA, .swap_add = 1 };
 
     start_alone(&RC_OPTS);
-    g->bad_from = node.mr.addr;
-    g->bad_to = node.mr.addr + 8;
+    guest_spoil(g, node.mr.addr, 8);
     inject(&add, RQ_PSN, 0);
     CHECK_EQ(peer_expect(&qp, RC_ACKNOWLEDGE, RQ_PSN).syndrome, AETH_NAK_OP);
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 1);

@@ -238,8 +238,7 @@ static void send_to_group(unsigned i)
     memcpy(wr.av.dgid, group4, 16);
     memcpy(wr.av.dmac, p.dmac, 6);
     wr.qpn = MCAST;
-    rc_post(&qps[i], &wr);
-    guest_settle(g);
+    rc_do(&qps[i], &wr);
 }
 
 static unsigned leave(void)

@@ -40,14 +40,14 @@ static void reg(const struct fast *f, uint32_t key, unsigned status)
 {
     struct rc_wr wr = wr_reg(&qp, f, key, IOVA, RW);
 
-    do_memop(&qp, &wr, status);
+    rc_finish(&qp, &wr, status);
 }
 
 static void inv(uint32_t key, unsigned status)
 {
     struct rc_wr wr = wr_inv(&qp, QHCA_WR_LOCAL_INV, key);
 
-    do_memop(&qp, &wr, status);
+    rc_finish(&qp, &wr, status);
 }
 
 /* ---- fast registration ---- */
@@ -101,9 +101,7 @@ static void data(void)
     wr.sge[0].addr = IOVA;
     wr.sge[0].lkey = next_key(f.key);
     rc_aim(&wr, &node, 20000);
-    rc_post(&qp, &wr);
-    guest_settle(g);
-    rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
     last = guest_ptr(g, gbuf_addr(&f.buf, 4095), 1);
     CHECK_EQ(*(uint8_t *)guest_ptr(g, node.mr.addr + 20000, 1), *last);
     CHECK(guest_is_filled(g, node.mr.addr + 20001, 2999, 6));
@@ -111,15 +109,11 @@ static void data(void)
     wr = rc_wr(&peer, QHCA_WR_RDMA_READ, 30000, 2999);
     wr.raddr = IOVA + 1;
     wr.rkey = next_key(f.key);
-    rc_post(&peer, &wr);
-    guest_settle(g);
-    rc_expect(&peer.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    rc_finish(&peer, &wr, QHCA_WC_SUCCESS);
     CHECK(guest_is_filled(g, node.mr.addr + 30000, 2999, 6));
     inv(next_key(f.key), QHCA_WC_SUCCESS);
     wr.wr_id++;
-    rc_post(&peer, &wr);
-    guest_settle(g);
-    rc_expect(&peer.scq, wr.wr_id, QHCA_WC_REM_ACCESS_ERR);     /* I-010 */
+    rc_finish(&peer, &wr, QHCA_WC_REM_ACCESS_ERR);              /* I-010 */
     eq_expect(&node.async, QHCA_EVENT_QP_ACCESS_ERR, qp.qpn);
 }
 
@@ -168,8 +162,8 @@ static void refused_regs(void)
         wr.table += bad_regs[i].table_add;
         wr.block_shift = bad_regs[i].shift;
         tap_note("%s", bad_regs[i].what);
-        do_memop(&qp, &wr, bad_regs[i].table_add > 4 ? QHCA_WC_LOC_PROT_ERR :
-                                                    QHCA_WC_MW_BIND_ERR);
+        rc_finish(&qp, &wr, bad_regs[i].table_add > 4 ? QHCA_WC_LOC_PROT_ERR :
+                                                        QHCA_WC_MW_BIND_ERR);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
         CHECK(!usable(f.key, bad_regs[i].addr, 1, 0));
         CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, f.key), QHCA_OK);
@@ -237,7 +231,7 @@ static void limits(void)
     CHECK(usable(f.key, IOVA, QHCA_MAX_FAST_REG << 12, RW));
     inv(f.key, QHCA_WC_SUCCESS);
     wr = wr_reg(&qp, &f, f.key, -((uint64_t)QHCA_MAX_FAST_REG << 12), RW);
-    do_memop(&qp, &wr, QHCA_WC_SUCCESS);        /* to the last address */
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);       /* to the last address */
     CHECK(usable(f.key, UINT64_MAX, 1, RW));
     CHECK(!usable(f.key, UINT64_MAX, 2, RW));
     cmd.opcode = htole16(QHCA_CMD_REREG_MR);
@@ -279,9 +273,7 @@ static void send_inv(void)
         rc_recv(&qp, 7 + i, 4096, 8192);
         wr = rc_wr(&peer, QHCA_WR_SEND_WITH_INV, 0, i ? 5000 : 0);
         wr.imm = htole32(f.key);
-        rc_post(&peer, &wr);
-        guest_settle(g);
-        rc_expect(&peer.scq, wr.wr_id, QHCA_WC_SUCCESS);
+        rc_finish(&peer, &wr, QHCA_WC_SUCCESS);
         cqe = rc_expect(&qp.rcq, 7 + i, QHCA_WC_SUCCESS);       /* B-003 */
         CHECK_EQ(le16toh(cqe.flags), QHCA_CQE_INV);
         CHECK_EQ(le32toh(cqe.inv_key), f.key);
@@ -304,15 +296,13 @@ static void wire(void)
     start_scripted();
     wr = rc_wr(&qp, QHCA_WR_SEND_WITH_INV, 0, 100);
     wr.imm = htole32(0x12345678);
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     p = peer_expect(&qp, RC_SEND_ONLY_INV, PSN);
     CHECK_EQ(p.inv_key, 0x12345678);
     CHECK_EQ(p.payload_len, 100);
     wr = rc_wr(&qp, QHCA_WR_SEND_WITH_INV, 0, 2048);
     wr.imm = htole32(0x87654321);
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     peer_expect(&qp, RC_SEND_FIRST, PSN + 1);
     p = peer_expect(&qp, RC_SEND_LAST_INV, PSN + 2);
     CHECK_EQ(p.inv_key, 0x87654321);
@@ -353,7 +343,7 @@ static void refused_send_inv(void)
         f = fast_create(&node, 4, 2);
         wr = wr_reg(&qp, &f, f.key, IOVA, i == 3 ? QHCA_ACCESS_LOCAL_WRITE :
                                                    RW);
-        do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+        rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
         rc_recv(&qp, 1, 0, 4096);
         p = peer_packet(&qp, RC_SEND_ONLY_INV, RPSN);
         p.inv_key = i == 0 ? node.mr.key : i == 1 ? 0 :

@@ -285,8 +285,7 @@ static void atomics(void)
     CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 42, 7, &old), QHCA_MEM_OK);
     CHECK_EQ(old, 42);
     CHECK_EQ(*p, 7);
-    g->bad_from = gbuf_addr(&b, 0x1000);
-    g->bad_to = g->bad_from + 4096;
+    guest_spoil(g, gbuf_addr(&b, 0x1000), 4096);
     CHECK_EQ(vhca_mr_add(g->e, mr, 0x8ff8, 2, &old), QHCA_MEM_DMA);
     CHECK_EQ(vhca_mr_cas(g->e, mr, 0x8ff8, 2, 3, &old), QHCA_MEM_DMA);
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 2);

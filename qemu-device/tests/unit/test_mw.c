@@ -89,7 +89,7 @@ static void type1(void)
     key = next_key(key);
     wr = wr_bind(&qp, next_key(key), 0, 0, 0);      /* without a region */
     wr.mr_key = 0;
-    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
     CHECK(!usable(&qp, key, at(0), 1, RD));
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, node.mr.key), QHCA_OK);
 }
@@ -103,7 +103,7 @@ static void to_read(void)
         start_for(types[i]);
         wr = wr_bind(&qp, mw_create(g, node.pdn, types[i]) ^ 1, 0, 100, RD);
         wr.mr_key = region(QHCA_ACCESS_MW_BIND, 0);
-        do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+        rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
         CHECK(usable(&qp, wr.key, at(0), 100, RD));
         CHECK(!usable(&qp, wr.key, at(0), 1, WR));
     }
@@ -150,7 +150,7 @@ static uint32_t was_bindable(void)
     struct rc_wr wr = wr_reg(&qp, &f, f.key, at(0), QHCA_ACCESS_LOCAL_WRITE |
                                                     QHCA_ACCESS_MW_BIND);
 
-    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
     invalidate(&qp, f.key, QHCA_WC_SUCCESS);
     return f.key;
 }
@@ -249,7 +249,7 @@ static void refused_binds(void)
         wr = wr_bind(&qp, key ^ 1, 0, NODE_MEM, RD | WR);
         spoil(&wr, type, how, pd_create(g));
         tap_note("type %u, mistake %u", type, how);
-        do_memop(&qp, &wr, QHCA_WC_MW_BIND_ERR);
+        rc_finish(&qp, &wr, QHCA_WC_MW_BIND_ERR);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
         CHECK(how == BIND_ON_MR || !usable(&qp, wr.key, at(0), 1, RD));
         CHECK(usable(&qp, node.mr.key, at(0), NODE_MEM, RD));

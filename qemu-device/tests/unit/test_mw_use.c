@@ -14,7 +14,7 @@ static void over_the_wire(void)
         struct rc_wr wr = wr_bind(&qp, key, 4096, 4096, RD | WR | ATOMIC);
 
         wr.mr_key = plain;
-        do_memop(&qp, &wr, QHCA_WC_SUCCESS);                    /* F-048 */
+        rc_finish(&qp, &wr, QHCA_WC_SUCCESS);                   /* F-048 */
         CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, at(4096), 4096), 0);
         CHECK_EQ(use(&peer, QHCA_WR_RDMA_READ, key, at(4097), 4095), 0);
         CHECK_EQ(use(&peer, QHCA_WR_ATOMIC_FETCH_AND_ADD, key, at(4104), 8), 0);
@@ -87,8 +87,7 @@ static void remote_invalidation(void)
         bind_window(&qp, key, 0, 100, RD, QHCA_WC_SUCCESS);
         rc_recv(&qp, 5, 0x1000, 100);
         wr = wr_inv(&peer, QHCA_WR_SEND_WITH_INV, key);
-        rc_post(&peer, &wr);
-        guest_settle(g);
+        rc_do(&peer, &wr);
         rc_expect(&qp.rcq, 5, ok ? QHCA_WC_SUCCESS : QHCA_WC_REM_INV_REQ_ERR);
         guest_advance(g, ok ? 0 : 1000000000);  /* no NAK: class J */
         rc_expect(&peer.scq, wr.wr_id, ok ? QHCA_WC_SUCCESS :
@@ -112,12 +111,12 @@ static void on_fast_region(void)
     f = fast_create(&node, 4, 3);
     wr = wr_reg(&qp, &f, f.key, 0x5000, QHCA_ACCESS_LOCAL_WRITE |
                                         QHCA_ACCESS_MW_BIND);
-    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
     key = mw_create(g, node.pdn, QHCA_MW_2B);
     wr = wr_bind(&qp, key, 0, 4096, WR);
     wr.mr_key = f.key;
     wr.addr = 0x6000;
-    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
     guest_fill(g, at(0x80000), 4096, 3);
     CHECK_EQ(use(&peer, QHCA_WR_RDMA_WRITE, key, 0x6000, 4096), 0);
     CHECK(guest_is_filled(g, gbuf_addr(&f.buf, 0x1000), 4096, 3));

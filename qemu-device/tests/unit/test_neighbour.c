@@ -34,14 +34,12 @@ static void peer_in_err(void)
 
 static void bad_memory_there(void)
 {
-    there.g->bad_from = there.mr.addr + DST + 5000;
-    there.g->bad_to = there.g->bad_from + 1;
+    guest_spoil(there.g, there.mr.addr + DST + 5000, 1);
 }
 
 static void bad_memory_here(void)
 {
-    near.g->bad_from = near.mr.addr + SRC + 5000;
-    near.g->bad_to = near.g->bad_from + 1;
+    guest_spoil(near.g, near.mr.addr + SRC + 5000, 1);
 }
 
 static void wrong_key(void)

@@ -208,10 +208,6 @@ static void late_ack_and_on(void)
 /* A-084..A-089: SQD keeps executed WRs, and gives the others back. */
 static void drain(void)
 {
-    struct qhca_qp_attr a = {
-        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
-    };
-
     start();
     put(QHCA_WR_SEND, 10);
     put_reg(f.key, 0);
@@ -219,8 +215,7 @@ static void drain(void)
     put(QHCA_WR_SEND, 10);
     go();
     CHECK_EQ(peer_drain(&qp), 1);
-    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
-             QHCA_OK);
+    CHECK_EQ(rc_drain(&qp), QHCA_OK);
     CHECK(rc_query(&qp).sq_draining);
     CHECK_EQ(le32toh(rc_query(&qp).sq_next), 2);
     peer_nak(&qp, AETH_NAK_SEQ, PSN);
@@ -373,7 +368,7 @@ static void datagrams(void)
         if (ops[i] == QHCA_WR_SEND_WITH_INV) {
             wr = rc_wr(&qp, ops[i], 0, 8);      /* a SEND would be sent */
         }
-        do_memop(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
+        rc_finish(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
     }
 }
 
@@ -387,7 +382,7 @@ static void malformed(void)
         wr = wr_inv(&qp, QHCA_WR_LOCAL_INV, f.key);
         wr.num_sge = i ? 0 : 1;
         wr.flags |= i ? QHCA_WQE_INLINE : 0;
-        do_memop(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
+        rc_finish(&qp, &wr, QHCA_WC_LOC_QP_OP_ERR);
     }
 }
 

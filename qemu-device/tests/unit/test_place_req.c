@@ -29,8 +29,7 @@ static void post(uint8_t opcode)
     }
     wr.raddr = 0x10000;
     wr.rkey = 0xcafe;
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
 }
 
 static void answer(uint8_t opcode, uint32_t psn, size_t len)
@@ -55,8 +54,7 @@ static void test_packets(void)
     wr.flush_type = QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT;
     wr.flush_level = QHCA_FLUSH_MR;
     wr.flags |= QHCA_WQE_SOLICITED;
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     p = peer_expect(&qp, RC_FLUSH, PSN);
     CHECK(p.va == node.mr.addr + 16 && p.rkey == node.mr.key);
     CHECK_EQ(p.dma_len, 0x80000000u);
@@ -77,8 +75,7 @@ static void test_packets(void)
     wr.raddr = 0x10008;
     wr.rkey = 0xcafe;
     wr.flags |= QHCA_WQE_SOLICITED;
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     p = peer_expect(&qp, RC_ATOMIC_WRITE, PSN + 1);
     CHECK(p.va == 0x10008 && p.rkey == 0xcafe && p.dma_len == 8);
     CHECK_EQ(p.payload_len, 8);
@@ -94,8 +91,7 @@ static void test_packets(void)
     wr.flags = QHCA_WQE_SIGNALED | QHCA_WQE_INLINE;
     wr.inline_data = "\1\2\3\4\5\6\7\10";
     wr.inline_len = 8;
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     CHECK(!memcmp(peer_expect(&qp, RC_ATOMIC_WRITE, PSN + 2).payload,
                   wr.inline_data, 8));
 }
@@ -128,18 +124,16 @@ static void test_bad_wqes(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
-        struct rc_opts o = RC_OPTS;
         struct rc_wr wr;
 
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         wr = rc_wr(&qp, c[i].opcode, 0, c[i].len);
         wr.num_sge = wr.inline_len = c[i].sges;
         wr.flags |= c[i].flags;
         wr.flush_type = c[i].type;
         wr.flush_level = c[i].level;
         wr.flush_len = c[i].len;
-        rc_post(&qp, &wr);
-        guest_settle(g);
+        rc_do(&qp, &wr);
         done(0, c[i].status);
         peer_expect_none(&qp);
         CHECK_EQ(counter(g, QHCA_CNT_BAD_WQE), 1);
@@ -189,9 +183,7 @@ static void test_bad_answers(void)
     static const uint8_t ops[] = { QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE };
 
     for (size_t i = 0; i < 2 * ARRAY_SIZE(bad); i++) {
-        struct rc_opts o = RC_OPTS;
-
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         post(ops[i % 2]);
         CHECK_EQ(peer_drain(&qp), 1);
         answer(bad[i / 2].opcode, PSN, bad[i / 2].len);
@@ -213,9 +205,7 @@ static void test_naks(void)
     static const uint8_t ops[] = { QHCA_WR_FLUSH, QHCA_WR_ATOMIC_WRITE };
 
     for (size_t i = 0; i < 2 * ARRAY_SIZE(naks); i++) {
-        struct rc_opts o = RC_OPTS;
-
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         post(QHCA_WR_RDMA_WRITE);
         post(ops[i % 2]);
         post(QHCA_WR_SEND);
@@ -234,9 +224,7 @@ static void test_lost(void)
     static const uint8_t wire[] = { RC_FLUSH, RC_ATOMIC_WRITE };
 
     for (unsigned i = 0; i < 2; i++) {
-        struct rc_opts o = RC_OPTS;
-
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         post(QHCA_WR_RDMA_WRITE);
         post(ops[i]);
         post(QHCA_WR_SEND);
@@ -275,8 +263,7 @@ static void test_waiting(void)
     peer_expect(&qp, RC_FLUSH, PSN + 2);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
     wr.flags |= QHCA_WQE_FENCE;
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     answer(RC_READ_RESP_ONLY, PSN + 1, 0);
     peer_expect_none(&qp);
     answer(RC_READ_RESP_ONLY, PSN + 2, 0);
@@ -288,13 +275,6 @@ static void test_waiting(void)
 
 /* ---- between two QPs ---- */
 
-static void finish(struct rc_qp *from, const struct rc_wr *wr, unsigned status)
-{
-    rc_post(from, wr);
-    guest_settle(g);
-    rc_expect(&from->scq, wr->wr_id, status);
-}
-
 static void test_pair(void)
 {
     struct rc_wr wr;
@@ -305,14 +285,13 @@ static void test_pair(void)
     rc_aim(&wr, &node, 0x20000);
     rc_put(&peer, &wr);
     wr = flush(&peer, 0x20000, 3000);
-    rc_post(&peer, &wr);
-    guest_settle(g);
+    rc_do(&peer, &wr);
     rc_expect(&peer.scq, wr.wr_id - 1, 0);
     rc_expect(&peer.scq, wr.wr_id, 0);
     CHECK(guest_is_filled(g, at(0x20000), 3000, 1));
     wr = rc_wr(&peer, QHCA_WR_ATOMIC_WRITE, 8, 8);
     rc_aim(&wr, &node, 0x20000);
-    finish(&peer, &wr, 0);
+    rc_finish(&peer, &wr, 0);
     CHECK(!memcmp(guest_ptr(g, at(8), 8), guest_ptr(g, at(0x20000), 8), 8));
     CHECK_EQ(g->stores, 1);
 }
@@ -329,27 +308,27 @@ static void test_windows(void)
     key = mw_create(g, node.pdn, QHCA_MW_2B);
     wr = wr_bind(&qp, key, 4096, 4096, WR | GLOBAL);
     wr.mr_key = with;
-    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
 
     wr = flush(&peer, 4096, 4096);
     wr.rkey = key;
-    finish(&peer, &wr, 0);
+    rc_finish(&peer, &wr, 0);
     wr = flush(&peer, 0, 0);
     wr.rkey = key;
     wr.flush_level = QHCA_FLUSH_MR;     /* all memory of the window */
-    finish(&peer, &wr, 0);
+    rc_finish(&peer, &wr, 0);
     wr = rc_wr(&peer, QHCA_WR_ATOMIC_WRITE, 0, 8);
     wr.raddr = at(4104);
     wr.rkey = key;
-    finish(&peer, &wr, 0);
+    rc_finish(&peer, &wr, 0);
     CHECK_EQ(g->stores, 1);
     wr = flush(&other_peer, 0, 0);      /* window bound to another QP */
     wr.rkey = key;
     wr.flush_level = QHCA_FLUSH_MR;
-    finish(&other_peer, &wr, QHCA_WC_REM_ACCESS_ERR);
+    rc_finish(&other_peer, &wr, QHCA_WC_REM_ACCESS_ERR);
     wr = flush(&peer, 4095, 2);
     wr.rkey = key;
-    finish(&peer, &wr, QHCA_WC_REM_ACCESS_ERR);
+    rc_finish(&peer, &wr, QHCA_WC_REM_ACCESS_ERR);
 
     for (unsigned i = 0; i < 2; i++) {
         start_for(QHCA_MW_2B);
@@ -358,7 +337,7 @@ static void test_windows(void)
         wr = wr_bind(&qp, key, 0, 4096, i ? GLOBAL :
                                             QHCA_ACCESS_FLUSH_PERSISTENT);
         wr.mr_key = without;
-        do_memop(&qp, &wr, QHCA_WC_MW_BIND_ERR);
+        rc_finish(&qp, &wr, QHCA_WC_MW_BIND_ERR);
     }
 }
 

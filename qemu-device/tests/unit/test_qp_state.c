@@ -383,8 +383,7 @@ static void test_reset_to_err(void)
     CHECK_EQ(rc_set_state(&q, S(ERR)), QHCA_OK);
     CHECK_EQ(rc_state(&q), S(ERR));
     rc_recv(&q, 7, 0, 64);
-    rc_post(&q, &wr);
-    guest_settle(n.g);
+    rc_do(&q, &wr);
     rc_expect(&q.rcq, 7, QHCA_WC_WR_FLUSH_ERR);
     rc_expect(&q.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_set_state(&q, S(INIT)), QHCA_ERR_STATE);
@@ -393,8 +392,7 @@ static void test_reset_to_err(void)
     q.o.rq_psn = q.o.sq_psn;
     rc_connect(&q, &q);
     rc_recv(&q, 8, 0, 64);
-    rc_post(&q, &wr);
-    guest_settle(n.g);
+    rc_do(&q, &wr);
     rc_expect(&q.rcq, 8, QHCA_WC_SUCCESS);
     rc_expect(&q.scq, wr.wr_id, QHCA_WC_SUCCESS);
 }

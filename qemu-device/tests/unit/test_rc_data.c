@@ -282,8 +282,7 @@ static void test_self(void)
     rc_post(&q, &wr);
     wr = rc_wr(&q, QHCA_WR_RDMA_READ, 10000, 5000);
     rc_aim(&wr, &n, HALF);
-    rc_post(&q, &wr);
-    guest_settle(n.g);
+    rc_do(&q, &wr);
     rc_expect(&q.rcq, 42, QHCA_WC_SUCCESS);
     rc_expect(&q.scq, 0x1000, QHCA_WC_SUCCESS);
     rc_expect(&q.scq, 0x1001, QHCA_WC_SUCCESS);

@@ -302,8 +302,7 @@ static void test_buffers(void)
     peer_drain(&qp);
 
     wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 64, 64);         /* a READ's buffer */
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     CHECK(peer_next(&qp, &resp));
     psn = resp.psn;
     resp = peer_packet(&qp, RC_READ_RESP_ONLY, psn);
@@ -317,8 +316,7 @@ static void test_buffers(void)
 
     wr = rc_wr(&qp, QHCA_WR_SEND, 128, 64);             /* a send buffer */
     be(128, 3);
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     CHECK(peer_next(&qp, &resp));
     CHECK_EQ(resp.psn, psn + 1);
     peer_ack(&qp, psn + 1);

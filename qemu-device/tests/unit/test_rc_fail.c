@@ -153,8 +153,7 @@ static void test_dereg_midway(void)
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 100 * 1024);
     wr.sge[0].addr = mr.addr;
     wr.sge[0].lkey = mr.key;
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     CHECK_EQ(peer_drain(&qp), 64);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
     peer_ack(&qp, PSN);
@@ -166,10 +165,9 @@ static void test_dereg_midway(void)
 
 static void test_lengths(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct rc_wr wr;
 
-    start_alone(&o);            /* I-032, B-027: 2^32 + 8 in all */
+    start_alone(&RC_OPTS);      /* I-032, B-027: 2^32 + 8 in all */
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
     for (unsigned i = 1; i < 3; i++) {
         wr.sge[i] = wr.sge[0];
@@ -179,32 +177,30 @@ static void test_lengths(void)
     rc_post(&qp, &wr);
     done(0, QHCA_WC_LOC_LEN_ERR);
 
-    start_alone(&o);            /* one byte too many */
+    start_alone(&RC_OPTS);      /* one byte too many */
     wr.sge[0].length = 1;
     wr.num_sge = 2;
     rc_post(&qp, &wr);
     done(0, QHCA_WC_LOC_LEN_ERR);
 
-    start_alone(&o);            /* B-032 */
+    start_alone(&RC_OPTS);      /* B-032 */
     post(QHCA_WR_ATOMIC_CMP_AND_SWP, 7);
     done(0, QHCA_WC_LOC_LEN_ERR);
 
-    start_alone(&o);            /* B-024: five in a queue for four */
+    start_alone(&RC_OPTS);      /* B-024: five in a queue for four */
     wr.num_sge = 5;
     rc_post(&qp, &wr);
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_LOC_QP_OP_ERR);
 
-    start_alone(&o);            /* H-002: the ring is unreadable */
-    g->bad_from = gbuf_addr(&qp.sq, 0);
-    g->bad_to = g->bad_from + 4096;
+    start_alone(&RC_OPTS);      /* H-002: the ring is unreadable */
+    guest_spoil(g, gbuf_addr(&qp.sq, 0), 4096);
     post(QHCA_WR_SEND, 8);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
     rc_expect(&qp.scq, 0, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
 
-    start_alone(&o);            /* after an outstanding packet */
-    g->bad_from = gbuf_addr(&qp.sq, 1u << qp.sq_stride);
-    g->bad_to = g->bad_from + 4096;
+    start_alone(&RC_OPTS);      /* after an outstanding packet */
+    guest_spoil(g, gbuf_addr(&qp.sq, 1u << qp.sq_stride), 4096);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
     rc_put(&qp, &wr);
     post(QHCA_WR_SEND, 8);

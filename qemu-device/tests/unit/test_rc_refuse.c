@@ -165,10 +165,9 @@ static void test_write_lengths(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
-        struct rc_opts o = RC_OPTS;
         struct roce_packet p;
 
-        start_responder(&o, QHCA_QPS_RTS);
+        start_responder(&RC_OPTS, QHCA_QPS_RTS);
         p = request(c[i].op[0], PSN, 64, c[i].dma_len);
         peer_inject(&qp, &p, data, c[i].len[0]);
         if (c[i].op[1]) {
@@ -186,12 +185,11 @@ static void test_write_lengths(void)
 /* Receive WRs, good and bad (I-012, I-014, I-015, I-016, D-066, B-069). */
 static void test_receive_errors(void)
 {
-    struct rc_opts o = RC_OPTS;
     struct qhca_seg_le sge[4] = { 0 };
     struct roce_packet p;
     struct gmr ro;
 
-    start_responder(&o, QHCA_QPS_RTS);
+    start_responder(&RC_OPTS, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 64, MTU + 4);
     inject(RC_SEND_FIRST, PSN, MTU);
     expect_ack(PSN, 0);
@@ -200,7 +198,7 @@ static void test_receive_errors(void)
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_LEN_ERR);
     CHECK(memory_is(64 + MTU, 100, 0));
 
-    start_responder(&o, QHCA_QPS_RTS);
+    start_responder(&RC_OPTS, QHCA_QPS_RTS);
     ro = mr_create(g, node.pdn, 4096, QHCA_ACCESS_REMOTE_READ);
     sge[0] = (struct qhca_seg_le) { ro.addr, 100, ro.key };
     rc_recv_raw(&qp, 1, 1, sge);
@@ -208,13 +206,13 @@ static void test_receive_errors(void)
     expect_refusal(AETH_NAK_OP, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_PROT_ERR);
 
-    start_responder(&o, QHCA_QPS_RTS);
+    start_responder(&RC_OPTS, QHCA_QPS_RTS);
     rc_recv_raw(&qp, 1, 5, sge);        /* the queue allows 4 */
     inject(RC_SEND_ONLY, PSN, 5);
     expect_refusal(AETH_NAK_OP, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
 
-    start_responder(&o, QHCA_QPS_RTS);
+    start_responder(&RC_OPTS, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);
     p = request(RC_WRITE_ONLY_IMM, PSN, 0, 4);
     p.rkey ^= 1;
@@ -222,10 +220,9 @@ static void test_receive_errors(void)
     expect_refusal(AETH_NAK_ACCESS, PSN, 0);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_ACCESS_ERR);
 
-    start_responder(&o, QHCA_QPS_RTS);  /* the ring cannot be read (H-002) */
+    start_responder(&RC_OPTS, QHCA_QPS_RTS);    /* unreadable ring (H-002) */
     rc_recv(&qp, 1, 0, 100);
-    g->bad_from = gbuf_addr(&qp.rq, 0);
-    g->bad_to = g->bad_from + 64;
+    guest_spoil(g, gbuf_addr(&qp.rq, 0), 64);
     inject(RC_SEND_ONLY, PSN, 5);
     expect_refusal(AETH_NAK_OP, PSN, QHCA_EVENT_QP_FATAL);
     rc_expect(&qp.rcq, 0, QHCA_WC_WR_FLUSH_ERR);
@@ -244,8 +241,7 @@ static void test_bad_memory(void)
 
         start_responder(&RC_OPTS, QHCA_QPS_RTS);
         rc_recv(&qp, 1, 0, 100);
-        g->bad_from = node.mr.addr;
-        g->bad_to = g->bad_from + 4096;
+        guest_spoil(g, node.mr.addr, 4096);
         p = request(ops[i], PSN, 0, 8);
         peer_inject(&qp, &p, data, i % 3 ? 0 : 8);
         expect_refusal(AETH_NAK_OP, PSN, told ? 0 : QHCA_EVENT_QP_FATAL);

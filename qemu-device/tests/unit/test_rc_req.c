@@ -78,8 +78,7 @@ static void test_flags(void)
         struct rc_wr wr = rc_wr(&qp, ops[i].op, 0, 40 * 512);
 
         wr.flags |= QHCA_WQE_SOLICITED;
-        rc_post(&qp, &wr);
-        guest_settle(g);
+        rc_do(&qp, &wr);
         for (unsigned n = 1; peer_next(&qp, &p); n++) {
             CHECK_EQ(p.psn, psn);
             CHECK_EQ(p.ackreq, n == 16 || n == 20);
@@ -93,8 +92,7 @@ static void test_flags(void)
         struct rc_wr wr = rc_wr(&qp, single[i], 0, 8);
 
         wr.flags |= QHCA_WQE_SOLICITED;
-        rc_post(&qp, &wr);
-        guest_settle(g);
+        rc_do(&qp, &wr);
         CHECK(peer_next(&qp, &p));
         CHECK_EQ(p.ackreq, true);
         CHECK_EQ(p.solicited, single[i] == QHCA_WR_SEND);
@@ -136,9 +134,7 @@ static void test_fatal_naks(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(naks); i++) {
-        struct rc_opts o = RC_OPTS;
-
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         for (unsigned n = 0; n < 5; n++) {
             post(QHCA_WR_SEND, 1);
         }
@@ -170,9 +166,7 @@ static void test_bad_answers(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        struct rc_opts o = RC_OPTS;
-
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         post(bad[i].op, 8);
         CHECK_EQ(peer_drain(&qp), 1);
         answer_read(bad[i].answer, PSN, bad[i].len);
@@ -189,10 +183,9 @@ static void test_bad_syndromes(void)
     };
 
     for (size_t i = 0; i < 2 * ARRAY_SIZE(syndromes); i++) {
-        struct rc_opts o = RC_OPTS;
         struct roce_packet p;
 
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         post(i & 1 ? QHCA_WR_RDMA_READ : QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);
         CHECK_EQ(peer_drain(&qp), 1);
         p = peer_packet(&qp, i & 1 ? RC_READ_RESP_ONLY : RC_ATOMIC_ACKNOWLEDGE,
@@ -349,8 +342,7 @@ static void test_fence(void)
     post(QHCA_WR_SEND, 4);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4);
     wr.flags |= QHCA_WQE_FENCE;
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     peer_expect(&qp, RC_READ_REQUEST, PSN);
     peer_expect(&qp, RC_SEND_ONLY, PSN + 1);
     peer_expect_none(&qp);                                      /* B-051 */
@@ -368,9 +360,7 @@ static void test_bad_behind(void)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(before); i++) {
-        struct rc_opts o = RC_OPTS;
-
-        start_alone(&o);
+        start_alone(&RC_OPTS);
         post(before[i], 8);
         post(0x55, 8);
         post(QHCA_WR_SEND, 8);

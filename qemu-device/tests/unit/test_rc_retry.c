@@ -291,9 +291,7 @@ static void test_pressure(void)
         post(QHCA_WR_SEND, 30 * 256);
         guest_advance(g, T(10) + 1);    /* not lost: no retransmission yet */
         CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
-        g->net_blocked = false;
-        qhca_engine_tx_ready(g->e, *g->clock);
-        guest_settle(g);
+        guest_unblock(g);
         while (peer_next(&qp, &p)) {
             CHECK_EQ(p.psn, psn++);
         }

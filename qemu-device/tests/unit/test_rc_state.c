@@ -48,9 +48,7 @@ static void test_flush_early(void)
     static const uint8_t from[] = { QHCA_QPS_INIT, QHCA_QPS_RTR };
 
     for (unsigned i = 0; i < 2; i++) {
-        struct rc_opts o = RC_OPTS;
-
-        start_in(&o, from[i]);
+        start_in(&RC_OPTS, from[i]);
         rc_recv(&qp, 1, 0, 100);
         rc_recv(&qp, 2, 0, 100);
         CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);

@@ -35,7 +35,7 @@ static void reg(void)
 {
     struct rc_wr wr = wr_reg(&qp, &f, f.key, IOVA, QHCA_ACCESS_LOCAL_WRITE);
 
-    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
 }
 
 /* A READ from the peer's memory into the region. */
@@ -61,9 +61,7 @@ static void read_inv(void)
     for (unsigned i = 0; i < 4; i++) {
         reg();
         wr = wr_read_inv(i % 2 ? 4000 : 0);
-        rc_post(&qp, &wr);
-        guest_settle(g);
-        cqe = rc_expect(&qp.scq, wr.wr_id, QHCA_WC_SUCCESS);
+        cqe = rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
         CHECK_EQ(cqe.opcode, QHCA_CQE_RDMA_READ);
         CHECK_EQ(le32toh(cqe.byte_len), i % 2 ? 4000 : 0);
         CHECK_EQ(le16toh(cqe.flags), QHCA_CQE_SQ);
@@ -90,8 +88,7 @@ static void read_inv_wire(void)
     start(true);
     reg();
     wr = wr_read_inv(2048);
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     CHECK_EQ(peer_expect(&qp, RC_READ_REQUEST, PSN).dma_len, 2048);
     answer(RC_READ_RESP_FIRST, PSN);
     CHECK(usable(f.key, IOVA));
@@ -104,8 +101,7 @@ static void read_inv_wire(void)
     CHECK(usable(f.key, IOVA));
     /* A READ that fails does not invalidate the key. */
     wr = wr_read_inv(2048);
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     peer_expect(&qp, RC_READ_REQUEST, PSN + 2);
     peer_nak(&qp, AETH_NAK_ACCESS, PSN + 2);
     rc_expect(&qp.scq, wr.wr_id, QHCA_WC_REM_ACCESS_ERR);
@@ -122,9 +118,7 @@ static void refused_read_inv(void)
         reg();
         wr = wr_read_inv(4000);
         wr.imm = htole32(i == 0 ? node.mr.key : i == 1 ? 0 : next_key(f.key));
-        rc_post(&qp, &wr);
-        guest_settle(g);
-        rc_expect(&qp.scq, wr.wr_id, QHCA_WC_MW_BIND_ERR);
+        rc_finish(&qp, &wr, QHCA_WC_MW_BIND_ERR);
         CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
         CHECK(usable(f.key, IOVA));
         CHECK(usable(node.mr.key, node.mr.addr));

@@ -88,10 +88,9 @@ static void waits_in_rts(void)
 
 static void cursor_in_sqe(void)
 {
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct rc_wr wr;
 
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     wr = rc_wr(&qp, 0x77, 0, 8);
     rc_post(&qp, &wr);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
@@ -103,9 +102,7 @@ static void cursor_in_sqe(void)
 /* No WR has begun, so the QP has no memory for WRs. */
 static void cursor_while_flushing(void)
 {
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
-
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     set("transport", "snd_wqe", 7);
     set("transport", "flushing", 1);
     set("transport", "flush_to", q_of(&qp)->sq.ci);
@@ -150,10 +147,9 @@ static void answers(void)
     static char why[200];
 
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
-        struct rc_opts o = opts_of(types[i]);
         struct vhca_qp *q;
 
-        start_alone(&o);
+        start_type(types[i]);
         q = q_of(&qp);
         q->attr.path_mtu = 3;
         q->mtu = 1024;
@@ -247,7 +243,7 @@ static void rights_of_window(void)
     start_alone(&RC_OPTS);
     wr = wr_bind(&qp, next_key(mw_create(g, node.pdn, QHCA_MW_2B)), 4096, 5000,
                  QHCA_ACCESS_REMOTE_READ);
-    do_memop(&qp, &wr, QHCA_WC_SUCCESS);
+    rc_finish(&qp, &wr, QHCA_WC_SUCCESS);
     vhca_table_each(&g->e->memory->mr, mr) {
         if (!mr->window) {
             break;

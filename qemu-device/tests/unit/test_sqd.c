@@ -7,13 +7,6 @@
 #define PSN     0x111111u       /* sq_psn of RC_OPTS */
 #define RQ_PSN  0x222222u       /* rq_psn of RC_OPTS */
 
-static void start(uint8_t type)
-{
-    struct rc_opts o = opts_of(type);
-
-    start_alone(&o);
-}
-
 /* Changes @qp in SQD, when everything begun is complete, and goes to RTS. */
 static void change(const struct qhca_qp_attr *a, uint32_t mask)
 {
@@ -27,8 +20,7 @@ static void post(uint8_t opcode)
 {
     struct rc_wr wr = rc_wr(&qp, opcode, 0, 8);
 
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
 }
 
 static void answer_read(uint8_t service, uint32_t psn)
@@ -78,7 +70,7 @@ static void test_av(void)
         struct qhca_av av = { .hop_limit = 64 };
         uint32_t psn = PSN;
 
-        start(types[i]);
+        start_type(types[i]);
         for (unsigned n = 0; n < 4; n++, psn++) {
             struct roce_packet ack;
 
@@ -102,7 +94,7 @@ static void test_av_answers(void)
     struct roce_packet old, p;
     struct qhca_av av;
 
-    start(QHCA_QPT_RC);
+    start_type(QHCA_QPT_RC);
     old = peer_packet(&qp, RC_WRITE_ONLY, RQ_PSN);
     old.ackreq = true;
     av = move_to(9, false, 0x48);
@@ -120,7 +112,7 @@ static void check_rd_atomic(uint8_t type, uint8_t service)
     static const uint8_t most[] = { 1, 3, 2, 4 };
     uint32_t psn = PSN;
 
-    start(type);
+    start_type(type);
     for (size_t i = 0; i < ARRAY_SIZE(most); i++) {
         struct qhca_qp_attr a = { .max_rd_atomic = most[i] };
 
@@ -156,7 +148,7 @@ static void test_dest_rd_atomic(void)
     static const uint8_t most[] = { 1, 3, 2 };
     uint32_t psn = RQ_PSN;
 
-    start(QHCA_QPT_RC);
+    start_type(QHCA_QPT_RC);
     for (size_t i = 0; i < ARRAY_SIZE(most); i++) {
         struct qhca_qp_attr a = { .max_dest_rd_atomic = most[i] };
         struct roce_packet p[4];
@@ -182,7 +174,7 @@ static void test_min_rnr_timer(void)
 {
     static const uint8_t code[] = { 0, 31, 7 };
 
-    start(QHCA_QPT_RC);
+    start_type(QHCA_QPT_RC);
     for (size_t i = 0; i < ARRAY_SIZE(code); i++) {
         struct qhca_qp_attr a = { .min_rnr_timer = code[i] };
         struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, RQ_PSN);
@@ -205,7 +197,7 @@ static void test_fail_then_hold(void)
     struct gmr mr;
     struct rc_wr wr;
 
-    start(QHCA_QPT_RC);
+    start_type(QHCA_QPT_RC);
     mr = mr_create(g, node.pdn, 4096, QHCA_ACCESS_LOCAL_WRITE);
     post(QHCA_WR_RDMA_READ);
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);

@@ -28,10 +28,9 @@ static void post(uint8_t opcode)
 
 static void test_enter(void)
 {
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
 
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     rc_recv(&qp, 1, 0, 100);
     put(BAD, false);                    /* B-044 */
     put(QHCA_WR_SEND, false);
@@ -65,10 +64,9 @@ static void test_enter(void)
 /* After RTS, and after a second error, sending continues with the next PSN. */
 static void test_resume(void)
 {
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
 
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     for (unsigned i = 0; i < 3; i++) {
         post(QHCA_WR_SEND);
         CHECK(peer_next(&qp, &p));
@@ -93,9 +91,6 @@ static void test_resume_early(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
-    struct qhca_qp_attr a = {
-        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
-    };
 
     o.sq_log = 13;
     o.cq_log = 14;
@@ -124,8 +119,7 @@ static void test_resume_early(void)
     }
     rc_ring(&qp);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
-    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
-             QHCA_OK);
+    CHECK_EQ(rc_drain(&qp), QHCA_OK);
     CHECK_EQ(rc_query(&qp).sq_draining, 1);
     no_event();
     guest_settle(g);
@@ -173,31 +167,14 @@ static void test_leave(void)
     CHECK_EQ(rc_query(&qp).next_psn, htole32(PSN));
 }
 
-static void unblock(void)
-{
-    guest_unblock(g);
-}
-
-/* Moves @qp to SQD and asks for the event SQ_DRAINED. */
-static void drain_and_tell(void)
-{
-    static const struct qhca_qp_attr a = {
-        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
-    };
-
-    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
-             QHCA_OK);
-}
-
 /* A buffer is deregistered while being sent: SQE, and never SQ_DRAINED. */
 static void test_in_sqd(void)
 {
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
     unsigned sent;
     struct gmr mr;
     struct rc_wr wr;
 
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     mr = mr_create(g, node.pdn, 500 * 1024, 0);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 500 * 1024);
     wr.sge[0].addr = mr.addr;
@@ -206,12 +183,12 @@ static void test_in_sqd(void)
     rc_put(&qp, &wr);
     put(QHCA_WR_SEND, false);
     ring_all();
-    drain_and_tell();
+    CHECK_EQ(rc_drain(&qp), QHCA_OK);
     post(QHCA_WR_SEND);                 /* held by SQD */
     CHECK_EQ(rc_query(&qp).sq_draining, 1);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
     rc_expect_none(&qp.scq);
-    unblock();
+    guest_unblock(g);
     done(0, QHCA_WC_LOC_PROT_ERR);
     done(1, QHCA_WC_WR_FLUSH_ERR);
     done(2, QHCA_WC_WR_FLUSH_ERR);
@@ -247,9 +224,7 @@ static void test_datagram_in_sqd(void)
     o.cq_log = 11;
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, &o);
-    rc_set_peer(&qp, &far, 0x77);
-    rc_bring_up(&qp, QHCA_QPS_RTS);
+    qp = rc_scripted(&node, &o, &far);
     g->net_blocked = true;
     mr = mr_create(g, node.pdn, 4096, 0);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4000);
@@ -259,10 +234,10 @@ static void test_datagram_in_sqd(void)
         rc_put(&qp, &wr);
     }
     ring_all();
-    drain_and_tell();
+    CHECK_EQ(rc_drain(&qp), QHCA_OK);
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);
-    unblock();
+    guest_unblock(g);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQD);
     sent = peer_drain(&qp);             /* frames sent before the error */
     CHECK(sent > 0 && sent < 500);

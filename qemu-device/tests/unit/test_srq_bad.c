@@ -15,14 +15,6 @@ static void start(unsigned cq_log)
     start_shared(3, 2, 2, &o);
 }
 
-static void send(unsigned i)
-{
-    struct rc_wr wr = rc_wr(&tx[i], QHCA_WR_SEND, 0, 100);
-
-    rc_post(&tx[i], &wr);
-    guest_settle(g);
-}
-
 static struct qhca_cmd good_create(void)
 {
     struct qhca_cmd cmd = {
@@ -103,12 +95,12 @@ static void too_many_sges(void)
     srq_put(&srq, 5, 3, sge);
     srq_ring(&srq);
     srq_post(&srq, 6, 0, 100);
-    send(0);
+    rc_send(&tx[0], 100);
     rc_expect(&rx[0].rcq, 5, QHCA_WC_LOC_QP_OP_ERR);
     rc_expect(&tx[0].scq, 0x1000, QHCA_WC_REM_OP_ERR);
     eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[0].qpn);
     CHECK_EQ(counter(g, QHCA_CNT_BAD_WQE), 1);
-    send(1);
+    rc_send(&tx[1], 100);
     rc_expect(&rx[1].rcq, 6, QHCA_WC_SUCCESS);
     CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
 }
@@ -156,7 +148,7 @@ static void reserved_key(void)
         srq_put(&srq, 9, 1, &sge);
         srq_ring(&srq);
         guest_fill(g, node.mr.addr, 100, 9);
-        send(0);
+        rc_send(&tx[0], 100);
         rc_expect(&rx[0].rcq, 9, kernel ? QHCA_WC_SUCCESS :
                                           QHCA_WC_LOC_PROT_ERR);
         CHECK_EQ(guest_is_filled(g, sge.addr, 100, 9), kernel);
@@ -169,25 +161,23 @@ static void too_long(void)
     start(4);
     srq_post(&srq, 5, 0, 99);
     srq_post(&srq, 6, 0, 100);
-    send(0);
+    rc_send(&tx[0], 100);
     rc_expect(&rx[0].rcq, 5, QHCA_WC_LOC_LEN_ERR);
     rc_expect(&tx[0].scq, 0x1000, QHCA_WC_REM_INV_REQ_ERR);
-    send(1);
+    rc_send(&tx[1], 100);
     rc_expect(&rx[1].rcq, 6, QHCA_WC_SUCCESS);
 }
 
 static void unreadable(void)
 {
     struct qhca_srqc c;
-    struct qhca_eqe e;
     uint64_t bad;
 
     start(4);
     srq_post(&srq, 5, 0, 100);
     srq_post(&srq, 6, 0, 100);
-    g->bad_from = gbuf_addr(&srq.ring, 0);
-    g->bad_to = g->bad_from + 64;
-    send(0);
+    guest_spoil(g, gbuf_addr(&srq.ring, 0), 64);
+    rc_send(&tx[0], 100);
     g->bad_from = g->bad_to = 0;
     eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, srq.srqn);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, rx[0].qpn);
@@ -197,10 +187,10 @@ static void unreadable(void)
     CHECK_EQ(rc_state(&rx[0]), QHCA_QPS_ERR);
 
     CHECK_EQ(rc_state(&rx[1]), QHCA_QPS_RTS);   /* until it needs a WR */
-    send(1);
+    rc_send(&tx[1], 100);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, rx[1].qpn);
     eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, rx[1].qpn);
-    CHECK(!eq_next(&node.async, &e));           /* SRQ_ERR once */
+    no_event();                                 /* SRQ_ERR once */
 
     CHECK_EQ(srq_query(&srq, &c), QHCA_ERR_STATE);
     CHECK_EQ(srq_limit(&srq, 1), QHCA_ERR_STATE);
@@ -221,15 +211,13 @@ static void resize_fails(void)
 
     start(4);
     srq_post(&srq, 5, 0, 100);
-    g->bad_from = gbuf_addr(&srq.ring, 0);
-    g->bad_to = g->bad_from + 8;
+    guest_spoil(g, gbuf_addr(&srq.ring, 0), 8);
     CHECK_EQ(srq_resize(&srq, 4, 0, 0), QHCA_ERR_DMA);
     next = (g->brk + 4095) & ~4095ull;
-    g->bad_from = next;
-    g->bad_to = next + 64;
+    guest_spoil(g, next, 64);
     CHECK_EQ(srq_resize(&srq, 4, 0, 0), QHCA_ERR_DMA);
     g->bad_from = g->bad_to = 0;
-    send(0);
+    rc_send(&tx[0], 100);
     rc_expect(&rx[0].rcq, 5, QHCA_WC_SUCCESS);
 }
 
@@ -242,13 +230,13 @@ static void lost_completion(void)
     for (unsigned i = 0; i < 4; i++) {
         srq_post(&srq, i, 0, 100);
     }
-    send(0);
-    send(0);                    /* no room for the second CQE */
+    rc_send(&tx[0], 100);
+    rc_send(&tx[0], 100);       /* no room for the second CQE */
     CHECK_EQ(rc_state(&rx[0]), QHCA_QPS_ERR);
     CHECK_EQ(srq_query(&srq, &c), QHCA_OK);
     CHECK_EQ(le32toh(c.ci), 1);
     CHECK_EQ(le32toh(c.held), 0);
-    send(1);
+    rc_send(&tx[1], 100);
     rc_expect(&rx[1].rcq, 1, QHCA_WC_SUCCESS);
 }
 
@@ -261,10 +249,10 @@ static void lost_bad(void)
     srq_post(&srq, 4, 0, 100);
     srq_put(&srq, 5, 3, sge);
     srq_ring(&srq);
-    send(0);
-    send(0);                    /* no room for the second CQE */
+    rc_send(&tx[0], 100);
+    rc_send(&tx[0], 100);       /* no room for the second CQE */
     CHECK_EQ(rc_state(&rx[0]), QHCA_QPS_ERR);
-    send(1);
+    rc_send(&tx[1], 100);
     rc_expect(&rx[1].rcq, 5, QHCA_WC_LOC_QP_OP_ERR);
 }
 
@@ -301,7 +289,6 @@ static struct rc_qp hold(void)
 /* A WR is given back to a ring that cannot be written, or to a failed SRQ. */
 static void unwritable(void)
 {
-    struct qhca_eqe e;
     struct rc_qp q[2];
 
     start(4);
@@ -310,15 +297,14 @@ static void unwritable(void)
     }
     q[0] = hold();
     q[1] = hold();
-    g->bad_from = gbuf_addr(&srq.ring, 0);
-    g->bad_to = g->bad_from + 4096;
+    guest_spoil(g, gbuf_addr(&srq.ring, 0), 4096);
     CHECK_EQ(rc_destroy(&q[1]), QHCA_OK);
     eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, srq.srqn);
     CHECK_EQ(rc_destroy(&q[0]), QHCA_OK);
     g->bad_from = g->bad_to = 0;
-    CHECK(!eq_next(&node.async, &e));           /* one SRQ_ERR */
+    no_event();                                 /* one SRQ_ERR */
     CHECK_EQ(srq_query(&srq, &(struct qhca_srqc) { 0 }), QHCA_ERR_STATE);
-    send(0);
+    rc_send(&tx[0], 100);
     rc_expect_none(&rx[0].rcq);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, rx[0].qpn);
 }

@@ -72,8 +72,6 @@ static void empty(void)
 
 static void too_long(void)
 {
-    struct qhca_eqe e;
-
     start();
     srq_post(&srq, 1, 0, GRH + 15);
     srq_post(&srq, 2, 0, GRH + 16);
@@ -82,7 +80,7 @@ static void too_long(void)
     CHECK_EQ(rc_state(&qps[0]), QHCA_QPS_RTS);
     inject(0, 16);
     rc_expect(&qps[0].rcq, 2, QHCA_WC_SUCCESS);
-    CHECK(!eq_next(&node.async, &e));
+    no_event();
 }
 
 /* A bad WR moves the QP to ERR; other WRs stay in the SRQ. */
@@ -108,15 +106,13 @@ static void bad_wr(void)
 
 static void states(void)
 {
-    struct qhca_eqe e;
-
     start();
     srq_post(&srq, 1, 0, 200);
     CHECK_EQ(rc_set_state(&qps[0], QHCA_QPS_ERR), QHCA_OK);
     eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, qps[0].qpn);
     CHECK_EQ(rc_set_state(&qps[0], QHCA_QPS_RESET), QHCA_OK);
     CHECK_EQ(rc_destroy(&qps[0]), QHCA_OK);
-    CHECK(!eq_next(&node.async, &e));
+    no_event();
     CHECK_EQ(taken(), 0);
     CHECK_EQ(srq_destroy(&srq), QHCA_ERR_BUSY);
     inject(1, 16);
@@ -127,8 +123,7 @@ static void unreadable(void)
 {
     start();
     srq_post(&srq, 1, 0, 200);
-    g->bad_from = gbuf_addr(&srq.ring, 0);
-    g->bad_to = g->bad_from + 64;
+    guest_spoil(g, gbuf_addr(&srq.ring, 0), 64);
     inject(0, 16);
     eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, srq.srqn);
     eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qps[0].qpn);

@@ -14,8 +14,7 @@ static void post(uint8_t opcode, uint32_t len)
 
     wr.imm = 0x01020304;
     rc_aim(&wr, &node, NODE_MEM / 2);
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
 }
 
 static void test_packets(void)
@@ -33,11 +32,10 @@ static void test_packets(void)
           UC(WRITE_LAST_IMM), UC(WRITE_ONLY_IMM) },
     };
     static const uint32_t len[] = { 0, 1, MTU, MTU + 1, 70 * MTU };
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
     unsigned n = 0;
     uint32_t psn = SQ_PSN;
 
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     for (size_t i = 0; i < ARRAY_SIZE(ops) * ARRAY_SIZE(len); i++) {
         uint32_t l = len[i / ARRAY_SIZE(ops)];
         uint32_t packets = l ? (l + MTU - 1) / MTU : 1;
@@ -74,10 +72,9 @@ static void test_solicited(void)
         { QHCA_WR_RDMA_WRITE, false }, { QHCA_WR_RDMA_WRITE_WITH_IMM, true },
     };
     static const uint32_t len[] = { 0, MTU, 3 * MTU };
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct roce_packet p;
 
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     for (size_t i = 0; i < 2 * ARRAY_SIZE(ops) * ARRAY_SIZE(len); i++) {
         size_t op = i % ARRAY_SIZE(ops);
         uint32_t l = len[i / ARRAY_SIZE(ops) % ARRAY_SIZE(len)];
@@ -87,8 +84,7 @@ static void test_solicited(void)
 
         rc_aim(&wr, &node, NODE_MEM / 2);
         wr.flags |= ask ? QHCA_WQE_SOLICITED : 0;
-        rc_post(&qp, &wr);
-        guest_settle(g);
+        rc_do(&qp, &wr);
         while (peer_next(&qp, &p)) {
             CHECK_EQ(p.solicited, ask && ++n == packets && ops[op].se);
         }
@@ -99,18 +95,12 @@ static void test_solicited(void)
 /* B-061, A-084, A-085: sending and SQD while the network is blocked. */
 static void test_blocked(void)
 {
-    struct qhca_qp_attr a = {
-        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
-    };
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
-
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     g->net_blocked = true;
     post(QHCA_WR_SEND, 500 * MTU);
     post(QHCA_WR_SEND, 8);
     rc_expect_none(&qp.scq);
-    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
-             QHCA_OK);
+    CHECK_EQ(rc_drain(&qp), QHCA_OK);
     CHECK(rc_query(&qp).sq_draining);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_ERR_STATE);  /* */
     no_event();
@@ -132,10 +122,9 @@ static void test_send_errors(void)
         QHCA_WR_RDMA_READ, QHCA_WR_ATOMIC_CMP_AND_SWP,
         QHCA_WR_ATOMIC_FETCH_AND_ADD, QHCA_WR_SEND_WITH_INV,
     };
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
     struct rc_wr wr;
 
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     for (unsigned i = 0; i < ARRAY_SIZE(not_uc); i++) {
         post(not_uc[i], 8);
         done(i, QHCA_WC_LOC_QP_OP_ERR);
@@ -160,7 +149,7 @@ static void test_send_errors(void)
     /* The region is deregistered while its message is being sent. */
     struct gmr mr;
 
-    start_alone(&o);
+    start_type(QHCA_QPT_UC);
     mr = mr_create(g, node.pdn, 500 * MTU, 0);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 500 * MTU);
     wr.sge[0].addr = mr.addr;
@@ -192,16 +181,12 @@ static void test_loopback(void)
     o.type = QHCA_QPT_UC;
     node = node_new(NULL, 1);
     g = node.g;
-    qp = rc_create(&node, &o);
-    peer = rc_create(&node, &o);
-    rc_connect(&qp, &peer);
+    rc_pair(&node, &o, &qp, &peer);
     for (unsigned i = 0; i < 40; i++) {
         rc_recv(&peer, i, NODE_MEM / 2, 400000);
         guest_fill(g, node.mr.addr, 400000, i);
         wr = rc_wr(&qp, QHCA_WR_SEND, 0, 400000);
-        rc_post(&qp, &wr);
-        guest_settle(g);
-        rc_expect(&qp.scq, wr.wr_id, 0);
+        rc_finish(&qp, &wr, 0);
         rc_expect(&peer.rcq, i, 0);
         CHECK(guest_is_filled(g, node.mr.addr + NODE_MEM / 2, 400000, i));
     }

@@ -219,8 +219,7 @@ static void test_receive_errors(void)
     for (unsigned imm = 0; imm < 2; imm++) {            /* memory that fails */
         start(&o, QHCA_QPS_RTS);
         rc_recv(&qp, 1, 0, 8);
-        g->bad_from = node.mr.addr;
-        g->bad_to = g->bad_from + 4096;
+        guest_spoil(g, node.mr.addr, 4096);
         inject(imm ? UC(WRITE_ONLY_IMM) : UC(WRITE_ONLY), PSN, 0, 8, 8);
         rc_expect(&qp.rcq, 1, imm ? QHCA_WC_LOC_ACCESS_ERR :
                                     QHCA_WC_WR_FLUSH_ERR);

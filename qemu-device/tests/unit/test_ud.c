@@ -8,25 +8,12 @@
 #define QKEY    0x12345678u
 #define UD(op)  (SVC_UD | RC_##op)
 
-static void start(void)
-{
-    struct rc_opts o = opts_of(QHCA_QPT_UD);
-
-    start_alone(&o);
-}
-
-static void post_wr(const struct rc_wr *wr)
-{
-    rc_post(&qp, wr);
-    guest_settle(g);
-}
-
 static void post(uint8_t opcode, uint32_t len)
 {
     struct rc_wr wr = rc_wr(&qp, opcode, 0, len);
 
     wr.imm = 0x01020304;
-    post_wr(&wr);
+    rc_do(&qp, &wr);
 }
 
 static void test_packets(void)
@@ -35,7 +22,7 @@ static void test_packets(void)
     struct roce_packet p;
     unsigned n = 0;
 
-    start();
+    start_type(QHCA_QPT_UD);
     guest_fill(g, node.mr.addr, 4096, 7);
     for (size_t i = 0; i < 2 * ARRAY_SIZE(len); i++, n++) {
         bool imm = i & 1;
@@ -65,7 +52,7 @@ static void test_per_wr(void)
     struct roce_packet p;
     struct rc_wr wr;
 
-    start();
+    start_type(QHCA_QPT_UD);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
     wr.av.hop_limit = 3;
     wr.av.tclass = 0x28;
@@ -77,8 +64,7 @@ static void test_per_wr(void)
     wr.qpn = 0xff000078;                /* only 24 bits count */
     wr.qkey = 5;
     wr.wr_id++;
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_do(&qp, &wr);
     p = peer_expect(&qp, UD(SEND_ONLY), SQ_PSN);
     CHECK_EQ(p.hop_limit, 3);
     CHECK_EQ(p.tclass, 0x28);
@@ -96,16 +82,16 @@ static void test_own_qkey(void)
     struct qhca_qp_attr a = { .qkey = htole32(0x80000042) };
     struct rc_wr wr;
 
-    start();
+    start_type(QHCA_QPT_UD);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
     wr.qkey = 0x80000001;
-    post_wr(&wr);
+    rc_do(&qp, &wr);
     CHECK_EQ(peer_expect(&qp, UD(SEND_ONLY), SQ_PSN).qkey, QKEY);
     CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_QKEY), 0);              /* */
-    post_wr(&wr);
+    rc_do(&qp, &wr);
     CHECK_EQ(peer_expect(&qp, UD(SEND_ONLY), SQ_PSN + 1).qkey, 0x80000042);
     wr.qkey = 0x42;
-    post_wr(&wr);
+    rc_do(&qp, &wr);
     CHECK_EQ(peer_expect(&qp, UD(SEND_ONLY), SQ_PSN + 2).qkey, 0x42);
 }
 
@@ -119,7 +105,7 @@ static void test_too_long(void)
         { 352, 256 }, { 351, 0 },
     };
 
-    start();
+    start_type(QHCA_QPT_UD);
     for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
         uint8_t gid[16], mac[6];
         unsigned n = 2 * (unsigned)i;
@@ -180,12 +166,12 @@ static void test_send_errors(void)
         struct rc_wr wr;
         unsigned status;
 
-        start();
+        start_type(QHCA_QPT_UD);
         wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
         status = spoil(&wr, (enum mistake)m);
         rc_put(&qp, &wr);
         wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
-        post_wr(&wr);
+        rc_do(&qp, &wr);
         done(0, status);
         done(1, QHCA_WC_WR_FLUSH_ERR);
         peer_expect_none(&qp);
@@ -203,7 +189,7 @@ static void test_gid_gone(void)
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_GID) };
     uint64_t before;
 
-    start();
+    start_type(QHCA_QPT_UD);
     cmd.set_gid.port = 1;
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
     before = counter(g, QHCA_CNT_TX_DROPPED);
@@ -227,7 +213,7 @@ static void test_pressure(void)
     struct rc_wr wr;
     unsigned n = 0;
 
-    start();
+    start_type(QHCA_QPT_UD);
     rc_recv(&qp, 1, 0, 100);
     g->net_blocked = true;
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 8);
@@ -259,13 +245,8 @@ static void test_pressure(void)
 /* SQD holds datagrams; A-085: it is drained at once. */
 static void test_sqd(void)
 {
-    struct qhca_qp_attr a = {
-        .state = QHCA_QPS_SQD, .en_sqd_async_notify = 1,
-    };
-
-    start();
-    CHECK_EQ(rc_modify(&qp, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY),
-             QHCA_OK);
+    start_type(QHCA_QPT_UD);
+    CHECK_EQ(rc_drain(&qp), QHCA_OK);
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
     post(QHCA_WR_SEND, 8);
     peer_expect_none(&qp);
@@ -299,7 +280,7 @@ static void test_gsi(void)
     rc_set_peer(&qp, &far, 1);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 256);
     wr.qkey = 0x42;
-    post_wr(&wr);
+    rc_do(&qp, &wr);
     p = peer_expect(&qp, UD(SEND_ONLY), SQ_PSN);
     CHECK_EQ(p.qkey, 0x80010000);
     CHECK_EQ(p.src_qp, 1);

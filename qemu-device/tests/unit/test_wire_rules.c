@@ -38,10 +38,7 @@ static const uint8_t *ip_of(const struct sent *f)
 
 static void send_some(uint32_t len)
 {
-    struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, 0, len);
-
-    rc_post(&qp, &wr);
-    guest_settle(g);
+    rc_send(&qp, len);
     REQUIRE(g->num_sent >= 1);
 }
 
@@ -194,13 +191,10 @@ static void test_fits(void)
             node = node_new(NULL, 1);
             g = node.g;
             node_set_gid(&node, v6, QHCA_NO_VLAN);
-            qp = rc_create(&node, &o);
-            rc_set_peer(&qp, v6 ? &far6 : &far, 0x77);
-            rc_bring_up(&qp, QHCA_QPS_RTS);
+            qp = rc_scripted(&node, &o, v6 ? &far6 : &far);
             wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE_WITH_IMM, 0, 128u << o.mtu);
             rc_aim(&wr, &node, 0);
-            rc_post(&qp, &wr);
-            guest_settle(g);
+            rc_do(&qp, &wr);
             REQUIRE(g->num_sent == 1);
             CHECK(g->sent[0].len <= ETH_LEN + (128u << o.mtu) +
                   ROCE_MAX_OVERHEAD - ETH_LEN - VLAN_LEN);
@@ -381,8 +375,7 @@ static void test_order(void)
         start(false, 0, 64, 0);
         wr = rc_wr(&qp, read ? QHCA_WR_RDMA_READ :
                                QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, read ? 64 : 8);
-        rc_post(&qp, &wr);
-        guest_settle(g);
+        rc_do(&qp, &wr);
         p = peer_packet(&qp, answers[i], SQ_PSN);
         check_order(&qp.scq, &p, read ? 64 : 0);
     }

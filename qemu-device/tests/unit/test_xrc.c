@@ -39,7 +39,7 @@ static void sends(void)
         wr.imm = 0x11223344 + n;
         xrc_recv(x, i, 100 + n, 4096);
         memset(guest_ptr(x->g, x->mr[i].addr, 4096), 0, 4096);
-        xrc_do(x, &wr);
+        rc_do(&x->ini, &wr);
         c = expect_recv(x, i, 100 + n, n % 2 ? QHCA_CQE_IMM : 0);
         CHECK_EQ(c.opcode, QHCA_CQE_RECV);
         CHECK_EQ(le32toh(c.byte_len), len[n % 4]);
@@ -58,15 +58,14 @@ static void writes(void)
     struct qhca_cqe c;
 
     guest_fill(x->g, x->n.mr.addr, 4096, 5);
-    xrc_do(x, &wr);
-    rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
     CHECK(guest_is_filled(x->g, x->mr[0].addr, 3000, 5));
     rc_expect_none(&x->srq[0].cq);
 
     wr = xrc_wr(x, 1, QHCA_WR_RDMA_WRITE_WITH_IMM, 2500);
     wr.imm = 7;
     xrc_recv(x, 1, 9, 0);
-    xrc_do(x, &wr);
+    rc_do(&x->ini, &wr);
     c = expect_recv(x, 1, 9, QHCA_CQE_IMM);
     CHECK_EQ(c.opcode, QHCA_CQE_RECV_RDMA_WITH_IMM);
     CHECK_EQ(c.imm, 7);
@@ -82,8 +81,7 @@ static void reads(void)
         struct rc_wr wr = xrc_wr(x, i, QHCA_WR_RDMA_READ, 4000);
 
         guest_fill(x->g, x->mr[i].addr, 4096, 7 + i);
-        xrc_do(x, &wr);
-        rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
+        rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
         CHECK(guest_is_filled(x->g, x->n.mr.addr, 4000, 7 + i));
     }
 }
@@ -99,14 +97,12 @@ static void atomics(void)
         *val = htole64(100);
         wr = xrc_wr(x, i, QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);
         wr.swap_add = 11;
-        xrc_do(x, &wr);
-        rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
+        rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
         CHECK_EQ(le64toh(*val), 111);
         wr = xrc_wr(x, i, QHCA_WR_ATOMIC_CMP_AND_SWP, 8);
         wr.compare = 111;
         wr.swap_add = 5;
-        xrc_do(x, &wr);
-        rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
+        rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
         CHECK_EQ(le64toh(*val), 5);
         val = guest_ptr(x->g, x->n.mr.addr, 8);
         CHECK_EQ(le64toh(*val), 111);
@@ -130,13 +126,13 @@ static void invalidates(void)
     rc_connect(&q, &q);
     reg = wr_reg(&q, &f, next_key(f.key), 0, REMOTE_ALL |
                  QHCA_ACCESS_LOCAL_WRITE);
-    do_memop(&q, &reg, QHCA_WC_SUCCESS);
+    rc_finish(&q, &reg, QHCA_WC_SUCCESS);
 
     /* The region is not in the SRQ's PD. */
     wr = xrc_wr(x, 0, QHCA_WR_SEND_WITH_INV, 4);
     wr.imm = htole32(next_key(f.key));
     xrc_recv(x, 0, 1, 4);
-    xrc_do(x, &wr);
+    rc_do(&x->ini, &wr);
     rc_expect(&x->srq[0].cq, 1, QHCA_WC_REM_INV_REQ_ERR);
     guest_advance(x->g, 1000000000);    /* no NAK: class J */
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
@@ -149,7 +145,7 @@ static void invalidates(void)
     wr = xrc_wr(x, 0, QHCA_WR_SEND_WITH_INV, 4);
     wr.imm = htole32(next_key(f.key));
     srq_post(&x->srq[0], 2, 0, 4);
-    xrc_do(x, &wr);
+    rc_do(&x->ini, &wr);
     CHECK_EQ(le32toh(expect_recv(x, 0, 2, QHCA_CQE_INV).inv_key),
              next_key(f.key));
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
@@ -167,12 +163,10 @@ static void keys(void)
         struct xrc *x = xrc_loop();
         struct rc_wr wr = xrc_wr(x, 0, opcode[i], 8);
 
-        xrc_do(x, &wr);
-        rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
+        rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
         wr = xrc_wr(x, 0, opcode[i], 8);
         wr.srqn = x->srq[1].srqn;
-        xrc_do(x, &wr);
-        rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_REM_ACCESS_ERR);
+        rc_finish(&x->ini, &wr, QHCA_WC_REM_ACCESS_ERR);
         eq_expect(&x->n.async, QHCA_EVENT_QP_ACCESS_ERR, x->tgt.qpn);
         CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_ERR);
         CHECK_EQ(rc_state(&x->ini), QHCA_QPS_ERR);               /* not SQE */
@@ -197,8 +191,7 @@ static void many_targets(void)
 
         wr.srqn = x->srq[i].srqn;
         xrc_recv(x, i, n, 64);
-        rc_post(&ini[n % 3], &wr);
-        guest_settle(x->g);
+        rc_do(&ini[n % 3], &wr);
         c = rc_expect(&x->srq[i].cq, n, QHCA_WC_SUCCESS);
         CHECK_EQ(le32toh(c.qpn), tgt[n % 3].qpn);
         CHECK_EQ(le32toh(c.src_qp), ini[n % 3].qpn);
@@ -213,7 +206,7 @@ static void empty(void)
     struct rc_wr wr = xrc_wr(x, 0, QHCA_WR_SEND, 100);
 
     xrc_recv(x, 1, 1, 100);
-    xrc_do(x, &wr);
+    rc_do(&x->ini, &wr);
     CHECK(counter(x->g, QHCA_CNT_TX_RNR_NAK) >= 1);
     rc_expect_none(&x->srq[1].cq);
     xrc_recv(x, 0, 2, 100);
@@ -227,15 +220,14 @@ static void limit(void)
 {
     struct xrc *x = xrc_loop();
     struct rc_wr wr = xrc_wr(x, 0, QHCA_WR_SEND, 10);
-    struct qhca_eqe e;
 
     for (unsigned i = 0; i < 4; i++) {
         xrc_recv(x, 0, i, 10);
     }
     CHECK_EQ(srq_limit(&x->srq[0], 3), QHCA_OK);
-    xrc_do(x, &wr);
-    CHECK(!eq_next(&x->n.async, &e));
-    xrc_do(x, &wr);
+    rc_do(&x->ini, &wr);
+    eq_expect_none(&x->n.async);
+    rc_do(&x->ini, &wr);
     eq_expect(&x->n.async, QHCA_EVENT_SRQ_LIMIT_REACHED, x->srq[0].srqn);
 }
 
@@ -290,7 +282,7 @@ static void requests(void)
     for (unsigned i = 0, psn = o.sq_psn; i < ARRAY_SIZE(wrs); i++) {
         struct rc_wr wr = xrc_wr(x, i % 2, wrs[i].opcode, wrs[i].len);
 
-        xrc_do(x, &wr);
+        rc_do(&x->ini, &wr);
         for (unsigned n = 0; n < 3 && (!n || wrs[i].want[n]); n++) {
             struct roce_packet p = peer_expect(&x->ini, XRC(wrs[i].want[n]),
                                                psn++);
@@ -341,7 +333,7 @@ static void solicited(void)
         struct roce_packet p;
 
         wr.flags |= i % 2 ? QHCA_WQE_SOLICITED : 0;
-        xrc_do(x, &wr);
+        rc_do(&x->ini, &wr);
         for (unsigned n = 1; n <= packets; n++) {
             CHECK(peer_next(&x->ini, &p));
             CHECK_EQ(p.solicited, wrs[w].se && i % 2 && n == packets);

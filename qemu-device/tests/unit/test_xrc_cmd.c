@@ -132,11 +132,10 @@ static void cq_in_error(void)
 
     x = xrc_loop();
     xrc_recv(x, 0, 1, 4);
-    x->g->bad_from = gbuf_addr(&x->srq[0].cq.buf, 0);
-    x->g->bad_to = x->g->bad_from + 64;
+    guest_spoil(x->g, gbuf_addr(&x->srq[0].cq.buf, 0), 64);
     struct rc_wr wr = xrc_wr(x, 0, QHCA_WR_SEND, 4);
 
-    xrc_do(x, &wr);
+    rc_do(&x->ini, &wr);
     x->g->bad_from = x->g->bad_to = 0;
     cmd = good_srq();
     CHECK_EQ(guest_cmd(x->g, &cmd, &srqn), QHCA_ERR_STATE);
@@ -225,7 +224,7 @@ static void query_qp(void)
 
     struct rc_wr wr = xrc_wr(x, 1, QHCA_WR_RDMA_WRITE, 4);
 
-    xrc_do(x, &wr);
+    rc_do(&x->ini, &wr);
     CHECK_EQ(le32toh(rc_query(&x->tgt).srqn), x->srq[1].srqn);
 }
 
@@ -257,8 +256,7 @@ static void opcodes(void)
         x = xrc_new(&o);
         xrc_alone(&x->ini);
         wr = xrc_wr(x, 0, (uint8_t)op, 0);
-        xrc_do(x, &wr);
-        rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_LOC_QP_OP_ERR);
+        rc_finish(&x->ini, &wr, QHCA_WC_LOC_QP_OP_ERR);
         CHECK_EQ(rc_state(&x->ini), QHCA_QPS_ERR);
         harness_cleanup();
     }
