@@ -170,6 +170,9 @@ void rc_expect_none(struct gcq *cq);
 /* A packet from @q's peer to @q. */
 struct roce_packet peer_packet(const struct rc_qp *q, uint8_t opcode,
                                uint32_t psn);
+/* The same for a request; RETH and AtomicETH name @off of the node's region. */
+struct roce_packet peer_request(const struct rc_qp *q, uint8_t opcode,
+                                uint32_t psn, uint64_t off, uint32_t dma_len);
 void peer_inject(struct rc_qp *q, const struct roce_packet *p,
                  const void *payload, size_t len);
 /* Inject an ACK or a NAK. */

@@ -25,6 +25,17 @@ struct roce_packet peer_packet(const struct rc_qp *q, uint8_t opcode,
     return p;
 }
 
+struct roce_packet peer_request(const struct rc_qp *q, uint8_t opcode,
+                                uint32_t psn, uint64_t off, uint32_t dma_len)
+{
+    struct roce_packet p = peer_packet(q, opcode, psn);
+
+    p.va = q->n->mr.addr + off;
+    p.rkey = q->n->mr.key;
+    p.dma_len = dma_len;
+    return p;
+}
+
 void peer_inject(struct rc_qp *q, const struct roce_packet *p,
                  const void *payload, size_t len)
 {

@@ -200,11 +200,10 @@ static void packet_to_all(uint64_t *rng)
         struct roce_packet p;
 
         to.qpn = q->qpn;
-        p = peer_packet(&to, opcode, roce_opcode(opcode)->flags & OPF_RESPONSE ?
-                        q->req.una_psn : q->rsp.epsn);
-        p.va = node.mr.addr;
-        p.rkey = node.mr.key;
-        p.dma_len = 1024;
+        p = peer_request(&to, opcode,
+                         roce_opcode(opcode)->flags & OPF_RESPONSE ?
+                        q->req.una_psn : q->rsp.epsn,
+                         0, 1024);
         peer_inject(&to, &p, guest_ptr(g, node.mr.addr, 1024),
                     roce_opcode(opcode)->flags & OPF_PAYLOAD ? 1024 : 0);
     }

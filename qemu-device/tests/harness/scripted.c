@@ -14,12 +14,7 @@ void start_responder(const struct rc_opts *o, unsigned state)
 struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
                            uint32_t dma_len)
 {
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
-
-    p.va = node.mr.addr + off;
-    p.rkey = node.mr.key;
-    p.dma_len = dma_len;
-    return p;
+    return peer_request(&qp, opcode, psn, off, dma_len);
 }
 
 void inject(uint8_t opcode, uint32_t psn, size_t len)
@@ -27,6 +22,13 @@ void inject(uint8_t opcode, uint32_t psn, size_t len)
     struct roce_packet p = request(opcode, psn, 0, (uint32_t)len);
 
     peer_inject(&qp, &p, data, len);
+}
+
+void inject_read(uint32_t psn, uint64_t off, uint32_t len)
+{
+    struct roce_packet p = request(RC_READ_REQUEST, psn, off, len);
+
+    peer_inject(&qp, &p, NULL, 0);
 }
 
 void expect_ack(uint32_t psn, uint32_t msn)

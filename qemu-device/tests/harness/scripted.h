@@ -19,6 +19,8 @@ struct roce_packet request(uint8_t opcode, uint32_t psn, uint64_t off,
                            uint32_t dma_len);
 /* Injects a request at the start of that region, with @len bytes of @data. */
 void inject(uint8_t opcode, uint32_t psn, size_t len);
+/* Injects a READ request of @len bytes at @off of that region. */
+void inject_read(uint32_t psn, uint64_t off, uint32_t len);
 void expect_ack(uint32_t psn, uint32_t msn);
 void expect_nak(uint8_t syndrome, uint32_t psn);
 /* @qp sends a NAK, enters ERR, raises @event unless it is 0, and is silent. */

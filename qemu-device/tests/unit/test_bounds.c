@@ -192,18 +192,12 @@ static void room_for_answers(void)
     rc_ring(&qp);
     guest_settle(g);
     CHECK_EQ(vhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES / 2);
-    p = peer_packet(&data, RC_READ_REQUEST, PSN);
-    p.va = node.mr.addr;
-    p.rkey = node.mr.key;
-    p.dma_len = NODE_MEM;
+    p = peer_request(&data, RC_READ_REQUEST, PSN, 0, NODE_MEM);
     peer_inject(&data, &p, NULL, 0);
     guest_settle(g);
     CHECK_EQ(vhca_fifo_used(&g->e->port->tx), QHCA_FIFO_FRAMES - left);
     for (unsigned i = 0; i <= left; i++) {
-        p = peer_packet(&acks, RC_WRITE_ONLY, PSN + i);
-        p.va = node.mr.addr;
-        p.rkey = node.mr.key;
-        p.dma_len = 1;
+        p = peer_request(&acks, RC_WRITE_ONLY, PSN + i, 0, 1);
         p.ackreq = true;
         peer_inject(&acks, &p, &byte, 1);
         CHECK_EQ(vhca_fifo_used(&g->e->port->tx),

@@ -152,10 +152,7 @@ static void test_frame(void)
     o.mtu = 1;
     start_alone(&o);
     *g->clock += 2000000;
-    p = peer_packet(&qp, RC_READ_REQUEST, 0x222222);
-    p.va = node.mr.addr;
-    p.rkey = node.mr.key;
-    p.dma_len = NODE_MEM;
+    p = peer_request(&qp, RC_READ_REQUEST, 0x222222, 0, NODE_MEM);
     before = dma_calls();
     guest_rx(g, frame, roce_finish(&p, frame));
     check_call(before);

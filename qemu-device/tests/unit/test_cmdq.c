@@ -141,13 +141,12 @@ static void mailboxes(void)
 static void query_device(void)
 {
     struct guest *g = guest_start();
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_DEVICE) };
     struct {
         struct qhca_device_attr a;
         uint8_t rest[16];
     } out;
 
-    CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, &out, sizeof(out), NULL),
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_DEVICE, 0, &out, sizeof(out)),
              QHCA_OK);
     CHECK_EQ(le64toh(out.a.node_guid), 0x505400fffe123456);
     CHECK_EQ(le32toh(out.a.max_qp), 1024);
@@ -164,12 +163,11 @@ static void query_device(void)
 static void query_counters(void)
 {
     struct guest *g = guest_start();
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_COUNTERS) };
     uint64_t v[QHCA_CNT_MAX + 1];
 
     guest_cmd_obj(g, 0x7777, 0);
     reg_read(g, 0x800);
-    CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, v, sizeof(v), NULL), QHCA_OK);
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_COUNTERS, 0, v, sizeof(v)), QHCA_OK);
     CHECK_EQ(le64toh(v[QHCA_CNT_BAD_CMD]), 1);
     CHECK_EQ(le64toh(v[QHCA_CNT_BAD_REG]), 1);
     CHECK_EQ(v[QHCA_CNT_MAX], 0x5a5a5a5a5a5a5a5a);

@@ -3,7 +3,7 @@
  * qhca engine tests: counters of QPs.
  */
 #include "harness/debug.h"
-#include "harness/fixture.h"
+#include "harness/scripted.h"
 
 #define MTU     1024u
 #define SND     0x111111u       /* sq_psn of RC_OPTS */
@@ -27,12 +27,8 @@ static int set_bind(uint32_t qpn, uint32_t set)
 
 static int query(unsigned opcode, uint32_t obj, uint64_t *cnt)
 {
-    struct qhca_cmd cmd = { .opcode = htole16((uint16_t)opcode) };
-    int status;
+    int status = guest_query(g, opcode, obj, cnt, QHCA_CNT_MAX * sizeof(*cnt));
 
-    cmd.obj.obj = htole32(obj);
-    status = guest_cmd_mbox(g, &cmd, NULL, 0, cnt,
-                            QHCA_CNT_MAX * sizeof(*cnt), NULL);
     for (unsigned i = 0; i < QHCA_CNT_MAX; i++) {
         cnt[i] = le64toh(cnt[i]);
     }
@@ -132,23 +128,17 @@ static void traffic(void)
 
 static void dup(void)
 {
-    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, RCV - 1);
-
-    peer_inject(&qp, &p, NULL, 0);
+    inject(RC_SEND_ONLY, RCV - 1, 0);
 }
 
 static void gap(void)
 {
-    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, RCV + 3);
-
-    peer_inject(&qp, &p, NULL, 0);
+    inject(RC_SEND_ONLY, RCV + 3, 0);
 }
 
 static void no_receive(void)
 {
-    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, RCV);
-
-    peer_inject(&qp, &p, NULL, 0);
+    inject(RC_SEND_ONLY, RCV, 0);
 }
 
 static void stranger(void)

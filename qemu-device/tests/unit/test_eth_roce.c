@@ -232,16 +232,10 @@ static void test_card(void)
     struct guest *g = n.g;
     struct eth_tx tx = eth_tx_create(g, &n.comp, 4);
     uint64_t mem = guest_alloc(g, 4096, 4096);
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_SET_GID),
-        .set_gid = { .smac = { 2, 3, 4, 5, 6, 7 }, .index = htole16(3),
-                     .vlan = htole16(QHCA_NO_VLAN), .port = 1, .valid = 1 },
-    };
     struct qhca_eth_wqe *w;
     struct qhca_cqe cqe;
 
-    memcpy(cmd.set_gid.gid, v6, 16);
-    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_set(g, 3, v6, test_mac, QHCA_NO_VLAN), QHCA_OK);
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
         struct frame f = cases[i].make();
 

@@ -22,32 +22,27 @@ static int set_text(const char *text)
 
 static const char *query(void)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_FAULTS) };
-
-    REQUIRE(guest_cmd_mbox(g, &cmd, NULL, 0, answer, sizeof(answer), NULL) ==
-            QHCA_OK);
+    REQUIRE(guest_query(g, QHCA_CMD_QUERY_FAULTS, 0, answer,
+                        sizeof(answer)) == QHCA_OK);
     REQUIRE(memchr(answer, '\0', sizeof(answer)));
     return answer;
 }
 
 static uint64_t caps(void)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_DEVICE) };
     struct qhca_device_attr attr;
 
-    REQUIRE(guest_cmd_mbox(g, &cmd, NULL, 0, &attr, sizeof(attr), NULL) ==
+    REQUIRE(guest_query(g, QHCA_CMD_QUERY_DEVICE, 0, &attr, sizeof(attr)) ==
             QHCA_OK);
     return le64toh(attr.caps);
 }
 
 static void test_allowed(void)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_FAULTS) };
-
     start_node();
     CHECK(!(caps() & QHCA_CAP_FAULTS));
     CHECK_EQ(set_text("tx drop"), QHCA_ERR_NOT_SUPPORTED);
-    CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, answer, sizeof(answer), NULL),
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_FAULTS, 0, answer, sizeof(answer)),
              QHCA_ERR_NOT_SUPPORTED);
     CHECK(!g->e->fault_points);
     g->e->cfg.guest_faults = true;

@@ -277,33 +277,23 @@ static void test_gid_of_others(void)
 /* D-087: when an entry changes to another GID, no page is allowed it. */
 static void test_gid_replaced(void)
 {
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_SET_GID),
-        .set_gid = {
-            .gid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = HOST },
-            .smac = { 2, 3, 4, 5, 6, 7 }, .index = htole16(ENTRY), .port = 1,
-            .vlan = htole16(QHCA_NO_VLAN), .valid = 1,
-        },
-    };
+    uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = HOST };
     struct gid_scene *s = gid_scene_new();
 
     CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_OK);
-    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_set(s->g, ENTRY, gid, test_mac, QHCA_NO_VLAN), QHCA_OK);
     CHECK_EQ(send_from(s, ENTRY), QHCA_WC_SUCCESS);
     sent_from_host(s, HOST);
-    cmd.set_gid.gid[15]++;
-    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    gid[15]++;
+    CHECK_EQ(gid_set(s->g, ENTRY, gid, test_mac, QHCA_NO_VLAN), QHCA_OK);
     CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
     CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_OK);
-    cmd.set_gid.vlan = htole16(7);
-    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_set(s->g, ENTRY, gid, test_mac, 7), QHCA_OK);
     CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
     CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_OK);
-    cmd.set_gid.valid = 0;
-    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_set(s->g, ENTRY, NULL, NULL, 7), QHCA_OK);
     CHECK_EQ(gid_allow(s->g, 1, ENTRY, 1), QHCA_ERR_STATE);
-    cmd.set_gid.valid = 1;
-    CHECK_EQ(guest_cmd(s->g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_set(s->g, ENTRY, gid, test_mac, 7), QHCA_OK);
     CHECK_EQ(send_from(s, ENTRY), QHCA_WC_LOC_QP_OP_ERR);
     CHECK_EQ(send_from(s, 0), QHCA_WC_SUCCESS);
 }

@@ -34,10 +34,8 @@ struct op {
 static struct roce_packet request(const struct op *op, uint32_t psn,
                                   uint64_t off)
 {
-    struct roce_packet p = peer_packet(&qp, op->opcode, psn);
+    struct roce_packet p = peer_request(&qp, op->opcode, psn, off, 0);
 
-    p.va = node.mr.addr + off;
-    p.rkey = node.mr.key;
     p.swap_add = op->swap_add;
     p.compare = op->compare;
     p.swap_mask = op->swap_mask;

@@ -111,14 +111,13 @@ static void test_commands(void)
 /* J-001: as many groups, and QPs in a group, as QUERY_DEVICE promises. */
 static void test_limits(void)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_DEVICE) };
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
     struct qhca_device_attr a;
-    struct rc_opts o = RC_OPTS;
     uint8_t gid[16] = { 0xff };
     uint32_t max_grp, max_qp;
 
     start(false);
-    CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, &a, sizeof(a), NULL), QHCA_OK);
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_DEVICE, 0, &a, sizeof(a)), QHCA_OK);
     max_grp = le32toh(a.max_mcast_grp);
     max_qp = le32toh(a.max_mcast_qp);
     for (uint32_t i = 0; i <= max_grp; i++) {
@@ -128,7 +127,6 @@ static void test_limits(void)
                                                QHCA_ERR_NO_RESOURCE);
     }
     gid[14] = gid[15] = 0;
-    o.type = QHCA_QPT_UD;
     o.sq_log = o.rq_log = 1;
     for (uint32_t i = 1; i <= max_qp; i++) {
         struct rc_qp q = rc_create_shared(&qps[0], &o);
@@ -284,14 +282,13 @@ static void test_send(void)
  */
 static void test_fan_out(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
     struct roce_packet p;
     struct rc_wr wr;
     unsigned num = 32;
 
     start(false);
     p = packet(group4);
-    o.type = QHCA_QPT_UD;
     o.sq_log = o.rq_log = 1;
     for (uint32_t i = 0; i < 128; i++) {
         struct rc_qp q = rc_create_shared(&qps[0], &o);

@@ -15,11 +15,8 @@ static const uint8_t word[8] = "\x01\x23\x45\x67\x89\xab\xcd\xef";
 static struct roce_packet flush(uint32_t psn, uint64_t off, uint32_t len,
                                 uint8_t level)
 {
-    struct roce_packet p = peer_packet(&qp, RC_FLUSH, psn);
+    struct roce_packet p = peer_request(&qp, RC_FLUSH, psn, off, len);
 
-    p.va = node.mr.addr + off;
-    p.rkey = node.mr.key;
-    p.dma_len = len;
     p.flush_type = GLOBAL;
     p.flush_level = level;
     return p;
@@ -27,12 +24,7 @@ static struct roce_packet flush(uint32_t psn, uint64_t off, uint32_t len,
 
 static struct roce_packet store(uint32_t psn, uint64_t off)
 {
-    struct roce_packet p = peer_packet(&qp, RC_ATOMIC_WRITE, psn);
-
-    p.va = node.mr.addr + off;
-    p.rkey = node.mr.key;
-    p.dma_len = 8;
-    return p;
+    return peer_request(&qp, RC_ATOMIC_WRITE, psn, off, 8);
 }
 
 static void inject(const struct roce_packet *p)
@@ -315,9 +307,7 @@ static void test_duplicates(void)
     p = s;
     p.psn = PSN;
     inject(&p);
-    p = peer_packet(&qp, RC_READ_REQUEST, PSN);
-    p.va = node.mr.addr;
-    p.rkey = node.mr.key;
+    p = peer_request(&qp, RC_READ_REQUEST, PSN, 0, 0);
     inject(&p);
     p = peer_packet(&qp, RC_FETCH_ADD, PSN + 1);
     inject(&p);
@@ -365,10 +355,7 @@ static void test_order(void)
     inject(&p);
     CHECK(!memcmp(memory(1024), word, 8));
     expect_done(PSN + 2, 2);
-    p = peer_packet(&qp, RC_WRITE_FIRST, PSN + 3);
-    p.va = node.mr.addr;
-    p.rkey = node.mr.key;
-    p.dma_len = 2048;
+    p = peer_request(&qp, RC_WRITE_FIRST, PSN + 3, 0, 2048);
     peer_inject(&qp, &p, guest_ptr(g, node.mr.addr + 4096, 1024), 1024);
     CHECK_EQ(peer_drain(&qp), 1);
     p = store(PSN + 4, 0);              /* in the middle of a message */

@@ -12,7 +12,6 @@ static void settings(void)
 {
     struct guest *g = guest_start();
     struct qhca_cmd good = { .opcode = htole16(QHCA_CMD_SET_PORT) }, cmd;
-    struct qhca_cmd query = { .opcode = htole16(QHCA_CMD_QUERY_PORT) };
     struct qhca_port_attr a;
 
     memcpy(good.set_port.mac, test_mac, 6);
@@ -34,29 +33,19 @@ static void settings(void)
     TRY(cmd.set_port.mtu = htole32(67), QHCA_ERR_PARAM);
     TRY(cmd.set_port.mtu = htole32(9001), QHCA_ERR_LIMIT);
 #undef TRY
-    query.obj.obj = htole32(1);
-    CHECK_EQ(guest_cmd_mbox(g, &query, NULL, 0, &a, sizeof(a), NULL), QHCA_OK);
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_PORT, 1, &a, sizeof(a)), QHCA_OK);
     CHECK_EQ(le32toh(a.mtu), 4200);
     CHECK_EQ(le32toh(a.max_mtu), 9000);
     CHECK_EQ(a.link_up, 1);
     CHECK(a.speed != 0);
-    query.obj.obj = htole32(2);
-    CHECK_EQ(guest_cmd_mbox(g, &query, NULL, 0, &a, sizeof(a), NULL),
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_PORT, 2, &a, sizeof(a)),
              QHCA_ERR_PARAM);
 }
 
 static int set_gid(struct guest *g, unsigned index, const uint8_t *gid,
-                   unsigned vlan, unsigned valid)
+                   unsigned vlan)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_SET_GID) };
-
-    memcpy(cmd.set_gid.gid, gid, 16);
-    memcpy(cmd.set_gid.smac, test_mac, 6);
-    cmd.set_gid.vlan = htole16((uint16_t)vlan);
-    cmd.set_gid.index = htole16((uint16_t)index);
-    cmd.set_gid.port = 1;
-    cmd.set_gid.valid = (uint8_t)valid;
-    return guest_cmd(g, &cmd, NULL);
+    return gid_set(g, index, gid, test_mac, vlan);
 }
 
 static void gid_table(void)
@@ -67,22 +56,27 @@ static void gid_table(void)
     static const uint8_t mc6[16] = { 0xff, 0x02, [15] = 1 };
     static const uint8_t zero[16];
     struct guest *g = guest_start();
+    struct qhca_cmd bad = {
+        .opcode = htole16(QHCA_CMD_SET_GID),
+        .set_gid = { .vlan = htole16(1), .port = 1, .valid = 2 },
+    };
 
-    CHECK_EQ(set_gid(g, 0, v6, QHCA_NO_VLAN, 1), QHCA_OK);
-    CHECK_EQ(set_gid(g, 127, v4, 5, 1), QHCA_OK);
-    CHECK_EQ(set_gid(g, 128, v4, 5, 1), QHCA_ERR_LIMIT);
-    CHECK_EQ(set_gid(g, 65535, v4, 5, 0), QHCA_ERR_LIMIT);
-    CHECK_EQ(set_gid(g, 1, zero, QHCA_NO_VLAN, 1), QHCA_ERR_PARAM);
-    CHECK_EQ(set_gid(g, 1, mc4, QHCA_NO_VLAN, 1), QHCA_ERR_PARAM);
-    CHECK_EQ(set_gid(g, 1, mc6, QHCA_NO_VLAN, 1), QHCA_ERR_PARAM);
-    CHECK_EQ(set_gid(g, 1, v4, 4095, 1), QHCA_ERR_PARAM);
-    CHECK_EQ(set_gid(g, 1, v4, 0, 1), QHCA_ERR_PARAM);
-    CHECK_EQ(set_gid(g, 1, v4, 1, 2), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 0, v6, QHCA_NO_VLAN), QHCA_OK);
+    CHECK_EQ(set_gid(g, 127, v4, 5), QHCA_OK);
+    CHECK_EQ(set_gid(g, 128, v4, 5), QHCA_ERR_LIMIT);
+    CHECK_EQ(set_gid(g, 65535, NULL, 5), QHCA_ERR_LIMIT);
+    CHECK_EQ(set_gid(g, 1, zero, QHCA_NO_VLAN), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, mc4, QHCA_NO_VLAN), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, mc6, QHCA_NO_VLAN), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, v4, 4095), QHCA_ERR_PARAM);
+    CHECK_EQ(set_gid(g, 1, v4, 0), QHCA_ERR_PARAM);
+    memcpy(bad.set_gid.gid, v4, sizeof(v4));
+    CHECK_EQ(guest_cmd(g, &bad, NULL), QHCA_ERR_PARAM);
     CHECK_EQ(vhca_gid_find(g->e, v6, QHCA_NO_VLAN), 0);
     CHECK_EQ(vhca_gid_find(g->e, v6, 5), -1);
     CHECK_EQ(vhca_gid_find(g->e, v4, 5), 127);
     CHECK(g->e->port->gid[127].ipv4 && !g->e->port->gid[0].ipv4);
-    CHECK_EQ(set_gid(g, 127, zero, 0, 0), QHCA_OK);
+    CHECK_EQ(set_gid(g, 127, NULL, 0), QHCA_OK);
     CHECK_EQ(vhca_gid_find(g->e, v4, 5), -1);
     CHECK_EQ(g->e->port->num_gid, 1);
     CHECK_EQ(vhca_gid_find(g->e, zero, 0), -1);
@@ -255,7 +249,7 @@ static void roce_vlan_and_ipv6(void)
     struct setup s = start(0);
     struct frame f;
 
-    CHECK_EQ(set_gid(s.g, 4, v6, 100, 1), QHCA_OK);
+    CHECK_EQ(set_gid(s.g, 4, v6, 100), QHCA_OK);
     f = udp6_frame(test_mac, v6, 4791, 60);
     CHECK_EQ(taker_of(&s, f.data, f.len), ETH);
     frame_add_vlan(&f, 0xe000 | 100);

@@ -17,13 +17,6 @@ static void start(uint8_t dest_rd_atomic)
     start_alone(&o);
 }
 
-static void inject_read(uint32_t psn, uint64_t off, uint32_t len)
-{
-    struct roce_packet p = request(RC_READ_REQUEST, psn, off, len);
-
-    peer_inject(&qp, &p, NULL, 0);
-}
-
 static void inject_add(uint32_t psn, uint64_t add)
 {
     struct roce_packet p = request(RC_FETCH_ADD, psn, 0, 0);
@@ -268,18 +261,6 @@ static void be(uint64_t off, int value)
     memset(guest_ptr(g, node.mr.addr + off, 64), value, 64);
 }
 
-static bool is(uint64_t off, int value)
-{
-    const uint8_t *p = guest_ptr(g, node.mr.addr + off, 64);
-
-    for (unsigned i = 0; i < 64; i++) {
-        if (p[i] != value) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /*
  * Late packets and duplicates write no memory, and retries do not read a
  * buffer whose WR is complete.
@@ -295,10 +276,10 @@ static void test_buffers(void)
     rc_recv(&qp, 1, 0, 64);             /* a receive buffer */
     inject(RC_SEND_ONLY, PSN, 64);
     rc_expect(&qp.rcq, 1, 0);
-    CHECK(is(0, 7));
+    CHECK(memory_is(0, 64, 7));
     be(0, 1);
     inject(RC_SEND_ONLY, PSN, 64);
-    CHECK(is(0, 1));
+    CHECK(memory_is(0, 64, 1));
     peer_drain(&qp);
 
     wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 64, 64);         /* a READ's buffer */
@@ -306,13 +287,13 @@ static void test_buffers(void)
     CHECK(peer_next(&qp, &resp));
     psn = resp.psn;
     resp = peer_packet(&qp, RC_READ_RESP_ONLY, psn);
-    CHECK(is(64, 0));
+    CHECK(memory_is(64, 64, 0));
     peer_inject(&qp, &resp, data, 64);
     rc_expect(&qp.scq, wr.wr_id, 0);
-    CHECK(is(64, 7));
+    CHECK(memory_is(64, 64, 7));
     be(64, 2);
     peer_inject(&qp, &resp, data, 64);
-    CHECK(is(64, 2));
+    CHECK(memory_is(64, 64, 2));
 
     wr = rc_wr(&qp, QHCA_WR_SEND, 128, 64);             /* a send buffer */
     be(128, 3);
@@ -326,7 +307,7 @@ static void test_buffers(void)
     peer_nak(&qp, AETH_RNR_NAK | 1, psn + 1);
     guest_advance(g, 1000000000);
     peer_expect_none(&qp);
-    CHECK(is(128, 4));
+    CHECK(memory_is(128, 64, 4));
     rc_expect_none(&qp.scq);
     rc_expect_none(&qp.rcq);
 }

@@ -216,27 +216,10 @@ static void test_lengths(void)
 
 /* ---- packets that are not from the peer ---- */
 
-/* Adds @p's destination as GID @index of the port. */
-static void add_gid(unsigned index, const struct roce_packet *p)
-{
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_SET_GID), .set_gid.port = 1,
-        .set_gid.valid = 1, .set_gid.index = htole16((uint16_t)index),
-        .set_gid.vlan = htole16(p->vlan),
-    };
-
-    memcpy(cmd.set_gid.gid, p->dgid, 16);
-    memcpy(cmd.set_gid.smac, p->dmac, 6);
-    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
-}
-
 static void test_strangers(void)
 {
     struct roce_packet good, p;
     struct qhca_port_attr port;
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_QUERY_PORT), .obj.obj = htole32(1),
-    };
 
     start_alone(&RC_OPTS);
     rc_recv(&qp, 1, 0, 8);
@@ -247,19 +230,19 @@ static void test_strangers(void)
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 1);
     p = good;
     p.dgid[15] = 5;
-    add_gid(1, &p);
+    CHECK_EQ(gid_set(g, 1, p.dgid, p.dmac, p.vlan), QHCA_OK);
     peer_inject(&qp, &p, "x", 1);
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 2);
     p = good;
     p.vlan = 7;
-    add_gid(2, &p);
+    CHECK_EQ(gid_set(g, 2, p.dgid, p.dmac, p.vlan), QHCA_OK);
     peer_inject(&qp, &p, "x", 1);
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 3);
     p = good;
     p.pkey = 0x8001;                                            /* D-082 */
     peer_inject(&qp, &p, "x", 1);
     CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_PKEY), 1);
-    CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, &port, sizeof(port), NULL), 0);
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_PORT, 1, &port, sizeof(port)), 0);
     CHECK_EQ(le32toh(port.bad_pkey_cntr), 1);
     for (unsigned i = 0; i < 5; i++) {                          /* E-045 */
         static const uint8_t ops[] = { 0x24, 0x64, 0x44, 0xe4, 0xc4 };
@@ -283,12 +266,8 @@ static void test_strangers(void)
 /* G-015: the GID of the QP is removed. */
 static void test_gid_gone(void)
 {
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_SET_GID), .set_gid.port = 1,
-    };
-
     start_alone(&RC_OPTS);
-    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(gid_set(g, 0, NULL, NULL, 0), QHCA_OK);
     post(QHCA_WR_SEND, 8);
     guest_advance(g, 8 * T(10));
     peer_expect_none(&qp);

@@ -267,8 +267,7 @@ static void test_resources(void)
         inject(RC_SEND_ONLY, PSN - 1, 1);
     }
     for (unsigned i = 0; i < 3; i++) {
-        p = request(RC_READ_REQUEST, PSN + i, 0, 8);
-        peer_inject(&qp, &p, NULL, 0);
+        inject_read(PSN + i, 0, 8);
     }
     CHECK_EQ(rc_state(&qp), QHCA_QPS_RTS);
     guest_unblock(g);
@@ -291,11 +290,9 @@ static void test_dereg_mid_read(void)
     o.mtu = 1;
     start_responder(&o, QHCA_QPS_RTS);
     mr = mr_create(g, node.pdn, 1u << 20, REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
-    p = peer_packet(&qp, RC_READ_REQUEST, PSN);
+    p = request(RC_READ_REQUEST, PSN, 0, 1u << 20);
     p.va = mr.addr;
     p.rkey = mr.key;
-    p.dma_len = 1u << 20;
-    p.payload_len = 0;
     g->net_blocked = true;
     peer_inject(&qp, &p, NULL, 0);
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, mr.key), QHCA_OK);

@@ -4,7 +4,7 @@
  * one thing into a QP's state, takes it through RESET, and checks that it is
  * gone.
  */
-#include "harness/fixture.h"
+#include "harness/scripted.h"
 
 #define SQ_PSN  0x111111u       /* sq_psn of RC_OPTS */
 #define PSN     0x222222u
@@ -18,41 +18,7 @@ static void start(uint8_t type)
     o.rd_atomic = 1;
     o.sq_log = 11;
     o.cq_log = 12;
-    start_in(&o, QHCA_QPS_RESET);
-}
-
-static void inject(uint8_t opcode, uint32_t psn, size_t len)
-{
-    static const uint8_t data[MTU] = { 0x77 };
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
-
-    p.va = node.mr.addr;
-    p.rkey = node.mr.key;
-    p.dma_len = (uint32_t)len;
-    peer_inject(&qp, &p, data, opcode == RC_READ_REQUEST ||
-                               opcode == RC_FETCH_ADD ? 0 : len);
-}
-
-static void expect_ack(uint32_t psn, uint8_t syndrome, uint32_t msn)
-{
-    struct roce_packet p = peer_expect(&qp, RC_ACKNOWLEDGE, psn);
-
-    CHECK_EQ(p.syndrome, syndrome);
-    CHECK_EQ(p.msn, msn);
-}
-
-static void put(uint8_t opcode)
-{
-    struct rc_wr wr = rc_wr(&qp, opcode, 0, 8);
-
-    rc_put(&qp, &wr);
-}
-
-static void post(uint8_t opcode)
-{
-    put(opcode);
-    rc_ring(&qp);
-    guest_settle(g);
+    start_responder(&o, QHCA_QPS_RESET);
 }
 
 /* ---- what the responder remembers ---- */
@@ -68,9 +34,9 @@ static void a_whole_message(void)
 {
     rc_recv(&qp, 2, 0, 8192);
     inject(RC_SEND_ONLY, PSN, 8);
-    expect_ack(PSN, AETH_ACK, 1);
+    expect_ack(PSN, 1);
     CHECK_EQ(le32toh(rc_expect(&qp.rcq, 2, 0).byte_len), 8);
-    CHECK_EQ(*(uint8_t *)guest_ptr(g, node.mr.addr, 1), 0x77);
+    CHECK_EQ(*(uint8_t *)guest_ptr(g, node.mr.addr, 1), data[0]);
     CHECK_EQ(le32toh(rc_query(&qp).epsn), PSN + 1);
 }
 
@@ -89,7 +55,7 @@ static void a_gap(void)
 static void a_gap_again(void)
 {
     a_gap();
-    expect_ack(PSN, AETH_NAK_SEQ, 0);
+    expect_nak(AETH_NAK_SEQ, PSN);
 }
 
 static void no_receive_wr(void)
@@ -99,7 +65,7 @@ static void no_receive_wr(void)
 
 static void an_atomic(void)
 {
-    inject(RC_FETCH_ADD, PSN - 1, 8);
+    inject(RC_FETCH_ADD, PSN - 1, 0);
 }
 
 static void an_atomic_again(void)
@@ -115,7 +81,7 @@ static void answers_in_line(void)
         inject(RC_SEND_ONLY, PSN - 1, 8);
     }
     for (unsigned i = 0; i < 4; i++) {
-        inject(RC_READ_REQUEST, PSN + i, 8);
+        inject_read(PSN + i, 0, 8);
     }
 }
 
@@ -123,7 +89,7 @@ static void answers_in_line(void)
 static void no_answers(void)
 {
     for (unsigned i = 0; i < 4; i++) {
-        inject(RC_READ_REQUEST, PSN + i, 8);
+        inject_read(PSN + i, 0, 8);
         peer_expect(&qp, RC_READ_RESP_ONLY, PSN + i);
     }
     peer_expect_none(&qp);
@@ -133,26 +99,26 @@ static void no_answers(void)
 
 static void rnr_wait(void)
 {
-    post(QHCA_WR_SEND);
+    post(QHCA_WR_SEND, 8);
     peer_nak(&qp, AETH_RNR_NAK, SQ_PSN);        /* 655 ms */
 }
 
 static void bad_wr(void)
 {
-    post(QHCA_WR_SEND);
-    post(0x66);
+    post(QHCA_WR_SEND, 8);
+    post(0x66, 8);
 }
 
 static void outstanding_read(void)
 {
-    post(QHCA_WR_RDMA_READ);
+    post(QHCA_WR_RDMA_READ, 8);
 }
 
 static void send_and_read(void)
 {
-    post(QHCA_WR_SEND);
+    post(QHCA_WR_SEND, 8);
     peer_expect(&qp, RC_SEND_ONLY, SQ_PSN);
-    post(QHCA_WR_RDMA_READ);
+    post(QHCA_WR_RDMA_READ, 8);
     peer_expect(&qp, RC_READ_REQUEST, SQ_PSN + 1);
     guest_advance(g, T(10) - 1);
     peer_expect_none(&qp);
@@ -162,15 +128,15 @@ static void send_and_read(void)
 
 static void going_back(void)
 {
-    post(QHCA_WR_SEND);
+    post(QHCA_WR_SEND, 8);
     peer_nak(&qp, AETH_NAK_SEQ, SQ_PSN);
 }
 
 /* A QP goes back for an implied NAK once, and may do so again. */
 static void going_back_again(void)
 {
-    post(QHCA_WR_RDMA_READ);
-    post(QHCA_WR_SEND);
+    post(QHCA_WR_RDMA_READ, 8);
+    post(QHCA_WR_SEND, 8);
     CHECK_EQ(peer_drain(&qp), 2);
     peer_ack(&qp, SQ_PSN + 1);
     peer_expect(&qp, RC_READ_REQUEST, SQ_PSN);
@@ -178,7 +144,7 @@ static void going_back_again(void)
 
 static void spent_retries(void)
 {
-    post(QHCA_WR_SEND);
+    post(QHCA_WR_SEND, 8);
     for (unsigned i = 0; i < 7; i++) {
         guest_advance(g, T(10));
     }
@@ -186,7 +152,7 @@ static void spent_retries(void)
 
 static void all_retries(void)
 {
-    post(QHCA_WR_SEND);
+    post(QHCA_WR_SEND, 8);
     for (unsigned i = 0; i < 7; i++) {
         CHECK_EQ(peer_drain(&qp), 1);
         guest_advance(g, T(10));
@@ -197,7 +163,7 @@ static void all_retries(void)
 
 static void draining(void)
 {
-    post(QHCA_WR_SEND);
+    post(QHCA_WR_SEND, 8);
     rc_drain(&qp);
     CHECK_EQ(rc_query(&qp).sq_draining, 1);
 }
@@ -214,9 +180,9 @@ static void not_draining(void)
 /* UC: the QP is in RTS again before all WRs posted in SQE are flushed. */
 static void flushing(void)
 {
-    put(0x66);
+    put(0x66, 8);
     for (unsigned i = 1; i < 2000; i++) {
-        put(QHCA_WR_SEND);
+        put(QHCA_WR_SEND, 8);
     }
     rc_ring(&qp);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
@@ -224,7 +190,7 @@ static void flushing(void)
 
 static void not_flushing(void)
 {
-    post(QHCA_WR_SEND);
+    post(QHCA_WR_SEND, 8);
     peer_expect(&qp, SVC_UC | RC_SEND_ONLY, SQ_PSN);
     rc_expect(&qp.scq, 0x1000, 0);
 }

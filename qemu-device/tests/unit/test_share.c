@@ -180,9 +180,6 @@ static void test_bandwidth(void)
 {
     static const unsigned mbits[] = { 1, 10, 1000, 25000 };
     struct rc_opts o = RC_OPTS;
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_QUERY_PORT), .obj.obj = htole32(1),
-    };
     struct qhca_port_attr port;
     unsigned ms, worst, n, want;
 
@@ -190,7 +187,7 @@ static void test_bandwidth(void)
     for (unsigned i = 0; i < ARRAY_SIZE(mbits); i++) {
         n = mbits[i] < 1000 ? 4 : 60;
         start_limited(0, mbits[i], &o);
-        CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, &port, sizeof(port), NULL),
+        CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_PORT, 1, &port, sizeof(port)),
                  QHCA_OK);
         CHECK_EQ(le32toh(port.speed), mbits[i]);
         post_writes(&qp, n, 65536);

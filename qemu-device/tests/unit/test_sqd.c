@@ -156,10 +156,7 @@ static void test_dest_rd_atomic(void)
         change(&a, QHCA_QP_MAX_DEST_RD_ATOMIC);
         CHECK_EQ(rc_query(&qp).attr.max_dest_rd_atomic, most[i]);
         for (unsigned n = 0; n < ARRAY_SIZE(p); n++, psn++) {
-            p[n] = peer_packet(&qp, RC_READ_REQUEST, psn);
-            p[n].va = node.mr.addr;
-            p[n].rkey = node.mr.key;
-            p[n].dma_len = 8;
+            p[n] = peer_request(&qp, RC_READ_REQUEST, psn, 0, 8);
             peer_inject(&qp, &p[n], NULL, 0);
             peer_expect(&qp, RC_READ_RESP_ONLY, psn);
         }

@@ -24,11 +24,8 @@ static void start(const struct rc_opts *o, unsigned state)
 static void inject(uint8_t opcode, uint32_t psn, size_t from, size_t len,
                    uint32_t dma_len)
 {
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
+    struct roce_packet p = peer_request(&qp, opcode, psn, 0, dma_len);
 
-    p.va = node.mr.addr;
-    p.rkey = node.mr.key;
-    p.dma_len = dma_len;
     p.imm = 0x0a0b0c0d;
     peer_inject(&qp, &p, data + from, len);
 }

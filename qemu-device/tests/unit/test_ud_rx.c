@@ -190,12 +190,9 @@ static void test_drops(void)
 
 static struct qhca_port_attr query_port(void)
 {
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_QUERY_PORT), .obj.obj = htole32(1),
-    };
     struct qhca_port_attr a;
 
-    CHECK_EQ(guest_cmd_mbox(g, &cmd, NULL, 0, &a, sizeof(a), NULL), 0);
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_PORT, 1, &a, sizeof(a)), QHCA_OK);
     return a;
 }
 
@@ -286,11 +283,10 @@ static void test_receive_errors(void)
 /* D-085: another QP of the port, and the QP itself. */
 static void test_loopback(void)
 {
-    struct rc_opts o = RC_OPTS;
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
     struct rc_wr wr;
 
     start();
-    o.type = QHCA_QPT_UD;
     peer = rc_create(&node, &o);
     rc_bring_up(&peer, QHCA_QPS_RTS);
     guest_fill(g, node.mr.addr, 4096, 1);

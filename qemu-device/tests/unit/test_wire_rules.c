@@ -362,10 +362,7 @@ static void test_order(void)
     for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
         start(false, 0, 64, 0);
         rc_recv(&qp, 1, 0, 64);
-        p = peer_packet(&qp, requests[i], PSN);
-        p.va = node.mr.addr;
-        p.rkey = node.mr.key;
-        p.dma_len = 64;
+        p = peer_request(&qp, requests[i], PSN, 0, 64);
         check_order(&qp.rcq, &p, 64);
     }
     for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {

@@ -54,13 +54,12 @@ static void srq_objects(void)
 
 static void limits(void)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_QUERY_DEVICE) };
     struct qhca_cmd alloc = { .opcode = htole16(QHCA_CMD_ALLOC_XRCD) };
     struct qhca_device_attr attr;
     uint32_t xrcdn, last = 0;
 
     start();
-    CHECK_EQ(guest_cmd_mbox(x->g, &cmd, NULL, 0, &attr, sizeof(attr), NULL),
+    CHECK_EQ(guest_query(x->g, QHCA_CMD_QUERY_DEVICE, 0, &attr, sizeof(attr)),
              QHCA_OK);
     CHECK(le64toh(attr.caps) & QHCA_CAP_XRC);
     for (uint32_t n = 1; n < le32toh(attr.max_xrcd); n++) {
