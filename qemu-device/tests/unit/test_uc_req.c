@@ -176,17 +176,13 @@ static void test_send_errors(void)
 static void test_loopback(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
-    struct rc_wr wr;
 
-    o.type = QHCA_QPT_UC;
-    node = node_new(NULL, 1);
-    g = node.g;
-    rc_pair(&node, &o, &qp, &peer);
+    start_pair(&o);
     for (unsigned i = 0; i < 40; i++) {
         rc_recv(&peer, i, NODE_MEM / 2, 400000);
         guest_fill(g, node.mr.addr, 400000, i);
-        wr = rc_wr(&qp, QHCA_WR_SEND, 0, 400000);
-        rc_finish(&qp, &wr, 0);
+        rc_send(&qp, 400000);
+        done(i, 0);
         rc_expect(&peer.rcq, i, 0);
         CHECK(guest_is_filled(g, node.mr.addr + NODE_MEM / 2, 400000, i));
     }
