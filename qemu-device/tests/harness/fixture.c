@@ -7,6 +7,8 @@ struct node node;
 struct guest *g;
 struct node far = FAR;
 struct rc_qp qp, peer;
+struct net *net;
+struct node there;
 struct gsrq srq;
 struct rc_qp tx[SHARED_MAX], rx[SHARED_MAX];
 
@@ -62,6 +64,19 @@ void start_pair(const struct rc_opts *o)
 {
     start_node();
     rc_pair(&node, o, &qp, &peer);
+}
+
+void start_net(const struct rc_opts *o, bool one_place)
+{
+    harness_cleanup();
+    net = net_new(1);
+    net->one_place = one_place;
+    node = node_new(net, 1);
+    there = node_new(net, 2);
+    g = node.g;
+    qp = rc_create(&node, o);
+    peer = rc_create(&there, o);
+    rc_connect(&qp, &peer);
 }
 
 void start_shared(unsigned log, unsigned sges, unsigned pairs,

@@ -29,6 +29,14 @@ void start_type(uint8_t type);
 /* start_node() with @qp and @peer, connected to each other. */
 void start_pair(const struct rc_opts *o);
 
+extern struct net *net;
+extern struct node there;
+/*
+ * @qp on @node and @peer on @there, another machine on @net, connected to each
+ * other. @one_place: the machines can access each other's memory.
+ */
+void start_net(const struct rc_opts *o, bool one_place);
+
 /* Puts @n WRITEs of @len bytes to @node into @q's ring, without a doorbell. */
 void post_writes(struct rc_qp *q, unsigned n, uint32_t len);
 /* The next CQE of @qp's send CQ must be WR 0x1000 + @i, with @status. */

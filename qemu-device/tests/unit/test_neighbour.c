@@ -13,9 +13,6 @@
 #define WRITE   QHCA_WR_RDMA_WRITE
 #define READ    QHCA_WR_RDMA_READ
 
-static struct net *net;
-static struct node near, there;
-
 /* struct scene - three messages of @len bytes, and what goes wrong */
 struct scene {
     const char *name;
@@ -39,7 +36,7 @@ static void bad_memory_there(void)
 
 static void bad_memory_here(void)
 {
-    guest_spoil(near.g, near.mr.addr + SRC + 5000, 1);
+    guest_spoil(g, node.mr.addr + SRC + 5000, 1);
 }
 
 static void wrong_key(void)
@@ -85,15 +82,8 @@ static const struct scene scenes[] = {
 
 static void start(const struct rc_opts *o, bool one_place)
 {
-    harness_cleanup();
-    net = net_new(1);
-    net->one_place = one_place;
-    near = node_new(net, 1);
-    there = node_new(net, 2);
-    qp = rc_create(&near, o);
-    peer = rc_create(&there, o);
-    rc_connect(&qp, &peer);
-    guest_fill(near.g, near.mr.addr, NODE_MEM, 7);
+    start_net(o, one_place);
+    guest_fill(g, node.mr.addr, NODE_MEM, 7);
     guest_fill(there.g, there.mr.addr, NODE_MEM, 9);
     net->sent = 0;
 }
@@ -141,14 +131,14 @@ static struct ends play(const struct scene *s, bool one_place,
     if (s->before) {
         s->before();
     }
-    guest_set_faults(near.g, s->faults);
+    guest_set_faults(g, s->faults);
     guest_set_faults(there.g, s->faults_there);
     post(s->opcode, s->len, 3);
     net_run(net, 10000000000ull);
-    CHECK(!near.g->e->inside && !there.g->e->inside);
-    look(&near, &qp, &seen[0]);
+    CHECK(!g->e->inside && !there.g->e->inside);
+    look(&node, &qp, &seen[0]);
     look(&there, &peer, &seen[1]);
-    ends.sent = counter(near.g, QHCA_CNT_TX_PKTS);
+    ends.sent = counter(g, QHCA_CNT_TX_PKTS);
     ends.taken = counter(there.g, QHCA_CNT_RX_PKTS);
     /* Both get the counters of both: arrivals are compared with ACKs sent. */
     memcpy(seen[0].cnt[1], seen[1].cnt[0], sizeof(seen[0].cnt[1]));

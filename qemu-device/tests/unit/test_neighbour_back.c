@@ -5,9 +5,6 @@
  */
 #include "harness/fixture.h"
 
-static struct net *net;
-static struct node near, there;
-
 static uint8_t write_status(bool one_place)
 {
     struct rc_opts o = RC_OPTS;
@@ -15,19 +12,9 @@ static uint8_t write_status(bool one_place)
     struct rc_wr wr;
 
     o.retry = 1;
-    harness_cleanup();
-    net = net_new(1);
-    net->one_place = one_place;
-    near = node_new(net, 1);
-    there = node_new(net, 2);
-    qp = rc_create(&near, &o);
-    peer = rc_create(&there, &o);
-    rc_set_peer(&qp, &there, peer.qpn);
-    rc_set_peer(&peer, &near, qp.qpn);
-    peer.peer_mac[5] = 0x80;            /* nobody's, or a third machine's */
-    peer.o.rq_psn = qp.o.sq_psn;
-    rc_bring_up(&qp, QHCA_QPS_RTS);
-    rc_bring_up(&peer, QHCA_QPS_RTS);
+    start_net(&o, one_place);
+    /* Nobody's, or a third machine's. */
+    vhca_qp_get(there.g->e, peer.qpn)->attr.av.dmac[5] = 0x80;
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 9000);
     rc_aim(&wr, &there, NODE_MEM / 2);
     rc_post(&qp, &wr);
@@ -48,7 +35,7 @@ static void end_of_memory(struct guest *guest, uint64_t addr, size_t len,
 {
     (void)len;
     if (!write && addr == qp.sq.block[0]) {
-        guest->bad_from = gbuf_addr(&near.async.buf, 0);
+        guest->bad_from = gbuf_addr(&node.async.buf, 0);
         guest->bad_to = qp.sq.block[0] + 4096;
     }
 }
@@ -57,24 +44,17 @@ static uint64_t refused_acks(bool one_place)
 {
     struct rc_wr wr;
 
-    harness_cleanup();
-    net = net_new(1);
-    net->one_place = one_place;
-    near = node_new(net, 1);
-    there = node_new(net, 2);
-    qp = rc_create(&near, &RC_OPTS);
-    peer = rc_create(&there, &RC_OPTS);
-    rc_connect(&qp, &peer);
-    near.g->on_dma = end_of_memory;
+    start_net(&RC_OPTS, one_place);
+    g->on_dma = end_of_memory;
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 0);
     rc_aim(&wr, &there, 0);
     rc_put(&qp, &wr);
     rc_put(&qp, &wr);
     rc_ring(&qp);
     net_run(net, 1000000000);
-    CHECK_EQ(dev_state(near.g), QHCA_STATE_FATAL);
+    CHECK_EQ(dev_state(g), QHCA_STATE_FATAL);
     CHECK_EQ(counter(there.g, QHCA_CNT_TX_ACK), 1);
-    return counter(near.g, QHCA_CNT_RX_BAD_STATE);
+    return counter(g, QHCA_CNT_RX_BAD_STATE);
 }
 
 static void test_stops(void)

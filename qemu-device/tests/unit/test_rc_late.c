@@ -170,51 +170,40 @@ static bool catch(struct net *n, unsigned from, uint8_t *frame, size_t len)
 }
 
 /*
- * Two machines. The packets that a QP of the first, which retries once, sends
- * for @n WRs are caught: @first, of @len bytes, and WRITEs.
+ * Two machines. The packets that @qp, which retries once, sends for @n WRs are
+ * caught: @first, of @len bytes, and WRITEs.
  */
-static struct node a, b;
-static struct net *net;
-static struct rc_qp from;
-
 static void catch_wrs(unsigned n, uint8_t first, uint32_t len)
 {
     struct rc_opts o = RC_OPTS;
-    struct rc_qp to;
     struct rc_wr wr;
 
-    harness_cleanup();
-    net = net_new(1);
-    a = node_new(net, 1);
-    b = node_new(net, 2);
     o.retry = 1;
-    from = rc_create(&a, &o);
-    to = rc_create(&b, &o);
-    rc_connect(&from, &to);
+    start_net(&o, false);
     num_caught = 0;
     net->filter = catch;
     for (unsigned i = 0; i < n; i++) {
-        wr = rc_wr(&from, i ? QHCA_WR_RDMA_WRITE : first, 0, i ? 8 : len);
-        rc_aim(&wr, &b, 0);
+        wr = rc_wr(&qp, i ? QHCA_WR_RDMA_WRITE : first, 0, i ? 8 : len);
+        rc_aim(&wr, &there, 0);
         wr.wr_id = i;
-        rc_put(&from, &wr);
+        rc_put(&qp, &wr);
     }
-    rc_ring(&from);
+    rc_ring(&qp);
 }
 
 /* Packet @i arrives; @more: others do so at the same time. */
 static void arrive(unsigned i, bool more)
 {
     net->filter = NULL;
-    (more ? guest_rx_more : guest_rx)(b.g, caught[i].data, caught[i].len);
+    (more ? guest_rx_more : guest_rx)(there.g, caught[i].data, caught[i].len);
 }
 
 /* All @n WRs complete with success. */
-static void all_done(unsigned n)
+static void expect_done(unsigned n)
 {
     net_run(net, 1000000000);
     for (unsigned i = 0; i < n; i++) {
-        rc_expect(&from.scq, i, QHCA_WC_SUCCESS);
+        rc_expect(&qp.scq, i, QHCA_WC_SUCCESS);
     }
 }
 
@@ -233,8 +222,8 @@ static void test_pause(void)
         for (unsigned i = 1; i < num_caught; i++) {     /* the first is lost */
             arrive(i, i + 1 < num_caught);
         }
-        all_done(2);
-        CHECK_EQ(counter(a.g, QHCA_CNT_TIMEOUT), 1);
+        expect_done(2);
+        CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 1);
     }
 }
 
@@ -247,8 +236,8 @@ static void test_pause_within(void)
     for (unsigned i = 1; i < num_caught; i++) {
         arrive(i, i < 4);
     }
-    all_done(1);
-    CHECK_EQ(counter(a.g, QHCA_CNT_TIMEOUT), 1);
+    expect_done(1);
+    CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 1);
 }
 
 /* Two requests that overtake each other cost one retry, not two. */
@@ -261,8 +250,8 @@ static void test_swapped(void)
     for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
         arrive(order[i], i == 0);
     }
-    all_done(ARRAY_SIZE(order));
-    CHECK_EQ(counter(a.g, QHCA_CNT_RX_NAK_SEQ), 1);
+    expect_done(ARRAY_SIZE(order));
+    CHECK_EQ(counter(g, QHCA_CNT_RX_NAK_SEQ), 1);
 }
 
 static const struct test tests[] = {

@@ -279,25 +279,18 @@ static bool spoil(struct net *n, unsigned from, uint8_t *frame, size_t len)
 
 static void spoilt(unsigned at, bool fit, enum qhca_counter counts)
 {
-    struct net *net = net_new(1);
-    struct node a = node_new(net, 1), b = node_new(net, 2);
-    struct rc_qp qa = rc_create(&a, &RC_OPTS), qb = rc_create(&b, &RC_OPTS);
-    struct rc_wr wr;
-
-    rc_connect(&qa, &qb);
-    rc_recv(&qb, 1, 0, 64);
+    start_net(&RC_OPTS, false);
+    rc_recv(&peer, 1, 0, 64);
     net->filter = spoil;
     spoil_at = at;
     refit = fit;
-    wr = rc_wr(&qa, QHCA_WR_SEND, 0, 64);
-    rc_post(&qa, &wr);
+    rc_send(&qp, 64);
     net_run(net, 10000000000ull);
-    rc_expect(&qa.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
-    CHECK_EQ(rc_state(&qa), QHCA_QPS_ERR);
-    CHECK_EQ(rc_state(&qb), QHCA_QPS_RTS);
-    rc_expect_none(&qb.rcq);
-    CHECK_EQ(counter(b.g, counts), RC_OPTS.retry + 1);
-    harness_cleanup();
+    done(0, QHCA_WC_RETRY_EXC_ERR);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    CHECK_EQ(rc_state(&peer), QHCA_QPS_RTS);
+    rc_expect_none(&peer.rcq);
+    CHECK_EQ(counter(there.g, counts), RC_OPTS.retry + 1);
 }
 
 static void test_spoilt(void)
