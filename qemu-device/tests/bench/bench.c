@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "harness/fixture.h"
+#include "harness/budget.h"
 
 /* ---- measuring ---- */
 
@@ -49,7 +49,7 @@ static void worst(struct cost *w, struct cost c)
     *w = c.ns > w->ns ? c : *w;
 }
 
-static void settle(void)
+static void run_all(void)
 {
     for (; g->scheduled; num_bh++) {
         g->scheduled = false;
@@ -71,7 +71,7 @@ static void timed_ring(unsigned page, unsigned off, uint32_t obj,
 /* Lets time pass until the slice is unused again, and clears the results. */
 static void new_slice(void)
 {
-    settle();
+    run_all();
     *g->clock += 10000000;
     event = bh = (struct cost) { 0 };
     num_bh = 0;
@@ -82,71 +82,46 @@ static void new_slice(void)
 static void start_commands(void)
 {
     start_pair(&RC_OPTS);
-    settle();
-}
-
-static struct qhca_cmd region(uint32_t blocks)
-{
-    uint64_t root = guest_alloc(g, 4096, 4096);
-    uint64_t mid = guest_alloc(g, 4096, 4096);
-    uint64_t leaf = guest_alloc(g, 4096, 4096);
-    uint64_t page = guest_alloc(g, 4096, 4096);
-
-    for (unsigned i = 0; i < 512; i++) {
-        ((uint64_t *)guest_ptr(g, root, 4096))[i] = htole64(mid);
-        ((uint64_t *)guest_ptr(g, mid, 4096))[i] = htole64(leaf);
-        ((uint64_t *)guest_ptr(g, leaf, 4096))[i] = htole64(page);
-    }
-    return (struct qhca_cmd) {
-        .opcode = htole16(QHCA_CMD_REG_MR),
-        .reg_mr.buf = {
-            .addr = htole64(root), .num_blocks = htole32(blocks), .depth = 3,
-            .block_shift = 12,
-        },
-        .reg_mr.length = htole64((uint64_t)blocks << 12),
-        .reg_mr.pdn = htole32(node.pdn),
-    };
+    run_all();
 }
 
 static void ring_commands(const struct qhca_cmd *cmd, unsigned n)
 {
-    struct qhca_cmd *sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
-
-    for (unsigned i = 0; i < n; i++) {
-        sq[g->cmd_pi++ % (1u << g->cmd_log)] = *cmd;
-    }
-    timed_ring(0, QHCA_DB_CMD, 0, g->cmd_pi);
+    begin();
+    guest_cmd_start(g, cmd, n);
+    worst(&event, end());
 }
 
 static void many_regions(void)
 {
-    struct qhca_cmd cmd;
+    struct qhca_cmd cmd[32];
 
     start_commands();
-    cmd = region(QHCA_MAX_TABLE_BLOCKS / 40);
+    cmd[0] = huge_region(QHCA_MAX_TABLE_BLOCKS / 40);
+    for (unsigned i = 1; i < ARRAY_SIZE(cmd); i++) {
+        cmd[i] = cmd[0];
+    }
     new_slice();
-    ring_commands(&cmd, 32);
+    ring_commands(cmd, ARRAY_SIZE(cmd));
 }
 
-static void huge_region(void)
+static void one_region(void)
 {
     struct qhca_cmd cmd;
 
     start_commands();
-    cmd = region(QHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
+    cmd = huge_region(QHCA_MAX_TABLE_BLOCKS - g->e->table_blocks);
     new_slice();
     ring_commands(&cmd, 1);
 }
 
 static void huge_dereg(void)
 {
-    struct qhca_cmd_comp *comp;
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_DEREG_MR) };
 
-    huge_region();
-    settle();
-    comp = guest_ptr(g, g->cmd_cq, 256 * sizeof(*comp));
-    cmd.obj.obj = comp[(g->cmd_pi - 1) % (1u << g->cmd_log)].obj;
+    one_region();
+    run_all();
+    cmd.obj.obj = guest_cmd_comp(g, g->cmd_pi - 1)->obj;
     new_slice();
     ring_commands(&cmd, 1);
 }
@@ -154,13 +129,12 @@ static void huge_dereg(void)
 static void resize_cq(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };
-    struct qhca_cqe cqe = { 0 };
     struct gcq cq;
 
     start_commands();
     cq = cq_create(g, &node.comp, 1, QHCA_CQ_LOG_MAX);
     for (unsigned i = 0; i < 1u << QHCA_CQ_LOG_MAX; i++) {
-        vhca_cq_push(g->e, vhca_cq_get(g->e, cq.cqn), &cqe, false);
+        push_cqe(&cq, i);
     }
     cmd.create_cq.cqn = htole32(cq.cqn);
     cmd.create_cq.log_size = QHCA_CQ_LOG_MAX;
@@ -211,36 +185,12 @@ static void many_doorbells(void)
 
 static void group_frame(void)
 {
-    static struct rc_qp q[128];
-    struct rc_opts o = opts_of(QHCA_QPT_UD);
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ATTACH_MCAST) };
-    struct qhca_seg_le seg[QHCA_MAX_RECV_SGE];
     struct roce_packet p;
     uint8_t frame[MAX_FRAME] = { 0 };
     size_t len;
 
-    o.sges = QHCA_MAX_RECV_SGE;
-    start_node();
-    memcpy(cmd.mcast.gid, (uint8_t[16]) { [10] = 255, 255, 239, 1, 2, 3 }, 16);
-    for (unsigned i = 0; i < ARRAY_SIZE(q); i++) {
-        q[i] = rc_create(&node, &o);
-        rc_bring_up(&q[i], QHCA_QPS_RTS);
-        cmd.mcast.qpn = htole32(q[i].qpn);
-        CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
-        for (unsigned j = 0; j < ARRAY_SIZE(seg); j++) {
-            seg[j] = (struct qhca_seg_le) {
-                node.mr.addr + j * 8192, j < 31 ? 128 : 8192, node.mr.key,
-            };
-        }
-        rc_recv_raw(&q[i], i, ARRAY_SIZE(seg), seg);
-    }
-    rc_set_peer(&q[0], &far, 0x77);
-    p = peer_packet(&q[0], SVC_UD | RC_SEND_ONLY, 1);
-    memcpy(p.dgid, cmd.mcast.gid, 16);
-    memcpy(p.dmac, (uint8_t[6]) { 1, 0, 0x5e, 1, 2, 3 }, 6);
-    p.dest_qp = QHCA_QPN_MCAST;
-    p.qkey = o.qkey;
-    p.src_qp = 0x77;
+    start_group(1);
+    p = peer_to_group(&qp, 1, full_group);
     p.payload_len = 4096;
     len = roce_finish(&p, frame);
     new_slice();
@@ -277,7 +227,6 @@ static void timers(void)
 static void failed_cq(void)
 {
     struct rc_opts o = RC_OPTS;
-    struct qhca_cqe cqe = { 0 };
 
     o.sq_log = o.rq_log = 1;
     start_pair(&o);
@@ -288,14 +237,14 @@ static void failed_cq(void)
     }
     new_slice();
     guest_spoil(g, gbuf_addr(&qp.scq.buf, 0), 4096);
-    vhca_cq_push(g->e, vhca_cq_get(g->e, qp.scq.cqn), &cqe, false);
+    push_cqe(&qp.scq, 0);
     timed_ring(1, QHCA_DB_CQ_ARM, qp.rcq.cqn, 1);
 }
 
 static void full_reset(void)
 {
-    huge_region();
-    settle();
+    one_region();
+    run_all();
     for (unsigned i = 0; i < 60000; i++) {
         mr_create(g, node.pdn, 64, 0);
     }
@@ -310,7 +259,7 @@ static const struct {
     void (*run)(void);
 } rows[] = {
     { "command doorbell: 32 regions of 2^24 blocks in all", many_regions },
-    { "command doorbell: a region of 2^24 blocks", huge_region },
+    { "command doorbell: a region of 2^24 blocks", one_region },
     { "command doorbell: that region is deregistered", huge_dereg },
     { "command doorbell: a CQ of 2^22 CQEs is resized", resize_cq },
     { "SQ doorbell: 4000 WRITEs of 64 KiB", long_queue },
@@ -328,7 +277,7 @@ int main(void)
            "DMA", "units", "us", "calls");
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         rows[i].run();
-        settle();
+        run_all();
         printf("%-52s %9llu %8u %8llu   %8llu %8u %8llu %6u\n", rows[i].name,
                (unsigned long long)event.dma, event.units,
                (unsigned long long)event.ns / 1000,

@@ -27,10 +27,10 @@ unsigned settle(void)
     return calls;
 }
 
-void limit_cpu(struct guest *guest)
+void limit_cpu(struct guest *guest, unsigned share)
 {
     guest->limited = true;
-    guest->e->cfg.cpu_share = 1;
+    guest->e->cfg.cpu_share = share;
     vhca_run_init(guest->e);
 }
 
@@ -52,6 +52,34 @@ void push_cqe(const struct gcq *cq, uint64_t wr_id)
     struct qhca_cqe cqe = { .wr_id = htole64(wr_id) };
 
     vhca_cq_push(g->e, vhca_cq_get(g->e, cq->cqn), &cqe, false);
+}
+
+const uint8_t full_group[16] = { [10] = 255, 255, 239, 1, 2, 3 };
+
+struct rc_qp *start_group(unsigned recvs)
+{
+    static struct rc_qp member[QHCA_MAX_MCAST_QP];
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
+    struct qhca_seg_le seg[QHCA_MAX_RECV_SGE];
+
+    o.sges = QHCA_MAX_RECV_SGE;
+    o.rq_log = 7;
+    start_node();
+    for (unsigned j = 0; j < ARRAY_SIZE(seg); j++) {
+        seg[j] = (struct qhca_seg_le) {
+            node.mr.addr + j * 8192, j < 31 ? 128 : 8192, node.mr.key,
+        };
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(member); i++) {
+        member[i] = rc_scripted(&node, &o, &far);
+        CHECK_EQ(rc_mcast(&member[i], QHCA_CMD_ATTACH_MCAST, full_group),
+                 QHCA_OK);
+        for (unsigned n = 0; n < recvs; n++) {
+            rc_recv_raw(&member[i], i, ARRAY_SIZE(seg), seg);
+        }
+    }
+    qp = member[0];
+    return &member[ARRAY_SIZE(member) - 1];
 }
 
 static struct qhca_buf huge_buf(uint32_t blocks)

@@ -21,13 +21,19 @@ uint64_t dma_calls(void);
 void check_call(uint64_t before);
 /* Runs until nothing is scheduled, checks each call, returns their number. */
 unsigned settle(void);
-/* Limits @guest's device to one percent of the CPU. */
-void limit_cpu(struct guest *guest);
+/* Limits @guest's device to @share percent of the CPU. */
+void limit_cpu(struct guest *guest, unsigned share);
 /* @qp and @peer on a device with limits, which has recovered from the setup. */
 void start_limited(unsigned cpu_share, unsigned bandwidth,
                    const struct rc_opts *o);
 /* Pushes a CQE that no work request has caused. */
 void push_cqe(const struct gcq *cq, uint64_t wr_id);
+/*
+ * A multicast group with as many members as possible, @qp among them, each with
+ * @recvs receive WRs of as many SGEs as possible. Returns its last member.
+ */
+extern const uint8_t full_group[16];
+struct rc_qp *start_group(unsigned recvs);
 /*
  * A REG_MR command in @node's PD of @blocks pages, at most 2^27. In its tables,
  * of depth 3, all entries of a table are the same page.

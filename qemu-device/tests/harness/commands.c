@@ -49,6 +49,24 @@ int guest_cmd(struct guest *g, struct qhca_cmd *cmd, uint32_t *obj)
     return comp->status;
 }
 
+void guest_cmd_start(struct guest *g, const struct qhca_cmd *cmd, unsigned n)
+{
+    struct qhca_cmd *sq = guest_ptr(g, g->cmd_sq, sizeof(*sq) << g->cmd_log);
+
+    for (unsigned i = 0; i < n; i++) {
+        sq[g->cmd_pi++ % (1u << g->cmd_log)] = cmd[i];
+    }
+    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+}
+
+const struct qhca_cmd_comp *guest_cmd_comp(struct guest *g, uint32_t i)
+{
+    const struct qhca_cmd_comp *cq;
+
+    cq = guest_ptr(g, g->cmd_cq, sizeof(*cq) << g->cmd_log);
+    return &cq[i % (1u << g->cmd_log)];
+}
+
 int guest_cmd_mbox(struct guest *g, struct qhca_cmd *cmd, const void *in,
                    size_t in_len, void *out, size_t out_len, uint32_t *obj)
 {

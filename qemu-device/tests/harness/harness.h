@@ -174,6 +174,10 @@ int guest_cmd_obj(struct guest *g, unsigned opcode, uint32_t obj);
 /* Runs a command that writes @len bytes about @obj to its mailbox, to @out. */
 int guest_query(struct guest *g, unsigned opcode, uint32_t obj, void *out,
                 size_t len);
+/* Puts @n commands in the ring and rings one doorbell, without waiting. */
+void guest_cmd_start(struct guest *g, const struct qhca_cmd *cmd, unsigned n);
+/* The completion of command @i since the queue was started. */
+const struct qhca_cmd_comp *guest_cmd_comp(struct guest *g, uint32_t i);
 /* Runs @cmd, requires that it succeeds, and returns the object's number. */
 uint32_t guest_create(struct guest *g, struct qhca_cmd *cmd);
 

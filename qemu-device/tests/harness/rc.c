@@ -289,3 +289,13 @@ int rc_drain(struct rc_qp *q)
 
     return rc_modify(q, &a, QHCA_QP_STATE | QHCA_QP_EN_SQD_ASYNC_NOTIFY);
 }
+
+int rc_mcast(const struct rc_qp *q, unsigned opcode, const uint8_t *gid)
+{
+    struct qhca_cmd cmd = {
+        .opcode = htole16((uint16_t)opcode), .mcast.qpn = htole32(q->qpn),
+    };
+
+    memcpy(cmd.mcast.gid, gid, 16);
+    return guest_cmd(q->n->g, &cmd, NULL);
+}

@@ -110,6 +110,8 @@ void rc_pair(struct node *n, const struct rc_opts *o, struct rc_qp *a,
 /* To SQD, with the event SQ_DRAINED; returns the status of the command. */
 int rc_drain(struct rc_qp *q);
 int rc_destroy(struct rc_qp *q);
+/* ATTACH_MCAST or DETACH_MCAST; returns the status of the command. */
+int rc_mcast(const struct rc_qp *q, unsigned opcode, const uint8_t *gid);
 bool rc_is_datagram(const struct rc_qp *q);
 
 /* ---- work requests ---- */
@@ -173,6 +175,9 @@ struct roce_packet peer_packet(const struct rc_qp *q, uint8_t opcode,
 /* The same for a request; RETH and AtomicETH name @off of the node's region. */
 struct roce_packet peer_request(const struct rc_qp *q, uint8_t opcode,
                                 uint32_t psn, uint64_t off, uint32_t dma_len);
+/* A datagram from @q's peer to a group, with the addresses of that. */
+struct roce_packet peer_to_group(const struct rc_qp *q, uint32_t psn,
+                                 const uint8_t *gid);
 void peer_inject(struct rc_qp *q, const struct roce_packet *p,
                  const void *payload, size_t len);
 /* Inject an ACK or a NAK. */

@@ -36,6 +36,19 @@ struct roce_packet peer_request(const struct rc_qp *q, uint8_t opcode,
     return p;
 }
 
+struct roce_packet peer_to_group(const struct rc_qp *q, uint32_t psn,
+                                 const uint8_t *gid)
+{
+    struct roce_packet p = peer_packet(q, SVC_UD | RC_SEND_ONLY, psn);
+    const uint8_t mac4[6] = { 0x01, 0, 0x5e, gid[13] & 0x7f, gid[14], gid[15] };
+    const uint8_t mac6[6] = { 0x33, 0x33, gid[12], gid[13], gid[14], gid[15] };
+
+    p.dest_qp = QHCA_QPN_MCAST;
+    memcpy(p.dgid, gid, 16);
+    memcpy(p.dmac, p.ipv4 ? mac4 : mac6, 6);
+    return p;
+}
+
 void peer_inject(struct rc_qp *q, const struct roce_packet *p,
                  const void *payload, size_t len)
 {

@@ -25,15 +25,10 @@ static void count_for(const struct rc_qp *q)
 /* A UD QP in a group. */
 static void add_member(void)
 {
-    struct rc_opts o = RC_OPTS;
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ATTACH_MCAST) };
-    struct rc_qp q;
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
+    struct rc_qp q = rc_scripted(&node, &o, &far);
 
-    o.type = QHCA_QPT_UD;
-    q = rc_scripted(&node, &o, &far);
-    memcpy(cmd.mcast.gid, group, sizeof(group));
-    cmd.mcast.qpn = htole32(q.qpn);
-    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+    CHECK_EQ(rc_mcast(&q, QHCA_CMD_ATTACH_MCAST, group), QHCA_OK);
     rc_recv(&q, 1, 100, 300);
 }
 

@@ -8,22 +8,16 @@
 /* Puts @n commands in the ring and rings one doorbell for all of them. */
 static void ring_commands(const struct qhca_cmd *cmd, unsigned n)
 {
-    struct qhca_cmd *sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
     uint64_t before = dma_calls();
 
-    for (unsigned i = 0; i < n; i++) {
-        sq[g->cmd_pi++ % (1u << g->cmd_log)] = cmd[i];
-    }
-    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    guest_cmd_start(g, cmd, n);
     check_call(before);
 }
 
-/* The completion of command @i since the queue was started. */
-static const struct qhca_cmd_comp *comp(uint32_t i)
+/* The completion of the last command. */
+static const struct qhca_cmd_comp *last(void)
 {
-    const struct qhca_cmd_comp *cq = guest_ptr(g, g->cmd_cq, 256 * 64);
-
-    return &cq[i % (1u << g->cmd_log)];
+    return guest_cmd_comp(g, g->cmd_pi - 1);
 }
 
 #define REGION  16384u
@@ -49,8 +43,8 @@ static void test_many_commands(void)
     calls = settle();
     CHECK(calls >= 255 * REGION / 512 / CALL);
     for (unsigned i = 1; i <= 256; i++) {
-        CHECK_EQ(comp(i)->status, QHCA_OK);
-        CHECK(comp(i)->obj != 0);
+        CHECK_EQ(guest_cmd_comp(g, i)->status, QHCA_OK);
+        CHECK(guest_cmd_comp(g, i)->obj != 0);
     }
     CHECK_EQ(g->e->table_blocks, 255 * REGION);
 }
@@ -83,11 +77,11 @@ static void test_huge_region(void)
     calls = 3 + settle();
     CHECK(calls >= expected && calls <= expected + 2);
     CHECK_EQ(g->irqs[0], irqs + 1);
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    CHECK_EQ(last()->status, QHCA_OK);
     CHECK_EQ(g->e->table_blocks, QHCA_MAX_TABLE_BLOCKS);
     g->cmd_ci = g->cmd_pi;
-    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR,
-                           le32toh(comp(g->cmd_pi - 1)->obj)), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, le32toh(last()->obj)),
+             QHCA_OK);
     CHECK(g->e->table_blocks < 1000);
     CHECK(g->e->spent >= QHCA_MAX_TABLE_BLOCKS / QHCA_UNIT_BLOCKS);
 }
@@ -118,7 +112,7 @@ static void test_cut_short(void)
     g->bad_from = g->brk - 4 * 4096;
     g->bad_to = g->brk;
     settle();
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_DMA);
+    CHECK_EQ(last()->status, QHCA_ERR_DMA);
     CHECK_EQ(g->e->table_blocks, 0);
     CHECK_EQ(qhca_engine_num_objects(g->e), objects);
     CHECK_EQ(dev_state(g), QHCA_STATE_RUNNING);
@@ -197,7 +191,7 @@ static void test_resize_cq(void)
     CHECK(n >= CQ_FULL - 900);
     pages = n * sizeof(cqe) / 4096;     /* 4 units for each */
     CHECK(units >= pages * 4 && units <= pages * 4 + 100);
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    CHECK_EQ(last()->status, QHCA_OK);
     cq.buf = buf;
     cq.log = CQ_LOG + 1;
     push_cqe(&cq, n++);
@@ -213,7 +207,7 @@ static void test_resize_cq(void)
     CHECK(g->scheduled);
     push_cqe(&cq, CQ_FULL / 2);
     settle();
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_STATE);
+    CHECK_EQ(last()->status, QHCA_ERR_STATE);
     for (i = 0; i <= CQ_FULL / 2; i++) {
         REQUIRE(cq_poll(&cq, &cqe) && le64toh(cqe.wr_id) == i);
     }
@@ -225,7 +219,7 @@ static void test_resize_cq(void)
     CHECK(g->scheduled);
     push_cqe(&cq, 0);
     settle();
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_STATE);
+    CHECK_EQ(last()->status, QHCA_ERR_STATE);
     eq_expect(&node.async, QHCA_EVENT_CQ_ERR, cq.cqn);
 }
 
@@ -281,7 +275,7 @@ static void test_resize_srq(void)
         rc_post(&qp, &wr);
     }
     settle();
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    CHECK_EQ(last()->status, QHCA_OK);
     srq.ring = buf;
     g->cmd_ci = g->cmd_pi;
     for (unsigned i = 0; i < 3; i++) {
@@ -329,14 +323,14 @@ static void test_resize_srq_given_back(void)
     CHECK(g->scheduled);
     rc_post(&qp, &wr);                  /* its CQ is full */
     settle();
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_ERR_STATE);
+    CHECK_EQ(last()->status, QHCA_ERR_STATE);
     g->cmd_ci = g->cmd_pi;
     CHECK_EQ(rc_state(&peer), QHCA_QPS_ERR);
     send_one(&from, &to, 1);
     send_one(&from, &to, 2);
     ring_commands(&cmd, 1);
     settle();
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    CHECK_EQ(last()->status, QHCA_OK);
     send_one(&from, &to, 3);
 }
 
@@ -356,7 +350,7 @@ static void test_windows(void)
         bind_window(&qp, mw_create(g, node.pdn, QHCA_MW_2B), 0, 100, RD,
                     QHCA_WC_SUCCESS);
     }
-    limit_cpu(g);
+    limit_cpu(g, 1);
     irqs = g->irqs[0];
     objects = qhca_engine_num_objects(g->e);
     cmd.obj.obj = htole32(qp.qpn);
@@ -367,7 +361,7 @@ static void test_windows(void)
     CHECK_EQ(g->irqs[0], irqs);
     guest_advance(g, 100000000);
     CHECK_EQ(g->irqs[0], irqs + 1);
-    CHECK_EQ(comp(g->cmd_pi - 1)->status, QHCA_OK);
+    CHECK_EQ(last()->status, QHCA_OK);
     CHECK_EQ(qhca_engine_num_objects(g->e), objects - 1);
 }
 

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "harness/budget.h"
 #include "harness/faults.h"
 
 static char answer[4096];
@@ -151,35 +152,11 @@ static void test_bound(void)
 #define MEMBERS     QHCA_MAX_MCAST_QP
 #define HELD        64u
 
-static const uint8_t group[16] = { [10] = 255, 255, 239, 1, 2, 3 };
-static struct rc_qp member[MEMBERS];
+static struct rc_qp *last;      /* member of the group */
 
-/* As many members, with as many SGEs in their receive WQEs, as possible. */
-static void start_group(const char *text)
+static void start_held(const char *text)
 {
-    struct rc_opts o = opts_of(QHCA_QPT_UD);
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ATTACH_MCAST) };
-    struct qhca_seg_le seg[QHCA_MAX_RECV_SGE];
-
-    o.sges = QHCA_MAX_RECV_SGE;
-    o.rq_log = 7;
-    start_node();
-    memcpy(cmd.mcast.gid, group, sizeof(group));
-    for (unsigned j = 0; j < ARRAY_SIZE(seg); j++) {
-        seg[j] = (struct qhca_seg_le) {
-            node.mr.addr + j * 8192, j < 31 ? 128 : 8192, node.mr.key,
-        };
-    }
-    for (unsigned i = 0; i < MEMBERS; i++) {
-        member[i] = rc_create(&node, &o);
-        rc_bring_up(&member[i], QHCA_QPS_RTS);
-        cmd.mcast.qpn = htole32(member[i].qpn);
-        CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
-        for (unsigned n = 0; n < HELD + 6; n++) {
-            rc_recv_raw(&member[i], i, ARRAY_SIZE(seg), seg);
-        }
-    }
-    rc_set_peer(&member[0], &far, 0x77);
+    last = start_group(HELD + 6);
     g->e->cfg.guest_faults = true;
     CHECK_EQ(set_text(text), QHCA_OK);
 }
@@ -187,14 +164,9 @@ static void start_group(const char *text)
 /* Lets a packet for the group arrive; returns the units of that call. */
 static unsigned arrives(uint32_t psn)
 {
-    struct roce_packet p = peer_packet(&member[0], SVC_UD | RC_SEND_ONLY, psn);
+    struct roce_packet p = peer_to_group(&qp, psn, full_group);
     uint8_t frame[MAX_FRAME] = { 0 };
 
-    memcpy(p.dgid, group, sizeof(group));
-    memcpy(p.dmac, (uint8_t[6]) { 1, 0, 0x5e, 1, 2, 3 }, 6);
-    p.dest_qp = QHCA_QPN_MCAST;
-    p.qkey = member[0].o.qkey;
-    p.src_qp = 0x77;
     p.payload_len = 4096;
     guest_rx(g, frame, roce_finish(&p, frame));
     return g->e->spent;
@@ -205,7 +177,7 @@ static unsigned num_received(void)
     struct qhca_cqe cqe;
     unsigned n = 0;
 
-    while (cq_poll(&member[MEMBERS - 1].rcq, &cqe)) {
+    while (cq_poll(&last->rcq, &cqe)) {
         CHECK_EQ(cqe.status, QHCA_WC_SUCCESS);
         n++;
     }
@@ -220,7 +192,7 @@ static void test_group(void)
 {
     unsigned one;
 
-    start_group("rx opcode=ud.send_only times=64 reorder");
+    start_held("rx opcode=ud.send_only times=64 reorder");
     for (unsigned i = 0; i < HELD; i++) {
         CHECK(arrives(i) < 64);
     }
@@ -238,7 +210,7 @@ static void test_group(void)
     CHECK_EQ(num_received(), HELD - 1);
     CHECK_EQ(g->e->faults->num_held, 0);
 
-    start_group("rx opcode=ud.send_only times=1 duplicate");
+    start_held("rx opcode=ud.send_only times=1 duplicate");
     one = arrives(0);
     CHECK(one < 5000);
     guest_advance(g, 1000);

@@ -6,7 +6,6 @@
 
 #define UD(op)  (SVC_UD | RC_##op)
 #define GRH     40
-#define MCAST   0xffffff
 #define NUM_QPS 3
 
 static const uint8_t group4[16] = {
@@ -26,37 +25,19 @@ static void start(bool ipv6)
     }
 }
 
-static int mcast(unsigned opcode, const uint8_t *gid, uint32_t qpn)
-{
-    struct qhca_cmd cmd = {
-        .opcode = htole16((uint16_t)opcode), .mcast.qpn = htole32(qpn),
-    };
-
-    memcpy(cmd.mcast.gid, gid, 16);
-    return guest_cmd(g, &cmd, NULL);
-}
-
 static int attach(const uint8_t *gid, unsigned i)
 {
-    return mcast(QHCA_CMD_ATTACH_MCAST, gid, qps[i].qpn);
+    return rc_mcast(&qps[i], QHCA_CMD_ATTACH_MCAST, gid);
 }
 
 static int detach(const uint8_t *gid, unsigned i)
 {
-    return mcast(QHCA_CMD_DETACH_MCAST, gid, qps[i].qpn);
+    return rc_mcast(&qps[i], QHCA_CMD_DETACH_MCAST, gid);
 }
 
-/* A packet from the peer to the group, with the right addresses. */
 static struct roce_packet packet(const uint8_t *gid)
 {
-    static const uint8_t mac4[6] = { 0x01, 0x00, 0x5e, 0x01, 2, 3 };
-    static const uint8_t mac6[6] = { 0x33, 0x33, 1, 0, 0, 0x77 };
-    struct roce_packet p = peer_packet(&qps[0], UD(SEND_ONLY), 1);
-
-    p.dest_qp = MCAST;
-    memcpy(p.dgid, gid, 16);
-    memcpy(p.dmac, p.ipv4 ? mac4 : mac6, 6);
-    return p;
+    return peer_to_group(&qps[0], 1, gid);
 }
 
 static void inject(const struct roce_packet *p)
@@ -83,15 +64,17 @@ static void test_commands(void)
     static const uint8_t unicast[16] = { [10] = 0xff, [11] = 0xff, [12] = 10 };
     static const uint8_t class_e[16] = { [10] = 0xff, [11] = 0xff, [12] = 240 };
     static const uint8_t zero[16];
-    struct rc_qp rc;
+    struct rc_qp rc, none;
 
     start(false);
     rc = rc_create(&node, &RC_OPTS);
+    none = rc;
+    none.qpn = 5;
     CHECK_EQ(attach(unicast, 0), QHCA_ERR_PARAM);
     CHECK_EQ(attach(class_e, 0), QHCA_ERR_PARAM);
     CHECK_EQ(attach(zero, 0), QHCA_ERR_PARAM);
-    CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, group4, 5), QHCA_ERR_OBJ);
-    CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, group4, rc.qpn), QHCA_ERR_PARAM);
+    CHECK_EQ(rc_mcast(&none, QHCA_CMD_ATTACH_MCAST, group4), QHCA_ERR_OBJ);
+    CHECK_EQ(rc_mcast(&rc, QHCA_CMD_ATTACH_MCAST, group4), QHCA_ERR_PARAM);
     CHECK_EQ(detach(group4, 0), QHCA_ERR_STATE);
     CHECK_EQ(attach(group4, 0), QHCA_OK);
     CHECK_EQ(attach(group4, 0), QHCA_OK);
@@ -131,7 +114,7 @@ static void test_limits(void)
     for (uint32_t i = 1; i <= max_qp; i++) {
         struct rc_qp q = rc_create_shared(&qps[0], &o);
 
-        CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, gid, q.qpn),
+        CHECK_EQ(rc_mcast(&q, QHCA_CMD_ATTACH_MCAST, gid),
                  i < max_qp ? QHCA_OK : QHCA_ERR_NO_RESOURCE);
     }
     CHECK_EQ(attach(gid, 0), QHCA_OK);
@@ -219,7 +202,7 @@ static void test_filter(void)
     inject(&p);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 1);
     p = peer_packet(&qps[0], UD(SEND_ONLY), 1);
-    p.dest_qp = MCAST;
+    p.dest_qp = QHCA_QPN_MCAST;
     inject(&p);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 2);
     rc_expect_none(&qps[0].rcq);
@@ -235,7 +218,7 @@ static void send_to_group(unsigned i)
     memcpy(guest_ptr(g, node.mr.addr + 9000, 6), "to all", 6);
     memcpy(wr.av.dgid, group4, 16);
     memcpy(wr.av.dmac, p.dmac, 6);
-    wr.qpn = MCAST;
+    wr.qpn = QHCA_QPN_MCAST;
     rc_do(&qps[i], &wr);
 }
 
@@ -270,8 +253,7 @@ static void test_send(void)
     send_to_group(2);
     expect(1);
     CHECK_EQ(leave(), 0);
-    g->net_blocked = false;
-    qhca_engine_tx_ready(g->e, *g->clock);
+    guest_unblock(g);
     CHECK_EQ(leave(), 1);
     CHECK_EQ(rc_expect(&qps[2].scq, 0x1000, 0).status, 0);
 }
@@ -294,12 +276,12 @@ static void test_fan_out(void)
         struct rc_qp q = rc_create_shared(&qps[0], &o);
 
         rc_bring_up(&q, QHCA_QPS_RTS);
-        CHECK_EQ(mcast(QHCA_CMD_ATTACH_MCAST, group4, q.qpn), QHCA_OK);
+        CHECK_EQ(rc_mcast(&q, QHCA_CMD_ATTACH_MCAST, group4), QHCA_OK);
     }
     wr = rc_wr(&qps[0], QHCA_WR_SEND, 9000, 6);
     memcpy(wr.av.dgid, group4, 16);
     memcpy(wr.av.dmac, p.dmac, 6);
-    wr.qpn = MCAST;
+    wr.qpn = QHCA_QPN_MCAST;
     for (unsigned i = 0; i < num; i++) {
         rc_put(&qps[0], &wr);
     }

@@ -3,35 +3,22 @@
  * qhca engine tests: what a neighbour does in a device whose share of the CPU
  * is limited keeps to that limit, as do its own entry points.
  */
-#include "harness/fixture.h"
+#include "harness/budget.h"
 #include "harness/snapshot.h"
 
 #define SHARE       1u
 #define UNITS_MS    (2048u * SHARE / 100)   /* Documentation/bounds.rst */
-#define STEP        256u                    /* test_neighbour: a packet */
-
-static struct net *net;
-static struct node near, there;
+#define PACKET      256u                    /* test_neighbour: a packet */
 
 static void start(unsigned share)
 {
     struct rc_opts o = RC_OPTS;
-    struct guest *limited;
 
-    harness_cleanup();
-    net = net_new(1);
-    net->one_place = true;
-    near = node_new(net, 1);
-    limited = guest_new_limited(2, share, 0);
-    net_attach(net, limited);
-    guest_enable(limited, 5);
-    there = node_on(limited, 2);
     o.mtu = 5;
     o.sq_log = 10;
     o.cq_log = 11;
-    qp = rc_create(&near, &o);
-    peer = rc_create(&there, &o);
-    rc_connect(&qp, &peer);
+    start_net(&o, true);
+    limit_cpu(there.g, share);
     net_advance(net, 1000000000);
 }
 
@@ -59,7 +46,7 @@ static void test_one_call(void)
     write_much(60);
     tap_note("%u units, in a millisecond may be %u", worked(),
              UNITS_MS);
-    CHECK(worked() <= UNITS_MS + STEP);
+    CHECK(worked() <= UNITS_MS + PACKET);
     CHECK(!qhca_engine_has_time(there.g->e, net->clock));
 }
 

@@ -54,6 +54,17 @@ static void refused_for(const char *why)
     }
 }
 
+/* The device must refuse to save its state, with @why in the reason. */
+static void not_saved_for(const char *why)
+{
+    static uint8_t scratch[1u << 20];
+    static char said[200];
+
+    CHECK_EQ(qhca_engine_save(g->e, g->e->now, scratch, sizeof(scratch), said,
+                              sizeof(said)), 0);
+    CHECK(strstr(said, why));
+}
+
 /* ---- the send cursor where nothing is being sent ---- */
 
 static void cursor_before_rts(void)
@@ -142,9 +153,7 @@ static void psns_while_flushing(void)
 
 static void answers(void)
 {
-    static uint8_t scratch[1u << 20];
     static const uint8_t types[] = { QHCA_QPT_UC, QHCA_QPT_UD };
-    static char why[200];
 
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
         struct vhca_qp *q;
@@ -154,9 +163,7 @@ static void answers(void)
         q->attr.path_mtu = 3;
         q->mtu = 1024;
         vhca_response_ack(q, AETH_ACK, 5);
-        CHECK_EQ(qhca_engine_save(g->e, g->e->now, scratch, sizeof(scratch),
-                                  why, sizeof(why)), 0);
-        CHECK(strstr(why, "answers"));
+        not_saved_for("answers");
     }
 }
 
@@ -295,9 +302,7 @@ static void short_frames(void)
 /* The pieces of a large TCP segment must fit an MTU. */
 static void pieces(void)
 {
-    static uint8_t scratch[1u << 20];
     struct vhca_eth_gather *gather;
-    static char why[200];
 
     scene_start();
     gather = &g->e->eth->gather;
@@ -310,9 +315,7 @@ static void pieces(void)
     };
     snapshot_check(g);
     gather->tso.mss = 20000;
-    CHECK_EQ(qhca_engine_save(g->e, g->e->now, scratch, sizeof(scratch), why,
-                              sizeof(why)), 0);
-    CHECK(strstr(why, "tso"));
+    not_saved_for("tso");
 }
 
 /* ---- what a guest can do ---- */
@@ -324,7 +327,7 @@ static struct gsrq leave_destroy_srq(void)
 {
     struct rc_opts o = RC_OPTS;
     struct roce_packet p;
-    struct qhca_cmd *sq;
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_DESTROY_SRQ) };
     struct rc_qp q;
     struct gsrq s;
 
@@ -342,13 +345,10 @@ static struct gsrq leave_destroy_srq(void)
         p.rkey = node.mr.key;
         peer_inject(&q, &p, NULL, 0);
     }
-    limit_cpu(g);
+    limit_cpu(g, 1);
     *g->clock += 10000000;
-    sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
-    sq += g->cmd_pi++ % (1u << g->cmd_log);
-    *sq = (struct qhca_cmd) { .opcode = htole16(QHCA_CMD_DESTROY_SRQ) };
-    sq->obj.obj = htole32(s.srqn);
-    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    cmd.obj.obj = htole32(s.srqn);
+    guest_cmd_start(g, &cmd, 1);
     return s;
 }
 
@@ -377,8 +377,7 @@ static void destroy_srq(void)
 /* A wrong state of any QP makes a save fail, which changes nothing. */
 static void refused_save(void)
 {
-    static uint8_t good[1u << 20], scratch[1u << 20];
-    static char why[200];
+    static uint8_t good[1u << 20];
     struct vhca_qp *q;
     uint8_t *state;
     size_t len;
@@ -392,8 +391,7 @@ static void refused_save(void)
         size_t again;
 
         q->state = QHCA_QPS_ERR + 1;
-        CHECK_EQ(qhca_engine_save(g->e, g->e->now, scratch, sizeof(scratch),
-                                  why, sizeof(why)), 0);
+        not_saved_for("");
         q->state = is;
         state = snapshot_save(g, &again);
         CHECK(state && again == len && !memcmp(state, good, len));

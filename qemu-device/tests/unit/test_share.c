@@ -33,7 +33,6 @@ static void test_pages(void)
     const unsigned rivals = 400, n = 512;
     struct rc_opts o = RC_OPTS, theirs = RC_OPTS;
     uint32_t done, before;
-    struct rc_wr wr;
 
     o.sq_log = 10;
     o.cq_log = 12;
@@ -44,21 +43,13 @@ static void test_pages(void)
         rival[i + 1] = rc_create(&node, &theirs);
         rc_connect(&rival[i], &rival[i + 1]);
     }
-    for (unsigned j = 0; j < 50; j++) {
-        for (unsigned i = 0; i < 2 * rivals; i += 2) {
-            wr = rc_wr(&rival[i], QHCA_WR_RDMA_WRITE, 0, 8);
-            rc_aim(&wr, &node, 4096);
-            rc_put(&rival[i], &wr);
-        }
+    for (unsigned i = 0; i < 2 * rivals; i += 2) {
+        post_writes(&rival[i], 50, 8);
     }
     for (unsigned i = 0; i < 2 * rivals; i += 2) {
         rc_ring(&rival[i]);
     }
-    for (unsigned j = 0; j < n; j++) {
-        wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 8);
-        rc_aim(&wr, &node, 4096);
-        rc_put(&qp, &wr);
-    }
+    post_writes(&qp, n, 8);
     before = sum_begun(rival, 2 * rivals);
     rc_ring(&qp);
     while (vhca_qp_get(g->e, qp.qpn)->sq.ci != n) {
@@ -293,7 +284,7 @@ static void test_commands_progress(void)
     post_resizes(&node.comp);
     before = reg_read(g, QHCA_REG_CMD_PROGRESS);
     CHECK(before > 0);
-    limit_cpu(g);
+    limit_cpu(g, 1);
     pass(100 * step, NULL);
     CHECK_EQ(reg_read(g, QHCA_REG_CMD_PROGRESS), before);
     ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);

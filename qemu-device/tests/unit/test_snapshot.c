@@ -257,18 +257,28 @@ static void other_devices(void)
 
 /* ---- states of older devices ---- */
 
-/* A state of format 1 that scene_start() made when that was the newest. */
-static void first_format(void)
+/*
+ * Reads a state of format 1 that scene_start() made when that was the newest
+ * to @bad; returns its length.
+ */
+static size_t read_first_format(void)
 {
-    unsigned sending = 0, receiving = 0;
-    struct vhca_qp *q;
-    size_t len;
     FILE *f = fopen("corpus/saved/format-1", "rb");
+    size_t len;
 
     REQUIRE(f);
     len = fread(bad, 1, sizeof(bad), f);
     fclose(f);
     CHECK_EQ(bad[4], 1);
+    return len;
+}
+
+static void first_format(void)
+{
+    size_t len = read_first_format();
+    unsigned sending = 0, receiving = 0;
+    struct vhca_qp *q;
+
     scene_start();
     CHECK(snapshot_load(g, bad, len));
     vhca_table_each(&g->e->qps->table, q) {
@@ -289,12 +299,8 @@ static void first_format(void)
 /* Doorbell pages of older devices had the smallest stride. */
 static void older_stride(void)
 {
-    size_t len;
-    FILE *f = fopen("corpus/saved/format-1", "rb");
+    size_t len = read_first_format();
 
-    REQUIRE(f);
-    len = fread(bad, 1, sizeof(bad), f);
-    fclose(f);
     scene_start();
     g->e->cfg.log_db_stride = 16;
     CHECK(!snapshot_load(g, bad, len));
@@ -376,13 +382,12 @@ static void newer_rows(void)
 static void long_command(void)
 {
     const uint32_t blocks = 3u << 20;
-    struct qhca_cmd *sq;
+    struct qhca_cmd cmd;
     unsigned cycles = 0;
 
     start_node();
-    sq = guest_ptr(g, g->cmd_sq, 256 * sizeof(*sq));
-    sq[g->cmd_pi++ % (1u << g->cmd_log)] = huge_region(blocks);
-    ring(g, 0, QHCA_DB_CMD, 0, g->cmd_pi);
+    cmd = huge_region(blocks);
+    guest_cmd_start(g, &cmd, 1);
     CHECK(g->e->cmdq->active && g->e->table_blocks);
     snapshot_cycle(g);
     CHECK(g->e->cmdq->active && !g->e->table_blocks);

@@ -168,8 +168,7 @@ static void srq_fails(void)
 
     start();
     other = xrc_tgt(x, &RC_OPTS);
-    rc_set_peer(&other, &far, 0x77);
-    rc_bring_up(&other, QHCA_QPS_RTS);
+    xrc_alone(&other);
     xrc_recv(x, 0, 1, MTU);
     xrc_recv(x, 1, 2, MTU);
     guest_spoil(x->g, gbuf_addr(&x->srq[0].ring, 0), 64);
@@ -253,8 +252,7 @@ static void srq_goes(void)
 /* An SRQ is destroyed step by step on a device with little CPU time. */
 static void srq_goes_slowly(void)
 {
-    const struct qhca_cmd_comp *comp;
-    struct qhca_cmd *cmd;
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_DESTROY_SRQ) };
     unsigned objects, irqs;
 
     start();
@@ -263,21 +261,15 @@ static void srq_goes_slowly(void)
     peer_drain(&x->tgt);
     objects = qhca_engine_num_objects(x->g->e);
     irqs = x->g->irqs[0];
-    limit_cpu(x->g);
-    cmd = guest_ptr(x->g, x->g->cmd_sq, sizeof(*cmd) << x->g->cmd_log);
-    cmd[x->g->cmd_pi++ % (1u << x->g->cmd_log)] = (struct qhca_cmd) {
-        .opcode = htole16(QHCA_CMD_DESTROY_SRQ),
-        .obj.obj = htole32(x->srq[0].srqn),
-    };
-    ring(x->g, 0, QHCA_DB_CMD, 0, x->g->cmd_pi);
+    limit_cpu(x->g, 1);
+    cmd.obj.obj = htole32(x->srq[0].srqn);
+    guest_cmd_start(x->g, &cmd, 1);
     CHECK(x->g->e->spent <= UNITS + 2);
     CHECK_EQ(x->g->irqs[0], irqs);
     CHECK_EQ(qhca_engine_num_objects(x->g->e), objects);
     inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);    /* the SRQ is half destroyed */
     guest_advance(x->g, 1000000000);
-    comp = guest_ptr(x->g, x->g->cmd_cq, sizeof(*comp) << x->g->cmd_log);
-    comp += x->g->cmd_ci++ % (1u << x->g->cmd_log);
-    CHECK_EQ(comp->status, QHCA_OK);
+    CHECK_EQ(guest_cmd_comp(x->g, x->g->cmd_ci++)->status, QHCA_OK);
     CHECK_EQ(qhca_engine_num_objects(x->g->e), objects - 1);
     CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_ERR);
     CHECK_EQ(peer_expect(&x->tgt, XRC(RC_ACKNOWLEDGE), XRC_PSN + 1).syndrome,
