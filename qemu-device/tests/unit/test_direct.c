@@ -17,11 +17,11 @@
 /* struct scene - @num messages of @len bytes, and what goes wrong */
 struct scene {
     const char *name;
-    uint8_t type, opcode, mtu;
+    uint8_t type;               /* with ALONE: the QP is its own peer */
+    uint8_t opcode, mtu;
     uint32_t len;
     unsigned num;
     void (*before)(struct rc_wr *wr);   /* runs before the first WR is posted */
-    bool alone;                         /* the QP is its own peer */
 };
 
 /* ---- what can go wrong ---- */
@@ -185,110 +185,97 @@ static void read_in_front(struct rc_wr *wr)
 #define UC      QHCA_QPT_UC
 #define SEND    QHCA_WR_SEND
 #define WRITE   QHCA_WR_RDMA_WRITE
+#define IMM     QHCA_WR_RDMA_WRITE_WITH_IMM
 #define READ    QHCA_WR_RDMA_READ
+#define ALONE   0x80
 
 static const struct scene scenes[] = {
-    { "RC SEND", RC, SEND, 3, LEN, 5, post_recvs, false },
-    { "RC SEND into three SGEs", RC, SEND, 2, LEN, 5, recv_in_parts, false },
-    { "RC SEND of nothing", RC, SEND, 3, 0, 5, post_recvs, false },
+    { "RC SEND", RC, SEND, 3, LEN, 5, post_recvs },
+    { "RC SEND into three SGEs", RC, SEND, 2, LEN, 5, recv_in_parts },
+    { "RC SEND of nothing", RC, SEND, 3, 0, 5, post_recvs },
     { "RC SEND with immediate", RC, QHCA_WR_SEND_WITH_IMM, 1, 70003, 5,
-      post_recvs, false },
-    { "RC WRITE", RC, WRITE, 5, LEN, 5, NULL, false },
-    { "RC WRITE of one byte", RC, WRITE, 5, 1, 5, NULL, false },
-    { "RC WRITE of whole packets", RC, WRITE, 5, 8 * 4096, 5, NULL, false },
-    { "RC WRITE with immediate", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 2, LEN, 5,
-      post_recvs, false },
-    { "RC SEND too long behind a READ", RC, SEND, 5, 38228, 1, read_in_front,
-      false },
-    { "RC READ", RC, READ, 4, LEN, 5, NULL, false },
-    { "RC READ of nothing", RC, READ, 4, 0, 5, NULL, false },
-    { "RC atomic", RC, QHCA_WR_ATOMIC_FETCH_AND_ADD, 4, 8, 5, NULL, false },
-    { "RC ATOMIC WRITE", RC, QHCA_WR_ATOMIC_WRITE, 4, 8, 5, NULL, false },
-    { "RC FLUSH", RC, QHCA_WR_FLUSH, 4, 0, 5, NULL, false },
-    { "UC SEND", UC, SEND, 3, LEN, 5, post_recvs, false },
-    { "UC WRITE with immediate", UC, QHCA_WR_RDMA_WRITE_WITH_IMM, 2, LEN, 5,
-      post_recvs, false },
-    { "no receive WR", RC, SEND, 3, LEN, 1, NULL, false },
-    { "no receive WR for the last packet", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 3,
-      LEN, 1, NULL, false },
-    { "UC, no receive WR", UC, SEND, 3, LEN, 2, NULL, false },
-    { "a receive WR that is too short", RC, SEND, 3, LEN, 2, short_recv,
-      false },
-    { "UC, a receive WR that is too short", UC, SEND, 3, LEN, 2, short_recv,
-      false },
-    { "a receive WR with a bad key", RC, SEND, 3, LEN, 2, bad_recv_key, false },
-    { "UC, a receive WR with a bad key", UC, SEND, 3, LEN, 2, bad_recv_key,
-      false },
-    { "SEND, a bad receive WQE", RC, SEND, 3, LEN, 2, bad_recv_wqe, false },
-    { "SEND of one packet, a bad receive WQE", RC, SEND, 3, 10, 2, bad_recv_wqe,
-      false },
-    { "UC SEND, a bad receive WQE", UC, SEND, 3, LEN, 2, bad_recv_wqe, false },
-    { "WRITE with immediate, a bad receive WQE", RC,
-      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, LEN, 2, bad_recv_wqe, false },
-    { "UC WRITE with immediate, a bad receive WQE", UC,
-      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, LEN, 2, bad_recv_wqe, false },
-    { "SEND, then a bad receive WQE", RC, SEND, 3, LEN, 3, bad_recv_next,
-      false },
-    { "UC SEND, then a bad receive WQE", UC, SEND, 3, LEN, 3, bad_recv_next,
-      false },
-    { "WRITE with immediate, then a bad receive WQE", RC,
-      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, LEN, 3, bad_recv_next, false },
-    { "SEND, an unreadable receive WQE", RC, SEND, 3, LEN, 2, bad_ring, false },
-    { "UC SEND, an unreadable receive WQE", UC, SEND, 3, LEN, 2, bad_ring,
-      false },
-    { "WRITE with immediate, an unreadable receive WQE", RC,
-      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, LEN, 2, bad_ring, false },
-    { "SEND into no SGE", RC, SEND, 3, LEN, 2, empty_recvs, false },
-    { "UC SEND into no SGE", UC, SEND, 3, LEN, 2, empty_recvs, false },
-    { "WRITE with immediate, a receive WR of no SGE", RC,
-      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, LEN, 2, empty_recvs, false },
-    { "WRITE, a bad R_Key", RC, WRITE, 3, LEN, 2, bad_rkey, false },
-    { "UC WRITE, a bad R_Key", UC, WRITE, 3, LEN, 2, bad_rkey, false },
-    { "WRITE with immediate, a bad R_Key", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 3,
-      5000, 2, bad_rkey, false },
-    { "UC WRITE with immediate, a bad R_Key", UC, QHCA_WR_RDMA_WRITE_WITH_IMM,
-      3, 5000, 2, bad_rkey, false },
-    { "WRITE with immediate, bad memory", RC, QHCA_WR_RDMA_WRITE_WITH_IMM, 3,
-      5000, 2, bad_start, false },
-    { "SEND, bad memory from the start", RC, SEND, 3, 5000, 2, bad_start,
-      false },
-    { "WRITE with immediate, nothing posted", RC, QHCA_WR_RDMA_WRITE_WITH_IMM,
-      3, 5000, 2, NULL, false },
-    { "UC WRITE with immediate, nothing posted", UC,
-      QHCA_WR_RDMA_WRITE_WITH_IMM, 3, 5000, 2, NULL, false },
-    { "READ, a bad R_Key", RC, READ, 3, LEN, 2, bad_rkey, false },
-    { "WRITE past the end", RC, WRITE, 3, LEN, 2, past_the_end, false },
-    { "WRITE, bad memory", RC, WRITE, 3, LEN, 2, bad_target, false },
-    { "UC WRITE, bad memory", UC, WRITE, 3, LEN, 2, bad_target, false },
-    { "SEND, bad memory", RC, SEND, 3, LEN, 2, bad_target, false },
-    { "READ, bad memory to read", RC, READ, 3, LEN, 2, bad_target, false },
-    { "WRITE, bad memory to send", RC, WRITE, 3, LEN, 2, bad_source, false },
-    { "UC SEND, bad memory to send", UC, SEND, 3, LEN, 2, bad_source, false },
-    { "READ, bad memory to read into", RC, READ, 3, LEN, 2, bad_source, false },
-    { "SEND of the null key", RC, SEND, 3, LEN, 2, null_source, false },
-    { "READ into the null key", RC, READ, 3, LEN, 2, null_source, false },
+      post_recvs },
+    { "RC WRITE", RC, WRITE, 5, LEN, 5, NULL },
+    { "RC WRITE of one byte", RC, WRITE, 5, 1, 5, NULL },
+    { "RC WRITE of whole packets", RC, WRITE, 5, 8 * 4096, 5, NULL },
+    { "RC WRITE with immediate", RC, IMM, 2, LEN, 5, post_recvs },
+    { "RC SEND too long behind a READ", RC, SEND, 5, 38228, 1, read_in_front },
+    { "RC READ", RC, READ, 4, LEN, 5, NULL },
+    { "RC READ of nothing", RC, READ, 4, 0, 5, NULL },
+    { "RC atomic", RC, QHCA_WR_ATOMIC_FETCH_AND_ADD, 4, 8, 5, NULL },
+    { "RC ATOMIC WRITE", RC, QHCA_WR_ATOMIC_WRITE, 4, 8, 5, NULL },
+    { "RC FLUSH", RC, QHCA_WR_FLUSH, 4, 0, 5, NULL },
+    { "UC SEND", UC, SEND, 3, LEN, 5, post_recvs },
+    { "UC WRITE with immediate", UC, IMM, 2, LEN, 5, post_recvs },
+    { "no receive WR", RC, SEND, 3, LEN, 1, NULL },
+    { "no receive WR for the last packet", RC, IMM, 3, LEN, 1, NULL },
+    { "UC, no receive WR", UC, SEND, 3, LEN, 2, NULL },
+    { "a receive WR that is too short", RC, SEND, 3, LEN, 2, short_recv },
+    { "UC, a receive WR that is too short", UC, SEND, 3, LEN, 2, short_recv },
+    { "a receive WR with a bad key", RC, SEND, 3, LEN, 2, bad_recv_key },
+    { "UC, a receive WR with a bad key", UC, SEND, 3, LEN, 2, bad_recv_key },
+    { "SEND, a bad receive WQE", RC, SEND, 3, LEN, 2, bad_recv_wqe },
+    { "SEND of one packet, a bad receive WQE", RC, SEND, 3, 10, 2,
+      bad_recv_wqe },
+    { "UC SEND, a bad receive WQE", UC, SEND, 3, LEN, 2, bad_recv_wqe },
+    { "WRITE with immediate, a bad receive WQE", RC, IMM, 3, LEN, 2,
+      bad_recv_wqe },
+    { "UC WRITE with immediate, a bad receive WQE", UC, IMM, 3, LEN, 2,
+      bad_recv_wqe },
+    { "SEND, then a bad receive WQE", RC, SEND, 3, LEN, 3, bad_recv_next },
+    { "UC SEND, then a bad receive WQE", UC, SEND, 3, LEN, 3, bad_recv_next },
+    { "WRITE with immediate, then a bad receive WQE", RC, IMM, 3, LEN, 3,
+      bad_recv_next },
+    { "SEND, an unreadable receive WQE", RC, SEND, 3, LEN, 2, bad_ring },
+    { "UC SEND, an unreadable receive WQE", UC, SEND, 3, LEN, 2, bad_ring },
+    { "WRITE with immediate, an unreadable receive WQE", RC, IMM, 3, LEN, 2,
+      bad_ring },
+    { "SEND into no SGE", RC, SEND, 3, LEN, 2, empty_recvs },
+    { "UC SEND into no SGE", UC, SEND, 3, LEN, 2, empty_recvs },
+    { "WRITE with immediate, a receive WR of no SGE", RC, IMM, 3, LEN, 2,
+      empty_recvs },
+    { "WRITE, a bad R_Key", RC, WRITE, 3, LEN, 2, bad_rkey },
+    { "UC WRITE, a bad R_Key", UC, WRITE, 3, LEN, 2, bad_rkey },
+    { "WRITE with immediate, a bad R_Key", RC, IMM, 3, 5000, 2, bad_rkey },
+    { "UC WRITE with immediate, a bad R_Key", UC, IMM, 3, 5000, 2, bad_rkey },
+    { "WRITE with immediate, bad memory", RC, IMM, 3, 5000, 2, bad_start },
+    { "SEND, bad memory from the start", RC, SEND, 3, 5000, 2, bad_start },
+    { "WRITE with immediate, nothing posted", RC, IMM, 3, 5000, 2, NULL },
+    { "UC WRITE with immediate, nothing posted", UC, IMM, 3, 5000, 2, NULL },
+    { "READ, a bad R_Key", RC, READ, 3, LEN, 2, bad_rkey },
+    { "WRITE past the end", RC, WRITE, 3, LEN, 2, past_the_end },
+    { "WRITE, bad memory", RC, WRITE, 3, LEN, 2, bad_target },
+    { "UC WRITE, bad memory", UC, WRITE, 3, LEN, 2, bad_target },
+    { "SEND, bad memory", RC, SEND, 3, LEN, 2, bad_target },
+    { "READ, bad memory to read", RC, READ, 3, LEN, 2, bad_target },
+    { "WRITE, bad memory to send", RC, WRITE, 3, LEN, 2, bad_source },
+    { "UC SEND, bad memory to send", UC, SEND, 3, LEN, 2, bad_source },
+    { "READ, bad memory to read into", RC, READ, 3, LEN, 2, bad_source },
+    { "SEND of the null key", RC, SEND, 3, LEN, 2, null_source },
+    { "READ into the null key", RC, READ, 3, LEN, 2, null_source },
     { "SEND that invalidates a bad key", RC, QHCA_WR_SEND_WITH_INV, 3, 100, 2,
-      post_recvs, false },
-    { "WRITE without the right", RC, WRITE, 3, LEN, 2, no_right, false },
-    { "a port of a small MTU", RC, SEND, 3, LEN, 1, small_port, false },
-    { "a port that is down", RC, WRITE, 3, LEN, 1, port_down, false },
-    { "a peer in ERR", RC, WRITE, 3, LEN, 1, peer_gone, false },
-    { "its own peer", RC, SEND, 3, LEN, 5, post_recvs, true },
-    { "its own peer, READ", RC, READ, 3, LEN, 5, NULL, true },
-    { "its own peer, no right", RC, WRITE, 3, LEN, 2, no_right, true },
-    { "its own peer, bad key of a READ", RC, READ, 3, LEN, 2, bad_rkey, true },
-    { "its own peer, READ of bad memory", RC, READ, 3, LEN, 2, bad_target,
-      true },
-    { "its own peer, READ into bad memory", RC, READ, 3, LEN, 2, bad_source,
-      true },
-    { "its own peer, UC", UC, SEND, 3, LEN, 3, bad_target, true },
+      post_recvs },
+    { "WRITE without the right", RC, WRITE, 3, LEN, 2, no_right },
+    { "a port of a small MTU", RC, SEND, 3, LEN, 1, small_port },
+    { "a port that is down", RC, WRITE, 3, LEN, 1, port_down },
+    { "a peer in ERR", RC, WRITE, 3, LEN, 1, peer_gone },
+    { "its own peer", RC | ALONE, SEND, 3, LEN, 5, post_recvs },
+    { "its own peer, READ", RC | ALONE, READ, 3, LEN, 5, NULL },
+    { "its own peer, no right", RC | ALONE, WRITE, 3, LEN, 2, no_right },
+    { "its own peer, bad key of a READ", RC | ALONE, READ, 3, LEN, 2,
+      bad_rkey },
+    { "its own peer, READ of bad memory", RC | ALONE, READ, 3, LEN, 2,
+      bad_target },
+    { "its own peer, READ into bad memory", RC | ALONE, READ, 3, LEN, 2,
+      bad_source },
+    { "its own peer, UC", UC | ALONE, SEND, 3, LEN, 3, bad_target },
 };
 
 /* ---- playing them ---- */
 
 static void start(const struct scene *s, bool frames)
 {
-    struct rc_opts o = opts_of(s->type);
+    struct rc_opts o = opts_of((uint8_t)(s->type & ~ALONE));
 
     o.mtu = s->mtu;
     o.retry = 1;
@@ -296,7 +283,7 @@ static void start(const struct scene *s, bool frames)
     start_node();
     g->e->cfg.frames = frames;
     qp = rc_create(&node, &o);
-    if (s->alone) {
+    if (s->type & ALONE) {
         qp.o.rq_psn = qp.o.sq_psn;
         rc_set_peer(&qp, &node, qp.qpn);
         rc_bring_up(&qp, QHCA_QPS_RTS);
@@ -334,7 +321,7 @@ static void look(const struct scene *s, struct seen *seen)
 {
     struct gcq *cq[] = { &qp.scq, &qp.rcq, &peer.scq, &peer.rcq };
 
-    seen_look(seen, cq, s->alone ? 2 : 4);
+    seen_look(seen, cq, s->type & ALONE ? 2 : 4);
 }
 
 /*
@@ -345,7 +332,7 @@ static void look(const struct scene *s, struct seen *seen)
 static void forgive_part(const struct scene *s, struct seen *in_frames,
                          struct seen *direct)
 {
-    if (!s->alone || s->opcode != READ || !seen_failed(in_frames)) {
+    if (!(s->type & ALONE) || s->opcode != READ || !seen_failed(in_frames)) {
         return;
     }
     for (unsigned i = SRC; i < SRC + s->len; i++) {
@@ -372,7 +359,7 @@ static void test_same(void)
         start(&scenes[i], false);
         play(&scenes[i]);
         CHECK(!g->e->port->loop.tail || scenes[i].before == small_port ||
-              scenes[i].alone);
+              scenes[i].type & ALONE);
         look(&scenes[i], &direct);
         forgive_part(&scenes[i], &in_frames, &direct);
         CHECK(seen_same(scenes[i].name, &in_frames, &direct));
