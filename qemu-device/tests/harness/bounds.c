@@ -189,7 +189,6 @@ static void end(const struct call *c)
 
 #define WRAP(name, params, ...) \
     void __real_qhca_engine_##name params; \
-    void __wrap_qhca_engine_##name params; \
     void __wrap_qhca_engine_##name params \
     { \
         struct call c = begin(e); \
@@ -199,7 +198,6 @@ static void end(const struct call *c)
 
 #define WRAP_RET(type, name, params, ...) \
     type __real_qhca_engine_##name params; \
-    type __wrap_qhca_engine_##name params; \
     type __wrap_qhca_engine_##name params \
     { \
         struct call c = begin(e); \

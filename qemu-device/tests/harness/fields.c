@@ -109,35 +109,19 @@ static void change_objects(const struct vhca_snap_field *f, uint8_t *p)
 
 void __real_vhca_snap_raw(struct vhca_snap *s, const char *field, void *p,
                           size_t n);
-void __wrap_vhca_snap_raw(struct vhca_snap *s, const char *field, void *p,
-                          size_t n);
 uint64_t __real_vhca_snap_num(struct vhca_snap *s, const char *field,
-                              uint64_t v, unsigned size, uint64_t max);
-uint64_t __wrap_vhca_snap_num(struct vhca_snap *s, const char *field,
                               uint64_t v, unsigned size, uint64_t max);
 void __real_vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
                            size_t n);
-void __wrap_vhca_snap_u64s(struct vhca_snap *s, const char *field, uint64_t *v,
-                           size_t n);
 void __real_vhca_snap_fields(struct vhca_snap *s,
-                             const struct vhca_snap_field *f, void *obj);
-void __wrap_vhca_snap_fields(struct vhca_snap *s,
                              const struct vhca_snap_field *f, void *obj);
 uint32_t __real_vhca_snap_count(struct vhca_snap *s, const char *field,
                                 uint32_t n, size_t size);
-uint32_t __wrap_vhca_snap_count(struct vhca_snap *s, const char *field,
-                                uint32_t n, size_t size);
 uint64_t __real_vhca_snap_time(struct vhca_snap *s, const char *field,
-                               uint64_t t);
-uint64_t __wrap_vhca_snap_time(struct vhca_snap *s, const char *field,
                                uint64_t t);
 void __real_vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem,
                           uint64_t min_len);
-void __wrap_vhca_snap_mem(struct vhca_snap *s, struct vhca_mem *mem,
-                          uint64_t min_len);
 void __real_vhca_snap_fifo(struct vhca_snap *s, const char *field,
-                           struct vhca_fifo *f, uint16_t min_len);
-void __wrap_vhca_snap_fifo(struct vhca_snap *s, const char *field,
                            struct vhca_fifo *f, uint16_t min_len);
 
 void __wrap_vhca_snap_raw(struct vhca_snap *s, const char *field, void *p,

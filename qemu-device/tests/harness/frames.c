@@ -183,4 +183,5 @@ struct qhca_eth_wqe *eth_tx_post(struct eth_tx *q, uint64_t addr, uint32_t len,
 void eth_tx_ring(struct eth_tx *q)
 {
     ring(q->g, 0, QHCA_DB_ETH, q->number, q->pi);
+    guest_settle(q->g);
 }

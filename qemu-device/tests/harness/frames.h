@@ -48,6 +48,7 @@ struct eth_tx eth_tx_create(struct guest *g, const struct geq *eq,
 /* Puts a WQE in the ring without a doorbell; the caller may change it. */
 struct qhca_eth_wqe *eth_tx_post(struct eth_tx *q, uint64_t addr, uint32_t len,
                                  unsigned flags);
+/* Rings the doorbell and settles. */
 void eth_tx_ring(struct eth_tx *q);
 
 #endif /* QHCA_TESTS_FRAMES_H */

@@ -3,7 +3,7 @@
  * Completion queues: ring, phase, overrun, arming, resizing.
  */
 #include "harness/debug.h"
-#include "harness/harness.h"
+#include "harness/rc.h"
 
 struct setup {
     struct guest *g;
@@ -84,7 +84,6 @@ static void few_reads(void)
 static void overrun(void)
 {
     struct setup s = start(2);
-    struct qhca_cqe cqe;
     unsigned i;
 
     for (i = 0; i < 4; i++) {
@@ -98,12 +97,11 @@ static void overrun(void)
     CHECK_EQ(cq_query(&s.cq).state, QHCA_CQ_ERROR);
     CHECK_EQ(counter(s.g, QHCA_CNT_CQ_OVERRUN), 1);
     for (i = 0; i < 4; i++) {
-        CHECK(cq_poll(&s.cq, &cqe));
-        CHECK_EQ(le64toh(cqe.wr_id), i);
+        rc_expect(&s.cq, i, QHCA_WC_SUCCESS);
     }
-    CHECK(!cq_poll(&s.cq, &cqe));
+    rc_expect_none(&s.cq);
     push(&s, 6);
-    CHECK(!cq_poll(&s.cq, &cqe));
+    rc_expect_none(&s.cq);
     CHECK_EQ(guest_cmd_obj(s.g, QHCA_CMD_DESTROY_CQ, s.cq.cqn), QHCA_OK);
 }
 
@@ -259,8 +257,7 @@ static void resize_ok(void)
     for (i = 0; i < ARRAY_SIZE(logs); i++) {
         for (j = 0; j < 11 + i; j++) {      /* into both phases */
             push(&s, in++);
-            CHECK(cq_poll(&s.cq, &cqe));
-            CHECK_EQ(le64toh(cqe.wr_id), out++);
+            rc_expect(&s.cq, out++, QHCA_WC_SUCCESS);
         }
         for (j = 0; j < 1u << logs[i] && j < 1u << s.cq.log; j++) {
             push(&s, in++);
@@ -302,8 +299,7 @@ static void resize_refused(void)
     CHECK_EQ(resize(&s, 5, &b), QHCA_ERR_DMA);
     s.g->bad_from = s.g->bad_to = 0;
     for (i = 0; i < 40; i++) {              /* the old ring still works */
-        CHECK(cq_poll(&s.cq, &cqe));
-        CHECK_EQ(le64toh(cqe.wr_id), i);
+        rc_expect(&s.cq, i, QHCA_WC_SUCCESS);
         push(&s, 9 + i);
     }
     while (cq_poll(&s.cq, &cqe)) {
@@ -380,7 +376,7 @@ static void largest(void)
     for (i = first; i < n + first; i++) {
         REQUIRE(cq_poll(&s.cq, &cqe) && le64toh(cqe.wr_id) == i);
     }
-    CHECK(!cq_poll(&s.cq, &cqe));
+    rc_expect_none(&s.cq);
     push_to(&s, s.dev, 7, 0, false);
     CHECK(cq_poll(&s.cq, &cqe));
 }

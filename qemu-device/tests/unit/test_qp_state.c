@@ -3,7 +3,7 @@
  * qhca engine tests: the QP state machine and the QP commands, conformance A.
  */
 #include "harness/debug.h"
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define S(s)    QHCA_QPS_##s
 #define RC      (1u << QHCA_QPT_RC)
@@ -126,13 +126,11 @@ static void test_table(void)
 /* Checks all pairs of states by command, except those an RC QP cannot reach. */
 static void test_pairs(void)
 {
-    struct node n = node_new(NULL, 1), peer = { .host = 2 };
-
+    start_node();
     for (unsigned pair = 0; pair < 49; pair++) {
         uint8_t from = (uint8_t)(pair / 7), to = (uint8_t)(pair % 7);
         struct qhca_qpc before, after;
         struct qhca_qp_attr a;
-        struct rc_qp q;
         bool legal;
         struct row r = row_of(QHCA_QPT_RC, from, to, &legal);
         int status;
@@ -140,28 +138,26 @@ static void test_pairs(void)
         if (from == S(SQE)) {
             continue;           /* never RC */
         }
-        q = rc_create(&n, &RC_OPTS);
-        rc_set_peer(&q, &peer, 0x77);
-        rc_bring_up(&q, from);
-        before = rc_query(&q);
-        a = rc_attr(&q);
+        add_scripted(&RC_OPTS, from);
+        before = rc_query(&qp);
+        a = rc_attr(&qp);
         a.state = to;
         a.retry_cnt = 3;
-        status = rc_modify(&q, &a, A(STATE) | r.required | r.optional |
+        status = rc_modify(&qp, &a, A(STATE) | r.required | r.optional |
                                    (legal ? 0 : A(MIN_RNR_TIMER)));
         if (r.optional & A(CUR_STATE)) {
             CHECK_EQ(status, from == 0 ? 0 : QHCA_ERR_STATE);
             a.cur_state = from;
-            status = rc_modify(&q, &a, A(STATE) | r.required | r.optional);
+            status = rc_modify(&qp, &a, A(STATE) | r.required | r.optional);
         }
         if ((status == QHCA_OK) != legal) {
             tap_note("%s from %u to %u: status %d", r.id, from, to, status);
             CHECK(!"judged rightly");
         }
-        after = rc_query(&q);
+        after = rc_query(&qp);
         CHECK_EQ(after.attr.state, legal ? to : from);
         CHECK(legal || !memcmp(&before, &after, sizeof(before)));   /* */
-        CHECK_EQ(rc_destroy(&q), QHCA_OK);
+        CHECK_EQ(rc_destroy(&qp), QHCA_OK);
     }
 }
 
@@ -195,36 +191,32 @@ static void test_values(void)
         { "rd_atomic 17", S(RTS), RC_RTS_MASK, FIELD(max_rd_atomic), 17 },
         { "state 7", S(RTS), RC_RTS_MASK, FIELD(state), 7 },
     };
-    struct node n = node_new(NULL, 1), peer = { .host = 2 };
 
+    start_node();
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        struct rc_qp q = rc_create(&n, &RC_OPTS);
         struct qhca_qpc before, after;
         struct qhca_qp_attr a;
         int status;
 
-        rc_set_peer(&q, &peer, 0x77);
-        rc_bring_up(&q, bad[i].state - 1);
-        before = rc_query(&q);
-        a = rc_attr(&q);
+        add_scripted(&RC_OPTS, bad[i].state - 1);
+        before = rc_query(&qp);
+        a = rc_attr(&qp);
         a.state = bad[i].state;
         ((uint8_t *)&a)[bad[i].off] = bad[i].val;
-        status = rc_modify(&q, &a, bad[i].mask);
+        status = rc_modify(&qp, &a, bad[i].mask);
         if (status != QHCA_ERR_PARAM) {
             tap_note("%s: status %d", bad[i].what, status);
             CHECK(!"refused");
         }
-        after = rc_query(&q);
+        after = rc_query(&qp);
         CHECK(!memcmp(&before, &after, sizeof(before)));
-        CHECK_EQ(rc_destroy(&q), QHCA_OK);
+        CHECK_EQ(rc_destroy(&qp), QHCA_OK);
     }
 }
 
 static void test_query(void)
 {
-    struct node n = node_new(NULL, 1), peer = { .host = 2 };
     struct rc_opts o = RC_OPTS;
-    struct rc_qp q;
     struct qhca_qp_attr a;
     struct qhca_qpc c;
 
@@ -234,31 +226,31 @@ static void test_query(void)
     o.rq_psn = 0x01ffffff;
     o.timeout = 31;
     o.min_rnr = 25;
-    q = rc_create(&n, &o);
-    CHECK_EQ(rc_state(&q), S(RESET));
-    rc_set_peer(&q, &peer, 0xfffffe);
-    rc_bring_up(&q, S(RTS));
-    a = rc_attr(&q);
-    c = rc_query(&q);
+    start_in(&o, S(RESET));
+    CHECK_EQ(rc_state(&qp), S(RESET));
+    rc_set_peer(&qp, &far, 0xfffffe);
+    rc_bring_up(&qp, S(RTS));
+    a = rc_attr(&qp);
+    c = rc_query(&qp);
     CHECK_EQ(le32toh(c.attr.sq_psn), 0x123456);
     CHECK_EQ(le32toh(c.attr.rq_psn), 0xffffff);
     a.sq_psn = htole32(0x123456);
     a.rq_psn = htole32(0xffffff);
     a.state = a.cur_state = S(RTS);
     CHECK(!memcmp(&a, &c.attr, sizeof(a)));
-    CHECK_EQ(le32toh(c.qpn), q.qpn);
-    CHECK_EQ(le32toh(c.send_cqn), q.scq.cqn);
-    CHECK_EQ(le32toh(c.recv_cqn), q.rcq.cqn);
+    CHECK_EQ(le32toh(c.qpn), qp.qpn);
+    CHECK_EQ(le32toh(c.send_cqn), qp.scq.cqn);
+    CHECK_EQ(le32toh(c.recv_cqn), qp.rcq.cqn);
     CHECK_EQ(le32toh(c.next_psn), 0x123456);
     CHECK_EQ(le32toh(c.epsn), 0xffffff);
     /* without STATE the row is X to X, with its attributes. */
-    CHECK_EQ(rc_modify(&q, &a, A(MIN_RNR_TIMER)), QHCA_OK);
-    CHECK_EQ(rc_modify(&q, &a, A(TIMEOUT)), QHCA_ERR_STATE);
-    CHECK_EQ(rc_set_state(&q, S(RESET)), QHCA_OK);
-    CHECK_EQ(rc_modify(&q, &a, A(PORT)), QHCA_ERR_STATE);
+    CHECK_EQ(rc_modify(&qp, &a, A(MIN_RNR_TIMER)), QHCA_OK);
+    CHECK_EQ(rc_modify(&qp, &a, A(TIMEOUT)), QHCA_ERR_STATE);
+    CHECK_EQ(rc_set_state(&qp, S(RESET)), QHCA_OK);
+    CHECK_EQ(rc_modify(&qp, &a, A(PORT)), QHCA_ERR_STATE);
     /* 0x4000: ALT_PATH, 0x80000: CAP. */
-    CHECK_EQ(rc_modify(&q, &a, 0x4000), QHCA_ERR_PARAM);
-    CHECK_EQ(rc_modify(&q, &a, 0x80000), QHCA_ERR_PARAM);
+    CHECK_EQ(rc_modify(&qp, &a, 0x4000), QHCA_ERR_PARAM);
+    CHECK_EQ(rc_modify(&qp, &a, 0x80000), QHCA_ERR_PARAM);
 }
 
 static struct qhca_create_qp good_create(struct node *n, struct gcq *cq)
@@ -349,27 +341,24 @@ static void test_doorbells(void)
         { S(RTR), false, true }, { S(RTS), true, true },
         { S(SQD), true, true }, { S(ERR), true, true },
     };
-    struct node n = node_new(NULL, 1), peer = { .host = 2 };
-    struct rc_opts o = RC_OPTS;
 
+    start_node();
     for (size_t i = 0; i < ARRAY_SIZE(takes); i++) {
-        struct rc_qp q = rc_create(&n, &o);
-        uint64_t bad = counter(n.g, QHCA_CNT_BAD_DOORBELL);
+        uint64_t bad = counter(g, QHCA_CNT_BAD_DOORBELL);
 
-        rc_set_peer(&q, &peer, 0x77);
-        rc_bring_up(&q, takes[i].state);
-        ring(n.g, 1, QHCA_DB_SQ, q.qpn, 0);
+        add_scripted(&RC_OPTS, takes[i].state);
+        ring(g, 1, QHCA_DB_SQ, qp.qpn, 0);
         bad += !takes[i].sq;
-        CHECK_EQ(counter(n.g, QHCA_CNT_BAD_DOORBELL), bad);
-        ring(n.g, 1, QHCA_DB_RQ, q.qpn, 0);
+        CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), bad);
+        ring(g, 1, QHCA_DB_RQ, qp.qpn, 0);
         bad += !takes[i].rq;
-        CHECK_EQ(counter(n.g, QHCA_CNT_BAD_DOORBELL), bad);
-        ring(n.g, 2, QHCA_DB_RQ, q.qpn, 0);             /* J-020 */
-        ring(n.g, 2, QHCA_DB_SQ, q.qpn, 0);
-        ring(n.g, 1, QHCA_DB_RQ, q.qpn, (1u << o.rq_log) + 1);
-        ring(n.g, 1, QHCA_DB_SQ, q.qpn, UINT32_MAX);
-        CHECK_EQ(counter(n.g, QHCA_CNT_BAD_DOORBELL), bad + 4);
-        CHECK_EQ(rc_destroy(&q), QHCA_OK);
+        CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), bad);
+        ring(g, 2, QHCA_DB_RQ, qp.qpn, 0);             /* J-020 */
+        ring(g, 2, QHCA_DB_SQ, qp.qpn, 0);
+        ring(g, 1, QHCA_DB_RQ, qp.qpn, (1u << qp.o.rq_log) + 1);
+        ring(g, 1, QHCA_DB_SQ, qp.qpn, UINT32_MAX);
+        CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), bad + 4);
+        CHECK_EQ(rc_destroy(&qp), QHCA_OK);
     }
 }
 
