@@ -3,52 +3,52 @@
  * qhca engine tests: RC moves data: every opcode, length, MTU and SGE list, in
  * loopback and between two engines.
  */
-#include <stdio.h>
-
-#include "harness/rc.h"
+#include "harness/fixture.h"
 
 #define HALF    (NODE_MEM / 2)
 
-/* struct pair - two connected QPs, and the offset of the data of each */
-struct pair {
-    struct net *net;
-    struct node na, nb, *b;
-    struct rc_qp qa, qb;
-    uint64_t off_a, off_b;
-};
-
-static struct pair pair;
+/* @peer's node. */
+static struct node *end;
 
 /* @loop: both QPs are on one engine and share its memory. */
-static struct pair *pair_new(bool loop, const struct rc_opts *o, bool ipv6,
-                             uint16_t vlan)
+static void start(bool loop, const struct rc_opts *o, bool ipv6, uint16_t vlan)
 {
-    struct pair *p = &pair;
-
-    memset(p, 0, sizeof(*p));
-    p->net = loop ? NULL : net_new(1);
-    p->na = node_new(p->net, 1);
-    node_set_gid(&p->na, ipv6, vlan);
-    p->b = &p->na;
+    harness_cleanup();
+    net = loop ? NULL : net_new(1);
+    node = node_new(net, 1);
+    g = node.g;
+    node_set_gid(&node, ipv6, vlan);
+    end = &node;
     if (!loop) {
-        p->nb = node_new(p->net, 2);
-        node_set_gid(&p->nb, ipv6, vlan);
-        p->b = &p->nb;
+        end = &there;
+        there = node_new(net, 2);
+        node_set_gid(&there, ipv6, vlan);
     }
-    p->off_b = HALF;
-    p->qa = rc_create(&p->na, o);
-    p->qb = rc_create(p->b, o);
-    rc_connect(&p->qa, &p->qb);
-    return p;
+    qp = rc_create(&node, o);
+    peer = rc_create(end, o);
+    rc_connect(&qp, &peer);
 }
 
-static void settle(struct pair *p)
+static void start_wire(void)
 {
-    if (p->net) {
-        net_run(p->net, 10000000000ull);
+    start(false, &RC_OPTS, false, QHCA_NO_VLAN);
+}
+
+static void settle(void)
+{
+    if (net) {
+        net_run(net, 10000000000ull);
     } else {
-        guest_settle(p->na.g);
+        guest_settle(g);
     }
+}
+
+/* Does @wr, between two engines as well. */
+static struct qhca_cqe finish(const struct rc_wr *wr)
+{
+    rc_post(&qp, wr);
+    settle();
+    return rc_expect(&qp.scq, wr->wr_id, QHCA_WC_SUCCESS);
 }
 
 /* Cuts @wr's buffer into @n SGEs, with an empty one that has no valid key. */
@@ -71,22 +71,22 @@ static void cut(struct rc_wr *wr, unsigned n)
     wr->num_sge = n;
 }
 
-static void check_recv(struct pair *p, uint8_t opcode, uint64_t wr_id,
-                       uint32_t len, uint32_t imm)
+static void check_recv(uint8_t opcode, uint64_t wr_id, uint32_t len,
+                       uint32_t imm)
 {
     bool has_imm = opcode == QHCA_WR_SEND_WITH_IMM ||
                    opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
     struct qhca_cqe c;
 
     if (opcode == QHCA_WR_RDMA_WRITE || opcode == QHCA_WR_RDMA_READ) {
-        rc_expect_none(&p->qb.rcq);
+        rc_expect_none(&peer.rcq);
         return;
     }
-    c = rc_expect(&p->qb.rcq, wr_id, QHCA_WC_SUCCESS);
+    c = rc_expect(&peer.rcq, wr_id, QHCA_WC_SUCCESS);
     CHECK_EQ(c.opcode, opcode == QHCA_WR_RDMA_WRITE_WITH_IMM ?
                        QHCA_CQE_RECV_RDMA_WITH_IMM : QHCA_CQE_RECV);
     CHECK_EQ(le32toh(c.byte_len), len);
-    CHECK_EQ(le32toh(c.qpn), p->qb.qpn);
+    CHECK_EQ(le32toh(c.qpn), peer.qpn);
     CHECK_EQ(le16toh(c.flags) & QHCA_CQE_IMM, has_imm ? QHCA_CQE_IMM : 0);
     CHECK(!has_imm || c.imm == imm);
 }
@@ -104,46 +104,43 @@ static uint8_t cqe_opcode(uint8_t opcode)
     }
 }
 
-/* One message from @p->qa, checked on both sides. */
-static void transfer(struct pair *p, uint8_t opcode, uint32_t len,
-                     unsigned sges)
+/* One message from @qp, checked on both sides. */
+static void transfer(uint8_t opcode, uint32_t len, unsigned sges)
 {
     static unsigned seed;
     bool read = opcode == QHCA_WR_RDMA_READ;
-    struct guest *ga = p->na.g, *gb = p->b->g;
-    uint64_t a = p->na.mr.addr + p->off_a + 3, b = p->b->mr.addr + p->off_b + 5;
-    struct rc_wr wr = rc_wr(&p->qa, opcode, p->off_a + 3, len);
+    struct guest *gb = end->g;
+    uint64_t a = node.mr.addr + 3, b = end->mr.addr + HALF + 5;
+    struct rc_wr wr = rc_wr(&qp, opcode, 3, len);
     struct qhca_cqe c;
 
     seed++;
-    guest_fill(ga, a - 1, len + 2, seed * 2);
+    guest_fill(g, a - 1, len + 2, seed * 2);
     guest_fill(gb, b - 1, len + 2, seed * 2 + 1);
     if (read) {
         guest_fill(gb, b, len, seed);
     } else {
-        guest_fill(ga, a, len, seed);
+        guest_fill(g, a, len, seed);
     }
-    rc_aim(&wr, p->b, p->off_b + 5);
+    rc_aim(&wr, end, HALF + 5);
     wr.imm = 0x01020304 + seed;
     cut(&wr, sges);
     if (opcode != QHCA_WR_RDMA_WRITE && !read) {
         bool imm_only = opcode == QHCA_WR_RDMA_WRITE_WITH_IMM;
 
-        rc_recv(&p->qb, seed, p->off_b + 5, imm_only ? 0 : len);
+        rc_recv(&peer, seed, HALF + 5, imm_only ? 0 : len);
     }
-    rc_post(&p->qa, &wr);
-    settle(p);
-    c = rc_expect(&p->qa.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    c = finish(&wr);
     CHECK_EQ(c.opcode, cqe_opcode(opcode));
     CHECK(le16toh(c.flags) & QHCA_CQE_SQ);
-    CHECK_EQ(le32toh(c.wqe_index), p->qa.sq_pi - 1);
+    CHECK_EQ(le32toh(c.wqe_index), qp.sq_pi - 1);
     CHECK(!read || le32toh(c.byte_len) == len);
-    check_recv(p, opcode, seed, len, wr.imm);
+    check_recv(opcode, seed, len, wr.imm);
     CHECK(guest_is_filled(gb, b, len, seed));
-    CHECK(guest_is_filled(ga, a, len, seed));
+    CHECK(guest_is_filled(g, a, len, seed));
     /* The bytes around it are unchanged. */
     CHECK(guest_is_filled(gb, b - 1, 1, seed * 2 + 1));
-    CHECK(guest_is_filled(ga, a - 1, 1, seed * 2));
+    CHECK(guest_is_filled(g, a - 1, 1, seed * 2));
 }
 
 static void sweep(bool loop, uint8_t mtu_code, bool ipv6, uint16_t vlan)
@@ -158,28 +155,26 @@ static void sweep(bool loop, uint8_t mtu_code, bool ipv6, uint16_t vlan)
         64 * mtu, 65 * mtu + 1,
     };
     struct rc_opts o = RC_OPTS;
-    struct pair *p;
 
     o.mtu = mtu_code;
     o.sq_psn = 0xffff80;        /* wraps (D-003) */
     o.rq_psn = 0xfffffe;
-    p = pair_new(loop, &o, ipv6, vlan);
+    start(loop, &o, ipv6, vlan);
     for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
         for (size_t j = 0; j < ARRAY_SIZE(ops); j++) {
-            transfer(p, ops[j], lens[i], 1 + (unsigned)(i + j) % 4);
+            transfer(ops[j], lens[i], 1 + (unsigned)(i + j) % 4);
         }
     }
-    CHECK_EQ(counter(p->na.g, QHCA_CNT_RETRANSMIT), 0);
-    CHECK_EQ(counter(p->na.g, QHCA_CNT_RX_OUT_OF_SEQ), 0);
-    CHECK_EQ(counter(p->na.g, QHCA_CNT_TIMEOUT), 0);
-    CHECK_EQ(p->na.g->errors, 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_OUT_OF_SEQ), 0);
+    CHECK_EQ(counter(g, QHCA_CNT_TIMEOUT), 0);
+    CHECK_EQ(g->errors, 0);
 }
 
 static void test_loop(void)
 {
     for (uint8_t mtu = 1; mtu <= 5; mtu++) {
         sweep(true, mtu, false, QHCA_NO_VLAN);
-        harness_cleanup();
     }
     sweep(true, 3, true, 77);
 }
@@ -188,138 +183,129 @@ static void test_wire(void)
 {
     for (uint8_t mtu = 1; mtu <= 5; mtu++) {
         sweep(false, mtu, false, QHCA_NO_VLAN);
-        harness_cleanup();
     }
 }
 
 static void test_wire_v6(void)
 {
     sweep(false, 3, true, QHCA_NO_VLAN);
-    harness_cleanup();
     sweep(false, 5, true, 4094);
-    harness_cleanup();
     sweep(false, 1, false, 1);
 }
 
 static void test_inline(void)
 {
     char data[64];
-    struct pair *p = pair_new(false, &RC_OPTS, false, QHCA_NO_VLAN);
 
+    start_wire();
     memset(data, 'x', sizeof(data));
     for (unsigned len = 0; len <= sizeof(data); len++) {
-        struct rc_wr wr = rc_wr(&p->qa, len & 1 ? QHCA_WR_SEND_WITH_IMM :
-                                QHCA_WR_SEND, 0, 0);
+        struct rc_wr wr = rc_wr(&qp, len & 1 ? QHCA_WR_SEND_WITH_IMM :
+                                     QHCA_WR_SEND, 0, 0);
 
         wr.flags |= QHCA_WQE_INLINE;
         wr.inline_data = data;
         wr.inline_len = len;
         data[0] = (char)len;
-        rc_recv(&p->qb, len, 0, len);
-        rc_post(&p->qa, &wr);
-        settle(p);
-        rc_expect(&p->qa.scq, wr.wr_id, QHCA_WC_SUCCESS);
-        CHECK_EQ(le32toh(rc_expect(&p->qb.rcq, len, 0).byte_len), len);
-        CHECK(!memcmp(guest_ptr(p->nb.g, p->nb.mr.addr, 64), data, len));
+        rc_recv(&peer, len, 0, len);
+        finish(&wr);
+        CHECK_EQ(le32toh(rc_expect(&peer.rcq, len, 0).byte_len), len);
+        CHECK(!memcmp(guest_ptr(there.g, there.mr.addr, 64), data, len));
     }
 }
 
-/* Executes an atomic on the word at @p->off_b; returns the old value. */
-static uint64_t atomic(struct pair *p, uint8_t opcode, uint64_t swap_add,
-                       uint64_t compare)
+/* Executes an atomic on the word at HALF; returns the old value. */
+static uint64_t atomic(uint8_t opcode, uint64_t swap_add, uint64_t compare)
 {
-    struct rc_wr wr = rc_wr(&p->qa, opcode, p->off_a, 8);
+    struct rc_wr wr = rc_wr(&qp, opcode, 0, 8);
     struct qhca_cqe c;
     uint64_t old;
 
-    rc_aim(&wr, p->b, p->off_b);
+    rc_aim(&wr, end, HALF);
     wr.swap_add = swap_add;
     wr.compare = compare;
-    rc_post(&p->qa, &wr);
-    settle(p);
-    c = rc_expect(&p->qa.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    c = finish(&wr);
     CHECK_EQ(c.opcode, opcode == QHCA_WR_ATOMIC_CMP_AND_SWP ?
                        QHCA_CQE_COMP_SWAP : QHCA_CQE_FETCH_ADD);
     CHECK_EQ(le32toh(c.byte_len), 8);                           /* C-009 */
-    memcpy(&old, guest_ptr(p->na.g, p->na.mr.addr + p->off_a, 8), 8);
+    memcpy(&old, guest_ptr(g, node.mr.addr, 8), 8);
     return le64toh(old);
 }
 
 static void atomics(bool loop)
 {
-    struct pair *p = pair_new(loop, &RC_OPTS, false, QHCA_NO_VLAN);
-    uint64_t *word = guest_ptr(p->b->g, p->b->mr.addr + p->off_b, 8);
+    uint64_t *word;
 
+    start(loop, &RC_OPTS, false, QHCA_NO_VLAN);
+    word = guest_ptr(end->g, end->mr.addr + HALF, 8);
     *word = htole64(0xfffffffffffffffe);
-    CHECK(atomic(p, QHCA_WR_ATOMIC_FETCH_AND_ADD, 5, 0) == 0xfffffffffffffffe);
+    CHECK(atomic(QHCA_WR_ATOMIC_FETCH_AND_ADD, 5, 0) == 0xfffffffffffffffe);
     CHECK(le64toh(*word) == 3);                                 /* B-072 */
-    CHECK(atomic(p, QHCA_WR_ATOMIC_CMP_AND_SWP, 9, 4) == 3);
+    CHECK(atomic(QHCA_WR_ATOMIC_CMP_AND_SWP, 9, 4) == 3);
     CHECK(le64toh(*word) == 3);
-    CHECK(atomic(p, QHCA_WR_ATOMIC_CMP_AND_SWP, 0x0102030405060708, 3) == 3);
+    CHECK(atomic(QHCA_WR_ATOMIC_CMP_AND_SWP, 0x0102030405060708, 3) == 3);
     CHECK(le64toh(*word) == 0x0102030405060708);
-    CHECK(atomic(p, QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, 0) == 0x0102030405060708);
+    CHECK(atomic(QHCA_WR_ATOMIC_FETCH_AND_ADD, 0, 0) == 0x0102030405060708);
 }
 
 static void test_atomics(void)
 {
     atomics(true);
-    harness_cleanup();
     atomics(false);
 }
 
 /* D-085: one QP talks to itself. */
 static void test_self(void)
 {
-    struct node n = node_new(NULL, 1);
-    struct rc_qp q = rc_create(&n, &RC_OPTS);
     struct rc_wr wr;
 
-    q.o.rq_psn = q.o.sq_psn;
-    rc_connect(&q, &q);
-    guest_fill(n.g, n.mr.addr, 5000, 3);
-    rc_recv(&q, 42, HALF, 5000);
-    wr = rc_wr(&q, QHCA_WR_SEND, 0, 5000);
-    rc_post(&q, &wr);
-    wr = rc_wr(&q, QHCA_WR_RDMA_READ, 10000, 5000);
-    rc_aim(&wr, &n, HALF);
-    rc_do(&q, &wr);
-    rc_expect(&q.rcq, 42, QHCA_WC_SUCCESS);
-    rc_expect(&q.scq, 0x1000, QHCA_WC_SUCCESS);
-    rc_expect(&q.scq, 0x1001, QHCA_WC_SUCCESS);
-    CHECK(guest_is_filled(n.g, n.mr.addr + HALF, 5000, 3));
-    CHECK(guest_is_filled(n.g, n.mr.addr + 10000, 5000, 3));
+    start_node();
+    qp = rc_create(&node, &RC_OPTS);
+    qp.o.rq_psn = qp.o.sq_psn;
+    rc_connect(&qp, &qp);
+    guest_fill(g, node.mr.addr, 5000, 3);
+    rc_recv(&qp, 42, HALF, 5000);
+    wr = rc_wr(&qp, QHCA_WR_SEND, 0, 5000);
+    rc_post(&qp, &wr);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_READ, 10000, 5000);
+    rc_aim(&wr, &node, HALF);
+    rc_do(&qp, &wr);
+    rc_expect(&qp.rcq, 42, QHCA_WC_SUCCESS);
+    done(0, QHCA_WC_SUCCESS);
+    done(1, QHCA_WC_SUCCESS);
+    CHECK(guest_is_filled(g, node.mr.addr + HALF, 5000, 3));
+    CHECK(guest_is_filled(g, node.mr.addr + 10000, 5000, 3));
 }
 
 /* More WRs than the rings have slots, half of them unsignaled. */
 static void test_stream(void)
 {
     struct rc_opts o = RC_OPTS;
-    struct pair *p;
-    uint32_t sent = 0, done = 0, received = 0;
+    uint32_t sent = 0, completed = 0, received = 0;
     struct qhca_cqe c;
 
     o.sq_log = o.rq_log = 7;
-    p = pair_new(false, &o, false, QHCA_NO_VLAN);
-    while (done < 3 * 128 / 2) {
-        while (p->qb.rq_pi - received < 128) {
-            rc_recv(&p->qb, p->qb.rq_pi, 0, 4096);
+    start(false, &o, false, QHCA_NO_VLAN);
+    while (completed < 3 * 128 / 2) {
+        while (peer.rq_pi - received < 128) {
+            rc_recv(&peer, peer.rq_pi, 0, 4096);
         }
-        while (sent - 2 * done < 128) {
-            struct rc_wr wr = rc_wr(&p->qa, QHCA_WR_SEND, sent % 512,
+        while (sent - 2 * completed < 128) {
+            struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, sent % 512,
                                     sent % 999);
 
             wr.wr_id = sent;
             wr.flags = sent & 1 ? QHCA_WQE_SIGNALED : 0;        /* B-042 */
-            rc_put(&p->qa, &wr);
+            rc_put(&qp, &wr);
             sent++;
         }
-        rc_ring(&p->qa);
-        settle(p);
-        while (cq_poll(&p->qa.scq, &c)) {
-            CHECK_EQ(le64toh(c.wr_id), 2 * done + 1);
-            done++;
+        rc_ring(&qp);
+        settle();
+        while (cq_poll(&qp.scq, &c)) {
+            CHECK_EQ(le64toh(c.wr_id), 2 * completed + 1);
+            completed++;
         }
-        while (cq_poll(&p->qb.rcq, &c)) {
+        while (cq_poll(&peer.rcq, &c)) {
             CHECK_EQ(le64toh(c.wr_id), received);
             CHECK_EQ(le32toh(c.byte_len), received % 999);
             received++;
@@ -332,48 +318,43 @@ static void test_stream(void)
 static void test_large(void)
 {
     struct rc_opts o = RC_OPTS;
-    struct pair *p;
     const uint32_t len = 5000000;
     struct gmr ma, mb;
     struct rc_wr wr;
 
     o.mtu = 1;                  /* 19532 packets */
     o.sq_psn = 0xffff00;
-    p = pair_new(false, &o, false, QHCA_NO_VLAN);
-    ma = mr_create(p->na.g, p->na.pdn, len, QHCA_ACCESS_LOCAL_WRITE);
-    mb = mr_create(p->nb.g, p->nb.pdn, len,
+    start(false, &o, false, QHCA_NO_VLAN);
+    ma = mr_create(g, node.pdn, len, QHCA_ACCESS_LOCAL_WRITE);
+    mb = mr_create(there.g, there.pdn, len,
                    REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE);
     for (unsigned i = 0; i < 2; i++) {
-        wr = rc_wr(&p->qa, i ? QHCA_WR_RDMA_READ : QHCA_WR_RDMA_WRITE, 0, len);
+        wr = rc_wr(&qp, i ? QHCA_WR_RDMA_READ : QHCA_WR_RDMA_WRITE, 0, len);
         wr.sge[0].addr = ma.addr;
         wr.sge[0].lkey = ma.key;
         wr.raddr = mb.addr;
         wr.rkey = mb.key;
-        guest_fill(i ? p->nb.g : p->na.g, i ? mb.addr : ma.addr, len, i + 1);
-        rc_post(&p->qa, &wr);
-        settle(p);
-        rc_expect(&p->qa.scq, wr.wr_id, QHCA_WC_SUCCESS);
-        CHECK(guest_is_filled(p->nb.g, mb.addr, len, i + 1));
-        CHECK(guest_is_filled(p->na.g, ma.addr, len, i + 1));
+        guest_fill(i ? there.g : g, i ? mb.addr : ma.addr, len, i + 1);
+        finish(&wr);
+        CHECK(guest_is_filled(there.g, mb.addr, len, i + 1));
+        CHECK(guest_is_filled(g, ma.addr, len, i + 1));
     }
-    CHECK_EQ(counter(p->na.g, QHCA_CNT_RETRANSMIT), 0);
+    CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
 }
 
 /* B-029: without data, address and key are ignored. */
 static void test_zero_rkey(void)
 {
-    struct pair *p = pair_new(false, &RC_OPTS, false, QHCA_NO_VLAN);
     static const uint8_t ops[] = { QHCA_WR_RDMA_WRITE, QHCA_WR_RDMA_READ };
 
+    start_wire();
     for (size_t i = 0; i < 2; i++) {
-        struct rc_wr wr = rc_wr(&p->qa, ops[i], 0, 0);
+        struct rc_wr wr = rc_wr(&qp, ops[i], 0, 0);
 
         wr.num_sge = (unsigned)i;
         wr.raddr = UINT64_MAX;
         wr.rkey = 0x12345678;
-        rc_post(&p->qa, &wr);
-        settle(p);
-        rc_expect(&p->qa.scq, wr.wr_id, QHCA_WC_SUCCESS);
+        finish(&wr);
     }
 }
 
