@@ -100,6 +100,13 @@ struct qhca_cqe done(unsigned i, unsigned status)
     return rc_expect(&qp.scq, 0x1000 + i, status);
 }
 
+void all_done(unsigned first, unsigned end, unsigned status)
+{
+    while (first < end) {
+        done(first++, status);
+    }
+}
+
 void post_writes(struct rc_qp *q, unsigned n, uint32_t len)
 {
     struct rc_wr wr;

@@ -41,6 +41,8 @@ void start_net(const struct rc_opts *o, bool one_place);
 void post_writes(struct rc_qp *q, unsigned n, uint32_t len);
 /* The next CQE of @qp's send CQ must be WR 0x1000 + @i, with @status. */
 struct qhca_cqe done(unsigned i, unsigned status);
+/* done() for @i from @first to before @end. */
+void all_done(unsigned first, unsigned end, unsigned status);
 /* Checks that @node's asynchronous EQ is empty. */
 void no_event(void);
 /* Whether @len bytes at @off of @node's region are all @byte. */

@@ -238,19 +238,6 @@ void net_advance(struct net *n, uint64_t ns)
     n->clock = end;
 }
 
-bool net_run_until(struct net *n, bool (*done)(void *arg), void *arg,
-                   uint64_t limit)
-{
-    uint64_t end = n->clock + limit;
-
-    while (!done(arg)) {
-        if (!step(n, end)) {
-            return done(arg);
-        }
-    }
-    return true;
-}
-
 void net_clear(struct net *n)
 {
     while (n->num_frames > 0) {

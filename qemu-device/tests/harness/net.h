@@ -48,9 +48,6 @@ void net_run(struct net *n, uint64_t limit);
 void net_advance(struct net *n, uint64_t ns);
 /* Drops all frames in flight. */
 void net_clear(struct net *n);
-/* Runs until @done returns true; false: it did not within @limit ns. */
-bool net_run_until(struct net *n, bool (*done)(void *arg), void *arg,
-                   uint64_t limit);
 void net_cleanup(void);
 void gbuf_cleanup(void);
 uint64_t test_random(uint64_t *state);

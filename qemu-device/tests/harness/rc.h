@@ -180,6 +180,9 @@ struct roce_packet peer_to_group(const struct rc_qp *q, uint32_t psn,
                                  const uint8_t *gid);
 void peer_inject(struct rc_qp *q, const struct roce_packet *p,
                  const void *payload, size_t len);
+/* Injects a packet with this payload, and nothing else to set. */
+void peer_send(struct rc_qp *q, uint8_t opcode, uint32_t psn,
+               const void *payload, size_t len);
 /* Inject an ACK or a NAK. */
 void peer_ack(struct rc_qp *q, uint32_t psn);
 void peer_nak(struct rc_qp *q, uint8_t syndrome, uint32_t psn);

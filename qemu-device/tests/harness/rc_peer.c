@@ -63,6 +63,14 @@ void peer_inject(struct rc_qp *q, const struct roce_packet *p,
     guest_settle(q->n->g);
 }
 
+void peer_send(struct rc_qp *q, uint8_t opcode, uint32_t psn,
+               const void *payload, size_t len)
+{
+    struct roce_packet p = peer_packet(q, opcode, psn);
+
+    peer_inject(q, &p, payload, len);
+}
+
 void peer_nak(struct rc_qp *q, uint8_t syndrome, uint32_t psn)
 {
     struct roce_packet p = peer_packet(q, RC_ACKNOWLEDGE, psn);

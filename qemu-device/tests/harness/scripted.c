@@ -92,9 +92,8 @@ void post_flags(uint8_t opcode, uint32_t len, uint8_t flags)
 void answer_read(uint8_t opcode, uint32_t psn, size_t len)
 {
     static const uint8_t zeros[4096];
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
 
-    peer_inject(&qp, &p, zeros, len);
+    peer_send(&qp, opcode, psn, zeros, len);
 }
 
 void expect_dead(void)

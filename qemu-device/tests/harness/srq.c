@@ -100,6 +100,13 @@ void srq_post(struct gsrq *q, uint64_t wr_id, uint64_t off, uint32_t len)
     srq_ring(q);
 }
 
+void srq_fill(struct gsrq *q, unsigned n, uint32_t len)
+{
+    for (unsigned i = 0; i < n; i++) {
+        srq_post(q, i, 0, len);
+    }
+}
+
 int srq_limit(struct gsrq *q, uint32_t limit)
 {
     struct qhca_cmd cmd = {

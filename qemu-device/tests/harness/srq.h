@@ -32,6 +32,8 @@ void srq_put(struct gsrq *q, uint64_t wr_id, unsigned num_sge,
 void srq_ring(struct gsrq *q);
 /* Puts a WR of @len bytes at @off of the node's memory, and rings. */
 void srq_post(struct gsrq *q, uint64_t wr_id, uint64_t off, uint32_t len);
+/* Posts WRs 0 to @n - 1, of @len bytes at the start of the memory. */
+void srq_fill(struct gsrq *q, unsigned n, uint32_t len);
 /* These return the status of the command. */
 int srq_limit(struct gsrq *q, uint32_t limit);
 int srq_query(struct gsrq *q, struct qhca_srqc *c);

@@ -191,9 +191,7 @@ static void send_shared(unsigned wr_id)
 static void limit(void)
 {
     start_shared(4, 4, 1, &RC_OPTS);
-    for (unsigned i = 0; i < 6; i++) {
-        srq_post(&srq, i, 0, 4096);
-    }
+    srq_fill(&srq, 6, 4096);
     CHECK_EQ(srq_limit(&srq, 4), QHCA_OK);
     no_event();
     send_shared(0);
@@ -209,9 +207,7 @@ static void limit(void)
 static void resized(void)
 {
     start_shared(4, 4, 1, &RC_OPTS);
-    for (unsigned i = 0; i < 9; i++) {
-        srq_post(&srq, i, 0, 4096);
-    }
+    srq_fill(&srq, 9, 4096);
     CHECK_EQ(srq_resize(&srq, 3, 0, 0), QHCA_ERR_STATE);
     CHECK_EQ(srq_resize(&srq, 6, 0, 0), QHCA_OK);
     srq_post(&srq, 9, 0, 4096);

@@ -72,8 +72,8 @@ static void test_requester(void)
         memcpy(&result, guest_ptr(g, node.mr.addr + 128, 8), 8);
         CHECK(le64toh(result) == 0x0102030405060708);
         expect_request(false, SQ_PSN + 1);
-        p = peer_packet(&qp, RC_READ_RESP_ONLY, SQ_PSN + 1);
-        peer_inject(&qp, &p, "12345678", 8);     /* not a response to it */
+        /* Not a response to it. */
+        peer_send(&qp, RC_READ_RESP_ONLY, SQ_PSN + 1, "12345678", 8);
         rc_expect(&qp.scq, wr.wr_id + 1, QHCA_WC_BAD_RESP_ERR);
     }
 }

@@ -313,8 +313,7 @@ static void wire(void)
     f = fast_create(&node, 4, 2);
     reg(&f, f.key, QHCA_WC_SUCCESS);
     rc_recv(&qp, 1, 0, 4096);
-    p = peer_packet(&qp, RC_SEND_FIRST, RPSN);
-    peer_inject(&qp, &p, zeros, 1024);
+    peer_send(&qp, RC_SEND_FIRST, RPSN, zeros, 1024);
     CHECK(usable(f.key, IOVA, 1, 0));
     p = peer_packet(&qp, RC_SEND_LAST_INV, RPSN + 1);
     p.inv_key = f.key;

@@ -164,17 +164,13 @@ static void retries(void)
  */
 static void late_ack(void)
 {
-    struct roce_packet p;
-
     start();
     put(QHCA_WR_SEND, 10);
     put_reg(f.key, 0);
     put_reg(next_key(f.key), 0);        /* fails when its turn comes */
     go();
     CHECK_EQ(peer_drain(&qp), 1);
-    p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
-    p.syndrome = AETH_RNR_NAK | 14;
-    peer_inject(&qp, &p, NULL, 0);              /* go back, and wait */
+    peer_nak(&qp, AETH_RNR_NAK | 14, PSN);              /* go back, and wait */
     CHECK_EQ(peer_drain(&qp), 0);
     peer_ack(&qp, PSN);
     done(0, QHCA_WC_SUCCESS);
@@ -184,17 +180,13 @@ static void late_ack(void)
 
 static void late_ack_and_on(void)
 {
-    struct roce_packet p;
-
     start();
     put(QHCA_WR_SEND, 10);
     put_reg(f.key, 0);
     put(QHCA_WR_SEND, 3000);
     go();
     CHECK_EQ(peer_drain(&qp), 4);
-    p = peer_packet(&qp, RC_ACKNOWLEDGE, PSN);
-    p.syndrome = AETH_RNR_NAK | 14;
-    peer_inject(&qp, &p, NULL, 0);
+    peer_nak(&qp, AETH_RNR_NAK | 14, PSN);
     peer_ack(&qp, PSN + 1);
     done(0, QHCA_WC_SUCCESS);
     done(1, QHCA_WC_SUCCESS);
@@ -269,9 +261,7 @@ static void flush(void)
     go();
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
     guest_settle(g);
-    for (unsigned i = 0; i < 4; i++) {
-        done(i, QHCA_WC_WR_FLUSH_ERR);
-    }
+    all_done(0, 4, QHCA_WC_WR_FLUSH_ERR);
     put_inv(f.key);
     go();
     done(4, QHCA_WC_WR_FLUSH_ERR);
@@ -290,9 +280,7 @@ static void many(void)
     go();
     rc_expect_none(&qp.scq);
     peer_ack(&qp, PSN);
-    for (unsigned i = 0; i < 201; i++) {
-        done(i, QHCA_WC_SUCCESS);
-    }
+    all_done(0, 201, QHCA_WC_SUCCESS);
     CHECK(!usable(f.key));
     CHECK_EQ(g->deadline, UINT64_MAX);
 }
@@ -335,9 +323,7 @@ static void unreliable(void)
     put_reg(f.key, 0);
     go();
     CHECK_EQ(peer_drain(&qp), 2);
-    for (unsigned i = 0; i < 4; i++) {
-        done(i, QHCA_WC_SUCCESS);
-    }
+    all_done(0, 4, QHCA_WC_SUCCESS);
     done(4, QHCA_WC_MW_BIND_ERR);
     done(5, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);

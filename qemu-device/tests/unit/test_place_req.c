@@ -35,9 +35,8 @@ static void post(uint8_t opcode)
 static void answer(uint8_t opcode, uint32_t psn, size_t len)
 {
     static const uint8_t data[1024];
-    struct roce_packet p = peer_packet(&qp, opcode, psn);
 
-    peer_inject(&qp, &p, data, len);
+    peer_send(&qp, opcode, psn, data, len);
 }
 
 /* Packets sent, and completions. */

@@ -348,8 +348,7 @@ static void test_order(void)
     inject(&p);
     peer_expect_none(&qp);
     CHECK_EQ(g->stores, 0);
-    p = peer_packet(&qp, RC_WRITE_LAST, PSN + 1);
-    peer_inject(&qp, &p, word, 8);
+    peer_send(&qp, RC_WRITE_LAST, PSN + 1, word, 8);
     CHECK_EQ(peer_drain(&qp), 1);
     p = flush(PSN + 2, 0, 8, QHCA_FLUSH_RANGE);
     inject(&p);

@@ -84,9 +84,7 @@ static void expect_request(uint32_t piece)
 
 static void answer(uint32_t n)
 {
-    struct roce_packet p = peer_packet(&qp, RC_READ_RESP_LAST, PSN + n);
-
-    peer_inject(&qp, &p, data, MTU);
+    peer_send(&qp, RC_READ_RESP_LAST, PSN + n, data, MTU);
 }
 
 /* D-067: for the responder, only one request at a time is outstanding. */
@@ -139,6 +137,11 @@ static void test_write(void)
     peer_expect(&qp, RC_SEND_ONLY, PSN + PACKETS);
 }
 
+static uint8_t service(void)
+{
+    return qp.o.type == QHCA_QPT_UC ? SVC_UC : 0;
+}
+
 /*
  * Posts a receive WR of 4 GiB in four segments, and pretends that all but @left
  * bytes of 2^31 have arrived. The second segment ends in the node's memory.
@@ -147,7 +150,6 @@ static void start_receive(uint8_t type, unsigned left)
 {
     struct qhca_seg_le sge[4];
     struct rc_opts o = opts_of(type);
-    struct roce_packet p;
 
     o.qp_flags = KERNEL_QP;
     start_alone(&o);
@@ -158,9 +160,7 @@ static void start_receive(uint8_t type, unsigned left)
     }
     sge[1].addr = node.mr.addr + 8192 - LEN / 2;
     rc_recv_raw(&qp, 1, 4, sge);
-    p = peer_packet(&qp, (type == QHCA_QPT_UC ? SVC_UC : 0) | RC_SEND_FIRST,
-                    qp.o.rq_psn);
-    peer_inject(&qp, &p, data, sizeof(data));
+    peer_send(&qp, service() | RC_SEND_FIRST, qp.o.rq_psn, data, sizeof(data));
     peer_drain(&qp);
     vhca_qp_get(g->e, qp.qpn)->rsp.offset = LEN - left;
 }
@@ -168,11 +168,8 @@ static void start_receive(uint8_t type, unsigned left)
 /* Injects the last 1024 bytes. */
 static void inject_last(void)
 {
-    uint8_t last = qp.o.type == QHCA_QPT_UC ? SVC_UC | RC_SEND_LAST :
-                                              RC_SEND_LAST;
-    struct roce_packet p = peer_packet(&qp, last, qp.o.rq_psn + 1);
-
-    peer_inject(&qp, &p, data, sizeof(data));
+    peer_send(&qp, service() | RC_SEND_LAST, qp.o.rq_psn + 1, data,
+              sizeof(data));
 }
 
 static uint8_t byte_at(uint64_t off)

@@ -10,9 +10,7 @@
 
 static void answer_atomic(uint32_t psn)
 {
-    struct roce_packet p = peer_packet(&qp, RC_ATOMIC_ACKNOWLEDGE, psn);
-
-    peer_inject(&qp, &p, NULL, 0);
+    peer_send(&qp, RC_ATOMIC_ACKNOWLEDGE, psn, NULL, 0);
 }
 
 static void test_stale(void)
@@ -224,9 +222,7 @@ static void test_rd_atomic(void)
     answer_atomic(PSN + 1);
     answer_read(RC_READ_RESP_ONLY, PSN + 2, 4);
     peer_ack(&qp, PSN + 3);
-    for (unsigned i = 0; i < 4; i++) {
-        done(i, 0);
-    }
+    all_done(0, 4, 0);
 
     o.rd_atomic = 1;            /* the rest of a READ counts, too */
     start_alone(&o);
@@ -324,9 +320,7 @@ static void test_long_reads_here(void)
         CHECK(r->rd_atomic >= QHCA_MAX_RD_ATOMIC - 1);
         CHECK(r->read_psns > (QHCA_MAX_RD_ATOMIC - 2) * 512);
         guest_settle(g);
-        for (unsigned i = 0; i < n; i++) {
-            done(i, 0);
-        }
+        all_done(0, n, 0);
         CHECK_EQ(vhca_qp_get(g->e, qp.qpn)->req.read_psns, 0);
         CHECK(guest_is_filled(g, node.mr.addr, NODE_MEM / 2, 7));
         CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);

@@ -180,16 +180,14 @@ static void test_sqd_hold(void)
     CHECK_EQ(to_sqd(true), QHCA_OK);
     guest_advance(g, 10000);
     peer_expect(&qp, RC_READ_REQUEST, PSN);
-    p = peer_packet(&qp, RC_READ_RESP_ONLY, PSN);
-    peer_inject(&qp, &p, "12345678", 8);
+    peer_send(&qp, RC_READ_RESP_ONLY, PSN, "12345678", 8);
     done(0, 0);
     peer_expect_none(&qp);                                      /* */
     eq_expect(&node.async, QHCA_EVENT_SQ_DRAINED, qp.qpn);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     p = peer_expect(&qp, RC_READ_REQUEST, PSN + 1);
     CHECK_EQ(p.va, node.mr.addr);
-    p = peer_packet(&qp, RC_READ_RESP_ONLY, PSN + 1);
-    peer_inject(&qp, &p, "12345678", 8);
+    peer_send(&qp, RC_READ_RESP_ONLY, PSN + 1, "12345678", 8);
     done(1, 0);
 }
 
@@ -225,8 +223,7 @@ static void test_sqd_bad(void)
     start_alone(&o);            /* */
     CHECK_EQ(to_sqd(false), QHCA_OK);
     rc_recv(&qp, 8, 0, 8);
-    struct roce_packet p = peer_packet(&qp, RC_SEND_ONLY, 0x222222);
-    peer_inject(&qp, &p, "12345678", 8);
+    peer_send(&qp, RC_SEND_ONLY, 0x222222, "12345678", 8);
     rc_expect(&qp.rcq, 8, 0);
     peer_expect(&qp, RC_ACKNOWLEDGE, 0x222222);
     post(QHCA_WR_SEND, 8);

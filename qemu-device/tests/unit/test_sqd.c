@@ -25,9 +25,7 @@ static void post(uint8_t opcode)
 
 static void answer_read(uint8_t service, uint32_t psn)
 {
-    struct roce_packet p = peer_packet(&qp, service | RC_READ_RESP_ONLY, psn);
-
-    peer_inject(&qp, &p, "12345678", 8);
+    peer_send(&qp, service | RC_READ_RESP_ONLY, psn, "12345678", 8);
 }
 
 /* The next frame must have the peer's current address and this AV. */
@@ -72,14 +70,12 @@ static void test_av(void)
 
         start_type(types[i]);
         for (unsigned n = 0; n < 4; n++, psn++) {
-            struct roce_packet ack;
-
             post(QHCA_WR_RDMA_WRITE);
             expect_av(psn, &av);
             if (types[i] != QHCA_QPT_UC) {
-                ack = peer_packet(&qp, RC_ACKNOWLEDGE, psn);
-                ack.opcode |= types[i] == QHCA_QPT_RC ? 0 : SVC_XRC;
-                peer_inject(&qp, &ack, NULL, 0);
+                peer_send(&qp, RC_ACKNOWLEDGE |
+                               (types[i] == QHCA_QPT_RC ? 0 : SVC_XRC),
+                          psn, NULL, 0);
             }
             rc_expect(&qp.scq, 0x1000 + n, QHCA_WC_SUCCESS);
             av = move_to(3 + n, n & 1, (uint8_t)(0x20 + 4 * n));

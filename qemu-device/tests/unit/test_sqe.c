@@ -28,8 +28,6 @@ static void post(uint8_t opcode)
 
 static void test_enter(void)
 {
-    struct roce_packet p;
-
     start_type(QHCA_QPT_UC);
     rc_recv(&qp, 1, 0, 100);
     put(BAD, false);                    /* B-044 */
@@ -38,9 +36,7 @@ static void test_enter(void)
     put(QHCA_WR_SEND, true);
     ring_all();
     done(0, QHCA_WC_LOC_QP_OP_ERR);
-    for (unsigned i = 1; i < 4; i++) {
-        done(i, QHCA_WC_WR_FLUSH_ERR);
-    }
+    all_done(1, 4, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
     post(QHCA_WR_SEND);
     post(BAD);
@@ -51,8 +47,7 @@ static void test_enter(void)
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_SQD), QHCA_ERR_STATE);
     rc_expect_none(&qp.scq);
     rc_expect_none(&qp.rcq);
-    p = peer_packet(&qp, UC_SEND_ONLY, 0x222222);
-    peer_inject(&qp, &p, "12345678", 8);
+    peer_send(&qp, UC_SEND_ONLY, 0x222222, "12345678", 8);
     rc_expect(&qp.rcq, 1, 0);           /* */
     peer_expect_none(&qp);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_ERR), QHCA_OK);
@@ -64,13 +59,10 @@ static void test_enter(void)
 /* After RTS, and after a second error, sending continues with the next PSN. */
 static void test_resume(void)
 {
-    struct roce_packet p;
-
     start_type(QHCA_QPT_UC);
     for (unsigned i = 0; i < 3; i++) {
         post(QHCA_WR_SEND);
-        CHECK(peer_next(&qp, &p));
-        CHECK_EQ(p.psn, PSN + i);
+        peer_expect(&qp, UC_SEND_ONLY, PSN + i);
         done(3 * i, 0);
         post(BAD);
         done(3 * i + 1, QHCA_WC_LOC_QP_OP_ERR);
@@ -90,7 +82,6 @@ static void test_resume(void)
 static void test_resume_early(void)
 {
     struct rc_opts o = opts_of(QHCA_QPT_UC);
-    struct roce_packet p;
 
     o.sq_log = 13;
     o.cq_log = 14;
@@ -104,13 +95,10 @@ static void test_resume_early(void)
     CHECK_EQ(rc_state(&qp), QHCA_QPS_SQE);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RTS), QHCA_OK);
     post(QHCA_WR_SEND);
-    CHECK(peer_next(&qp, &p));
-    CHECK_EQ(p.psn, PSN);
+    peer_expect(&qp, UC_SEND_ONLY, PSN);
     peer_expect_none(&qp);
     done(0, QHCA_WC_LOC_QP_OP_ERR);
-    for (unsigned i = 1; i < 8000; i++) {
-        done(i, QHCA_WC_WR_FLUSH_ERR);
-    }
+    all_done(1, 8000, QHCA_WC_WR_FLUSH_ERR);
     done(8000, 0);
 
     put(BAD, true);
@@ -134,7 +122,6 @@ static void test_leave(void)
 {
     static const struct qhca_seg_le none[5];
     struct rc_opts o = opts_of(QHCA_QPT_UC);
-    struct roce_packet p;
 
     o.cq_log = 2;
     start_alone(&o);
@@ -153,8 +140,7 @@ static void test_leave(void)
     done(0, QHCA_WC_LOC_QP_OP_ERR);
     rc_recv_raw(&qp, 1, 5, none);       /* the queue allows 4 */
     rc_recv(&qp, 2, 0, 8);
-    p = peer_packet(&qp, UC_SEND_ONLY, 0x222222);
-    peer_inject(&qp, &p, "12345678", 8);
+    peer_send(&qp, UC_SEND_ONLY, 0x222222, "12345678", 8);
     rc_expect(&qp.rcq, 1, QHCA_WC_LOC_QP_OP_ERR);
     rc_expect(&qp.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
@@ -214,17 +200,14 @@ static void test_in_sqd(void)
  */
 static void test_datagram_in_sqd(void)
 {
-    struct rc_opts o = opts_of(QHCA_QPT_UC);
+    struct rc_opts o = opts_of(QHCA_QPT_UD);
     unsigned sent;
     struct gmr mr;
     struct rc_wr wr;
 
-    o.type = QHCA_QPT_UD;
     o.sq_log = 10;
     o.cq_log = 11;
-    node = node_new(NULL, 1);
-    g = node.g;
-    qp = rc_scripted(&node, &o, &far);
+    start_alone(&o);
     g->net_blocked = true;
     mr = mr_create(g, node.pdn, 4096, 0);
     wr = rc_wr(&qp, QHCA_WR_SEND, 0, 4000);

@@ -49,23 +49,16 @@ static void in_order(void)
 /* A QP in the middle of a message does not block the others. */
 static void interleaved(void)
 {
-    struct roce_packet p;
-    struct rc_opts o = RC_OPTS;
     struct rc_qp q;
-    uint8_t data[1024] = { 1 };
 
     start(2);
-    o.srqn = srq.srqn;
-    q = rc_scripted(&node, &o, &far);
+    q = srq_scripted();
     srq_post(&srq, 1, 0, 5000);
     srq_post(&srq, 2, 8000, 5000);
-    p = peer_packet(&q, RC_SEND_FIRST, PSN);
-    p.ackreq = false;
-    peer_inject(&q, &p, data, 1024);
+    srq_half_message(&q);
     rc_send(&tx[0], 100);
     rc_expect(&rx[0].rcq, 2, QHCA_WC_SUCCESS);
-    p = peer_packet(&q, RC_SEND_LAST, PSN + 1);
-    peer_inject(&q, &p, data, 10);
+    peer_send(&q, RC_SEND_LAST, PSN + 1, "0123456789", 10);
     rc_expect(&q.rcq, 1, QHCA_WC_SUCCESS);
     /* D-017: an ACK has no credits, because others may use the WRs. */
     CHECK_EQ(peer_expect(&q, RC_ACKNOWLEDGE, PSN + 1).syndrome, 0x1f);
@@ -147,9 +140,7 @@ static void keys(void)
 static void limit(void)
 {
     start(4);
-    for (unsigned i = 0; i < 10; i++) {
-        srq_post(&srq, i, 0, 100);
-    }
+    srq_fill(&srq, 10, 100);
     CHECK_EQ(srq_limit(&srq, 7), QHCA_OK);
     for (unsigned i = 0; i < 3; i++) {
         rc_send(&tx[i], 10);
@@ -232,9 +223,7 @@ static void last_wqe(void)
     struct rc_qp q;
 
     start(3);
-    for (unsigned i = 0; i < 4; i++) {
-        srq_post(&srq, i, 0, 4000);
-    }
+    srq_fill(&srq, 4, 4000);
     q = srq_scripted();
     srq_half_message(&q);
     CHECK_EQ(rc_set_state(&q, QHCA_QPS_ERR), QHCA_OK);
@@ -259,9 +248,7 @@ static void last_wqe(void)
 
     /* ERR caused by an error, which has an event of its own. */
     q = srq_scripted();
-    struct roce_packet p = peer_packet(&q, RC_SEND_LAST, PSN);
-
-    peer_inject(&q, &p, NULL, 0);
+    peer_send(&q, RC_SEND_LAST, PSN, NULL, 0);
     eq_expect(&node.async, QHCA_EVENT_QP_REQ_ERR, q.qpn);
     eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, q.qpn);
     no_event();
@@ -279,9 +266,7 @@ static void given_back(void)
     struct rc_qp q[3];
 
     start(3);
-    for (unsigned i = 0; i < 4; i++) {
-        srq_post(&srq, i, 0, 4000);
-    }
+    srq_fill(&srq, 4, 4000);
     for (unsigned i = 0; i < 3; i++) {
         q[i] = srq_scripted();
         srq_half_message(&q[i]);
@@ -350,9 +335,7 @@ static void place_kept(void)
     struct rc_qp q;
 
     start(2);
-    for (unsigned i = 0; i < 4; i++) {
-        srq_post(&srq, i, 0, 4000);
-    }
+    srq_fill(&srq, 4, 4000);
     q = srq_scripted();
     srq_half_message(&q);
     ring(g, 1, QHCA_DB_SRQ, srq.srqn, srq.pi + 1);

@@ -227,9 +227,7 @@ static void lost_completion(void)
     struct qhca_srqc c;
 
     start(0);
-    for (unsigned i = 0; i < 4; i++) {
-        srq_post(&srq, i, 0, 100);
-    }
+    srq_fill(&srq, 4, 100);
     rc_send(&tx[0], 100);
     rc_send(&tx[0], 100);       /* no room for the second CQE */
     CHECK_EQ(rc_state(&rx[0]), QHCA_QPS_ERR);
@@ -292,9 +290,7 @@ static void unwritable(void)
     struct rc_qp q[2];
 
     start(4);
-    for (unsigned i = 0; i < 3; i++) {
-        srq_post(&srq, i, 0, 2048);
-    }
+    srq_fill(&srq, 3, 2048);
     q[0] = hold();
     q[1] = hold();
     guest_spoil(g, gbuf_addr(&srq.ring, 0), 4096);

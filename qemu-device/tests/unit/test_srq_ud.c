@@ -23,10 +23,9 @@ static void start(void)
 
 static void inject(unsigned i, size_t len)
 {
-    struct roce_packet p = peer_packet(&qps[i], UD(SEND_ONLY), 99);
     uint8_t data[64] = "a datagram";
 
-    peer_inject(&qps[i], &p, data, len);
+    peer_send(&qps[i], UD(SEND_ONLY), 99, data, len);
 }
 
 static uint32_t taken(void)

@@ -22,9 +22,7 @@ static void start(void)
 
 static void inject(size_t len)
 {
-    struct roce_packet p = peer_packet(&qp, UD(SEND_ONLY), 99);
-
-    peer_inject(&qp, &p, "0123456789abcdef", len);
+    peer_send(&qp, UD(SEND_ONLY), 99, "0123456789abcdef", len);
 }
 
 static const uint8_t *received(uint64_t off)

@@ -340,8 +340,7 @@ static void solicited(void)
         }
         peer_expect_none(&x->ini);
         if (wrs[w].opcode <= QHCA_WR_RDMA_WRITE_WITH_IMM) {
-            p = peer_packet(&x->ini, XRC(RC_ACKNOWLEDGE), p.psn);
-            peer_inject(&x->ini, &p, NULL, 0);
+            peer_send(&x->ini, XRC(RC_ACKNOWLEDGE), p.psn, NULL, 0);
         }
     }
 }

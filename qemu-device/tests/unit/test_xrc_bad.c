@@ -119,8 +119,7 @@ static void wrong_half(void)
     peer_inject(&x->ini, &p, data, 4);
     p = xrc_packet(x, 0, RC_ACKNOWLEDGE, XRC_PSN, 0);
     peer_inject(&x->tgt, &p, data, 0);
-    p = peer_packet(&x->tgt, RC_SEND_ONLY, XRC_PSN);
-    peer_inject(&x->tgt, &p, data, 4);
+    peer_send(&x->tgt, RC_SEND_ONLY, XRC_PSN, data, 4);
     p = peer_packet(&rc, XRC(RC_SEND_ONLY), XRC_PSN);
     p.srqn = x->srq[0].srqn;
     peer_inject(&rc, &p, data, 4);
