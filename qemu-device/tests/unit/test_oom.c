@@ -4,8 +4,8 @@
  * nothing.
  */
 #include "harness/debug.h"
+#include "harness/fixture.h"
 #include "harness/oom.h"
-#include "harness/rc.h"
 
 /* ---- creation of the engine ---- */
 
@@ -81,12 +81,11 @@ static void no_memory_at_start(void)
 
 /* ---- commands ---- */
 
-static int run_one(struct node *n, unsigned which, const struct gbuf *mem,
-                   uint32_t key)
+static int run_one(unsigned which, const struct gbuf *mem, uint32_t key)
 {
-    struct qhca_cmd cmd = { .mailbox = htole64(n->g->mbox) };
-    struct qhca_create_qp qp = {
-        .sq = mem->desc, .rq = mem->desc, .pdn = htole32(n->pdn),
+    struct qhca_cmd cmd = { .mailbox = htole64(g->mbox) };
+    struct qhca_create_qp c = {
+        .sq = mem->desc, .rq = mem->desc, .pdn = htole32(node.pdn),
         .type = QHCA_QPT_RC, .sq_log_stride = 7, .rq_log_stride = 6,
     };
 
@@ -99,14 +98,14 @@ static int run_one(struct node *n, unsigned which, const struct gbuf *mem,
         cmd.opcode = htole16(which == 1 ? QHCA_CMD_REG_MR : QHCA_CMD_REREG_MR);
         cmd.reg_mr.buf = mem->desc;
         cmd.reg_mr.length = htole64(4096);
-        cmd.reg_mr.pdn = htole32(n->pdn);
+        cmd.reg_mr.pdn = htole32(node.pdn);
         cmd.reg_mr.key = htole32(key);
         cmd.reg_mr.rereg = QHCA_REREG_TRANS;
         break;
     case 3:
         cmd.opcode = htole16(QHCA_CMD_CREATE_CQ);
         cmd.create_cq.buf = mem->desc;
-        cmd.create_cq.eqn = htole32(n->comp.eqn);
+        cmd.create_cq.eqn = htole32(node.comp.eqn);
         break;
     case 4:
         cmd.opcode = htole16(QHCA_CMD_CREATE_EQ);
@@ -114,87 +113,80 @@ static int run_one(struct node *n, unsigned which, const struct gbuf *mem,
         break;
     default:
         cmd.opcode = htole16(QHCA_CMD_CREATE_QP);
-        qp.send_cqn = qp.recv_cqn = htole32(key);   /* here @key is a CQN */
-        memcpy(guest_ptr(n->g, n->g->mbox, sizeof(qp)), &qp, sizeof(qp));
+        c.send_cqn = c.recv_cqn = htole32(key);   /* here @key is a CQN */
+        memcpy(guest_ptr(g, g->mbox, sizeof(c)), &c, sizeof(c));
     }
-    return guest_cmd(n->g, &cmd, NULL);
+    return guest_cmd(g, &cmd, NULL);
 }
 
 static void no_memory_for_objects(void)
 {
-    struct node n = node_new(NULL, 1);
-    struct gbuf mem = guest_buf(n.g, 600 << 12, 12, 2);
-    struct gcq cq = cq_create(n.g, &n.comp, 1, 4);
-    uint32_t blocks = n.g->e->table_blocks;
     unsigned which, i, objects;
+    uint32_t blocks;
+    struct gbuf mem;
+    struct gcq cq;
     int status;
 
+    start_node();
+    mem = guest_buf(g, 600 << 12, 12, 2);
+    cq = cq_create(g, &node.comp, 1, 4);
+    blocks = g->e->table_blocks;
     for (which = 0; which < 6; which++) {
-        objects = qhca_engine_num_objects(n.g->e);
+        objects = qhca_engine_num_objects(g->e);
         status = QHCA_ERR_NO_RESOURCE;
         for (i = 1; i < 50 && status != QHCA_OK; i++) {
             oom_after(i);
-            status = run_one(&n, which, &mem, which == 5 ? cq.cqn : n.mr.key);
+            status = run_one(which, &mem, which == 5 ? cq.cqn : node.mr.key);
             CHECK_EQ(status, oom_happened() ? QHCA_ERR_NO_RESOURCE : QHCA_OK);
             oom_after(0);
             if (status != QHCA_OK) {
-                CHECK_EQ(qhca_engine_num_objects(n.g->e), objects);
-                CHECK_EQ(n.g->e->table_blocks, blocks);
+                CHECK_EQ(qhca_engine_num_objects(g->e), objects);
+                CHECK_EQ(g->e->table_blocks, blocks);
             }
         }
         CHECK(i > 2);
-        blocks = n.g->e->table_blocks;
+        blocks = g->e->table_blocks;
     }
 }
 
 /* Frames for which there is no memory are lost, and sent again. */
 static void no_memory_for_frames(void)
 {
-    struct node n = node_new(NULL, 1);
-    struct rc_qp a = rc_create(&n, &RC_OPTS), b = rc_create(&n, &RC_OPTS);
-    struct rc_wr wr;
-
-    n.g->e->cfg.frames = true;
-    rc_connect(&a, &b);
-    guest_fill(n.g, n.mr.addr, 5000, 4);
-    rc_recv(&b, 1, 10000, 5000);
-    wr = rc_wr(&a, QHCA_WR_SEND, 0, 5000);
+    start_pair(&RC_OPTS);
+    g->e->cfg.frames = true;
+    guest_fill(g, node.mr.addr, 5000, 4);
+    rc_recv(&peer, 1, 10000, 5000);
     oom_after(2);                       /* the first is for the WR */
-    rc_post(&a, &wr);
+    rc_send(&qp, 5000);
     CHECK(oom_happened());
     oom_after(0);
-    guest_advance(n.g, 1000000000);
-    rc_expect(&a.scq, wr.wr_id, QHCA_WC_SUCCESS);
-    rc_expect(&b.rcq, 1, QHCA_WC_SUCCESS);
-    CHECK(guest_is_filled(n.g, n.mr.addr + 10000, 5000, 4));
+    guest_advance(g, 1000000000);
+    done(0, QHCA_WC_SUCCESS);
+    rc_expect(&peer.rcq, 1, QHCA_WC_SUCCESS);
+    CHECK(guest_is_filled(g, node.mr.addr + 10000, 5000, 4));
 }
 
 /* A QP allocates memory for outstanding WRs when its first WR begins. */
 static void no_memory_for_wrs(void)
 {
-    struct node n = node_new(NULL, 1);
-    struct rc_qp a = rc_create(&n, &RC_OPTS), b = rc_create(&n, &RC_OPTS);
-    struct rc_wr wr;
-
-    rc_connect(&a, &b);
-    wr = rc_wr(&a, QHCA_WR_RDMA_WRITE, 0, 8);
-    rc_aim(&wr, &n, 4096);
+    start_pair(&RC_OPTS);
+    post_writes(&qp, 1, 8);
     oom_after(1);
-    rc_post(&a, &wr);
+    rc_ring(&qp);
     CHECK(oom_happened());
     oom_after(0);
-    rc_expect(&a.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
-    eq_expect(&n.async, QHCA_EVENT_QP_FATAL, a.qpn);
-    CHECK_EQ(rc_state(&a), QHCA_QPS_ERR);
-    CHECK_EQ(rc_destroy(&a), QHCA_OK);
+    done(0, QHCA_WC_WR_FLUSH_ERR);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, qp.qpn);
+    CHECK_EQ(rc_state(&qp), QHCA_QPS_ERR);
+    CHECK_EQ(rc_destroy(&qp), QHCA_OK);
 }
 
 /* Memory for rules is allocated when they are set; else they are refused. */
 static void no_memory_for_rules(void)
 {
     struct qhca_fault_error err = { 0 };
-    struct guest *g = guest_new();
 
+    g = guest_new();
     oom_after(1);
     CHECK(!qhca_engine_set_faults(g->e, *g->clock, "tx delay=1ms", &err));
     CHECK(oom_happened());
@@ -206,7 +198,7 @@ static void no_memory_for_rules(void)
 
 /* ---- J-001: every limit works, and one more is refused ---- */
 
-static void fill_kind(struct guest *g, struct qhca_cmd *cmd, unsigned max)
+static void fill_kind(struct qhca_cmd *cmd, unsigned max)
 {
     unsigned i;
 
@@ -218,16 +210,18 @@ static void fill_kind(struct guest *g, struct qhca_cmd *cmd, unsigned max)
 
 static void limits(void)
 {
-    struct guest *g = guest_start();
-    struct geq eq = eq_create(g, 1, 4, 0);
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_ALLOC_PD) };
-    struct gbuf mem = guest_buf(g, 8192, 12, 0);
+    struct gbuf mem;
+    struct geq eq;
 
-    fill_kind(g, &cmd, QHCA_MAX_PD);
+    g = guest_start();
+    eq = eq_create(g, 1, 4, 0);
+    mem = guest_buf(g, 8192, 12, 0);
+    fill_kind(&cmd, QHCA_MAX_PD);
     cmd.opcode = htole16(QHCA_CMD_CREATE_CQ);
     cmd.create_cq.buf = mem.desc;
     cmd.create_cq.eqn = htole32(eq.eqn);
-    fill_kind(g, &cmd, QHCA_MAX_CQ);
+    fill_kind(&cmd, QHCA_MAX_CQ);
 }
 
 static const struct test tests[] = {

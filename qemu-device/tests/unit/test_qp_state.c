@@ -365,25 +365,23 @@ static void test_doorbells(void)
 /* a QP in RESET can enter ERR, flushes WRs, and can be set up again. */
 static void test_reset_to_err(void)
 {
-    struct node n = node_new(NULL, 1);
-    struct rc_qp q = rc_create(&n, &RC_OPTS);
-    struct rc_wr wr = rc_wr(&q, QHCA_WR_SEND, 0, 8);
-
-    CHECK_EQ(rc_set_state(&q, S(ERR)), QHCA_OK);
-    CHECK_EQ(rc_state(&q), S(ERR));
-    rc_recv(&q, 7, 0, 64);
-    rc_do(&q, &wr);
-    rc_expect(&q.rcq, 7, QHCA_WC_WR_FLUSH_ERR);
-    rc_expect(&q.scq, wr.wr_id, QHCA_WC_WR_FLUSH_ERR);
-    CHECK_EQ(rc_set_state(&q, S(INIT)), QHCA_ERR_STATE);
-    CHECK_EQ(rc_set_state(&q, S(RESET)), QHCA_OK);
-    q.sq_pi = q.rq_pi = 0;
-    q.o.rq_psn = q.o.sq_psn;
-    rc_connect(&q, &q);
-    rc_recv(&q, 8, 0, 64);
-    rc_do(&q, &wr);
-    rc_expect(&q.rcq, 8, QHCA_WC_SUCCESS);
-    rc_expect(&q.scq, wr.wr_id, QHCA_WC_SUCCESS);
+    start_node();
+    qp = rc_create(&node, &RC_OPTS);
+    CHECK_EQ(rc_set_state(&qp, S(ERR)), QHCA_OK);
+    CHECK_EQ(rc_state(&qp), S(ERR));
+    rc_recv(&qp, 7, 0, 64);
+    rc_send(&qp, 8);
+    rc_expect(&qp.rcq, 7, QHCA_WC_WR_FLUSH_ERR);
+    done(0, QHCA_WC_WR_FLUSH_ERR);
+    CHECK_EQ(rc_set_state(&qp, S(INIT)), QHCA_ERR_STATE);
+    CHECK_EQ(rc_set_state(&qp, S(RESET)), QHCA_OK);
+    qp.sq_pi = qp.rq_pi = 0;
+    qp.o.rq_psn = qp.o.sq_psn;
+    rc_connect(&qp, &qp);
+    rc_recv(&qp, 8, 0, 64);
+    rc_send(&qp, 8);
+    rc_expect(&qp.rcq, 8, QHCA_WC_SUCCESS);
+    done(0, QHCA_WC_SUCCESS);
 }
 
 static const struct test tests[] = {
