@@ -134,6 +134,11 @@ static void bad_source(struct rc_wr *wr)
     bad_byte(wr, SRC + LEN / 2);
 }
 
+static void bad_end(struct rc_wr *wr)
+{
+    bad_byte(wr, SRC + LEN - 1);
+}
+
 static void null_source(struct rc_wr *wr)
 {
     post_recvs(wr);
@@ -251,6 +256,7 @@ static const struct scene scenes[] = {
     { "WRITE, bad memory to send", RC, WRITE, 3, LEN, 2, bad_source },
     { "UC SEND, bad memory to send", UC, SEND, 3, LEN, 2, bad_source },
     { "READ, bad memory to read into", RC, READ, 3, LEN, 2, bad_source },
+    { "READ, bad memory at the end", RC, READ, 3, LEN, 2, bad_end },
     { "SEND of the null key", RC, SEND, 3, LEN, 2, null_source },
     { "READ into the null key", RC, READ, 3, LEN, 2, null_source },
     { "SEND that invalidates a bad key", RC, QHCA_WR_SEND_WITH_INV, 3, 100, 2,
