@@ -4,12 +4,12 @@
  */
 #include "xrc.h"
 
-struct rc_qp xrc_ini(struct xrc *x, const struct rc_opts *o)
+struct rc_qp xrc_ini(const struct rc_opts *o)
 {
     struct rc_opts opts = *o;
 
     opts.type = QHCA_QPT_XRC_INI;
-    return rc_create(&x->n, &opts);
+    return rc_create(&node, &opts);
 }
 
 struct rc_qp xrc_tgt(struct xrc *x, const struct rc_opts *o)
@@ -18,24 +18,23 @@ struct rc_qp xrc_tgt(struct xrc *x, const struct rc_opts *o)
 
     opts.type = QHCA_QPT_XRC_TGT;
     opts.xrcdn = x->xrcdn;
-    return rc_create(&x->n, &opts);
+    return rc_create(&node, &opts);
 }
 
 struct xrc *xrc_new(const struct rc_opts *o)
 {
     static struct xrc x;
 
-    x.n = node_new(NULL, 1);
-    x.g = x.n.g;
-    x.xrcdn = xrcd_create(x.g);
+    start_node();
+    x.xrcdn = xrcd_create(g);
     for (unsigned i = 0; i < 2; i++) {
-        x.pdn[i] = pd_create(x.g);
-        x.mr[i] = mr_create(x.g, x.pdn[i], 4096,
+        x.pdn[i] = pd_create(g);
+        x.mr[i] = mr_create(g, x.pdn[i], 4096,
                             REMOTE_ALL | QHCA_ACCESS_LOCAL_WRITE |
                             QHCA_ACCESS_MW_BIND);
-        x.srq[i] = srq_create_xrc(&x.n, x.pdn[i], 3, 2, x.xrcdn);
+        x.srq[i] = srq_create_xrc(&node, x.pdn[i], 3, 2, x.xrcdn);
     }
-    x.ini = xrc_ini(&x, o);
+    x.ini = xrc_ini(o);
     x.tgt = xrc_tgt(&x, o);
     return &x;
 }

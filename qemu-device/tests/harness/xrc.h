@@ -10,10 +10,8 @@
 #define XRC(opcode) (SVC_XRC | (opcode))
 #define XRC_PSN     0x222222u       /* rq_psn of RC_OPTS */
 
-/* struct xrc - everything on one guest */
+/* struct xrc - everything on the fixture's node */
 struct xrc {
-    struct node n;
-    struct guest *g;
     uint32_t xrcdn;
     struct gsrq srq[2];         /* in PDs of their own */
     uint32_t pdn[2];
@@ -21,10 +19,10 @@ struct xrc {
     struct rc_qp ini, tgt;
 };
 
-/* Creates the only struct xrc, with QPs like @o; they are in RESET. */
+/* start_node() with the only struct xrc, its QPs like @o and in RESET. */
 struct xrc *xrc_new(const struct rc_opts *o);
-/* A QP of @x's guest. */
-struct rc_qp xrc_ini(struct xrc *x, const struct rc_opts *o);
+/* A QP of the requester, of the responder. */
+struct rc_qp xrc_ini(const struct rc_opts *o);
 struct rc_qp xrc_tgt(struct xrc *x, const struct rc_opts *o);
 /* xrc_new() with @ini and @tgt connected to each other. */
 struct xrc *xrc_loop(void);

@@ -96,16 +96,16 @@ static void test_neighbour_uc(void)
 static void test_neighbour_xrc(void)
 {
     struct xrc *x = xrc_loop();
-    struct rc_qp bad = xrc_ini(x, &RC_OPTS);
+    struct rc_qp bad = xrc_ini(&RC_OPTS);
     struct rc_wr wr = xrc_wr(x, 0, QHCA_WR_RDMA_WRITE, 8);
 
-    guest_fill(x->g, x->mr[0].addr, LEN, CANARY);
-    rc_set_peer(&bad, &x->n, x->tgt.qpn);
+    guest_fill(g, x->mr[0].addr, LEN, CANARY);
+    rc_set_peer(&bad, &node, x->tgt.qpn);
     bad.o.sq_psn = x->ini.o.sq_psn;
     rc_bring_up(&bad, QHCA_QPS_RTS);
     rc_do(&bad, &wr);
-    CHECK_EQ(counter(x->g, QHCA_CNT_RX_BAD_ADDR), 1);
-    CHECK(guest_is_filled(x->g, x->mr[0].addr, LEN, CANARY));
+    CHECK_EQ(counter(g, QHCA_CNT_RX_BAD_ADDR), 1);
+    CHECK(guest_is_filled(g, x->mr[0].addr, LEN, CANARY));
     rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
 }
 
@@ -278,8 +278,7 @@ static void test_gid_replaced_meanwhile(void)
     guest_unblock(g);
     CHECK(g->num_sent > 0 && g->num_sent < 120);
     for (unsigned i = 0; i < g->num_sent; i++) {
-        CHECK_EQ(roce_parse(&p, g->sent[i].data, g->sent[i].len),
-                 ROCE_OK);
+        CHECK_EQ(roce_parse(&p, g->sent[i].data, g->sent[i].len), ROCE_OK);
         CHECK_EQ(p.sgid[15], 1);
     }
     CHECK(counter(g, QHCA_CNT_TX_DROPPED) > 0);
@@ -326,10 +325,10 @@ static void test_many_given_back(void)
     struct gsrq mine, q;
 
     o.uar = 2;
-    mine = srq_create_on(&x->n, x->n.pdn, 3, 1, o.uar);
-    a = rc_create(&x->n, &o);
+    mine = srq_create_on(&node, node.pdn, 3, 1, o.uar);
+    a = rc_create(&node, &o);
     o.srqn = mine.srqn;
-    b = rc_create(&x->n, &o);
+    b = rc_create(&node, &o);
     rc_connect(&a, &b);
     srq_post(&mine, 7, 0, 100);
 
@@ -339,13 +338,13 @@ static void test_many_given_back(void)
         rc_set_peer(&tgt[i], &far, 0x77);
     }
     for (unsigned i = 0; i < SRQS; i++) {
-        q = srq_create_xrc(&x->n, x->pdn[0], 8, 1, x->xrcdn);
+        q = srq_create_xrc(&node, x->pdn[0], 8, 1, x->xrcdn);
         for (unsigned j = 0; j < QPS; j++) {
             srq_put(&q, j, 1, &(struct qhca_seg_le) {
                         x->mr[0].addr, 4096, x->mr[0].key });
         }
         srq_ring(&q);
-        before = qhca_engine_memory(x->g->e, &max);
+        before = qhca_engine_memory(g->e, &max);
         for (unsigned j = 0; j < QPS; j++) {
             struct roce_packet p = peer_packet(&tgt[j], XRC(RC_SEND_FIRST),
                                                XRC_PSN);
@@ -358,7 +357,7 @@ static void test_many_given_back(void)
         for (unsigned j = 0; j < QPS; j++) {
             CHECK_EQ(rc_set_state(&tgt[j], QHCA_QPS_RESET), QHCA_OK);
         }
-        CHECK_EQ(qhca_engine_memory(x->g->e, &max), before);
+        CHECK_EQ(qhca_engine_memory(g->e, &max), before);
     }
     rc_send(&a, 100);
     rc_expect(&b.rcq, 7, QHCA_WC_SUCCESS);

@@ -291,8 +291,7 @@ static void test_stream(void)
             rc_recv(&peer, peer.rq_pi, 0, 4096);
         }
         while (sent - 2 * completed < 128) {
-            struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, sent % 512,
-                                    sent % 999);
+            struct rc_wr wr = rc_wr(&qp, QHCA_WR_SEND, sent % 512, sent % 999);
 
             wr.wr_id = sent;
             wr.flags = sent & 1 ? QHCA_WQE_SIGNALED : 0;        /* B-042 */

@@ -239,12 +239,8 @@ static void test_other_service(void)
     inject_send(RC_SEND_ONLY, PSN, 8);
     inject_send(RC_ACKNOWLEDGE, SQ_PSN, 0);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 2);
-    harness_cleanup();
 
-    node = node_new(NULL, 1);
-    g = node.g;
-    o.type = QHCA_QPT_RC;
-    qp = rc_scripted(&node, &o, &far);
+    start(&RC_OPTS, QHCA_QPS_RTS);
     rc_recv(&qp, 1, 0, 100);
     inject_send(UC(SEND_ONLY), PSN, 8);
     CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), 1);

@@ -188,17 +188,14 @@ static void test_fits(void)
         for (o.mtu = 1; o.mtu <= 5; o.mtu++) {
             struct rc_wr wr;
 
-            node = node_new(NULL, 1);
-            g = node.g;
-            node_set_gid(&node, v6, QHCA_NO_VLAN);
-            qp = rc_scripted(&node, &o, v6 ? &far6 : &far);
+            start_gid(v6, QHCA_NO_VLAN);
+            add_scripted(&o, QHCA_QPS_RTS);
             wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE_WITH_IMM, 0, 128u << o.mtu);
             rc_aim(&wr, &node, 0);
             rc_do(&qp, &wr);
             REQUIRE(g->num_sent == 1);
             CHECK(g->sent[0].len <= ETH_LEN + (128u << o.mtu) +
                   ROCE_MAX_OVERHEAD - ETH_LEN - VLAN_LEN);
-            harness_cleanup();
         }
     }
 }

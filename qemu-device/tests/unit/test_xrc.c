@@ -30,7 +30,7 @@ static void sends(void)
     struct xrc *x = xrc_loop();
     uint32_t count[2] = { 0, 0 };
 
-    guest_fill(x->g, x->n.mr.addr, 4096, 3);
+    guest_fill(g, node.mr.addr, 4096, 3);
     for (unsigned n = 0; n < 32; n++) {
         unsigned i = n / 3 % 2;
         struct rc_wr wr = xrc_wr(x, i, opcode[n % 2], len[n % 4]);
@@ -38,14 +38,14 @@ static void sends(void)
 
         wr.imm = 0x11223344 + n;
         xrc_recv(x, i, 100 + n, 4096);
-        memset(guest_ptr(x->g, x->mr[i].addr, 4096), 0, 4096);
+        memset(guest_ptr(g, x->mr[i].addr, 4096), 0, 4096);
         rc_do(&x->ini, &wr);
         c = expect_recv(x, i, 100 + n, n % 2 ? QHCA_CQE_IMM : 0);
         CHECK_EQ(c.opcode, QHCA_CQE_RECV);
         CHECK_EQ(le32toh(c.byte_len), len[n % 4]);
         CHECK_EQ(le32toh(c.wqe_index), count[i]++);
         CHECK(!(n % 2) || c.imm == 0x11223344 + n);
-        CHECK(guest_is_filled(x->g, x->mr[i].addr, len[n % 4], 3));
+        CHECK(guest_is_filled(g, x->mr[i].addr, len[n % 4], 3));
         c = rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
         CHECK_EQ(le32toh(c.qpn), x->ini.qpn);
     }
@@ -57,9 +57,9 @@ static void writes(void)
     struct rc_wr wr = xrc_wr(x, 0, QHCA_WR_RDMA_WRITE, 3000);
     struct qhca_cqe c;
 
-    guest_fill(x->g, x->n.mr.addr, 4096, 5);
+    guest_fill(g, node.mr.addr, 4096, 5);
     rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
-    CHECK(guest_is_filled(x->g, x->mr[0].addr, 3000, 5));
+    CHECK(guest_is_filled(g, x->mr[0].addr, 3000, 5));
     rc_expect_none(&x->srq[0].cq);
 
     wr = xrc_wr(x, 1, QHCA_WR_RDMA_WRITE_WITH_IMM, 2500);
@@ -70,7 +70,7 @@ static void writes(void)
     CHECK_EQ(c.opcode, QHCA_CQE_RECV_RDMA_WITH_IMM);
     CHECK_EQ(c.imm, 7);
     CHECK_EQ(le32toh(c.byte_len), 2500);
-    CHECK(guest_is_filled(x->g, x->mr[1].addr, 2500, 5));
+    CHECK(guest_is_filled(g, x->mr[1].addr, 2500, 5));
 }
 
 static void reads(void)
@@ -80,9 +80,9 @@ static void reads(void)
     for (unsigned i = 0; i < 2; i++) {
         struct rc_wr wr = xrc_wr(x, i, QHCA_WR_RDMA_READ, 4000);
 
-        guest_fill(x->g, x->mr[i].addr, 4096, 7 + i);
+        guest_fill(g, x->mr[i].addr, 4096, 7 + i);
         rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
-        CHECK(guest_is_filled(x->g, x->n.mr.addr, 4000, 7 + i));
+        CHECK(guest_is_filled(g, node.mr.addr, 4000, 7 + i));
     }
 }
 
@@ -93,7 +93,7 @@ static void atomics(void)
     uint64_t *val;
 
     for (unsigned i = 0; i < 2; i++) {
-        val = guest_ptr(x->g, x->mr[i].addr, 8);
+        val = guest_ptr(g, x->mr[i].addr, 8);
         *val = htole64(100);
         wr = xrc_wr(x, i, QHCA_WR_ATOMIC_FETCH_AND_ADD, 8);
         wr.swap_add = 11;
@@ -104,7 +104,7 @@ static void atomics(void)
         wr.swap_add = 5;
         rc_finish(&x->ini, &wr, QHCA_WC_SUCCESS);
         CHECK_EQ(le64toh(*val), 5);
-        val = guest_ptr(x->g, x->n.mr.addr, 8);
+        val = guest_ptr(g, node.mr.addr, 8);
         CHECK_EQ(le64toh(*val), 111);
     }
 }
@@ -116,13 +116,13 @@ static void atomics(void)
 static void invalidates(void)
 {
     struct xrc *x = xrc_loop();
-    struct fast f = fast_create(&x->n, 4, 1);
+    struct fast f = fast_create(&node, 4, 1);
     struct rc_opts o = RC_OPTS;
     struct rc_qp q;
     struct rc_wr wr, reg;
 
     o.qp_flags = KERNEL_QP;
-    q = rc_create(&x->n, &o);
+    q = rc_create(&node, &o);
     rc_connect(&q, &q);
     reg = wr_reg(&q, &f, next_key(f.key), 0, REMOTE_ALL |
                  QHCA_ACCESS_LOCAL_WRITE);
@@ -134,11 +134,11 @@ static void invalidates(void)
     xrc_recv(x, 0, 1, 4);
     rc_do(&x->ini, &wr);
     rc_expect(&x->srq[0].cq, 1, QHCA_WC_REM_INV_REQ_ERR);
-    guest_advance(x->g, 1000000000);    /* no NAK: class J */
+    guest_advance(g, 1000000000);    /* no NAK: class J */
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
 
     /* The region is in the SRQ's PD. */
-    x->srq[0] = srq_create_xrc(&x->n, x->n.pdn, 2, 1, x->xrcdn);
+    x->srq[0] = srq_create_xrc(&node, node.pdn, 2, 1, x->xrcdn);
     CHECK_EQ(rc_set_state(&x->ini, QHCA_QPS_RESET), QHCA_OK);
     CHECK_EQ(rc_set_state(&x->tgt, QHCA_QPS_RESET), QHCA_OK);
     rc_connect(&x->ini, &x->tgt);
@@ -149,7 +149,7 @@ static void invalidates(void)
     CHECK_EQ(le32toh(expect_recv(x, 0, 2, QHCA_CQE_INV).inv_key),
              next_key(f.key));
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
-    CHECK(!key_allows(x->g, x->n.pdn, 0, next_key(f.key), 0, 1, 0));
+    CHECK(!key_allows(g, node.pdn, 0, next_key(f.key), 0, 1, 0));
 }
 
 /* F-006: keys of requests to an SRQ must be of the SRQ's PD. */
@@ -167,7 +167,7 @@ static void keys(void)
         wr = xrc_wr(x, 0, opcode[i], 8);
         wr.srqn = x->srq[1].srqn;
         rc_finish(&x->ini, &wr, QHCA_WC_REM_ACCESS_ERR);
-        eq_expect(&x->n.async, QHCA_EVENT_QP_ACCESS_ERR, x->tgt.qpn);
+        eq_expect(&node.async, QHCA_EVENT_QP_ACCESS_ERR, x->tgt.qpn);
         CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_ERR);
         CHECK_EQ(rc_state(&x->ini), QHCA_QPS_ERR);               /* not SQE */
     }
@@ -180,7 +180,7 @@ static void many_targets(void)
     struct rc_qp ini[3], tgt[3];
 
     for (unsigned i = 0; i < 3; i++) {
-        ini[i] = xrc_ini(x, &RC_OPTS);
+        ini[i] = xrc_ini(&RC_OPTS);
         tgt[i] = xrc_tgt(x, &RC_OPTS);
         rc_connect(&ini[i], &tgt[i]);
     }
@@ -207,10 +207,10 @@ static void empty(void)
 
     xrc_recv(x, 1, 1, 100);
     rc_do(&x->ini, &wr);
-    CHECK(counter(x->g, QHCA_CNT_TX_RNR_NAK) >= 1);
+    CHECK(counter(g, QHCA_CNT_TX_RNR_NAK) >= 1);
     rc_expect_none(&x->srq[1].cq);
     xrc_recv(x, 0, 2, 100);
-    guest_advance(x->g, 1000000000);
+    guest_advance(g, 1000000000);
     expect_recv(x, 0, 2, 0);
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_SUCCESS);
 }
@@ -226,9 +226,9 @@ static void limit(void)
     }
     CHECK_EQ(srq_limit(&x->srq[0], 3), QHCA_OK);
     rc_do(&x->ini, &wr);
-    eq_expect_none(&x->n.async);
+    eq_expect_none(&node.async);
     rc_do(&x->ini, &wr);
-    eq_expect(&x->n.async, QHCA_EVENT_SRQ_LIMIT_REACHED, x->srq[0].srqn);
+    eq_expect(&node.async, QHCA_EVENT_SRQ_LIMIT_REACHED, x->srq[0].srqn);
 }
 
 /* ---- packets ---- */

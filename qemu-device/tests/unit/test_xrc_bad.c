@@ -32,10 +32,10 @@ static void expect_refusal(uint8_t syndrome, uint32_t psn, unsigned event)
     CHECK_EQ(peer_expect(&x->tgt, XRC(RC_ACKNOWLEDGE), psn).syndrome, syndrome);
     CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_ERR);
     if (event) {
-        eq_expect(&x->n.async, event, x->tgt.qpn);
+        eq_expect(&node.async, event, x->tgt.qpn);
     }
-    eq_expect(&x->n.async, QHCA_EVENT_LAST_WQE_REACHED, x->tgt.qpn);
-    eq_expect_none(&x->n.async);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, x->tgt.qpn);
+    eq_expect_none(&node.async);
 }
 
 /* ---- the XRCETH ---- */
@@ -66,24 +66,21 @@ static void wrong_srq(void)
             other.srqn = 0;
             break;
         case 2:
-            other = srq_create(&x->n, x->pdn[0], 3, 1);
+            other = srq_create(&node, x->pdn[0], 3, 1);
             break;
         default:
-            other = srq_create_xrc(&x->n, x->pdn[0], 3, 1,
-                                   xrcd_create(x->g));
+            other = srq_create_xrc(&node, x->pdn[0], 3, 1, xrcd_create(g));
             break;
         }
         xrc_recv(x, 0, 1, MTU);
         p = xrc_packet(x, 0, op, XRC_PSN, has_data ? MTU : 8);
         p.srqn = other.srqn;
-        memset(guest_ptr(x->g, x->mr[0].addr, MTU), 0x55, MTU);
+        memset(guest_ptr(g, x->mr[0].addr, MTU), 0x55, MTU);
         peer_inject(&x->tgt, &p, data, has_data ? MTU : 0);
         expect_refusal(AETH_NAK_INV_REQ, XRC_PSN, QHCA_EVENT_QP_ACCESS_ERR);
-        CHECK(*(uint8_t *)guest_ptr(x->g, x->mr[0].addr, 1) == 0x55);
+        CHECK(*(uint8_t *)guest_ptr(g, x->mr[0].addr, 1) == 0x55);
         rc_expect_none(&x->srq[0].cq);
-        harness_cleanup();
     }
-    start();
 }
 
 /* A message has one SRQ from its first packet to its last. */
@@ -109,10 +106,10 @@ static void wrong_half(void)
 
     start();
     xrc_alone(&x->ini);
-    rc = rc_create(&x->n, &RC_OPTS);
+    rc = rc_create(&node, &RC_OPTS);
     xrc_alone(&rc);
     xrc_recv(x, 0, 1, MTU);
-    dropped = counter(x->g, QHCA_CNT_RX_NO_QP);
+    dropped = counter(g, QHCA_CNT_RX_NO_QP);
 
     p = xrc_packet(x, 0, RC_SEND_ONLY, XRC_PSN, 4);
     p.dest_qp = x->ini.qpn;
@@ -123,7 +120,7 @@ static void wrong_half(void)
     p = peer_packet(&rc, XRC(RC_SEND_ONLY), XRC_PSN);
     p.srqn = x->srq[0].srqn;
     peer_inject(&rc, &p, data, 4);
-    CHECK_EQ(counter(x->g, QHCA_CNT_RX_NO_QP), dropped + 4);
+    CHECK_EQ(counter(g, QHCA_CNT_RX_NO_QP), dropped + 4);
     peer_expect_none(&x->tgt);
     rc_expect_none(&x->srq[0].cq);
     CHECK_EQ(rc_state(&x->ini), QHCA_QPS_RTS);
@@ -170,10 +167,10 @@ static void srq_fails(void)
     xrc_alone(&other);
     xrc_recv(x, 0, 1, MTU);
     xrc_recv(x, 1, 2, MTU);
-    guest_spoil(x->g, gbuf_addr(&x->srq[0].ring, 0), 64);
+    guest_spoil(g, gbuf_addr(&x->srq[0].ring, 0), 64);
     inject(0, RC_SEND_ONLY, XRC_PSN, 4);
-    x->g->bad_from = x->g->bad_to = 0;
-    eq_expect(&x->n.async, QHCA_EVENT_SRQ_ERR, x->srq[0].srqn);
+    g->bad_from = g->bad_to = 0;
+    eq_expect(&node.async, QHCA_EVENT_SRQ_ERR, x->srq[0].srqn);
     expect_refusal(AETH_NAK_OP, XRC_PSN, QHCA_EVENT_QP_FATAL);
 
     p = peer_packet(&other, XRC(RC_SEND_ONLY), XRC_PSN);
@@ -184,7 +181,7 @@ static void srq_fails(void)
     p.psn++;
     peer_inject(&other, &p, data, 4);
     CHECK_EQ(rc_state(&other), QHCA_QPS_ERR);
-    eq_expect(&x->n.async, QHCA_EVENT_QP_FATAL, other.qpn);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, other.qpn);
 }
 
 /* C-028, H-001, H-002: an SRQ fails if its CQ does. */
@@ -197,17 +194,17 @@ static void cq_fails(void)
     for (unsigned i = 0; i < 4; i++) {
         xrc_recv(x, 0, i, MTU);
     }
-    guest_spoil(x->g, gbuf_addr(&x->srq[0].cq.buf, 0), 64);
+    guest_spoil(g, gbuf_addr(&x->srq[0].cq.buf, 0), 64);
     inject(0, RC_SEND_ONLY, XRC_PSN, 4);
-    x->g->bad_from = x->g->bad_to = 0;
+    g->bad_from = g->bad_to = 0;
     peer_expect_none(&x->tgt);          /* no ACK without a CQE */
-    eq_expect(&x->n.async, QHCA_EVENT_QP_FATAL, x->tgt.qpn);
-    eq_expect(&x->n.async, QHCA_EVENT_CQ_ERR, x->srq[0].cq.cqn);
+    eq_expect(&node.async, QHCA_EVENT_QP_FATAL, x->tgt.qpn);
+    eq_expect(&node.async, QHCA_EVENT_CQ_ERR, x->srq[0].cq.cqn);
     /* The QP may be flushed before or after the search for SRQs ends. */
     for (unsigned i = 0; i < 2; i++) {
         bool srq;
 
-        REQUIRE(eq_next(&x->n.async, &eqe[i]));
+        REQUIRE(eq_next(&node.async, &eqe[i]));
         srq = eqe[i].type == QHCA_EVENT_SRQ_ERR;
         CHECK(srq || eqe[i].type == QHCA_EVENT_LAST_WQE_REACHED);
         CHECK_EQ(le32toh(eqe[i].obj), srq ? x->srq[0].srqn : x->tgt.qpn);
@@ -232,8 +229,7 @@ static void srq_goes(void)
     inject(0, RC_SEND_FIRST, XRC_PSN, MTU);
     peer_drain(&x->tgt);
     CHECK_EQ(srq_destroy(&x->srq[0]), QHCA_OK);
-    CHECK_EQ(guest_cmd_obj(x->g, QHCA_CMD_DESTROY_CQ, x->srq[0].cq.cqn),
-             QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_CQ, x->srq[0].cq.cqn), QHCA_OK);
     inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);
     expect_refusal(AETH_NAK_INV_REQ, XRC_PSN + 1, QHCA_EVENT_QP_ACCESS_ERR);
 
@@ -258,18 +254,18 @@ static void srq_goes_slowly(void)
     xrc_recv(x, 0, 1, 4096);
     inject(0, RC_SEND_FIRST, XRC_PSN, MTU);
     peer_drain(&x->tgt);
-    objects = qhca_engine_num_objects(x->g->e);
-    irqs = x->g->irqs[0];
-    limit_cpu(x->g, 1);
+    objects = qhca_engine_num_objects(g->e);
+    irqs = g->irqs[0];
+    limit_cpu(g, 1);
     cmd.obj.obj = htole32(x->srq[0].srqn);
-    guest_cmd_start(x->g, &cmd, 1);
-    CHECK(x->g->e->spent <= UNITS + 2);
-    CHECK_EQ(x->g->irqs[0], irqs);
-    CHECK_EQ(qhca_engine_num_objects(x->g->e), objects);
+    guest_cmd_start(g, &cmd, 1);
+    CHECK(g->e->spent <= UNITS + 2);
+    CHECK_EQ(g->irqs[0], irqs);
+    CHECK_EQ(qhca_engine_num_objects(g->e), objects);
     inject(0, RC_SEND_LAST, XRC_PSN + 1, 4);    /* the SRQ is half destroyed */
-    guest_advance(x->g, 1000000000);
-    CHECK_EQ(guest_cmd_comp(x->g, x->g->cmd_ci++)->status, QHCA_OK);
-    CHECK_EQ(qhca_engine_num_objects(x->g->e), objects - 1);
+    guest_advance(g, 1000000000);
+    CHECK_EQ(guest_cmd_comp(g, g->cmd_ci++)->status, QHCA_OK);
+    CHECK_EQ(qhca_engine_num_objects(g->e), objects - 1);
     CHECK_EQ(rc_state(&x->tgt), QHCA_QPS_ERR);
     CHECK_EQ(peer_expect(&x->tgt, XRC(RC_ACKNOWLEDGE), XRC_PSN + 1).syndrome,
              AETH_NAK_INV_REQ);
@@ -311,7 +307,7 @@ static void flushes(void)
     c = rc_expect(&x->srq[0].cq, 1, QHCA_WC_WR_FLUSH_ERR);
     CHECK_EQ(le32toh(c.srqn), x->srq[0].srqn);
     rc_expect_none(&x->srq[0].cq);
-    eq_expect(&x->n.async, QHCA_EVENT_LAST_WQE_REACHED, x->tgt.qpn);
+    eq_expect(&node.async, QHCA_EVENT_LAST_WQE_REACHED, x->tgt.qpn);
 
     wr = xrc_wr(x, 0, QHCA_WR_SEND, 10);
     rc_post(&x->ini, &wr);
@@ -332,9 +328,9 @@ static void nobody_there(void)
     xrc_alone(&x->ini);
     wr = xrc_wr(x, 0, QHCA_WR_SEND, 10);
     rc_do(&x->ini, &wr);
-    guest_advance(x->g, 1000000000);
+    guest_advance(g, 1000000000);
     rc_expect(&x->ini.scq, wr.wr_id, QHCA_WC_RETRY_EXC_ERR);
-    CHECK_EQ(counter(x->g, QHCA_CNT_RETRANSMIT), 2);
+    CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 2);
     CHECK_EQ(rc_state(&x->ini), QHCA_QPS_ERR);                  /* not SQE */
 }
 

@@ -15,7 +15,7 @@ static void start(void)
 
 static int dealloc_xrcd(uint32_t xrcdn)
 {
-    return guest_cmd_obj(x->g, QHCA_CMD_DEALLOC_XRCD, xrcdn);
+    return guest_cmd_obj(g, QHCA_CMD_DEALLOC_XRCD, xrcdn);
 }
 
 /* A domain can be freed only after all its objects. */
@@ -24,7 +24,7 @@ static void domains(void)
     uint32_t other;
 
     start();
-    other = xrcd_create(x->g);
+    other = xrcd_create(g);
     CHECK_EQ(dealloc_xrcd(other), QHCA_OK);
     CHECK_EQ(dealloc_xrcd(other), QHCA_ERR_OBJ);
     CHECK_EQ(dealloc_xrcd(x->xrcdn), QHCA_ERR_BUSY);
@@ -43,13 +43,12 @@ static void srq_objects(void)
 
     start();
     cqn = x->srq[0].cq.cqn;
-    CHECK_EQ(guest_cmd_obj(x->g, QHCA_CMD_DESTROY_CQ, cqn), QHCA_ERR_BUSY);
-    CHECK_EQ(guest_cmd_obj(x->g, QHCA_CMD_DEALLOC_PD, x->pdn[0]),
-             QHCA_ERR_BUSY);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_CQ, cqn), QHCA_ERR_BUSY);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, x->pdn[0]), QHCA_ERR_BUSY);
     CHECK_EQ(srq_destroy(&x->srq[0]), QHCA_OK);
-    CHECK_EQ(guest_cmd_obj(x->g, QHCA_CMD_DESTROY_CQ, cqn), QHCA_OK);
-    CHECK_EQ(guest_cmd_obj(x->g, QHCA_CMD_DEREG_MR, x->mr[0].key), QHCA_OK);
-    CHECK_EQ(guest_cmd_obj(x->g, QHCA_CMD_DEALLOC_PD, x->pdn[0]), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DESTROY_CQ, cqn), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEREG_MR, x->mr[0].key), QHCA_OK);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_DEALLOC_PD, x->pdn[0]), QHCA_OK);
 }
 
 static void limits(void)
@@ -59,19 +58,19 @@ static void limits(void)
     uint32_t xrcdn, last = 0;
 
     start();
-    CHECK_EQ(guest_query(x->g, QHCA_CMD_QUERY_DEVICE, 0, &attr, sizeof(attr)),
+    CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_DEVICE, 0, &attr, sizeof(attr)),
              QHCA_OK);
     CHECK(le64toh(attr.caps) & QHCA_CAP_XRC);
     for (uint32_t n = 1; n < le32toh(attr.max_xrcd); n++) {
-        REQUIRE(guest_cmd(x->g, &alloc, &last) == QHCA_OK);
+        REQUIRE(guest_cmd(g, &alloc, &last) == QHCA_OK);
     }
-    CHECK_EQ(guest_cmd(x->g, &alloc, &xrcdn), QHCA_ERR_NO_RESOURCE);
+    CHECK_EQ(guest_cmd(g, &alloc, &xrcdn), QHCA_ERR_NO_RESOURCE);
     CHECK_EQ(dealloc_xrcd(last), QHCA_OK);
-    CHECK_EQ(guest_cmd(x->g, &alloc, &xrcdn), QHCA_OK);
+    CHECK_EQ(guest_cmd(g, &alloc, &xrcdn), QHCA_OK);
     CHECK(xrcdn != last);                                       /* */
-    CHECK(qhca_engine_num_objects(x->g->e) > le32toh(attr.max_xrcd));
-    qhca_engine_reset(x->g->e, *x->g->clock);
-    CHECK_EQ(qhca_engine_num_objects(x->g->e), 0);
+    CHECK(qhca_engine_num_objects(g->e) > le32toh(attr.max_xrcd));
+    qhca_engine_reset(g->e, *g->clock);
+    CHECK_EQ(qhca_engine_num_objects(g->e), 0);
 }
 
 static struct qhca_cmd good_srq(void)
@@ -79,8 +78,8 @@ static struct qhca_cmd good_srq(void)
     struct qhca_cmd cmd = {
         .opcode = htole16(QHCA_CMD_CREATE_SRQ),
         .create_srq = {
-            .buf = guest_buf(x->g, 4096, 12, 0).desc,
-            .pdn = htole32(x->n.pdn), .uar = htole32(1),
+            .buf = guest_buf(g, 4096, 12, 0).desc,
+            .pdn = htole32(node.pdn), .uar = htole32(1),
             .max_sge = htole32(3), .log_size = 6, .log_stride = 6,
             .xrcdn = htole32(x->xrcdn), .cqn = htole32(x->srq[0].cq.cqn),
         },
@@ -97,19 +96,19 @@ static void create_srq(void)
     uint32_t srqn;
 
     start();
-    objects = qhca_engine_num_objects(x->g->e);
+    objects = qhca_engine_num_objects(g->e);
     cmd = good_srq();
     cmd.create_srq.xrcdn ^= htole32(0x800000);
-    CHECK_EQ(guest_cmd(x->g, &cmd, &srqn), QHCA_ERR_OBJ);
+    CHECK_EQ(guest_cmd(g, &cmd, &srqn), QHCA_ERR_OBJ);
     cmd = good_srq();
     cmd.create_srq.cqn = 0;
-    CHECK_EQ(guest_cmd(x->g, &cmd, &srqn), QHCA_ERR_OBJ);
+    CHECK_EQ(guest_cmd(g, &cmd, &srqn), QHCA_ERR_OBJ);
     cmd = good_srq();
     cmd.create_srq.buf.num_blocks = htole32(2);
     cmd.create_srq.buf.depth = 1;
     cmd.create_srq.buf.addr = htole64(1ull << 60);
-    CHECK_EQ(guest_cmd(x->g, &cmd, &srqn), QHCA_ERR_DMA);
-    CHECK_EQ(qhca_engine_num_objects(x->g->e), objects);
+    CHECK_EQ(guest_cmd(g, &cmd, &srqn), QHCA_ERR_DMA);
+    CHECK_EQ(qhca_engine_num_objects(g->e), objects);
     CHECK_EQ(cq_query(&x->srq[0].cq).users, htole32(1));
 
     CHECK_EQ(srq_query(&x->srq[1], &c), QHCA_OK);
@@ -121,7 +120,7 @@ static void create_srq(void)
     cmd = good_srq();
     cmd.create_srq.xrcdn = 0;
     cmd.create_srq.cqn = htole32(0xffffffff);
-    CHECK_EQ(guest_cmd(x->g, &cmd, &srqn), QHCA_OK);
+    CHECK_EQ(guest_cmd(g, &cmd, &srqn), QHCA_OK);
 }
 
 static void cq_in_error(void)
@@ -131,13 +130,13 @@ static void cq_in_error(void)
 
     x = xrc_loop();
     xrc_recv(x, 0, 1, 4);
-    guest_spoil(x->g, gbuf_addr(&x->srq[0].cq.buf, 0), 64);
+    guest_spoil(g, gbuf_addr(&x->srq[0].cq.buf, 0), 64);
     struct rc_wr wr = xrc_wr(x, 0, QHCA_WR_SEND, 4);
 
     rc_do(&x->ini, &wr);
-    x->g->bad_from = x->g->bad_to = 0;
+    g->bad_from = g->bad_to = 0;
     cmd = good_srq();
-    CHECK_EQ(guest_cmd(x->g, &cmd, &srqn), QHCA_ERR_STATE);
+    CHECK_EQ(guest_cmd(g, &cmd, &srqn), QHCA_ERR_STATE);
 }
 
 static struct qhca_create_qp good_qp(uint8_t type)
@@ -150,13 +149,13 @@ static struct qhca_create_qp good_qp(uint8_t type)
     if (type == QHCA_QPT_XRC_TGT) {
         c.xrcdn = htole32(x->xrcdn);
     } else {
-        c.sq = guest_buf(x->g, 4096, 12, 0).desc;
-        c.pdn = htole32(x->n.pdn);
+        c.sq = guest_buf(g, 4096, 12, 0).desc;
+        c.pdn = htole32(node.pdn);
         c.send_cqn = htole32(x->ini.scq.cqn);
     }
     if (type == QHCA_QPT_RC) {
         c.recv_cqn = c.send_cqn;
-        c.rq = guest_buf(x->g, 4096, 12, 0).desc;
+        c.rq = guest_buf(g, 4096, 12, 0).desc;
     }
     return c;
 }
@@ -169,9 +168,9 @@ static void create_qp(void)
 
 #define REFUSE(type, field, val, status) \
     (c = good_qp(QHCA_QPT_##type), c.field = (val), \
-     CHECK_EQ(rc_create_raw(x->g, &c, NULL), (status)))
+     CHECK_EQ(rc_create_raw(g, &c, NULL), (status)))
     start();
-    objects = qhca_engine_num_objects(x->g->e);
+    objects = qhca_engine_num_objects(g->e);
     REFUSE(XRC_TGT, sq, x->ini.sq.desc, QHCA_ERR_PARAM);
     REFUSE(XRC_TGT, rq, x->ini.sq.desc, QHCA_ERR_PARAM);
     REFUSE(XRC_TGT, srqn, htole32(x->srq[0].srqn), QHCA_ERR_PARAM);
@@ -188,15 +187,15 @@ static void create_qp(void)
     c = good_qp(QHCA_QPT_RC);
     memset(&c.rq, 0, sizeof(c.rq));
     c.srqn = htole32(x->srq[0].srqn);
-    CHECK_EQ(rc_create_raw(x->g, &c, NULL), QHCA_ERR_PARAM);
-    CHECK_EQ(qhca_engine_num_objects(x->g->e), objects);
+    CHECK_EQ(rc_create_raw(g, &c, NULL), QHCA_ERR_PARAM);
+    CHECK_EQ(qhca_engine_num_objects(g->e), objects);
 
     for (unsigned type = 0; type < 256; type++) {
         bool xrc = type == QHCA_QPT_XRC_INI || type == QHCA_QPT_XRC_TGT;
 
         if (type < QHCA_QPT_GSI || type > QHCA_QPT_UD) {
             c = good_qp((uint8_t)type);
-            CHECK_EQ(rc_create_raw(x->g, &c, NULL),
+            CHECK_EQ(rc_create_raw(g, &c, NULL),
                      xrc ? QHCA_OK : QHCA_ERR_NOT_SUPPORTED);
         }
     }
@@ -209,7 +208,7 @@ static void query_qp(void)
     x = xrc_loop();
     c = rc_query(&x->ini);
     CHECK_EQ(c.type, QHCA_QPT_XRC_INI);
-    CHECK_EQ(le32toh(c.pdn), x->n.pdn);
+    CHECK_EQ(le32toh(c.pdn), node.pdn);
     CHECK_EQ(le32toh(c.send_cqn), x->ini.scq.cqn);
     CHECK_EQ(le32toh(c.recv_cqn), 0);
     CHECK_EQ(le32toh(c.xrcdn), 0);
@@ -233,12 +232,12 @@ static void doorbells(void)
     uint64_t bad;
 
     x = xrc_loop();
-    bad = counter(x->g, QHCA_CNT_BAD_DOORBELL);
-    ring(x->g, 1, QHCA_DB_SQ, x->tgt.qpn, 1);
-    ring(x->g, 1, QHCA_DB_RQ, x->tgt.qpn, 1);
-    ring(x->g, 1, QHCA_DB_RQ, x->ini.qpn, 1);
-    ring(x->g, 2, QHCA_DB_SRQ, x->srq[0].srqn, 1);
-    CHECK_EQ(counter(x->g, QHCA_CNT_BAD_DOORBELL), bad + 4);
+    bad = counter(g, QHCA_CNT_BAD_DOORBELL);
+    ring(g, 1, QHCA_DB_SQ, x->tgt.qpn, 1);
+    ring(g, 1, QHCA_DB_RQ, x->tgt.qpn, 1);
+    ring(g, 1, QHCA_DB_RQ, x->ini.qpn, 1);
+    ring(g, 2, QHCA_DB_SRQ, x->srq[0].srqn, 1);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), bad + 4);
 }
 
 /* B-011: REG_MR is for RC and UC. */
@@ -257,9 +256,7 @@ static void opcodes(void)
         wr = xrc_wr(x, 0, (uint8_t)op, 0);
         rc_finish(&x->ini, &wr, QHCA_WC_LOC_QP_OP_ERR);
         CHECK_EQ(rc_state(&x->ini), QHCA_QPS_ERR);
-        harness_cleanup();
     }
-    start();
 }
 
 static const struct test tests[] = {
