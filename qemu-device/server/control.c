@@ -13,9 +13,11 @@
 
 #define LONGEST_COMMAND (1u << 16)
 
+/* struct client - a connection: @pending bytes of a command have come so far */
 struct client {
     int fd;                     /* or -1 */
-    GByteArray *in;
+    struct json_tokener *parser;
+    size_t pending;
 };
 
 struct control {
@@ -30,7 +32,8 @@ static void hang_up(struct client *client)
 {
     close(client->fd);
     client->fd = -1;
-    g_byte_array_set_size(client->in, 0);
+    client->pending = 0;
+    json_tokener_reset(client->parser);
 }
 
 /* A client that does not read its answers is of no use. */
@@ -165,13 +168,12 @@ static struct json_object *execute(struct control *c, const char *name,
     return failure("the command is not known");
 }
 
-static void command(struct control *c, struct client *client, const char *text)
+static void command(struct control *c, struct client *client,
+                    struct json_object *asked)
 {
-    struct json_object *asked = json_tokener_parse(text), *args = NULL, *id;
-    struct json_object *message;
+    struct json_object *args = NULL, *message, *id;
 
     if (!json_object_is_type(asked, json_type_object)) {
-        json_object_put(asked);
         answer(client, failure("this is no command"));
         return;
     }
@@ -180,31 +182,47 @@ static void command(struct control *c, struct client *client, const char *text)
     if (json_object_object_get_ex(asked, "id", &id)) {
         json_object_object_add(message, "id", json_object_get(id));
     }
-    json_object_put(asked);
     answer(client, message);
+}
+
+/* Commands are JSON, with or without space between them. */
+static void parse(struct control *c, struct client *client, const char *text,
+                  size_t len)
+{
+    struct json_object *asked;
+    size_t used;
+
+    while (len && client->fd >= 0) {
+        asked = json_tokener_parse_ex(client->parser, text, (int)len);
+        if (json_tokener_get_error(client->parser) == json_tokener_continue) {
+            client->pending += len;
+            return;
+        }
+        if (json_tokener_get_error(client->parser) != json_tokener_success) {
+            answer(client, failure("this is no JSON"));
+            if (client->fd >= 0) {
+                hang_up(client);
+            }
+            return;
+        }
+        used = json_tokener_get_parse_end(client->parser);
+        text += used;
+        len -= used;
+        client->pending = 0;
+        command(c, client, asked);
+        json_object_put(asked);
+    }
 }
 
 static void receive(struct control *c, struct client *client)
 {
-    uint8_t buf[4096], *end;
+    char buf[4096];
     ssize_t num = recv(client->fd, buf, sizeof(buf), MSG_DONTWAIT);
-    GByteArray *in = client->in;
-    guint len;
 
-    if (num <= 0 || in->len > LONGEST_COMMAND) {
+    if (num <= 0 || client->pending > LONGEST_COMMAND) {
         hang_up(client);
-        return;
-    }
-    g_byte_array_append(in, buf, (guint)num);
-    while (client->fd >= 0 && (end = memchr(in->data, '\n', in->len))) {
-        len = (guint)(end - in->data);
-        *end = '\0';
-        if (strspn((char *)in->data, " \t\r") < len) {
-            command(c, client, (char *)in->data);
-        }
-        if (in->len > len) {
-            g_byte_array_remove_range(in, 0, len + 1);
-        }
+    } else {
+        parse(c, client, buf, (size_t)num);
     }
 }
 
@@ -270,7 +288,7 @@ struct control *control_new(const char *path, struct hca **hca, unsigned num)
     c->num = num;
     for (unsigned i = 0; i < CONTROL_CLIENTS; i++) {
         c->client[i].fd = -1;
-        c->client[i].in = g_byte_array_new();
+        c->client[i].parser = json_tokener_new();
     }
     if (path) {
         c->path = g_strdup(path);
@@ -293,7 +311,7 @@ void control_free(struct control *c)
         if (c->client[i].fd >= 0) {
             close(c->client[i].fd);
         }
-        g_byte_array_unref(c->client[i].in);
+        json_tokener_free(c->client[i].parser);
     }
     if (c->listener >= 0) {
         close(c->listener);
