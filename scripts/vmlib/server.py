@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -17,6 +18,47 @@ PATIENCE = 30       # seconds until it listens
 def socket_path(directory, role):
     """Where machine @role finds its adapter."""
     return os.path.join(directory, role, 'hca')
+
+
+def end(process):
+    """End a child; returns its status."""
+    process.terminate()
+    try:
+        return process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+class Gateway:
+    """A QEMU without a machine has a -netdev @backend and a socket at @path; leaving the context
+    ends it."""
+
+    def __init__(self, qemu, path, backend, log):
+        self.path, self.log = path, log
+        self.args = [qemu, '-machine', 'none', '-nodefaults', '-display', 'none',
+                     '-netdev', f'{backend},id=far',
+                     '-netdev', f'stream,id=near,server=on,addr.type=unix,addr.path={path}']
+        for number, name in enumerate(('far', 'near')):
+            self.args += ['-netdev', f'hubport,hubid=0,id=hub{number},netdev={name}']
+        self.process = None
+
+    def __enter__(self):
+        with open(self.log, 'wb') as log:
+            self.process = subprocess.Popen(self.args, stdin=subprocess.DEVNULL, stderr=log,
+                                            start_new_session=True, preexec_fn=die_with_parent)
+        wait_for(self.path, self.process)
+        return self
+
+    def __exit__(self, *_):
+        end(self.process)
+
+
+def wait_for(path, process):
+    """Until the process listens there, or has failed."""
+    limit = time.monotonic() + PATIENCE
+    while not os.path.exists(path) and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.01)
 
 
 class Server:
@@ -38,23 +80,13 @@ class Server:
             self.args, stdin=subprocess.DEVNULL, stdout=self.log.fd, stderr=self.log.fd,
             start_new_session=True, preexec_fn=die_with_parent)
         self.log.start()
-        end = time.monotonic() + PATIENCE
-        while not os.path.exists(self.control):
-            if self.process.poll() is not None or time.monotonic() > end:
-                break
-            time.sleep(0.01)
+        wait_for(self.control, self.process)
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            code = self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
+        code = end(self.process)
         self.log.finish()
-        self.died = code not in (0, -15)
-        if self.died:
+        if code not in (0, -signal.SIGTERM):
             note(f'qhca-server failed, status {code}')
 
     def translate(self, text, role, nics):
