@@ -35,6 +35,8 @@ pyverbs        | one  | check full       | guest    | one_guest 1200 -- tools cm
 kernel         | one  | check full       | guest    | one_guest 1200 -- eth kverbs soak
 matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
 mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
+server         | one  | check full       | server   | server
+server-pair    | pair | full             | server   | machines 2 --server -- pair-rdma.sh perf ipv6 place cm
 qtest          | one  | quick check full |          | qtest
 instructions   | one  | check full       |          | instructions
 lint           | idle | full             |          | lint
@@ -175,6 +177,20 @@ seeds_of_today()
 	local first
 	first=$(date +%-j)0
 	echo "$first-$((first + $1 - 1))"
+}
+
+# The device as a process of its own: alone under AddressSanitizer, then with a machine of
+# Debian's QEMU.
+server()
+{
+	local qemu program rc=0
+	qemu=$("$QHCA_TOP/scripts/build/qemu.sh") || return
+	program=$("$QHCA_TOP/scripts/build/server.sh" --asan) || return
+	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" \
+		--server "$program/qhca-server" || rc=$?
+	one_guest 1200 --server --device-arg guest-faults=on -- core kverbs kselftest \
+		device rc_data events cq notify mw srq mcast faults || rc=$?
+	return $rc
 }
 
 asan_qtest() { QHCA_FUZZ_SEEDS=$(seeds_of_today 10) qtest --debug; }
