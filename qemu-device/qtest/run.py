@@ -25,7 +25,8 @@ sys.path.insert(0, HERE)
 MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test_unplug",
            "test_net", "test_rc", "test_dm", "test_dma", "test_limits", "test_faults",
            "test_capture", "test_fuzz", "test_fuzz_machine", "test_migrate",
-           "test_migrate_dm", "test_doc", "test_manual", "test_server")
+           "test_migrate_dm", "test_doc", "test_manual", "test_server",
+           "test_server_hostile")
 
 # What a server does as the device in QEMU does, and what only a server has.
 SERVED = (
@@ -35,7 +36,7 @@ SERVED = (
     "fatal.cmdq_config", "fatal.cmdq_index", "fatal.cmdq_full_is_fine", "fatal.injected",
     "fatal.table_loop", "rc.send", "rc.write_and_read", "rc.atomic", "rc.local_not_memory",
     "rc.two_devices", "dm.mailbox", "dm.data", "dm.beyond", "faults.property", "faults.seed",
-    "faults.commands", "server.",
+    "faults.commands", "server.", "server_hostile.",
 )
 
 
@@ -66,7 +67,8 @@ def build_qemu():
 
 
 def is_wanted(name, server, patterns):
-    if server and not name.startswith(SERVED) or not server and name.startswith("server."):
+    if server and not name.startswith(SERVED) or \
+            not server and name.startswith("server"):
         return False
     return not patterns or any(p in name for p in patterns)
 
