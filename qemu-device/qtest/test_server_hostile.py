@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the QEMU of a machine can try against a server and the other machines there."""
 
+import contextlib
 import os
 import struct
 
@@ -8,10 +9,20 @@ import contract as c
 from fixture import equal, start
 from hca import PAGE
 from rc import Port, connected
-from served import Server, machines
+from served import Server, machine, machines
 from test_server import memory
+from vfio_user import CONFIG, Client, Refused
 
 FAR = 1 << 40               # where no machine of the tests has memory
+
+
+@contextlib.contextmanager
+def attack(program, *properties):
+    """A server, the connection of the attacker, and one of another machine."""
+    with Server(program, *(properties or ("", ""))) as server, \
+            Client(server.paths[1]) as other, Client(server.paths[0]) as client:
+        yield server, client, other
+        other.read(c.BAR_REGS, 0, 4)
 
 
 def copy_from(hca, addr, length):
@@ -32,3 +43,26 @@ def test_unaligned_memory(program):
         os.pwrite(fd, b"x" * PAGE + b"y" * PAGE, 0)
         hca.m.client.share(FAR, PAGE, fd, offset=PAGE - 16)
         equal(copy_from(hca, FAR, PAGE), (c.WC_SUCCESS, b"x" * 16 + b"y" * (PAGE - 16)))
+
+
+def test_config_space(program):
+    """accesses to configuration space of every offset and length"""
+    with attack(program) as (_, client, _other):
+        for off in [*range(0x120), 0xff0, 0xfff]:
+            for length in [*range(1, 20), 64, 256]:
+                for data in (b"\0" * length, b"\xff" * length):
+                    for call in (lambda: client.read(CONFIG, off, length),
+                                 lambda: client.write(CONFIG, off, data)):
+                        with contextlib.suppress(Refused):
+                            call()
+
+
+def test_part_of_register(program):
+    """a write of one byte to a register of configuration space leaves the others"""
+    with attack(program) as (_, client, _other):
+        client.write(CONFIG, 0x10, struct.pack("<I", 0xfe5a4000))
+        client.write(CONFIG, 0x10, b"\0")
+        equal(client.read(CONFIG, 0x10, 4), struct.pack("<I", 0xfe5a4000))
+        client.write(CONFIG, 4, struct.pack("<H", 0x406))
+        client.write(CONFIG, 4, b"\2")
+        equal(client.read(CONFIG, 4, 2), struct.pack("<H", 0x402))
