@@ -45,6 +45,16 @@ def test_unaligned_memory(program):
         equal(copy_from(hca, FAR, PAGE), (c.WC_SUCCESS, b"x" * 16 + b"y" * (PAGE - 16)))
 
 
+def test_unreadable_memory(program):
+    """memory that is handed over for nothing is not read"""
+    with Server(program, "") as server:
+        hca, = start(machines(server))
+        for flags in (0, 2):
+            hca.m.client.share(FAR, PAGE, hca.m.fd, flags)
+            assert copy_from(hca, FAR, 8)[0] != c.WC_SUCCESS
+            hca.m.client.unshare(FAR, PAGE)
+
+
 def test_config_space(program):
     """accesses to configuration space of every offset and length"""
     with attack(program) as (_, client, _other):

@@ -153,7 +153,7 @@ static void dma_register(vfu_ctx_t *vfu, vfu_dma_info_t *info)
         }
         return;
     }
-    if (!memory_add(&hca->memory, ram)) {
+    if (info->prot & PROT_READ && !memory_add(&hca->memory, ram)) {
         hca_log(hca, "no place for memory at 0x%" PRIx64, ram.base);
     }
 }
