@@ -3,15 +3,16 @@
 
 import contextlib
 import os
+import socket
 import struct
 
 import contract as c
 from fixture import equal, start
 from hca import PAGE
 from rc import Port, connected
-from served import Server, machine, machines
+from served import Server, machine, machines, soon
 from test_server import memory
-from vfio_user import CONFIG, Client, Refused
+from vfio_user import CONFIG, GET_INFO, HEAD, Client, Gone, Refused
 
 FAR = 1 << 40               # where no machine of the tests has memory
 
@@ -23,6 +24,10 @@ def attack(program, *properties):
             Client(server.paths[1]) as other, Client(server.paths[0]) as client:
         yield server, client, other
         other.read(c.BAR_REGS, 0, 4)
+
+
+def num_fds(server):
+    return len(os.listdir("/proc/%d/fd" % server.pid()))
 
 
 def copy_from(hca, addr, length):
@@ -76,3 +81,17 @@ def test_part_of_register(program):
         client.write(CONFIG, 4, struct.pack("<H", 0x406))
         client.write(CONFIG, 4, b"\2")
         equal(client.read(CONFIG, 4, 2), struct.pack("<H", 0x402))
+
+
+def test_lost_fds(program):
+    """file descriptors of messages that are wrong or not complete are closed"""
+    ask = HEAD.pack(1, GET_INFO, 32, 0, 0) + struct.pack("<IIII", 16, 0, 0, 0)
+    with Server(program, "") as server:
+        before = num_fds(server)
+        for data, num in ((ask, 40), (ask[:8], 8), (ask, 40)):
+            with Client(server.paths[0]) as client:
+                socket.send_fds(client.sock, [data], [client.sock.fileno()] * num)
+                with contextlib.suppress(Gone):
+                    client.receive(1)
+            soon(lambda: not server.connected(), "end")
+        soon(lambda: num_fds(server) <= before, "file descriptors closed")
