@@ -5,14 +5,15 @@ import contextlib
 import os
 import socket
 import struct
+import time
 
 import contract as c
 from fixture import equal, start
 from hca import PAGE
 from rc import Port, connected
-from served import Server, machine, machines, soon
+from served import Server, cpu_time, machine, machines, soon
 from test_server import memory
-from vfio_user import CONFIG, GET_INFO, HEAD, Client, Gone, Refused
+from vfio_user import CONFIG, GET_INFO, HEAD, READ, Client, Gone, Refused
 
 FAR = 1 << 40               # where no machine of the tests has memory
 
@@ -95,3 +96,19 @@ def test_lost_fds(program):
                     client.receive(1)
             soon(lambda: not server.connected(), "end")
         soon(lambda: num_fds(server) <= before, "file descriptors closed")
+
+
+def test_urgent(program):
+    """data that is not in line does not make the server wait, or busy"""
+    head = HEAD.pack(1, READ, 17, 0, 0)
+    for data in (b"", head):
+        with attack(program) as (server, client, other):
+            client.sock.sendall(data)
+            try:
+                client.sock.send(b"x", socket.MSG_OOB)
+            except OSError:
+                return          # an old kernel
+            other.read(c.BAR_REGS, 0, 4)
+            before = cpu_time(server.pid())
+            time.sleep(0.5)
+            assert cpu_time(server.pid()) - before < 0.2

@@ -47,6 +47,7 @@ static gpointer attach(gpointer opaque)
 static void connected(struct hca *hca)
 {
     const struct timeval limit = { .tv_usec = ANSWER_US };
+    int fd, on = 1;
     uint64_t count;
 
     if (read(hca->attach_fd, &count, sizeof(count)) < 0) {
@@ -55,8 +56,10 @@ static void connected(struct hca *hca)
     g_thread_join(hca->attaching);
     hca->attaching = NULL;
     if (!hca->error) {
-        setsockopt(vfu_get_poll_fd(hca->vfu), SOL_SOCKET, SO_SNDTIMEO, &limit,
-                   sizeof(limit));
+        fd = vfu_get_poll_fd(hca->vfu);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+        /* Else there would be bytes that count as arrived but are not read. */
+        setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
         hca->attached = true;
         hca->port.received = hca->port.sent = hca->port.dropped = 0;
         hca_log(hca, "a machine is connected");
