@@ -12,7 +12,7 @@ from fixture import equal, start
 from hca import PAGE
 from rc import Port, connected
 from served import Server, cpu_time, machine, machines, soon
-from test_server import memory
+from test_server import is_refused, memory
 from vfio_user import CONFIG, GET_INFO, HEAD, READ, Client, Gone, Refused
 
 FAR = 1 << 40               # where no machine of the tests has memory
@@ -112,3 +112,9 @@ def test_urgent(program):
             before = cpu_time(server.pid())
             time.sleep(0.5)
             assert cpu_time(server.pid()) - before < 0.2
+
+
+def test_long_answer(program):
+    """an answer that is longer than the socket's buffer does not make the server wait"""
+    with attack(program) as (_, client, _other):
+        assert is_refused(client.read, c.BAR_DB, 0, 1 << 20)

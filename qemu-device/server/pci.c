@@ -88,6 +88,10 @@ static ssize_t db_access(vfu_ctx_t *vfu, char *buf, size_t count, loff_t off,
                              (unsigned)((uint64_t)off % stride), le64toh(val));
         return (ssize_t)count;
     }
+    if (count > LONGEST_ACCESS) {
+        errno = EINVAL;
+        return -1;
+    }
     bad_access(hca, "db", off, count, write);
     qhca_engine_bad_doorbell(hca->engine);
     if (!write) {
