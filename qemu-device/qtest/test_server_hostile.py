@@ -13,9 +13,10 @@ from hca import PAGE
 from rc import Port, connected
 from served import Server, cpu_time, machine, machines, soon
 from test_server import is_refused, memory
-from vfio_user import CONFIG, GET_INFO, HEAD, READ, Client, Gone, Refused
+from vfio_user import CONFIG, GET_INFO, HEAD, MSIX, READ, SET_IRQS, Client, Gone, Refused
 
 FAR = 1 << 40               # where no machine of the tests has memory
+TRIGGER = 0x20              # SET_IRQS: send the messages
 
 
 @contextlib.contextmanager
@@ -82,6 +83,49 @@ def test_part_of_register(program):
         client.write(CONFIG, 4, struct.pack("<H", 0x406))
         client.write(CONFIG, 4, b"\2")
         equal(client.read(CONFIG, 4, 2), struct.pack("<H", 0x402))
+
+
+def trigger(client, num):
+    """Have the server send messages to the machine."""
+    client.ask(SET_IRQS, struct.pack("<IIIII", 20, TRIGGER | 1, MSIX, 0, num))
+
+
+def test_many_messages(program):
+    """each message is one for its eventfd"""
+    with attack(program) as (_, client, _other):
+        event = os.eventfd(0, os.EFD_NONBLOCK)
+        client.listen([event])
+        for _ in range(1000):
+            trigger(client, 1)
+        equal(os.eventfd_read(event), 1000)
+        os.close(event)
+
+
+def test_full_eventfd(program):
+    """messages that cannot be delivered, or not to an eventfd, do not make the server wait"""
+    full = os.eventfd(0)
+    os.eventfd_write(full, (1 << 64) - 2)
+    pipe = os.pipe()
+    os.set_blocking(pipe[1], False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(pipe[1], b"x" * 65536)
+    os.set_blocking(pipe[1], True)
+    for fd in (full, pipe[1]):
+        with attack(program) as (_, client, _other):
+            client.listen([fd])
+            with contextlib.suppress(Refused):
+                trigger(client, 1)
+    with Server(program, "") as server:
+        hca = machine(server, 0)
+        hca.events = [full]
+        hca.m.client.listen([full] * 4)
+        hca.start()
+        hca.arm_eq(hca.create_eq(vector=2, flags=c.EQ_ASYNC))
+        server.qmp("qom-set", path="hca0", property="inject-fatal", value=True)
+        soon(lambda: hca.state == c.STATE_FATAL, "fatal state")
+    for fd in (full, *pipe):
+        os.close(fd)
 
 
 def test_lost_fds(program):
