@@ -10,6 +10,7 @@ import time
 import contract as c
 from fixture import equal, start
 from hca import PAGE
+from machine import RAM_SIZE
 from rc import Port, connected
 from served import Server, cpu_time, machine, machines, soon
 from test_server import is_refused, memory
@@ -162,3 +163,14 @@ def test_long_answer(program):
     """an answer that is longer than the socket's buffer does not make the server wait"""
     with attack(program) as (_, client, _other):
         assert is_refused(client.read, c.BAR_DB, 0, 1 << 20)
+
+
+def test_address_space(program):
+    """the memory of one machine leaves room for that of another"""
+    with attack(program) as (_, client, other), memory() as fd:
+        got = sum(0 if is_refused(client.share, number << 43, 1 << 39, fd) else 1 << 39
+                  for number in range(64))
+        assert 0 < got <= 1 << 40, got
+        client.unshare(0, 1 << 39)
+        client.share(0, 1 << 39, fd)
+        other.share(0, RAM_SIZE, fd)
