@@ -165,6 +165,33 @@ def test_long_answer(program):
         assert is_refused(client.read, c.BAR_DB, 0, 1 << 20)
 
 
+def lingering():
+    """A socket whose last close() waits for a minute."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sock = socket.create_connection(listener.getsockname())
+        peer, _ = listener.accept()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            sock.send(b"x" * 65536)
+    return sock, peer
+
+
+def test_slow_close(program):
+    """a file descriptor whose close() waits does not make the server wait"""
+    ask = HEAD.pack(1, GET_INFO, 32, 0, 0) + struct.pack("<IIII", 16, 0, 0, 0)
+    for data in (ask, ask[:8]):
+        with attack(program) as (_, client, other):
+            sock, peer = lingering()
+            socket.send_fds(client.sock, [data], [sock.fileno()])
+            sock.close()
+            time.sleep(0.1)
+            client.sock.close()
+            other.read(c.BAR_REGS, 0, 4)
+            peer.close()
+
+
 def test_address_space(program):
     """the memory of one machine leaves room for that of another"""
     with attack(program) as (_, client, other), memory() as fd:

@@ -29,6 +29,8 @@
 #define LONGEST_MESSAGE 65536u
 /* Bytes of answers that wait for the machine to read them. */
 #define MOST_UNREAD     65536
+/* File descriptors that wait to be closed. */
+#define MOST_CLOSING    256
 /* Messages for one machine before the others have a turn. */
 #define MESSAGES        64
 
@@ -42,6 +44,25 @@ static gpointer attach(gpointer opaque)
         g_error("eventfd: %s", g_strerror(errno));
     }
     return NULL;
+}
+
+static void close_one(gpointer item, gpointer opaque)
+{
+    struct hca *hca = opaque;
+
+    close(GPOINTER_TO_INT(item) - 1);
+    g_atomic_int_add(&hca->closing, -1);
+}
+
+void hca_close_fd(vfu_ctx_t *vfu, int fd)
+{
+    struct hca *hca = vfu_get_private(vfu);
+
+    if (!hca->closer) {
+        hca->closer = g_thread_pool_new(close_one, hca, 1, FALSE, NULL);
+    }
+    g_atomic_int_inc(&hca->closing);
+    g_thread_pool_push(hca->closer, GINT_TO_POINTER(fd + 1), NULL);
 }
 
 static void connected(struct hca *hca)
@@ -158,6 +179,8 @@ void hca_input(struct hca *hca)
 {
     if (hca->attaching) {
         connected(hca);
+    } else if (!hca->attached && g_atomic_int_get(&hca->closing)) {
+        hca->look = hca_now() + PARTIAL_LOOK_NS;    /* for the next machine */
     } else if (!hca->attached) {
         hca->attaching = g_thread_new("attach", attach, hca);
     } else {
@@ -172,6 +195,9 @@ uint64_t hca_watch(struct hca *hca, uint64_t now)
 {
     if (hca->memory.lost) {
         hca_hang_up(hca, "the machine has taken memory away");
+    }
+    if (g_atomic_int_get(&hca->closing) > MOST_CLOSING) {
+        hca_hang_up(hca, "file descriptors of the machine cannot be closed");
     }
     if (hca->look && now >= hca->look) {
         hca->look = 0;

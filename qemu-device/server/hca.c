@@ -255,8 +255,11 @@ bool hca_start(struct hca *hca)
 void hca_stop(struct hca *hca)
 {
     hca_pci_exit(hca);
-    if (hca->attaching) {
-        return;     /* its thread has the rest until the process ends */
+    if (hca->closer) {
+        g_thread_pool_free(hca->closer, FALSE, FALSE);
+    }
+    if (hca->attaching || g_atomic_int_get(&hca->closing)) {
+        return;     /* a thread has the rest until the process ends */
     }
     if (hca->attach_fd > 0) {
         close(hca->attach_fd);

@@ -35,6 +35,7 @@ enum {
  * @bad: the connection is being closed
  * @attaching: a thread that waits for the first message of a connection, and
  *             reports by @attach_fd, with @error
+ * @closer: a thread for close(), which has @closing yet to do
  * @partial: a message has begun to arrive, and has to be there by this time
  * @look: when to look for the rest of it; 0: the socket is polled
  * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
@@ -52,6 +53,8 @@ struct hca {
     bool attached, bad;
     GThread *attaching;
     int attach_fd, error;
+    GThreadPool *closer;
+    int closing;
     uint64_t partial, look;
     unsigned todo;
     uint64_t deadline, irqs;
@@ -91,6 +94,11 @@ extern bool hca_verbose;
 void hca_poll(const struct hca *hca, struct pollfd *fd);
 /* There is input: a connection, or messages of the machine. */
 void hca_input(struct hca *hca);
+/*
+ * Close a file descriptor of the machine's, later: that can wait for whoever is
+ * behind it.
+ */
+void hca_close_fd(vfu_ctx_t *vfu, int fd);
 /* Close the connection, after a message that says why. */
 void hca_hang_up(struct hca *hca, const char *why);
 /* Watch over the connection. Returns when to call again, as hca_work(). */
