@@ -26,6 +26,7 @@ enum {
     HCA_TODO_TX_READY = 1 << 1,     /* the network takes frames again */
     HCA_TODO_FATAL = 1 << 2,        /* the operator wants a fatal error */
     HCA_TODO_LINK = 1 << 3,         /* the carrier changed */
+    HCA_TODO_RX = 1 << 4,           /* a frame has come */
 };
 
 /**

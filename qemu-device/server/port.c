@@ -99,6 +99,7 @@ static void port_queue(struct hca *hca, const uint8_t *frame, size_t len)
     copy->len = len;
     memcpy(copy->data, frame, len);
     p->queue[(p->head + p->num++) % PORT_QUEUE] = copy;
+    hca->todo |= HCA_TODO_RX;
 }
 
 static unsigned net_index(const struct net *net, const struct hca *hca)
