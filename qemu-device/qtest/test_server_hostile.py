@@ -11,7 +11,7 @@ import contract as c
 from fixture import equal, start
 from hca import PAGE
 from machine import RAM_SIZE
-from rc import Port, connected
+from rc import Mr, Port, connected, rdma
 from served import Server, cpu_time, machine, machines, soon
 from test_server import is_refused, memory
 from vfio_user import CONFIG, GET_INFO, HEAD, MSIX, READ, SET_IRQS, Client, Gone, Refused
@@ -201,3 +201,24 @@ def test_address_space(program):
         client.unshare(0, 1 << 39)
         client.share(0, 1 << 39, fd)
         other.share(0, RAM_SIZE, fd)
+
+
+def test_busy_pair(program):
+    """two machines that keep each other busy leave time for a third"""
+    with Server(program, "", "", "") as server, Client(server.paths[2]) as other:
+        hcas = start([machine(server, number) for number in range(2)])
+        length = 4 << 20
+        ports = [Port(hca, hca.mac, host) for host, hca in enumerate(hcas, 1)]
+        pairs = [connected(*ports) for _ in range(4)]
+        areas = [Mr(port, port.hca.alloc(length // PAGE), length) for port in ports]
+        for name in ("hca0", "hca1"):       # packets that are delayed are frames
+            server.qmp("qom-set", path=name, property="faults", value="tx delay=1us")
+        for qp, src, dst in 6 * [(pair[i], areas[i], areas[1 - i])
+                                 for pair in pairs for i in range(2)]:
+            qp.post(c.WR_RDMA_WRITE, src, length, rdma(dst))
+        took = []
+        while sum(took) < 2:
+            begin = time.monotonic()
+            other.read(c.BAR_REGS, 0, 4)
+            took.append(time.monotonic() - begin)
+        assert max(took) < 0.2, max(took)

@@ -15,6 +15,9 @@
 
 #define MAX_FDS     (NET_MAX_PORTS + 2 + CONTROL_FDS)
 
+/* Rounds of work for all HCAs before there is a look at input. */
+#define WORK_ROUNDS 16
+
 struct server {
     struct hca *hca[NET_MAX_PORTS];
     unsigned num;
@@ -52,10 +55,14 @@ static bool start(struct server *s, const struct options *o)
     return s->control;
 }
 
-/* Work for all until nothing is due. Returns when something will be. */
+/*
+ * Work for all until nothing is due, or for a while: two machines can keep each
+ * other busy, and there is input of others. Returns when something will be due.
+ */
 static uint64_t work(struct server *s)
 {
     struct hca *hca;
+    unsigned rounds = 0;
     uint64_t next, at;
     bool again;
 
@@ -71,8 +78,8 @@ static uint64_t work(struct server *s)
             hca = s->hca[i];
             again |= hca->todo || (hca->irqs && hca->attached);
         }
-    } while (again && next);
-    return next;
+    } while (again && next && ++rounds < WORK_ROUNDS);
+    return again ? 0 : next;
 }
 
 static unsigned gather(struct server *s, struct pollfd *fds)
