@@ -2,6 +2,7 @@
 """What the QEMU of a machine can try against a server and the other machines there."""
 
 import contextlib
+import mmap
 import os
 import socket
 import struct
@@ -14,7 +15,7 @@ from machine import RAM_SIZE
 from rc import Mr, Port, connected, rdma
 from served import Server, cpu_time, machine, machines, soon
 from test_server import is_refused, memory
-from vfio_user import CONFIG, GET_INFO, HEAD, MSIX, READ, SET_IRQS, Client, Gone, Refused
+from vfio_user import (CONFIG, GET_INFO, HEAD, MSIX, READ, REGION_INFO, SET_IRQS, Client, Gone, Refused)
 
 FAR = 1 << 40               # where no machine of the tests has memory
 TRIGGER = 0x20              # SET_IRQS: send the messages
@@ -222,3 +223,22 @@ def test_busy_pair(program):
             other.read(c.BAR_REGS, 0, 4)
             took.append(time.monotonic() - begin)
         assert max(took) < 0.2, max(took)
+
+
+def test_heir(program):
+    """a machine that is gone leaves nothing in the device's memory, and sees none of the next"""
+    with Server(program, ",dm-size=64K") as server:
+        with Client(server.paths[0]) as client:
+            client.send(REGION_INFO, struct.pack("<IIIIQQ", 1024, 0, c.BAR_DM, 0, 0, 0))
+            _, fds, _, _ = socket.recv_fds(client.sock, 4096, 4)
+            client.write(c.BAR_DM, 0, b"old")
+        soon(lambda: not server.connected(), "end")
+        with mmap.mmap(fds[0], 65536) as dm, Client(server.paths[0]) as client:
+            equal(client.read(c.BAR_DM, 0, 3), bytes(3))
+            client.write(c.BAR_DM, 0, b"new")
+            equal(dm[:3], b"old")
+            client.send(REGION_INFO, struct.pack("<IIIIQQ", 1024, 0, c.BAR_DM, 0, 0, 0))
+            _, more, _, _ = socket.recv_fds(client.sock, 4096, 4)
+            equal(os.pread(more[0], 3, 0), b"new")
+        for fd in fds + more:
+            os.close(fd)

@@ -174,6 +174,35 @@ uint64_t hca_work(struct hca *hca)
     return hca->todo ? 0 : MIN(hca->deadline, again);
 }
 
+static int hca_new_dm(const struct hca *hca)
+{
+    int fd = memfd_create("qhca-dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd >= 0 && (ftruncate(fd, (off_t)hca->props.dm_size) < 0 ||
+                    fcntl(fd, F_ADD_SEALS,
+                          F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* A machine that is gone may still have the memory mapped. */
+static void hca_renew_dm(struct hca *hca)
+{
+    int fd = hca_new_dm(hca);
+
+    if (fd < 0 || mmap(hca->dm, hca->props.dm_size, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+        dup3(fd, hca->dm_fd, O_CLOEXEC) < 0) {
+        hca_log(hca, "no new memory of the device: %s", g_strerror(errno));
+        memset(hca->dm, 0, hca->props.dm_size);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 void hca_reset(struct hca *hca, bool lost)
 {
     qhca_engine_reset(hca->engine, hca_now());
@@ -183,6 +212,9 @@ void hca_reset(struct hca *hca, bool lost)
     qhca_engine_set_link(hca->engine, hca_now(), hca->port.up);
     if (lost) {
         hca->memory.lost = false;
+        if (hca->dm) {
+            hca_renew_dm(hca);
+        }
     }
 }
 
@@ -192,11 +224,8 @@ static bool hca_init_dm(struct hca *hca)
     if (!hca->props.dm_size) {
         return true;
     }
-    hca->dm_fd = memfd_create("qhca-dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (hca->dm_fd < 0 ||
-        ftruncate(hca->dm_fd, (off_t)hca->props.dm_size) < 0 ||
-        fcntl(hca->dm_fd, F_ADD_SEALS,
-              F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+    hca->dm_fd = hca_new_dm(hca);
+    if (hca->dm_fd < 0) {
         return false;
     }
     hca->dm = mmap(NULL, hca->props.dm_size, PROT_READ | PROT_WRITE, MAP_SHARED,
