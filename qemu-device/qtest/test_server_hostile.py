@@ -4,6 +4,7 @@
 import contextlib
 import mmap
 import os
+import resource
 import socket
 import struct
 import time
@@ -242,3 +243,19 @@ def test_heir(program):
             equal(os.pread(more[0], 3, 0), b"new")
         for fd in fds + more:
             os.close(fd)
+
+
+def test_many_fds(program):
+    """machines that take all file descriptors they can leave some for another"""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with Server(program, *[""] * 6) as server, contextlib.ExitStack() as stack, \
+                memory(64 * PAGE) as fd:
+            clients = [stack.enter_context(Client(path)) for path in server.paths]
+            for client in clients:
+                for number in range(60):
+                    client.share(number * PAGE, PAGE, fd)
+            clients[0].read(c.BAR_REGS, 0, 4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -37,6 +38,17 @@ static int open_signals(void)
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* Each machine needs many: its memory, interrupts, connection. */
+static void allow_fds(void)
+{
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 static bool start(struct server *s, const struct options *o)
@@ -147,6 +159,7 @@ int main(int argc, char **argv)
         return 2;
     }
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    allow_fds();
     server.signals = open_signals();
     ok = start(&server, &options);
     if (ok) {
