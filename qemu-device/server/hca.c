@@ -283,7 +283,6 @@ bool hca_start(struct hca *hca)
 
 void hca_stop(struct hca *hca)
 {
-    hca_pci_exit(hca);
     if (hca->closer) {
         g_thread_pool_free(hca->closer, FALSE, FALSE);
     }

@@ -73,6 +73,7 @@ uint64_t hca_now(void);
  * listen. Returns false after a message.
  */
 bool hca_start(struct hca *hca);
+/* Free it, after hca_pci_exit() for all. */
 void hca_stop(struct hca *hca);
 /*
  * Do what is due: timers, work left over, frames that wait, interrupts. Returns

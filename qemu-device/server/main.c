@@ -143,6 +143,10 @@ static void serve(struct server *s)
 static void stop(struct server *s)
 {
     control_free(s->control);
+    /* The end of a connection can have effects on other HCAs. */
+    for (unsigned i = 0; i < s->num; i++) {
+        hca_pci_exit(s->hca[i]);
+    }
     for (unsigned i = 0; i < s->num; i++) {
         hca_stop(s->hca[i]);
     }
