@@ -248,9 +248,9 @@ def test_heir(program):
 def test_many_fds(program):
     """machines that take all file descriptors they can leave some for another"""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     try:
-        with Server(program, *[""] * 6) as server, contextlib.ExitStack() as stack, \
+        with Server(program, *[""] * 18) as server, contextlib.ExitStack() as stack, \
                 memory(64 * PAGE) as fd:
             clients = [stack.enter_context(Client(path)) for path in server.paths]
             for client in clients:
@@ -259,3 +259,15 @@ def test_many_fds(program):
             clients[0].read(c.BAR_REGS, 0, 4)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_config_of_heir(program):
+    """configuration space is as after power-on for each machine"""
+    with Server(program, "") as server:
+        with Client(server.paths[0]) as client:
+            before = client.read(CONFIG, 0, 4096)
+            for off, val in ((4, 0x406), (0x10, 0x4000), (0x3c, 5), (0x44, 3), (0x52, 0x8000)):
+                client.write(CONFIG, off, struct.pack("<H", val))
+        soon(lambda: not server.connected(), "end")
+        with Client(server.paths[0]) as client:
+            equal(client.read(CONFIG, 0, 4096), before)

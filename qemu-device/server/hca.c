@@ -212,6 +212,7 @@ void hca_reset(struct hca *hca, bool lost)
     qhca_engine_set_link(hca->engine, hca_now(), hca->port.up);
     if (lost) {
         hca->memory.lost = false;
+        hca_pci_power_on(hca);
         if (hca->dm) {
             hca_renew_dm(hca);
         }

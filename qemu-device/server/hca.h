@@ -32,6 +32,7 @@ enum {
 /**
  * struct hca - an HCA
  * @name: names it in messages and on the control socket
+ * @initial: configuration space as after power-on
  * @attached: a machine is connected
  * @bad: the connection is being closed
  * @attaching: a thread that waits for the first message of a connection, and
@@ -51,6 +52,7 @@ struct hca {
     struct qhca_engine *engine;
     vfu_ctx_t *vfu;
     vfu_pci_config_space_t *config;
+    uint8_t initial[PCI_CFG_SPACE_EXP_SIZE];
     bool attached, bad;
     GThread *attaching;
     int attach_fd, error;
@@ -109,6 +111,8 @@ uint64_t hca_watch(struct hca *hca, uint64_t now);
 /* pci.c: the PCI function, towards the machine */
 bool hca_pci_init(struct hca *hca);
 void hca_pci_exit(struct hca *hca);
+/* Let configuration space be as after power-on. */
+void hca_pci_power_on(struct hca *hca);
 /* Whether the machine lets the function access memory. */
 bool hca_is_bus_master(const struct hca *hca);
 

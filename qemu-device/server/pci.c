@@ -277,7 +277,13 @@ bool hca_pci_init(struct hca *hca)
         hca_log(hca, "no PCI function: %s", g_strerror(errno));
         return false;
     }
+    memcpy(hca->initial, hca->config, sizeof(hca->initial));
     return true;
+}
+
+void hca_pci_power_on(struct hca *hca)
+{
+    memcpy(hca->config, hca->initial, sizeof(hca->initial));
 }
 
 void hca_pci_exit(struct hca *hca)
