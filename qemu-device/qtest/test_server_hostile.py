@@ -16,7 +16,8 @@ from machine import RAM_SIZE
 from rc import Mr, Port, connected, rdma
 from served import Server, cpu_time, machine, machines, soon
 from test_server import is_refused, memory
-from vfio_user import (CONFIG, GET_INFO, HEAD, MSIX, READ, REGION_INFO, SET_IRQS, Client, Gone, Refused)
+from vfio_user import (CONFIG, GET_INFO, HEAD, MSIX, READ, REGION_INFO, SET_IRQS, Client, Gone,
+                       Refused)
 
 FAR = 1 << 40               # where no machine of the tests has memory
 TRIGGER = 0x20              # SET_IRQS: send the messages
@@ -183,9 +184,10 @@ def lingering():
 def test_slow_close(program):
     """a file descriptor whose close() waits does not make the server wait"""
     ask = HEAD.pack(1, GET_INFO, 32, 0, 0) + struct.pack("<IIII", 16, 0, 0, 0)
-    for data in (ask, ask[:8]):
+    for first, data in ((b"", ask), (b"", ask[:8]), (ask[:16], ask[16:])):
         with attack(program) as (_, client, other):
             sock, peer = lingering()
+            client.sock.sendall(first)
             socket.send_fds(client.sock, [data], [sock.fileno()])
             sock.close()
             time.sleep(0.1)
