@@ -5,6 +5,7 @@ import contextlib
 import mmap
 import os
 import resource
+import signal
 import socket
 import struct
 import time
@@ -185,11 +186,13 @@ def test_slow_close(program):
     """a file descriptor whose close() waits does not make the server wait"""
     ask = HEAD.pack(1, GET_INFO, 32, 0, 0) + struct.pack("<IIII", 16, 0, 0, 0)
     for first, data in ((b"", ask), (b"", ask[:8]), (ask[:16], ask[16:])):
-        with attack(program) as (_, client, other):
+        with attack(program) as (server, client, other):
             sock, peer = lingering()
+            os.kill(server.pid(), signal.SIGSTOP)       # its close() has to be the last
             client.sock.sendall(first)
             socket.send_fds(client.sock, [data], [sock.fileno()])
             sock.close()
+            os.kill(server.pid(), signal.SIGCONT)
             time.sleep(0.1)
             client.sock.close()
             other.read(c.BAR_REGS, 0, 4)
