@@ -9,13 +9,15 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
+import types
 
 import contract as c
 from fixture import equal, start
 from hca import NO_MEMORY, PAGE
 from machine import RAM_SIZE
-from rc import Port, connected, rdma
+from rc import Port, Qp, connected, rdma
 from served import Server, cpu_time, machine, machines, soon
 from vfio_user import (CONFIG, DMA_MAP, DMA_UNMAP, ERROR, GET_INFO, HEAD, NO_REPLY, READ,
                        REGION_INFO, RESET, SET_IRQS, VERSION, WRITE, Client, Gone, Refused)
@@ -203,6 +205,66 @@ def test_late_frame(program):
                 took.append(time.monotonic() - begin)
             assert min(took) < 0.04, took       # before the timer that sends it again
             server.qmp("qom-set", path=path, property="faults", value="")
+
+
+def towards(hca, mac):
+    """Send a WRITE to a QP that nobody has, behind @mac."""
+    qp = Qp(Port(hca, hca.mac))
+    qp.connect(types.SimpleNamespace(qpn=77, port=types.SimpleNamespace(
+        gid=bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 99]), mac=mac)))
+    buffer = qp.port.memory()
+    qp.post(c.WR_RDMA_WRITE, buffer, 8, rdma(buffer))
+
+
+FAR = bytes.fromhex("525400000099")
+
+
+def exchange(hca, server, receive, send):
+    """A frame to an address that no port has goes up, and one to a port comes down."""
+    towards(hca, FAR)
+    frame = receive()
+    equal((frame[:6], frame[6:12]), (FAR, hca.mac))
+    before = server.get("port")["received"]
+    send(hca.mac + FAR + frame[12:])
+    soon(lambda: server.get("port")["received"] == before + 1, "frame")
+    send(b"short")
+    send(b"\xff" * 6 + FAR + frame[12:])
+    soon(lambda: server.get("port")["received"] == before + 2, "frame")
+
+
+def test_uplink_dgram(program):
+    """frames go to other hosts and come from them, as datagrams"""
+    with tempfile.TemporaryDirectory() as top, socket.socket(
+            socket.AF_UNIX, socket.SOCK_DGRAM) as far:
+        far.bind(top + "/there")
+        far.settimeout(10)
+        with Server(program, "", args=(
+                "--uplink", "dgram:%s/here:%s/there" % (top, top))) as server:
+            far.connect(top + "/here")
+            exchange(start(machines(server))[0], server, lambda: far.recv(65536), far.send)
+
+
+def test_uplink_stream(program):
+    """frames go to other hosts and come from them, in a stream, also in pieces"""
+    with tempfile.TemporaryDirectory() as top, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(top + "/hub")
+        listener.listen(1)
+        with Server(program, "", args=("--uplink", "stream:%s/hub" % top)) as server:
+            far = listener.accept()[0]
+            far.settimeout(10)
+
+            def receive():
+                size, = struct.unpack(">I", far.recv(4, socket.MSG_WAITALL))
+                return far.recv(size, socket.MSG_WAITALL)
+
+            def send(frame):
+                for part in struct.pack(">I", len(frame)), frame[:20], frame[20:]:
+                    far.sendall(part)
+                    time.sleep(0.02)
+            exchange(start(machines(server))[0], server, receive, send)
+            far.sendall(b"\xff" * 8)           # a frame of 4 GiB
+            soon(lambda: "the uplink is gone" in server.text(), "end")
+            far.close()
 
 
 def test_link(program):

@@ -22,7 +22,9 @@ static bool fail(const char *text, const char *why)
     return false;
 }
 
-static bool connect_unix(int fd, const char *path)
+/* Connect or bind @fd to a path: @act is connect() or bind(). */
+static bool at_path(int fd, const char *path,
+                    int (*act)(int, const struct sockaddr *, socklen_t))
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
@@ -31,19 +33,7 @@ static bool connect_unix(int fd, const char *path)
         return false;
     }
     strcpy(addr.sun_path, path);
-    return !connect(fd, (struct sockaddr *)&addr, sizeof(addr));
-}
-
-static bool bind_unix(int fd, const char *path)
-{
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-
-    if (strlen(path) >= sizeof(addr.sun_path)) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    strcpy(addr.sun_path, path);
-    return !bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+    return !act(fd, (struct sockaddr *)&addr, sizeof(addr));
 }
 
 /* stream:PATH connects to a "-netdev stream,server=on,addr.type=unix". */
@@ -51,7 +41,7 @@ static bool open_stream(struct uplink *up, char **words)
 {
     up->stream = true;
     up->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return up->fd >= 0 && words[1] && connect_unix(up->fd, words[1]);
+    return up->fd >= 0 && words[1] && at_path(up->fd, words[1], connect);
 }
 
 /* dgram:LOCAL:REMOTE is "-netdev dgram,local.type=unix,remote.type=unix". */
@@ -62,7 +52,8 @@ static bool open_dgram(struct uplink *up, char **words)
         return false;
     }
     unlink(words[1]);
-    return bind_unix(up->fd, words[1]) && connect_unix(up->fd, words[2]);
+    return at_path(up->fd, words[1], bind) &&
+           at_path(up->fd, words[2], connect);
 }
 
 /* tap:NAME is an interface that exists and is the user's to open. */
