@@ -96,8 +96,8 @@ def everything(opts):
     """Build what this run needs; returns a dict of directories (or None).
 
     QEMU takes longest and compiles; the image mostly downloads. Side by side
-    they cost little more than QEMU alone. The build root comes first because
-    both need it.
+    they cost little more than QEMU alone, and the rest follows the first that is
+    there. The build root comes before them because all need it.
     """
     if not os.path.isdir(READY):
         script('build/buildroot.sh', '--path')
@@ -138,12 +138,12 @@ def everything(opts):
         kind = {'debug': ['--asan'], 'tsan': ['--tsan']}.get(opts.debug_qemu, [])
         return script('build/server.sh', *kind) if opts.server else None
 
+    packages = [f'--package={name}' for name in opts.package]
     with ThreadPoolExecutor(2) as pool:
         qemu = pool.submit(qemu_program, opts, qemu_args)
-        rest = pool.submit(lambda: {
-            'image': script('build/image.sh', *(f'--package={name}' for name in opts.package)),
-            'server': server(), **payload()})
-        return {'qemu': qemu.result(), **rest.result()}
+        image = pool.submit(script, 'build/image.sh', *packages)
+        rest = pool.submit(lambda: {'server': server(), **payload()})
+        return {'qemu': qemu.result(), 'image': image.result(), **rest.result()}
 
 
 def other_kernel(opts):
