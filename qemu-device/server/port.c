@@ -134,7 +134,7 @@ bool net_send(struct hca *from, const uint8_t *frame, size_t len)
     if (!from->port.up) {
         return true;
     }
-    if (to == NET_UPLINK && uplink_is_full(&net->uplink)) {
+    if (to >= NET_UPLINK && uplink_is_full(&net->uplink)) {
         net->uplink.waiting |= (uint64_t)1 << self;
         return false;
     }

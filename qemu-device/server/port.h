@@ -4,8 +4,9 @@
  *
  * A frame that the switch passes on waits at its destination, because the
  * engine there may be the caller, or have no buffer. It is never lost between
- * ports: the sender waits if the destination is full. Frames to all ports, and
- * those from the uplink, are lost for the ports that are full.
+ * ports: the sender waits if the destination is full, or the uplink, where it
+ * goes there. Frames to all ports, and those from the uplink, are lost for the
+ * ports that are full.
  */
 #ifndef QHCA_SERVER_PORT_H
 #define QHCA_SERVER_PORT_H
