@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 from qemu.qmp import QMPError
@@ -25,13 +26,15 @@ class Server:
         self.top = tempfile.TemporaryDirectory(prefix="qhca-server-")
         self.paths = [self.path("socket%d" % i) for i in range(len(properties))]
         self.log = open(self.path("log"), "w", encoding="utf-8")
-        words = ["setpriv", "--pdeathsig", "KILL", "timeout", "%d" % LIFE, program, "--verbose",
+        words = ["setpriv", "--pdeathsig", "KILL", program, "--verbose",
                  "--control", self.path("control"), *args]
         for number, text in enumerate(properties):
             words += ["--socket", "%s,id=hca%d%s" % (self.paths[number], number, text)]
         # LeakSanitizer, with threads about, sometimes never ends.
         env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")
         self.process = subprocess.Popen(words, stdout=self.log, stderr=self.log, env=env)
+        self.watchdog = threading.Timer(LIFE, self.process.kill)
+        self.watchdog.start()
         wait_for(lambda: "ready\n" in self.text() or self.process.poll() is not None,
                  "ready server")
 
@@ -41,6 +44,7 @@ class Server:
     def __exit__(self, kind, *_):
         self.process.terminate()
         status = self.process.wait(20)
+        self.watchdog.cancel()
         text = self.text()
         self.log.close()
         self.top.cleanup()
@@ -57,10 +61,7 @@ class Server:
             return file.read()
 
     def pid(self):
-        """The server itself, which is a child of timeout's."""
-        with open("/proc/%d/task/%d/children" % (self.process.pid, self.process.pid),
-                  encoding="ascii") as file:
-            return int(file.read().split()[0])
+        return self.process.pid
 
     def qmp(self, command, **arguments):
         """The answer to a command on the control socket."""
