@@ -60,9 +60,6 @@ class Server:
         with open(self.path("log"), encoding="utf-8") as file:
             return file.read()
 
-    def pid(self):
-        return self.process.pid
-
     def qmp(self, command, **arguments):
         """The answer to a command on the control socket."""
         with socket.socket(socket.AF_UNIX) as sock:
@@ -193,11 +190,3 @@ def machines(server):
 
 def is_server(program):
     return os.path.basename(program).startswith("qhca-server")
-
-
-def soon(condition, what="change", seconds=10):
-    """Like wait_for(), with pauses."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "no " + what
-        time.sleep(0.02)

@@ -15,10 +15,10 @@ import types
 
 import contract as c
 from fixture import equal, start
-from hca import NO_MEMORY, PAGE
+from hca import NO_MEMORY, PAGE, wait_for
 from machine import RAM_SIZE
 from rc import Port, Qp, connected, rdma
-from served import Server, cpu_time, machine, machines, soon
+from served import Server, cpu_time, machine, machines
 from vfio_user import (CONFIG, DMA_MAP, DMA_UNMAP, ERROR, GET_INFO, HEAD, NO_REPLY, READ,
                        REGION_INFO, RESET, SET_IRQS, VERSION, WRITE, Client, Gone, Refused)
 
@@ -163,7 +163,7 @@ def test_reconnect(program):
             Port(hca, hca.mac)
             assert server.get("objects") > 0
             hca.m.close()
-            soon(lambda: not server.connected(), "end")
+            wait_for(lambda: not server.connected(), "end")
             equal(server.get("objects"), 0)
 
 
@@ -182,7 +182,7 @@ def test_machine_goes(program):
         qps, buffers = pair(hcas)
         write_works(qps, buffers)
         hcas[1].m.close()
-        soon(lambda: not server.connected("hca1"), "end")
+        wait_for(lambda: not server.connected("hca1"), "end")
         qps[0].post(c.WR_RDMA_WRITE, buffers[0], 8, rdma(buffers[1]))
         time.sleep(0.1)
         equal(qps[0].cq.poll(), None)
@@ -226,10 +226,10 @@ def exchange(hca, server, receive, send):
     equal((frame[:6], frame[6:12]), (FAR, hca.mac))
     before = server.get("port")["received"]
     send(hca.mac + FAR + frame[12:])
-    soon(lambda: server.get("port")["received"] == before + 1, "frame")
+    wait_for(lambda: server.get("port")["received"] == before + 1, "frame")
     send(b"short")
     send(b"\xff" * 6 + FAR + frame[12:])
-    soon(lambda: server.get("port")["received"] == before + 2, "frame")
+    wait_for(lambda: server.get("port")["received"] == before + 2, "frame")
 
 
 def test_uplink_dgram(program):
@@ -263,7 +263,7 @@ def test_uplink_stream(program):
                     time.sleep(0.02)
             exchange(start(machines(server))[0], server, receive, send)
             far.sendall(b"\xff" * 8)           # a frame of 4 GiB
-            soon(lambda: "the uplink is gone" in server.text(), "end")
+            wait_for(lambda: "the uplink is gone" in server.text(), "end")
             far.close()
 
 
@@ -271,9 +271,9 @@ def test_link(program):
     """a link that is down carries nothing, and the guest sees it"""
     with two(program) as (hcas, server):
         equal(server.qmp("set_link", name="hca0", up=False), {"return": {}})
-        soon(lambda: not hcas[0].reg("STATUS") & c.STATUS_LINK_UP, "carrier loss")
+        wait_for(lambda: not hcas[0].reg("STATUS") & c.STATUS_LINK_UP, "carrier loss")
         equal(server.qmp("set_link", name="hca0", up=True), {"return": {}})
-        soon(lambda: hcas[0].reg("STATUS") & c.STATUS_LINK_UP, "carrier")
+        wait_for(lambda: hcas[0].reg("STATUS") & c.STATUS_LINK_UP, "carrier")
 
 
 def test_control(program):
@@ -316,8 +316,8 @@ def test_stalled(program):
                     other.read(c.BAR_REGS, 0, 4)
                     assert time.monotonic() - start_of < 0.5
                 if greet and sent:
-                    soon(lambda: "does not go on with a message" in server.text(), "message")
-                    soon(lambda: not server.connected(), "end")
+                    wait_for(lambda: "does not go on with a message" in server.text(), "message")
+                    wait_for(lambda: not server.connected(), "end")
 
 
 def test_idle(program):
@@ -325,9 +325,9 @@ def test_idle(program):
     with two(program) as (hcas, server):
         write_works(*pair(hcas))
         time.sleep(0.5)
-        before = cpu_time(server.pid())
+        before = cpu_time(server.process.pid)
         time.sleep(1)
-        assert cpu_time(server.pid()) - before <= 0.01
+        assert cpu_time(server.process.pid) - before <= 0.01
 
 
 def test_deaf(program):
@@ -350,8 +350,8 @@ def test_shrunk(program):
         qps, buffers = pair(hcas)
         os.ftruncate(hcas[1].m.fd, 0)
         qps[0].post(c.WR_RDMA_WRITE, buffers[0], 8, rdma(buffers[1]))
-        soon(lambda: "hca1: the machine has taken memory away" in server.text(), "message")
-        soon(lambda: not server.connected("hca1"), "end")
+        wait_for(lambda: "hca1: the machine has taken memory away" in server.text(), "message")
+        wait_for(lambda: not server.connected("hca1"), "end")
         port = Port(hcas[0], hcas[0].mac)
         write_works(connected(port), [port.memory(), port.memory()])
 
@@ -359,7 +359,7 @@ def test_shrunk(program):
 def test_terminated(program):
     """the end of a server removes its sockets, even while a message is awaited"""
     with Server(program, "", "") as server, Client(server.paths[0], greet=False):
-        os.kill(server.pid(), signal.SIGTERM)
+        os.kill(server.process.pid, signal.SIGTERM)
         server.process.wait(10)
         assert not any(map(os.path.exists, [*server.paths, server.path("control")]))
 

@@ -12,10 +12,10 @@ import time
 
 import contract as c
 from fixture import equal, start
-from hca import PAGE
+from hca import PAGE, wait_for
 from machine import RAM_SIZE
 from rc import Mr, Port, connected, rdma
-from served import Server, cpu_time, machine, machines, soon
+from served import Server, cpu_time, machine, machines
 from test_server import is_refused, memory
 from vfio_user import (CONFIG, GET_INFO, HEAD, MSIX, READ, REGION_INFO, SET_IRQS, Client, Gone,
                        Refused)
@@ -34,7 +34,7 @@ def attack(program, *properties):
 
 
 def num_fds(server):
-    return len(os.listdir("/proc/%d/fd" % server.pid()))
+    return len(os.listdir("/proc/%d/fd" % server.process.pid))
 
 
 def copy_from(hca, addr, length):
@@ -128,7 +128,7 @@ def test_full_eventfd(program):
         hca.start()
         hca.arm_eq(hca.create_eq(vector=2, flags=c.EQ_ASYNC))
         server.qmp("qom-set", path="hca0", property="inject-fatal", value=True)
-        soon(lambda: hca.state == c.STATE_FATAL, "fatal state")
+        wait_for(lambda: hca.state == c.STATE_FATAL, "fatal state")
     for fd in (full, *pipe):
         os.close(fd)
 
@@ -143,8 +143,8 @@ def test_lost_fds(program):
                 socket.send_fds(client.sock, [data], [client.sock.fileno()] * num)
                 with contextlib.suppress(Gone):
                     client.receive(1)
-            soon(lambda: not server.connected(), "end")
-        soon(lambda: num_fds(server) <= before, "file descriptors closed")
+            wait_for(lambda: not server.connected(), "end")
+        wait_for(lambda: num_fds(server) <= before, "file descriptors closed")
 
 
 def test_urgent(program):
@@ -158,9 +158,9 @@ def test_urgent(program):
             except OSError:
                 return          # an old kernel
             other.read(c.BAR_REGS, 0, 4)
-            before = cpu_time(server.pid())
+            before = cpu_time(server.process.pid)
             time.sleep(0.5)
-            assert cpu_time(server.pid()) - before < 0.2
+            assert cpu_time(server.process.pid) - before < 0.2
 
 
 def test_long_answer(program):
@@ -188,11 +188,11 @@ def test_slow_close(program):
     for first, data in ((b"", ask), (b"", ask[:8]), (ask[:16], ask[16:])):
         with attack(program) as (server, client, other):
             sock, peer = lingering()
-            os.kill(server.pid(), signal.SIGSTOP)       # its close() has to be the last
+            os.kill(server.process.pid, signal.SIGSTOP)       # its close() has to be the last
             client.sock.sendall(first)
             socket.send_fds(client.sock, [data], [sock.fileno()])
             sock.close()
-            os.kill(server.pid(), signal.SIGCONT)
+            os.kill(server.process.pid, signal.SIGCONT)
             time.sleep(0.1)
             client.sock.close()
             other.read(c.BAR_REGS, 0, 4)
@@ -238,7 +238,7 @@ def test_heir(program):
             client.send(REGION_INFO, struct.pack("<IIIIQQ", 1024, 0, c.BAR_DM, 0, 0, 0))
             _, fds, _, _ = socket.recv_fds(client.sock, 4096, 4)
             client.write(c.BAR_DM, 0, b"old")
-        soon(lambda: not server.connected(), "end")
+        wait_for(lambda: not server.connected(), "end")
         with mmap.mmap(fds[0], 65536) as dm, Client(server.paths[0]) as client:
             equal(client.read(c.BAR_DM, 0, 3), bytes(3))
             client.write(c.BAR_DM, 0, b"new")
@@ -273,6 +273,6 @@ def test_config_of_heir(program):
             before = client.read(CONFIG, 0, 4096)
             for off, val in ((4, 0x406), (0x10, 0x4000), (0x3c, 5), (0x44, 3), (0x52, 0x8000)):
                 client.write(CONFIG, off, struct.pack("<H", val))
-        soon(lambda: not server.connected(), "end")
+        wait_for(lambda: not server.connected(), "end")
         with Client(server.paths[0]) as client:
             equal(client.read(CONFIG, 0, 4096), before)

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "at_path.h"
 #include "control.h"
 #include "property.h"
 
@@ -265,17 +265,9 @@ void control_input(struct control *c, const struct pollfd *fds)
 
 static bool listen_at(struct control *c)
 {
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-
-    if (strlen(c->path) >= sizeof(addr.sun_path)) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    strcpy(addr.sun_path, c->path);
     c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
                          0);
-    return c->listener >= 0 &&
-           !bind(c->listener, (struct sockaddr *)&addr, sizeof(addr)) &&
+    return c->listener >= 0 && at_path(c->listener, c->path, bind) &&
            !listen(c->listener, CONTROL_CLIENTS);
 }
 

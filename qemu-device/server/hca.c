@@ -203,12 +203,17 @@ static void hca_renew_dm(struct hca *hca)
     }
 }
 
-void hca_reset(struct hca *hca, bool lost)
+void hca_forget(struct hca *hca)
 {
-    qhca_engine_reset(hca->engine, hca_now());
     hca->todo = 0;
     hca->irqs = 0;
     net_forget(hca);
+}
+
+void hca_reset(struct hca *hca, bool lost)
+{
+    qhca_engine_reset(hca->engine, hca_now());
+    hca_forget(hca);
     qhca_engine_set_link(hca->engine, hca_now(), hca->port.up);
     if (lost) {
         hca->memory.lost = false;
@@ -278,7 +283,6 @@ bool hca_start(struct hca *hca)
     }
     hca->attach_fd = eventfd(0, EFD_CLOEXEC);
     memory_survive(&hca->memory);
-    net_forget(hca);
     return hca_pci_init(hca);
 }
 

@@ -46,9 +46,7 @@ static void regs_write(struct hca *hca, uint32_t off, uint32_t val)
 {
     qhca_engine_reg_write(hca->engine, hca_now(), off, val);
     if (off == QHCA_REG_RESET && val == QHCA_RESET_KEY) {
-        hca->todo = 0;
-        hca->irqs = 0;
-        net_forget(hca);
+        hca_forget(hca);
     }
 }
 

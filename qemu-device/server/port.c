@@ -60,6 +60,7 @@ bool net_plug(struct net *net, struct hca *hca)
         return false;
     }
     hca->port.net = net;
+    hca->port.number = net->num;
     net_learn(net, hca->mac, net->num);
     net->hca[net->num++] = hca;
     return true;
@@ -102,14 +103,14 @@ static void port_queue(struct hca *hca, const uint8_t *frame, size_t len)
     hca->todo |= HCA_TODO_RX;
 }
 
-static unsigned net_index(const struct net *net, const struct hca *hca)
+/* Take out the frame that has waited longest; there is one. */
+static struct frame *port_take(struct port *p)
 {
-    unsigned i = 0;
+    struct frame *frame = p->queue[p->head];
 
-    while (net->hca[i] != hca) {
-        i++;
-    }
-    return i;
+    p->head = (p->head + 1) % PORT_QUEUE;
+    p->num--;
+    return frame;
 }
 
 /* A frame from @from, which may be NET_UPLINK, to all others. */
@@ -129,7 +130,7 @@ static void net_flood(struct net *net, unsigned from, const uint8_t *frame,
 bool net_send(struct hca *from, const uint8_t *frame, size_t len)
 {
     struct net *net = from->port.net;
-    unsigned self = net_index(net, from), to = net_where(net, frame);
+    unsigned self = from->port.number, to = net_where(net, frame);
 
     if (!from->port.up) {
         return true;
@@ -215,9 +216,7 @@ uint64_t net_deliver(struct hca *hca, uint64_t now)
         if (work >= PORT_BUDGET) {
             return 0;
         }
-        frame = p->queue[p->head];
-        p->head = (p->head + 1) % PORT_QUEUE;
-        p->num--;
+        frame = port_take(p);
         p->received++;
         work += qhca_engine_rx_frame(hca->engine, now, frame->data, frame->len);
         g_free(frame);
@@ -234,13 +233,11 @@ void net_forget(struct hca *hca)
     struct port *p = &hca->port;
 
     while (p->num) {
-        g_free(p->queue[p->head]);
-        p->head = (p->head + 1) % PORT_QUEUE;
-        p->num--;
+        g_free(port_take(p));
     }
     p->give_up = 0;
     if (p->net) {
-        net_learn(p->net, hca->mac, net_index(p->net, hca));
+        net_learn(p->net, hca->mac, p->number);
         net_wake(p->net, &p->waiting);
     }
 }

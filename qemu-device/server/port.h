@@ -22,12 +22,13 @@ struct net;
 
 /**
  * struct port - where frames for an HCA wait
- * @net: the switch it is plugged into
+ * @net: the switch it is plugged into, as @number
  * @give_up: frames do not wait for a buffer any more, from this time on
  * @waiting: ports that wait until this one has room, a bit for each
  */
 struct port {
     struct net *net;
+    unsigned number;
     struct frame *queue[PORT_QUEUE];
     unsigned head, num;
     uint64_t give_up;

@@ -4,15 +4,14 @@
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "at_path.h"
 #include "hca.h"
 #include "uplink.h"
 
@@ -20,20 +19,6 @@ static bool fail(const char *text, const char *why)
 {
     fprintf(stderr, "qhca-server: uplink %s: %s\n", text, why);
     return false;
-}
-
-/* Connect or bind @fd to a path: @act is connect() or bind(). */
-static bool at_path(int fd, const char *path,
-                    int (*act)(int, const struct sockaddr *, socklen_t))
-{
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-
-    if (strlen(path) >= sizeof(addr.sun_path)) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    strcpy(addr.sun_path, path);
-    return !act(fd, (struct sockaddr *)&addr, sizeof(addr));
 }
 
 /* stream:PATH connects to a "-netdev stream,server=on,addr.type=unix". */
@@ -123,9 +108,8 @@ void uplink_send(struct uplink *up, const uint8_t *frame, size_t len)
         return;
     }
     if (!up->stream) {
-        if (write(up->fd, frame, len) < 0) {
-            return;     /* lost, as on any network */
-        }
+        /* One that is refused is lost, as on any network. */
+        (void)!write(up->fd, frame, len);
         return;
     }
     g_byte_array_append(up->out, (uint8_t *)&head, sizeof(head));

@@ -3,7 +3,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import time
@@ -95,8 +94,8 @@ class Server:
         arguments = asked['arguments']
         if arguments.get('path') == requests.PATH:
             arguments['path'] = role
-        elif asked['execute'] == 'set_link' and re.fullmatch(
-                f'{requests.DEVICE}|n{nics[0].index}', arguments['name']):
+        elif asked['execute'] == 'set_link' and arguments['name'] in (
+                requests.DEVICE, f'n{nics[0].index}'):
             arguments['name'] = role
         else:
             return None
