@@ -270,6 +270,9 @@ bool hca_start(struct hca *hca)
 {
     const char *wrong = qhca_props_wrong(&hca->props, hca->mac);
 
+    if (!wrong && hca->props.loopback_capture) {
+        wrong = "only the device in QEMU has 'loopback-capture'";
+    }
     if (wrong) {
         hca_log(hca, "%s", wrong);
         return false;
