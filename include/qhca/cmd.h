@@ -79,6 +79,14 @@ struct qhca_cmd_allow_gid {	/* QHCA_CMD_ALLOW_GID */
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_allow_gid, 8);
 
+/* Doorbells of a page in memory; the object number of DESTROY_SHADOW is that of the page. */
+struct qhca_cmd_create_shadow {	/* QHCA_CMD_CREATE_SHADOW */
+	struct qhca_buf buf;	/* struct qhca_shadow, zeroed */
+	__le32	uar;		/* doorbell page */
+	__le32	slots;		/* 1 to QHCA_SHADOW_SLOTS_MAX */
+};
+QHCA_ASSERT_SIZE(struct qhca_cmd_create_shadow, 24);
+
 /* A new EQ is armed: its first event raises the vector. */
 struct qhca_cmd_create_eq {	/* QHCA_CMD_CREATE_EQ */
 	struct qhca_buf buf;	/* ring of struct qhca_eqe */
@@ -201,6 +209,7 @@ struct qhca_cmd {
 		struct qhca_cmd_set_mcast set_mcast;
 		struct qhca_cmd_set_gid set_gid;
 		struct qhca_cmd_allow_gid allow_gid;
+		struct qhca_cmd_create_shadow create_shadow;
 		struct qhca_cmd_create_eq create_eq;
 		struct qhca_cmd_create_ethq create_ethq;
 		struct qhca_cmd_reg_mr reg_mr;
@@ -303,6 +312,7 @@ QHCA_ASSERT_SIZE(struct qhca_device_attr, 160);
 #define QHCA_CAP_MASKED_ATOMIC	0x10000ull
 #define QHCA_CAP_FAULTS		0x20000ull	/* the guest may set fault rules */
 #define QHCA_CAP_READ_INV	0x40000ull	/* RDMA_READ_WITH_INV */
+#define QHCA_CAP_SHADOW		0x80000ull	/* doorbells in memory: CREATE_SHADOW */
 
 struct qhca_port_attr {
 	__le32	speed;		/* Mb/s */

@@ -95,6 +95,7 @@ enum qhca_fatal {
 #define QHCA_DB_RQ		0x08	/* QPN, new producer index of the receive queue */
 #define QHCA_DB_SRQ		0x10	/* SRQN, new producer index */
 #define QHCA_DB_CQ_ARM		0x18	/* CQN, arm sequence number, SOLICITED */
+#define QHCA_DB_SHADOW		0x20	/* object 0: look at the page's struct qhca_shadow */
 #define QHCA_DB_EQ		0x40	/* page 0: EQN, consumer index; arms the EQ */
 #define QHCA_DB_CMD		0x48	/* page 0: object 0, producer index of commands */
 #define QHCA_DB_ETH		0x50	/* page 0: Ethernet queue number, producer index */
@@ -108,5 +109,32 @@ enum qhca_fatal {
 #define QHCA_DB_OBJ		0x0000000000ffffffull
 #define QHCA_DB_SOLICITED	0x0000000001000000ull	/* CQ_ARM: solicited CQEs and errors only */
 #define QHCA_DB_INDEX		0xffffffff00000000ull
+#define QHCA_DB_KIND		0x00000000fe000000ull	/* in struct qhca_shadow: offset / 8 */
+
+/*
+ * struct qhca_shadow - doorbells of a page in memory, where the device looks (CREATE_SHADOW). Each
+ * queue has a slot, with the last doorbell written for it; several may become one.
+ * @look: bit i: word i of @rung has bits
+ * @ask: written by the device: if not 0, ring QHCA_DB_SHADOW as well
+ * @rung: bit i % 64 of word i / 64: there is a doorbell in slot i
+ * @slot: as a doorbell is written to BAR2, with QHCA_DB_KIND
+ *
+ * To ring, write the slot, then set its bit in @rung and then that in @look, both atomically, and
+ * after a full barrier read @ask.
+ */
+struct qhca_shadow {
+	__le64	look;
+	__u8	rsvd0[56];
+	__le32	ask;
+	__u8	rsvd1[60];
+	__le64	rung[64];
+	__u8	rsvd2[384];
+	__le64	slot[];
+};
+QHCA_ASSERT_SIZE(struct qhca_shadow, 1024);
+QHCA_ASSERT_OFFSET(struct qhca_shadow, ask, 64);
+QHCA_ASSERT_OFFSET(struct qhca_shadow, rung, 128);
+
+#define QHCA_SHADOW_SLOTS_MAX	4096
 
 #endif /* QHCA_REGS_H */

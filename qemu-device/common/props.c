@@ -69,6 +69,7 @@ struct qhca_engine_config qhca_props_config(const struct qhca_props *p,
         .mw_2a = p->mw2a,
         .frames = p->frames || p->loopback_capture,
         .guest_faults = p->guest_faults,
+        .shadow = p->shadow_doorbells,
     };
 
     memcpy(cfg.mac, mac, sizeof(cfg.mac));

@@ -16,6 +16,7 @@
  * @bandwidth: Mbit/s, 0: no limit
  * @dm_size: bytes of device memory
  * @loopback_capture: name of a file, or NULL
+ * @shadow_doorbells: guests may ring doorbells in memory
  * @seed: of the random numbers; 0: they cannot be predicted
  */
 struct qhca_props {
@@ -32,6 +33,7 @@ struct qhca_props {
     bool mw2a;
     bool frames;
     bool guest_faults;
+    bool shadow_doorbells;
 };
 
 /* Return what is wrong with @props or the permanent address @mac, or NULL. */

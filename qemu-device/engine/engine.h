@@ -134,6 +134,7 @@ struct qhca_engine_ops {
  *          if not, they are copied directly where that is possible
  * @removable: the device is in a slot from which ops->remove can take it
  * @guest_faults: the guest may set fault rules, too
+ * @shadow: guests may ring doorbells in memory
  */
 struct qhca_engine_config {
     uint8_t mac[6];
@@ -148,6 +149,7 @@ struct qhca_engine_config {
     bool frames;
     bool removable;
     bool guest_faults;
+    bool shadow;
 };
 
 /* Returns NULL if there is no memory or the configuration makes no sense. */
@@ -173,6 +175,19 @@ void qhca_engine_reg_write(struct qhca_engine *e, uint64_t now, unsigned off,
  */
 void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
                           unsigned off, uint64_t val);
+
+/*
+ * Look for doorbells in memory, and do what they start. Returns whether there
+ * were any since the last call. A caller that calls this often spares guests
+ * the doorbell by which they otherwise ask for it; from the first call that
+ * returns true on they rely on it, until qhca_engine_rest().
+ */
+bool qhca_engine_look(struct qhca_engine *e, uint64_t now);
+/*
+ * Let guests ask from now on. Returns false if something was found meanwhile:
+ * then the caller must not rest yet.
+ */
+bool qhca_engine_rest(struct qhca_engine *e, uint64_t now);
 
 /* Count a read, or a write of a wrong size, in the doorbell BAR. */
 void qhca_engine_bad_doorbell(struct qhca_engine *e);

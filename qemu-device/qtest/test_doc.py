@@ -29,7 +29,7 @@ ROWS = {
 # Constants with the same prefix that are no rows.
 OTHER = {"REG_MR", "DB_CAPS_PAGES", "DB_CAPS_LOG_STRIDE", "DB_LOG_STRIDE_MAX",
          "DB_PAGE_SIZE", "DB_OBJ", "DB_SOLICITED",
-         "DB_INDEX", "CMD_CAPS_LOG_MAX", "ACCESS_MASK", "FATAL_NONE",
+         "DB_INDEX", "DB_KIND", "CMD_CAPS_LOG_MAX", "ACCESS_MASK", "FATAL_NONE",
          "CNT_MAX", "WR_MAX"}
 CQE_FLAGS = ("SQ", "GRH", "IMM", "INV", "SOLICITED", "IPV4", "VLAN", "SRQ",
              "CSUM_OK", "XRC")

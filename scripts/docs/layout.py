@@ -37,6 +37,7 @@ TABLES = {
     'receive queue\'s doorbell record': 'qhca_rq_dbrec',
     'by opcode': 'qhca_sq_wqe',
     'Ethernet WQE': 'qhca_eth_wqe',
+    'doorbells in memory': 'qhca_shadow',
 }
 PACKETS = {'MaskETH, in network order'}
 # Which opcodes, as the table names them, have which part of a send WQE.

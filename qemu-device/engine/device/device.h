@@ -8,12 +8,20 @@
 
 #include "../cmd/cmd.h"
 #include "../eth/eth.h"
+#include "../shadow/shadow.h"
 
+/*
+ * struct vhca_device - the device room
+ * @clock_hi: latched by reading CLOCK_LO
+ * @source: source of work whose turn it is
+ * @timers_due: a deadline has passed
+ * @link_wanted: carrier, fault rules left aside
+ */
 struct vhca_device {
-    uint32_t clock_hi;          /* latched by reading CLOCK_LO */
-    unsigned source;            /* source of work whose turn it is */
-    bool timers_due;            /* a deadline has passed */
-    bool link_wanted;           /* carrier, fault rules left aside */
+    uint32_t clock_hi;
+    unsigned source;
+    bool timers_due;
+    bool link_wanted;
 };
 
 /* ---- engine.c ---- */
@@ -67,6 +75,8 @@ uint32_t vhca_reg_read(struct qhca_engine *e, unsigned off);
 void vhca_reg_write(struct qhca_engine *e, unsigned off, uint32_t val);
 void vhca_doorbell(struct qhca_engine *e, unsigned page, unsigned off,
                    uint64_t val);
+/* Ring what has been rung in memory, within the budget. */
+void vhca_doorbells_in_memory(struct qhca_engine *e);
 
 /* ---- steer.c ---- */
 

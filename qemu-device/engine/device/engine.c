@@ -20,6 +20,7 @@ struct house {
     struct vhca_rqs rqs;
     struct vhca_eth eth;
     struct vhca_cmdq cmdq;
+    struct vhca_shadows shadows;
     struct vhca_device device;
 };
 
@@ -79,6 +80,7 @@ static void reset(struct qhca_engine *e)
         e->port->link = e->device->link_wanted;
     }
     e->device->timers_due = false;
+    vhca_shadow_reset(e);
     vhca_cmdq_reset(e);
 }
 
@@ -87,21 +89,21 @@ static bool init(struct qhca_engine *e)
     vhca_run_init(e);
     e->faults->timer.fn = fault_due;
     e->device->link_wanted = true;
-    return true;
+    return vhca_shadow_init(e);
 }
 
 static unsigned holdings(const struct qhca_engine *e, struct qhca_holding *h)
 {
-    (void)e;
     h[0] = (struct qhca_holding) {
         "engine", false, sizeof(struct house), 1, 1
     };
-    return 1;
+    return 1 + vhca_shadow_holdings(e, h + 1);
 }
 
 static const struct vhca_room device_room = {
-    .init = init, .reset = reset, .holdings = holdings,
-    .section = "device", .version = 2, .walk = vhca_device_walk,
+    .init = init, .reset = reset, .fini = vhca_shadow_fini,
+    .holdings = holdings, .section = "device", .version = 3,
+    .walk = vhca_device_walk,
 };
 
 /* Created in this order, reset and freed in the reverse one. */
@@ -158,6 +160,7 @@ static struct qhca_engine *build(void)
     h->engine.rqs = &h->rqs;
     h->engine.eth = &h->eth;
     h->engine.cmdq = &h->cmdq;
+    h->engine.shadows = &h->shadows;
     h->engine.device = &h->device;
     return &h->engine;
 }
@@ -301,6 +304,29 @@ void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
     enter(e, now);
     vhca_doorbell(e, page, off, val);
     leave(e);
+}
+
+bool qhca_engine_look(struct qhca_engine *e, uint64_t now)
+{
+    bool found;
+
+    enter(e, now);
+    found = vhca_shadow_look(e);
+    if (found) {
+        leave(e);
+    }
+    e->inside = false;
+    return found;
+}
+
+bool qhca_engine_rest(struct qhca_engine *e, uint64_t now)
+{
+    bool idle;
+
+    enter(e, now);
+    idle = vhca_shadow_rest(e);
+    leave(e);
+    return idle;
 }
 
 void qhca_engine_bad_doorbell(struct qhca_engine *e)

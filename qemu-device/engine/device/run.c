@@ -46,7 +46,7 @@ static bool tx_ready(const struct qhca_engine *e)
            vhca_port_open(e);
 }
 
-enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, NUM_SOURCES };
+enum { TIMERS, FAILED, LOOP, EQ, CMDQ, TX, QP, ETH, SHADOW, NUM_SOURCES };
 
 /* A source that is ready makes progress in its turn. */
 static void (*const work[NUM_SOURCES])(struct qhca_engine *e) = {
@@ -58,6 +58,7 @@ static void (*const work[NUM_SOURCES])(struct qhca_engine *e) = {
     [TX] = vhca_qp_tx_ready,
     [QP] = vhca_qp_turn,
     [ETH] = vhca_eth_tx_work,
+    [SHADOW] = vhca_doorbells_in_memory,
 };
 
 /* Return the sources that are ready, a bit each. */
@@ -67,10 +68,11 @@ static unsigned sources_ready(const struct qhca_engine *e)
            (unsigned)!vhca_list_empty(&e->events->failed) << FAILED |
            (unsigned)(vhca_fifo_used(&e->port->loop) > 0) << LOOP |
            (unsigned)!vhca_list_empty(&e->events->roomy) << EQ |
-           (unsigned)vhca_cmdq_ready(e) << CMDQ |
+           (unsigned)(vhca_cmdq_ready(e) && !vhca_shadow_owes(e)) << CMDQ |
            (unsigned)tx_ready(e) << TX |
            (unsigned)!vhca_list_empty(&e->qps->ready.busy) << QP |
-           (unsigned)vhca_eth_tx_ready(e) << ETH;
+           (unsigned)vhca_eth_tx_ready(e) << ETH |
+           (unsigned)vhca_shadow_busy(e) << SHADOW;
 }
 
 /* Advance to the next source that is ready; false: there is none. */
@@ -142,9 +144,9 @@ void vhca_run_walk(struct vhca_snap *s)
 {
     struct vhca_device *d = s->e->device;
 
-    /* Version 1 had a source that is gone, behind LOOP. */
+    /* Version 1 had a source that is gone, behind LOOP, but not SHADOW. */
     d->source = vhca_snap_u32(s, "source", d->source,
-                              NUM_SOURCES - (s->version > 1));
+                              s->version == 2 ? SHADOW - 1 : SHADOW);
     d->source -= s->version == 1 && d->source > LOOP;
     vhca_snap_pace(s, &s->e->slice);
     vhca_snap_pace(s, &s->e->share);

@@ -192,5 +192,8 @@ void vhca_device_walk(struct vhca_snap *s)
     walk_events(s);
     vhca_snap_timers(s, timers, ARRAY_SIZE(timers));
     vhca_qps_check_timers(s);
+    if (s->version >= 3) {
+        vhca_shadow_walk(s);
+    }
     walk_state(s);
 }

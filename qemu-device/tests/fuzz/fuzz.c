@@ -36,6 +36,27 @@ static void random_doorbell(struct fuzz *f)
     }
 }
 
+/* Writes a doorbell to memory that may have some, and may be used otherwise. */
+static void ring_in_memory(struct fuzz *f)
+{
+    const struct gbuf *m = &f->mem[rnd(f, ARRAY_SIZE(f->mem))];
+    struct qhca_shadow *s = guest_ptr(f->n.g, gbuf_addr(m, 0), 4096);
+    uint64_t slot = rnd(f, 384), index = one_in(f, 4) ? nasty(f) : rnd(f, 70);
+
+    s->slot[slot] = htole64(rnd(f, 12) << 25 | index << 32 |
+                            (some(f, (enum fuzz_kind)rnd(f, FUZZ_KINDS)) &
+                             QHCA_DB_OBJ));
+    s->rung[slot / 64] |= htole64(UINT64_C(1) << slot % 64);
+    s->look |= htole64(one_in(f, 9) ? nasty(f) : UINT64_C(1) << slot / 64);
+    if (one_in(f, 2)) {
+        ring(f->n.g, (unsigned)rnd(f, 3), QHCA_DB_SHADOW, 0, 0);
+    }
+    qhca_engine_look(f->n.g->e, *f->n.g->clock);
+    if (one_in(f, 4)) {
+        qhca_engine_rest(f->n.g->e, *f->n.g->clock);
+    }
+}
+
 /* REG_MR, BIND_MW, LOCAL_INV, FLUSH, some of them valid, and other opcodes. */
 static void random_memop(struct fuzz *f, struct rc_wr *wr)
 {
@@ -341,8 +362,10 @@ static void step(struct fuzz *f)
 
     if (what < 25) {
         random_command(f);
-    } else if (what < 40) {
+    } else if (what < 37) {
         random_doorbell(f);
+    } else if (what < 40) {
+        ring_in_memory(f);
     } else if (what < 58) {
         random_wr(f, q);
     } else if (what < 70) {

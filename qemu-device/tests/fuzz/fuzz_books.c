@@ -127,6 +127,11 @@ void fuzz_check_books(const struct guest *g)
     for (unsigned i = 0; i < QHCA_MAX_ETHQ; i++) {
         blocks += blocks_of(e->eth->queue[i].used, &e->eth->queue[i].mem);
     }
+    for (unsigned i = 0; e->shadows->page && i < e->cfg.num_uars; i++) {
+        const struct vhca_shadow *s = e->shadows->page[i];
+
+        blocks += s ? blocks_of(true, &s->mem) : 0;
+    }
     check_windows(e);
     check_domains(e);
     REQUIRE(blocks == e->table_blocks);

@@ -161,6 +161,14 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->allow_gid.port = 1;
         c->allow_gid.allow = (uint8_t)!one_in(f, 4);
         break;
+    case QHCA_CMD_CREATE_SHADOW:
+        c->create_shadow.buf = some_buf(f);
+        c->create_shadow.uar = htole32((uint32_t)rnd(f, 3));
+        c->create_shadow.slots = htole32(1 + (uint32_t)rnd(f, 384));
+        break;
+    case QHCA_CMD_DESTROY_SHADOW:
+        c->obj.obj = htole32((uint32_t)rnd(f, 3));
+        break;
     case QHCA_CMD_BIND_CNTSET:
         c->bind_cntset.qpn = htole32(some(f, QP));
         c->bind_cntset.cntset = htole32(one_in(f, 4) ? 0 : some(f, CNTSET));

@@ -215,6 +215,8 @@ WRAP_RET(unsigned, rx_more, (struct qhca_engine *e, uint64_t now,
 WRAP_RET(bool, set_faults, (struct qhca_engine *e, uint64_t now,
                             const char *text, struct qhca_fault_error *err),
          e, now, text, err)
+WRAP_RET(bool, look, (struct qhca_engine *e, uint64_t now), e, now)
+WRAP_RET(bool, rest, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(reset, (struct qhca_engine *e, uint64_t now), e, now)
 WRAP(reg_write, (struct qhca_engine *e, uint64_t now, unsigned off,
                  uint32_t val), e, now, off, val)

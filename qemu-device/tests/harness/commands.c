@@ -1,8 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca engine tests: the guest's commands.
+ * qhca engine tests: what the guest's driver does: registers, doorbells,
+ * commands.
  */
-#include "harness.h"
+#include "shadow.h"
+
+/* ---- registers and doorbells ---- */
+
+uint32_t reg_read(struct guest *g, unsigned off)
+{
+    return qhca_engine_reg_read(g->e, *g->clock, off);
+}
+
+void reg_write(struct guest *g, unsigned off, uint32_t val)
+{
+    qhca_engine_reg_write(g->e, *g->clock, off, val);
+}
+
+unsigned dev_state(struct guest *g)
+{
+    return reg_read(g, QHCA_REG_STATUS) & QHCA_STATUS_STATE;
+}
+
+void ring(struct guest *g, unsigned page, unsigned off, uint32_t obj,
+          uint32_t index)
+{
+    uint64_t val = (uint64_t)index << 32 | obj;
+
+    if (!shadow_ring(g, page, off, val)) {
+        qhca_engine_doorbell(g->e, *g->clock, page, off, val);
+    }
+}
+
+uint64_t counter(struct guest *g, enum qhca_counter which)
+{
+    return qhca_engine_counter(g->e, which);
+}
+
+/* ---- commands ---- */
 
 /* Waits for the completion of a command; NULL: the device gives none. */
 static struct qhca_cmd_comp *await_comp(struct guest *g)
@@ -14,8 +49,7 @@ static struct qhca_cmd_comp *await_comp(struct guest *g)
     comp = guest_ptr(g, g->cmd_cq + g->cmd_ci % size * sizeof(*comp),
                      sizeof(*comp));
     while ((comp->owner & QHCA_OWNER_PHASE) != phase && g->scheduled) {
-        g->scheduled = false;
-        qhca_engine_run(g->e, *g->clock);
+        guest_run(g);
     }
     if ((comp->owner & QHCA_OWNER_PHASE) != phase && g->limited) {
         guest_advance(g, 100000000);

@@ -4,6 +4,7 @@
 #include "digest.h"
 #include "harness.h"
 #include "net.h"
+#include "shadow.h"
 #include "snapshot.h"
 #include "story.h"
 
@@ -296,6 +297,7 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
         .bandwidth = bandwidth,
         .frames = getenv("QHCA_TEST_FRAMES") != NULL,
         .removable = true,
+        .shadow = true,
     };
     struct guest *g = calloc(1, sizeof(*g));
     unsigned i;
@@ -315,6 +317,9 @@ struct guest *guest_new_limited(uint64_t seed, unsigned cpu_share,
     g->own_clock = 1000000;
     g->limited = cpu_share || bandwidth;
     g->dbrecs = getenv("QHCA_TEST_DBREC") != NULL;
+    g->in_memory = getenv("QHCA_TEST_SHADOW") != NULL;
+    g->shadows = calloc(SHADOW_PAGES, sizeof(*g->shadows));
+    REQUIRE(g->shadows);
     g->deadline = UINT64_MAX;
     g->rng = seed * 2 + 1;
     g->heap = &g->heaps[0];
@@ -359,6 +364,7 @@ void guest_free(struct guest *g)
         munmap(g->ram, MAP_SIZE);
     }
     free(g->sent);
+    free(g->shadows);
     free(g);
 }
 
@@ -390,46 +396,28 @@ void guest_enable(struct guest *g, unsigned cmd_log)
     reg_write(g, QHCA_REG_CMD_LOG_SIZE, cmd_log);
     reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
     REQUIRE(dev_state(g) == QHCA_STATE_RUNNING);
-}
-
-/* ---- registers and doorbells ---- */
-
-uint32_t reg_read(struct guest *g, unsigned off)
-{
-    return qhca_engine_reg_read(g->e, *g->clock, off);
-}
-
-void reg_write(struct guest *g, unsigned off, uint32_t val)
-{
-    qhca_engine_reg_write(g->e, *g->clock, off, val);
-}
-
-unsigned dev_state(struct guest *g)
-{
-    return reg_read(g, QHCA_REG_STATUS) & QHCA_STATUS_STATE;
-}
-
-void ring(struct guest *g, unsigned page, unsigned off, uint32_t obj,
-          uint32_t index)
-{
-    qhca_engine_doorbell(g->e, *g->clock, page, off,
-                         (uint64_t)index << 32 | obj);
-}
-
-uint64_t counter(struct guest *g, enum qhca_counter which)
-{
-    return qhca_engine_counter(g->e, which);
+    shadow_setup(g);
 }
 
 /* ---- time ---- */
+
+void guest_run(struct guest *g)
+{
+    bool look = g->look;
+
+    g->scheduled = g->look = false;
+    if (look) {
+        qhca_engine_look(g->e, *g->clock);
+    }
+    qhca_engine_run(g->e, *g->clock);
+}
 
 void guest_settle(struct guest *g)
 {
     unsigned limit = 1000000;
 
     while (g->scheduled && limit-- > 0) {
-        g->scheduled = false;
-        qhca_engine_run(g->e, *g->clock);
+        guest_run(g);
     }
     CHECK(!g->scheduled);       /* otherwise it spins */
 }

@@ -71,6 +71,11 @@ struct guest {
     bool lenient;               /* completions of commands may be overwritten */
 
     bool dbrecs;                /* receive queues have doorbell records */
+    bool in_memory;             /* rings in memory where that is possible */
+    bool looks_late;            /* the device looks when it does other work */
+    bool look;                  /* it has not yet */
+    unsigned rings;             /* in memory */
+    struct shadow *shadows;
 
     /* Provocations. */
     uint64_t bad_from, bad_to;  /* DMA to [bad_from, bad_to) fails */
@@ -238,6 +243,8 @@ void guest_rx(struct guest *g, const uint8_t *frame, size_t len);
 /* guest_rx() when another frame follows at once. */
 void guest_rx_more(struct guest *g, const uint8_t *frame, size_t len);
 
+/* Does the work left over, and looks for doorbells in memory. */
+void guest_run(struct guest *g);
 /* Lets time pass on a guest without a network: timers, deferred work. */
 void guest_settle(struct guest *g);
 /* The network takes frames again. */

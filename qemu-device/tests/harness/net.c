@@ -180,8 +180,7 @@ static bool run_scheduled(struct net *n)
 
     for (i = 0; i < n->num_guests; i++) {
         if (n->guest[i]->scheduled) {
-            n->guest[i]->scheduled = false;
-            qhca_engine_run(n->guest[i]->e, n->clock);
+            guest_run(n->guest[i]);
             any = true;
         }
     }

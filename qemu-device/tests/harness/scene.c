@@ -212,8 +212,7 @@ void scene_poke(uint64_t rng)
     ring_all(&rng);
     packet_to_all(&rng);
     for (unsigned i = 0; i < 50 && g->scheduled; i++) {
-        g->scheduled = false;
-        qhca_engine_run(g->e, *g->clock);
+        guest_run(g);
     }
     for (unsigned i = 0; i < 50 && g->deadline != UINT64_MAX; i++) {
         *g->clock = g->deadline > *g->clock ? g->deadline : *g->clock;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "harness/digest.h"
+#include "harness/shadow.h"
 #include "sim.h"
 
 #define LIMIT_ROUNDS    20000u
@@ -300,13 +301,15 @@ static void check_quiet(struct sim *s)
     }
     for (unsigned i = 0; i < s->num_nodes; i++) {
         struct guest *g = s->node[i].g;
+        unsigned left = 5 + (g->in_memory ? SHADOW_PAGES : 0);
 
         /*
-         * A PD, two MRs and two EQs are left; and with a limit a timer, for
-         * the last commands.
+         * A PD, two MRs, two EQs and doorbells are left; and with a limit a
+         * timer, for the last commands.
          */
-        if ((g->deadline != UINT64_MAX && !g->limited) || g->scheduled ||
-            qhca_engine_num_objects(g->e) != 5) {
+        if ((g->deadline != UINT64_MAX && !g->limited) ||
+            (g->scheduled && !g->look) ||
+            qhca_engine_num_objects(g->e) != left) {
             sim_fail(s, "node %u is not quiet: timer %llu, %u objects", i,
                      (unsigned long long)g->deadline,
                      qhca_engine_num_objects(g->e));

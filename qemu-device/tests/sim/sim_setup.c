@@ -30,6 +30,8 @@ static void recycle(struct sim *s, unsigned i)
     guest_set_faults(g, "");
     g->e->cfg.frames = s->seen ? s->frames : s->seed & 1;
     g->dbrecs = s->seed >> 2 & 1;
+    g->in_memory = s->seed >> 3 & 1;
+    g->looks_late = s->seed >> 4 & 1;
     guest_set_faults(g, sim_faults);
     g->brk = RAM_BASE;
     g->cmd_sq = 0;

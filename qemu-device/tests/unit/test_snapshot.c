@@ -11,7 +11,7 @@
 #include "harness/snapshot.h"
 
 #define MAX_STATE   (1u << 20)
-#define HEADER_LEN  (12u + 7 * 8)   /* including the properties */
+#define HEADER_LEN  (12u + 8 * 8)   /* including the properties */
 #define NAME_LEN    12u             /* name of a section */
 
 static uint8_t good[MAX_STATE], bad[MAX_STATE];
@@ -231,10 +231,10 @@ static void other_devices(void)
     take_scene();
     memcpy(bad, good, good_len);
     bad[4]++;
-    refused_for("header: format is 4, here 1 to 3");
+    refused_for("header: format is 5, here 1 to 4");
     memcpy(bad, good, good_len);
     bad[4] = 0;
-    refused_for("header: format is 0, here 1 to 3");
+    refused_for("header: format is 0, here 1 to 4");
     memcpy(bad, good, good_len);
     bad[12]++;                          /* vectors */
     refused_for("properties: vectors is 0x9, here 0x8");
@@ -247,6 +247,9 @@ static void other_devices(void)
     memcpy(bad, good, good_len);
     put_le32(bad + 12 + 6 * 8, 0x10000);
     refused_for("properties: db-stride is 0x10000, here 0x1000");
+    memcpy(bad, good, good_len);
+    bad[12 + 7 * 8] ^= 1;
+    refused_for("properties: shadow-doorbells is 0x0, here 0x1");
     memcpy(bad, good, good_len);
     bad[HEADER_LEN + NAME_LEN]++;
     refused_for("core: version is 2, here 1 to 1");
