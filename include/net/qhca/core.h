@@ -194,6 +194,15 @@ static inline u64 qhca_db(u32 obj, u32 index)
 /* qhca_ring - write a doorbell of page 0. Context: any. */
 void qhca_ring(struct qhca_dev *dev, unsigned int offset, u64 value);
 
+/*
+ * Doorbells of page 0 that cost no access to the device while it is awake. A queue that has no slot
+ * rings in BAR 2 all the same.
+ */
+#define QHCA_NO_SLOT	(-1)
+int qhca_db_slot_get(struct qhca_dev *dev);
+void qhca_db_slot_put(struct qhca_dev *dev, int slot);
+void qhca_ring_slot(struct qhca_dev *dev, int slot, unsigned int offset, u64 value);
+
 /* Doorbell pages other than page 0. */
 int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar);
 void qhca_uar_free(struct qhca_dev *dev, u32 uar);

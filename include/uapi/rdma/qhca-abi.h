@@ -29,7 +29,25 @@ struct qhca_alloc_ucontext_resp {
 	__u32 max_recv_sge;
 	__u32 max_inline;
 	__u32 null_lkey;	/* key of ibv_alloc_null_mr(); 0: not supported */
-	__u32 reserved;
+	__u32 max_shadow_slots;	/* 0: no QHCA_METHOD_CREATE_SHADOW */
+};
+
+/*
+ * Memory of the process for its doorbells: struct qhca_shadow with @slots, zeroed, at a page
+ * boundary. A context can have one.
+ */
+struct qhca_create_shadow_req {
+	__aligned_u64 addr;
+	__u32 len;
+	__u32 slots;
+};
+
+enum qhca_methods_device {
+	QHCA_METHOD_CREATE_SHADOW = 1U << UVERBS_ID_NS_SHIFT,
+};
+
+enum qhca_attrs_create_shadow {
+	QHCA_ATTR_CREATE_SHADOW_REQ = 1U << UVERBS_ID_NS_SHIFT,
 };
 
 /*

@@ -280,7 +280,7 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	for (first = qp->sq.pi; !ret && wr; wr = ret ? wr : wr->next)
 		ret = qhca_ib_post_one_send(qp, wr);
 	if (qp->sq.pi != first) {
-		qhca_ring(dev->core, QHCA_DB_SQ, qhca_db(qp->qpn, qp->sq.pi));
+		qhca_ring_slot(dev->core, qp->sq.slot, QHCA_DB_SQ, qhca_db(qp->qpn, qp->sq.pi));
 		qhca_ib_check_quiet(dev);
 	}
 	spin_unlock_irqrestore(&qp->sq.lock, flags);

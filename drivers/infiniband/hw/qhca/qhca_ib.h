@@ -98,12 +98,16 @@ struct qhca_ib_dev {
  * @ibucontext: the verbs object
  * @db: mapping of its doorbell page, which the entry frees
  * @uar: number of the doorbell page
+ * @has_shadow: @shadow is in use, or will be
+ * @shadow: memory for its doorbells
  * @num_ah: its address handles
  */
 struct qhca_ib_ucontext {
 	struct ib_ucontext ibucontext;
 	struct qhca_ib_mmap_entry *db;
 	u32 uar;
+	atomic_t has_shadow;
+	struct qhca_ib_qmem shadow;
 	atomic_t num_ah;
 };
 

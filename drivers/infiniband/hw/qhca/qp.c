@@ -165,6 +165,8 @@ static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	ret = qhca_ib_wq_get_kernel(dev, &qp->sq, cap->max_send_wr, qhca_ib_sq_stride(cap), 0);
 	if (ret)
 		return ret;
+	if (qp->sq.size)
+		qp->sq.slot = qhca_db_slot_get(dev->core);
 	return qhca_ib_wq_get_kernel(dev, &qp->rq, cap->max_recv_wr,
 				     qhca_ib_rq_stride(cap->max_recv_sge),
 				     sizeof(struct qhca_rq_dbrec));
@@ -173,6 +175,7 @@ static int qhca_ib_qp_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 static void qhca_ib_qp_put(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	qhca_ib_wq_put(dev, &qp->rq);
+	qhca_db_slot_put(dev->core, qp->sq.slot);
 	qhca_ib_wq_put(dev, &qp->sq);
 }
 
@@ -186,6 +189,7 @@ static void qhca_ib_qp_init(struct qhca_ib_qp *qp, const struct ib_qp_init_attr 
 	INIT_WORK(&qp->event_work, qhca_ib_qp_event_work);
 	qp->state = IB_QPS_RESET;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->sq.slot = QHCA_NO_SLOT;
 	qp->sq.max_sge = attr->cap.max_send_sge;
 	qp->rq.max_sge = attr->cap.max_recv_sge;
 	qp->max_inline = attr->cap.max_inline_data;

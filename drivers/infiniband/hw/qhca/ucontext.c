@@ -23,6 +23,8 @@ static void qhca_ib_ucontext_resp(struct qhca_ib_dev *dev, struct qhca_ib_uconte
 	resp->max_recv_sge = dev->limits->max_recv_sge;
 	resp->max_inline = dev->limits->max_inline;
 	resp->null_lkey = dev->limits->null_lkey;
+	if (qhca_ib_has(dev, QHCA_CAP_SHADOW))
+		resp->max_shadow_slots = QHCA_SHADOW_SLOTS_MAX;
 }
 
 static int qhca_ib_do_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
@@ -87,6 +89,64 @@ int qhca_ib_query_ucontext(struct ib_ucontext *ibctx, struct uverbs_attr_bundle 
 					     sizeof(resp));
 }
 
+static int qhca_ib_shadow_create(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx,
+				 const struct qhca_create_shadow_req *req)
+{
+	struct qhca_cmd cmd = {
+		.opcode = cpu_to_le16(QHCA_CMD_CREATE_SHADOW),
+		.create_shadow.uar = cpu_to_le32(ctx->uar),
+		.create_shadow.slots = cpu_to_le32(req->slots),
+	};
+	int ret;
+
+	if (!req->slots || req->slots > QHCA_SHADOW_SLOTS_MAX)
+		return qhca_ib_refuse(dev, -EINVAL, "doorbells: %u slots", req->slots);
+	ret = qhca_ib_qmem_get_user(dev, &ctx->shadow, req->addr, req->len,
+				    offsetof(struct qhca_shadow, slot[req->slots]));
+	if (ret)
+		return ret;
+	cmd.create_shadow.buf = ctx->shadow.buf;
+	ret = qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
+	qhca_ib_qmem_free_table(&ctx->shadow);
+	if (ret)
+		qhca_ib_qmem_put(dev, &ctx->shadow);
+	return ret;
+}
+
+static void qhca_ib_shadow_destroy(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *ctx)
+{
+	if (!atomic_read(&ctx->has_shadow))
+		return;
+	qhca_cmd_destroy(dev->core, QHCA_CMD_DESTROY_SHADOW, ctx->uar);
+	qhca_ib_qmem_put(dev, &ctx->shadow);
+}
+
+/* Let the device look for the doorbells of a context in the memory of its process. */
+static int UVERBS_HANDLER(QHCA_METHOD_CREATE_SHADOW)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_ucontext *ibctx = ib_uverbs_get_ucontext(attrs);
+	struct qhca_create_shadow_req req;
+	struct qhca_ib_ucontext *ctx;
+	struct qhca_ib_dev *dev;
+	int ret;
+
+	if (IS_ERR(ibctx))
+		return PTR_ERR(ibctx);
+	dev = to_qdev(ibctx->device);
+	ctx = to_qctx(ibctx);
+	if (!qhca_ib_has(dev, QHCA_CAP_SHADOW))
+		return qhca_ib_refuse(dev, -EOPNOTSUPP, "doorbells in memory");
+	ret = uverbs_copy_from(&req, attrs, QHCA_ATTR_CREATE_SHADOW_REQ);
+	if (ret)
+		return ret;
+	if (atomic_cmpxchg(&ctx->has_shadow, 0, 1))
+		return qhca_ib_refuse(dev, -EBUSY, "doorbells: there are some");
+	ret = qhca_ib_shadow_create(dev, ctx, &req);
+	if (ret)
+		atomic_set(&ctx->has_shadow, 0);
+	return ret;
+}
+
 /**
  * qhca_ib_dealloc_ucontext - dealloc_ucontext verb
  * @ibctx: the context; its page is not mapped any more, and no queue uses its doorbells
@@ -102,6 +162,7 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibctx)
 
 	/* The next owner of the page must start without GIDs; if this fails, the device is dead. */
 	qhca_cmd_exec(dev->core, &cmd, NULL, NULL);
+	qhca_ib_shadow_destroy(dev, to_qctx(ibctx));
 	qhca_ib_mmap_remove(to_qctx(ibctx)->db);
 }
 
@@ -135,10 +196,20 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_ib_query_context_def, UVERBS_OBJECT_DEVICE,
 			     UVERBS_METHOD_QUERY_CONTEXT,
 			     UVERBS_ATTR_PTR_OUT(QHCA_ATTR_QUERY_CONTEXT_RESP,
 						 UVERBS_ATTR_STRUCT(struct qhca_alloc_ucontext_resp,
-								    reserved),
+								    max_shadow_slots),
 						 UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_METHOD(QHCA_METHOD_CREATE_SHADOW,
+			    UVERBS_ATTR_PTR_IN(QHCA_ATTR_CREATE_SHADOW_REQ,
+					       UVERBS_ATTR_STRUCT(struct qhca_create_shadow_req,
+								  slots),
+					       UA_MANDATORY));
+
+ADD_UVERBS_METHODS(qhca_ib_device_methods, UVERBS_OBJECT_DEVICE,
+		   &UVERBS_METHOD(QHCA_METHOD_CREATE_SHADOW));
 
 const struct uapi_definition qhca_ib_ucontext_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_ib_query_context_def),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_ib_device_methods),
 	{},
 };

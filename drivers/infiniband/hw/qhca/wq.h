@@ -57,6 +57,7 @@ struct qhca_ib_wr {
  * @size: WQEs, a power of two; 0: the QP has no such queue
  * @log_stride: log2 of the bytes of a WQE
  * @max_sge: SGEs of a WQE, as given at creation
+ * @slot: slot of the doorbells of a send queue of a kernel QP
  * @lock: for kernel QPs, as all below: serialises posting
  * @pi: free-running producer index, written under @lock
  * @ci: index of the oldest WQE without completion, written under the CQ's lock
@@ -67,6 +68,7 @@ struct qhca_ib_wq {
 	u32 size;
 	u8 log_stride;
 	u32 max_sge;
+	int slot;
 
 	spinlock_t lock;	/* posting */
 	u32 pi;

@@ -152,6 +152,8 @@ struct qhca_chan *qhca_chan_alloc(struct qhca_nic *nic, const struct qhca_chan_p
 		goto err_chan;
 	if (qhca_rxq_alloc(chan, params->rx_entries, params->mtu))
 		goto err_tx;
+	chan->tx.slot = qhca_db_slot_get(nic->dev);
+	chan->rx.slot = qhca_db_slot_get(nic->dev);
 	return chan;
 
 err_tx:
@@ -170,6 +172,8 @@ err_chan:
  */
 void qhca_chan_free(struct qhca_chan *chan)
 {
+	qhca_db_slot_put(chan->nic->dev, chan->rx.slot);
+	qhca_db_slot_put(chan->nic->dev, chan->tx.slot);
 	qhca_rxq_free(chan);
 	qhca_txq_free(chan);
 	netif_napi_del(&chan->napi);

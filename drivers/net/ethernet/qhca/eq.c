@@ -87,7 +87,7 @@ static void qhca_eq_handle(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 /* Writing the consumer index arms the queue again. */
 static void qhca_eq_arm(struct qhca_eq *eq)
 {
-	qhca_ring(eq->dev, QHCA_DB_EQ, qhca_db(eq->eqn, eq->ci));
+	qhca_ring_slot(eq->dev, eq->slot, QHCA_DB_EQ, qhca_db(eq->eqn, eq->ci));
 }
 
 static unsigned int qhca_eq_poll(struct qhca_eq *eq)
@@ -347,6 +347,7 @@ static int qhca_eq_create(struct qhca_eq *eq)
 			goto err_destroy;
 		qhca_eq_spread(eq);
 	}
+	eq->slot = qhca_db_slot_get(eq->dev);
 	spin_lock_irq(&eq->lock);
 	eq->live = true;
 	qhca_eq_arm(eq);
@@ -367,6 +368,7 @@ static void qhca_eq_destroy(struct qhca_eq *eq)
 	eq->live = false;
 	spin_unlock_irq(&eq->lock);
 	qhca_cmd_destroy(eq->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
+	qhca_db_slot_put(eq->dev, eq->slot);
 	/* Vector 0 still signals command completions. */
 	if (!qhca_eq_is_async(eq))
 		qhca_eq_free_irq(eq);

@@ -66,6 +66,7 @@ struct qhca_tx_buf {
  * @buf: one for each WQE
  * @log_size: log2 of the WQEs
  * @number: number of the queue, for doorbells; 0 if the device has none
+ * @slot: slot of its doorbells
  * @pi: producer index, written by the sender
  * @ci: index of the oldest WQE not complete, written by NAPI
  */
@@ -75,6 +76,7 @@ struct qhca_txq {
 	struct qhca_tx_buf *buf;
 	u8 log_size;
 	u32 number;
+	int slot;
 	u32 pi;
 	u32 ci ____cacheline_aligned_in_smp;
 };
@@ -89,6 +91,7 @@ struct qhca_txq {
  * @order: log2 of the pages of one buffer
  * @room: bytes of a buffer that the device may fill
  * @number: number of the queue, for doorbells; 0 if the device has none
+ * @slot: slot of its doorbells
  * @pi: producer index
  * @rung: producer index of the last doorbell
  * @ci: next WQE to complete
@@ -102,6 +105,7 @@ struct qhca_rxq {
 	u8 order;
 	u32 room;
 	u32 number;
+	int slot;
 	u32 pi;
 	u32 rung;
 	u32 ci;

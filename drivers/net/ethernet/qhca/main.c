@@ -37,14 +37,17 @@ static int qhca_dev_up(struct qhca_dev *dev)
 	ret = qhca_limits_query(dev);
 	if (ret)
 		goto err_health;
+	qhca_shadow_init(dev);
 	ret = qhca_eqs_create(dev);
 	if (ret)
-		goto err_health;
+		goto err_shadow;
 	qhca_health_watch(dev);
 	qhca_faults_add(dev);
 	dev->up = true;
 	return 0;
 
+err_shadow:
+	qhca_shadow_cleanup(dev);
 err_health:
 	qhca_health_stop(dev);
 err_irqs:
@@ -63,6 +66,7 @@ static void qhca_dev_down(struct qhca_dev *dev)
 	qhca_faults_del(dev);
 	qhca_health_unwatch(dev);
 	qhca_eqs_destroy(dev);
+	qhca_shadow_cleanup(dev);
 	qhca_health_stop(dev);
 	pci_clear_master(dev->pdev);
 	qhca_irqs_cleanup(dev);
@@ -177,6 +181,7 @@ static struct qhca_dev *qhca_dev_alloc(struct pci_dev *pdev)
 		return NULL;
 	dev->pdev = pdev;
 	ida_init(&dev->uars);
+	ida_init(&dev->slots);
 	xa_init(&dev->cqs);
 	ATOMIC_INIT_NOTIFIER_HEAD(&dev->events);
 	spin_lock_init(&dev->clock_lock);
@@ -187,6 +192,7 @@ static struct qhca_dev *qhca_dev_alloc(struct pci_dev *pdev)
 
 static void qhca_dev_free(struct qhca_dev *dev)
 {
+	ida_destroy(&dev->slots);
 	ida_destroy(&dev->uars);
 	xa_destroy(&dev->cqs);
 	kfree(dev);

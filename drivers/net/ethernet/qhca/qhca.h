@@ -95,6 +95,7 @@ struct qhca_cmdq {
  * @dev: the function
  * @mem: ring of struct qhca_eqe
  * @eqn: EQN
+ * @slot: slot of its doorbell
  * @log_size: log2 of the entries
  * @vector: MSI-X vector
  * @irq: Linux interrupt number of @vector
@@ -110,6 +111,7 @@ struct qhca_eq {
 	struct qhca_dev *dev;
 	struct qhca_ring_mem mem;
 	u32 eqn;
+	int slot;
 	u8 log_size;
 	unsigned int vector;
 	int irq;
@@ -149,6 +151,9 @@ struct qhca_health {
  * @db: page 0 of BAR2
  * @db_stride: bytes of BAR2 from one page to the next
  * @uars: doorbell pages in use
+ * @shadow: doorbells of page 0 in memory, or NULL
+ * @shadow_mem: their memory
+ * @slots: slots in use; a queue's stays its own while the function is down
  * @state: enum qhca_dev_state
  * @up: qhca_dev_up() is to be undone; belongs to the owner
  * @limits: limits that QUERY_DEVICE reported
@@ -169,6 +174,9 @@ struct qhca_dev {
 	void __iomem *db;
 	u32 db_stride;
 	struct ida uars;
+	struct qhca_shadow *shadow;
+	struct qhca_ring_mem shadow_mem;
+	struct ida slots;
 	atomic_t state;
 	bool up;
 	struct qhca_limits limits;
@@ -218,6 +226,10 @@ bool qhca_health_check(struct qhca_dev *dev);
 
 /* limits.c */
 int qhca_limits_query(struct qhca_dev *dev);
+
+/* shadow.c */
+void qhca_shadow_init(struct qhca_dev *dev);
+void qhca_shadow_cleanup(struct qhca_dev *dev);
 
 /* cmd.c */
 unsigned int qhca_cmdq_poll(struct qhca_dev *dev);

@@ -77,7 +77,7 @@ bool qhca_rxq_fill(struct qhca_chan *chan)
 	if (rx->pi - rx->rung >= QHCA_RX_RING_BATCH ||
 	    (rx->pi != rx->rung && rx->pi - rx->ci < BIT(rx->log_size))) {
 		rx->rung = rx->pi;
-		qhca_ring(chan->nic->dev, QHCA_DB_ETH, qhca_db(rx->number, rx->pi));
+		qhca_ring_slot(chan->nic->dev, rx->slot, QHCA_DB_ETH, qhca_db(rx->number, rx->pi));
 	}
 	return rx->rung != rx->ci;
 }

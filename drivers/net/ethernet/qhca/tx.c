@@ -125,7 +125,8 @@ static void qhca_tx_maybe_stop(struct qhca_chan *chan, struct netdev_queue *nq)
 
 static void qhca_tx_ring(struct qhca_chan *chan)
 {
-	qhca_ring(chan->nic->dev, QHCA_DB_ETH, qhca_db(chan->tx.number, chan->tx.pi));
+	qhca_ring_slot(chan->nic->dev, chan->tx.slot, QHCA_DB_ETH,
+		       qhca_db(chan->tx.number, chan->tx.pi));
 	qhca_stat_add(&chan->nic->tx_stats.doorbells, 1);
 }
 
