@@ -160,7 +160,7 @@ int qhca_post_bind(struct ibv_qp *ibqp, const struct ibv_send_wr *wr)
 	qhca_lock(&qp->sq.lock);
 	err = post_one_send(qp, wr);
 	if (!err)
-		qhca_ring(qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
+		qhca_ring_sq(qp);
 	qhca_unlock(&qp->sq.lock);
 	return qhca_ret(err);
 }
@@ -186,7 +186,7 @@ int qhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		}
 	}
 	if (qp->sq.pi != first)
-		qhca_ring(qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
+		qhca_ring_sq(qp);
 	qhca_unlock(&qp->sq.lock);
 	return qhca_ret(err);
 }

@@ -79,6 +79,7 @@ static void qhca_free_context(struct ibv_context *ibctx)
 {
 	struct qhca_context *ctx = to_qctx(ibctx);
 
+	qhca_shadow_free(ctx);
 	munmap(ctx->db, ctx->db_size);
 	verbs_uninit_context(&ctx->ibv_ctx);
 	free(ctx);
@@ -232,6 +233,7 @@ static int context_init(struct qhca_context *ctx, int cmd_fd,
 	ctx->null_lkey = resp->null_lkey;
 	ctx->single_threaded = env_true("QHCA_SINGLE_THREADED");
 	verbs_set_ops(&ctx->ibv_ctx, &qhca_ctx_ops);
+	qhca_shadow_init(ctx, resp->max_shadow_slots);
 	return 0;
 }
 

@@ -42,6 +42,7 @@ enum qhca_mem_type {
 	QHCA_MEM_SQ = 2,
 	QHCA_MEM_RQ = 3,
 	QHCA_MEM_SRQ = 4,
+	QHCA_MEM_SHADOW = 5,
 };
 
 /* Memory shared with the device: whole pages, not inherited by fork(). */
@@ -52,10 +53,16 @@ struct qhca_mem {
 	struct qhca_pd *pd;	/* its allocator provided it; or NULL */
 };
 
+/* Doorbells in memory: three pages. */
+#define QHCA_CTX_SLOTS	1408
+
 struct qhca_context {
 	struct verbs_context ibv_ctx;
 	void *db;		/* doorbell page */
 	size_t db_size;
+	struct qhca_mem shadow_mem;	/* struct qhca_shadow, or empty */
+	pthread_mutex_t slots_lock;	/* slots */
+	uint64_t slots[QHCA_CTX_SLOTS / 64];	/* bits of those in use */
 	bool single_threaded;
 	uint32_t send_ops;	/* mask of enum ibv_wr_opcode that the device offers */
 	uint32_t max_cqe;
@@ -128,9 +135,16 @@ struct qhca_srq {
 
 struct qhca_send_op;
 
+/* Where a queue rings in memory; shadow NULL: it rings in BAR 2. */
+struct qhca_slot {
+	struct qhca_shadow *shadow;
+	uint32_t index;
+};
+
 struct qhca_qp {
 	struct verbs_qp vqp;
 	void *db;
+	struct qhca_slot sq_slot;
 	uint32_t qpn;
 	uint32_t send_ops;	/* mask of enum ibv_wr_opcode allowed on this QP */
 	struct qhca_wq sq;
@@ -286,6 +300,34 @@ static inline void qhca_ring(void *page, uint32_t reg, uint64_t obj,
 			  htole64(QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj));
 }
 
+/* The same in memory; include/qhca/regs.h has the order of the accesses. */
+static inline void qhca_ring_slot(const struct qhca_slot *slot, void *page,
+				  uint32_t reg, uint64_t obj, uint32_t index)
+{
+	struct qhca_shadow *shadow = slot->shadow;
+	uint64_t val = QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj |
+		       QHCA_PREP(QHCA_DB_KIND, (uint64_t)reg / 8);
+	uint32_t i = slot->index;
+
+	udma_to_device_barrier();
+	__atomic_store_n(&shadow->slot[i], htole64(val), __ATOMIC_RELAXED);
+	__atomic_fetch_or(&shadow->rung[i / 64], htole64(1ull << i % 64),
+			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&shadow->look, htole64(1ull << i / 64),
+			  __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(&shadow->ask, __ATOMIC_RELAXED)))
+		qhca_mmio_write64((uint8_t *)page + QHCA_DB_SHADOW, 0);
+}
+
+static inline void qhca_ring_sq(const struct qhca_qp *qp)
+{
+	if (likely(!qp->sq_slot.shadow))
+		qhca_ring(qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
+	else
+		qhca_ring_slot(&qp->sq_slot, qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
+}
+
 /*
  * Return an error from a verb. The manual pages promise "the value of errno", so set
  * errno as well, whether the kernel or the provider has refused the request.
@@ -300,6 +342,10 @@ static inline int qhca_ret(int err)
 int qhca_mem_alloc(struct qhca_mem *mem, size_t len, struct qhca_pd *pd,
 		   enum qhca_mem_type type);
 void qhca_mem_free(struct qhca_mem *mem);
+void qhca_shadow_init(struct qhca_context *ctx, uint32_t max_slots);
+void qhca_shadow_free(struct qhca_context *ctx);
+void qhca_slot_get(struct qhca_context *ctx, struct qhca_slot *slot);
+void qhca_slot_put(struct qhca_context *ctx, struct qhca_slot *slot);
 
 int qhca_query_clock(struct ibv_context *ibctx, uint64_t *device_ns,
 		     uint64_t *real_ns);

@@ -60,7 +60,8 @@ static void size_queues(const struct qhca_context *ctx, struct qhca_qp *qp,
 	}
 }
 
-static int alloc_queues(struct qhca_qp *qp, struct qhca_pd *pd)
+static int alloc_queues(struct ibv_context *ibctx, struct qhca_qp *qp,
+			struct qhca_pd *pd)
 {
 	int err;
 
@@ -79,11 +80,14 @@ static int alloc_queues(struct qhca_qp *qp, struct qhca_pd *pd)
 		}
 		*rq_dbrec(&qp->rq) = (struct qhca_rq_dbrec){};
 	}
+	if (qp->sq.size)
+		qhca_slot_get(to_qctx(ibctx), &qp->sq_slot);
 	return 0;
 }
 
-static void free_queues(struct qhca_qp *qp)
+static void free_queues(struct ibv_context *ibctx, struct qhca_qp *qp)
 {
+	qhca_slot_put(to_qctx(ibctx), &qp->sq_slot);
 	qhca_mem_free(&qp->sq.mem);
 	qhca_mem_free(&qp->rq.mem);
 }
@@ -291,7 +295,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 	err = qp_extend(qp, attr);
 	if (err)
 		goto err_free;
-	err = alloc_queues(qp, qp_pd(attr));
+	err = alloc_queues(ibctx, qp, qp_pd(attr));
 	if (err)
 		goto err_free;
 	err = cmd_create_qp(ibctx, qp, attr);
@@ -311,7 +315,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *ibctx,
 err_destroy:
 	ibv_cmd_destroy_qp(&qp->vqp.qp);
 err_queues:
-	free_queues(qp);
+	free_queues(ibctx, qp);
 err_free:
 	free(qp);
 	errno = err;
@@ -384,7 +388,7 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 	leave_cqs(qp);
 	if (qp->srq)
 		atomic_fetch_sub(&qp->srq->users, 1);
-	free_queues(qp);
+	free_queues(ibqp->context, qp);
 	free(qp);
 	qhca_pd_put(pd);
 	return 0;

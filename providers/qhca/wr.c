@@ -264,7 +264,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 	if (unlikely(err))
 		qp->sq.pi = qp->wr_first;
 	else if (likely(qp->sq.pi != qp->wr_first))
-		qhca_ring(qp->db, QHCA_DB_SQ, qp->qpn, qp->sq.pi);
+		qhca_ring_sq(qp);
 	qhca_unlock(&qp->sq.lock);
 	return qhca_ret(err);
 }
