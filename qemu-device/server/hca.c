@@ -155,6 +155,18 @@ static void hca_do_todo(struct hca *hca, uint64_t now)
     if (todo & HCA_TODO_RUN) {
         qhca_engine_run(hca->engine, now);
     }
+    if (qhca_engine_look(hca->engine, now)) {
+        hca->rung = now;
+        hca->awake = true;
+    }
+}
+
+bool hca_rest(struct hca *hca)
+{
+    if (hca->awake && qhca_engine_rest(hca->engine, hca_now())) {
+        hca->awake = false;
+    }
+    return !hca->awake && !hca->todo;
 }
 
 uint64_t hca_work(struct hca *hca)

@@ -42,6 +42,8 @@ enum {
  * @look: when to look for the rest of it; 0: the socket is polled
  * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
  * @irqs: vectors raised, messages not yet sent
+ * @rung: when doorbells were last found in memory
+ * @awake: the guest relies on that the server looks for them
  * @dm: memory of the device that the machine can map, or NULL
  */
 struct hca {
@@ -53,14 +55,14 @@ struct hca {
     vfu_ctx_t *vfu;
     vfu_pci_config_space_t *config;
     uint8_t initial[PCI_CFG_SPACE_EXP_SIZE];
-    bool attached, bad;
+    bool attached, bad, awake;
     GThread *attaching;
     int attach_fd, error;
     GThreadPool *closer;
     int closing;
     uint64_t partial, look;
     unsigned todo;
-    uint64_t deadline, irqs;
+    uint64_t deadline, irqs, rung;
     struct memory memory;
     uint8_t *dm;
     int dm_fd;
@@ -82,6 +84,11 @@ void hca_stop(struct hca *hca);
  * when that has to be called again, UINT64_MAX: only after input.
  */
 uint64_t hca_work(struct hca *hca);
+/*
+ * Before the server waits for long: let the guest ask it to look for doorbells
+ * in memory. Returns false if there is work instead.
+ */
+bool hca_rest(struct hca *hca);
 /* Send the messages of the interrupts that the engine has raised. */
 void hca_send_irqs(struct hca *hca);
 /* After a reset: drop interrupts, frames and work from before. */

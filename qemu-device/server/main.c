@@ -19,12 +19,21 @@
 /* Rounds of work for all HCAs before there is a look at input. */
 #define WORK_ROUNDS 16
 
+/* How long to look for more doorbells in memory after the last one. */
+#define POLL_NS     50000
+/* How long to leave the CPU to whoever needed it meanwhile. */
+#define SHY_NS      100000000
+/* How long it may take until a store of a guest is visible. */
+#define SETTLE_NS   1000000
+
 struct server {
     struct hca *hca[NET_MAX_PORTS];
     unsigned num;
     struct net *net;
     struct control *control;
     int signals;
+    long preempted;             /* how often this thread has been */
+    uint64_t shy;               /* until then do not look for long */
 };
 
 static int open_signals(void)
@@ -94,6 +103,72 @@ static uint64_t work(struct server *s)
     return again ? 0 : next;
 }
 
+static bool any_awake(const struct server *s)
+{
+    bool awake = false;
+
+    for (unsigned i = 0; i < s->num; i++) {
+        awake |= s->hca[i]->awake;
+    }
+    return awake;
+}
+
+/*
+ * Whether there is a CPU to look with. Where the guests' CPUs need it, the
+ * doorbell by which they ask wakes the server sooner than its next turn would.
+ */
+static bool has_cpu(struct server *s, uint64_t now)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    if (usage.ru_nivcsw != s->preempted) {
+        s->preempted = usage.ru_nivcsw;
+        s->shy = now + SHY_NS;
+    }
+    return now >= s->shy;
+}
+
+/* Whether a guest has rung in memory, and is likely to do so again soon. */
+static bool is_rung(const struct server *s, uint64_t now)
+{
+    bool rung = false;
+
+    for (unsigned i = 0; i < s->num; i++) {
+        rung |= s->hca[i]->awake && s->hca[i]->rung + POLL_NS > now;
+    }
+    return rung;
+}
+
+static bool rest(struct server *s)
+{
+    bool idle = true;
+
+    for (unsigned i = 0; i < s->num; i++) {
+        idle &= hca_rest(s->hca[i]);
+    }
+    return idle;
+}
+
+/*
+ * Return until when to wait for input if there is work at @next. After a guest
+ * has rung in memory the server looks on for a while. QEMU emulates locked
+ * instructions of a machine with one CPU without a barrier, so before a long
+ * wait there is a short one, after which everything that was rung is visible.
+ */
+static uint64_t wait_until(struct server *s, uint64_t next)
+{
+    uint64_t now = hca_now();
+
+    if (!next || !any_awake(s)) {
+        return next;
+    }
+    if ((has_cpu(s, now) && is_rung(s, now)) || !rest(s)) {
+        return 0;
+    }
+    return MIN(next, now + SETTLE_NS);
+}
+
 static unsigned gather(struct server *s, struct pollfd *fds)
 {
     unsigned num = 0;
@@ -115,7 +190,7 @@ static void serve(struct server *s)
     unsigned num;
 
     for (;;) {
-        next = work(s);
+        next = wait_until(s, work(s));
         now = hca_now();
         next = next > now ? next - now : 0;
         wait.tv_sec = (time_t)MIN(next / 1000000000u, 3600);

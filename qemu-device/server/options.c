@@ -153,6 +153,8 @@ static struct hca *new_hca(unsigned number)
             store(&hca->props, &props[i], props[i].initial, NULL);
         }
     }
+    /* Here a doorbell in BAR 2 is a message to another process. */
+    hca->props.shadow_doorbells = true;
     memcpy(hca->mac, mac, sizeof(mac));
     hca->name = g_strdup_printf("qhca%u", number);
     hca->dm_fd = -1;
