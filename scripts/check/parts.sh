@@ -189,7 +189,8 @@ server()
 	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" \
 		--server "$program/qhca-server" || rc=$?
 	one_guest 1200 --server --device-arg guest-faults=on -- core kverbs kselftest \
-		device rc_data events cq notify mw srq mcast faults || rc=$?
+		device rc_data events cq notify mw srq mcast faults abi abi_resp doorbell shadow \
+		forged || rc=$?
 	return $rc
 }
 

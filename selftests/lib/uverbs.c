@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The kernel's verbs without libibverbs, by write() on the command file. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 
 #include <qhca/queues.h>
 
@@ -228,6 +233,29 @@ void *uv_mem(size_t len)
 
 	REQUIRE(p != MAP_FAILED);
 	return p;
+}
+
+int uv_create_shadow(struct uv *uv, const struct qhca_create_shadow_req *req)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attr;
+	} cmd = {
+		.hdr = {
+			.length = sizeof(cmd),
+			.object_id = UVERBS_OBJECT_DEVICE,
+			.method_id = QHCA_METHOD_CREATE_SHADOW,
+			.num_attrs = 1,
+		},
+		.attr = {
+			.attr_id = QHCA_ATTR_CREATE_SHADOW_REQ,
+			.len = sizeof(*req),
+			.flags = UVERBS_ATTR_F_MANDATORY,
+			.data = (uintptr_t)req,
+		},
+	};
+
+	return ioctl(uv->fd, RDMA_VERBS_IOCTL, &cmd) ? errno : 0;
 }
 
 struct qhca_create_cq_req uv_cq_req(void *mem, uint32_t log_size)

@@ -60,6 +60,9 @@ int uv_resize_srq(struct uv *uv, const struct uv_srq *srq, uint32_t max_wr,
 		  const void *drv, size_t drv_len);
 int uv_destroy_srq(struct uv *uv, const struct uv_srq *srq);
 
+/* QHCA_METHOD_CREATE_SHADOW. */
+int uv_create_shadow(struct uv *uv, const struct qhca_create_shadow_req *req);
+
 /* struct uv_change - one change in a good request, and the error; 0: any error */
 struct uv_change {
 	const char *name;

@@ -339,6 +339,7 @@ bool reopen(int ctx)
 		return false;
 	}
 	forget(ctx);
+	fuzz.shadow[ctx] = NULL;
 	fuzz.db_key[ctx] = drv.db_mmap_key;
 	dup2(fd, fuzz.fd[ctx]);
 	close(fd);

@@ -12,11 +12,14 @@
 #include <rdma/qhca-abi.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
+#include <qhca/regs.h>
+
 #include "lib/chance.h"
 #include "lib/rdma.h"
 
 #define PAGE		4096
 #define CONTEXTS	2
+#define SLOTS		384	/* for doorbells, in a page */
 #define KINDS		(UVERBS_OBJECT_ASYNC_EVENT + 1)
 #define OBJECTS		16	/* of each kind, in all contexts */
 #define MAX_METHODS	96
@@ -46,6 +49,7 @@ struct fuzz {
 	int fd[CONTEXTS];		/* the numbers stay, but the files may change */
 	uint64_t db_key[CONTEXTS];
 	uint8_t *db[CONTEXTS];		/* doorbell page */
+	struct qhca_shadow *shadow[CONTEXTS];	/* doorbells in memory, SLOTS of them, or NULL */
 	int dmabuf;			/* -1: none */
 	int tmpfile;			/* for XRC domains */
 };

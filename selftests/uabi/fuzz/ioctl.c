@@ -22,6 +22,26 @@ static bool fill_query_context(struct call *c)
 	return true;
 }
 
+/* Doorbells in memory: in a page, which may be used for other things as well. */
+static bool fill_create_shadow(struct call *c)
+{
+	struct qhca_create_shadow_req req = {
+		.addr = address(PAGE),
+		.len = number(PAGE, PAGE),
+		.slots = number(SLOTS, QHCA_SHADOW_SLOTS_MAX),
+	};
+
+	c->made.ring[0].mem = (void *)(uintptr_t)req.addr;
+	attr_in(c, QHCA_ATTR_CREATE_SHADOW_REQ, &req, sizeof(req));
+	return true;
+}
+
+static void done_create_shadow(struct call *c)
+{
+	if (is_own(c->made.ring[0].mem, PAGE))
+		fuzz.shadow[c->ctx] = (void *)c->made.ring[0].mem;
+}
+
 static bool fill_get_context(struct call *c)
 {
 	attr_out(c, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, 4);
@@ -253,6 +273,9 @@ static const struct method methods[] = {
 	DESTROY(MW, MW_DESTROY),
 	DESTROY(XRCD, XRCD_DESTROY),
 	DESTROY(DM, DM_FREE),
+	{ .name = "ioctl CREATE_SHADOW", .ioctl = true, .object = UVERBS_OBJECT_DEVICE,
+	  .cmd = QHCA_METHOD_CREATE_SHADOW, .weight = 2, .also = { EBUSY, EOPNOTSUPP },
+	  .fill = fill_create_shadow, .done = done_create_shadow },
 	{ .name = "ioctl PD_QUERY", .ioctl = true, .object = UVERBS_OBJECT_PD,
 	  .cmd = QHCA_METHOD_PD_QUERY, .weight = 2, .fill = fill_pd_query },
 };

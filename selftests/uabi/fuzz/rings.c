@@ -20,11 +20,33 @@ static uint8_t *slot(const struct ring *r, uint32_t index)
 	return r->mem + ((size_t)(index & ((1u << r->log_size) - 1)) << r->log_stride);
 }
 
+/* Rings in memory, in any slot, rarely as the device expects it. */
+static void ring_shadow(int ctx, uint32_t reg, uint64_t value)
+{
+	struct qhca_shadow *s = fuzz.shadow[ctx];
+	uint32_t i = below(SLOTS);
+
+	__atomic_store_n(&s->slot[i], htole64(value | QHCA_PREP(QHCA_DB_KIND, (uint64_t)reg / 8)),
+			 __ATOMIC_RELEASE);
+	__atomic_fetch_or(&s->rung[i / 64], one_in(20) ? chance() : htole64(1ull << i % 64),
+			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&s->look, one_in(20) ? chance() : htole64(1ull << i / 64),
+			  __ATOMIC_SEQ_CST);
+	if (one_in(40))
+		__atomic_store_n(&s->ask, chance(), __ATOMIC_SEQ_CST);
+	if (s->ask || one_in(10))
+		__atomic_store_n((uint64_t *)(fuzz.db[ctx] + QHCA_DB_SHADOW), 0, __ATOMIC_RELEASE);
+}
+
 static void ring(int ctx, uint32_t reg, uint32_t num, uint32_t index, uint64_t flags)
 {
 	uint64_t value = (uint64_t)index << 32 | (num & QHCA_DB_OBJ) | flags;
 
 	count(&fuzz.shared->rings);
+	if (fuzz.shadow[ctx] && !one_in(4)) {
+		ring_shadow(ctx, reg, value);
+		return;
+	}
 	__atomic_store_n((uint64_t *)(fuzz.db[ctx] + reg), htole64(value), __ATOMIC_RELEASE);
 }
 
@@ -175,8 +197,8 @@ static void scribble(void)
 static void random_doorbell(void)
 {
 	static const uint32_t regs[] = {
-		QHCA_DB_SQ, QHCA_DB_RQ, QHCA_DB_SRQ, QHCA_DB_CQ_ARM, QHCA_DB_EQ, QHCA_DB_CMD,
-		QHCA_DB_ETH,
+		QHCA_DB_SQ, QHCA_DB_RQ, QHCA_DB_SRQ, QHCA_DB_CQ_ARM, QHCA_DB_SHADOW, QHCA_DB_EQ,
+		QHCA_DB_CMD, QHCA_DB_ETH,
 	};
 	static const uint8_t kinds[] = { UVERBS_OBJECT_QP, UVERBS_OBJECT_SRQ, UVERBS_OBJECT_CQ };
 	struct obj *o = live(kinds[below(ARRAY_SIZE(kinds))], -1);
