@@ -180,6 +180,12 @@ static void end(const struct call *c)
         return;
     }
     g->cost.units = g->e->spent;
+    if (g->cost.dma > g->cost.units) {
+        tap_note("%llu accesses to memory, %llu units",
+                 (unsigned long long)g->cost.dma,
+                 (unsigned long long)g->cost.units);
+        tap_fail(__FILE__, __LINE__, "accesses that nothing was charged for");
+    }
     check_cost(g);
     check_memory(g);
     check_pending(g->e, g->strangers);
