@@ -139,10 +139,16 @@ static void bad_end(struct rc_wr *wr)
     bad_byte(wr, SRC + LEN - 1);
 }
 
-static void null_source(struct rc_wr *wr)
+/* The null key between two parts that can be read in place. */
+static void null_middle(struct rc_wr *wr)
 {
     post_recvs(wr);
-    wr->sge[0].lkey = htole32(QHCA_NULL_LKEY);
+    wr->num_sge = 3;
+    wr->sge[1] = wr->sge[2] = wr->sge[0];
+    wr->sge[0].length = wr->sge[2].length = LEN / 4;
+    wr->sge[1].length = LEN / 2;
+    wr->sge[1].lkey = QHCA_NULL_LKEY;
+    wr->sge[2].addr += LEN / 2;
 }
 
 static void no_right(struct rc_wr *wr)
@@ -257,8 +263,8 @@ static const struct scene scenes[] = {
     { "UC SEND, bad memory to send", UC, SEND, 3, LEN, 2, bad_source },
     { "READ, bad memory to read into", RC, READ, 3, LEN, 2, bad_source },
     { "READ, bad memory at the end", RC, READ, 3, LEN, 2, bad_end },
-    { "SEND of the null key", RC, SEND, 3, LEN, 2, null_source },
-    { "READ into the null key", RC, READ, 3, LEN, 2, null_source },
+    { "SEND of the null key", RC, SEND, 3, LEN, 2, null_middle },
+    { "READ into the null key", RC, READ, 3, LEN, 2, null_middle },
     { "SEND that invalidates a bad key", RC, QHCA_WR_SEND_WITH_INV, 3, 100, 2,
       post_recvs },
     { "WRITE without the right", RC, WRITE, 3, LEN, 2, no_right },
@@ -377,6 +383,7 @@ static void test_one_copy(void)
 {
     static const uint8_t opcodes[] = {
         QHCA_WR_RDMA_WRITE, QHCA_WR_SEND, QHCA_WR_RDMA_READ,
+        QHCA_WR_RDMA_WRITE_WITH_IMM,
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(opcodes); i++) {
@@ -402,6 +409,8 @@ static void test_one_copy(void)
         /* WQEs and CQEs, and a write for each page, as dma_peek() has it. */
         CHECK(g->reads <= 2);
         CHECK(g->writes <= 65536 / 4096 + 2);
+        /* Each page is looked at once, and written to once. */
+        CHECK(g->cost.dma <= 2 * (65536 / 4096) + 6);
         CHECK_EQ(counter(g, QHCA_CNT_TX_PKTS),
                  16 + (opcodes[i] == QHCA_WR_RDMA_READ ? 1 :
                        counter(g, QHCA_CNT_TX_ACK)));
