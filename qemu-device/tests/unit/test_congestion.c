@@ -92,10 +92,27 @@ static void test_ce_counted(void)
     CHECK_EQ(counter(g, QHCA_CNT_RX_ECN_MARKED), 2);
 }
 
+/* Inside the port, too: each packet of a message, and the ACK. */
+static void test_ce_inside(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        start_pair(&RC_OPTS);
+        g->e->cfg.frames = i & 1;
+        vhca_qp_get(g->e, qp.qpn)->attr.av.tclass = i & 2 ? 3 : 0;
+        vhca_qp_get(g->e, peer.qpn)->attr.av.tclass = i & 2 ? 0 : 3;
+        post_writes(&qp, 1, 5 * 1024);
+        rc_ring(&qp);
+        guest_settle(g);
+        done(0, QHCA_WC_SUCCESS);
+        CHECK_EQ(counter(g, QHCA_CNT_RX_ECN_MARKED), i & 2 ? 5 : 1);
+    }
+}
+
 static const struct test tests[] = {
     { "E-027 E-041 congestion notifications", test_cnp },
     { "E-041 congestion notifications to a UD QP", test_cnp_ud },
     { "E-040 the network's mark is counted", test_ce_counted },
+    { "E-040 the mark of packets inside the port", test_ce_inside },
 };
 
 TEST_MAIN(tests)

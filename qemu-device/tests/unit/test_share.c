@@ -167,25 +167,35 @@ static void test_commands_share(void)
     CHECK(*g->clock > 1001000000);
 }
 
+/* A packet that crosses is paid for, also if a rule acts on its arrival. */
 static void test_bandwidth(void)
 {
-    static const unsigned mbits[] = { 1, 10, 1000, 25000 };
+    static const struct {
+        unsigned mbits;
+        const char *rule;
+    } limits[] = {
+        { 1, "" }, { 10, "" }, { 1000, "" }, { 25000, "" },
+        { 1000, "rx opcode=*.write_* event=comm_est" },
+    };
     struct rc_opts o = RC_OPTS;
     struct qhca_port_attr port;
     unsigned ms, worst, n, want;
 
     o.timeout = 12;                     /* 17 ms */
-    for (unsigned i = 0; i < ARRAY_SIZE(mbits); i++) {
-        n = mbits[i] < 1000 ? 4 : 60;
-        start_limited(0, mbits[i], &o);
+    for (unsigned i = 0; i < ARRAY_SIZE(limits); i++) {
+        unsigned mbits = limits[i].mbits;
+
+        n = mbits < 1000 ? 4 : 60;
+        start_limited(0, mbits, &o);
+        guest_set_faults(g, limits[i].rule);
         CHECK_EQ(guest_query(g, QHCA_CMD_QUERY_PORT, 1, &port, sizeof(port)),
                  QHCA_OK);
-        CHECK_EQ(le32toh(port.speed), mbits[i]);
+        CHECK_EQ(le32toh(port.speed), mbits);
         post_writes(&qp, n, 65536);
         rc_ring(&qp);
         ms = run_until_done(&qp, n, &worst);
-        want = n * 65536 * 8 / 1000 / mbits[i];
-        tap_note("%u Mbit/s: %u ms of %u", mbits[i], ms, want);
+        want = n * 65536 * 8 / 1000 / mbits;
+        tap_note("%u Mbit/s: %u ms of %u", mbits, ms, want);
         CHECK(ms + 3 > want && ms < want + want / 3 + 4);
         CHECK_EQ(counter(g, QHCA_CNT_RETRANSMIT), 0);
         guest_advance(g, 1000000000);
