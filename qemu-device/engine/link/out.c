@@ -9,13 +9,12 @@
 #include "link.h"
 
 /*
- * Return how many packets may go at once. Frames go one by one; with a limit of
- * the bandwidth every packet waits for room, and fault rules look at each.
+ * Return how many packets may cross at once: with a limit of the bandwidth
+ * every packet waits for room, and fault rules look at each.
  */
 static uint32_t at_once(const struct qhca_engine *e, const struct vhca_way *way)
 {
-    return !way->peer || e->cfg.bandwidth || vhca_faults_between(e, way->at) ?
-           1 : QHCA_SPAN;
+    return e->cfg.bandwidth || vhca_faults_between(e, way->at) ? 1 : QHCA_SPAN;
 }
 
 /* Fill in the addresses, which only the receiver of a frame sees. */
@@ -228,7 +227,7 @@ void vhca_link_turn(struct qhca_engine *e, struct vhca_qp *qp)
     send_answers(e, qp, &way, &burst);
     if (qp->state != QHCA_QPS_ERR) {
         send_requests(e, qp, &way, &burst);
-        if (way.peer && vhca_running(way.at)) {
+        if (way.peer) {
             ask(e, qp, &way, tail);
         }
     }
