@@ -132,7 +132,9 @@ struct guest *net_neighbour(const struct guest *g, const uint8_t *mac)
         return NULL;
     }
     for (unsigned i = 0; i < n->num_guests; i++) {
-        if (n->guest[i] != g && !memcmp(n->guest[i]->e->port->mac, mac, 6)) {
+        if (n->guest[i] != g &&
+            (n->num_guests == 2 ||
+             !memcmp(n->guest[i]->e->port->mac, mac, 6))) {
             to = n->guest[i];
         }
     }

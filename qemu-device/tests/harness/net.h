@@ -40,7 +40,10 @@ struct net {
 struct net *net_new(uint64_t seed);
 unsigned net_attach(struct net *n, struct guest *g);
 void net_send(struct net *n, unsigned from, const uint8_t *frame, size_t len);
-/* The machine at @mac if @g can reach it without frames, or NULL. */
+/*
+ * The machine that frames from @g to @mac reach, if they need not be frames, or
+ * NULL. At a cable with two ends it is always the other.
+ */
 struct guest *net_neighbour(const struct guest *g, const uint8_t *mac);
 /* Runs until nothing happens any more or @limit ns have passed. */
 void net_run(struct net *n, uint64_t limit);

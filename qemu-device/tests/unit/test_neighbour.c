@@ -64,6 +64,8 @@ static const struct scene scenes[] = {
       "tx opcode=*.write_* nth=2 once drop", "" },
     { "a rule of the receiver", QHCA_QPT_RC, WRITE, 9000, NULL,
       "", "rx opcode=*.write_* nth=2 once drop" },
+    { "a rule of the sender, another of the receiver", QHCA_QPT_RC, WRITE, 9000,
+      NULL, "tx opcode=*.write_* nth=2 once drop", "rx opcode=*.send_* drop" },
     { "delayed by the receiver", QHCA_QPT_RC, WRITE, 9000, NULL,
       "", "rx opcode=*.write_* nth=2 once delay=10us" },
     { "a NAK by rule", QHCA_QPT_RC, WRITE, 9000, NULL,
@@ -197,9 +199,35 @@ static void frame_on_its_way(void)
     net->sent = 0;
 }
 
+/* The network is free again, but has not taken what waits for it. */
+static void frame_waits(struct guest *guest)
+{
+    static const uint8_t frame[64];
+
+    heap_use(guest->heap);
+    REQUIRE(vhca_fifo_push(&guest->e->port->tx, frame, sizeof(frame), 0));
+    heap_use(NULL);
+}
+
+static void frame_waits_here(void)
+{
+    frame_waits(g);
+}
+
+static void frame_waits_there(void)
+{
+    frame_waits(there.g);
+}
+
+static void no_carrier_there(void)
+{
+    qhca_engine_set_link(there.g->e, net->clock, false);
+}
+
 static void another_address(void)
 {
     there.g->e->port->mac[5] ^= 1;
+    there.g->e->port->gid[0].smac[5] ^= 1;
 }
 
 static void another_peer(void)
@@ -211,6 +239,7 @@ static void test_frames(void)
 {
     static void (*const why[])(void) = {
         frames_there, small_port_there, no_network, frame_on_its_way,
+        frame_waits_here, frame_waits_there, no_carrier_there,
         another_address, another_peer,
     };
 
@@ -218,7 +247,8 @@ static void test_frames(void)
         start(&RC_OPTS, true);
         why[i]();
         post(WRITE, 100, 1);
-        CHECK(net->sent);
+        CHECK(net->sent || vhca_fifo_used(&g->e->port->tx) == 2);
+        CHECK_EQ(counter(there.g, QHCA_CNT_RX_PKTS), 0);
     }
 }
 

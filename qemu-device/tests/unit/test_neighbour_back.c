@@ -5,7 +5,22 @@
  */
 #include "harness/fixture.h"
 
-static uint8_t write_status(bool one_place)
+/* Nobody's, or a third machine's. */
+static void another_mac(void)
+{
+    vhca_qp_get(there.g->e, peer.qpn)->attr.av.dmac[5] = 0x80;
+}
+
+/* The peer's machine has the requester's GID, too, and sends to itself. */
+static void same_gid(void)
+{
+    uint8_t gid[16], mac[6];
+
+    node_gid(&node, gid, mac);
+    CHECK_EQ(gid_set(there.g, 1, gid, mac, node.vlan), QHCA_OK);
+}
+
+static uint8_t write_status(void (*before)(void), bool one_place)
 {
     struct rc_opts o = RC_OPTS;
     struct qhca_cqe cqe = { 0 };
@@ -13,8 +28,7 @@ static uint8_t write_status(bool one_place)
 
     o.retry = 1;
     start_net(&o, one_place);
-    /* Nobody's, or a third machine's. */
-    vhca_qp_get(there.g->e, peer.qpn)->attr.av.dmac[5] = 0x80;
+    before();
     wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 9000);
     rc_aim(&wr, &there, NODE_MEM / 2);
     rc_post(&qp, &wr);
@@ -25,8 +39,12 @@ static uint8_t write_status(bool one_place)
 
 static void test_back(void)
 {
-    CHECK_EQ(write_status(false), QHCA_WC_RETRY_EXC_ERR);
-    CHECK_EQ(write_status(true), QHCA_WC_RETRY_EXC_ERR);
+    static void (*const why[])(void) = { another_mac, same_gid };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(why); i++) {
+        CHECK_EQ(write_status(why[i], false), QHCA_WC_RETRY_EXC_ERR);
+        CHECK_EQ(write_status(why[i], true), QHCA_WC_RETRY_EXC_ERR);
+    }
 }
 
 /* Behind the first WQE: neither the next one nor the event can be accessed. */
@@ -63,9 +81,25 @@ static void test_stops(void)
     CHECK_EQ(refused_acks(true), 0);
 }
 
+/* With a limit of the bandwidth there the ACK must wait to be paid for. */
+static void test_limit(void)
+{
+    struct rc_wr wr;
+
+    start_net(&RC_OPTS, true);
+    there.g->e->cfg.bandwidth = 1000;
+    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 100);
+    rc_aim(&wr, &there, NODE_MEM / 2);
+    rc_post(&qp, &wr);
+    rc_expect_none(&qp.scq);
+    net_run(net, 1000000);
+    done(0, QHCA_WC_SUCCESS);
+}
+
 static const struct test tests[] = {
-    { "the peer's address vector has another MAC address", test_back },
+    { "what the peer sends goes elsewhere", test_back },
     { "a device that stops while its requests cross", test_stops },
+    { "an ACK from a device with a limit of the bandwidth", test_limit },
 };
 
 TEST_MAIN(tests)

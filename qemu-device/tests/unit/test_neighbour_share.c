@@ -48,6 +48,7 @@ static void test_one_call(void)
              UNITS_MS);
     CHECK(worked() <= UNITS_MS + PACKET);
     CHECK(!qhca_engine_has_time(there.g->e, net->clock));
+    CHECK_EQ(counter(there.g, QHCA_CNT_TX_ACK), 0);     /* that is work, too */
 }
 
 /* Doorbells of one slice, before the main loop has its turn. */
