@@ -96,9 +96,38 @@ static void test_limit(void)
     done(0, QHCA_WC_SUCCESS);
 }
 
+/*
+ * The receiver's device stops because it cannot write the event of the first
+ * message, which has no other error. No ACK of it follows.
+ */
+static uint8_t first_status(bool one_place)
+{
+    struct rc_opts o = RC_OPTS;
+    struct qhca_cqe cqe = { 0 };
+    struct rc_wr wr;
+
+    o.retry = 1;
+    start_net(&o, one_place);
+    vhca_qp_get(there.g->e, peer.qpn)->state = QHCA_QPS_RTR;
+    guest_spoil(there.g, gbuf_addr(&there.async.buf, 0), 4096);
+    wr = rc_wr(&qp, QHCA_WR_RDMA_WRITE, 0, 0);
+    rc_post(&qp, &wr);
+    net_run(net, 10000000000ull);
+    CHECK_EQ(dev_state(there.g), QHCA_STATE_FATAL);
+    CHECK(cq_poll(&qp.scq, &cqe));
+    return cqe.status;
+}
+
+static void test_stops_there(void)
+{
+    CHECK_EQ(first_status(false), QHCA_WC_RETRY_EXC_ERR);
+    CHECK_EQ(first_status(true), QHCA_WC_RETRY_EXC_ERR);
+}
+
 static const struct test tests[] = {
     { "what the peer sends goes elsewhere", test_back },
     { "a device that stops while its requests cross", test_stops },
+    { "a device that stops while requests cross to it", test_stops_there },
     { "an ACK from a device with a limit of the bandwidth", test_limit },
 };
 
