@@ -32,4 +32,6 @@ html_copy_source = False
 man_pages = [
     ("pages/device", "qhca", "virtual RDMA host channel adapter", author, 7),
     ("pages/vm", "qhca-vm", "start test machines with the qhca device", author, 1),
+    ("pages/server", "qhca-server", "virtual RDMA host channel adapter for machines of stock QEMU",
+     author, 1),
 ]
