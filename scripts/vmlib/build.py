@@ -20,6 +20,7 @@ READY = os.path.join(TOP, 'ready')
 # The source of each of these; without it there is nothing to build.
 SOURCES = {
     'build/qemu.sh': 'qemu-device/meson.build',
+    'build/server.sh': 'qemu-device/server/meson.build',
     'build/modules.sh': 'Kbuild',
     'build/provider.sh': 'providers/qhca/CMakeLists.txt',
     'build/selftests.sh': 'selftests/Makefile',
@@ -69,14 +70,29 @@ def script(name, *args):
     return out.strip().splitlines()[-1]
 
 
-def has_device():
-    """Is there a QEMU with the device, or can one be built?"""
-    return os.path.exists(os.path.join(TOP, SOURCES['build/qemu.sh'])) or installed_qemu()
+def has_source(name):
+    return os.path.exists(os.path.join(TOP, SOURCES[name]))
+
+
+def choose_device(opts):
+    """What the machines have of the device: with packages alone, what is installed."""
+    if opts.no_device or opts.server or has_source('build/qemu.sh') or installed_qemu():
+        return
+    if installed_server():
+        note('no QEMU with the device: --server')
+        opts.server = True
+    else:
+        note('no QEMU with the device: --no-device')
+        opts.no_device = True
 
 
 def installed_qemu():
     """That of the package; it is beside Debian's."""
     return shutil.which('qemu-system-x86_64-qhca')
+
+
+def installed_server():
+    return shutil.which('qhca-server')
 
 
 def qemu_program(opts, args):
@@ -90,6 +106,19 @@ def qemu_program(opts, args):
     if opts.debug_qemu or opts.hostile or not installed_qemu():
         raise BuildError('no sources of the device to build such a QEMU from')
     return installed_qemu()
+
+
+def server_dir(opts):
+    """Where qhca-server is; None: it is not wanted."""
+    if not opts.server:
+        return None
+    kind = {'debug': ['--asan'], 'tsan': ['--tsan']}.get(opts.debug_qemu, [])
+    built = script('build/server.sh', *kind)
+    if built:
+        return built
+    if kind or not installed_server():
+        raise BuildError('no sources of qhca-server to build it from')
+    return os.path.dirname(installed_server())
 
 
 def everything(opts):
@@ -134,15 +163,11 @@ def everything(opts):
                 out[key] = None
         return out
 
-    def server():
-        kind = {'debug': ['--asan'], 'tsan': ['--tsan']}.get(opts.debug_qemu, [])
-        return script('build/server.sh', *kind) if opts.server else None
-
     packages = [f'--package={name}' for name in opts.package]
     with ThreadPoolExecutor(2) as pool:
         qemu = pool.submit(qemu_program, opts, qemu_args)
         image = pool.submit(script, 'build/image.sh', *packages)
-        rest = pool.submit(lambda: {'server': server(), **payload()})
+        rest = pool.submit(lambda: {'server': server_dir(opts), **payload()})
         return {'qemu': qemu.result(), 'image': image.result(), **rest.result()}
 
 

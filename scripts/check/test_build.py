@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of vmlib/build.py: what machines get where there are packages and no sources."""
+
+import os
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+from vmlib import build
+
+
+class Installed(unittest.TestCase):
+    def setUp(self):
+        self.bin, tree = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
+        self.addCleanup(self.bin.cleanup)
+        self.addCleanup(tree.cleanup)
+        for patch in (mock.patch.dict(os.environ, PATH=self.bin.name),
+                      mock.patch.object(build, 'TOP', tree.name),
+                      mock.patch.object(build, 'note')):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def install(self, name):
+        path = os.path.join(self.bin.name, name)
+        with open(path, 'w', encoding='ascii'):
+            os.chmod(path, 0o755)
+
+    def chosen(self, **options):
+        opts = types.SimpleNamespace(**{'no_device': False, 'server': False, 'debug_qemu': None,
+                                        **options})
+        build.choose_device(opts)
+        return opts
+
+    def test_qemu(self):
+        self.install('qemu-system-x86_64-qhca')
+        self.install('qhca-server')
+        opts = self.chosen()
+        self.assertFalse(opts.server or opts.no_device)
+
+    def test_server(self):
+        self.install('qhca-server')
+        opts = self.chosen()
+        self.assertTrue(opts.server and not opts.no_device)
+        self.assertEqual(build.server_dir(opts), self.bin.name)
+        self.assertFalse(self.chosen(no_device=True).server)
+
+    def test_none(self):
+        self.assertTrue(self.chosen().no_device)
+        with self.assertRaises(build.BuildError):
+            build.server_dir(self.chosen(server=True))
+
+    def test_sanitizer(self):
+        """Whoever asks for one must not get a program without."""
+        self.install('qhca-server')
+        with self.assertRaises(build.BuildError):
+            build.server_dir(self.chosen(server=True, debug_qemu='debug'))
+
+    def test_source(self):
+        source = os.path.join(build.TOP, build.SOURCES['build/qemu.sh'])
+        os.makedirs(os.path.dirname(source))
+        with open(source, 'w', encoding='ascii'):
+            pass
+        self.install('qhca-server')
+        opts = self.chosen()
+        self.assertFalse(opts.server or opts.no_device)
+
+
+if __name__ == '__main__':
+    unittest.main()
