@@ -15,8 +15,11 @@
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
 OPTIONS=(--buildtype=debugoptimized) kind='' library=''
+# As Debian builds what strangers talk to; sanitizers have their own means.
+HARDENED=(-Db_pie=true '-Dc_link_args=-Wl,-z,relro,-z,now'
+	-Dc_args='-D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection')
 case ${1:-} in
-'') ;;
+'') OPTIONS+=("${HARDENED[@]}") ;;
 --asan) kind=asan; OPTIONS+=('-Db_sanitize=address,undefined') ;;
 --tsan) kind=tsan; OPTIONS+=(-Db_sanitize=thread) ;;
 --library) library=1 ;;
