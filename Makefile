@@ -44,7 +44,7 @@ help:
 	@echo "make modules_install  into the running system, or INSTALL_MOD_PATH"
 	@echo "make provider         the rdma-core provider"
 	@echo "make selftests        the kselftests"
-	@echo "make packages         Debian packages: drivers (DKMS), provider, QEMU, qhca-vm"
+	@echo "make packages         Debian packages: drivers (DKMS), provider, QEMU, server, qhca-vm"
 	@echo "make oci              a container image with all of it, and a guest"
 	@echo "make export-linux     series of patches for the projects that the parts are meant for;"
 	@echo "                      export-qemu, export-rdma-core; OUT=directory"

@@ -4,9 +4,10 @@
 # build-packages.sh
 #
 # `make packages`: Debian packages of the drivers (qhca-dkms), the provider
-# (ibverbs-provider-qhca), QEMU with the device (qemu-system-x86-qhca) and qhca-vm
-# (qhca-tools); print the directory with them. They are for the Debian release of the build
-# root, and have the version that version.sh prints. Lintian's errors are errors.
+# (ibverbs-provider-qhca), QEMU with the device (qemu-system-x86-qhca), the device as a process
+# of its own (qhca-server) and qhca-vm (qhca-tools); print the directory with them. They are
+# for the Debian release of the build root, and have the version that version.sh prints.
+# Lintian's errors are errors.
 #
 # DEBFULLNAME and DEBEMAIL are who has made them, as for other tools of Debian.
 
@@ -24,7 +25,7 @@ MAKER="${DEBFULLNAME:-The qhca authors} <${DEBEMAIL:-qhca@localhost}>"
 NOT_FOR_US=bad-distribution-in-changes-file,initial-upload-closes-no-bugs
 NOT_FOR_US+=,bogus-mail-host,bogus-mail-host-in-debian-changelog
 
-# What qhca-vm needs of this tree: to build and to start all but QEMU. The drivers are in
+# What qhca-vm needs of this tree: to build and to start all but QEMU and the server. The drivers are in
 # qhca-dkms as well.
 SOURCES=(
 	Kbuild Makefile drivers include providers/qhca selftests
@@ -32,7 +33,8 @@ SOURCES=(
 	scripts/build/host-deps.sh scripts/build/initrd.sh scripts/build/debug-kernel.config scripts/build/kcsan-kernel.config
 	scripts/build/rt-kernel.config
 	scripts/build/image.sh scripts/build/kernel.sh scripts/build/modules.sh
-	scripts/build/provider.sh scripts/build/selftests.sh scripts/build/userspace.sh
+	scripts/build/provider.sh scripts/build/selftests.sh scripts/build/stock-qemu.sh
+	scripts/build/userspace.sh
 	scripts/check/results.py
 	qemu-device/tests/oracle/roce.py
 )
@@ -60,8 +62,9 @@ provider_depends()
 
 stage()
 {
-	local tree=$1 qemu provider docs
+	local tree=$1 qemu server provider docs
 	qemu=$("$QHCA_TOP/scripts/build/qemu.sh" --full)
+	server=$("$QHCA_TOP/scripts/build/server.sh")
 	provider=$("$QHCA_TOP/scripts/build/provider.sh")
 	docs=$("$QHCA_TOP/scripts/docs/build.sh")
 	mkdir -p "$tree/src" "$tree/built"
@@ -73,7 +76,9 @@ stage()
 	changelog >"$tree/debian/changelog"
 	cp "$QHCA_TOP/CHANGELOG.md" "$tree/"
 	rsync -a --exclude=.complete "$qemu/" "$tree/built/qemu/"
+	install -D "$server/qhca-server.bin" "$tree/built/server/qhca-server"
 	rsync -a --exclude=.complete "$provider/" "$tree/built/provider/"
+	install -D -m 644 -t "$tree/built/examples" "$QHCA_TOP/Documentation/examples/libvirt.xml"
 	rsync -a "$docs/man/" "$tree/built/man/"
 	provider_depends "$("$QHCA_TOP/scripts/build/provider.sh" --tree)" \
 		>"$tree/built/provider.depends"

@@ -4,8 +4,9 @@
 # check-packages.sh
 #
 # What `make packages` makes, as somebody new would use it: in a fresh Debian, beside
-# Debian's QEMU, qhca-vm does the job of `make run`, starting with nothing; then drivers and
-# provider are installed in a fresh guest, see guest/packages.sh. Prints TAP and totals.
+# Debian's QEMU, qhca-vm does the job of `make run`, starting with nothing, and starts a machine
+# with qhca-server; then drivers and provider are installed in a fresh guest, see
+# guest/packages.sh. Prints TAP and totals.
 
 . "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
@@ -25,11 +26,13 @@ bootstrap()
 	as_root unshare --mount --propagation private \
 		mmdebstrap --mode=root --variant=minbase \
 		--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
-		--dpkgopt=force-unsafe-io --include=qemu-system-x86 \
+		--dpkgopt=force-unsafe-io \
+		--include=qemu-system-x86,systemd,apparmor,libvirt-clients,libvirt-common,libxml2-utils \
 		--customize-hook='mkdir "$1/debs"' \
 		--customize-hook="cp $1/*.deb \"\$1/debs\"" \
 		--customize-hook='chroot "$1" sh -c "DEBIAN_FRONTEND=noninteractive \
-			apt-get -q install -y --no-install-recommends /debs/qemu-system-x86-qhca_*.deb /debs/qhca-tools_*.deb"' \
+			apt-get -q install -y --no-install-recommends /debs/qemu-system-x86-qhca_*.deb /debs/qhca-server_*.deb \
+			/debs/qhca-tools_*.deb"' \
 		--skip=cleanup/apt \
 		"$QHCA_SUITE" "$ROOT" "deb $(debian_mirror) $QHCA_SUITE main"
 }
@@ -78,6 +81,38 @@ assert s.recv(12) == b\"RFB 003.008\n\""
 		qemu-system-x86_64-qhca -device help | grep vhost-user-fs-pci'
 }
 
+# systemd takes the unit as it is, a key that it does not know is only a warning; and what the
+# service could do is little: by systemd's sum at most 1.0 of 10.
+unit()
+{
+	same "systemd says" \
+		"$(enter systemd-analyze verify --man=no qhca-server@check.service 2>&1)" '' &&
+		enter systemd-analyze security --no-pager --offline=yes --threshold=10 \
+			qhca-server@check.service
+}
+
+# As libvirt includes it in the profile of each machine.
+confined()
+{
+	# shellcheck disable=SC2016 # expands inside
+	enter sh -ec '
+		file=/etc/apparmor.d/abstractions/libvirt-qemu.d/qhca-server
+		echo "profile machine { include \"$file\" }" |
+			apparmor_parser --skip-kernel-load --skip-cache --debug |
+			grep "/run/qhca-server/"'
+}
+
+# libvirt's own judgement of the example.
+domain() { enter virt-xml-validate /usr/share/doc/qhca-server/examples/libvirt.xml domain; }
+
+# The server of the package, and Debian's QEMU.
+served()
+{
+	# shellcheck disable=SC2016 # expands in the guest
+	enter qhca-vm run --server --timeout 600 -- 'ibv_devinfo -d $QHCA_DEV' &&
+		[ -z "$(enter find /root/.cache/qhca -maxdepth 1 -name 'server-*')" ]
+}
+
 # DKMS with the headers of the guest's kernel.
 dkms_build()
 {
@@ -99,7 +134,7 @@ download()
 	enter sh -ec '
 		cp -r /debs /offline
 		cd /offline
-		rm -f qemu-system-x86-qhca_* qhca-tools_* *.changes
+		rm -f qemu-system-x86-qhca_* qhca-server_* qhca-tools_* *.changes
 		apt-get -q -o Dir::State::status="$(echo /root/.cache/qhca/image-*/packages)" \
 			-o Dir::Cache::archives=/offline -o APT::Sandbox::User=root \
 			install -y --no-install-recommends --download-only ./*.deb
@@ -108,17 +143,21 @@ download()
 }
 
 debs=$("$QHCA_TOP/scripts/release/build-packages.sh")
-plan chroot install collision features run dkms guest
+plan chroot install collision features unit confined domain run served dkms guest
 export EXPECT_LINES=30
 if expect chroot/install bootstrap "$debs"; then
 	expect chroot/collision enter qemu-system-x86_64 --version
 	expect chroot/features features
+	expect chroot/unit unit
+	expect chroot/confined confined
+	expect chroot/domain domain
 	echo "# qhca-vm run --rxe -- /opt/qhca/guest/demo.sh"
 	if enter qhca-vm run --rxe --timeout 900 -- /opt/qhca/guest/demo.sh; then
 		result ok chroot/run
 	else
 		result fail chroot/run "status $?"
 	fi
+	expect chroot/served served
 	expect chroot/dkms dkms_build
 	if expect chroot/guest download; then
 		enter qhca-vm run --no-insmod --rxe --timeout 1800 --put /offline:debs \
