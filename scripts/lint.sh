@@ -146,12 +146,12 @@ lint_conformance() { scripts/docs/conformance.py --check; }
 
 lint_docs()
 {
-	local list rc=0
+	local list out rc=0
 	scripts/docs/build.sh >/dev/null || rc=1
 	mapfile -t list < <(git grep --untracked -lE '^/\*\*$' -- '*.[ch]')
 	# shellcheck disable=SC2016 # expands inside
-	in_buildroot sh -c 'perl /usr/lib/linux-kbuild-*/scripts/kernel-doc -none -Werror "$@" 2>&1' \
-		sh "${list[@]}" | grep -E ': (warning|error): ' && rc=1
+	out=$(in_buildroot sh -c 'perl /usr/lib/linux-kbuild-*/scripts/kernel-doc -none -Werror "$@" 2>&1' \
+		sh "${list[@]}") || { grep -E ': (warning|error): ' <<<"$out" || echo "$out"; rc=1; }
 	return $rc
 }
 

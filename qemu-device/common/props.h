@@ -9,7 +9,7 @@
 
 #include "../engine/engine.h"
 
-/**
+/*
  * struct qhca_props - properties, see props.def
  * @db_stride: bytes from a doorbell page to the next
  * @cpu_share: percent

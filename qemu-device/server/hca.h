@@ -29,7 +29,7 @@ enum {
     HCA_TODO_RX = 1 << 4,           /* a frame has come */
 };
 
-/**
+/*
  * struct hca - an HCA
  * @name: names it in messages and on the control socket
  * @initial: configuration space as after power-on

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/**
+/*
  * struct ram - a mapping
  * @base: the machine's address
  * @at: the address here
@@ -28,7 +28,7 @@ struct ram {
 
 #define MEMORY_MAX      64
 
-/**
+/*
  * struct memory - mappings by ascending address
  * @hit: the one found last
  * @wrote: the last access was a write

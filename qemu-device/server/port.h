@@ -20,7 +20,7 @@ struct net;
 
 #define PORT_QUEUE      256             /* frames */
 
-/**
+/*
  * struct port - where frames for an HCA wait
  * @net: the switch it is plugged into, as @number
  * @give_up: frames do not wait for a buffer any more, from this time on

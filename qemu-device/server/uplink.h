@@ -17,7 +17,7 @@
 /* No frame of QEMU's network is longer. */
 #define UPLINK_MAX      (4096u + 65536u)
 
-/**
+/*
  * struct uplink - the connection
  * @fd: -1 if there is none
  * @stream: each frame is after its length, 4 bytes, big-endian
