@@ -199,7 +199,8 @@ QHCA_ASSERT_SIZE(struct qhca_cmd_obj, 4);
 /* struct qhca_cmd - one command, written by the driver. */
 struct qhca_cmd {
 	__le16	opcode;		/* enum qhca_cmd_opcode */
-	__u8	rsvd[2];
+	__u8	polled;		/* not 0: the driver looks for the answer, no interrupt */
+	__u8	rsvd;
 	__le32	token;		/* chosen by the driver, echoed in the completion */
 	__le64	mailbox;	/* DMA address, QHCA_PAGE_SIZE aligned; 0: no mailbox */
 	union {

@@ -173,10 +173,27 @@ static void drop_imports(struct qhca_engine *e)
 }
 
 /*
- * Execute the next command, or continue the current one. Returns false if a
- * ring cannot be accessed and the device has stopped.
+ * Whether the driver needs an interrupt for the command in @slot, the answer to
+ * which is in memory. A driver that stops looking for the answer clears
+ * @polled, and then looks once more, so one of both sees what the other wrote.
  */
-static bool serve_one(struct qhca_engine *e)
+static bool wants_irq(struct qhca_engine *e, uint32_t slot)
+{
+    struct vhca_cmdq *q = e->cmdq;
+    uint64_t addr = q->sq + slot * sizeof(q->cmd) +
+                    offsetof(struct qhca_cmd, polled);
+    uint8_t polled = q->cmd.polled;
+
+    return !polled || !vhca_dma_read(e, addr, &polled, sizeof(polled)) ||
+           !polled;
+}
+
+/*
+ * Execute the next command, or continue the current one. Returns false if a
+ * ring cannot be accessed and the device has stopped. Sets @tell if the driver
+ * needs an interrupt.
+ */
+static bool serve_one(struct qhca_engine *e, bool *tell)
 {
     struct vhca_cmdq *q = e->cmdq;
     uint32_t slot = q->ci & ((1u << q->log_size) - 1);
@@ -191,6 +208,7 @@ static bool serve_one(struct qhca_engine *e)
         q->active = false;
         q->ci++;
         if (complete(e, slot, status)) {
+            *tell |= wants_irq(e, slot);
             return true;
         }
     }
@@ -203,12 +221,12 @@ static bool serve_one(struct qhca_engine *e)
 
 void vhca_cmdq_work(struct qhca_engine *e)
 {
-    uint32_t before = e->cmdq->cq_pi;
+    bool tell = false;
 
-    while (vhca_cmdq_ready(e) && vhca_may_go_on(e) && serve_one(e)) {
+    while (vhca_cmdq_ready(e) && vhca_may_go_on(e) && serve_one(e, &tell)) {
         continue;
     }
-    if (e->cmdq->cq_pi != before) {
+    if (tell) {
         vhca_raise_irq(e, 0);
     }
 }

@@ -49,6 +49,79 @@ static void batch(void)
     CHECK_EQ(g->reads, 16);
 }
 
+/* @n commands at once of which those in the mask @polled need no interrupt. */
+static void batch_polled(struct guest *g, unsigned n, unsigned polled)
+{
+    struct qhca_cmd cmd[16] = { 0 };
+
+    for (unsigned i = 0; i < n; i++) {
+        cmd[i].opcode = htole16(QHCA_CMD_NOP);
+        cmd[i].polled = polled >> i & 1;
+    }
+    guest_cmd_start(g, cmd, n);
+    CHECK(guest_cmd_comp(g, g->cmd_pi - 1) != NULL);
+    g->cmd_ci = g->cmd_pi;
+}
+
+/* No interrupt for those who look themselves; the others are told. */
+static void polled(void)
+{
+    struct guest *g = guest_new();
+    struct qhca_cmd *cmd;
+
+    guest_enable(g, 4);
+    cmd = guest_ptr(g, g->cmd_sq, 16 * sizeof(*cmd));
+    batch_polled(g, 1, 1);
+    CHECK_EQ(g->irqs[0], 0);
+    CHECK_EQ(cmd[0].polled, 1);         /* the driver's to write */
+    batch_polled(g, 7, 0x7f);
+    CHECK_EQ(g->irqs[0], 0);
+    batch_polled(g, 3, 5);              /* the one in the middle */
+    CHECK_EQ(g->irqs[0], 1);
+    batch_polled(g, 2, 2);
+    CHECK_EQ(g->irqs[0], 2);
+    batch_polled(g, 1, 0);
+    CHECK_EQ(g->irqs[0], 3);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_CMD), 0);
+}
+
+/* The driver stops looking just before it could have seen the answer. */
+static void stop_polling(struct guest *g, uint64_t addr, size_t len, bool write)
+{
+    struct qhca_cmd *cmd = guest_ptr(g, g->cmd_sq, sizeof(*cmd));
+
+    (void)len;
+    if (write && addr == g->cmd_cq) {
+        CHECK_EQ(g->irqs[0], 0);
+        cmd->polled = 0;
+    }
+}
+
+/* Setting it later changes nothing: the interrupt may be on its way. */
+static void start_polling(struct guest *g, uint64_t addr, size_t len,
+                          bool write)
+{
+    struct qhca_cmd *cmd = guest_ptr(g, g->cmd_sq, 2 * sizeof(*cmd));
+
+    (void)len;
+    if (write && addr == g->cmd_cq + 64) {
+        cmd[1].polled = 1;
+    }
+}
+
+static void polled_no_more(void)
+{
+    struct guest *g = guest_new();
+
+    guest_enable(g, 4);
+    g->on_dma = stop_polling;
+    batch_polled(g, 1, 1);
+    CHECK_EQ(g->irqs[0], 1);
+    g->on_dma = start_polling;
+    batch_polled(g, 1, 0);
+    CHECK_EQ(g->irqs[0], 2);
+}
+
 static void bad_index(void)
 {
     static const uint32_t index[] = { 33, 0x80000000, 0xffffffff };
@@ -216,6 +289,8 @@ static void pd_objects(void)
 static const struct test tests[] = {
     { "rings of all sizes wrap", wraps },
     { "a whole ring at once", batch },
+    { "an answer that is polled for needs no interrupt", polled },
+    { "an answer that is polled for no more needs one", polled_no_more },
     { "index out of range is fatal", bad_index },
     { "ring that cannot be accessed is fatal", ring_dma_fails },
     { "unknown opcodes are refused", unknown_opcodes },

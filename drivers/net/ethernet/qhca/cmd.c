@@ -78,6 +78,8 @@ static void qhca_cmdq_write(struct qhca_cmdq *q, u32 pos, const struct qhca_cmd 
 	void *page = qhca_cmdq_mbox(q, pos);
 
 	*entry = *cmd;
+	/* Nearly all answers are there when the doorbell returns. */
+	entry->polled = 1;
 	entry->token = cpu_to_le32(token);
 	entry->mailbox = 0;
 	if (!mbox)
@@ -114,7 +116,9 @@ static void qhca_slot_put(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
 {
 	/* Read the answer before the slot is used again. */
 	smp_store_release(&slot->state, QHCA_SLOT_FREE);
-	wake_up(&q->slot_wait);
+	/* Pairs with the barrier of wait_event() in qhca_cmd_post(). */
+	if (wq_has_sleeper(&q->slot_wait))
+		wake_up(&q->slot_wait);
 }
 
 /* Give the command to the device. Returns the position of its slot or an errno. */
@@ -194,14 +198,31 @@ static bool qhca_slot_answered(struct qhca_cmdq *q, struct qhca_cmd_slot *slot)
 	return answered;
 }
 
-static int qhca_cmd_wait(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
+/*
+ * Look for the answer once more, because the device sends an interrupt only if it reads @polled
+ * after it has written the answer, and finds it 0.
+ */
+static void qhca_cmd_stop_polling(struct qhca_dev *dev, u32 pos)
 {
 	struct qhca_cmdq *q = &dev->cmdq;
+	struct qhca_cmd *entry = q->sq.va + pos * sizeof(*entry);
+
+	WRITE_ONCE(entry->polled, 0);
+	mb();	/* write @polled before reading the owner of the completion */
+	qhca_cmdq_poll(dev);
+}
+
+static int qhca_cmd_wait(struct qhca_dev *dev, u32 pos)
+{
+	struct qhca_cmdq *q = &dev->cmdq;
+	struct qhca_cmd_slot *slot = &q->slots[pos];
 	struct qhca_cmd_watch watch = { .moved = jiffies, .answered = jiffies };
 	bool woken, overdue = false;
 
 	/* The device executes and answers nearly all commands before the doorbell returns. */
 	qhca_cmdq_poll(dev);
+	if (!completion_done(&slot->done))
+		qhca_cmd_stop_polling(dev, pos);
 	/* Wait in steps: if the interrupt is lost, the answer is found by polling. */
 	do {
 		woken = wait_for_completion_timeout(&slot->done, min(q->timeout / 4, HZ));
@@ -285,7 +306,7 @@ int qhca_cmd_exec(struct qhca_dev *dev, struct qhca_cmd *cmd,
 	pos = qhca_is_dead(dev) ? -EIO : qhca_cmd_post(dev, cmd, mbox);
 	if (pos < 0)
 		return qhca_cmd_failed(dev, opcode, pos);
-	ret = qhca_cmd_wait(dev, &dev->cmdq.slots[pos]);
+	ret = qhca_cmd_wait(dev, pos);
 	if (ret)
 		return qhca_cmd_failed(dev, opcode, ret);
 	return qhca_cmd_finish(dev, pos, mbox, obj);
