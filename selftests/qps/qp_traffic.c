@@ -56,6 +56,29 @@ TEST(responder, "A-003 A-081 a QP in RTR answers all requests")
 	CHECK_EQ(get_state(p.b.qp), IBV_QPS_RTR);
 }
 
+TEST(failed_early, "A-018 a QP that has failed in RTR does not become RTS, until it was reset")
+{
+	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTR);
+	struct buf b = buf_new(p.dev->pd, 4096, REMOTE);
+	struct ibv_sge sge = buf_sge(&b, 0, 4096);
+	struct ibv_send_wr wr = wr_rdma(1, IBV_WR_RDMA_WRITE, &sge, 1, (uintptr_t)b.addr,
+					b.mr->rkey ^ 0x100);
+	struct conn c = CONN;
+	struct ibv_qp_attr a;
+	int mask = attr_mask(p.b.qp->qp_type, attr_rts(&a, &c));
+
+	REQUIRE_OK(post_send(&p.a, &wr));
+	poll_expect(p.a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	CHECK_ERR(ibv_modify_qp(p.b.qp, &a, mask), EINVAL);
+	CHECK_ERR(ibv_modify_qp(p.b.qp, &a, mask), EINVAL);
+	CHECK_EQ(get_state(p.b.qp), IBV_QPS_ERR);
+	CHECK_ERR(ibv_modify_qp(p.b.qp, &a, mask), EINVAL);
+	REQUIRE_OK(set_state(p.b.qp, IBV_QPS_RESET));
+	c.dest_qpn = p.b.qp->qp_num;
+	qp_bring(&p.b, &c, IBV_QPS_RTS);
+	ping(&p.b, &p.b);
+}
+
 TEST(comm_est, "A-082 H-005 COMM_EST: once, in RTR, and not in RTS")
 {
 	struct pair p = pair_in(IBV_QPS_RTS, IBV_QPS_RTR);

@@ -151,6 +151,20 @@ static int qhca_ib_query_qpc(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	return 0;
 }
 
+/*
+ * Whether a request can only be judged in the QP's true state. Every state leads to ERR and RESET.
+ * A QP on its way to RTS can have failed already, but then the device refuses that in the same way.
+ */
+static bool qhca_ib_state_matters(const struct qhca_ib_qp *qp, const struct ib_qp_attr *attr,
+				  int mask)
+{
+	if (!(mask & IB_QP_STATE) || (mask & IB_QP_CUR_STATE))
+		return true;
+	if (attr->qp_state == IB_QPS_ERR || attr->qp_state == IB_QPS_RESET)
+		return false;
+	return qp->state != IB_QPS_RTR || attr->qp_state != IB_QPS_RTS;
+}
+
 /* The device moves QPs to SQE or ERR by itself when something goes wrong. */
 static int qhca_ib_refresh_state(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
@@ -266,7 +280,7 @@ static int qhca_ib_modify_live(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	enum ib_qp_state next;
 	int ret;
 
-	ret = qhca_ib_refresh_state(dev, qp);
+	ret = qhca_ib_state_matters(qp, attr, mask) ? qhca_ib_refresh_state(dev, qp) : 0;
 	if (ret)
 		return ret;
 	mask = qhca_ib_drop_added_port(qp, attr, mask);
