@@ -71,11 +71,28 @@ static bool qhca_cmdq_may_post(struct qhca_dev *dev, struct qhca_cmd_slot *slot)
 	return smp_load_acquire(&slot->state) == QHCA_SLOT_FREE || qhca_is_dead(dev);
 }
 
+/*
+ * The page is 0 behind the request, and wherever the answer will be, so that an answer that is too
+ * short shows nothing of an earlier one. Clear only what may not be 0.
+ */
+static void qhca_cmdq_fill_mbox(struct qhca_cmdq *q, u32 pos, const struct qhca_mbox *mbox)
+{
+	struct qhca_cmd_slot *slot = &q->slots[pos];
+	size_t len = mbox->in ? mbox->in_len : 0;
+	void *page = qhca_cmdq_mbox(q, pos);
+
+	if (len)
+		memcpy(page, mbox->in, len);
+	if (slot->mbox_used > len)
+		memset(page + len, 0, slot->mbox_used - len);
+	/* The device may write as much of an answer as it likes. */
+	slot->mbox_used = mbox->out ? QHCA_PAGE_SIZE : len;
+}
+
 static void qhca_cmdq_write(struct qhca_cmdq *q, u32 pos, const struct qhca_cmd *cmd,
 			    const struct qhca_mbox *mbox, u32 token)
 {
 	struct qhca_cmd *entry = q->sq.va + pos * sizeof(*entry);
-	void *page = qhca_cmdq_mbox(q, pos);
 
 	*entry = *cmd;
 	/* Nearly all answers are there when the doorbell returns. */
@@ -86,10 +103,7 @@ static void qhca_cmdq_write(struct qhca_cmdq *q, u32 pos, const struct qhca_cmd 
 		return;
 
 	entry->mailbox = cpu_to_le64(q->mbox.dma + (u64)pos * QHCA_PAGE_SIZE);
-	/* Clear the page, so that an answer that is too short shows nothing of an earlier one. */
-	memset(page, 0, QHCA_PAGE_SIZE);
-	if (mbox->in)
-		memcpy(page, mbox->in, mbox->in_len);
+	qhca_cmdq_fill_mbox(q, pos, mbox);
 }
 
 /* Take the slot at the producer index for a command, unless the device is dead. */

@@ -50,13 +50,17 @@ enum qhca_slot_state {
 	QHCA_SLOT_LOST,
 };
 
-/* struct qhca_cmd_slot - a ring position of the command queue */
+/*
+ * struct qhca_cmd_slot - a ring position of the command queue
+ * @mbox_used: so many bytes of its mailbox may not be 0, the rest is; under post_lock
+ */
 struct qhca_cmd_slot {
 	enum qhca_slot_state state;
 	u16 opcode;
 	u32 token;
 	u8 status;
 	u32 obj;
+	u32 mbox_used;
 	struct completion done;
 };
 
