@@ -26,17 +26,27 @@ class Server:
         self.top = tempfile.TemporaryDirectory(prefix="qhca-server-")
         self.paths = [self.path("socket%d" % i) for i in range(len(properties))]
         self.log = open(self.path("log"), "w", encoding="utf-8")
-        words = ["setpriv", "--pdeathsig", "KILL", program, "--verbose",
-                 "--control", self.path("control"), *args]
+        self.words = ["setpriv", "--pdeathsig", "KILL", program, "--verbose",
+                      "--control", self.path("control"), *args]
         for number, text in enumerate(properties):
-            words += ["--socket", "%s,id=hca%d%s" % (self.paths[number], number, text)]
+            self.words += ["--socket", "%s,id=hca%d%s" % (self.paths[number], number, text)]
+        self.start()
+
+    def start(self):
+        before = len(self.text())
         # LeakSanitizer, with threads about, sometimes never ends.
         env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")
-        self.process = subprocess.Popen(words, stdout=self.log, stderr=self.log, env=env)
+        self.process = subprocess.Popen(self.words, stdout=self.log, stderr=self.log, env=env)
         self.watchdog = threading.Timer(LIFE, self.process.kill)
         self.watchdog.start()
-        wait_for(lambda: "ready\n" in self.text() or self.process.poll() is not None,
+        wait_for(lambda: "ready\n" in self.text()[before:] or self.process.poll() is not None,
                  "ready server")
+
+    def kill(self):
+        """End it as nobody can prepare for."""
+        self.process.kill()
+        self.process.wait(20)
+        self.watchdog.cancel()
 
     def __enter__(self):
         return self

@@ -5,7 +5,6 @@ import contextlib
 import mmap
 import os
 import random
-import signal
 import socket
 import struct
 import subprocess
@@ -86,16 +85,6 @@ def test_wrong_options(program):
         done = subprocess.run([program, *words], check=False, capture_output=True, text=True,
                               timeout=20)
         assert done.returncode in (1, 2) and done.stderr, (words, done)
-
-
-def test_socket_in_use(program):
-    """a socket that is in use is refused with a message, and works on"""
-    with Server(program, "") as server:
-        other = subprocess.run([program, "--socket", server.paths[0]], capture_output=True,
-                               text=True, check=False, timeout=20)
-        assert other.returncode == 1 and "Address already in use" in other.stderr, other
-        with Client(server.paths[0]) as client:
-            client.read(c.BAR_REGS, 0, 4)
 
 
 def test_not_shared(program):
@@ -355,14 +344,6 @@ def test_shrunk(program):
         wait_for(lambda: not server.connected("hca1"), "end")
         port = Port(hcas[0], hcas[0].mac)
         write_works(connected(port), [port.memory(), port.memory()])
-
-
-def test_terminated(program):
-    """the end of a server removes its sockets, even while a message is awaited"""
-    with Server(program, "", "") as server, Client(server.paths[0], greet=False):
-        os.kill(server.process.pid, signal.SIGTERM)
-        server.process.wait(10)
-        assert not any(map(os.path.exists, [*server.paths, server.path("control")]))
 
 
 def test_hostile(program):

@@ -21,7 +21,6 @@ struct client {
 };
 
 struct control {
-    char *path;
     int listener;
     struct client client[CONTROL_CLIENTS];
     struct hca **hca;
@@ -263,12 +262,17 @@ void control_input(struct control *c, const struct pollfd *fds)
     }
 }
 
-static bool listen_at(struct control *c)
+static bool listen_at(struct control *c, const char *path)
 {
+    int lock = at_path_clear(path);
+    bool listens;
+
     c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
                          0);
-    return c->listener >= 0 && at_path(c->listener, c->path, bind) &&
-           !listen(c->listener, CONTROL_CLIENTS);
+    listens = c->listener >= 0 && at_path(c->listener, path, bind) &&
+              !listen(c->listener, CONTROL_CLIENTS);
+    at_path_done(lock);
+    return listens;
 }
 
 struct control *control_new(const char *path, struct hca **hca, unsigned num)
@@ -282,14 +286,10 @@ struct control *control_new(const char *path, struct hca **hca, unsigned num)
         c->client[i].fd = -1;
         c->client[i].parser = json_tokener_new();
     }
-    if (path) {
-        c->path = g_strdup(path);
-        if (!listen_at(c)) {
-            fprintf(stderr, "qhca-server: %s: %s\n", path, g_strerror(errno));
-            g_clear_pointer(&c->path, g_free);
-            control_free(c);
-            return NULL;
-        }
+    if (path && !listen_at(c, path)) {
+        fprintf(stderr, "qhca-server: %s: %s\n", path, g_strerror(errno));
+        control_free(c);
+        return NULL;
     }
     return c;
 }
@@ -307,10 +307,6 @@ void control_free(struct control *c)
     }
     if (c->listener >= 0) {
         close(c->listener);
-    }
-    if (c->path) {
-        unlink(c->path);
-        g_free(c->path);
     }
     g_free(c);
 }

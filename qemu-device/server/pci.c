@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <syslog.h>
-#include <unistd.h>
 
+#include "at_path.h"
 #include "hca.h"
 
 #define PM_POS          0x40
@@ -264,9 +264,12 @@ static bool setup(struct hca *hca)
 
 bool hca_pci_init(struct hca *hca)
 {
+    int lock = at_path_clear(hca->socket);
+
     hca->vfu = vfu_create_ctx(VFU_TRANS_SOCK, hca->socket,
                               LIBVFIO_USER_FLAG_ATTACH_NB, hca,
                               VFU_DEV_TYPE_PCI);
+    at_path_done(lock);
     if (!hca->vfu) {
         hca_log(hca, "%s: %s", hca->socket, g_strerror(errno));
         return false;
@@ -286,11 +289,7 @@ void hca_pci_power_on(struct hca *hca)
 
 void hca_pci_exit(struct hca *hca)
 {
-    if (!hca->vfu) {
-        return;
-    }
-    unlink(hca->socket);
-    if (!hca->attaching) {
+    if (hca->vfu && !hca->attaching) {
         vfu_destroy_ctx(hca->vfu);
     }
 }

@@ -32,13 +32,17 @@ static bool open_stream(struct uplink *up, char **words)
 /* dgram:LOCAL:REMOTE is "-netdev dgram,local.type=unix,remote.type=unix". */
 static bool open_dgram(struct uplink *up, char **words)
 {
+    bool bound;
+    int lock;
+
     up->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (up->fd < 0 || !words[1] || !words[2]) {
         return false;
     }
-    unlink(words[1]);
-    return at_path(up->fd, words[1], bind) &&
-           at_path(up->fd, words[2], connect);
+    lock = at_path_clear(words[1]);
+    bound = at_path(up->fd, words[1], bind);
+    at_path_done(lock);
+    return bound && at_path(up->fd, words[2], connect);
 }
 
 /* tap:NAME is an interface that exists and is the user's to open. */

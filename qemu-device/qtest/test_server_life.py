@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a server begins, what it leaves, and what the next one makes of that."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import contract as c
+from fixture import equal, start
+from rc import Port, connected
+from served import Server, machines
+from test_server import write_works
+from vfio_user import Client
+
+
+def refused(program, *words):
+    """Start a server that must not get its path; what it says."""
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False,
+                          timeout=20)
+    equal(done.returncode, 1)
+    return done.stderr
+
+
+def works(server):
+    """The first machine of a server does what it should."""
+    hca, = start(machines(server))
+    port = Port(hca, hca.mac)
+    write_works(connected(port), [port.memory(), port.memory()])
+    hca.m.close()
+
+
+def test_in_use(program):
+    """paths that are in use are refused with a message, and work on"""
+    with Server(program, "") as server, Client(server.paths[0]) as client:
+        free = server.path("free")
+        for words in (["--socket", server.paths[0]],
+                      ["--socket", free, "--control", server.path("control")]):
+            assert "Address already in use" in refused(program, *words)
+            assert not server.connected() or client.read(c.BAR_REGS, 0, 4)
+        assert server.connected(), server.text()
+
+
+def test_bound_only(program):
+    """a path is in use as soon as somebody has it, also for datagrams"""
+    with tempfile.TemporaryDirectory() as top:
+        path = os.path.join(top, "here")
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            with socket.socket(socket.AF_UNIX, kind) as sock:
+                sock.bind(path)
+                before = os.stat(path).st_ino
+                assert "in use" in refused(program, "--socket", path)
+                assert "in use" in refused(program, "--socket", top + "/x", "--uplink",
+                                           "dgram:%s:%s/there" % (path, top))
+                equal(os.stat(path).st_ino, before)
+            os.unlink(path)
+
+
+def test_no_socket(program):
+    """what is no socket is not removed"""
+    with tempfile.TemporaryDirectory() as top:
+        path, link = os.path.join(top, "file"), os.path.join(top, "link")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("precious")
+        left = socket.socket(socket.AF_UNIX)
+        left.bind(os.path.join(top, "left"))
+        left.close()
+        os.symlink("left", link)
+        for name in path, link:
+            assert "in use" in refused(program, "--socket", name)
+            assert "in use" in refused(program, "--socket", top + "/x", "--uplink",
+                                       "dgram:%s:%s/there" % (name, top))
+        with open(path, encoding="ascii") as file:
+            equal(file.read(), "precious")
+        assert os.path.islink(link)
+
+
+def test_killed(program):
+    """after a server that was killed there is another at the same paths, and after that"""
+    with tempfile.TemporaryDirectory() as top, socket.socket(
+            socket.AF_UNIX, socket.SOCK_DGRAM) as far:
+        far.bind(top + "/there")
+        with Server(program, "", args=(
+                "--uplink", "dgram:%s/here:%s/there" % (top, top))) as server:
+            works(server)
+            for _ in range(3):
+                server.kill()
+                assert os.path.exists(server.paths[0])
+                server.start()
+                works(server)
+
+
+def test_killed_with_machine(program):
+    """a machine of a server that is killed loses its connection, and is let in by the next"""
+    with Server(program, "") as server:
+        hca, = start(machines(server))
+        server.kill()
+        with contextlib.suppress(ConnectionResetError):
+            equal(hca.m.client.sock.recv(1), b"")
+        server.start()
+        works(server)
+
+
+def test_terminated(program):
+    """a server ends when it is asked to, even while a message is awaited"""
+    with Server(program, "", "") as server, Client(server.paths[0], greet=False):
+        os.kill(server.process.pid, signal.SIGTERM)
+        equal(server.process.wait(10), 0)
+        server.watchdog.cancel()
+        server.start()
+
+
+def test_race(program):
+    """of servers that begin at once at a path that was left, one gets it"""
+    with tempfile.TemporaryDirectory() as top:
+        path = os.path.join(top, "socket")
+        for _ in range(10):
+            racers = [subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", program, "--socket", path],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for _ in range(3)]
+            try:
+                equal(sorted(racer.stdout.readline() for racer in racers),
+                      [b"", b"", b"ready\n"])
+                with Client(path) as client:
+                    client.read(c.BAR_REGS, 0, 4)
+            finally:
+                for racer in racers:
+                    racer.kill()
+                    racer.wait(20)
+                    racer.stdout.close()
+
+
+def test_locked(program):
+    """a directory that somebody else keeps locked holds up no server for long"""
+    with tempfile.TemporaryDirectory() as top:
+        holder = subprocess.Popen(["flock", top, "sleep", "60"])
+        try:
+            time.sleep(0.3)
+            begin = time.monotonic()
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", program, "--socket", top + "/socket"],
+                stdout=subprocess.PIPE)
+            equal(process.stdout.readline(), b"ready\n")
+            assert 0.5 < time.monotonic() - begin < 10
+        finally:
+            holder.terminate()
+            holder.wait(10)
+            process.kill()
+            process.wait(20)
+            process.stdout.close()
