@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import time
 
 import contract as c
 from fixture import equal, start
+from hca import wait_for
 from rc import Port, connected
 from served import Server, machines
 from test_server import write_works
@@ -151,3 +153,56 @@ def test_locked(program):
             process.kill()
             process.wait(20)
             process.stdout.close()
+
+
+WRONG = "guest error: "
+
+
+def flood(client, num):
+    """Accesses that are wrong; there are two messages for each."""
+    for _ in range(num):
+        client.read(c.BAR_REGS, 1, 2)
+
+
+def messages(server, text):
+    return server.text().count(text)
+
+
+def left_out(server):
+    return sum(map(int, re.findall(r"hca0: (\d+) messages were left out", server.text())))
+
+
+def test_flood(program):
+    """messages that a guest causes are limited, and counted, and hide no others"""
+    with Server(program, "") as server:
+        with Client(server.paths[0]) as client:
+            flood(client, 3000)
+            assert 50 < messages(server, WRONG) < 200, messages(server, WRONG)
+        wait_for(lambda: "the machine is gone" in server.text(), "message")
+        wait_for(lambda: messages(server, WRONG) + left_out(server) == 6000, "count")
+        with Client(server.paths[0]) as client:
+            flood(client, 1)
+        wait_for(lambda: messages(server, WRONG) + left_out(server) == 6002, "message")
+
+
+def test_flood_of_machines(program):
+    """machines that come and go are no flood of messages, either"""
+    with Server(program, "") as server:
+        for _ in range(200):
+            with Client(server.paths[0]) as client:
+                client.read(c.BAR_REGS, 0, 4)
+        said = ("a machine is connected", "the machine is gone")
+        wait_for(lambda: sum(messages(server, text) for text in said) + left_out(server) == 400,
+                 "count")
+        assert sum(messages(server, text) for text in said) < 200
+
+
+def test_flood_at_end(program):
+    """a server that ends reports what it has left out"""
+    with Server(program, "") as server, Client(server.paths[0]) as client:
+        flood(client, 500)
+        os.kill(server.process.pid, signal.SIGTERM)
+        equal(server.process.wait(10), 0)
+        server.watchdog.cancel()
+        equal(messages(server, WRONG) + left_out(server), 1000)
+        server.start()

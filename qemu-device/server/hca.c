@@ -2,8 +2,6 @@
 /* qhca server: when an engine runs, its callbacks, and its life. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -22,35 +20,6 @@ uint64_t hca_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-bool hca_verbose;
-
-static void print(const struct hca *hca, const char *format, va_list args)
-{
-    g_autofree char *text = g_strdup_vprintf(format, args);
-
-    fprintf(stderr, "qhca-server: %s: %s\n", hca->name, text);
-}
-
-void hca_log(const struct hca *hca, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    print(hca, format, args);
-    va_end(args);
-}
-
-void hca_note(const struct hca *hca, const char *format, ...)
-{
-    va_list args;
-
-    if (hca_verbose) {
-        va_start(args, format);
-        print(hca, format, args);
-        va_end(args);
-    }
 }
 
 static bool hca_send_frame(void *opaque, const uint8_t *frame, size_t len)
@@ -183,6 +152,7 @@ uint64_t hca_work(struct hca *hca)
     }
     hca_send_irqs(hca);
     again = MIN(again, hca_watch(hca, now));
+    again = MIN(again, hca_log_watch(hca, now));
     return hca->todo ? 0 : MIN(hca->deadline, again);
 }
 
@@ -303,6 +273,7 @@ bool hca_start(struct hca *hca)
 
 void hca_stop(struct hca *hca)
 {
+    hca_log_watch(hca, UINT64_MAX);
     if (hca->closer) {
         g_thread_pool_free(hca->closer, FALSE, FALSE);
     }

@@ -29,6 +29,12 @@ enum {
     HCA_TODO_RX = 1 << 4,           /* a frame has come */
 };
 
+/* struct hca_messages - how many messages there may be; see log.c */
+struct hca_messages {
+    uint64_t paid;              /* for messages up to this time */
+    unsigned left_out;
+};
+
 /*
  * struct hca - an HCA
  * @name: names it in messages and on the control socket
@@ -44,6 +50,7 @@ enum {
  * @irqs: vectors raised, messages not yet sent
  * @rung: when doorbells were last found in memory
  * @awake: the guest relies on that the server looks for them
+ * @messages: those of hca_log(), and those of hca_note()
  * @dm: memory of the device that the machine can map, or NULL
  */
 struct hca {
@@ -63,6 +70,7 @@ struct hca {
     uint64_t partial, look;
     unsigned todo;
     uint64_t deadline, irqs, rung;
+    struct hca_messages messages[2];
     struct memory memory;
     uint8_t *dm;
     int dm_fd;
@@ -95,13 +103,18 @@ void hca_send_irqs(struct hca *hca);
 void hca_forget(struct hca *hca);
 /* As after power-on; @lost: the machine is gone. */
 void hca_reset(struct hca *hca, bool lost);
-/* Print a message about the HCA to standard error. */
-void hca_log(const struct hca *hca, const char *format, ...)
+/* log.c: print a message about the HCA to standard error. */
+void hca_log(struct hca *hca, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same about what the guest does, of which there is no end: --verbose. */
-void hca_note(const struct hca *hca, const char *format, ...)
+/* Print a message about what the guest does, if that is wanted: --verbose. */
+void hca_note(struct hca *hca, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 extern bool hca_verbose;
+/*
+ * Print how many messages were left out, because there were too many, if it is
+ * time for that. Returns when to call again, as hca_work().
+ */
+uint64_t hca_log_watch(struct hca *hca, uint64_t now);
 
 /* connection.c: fill in what to poll. */
 void hca_poll(const struct hca *hca, struct pollfd *fd);
