@@ -14,6 +14,7 @@ needs the build root, where scripts/docs/layout.py runs.
 import argparse
 import importlib
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -26,7 +27,7 @@ MODULES = ("test_pci", "test_regs", "test_cmd", "test_fatal", "test_life", "test
            "test_net", "test_rc", "test_dm", "test_dma", "test_limits", "test_faults",
            "test_capture", "test_fuzz", "test_fuzz_machine", "test_migrate",
            "test_migrate_dm", "test_doc", "test_manual", "test_server",
-           "test_server_hostile", "test_server_life")
+           "test_server_hostile", "test_server_life", "test_server_sandbox")
 
 # What a server does as the device in QEMU does, and what only a server has.
 SERVED = (
@@ -36,7 +37,7 @@ SERVED = (
     "fatal.cmdq_config", "fatal.cmdq_index", "fatal.cmdq_full_is_fine", "fatal.injected",
     "fatal.table_loop", "rc.send", "rc.write_and_read", "rc.atomic", "rc.local_not_memory",
     "rc.two_devices", "dm.mailbox", "dm.data", "dm.beyond", "faults.property", "faults.seed",
-    "faults.commands", "server.", "server_hostile.", "server_life.",
+    "faults.commands", "server.", "server_hostile.", "server_life.", "server_sandbox.",
 )
 
 
@@ -73,6 +74,13 @@ def is_wanted(name, server, patterns):
     return not patterns or any(p in name for p in patterns)
 
 
+def is_sanitized(server):
+    """Whether a sanitizer is in the program, which then has no sandbox."""
+    binary = server + ".bin"
+    with open(binary if os.path.exists(binary) else server, "rb") as file:
+        return re.search(b"__[at]san_init", file.read())
+
+
 def collect(server, patterns):
     tests = []
     for name in MODULES:
@@ -80,6 +88,8 @@ def collect(server, patterns):
         tests += [("%s.%s" % (name[5:], key[5:]), value)
                   for key, value in vars(module).items()
                   if key.startswith("test_")]
+    if server and is_sanitized(server):
+        tests = [test for test in tests if not test[0].startswith("server_sandbox.")]
     return [(name, function) for name, function in tests if is_wanted(name, server, patterns)]
 
 

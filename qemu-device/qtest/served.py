@@ -20,13 +20,15 @@ from vfio_user import CONFIG, Client
 
 
 class Server:
-    """A process that listens at a socket for each of the @properties."""
+    """A process that listens at a socket for each of the @properties; @program may be the words
+    of a command."""
 
     def __init__(self, program, *properties, args=()):
         self.top = tempfile.TemporaryDirectory(prefix="qhca-server-")
         self.paths = [self.path("socket%d" % i) for i in range(len(properties))]
         self.log = open(self.path("log"), "w", encoding="utf-8")
-        self.words = ["setpriv", "--pdeathsig", "KILL", program, "--verbose",
+        program = [program] if isinstance(program, str) else program
+        self.words = ["setpriv", "--pdeathsig", "KILL", *program, "--verbose",
                       "--control", self.path("control"), *args]
         for number, text in enumerate(properties):
             self.words += ["--socket", "%s,id=hca%d%s" % (self.paths[number], number, text)]

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "control.h"
 #include "hca.h"
 #include "options.h"
+#include "sandbox.h"
 
 #define MAX_FDS     (NET_MAX_PORTS + 2 + CONTROL_FDS)
 
@@ -237,10 +237,9 @@ int main(int argc, char **argv)
     if (!options_parse(&options, argc, argv)) {
         return 2;
     }
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     allow_fds();
     server.signals = open_signals();
-    ok = start(&server, &options);
+    ok = start(&server, &options) && sandbox_enter();
     if (ok) {
         printf("ready\n");
         fflush(stdout);

@@ -4,7 +4,8 @@
 # server.sh [--asan | --tsan | --library]
 #
 # Build qhca-server, the device as a process of its own; print the directory with it.
-# DIR/qhca-server runs on any Linux machine.
+# DIR/qhca-server runs on any Linux machine. Beside it, sandbox-test tests its sandbox, which
+# a build with a sanitizer does not have.
 #
 #   --asan  with AddressSanitizer and UBSan
 #   --tsan  with ThreadSanitizer
@@ -60,6 +61,7 @@ fetch_library()
 make_final()
 {
 	local tree=$QHCA_CACHE/server-tree${kind:+-$kind}-$base_key tmp=$out.tmp
+	local programs=(qhca-server) program
 	have "$out" && return
 	[ -e "$tree/build/build.ninja" ] || rm -rf "$tree"
 	mkdir -p "$tree/src"
@@ -76,13 +78,16 @@ make_final()
 	' sh "$(br_path "$tree")" "$(br_path "$VFIO_USER")" "$VERSION" "${OPTIONS[@]}"
 	rm -rf "$tmp"
 	mkdir -p "$tmp/lib"
+	[ -n "$kind" ] || programs+=(sandbox-test)
 	# shellcheck disable=SC2016
 	in_buildroot sh -ec '
-		cp "$1/build/qhca-server" "$2/qhca-server.bin"
-		ldd "$2/qhca-server.bin" | grep -o "/[^ ]*" | xargs cp -L -t "$2/lib"
-	' sh "$(br_path "$tree")" "$(br_path "$tmp")"
+		build=$1 out=$2
+		shift 2
+		for program; do cp "$build/$program" "$out/$program.bin"; done
+		ldd "$build/qhca-server" | grep -o "/[^ ]*" | xargs cp -L -t "$out/lib"
+	' sh "$(br_path "$tree/build")" "$(br_path "$tmp")" "${programs[@]}"
 	[ -z "$kind" ] || own_loader "$tmp" "$out" qhca-server
-	wrap "$tmp" qhca-server '' ${kind:+own}
+	for program in "${programs[@]}"; do wrap "$tmp" "$program" '' ${kind:+own}; done
 	publish "$tmp" "$out"
 }
 

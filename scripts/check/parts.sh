@@ -179,15 +179,18 @@ seeds_of_today()
 	echo "$first-$((first + $1 - 1))"
 }
 
-# The device as a process of its own: alone under AddressSanitizer, then with a machine of
-# Debian's QEMU.
+# The device as a process of its own: alone under AddressSanitizer, and in its sandbox; then
+# with a machine of Debian's QEMU.
 server()
 {
-	local qemu program rc=0
+	local qemu program kind rc=0
 	qemu=$("$QHCA_TOP/scripts/build/qemu.sh") || return
-	program=$("$QHCA_TOP/scripts/build/server.sh" --asan) || return
-	python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" \
-		--server "$program/qhca-server" || rc=$?
+	for kind in --asan ''; do
+		# shellcheck disable=SC2086 # or none
+		program=$("$QHCA_TOP/scripts/build/server.sh" $kind) || return
+		python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" \
+			--server "$program/qhca-server" || rc=$?
+	done
 	one_guest 1200 --server --device-arg guest-faults=on -- core kverbs kselftest \
 		device rc_data events cq notify mw srq mcast faults abi abi_resp doorbell shadow \
 		forged || rc=$?
