@@ -188,6 +188,11 @@ def cpu_time(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def children(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
+        return list(map(int, file.read().split()))
+
+
 def machine(server, number):
     """The machine at a socket, with a driver that has not started the device."""
     hca = ServedHca(ServedMachine(server, number), number)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -14,9 +15,9 @@ import contract as c
 from fixture import equal, start
 from hca import wait_for
 from rc import Port, connected
-from served import Server, machines
+from served import Server, children, machines
 from test_server import write_works
-from vfio_user import Client
+from vfio_user import READ, Client
 
 
 def refused(program, *words):
@@ -104,6 +105,45 @@ def test_killed_with_machine(program):
             equal(hca.m.client.sock.recv(1), b"")
         server.start()
         works(server)
+
+
+def test_killed_at_work(program):
+    """the connections of a server end without an error, whatever it had yet to read"""
+    for end in signal.SIGKILL, signal.SIGTERM:
+        with Server(program, "", "") as server, Client(server.paths[0]) as client, \
+                Client(server.paths[1], greet=False) as other:
+            client.read(c.BAR_REGS, 0, 4)
+            other.sock.close()
+            os.kill(server.process.pid, signal.SIGSTOP)
+            for _ in range(50):
+                client.send(READ, struct.pack("<QII", 0, c.BAR_REGS, 4))
+            os.kill(server.process.pid, end)
+            os.kill(server.process.pid, signal.SIGCONT)
+            client.sock.settimeout(10)
+            while client.sock.recv(65536):
+                pass
+            server.process.wait(20)
+            server.watchdog.cancel()
+            server.start()
+
+
+def test_keeper(program):
+    """nothing stays of the connections of a server, nor of the server itself"""
+    with Server(program, "") as server:
+        pid, = children(server.process.pid)
+        fds = len(os.listdir("/proc/%d/fd" % pid))
+        for _ in range(300):
+            with Client(server.paths[0]) as client:
+                client.read(c.BAR_REGS, 0, 4)
+        wait_for(lambda: len(os.listdir("/proc/%d/fd" % pid)) == fds, "end of connections")
+        server.kill()
+        wait_for(lambda: not os.path.exists("/proc/%d/fd" % pid) or is_zombie(pid), "end")
+        server.start()
+
+
+def is_zombie(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "Z"
 
 
 def test_terminated(program):

@@ -6,7 +6,7 @@ import subprocess
 
 from fixture import equal, start
 from rc import Port
-from served import Server, machines
+from served import Server, children, machines
 
 
 def statuses(pid):
@@ -22,12 +22,13 @@ def as_root(program):
 
 
 def test_status(program):
-    """a server has a filter of system calls, and no capabilities, in all its threads"""
+    """a server and its keeper have a filter of system calls and no capabilities, in all threads"""
     with Server(as_root(program), "") as server:
         hca, = start(machines(server))
         Port(hca, hca.mac)
-        all_threads = list(statuses(server.process.pid))
-        assert all_threads
+        pid = server.process.pid
+        all_threads = [status for one in (pid, *children(pid)) for status in statuses(one)]
+        assert len(all_threads) > 1
         for status in all_threads:
             equal((int(status["Seccomp"]), int(status["NoNewPrivs"])), (2, 1))
             for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "hca.h"
+#include "keeper.h"
 
 /* How long a message may take to arrive, and how often to look. */
 #define PARTIAL_NS      1000000000u
@@ -81,6 +82,7 @@ static void connected(struct hca *hca)
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
         /* Else there would be bytes that count as arrived but are not read. */
         setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
+        keeper_give(fd);
         hca->attached = true;
         hca->port.received = hca->port.sent = hca->port.dropped = 0;
         hca_log(hca, "a machine is connected");

@@ -11,6 +11,7 @@
 
 #include "control.h"
 #include "hca.h"
+#include "keeper.h"
 #include "options.h"
 #include "sandbox.h"
 
@@ -236,6 +237,9 @@ int main(int argc, char **argv)
 
     if (!options_parse(&options, argc, argv)) {
         return 2;
+    }
+    if (!keeper_start()) {
+        return 1;
     }
     allow_fds();
     server.signals = open_signals();

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca server: what is left of connections when the server is gone. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "keeper.h"
+#include "port.h"
+#include "sandbox.h"
+
+/* A port can have its next connection before the last one is forgotten. */
+#define KEEPER_MAX      (2 * NET_MAX_PORTS)
+
+static int keeper = -1;
+
+/* A message is one byte, and a file descriptor; -1: there are no more. */
+static int receive(int from)
+{
+    union {
+        char buf[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    char byte;
+    struct iovec iov = { &byte, 1 };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1,
+        .msg_control = control.buf, .msg_controllen = sizeof(control.buf),
+    };
+    int fd = -1;
+
+    if (recvmsg(from, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg)) {
+        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+    }
+    return fd;
+}
+
+/* The other end reads what was sent to it, and that this is all. */
+static void finish(int fd)
+{
+    char buf[65536];
+    ssize_t num;
+
+    shutdown(fd, SHUT_RDWR);
+    do {
+        num = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+    } while (num > 0);
+    close(fd);
+}
+
+static void keep(int from)
+{
+    struct pollfd fds[1 + KEEPER_MAX] = { { from, POLLIN, 0 } };
+    unsigned num = 1, left;
+    int fd;
+
+    do {
+        if (poll(fds, num, -1) < 0 && errno != EINTR) {
+            return;
+        }
+        left = 1;
+        for (unsigned i = 1; i < num; i++) {
+            if (fds[i].revents) {
+                close(fds[i].fd);
+            } else {
+                fds[left++] = fds[i];
+            }
+        }
+        num = left;
+        fd = fds[0].revents ? receive(from) : from;
+        if (fd >= 0 && fd != from && num < 1 + KEEPER_MAX) {
+            fds[num++] = (struct pollfd) { fd, 0, 0 };
+        } else if (fd >= 0 && fd != from) {
+            close(fd);
+        }
+    } while (fd >= 0);
+    while (--num) {
+        finish(fds[num].fd);
+    }
+}
+
+/* The server's end is the keeper's; a signal is for the server. */
+static void be_keeper(int from)
+{
+    bool safe = sandbox_enter();
+
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        close(fd);
+    }
+    if (safe) {
+        keep(from);
+    }
+    _exit(0);
+}
+
+bool keeper_start(void)
+{
+    int pair[2] = { -1, -1 };
+    pid_t pid = -1;
+
+    if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+        pid = fork();
+    }
+    if (!pid) {
+        close(pair[0]);
+        be_keeper(pair[1]);
+    }
+    if (pid < 0) {
+        fprintf(stderr, "qhca-server: keeper: %s\n", strerror(errno));
+        return false;
+    }
+    close(pair[1]);
+    keeper = pair[0];
+    return true;
+}
+
+/* Without a keeper, or if it does not read, the server works as well. */
+void keeper_give(int fd)
+{
+    union {
+        char buf[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = { 0 };
+    char byte = 0;
+    struct iovec iov = { &byte, 1 };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1,
+        .msg_control = control.buf, .msg_controllen = sizeof(control.buf),
+    };
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(fd));
+    memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+    sendmsg(keeper, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
