@@ -36,7 +36,7 @@ kernel         | one  | check full       | guest    | one_guest 1200 -- eth kver
 matrix         | one  | check full       | guest    | one_guest 2400 -- matrix
 mw2a           | one  | check full       | variants | one_guest 1200 --device-arg mw2a=on --device-arg guest-faults=on --env MW_TYPE_2A=1 -- kselftest mw mw_race inval stress
 server         | one  | check full       | server   | server
-server-pair    | pair | full             | server   | machines 2 --server -- pair-rdma.sh perf ipv6 place cm
+server-pair    | pair | full             | server   | machines 2 --mortal-server -- pair-rdma.sh perf ipv6 place cm killed
 qtest          | one  | quick check full |          | qtest
 instructions   | one  | check full       |          | instructions
 lint           | idle | full             |          | lint
@@ -180,7 +180,7 @@ seeds_of_today()
 }
 
 # The device as a process of its own: alone under AddressSanitizer, and in its sandbox; then
-# with a machine of Debian's QEMU.
+# with a machine of Debian's QEMU, also when the process is killed.
 server()
 {
 	local qemu program kind rc=0
@@ -191,9 +191,9 @@ server()
 		python3 "$QHCA_TOP/qemu-device/qtest/run.py" --qemu "$qemu/qemu-system-x86_64" \
 			--server "$program/qhca-server" || rc=$?
 	done
-	one_guest 1200 --server --device-arg guest-faults=on -- core kverbs kselftest \
-		device rc_data events cq notify mw srq mcast faults abi abi_resp doorbell shadow \
-		forged || rc=$?
+	one_guest 1200 --mortal-server --device-arg guest-faults=on --env LIFE_WAYS=server -- \
+		core kverbs life kselftest device rc_data events cq notify mw srq mcast faults \
+		removal abi abi_resp doorbell shadow forged || rc=$?
 	return $rc
 }
 

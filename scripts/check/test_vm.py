@@ -214,7 +214,6 @@ class Memory(unittest.TestCase):
 
 NICS = [machine.Nic('qhca', 0, 0, 1, 'user'), machine.Nic('virtio', 1, 0, 1, 'user')]
 DEVICE = '/machine/peripheral/qhca0'
-PLUG = {'driver': 'qhca', 'id': 'qhca0', 'bus': 'rp0', 'netdev': 'n0', 'mac': NICS[0].mac}
 
 
 def asked(name, /, **arguments):
@@ -230,8 +229,7 @@ class Requests(unittest.TestCase):
 
     def test_allowed(self):
         for text in (asked('query-status'), '{"execute": "query-status"}',
-                     asked('set_link', name='n1', up=False), asked('device_add', **PLUG),
-                     asked('device_del', id='qhca0'),
+                     asked('set_link', name='n1', up=False), asked('device_del', id='qhca0'),
                      asked('qom-get', path=DEVICE, property='objects'),
                      asked('qom-set', path=DEVICE, property='faults', value='cmd once hang')):
             sent = json.loads(requests.command(text, NICS))
@@ -249,9 +247,7 @@ class Requests(unittest.TestCase):
             self.refused(asked(name, **arguments))
 
     def test_other_arguments(self):
-        for text in (asked('device_add', **PLUG, **{'loopback-capture': '/tmp/x'}),
-                     asked('device_add', **dict(PLUG, driver='virtio-blk-pci')),
-                     asked('device_add', **dict(PLUG, mac=NICS[1].mac)),
+        for text in (asked('device_add', driver='qhca', id='qhca0', bus='rp0'),
                      asked('device_del', id='rp0'), asked('set_link', name='n2', up=True),
                      asked('set_link', name='n0', up=1), asked('set_link', name='n0'),
                      asked('qom-get', path='/machine', property='kernel'),
@@ -281,13 +277,32 @@ class Requests(unittest.TestCase):
         with tempfile.TemporaryDirectory() as top:
             one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
             one.nics = NICS
-            for line in ('qmp {"execute": "quit"}', 'snapshot soon', 'what', ''):
+            for line in ('qmp {"execute": "quit"}', 'snapshot soon', 'what', '', 'server kill'):
                 self.assertIn('error', json.loads(one.request(line)))
             one.control('exit soon')
             self.assertEqual(one.status, 1)
             for _ in range(8):          # a line that never ends
                 one.receive('host', b'x' * 60000)
                 self.assertLessEqual(len(one.buffers['host']), requests.LONGEST_LINE)
+
+    def test_plug(self):
+        """The guest has no say in what is plugged in."""
+        with tempfile.TemporaryDirectory() as top, mock.patch.object(session, 'qmp') as qmp:
+            one = session.Session('a', 'tcg', os.path.join(top, 'r'), os.path.join(top, 's'))
+            one.nics = NICS
+            qmp.execute.return_value = '{"return": {}}'
+            one.request('plug {"driver": "virtio-blk-pci"}')
+            self.assertEqual(json.loads(qmp.execute.call_args[0][1]), {
+                'execute': 'device_add', 'arguments': {
+                    'driver': 'qhca', 'id': 'qhca0', 'bus': 'rp0', 'netdev': 'n0',
+                    'mac': NICS[0].mac}})
+            with mock.patch.object(NICS[0], 'socket', '/x'):
+                for number in (1, 2):
+                    one.request('plug')
+                    sent = json.loads(qmp.execute.call_args[0][1])['arguments']
+                    self.assertEqual((sent['bus'], sent['socket']['path']),
+                                     (f'rp{number}', '/x'))
+                self.refused(asked('device_del', id='qhca0'))
 
     def test_deaf(self):
         """One that asks and does not listen, while the launcher has others to serve."""

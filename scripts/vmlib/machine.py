@@ -60,11 +60,15 @@ class Nic:
         self.mac = f'52:54:00:00:{subnet:02x}:{machine + 1:02x}'
         self.device_args = device_args
         self.socket = None      # of the server that has the adapter, if QEMU has not
+        self.spare = 0          # ports for adapters that take its place
 
     def args(self):
         netdev = f'n{self.index}'
         # Behind a root port, so that it can be unplugged and replugged.
         port = ['-device', 'pcie-root-port,id=rp0,chassis=1,slot=1']
+        for number in range(1, self.spare + 1):
+            port += ['-device', f'pcie-root-port,id=rp{number},chassis={number + 1},'
+                                f'slot={number + 1},io-reserve=0,pref64-reserve=32M']
         if self.kind == 'qhca' and self.socket:
             return port + ['-device', json.dumps(requests.plug(self))]
         out = ['-netdev', f'{self.backend},id={netdev}']

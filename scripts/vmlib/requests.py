@@ -31,9 +31,10 @@ def _scalar(value):
     return isinstance(value, (str, int, bool))
 
 
-def plug(nic):
-    """The -device of the adapter, as a dictionary: QEMU's own, or a server's."""
-    place = {'id': DEVICE, 'bus': 'rp0'}
+def plug(nic, number=0):
+    """The -device of the adapter, as a dictionary: QEMU's own, or a server's; the @number-th that
+    takes its place, at a port of its own."""
+    place = {'id': f'qhca{number}', 'bus': f'rp{number}'}
     if nic.socket:
         return {'driver': 'vfio-user-pci', **place,
                 'socket': {'type': 'unix', 'path': nic.socket}}
@@ -44,11 +45,12 @@ def commands(nics):
     """The commands that a machine with these network functions may give, and for each of
     its arguments, all of which have to be there, a function that judges the value."""
     names = [DEVICE, *(f'n{nic.index}' for nic in nics)]
+    # QEMU 11.1 aborts when its vfio-user-pci is unplugged.
+    unplug = {} if nics[0].socket else {'device_del': {'id': _is(DEVICE)}}
     return {
+        **unplug,
         'query-status': {},
         'set_link': {'name': _is(*names), 'up': _is(True, False)},
-        'device_add': {name: _is(value) for name, value in plug(nics[0]).items()},
-        'device_del': {'id': _is(DEVICE)},
         'qom-get': {'path': _is(PATH), 'property': _is(*READABLE)},
         'qom-set': {'path': _is(PATH), 'property': _is(*WRITABLE), 'value': _scalar},
     }

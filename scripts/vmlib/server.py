@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -46,24 +47,26 @@ class Gateway:
         with open(self.log, 'wb') as log:
             self.process = subprocess.Popen(self.args, stdin=subprocess.DEVNULL, stderr=log,
                                             start_new_session=True, preexec_fn=die_with_parent)
-        wait_for(self.path, self.process)
+        wait_for(lambda: os.path.exists(self.path), self.process)
         return self
 
     def __exit__(self, *_):
         end(self.process)
 
 
-def wait_for(path, process):
-    """Until the process listens there, or has failed."""
+def wait_for(ready, process):
+    """Until @ready() is true, or the process has failed."""
     limit = time.monotonic() + PATIENCE
-    while not os.path.exists(path) and process.poll() is None and time.monotonic() < limit:
+    while not ready() and process.poll() is None and time.monotonic() < limit:
         time.sleep(0.01)
 
 
 class Server:
-    """One process; leaving the context ends it. @adapters: role -> its properties."""
+    """One process; leaving the context ends it. @adapters: role -> its properties. One that is
+    @mortal may be killed by the guests, who may start another one."""
 
-    def __init__(self, program, directory, run_dir, adapters, uplink=None):
+    def __init__(self, program, directory, run_dir, adapters, uplink=None, mortal=False):
+        self.mortal = mortal
         self.control = os.path.join(directory, 'server')
         self.log = logs.Pipe(os.path.join(run_dir, 'server.err'), logs.LIMIT)
         self.args = [program, '--verbose', '--control', self.control]
@@ -72,21 +75,43 @@ class Server:
         for role, properties in adapters.items():
             self.args += ['--socket', ','.join([socket_path(directory, role), f'id={role}',
                                                 *properties])]
-        self.process = None
+        self.process = self.out = None
 
     def __enter__(self):
-        self.process = subprocess.Popen(
-            self.args, stdin=subprocess.DEVNULL, stdout=self.log.fd, stderr=self.log.fd,
-            start_new_session=True, preexec_fn=die_with_parent)
+        self.out = os.dup(self.log.fd)
         self.log.start()
-        wait_for(self.control, self.process)
+        self.start()
         return self
 
     def __exit__(self, *_):
         code = end(self.process)
+        os.close(self.out)
         self.log.finish()
         if code not in (0, -signal.SIGTERM):
             note(f'qhca-server failed, status {code}')
+
+    def acts(self):
+        """What guests may have done to it, by name."""
+        return {'kill': self.kill, 'start': self.start} if self.mortal else {}
+
+    def kill(self):
+        """End it as nobody can prepare for."""
+        self.process.kill()
+        self.process.wait()
+
+    def start(self):
+        """Start it, unless it runs."""
+        if self.process and self.process.poll() is None:
+            return
+        self.process = subprocess.Popen(
+            self.args, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out,
+            start_new_session=True, preexec_fn=die_with_parent)
+        wait_for(self.listens, self.process)
+
+    def listens(self):
+        """A socket may be there that one before has left."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            return sock.connect_ex(self.control) == 0
 
     def translate(self, text, role, nics):
         """The command in @text as the server takes it; None: it is one for QEMU."""

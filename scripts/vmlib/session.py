@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import json
 import os
 import re
 import selectors
@@ -53,6 +54,7 @@ class Session:
         self.waiting = None             # name of the barrier it waits at
         self.host = None                # channel for requests to the launcher
         self.server = None              # the process that has the adapter, if QEMU has not
+        self.plugged = 0                # which of its ports has the adapter
         self.process = None
         self.buffers = {}
         self.listeners = {}
@@ -164,6 +166,10 @@ class Session:
         try:
             if word == 'qmp':
                 return self._command(requests.command(rest, self.nics))
+            if word == 'plug':
+                return self._plug()
+            if word == 'server':
+                return self._life_of_server(rest)
             if word == 'snapshot':
                 return qmp.snapshot(self._qmp(), requests.seconds(rest))
             if word == 'memory':
@@ -177,6 +183,22 @@ class Session:
         if for_server:
             return qmp.execute(self.server.control, for_server)
         return qmp.execute(self._qmp(), text)
+
+    def _plug(self):
+        """The adapter again; that of a server at another port, for the one before is there yet."""
+        number = self.plugged + 1 if self.nics[0].socket else 0
+        reply = qmp.execute(self._qmp(), json.dumps(
+            {'execute': 'device_add', 'arguments': requests.plug(self.nics[0], number)}))
+        if 'error' not in json.loads(reply):
+            self.plugged = number
+        return reply
+
+    def _life_of_server(self, what):
+        acts = self.server.acts() if self.server else {}
+        if what not in acts:
+            raise requests.Refused('a guest may not do that to the server')
+        acts[what]()
+        return '{"return": {}}'
 
     def _qmp(self):
         return os.path.join(self.sock_dir, 'qmp')

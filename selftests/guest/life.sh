@@ -6,7 +6,7 @@
 # may fail, but must end; afterwards all is as it was, and the device works.
 
 LIFE_CYCLES=${LIFE_CYCLES:-2}		# of each
-LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all but off
+LIFE_WAYS=${LIFE_WAYS:-}		# some of the names below; all but off and server
 LIFE_NVME=${LIFE_NVME:-}
 LIFE_KEEPS=${LIFE_KEEPS:-24576}		# KiB that memory may have shrunk by, for each way
 LIFE_PATIENCE=${LIFE_PATIENCE:-120}	# seconds without a word, or the device
@@ -24,6 +24,7 @@ flap     the PCI driver is unbound while the cable is pulled and put back
 rdma     the RDMA driver is unbound
 modules  both modules are removed
 plug     the card is pulled and plugged in
+server   the process that has the device is killed, and another one started
 off      the slot goes off while CPUs access the card, which is plugged in again
 carrier  the cable is pulled
 down     the interface goes down
@@ -107,17 +108,34 @@ life_modules() { rmmod qhca_ib && rmmod qhca && /opt/qhca/guest/setup.sh qhca; }
 
 life_unplugged() { [ ! -e "/sys/bus/pci/devices/$QHCA_FUNCTION" ]; }
 
-life_plug_in()
-{
-	qhca-host qmp "{\"execute\": \"device_add\", \"arguments\": {\"driver\": \"qhca\", \"id\": \"qhca0\", \"bus\": \"rp0\", \"netdev\": \"n0\", \"mac\": \"$QHCA_MAC\"}}"
-}
-
 # The guest is asked to let go of it. QEMU has removed it a little later.
 life_plug()
 {
 	qhca-host qmp '{"execute": "device_del", "arguments": {"id": "qhca0"}}' &&
-		until_true "$LIFE_PATIENCE" life_unplugged && until_true 20 life_plug_in
+		until_true "$LIFE_PATIENCE" life_unplugged && until_true 20 qhca-host plug
 }
+
+# The driver finds out by itself. There can be another process before the card of the first is
+# removed, and after.
+life_server()
+{
+	local mark="life: server $EPOCHREALTIME" rc=0
+	echo "$mark" >/dev/kmsg
+	qhca-host server kill && until_true "$LIFE_PATIENCE" life_gone "$mark" || rc=1
+	[ $((RANDOM % 2)) = 0 ] || qhca-host server start || rc=1
+	life_replace && return $rc
+}
+
+life_gone() { dmesg | sed "1,/$1/d" | grep -q 'device failed: '; }
+
+# The card of another process, in another slot.
+life_replace()
+{
+	echo 1 >"/sys/bus/pci/devices/$QHCA_FUNCTION/remove" && qhca-host server start &&
+		qhca-host plug && until_true 20 life_found
+}
+
+life_found() { device_find && [ -n "$QHCA_FUNCTION" ]; }
 
 # Nobody is asked: accesses are under way when the card goes, and go on. Root
 # ports have their slot's control at 0x18 of the capability: power and its indicator. They
@@ -128,7 +146,7 @@ life_off()
 	port=$(basename "$(readlink -f "/sys/bus/pci/devices/$QHCA_FUNCTION/..")")
 	/opt/qhca/guest/hammer.py "$QHCA_FUNCTION" setpci -s "$port" CAP_EXP+18.w=0700:0700 || rc=1
 	echo 1 >"/sys/bus/pci/devices/$QHCA_FUNCTION/remove" || rc=1
-	until_true 20 life_plug_in && return $rc
+	until_true 20 qhca-host plug && return $rc
 }
 
 life_carrier() { qhca-cable down && sleep 0.2 && qhca-cable up; }
@@ -313,7 +331,7 @@ life()
 	sleep 5
 	life_rest
 	while read -r name what; do
-		[[ -n $name && (-z $LIFE_WAYS && $name != off ||
+		[[ -n $name && (-z $LIFE_WAYS && $name != @(off|server) ||
 			" $LIFE_WAYS " == *" $name "*) ]] || continue
 		if [[ $name = mads || $name = unbind ]] && ! probes_there; then
 			result skip "life/$name, as kernel probes show it" "no kprobe events"

@@ -6,7 +6,7 @@
 # Two machines on one cable: perftest and the connection manager, each machine
 # being server and client in turn. The second one may have another RDMA device,
 # such as rdma_rxe. Parts: perf mtu ipv6 vlan place cm (these without
-# arguments), loss.
+# arguments), loss, killed (vm --mortal-server).
 # Each ends with one line: N passed, N failed, N skipped.
 
 # shellcheck disable=SC2034 # for what is sourced
@@ -14,6 +14,8 @@ LOGS=/run/qhca/logs
 . /opt/qhca/guest/perf.sh
 . /opt/qhca/guest/result.sh
 . /opt/qhca/guest/peers.sh
+. /opt/qhca/guest/device.sh
+. /opt/qhca/guest/life.sh
 
 rxe_there() { [ "$QHCA_NIC_B" = virtio ]; }
 
@@ -199,11 +201,49 @@ loss()
 	expect "$NAME/loss/frames were lost" [ "$(gaps)" -gt "$before" ]
 }
 
+# The process that has the adapters of both machines is killed while they talk, and another
+# one started. The first machine can be back before the second one is.
+killed()
+{
+	local mark="killed $EPOCHREALTIME" traffic
+	device_find
+	echo "$mark" >/dev/kmsg
+	PORT=$((PORT + 1))
+	local command=(ib_write_bw -d "$QHCA_DEV" -x "$QHCA_GID" -p "$PORT" -F -b -s 65536 -D 300)
+	if [ "$QHCA_ROLE" = a ]; then
+		timeout 120 "${command[@]}" >"$LOGS"/traffic 2>&1 &
+		traffic=$!
+		until_true 20 listening "$PORT"
+		qhca-host sync killed-up >/dev/null
+	else
+		qhca-host sync killed-up >/dev/null
+		timeout 120 "${command[@]}" "$QHCA_PEER" >"$LOGS"/traffic 2>&1 &
+		traffic=$!
+	fi
+	sleep 8
+	expect $NAME/killed/traffic kill -0 $traffic
+	qhca-host sync killed-traffic >/dev/null
+	[ "$QHCA_ROLE" = b ] || qhca-host server kill >/dev/null
+	expect "$NAME/killed/J-019 the driver notices" until_true 30 life_gone "$mark"
+	# It may wait for its peer, over the network that is gone.
+	until_true 10 gone $traffic || kill $traffic
+	expect $NAME/killed/ends until_true 10 gone $traffic
+	qhca-host sync killed-over >/dev/null
+	expect $NAME/killed/replaced life_replace
+	expect $NAME/killed/back life_back
+	qhca-host sync killed-back >/dev/null
+	perf_table $NAME/killed <<-'EOF'
+	ib_send_bw -s 65536 -n 100
+	ib_write_bw -s 65536 -n 100
+	EOF
+	both_ways $NAME/killed/rping cm "-s -a $QHCA_IP" "-c -a $QHCA_PEER" rping -V -C 20 -S 4000
+}
+
 [ -n "$QHCA_DEV" ] || result fail device "no RDMA device"
 [ $# -gt 0 ] || set -- perf mtu ipv6 vlan place cm
 for part; do
 	case $part in
-	perf|mtu|ipv6|vlan|place|cm|loss) $part ;;
+	perf|mtu|ipv6|vlan|place|cm|loss|killed) $part ;;
 	*) echo "unknown part $part"; exit 2 ;;
 	esac
 done

@@ -18,14 +18,49 @@ void device_break(void)
 		test_skip("the launcher does not respond");
 }
 
-void device_reset(void)
+void server_kill(void)
 {
+	if (system("qhca-host server kill >/dev/null"))
+		test_skip("needs vm --mortal-server");
+}
+
+/* The file of the PCI function that the driver is bound to. */
+static void function_write(const char *name)
+{
+	char pattern[64];
 	glob_t g;
 
-	if (glob("/sys/bus/pci/drivers/qhca/0000:*/reset", 0, NULL, &g))
+	snprintf(pattern, sizeof(pattern), "/sys/bus/pci/drivers/qhca/0000:*/%s", name);
+	if (glob(pattern, 0, NULL, &g))
 		test_skip("no PCI function is bound to the driver");
 	CHECK_ERR(write_file(g.gl_pathv[0], "1"), 0);
 	globfree(&g);
+}
+
+static bool host_does(const char *cmd)
+{
+	int64_t end = time_ms() + WAIT_MS;
+
+	while (system(cmd)) {
+		if (time_ms() >= end)
+			return false;
+		sleep_ms(100);
+	}
+	return true;
+}
+
+void server_replace(void)
+{
+	function_write("remove");
+	CHECK(host_does("qhca-host server start >/dev/null"));
+	CHECK(host_does("qhca-host plug >/dev/null"));
+	/* The network device is another one, too, without an address. */
+	CHECK(host_does("/opt/qhca/guest/setup.sh eth >/dev/null"));
+}
+
+void device_reset(void)
+{
+	function_write("reset");
 }
 
 static bool usable(void)
