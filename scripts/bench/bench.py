@@ -26,6 +26,10 @@ from benchlib.results import Results                    # noqa: E402
 from vmlib import build, machine                        # noqa: E402
 
 
+WHERE = {'one': (tables.ONE,), 'two': (tables.TWO,), 'boot': (tables.BOOT,),
+         'server': tuple(tables.SERVED.values())}
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(
         prog='bench.py', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -36,11 +40,11 @@ def parse(argv):
     add('--brief', type=int, default=1, metavar='N',
         help='a part of N of all iterations and durations: to try the scripts, not to measure')
     add('--draw', metavar='DIR', help='draw the plots of the documentation there')
-    add('--only', default='one,two,boot', metavar='LIST', help='of one,two,boot')
+    add('--only', metavar='LIST', help=f'of {",".join(WHERE)} (all; no server with --quick)')
     opts = parser.parse_args(argv)
-    opts.only = opts.only.split(',')
-    if not set(opts.only) <= {'one', 'two', 'boot'}:
-        parser.error('--only takes a list of one, two, boot')
+    opts.only = opts.only.split(',') if opts.only else list(WHERE)[:3 if opts.quick else 4]
+    if not set(opts.only) <= set(WHERE):
+        parser.error(f'--only takes a list of {", ".join(WHERE)}')
     opts.rounds = opts.rounds or (5 if opts.quick else 9)
     return opts
 
@@ -85,6 +89,10 @@ def measure(opts):
     if 'two' in opts.only:
         sweeps = () if opts.quick else plan.sweeps_two()
         machines.run(results, tables.TWO, plan.headline_two() + sweeps)
+    if 'server' in opts.only:
+        one, two = tables.SERVED.values()
+        machines.run(results, one, plan.headline_one(), tables.NVME[:2])
+        machines.run(results, two, plan.headline_two())
     return results
 
 
@@ -97,9 +105,9 @@ def main():
     if not opts.quick:      # rather than after 20 minutes
         build.script('build/buildroot.sh', '--gnuplot', '--path')
     results = measure(opts)
-    where = {'one': tables.ONE, 'two': tables.TWO, 'boot': tables.BOOT}
+    where = [name for key in opts.only for name in WHERE[key]]
     rows = [row for row in tables.ROWS + (() if opts.quick else tables.MORE)
-            if row.where in [where[name] for name in opts.only]]
+            if row.where in where]
     text = report.write(out, results, rows, conditions(opts, busy))
     print(text)
     if not opts.quick:

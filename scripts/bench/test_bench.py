@@ -239,7 +239,9 @@ class Steps(unittest.TestCase):
         plan = tables.Tables()
         subjects = {(where, m.name, step.subject) for where, measurements in (
             (tables.ONE, plan.headline_one() + plan.sweeps_one()),
-            (tables.TWO, plan.headline_two() + plan.sweeps_two()))
+            (tables.TWO, plan.headline_two() + plan.sweeps_two()),
+            (tables.SERVED[tables.ONE], plan.headline_one()),
+            (tables.SERVED[tables.TWO], plan.headline_two()))
             for m in measurements for step in m.steps}
         for row in tables.ROWS + tables.MORE:
             for subject in filter(None, (row.subject, row.other)):

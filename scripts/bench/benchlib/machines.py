@@ -13,7 +13,7 @@ from vmlib.build import SCRIPTS
 
 from . import figures
 from .results import Key
-from .tables import BOOT, ONE, TWO
+from .tables import BOOT, ONE, SERVED, TWO
 
 TICKS = os.sysconf('SC_CLK_TCK')
 # What the user gives to scripts/vm. With a server machines have no frames to collect.
@@ -23,6 +23,8 @@ COLLECT = () if '--server' in FLAGS else ('--device-arg', 'aggregate=on')
 OPTIONS = {
     ONE: ('run', '--rxe', '--device-arg', 'max-qp=8192'),
     TWO: ('pair', '--rxe', '-n', '2', '--env', 'BENCH_PAIR=1', *COLLECT),
+    SERVED[ONE]: ('run', '--server', '--rxe', '--device-arg', 'max-qp=8192'),
+    SERVED[TWO]: ('pair', '--server', '--rxe', '-n', '2', '--env', 'BENCH_PAIR=1'),
 }
 
 
@@ -135,7 +137,7 @@ def run(results, where, measurements, setup=()):
         file.flush()
         command = '/opt/qhca/guest/bench.sh'
         status = _vm(*OPTIONS[where], '--timeout', '7200', '--put', f'{file.name}:bench.steps',
-                     commands=[command] * (2 if where == TWO else 1), take=reader.line)
+                     commands=[command] * (2 if 'pair' in OPTIONS[where] else 1), take=reader.line)
     if status or reader.done != len(steps):
         results.failures.append(f'{where}: {reader.done} of {len(steps)} steps, status {status}')
 
