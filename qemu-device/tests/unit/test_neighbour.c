@@ -235,12 +235,23 @@ static void another_peer(void)
     vhca_qp_get(there.g->e, peer.qpn)->attr.dest_qpn ^= htole32(1);
 }
 
+/* The peer expects packets from elsewhere. */
+static void another_source(void)
+{
+    vhca_qp_get(there.g->e, peer.qpn)->attr.av.dgid[15] ^= 1;
+}
+
+static void another_vlan(void)
+{
+    there.g->e->port->gid[0].vlan = 5;
+}
+
 static void test_frames(void)
 {
     static void (*const why[])(void) = {
         frames_there, small_port_there, no_network, frame_on_its_way,
         frame_waits_here, frame_waits_there, no_carrier_there,
-        another_address, another_peer,
+        another_address, another_peer, another_source, another_vlan,
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(why); i++) {
