@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Doorbell pages: a bad doorbell is counted and does no harm, and a page rings only the objects of
- * its own context.
+ * Doorbell pages, and doorbells in memory, which only devices that are another process offer: a bad
+ * doorbell is counted and does no harm, and a page rings only the objects of its own context.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "lib/uverbs.h"
 
 #define PAGE	4096
+#define SLOTS	384
 
 static void ring_raw(void *page, uint32_t reg, uint64_t value)
 {
@@ -32,6 +33,7 @@ struct scene {
 	struct uv_cq cq;
 	struct uv_qp qp;
 	uint64_t bad;		/* bad_doorbell so far */
+	struct qhca_shadow *shadow;	/* doorbells in memory, or NULL */
 };
 
 static struct scene scene_new(void)
@@ -243,3 +245,138 @@ TEST(junk, "J-020 ten thousand random doorbells do no harm")
 	ping_pong(&s.p);
 	CHECK(ibv_alloc_pd(s.d->ctx));
 }
+
+/* ---- doorbells in memory ---- */
+
+static struct qhca_create_shadow_req good_req(void *mem)
+{
+	return (struct qhca_create_shadow_req){
+		.addr = (uintptr_t)mem, .len = PAGE, .slots = SLOTS,
+	};
+}
+
+/* Whether the context can have doorbells in memory. */
+static bool has_shadow(struct uv *uv)
+{
+	const struct qhca_create_shadow_req req = good_req(uv_mem(PAGE));
+
+	if (uv->ctx.max_shadow_slots)
+		return true;
+	CHECK_EQ(uv_create_shadow(uv, &req), EOPNOTSUPP);
+	return false;
+}
+
+static struct scene scene_with_shadow(void)
+{
+	struct scene s = scene_new();
+	struct qhca_create_shadow_req req;
+
+	if (has_shadow(&s.uv)) {
+		s.shadow = uv_mem(PAGE);
+		req = good_req(s.shadow);
+		REQUIRE_OK(uv_create_shadow(&s.uv, &req));
+	}
+	return s;
+}
+
+static void ask(struct scene *s)
+{
+	__atomic_store_n((uint64_t *)((uint8_t *)s->uv.db + QHCA_DB_SHADOW), 0, __ATOMIC_RELEASE);
+}
+
+static void ring_slot(struct scene *s, uint32_t slot, uint32_t reg, uint64_t obj, uint32_t index)
+{
+	uint64_t val = QHCA_PREP(QHCA_DB_INDEX, (uint64_t)index) | obj |
+		       QHCA_PREP(QHCA_DB_KIND, (uint64_t)reg / 8);
+
+	s->shadow->slot[slot] = val;
+	__atomic_fetch_or(&s->shadow->rung[slot / 64], 1ull << slot % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&s->shadow->look, 1ull << slot / 64, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&s->shadow->ask, __ATOMIC_SEQ_CST))
+		ask(s);
+}
+
+static const struct uv_change bad_reqs[] = {
+	{ "no slots", UV_FIELD(qhca_create_shadow_req, slots), 0, EINVAL },
+	{ "more slots than memory", UV_FIELD(qhca_create_shadow_req, slots), SLOTS + 1, EINVAL },
+	{ "too many slots", UV_FIELD(qhca_create_shadow_req, slots), QHCA_SHADOW_SLOTS_MAX + 1,
+	  EINVAL },
+	{ "all slots", UV_FIELD(qhca_create_shadow_req, slots), UINT32_MAX, EINVAL },
+	{ "no memory", UV_FIELD(qhca_create_shadow_req, len), 0, EINVAL },
+	{ "address 0", UV_FIELD(qhca_create_shadow_req, addr), 0, 0 },
+	{ "address of nobody", UV_FIELD(qhca_create_shadow_req, addr), 1ull << 62, 0 },
+	{ "address 8", UV_FIELD(qhca_create_shadow_req, addr), 8, EINVAL },
+};
+
+TEST_ROWS(refused_slots, "requests for doorbells in memory that are refused", bad_reqs)
+{
+	struct uv uv = uv_open(dev_open_qhca());
+	struct qhca_create_shadow_req req = good_req(uv_mem(PAGE));
+
+	if (!has_shadow(&uv))
+		return;
+	uv_apply(&req, row);
+	uv_check_refused(uv_create_shadow(&uv, &req), row->err);
+	req = good_req(uv_mem(PAGE));
+	CHECK_EQ(uv_create_shadow(&uv, &req), 0);
+	CHECK_EQ(uv_create_shadow(&uv, &req), EBUSY);
+}
+
+TEST(own_slots, "J-020 doorbells in memory for the context's own objects are no errors")
+{
+	struct scene s = scene_with_shadow();
+
+	if (!s.shadow)
+		return;
+	ring_slot(&s, 0, QHCA_DB_RQ, s.qp.qpn, 1);
+	check_counted(&s, 0);
+	ring_slot(&s, 0, QHCA_DB_RQ, s.qp.qpn, 9);
+	ring_slot(&s, 0, QHCA_DB_RQ, s.qp.qpn, 16);
+	check_counted(&s, 0);
+	ring_slot(&s, SLOTS - 1, QHCA_DB_RQ, s.qp.qpn, 15);
+	check_counted(&s, 1);
+}
+
+TEST(foreign_slots, "J-020 memory of one context does not ring for objects of another")
+{
+	struct scene s = scene_with_shadow();
+
+	if (!s.shadow)
+		return;
+	ring_slot(&s, 1, QHCA_DB_SQ, s.p.a.qp->qp_num, 2);
+	ring_slot(&s, 2, QHCA_DB_RQ, s.p.b.qp->qp_num, 2);
+	ring_slot(&s, 3, QHCA_DB_SQ, 0x123456, 1);
+	check_counted(&s, 3);
+	poll_none(s.p.a.send_cq);
+}
+
+TEST(kernel_slots, "J-020 a user rings doorbells in memory that it cannot")
+{
+	const uint32_t reg[] = {
+		QHCA_DB_EQ, QHCA_DB_CMD, QHCA_DB_ETH, QHCA_DB_CQ_ARM, QHCA_DB_SHADOW, 0x3f8,
+	};
+	struct scene s = scene_with_shadow();
+	uint32_t i;
+
+	if (!s.shadow)
+		return;
+	for (i = 0; i < ARRAY_SIZE(reg); i++)
+		ring_slot(&s, i, reg[i], reg[i] == QHCA_DB_CQ_ARM ? s.cq.cqn : 0, 1);
+	check_counted(&s, ARRAY_SIZE(reg));
+	CHECK(ibv_alloc_pd(s.d->ctx));
+}
+
+TEST(nonsense_slots, "J-020 bits without slots, and slots with nonsense")
+{
+	struct scene s = scene_with_shadow();
+
+	if (!s.shadow)
+		return;
+	memset(s.shadow, 0xff, PAGE);
+	ask(&s);
+	check_counted(&s, SLOTS);
+	memset(s.shadow, 0, PAGE);
+	ring_slot(&s, 5, QHCA_DB_RQ, s.qp.qpn, 16);
+	check_counted(&s, 0);
+}
+
