@@ -103,6 +103,7 @@ static void heat(struct qhca_engine *e, struct vhca_shadow *s)
     if (d->num_hot == QHCA_MAX_HOT) {
         oldest = container_of(d->hot.next, struct vhca_shadow, hot);
         vhca_list_del(&oldest->hot);
+        oldest->asked = false;          /* it has to do so again */
         cool(e, oldest);
     } else {
         d->num_hot++;
