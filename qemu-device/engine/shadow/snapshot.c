@@ -53,6 +53,8 @@ static uint32_t walk_shadow(struct vhca_snap *s, uint32_t page)
         return page;
     }
     vhca_snap_fields(s, shadow_fields, shadow[page]);
+    /* Now, because a state that is refused later is freed as any other. */
+    s->e->shadows->owing += s->load && shadow[page]->owed;
     vhca_snap_mem(s, &shadow[page]->mem, vhca_shadow_bytes(slots));
     return page;
 }
@@ -93,7 +95,6 @@ void vhca_shadow_walk(struct vhca_snap *s)
     for (page = 0; page < s->e->cfg.num_uars && !s->bad; page++) {
         if (d->page[page]) {
             check_shadow(s, d->page[page]);
-            d->owing += s->load && d->page[page]->owed;
         }
     }
     s->kind = NULL;

@@ -4,8 +4,30 @@
  * pages, no time.
  */
 #include "harness/fixture.h"
+#include "harness/fields.h"
 #include "harness/shadow.h"
 #include "harness/snapshot.h"
+
+#define MANY    QHCA_SHADOW_SLOTS_MAX   /* too many for one call */
+
+static struct shadow page;      /* of @qp and @peer */
+
+/* Gives @page, which is that of @qp, @slots. */
+static void start(unsigned slots)
+{
+    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_SHADOW) };
+
+    start_pair(&RC_OPTS);
+    page = (struct shadow) {
+        .g = g, .page = qp.o.uar,
+        .buf = guest_buf(g, sizeof(struct qhca_shadow) +
+                            slots * sizeof(__le64), 12, 1),
+    };
+    cmd.create_shadow.buf = page.buf.desc;
+    cmd.create_shadow.uar = htole32(page.page);
+    cmd.create_shadow.slots = htole32(slots);
+    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+}
 
 static bool look(void)
 {
@@ -13,6 +35,16 @@ static bool look(void)
 
     guest_settle(g);
     return found;
+}
+
+static void flood(struct guest *guest, uint64_t addr)
+{
+    struct qhca_shadow *header = shadow_header(&page);
+
+    (void)guest;
+    (void)addr;
+    header->look = UINT64_MAX;
+    memset(header->rung, 0xff, sizeof(header->rung));
 }
 
 /* A device that is asked and does not look can be saved, whoever asked. */
@@ -31,8 +63,32 @@ static void many_ask(void)
     CHECK(!shadow_header(&s[8])->ask);
 }
 
+/* A state that is refused leaves nothing behind that commands wait for. */
+static void not_loaded(void)
+{
+    struct qhca_cmd nop = { .opcode = htole16(QHCA_CMD_NOP) };
+    struct field_edit edit = { .value = 0 };
+    struct shadow first;
+    uint8_t *state;
+    size_t len;
+
+    start(MANY);
+    shadow_start(&first, g, 0);
+    shadow_ask(&page);
+    flood(g, 0);
+    guest_cmd_start(g, &nop, 1);
+    edit.which = fields_find(g, "device", "asks", 0);
+    state = fields_save(g, &edit, 1, &len);
+    CHECK(!snapshot_load(g, state, len));
+    tap_note("%s", snapshot_why());
+    reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
+    guest_enable(g, 5);
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_NOP, 0), QHCA_OK);
+}
+
 static const struct test tests[] = {
     { "more pages that ask than are looked at", many_ask },
+    { "a state that is refused", not_loaded },
 };
 
 TEST_MAIN(tests)
