@@ -26,20 +26,31 @@ static bool read_word(struct qhca_engine *e, const struct vhca_shadow *s,
 }
 
 /*
- * Read a word of bits and clear it. If it changes meanwhile it is not cleared,
- * and what it had is found once more, later.
+ * Read a word of bits and clear it, also if bits are set meanwhile: what stays
+ * would be found once more, perhaps when its queue begins anew. Only somebody
+ * who clears bits, too, can prevent that.
  */
 static uint64_t take_bits(struct qhca_engine *e, const struct vhca_shadow *s,
                           size_t off)
 {
     uint64_t at = vhca_mem_addr(&s->mem, off), bits, old;
+    unsigned tries = 64;
 
-    if (!read_word(e, s, off, &bits) || !bits) {
+    if (!read_word(e, s, off, &old)) {
         return 0;
     }
-    vhca_spend(e, 1);
-    return vhca_dma_counted(e, e->ops->atomic_cas(e->opaque, at, bits, 0,
-                                                  &old)) ? bits : 0;
+    do {
+        bits = old;
+        if (!bits) {
+            break;
+        }
+        vhca_spend(e, 1);
+        if (!vhca_dma_counted(e, e->ops->atomic_cas(e->opaque, at, bits, 0,
+                                                    &old))) {
+            return 0;
+        }
+    } while (old != bits && tries-- > 0);
+    return bits;
 }
 
 static void write_ask(struct qhca_engine *e, struct vhca_shadow *s, bool ask)

@@ -12,6 +12,11 @@
 
 static struct shadow page;      /* of @qp and @peer */
 
+static uint64_t doorbell(unsigned off, uint32_t obj, uint32_t index)
+{
+    return (uint64_t)index << 32 | (uint64_t)off / 8 << 25 | obj;
+}
+
 /* Gives @page, which is that of @qp, @slots. */
 static void start(unsigned slots)
 {
@@ -27,6 +32,12 @@ static void start(unsigned slots)
     cmd.create_shadow.uar = htole32(page.page);
     cmd.create_shadow.slots = htole32(slots);
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
+}
+
+/* Rings for all WRs of @qp in memory, in @slot. */
+static bool ring_qp(unsigned slot)
+{
+    return shadow_write(&page, slot, doorbell(QHCA_DB_SQ, qp.qpn, qp.sq_pi));
 }
 
 static bool look(void)
@@ -63,6 +74,40 @@ static void many_ask(void)
     CHECK(!shadow_header(&s[8])->ask);
 }
 
+static void half_ring(struct guest *guest, uint64_t addr)
+{
+    struct qhca_shadow *header = shadow_header(&page);
+
+    if (addr == gbuf_addr(&page.buf, offsetof(struct qhca_shadow, rung))) {
+        guest->on_cas = NULL;
+        *shadow_slot(&page, 1) = htole64(doorbell(QHCA_DB_SQ, peer.qpn, 0));
+        header->rung[0] |= htole64(2);
+    }
+}
+
+/*
+ * A thread that stops before it has set the bit in @look does not keep alive
+ * what another one rang.
+ */
+static void half_rung(void)
+{
+    start(64);
+    post_writes(&qp, 1, 8);
+    ring_qp(0);
+    g->on_cas = half_ring;
+    shadow_ask(&page);
+    all_done(0, 1, QHCA_WC_SUCCESS);
+    CHECK(!g->on_cas);
+    CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RESET), QHCA_OK);
+    qp.sq_pi = 0;
+    rc_bring_up(&qp, QHCA_QPS_RTS);
+    shadow_header(&page)->look |= htole64(1);
+    shadow_ask(&page);
+    guest_settle(g);
+    CHECK_EQ(rc_query(&qp).sq_pi, 0);
+    CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 0);
+}
+
 /* A state that is refused leaves nothing behind that commands wait for. */
 static void not_loaded(void)
 {
@@ -88,6 +133,7 @@ static void not_loaded(void)
 
 static const struct test tests[] = {
     { "more pages that ask than are looked at", many_ask },
+    { "a thread that stops while it rings", half_rung },
     { "a state that is refused", not_loaded },
 };
 
