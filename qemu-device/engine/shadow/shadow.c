@@ -174,10 +174,13 @@ void vhca_shadow_owe(struct qhca_engine *e)
     struct vhca_list *node;
 
     vhca_list_each(&e->shadows->hot, node) {
-        struct vhca_shadow *s = container_of(node, struct vhca_shadow, hot);
+        look(e, container_of(node, struct vhca_shadow, hot));
+    }
+    /* Others have been looked at when they cooled. */
+    vhca_list_each(&e->shadows->busy, node) {
+        struct vhca_shadow *s = container_of(node, struct vhca_shadow, busy);
 
         e->shadows->owing -= s->owed != 0;
-        look(e, s);
         s->owed = s->left;
         e->shadows->owing += s->owed != 0;
     }

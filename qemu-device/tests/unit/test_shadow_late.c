@@ -108,6 +108,29 @@ static void half_rung(void)
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 0);
 }
 
+/* What was rung in a page that is not looked at any more comes first, too. */
+static void before_commands_cold(void)
+{
+    struct shadow s[8];
+
+    start(MANY);
+    shadow_ask(&page);
+    for (unsigned i = 0; i < ARRAY_SIZE(s); i++) {
+        shadow_start(&s[i], g, page.page + 1 + i);
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(s) - 1; i++) {
+        shadow_ask(&s[i]);
+    }
+    CHECK(look());
+    CHECK(!shadow_header(&page)->ask);
+    flood(g, 0);
+    post_writes(&qp, 1, 8);
+    CHECK(!ring_qp(MANY - 1));
+    shadow_ask(&s[7]);
+    CHECK(shadow_header(&page)->ask);
+    CHECK_EQ(rc_query(&qp).sq_pi, 1);
+}
+
 /* A state that is refused leaves nothing behind that commands wait for. */
 static void not_loaded(void)
 {
@@ -134,6 +157,7 @@ static void not_loaded(void)
 static const struct test tests[] = {
     { "more pages that ask than are looked at", many_ask },
     { "a thread that stops while it rings", half_rung },
+    { "commands and pages that are not looked at", before_commands_cold },
     { "a state that is refused", not_loaded },
 };
 
