@@ -185,7 +185,8 @@ void qhca_engine_doorbell(struct qhca_engine *e, uint64_t now, unsigned page,
 bool qhca_engine_look(struct qhca_engine *e, uint64_t now);
 /*
  * Let guests ask from now on. Returns false if something was found meanwhile:
- * then the caller must not rest yet.
+ * then the caller must not rest yet. What has to wait for the device's share of
+ * the CPU does not count: the timer is set for it.
  */
 bool qhca_engine_rest(struct qhca_engine *e, uint64_t now);
 

@@ -313,9 +313,12 @@ bool qhca_engine_look(struct qhca_engine *e, uint64_t now)
     enter(e, now);
     found = vhca_shadow_look(e);
     if (found) {
-        leave(e);
+        vhca_run(e);
+    } else {
+        /* Not with the slice: the caller has as many turns as looks. */
+        vhca_pace_take(&e->share, e->now, e->spent);
     }
-    e->inside = false;
+    depart(e);
     return found;
 }
 

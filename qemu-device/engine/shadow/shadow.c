@@ -127,7 +127,7 @@ bool vhca_shadow_look(struct qhca_engine *e)
     struct vhca_list *node;
     bool found = false;
 
-    if (!vhca_running(e)) {
+    if (!vhca_running(e) || !vhca_has_time(e, e->now)) {
         return false;
     }
     vhca_list_each(&e->shadows->hot, node) {
@@ -152,7 +152,8 @@ bool vhca_shadow_rest(struct qhca_engine *e)
             cool(e, container_of(node, struct vhca_shadow, hot));
         }
     }
-    return !vhca_running(e) || vhca_list_empty(&e->shadows->busy);
+    return !vhca_running(e) || vhca_list_empty(&e->shadows->busy) ||
+           !vhca_has_time(e, e->now);
 }
 
 bool vhca_shadow_doorbell(struct qhca_engine *e, const struct vhca_db *db)

@@ -60,9 +60,9 @@ void vhca_shadow_reset(struct qhca_engine *e);
 void vhca_shadow_fini(struct qhca_engine *e);
 unsigned vhca_shadow_holdings(const struct qhca_engine *e,
                               struct qhca_holding *h);
-/* Look, without being asked; returns whether there is work. */
+/* Look, without being asked; returns whether there is work that can be done. */
 bool vhca_shadow_look(struct qhca_engine *e);
-/* Let guests ask from now on; returns whether there is no work. */
+/* Let guests ask from now on; returns whether no work can be done. */
 bool vhca_shadow_rest(struct qhca_engine *e);
 /* The guest asks to look at the page. */
 bool vhca_shadow_doorbell(struct qhca_engine *e, const struct vhca_db *db);

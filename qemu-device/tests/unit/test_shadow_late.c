@@ -3,7 +3,7 @@
  * qhca engine tests: doorbells in memory that come late: many of them, many
  * pages, no time.
  */
-#include "harness/fixture.h"
+#include "harness/budget.h"
 #include "harness/fields.h"
 #include "harness/shadow.h"
 #include "harness/snapshot.h"
@@ -131,6 +131,52 @@ static void before_commands_cold(void)
     CHECK_EQ(rc_query(&qp).sq_pi, 1);
 }
 
+/* Without time left the device neither finds work nor keeps its caller busy. */
+static void no_time(void)
+{
+    start_limited(1, 0, &RC_OPTS);
+    shadow_start(&page, g, qp.o.uar);
+    shadow_ask(&page);
+    guest_advance(g, 1000000000);
+    CHECK(look());
+    post_writes(&qp, 40, 65536);
+    ring_qp(0);
+    CHECK(look());
+    CHECK(!qhca_engine_has_time(g->e, *g->clock));
+    ring_qp(0);
+    CHECK(!look());
+    CHECK(qhca_engine_rest(g->e, *g->clock));
+    CHECK(shadow_header(&page)->ask);
+    CHECK(!look());
+    CHECK(qhca_engine_rest(g->e, *g->clock));
+    CHECK(g->deadline != UINT64_MAX);
+    guest_advance(g, 1000000000);
+    all_done(0, 40, QHCA_WC_SUCCESS);
+    CHECK_EQ(shadow_header(&page)->look, 0);
+}
+
+/* Looking is work. */
+static void look_is_paid(void)
+{
+    start_limited(1, 0, &RC_OPTS);
+    shadow_start(&page, g, qp.o.uar);
+    shadow_ask(&page);
+    guest_advance(g, 1000000000);
+    CHECK(look());
+    for (unsigned i = 0; i < 100; i++) {
+        look();
+    }
+    CHECK(!qhca_engine_has_time(g->e, *g->clock));
+    CHECK(g->deadline != UINT64_MAX);
+    post_writes(&qp, 1, 8);
+    ring_qp(0);
+    CHECK(!look());
+    guest_advance(g, 100000000);
+    CHECK(look());
+    guest_advance(g, 100000000);
+    all_done(0, 1, QHCA_WC_SUCCESS);
+}
+
 /* A state that is refused leaves nothing behind that commands wait for. */
 static void not_loaded(void)
 {
@@ -158,6 +204,8 @@ static const struct test tests[] = {
     { "more pages that ask than are looked at", many_ask },
     { "a thread that stops while it rings", half_rung },
     { "commands and pages that are not looked at", before_commands_cold },
+    { "no time left", no_time },
+    { "a look is paid for", look_is_paid },
     { "a state that is refused", not_loaded },
 };
 
