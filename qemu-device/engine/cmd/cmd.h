@@ -8,13 +8,15 @@
 
 #include "../faults/faults.h"
 #include "../qps/qps.h"
+#include "../shadow/shadow.h"
 
 #define QHCA_CMD_LOG_MAX    8
 
 struct vhca_cmdq {
     uint64_t sq, cq;
     uint8_t log_size;
-    uint32_t pi, ci;            /* commands */
+    uint32_t pi, ci;            /* commands that are executed now */
+    uint32_t rung;              /* behind @pi: those that have to wait */
     uint32_t cq_pi;             /* completions */
     uint32_t steps;             /* calls of handlers; not in a saved state */
     bool stalled;               /* by a fault rule */
@@ -30,7 +32,8 @@ bool vhca_cmdq_doorbell(struct qhca_engine *e, const struct vhca_db *db);
 /* Whether there is a command to execute or to continue. */
 static inline bool vhca_cmdq_ready(const struct qhca_engine *e)
 {
-    return e->cmdq->ci != e->cmdq->pi && !e->cmdq->stalled;
+    return e->cmdq->ci != e->cmdq->pi && !e->cmdq->stalled &&
+           !vhca_shadow_owes(e);
 }
 
 /* Execute commands, within the budget. */

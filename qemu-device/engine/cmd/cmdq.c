@@ -219,12 +219,28 @@ static bool serve_one(struct qhca_engine *e, bool *tell)
     return false;
 }
 
+/*
+ * When the commands before them are done, begin with all that have been rung
+ * for since. What a process rang in memory before it gave one comes first; what
+ * is rung later need not wait for as well, or commands of others could keep one
+ * waiting for ever.
+ */
+static void next_commands(struct qhca_engine *e)
+{
+    struct vhca_cmdq *q = e->cmdq;
+
+    if (q->ci == q->pi && q->pi != q->rung) {
+        q->pi = q->rung;
+        vhca_shadow_owe(e);
+    }
+}
+
 void vhca_cmdq_work(struct qhca_engine *e)
 {
     bool tell = false;
 
     while (vhca_cmdq_ready(e) && vhca_may_go_on(e) && serve_one(e, &tell)) {
-        continue;
+        next_commands(e);
     }
     if (tell) {
         vhca_raise_irq(e, 0);
@@ -244,7 +260,12 @@ bool vhca_cmdq_doorbell(struct qhca_engine *e, const struct vhca_db *db)
         vhca_fatal(e, QHCA_FATAL_CMDQ_INDEX);
         return true;
     }
-    q->pi = db->index;
+    /* Commands can be taken back, but not one that has begun. */
+    q->rung = q->active && db->index == q->ci ? q->ci + 1 : db->index;
+    if (q->rung - q->ci < q->pi - q->ci) {
+        q->pi = q->rung;
+    }
+    next_commands(e);
     return true;
 }
 
@@ -266,7 +287,7 @@ bool vhca_cmdq_start(struct qhca_engine *e)
 {
     struct vhca_cmdq *q = e->cmdq;
 
-    q->pi = q->ci = q->cq_pi = 0;
+    q->pi = q->ci = q->rung = q->cq_pi = 0;
     return rings_ok(q);
 }
 
@@ -280,7 +301,7 @@ static const struct vhca_snap_field cmdq_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_cmdq, active),
     { 0 }
 };
-QHCA_SNAP_KNOWS(struct vhca_cmdq, 28888);
+QHCA_SNAP_KNOWS(struct vhca_cmdq, 28896);
 
 void vhca_cmdq_walk(struct vhca_snap *s, uint8_t state)
 {
@@ -288,11 +309,15 @@ void vhca_cmdq_walk(struct vhca_snap *s, uint8_t state)
     uint32_t num;
 
     vhca_snap_fields(s, cmdq_fields, q);
-    num = q->pi - q->ci;
+    q->rung = s->version < 3 ? q->pi :
+              vhca_snap_u32(s, "rung", q->rung, UINT32_MAX);
+    num = q->rung - q->ci;
     if (state == QHCA_STATE_RUNNING) {
         vhca_snap_check(s, rings_ok(q), "command rings");
         vhca_snap_check(s, s->bad || num <= 1u << q->log_size, "commands");
+        vhca_snap_check(s, q->pi != q->ci || !num, "commands");
     }
+    vhca_snap_check(s, q->pi - q->ci <= num, "commands");
     vhca_snap_check(s, state != QHCA_STATE_RESET || !num, "commands");
     vhca_snap_check(s, num || !q->active, "command");
     if (q->active && !s->bad) {

@@ -18,13 +18,6 @@ struct doorbell {
     bool page0_only, in_memory;
 };
 
-/* What a process rang in memory before it gave the command comes first. */
-static bool ring_cmd(struct qhca_engine *e, const struct vhca_db *db)
-{
-    vhca_shadow_owe(e);
-    return vhca_cmdq_doorbell(e, db);
-}
-
 static const struct doorbell doorbells[] = {
     [QHCA_DB_SQ / 8] = { "SQ", vhca_qp_doorbell_sq, false, true },
     [QHCA_DB_RQ / 8] = { "RQ", vhca_qp_doorbell_rq, false, true },
@@ -32,7 +25,7 @@ static const struct doorbell doorbells[] = {
     [QHCA_DB_CQ_ARM / 8] = { "CQ_ARM", vhca_cq_doorbell_arm, false, false },
     [QHCA_DB_SHADOW / 8] = { "SHADOW", vhca_shadow_doorbell, false, false },
     [QHCA_DB_EQ / 8] = { "EQ", vhca_eq_doorbell, true, true },
-    [QHCA_DB_CMD / 8] = { "CMD", ring_cmd, true, false },
+    [QHCA_DB_CMD / 8] = { "CMD", vhca_cmdq_doorbell, true, false },
     [QHCA_DB_ETH / 8] = { "ETH", vhca_eth_doorbell, true, true },
 };
 
@@ -92,6 +85,7 @@ void vhca_doorbells_in_memory(struct qhca_engine *e)
     unsigned n;
 
     while (vhca_may_go_on(e) && vhca_shadow_busy(e)) {
+        e->cmdq->steps += vhca_shadow_owes(e);
         n = vhca_shadow_take(e, &page, val);
         for (unsigned i = 0; i < n && vhca_running(e); i++) {
             ring_in_memory(e, page, val[i]);

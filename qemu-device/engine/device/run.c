@@ -68,7 +68,7 @@ static unsigned sources_ready(const struct qhca_engine *e)
            (unsigned)!vhca_list_empty(&e->events->failed) << FAILED |
            (unsigned)(vhca_fifo_used(&e->port->loop) > 0) << LOOP |
            (unsigned)!vhca_list_empty(&e->events->roomy) << EQ |
-           (unsigned)(vhca_cmdq_ready(e) && !vhca_shadow_owes(e)) << CMDQ |
+           (unsigned)vhca_cmdq_ready(e) << CMDQ |
            (unsigned)tx_ready(e) << TX |
            (unsigned)!vhca_list_empty(&e->qps->ready.busy) << QP |
            (unsigned)vhca_eth_tx_ready(e) << ETH |

@@ -131,6 +131,35 @@ static void before_commands_cold(void)
     CHECK_EQ(rc_query(&qp).sq_pi, 1);
 }
 
+/* A command waits for what was rung before it, not for what is rung later. */
+static void others_commands(void)
+{
+    const struct qhca_cmd first = {
+        .opcode = htole16(QHCA_CMD_NOP), .token = htole32(0x1234),
+    };
+    const struct qhca_cmd other = { .opcode = htole16(QHCA_CMD_NOP) };
+    uint32_t at;
+
+    start(MANY);
+    shadow_ask(&page);
+    flood(g, 0);
+    g->on_cas = flood;
+    at = g->cmd_pi;
+    guest_cmd_start(g, &first, 1);
+    CHECK(guest_cmd_comp(g, at)->token != first.token);
+    for (unsigned i = 0; i < 16; i++) {
+        guest_cmd_start(g, &other, 1);
+    }
+    CHECK_EQ(guest_cmd_comp(g, at)->token, first.token);
+    for (unsigned i = 0; i < 64; i++) {
+        guest_run(g);
+    }
+    g->cmd_ci = g->cmd_pi;
+    CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_NOP, 0), QHCA_OK);
+    g->on_cas = NULL;
+    guest_settle(g);
+}
+
 /* Without time left the device neither finds work nor keeps its caller busy. */
 static void no_time(void)
 {
@@ -200,13 +229,55 @@ static void not_loaded(void)
     CHECK_EQ(guest_cmd_obj(g, QHCA_CMD_NOP, 0), QHCA_OK);
 }
 
+/* A command that has begun cannot be taken back. */
+static void taken_back(void)
+{
+    const struct qhca_cmd nop = { .opcode = htole16(QHCA_CMD_NOP) };
+    uint32_t ci;
+
+    start(MANY);
+    shadow_ask(&page);
+    flood(g, 0);
+    ci = g->cmd_pi;
+    guest_cmd_start(g, (struct qhca_cmd[]) { nop, nop, nop }, 3);
+    ring(g, 0, QHCA_DB_CMD, 0, ci + 1);
+    guest_settle(g);
+    CHECK_EQ(g->e->cmdq->ci, ci + 1);
+    ring(g, 0, QHCA_DB_CMD, 0, ci + 3);
+    CHECK_EQ(g->e->cmdq->ci, ci + 3);
+    g->cmd_ci = g->cmd_pi;
+}
+
+/* The driver sees that the device is at work on what commands wait for. */
+static void progress(void)
+{
+    const struct qhca_cmd nop = { .opcode = htole16(QHCA_CMD_NOP) };
+    uint32_t before;
+
+    snapshot_every(0);                  /* it starts anew in another device */
+    start(MANY);
+    shadow_ask(&page);
+    flood(g, 0);
+    g->on_cas = flood;
+    guest_cmd_start(g, &nop, 1);
+    before = reg_read(g, QHCA_REG_CMD_PROGRESS);
+    guest_run(g);
+    CHECK(reg_read(g, QHCA_REG_CMD_PROGRESS) != before);
+    CHECK(g->e->shadows->owing > 0);
+    g->on_cas = NULL;
+    guest_settle(g);
+}
+
 static const struct test tests[] = {
     { "more pages that ask than are looked at", many_ask },
     { "a thread that stops while it rings", half_rung },
     { "commands and pages that are not looked at", before_commands_cold },
+    { "commands do not wait for what is rung later", others_commands },
     { "no time left", no_time },
     { "a look is paid for", look_is_paid },
     { "a state that is refused", not_loaded },
+    { "commands that are taken back", taken_back },
+    { "progress of commands that wait", progress },
 };
 
 TEST_MAIN(tests)
