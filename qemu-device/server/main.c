@@ -35,6 +35,7 @@ struct server {
     int signals;
     long preempted;             /* how often this thread has been */
     uint64_t shy;               /* until then do not look for long */
+    uint64_t settled;           /* what was rung before rest() is visible */
 };
 
 static int open_signals(void)
@@ -161,13 +162,19 @@ static uint64_t wait_until(struct server *s, uint64_t next)
 {
     uint64_t now = hca_now();
 
-    if (!next || !any_awake(s)) {
+    if (!next) {
         return next;
     }
-    if ((has_cpu(s, now) && is_rung(s, now)) || !rest(s)) {
-        return 0;
+    if (any_awake(s)) {
+        if (has_cpu(s, now) && is_rung(s, now)) {
+            return 0;
+        }
+        s->settled = now + SETTLE_NS;
+        if (!rest(s)) {
+            return 0;
+        }
     }
-    return MIN(next, now + SETTLE_NS);
+    return now < s->settled ? MIN(next, s->settled) : next;
 }
 
 static unsigned gather(struct server *s, struct pollfd *fds)
