@@ -22,8 +22,9 @@
 
 /* How long to look for more doorbells in memory after the last one. */
 #define POLL_NS     50000
-/* How long to leave the CPU to whoever needed it meanwhile. */
+/* How long to leave the CPU to whoever needed it for so long. */
 #define SHY_NS      100000000
+#define NEEDED_NS   1000000
 /* How long it may take until a store of a guest is visible. */
 #define SETTLE_NS   1000000
 
@@ -33,7 +34,7 @@ struct server {
     struct net *net;
     struct control *control;
     int signals;
-    long preempted;             /* how often this thread has been */
+    uint64_t looked, cpu;       /* time, and CPU time, at the last look */
     uint64_t shy;               /* until then do not look for long */
     uint64_t settled;           /* what was rung before rest() is visible */
 };
@@ -121,13 +122,16 @@ static bool any_awake(const struct server *s)
  */
 static bool has_cpu(struct server *s, uint64_t now)
 {
-    struct rusage usage;
+    struct timespec ts;
+    uint64_t cpu;
 
-    getrusage(RUSAGE_THREAD, &usage);
-    if (usage.ru_nivcsw != s->preempted) {
-        s->preempted = usage.ru_nivcsw;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    cpu = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    if (s->looked && now - s->looked > cpu - s->cpu + NEEDED_NS) {
         s->shy = now + SHY_NS;
     }
+    s->looked = now;
+    s->cpu = cpu;
     return now >= s->shy;
 }
 
@@ -169,6 +173,7 @@ static uint64_t wait_until(struct server *s, uint64_t next)
         if (has_cpu(s, now) && is_rung(s, now)) {
             return 0;
         }
+        s->looked = 0;          /* it may wait now */
         s->settled = now + SETTLE_NS;
         if (!rest(s)) {
             return 0;

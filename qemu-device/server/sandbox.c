@@ -85,7 +85,6 @@ static const struct rule rules[] = {
     /* Waiting, time and chance. */
     ALLOW(poll), ALLOW(ppoll), ALLOW(clock_gettime), ALLOW(clock_nanosleep),
     ALLOW(getrandom), ALLOW(restart_syscall), ALLOW(sched_yield),
-    ALLOW(getrusage),
     /* Threads, but no processes; see the error of clone3() below. */
     BITS(clone, 0, CLONE_THREAD, CLONE_THREAD), ALLOW(futex),
     ALLOW(set_robust_list), ALLOW(rseq), ALLOW(gettid), ALLOW(getpid),
