@@ -4,19 +4,33 @@
 
 #include "shadow.h"
 
-void shadow_start(struct shadow *s, struct guest *g, unsigned page)
+int shadow_create(struct guest *g, const struct gbuf *buf, unsigned page,
+                  unsigned slots)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_SHADOW) };
+    struct qhca_cmd cmd = {
+        .opcode = htole16(QHCA_CMD_CREATE_SHADOW),
+        .create_shadow.buf = buf->desc,
+        .create_shadow.uar = htole32(page),
+        .create_shadow.slots = htole32(slots),
+    };
 
+    return guest_cmd(g, &cmd, NULL);
+}
+
+void shadow_start(struct shadow *s, struct guest *g, unsigned page,
+                  unsigned slots)
+{
     memset(s, 0, sizeof(*s));
     s->g = g;
     s->page = page;
     s->buf = guest_buf(g, sizeof(struct qhca_shadow) +
-                          SHADOW_SLOTS * sizeof(__le64), 12, 1);
-    cmd.create_shadow.buf = s->buf.desc;
-    cmd.create_shadow.uar = htole32(page);
-    cmd.create_shadow.slots = htole32(SHADOW_SLOTS);
-    REQUIRE(guest_cmd(g, &cmd, NULL) == QHCA_OK);
+                          slots * sizeof(__le64), 12, 1);
+    REQUIRE(shadow_create(g, &s->buf, page, slots) == QHCA_OK);
+}
+
+uint64_t shadow_doorbell(unsigned off, uint32_t obj, uint32_t index)
+{
+    return (uint64_t)index << 32 | (uint64_t)off / 8 << 25 | obj;
 }
 
 struct qhca_shadow *shadow_header(struct shadow *s)
@@ -41,6 +55,28 @@ bool shadow_write(struct shadow *s, unsigned slot, uint64_t val)
     return header->ask;
 }
 
+bool shadow_ring_sq(struct shadow *s, unsigned slot, const struct rc_qp *q)
+{
+    return shadow_write(s, slot,
+                        shadow_doorbell(QHCA_DB_SQ, q->qpn, q->sq_pi));
+}
+
+void shadow_flood(struct shadow *s)
+{
+    struct qhca_shadow *header = shadow_header(s);
+
+    header->look = UINT64_MAX;
+    memset(header->rung, 0xff, sizeof(header->rung));
+}
+
+bool shadow_look(struct guest *g)
+{
+    bool found = qhca_engine_look(g->e, *g->clock);
+
+    guest_settle(g);
+    return found;
+}
+
 void shadow_ask(struct shadow *s)
 {
     qhca_engine_doorbell(s->g->e, *s->g->clock, s->page, QHCA_DB_SHADOW, 0);
@@ -51,7 +87,7 @@ void shadow_ask(struct shadow *s)
 void shadow_setup(struct guest *g)
 {
     for (unsigned i = 0; g->in_memory && i < SHADOW_PAGES; i++) {
-        shadow_start(&g->shadows[i], g, i);
+        shadow_start(&g->shadows[i], g, i, SHADOW_SLOTS);
     }
 }
 

@@ -9,26 +9,7 @@ static struct shadow page;      /* of @qp and @peer */
 static void start(void)
 {
     start_pair(&RC_OPTS);
-    shadow_start(&page, g, qp.o.uar);
-}
-
-static uint64_t doorbell(unsigned off, uint32_t obj, uint32_t index)
-{
-    return (uint64_t)index << 32 | (uint64_t)off / 8 << 25 | obj;
-}
-
-/* Rings for all WRs of @qp in memory, in @slot. */
-static bool ring_qp(unsigned slot)
-{
-    return shadow_write(&page, slot, doorbell(QHCA_DB_SQ, qp.qpn, qp.sq_pi));
-}
-
-static bool look(void)
-{
-    bool found = qhca_engine_look(g->e, *g->clock);
-
-    guest_settle(g);
-    return found;
+    shadow_start(&page, g, qp.o.uar, SHADOW_SLOTS);
 }
 
 /* ---- asking ---- */
@@ -38,20 +19,20 @@ static void asked(void)
     start();
     CHECK(shadow_header(&page)->ask);
     post_writes(&qp, 1, 8);
-    CHECK(ring_qp(0));
-    CHECK(!look());                     /* it has not been used yet */
+    CHECK(shadow_ring_sq(&page, 0, &qp));
+    CHECK(!shadow_look(g));                     /* it has not been used yet */
     shadow_ask(&page);
     all_done(0, 1, QHCA_WC_SUCCESS);
     CHECK(shadow_header(&page)->ask);   /* nobody has looked */
-    CHECK(look());
+    CHECK(shadow_look(g));
     CHECK(!shadow_header(&page)->ask);
-    CHECK(!look());
+    CHECK(!shadow_look(g));
 
     post_writes(&qp, 1, 8);
-    CHECK(!ring_qp(0));
-    CHECK(look());
+    CHECK(!shadow_ring_sq(&page, 0, &qp));
+    CHECK(shadow_look(g));
     all_done(1, 2, QHCA_WC_SUCCESS);
-    CHECK(!look());
+    CHECK(!shadow_look(g));
 
     CHECK(qhca_engine_rest(g->e, *g->clock));
     CHECK(shadow_header(&page)->ask);
@@ -65,7 +46,8 @@ static void ring_late(struct guest *guest, uint64_t addr, size_t len,
     if (write && addr == gbuf_addr(&page.buf,
                                    offsetof(struct qhca_shadow, ask))) {
         guest->on_dma = NULL;
-        ring_qp(0);                     /* and has read @ask before */
+        /* and has read @ask before */
+        shadow_ring_sq(&page, 0, &qp);
     }
 }
 
@@ -75,8 +57,8 @@ static void rest_race(void)
     start();
     shadow_ask(&page);
     post_writes(&qp, 1, 8);
-    ring_qp(0);
-    look();
+    shadow_ring_sq(&page, 0, &qp);
+    shadow_look(g);
     all_done(0, 1, QHCA_WC_SUCCESS);
     post_writes(&qp, 1, 8);
     g->on_dma = ring_late;
@@ -93,17 +75,17 @@ static void many_pages(void)
 
     start_node();
     for (unsigned i = 0; i < ARRAY_SIZE(s); i++) {
-        shadow_start(&s[i], g, i);
+        shadow_start(&s[i], g, i, SHADOW_SLOTS);
         shadow_ask(&s[i]);
-        shadow_write(&s[i], 0, doorbell(QHCA_DB_SQ, 0x77, 1));
-        CHECK(look());
+        shadow_write(&s[i], 0, shadow_doorbell(QHCA_DB_SQ, 0x77, 1));
+        CHECK(shadow_look(g));
         CHECK(!shadow_header(&s[i])->ask);
     }
     CHECK(shadow_header(&s[0])->ask);
     CHECK(!shadow_header(&s[1])->ask);
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), ARRAY_SIZE(s));
-    shadow_write(&s[0], 0, doorbell(QHCA_DB_SQ, 0x77, 1));
-    CHECK(!look());
+    shadow_write(&s[0], 0, shadow_doorbell(QHCA_DB_SQ, 0x77, 1));
+    CHECK(!shadow_look(g));
     shadow_ask(&s[0]);
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), ARRAY_SIZE(s) + 1);
     CHECK(shadow_header(&s[1])->ask);
@@ -116,7 +98,7 @@ static void last_counts(void)
     start();
     for (unsigned i = 0; i < 5; i++) {
         post_writes(&qp, 3, 8);
-        ring_qp(383);                   /* the last slot */
+        shadow_ring_sq(&page, 383, &qp);                   /* the last slot */
     }
     shadow_ask(&page);
     all_done(0, 15, QHCA_WC_SUCCESS);
@@ -134,13 +116,13 @@ static void refused(void)
     rc_pair(&node, &o, &q, &its_peer);
     post_writes(&q, 1, 8);
     const uint64_t vals[] = {
-        doorbell(QHCA_DB_SQ, q.qpn, q.sq_pi),   /* of another page */
-        doorbell(QHCA_DB_SQ, qp.qpn, 100),      /* too far ahead */
-        doorbell(QHCA_DB_CQ_ARM, qp.scq.cqn, 7),
-        doorbell(QHCA_DB_SHADOW, 0, 0),
-        doorbell(QHCA_DB_CMD, 0, g->cmd_pi),
-        doorbell(QHCA_DB_EQ, node.comp.eqn, 0), /* of page 0 only */
-        doorbell(0x3f8, 0, 0), 0, UINT64_MAX,
+        shadow_doorbell(QHCA_DB_SQ, q.qpn, q.sq_pi),   /* of another page */
+        shadow_doorbell(QHCA_DB_SQ, qp.qpn, 100),      /* too far ahead */
+        shadow_doorbell(QHCA_DB_CQ_ARM, qp.scq.cqn, 7),
+        shadow_doorbell(QHCA_DB_SHADOW, 0, 0),
+        shadow_doorbell(QHCA_DB_CMD, 0, g->cmd_pi),
+        shadow_doorbell(QHCA_DB_EQ, node.comp.eqn, 0), /* of page 0 only */
+        shadow_doorbell(0x3f8, 0, 0), 0, UINT64_MAX,
     };
     for (unsigned i = 0; i < ARRAY_SIZE(vals); i++) {
         shadow_write(&page, i, vals[i]);
@@ -159,23 +141,22 @@ static void beyond(void)
 
     start();
     header = shadow_header(&page);
-    memset(header->rung, 0xff, sizeof(header->rung));
-    header->look = UINT64_MAX;
+    shadow_flood(&page);
     shadow_ask(&page);
-    CHECK(look());
+    CHECK(shadow_look(g));
     CHECK_EQ(header->look, 0);
     for (unsigned i = 0; i < 64; i++) {
         CHECK_EQ(header->rung[i], i < 384 / 64 ? 0 : UINT64_MAX);
     }
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 384);
-    CHECK(!look());
+    CHECK(!shadow_look(g));
 }
 
 static void one_more(struct guest *guest, uint64_t addr)
 {
     guest->on_cas = NULL;
     (void)addr;
-    shadow_write(&page, 1, doorbell(QHCA_DB_SQ, peer.qpn, peer.sq_pi));
+    shadow_write(&page, 1, shadow_doorbell(QHCA_DB_SQ, peer.qpn, peer.sq_pi));
 }
 
 /* A bit that is set while the device takes the word is not lost. */
@@ -184,7 +165,7 @@ static void take_race(void)
     start();
     post_writes(&qp, 1, 8);
     post_writes(&peer, 1, 8);
-    ring_qp(0);
+    shadow_ring_sq(&page, 0, &qp);
     g->on_cas = one_more;
     shadow_ask(&page);
     guest_settle(g);
@@ -199,18 +180,18 @@ static void before_commands(void)
 {
     start();
     shadow_ask(&page);
-    CHECK(look());
+    CHECK(shadow_look(g));
     post_writes(&qp, 2, 8);
-    ring_qp(0);
+    shadow_ring_sq(&page, 0, &qp);
     CHECK_EQ(rc_query(&qp).sq_pi, 2);
     all_done(0, 2, QHCA_WC_SUCCESS);
 
     /* What was rung before a reset does not start what is posted after it. */
     rc_set_state(&peer, QHCA_QPS_ERR);
     post_writes(&qp, 1, 8);
-    ring_qp(0);
+    shadow_ring_sq(&page, 0, &qp);
     CHECK_EQ(rc_set_state(&qp, QHCA_QPS_RESET), QHCA_OK);
-    CHECK(!look());
+    CHECK(!shadow_look(g));
     qp.sq_pi = 0;
     rc_bring_up(&qp, QHCA_QPS_RTS);
     CHECK_EQ(rc_query(&qp).sq_pi, 0);
@@ -219,12 +200,9 @@ static void before_commands(void)
 
 static void flood(struct guest *guest, uint64_t addr)
 {
-    struct qhca_shadow *header = shadow_header(&page);
-
     (void)guest;
     (void)addr;
-    header->look = UINT64_MAX;
-    memset(header->rung, 0xff, sizeof(header->rung));
+    shadow_flood(&page);
 }
 
 /* A process that never stops ringing delays others by its turns only. */
@@ -252,18 +230,6 @@ static void endless(void)
 
 /* ---- commands for them ---- */
 
-static int create(const struct gbuf *buf, unsigned uar, unsigned slots)
-{
-    struct qhca_cmd cmd = {
-        .opcode = htole16(QHCA_CMD_CREATE_SHADOW),
-        .create_shadow.buf = buf->desc,
-        .create_shadow.uar = htole32(uar),
-        .create_shadow.slots = htole32(slots),
-    };
-
-    return guest_cmd(g, &cmd, NULL);
-}
-
 static int destroy(unsigned uar)
 {
     return guest_cmd_obj(g, QHCA_CMD_DESTROY_SHADOW, uar);
@@ -275,20 +241,21 @@ static void commands(void)
 
     start_node();
     buf = guest_buf(g, 3 * 4096, 12, 1);
-    CHECK_EQ(create(&buf, 3, 1409), QHCA_ERR_PARAM);
-    CHECK_EQ(create(&buf, 3, 0), QHCA_ERR_PARAM);
-    CHECK_EQ(create(&buf, NUM_UARS, 1), QHCA_ERR_PARAM);
-    CHECK_EQ(create(&buf, 3, QHCA_SHADOW_SLOTS_MAX + 1), QHCA_ERR_LIMIT);
+    CHECK_EQ(shadow_create(g, &buf, 3, 1409), QHCA_ERR_PARAM);
+    CHECK_EQ(shadow_create(g, &buf, 3, 0), QHCA_ERR_PARAM);
+    CHECK_EQ(shadow_create(g, &buf, NUM_UARS, 1), QHCA_ERR_PARAM);
+    CHECK_EQ(shadow_create(g, &buf, 3, QHCA_SHADOW_SLOTS_MAX + 1),
+             QHCA_ERR_LIMIT);
     CHECK_EQ(destroy(3), QHCA_ERR_OBJ);
     CHECK_EQ(destroy(NUM_UARS), QHCA_ERR_OBJ);
-    CHECK_EQ(create(&buf, 3, 1408), QHCA_OK);
-    CHECK_EQ(create(&buf, 3, 1408), QHCA_ERR_BUSY);
+    CHECK_EQ(shadow_create(g, &buf, 3, 1408), QHCA_OK);
+    CHECK_EQ(shadow_create(g, &buf, 3, 1408), QHCA_ERR_BUSY);
     CHECK_EQ(destroy(3), QHCA_OK);
     CHECK_EQ(destroy(3), QHCA_ERR_OBJ);
     ring(g, 3, QHCA_DB_SHADOW, 0, 0);
     CHECK_EQ(counter(g, QHCA_CNT_BAD_DOORBELL), 1);
     buf = guest_buf(g, 9 * 4096, 12, 2);
-    CHECK_EQ(create(&buf, 3, QHCA_SHADOW_SLOTS_MAX), QHCA_OK);
+    CHECK_EQ(shadow_create(g, &buf, 3, QHCA_SHADOW_SLOTS_MAX), QHCA_OK);
 }
 
 static void gone(void)
@@ -298,7 +265,7 @@ static void gone(void)
     post_writes(&qp, 1, 8);
     CHECK_EQ(destroy(1), QHCA_OK);
     guest_spoil(g, gbuf_addr(&page.buf, 0), 4096);
-    CHECK(!look());
+    CHECK(!shadow_look(g));
     CHECK(qhca_engine_rest(g->e, *g->clock));
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 0);
 
@@ -307,7 +274,7 @@ static void gone(void)
     reg_write(g, QHCA_REG_RESET, QHCA_RESET_KEY);
     guest_enable(g, 5);
     guest_spoil(g, gbuf_addr(&page.buf, 0), 4096);
-    CHECK(!look());
+    CHECK(!shadow_look(g));
     CHECK_EQ(counter(g, QHCA_CNT_DMA_ERR), 0);
 }
 
@@ -316,11 +283,11 @@ static void unreadable(void)
 {
     start();
     shadow_ask(&page);
-    CHECK(look());
+    CHECK(shadow_look(g));
     post_writes(&qp, 1, 8);
-    ring_qp(0);
+    shadow_ring_sq(&page, 0, &qp);
     guest_spoil(g, gbuf_addr(&page.buf, 0), 4096);
-    CHECK(!look());
+    CHECK(!shadow_look(g));
     CHECK(qhca_engine_rest(g->e, *g->clock));
     CHECK(counter(g, QHCA_CNT_DMA_ERR) > 0);
     g->bad_to = 0;
@@ -333,13 +300,13 @@ static void saved(void)
     start();
     shadow_ask(&page);
     post_writes(&qp, 1, 8);
-    ring_qp(7);
-    look();
+    shadow_ring_sq(&page, 7, &qp);
+    shadow_look(g);
     all_done(0, 1, QHCA_WC_SUCCESS);
     post_writes(&qp, 1, 8);
-    CHECK(!ring_qp(7));
+    CHECK(!shadow_ring_sq(&page, 7, &qp));
     snapshot_cycle(g);
-    CHECK(look());
+    CHECK(shadow_look(g));
     all_done(1, 2, QHCA_WC_SUCCESS);
     CHECK(!shadow_header(&page)->ask);
     CHECK(qhca_engine_rest(g->e, *g->clock));

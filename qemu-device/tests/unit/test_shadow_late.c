@@ -12,50 +12,18 @@
 
 static struct shadow page;      /* of @qp and @peer */
 
-static uint64_t doorbell(unsigned off, uint32_t obj, uint32_t index)
-{
-    return (uint64_t)index << 32 | (uint64_t)off / 8 << 25 | obj;
-}
-
 /* Gives @page, which is that of @qp, @slots. */
 static void start(unsigned slots)
 {
-    struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_CREATE_SHADOW) };
-
     start_pair(&RC_OPTS);
-    page = (struct shadow) {
-        .g = g, .page = qp.o.uar,
-        .buf = guest_buf(g, sizeof(struct qhca_shadow) +
-                            slots * sizeof(__le64), 12, 1),
-    };
-    cmd.create_shadow.buf = page.buf.desc;
-    cmd.create_shadow.uar = htole32(page.page);
-    cmd.create_shadow.slots = htole32(slots);
-    CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
-}
-
-/* Rings for all WRs of @qp in memory, in @slot. */
-static bool ring_qp(unsigned slot)
-{
-    return shadow_write(&page, slot, doorbell(QHCA_DB_SQ, qp.qpn, qp.sq_pi));
-}
-
-static bool look(void)
-{
-    bool found = qhca_engine_look(g->e, *g->clock);
-
-    guest_settle(g);
-    return found;
+    shadow_start(&page, g, qp.o.uar, slots);
 }
 
 static void flood(struct guest *guest, uint64_t addr)
 {
-    struct qhca_shadow *header = shadow_header(&page);
-
     (void)guest;
     (void)addr;
-    header->look = UINT64_MAX;
-    memset(header->rung, 0xff, sizeof(header->rung));
+    shadow_flood(&page);
 }
 
 /* A device that is asked and does not look can be saved, whoever asked. */
@@ -65,11 +33,11 @@ static void many_ask(void)
 
     start_node();
     for (unsigned i = 0; i < ARRAY_SIZE(s); i++) {
-        shadow_start(&s[i], g, i);
+        shadow_start(&s[i], g, i, SHADOW_SLOTS);
         shadow_ask(&s[i]);
     }
     snapshot_cycle(g);
-    CHECK(look());
+    CHECK(shadow_look(g));
     CHECK(shadow_header(&s[0])->ask);
     CHECK(!shadow_header(&s[8])->ask);
 }
@@ -80,7 +48,8 @@ static void half_ring(struct guest *guest, uint64_t addr)
 
     if (addr == gbuf_addr(&page.buf, offsetof(struct qhca_shadow, rung))) {
         guest->on_cas = NULL;
-        *shadow_slot(&page, 1) = htole64(doorbell(QHCA_DB_SQ, peer.qpn, 0));
+        *shadow_slot(&page, 1) = htole64(shadow_doorbell(QHCA_DB_SQ, peer.qpn,
+                                                         0));
         header->rung[0] |= htole64(2);
     }
 }
@@ -93,7 +62,7 @@ static void half_rung(void)
 {
     start(64);
     post_writes(&qp, 1, 8);
-    ring_qp(0);
+    shadow_ring_sq(&page, 0, &qp);
     g->on_cas = half_ring;
     shadow_ask(&page);
     all_done(0, 1, QHCA_WC_SUCCESS);
@@ -116,16 +85,16 @@ static void before_commands_cold(void)
     start(MANY);
     shadow_ask(&page);
     for (unsigned i = 0; i < ARRAY_SIZE(s); i++) {
-        shadow_start(&s[i], g, page.page + 1 + i);
+        shadow_start(&s[i], g, page.page + 1 + i, SHADOW_SLOTS);
     }
     for (unsigned i = 0; i < ARRAY_SIZE(s) - 1; i++) {
         shadow_ask(&s[i]);
     }
-    CHECK(look());
+    CHECK(shadow_look(g));
     CHECK(!shadow_header(&page)->ask);
     flood(g, 0);
     post_writes(&qp, 1, 8);
-    CHECK(!ring_qp(MANY - 1));
+    CHECK(!shadow_ring_sq(&page, MANY - 1, &qp));
     shadow_ask(&s[7]);
     CHECK(shadow_header(&page)->ask);
     CHECK_EQ(rc_query(&qp).sq_pi, 1);
@@ -164,19 +133,19 @@ static void others_commands(void)
 static void no_time(void)
 {
     start_limited(1, 0, &RC_OPTS);
-    shadow_start(&page, g, qp.o.uar);
+    shadow_start(&page, g, qp.o.uar, SHADOW_SLOTS);
     shadow_ask(&page);
     guest_advance(g, 1000000000);
-    CHECK(look());
+    CHECK(shadow_look(g));
     post_writes(&qp, 40, 65536);
-    ring_qp(0);
-    CHECK(look());
+    shadow_ring_sq(&page, 0, &qp);
+    CHECK(shadow_look(g));
     CHECK(!qhca_engine_has_time(g->e, *g->clock));
-    ring_qp(0);
-    CHECK(!look());
+    shadow_ring_sq(&page, 0, &qp);
+    CHECK(!shadow_look(g));
     CHECK(qhca_engine_rest(g->e, *g->clock));
     CHECK(shadow_header(&page)->ask);
-    CHECK(!look());
+    CHECK(!shadow_look(g));
     CHECK(qhca_engine_rest(g->e, *g->clock));
     CHECK(g->deadline != UINT64_MAX);
     guest_advance(g, 1000000000);
@@ -188,20 +157,20 @@ static void no_time(void)
 static void look_is_paid(void)
 {
     start_limited(1, 0, &RC_OPTS);
-    shadow_start(&page, g, qp.o.uar);
+    shadow_start(&page, g, qp.o.uar, SHADOW_SLOTS);
     shadow_ask(&page);
     guest_advance(g, 1000000000);
-    CHECK(look());
+    CHECK(shadow_look(g));
     for (unsigned i = 0; i < 100; i++) {
-        look();
+        shadow_look(g);
     }
     CHECK(!qhca_engine_has_time(g->e, *g->clock));
     CHECK(g->deadline != UINT64_MAX);
     post_writes(&qp, 1, 8);
-    ring_qp(0);
-    CHECK(!look());
+    shadow_ring_sq(&page, 0, &qp);
+    CHECK(!shadow_look(g));
     guest_advance(g, 100000000);
-    CHECK(look());
+    CHECK(shadow_look(g));
     guest_advance(g, 100000000);
     all_done(0, 1, QHCA_WC_SUCCESS);
 }
@@ -216,7 +185,7 @@ static void not_loaded(void)
     size_t len;
 
     start(MANY);
-    shadow_start(&first, g, 0);
+    shadow_start(&first, g, 0, SHADOW_SLOTS);
     shadow_ask(&page);
     flood(g, 0);
     guest_cmd_start(g, &nop, 1);
