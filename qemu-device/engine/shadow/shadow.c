@@ -66,11 +66,6 @@ static void write_ask(struct qhca_engine *e, struct vhca_shadow *s, bool ask)
 
 /* ---- looking ---- */
 
-static unsigned num_words(const struct vhca_shadow *s)
-{
-    return (s->slots + 63) / 64;
-}
-
 static void make_busy(struct qhca_engine *e, struct vhca_shadow *s)
 {
     if (vhca_list_empty(&s->busy)) {
@@ -82,7 +77,7 @@ static void make_busy(struct qhca_engine *e, struct vhca_shadow *s)
 static bool look(struct qhca_engine *e, struct vhca_shadow *s)
 {
     s->left |= take_bits(e, s, offsetof(struct qhca_shadow, look)) &
-               UINT64_MAX >> (64 - num_words(s));
+               UINT64_MAX >> (64 - vhca_shadow_words(s));
     if (s->left) {
         make_busy(e, s);
     }
@@ -158,8 +153,7 @@ bool vhca_shadow_rest(struct qhca_engine *e)
 
 bool vhca_shadow_doorbell(struct qhca_engine *e, const struct vhca_db *db)
 {
-    struct vhca_shadow *s = e->shadows->page ? e->shadows->page[db->page] :
-                                                NULL;
+    struct vhca_shadow *s = vhca_shadow_get(e, db->page);
 
     if (!s || db->obj) {
         return false;
@@ -231,6 +225,12 @@ unsigned vhca_shadow_take(struct qhca_engine *e, uint32_t *page,
 
 /* ---- life ---- */
 
+struct vhca_shadow *vhca_shadow_get(const struct qhca_engine *e, uint32_t page)
+{
+    return e->shadows->page && page < e->cfg.num_uars ?
+           e->shadows->page[page] : NULL;
+}
+
 struct vhca_shadow *vhca_shadow_new(struct qhca_engine *e, uint32_t page,
                                     uint32_t slots)
 {
@@ -248,7 +248,7 @@ struct vhca_shadow *vhca_shadow_new(struct qhca_engine *e, uint32_t page,
 
 static void shadow_free(struct qhca_engine *e, uint32_t page)
 {
-    struct vhca_shadow *s = e->shadows->page[page];
+    struct vhca_shadow *s = vhca_shadow_get(e, page);
 
     if (!s) {
         return;
@@ -283,7 +283,7 @@ int vhca_do_create_shadow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (slots > QHCA_SHADOW_SLOTS_MAX) {
         return QHCA_ERR_LIMIT;
     }
-    if (e->shadows->page[page]) {
+    if (vhca_shadow_get(e, page)) {
         return QHCA_ERR_BUSY;
     }
     status = vhca_import(e, &c->import[0], &r->buf,
@@ -307,7 +307,7 @@ int vhca_do_destroy_shadow(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (!e->shadows->page) {
         return QHCA_ERR_NOT_SUPPORTED;
     }
-    if (page >= e->cfg.num_uars || !e->shadows->page[page]) {
+    if (!vhca_shadow_get(e, page)) {
         return QHCA_ERR_OBJ;
     }
     shadow_free(e, page);
@@ -328,7 +328,7 @@ bool vhca_shadow_init(struct qhca_engine *e)
 
 void vhca_shadow_reset(struct qhca_engine *e)
 {
-    for (uint32_t i = 0; e->shadows->page && i < e->cfg.num_uars; i++) {
+    for (uint32_t i = 0; i < e->cfg.num_uars; i++) {
         shadow_free(e, i);
     }
 }
@@ -342,8 +342,8 @@ uint32_t vhca_shadow_count(const struct qhca_engine *e)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; e->shadows->page && i < e->cfg.num_uars; i++) {
-        n += e->shadows->page[i] != NULL;
+    for (uint32_t i = 0; i < e->cfg.num_uars; i++) {
+        n += vhca_shadow_get(e, i) != NULL;
     }
     return n;
 }

@@ -43,6 +43,12 @@ struct vhca_shadows {
     unsigned num_hot, owing;
 };
 
+/* Return how many words of @rung there are. */
+static inline unsigned vhca_shadow_words(const struct vhca_shadow *s)
+{
+    return (s->slots + 63) / 64;
+}
+
 /* Whether there may be doorbells to take. */
 static inline bool vhca_shadow_busy(const struct qhca_engine *e)
 {
@@ -77,6 +83,8 @@ unsigned vhca_shadow_take(struct qhca_engine *e, uint32_t *page,
 
 /* ---- for snapshot.c ---- */
 
+/* Return those of @page, a number which may come from anywhere, or NULL. */
+struct vhca_shadow *vhca_shadow_get(const struct qhca_engine *e, uint32_t page);
 /* Give @page, which has none, @slots doorbells; memory and lists are empty. */
 struct vhca_shadow *vhca_shadow_new(struct qhca_engine *e, uint32_t page,
                                     uint32_t slots);

@@ -21,7 +21,7 @@ static uint32_t shadow_number(const struct qhca_engine *e, const void *obj)
 
 static void *shadow_find(struct qhca_engine *e, uint32_t page)
 {
-    return page < e->cfg.num_uars ? e->shadows->page[page] : NULL;
+    return vhca_shadow_get(e, page);
 }
 
 static const struct vhca_snap_ref hot_ref = {
@@ -62,7 +62,7 @@ static uint32_t walk_shadow(struct vhca_snap *s, uint32_t page)
 static void check_shadow(struct vhca_snap *s, const struct vhca_shadow *shadow)
 {
     bool hot = !vhca_list_empty(&shadow->hot);
-    unsigned words = (shadow->slots + 63) / 64;
+    unsigned words = vhca_shadow_words(shadow);
 
     s->number = shadow->page;
     vhca_snap_check(s, words == 64 || !(shadow->left >> words), "left");
