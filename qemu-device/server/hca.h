@@ -14,6 +14,7 @@
 
 #include <glib.h>
 #include <poll.h>
+#include <time.h>
 #include <libvfio-user.h>
 
 #include "../common/props.h"
@@ -78,6 +79,8 @@ struct hca {
     struct port port;
 };
 
+/* Return the time of @clock in nanoseconds. */
+uint64_t hca_clock(clockid_t clock);
 /* Now, for the engine. */
 uint64_t hca_now(void);
 /*

@@ -122,11 +122,8 @@ static bool any_awake(const struct server *s)
  */
 static bool has_cpu(struct server *s, uint64_t now)
 {
-    struct timespec ts;
-    uint64_t cpu;
+    uint64_t cpu = hca_clock(CLOCK_THREAD_CPUTIME_ID);
 
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    cpu = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
     if (s->looked && now - s->looked > cpu - s->cpu + NEEDED_NS) {
         s->shy = now + SHY_NS;
     }
