@@ -128,9 +128,11 @@ bool shadow_ring(struct guest *g, unsigned page, unsigned off, uint64_t val)
         g->scheduled = g->look = true;
         return true;
     }
-    /* A front end looks while it is awake, and sleeps now and then. */
-    qhca_engine_look(g->e, *g->clock);
-    if (++g->rings % 3 == 0) {
+    /*
+     * A front end looks while it is awake, and sleeps now and then; always if
+     * it sees nothing, as while the engine has no time left.
+     */
+    if (!qhca_engine_look(g->e, *g->clock) || ++g->rings % 3 == 0) {
         qhca_engine_rest(g->e, *g->clock);
     }
     return true;
