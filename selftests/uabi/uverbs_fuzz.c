@@ -288,6 +288,8 @@ static bool can_succeed(const struct method *m)
 {
 	if (strstr(m->name, "DMABUF"))
 		return !access("/dev/udmabuf", F_OK);
+	if (strstr(m->name, "SHADOW"))
+		return fuzz.has_shadow;
 	return fuzz.has_dm || !strstr(m->name, "DM_");
 }
 
@@ -353,6 +355,15 @@ static void table(const struct snapshot *before)
 	}
 }
 
+static bool has_shadow(struct dev *d)
+{
+	struct uv uv = uv_open_file(d);
+
+	REQUIRE_OK(uv_get_context(&uv));
+	close(uv.fd);
+	return uv.ctx.max_shadow_slots;
+}
+
 static void prepare(struct dev *d)
 {
 	snprintf(fuzz.path, sizeof(fuzz.path), "/dev/infiniband/%s", d->ctx->device->dev_name);
@@ -360,6 +371,7 @@ static void prepare(struct dev *d)
 	fuzz.gid = d->gid;
 	fuzz.gid_index = d->gid_index;
 	fuzz.has_dm = dm_size(d);
+	fuzz.has_shadow = has_shadow(d);
 	fuzz.shared = mmap(NULL, sizeof(*fuzz.shared), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(fuzz.shared != MAP_FAILED);

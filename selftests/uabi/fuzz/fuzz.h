@@ -45,6 +45,7 @@ struct fuzz {
 	union ibv_gid gid;
 	int gid_index;
 	bool has_dm;			/* the device has device memory */
+	bool has_shadow;		/* and looks for doorbells in memory */
 	struct shared *shared;
 	int fd[CONTEXTS];		/* the numbers stay, but the files may change */
 	uint64_t db_key[CONTEXTS];
