@@ -66,6 +66,7 @@ static bool kv_srq_join(struct kv *kv, struct kv_srq *s)
 		.send_cq = s->send_cq,
 		.recv_cq = s->recv_cq,
 		.srq = s->srq,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = { .max_send_wr = KV_SRQ_WRS },
 	};
 
