@@ -121,17 +121,22 @@ enum qhca_eth_dir {
 /*
  * RESIZE_CQ moves the CQ to a new ring, which is zeroed like every ring. CQEs that were not
  * consumed, according to the doorbell record of the old ring, become its entries 0, 1, 2 ... in
- * their old order and in the first phase; both indices start from 0 again. An arm stays in force.
- * On error the CQ keeps the old ring.
+ * their old order and in the first phase; both indices start from 0 again. An arm stays in force;
+ * if arms are in the doorbell record, the consumer has copied them to the new one. On error the CQ
+ * keeps the old ring.
  */
 struct qhca_cmd_create_cq {	/* QHCA_CMD_CREATE_CQ, QHCA_CMD_RESIZE_CQ */
 	struct qhca_buf buf;	/* ring of struct qhca_cqe, then qhca_cq_dbrec */
 	__le32	uar;		/* doorbell page */
 	__le32	eqn;		/* event queue for its COMP events */
-	__le32	cqn;		/* RESIZE_CQ: the CQ; uar and eqn are ignored */
+	__le32	cqn;		/* RESIZE_CQ: the CQ; uar, eqn and flags are ignored */
 	__u8	log_size;	/* log2 of the entries */
+	__u8	flags;		/* QHCA_CQ_DBREC */
+	__u8	rsvd[2];
 };
 QHCA_ASSERT_SIZE(struct qhca_cmd_create_cq, 32);
+
+#define QHCA_CQ_DBREC		0x01	/* armed by its doorbell record; needs QHCA_CAP_SHADOW */
 
 /* The device delays an event until @count CQEs are written or @period us have passed. */
 struct qhca_cmd_modify_cq {	/* QHCA_CMD_MODIFY_CQ */

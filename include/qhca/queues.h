@@ -256,14 +256,20 @@ QHCA_ASSERT_OFFSET(struct qhca_cqe, srqn, 56);
 QHCA_ASSERT_OFFSET(struct qhca_cqe, owner, 63);
 
 /*
- * struct qhca_cq_dbrec - doorbell record of a CQ, directly behind its ring.
+ * struct qhca_cq_dbrec - doorbell record of a CQ, directly behind its ring; initially 0
  * @ci: free-running consumer index, written by the consumer after it has taken CQEs; the device
  *      reads it to find free entries
+ * @arm: of a CQ with QHCA_CQ_DBREC: its arms, written at once; the device reads them after each CQE
  */
 struct qhca_cq_dbrec {
 	__le32	ci;
-	__u8	rsvd[60];
+	__u8	rsvd0[4];
+	__le64	arm;
+	__u8	rsvd1[48];
 };
+#define QHCA_CQ_ARM_SN		0x00000000ffffffffull	/* number of the last arm, from 1 on */
+#define QHCA_CQ_ARM_ANY_SN	0xffffffff00000000ull	/* of the last that any CQE answers */
+QHCA_ASSERT_OFFSET(struct qhca_cq_dbrec, arm, 8);
 QHCA_ASSERT_SIZE(struct qhca_cq_dbrec, 64);
 
 /*

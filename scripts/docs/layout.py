@@ -34,6 +34,7 @@ TABLES = {
     'completion': 'qhca_cmd_comp',
     'CQE': 'qhca_cqe',
     'send WQE': 'qhca_sq_wqe',
+    'CQ\'s doorbell record': 'qhca_cq_dbrec',
     'receive queue\'s doorbell record': 'qhca_rq_dbrec',
     'by opcode': 'qhca_sq_wqe',
     'Ethernet WQE': 'qhca_eth_wqe',

@@ -3,7 +3,8 @@
  * qhca engine: completion queues.
  *
  * The device owns the producer index. The consumer index is in a doorbell
- * record behind the ring, and is read only when the ring seems full.
+ * record behind the ring, and is read only when the ring seems full. Arms are
+ * doorbells, or are read from that record after each CQE.
  */
 #include <stdlib.h>
 
@@ -25,13 +26,21 @@ struct vhca_cq *vhca_cq_get(struct qhca_engine *e, uint32_t cqn)
     return vhca_table_get(&e->events->cq, cqn);
 }
 
+static bool read_record(struct qhca_engine *e, struct vhca_cq *cq, size_t off,
+                        void *buf, size_t len)
+{
+    uint64_t record = (uint64_t)sizeof(struct qhca_cqe) << cq->log_size;
+
+    return vhca_mem_read(e, &cq->mem, record + off, buf, len);
+}
+
 /* Read the consumer index; it may neither go back nor pass the producer. */
 static bool read_ci(struct qhca_engine *e, struct vhca_cq *cq)
 {
-    uint64_t off = (uint64_t)sizeof(struct qhca_cqe) << cq->log_size;
     uint32_t ci;
 
-    if (!vhca_mem_read(e, &cq->mem, off, &ci, sizeof(ci))) {
+    if (!read_record(e, cq, offsetof(struct qhca_cq_dbrec, ci), &ci,
+                     sizeof(ci))) {
         return false;
     }
     ci = le32toh(ci);
@@ -78,8 +87,41 @@ static bool put_cqe(struct qhca_engine *e, const struct vhca_cq *cq,
                                 sizeof(*cqe));
 }
 
+static void arm(struct vhca_cq *cq, uint32_t sn, bool any)
+{
+    cq->arm_sn = sn;
+    if (any || cq->arm == QHCA_CQ_ARM_NEXT) {                   /* C-018 */
+        cq->arm = QHCA_CQ_ARM_NEXT;
+    } else {
+        cq->arm = QHCA_CQ_ARM_SOLICITED;
+    }
+}
+
+/*
+ * Learn of arms in the doorbell record. They are read after a CQE has been
+ * written, and the consumer polls after it has armed. So either it finds the
+ * CQE, or the arm is found here.
+ */
+static void look_for_arm(struct qhca_engine *e, struct vhca_cq *cq)
+{
+    uint32_t sn, any_sn;
+    uint64_t raw;
+
+    if (!cq->dbrec ||
+        !read_record(e, cq, offsetof(struct qhca_cq_dbrec, arm), &raw,
+                     sizeof(raw))) {
+        return;
+    }
+    sn = (uint32_t)QHCA_GET(QHCA_CQ_ARM_SN, le64toh(raw));
+    any_sn = (uint32_t)QHCA_GET(QHCA_CQ_ARM_ANY_SN, le64toh(raw));
+    if (sn != cq->arm_sn) {
+        arm(cq, sn, sn - any_sn < sn - cq->arm_sn);
+    }
+}
+
 static void notify(struct qhca_engine *e, struct vhca_cq *cq)
 {
+    look_for_arm(e, cq);
     vhca_timer_cancel(e, &cq->timer);
     cq->held = 0;
     cq->arm = QHCA_CQ_NOT_ARMED;
@@ -99,6 +141,9 @@ void vhca_cq_moderation_timeout(struct qhca_engine *e, struct vhca_timer *t)
 static void maybe_notify(struct qhca_engine *e, struct vhca_cq *cq,
                          const struct qhca_cqe *cqe, bool solicited)
 {
+    if (!cq->held && cq->arm != QHCA_CQ_ARM_NEXT) {
+        look_for_arm(e, cq);
+    }
     if (!cq->held && cq->arm != QHCA_CQ_ARM_NEXT &&
         (cq->arm != QHCA_CQ_ARM_SOLICITED ||
          (!solicited && cqe->status == QHCA_WC_SUCCESS))) {
@@ -148,19 +193,13 @@ bool vhca_cq_doorbell_arm(struct qhca_engine *e, const struct vhca_db *db)
 {
     struct vhca_cq *cq = vhca_cq_get(e, db->obj);
 
-    if (!cq || cq->uar != db->page) {
+    if (!cq || cq->uar != db->page || cq->dbrec) {
         return false;
     }
-    if (cq->ever_armed && db->index == cq->arm_sn) {
-        return true;
+    if (!cq->ever_armed || db->index != cq->arm_sn) {
+        arm(cq, db->index, !db->solicited);
     }
     cq->ever_armed = true;
-    cq->arm_sn = db->index;
-    if (!db->solicited || cq->arm == QHCA_CQ_ARM_NEXT) {        /* C-018 */
-        cq->arm = QHCA_CQ_ARM_NEXT;
-    } else {
-        cq->arm = QHCA_CQ_ARM_SOLICITED;
-    }
     return true;
 }
 
@@ -178,6 +217,12 @@ int vhca_cq_check_create(struct qhca_engine *e,
 {
     const struct vhca_eq *eq = vhca_eq_get(e, le32toh(r->eqn));
 
+    if (r->flags & ~QHCA_CQ_DBREC) {
+        return QHCA_ERR_PARAM;
+    }
+    if (r->flags & QHCA_CQ_DBREC && !e->cfg.shadow) {
+        return QHCA_ERR_NOT_SUPPORTED;
+    }
     if (r->log_size > QHCA_CQ_LOG_MAX) {
         return QHCA_ERR_LIMIT;
     }
@@ -200,6 +245,7 @@ static int init_cq(struct qhca_engine *e, struct vhca_cmd_ctx *c,
     cq->uar = le32toh(r->uar);
     cq->eq = vhca_eq_get(e, le32toh(r->eqn));
     cq->log_size = r->log_size;
+    cq->dbrec = r->flags & QHCA_CQ_DBREC;
     return vhca_import(e, &c->import[0], &r->buf, vhca_cq_bytes(r->log_size));
 }
 
@@ -271,6 +317,7 @@ int vhca_do_query_cq(struct qhca_engine *e, struct vhca_cmd_ctx *c)
     if (!cq) {
         return QHCA_ERR_OBJ;
     }
+    look_for_arm(e, cq);
     out->cqn = htole32(cq->cqn);
     out->uar = htole32(cq->uar);
     out->eqn = htole32(vhca_eqn(e, cq->eq));

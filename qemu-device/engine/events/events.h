@@ -66,7 +66,8 @@ struct vhca_cq {
     uint32_t pi, ci;            /* ci: as last read from the doorbell record */
     uint32_t arm_sn, event_sn;
     uint32_t users;             /* queues with completions here */
-    bool ever_armed;            /* arm_sn is valid */
+    bool ever_armed;            /* by a doorbell: arm_sn is valid */
+    bool dbrec;                 /* arms are in the doorbell record */
     uint32_t count, period;     /* moderation; period in us */
     uint32_t held;              /* CQEs since moderation holds an event back */
     struct vhca_timer timer;    /* raises that event at the latest */
@@ -136,7 +137,7 @@ void vhca_cq_moderation_timeout(struct qhca_engine *e, struct vhca_timer *t);
 struct vhca_cq *vhca_cq_get(struct qhca_engine *e, uint32_t cqn);
 /*
  * Arm a CQ; @index: sequence number of the arm. Repeating the last arm does
- * nothing.
+ * nothing. False also for a CQ whose arms are in its doorbell record.
  */
 bool vhca_cq_doorbell_arm(struct qhca_engine *e, const struct vhca_db *db);
 /*

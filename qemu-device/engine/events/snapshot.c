@@ -81,6 +81,7 @@ static const struct vhca_snap_field cq_fields[] = {
     QHCA_SNAP_FLAG(struct vhca_cq, owner_told),
     QHCA_SNAP_ANY(struct vhca_cq, qps_told),
     QHCA_SNAP_ANY(struct vhca_cq, srqs_told),
+    QHCA_SNAP_SINCE(2, struct vhca_cq, dbrec, 1),
     { 0 }
 };
 QHCA_SNAP_KNOWS(struct vhca_cq, 184);
@@ -90,6 +91,7 @@ static bool cq_ok(struct qhca_engine *e, const struct vhca_cq *cq, uint32_t eqn)
 {
     const struct qhca_cmd_create_cq r = {
         .eqn = htole32(eqn), .uar = htole32(cq->uar), .log_size = cq->log_size,
+        .flags = cq->dbrec ? QHCA_CQ_DBREC : 0,
     };
     const struct qhca_cmd_modify_cq m = {
         .count = htole32(cq->count), .period = htole32(cq->period),
@@ -108,7 +110,7 @@ static void walk_cq(struct vhca_snap *s, void *obj)
     uint32_t eqn = vhca_snap_u32(s, "eqn", s->load ? 0 : vhca_eqn(e, cq->eq),
                                  QHCA_MAX_EQ);
 
-    if (vhca_snap_check(s, cq_ok(e, cq, eqn), "eqn or uar") && s->load) {
+    if (vhca_snap_check(s, cq_ok(e, cq, eqn), "eqn, uar or dbrec") && s->load) {
         cq->eq = vhca_eq_get(e, eqn);
     }
     vhca_snap_check(s, cq->pi - cq->ci <= 1u << cq->log_size, "pi");

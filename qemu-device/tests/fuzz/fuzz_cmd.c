@@ -121,6 +121,7 @@ static void some_body(struct fuzz *f, struct qhca_cmd *c)
         c->create_cq.eqn = htole32(some(f, EQ));
         c->create_cq.cqn = htole32(some(f, CQ));
         c->create_cq.log_size = (uint8_t)rnd(f, 10);
+        c->create_cq.flags = (uint8_t)rnd(f, one_in(f, 20) ? 256 : 2);
         break;
     case QHCA_CMD_MODIFY_CQ:
         c->modify_cq.cqn = htole32(some(f, CQ));

@@ -204,14 +204,21 @@ void eq_expect_none(struct geq *eq);
 
 struct gcq {
     struct guest *g;
-    uint32_t cqn, uar, ci, sn;
+    uint32_t cqn, uar, ci;
+    uint32_t sn, any_sn;        /* of the last arm, and of that for any CQE */
+    enum qhca_cq_arm armed;     /* the event owed; who takes it clears this */
     unsigned log;
     struct gbuf buf;
 };
 struct gcq cq_create(struct guest *g, const struct geq *eq, uint32_t uar,
                      unsigned log);
+/* Takes the next CQE, if there is one; cq_peek() leaves it there. */
 bool cq_poll(struct gcq *cq, struct qhca_cqe *cqe);
+bool cq_peek(struct gcq *cq, struct qhca_cqe *cqe);
+/* By a doorbell, or in the doorbell record. */
 void cq_arm(struct gcq *cq, bool solicited);
+/* Copies the arms of @cq to the record of its next ring, @ring of 2^@log. */
+void cq_copy_arms(struct gcq *cq, const struct gbuf *ring, unsigned log);
 struct qhca_cqc cq_query(struct gcq *cq);
 /* MODIFY_CQ: events wait for @count CQEs or @period us. Returns its status. */
 int cq_moderate(const struct gcq *cq, uint32_t count, uint32_t period);

@@ -255,20 +255,27 @@ struct gcq cq_create(struct guest *g, const struct geq *eq, uint32_t uar,
     cmd.create_cq.uar = htole32(uar);
     cmd.create_cq.eqn = htole32(eq->eqn);
     cmd.create_cq.log_size = (uint8_t)log;
+    cmd.create_cq.flags = g->in_memory ? QHCA_CQ_DBREC : 0;
     cq.cqn = guest_create(g, &cmd);
     return cq;
 }
 
-bool cq_poll(struct gcq *cq, struct qhca_cqe *cqe)
+bool cq_peek(struct gcq *cq, struct qhca_cqe *cqe)
 {
     uint64_t off = (uint64_t)(cq->ci & ((1u << cq->log) - 1)) * sizeof(*cqe);
-    uint64_t rec = (uint64_t)sizeof(*cqe) << cq->log;
     uint8_t phase = cq->ci >> cq->log & 1 ? 0 : QHCA_OWNER_PHASE;
-    uint32_t ci;
 
     memcpy(cqe, guest_ptr(cq->g, gbuf_addr(&cq->buf, off), sizeof(*cqe)),
            sizeof(*cqe));
-    if ((cqe->owner & QHCA_OWNER_PHASE) != phase) {
+    return (cqe->owner & QHCA_OWNER_PHASE) == phase;
+}
+
+bool cq_poll(struct gcq *cq, struct qhca_cqe *cqe)
+{
+    uint64_t rec = (uint64_t)sizeof(*cqe) << cq->log;
+    uint32_t ci;
+
+    if (!cq_peek(cq, cqe)) {
         return false;
     }
     ci = htole32(++cq->ci);
@@ -277,10 +284,34 @@ bool cq_poll(struct gcq *cq, struct qhca_cqe *cqe)
     return true;
 }
 
+static __le64 *arms(struct gcq *cq, const struct gbuf *ring, unsigned log)
+{
+    uint64_t off = ((uint64_t)sizeof(struct qhca_cqe) << log) +
+                   offsetof(struct qhca_cq_dbrec, arm);
+
+    return guest_ptr(cq->g, gbuf_addr(ring, off), sizeof(__le64));
+}
+
+void cq_copy_arms(struct gcq *cq, const struct gbuf *ring, unsigned log)
+{
+    *arms(cq, ring, log) = *arms(cq, &cq->buf, cq->log);
+}
+
 void cq_arm(struct gcq *cq, bool solicited)
 {
-    ring(cq->g, cq->uar, QHCA_DB_CQ_ARM,
-         cq->cqn | (solicited ? (uint32_t)QHCA_DB_SOLICITED : 0), ++cq->sn);
+    cq->sn++;
+    cq->any_sn = solicited ? cq->any_sn : cq->sn;
+    if (!solicited || !cq->armed) {
+        cq->armed = solicited ? QHCA_CQ_ARM_SOLICITED : QHCA_CQ_ARM_NEXT;
+    }
+    if (cq->g->in_memory) {
+        *arms(cq, &cq->buf, cq->log) =
+            htole64(QHCA_PREP(QHCA_CQ_ARM_SN, cq->sn) |
+                    QHCA_PREP(QHCA_CQ_ARM_ANY_SN, (uint64_t)cq->any_sn));
+    } else {
+        ring(cq->g, cq->uar, QHCA_DB_CQ_ARM,
+             cq->cqn | (solicited ? (uint32_t)QHCA_DB_SOLICITED : 0), cq->sn);
+    }
 }
 
 struct qhca_cqc cq_query(struct gcq *cq)

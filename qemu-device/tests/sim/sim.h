@@ -38,6 +38,7 @@ enum sim_event {
     SIM_SAW_FLUSH,              /* a WR is flushed */
     SIM_SAW_SQE,                /* a QP leaves SQE */
     SIM_SAW_BAD_RECV,           /* a message meets a bad receive WQE */
+    SIM_SAW_COMP,               /* a CQE has raised an event */
     SIM_EVENTS
 };
 
@@ -329,6 +330,16 @@ void sim_post_send(struct sim *s, struct sim_qp *q, unsigned max);
 void sim_post_recv(struct sim *s, struct sim_qp *q, unsigned max);
 /* Polls both CQs and checks the CQEs against the plan. */
 void sim_poll(struct sim *s, struct sim_qp *q);
+
+/* ---- sim_arm.c ---- */
+
+/* Takes the COMP events of the node; the CQ of each must be armed. */
+void sim_arm_events(struct sim *s, struct node *n);
+/* @c is of @cq, and all events have been taken: the arm must not ask for it. */
+void sim_arm_check(struct sim *s, const struct gcq *cq,
+                   const struct qhca_cqe *c);
+/* Arms @cq if it is empty, or not. */
+void sim_arm(struct sim *s, struct gcq *cq);
 
 /* ---- sim_srq.c ---- */
 

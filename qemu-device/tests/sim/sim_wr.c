@@ -405,7 +405,9 @@ void sim_poll(struct sim *s, struct sim_qp *q)
 {
     struct qhca_cqe c;
 
+    sim_arm_events(s, q->q.n);
     while (cq_poll(&q->q.scq, &c)) {
+        sim_arm_check(s, &q->q.scq, &c);
         sim_see_cqe(s, 2 * (q - s->qp), &c);
         if (c.status == QHCA_WC_WR_FLUSH_ERR) {
             s->saw[SIM_SAW_FLUSH]++;
@@ -415,9 +417,12 @@ void sim_poll(struct sim *s, struct sim_qp *q)
         q->model->judge_send(s, q, &c);
     }
     while (cq_poll(&q->q.rcq, &c)) {
+        sim_arm_check(s, &q->q.rcq, &c);
         sim_see_cqe(s, 2 * (q - s->qp) + 1, &c);
         q->model->judge_recv(s, q, &c);
     }
+    sim_arm(s, &q->q.scq);
+    sim_arm(s, &q->q.rcq);
     if (q->q.o.type == QHCA_QPT_XRC_TGT) {
         sim_xrc_poll(s, q->q.n);
     }

@@ -184,13 +184,16 @@ static void overrun(void)
 static void resized(void)
 {
     struct qhca_cmd cmd = { .opcode = htole16(QHCA_CMD_RESIZE_CQ) };
+    struct gbuf ring;
 
     start();
     CHECK_EQ(cq_moderate(&cq, 4, 1000), QHCA_OK);
     cq_arm(&cq, false);
     push(false, 1);
     guest_advance(g, 900000);
-    cmd.create_cq.buf = guest_buf(g, (64 << 7) + 64, 12, 1).desc;
+    ring = guest_buf(g, (64 << 7) + 64, 12, 1);
+    cq_copy_arms(&cq, &ring, 7);
+    cmd.create_cq.buf = ring.desc;
     cmd.create_cq.cqn = htole32(cq.cqn);
     cmd.create_cq.log_size = 7;
     CHECK_EQ(guest_cmd(g, &cmd, NULL), QHCA_OK);
