@@ -350,6 +350,22 @@ TEST(foreign_slots, "J-020 memory of one context does not ring for objects of an
 	poll_none(s.p.a.send_cq);
 }
 
+TEST(arms_in_record, "J-020 no doorbell arms a CQ that has its arms in memory")
+{
+	struct qhca_create_cq_req req = uv_cq_req(uv_mem(2 * PAGE), 6);
+	struct scene s = scene_new();
+	struct uv_cq cq;
+
+	req.flags = QHCA_CREATE_CQ_DBREC;
+	if (!has_shadow(&s.uv)) {
+		CHECK_ERR(uv_create_cq(&s.uv, 64, &req, sizeof(req), &cq), EOPNOTSUPP);
+		return;
+	}
+	REQUIRE_OK(uv_create_cq(&s.uv, 64, &req, sizeof(req), &cq));
+	ring(s.uv.db, QHCA_DB_CQ_ARM, cq.cqn, 1);
+	check_counted(&s, 1);
+}
+
 TEST(kernel_slots, "J-020 a user rings doorbells in memory that it cannot")
 {
 	const uint32_t reg[] = {

@@ -134,6 +134,7 @@ void qhca_cmd_destroy(struct qhca_dev *dev, enum qhca_cmd_opcode opcode, u32 obj
  * @vector: completion vector, less than qhca_num_comp_vectors()
  * @comp: called for a COMP event of the arm @arm_sn; one call at a time for each vector
  * @error: called for a CQ_ERR event
+ * @arm_sn: number of the last arm of a kernel CQ
  *
  * Both may be called in hard IRQ, or in process context with interrupts and softirqs off; on
  * PREEMPT_RT, in process context with softirqs off.
@@ -143,7 +144,10 @@ struct qhca_cq_core {
 	unsigned int vector;
 	void (*comp)(struct qhca_cq_core *cq, u32 arm_sn);
 	void (*error)(struct qhca_cq_core *cq);
+	u32 arm_sn;
 	/* private: to qhca.ko */
+	u32 arm_any_sn;
+	bool arm_in_record;
 	bool dying;
 };
 
@@ -151,12 +155,34 @@ struct qhca_cq_core {
  * qhca_cq_create - create a CQ and start event delivery
  * @dev: the function
  * @cq: vector, comp and error are set; the rest is filled in
- * @body: buf, uar and log_size are set
+ * @body: buf, uar, log_size and flags are set
  *
  * Context: process. Events may be delivered before this returns.
  */
 int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 		   const struct qhca_cmd_create_cq *body);
+
+/**
+ * qhca_cq_flags - how the CQs of the kernel are armed
+ * @dev: the function
+ *
+ * Return: flags for CREATE_CQ.
+ */
+u8 qhca_cq_flags(const struct qhca_dev *dev);
+
+/**
+ * qhca_cq_arm - ask for an event at the next CQE
+ * @dev: the function
+ * @cq: a CQ with qhca_cq_flags()
+ * @dbrec: its doorbell record
+ * @solicited: only at the next one that is solicited or an error
+ *
+ * CQEs that are there when this returns raise no event: poll once more.
+ *
+ * Context: any; calls for one CQ must be serialised.
+ */
+void qhca_cq_arm(struct qhca_dev *dev, struct qhca_cq_core *cq, struct qhca_cq_dbrec *dbrec,
+		 bool solicited);
 
 /**
  * qhca_cq_destroy - destroy a CQ; afterwards no callback runs or will run

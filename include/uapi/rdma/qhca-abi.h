@@ -29,7 +29,7 @@ struct qhca_alloc_ucontext_resp {
 	__u32 max_recv_sge;
 	__u32 max_inline;
 	__u32 null_lkey;	/* key of ibv_alloc_null_mr(); 0: not supported */
-	__u32 max_shadow_slots;	/* 0: no QHCA_METHOD_CREATE_SHADOW */
+	__u32 max_shadow_slots;	/* 0: neither QHCA_METHOD_CREATE_SHADOW nor QHCA_CREATE_CQ_DBREC */
 };
 
 /*
@@ -111,13 +111,19 @@ struct qhca_create_cq_req {
 	__aligned_u64 buf_addr;
 	__u32 buf_len;
 	__u32 log_size;
+	/* Version 1 ended here. */
+	__u32 flags;
+	__u32 reserved;
 };
+
+#define QHCA_CREATE_CQ_DBREC	0x01	/* arms are in the doorbell record */
 
 struct qhca_create_cq_resp {
 	__u32 cqn;
 	__u32 reserved;
 };
 
+/* Arms in the doorbell record have been copied to the new one. */
 struct qhca_resize_cq_req {
 	__aligned_u64 buf_addr;
 	__u32 buf_len;

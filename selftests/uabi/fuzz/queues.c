@@ -34,6 +34,11 @@ void cq_request(struct obj *o, struct qhca_create_cq_req *req, uint32_t *cqe)
 				    .log_stride = 6 };
 }
 
+static void cq_flags(struct qhca_create_cq_req *req)
+{
+	req->flags = number(fuzz.has_shadow && one_in(2) ? QHCA_CREATE_CQ_DBREC : 0, 2);
+}
+
 static bool fill_cq(struct call *c)
 {
 	struct ib_uverbs_create_cq *req = (void *)c->in;
@@ -42,6 +47,7 @@ static bool fill_cq(struct call *c)
 	req->comp_channel = one_in(3) ? (int)handle(UVERBS_OBJECT_COMP_CHANNEL, c->ctx) : -1;
 	req->comp_vector = number(0, 4);
 	cq_request(&c->made, (void *)c->drv, &req->cqe);
+	cq_flags((void *)c->drv);
 	return true;
 }
 
@@ -54,6 +60,7 @@ static bool fill_cq_ex(struct call *c)
 	req->comp_vector = number(0, 4);
 	req->flags = number(below(2), 2);
 	cq_request(&c->made, (void *)c->drv, &req->cqe);
+	cq_flags((void *)c->drv);
 	return true;
 }
 

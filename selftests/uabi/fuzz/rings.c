@@ -179,6 +179,10 @@ static void consume(struct obj *cq)
 			r->pi++;
 		__atomic_store_n(&rec->ci, htole32(right ? r->pi : (uint32_t)nonsense()),
 				 __ATOMIC_RELEASE);
+		if (one_in(3))
+			__atomic_store_n(&rec->arm, htole64(one_in(4) ? nonsense() :
+					 (uint64_t)below(1000) << 32 | below(1000)),
+					 __ATOMIC_RELEASE);
 	}
 	if (one_in(3))
 		ring(cq->ctx, QHCA_DB_CQ_ARM, cq->num, one_in(10) ? nonsense() : below(1000),

@@ -22,7 +22,7 @@ static bool qhca_ib_cq_is_due(struct qhca_ib_cq *cq, u32 arm_sn)
 	bool armed = cq->armed;
 
 	lockdep_assert_held(&cq->lock);
-	if (armed && arm_sn == cq->arm_sn) {
+	if (armed && arm_sn == cq->core.arm_sn) {
 		cq->armed = !queues;
 		cq->withheld = !queues;
 	}
@@ -77,7 +77,7 @@ void qhca_ib_flush_work(struct work_struct *work)
 	spin_lock_irq(&dev->cqs_lock);
 	list_for_each_entry(cq, &dev->kernel_cqs, list) {
 		spin_lock(&cq->lock);
-		arm_sn = cq->arm_sn;
+		arm_sn = cq->core.arm_sn;
 		spin_unlock(&cq->lock);
 		qhca_cq_tell(dev->core, &cq->core, arm_sn);
 	}
@@ -108,17 +108,31 @@ static int qhca_ib_cq_check_size(struct qhca_ib_dev *dev, u32 entries, u32 log_s
 	return qhca_ib_refuse(dev, -EINVAL, "CQ: ring of 2^%u for %u CQEs", log_size, entries);
 }
 
-static int qhca_ib_cq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 entries,
-			       struct ib_udata *udata)
+static int qhca_ib_cq_check_flags(struct qhca_ib_dev *dev, const struct qhca_create_cq_req *req)
 {
-	struct qhca_create_cq_req req;
+	if (!req->reserved && !(req->flags & ~QHCA_CREATE_CQ_DBREC) &&
+	    (!req->flags || qhca_ib_has(dev, QHCA_CAP_SHADOW)))
+		return 0;
+	return qhca_ib_refuse(dev, -EOPNOTSUPP, "CQ: flags %#x of the ABI", req->flags);
+}
+
+static int qhca_ib_cq_get_user(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 entries,
+			       struct ib_udata *udata, u8 *flags)
+{
+	struct qhca_create_cq_req req = {};
+	size_t len = sizeof(req);
 	int ret;
 
-	ret = qhca_ib_udata_in(dev, udata, &req, sizeof(req));
+	if (udata->inlen < len)
+		len = offsetof(struct qhca_create_cq_req, flags);
+	ret = qhca_ib_udata_in(dev, udata, &req, len);
+	if (!ret)
+		ret = qhca_ib_cq_check_flags(dev, &req);
 	if (!ret)
 		ret = qhca_ib_cq_check_size(dev, entries, req.log_size);
 	if (ret)
 		return ret;
+	*flags = req.flags & QHCA_CREATE_CQ_DBREC ? QHCA_CQ_DBREC : 0;
 	cq->log_size = req.log_size;
 	return qhca_ib_qmem_get_user(dev, &cq->mem, req.buf_addr, req.buf_len,
 				     qhca_ib_cq_bytes(req.log_size));
@@ -130,12 +144,13 @@ static int qhca_ib_cq_get_kernel(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	return qhca_ib_qmem_get_kernel(dev, &cq->mem, qhca_ib_cq_bytes(cq->log_size));
 }
 
-static int qhca_ib_cq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar)
+static int qhca_ib_cq_create_hw(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar, u8 flags)
 {
 	struct qhca_cmd_create_cq body = {
 		.buf = cq->mem.buf,
 		.uar = cpu_to_le32(uar),
 		.log_size = cq->log_size,
+		.flags = flags,
 	};
 
 	return qhca_cq_create(dev->core, &cq->core, &body);
@@ -185,6 +200,7 @@ static int qhca_ib_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr
 	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	u8 flags = qhca_cq_flags(dev->core);
 	int ret;
 
 	/* CQEs always have a timestamp. */
@@ -196,11 +212,11 @@ static int qhca_ib_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr
 				      attr->comp_vector);
 
 	qhca_ib_cq_init(cq, attr->comp_vector);
-	ret = udata ? qhca_ib_cq_get_user(dev, cq, attr->cqe, udata) :
+	ret = udata ? qhca_ib_cq_get_user(dev, cq, attr->cqe, udata, &flags) :
 		      qhca_ib_cq_get_kernel(dev, cq, attr->cqe);
 	if (ret)
 		return ret;
-	ret = qhca_ib_cq_create_hw(dev, cq, qhca_ib_udata_uar(udata));
+	ret = qhca_ib_cq_create_hw(dev, cq, qhca_ib_udata_uar(udata), flags);
 	qhca_ib_qmem_free_table(&cq->mem);
 	if (ret)
 		goto err_mem;

@@ -15,7 +15,6 @@ struct qhca_ib_srq;
  * @resize: protects @mem and @log_size of user CQs
  * @lock: kernel CQs, here and below: protects everything below
  * @ci: free-running consumer index
- * @arm_sn: sequence number of the last arm
  * @armed: the consumer waits for an event
  * @solicited: if @armed, only for solicited completions
  * @withheld: the event came while the CQ had no queue; the device is not armed any more
@@ -32,7 +31,6 @@ struct qhca_ib_cq {
 
 	spinlock_t lock;	/* all below */
 	u32 ci;
-	u32 arm_sn;
 	bool armed;
 	bool solicited;
 	bool withheld;

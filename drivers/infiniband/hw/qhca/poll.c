@@ -21,6 +21,11 @@ static struct qhca_cqe *qhca_ib_cqe(const struct qhca_ib_cq *cq, u32 index)
 	return (struct qhca_cqe *)cq->mem.ring.va + (index & (BIT(cq->log_size) - 1));
 }
 
+static struct qhca_cq_dbrec *qhca_ib_cq_dbrec(const struct qhca_ib_cq *cq)
+{
+	return cq->mem.ring.va + (sizeof(struct qhca_cqe) << cq->log_size);
+}
+
 static bool qhca_ib_cqe_valid(const struct qhca_ib_cq *cq, u32 index)
 {
 	u8 phase = index >> cq->log_size & 1 ? 0 : QHCA_OWNER_PHASE;
@@ -31,11 +36,9 @@ static bool qhca_ib_cqe_valid(const struct qhca_ib_cq *cq, u32 index)
 /* Tell the device that the CQEs before @cq->ci have been taken. */
 static void qhca_ib_cq_write_ci(struct qhca_ib_cq *cq)
 {
-	struct qhca_cq_dbrec *dbrec = cq->mem.ring.va + (sizeof(struct qhca_cqe) << cq->log_size);
-
 	/* The CQEs must have been read before the device may overwrite them. */
 	dma_mb();
-	WRITE_ONCE(dbrec->ci, cpu_to_le32(cq->ci));
+	WRITE_ONCE(qhca_ib_cq_dbrec(cq)->ci, cpu_to_le32(cq->ci));
 }
 
 /* Complete the WQE at @index and all before it. Fills in @wr with what was posted there. */
@@ -274,12 +277,10 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
  */
 void qhca_ib_cq_arm(struct qhca_ib_cq *cq)
 {
-	u64 db = qhca_db(cq->core.cqn, ++cq->arm_sn);
-
 	cq->armed = true;
 	cq->withheld = false;
-	qhca_ring(to_qdev(cq->ibcq.device)->core, QHCA_DB_CQ_ARM,
-		  cq->solicited ? db | QHCA_DB_SOLICITED : db);
+	qhca_cq_arm(to_qdev(cq->ibcq.device)->core, &cq->core, qhca_ib_cq_dbrec(cq),
+		    cq->solicited);
 }
 
 /**
@@ -303,11 +304,8 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	/* If the CQ is armed for all completions, do not restrict it to solicited ones. */
 	cq->solicited = solicited && (!cq->armed || cq->solicited);
 	qhca_ib_cq_arm(cq);
-	if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
-		/* The arm takes effect when the write to the doorbell has completed. */
-		mb();
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = qhca_ib_cqe_valid(cq, cq->ci);
-	}
 	/* If the device is not quiet yet, qhca_ib_flush_work() runs later. */
 	if (unlikely(qhca_is_quiet(dev->core)) && qhca_ib_cq_to_flush(cq)) {
 		missed = true;

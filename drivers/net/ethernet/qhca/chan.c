@@ -14,8 +14,6 @@ static bool qhca_eth_arm(struct qhca_chan *chan)
 {
 	qhca_eth_cq_arm(&chan->tx.cq);
 	qhca_eth_cq_arm(&chan->rx.cq);
-	/* The arm takes effect when the write to the doorbell has completed. */
-	mb();
 	return qhca_eth_cq_is_empty(&chan->tx.cq) && qhca_eth_cq_is_empty(&chan->rx.cq);
 }
 

@@ -40,6 +40,9 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 	int ret;
 
 	cq->dying = false;
+	cq->arm_sn = 0;
+	cq->arm_any_sn = 0;
+	cq->arm_in_record = body->flags & QHCA_CQ_DBREC;
 	cmd.create_cq.eqn = cpu_to_le32(qhca_comp_eqn(dev, cq->vector));
 	ret = qhca_cmd_exec(dev, &cmd, NULL, &cq->cqn);
 	if (ret)
@@ -51,6 +54,31 @@ int qhca_cq_create(struct qhca_dev *dev, struct qhca_cq_core *cq,
 	return ret;
 }
 EXPORT_SYMBOL(qhca_cq_create);
+
+u8 qhca_cq_flags(const struct qhca_dev *dev)
+{
+	return dev->limits.caps & QHCA_CAP_SHADOW ? QHCA_CQ_DBREC : 0;
+}
+EXPORT_SYMBOL(qhca_cq_flags);
+
+void qhca_cq_arm(struct qhca_dev *dev, struct qhca_cq_core *cq, struct qhca_cq_dbrec *dbrec,
+		 bool solicited)
+{
+	u32 sn = ++cq->arm_sn;
+
+	if (!solicited)
+		cq->arm_any_sn = sn;
+	if (cq->arm_in_record)
+		WRITE_ONCE(dbrec->arm,
+			   cpu_to_le64(FIELD_PREP(QHCA_CQ_ARM_SN, sn) |
+				       FIELD_PREP(QHCA_CQ_ARM_ANY_SN, cq->arm_any_sn)));
+	else
+		qhca_ring(dev, QHCA_DB_CQ_ARM,
+			  qhca_db(cq->cqn, sn) | (solicited ? QHCA_DB_SOLICITED : 0));
+	/* The arm is in force before the caller polls. */
+	mb();
+}
+EXPORT_SYMBOL(qhca_cq_arm);
 
 /* Erase a CQ that the device has destroyed, and wait for handlers that have found it. */
 static void qhca_cq_forget(struct qhca_dev *dev, struct qhca_cq_core *cq)

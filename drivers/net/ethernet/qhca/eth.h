@@ -33,7 +33,6 @@
  * @chan: the channel whose NAPI its events schedule
  * @log_size: log2 of the CQEs
  * @ci: consumer index
- * @arm_sn: sequence number of the last arm
  */
 struct qhca_eth_cq {
 	struct qhca_cq_core core;
@@ -42,7 +41,6 @@ struct qhca_eth_cq {
 	struct qhca_chan *chan;
 	u8 log_size;
 	u32 ci;
-	u32 arm_sn;
 };
 
 /**

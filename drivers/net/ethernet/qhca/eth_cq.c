@@ -68,7 +68,7 @@ void qhca_eth_cq_update(struct qhca_eth_cq *cq)
  */
 void qhca_eth_cq_arm(struct qhca_eth_cq *cq)
 {
-	qhca_ring(cq->chan->nic->dev, QHCA_DB_CQ_ARM, qhca_db(cq->core.cqn, ++cq->arm_sn));
+	qhca_cq_arm(cq->chan->nic->dev, &cq->core, cq->dbrec, false);
 }
 
 static int qhca_eth_cq_moderate(struct qhca_eth_cq *cq, const struct qhca_moderation *mod)
@@ -114,14 +114,13 @@ int qhca_eth_cq_create(struct qhca_eth_cq *cq, struct qhca_chan *chan, u8 log_si
 		       const struct qhca_moderation *mod)
 {
 	struct qhca_dev *dev = chan->nic->dev;
-	struct qhca_cmd_create_cq body = { .log_size = log_size };
+	struct qhca_cmd_create_cq body = { .log_size = log_size, .flags = qhca_cq_flags(dev) };
 	size_t ring = sizeof(struct qhca_cqe) << log_size;
 	int ret;
 
 	cq->chan = chan;
 	cq->log_size = log_size;
 	cq->ci = 0;
-	cq->arm_sn = 0;
 	cq->core.vector = QHCA_ETH_COMP_VECTOR;
 	cq->core.comp = qhca_eth_cq_comp;
 	cq->core.error = qhca_eth_cq_error;
