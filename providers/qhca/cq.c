@@ -23,7 +23,7 @@ static void cq_use_mem(struct qhca_cq *cq, const struct qhca_mem *mem,
 {
 	cq->mem = *mem;
 	cq->ring = mem->addr;
-	cq->dbrec = (void *)(cq->ring + (1u << log_size));
+	cq->dbrec = cq_dbrec(mem->addr, log_size);
 	cq->log_size = log_size;
 }
 
@@ -161,6 +161,7 @@ static int cmd_create_cq(struct ibv_context *ibctx, struct qhca_cq *cq,
 	cmd.buf_addr = (uintptr_t)cq->mem.addr;
 	cmd.buf_len = cq_mem_len(cq->log_size);
 	cmd.log_size = cq->log_size;
+	cmd.flags = cq->arm_in_record ? QHCA_CREATE_CQ_DBREC : 0;
 	err = ibv_cmd_create_cq_ex(ibctx, attr, NULL, &cq->vcq, &cmd.ibv_cmd,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp), 0);
 	cq->cqn = resp.cqn;
@@ -225,6 +226,7 @@ static struct qhca_cq *create_cq(struct ibv_context *ibctx,
 	if (err)
 		goto err_free;
 	cq_use_mem(cq, &mem, log_size);
+	cq->arm_in_record = ctx->shadow_mem.addr;
 	err = cmd_create_cq(ibctx, cq, attr);
 	if (err)
 		goto err_mem;
@@ -232,6 +234,7 @@ static struct qhca_cq *create_cq(struct ibv_context *ibctx,
 	qhca_pd_get(cq->pd);
 	cq->db = ctx->db;
 	qhca_lock_init(&cq->lock, ctx, is_single_threaded(attr));
+	qhca_lock_init(&cq->arm_lock, ctx, is_single_threaded(attr));
 	return cq;
 
 err_mem:
@@ -290,6 +293,9 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	cmd.buf_len = cq_mem_len(log_size);
 	cmd.log_size = log_size;
 	qhca_lock(&cq->lock);
+	qhca_lock(&cq->arm_lock);
+	if (cq->arm_in_record)
+		cq_write_arm(cq, cq_dbrec(mem.addr, log_size));
 	old = cq->mem;
 	err = ibv_cmd_resize_cq(ibcq, cqe, &cmd.ibv_cmd, sizeof(cmd), &resp,
 				sizeof(resp));
@@ -298,6 +304,7 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 		cq_use_mem(cq, &mem, log_size);
 		cq->ci = 0;
 	}
+	qhca_unlock(&cq->arm_lock);
 	qhca_unlock(&cq->lock);
 
 	qhca_mem_free(err ? &mem : &old);

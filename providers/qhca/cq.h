@@ -28,6 +28,20 @@ static inline void cq_write_ci(struct qhca_cq *cq)
 	*(volatile __le32 *)&cq->dbrec->ci = htole32(cq->ci);
 }
 
+static inline struct qhca_cq_dbrec *cq_dbrec(void *ring, uint32_t log_size)
+{
+	return (void *)((struct qhca_cqe *)ring + (1u << log_size));
+}
+
+/* Write the last arm to a doorbell record, from which the device reads it. */
+static inline void cq_write_arm(const struct qhca_cq *cq, struct qhca_cq_dbrec *dbrec)
+{
+	uint64_t arm = QHCA_PREP(QHCA_CQ_ARM_SN, (uint64_t)cq->arm_sn) |
+		       QHCA_PREP(QHCA_CQ_ARM_ANY_SN, (uint64_t)cq->arm_any_sn);
+
+	__atomic_store_n(&dbrec->arm, htole64(arm), __ATOMIC_RELAXED);
+}
+
 static inline struct qhca_link **map_bucket(struct qhca_map *map,
 					    uint32_t number)
 {

@@ -167,12 +167,20 @@ int qhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct qhca_cq *cq = to_qcq(ibcq);
 	uint64_t obj = cq->cqn;
-	uint32_t sn;
 
 	if (solicited_only)
 		obj |= QHCA_DB_SOLICITED;
-	sn = atomic_fetch_add_explicit(&cq->arm_sn, 1, memory_order_relaxed);
-	qhca_ring(cq->db, QHCA_DB_CQ_ARM, obj, sn + 1);
+	qhca_lock(&cq->arm_lock);
+	cq->arm_sn++;
+	if (!solicited_only)
+		cq->arm_any_sn = cq->arm_sn;
+	if (cq->arm_in_record)
+		cq_write_arm(cq, cq->dbrec);
+	else
+		qhca_ring(cq->db, QHCA_DB_CQ_ARM, obj, cq->arm_sn);
+	qhca_unlock(&cq->arm_lock);
+	/* The arm is in force before the caller polls. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;
 }
 

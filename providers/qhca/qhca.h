@@ -182,7 +182,11 @@ struct qhca_cq {
 	uint32_t cqn;
 	uint32_t ci;
 	uint32_t end;		/* do not poll beyond this index */
-	_Atomic(uint32_t) arm_sn;
+	bool arm_in_record;
+	/* The rest of the arms, and dbrec for them; may be taken under the other lock. */
+	struct qhca_lock arm_lock;
+	uint32_t arm_sn;	/* of the last arm */
+	uint32_t arm_any_sn;	/* of the last arm for any CQE */
 	struct qhca_map qps;
 	struct qhca_map srqs;	/* XRC SRQs */
 	struct qhca_cqe *cur;	/* current CQE, between start_poll() and end_poll() */

@@ -307,18 +307,31 @@ TEST(channel, "C-022 many CQs on one channel: an event names the right one")
 	event_none(&s);
 }
 
-TEST(resized, "C-026 a CQ stays armed while it is resized")
+static void resize(struct ibv_cq *cq, int cqe)
 {
-	struct scene s = scene_new();
-	int err;
+	int err = ibv_resize_cq(cq, cqe);
 
-	arm(s.p.b.recv_cq, ARM_ANY);
-	err = ibv_resize_cq(s.p.b.recv_cq, 200);
 	if (err == EOPNOTSUPP)
 		test_skip("no resizing here");
 	CHECK_ERR(err, 0);
-	send_one(&s, 0);
-	event_expect(&s, s.p.b.recv_cq);
+}
+
+TEST(resized, "C-026 resizing keeps the arm, and brings back no old one")
+{
+	struct scene s = scene_new();
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		arm(s.p.b.recv_cq, i % 2 ? ARM_ANY : ARM_SOLICITED);
+		resize(s.p.b.recv_cq, 100 + i);
+		send_one(&s, BOTH);
+		poll_ok(s.p.a.send_cq, 1);
+		event_expect(&s, s.p.b.recv_cq);
+		resize(s.p.b.recv_cq, 200);
+		send_one(&s, BOTH);
+		poll_ok(s.p.a.send_cq, 1);
+	}
+	event_none(&s);
 }
 
 static void *destroyer(void *arg)
