@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <util/mmio.h>
+
 #include "qhca.h"
 #include "qhca-abi.h"
 

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "cq.h"
+#include "doorbell.h"
 
 enum {
 	PKT_ROCE_V2_IPV6 = 1,

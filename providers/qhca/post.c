@@ -5,6 +5,7 @@
 
 #include <qhca/qp.h>
 
+#include "doorbell.h"
 #include "wqe.h"
 
 /* Segments for each kind in opcodes.def, and for the immediate data word. */

@@ -11,6 +11,7 @@
 
 #include <infiniband/cmd_write.h>
 
+#include "doorbell.h"
 #include "qhca.h"
 #include "qhca-abi.h"
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "doorbell.h"
 #include "wqe.h"
 
 static struct qhca_qp *to_qqp_ex(struct ibv_qp_ex *ibqp)
