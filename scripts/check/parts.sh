@@ -192,7 +192,7 @@ server()
 			--server "$program/qhca-server" || rc=$?
 	done
 	one_guest 1200 --mortal-server --device-arg guest-faults=on --env LIFE_WAYS=server -- \
-		core kverbs life kselftest device rc_data events cq notify mw srq mcast faults \
+		core eth kverbs life kselftest device rc_data events cq notify mw srq mcast faults \
 		removal abi abi_resp doorbell forged || rc=$?
 	return $rc
 }

@@ -306,7 +306,8 @@ crowd()
 	sent=$(($(ethtool_counter eth_tx_pkts) - sent))
 	same "losses" "$(losses | xargs)" "$(xargs <<<"$before")" || rc=1
 	until_true 5 came_back $((back + 200)) || rc=1
-	grep "pkts-sofar: $CROWD  errors: 0" "$log.pktgen" || rc=1
+	# After a full ring its bursts of 8 do not end at the number it has to send.
+	grep "pkts-sofar: 2000[0-7]  errors: 0" "$log.pktgen" || rc=1
 	echo "$sent frames, $(cat "$log.tags") with tags"
 	[ "$sent" -ge $((CROWD + 200 + $(cat "$log.tags"))) ] || rc=1
 	ethtool -G "$QHCA_IF" rx 1024 tx 512 || rc=1
