@@ -278,4 +278,10 @@ void qhca_netdev_unregister(struct qhca_dev *dev);
 void qhca_netdev_suspend(struct qhca_dev *dev);
 int qhca_netdev_resume(struct qhca_dev *dev);
 
+/* restart.c */
+int qhca_dev_up(struct qhca_dev *dev);
+void qhca_dev_down(struct qhca_dev *dev);
+int qhca_attach(struct qhca_dev *dev);
+void qhca_detach(struct qhca_dev *dev);
+
 #endif /* QHCA_H */
