@@ -29,6 +29,7 @@
 #include "qemu/timer.h"
 #include "system/runstate.h"
 
+#include "common/capture.h"
 #include "common/props.h"
 #include "engine/engine.h"
 #include "qhca-map.h"
@@ -86,7 +87,7 @@ struct QHCAState {
 
     NICConf conf;
     struct qhca_props props;
-    int capture_fd;                 /* or -1 */
+    struct qhca_capture capture;
     int64_t capture_start;          /* us since 1970 */
     char *faults;                   /* as last set, or NULL */
     bool aggregate;

@@ -28,6 +28,10 @@
 
 struct qhca_engine;
 
+/* The longest frame that the port sends, without FCS: it may have two tags. */
+#define QHCA_VLAN_ROOM          4
+#define QHCA_MAX_FRAME          (14 + 2 * QHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
+
 /**
  * struct qhca_engine_traces - functions for the trace points of the data path,
  * see trace.def

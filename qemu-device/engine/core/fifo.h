@@ -5,9 +5,6 @@
 
 #include "../engine.h"
 
-#define QHCA_VLAN_ROOM          4
-#define QHCA_MAX_FRAME          (14 + 2 * QHCA_VLAN_ROOM + QHCA_ETH_MTU_MAX)
-
 #define QHCA_FIFO_FRAMES 128u
 
 /* struct vhca_fifo - bounded FIFO of frames */
