@@ -7,10 +7,12 @@ import socket
 import struct
 import tempfile
 
+from qemu.machine.machine import VMLaunchFailure
+
 import contract as c
 from hca import Hca, PAGE, SLOT, wait_for
 from machine import Machine
-from served import Server, is_server, machines
+from served import Server, StartFailure, is_server, machines
 
 MAC = "52:54:00:12:34:56"
 MAC_BYTES = bytes.fromhex(MAC.replace(":", ""))
@@ -28,6 +30,17 @@ def mapped(qemu, props="", args=()):
         hca = Hca(machine)
         hca.map_bars()
         yield hca
+
+
+def refused(qemu, props):
+    """A device that must not start with these properties; what QEMU or the server says."""
+    try:
+        with mapped(qemu, props):
+            raise AssertionError("it was accepted")
+    except VMLaunchFailure as err:
+        return err.output
+    except StartFailure as err:
+        return str(err)
 
 
 @contextlib.contextmanager

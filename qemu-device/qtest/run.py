@@ -37,7 +37,7 @@ SERVED = (
     "fatal.cmdq_config", "fatal.cmdq_index", "fatal.cmdq_full_is_fine", "fatal.injected",
     "fatal.table_loop", "rc.send", "rc.write_and_read", "rc.atomic", "rc.local_not_memory",
     "rc.two_devices", "dm.mailbox", "dm.data", "dm.beyond", "faults.property", "faults.seed",
-    "faults.commands", "server.", "server_hostile.", "server_life.", "server_sandbox.",
+    "faults.commands", "capture.", "server.", "server_hostile.", "server_life.", "server_sandbox.",
 )
 
 

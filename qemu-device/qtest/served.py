@@ -19,6 +19,10 @@ from machine import LIFE, RAM_SIZE
 from vfio_user import CONFIG, Client
 
 
+class StartFailure(Exception):
+    """A server has ended before it was ready; with what it has said."""
+
+
 class Server:
     """A process that listens at a socket for each of the @properties; @program may be the words
     of a command."""
@@ -27,6 +31,7 @@ class Server:
         self.top = tempfile.TemporaryDirectory(prefix="qhca-server-")
         self.paths = [self.path("socket%d" % i) for i in range(len(properties))]
         self.log = open(self.path("log"), "w", encoding="utf-8")
+        self.last = None
         program = [program] if isinstance(program, str) else program
         self.words = ["setpriv", "--pdeathsig", "KILL", *program, "--verbose",
                       "--control", self.path("control"), *args]
@@ -43,6 +48,9 @@ class Server:
         self.watchdog.start()
         wait_for(lambda: "ready\n" in self.text()[before:] or self.process.poll() is not None,
                  "ready server")
+        if self.process.poll() is not None:
+            self.watchdog.cancel()
+            raise StartFailure(self.text())
 
     def kill(self):
         """End it as nobody can prepare for."""
@@ -57,7 +65,7 @@ class Server:
         self.process.terminate()
         status = self.process.wait(20)
         self.watchdog.cancel()
-        text = self.text()
+        self.last = text = self.text()
         self.log.close()
         self.top.cleanup()
         if kind is None:
@@ -148,6 +156,10 @@ class ServedMachine:
 
     def log(self):
         return self.server.text()
+
+    def get_log(self):
+        """What the server has printed, after its end."""
+        return self.server.last
 
 
 class ServedFunction:

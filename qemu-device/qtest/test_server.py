@@ -75,7 +75,7 @@ def test_wrong_options(program):
                        ("frames=maybe", "'frames'"), ("vectors=-1", "'vectors'"),
                        ("vectors=4294967298", "'vectors'"), ("frames", "'frames'"),
                        ("dm-size=3K", "'dm-size' must be"), ("dm-size=64KK", "'dm-size'"),
-                       ("loopback-capture=/nowhere/x", "'loopback-capture'"),
+                       ("loopback-capture=/nowhere/x", "/nowhere/x: No such"),
                        ("max-qp=4294967295", "'max-qp' is too large")):
         done = subprocess.run([program, "--socket", "/nowhere/socket," + text], check=False,
                               capture_output=True, text=True, timeout=20)

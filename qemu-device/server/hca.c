@@ -32,6 +32,22 @@ static bool hca_send_frame(void *opaque, const uint8_t *frame, size_t len)
     return net_send(opaque, frame, len);
 }
 
+static void hca_capture_failed(struct hca *hca)
+{
+    hca_log(hca, "%s: %s; no frames are captured from now on",
+            hca->props.loopback_capture, g_strerror(errno));
+}
+
+static void hca_loop_frame(void *opaque, const uint8_t *frame, size_t len)
+{
+    struct hca *hca = opaque;
+
+    if (!qhca_capture_frame(&hca->capture, hca_clock(CLOCK_REALTIME) / 1000,
+                            frame, len)) {
+        hca_capture_failed(hca);
+    }
+}
+
 static void hca_raise_irq(void *opaque, unsigned vector)
 {
     struct hca *hca = opaque;
@@ -88,6 +104,7 @@ static const struct qhca_engine_ops hca_callbacks = {
     .atomic_add = hca_dma_add,
     .atomic_store = hca_dma_store,
     .send_frame = hca_send_frame,
+    .loop_frame = hca_loop_frame,
     .raise_irq = hca_raise_irq,
     .set_timer = hca_set_timer,
     .schedule = hca_schedule,
@@ -229,6 +246,25 @@ static bool hca_init_dm(struct hca *hca)
     return hca->dm;
 }
 
+static bool hca_init_capture(struct hca *hca)
+{
+    const char *path = hca->props.loopback_capture;
+    int fd;
+
+    if (!path) {
+        return true;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        hca_log(hca, "loopback-capture: %s: %s", path, g_strerror(errno));
+        return false;
+    }
+    if (!qhca_capture_begin(&hca->capture, fd, hca->name)) {
+        hca_capture_failed(hca);
+    }
+    return true;
+}
+
 static bool hca_init_engine(struct hca *hca)
 {
     struct qhca_engine_config cfg = qhca_props_config(&hca->props, hca->mac);
@@ -257,14 +293,11 @@ bool hca_start(struct hca *hca)
 {
     const char *wrong = qhca_props_wrong(&hca->props, hca->mac);
 
-    if (!wrong && hca->props.loopback_capture) {
-        wrong = "only the device in QEMU has 'loopback-capture'";
-    }
     if (wrong) {
         hca_log(hca, "%s", wrong);
         return false;
     }
-    if (!hca_init_engine(hca)) {
+    if (!hca_init_capture(hca) || !hca_init_engine(hca)) {
         return false;
     }
     if (!hca_init_dm(hca)) {
@@ -298,6 +331,7 @@ void hca_stop(struct hca *hca)
     if (hca->dm_fd >= 0) {
         close(hca->dm_fd);
     }
+    qhca_capture_end(&hca->capture);
     g_clear_pointer(&hca->rand, g_rand_free);
     g_free(hca->props.loopback_capture);
     g_free(hca->faults);

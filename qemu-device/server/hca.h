@@ -17,6 +17,7 @@
 #include <time.h>
 #include <libvfio-user.h>
 
+#include "../common/capture.h"
 #include "../common/props.h"
 #include "memory.h"
 #include "port.h"
@@ -49,6 +50,7 @@ struct hca_messages {
  * @look: when to look for the rest of it; 0: the socket is polled
  * @deadline: of qhca_engine_tick(), in nanoseconds of CLOCK_MONOTONIC
  * @irqs: vectors raised, messages not yet sent
+ * @capture: of the frames that the port sends to itself
  * @rung: when doorbells were last found in memory
  * @awake: the guest relies on that the server looks for them
  * @messages: those of hca_log(), and those of hca_note()
@@ -72,6 +74,7 @@ struct hca {
     unsigned todo;
     uint64_t deadline, irqs, rung;
     struct hca_messages messages[2];
+    struct qhca_capture capture;
     struct memory memory;
     uint8_t *dm;
     int dm_fd;

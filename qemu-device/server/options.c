@@ -157,7 +157,7 @@ static struct hca *new_hca(unsigned number)
     hca->props.shadow_doorbells = true;
     memcpy(hca->mac, mac, sizeof(mac));
     hca->name = g_strdup_printf("qhca%u", number);
-    hca->dm_fd = -1;
+    hca->dm_fd = hca->capture.fd = -1;
     return hca;
 }
 
